@@ -22,24 +22,22 @@ static tare_status encode_all(const struct tokenizer *t, const struct str *text,
 static tare_status run(char **argv, struct err *e)
 {
     struct tokenizer *t = NULL;
-    struct str text = {0};
-    struct token_ids ids = {0};
+    OWNED(str_free) struct str text = {0};
+    OWNED(token_ids_free) struct token_ids ids = {0};
     double best = 1e30;
-    tare_status status = tokenizer_load(argv[1], &t, e);
-    if (!status) status = fs_read_all(argv[2], &text, e);
-    for (int pass = 0; !status && pass < 6; pass++) {
+    TRY(tokenizer_load(argv[1], &t, e));
+    TRY(fs_read_all(argv[2], &text, e));
+    for (int pass = 0; pass < 6; pass++) {
         ids.n = 0;
         const double begin = clock_seconds();
-        status = encode_all(t, &text, &ids, e);
+        TRY(encode_all(t, &text, &ids, e));
         const double seconds = clock_seconds() - begin;
         if (seconds < best) best = seconds;
     }
-    if (!status) status = fs_write_atomic(argv[3], ids.data, ids.n * (int64_t)sizeof *ids.data, e);
-    if (!status) printf("%.6f\n", best);
-    token_ids_free(&ids);
-    str_free(&text);
+    TRY(fs_write_atomic(argv[3], ids.data, ids.n * (int64_t)sizeof *ids.data, e));
+    printf("%.6f\n", best);
     tokenizer_free(t);
-    return status;
+    return TARE_OK;
 }
 
 int main(int argc, char **argv)

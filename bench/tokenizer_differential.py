@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """tare's tokenizers against Hugging Face `tokenizers` on random and hostile strings: ids and decoded texts.
 
-usage: bench/tokenizer_differential.py TARE COUNT [FOLDER...]
+usage: bench/tokenizer_differential.py TARE COUNT [--seed N] [FOLDER...]
 TARE is the program. Each FOLDER holds a tokenizer.json; without one, a small tokenizer of every kind that tokenizer.json files of
 SentencePiece models have is trained here on the texts of docs/ (`KINDS` below). COUNT strings go through each: the ids have to be
 equal, and so do the texts of these ids and of COUNT / 10 lists of random ids. Exit status 1 with the first differences otherwise.
+Another --seed (1) draws other strings.
 --write OUT writes the small tokenizers and 40 rows each in the form of tests/data/data/tokenizer, and compares nothing.
 Needs: pip install tokenizers
 """
@@ -247,16 +248,18 @@ def main():
         return write(sys.argv[2])
     if len(sys.argv) < 3:
         sys.exit(__doc__)
-    tare, count, folders = os.path.abspath(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
+    tare, count, folders, seed = os.path.abspath(sys.argv[1]), int(sys.argv[2]), sys.argv[3:], 1
+    if folders[:1] == ["--seed"]:
+        seed, folders = int(folders[1]), folders[2:]
     wrong = 0
     for folder in folders:
-        wrong += compare(tare, os.path.basename(folder.rstrip("/")), folder, count, 1)
+        wrong += compare(tare, os.path.basename(folder.rstrip("/")), folder, count, seed)
     with tempfile.TemporaryDirectory() as tmp:
         for name in KINDS if not folders else []:
             folder = os.path.join(tmp, name)
             os.mkdir(folder)
             KINDS[name]().save(os.path.join(folder, "tokenizer.json"))
-            wrong += compare(tare, name, folder, count, 1)
+            wrong += compare(tare, name, folder, count, seed)
     sys.exit(wrong > 0)
 
 

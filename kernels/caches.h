@@ -10,7 +10,7 @@ struct caches {
 };
 
 struct caches caches_of_this_machine(void); /* by cpuid, else by the system, else 32 KiB and 512 KiB */
-void caches_pretend(
-    const struct caches *instead); /* for tests and trials: these from now on; NULL: the machine's. Not while products run */
+/* For tests, which show that no block size changes a bit: these from now on; NULL: the machine's. Not while products run. */
+void caches_pretend(const struct caches *instead);
 
 #endif

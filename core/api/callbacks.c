@@ -73,8 +73,18 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
     return TARE_OK;
 }
 
-static const tare_verifier VERIFIER = {
-    .struct_size = sizeof VERIFIER, .flags = TARE_JUDGES_TOGETHER, .create = create_verifier, .destroy = destroy, .verify = verify};
+static uint32_t uses(const tare_value *values)
+{
+    (void)values;
+    return TARE_MAY_USE_ANSWER;
+}
+
+static const tare_verifier VERIFIER = {.struct_size = sizeof VERIFIER,
+                                       .flags = TARE_JUDGES_TOGETHER,
+                                       .create = create_verifier,
+                                       .destroy = destroy,
+                                       .verify = verify,
+                                       .uses = uses};
 static const tare_estimator ESTIMATOR = {
     .struct_size = sizeof ESTIMATOR, .create = create_estimator, .destroy = destroy, .compute = compute};
 

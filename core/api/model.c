@@ -140,18 +140,15 @@ tare_status tare_api_embed(tare_api_model *m, const tare_text *texts, int64_t n,
 tare_status tare_api_encode(tare_api_model *m, tare_text text, int32_t **ids, int64_t *n, tare_api_error *error)
 {
     struct err e = {0};
-    struct token_ids found = {0};
+    OWNED(token_ids_free) struct token_ids found = {0};
     *ids = NULL;
     *n = 0;
-    tare_status status = check_tokenizer(m, &e);
-    if (!status) status = tokenizer_encode(m->infer.engine.tokenizer, text.data, text.size, &found, &e);
-    if (status) {
-        token_ids_free(&found);
-    } else {
-        *ids = found.data;
-        *n = found.n;
-    }
-    return api_told(status, &e, error);
+    if (check_tokenizer(m, &e) || tokenizer_encode(m->infer.engine.tokenizer, text.data, text.size, &found, &e))
+        return api_told(e.code, &e, error);
+    *ids = found.data;
+    *n = found.n;
+    found = (struct token_ids){0};
+    return api_told(TARE_OK, &e, error);
 }
 
 static tare_status decode(const struct infer *m, const int32_t *ids, int64_t n, struct str *text, struct err *e)

@@ -92,11 +92,13 @@ static void explain_choice(const struct audit *a, const struct audit_step *s, st
 static tare_status open_estimator(struct audit *a, const struct audit_step *s, struct err *e)
 {
     const struct config *c = a->o->config;
-    struct str state = {0};
+    OWNED(str_free) struct str state = {0};
     if (a->estimator && !s->state) return TARE_OK;
     int64_t clusters = 0;
-    if (s->state) TRY(fs_read_all(s->state, &state, e));
-    tare_status status = s->state ? plugin_state_clusters(state.data, state.size, s->state, &clusters, e) : TARE_OK;
+    if (s->state) {
+        TRY(fs_read_all(s->state, &state, e));
+        TRY(plugin_state_clusters(state.data, state.size, s->state, &clusters, e));
+    }
     estimate_free(a->estimator);
     a->estimator = NULL;
     const struct plugin_search search = {.folder = c->run.plugins};
@@ -105,11 +107,10 @@ static tare_status open_estimator(struct audit *a, const struct audit_step *s, s
                                        .settings = c->params,
                                        .n_clusters = clusters,
                                        .env = {.seed = (uint64_t)c->run.seed, .extension = extension}};
-    if (!status) status = estimate_open(&o, &a->estimator, e);
+    const tare_status status = estimate_open(&o, &a->estimator, e);
     if (status && !a->own && c->run.as == AS_NONE) explain_choice(a, s, e);
-    if (!status && s->state) status = estimate_load(a->estimator, state.data, state.size, s->state, e);
-    str_free(&state);
-    return status;
+    TRY(status);
+    return s->state ? estimate_load(a->estimator, state.data, state.size, s->state, e) : TARE_OK;
 }
 
 static tare_status estimate_step(struct audit *a, struct audit_step *s, struct batch *b, struct err *e)

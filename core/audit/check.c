@@ -142,17 +142,13 @@ static tare_status make_item(struct audit *a, const struct audit_step *s, int64_
                              struct verify_item *item, struct err *e)
 {
     const struct audit_row *r = &s->row[i];
-    struct str json = {0};
+    OWNED(str_free) struct str json = {0};
     char *name, *copy = NULL, *extracted;
     TRY(say(a, (const char **)(uintptr_t)&name, e, "%s:%lld", s->file, (long long)r->line));
     TRY(arena_new(&a->step, &extracted, EXTRACT, e));
     if (!row) {
-        tare_status status = json_print(r->object, &json, e);
-        if (!status) status = arena_strdup(&a->step, json.data, json.size, &copy, e);
-        const int64_t size = json.size;
-        str_free(&json);
-        TRY(status);
-        json.size = size;
+        TRY(json_print(r->object, &json, e));
+        TRY(arena_strdup(&a->step, json.data, json.size, &copy, e));
     }
     const char *finish = json_text_or(r->object, "finish", NULL);
     *item = (struct verify_item){.prompt = row ? row->question : r->prompt,

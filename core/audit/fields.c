@@ -238,14 +238,12 @@ static tare_status take_text(const json_t *value, struct arena *a, tare_text *ou
         *out = (tare_text){json_string_value(value), (int64_t)json_string_length(value)};
         return TARE_OK;
     }
-    struct str text = {0};
+    OWNED(str_free) struct str text = {0};
     char number[32], *copy = NULL;
-    tare_status status =
-        json_is_real(value) ? str_add(&text, str_from_double(number, json_real_value(value)), -1, e) : json_print(value, &text, e);
-    if (!status) status = arena_strdup(a, text.data, text.size, &copy, e);
-    if (!status) *out = (tare_text){copy, text.size};
-    str_free(&text);
-    return status;
+    TRY(json_is_real(value) ? str_add(&text, str_from_double(number, json_real_value(value)), -1, e) : json_print(value, &text, e));
+    TRY(arena_strdup(a, text.data, text.size, &copy, e));
+    *out = (tare_text){copy, text.size};
+    return TARE_OK;
 }
 
 static double number_of(const json_t *value)

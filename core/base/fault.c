@@ -22,10 +22,10 @@ struct fault {
 
 static tare_status known_kind(const char *kind, struct err *e)
 {
-    static const char *const KINDS[] = {"kill", "hang", "fail", "nan", "exit", "stop"};
+    static const char *const KINDS[] = {"kill", "hang", "fail", "nan", "exit", "stop", "freeze"};
     for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++)
         if (!strcmp(kind, KINDS[i])) return TARE_OK;
-    FAIL(e, TARE_E_INVALID, "TARE_FAULT: kind = '%s'; kill, hang, fail, nan, exit or stop", kind);
+    FAIL(e, TARE_E_INVALID, "TARE_FAULT: kind = '%s'; kill, hang, fail, nan, exit, stop or freeze", kind);
 }
 
 static tare_status read_fault(const char *text, struct fault *f, struct err *e)
@@ -95,6 +95,10 @@ static tare_status fall(int rank, const struct fault *f, struct err *e)
     if (!strcmp(f->kind, "nan")) FAIL(e, TARE_E_NOT_FINITE, "this rank was told to meet a number that is not finite (TARE_FAULT)");
     if (!strcmp(f->kind, "stop")) {
         raise(SIGINT); /* its handler has run when this returns */
+        return TARE_OK;
+    }
+    if (!strcmp(f->kind, "freeze")) {
+        kill(getpid(), SIGSTOP);
         return TARE_OK;
     }
     if (!strcmp(f->kind, "hang")) {

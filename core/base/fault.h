@@ -3,7 +3,8 @@
  *   TARE_FAULT=stage=update,step=5,kind=kill tare train ...
  *
  * kills the process (SIGKILL) when it comes to the point `update` of step 5, however fast the machine is. Keys, all but kind optional:
- *   kind    kill; hang (sleeps for good); fail (an error is returned); nan (the error of a number that is not finite); exit (leaves without a word); stop (SIGINT to itself)
+ *   kind    kill; hang (sleeps for good); fail (an error is returned); nan (the error of a number that is not finite); exit (leaves without a word); stop (SIGINT to itself);
+ *           freeze (SIGSTOP to itself: the test goes on when it has done something, and sends SIGCONT)
  *   stage   the point's name; left out: every point
  *   step    left out: every step
  *   rank    left out: every rank
@@ -24,6 +25,7 @@
  *   recorded    the sinks have the step's metrics
  *   opening     a run begins or goes on: 0 nothing is written yet, 1 the chain's link, 2 config.ini, 3 manifest.json, 4 later dumps are removed, 5 later metrics
  *   questions   an evaluation's record holds `step` questions
+ *   result      a supervised training: 0 its model is written and has no name yet, 1 it has its name, and its checkpoints are still there
  *   cell        `step` cells of a sweep are done
  * Errors: TARE_E_INVALID, TARE_FAULT cannot be read; TARE_E_GENERIC, kind = fail. */
 tare_status fault_point(int rank, const char *stage, int64_t step, struct err *e);

@@ -171,6 +171,14 @@ void fs_close_at(FILE **f)
     if (*f) fclose(*f);
 }
 
+/* What errno says is only sure here; closing would tell an unnamed error. */
+tare_status fs_put(FILE *f, const char *path, const void *data, int64_t n, struct err *e)
+{
+    errno = 0;
+    if (!n || fwrite(data, 1, (size_t)n, f) == (size_t)n) return TARE_OK;
+    FAIL(e, TARE_E_IO, "%s: cannot be written: %s; free some space or choose another run.dir", path, strerror(errno ? errno : EIO));
+}
+
 tare_status fs_close_synced(FILE *f, const char *path, struct err *e)
 {
     int bad = ferror(f) ? EIO : 0;
@@ -202,15 +210,11 @@ tare_status fs_write_atomic(const char *path, const void *data, int64_t n, struc
     if (snprintf(beside, sizeof beside, "%s.tmp", path) >= (int)sizeof beside) FAIL(e, TARE_E_INVALID, "%s: path too long", path);
     FILE *f = fopen(beside, "wb");
     if (!f) FAIL(e, TARE_E_IO, "%s: %s", beside, strerror(errno));
-    tare_status status = TARE_OK;
-    errno = 0;
-    if (n && fwrite(data, 1, (size_t)n, f) != (size_t)n) { /* errno is only sure here; closing would tell an unnamed error */
-        status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: cannot be written: %s; free some space or choose another run.dir",
-                         path, strerror(errno ? errno : EIO));
+    tare_status status = fs_put(f, path, data, n, e);
+    if (status)
         fclose(f);
-    } else {
+    else
         status = fs_close_synced(f, path, e);
-    }
     if (!status && rename(beside, path)) status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: %s", path, strerror(errno));
     if (status) {
         unlink(beside);

@@ -36,6 +36,8 @@ tare_status fs_write_atomic(const char *path, const void *data, int64_t n, struc
 tare_status fs_sync_dir(const char *path, struct err *e);
 /* Copies one file, with its data synced. */
 tare_status fs_copy(const char *from, const char *to, struct err *e);
+/* Appends to f, which was opened for path. */
+tare_status fs_put(FILE *f, const char *path, const void *data, int64_t n, struct err *e);
 /* Closes f, having flushed and synced it; every failure on the way (a full disk) is reported with path. f is closed in any case. */
 tare_status fs_close_synced(FILE *f, const char *path, struct err *e);
 void fs_close_at(FILE **f); /* of a file that was read */

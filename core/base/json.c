@@ -1,5 +1,6 @@
 #include "base/json.h"
 
+#include "base/arena.h"
 #include "base/fs.h"
 
 #include <errno.h>
@@ -141,30 +142,23 @@ int json_bool_or(const json_t *o, const char *key, int otherwise)
 
 tare_status json_each_line(FILE *f, const char *name, json_line line, void *ctx, struct err *e)
 {
-    char *text = NULL;
+    OWNED(mem_free_at) char *text = NULL;
     size_t capacity = 0;
-    tare_status status = TARE_OK;
     for (int64_t number = 1;; number++) {
         errno = 0;
         const ssize_t n = getline(&text, &capacity, f);
         if (n < 0) {
-            if (!feof(f)) /* its line may also have found no memory, of which ferror() says nothing */
-                status = err_set(e, errno == ENOMEM ? TARE_E_NOMEM : TARE_E_IO, __FILE__, __LINE__, "%s: cannot be read: %s", name,
-                                 strerror(errno));
-            break;
+            if (feof(f)) return TARE_OK;
+            /* its line may also have found no memory, of which ferror() says nothing */
+            FAIL(e, errno == ENOMEM ? TARE_E_NOMEM : TARE_E_IO, "%s: cannot be read: %s", name, strerror(errno));
         }
         if (strspn(text, " \t\r\n") == (size_t)n) continue;
         const bool marked = number == 1 && n >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3); /* the byte order mark of some editors */
         char where[FS_PATH];
         snprintf(where, sizeof where, "%s:%lld", name, (long long)number);
-        json_t *object = NULL;
-        status = json_parse(text + (marked ? 3 : 0), n - (marked ? 3 : 0), where, &object, e);
-        if (!status && !json_is_object(object))
-            status = err_set(e, TARE_E_INVALID, __FILE__, __LINE__, "%s: not a JSON object", where);
-        if (!status) status = line(ctx, object, where, e);
-        json_decref(object);
-        if (status) break;
+        OWNED(json_decrefp) json_t *object = NULL;
+        TRY(json_parse(text + (marked ? 3 : 0), n - (marked ? 3 : 0), where, &object, e));
+        if (!json_is_object(object)) FAIL(e, TARE_E_INVALID, "%s: not a JSON object", where);
+        TRY(line(ctx, object, where, e));
     }
-    free(text);
-    return status;
 }

@@ -152,3 +152,12 @@ int64_t str_distance(const char *a, const char *b)
     }
     return rows[na % 3][nb];
 }
+
+const char *str_amount(char *buffer, double x, const char *unit)
+{
+    static const char *const PREFIX[] = {"", "K", "M", "G", "T", "P"};
+    int i = 0;
+    for (; i < 5 && fabs(x) >= 999.5; i++) x /= 1000;
+    snprintf(buffer, 32, i || x != floor(x) ? "%.3g %s%s" : "%.0f %s%s", x, PREFIX[i], unit);
+    return buffer;
+}

@@ -22,6 +22,8 @@ tare_status str_to_int(const char *text, int64_t *out, struct err *e);
 tare_status str_to_double(const char *text, double *out, struct err *e);
 /* The shortest text that reads back as exactly x ("0.1", "1e-08"); buffer of at least 32 bytes. */
 const char *str_from_double(char *buffer, double x);
+/* "3.81 GB", "512 B": three digits of x and the unit with its prefix; buffer of at least 32 bytes. */
+const char *str_amount(char *buffer, double x, const char *unit);
 /* 0 if data is valid UTF-8 (no surrogates, no overlong forms), else 1 + the offset of the first bad byte. */
 int64_t str_utf8_error(const char *data, int64_t n);
 bool str_ends_with(const char *s, const char *end);

@@ -74,6 +74,8 @@ enum batch_stage {
     X(VERIFY,    fate,            uint8_t,            ROLLOUT, OPTIONAL, 1)        /* TARE_ROLLOUT_..., of the curriculum */       \
     X(CLUSTER,   cluster,         int32_t,            GROUP,   NUMBER,   1)        /* -1: none */                                  \
     X(REFERENCE, ref_logprob,     float,              TOKEN,   OPTIONAL, 1)        /* under the frozen reference */                \
+    X(REFERENCE, process_reward,  float,              TOKEN,   OPTIONAL, 1)        /* of the implicit model, before norm */        \
+    X(REFERENCE, process_ref,     float,              TOKEN,   OPTIONAL, 1)        /* its reference's logprobs */                  \
     X(ESTIMATE,  advantage,       double,             ROLLOUT, NUMBER,   1)                                                        \
     X(ESTIMATE,  row_weight,      double,             ROLLOUT, NUMBER,   1)        /* in the loss; all 0: the group is dropped */  \
     X(ESTIMATE,  baseline,        double,             GROUP,   NUMBER,   1)                                                        \

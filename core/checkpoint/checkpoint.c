@@ -104,23 +104,17 @@ static tare_status list_folder(const struct listing *in, struct err *e)
 
 static tare_status write_complete(const struct checkpoint *k, struct err *e)
 {
-    json_t *files = json_array(), *root = NULL;
-    struct str text = {0};
+    OWNED(json_decrefp) json_t *files = json_array(), *root = NULL;
+    OWNED(str_free) struct str text = {0};
     char path[FS_PATH];
-    tare_status status =
-        files ? list_folder(&(struct listing){k->folder, "", files}, e) : err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "no memory");
-    if (!status) {
-        root = json_pack("{s:i, s:I, s:O}", "format", 1, "step", (json_int_t)k->step, "files", files);
-        if (!root) status = err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "%s: no memory to list its files", k->folder);
-    }
-    if (!status) status = json_print(root, &text, e);
-    if (!status) status = str_add(&text, "\n", 1, e);
-    if (!status) status = fs_join(path, k->folder, COMPLETE, e);
-    if (!status) status = fs_write_atomic(path, text.data, text.size, e);
-    str_free(&text);
-    json_decref(root);
-    json_decref(files);
-    return status;
+    if (!files) FAIL(e, TARE_E_NOMEM, "no memory");
+    TRY(list_folder(&(struct listing){k->folder, "", files}, e));
+    root = json_pack("{s:i, s:I, s:O}", "format", 1, "step", (json_int_t)k->step, "files", files);
+    if (!root) FAIL(e, TARE_E_NOMEM, "%s: no memory to list its files", k->folder);
+    TRY(json_print(root, &text, e));
+    TRY(str_add(&text, "\n", 1, e));
+    TRY(fs_join(path, k->folder, COMPLETE, e));
+    return fs_write_atomic(path, text.data, text.size, e);
 }
 
 /* Moves the folder to its name. One that is there already (a damaged checkpoint, of which the run did not continue) makes room. */
@@ -174,23 +168,22 @@ static tare_status verify_file(const char *folder, const json_t *f, struct err *
 tare_status checkpoint_verify(const char *folder, int64_t *step, struct err *e)
 {
     char path[FS_PATH];
-    json_t *root = NULL;
+    OWNED(json_decrefp) json_t *root = NULL;
     TRY(fs_join(path, folder, COMPLETE, e));
-    tare_status status = json_read_file(path, &root, e);
+    const tare_status status = json_read_file(path, &root, e);
     if (status == TARE_E_NOT_FOUND) FAIL(e, TARE_E_CORRUPT, "%s: has no %s; it was not written to the end", folder, COMPLETE);
-    const json_t *files = status ? NULL : json_object_get(root, "files");
-    if (!status && (json_int_or(root, "format", 0) != 1 || !json_is_array(files)))
-        status =
-            err_set(e, TARE_E_VERSION, __FILE__, __LINE__, "%s: of a format that this version does not know (1 is known)", path);
+    TRY(status);
+    const json_t *files = json_object_get(root, "files");
+    if (json_int_or(root, "format", 0) != 1 || !json_is_array(files))
+        FAIL(e, TARE_E_VERSION, "%s: of a format that this version does not know (1 is known)", path);
     size_t i;
     json_t *f;
     json_array_foreach(files, i, f)
     {
-        if (!status) status = verify_file(folder, f, e);
+        TRY(verify_file(folder, f, e));
     }
-    if (!status && step) *step = json_int_or(root, "step", -1);
-    json_decref(root);
-    return status;
+    if (step) *step = json_int_or(root, "step", -1);
+    return TARE_OK;
 }
 
 /* The steps of all folders named step-N, newest first. */

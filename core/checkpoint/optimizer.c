@@ -7,23 +7,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum array { MOMENT1, MOMENT2, WEIGHTS, ARRAYS };
-static const char *const NAMES[ARRAYS] = {"moment1", "moment2", "weights"};
+enum array { MOMENT1, MOMENT2, WEIGHTS, SECOND1, SECOND2, ARRAYS };
+static const char *const NAMES[ARRAYS] = {"moment1", "moment2", "weights", "second1", "second2"};
 
 void pieces_name(int64_t rank, int64_t ranks, char *out, size_t room)
 {
     snprintf(out, room, "optimizer-%05lld-of-%05lld.state", (long long)rank, (long long)ranks);
 }
 
-static void section_name(enum array a, int64_t u, char *out, size_t room)
+/* process: of the process reward model */
+static void section_name(bool process, enum array a, int64_t u, char *out, size_t room)
 {
-    snprintf(out, room, "%s.%lld", NAMES[a], (long long)u);
+    snprintf(out, room, "%s%s.%lld", process ? "process." : "", NAMES[a], (long long)u);
 }
 
 static float *array_of(const struct training *t, enum array a, bool *whole)
 {
     const struct model *m = t->model;
+    const struct second_optimizer *second = t->trainer->second;
     *whole = a == WEIGHTS ? model_is_whole(m) : m->shard == SHARD_NONE;
+    if (a == SECOND1) return second->moment1;
+    if (a == SECOND2) return second->moment2;
     return a == WEIGHTS ? m->weights : a == MOMENT1 ? t->trainer->moment1 : t->trainer->moment2;
 }
 
@@ -35,7 +39,7 @@ static tare_status write_piece(const struct training *t, struct state_writer *w,
     const float *array = array_of(t, a, &whole), *from = array + (whole ? m->unit_begin[u] + m->rank * piece : unit_own(m, u));
     OWNED(mem_free_at) void *room = NULL;
     char name[64];
-    section_name(a, u, name, sizeof name);
+    section_name(t->in_pieces, a, u, name, sizeof name);
     TRY(host_room(m, bytes, &room, e));
     kernels_at(&m->ctx, "saving the optimizer's state", -1);
     from = from_backend(m, room, from, bytes);
@@ -45,10 +49,11 @@ static tare_status write_piece(const struct training *t, struct state_writer *w,
 
 tare_status write_pieces(const struct training *t, struct state_writer *w, struct err *e)
 {
-    const int last = t->dtype == DTYPE_F32 ? MOMENT2 : WEIGHTS;
-    for (int a = MOMENT1; a <= last; a++)
+    for (int a = MOMENT1; a < ARRAYS; a++) {
+        if ((a == WEIGHTS && t->dtype == DTYPE_F32 && !t->in_pieces) || (a > WEIGHTS && !t->trainer->second)) continue;
         for (int64_t u = unit_first(t->model); u < unit_end(t->model); u++) TRY(write_piece(t, w, (enum array)a, u, e));
-    return TARE_OK;
+    }
+    return t->process ? write_pieces(t->process, w, e) : TARE_OK;
 }
 
 /* ---------------------------------------------------------------- reading */
@@ -63,7 +68,7 @@ static tare_status read_unit(const struct training *t, struct state_reader *cons
     float *array = array_of(t, a, &whole), *to = array + (whole ? m->unit_begin[u] : unit_own(m, u));
     const int64_t begin = whole ? 0 : m->rank * mine, end = whole || begin + mine > size ? size : begin + mine;
     char name[64];
-    section_name(a, u, name, sizeof name);
+    section_name(t->in_pieces, a, u, name, sizeof name);
     const int64_t piece = state_size(files[0], name) / (int64_t)sizeof(float);
     if (piece * ranks < size) FAIL(e, TARE_E_SHAPE, "%s has another size than the model; was it written with another one?", name);
     for (int64_t at = begin, stop; at < end; at = stop) {
@@ -78,24 +83,30 @@ static tare_status read_unit(const struct training *t, struct state_reader *cons
     return TARE_OK;
 }
 
-/* The pieces hold the weights too. */
-static bool has_weights(const struct training *t, const struct state_reader *file)
+static bool has(const struct training *t, const struct state_reader *file, enum array a)
 {
     char name[64];
-    section_name(WEIGHTS, unit_first(t->model), name, sizeof name);
+    section_name(t->in_pieces, a, unit_first(t->model), name, sizeof name);
     return state_has(file, name);
 }
 
 static tare_status read_arrays(const struct training *t, struct state_reader *const *files, int64_t ranks, const char *folder,
                                struct err *e)
 {
-    TRY(model_check_folder(t->model, folder, e));
+    const bool weights = has(t, files[0], WEIGHTS);
+    const bool second = t->trainer->second && has(t, files[0], SECOND1); /* else it begins anew */
+    if (t->in_pieces && !weights) return TARE_OK; /* from before there was a process reward model: it begins anew */
+    if (!t->in_pieces) TRY(model_check_folder(t->model, folder, e));
     for (int64_t u = unit_first(t->model); u < unit_end(t->model); u++) {
         TRY(read_unit(t, files, ranks, MOMENT1, u, e));
         TRY(read_unit(t, files, ranks, MOMENT2, u, e));
-        if (has_weights(t, files[0])) TRY(read_unit(t, files, ranks, WEIGHTS, u, e));
+        if (weights) TRY(read_unit(t, files, ranks, WEIGHTS, u, e));
+        if (!second) continue;
+        TRY(read_unit(t, files, ranks, SECOND1, u, e));
+        TRY(read_unit(t, files, ranks, SECOND2, u, e));
     }
-    return has_weights(t, files[0]) ? TARE_OK : model_read_weights(t->model, folder, e);
+    if (!weights) TRY(model_read_weights(t->model, folder, e));
+    return t->process ? read_arrays(t->process, files, ranks, folder, e) : TARE_OK;
 }
 
 tare_status read_pieces(const struct training *t, const char *folder, int64_t ranks, struct err *e)

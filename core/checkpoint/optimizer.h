@@ -1,6 +1,7 @@
 /* The ranks' pieces of a checkpoint: optimizer-RRRRR-of-NNNNN.state, written by each rank, with a section for each unit and array
  *
  *   moment1.U  moment2.U  weights.U        the rank's piece of unit U (model/shards.h); weights only when the folder's are not in single precision
+ *   second1.U  second2.U                   moments of the second optimizer (update.h), where there is one
  *
  * A unit is what the pieces of all files make, one after another, without the padding at its end; so any number of ranks reads it again. */
 #ifndef TARE_CORE_CHECKPOINT_OPTIMIZER_H
@@ -15,6 +16,9 @@ struct training {
     struct model *model;
     struct trainer *trainer;
     enum dtype dtype; /* in which checkpoints keep the model */
+    bool in_pieces;   /* it is such another model */
+    /* Another model in training, whose weights are among the pieces too, as sections process.moment1.U, ...; NULL: none. */
+    const struct training *process;
 };
 
 void pieces_name(int64_t rank, int64_t ranks, char *out, size_t room);

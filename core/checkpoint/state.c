@@ -21,10 +21,7 @@ struct state_writer {
 
 static tare_status put(struct state_writer *w, const void *data, int64_t n, struct err *e)
 {
-    errno = 0;
-    if (n && fwrite(data, 1, (size_t)n, w->file) != (size_t)n)
-        FAIL(e, TARE_E_IO, "%s: cannot be written: %s; free some space or choose another run.dir", w->path,
-             strerror(errno ? errno : EIO));
+    TRY(fs_put(w->file, w->path, data, n, e));
     w->at += n;
     return TARE_OK;
 }

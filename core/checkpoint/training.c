@@ -97,5 +97,6 @@ tare_status saved_read(const char *folder, const struct training *t, const struc
     if (!status) status = read_pieces(t, folder, ranks, e);
     if (status) err_prefix(e, "%s", folder);
     TRY(status);
+    if (t->process) TRY(model_refresh(t->process->model, e));
     return model_refresh(t->model, e);
 }

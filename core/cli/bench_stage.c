@@ -151,7 +151,7 @@ static tare_status run_train(struct stage *s, int64_t i, struct round *r, struct
     const int64_t rows = s->config.sft.batch, length = s->config.rollout.max_new_tokens;
     struct sample_output o = {.n = rows, .n_tokens = rows * length};
     struct batch b;
-    double loss, norm, lr;
+    struct sft_report done;
     (void)i;
     TRY(arena_new(&s->batch, &o.token_begin, rows + 1, e));
     TRY(arena_new(&s->batch, &o.ids, rows * length, e));
@@ -161,7 +161,7 @@ static tare_status run_train(struct stage *s, int64_t i, struct round *r, struct
     TRY(make_batch(s, 1, 1, &o, &b, e));
     const double start = bench_profile_clock();
     bench_profile_into(&r->phase[0].profile, s->engine.model);
-    TRY(sft_step(s->engine.trainer, &b, &loss, &norm, &lr, e));
+    TRY(sft_step(s->engine.trainer, &b, 0, &done, e));
     r->phase[0].name = "train";
     r->phase[0].seconds = bench_profile_clock() - start;
     r->phase[0].tokens = o.n_tokens;
@@ -364,8 +364,7 @@ static tare_status run(struct stage *s, int argc, char **argv, struct err *e)
     TRY(run_rounds(s, e));
     take_peaks(s);
     report(s);
-    if (fflush(stdout) || ferror(stdout)) FAIL(e, TARE_E_IO, "standard output cannot be written");
-    return TARE_OK;
+    return cli_flush(e);
 }
 
 int bench_stage(int argc, char **argv)

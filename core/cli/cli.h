@@ -46,6 +46,15 @@ VERBS(DECLARE_VERB)
 
 /* Text to standard output, at once. When its reader has gone (| head) the program ends as other filters do: quietly, by SIGPIPE. */
 tare_status cli_print(const struct str *text, struct err *e);
+/* The same in two steps, for many lines: what cannot be written is an error of cli_flush. */
+void cli_add(const struct str *text);
+tare_status cli_flush(struct err *e);
+/* The end of a verb: tells the error, if there is one, and gives the exit status. */
+int cli_end(tare_status status, const struct err *e);
+
+struct tokenizer;
+/* The tokenizer of a model, of a run's newest model, or of an adapter's base. */
+tare_status cli_tokenizer(const char *model, struct tokenizer **out, struct err *e);
 /* Prints usage on standard error; the exit status 2. */
 int cli_usage(const char *usage);
 /* The same, after a line that names the argument which is not understood. */

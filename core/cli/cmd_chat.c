@@ -1,12 +1,10 @@
 /* tare chat MODEL [template=FILE]: {"messages","add_generation_prompt"} -> {"text"}, line by line. */
 #include "base/fs.h"
-#include "base/log.h"
 #include "cli/cli.h"
 #include "model/adapter.h"
 #include "settle/settle.h"
 #include "template/chat.h"
 
-#include <errno.h>
 #include <string.h>
 
 struct chatting {
@@ -21,24 +19,19 @@ static tare_status chat_line(void *ctx, const json_t *object, const char *where,
     if (!json_is_array(messages)) FAIL(e, TARE_E_INVALID, "%s: \"messages\" is not a list", where);
     if (prompt && !json_is_boolean(prompt))
         FAIL(e, TARE_E_INVALID, "%s: \"add_generation_prompt\" is neither true nor false", where);
+    OWNED(json_decrefp)
     json_t *extra = json_copy((json_t *)object); /* tools, documents and the like are variables of the template */
     if (!extra) FAIL(e, TARE_E_NOMEM, "%s: no memory", where);
     json_object_del(extra, "messages");
     json_object_del(extra, "add_generation_prompt");
     str_clear(&k->text);
     str_clear(&k->line);
-    tare_status status = chat_render(k->chat, messages, json_is_true(prompt), extra, &k->text, e);
-    json_decref(extra);
-    if (status) return err_prefix(e, "%s", where);
-    json_t *out = json_pack("{s:o}", "text", json_stringn(k->text.data, (size_t)k->text.size));
+    if (chat_render(k->chat, messages, json_is_true(prompt), extra, &k->text, e)) return err_prefix(e, "%s", where);
+    OWNED(json_decrefp) json_t *out = json_pack("{s:o}", "text", json_stringn(k->text.data, (size_t)k->text.size));
     if (!out) FAIL(e, TARE_E_NOMEM, "%s: no memory for the text", where);
-    status = json_print(out, &k->line, e);
-    json_decref(out);
-    TRY(status);
+    TRY(json_print(out, &k->line, e));
     TRY(str_add(&k->line, "\n", 1, e));
-    if (fwrite(k->line.data, 1, (size_t)k->line.size, stdout) != (size_t)k->line.size || fflush(stdout))
-        FAIL(e, TARE_E_IO, "standard output cannot be written: %s", strerror(errno));
-    return TARE_OK;
+    return cli_print(&k->line, e);
 }
 
 const char chat_usage[] =
@@ -49,14 +42,20 @@ const char chat_usage[] =
 static tare_status template_of_run(const char *model, char *file, struct err *e)
 {
     char path[FS_PATH];
-    struct config c;
+    OWNED(config_free) struct config c = {0};
     file[0] = 0;
     TRY(fs_join(path, model, "config.ini", e));
     if (!fs_exists(path)) return TARE_OK;
     TRY(config_load(&c, path, NULL, 0, e));
     snprintf(file, FS_PATH, "%s", c.data.chat_template);
-    config_free(&c);
     return TARE_OK;
+}
+
+static void chatting_free(struct chatting *k)
+{
+    str_free(&k->text);
+    str_free(&k->line);
+    chat_free(k->chat);
 }
 
 int cmd_chat(int argc, char **argv)
@@ -64,16 +63,12 @@ int cmd_chat(int argc, char **argv)
     if (argc < 2 || argc > 3 || argv[1][0] == '-' || (argc == 3 && strncmp(argv[2], "template=", 9) != 0))
         return cli_usage(chat_usage);
     struct err e = {0};
-    struct chatting k = {0};
+    OWNED(chatting_free) struct chatting k = {0};
     char given[FS_PATH], folder[FS_PATH], file[FS_PATH] = "";
     tare_status status = settle_model(argv[1], given, &e);
     if (!status) status = adapter_tokenizer(given, NULL, folder, &e);
     if (!status && argc < 3) status = template_of_run(argv[1], file, &e);
     if (!status) status = chat_load(folder, argc == 3 ? argv[2] + 9 : *file ? file : NULL, &k.chat, &e);
     if (!status) status = json_each_line(stdin, "standard input", chat_line, &k, &e);
-    if (status) log_error(&e);
-    str_free(&k.text);
-    str_free(&k.line);
-    chat_free(k.chat);
-    return status ? err_exit_code(status) : 0;
+    return cli_end(status, &e);
 }

@@ -1,4 +1,5 @@
 /* tare cluster CODEBOOK [key=value ...]: texts or rows in, clusters out. */
+#include "base/fs.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "cli/cli.h"
@@ -36,7 +37,7 @@ struct filter {
 static tare_status write_one(struct filter *f, int64_t i, struct err *e)
 {
     const tare_codebook *functions = f->codebook->plugin->codebook;
-    json_t *o = json_object();
+    OWNED(json_decrefp) json_t *o = json_object();
     const json_t *id = json_object_get(f->lines[i], "id");
     if (id) json_object_set(o, "id", (json_t *)(uintptr_t)id);
     json_object_set_new(o, "cluster", json_integer(f->cluster[i]));
@@ -46,12 +47,10 @@ static tare_status write_one(struct filter *f, int64_t i, struct err *e)
         if (name.data) json_object_set_new(o, "name", json_stringn(name.data, (size_t)name.size));
     }
     str_clear(&f->text);
-    tare_status s = json_print(o, &f->text, e);
-    json_decref(o);
-    if (!s) s = str_add(&f->text, "\n", 1, e);
-    if (!s && fwrite(f->text.data, 1, (size_t)f->text.size, stdout) != (size_t)f->text.size)
-        s = err_set(e, TARE_E_IO, __FILE__, __LINE__, "standard output cannot be written");
-    return s;
+    TRY(json_print(o, &f->text, e));
+    TRY(str_add(&f->text, "\n", 1, e));
+    cli_add(&f->text);
+    return TARE_OK;
 }
 
 static tare_status assign_lines(struct filter *f, struct err *e)
@@ -68,7 +67,7 @@ static tare_status flush_lines(struct filter *f, struct err *e)
         if (!s) s = write_one(f, i, e);
         json_decref(f->lines[i]);
     }
-    if (!s && f->n && fflush(stdout)) s = err_set(e, TARE_E_IO, __FILE__, __LINE__, "standard output cannot be written");
+    if (!s && f->n) s = cli_flush(e);
     f->n = 0;
     return s;
 }
@@ -91,6 +90,12 @@ struct rows {
     int64_t n, capacity;
 };
 
+static void rows_free(struct rows *r)
+{
+    for (int64_t i = 0; i < r->n; i++) str_free(&r->json[i]);
+    mem_free(r->json);
+}
+
 static tare_status take_row(void *ctx, const json_t *object, const char *where, struct err *e)
 {
     struct rows *r = ctx;
@@ -102,19 +107,14 @@ static tare_status take_row(void *ctx, const json_t *object, const char *where, 
 
 static tare_status fit(struct plugin_instance *codebook, const char *path, struct err *e)
 {
-    struct rows r = {0};
-    tare_text *texts = NULL;
-    FILE *file = fopen(path, "rb");
+    OWNED(rows_free) struct rows r = {0};
+    OWNED(mem_free_at) tare_text *texts = NULL;
+    OWNED(fs_close_at) FILE *file = fopen(path, "rb");
     if (!file) FAIL(e, TARE_E_NOT_FOUND, "%s: %s", path, strerror(errno));
-    tare_status s = json_each_line(file, path, take_row, &r, e);
-    if (!s) s = mem_new(r.n * (int64_t)sizeof *texts, (void **)&texts, e);
-    for (int64_t i = 0; !s && i < r.n; i++) texts[i] = (tare_text){r.json[i].data, r.json[i].size};
-    if (!s) s = plugin_fit(codebook, texts, r.n, e);
-    for (int64_t i = 0; i < r.n; i++) str_free(&r.json[i]);
-    mem_free(r.json);
-    mem_free(texts);
-    fclose(file);
-    return s;
+    TRY(json_each_line(file, path, take_row, &r, e));
+    TRY(mem_new(r.n * (int64_t)sizeof *texts, (void **)&texts, e));
+    for (int64_t i = 0; i < r.n; i++) texts[i] = (tare_text){r.json[i].data, r.json[i].size};
+    return plugin_fit(codebook, texts, r.n, e);
 }
 
 /* ---------------------------------------------------------------- the verb */
@@ -140,27 +140,28 @@ static tare_status open_all(struct filter *f, const struct words *w, struct cli_
     return mem_new(f->capacity * plugin_dim(f->codebook) * (int64_t)sizeof *f->x, (void **)&f->x, e);
 }
 
-static tare_status run(const struct words *w, struct err *e)
+static void filter_free_at(struct filter **at)
 {
-    struct filter *f;
-    struct cli_plugin codebook = {0}, encoder = {0};
-    TRY(mem_new((int64_t)sizeof *f, (void **)&f, e));
-    f->capacity = w->n_threads == 1 ? 1 : CHUNK;
-    tare_status s = open_all(f, w, &codebook, &encoder, e);
-    if (!s) {
-        s = json_each_line(stdin, "standard input", take_line, f, e);
-        struct err late;
-        const tare_status last = flush_lines(f, s ? &late : e); /* what was read before a bad line is still answered */
-        if (!s) s = last;
-    }
+    struct filter *f = *at;
+    if (!f) return;
     pool_free(f->pool);
-    cli_plugin_close(&encoder);
-    cli_plugin_close(&codebook);
     for (int64_t i = 0; i < CHUNK; i++) str_free(&f->json[i]);
     str_free(&f->text);
     mem_free(f->x);
     mem_free(f);
-    return s;
+}
+
+static tare_status run(const struct words *w, struct err *e)
+{
+    OWNED(filter_free_at) struct filter *f = NULL;
+    OWNED(cli_plugin_close) struct cli_plugin codebook = {0}, encoder = {0};
+    TRY(mem_new((int64_t)sizeof *f, (void **)&f, e));
+    f->capacity = w->n_threads == 1 ? 1 : CHUNK;
+    TRY(open_all(f, w, &codebook, &encoder, e));
+    const tare_status read = json_each_line(stdin, "standard input", take_line, f, e);
+    struct err late;
+    const tare_status last = flush_lines(f, read ? &late : e); /* what was read before a bad line is still answered */
+    return read ? read : last;
 }
 
 /* 0: good; otherwise the word that was not expected, or argc when one is missing. */
@@ -205,7 +206,5 @@ int cmd_cluster(int argc, char **argv)
     }
     const tare_status s = run(&w, &e);
     free(room);
-    if (!s) return 0;
-    log_error(&e);
-    return err_exit_code(e.code);
+    return cli_end(s, &e);
 }

@@ -47,20 +47,18 @@ static tare_status print_result(const struct codebook_words *w, const struct kme
     } else {
         json_t *all = json_array();
         for (int64_t i = 0; i < o->restarts; i++) json_array_append_new(all, json_real(r->restart_inertia[i]));
+        OWNED(json_decrefp)
         json_t *j = json_pack("{s:f, s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:I, s:I, s:f, s:o, s:s}", "inertia", r->inertia,
                               "clusters", (json_int_t)r->k, "rows", (json_int_t)rows, "iterations", (json_int_t)r->iterations,
                               "restarts", (json_int_t)o->restarts, "swaps_kept", (json_int_t)r->swaps_kept, "converged",
                               (int)r->converged, "seed", (json_int_t)o->seed, "smallest", (json_int_t)least, "largest",
                               (json_int_t)most, "seconds", seconds, "restart_inertia", all, "file", path);
-        struct str text = {0};
-        tare_status s = j ? json_print(j, &text, e) : err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "no memory to print the result");
-        if (!s) printf("%s\n", text.data);
-        str_free(&text);
-        json_decref(j);
-        TRY(s);
+        if (!j) FAIL(e, TARE_E_NOMEM, "no memory to print the result");
+        OWNED(str_free) struct str text = {0};
+        TRY(json_print(j, &text, e));
+        printf("%s\n", text.data);
     }
-    if (fflush(stdout)) FAIL(e, TARE_E_IO, "standard output cannot be written");
-    return TARE_OK;
+    return cli_flush(e);
 }
 
 static tare_status train_embeddings(const struct codebook_words *w, struct kmeans_result *r, int64_t *rows, struct err *e)
@@ -79,16 +77,13 @@ static tare_status train_embeddings(const struct codebook_words *w, struct kmean
 
 static tare_status train_corpus(const struct codebook_words *w, struct kmeans_result *r, int64_t *rows, struct err *e)
 {
-    struct cli_plugin encoder = {0};
-    struct corpus corpus = {0};
-    tare_status s = cli_plugin_open(w->name, TARE_ENCODER, w->settings, w->n_settings, &encoder, e);
-    if (!s) s = corpus_read(stdin, "standard input", &corpus, e);
+    OWNED(cli_plugin_close) struct cli_plugin encoder = {0};
+    OWNED(corpus_free) struct corpus corpus = {0};
+    TRY(cli_plugin_open(w->name, TARE_ENCODER, w->settings, w->n_settings, &encoder, e));
+    TRY(corpus_read(stdin, "standard input", &corpus, e));
     const struct encoding texts = {encoder.instance, corpus.texts, corpus.n, w->options.pool};
-    if (!s) s = codebook_train_texts(w->out, &texts, "standard input", &w->options, r, e);
     *rows = corpus.n;
-    if (corpus.texts) corpus_free(&corpus);
-    cli_plugin_close(&encoder);
-    return s;
+    return codebook_train_texts(w->out, &texts, "standard input", &w->options, r, e);
 }
 
 static tare_status train(const struct codebook_words *w, struct err *e)
@@ -204,7 +199,5 @@ int cmd_codebook(int argc, char **argv)
     }
     const tare_status s = run(&w, &e);
     free(w.settings);
-    if (!s) return 0;
-    log_error(&e);
-    return err_exit_code(e.code);
+    return cli_end(s, &e);
 }

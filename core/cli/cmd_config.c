@@ -31,23 +31,21 @@ static tare_status check_sweep(const char *file, const char *const *overrides, i
 
 static tare_status check(const char *file, const char *const *overrides, int n, struct err *e)
 {
-    struct config c;
+    OWNED(config_free) struct config c = {0};
     struct faults f = {.tell = log_error};
     char why[700];
     TRY(config_load_telling(&c, file, overrides, n, &f, e));
-    tare_status status = settle(&c, true, &f, e);
-    if (!status) preflight_warn(&c);
-    if (!status && exporter_lacks(c.log.export, why, sizeof why))
+    TRY(settle(&c, true, &f, e));
+    preflight_warn(&c);
+    if (exporter_lacks(c.log.export, why, sizeof why))
         log_warn("%s: log.export = %s: %s; a run would go on and send nothing", config_where(&c, "log", "export"), c.log.export,
                  why);
-    if (!status) status = preflight(&c, &f, e);
-    for (const struct config_param *p = c.params; p && !status && !f.n; p = p->next) {
+    TRY(preflight(&c, &f, e));
+    for (const struct config_param *p = c.params; p && !f.n; p = p->next) {
         if (strcmp(p->section, "sweep")) continue;
-        status = faults_note(&f, check_sweep(file, overrides, n, e), e);
+        TRY(faults_note(&f, check_sweep(file, overrides, n, e), e));
         break;
     }
-    config_free(&c);
-    TRY(status);
     if (f.n) FAIL(e, TARE_E_CONFIG, "%s: %lld error%s", file, (long long)f.n, f.n == 1 ? "" : "s");
     log_info("%s: no errors", file);
     return TARE_OK;
@@ -116,9 +114,5 @@ int cmd_config(int argc, char **argv)
 {
     struct err e = {0};
     const int status = argc > 1 ? run(argc, argv, &e) : -1;
-    if (status < 0) {
-        return cli_usage(config_usage);
-    }
-    if (status) log_error(&e);
-    return err_exit_code((tare_status)status);
+    return status < 0 ? cli_usage(config_usage) : cli_end((tare_status)status, &e);
 }

@@ -71,16 +71,13 @@ static void count_reason(struct reasons *r, const char *text)
 static tare_status report_row(void *ctx, const char *where, const char *id, const char *reason, struct err *e)
 {
     struct checker *k = ctx;
-    json_t *out = json_pack("{s:s, s:s, s:s}", "where", where, "id", id, "reason", reason);
-    struct str line = {0};
-    tare_status status = out ? json_print(out, &line, e)
-                             : err_set(e, TARE_E_INVALID, __FILE__, __LINE__, "%s: cannot be reported: %s", where, reason);
-    json_decref(out);
+    OWNED(json_decrefp) json_t *out = json_pack("{s:s, s:s, s:s}", "where", where, "id", id, "reason", reason);
+    OWNED(str_free) struct str line = {0};
+    if (!out) FAIL(e, TARE_E_INVALID, "%s: cannot be reported: %s", where, reason);
+    TRY(json_print(out, &line, e));
     count_reason(&k->reasons, reason);
-    if (!status && puts(line.data) < 0)
-        status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "standard output cannot be written: %s", strerror(errno));
-    str_free(&line);
-    return status;
+    if (puts(line.data) < 0) FAIL(e, TARE_E_IO, "standard output cannot be written: %s", strerror(errno));
+    return TARE_OK;
 }
 
 /* ---------------------------------------------------------------- the checks of one row */
@@ -263,27 +260,28 @@ static void summarize(const char *files, const struct dataset_check *c, const st
         log_info("%s: %lld row%s, nothing wrong found%s", files, (long long)c->rows, c->rows == 1 ? "" : "s", unread);
 }
 
+static void arguments_free(struct arguments *a)
+{
+    str_free(&a->files);
+}
+
 static int check(int argc, char **argv)
 {
-    struct arguments a = {0};
-    if (!parse(argc, argv, &a)) return str_free(&a.files), cli_usage(data_usage);
+    OWNED(arguments_free) struct arguments a = {0};
+    if (!parse(argc, argv, &a)) return cli_usage(data_usage);
     struct err e = {0};
-    struct arena arena;
-    struct checker k = {0};
+    OWNED(arena_free) struct arena arena = {0};
+    OWNED(close_checker) struct checker k = {0};
     arena_init(&arena, "checker");
     struct dataset_check check = {.ctx = &k, .check = check_row, .report = report_row};
     tare_status status = open_checker(&k, &a, &arena, &e);
     if (!status) status = dataset_check(a.files.data, &check, &e);
-    if (!status && fflush(stdout))
-        status = err_set(&e, TARE_E_IO, __FILE__, __LINE__, "standard output cannot be written: %s", strerror(errno));
+    if (!status) status = cli_flush(&e);
     if (!status && a.write) status = fs_write_atomic(a.write, k.kept.data ? k.kept.data : "", k.kept.size, &e);
-    close_checker(&k);
-    arena_free(&arena);
     if (status)
         log_error(&e);
     else
         summarize(a.files.data, &check, &k.reasons, a.verifier != NULL);
-    str_free(&a.files);
     if (status) return err_exit_code(status);
     return check.bad && !a.write ? 1 : 0;
 }
@@ -293,8 +291,7 @@ static int show(int argc, char **argv)
     struct err e = {0};
     const tare_status status = data_show(argc - 2, argv + 2, &e);
     if (status && !e.message[0]) return cli_usage(data_usage);
-    if (status) log_error(&e);
-    return err_exit_code(status);
+    return cli_end(status, &e);
 }
 
 int cmd_data(int argc, char **argv)

@@ -1,12 +1,8 @@
 /* tare detokenize MODEL [skip_special=true]: {"ids"} -> {"text"}, line by line. */
 #include "base/json.h"
-#include "base/log.h"
 #include "cli/cli.h"
 #include "data/tokenizer.h"
-#include "model/adapter.h"
-#include "settle/settle.h"
 
-#include <errno.h>
 #include <string.h>
 
 struct detokenizing {
@@ -38,37 +34,33 @@ static tare_status detokenize_line(void *ctx, const json_t *object, const char *
     str_clear(&k->text);
     str_clear(&k->line);
     TRY(tokenizer_decode(k->tokenizer, k->ids.data, k->ids.n, k->skip_special, &k->text, e));
-    json_t *out = json_pack("{s:o}", "text", json_stringn(k->text.data, (size_t)k->text.size));
+    OWNED(json_decrefp) json_t *out = json_pack("{s:o}", "text", json_stringn(k->text.data, (size_t)k->text.size));
     if (!out) FAIL(e, TARE_E_NOMEM, "%s: no memory for the text", where);
-    tare_status status = json_print(out, &k->line, e);
-    json_decref(out);
-    TRY(status);
+    TRY(json_print(out, &k->line, e));
     TRY(str_add(&k->line, "\n", 1, e));
-    if (fwrite(k->line.data, 1, (size_t)k->line.size, stdout) != (size_t)k->line.size || fflush(stdout))
-        FAIL(e, TARE_E_IO, "standard output cannot be written: %s", strerror(errno));
-    return TARE_OK;
+    return cli_print(&k->line, e);
 }
 
 const char detokenize_usage[] =
     "usage: tare detokenize MODEL [skip_special=true]   reads {\"ids\"}, writes {\"text\"}; bytes that are not UTF-8 "
     "become U+FFFD\n";
 
+static void detokenizing_free(struct detokenizing *k)
+{
+    token_ids_free(&k->ids);
+    str_free(&k->text);
+    str_free(&k->line);
+    tokenizer_free(k->tokenizer);
+}
+
 int cmd_detokenize(int argc, char **argv)
 {
-    struct detokenizing k = {0};
+    OWNED(detokenizing_free) struct detokenizing k = {0};
     k.skip_special = argc == 3 && !strcmp(argv[2], "skip_special=true");
     if (argc < 2 || argv[1][0] == '-' || argc > 3 || (argc == 3 && !k.skip_special && strcmp(argv[2], "skip_special=false") != 0))
         return cli_usage(detokenize_usage);
     struct err e = {0};
-    char given[FS_PATH], folder[FS_PATH];
-    tare_status status = settle_model(argv[1], given, &e);
-    if (!status) status = adapter_tokenizer(given, NULL, folder, &e);
-    if (!status) status = tokenizer_load(folder, &k.tokenizer, &e);
+    tare_status status = cli_tokenizer(argv[1], &k.tokenizer, &e);
     if (!status) status = json_each_line(stdin, "standard input", detokenize_line, &k, &e);
-    if (status) log_error(&e);
-    token_ids_free(&k.ids);
-    str_free(&k.text);
-    str_free(&k.line);
-    tokenizer_free(k.tokenizer);
-    return status ? err_exit_code(status) : 0;
+    return cli_end(status, &e);
 }

@@ -23,9 +23,7 @@ static tare_status print(const struct compare_options *o, bool json, bool *same,
     *damaged = json_array_size(json_object_get(result, "damaged")) > 0;
     TRY(json ? json_print(result, &out, e) : compare_print(result, &out, e));
     if (json) TRY(str_add(&out, "\n", 1, e));
-    fwrite(out.data, 1, (size_t)out.size, stdout);
-    if ((fflush(stdout) || ferror(stdout))) FAIL(e, TARE_E_IO, "standard output cannot be written");
-    return TARE_OK;
+    return cli_print(&out, e);
 }
 
 int cmd_diff(int argc, char **argv)

@@ -245,7 +245,7 @@ static void look_at_rest(void)
     char pcre[64] = "?";
     const char *shared = getenv("SHARED") ? getenv("SHARED") : "../shared";
     row(fs_is_dir(shared) ? "ok" : "no", "references", "%s%s", shared,
-        fs_is_dir(shared) ? "" : " is not there; tests that compare with it are skipped");
+        fs_is_dir(shared) ? "" : " is not there; tests take the part of it in tests/data");
     const bool python = in_path("python3");
     row(python ? "ok" : "no", "python", "%s",
         python ? "python3 is in PATH" : "no python3 in PATH: verifier python cannot be used (apt-get install python3)");
@@ -257,14 +257,11 @@ static void look_at_rest(void)
 int cmd_doctor(int argc, char **argv)
 {
     struct err e = {0};
-    struct config c;
+    OWNED(config_free) struct config c = {0};
     if (argc > 1 && argv[1][0] == '-') return cli_unexpected(argv[1], doctor_usage);
     const bool file = argc > 1 && !strchr(argv[1], '=');
     const tare_status status = config_load(&c, file ? argv[1] : NULL, (const char *const *)argv + 1 + file, argc - 1 - file, &e);
-    if (status) {
-        log_error(&e);
-        return err_exit_code(status);
-    }
+    if (status) return cli_end(status, &e);
     const char *commit = manifest_commit();
     row("ok", "tare", "%s%s%s, plugin ABI %d.%d", TARE_VERSION, *commit ? " " : "", commit, TARE_ABI_MAJOR, TARE_ABI_MINOR);
     look_at_machine(&c);
@@ -277,10 +274,6 @@ int cmd_doctor(int argc, char **argv)
     }
     look_at_disk(&c);
     look_at_rest();
-    config_free(&c);
-    if (fflush(stdout) || ferror(stdout)) {
-        log_message(LOG_ERROR, "standard output cannot be written");
-        return 1;
-    }
+    if (cli_flush(&e)) return cli_end(e.code, &e);
     return n_bad ? 1 : 0;
 }

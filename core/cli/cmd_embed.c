@@ -65,11 +65,9 @@ static tare_status write_lines(struct filter *f, struct err *e)
             *e = f->errors[i];
             return f->status[i];
         }
-        const size_t size = (size_t)f->printed[i].size;
-        if (size && fwrite(f->printed[i].data, 1, size, stdout) != size) FAIL(e, TARE_E_IO, "standard output cannot be written");
+        cli_add(&f->printed[i]);
     }
-    if (fflush(stdout)) FAIL(e, TARE_E_IO, "standard output cannot be written");
-    return TARE_OK;
+    return cli_flush(e);
 }
 
 static tare_status flush_lines(struct filter *f, struct err *e)
@@ -147,7 +145,5 @@ int cmd_embed(int argc, char **argv)
     }
     const tare_status s = run(name, settings, n, codebook, (int)n_threads, &e);
     free(settings);
-    if (!s) return 0;
-    log_error(&e);
-    return err_exit_code(e.code);
+    return cli_end(s, &e);
 }

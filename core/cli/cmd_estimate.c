@@ -312,6 +312,5 @@ int cmd_estimate(int argc, char **argv)
         return usage(run ? "--replay takes RUN and --step N, and nothing else" : "PLUGIN is missing", "");
     if (number && (str_to_int(number, &step_number, &e) || step_number < 0)) return usage("not a step: ", number);
     const tare_status status = run ? replay(run, step_number, &e) : plain(name, assignments, n, from, to, &e);
-    if (status) log_error(&e);
-    return err_exit_code(status);
+    return cli_end(status, &e);
 }

@@ -100,16 +100,14 @@ static void evaluate_run(struct arguments *a)
 static tare_status run(struct config *c, const struct arguments *a, struct err *e)
 {
     struct comm comm;
-    struct str table = {0};
+    OWNED(str_free) struct str table = {0};
     TRY(comm_open(c->dist.ranks, &comm, e));
     /* of --checkpoints every model comes from the runs; the first one's context bounds the answers */
     tare_status s = TARE_OK;
     if (a->steps.n_runs && !fs_is_dir(c->model.path)) s = config_set(c, "model", "path", a->steps.runs[0], "--checkpoints", e);
     if (!s) s = settle_ranks(c, &comm, e);
     if (!s) s = a->steps.n_runs ? eval_steps_run(c, &a->steps, &comm, &table, e) : eval_run(c, warm_start, &comm, &table, e);
-    if (!s && (fwrite(table.data, 1, (size_t)table.size, stdout) != (size_t)table.size || fflush(stdout)))
-        s = err_set(e, TARE_E_IO, __FILE__, __LINE__, "standard output cannot be written");
-    str_free(&table);
+    if (!s) s = cli_print(&table, e);
     comm.free(&comm);
     return s;
 }
@@ -117,7 +115,7 @@ static tare_status run(struct config *c, const struct arguments *a, struct err *
 int cmd_eval(int argc, char **argv)
 {
     struct err e = {0};
-    struct config c;
+    OWNED(config_free) struct config c = {0};
     struct arguments a;
     bool done;
     const int stop = parse(&a, argc, argv);
@@ -129,6 +127,5 @@ int cmd_eval(int argc, char **argv)
     if (loaded) config_use_log_level(&c);
     tare_status status = ranks_start_of(loaded ? &c : NULL, loaded ? TARE_OK : e.code, &done, &e);
     if (!status && !done) status = run(&c, &a, &e);
-    if (loaded) config_free(&c);
     return ranks_end(status, &e);
 }

@@ -51,12 +51,10 @@ int cmd_fork(int argc, char **argv)
 {
     struct err e = {0};
     struct request q = {0};
-    struct fork f;
+    OWNED(fork_close) struct fork f = {0};
     if (!read_request(argc, argv, &q)) return 2;
     signals_catch();
     tare_status status = make(&q, &f, &e);
-    fork_close(&f);
     if (!status) status = replay_go_on(f.to, &e);
-    log_error(&e);
-    return err_exit_code(status);
+    return cli_end(status, &e);
 }

@@ -23,23 +23,21 @@ const char generate_usage[] =
     "may stand for question and messages.\n\n"
     "Keys, the section may be left out: "
     "rollout.{group_size,max_new_tokens,temperature,top_p,top_k,min_p,stop_ids,ignore_eos,batch,kv_tokens,\n"
-    "max_prompt_tokens}, run.{seed,threads,kernels}, model.{dtype,rope_theta,max_position_embeddings},\n"
+    "max_prompt_tokens}, run.{seed,threads,kernels}, model.{dtype,weights,rope_theta,max_position_embeddings},\n"
     "data.{prompt,chat_template,system,suffix}; `tare config docs` explains them.\n"
     "--stats: one line at the end, on standard error, with the seconds of sampling and the tokens read and written.\n";
 
 static tare_status write_line(void *ctx, const struct str *line, struct err *e)
 {
-    (void)ctx;
-    if (fwrite(line->data, 1, (size_t)line->size, stdout) != (size_t)line->size)
-        FAIL(e, TARE_E_IO, "standard output cannot be written");
+    (void)ctx, (void)e;
+    cli_add(line);
     return TARE_OK;
 }
 
 static tare_status end_batch(void *ctx, struct err *e)
 {
     (void)ctx;
-    if (fflush(stdout)) FAIL(e, TARE_E_IO, "standard output cannot be written");
-    return TARE_OK;
+    return cli_flush(e);
 }
 
 /* One line on standard error, so that standard output stays one line a rollout. */
@@ -86,7 +84,6 @@ int cmd_generate(int argc, char **argv)
         return 2;
     }
     const tare_status status = run(&m, argc, argv, stats, &e);
-    if (status) log_error(&e);
     infer_close(&m);
-    return status ? err_exit_code(status) : 0;
+    return cli_end(status, &e);
 }

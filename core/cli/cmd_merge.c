@@ -90,6 +90,5 @@ int cmd_merge(int argc, char **argv)
     if (!status) status = run(&g, argc, argv, &e);
     engine_close(&g.engine);
     config_free(&g.config);
-    if (status) log_error(&e);
-    return status ? err_exit_code(status) : 0;
+    return cli_end(status, &e);
 }

@@ -204,6 +204,5 @@ int cmd_plan(int argc, char **argv)
     }
     if (!status && !file) return cli_usage(plan_usage);
     if (!status) status = run(&r, file, overrides, n, &fits, &e);
-    if (status) log_error(&e);
-    return status ? err_exit_code(status) : fits == 0;
+    return status ? cli_end(status, &e) : fits == 0;
 }

@@ -61,17 +61,14 @@ static tare_status run_browser(const char *name, const char *const *arguments, c
 static tare_status write_frame(const char *page, const char *file, int width, struct err *e)
 {
     char path[PATH_MAX];
-    struct str text = {0};
+    OWNED(str_free) struct str text = {0};
     if (!realpath(page, path)) FAIL(e, TARE_E_IO, "%s: %s", page, strerror(errno));
-    tare_status status =
-        str_addf(&text, e,
+    TRY(str_addf(&text, e,
                  "<body style=\"margin:0\"><iframe src=\"file://%s\" style=\"border:0;width:%dpx;height:900px;display:block\" "
                  "onload=\"const h=this.contentDocument.documentElement.scrollHeight;this.style.height=h+'px';"
                  "document.documentElement.dataset.height=h\"></iframe>",
-                 path, width);
-    if (!status) status = fs_write_atomic(file, text.data, text.size, e);
-    str_free(&text);
-    return status;
+                 path, width));
+    return fs_write_atomic(file, text.data, text.size, e);
 }
 
 struct shot {
@@ -154,23 +151,22 @@ struct outputs {
 static tare_status write_report(const char *const *paths, int64_t n, const struct outputs *to, struct err *e)
 {
     char path[FS_PATH];
-    struct str text = {0};
+    OWNED(str_free) struct str text = {0};
     const char *file = to->page;
     if (!file) {
         TRY(fs_join(path, paths[0], "report.html", e));
         file = path;
     }
-    tare_status status = report_html(paths, n, &text, e);
-    if (!status) status = fs_write_atomic(file, text.data, text.size, e);
-    if (!status) log_info("%s (%.0f kB)", file, (double)text.size / 1000);
-    str_free(&text);
-    if (!status && to->svg) status = report_charts(paths, n, to->svg, false, e);
-    if (!status && to->svg) log_info("%s: every chart as an SVG file", to->svg);
-    if (!status && to->pdf) status = report_charts(paths, n, to->pdf, true, e);
-    if (!status && to->pdf) log_info("%s: every chart as a PDF file", to->pdf);
-    if (!status && to->latex) status = report_latex(paths, n, to->latex, e);
-    if (!status && to->latex) log_info("%s: the tables of the sweeps as LaTeX files", to->latex);
-    return status || !to->png ? status : pictures(file, to->png, e);
+    TRY(report_html(paths, n, &text, e));
+    TRY(fs_write_atomic(file, text.data, text.size, e));
+    log_info("%s (%.0f kB)", file, (double)text.size / 1000);
+    if (to->svg) TRY(report_charts(paths, n, to->svg, false, e));
+    if (to->svg) log_info("%s: every chart as an SVG file", to->svg);
+    if (to->pdf) TRY(report_charts(paths, n, to->pdf, true, e));
+    if (to->pdf) log_info("%s: every chart as a PDF file", to->pdf);
+    if (to->latex) TRY(report_latex(paths, n, to->latex, e));
+    if (to->latex) log_info("%s: the tables of the sweeps as LaTeX files", to->latex);
+    return to->png ? pictures(file, to->png, e) : TARE_OK;
 }
 
 int cmd_report(int argc, char **argv)
@@ -195,6 +191,5 @@ int cmd_report(int argc, char **argv)
     }
     if (!n) return cli_usage(report_usage);
     const tare_status status = write_report(paths, n, &to, &e);
-    if (status) log_error(&e);
-    return err_exit_code(status);
+    return cli_end(status, &e);
 }

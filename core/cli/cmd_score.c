@@ -60,22 +60,18 @@ static tare_status print_line(const struct score *s, int64_t line, const float *
     TRY(str_add(out, ",\"entropy\":", -1, e));
     TRY(print_numbers(entropy, n, out, e));
     TRY(str_add(out, "}\n", 2, e));
-    if (fwrite(out->data, 1, (size_t)out->size, stdout) != (size_t)out->size)
-        FAIL(e, TARE_E_IO, "standard output cannot be written");
+    cli_add(out);
     return TARE_OK;
 }
 
 static tare_status print_batch(const struct score *s, const float *logprob, const float *entropy, struct err *e)
 {
-    struct str line = {0};
-    tare_status status = TARE_OK;
-    for (int64_t i = 0, at = 0; i < s->n && !status; i++) {
-        status = print_line(s, i, logprob + at, entropy + at, &line, e);
+    OWNED(str_free) struct str line = {0};
+    for (int64_t i = 0, at = 0; i < s->n; i++) {
+        TRY(print_line(s, i, logprob + at, entropy + at, &line, e));
         at += s->begin[i + 1] - s->begin[i] - 1;
     }
-    str_free(&line);
-    if (!status && fflush(stdout)) FAIL(e, TARE_E_IO, "standard output cannot be written");
-    return status;
+    return cli_flush(e);
 }
 
 static void drop_lines(struct score *s)
@@ -221,7 +217,6 @@ int cmd_score(int argc, char **argv)
     arena_init(&s.work, "score");
     tare_status status = parse_options(argc, argv, &o, &e);
     if (!status) status = run(&o, &s, &e);
-    if (status) log_error(&e);
     drop_lines(&s);
     scorer_free(s.scorer);
     mem_free(s.id);
@@ -230,5 +225,5 @@ int cmd_score(int argc, char **argv)
     engine_close(&s.engine);
     config_free(&s.config);
     arena_free(&s.work);
-    return status ? err_exit_code(status) : 0;
+    return cli_end(status, &e);
 }

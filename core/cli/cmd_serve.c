@@ -28,7 +28,7 @@ const char serve_usage[] =
     "      its first line is the key that requests send as Authorization: Bearer KEY. Or set the environment variable "
     "TARE_SERVE_KEY\n" SERVE_OPTIONS(OPTION_LINE) "\nKeys, the section is part of the name: rollout.{batch,kv_tokens}, "
                                                   "run.{seed,threads,kernels,device,deterministic},\n"
-                                                  "model.{base,dtype,rope_theta,max_position_embeddings}, "
+                                                  "model.{base,dtype,weights,rope_theta,max_position_embeddings}, "
                                                   "data.{chat_template,date}; `tare config docs` explains them. rollout.batch\n"
                                                   "is 32 unless it is set. run.seed is the seed of requests that name none.\n";
 

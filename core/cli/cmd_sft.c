@@ -25,7 +25,7 @@ static tare_status run(const struct config *c, const struct arguments *a, struct
 /* The whole command that continues. */
 static tare_status say_how_to_continue(int argc, char **argv, bool resume, struct err *e)
 {
-    struct str command = {0};
+    OWNED(str_free) struct str command = {0};
     struct err unused;
     tare_status status = TARE_OK;
     for (int i = 1; i < argc && !status; i++) status = str_addf(&command, &unused, " %s", argv[i]);
@@ -33,14 +33,13 @@ static tare_status say_how_to_continue(int argc, char **argv, bool resume, struc
     if (!status)
         err_set(e, was.code, __FILE__, __LINE__, "%.1000s; continue with: tare sft%.900s%s", was.message, command.data,
                 resume ? "" : " --resume");
-    str_free(&command);
     return was.code;
 }
 
 int cmd_sft(int argc, char **argv)
 {
     struct err e = {0};
-    struct config c;
+    OWNED(config_free) struct config c = {0};
     struct arguments a;
     bool done;
     if (!arguments_read(argc, argv, &a)) return cli_usage(sft_usage);
@@ -50,6 +49,5 @@ int cmd_sft(int argc, char **argv)
     tare_status status = ranks_start_of(loaded ? &c : NULL, loaded ? TARE_OK : e.code, &done, &e);
     if (!status && !done) status = run(&c, &a, &e);
     if (status == TARE_E_CANCELLED && !done) say_how_to_continue(argc, argv, a.resume, &e);
-    if (loaded) config_free(&c);
     return ranks_end(status, &e);
 }

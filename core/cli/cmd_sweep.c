@@ -83,36 +83,32 @@ static bool parse(int argc, char **argv, struct arguments *a, struct err *e)
 
 static tare_status print_table(const struct sweep *s, const struct arguments *a, struct str *out, struct err *e)
 {
-    struct arena arena;
+    OWNED(arena_free) struct arena arena = {0};
     struct sweep_table t = {0};
-    tare_status status = TARE_OK;
     arena_init(&arena, "table");
-    for (int i = 0; !status && (i < a->n_metrics || i == 0); i++) {
-        status = sweep_table_make(&s->plan, a->n_metrics ? a->metrics[i] : NULL, a->baseline, &arena, &t, e);
-        if (!status && i) status = str_add(out, "\n", 1, e);
-        if (!status && a->plan)
-            status = planning_markdown(&t, &a->study, out, e);
-        else if (!status)
-            status = (a->csv ? sweep_table_csv : a->latex ? sweep_table_latex : sweep_table_markdown)(&t, out, e);
+    for (int i = 0; i < a->n_metrics || i == 0; i++) {
+        TRY(sweep_table_make(&s->plan, a->n_metrics ? a->metrics[i] : NULL, a->baseline, &arena, &t, e));
+        if (i) TRY(str_add(out, "\n", 1, e));
+        if (a->plan)
+            TRY(planning_markdown(&t, &a->study, out, e));
+        else
+            TRY((a->csv ? sweep_table_csv : a->latex ? sweep_table_latex : sweep_table_markdown)(&t, out, e));
     }
-    arena_free(&arena);
-    return status;
+    return TARE_OK;
 }
 
 /* A baseline that names no cell is refused before the first run: the table is made without any data. */
 static tare_status check_baseline(const struct sweep *s, const char *baseline, bool needed, struct err *e)
 {
-    struct arena arena;
+    OWNED(arena_free) struct arena arena = {0};
     struct sweep_table t = {0};
     arena_init(&arena, "baseline");
-    tare_status status = arena_new(&arena, &t.runs, s->plan.n_cells + 1, e);
-    if (!status) status = sweep_table_make(&s->plan, NULL, baseline, &arena, &t, e);
-    if (!status && needed && !t.baseline[0])
-        status =
-            err_set(e, TARE_E_CONFIG, __FILE__, __LINE__,
-                    "--until-decided compares variants with a baseline; name one: --baseline key=value, or baseline in [sweep]");
-    arena_free(&arena);
-    return err_as_config(status, e);
+    TRY(arena_new(&arena, &t.runs, s->plan.n_cells + 1, e));
+    TRY(err_as_config(sweep_table_make(&s->plan, NULL, baseline, &arena, &t, e), e));
+    if (needed && !t.baseline[0])
+        FAIL(e, TARE_E_CONFIG,
+             "--until-decided compares variants with a baseline; name one: --baseline key=value, or baseline in [sweep]");
+    return TARE_OK;
 }
 
 static tare_status print_cells(const struct sweep *s, struct str *out, struct err *e)
@@ -149,39 +145,29 @@ static bool is_decided(void *ctx, const struct sweep *s)
 
 static tare_status run(const struct arguments *a, struct str *out, struct err *e)
 {
-    struct sweep s;
+    OWNED(sweep_close) struct sweep s = {0};
     if (a->suggest) return sweep_suggest(a->suggest, out, e);
-    tare_status status = sweep_open(&s, a->file, a->overrides, a->n, e);
-    if (!status) status = check_baseline(&s, a->baseline, a->until_decided, e);
-    if (status)
-        ;
-    else if (a->table || a->plan)
-        status = sweep_warn_changed(&s, e);
-    else if (a->slurm)
-        status = slurm(&s, a, out, e);
-    else if (a->dry_run)
-        status = print_cells(&s, out, e);
-    else
-        status = sweep_run(
-            &s,
-            &(struct sweep_mode){
-                .retry = a->retry, .cell = a->cell, .enough = a->until_decided ? is_decided : NULL, .ctx = (void *)(uintptr_t)a},
-            e);
-    const bool all_ran = !a->slurm && !a->dry_run && a->cell < 0;
-    if (!status && (a->table || a->plan || all_ran)) status = print_table(&s, a, out, e);
-    sweep_close(&s);
-    return status;
+    TRY(sweep_open(&s, a->file, a->overrides, a->n, e));
+    TRY(check_baseline(&s, a->baseline, a->until_decided, e));
+    if (a->table || a->plan) {
+        TRY(sweep_warn_changed(&s, e));
+        return print_table(&s, a, out, e);
+    }
+    if (a->slurm) return slurm(&s, a, out, e);
+    if (a->dry_run) return print_cells(&s, out, e);
+    const struct sweep_mode mode = {
+        .retry = a->retry, .cell = a->cell, .enough = a->until_decided ? is_decided : NULL, .ctx = (void *)(uintptr_t)a};
+    TRY(sweep_run(&s, &mode, e));
+    return a->cell < 0 ? print_table(&s, a, out, e) : TARE_OK;
 }
 
 int cmd_sweep(int argc, char **argv)
 {
     struct err e = {0};
     struct arguments a = {.cell = -1, .study = {.difference = NAN, .power = 0.8, .alpha = 0.05}};
-    struct str out = {0};
+    OWNED(str_free) struct str out = {0};
     if (!parse(argc, argv, &a, &e)) return a.unexpected ? cli_unexpected(a.unexpected, sweep_usage) : cli_usage(sweep_usage);
     tare_status status = run(&a, &out, &e);
     if (!status) status = cli_print(&out, &e);
-    str_free(&out);
-    if (status) log_error(&e);
-    return err_exit_code(status);
+    return cli_end(status, &e);
 }

@@ -25,7 +25,7 @@ const char train_usage[] =
 int cmd_train(int argc, char **argv)
 {
     struct err e = {0};
-    struct config c;
+    OWNED(config_free) struct config c = {0};
     struct arguments a;
     if (!arguments_read(argc, argv, &a)) return cli_usage(train_usage);
     signals_catch();
@@ -37,6 +37,5 @@ int cmd_train(int argc, char **argv)
         status = train_run(
             &c, &(struct train_start){.resume = a.resume, .allow_change = a.allow_change, .until = a.until, .make = preflight_make},
             &e);
-    if (loaded) config_free(&c);
     return ranks_end(status, &e);
 }

@@ -135,29 +135,24 @@ static void take_run(struct request *r)
 
 static tare_status run(struct request *r, struct str *out, struct err *e)
 {
-    struct config c;
+    OWNED(config_free) struct config c = {0};
     take_run(r);
     TRY(config_load(&c, r->file, r->overrides, r->n, e));
     config_use_log_level(&c);
     /* what depends on the model (the length of completions) is settled by the first checkpoint */
-    tare_status status =
-        r->o.n_from && !strchr(r->o.from[0], '@') ? config_set(&c, "model", "path", r->o.from[0], "--from", e) : TARE_OK;
-    if (!status) status = settle(&c, true, NULL, e);
-    if (!status) status = variance_run(&c, &r->o, out, e);
-    config_free(&c);
-    return status;
+    if (r->o.n_from && !strchr(r->o.from[0], '@')) TRY(config_set(&c, "model", "path", r->o.from[0], "--from", e));
+    TRY(settle(&c, true, NULL, e));
+    return variance_run(&c, &r->o, out, e);
 }
 
 int cmd_variance(int argc, char **argv)
 {
     struct err e = {0};
     struct request r = {.o = VARIANCE_DEFAULTS};
-    struct str out = {0};
+    OWNED(str_free) struct str out = {0};
     const int stop = read_request(argc, argv, &r);
     if (stop) return stop - 1;
     tare_status status = run(&r, &out, &e);
     if (!status) status = cli_print(&out, &e);
-    str_free(&out);
-    if (status) log_error(&e);
-    return err_exit_code(status);
+    return cli_end(status, &e);
 }

@@ -47,7 +47,7 @@ static bool read_arguments(int argc, char **argv, struct verify_steps *v, const 
 /* whole: everything that was asked for was looked at. */
 static tare_status print(const struct verify_result *r, const char *run, bool whole, struct err *e)
 {
-    fwrite(r->text.data ? r->text.data : "", 1, (size_t)r->text.size, stdout);
+    cli_add(&r->text);
     if (r->begins) printf("note: the chain begins after step %lld; what was written before has no sums\n", (long long)r->begins);
     if (r->pruned) printf("note: %lld older checkpoints are no longer there (checkpoint.keep)\n", (long long)r->pruned);
     printf("%s: %lld links, %lld files and %lld lines of metrics.jsonl are as they were written; last step %lld, last link %s\n",
@@ -59,8 +59,7 @@ static tare_status print(const struct verify_result *r, const char *run, bool wh
     else
         printf(whole ? "%s: all is as it was written\n" : "%s: not everything could be checked\n", run);
     if (r->faults) log_message(LOG_ERROR, "%s: not as it was written; the findings stand in the output", run);
-    if (fflush(stdout) || ferror(stdout)) FAIL(e, TARE_E_IO, "standard output cannot be written");
-    return TARE_OK;
+    return cli_flush(e);
 }
 
 int cmd_verify_run(int argc, char **argv)

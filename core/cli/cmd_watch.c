@@ -36,15 +36,13 @@ static tare_status draw(const char *dir, bool terminal, bool unicode, struct str
     str_clear(out);
     if (terminal) TRY(str_add(out, "\033[H\033[J", -1, e)); /* home, and clear what is below */
     TRY(watch_print(dir, columns, rows, unicode, out, e));
-    if (fwrite(out->data, 1, (size_t)out->size, stdout) != (size_t)out->size || fflush(stdout))
-        FAIL(e, TARE_E_IO, "standard output cannot be written");
-    return TARE_OK;
+    return cli_print(out, e);
 }
 
 int cmd_watch(int argc, char **argv)
 {
     struct err e = {0};
-    struct str out = {0};
+    OWNED(str_free) struct str out = {0};
     if (argc != 2 || argv[1][0] == '-') return cli_usage(watch_usage);
     const bool terminal = isatty(STDOUT_FILENO), unicode = can_unicode();
     if (terminal) signals_catch();
@@ -53,7 +51,5 @@ int cmd_watch(int argc, char **argv)
         status = draw(argv[1], terminal, unicode, &out, &e);
         if (!status && terminal && !*signals_flag()) nanosleep(&(struct timespec){1, 0}, NULL);
     } while (!status && terminal && !*signals_flag());
-    str_free(&out);
-    if (status) log_error(&e);
-    return err_exit_code(status);
+    return cli_end(status, &e);
 }

@@ -1,4 +1,5 @@
 #include "cli/codebook.h"
+#include "cli/cli.h"
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -164,8 +165,7 @@ static tare_status assign_with(const struct codebook_words *w, const struct embe
            "\"threads\":%d}\n",
            (long long)x->n, (long long)c->n, a.inertia, a.seconds, 2e-9 * (double)x->n * (double)c->n * (double)x->d / a.seconds,
            peak_memory_mb(), pool_threads(pool));
-    if (fflush(stdout)) FAIL(e, TARE_E_IO, "standard output cannot be written");
-    return TARE_OK;
+    return cli_flush(e);
 }
 
 tare_status codebook_assign_file(const struct codebook_words *w, struct pool *pool, struct err *e)
@@ -291,11 +291,9 @@ static void print_rollouts(const json_t *o)
 static tare_status print_inspection(const json_t *all, bool json, struct err *e)
 {
     if (json) {
-        struct str text = {0};
-        const tare_status s = json_print(all, &text, e);
-        if (!s) printf("%s\n", text.data);
-        str_free(&text);
-        TRY(s);
+        OWNED(str_free) struct str text = {0};
+        TRY(json_print(all, &text, e));
+        printf("%s\n", text.data);
     } else {
         const char *key;
         json_t *value;
@@ -303,8 +301,7 @@ static tare_status print_inspection(const json_t *all, bool json, struct err *e)
         if (json_object_get(all, "corpus")) print_clusters(json_object_get(all, "corpus"));
         if (json_object_get(all, "rollouts")) print_rollouts(json_object_get(all, "rollouts"));
     }
-    if (fflush(stdout)) FAIL(e, TARE_E_IO, "standard output cannot be written");
-    return TARE_OK;
+    return cli_flush(e);
 }
 
 tare_status codebook_inspect(const struct codebook_words *w, struct pool *pool, struct err *e)

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 struct verb {
     char name[16]; /* with a dash where NAME has an underscore */
@@ -27,6 +28,12 @@ static void name_verbs(void)
             if (*p == '_') *p = '-';
 }
 
+static int print_end(void)
+{
+    struct err e = {0};
+    return cli_end(cli_flush(&e), &e);
+}
+
 static int help(FILE *out)
 {
     fputs("usage: tare [-v | -q] VERB ...\n\nCritic-free reinforcement learning of language models with verifiable rewards.\n\n",
@@ -38,7 +45,7 @@ static int help(FILE *out)
           "`tare VERB --help` explains a verb, `tare config docs` every key of a configuration.\n"
           "Exit status: 0 done, 1 failed, 2 usage, 3 configuration, 130 interrupted.\n",
           out);
-    return fflush(out) || ferror(out) ? 1 : 0;
+    return out == stdout ? print_end() : 0;
 }
 
 static int unknown_verb(const char *name)
@@ -84,16 +91,34 @@ int cli_unexpected(const char *argument, const char *usage)
     return cli_usage(usage);
 }
 
+void cli_add(const struct str *text)
+{
+    if (text->size) fwrite(text->data, 1, (size_t)text->size, stdout);
+}
+
 tare_status cli_print(const struct str *text, struct err *e)
 {
-    errno = 0;
-    if (text->size) fwrite(text->data, 1, (size_t)text->size, stdout);
-    if (!fflush(stdout) && !ferror(stdout)) return TARE_OK;
-    if (errno == EPIPE) {
+    cli_add(text);
+    return cli_flush(e);
+}
+
+tare_status cli_flush(struct err *e)
+{
+    int why = fflush(stdout) ? errno : 0;
+    if (!why && ferror(stdout))
+        why = write(STDOUT_FILENO, "\n", 1) < 0 ? errno : EIO; /* why a write before failed is gone; one more tells it */
+    if (!why) return TARE_OK;
+    if (why == EPIPE) {
         signal(SIGPIPE, SIG_DFL);
         raise(SIGPIPE);
     }
-    FAIL(e, TARE_E_IO, "standard output cannot be written: %s", strerror(errno));
+    FAIL(e, TARE_E_IO, "standard output cannot be written: %s", strerror(why));
+}
+
+int cli_end(tare_status status, const struct err *e)
+{
+    if (status) log_error(e);
+    return err_exit_code(status);
 }
 
 /* Verbs that only print, and write to no pipe but standard output: they end quietly when its reader has gone (| head). */
@@ -117,8 +142,8 @@ static int run_verb(int argc, char **argv)
     while (*v->name && strcmp(argv[0], v->name)) v++;
     if (!*v->name) return unknown_verb(argv[0]);
     for (int i = 1; i < argc; i++)
-        if (is_option(argv[i], "-h", "--help")) return fputs(v->usage, stdout) < 0 || fflush(stdout);
-    if (!is_alone(v->name)) return 2;
+        if (is_option(argv[i], "-h", "--help")) return fputs(v->usage, stdout), print_end();
+    if (!is_alone(v->name)) return ranks_refused(2);
     end_with_reader(v->name);
     return v->run(argc, argv);
 }

@@ -52,7 +52,9 @@ static void silhouette_task(void *arg, int64_t task, int thread)
 tare_status inspect_silhouette(const struct inspect_rows *rows, const struct inspect_options *o, double *out, int64_t *sampled,
                                struct err *e)
 {
-    int64_t *index, n = 0, clusters = 0;
+    OWNED(mem_free_at) int64_t *index = NULL;
+    OWNED(mem_free_at) double *room = NULL;
+    int64_t n = 0, clusters = 0;
     *out = NAN;
     TRY(mem_new((rows->n + rows->k) * (int64_t)sizeof *index, (void **)&index, e));
     int64_t *sizes = index + rows->n;
@@ -61,19 +63,16 @@ tare_status inspect_silhouette(const struct inspect_rows *rows, const struct ins
     rng_shuffle(rng_key(o->seed, RNG_SHUFFLE), index, n);
     if (n > o->sample) n = o->sample;
     for (int64_t i = 0; i < n; i++) clusters += !sizes[rows->cluster[index[i]]]++;
-    struct silhouette s = {.rows = rows, .index = index, .n = n, .sizes = sizes};
-    tare_status status = mem_new((n + pool_threads(o->pool) * rows->k) * (int64_t)sizeof *s.value, (void **)&s.value, e);
-    if (!status && clusters > 1) {
-        s.sum = s.value + n;
+    TRY(mem_new((n + pool_threads(o->pool) * rows->k) * (int64_t)sizeof *room, (void **)&room, e));
+    struct silhouette s = {.rows = rows, .index = index, .n = n, .sizes = sizes, .value = room, .sum = room + n};
+    if (clusters > 1) {
         pool_run(o->pool, n, silhouette_task, &s);
         double total = 0;
         for (int64_t i = 0; i < n; i++) total += s.value[i];
         *out = total / (double)n;
     }
     *sampled = n;
-    mem_free(s.value);
-    mem_free(index);
-    return status;
+    return TARE_OK;
 }
 
 /* ---------------------------------------------------------------- clusters */
@@ -117,29 +116,23 @@ static tare_status describe_cluster(const struct inspect_rows *r, int64_t k, str
 
 tare_status inspect_clusters(const struct inspect_rows *rows, const struct inspect_options *options, json_t **out, struct err *e)
 {
-    struct ranked *room;
-    TRY(mem_new(rows->n * (int64_t)sizeof *room, (void **)&room, e));
-    json_t *o = json_object(), *list = json_array();
+    OWNED(mem_free_at) struct ranked *room = NULL;
+    OWNED(json_decrefp) json_t *o = json_object(), *list = json_array();
     int64_t none = 0, empty = 0, sampled = 0;
     double silhouette = NAN;
-    tare_status status = TARE_OK;
+    TRY(mem_new(rows->n * (int64_t)sizeof *room, (void **)&room, e));
     for (int64_t i = 0; i < rows->n; i++) none += rows->cluster[i] < 0;
-    for (int64_t k = 0; k < rows->k && !status; k++) {
-        status = describe_cluster(rows, k, room, options->nearest, list, e);
+    for (int64_t k = 0; k < rows->k; k++) {
+        TRY(describe_cluster(rows, k, room, options->nearest, list, e));
         empty += !json_integer_value(json_object_get(json_array_get(list, (size_t)k), "rows"));
     }
-    if (!status && rows->x) status = inspect_silhouette(rows, options, &silhouette, &sampled, e);
-    if (!status) status = set(o, "rows", json_integer((json_int_t)rows->n), e);
-    if (!status) status = set(o, "in_no_cluster", json_integer((json_int_t)none), e);
-    if (!status) status = set(o, "empty", json_integer((json_int_t)empty), e);
-    if (!status) status = set(o, "silhouette", number(silhouette), e);
-    if (!status) status = set(o, "sampled", json_integer((json_int_t)sampled), e);
-    if (!status) status = set(o, "clusters", json_incref(list), e);
-    json_decref(list);
-    mem_free(room);
-    if (status)
-        json_decref(o);
-    else
-        *out = o;
-    return status;
+    if (rows->x) TRY(inspect_silhouette(rows, options, &silhouette, &sampled, e));
+    TRY(set(o, "rows", json_integer((json_int_t)rows->n), e));
+    TRY(set(o, "in_no_cluster", json_integer((json_int_t)none), e));
+    TRY(set(o, "empty", json_integer((json_int_t)empty), e));
+    TRY(set(o, "silhouette", number(silhouette), e));
+    TRY(set(o, "sampled", json_integer((json_int_t)sampled), e));
+    TRY(set(o, "clusters", json_incref(list), e));
+    *out = json_incref(o);
+    return TARE_OK;
 }

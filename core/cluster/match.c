@@ -45,11 +45,9 @@ tare_status match_encoder(struct plugin_instance *codebook, struct plugin_instan
     if (!encoder)
         FAIL(e, TARE_E_CONFIG, "%s: is a codebook for embeddings%s%s%s; name its encoder", name, wanted[0] ? " of `" : "", wanted,
              wanted[0] ? "`" : "");
-    struct str got = {0};
-    tare_status status = plugin_identity(encoder, &got, e);
-    if (!status) status = same_identity(wanted, &got, name, e);
-    str_free(&got);
-    TRY(status);
+    OWNED(str_free) struct str got = {0};
+    TRY(plugin_identity(encoder, &got, e));
+    TRY(same_identity(wanted, &got, name, e));
     if (plugin_dim(encoder) != plugin_dim(codebook))
         FAIL(e, TARE_E_SHAPE, "%s: takes embeddings of width %lld, and encoder %s makes %lld", name,
              (long long)plugin_dim(codebook), encoder->plugin->desc.name, (long long)plugin_dim(encoder));

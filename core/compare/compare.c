@@ -57,6 +57,17 @@ tare_status count_compared(struct finder *f, const char *what, struct err *e)
 
 /* ---------------------------------------------------------------- configuration */
 
+static tare_status read_manifest(struct finder *f, int k, struct err *e)
+{
+    struct err why = {0};
+    char path[FS_PATH];
+    TRY(fs_join(path, f->o->run[k], "manifest.json", e));
+    tare_status status = json_read_file(path, &f->manifest[k], &why);
+    if (!status && !json_is_object(f->manifest[k]))
+        status = err_set(&why, TARE_E_CORRUPT, __FILE__, __LINE__, "%s: is no JSON object", path);
+    return status ? add_text(f, "damaged", why.message, e) : TARE_OK;
+}
+
 /* "train_xxh3" or "eval_xxh3": the hash of the rows that the run read last, or NULL where manifest.json has none. */
 static const char *rows_hash(const json_t *manifest, const char *name)
 {
@@ -70,20 +81,8 @@ static const char *rows_hash(const json_t *manifest, const char *name)
 /* "same", "other", or "unknown": a file's name says nothing about its rows, so their hashes count. */
 static const char *other_rows(const struct finder *f, const char *name)
 {
-    json_t *manifest[2] = {NULL, NULL};
-    struct str text = {0};
-    char path[FS_PATH];
-    for (int k = 0; k < 2; k++) {
-        str_clear(&text);
-        if (!fs_join(path, f->o->run[k], "manifest.json", NULL) && !fs_read_all(path, &text, NULL) &&
-            json_parse(text.data, text.size, path, &manifest[k], NULL))
-            manifest[k] = NULL;
-    }
-    const char *a = rows_hash(manifest[0], name), *b = rows_hash(manifest[1], name);
-    const char *result = !a || !b ? "unknown" : !strcmp(a, b) ? "same" : "other";
-    for (int k = 0; k < 2; k++) json_decref(manifest[k]);
-    str_free(&text);
-    return result;
+    const char *a = rows_hash(f->manifest[0], name), *b = rows_hash(f->manifest[1], name);
+    return !a || !b ? "unknown" : !strcmp(a, b) ? "same" : "other";
 }
 
 static tare_status take_key(void *ctx, const struct config_difference *d, struct err *e)
@@ -121,6 +120,7 @@ static tare_status compare_configurations(struct finder *f, struct err *e)
     struct config c[2];
     struct err why = {0};
     int n = 0;
+    for (int k = 0; k < 2; k++) TRY(read_manifest(f, k, e));
     while (n < 2 && !config_load(&c[n], f->o->run[n], NULL, 0, &why)) n++;
     tare_status status = n < 2 ? add_text(f, "damaged", why.message, e) : config_compare(&c[0], &c[1], take_key, f, e);
     if (!status && n == 2) status = take_rows(f, "data.train", (const char *const[]){c[0].data.train, c[1].data.train}, e);
@@ -344,6 +344,7 @@ tare_status compare_runs(const struct compare_options *o, json_t **out, struct e
     for (int k = 0; k < 2; k++) {
         for (int64_t i = 0; i < f.records[k].n; i++) json_decref(f.records[k].at[i].row);
         free(f.records[k].at);
+        json_decref(f.manifest[k]);
     }
     tokenizer_free(f.tokenizer);
     if (status)

@@ -18,6 +18,7 @@ struct finder {
         struct record *at; /* steps growing */
         int64_t n, room;
     } records[2];
+    json_t *manifest[2];         /* NULL: it is missing or damaged, and listed as that */
     struct tokenizer *tokenizer; /* of the first run; NULL: none could be read */
 };
 

@@ -97,7 +97,8 @@ static tare_status compare_tensors(struct finder *f, int64_t step, const struct 
 
 static bool is_moment(const char *name)
 {
-    return !strncmp(name, "moment", 6) || !strncmp(name, "weights.", 8);
+    if (!strncmp(name, "process.", 8)) name += 8;
+    return !strncmp(name, "moment", 6) || !strncmp(name, "second", 6) || !strncmp(name, "weights.", 8);
 }
 
 static tare_status compare_section(struct finder *f, struct difference d, struct state_reader *const r[2], const char *name,

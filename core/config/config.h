@@ -124,6 +124,19 @@ struct lora_config {
     bool dora;      /* only false */
 };
 
+struct process_config { /* an implicit process reward model that is trained with the policy */
+    bool implicit;
+    const char *model; /* folder that it begins from; empty: model.path */
+    int64_t minibatch;
+    double beta, lr, max_grad_norm;
+    enum process_norm norm;
+};
+
+struct relift_config { /* supervised updates between policy updates; rows 0: off */
+    int64_t rows, minibatch, epochs;
+    double reward, lr, entropy_coef, max_grad_norm;
+};
+
 struct sft_config {
     int64_t steps, batch, epochs; /* rows an optimizer step; epochs used when steps is 0 */
     bool train_on_prompt;
@@ -180,6 +193,8 @@ struct config {
     struct loss_config loss;
     struct train_config train;
     struct lora_config lora;
+    struct process_config process_reward;
+    struct relift_config relift;
     struct sft_config sft;
     struct dist_config dist;
     struct eval_config eval;

@@ -43,6 +43,10 @@ const struct config_section CONFIG_SECTIONS[] = {
      "What is common to the objectives: means over tokens, clipping, the KL penalty, the entropy bonus, old probabilities."},
     {"train", "The optimizer and its schedule."},
     {"lora", "Low-rank adapters in place of all weights (docs/lora.md)."},
+    {"process_reward",
+     "Rewards of single tokens from an implicit process reward model that is trained with the policy (PRIME, docs/prime.md)."},
+    {"relift", "Supervised updates between policy updates, on demonstrations of the questions that no rollout solved (ReLIFT, "
+               "docs/relift.md)."},
     {"sft", "Supervised training (`tare sft`): the warm start, and the baseline."},
     {"dist", "Several processes."},
     {"eval", "Evaluation on held-out questions."},
@@ -250,7 +254,9 @@ const struct config_key CONFIG_KEYS[] = {
     REAL(train, warmup_ratio, "0.03", 0, 1, 0,
          "Share of all optimizer steps that warm up linearly from 0, when train.warmup_steps is 0. The paper does not say; ours is "
          "0.03."),
-    INT(train, warmup_steps, "0", 0, MANY, "Optimizer steps of warmup. 0: train.warmup_ratio decides."),
+    INT(train, warmup_steps, "0", 0, MANY,
+        "Optimizer steps of warmup, not steps of the run: one of those has an optimizer step for every train.minibatch rollouts, "
+        "times train.epochs. 0: train.warmup_ratio decides."),
     CHOICE(train, schedule, "cosine", CHOICES_SCHEDULE,
            "Learning rate after the warmup: cosine to the floor (the paper), constant, or linear to the floor."),
     REAL(train, beta1, "0.9", 0, 0.999999, 0, "AdamW's beta1. The paper does not say."),
@@ -289,6 +295,32 @@ const struct config_key CONFIG_KEYS[] = {
     REAL(lora, dropout, "0", 0, 1, 0,
          "Only 0: with dropout the update would compute other probabilities than the sampler, for the same weights."),
     BOOL(lora, dora, "false", "Only false: DoRA is not computed here."),
+
+    BOOL(
+        process_reward, implicit, "false",
+        "Train a second model of the policy's shape on the rollouts' outcomes, and give each token beta times the logarithm of its "
+        "probability under that model over that under the reference (model.reference) as a reward, for estimators that read "
+        "rewards of "
+        "segments: prime, grpo_process."),
+    TEXT(process_reward, model, "",
+         "Hugging Face folder that this model begins from, of the policy's shape and tokenizer. Empty: model.path."),
+    REAL(process_reward, beta, "0.05", 0, BIG, KEY_ABOVE_MIN, "Factor of the rewards, in their use and in the loss."),
+    CHOICE(process_reward, norm, "largest", CHOICES_PROCESS_NORM,
+           "largest: rewards are divided by the largest sum of rewards from a token to the end, of all of the step; none: as they "
+           "are."),
+    INT(process_reward, minibatch, "0", 0, MANY, "Rollouts of an optimizer step of this model, in whole groups. 0: all of a step."),
+    REAL(process_reward, lr, "1e-6", 0, 10, 0, "Its learning rate, constant."),
+    REAL(process_reward, max_grad_norm, "10", 0, BIG, 0, "Bound on the norm of its gradient. 0: off."),
+
+    INT(relift, rows, "0", 0, 1000000,
+        "Demonstrations of a supervised update. Questions whose rollouts all fail are collected; as soon as there are so many, the "
+        "update follows that of the policy, on the \"completion\" of their rows, the newest first. 0: off."),
+    REAL(relift, reward, "0", -BIG, BIG, 0, "A question was not solved when no rollout of its group has a reward above this."),
+    INT(relift, minibatch, "0", 0, 1000000, "Rows of an optimizer step; divides relift.rows. 0: all of them."),
+    INT(relift, epochs, "1", 1, 1000, "Passes over the rows of an update."),
+    REAL(relift, lr, "0", 0, 10, 0, "Learning rate, constant. 0: train.lr."),
+    REAL(relift, entropy_coef, "0", 0, BIG, 0, "Coefficient of the entropy bonus."),
+    REAL(relift, max_grad_norm, "1", 0, BIG, 0, "Bound on the norm of the gradient. 0: off."),
 
     INT(sft, steps, "0", 0, MANY, "Optimizer steps. 0: sft.epochs decides."),
     INT(sft, batch, "128", 1, MANY, "Rows of one optimizer step."),

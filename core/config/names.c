@@ -1,5 +1,6 @@
 #include "config/names.h"
 
+#include "config/critic.h"
 #include "config/keys.h"
 
 #include <stdio.h>
@@ -176,7 +177,11 @@ static tare_status unknown_name(const struct foreign_name *f, const char *where,
 
 tare_status unknown_key(const char *section, const char *key, const char *where, struct err *e)
 {
+    char full[256];
     const struct foreign_name *foreign = is_plugin_section(section) ? NULL : find_foreign(section, key);
+    snprintf(full, sizeof full, "%s.%s", section, key);
+    if (!is_plugin_section(section) && critic_has_key(section, key))
+        FAIL(e, TARE_E_CONFIG, "%s: %s %s", where, full, CRITIC_MISSING);
     if (!config_is_section(section)) return foreign ? unknown_name(foreign, where, NULL, e) : unknown_section(section, where, e);
     const char *best = NULL, *elsewhere = NULL;
     for (const struct config_key *k = CONFIG_KEYS; k->section; k++) {
@@ -195,6 +200,7 @@ tare_status without_section(const char *key, const char *where, const char *wron
     char places[300] = "";
     size_t n = 0;
     const struct foreign_name *foreign = find_foreign("", key);
+    if (critic_has_key("", key)) FAIL(e, TARE_E_CONFIG, "%s: %s %s", where, key, CRITIC_MISSING);
     if (foreign) return unknown_name(foreign, where, NULL, e);
     for (const struct config_key *k = CONFIG_KEYS; k->section && n < sizeof places; k++)
         if (!strcmp(k->key, key))

@@ -177,6 +177,30 @@ static tare_status check_lora(const struct config *c, struct err *e)
     return TARE_OK;
 }
 
+static tare_status check_relift(const struct config *c, struct err *e)
+{
+    const struct relift_config *l = &c->relift;
+    if (!l->rows) return TARE_OK;
+    if (l->minibatch && l->rows % l->minibatch)
+        APART(c, relift, minibatch, relift, rows, "%lld", LL(l->minibatch), LL(l->rows), "the former divides the latter");
+    if (c->rollout.off_policy)
+        APART(c, relift, rows, rollout, off_policy, "%s", "set", "true",
+              "a trace in the group solves its question, so that none would be collected; use one of the two");
+    return TARE_OK;
+}
+
+static tare_status check_process(const struct config *c, struct err *e)
+{
+    if (!c->process_reward.implicit) return TARE_OK;
+    if (c->lora.rank)
+        APART(c, process_reward, implicit, lora, rank, "%s", "true", "set",
+              "the process reward model trains all of its weights, and not beside adapters; leave one of the two out");
+    if (c->rollout.off_policy)
+        APART(c, process_reward, implicit, rollout, off_policy, "%s", "true", "true",
+              "the process reward model learns from the policy's own rollouts; leave one of the two out");
+    return TARE_OK;
+}
+
 static tare_status check_rollback(const struct config *c, struct err *e)
 {
     if (c->train.on_nonfinite != NONFINITE_ROLLBACK) return TARE_OK;
@@ -209,6 +233,8 @@ tare_status config_check_relations(const struct config *c, struct faults *faults
         check_loss,
         check_verifier,
         check_rollback,
+        check_relift,
+        check_process,
         check_eval,
         check_lora,
         check_new_model,

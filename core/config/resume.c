@@ -15,8 +15,8 @@ struct changes {
 };
 
 /* Keys that supervised training does not read; a word without a dot stands for the sections that begin with it. */
-static const char *const NOT_SUPERVISED[] = {"verifier",     "clusterer",           "estimator",
-                                             "curriculum",   "train.steps",         "train.minibatch",
+static const char *const NOT_SUPERVISED[] = {"verifier",     "clusterer",           "estimator",           "curriculum",
+                                             "relift",       "process_reward",      "train.steps",         "train.minibatch",
                                              "train.epochs", "train.max_rollbacks", "dist.gradient_shards"};
 
 static bool is(const struct config_difference *d, const char *section, const char *key)
@@ -108,7 +108,7 @@ static tare_status judge(const struct changes *c, struct err *e)
 tare_status config_check_resume(const struct config_resume *how, const struct config *now, struct err *e)
 {
     char path[FS_PATH];
-    struct config before;
+    OWNED(config_free) struct config before = {0};
     struct changes changes = {.how = how, .before = &before, .after = now};
     TRY(fs_join(path, how->run, "config.ini", e));
     if (!fs_exists(path)) {
@@ -128,6 +128,5 @@ tare_status config_check_resume(const struct config_resume *how, const struct co
     str_free(&changes.refused);
     str_free(&changes.fixed);
     str_free(&changes.told);
-    config_free(&before);
     return status;
 }

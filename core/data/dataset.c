@@ -117,14 +117,13 @@ static tare_status read_id(const struct reader *r, struct row *out, struct err *
         return TARE_OK;
     }
     const char *colon = strrchr(r->where, ':');
-    struct str name = {0};
-    tare_status status = str_addf(&name, e, "line-%s", colon ? colon + 1 : r->where);
+    OWNED(str_free) struct str name = {0};
+    TRY(str_addf(&name, e, "line-%s", colon ? colon + 1 : r->where));
     tare_text kept = {0};
-    if (!status) status = keep(r, name.data, name.size, &kept, e);
-    str_free(&name);
+    TRY(keep(r, name.data, name.size, &kept, e));
     out->id = kept.data;
     out->uid = fs_hash(out->question.data, out->question.size, 1);
-    return status;
+    return TARE_OK;
 }
 
 static tare_status read_choices(const struct reader *r, struct row *out, struct err *e)

@@ -105,11 +105,10 @@ tare_status prompts_text(const struct prompts *p, const struct row *row, struct 
         TRY(question_text(row, out, e));
         return p->config->suffix ? str_add(out, p->config->suffix, -1, e) : TARE_OK;
     }
-    json_t *messages = NULL;
-    tare_status status = make_messages(p, row, &messages, e);
-    if (!status) status = chat_render(p->chat, messages, true, NULL, out, e);
-    json_decref(messages);
-    return status ? err_prefix(e, "%s", row->where) : TARE_OK;
+    OWNED(json_decrefp) json_t *messages = NULL;
+    if (make_messages(p, row, &messages, e) || chat_render(p->chat, messages, true, NULL, out, e))
+        return err_prefix(e, "%s", row->where);
+    return TARE_OK;
 }
 
 tare_status prompts_encode(const struct prompts *p, const struct row *row, struct token_ids *out, struct err *e)
@@ -169,25 +168,21 @@ static tare_status check_ids(const struct row *row, const struct token_ids *ids,
 tare_status prompts_check(const struct prompts *p, const struct dataset *d, const struct prompt_room *room, uint64_t *hash,
                           struct err *e)
 {
-    struct token_ids ids = {0};
+    OWNED(token_ids_free) struct token_ids ids = {0};
     struct likeness k = {0};
-    tare_status status = TARE_OK;
-    for (int64_t i = 0; !status && i < d->n; i++) {
+    for (int64_t i = 0; i < d->n; i++) {
         const struct row *row = &d->rows[i];
         ids.n = 0;
-        status = prompts_encode(p, row, &ids, e);
-        if (!status && ids.n > room->tokens)
-            status =
-                err_set(e, TARE_E_RANGE, __FILE__, __LINE__,
-                        "%s: the prompt has %lld tokens, %lld are allowed (context %lld, rollout.max_prompt_tokens %lld); "
-                        "shorten or drop the row",
-                        row->where, (long long)ids.n, (long long)room->tokens, (long long)room->context, (long long)room->most);
-        if (!status) status = check_ids(row, &ids, room->vocab, e);
-        if (status) break;
+        TRY(prompts_encode(p, row, &ids, e));
+        if (ids.n > room->tokens)
+            FAIL(e, TARE_E_RANGE,
+                 "%s: the prompt has %lld tokens, %lld are allowed (context %lld, rollout.max_prompt_tokens %lld); "
+                 "shorten or drop the row",
+                 row->where, (long long)ids.n, (long long)room->tokens, (long long)room->context, (long long)room->most);
+        TRY(check_ids(row, &ids, room->vocab, e));
         compare(&k, d, i, &ids);
         if (hash) *hash = fs_hash(ids.data, ids.n * (int64_t)sizeof *ids.data, *hash);
         if (hash) *hash = fs_hash(row->answer.data, row->answer.size, *hash);
     }
-    token_ids_free(&ids);
-    return !status && room->warns && p->chat && k.alike && k.rows_differ ? warn_alike(p, d, e) : status;
+    return room->warns && p->chat && k.alike && k.rows_differ ? warn_alike(p, d, e) : TARE_OK;
 }

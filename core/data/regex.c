@@ -44,32 +44,31 @@ void regex_free(struct regex *r)
     *r = (struct regex){0};
 }
 
+static void match_free(pcre2_match_data **match)
+{
+    pcre2_match_data_free(*match);
+}
+
 tare_status regex_each(const struct regex *r, const unsigned char *text, int64_t n, regex_sink sink, void *ctx, struct err *e)
 {
-    pcre2_match_data *match = pcre2_match_data_create_from_pattern(r->code, NULL);
+    OWNED(match_free) pcre2_match_data *match = pcre2_match_data_create_from_pattern(r->code, NULL);
     if (!match) FAIL(e, TARE_E_NOMEM, "no memory to match a tokenizer's pattern");
-    tare_status status = TARE_OK;
     const PCRE2_SIZE *span = pcre2_get_ovector_pointer(match);
     int64_t done = 0, at = 0; /* [done, at) has been searched without a match */
-    while (!status && at < n) {
+    while (at < n) {
         const int found = pcre2_match(r->code, text, (PCRE2_SIZE)n, (PCRE2_SIZE)at, PCRE2_NO_UTF_CHECK, match, NULL);
         if (found == PCRE2_ERROR_NOMATCH) break;
-        if (found < 0) {
-            status = err_set(e, TARE_E_RANGE, __FILE__, __LINE__,
-                             "the tokenizer's pattern gave up on a text of %lld bytes (PCRE2 error %d)", (long long)n, found);
-            break;
-        }
+        if (found < 0)
+            FAIL(e, TARE_E_RANGE, "the tokenizer's pattern gave up on a text of %lld bytes (PCRE2 error %d)", (long long)n, found);
         const int64_t begin = (int64_t)span[0], stop = (int64_t)span[1];
         if (stop <= begin) { /* an empty match cuts nothing off */
             at = (begin > at ? begin : at) + 1;
             while (at < n && (text[at] & 0xC0) == 0x80) at++;
             continue;
         }
-        if (begin > done) status = sink(ctx, text + done, begin - done, false, e);
-        if (!status) status = sink(ctx, text + begin, stop - begin, true, e);
+        if (begin > done) TRY(sink(ctx, text + done, begin - done, false, e));
+        TRY(sink(ctx, text + begin, stop - begin, true, e));
         done = at = stop;
     }
-    pcre2_match_data_free(match);
-    if (!status && done < n) status = sink(ctx, text + done, n - done, false, e);
-    return status;
+    return done < n ? sink(ctx, text + done, n - done, false, e) : TARE_OK;
 }

@@ -78,21 +78,14 @@ static tare_status no_tokenizer(const char *folder, struct err *e)
 tare_status tokenizer_load(const char *folder, struct tokenizer **out, struct err *e)
 {
     char path[FS_PATH], config_path[FS_PATH];
-    struct str json = {0}, config = {0};
+    OWNED(str_free) struct str json = {0}, config = {0};
     *out = NULL;
     TRY(fs_join(path, folder, "tokenizer.json", e));
     TRY(fs_join(config_path, folder, "tokenizer_config.json", e));
-    tare_status status = fs_read_all(path, &json, e);
-    if (status) {
-        str_free(&json);
-        return no_tokenizer(folder, e);
-    }
+    if (fs_read_all(path, &json, e)) return no_tokenizer(folder, e);
     const bool configured = fs_exists(config_path);
-    if (configured) status = fs_read_all(config_path, &config, e);
-    if (!status) status = tokenizer_parse((tare_text){json.data, json.size}, (tare_text){config.data, config.size}, path, out, e);
-    str_free(&json);
-    str_free(&config);
-    return status;
+    if (configured) TRY(fs_read_all(config_path, &config, e));
+    return tokenizer_parse((tare_text){json.data, json.size}, (tare_text){config.data, config.size}, path, out, e);
 }
 
 void tokenizer_free(struct tokenizer *t)

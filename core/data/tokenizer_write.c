@@ -70,18 +70,16 @@ static json_t *config_json(void)
                      "clean_up_tokenization_spaces", 0, "model_max_length", 1 << 20, "tokenizer_class", "PreTrainedTokenizerFast");
 }
 
-static tare_status write_json(const char *folder, const char *name, json_t *j, struct err *e)
+static tare_status write_json(const char *folder, const char *name, json_t *made, struct err *e)
 {
     char path[FS_PATH];
-    struct str text = {0};
-    tare_status status =
-        j ? fs_join(path, folder, name, e) : err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "no memory to write %s", name);
-    if (!status) status = json_print(j, &text, e);
-    if (!status) status = str_add(&text, "\n", 1, e);
-    if (!status) status = fs_write_atomic(path, text.data, text.size, e);
-    str_free(&text);
-    json_decref(j);
-    return status;
+    OWNED(str_free) struct str text = {0};
+    OWNED(json_decrefp) json_t *j = made;
+    if (!j) FAIL(e, TARE_E_NOMEM, "no memory to write %s", name);
+    TRY(fs_join(path, folder, name, e));
+    TRY(json_print(j, &text, e));
+    TRY(str_add(&text, "\n", 1, e));
+    return fs_write_atomic(path, text.data, text.size, e);
 }
 
 tare_status tokenizer_write_bytes(const char *folder, struct err *e)

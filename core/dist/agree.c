@@ -168,12 +168,11 @@ static tare_status gather_facts(struct comm *c, const char *what, const struct s
 
 tare_status comm_same(struct comm *c, const char *what, const struct comm_fact *facts, int64_t n, struct err *e)
 {
-    struct str mine = {0};
+    OWNED(str_free) struct str mine = {0};
     tare_status status = TARE_OK;
     if (c->size == 1) return TARE_OK;
     for (int64_t i = 0; i < n && !status; i++) status = str_addf(&mine, e, "%s\n%s\n", facts[i].name, facts[i].value);
     status = comm_agree(c, status, e);
     if (!status) status = gather_facts(c, what, &mine, e);
-    str_free(&mine);
     return status;
 }

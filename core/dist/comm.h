@@ -1,7 +1,6 @@
 /* Ranks of one job. One interface for all communicators; a stage that needs other ranks calls these and nothing else.
  *
  *   self     one rank; a collective is a copy
- *   thread   ranks are threads of one process, for tests and the thread sanitizer (comm_threads)
  *   mpi      ranks are processes (libtare_mpi.so, loaded where it exists)
  *   nccl     collectives in the backend's memory between GPUs, everything else through mpi
  *
@@ -70,11 +69,6 @@ enum { COMM_PENDING = 4, COMM_EXCHANGES = 2 };
 tare_status comm_self(struct comm *out, struct err *e);
 /* The communicator of this process: that of ranks_start (ranks.h), else a job of one rank. ranks: dist.ranks. */
 tare_status comm_open(int64_t ranks, struct comm *out, struct err *e);
-
-/* Runs fn(comm, ctx, e) in `ranks` threads that are the ranks of one job; returns when all have. The error is that of the first rank to
- * fail, with its rank in front; a failing rank ends the others' collectives. timeout_s as above. */
-tare_status comm_threads(int ranks, double timeout_s, tare_status (*fn)(struct comm *c, void *ctx, struct err *e), void *ctx,
-                         struct err *e);
 
 /* all[R] <- each rank's n. */
 tare_status comm_gather_numbers(struct comm *c, int64_t n, int64_t *all, struct err *e);

@@ -2,6 +2,7 @@
 #include "dist/launch.h"
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/fs.h"
 #include "base/log.h"
 #include "dist/launch_report.h"
@@ -20,6 +21,9 @@
 #include <unistd.h>
 
 #define NOTE "TARE_LAUNCH_NOTE" /* names a file that is removed once the user has been told */
+
+/* STUCK: seconds that mpirun may take to end after its ranks. */
+#define STUCK 20.0
 
 static volatile pid_t child;
 
@@ -113,21 +117,72 @@ static void tell_if_nobody_did(const char *note, int exit_status, const char *nu
                     number);
 }
 
+/* A child of mpirun: whether it has ended (mpirun has not waited for it yet), and how. */
+static bool has_ended(long pid, int *how)
+{
+    char path[64], text[1000];
+    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+    FILE *f = fopen(path, "r");
+    const size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
+    if (f) fclose(f);
+    text[n] = 0;
+    const char *state = strrchr(text, ')'), *last = strrchr(text, ' '); /* the last field is the exit code */
+    if (!state || state[1] != ' ' || state[2] != 'Z') return false;
+    *how = last ? atoi(last) : 0;
+    return true;
+}
+
+/* Whether mpirun has children, and all of them have ended. *status: what it should end with: the first one that is not 0. */
+static bool ranks_have_ended(pid_t mpirun, int *status)
+{
+    char path[64];
+    long pid;
+    int n = 0, ended = 0, how = 0;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)mpirun, (int)mpirun);
+    FILE *f = fopen(path, "r");
+    *status = 0;
+    for (; f && fscanf(f, "%ld", &pid) == 1; n++) {
+        ended += has_ended(pid, &how);
+        if (!*status) *status = how;
+    }
+    if (f) fclose(f);
+    return n && ended == n;
+}
+
+/* Open MPI 4.1 waits for itself at its end now and then (a lock of its PMIx server), and would never come back. When all ranks have ended and mpirun has
+ * not for so long, it is ended. */
+static bool is_stuck(pid_t mpirun, double *since, int *how)
+{
+    if (!ranks_have_ended(mpirun, how)) {
+        *since = 0;
+        return false;
+    }
+    if (*since <= 0) *since = clock_seconds();
+    if (clock_seconds() - *since < STUCK) return false;
+    log_debug("mpirun (process %d) does not end though its ranks have: it is killed", (int)mpirun);
+    kill(mpirun, SIGKILL);
+    return true;
+}
+
 /* Hands on what mpirun writes to the pipe `from` until it ends. A process that outlives it may hold the pipe open. */
 static int wait_for(pid_t pid, int from, struct launch_report *r)
 {
     char text[4096];
-    int how;
+    int how, ranks = 0;
+    double since = 0;
+    bool stuck = false;
     for (bool ended = false; !ended;) {
         struct pollfd p = {.fd = from, .events = POLLIN};
         ssize_t n = 0;
-        const pid_t got = waitpid(pid, &how, from < 0 ? 0 : WNOHANG);
+        const pid_t got = waitpid(pid, &how, WNOHANG);
         if (got < 0 && errno != EINTR) return 1;
         ended = got == pid;
+        if (!ended && !stuck) stuck = is_stuck(pid, &since, &ranks);
         while (poll(&p, 1, ended ? 0 : 100) > 0 && (n = read(from, text, sizeof text)) > 0) launch_report_take(r, text, n);
         if (n == 0 && (p.revents & (POLLIN | POLLHUP))) from = -1; /* closed: nothing more comes */
     }
     launch_report_end(r);
+    if (stuck) how = ranks;
     return WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
 }
 
@@ -160,27 +215,23 @@ static tare_status run_mpirun(const char **argv, struct launch_report *r, int *e
 
 tare_status launch_ranks(int64_t ranks, int *exit_status, struct err *e)
 {
-    struct str text = {0};
+    OWNED(str_free) struct str text = {0};
     struct launch_report report = {.to = STDERR_FILENO};
-    const char **argv = NULL;
+    OWNED(mem_free_at) const char **argv = NULL;
     char number[24], exe[FS_PATH], note[FS_PATH];
     if (!in_path("mpirun"))
         FAIL(e, TARE_E_CONFIG, "dist.ranks = %lld needs mpirun, which is not in PATH; apt-get install " NEEDS_MPI,
              (long long)ranks);
     TRY(fs_temporary(note, "tare-ranks", e));
-    tare_status status = command(ranks, &text, &argv, number, exe, e);
-    if (!status) {
-        const int file = mkstemp(note);
-        if (file >= 0) close(file);
-        setenv(NOTE, file >= 0 ? note : "", 1);
-        status = run_mpirun(argv, &report, exit_status, e);
-        if (file >= 0 && !status)
-            tell_if_nobody_did(note, *exit_status, number, &report.ends);
-        else if (file >= 0)
-            unlink(note);
-    }
-    mem_free((void *)argv);
+    TRY(command(ranks, &text, &argv, number, exe, e));
+    const int file = mkstemp(note);
+    if (file >= 0) close(file);
+    setenv(NOTE, file >= 0 ? note : "", 1);
+    const tare_status status = run_mpirun(argv, &report, exit_status, e);
+    if (file >= 0 && !status)
+        tell_if_nobody_did(note, *exit_status, number, &report.ends);
+    else if (file >= 0)
+        unlink(note);
     str_free(&report.ends);
-    str_free(&text);
     return status;
 }

@@ -1,6 +1,8 @@
 /* The communicator of this process. */
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "base/signals.h"
 #include "dist/launch.h"
 #include "dist/process.h"
 #include "dist/ranks.h"
@@ -8,10 +10,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+enum { PATIENCE = 10 }; /* seconds */
 
 static struct comm job; /* size 0: not started */
 static bool launched;   /* this process has run the job's mpirun */
 static int launched_status;
+static bool same_on_all; /* what ended this process ends every rank, before MPI is open */
 
 static bool number_of(const char *name, int *out)
 {
@@ -33,6 +39,13 @@ int ranks_launched(int *rank)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (getenv(names[i][2]) && number_of(names[i][0], &size) && number_of(names[i][1], rank)) return size;
     return 0;
+}
+
+int ranks_refused(int exit_code)
+{
+    int rank;
+    ranks_launched(&rank);
+    return rank ? 0 : exit_code;
 }
 
 /* Before ranks can talk to each other: every rank meets the same error, one says it. */
@@ -81,7 +94,8 @@ tare_status ranks_start(const struct ranks_options *o, tare_status status, bool 
     int rank;
     const int size = ranks_launched(&rank);
     *done = false;
-    TRY(check_launcher(size, e));
+    same_on_all = check_launcher(size, e) != TARE_OK;
+    if (same_on_all) return e->code;
     if (!status) status = check_number(o, size, e);
     if (size > 1) {
         struct err why = {0};
@@ -110,6 +124,22 @@ tare_status ranks_start_of(const struct config *c, tare_status status, bool *don
     return ranks_start(&o, status, done, e);
 }
 
+/* MPI did not open on this rank. Where rank 0 has met the same, it says so and ends, and mpirun ends this process with SIGTERM. Otherwise rank 0 waits
+ * in MPI for this rank and says nothing. So this rank speaks when nothing has ended it for a while. */
+static void speak_late(int rank, const struct err *e)
+{
+    const double until = clock_seconds() + PATIENCE;
+    const struct timespec nap = {0, 50000000};
+    struct err mine = *e;
+    char host[64] = "?";
+    while (clock_seconds() < until && !signals_asked()) nanosleep(&nap, NULL);
+    if (signals_asked()) return;
+    gethostname(host, sizeof host - 1);
+    if (strncmp(mine.message, "rank ", 5)) err_prefix(&mine, "rank %d (host %s)", rank, host);
+    log_error(&mine);
+    launch_told();
+}
+
 int ranks_end(tare_status status, const struct err *e)
 {
     int rank;
@@ -122,8 +152,10 @@ int ranks_end(tare_status status, const struct err *e)
     } else if (status && rank == 0) {
         log_error(e);
         launch_told();
+    } else if (status && !same_on_all) {
+        speak_late(rank, e);
     }
-    return err_exit_code(status);
+    return same_on_all ? ranks_refused(err_exit_code(status)) : err_exit_code(status);
 }
 
 static void keep(struct comm *c)

@@ -29,5 +29,8 @@ tare_status ranks_start(const struct ranks_options *o, tare_status status, bool 
 /* The same as the configuration says; NULL: it could not be read, and status is why. */
 tare_status ranks_start_of(const struct config *c, tare_status status, bool *done, struct err *e);
 int ranks_end(tare_status status, const struct err *e);
+/* The exit status after a refusal that every rank meets before MPI is open and rank 0 prints: exit_code on rank 0, 0 on the others. mpirun ends all
+ * ranks as soon as one ends with a status that is not 0, and rank 0 may not have printed by then. */
+int ranks_refused(int exit_code);
 
 #endif

@@ -4,8 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/signals.h"
-#include "dist/launch.h"
-#include "dist/watch_net.h"
+#include "dist/watch_end.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -18,43 +17,10 @@
 #include <unistd.h>
 
 #define TICK 0.25     /* seconds between signs of life */
-#define COLLECT 0.25  /* seconds that rank 0 waits for other ranks' errors, or deaths, after one that may be their consequence */
 #define LAST_WORD 3.0 /* seconds that a rank which has to leave waits for rank 0 to say so */
-
-struct peer { /* what is known of a rank; at rank 0 also of itself. The watching thread's, but for `gone` and sending */
-    struct connection connection;
-    struct packet state;
-    double heard;
-    bool bye, failed, gone, silent; /* silent: nobody waits for it any more */
-    struct err error;
-};
-
-struct watch {
-    int rank, size, listener, wake[2];
-    uint64_t token;
-    pid_t parent, self;
-    double timeout_s, left_at; /* left_at: of the last collective, or entered */
-    pthread_t thread;
-    bool running;
-    pthread_mutex_t lock; /* of self, of `mine`, of sending */
-    struct packet mine;
-    struct peer *peers; /* [size]; other ranks than 0 use only [0] */
-    bool stop, farewell, failing, orphan;
-    struct err failure; /* of this rank */
-    double first_error, leave_at;
-    int lost; /* rank 0: a rank that ended after it had been asked to; 0: none */
-    double lost_at;
-};
 
 static struct watch *watched; /* for the signal handler */
 static atomic_int crashed;    /* set by the handler, read by the watching thread */
-
-static const char *continued_by = "--resume continues from the last checkpoint";
-
-void watch_continue_by(const char *how)
-{
-    continued_by = how;
-}
 
 /* ---- what a rank says about itself */
 
@@ -114,184 +80,22 @@ void watch_fail(struct watch *w, const struct err *e)
     _exit(err_exit_code(e->code));
 }
 
-/* ---- sentences */
-
-static void where(const struct packet *p, char *text, size_t room)
-{
-    if (p->stage[0])
-        snprintf(text, room, "%s of step %lld", p->stage, (long long)p->step);
-    else
-        snprintf(text, room, "the start");
-}
-
-static void name_rank(int rank, const struct packet *p, char *text, size_t room)
-{
-    snprintf(text, room, "rank %d (host %s, process %d)", rank, p->host[0] ? p->host : "?", (int)p->pid);
-}
-
-static void explain(struct err *e, int rank, const struct packet *p, const char *format, const char *detail)
-{
-    char who[128], at[64], what[500];
-    name_rank(rank, p, who, sizeof who);
-    where(p, at, sizeof at);
-    snprintf(what, sizeof what, "%s%s", format, detail);
-    err_set(e, TARE_E_COMM, __FILE__, __LINE__, "%s failed in %s: %s; the job ends on all ranks, %s", who, at, what, continued_by);
-}
-
-static void explain_silence(struct err *e, int rank, const struct packet *p)
-{
-    char detail[100];
-    snprintf(detail, sizeof detail, "nothing has been heard from it for %d s (is its host up? was it stopped?)", WATCH_SILENCE);
-    explain(e, rank, p, detail, "");
-}
-
-/* ---- the end */
-
-/* Rank 0: says it to the user and to everybody, gives them a moment, leaves. */
-static void end_job(struct watch *w, const struct err *e) __attribute__((noreturn));
-static void end_job(struct watch *w, const struct err *e)
-{
-    struct packet end = {.magic = PACKET_MAGIC, .kind = PACKET_END, .code = err_exit_code(e->code)};
-    log_error(e);
-    launch_told();
-    pthread_mutex_lock(&w->lock);
-    for (int r = 1; r < w->size; r++)
-        if (!w->peers[r].gone && w->peers[r].connection.fd >= 0) net_send(w->peers[r].connection.fd, &end);
-    pthread_mutex_unlock(&w->lock);
-    const double until = clock_seconds() + 1.5;
-    for (int r = 1; r < w->size; r++)
-        while (!w->peers[r].gone && !w->peers[r].silent && w->peers[r].connection.fd >= 0 && clock_seconds() < until) {
-            struct pollfd p = {.fd = w->peers[r].connection.fd, .events = POLLIN};
-            poll(&p, 1, 50);
-            int got;
-            while ((got = net_receive(&w->peers[r].connection)) > 0) {
-            }
-            w->peers[r].gone = got < 0;
-        }
-    _exit(end.code);
-}
-
-/* Another rank: rank 0 has gone without a word (why NULL: it is silent). Rank 1 speaks for all. */
-static void end_without_hub(struct watch *w, const char *why) __attribute__((noreturn));
-static void end_without_hub(struct watch *w, const char *why)
-{
-    struct err e = {0};
-    if (why)
-        explain(&e, 0, &w->peers[0].state, why, "");
-    else
-        explain_silence(&e, 0, &w->peers[0].state);
-    if (w->rank == 1) log_error(&e);
-    launch_told();
-    _exit(1);
-}
-
-/* ---- rank 0 decides */
-
-/* The errors that ranks reported: the lowest rank's, one that is not just the echo of another rank's end before one that is. The same
- * from all ranks, so no rank's in particular. */
-static void end_with_errors(struct watch *w) __attribute__((noreturn));
-static void end_with_errors(struct watch *w)
-{
-    int best = -1, same = 0;
-    for (int r = 0; r < w->size; r++) {
-        const struct peer *p = &w->peers[r];
-        if (!p->failed) continue;
-        const bool echo = p->error.code == TARE_E_COMM, best_echo = best >= 0 && w->peers[best].error.code == TARE_E_COMM;
-        if (best < 0 || (best_echo && !echo)) best = r;
-    }
-    struct err e = w->peers[best].error;
-    for (int r = 0; r < w->size; r++) same += w->peers[r].failed && !strcmp(w->peers[r].error.message, e.message);
-    if (same < w->size && strncmp(e.message, "rank ", 5)) {
-        char who[128], at[64], stage[64];
-        const struct packet *p = &w->peers[best].state;
-        name_rank(best, p, who, sizeof who);
-        where(p, at, sizeof at);
-        const int n = snprintf(stage, sizeof stage, "step %lld, %s: ", (long long)p->step, p->stage);
-        if (!strncmp(e.message, stage, (size_t)n)) memmove(e.message, e.message + n, strlen(e.message + n) + 1); /* said already */
-        if (p->stage[0])
-            err_prefix(&e, "%s failed in %s", who, at);
-        else
-            err_prefix(&e, "%s failed", who);
-    }
-    end_job(w, &e);
-}
-
-static void list_ranks(const struct watch *w, int64_t below, char *text, size_t room)
-{
-    size_t at = 0;
-    text[0] = 0;
-    for (int r = 0; r < w->size && at + 12 < room; r++) {
-        const struct packet *p = &w->peers[r].state;
-        if (p->calls < below) at += (size_t)snprintf(text + at, room - at, "%s%d", at ? ", " : "", r);
-    }
-}
-
-/* Somebody waits for longer than is allowed: whose fault? Those who have not entered that collective. */
-static void check_timeouts(struct watch *w)
-{
-    const struct packet *waits = NULL, *late = NULL;
-    double shortest = 1e30; /* of the times in this collective */
-    int who = -1;
-    if (w->timeout_s <= 0) return;
-    for (int r = 0; r < w->size; r++) {
-        const struct packet *p = &w->peers[r].state;
-        const double since = p->since + clock_seconds() - w->peers[r].heard;
-        if (since < shortest) shortest = since;
-        if (p->inside && since > w->timeout_s && (!waits || p->calls > waits->calls)) waits = p;
-        if (!late || p->calls < late->calls || (p->calls == late->calls && late->inside && !p->inside)) {
-            late = p;
-            who = r;
-        }
-    }
-    if (!waits || !late->stage[0]) return; /* before the first stage a rank may be busy alone: a warm start, a codebook */
-    if (late->calls == waits->calls && shortest < w->timeout_s) return; /* the last one has just come */
-    struct err e = {0};
-    char detail[300], ranks[100];
-    if (late->calls < waits->calls) {
-        list_ranks(w, waits->calls, ranks, sizeof ranks);
-        snprintf(detail, sizeof detail, "it hangs; rank %d has waited for it in %s for %g s (dist.timeout_s = %g; missing: %s)",
-                 (int)waits->rank, waits->what, waits->since, w->timeout_s, ranks);
-    } else {
-        who = waits->rank;
-        snprintf(detail, sizeof detail, "%s has taken %g s although all ranks are in it (dist.timeout_s = %g); is the network up?",
-                 waits->what, waits->since, w->timeout_s);
-        late = waits;
-    }
-    explain(&e, who, late, detail, "");
-    end_job(w, &e);
-}
-
-static void check_silence(struct watch *w)
-{
-    const double now = clock_seconds();
-    for (int r = 1; r < w->size; r++) {
-        struct peer *p = &w->peers[r];
-        if (p->bye || p->gone || now - p->heard < WATCH_SILENCE) continue;
-        struct err e = {0};
-        p->silent = true;
-        explain_silence(&e, r, &p->state);
-        end_job(w, &e);
-    }
-}
-
 /* A packet of rank r at rank 0. */
 static void take_report(struct watch *w, int r)
 {
     struct peer *p = &w->peers[r];
     const struct packet *in = &p->connection.in;
-    struct err e = {0};
     p->heard = clock_seconds();
-    if (in->kind == PACKET_SIGNAL) { /* it carries no state: the last one holds */
-        explain(&e, r, &p->state, "it crashed with ", strsignal(in->code));
-        end_job(w, &e);
-    }
+    if (in->kind == PACKET_SIGNAL) watch_end_crashed(w, r, in->code); /* it carries no state: the last one holds */
     p->state = *in;
     switch (in->kind) {
     case PACKET_BYE:
         p->bye = true;
         break;
+    case PACKET_DEAF:
     case PACKET_ERROR:
         p->failed = true;
+        p->silent = in->kind == PACKET_DEAF;
         p->error.code = in->code;
         snprintf(p->error.message, sizeof p->error.message, "%s", in->text);
         if (w->first_error <= 0) w->first_error = clock_seconds();
@@ -299,14 +103,6 @@ static void take_report(struct watch *w, int r)
     default:
         break;
     }
-}
-
-static void end_with_lost(struct watch *w, int r) __attribute__((noreturn));
-static void end_with_lost(struct watch *w, int r)
-{
-    struct err e = {0};
-    explain(&e, r, &w->peers[r].state, "its process is gone (killed, crashed, or out of memory)", "");
-    end_job(w, &e);
 }
 
 static void hear_peer(struct watch *w, int r)
@@ -327,9 +123,9 @@ static void hear_peer(struct watch *w, int r)
     pthread_mutex_lock(&w->lock);
     p->gone = true; /* nothing is sent to it any more */
     pthread_mutex_unlock(&w->lock);
-    if (p->bye) return;
-    if (w->rank) end_without_hub(w, "its process is gone (killed, crashed, or out of memory)");
-    if (!p->state.asked) end_with_lost(w, r);
+    if (p->bye || p->failed) return;         /* one that failed is named by its error */
+    if (w->rank && w->missed_at > 0) return; /* rank 0 has ended, and may have spoken: watch_decide waits for the launcher */
+    if (w->rank || !p->state.asked) watch_end_lost(w, w->rank ? 0 : r);
     /* mpirun asks all to end, then kills them, when one has died: that one is to be named */
     if (!w->lost) {
         w->lost = r;
@@ -384,35 +180,21 @@ static void look_at_self(struct watch *w)
         }
     }
     pthread_mutex_unlock(&w->lock);
-    if (w->rank == 0 && crashed) {
-        struct err e = {0};
-        explain(&e, 0, &w->peers[0].state, "it crashed with ", strsignal(crashed));
-        end_job(w, &e);
-    }
+    if (w->rank == 0 && crashed) watch_end_crashed(w, 0, crashed);
     if (w->rank && w->leave_at > 0 && now > w->leave_at) _exit(err_exit_code(w->failure.code));
 }
 
-static bool all_failed(const struct watch *w)
+/* Another rank that has lost rank 0 tells it, which may still hear (a network that is down in one direction). */
+static void look_for_hub(struct watch *w)
 {
-    for (int r = 0; r < w->size; r++)
-        if (!w->peers[r].failed) return false;
-    return true;
-}
-
-static void decide(struct watch *w)
-{
+    if (!w->rank || w->missed_at > 0 || !watch_misses_hub(w)) return;
+    w->missed_at = clock_seconds();
+    w->asked_before = *signals_flag() != 0;
     pthread_mutex_lock(&w->lock);
-    const bool farewell = w->farewell;
+    w->mine.code = TARE_E_COMM;
+    watch_hub_is_missing(w->mine.text, sizeof w->mine.text);
+    send_mine(w, PACKET_DEAF);
     pthread_mutex_unlock(&w->lock);
-    if (w->rank) {
-        if (!w->peers[0].bye && clock_seconds() - w->peers[0].heard > WATCH_SILENCE) end_without_hub(w, NULL);
-        return;
-    }
-    if (w->first_error > 0 && (all_failed(w) || clock_seconds() - w->first_error > COLLECT)) end_with_errors(w);
-    if (w->lost && clock_seconds() - w->lost_at > COLLECT) end_with_lost(w, w->lost);
-    if (w->first_error > 0 || farewell) return;
-    check_timeouts(w);
-    check_silence(w);
 }
 
 static void *watch_main(void *arg)
@@ -430,7 +212,11 @@ static void *watch_main(void *arg)
         pthread_mutex_unlock(&w->lock);
         if (stop) return NULL;
         look_at_self(w);
-        decide(w);
+        look_for_hub(w);
+        pthread_mutex_lock(&w->lock);
+        const bool farewell = w->farewell;
+        pthread_mutex_unlock(&w->lock);
+        watch_decide(w, farewell);
     }
 }
 

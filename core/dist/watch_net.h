@@ -12,6 +12,7 @@ enum packet_kind {
     PACKET_STATE,     /* a sign of life, and where the rank is */
     PACKET_ERROR,     /* code and text: why this rank fails */
     PACKET_SIGNAL,    /* code: the signal that ends this rank; nothing else is filled in but the rank */
+    PACKET_DEAF,      /* the same of a rank that hears nothing from rank 0: it is not waited for */
     PACKET_BYE,       /* a regular end */
     PACKET_END        /* from rank 0: leave with exit status `code` */
 };

@@ -11,11 +11,9 @@ enum { OUTSIDE = 64 }; /* one part in so many of a device's memory stays outside
 
 static tare_status refuse(const struct plan *p, const char *device, struct err *e)
 {
-    struct str text = {0};
-    const tare_status status = plan_print(p, &text, e);
-    if (!status) fprintf(stderr, "%.*s", (int)text.size, text.data);
-    str_free(&text);
-    TRY(status);
+    OWNED(str_free) struct str text = {0};
+    TRY(plan_print(p, &text, e));
+    fprintf(stderr, "%.*s", (int)text.size, text.data);
     FAIL(e, TARE_E_NOMEM,
          "run.device = %s: %.2f GB are needed (the table above) and the device has %.2f GB left; `tare plan` says what helps",
          device, 1e-9 * p->need, 1e-9 * p->budget);

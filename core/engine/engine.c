@@ -84,19 +84,25 @@ static bool same_shape(const struct model_shape *a, const struct model_shape *b)
            a->kv_heads == b->kv_heads && a->head_dim == b->head_dim && a->intermediate == b->intermediate && a->tied == b->tied;
 }
 
+/* Whether the model in `folder` has the policy's tokenizer. */
+static tare_status has_our_tokenizer(const struct engine *g, const char *folder, bool *same, struct err *e)
+{
+    struct tokenizer *t = NULL;
+    TRY(tokenizer_load(folder, &t, e));
+    *same = tokenizer_hash(t) == tokenizer_hash(g->tokenizer);
+    tokenizer_free(t);
+    return TARE_OK;
+}
+
 /* A reference of another shape reads the policy's tokens, so it has to have the same ones. What compares whole distributions needs as many logits. */
 static tare_status check_teacher(const struct engine *g, struct err *e)
 {
     const struct config *c = g->config;
     const struct model_shape *policy = &g->model->shape, *teacher = &g->reference->shape;
     const bool exact = (c->loss.kl_coef > 0 && c->loss.kl == KL_EXACT) || (objective_needs(g->objective) & TARE_OBJECTIVE_KL);
-    struct tokenizer *t = NULL;
-    const char *folder = g->reference->folder;
-    tare_status s = tokenizer_load(folder, &t, e);
-    if (s)
+    bool same;
+    if (has_our_tokenizer(g, g->reference->folder, &same, e))
         return err_prefix(e, "model.reference = %s has another shape than the policy, and needs its tokenizer", c->model.reference);
-    const bool same = tokenizer_hash(t) == tokenizer_hash(g->tokenizer);
-    tokenizer_free(t);
     if (!same)
         FAIL(e, TARE_E_CONFIG,
              "model.reference = %s has another tokenizer than model.path = %s (their tokenizer.json differ), so it cannot score "
@@ -268,11 +274,44 @@ tare_status engine_open_trainer(struct engine *g, double temperature, int64_t st
     return TARE_OK;
 }
 
+/* It reads the policy's tokens. Of another shape it would not be in the plan. */
+static tare_status check_process(const struct engine *g, struct err *e)
+{
+    bool same;
+    const char *name = g->config->process_reward.model;
+    if (!*name) return TARE_OK;
+    if (!same_shape(&g->process->shape, &g->model->shape))
+        FAIL(e, TARE_E_CONFIG, "process_reward.model = %s has another shape than model.path = %s; name a model of the same shape",
+             name, g->config->model.path);
+    TRY(has_our_tokenizer(g, g->process->folder, &same, e));
+    if (!same)
+        FAIL(e, TARE_E_CONFIG, "process_reward.model = %s has another tokenizer than model.path = %s (their tokenizer.json differ)",
+             name, g->config->model.path);
+    return TARE_OK;
+}
+
+tare_status engine_open_process(struct engine *g, struct err *e)
+{
+    const struct config *c = g->config;
+    if (*c->process_reward.model && !fs_is_dir(c->process_reward.model))
+        FAIL(e, TARE_E_CONFIG, "%s: process_reward.model = %s: there is no such folder", config_where(c, "process_reward", "model"),
+             c->process_reward.model);
+    TRY(load_model(g, *c->process_reward.model ? c->process_reward.model : c->model.path, ENGINE_TRAINS, &g->process, e));
+    TRY(check_process(g, e));
+    g->process_train = process_train_config(c);
+    TRY(trainer_new(g->process, &(struct trainer_options){g->reference, &g->process_train, &c->loss, 1, (uint64_t)c->run.seed, 1},
+                    &g->process_trainer, e));
+    g->process_trainer->gradient_shards = c->dist.gradient_shards;
+    return TARE_OK;
+}
+
 void engine_close(struct engine *g)
 {
+    trainer_free(g->process_trainer);
     trainer_free(g->trainer);
     objective_free(g->objective);
     sampler_free(g->sampler);
+    model_free(g->process);
     model_free(g->reference);
     model_free(g->model);
     prompts_free(g->prompts);

@@ -52,6 +52,9 @@ struct engine {
     struct sampler *sampler;
     struct objective *objective; /* the policy's loss; NULL until engine_open_objective */
     struct trainer *trainer;
+    struct model *process; /* the implicit process reward model, its trainer and its optimizer's settings; NULL: none */
+    struct trainer *process_trainer;
+    struct train_config process_train;
     struct kctx comm_ctx; /* of collectives in the backend's memory */
     struct kernel_fault comm_fault;
     struct arena arena; /* what lives as long as the engine */
@@ -69,6 +72,8 @@ tare_status engine_open_objective(struct engine *g, struct err *e);
 /* The trainer of the model (and the reference), with its gradients in one shard; temperature: of pi and pi_old; steps: optimizer steps of the
  * whole run. */
 tare_status engine_open_trainer(struct engine *g, double temperature, int64_t steps, struct err *e);
+/* The implicit process reward model of [process_reward] and its trainer; the reference is open already. */
+tare_status engine_open_process(struct engine *g, struct err *e);
 void engine_close(struct engine *g);
 
 /* How `tare eval` and a training run's evaluation sample: rollout.* with eval's samples, temperature, top_p, top_k, min_p and, where it is set,

@@ -70,7 +70,7 @@ static tare_status same_program(struct comm *comm, struct facts *f, struct err *
 tare_status hello_program(struct comm *comm, const struct config *c, struct err *e)
 {
     struct facts *f;
-    struct str text = {0};
+    OWNED(str_free) struct str text = {0};
     if (comm->size == 1) return TARE_OK;
     TRY(mem_new((int64_t)sizeof *f, (void **)&f, e));
     arena_init(&f->arena, "hello");
@@ -82,7 +82,6 @@ tare_status hello_program(struct comm *comm, const struct config *c, struct err 
         status = comm_agree(comm, status, e);
         if (!status) status = comm_same(comm, "the configuration", f->fact, f->n, e);
     }
-    str_free(&text);
     arena_free(&f->arena);
     mem_free(f);
     return status;

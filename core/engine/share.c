@@ -49,16 +49,14 @@ static tare_status gather_parts(const struct str *mine, struct comm *comm, struc
 
 tare_status share_join(struct share *s, struct comm *comm, struct arena *a, struct batch *all, struct err *e)
 {
-    struct str mine = {0};
+    OWNED(str_free) struct str mine = {0};
     struct batch *parts, joined;
     if (comm->size == 1) {
         *all = s->own;
         return TARE_OK;
     }
-    tare_status status = batch_pack(&s->own, SHARED, &mine, e);
-    if (!status) status = gather_parts(&mine, comm, a, &parts, e);
-    str_free(&mine);
-    TRY(status);
+    TRY(batch_pack(&s->own, SHARED, &mine, e));
+    TRY(gather_parts(&mine, comm, a, &parts, e));
     const struct batch_parts ranks = {parts, comm->size};
     TRY(batch_join(ranks, (struct batch_indices){s->rank, all->n_groups}, SHARED, a, &joined, e));
     batch_adopt(all, &joined, SHARED);

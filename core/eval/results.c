@@ -198,31 +198,27 @@ static tare_status table_json(const struct eval_report *r, const struct eval_gro
 
 tare_status eval_results(const struct eval_report *r, json_t **out, struct err *e)
 {
-    json_t *o = *out = json_object(), *part = NULL, *tables = json_array();
-    struct arena a;
+    OWNED(json_decrefp) json_t *o = json_object(), *tables = json_array();
+    OWNED(arena_free) struct arena a = {0};
+    json_t *pass = NULL, *length = NULL;
     bool bad = !o;
     arena_init(&a, "results");
     put(o, &bad, "task", json_string(r->task));
     put(o, &bad, "questions", json_integer(r->data->n));
     put(o, &bad, "samples", json_integer(r->k));
     put(o, &bad, "temperature", number(r->config->eval.temperature));
-    tare_status s = pass_json(r, &part, e);
-    put(o, &bad, "pass", part);
+    TRY(pass_json(r, &pass, e));
+    put(o, &bad, "pass", pass);
     put(o, &bad, "reward", number(mean_reward(r)));
     put(o, &bad, "verdicts", verdicts_json(r));
-    part = NULL;
-    if (!s) s = length_json(r, &part, e);
-    if (!s) put(o, &bad, "length", part);
-    put(o, &bad, "tables", tables);
-    for (int i = 0; !s && !bad && i < r->n_groupings; i++) s = table_json(r, &r->groupings[i], tables, &a, e);
+    TRY(length_json(r, &length, e));
+    put(o, &bad, "length", length);
+    put(o, &bad, "tables", json_incref(tables));
+    for (int i = 0; !bad && i < r->n_groupings; i++) TRY(table_json(r, &r->groupings[i], tables, &a, e));
     if (r->identity) put(o, &bad, "settings", json_deep_copy(r->identity));
-    if (!s && bad) s = err_set(e, TARE_E_INVALID, __FILE__, __LINE__, "the results cannot be written as JSON");
-    arena_free(&a);
-    if (s) {
-        json_decref(o);
-        *out = NULL;
-    }
-    return s;
+    if (bad) FAIL(e, TARE_E_INVALID, "the results cannot be written as JSON");
+    *out = json_incref(o);
+    return TARE_OK;
 }
 
 /* ---------------------------------------------------------------- Markdown */

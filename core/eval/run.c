@@ -110,36 +110,29 @@ static bool may_differ(const char *key)
 static tare_status check_identity(struct evaluation_run *r, struct err *e)
 {
     char path[FS_PATH];
-    struct str text = {0};
-    json_t *before = NULL;
+    OWNED(str_free) struct str text = {0};
+    OWNED(json_decrefp) json_t *before = NULL;
     const char *key;
     json_t *now;
     TRY(fs_join(path, r->out, "eval.json", e));
     if (!fs_exists(path)) {
         if (fs_exists(r->record))
             FAIL(e, TARE_E_STATE, "%s is there without eval.json; remove the folder or choose another eval.out", r->record);
-        tare_status s = json_print(r->identity, &text, e);
-        if (!s) s = str_add(&text, "\n", 1, e);
-        if (!s) s = fs_write_atomic(path, text.data, text.size, e);
-        str_free(&text);
-        return s;
+        TRY(json_print(r->identity, &text, e));
+        TRY(str_add(&text, "\n", 1, e));
+        return fs_write_atomic(path, text.data, text.size, e);
     }
     TRY(json_read_file(path, &before, e));
-    tare_status s = TARE_OK;
     json_object_foreach(r->identity, key, now)
     {
         const json_t *was = json_object_get(before, key);
-        if (s || may_differ(key) || (was && json_equal(now, was))) continue;
-        char *a = json_dumps(was, JSON_ENCODE_ANY | JSON_REAL_PRECISION(12)),
-             *b = json_dumps(now, JSON_ENCODE_ANY | JSON_REAL_PRECISION(12));
-        s = err_set(e, TARE_E_STATE, __FILE__, __LINE__,
-                    "%s holds another evaluation: %s was %s and is now %s; remove the folder or choose another eval.out", r->out,
-                    key, a ? a : "absent", b ? b : "?");
-        free(a);
-        free(b);
+        if (may_differ(key) || (was && json_equal(now, was))) continue;
+        OWNED(mem_free_at) char *a = json_dumps(was, JSON_ENCODE_ANY | JSON_REAL_PRECISION(12));
+        OWNED(mem_free_at) char *b = json_dumps(now, JSON_ENCODE_ANY | JSON_REAL_PRECISION(12));
+        FAIL(e, TARE_E_STATE, "%s holds another evaluation: %s was %s and is now %s; remove the folder or choose another eval.out",
+             r->out, key, a ? a : "absent", b ? b : "?");
     }
-    json_decref(before);
-    return s;
+    return TARE_OK;
 }
 
 /* ---------------------------------------------------------------- the record */

@@ -62,21 +62,18 @@ tare_status eval_samples_print(const struct batch *b, struct str *out, struct er
 static tare_status read_line(tare_text line, const char *where, const struct row *row, int64_t sample, struct eval_sample *out,
                              struct err *e)
 {
-    json_t *o = NULL;
+    OWNED(json_decrefp) json_t *o = NULL;
     TRY(json_parse(line.data, line.size, where, &o, e));
     const char *id = json_text_or(o, "id", ""), *finish = json_text_or(o, "finish", "");
     out->verdict = verdict_code(json_text_or(o, "verdict", ""));
     out->cut = !strcmp(finish, "length");
-    tare_status s = json_get_double(o, "reward", where, &out->reward, e);
-    if (!s) s = json_get_int(o, "length", where, &out->length, e);
-    if (!s &&
-        (strcmp(id, row->id) || json_int_or(o, "sample", -1) != sample || !out->verdict || (!out->cut && strcmp(finish, "stop"))))
-        s = err_set(
-            e, TARE_E_CORRUPT, __FILE__, __LINE__,
-            "%s: sample %lld of \"%s\" is expected here, and this is another line; remove the folder, or choose another eval.out",
-            where, (long long)sample, row->id);
-    json_decref(o);
-    return s;
+    TRY(json_get_double(o, "reward", where, &out->reward, e));
+    TRY(json_get_int(o, "length", where, &out->length, e));
+    if (strcmp(id, row->id) || json_int_or(o, "sample", -1) != sample || !out->verdict || (!out->cut && strcmp(finish, "stop")))
+        FAIL(e, TARE_E_CORRUPT,
+             "%s: sample %lld of \"%s\" is expected here, and this is another line; remove the folder, or choose another eval.out",
+             where, (long long)sample, row->id);
+    return TARE_OK;
 }
 
 tare_status eval_samples_read(const char *path, const struct dataset *d, int64_t k, struct eval_sample *out,

@@ -30,7 +30,7 @@ tare_status model_key_set(struct config *c, const char *verb, const struct model
 tare_status model_keys_of_run(struct config *c, const char *run, bool messages, struct err *e)
 {
     char path[FS_PATH], where[FS_PATH];
-    struct config own;
+    OWNED(config_free) struct config own = {0};
     TRY(fs_join(path, run, "config.ini", e));
     if (!fs_exists(path)) return TARE_OK;
     TRY(config_load(&own, path, NULL, 0, e));
@@ -42,17 +42,15 @@ tare_status model_keys_of_run(struct config *c, const char *run, bool messages, 
                 {"system", own.data.system},
                 {"suffix", own.data.suffix}};
     const size_t n = messages ? 2 : sizeof keys / sizeof *keys;
-    tare_status status = TARE_OK;
-    for (size_t i = 0; !status && i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         snprintf(where, sizeof where, "%s", config_where(&own, "data", keys[i].key));
-        status = config_set(c, "data", keys[i].key, keys[i].value, where, e);
+        TRY(config_set(c, "data", keys[i].key, keys[i].value, where, e));
     }
-    if (!status && messages)
+    if (messages)
         log_info(
             "data.chat_template as in %s; requests bring their own messages; the run's data.system and data.suffix are not added",
             path);
-    else if (!status)
+    else
         log_info("data.prompt = %s, and chat_template, system and suffix as in %s", keys[2].value, path);
-    config_free(&own);
-    return status;
+    return TARE_OK;
 }

@@ -19,7 +19,7 @@ tare_status model_keys_of_run(struct config *c, const char *run, bool messages, 
 /* What every verb takes that opens one model. */
 #define MODEL_KEYS_COMMON                                                                                                          \
     {"run", "threads"}, {"run", "kernels"}, {"run", "device"}, {"run", "deterministic"}, {"model", "base"}, {"model", "dtype"},    \
-        {"model", "rope_theta"},                                                                                                   \
+        {"model", "weights"}, {"model", "rope_theta"},                                                                             \
     {                                                                                                                              \
         "model", "max_position_embeddings"                                                                                         \
     }

@@ -7,14 +7,12 @@
 
 #include <string.h>
 
-static tare_status encode_trace(struct run *r, int64_t m, struct err *e)
+tare_status trace_encode(const struct run *r, const struct row *row, int64_t prompt, struct token_ids *out, struct err *e)
 {
-    const struct batch *b = &r->share.own;
-    const struct row *row = b->row[m];
-    const int64_t begin = r->trace_ids.n, prompt = b->prompt_begin[m + 1] - b->prompt_begin[m];
-    TRY(tokenizer_encode(r->engine.tokenizer, row->completion.data, row->completion.size, &r->trace_ids, e));
-    TRY(token_ids_add(&r->trace_ids, r->engine.model->eos[0], e));
-    const int64_t n = r->trace_ids.n - begin, most = r->config->rollout.max_new_tokens;
+    const int64_t begin = out->n;
+    TRY(tokenizer_encode(r->engine.tokenizer, row->completion.data, row->completion.size, out, e));
+    TRY(token_ids_add(out, r->engine.model->eos[0], e));
+    const int64_t n = out->n - begin, most = r->config->rollout.max_new_tokens;
     if (n > most || prompt + n > r->engine.model->shape.max_position)
         FAIL(e, TARE_E_RANGE,
              "%s: the completion has %lld tokens; rollout.max_new_tokens is %lld, the context %lld. `tare data check FILE "
@@ -52,7 +50,7 @@ tare_status stage_off_policy(struct run *r, struct err *e)
     TRY(arena_new(&r->arena, &end, b->n_groups, e));
     for (int64_t m = 0; m < b->n_groups; m++) {
         if (!b->row[m]->completion.data) continue;
-        TRY(encode_trace(r, m, e));
+        TRY(trace_encode(r, b->row[m], b->prompt_begin[m + 1] - b->prompt_begin[m], &r->trace_ids, e));
         last[n] = b->group_begin[m + 1] - 1;
         end[n++] = r->trace_ids.n;
     }

@@ -63,7 +63,7 @@ tare_status refill(struct run *r, struct err *e)
         if (want < 1) break;
         TRY(collect(r, want, e));
         STAGE("refill", merge(r->estimator, &first, &r->batch, &r->arena, e));
-        STAGE("estimate", estimate_run(r->estimator, &r->batch, &r->arena, e));
+        STAGE("estimate", stage_estimate(r, e));
     }
     tell_short(r);
     observe_set(r->observe, "rollout/groups_sampled", (double)r->n_met);

@@ -1,9 +1,9 @@
 /* What a checkpoint of a run holds beside the model's folder: training.state with
- *   step, cursor, optimizer_steps, rollbacks, estimator, objective, curriculum, clusters; ranks: how many wrote pieces of the optimizer (optimizer.c);
+ *   step, cursor, optimizer_steps, rollbacks, relift, relift_steps, process_steps, estimator, objective, curriculum, clusters; ranks: how many wrote pieces of the optimizer (optimizer.c);
  *   data, seed and G: a run is only continued on what it was started with.
  * Every random draw is keyed by step and prompt, so there is no generator state. A run continues with the same bits on any number of ranks. */
 #include "checkpoint/training.h"
-#include "loop/run.h"
+#include "loop/stages.h"
 
 #include "base/log.h"
 
@@ -27,6 +27,8 @@ static tare_status write_state(const void *ctx, struct state_writer *w, struct e
     TRY(state_write_int(w, "cursor", r->cursor, e));
     TRY(state_write_int(w, "optimizer_steps", r->engine.trainer->optimizer_steps, e));
     TRY(state_write_int(w, "rollbacks", r->rollbacks, e));
+    TRY(relift_write(r, w, e));
+    if (r->engine.process) TRY(state_write_int(w, "process_steps", r->engine.process_trainer->optimizer_steps, e));
     TRY(state_write_int(w, "ranks", r->config->checkpoint.optimizer ? r->comm.size : 0, e));
     TRY(estimate_save(r->estimator, &text, e));
     TRY(state_write(w, "estimator", text.data, text.size, e));
@@ -44,13 +46,12 @@ static tare_status write_state(const void *ctx, struct state_writer *w, struct e
 /* What all ranks must have alike: each has applied the same sums to the same states. */
 static tare_status same_states(struct run *r, struct err *e)
 {
-    struct str text = {0};
+    OWNED(str_free) struct str text = {0};
     int64_t *hash;
     tare_status status = estimate_save(r->estimator, &text, e);
     if (!status) status = objective_save(r->engine.objective, &text, e);
     if (!status) status = curriculum_save(r->curriculum, &text, e);
     const uint64_t mine = status ? 0 : fs_hash(text.data, text.size, 0);
-    str_free(&text);
     TRY(comm_agree(&r->comm, status, e));
     TRY(arena_new(&r->arena, &hash, r->comm.size, e));
     TRY(comm_gather_numbers(&r->comm, (int64_t)mine, hash, e));
@@ -63,9 +64,15 @@ static tare_status same_states(struct run *r, struct err *e)
     return TARE_OK;
 }
 
-static struct training training_of(const struct run *r)
+/* process: room for the process reward model's */
+static struct training training_of(const struct run *r, struct training *process)
 {
-    return (struct training){r->engine.model, r->engine.trainer, saved_dtype(r->config, r->engine.model)};
+    const struct engine *g = &r->engine;
+    *process = (struct training){.model = g->process, .trainer = g->process_trainer, .in_pieces = true};
+    return (struct training){.model = g->model,
+                             .trainer = g->trainer,
+                             .dtype = saved_dtype(r->config, g->model),
+                             .process = g->process ? process : NULL};
 }
 
 tare_status run_save(struct run *r, struct err *e)
@@ -76,7 +83,8 @@ tare_status run_save(struct run *r, struct err *e)
     TRY(same_states(r, e));
     TRY(comm_agree(&r->comm, first ? checkpoint_begin(r->config->run.dir, r->step, &k, e) : TARE_OK, e));
     TRY(r->comm.broadcast(&r->comm, &k, sizeof k, 0, e));
-    const struct training t = training_of(r);
+    struct training process;
+    const struct training t = training_of(r, &process);
     const struct saved_state state = {.ctx = r, .write = write_state};
     tare_status status = saved_write(k.folder, &t, r->config->model.path, r->config->checkpoint.optimizer, &state, e);
     if (status && first) checkpoint_abort(&k);
@@ -106,6 +114,9 @@ static tare_status read_state(void *ctx, const struct state_reader *s, const cha
     TRY(state_read_int(s, "cursor", &r->cursor, e));
     TRY(state_read_int(s, "optimizer_steps", &t->optimizer_steps, e));
     if (state_has(s, "rollbacks")) TRY(state_read_int(s, "rollbacks", &r->rollbacks, e)); /* not in those of older versions */
+    TRY(relift_read(r, s, folder, e));
+    if (r->engine.process && state_has(s, "process_steps"))
+        TRY(state_read_int(s, "process_steps", &r->engine.process_trainer->optimizer_steps, e));
     if (state_has(s, "estimator")) { /* a fork leaves out what does not fit its configuration: it begins empty */
         TRY(state_view(s, "estimator", &estimator, &n, e));
         TRY(estimate_load(r->estimator, estimator, n, folder, e));
@@ -125,7 +136,8 @@ static tare_status read_state(void *ctx, const struct state_reader *s, const cha
 
 tare_status run_restore(struct run *r, const char *folder, struct err *e)
 {
-    const struct training t = training_of(r);
+    struct training process;
+    const struct training t = training_of(r, &process);
     const struct saved_state state = {.ctx = r, .read = read_state};
     return saved_read(folder, &t, &state, e);
 }

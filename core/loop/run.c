@@ -44,7 +44,8 @@ static struct plugin_env plugin_env(struct run *r)
 
 static bool wants_reference(const struct run *r)
 {
-    return r->config->loss.kl_coef > 0 || (estimate_needs(r->estimator) & TARE_NEED_REF_LOGPROB) ||
+    return r->config->process_reward.implicit || r->config->loss.kl_coef > 0 ||
+           (estimate_needs(r->estimator) & TARE_NEED_REF_LOGPROB) ||
            (objective_needs(r->engine.objective) & (TARE_OBJECTIVE_REFERENCE | TARE_OBJECTIVE_KL));
 }
 
@@ -104,11 +105,15 @@ static tare_status open_parts(struct run *r, struct err *e)
     TRY(check_columns(r, e));
     TRY(engine_open_objective(g, e));
     TRY(off_policy_check(r, e));
+    TRY(relift_check(r, e));
+    TRY(process_check(r, e));
     warn_of_teacher(r);
     if (wants_reference(r)) TRY(engine_open_reference(g, e));
     TRY(engine_open(g, ENGINE_SAMPLER, e));
     TRY(engine_open_trainer(g, c->rollout.temperature, optimizer_steps(c), e));
     g->trainer->gradient_shards = c->dist.gradient_shards;
+    if (c->process_reward.implicit) TRY(engine_open_process(g, e));
+    if (c->relift.rows) TRY(trainer_add_second(g->trainer, c, e));
     return TARE_OK;
 }
 
@@ -268,6 +273,7 @@ void run_close(struct run *r)
     cluster_close(&r->cluster);
     embed_service_free(r->embed);
     engine_close(&r->engine);
+    relift_free(r);
     token_ids_free(&r->prompt_ids);
     token_ids_free(&r->trace_ids);
     arena_free(&r->arena);

@@ -33,6 +33,13 @@ struct evaluation {
     bool more_parts; /* the rows have more subjects than parts has room for */
 };
 
+/* relift.c: rows by their place in data.train. */
+struct relift {
+    int64_t *row, n, capacity;               /* that wait for a demonstration, the newest first; saved */
+    int64_t *fresh, n_fresh, fresh_capacity; /* of this step, in the order of its groups */
+    struct token_ids prompt_ids;
+};
+
 enum { FIGURES = 32 }; /* at most, of a step */
 
 struct run {
@@ -45,9 +52,10 @@ struct run {
     struct cluster cluster;
     struct curriculum *curriculum;
     struct estimator *estimator;
-    struct observe *observe;      /* on rank 0; NULL elsewhere, where observe_set and the like do nothing */
-    struct token_ids prompt_ids;  /* a step's prompts, grown and kept */
-    struct token_ids trace_ids;   /* a step's off-policy traces */
+    struct observe *observe;     /* on rank 0; NULL elsewhere, where observe_set and the like do nothing */
+    struct token_ids prompt_ids; /* a step's prompts, grown and kept */
+    struct token_ids trace_ids;  /* a step's off-policy traces, an update's demonstrations */
+    struct relift relift;
     struct arena arena;           /* of the step */
     struct arena eval_arena;      /* of a piece of an evaluation */
     struct evaluation evaluation; /* the last one, made after step `evaluated`; -1: none yet */

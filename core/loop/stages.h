@@ -3,6 +3,7 @@
 #define TARE_CORE_LOOP_STAGES_H
 
 #include "base/clock.h"
+#include "checkpoint/state.h"
 #include "loop/run.h"
 #include "loop/step_metrics.h"
 
@@ -35,5 +36,22 @@ tare_status ahead_begin(struct run *r, struct err *e);
 /* off_policy.c: traces of the rows into their groups, after the sampling; the check is made once the estimator is open. */
 tare_status stage_off_policy(struct run *r, struct err *e);
 tare_status off_policy_check(const struct run *r, struct err *e);
+/* Appends the row's completion and EOS to out; refused by row where it is longer than a rollout may be. prompt: tokens of its prompt. */
+tare_status trace_encode(const struct run *r, const struct row *row, int64_t prompt, struct token_ids *out, struct err *e);
+
+/* process.c: rewards of tokens by the implicit process reward model, and its update. */
+tare_status process_check(const struct run *r, struct err *e); /* once verifier and estimator are open */
+tare_status stage_process(struct run *r, struct err *e);       /* the rewards of the batch's tokens */
+tare_status stage_estimate(struct run *r, struct err *e);      /* the rewards as segments' of the whole step, then the advantages */
+tare_status stage_process_update(struct run *r, struct err *e); /* after the advantages */
+
+/* relift.c: questions that no rollout solved, and the supervised updates on their rows. */
+tare_status relift_check(struct run *r, struct err *e); /* rows, once data, prompts and model are open */
+void relift_free(struct run *r);
+void relift_begin(struct run *r);                       /* a step begins, or begins again */
+tare_status stage_hard(struct run *r, struct err *e);   /* notes the batch's unsolved questions */
+tare_status stage_relift(struct run *r, struct err *e); /* after the policy's update */
+tare_status relift_write(const struct run *r, struct state_writer *w, struct err *e);
+tare_status relift_read(struct run *r, const struct state_reader *s, const char *folder, struct err *e);
 
 #endif

@@ -85,17 +85,14 @@ static void policy_metrics(struct run *r)
 }
 
 /* Bytes of the backend's memory by class; what a rank holds of the first three falls with the number of ranks. */
-static tare_status memory_figures(struct run *r, struct err *e)
+static tare_status memory_of(struct run *r, const struct trainer *t, struct err *e)
 {
-    const struct model_memory *m = &r->engine.model->memory;
-    const struct trainer *t = r->engine.trainer;
+    const struct model_memory *m = &t->m->memory;
     TRY(figure_add(r, "memory/parameters", (double)m->parameters, e));
     TRY(figure_add(r, "memory/gradients", (double)t->grads.sum_bytes, e));
     TRY(figure_add(r, "memory/moments", (double)t->moment_bytes, e));
     TRY(figure_add(r, "memory/sampler", (double)m->sampler, e));
-    TRY(figure_add(r, "memory/windows", (double)(m->windows + t->grads.window_bytes), e));
-    device_memory_watch(r->engine.kernels);
-    return TARE_OK;
+    return figure_add(r, "memory/windows", (double)(m->windows + t->grads.window_bytes), e);
 }
 
 tare_status figure_add(struct run *r, const char *name, double value, struct err *e)
@@ -136,7 +133,9 @@ tare_status step_record(struct run *r, double seconds, struct err *e)
     policy_metrics(r);
     observe_set(r->observe, "epoch", (double)r->cursor / (double)r->engine.train.n);
     TRY(figure_add(r, "time/step", seconds, e));
-    TRY(memory_figures(r, e));
+    TRY(memory_of(r, r->engine.trainer, e));
+    if (r->engine.process) TRY(memory_of(r, r->engine.process_trainer, e));
+    device_memory_watch(r->engine.kernels);
     observe_set(r->observe, "tokens_per_second", (double)(b->n_tokens + b->prompt_begin[b->n_groups]) / seconds);
     TRY(settle_figures(r, e));
     return observe_step(r->observe, b->step, b, e);

@@ -152,17 +152,14 @@ static json_t *targets_json(unsigned targets)
     return list;
 }
 
-static tare_status write_json(json_t *j, const char *folder, const char *file, struct err *e)
+static tare_status write_json(json_t *made, const char *folder, const char *file, struct err *e)
 {
     char path[FS_PATH];
-    char *text = j ? json_dumps(j, JSON_INDENT(2)) : NULL;
-    tare_status status = fs_join(path, folder, file, e);
-    if (!status && !text)
-        status = err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "%s cannot be made; are the paths valid UTF-8?", path);
-    if (!status) status = fs_write_atomic(path, text, (int64_t)strlen(text), e);
-    free(text);
-    json_decref(j);
-    return status;
+    OWNED(json_decrefp) json_t *j = made;
+    OWNED(mem_free_at) char *text = j ? json_dumps(j, JSON_INDENT(2)) : NULL;
+    TRY(fs_join(path, folder, file, e));
+    if (!text) FAIL(e, TARE_E_NOMEM, "%s cannot be made; are the paths valid UTF-8?", path);
+    return fs_write_atomic(path, text, (int64_t)strlen(text), e);
 }
 
 /* base.json, which check_base compares. */

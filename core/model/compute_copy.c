@@ -67,6 +67,26 @@ static tare_status take(struct model *m, int64_t bytes, void *out, struct err *e
     return TARE_OK;
 }
 
+/* All products in one piece: single ones are too small for huge pages, and a token's products read all of them from memory. */
+static tare_status products_new(struct model *m, int64_t n, struct err *e)
+{
+    enum { PLACE = 64 /* bytes: a line of a cache */ };
+    int64_t all = 0;
+    char *at;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t bytes = product_bytes(m, i);
+        if (bytes <= 0)
+            FAIL(e, TARE_E_UNSUPPORTED, "the %s kernels do not compute in the model.dtype asked for; use f32", m->k->name);
+        all += (bytes + PLACE - 1) / PLACE * PLACE;
+    }
+    TRY(take(m, all, &at, e));
+    for (int64_t i = 0; i < n; i++) {
+        m->packed[i] = at;
+        at += (product_bytes(m, i) + PLACE - 1) / PLACE * PLACE;
+    }
+    return TARE_OK;
+}
+
 tare_status compute_copy_new(struct model *m, struct err *e)
 {
     const int64_t n_products = 4 * m->shape.layers + 1;
@@ -75,12 +95,7 @@ tare_status compute_copy_new(struct model *m, struct err *e)
              "model.weights = int8 is computed on the CPU only; use run.device = cpu, or model.weights = dtype");
     TRY(mem_new(n_products * (int64_t)sizeof *m->packed, (void **)&m->packed, e));
     TRY(mem_new(m->shape.layers * (int64_t)sizeof *m->vectors, (void **)&m->vectors, e));
-    for (int64_t i = 0; i < n_products; i++) {
-        const int64_t bytes = product_bytes(m, i);
-        if (bytes <= 0)
-            FAIL(e, TARE_E_UNSUPPORTED, "the %s kernels do not compute in the model.dtype asked for; use f32", m->k->name);
-        TRY(take(m, bytes, &m->packed[i], e));
-    }
+    TRY(products_new(m, n_products, e));
     if (is_apart(m)) TRY(take(m, vector_floats(m) * (int64_t)sizeof(float), &m->vector_copy, e));
     if (m->lora) TRY(take(m, m->shape.vocab * m->shape.hidden * (int64_t)sizeof(float), &m->lora->table, e));
     m->table = m->lora ? m->lora->table : model_is_whole(m) ? m->weights + m->embed : m->window[3].data;
@@ -90,9 +105,7 @@ tare_status compute_copy_new(struct model *m, struct err *e)
 
 void compute_copy_free(struct model *m)
 {
-    if (m->packed)
-        for (int64_t i = 0; i < 4 * m->shape.layers + 1; i++)
-            if (m->packed[i]) m->k->backend->release(&m->ctx, m->packed[i]);
+    if (m->packed && m->packed[0]) m->k->backend->release(&m->ctx, m->packed[0]);
     if (m->vector_copy) m->k->backend->release(&m->ctx, m->vector_copy);
     mem_free(m->packed);
     mem_free(m->vectors);

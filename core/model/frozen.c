@@ -7,20 +7,6 @@
 #include "model/safetensors.h"
 #include "model/shards.h"
 
-#include <math.h>
-
-static tare_status check_finite(const struct tensor *t, const float *w, struct err *e)
-{
-    for (int64_t i = 0; i < t->rows * t->cols; i++)
-        if (!isfinite(w[i]))
-            FAIL(e, TARE_E_INVALID,
-                 "%s: row %lld, column %lld is %s; int8 needs finite weights. The file is damaged, or model.weights = dtype reads "
-                 "it "
-                 "as it is",
-                 t->name, (long long)(i / t->cols), (long long)(i % t->cols), isnan(w[i]) ? "NaN" : "infinite");
-    return TARE_OK;
-}
-
 /* Unit u in host memory, and its hash over those before. */
 static tare_status read_unit(struct model *m, const struct safetensors *file, int64_t u, float *unit, struct err *e)
 {
@@ -29,7 +15,6 @@ static tare_status read_unit(struct model *m, const struct safetensors *file, in
         float *to = unit + t->offset - m->unit_begin[u];
         if (t->unit != u) continue;
         TRY(safetensors_read(file, t->name, (struct st_extent){t->vector ? 1 : 2, t->vector ? t->cols : t->rows, t->cols}, to, e));
-        if (m->int8 && !t->vector) TRY(check_finite(t, to, e));
         m->lora->base_hash = fs_hash(to, t->rows * t->cols * (int64_t)sizeof *to, m->lora->base_hash);
     }
     return TARE_OK;
@@ -59,17 +44,15 @@ static int64_t largest_unit(const struct model *m)
 tare_status frozen_read(struct model *m, const char *folder, struct err *e)
 {
     const int64_t bytes = largest_unit(m) * (int64_t)sizeof(float), far = kernels_room(m->k, bytes);
-    struct safetensors file;
-    float *unit = NULL;
+    OWNED(safetensors_close) struct safetensors file = {0};
+    OWNED(mem_free_at) float *unit = NULL;
     void *room = NULL;
     TRY(safetensors_open_folder(folder, &file, e));
-    tare_status status = mem_new(bytes, (void **)&unit, e);
-    if (!status && far && !(room = m->k->backend->alloc(&m->ctx, far)))
-        status = kernels_no_memory(m->k, &m->ctx, "a unit of the base while it is read", far, e);
-    if (!status) status = read_units(m, &file, unit, room, e);
-    if (!status) status = layout_check_names(m, &file, folder, e);
+    TRY(mem_new(bytes, (void **)&unit, e));
+    if (far && !(room = m->k->backend->alloc(&m->ctx, far)))
+        return kernels_no_memory(m->k, &m->ctx, "a unit of the base while it is read", far, e);
+    const tare_status status = read_units(m, &file, unit, room, e);
     if (room) m->k->backend->release(&m->ctx, room);
-    mem_free(unit);
-    safetensors_close(&file);
-    return status;
+    TRY(status);
+    return layout_check_names(m, &file, folder, e);
 }

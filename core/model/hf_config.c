@@ -88,12 +88,10 @@ tare_status hf_config_check(const struct model *m, const char *folder, struct er
     struct model_shape there;
     struct hf_value was[HF_VALUES], is[HF_VALUES];
     char path[FS_PATH];
-    struct str text = {0};
+    OWNED(str_free) struct str text = {0};
     TRY(fs_join(path, folder, "config.json", e));
-    tare_status status = fs_read_all(path, &text, e);
-    if (!status) status = hf_config_shape(text.data, text.size, path, &there, e);
-    str_free(&text);
-    TRY(status);
+    TRY(fs_read_all(path, &text, e));
+    TRY(hf_config_shape(text.data, text.size, path, &there, e));
     hf_config_values(&there, was);
     hf_config_values(&m->shape, is);
     for (int i = 0; i < HF_VALUES; i++)
@@ -143,7 +141,7 @@ static tare_status new_arch(const struct model_config *c, enum arch *out, struct
 tare_status hf_config_new(struct model *m, const struct model_config *c, int64_t vocab, struct err *e)
 {
     enum arch arch = ARCH_QWEN2;
-    struct str text = {0};
+    OWNED(str_free) struct str text = {0};
     const char *class_name;
     TRY(new_arch(c, &arch, e));
     const char *type = hf_family(arch, &class_name);
@@ -151,6 +149,7 @@ tare_status hf_config_new(struct model *m, const struct model_config *c, int64_t
         FAIL(e, TARE_E_CONFIG, "model.hidden_size, model.heads and model.kv_heads have to be at least 1 for a new model");
     const int64_t head_dim = c->head_dim > 0 ? c->head_dim : c->hidden_size / c->heads;
     const int64_t context = c->max_position_embeddings > 0 ? c->max_position_embeddings : c->context;
+    OWNED(json_decrefp)
     json_t *j =
         json_pack("{s:[s], s:s, s:s, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:b, s:o, s:b, s:s}", "architectures",
                   class_name, "model_type", type, "hidden_act", "silu", "initializer_range", 0.02, "vocab_size", (json_int_t)vocab,
@@ -160,14 +159,11 @@ tare_status hf_config_new(struct model *m, const struct model_config *c, int64_t
                   "rms_norm_eps", 1e-6, "rope_theta", c->rope_theta > 0 ? c->rope_theta : 10000.0, "tie_word_embeddings",
                   (int)c->tie_embeddings, "eos_token_id", eos_json(m), "use_cache", 1, "torch_dtype", "float32");
     if (!j) FAIL(e, TARE_E_NOMEM, "no memory for config.json");
-    tare_status status = hf_shape(j, "[model]", &m->shape, e);
-    if (!status) status = json_print(j, &text, e);
-    json_decref(j);
-    if (status)
-        str_free(&text);
-    else
-        m->config_json = text.data;
-    return status;
+    TRY(hf_shape(j, "[model]", &m->shape, e));
+    TRY(json_print(j, &text, e));
+    m->config_json = text.data;
+    text = (struct str){0};
+    return TARE_OK;
 }
 
 /* Keys whose value follows what was computed, not what was read. */

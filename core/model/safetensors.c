@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -356,6 +357,31 @@ static tare_status refuse_quantized(const struct safetensors *s, const char *nam
     return TARE_OK;
 }
 
+/* As integers, magnitudes of floats are in order, and those above the largest finite one are infinite or NaN. */
+static bool all_finite(const float *x, int64_t n)
+{
+    uint32_t largest = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, x + i, sizeof bits);
+        bits &= 0x7fffffffu;
+        largest = bits > largest ? bits : largest;
+    }
+    return largest < 0x7f800000u;
+}
+
+static tare_status check_finite(const struct safetensors *s, const struct st_tensor *t, const float *x, struct err *e)
+{
+    const int64_t n = st_count(t), cols = t->rank == 2 ? t->shape[1] : n;
+    int64_t i = 0;
+    if (all_finite(x, n)) return TARE_OK;
+    while (isfinite(x[i])) i++;
+    FAIL(e, TARE_E_NOT_FINITE,
+         "%s: tensor \"%s\": row %lld, column %lld is %s; every weight has to be finite. The file is damaged, or its training had "
+         "diverged: fetch it again, or take an earlier checkpoint",
+         s->files[t->file].path, t->name, (long long)(i / cols), (long long)(i % cols), isnan(x[i]) ? "NaN" : "infinite");
+}
+
 tare_status safetensors_read(const struct safetensors *s, const char *name, struct st_extent x, float *out, struct err *e)
 {
     const struct st_tensor *t = safetensors_find(s, name);
@@ -371,5 +397,6 @@ tare_status safetensors_read(const struct safetensors *s, const char *name, stru
         FAIL(e, TARE_E_SHAPE, "%s: tensor \"%s\" has the shape %s, config.json asks for %s", s->files[t->file].path, name, got,
              wanted);
     }
-    return st_read_f32(s, t, out, e);
+    TRY(st_read_f32(s, t, out, e));
+    return check_finite(s, t, out, e);
 }

@@ -41,7 +41,7 @@ struct safetensors { /* one file, or the shards of a model */
 tare_status safetensors_open(const char *path, struct safetensors *out, struct err *e);
 /* model.safetensors of a folder, or the shards that model.safetensors.index.json names. */
 tare_status safetensors_open_folder(const char *folder, struct safetensors *out, struct err *e);
-/* The same for bytes in memory, which must outlive out. name: for messages. */
+/* The same for bytes in memory, which must outlive out: what the fuzzer and the tests of damaged headers call. name: for messages. */
 tare_status safetensors_parse(const unsigned char *data, int64_t size, const char *name, struct safetensors *out, struct err *e);
 void safetensors_close(struct safetensors *s);
 
@@ -53,7 +53,8 @@ tare_status st_read_f32(const struct safetensors *s, const struct st_tensor *t, 
 struct st_extent {
     int64_t rank, rows, cols; /* rank 1: cols is not looked at */
 };
-/* Finds a tensor of this shape (rank 1 or 2; cols ignored for rank 1) and reads it. */
+/* Finds a tensor of this shape (rank 1 or 2; cols ignored for rank 1) and reads it. A weight that is NaN or infinite: TARE_E_NOT_FINITE, with file,
+ * tensor, row and column. */
 tare_status safetensors_read(const struct safetensors *s, const char *name, struct st_extent x, float *out, struct err *e);
 
 /* ---- writing */

@@ -45,34 +45,39 @@ static tare_status make_header(const struct st_source *tensors, int64_t n, enum 
     return TARE_OK;
 }
 
-static void write_data(FILE *f, const float *x, int64_t n, enum dtype dtype, uint16_t *buffer)
-{
-    if (dtype != DTYPE_BF16) {
-        fwrite(x, 4, (size_t)n, f);
-        return;
-    }
-    for (int64_t at = 0; at < n && !ferror(f); at += CHUNK) {
-        const int64_t m = n - at < CHUNK ? n - at : CHUNK;
-        for (int64_t i = 0; i < m; i++) buffer[i] = st_bf16(x[at + i]);
-        fwrite(buffer, 2, (size_t)m, f);
-    }
-}
-
-/* What is written, and the source of tensors whose floats are not in memory yet. */
+/* What is written, where to, and the source of tensors whose floats are not in memory yet. */
 struct writing {
     const struct st_source *tensors;
     st_fetch fetch;
     void *ctx;
     enum dtype dtype;
+    FILE *file;
+    const char *path; /* for messages */
+    uint16_t *buffer; /* [CHUNK] */
 };
 
-static tare_status write_tensors(FILE *f, const struct writing *w, int64_t first, int64_t end, uint16_t *buffer, struct err *e)
+static tare_status write_data(const struct writing *w, const float *x, int64_t n, struct err *e)
 {
-    for (int64_t i = first; i < end && !ferror(f); i++) {
+    if (w->dtype != DTYPE_BF16) return fs_put(w->file, w->path, x, 4 * n, e);
+    for (int64_t at = 0; at < n; at += CHUNK) {
+        const int64_t m = n - at < CHUNK ? n - at : CHUNK;
+        for (int64_t i = 0; i < m; i++) w->buffer[i] = st_bf16(x[at + i]);
+        TRY(fs_put(w->file, w->path, w->buffer, 2 * m, e));
+    }
+    return TARE_OK;
+}
+
+static tare_status write_tensors(const struct writing *w, const struct str *header, int64_t first, int64_t end, struct err *e)
+{
+    unsigned char length[8];
+    for (int i = 0; i < 8; i++) length[i] = (unsigned char)((uint64_t)header->size >> (8 * i));
+    TRY(fs_put(w->file, w->path, length, 8, e));
+    TRY(fs_put(w->file, w->path, header->data, header->size, e));
+    for (int64_t i = first; i < end; i++) {
         const struct st_source *t = &w->tensors[i];
         const float *data = t->data;
         if (!data) TRY(w->fetch(w->ctx, i, &data, e));
-        write_data(f, data, t->shape[0] * (t->rank == 2 ? t->shape[1] : 1), w->dtype, buffer);
+        TRY(write_data(w, data, t->shape[0] * (t->rank == 2 ? t->shape[1] : 1), e));
     }
     return TARE_OK;
 }
@@ -80,25 +85,23 @@ static tare_status write_tensors(FILE *f, const struct writing *w, int64_t first
 /* Tensors first .. end-1. */
 static tare_status write_file(const char *path, const struct writing *w, int64_t first, int64_t end, struct err *e)
 {
-    const enum dtype dtype = w->dtype;
+    struct writing to = *w;
     char beside[FS_PATH], dir[FS_PATH];
     OWNED(str_free) struct str header = {0};
     OWNED(mem_free_at) uint16_t *buffer = NULL;
-    if (dtype == DTYPE_F16) FAIL(e, TARE_E_UNSUPPORTED, "%s: weights are written as f32 or bf16, not f16", path);
+    if (w->dtype == DTYPE_F16) FAIL(e, TARE_E_UNSUPPORTED, "%s: weights are written as f32 or bf16, not f16", path);
     if (snprintf(beside, sizeof beside, "%s.tmp", path) >= (int)sizeof beside) FAIL(e, TARE_E_INVALID, "%s: path too long", path);
     TRY(mem_new(CHUNK * 2, (void **)&buffer, e));
-    TRY(make_header(w->tensors + first, end - first, dtype, &header, e));
-    FILE *f = fopen(beside, "wb");
-    if (!f) FAIL(e, TARE_E_IO, "%s: %s", beside, strerror(errno));
-    unsigned char length[8];
-    for (int i = 0; i < 8; i++) length[i] = (unsigned char)((uint64_t)header.size >> (8 * i));
-    fwrite(length, 1, 8, f);
-    fwrite(header.data, 1, (size_t)header.size, f);
-    tare_status written = write_tensors(f, w, first, end, buffer, e);
+    TRY(make_header(w->tensors + first, end - first, w->dtype, &header, e));
+    to.buffer = buffer;
+    to.path = path;
+    to.file = fopen(beside, "wb");
+    if (!to.file) FAIL(e, TARE_E_IO, "%s: %s", beside, strerror(errno));
+    tare_status written = write_tensors(&to, &header, first, end, e);
     if (written)
-        fclose(f);
+        fclose(to.file);
     else
-        written = fs_close_synced(f, beside, e);
+        written = fs_close_synced(to.file, path, e);
     if (!written && rename(beside, path)) written = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: %s", path, strerror(errno));
     if (written) {
         unlink(beside);

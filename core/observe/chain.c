@@ -142,11 +142,10 @@ static tare_status print_link(struct chain *c, int64_t step, const char *kind, s
 
 static tare_status add_link(struct chain *c, int64_t step, const char *kind, struct err *e)
 {
-    struct str line = {0};
+    OWNED(str_free) struct str line = {0};
     tare_status status = print_link(c, step, kind, &line, e);
     if (!status) status = fs_check_open(c->fd, c->path, e);
     if (!status) status = append_all(c->fd, c->path, line.data, line.size, e);
-    str_free(&line);
     json_object_clear(c->covered);
     return status;
 }
@@ -270,7 +269,7 @@ static tare_status announce(struct chain *c, struct str *old, int64_t step, cons
 static tare_status begin_link(struct chain *c, int64_t step, const char *kind, struct err *e)
 {
     const int64_t at = step > 0 ? step : 0;
-    struct str old = {0};
+    OWNED(str_free) struct str old = {0};
     int64_t kept = 0;
     tare_status status = fs_exists(c->path) ? fs_read_all(c->path, &old, e) : TARE_OK;
     if (!status) status = kept_bytes(c, &old, step, &kept, e);
@@ -283,7 +282,6 @@ static tare_status begin_link(struct chain *c, int64_t step, const char *kind, s
         status = fs_write_atomic(c->path, c->whole.data, c->whole.size, e);
         str_free(&c->whole);
     }
-    str_free(&old);
     json_object_clear(c->covered);
     return status;
 }

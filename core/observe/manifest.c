@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "observe/manifest.h"
 
+#include "base/arena.h"
 #include "base/fs.h"
 #include "base/json.h"
 #include "base/limits.h"
@@ -131,12 +132,10 @@ static json_t *process_json(const struct manifest *m, uint64_t program)
 
 static tare_status print(const json_t *root, struct str *out, struct err *e)
 {
-    char *text = json_dumps(root, JSON_INDENT(2));
-    tare_status status =
-        text ? str_add(out, text, -1, e) : err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "no memory for the manifest");
-    if (!status) status = str_add(out, "\n", 1, e);
-    free(text);
-    return status;
+    OWNED(mem_free_at) char *text = json_dumps(root, JSON_INDENT(2));
+    if (!text) FAIL(e, TARE_E_NOMEM, "no memory for the manifest");
+    TRY(str_add(out, text, -1, e));
+    return str_add(out, "\n", 1, e);
 }
 
 tare_status manifest_print(const struct manifest *m, const char *previous, int64_t step, struct str *out, struct err *e)

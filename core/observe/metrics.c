@@ -113,23 +113,24 @@ static tare_status print_line(int64_t step, const struct names *s, struct str *o
 /* A line of metrics.jsonl back into step, names and values. */
 static tare_status parse_line(const char *text, int64_t n, const char *where, int64_t *step, struct names *s, struct err *e)
 {
-    json_t *o = NULL;
+    OWNED(json_decrefp) json_t *o = NULL;
     names_clear(s);
     tare_status status = json_parse(text, n, where, &o, e);
     if (!status && !json_is_object(o)) status = err_set(e, TARE_E_CORRUPT, __FILE__, __LINE__, "%s: not a JSON object", where);
     if (!status) status = json_get_int(o, "step", where, step, e);
-    if (status) status = TARE_E_CORRUPT;
-    if (status && e) e->code = status;
+    if (status) {
+        if (e) e->code = TARE_E_CORRUPT;
+        return TARE_E_CORRUPT;
+    }
     const char *key;
     json_t *value;
     json_object_foreach(o, key, value)
     {
-        if (status || !strcmp(key, "step")) continue;
+        if (!strcmp(key, "step")) continue;
         if (!names_set(s, key, json_is_number(value) ? json_number_value(value) : NAN))
-            status = err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "%s: no memory", where);
+            FAIL(e, TARE_E_NOMEM, "%s: no memory", where);
     }
-    json_decref(o);
-    return status;
+    return TARE_OK;
 }
 
 static struct metric_row row_of(int64_t step, const struct names *s)
@@ -157,7 +158,8 @@ static void add_to_database(struct metrics *m, const struct metric_row *row)
 }
 
 /* Goes through the lines with step <= keep, handing each to the sinks that are open. *kept: bytes of them. The last line may be half
- * written (no newline, or no JSON): it is where a process was killed. Any other bad line is refused. */
+ * written (no newline, or no JSON): it is where a process was killed. A line after that of step keep is made again in any case: a crash of the
+ * machine may have torn it. Any other bad line is refused. */
 static tare_status replay(struct metrics *m, const struct str *text, int64_t keep, struct str *records, int64_t *kept,
                           struct err *e)
 {
@@ -171,7 +173,7 @@ static tare_status replay(struct metrics *m, const struct str *text, int64_t kee
         snprintf(where, sizeof where, "%s:%lld", m->path, (long long)number);
         int64_t step = 0;
         const tare_status status = parse_line(p, newline - p, where, &step, &s, e);
-        if (status == TARE_E_CORRUPT && newline + 1 == end) break;
+        if (status == TARE_E_CORRUPT && (newline + 1 == end || m->last >= keep)) break;
         TRY(status);
         if (step > keep) break;
         if (step <= m->last)
@@ -233,12 +235,10 @@ tare_status metrics_open(const struct metrics_options *o, struct metrics **out, 
     m->fd = -1;
     m->last = -1;
     pthread_mutex_init(&m->lock, NULL);
-    struct str text = {0}, records = {0};
+    OWNED(str_free) struct str text = {0}, records = {0};
     tare_status status = fs_join(m->path, o->dir, "metrics.jsonl", e);
     if (!status && fs_exists(m->path)) status = fs_read_all(m->path, &text, e);
     if (!status) status = open_sinks(m, o, &text, &records, e);
-    str_free(&text);
-    str_free(&records);
     if (status) {
         destroy(m);
         return status;

@@ -177,6 +177,7 @@ tare_status run_data_value(const struct run_data *r, const char *metric, double 
     return TARE_OK;
 }
 
+/* What was half written when a process was killed, or torn by a crash of the machine, is passed over: the run itself decides about it when it goes on. */
 tare_status run_last_step(const char *dir, int64_t *step, struct err *e)
 {
     char path[FS_PATH];
@@ -186,13 +187,18 @@ tare_status run_last_step(const char *dir, int64_t *step, struct err *e)
     if (!fs_exists(path)) return TARE_OK;
     TRY(fs_read_all(path, &text, e));
     int64_t end = text.size;
-    while (end > 0 && text.data[end - 1] != '\n') end--; /* what is half written */
-    if (end > 0) {
+    while (end > 0 && text.data[end - 1] != '\n') end--;
+    while (end > 0) {
         int64_t begin = end - 1;
         while (begin > 0 && text.data[begin - 1] != '\n') begin--;
         OWNED(json_decrefp) json_t *row = NULL;
-        TRY(json_parse(text.data + begin, end - 1 - begin, path, &row, e));
-        TRY(json_get_int(row, "step", path, step, e));
+        struct err torn = {0};
+        if (!json_parse(text.data + begin, end - 1 - begin, path, &row, &torn)) return json_get_int(row, "step", path, step, e);
+        if (torn.code == TARE_E_NOMEM) {
+            *e = torn;
+            return torn.code;
+        }
+        end = begin;
     }
     return TARE_OK;
 }

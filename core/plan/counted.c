@@ -137,7 +137,8 @@ static tare_status count_reference(struct counted *x, bool wanted, struct err *e
 
 static bool wants_reference(const struct plan_input *in)
 {
-    return in->config->loss.kl_coef > 0 || (in->objective_needs & (TARE_OBJECTIVE_REFERENCE | TARE_OBJECTIVE_KL));
+    return in->config->process_reward.implicit || in->config->loss.kl_coef > 0 ||
+           (in->objective_needs & (TARE_OBJECTIVE_REFERENCE | TARE_OBJECTIVE_KL));
 }
 
 struct update_largest counted_largest(const struct counted *x, int64_t prompt, int64_t completion)
@@ -156,6 +157,22 @@ struct update_largest counted_largest(const struct counted *x, int64_t prompt, i
     };
 }
 
+/* A supervised update's micro-batches, where they are larger: prompts that are not shared. */
+static tare_status count_supervised(struct counted *x, struct update_memory *m, struct err *e)
+{
+    const struct relift_config *c = &x->in->config->relift;
+    const int64_t each = c->minibatch ? c->minibatch : c->rows, shards = larger(x->in->gradient_shards, 1);
+    const struct update_largest largest = {
+        .groups = (each + shards - 1) / shards, .rollouts = 1, .prompt = x->plan->prompt_tokens, .completion = x->plan->new_tokens};
+    struct update_memory more;
+    TRY(update_count(x->trainer, &largest, &more, e));
+    m->rows = larger(m->rows, more.rows);
+    m->targets = larger(m->targets, more.targets);
+    m->activations = larger(m->activations, more.activations);
+    m->head = larger(m->head, more.head);
+    return TARE_OK;
+}
+
 tare_status counted_update(struct counted *x, struct err *e)
 {
     const struct config *c = x->in->config;
@@ -165,15 +182,52 @@ tare_status counted_update(struct counted *x, struct err *e)
     TRY(count_reference(x, wants_reference(x->in), e));
     const int64_t before = held(x);
     TRY(trainer_new(x->model, &(struct trainer_options){x->reference, &c->train, &c->loss, 1, 0, 1}, &x->trainer, e));
+    if (c->relift.rows) TRY(trainer_add_second(x->trainer, c, e));
     const struct trainer *t = x->trainer;
     out->bytes[PLAN_GRADIENTS] = t->grads.sum_bytes;
     out->bytes[PLAN_MOMENTS] = t->moment_bytes;
     out->bytes[PLAN_GATHERED] += held(x) - before - t->grads.sum_bytes - t->moment_bytes;
     TRY(update_count(x->trainer, &largest, &m, e));
+    if (c->relift.rows) TRY(count_supervised(x, &m, e));
     out->rows = m.rows;
     out->targets = m.targets;
     out->bytes[PLAN_ACTIVATIONS] = m.activations;
     out->bytes[PLAN_LOGITS] = m.head;
+    out->bytes[PLAN_REFERENCE] += m.reference;
+    return TARE_OK;
+}
+
+/* The implicit process reward model: a second model in training, with buffers of its own. */
+static tare_status count_process(struct counted *x, struct err *e)
+{
+    const struct config *c = x->in->config;
+    struct plan_counted *out = x->out;
+    const struct train_config train = process_train_config(c);
+    struct update_largest largest = counted_largest(x, x->plan->prompt_tokens, x->plan->new_tokens);
+    struct update_memory m;
+    if (!c->process_reward.implicit) return TARE_OK;
+    int64_t before = held(x);
+    TRY(make_model(x, &x->in->shape, true, &x->process, e));
+    const struct model_memory *own = &x->process->memory;
+    out->bytes[PLAN_WEIGHTS] += own->parameters;
+    out->bytes[PLAN_GATHERED] += own->windows;
+    out->bytes[PLAN_SAMPLER] += held(x) - before - own->parameters - own->windows;
+    before = held(x);
+    TRY(trainer_new(x->process, &(struct trainer_options){x->reference, &train, &c->loss, 1, 0, 1}, &x->process_trainer, e));
+    const struct trainer *t = x->process_trainer;
+    out->bytes[PLAN_GRADIENTS] += t->grads.sum_bytes;
+    out->bytes[PLAN_MOMENTS] += t->moment_bytes;
+    out->bytes[PLAN_GATHERED] += held(x) - before - t->grads.sum_bytes - t->moment_bytes;
+    largest.forward = true;
+    largest.exact_kl = false;
+    const int64_t groups =
+        c->process_reward.minibatch ? c->process_reward.minibatch / c->rollout.group_size + 1 : c->rollout.prompts;
+    const int64_t shards = larger(x->in->gradient_shards, 1);
+    largest.groups = (groups + shards - 1) / shards;
+    TRY(update_count(x->process_trainer, &largest, &m, e));
+    x->process_trainer->train = &c->train; /* the own settings are this function's */
+    out->bytes[PLAN_ACTIVATIONS] += m.activations;
+    out->bytes[PLAN_LOGITS] += m.head;
     out->bytes[PLAN_REFERENCE] += m.reference;
     return TARE_OK;
 }
@@ -245,13 +299,16 @@ static tare_status count_all(struct counted *x, int64_t groups, struct err *e)
     TRY(counted_backend(x, e));
     TRY(counted_model(x, e));
     TRY(counted_update(x, e));
+    TRY(count_process(x, e));
     return count_sampling(x, groups, e);
 }
 
 void counted_free(struct counted *x)
 {
     sampler_free(x->sampler);
+    trainer_free(x->process_trainer);
     trainer_free(x->trainer);
+    model_free(x->process);
     model_free(x->reference);
     model_free(x->model);
     arena_free(&x->arena);

@@ -172,7 +172,8 @@ tare_status launches_print(const struct plan *p, const struct launches *l, struc
     const struct plan_machine *m = &p->in.machine;
     TRY(str_addf(
         out, e,
-        "\nkernels of the CUDA backend on %s, by arithmetic: %.4g TFLOP/s, %.4g TB/s, every launch at one of the two peaks\n",
+        "\nkernels of the CUDA backend on %s, by arithmetic: %.4g TFLOP/s, %.4g TB/s, every launch at one of the two peaks\n"
+        "(times are \"at least\": no kernel reaches a peak all the time, and the gaps between launches are not counted)\n",
         m->name, m->flops / 1e12, m->bandwidth / 1e12));
     for (int i = 0; i < LAUNCH_STAGES; i++)
         TRY(print_stage(&l->stage[i], i == LAUNCH_PREFILL || i == LAUNCH_MICRO_BATCH ? m->flops : 0, out, e));

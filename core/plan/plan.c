@@ -16,11 +16,9 @@ enum { CHAIN = 8, RANKS_MOST = 4096, TOKENS_LEAST = 256 };
 
 static tare_status read_shape(const char *path, const struct model_config *c, struct model_shape *out, struct err *e)
 {
-    struct str text = {0};
-    tare_status status = fs_read_all(path, &text, e);
-    if (!status) status = hf_config_shape(text.data, text.size, path, out, e);
-    str_free(&text);
-    TRY(status);
+    OWNED(str_free) struct str text = {0};
+    TRY(fs_read_all(path, &text, e));
+    TRY(hf_config_shape(text.data, text.size, path, out, e));
     if (c->rope_theta > 0) out->rope_theta = c->rope_theta;
     if (c->max_position_embeddings > 0) out->max_position = c->max_position_embeddings;
     return TARE_OK;

@@ -28,16 +28,6 @@ static const char *const SHARD_NAMES[] = {CHOICES_SHARD(SHARD_NAME)};
 
 #define LL(X) ((long long)(X))
 
-/* "3.81 GB"; buffer of 32 */
-static const char *amount(char *buffer, double x, const char *unit)
-{
-    static const char *const PREFIX[] = {"", "K", "M", "G", "T", "P"};
-    int i = 0;
-    for (; i < 5 && fabs(x) >= 999.5; i++) x /= 1000;
-    snprintf(buffer, 32, i || x != floor(x) ? "%.3g %s%s" : "%.0f %s%s", x, PREFIX[i], unit);
-    return buffer;
-}
-
 static const char *duration(char *buffer, double s)
 {
     if (isnan(s)) return "?";
@@ -72,7 +62,7 @@ static tare_status print_head(const struct plan *p, struct str *out, struct err 
                  : in->hosts > 1 ? "on several hosts: "
                                  : "on one host: ",
                  in->machine.name, in->machine.memory > 0 ? " with " : "",
-                 in->machine.memory > 0 ? amount(b, in->machine.memory, "B") : ""));
+                 in->machine.memory > 0 ? str_amount(b, in->machine.memory, "B") : ""));
     TRY(str_addf(out, e, "a step   %lld prompts of at most %lld tokens, %lld rollouts each of at most %lld\n",
                  LL(in->config->rollout.prompts), LL(p->prompt_tokens), LL(in->config->rollout.group_size), LL(p->new_tokens)));
     if (p->new_tokens < in->config->rollout.max_new_tokens)
@@ -90,8 +80,8 @@ static tare_status print_memory(const struct plan *p, struct str *out, struct er
     TRY(str_addf(out, e, "memory            %9s%s\n", differ ? "rank 0" : "each rank", differ ? "    last rank" : ""));
     for (int i = 0; i < PLAN_CLASSES; i++) {
         if (!p->first.bytes[i]) continue;
-        TRY(str_addf(out, e, "  %-12s %12s", PLAN_CLASS_NAMES[i], amount(a, (double)p->first.bytes[i], "B")));
-        if (differ) TRY(str_addf(out, e, " %12s", amount(b, (double)p->last.bytes[i], "B")));
+        TRY(str_addf(out, e, "  %-12s %12s", PLAN_CLASS_NAMES[i], str_amount(a, (double)p->first.bytes[i], "B")));
+        if (differ) TRY(str_addf(out, e, " %12s", str_amount(b, (double)p->last.bytes[i], "B")));
         TRY(str_addf(out, e, "   %s", CLASS_TEXT[i]));
         if (i == PLAN_KV)
             TRY(str_addf(out, e, "%lld tokens, %lld bytes each; %lld full-length completions at once, a step's want %lld tokens%s",
@@ -102,8 +92,8 @@ static tare_status print_memory(const struct plan *p, struct str *out, struct er
                          config_chosen(p->in.config, "train", "recompute")));
         TRY(str_add(out, "\n", 1, e));
     }
-    TRY(str_addf(out, e, "  %-12s %12s", p->in.machine.gpu ? "device" : "total", amount(a, (double)p->first.device, "B")));
-    if (differ) TRY(str_addf(out, e, " %12s", amount(b, (double)p->last.device, "B")));
+    TRY(str_addf(out, e, "  %-12s %12s", p->in.machine.gpu ? "device" : "total", str_amount(a, (double)p->first.device, "B")));
+    if (differ) TRY(str_addf(out, e, " %12s", str_amount(b, (double)p->last.device, "B")));
     return str_add(out, "\n\n", 2, e);
 }
 
@@ -115,9 +105,9 @@ static tare_status print_times(const struct plan *p, struct str *out, struct err
     for (int i = 0; i < PLAN_STAGES; i++) {
         const struct plan_stage_cost *s = &p->stage[i];
         TRY(str_addf(out, e, "  %-14s %25s %18s   %s", PLAN_STAGE_NAMES[i], duration(a, s->seconds),
-                     s->wire > 0 ? amount(b, s->wire, "B") : "-", s->bound));
-        if (s->flops > 0) TRY(str_addf(out, e, "%s%s", *s->bound ? "; " : "", amount(d, s->flops, "FLOP")));
-        if (s->disk > 0) TRY(str_addf(out, e, "%s%s written", *s->bound ? "; " : "", amount(f, s->disk, "B")));
+                     s->wire > 0 ? str_amount(b, s->wire, "B") : "-", s->bound));
+        if (s->flops > 0) TRY(str_addf(out, e, "%s%s", *s->bound ? "; " : "", str_amount(d, s->flops, "FLOP")));
+        if (s->disk > 0) TRY(str_addf(out, e, "%s%s written", *s->bound ? "; " : "", str_amount(f, s->disk, "B")));
         if (i == PLAN_CHECKPOINT && p->in.config->checkpoint.every)
             TRY(str_addf(out, e, ", every %lld steps", LL(p->in.config->checkpoint.every)));
         TRY(str_add(out, "\n", 1, e));
@@ -153,7 +143,7 @@ static tare_status print_advice(const struct plan *p, struct str *out, struct er
 {
     char a[32];
     for (int i = 0; i < p->n_advice; i++)
-        TRY(str_addf(out, e, "  %s=%s saves %s%s\n", p->advice[i].key, p->advice[i].value, amount(a, p->advice[i].saves, "B"),
+        TRY(str_addf(out, e, "  %s=%s saves %s%s\n", p->advice[i].key, p->advice[i].value, str_amount(a, p->advice[i].saves, "B"),
                      p->in.ranks > 1 ? " a rank" : ""));
     if (p->fits_with_advice) return str_add(out, p->n_advice > 1 ? "with these it fits\n" : "with this it fits\n", -1, e);
     TRY(str_addf(out, e, "%s it does not fit; ",
@@ -167,7 +157,7 @@ static tare_status print_advice(const struct plan *p, struct str *out, struct er
     if (p->adapters_need > 0)
         TRY(str_addf(out, e, "or train adapters, not all weights: with lora.rank=%d%s on dist.ranks=%lld %s needs %s and fits\n",
                      PLAN_ADAPTER_RANK, p->n_advice ? " and the changes above," : "", LL(p->adapters_ranks),
-                     p->in.machine.gpu ? "a device" : "a host", amount(a, p->adapters_need, "B")));
+                     p->in.machine.gpu ? "a device" : "a host", str_amount(a, p->adapters_need, "B")));
     return TARE_OK;
 }
 
@@ -176,13 +166,13 @@ static tare_status print_verdict(const struct plan *p, struct str *out, struct e
     char a[32], b[32], c[32];
     const char *what = p->in.machine.gpu ? "a device" : "a host";
     if (p->fits < 0)
-        return str_addf(out, e, "%s needs %s; give plan.memory to know whether it fits\n", what, amount(a, p->need, "B"));
-    TRY(str_addf(out, e, "%s: %s needs %s of %s (%s kept back)", p->fits ? "fits" : "does not fit", what, amount(a, p->need, "B"),
-                 amount(b, p->in.machine.memory, "B"), amount(c, p->in.machine.reserve, "B")));
+        return str_addf(out, e, "%s needs %s; give plan.memory to know whether it fits\n", what, str_amount(a, p->need, "B"));
+    TRY(str_addf(out, e, "%s: %s needs %s of %s (%s kept back)", p->fits ? "fits" : "does not fit", what,
+                 str_amount(a, p->need, "B"), str_amount(b, p->in.machine.memory, "B"), str_amount(c, p->in.machine.reserve, "B")));
     if (p->fits)
-        return str_addf(out, e, ", %s left; the key/value cache could have %lld tokens\n", amount(a, p->budget - p->need, "B"),
+        return str_addf(out, e, ", %s left; the key/value cache could have %lld tokens\n", str_amount(a, p->budget - p->need, "B"),
                         LL(p->kv_room));
-    TRY(str_addf(out, e, ", %s too much\n", amount(a, p->need - p->budget, "B")));
+    TRY(str_addf(out, e, ", %s too much\n", str_amount(a, p->need - p->budget, "B")));
     return print_advice(p, out, e);
 }
 

@@ -104,15 +104,14 @@ static tare_status describe_json(const struct plugin *p, struct str *out, struct
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)p->hash);
     json_t *params = json_array();
     for (uint32_t i = 0; i < p->desc.n_params; i++) json_array_append_new(params, param_json(&p->params[i]));
+    OWNED(json_decrefp)
     json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:s?, s:s?, s:s, s:s, s:i, s:i, s:o}", "kind", plugin_kind_name(p->desc.kind),
                           "name", p->desc.name, "version", p->desc.version, "summary", p->desc.summary, "license", p->desc.license,
                           "source", p->desc.source, "file", p->path, "xxh3", hash, "abi_major", TARE_ABI_MAJOR, "abi_minor",
                           (int)p->minor_built, "params", params);
     if (!j) FAIL(e, TARE_E_INVALID, "%s: a text of its descriptor is not valid UTF-8", p->path);
-    tare_status status = json_print(j, out, e);
-    json_decref(j);
-    if (!status) status = str_add(out, "\n", 1, e);
-    return status;
+    TRY(json_print(j, out, e));
+    return str_add(out, "\n", 1, e);
 }
 
 tare_status plugin_describe(const struct plugin *p, enum plugin_format format, struct str *out, struct err *e)

@@ -255,6 +255,22 @@ tare_status plugin_verify(struct plugin_instance *i, const tare_answer *const *a
     return TARE_OK;
 }
 
+tare_status plugin_uses(const struct plugin *p, const tare_value *values, uint32_t *out, struct err *e)
+{
+    const struct plugin_instance none = {.plugin = p, .values = values};
+    const uint32_t known = TARE_USES_ANSWER | TARE_MAY_USE_ANSWER | TARE_REFUSES_ROWS;
+    struct plugin_call c;
+    *out = TARE_USES_ANSWER;
+    if (!p->verifier->uses) return TARE_OK;
+    plugin_enter(&c);
+    *out = p->verifier->uses(values);
+    TRY(plugin_leave(&c, &none, "uses", -1, TARE_OK, e));
+    if (*out & ~known)
+        FAIL(e, TARE_E_PLUGIN, "verifier %s: uses returns the bits 0x%x, of which this program knows 0x%x", p->desc.name, *out,
+             known);
+    return TARE_OK;
+}
+
 bool plugin_waits(const struct plugin *p)
 {
     return p->desc.kind == TARE_VERIFIER && p->verifier->submit;

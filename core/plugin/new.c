@@ -146,23 +146,30 @@ static tare_status check_new_name(int32_t kind, const char *name, struct err *e)
     return TARE_OK;
 }
 
-tare_status plugin_template(int32_t kind, const char *name, const char *language, struct err *e)
+static tare_status write_files(int32_t kind, const char *name, const struct language *l, const struct sdk *sdk, struct err *e)
 {
-    struct sdk sdk;
-    const struct language *l = NULL;
     char folder[FS_PATH], from[FS_PATH], to[FS_PATH], source[128];
-    for (size_t i = 0; i < sizeof LANGUAGES / sizeof *LANGUAGES; i++)
-        if (!strcmp(language, LANGUAGES[i].name)) l = &LANGUAGES[i];
-    if (!l) FAIL(e, TARE_E_INVALID, "there is no template in the language '%s'; there are c, cpp and rust", language);
-    TRY(check_new_name(kind, name, e));
-    TRY(find_sdk(&sdk, e));
-    TRY(fs_join(folder, sdk.templates, plugin_kind_name(kind), e));
+    TRY(fs_join(folder, sdk->templates, plugin_kind_name(kind), e));
     TRY(fs_mkdirs(name, e));
     snprintf(source, sizeof source, "%s.%s", name, l->suffix);
     for (size_t i = 0; l->files[i][0]; i++) {
         TRY(fs_join(from, folder, l->files[i][0], e));
         TRY(fs_join(to, name, l->files[i][1] ? l->files[i][1] : source, e));
-        TRY(write_file(from, to, kind, name, &sdk, e));
+        TRY(write_file(from, to, kind, name, sdk, e));
     }
     return TARE_OK;
+}
+
+tare_status plugin_template(int32_t kind, const char *name, const char *language, struct err *e)
+{
+    struct sdk sdk;
+    const struct language *l = NULL;
+    for (size_t i = 0; i < sizeof LANGUAGES / sizeof *LANGUAGES; i++)
+        if (!strcmp(language, LANGUAGES[i].name)) l = &LANGUAGES[i];
+    if (!l) FAIL(e, TARE_E_INVALID, "there is no template in the language '%s'; there are c, cpp and rust", language);
+    TRY(check_new_name(kind, name, e));
+    TRY(find_sdk(&sdk, e));
+    const tare_status status = write_files(kind, name, l, &sdk, e);
+    if (status) fs_remove_tree(name, NULL); /* half a folder would stand in the way of the next try */
+    return status;
 }

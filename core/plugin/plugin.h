@@ -171,6 +171,8 @@ tare_status plugin_leave(struct plugin_call *c, const struct plugin_instance *i,
 /* verifier */
 tare_status plugin_verify(struct plugin_instance *i, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,
                           struct err *e);
+/* What its verdicts rest on beside the completion, with these parameters (TARE_USES_ANSWER, ...). No instance is needed. */
+tare_status plugin_uses(const struct plugin *p, const tare_value *values, uint32_t *out, struct err *e);
 /* Whether it offers submit, poll and cancel. bytes: of each ticket's completion. */
 bool plugin_waits(const struct plugin *p);
 tare_status plugin_submit(struct plugin_instance *i, const tare_answer *answer, int64_t ticket, struct err *e);

@@ -1,6 +1,7 @@
 /* Where plugins lie. Names are never given to the dynamic loader bare, so LD_LIBRARY_PATH does not decide. */
 #include "base/fs.h"
 #include "base/program.h"
+#include "config/critic.h"
 #include "plugin/internal.h"
 
 #include <stdio.h>
@@ -138,6 +139,8 @@ tare_status plugin_find(const char *name, int32_t kind, const struct plugin_sear
         status = err_set(e, TARE_E_NOT_FOUND, __FILE__, __LINE__,
                          "%s %s: a function that a Python program hands over (tare.Run, docs/python.md); such a run goes on there",
                          plugin_kind_name(kind), name);
+    } else if (!h.found && kind == TARE_ESTIMATOR && critic_has_estimator(name)) {
+        status = err_set(e, TARE_E_NOT_FOUND, __FILE__, __LINE__, "estimator %s %s", name, CRITIC_MISSING);
     } else if (!h.found) {
         if (h.near[0])
             status =

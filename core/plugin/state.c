@@ -57,42 +57,26 @@ tare_stream plugin_stream(struct plugin_stream *s)
 
 /* ---------------------------------------------------------------- the plugin's own bytes */
 
-typedef tare_status (*save_function)(const void *, const tare_stream *, tare_error *);
-typedef tare_status (*load_function)(void *, const tare_stream *, tare_error *);
+struct state_functions {
+    tare_status (*save)(const void *, const tare_stream *, tare_error *);
+    tare_status (*load)(void *, const tare_stream *, tare_error *);
+};
 
-static save_function save_of(const struct plugin *p)
+static struct state_functions state_functions(const struct plugin *p)
 {
     switch (p->desc.kind) {
     case TARE_ESTIMATOR:
-        return p->estimator->save;
+        return (struct state_functions){p->estimator->save, p->estimator->load};
     case TARE_ENCODER:
-        return p->encoder->save;
+        return (struct state_functions){p->encoder->save, p->encoder->load};
     case TARE_CODEBOOK:
-        return p->codebook->save;
+        return (struct state_functions){p->codebook->save, p->codebook->load};
     case TARE_OBJECTIVE:
-        return p->objective->save;
+        return (struct state_functions){p->objective->save, p->objective->load};
     case TARE_CURRICULUM:
-        return p->curriculum->save;
+        return (struct state_functions){p->curriculum->save, p->curriculum->load};
     default:
-        return NULL;
-    }
-}
-
-static load_function load_of(const struct plugin *p)
-{
-    switch (p->desc.kind) {
-    case TARE_ESTIMATOR:
-        return p->estimator->load;
-    case TARE_ENCODER:
-        return p->encoder->load;
-    case TARE_CODEBOOK:
-        return p->codebook->load;
-    case TARE_OBJECTIVE:
-        return p->objective->load;
-    case TARE_CURRICULUM:
-        return p->curriculum->load;
-    default:
-        return NULL;
+        return (struct state_functions){NULL, NULL};
     }
 }
 
@@ -101,10 +85,10 @@ tare_status plugin_save_raw(const struct plugin_instance *i, struct str *out, st
     struct plugin_call c;
     struct plugin_stream s = {.out = out};
     const tare_stream stream = plugin_stream(&s);
-    const save_function save = save_of(i->plugin);
-    if (!save) return TARE_OK;
+    const struct state_functions own = state_functions(i->plugin);
+    if (!own.save) return TARE_OK;
     plugin_enter(&c);
-    const tare_status status = plugin_leave(&c, i, "save", -1, save(i->self, &stream, &c.error), e);
+    const tare_status status = plugin_leave(&c, i, "save", -1, own.save(i->self, &stream, &c.error), e);
     if (s.full)
         FAIL(e, TARE_E_PLUGIN, "%s %s: save: it wrote more than %lld GiB of state", plugin_kind_name(i->plugin->desc.kind),
              i->plugin->desc.name, PLUGIN_MOST_STATE >> 30);
@@ -118,12 +102,13 @@ static tare_status load_bytes(struct plugin_instance *i, const void *data, int64
     struct plugin_call c;
     struct plugin_stream s = {.data = data, .size = n, .version = version};
     const tare_stream stream = plugin_stream(&s);
-    const load_function load = load_of(i->plugin);
+    const struct state_functions own = state_functions(i->plugin);
     const char *kind = plugin_kind_name(i->plugin->desc.kind), *name = i->plugin->desc.name;
-    if (!load && n) FAIL(e, TARE_E_CORRUPT, "%s: %lld bytes of state for %s %s, which has none", where, (long long)n, kind, name);
-    if (!load) return TARE_OK;
+    if (!own.load && n)
+        FAIL(e, TARE_E_CORRUPT, "%s: %lld bytes of state for %s %s, which has none", where, (long long)n, kind, name);
+    if (!own.load) return TARE_OK;
     plugin_enter(&c);
-    if (plugin_leave(&c, i, "load", -1, load(i->self, &stream, &c.error), e)) return err_prefix(e, "%s", where);
+    if (plugin_leave(&c, i, "load", -1, own.load(i->self, &stream, &c.error), e)) return err_prefix(e, "%s", where);
     if (s.at != n)
         FAIL(e, TARE_E_CORRUPT, "%s: %s %s read %lld of %lld bytes of its state", where, kind, name, (long long)s.at, (long long)n);
     return TARE_OK;
@@ -195,31 +180,27 @@ static tare_status check_locked_param(const struct plugin_instance *i, uint32_t 
     const struct plugin *p = i->plugin;
     const tare_param *row = &p->params[param];
     const char *kind = plugin_kind_name(p->desc.kind);
-    struct str now = {0}, fallback = {0};
+    OWNED(str_free) struct str now = {0}, fallback = {0};
     int then_size = 0;
     const char *then = locked_value(saved, n, row->key, &then_size);
-    tare_status status = plugin_value_text(p, param, i->values[param], &now, e);
-    if (!status && !then && row->fallback) {
+    TRY(plugin_value_text(p, param, i->values[param], &now, e));
+    if (!then && row->fallback) {
         tare_value value;
-        status = param_parse(row, row->fallback, "a default", &value, e);
-        if (!status) status = plugin_value_text(p, param, value, &fallback, e);
-        if (!status && (now.size != fallback.size || memcmp(now.data, fallback.data, (size_t)now.size)))
-            status = err_set(
-                e, TARE_E_CONFIG, __FILE__, __LINE__,
-                "%s: saved before %s %s had the parameter %s, which is fixed for a run; the state continues with its default "
-                "%s only, the configuration says %.*s",
-                where, kind, p->desc.name, row->key, row->fallback, (int)now.size, now.data);
-    } else if (!status && !then) {
-        status = err_set(e, TARE_E_CONFIG, __FILE__, __LINE__, "%s: saved before %s %s had the parameter %s, which has no default",
-                         where, kind, p->desc.name, row->key);
-    } else if (!status && (now.size != then_size || (then_size && memcmp(now.data, then, (size_t)then_size)))) {
-        status = err_set(e, TARE_E_CONFIG, __FILE__, __LINE__,
-                         "%s: saved with %s=%.*s, the configuration says %s=%.*s; this parameter of %s %s is fixed for a run",
-                         where, row->key, then_size, then, row->key, (int)now.size, now.size ? now.data : "", kind, p->desc.name);
+        TRY(param_parse(row, row->fallback, "a default", &value, e));
+        TRY(plugin_value_text(p, param, value, &fallback, e));
+        if (now.size != fallback.size || memcmp(now.data, fallback.data, (size_t)now.size))
+            FAIL(e, TARE_E_CONFIG,
+                 "%s: saved before %s %s had the parameter %s, which is fixed for a run; the state continues with its default "
+                 "%s only, the configuration says %.*s",
+                 where, kind, p->desc.name, row->key, row->fallback, (int)now.size, now.data);
+    } else if (!then) {
+        FAIL(e, TARE_E_CONFIG, "%s: saved before %s %s had the parameter %s, which has no default", where, kind, p->desc.name,
+             row->key);
+    } else if ((now.size != then_size || (then_size && memcmp(now.data, then, (size_t)then_size)))) {
+        FAIL(e, TARE_E_CONFIG, "%s: saved with %s=%.*s, the configuration says %s=%.*s; this parameter of %s %s is fixed for a run",
+             where, row->key, then_size, then, row->key, (int)now.size, now.size ? now.data : "", kind, p->desc.name);
     }
-    str_free(&now);
-    str_free(&fallback);
-    return status;
+    return TARE_OK;
 }
 
 static bool is_locked_param(const struct plugin *p, const char *key, size_t n)

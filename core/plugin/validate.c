@@ -51,11 +51,15 @@ static const struct member ESTIMATOR[] = {MEMBER(tare_estimator, create, true, N
                                           MEMBER(tare_estimator, apply_records, false, "save"),
                                           MEMBER(tare_estimator, columns, false, NULL),
                                           {0}};
-static const struct member VERIFIER[] = {
-    MEMBER(tare_verifier, create, true, NULL),      MEMBER(tare_verifier, destroy, true, NULL),
-    MEMBER(tare_verifier, verify, true, NULL),      MEMBER(tare_verifier, explain, false, NULL),
-    MEMBER(tare_verifier, submit, false, "poll"),   MEMBER(tare_verifier, poll, false, "cancel"),
-    MEMBER(tare_verifier, cancel, false, "submit"), {0}};
+static const struct member VERIFIER[] = {MEMBER(tare_verifier, create, true, NULL),
+                                         MEMBER(tare_verifier, destroy, true, NULL),
+                                         MEMBER(tare_verifier, verify, true, NULL),
+                                         MEMBER(tare_verifier, explain, false, NULL),
+                                         MEMBER(tare_verifier, submit, false, "poll"),
+                                         MEMBER(tare_verifier, poll, false, "cancel"),
+                                         MEMBER(tare_verifier, cancel, false, "submit"),
+                                         MEMBER(tare_verifier, uses, false, NULL),
+                                         {0}};
 static const struct member ENCODER[] = {MEMBER(tare_encoder, create, true, NULL),
                                         MEMBER(tare_encoder, destroy, true, NULL),
                                         MEMBER(tare_encoder, dim, true, NULL),

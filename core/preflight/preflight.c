@@ -333,7 +333,7 @@ static void warn_disk(const struct config *c)
     struct model_shape shape;
     struct statvfs disk;
     struct err e = {0};
-    char folder[FS_PATH];
+    char folder[FS_PATH], a[32], b[32];
     if (plan_shape(c, 0, &shape, &e) || fs_join(folder, "", c->run.dir, &e)) return;
     while (!fs_exists(folder) && strcmp(folder, ".") && strcmp(folder, "/")) {
         char parent[FS_PATH];
@@ -345,10 +345,10 @@ static void warn_disk(const struct config *c)
     const int64_t kept = c->checkpoint.keep && c->checkpoint.keep + 1 < saved ? c->checkpoint.keep + 1 : saved;
     const double each = checkpoint_bytes(c, &shape), free_bytes = (double)disk.f_bavail * (double)disk.f_frsize;
     if (each * (double)kept > free_bytes)
-        log_warn("%lld checkpoints of about %.1f GB each do not fit: %.1f GB are free for %s; set checkpoint.keep (now %lld), "
+        log_warn("%lld checkpoints of about %s each do not fit: %s are free for %s; set checkpoint.keep (now %lld), "
                  "checkpoint.every (now %lld) or checkpoint.optimizer",
-                 (long long)kept, each / 1e9, free_bytes / 1e9, c->run.dir, (long long)c->checkpoint.keep,
-                 (long long)c->checkpoint.every);
+                 (long long)kept, str_amount(a, each, "B"), str_amount(b, free_bytes, "B"), c->run.dir,
+                 (long long)c->checkpoint.keep, (long long)c->checkpoint.every);
 }
 
 /* Prompt and completion share the context: longer completions end there, with no word about it. */

@@ -131,7 +131,12 @@ static tare_status take_no_file(void *ctx, const char *folder, const char *name,
 }
 
 /* What a fork that was interrupted left has this file; nothing else is removed. */
-static const char MARK[] = "fork.unfinished";
+static const char MARK[] = "fork.unfinished", HALF[] = "fork.unfinished.tmp";
+
+static tare_status take_no_other(void *ctx, const char *folder, const char *name, struct err *e)
+{
+    return strcmp(name, HALF) ? take_no_file(ctx, folder, name, e) : TARE_OK;
+}
 
 static tare_status check_left_over(const char *folder, struct err *e)
 {
@@ -139,7 +144,7 @@ static tare_status check_left_over(const char *folder, struct err *e)
     bool ours;
     TRY(fs_join(path, folder, MARK, e));
     TRY(fs_there(path, &ours, e));
-    return ours ? TARE_OK : fs_each(folder, take_no_file, NULL, e);
+    return ours ? TARE_OK : fs_each(folder, take_no_other, NULL, e);
 }
 
 static tare_status mark(const char *folder, struct err *e)
@@ -249,31 +254,24 @@ static tare_status hash_text(const struct fork *f, char out[17], struct err *e)
 static tare_status write_origin(const struct fork *f, const char *part, struct err *e)
 {
     char path[FS_PATH], run[PATH_MAX], hash[17];
-    json_t *root = NULL, *keys = json_object(), *anew = json_array();
-    struct str text = {0};
+    OWNED(json_decrefp) json_t *root = NULL, *keys = json_object(), *anew = json_array();
+    OWNED(str_free) struct str text = {0};
     TRY(hash_text(f, hash, e));
     TRY(fs_join(path, part, "manifest.json", e));
     if (!realpath(f->run, run)) FAIL(e, TARE_E_IO, "%s: %s", f->run, strerror(errno));
     for (int i = 0; f->anew[i]; i++) json_array_append_new(anew, json_string(f->anew[i]));
-    tare_status status = json_read_file(path, &root, e);
-    if (!status) status = config_compare(&f->before, &f->after, add_key, keys, e);
-    if (!status) {
-        json_t *origin = json_pack("{s:s, s:I, s:I, s:s, s:O, s:O}", "run", run, "step", (json_int_t)f->step, "checkpoint",
-                                   (json_int_t)f->from.step, "complete_xxh3", hash, "keys", keys, "begins_anew", anew);
-        json_t *before = json_object_get(root, "origin");
-        if (before) json_object_set(origin, "origin", before);
-        if (!origin || json_object_set_new(root, "origin", origin))
-            status = err_set(e, TARE_E_INVALID, __FILE__, __LINE__, "%s: the run's path is not valid UTF-8", run);
-    }
-    char *all = status ? NULL : json_dumps(root, JSON_INDENT(2));
-    if (all) status = str_addf(&text, e, "%s\n", all);
-    if (!status) status = fs_write_atomic(path, text.data, text.size, e);
-    free(all);
-    str_free(&text);
-    json_decref(root);
-    json_decref(keys);
-    json_decref(anew);
-    return status;
+    TRY(json_read_file(path, &root, e));
+    TRY(config_compare(&f->before, &f->after, add_key, keys, e));
+    json_t *origin = json_pack("{s:s, s:I, s:I, s:s, s:O, s:O}", "run", run, "step", (json_int_t)f->step, "checkpoint",
+                               (json_int_t)f->from.step, "complete_xxh3", hash, "keys", keys, "begins_anew", anew);
+    json_t *before = json_object_get(root, "origin");
+    if (before) json_object_set(origin, "origin", before);
+    if (!origin || json_object_set_new(root, "origin", origin))
+        FAIL(e, TARE_E_INVALID, "%s: the run's path is not valid UTF-8", run);
+    OWNED(mem_free_at) char *all = json_dumps(root, JSON_INDENT(2));
+    if (!all) FAIL(e, TARE_E_NOMEM, "%s: no memory to write it", path);
+    TRY(str_addf(&text, e, "%s\n", all));
+    return fs_write_atomic(path, text.data, text.size, e);
 }
 
 /* The fork's own configuration in the place of the one that the steps before were made with, which stays in it as comments. */
@@ -336,9 +334,16 @@ tare_status fork_make(const struct fork *f, struct err *e)
     snprintf(part, sizeof part, "%.4080s.part", f->to);
     fs_dirname(parent, f->to);
     TRY(fs_mkdirs(parent, e));
-    TRY(make_part(f, part, e));
-    TRY(fs_join(path, part, MARK, e));
+    tare_status status = make_part(f, part, e);
+    /* The name first: without it and without the mark the folder would be a stranger's. A crash may leave the mark in the fork, where it says nothing. */
+    if (!status && rename(part, f->to))
+        status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: cannot be renamed to %s: %s", part, f->to, strerror(errno));
+    if (status) {
+        fs_remove_tree(part, NULL);
+        return status;
+    }
+    TRY(fs_sync_dir(parent, e));
+    TRY(fs_join(path, f->to, MARK, e));
     TRY(fs_remove_tree(path, e));
-    if (rename(part, f->to)) FAIL(e, TARE_E_IO, "%s: cannot be renamed to %s: %s", part, f->to, strerror(errno));
-    return fs_sync_dir(parent, e);
+    return fs_sync_dir(f->to, e);
 }

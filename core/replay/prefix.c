@@ -216,18 +216,18 @@ static tare_status copy_checkpoint_file(const struct prefix *p, const char *name
 static tare_status copy_checkpoint(const struct prefix *p, const struct prefix_parts *parts, const char *run, struct err *e)
 {
     char path[FS_PATH];
-    json_t *root = NULL, *file;
+    json_t *file;
+    OWNED(json_decrefp) json_t *root = NULL;
     size_t i;
     struct checkpoint k;
     TRY(fs_join(path, p->checkpoint, "complete.json", e));
     TRY(json_read_file(path, &root, e));
-    tare_status status = checkpoint_begin(run, p->step, &k, e);
+    TRY(checkpoint_begin(run, p->step, &k, e));
     json_array_foreach(json_object_get(root, "files"), i, file)
     {
-        if (!status) status = copy_checkpoint_file(p, json_text_or(file, "name", ""), parts, k.folder, e);
+        TRY(copy_checkpoint_file(p, json_text_or(file, "name", ""), parts, k.folder, e));
     }
-    json_decref(root);
-    return status ? status : checkpoint_commit(&k, e);
+    return checkpoint_commit(&k, e);
 }
 
 static tare_status sync_all(const char *folder, struct err *e)

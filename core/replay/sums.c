@@ -168,26 +168,25 @@ static tare_status check_line(struct sums *s, const char *line, int64_t n, int64
 static tare_status check_metrics(struct sums *s, struct err *e)
 {
     char path[FS_PATH];
-    struct str text = {0};
+    OWNED(str_free) struct str text = {0};
     const char *step;
     json_t *sum;
     TRY(fs_join(path, s->run, "metrics.jsonl", e));
-    tare_status status = fs_exists(path) ? fs_read_all(path, &text, e) : TARE_OK;
+    if (fs_exists(path)) TRY(fs_read_all(path, &text, e));
     int64_t end = 0, number = 1;
-    for (; !status && end < text.size; number++) {
+    for (; end < text.size; number++) {
         const char *at = text.data + end, *newline = memchr(at, '\n', (size_t)(text.size - end));
         if (!newline) break;
-        status = check_line(s, at, newline + 1 - at, number, e);
+        TRY(check_line(s, at, newline + 1 - at, number, e));
         end = newline + 1 - text.data;
     }
-    if (!status && end < text.size && !s->open) status = fault(s, e, "metrics.jsonl:%lld: the line has no end", (long long)number);
-    str_free(&text);
+    if (end < text.size && !s->open) TRY(fault(s, e, "metrics.jsonl:%lld: the line has no end", (long long)number));
     json_object_foreach(s->metrics, step, sum)
     {
-        if (!status && (s->back < 0 || strtoll(step, NULL, 10) <= s->back))
-            status = fault(s, e, "metrics.jsonl: the line of step %s is missing", step);
+        if (s->back < 0 || strtoll(step, NULL, 10) <= s->back)
+            TRY(fault(s, e, "metrics.jsonl: the line of step %s is missing", step));
     }
-    return status;
+    return TARE_OK;
 }
 
 /* ---------------------------------------------------------------- files */
@@ -305,10 +304,11 @@ static tare_status check_names(struct sums *s, struct err *e)
 /* Beside what the chain names: what has no sum of its own or is made of files that have one, and what other commands write into a run's folder. */
 static tare_status check_top(void *ctx, const char *folder, const char *name, struct err *e)
 {
-    /* chain.jsonl.tmp: of a process that ended, or could write no more, before its first link; in a run that had ended nothing else is half written */
-    static const char *const OTHERS[] = {"chain.jsonl", "chain.jsonl.tmp",     "metrics.jsonl", "lock",   "log.txt",     "rollouts",
-                                         "estimator",   "checkpoints",         "eval",          "export", "tensorboard", "cache",
-                                         "report.html", "codebook.safetensors"};
+    /* fork.unfinished: a crash just after a fork got its name. chain.jsonl.tmp: of a process that ended, or could write no more, before its first link; in a run that had ended nothing else is half written */
+    static const char *const OTHERS[] = {
+        "chain.jsonl", "chain.jsonl.tmp",      "metrics.jsonl",  "lock",   "log.txt",     "rollouts",
+        "estimator",   "checkpoints",          "eval",           "export", "tensorboard", "cache",
+        "report.html", "codebook.safetensors", "fork.unfinished"};
     struct sums *s = ctx;
     (void)folder;
     for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++)

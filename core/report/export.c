@@ -5,7 +5,9 @@
 #include "report/pdf.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { HEAD = 26, ROW = 17, MARGIN = 8, KEYS = 32, NAME = 80 };
@@ -104,7 +106,7 @@ static tare_status print_figure(const struct figure *f, struct str *out, struct 
     return str_add(out, "</svg>\n", -1, e);
 }
 
-/* "Training reward" -> training-reward; letters and digits of ASCII only. */
+/* "Training reward" -> training-reward; letters and digits of ASCII only, "a group's" as groups. */
 static void file_name(const char *text, int64_t n, char out[NAME])
 {
     static const struct {
@@ -116,16 +118,56 @@ static void file_name(const char *text, int64_t n, char out[NAME])
             if (!strncmp(text + i, SIGNS[s].sign, strlen(SIGNS[s].sign))) k += snprintf(out + k, 8, "%s", SIGNS[s].as);
         if (isalnum((unsigned char)text[i]))
             out[k++] = (char)tolower((unsigned char)text[i]);
-        else if (k && out[k - 1] != '-')
+        else if (k && text[i] != '\'' && out[k - 1] != '-')
             out[k++] = '-';
     }
     while (k && out[k - 1] == '-') k--;
     snprintf(out + k, (size_t)(NAME - k), "%s", k ? "" : "figure");
 }
 
-/* dir/NAME.EXT, or with -2, -3, ... where this call has written one of that name. */
-static tare_status write_as(const char *dir, const char *name, const char *extension, struct str *names, const struct str *text,
-                            struct err *e)
+/* Files that appear in a folder together: until all are written they are in a folder of their own there. */
+struct set {
+    const char *dir;
+    char part[FS_PATH];
+    struct str names;
+};
+
+static tare_status set_open(struct set *s, const char *dir, struct err *e)
+{
+    s->dir = dir;
+    TRY(fs_mkdirs(dir, e));
+    TRY(fs_join(s->part, dir, ".report-XXXXXX", e));
+    if (mkdtemp(s->part)) return TARE_OK;
+    s->part[0] = 0;
+    FAIL(e, TARE_E_IO, "%s: no file can be made there: %s", dir, strerror(errno));
+}
+
+static void set_free(struct set *s)
+{
+    if (s->part[0]) fs_remove_tree(s->part, NULL);
+    str_free(&s->names);
+}
+
+static int is_file(const struct dirent *d)
+{
+    return d->d_name[0] != '.'; /* file_name gives no such name */
+}
+
+static tare_status set_publish(struct set *s, struct err *e)
+{
+    OWNED(fs_list_free) struct fs_list l = {0};
+    char from[FS_PATH], to[FS_PATH];
+    TRY(fs_list(s->part, is_file, &l, e));
+    for (int i = 0; i < l.n; i++) {
+        TRY(fs_join(from, s->part, l.entry[i]->d_name, e));
+        TRY(fs_join(to, s->dir, l.entry[i]->d_name, e));
+        if (rename(from, to)) FAIL(e, TARE_E_IO, "%s: %s", to, strerror(errno));
+    }
+    return fs_sync_dir(s->dir, e);
+}
+
+/* NAME.EXT, or with -2, -3, ... where the set has one of that name. */
+static tare_status set_add(struct set *s, const char *name, const char *extension, const struct str *text, struct err *e)
 {
     char path[FS_PATH], file[NAME + 32], entry[NAME + 40];
     for (int k = 1;; k++) {
@@ -134,10 +176,10 @@ static tare_status write_as(const char *dir, const char *name, const char *exten
         else
             snprintf(file, sizeof file, "%s-%d.%s", name, k, extension);
         snprintf(entry, sizeof entry, "/%s/", file);
-        if (!names->size || !strstr(names->data, entry)) break;
+        if (!s->names.size || !strstr(s->names.data, entry)) break;
     }
-    TRY(str_add(names, entry, -1, e));
-    TRY(fs_join(path, dir, file, e));
+    TRY(str_add(&s->names, entry, -1, e));
+    TRY(fs_join(path, s->part, file, e));
     return fs_write_atomic(path, text->data, text->size, e);
 }
 
@@ -152,17 +194,18 @@ static tare_status print_as(const struct figure *f, bool pdf, struct str *out, s
 
 tare_status report_figures(const char *page, const char *dir, bool pdf, struct err *e)
 {
-    OWNED(str_free) struct str one = {0}, names = {0};
+    OWNED(str_free) struct str one = {0};
+    OWNED(set_free) struct set set = {0};
     struct figure f;
-    TRY(fs_mkdirs(dir, e));
+    TRY(set_open(&set, dir, e));
     for (const char *at = page; next_figure(&at, &f);) {
         char name[NAME];
         str_clear(&one);
         file_name(f.title.at, f.title.n, name);
         TRY(print_as(&f, pdf, &one, e));
-        TRY(write_as(dir, name, pdf ? "pdf" : "svg", &names, &one, e));
+        TRY(set_add(&set, name, pdf ? "pdf" : "svg", &one, e));
     }
-    return TARE_OK;
+    return set_publish(&set, e);
 }
 
 tare_status report_charts(const char *const *paths, int64_t n, const char *dir, bool pdf, struct err *e)
@@ -175,16 +218,17 @@ tare_status report_charts(const char *const *paths, int64_t n, const char *dir, 
 tare_status report_latex(const char *const *paths, int64_t n, const char *dir, struct err *e)
 {
     OWNED(page_close_at) struct page *p = NULL;
-    OWNED(str_free) struct str one = {0}, names = {0};
+    OWNED(str_free) struct str one = {0};
+    OWNED(set_free) struct set set = {0};
     TRY(page_open(paths, n, &p, e));
     if (!p->n_plans) FAIL(e, TARE_E_INVALID, "%s: no sweep among the folders, so there is no table for --latex", paths[0]);
-    TRY(fs_mkdirs(dir, e));
+    TRY(set_open(&set, dir, e));
     for (int64_t i = 0; i < p->n_plans; i++) {
         char name[NAME];
         str_clear(&one);
         file_name(p->plans[i].name, (int64_t)strlen(p->plans[i].name), name);
         TRY(sweep_table_latex(&p->tables[i], &one, e));
-        TRY(write_as(dir, name, "tex", &names, &one, e));
+        TRY(set_add(&set, name, "tex", &one, e));
     }
-    return TARE_OK;
+    return set_publish(&set, e);
 }

@@ -265,18 +265,17 @@ static tare_status add_scatter(struct page *p, const struct dumps *d, bool scale
 tare_status rollouts_section(struct page *p, const char *run_dir, struct str *out, struct err *e)
 {
     struct dumps d = {.a = &p->arena};
-    struct str charts = {0};
+    OWNED(str_free) struct str charts = {0};
     TRY(read_dumps(&d, run_dir, e));
     if (!d.n) return TARE_OK;
-    tare_status status = add_scatter(p, &d, false, &charts, e);
-    if (!status) status = add_scatter(p, &d, true, &charts, e);
-    if (!status && charts.size)
-        status = str_add(out,
-                         "<h2>What the estimator subtracts and divides by <small>one point a group; on the line: the group's own"
-                         "</small></h2>\n<div class=\"charts\">",
-                         -1, e);
-    if (!status && charts.size) status = str_add(out, charts.data, charts.size, e);
-    if (!status && charts.size) status = str_add(out, "</div>\n", -1, e);
-    str_free(&charts);
-    return status ? status : add_samples(p, &d, out, e);
+    TRY(add_scatter(p, &d, false, &charts, e));
+    TRY(add_scatter(p, &d, true, &charts, e));
+    if (charts.size)
+        TRY(str_add(out,
+                    "<h2>What the estimator subtracts and divides by <small>one point a group; on the line: the group's own"
+                    "</small></h2>\n<div class=\"charts\">",
+                    -1, e));
+    if (charts.size) TRY(str_add(out, charts.data, charts.size, e));
+    if (charts.size) TRY(str_add(out, "</div>\n", -1, e));
+    return add_samples(p, &d, out, e);
 }

@@ -256,17 +256,16 @@ static tare_status add_polyline(const struct canvas *c, const double *vx, const 
 static tare_status add_band(const struct canvas *c, const struct svg_line *l, const int64_t *keep, int64_t n)
 {
     int64_t back[SVG_POINTS + 2];
-    struct str second = {0};
+    OWNED(str_free) struct str second = {0};
     struct canvas aside = *c;
     for (int64_t i = 0; i < n; i++) back[i] = keep[n - 1 - i];
     TRY(str_addf(c->out, c->e, "<path class=\"band c%d\" d=\"", l->colour % SVG_COLOURS));
     TRY(add_polyline(c, l->x, l->high, keep, n));
     TRY(str_add(c->out, "L", 1, c->e));
     aside.out = &second;
-    tare_status status = add_polyline(&aside, l->x, l->low, back, n);
-    if (!status) status = str_add(c->out, second.data + 1, second.size - 1, c->e); /* without its M */
-    str_free(&second);
-    return status ? status : str_add(c->out, "Z\"/>", -1, c->e);
+    TRY(add_polyline(&aside, l->x, l->low, back, n));
+    TRY(str_add(c->out, second.data + 1, second.size - 1, c->e)); /* without its M */
+    return str_add(c->out, "Z\"/>", -1, c->e);
 }
 
 static tare_status add_line(const struct canvas *c, const struct svg_line *l, const double *vy, const char *extra, bool named)

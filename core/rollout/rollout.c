@@ -16,14 +16,18 @@ tare_status sample_params_from(const struct rollout_config *c, int64_t vocab, co
                                   .ignore_eos = c->ignore_eos};
     TRY(arena_new(arena, &stop, strlen(text) / 2 + 1, e));
     out->stop = stop;
-    for (const char *at = text + strspn(text, ", "); *at;) {
+    bool more = text[strspn(text, " ")] != 0;
+    for (const char *at = text; more;) {
         char *end;
         const long id = strtol(at, &end, 10);
-        if (end == at || id < 0 || id >= vocab || (*end && !strchr(", ", *end)))
-            FAIL(e, TARE_E_CONFIG, "%s: rollout.stop_ids = %s: '%s' does not start with a token id, 0 to %lld", where, text, at,
-                 (long long)vocab - 1);
+        const char *after = end + strspn(end, " ");
+        more = *after == ',';
+        if (end == at || id < 0 || id >= vocab || (*after && !more))
+            FAIL(e, TARE_E_CONFIG,
+                 "%s: rollout.stop_ids = '%s': at '%s' a token id, 0 to %lld, is missing; write ids with a comma between two",
+                 where, text, at, (long long)vocab - 1);
         stop[out->n_stop++] = (int32_t)id;
-        at = end + strspn(end, ", ");
+        at = after + more;
     }
     return TARE_OK;
 }

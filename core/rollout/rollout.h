@@ -66,8 +66,6 @@ enum { AUTO_BATCH = 256 }; /* what rollout.batch = 0 stands for: rollouts in fli
 /* max_batch: sequences decoded together (0: chosen); kv_tokens: capacity of the cache in tokens (0: chosen from max_batch and the lengths
  * asked for). The model must outlive the sampler; its weights may change between runs. */
 tare_status sampler_new(struct model *m, int64_t max_batch, int64_t kv_tokens, struct sampler **out, struct err *e);
-/* Most rows of one prefill pass (2048): longer prompts are cut, shorter ones packed. Bounds the scratch memory; never changes a result. */
-void sampler_prefill_rows(struct sampler *s, int64_t rows);
 /* A prompt longer than the context leaves room for, or one that the cache cannot hold, is an error that names its row. A completion ends at a
  * stop token, at max_new_tokens, or where prompt and completion fill the context. cancelled: polled between tokens, may be NULL; the call then
  * returns TARE_E_CANCELLED. */

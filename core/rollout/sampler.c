@@ -47,11 +47,6 @@ void sampler_free_at(struct sampler **p)
     sampler_free(*p);
 }
 
-void sampler_prefill_rows(struct sampler *s, int64_t rows)
-{
-    s->prefill_rows = rows < 1 ? 1 : rows;
-}
-
 void sampler_watch(struct sampler *s, const struct sample_watch *watch)
 {
     s->watch = watch ? *watch : (struct sample_watch){0};

@@ -146,13 +146,12 @@ tare_status answer_chunk(struct job *job, int64_t i, struct str *out, struct err
 {
     struct choice *c = &job->choices[i];
     const struct part *p = &job->parts[i / job->r.n];
-    struct str text = {0};
+    OWNED(str_free) struct str text = {0};
     if (c->told == c->ready && !c->done) return TARE_OK;
     tare_status status = str_reserve(&text, 0, e);
     if (!status && !c->begun) status = str_add(&text, p->text.data ? p->text.data : "", p->text.size, e);
     if (!status && job->r.max_tokens) status = str_add(&text, c->text.data + c->told, c->ready - c->told, e);
     if (!status) status = add_chunk(job, i, &text, out, e);
-    str_free(&text);
     c->begun = true;
     c->told = c->ready;
     return status;

@@ -15,13 +15,12 @@ static void stream_choice(struct job *job, int64_t i)
 {
     struct server *s = job->server;
     struct err e;
-    struct str event = {0};
+    OWNED(str_free) struct str event = {0};
     tare_status status = answer_chunk(job, i, &event, &e);
     pthread_mutex_lock(&s->lock);
     if (!status && event.size) status = str_add(&job->out, event.data, event.size, &e);
     if (event.size) job_wake(job);
     pthread_mutex_unlock(&s->lock);
-    str_free(&event);
     if (status) {
         refuse(&job->failure, 500, "server_error", NULL);
         job->failure.e = e;

@@ -34,16 +34,13 @@ void job_wake(struct job *job)
 /* A prompt's text and where its tokens begin in it. */
 static tare_status echo_prompt(struct part *p, const struct request *r, struct err *e)
 {
-    struct token_stream stream;
+    OWNED(token_stream_free) struct token_stream stream = {0};
     token_stream_init(&stream, r->model->engine.tokenizer, true);
-    tare_status status = TARE_OK;
-    for (int64_t i = r->begin[p->index]; !status && i < r->begin[p->index + 1]; i++) {
-        status = token_list_add(&p->tokens, r->ids.data[i], p->text.size, e);
-        if (!status) status = token_stream_push(&stream, r->ids.data[i], &p->text, e);
+    for (int64_t i = r->begin[p->index]; i < r->begin[p->index + 1]; i++) {
+        TRY(token_list_add(&p->tokens, r->ids.data[i], p->text.size, e));
+        TRY(token_stream_push(&stream, r->ids.data[i], &p->text, e));
     }
-    if (!status) status = token_stream_end(&stream, &p->text, e);
-    token_stream_free(&stream);
-    return status;
+    return token_stream_end(&stream, &p->text, e);
 }
 
 static tare_status job_new(struct server *s, struct request *r, struct job **out, struct err *e)

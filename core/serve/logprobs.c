@@ -130,12 +130,10 @@ static tare_status add_text_form(const struct job *job, int64_t i, const struct 
 static tare_status add_chat_token(const struct tokenizer *t, const struct likely *x, struct str *out, struct err *e)
 {
     const tare_text bytes = tokenizer_bytes(t, x->id);
-    struct str text = {0};
+    OWNED(str_free) struct str text = {0};
     TRY(str_add(out, "{\"token\":", -1, e));
-    tare_status status = tokenizer_decode(t, &x->id, 1, false, &text, e);
-    if (!status) status = add_json(out, text.data ? text.data : "", text.size, e);
-    str_free(&text);
-    TRY(status);
+    TRY(tokenizer_decode(t, &x->id, 1, false, &text, e));
+    TRY(add_json(out, text.data ? text.data : "", text.size, e));
     TRY(str_addf(out, e, ",\"logprob\":%.9g,\"bytes\":[", (double)x->logprob));
     for (int64_t i = 0; i < bytes.size; i++) TRY(str_addf(out, e, "%s%u", i ? "," : "", (unsigned char)bytes.data[i]));
     return str_add(out, "]", 1, e);

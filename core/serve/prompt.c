@@ -83,7 +83,7 @@ static tare_status join_parts(const json_t *parts, struct str *text, struct refu
 static tare_status add_message(const json_t *message, json_t *to, struct refusal *no)
 {
     const json_t *content = json_object_get(message, "content");
-    struct str text = {0};
+    OWNED(str_free) struct str text = {0};
     if (!json_is_object(message) || !json_is_string(json_object_get(message, "role")))
         return wrong(no, "messages", "a message has to be an object with a text as 'role'");
     json_t *copy = json_copy((json_t *)(uintptr_t)message);
@@ -95,27 +95,18 @@ static tare_status add_message(const json_t *message, json_t *to, struct refusal
     } else if (!status && !json_is_string(content)) {
         status = wrong(no, "messages", CONTENT_FORMS);
     }
-    str_free(&text);
     if (status == TARE_E_NOMEM) FAIL(&no->e, TARE_E_NOMEM, "no memory for a message");
     return status;
 }
 
 static tare_status render(struct request *r, const json_t *messages, struct refusal *no)
 {
-    struct str text = {0};
-    tare_status status = chat_render(r->model->chat, messages, true, r->template_variables, &text, &no->e);
-    if (!status) {
-        json_t *whole = json_stringn(text.data ? text.data : "", (size_t)text.size);
-        if (whole)
-            status = take_prompt(r, whole, no);
-        else
-            status = wrong(no, "messages", "the chat template made a text that is not UTF-8");
-        json_decref(whole);
-    } else {
-        refuse(no, 400, "invalid_value", "messages"); /* what the template says with raise_exception */
-    }
-    str_free(&text);
-    return status;
+    OWNED(str_free) struct str text = {0};
+    const tare_status status = chat_render(r->model->chat, messages, true, r->template_variables, &text, &no->e);
+    if (status) refuse(no, 400, "invalid_value", "messages"); /* what the template says with raise_exception */
+    TRY(status);
+    OWNED(json_decrefp) json_t *whole = json_stringn(text.data ? text.data : "", (size_t)text.size);
+    return whole ? take_prompt(r, whole, no) : wrong(no, "messages", "the chat template made a text that is not UTF-8");
 }
 
 static tare_status take_messages(struct request *r, struct refusal *no)

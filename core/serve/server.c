@@ -2,8 +2,10 @@
 #include "base/signals.h"
 #include "serve/http.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 enum { LAST_SECONDS = 5 }; /* for answers to be read once everything has ended */
@@ -13,7 +15,7 @@ static tare_status say_where(const struct server *s, const char *where, struct e
     printf("tare serves");
     for (int64_t i = 0; i < s->models.n; i++) printf("%s %s", i ? "," : "", s->models.list[i].name);
     printf(" at http://%s/v1\n", where);
-    if (fflush(stdout)) FAIL(e, TARE_E_IO, "standard output cannot be written");
+    if (fflush(stdout)) FAIL(e, TARE_E_IO, "standard output cannot be written: %s", strerror(errno));
     return TARE_OK;
 }
 

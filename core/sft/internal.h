@@ -18,10 +18,15 @@ struct sft {
     int64_t step, steps; /* done; wanted */
     int64_t cursor;      /* rows taken from the order */
     int64_t saved;       /* step of the last checkpoint; -1: none */
+    bool ended; /* the result is there: a process that is gone had written it, and only its checkpoints were left to remove */
 };
 
+/* Where the result and the checkpoints are; on rank 0 also whether a result that is there is this training's. */
+tare_status sft_find_folders(struct sft *s, enum sft_start start, struct err *e);
 /* On rank 0: takes the folder of the checkpoints, as `start` says; nothing is read yet. */
 tare_status sft_take_folder(struct sft *s, enum sft_start start, struct err *e);
+/* On rank 0, before the result gets its name: says in the folder of the checkpoints that it does. */
+tare_status sft_mark_ended(const struct sft *s, struct err *e);
 /* Collective: back to the last complete checkpoint, if there is one. */
 tare_status sft_restore(struct sft *s, enum sft_start start, struct err *e);
 tare_status sft_save(struct sft *s, struct err *e); /* collective */

@@ -1,6 +1,7 @@
 /* Checkpoints of `tare sft`, as those of `tare train` (training.h), in SFT.OUT.training until SFT.OUT is there, beside config.ini. training.state has
  *   step, cursor, optimizer_steps, ranks (how many wrote pieces of the optimizer; 0: it is not there); data, seed, batch, train_on_prompt, which
- * cannot change. Any number of ranks continues. */
+ * cannot change. Any number of ranks continues. `ended` there has the number of steps of a training whose result is about to get its name; it goes last,
+ * so a process that is killed while it removes the rest leaves a training that --resume knows to be done. */
 #include "sft/internal.h"
 
 #include "base/log.h"
@@ -11,28 +12,94 @@
 #include "observe/run_lock.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char ENDED[] = "ended";
+
+static bool has(const struct sft *s, const char *name)
+{
+    char path[FS_PATH];
+    return !fs_join(path, s->folder, name, NULL) && fs_exists(path);
+}
 
 static bool has_checkpoints(const struct sft *s)
 {
+    return has(s, "checkpoints");
+}
+
+/* Beside a result: its training had ended, and its folder was about to be removed, or nothing but the lock is left of it. */
+static bool has_ended(const struct sft *s)
+{
+    return has(s, ENDED) || (fs_is_dir(s->folder) && !has_checkpoints(s) && !has(s, "config.ini"));
+}
+
+/* sft.out, or `model` in run.dir */
+tare_status sft_find_folders(struct sft *s, enum sft_start start, struct err *e)
+{
+    const struct config *c = s->config;
+    TRY(fs_join(s->out, c->sft.out[0] ? "" : c->run.dir, c->sft.out[0] ? c->sft.out : "model", e));
+    if (snprintf(s->folder, sizeof s->folder, "%s.training", s->out) >= (int)sizeof s->folder)
+        FAIL(e, TARE_E_INVALID, "sft.out = %s: path too long", s->out);
+    if (s->comm.rank || !fs_exists(s->out)) return TARE_OK;
+    s->ended = (start == SFT_RESUME || start == SFT_CHANGE) && has_ended(s);
+    if (!s->ended) FAIL(e, TARE_E_CONFIG, "sft.out = %s exists already; remove it or choose another", s->out);
+    return TARE_OK;
+}
+
+tare_status sft_mark_ended(const struct sft *s, struct err *e)
+{
+    char path[FS_PATH], text[32];
+    TRY(fs_join(path, s->folder, ENDED, e));
+    return fs_write_atomic(path, text, snprintf(text, sizeof text, "%lld\n", (long long)s->steps), e);
+}
+
+/* The result that is there has as many steps as are asked for now. */
+static tare_status check_ended(const struct sft *s, struct err *e)
+{
+    OWNED(str_free) struct str text = {0};
     char path[FS_PATH];
-    return !fs_join(path, s->folder, "checkpoints", NULL) && fs_exists(path);
+    TRY(fs_join(path, s->folder, ENDED, e));
+    TRY(fs_read_all(path, &text, e));
+    const long long steps = text.size ? strtoll(text.data, NULL, 10) : -1;
+    if (steps != s->steps)
+        FAIL(e, TARE_E_CONFIG, "%s: sft.%s asks for %lld steps, and %s is there with %lld; remove it or choose another sft.out",
+             config_where(s->config, "sft", s->config->sft.steps ? "steps" : "epochs"), s->config->sft.steps ? "steps" : "epochs",
+             (long long)s->steps, s->out, steps);
+    return TARE_OK;
 }
 
 tare_status sft_take_folder(struct sft *s, enum sft_start start, struct err *e)
 {
-    if (snprintf(s->folder, sizeof s->folder, "%s.training", s->out) >= (int)sizeof s->folder)
-        FAIL(e, TARE_E_INVALID, "sft.out = %s: path too long", s->out);
     if ((start == SFT_RESUME || start == SFT_CHANGE) && !fs_is_dir(s->folder))
         FAIL(e, TARE_E_NOT_FOUND, "%s: no training to resume is there; leave out --resume, or check sft.out", s->folder);
     if (start == SFT_NEW && has_checkpoints(s))
         FAIL(e, TARE_E_STATE, "%s: holds a training that was not finished; --resume continues it, or remove the folder", s->folder);
-    return run_lock_take(s->folder, &s->lock, e);
+    TRY(run_lock_take(s->folder, &s->lock, e));
+    return s->ended && has(s, ENDED) ? check_ended(s, e) : TARE_OK;
+}
+
+/* All but the mark, which thereby goes last, and the lock on this process. */
+static tare_status remove_entry(void *ctx, const char *folder, const char *name, struct err *e)
+{
+    char path[FS_PATH];
+    (void)ctx;
+    if (!strcmp(name, ENDED) || !strcmp(name, "lock")) return TARE_OK;
+    TRY(fs_join(path, folder, name, e));
+    return fs_remove_tree(path, e);
+}
+
+static tare_status remove_folder(const struct sft *s, struct err *e)
+{
+    TRY(fs_each(s->folder, remove_entry, NULL, e));
+    TRY(fs_sync_dir(s->folder, e));
+    return fs_remove_tree(s->folder, e);
 }
 
 tare_status sft_leave_folder(struct sft *s, bool done, struct err *e)
 {
     if (s->lock < 0) return TARE_OK;
-    const tare_status status = done || !has_checkpoints(s) ? fs_remove_tree(s->folder, e) : TARE_OK;
+    const tare_status status = done || !(s->ended || has_checkpoints(s)) ? remove_folder(s, e) : TARE_OK;
     run_lock_release(s->lock);
     s->lock = -1;
     return status;
@@ -70,7 +137,8 @@ static tare_status read_state(void *ctx, const struct state_reader *r, const cha
 
 static struct training training_of(const struct sft *s)
 {
-    return (struct training){s->engine.model, s->engine.trainer, saved_dtype(s->config, s->engine.model)};
+    return (struct training){
+        .model = s->engine.model, .trainer = s->engine.trainer, .dtype = saved_dtype(s->config, s->engine.model)};
 }
 
 /* ---------------------------------------------------------------- there and back */

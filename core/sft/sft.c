@@ -4,11 +4,14 @@
 #include "sft/internal.h"
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "base/signals.h"
 #include "checkpoint/training.h"
 #include "engine/same_ranks.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Appends completion and EOS of row m to the batch; with train_on_prompt all of the prompt but its first token comes before. */
@@ -95,22 +98,12 @@ static tare_status new_model(struct sft *s, struct err *e)
     return TARE_OK;
 }
 
-/* sft.out, or `model` in run.dir */
-static tare_status result_folder(struct sft *s, struct err *e)
-{
-    const struct config *c = s->config;
-    TRY(fs_join(s->out, c->sft.out[0] ? "" : c->run.dir, c->sft.out[0] ? c->sft.out : "model", e));
-    if (!s->comm.rank && fs_exists(s->out))
-        FAIL(e, TARE_E_CONFIG, "sft.out = %s exists already; remove it or choose another", s->out);
-    return TARE_OK;
-}
-
 /* What rank 0 does alone before anything is opened. */
 static tare_status prepare(struct sft *s, enum sft_start start, struct err *e)
 {
     if (s->comm.rank) return TARE_OK;
     TRY(sft_take_folder(s, start, e));
-    return warm_start(s->config, e);
+    return s->ended ? TARE_OK : warm_start(s->config, e);
 }
 
 static tare_status check_keys(const struct config *c, struct err *e)
@@ -127,16 +120,18 @@ static tare_status sft_open(struct sft *s, enum sft_start start, struct err *e)
     struct engine *g = &s->engine;
     TRY(hello_program(&s->comm, c, e));
     TRY(check_keys(c, e));
-    TRY(comm_agree(&s->comm, result_folder(s, e), e));
+    TRY(comm_agree(&s->comm, sft_find_folders(s, start, e), e));
     TRY(engine_open(g, ENGINE_KERNELS | ENGINE_TRAIN, e));
     if (g->train.weight)
         FAIL(e, TARE_E_CONFIG,
              "%s: data.train gives the files weights, and supervised training takes every row once an epoch; leave them out",
              config_where(c, "data", "train"));
+    s->steps = c->sft.steps ? c->sft.steps : c->sft.epochs * ((g->train.n + c->sft.batch - 1) / c->sft.batch);
     TRY(comm_agree(&s->comm, prepare(s, start, e), e));
+    TRY(s->comm.broadcast(&s->comm, &s->ended, sizeof s->ended, 0, e));
+    if (s->ended) return TARE_OK;
     if (!fs_is_dir(c->model.path)) TRY(new_model(s, e));
     TRY(engine_open(g, ENGINE_MODEL | ENGINE_TRAINS | ENGINE_PROMPTS, e));
-    s->steps = c->sft.steps ? c->sft.steps : c->sft.epochs * ((g->train.n + c->sft.batch - 1) / c->sft.batch);
     TRY(engine_open_trainer(g, 1, s->steps, e)); /* in one shard: how a run sums its gradients does not change its warm start */
     return sft_restore(s, start, e);
 }
@@ -161,12 +156,16 @@ static tare_status save_result(struct sft *s, struct err *e)
     tare_status status = first ? fs_remove_tree(beside, e) : TARE_OK;
     if (!status && first) status = fs_mkdirs(beside, e);
     if (!status && first && !tokenizer) status = tokenizer_write_bytes(beside, e);
-    TRY(comm_agree(&s->comm, status, e));
-    TRY(comm_agree(&s->comm, model_save(s->engine.model, beside, saved_dtype(s->config, m), tokenizer, e), e));
-    if (!first) return TARE_OK;
-    if (rename(beside, s->out)) FAIL(e, TARE_E_IO, "%s: cannot be renamed to %s", beside, s->out);
+    status = comm_agree(&s->comm, status, e);
+    if (!status) status = comm_agree(&s->comm, model_save(s->engine.model, beside, saved_dtype(s->config, m), tokenizer, e), e);
+    if (status && first) fs_remove_tree(beside, NULL);
+    if (status || !first) return status;
+    TRY(sft_mark_ended(s, e));
+    TRY(fault_point(0, "result", 0, e));
+    if (rename(beside, s->out)) FAIL(e, TARE_E_IO, "%s: cannot be renamed to %s: %s", beside, s->out, strerror(errno));
     fs_dirname(parent, s->out);
-    return fs_sync_dir(parent, e);
+    TRY(fs_sync_dir(parent, e));
+    return fault_point(0, "result", 1, e);
 }
 
 static tare_status interrupted(struct sft *s, enum sft_start start, struct err *e)
@@ -195,11 +194,11 @@ static tare_status sft_loop(struct sft *s, enum sft_start start, struct err *e)
     int64_t tokens = 0;
     while (s->step < s->steps) {
         struct batch b = {.step = s->step};
-        double loss, grad_norm, lr;
+        struct sft_report done;
         TRY(comm_stage(&s->comm, "data", s->step + 1, e));
         TRY(next_batch(s, &b, e));
         TRY(comm_stage(&s->comm, "update", s->step + 1, e));
-        TRY(sft_step(s->engine.trainer, &b, &loss, &grad_norm, &lr, e));
+        TRY(sft_step(s->engine.trainer, &b, 0, &done, e));
         s->step++;
         if (!tokens) tell_of_idle_ranks(s, b.n_tokens + b.prompt_begin[b.n_groups]);
         tokens += b.n_tokens + b.prompt_begin[b.n_groups];
@@ -212,14 +211,14 @@ static tare_status sft_loop(struct sft *s, enum sft_start start, struct err *e)
         if (now - shown < 5 && !last) continue;
         shown = now;
         log_info("sft step %lld/%lld  loss %.4f  grad_norm %.3f  lr %.2e  %.0f tokens/s", (long long)s->step, (long long)s->steps,
-                 loss, grad_norm, lr, (double)tokens / (now - began));
+                 done.loss, done.grad_norm, done.lr, (double)tokens / (now - began));
     }
     return TARE_OK;
 }
 
 tare_status sft_run(const struct config *c, enum sft_start start, struct comm *comm, struct err *e)
 {
-    struct sft s = {.config = c, .lock = -1, .saved = -1};
+    OWNED(sft_close) struct sft s = {.config = c, .lock = -1, .saved = -1};
     if (comm)
         s.comm = *comm;
     else
@@ -228,10 +227,9 @@ tare_status sft_run(const struct config *c, enum sft_start start, struct comm *c
     arena_init(&s.arena, "supervised step");
     signals_catch();
     tare_status status = sft_open(&s, start, e);
-    if (!status) status = sft_loop(&s, start, e);
-    if (!status) status = comm_agree(&s.comm, save_result(&s, e), e);
-    if (!status) log_info("model written to %s", s.out);
+    if (!status && !s.ended) status = sft_loop(&s, start, e);
+    if (!status && !s.ended) status = comm_agree(&s.comm, save_result(&s, e), e);
+    if (!status) log_info(s.ended ? "%s is there and whole: the training had ended" : "model written to %s", s.out);
     const tare_status left = sft_leave_folder(&s, !status, status ? NULL : e);
-    sft_close(&s);
     return status ? status : left;
 }

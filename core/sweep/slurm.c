@@ -59,17 +59,15 @@ tare_status sweep_slurm_script(const struct sweep *s, struct str *out, struct er
 tare_status sweep_slurm_submit(struct sweep *s, struct err *e)
 {
     char path[FS_PATH];
-    struct str text = {0};
+    OWNED(str_free) struct str text = {0};
     pid_t pid;
     int exit_status;
     int64_t waiting = 0;
     for (int64_t i = 0; i < s->plan.n_cells; i++) waiting += s->jobs[i].state == SWEEP_PENDING;
     if (!waiting) FAIL(e, TARE_E_STATE, "%s: no cell is left to submit", s->plan.dir);
     TRY(fs_join(path, s->plan.dir, "sweep.sbatch", e));
-    tare_status status = sweep_slurm_script(s, &text, e);
-    if (!status) status = fs_write_atomic(path, text.data, text.size, e);
-    str_free(&text);
-    TRY(status);
+    TRY(sweep_slurm_script(s, &text, e));
+    TRY(fs_write_atomic(path, text.data, text.size, e));
     const char *argv[] = {"sbatch", path, NULL};
     const int why = posix_spawnp(&pid, "sbatch", NULL, NULL, (char *const *)(uintptr_t)argv, environ);
     if (why)

@@ -142,7 +142,7 @@ static tare_status make_job(struct sweep *s, int64_t i, struct err *e)
 {
     struct sweep_job *job = &s->jobs[i];
     const struct sweep_cell *cell = &s->plan.cells[i];
-    struct config c;
+    OWNED(config_free) struct config c = {0};
     int64_t n = 0;
     job->lock[0] = job->lock[1] = -1;
     TRY(fs_join(job->dir, s->plan.dir, cell->name, e));
@@ -151,7 +151,6 @@ static tare_status make_job(struct sweep *s, int64_t i, struct err *e)
     if (config_load(&c, s->file, job->argv + 3, n, e)) return err_prefix(e, "cell %s", cell->name);
     tare_status status = settle(&c, false, NULL, e);
     if (!status) status = take_config(s, job, &c, e);
-    config_free(&c);
     return status ? err_prefix(e, "cell %s", cell->name) : TARE_OK;
 }
 
@@ -178,19 +177,16 @@ static tare_status read_options(struct sweep *s, const struct config *c, struct 
 
 tare_status sweep_open(struct sweep *s, const char *file, const char *const *overrides, int64_t n, struct err *e)
 {
-    struct config c;
+    OWNED(config_free) struct config c = {0};
     *s = (struct sweep){.file = file, .overrides = overrides, .n_overrides = n};
     arena_init(&s->arena, "sweep");
-    tare_status status = config_load(&c, file, overrides, n, e);
-    if (!status) {
-        config_use_log_level(&c);
-        status = sweep_grid(&c, &s->arena, &s->plan, e);
-        if (!status) status = read_options(s, &c, e);
-        config_free(&c);
-    }
-    if (!status) status = arena_new(&s->arena, &s->jobs, s->plan.n_cells + 1, e);
-    for (int64_t i = 0; !status && i < s->plan.n_cells; i++) status = make_job(s, i, e);
-    return status;
+    TRY(config_load(&c, file, overrides, n, e));
+    config_use_log_level(&c);
+    TRY(sweep_grid(&c, &s->arena, &s->plan, e));
+    TRY(read_options(s, &c, e));
+    TRY(arena_new(&s->arena, &s->jobs, s->plan.n_cells + 1, e));
+    for (int64_t i = 0; i < s->plan.n_cells; i++) TRY(make_job(s, i, e));
+    return TARE_OK;
 }
 
 void sweep_close(struct sweep *s)

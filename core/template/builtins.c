@@ -73,9 +73,9 @@ static tare_status do_strftime(struct call *c, struct value *out)
     snprintf(format, sizeof format, "%.*s", (int)c->arg[0]->s.size, c->arg[0]->s.data);
     gmtime_r(&now, &parts);
     const size_t n = strftime(text, sizeof text, format, &parts);
-    struct str kept = {0};
-    const tare_status status = str_add(&kept, text, (int64_t)n, c->r->e);
-    return status ? status : keep_text(c->r, c->line, &kept, out);
+    OWNED(str_free) struct str kept = {0};
+    TRY(str_add(&kept, text, (int64_t)n, c->r->e));
+    return keep_text(c->r, c->line, &kept, out);
 }
 
 /* ---------------------------------------------------------------- filters */
@@ -93,9 +93,8 @@ static tare_status filter_tojson(struct call *c, struct value *out)
 {
     int64_t indent = -1;
     if (c->arg[0] && c->arg[0]->type == V_INT && c->arg[0]->i >= 0) indent = c->arg[0]->i;
-    struct str text = {0};
-    const tare_status status = print_json(c->r, c->line, c->self, indent, 0, &text);
-    if (status) return str_free(&text), status;
+    OWNED(str_free) struct str text = {0};
+    TRY(print_json(c->r, c->line, c->self, indent, &text));
     return keep_text(c->r, c->line, &text, out);
 }
 

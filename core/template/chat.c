@@ -50,16 +50,14 @@ static tare_status read_template(struct chat *c, const char *folder, const char 
                                  const char *config_path, struct err *e)
 {
     char path[FS_PATH];
-    struct str text = {0};
+    OWNED(str_free) struct str text = {0};
     if (file && *file)
         snprintf(path, sizeof path, "%s", file);
     else
         TRY(fs_join(path, folder, "chat_template.jinja", e));
     if ((file && *file) || fs_exists(path)) {
-        tare_status status = fs_read_written(path, &text, e);
-        if (!status) status = template_parse(text.data, text.size, path, &c->template, e);
-        str_free(&text);
-        return status;
+        TRY(fs_read_written(path, &text, e));
+        return template_parse(text.data, text.size, path, &c->template, e);
     }
     const json_t *t = template_of(config);
     if (!json_is_string(t))
@@ -71,25 +69,34 @@ static tare_status read_template(struct chat *c, const char *folder, const char 
     return template_parse(json_string_value(t), (int64_t)json_string_length(t), path, &c->template, e);
 }
 
+void chat_free(struct chat *c)
+{
+    if (!c) return;
+    template_free(c->template);
+    json_decref(c->variables);
+    mem_free(c);
+}
+
+static void chat_free_at(struct chat **c)
+{
+    chat_free(*c);
+}
+
 tare_status chat_load(const char *folder, const char *file, struct chat **out, struct err *e)
 {
     char config_path[FS_PATH];
-    json_t *config = NULL;
-    struct chat *c;
+    OWNED(json_decrefp) json_t *config = NULL;
+    OWNED(chat_free_at) struct chat *c = NULL;
     *out = NULL;
     TRY(fs_join(config_path, folder, "tokenizer_config.json", e));
     TRY(mem_new(sizeof *c, (void **)&c, e));
-    tare_status status = TARE_OK;
-    if (fs_exists(config_path)) status = json_read_wide(config_path, &config, e);
-    if (!status) status = set_variables(c, config, e);
-    if (!status) status = read_template(c, folder, file, config, config_path, e);
-    if (!status) template_set_now(c->template, (int64_t)time(NULL));
-    json_decref(config);
-    if (status)
-        chat_free(c);
-    else
-        *out = c;
-    return status;
+    if (fs_exists(config_path)) TRY(json_read_wide(config_path, &config, e));
+    TRY(set_variables(c, config, e));
+    TRY(read_template(c, folder, file, config, config_path, e));
+    template_set_now(c->template, (int64_t)time(NULL));
+    *out = c;
+    c = NULL;
+    return TARE_OK;
 }
 
 /* Days from 1970-01-01 to a date of the Gregorian calendar (years from 1970). */
@@ -112,14 +119,6 @@ tare_status chat_set_date(struct chat *c, const char *date, struct err *e)
     return TARE_OK;
 }
 
-void chat_free(struct chat *c)
-{
-    if (!c) return;
-    template_free(c->template);
-    json_decref(c->variables);
-    mem_free(c);
-}
-
 tare_status chat_render(const struct chat *c, const json_t *messages, bool add_generation_prompt, const json_t *extra,
                         struct str *out, struct err *e)
 {
@@ -136,12 +135,8 @@ tare_status chat_render(const struct chat *c, const json_t *messages, bool add_g
 
 tare_status chat_blame(const struct chat *c, struct str *out, struct err *e)
 {
-    struct str unknown = {0};
-    tare_status status = template_unknown(c->template, CHAT_VARIABLES, &unknown, e);
-    if (!status && unknown.size)
-        status = str_addf(out, e, "%s reads %s, which nothing defines", c->template->where, unknown.data);
-    else if (!status)
-        status = str_addf(out, e, "%s does not write them", c->template->where);
-    str_free(&unknown);
-    return status;
+    OWNED(str_free) struct str unknown = {0};
+    TRY(template_unknown(c->template, CHAT_VARIABLES, &unknown, e));
+    if (unknown.size) return str_addf(out, e, "%s reads %s, which nothing defines", c->template->where, unknown.data);
+    return str_addf(out, e, "%s does not write them", c->template->where);
 }

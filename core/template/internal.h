@@ -198,9 +198,9 @@ bool is_python_space(int32_t c);
 /* print.c */
 /* str() and repr() of Python, json.dumps(ensure_ascii=False). indent -1: on one line. */
 tare_status print_text(struct render *r, int line, struct value v, struct str *out);
-tare_status print_json(struct render *r, int line, struct value v, int64_t indent, int level, struct str *out);
+tare_status print_json(struct render *r, int line, struct value v, int64_t indent, struct str *out);
 /* The string itself, or str() of anything else. */
 tare_status as_text(struct render *r, int line, struct value v, tare_text *out);
-tare_status keep_text(struct render *r, int line, struct str *text, struct value *out); /* copies into the arena, frees text */
+tare_status keep_text(struct render *r, int line, const struct str *text, struct value *out); /* copies into the arena */
 
 #endif

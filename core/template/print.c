@@ -68,126 +68,107 @@ static tare_status print_quoted(struct render *r, tare_text t, bool json, struct
     return str_add(out, &quote, 1, r->e);
 }
 
-static tare_status print_repr(struct render *r, int line, struct value v, int depth, struct str *out)
+/* How a value is written: as Python's repr(), or as JSON. indent: of a level, on lines of their own; -1: all on one line. */
+struct writing {
+    struct render *r;
+    int line;
+    bool json;
+    int64_t indent;
+    struct str *out;
+};
+
+static tare_status write_break(const struct writing *w, int level)
 {
-    if (depth > MAX_NESTING) return render_fail(r, line, "a value is nested more than %d deep", MAX_NESTING);
-    TRY(spend(r, line, 1));
+    if (w->indent < 0) return TARE_OK;
+    TRY(spend(w->r, w->line, w->indent * level / 16));
+    TRY(str_add(w->out, "\n", 1, w->r->e));
+    for (int64_t i = 0; i < w->indent * level; i++) TRY(str_add(w->out, " ", 1, w->r->e));
+    return TARE_OK;
+}
+
+static tare_status write_quoted(const struct writing *w, tare_text text)
+{
+    TRY(spend(w->r, w->line, text.size / 16));
+    return print_quoted(w->r, text, w->json, w->out);
+}
+
+static tare_status write_value(const struct writing *w, struct value v, int level);
+
+static tare_status write_item(const struct writing *w, int64_t i, const tare_text *key, struct value v, int level)
+{
+    if (i) TRY(str_add(w->out, w->indent < 0 ? ", " : ",", -1, w->r->e));
+    TRY(write_break(w, level));
+    if (key) {
+        TRY(write_quoted(w, *key));
+        TRY(str_add(w->out, ": ", 2, w->r->e));
+    }
+    return write_value(w, v, level);
+}
+
+static tare_status write_value(const struct writing *w, struct value v, int level)
+{
+    struct render *r = w->r;
+    if (level > MAX_NESTING) return render_fail(r, w->line, "a value is nested more than %d deep", MAX_NESTING);
+    TRY(spend(r, w->line, 1));
     switch (v.type) {
     case V_UNDEFINED:
-        return str_add(out, "Undefined", -1, r->e);
+        if (!w->json) return str_add(w->out, "Undefined", -1, r->e);
+        return render_fail(r, w->line, "'%.*s' is undefined and cannot be written as JSON", (int)v.s.size, v.s.data);
     case V_NONE:
-        return str_add(out, "None", -1, r->e);
+        return str_add(w->out, w->json ? "null" : "None", -1, r->e);
     case V_BOOL:
-        return str_add(out, v.i ? "True" : "False", -1, r->e);
+        if (w->json) return str_add(w->out, v.i ? "true" : "false", -1, r->e);
+        return str_add(w->out, v.i ? "True" : "False", -1, r->e);
     case V_INT:
-        return str_addf(out, r->e, "%lld", (long long)v.i);
+        return str_addf(w->out, r->e, "%lld", (long long)v.i);
     case V_FLOAT:
-        return print_float(r, v.f, false, out);
+        return print_float(r, v.f, w->json, w->out);
     case V_STRING:
-        TRY(spend(r, line, v.s.size / 16));
-        return print_quoted(r, v.s, false, out);
+        return write_quoted(w, v.s);
     case V_LIST:
-        TRY(str_add(out, "[", 1, r->e));
-        for (int64_t i = 0; i < v.list->n; i++) {
-            if (i) TRY(str_add(out, ", ", 2, r->e));
-            TRY(print_repr(r, line, v.list->items[i], depth + 1, out));
-        }
-        return str_add(out, "]", 1, r->e);
+        TRY(str_add(w->out, "[", 1, r->e));
+        for (int64_t i = 0; i < v.list->n; i++) TRY(write_item(w, i, NULL, v.list->items[i], level + 1));
+        if (v.list->n) TRY(write_break(w, level));
+        return str_add(w->out, "]", 1, r->e);
     case V_DICT:
         break;
     }
-    if (v.dict->namespace) return render_fail(r, line, "a namespace cannot be printed");
-    TRY(str_add(out, "{", 1, r->e));
-    for (int64_t i = 0; i < v.dict->n; i++) {
-        if (i) TRY(str_add(out, ", ", 2, r->e));
-        TRY(spend(r, line, v.dict->entries[i].key.size / 16));
-        TRY(print_quoted(r, v.dict->entries[i].key, false, out));
-        TRY(str_add(out, ": ", 2, r->e));
-        TRY(print_repr(r, line, v.dict->entries[i].value, depth + 1, out));
-    }
-    return str_add(out, "}", 1, r->e);
+    if (v.dict->namespace) return render_fail(r, w->line, "a namespace cannot be %s", w->json ? "written as JSON" : "printed");
+    TRY(str_add(w->out, "{", 1, r->e));
+    for (int64_t i = 0; i < v.dict->n; i++) TRY(write_item(w, i, &v.dict->entries[i].key, v.dict->entries[i].value, level + 1));
+    if (v.dict->n) TRY(write_break(w, level));
+    return str_add(w->out, "}", 1, r->e);
 }
 
 tare_status print_text(struct render *r, int line, struct value v, struct str *out)
 {
     if (v.type == V_UNDEFINED) return TARE_OK;
-    if (v.type != V_STRING) return print_repr(r, line, v, 0, out);
+    if (v.type != V_STRING) return write_value(&(struct writing){r, line, false, -1, out}, v, 0);
     TRY(spend(r, line, v.s.size / 16));
     return str_add(out, v.s.data, v.s.size, r->e);
 }
 
-static tare_status json_break(struct render *r, int line, int64_t indent, int level, struct str *out)
+tare_status print_json(struct render *r, int line, struct value v, int64_t indent, struct str *out)
 {
-    if (indent < 0) return TARE_OK;
-    TRY(spend(r, line, indent * level / 16));
-    TRY(str_add(out, "\n", 1, r->e));
-    for (int64_t i = 0; i < indent * level; i++) TRY(str_add(out, " ", 1, r->e));
-    return TARE_OK;
+    return write_value(&(struct writing){r, line, true, indent, out}, v, 0);
 }
 
-tare_status print_json(struct render *r, int line, struct value v, int64_t indent, int level, struct str *out)
-{
-    const char *comma = indent < 0 ? ", " : ",";
-    if (level > MAX_NESTING) return render_fail(r, line, "a value is nested more than %d deep", MAX_NESTING);
-    TRY(spend(r, line, 1));
-    switch (v.type) {
-    case V_UNDEFINED:
-        return render_fail(r, line, "'%.*s' is undefined and cannot be written as JSON", (int)v.s.size, v.s.data);
-    case V_NONE:
-        return str_add(out, "null", -1, r->e);
-    case V_BOOL:
-        return str_add(out, v.i ? "true" : "false", -1, r->e);
-    case V_INT:
-        return str_addf(out, r->e, "%lld", (long long)v.i);
-    case V_FLOAT:
-        return print_float(r, v.f, true, out);
-    case V_STRING:
-        TRY(spend(r, line, v.s.size / 16));
-        return print_quoted(r, v.s, true, out);
-    case V_LIST:
-        TRY(str_add(out, "[", 1, r->e));
-        for (int64_t i = 0; i < v.list->n; i++) {
-            if (i) TRY(str_add(out, comma, -1, r->e));
-            TRY(json_break(r, line, indent, level + 1, out));
-            TRY(print_json(r, line, v.list->items[i], indent, level + 1, out));
-        }
-        if (v.list->n) TRY(json_break(r, line, indent, level, out));
-        return str_add(out, "]", 1, r->e);
-    case V_DICT:
-        break;
-    }
-    if (v.dict->namespace) return render_fail(r, line, "a namespace cannot be written as JSON");
-    TRY(str_add(out, "{", 1, r->e));
-    for (int64_t i = 0; i < v.dict->n; i++) {
-        if (i) TRY(str_add(out, comma, -1, r->e));
-        TRY(json_break(r, line, indent, level + 1, out));
-        TRY(spend(r, line, v.dict->entries[i].key.size / 16));
-        TRY(print_quoted(r, v.dict->entries[i].key, true, out));
-        TRY(str_add(out, ": ", 2, r->e));
-        TRY(print_json(r, line, v.dict->entries[i].value, indent, level + 1, out));
-    }
-    if (v.dict->n) TRY(json_break(r, line, indent, level, out));
-    return str_add(out, "}", 1, r->e);
-}
-
-tare_status keep_text(struct render *r, int line, struct str *text, struct value *out)
+tare_status keep_text(struct render *r, int line, const struct str *text, struct value *out)
 {
     char *copy = NULL;
-    const tare_status status = take(r, line, text->size + 1, (void **)&copy);
-    if (!status && text->size) memcpy(copy, text->data, (size_t)text->size);
+    TRY(take(r, line, text->size + 1, (void **)&copy));
+    if (text->size) memcpy(copy, text->data, (size_t)text->size);
     *out = string_value(copy, text->size);
-    str_free(text);
-    return status;
+    return TARE_OK;
 }
 
 tare_status as_text(struct render *r, int line, struct value v, tare_text *out)
 {
     *out = v.s;
     if (v.type == V_STRING) return TARE_OK;
-    struct str text = {0};
+    OWNED(str_free) struct str text = {0};
     struct value kept = {0};
-    const tare_status status = print_text(r, line, v, &text);
-    if (status) return str_free(&text), status;
+    TRY(print_text(r, line, v, &text));
     TRY(keep_text(r, line, &text, &kept));
     *out = kept.s;
     return TARE_OK;

@@ -319,11 +319,12 @@ static tare_status run_set(struct render *r, const struct node *n)
 {
     struct value v;
     if (n->kind == S_SET_BLOCK) {
-        struct str text = {0}, *outer = r->out;
+        OWNED(str_free) struct str text = {0};
+        struct str *outer = r->out;
         r->out = &text;
-        tare_status status = run(r, n->body);
+        const tare_status status = run(r, n->body);
         r->out = outer;
-        if (status) return str_free(&text), status;
+        TRY(status);
         TRY(keep_text(r, n->line, &text, &v));
     } else {
         TRY(eval(r, n->a, &v));

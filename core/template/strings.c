@@ -83,7 +83,7 @@ static tare_status change_case(struct call *c, int how, struct value *out)
 {
     tare_text text;
     TRY(as_text(c->r, c->line, c->self, &text));
-    struct str changed = {0};
+    OWNED(str_free) struct str changed = {0};
     TRY(str_reserve(&changed, 2 * text.size + 4, c->r->e)); /* a mapped character is at most 1.5 times as long */
     bool inside = false;                                    /* a word (title), or after the first character (capitalize) */
     for (const unsigned char *p = (const unsigned char *)text.data, *end = p + text.size; p < end;) {
@@ -229,18 +229,16 @@ static tare_status do_replace(struct call *c, struct value *out)
     new = c->arg[1]->s;
     TRY(int_arg(c, 2, -1, &count));
     if (!old.size) return render_fail(c->r, c->line, "replacing an empty string is not supported");
-    struct str replaced = {0};
-    tare_status status = TARE_OK;
+    OWNED(str_free) struct str replaced = {0};
     const char *p = text.data, *end = p + text.size;
-    while (!status && p < end) {
+    while (p < end) {
         const char *at = count ? memmem(p, (size_t)(end - p), old.data, (size_t)old.size) : NULL;
-        status = spend(c->r, c->line, 1 + ((at ? at : end) - p + new.size) / 16);
-        if (!status) status = str_add(&replaced, p, (at ? at : end) - p, c->r->e);
-        if (!status && at) status = str_add(&replaced, new.data, new.size, c->r->e);
+        TRY(spend(c->r, c->line, 1 + ((at ? at : end) - p + new.size) / 16));
+        TRY(str_add(&replaced, p, (at ? at : end) - p, c->r->e));
+        if (at) TRY(str_add(&replaced, new.data, new.size, c->r->e));
         p = at ? at + old.size : end;
         count -= at != NULL;
     }
-    if (status) return str_free(&replaced), status;
     return keep_text(c->r, c->line, &replaced, out);
 }
 
@@ -342,17 +340,16 @@ static tare_status do_splitlines(struct call *c, struct value *out)
 static tare_status join(struct call *c, tare_text by, struct value over, bool strict, struct value *out)
 {
     struct list *items;
-    struct str text = {0};
+    OWNED(str_free) struct str text = {0};
     TRY(iterate(c->r, c->line, over, &items));
-    tare_status status = str_reserve(&text, 0, c->r->e);
-    for (int64_t i = 0; !status && i < items->n; i++) {
+    TRY(str_reserve(&text, 0, c->r->e));
+    for (int64_t i = 0; i < items->n; i++) {
         if (strict && items->items[i].type != V_STRING)
-            status = render_fail(c->r, c->line, "join needs strings, not %s", type_name(items->items[i]));
-        if (!status && i) status = str_add(&text, by.data, by.size, c->r->e);
-        if (!status) status = spend(c->r, c->line, 1 + by.size / 16);
-        if (!status) status = print_text(c->r, c->line, items->items[i], &text);
+            TRY(render_fail(c->r, c->line, "join needs strings, not %s", type_name(items->items[i])));
+        if (i) TRY(str_add(&text, by.data, by.size, c->r->e));
+        TRY(spend(c->r, c->line, 1 + by.size / 16));
+        TRY(print_text(c->r, c->line, items->items[i], &text));
     }
-    if (status) return str_free(&text), status;
     return keep_text(c->r, c->line, &text, out);
 }
 
@@ -382,17 +379,16 @@ static tare_status filter_indent(struct call *c, struct value *out)
     const bool first = c->arg[1] && truthy(*c->arg[1]), blank = c->arg[2] && truthy(*c->arg[2]);
     TRY(binary(c->r, c->line, OP_ADD, c->self, string_value("\n", 1), &c->self)); /* so that the last newline stays */
     TRY(do_splitlines(c, &lines));
-    struct str text = {0};
-    tare_status status = str_reserve(&text, 0, c->r->e);
-    for (int64_t i = 0; !status && i < lines.list->n; i++) {
+    OWNED(str_free) struct str text = {0};
+    TRY(str_reserve(&text, 0, c->r->e));
+    for (int64_t i = 0; i < lines.list->n; i++) {
         const tare_text line = lines.list->items[i].s;
         const bool pad = i ? blank || line.size : first;
-        status = spend(c->r, c->line, 1 + (line.size + width) / 16);
-        if (!status && i) status = str_add(&text, "\n", 1, c->r->e);
-        if (!status && pad) status = str_add(&text, spaces, width, c->r->e);
-        if (!status) status = str_add(&text, line.data, line.size, c->r->e);
+        TRY(spend(c->r, c->line, 1 + (line.size + width) / 16));
+        if (i) TRY(str_add(&text, "\n", 1, c->r->e));
+        if (pad) TRY(str_add(&text, spaces, width, c->r->e));
+        TRY(str_add(&text, line.data, line.size, c->r->e));
     }
-    if (status) return str_free(&text), status;
     return keep_text(c->r, c->line, &text, out);
 }
 

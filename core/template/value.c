@@ -276,11 +276,8 @@ tare_status get_slice(struct render *r, int line, struct value v, const struct v
     TRY(new_list(r, line, count, out));
     for (int64_t i = 0; i < count; i++) out->list->items[i] = items->items[limits[0] + i * by];
     if (v.type == V_LIST) return TARE_OK;
-    struct str text = {0};
-    tare_status status = TARE_OK;
-    for (int64_t i = 0; !status && i < count; i++)
-        status = str_add(&text, out->list->items[i].s.data, out->list->items[i].s.size, r->e);
-    if (status) return str_free(&text), status;
+    OWNED(str_free) struct str text = {0};
+    for (int64_t i = 0; i < count; i++) TRY(str_add(&text, out->list->items[i].s.data, out->list->items[i].s.size, r->e));
     return keep_text(r, line, &text, out);
 }
 

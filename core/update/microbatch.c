@@ -451,35 +451,3 @@ tare_status update_logprobs(struct trainer *t, struct model *m, const struct bat
         &(struct microbatch_job){.b = b, .groups = groups, .n_groups = b->n_groups, .m = m, .logprob = logprob, .entropy = entropy},
         e);
 }
-
-/* ---------------------------------------------------------------- supervised training: L = -1/T sum_t log p(t) */
-
-static tare_status sft_token_loss(void *ctx, const struct token_block *s, struct head_grad_row *coef, struct tally *tally,
-                                  struct err *e)
-{
-    (void)e;
-    const double *weight = ctx;
-    for (int64_t i = 0; i < s->n; i++) {
-        coef[i] = (struct head_grad_row){.logprob = (float)-*weight};
-        tally->loss -= *weight * (double)s->logprob[i];
-    }
-    return TARE_OK;
-}
-
-tare_status sft_step(struct trainer *t, const struct batch *b, double *loss, double *grad_norm, double *lr, struct err *e)
-{
-    int64_t *groups;
-    arena_reset(&t->work);
-    TRY(arena_new(&t->work, &groups, b->n_groups, e));
-    for (int64_t g = 0; g < b->n_groups; g++) groups[g] = g;
-    double weight = 1 / (double)b->n_tokens;
-    struct tally sum = {0};
-    TRY(microbatch_run(
-        t,
-        &(struct microbatch_job){
-            .b = b, .groups = groups, .n_groups = b->n_groups, .m = t->m, .loss = sft_token_loss, .ctx = &weight, .tally = &sum},
-        e));
-    *loss = sum.loss;
-    bool skipped;
-    return optimizer_step(t, grad_norm, lr, &skipped, e);
-}

@@ -20,6 +20,8 @@
 #include "model/model.h"
 #include "update/objective.h"
 
+struct second_optimizer;
+
 struct trainer {
     struct model *m;
     struct model *reference; /* NULL unless a KL coefficient or an estimator asks for it */
@@ -35,7 +37,8 @@ struct trainer {
     int64_t gradient_shards;             /* dist.gradient_shards; 1 unless set */
     struct grads grads;                  /* sums of this optimizer step */
     float *moment1, *moment2;            /* [n_own]; with dist.shard = none [n_params] */
-    int64_t moment_bytes;                /* of both */
+    int64_t moment_bytes;                /* of both, and of the second optimizer's */
+    struct second_optimizer *second;     /* supervised.c; NULL: none */
     struct kv_cache cache;               /* one layer, grown as needed */
     struct kv_cache ref_cache;           /* all layers of the reference, and of a pass of the policy where one cache serves both */
     struct kv_cache own_cache;           /* of the policy, where the reference has another shape */
@@ -67,8 +70,45 @@ tare_status update_apply(struct trainer *t, int64_t step, struct err *e);
 tare_status update_logprobs(struct trainer *t, struct model *m, const struct batch *b, float *logprob, float *entropy,
                             struct err *e);
 
-/* One optimizer step of supervised training: minimises -mean over the tokens of all rows of log p(token). Rows are groups of one rollout. */
-tare_status sft_step(struct trainer *t, const struct batch *b, double *loss, double *grad_norm, double *lr, struct err *e);
+/* ---- supervised.c: one optimizer step on -mean over the tokens of all rows of log p(token), minus entropy_coef times their mean entropy. Rows are
+ * groups of one rollout. */
+struct sft_report {
+    double loss, entropy, grad_norm, lr; /* loss: without the entropy's part */
+};
+tare_status sft_step(struct trainer *t, const struct batch *b, double entropy_coef, struct sft_report *r, struct err *e);
+/* A second AdamW of the same weights, for supervised steps between policy updates: moments and a count of its own, a constant learning rate, and
+ * probabilities at temperature 1 ([relift]). trainer_free frees it. */
+struct second_optimizer {
+    struct train_config own;
+    const struct train_config *train;
+    float *moment1, *moment2;
+    int64_t optimizer_steps; /* saved */
+    double temperature;
+};
+/* [train]'s settings for an optimizer beside the policy's: a constant learning rate. */
+struct train_config train_constant(const struct train_config *c, double lr, double max_grad_norm);
+tare_status trainer_add_second(struct trainer *t, const struct config *c, struct err *e);
+void trainer_free_second(struct trainer *t);
+tare_status sft_step_second(struct trainer *t, const struct batch *b, double entropy_coef, struct sft_report *r, struct err *e);
+
+/* ---- process_reward.c: the implicit process reward model (PRIME), whose trainer t is; its reference is t->reference. */
+/* reward [T]: beta times log phi - log ref of the batch's tokens; ref [T]: the latter. */
+tare_status process_rewards(struct trainer *t, const struct batch *b, double beta, float *reward, float *ref, struct err *e);
+/* The largest sum of process_reward from a token to the end of its rollout, in absolute value. */
+double process_largest(const struct batch *b);
+/* out [T]: process_reward as estimators see it ([process_reward] norm). */
+void process_normed(const struct batch *b, const struct process_config *c, double *out);
+/* How often the batch's process_reward ranks two rollouts of a group as their outcomes do; 0.5 for a group of equal ones. */
+tare_status process_accuracy(const struct batch *b, struct arena *a, double *accuracy, struct err *e);
+struct process_report { /* means over the optimizer steps */
+    double loss, grad_norm, lr;
+    int64_t optimizer_steps, rollouts;
+};
+/* Optimizer steps on the cross entropy of the rollouts' outcomes: rewards, held within 0 and 1. Those without a row_weight are left out. */
+tare_status process_update(struct trainer *t, const struct batch *b, const struct process_config *c, struct process_report *r,
+                           struct err *e);
+/* The optimizer of that model: [train]'s with the keys of [process_reward]. */
+struct train_config process_train_config(const struct config *c);
 
 /* ---- score.c: t->grads.sum becomes weight * sum over the tokens of one rollout of grad log p(token), in the layout of the weights. The rollout is
  * one of the group's. */

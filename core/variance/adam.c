@@ -32,16 +32,15 @@ tare_status adam_factors(struct engine *g, const char *folder, float **out, stru
 {
     const struct model *m = g->model;
     const int64_t bytes = m->n_own * (int64_t)sizeof(float);
-    void *room = NULL;
+    OWNED(mem_free_at) void *room = NULL;
     *out = NULL;
     TRY(read_optimizer(g, folder, e));
     const struct train_config *c = g->trainer->train;
     const double correct = 1 - pow(c->beta2, (double)g->trainer->optimizer_steps);
     TRY(host_room(m, bytes, &room, e));
-    tare_status status = mem_new(bytes, (void **)out, e);
-    const float *v = status ? NULL : from_backend(m, room, g->trainer->moment2, bytes);
-    if (!status) status = model_finish(m, e);
-    for (int64_t j = 0; !status && j < m->n_own; j++) (*out)[j] = (float)(1 / sqrt(sqrt((double)v[j] / correct) + c->eps));
-    mem_free(room);
-    return status;
+    TRY(mem_new(bytes, (void **)out, e));
+    const float *v = from_backend(m, room, g->trainer->moment2, bytes);
+    TRY(model_finish(m, e));
+    for (int64_t j = 0; j < m->n_own; j++) (*out)[j] = (float)(1 / sqrt(sqrt((double)v[j] / correct) + c->eps));
+    return TARE_OK;
 }

@@ -42,14 +42,12 @@ static tare_status line_of(const struct charting *c, const struct result *like, 
     const int64_t most = c->steps ? c->n : o->n_sizes;
     double *x, *y;
     char *label;
-    struct str name = {0};
+    OWNED(str_free) struct str name = {0};
     TRY(arena_new(c->arena, &x, most, e));
     TRY(arena_new(c->arena, &y, most, e));
-    tare_status status = str_addf(&name, e, "%s%s%s", like->method->label, like->state == STATE_NONE ? "" : ", ",
-                                  like->state == STATE_NONE ? "" : STATE_NAMES[like->state]);
-    if (!status) status = arena_strdup(c->arena, name.data, -1, &label, e);
-    str_free(&name);
-    TRY(status);
+    TRY(str_addf(&name, e, "%s%s%s", like->method->label, like->state == STATE_NONE ? "" : ", ",
+                 like->state == STATE_NONE ? "" : STATE_NAMES[like->state]));
+    TRY(arena_strdup(c->arena, name.data, -1, &label, e));
     *out = (struct svg_line){.label = label, .x = x, .y = y};
     for (int64_t k = 0; k < most; k++) {
         const struct report_of *r = &c->r[c->steps ? k : c->at];

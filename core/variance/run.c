@@ -98,13 +98,15 @@ static tare_status check_options(struct variance *v, struct err *e)
 static tare_status say_need(struct variance *v, struct str *out, struct err *e)
 {
     struct variance_need n;
+    char a[32], b[32];
     const struct checkpoint_run *r = &v->run[0];
     TRY(variance_need(&r->config, &v->o, &n, e));
     TRY(print_need(&n, &v->o, r->at.given, out, e));
     if (n.memory && n.total > n.memory)
         FAIL(e, TARE_E_NOMEM,
-             "%lld prompts x %lld rollouts need %.1f GB, and this machine has %.1f GB; lower --width, --rollouts or --prompts",
-             (long long)v->o.prompts, (long long)v->o.rollouts, (double)n.total / 1e9, (double)n.memory / 1e9);
+             "%lld prompts x %lld rollouts need %s, and this machine has %s; lower --width, --rollouts or --prompts",
+             (long long)v->o.prompts, (long long)v->o.rollouts, str_amount(a, (double)n.total, "B"),
+             str_amount(b, (double)n.memory, "B"));
     return TARE_OK;
 }
 
@@ -264,14 +266,12 @@ static tare_status find_all(struct variance *v, struct err *e)
 
 static tare_status run_all(struct variance *v, struct str *out, struct err *e)
 {
-    struct str need = {0};
+    OWNED(str_free) struct str need = {0};
     TRY(check_options(v, e));
     TRY(find_all(v, e));
-    tare_status status = say_need(v, &need, e);
-    if (!status && !v->o.plan) log_info("%.*s", (int)(need.size - 1), need.data);
-    if (!status && v->o.plan) status = str_add(out, need.data, need.size, e);
-    str_free(&need);
-    if (status || v->o.plan) return status;
+    TRY(say_need(v, &need, e));
+    if (v->o.plan) return str_add(out, need.data, need.size, e);
+    log_info("%.*s", (int)(need.size - 1), need.data);
     if (v->o.out) TRY(fs_mkdirs(v->o.out, e));
     TRY(resamples_new(v->o.bootstrap, v->o.prompts, (uint64_t)v->config->run.seed, &v->arena, &v->resamples, e));
     for (int64_t i = 0; i < v->n_runs; i++) TRY(run_one(v, &v->run[i], e));

@@ -2,7 +2,6 @@
 
 #include "base/rng.h"
 
-#include <math.h>
 #include <string.h>
 
 static const uint16_t SIGN = 0x8000;
@@ -82,9 +81,4 @@ void sketch_of(const struct sketch *s, struct pool *pool, const float *x, float 
         for (int64_t k = 0; k < SKETCH_SEGMENTS; k++) sum += s->part[k * (cells + 1) + c];
         out[c] = (float)sum;
     }
-}
-
-double sketch_error(int64_t width)
-{
-    return width ? sqrt(2 / (double)width) : 0;
 }

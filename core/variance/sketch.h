@@ -23,9 +23,7 @@ tare_status sketch_new(int64_t n, int64_t width, uint64_t seed, struct sketch *o
 void sketch_free(struct sketch *s);
 /* Bytes of the above. */
 int64_t sketch_bytes(int64_t n, int64_t width);
-/* x [n] -> out [width]; *square: |x|^2, exact. */
+/* x [n] -> out [width], whose squared length is off by sqrt(2 / width), relative, at one standard deviation; *square: |x|^2, exact. */
 void sketch_of(const struct sketch *s, struct pool *pool, const float *x, float *out, double *square);
-/* How far a squared length may be off, relative, at one standard deviation. */
-double sketch_error(int64_t width);
 
 #endif

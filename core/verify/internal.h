@@ -21,6 +21,7 @@ struct verifier {
     const char *name; /* in verifier.plugins; in the arena of struct verify */
     double weight;
     const tare_value *values;          /* in the arena of struct verify */
+    uint32_t uses;                     /* of a row: TARE_USES_ANSWER, ... */
     int64_t n_instances;               /* 1, or one for each worker */
     struct plugin_instance **instance; /* [n_instances] */
     struct waiting *waiting;           /* waiting.c; NULL: nothing was submitted yet */

@@ -4,50 +4,10 @@
 
 #include <string.h>
 
-static const struct known {
-    const char *plugin;
-    enum row_answer answer;
-    const char *param; /* one that makes it compare with the answer, unless it is one of `not`; NULL: none does */
-    const char * not [2];
-    bool reads; /* fields of the row, at little cost: every row can be tried before a run */
-} KNOWN[] = {
-    {.plugin = "ifeval", .answer = ROW_ANSWER_UNUSED, .reads = true},
-    {.plugin = "json", .answer = ROW_ANSWER_UNUSED, .param = "compare", .not = {"schema", "none"}, .reads = true},
-    {.plugin = "regex", .answer = ROW_ANSWER_UNUSED, .param = "group", .not = {"", ""}, .reads = true},
-    {.plugin = "code", .answer = ROW_ANSWER_UNUSED},
-    {.plugin = "format", .answer = ROW_ANSWER_UNUSED},
-    {.plugin = "length", .answer = ROW_ANSWER_UNUSED},
-    {.plugin = "repetition", .answer = ROW_ANSWER_UNUSED},
-    {.plugin = "python", .answer = ROW_ANSWER_UNKNOWN},
-    {.plugin = "command", .answer = ROW_ANSWER_UNKNOWN},
-    {.plugin = PLUGIN_OF_CALLER, .answer = ROW_ANSWER_UNKNOWN},
-};
-
-static const struct known *find(const char *plugin)
-{
-    for (size_t i = 0; i < sizeof KNOWN / sizeof *KNOWN; i++)
-        if (!strcmp(KNOWN[i].plugin, plugin)) return &KNOWN[i];
-    return NULL;
-}
-
-/* A choice is kept as its number, a text as it is. */
-static const char *text_of_param(const tare_param *p, const tare_value *value)
-{
-    return p->type == TARE_CHOICE ? p->choices[value->i] : value->s ? value->s : "";
-}
-
 enum row_answer verify_row_answer(const struct verify *v, int64_t c)
 {
-    const struct verifier *f = &v->verifiers[c];
-    const tare_descriptor *desc = &f->plugin->desc;
-    const struct known *known = find(desc->name);
-    if (!known) return ROW_ANSWER_COMPARED;
-    for (int64_t i = 0; known->param && i < desc->n_params; i++) {
-        if (strcmp(desc->params[i].key, known->param) != 0) continue;
-        const char *text = text_of_param(&desc->params[i], &f->values[i]);
-        if (strcmp(text, known->not [0]) != 0 && strcmp(text, known->not [1]) != 0) return ROW_ANSWER_COMPARED;
-    }
-    return known->answer;
+    const uint32_t uses = v->verifiers[c].uses;
+    return uses & TARE_USES_ANSWER ? ROW_ANSWER_COMPARED : uses & TARE_MAY_USE_ANSWER ? ROW_ANSWER_UNKNOWN : ROW_ANSWER_UNUSED;
 }
 
 tare_status verify_try_row(struct verify *v, const struct row *row, struct err *e)
@@ -66,7 +26,18 @@ tare_status verify_try_row(struct verify *v, const struct row *row, struct err *
     return s;
 }
 
-/* Adds those of verifier.plugins that read fields; *compared: one of all compares with the answer. */
+/* Of an entry of verifier.plugins, without an instance: that of `python` or `command` would start a program. */
+static tare_status uses_of(struct verify *v, const struct verify_use *use, const struct plugin_search *search,
+                           const struct config_param *settings, uint32_t *out, struct err *e)
+{
+    const struct plugin *p;
+    const tare_value *values;
+    TRY(plugin_open(use->plugin, TARE_VERIFIER, search, &p, e));
+    TRY(plugin_params_as(p, use->as ? use->as : p->desc.name, settings, &v->arena, &values, e));
+    return plugin_uses(p, values, out, e);
+}
+
+/* Adds those of verifier.plugins that refuse rows; *compared: one of all compares with the answer. */
 static tare_status add_readers(struct verify *v, const struct config *c, char *text, bool *compared, struct err *e)
 {
     const struct plugin_search search = {.folder = c->run.plugins};
@@ -77,12 +48,10 @@ static tare_status add_readers(struct verify *v, const struct config *c, char *t
     bool more, any = false, found = false;
     TRY(verify_list_next(&list, &use, &more, e));
     for (; more; found = true) {
-        const struct known *known = find(use.plugin);
-        if (known && known->reads) {
-            TRY(verify_add(v, &use, &search, c->params, &env, e));
-            any |= verify_row_answer(v, v->n_verifiers - 1) == ROW_ANSWER_COMPARED;
-        }
-        any |= !known;
+        uint32_t uses;
+        TRY(uses_of(v, &use, &search, c->params, &uses, e));
+        if (uses & TARE_REFUSES_ROWS) TRY(verify_add(v, &use, &search, c->params, &env, e));
+        any |= (uses & TARE_USES_ANSWER) != 0;
         TRY(verify_list_next(&list, &use, &more, e));
     }
     *compared = any || !found;

@@ -1,5 +1,5 @@
-/* What verifiers need of a row: an answer to compare with, or fields of their own (ifeval's instructions, json's schema). A plugin's
- * description does not say so; rows.c has a table of the built-in ones. Any other verifier is taken to compare with the answer. */
+/* What verifiers need of a row: an answer to compare with, or fields of their own (ifeval's instructions, json's schema). A plugin says so itself
+ * (tare_verifier.uses); one that does not is taken to compare with the answer. */
 #ifndef TARE_CORE_VERIFY_ROWS_H
 #define TARE_CORE_VERIFY_ROWS_H
 

@@ -92,6 +92,7 @@ tare_status verify_add(struct verify *v, const struct verify_use *use, const str
     v->n_verifiers++; /* from here on verify_close frees it */
     if (env) v->env = *env;
     TRY(plugin_params_as(f->plugin, f->name, settings, &v->arena, &f->values, e));
+    TRY(plugin_uses(f->plugin, f->values, &f->uses, e));
     if (!v->process)
         for (int64_t k = 0; k < n; k++) {
             TRY(plugin_create(f->plugin, f->values, 0, env, &f->instance[k], e));

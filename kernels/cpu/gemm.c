@@ -126,13 +126,17 @@ INLINE void gemm_step(vf acc[][4 * NRV], const int rows, const int width, const 
 TILE_FUNCTION void gemm_stream(const int rows, const int panels, const int bf16, int64_t k, const float *a, int64_t a_row,
                                const float *b, int64_t panel_size, const struct gemm_tile *t)
 {
+    enum { AHEAD = 12 /* words; those of the next panels after the last ones of these */ };
     vf acc[MR][4 * NRV];
     const int width = panels * NRV;
     const int64_t words = bf16 ? k / 2 : k;
+    const float *next = b + AHEAD * NR;
     gemm_begin(acc, rows, width, t);
-    for (int64_t i = 0; i < words; i++, b += NR) {
+    for (int64_t i = 0; i < words; i++, b += NR, next += NR) {
+        if (i == words - AHEAD) next += (panels - 1) * panel_size;
         if (panels > 1)
-            UNROLL for (int v = 0; v < panels; v++) _mm_prefetch((const char *)(b + v * panel_size + 16 * NR), _MM_HINT_T0);
+            UNROLL for (int v = 0; v < width; v++)
+                _mm_prefetch((const char *)(next + v / NRV * panel_size + v % NRV * LANES), _MM_HINT_T0);
         if (bf16 && !DOT) {
             gemm_step(acc, rows, width, ODD, 0, a + 2 * i + 1, a_row, b, panel_size);
             gemm_step(acc, rows, width, EVEN, 0, a + 2 * i, a_row, b, panel_size);

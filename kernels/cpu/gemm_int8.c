@@ -87,7 +87,7 @@ static void int8_widen(const struct gemm *g, float *to, const uint8_t *panel, in
     }
 }
 
-/* ---- few rows: a tile of rows x (panels * NR), block after block of the inner index. Its sums are in registers while a block is read. */
+/* ---- few rows: a tile of rows x (panels * NR), its sums in registers from the first block to the last. */
 
 /* What is constant where it is used. */
 struct int8_tile {
@@ -96,10 +96,10 @@ struct int8_tile {
 
 struct int8_part {
     const float *a; /* rows as of gemm_stream */
-    int64_t a_row;
-    const uint8_t *b;       /* the block in the first panel; the next panel's is panel_bytes on */
-    int64_t panel_bytes, n; /* numbers of the block */
-    float *sums;            /* [rows][4 NR] */
+    int64_t a_row, k;
+    const uint8_t *b; /* the first panel; the next one's is panel_bytes on */
+    int64_t panel_bytes;
+    float *sums; /* [rows][4 NR] */
 };
 
 /* One step of A against a row of the panels' numbers. */
@@ -118,21 +118,27 @@ INLINE void int8_step(const struct int8_tile o, vf acc[][4 * NRV], const struct 
     }
 }
 
-INLINE void int8_block(const struct int8_tile o, const struct int8_part *p)
+INLINE void int8_rows(const struct int8_tile o, const struct int8_part *p)
 {
+    enum { AHEAD = 3 /* blocks */ };
     const int pairs = DOT && o.bf16, splits = o.bf16 && !DOT, row = NR << pairs, together = splits ? 2 : 1;
-    const int64_t n = pairs ? (p->n + 1) / 2 : p->n;
-    const struct int8_part part = *p;
-    const uint8_t *q = p->b + 2 * NR;
+    struct int8_part part = *p;
+    const uint8_t *ahead = part.b + AHEAD * INT8_BYTES;
     vf acc[MR][4 * NRV];
-    struct int8_scales s[4 * NRV];
-    UNROLL for (int r = 0; r < o.rows; r++) UNROLL for (int v = 0; v < o.panels * NRV; v++) acc[r][v] =
-        v_load(p->sums + (r * 4 * NRV + v) * LANES);
-    UNROLL for (int v = 0; v < o.panels * NRV; v++) s[v] = int8_scales(p->b + v / NRV * p->panel_bytes, v % NRV, pairs);
-    for (int64_t i = 0; i + together <= n; i += together, q += together * row) {
-        UNROLL for (int v = 0; v < o.panels; v++) _mm_prefetch((const char *)(q + v * part.panel_bytes + INT8_BYTES), _MM_HINT_T0);
-        if (splits) int8_step(o, acc, s, &part, i + 1, q + row);
-        int8_step(o, acc, s, &part, i, q);
+    UNROLL for (int r = 0; r < o.rows; r++) UNROLL for (int v = 0; v < o.panels * NRV; v++) acc[r][v] = v_zero();
+    for (int64_t left = part.k; left > 0; left -= INT8_BLOCK, part.b += INT8_BYTES, ahead += INT8_BYTES) {
+        if (left > (AHEAD - 1) * INT8_BLOCK && left <= AHEAD * INT8_BLOCK) ahead += (o.panels - 1) * part.panel_bytes;
+        const int64_t numbers = left < INT8_BLOCK ? left : INT8_BLOCK, n = pairs ? (numbers + 1) / 2 : numbers;
+        const uint8_t *q = part.b + 2 * NR, *next = ahead + 2 * NR;
+        struct int8_scales s[4 * NRV];
+        UNROLL for (int v = 0; v < o.panels * NRV; v++) s[v] = int8_scales(part.b + v / NRV * part.panel_bytes, v % NRV, pairs);
+        UNROLL for (int v = 0; v < o.panels; v++) _mm_prefetch((const char *)(ahead + v * part.panel_bytes), _MM_HINT_T0);
+        for (int64_t i = 0; i + together <= n; i += together, q += together * row, next += together * row) {
+            UNROLL for (int v = 0; v < o.panels; v++) _mm_prefetch((const char *)(next + v * part.panel_bytes), _MM_HINT_T0);
+            if (splits) int8_step(o, acc, s, &part, i + 1, q + row);
+            int8_step(o, acc, s, &part, i, q);
+        }
+        part.a += INT8_BLOCK >> pairs;
     }
     UNROLL for (int r = 0; r < o.rows; r++) UNROLL for (int v = 0; v < o.panels * NRV; v++)
         v_store(p->sums + (r * 4 * NRV + v) * LANES, acc[r][v]);
@@ -156,7 +162,7 @@ static int64_t int8_panels(int64_t rows)
 #define INT8_TILE(NAME, ROWS, PANELS, BF16)                                                                                        \
     static __attribute__((noinline)) void NAME(const struct int8_part *p)                                                          \
     {                                                                                                                              \
-        int8_block((struct int8_tile){ROWS, PANELS, BF16}, p);                                                                     \
+        int8_rows((struct int8_tile){ROWS, PANELS, BF16}, p);                                                                      \
     }
 #define INT8_TILES(R)                                                                                                              \
     INT8_TILE(int8_f32_##R, R, 1, 0)                                                                                               \
@@ -175,24 +181,20 @@ static void (*const INT8_TILE_OF[INT8_ROWS][2][2])(const struct int8_part *) = {
 /* rows (INT8_ROWS at most) against panel `panel` of g; many: against as many as the registers hold from it on. */
 static void int8_few(const struct gemm *g, int rows, int many, int64_t panel, const struct gemm_tile *t, const float *a)
 {
-    const int pairs = DOT && g->bf16, width = (int)(many ? int8_panels(rows) : 1) * NRV;
+    const int width = (int)(many ? int8_panels(rows) : 1) * NRV;
     const int64_t size = int8_panel_bytes(g);
     const uint8_t *b = g->int8 + panel * size;
-    float sums[INT8_ROWS * 4 * NR] = {0};
-    for (int64_t k = 0; k < g->k; k += INT8_BLOCK, b += INT8_BYTES)
-        INT8_TILE_OF[rows - 1][many][g->bf16](&(struct int8_part){.a = a + (k >> pairs),
-                                                                  .a_row = g->a_row,
-                                                                  .b = b,
-                                                                  .panel_bytes = size,
-                                                                  .n = g->k - k < INT8_BLOCK ? g->k - k : INT8_BLOCK,
-                                                                  .sums = sums});
+    float sums[INT8_ROWS * 4 * NR];
+    INT8_TILE_OF[rows - 1][many][g->bf16](
+        &(struct int8_part){.a = a, .a_row = g->a_row, .k = g->k, .b = b, .panel_bytes = size, .sums = sums});
     for (int r = 0; r < rows; r++)
         for (int v = 0; v < width; v++) {
             float *sum = sums + (r * 4 * NRV + v) * LANES;
-            const uint8_t *last = b - INT8_BYTES + v / NRV * size;
-            if (!pairs && g->bf16 && g->k % 2)
+            if (!DOT && g->bf16 && g->k % 2) {
+                const uint8_t *last = b + v / NRV * size + (g->k - 1) / INT8_BLOCK * INT8_BYTES;
                 int8_last(sum, a[r * g->a_row + g->k - 1], last + 2 * NR + (g->k - 1) % INT8_BLOCK * NR + v % NRV * LANES,
                           int8_scales(last, v % NRV, 0));
+            }
             gemm_finish(t, r, v * LANES, v_load(sum));
         }
 }

@@ -137,20 +137,23 @@ struct unpack_args {
     int bf16, int8;
 };
 
+/* LANES inner indices of LANES rows at a time. For a step of the inner index a panel's rows lie side by side; in bf16 a word has two steps of a row. */
 static void unpack_task(void *arg, int64_t panel, int thread)
 {
     (void)thread;
-    enum { STEP = 16 }; /* inner indices at a time: a cache line of every row */
     const struct unpack_args *s = arg;
     const int64_t first = s->row / NR + panel, columns = s->rows - panel * NR < NR ? s->rows - panel * NR : NR;
-    const float *words = (const float *)s->packed + first * NR * s->k;
-    const uint16_t *pairs = (const uint16_t *)s->packed + first * NR * ((s->k + 1) / 2 * 2);
-    for (int64_t k = 0; k < s->k; k += STEP) {
-        const int64_t end = s->k - k < STEP ? s->k : k + STEP;
-        for (int64_t j = 0; j < columns; j++) {
-            float *to = s->to + (panel * NR + j) * s->k;
-            for (int64_t i = k; i < end; i++)
-                to[i] = s->bf16 ? f32_from_bits((uint32_t)pairs[i / 2 * NR * 2 + 2 * j + i % 2] << 16) : words[i * NR + j];
+    const float *words = (const float *)s->packed + first * NR * (s->bf16 ? (s->k + 1) / 2 : s->k);
+    for (int64_t k = 0; k < s->k; k += LANES) {
+        const int64_t n = s->k - k < LANES ? s->k - k : LANES;
+        for (int64_t v = 0; v < columns; v += LANES) {
+            vf x[LANES];
+            for (int64_t i = 0; i < LANES; i++) {
+                const vf w = i < n ? v_load(words + (s->bf16 ? (k + i) / 2 : k + i) * NR + v) : v_zero();
+                x[i] = !s->bf16 ? w : i % 2 ? v_odd(w) : v_even(w);
+            }
+            v_transpose(x);
+            for (int64_t j = 0; j < LANES && v + j < columns; j++) gemm_store(s->to + (panel * NR + v + j) * s->k + k, x[j], n);
         }
     }
 }

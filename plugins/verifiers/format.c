@@ -119,4 +119,5 @@ static tare_status judge(const struct format *f, const tare_answer *a, tare_verd
     return TARE_OK;
 }
 
+USES(0)
 VERIFIER("format", "the completion has the form of a thought between tags and an answer after it", judge)

@@ -47,7 +47,7 @@ macro_rules! tare_plugin {
 }
 
 pub const ABI_MAJOR: u32 = 1;
-pub const ABI_MINOR: u32 = 2;
+pub const ABI_MINOR: u32 = 3;
 
 pub type Status = i32;
 pub const OK: Status = 0;
@@ -143,6 +143,10 @@ pub const CRASHED: i32 = 6;
 pub const PARTIAL: i32 = 7;
 pub const JUDGES_TOGETHER: u32 = 1; // tare_verifier.flags
 pub const GIVES_SEGMENTS: u32 = 2;
+/// Bits that Verifier::uses returns. Since minor 3.
+pub const USES_ANSWER: u32 = 1;
+pub const MAY_USE_ANSWER: u32 = 2;
+pub const REFUSES_ROWS: u32 = 4;
 pub const TICKET_OPEN: u8 = 0;
 pub const TICKET_JUDGED: u8 = 1;
 pub const TICKET_FAILED: u8 = 2;
@@ -363,6 +367,7 @@ pub struct VerifierTable {
     submit: Option<unsafe extern "C" fn(*mut c_void, *const AnswerView, i64, *mut ErrorBuffer) -> Status>,
     poll: Option<unsafe extern "C" fn(*mut c_void, *const Waiting, *mut ErrorBuffer) -> Status>,
     cancel: Option<unsafe extern "C" fn(*mut c_void, i64)>,
+    uses: Option<unsafe extern "C" fn(*const Value) -> u32>,
 }
 
 type Fit = unsafe extern "C" fn(*mut c_void, *const Text, i64, *mut ErrorBuffer) -> Status;
@@ -566,7 +571,7 @@ const _: () = {
     assert!(std::mem::size_of::<ErrorBuffer>() == 512 && std::mem::size_of::<Text>() == 16 && std::mem::size_of::<Param>() == 64);
     assert!(std::mem::size_of::<Value>() == 8 && std::mem::size_of::<Stream>() == 40 && std::mem::size_of::<Host>() == 72);
     assert!(std::mem::size_of::<Batch>() == 232 && std::mem::size_of::<AdvantageBuffers>() == 64);
-    assert!(std::mem::size_of::<EstimatorTable>() == 128 && std::mem::size_of::<VerifierTable>() == 64);
+    assert!(std::mem::size_of::<EstimatorTable>() == 128 && std::mem::size_of::<VerifierTable>() == 72);
     assert!(std::mem::size_of::<AnswerView>() == 120 && std::mem::size_of::<VerdictBuffer>() == 72);
     assert!(std::mem::size_of::<EncoderTable>() == 72 && std::mem::size_of::<CodebookTable>() == 96);
     assert!(std::mem::size_of::<Loss>() == 56 && std::mem::size_of::<Tokens>() == 144);
@@ -1181,6 +1186,10 @@ pub trait Verifier: Sized + Send {
     }
     /// Nobody waits for the ticket any more.
     fn cancel(&mut self, _ticket: i64) {}
+    /// What its verdicts rest on beside the completion, from the parameters alone; 0: nothing of the row has to be there.
+    fn uses(_values: &Values) -> u32 {
+        USES_ANSWER
+    }
     /// How the verdict comes about, as one JSON object.
     fn explain(&mut self, _answer: &Answer, out: &Stream) -> Result<()> {
         out.put(b"{}")
@@ -1191,6 +1200,10 @@ pub trait Verifier: Sized + Send {
 pub trait SharedVerifier: Sized + Send + Sync {
     fn new(host: &Host, values: &Values) -> Result<Self>;
     fn verify(&self, answer: &Answer) -> Result<Verdict>;
+    /// As Verifier::uses.
+    fn uses(_values: &Values) -> u32 {
+        USES_ANSWER
+    }
 }
 
 /// What shared_verifier makes of one.
@@ -1204,6 +1217,9 @@ impl<T: SharedVerifier> Verifier for Concurrent<T> {
     }
     unsafe fn verify_at(me: *mut Self, answer: &Answer) -> Result<Verdict> {
         (*(me as *const Self)).0.verify(answer)
+    }
+    fn uses(values: &Values) -> u32 {
+        T::uses(values)
     }
 }
 
@@ -1397,7 +1413,12 @@ impl<T: Verifier> VerifierOf<T> {
         submit: if T::WAITS { Some(Self::submit) } else { None },
         poll: if T::WAITS { Some(Self::poll) } else { None },
         cancel: if T::WAITS { Some(Self::cancel) } else { None },
+        uses: Some(Self::uses),
     };
+    /// After a panic all bits are set, which the host refuses.
+    unsafe extern "C" fn uses(values: *const Value) -> u32 {
+        quietly(|| Ok(T::uses(&Values(values)))).unwrap_or(u32::MAX)
+    }
     unsafe extern "C" fn submit(me: *mut c_void, answer: *const AnswerView, ticket: i64, e: *mut ErrorBuffer) -> Status {
         guard(e, || (*(me as *mut T)).submit(&Self::answer(&*answer), ticket))
     }

@@ -62,6 +62,7 @@ if [ -w /dev/full ]; then
 fi
 expect 0 '^ok   kernels ' "$TARE" doctor
 expect 0 '^ok   estimator .*grpo' "$TARE" doctor good.ini
+SHARED=nowhere expect 0 '^no   references .*tests take the part of it in tests/data' "$TARE" doctor
 [ -e /dev/nvidiactl ] || expect 1 '^bad  gpu' "$TARE" doctor run.device=cuda
 for verb in train sft eval sweep plan report; do
     "$TARE" $verb good.ini --stepz 3 >out 2>&1

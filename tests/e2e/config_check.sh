@@ -28,7 +28,7 @@ check 3 'bv_blend' clusterer.codebook=none
 check 0 '\[estimator.bv_blnd\] is not used.*did you mean bv_blend' estimator.bv_blnd.gamma=0.5
 check 0 '\[estimator.grpo\] ddoff: unknown key.*not used' estimator.grpo.ddoff=1
 check 0 'train.max_grad_norm = 0: advantages have no bound' train.max_grad_norm=0
-check 0 'checkpoints of about .* do not fit' checkpoint.every=1 checkpoint.keep=0 train.steps=100000000
+check 0 'checkpoints of about [1-9][0-9.]* [KM]B each do not fit' checkpoint.every=1 checkpoint.keep=0 train.steps=100000000
 "$TARE" config check tiny.ini train.max_grad_norm=0 estimator.bv_blend.gamma=0.1 2>&1 | grep -q 'no bound' && bad "a bounded blend warns" || ok
 check 3 "no objective named 'gsop'; did you mean gspo" objective.plugin=gsop
 check 0 '\[objective.gspo\] clip_hgih: unknown key; did you mean clip_high.*not used' objective.gspo.clip_hgih=1
@@ -48,6 +48,15 @@ unread='data.prompt=plain data.eval= estimator.plugin=grpo clusterer.codebook=no
 expect 3 'unread.jsonl:10: verifier ifeval' "$TARE" train tiny.ini data.train=unread.jsonl $unread
 [ ! -s tries/unread/metrics.jsonl ] && ok || bad "a step was made before the rows were looked at"
 expect 0 '' "$TARE" train tiny.ini data.train=follow.jsonl $unread run.dir=tries/follow
+# a verifier of others says itself what it uses of a row; one that does not is taken to compare with the answer
+answerless=$FIXTURES/answerless.so plain='data.eval= estimator.plugin=grpo clusterer.codebook=none'
+check 0 'tiny.ini: no errors' data.train=follow.jsonl $plain verifier.plugins=$answerless
+check 3 'follow.jsonl:1: "answer" is missing or empty, and a verifier' data.train=follow.jsonl verifier.plugins=$answerless verifier.answerless.compare=true
+check 3 'follow.jsonl:1: "answer" is missing or empty, and a verifier' data.train=follow.jsonl "verifier.plugins=$answerless as strict" verifier.strict.compare=true
+check 3 'follow.jsonl:1: "answer" is missing or empty, and a verifier' data.train=follow.jsonl verifier.plugins=$answerless:1,$FIXTURES/good_verifier.so:1
+check 3 'verifier hostile: uses returns the bits 0x100000, of which this program knows 0x7' data.train=follow.jsonl verifier.plugins=$FIXTURES/unknown_uses.so
+expect 0 '' "$TARE" train tiny.ini data.prompt=plain data.train=follow.jsonl $plain verifier.plugins=$answerless run.dir=tries/answerless train.steps=1
+expect 0 'follow.jsonl: 9 rows, nothing wrong found' "$TARE" data check follow.jsonl verifier=$answerless
 check 0 'rollout.max_new_tokens = 4096, but base has a context of .* tokens' rollout.max_new_tokens=4096
 check 3 'allowed: from 0 to 10$' train.lr=100
 # all errors are told, each with its place

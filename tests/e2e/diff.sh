@@ -123,6 +123,15 @@ again; rm -r copy/rollouts copy/config.ini copy/checkpoints/step-000009
 compare 2 run copy
 says '^damaged: .*config.ini'
 says 'compared: 12 steps of metrics, 0 of rollouts, 12 states of the estimator, 1 checkpoints'
+for text in '{"run":' '[]' ''; do
+    again; printf %s "$text" > copy/manifest.json
+    compare 2 run copy
+    says '^damaged: copy/manifest.json'
+    says '12 steps of metrics'
+done
+again; rm copy/manifest.json
+compare 2 copy run
+says '^damaged: copy/manifest.json'
 compare 2 run nowhere
 again; rm -r copy/checkpoints; : > copy/checkpoints # what may not be entered is not the same as what is not there
 compare 2 run copy

@@ -113,6 +113,13 @@ status $got 0 "a file after the step is missing"
 [ ! -e never ] && ok || bad "a refused fork left a folder"
 rm -rf never.part
 
+# what a crash of the machine may leave: a folder with the beginning of the mark alone; the mark in a fork that has its name
+mkdir early.part; : > early.part/fork.unfinished.tmp
+got=0; fork run@9 --run-dir early || got=$?
+status $got 0 "a folder with half a mark"
+: > early/fork.unfinished
+"$TARE" -q verify-run early > out.txt 2>&1 && ok || bad "a whole fork with the mark: $(cat out.txt)"
+
 # killed while the steps before are made, and after it has its name
 killed_at update 10 "$TARE" fork run@11 --run-dir killed log.progress=none && bad "the process of the fork itself was killed" || ok
 [ ! -e killed ] && ok || bad "half a fork has its name"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Plugins built against every released header still load and work, no released member has moved or changed its type, and a member that does is
-# noticed. A plugin of ABI 1.1 is refused by a host of 1.0 that does not know what it needs.
+# noticed. Plugins of ABI 1.1 and 1.2 are refused by a host of 1.0 that does not know what they need.
 source "$(dirname "$0")/common.inc"
 command -v cc > /dev/null || skip "no C compiler"
 flags="-std=c11 -O1 -fPIC -fvisibility=hidden -shared -Wl,-z,defs"
@@ -36,8 +36,10 @@ for release in "$SOURCE"/tests/abi/frozen/v*; do
     layout "$release/include" "$release/members.def" > then
     # sizes may have grown; nothing else may have changed
     if [ -z "$(grep -v ' size ' then | grep -vxF -f now)" ]; then ok; else bad "$release: members that moved: $(grep -v ' size ' then | grep -vxF -f now)"; fi
-    for kind in estimator verifier encoder codebook; do
-        cc $flags -I"$release/include" -o frozen_$kind.so "$release/frozen_$kind.c" -lm || { bad "$release: frozen_$kind does not build"; continue; }
+    for file in "$release"/frozen_*.c; do
+        kind=$(basename "$file" .c)
+        kind=${kind#frozen_}
+        cc $flags -I"$release/include" -o frozen_$kind.so "$file" -lm || { bad "$release: frozen_$kind does not build"; continue; }
         if "$TARE" plugin check ./frozen_$kind.so > check 2>&1 && grep -q ' 0 failed' check; then ok; else bad "$release $kind: $(cat check)"; fi
     done
     got=$(printf '%s\n' '{"groups":[{"rewards":[1,0]}]}' '{"groups":[{"rewards":[1,0]}]}' | "$TARE" estimate ./frozen_estimator.so weight=2 | grep -o '"advantages":[^"]*' | tr -d '\n')
@@ -67,9 +69,9 @@ for change in narrower longer; do
 done
 # yesterday's host: what a program of ABI 1.0 does with a plugin, written against the headers of then
 cc -std=c11 -I"$SOURCE/tests/abi/frozen/v1_0/include" -o host_1_0 "$SOURCE/tests/abi/host_1_0.c" -ldl -Wl,-z,defs || bad "host_1_0.c does not build"
-for release in v1_0:0 v1_1:1; do
+for release in v1_0:0 v1_1:1 v1_2:2; do
     cc $flags -I"$SOURCE/tests/abi/frozen/${release%:*}/include" -o yesterday.so "$SOURCE/tests/abi/frozen/${release%:*}/frozen_estimator.c" -lm
-    want=$([ "${release#*:}" = 0 ] && echo "advantages 2 0" || echo "refused: needs ABI 1.1")
+    want=$([ "${release#*:}" = 0 ] && echo "advantages 2 0" || echo "refused: needs ABI 1.${release#*:}")
     if [ "$(./host_1_0 ./yesterday.so)" = "$want" ]; then ok; else bad "a host of 1.0 with a plugin of ${release%:*}: $(./host_1_0 ./yesterday.so)"; fi
 done
 done_

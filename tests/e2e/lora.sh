@@ -85,6 +85,10 @@ for m in base int8/checkpoints/step-000004; do
         echo '{"ids":[5,6,7,8,9,10]}' | "$TARE" score $m weights=$weights > score-$weights.txt 2> err.txt || { bad "score $m weights=$weights"; cat err.txt; }
     done
     cmp -s score-dtype.txt score-int8.txt && bad "score $m: int8 changed nothing" || ok
+    for weights in dtype int8; do
+        echo '{"ids":[5,6,7]}' | "$TARE" generate $m model.weights=$weights temperature=0 max_new_tokens=4 group_size=1 > generate-$weights.txt 2> err.txt || { bad "generate $m weights=$weights"; cat err.txt; }
+    done
+    cmp -s generate-dtype.txt generate-int8.txt && bad "generate $m: int8 changed nothing" || ok
 done
 "$TARE" eval tiny.ini lora.rank=0 run.dir=evaluated8 model.path=base model.weights=int8 > out.txt 2> err.txt && ok || { bad "eval in int8"; cat err.txt; }
 "$TARE" train tiny.ini log.progress=none lora.rank=0 run.dir=never model.weights=int8 > out.txt 2> err.txt && bad "all weights trained in int8"

@@ -54,6 +54,18 @@ hint "command line: TRL's per_device_train_batch_size is train.minibatch here (t
 hint "command line: 'lr=1' is not section.key=value; lr is a key of \[train\]" '' lr=1
 hint "x.ini:1: 'as' is before the first section, where only include = FILE is allowed; as is a key of \[run\]" 'as = trl\n'
 hint "\[estimator\] has no key 'temperature'; a plugin's own parameters go under \[estimator.NAME\] (rollout.temperature is another key)" '[estimator]\ntemperature = 1\n'
+# PPO with a critic, in the words of verl, Open-Reasoner-Zero and TRL
+for key in critic.optim.lr=1e-5 critic.model.path=x algorithm.gamma=1.0 algorithm.lam=1.0 trainer.critic_warmup=0 critic_learning_rate=5e-6 lambd=1.0 vf_coef=0.1; do
+    hint "command line: ${key%%=*} needs a critic, and this engine has none: .*reinforce_pp_baseline .*configs/open-reasoner-zero.ini" '' "$key"
+done
+hint "x.ini:2: critic.lr needs a critic" '[critic]\nlr = 5e-6\n'
+for name in gae ppo; do
+    echo '{"groups":[{"rewards":[1,0]}]}' | "$TARE" estimate $name > /dev/null 2> err.txt && bad "estimator $name was taken" || { grep -q "$name needs a critic, and this engine has none" err.txt && ok || bad "$name: $(cat err.txt)"; }
+done
+"$TARE" config check "$SOURCE/configs/open-reasoner-zero.ini" estimator.plugin=gae > err.txt 2>&1 && bad "gae was taken"
+grep -q "estimator.plugin.*gae needs a critic" err.txt && ok || bad "estimator.plugin = gae was not refused with its reason: $(cat err.txt)"
+"$TARE" config dump "$SOURCE/configs/open-reasoner-zero.ini" > dump.txt 2> err.txt && grep -q '^plugin = reinforce_pp_baseline' dump.txt && grep -q '^group_size = 64' dump.txt && ok ||
+    bad "the recipe of Open-Reasoner-Zero does not load: $(cat err.txt)"
 # ; begins a comment after a value, # does not: where it looks like one, it is told
 printf '[data]\nsuffix = think # of it\nsystem = "a # b"\n[train]\nsteps = 3 ; few\n' > x.ini
 "$TARE" config dump x.ini > dump.txt 2> err.txt && grep -q '^suffix = "think # of it"' dump.txt && grep -q "x.ini:2: '# of it' is part of the value: a comment after a value begins with ;" err.txt &&

@@ -85,6 +85,16 @@ for lang in $languages; do
     if echo '{"groups":[{"rewards":[1],"row":{"level":"x"}}]}' | tare estimate ./${lang}_fields/${lang}_fields.so 2> log; then echo "$lang: a text was taken as a number"; exit 1; fi
     grep -q '"level" is a text' log || { cat log; exit 1; }
 done
+# a verifier without more compares with the answer, and says otherwise by `uses`
+no_answer() { # LANG ENDING CHANGE: a line without an answer is refused by the template, and judged once its text has been changed
+    if echo '{"completion":"abcd"}' | tare verify $1_verifier/$1_verifier.so 2> log; then echo "$1: no answer was taken"; exit 1; fi
+    grep -q 'no "answer"' log || { cat log; exit 1; }
+    sed -i "$3" $1_verifier/$1_verifier.$2
+    make -s -C $1_verifier > log 2>&1 || { cat log; exit 1; }
+    echo '{"completion":"abcd"}' | tare verify $1_verifier/$1_verifier.so > log 2>&1 && grep -q '"verdict"' log || { cat log; exit 1; }
+}
+case $languages in *cpp*) no_answer cpp cpp 's|^public:|public:\n    static uint32_t uses(const tare_value *) { return 0; }|' ;; esac
+case $languages in *rust*) no_answer rust rs 's|^    fn verify(|    fn uses(_: \&Values) -> u32 {\n        0\n    }\n    fn verify(|' ;; esac
 case $languages in *cpp*)
     cmake -S cpp_verifier -B cmake_cpp -DCMAKE_PREFIX_PATH="$work/prefix" -DTARE_INCLUDE=/nowhere > log 2>&1 && cmake --build cmake_cpp >> log 2>&1 || { cat log; exit 1; }
     sed -i 's|const auto answer = view|if (a.completion.size == 3) throw std::runtime_error("three is too few");\n        const auto answer = view|; s|<string_view>|<string_view>\n#include <stdexcept>|' cpp_verifier/cpp_verifier.cpp

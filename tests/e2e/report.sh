@@ -68,6 +68,14 @@ if command -v gs > /dev/null; then
 fi
 # colours mean what they say: green is right, orange is wrong
 "$TARE" -q report run -o run.html --svg runfigures 2> err.txt || bad "report run --svg: $(cat err.txt)"
+find runfigures -name '*group-s-*' > found.txt # of "a group's"
+[ ! -s found.txt ] && ok || bad "a chart's file has the rest of a genitive in its name: $(cat found.txt)"
+# A disk that is full (here: a limit that the first chart, of the length, keeps and others do not) leaves no chart, rather than some of them.
+limit=$((($(stat -c %s runfigures/response-length.svg) + 1023) / 1024))
+[ -n "$(find runfigures -size +$((limit * 1024))c)" ] && ok || bad "no chart is larger than the first one"
+(ulimit -f $limit && "$TARE" -q report run -o /dev/null --svg part > out.txt 2> err.txt) && bad "charts beyond the limit are written" || ok
+grep 'cannot be written: File too large' err.txt > found.txt && ok || bad "a full disk is not told: $(cat err.txt)"
+[ -z "$(ls -A part)" ] && ok || bad "a part of the charts is left: $(ls -A part)"
 grep -o 'area c[0-9]"[^>]*/><text[^>]*>[a-z_]*<' runfigures/verdicts.svg | sed 's/area \(c[0-9]\).*>\([a-z_]*\)</\2 \1/' | sort > colours.txt
 grep -q '^wrong c1$' colours.txt && [ -z "$(grep '^correct' colours.txt | grep -v c2)" ] && ok || bad "colours of verdicts: $(cat colours.txt)"
 tex=$(find tables -name '*.tex')

@@ -28,6 +28,31 @@ kill_and_resume f32
 grep -qE 'continuing after step 32' log.txt && ok || bad "no run went on from the last checkpoint"
 kill_and_resume bf16 model.dtype=bf16 model.save_dtype=bf16 sft.train_on_prompt=true
 
+# killed between the model's name and the removal of its checkpoints, and while they are removed: --resume knows that it is done
+ended() { # WHAT [argument ...]: with exit status 0, and nothing but the model is left
+    local what=$1
+    shift
+    $SFT sft.out=ended --resume "$@" > /dev/null 2> err.txt && grep -q 'ended is there and whole: the training had ended' err.txt && ok || { bad "$what: $(cat err.txt)"; }
+    diff -r whole-f32 ended > /dev/null && [ ! -e ended.training ] && ok || bad "$what: the model differs, or checkpoints are left"
+}
+killed_at result 0 $SFT sft.out=ended && [ ! -e ended ] && ok || bad "not killed before the model has its name"
+killed_at result 1 $SFT sft.out=ended --resume && [ -e ended ] && ok || bad "not killed after the model has its name"
+cp -r ended.training kept
+status=0
+"$TARE" sft sft.ini sft.out=ended sft.steps=70 --resume > /dev/null 2> err.txt || status=$?
+[ $status = 3 ] && grep -q 'sft.steps asks for 70 steps, and ended is there with 60; remove it or choose another sft.out' err.txt && ok || bad "more steps than the model has: $status, $(cat err.txt)"
+diff -r -x lock kept ended.training > /dev/null && ok || bad "a refused --resume touches the training"
+ended "killed after the model has its name"
+cp -r kept ended.training
+rm -r ended.training/checkpoints ended.training/config.ini
+ended "killed while the checkpoints were removed"
+mkdir ended.training
+ended "killed when all but the folder was removed"
+rm kept/ended
+cp -r kept ended.training
+$SFT sft.out=ended --resume > /dev/null 2> err.txt && bad "a model that another training made is called its own" || ok
+grep -q 'ended exists already' err.txt && diff -r -x lock kept ended.training > /dev/null && ok || bad "another model: $(cat err.txt)"
+
 # how a training run over ranks sums its gradients does not change the supervised model
 for shards in 1 4; do
     "$TARE" sft sft.ini sft.steps=2 sft.out=shards-$shards dist.gradient_shards=$shards > /dev/null 2> err.txt || { bad "dist.gradient_shards = $shards"; cat err.txt; }

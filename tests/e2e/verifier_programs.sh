@@ -96,7 +96,7 @@ printf '%s\n' "$rows" | "$TARE" verify python file=rewards.py function=together 
 printf '%s\n' "$rows" | "$TARE" verify python file=rewards.py function=together --isolate > out 2>&1 || true
 [ "$(grep -c '"reward":2,' out)" = 2 ] && ok || bad "python: not one call for all lines with --isolate: $(cat out)"
 printf '%s\n' "$rows" | "$TARE" verify python file=rewards.py function=one > out 2>&1 && bad "python: one reward for two completions passed"
-expect "python: one reward for two" 'row a, sample 0, and 1 more: verifier python: verify: one in rewards.py: ValueError: 1 rewards for 2 completions'
+expect "python: one reward for two" 'row a, sample 0, and 1 more: verifier python: verify: one in rewards.py: ValueError: 1 rewards for 2 completions (rewards.py:'"$(grep -n 'def one(' rewards.py | cut -d: -f1))"
 printf '%s\n' "$rows" | timeout 60 "$TARE" verify python file=rewards.py function=slow timeout=0.3 > out 2>&1 || true
 [ "$(grep -c '"verdict":"timeout"' out)" = 2 ] && ok || bad "python: a late call is not a timeout of all its completions: $(cat out)"
 py function=trl messages=true correct_at=5

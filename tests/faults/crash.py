@@ -7,9 +7,11 @@ earlier moment is one of these. What is not on the disk at such a moment, the pe
                    none, all, all but torn at 4 KiB (pages that never came are zeros, whatever the file's size), as it was at an earlier moment
   ext4 (ordered)   the changes of all name tables in their order, up to some moment after the last sync of anything; data: none, all or a beginning,
                    never a hole: the data is written before the size
-Of m pending units: all 2^m subsets where m <= 4; else none, all, each alone, all but each, each beginning of them in their order, and 8 subsets by seed.
+Of m pending units: all 2^m subsets where m <= 4; else none, all, each alone, all but each, each beginning of them in their order, those of each process
+alone (a rank's host goes down, and the other hosts' data comes to the disk that they share), and 8 subsets by seed.
 States count once: by names and contents, where the content of what nobody reads (NAME.tmp, -shm, folders .tmp- and .old-) does not count.
 """
+import functools
 import hashlib
 import itertools
 import os
@@ -55,13 +57,14 @@ def load(folder):
 def records(path):
     with open(path, "rb") as f:
         while head := f.readline():
-            kind, inode, rest = head.decode("utf-8", "surrogateescape").rstrip("\n").split(" ", 2) if head[:1] != b"S" else (*head.decode().split(), "")
+            kind, process, inode, *rest = head.decode("utf-8", "surrogateescape").rstrip("\n").split(" ", 3)
+            rest = rest[0] if rest else ""
             data = b""
             if kind == "W":
                 at, n = map(int, rest.split())
                 data, rest = f.read(n), at
                 f.read(1)
-            yield kind, int(inode), rest, data
+            yield kind, int(process), int(inode), rest, data
 
 
 class History:
@@ -71,17 +74,27 @@ class History:
         self.top, self.syncs, self.changes = top, [], []  # changes: (moment, folder, {name: node or None})
         self.names, self.moments, self.plant = {}, 0, re.compile(plant) if plant else None  # plant: a program that does not sync these
         self.believed = []  # all syncs, with those that are left out by plant
+        self.hosts = {}  # the moment of a change of names, or a file -> the process that made it: ranks may be on hosts of their own
         inodes[os.stat(root).st_ino] = top
         self.name_all(top, "")
-        for moment, (kind, inode, rest, data) in enumerate(records(log)):
+        for moment, (kind, process, inode, rest, data) in enumerate(records(log)):
             self.moments = moment + 1
             getattr(self, "on_" + kind)(moment, inodes, inode, rest, data)
+            if kind in "WT":
+                self.hosts[inodes.get(inode)] = process
+            elif kind not in "SF":
+                self.hosts[moment] = process
 
     def name_all(self, node, prefix):
         for name, child in node.versions[0][1].items():
             self.names[child] = prefix + name
             if child.folder:
                 self.name_all(child, prefix + name + "/")
+
+    def name(self, node, path):
+        self.names[node] = path
+        for child_name, child in node.versions[-1][1].items() if node.folder else ():
+            self.name(child, path + "/" + child_name)
 
     def find(self, path):
         node = self.top
@@ -97,7 +110,7 @@ class History:
             entries.pop(name, None)
         else:
             entries[name] = node
-            self.names[node] = path
+            self.name(node, path)
         folder.versions.append((moment, entries))
         return folder, name
 
@@ -140,9 +153,14 @@ class History:
             node.versions.append((moment, node.versions[-1][1][:int(size)].ljust(int(size), b"\0")))
 
     def on_S(self, moment, inodes, inode, _, __):
-        node = inodes.get(inode)
-        if not node:
-            return
+        if inode in inodes:
+            self.sync(moment, inodes[inode])
+
+    def on_F(self, moment, inodes, inode, _, __):
+        for node in dict.fromkeys(inodes.values()):
+            self.sync(moment, node)
+
+    def sync(self, moment, node):
         path = "." if node is self.top else self.names.get(node, "?")
         self.believed.append((moment, node, path))
         if not self.plant or not self.plant.search(path):
@@ -194,12 +212,14 @@ def torn(old, new, rng):
     return [mix(lambda k: False), mix(lambda k: k < pages - 1), mix(lambda k: k == pages - 1), mix(lambda k: k in chosen)]
 
 
-def subsets(units, rng):
+def subsets(units, rng, hosts):
+    """Sets of units that are on the disk. hosts: the process of each unit; one host may go down alone, and what the others wrote comes to the disk."""
     m = len(units)
     if m <= 4:
         return [set(c) for n in range(m + 1) for c in itertools.combinations(range(m), n)]
     every = set(range(m))
     some = [set(), every] + [{k} for k in every] + [every - {k} for k in every] + [set(range(k)) for k in range(2, m - 1)]
+    some += [{k for k in every if hosts[k] == host} for host in sorted(set(hosts))] if len(set(hosts)) > 1 else []
     return some + [{k for k in every if rng.random() < 0.5} for _ in range(8)]
 
 
@@ -255,7 +275,8 @@ def apply(history, moment, kept, durable):
 
 def strict(history, moment, synced, changes, files, rng):
     units = [("name", c) for c in changes] + [("data", n) for n in files]
-    for chosen in subsets(units, rng):
+    hosts = [history.hosts.get(x[0] if kind == "name" else x, 0) for kind, x in units]
+    for chosen in subsets(units, rng, hosts):
         kept = {(c[0], id(c[1])) for k, (kind, c) in enumerate(units) if kind == "name" and k in chosen}
         folders = apply(history, moment, kept, lambda when, folder: when <= synced[folder])
         full = {c for k, (kind, c) in enumerate(units) if kind == "data" and k in chosen}
@@ -290,6 +311,11 @@ def ordered(history, moment, synced, changes, files, rng):
                 history.top, folders, lambda n: choose(n) if n in files else n.at(moment))
 
 
+@functools.cache
+def digest(content):
+    return hashlib.sha256(content).hexdigest()
+
+
 def key(tree):
     h = hashlib.sha256()
     for path in sorted(tree):
@@ -298,7 +324,7 @@ def key(tree):
             continue
         unread = re.search(r"\.tmp$|-shm$", path)
         content = tree[path]
-        h.update(("%s\0%s\0" % (path, "folder" if content is None else "" if unread else hashlib.sha256(content).hexdigest())).encode("utf-8", "surrogateescape"))
+        h.update(("%s\0%s\0" % (path, "folder" if content is None else "" if unread else digest(content))).encode("utf-8", "surrogateescape"))
     return h.digest()
 
 

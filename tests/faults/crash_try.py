@@ -1,17 +1,22 @@
 #!/usr/bin/env python3
 """Records a command, makes every state that a crash could leave of its folder (crash.py), and in each one goes on as a user would.
 
-crash_try.py --record LIBRARY --root FOLDER [--run NAME | --result REGEX [--resumed PATH]] [--rules strict|ext4] [--most N] [--seed S] [--seconds S] [--plant REGEX] -- COMMAND...
+crash_try.py --record LIBRARY --root FOLDER [--run NAME [--continue WORDS] [--untouched REGEX] | --result REGEX [--resumed PATH]]
+             [--rules strict|ext4] [--most N] [--seed S] [--seconds S] [--plant REGEX] -- COMMAND...
 
 Of a training run (--run, its folder below FOLDER; COMMAND starts it or goes on with it): it is resumed, or started where nothing of it is left. It must end
 with the bits of the recorded one and in its database too, begin at the newest checkpoint that was finished before the crash or at a later one, and its
 sums must hold then. verify-run must not call a state right in which a file that the chain names is not one that the run wrote.
-Of a sweep (no --run): the same command must end with the same cells. Of anything else (--result): the same command, with --resume where --resumed is there
-and has names in it, must end with the same bytes in the files whose paths match. --plant: syncs of these paths are left out, as if the program had forgotten them.
+--continue: what goes on with it where that is not the command with --resume (a fork's); --untouched: files that the command only reads (the run that it
+branches off). A job of several ranks (dist.ranks) goes on with one, two and three in turn; then the pieces of its optimizer differ by name and are not compared.
+Of a sweep (no --run): the same command must end with the same cells. Of anything else (--result): the same command, with --resume where the folder --resumed
+(NAME.training) is there, must end with the same bytes in the files whose paths match; where it is gone and NAME is there, it is done. --plant: syncs of these
+paths are left out, as if the program had forgotten them.
 Exit status 1: a promise was broken; each is told with the state that it was found in.
 """
 import argparse
 import collections
+import itertools
 import json
 import os
 import random
@@ -31,6 +36,9 @@ def run(command, **more):
     return p.returncode, p.stdout.decode("utf-8", "replace")
 
 
+PIECES = re.compile(r"/(optimizer-\d+-of-\d+\.state|training\.state|complete\.json)$")
+
+
 def result(tree, name):
     """What a run has made, without what holds times: {path: bytes}."""
     out = {}
@@ -43,6 +51,8 @@ def result(tree, name):
             out[path] = data
         if part == "metrics.jsonl":
             out[path] = re.sub(rb",}", b"}", TIMES.sub(b"", data))
+        if part == "manifest.json":
+            out[path] = json.dumps(json.loads(data).get("rollbacks")).encode()
     return out
 
 
@@ -65,6 +75,7 @@ class Trial:
     def __init__(self, a):
         self.a = a
         self.name = a.run + "/" if a.run else ""
+        self.ranks = itertools.cycle((1, 2, 3)) if any(x.startswith("dist.ranks=") for x in a.command) else None
         self.log = a.root + ".calls"
         if os.path.exists(self.log):
             os.remove(self.log)
@@ -84,8 +95,10 @@ class Trial:
     def results(self, tree):
         if self.a.result:
             return {p: d for p, d in tree.items() if d is not None and re.search(self.a.result, p)}
+        drop = PIECES if self.ranks else None
+        read = {p: d for p, d in tree.items() if d is not None and self.a.untouched and re.search(self.a.untouched, p)}
         names = [self.name] if self.name else sorted({p.split("/metrics.jsonl")[0] + "/" for p in tree if p.endswith("/metrics.jsonl")})
-        return {k: v for n in names for k, v in result(tree, n).items()}
+        return read | {k: v for n in names for k, v in result(tree, n).items() if not drop or not drop.search(k)}
 
     def note_contents(self):
         h = self.history
@@ -123,7 +136,7 @@ class Trial:
                 continue
             for file in json.loads(line).get("files", {}):
                 path = self.name + file
-                if file == "metrics.jsonl" or tree.get(path) is None:
+                if file in ("metrics.jsonl", "lock") or tree.get(path) is None:  # verify-run notes a lock of a process without a link
                     continue
                 if tree[path] not in self.written[path]:
                     self.broke("verify-run calls it right, and %s is nothing that was written" % path)
@@ -153,12 +166,17 @@ class Trial:
 
     def go_on(self, tree):
         command = [x for x in self.a.command if x != "--resume"]
+        if self.ranks:
+            command = [x if not x.startswith("dist.ranks=") else "dist.ranks=%d" % next(self.ranks) for x in command]
         if self.name and any(self.name + m in tree for m in ("manifest.json", "metrics.jsonl", "checkpoints")):
+            command = command[:1] + self.a.go_on.split() if self.a.go_on else command + ["--resume"]
+            self.counts["resumed"] += 1
+        elif self.a.resumed and self.a.resumed in tree:
             command.append("--resume")
             self.counts["resumed"] += 1
-        elif self.a.resumed and any(p.startswith(self.a.resumed + "/") for p in tree):
-            command.append("--resume")
-            self.counts["resumed"] += 1
+        elif self.a.resumed and self.a.resumed.split(".")[0] in tree:
+            self.counts["done"] += 1
+            return 0, ""
         elif self.name:
             self.counts["nothing of the run is left: started"] += 1
         return run(command)
@@ -227,6 +245,8 @@ def main():
     p.add_argument("--record", required=True)
     p.add_argument("--root", required=True, type=os.path.abspath)
     p.add_argument("--run", default="")
+    p.add_argument("--continue", dest="go_on")
+    p.add_argument("--untouched")
     p.add_argument("--result")
     p.add_argument("--resumed")
     p.add_argument("--rules", choices=("strict", "ext4"), default="strict")

@@ -1,12 +1,12 @@
 /* Preloaded into tare (LD_PRELOAD): writes down, in their order, all calls that change files, with their data, for tests/faults/crash.py, which makes from
  * them what a crash could leave. TARE_RECORD names the file, of which all processes share one; TARE_RECORD_ROOT the folder that is watched.
  *
- *   C INODE PATH          a file was made                  W INODE OFFSET SIZE   written; SIZE bytes and a newline follow
- *   D INODE PATH          a folder was made                T INODE SIZE          cut or grown to this size
- *   R INODE FROM<tab>TO   renamed                          S INODE               a file or folder is about to be synced
- *   U 0 PATH              a name was removed
+ *   C PROCESS INODE PATH          a file was made          W PROCESS INODE OFFSET SIZE   written; SIZE bytes and a newline follow
+ *   D PROCESS INODE PATH          a folder was made        T PROCESS INODE SIZE          cut or grown to this size
+ *   R PROCESS INODE FROM<tab>TO   renamed                  S PROCESS INODE               a file or folder is about to be synced
+ *   U PROCESS 0 PATH              a name was removed       F PROCESS INODE               the whole file system is about to be synced
  *
- * Paths are from the root on. What stdio still holds counts as written: a program that needs it on the disk flushes and syncs it. */
+ * PROCESS is its number: ranks of a job are told apart by it. Paths are from the root on. What stdio still holds counts as written: a program that needs it on the disk flushes and syncs it. */
 #define _GNU_SOURCE
 #include "next.h"
 
@@ -66,7 +66,7 @@ static void named(char kind, unsigned long inode, const char *path)
 {
     char head[2 * PATH_MAX + 64];
     const int why = errno;
-    snprintf(head, sizeof head, "%c %lu %s\n", kind, inode, path);
+    snprintf(head, sizeof head, "%c %d %lu %s\n", kind, (int)getpid(), inode, path);
     put(head, NULL, 0);
     errno = why;
 }
@@ -87,9 +87,9 @@ static void numbered(char kind, int fd, long size)
     const unsigned long inode = inode_of(fd);
     if (!inode) return;
     if (kind == 'T')
-        snprintf(head, sizeof head, "T %lu %ld\n", inode, size);
+        snprintf(head, sizeof head, "T %d %lu %ld\n", (int)getpid(), inode, size);
     else
-        snprintf(head, sizeof head, "%c %lu\n", kind, inode);
+        snprintf(head, sizeof head, "%c %d %lu\n", kind, (int)getpid(), inode);
     put(head, NULL, 0);
 }
 
@@ -99,7 +99,7 @@ static void written(int fd, off_t at, const void *data, size_t n)
     const unsigned long inode = inode_of(fd);
     if (!inode || !n) return;
     const int why = errno;
-    snprintf(head, sizeof head, "W %lu %ld %zu\n", inode, (long)at, n);
+    snprintf(head, sizeof head, "W %d %lu %ld %zu\n", (int)getpid(), inode, (long)at, n);
     put(head, data, n);
     errno = why;
 }
@@ -182,15 +182,16 @@ PWRITE(pwrite64)
 FTRUNCATE(ftruncate)
 FTRUNCATE(ftruncate64)
 
-#define SYNC(name)                                                                                                                 \
+#define SYNC(name, kind)                                                                                                           \
     DECLARE(name);                                                                                                                 \
     int name(int fd)                                                                                                               \
     {                                                                                                                              \
-        numbered('S', fd, 0);                                                                                                      \
+        numbered(kind, fd, 0);                                                                                                     \
         return NEXT(name)(fd);                                                                                                     \
     }
-SYNC(fsync)
-SYNC(fdatasync)
+SYNC(fsync, 'S')
+SYNC(fdatasync, 'S')
+SYNC(syncfs, 'F')
 
 DECLARE(rename);
 int rename(const char *from, const char *to)

@@ -1,31 +1,24 @@
 /* libFuzzer target: any bytes as the file of a codebook, as the plugin kmeans and `tare codebook` read it. Where the first byte is odd the rest is the
  * header up to the first newline, whose length is made right, and after it the tensors' bytes. */
-#define _GNU_SOURCE
 #include "cluster/codebook.h"
 
 #include "base/fs.h"
+#include "memory_file.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <tare/sdk.h>
-#include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void put(int fd, const void *data, size_t n)
-{
-    if (n && write(fd, data, n) != (ssize_t)n) abort();
-}
-
-static void put_file(int fd, const uint8_t *data, size_t size)
+static void put_file(const struct memory_file *f, const uint8_t *data, size_t size)
 {
     const uint8_t *newline = memchr(data, '\n', size);
     const uint64_t header = newline ? (uint64_t)(newline - data) : size;
-    put(fd, &header, sizeof header);
-    put(fd, data, header);
-    if (newline) put(fd, newline + 1, size - header - 1);
+    memory_file_add(f, &header, sizeof header);
+    memory_file_add(f, data, header);
+    if (newline) memory_file_add(f, newline + 1, size - header - 1);
 }
 
 enum { ROWS = 3, MOST = 1 << 16 };
@@ -53,27 +46,22 @@ static void use(const tare_codebook *f, void *self)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char path[40];
     struct err e = {0};
     json_t *metadata = NULL;
     tare_error error = {.struct_size = sizeof error};
-    const int fd = memfd_create("codebook", MFD_CLOEXEC);
-    if (!size || fd < 0) {
-        if (fd >= 0) close(fd);
-        return 0;
-    }
+    if (!size) return 0;
+    struct memory_file file = memory_file();
     if (data[0] & 1)
-        put_file(fd, data + 1, size - 1);
+        put_file(&file, data + 1, size - 1);
     else
-        put(fd, data + 1, size - 1);
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    if (!codebook_metadata(path, &metadata, &e)) {
+        memory_file_add(&file, data + 1, size - 1);
+    if (!codebook_metadata(file.path, &metadata, &e)) {
         if (!json_is_object(metadata)) abort();
         json_decref(metadata);
     }
     const tare_plugin *plugin = tare_plugin_v1(NULL, &error);
     const tare_codebook *f = plugin->descriptors[0]->functions;
-    const tare_value value = {.s = path};
+    const tare_value value = {.s = file.path};
     void *self = NULL;
     const tare_status status = f->create(NULL, &value, &self, &error);
     if (!status) {
@@ -82,6 +70,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else if (!memchr(error.message, 0, sizeof error.message) || !*error.message) {
         abort();
     }
-    close(fd);
+    memory_file_close(&file);
     return 0;
 }

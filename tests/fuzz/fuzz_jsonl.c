@@ -1,11 +1,8 @@
 /* Data files from anybody: load, and check. */
-#define _GNU_SOURCE /* memfd_create */
 #include "data/dataset.h"
+#include "memory_file.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -17,20 +14,18 @@ static tare_status quiet(void *ctx, const char *where, const char *id, const cha
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char path[64];
     struct dataset d;
     struct err e = {0}, unused = {0};
     struct dataset_check check = {.report = quiet};
-    const int fd = memfd_create("rows", 0);
-    if (fd < 0 || write(fd, data, size) != (ssize_t)size) abort();
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    const tare_status status = dataset_load(path, 0, &d, &e);
-    if (dataset_check(path, &check, &unused) == TARE_E_GENERIC) abort();
+    struct memory_file file = memory_file();
+    memory_file_add(&file, data, size);
+    const tare_status status = dataset_load(file.path, 0, &d, &e);
+    if (dataset_check(file.path, &check, &unused) == TARE_E_GENERIC) abort();
     if (!status) {
         for (int64_t i = 0; i < d.n; i++)
             if (!d.rows[i].question.size || str_utf8_error(d.rows[i].question.data, d.rows[i].question.size)) abort();
         dataset_free(&d);
     }
-    close(fd);
+    memory_file_close(&file);
     return 0;
 }

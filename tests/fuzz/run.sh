@@ -17,7 +17,9 @@ command -v clang > /dev/null || { echo "SKIP: clang is not installed (apt-get in
 dir=${FUZZ_DIR:-build-fuzz}
 cmake -S . -B "$dir" -DCMAKE_C_COMPILER=clang -DTARE_FUZZ=ON -DTARE_SANITIZE=address,undefined > /dev/null
 targets=
-for name in ${*:-jsonl template tokenizer_json safetensors state chain ini codebook wire ranks math}; do
+all='jsonl template tokenizer_json safetensors state chain ini codebook wire ranks math'
+[ -n "$inputs" ] || all="$all train" # the whole engine: compiled for minutes; the corpus is replayed by the tests
+for name in ${*:-$all}; do
     if grep -q "/fuzz_$name.dir" "$dir/CMakeFiles/TargetDirectories.txt"; then
         targets="$targets $name"
     else
@@ -30,7 +32,8 @@ cmake --build "$dir" -j "$(nproc)" --target $(printf 'fuzz_%s ' $targets) > "$di
 
 run_one() {
     local name=$1 log=$dir/$1.log kept=$dir/corpus/$1 began=$SECONDS
-    local until=-max_total_time=$seconds
+    local until=-max_total_time=$seconds limit=10
+    [ "$name" != train ] || limit=60
     if [ -n "$inputs" ]; then
         local n=$inputs
         case $name in wire | ini) n=$((inputs / 10)) ;; esac # half of them open plugins; each is loaded up to four times, from files
@@ -39,7 +42,7 @@ run_one() {
     fi
     mkdir -p "$kept"
     # shellcheck disable=SC2086 # a list
-    "$dir/fuzz_$name" $until -timeout=10 -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 \
+    "$dir/fuzz_$name" $until -print_funcs=0 -timeout=$limit -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 \
         -artifact_prefix="$dir/found/$name-" "$kept" "tests/fuzz/corpus/$name" > "$log" 2>&1 ||
         { tail -40 "$log"; echo "fuzz_$name: failed; the input lies in $dir/found"; return 1; }
     echo "fuzz_$name: $(grep -o 'stat::number_of_executed_units: *[0-9]*' "$log" | grep -o '[0-9]*$') inputs in $((SECONDS - began)) s"

@@ -5,16 +5,10 @@ import os
 import shutil
 import subprocess
 
-from client import Server, run
+from client import Server, run, tare
 
 PROMPTS = ["1+1=", "The quick brown fox", "é and 漢字", "a", "What is 7 times 6? " * 3]
 TARE = os.environ["TARE"]
-
-
-def tare(verb, lines, *arguments):
-    text = "".join(json.dumps(x) + "\n" for x in lines)
-    out = subprocess.run([TARE, "-q", verb, "model", *arguments], input=text, capture_output=True, text=True, check=True)
-    return [json.loads(x) for x in out.stdout.splitlines()]
 
 
 def test_as_generate():
@@ -29,6 +23,13 @@ def test_as_generate():
             assert g["token_ids"] == w["ids"] and g["finish_reason"] == w["finish"], (w, g)
             assert g["logprobs"]["token_logprobs"] == w["logprobs"], (w, g)
         assert got["usage"]["completion_tokens"] == sum(len(w["ids"]) for w in wanted)
+
+
+def test_int8_as_generate():
+    wanted = [tare("generate", [{"text": "1+1="}], f"weights={w}", "temperature=0", "group_size=1", "max_new_tokens=8")[0] for w in ("int8", "dtype")]
+    with Server("tiny=model", "model.weights=int8") as s:
+        got = s.complete(prompt="1+1=", temperature=0, max_tokens=8, logprobs=0)["choices"][0]
+    assert got["logprobs"]["token_logprobs"] == wanted[0]["logprobs"] != wanted[1]["logprobs"], (got, wanted)
 
 
 def test_chat_as_generate():
@@ -191,5 +192,5 @@ def test_a_run():
     assert "system and suffix as in" not in said, said
 
 
-run([test_as_generate, test_chat_as_generate, test_prompt_logprobs, test_batch_invariance, test_streams, test_parts_of_characters, test_stop,
-     test_several_models, test_a_run])
+run([test_as_generate, test_int8_as_generate, test_chat_as_generate, test_prompt_logprobs, test_batch_invariance, test_streams,
+     test_parts_of_characters, test_stop, test_several_models, test_a_run])

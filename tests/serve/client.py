@@ -115,6 +115,13 @@ class Server:
             time.sleep(0.01)
 
 
+def tare(verb, lines, *arguments):
+    """What the program prints for these lines of JSON with the folder model/."""
+    text = "".join(json.dumps(x) + "\n" for x in lines)
+    out = subprocess.run([os.environ["TARE"], "-q", verb, "model", *arguments], input=text, capture_output=True, text=True, check=True)
+    return [json.loads(x) for x in out.stdout.splitlines()]
+
+
 def read_events(response):
     """The JSON of each event, up to [DONE]."""
     while line := response.readline():

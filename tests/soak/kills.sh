@@ -2,7 +2,8 @@
 # SIGKILL at any moment: training on one and on several ranks, supervised training, evaluation, a sweep. Each is killed again and again and started again
 # until it has ended; then it has what one that nobody disturbed has: nothing lost, nothing twice.
 #   tests/soak/kills.sh BUILD KILLS [SEED]     goes on until so many kills have hit a running process; prints a line for each job and the counts
-#   KILLS_JOBS="train sft eval sweep ranks"    which jobs; ranks only where mpirun is. KILLS_SECONDS=N: ends after so long
+#   KILLS_JOBS="train sft eval sweep ranks sft_ranks eval_ranks"    which jobs; those of two to four ranks only where mpirun is
+#   KILLS_SECONDS=N   ends after so long
 #   KILLS_RUNS=N      ends after N jobs
 #   KILLS_PLANT=1     a number of what was made is changed at the end of each job, which the checks must find
 # One in four processes is stopped (SIGSTOP) for a moment and goes on; one in three has a clock that jumps (tests/faults/clock.c), over the end of summer time too.
@@ -18,8 +19,8 @@ clock=$build/libtare_clock.so
 trap - EXIT
 RANDOM=$seed
 tiny_config
-jobs=${KILLS_JOBS:-train sft eval sweep ranks}
-if [[ " $jobs " == *' ranks '* ]] && ! command -v mpirun > /dev/null; then jobs=${jobs/ranks/}; fi
+jobs=${KILLS_JOBS:-train sft eval sweep ranks sft_ranks eval_ranks}
+command -v mpirun > /dev/null || jobs=$(printf '%s\n' $jobs | grep -v 'ranks$')
 export OMPI_MCA_btl=^tcp OMPI_MCA_orte_execute_quiet=1 OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 common="log.progress=none log.level=warn"
@@ -32,10 +33,11 @@ job_command() { # JOB WHERE RESUME: sets the array command
     case $1 in
     train) command=("$TARE" train tiny.ini $common run.dir="$2/run" checkpoint.every=2) ;;
     ranks) command=("$TARE" train tiny.ini $common run.dir="$2/run" checkpoint.every=2 dist.timeout_s=60 dist.ranks=$((2 + $(draw 3)))) ;;
-    sft) command=("$TARE" sft sft.ini $common sft.out="$2/model" sft.steps=40 checkpoint.every=5) ;;
-    eval) command=("$TARE" eval tiny.ini $common data.eval="builtin:arithmetic/heldout?rows=200" eval.samples=4 eval.chunk=8 eval.name=kills eval.out="$2/eval") ;;
+    sft | sft_ranks) command=("$TARE" sft sft.ini $common sft.out="$2/model" sft.steps=40 checkpoint.every=5) ;;
+    eval | eval_ranks) command=("$TARE" eval tiny.ini $common data.eval="builtin:arithmetic/heldout?rows=200" eval.samples=4 eval.chunk=8 eval.name=kills eval.out="$2/eval") ;;
     sweep) command=("$TARE" sweep ../sweep.ini --retry model.path="$WORK/base" $common checkpoint.every=2 sweep.concurrent=2) ;;
     esac
+    case $1 in *_ranks) command+=(dist.timeout_s=60 dist.ranks=$((2 + $(draw 3)))) ;; esac
     if [ -n "$3" ]; then command+=("$3"); fi
 }
 draw() { printf '%d' $(((RANDOM * 32768 + RANDOM) % $1)); }
@@ -43,7 +45,7 @@ ms() { date +%s%3N; }
 resume_of() { # JOB WHERE
     case $1 in
     train | ranks) [ ! -e "$2/run/manifest.json" ] || echo --resume ;;
-    sft) [ ! -e "$2/model.training/manifest.json" ] && [ ! -d "$2/model.training/checkpoints" ] || echo --resume ;;
+    sft*) [ ! -e "$2/model.training/manifest.json" ] && [ ! -d "$2/model.training/checkpoints" ] || echo --resume ;;
     esac
 }
 records() { sed -E 's/"(time|memory)\/[^"]*":[^,}]*,?//g; s/"tokens_per_second":[^,}]*,?//g; s/,}/}/' "$1"; }
@@ -140,7 +142,7 @@ one_job() {
     where=job-$runs
     mkdir -p "$where"
     while :; do
-        if [ "$job" = sft ] && [ -e "$where/model" ]; then # killed when the model was there, before or after its checkpoints were removed
+        if [[ $job == sft* ]] && [ -e "$where/model" ]; then # killed when the model was there, before or after its checkpoints were removed
             rm -rf "$where/model.training"
             break
         fi

@@ -198,19 +198,17 @@ static tare_status apply(struct course *x, struct err *e)
 static tare_status step(struct course *x, int64_t n, bool twice, struct err *e)
 {
     int64_t replace;
-    struct str before = {0}, after = {0};
+    OWNED(str_free) struct str before = {0}, after = {0};
     x->step++;
     x->n_drawn = x->all.n_groups = x->all.n_rollouts = 0;
-    tare_status status = plugin_save(x->i, &before, e);
-    if (!status) status = collect(x, n, twice, &replace, e);
-    if (!status && replace > n) replace = n;
-    if (!status && replace > 0) status = collect(x, replace, twice, &replace, e);
-    if (!status) status = plugin_save(x->i, &after, e);
-    if (!status && (before.size != after.size || (after.size && memcmp(before.data, after.data, (size_t)after.size))))
-        status = err_set(e, TARE_E_PLUGIN, __FILE__, __LINE__, "next or keep changed the state; only apply may");
-    str_free(&before);
-    str_free(&after);
-    return status ? status : apply(x, e);
+    TRY(plugin_save(x->i, &before, e));
+    TRY(collect(x, n, twice, &replace, e));
+    if (replace > n) replace = n;
+    if (replace > 0) TRY(collect(x, replace, twice, &replace, e));
+    TRY(plugin_save(x->i, &after, e));
+    if (before.size != after.size || (after.size && memcmp(before.data, after.data, (size_t)after.size)))
+        FAIL(e, TARE_E_PLUGIN, "next or keep changed the state; only apply may");
+    return apply(x, e);
 }
 
 static tare_status steps(struct course *x, int64_t count, int64_t n, bool twice, struct err *e)
@@ -259,22 +257,19 @@ static tare_status reads_only(struct check *c, struct err *e)
 static tare_status ranks(struct check *c, struct err *e)
 {
     struct course *x, *y;
-    struct str a = {0}, b = {0};
+    OWNED(str_free) struct str a = {0}, b = {0};
     TRY(new_course(c, &CHECK_ROWS, &x, e));
-    tare_status status = new_course(c, &CHECK_ROWS, &y, e);
-    if (!status) status = steps(x, 8, PROMPTS, false, e);
-    if (!status) status = steps(y, 8, PROMPTS, false, e);
-    if (!status && x->sum != y->sum)
-        status = err_set(e, TARE_E_PLUGIN, __FILE__, __LINE__, "two instances with the same calls choose or keep different things");
-    if (!status) status = plugin_save(x->i, &a, e);
-    if (!status) status = plugin_save(y->i, &b, e);
-    if (!status && (a.size != b.size || (a.size && memcmp(a.data, b.data, (size_t)a.size))))
-        status = err_set(e, TARE_E_PLUGIN, __FILE__, __LINE__, "two instances with the same calls have different states");
-    plugin_destroy(x->i);
-    plugin_destroy(y->i);
-    str_free(&a);
-    str_free(&b);
-    return status;
+    OWNED(plugin_destroy_at) struct plugin_instance *of_x = x->i;
+    TRY(new_course(c, &CHECK_ROWS, &y, e));
+    OWNED(plugin_destroy_at) struct plugin_instance *of_y = y->i;
+    TRY(steps(x, 8, PROMPTS, false, e));
+    TRY(steps(y, 8, PROMPTS, false, e));
+    if (x->sum != y->sum) FAIL(e, TARE_E_PLUGIN, "two instances with the same calls choose or keep different things");
+    TRY(plugin_save(of_x, &a, e));
+    TRY(plugin_save(of_y, &b, e));
+    if (a.size != b.size || (a.size && memcmp(a.data, b.data, (size_t)a.size)))
+        FAIL(e, TARE_E_PLUGIN, "two instances with the same calls have different states");
+    return TARE_OK;
 }
 
 static tare_status step_with(struct check *c, const tare_value *values, const char *what, struct err *e)

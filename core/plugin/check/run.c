@@ -92,22 +92,20 @@ tare_status check_instance(struct check *c, struct plugin_instance **out, struct
 /* What it is then is still a whole instance. */
 tare_status check_damaged(struct check *c, const struct str *raw, int round, struct err *e)
 {
-    struct plugin_instance *x;
+    OWNED(plugin_destroy_at) struct plugin_instance *x = NULL;
     struct err why = {0};
-    struct str bytes = {0};
+    OWNED(str_free) struct str bytes = {0};
     if (!raw->size && round % 2 == 0) return TARE_OK; /* with these parameters it keeps nothing, and nothing can be cut */
     TRY(check_instance(c, &x, e));
     const int64_t n = (int64_t)check_below(c, (uint64_t)(raw->size + round % 2));
-    tare_status status = str_add(&bytes, raw->data, n, e);
+    TRY(str_add(&bytes, raw->data, n, e));
     if (round % 2)
-        for (int64_t k = 0; !status && k < n; k++)
+        for (int64_t k = 0; k < n; k++)
             if (!check_below(c, 4)) bytes.data[k] = (char)check_below(c, 256);
-    const tare_status got = status ? status : plugin_load_raw(x, bytes.data, n, "damaged state", &why);
-    str_free(&bytes);
-    plugin_destroy(x);
-    if (!status && round % 2 == 0 && !got)
+    const tare_status got = plugin_load_raw(x, bytes.data, n, "damaged state", &why);
+    if (round % 2 == 0 && !got)
         FAIL(e, TARE_E_PLUGIN, "load takes a state that is cut short: %lld of %lld bytes", (long long)n, (long long)raw->size);
-    return status;
+    return TARE_OK;
 }
 
 tare_status check_state(struct check *c, check_instance_function used, check_pair_function go_on, struct err *e)

@@ -341,6 +341,32 @@ static tare_status rows(struct check *c, struct err *e)
     return TARE_OK;
 }
 
+/* With another answer, and without one, the verdict is the same where the plugin says that it does not look at it. */
+static tare_status uses_what_it_says(struct check *c, struct err *e)
+{
+    OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
+    OWNED(str_free) struct str text = {0};
+    static const tare_text ANSWERS[] = {{"42", 2}, {"", 0}, {"no", 2}};
+    uint32_t uses, again;
+    if (!c->plugin->verifier->uses) return check_skip(c, e, "it has no uses, so rows without an answer are refused");
+    TRY(plugin_uses(c->plugin, c->values, &uses, e));
+    TRY(plugin_uses(c->plugin, c->values, &again, e));
+    if (again != uses) FAIL(e, TARE_E_PLUGIN, "asked twice, uses returns 0x%x and 0x%x", uses, again);
+    TRY(check_instance(c, &i, e));
+    for (int n = 0; n < TEXTS && !(uses & (TARE_USES_ANSWER | TARE_MAY_USE_ANSWER)); n++) {
+        const tare_text completion = a_text(c, n, &text);
+        struct judged verdict[3];
+        for (int k = 0; k < 3; k++) TRY(judge(i, completion, ANSWERS[k], 0, &verdict[k], e));
+        if (!same(&verdict[0], &verdict[1]) || !same(&verdict[0], &verdict[2]))
+            FAIL(e, TARE_E_PLUGIN,
+                 "uses does not name the answer (TARE_USES_ANSWER), but with another answer the verdict is another one");
+    }
+    return str_addf(&c->note, e, "%s",
+                    uses & TARE_USES_ANSWER      ? "the row's answer"
+                    : uses & TARE_MAY_USE_ANSWER ? "a program of the user decides"
+                                                 : "rows need no answer");
+}
+
 static tare_status explains(struct check *c, struct err *e)
 {
     OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
@@ -470,6 +496,7 @@ const struct check_test CHECK_VERIFIER[] = {
      waits},
     {"capacity", "room of any size for what it extracts, none included", TARE_VERIFIER, capacities},
     {"rows", "no row, an empty one, one that is damaged", TARE_VERIFIER, rows},
+    {"uses", "what it says to use of a row: the answer changes no verdict where it is not named", TARE_VERIFIER, uses_what_it_says},
     {"explain", "one JSON object for every text", TARE_VERIFIER, explains},
     {"long", "1 MB of text with a deadline", TARE_VERIFIER, long_texts},
     {"threads", "four threads judge as one", TARE_VERIFIER, threads},

@@ -214,4 +214,5 @@ static tare_status judge(const struct code *c, const tare_answer *a, tare_verdic
     return s;
 }
 
+USES(0)
 VERIFIER("code", "a Python program passes its tests, in a sandbox", judge)

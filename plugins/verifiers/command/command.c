@@ -10,9 +10,9 @@
  * A host that does other work meanwhile has several questions open (submit, poll): each has a program of its own, which stays for later ones.
  */
 #define _GNU_SOURCE
-#include "../../common/built_in.h"
 #include "common/program/program.h"
 #include "common/text.h"
+#include "common/verifier.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -286,13 +286,16 @@ static void cancel(void *self, int64_t ticket)
     s->open = false;
 }
 
+USES(TARE_MAY_USE_ANSWER)
+
 static const tare_verifier FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
                                         .create = create,
                                         .destroy = destroy,
                                         .verify = verify,
                                         .submit = submit,
                                         .poll = poll_tickets,
-                                        .cancel = cancel};
+                                        .cancel = cancel,
+                                        .uses = uses};
 
 BUILT_IN("command", .kind = TARE_VERIFIER, .summary = "a program of the user's judges, a JSON line for a JSON line",
          .params = PARAMS, .n_params = P_COUNT, .threading = TARE_INSTANCE_PER_THREAD)

@@ -1,8 +1,16 @@
-/* The end of a verifier's file: its descriptor and entry, from PARAMS, N_PARAMS, create, destroy and a function that judges one answer. */
+/* The end of a verifier's file: its descriptor and entry, from PARAMS, N_PARAMS, create, destroy, uses and a function that judges one answer. */
 #ifndef TARE_VERIFIERS_VERIFIER_H
 #define TARE_VERIFIERS_VERIFIER_H
 
 #include "../../common/built_in.h"
+
+/* What it uses of a row, whatever its parameters are. */
+#define USES(BITS)                                                                                                                 \
+    static uint32_t uses(const tare_value *values)                                                                                 \
+    {                                                                                                                              \
+        (void)values;                                                                                                              \
+        return BITS;                                                                                                               \
+    }
 
 /* JUDGE(self, answer, verdict, error) is called for one answer after the other, from any thread. */
 #define VERIFIER(NAME, SUMMARY, JUDGE)                                                                                             \
@@ -18,7 +26,7 @@
 /* The same with a function `verify` of the file's own, and flags. */
 #define VERIFIER_OF(NAME, SUMMARY, FLAGS)                                                                                          \
     static const tare_verifier FUNCTIONS = {                                                                                       \
-        .struct_size = sizeof FUNCTIONS, .flags = FLAGS, .create = create, .destroy = destroy, .verify = verify};                  \
+        .struct_size = sizeof FUNCTIONS, .flags = FLAGS, .create = create, .destroy = destroy, .verify = verify, .uses = uses};    \
     BUILT_IN(NAME, .kind = TARE_VERIFIER, .summary = SUMMARY, .params = PARAMS, .n_params = N_PARAMS, .threading = TARE_REENTRANT)
 
 #endif

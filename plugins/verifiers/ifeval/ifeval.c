@@ -152,4 +152,5 @@ static tare_status judge(const tare_value *p, const tare_answer *a, tare_verdict
     return s;
 }
 
+USES(TARE_REFUSES_ROWS)
 VERIFIER("ifeval", "a response follows the instructions of its row (IFEval)", judge)

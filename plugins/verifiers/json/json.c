@@ -58,6 +58,11 @@ static bool by_schema(const struct verifier *j)
     return j->values[P_COMPARE].i == BY_SCHEMA || j->values[P_COMPARE].i == BY_BOTH;
 }
 
+static bool by_answer(const tare_value *values)
+{
+    return values[P_COMPARE].i == BY_ANSWER || values[P_COMPARE].i == BY_BOTH;
+}
+
 static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
 {
     (void)host;
@@ -130,7 +135,7 @@ static void decide(const struct verifier *j, const struct schema *schema, const 
 
 static tare_status judge(const struct verifier *j, const tare_answer *a, tare_verdict *v, tare_error *error)
 {
-    const bool needs_schema = by_schema(j), needs_answer = j->values[P_COMPARE].i == BY_ANSWER || j->values[P_COMPARE].i == BY_BOTH;
+    const bool needs_schema = by_schema(j), needs_answer = by_answer(j->values);
     const tare_text t = text_last_block(text_trim(text_after_thought(a->completion)));
     struct schema *own = NULL;
     tare_status s = needs_schema && !j->schema ? row_schema(j, a->row, &own, error) : TARE_OK;
@@ -145,6 +150,11 @@ static tare_status judge(const struct verifier *j, const tare_answer *a, tare_ve
     json_decref(value);
     schema_free(own);
     return s;
+}
+
+static uint32_t uses(const tare_value *values)
+{
+    return TARE_REFUSES_ROWS | (by_answer(values) ? TARE_USES_ANSWER : 0u);
 }
 
 VERIFIER("json", "the completion is JSON: valid under a schema, or equal to the answer", judge)

@@ -131,5 +131,6 @@ static tare_status verify(void *self, const tare_answer *const *answers, tare_ve
     return s;
 }
 
+USES(0)
 VERIFIER_OF("length", "a reward for the length of the completion: at most, near a target, or shorter than the group",
             TARE_JUDGES_TOGETHER)

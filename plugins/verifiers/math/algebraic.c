@@ -109,12 +109,70 @@ static bool algebraic_function(struct math *m, int x, qqbar_t out)
     }
 }
 
+static bool algebraic_many(struct math *m, int x, qqbar_t out)
+{
+    const struct node *a = at(m, x);
+    qqbar_t y;
+    qqbar_init(y);
+    bool ok = algebraic(m, kid(m, x, 0), out);
+    for (int i = 1; i < a->n && ok; i++) {
+        ok = algebraic(m, kid(m, x, i), y) && qqbar_binop_within_limits(out, y, MAX_DEGREE, MAX_HEIGHT);
+        if (ok && a->op == OP_ADD)
+            qqbar_add(out, out, y);
+        else if (ok)
+            qqbar_mul(out, out, y);
+    }
+    qqbar_clear(y);
+    return ok;
+}
+
+/* A real root of a negative number is negative. */
+static bool algebraic_root(struct math *m, int x, qqbar_t out)
+{
+    const fmpq *index;
+    if (rational_value(m, kid(m, x, 1), &index) || !algebraic(m, kid(m, x, 0), out)) return false;
+    const ulong n = fmpz_get_ui(fmpq_numref(index));
+    if (qqbar_degree(out) * (slong)n > MAX_DEGREE) return false;
+    const bool negative = qqbar_is_real(out) && qqbar_sgn_re(out) < 0;
+    if (negative) qqbar_neg(out, out);
+    qqbar_root_ui(out, out, n);
+    if (negative) qqbar_neg(out, out);
+    return true;
+}
+
+static bool algebraic_power(struct math *m, int x, qqbar_t out)
+{
+    const struct node *base = at(m, kid(m, x, 0));
+    const fmpq *q;
+    if (base->op == OP_CONST && base->aux == C_E) { /* e^(i pi q) */
+        slong turns;
+        ulong half;
+        if (!pi_multiple(m, kid(m, x, 1), true, &turns, &half)) return false;
+        qqbar_exp_pi_i(out, turns, half);
+        return true;
+    }
+    if (rational_value(m, kid(m, x, 1), &q) || !algebraic(m, kid(m, x, 0), out)) return false;
+    if (qqbar_is_zero(out) && fmpq_sgn(q) <= 0) return false;
+    if (fmpz_bits(fmpq_numref(q)) > 8 || fmpz_bits(fmpq_denref(q)) > 7) return false;
+    const slong n = fmpz_get_si(fmpq_numref(q)), d = fmpz_get_si(fmpq_denref(q));
+    if (qqbar_degree(out) * d > MAX_DEGREE || qqbar_height_bits(out) * (n < 0 ? -n : n) > MAX_HEIGHT) return false;
+    fmpq_t e;
+    fmpq_init(e);
+    fmpq_set(e, q);
+    qqbar_pow_fmpq(out, out, e);
+    fmpq_clear(e);
+    return true;
+}
+
 static bool algebraic(struct math *m, int x, qqbar_t out)
 {
     const struct node *a = at(m, x);
     const fmpq *q;
     if (!spend(m, 20)) return false;
-    if (!rational_value(m, x, &q)) return qqbar_set_fmpq(out, (fmpq *)(uintptr_t)q), true;
+    if (!rational_value(m, x, &q)) {
+        qqbar_set_fmpq(out, (fmpq *)(uintptr_t)q);
+        return true;
+    }
     switch (a->op) {
     case OP_CONST:
         if (a->aux != C_I) return false;
@@ -123,51 +181,12 @@ static bool algebraic(struct math *m, int x, qqbar_t out)
     case OP_DEG:
         return algebraic(m, kid(m, x, 0), out);
     case OP_ADD:
-    case OP_MUL: {
-        qqbar_t y;
-        qqbar_init(y);
-        bool ok = algebraic(m, kid(m, x, 0), out);
-        for (int i = 1; i < a->n && ok; i++) {
-            ok = algebraic(m, kid(m, x, i), y) && qqbar_binop_within_limits(out, y, MAX_DEGREE, MAX_HEIGHT);
-            if (ok && a->op == OP_ADD)
-                qqbar_add(out, out, y);
-            else if (ok)
-                qqbar_mul(out, out, y);
-        }
-        qqbar_clear(y);
-        return ok;
-    }
+    case OP_MUL:
+        return algebraic_many(m, x, out);
     case OP_POW:
-    case OP_ROOT: {
-        slong turns;
-        ulong half;
-        const struct node *base = at(m, kid(m, x, 0));
-        if (a->op == OP_POW && base->op == OP_CONST && base->aux == C_E) { /* e^(i pi q) */
-            if (!pi_multiple(m, kid(m, x, 1), true, &turns, &half)) return false;
-            return qqbar_exp_pi_i(out, turns, half), true;
-        }
-        if (rational_value(m, kid(m, x, 1), &q) || !algebraic(m, kid(m, x, 0), out)) return false;
-        const slong degree = qqbar_degree(out), height = qqbar_height_bits(out);
-        if (a->op == OP_ROOT) {
-            const ulong n = fmpz_get_ui(fmpq_numref(q));
-            if (degree * (slong)n > MAX_DEGREE) return false;
-            const bool negative = qqbar_is_real(out) && qqbar_sgn_re(out) < 0;
-            if (negative) qqbar_neg(out, out);
-            qqbar_root_ui(out, out, n);
-            if (negative) qqbar_neg(out, out);
-            return true;
-        }
-        if (qqbar_is_zero(out) && fmpq_sgn(q) <= 0) return false;
-        if (fmpz_bits(fmpq_numref(q)) > 8 || fmpz_bits(fmpq_denref(q)) > 7) return false;
-        const slong n = fmpz_get_si(fmpq_numref(q)), d = fmpz_get_si(fmpq_denref(q));
-        if (degree * d > MAX_DEGREE || height * (n < 0 ? -n : n) > MAX_HEIGHT) return false;
-        fmpq_t e;
-        fmpq_init(e);
-        fmpq_set(e, q);
-        qqbar_pow_fmpq(out, out, e);
-        fmpq_clear(e);
-        return true;
-    }
+        return algebraic_power(m, x, out);
+    case OP_ROOT:
+        return algebraic_root(m, x, out);
     case OP_FUNC:
         return algebraic_function(m, x, out);
     default:

@@ -112,17 +112,41 @@ static int intern(struct math *m, const struct node *key, const int *kids, const
     return m->n_nodes++;
 }
 
-int mk_text(struct math *m, enum op op, int aux, const int *kids, int n, const char *text, int64_t size)
+int mk_text(struct math *m, enum op op, int aux, const int *kids, int n, tare_text text)
 {
     for (int i = 0; i < n; i++)
         if (kids[i] < 0) return -1;
-    const struct node key = {.op = (uint8_t)op, .aux = aux, .n = n, .n_digits = (int32_t)size};
-    return intern(m, &key, kids, text);
+    const struct node key = {.op = (uint8_t)op, .aux = aux, .n = n, .n_digits = (int32_t)text.size};
+    return intern(m, &key, kids, text.data);
 }
 
 int mk(struct math *m, enum op op, int aux, const int *kids, int n)
 {
-    return mk_text(m, op, aux, kids, n, NULL, 0);
+    return mk_text(m, op, aux, kids, n, (tare_text){0});
+}
+
+int mk_rel(struct math *m, int left, enum rel sign, int right)
+{
+    return mk_text(m, OP_REL, 0, (int[]){left, right}, 2, (tare_text){&(char){(char)sign}, 1});
+}
+
+int mk_named(struct math *m, const char *name, const int *kids, int n)
+{
+    return mk_text(m, OP_TUPLE, 8, kids, n, (tare_text){name, (int64_t)strlen(name)});
+}
+
+int mk_unit(struct math *m, int x, tare_text unit)
+{
+    return mk_text(m, OP_UNIT, 0, &x, 1, unit);
+}
+
+int mk_again(struct math *m, const struct node *a, const int *kids)
+{
+    if (a->op != OP_ADD && a->op != OP_MUL)
+        return mk_text(m, (enum op)a->op, a->aux, kids, a->n, (tare_text){m->pool + a->digits, a->n_digits});
+    int r = kids[0];
+    for (int i = 1; i < a->n; i++) r = a->op == OP_ADD ? mk_add(m, r, kids[i]) : mk_mul(m, r, kids[i]);
+    return r;
 }
 
 int mk_num(struct math *m, bool negative, const char *digits, int64_t n, int64_t exp)
@@ -274,12 +298,7 @@ int substitute(struct math *m, int x, int s, int value)
     if (a.n > 64) return -1;
     for (int i = 0; i < a.n; i++)
         if ((out[i] = substitute(m, kid(m, x, i), s, value)) < 0) return -1;
-    if (a.op == OP_ADD || a.op == OP_MUL) {
-        int r = out[0];
-        for (int i = 1; i < a.n; i++) r = a.op == OP_ADD ? mk_add(m, r, out[i]) : mk_mul(m, r, out[i]);
-        return r;
-    }
-    return mk_text(m, (enum op)a.op, a.aux, out, a.n, m->pool + a.digits, a.n_digits);
+    return mk_again(m, &a, out);
 }
 
 int mk_func(struct math *m, enum func f, int a)
@@ -301,10 +320,5 @@ int pm_expand(struct math *m, int x, int sign)
     for (int i = 0; i < a.n; i++)
         if ((out[i] = pm_expand(m, kid(m, x, i), sign)) < 0) return -1;
     if (a.op == OP_PM) return mk_add(m, out[0], sign == a.aux ? out[1] : mk_neg(m, out[1]));
-    if (a.op == OP_ADD || a.op == OP_MUL) {
-        int r = out[0];
-        for (int i = 1; i < a.n; i++) r = a.op == OP_ADD ? mk_add(m, r, out[i]) : mk_mul(m, r, out[i]);
-        return r;
-    }
-    return mk_text(m, (enum op)a.op, a.aux, out, a.n, m->pool + a.digits, a.n_digits);
+    return mk_again(m, &a, out);
 }

@@ -113,18 +113,12 @@ static int extreme(struct math *m, int x)
 static int settled(struct math *m, int x)
 {
     const struct node a = *at(m, x);
-    int out[64] = {0}, r;
+    int out[64] = {0};
     if (!(a.flags & NODE_DISCRETE) || a.n > 64) return x;
     for (int i = 0; i < a.n; i++) out[i] = settled(m, kid(m, x, i));
-    if (a.op == OP_ADD || a.op == OP_MUL) {
-        r = out[0];
-        for (int i = 1; i < a.n; i++) r = a.op == OP_ADD ? mk_add(m, r, out[i]) : mk_mul(m, r, out[i]);
-    } else if (a.op == OP_MOD) {
-        r = mk_add(m, out[0], mk_neg(m, mk_mul(m, out[1], mk_func(m, F_FLOOR, mk_div(m, out[0], out[1])))));
-    } else {
-        r = mk_text(m, (enum op)a.op, a.aux, out, a.n, m->pool + a.digits, a.n_digits);
-        if (r >= 0 && a.op == OP_FUNC && (a.aux == F_MAX || a.aux == F_MIN)) r = extreme(m, r);
-    }
+    int r = a.op == OP_MOD ? mk_add(m, out[0], mk_neg(m, mk_mul(m, out[1], mk_func(m, F_FLOOR, mk_div(m, out[0], out[1])))))
+                           : mk_again(m, &a, out);
+    if (r >= 0 && a.op == OP_FUNC && (a.aux == F_MAX || a.aux == F_MIN)) r = extreme(m, r);
     return r < 0 ? x : r;
 }
 

@@ -208,6 +208,27 @@ static enum value of_many(struct math *m, int x, fmpq *out)
     return V_OK;
 }
 
+/* f(0) of a function that has a rational value at no other rational number; -1: f is none of them */
+static int at_zero(int f)
+{
+    switch (f) {
+    case F_SIN:
+    case F_TAN:
+    case F_ASIN:
+    case F_ATAN:
+    case F_SINH:
+    case F_TANH:
+    case F_ASINH:
+    case F_ATANH:
+        return 0;
+    case F_COS:
+    case F_COSH:
+        return 1;
+    default:
+        return -1;
+    }
+}
+
 static enum value function(struct math *m, int x, fmpq *out)
 {
     const struct node *a = at(m, x);
@@ -224,6 +245,12 @@ static enum value function(struct math *m, int x, fmpq *out)
     if (worst == V_NOT_RATIONAL && (f == F_FLOOR || f == F_CEIL) && !(at(m, kid(m, x, 0))->flags & NODE_VAR))
         return ball_floor(m, kid(m, x, 0), f == F_CEIL, fmpq_numref(out)) ? V_OK : V_NOT_RATIONAL;
     if (worst) return worst;
+    const int zero = at_zero(f);
+    if (zero >= 0) {
+        if (!fmpq_is_zero(q[0])) return V_NOT_RATIONAL;
+        fmpq_set_si(out, zero, 1);
+        return V_OK;
+    }
     switch (f) {
     case F_ABS:
         fmpq_abs(out, q[0]);
@@ -245,21 +272,11 @@ static enum value function(struct math *m, int x, fmpq *out)
         fmpq_zero(out);
         return V_OK;
     case F_LN:
-        return fmpq_is_one(q[0]) ? (fmpq_zero(out), V_OK) : fmpq_is_zero(q[0]) ? V_UNDEFINED : V_NOT_RATIONAL;
+        if (!fmpq_is_one(q[0])) return fmpq_is_zero(q[0]) ? V_UNDEFINED : V_NOT_RATIONAL;
+        fmpq_zero(out);
+        return V_OK;
     case F_LOG:
         return logarithm(m, q[0], q[1], out);
-    case F_SIN:
-    case F_TAN:
-    case F_ASIN:
-    case F_ATAN:
-    case F_SINH:
-    case F_TANH:
-    case F_ASINH:
-    case F_ATANH:
-        return fmpq_is_zero(q[0]) ? (fmpq_zero(out), V_OK) : V_NOT_RATIONAL;
-    case F_COS:
-    case F_COSH:
-        return fmpq_is_zero(q[0]) ? (fmpq_one(out), V_OK) : V_NOT_RATIONAL;
     case F_MAX:
     case F_MIN:
     case F_GCD:
@@ -338,11 +355,46 @@ static enum value big(struct math *m, int x, fmpq *out)
     return s;
 }
 
+static enum value sum_or_product(struct math *m, int x, fmpq *out)
+{
+    const struct node *a = at(m, x);
+    const fmpq *q;
+    enum value worst = V_OK;
+    if (a->op == OP_MUL) fmpq_one(out);
+    for (int i = 0; i < a->n; i++) {
+        const enum value s = rational_value(m, kid(m, x, i), &q);
+        if (s == V_UNDEFINED) return s;
+        if (s > worst) worst = s;
+        if (worst) continue; /* something undefined may follow */
+        if (!afford(m, bits_of(out) + bits_of(q))) return V_TOO_BIG;
+        if (a->op == OP_ADD)
+            fmpq_add(out, out, q);
+        else
+            fmpq_mul(out, out, q);
+    }
+    return worst;
+}
+
+static enum value power_or_root(struct math *m, int x, fmpq *out)
+{
+    const fmpq *q, *r;
+    const enum value s = rational_value(m, kid(m, x, 0), &q), t = rational_value(m, kid(m, x, 1), &r);
+    if (s == V_UNDEFINED || t == V_UNDEFINED) return V_UNDEFINED;
+    if (s || t) return s > t ? s : t;
+    if (at(m, x)->op == OP_POW) return power(m, q, r, false, out);
+    fmpq_t e;
+    fmpq_init(e);
+    fmpq_inv(e, r);
+    const enum value root = power(m, q, e, true, out);
+    fmpq_clear(e);
+    return root;
+}
+
 static enum value evaluate(struct math *m, int x, fmpq *out)
 {
     const struct node *a = at(m, x);
-    const fmpq *q, *r;
-    enum value s, worst = V_OK;
+    const fmpq *q;
+    enum value s;
     switch (a->op) {
     case OP_NUM:
         return digits_value(m, a, out);
@@ -354,33 +406,10 @@ static enum value evaluate(struct math *m, int x, fmpq *out)
         return a->aux == C_UNDEFINED ? V_UNDEFINED : V_NOT_RATIONAL;
     case OP_ADD:
     case OP_MUL:
-        if (a->op == OP_MUL) fmpq_one(out);
-        for (int i = 0; i < a->n; i++) {
-            s = rational_value(m, kid(m, x, i), &q);
-            if (s == V_UNDEFINED) return s;
-            if (s > worst) worst = s;
-            if (worst) continue; /* go on: something undefined may follow */
-            if (!afford(m, bits_of(out) + bits_of(q))) return V_TOO_BIG;
-            if (a->op == OP_ADD)
-                fmpq_add(out, out, q);
-            else
-                fmpq_mul(out, out, q);
-        }
-        return worst;
+        return sum_or_product(m, x, out);
     case OP_POW:
-    case OP_ROOT: {
-        s = rational_value(m, kid(m, x, 0), &q);
-        const enum value t = rational_value(m, kid(m, x, 1), &r);
-        if (s == V_UNDEFINED || t == V_UNDEFINED) return V_UNDEFINED;
-        if (s || t) return s > t ? s : t;
-        if (a->op == OP_POW) return power(m, q, r, false, out);
-        fmpq_t e;
-        fmpq_init(e);
-        fmpq_inv(e, r);
-        s = power(m, q, e, true, out);
-        fmpq_clear(e);
-        return s;
-    }
+    case OP_ROOT:
+        return power_or_root(m, x, out);
     case OP_FUNC:
         return function(m, x, out);
     case OP_FACT:

@@ -116,7 +116,7 @@ int parse_label(struct parser *p, bool front)
             text[n++] = '.', text[n++] = (char)('!' + t->kind), text[n++] = (char)('!' + t->aux % 64);
     }
     p->t = end;
-    return mk_text(m, OP_TEXT, TEXT_NAME, NULL, 0, text, n);
+    return mk_text(m, OP_TEXT, TEXT_NAME, NULL, 0, (tare_text){text, n});
 }
 
 static bool is_name_of(const struct parser *p, int k, const char *name)

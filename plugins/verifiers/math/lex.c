@@ -441,32 +441,41 @@ static bool lex_factorials(struct lexer *x)
     return lex_push(x, T_FACT, 0, NULL, 0);
 }
 
+/* A full stop that ends a sentence, or a line */
+static bool lex_full_stop(struct lexer *x)
+{
+    const int64_t next = lex_skip_spaces(x, x->i);
+    const bool end =
+        x->after_left || next >= x->n || strchr("$})", x->s[next]) || lex_starts(x, next, "\\end") || lex_starts(x, next, "\\\\");
+    return end || lex_fail(x, "a full stop inside");
+}
+
+/* The signs that mean the same wherever they stand */
+static const uint8_t PLAIN_SIGNS[] = {
+    ['-'] = T_MINUS, ['/'] = T_DIV, [';'] = T_SEMI, ['%'] = T_PERCENT, ['{'] = T_LBRACE, ['}'] = T_RBRACE};
+
 static bool lex_operator(struct lexer *x)
 {
     const char c = x->s[x->i], d = x->i + 1 < x->n ? x->s[x->i + 1] : 0;
     const bool tight = !x->space;
+    const unsigned char sign = (unsigned char)c;
     x->i++;
+    if (sign < sizeof PLAIN_SIGNS && PLAIN_SIGNS[sign]) return lex_push(x, PLAIN_SIGNS[sign], 0, NULL, 0);
     switch (c) {
     case '+':
         return lex_plus(x, d);
-    case '-':
-        return lex_push(x, T_MINUS, 0, NULL, 0);
     case '*':
-        return d == '*' ? (x->i++, lex_push(x, T_CARET, 0, NULL, 0)) : lex_push(x, T_TIMES, 0, NULL, 0);
-    case '/':
-        return lex_push(x, T_DIV, 0, NULL, 0);
+        x->i += d == '*';
+        return lex_push(x, d == '*' ? T_CARET : T_TIMES, 0, NULL, 0);
     case '^':
         return lex_caret(x);
     case '_':
         return lex_base_or_index(x);
     case ',':
         return lex_comma(x, tight && text_is_digit(d));
-    case ';':
-        return lex_push(x, T_SEMI, 0, NULL, 0);
     case ':':
-        return d == '=' ? (x->i++, lex_push(x, T_REL, R_EQ, NULL, 0)) : lex_push(x, T_COLON, 0, NULL, 0);
-    case '%':
-        return lex_push(x, T_PERCENT, 0, NULL, 0);
+        x->i += d == '=';
+        return lex_push(x, d == '=' ? T_REL : T_COLON, d == '=' ? R_EQ : 0, NULL, 0);
     case '&':
         return x->matrices ? lex_push(x, T_AMP, 0, NULL, 0) : (x->space = true, true);
     case '#':
@@ -478,10 +487,6 @@ static bool lex_operator(struct lexer *x)
     case '[':
     case ']':
         return lex_square_bracket(x, c == '[');
-    case '{':
-        return lex_push(x, T_LBRACE, 0, NULL, 0);
-    case '}':
-        return lex_push(x, T_RBRACE, 0, NULL, 0);
     case '|':
         return lex_bar(x);
     case '$':
@@ -496,13 +501,8 @@ static bool lex_operator(struct lexer *x)
         if (d == '=' && !(tight && (lex_last_kind(x) == T_NUM || lex_last_kind(x) == T_RPAREN)))
             return x->i++, lex_push(x, T_REL, R_NE, NULL, 0);
         return lex_factorials(x);
-    case '.': { /* ends a sentence, or a line */
-        const int64_t next = lex_skip_spaces(x, x->i);
-        if (x->after_left || next >= x->n || strchr("$})", x->s[next]) || lex_starts(x, next, "\\end") ||
-            lex_starts(x, next, "\\\\"))
-            return true;
-        return lex_fail(x, "a full stop inside");
-    }
+    case '.':
+        return lex_full_stop(x);
     default:
         return lex_fail(x, "a character that means nothing here");
     }

@@ -193,7 +193,11 @@ void math_release(struct math *m);
 void math_reset(struct math *m); /* forgets all nodes */
 /* All makers return a node, or -1 when a kid is -1 or a limit is reached. */
 int mk(struct math *m, enum op op, int aux, const int *kids, int n);
-int mk_text(struct math *m, enum op op, int aux, const int *kids, int n, const char *text, int64_t size);
+int mk_text(struct math *m, enum op op, int aux, const int *kids, int n, tare_text text);
+int mk_rel(struct math *m, int left, enum rel sign, int right);
+int mk_named(struct math *m, const char *name, const int *kids, int n); /* values that mean something together, as "measures" */
+int mk_unit(struct math *m, int x, tare_text unit);
+int mk_again(struct math *m, const struct node *a, const int *kids); /* a, a copy of a node, with other kids */
 int mk_num(struct math *m, bool negative, const char *digits, int64_t n, int64_t exp);
 int mk_int(struct math *m, int64_t x);
 int mk_sym(struct math *m, const char *name, int64_t n);
@@ -214,6 +218,10 @@ static inline const struct node *at(const struct math *m, int i)
 static inline int kid(const struct math *m, int i, int k)
 {
     return m->kids[m->nodes[i].first + k];
+}
+static inline tare_text token_text(const struct math *m, const struct token *t)
+{
+    return (tare_text){m->pool + t->text, t->n_text};
 }
 int matrix_product(struct math *m, int a, int b); /* matrix.c; -1: not matrices of fitting shapes */
 bool is_transpose(const struct math *m, int exponent);

@@ -185,14 +185,14 @@ static enum truth compare_times(struct math *m, int gold, int pred)
 static int ratio_as_hours(struct math *m, int x)
 {
     int parts[2] = {-1, -1};
-    static const char *const units[] = {"h", "min"};
+    static const tare_text units[] = {{"h", 1}, {"min", 3}};
     if (at(m, x)->op != OP_RATIO || at(m, x)->n != 2) return x;
     for (int k = 0; k < 2; k++) {
         const int part = kid(m, x, k);
         if (at(m, part)->op != OP_NUM) return x;
-        parts[k] = mk_text(m, OP_UNIT, 0, &part, 1, units[k], (int)strlen(units[k]));
+        parts[k] = mk_unit(m, part, units[k]);
     }
-    return mk_text(m, OP_TUPLE, 8, parts, 2, "measures", 8);
+    return mk_named(m, "measures", parts, 2);
 }
 
 static bool has_parts(const struct math *m, int x)

@@ -11,76 +11,43 @@ static bool real_ball(acb_srcptr x)
     return arb_is_zero(acb_imagref(x));
 }
 
-static void trig(acb_ptr out, acb_srcptr x, int f, slong prec)
+/* What Arb computes itself; the others are f(1/x) and 1/f(x). */
+static const struct {
+    void (*f)(acb_t, const acb_t, slong);
+    bool of_inverse, inverted;
+} ELEMENTARY[F_LOG] = {
+    [F_SIN] = {.f = acb_sin},
+    [F_COS] = {.f = acb_cos},
+    [F_TAN] = {.f = acb_tan},
+    [F_COT] = {.f = acb_cot},
+    [F_ASIN] = {.f = acb_asin},
+    [F_ACOS] = {.f = acb_acos},
+    [F_ATAN] = {.f = acb_atan},
+    [F_ACOT] = {.f = acb_atan, .of_inverse = true},
+    [F_ASEC] = {.f = acb_acos, .of_inverse = true},
+    [F_ACSC] = {.f = acb_asin, .of_inverse = true},
+    [F_SINH] = {.f = acb_sinh},
+    [F_COSH] = {.f = acb_cosh},
+    [F_TANH] = {.f = acb_tanh},
+    [F_COTH] = {.f = acb_coth},
+    [F_SECH] = {.f = acb_cosh, .inverted = true},
+    [F_CSCH] = {.f = acb_sinh, .inverted = true},
+    [F_ASINH] = {.f = acb_asinh},
+    [F_ACOSH] = {.f = acb_acosh},
+    [F_ATANH] = {.f = acb_atanh},
+    [F_EXP] = {.f = acb_exp},
+    [F_LN] = {.f = acb_log},
+};
+
+static void elementary(acb_ptr out, acb_srcptr x, int f, slong prec)
 {
-    switch (f) {
-    case F_SIN:
-        acb_sin(out, x, prec);
-        return;
-    case F_COS:
-        acb_cos(out, x, prec);
-        return;
-    case F_TAN:
-        acb_tan(out, x, prec);
-        return;
-    case F_COT:
-        acb_cot(out, x, prec);
-        return;
-    case F_ASIN:
-        acb_asin(out, x, prec);
-        return;
-    case F_ACOS:
-        acb_acos(out, x, prec);
-        return;
-    case F_ATAN:
-        acb_atan(out, x, prec);
-        return;
-    case F_ACOT:
-        acb_inv(out, x, prec), acb_atan(out, out, prec);
-        return;
-    case F_ASEC:
-        acb_inv(out, x, prec), acb_acos(out, out, prec);
-        return;
-    case F_ACSC:
-        acb_inv(out, x, prec), acb_asin(out, out, prec);
-        return;
-    case F_SINH:
-        acb_sinh(out, x, prec);
-        return;
-    case F_COSH:
-        acb_cosh(out, x, prec);
-        return;
-    case F_TANH:
-        acb_tanh(out, x, prec);
-        return;
-    case F_COTH:
-        acb_coth(out, x, prec);
-        return;
-    case F_SECH:
-        acb_cosh(out, x, prec), acb_inv(out, out, prec);
-        return;
-    case F_CSCH:
-        acb_sinh(out, x, prec), acb_inv(out, out, prec);
-        return;
-    case F_ASINH:
-        acb_asinh(out, x, prec);
-        return;
-    case F_ACOSH:
-        acb_acosh(out, x, prec);
-        return;
-    case F_ATANH:
-        acb_atanh(out, x, prec);
-        return;
-    case F_EXP:
-        acb_exp(out, x, prec);
-        return;
-    case F_LN:
-        acb_log(out, x, prec);
-        return;
-    default:
+    if (f >= F_LOG || !ELEMENTARY[f].f) {
         acb_indeterminate(out);
         return;
     }
+    if (ELEMENTARY[f].of_inverse) acb_inv(out, x, prec);
+    ELEMENTARY[f].f(out, ELEMENTARY[f].of_inverse ? out : x, prec);
+    if (ELEMENTARY[f].inverted) acb_inv(out, out, prec);
 }
 
 static bool function(struct math *m, int x, slong prec, acb_ptr out)
@@ -135,7 +102,7 @@ static bool function(struct math *m, int x, slong prec, acb_ptr out)
         acb_sgn(out, p, prec);
         return true;
     default:
-        trig(out, p, f, prec);
+        elementary(out, p, f, prec);
         return true;
     }
 }

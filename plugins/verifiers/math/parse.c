@@ -375,55 +375,56 @@ static int parse_symbol(struct parser *p)
     return less < 0 ? -1 : mk(m, OP_FACT, 0, &less, 1);
 }
 
+/* 3_8 in brackets: (3)_8 */
+static int parse_parenthesis(struct parser *p)
+{
+    if (ahead(p, 1)->kind != T_NUM || ahead(p, 2)->kind != T_RPAREN || ahead(p, 3)->kind != T_BASE) return parse_brackets(p);
+    p->t += 4;
+    return based(p, ahead(p, -3), ahead(p, -1)->aux);
+}
+
+/* A group, or {2}\frac{1}{3} */
+static int parse_brace(struct parser *p)
+{
+    if (plain_integer(ahead(p, 1)) && ahead(p, 2)->kind == T_RBRACE && ahead(p, 3)->kind == T_FRAC) {
+        const struct token whole = *ahead(p, 1);
+        const int mixed = mixed_number(p, &whole, 3);
+        if (mixed != -2) return mixed;
+    }
+    return parse_brackets(p);
+}
+
+static int parse_currency(struct parser *p)
+{
+    p->currency = peek(p)->text;
+    p->n_currency = peek(p)->n_text;
+    p->t++;
+    return parse_atom(p);
+}
+
+/* What begins with a token of each kind */
+static int (*const ATOMS[])(struct parser *) = {
+    [T_NUM] = parse_number,        [T_SYM] = parse_symbol,         [T_FUNC] = parse_function,
+    [T_LOG] = parse_function,      [T_LG] = parse_function,        [T_SUM] = parse_big,
+    [T_PROD] = parse_big,          [T_LIM] = parse_limit,          [T_DET] = parse_determinant,
+    [T_CURRENCY] = parse_currency, [T_INT] = parse_integral,       [T_SQRT] = parse_root,
+    [T_CBRT] = parse_root,         [T_LPAREN] = parse_parenthesis, [T_LBRACE] = parse_brace,
+    [T_LBRACK] = parse_brackets,   [T_LSET] = parse_brackets,      [T_LANGLE] = parse_brackets,
+    [T_BEGIN] = parse_matrix,
+};
+
 int parse_atom(struct parser *p)
 {
-    struct math *m = p->m;
-    const struct token t = *peek(p);
-    switch (t.kind) {
-    case T_NUM:
-        return parse_number(p);
-    case T_SYM:
-        return parse_symbol(p);
+    const struct token *t = peek(p);
+    if ((size_t)t->kind < sizeof ATOMS / sizeof *ATOMS && ATOMS[t->kind]) return ATOMS[t->kind](p);
+    switch (t->kind) {
     case T_CONST:
-        return p->t++, mk_const(m, (enum constant)t.aux);
-    case T_FUNC:
-    case T_LOG:
-    case T_LG:
-        return parse_function(p);
-    case T_SUM:
-    case T_PROD:
-        return parse_big(p);
-    case T_LIM:
-        return parse_limit(p);
-    case T_DET:
-        return parse_determinant(p);
-    case T_CURRENCY:
-        p->currency = t.text, p->n_currency = t.n_text;
-        return p->t++, parse_atom(p);
-    case T_INT:
-        return parse_integral(p);
+        p->t++;
+        return mk_const(p->m, (enum constant)t->aux);
     case T_FRAC:
         return parse_fraction(p, false);
     case T_BINOM:
         return parse_fraction(p, true);
-    case T_SQRT:
-    case T_CBRT:
-        return parse_root(p);
-    case T_LPAREN:
-        if (ahead(p, 1)->kind == T_NUM && ahead(p, 2)->kind == T_RPAREN && ahead(p, 3)->kind == T_BASE)
-            return p->t += 4, based(p, ahead(p, -3), ahead(p, -1)->aux);
-        return parse_brackets(p);
-    case T_LBRACE:
-        if (plain_integer(ahead(p, 1)) && ahead(p, 2)->kind == T_RBRACE && ahead(p, 3)->kind == T_FRAC) {
-            const struct token whole = *ahead(p, 1);
-            const int mixed = mixed_number(p, &whole, 3);
-            if (mixed != -2) return mixed;
-        }
-        return parse_brackets(p);
-    case T_LBRACK:
-    case T_LSET:
-    case T_LANGLE:
-        return parse_brackets(p);
     case T_BAR:
         return between(p, T_BAR, F_ABS);
     case T_LBAR:
@@ -432,8 +433,6 @@ int parse_atom(struct parser *p)
         return between(p, T_RFLOOR, F_FLOOR);
     case T_LCEIL:
         return between(p, T_RCEIL, F_CEIL);
-    case T_BEGIN:
-        return parse_matrix(p);
     case T_END:
         return parse_fail(p, "it ends where a value should be");
     default:

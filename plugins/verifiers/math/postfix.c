@@ -56,8 +56,7 @@ static int degrees(struct parser *p, int x)
     static const char *const units[] = {"min", "s"};
     for (int k = 0, of = 60; k < 2 && x >= 0; k++, of *= 60) {
         const struct token *number = peek(p), *mark = ahead(p, 1);
-        const bool unit =
-            mark->kind == T_UNIT && text_equal((tare_text){m->pool + mark->text, mark->n_text}, text_of(units[k]), false);
+        const bool unit = mark->kind == T_UNIT && text_equal(token_text(m, mark), text_of(units[k]), false);
         if (number->kind != T_NUM || !(unit || (mark->kind == T_ARC && mark->aux == k + 1))) continue;
         x = mk_add(m, x, mk_div(m, number_of(p, number), mk_int(m, of)));
         p->t += 2;

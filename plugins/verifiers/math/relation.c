@@ -48,8 +48,7 @@ static int same_argument(struct math *m, int gold, int pred)
     if (to < 0 || from < 0 || to == from) return pred;
     const int body = kid(m, pred, 1), value = substitute(m, body, at(m, from)->aux, to);
     if (substitute(m, body, at(m, to)->aux, mk_int(m, 0)) != body || value == body) return pred; /* f(t) = t + x; P(A) = 1 */
-    const char equal = R_EQ;
-    return value < 0 ? pred : mk_text(m, OP_REL, 0, (int[]){kid(m, gold, 0), value}, 2, &equal, 1);
+    return value < 0 ? pred : mk_rel(m, kid(m, gold, 0), R_EQ, value);
 }
 
 bool is_name(const struct math *m, int x)

@@ -56,7 +56,7 @@ static int set_builder(struct parser *p, const int *items, int n)
         return set < 0 ? list : set;
     }
     const int kids[2] = {element, k == 1 ? mk(p->m, OP_LIST, 0, conditions, 1) : list};
-    return kids[1] < 0 ? -1 : mk_text(p->m, OP_TUPLE, 8, kids, 2, "builder", 7);
+    return kids[1] < 0 ? -1 : mk_named(p->m, "builder", kids, 2);
 }
 
 /* Opening and closing ends of an interval: (a, b] and the like, also with \rbrack. */
@@ -199,7 +199,7 @@ static int parse_unit(struct parser *p, char *text)
 static int parse_said(struct parser *p, int x)
 {
     for (; x >= 0 && peek(p)->kind == T_UNIT && p->m->pool[peek(p)->text] == '?'; p->t++)
-        x = mk_text(p->m, OP_SAID, 0, &x, 1, p->m->pool + peek(p)->text, peek(p)->n_text);
+        x = mk_text(p->m, OP_SAID, 0, &x, 1, token_text(p->m, peek(p)));
     return x;
 }
 
@@ -211,10 +211,10 @@ static int parse_measure(struct parser *p)
     if (peek(p)->kind == T_TEXT) {
         const struct token t = *peek(p);
         p->t++;
-        const int words = mk_text(m, OP_TEXT, 0, NULL, 0, m->pool + t.text, t.n_text);
+        const int words = mk_text(m, OP_TEXT, 0, NULL, 0, token_text(m, &t));
         if (!starts_factor(p) && peek(p)->kind != T_MINUS) return words;
         const int value = parse_element(p); /* amplitude 3, period \pi */
-        return words < 0 || value < 0 ? -1 : mk_text(m, OP_TUPLE, 8, (int[]){words, value}, 2, "named", 5);
+        return words < 0 || value < 0 ? -1 : mk_named(m, "named", (int[]){words, value}, 2);
     }
     p->n_currency = 0;
     int x = parse_set_expr(p);
@@ -228,11 +228,11 @@ static int parse_measure(struct parser *p)
     if (x >= 0 && peek(p)->kind == T_UNIT) {
         const bool counted = p->n_currency && m->pool[peek(p)->text] == '?'; /* \$4 per ticket */
         const int n = counted ? 0 : parse_unit(p, unit);
-        if (counted) x = mk_text(m, OP_UNIT, 0, &x, 1, m->pool + p->currency, p->n_currency);
-        x = n < 0 ? -1 : n ? mk_text(m, OP_UNIT, 0, &x, 1, unit, n) : x;
+        if (counted) x = mk_unit(m, x, (tare_text){m->pool + p->currency, p->n_currency});
+        x = n < 0 ? -1 : n ? mk_unit(m, x, (tare_text){unit, n}) : x;
         return parse_said(p, x);
     }
-    return p->n_currency ? mk_text(m, OP_UNIT, 0, &x, 1, m->pool + p->currency, p->n_currency) : x;
+    return p->n_currency ? mk_unit(m, x, (tare_text){m->pool + p->currency, p->n_currency}) : x;
 }
 
 /* 5 hours 30 minutes: several measures one after the other, each with its unit */
@@ -242,7 +242,7 @@ static int parse_value(struct parser *p)
     do {
         if ((parts[n++] = parse_measure(p)) < 0) return -1;
     } while (n < 4 && at(p->m, parts[n - 1])->op == OP_UNIT && ahead(p, -1)->kind == T_UNIT && peek(p)->kind == T_NUM);
-    return n == 1 ? parts[0] : mk_text(p->m, OP_TUPLE, 8, parts, n, "measures", 8);
+    return n == 1 ? parts[0] : mk_named(p->m, "measures", parts, n);
 }
 
 /* The side that is left out of "\ge 5": a letter that nothing else is called. */
@@ -261,9 +261,9 @@ static bool ends_element(int kind)
     return kind == T_END || kind == T_COMMA || kind == T_SEMI || kind == T_AND || kind == T_RPAREN;
 }
 
-static int one_sided_set(struct parser *p, const int *kids, const char *op)
+static int one_sided_set(struct parser *p, const int *kids, enum rel sign)
 {
-    const int relation = mk_text(p->m, OP_REL, 0, kids, 2, op, 1), set = relation < 0 ? -1 : relation_to_set(p->m, relation);
+    const int relation = mk_rel(p->m, kids[0], sign, kids[1]), set = relation < 0 ? -1 : relation_to_set(p->m, relation);
     return set < 0 ? parse_fail(p, "a relation with one side") : set;
 }
 
@@ -296,7 +296,7 @@ static int parse_ratio(struct parser *p, int *items, int n)
     if (last.op != OP_UNIT || n != 2) return mk(m, OP_RATIO, 0, items, n);
     items[n - 1] = kid(m, items[n - 1], 0);
     const int ratio = mk(m, OP_RATIO, 0, items, n);
-    return ratio < 0 ? -1 : mk_text(m, OP_UNIT, 0, &ratio, 1, m->pool + last.digits, last.n_digits);
+    return ratio < 0 ? -1 : mk_unit(m, ratio, (tare_text){m->pool + last.digits, last.n_digits});
 }
 
 /* values joined by relations; a : b : c */
@@ -333,11 +333,11 @@ int parse_element(struct parser *p)
         }
     }
     p->depth--;
-    if (n == 2 && (kids[0] == nobody(m) || kids[1] == nobody(m))) return one_sided_set(p, kids, ops);
-    if (n == 2 && ops[0] == R_SUPSET) return mk_text(m, OP_REL, 0, (int[]){kids[1], kids[0]}, 2, &(char){R_SUBSET}, 1);
+    if (n == 2 && (kids[0] == nobody(m) || kids[1] == nobody(m))) return one_sided_set(p, kids, (enum rel)ops[0]);
+    if (n == 2 && ops[0] == R_SUPSET) return mk_rel(m, kids[1], R_SUBSET, kids[0]);
     if (unnamed && n > 1 && ops[0] == R_EQ && ops[n - 2] == R_EQ) return kids[n - 1]; /* = a b = 6 */
     if (n == 1) return kids[0];
-    const int relation = mk_text(m, OP_REL, 0, kids, n, ops, n - 1);
+    const int relation = mk_text(m, OP_REL, 0, kids, n, (tare_text){ops, n - 1});
     return relation < 0 ? -1 : parse_congruence(p, relation);
 }
 

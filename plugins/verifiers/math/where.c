@@ -73,14 +73,12 @@ static int congruence(struct parser *p, int x, int n)
 {
     struct math *m = p->m;
     const struct node a = *at(m, x);
-    if (a.op == OP_REL && a.n == 2 && (relation_op(m, x, 0) == R_EQUIV || relation_op(m, x, 0) == R_EQ)) {
-        const char sign = R_EQUIV;
-        x = mk_text(m, OP_REL, 0, (int[]){kid(m, x, 0), least_residue(m, kid(m, x, 1), n)}, 2, &sign, 1);
-    } else {
+    if (a.op == OP_REL && a.n == 2 && (relation_op(m, x, 0) == R_EQUIV || relation_op(m, x, 0) == R_EQ))
+        x = mk_rel(m, kid(m, x, 0), R_EQUIV, least_residue(m, kid(m, x, 1), n));
+    else
         x = least_residue(m, x, n);
-    }
     if (x < 0) return -1;
-    return with_conditions(p, x, (int[]){mk_text(m, OP_TUPLE, 8, &n, 1, "modulus", 7)}, 1);
+    return with_conditions(p, x, (int[]){mk_named(m, "modulus", &n, 1)}, 1);
 }
 
 /* x (mod n), \pmod{n} */
@@ -100,13 +98,11 @@ int parse_congruence(struct parser *p, int x)
     const struct node a = *at(m, x);
     const int last = a.op == OP_REL ? kid(m, x, a.n - 1) : -1;
     if (a.op == OP_REL && a.n == 2 && relation_op(m, x, 0) == R_EQ && at(m, kid(m, x, 0))->op == OP_MOD) { /* n mod 7 = 2 */
-        const char equivalent = R_EQUIV;
-        const int left = kid(m, x, 0), same = mk_text(m, OP_REL, 0, (int[]){kid(m, left, 0), last}, 2, &equivalent, 1);
+        const int left = kid(m, x, 0), same = mk_rel(m, kid(m, left, 0), R_EQUIV, last);
         if (at(m, kid(m, left, 0))->op == OP_SYM) return same < 0 ? -1 : congruence(p, same, kid(m, left, 1));
     }
     if (last < 0 || at(m, last)->op != OP_MOD || a.n != 2 || relation_op(m, x, 0) != R_EQUIV) return x;
-    const char sign = R_EQUIV;
-    const int n = kid(m, last, 1), relation = mk_text(m, OP_REL, 0, (int[]){kid(m, x, 0), kid(m, last, 0)}, 2, &sign, 1);
+    const int n = kid(m, last, 1), relation = mk_rel(m, kid(m, x, 0), R_EQUIV, kid(m, last, 0));
     return relation < 0 ? -1 : congruence(p, relation, n);
 }
 
@@ -135,11 +131,8 @@ int parse_conditions(struct parser *p, int x)
     if (n < 1) return parse_fail(p, "a condition");
     if (stop == T_END) p->t--; /* the end is the list's, too */
     for (int i = 0; i < n; i++) {
-        if (at(p->m, items[i])->op == OP_SYM) { /* for all x, for any integer k */
-            const int kids[2] = {items[i], mk_const(p->m, t.aux ? (enum constant)t.aux : C_REALS)};
-            const char in = R_IN;
-            items[i] = mk_text(p->m, OP_REL, 0, kids, 2, &in, 1);
-        }
+        if (at(p->m, items[i])->op == OP_SYM) /* for all x, for any integer k */
+            items[i] = mk_rel(p->m, items[i], R_IN, mk_const(p->m, t.aux ? (enum constant)t.aux : C_REALS));
         if (items[i] < 0 || at(p->m, items[i])->op != OP_REL) return parse_fail(p, "words after a value");
     }
     return with_conditions(p, x, items, n);
@@ -153,9 +146,8 @@ static void spread_not_equal(struct parser *p, int *items, int n)
     if (a->op != OP_REL || a->n != 2 || relation_op(m, items[0], 0) != R_NE || at(m, kid(m, items[0], 0))->op != OP_SYM) return;
     for (int i = 1; i < n; i++)
         if (at(m, items[i])->op > OP_DEG || at(m, items[i])->flags & NODE_VAR) return;
-    const char not_equal = R_NE;
     for (int i = 1; i < n; i++) {
-        const int x = mk_text(m, OP_REL, 0, (int[]){kid(m, items[0], 0), items[i]}, 2, &not_equal, 1);
+        const int x = mk_rel(m, kid(m, items[0], 0), R_NE, items[i]);
         if (x >= 0) items[i] = x;
     }
 }

@@ -45,7 +45,7 @@ def main():
             print(json.dumps({"rewards": rewards(function, json.loads(line), messages)}), file=out, flush=True)
         except Exception as error:
             chat = "; does it read chat messages? Then set verifier.python.messages = true" if not messages and "string indices" in str(error) else ""
-            fail(out, "%s in %s: %s%s" % (name, path, last_line(error), chat))
+            fail(out, "%s in %s: %s%s" % (name, path, last_line(error, function), chat))
 
 
 try:

@@ -42,7 +42,7 @@ static const tare_param PARAMS[P_COUNT] = {
 };
 
 static const char DRIVER[] =
-#include "../../common/built_in.h"
+#include "common/verifier.h"
 #include "driver.inc"
     ;
 
@@ -166,8 +166,14 @@ static tare_status verify(void *self, const tare_answer *const *answers, tare_ve
     return TARE_OK;
 }
 
-static const tare_verifier FUNCTIONS = {
-    .struct_size = sizeof FUNCTIONS, .flags = TARE_JUDGES_TOGETHER, .create = create, .destroy = destroy, .verify = verify};
+USES(TARE_MAY_USE_ANSWER)
+
+static const tare_verifier FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
+                                        .flags = TARE_JUDGES_TOGETHER,
+                                        .create = create,
+                                        .destroy = destroy,
+                                        .verify = verify,
+                                        .uses = uses};
 
 BUILT_IN("python", .kind = TARE_VERIFIER,
          .summary = "a Python function with the signature of TRL's reward functions; one call has all completions of a step",

@@ -177,4 +177,9 @@ static tare_status judge(const struct regex *r, const tare_answer *a, tare_verdi
     return s;
 }
 
+static uint32_t uses(const tare_value *values)
+{
+    return TARE_REFUSES_ROWS | (*values[P_GROUP].s ? TARE_USES_ANSWER : 0u);
+}
+
 VERIFIER("regex", "a pattern is found in the completion, or a group of it is the answer", judge)

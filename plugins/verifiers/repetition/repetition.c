@@ -103,4 +103,5 @@ static tare_status judge(const tare_value *p, const tare_answer *a, tare_verdict
     return s;
 }
 
+USES(0)
 VERIFIER("repetition", "a penalty for runs of words that are repeated", judge)

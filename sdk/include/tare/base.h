@@ -33,7 +33,7 @@ extern "C" {
 #endif
 
 #define TARE_ABI_MAJOR 1
-#define TARE_ABI_MINOR 2
+#define TARE_ABI_MINOR 3
 #define TARE_EXPORT __attribute__((visibility("default")))
 
 /* True if member F of *P exists in the build of P's allocator and is set. For pointer and function members. */

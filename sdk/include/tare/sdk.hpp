@@ -186,6 +186,11 @@ TARE_HAS_MEMBER(cluster_name)
 TARE_HAS_MEMBER(next)
 TARE_HAS_MEMBER(keep)
 #undef TARE_HAS_MEMBER
+/* A static function, since it is asked before there is an instance. */
+template <class T, class = void> struct has_uses : std::false_type {
+};
+template <class T> struct has_uses<T, std::void_t<decltype(&T::uses)>> : std::true_type {
+};
 
 /* What the tables of several kinds share. After an exception a function that returns a number returns -1, which the host
  * refuses. */
@@ -338,6 +343,13 @@ template <class T> struct verifier_functions : common<T> {
     {
         guard(nullptr, [&] { of(self).cancel(ticket); });
     }
+    /* After an exception all bits are set, which the host refuses. */
+    static uint32_t uses(const tare_value *values) noexcept
+    {
+        uint32_t bits = ~0u;
+        guard(nullptr, [&] { bits = T::uses(values); });
+        return bits;
+    }
     static constexpr tare_verifier table()
     {
         tare_verifier t{};
@@ -351,6 +363,7 @@ template <class T> struct verifier_functions : common<T> {
         if constexpr (has_submit<T>::value) t.submit = submit;
         if constexpr (has_poll<T>::value) t.poll = poll;
         if constexpr (has_cancel<T>::value) t.cancel = cancel;
+        if constexpr (has_uses<T>::value) t.uses = uses;
         return t;
     }
 };

@@ -28,6 +28,14 @@ enum {
     TARE_GIVES_SEGMENTS = 2
 };
 
+/* What a verdict rests on beside the completion: bits that tare_verifier.uses returns. Since minor 3. */
+enum {
+    TARE_USES_ANSWER = 1,    /* the row's answer: a row without one cannot be judged */
+    TARE_MAY_USE_ANSWER = 2, /* whether it does is known to a program of the user's alone */
+    /* other fields of the row: verify fails, with a message, where it cannot read them. It is quick, so a host may try every row before a run. */
+    TARE_REFUSES_ROWS = 4
+};
+
 /* A part of a completion with a reward of its own: from the end of the segment before it, 0 for the first, up to `end`. */
 typedef struct tare_segment {
     int64_t end;   /* bytes from the completion's start; above that of the segment before, at most the completion's size */
@@ -109,6 +117,10 @@ typedef struct tare_verifier {
     /* Nobody waits for this ticket any more; what was begun for it ends. Every open ticket is polled to its end or cancelled before
      * destroy. */
     void (*cancel)(void *self, int64_t ticket);
+    /* Since minor 3. What its verdicts rest on, from the parameters alone: called before create, and the same values give the same bits. 0: the
+     * completion, and fields that verify reads without refusing any row. NULL: TARE_USES_ANSWER. Where that bit is set, a host refuses rows
+     * without an answer before a run; hosts before 1.3 do so in every case. */
+    uint32_t (*uses)(const tare_value *values);
 } tare_verifier;
 
 #ifdef __cplusplus

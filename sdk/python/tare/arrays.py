@@ -34,12 +34,12 @@ def view(address, type_, n, width, owner):
     """n entries of `width` numbers, not to be written; the array keeps `owner`, which has the memory, alive."""
     block = (type_ * (n * width)).from_address(address)
     block.owner = owner
+    memory = memoryview(block).cast("B").toreadonly()
     if numpy is None:
-        return memoryview(block).cast("B").cast(type_._type_).toreadonly()
-    array = numpy.ctypeslib.as_array(block) if n * width else numpy.empty(0, type_)
-    array = array.reshape(n, width) if width != 1 else array
-    array.flags.writeable = False
-    return array
+        return memory.cast(type_._type_)
+    # of memory that is not to be written NumPy makes an array that cannot be made writeable
+    array = numpy.frombuffer(memory, type_) if n * width else numpy.frombuffer(b"", type_)
+    return array.reshape(n, width) if width != 1 else array
 
 
 def copied(address, type_, n, width=1):

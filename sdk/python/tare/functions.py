@@ -70,9 +70,9 @@ class Batch:
         return [_string(t) for t in (_Text * n).from_address(c.addressof(pointer.contents))]
 
 
-def _said(why):
+def _said(why, function):
     try:
-        return last_line(why)
+        return last_line(why, function, (_said.__code__.co_filename,))
     except Exception:  # an exception whose text cannot be made
         return type(why).__name__
 
@@ -96,7 +96,7 @@ class Callbacks:
                 return 0
             except BaseException as why:  # nothing may go on through C
                 self.failure = why
-                text = "%s: %s" % (_name(function), _said(why))
+                text = "%s: %s" % (_name(function), _said(why, function))
                 arguments[-1].contents.message = text.encode("utf-8", "replace")[:503]
                 return FAILED if isinstance(why, Exception) else CANCELLED
 

@@ -114,12 +114,18 @@ def _open():
     return library, tare
 
 
+def _with_arguments(message):
+    """The engine names options of the program; here they are arguments."""
+    names = [argument for option, argument in (("--resume", "resume=True"), ("--allow-change", "allow_change=True")) if option in message]
+    return "%s (in Python: tare.Run(..., %s))" % (message, ", ".join(names)) if names else message
+
+
 def call(name, *arguments):
     """A function that can fail; its error becomes a TareError with the ABI's code."""
     told = Error()
     status = getattr(LIBRARY, "tare_api_" + name)(*arguments, c.byref(told))
     if status:
-        raise TareError(told.message.decode(errors="replace"), status)
+        raise TareError(_with_arguments(told.message.decode(errors="replace")), status)
 
 
 def plain(name):

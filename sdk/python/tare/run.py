@@ -87,12 +87,13 @@ class Run(Handle):
     a Batch to one number for each rollout, in place of estimator.plugin. messages: the reward function gets chat messages.
 
     An exception in one of them ends the step with a TareError, and nothing of the step is kept: next(run) makes it again. Ctrl-C saves a checkpoint and
-    raises KeyboardInterrupt; the run is still open. close(), the end of a `with` and the end of the program save where steps are left."""
+    raises KeyboardInterrupt; the run is still open, and next(run) hands over the step that was made meanwhile. close(), the end of a `with` and the end of the program save where steps are left."""
 
     _what = "run"
 
     def __init__(self, config, *, resume=False, allow_change=False, reward=None, advantage=None, messages=False, **overrides):
         super().__init__()
+        self._made = None
         for name, function in (("reward", reward), ("advantage", advantage)):
             if function is not None and not callable(function):
                 raise TypeError("%s: a function is expected, not %r" % (name, type(function).__name__))
@@ -147,11 +148,14 @@ class Run(Handle):
     def __next__(self):
         made = c.c_void_p()
         with self._use() as handle:
+            if self._made is not None:
+                step, self._made = self._made, None
+                return step
             try:
                 self._call("run_step", handle, c.byref(made))
             except KeyboardInterrupt:
                 if made.value:
-                    library.plain("batch_free")(made.value)
+                    self._made = Step(made.value)  # it is done, and the next call hands it over
                 library.call("run_save", handle)
                 raise
         if not made.value:
@@ -168,7 +172,7 @@ class Run(Handle):
         if not self._held.handle or self._held.pid != os.getpid():
             return
         with self._use() as handle:
-            self._held.handle = None
+            self._held.handle = self._made = None
             self._end.detach()
             library.call("run_close", handle)
 

@@ -5,4 +5,4 @@ from .plugin import TareError
 from .verifier import Verdict, Verifier
 
 __all__ = ["Estimator", "Step", "TareError", "Verdict", "Verifier", "advantages"]
-__version__ = "1.2.0"  # the ABI's, as sdk/include/tare/base.h has it
+__version__ = "1.3.0"  # the ABI's, as sdk/include/tare/base.h has it

@@ -2,7 +2,7 @@
 
 import ctypes as c
 
-ABI_MINOR = 2
+ABI_MINOR = 3
 ESTIMATOR, VERIFIER, ENCODER, CODEBOOK = 1, 2, 3, 4
 KINDS = {ESTIMATOR: "estimator", VERIFIER: "verifier", ENCODER: "encoder", CODEBOOK: "codebook"}
 BOOL, INT, FLOAT, STRING, CHOICE, PATH = 1, 2, 3, 4, 5, 6
@@ -11,6 +11,7 @@ NEED_ENTROPY, NEED_LOGPROB, NEED_REF_LOGPROB, NEED_COMPONENTS, NEED_CLUSTER, GIV
 NEED_FINISH, NEED_ROW, NEED_COMPLETION, NEED_TOKEN_ID, NEED_VERDICTS, NEED_OFF_POLICY, NEED_POLICY_VERSION = 128, 256, 512, 1024, 2048, 4096, 8192
 NEED_SEGMENTS = 16384
 JUDGES_TOGETHER, GIVES_SEGMENTS = 1, 2
+USES_ANSWER, MAY_USE_ANSWER, REFUSES_ROWS = 1, 2, 4
 TICKET_OPEN, TICKET_JUDGED, TICKET_FAILED = 0, 1, 2
 KNOWN_NEEDS = 32767
 FINISH = {"stop": 0, "length": 1}
@@ -122,7 +123,8 @@ class VerifierTable(c.Structure):
                 ("verify", c.CFUNCTYPE(Status, SELF, c.POINTER(c.POINTER(Answer)), c.POINTER(c.POINTER(Verdict)), i64, ERROR)),
                 ("explain", c.CFUNCTYPE(Status, SELF, c.POINTER(Answer), c.POINTER(Stream), ERROR)),
                 ("submit", c.CFUNCTYPE(Status, SELF, c.POINTER(Answer), i64, ERROR)),
-                ("poll", c.CFUNCTYPE(Status, SELF, c.POINTER(Waiting), ERROR)), ("cancel", c.CFUNCTYPE(None, SELF, i64))]
+                ("poll", c.CFUNCTYPE(Status, SELF, c.POINTER(Waiting), ERROR)), ("cancel", c.CFUNCTYPE(None, SELF, i64)),
+                ("uses", c.CFUNCTYPE(u32, c.POINTER(Value)))]
 
 
 class Descriptor(c.Structure):

@@ -54,7 +54,18 @@ def rewards(function, batch, messages):
     return got
 
 
-def last_line(error):
-    where = traceback.extract_tb(error.__traceback__)
-    place = " (%s:%d)" % (os.path.basename(where[-1].filename), where[-1].lineno) if where else ""
-    return "%s: %s%s" % (type(error).__name__, error, place)
+def _code(function):
+    function = inspect.unwrap(getattr(function, "func", function))  # of a partial, of a decorated one
+    return getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
+
+
+def last_line(error, function=None, own=()):
+    """The error and where it comes from: the last line of the function's own file; outside of it, the last line that was run. What is refused after the
+    function has returned (in this file, or one of `own`) comes from the function, so the line where it begins is named."""
+    own = {last_line.__code__.co_filename, *own}
+    code = _code(function) if function is not None else None
+    where = [(f.filename, f.lineno) for f in traceback.extract_tb(error.__traceback__)]
+    mine = [f for f in where if code and f[0] == code.co_filename]
+    others = [f for f in where[-1:] if f[0] not in own]
+    place = (mine or others or ([(code.co_filename, code.co_firstlineno)] if code else []))[-1:]
+    return "%s: %s%s" % (type(error).__name__, error, "".join(" (%s:%d)" % (os.path.basename(f), line) for f, line in place))

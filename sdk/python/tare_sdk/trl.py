@@ -29,14 +29,27 @@ def _last_text(value):
     return value[-1]["content"] if isinstance(value, list) else value
 
 
+def _is_column(value, n):
+    """A column of the data set that JSON can hold; TRL passes other things as well (trainer_state, functions)."""
+    try:
+        return isinstance(value, list) and len(value) == n and json.dumps(value) is not None
+    except (TypeError, ValueError):
+        return False
+
+
 def reward_function(plugin, answer="answer", timeout=10, **parameters):
-    """A function with TRL's signature that gives the verifier's rewards; answer: the column of the data set. A completion that the verifier did not judge,
-    as it ran out of time or died, has no reward (None), and not the reward 0."""
+    """A function with TRL's signature that gives the verifier's rewards; answer: the column of the data set, which may be missing where the verifier uses
+    no answer. The verifier gets the other columns as the row. A completion that the verifier did not judge, as it ran out of time or died, has no
+    reward (None), and not the reward 0."""
     verifier = Verifier(plugin, **parameters)
 
     def reward(prompts, completions, **columns):
-        golds = columns[answer]
-        verdicts = verifier.verify_all([_last_text(c) for c in completions], golds, [_last_text(p) for p in prompts], timeout=timeout)
+        if verifier.uses_answer and answer not in columns:
+            raise TareError("the verifier %s compares with the answer, and the data set has no column \"%s\" (it has: %s); name it with answer="
+                            % (verifier.name, answer, ", ".join(sorted(columns))), 10)
+        fields = {k: v for k, v in columns.items() if k != "completion_ids" and _is_column(v, len(completions))}
+        rows = [{k: v[i] for k, v in fields.items()} for i in range(len(completions))]
+        verdicts = verifier.verify_all([_last_text(c) for c in completions], columns.get(answer), [_last_text(p) for p in prompts], rows, timeout)
         return [v.reward if v.judged else None for v in verdicts]
 
     reward.__name__ = "tare_" + verifier.name

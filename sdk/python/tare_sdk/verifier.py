@@ -57,11 +57,26 @@ class Verifier(Opened):
 
     def __init__(self, name, **parameters):
         super().__init__(name, **parameters)
+        self._uses = self._table.uses(self._values) if self._table.uses else abi.USES_ANSWER
+        if self._uses & ~(abi.USES_ANSWER | abi.MAY_USE_ANSWER | abi.REFUSES_ROWS):
+            raise TareError("verifier %s: uses returns the bits 0x%x, of which this host knows 0x7" % (self.name, self._uses), 80)
         self._call("create", self._table.create, c.byref(self._host), self._values, c.byref(self._self))
         self._made, self._tickets = True, 0
 
-    def verify(self, completion, answer, prompt="", row=None, timeout=0):
-        """row: the data set's row, a dict; timeout: seconds, handed to the plugin as its deadline; 0: none."""
+    @property
+    def uses_answer(self):
+        """Whether it compares with the row's answer, with these parameters. None: a program of the user's decides (python, command)."""
+        return True if self._uses & abi.USES_ANSWER else None if self._uses & abi.MAY_USE_ANSWER else False
+
+    def _answer(self, answer):
+        if answer is None and self.uses_answer:
+            raise TareError("verifier %s compares with the answer, and there is none" % self.name, 10)
+        return "" if answer is None else answer
+
+    def verify(self, completion, answer=None, prompt="", row=None, timeout=0):
+        """answer: may be left out where the verifier uses none; row: the data set's row, a dict; timeout: seconds, handed to the plugin as its
+        deadline; 0: none."""
+        answer = self._answer(answer)
         asked = _Asked(self, completion, answer, prompt, row, timeout)
         answers, verdicts = (c.POINTER(abi.Answer) * 1)(c.pointer(asked.given)), (c.POINTER(abi.Verdict) * 1)(c.pointer(asked.out))
         self._call("verify", self._table.verify, self._self, answers, verdicts, 1)
@@ -72,10 +87,11 @@ class Verifier(Opened):
         """Whether it judges several answers at a time, as it waits for something else."""
         return bool(self._table.submit and self._table.poll and self._table.cancel)
 
-    def verify_all(self, completions, answers, prompts=None, rows=None, timeout=0, at_once=16):
+    def verify_all(self, completions, answers=None, prompts=None, rows=None, timeout=0, at_once=16):
         """The verdicts of several completions, in their order. A verifier that waits for something else has up to at_once of them under way; what is
-        late is given up, with the verdict timeout. prompts, rows: one for each, or None."""
+        late is given up, with the verdict timeout. answers, prompts, rows: one for each, or None."""
         n = len(completions)
+        answers = [self._answer(a) for a in ([None] * n if answers is None else answers)]
         prompts, rows = [""] * n if prompts is None else prompts, [None] * n if rows is None else rows
         if not len(answers) == len(prompts) == len(rows) == n:
             raise TareError("verifier %s: %d completions with %d answers, %d prompts and %d rows" % (self.name, n, len(answers), len(prompts), len(rows)), 10)

@@ -395,6 +395,31 @@ class Host(unittest.TestCase):
         with self.assertRaisesRegex(TareError, "has to be given"):
             Verifier("command")
 
+    def test_what_a_verifier_uses_of_a_row(self):
+        """An answer may be left out where the plugin says that it uses none (tests/plugin/answerless.c)."""
+        from tare_sdk import trl
+
+        with Verifier(FIXTURE("answerless"), least=3) as v:
+            self.assertIs(v.uses_answer, False)
+            self.assertEqual([v.verify("long").reward, v.verify("no").reward], [1, 0])
+            self.assertEqual([x.reward for x in v.verify_all(["long", "no"])], [1, 0])
+        with Verifier(FIXTURE("answerless"), compare=True) as v:
+            self.assertIs(v.uses_answer, True)
+            with self.assertRaisesRegex(TareError, "verifier answerless compares with the answer, and there is none"):
+                v.verify("long")
+        with Verifier("number") as v:  # says nothing
+            self.assertIs(v.uses_answer, True)
+        with Verifier("command", command="while read -r line; do echo 0.5; done") as v:
+            self.assertIsNone(v.uses_answer)
+            self.assertEqual(v.verify("x").reward, 0.5)
+        with self.assertRaisesRegex(TareError, "uses returns the bits 0x100000"):
+            Verifier(FIXTURE("unknown_uses"))
+        follow = trl.reward_function("ifeval")
+        columns = dict(instruction_id_list=[["punctuation:no_comma"]] * 2, kwargs=[[{}]] * 2, completion_ids=[[1], [2]], trainer_state=object())
+        self.assertEqual(follow(["?"] * 2, ["no comma", "a, comma"], **columns), [1.0, 0.0])
+        with self.assertRaisesRegex(TareError, 'no column "answer" .it has: text.; name it with answer='):
+            trl.reward_function("number")(["?"], ["1"], text=["1"])
+
     def test_several_verdicts_at_a_time(self):
         """Where they stand does not depend on when they come; a plugin that does not wait gives the same (tests/plugin/hostile/waits.c)."""
         said = [str(k % 3) for k in range(20)]

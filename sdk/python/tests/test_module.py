@@ -9,6 +9,8 @@ import json
 import math
 import os
 import pickle
+import re
+import resource
 import signal
 import subprocess
 import sys
@@ -124,6 +126,11 @@ class Training(unittest.TestCase):
             if arrays.numpy:
                 self.assertEqual(step.advantage.ctypes.data, address)
                 self.assertEqual((step.advantage.dtype, step.ids.dtype, step.component.shape), ("float64", "int32", (32,)))
+                for array in (step.advantage, step.ids, step.advantage[1:]):
+                    with self.assertRaises(ValueError):
+                        array.flags.writeable = True
+                    with self.assertRaises(ValueError):
+                        array[0] = 1
             else:
                 self.assertEqual((step.advantage.format, step.ids.format), ("d", "i"))
             self.assertIs(step.advantage, step.advantage)
@@ -153,6 +160,34 @@ class Training(unittest.TestCase):
             with self.assertRaisesRegex(tare.TareError, "mine: this process writes this run already"):
                 run("mine", resume=True)
             next(r)
+
+    def test_messages_name_the_arguments(self):
+        with run("named", **{"train.steps": 1}) as r:
+            next(r)
+        with self.assertRaisesRegex(tare.TareError, r"--resume .*\(in Python: tare\.Run\(\.\.\., resume=True\)\)"):
+            run("named", **{"train.steps": 1})
+        with self.assertRaisesRegex(tare.TareError, r"--allow-change.*resume=True, allow_change=True\)"):
+            run("named", resume=True, **{"train.steps": 2, "train.lr": 1e-5})
+
+    def test_what_is_full_is_told(self):
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        with run("full") as r:
+            next(r)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (50000, hard))  # as a disk that is full
+            try:
+                with self.assertRaisesRegex(tare.TareError, r"full/checkpoints/.*/model\.safetensors: cannot be written: File too large"):
+                    r.save()
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+            self.assertEqual(glob.glob("full/checkpoints/*"), [])
+            r.save()
+
+    def test_every_column_is_explained(self):
+        table = read(os.environ["SOURCE"] + "/core/batch/batch.h").decode()
+        page = read(os.environ["SOURCE"] + "/docs/python.md").decode()
+        columns = [name for name, kind in re.findall(r"X\([A-Z]+,\s+(\w+),\s+[^,]+,\s*\w+,\s*(\w+),", table) if kind != "LOCAL"]
+        self.assertGreater(len(columns), 30)
+        self.assertEqual([name for name in columns if "`%s`" % name not in page], [])
 
     def test_a_child_of_fork_holds_no_lock(self):
         r = run("left")
@@ -235,6 +270,26 @@ class Functions(unittest.TestCase):
                     next(r)
             self.assertEqual(read("bad-%s/metrics.jsonl" % name), b"")
 
+    def test_a_mistake_is_told_with_a_line_of_the_function(self):
+        def short(completions, **_):
+            return [1.0]
+
+        def deeper(completions, **_):
+            return json.loads("no JSON")
+
+        def brief(batch):
+            return [1.0]
+
+        begins = {f.__name__: f.__code__.co_firstlineno for f in (short, deeper, brief)}
+        cases = (("reward", short, "short: ValueError: 1 rewards for 32 completions", begins["short"]),
+                 ("reward", deeper, "deeper: JSONDecodeError: .*", begins["deeper"] + 1),
+                 ("advantage", brief, "brief: ValueError: 1 advantages for 32 rollouts", begins["brief"]))
+        for what, function, message, line in cases:
+            key = {"reward": "verifier.plugins", "advantage": "estimator.plugin"}[what]
+            with run("line-" + function.__name__, **{key: "python_function", what: function}) as r:
+                with self.assertRaisesRegex(tare.TareError, r"%s \(test_module\.py:%d\)" % (message, line)):
+                    next(r)
+
     def test_interrupted_in_a_function(self):
         at = [0]
 
@@ -264,8 +319,23 @@ class Functions(unittest.TestCase):
             with unittest.mock.patch.object(r, "_call", interrupted):
                 self.assertRaises(KeyboardInterrupt, next, r)
             self.assertEqual(glob.glob("between/checkpoints/*"), ["between/checkpoints/step-000002"])
-            self.assertEqual([step.number for step in r], [3, 4])
+            self.assertEqual([step.number for step in r], [2, 3, 4])
         self.assertEqual(digest("between"), whole())
+
+    def test_interrupted_in_the_last_step(self):
+        with run("last") as r:
+            next(r), next(r), next(r)
+            real = r._call
+
+            def interrupted(*arguments):
+                real(*arguments)
+                raise KeyboardInterrupt
+
+            with unittest.mock.patch.object(r, "_call", interrupted):
+                self.assertRaises(KeyboardInterrupt, next, r)
+            self.assertEqual([step.number for step in r], [4])
+            self.assertEqual(list(r), [])
+        self.assertEqual(digest("last"), whole())
 
     def test_a_step_at_work_is_left_alone(self):
         said = []

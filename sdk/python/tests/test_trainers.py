@@ -123,7 +123,7 @@ class Trl(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr[-3000:])
             first, second = (json.loads(pathlib.Path("%s.%d" % (out, rank)).read_text()) for rank in (0, 1))
         refused = {name: first[name]["refused"] for name in names if "refused" in first[name]}
-        self.assertEqual(sorted(refused), ["entropy_top", "grpo_process", "opd", "rl_zvp"], refused)  # opd: TRL loads a reference by its name in the Hub
+        self.assertEqual(sorted(refused), ["entropy_top", "grpo_process", "opd", "prime", "rl_zvp"], refused)  # opd: TRL loads a reference by its name in the Hub
         self.assertGreater(len(names), 25)
         for name in set(names) - set(refused):
             with self.subTest(name):
@@ -252,7 +252,7 @@ class Verl(unittest.TestCase):
                 function = tare_sdk.verl.register(name, name=known, n_clusters=2, cluster=cluster, components=["acc", "format"])
                 ask(name, known, other, cluster)
                 self.assertEqual(function.estimator.save(), other.save())
-        self.assertEqual(refused, ["entropy_top", "grpo_process", "rl_zvp"])
+        self.assertEqual(refused, ["entropy_top", "grpo_process", "prime", "rl_zvp"])
 
     def test_every_built_in(self):
         """verl's own compute_advantage, three steps: the advantages are those of the plugin for the same groups, as float32."""

@@ -19,7 +19,10 @@ enum cases {
     explains_nothing,
     explains_half,
     ignores_deadline,
-    overflows
+    overflows,
+    names_no_answer,
+    uses_by_call,
+    unknown_uses
 };
 #define IS(X) (CASE == X)
 
@@ -101,8 +104,17 @@ static tare_status explain(void *self, const tare_answer *answer, const tare_str
                              : tare_print(out, "{\"bytes\":%lld}", (long long)answer->completion.size);
 }
 
+static uint32_t uses(const tare_value *values)
+{
+    static uint32_t calls;
+    (void)values;
+    if (IS(names_no_answer)) return 0;
+    if (IS(uses_by_call)) return calls++ % 2 ? 0 : TARE_USES_ANSWER;
+    return IS(unknown_uses) ? 1u << 20 : TARE_USES_ANSWER;
+}
+
 static const tare_verifier FUNCTIONS = {
-    .struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .verify = verify, .explain = explain};
+    .struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .verify = verify, .explain = explain, .uses = uses};
 static const tare_descriptor DESCRIPTOR = {.struct_size = sizeof DESCRIPTOR,
                                            .kind = TARE_VERIFIER,
                                            .name = "hostile",

@@ -1,7 +1,7 @@
 /* The collectives of the self and thread communicators, against the definition on one rank. */
 #include "base/arena.h"
 #include "check.h"
-#include "dist/comm.h"
+#include "dist/threads.h"
 #include "unit/dist/collectives.h"
 
 #include <string.h>

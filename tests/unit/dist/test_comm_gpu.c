@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "check.h"
 #include "dist/device.h"
+#include "dist/threads.h"
 #include "unit/dist/collectives.h"
 
 #include <string.h>

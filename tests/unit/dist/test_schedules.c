@@ -10,7 +10,7 @@
 #define pthread_cond_broadcast schedule_broadcast
 #define pthread_create(thread, attributes, main, arg) schedule_create(thread, main, arg, ((struct member *)(arg))->job->size)
 #define memcpy schedule_copy
-#include "../../../core/dist/thread.c"
+#include "dist/threads.c"
 #undef pthread_mutex_lock
 #undef pthread_mutex_unlock
 #undef pthread_cond_wait

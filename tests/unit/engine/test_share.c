@@ -1,8 +1,8 @@
 /* Dealing and joining a batch's groups over ranks (threads): the joined batch is, field by field, what one rank would have made; dealing is balanced. */
 #include "check.h"
 
-#include "dist/comm.h"
 #include "dist/deal.h"
+#include "dist/threads.h"
 #include "engine/share.h"
 
 #include <string.h>

@@ -4,9 +4,12 @@
 
 #define C (&contexts[0])
 
-typedef double (*loss_fn)(void *arg);
+struct loss {
+    double (*of)(void *arg);
+    void *arg;
+};
 
-static void assert_gradient(const char *what, loss_fn loss, void *arg, float *x, const float *gradient, int64_t n, double tolerance)
+static void assert_gradient(const char *what, struct loss loss, float *x, const float *gradient, int64_t n, double tolerance)
 {
     const float h = 4e-3f;
     double scale = 0;
@@ -15,9 +18,9 @@ static void assert_gradient(const char *what, loss_fn loss, void *arg, float *x,
     for (int64_t i = 0; i < n; i++) {
         const float at = x[i], up = at + h, down = at - h;
         x[i] = up;
-        const double above = loss(arg);
+        const double above = loss.of(loss.arg);
         x[i] = down;
-        const double below = loss(arg);
+        const double below = loss.of(loss.arg);
         x[i] = at;
         const double slope = (above - below) / ((double)up - (double)down);
         if (fabs(slope - (double)gradient[i]) > tolerance * scale)
@@ -54,9 +57,9 @@ static void test_product(void **state)
     memset(db, 0, N * sizeof *db);
     KERNEL(ref, C, matmul_dx, .dx = dx, .dy = p.r, .w = p.w, .t = T, .n = N, .k = K, .dtype = DTYPE_F32);
     KERNEL(ref, C, matmul_dw, .dw = dw, .dbias = db, .dy = p.r, .x = p.x, .t = T, .n = N, .k = K, .dtype = DTYPE_F32);
-    assert_gradient("dx", product_loss, &p, p.x, dx, T * K, 1e-3);
-    assert_gradient("dw", product_loss, &p, p.w, dw, N * K, 1e-3);
-    assert_gradient("dbias", product_loss, &p, p.bias, db, N, 1e-3);
+    assert_gradient("dx", (struct loss){product_loss, &p}, p.x, dx, T * K, 1e-3);
+    assert_gradient("dw", (struct loss){product_loss, &p}, p.w, dw, N * K, 1e-3);
+    assert_gradient("dbias", (struct loss){product_loss, &p}, p.bias, db, N, 1e-3);
     buffers_end();
 }
 
@@ -82,8 +85,8 @@ static void test_norm(void **state)
     norm_loss(&p);
     KERNEL(ref, C, rmsnorm_grad, .dx = dx, .ld = LD, .dw = dw, .dy = p.r, .x = p.x, .w = p.w, .rms = p.rms, .t = T, .heads = HEADS,
            .width = WIDTH, .accumulate = 0);
-    assert_gradient("dx", norm_loss, &p, p.x, dx, T * LD, 1e-3);
-    assert_gradient("dw", norm_loss, &p, p.w, dw, WIDTH, 1e-3);
+    assert_gradient("dx", (struct loss){norm_loss, &p}, p.x, dx, T * LD, 1e-3);
+    assert_gradient("dw", (struct loss){norm_loss, &p}, p.w, dw, WIDTH, 1e-3);
     buffers_end();
 }
 
@@ -107,7 +110,7 @@ static void test_gated(void **state)
     float *d = floats(T * 2 * F, 0);
     for (; p.gelu < 2; p.gelu++) {
         KERNEL(ref, C, swiglu_grad, .dgu = d, .dact = p.r, .gu = p.gu, .t = T, .f = F, .gelu = p.gelu);
-        assert_gradient("dgu", gated_loss, &p, p.gu, d, T * 2 * F, 1e-3);
+        assert_gradient("dgu", (struct loss){gated_loss, &p}, p.gu, d, T * 2 * F, 1e-3);
     }
     buffers_end();
 }
@@ -166,7 +169,7 @@ static void test_head(void **state)
     float *d = copied(p.z, R * V, 0);
     KERNEL(ref, C, head_grad, .logits = d, .target = p.target, .lse = p.lse, .entropy = p.h, .ref_logits = p.q, .ref_lse = p.rlse,
            .kl = p.kl, .coef = p.coef, .temperature = 0.7f, .r = R, .v = V);
-    assert_gradient("dlogits", head_loss, &p, p.z, d, R * V, 2e-3);
+    assert_gradient("dlogits", (struct loss){head_loss, &p}, p.z, d, R * V, 2e-3);
     buffers_end();
 }
 
@@ -209,7 +212,7 @@ static void test_attention(void **state)
         attn_loss(&p);
         KERNEL(ref, C, attention_grad, .dqkv = d, .dout = p.r, .out = p.out, .stats = p.stats, .qkv = p.qkv, .shape = p.s,
                .segs = SEGS, .n_segs = 4, .t = ROWS);
-        assert_gradient("dqkv", attn_loss, &p, p.qkv, d, ROWS * STRIDE, 1e-3);
+        assert_gradient("dqkv", (struct loss){attn_loss, &p}, p.qkv, d, ROWS * STRIDE, 1e-3);
     }
     buffers_end();
 }

@@ -28,10 +28,9 @@ static void make(struct host *h, const struct kernels *k, const struct kctx *c, 
     KERNEL(k, c, pack, .packed = h->gpacked, .w = h->gw, .n = s.n, .k = s.k, .dtype = dtype);
 }
 
-static void close_to(const char *what, enum dtype dtype, int same_bits, const float *got, const float *expected, int64_t n,
-                     int64_t terms)
+static void close_to(const char *what, bool same_bits, const float *got, const float *expected, int64_t n, int64_t terms)
 {
-    if (same_bits && dtype == DTYPE_F32)
+    if (same_bits)
         assert_bits(what, got, expected, n);
     else
         assert_near(what, got, expected, n, (double)(terms + 2) * 0x1p-23);
@@ -40,6 +39,7 @@ static void close_to(const char *what, enum dtype dtype, int same_bits, const fl
 /* same_bits: the kernels without a library compute. */
 static void products(const struct kernels *k, const struct kctx *c, enum dtype dtype, int same_bits)
 {
+    const bool same = same_bits && dtype == DTYPE_F32;
     for (int i = 0; i < N_SHAPES; i++) {
         const struct shape s = SHAPES[i];
         struct host h;
@@ -48,29 +48,29 @@ static void products(const struct kernels *k, const struct kctx *c, enum dtype d
                .k = s.k, .dtype = dtype); /* residual: y itself */
         KERNEL(ref, &contexts[0], matmul, .y = h.y, .x = h.x, .packed = h.packed, .bias = h.bias, .residual = h.y, .t = s.t,
                .n = s.n, .k = s.k, .dtype = dtype);
-        close_to("y", dtype, same_bits, from_device(k, c, h.gy, 4 * s.t * s.n), h.y, s.t * s.n, s.k);
+        close_to("y", same, from_device(k, c, h.gy, 4 * s.t * s.n), h.y, s.t * s.n, s.k);
         KERNEL(k, c, matmul, .y = h.gy, .x = h.gx, .packed = h.gpacked, .t = s.t, .n = s.n, .k = s.k, .dtype = dtype);
         KERNEL(ref, &contexts[0], matmul, .y = h.y, .x = h.x, .packed = h.packed, .t = s.t, .n = s.n, .k = s.k, .dtype = dtype);
-        close_to("y alone", dtype, same_bits, from_device(k, c, h.gy, 4 * s.t * s.n), h.y, s.t * s.n, s.k);
+        close_to("y alone", same, from_device(k, c, h.gy, 4 * s.t * s.n), h.y, s.t * s.n, s.k);
         k->backend->upload(c, h.gy, h.y, 4 * s.t * s.n); /* the same dy */
         KERNEL(k, c, matmul_dx, .dx = h.gdx, .dy = h.gy, .w = h.gw, .t = s.t, .n = s.n, .k = s.k, .dtype = dtype);
         KERNEL(ref, &contexts[0], matmul_dx, .dx = h.dx, .dy = h.y, .w = h.w, .t = s.t, .n = s.n, .k = s.k, .dtype = dtype);
-        close_to("dx", dtype, same_bits, from_device(k, c, h.gdx, 4 * s.t * s.k), h.dx, s.t * s.k, s.n);
+        close_to("dx", same, from_device(k, c, h.gdx, 4 * s.t * s.k), h.dx, s.t * s.k, s.n);
         if (k->matmul_dx_packed) {
             k->matmul_dx_packed(c, &(struct op_matmul_dx){
                                        .dx = h.gdx, .dy = h.gy, .packed = h.gpacked, .t = s.t, .n = s.n, .k = s.k, .dtype = dtype});
-            close_to("dx from packed", dtype, same_bits, from_device(k, c, h.gdx, 4 * s.t * s.k), h.dx, s.t * s.k, s.n);
+            close_to("dx from packed", same, from_device(k, c, h.gdx, 4 * s.t * s.k), h.dx, s.t * s.k, s.n);
         }
         float *db = randoms(s.n, 0, 1), *gdb = on_device(k, c, db, 4 * s.n);
         KERNEL(k, c, matmul_dw, .dw = h.gdw, .dbias = gdb, .dy = h.gy, .x = h.gx, .t = s.t, .n = s.n, .k = s.k, .dtype = dtype);
         KERNEL(ref, &contexts[0], matmul_dw, .dw = h.dw, .dbias = db, .dy = h.y, .x = h.x, .t = s.t, .n = s.n, .k = s.k,
                .dtype = dtype);
-        close_to("dw", dtype, same_bits, from_device(k, c, h.gdw, 4 * s.n * s.k), h.dw, s.n * s.k, s.t);
+        close_to("dw", same, from_device(k, c, h.gdw, 4 * s.n * s.k), h.dw, s.n * s.k, s.t);
         k->matmul_dw_apart(
             c, &(struct op_matmul_dw){.dw = h.gdw, .dy = h.gy, .x = h.gx, .t = s.t, .n = s.n, .k = s.k, .dtype = dtype});
         ref->matmul_dw_apart(&contexts[0],
                              &(struct op_matmul_dw){.dw = h.dw, .dy = h.y, .x = h.x, .t = s.t, .n = s.n, .k = s.k, .dtype = dtype});
-        close_to("dw apart", dtype, same_bits, from_device(k, c, h.gdw, 4 * s.n * s.k), h.dw, s.n * s.k, 2 * s.t);
+        close_to("dw apart", same, from_device(k, c, h.gdw, 4 * s.n * s.k), h.dw, s.n * s.k, 2 * s.t);
         assert_near("dbias", from_device(k, c, gdb, 4 * s.n), db, s.n, (double)(s.t + 2) * 0x1p-23);
         device_end(k, c);
     }

@@ -65,10 +65,19 @@ struct rows {
     struct attn_seq seqs[SEQS];
 };
 
+struct walk {
+    struct model *m;
+    const struct texts *texts;
+    const struct plan *plan;
+    struct kv_cache cache;
+    struct arena arena;
+};
+
 /* One forward pass over up to chunk tokens of each of sequences first .. first+n-1; their logits land in out. Returns the rows. */
-static int64_t advance(struct model *m, struct kv_cache *cache, const struct texts *t, const struct plan *p, struct state *s,
-                       int64_t first, struct arena *a, float (*out)[LENGTH][VOCAB])
+static int64_t advance(struct walk *w, struct state *s, int64_t first, float (*out)[LENGTH][VOCAB])
 {
+    const struct texts *t = w->texts;
+    const struct plan *p = w->plan;
     static struct rows r;
     struct err e = {0};
     int64_t T = 0, n_seqs = 0, owner[SEQS * LENGTH];
@@ -88,10 +97,10 @@ static int64_t advance(struct model *m, struct kv_cache *cache, const struct tex
     const struct forward_batch b = {T, r.ids, r.pos, r.row, r.slot, T, r.seqs, n_seqs, r.row, T};
     float *hidden, *logits;
     if (!T) return 0;
-    arena_reset(a);
-    assert_ok(model_forward(m, cache, &b, a, &hidden, &e), &e);
-    assert_ok(arena_new(a, &logits, T * VOCAB, &e), &e);
-    model_logits(m, hidden, T, logits);
+    arena_reset(&w->arena);
+    assert_ok(model_forward(w->m, &w->cache, &b, &w->arena, &hidden, &e), &e);
+    assert_ok(arena_new(&w->arena, &logits, T * VOCAB, &e), &e);
+    model_logits(w->m, hidden, T, logits);
     for (int64_t i = 0; i < T; i++) memcpy(out[owner[i]][r.pos[i]], logits + i * VOCAB, VOCAB * 4);
     return T;
 }
@@ -99,23 +108,22 @@ static int64_t advance(struct model *m, struct kv_cache *cache, const struct tex
 static int64_t run(struct model *m, const struct texts *t, const struct plan *p, float (*out)[LENGTH][VOCAB])
 {
     struct err e = {0};
-    struct kv_cache cache;
-    struct arena a;
+    struct walk w = {.m = m, .texts = t, .plan = p};
     static struct state s;
     int64_t rows = 0;
-    arena_init(&a, "test");
-    assert_ok(kv_cache_new(m, m->shape.layers, SEQS * BLOCKS + 1, &cache, &e), &e);
+    arena_init(&w.arena, "test");
+    assert_ok(kv_cache_new(m, m->shape.layers, SEQS * BLOCKS + 1, &w.cache, &e), &e);
     memset(&s, 0, sizeof s);
     place_blocks(&s, p);
     for (int64_t first = 0; first + p->n <= SEQS; first += p->n)
         for (;;) {
-            if (p->share) start_followers(m, &cache, &s, first, p->n);
-            const int64_t n = advance(m, &cache, t, p, &s, first, &a, out);
+            if (p->share) start_followers(m, &w.cache, &s, first, p->n);
+            const int64_t n = advance(&w, &s, first, out);
             if (!n) break;
             rows += n;
         }
-    kv_cache_free(m, &cache);
-    arena_free(&a);
+    kv_cache_free(m, &w.cache);
+    arena_free(&w.arena);
     return rows;
 }
 

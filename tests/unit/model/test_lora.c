@@ -507,23 +507,39 @@ static void the_wrong_base_and_damaged_weights_are_refused(void **state)
     assert_ok(fs_remove_tree(out, &e), &e);
 }
 
-static void int8_is_refused_where_weights_are_trained_or_not_finite(void **state)
+static void int8_is_refused_where_weights_are_trained(void **state)
+{
+    (void)state;
+    char folder[FS_PATH];
+    const struct model_config c = {.base = "", .weights = WEIGHTS_INT8};
+    expect(&(struct model_source){.folder = base_of("qwen3", folder), .config = &c, .trains = true}, TARE_E_CONFIG,
+           "set lora.rank");
+}
+
+/* By every way that a model is opened: whole, in bf16, in int8, as the base of new adapters. */
+static void weights_that_are_not_finite_are_refused(void **state)
 {
     (void)state;
     struct err e = {0};
     char folder[FS_PATH];
-    const char *out = make_test_folder("tare-int8");
-    const struct model_config plain = {.base = ""}, c = {.base = "", .weights = WEIGHTS_INT8};
+    const char *out = make_test_folder("tare-finite");
+    const struct model_config plain = {.base = ""}, int8 = {.base = "", .weights = WEIGHTS_INT8};
+    const struct model_config bf16 = {.base = "", .dtype = PRECISION_BF16};
+    const struct lora_spec lora = {.rank = 2, .alpha = 4, .targets = LORA_ALL};
     assert_non_null(out);
-    expect(&(struct model_source){.folder = base_of("qwen3", folder), .config = &c, .trains = true}, TARE_E_CONFIG,
-           "set lora.rank");
-    for (int i = 0; i < 2; i++) {
-        struct model *m = opened(&(struct model_source){.folder = folder, .config = &plain});
-        m->weights[m->unit_begin[1] + m->layers[0].down + 3 * m->shape.intermediate + 5] = i ? NAN : -INFINITY;
-        assert_ok(model_save(m, out, DTYPE_F32, NULL, &e), &e);
+    for (int i = 0; i < 4; i++) {
+        struct model *m = opened(&(struct model_source){.folder = base_of("qwen3", folder), .config = &plain});
+        const bool matrix = i % 2;
+        const int64_t at = matrix ? m->unit_begin[1] + m->layers[0].down + 3 * m->shape.intermediate : m->final_norm;
+        const char *says = matrix ? "\"model.layers.0.mlp.down_proj.weight\": row 3, column 5 is NaN"
+                                  : "\"model.norm.weight\": row 0, column 5 is infinite";
+        m->weights[at + 5] = matrix ? -NAN : -INFINITY;
+        assert_ok(model_save(m, out, i < 2 ? DTYPE_F32 : DTYPE_BF16, NULL, &e), &e);
         model_free(m);
-        expect(&(struct model_source){.folder = out, .config = &c}, TARE_E_INVALID,
-               i ? "model.layers.0.mlp.down_proj.weight: row 3, column 5 is NaN" : "column 5 is infinite");
+        expect(&(struct model_source){.folder = out, .config = &plain}, TARE_E_NOT_FINITE, says);
+        expect(&(struct model_source){.folder = out, .config = &bf16}, TARE_E_NOT_FINITE, "model.safetensors: tensor");
+        expect(&(struct model_source){.folder = out, .config = &int8}, TARE_E_NOT_FINITE, says);
+        expect(&(struct model_source){.folder = out, .config = &plain, .lora = &lora, .trains = true}, TARE_E_NOT_FINITE, says);
     }
     assert_ok(fs_remove_tree(out, &e), &e);
 }
@@ -550,7 +566,8 @@ int main(void)
         cmocka_unit_test(the_base_is_what_it_was),
         cmocka_unit_test(an_int8_base_is_the_base_of_its_rounded_weights),
         cmocka_unit_test(a_frozen_model_may_be_int8_alone),
-        cmocka_unit_test(int8_is_refused_where_weights_are_trained_or_not_finite),
+        cmocka_unit_test(int8_is_refused_where_weights_are_trained),
+        cmocka_unit_test(weights_that_are_not_finite_are_refused),
         cmocka_unit_test(a_starts_within_pefts_bounds_by_the_seed),
         cmocka_unit_test(a_saved_adapter_is_read_to_the_bit),
         cmocka_unit_test(a_merged_model_has_the_same_logits),

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "observe/metrics.h"
+#include "observe/run_data.h"
 #include "observe/sinks.h"
 
 #include <math.h>
@@ -371,6 +372,33 @@ static void damage_in_the_middle_is_refused(void **state)
     }
 }
 
+/* Pages of the file that a crash of the machine took, after the lines that a checkpoint needs: those are made again. */
+static void what_is_torn_after_the_kept_steps_is_cut(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    struct metrics *m;
+    const char *run = run_dir("t");
+    char path[FS_PATH], text[64] = "{\"step\":1}\n{\"step\":2}\n", torn[] = "XXXXX\n{\"step\":4}\n";
+    snprintf(path, sizeof path, "%s/metrics.jsonl", run);
+    memset(torn, 0, 5);
+    const size_t whole = strlen(text);
+    memcpy(text + whole, torn, sizeof torn - 1);
+    int64_t step = 0;
+    for (int keep = 2; keep >= 0; keep--) {
+        assert_ok(fs_write_atomic(path, text, (int64_t)(whole + sizeof torn - 1), &e), &e);
+        assert_ok(run_last_step(run, &step, &e), &e);
+        assert_int_equal(step, 4);
+        assert_ok(open_at(run, keep, &m, &e), &e);
+        assert_ok(metrics_close(m, "failed", &e), &e);
+        assert_ok(run_last_step(run, &step, &e), &e);
+        assert_int_equal(step, keep ? keep : -1);
+    }
+    assert_ok(fs_write_atomic(path, text, (int64_t)(whole + 6), &e), &e);
+    assert_ok(run_last_step(run, &step, &e), &e);
+    assert_int_equal(step, 2);
+}
+
 /* A child records steps without end, tells of every tenth, and is killed anywhere: in the middle of a step, of a sync, of opening. Then it goes
  * on from a step that a checkpoint could have. In the end every step is there once. */
 static void killed_at_any_moment(void **state)
@@ -442,10 +470,15 @@ static void set_from_any_thread(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(crc32c_has_its_known_values), cmocka_unit_test(a_run_goes_on_without_its_database),
-        cmocka_unit_test(three_sinks_say_the_same),    cmocka_unit_test(a_resumed_run_forgets_later_steps),
-        cmocka_unit_test(half_written_ends),           cmocka_unit_test(damage_in_the_middle_is_refused),
-        cmocka_unit_test(killed_at_any_moment),        cmocka_unit_test(set_from_any_thread),
+        cmocka_unit_test(crc32c_has_its_known_values),
+        cmocka_unit_test(a_run_goes_on_without_its_database),
+        cmocka_unit_test(three_sinks_say_the_same),
+        cmocka_unit_test(a_resumed_run_forgets_later_steps),
+        cmocka_unit_test(half_written_ends),
+        cmocka_unit_test(damage_in_the_middle_is_refused),
+        cmocka_unit_test(what_is_torn_after_the_kept_steps_is_cut),
+        cmocka_unit_test(killed_at_any_moment),
+        cmocka_unit_test(set_from_any_thread),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

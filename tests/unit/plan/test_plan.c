@@ -5,7 +5,7 @@
 #include "small.h"
 
 #include "base/fs.h"
-#include "dist/comm.h"
+#include "dist/threads.h"
 #include "model/grads.h"
 #include "model/lora.h"
 #include "plan/plan.h"

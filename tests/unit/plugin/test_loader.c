@@ -64,7 +64,7 @@ static void loader__names_what_is_wrong_with_a_plugin(void **state)
         {"undefined_symbol", TARE_E_PLUGIN, "this_symbol_is_nowhere"},
         {"refuses", TARE_E_UNSUPPORTED, "refuses to be used: no quantum computer was found"},
         {"refuses_silently", TARE_E_PLUGIN, "no reason given"},
-        {"newer_minor", TARE_E_VERSION, "needs plugin ABI 1.3, this program has 1.2"},
+        {"newer_minor", TARE_E_VERSION, "needs plugin ABI 1.4, this program has 1.3"},
         {"short_plugin", TARE_E_PLUGIN, "its tare_plugin says it has 8 bytes"},
         {"no_descriptors", TARE_E_PLUGIN, "holds 0 descriptors"},
         {"null_descriptor", TARE_E_PLUGIN, "descriptor 1 is NULL"},

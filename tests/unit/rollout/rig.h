@@ -78,10 +78,15 @@ static inline struct sample_params rig_params(double temperature, int64_t max_ne
     return (struct sample_params){.temperature = temperature, .top_p = 1, .max_new_tokens = max_new};
 }
 
+struct rig_scores {
+    float *logprob, *entropy;
+};
+
 /* Logprobs and entropies of the sampled ids, all in one packed pass. */
-static inline void rig_score(struct rig *r, const struct sample_request *q, int64_t n, const struct sample_output *o,
-                             float temperature, bool share, float **logprob, float **entropy)
+static inline struct rig_scores rig_score(struct rig *r, const struct sample_request *q, int64_t n, const struct sample_output *o,
+                                          float temperature, bool share)
 {
+    struct rig_scores scores;
     struct err e = {0};
     struct pack_group *groups;
     const int32_t **ids;
@@ -105,13 +110,14 @@ static inline void rig_score(struct rig *r, const struct sample_request *q, int6
     assert_ok(kv_cache_new(r->m, r->m->shape.layers, p.n_blocks, &cache, &e), &e);
     assert_ok(model_forward(r->m, &cache, &p.forward, &r->arena, &hidden, &e), &e);
     assert_ok(arena_new(&r->arena, &logits, p.n_targets * V, &e), &e);
-    assert_ok(arena_new(&r->arena, logprob, p.n_targets, &e), &e);
-    assert_ok(arena_new(&r->arena, entropy, p.n_targets, &e), &e);
+    assert_ok(arena_new(&r->arena, &scores.logprob, p.n_targets, &e), &e);
+    assert_ok(arena_new(&r->arena, &scores.entropy, p.n_targets, &e), &e);
     assert_ok(arena_new(&r->arena, &lse, p.n_targets * 2, &e), &e);
     model_logits(r->m, hidden, p.n_targets, logits);
-    KERNEL(r->m->k, &r->m->ctx, head_stats, .logprob = *logprob, .entropy = *entropy, .lse = lse, .logits = logits,
+    KERNEL(r->m->k, &r->m->ctx, head_stats, .logprob = scores.logprob, .entropy = scores.entropy, .lse = lse, .logits = logits,
            .target = p.target, .temperature = temperature, .r = p.n_targets, .v = V);
     kv_cache_free(r->m, &cache);
+    return scores;
 }
 
 #endif

@@ -30,12 +30,11 @@ static void draw_many(struct rig *r, const struct sample_params *p, int64_t *cou
     /* every id as a completion of its own, scored */
     int32_t ids[MAX_VOCAB];
     int64_t begin[MAX_VOCAB + 1];
-    float *logprob, *entropy;
     for (int32_t v = 0; v < V; v++) ids[v] = v, begin[v] = v;
     begin[V] = V;
     every = (struct sample_output){.n = V, .n_tokens = V, .token_begin = begin, .ids = ids};
     q.n_samples = V;
-    rig_score(r, &q, 1, &every, (float)p->temperature, true, &logprob, &entropy);
+    const float *logprob = rig_score(r, &q, 1, &every, (float)p->temperature, true).logprob;
     for (int64_t v = 0; v < V; v++) prob[v] = exp((double)logprob[v]);
     for (int64_t i = 0; i < out.n_tokens; i++)
         assert_memory_equal(&out.logprob[i], &logprob[out.ids[i]], sizeof *logprob); /* before truncation */

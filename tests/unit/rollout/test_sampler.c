@@ -2,6 +2,7 @@
 #include "rig.h"
 
 #include "base/json.h"
+#include "rollout/sampler.h"
 
 struct setting {
     int64_t batch, kv_tokens, prefill_rows;
@@ -15,7 +16,7 @@ static void sample_all(struct rig *r, struct setting x, double temperature, int6
     struct sampler *s;
     const struct sample_params p = rig_params(temperature, max_new);
     assert_ok(sampler_new(r->m, x.batch, x.kv_tokens, &s, &e), &e);
-    if (x.prefill_rows) sampler_prefill_rows(s, x.prefill_rows);
+    if (x.prefill_rows) s->prefill_rows = x.prefill_rows;
     assert_ok(sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), rig_requests(r->m->shape.vocab), N_REQUESTS, NULL},
                           &r->arena, out, &e),
               &e);
@@ -32,6 +33,16 @@ static void assert_same(const struct sample_output *a, const struct sample_outpu
     assert_memory_equal(a->logprob, b->logprob, (size_t)a->n_tokens * sizeof *a->logprob);
     assert_memory_equal(a->entropy, b->entropy, (size_t)a->n_tokens * sizeof *a->entropy);
     assert_memory_equal(a->finish, b->finish, (size_t)a->n);
+}
+
+/* A packed pass over what was sampled, prompts shared and repeated, gives the bits that the sampler gave. */
+static void assert_scored(struct rig *r, const struct sample_output *o)
+{
+    for (int share = 0; share < 2; share++) {
+        const struct rig_scores scores = rig_score(r, rig_requests(r->m->shape.vocab), N_REQUESTS, o, 1, share);
+        assert_memory_equal(scores.logprob, o->logprob, (size_t)o->n_tokens * sizeof *scores.logprob);
+        assert_memory_equal(scores.entropy, o->entropy, (size_t)o->n_tokens * sizeof *scores.entropy);
+    }
 }
 
 /* make: a rig with that many threads. */
@@ -61,12 +72,7 @@ static void check_layouts(void (*make)(struct rig *, const char *, const char *,
         rig_free(&other);
     }
     assert_true(preempted > 0);
-    for (int share = 0; share < 2; share++) {
-        float *logprob, *entropy;
-        rig_score(&r, rig_requests(r.m->shape.vocab), N_REQUESTS, &base, 1, share, &logprob, &entropy);
-        assert_memory_equal(logprob, base.logprob, (size_t)base.n_tokens * sizeof *logprob);
-        assert_memory_equal(entropy, base.entropy, (size_t)base.n_tokens * sizeof *entropy);
-    }
+    assert_scored(&r, &base);
     rig_free(&r);
 }
 
@@ -134,12 +140,7 @@ static void test_layouts_of_smollm2(void **state)
             assert_same(&base, &out);
             rig_free(&other);
         }
-        for (int share = 0; share < 2; share++) {
-            float *logprob, *entropy;
-            rig_score(&r, rig_requests(r.m->shape.vocab), N_REQUESTS, &base, 1, share, &logprob, &entropy);
-            assert_memory_equal(logprob, base.logprob, (size_t)base.n_tokens * sizeof *logprob);
-            assert_memory_equal(entropy, base.entropy, (size_t)base.n_tokens * sizeof *entropy);
-        }
+        assert_scored(&r, &base);
         rig_free(&r);
     }
 }

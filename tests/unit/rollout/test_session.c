@@ -1,6 +1,7 @@
 /* Sessions: a request that joins, among others that come, end and are dropped, has the bits of sampler_run; so have the logprobs of its prompt. */
 #include "rig.h"
 
+#include "rollout/sampler.h"
 #include "rollout/session.h"
 
 enum { NEW = 64 };
@@ -139,7 +140,7 @@ static void test_prompt_logprobs(void **state)
     float *scored;
     (void)state;
     world_open(&w, 4, 0);
-    sampler_prefill_rows(w.s, 7); /* prompts in pieces */
+    w.s->prefill_rows = 7; /* prompts in pieces */
     for (int64_t i = 0; i < N_REQUESTS; i += 3) {
         const struct sample_request *q = &rig_requests(250)[i];
         join(&w, i);

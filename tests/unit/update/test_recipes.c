@@ -175,8 +175,117 @@ static void recipes__have_the_loss_and_gradient_of_the_trainers(void **state)
     json_decref(all);
 }
 
+/* Largest difference of the numbers of the rollouts' tokens. */
+static double tokens_off(const struct batch *b, const json_t *rollouts, const float *got, double factor)
+{
+    double most = 0;
+    assert_int_equal((int64_t)json_array_size(rollouts), b->n_rollouts);
+    for (int64_t i = 0; i < b->n_rollouts; i++) {
+        const json_t *row = json_array_get(rollouts, (size_t)i);
+        assert_int_equal((int64_t)json_array_size(row), b->token_begin[i + 1] - b->token_begin[i]);
+        for (int64_t t = b->token_begin[i]; t < b->token_begin[i + 1]; t++) {
+            const double off = fabs(factor * (double)got[t] - number(row, t - b->token_begin[i]));
+            most = off > most || isnan(off) ? off : most;
+        }
+    }
+    return most;
+}
+
+/* The reference's logprobs are those of the case, so the rewards are made here; from them on all is the engine's. */
+static void process_columns(struct step *s, struct batch *b, double beta, struct arena *a)
+{
+    assert_ok(arena_new(a, &b->process_reward, b->n_tokens, &e), &e);
+    assert_ok(arena_new(a, &b->segment, b->n_tokens, &e), &e);
+    assert_ok(arena_new(a, &b->segment_reward, b->n_tokens, &e), &e);
+    b->process_ref = b->ref_logprob;
+    assert_ok(update_logprobs(s->t, s->m, b, b->process_reward, NULL, &e), &e);
+    for (int64_t t = 0; t < b->n_tokens; t++)
+        b->process_reward[t] = (float)(beta * ((double)b->process_reward[t] - (double)b->process_ref[t]));
+    for (int64_t i = 0; i < b->n_rollouts; i++)
+        for (int64_t t = b->token_begin[i]; t < b->token_begin[i + 1]; t++) b->segment[t] = (int32_t)(t - b->token_begin[i]) + 1;
+    process_normed(b, &s->config.process_reward, b->segment_reward);
+}
+
+/* PRIME: rewards of tokens, advantages, and the loss and gradient of the process reward model (tests/data/systems/make.py). */
+static void prime__has_the_numbers_of_the_released_code(void **state)
+{
+    (void)state;
+    json_t *all, *keys = json_pack("[s]", "estimator.plugin=prime");
+    struct step s;
+    struct batch b;
+    struct arena a;
+    struct process_report r;
+    int64_t numbers = 0;
+    assert_ok(json_read_file(source_file("systems/cases.json"), &all, &e), &e);
+    const json_t *c = json_object_get(all, "prime"), *outcome = json_object_get(c, "outcome");
+    const double beta = json_number_value(json_object_get(c, "beta"));
+    arena_init(&a, "rollouts");
+    read_batch(json_object_get(all, "rollouts"), &a, &b);
+    for (int64_t i = 0; i < b.n_rollouts; i++) b.reward[i] = number(outcome, i);
+    step_open(&s, "as=", keys, b.n_rollouts);
+    assert_true(s.config.process_reward.beta == beta);
+    process_columns(&s, &b, beta, &a);
+    const double scores = tokens_off(&b, json_object_get(c, "scores"), b.process_reward, 1 / beta);
+    double accuracy;
+    assert_ok(process_accuracy(&b, &a, &accuracy, &e), &e);
+    accuracy = fabs(accuracy - json_number_value(json_object_get(c, "accuracy")));
+    assert_ok(estimate_run(s.estimator, &b, &a, &e), &e);
+    const double advantages = tokens_off(&b, json_object_get(c, "advantages"), b.token_advantage, 1);
+    assert_ok(process_update(s.t, &b, &s.config.process_reward, &r, &e), &e);
+    const double loss = fabs(r.loss - json_number_value(json_object_get(c, "loss")));
+    const double norm = fabs(r.grad_norm - json_number_value(json_object_get(c, "norm")));
+    const double off =
+        gradient_off(&s, json_object_get(c, "gradient"), json_integer_value(json_object_get(all, "stride")), &numbers);
+    printf("prime: scores off by %.2g, accuracy by %.2g, advantages by %.2g, loss %.9g by %.2g, norm %.9g by %.2g, %lld numbers of "
+           "the gradient "
+           "by %.2g at most\n",
+           scores, accuracy, advantages, r.loss, loss, r.grad_norm, norm, (long long)numbers, off);
+    assert_true(scores <= 1e-5 && accuracy <= 1e-12 && advantages <= 1e-5);
+    assert_true(loss <= 1e-5 && norm <= 1e-5 && off <= 1e-5 && numbers > 400);
+    assert_int_equal(r.optimizer_steps, 1);
+    assert_int_equal(r.rollouts, b.n_rollouts);
+    step_close(&s);
+    arena_free(&a);
+    json_decref(keys);
+    json_decref(all);
+}
+
+/* log phi equals log ref: all scores are 0, and the loss is log 2 whatever the outcomes; a rollout without weight is not learnt from. */
+static void prime__begins_at_log_2(void **state)
+{
+    (void)state;
+    json_t *all, *keys = json_pack("[ss]", "process_reward.minibatch=4", "estimator.plugin=grpo");
+    struct step s;
+    struct batch b;
+    struct arena a;
+    struct process_report r;
+    assert_ok(json_read_file(source_file("systems/cases.json"), &all, &e), &e);
+    arena_init(&a, "rollouts");
+    read_batch(json_object_get(all, "rollouts"), &a, &b);
+    step_open(&s, "as=", keys, b.n_rollouts);
+    s.train.lr = 0;
+    s.t->reference = s.m;
+    assert_ok(arena_new(&a, &b.process_reward, b.n_tokens, &e), &e);
+    assert_ok(arena_new(&a, &b.process_ref, b.n_tokens, &e), &e);
+    assert_ok(arena_new(&a, &b.row_weight, b.n_rollouts, &e), &e);
+    for (int64_t i = 1; i < b.n_rollouts; i++) b.row_weight[i] = 1;
+    assert_ok(process_rewards(s.t, &b, 0.05, b.process_reward, b.process_ref, &e), &e);
+    for (int64_t t = 0; t < b.n_tokens; t++) assert_true(b.process_reward[t] == 0);
+    assert_ok(process_update(s.t, &b, &s.config.process_reward, &r, &e), &e);
+    assert_int_equal(r.optimizer_steps, 4); /* a group each */
+    assert_int_equal(r.rollouts, b.n_rollouts - 1);
+    assert_true(fabs(r.loss - log(2)) < 1e-12);
+    s.t->reference = NULL;
+    step_close(&s);
+    arena_free(&a);
+    json_decref(keys);
+    json_decref(all);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(recipes__have_the_loss_and_gradient_of_the_trainers)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(recipes__have_the_loss_and_gradient_of_the_trainers),
+                                       cmocka_unit_test(prime__has_the_numbers_of_the_released_code),
+                                       cmocka_unit_test(prime__begins_at_log_2)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

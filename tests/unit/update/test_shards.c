@@ -7,7 +7,7 @@
 #include "../model/small.h"
 #include "base/fs.h"
 #include "base/rng.h"
-#include "dist/comm.h"
+#include "dist/threads.h"
 #include "model/proof.h"
 #include "model/shards.h"
 #include "update/update.h"

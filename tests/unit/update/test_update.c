@@ -124,11 +124,16 @@ static const struct loss_config LOSS_C = {.aggregation = AGGREGATE_SEQUENCE,
                                           .rollout_is = ROLLOUT_IS_NONE};
 static const struct model_config MODEL = {.dtype = PRECISION_F32, .save_dtype = SAVE_AUTO};
 
-/* One update of a fresh copy of the model; weights afterwards in *weights when wanted. */
-static struct update_report one_update(const char *folder, const struct golden *g, const struct loss_config *loss,
-                                       const struct train_config *train, int steps, struct model **after, double *losses,
-                                       double *norms)
+/* Updates of a fresh copy of the model, and what the last one reports. The rest goes where out, which may be NULL, has room for it. */
+struct updated {
+    struct model **after;
+    double *losses, *norms; /* of each step */
+};
+
+static struct update_report some_updates(const char *folder, const struct golden *g, const struct loss_config *loss,
+                                         const struct train_config *train, int steps, const struct updated *out)
 {
+    const struct updated nothing = {0}, to = out ? *out : nothing;
     struct err e = {0};
     const struct kernels *k;
     struct pool *pool;
@@ -148,16 +153,17 @@ static struct update_report one_update(const char *folder, const struct golden *
     for (int s = 0; s < steps; s++) {
         b.step = s;
         assert_ok(update_run(t, &b, &r, &e), &e);
-        if (losses) losses[s] = r.loss;
-        if (norms) norms[s] = r.grad_norm;
+        if (to.losses) to.losses[s] = r.loss;
+        if (to.norms) to.norms[s] = r.grad_norm;
     }
     free_trainer(t);
     if (ref) model_free(ref);
-    if (after)
-        *after = m;
-    else
-        model_free(m);
-    if (!after) pool_free(pool);
+    if (to.after) {
+        *to.after = m;
+        return r;
+    }
+    model_free(m);
+    pool_free(pool);
     return r;
 }
 
@@ -185,7 +191,7 @@ static void check_adamw(const char *folder, const struct golden *g)
     double losses[3], norms[3];
     struct model *m;
     const struct train_config train = plain_train(6, 4096);
-    one_update(folder, g, &LOSS_A, &train, 3, &m, losses, norms);
+    some_updates(folder, g, &LOSS_A, &train, 3, &(struct updated){&m, losses, norms});
     const json_t *adamw = json_object_get(g->json, "adamw");
     for (size_t s = 0; s < 3; s++) {
         expect(folder, "loss before AdamW step", losses[s],
@@ -236,9 +242,9 @@ static void check_decay(const char *folder, const struct golden *g)
     float *room[3];
     plain.weight_decay = 0;
     decayed.weight_decay = 0.5;
-    one_update(folder, g, &LOSS_A, &plain, 0, &m[0], NULL, NULL);
-    one_update(folder, g, &LOSS_A, &plain, 1, &m[1], NULL, NULL);
-    one_update(folder, g, &LOSS_A, &decayed, 1, &m[2], NULL, NULL);
+    some_updates(folder, g, &LOSS_A, &plain, 0, &(struct updated){.after = &m[0]});
+    some_updates(folder, g, &LOSS_A, &plain, 1, &(struct updated){.after = &m[1]});
+    some_updates(folder, g, &LOSS_A, &decayed, 1, &(struct updated){.after = &m[2]});
     const double lr = schedule_lr(&plain, 0, 100);
     for (int64_t i = 0; i < m[0]->n_tensors; i++)
         if (m[0]->tensors[i].rows * m[0]->tensors[i].cols > most) most = m[0]->tensors[i].rows * m[0]->tensors[i].cols;
@@ -272,25 +278,25 @@ static void check_folder(const char *folder, const struct golden *g)
     snprintf(ref, sizeof ref, "%s/ref", folder);
     for (int k = 0; k < 3; k++) {
         if (losses[k]->kl == KL_EXACT && !shared_is_whole(folder) && access(ref, R_OK)) continue;
-        const struct update_report r = one_update(folder, g, losses[k], &train, 1, NULL, NULL, NULL);
+        const struct update_report r = some_updates(folder, g, losses[k], &train, 1, NULL);
         expect(folder, names[k], r.loss, at(g->json, "loss", names[k]), 2e-6);
         expect(folder, "gradient norm", r.grad_norm / at(g->json, "grad_norm_total", names[k]), 1, 1e-4);
     }
-    const struct update_report base = one_update(folder, g, &LOSS_A, &train, 1, NULL, NULL, NULL);
+    const struct update_report base = some_updates(folder, g, &LOSS_A, &train, 1, NULL);
     expect(folder, "clip fraction", base.clip_fraction, json_number_value(json_object_get(g->json, "clip_fraction_A")), 1e-6);
     expect(folder, "entropy", base.entropy, json_number_value(json_object_get(g->json, "mean_entropy_completion")), 1e-4);
     struct train_config other = train;
     other.prompt_sharing = false;
-    struct update_report r = one_update(folder, g, &LOSS_A, &other, 1, NULL, NULL, NULL);
+    struct update_report r = some_updates(folder, g, &LOSS_A, &other, 1, NULL);
     expect(folder, "loss without prompt sharing", r.loss, base.loss, 0);
     expect(folder, "gradient norm without prompt sharing", r.grad_norm / base.grad_norm, 1, 1e-5);
     other = train;
     other.micro_tokens = 50; /* groups are cut in pieces */
-    r = one_update(folder, g, &LOSS_A, &other, 1, NULL, NULL, NULL);
+    r = some_updates(folder, g, &LOSS_A, &other, 1, NULL);
     expect(folder, "gradient norm in small micro-batches", r.grad_norm / base.grad_norm, 1, 1e-5);
     other = train;
     for (other.recompute = RECOMPUTE_NORMS; other.recompute <= RECOMPUTE_LAYER; other.recompute++) {
-        r = one_update(folder, g, &LOSS_A, &other, 1, NULL, NULL, NULL);
+        r = some_updates(folder, g, &LOSS_A, &other, 1, NULL);
         expect(folder, "gradient norm, recomputed", r.grad_norm, base.grad_norm, 0);
     }
     check_adamw(folder, g);

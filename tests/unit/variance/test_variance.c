@@ -292,9 +292,10 @@ static void sketch__is_as_exact_as_it_says(void **state)
         products += (product - xy) / sqrt(xx * yy) / SEEDS;
         sketch_free(&s);
     }
-    printf("squared lengths off by %.4f on average, %.4f deviation; %.4f was said\n", off, sqrt(squares), sketch_error(WIDTH));
-    assert_true(fabs(off) < 4 * sketch_error(WIDTH) / sqrt(SEEDS) && fabs(products) < 4 / sqrt((double)WIDTH * SEEDS));
-    assert_true(sqrt(squares) > 0.8 * sketch_error(WIDTH) && sqrt(squares) < 1.2 * sketch_error(WIDTH));
+    const double expected = sqrt(2.0 / WIDTH); /* of a squared length, relative: sketch.h */
+    printf("squared lengths off by %.4f on average, %.4f deviation; %.4f was said\n", off, sqrt(squares), expected);
+    assert_true(fabs(off) < 4 * expected / sqrt(SEEDS) && fabs(products) < 4 / sqrt((double)WIDTH * SEEDS));
+    assert_true(sqrt(squares) > 0.8 * expected && sqrt(squares) < 1.2 * expected);
 }
 
 static void sketch__has_the_same_bits_on_any_threads(void **state)

@@ -49,4 +49,12 @@ static inline void try_pairs(struct harness *h, const struct pair *p, size_t n, 
 }
 #define TRY_PAIRS(H, PAIRS, EQUAL) try_pairs(H, PAIRS, sizeof(PAIRS) / sizeof *(PAIRS), EQUAL)
 
+static inline void try_by_default(const struct pair *p, size_t n, bool equal)
+{
+    struct harness h = opened(NULL);
+    try_pairs(&h, p, n, equal);
+    harness_close(&h);
+}
+#define TRY_BY_DEFAULT(PAIRS, EQUAL) try_by_default(PAIRS, sizeof(PAIRS) / sizeof *(PAIRS), EQUAL)
+
 #endif

@@ -1,8 +1,9 @@
 /* Ranks as threads of one process. A collective: every rank writes down what it calls with, all meet, each copies what it needs from the
  * others' memory, all meet again. */
+#include "dist/threads.h"
+
 #include "base/arena.h"
 #include "base/clock.h"
-#include "dist/comm.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,0 +1,240 @@
+#include "dist/watch_end.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/signals.h"
+#include "dist/launch.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Seconds that rank 0 waits for other ranks' errors, or deaths, after one that may be their consequence. */
+#define COLLECT 0.25
+/* Seconds that a rank which has lost rank 0 waits for the launcher to end it, because rank 0 has spoken already. */
+#define GRACE 2.0
+
+static const char *continued_by = "--resume continues from the last checkpoint";
+
+void watch_continue_by(const char *how)
+{
+    continued_by = how;
+}
+
+/* ---- sentences */
+
+static void where(const struct packet *p, char *text, size_t room)
+{
+    if (p->stage[0])
+        snprintf(text, room, "%s of step %lld", p->stage, (long long)p->step);
+    else
+        snprintf(text, room, "the start");
+}
+
+static void name_rank(int rank, const struct packet *p, char *text, size_t room)
+{
+    snprintf(text, room, "rank %d (host %s, process %d)", rank, p->host[0] ? p->host : "?", (int)p->pid);
+}
+
+static void explain(struct err *e, int rank, const struct packet *p, const char *format, const char *detail)
+{
+    char who[128], at[64], what[500];
+    name_rank(rank, p, who, sizeof who);
+    where(p, at, sizeof at);
+    snprintf(what, sizeof what, "%s%s", format, detail);
+    err_set(e, TARE_E_COMM, __FILE__, __LINE__, "%s failed in %s: %s; the job ends on all ranks, %s", who, at, what, continued_by);
+}
+
+static void explain_silence(struct err *e, int rank, const struct packet *p)
+{
+    char detail[100];
+    snprintf(detail, sizeof detail, "nothing has been heard from it for %d s (is its host up? was it stopped?)", WATCH_SILENCE);
+    explain(e, rank, p, detail, "");
+}
+
+void watch_hub_is_missing(char *text, size_t room)
+{
+    snprintf(text, room,
+             "it has heard nothing from rank 0 for %d s (is the network between their hosts up in both directions? was rank 0 "
+             "stopped?); the job ends on all ranks, %s",
+             WATCH_SILENCE, continued_by);
+}
+
+/* ---- the end */
+
+/* Rank 0: says it to the user and to everybody, gives them a moment, leaves. */
+static void end_job(struct watch *w, const struct err *e) __attribute__((noreturn));
+static void end_job(struct watch *w, const struct err *e)
+{
+    struct packet end = {.magic = PACKET_MAGIC, .kind = PACKET_END, .code = err_exit_code(e->code)};
+    log_error(e);
+    launch_told();
+    pthread_mutex_lock(&w->lock);
+    for (int r = 1; r < w->size; r++)
+        if (!w->peers[r].gone && w->peers[r].connection.fd >= 0) net_send(w->peers[r].connection.fd, &end);
+    pthread_mutex_unlock(&w->lock);
+    const double until = clock_seconds() + 1.5;
+    for (int r = 1; r < w->size; r++)
+        while (!w->peers[r].gone && !w->peers[r].silent && w->peers[r].connection.fd >= 0 && clock_seconds() < until) {
+            struct pollfd p = {.fd = w->peers[r].connection.fd, .events = POLLIN};
+            poll(&p, 1, 50);
+            int got;
+            while ((got = net_receive(&w->peers[r].connection)) > 0) {
+            }
+            w->peers[r].gone = got < 0;
+        }
+    _exit(end.code);
+}
+
+/* Another rank: rank 0 has gone without a word (why NULL: it is silent). Rank 1 speaks for all. */
+static void end_without_hub(struct watch *w, const char *why) __attribute__((noreturn));
+static void end_without_hub(struct watch *w, const char *why)
+{
+    struct err e = {0};
+    if (why)
+        explain(&e, 0, &w->peers[0].state, why, "");
+    else
+        explain_silence(&e, 0, &w->peers[0].state);
+    if (w->rank == 1) log_error(&e);
+    launch_told();
+    _exit(1);
+}
+
+void watch_end_lost(struct watch *w, int r)
+{
+    static const char GONE[] = "its process is gone (killed, crashed, or out of memory)";
+    struct err e = {0};
+    if (w->rank) end_without_hub(w, GONE);
+    explain(&e, r, &w->peers[r].state, GONE, "");
+    end_job(w, &e);
+}
+
+void watch_end_crashed(struct watch *w, int r, int signal_number)
+{
+    struct err e = {0};
+    explain(&e, r, &w->peers[r].state, "it crashed with ", strsignal(signal_number));
+    end_job(w, &e);
+}
+
+/* ---- rank 0 decides */
+
+/* The errors that ranks reported: the lowest rank's, one that is not just the echo of another rank's end before one that is. The same
+ * from all ranks, so no rank's in particular. */
+static void end_with_errors(struct watch *w) __attribute__((noreturn));
+static void end_with_errors(struct watch *w)
+{
+    int best = -1, same = 0;
+    for (int r = 0; r < w->size; r++) {
+        const struct peer *p = &w->peers[r];
+        if (!p->failed) continue;
+        const bool echo = p->error.code == TARE_E_COMM, best_echo = best >= 0 && w->peers[best].error.code == TARE_E_COMM;
+        if (best < 0 || (best_echo && !echo)) best = r;
+    }
+    struct err e = w->peers[best].error;
+    for (int r = 0; r < w->size; r++) same += w->peers[r].failed && !strcmp(w->peers[r].error.message, e.message);
+    if (same < w->size && strncmp(e.message, "rank ", 5)) {
+        char who[128], at[64], stage[64];
+        const struct packet *p = &w->peers[best].state;
+        name_rank(best, p, who, sizeof who);
+        where(p, at, sizeof at);
+        const int n = snprintf(stage, sizeof stage, "step %lld, %s: ", (long long)p->step, p->stage);
+        if (!strncmp(e.message, stage, (size_t)n)) memmove(e.message, e.message + n, strlen(e.message + n) + 1); /* said already */
+        if (p->stage[0])
+            err_prefix(&e, "%s failed in %s", who, at);
+        else
+            err_prefix(&e, "%s failed", who);
+    }
+    end_job(w, &e);
+}
+
+static void list_ranks(const struct watch *w, int64_t below, char *text, size_t room)
+{
+    size_t at = 0;
+    text[0] = 0;
+    for (int r = 0; r < w->size && at + 12 < room; r++) {
+        const struct packet *p = &w->peers[r].state;
+        if (p->calls < below) at += (size_t)snprintf(text + at, room - at, "%s%d", at ? ", " : "", r);
+    }
+}
+
+/* Somebody waits for longer than is allowed: whose fault? Those who have not entered that collective. */
+static void check_timeouts(struct watch *w)
+{
+    const struct packet *waits = NULL, *late = NULL;
+    double shortest = 1e30; /* of the times in this collective */
+    int who = -1;
+    if (w->timeout_s <= 0) return;
+    for (int r = 0; r < w->size; r++) {
+        const struct packet *p = &w->peers[r].state;
+        const double since = p->since + clock_seconds() - w->peers[r].heard;
+        if (since < shortest) shortest = since;
+        if (p->inside && since > w->timeout_s && (!waits || p->calls > waits->calls)) waits = p;
+        if (!late || p->calls < late->calls || (p->calls == late->calls && late->inside && !p->inside)) {
+            late = p;
+            who = r;
+        }
+    }
+    if (!waits || !late->stage[0]) return; /* before the first stage a rank may be busy alone: a warm start, a codebook */
+    if (late->calls == waits->calls && shortest < w->timeout_s) return; /* the last one has just come */
+    struct err e = {0};
+    char detail[300], ranks[100];
+    if (late->calls < waits->calls) {
+        list_ranks(w, waits->calls, ranks, sizeof ranks);
+        snprintf(detail, sizeof detail, "it hangs; rank %d has waited for it in %s for %g s (dist.timeout_s = %g; missing: %s)",
+                 (int)waits->rank, waits->what, waits->since, w->timeout_s, ranks);
+    } else {
+        who = waits->rank;
+        snprintf(detail, sizeof detail, "%s has taken %g s although all ranks are in it (dist.timeout_s = %g); is the network up?",
+                 waits->what, waits->since, w->timeout_s);
+        late = waits;
+    }
+    explain(&e, who, late, detail, "");
+    end_job(w, &e);
+}
+
+static void check_silence(struct watch *w)
+{
+    const double now = clock_seconds();
+    for (int r = 1; r < w->size; r++) {
+        struct peer *p = &w->peers[r];
+        if (p->bye || p->gone || now - p->heard < WATCH_SILENCE) continue;
+        struct err e = {0};
+        p->silent = true;
+        explain_silence(&e, r, &p->state);
+        end_job(w, &e);
+    }
+}
+
+static bool all_failed(const struct watch *w)
+{
+    for (int r = 0; r < w->size; r++)
+        if (!w->peers[r].failed) return false;
+    return true;
+}
+
+bool watch_misses_hub(const struct watch *w)
+{
+    return !w->peers[0].bye && w->leave_at <= 0 && clock_seconds() - w->peers[0].heard > WATCH_SILENCE;
+}
+
+/* Where rank 0 has ended the job for the same reason, the launcher's SIGTERM comes, and rank 0 has spoken for all. */
+static void decide_without_hub(struct watch *w)
+{
+    if (w->missed_at <= 0 || !watch_misses_hub(w)) return;
+    if (!w->asked_before && *signals_flag()) _exit(1);
+    if (clock_seconds() - w->missed_at > GRACE) end_without_hub(w, NULL);
+}
+
+void watch_decide(struct watch *w, bool farewell)
+{
+    if (w->rank) {
+        decide_without_hub(w);
+        return;
+    }
+    if (w->first_error > 0 && (all_failed(w) || clock_seconds() - w->first_error > COLLECT)) end_with_errors(w);
+    if (w->lost && clock_seconds() - w->lost_at > COLLECT) watch_end_lost(w, w->lost);
+    if (w->first_error > 0 || farewell) return;
+    check_timeouts(w);
+    check_silence(w);
+}

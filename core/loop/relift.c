@@ -1,0 +1,186 @@
+/* ReLIFT (Ma et al. 2025, "Learning What Reinforcement Learning Can't", arXiv 2506.07527): reinforcement learning, interleaved with supervised updates on the
+ * questions that it cannot learn from. A question whose rollouts all fail waits with its row's demonstration ("completion"); as soon as relift.rows of
+ * them wait, the policy's update is followed by supervised steps on that many, the newest first, with an optimizer of their own. At most one such
+ * update a step; what is over waits on. */
+#include "base/log.h"
+#include "loop/stages.h"
+
+#include <string.h>
+#include <tare/verifier.h>
+
+/* Whether a verifier judged the rollout: a deadline or a crash says nothing about the answer. */
+static bool is_judged(const struct batch *b, int64_t i)
+{
+    return b->verdict[i] != TARE_TIMED_OUT && b->verdict[i] != TARE_CRASHED;
+}
+
+static bool is_unsolved(const struct batch *b, int64_t m, double reward)
+{
+    bool any = false;
+    for (int64_t i = b->group_begin[m]; i < b->group_begin[m + 1]; i++) {
+        if (!is_judged(b, i)) continue;
+        any = true;
+        if (b->reward[i] > reward) return false;
+    }
+    return any;
+}
+
+void relift_begin(struct run *r)
+{
+    r->relift.n_fresh = 0;
+}
+
+tare_status stage_hard(struct run *r, struct err *e)
+{
+    const struct batch *b = &r->batch;
+    struct relift *l = &r->relift;
+    TRY(mem_grow((void **)&l->fresh, &l->fresh_capacity, l->n_fresh + b->n_groups, sizeof *l->fresh, e));
+    for (int64_t m = 0; m < b->n_groups; m++)
+        if (b->row[m]->completion.data && is_unsolved(b, m, r->config->relift.reward))
+            l->fresh[l->n_fresh++] = b->row[m] - r->engine.train.rows;
+    return TARE_OK;
+}
+
+/* What this step found goes before what waits already. */
+static tare_status join_fresh(struct relift *l, struct err *e)
+{
+    TRY(mem_grow((void **)&l->row, &l->capacity, l->n + l->n_fresh + 1, sizeof *l->row, e));
+    memmove(l->row + l->n_fresh, l->row, (size_t)l->n * sizeof *l->row);
+    if (l->n_fresh) memcpy(l->row, l->fresh, (size_t)l->n_fresh * sizeof *l->row);
+    l->n += l->n_fresh;
+    l->n_fresh = 0;
+    return TARE_OK;
+}
+
+/* Prompts and demonstrations of n rows, groups of one. */
+static tare_status demonstrations(struct run *r, const int64_t *rows, int64_t n, struct batch *b, struct err *e)
+{
+    struct arena *a = &r->arena;
+    const struct chosen_rows chosen = {&r->engine.train, rows, NULL, n};
+    *b = (struct batch){.step = r->step + 1};
+    TRY(stage_prompts(r->engine.prompts, &chosen, &r->relift.prompt_ids, b, a, e));
+    TRY(arena_new(a, &b->group_begin, n + 1, e));
+    TRY(arena_new(a, &b->token_begin, n + 1, e));
+    r->trace_ids.n = 0;
+    for (int64_t m = 0; m < n; m++) {
+        TRY(trace_encode(r, b->row[m], b->prompt_begin[m + 1] - b->prompt_begin[m], &r->trace_ids, e));
+        b->group_begin[m + 1] = m + 1;
+        b->token_begin[m + 1] = r->trace_ids.n;
+    }
+    b->ids = r->trace_ids.data;
+    b->n_rollouts = n;
+    b->n_tokens = r->trace_ids.n;
+    return TARE_OK;
+}
+
+static tare_status train_on(struct run *r, const int64_t *rows, struct err *e)
+{
+    const struct relift_config *c = &r->config->relift;
+    const int64_t each = c->minibatch ? c->minibatch : c->rows;
+    struct sft_report sum = {0};
+    double steps = 0;
+    for (int64_t epoch = 0; epoch < c->epochs; epoch++)
+        for (int64_t k = 0; k < c->rows; k += each) {
+            struct sft_report one;
+            struct batch b;
+            TRY(demonstrations(r, rows + k, each, &b, e));
+            TRY(sft_step_second(r->engine.trainer, &b, c->entropy_coef, &one, e));
+            sum.loss += one.loss;
+            sum.entropy += one.entropy;
+            sum.grad_norm += one.grad_norm;
+            sum.lr = one.lr;
+            steps++;
+        }
+    observe_set(r->observe, "relift/loss", sum.loss / steps);
+    observe_set(r->observe, "relift/entropy", sum.entropy / steps);
+    observe_set(r->observe, "relift/grad_norm", sum.grad_norm / steps);
+    observe_set(r->observe, "relift/lr", sum.lr);
+    return TARE_OK;
+}
+
+tare_status stage_relift(struct run *r, struct err *e)
+{
+    const int64_t wanted = r->config->relift.rows;
+    struct relift *l = &r->relift;
+    observe_set(r->observe, "relift/hard_questions", (double)l->n_fresh);
+    TRY(join_fresh(l, e));
+    if (l->n >= wanted) {
+        TRY(train_on(r, l->row, e));
+        l->n -= wanted;
+        memmove(l->row, l->row + wanted, (size_t)l->n * sizeof *l->row);
+    }
+    observe_set(r->observe, "relift/waiting", (double)l->n);
+    observe_set(r->observe, "relift/optimizer_steps", (double)r->engine.trainer->second->optimizer_steps);
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- before the run, and in its checkpoints */
+
+/* A completion has at most as many tokens as bytes, and EOS; only longer ones are counted. */
+static tare_status check_row(struct run *r, const struct row *row, struct err *e)
+{
+    const int64_t context = r->engine.model->shape.max_position, most = r->config->rollout.max_new_tokens;
+    const int64_t prompts = engine_prompt_room(&r->engine, true), bytes = row->completion.size + 1;
+    if (bytes <= most && prompts + bytes <= context) return TARE_OK;
+    r->relift.prompt_ids.n = r->trace_ids.n = 0;
+    TRY(prompts_encode(r->engine.prompts, row, &r->relift.prompt_ids, e));
+    return trace_encode(r, row, r->relift.prompt_ids.n, &r->trace_ids, e);
+}
+
+tare_status relift_check(struct run *r, struct err *e)
+{
+    const struct config *c = r->config;
+    const struct dataset *d = &r->engine.train;
+    int64_t rows = 0;
+    if (!c->relift.rows) return TARE_OK;
+    const char *where = config_where(c, "relift", "rows");
+    if (!r->engine.model->n_eos)
+        FAIL(e, TARE_E_CONFIG, "%s: relift.rows: demonstrations end with an end-of-sequence id, and %s has none", where,
+             c->model.path);
+    for (int64_t i = 0; i < d->n; i++) {
+        if (!d->rows[i].completion.data) continue;
+        TRY(check_row(r, &d->rows[i], e));
+        rows++;
+    }
+    if (!rows) FAIL(e, TARE_E_CONFIG, "%s: relift.rows, and no row of %s has a \"completion\"", where, c->data.train);
+    log_info("%lld of %lld rows have a demonstration; supervised updates of %lld of them", (long long)rows, (long long)d->n,
+             (long long)c->relift.rows);
+    return TARE_OK;
+}
+
+void relift_free(struct run *r)
+{
+    mem_free(r->relift.row);
+    mem_free(r->relift.fresh);
+    token_ids_free(&r->relift.prompt_ids);
+}
+
+tare_status relift_write(const struct run *r, struct state_writer *w, struct err *e)
+{
+    const struct second_optimizer *second = r->engine.trainer->second;
+    if (!second) return TARE_OK;
+    TRY(state_write_int(w, "relift_steps", second->optimizer_steps, e));
+    return state_write(w, "relift", r->relift.n ? (const void *)r->relift.row : "", r->relift.n * (int64_t)sizeof *r->relift.row,
+                       e);
+}
+
+tare_status relift_read(struct run *r, const struct state_reader *s, const char *folder, struct err *e)
+{
+    struct relift *l = &r->relift;
+    struct second_optimizer *second = r->engine.trainer->second;
+    const void *rows;
+    int64_t bytes;
+    l->n = l->n_fresh = 0;
+    if (!second || !state_has(s, "relift")) return TARE_OK; /* it was switched on, or off, since */
+    TRY(state_read_int(s, "relift_steps", &second->optimizer_steps, e));
+    TRY(state_view(s, "relift", &rows, &bytes, e));
+    const int64_t n = bytes / (int64_t)sizeof *l->row;
+    TRY(mem_grow((void **)&l->row, &l->capacity, n + 1, sizeof *l->row, e));
+    if (n) memcpy(l->row, rows, (size_t)n * sizeof *l->row);
+    for (int64_t i = 0; i < n; i++)
+        if (l->row[i] < 0 || l->row[i] >= r->engine.train.n || !r->engine.train.rows[l->row[i]].completion.data)
+            FAIL(e, TARE_E_CORRUPT, "%s: row %lld waits for a supervised update, and data.train has no such row with a completion",
+                 folder, (long long)l->row[i]);
+    l->n = n;
+    return TARE_OK;
+}

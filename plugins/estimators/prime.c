@@ -1,0 +1,110 @@
+/* prime: the outcome and the rewards of single tokens, each against the other rollouts of the group, then whitened over the batch's tokens.
+ *
+ *   R'[i]   = n/(n-1) R[i] - sum_j R[j] / (n-1)                       R: rewards of one group, n rollouts
+ *   r'[i,t] = n/(n-1) r[i,t] - sum_j mean_t r[j,t] / (n-1)            r: rewards of tokens
+ *   X[i,t]  = outcome R'[i] + process sum_{u >= t} r'[i,u]
+ *   A[i,t]  = (X[i,t] - mean) * rate                                  over the batch's tokens: common/whiten.h
+ *
+ * Cui et al. 2025, "Process Reinforcement through Implicit Rewards", section 3 (arXiv 2502.01456): both sources of reward have a leave-one-out baseline of
+ * their own. The rewards of tokens are those of segments: process_reward.implicit makes each token a segment. A group of one has none to compare with:
+ * X = 0. The advantage of a rollout that is reported is that of its first token.
+ */
+#include "common/group.h"
+#include "common/stateless.h"
+#include "common/whiten.h"
+
+#include <math.h>
+
+enum { P_OUTCOME, P_PROCESS, P_COUNT };
+
+static const tare_param PARAMS[P_COUNT] = {
+    [P_OUTCOME] = PARAM_FLOAT("outcome", "1", "factor of the verifiers' reward", 0, 1e6, TARE_SWEEPABLE),
+    [P_PROCESS] = PARAM_FLOAT("process", "1", "factor of the tokens' rewards", 0, 1e6, TARE_SWEEPABLE),
+};
+
+static double mean_of_tokens(const tare_batch *b, int64_t i)
+{
+    const int64_t begin = b->token_begin[i], end = b->token_begin[i + 1];
+    double sum = 0;
+    for (int64_t t = begin; t < end; t++) sum += b->segment_reward[t];
+    return end > begin ? sum / (double)(end - begin) : 0;
+}
+
+/* What a group's rewards are compared with. */
+struct others {
+    double share, outcome, process; /* n/(n-1), and the two sums over n-1; 0 for a group of one */
+};
+
+static struct others others_of(const tare_batch *b, int64_t group)
+{
+    const int64_t first = b->group_begin[group], end = b->group_begin[group + 1], n = end - first;
+    struct others o = {0};
+    if (n < 2) return o;
+    o.share = (double)n / (double)(n - 1);
+    for (int64_t i = first; i < end; i++) {
+        o.outcome += b->reward[i] / (double)(n - 1);
+        o.process += mean_of_tokens(b, i) / (double)(n - 1);
+    }
+    return o;
+}
+
+/* X of token t from that of the token after it. */
+static double step_back(const tare_value *v, const tare_batch *b, const struct others *o, int64_t t, double next)
+{
+    return next + v[P_PROCESS].f * (o->share * b->segment_reward[t] - o->process);
+}
+
+static double at_the_end(const tare_value *v, const tare_batch *b, const struct others *o, int64_t i)
+{
+    return v[P_OUTCOME].f * (o->share * b->reward[i] - o->outcome);
+}
+
+static int64_t prepare_size(const void *self)
+{
+    (void)self;
+    return WHITEN_SUMS;
+}
+
+static tare_status prepare(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error)
+{
+    const struct others o = others_of(batch, group);
+    (void)error;
+    for (int64_t i = batch->group_begin[group]; i < batch->group_begin[group + 1]; i++) {
+        double X = at_the_end(self, batch, &o, i);
+        for (int64_t t = batch->token_begin[i + 1] - 1; t >= batch->token_begin[i]; t--) {
+            X = step_back(self, batch, &o, t, X);
+            sum[WHITEN_N] += 1;
+            sum[WHITEN_S1] += X;
+            sum[WHITEN_S2] += X * X;
+        }
+    }
+    return TARE_OK;
+}
+
+static tare_status compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
+                           tare_error *error)
+{
+    const struct whiten w = whiten_of(prepared, WHITEN_SKYRL);
+    (void)error;
+    for (int64_t m = 0; m < batch->n_groups; m++) {
+        const int64_t first = batch->group_begin[m], end = batch->group_begin[m + 1];
+        const struct others o = others_of(batch, m);
+        for (int64_t i = first; i < end; i++) {
+            double X = at_the_end(self, batch, &o, i);
+            for (int64_t t = batch->token_begin[i + 1] - 1; t >= batch->token_begin[i]; t--) {
+                X = step_back(self, batch, &o, t, X);
+                out->token_advantage[t] = (float)((X - w.mean) * w.rate);
+            }
+            out->advantage[i] = (X - w.mean) * w.rate;
+        }
+        out->baseline[m] = group_mean(batch->reward + first, end - first);
+        out->scale[m] = NAN;
+        out->confidence[m] = 0;
+    }
+    return TARE_OK;
+}
+
+TARE_STATELESS_NEEDS("prime",
+                     "outcome and rewards of tokens, each minus those of the other rollouts, whitened over the batch's tokens",
+                     "arXiv 2502.01456", TARE_NEED_SEGMENTS | TARE_GIVES_TOKENS, .prepare_size = prepare_size, .prepare = prepare,
+                     .compute = compute)

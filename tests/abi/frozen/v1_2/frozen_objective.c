@@ -1,0 +1,54 @@
+/* frozen_objective: the clipped surrogate with a bound of its own, by the table of version 1.2. */
+#include <math.h>
+#include <tare/sdk.h>
+
+enum { P_BOUND, P_COUNT };
+
+static const tare_param PARAMS[P_COUNT] = {
+    [P_BOUND] = {"bound", "0.2", "how far the ratio may be from 1", NULL, NULL, 0, 1, TARE_FLOAT, TARE_ABOVE_MIN | TARE_SWEEPABLE},
+};
+
+static tare_status create(const tare_host *host, const tare_value *values, const tare_loss *loss, void **self, tare_error *error)
+{
+    (void)host, (void)loss, (void)error;
+    *self = (void *)(uintptr_t)values; /* no state: the values live as long as the instance */
+    return TARE_OK;
+}
+
+static void destroy(void *self)
+{
+    (void)self;
+}
+
+static tare_status compute(const void *self, const tare_tokens *tokens, tare_token_loss *out, tare_error *error)
+{
+    const tare_value *v = self;
+    (void)error;
+    for (int64_t i = 0; i < tokens->n; i++) {
+        const double A = tokens->advantage[i], r = exp((double)tokens->logprob[i] - (double)tokens->old_logprob[i]);
+        const double bounded = fmin(fmax(r, 1 - v[P_BOUND].f), 1 + v[P_BOUND].f);
+        const int clipped = bounded * A < r * A;
+        out->value[i] = clipped ? -bounded * A : -r * A;
+        out->dlogprob[i] = clipped ? 0 : -r * A; /* dr/dlogp = r */
+        out->clipped[i] = (uint8_t)clipped;
+    }
+    return TARE_OK;
+}
+
+static const tare_objective FUNCTIONS = {.struct_size = sizeof FUNCTIONS, .create = create, .destroy = destroy, .compute = compute};
+
+static const tare_descriptor DESCRIPTOR = {
+    .struct_size = sizeof DESCRIPTOR,
+    .kind = TARE_OBJECTIVE,
+    .name = "frozen_objective",
+    .version = "0.1.0",
+    .summary = "the clipped surrogate with a bound of its own",
+    .license = "Apache-2.0",
+    .params = PARAMS,
+    .n_params = P_COUNT,
+    .param_size = sizeof(tare_param),
+    .threading = TARE_REENTRANT,
+    .functions = &FUNCTIONS,
+};
+
+TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, 2)

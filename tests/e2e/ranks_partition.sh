@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# The network between ranks goes down in the middle of a step and of a checkpoint, in both directions and in one: found after some seconds of silence, long
+# before dist.timeout_s; one message; no process is left; --resume goes on with another number of ranks to the same bits. One that comes back soon is waited
+# for. All connections between ranks go through a proxy (tests/faults/proxy.py), which any user may stop; e2e/ranks_two_hosts cuts a real link.
+. "$(dirname "$0")/ranks.inc"
+[ -n "${PROXY:-}" ] && [ -f "$PROXY" ] || skip "a sanitizer's build has an allocator of its own: nothing is preloaded into it"
+command -v python3 > /dev/null || skip "what python3 checks: it is not installed"
+export OMPI_MCA_btl=tcp,self OMPI_MCA_btl_tcp_if_include=lo
+tiny_config
+STEPS=6
+"$TARE" sft sft.ini 2> /dev/null
+command=("$TARE" -q train tiny.ini log.progress=none log.rollouts=true train.steps=$STEPS checkpoint.every=2)
+mkfifo open
+python3 "$SOURCE/tests/faults/proxy.py" . < open &
+exec 9> open
+while [ ! -e port ]; do sleep 0.05; done
+through="-x LD_PRELOAD=$PROXY -x TARE_PROXY=$(cat port)"
+job() { # RANKS [key=value ...]: through the proxy
+    local n=$1
+    shift
+    timeout 600 $MPIRUN $through -x TARE_FAULT -n "$n" "${command[@]}" "$@"
+}
+frozen() { # waits until a process of this job has stopped itself; prints it
+    local f
+    for ((i = 0; i < 2400; i++)); do
+        for f in $(grep -lzx "MARK=$MARK" /proc/[0-9]*/environ 2> /dev/null); do
+            [ "$(sed -n 's/^State:\t\(.\).*/\1/p' "${f%environ}status" 2> /dev/null)" = T ] && echo "$(basename "$(dirname "$f")")" && return
+        done
+        sleep 0.05
+    done
+    return 1
+}
+same() { cmp -s "whole/checkpoints/step-00000$STEPS/model.safetensors" "$1/checkpoints/step-00000$STEPS/model.safetensors"; }
+export TARE_FAULT=
+job 2 run.dir=whole > out.txt 2> err.txt && ok || { bad "two ranks through the proxy: $(tail -2 err.txt)"; done_; exit 1; }
+
+# A rank that hears nothing from rank 0 waits two seconds for mpirun to end it before it speaks as well; on a machine so busy that mpirun takes longer, the
+# case is made again, twice at most.
+cut() {
+    local i
+    for i in 1 2 3; do
+        rm -rf "$1"
+        cut_once "$@"
+        [ "$(messages first.txt)" -gt 1 ] || return 0
+        echo "$1: more than one message: $i of 3 times"
+    done
+    bad "$1: $(cat first.txt)"
+}
+# cut_once NAME DIRECTIONS RANK STAGE STEP BACK RESUMED: the link goes down when RANK comes to STAGE of STEP (a checkpoint's names its step), and comes back after BACK
+# seconds (never: not at all); RESUMED ranks go on
+cut_once() {
+    local name=$1 directions=$2 rank=$3 stage=$4 step=$5 back=$6 n=$7 status=0 pid who began
+    TARE_FAULT=rank=$rank,stage=$stage,step=$step,kind=freeze job 2 run.dir="$name" > out.txt 2> err.txt &
+    pid=$!
+    who=$(frozen) || { bad "$name: does not come to $stage of step $step: $(tail -2 err.txt)"; kill $pid; wait $pid; return; }
+    began=$SECONDS
+    echo "$directions" > cut
+    kill -CONT "$who"
+    if [ "$back" != never ]; then
+        sleep "$back"
+        rm cut
+    fi
+    { wait $pid || status=$?; } 2> /dev/null
+    cp err.txt first.txt
+    echo "$name: exit status $status after $((SECONDS - began)) s: $(cat err.txt)"
+    rm -f cut
+    [ "$(left_behind)" = 0 ] && ok || bad "$name: a process is left"
+    # a machine so busy that a second of silence becomes seven ends the job as if the link had stayed down
+    if [ "$back" = never ] || [ $status != 0 ]; then
+        [ $status != 0 ] && [ $status != 124 ] && [ $((SECONDS - began)) -lt 300 ] && ok || bad "$name: exit status $status after $((SECONDS - began)) s"
+        [ "$(messages err.txt)" -ge 1 ] && ok || bad "$name: no message: $(cat err.txt)"
+        grep -E "^tare: rank [01] \(host .*\) failed in .* of step [0-9]*: (nothing has been heard from it|it has heard nothing from rank 0) for 7 s .*; the job ends on all ranks, --resume" err.txt > found.txt && ok ||
+            bad "$name: not named: $(cat err.txt)"
+        job "$n" run.dir="$name" --resume > out.txt 2> err.txt && ok || bad "$name: does not go on with $n ranks: $(tail -2 err.txt)"
+    fi
+    same "$name" && ok || bad "$name: the weights differ"
+    "$TARE" -q verify-run "$name" > out.txt 2>&1 && ok || bad "$name: verify-run: $(tail -2 out.txt)"
+}
+cut step "" 1 update 3 never 3
+cut checkpoint "" 1 checkpoint 4 never 1
+cut up up 1 rollout 3 never 1
+cut down down 1 update 5 never 3
+cut back "" 1 update 3 1 2
+done_

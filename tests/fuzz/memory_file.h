@@ -1,0 +1,17 @@
+/* For targets whose input is a file that is opened by its name and mapped: one in memory. A mapping of it (--wrap=mmap in fuzz.cmake) ends where a page
+ * begins that nobody may read, so a read beyond the file is seen, in libraries too; after a true mapping's end come zeros up to the next page. */
+#ifndef TARE_TESTS_MEMORY_FILE_H
+#define TARE_TESTS_MEMORY_FILE_H
+
+#include <stddef.h>
+
+struct memory_file {
+    int fd;
+    char path[40];
+};
+
+struct memory_file memory_file(void); /* empty */
+void memory_file_add(const struct memory_file *f, const void *data, size_t n);
+void memory_file_close(struct memory_file *f);
+
+#endif
