@@ -1,7 +1,8 @@
 /* libFuzzer target: configurations. The first byte tells how: even: the rest is the file, of which a byte 0x1e begins the next one that it may include;
  * odd: the rest is a program that writes files with sections, keys and values that exist, and overrides of the command line.
  *
- * What is accepted is printed and read again, to the same text; whoever asks for all errors is told at least one exactly where loading fails. */
+ * What is accepted is printed and read again, to the same text but for the notes of where a value came from (" ; run.as = trl"), since it now comes
+ * from the file; whoever asks for all errors is told at least one exactly where loading fails. */
 #define _GNU_SOURCE
 #include "base/log.h"
 #include "bytes.h"
@@ -157,6 +158,26 @@ static void told(const struct err *e)
     if (!e->code || !*e->message) abort();
 }
 
+/* Takes " ; run.as = NAME" from the ends of lines. */
+static void without_notes(struct str *text)
+{
+    static const char NOTE[] = " ; run.as = ";
+    char *to = text->data;
+    for (const char *at = text->data, *line_end; at && *at; at = line_end) {
+        line_end = strchr(at, '\n');
+        line_end = line_end ? line_end + 1 : at + strlen(at);
+        const char *end = line_end;
+        for (const char *note = at; (note = strstr(note, NOTE)) && note < line_end; note++) {
+            const char *name = note + sizeof NOTE - 1;
+            if (name[strspn(name, "abcdefghijklmnopqrstuvwxyz")] == '\n') end = note;
+        }
+        memmove(to, at, (size_t)(end - at));
+        to += end - at;
+        if (end != line_end) *to++ = '\n';
+    }
+    text->size = to - text->data;
+}
+
 static void check(const char *path, const struct words *w)
 {
     struct config c, again;
@@ -180,6 +201,8 @@ static void check(const char *path, const struct words *w)
         abort();
     }
     if (config_dump(&again, &second, &e)) abort();
+    without_notes(&text);
+    without_notes(&second);
     if (text.size != second.size || memcmp(text.data, second.data, (size_t)text.size)) {
         fprintf(stderr, "printed: %s\nread and printed: %s", text.data, second.data);
         abort();
