@@ -1,9 +1,9 @@
 """The clients that people have, against `tare serve`: the openai package, and lm-evaluation-harness with its local-completions.
 
     python3 -m venv venv && venv/bin/pip install openai "lm-eval[api]" transformers
-    venv/bin/python bench/serve_clients.py build/tare MODEL
+    venv/bin/python bench/serve_clients.py build/tare MODEL [openai] [lm_eval]
 
-MODEL: a folder with a tokenizer. Without one of the packages its part is left out, with a line that says so. Greedy answers are compared with those of
+MODEL: a folder with a tokenizer. Where packages are named, only those run. Without one of the packages its part is left out, with a line that says so. Greedy answers are compared with those of
 `tare generate`, the harness's loglikelihoods with `tare score`."""
 import asyncio
 import json
@@ -94,6 +94,8 @@ def main():
 
 def clients(url):
     for part, package in ((with_openai, "openai"), (with_harness, "lm_eval")):
+        if sys.argv[3:] and package not in sys.argv[3:]:
+            continue
         try:
             __import__(package)
         except ImportError:

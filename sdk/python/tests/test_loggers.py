@@ -1,7 +1,8 @@
 """tare_sdk.loggers against stand-ins for the services' clients, and with --real against the clients themselves, where they are installed.
 
-  test_loggers.py RUN            stand-ins; RUN: the folder of a finished run, which is copied
-  test_loggers.py RUN --real     wandb, SwanLab and Comet (offline), trackio and MLflow (a store in a folder) from the environment that runs this
+  test_loggers.py RUN                        stand-ins; RUN: the folder of a finished run, which is copied
+  test_loggers.py RUN --real [SERVICE ...]   the clients of the environment that runs this: wandb, SwanLab and Comet (offline), trackio, MLflow
+                                             (MLFLOW_TRACKING_URI, or a store in a folder); with SERVICE only those
 """
 import contextlib
 import importlib.util
@@ -99,7 +100,8 @@ def one_that_fails_stands_in_nobodys_way():
 
 
 def real():
-    have = [name for name in loggers.SERVICES if importlib.util.find_spec({"comet": "comet_ml"}.get(name, name))]
+    only = sys.argv[sys.argv.index("--real") + 1:] or loggers.SERVICES
+    have = [name for name in loggers.SERVICES if name in only and importlib.util.find_spec({"comet": "comet_ml"}.get(name, name))]
     with tempfile.TemporaryDirectory() as place:
         os.environ.update(WANDB_MODE="offline", WANDB_SILENT="true", TRACKIO_DIR=place + "/trackio", MLFLOW_TRACKING_URI=os.environ.get("MLFLOW_TRACKING_URI", "file://" + place + "/mlflow"), MLFLOW_ALLOW_FILE_STORE="true",
                           SWANLAB_MODE="offline", COMET_START_ONLINE="0", COMET_OFFLINE_DIRECTORY=place + "/comet")
@@ -125,7 +127,7 @@ def record_of(folder, name):
 
 
 def wandb_records(data):
-    """The records of an offline run's file: a log as LevelDB's, blocks of 32 KB, each part with checksum, length and kind, after 7 bytes of a head."""
+    """The records of an offline run's file, SwanLab's too: a log as LevelDB's, blocks of 32 KB, each part with checksum, length and kind, after 7 bytes of a head."""
     at, whole = 7, b""
     while at + 7 <= len(data):
         if 32768 - at % 32768 < 7:
@@ -153,6 +155,19 @@ def read_wandb(place, folder):
                     if record.WhichOneof("record_type") == "history":
                         items = {i.key or "/".join(i.nested_key): i.value_json for i in record.history.item}
                         steps.append(int(items.get("_step", record.history.step.num)))
+    return steps
+
+
+def read_swanlab(place, folder):
+    from swanlab.proto.swanlab.record.v1.record_pb2 import Record
+    steps = []
+    for root, _, files in os.walk(folder + "/export/swanlog"):
+        for file in (x for x in files if x.endswith(".swanlab")):
+            with open(os.path.join(root, file), "rb") as f:
+                records = [Record.FromString(data) for data in wandb_records(f.read())]
+            if any(r.start.id for r in records):
+                assert {r.start.id for r in records if r.start.id} == {record_of(folder, "swanlab")}
+            steps += [r.scalar.step for r in records if r.WhichOneof("record_type") == "scalar" and r.scalar.key == "reward/mean"]
     return steps
 
 
