@@ -95,6 +95,11 @@ static void draw_zeros(const struct kctx *c, const struct op_sample *o)
     if (o->entropy) memset(o->entropy, 0, (size_t)o->r * sizeof *o->entropy);
 }
 
+static void counting_rope_kv_write(const struct kctx *c, const struct op_rope *turn, const struct op_kv_write *write)
+{
+    (void)c, (void)turn, (void)write;
+}
+
 /* ---- decoding: nothing is issued, and every sequence gets token 0 */
 
 struct decode {
@@ -151,6 +156,7 @@ void kernels_counting(const struct kernels *like, struct kernels *out)
                             KERNEL_OPERATIONS(ENTRY)};
 #undef ENTRY
     if (!device) out->sample = draw_zeros;
+    if (!like || like->rope_kv_write) out->rope_kv_write = counting_rope_kv_write;
     if (like && !like->decode_open) return;
     out->decode_open = counting_decode_open;
     out->decode_close = counting_decode_close;

@@ -463,6 +463,10 @@ struct kernels {
      * there. NULL: the caller does those two. */
     void (*matmul_dw_apart)(const struct kctx *c, const struct op_matmul_dw *o);
 
+    /* Two operations in one launch: rope of the rows of `turn`, not inverse, then keys and values of the same rows into the cache, row i to slots[i]
+     * (write.n is turn.t, and write.rows[i] is i). The bits of the two. NULL: the caller does them. */
+    void (*rope_kv_write)(const struct kctx *c, const struct op_rope *turn, const struct op_kv_write *write);
+
     /* ---- decoding on the device; all NULL where the host issues every token. One session of a context at a time.
      *   decode_load(c, d, &load, &places);
      *   for each of load.tokens: if (decode_begin(c, d)) { ... the model on places, attention with no sequences, sample ...; decode_end(c, d); }

@@ -104,6 +104,14 @@ static void zero(const struct kctx *c, void *p, int64_t bytes)
     count(ZERO, start, (struct kernel_cost){0, (double)bytes});
 }
 
+static void rope_kv_write(const struct kctx *c, const struct op_rope *turn, const struct op_kv_write *write)
+{
+    const struct kernel_cost a = cost_rope(turn), b = cost_kv_write(write);
+    const double start = bench_clock(profiled.pool);
+    profiled.k->rope_kv_write(c, turn, write);
+    count(KV_WRITE, start, (struct kernel_cost){a.flops + b.flops, a.bytes + b.bytes});
+}
+
 #define OPERATION(OP, NAME)                                                                                                        \
     static void NAME(const struct kctx *c, const struct op_##NAME *o)                                                              \
     {                                                                                                                              \
@@ -146,6 +154,7 @@ const struct kernels *bench_profile_wrap(const struct kernels *k)
 #undef ENTRY
     if (t->matmul_dw_apart) t->matmul_dw_apart = matmul_dw_apart;
     if (t->matmul_dx_packed) t->matmul_dx_packed = matmul_dx_packed;
+    if (t->rope_kv_write) t->rope_kv_write = rope_kv_write;
     return t;
 }
 

@@ -208,6 +208,7 @@ struct forward_batch {
     const int64_t *write_row,
         *write_slot; /* [n_writes] which row's key and value go to which slot (block*16 + lane); a row may be listed often */
     int64_t n_writes;
+    bool row_by_row;             /* every row has one slot: n_writes is T and write_row[i] is i */
     const struct attn_seq *seqs; /* keys by cache block */
     int64_t n_seqs;
     const int64_t *out_rows; /* [n_out] rows whose output of the final norm is wanted */

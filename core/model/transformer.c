@@ -108,13 +108,37 @@ const float *layer_rope(const struct model *m, int64_t l)
     return m->rope_local && layer_in(&m->shape.sliding, l) ? m->rope_local : m->rope;
 }
 
-void layer_turn(const struct model *m, int64_t l, float *qkv, const struct forward_batch *b, int inverse)
+static struct op_rope turn_of(const struct model *m, int64_t l, float *qkv, const struct forward_batch *b)
 {
     const struct model_shape *s = &m->shape;
-    const float *table = layer_rope(m, l);
-    if (!table) return;
-    KERNEL(m->k, &m->ctx, rope, .x = qkv, .ld = model_attn_shape(m).stride, .table = table, .pos = b->pos, .t = b->t,
-           .n_heads = s->heads + s->kv_heads, .head_dim = s->head_dim, .turned = s->turned, .inverse = inverse);
+    return (struct op_rope){.x = qkv,
+                            .ld = model_attn_shape(m).stride,
+                            .table = layer_rope(m, l),
+                            .pos = b->pos,
+                            .t = b->t,
+                            .n_heads = s->heads + s->kv_heads,
+                            .head_dim = s->head_dim,
+                            .turned = s->turned};
+}
+
+void layer_turn(const struct model *m, int64_t l, float *qkv, const struct forward_batch *b, int inverse)
+{
+    struct op_rope o = turn_of(m, l, qkv, b);
+    o.inverse = inverse;
+    if (o.table) m->k->rope(&m->ctx, &o);
+}
+
+/* q and k turned, keys and values into the cache. */
+static void turn_and_write(const struct model *m, int64_t l, const struct op_kv_write *write, float *qkv,
+                           const struct forward_batch *b)
+{
+    const struct op_rope turn = turn_of(m, l, qkv, b);
+    if (m->k->rope_kv_write && b->row_by_row && turn.table) {
+        m->k->rope_kv_write(&m->ctx, &turn, write);
+        return;
+    }
+    layer_turn(m, l, qkv, b, 0);
+    m->k->kv_write(&m->ctx, write);
 }
 
 static void norm_q_and_k(const struct model *m, const struct layer_vectors *v, const struct layer_acts *a, int64_t t)
@@ -198,8 +222,7 @@ static void attention_forward(const struct model *m, int64_t l, const float *x, 
            .n = as.stride, .k = s->hidden, .dtype = m->dtype, .int8 = product_int8(m, 4 * l));
     lora_forward(m, 4 * l, a->qkv, in, T, &a->lora);
     if (s->qk_norm != QK_NORM_NONE) norm_q_and_k(m, v, a, T);
-    layer_turn(m, l, a->qkv, b, 0);
-    KERNEL(m->k, c, kv_write, .kv = kv, .qkv = a->qkv, .shape = as, .rows = b->write_row, .slots = b->write_slot, .n = b->n_writes);
+    turn_and_write(m, l, &(struct op_kv_write){kv, a->qkv, as, b->write_row, b->write_slot, b->n_writes}, a->qkv, b);
     KERNEL(m->k, c, attention, .out = a->att, .out_dtype = a->att_dtype, .stats = a->stats, .qkv = a->qkv, .kv = kv, .shape = as,
            .seqs = b->seqs, .n_seqs = b->n_seqs);
     join(m,

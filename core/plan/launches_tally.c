@@ -173,6 +173,14 @@ static void tally_kv_write(const struct kctx *c, const struct op_kv_write *o)
     launch_other("kv_write", 0, (double)(o->n * o->shape.kv_heads * o->shape.head_dim) * (o->shape.dtype == DTYPE_BF16 ? 12 : 16));
 }
 
+/* k is read once for both. */
+static void tally_rope_kv_write(const struct kctx *c, const struct op_rope *turn, const struct op_kv_write *write)
+{
+    const double kv = (double)(write->n * write->shape.kv_heads * write->shape.head_dim);
+    (void)c;
+    launch_other("rope_kv_write", 0, cost_rope(turn).bytes + kv * (write->shape.dtype == DTYPE_BF16 ? 8 : 12));
+}
+
 static void tally_kv_copy(const struct kctx *c, const struct op_kv_copy *o)
 {
     (void)c;
@@ -261,6 +269,7 @@ void launches_tally(struct kernels *k, struct launch_rates rates)
 #undef ENTRY
     k->matmul_dx_packed = tally_dx_packed;
     k->matmul_dw_apart = tally_matmul_dw;
+    if (k->rope_kv_write) k->rope_kv_write = tally_rope_kv_write;
     k->decode_load = tally_decode_load;
     k->decode_begin = tally_decode_begin;
     k->decode_end = tally_decode_end;

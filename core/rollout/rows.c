@@ -37,6 +37,7 @@ struct forward_batch rows_batch(const struct rows *r)
                                   .write_row = r->write_row,
                                   .write_slot = r->write_slot,
                                   .n_writes = r->t,
+                                  .row_by_row = true,
                                   .seqs = r->seqs,
                                   .n_seqs = r->n_seqs,
                                   .out_rows = r->out_rows,

@@ -3,8 +3,8 @@
  *
  *   k[slot/16, j, slot%16, :] = qkv[row, H D + j D ..]        v[slot/16, j, slot%16, :] = qkv[row, (H + J) D + j D ..]
  *
- * Slots of one call are distinct, so no two threads write one place; a slot below 0 is none (an empty row of a decode batch). */
-#include "cuda.h"
+ * With rotation in front of it (rope_kv_write) row i goes to slot i. Slots of one call are distinct, so no two threads write one place; a slot below 0 is none (an empty row of a decode batch). */
+#include "rope.cuh"
 #include "sizes.h"
 
 enum { KV_THREADS = 256 };
@@ -35,6 +35,38 @@ static __global__ void kv_write_kernel(S *__restrict__ k, S *__restrict__ v, con
     }
 }
 
+/* ---- rotation and cache write in one: a block has a head of a row, q, k or v */
+
+struct kv_turn {
+    float *x;
+    const float *table;
+    const int32_t *pos;
+    const int64_t *slots;
+    int64_t ld;
+    int heads, kv_heads, dim, turned;
+};
+
+template <class S> static __global__ void rope_kv_write_kernel(const kv_turn p, S *__restrict__ k, S *__restrict__ v)
+{
+    const int64_t slot = p.slots[blockIdx.x];
+    const int head = (int)blockIdx.y, kv = head - p.heads, half = p.turned / 2;
+    const bool turns = kv < p.kv_heads;
+    const float *__restrict__ turn = p.table + (int64_t)p.pos[blockIdx.x] * p.turned;
+    float *x = p.x + (int64_t)blockIdx.x * p.ld + (int64_t)head * p.dim;
+    S *to = nullptr;
+    if (kv >= 0 && slot >= 0)
+        to = (turns ? k : v) + ((slot / KV_BLOCK * p.kv_heads + kv % p.kv_heads) * KV_BLOCK + slot % KV_BLOCK) * p.dim;
+    for (int i = (int)threadIdx.x; turns && i < half; i += (int)blockDim.x) {
+        const float2 y = rope_turned(x[i], x[i + half], turn[i], turn[i + half]);
+        x[i] = y.x;
+        x[i + half] = y.y;
+        if (!to) continue;
+        kv_store(to + i, y.x);
+        kv_store(to + i + half, y.y);
+    }
+    for (int i = (turns ? 2 * half : 0) + (int)threadIdx.x; to && i < p.dim; i += (int)blockDim.x) kv_store(to + i, x[i]);
+}
+
 /* words: 4-byte words in a block of one of k, v */
 static __global__ void kv_copy_kernel(uint32_t *k, uint32_t *v, int64_t words, const int32_t *__restrict__ to_block,
                                       const int32_t *__restrict__ from_block)
@@ -61,6 +93,21 @@ void cuda_kv_write(const struct kctx *c, const struct op_kv_write *o)
     else
         CUDA_LAUNCH(c, kv_write_kernel<float>, (unsigned)o->n, KV_THREADS, 0, o->kv.k, o->kv.v, o->qkv, o->shape.stride,
                     (int)o->shape.heads, (int)o->shape.kv_heads, (int)o->shape.head_dim, o->rows, o->slots);
+}
+
+void cuda_rope_kv_write(const struct kctx *c, const struct op_rope *turn, const struct op_kv_write *write)
+{
+    CUDA_OP(c, "rope_kv_write", "t kv_heads head_dim", turn->t, write->shape.kv_heads, write->shape.head_dim);
+    const int dim = (int)write->shape.head_dim, heads = (int)write->shape.heads, kv_heads = (int)write->shape.kv_heads;
+    const kv_turn p = {
+        turn->x, turn->table, turn->pos, write->slots, turn->ld, heads, kv_heads, dim, turn->turned ? (int)turn->turned : dim};
+    if (turn->t <= 0) return;
+    const dim3 grid((unsigned)turn->t, (unsigned)(heads + 2 * kv_heads));
+    const unsigned threads = dim > 64 ? 64 : 32; /* a pair, or two values, of a head of 128 each */
+    if (write->shape.dtype == DTYPE_BF16)
+        CUDA_LAUNCH(c, rope_kv_write_kernel<uint16_t>, grid, threads, 0, p, (uint16_t *)write->kv.k, (uint16_t *)write->kv.v);
+    else
+        CUDA_LAUNCH(c, rope_kv_write_kernel<float>, grid, threads, 0, p, write->kv.k, write->kv.v);
 }
 
 void cuda_kv_copy(const struct kctx *c, const struct op_kv_copy *o)

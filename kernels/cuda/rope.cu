@@ -4,7 +4,7 @@
  *   a' = a cos - b sin      b' = b cos + a sin      (inverse: sin -> -sin)
  *
  * A block takes a token's row: [n_heads, R/2] pairs, a thread each. */
-#include "cuda.h"
+#include "rope.cuh"
 
 static __global__ void rope_kernel(struct op_rope o)
 {
@@ -14,9 +14,9 @@ static __global__ void rope_kernel(struct op_rope o)
     for (int i = (int)threadIdx.x; i < n_heads * half; i += (int)blockDim.x) {
         const int head = i / half, j = i - head * half;
         float *pair = row + head * head_dim + j;
-        const float a = pair[0], b = pair[half], cosine = turn[j], sine = o.inverse ? -turn[j + half] : turn[j + half];
-        pair[0] = fmaf(a, cosine, -(b * sine));
-        pair[half] = fmaf(b, cosine, a * sine);
+        const float2 x = rope_turned(pair[0], pair[half], turn[j], o.inverse ? -turn[j + half] : turn[j + half]);
+        pair[0] = x.x;
+        pair[half] = x.y;
     }
 }
 

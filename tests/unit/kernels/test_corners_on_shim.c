@@ -159,6 +159,18 @@ static void test_cache(void **state)
     const struct kv_layer kv = {memory(bytes), memory(bytes)};
     RUN(kv_write, .kv = kv, .qkv = tensor((int64_t)TOKENS * STRIDE), .shape = SHAPE, .rows = indices(TOKENS, TOKENS - 1, 8),
         .slots = indices(TOKENS, blocks * KV_BLOCK - 1, 8), .n = TOKENS);
+    float *qkv = tensor((int64_t)TOKENS * STRIDE);
+    k->rope_kv_write(&ctx,
+                     &(struct op_rope){.x = qkv,
+                                       .table = tensor((int64_t)TOKENS * D),
+                                       .pos = indices(TOKENS, TOKENS - 1, 4),
+                                       .ld = STRIDE,
+                                       .t = TOKENS,
+                                       .n_heads = H + J,
+                                       .head_dim = D},
+                     &(struct op_kv_write){
+                         .kv = kv, .qkv = qkv, .shape = SHAPE, .slots = indices(TOKENS, blocks * KV_BLOCK - 1, 8), .n = TOKENS});
+    nothing_found("rope_kv_write");
     RUN(kv_copy, .kv = kv, .shape = SHAPE, .to = indices(64, blocks - 1, 4), .from = indices(64, blocks - 65, 4), .n = 64);
     end();
 }

@@ -117,6 +117,9 @@ static void sampling(void **state)
     assert_double(of(&l, LAUNCH_DECODE, "attention decode").flops, 4.0 * 16 * 9 * 8 * 2);
     assert_int_equal(of(&l, LAUNCH_DECODE, "attention decode").launches, 2);
     assert_int_equal(of(&l, LAUNCH_DECODE, "attention").launches, 0);
+    assert_int_equal(of(&l, LAUNCH_DECODE, "rope_kv_write").launches, 2); /* one a layer, for two operations */
+    assert_int_equal(of(&l, LAUNCH_PREFILL, "rope_kv_write").launches, 2);
+    assert_int_equal(of(&l, LAUNCH_DECODE, "rope").launches + of(&l, LAUNCH_DECODE, "kv_write").launches, 0);
 }
 
 static void optimizer(void **state)

@@ -1,0 +1,71 @@
+/* Operations of a device that do two in one launch: the bits of the two. */
+#include "device_check.h"
+
+enum { HEADS = 3, KV = 2, ROWS = 7, BLOCKS = 5 };
+
+struct cache {
+    struct kv_layer kv;
+    struct attn_shape shape;
+    float *qkv; /* [ROWS, stride] */
+};
+
+static struct cache cache_new(const struct kernels *k, const struct kctx *c, int64_t dim, enum dtype dtype, const float *qkv)
+{
+    const int64_t stride = (HEADS + 2 * KV) * dim;
+    const struct attn_shape s = {.heads = HEADS, .kv_heads = KV, .head_dim = dim, .stride = stride, .scale = 1, .dtype = dtype};
+    const int64_t bytes = k->kv_bytes(s, BLOCKS);
+    return (struct cache){{on_device(k, c, NULL, bytes), on_device(k, c, NULL, bytes)}, s, on_device(k, c, qkv, 4 * ROWS * stride)};
+}
+
+static void assert_same_bytes(const char *what, const struct kernels *k, const struct kctx *c, const void *got, const void *want,
+                              int64_t bytes)
+{
+    if (memcmp(from_device(k, c, got, bytes), from_device(k, c, want, bytes), (size_t)bytes)) fail_msg("%s", what);
+}
+
+/* Heads turned whole and in part, rows that go nowhere; what lies in the cache besides stays. */
+static void rotated(const struct kernels *k, const struct kctx *c)
+{
+    static const int64_t dims[] = {2, 30, 64, 80, 128, 256};
+    static const int64_t row[ROWS] = {0, 1, 2, 3, 4, 5, 6}, slot[ROWS] = {3, 17, 33, 63, -1, 16, 79};
+    static const int32_t pos[ROWS] = {0, 5, 11, 49, 2, 2, 30};
+    assert_non_null(k->rope_kv_write);
+    for (int i = 0; i < 6; i++)
+        for (int half = 0; half < 2; half++)
+            for (enum dtype dtype = DTYPE_F32; dtype <= DTYPE_BF16; dtype++) {
+                const int64_t dim = dims[i], stride = (HEADS + 2 * KV) * dim, turned = half ? (dim / 2 + 1) / 2 * 2 : 0;
+                const float *qkv = randoms(ROWS * stride, 0, 1), *table = randoms(50 * dim, 0, 1);
+                const struct cache two = cache_new(k, c, dim, dtype, qkv), one = cache_new(k, c, dim, dtype, qkv);
+                struct op_rope turn = {.x = two.qkv,
+                                       .table = on_device(k, c, table, 200 * dim),
+                                       .pos = on_device(k, c, pos, sizeof pos),
+                                       .ld = stride,
+                                       .t = ROWS,
+                                       .n_heads = HEADS + KV,
+                                       .head_dim = dim,
+                                       .turned = turned};
+                struct op_kv_write write = {.kv = two.kv,
+                                            .qkv = two.qkv,
+                                            .shape = two.shape,
+                                            .rows = on_device(k, c, row, sizeof row),
+                                            .slots = on_device(k, c, slot, sizeof slot),
+                                            .n = ROWS};
+                k->rope(c, &turn);
+                k->kv_write(c, &write);
+                turn.x = one.qkv;
+                write.kv = one.kv;
+                write.qkv = one.qkv;
+                k->rope_kv_write(c, &turn, &write);
+                assert_same_bytes("q, k and v", k, c, one.qkv, two.qkv, 4 * ROWS * stride);
+                assert_same_bytes("keys", k, c, one.kv.k, two.kv.k, k->kv_bytes(one.shape, BLOCKS));
+                assert_same_bytes("values", k, c, one.kv.v, two.kv.v, k->kv_bytes(one.shape, BLOCKS));
+                device_end(k, c);
+            }
+}
+DEVICE_TEST(rotated)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {device_test(rotated)};
+    return cmocka_run_group_tests(tests, kernel_setup, kernel_teardown);
+}
