@@ -8,6 +8,7 @@ static tare_status decode_one(struct sampler *s, struct err *e)
     struct scheduler *d = &s->sched;
     const int64_t n = d->n_running, vocab = s->model->shape.vocab;
     struct rows r;
+    struct draws draws;
     TRY(rows_new(&s->scratch, n, n, &r, e));
     for (int64_t i = 0; i < n; i++) {
         struct sequence *q = &d->seqs[d->running[i]];
@@ -16,11 +17,14 @@ static tare_status decode_one(struct sampler *s, struct err *e)
     float *hidden, *logits;
     TRY(rows_forward(s, &r, &hidden, e));
     TRY(logits_new(s, n, &logits, e));
+    TRY(draws_begin(s, n, &draws, e));
     for (int64_t at = 0; at < n; at += LOGIT_ROWS) {
         const int64_t rows = n - at < LOGIT_ROWS ? n - at : LOGIT_ROWS;
         model_logits(s->model, hidden + at * s->model->shape.hidden, rows, logits);
-        TRY(draw_tokens(s, d->running + at, rows, logits, vocab, e));
+        TRY(draws_add(&draws, d->running + at, rows, logits, vocab, e));
+        if (draws.listens) TRY(draws_end(&draws, e));
     }
+    TRY(draws_end(&draws, e));
     s->stats.decode_steps++;
     scheduler_compact(d);
     return TARE_OK;

@@ -110,23 +110,70 @@ struct sample_row draw_row(const struct sampler *s, const struct sequence *q)
                                .top_k = p->top_k < s->model->shape.vocab ? (int32_t)p->top_k : 0};
 }
 
-tare_status draw_tokens(struct sampler *s, const int64_t *seqs, int64_t n, const float *logits, int64_t ld, struct err *e)
+/* ---- draws */
+
+tare_status draws_begin(struct sampler *s, int64_t most, struct draws *b, struct err *e)
 {
-    const struct model *m = s->model;
-    struct sample_row rows[LOGIT_ROWS] = {0};
-    struct drawn_rows host, *to = s->room ? &s->room->drawn : &host;
-    for (int64_t i = 0; i < n; i++) {
-        const struct sequence *q = &s->sched.seqs[seqs[i]];
-        rows[i] = draw_row(s, q);
-    }
+    *b = (struct draws){.s = s, .room = most < DRAW_ROWS ? most : DRAW_ROWS};
+    TRY(arena_new_raw(&s->scratch, &b->seqs, b->room, e));
+    TRY(arena_new_raw(&s->scratch, &b->logits, b->room, e));
+    TRY(arena_new_raw(&s->scratch, &b->rows, b->room, e));
+    float *results;
+    TRY(arena_new_raw(&s->scratch, &results, 3 * b->room, e));
+    b->host = results;
+    return TARE_OK;
+}
+
+/* Where the operation leaves tokens; logprobs and entropies come behind them. */
+static int32_t *results_of(const struct draws *b)
+{
+    return b->s->room ? (int32_t *)(void *)b->s->room->results : b->host;
+}
+
+static void issue(const struct draws *b, int64_t n, const float *logits, int64_t ld)
+{
+    const struct model *m = b->s->model;
+    const struct sample_row *rows = b->rows + b->n;
+    int32_t *token = results_of(b) + b->n;
+    float *logprob = (float *)(void *)(token + b->room);
     kernels_at(&m->ctx, "drawing tokens", -1);
-    KERNEL(m->k, &m->ctx, sample, .token = to->token, .logprob = to->logprob, .entropy = to->entropy, .logits = logits, .ld = ld,
-           .rows = to_backend(m, s->room ? s->room->rows : NULL, rows, n * (int64_t)sizeof *rows), .r = n, .v = m->shape.vocab);
-    const struct drawn_rows *got = from_backend(m, &host, to, (int64_t)sizeof host);
+    KERNEL(m->k, &m->ctx, sample, .token = token, .logprob = logprob, .entropy = logprob + b->room, .logits = logits, .ld = ld,
+           .rows = to_backend(m, b->s->room ? b->s->room->rows + b->n : NULL, rows, n * (int64_t)sizeof *rows), .r = n,
+           .v = m->shape.vocab);
+}
+
+tare_status draws_add(struct draws *b, const int64_t *seqs, int64_t n, const float *logits, int64_t ld, struct err *e)
+{
+    for (int64_t at = 0; at < n;) {
+        if (b->n == b->room) TRY(draws_end(b, e));
+        const int64_t left = b->room - b->n, some = n - at < left ? n - at : left;
+        for (int64_t i = 0; i < some; i++) {
+            const struct sequence *q = &b->s->sched.seqs[seqs[at + i]];
+            b->seqs[b->n + i] = seqs[at + i];
+            b->logits[b->n + i] = logits + (at + i) * ld;
+            b->rows[b->n + i] = draw_row(b->s, q);
+            b->listens |= b->s->sched.groups[q->group].how->token_rows;
+        }
+        issue(b, some, logits + at * ld, ld);
+        b->n += some;
+        at += some;
+    }
+    return TARE_OK;
+}
+
+tare_status draws_end(struct draws *b, struct err *e)
+{
+    const struct model *m = b->s->model;
+    const int64_t n = b->n;
+    if (!n) return TARE_OK;
+    kernels_at(&m->ctx, "drawing tokens", -1);
+    const int32_t *token = from_backend(m, b->host, results_of(b), 3 * b->room * (int64_t)sizeof *token);
+    const float *logprob = (const float *)(const void *)(token + b->room), *entropy = logprob + b->room;
     TRY(model_finish(m, e));
+    b->n = 0;
     for (int64_t i = 0; i < n; i++) {
-        const struct drawn token = {(int32_t)seqs[i], got->token[i], got->logprob[i], got->entropy[i], 0};
-        TRY(draw_accept(s, token, logits + i * ld, e));
+        const struct drawn drawn = {(int32_t)b->seqs[i], token[i], logprob[i], entropy[i], 0};
+        TRY(draw_accept(b->s, drawn, b->logits[i], e));
     }
     return TARE_OK;
 }
@@ -141,16 +188,15 @@ struct head_piece {
 };
 
 /* Logprobs of a prompt's tokens target[0 .. n), n <= LOGIT_ROWS, from their logits. out: the host's */
-static tare_status score(struct sampler *s, const struct head_piece *p, struct drawn_rows *out, struct err *e)
+static tare_status score(struct sampler *s, const struct head_piece *p, float *out, struct err *e)
 {
     const struct model *m = s->model;
-    struct drawn_rows *to = s->room ? &s->room->drawn : out;
-    float *lse;
+    float *to = s->room ? s->room->results : out, *lse;
     TRY(tensor_new_raw(&s->scratch, &lse, 2 * p->n, e));
-    KERNEL(m->k, &m->ctx, head_stats, .logprob = to->logprob, .entropy = NULL, .lse = lse, .logits = p->logits,
-           .target = to_backend(m, s->room ? to->token : NULL, p->target, p->n * (int64_t)sizeof *p->target),
+    KERNEL(m->k, &m->ctx, head_stats, .logprob = to, .entropy = NULL, .lse = lse, .logits = p->logits,
+           .target = to_backend(m, s->room ? s->room->results + p->n : NULL, p->target, p->n * (int64_t)sizeof *p->target),
            .temperature = p->temperature, .r = p->n, .v = m->shape.vocab);
-    if (s->room) from_backend(m, out, to, (int64_t)sizeof *out);
+    if (s->room) from_backend(m, out, to, p->n * (int64_t)sizeof *out);
     return model_finish(m, e);
 }
 
@@ -164,16 +210,16 @@ tare_status draw_prompt(struct sampler *s, int64_t group, int64_t at, int64_t n,
     for (int64_t from = 0; from < n; from += LOGIT_ROWS) {
         const int64_t rows = n - from < LOGIT_ROWS ? n - from : LOGIT_ROWS;
         const int32_t *target = g->request->prompt + at + from;
-        struct drawn_rows got;
+        float got[LOGIT_ROWS];
         bool more;
         model_logits(s->model, hidden + from * s->model->shape.hidden, rows, logits);
-        TRY(score(s, &(struct head_piece){logits, target, rows, temperature}, &got, e));
+        TRY(score(s, &(struct head_piece){logits, target, rows, temperature}, got, e));
         for (int64_t i = 0; i < rows; i++) {
-            if (!isfinite(got.logprob[i]))
+            if (!isfinite(got[i]))
                 FAIL(e, TARE_E_NOT_FINITE, "%s: the logits of token %lld of the prompt are not finite",
                      g->request->where ? g->request->where : "a prompt", (long long)(at + from + i));
             const struct session_token token = {
-                .sample = SESSION_PROMPT, .position = at + from + i, .id = target[i], .logprob = got.logprob[i]};
+                .sample = SESSION_PROMPT, .position = at + from + i, .id = target[i], .logprob = got[i]};
             TRY(tell(s, g->how, token, logits + i * vocab, &more, e));
         }
     }

@@ -1,38 +1,48 @@
 /* Prompts into the cache, and the first tokens of their samples. */
 #include "rollout/sampler.h"
 
-/* The first tokens of one prompt's samples, from its row of logits. */
-static tare_status draw_first(struct sampler *s, int64_t group, const float *logits, struct err *e)
+static int64_t samples_of(const struct sampler *s, int64_t group)
 {
-    const struct group *g = &s->sched.groups[group];
-    for (int64_t k = 0; k < g->request->n_samples; k += LOGIT_ROWS) {
-        int64_t seqs[LOGIT_ROWS], n = 0;
-        for (; n < LOGIT_ROWS && k + n < g->request->n_samples; n++) seqs[n] = g->first + k + n;
-        TRY(draw_tokens(s, seqs, n, logits, 0, e));
-    }
-    return TARE_OK;
+    return s->sched.groups[group].request->n_samples;
 }
 
-/* hidden [n, C]: the last rows of the prompts of groups[0 .. n-1]. Prompts with one sample are drawn together, a row each. */
+/* The sequences that one operation draws for, from the logits of groups[0 .. rows-1]: those of the first prompt, a row for all, or where it has a single
+ * one those of all such prompts that follow, a row each. How many prompts that are. */
+static int64_t drawn_together(const struct sampler *s, const int64_t *groups, int64_t rows, int64_t *seqs, int64_t *n)
+{
+    const int64_t samples = samples_of(s, groups[0]);
+    for (*n = 0; samples > 1 && *n < samples; ++*n) seqs[*n] = s->sched.groups[groups[0]].first + *n;
+    if (samples != 1) return 1;
+    for (; *n < rows && samples_of(s, groups[*n]) == 1; ++*n) seqs[*n] = s->sched.groups[groups[*n]].first;
+    return *n;
+}
+
+/* hidden [n, C]: the last rows of the prompts of groups[0 .. n-1]. The host waits once for the first tokens of all their samples. */
 static tare_status first_tokens(struct sampler *s, const float *hidden, const int64_t *groups, int64_t n, struct err *e)
 {
     const int64_t vocab = s->model->shape.vocab;
+    int64_t *seqs, all = 0, most = LOGIT_ROWS;
+    struct draws draws;
     float *logits;
+    for (int64_t i = 0; i < n; i++) {
+        all += samples_of(s, groups[i]);
+        most = samples_of(s, groups[i]) > most ? samples_of(s, groups[i]) : most;
+    }
     TRY(logits_new(s, n, &logits, e));
+    TRY(arena_new_raw(&s->scratch, &seqs, most, e));
+    TRY(draws_begin(s, all, &draws, e));
     for (int64_t at = 0; at < n; at += LOGIT_ROWS) {
         const int64_t rows = n - at < LOGIT_ROWS ? n - at : LOGIT_ROWS;
         model_logits(s->model, hidden + at * s->model->shape.hidden, rows, logits);
         for (int64_t i = 0; i < rows;) {
-            int64_t singles[LOGIT_ROWS], m = 0;
-            for (; i + m < rows && s->sched.groups[groups[at + i + m]].request->n_samples == 1; m++)
-                singles[m] = s->sched.groups[groups[at + i + m]].first;
-            if (m)
-                TRY(draw_tokens(s, singles, m, logits + i * vocab, vocab, e));
-            else
-                TRY(draw_first(s, groups[at + i], logits + i * vocab, e));
-            i += m ? m : 1;
+            int64_t m;
+            const int64_t prompts = drawn_together(s, groups + at + i, rows - i, seqs, &m);
+            TRY(draws_add(&draws, seqs, m, logits + i * vocab, samples_of(s, groups[at + i]) == 1 ? vocab : 0, e));
+            i += prompts;
         }
+        if (draws.listens) TRY(draws_end(&draws, e));
     }
+    TRY(draws_end(&draws, e));
     for (int64_t i = 0; i < n; i++) s->sched.groups[groups[i]].drawn = true;
     return TARE_OK;
 }

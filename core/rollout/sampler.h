@@ -17,7 +17,7 @@
 #include "rollout/scheduler.h"
 #include "rollout/session.h"
 
-enum { LOGIT_ROWS = 64, PREFILL_ROWS = 2048 };
+enum { LOGIT_ROWS = 64, DRAW_ROWS = 1024, PREFILL_ROWS = 2048 };
 
 struct drawn { /* one token */
     int32_t seq, id;
@@ -55,13 +55,21 @@ struct sampler {
     int64_t *ended;            /* [max_batch] */
 };
 
-/* What a draw reads beside the logits, and what it gives. */
+/* What draws read beside the logits, and what they give: tokens, logprobs and entropies, one after another. */
 struct draw_room {
-    struct sample_row rows[LOGIT_ROWS];
-    struct drawn_rows {
-        int32_t token[LOGIT_ROWS];
-        float logprob[LOGIT_ROWS], entropy[LOGIT_ROWS];
-    } drawn;
+    struct sample_row rows[DRAW_ROWS];
+    float results[3 * DRAW_ROWS];
+};
+
+/* Draws that the host waits for together: each is issued as soon as its logits are. */
+struct draws {
+    struct sampler *s;
+    int64_t n, room;      /* issued; how many may be, at most DRAW_ROWS */
+    int64_t *seqs;        /* [room] */
+    const float **logits; /* [room] what each is drawn from */
+    struct sample_row *rows;
+    void *host;   /* [3 room] results where the host reads them */
+    bool listens; /* someone asks for the logits: they have to stay until draws_end */
 };
 
 /* ---- sampler.c */
@@ -81,8 +89,11 @@ int64_t draw_stops(const struct model *m, const struct sample_params *p, int32_t
 struct sample_row draw_row(const struct sampler *s, const struct sequence *q);
 /* A token of a sequence. logits: what it was drawn from, where the group asks for that; may be NULL */
 tare_status draw_accept(struct sampler *s, struct drawn token, const float *logits, struct err *e);
-/* Draws the next token of sequences seqs[0 .. n-1], n <= LOGIT_ROWS, from logits with ld floats a row (0: all from one row). */
-tare_status draw_tokens(struct sampler *s, const int64_t *seqs, int64_t n, const float *logits, int64_t ld, struct err *e);
+/* The next tokens of `most` sequences, in s->scratch. draws_add: those of seqs[0 .. n-1] from logits with ld floats a row (0: all from one row), which
+ * may be overwritten by later operations; draws_end brings all to the host. */
+tare_status draws_begin(struct sampler *s, int64_t most, struct draws *b, struct err *e);
+tare_status draws_add(struct draws *b, const int64_t *seqs, int64_t n, const float *logits, int64_t ld, struct err *e);
+tare_status draws_end(struct draws *b, struct err *e);
 /* Tells a session's listener tokens at .. at + n of a group's prompt, whose logits come from hidden [n, C]. */
 tare_status draw_prompt(struct sampler *s, int64_t group, int64_t at, int64_t n, const float *hidden, struct err *e);
 /* Room for a piece of logits, at most LOGIT_ROWS rows. */

@@ -123,6 +123,7 @@ at_most "the compute copy of the weights" 4 0 # 4 optimizer steps
 at_most "the gradient's norm" 8 40000         # whatever the number of layers
 at_most "the head" 20 3000                    # a chunk of some tokens: the scores, and the wait for them
 at_most "backward pass" 10 0                  # a micro-batch
+at_most "drawing tokens" 20 2400             # twice a token of all completions, twice a prefill pass, of which the first ends six prompts
 
 # ---- two ranks, each with a device of its own: the weights of one rank on the CPU, a region each (leaks in MPI are its own)
 "$TARE" doctor > doctor.txt 2> /dev/null || true
