@@ -5,8 +5,9 @@
  *   top-k: the first k.   top-p: the shortest leading part with mass >= top_p of theirs.   min-p: e >= min_p.
  * The draw: target = floor(u mass), u of Philox(key, position); the lowest id with (kept mass of ids up to it) > target.
  *
- * A block a row. The cut is found digit by digit (10 bits at a time) in histograms of counts and masses: integer atomics, whose order cannot
- * change a sum. The draw sums the kept mass of tiles of 1024 ids, picks the tile, and then the id in it. */
+ * A block a row. The cut is found digit by digit (10 bits at a time) in a histogram of counts (top-k) or of masses (top-p): integer atomics, whose order
+ * cannot change a sum, of 32 bits, which shared memory adds by itself; those of 64 bits would be loops that try until no other thread was faster. The draw
+ * sums the kept mass of tiles of 1024 ids, picks the tile, and then the id in it. */
 #include "softmax.cuh"
 
 enum { SAMPLE_THREADS = 512, TILE = 1024, DIGIT = 10, BINS = 1 << DIGIT, LEVELS = 3, TILES_MOST = 1024 };
@@ -16,17 +17,16 @@ struct sample_cut {
     int64_t ties;
 };
 
-struct sample_found { /* the largest b with count(e >= b) >= count and mass(e >= b) >= mass, and what lies above it */
+struct
+    sample_found { /* the largest b whose part of the ranking, all with e >= b, reaches what is wanted; of that what lies above b */
     uint32_t bits;
-    int64_t above_count;
-    uint64_t above_mass;
+    uint64_t above;
 };
 
 struct sample_shared {
     union {
-        struct {
-            uint32_t count[BINS];
-            unsigned long long mass[BINS];
+        struct { /* sums of 64 bits in two words */
+            uint32_t low[BINS], high[BINS];
         } bin;
         struct { /* of the tiles: mass of what is above the cut, and how many ties there are */
             unsigned long long mass[TILES_MOST];
@@ -97,49 +97,101 @@ static __device__ int64_t sample_greedy(struct sample_shared *s, const float *z,
     return at == v || z[0] != z[0] ? 0 : at;
 }
 
-/* Descends the digits of the bits of e; e <= 1 has 30. Zeros are never needed: 0 is what is found when nothing else does. */
-static __device__ void sample_search(struct sample_shared *s, const float *z, float scale, float m, int64_t v, int64_t count,
-                                     uint64_t mass)
+/* Inclusive sums over the lanes of a warp. */
+static __device__ unsigned long long lanes_up(unsigned long long x)
+{
+    const int lane = (int)(threadIdx.x % 32);
+    for (int offset = 1; offset < 32; offset <<= 1) {
+        const unsigned long long other = __shfl_up_sync(ALL_LANES, x, (unsigned)offset);
+        if (lane >= offset) x += other;
+    }
+    return x;
+}
+
+/* What the low word overflows goes to the high one, so that the sum of both is exact in any order. */
+static __device__ void bin_add(struct sample_shared *s, uint32_t bin, uint64_t x)
+{
+    const uint32_t low = (uint32_t)x, before = atomicAdd(&s->u.bin.low[bin], low);
+    const uint32_t high = (uint32_t)(x >> 32) + (before + low < before ? 1u : 0u);
+    if (high) atomicAdd(&s->u.bin.high[bin], high);
+}
+
+static __device__ uint64_t bin_sum(const struct sample_shared *s, int bin)
+{
+    return (uint64_t)s->u.bin.high[bin] << 32 | s->u.bin.low[bin];
+}
+
+/* A warp, of the 32 bins from `top` down: the first with which `above`, what lies above them, reaches `wanted`. last: the lowest one does in any case.
+ * false: none; above is then what lies above the next 32. */
+static __device__ bool sample_bin(const struct sample_shared *s, int top, bool last, uint64_t wanted, struct sample_found *found)
+{
+    const unsigned long long own = bin_sum(s, top - (int)(threadIdx.x % 32)), sum = lanes_up(own);
+    const uint32_t reached = __ballot_sync(ALL_LANES, found->above + sum >= wanted) | (last ? 0x80000000u : 0u);
+    const int at = reached ? __ffs((int)reached) - 1 : 0;
+    const unsigned long long before = __shfl_sync(ALL_LANES, sum - own, at), all = __shfl_sync(ALL_LANES, sum, 31);
+    found->bits = (uint32_t)(top - at);
+    found->above += reached ? before : all;
+    return reached != 0;
+}
+
+/* The digit that the bins give, to s->found: warps add up an equal share of the bins each, then one of them looks into the share that reaches `wanted`. */
+static __device__ void sample_digit(struct sample_shared *s, uint32_t prefix, uint64_t above, uint64_t wanted)
+{
+    enum { SHARES = SAMPLE_THREADS / 32, SHARE = BINS / SHARES };
+    static_assert(SHARE == 64, "two bins a lane");
+    const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+    unsigned long long sum = bin_sum(s, warp * SHARE + lane) + bin_sum(s, warp * SHARE + 32 + lane);
+    sum = warp_reduce<add_op>(sum);
+    if (lane == 0) s->sums[warp] = sum;
+    __syncthreads();
+    if (warp) return;
+    struct sample_found found = {0, above};
+    int share = SHARES - 1;
+    for (; share > 0 && found.above + s->sums[share] < wanted; share--) found.above += s->sums[share];
+    if (!sample_bin(s, share * SHARE + 63, false, wanted, &found)) sample_bin(s, share * SHARE + 31, true, wanted, &found);
+    found.bits |= prefix << DIGIT;
+    if (lane == 0) s->found = found;
+}
+
+/* Descends the digits of the bits of e; e <= 1 has 30. Zeros are never needed: 0 is what is found when nothing else does. wanted: of the mass, or of the
+ * number of tokens. */
+template <bool MASS>
+static __device__ void sample_search(struct sample_shared *s, const float *z, float scale, float m, int64_t v, uint64_t wanted)
 {
     uint32_t prefix = 0;
-    int64_t above_count = 0;
-    uint64_t above_mass = 0;
+    uint64_t above = 0;
     for (int level = LEVELS - 1; level >= 0; level--) {
         const int shift = level * DIGIT;
-        for (int i = (int)threadIdx.x; i < BINS; i += SAMPLE_THREADS) s->u.bin.count[i] = 0, s->u.bin.mass[i] = 0;
+        for (int i = (int)threadIdx.x; i < BINS; i += SAMPLE_THREADS) s->u.bin.low[i] = s->u.bin.high[i] = 0;
         __syncthreads();
         for (int64_t i = threadIdx.x; i < v; i += SAMPLE_THREADS) {
             const float e = sample_weight(z, i, scale, m);
             const uint32_t bits = f32_bits(e);
             if (!(e > 0) || (uint64_t)bits >> (shift + DIGIT) != prefix) continue;
-            atomicAdd(&s->u.bin.count[bits >> shift & (BINS - 1)], 1u);
-            atomicAdd(&s->u.bin.mass[bits >> shift & (BINS - 1)], (unsigned long long)mass_of(e));
+            const uint32_t bin = bits >> shift & (BINS - 1);
+            if (MASS)
+                bin_add(s, bin, mass_of(e));
+            else
+                atomicAdd(&s->u.bin.low[bin], 1u);
         }
         __syncthreads();
-        if (threadIdx.x == 0) {
-            int digit = BINS - 1;
-            for (; digit > 0; digit--) {
-                if (above_count + s->u.bin.count[digit] >= count && above_mass + s->u.bin.mass[digit] >= mass) break;
-                above_count += s->u.bin.count[digit];
-                above_mass += s->u.bin.mass[digit];
-            }
-            s->found.bits = prefix << DIGIT | (uint32_t)digit;
-            s->found.above_count = above_count;
-            s->found.above_mass = above_mass;
-        }
+        sample_digit(s, prefix, above, wanted);
         __syncthreads();
         prefix = s->found.bits;
-        above_count = s->found.above_count;
-        above_mass = s->found.above_mass;
+        above = s->found.above;
         __syncthreads();
     }
 }
 
-static __device__ uint64_t sample_mass(struct sample_shared *s, const float *z, float scale, float m, int64_t v)
+/* Of those above the cut, and of the ties that it keeps. */
+static __device__ uint64_t sample_mass(struct sample_shared *s, const float *z, float scale, float m, int64_t v, sample_cut cut)
 {
     unsigned long long sum = 0;
-    for (int64_t i = threadIdx.x; i < v; i += SAMPLE_THREADS) sum += mass_of(sample_weight(z, i, scale, m));
-    return block_reduce<add_op, SAMPLE_THREADS>(sum, s->sums);
+    for (int64_t i = threadIdx.x; i < v; i += SAMPLE_THREADS) {
+        const float e = sample_weight(z, i, scale, m);
+        if (f32_bits(e) > cut.bits) sum += mass_of(e); /* NaN has none */
+    }
+    return block_reduce<add_op, SAMPLE_THREADS>(sum, s->sums) + (uint64_t)cut.ties * mass_of(f32_from_bits(cut.bits));
 }
 
 /* Every thread computes the same cut. */
@@ -147,23 +199,20 @@ static __device__ sample_cut sample_truncate(struct sample_shared *s, const floa
                                              float m, int64_t v)
 {
     sample_cut cut = {0, v};
-    uint64_t all = 0;
-    const bool top_k = row->top_k > 0 && row->top_k < v;
-    if (top_k) {
-        sample_search(s, z, scale, m, v, row->top_k, 0);
+    if (row->top_k > 0 && row->top_k < v) {
+        sample_search<false>(s, z, scale, m, v, (uint64_t)row->top_k);
         cut.bits = s->found.bits;
-        cut.ties = row->top_k - s->found.above_count;
-        all = s->found.above_mass + (uint64_t)cut.ties * mass_of(f32_from_bits(cut.bits));
+        cut.ties = row->top_k - (int64_t)s->found.above;
     }
     if (row->top_p < 1) {
-        if (!top_k) all = sample_mass(s, z, scale, m, v);
+        const uint64_t all = sample_mass(s, z, scale, m, v, cut);
         const double wanted = ceil((double)row->top_p * (double)all);
         const uint64_t need = wanted < 1 ? 1 : wanted > (double)all ? all : (uint64_t)wanted;
-        sample_search(s, z, scale, m, v, 0, need);
+        sample_search<true>(s, z, scale, m, v, need);
         const uint32_t bits = s->found.bits;
         if (bits >= cut.bits) {
             const uint64_t each = mass_of(f32_from_bits(bits));
-            const int64_t ties = each ? (int64_t)((need - s->found.above_mass + each - 1) / each) : v;
+            const int64_t ties = each ? (int64_t)((need - s->found.above + each - 1) / each) : v;
             if (bits > cut.bits || ties < cut.ties) cut.bits = bits, cut.ties = ties;
         }
     }
@@ -239,11 +288,7 @@ static __device__ int64_t sample_pick_id(const struct sample_shared *s, const fl
         const bool ranked = i < v && sample_ranked(e), tie = ranked && f32_bits(e) == cut.bits;
         const uint32_t tied = __ballot_sync(ALL_LANES, tie);
         const bool kept = (ranked && f32_bits(e) > cut.bits) || (tie && __popc(tied & before) < ties);
-        unsigned long long sum = kept ? mass_of(e) : 0; /* inclusive sum over the lanes */
-        for (int offset = 1; offset < 32; offset <<= 1) {
-            const unsigned long long other = __shfl_up_sync(ALL_LANES, sum, (unsigned)offset);
-            if (lane >= offset) sum += other;
-        }
+        const unsigned long long sum = lanes_up(kept ? mass_of(e) : 0);
         const uint32_t over = __ballot_sync(ALL_LANES, below + sum > s->target);
         if (over) return base + __ffs((int)over) - 1;
         below += __shfl_sync(ALL_LANES, sum, 31);
