@@ -100,6 +100,11 @@ static void counting_rope_kv_write(const struct kctx *c, const struct op_rope *t
     (void)c, (void)turn, (void)write;
 }
 
+static void counting_matmul_swiglu(const struct kctx *c, const struct op_matmul *product, const struct op_swiglu *act)
+{
+    (void)c, (void)product, (void)act;
+}
+
 /* ---- decoding: nothing is issued, and every sequence gets token 0 */
 
 struct decode {
@@ -157,6 +162,7 @@ void kernels_counting(const struct kernels *like, struct kernels *out)
 #undef ENTRY
     if (!device) out->sample = draw_zeros;
     if (!like || like->rope_kv_write) out->rope_kv_write = counting_rope_kv_write;
+    if (!like || like->matmul_swiglu) out->matmul_swiglu = counting_matmul_swiglu;
     if (like && !like->decode_open) return;
     out->decode_open = counting_decode_open;
     out->decode_close = counting_decode_close;

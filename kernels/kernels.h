@@ -466,6 +466,9 @@ struct kernels {
     /* Two operations in one launch: rope of the rows of `turn`, not inverse, then keys and values of the same rows into the cache, row i to slots[i]
      * (write.n is turn.t, and write.rows[i] is i). The bits of the two. NULL: the caller does them. */
     void (*rope_kv_write)(const struct kctx *c, const struct op_rope *turn, const struct op_kv_write *write);
+    /* A product without residual and swiglu of its result: product.n is 2 act.f, act.gu is product.y. The bits of the two; what y holds afterwards is not
+     * said. NULL: the caller does them. */
+    void (*matmul_swiglu)(const struct kctx *c, const struct op_matmul *product, const struct op_swiglu *act);
 
     /* ---- decoding on the device; all NULL where the host issues every token. One session of a context at a time.
      *   decode_load(c, d, &load, &places);

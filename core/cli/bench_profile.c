@@ -112,6 +112,14 @@ static void rope_kv_write(const struct kctx *c, const struct op_rope *turn, cons
     count(KV_WRITE, start, (struct kernel_cost){a.flops + b.flops, a.bytes + b.bytes});
 }
 
+static void matmul_swiglu(const struct kctx *c, const struct op_matmul *product, const struct op_swiglu *act)
+{
+    const struct kernel_cost a = cost_matmul(product), b = cost_swiglu(act);
+    const double start = bench_clock(profiled.pool);
+    profiled.k->matmul_swiglu(c, product, act);
+    count(MATMUL, start, (struct kernel_cost){a.flops + b.flops, a.bytes + b.bytes});
+}
+
 #define OPERATION(OP, NAME)                                                                                                        \
     static void NAME(const struct kctx *c, const struct op_##NAME *o)                                                              \
     {                                                                                                                              \
@@ -155,6 +163,7 @@ const struct kernels *bench_profile_wrap(const struct kernels *k)
     if (t->matmul_dw_apart) t->matmul_dw_apart = matmul_dw_apart;
     if (t->matmul_dx_packed) t->matmul_dx_packed = matmul_dx_packed;
     if (t->rope_kv_write) t->rope_kv_write = rope_kv_write;
+    if (t->matmul_swiglu) t->matmul_swiglu = matmul_swiglu;
     return t;
 }
 

@@ -237,19 +237,52 @@ static void attention_forward(const struct model *m, int64_t l, const float *x, 
          T, &a->lora);
 }
 
+static struct op_matmul gate_and_up(const struct model *m, int64_t l, struct product_rows in, const struct layer_acts *a, int64_t t)
+{
+    return (struct op_matmul){.y = a->gate_up,
+                              .x = in.at,
+                              .x_dtype = in.dtype,
+                              .packed = m->packed[4 * l + 2],
+                              .t = t,
+                              .n = 2 * m->shape.intermediate,
+                              .k = m->shape.hidden,
+                              .dtype = m->dtype,
+                              .int8 = product_int8(m, 4 * l + 2)};
+}
+
+static struct op_swiglu activation(const struct model *m, const struct layer_acts *a, int64_t t)
+{
+    return (struct op_swiglu){
+        .act = a->act, .act_dtype = a->dtype, .gu = a->gate_up, .t = t, .f = m->shape.intermediate, .gelu = m->shape.gelu};
+}
+
 /* gate_up = rms(mid) Wgu^T */
 static void into_mlp(const struct model *m, int64_t l, struct product_rows in, const struct layer_acts *a, int64_t t)
 {
-    KERNEL(m->k, &m->ctx, matmul, .y = a->gate_up, .x = in.at, .x_dtype = in.dtype, .packed = m->packed[4 * l + 2], .t = t,
-           .n = 2 * m->shape.intermediate, .k = m->shape.hidden, .dtype = m->dtype, .int8 = product_int8(m, 4 * l + 2));
+    const struct op_matmul o = gate_and_up(m, l, in, a, t);
+    m->k->matmul(&m->ctx, &o);
     lora_forward(m, 4 * l + 2, a->gate_up, in, t, &a->lora);
 }
 
 /* act from gate_up. */
 static void activate(const struct model *m, const struct layer_acts *a, int64_t t)
 {
-    KERNEL(m->k, &m->ctx, swiglu, .act = a->act, .act_dtype = a->dtype, .gu = a->gate_up, .t = t, .f = m->shape.intermediate,
-           .gelu = m->shape.gelu);
+    const struct op_swiglu o = activation(m, a, t);
+    m->k->swiglu(&m->ctx, &o);
+}
+
+/* act of rows that have no backward pass, which would read gate_up, in one operation where the backend has it. */
+static void mlp_inside(const struct model *m, int64_t l, struct product_rows in, const struct layer_acts *a, int64_t t)
+{
+    const bool backward = a->rms2, adapted = m->lora && m->lora->groups[4 * l + 2].n;
+    if (m->k->matmul_swiglu && !backward && !adapted) {
+        const struct op_matmul product = gate_and_up(m, l, in, a, t);
+        const struct op_swiglu act = activation(m, a, t);
+        m->k->matmul_swiglu(&m->ctx, &product, &act);
+        return;
+    }
+    into_mlp(m, l, in, a, t);
+    activate(m, a, t);
 }
 
 void layer_again(const struct model *m, int64_t l, const float *x, const struct layer_acts *a, int64_t t, enum recompute recompute)
@@ -270,8 +303,7 @@ void layer_forward(const struct model *m, int64_t l, struct layer_rows r, const 
 
     kernels_at(&m->ctx, r.out ? "forward pass" : "forward pass again", l);
     attention_forward(m, l, r.x, a, kv, b);
-    into_mlp(m, l, norm_before(m, a->mid, v->norm2, (struct norm_out){a->norm2, a->dtype, a->rms2}, T), a, T);
-    activate(m, a, T);
+    mlp_inside(m, l, norm_before(m, a->mid, v->norm2, (struct norm_out){a->norm2, a->dtype, a->rms2}, T), a, T);
     if (!r.out) return;
     join(m,
          &(struct branch){.i = 4 * l + 3,

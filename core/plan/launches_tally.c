@@ -75,6 +75,21 @@ static int64_t chain_slices(int64_t n, int64_t k)
     return (steps + own - 1) / own;
 }
 
+/* Few rows: W is read once. */
+static bool streams(const struct op_matmul *o)
+{
+    return o->dtype == DTYPE_BF16 && !tally.rates.batch_invariant && o->t <= STREAM_ROWS && o->k % STREAM_PIECE == 0;
+}
+
+/* results: bytes that are written, or read besides W and x. */
+static void stream(const char *kernel, const struct op_matmul *o, double results)
+{
+    const double t = (double)o->t, n = (double)o->n, k = (double)o->k;
+    const bool as_it_is = o->x_dtype == DTYPE_F32 && o->k <= STREAM_FP32_INNER && o->t <= STREAM_FP32_ROWS;
+    if (!as_it_is) convert(o->t * o->k, o->x_dtype);
+    launch(kernel, 2 * t * n * k, 2 * n * k + (as_it_is ? 4 : 2) * t * k + results);
+}
+
 static void tally_matmul(const struct kctx *c, const struct op_matmul *o)
 {
     const double t = (double)o->t, n = (double)o->n, k = (double)o->k, once = o->residual ? 2 : 1;
@@ -83,19 +98,18 @@ static void tally_matmul(const struct kctx *c, const struct op_matmul *o)
         product(tally.rates.batch_invariant ? "product_plain" : "cublaslt", t, n, k, 4, once);
         return;
     }
-    const bool stream = !tally.rates.batch_invariant && o->t <= STREAM_ROWS && o->k % STREAM_PIECE == 0;
-    if (stream && o->x_dtype == DTYPE_F32 && o->k <= STREAM_FP32_INNER && o->t <= STREAM_FP32_ROWS) {
-        launch("product_stream", 2 * t * n * k, 2 * n * k + 4 * t * k + 4 * once * t * n);
+    if (streams(o)) {
+        stream("product_stream", o, 4 * once * t * n);
         return;
     }
     convert(o->t * o->k, o->x_dtype);
-    if (!stream && tally.rates.batch_invariant && o->t <= CHAIN_ROWS && chain_slices(o->n, o->k) > 1) {
+    if (tally.rates.batch_invariant && o->t <= CHAIN_ROWS && chain_slices(o->n, o->k) > 1) {
         const double parts = (double)chain_slices(o->n, o->k);
         product("product_chain", t, n, k, 2, parts);
         launch("chain_add", 0, 4 * (parts + once) * t * n);
         return;
     }
-    product(stream ? "product_stream" : tally.rates.batch_invariant ? "product_chain" : "cublaslt", t, n, k, 2, once);
+    product(tally.rates.batch_invariant ? "product_chain" : "cublaslt", t, n, k, 2, once);
 }
 
 static void dx(const struct kctx *c, const struct op_matmul_dx *o, bool packed)
@@ -255,6 +269,17 @@ static void tally_decode_end(const struct kctx *c, struct decode *d)
     (void)c, (void)d;
 }
 
+static void tally_matmul_swiglu(const struct kctx *c, const struct op_matmul *o, const struct op_swiglu *act)
+{
+    if (!streams(o) || o->bias) {
+        tally_matmul(c, o);
+        tally_swiglu(c, act);
+        return;
+    }
+    useful(c, cost_matmul(o).flops);
+    stream("product_gated", o, (double)(act->t * act->f * dtype_bytes(act->act_dtype)));
+}
+
 void launches_tally(struct kernels *k, struct launch_rates rates)
 {
     tally.inner = *k;
@@ -270,6 +295,7 @@ void launches_tally(struct kernels *k, struct launch_rates rates)
     k->matmul_dx_packed = tally_dx_packed;
     k->matmul_dw_apart = tally_matmul_dw;
     if (k->rope_kv_write) k->rope_kv_write = tally_rope_kv_write;
+    if (k->matmul_swiglu) k->matmul_swiglu = tally_matmul_swiglu;
     k->decode_load = tally_decode_load;
     k->decode_begin = tally_decode_begin;
     k->decode_end = tally_decode_end;

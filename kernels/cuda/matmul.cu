@@ -98,9 +98,30 @@ template <typename X> static void matmul_odd(const struct kctx *c, const product
     }
 }
 
+/* Every weight is read once, and the bits are those of the batch (kernels.h, batch_invariant). */
+static bool streams(const struct kctx *c, const product &p)
+{
+    return !c->batch_invariant && matmul_stream_fits(p.t, p.k);
+}
+
+static void matmul_few(const struct kctx *c, product p, enum dtype x_dtype, const product_gate *gate)
+{
+    const bool as_it_is = x_dtype == DTYPE_F32 && p.k <= 4096 && p.t <= 16; /* x fits in the first cache in fp32 */
+    const rows x = {p.x, p.t * p.k, x_dtype};
+    const int64_t bytes = as_it_is ? 0 : copy_bytes(x);
+    unsigned char *at = bytes ? static_cast<unsigned char *>(cuda_scratch(c, bytes)) : nullptr;
+    if (bytes && !at) return;
+    if (!as_it_is) p.x = rounded(c, &at, x);
+    matmul_stream(c, p, !as_it_is, gate);
+}
+
 static void matmul_bf16(const struct kctx *c, product p, enum dtype x_dtype)
 {
     const rows x = {p.x, p.t * p.k, x_dtype};
+    if (streams(c, p)) {
+        matmul_few(c, p, x_dtype, nullptr);
+        return;
+    }
     if (p.k % 8 || p.k <= 0) {
         if (x_dtype == DTYPE_BF16)
             matmul_odd<__nv_bfloat16>(c, p);
@@ -108,19 +129,12 @@ static void matmul_bf16(const struct kctx *c, product p, enum dtype x_dtype)
             matmul_odd<float>(c, p);
         return;
     }
-    const bool stream = !c->batch_invariant && matmul_stream_fits(p.t, p.n, p.k);
-    if (stream && x_dtype == DTYPE_F32 && p.k <= 4096 && p.t <= 16) { /* x fits in the first cache as it is */
-        matmul_stream(c, p, false);
-        return;
-    }
-    const bool chain = !stream && (c->batch_invariant || !has_lt(c));
+    const bool chain = c->batch_invariant || !has_lt(c);
     const int64_t bytes = copy_bytes(x) + (chain ? matmul_chain_bytes(p) : 0);
     unsigned char *at = bytes ? static_cast<unsigned char *>(cuda_scratch(c, bytes)) : nullptr;
     if (bytes && !at) return;
     p.x = rounded(c, &at, x);
-    if (stream)
-        matmul_stream(c, p, true);
-    else if (chain)
+    if (chain)
         matmul_chain(c, p, at);
     else
         matmul_lt(c, lt_product{p.y, p.w, p.x, p.bias, p.residual, p.n, p.t, p.k, p.k, p.k, p.ldy, p.ldy, 1, 0, DTYPE_BF16});
@@ -138,6 +152,19 @@ void cuda_matmul(const struct kctx *c, const struct op_matmul *o)
     else
         matmul_lt(
             c, lt_product{o->y, o->packed, o->x, o->bias, o->residual, o->n, o->t, o->k, o->k, o->k, o->n, o->n, 1, 0, DTYPE_F32});
+}
+
+void cuda_matmul_swiglu(const struct kctx *c, const struct op_matmul *o, const struct op_swiglu *act)
+{
+    const product p = {o->y, o->x, o->packed, nullptr, nullptr, o->n, o->t, o->n, o->k};
+    const product_gate gate = {act->act, act->f, act->gelu, act->act_dtype};
+    if (o->dtype != DTYPE_BF16 || o->bias || !streams(c, p)) {
+        cuda_matmul(c, o);
+        cuda_swiglu(c, act);
+        return;
+    }
+    CUDA_OP(c, "matmul_swiglu", "t n k", o->t, o->n, o->k);
+    if (o->t > 0 && act->f > 0) matmul_few(c, p, o->x_dtype, &gate);
 }
 
 /* ---- gradients */

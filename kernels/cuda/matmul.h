@@ -34,10 +34,18 @@ void matmul_plain(const struct kctx *c, const struct plain_product &p);
 int64_t matmul_chain_bytes(const struct product &p);
 void matmul_chain(const struct kctx *c, const struct product &p, void *room);
 
-/* w bf16 packed, t <= STREAM_ROWS, k a multiple of 64. */
+/* Rows of W are f of a gate and then f of what it gates: act[T,f] in the place of y, as swiglu has it (kernels.h). Without bias and residual. */
+struct product_gate {
+    void *act;
+    int64_t f;
+    int gelu;
+    enum dtype dtype; /* of act */
+};
+
+/* w bf16 packed, t <= STREAM_ROWS, k a multiple of 64. gate: NULL: none. */
 enum { STREAM_ROWS = 32 };
-bool matmul_stream_fits(int64_t t, int64_t n, int64_t k);
-void matmul_stream(const struct kctx *c, const struct product &p, bool x_is_bf16);
+bool matmul_stream_fits(int64_t t, int64_t k);
+void matmul_stream(const struct kctx *c, const struct product &p, bool x_is_bf16, const struct product_gate *gate);
 
 /* ---- matmul_lt.cu (not in the shim's build). D[n,m] = A^T or A times B, column-major as cuBLASLt has it. */
 struct lt_product {

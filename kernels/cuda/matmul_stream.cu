@@ -3,9 +3,13 @@
  * (2t, 2t+1, 2t+8, 2t+9) of two mma, the same for A and B, and a sum over k does not care which column is called which.
  *
  * A block has 16 or 32 rows of W; its warps take 64 k in turn, each loads the next piece of W before it works on the present one, and their sums are
- * added in the order of the warps: one order for an output, whatever T is.
+ * added in the order of the warps: one order for an output, whatever T is. Of a gated MLP a block has 16 rows of the gate and the same 16 of what it
+ * gates, and gives their product alone.
  */
 #include "matmul.h"
+
+#include "convert.h"
+#include "swiglu.cuh"
 
 enum { PIECE = 64, MOST_WARPS = 16 };
 
@@ -96,20 +100,20 @@ template <int N, typename X> struct stream_block {
     static constexpr int WARPS = N == 4 || sizeof(X) == 4 ? 8 : MOST_WARPS;
 };
 
-template <int M, int N, typename X>
-static __global__ void __launch_bounds__(32 * stream_block<N, X>::WARPS, 1) product_stream(const product p)
+/* The sums of 16 M rows of W with 8 N tokens, warp by warp: [warps][16 M][8 N] in shared memory. GATED: 16 rows of the gate and the
+ * same 16 of what it gates. */
+template <int M, int N, typename X, bool GATED> __device__ inline void stream_sums(float *sums, const product &p, int64_t row)
 {
-    CUDA_SHARED(float, sums); /* [warps][16 M][8 N] */
+    const int64_t end = GATED ? p.n / 2 : p.n, apart = GATED ? end : 16;
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, warps = (int)blockDim.x / 32;
-    const int64_t row = (int64_t)blockIdx.x * 16 * M;
     const __nv_bfloat16 *rows[M][2];
     const X *tokens[N];
 #pragma unroll
     for (int m = 0; m < M; m++)
 #pragma unroll
         for (int r = 0; r < 2; r++) {
-            const int64_t n = row + m * 16 + r * 8 + lane / 4;
-            rows[m][r] = static_cast<const __nv_bfloat16 *>(p.w) + (n < p.n ? n : p.n - 1) * p.k + lane % 4 * 8;
+            const int64_t n = row + m * apart + r * 8 + lane / 4, last = end - 1 + (GATED ? m * apart : 0);
+            rows[m][r] = static_cast<const __nv_bfloat16 *>(p.w) + (n < last ? n : last) * p.k + lane % 4 * 8;
         }
 #pragma unroll
     for (int n = 0; n < N; n++) {
@@ -140,52 +144,100 @@ static __global__ void __launch_bounds__(32 * stream_block<N, X>::WARPS, 1) prod
             for (int i = 0; i < 4; i++)
                 sums[(warp * 16 * M + m * 16 + lane / 4 + i / 2 * 8) * 8 * N + n * 8 + lane % 4 * 2 + i % 2] = acc[m][n][i];
     __syncthreads();
+}
+
+/* Row r of the block's and token t: the warps' sums in order. */
+template <int M, int N> __device__ inline float stream_sum(const float *sums, int r, int64_t t)
+{
+    const int warps = (int)blockDim.x / 32;
+    float y = 0;
+    for (int w = 0; w < warps; w++) y += sums[(w * 16 * M + r) * 8 * N + t];
+    return y;
+}
+
+template <int M, int N, typename X>
+static __global__ void __launch_bounds__(32 * stream_block<N, X>::WARPS, 1) product_stream(const product p)
+{
+    CUDA_SHARED(float, sums);
+    const int64_t row = (int64_t)blockIdx.x * 16 * M;
+    stream_sums<M, N, X, false>(sums, p, row);
     for (int i = (int)threadIdx.x; i < 16 * M * 8 * N; i += (int)blockDim.x) {
         const int64_t n = row + i % (16 * M), t = i / (16 * M);
         if (n >= p.n || t >= p.t) continue;
-        float y = 0;
-        for (int w = 0; w < warps; w++) y += sums[(w * 16 * M + i % (16 * M)) * 8 * N + t];
+        float y = stream_sum<M, N>(sums, i % (16 * M), t);
         if (p.bias) y += p.bias[n];
         if (p.residual) y += p.residual[t * p.ldy + n];
         p.y[t * p.ldy + n] = y;
     }
 }
 
+template <int N, typename X>
+static __global__ void __launch_bounds__(32 * stream_block<N, X>::WARPS, 1) product_gated(const product p, const product_gate g)
+{
+    CUDA_SHARED(float, sums);
+    const int64_t row = (int64_t)blockIdx.x * 16;
+    stream_sums<2, N, X, true>(sums, p, row);
+    for (int i = (int)threadIdx.x; i < 16 * 8 * N; i += (int)blockDim.x) {
+        const int64_t n = row + i % 16, t = i / 16;
+        if (n >= g.f || t >= p.t) continue;
+        const float gate = stream_sum<2, N>(sums, i % 16, t), up = stream_sum<2, N>(sums, i % 16 + 16, t);
+        const float act = gate * (g.gelu ? swiglu_gate<1>(gate) : swiglu_gate<0>(gate)) * up;
+        if (g.dtype == DTYPE_BF16)
+            row_store(static_cast<__nv_bfloat16 *>(g.act) + t * g.f + n, act);
+        else
+            row_store(static_cast<float *>(g.act) + t * g.f + n, act);
+    }
+}
+
+/* By K alone, so that a product has the same bits gated and not. */
+template <int N, typename X> static int stream_warps(const product &p)
+{
+    return p.k > 4096 ? stream_block<N, X>::WARPS : 8;
+}
+
 template <int M, int N, typename X> static void stream_launch(const struct kctx *c, const product &p)
 {
-    const int warps = p.k > 4096 ? stream_block<N, X>::WARPS : 8, bytes = warps * 16 * M * 8 * N * 4;
+    const int warps = stream_warps<N, X>(p), bytes = warps * 16 * M * 8 * N * 4;
     CUDA_SHARED_LIMIT(c, (product_stream<M, N, X>), bytes);
     CUDA_LAUNCH(c, (product_stream<M, N, X>), (unsigned)((p.n + 16 * M - 1) / (16 * M)), 32 * warps, bytes, p);
 }
 
-template <int N, typename X> static void stream_rows(const struct kctx *c, const product &p)
+template <int N, typename X> static void gated_launch(const struct kctx *c, const product &p, const product_gate &g)
 {
-    if (p.n >= 32 * 100) /* enough blocks with twice the rows, and half the reads of x */
+    const int warps = stream_warps<N, X>(p), bytes = warps * 32 * 8 * N * 4;
+    CUDA_SHARED_LIMIT(c, (product_gated<N, X>), bytes);
+    CUDA_LAUNCH(c, (product_gated<N, X>), (unsigned)((g.f + 15) / 16), 32 * warps, bytes, p, g);
+}
+
+template <int N, typename X> static void stream_rows(const struct kctx *c, const product &p, const product_gate *gate)
+{
+    if (gate)
+        gated_launch<N, X>(c, p, *gate);
+    else if (p.n >= 32 * 100) /* enough blocks with twice the rows, and half the reads of x */
         stream_launch<2, N, X>(c, p);
     else
         stream_launch<1, N, X>(c, p);
 }
 
-template <typename X> static void stream_run(const struct kctx *c, const product &p)
+template <typename X> static void stream_run(const struct kctx *c, const product &p, const product_gate *gate)
 {
     if (p.t <= 8)
-        stream_rows<1, X>(c, p);
+        stream_rows<1, X>(c, p, gate);
     else if (p.t <= 16)
-        stream_rows<2, X>(c, p);
+        stream_rows<2, X>(c, p, gate);
     else
-        stream_rows<4, X>(c, p);
+        stream_rows<4, X>(c, p, gate);
 }
 
-bool matmul_stream_fits(int64_t t, int64_t n, int64_t k)
+bool matmul_stream_fits(int64_t t, int64_t k)
 {
-    (void)n;
-    return t <= STREAM_ROWS && k % PIECE == 0;
+    return t <= STREAM_ROWS && k > 0 && k % PIECE == 0;
 }
 
-void matmul_stream(const struct kctx *c, const product &p, bool x_is_bf16)
+void matmul_stream(const struct kctx *c, const product &p, bool x_is_bf16, const product_gate *gate)
 {
     if (x_is_bf16)
-        stream_run<__nv_bfloat16>(c, p);
+        stream_run<__nv_bfloat16>(c, p, gate);
     else
-        stream_run<float>(c, p);
+        stream_run<float>(c, p, gate);
 }

@@ -4,27 +4,9 @@
  *
  * GELU: s(h) in the place of s(g), h = g (c + c3 g^2), and gate h' in the place of gate in dgate, h' = c + 3 c3 g^2. */
 #include "convert.h"
-
-#define GELU_C 1.5957691216057308f /* 2 sqrt(2/pi) */
-#define GELU_C3 (GELU_C * 0.044715f)
+#include "swiglu.cuh"
 
 enum { SWIGLU_THREADS = 256, SWIGLU_COLUMNS = 4 * SWIGLU_THREADS };
-
-static __device__ float swiglu_sigmoid(float g)
-{
-    const float e = exact_exp(-fabsf(g)), q = 1.0f + e;
-    return (g < 0 ? e : 1.0f) / q;
-}
-
-static __device__ float gelu_slope(float g, float c3)
-{
-    return fmaf(c3, g * g, GELU_C);
-}
-
-template <int GELU> static __device__ float swiglu_gate(float g)
-{
-    return swiglu_sigmoid(GELU ? g * gelu_slope(g, GELU_C3) : g);
-}
 
 /* A block takes SWIGLU_COLUMNS columns of a row. */
 template <int GELU, typename A>

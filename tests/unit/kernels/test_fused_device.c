@@ -64,8 +64,68 @@ static void rotated(const struct kernels *k, const struct kctx *c)
 }
 DEVICE_TEST(rotated)
 
+struct gated {
+    int64_t t, f, k;
+    enum dtype x, act;
+    int gelu, biased;
+};
+
+static void check_gated(const struct kernels *k, const struct kctx *c, const struct gated *g)
+{
+    const int64_t n = 2 * g->f, results = g->t * g->f * (g->act == DTYPE_BF16 ? 2 : 4);
+    float *x = randoms(g->t * g->k, 0, 1);
+    uint16_t *x16 = (uint16_t *)floats(g->t * g->k / 2 + 1, 0);
+    for (int64_t i = 0; i < g->t * g->k; i++) x16[i] = bf16_from_f32(x[i]);
+    void *packed = on_device(k, c, NULL, k->packed_bytes(n, g->k, DTYPE_BF16));
+    KERNEL(k, c, pack, .packed = packed, .w = on_device(k, c, randoms(n * g->k, 0, 1), 4 * n * g->k), .n = n, .k = g->k,
+           .dtype = DTYPE_BF16);
+    const struct op_matmul product = {.y = on_device(k, c, NULL, 4 * g->t * n),
+                                      .x = g->x == DTYPE_BF16 ? on_device(k, c, x16, 2 * g->t * g->k)
+                                                              : on_device(k, c, x, 4 * g->t * g->k),
+                                      .x_dtype = g->x,
+                                      .packed = packed,
+                                      .bias = g->biased ? on_device(k, c, randoms(n, 0, 1), 4 * n) : NULL,
+                                      .t = g->t,
+                                      .n = n,
+                                      .k = g->k,
+                                      .dtype = DTYPE_BF16};
+    struct op_swiglu act = {
+        .act = on_device(k, c, NULL, results), .act_dtype = g->act, .gu = product.y, .t = g->t, .f = g->f, .gelu = g->gelu};
+    const void *two = act.act;
+    k->matmul(c, &product);
+    k->swiglu(c, &act);
+    act.act = on_device(k, c, NULL, results);
+    k->matmul_swiglu(c, &product, &act);
+    assert_same_bytes("act", k, c, act.act, two, results);
+    device_end(k, c);
+}
+
+/* Few rows and many, gates that fill no tile of 16, inner sizes that take 8 or 16 warps and that no kernel for few rows takes. */
+static void gated(const struct kernels *k, const struct kctx *c)
+{
+    static const int64_t rows[] = {1, 8, 9, 16, 17, 32, 33}, gates[] = {16, 40, 17}, inner[] = {64, 192, 72, 5};
+    struct kctx fixed = *c;
+    fixed.batch_invariant = 1;
+    assert_non_null(k->matmul_swiglu);
+    for (int i = 0; i < 7 * 3 * 4; i++) {
+        const struct gated g = {.t = rows[i % 7],
+                                .f = gates[i / 7 % 3],
+                                .k = inner[i / 21],
+                                .x = i % 2 ? DTYPE_BF16 : DTYPE_F32,
+                                .act = i / 2 % 2 ? DTYPE_BF16 : DTYPE_F32,
+                                .gelu = i / 4 % 2};
+        check_gated(k, c, &g);
+        if (i % 5 == 0) check_gated(k, &fixed, &g);
+    }
+    for (int i = 0; i < 4; i++)
+        check_gated(k, c, &(struct gated){.t = 7 + 9 * i, .f = 20, .k = 4160, .x = DTYPE_BF16, .act = DTYPE_BF16, .gelu = i % 2});
+    check_gated(k, c, &(struct gated){.t = 3, .f = 20, .k = 4160});
+    check_gated(k, c, &(struct gated){.t = 3, .f = 20, .k = 64, .biased = 1});
+}
+DEVICE_TEST(gated)
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {device_test(rotated)};
+    const struct CMUnitTest tests[] = {device_test(rotated), device_test(gated)};
     return cmocka_run_group_tests(tests, kernel_setup, kernel_teardown);
 }

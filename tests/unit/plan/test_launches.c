@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+static const struct model_shape *shape = &SMALL;
+
 static struct launches made(const char *const *settings, int64_t n, int64_t ranks)
 {
     const struct plan_machine m = {.gpu = true, .memory = 1e9, .flops = 1e9, .bandwidth = 1e6, .link = 1e6};
@@ -16,7 +18,7 @@ static struct launches made(const char *const *settings, int64_t n, int64_t rank
     struct launches l;
     assert_ok(config_load(&c, NULL, settings, n, &e), &e);
     const struct plan_input in = {
-        .config = &c, .shape = SMALL, .ranks = ranks, .hosts = 1, .shard = SHARD_ZERO3, .gradient_shards = ranks, .machine = m};
+        .config = &c, .shape = *shape, .ranks = ranks, .hosts = 1, .shard = SHARD_ZERO3, .gradient_shards = ranks, .machine = m};
     assert_ok(plan_make(&in, &p, &e), &e);
     assert_ok(launches_make(&p, &l, &e), &e);
     config_free(&c);
@@ -122,6 +124,26 @@ static void sampling(void **state)
     assert_int_equal(of(&l, LAUNCH_DECODE, "rope").launches + of(&l, LAUNCH_DECODE, "kv_write").launches, 0);
 }
 
+/* A model as wide as the kernels for few rows want it: nine launches a layer of a decoded token, and five around the layers. */
+static void few_rows(void **state)
+{
+    (void)state;
+    struct model_shape wide = SMALL;
+    int64_t launches = 0;
+    wide.hidden = wide.intermediate = 64;
+    wide.head_dim = 32;
+    shape = &wide;
+    const struct launches l = MADE(1, "train.recompute=none"), fixed = MADE(1, "run.deterministic=batch_invariant");
+    shape = &SMALL;
+    for (int i = 0; i < l.stage[LAUNCH_DECODE].n; i++) launches += l.stage[LAUNCH_DECODE].kernel[i].launches;
+    assert_int_equal(launches, 9 * 2 + 5);
+    assert_int_equal(of(&l, LAUNCH_DECODE, "product_gated").launches, 2);
+    assert_double(of(&l, LAUNCH_DECODE, "product_gated").bytes, 2.0 * (2 * 128 * 64 + 2 * 16 * 64 + 2 * 16 * 64));
+    assert_int_equal(of(&l, LAUNCH_DECODE, "swiglu").launches, 0);
+    assert_int_equal(of(&fixed, LAUNCH_DECODE, "swiglu").launches, 2);
+    assert_int_equal(of(&l, LAUNCH_MICRO_BATCH, "swiglu").launches, 2); /* which a backward pass reads the gate of */
+}
+
 static void optimizer(void **state)
 {
     (void)state;
@@ -144,8 +166,8 @@ static void without_peaks(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(micro_batch), cmocka_unit_test(recomputed),
-                                       cmocka_unit_test(windows),     cmocka_unit_test(sampling),
-                                       cmocka_unit_test(optimizer),   cmocka_unit_test(without_peaks)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(micro_batch),  cmocka_unit_test(recomputed), cmocka_unit_test(windows),
+                                       cmocka_unit_test(sampling),     cmocka_unit_test(few_rows),   cmocka_unit_test(optimizer),
+                                       cmocka_unit_test(without_peaks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
