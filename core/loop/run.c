@@ -135,6 +135,7 @@ static tare_status open_observe(struct run *r, bool resume, int64_t step, struct
                          .data_hash = r->engine.train.hash,
                          .eval_hash = r->engine.eval.hash,
                          .rollbacks = r->rollbacks,
+                         .models = r->models,
                          .data_rows = r->engine.train.n,
                          .eval_rows = r->engine.eval.n};
     add_plugin(&m, plugins, estimate_plugin(r->estimator));
@@ -213,6 +214,7 @@ tare_status run_open(struct run *r, const struct config *c, struct comm comm, co
     TRY(check_steps(c, step, start->until, e));
     TRY(open_parts(r, e));
     if (step >= 0) TRY(run_restore(r, folder, e));
+    TRY(comm_agree(&r->comm, models_take(r, step, e), e));
     TRY(compare_parts(r, step, e));
     return comm_agree(&r->comm, open_folder(r, start->resume, step, e), e);
 }
@@ -274,6 +276,7 @@ void run_close(struct run *r)
     embed_service_free(r->embed);
     engine_close(&r->engine);
     relift_free(r);
+    json_decref(r->models);
     token_ids_free(&r->prompt_ids);
     token_ids_free(&r->trace_ids);
     arena_free(&r->arena);

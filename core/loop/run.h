@@ -18,6 +18,7 @@
 #include "engine/share.h"
 #include "engine/text.h"
 #include "estimate/estimate.h"
+#include "observe/model_sums.h"
 #include "observe/observe.h"
 
 /* evaluate.c: mean reward on the evaluation rows, over eval.samples completions each, and by subject. */
@@ -76,6 +77,7 @@ struct run {
     int64_t cursor;      /* prompts taken from the order */
     int64_t begun;       /* the cursor as the step began, or began again after a rollback */
     int64_t rollbacks;   /* done by the run; saved */
+    json_t *models;      /* on rank 0: the sums of the files that its models are read from (observe/model_sums.h) */
     bool judging_failed; /* a verifier's error, not an interruption, ended the step: on all ranks alike, before its update */
     bool moved;          /* the step has come to its update: the weights may have changed */
     bool overflow;       /* the sampler met logits that are not finite, on all ranks alike */
@@ -128,6 +130,8 @@ tare_status evaluate_when_due(struct run *r, int64_t step, struct err *e);
 /* resume_check.c: before a run is resumed, on rank 0. Every difference to RUN/config.ini is told; one that changes the training is refused
  * unless it is allowed. */
 tare_status resume_check(const struct config *c, bool allow_change, struct err *e);
+/* models.c: r->models, when all models are open. step: of the checkpoint that the run goes on from, -1 without one. TARE_E_CONFIG where a run that goes on would go on with others than it was trained with. */
+tare_status models_take(struct run *r, int64_t step, struct err *e);
 /* No checkpoint can be used: fine when there never was one, else TARE_E_CORRUPT with what starting over would delete. */
 tare_status resume_lost(const char *run_dir, struct err *e);
 /* resume.c: the parts of a checkpoint that the loop knows. */

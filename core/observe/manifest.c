@@ -144,6 +144,7 @@ tare_status manifest_print(const struct manifest *m, const char *previous, int64
     TRY(fs_hash_file("/proc/self/exe", &program, e));
     json_t *now = process_json(m, program), *root = NULL;
     if (!now) FAIL(e, TARE_E_INVALID, "the manifest cannot be made; a path or a plugin's name is not valid UTF-8");
+    if (m->models) json_object_set(now, "models", (json_t *)(uintptr_t)m->models);
     if (previous && !json_parse(previous, (int64_t)strlen(previous), "manifest.json", &root, NULL) && json_is_object(root)) {
         json_t *list = json_object_get(root, "resumed");
         if (!json_is_array(list)) json_object_set_new(root, "resumed", list = json_array());

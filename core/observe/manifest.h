@@ -17,6 +17,7 @@ struct manifest {        /* what the caller knows; machine, time and version are
     const struct manifest_plugin *plugins;
     int64_t n_plugins;
     const char *model;             /* path */
+    const void *models;            /* json_t of model_sums.h, or NULL */
     uint64_t data_hash, eval_hash; /* of the rows; 0: none */
     int64_t data_rows, eval_rows;
     int64_t rollbacks; /* that the run has done when it continues: later ones leave the manifest */

@@ -250,6 +250,20 @@ static tare_status hash_text(const struct fork *f, char out[17], struct err *e)
     return TARE_OK;
 }
 
+/* A model that the fork names itself is another one than the run's, whose sums say nothing of it. */
+static void forget_models(json_t *root, const json_t *keys)
+{
+    json_t *process;
+    const char *key;
+    json_t *value;
+    size_t i;
+    json_object_foreach((json_t *)(uintptr_t)keys, key, value)
+    {
+        json_object_del(json_object_get(root, "models"), key);
+        json_array_foreach(json_object_get(root, "resumed"), i, process) json_object_del(json_object_get(process, "models"), key);
+    }
+}
+
 /* Where the run comes from, in its manifest: "origin". That of the run it branches off stays in it. */
 static tare_status write_origin(const struct fork *f, const char *part, struct err *e)
 {
@@ -262,6 +276,7 @@ static tare_status write_origin(const struct fork *f, const char *part, struct e
     for (int i = 0; f->anew[i]; i++) json_array_append_new(anew, json_string(f->anew[i]));
     TRY(json_read_file(path, &root, e));
     TRY(config_compare(&f->before, &f->after, add_key, keys, e));
+    forget_models(root, keys);
     json_t *origin = json_pack("{s:s, s:I, s:I, s:s, s:O, s:O}", "run", run, "step", (json_int_t)f->step, "checkpoint",
                                (json_int_t)f->from.step, "complete_xxh3", hash, "keys", keys, "begins_anew", anew);
     json_t *before = json_object_get(root, "origin");

@@ -3,6 +3,7 @@
 #include "checkpoint/checkpoint.h"
 #include "observe/chain.h"
 #include "observe/metrics.h"
+#include "observe/model_sums.h"
 #include "observe/run_data.h"
 #include "observe/run_lock.h"
 #include "replay/replay.h"
@@ -266,6 +267,65 @@ static tare_status check_known(struct sums *s, struct err *e)
     return TARE_OK;
 }
 
+/* ---------------------------------------------------------------- the models that the run read */
+
+static tare_status take_model(void *ctx, const struct model_change *c, struct err *e)
+{
+    return fault(ctx, e, "%s = %s: %s %s", c->key, c->path, c->file, c->what);
+}
+
+static tare_status take_earlier(void *ctx, const struct model_change *c, struct err *e)
+{
+    char text[FS_PATH + 200];
+    snprintf(text, sizeof text, "%.100s = %.3700s: %.200s was another file, or none, for an earlier process of the run", c->key,
+             c->path, c->file);
+    return note(ctx, text, e);
+}
+
+/* What a process read there: as it is now, where it is still there; a run's folder may have been copied from elsewhere. */
+static tare_status check_model(struct sums *s, const char *key, json_t *role, struct err *e)
+{
+    const struct model_role one = {key, json_text_or(role, "path", "")};
+    OWNED(json_decrefp) json_t *then = json_pack("{s:O}", key, role), *now = NULL;
+    char text[FS_PATH + 200];
+    struct err why = {0};
+    const tare_status status = model_sums(&one, 1, &now, &why);
+    snprintf(text, sizeof text, "%.200s = %.3800s is not there, so it is not compared", key, one.path);
+    if (status == TARE_E_NOT_FOUND) return note(s, text, e);
+    return status ? fault(s, e, "%s", why.message) : model_sums_compare(then, now, take_model, s, e);
+}
+
+/* seen: path -> sums of the newest process that has it. */
+static tare_status check_models_of(struct sums *s, const json_t *process, json_t *seen, struct err *e)
+{
+    const char *key;
+    json_t *role;
+    json_object_foreach(json_object_get(process, "models"), key, role)
+    {
+        const char *path = json_text_or(role, "path", "");
+        OWNED(json_decrefp) json_t *newest = json_incref(json_object_get(seen, path));
+        if (!newest) TRY(check_model(s, key, role, e));
+        if (!newest) {
+            json_object_set(seen, path, role);
+            continue;
+        }
+        OWNED(json_decrefp) json_t *then = json_pack("{s:O}", key, role), *later = json_pack("{s:O}", key, newest);
+        TRY(model_sums_compare(then, later, take_earlier, s, e));
+    }
+    return TARE_OK;
+}
+
+static tare_status check_models(struct sums *s, struct err *e)
+{
+    char path[FS_PATH];
+    OWNED(json_decrefp) json_t *root = NULL, *seen = json_object();
+    TRY(fs_join(path, s->run, "manifest.json", e));
+    if (!fs_exists(path) || json_read_file(path, &root, NULL)) return TARE_OK; /* which is told by its own sum */
+    const json_t *list = json_object_get(root, "resumed");
+    for (size_t i = json_array_size(list); i > 0; i--) TRY(check_models_of(s, json_array_get(list, i - 1), seen, e));
+    return check_models_of(s, root, seen, e);
+}
+
 /* ---------------------------------------------------------------- files that no link names */
 
 struct listing {
@@ -335,6 +395,7 @@ static tare_status check_all(struct sums *s, struct err *e)
     TRY(check_known(s, e));
     TRY(check_metrics(s, e));
     TRY(check_events(s, e));
+    TRY(check_models(s, e));
     TRY(fs_each(s->run, check_top, s, e));
     return check_names(s, e);
 }

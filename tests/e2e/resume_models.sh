@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# A run reads models that are not among its own files: the policy's start with its tokenizer, a reference, the start of the process reward model. One that changed on disk is
+# not gone on with in silence: refused by its name, or told where nothing of it is used; tare verify-run names it, too.
+. "$(dirname "$0")/common.inc"
+tiny_config
+easy_judge
+"$TARE" sft sft.ini 2> /dev/null || { bad "the model was not made"; done_; exit 1; }
+KEYS="data.eval= eval.before=false eval.after=false train.steps=8 checkpoint.every=2 log.progress=none estimator.plugin=grpo clusterer.codebook=none"
+# shellcheck disable=SC2086
+train() { "$TARE" train tiny.ini $KEYS "$@" > /dev/null 2> err.txt; }
+says() { grep -q "$1" err.txt && ok || bad "not said: $1: $(cat err.txt)"; }
+quiet() { grep -q "$1" err.txt && bad "said: $(cat err.txt)" || ok; }
+verify() { # STATUS RUN [PATTERN]
+    local got=0
+    "$TARE" verify-run "$2" > out.txt 2> err.txt || got=$?
+    [ $got = "$1" ] && grep -q "${3:-.}" out.txt && ok || bad "verify-run $2: status $got, expected $1 with '${3:-}': $(cat out.txt err.txt)"
+}
+flip() { # FILE: one bit in its middle
+    local at byte
+    at=$(($(stat -c %s "$1") / 2))
+    byte=$(od -An -tu1 -j $at -N 1 "$1" | tr -d ' ')
+    printf "\\$(printf '%03o' $((byte ^ 1)))" | dd of="$1" bs=1 seek=$at conv=notrunc status=none
+}
+refused() { # PATTERN RUN [key=value ...]
+    local pattern=$1 run=$2 got=0
+    shift 2
+    find "$run" -type f -exec cksum {} + | sort > before.txt
+    "$TARE" train "$run" --resume log.progress=none "$@" > /dev/null 2> err.txt || got=$?
+    [ $got = 3 ] && grep -q "$pattern" err.txt && ok || bad "$run: status $got, expected 3 with '$pattern': $(cat err.txt)"
+    find "$run" -type f -exec cksum {} + | sort | cmp -s - before.txt && ok || bad "$run: a refused --resume changed files"
+}
+half() { # RUN [key=value ...]: the first four steps
+    local run=$1
+    shift
+    train run.dir="$run" --until 4 "$@" && ok || { bad "$run: $(cat err.txt)"; done_; exit 1; }
+    verify 0 "$run"
+}
+kl="loss.kl_coef=0.05"
+cp -r base judge
+half named $kl model.reference=judge
+half same $kl # the reference is the start
+half plain
+half prime process_reward.implicit=true estimator.plugin=prime process_reward.model=judge
+cp -r plain whole
+"$TARE" train whole --resume log.progress=none > /dev/null 2> err.txt && ok || bad "not resumed: $(cat err.txt)"
+quiet 'model.path'
+verify 0 whole
+last=checkpoints/step-000008/model.safetensors
+
+# the reference
+flip judge/model.safetensors
+refused "model.reference = $WORK/judge: model.safetensors is not the file that the run was trained with" named
+verify 1 named "^model.reference = $WORK/judge: model.safetensors is not the file that the run was trained with"
+got=0; "$TARE" verify-run named --steps 1-2 > out.txt 2> err.txt || got=$?
+[ $got != 0 ] && says 'model.reference = '
+cp -r named taken
+"$TARE" train taken --resume --allow-change log.progress=none > /dev/null 2> err.txt && ok || bad "--allow-change: $(cat err.txt)"
+says 'warning: taken goes on with another model: model.reference = '
+verify 0 taken "^note: model.reference = $WORK/judge: model.safetensors was another file, or none, for an earlier process"
+# a fork may name another reference
+"$TARE" fork named@4 --run-dir forked model.reference=base log.progress=none > /dev/null 2> err.txt && ok || bad "a fork with another reference: $(cat err.txt)"
+verify 0 forked
+# the process reward model's weights are the checkpoint's
+"$TARE" train prime --resume log.progress=none > /dev/null 2> err.txt && ok || bad "prime: $(cat err.txt)"
+says 'process_reward.model = .*judge: model.safetensors is not the file .* taken in its place'
+flip judge/model.safetensors
+"$TARE" train named --resume log.progress=none > /dev/null 2> err.txt && ok || bad "put back, not resumed: $(cat err.txt)"
+verify 0 named
+
+# the start: its weights are the checkpoint's, and it is the reference of `same`
+mv base kept
+cp -r kept base
+flip base/model.safetensors
+refused "model.reference = $WORK/base: model.safetensors is not the file" same
+cp -r plain told
+"$TARE" train told --resume log.progress=none > /dev/null 2> err.txt && ok || bad "told: $(cat err.txt)"
+says "model.path = $WORK/base: model.safetensors is not the file that the run was trained with; what the checkpoint has is taken in its place"
+cmp -s told/$last whole/$last && ok || bad "the start's weights were used"
+verify 1 plain "^model.path = $WORK/base: model.safetensors is not the file that the run was trained with"
+verify 0 told "^note: model.path = .*model.safetensors was another file, or none, for an earlier process"
+# a run without a checkpoint begins again, from the start's weights
+killed_at update 1 "$TARE" train tiny.ini $KEYS run.dir=early model.path=kept && ok || bad "not killed"
+refused "model.path = $WORK/base: model.safetensors is not the file" early model.path=base
+cp -r early changed
+"$TARE" train changed --resume --allow-change model.path=base log.progress=none > /dev/null 2> err.txt && ok || bad "$(cat err.txt)"
+# its tokenizer and its template are used
+rm -r base
+cp -r kept base
+sed -i 's/}$/ }/' base/tokenizer.json
+refused "model.path = $WORK/base: tokenizer.json is not the file" plain
+rm -r base
+cp -r kept base
+echo '{{ messages }}' > base/chat_template.jinja
+refused "model.path = $WORK/base: chat_template.jinja was not there when the run was trained" plain
+verify 1 plain "^model.path = $WORK/base: chat_template.jinja was not there"
+rm -r base
+verify 0 plain "^note: model.path = $WORK/base is not there, so it is not compared"
+# moved, or a checkpoint in its place: the same
+for from in kept plain/checkpoints/step-000004; do
+    rm -rf moved
+    cp -r plain moved
+    "$TARE" train moved --resume model.path=$from log.progress=none > /dev/null 2> err.txt && ok || bad "model.path=$from: $(cat err.txt)"
+    cmp -s moved/$last whole/$last && ok || bad "model.path=$from: other weights"
+done
+refused 'model.reference = .*step-000004: model.safetensors is not the file' same model.path=same/checkpoints/step-000004
+mv kept base
+# a template of the run's own
+echo '{% for m in messages %}{{ m.content }}{% endfor %}' > own.jinja
+half written data.prompt=chat data.chat_template=own.jinja rollout.max_prompt_tokens=64
+echo '{% for m in messages %}{{ m.content }} {% endfor %}' > own.jinja
+refused "data.chat_template = $WORK/own.jinja: own.jinja is not the file" written
+verify 1 written '^data.chat_template = '
+done_
