@@ -1,6 +1,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "observe/run_data.h"
 #include "report/report.h"
 
 #include <errno.h>
@@ -142,6 +143,52 @@ static tare_status pictures(const char *page, const char *dir, struct err *e)
          "--png needs Chromium, and there is none on the path; install it (apt-get install chromium), or open %s", page);
 }
 
+/* ---------------------------------------------------------------- what may be written where */
+
+/* The absolute path of what may not be there yet, without links as far as it is. */
+static tare_status absolute(const char *path, char out[FS_PATH], struct err *e)
+{
+    char whole[FS_PATH], at[FS_PATH], parent[FS_PATH], real[PATH_MAX];
+    TRY(fs_join(whole, ".", path, e));
+    for (size_t n = strlen(whole); n > 1 && whole[n - 1] == '/'; n--) whole[n - 1] = 0;
+    memcpy(at, whole, sizeof at);
+    while (!realpath(at, real)) {
+        fs_dirname(parent, at);
+        if (!strcmp(parent, at)) FAIL(e, TARE_E_IO, "%s: %s", path, strerror(errno));
+        memcpy(at, parent, sizeof at);
+    }
+    const char *rest = whole + strlen(at);
+    if (snprintf(out, FS_PATH, "%.*s%s%s", FS_PATH, real, *rest && *rest != '/' ? "/" : "", rest) >= FS_PATH)
+        FAIL(e, TARE_E_INVALID, "%s: path too long", path);
+    return TARE_OK;
+}
+
+/* `tare verify-run` knows the files of a run's folder, and report.html and report-...; another one would be a stranger's there. */
+static tare_status check_place(const char *path, bool folder, struct err *e)
+{
+    char at[FS_PATH], parent[FS_PATH];
+    if (!path) return TARE_OK;
+    TRY(absolute(path, at, e));
+    if (folder && is_run_folder(at))
+        FAIL(e, TARE_E_INVALID,
+             "%s is the folder of a run, where tare verify-run would call the charts' files a stranger's; name another one, "
+             "%s/report-figures "
+             "say",
+             path, path);
+    for (; strrchr(at, '/')[1]; memcpy(at, parent, sizeof at)) {
+        const char *name = strrchr(at, '/') + 1;
+        const bool known = !strcmp(name, "report.html") || !strncmp(name, "report-", 7);
+        fs_dirname(parent, at);
+        if (!known && is_run_folder(parent))
+            FAIL(e, TARE_E_INVALID,
+                 "%s would lie in the folder of a run, %s, where tare verify-run would call it a stranger's; give it a name that "
+                 "begins "
+                 "with report-, or another folder",
+                 path, parent);
+    }
+    return TARE_OK;
+}
+
 /* ---------------------------------------------------------------- the verb */
 
 struct outputs {
@@ -153,6 +200,10 @@ static tare_status write_report(const char *const *paths, int64_t n, const struc
     char path[FS_PATH];
     OWNED(str_free) struct str text = {0};
     const char *file = to->page;
+    const char *const folders[] = {to->svg, to->pdf, to->latex};
+    for (int i = 0; i < 3; i++) TRY(check_place(folders[i], true, e));
+    TRY(check_place(to->png, false, e));
+    TRY(check_place(to->page, false, e));
     if (!file) {
         TRY(fs_join(path, paths[0], "report.html", e));
         file = path;

@@ -305,6 +305,28 @@ tare_status engine_open_process(struct engine *g, struct err *e)
     return TARE_OK;
 }
 
+tare_status engine_check_segments(const struct config *c, bool verifier_gives, bool estimator_reads, struct err *e)
+{
+    const char *where = config_where(c, "process_reward", "implicit"), *verifiers = c->verifier.plugins,
+               *estimator = c->estimator.plugin;
+    if (c->process_reward.implicit && verifier_gives)
+        FAIL(e, TARE_E_CONFIG,
+             "%s: process_reward.implicit, and a verifier of verifier.plugins = %s gives rewards of segments too; use one of the "
+             "two",
+             where, verifiers);
+    if (c->process_reward.implicit && !estimator_reads)
+        FAIL(e, TARE_E_CONFIG,
+             "%s: process_reward.implicit gives rewards to tokens, and the estimator %s reads none; set estimator.plugin = prime",
+             where, estimator);
+    if (estimator_reads && !c->process_reward.implicit && !verifier_gives)
+        FAIL(
+            e, TARE_E_CONFIG,
+            "%s: estimator.plugin = %s reads rewards of tokens or steps, and nobody gives any: set process_reward.implicit = true, "
+            "or name a verifier that gives segments (none of verifier.plugins = %s does)",
+            config_where(c, "estimator", "plugin"), estimator, verifiers);
+    return TARE_OK;
+}
+
 void engine_close(struct engine *g)
 {
     trainer_free(g->process_trainer);

@@ -74,6 +74,9 @@ tare_status engine_open_objective(struct engine *g, struct err *e);
 tare_status engine_open_trainer(struct engine *g, double temperature, int64_t steps, struct err *e);
 /* The implicit process reward model of [process_reward] and its trainer; the reference is open already. */
 tare_status engine_open_process(struct engine *g, struct err *e);
+/* Whether somebody gives the rewards of tokens or steps that the estimator reads (TARE_NEED_SEGMENTS), and one alone: a verifier or [process_reward].
+ * verifier_gives: verify_gives_segments. TARE_E_CONFIG. */
+tare_status engine_check_segments(const struct config *c, bool verifier_gives, bool estimator_reads, struct err *e);
 void engine_close(struct engine *g);
 
 /* How `tare eval` and a training run's evaluation sample: rollout.* with eval's samples, temperature, top_p, top_k, min_p and, where it is set,

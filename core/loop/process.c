@@ -1,5 +1,6 @@
 /* PRIME (Cui et al. 2025, arXiv 2502.01456): a process reward model is trained with the policy, and each token's reward is its log-ratio to the reference
  * (update/process_reward.c). Estimators see the rewards as those of segments of one token each; they are those of the model before the step's update. */
+#include "base/log.h"
 #include "loop/stages.h"
 
 tare_status stage_process(struct run *r, struct err *e)
@@ -45,19 +46,28 @@ tare_status stage_process_update(struct run *r, struct err *e)
     return TARE_OK;
 }
 
-tare_status process_check(const struct run *r, struct err *e)
+tare_status process_read(struct run *r, const struct state_reader *s, struct err *e)
 {
     const struct config *c = r->config;
-    if (!c->process_reward.implicit) return TARE_OK;
-    const char *where = config_where(c, "process_reward", "implicit");
-    if (verify_gives_segments(r->engine.verify))
-        FAIL(e, TARE_E_CONFIG,
-             "%s: process_reward.implicit, and a verifier of verifier.plugins = %s gives rewards of segments too; use one of the "
-             "two",
-             where, c->verifier.plugins);
-    if (!(estimate_needs(r->estimator) & TARE_NEED_SEGMENTS))
-        FAIL(e, TARE_E_CONFIG,
-             "%s: process_reward.implicit gives rewards to tokens, and the estimator %s reads none; set estimator.plugin = prime",
-             where, c->estimator.plugin);
+    int64_t steps;
+    const bool was = state_has(s, "process_steps"), is = r->engine.process != NULL;
+    if (was && is) return state_read_int(s, "process_steps", &r->engine.process_trainer->optimizer_steps, e);
+    if (was == is || r->comm.rank) return TARE_OK;
+    if (is) {
+        log_info("process_reward.implicit: the checkpoint was written without it; the process reward model begins as %s",
+                 *c->process_reward.model ? c->process_reward.model : c->model.path);
+        return TARE_OK;
+    }
+    TRY(state_read_int(s, "process_steps", &steps, e));
+    log_warn("process_reward.implicit = false: the process reward model (trained for %lld optimizer steps) and its moments are "
+             "given up; "
+             "with process_reward.implicit switched on again it begins anew",
+             (long long)steps);
     return TARE_OK;
+}
+
+tare_status process_check(const struct run *r, struct err *e)
+{
+    return engine_check_segments(r->config, verify_gives_segments(r->engine.verify),
+                                 estimate_needs(r->estimator) & TARE_NEED_SEGMENTS, e);
 }

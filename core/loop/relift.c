@@ -164,6 +164,25 @@ tare_status relift_write(const struct run *r, struct state_writer *w, struct err
                        e);
 }
 
+/* The second optimizer was switched off, or on, since: its moments are not in what comes, or not in what was. */
+static tare_status tell_switched(const struct run *r, const struct state_reader *s, struct err *e)
+{
+    int64_t steps;
+    const bool is = r->engine.trainer->second != NULL, was = state_has(s, "relift");
+    if (r->comm.rank || is == was) return TARE_OK;
+    if (is) {
+        log_info(
+            "relift.rows: the checkpoint was written without it; its optimizer begins with empty moments, and no question waits");
+        return TARE_OK;
+    }
+    TRY(state_read_int(s, "relift_steps", &steps, e));
+    log_warn(
+        "relift.rows = 0: the moments of the supervised updates (%lld optimizer steps) and the %lld questions that wait are given "
+        "up; with relift.rows switched on again they begin anew",
+        (long long)steps, (long long)(state_size(s, "relift") / (int64_t)sizeof *r->relift.row));
+    return TARE_OK;
+}
+
 tare_status relift_read(struct run *r, const struct state_reader *s, const char *folder, struct err *e)
 {
     struct relift *l = &r->relift;
@@ -171,7 +190,8 @@ tare_status relift_read(struct run *r, const struct state_reader *s, const char 
     const void *rows;
     int64_t bytes;
     l->n = l->n_fresh = 0;
-    if (!second || !state_has(s, "relift")) return TARE_OK; /* it was switched on, or off, since */
+    TRY(tell_switched(r, s, e));
+    if (!second || !state_has(s, "relift")) return TARE_OK;
     TRY(state_read_int(s, "relift_steps", &second->optimizer_steps, e));
     TRY(state_view(s, "relift", &rows, &bytes, e));
     const int64_t n = bytes / (int64_t)sizeof *l->row;

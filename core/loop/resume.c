@@ -115,8 +115,7 @@ static tare_status read_state(void *ctx, const struct state_reader *s, const cha
     TRY(state_read_int(s, "optimizer_steps", &t->optimizer_steps, e));
     if (state_has(s, "rollbacks")) TRY(state_read_int(s, "rollbacks", &r->rollbacks, e)); /* not in those of older versions */
     TRY(relift_read(r, s, folder, e));
-    if (r->engine.process && state_has(s, "process_steps"))
-        TRY(state_read_int(s, "process_steps", &r->engine.process_trainer->optimizer_steps, e));
+    TRY(process_read(r, s, e));
     if (state_has(s, "estimator")) { /* a fork leaves out what does not fit its configuration: it begins empty */
         TRY(state_view(s, "estimator", &estimator, &n, e));
         TRY(estimate_load(r->estimator, estimator, n, folder, e));

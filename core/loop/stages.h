@@ -40,9 +40,10 @@ tare_status off_policy_check(const struct run *r, struct err *e);
 tare_status trace_encode(const struct run *r, const struct row *row, int64_t prompt, struct token_ids *out, struct err *e);
 
 /* process.c: rewards of tokens by the implicit process reward model, and its update. */
-tare_status process_check(const struct run *r, struct err *e); /* once verifier and estimator are open */
-tare_status stage_process(struct run *r, struct err *e);       /* the rewards of the batch's tokens */
-tare_status stage_estimate(struct run *r, struct err *e);      /* the rewards as segments' of the whole step, then the advantages */
+tare_status process_check(const struct run *r, struct err *e);                        /* once verifier and estimator are open */
+tare_status process_read(struct run *r, const struct state_reader *s, struct err *e); /* its count of steps, out of a checkpoint */
+tare_status stage_process(struct run *r, struct err *e);                              /* the rewards of the batch's tokens */
+tare_status stage_estimate(struct run *r, struct err *e); /* the rewards as segments' of the whole step, then the advantages */
 tare_status stage_process_update(struct run *r, struct err *e); /* after the advantages */
 
 /* relift.c: questions that no rollout solved, and the supervised updates on their rows. */

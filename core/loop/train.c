@@ -270,6 +270,7 @@ static tare_status open_into(struct train *t, struct config *c, const struct tra
     struct comm comm;
     struct run *r = &t->run;
     TRY(comm_open(c->dist.ranks, &comm, e));
+    r->comm = comm;
     tare_status status = check_model(c, start, e);
     if (!status) status = err_as_config(settle_ranks(c, &comm, e), e);
     if (!status) status = comm_agree(&comm, comm.rank ? TARE_OK : prepare(c, start, e), e);
@@ -282,6 +283,14 @@ static tare_status open_into(struct train *t, struct config *c, const struct tra
     return evaluate_first(t, e);
 }
 
+/* A fork that was made for this process (core/replay/train.c) and is refused is taken away again: all that it has is the other run's. */
+static void remove_refused_fork(const struct train *t, const char *dir)
+{
+    const char *forked = getenv("TARE_FORKED");
+    if (!forked || strcmp(forked, dir) || t->run.comm.rank || t->run.observe || fs_remove_tree(dir, NULL)) return;
+    log_info("%s was not kept", dir);
+}
+
 tare_status train_open(struct config *c, const struct train_start *start, struct train **out, struct err *e)
 {
     struct train *t;
@@ -290,6 +299,7 @@ tare_status train_open(struct config *c, const struct train_start *start, struct
     const tare_status status = open_into(t, c, start, e);
     if (status) {
         if (status == TARE_E_CANCELLED && t->opened) end_records(&t->run, "interrupted", NULL);
+        if (status == TARE_E_CONFIG) remove_refused_fork(t, c->run.dir);
         train_close(t);
         return status;
     }

@@ -101,11 +101,11 @@ struct cut {
     double micro, rounds, rows; /* of one minibatch; rows: of all its micro-batches */
 };
 
-static struct cut cut_of(const struct plan *p, const struct work *w)
+static struct cut cut_of(const struct plan *p, const struct work *w, double minibatch)
 {
     const struct config *c = p->in.config;
     const double G = (double)c->rollout.group_size;
-    const double rollouts = least((double)c->train.minibatch, (double)c->rollout.prompts * G), groups = rollouts / G;
+    const double rollouts = least(minibatch, (double)c->rollout.prompts * G), groups = rollouts / G;
     const double shards = least((double)p->in.gradient_shards, groups);
     const double alone = c->train.prompt_sharing ? 0 : w->p, shared = c->train.prompt_sharing ? w->p : 0;
     const double fit = fmax(1, floor((double)c->train.micro_tokens / fmax(1, w->t - 1 + alone + shared / G)));
@@ -113,6 +113,31 @@ static struct cut cut_of(const struct plan *p, const struct work *w)
     x.rounds = ceil(x.micro / (double)p->in.ranks);
     x.rows = fmax(groups, x.micro) * shared + rollouts * (w->t - 1 + alone);
     return x;
+}
+
+/* Of a supervised step of [relift]: rows that share nothing. */
+static struct cut cut_supervised(const struct plan *p, const struct work *w)
+{
+    const struct relift_config *c = &p->in.config->relift;
+    const double rows = (double)(c->minibatch ? c->minibatch : c->rows), length = fmax(1, w->p + w->t - 1);
+    const double shards = least((double)p->in.gradient_shards, rows);
+    const double fit = fmax(1, floor((double)p->in.config->train.micro_tokens / length));
+    struct cut x = {.micro = shards * ceil(rows / shards / fit), .rows = rows * length};
+    x.rounds = ceil(x.micro / (double)p->in.ranks);
+    return x;
+}
+
+/* Optimizer steps of the process reward model a step, and the most of a supervised update. */
+static double process_steps(const struct config *c)
+{
+    const double all = (double)(c->rollout.prompts * c->rollout.group_size), minibatch = (double)c->process_reward.minibatch;
+    return !c->process_reward.implicit ? 0 : minibatch > 0 ? ceil(all / minibatch) : 1;
+}
+
+static double supervised_steps(const struct config *c)
+{
+    const struct relift_config *l = &c->relift;
+    return l->rows ? (double)(l->rows / (l->minibatch ? l->minibatch : l->rows) * l->epochs) : 0;
 }
 
 /* Of the products of layers, how much of a forward pass is computed again. */
@@ -130,50 +155,107 @@ static double products_again(const struct plan *p)
     }
 }
 
+/* Operations of a forward pass, by part. */
+struct pass {
+    double layers, adapters, attention, head;
+};
+
+static struct pass pass_of(const struct work *w, double rows, double pairs, double targets)
+{
+    return (struct pass){.layers = 2 * w->layers_mac * rows,
+                         .adapters = 2 * w->adapter_mac * rows,
+                         .attention = 2 * w->key_mac * pairs,
+                         .head = 2 * w->head_mac * targets};
+}
+
+static double forward(const struct pass *x)
+{
+    return x->layers + x->adapters + x->attention + x->head;
+}
+
 /* Forward, backward (twice the products, 2.5 times the attention), and the forward pass again where activations are recomputed. Of a frozen product the
  * backward pass computes dx only; of an adapter's, x A^T again, and both gradients. */
+static double training(const struct plan *p, const struct work *w, const struct pass *x)
+{
+    const double again = products_again(p), attention_again = p->in.config->train.recompute == RECOMPUTE_LAYER ? 1 : 0;
+    const double passes = w->adapter_mac > 0 ? 2 : 3;
+    return x->layers * (passes + again) + x->adapters * (3.5 + again) + x->attention * (3.5 + attention_again) + passes * x->head;
+}
+
+/* What optimizer steps stream and send. AdamW reads p, g, m, v and writes p, m, v; the norm reads g, and it is zeroed. A round: the layers are gathered for
+ * the backward pass (zero3), and every gradient goes to its owner; none: the sums are gathered at the end. */
+static void add_steps(const struct plan *p, const struct work *w, double steps, double rounds, struct plan_stage_cost *out)
+{
+    const bool whole = p->in.shard == SHARD_NONE;
+    const double gathered = p->in.shard == SHARD_ZERO3 ? (double)p->layer_floats : 0;
+    out->memory += steps * 9 * 4 * (whole ? w->flat : w->piece);
+    out->wire += steps * w->others * 4 * (rounds * (gathered + w->flat) + (whole ? w->flat : 0));
+}
+
+/* The implicit process reward model: its logprobs and the reference's for the rewards, its own again before each of its optimizer steps. */
+static void update_process(const struct plan *p, const struct work *w, const struct pass *policy, double pairs,
+                           struct plan_stage_cost *out)
+{
+    const struct config *c = p->in.config;
+    const double all = (double)(c->rollout.prompts * c->rollout.group_size), steps = process_steps(c);
+    const struct cut x = cut_of(p, w, c->process_reward.minibatch ? (double)c->process_reward.minibatch : all);
+    const double share = x.rounds / x.micro;
+    const struct pass own = pass_of(w, x.rows * steps * share, pairs * share, all * w->t * share);
+    if (steps <= 0) return;
+    out->flops += 2 * forward(policy) + forward(&own) + training(p, w, &own);
+    add_steps(p, w, steps, x.rounds, out);
+}
+
+/* The most that [relift] adds: an update in every step. */
+static void update_supervised(const struct plan *p, const struct work *w, struct plan_stage_cost *out)
+{
+    const double steps = supervised_steps(p->in.config), length = w->p + w->t;
+    if (steps <= 0) return;
+    const struct cut x = cut_supervised(p, w);
+    const double share = x.rounds / x.micro, rows = x.rows / fmax(1, length - 1) * steps;
+    const struct pass own = pass_of(w, x.rows * steps * share, rows * length * length / 2 * share, rows * w->t * share);
+    out->flops += training(p, w, &own);
+    add_steps(p, w, steps, x.rounds, out);
+}
+
 static void update(const struct plan *p, const struct work *w, const struct rates *r, struct plan_stage_cost *out)
 {
     const struct config *c = p->in.config;
-    const struct cut x = cut_of(p, w);
-    const double again = products_again(p), attention_again = c->train.recompute == RECOMPUTE_LAYER ? 1 : 0,
-                 epochs = (double)c->train.epochs, share = x.rounds / x.micro;
+    const struct cut x = cut_of(p, w, (double)c->train.minibatch);
+    const double epochs = (double)c->train.epochs, share = x.rounds / x.micro;
     const double M = (double)c->rollout.prompts, N = M * (double)c->rollout.group_size,
                  pairs = M * w->p * w->p / 2 + N * (w->p * w->t + w->t * w->t / 2);
-    const double layers = 2 * w->layers_mac * x.rows * w->updates / epochs * share, head = 2 * w->head_mac * N * w->t * share,
-                 attention = 2 * w->key_mac * pairs * share;
-    const double adapters = layers / w->layers_mac * w->adapter_mac, passes = w->adapter_mac > 0 ? 2 : 3;
-    const double forward_only = layers + adapters + attention + head;
-    out->flops =
-        epochs * (layers * (passes + again) + adapters * (3.5 + again) + attention * (3.5 + attention_again) + passes * head);
-    if (c->loss.kl_coef > 0) out->flops += forward_only * (c->loss.kl == KL_EXACT ? epochs : 1);
-    if (c->loss.old_logprobs == OLD_RECOMPUTE) out->flops += forward_only;
-    if (p->in.objective_needs & TARE_OBJECTIVE_PASS) out->flops += epochs * forward_only;
-    /* AdamW reads p, g, m, v and writes p, m, v; the norm reads g, and it is zeroed */
-    out->memory = w->updates * 9 * 4 * (p->in.shard == SHARD_NONE ? w->flat : w->piece);
-    /* a round: the layers are gathered for the backward pass (zero3), and every gradient goes to its owner; none: the sums are gathered at the end */
-    const double gathered = p->in.shard == SHARD_ZERO3 ? (double)p->layer_floats : 0;
-    out->wire = w->updates * w->others * 4 * (x.rounds * (gathered + w->flat) + (p->in.shard == SHARD_NONE ? w->flat : 0));
+    const struct pass once = pass_of(w, x.rows * w->updates / epochs * share, pairs * share, N * w->t * share);
+    out->flops = epochs * training(p, w, &once);
+    if (c->loss.kl_coef > 0) out->flops += forward(&once) * (c->loss.kl == KL_EXACT ? epochs : 1);
+    if (c->loss.old_logprobs == OLD_RECOMPUTE) out->flops += forward(&once);
+    if (p->in.objective_needs & TARE_OBJECTIVE_PASS) out->flops += epochs * forward(&once);
+    add_steps(p, w, w->updates, x.rounds, out);
+    update_process(p, w, &once, pairs, out);
+    update_supervised(p, w, out);
     settle(out, over(out->flops, r->flops), over(out->memory, r->memory), r);
 }
 
-/* The compute copy from the masters, after every optimizer step; the masters travel in fp32. */
+/* The compute copy from the masters, after every optimizer step of each model; the masters travel in fp32. */
 static void refresh(const struct plan *p, const struct work *w, const struct rates *r, struct plan_stage_cost *out)
 {
     const double packed = w->adapter_mac > 0 ? 4 * w->flat : (double)p->packed_bytes; /* of adapters: theirs alone, about */
-    out->memory = w->updates * (4 * w->flat + packed);
-    out->wire = p->in.shard == SHARD_NONE ? 0 : w->updates * w->others * 4 * w->flat;
+    const double steps = w->updates + supervised_steps(p->in.config) + process_steps(p->in.config);
+    out->memory = steps * (4 * w->flat + packed);
+    out->wire = p->in.shard == SHARD_NONE ? 0 : steps * w->others * 4 * w->flat;
     settle(out, 0, over(out->memory, r->memory), r);
 }
 
-/* Weights in the precision they are saved in, both moments, and the masters where the saved weights are not they. */
+/* Weights in the precision they are saved in, both moments, and the masters where the saved weights are not they; the process reward model's masters and
+ * moments, and those of the second optimizer. */
 static void checkpoint(const struct plan *p, const struct work *w, const struct rates *r, struct plan_stage_cost *out)
 {
     const struct config *c = p->in.config;
     const bool as_computed = c->model.save_dtype == SAVE_AUTO;
     const bool as_base = !c->lora.rank && c->model.dtype == PRECISION_BF16; /* adapters are kept in f32 */
     const bool bf16 = as_computed ? as_base : c->model.save_dtype == SAVE_BF16;
-    const double a_weight = (bf16 ? 2 : 4) + (c->checkpoint.optimizer ? 8 + (bf16 ? 4 : 0) : 0);
+    const double more = (c->process_reward.implicit ? 12 : 0) + (c->relift.rows ? 8 : 0);
+    const double a_weight = (bf16 ? 2 : 4) + (c->checkpoint.optimizer ? 8 + (bf16 ? 4 : 0) + more : 0);
     out->disk = a_weight * w->flat;
     settle(out, 0, 0, r);
 }

@@ -33,7 +33,9 @@ static tare_status check_files(const struct config *c, struct faults *f, struct 
     TRY(faults_note(f, check_file(c, "data", "chat_template", c->data.chat_template, e), e));
     TRY(faults_note(f, check_file(c, "eval", "difficulty", c->eval.difficulty, e), e));
     TRY(faults_note(f, check_file(c, "eval", "complex_rules", c->eval.complex_rules, e), e));
-    return c->loss.kl_coef > 0 ? faults_note(f, check_file(c, "model", "reference", c->model.reference, e), e) : TARE_OK;
+    if (c->process_reward.implicit) TRY(faults_note(f, check_file(c, "process_reward", "model", c->process_reward.model, e), e));
+    const bool reference = c->loss.kl_coef > 0 || c->process_reward.implicit;
+    return reference ? faults_note(f, check_file(c, "model", "reference", c->model.reference, e), e) : TARE_OK;
 }
 
 /* ---------------------------------------------------------------- plugins */
@@ -80,24 +82,33 @@ static tare_status check_curriculum(const struct config *c, const struct dataset
     return TARE_OK;
 }
 
-static tare_status check_verifier(const struct config *c, const struct plugin_env *env, struct err *e)
+/* Who gives rewards of tokens or steps, and who reads them: known of what can be opened. */
+struct segments {
+    bool verifier, gives, estimator, reads;
+};
+
+static tare_status check_verifier(const struct config *c, const struct plugin_env *env, struct segments *s, struct err *e)
 {
     const struct plugin_search search = {.folder = c->run.plugins};
     struct verify *verify;
     TRY(at_key(c, "verifier", "plugins", verify_open(c, &search, env, &verify, e), e));
+    s->verifier = true;
+    s->gives = verify_gives_segments(verify);
     verify_close(verify);
     return TARE_OK;
 }
 
 /* train NULL: the rows could not be read, which was told. */
 static tare_status check_estimator(const struct config *c, const struct dataset *train, int64_t clusters,
-                                   const struct plugin_env *env, struct err *e)
+                                   const struct plugin_env *env, struct segments *s, struct err *e)
 {
     const struct plugin_search search = {.folder = c->run.plugins};
     OWNED(estimate_free_at) struct estimator *estimator = NULL;
     const struct estimate_options options = {
         .plugin = c->estimator.plugin, .search = &search, .settings = c->params, .n_clusters = clusters, .env = *env};
     TRY(at_key(c, "estimator", "plugin", estimate_open(&options, &estimator, e), e));
+    s->estimator = true;
+    s->reads = estimate_needs(estimator) & TARE_NEED_SEGMENTS;
     uint64_t seen = 0;
     for (int64_t i = 0; train && i < train->n; i++)
         TRY(estimate_check_row(estimator, train->rows[i].json, train->rows[i].where, &seen, e));
@@ -155,10 +166,11 @@ static tare_status check_plugins(const struct config *c, const struct dataset *t
 {
     struct logprob_service logprob = {0};
     const struct plugin_env env = {.seed = (uint64_t)c->run.seed, .ctx = &logprob, .cancelled = never, .extension = extension};
+    struct segments s = {0};
     int64_t clusters = 0;
     bool sound;
     TRY(check_tables(c, "verifier.", c->verifier.plugins, &sound, f, e));
-    if (sound) TRY(faults_note(f, check_verifier(c, &env, e), e));
+    if (sound) TRY(faults_note(f, check_verifier(c, &env, &s, e), e));
     TRY(check_tables(c, "objective.", c->objective.plugin, &sound, f, e));
     if (sound) TRY(faults_note(f, check_objective(c, &env, e), e));
     TRY(check_tables(c, "curriculum.", c->curriculum.plugin, &sound, f, e));
@@ -166,7 +178,8 @@ static tare_status check_plugins(const struct config *c, const struct dataset *t
     if (!config_codebook_settled(c)) return TARE_OK; /* there is no such estimator, which was told */
     TRY(check_clusters(c, train, &env, &clusters, f, e));
     TRY(check_tables(c, "estimator.", c->estimator.plugin, &sound, f, e));
-    return sound ? faults_note(f, check_estimator(c, train, clusters, &env, e), e) : TARE_OK;
+    if (sound) TRY(faults_note(f, check_estimator(c, train, clusters, &env, &s, e), e));
+    return s.verifier && s.estimator ? faults_note(f, engine_check_segments(c, s.gives, s.reads, e), e) : TARE_OK;
 }
 
 /* ---------------------------------------------------------------- the model, and its prompts */
@@ -231,11 +244,23 @@ static tare_status check_rows(const struct config *c, const char *key, struct da
     return faults_note(f, status ? status : verify_check_rows(c, d, e), e);
 }
 
+/* Supervised updates and traces need rows that have a completion. */
+static tare_status check_completions(const struct config *c, const struct dataset *d, struct err *e)
+{
+    const char *section = c->relift.rows ? "relift" : "rollout", *key = c->relift.rows ? "rows" : "off_policy";
+    if (!c->relift.rows && !c->rollout.off_policy) return TARE_OK;
+    for (int64_t i = 0; i < d->n; i++)
+        if (d->rows[i].completion.data) return TARE_OK;
+    FAIL(e, TARE_E_CONFIG, "%s: %s.%s, and no row of %s has a \"completion\"", config_where(c, section, key), section, key,
+         c->data.train);
+}
+
 static tare_status check_all(const struct config *c, struct dataset data[2], struct faults *f, struct err *e)
 {
     bool train, eval = false;
     TRY(check_files(c, f, e));
     TRY(check_rows(c, "train", &data[0], &train, f, e));
+    if (train) TRY(faults_note(f, check_completions(c, &data[0], e), e));
     if (c->data.eval[0]) TRY(check_rows(c, "eval", &data[1], &eval, f, e));
     const struct dataset *const rows[2] = {train ? &data[0] : NULL, eval ? &data[1] : NULL};
     TRY(check_plugins(c, rows[0], f, e));
@@ -324,7 +349,8 @@ static double checkpoint_bytes(const struct config *c, const struct model_shape 
     const double C = (double)s->hidden, D = (double)(s->heads * s->head_dim), J = (double)(s->kv_heads * s->head_dim);
     const double layer = 2 * C * D + 2 * C * J + 3 * C * (double)s->intermediate;
     const double n = (double)s->layers * layer + C * (double)s->vocab * (s->tied ? 1 : 2);
-    return n * (4 + (c->checkpoint.optimizer ? 12 : 0));
+    const double more = (c->process_reward.implicit ? 12 : 0) + (c->relift.rows ? 8 : 0); /* masters and moments; moments */
+    return n * (4 + (c->checkpoint.optimizer ? 12 + more : 0));
 }
 
 /* keep + 1: the oldest is removed when the newest is there. */
@@ -370,8 +396,35 @@ static void warn_template(const struct config *c)
                  config_where(c, "data", "chat_template"));
 }
 
+/* Keys of a part that is switched off do nothing. */
+struct idle {
+    const char *section, *key; /* the part, and the key that switches it on */
+    struct str keys;
+};
+
+static tare_status take_idle(void *ctx, const struct config_difference *d, struct err *e)
+{
+    struct idle *i = ctx;
+    if (strcmp(d->section, i->section) || !strcmp(d->key, i->key)) return TARE_OK;
+    return str_addf(&i->keys, e, "%s%s.%s", i->keys.size ? ", " : "", d->section, d->key);
+}
+
+static void warn_idle(const struct config *c, const char *section, const char *key)
+{
+    struct config plain;
+    struct err e = {0};
+    struct idle i = {.section = section, .key = key};
+    if (config_load(&plain, NULL, NULL, 0, &e)) return;
+    if (!config_compare(&plain, c, take_idle, &i, &e) && i.keys.size)
+        log_warn("%s: set, and without effect while %s.%s is off", i.keys.data, section, key);
+    str_free(&i.keys);
+    config_free(&plain);
+}
+
 void preflight_warn(const struct config *c)
 {
+    if (!c->relift.rows) warn_idle(c, "relift", "rows");
+    if (!c->process_reward.implicit) warn_idle(c, "process_reward", "implicit");
     for (const struct config_param *p = c->params; p; p = p->next) warn_section(c, p);
     warn_unbounded(c);
     warn_bounds(c);

@@ -38,7 +38,8 @@ struct replay_options {
 };
 /* `tare train DIR --resume --until STEP` without the sinks that are made from metrics.jsonl; ends with its error. */
 tare_status replay_train(const char *dir, int64_t step, const struct replay_options *o, struct err *e);
-/* `tare train DIR --resume` in the place of this process; returns only when that fails. */
+/* `tare train DIR --resume` in the place of this process, which removes the folder where it is refused before its first step (TARE_FORKED,
+ * core/loop/train.c); returns only when it cannot be started. */
 tare_status replay_go_on(const char *dir, struct err *e);
 
 /* ---------------------------------------------------------------- fork.c */

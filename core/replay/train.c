@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -69,6 +70,7 @@ tare_status replay_go_on(const char *dir, struct err *e)
     argv[n++] = dir;
     argv[n++] = "--resume";
     argv[n] = NULL;
+    if (setenv("TARE_FORKED", dir, 1)) FAIL(e, TARE_E_NOMEM, "%s: no memory to go on", dir);
     execv(PROGRAM, (char *const *)(uintptr_t)argv);
     FAIL(e, TARE_E_IO, "tare train cannot be started: %s; continue with: tare train %s --resume", strerror(errno), dir);
 }
