@@ -118,14 +118,19 @@ static tare_status filter_last(struct call *c, struct value *out)
 
 static tare_status filter_list(struct call *c, struct value *out)
 {
-    out->type = V_LIST;
-    return iterate(c->r, c->line, c->self, &out->list);
+    struct list *items;
+    TRY(iterate(c->r, c->line, c->self, &items));
+    TRY(new_list(c->r, c->line, items->n, out));
+    for (int64_t i = 0; i < items->n; i++) out->list->items[i] = items->items[i];
+    return TARE_OK;
 }
 
 static tare_status filter_reverse(struct call *c, struct value *out)
 {
     const struct value back[3] = {{.type = V_NONE}, {.type = V_NONE}, {.type = V_INT, .i = -1}};
-    return get_slice(c->r, c->line, c->self, back, out);
+    if (c->self.type == V_STRING) return get_slice(c->r, c->line, c->self, back, out);
+    TRY(filter_list(c, out));
+    return get_slice(c->r, c->line, *out, back, out);
 }
 
 static tare_status filter_default(struct call *c, struct value *out)
@@ -144,9 +149,12 @@ static tare_status filter_string(struct call *c, struct value *out)
 
 static tare_status filter_int(struct call *c, struct value *out)
 {
+    if (c->self.type == V_UNDEFINED) return render_fail(c->r, c->line, "'%.*s' is undefined", (int)c->self.s.size, c->self.s.data);
     *out = c->arg[0] ? *c->arg[0] : int_value(0);
     if (c->self.type == V_INT || c->self.type == V_BOOL) *out = int_value(c->self.i);
-    if (c->self.type == V_FLOAT && fabs(c->self.f) < 9e18) *out = int_value((int64_t)c->self.f);
+    if (c->self.type == V_FLOAT && isfinite(c->self.f) && fabs(c->self.f) >= 9e18)
+        return render_fail(c->r, c->line, "a whole number does not fit in 64 bits");
+    if (c->self.type == V_FLOAT && isfinite(c->self.f)) *out = int_value((int64_t)c->self.f);
     if (c->self.type != V_STRING || c->self.s.size > 60) return TARE_OK;
     char text[64];
     struct err unused = {0};
@@ -169,6 +177,16 @@ static tare_status filter_abs(struct call *c, struct value *out)
     return TARE_OK;
 }
 
+/* What a filter goes through: of what is not true there is nothing, whatever it is. */
+static tare_status members(struct call *c, struct list **items)
+{
+    struct value none;
+    if (truthy(c->self)) return iterate(c->r, c->line, c->self, items);
+    TRY(new_list(c->r, c->line, 0, &none));
+    *items = none.list;
+    return TARE_OK;
+}
+
 /* The test named by argument k, or truth; applied to v with the arguments after it. */
 static tare_status passes(struct call *c, int k, struct value v, bool *out)
 {
@@ -187,7 +205,7 @@ static tare_status passes(struct call *c, int k, struct value v, bool *out)
 static tare_status select_items(struct call *c, bool attribute, bool keep, struct value *out)
 {
     struct list *items;
-    TRY(iterate(c->r, c->line, c->self, &items));
+    TRY(members(c, &items));
     TRY(new_list(c->r, c->line, items->n, out));
     out->list->n = 0;
     if (attribute && c->arg[0]->type != V_STRING) return render_fail(c->r, c->line, "the name of an attribute is needed");
@@ -227,7 +245,7 @@ static tare_status filter_map(struct call *c, struct value *out)
 {
     struct list *items;
     const struct builtin *filter = NULL;
-    TRY(iterate(c->r, c->line, c->self, &items));
+    TRY(members(c, &items));
     if (!c->arg[1]) {
         filter = c->arg[0] && c->arg[0]->type == V_STRING ? find_filter(c->arg[0]->s) : NULL;
         if (!filter) return render_fail(c->r, c->line, "map takes attribute=\"name\", or the name of a supported filter");

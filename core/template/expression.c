@@ -73,6 +73,7 @@ static tare_status parse_parentheses(struct parser *p, struct node **out)
 {
     struct node *list;
     TRY(new_node(p, E_LIST, &list));
+    list->tuple = true;
     if (is_op(p, ")")) {
         step(p);
         *out = list;
@@ -80,7 +81,7 @@ static tare_status parse_parentheses(struct parser *p, struct node **out)
     }
     TRY(parse_expression(p, out));
     if (skip_op(p, ")")) return TARE_OK;
-    TRY(expect_op(p, ",")); /* a tuple; a list does for it */
+    TRY(expect_op(p, ","));
     list->args = *out;
     struct node rest = {0};
     TRY(parse_items(p, ")", false, &rest));

@@ -25,6 +25,7 @@ struct value {
 struct list {
     struct value *items;
     int64_t n;
+    bool tuple; /* Python's other kind of list: written, compared and joined apart */
 };
 
 struct dict { /* in insertion order */
@@ -33,7 +34,7 @@ struct dict { /* in insertion order */
         struct value value;
     } * entries;
     int64_t n, capacity;
-    bool namespace;
+    bool namespace, loop; /* no dict of Python's */
 };
 
 /* ---------------------------------------------------------------- tokens */
@@ -115,6 +116,7 @@ struct node {
     struct node *body, *otherwise; /* statements, linked by next */
     struct node *args, *next;      /* args linked by next, a keyword in its name2 */
     const struct builtin *builtin;
+    bool tuple; /* of E_LIST */
 };
 
 struct template
@@ -165,6 +167,8 @@ const struct builtin *find_function(tare_text name);
 const struct builtin *find_method(tare_text name);
 const struct builtin *find_filter(tare_text name);
 const struct builtin *find_string_filter(tare_text name); /* strings.c */
+bool method_of_text(const struct builtin *b);
+bool is_dict_method(tare_text name);
 const struct builtin *find_test(tare_text name);
 
 /* Fails with file:line. */
@@ -194,6 +198,10 @@ tare_status get_slice(struct render *r, int line, struct value v, const struct v
 tare_status binary(struct render *r, int line, enum operation op, struct value a, struct value b, struct value *out);
 int64_t count_chars(tare_text t);
 bool is_python_space(int32_t c);
+
+/* case.c: of the call's self. WORDS: the filter title, whose words begin after white space and one of -({[<; TITLE: the method. */
+enum text_case { CASE_LOWER, CASE_UPPER, CASE_TITLE, CASE_CAPITAL, CASE_WORDS };
+tare_status change_case(struct call *c, enum text_case how, struct value *out);
 
 /* print.c */
 /* str() and repr() of Python, json.dumps(ensure_ascii=False). indent -1: on one line. */

@@ -252,8 +252,10 @@ static tare_status lex_all(struct lexer *l)
         const bool sign = l->p + 2 < l->end && (l->p[2] == '-' || l->p[2] == '+');
         if (kind != '#') TRY(add(l, (struct token){.kind = kind == '{' ? T_OUT : T_TAG}));
         advance(l, 2 + sign);
-        if (kind == '#')
+        if (kind == '#' && l->p < l->end) /* one that opens at the very end is none, as in jinja2 */
             TRY(lex_comment(l));
+        else if (kind == '#')
+            break;
         else
             TRY(lex_inside(l, kind == '{' ? "}}" : "%}", kind == '{' ? T_OUT_END : T_TAG_END));
     }

@@ -126,14 +126,17 @@ static tare_status write_value(const struct writing *w, struct value v, int leve
     case V_STRING:
         return write_quoted(w, v.s);
     case V_LIST:
-        TRY(str_add(w->out, "[", 1, r->e));
+        TRY(str_add(w->out, v.list->tuple && !w->json ? "(" : "[", 1, r->e));
         for (int64_t i = 0; i < v.list->n; i++) TRY(write_item(w, i, NULL, v.list->items[i], level + 1));
         if (v.list->n) TRY(write_break(w, level));
+        if (v.list->tuple && !w->json) return str_add(w->out, v.list->n == 1 ? ",)" : ")", -1, r->e);
         return str_add(w->out, "]", 1, r->e);
     case V_DICT:
         break;
     }
-    if (v.dict->namespace) return render_fail(r, w->line, "a namespace cannot be %s", w->json ? "written as JSON" : "printed");
+    if (v.dict->namespace || v.dict->loop)
+        return render_fail(r, w->line, "%s cannot be %s", v.dict->loop ? "the variable loop" : "a namespace",
+                           w->json ? "written as JSON" : "printed");
     TRY(str_add(w->out, "{", 1, r->e));
     for (int64_t i = 0; i < v.dict->n; i++) TRY(write_item(w, i, &v.dict->entries[i].key, v.dict->entries[i].value, level + 1));
     if (v.dict->n) TRY(write_break(w, level));

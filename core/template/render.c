@@ -94,6 +94,8 @@ static tare_status call_node(struct render *r, const struct node *n, struct valu
     const int most = any ? MAX_ARGS : param_count(n->builtin);
     struct value named;
     if (n->a) TRY(eval(r, n->a, &c.self));
+    if (n->kind == E_METHOD && method_of_text(n->builtin) && c.self.type != V_STRING)
+        return render_fail(r, n->line, "%s has no method %s(), which strings have", type_name(c.self), n->builtin->name);
     if (any) {
         TRY(new_dict(r, n->line, &named));
         c.named = named.dict;
@@ -119,6 +121,7 @@ static tare_status eval_list(struct render *r, const struct node *n, struct valu
     int64_t count = 0;
     for (const struct node *a = n->args; a; a = a->next) count++;
     TRY(new_list(r, n->line, count, out));
+    out->list->tuple = n->tuple;
     const struct node *a = n->args;
     for (int64_t i = 0; i < count; i++, a = a->next) TRY(eval(r, a, &out->list->items[i]));
     return TARE_OK;
@@ -195,6 +198,9 @@ static tare_status eval_kind(struct render *r, const struct node *n, struct valu
         return eval_dict(r, n, out);
     case E_ATTRIBUTE:
         TRY(eval(r, n->a, &a));
+        if (a.type == V_DICT && !a.dict->namespace && !a.dict->loop && is_dict_method(n->name))
+            return render_fail(r, n->line, "'.%.*s' of a dict is its method; write %.*s() to call it, or ['%.*s'] for its entry",
+                               (int)n->name.size, n->name.data, (int)n->name.size, n->name.data, (int)n->name.size, n->name.data);
         return get_attribute(r, n->line, a, n->name, out);
     case E_ITEM:
         TRY(eval(r, n->a, &a));
@@ -263,6 +269,7 @@ static tare_status set_loop(struct render *r, const struct node *n, const struct
     TRY(put(r, n->line, loop.dict, "depth0", int_value(0)));
     if (i > 0) TRY(put(r, n->line, loop.dict, "previtem", items->items[i - 1]));
     if (i + 1 < count) TRY(put(r, n->line, loop.dict, "nextitem", items->items[i + 1]));
+    loop.dict->loop = true;
     return assign(r, n->line, (tare_text){"loop", 4}, loop);
 }
 
@@ -302,6 +309,7 @@ static tare_status run_for(struct render *r, const struct node *n)
     TRY(enter(r, n->line));
     if (n->b) TRY(filter_items(r, n, &items));
     tare_status status = TARE_OK;
+    bool none = true; /* came to its end: as in jinja2, `else` runs where all were left by break or continue, too */
     for (int64_t i = 0; i < items->n; i++) {
         TRY(spend(r, n->line, 1));
         r->scope.names[r->scope.n - 1].n = 0; /* what an iteration sets is gone in the next */
@@ -310,9 +318,12 @@ static tare_status run_for(struct render *r, const struct node *n)
         status = run(r, n->body);
         if (status == FLOW_BREAK) break;
         if (status && status != FLOW_CONTINUE) return status;
+        none = none && status;
     }
+    r->scope.names[r->scope.n - 1].n = 0;
+    status = none ? run(r, n->otherwise) : TARE_OK;
     r->scope.n--;
-    return items->n ? TARE_OK : run(r, n->otherwise);
+    return status;
 }
 
 static tare_status run_set(struct render *r, const struct node *n)
@@ -321,9 +332,11 @@ static tare_status run_set(struct render *r, const struct node *n)
     if (n->kind == S_SET_BLOCK) {
         OWNED(str_free) struct str text = {0};
         struct str *outer = r->out;
+        TRY(enter(r, n->line)); /* what is set inside is gone after it */
         r->out = &text;
         const tare_status status = run(r, n->body);
         r->out = outer;
+        r->scope.n--;
         TRY(status);
         TRY(keep_text(r, n->line, &text, &v));
     } else {

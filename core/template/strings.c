@@ -77,24 +77,6 @@ static tare_status do_rstrip(struct call *c, struct value *out)
 
 /* ---------------------------------------------------------------- case */
 
-enum { CASE_LOWER, CASE_UPPER, CASE_TITLE, CASE_CAPITAL };
-
-static tare_status change_case(struct call *c, int how, struct value *out)
-{
-    tare_text text;
-    TRY(as_text(c->r, c->line, c->self, &text));
-    OWNED(str_free) struct str changed = {0};
-    TRY(str_reserve(&changed, 2 * text.size + 4, c->r->e)); /* a mapped character is at most 1.5 times as long */
-    bool inside = false;                                    /* a word (title), or after the first character (capitalize) */
-    for (const unsigned char *p = (const unsigned char *)text.data, *end = p + text.size; p < end;) {
-        const int32_t ch = utf8_next(&p), low = utf8proc_tolower(ch), up = utf8proc_toupper(ch);
-        const bool raise = how == CASE_UPPER || (how != CASE_LOWER && !inside);
-        changed.size += utf8_put(changed.data + changed.size, raise ? (how == CASE_UPPER ? up : utf8proc_totitle(ch)) : low);
-        inside = how == CASE_CAPITAL || low != ch || up != ch;
-    }
-    return keep_text(c->r, c->line, &changed, out);
-}
-
 static tare_status do_lower(struct call *c, struct value *out)
 {
     return change_case(c, CASE_LOWER, out);
@@ -110,6 +92,12 @@ static tare_status do_title(struct call *c, struct value *out)
     return change_case(c, CASE_TITLE, out);
 }
 
+/* The filter: words begin after white space and one of -({[<. The method takes every letter after what is none. */
+static tare_status filter_title(struct call *c, struct value *out)
+{
+    return change_case(c, CASE_WORDS, out);
+}
+
 static tare_status do_capitalize(struct call *c, struct value *out)
 {
     return change_case(c, CASE_CAPITAL, out);
@@ -122,7 +110,7 @@ static tare_status fixed(struct call *c, bool at_end, bool *out)
     struct list *options;
     struct value one = *c->arg[0], list;
     NEED_TEXT(c, c->self);
-    if (one.type == V_LIST) { /* a tuple: any of them */
+    if (one.type == V_LIST && one.list->tuple) { /* any of them */
         options = one.list;
     } else {
         TRY(new_list(c->r, c->line, 1, &list));
@@ -201,8 +189,20 @@ static tare_status do_rfind(struct call *c, struct value *out)
     return find(c, true, out);
 }
 
+static tare_status count_items(struct call *c, struct value *out)
+{
+    *out = int_value(0);
+    for (int64_t i = 0; i < c->self.list->n; i++) {
+        bool same;
+        TRY(equal(c->r, c->line, c->self.list->items[i], *c->arg[0], &same));
+        out->i += same;
+    }
+    return TARE_OK;
+}
+
 static tare_status do_count(struct call *c, struct value *out)
 {
+    if (c->self.type == V_LIST) return count_items(c, out);
     NEED_TEXT(c, c->self);
     NEED_TEXT(c, *c->arg[0]);
     const tare_text what = c->arg[0]->s;
@@ -413,6 +413,7 @@ static tare_status dict_part(struct call *c, int part, struct value *out)
         *item = part == PART_KEYS ? key : d->entries[i].value;
         if (part != PART_ITEMS) continue;
         TRY(new_list(c->r, c->line, 2, item));
+        item->list->tuple = true;
         item->list->items[0] = key;
         item->list->items[1] = d->entries[i].value;
     }
@@ -475,7 +476,7 @@ static const struct builtin methods[] = {
 
 static const struct builtin string_filters[] = {
     {"trim", do_strip, "chars", 0},       {"lower", do_lower, "", 0},
-    {"upper", do_upper, "", 0},           {"title", do_title, "", 0},
+    {"upper", do_upper, "", 0},           {"title", filter_title, "", 0},
     {"capitalize", do_capitalize, "", 0}, {"replace", do_replace, "old,new,count", 2},
     {"join", filter_join, "d", 0},        {"indent", filter_indent, "width,first,blank", 0},
     {"items", filter_items, "", 0},
@@ -496,4 +497,18 @@ const struct builtin *find_method(tare_text name)
 const struct builtin *find_string_filter(tare_text name)
 {
     return find_in(string_filters, sizeof string_filters / sizeof *string_filters, name);
+}
+
+bool is_dict_method(tare_text name)
+{
+    static const char *const NAMES[] = {"keys",    "values", "items", "get",        "copy",    "pop",
+                                        "popitem", "update", "clear", "setdefault", "fromkeys"};
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        if (text_is(name, NAMES[i])) return true;
+    return false;
+}
+
+bool method_of_text(const struct builtin *b)
+{
+    return b->call != do_count && !is_dict_method((tare_text){b->name, (int64_t)strlen(b->name)});
 }

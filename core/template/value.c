@@ -34,6 +34,7 @@ struct value int_value(int64_t i)
 const char *type_name(struct value v)
 {
     static const char *const names[] = {"undefined", "none", "a bool", "an int", "a float", "a string", "a list", "a dict"};
+    if (v.type == V_LIST && v.list->tuple) return "a tuple";
     return v.type == V_DICT && v.dict->namespace ? "a namespace" : names[v.type];
 }
 
@@ -61,6 +62,11 @@ static bool is_number(struct value v)
     return v.type == V_BOOL || v.type == V_INT || v.type == V_FLOAT;
 }
 
+static bool is_whole(struct value v)
+{
+    return v.type == V_BOOL || v.type == V_INT;
+}
+
 static double number(struct value v)
 {
     return v.type == V_FLOAT ? v.f : (double)v.i;
@@ -78,7 +84,7 @@ static tare_status equal_at(struct render *r, int line, struct value a, struct v
     } else if (a.type == V_STRING) {
         *out = same_text(a.s, b.s);
     } else if (a.type == V_LIST) {
-        *out = a.list->n == b.list->n;
+        *out = a.list->n == b.list->n && a.list->tuple == b.list->tuple;
         for (int64_t i = 0; i < a.list->n && *out; i++) TRY(equal_at(r, line, a.list->items[i], b.list->items[i], depth + 1, out));
     } else if (a.type == V_DICT && (a.dict->namespace || b.dict->namespace)) {
         *out = a.dict == b.dict;
@@ -275,6 +281,7 @@ tare_status get_slice(struct render *r, int line, struct value v, const struct v
     TRY(spend(r, line, count));
     TRY(new_list(r, line, count, out));
     for (int64_t i = 0; i < count; i++) out->list->items[i] = items->items[limits[0] + i * by];
+    out->list->tuple = items->tuple;
     if (v.type == V_LIST) return TARE_OK;
     OWNED(str_free) struct str text = {0};
     for (int64_t i = 0; i < count; i++) TRY(str_add(&text, out->list->items[i].s.data, out->list->items[i].s.size, r->e));
@@ -297,6 +304,18 @@ static tare_status join_lists(struct render *r, int line, const struct list *a, 
 {
     TRY(new_list(r, line, a->n + b->n, out));
     for (int64_t i = 0; i < a->n + b->n; i++) out->list->items[i] = i < a->n ? a->items[i] : b->items[i - a->n];
+    out->list->tuple = a->tuple;
+    return TARE_OK;
+}
+
+static tare_status repeat_list(struct render *r, int line, const struct list *a, int64_t times, struct value *out)
+{
+    int64_t n;
+    if (__builtin_mul_overflow(a->n, times < 0 ? 0 : times, &n) || n > INT64_MAX / (int64_t)sizeof *a->items)
+        return render_fail(r, line, "a repeated list is too long");
+    TRY(new_list(r, line, n, out));
+    for (int64_t i = 0; i < n; i++) out->list->items[i] = a->items[i % a->n];
+    out->list->tuple = a->tuple;
     return TARE_OK;
 }
 
@@ -321,6 +340,8 @@ static tare_status contains(struct render *r, int line, struct value item, struc
         TRY(spend(r, line, v.s.size / 16));
         *out = memmem(v.s.data, (size_t)v.s.size, item.s.data, (size_t)item.s.size) != NULL;
     } else if (v.type == V_DICT && !v.dict->namespace) {
+        if (item.type == V_DICT || (item.type == V_LIST && !item.list->tuple))
+            return render_fail(r, line, "%s cannot be the key of a dict", type_name(item));
         *out = item.type == V_STRING && dict_find(v.dict, item.s);
     } else {
         struct list *items;
@@ -331,9 +352,23 @@ static tare_status contains(struct render *r, int line, struct value item, struc
     return TARE_OK;
 }
 
+static bool of_one_kind(struct value a, struct value b)
+{
+    return a.type == V_LIST && b.type == V_LIST && a.list->tuple == b.list->tuple;
+}
+
 static tare_status order_values(struct render *r, int line, enum operation op, struct value a, struct value b, struct value *out)
 {
-    int sign = 0;
+    int sign = 0, depth = 0;
+    while (of_one_kind(a, b)) { /* their first items that differ decide, else their lengths */
+        const struct list *x = a.list, *y = b.list;
+        bool same = true;
+        int64_t i = 0;
+        for (; i < x->n && i < y->n && same; i += same) TRY(equal(r, line, x->items[i], y->items[i], &same));
+        if (++depth > MAX_NESTING) return render_fail(r, line, "a value is nested more than %d deep", MAX_NESTING);
+        a = same ? int_value(x->n) : x->items[i];
+        b = same ? int_value(y->n) : y->items[i];
+    }
     if (a.type == V_STRING && b.type == V_STRING) {
         const int64_t n = a.s.size < b.s.size ? a.s.size : b.s.size;
         sign = n ? memcmp(a.s.data, b.s.data, (size_t)n) : 0;
@@ -368,6 +403,20 @@ static tare_status whole_arithmetic(struct render *r, int line, enum operation o
     return TARE_OK;
 }
 
+/* x // y or x % y of floats, as Python computes them: the remainder is exact, and has the sign of y. */
+static double divided(double x, double y, bool rest)
+{
+    double mod = fmod(x, y);
+    const double div = (x - mod) / y - (mod != 0 && (y < 0) != (mod < 0) ? 1 : 0);
+    if (mod == 0)
+        mod = copysign(0, y);
+    else if ((y < 0) != (mod < 0))
+        mod += y;
+    if (rest) return mod;
+    if (div == 0) return copysign(0, x / y);
+    return floor(div) + (div - floor(div) > 0.5 ? 1 : 0);
+}
+
 static tare_status arithmetic(struct render *r, int line, enum operation op, struct value a, struct value b, struct value *out)
 {
     if (!is_number(a) || !is_number(b)) {
@@ -379,8 +428,11 @@ static tare_status arithmetic(struct render *r, int line, enum operation op, str
     if (!real) return whole_arithmetic(r, line, op, a.i, b.i, out);
     const double x = number(a), y = number(b);
     if (op >= OP_DIV && op <= OP_MOD && y == 0) return render_fail(r, line, "division by zero");
-    double z = op == OP_ADD ? x + y : op == OP_SUB ? x - y : op == OP_MUL ? x * y : op == OP_DIV ? x / y : floor(x / y);
-    if (op == OP_MOD) z = x - y * z;
+    const double z = op == OP_ADD   ? x + y
+                     : op == OP_SUB ? x - y
+                     : op == OP_MUL ? x * y
+                     : op == OP_DIV ? x / y
+                                    : divided(x, y, op == OP_MOD);
     *out = (struct value){.type = V_FLOAT, .f = z};
     return TARE_OK;
 }
@@ -391,10 +443,12 @@ tare_status binary(struct render *r, int line, enum operation op, struct value a
     switch (op) {
     case OP_ADD:
         if (a.type == V_STRING && b.type == V_STRING) return concatenate(r, line, a.s, b.s, out);
-        if (a.type == V_LIST && b.type == V_LIST) return join_lists(r, line, a.list, b.list, out);
+        if (of_one_kind(a, b)) return join_lists(r, line, a.list, b.list, out);
         return arithmetic(r, line, op, a, b, out);
     case OP_MUL:
-        if (a.type == V_STRING && b.type == V_INT) return repeat(r, line, a.s, b.i, out);
+        if (is_whole(a) && (b.type == V_STRING || b.type == V_LIST)) return binary(r, line, op, b, a, out);
+        if (a.type == V_STRING && is_whole(b)) return repeat(r, line, a.s, b.i, out);
+        if (a.type == V_LIST && is_whole(b)) return repeat_list(r, line, a.list, b.i, out);
         return arithmetic(r, line, op, a, b, out);
     case OP_CONCAT: {
         tare_text x, y;
