@@ -83,7 +83,9 @@ class Maker:
         if r < .5:
             return self.r.choice(["n", "n", "f", "messages|length", "x|length", "l|length"] + (["loop.index", "loop.index0", "loop.length", "loop.revindex"] if self.loops else []))
         if r < .75:
-            return self.paren(f"{self.expr('number')} {self.r.choice(['+', '-', '*', '//', '%', '/', '~'])} {self.any_or('number')}")
+            if self.r.random() < .15:  # of a text it would be Python's formatting, which is not there
+                return self.paren(f"({self.expr('number')})|int % {self.r.choice(['3', '-2', '2.5', '0.1', '-0.3', '7'])}")
+            return self.paren(f"{self.expr('number')} {self.r.choice(['+', '-', '*', '//', '/', '~'])} {self.any_or('number')}")
         if r < .85:
             return f"{self.atom('number')}|{self.r.choice(NUMBER_FILTERS)}"
         if r < .92:
@@ -95,7 +97,7 @@ class Maker:
         if self.depth > 4 or r < .12:
             return self.r.choice(["true", "false", "True", "False", "t", "add_generation_prompt", "none", "None"] + (["loop.first", "loop.last"] if self.loops else []))
         if r < .35:
-            return f"{self.atom(self.kind())} is {self.r.choice(['', '', 'not '])}{self.r.choice(TESTS)}"
+            return f"({self.atom(self.kind())} is {self.r.choice(['', '', 'not '])}{self.r.choice(TESTS)})"  # jinja2 reads `is none in x` otherwise
         if r < .6:
             kind = self.kind()
             more = f" {self.r.choice(['<', '=='])} {self.expr(kind)}" if self.r.random() < .1 else ""
@@ -123,7 +125,7 @@ class Maker:
         if r < .8:
             return f"{self.atom('dict')}.{self.r.choice(DICT_METHODS)}"
         if r < .88:
-            return f"range({', '.join(self.small() for _ in range(self.r.randint(1, 3)))})" + self.r.choice(["", "|list"])
+            return f"range({', '.join(self.small() for _ in range(self.r.randint(1, 3)))})" + "|list"
         if r < .95:
             return self.paren(f"{self.expr('list')} {self.r.choice(['+', '+', '*', '~'])} {self.any_or('list')}")
         return f"{self.atom('text')}.split({self.literal(self.r.choice([',', 'a', ' ']))})"
@@ -227,10 +229,11 @@ class Maker:
         return self.tag(head) + inner + other + self.tag("endfor")
 
     def set_(self):
-        return self.tag(f"set {self.r.choice(['y', 'k', 'x', 'q'])} = {self.expr(self.kind())}")
+        # not of a variable that is given: where jinja2 finds a name assigned later, it takes it for undefined in the blocks before
+        return self.tag(f"set {self.r.choice(['q', 'p'])} = {self.expr(self.kind())}") + self.r.choice(["", "{{ p }}", "{{ q }}"])
 
     def set_block(self):
-        name = self.r.choice(["w", "q"])  # in it jinja2 knows nothing of an older variable of its name
+        name = self.r.choice(["w", "v2"])  # in it jinja2 knows nothing of an older variable of its name
         return self.tag("set " + name) + self.body() + self.tag("endset") + "{{ " + name + " }}"
 
     def ns(self):
@@ -308,8 +311,8 @@ OBJECTS = re.compile(r"<(generator object|bound method|built-in method|function|
                      r"reversed|str_ascii|map object|class |Undefined|slot wrapper|dict_|range_|method )|dict_(keys|values|items)\(|range\(|<LoopContext")
 # Where Python's types are narrower than ours: ranges and dict views are lists here; sets of keys and values cannot be sliced or joined there.
 NARROWER = re.compile(r"'(dict_\w+|range|\w*reverse\w*|generator|dict_\w+iterator)'|not \"(range|dict_\w+)\"|unhashable|of type '(generator|\w*iterator|range)'|Undefined' has no|LoopContext|Namespace")
-# Whole numbers are of 64 bits here; a dict's method without its call is no value; an order of a list without a test of it
-LIMITS = re.compile(r"64 bits|is its method; write|a namespace cannot|the variable loop cannot|too (long|large|far)|a range reaches")
+# Whole numbers are of 64 bits here; a dict's method without its call is no value; a slice of a constant number is nothing there, and an error here.
+LIMITS = re.compile(r"64 bits|cannot be sliced|is its method; write|a namespace cannot|the variable loop cannot|too (long|large|far)|a range reaches|cannot be the key of a dict")
 # Features that are refused by name (docs/models.md) and that the grammar reaches by chance.
 NOT_SUPPORTED = re.compile(r"not supported|is expected; a loop has one or two")
 

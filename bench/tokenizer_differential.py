@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """tare's tokenizers against Hugging Face `tokenizers` on random and hostile strings: ids and decoded texts.
 
-usage: bench/tokenizer_differential.py TARE COUNT [--seed N] [FOLDER...]
+usage: bench/tokenizer_differential.py TARE COUNT [--seed N] [--out FILE] [FOLDER...]
 TARE is the program. Each FOLDER holds a tokenizer.json; without one, a small tokenizer of every kind that tokenizer.json files of
 SentencePiece models have is trained here on the texts of docs/ (`KINDS` below). COUNT strings go through each: the ids have to be
-equal, and so do the texts of these ids and of COUNT / 10 lists of random ids. Exit status 1 with the first differences otherwise.
-Another --seed (1) draws other strings.
+equal, and so do the texts of a tenth of these ids and of COUNT / 5 lists of random ids. Exit status 1 with the first differences otherwise.
+Another --seed (1) draws other strings; --out FILE gets every difference as a line of JSON.
 --write OUT writes the small tokenizers and 40 rows each in the form of tests/data/data/tokenizer, and compares nothing.
 Needs: pip install tokenizers
 """
@@ -42,6 +42,8 @@ def special(content, **flags):
 
 
 scale = 1  # of vocabularies
+BATCH = 50000
+kept = None  # file of --out
 
 
 def bpe(size, bytes_from=0, unk="<unk>", fuse=True, ignore_merges=False):
@@ -173,55 +175,69 @@ WRITTEN = ["phi3", "gemma", "mistral", "t5"]
 
 
 def strings(rng, t, n):
+    """Random joints of pieces; the pieces are drawn once for all n, which is what makes this fast."""
     words = [w for line in corpus() for w in line.split(" ")]
     added = [a.content for a in t.get_added_tokens_decoder().values()]
     joints = ["", " ", " ", "  ", "\n", "\n\n", "\t", MARK, MARK + " ", "\u00a0", "\u3000", "\u2028", "\r\n", "   "]
-    for _ in range(n):
-        parts = []
-        for _ in range(rng.choice([1, 2, 3, 5, 8, 20])):
-            kind = rng.random()
-            if kind < 0.45:
-                parts.append(rng.choice(words))
-            elif kind < 0.6 and added:
-                parts.append(rng.choice(added))
-            elif kind < 0.65:
-                parts.append(rng.choice(BYTES + ["<0x", "<s", "<|", "<unk>"]))
-            else:
-                low, high = rng.choice(SPANS)
-                parts.append("".join(chr(rng.randint(low, high)) for _ in range(rng.randint(1, 4))))
-            parts.append(rng.choice(joints))
-        yield "".join(parts).replace("\0", "")
+    pool = []
+    for _ in range(min(40000, 20 * n + 100)):
+        kind = rng.random()
+        if kind < 0.45:
+            piece = rng.choice(words)
+        elif kind < 0.6 and added:
+            piece = rng.choice(added)
+        elif kind < 0.65:
+            piece = rng.choice(BYTES + ["<0x", "<s", "<|", "<unk>"])
+        else:
+            low, high = rng.choice(SPANS)
+            piece = "".join(chr(rng.randint(low, high)) for _ in range(rng.randint(1, 4)))
+        pool.append((piece + rng.choice(joints)).replace("\0", ""))
+    sizes = rng.choices([1, 2, 3, 5, 8, 20], k=n)
+    drawn = rng.choices(pool, k=sum(sizes))
+    at = 0
+    for size in sizes:
+        yield "".join(drawn[at:at + size])
+        at += size
 
 
 def ask(tare, verb, folder, rows):
-    text = "".join(json.dumps(r, ensure_ascii=False) + "\n" for r in rows)
-    got = subprocess.run([tare, verb, folder], input=text.encode(), stdout=subprocess.PIPE)
-    if got.returncode:
-        sys.exit(f"tare {verb} {folder}: exit status {got.returncode}")
-    return [json.loads(line) for line in got.stdout.decode().split("\n") if line]
+    """The process reads while the next lines are written: its output goes to a file."""
+    with tempfile.TemporaryFile() as out:
+        with subprocess.Popen([tare, verb, folder], stdin=subprocess.PIPE, stdout=out) as p:
+            p.stdin.write("\n".join(rows).encode() + b"\n")
+        if p.returncode:
+            sys.exit(f"tare {verb} {folder}: exit status {p.returncode}")
+        out.seek(0)
+        return out.read().split(b"\n")[:-1]
 
 
 def compare(tare, name, folder, count, seed):
     """Differences: ids, texts of the ids, texts of random ids."""
     t = Tokenizer.from_file(os.path.join(folder, "tokenizer.json"))
     rng = random.Random(seed)
+    size = max(t.get_vocab().values()) + 1
     wrong = [0, 0, 0]
-    for begin in range(0, count, 20000):
-        texts = list(strings(rng, t, min(20000, count - begin)))
-        want = [e.ids for e in t.encode_batch(texts, add_special_tokens=False)]
-        got = [r["ids"] for r in ask(tare, "tokenize", folder, [{"text": s} for s in texts])]
-        size = max(t.get_vocab().values()) + 1
-        lists = [[rng.randrange(size) for _ in range(rng.randint(0, 12))] for _ in range(len(texts) // 10)]
-        lists += [[rng.randrange(3, 259) for _ in range(rng.randint(0, 6))] for _ in range(len(texts) // 10)]
-        there = t.decode_batch(want + lists, skip_special_tokens=False)
-        here = [r["text"] for r in ask(tare, "detokenize", folder, [{"ids": i} for i in want + lists])]
-        for i, s in enumerate(texts):
-            if want[i] != got[i] and (wrong.__setitem__(0, wrong[0] + 1) or wrong[0] <= 3):
-                print(f"{name}: {s!r}\n  there {want[i]}\n  here  {got[i]}")
-        for i, s in enumerate(want + lists):
-            k = 1 if i < len(want) else 2
-            if there[i] != here[i] and (wrong.__setitem__(k, wrong[k] + 1) or wrong[k] <= 3):
-                print(f"{name}: {s}\n  there {there[i]!r}\n  here  {here[i]!r}")
+
+    def tell(k, what, there, here):
+        wrong[k] += 1
+        if kept:
+            print(json.dumps({"tokenizer": name, "input": what, "there": there, "here": here}), file=kept, flush=True)
+        if wrong[k] <= 3:
+            print(f"{name}: {what!r}\n  there {there!r}\n  here  {here!r}", flush=True)
+
+    for begin in range(0, count, BATCH):
+        texts = list(strings(rng, t, min(BATCH, count - begin)))
+        want = [e.ids for e in t.encode_batch_fast(texts, add_special_tokens=False)]
+        for text, ids, line in zip(texts, want, ask(tare, "tokenize", folder, [json.dumps({"text": s}) for s in texts])):
+            if b'"ids":%s' % json.dumps(ids, separators=(",", ":")).encode() not in line and json.loads(line)["ids"] != ids:
+                tell(0, text, ids, json.loads(line)["ids"])
+        few = len(texts) // 10  # texts of a tenth of the ids, and of as many random lists of each kind
+        lists = want[:few] + [rng.choices(range(size), k=rng.randint(0, 12)) for _ in range(few)] + [rng.choices(range(3, 259), k=rng.randint(0, 6)) for _ in range(few)]
+        there = t.decode_batch(lists, skip_special_tokens=False)
+        here = ask(tare, "detokenize", folder, [json.dumps({"ids": ids}) for ids in lists])
+        for i, (ids, text, line) in enumerate(zip(lists, there, here)):
+            if json.loads(line)["text"] != text:
+                tell(1 if i < few else 2, ids, text, json.loads(line)["text"])
     print(f"{name:18s} {count} strings; differences: {wrong[0]} ids, {wrong[1]} texts, {wrong[2]} texts of random ids", flush=True)
     return sum(wrong)
 
@@ -249,8 +265,15 @@ def main():
     if len(sys.argv) < 3:
         sys.exit(__doc__)
     tare, count, folders, seed = os.path.abspath(sys.argv[1]), int(sys.argv[2]), sys.argv[3:], 1
-    if folders[:1] == ["--seed"]:
-        seed, folders = int(folders[1]), folders[2:]
+    global kept
+    while folders and folders[0].startswith("--"):
+        if folders[0] == "--seed":
+            seed = int(folders[1])
+        elif folders[0] == "--out":
+            kept = open(folders[1], "a", encoding="utf-8")
+        else:
+            sys.exit(__doc__)
+        folders = folders[2:]
     wrong = 0
     for folder in folders:
         wrong += compare(tare, os.path.basename(folder.rstrip("/")), folder, count, seed)

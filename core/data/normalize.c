@@ -44,6 +44,59 @@ static const unsigned char *plain_until(int form, const unsigned char *p, const 
     return p;
 }
 
+/* Characters that Unicode 9.0 does not have, which is what `tokenizers` (0.23) normalizes by: to it they neither combine, compose nor decompose. In all forms,
+ * and in those of compatibility. */
+struct range {
+    int32_t first, last;
+};
+static const struct range YOUNG[] = {
+    {0x07FD, 0x07FD},   {0x0898, 0x089F},   {0x08CA, 0x08D3},   {0x09FE, 0x09FE},   {0x0C3C, 0x0C3C},   {0x0D3B, 0x0D3C},
+    {0x0EBA, 0x0EBA},   {0x1715, 0x1715},   {0x1ABF, 0x1ACE},   {0x1DF6, 0x1DFA},   {0xA82C, 0xA82C},   {0x10D24, 0x10D27},
+    {0x10EAB, 0x10EAC}, {0x10F46, 0x10F50}, {0x10F82, 0x10F85}, {0x11070, 0x11070}, {0x1133B, 0x1133B}, {0x1145E, 0x1145E},
+    {0x11839, 0x1183A}, {0x11930, 0x11930}, {0x11935, 0x11935}, {0x11938, 0x11938}, {0x1193D, 0x1193E}, {0x11943, 0x11943},
+    {0x119E0, 0x119E0}, {0x11A34, 0x11A34}, {0x11A47, 0x11A47}, {0x11A99, 0x11A99}, {0x11D42, 0x11D42}, {0x11D44, 0x11D45},
+    {0x11D97, 0x11D97}, {0x16FF0, 0x16FF1}, {0x1E130, 0x1E136}, {0x1E2AE, 0x1E2AE}, {0x1E2EC, 0x1E2EF}};
+static const struct range YOUNG_COMPAT[] = {{0x32FF, 0x32FF},   {0xA7F2, 0xA7F4},   {0xAB69, 0xAB69},   {0x10781, 0x10785},
+                                            {0x10787, 0x107B0}, {0x107B2, 0x107BA}, {0x1F16C, 0x1F16C}, {0x1FBF0, 0x1FBF9}};
+
+static bool is_among(const struct range *r, size_t n, int32_t c)
+{
+    for (size_t i = 0; i < n; i++)
+        if (c >= r[i].first && c <= r[i].last) return true;
+    return false;
+}
+
+static bool is_young(int form, int32_t c)
+{
+    if (c < YOUNG[0].first) return false;
+    return is_among(YOUNG, sizeof YOUNG / sizeof *YOUNG, c) ||
+           ((form & UTF8PROC_COMPAT) && is_among(YOUNG_COMPAT, sizeof YOUNG_COMPAT / sizeof *YOUNG_COMPAT, c));
+}
+
+static tare_status map_old(int form, const unsigned char *p, const unsigned char *end, struct str *out, struct err *e)
+{
+    utf8proc_uint8_t *mapped = NULL;
+    if (p == end) return TARE_OK;
+    const utf8proc_ssize_t size = utf8proc_map(p, end - p, &mapped, (utf8proc_option_t)form);
+    if (size < 0) FAIL(e, TARE_E_INVALID, "the text cannot be normalised: %s", utf8proc_errmsg(size));
+    const tare_status status = str_add(out, (const char *)mapped, size, e);
+    free(mapped);
+    return status;
+}
+
+/* Young characters stay, and separate what is before them from what comes after. */
+static tare_status map_stretch(int form, const unsigned char *p, const unsigned char *end, struct str *out, struct err *e)
+{
+    for (const unsigned char *q = p, *begin = p; q < end;) {
+        begin = q;
+        if (!is_young(form, utf8_next(&q))) continue;
+        TRY(map_old(form, p, begin, out, e));
+        TRY(str_add(out, (const char *)begin, q - begin, e));
+        p = q;
+    }
+    return map_old(form, p, end, out, e);
+}
+
 /* Only what plain_until does not vouch for goes through utf8proc, from the character before (it may compose) up to the next ASCII
  * character (which never does with what is before it). */
 static tare_status to_form(int form, tare_text text, struct str *out, struct err *e)
@@ -58,12 +111,7 @@ static tare_status to_form(int form, tare_text text, struct str *out, struct err
         if (p == end) break;
         stop = plain_until(form, p, end);
         while (stop < end && *stop >= 0x80) stop++;
-        utf8proc_uint8_t *mapped = NULL;
-        const utf8proc_ssize_t size = utf8proc_map(p, stop - p, &mapped, (utf8proc_option_t)form);
-        if (size < 0) FAIL(e, TARE_E_INVALID, "the text cannot be normalised: %s", utf8proc_errmsg(size));
-        const tare_status status = str_add(out, (const char *)mapped, size, e);
-        free(mapped);
-        TRY(status);
+        TRY(map_stretch(form, p, stop, out, e));
         p = stop;
     }
     return TARE_OK;

@@ -265,17 +265,17 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high)
 tare_status get_slice(struct render *r, int line, struct value v, const struct value bound[3], struct value *out)
 {
     for (int k = 0; k < 3; k++)
-        if (bound[k].type != V_NONE && bound[k].type != V_INT)
+        if (bound[k].type != V_NONE && !is_whole(bound[k]))
             return render_fail(r, line, "a slice needs whole numbers, not %s", type_name(bound[k]));
     if (v.type != V_LIST && v.type != V_STRING) return render_fail(r, line, "%s cannot be sliced", type_name(v));
     struct list *items;
     TRY(iterate(r, line, v, &items));
-    const int64_t n = items->n, by = bound[2].type == V_INT ? bound[2].i : 1;
+    const int64_t n = items->n, by = is_whole(bound[2]) ? bound[2].i : 1;
     if (!by || by < -(INT64_MAX / 4) || by > INT64_MAX / 4) return render_fail(r, line, "a slice with this step is not possible");
     const int64_t low = by > 0 ? 0 : -1, high = by > 0 ? n : n - 1;
     int64_t limits[2] = {by > 0 ? low : high, by > 0 ? high : low};
     for (int k = 0; k < 2; k++)
-        if (bound[k].type == V_INT) limits[k] = clamp(bound[k].i < 0 ? clamp(bound[k].i, -n - 1, 0) + n : bound[k].i, low, high);
+        if (is_whole(bound[k])) limits[k] = clamp(bound[k].i < 0 ? clamp(bound[k].i, -n - 1, 0) + n : bound[k].i, low, high);
     const int64_t span = by > 0 ? limits[1] - limits[0] : limits[0] - limits[1], stride = by > 0 ? by : -by;
     const int64_t count = span > 0 ? (span - 1) / stride + 1 : 0;
     TRY(spend(r, line, count));

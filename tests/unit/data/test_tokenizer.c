@@ -121,6 +121,30 @@ static void test_qwen(void **state)
     check_goldens("qwen2.5", "data/tokenizer/qwen2.5.jsonl");
 }
 
+/* `tokenizers` normalizes by Unicode 9.0: characters that are younger neither move, compose nor decompose. */
+static void young_characters_stay(void **state)
+{
+    (void)state;
+    static const char *const CASES[][2] = {{"\u0BAE\u0BCD\u0C3C", "\u0BAE\u0BCD\u0C3C"},
+                                           {"a\u0315\u0C3C\u0301", "a\u0315\u0C3C\u0301"},
+                                           {"\U00011935\U00011930 \U00011938", "\U00011935\U00011930 \U00011938"},
+                                           {"e\u0301\u1ABF\u0327", "\u00E9\u1ABF\u0327"},
+                                           {"o\u0302\u0323\u1DF6", "\u1ED9\u1DF6"},
+                                           {"e\u0301\u0327", "\u0229\u0301"}};
+    struct err e = {0};
+    struct tokenizer *t = load("qwen2.5");
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct token_ids ids = {0};
+        struct str back = {0};
+        assert_ok(tokenizer_encode(t, CASES[i][0], (int64_t)strlen(CASES[i][0]), &ids, &e), &e);
+        assert_ok(tokenizer_decode(t, ids.data, ids.n, false, &back, &e), &e);
+        assert_string_equal(back.data, CASES[i][1]);
+        token_ids_free(&ids);
+        str_free(&back);
+    }
+    tokenizer_free(t);
+}
+
 static void test_llama(void **state)
 {
     (void)state;
@@ -529,6 +553,7 @@ int main(void)
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_smollm2),
         cmocka_unit_test(test_qwen),
+        cmocka_unit_test(young_characters_stay),
         cmocka_unit_test(test_llama),
         cmocka_unit_test(test_roles),
         cmocka_unit_test(test_byte_fallback),
