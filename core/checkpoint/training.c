@@ -47,6 +47,7 @@ tare_status saved_write(const char *folder, const struct training *t, const char
     char name[64];
     if (tokenizer && !t->model->rank) TRY(check_tokenizer(tokenizer, t->model->lora, e));
     TRY(model_save(t->model, folder, t->dtype, tokenizer, e));
+    TRY(model_check_moved(t->model, e)); /* what the ranks lent */
     if (!t->model->rank) TRY(write_file(folder, FILE_NAME, state->ctx, state->write, e));
     if (!optimizer) return TARE_OK;
     pieces_name(t->model->rank, t->model->ranks, name, sizeof name);

@@ -40,7 +40,8 @@ static tare_status take_all(struct grads *g, struct err *e)
 tare_status grads_new(struct model *m, struct grads *out, struct err *e)
 {
     *out = (struct grads){.m = m, .active = 1, .pending = -1};
-    const tare_status status = take_all(out, e);
+    tare_status status = take_all(out, e);
+    if (!status) status = moved_new(m, &out->moved, e);
     if (status) grads_free(out);
     return status;
 }
@@ -50,6 +51,7 @@ void grads_free(struct grads *g)
     float *const all[] = {g->sum, g->ends, g->layer[0], g->layer[1], g->received};
     for (int i = 0; i < 5; i++)
         if (all[i]) g->m->k->backend->release(&g->m->ctx, all[i]);
+    if (g->m) moved_free(g->m, &g->moved);
     *g = (struct grads){0};
 }
 
@@ -109,6 +111,7 @@ static tare_status settle(struct grads *g, struct err *e)
 {
     if (g->pending < 0) return TARE_OK;
     TRY(g->m->comm->exchange_wait(g->m->comm, e));
+    moved_got(g->m, &g->moved, g->received, unit_piece(g->m, g->pending), g->pending_at);
     add(g, g->pending, g->received, g->active);
     g->pending = -1;
     return TARE_OK;
@@ -125,7 +128,13 @@ tare_status grads_end(struct grads *g, int64_t u, struct err *e)
         return TARE_OK;
     }
     TRY(settle(g, e)); /* the unit before, which came while this one was computed */
+    g->pending_at = moved_send(m, &g->moved, window_of(g, u), unit_piece(m, u));
     TRY(m->comm->exchange_begin(m->comm, window_of(g, u), unit_piece(m, u) * (int64_t)sizeof(float), g->received, e));
     g->pending = u;
     return g->layer[1] && u > unit_first(m) ? TARE_OK : settle(g, e); /* the first unit is a pass's last */
+}
+
+tare_status grads_check(struct grads *g, struct err *e)
+{
+    return moved_check(g->m, &g->moved, "gradients", e);
 }

@@ -17,6 +17,7 @@
 #define TARE_CORE_GRADS_H
 
 #include "model/model.h"
+#include "model/moved.h"
 
 struct grads {
     struct model *m;
@@ -28,6 +29,8 @@ struct grads {
     int64_t pending; /* the unit whose pieces are being sent to received; -1: none */
     int active;      /* ranks that have a micro-batch in this round: the first ones */
     int64_t sum_bytes, window_bytes;
+    struct moved moved;
+    int64_t pending_at; /* of the pieces that are being sent (moved.h) */
 };
 
 /* Where the gradient of a unit is made, at the unit's offsets. */
@@ -45,5 +48,8 @@ struct unit_grads grads_begin(struct grads *g, int64_t u);
 float *grads_head(const struct grads *g);
 /* Adds the windows of all active ranks to the sums, at the latest with the first unit, which comes last. Collective. */
 tare_status grads_end(struct grads *g, int64_t u, struct err *e);
+
+/* Whether all pieces arrived as they were sent. Collective; before the sums are used. */
+tare_status grads_check(struct grads *g, struct err *e);
 
 #endif

@@ -479,6 +479,11 @@ tare_status model_check_folder(const struct model *m, const char *folder, struct
     return m->lora ? adapter_check(m, folder, e) : hf_config_check(m, folder, e);
 }
 
+tare_status model_check_moved(struct model *m, struct err *e)
+{
+    return moved_check(m, &m->moved, "weights", e);
+}
+
 uint64_t model_frozen_hash(const struct model *m)
 {
     return m->lora ? m->lora->base_hash : 0;

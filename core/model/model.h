@@ -20,6 +20,7 @@
 #include "config/config.h"
 #include "dist/comm.h"
 #include "kernels.h"
+#include "model/moved.h"
 
 #include <stdbool.h>
 
@@ -83,6 +84,7 @@ struct unit_window { /* shards.h */
     float *data;
     int64_t unit, version;
     bool pending;
+    int64_t at; /* of its pieces (moved.h) */
 };
 struct model_memory {   /* bytes of the backend's memory on this rank */
     int64_t parameters; /* fp32 masters */
@@ -118,6 +120,7 @@ struct model {
     const float *final_norm_vector;
     float *vector_copy; /* with zero3 or norm_plus_one: where they lie; else they point into the weights */
     struct unit_window window[4];
+    struct moved moved;  /* units that were gathered since the last model_check_moved */
     struct lora *lora;   /* lora.h: the adapters that are trained in place of the weights, or none on a frozen model; NULL: none */
     bool is_view;        /* model_base_view */
     bool rope_theta_set; /* by model.rope_theta, in place of config.json's */
@@ -172,6 +175,8 @@ tare_status model_base_view(const struct model *m, struct model **out, struct er
 tare_status model_check_folder(const struct model *m, const char *folder, struct err *e);
 /* XXH3 of the base of adapters; 0 where nothing is frozen. */
 uint64_t model_frozen_hash(const struct model *m);
+/* Whether the units that were gathered arrived as their owners have them. Collective; TARE_E_CORRUPT names the ranks. */
+tare_status model_check_moved(struct model *m, struct err *e);
 /* XXH3 of the weights as bytes, unit by unit, the same for every number of ranks; on several ranks as of the last refresh. */
 tare_status model_hash(const struct model *m, uint64_t *out, struct err *e);
 /* run.deterministic: with "batch_invariant" forward operations from here on (kernels.h). */

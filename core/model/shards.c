@@ -59,6 +59,7 @@ tare_status shards_new(struct model *m, struct err *e)
     int64_t size[4] = {0};
     for (int i = 0; i < 4; i++) m->window[i].unit = -1;
     if (model_is_whole(m)) return TARE_OK;
+    TRY(moved_new(m, &m->moved, e));
     for (int64_t u = unit_first(m); u < unit_end(m); u++) {
         const int64_t i = window_of(m, u) - m->window, n = m->unit_begin[u + 1] - m->unit_begin[u];
         if (n > size[i]) size[i] = n;
@@ -80,6 +81,7 @@ void shards_free(struct model *m)
 {
     for (int i = 0; i < 4; i++)
         if (m->window[i].data) m->k->backend->release(&m->ctx, m->window[i].data);
+    moved_free(m, &m->moved);
 }
 
 static tare_status gather(struct model *m, int64_t u, bool wait, struct err *e)
@@ -88,8 +90,10 @@ static tare_status gather(struct model *m, int64_t u, bool wait, struct err *e)
     struct comm *c = m->comm;
     const int64_t bytes = unit_piece(m, u) * (int64_t)sizeof(float);
     w->unit = -1;
+    const int64_t at = moved_send_all(m, &m->moved, m->weights + unit_own(m, u), unit_piece(m, u));
     TRY((wait ? c->all_gather : c->gather_begin)(c, m->weights + unit_own(m, u), bytes, w->data, e));
-    *w = (struct unit_window){.data = w->data, .unit = u, .version = m->version, .pending = !wait};
+    *w = (struct unit_window){.data = w->data, .unit = u, .version = m->version, .pending = !wait, .at = at};
+    if (wait) moved_got(m, &m->moved, w->data, unit_piece(m, u), at);
     return TARE_OK;
 }
 
@@ -106,6 +110,7 @@ tare_status unit_weights(struct model *m, int64_t u, const float **out, struct e
     if (model_is_whole(m)) return TARE_OK;
     if (!is_there(m, u)) TRY(gather(m, u, true, e));
     if (w->pending) TRY(m->comm->gather_wait(m->comm, e));
+    if (w->pending) moved_got(m, &m->moved, w->data, unit_piece(m, u), w->at);
     w->pending = false;
     *out = w->data;
     return TARE_OK;

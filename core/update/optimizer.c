@@ -37,6 +37,8 @@ static tare_status gradient_norm(struct trainer *t, double *norm, struct err *e)
     const int64_t n = own_blocks(m);
     double *squares, *host, *all, sum = 0;
     int64_t *sizes;
+    TRY(grads_check(&t->grads, e));
+    TRY(model_check_moved(t->m, e));
     arena_reset(&t->head); /* the micro-batches are done */
     TRY(tensor_new(&t->head, &squares, n, e));
     TRY(arena_new(&t->work, &host, n, e));

@@ -3,7 +3,8 @@
 
 proxy.py FOLDER: writes its port to FOLDER/port. While FOLDER/cut is there nothing arrives, and no end of a connection is seen, as where a cable is pulled: in
 both directions, or where the file says "up" or "down", only what comes from the side that connected or only what goes to it. Nothing is lost: TCP would send it again.
-FOLDER/flip: one bit of the next long piece is turned, once; the file is renamed to `flipped`. It ends with its standard input.
+FOLDER/flip: one bit of a long piece is turned, once; the file is renamed to `flipped`. It says after how many long pieces (none: the next one). It ends with its
+standard input.
 """
 import os
 import socket
@@ -25,15 +26,27 @@ def is_cut(direction):
         return False
 
 
+passed = 0  # long pieces since flip is there
+lock = threading.Lock()
+
+
 def damaged(data):
+    global passed
     if len(data) < LONG:
         return data
-    try:
+    with lock:
+        try:
+            with open(os.path.join(folder, "flip")) as f:
+                after = int(f.read() or 0)
+        except FileNotFoundError:
+            passed = 0
+            return data
+        passed += 1
+        if passed <= after:
+            return data
         os.rename(os.path.join(folder, "flip"), os.path.join(folder, "flipped"))
-    except FileNotFoundError:
-        return data
-    at = len(data) // 2
-    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1:]
+    at = len(data) // 2 // 4 * 4 + 1  # of a float: a bit of its mantissa
+    return data[:at] + bytes([data[at] ^ 64]) + data[at + 1:]
 
 
 def pump(source, target, direction):
