@@ -29,7 +29,7 @@ struct grads {
     int64_t pending; /* the unit whose pieces are being sent to received; -1: none */
     int active;      /* ranks that have a micro-batch in this round: the first ones */
     int64_t sum_bytes, window_bytes;
-    struct moved moved;
+    struct moved_sums moved;
     int64_t pending_at; /* of the pieces that are being sent (moved.h) */
 };
 

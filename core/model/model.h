@@ -120,7 +120,7 @@ struct model {
     const float *final_norm_vector;
     float *vector_copy; /* with zero3 or norm_plus_one: where they lie; else they point into the weights */
     struct unit_window window[4];
-    struct moved moved;  /* units that were gathered since the last model_check_moved */
+    struct moved_sums moved; /* units that were gathered since the last model_check_moved */
     struct lora *lora;   /* lora.h: the adapters that are trained in place of the weights, or none on a frozen model; NULL: none */
     bool is_view;        /* model_base_view */
     bool rope_theta_set; /* by model.rope_theta, in place of config.json's */

@@ -7,9 +7,9 @@ static int64_t bytes_of(const struct model *m)
     return 2 * m->ranks * (int64_t)sizeof(uint64_t);
 }
 
-tare_status moved_new(const struct model *m, struct moved *x, struct err *e)
+tare_status moved_new(const struct model *m, struct moved_sums *x, struct err *e)
 {
-    *x = (struct moved){0};
+    *x = (struct moved_sums){0};
     if (m->ranks == 1) return TARE_OK;
     x->sums = m->k->backend->alloc(&m->ctx, bytes_of(m));
     if (!x->sums) return kernels_no_memory(m->k, &m->ctx, "the sums of what ranks send", bytes_of(m), e);
@@ -17,10 +17,10 @@ tare_status moved_new(const struct model *m, struct moved *x, struct err *e)
     return TARE_OK;
 }
 
-void moved_free(const struct model *m, struct moved *x)
+void moved_free(const struct model *m, struct moved_sums *x)
 {
     if (x->sums) m->k->backend->release(&m->ctx, x->sums);
-    *x = (struct moved){0};
+    *x = (struct moved_sums){0};
 }
 
 static void add(const struct model *m, uint64_t *sum, const float *piece, int64_t floats, int64_t at)
@@ -28,27 +28,27 @@ static void add(const struct model *m, uint64_t *sum, const float *piece, int64_
     KERNEL(m->k, &m->ctx, digest, .out = sum, .data = piece, .bytes = floats * (int64_t)sizeof(float), .first = at);
 }
 
-static int64_t advance(struct moved *x, int64_t floats)
+static int64_t advance(struct moved_sums *x, int64_t floats)
 {
     x->words += floats;
     return x->words - floats;
 }
 
-int64_t moved_send(const struct model *m, struct moved *x, const float *pieces, int64_t floats)
+int64_t moved_send(const struct model *m, struct moved_sums *x, const float *pieces, int64_t floats)
 {
     if (!x->sums) return 0;
     for (int r = 0; r < m->ranks; r++) add(m, x->sums + r, pieces + r * floats, floats, x->words);
     return advance(x, floats);
 }
 
-int64_t moved_send_all(const struct model *m, struct moved *x, const float *piece, int64_t floats)
+int64_t moved_send_all(const struct model *m, struct moved_sums *x, const float *piece, int64_t floats)
 {
     if (!x->sums) return 0;
     for (int r = 0; r < m->ranks; r++) add(m, x->sums + r, piece, floats, x->words);
     return advance(x, floats);
 }
 
-void moved_got(const struct model *m, struct moved *x, const float *pieces, int64_t floats, int64_t at)
+void moved_got(const struct model *m, struct moved_sums *x, const float *pieces, int64_t floats, int64_t at)
 {
     for (int r = 0; x->sums && r < m->ranks; r++) add(m, x->sums + m->ranks + r, pieces + r * floats, floats, at);
 }
@@ -68,7 +68,7 @@ static tare_status compare(const struct model *m, const uint64_t *all, const cha
     return TARE_OK;
 }
 
-tare_status moved_check(const struct model *m, struct moved *x, const char *what, struct err *e)
+tare_status moved_check(const struct model *m, struct moved_sums *x, const char *what, struct err *e)
 {
     OWNED(mem_free_at) uint64_t *all = NULL;
     OWNED(mem_free_at) int64_t *sizes = NULL;
