@@ -41,8 +41,8 @@ elsewhere() { # PROGRAM: trains in a folder of its own
     rm -rf /src/elsewhere && mkdir /src/elsewhere && cd /src/elsewhere || return 1
     "$1" train builtin:quickstart train.steps=3 eval.rows=8 && [ -s runs/quickstart-1/metrics.jsonl ]
 }
-pip_install() {
-    python3 -m venv /src/env && /src/env/bin/pip install . && doctor /src/env/bin/tare && (elsewhere /src/env/bin/tare)
+pip_install() { # what docs/install.md asks for first; the other steps may not have run
+    sh tools/needs.sh build && apt-get install -y -qq python3-venv && python3 -m venv /src/env && /src/env/bin/pip install . && doctor /src/env/bin/tare && (elsewhere /src/env/bin/tare)
 }
 staged() { make install PREFIX=/usr DESTDIR=/src/stage && doctor /src/stage/usr/bin/tare && (elsewhere /src/stage/usr/bin/tare); }
 package() {
