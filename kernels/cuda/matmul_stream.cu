@@ -1,17 +1,19 @@
 /* Products of few rows: y[T,N] = x W^T with T <= 32, where the time is that of reading W once. W^T x^T on tensor cores, W's rows as A and x's rows as
- * B; both go from memory to registers in pieces of 16 bytes, without shared memory: a lane's eight consecutive k of a row serve as columns
- * (2t, 2t+1, 2t+8, 2t+9) of two mma, the same for A and B, and a sum over k does not care which column is called which.
+ * B; both go from memory to registers in pieces of 16 bytes: a lane's eight consecutive k of a row serve as columns (2t, 2t+1, 2t+8, 2t+9) of two mma, the
+ * same for A and B, and a sum over k does not care which column is called which.
  *
- * A block has 16 or 32 rows of W; its warps take 64 k in turn, each loads the next piece of W before it works on the present one, and their sums are
- * added in the order of the warps: one order for an output, whatever T is. Of a gated MLP a block has 16 rows of the gate and the same 16 of what it
- * gates, and gives their product alone.
+ * A block has 16 or 32 rows of W; its eight warps take 64 k in turn, and their sums are added in the order of the warps: one order for an output,
+ * whatever T is. Of a gated MLP a block has 16 rows of the gate and the same 16 of what it gates, and gives their product alone.
+ *
+ * W comes by cp.async through a ring of each warp's own in shared memory, so that what is on the way is not bound by registers. A lane copies what it
+ * will read itself: nobody waits for another before the warps' sums are added.
  */
 #include "matmul.h"
 
 #include "convert.h"
 #include "swiglu.cuh"
 
-enum { PIECE = 64, MOST_WARPS = 16 };
+enum { PIECE = 64, WARPS = 8 };
 
 template <typename X> struct stream_x;
 template <> struct stream_x<__nv_bfloat16> {
@@ -34,30 +36,33 @@ template <> struct stream_x<float> {
     }
 };
 
-/* W goes past the first cache: nobody reads it again. */
-__device__ inline uint4 stream_load(const __nv_bfloat16 *from)
-{
-#ifdef TARE_CUDA_SHIM
-    return *reinterpret_cast<const uint4 *>(from);
-#else
-    uint4 v;
-    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-                 : "l"(from));
-    return v;
-#endif
-}
-
-template <int M> struct stream_w { /* 64 k of 16 M rows of W: rows lane/4 and lane/4 + 8 of each 16, twice 32 k */
+template <int M> struct stream_w {       /* 64 k of 16 M rows of W: rows lane/4 and lane/4 + 8 of each 16, twice 32 k */
+    static constexpr int CHUNKS = 4 * M; /* of 16 bytes, of a lane */
     uint4 w[M][2][2];
-    __device__ inline void load(const __nv_bfloat16 *const rows[M][2], int64_t k)
+    __device__ inline void load(const uint4 *from)
     {
 #pragma unroll
         for (int m = 0; m < M; m++)
 #pragma unroll
             for (int r = 0; r < 2; r++)
 #pragma unroll
-                for (int g = 0; g < 2; g++) w[m][r][g] = stream_load(rows[m][r] + k + g * 32);
+                for (int g = 0; g < 2; g++) w[m][r][g] = from[(m * 4 + r * 2 + g) * 32];
+    }
+};
+
+/* A warp's ring; a chunk of a stage is [lanes]. While a block's warps work on the oldest stage, 64 KB (32 rows of W) or 48 KB are on the way. Within the
+ * 99 KB that a block has on sm_120. */
+template <int M> struct stream_ring {
+    static constexpr int STAGES = M == 2 ? 3 : 4, STAGE = stream_w<M>::CHUNKS * 32, BYTES = WARPS * STAGES * STAGE * 16;
+
+    static __device__ inline void fetch(uint4 *to, const __nv_bfloat16 *const rows[M][2], int64_t k)
+    {
+#pragma unroll
+        for (int m = 0; m < M; m++)
+#pragma unroll
+            for (int r = 0; r < 2; r++)
+#pragma unroll
+                for (int g = 0; g < 2; g++) cp_async16(to + (m * 4 + r * 2 + g) * 32, rows[m][r] + k + g * 32, true);
     }
 };
 
@@ -95,17 +100,16 @@ __device__ inline void stream_add(float acc[M][N][4], const stream_w<M> &w, cons
         }
 }
 
-/* Many tokens, and tokens in fp32, need so many registers that 16 warps would spill. */
-template <int N, typename X> struct stream_block {
-    static constexpr int WARPS = N == 4 || sizeof(X) == 4 ? 8 : MOST_WARPS;
-};
-
-/* The sums of 16 M rows of W with 8 N tokens, warp by warp: [warps][16 M][8 N] in shared memory. GATED: 16 rows of the gate and the
+/* The sums of 16 M rows of W with 8 N tokens, warp by warp: [WARPS][16 M][8 N] in shared memory, where the ring was. GATED: 16 rows of the gate and the
  * same 16 of what it gates. */
-template <int M, int N, typename X, bool GATED> __device__ inline void stream_sums(float *sums, const product &p, int64_t row)
+template <int M, int N, typename X, bool GATED>
+__device__ inline void stream_sums(unsigned char *shared, const product &p, int64_t row)
 {
     const int64_t end = GATED ? p.n / 2 : p.n, apart = GATED ? end : 16;
-    const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, warps = (int)blockDim.x / 32;
+    using R = stream_ring<M>;
+    const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+    uint4 *ring = reinterpret_cast<uint4 *>(shared) + warp * R::STAGES * R::STAGE + lane;
+    float *sums = reinterpret_cast<float *>(shared);
     const __nv_bfloat16 *rows[M][2];
     const X *tokens[N];
 #pragma unroll
@@ -125,17 +129,23 @@ template <int M, int N, typename X, bool GATED> __device__ inline void stream_su
     for (int m = 0; m < M; m++)
 #pragma unroll
         for (int n = 0; n < N; n++) acc[m][n][0] = acc[m][n][1] = acc[m][n][2] = acc[m][n][3] = 0;
-    const int64_t step = (int64_t)warps * PIECE;
-    stream_w<M> now, next;
+    const int64_t step = (int64_t)WARPS * PIECE;
     int64_t k = (int64_t)warp * PIECE;
-    if (k < p.k) now.load(rows, k);
-    for (; k < p.k; k += step) {
-        stream_tokens<N, X> x;
-        x.load(tokens, k);
-        next.load(rows, k + step < p.k ? k + step : k);
-        stream_add<M, N, X>(acc, now, x);
-        now = next;
+    for (int i = 0; i < R::STAGES; i++) {
+        if (k + i * step < p.k) R::fetch(ring + i * R::STAGE, rows, k + i * step);
+        cp_async_commit();
     }
+    for (int stage = 0; k < p.k; k += step, stage = stage + 1 < R::STAGES ? stage + 1 : 0) {
+        stream_tokens<N, X> x;
+        stream_w<M> w;
+        x.load(tokens, k);
+        cp_async_wait<R::STAGES - 1>();
+        w.load(ring + stage * R::STAGE);
+        stream_add<M, N, X>(acc, w, x);
+        if (k + R::STAGES * step < p.k) R::fetch(ring + stage * R::STAGE, rows, k + R::STAGES * step);
+        cp_async_commit();
+    }
+    __syncthreads(); /* of no ring anything is on the way */
 #pragma unroll
     for (int m = 0; m < M; m++)
 #pragma unroll
@@ -149,18 +159,18 @@ template <int M, int N, typename X, bool GATED> __device__ inline void stream_su
 /* Row r of the block's and token t: the warps' sums in order. */
 template <int M, int N> __device__ inline float stream_sum(const float *sums, int r, int64_t t)
 {
-    const int warps = (int)blockDim.x / 32;
     float y = 0;
-    for (int w = 0; w < warps; w++) y += sums[(w * 16 * M + r) * 8 * N + t];
+#pragma unroll
+    for (int w = 0; w < WARPS; w++) y += sums[(w * 16 * M + r) * 8 * N + t];
     return y;
 }
 
-template <int M, int N, typename X>
-static __global__ void __launch_bounds__(32 * stream_block<N, X>::WARPS, 1) product_stream(const product p)
+template <int M, int N, typename X> static __global__ void __launch_bounds__(32 * WARPS, 1) product_stream(const product p)
 {
-    CUDA_SHARED(float, sums);
+    CUDA_SHARED(unsigned char, shared);
+    const float *sums = reinterpret_cast<const float *>(shared);
     const int64_t row = (int64_t)blockIdx.x * 16 * M;
-    stream_sums<M, N, X, false>(sums, p, row);
+    stream_sums<M, N, X, false>(shared, p, row);
     for (int i = (int)threadIdx.x; i < 16 * M * 8 * N; i += (int)blockDim.x) {
         const int64_t n = row + i % (16 * M), t = i / (16 * M);
         if (n >= p.n || t >= p.t) continue;
@@ -172,11 +182,12 @@ static __global__ void __launch_bounds__(32 * stream_block<N, X>::WARPS, 1) prod
 }
 
 template <int N, typename X>
-static __global__ void __launch_bounds__(32 * stream_block<N, X>::WARPS, 1) product_gated(const product p, const product_gate g)
+static __global__ void __launch_bounds__(32 * WARPS, 1) product_gated(const product p, const product_gate g)
 {
-    CUDA_SHARED(float, sums);
+    CUDA_SHARED(unsigned char, shared);
+    const float *sums = reinterpret_cast<const float *>(shared);
     const int64_t row = (int64_t)blockIdx.x * 16;
-    stream_sums<2, N, X, true>(sums, p, row);
+    stream_sums<2, N, X, true>(shared, p, row);
     for (int i = (int)threadIdx.x; i < 16 * 8 * N; i += (int)blockDim.x) {
         const int64_t n = row + i % 16, t = i / 16;
         if (n >= g.f || t >= p.t) continue;
@@ -189,24 +200,17 @@ static __global__ void __launch_bounds__(32 * stream_block<N, X>::WARPS, 1) prod
     }
 }
 
-/* By K alone, so that a product has the same bits gated and not. */
-template <int N, typename X> static int stream_warps(const product &p)
-{
-    return p.k > 4096 ? stream_block<N, X>::WARPS : 8;
-}
-
 template <int M, int N, typename X> static void stream_launch(const struct kctx *c, const product &p)
 {
-    const int warps = stream_warps<N, X>(p), bytes = warps * 16 * M * 8 * N * 4;
-    CUDA_SHARED_LIMIT(c, (product_stream<M, N, X>), bytes);
-    CUDA_LAUNCH(c, (product_stream<M, N, X>), (unsigned)((p.n + 16 * M - 1) / (16 * M)), 32 * warps, bytes, p);
+    static_assert(stream_ring<M>::BYTES >= WARPS * 16 * M * 8 * N * 4, "the sums lie where the ring was");
+    CUDA_SHARED_LIMIT(c, (product_stream<M, N, X>), stream_ring<M>::BYTES);
+    CUDA_LAUNCH(c, (product_stream<M, N, X>), (unsigned)((p.n + 16 * M - 1) / (16 * M)), 32 * WARPS, stream_ring<M>::BYTES, p);
 }
 
 template <int N, typename X> static void gated_launch(const struct kctx *c, const product &p, const product_gate &g)
 {
-    const int warps = stream_warps<N, X>(p), bytes = warps * 32 * 8 * N * 4;
-    CUDA_SHARED_LIMIT(c, (product_gated<N, X>), bytes);
-    CUDA_LAUNCH(c, (product_gated<N, X>), (unsigned)((g.f + 15) / 16), 32 * warps, bytes, p, g);
+    CUDA_SHARED_LIMIT(c, (product_gated<N, X>), stream_ring<2>::BYTES);
+    CUDA_LAUNCH(c, (product_gated<N, X>), (unsigned)((g.f + 15) / 16), 32 * WARPS, stream_ring<2>::BYTES, p, g);
 }
 
 template <int N, typename X> static void stream_rows(const struct kctx *c, const product &p, const product_gate *gate)

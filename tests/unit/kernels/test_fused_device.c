@@ -100,7 +100,7 @@ static void check_gated(const struct kernels *k, const struct kctx *c, const str
     device_end(k, c);
 }
 
-/* Few rows and many, gates that fill no tile of 16, inner sizes that take 8 or 16 warps and that no kernel for few rows takes. */
+/* Few rows and many, gates that fill no tile of 16, inner sizes that every warp has some of, that leave warps without any, and that no kernel for few rows takes. */
 static void gated(const struct kernels *k, const struct kctx *c)
 {
     static const int64_t rows[] = {1, 8, 9, 16, 17, 32, 33}, gates[] = {16, 40, 17}, inner[] = {64, 192, 72, 5};
