@@ -311,6 +311,15 @@ DEVICE_TEST(cache)
 
 enum { ROWS = 24 };
 
+/* Four fifths of the row are ties whose mass, held in two words of 32 bits, carries at nearly every addition; top-p ends among the last of them, and 0.3 %
+ * less of their mass would take it to the others. */
+static void many_carries(float *z, int64_t v, struct sample_row *row)
+{
+    for (int64_t i = 0; i < v; i++) z[i] = 5 * i < 4 * v ? -3 : -9;
+    z[0] = 0;
+    *row = (struct sample_row){{11, 22}, (uint64_t)v, 1, 0.997f, 0, 0};
+}
+
 /* The choice is ref's for equal logits: truncated or not, with ties, with what is not finite. */
 static void sample(const struct kernels *k, const struct kctx *c)
 {
@@ -333,6 +342,7 @@ static void sample(const struct kernels *k, const struct kctx *c)
                                           j % 4 == 2 ? 0.03f * (float)j : 1,
                                           j % 7 == 3 ? 0.05f : 0,
                                           j % 3 == 1 ? 1 + j * 7 : 0};
+        if (v > 1000) many_carries(z + 18 * ld, v, &rows[18]);
         float *gz = on_device(k, c, z, 4 * n), *glp = on_device(k, c, NULL, 4 * ROWS), *gh = on_device(k, c, NULL, 4 * ROWS);
         int32_t *gtoken = on_device(k, c, NULL, 4 * ROWS);
         struct sample_row *grows = on_device(k, c, rows, sizeof rows);
