@@ -14,7 +14,9 @@ double that nobody meant to write is still right, and slow; a test of its result
     global stores    by bytes, with their number
     mma              matrix multiply-accumulate instructions
 
-No kernel may use local memory, that is spill a register or index an array there; this is a rule, not a row. The table was made by the compiler that its
+No kernel may use local memory, that is spill a register or index an array there; this is a rule, not a row. So are these of the PTX in the library, from
+which the driver of a newer GPU makes its machine code: every kernel is there, and each addition, multiplication and division names its rounding, since
+the driver may fuse a multiplication with an addition where none is named, and bits would be others there. The table was made by the compiler that its
 first line names. Another compiler chooses other registers: then the rule alone is checked, and it is said. A change that is meant is accepted by --accept,
 which writes the table anew; its difference belongs into the same commit.
 """
@@ -73,6 +75,15 @@ def instructions(library):
         elif step and name:
             found[name][step[1]] += 1
     return found
+
+
+def ptx_faults(library, kernels):
+    """What is wrong with the PTX of the library for somebody who has nothing else of it."""
+    text = run("cuobjdump", "-ptx", library)
+    there = set(re.findall(r"\.entry\s+(\w+)", text))
+    yield from (f"{plain([k])[k]}: there is no PTX of it, so a GPU newer than the library's machine code cannot run it" for k in sorted(kernels - there))
+    loose = collections.Counter(re.findall(r"^\s*(?:@!?%\w+\s+)?((?:add|sub|mul|mad|fma|div|rcp|sqrt)(?:\.ftz|\.sat|\.approx|\.full)*\.f(?:32|64))\b", text, re.M))
+    yield from (f"{step} stands {n} times in the PTX without .rn: a driver may fuse it, or round otherwise" for step, n in sorted(loose.items()))
 
 
 def width(parts):
@@ -171,23 +182,23 @@ def main():
         rows[name], local = row(usage[mangled], steps[mangled])
         if local:
             spilt.append(name)
+    faults = [f"{name}: uses local memory (spilled registers, or an array that is indexed)" for name in spilt]
+    faults += ptx_faults(args.library, usage.keys())
     version = compiler()
     if args.accept:
         write(args.table, version, rows)
     wanted, before = read(args.table)
     changed = list(differences(before, rows)) if wanted == version else []
-    for name in spilt:
-        print(f"{name}: uses local memory (spilled registers, or an array that is indexed)", file=sys.stderr)
-    for line in changed:
+    for line in faults + changed:
         print(line, file=sys.stderr)
     if changed:
         print(f"if this is meant: tests/cuda/code.py {args.library} --accept, and commit {os.path.relpath(args.table)} with the change", file=sys.stderr)
-    if spilt or changed:
+    if faults or changed:
         sys.exit(1)
     if wanted != version:
-        print(f"{len(rows)} kernels, none with local memory; the table is of nvcc {wanted} and this is {version}, so it was not compared")
+        print(f"{len(rows)} kernels, none with local memory, all with PTX; the table is of nvcc {wanted} and this is {version}, so it was not compared")
     else:
-        print(f"{len(rows)} kernels as in {os.path.relpath(args.table)}, none with local memory")
+        print(f"{len(rows)} kernels as in {os.path.relpath(args.table)}, none with local memory, all with PTX")
 
 
 main()
