@@ -49,7 +49,7 @@ static tare_status print(const struct verify_result *r, const char *run, bool wh
 {
     cli_add(&r->text);
     if (r->begins) printf("note: the chain begins after step %lld; what was written before has no sums\n", (long long)r->begins);
-    if (r->pruned) printf("note: %lld older checkpoints are no longer there (checkpoint.keep)\n", (long long)r->pruned);
+    if (r->pruned) printf("note: older checkpoints that checkpoint.keep has removed: %lld\n", (long long)r->pruned);
     printf("%s: %lld links, %lld files and %lld lines of metrics.jsonl are as they were written; last step %lld, last link %s\n",
            run, (long long)r->links, (long long)r->files, (long long)r->lines, (long long)r->last, r->head);
     if (r->faults)

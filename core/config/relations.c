@@ -218,7 +218,7 @@ static tare_status check_run(const struct config *c, struct err *e)
     if (!*c->run.dir) FAIL(e, TARE_E_CONFIG, "%s: run.dir is empty; name the folder of the run", config_where(c, "run", "dir"));
     if (c->train.warmup_steps && c->train.warmup_steps > c->train.steps * c->train.epochs * c->rollout.prompts)
         APART(c, train, warmup_steps, train, steps, "%lld", LL(c->train.warmup_steps), LL(c->train.steps),
-              "the warmup is longer than the training");
+              "the warmup is longer than the training; lower train.warmup_steps (0: none), or raise train.steps");
     return TARE_OK;
 }
 

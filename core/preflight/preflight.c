@@ -300,6 +300,20 @@ static void warn_section(const struct config *c, const struct config_param *p)
     arena_free(&a);
 }
 
+/* What was given on the command line, for a plugin that was not chosen: most likely the line that chooses it was forgotten. In a file such sections
+ * stand ready for another choice. */
+static void warn_override(const struct config *c, const struct config_param *p)
+{
+    const char *name = strchr(p->section, '.');
+    const bool verifier = !strncmp(p->section, "verifier.", 9);
+    if (!name || strcmp(p->where, "command line") || config_uses(c, p->section)) return;
+    log_warn("%s: %s.%s does nothing: the plugin %s is not used; choose it by %.*s.%s, or leave the key out", p->where, p->section,
+             p->key, name + 1, (int)(name - p->section), p->section,
+             verifier                                 ? "plugins"
+             : !strncmp(p->section, "clusterer.", 10) ? "encoder or .codebook"
+                                                      : "plugin");
+}
+
 /* Advantages without a bound, and steps without one: AdamW's second moment remembers 1e8 for thousands of steps. */
 static void warn_unbounded(const struct config *c)
 {
@@ -425,7 +439,10 @@ void preflight_warn(const struct config *c)
 {
     if (!c->relift.rows) warn_idle(c, "relift", "rows");
     if (!c->process_reward.implicit) warn_idle(c, "process_reward", "implicit");
-    for (const struct config_param *p = c->params; p; p = p->next) warn_section(c, p);
+    for (const struct config_param *p = c->params; p; p = p->next) {
+        warn_section(c, p);
+        warn_override(c, p);
+    }
     warn_unbounded(c);
     warn_bounds(c);
     warn_context(c);

@@ -25,6 +25,7 @@ check 3 'none of ' clusterer.field.field=topic
 check 3 'chat_template = none.jinja is not there' data.chat_template=none.jinja
 check 3 'the prompt has ' rollout.max_prompt_tokens=2
 check 3 'bv_blend' clusterer.codebook=none
+check 0 'command line: verifier.python.file does nothing: the plugin python is not used; choose it by verifier.plugins' verifier.python.file=mine.py
 check 0 '\[estimator.bv_blnd\] is not used.*did you mean bv_blend' estimator.bv_blnd.gamma=0.5
 check 0 '\[estimator.grpo\] ddoff: unknown key.*not used' estimator.grpo.ddoff=1
 check 0 'train.max_grad_norm = 0: advantages have no bound' train.max_grad_norm=0

@@ -84,7 +84,7 @@ verify 1 copy
 grep -q 'findings' out.txt && ! grep -q 'not in the chain\|no step of the chain' out.txt && ok || bad "what is after a damaged line is called wrong: $(cat out.txt)"
 again; rm -r copy/checkpoints/step-000009 copy/lock
 verify 0 copy # as checkpoint.keep removes them; a copy needs no lock
-says '^note: 3 older checkpoints are no longer there'
+says '^note: older checkpoints that checkpoint.keep has removed: 3'
 again; rm copy/chain.jsonl
 verify 2 copy
 grep -q 'copy: has no chain.jsonl: it was written before runs kept sums' err.txt && ok || bad "no chain: $(cat err.txt)"
