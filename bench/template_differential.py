@@ -15,6 +15,7 @@ import datetime
 import json
 import random
 import re
+import signal
 import subprocess
 import sys
 
@@ -341,7 +342,11 @@ def main():
     parser.add_argument("--out")
     a = parser.parse_args()
     env, seen, outcomes, kept = environment(), collections.Counter(), collections.Counter(), []
+    stopped = []
+    signal.signal(signal.SIGTERM, lambda *_: stopped.append(1))  # after the batch at hand, with what was counted
     for begin in range(0, a.count, BATCH):
+        if stopped:
+            break
         maker = Maker(random.Random(a.seed * 1000003 + begin))
         rows = []
         for _ in range(min(BATCH, a.count - begin)):
@@ -365,7 +370,7 @@ def main():
                 print(f"--- {kind}\n{row['template']!r}\n{json.dumps(row['variables'], ensure_ascii=False)}\n  there {want}\n  here  {ours}", flush=True)
     for kind, n in seen.most_common():
         print(f"{n:8d} {kind}")
-    print(f"{a.count} templates, seed {a.seed}: " + ", ".join(f"{n} {what}" for what, n in outcomes.most_common()))
+    print(f"{sum(outcomes.values())} templates, seed {a.seed}: " + ", ".join(f"{n} {what}" for what, n in outcomes.most_common()))
     if a.out:
         with open(a.out, "w") as f:
             f.writelines(json.dumps(row) + "\n" for row in kept)

@@ -13,6 +13,7 @@ import glob
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -44,6 +45,7 @@ def special(content, **flags):
 scale = 1  # of vocabularies
 BATCH = 50000
 kept = None  # file of --out
+stopped = []  # by SIGTERM: after the batch at hand, with what was counted
 
 
 def bpe(size, bytes_from=0, unk="<unk>", fuse=True, ignore_merges=False):
@@ -226,6 +228,9 @@ def compare(tare, name, folder, count, seed):
             print(f"{name}: {what!r}\n  there {there!r}\n  here  {here!r}", flush=True)
 
     for begin in range(0, count, BATCH):
+        if stopped:
+            count = begin
+            break
         texts = list(strings(rng, t, min(BATCH, count - begin)))
         want = [e.ids for e in t.encode_batch_fast(texts, add_special_tokens=False)]
         for text, ids, line in zip(texts, want, ask(tare, "tokenize", folder, [json.dumps({"text": s}) for s in texts])):
@@ -274,6 +279,7 @@ def main():
         else:
             sys.exit(__doc__)
         folders = folders[2:]
+    signal.signal(signal.SIGTERM, lambda *_: stopped.append(1))
     wrong = 0
     for folder in folders:
         wrong += compare(tare, os.path.basename(folder.rstrip("/")), folder, count, seed)

@@ -163,8 +163,10 @@ static tare_status filter_int(struct call *c, struct value *out)
     snprintf(text, sizeof text, "%.*s", (int)c->self.s.size, c->self.s.data);
     if (!str_to_int(text, &i, &unused))
         *out = int_value(i);
-    else if (!str_to_double(text, &f, &unused) && fabs(f) < 9e18)
+    else if (!str_to_double(text, &f, &unused) && isfinite(f)) {
+        if (fabs(f) >= 9e18) return render_fail(c->r, c->line, "a whole number does not fit in 64 bits");
         *out = int_value((int64_t)f);
+    }
     return TARE_OK;
 }
 

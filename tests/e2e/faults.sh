@@ -5,7 +5,7 @@
 # the command without faults would not have written; on success the same result. After it the command works again.
 # A transfer that is short or interrupted, and a database that fails, change nothing of a command.
 # FAULT_POINTS: how many points of each command and kind are tried (default 12, evenly spread from a start that FAULT_SEED moves);
-# "all": every one. Figures of whole runs: docs/dev/reliability.md.
+# "all": every one. FAULT_ONLY: a regular expression, of the commands that are tried. Figures of whole runs: docs/dev/reliability.md.
 . "$(dirname "$0")/common.inc"
 [ -n "${INTERPOSE:-}" ] && [ -f "$INTERPOSE" ] || skip "a sanitizer's build has an allocator of its own: faults are not injected"
 POINTS=${FAULT_POINTS:-12} SEED=${FAULT_SEED:-1}
@@ -31,6 +31,7 @@ sums() { # of all that the command has written, but for what holds times, or sum
 injected() {
     local name=$1 kind total how at status why points
     shift
+    [[ $name =~ ${FAULT_ONLY:-.} ]] || return 0
     rm -f count
     TARE_INTERPOSE_COUNT=$PWD/count once "$@" || { bad "$name fails without a fault: $(head -3 err.txt)"; return; }
     sums > want

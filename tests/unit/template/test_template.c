@@ -169,6 +169,8 @@ static void test_bounds(void **state)
         "{{ [1] | tojson(indent=1000000000) }}",
         "{{ 9223372036854775807 + 1 }}",
         "{{ 1 // 0 }}",
+        "{{ 1e22 | int }}",
+        "{{ '1e22' | int }}",
         "{{ raise_exception('no') }}",
     };
     json_t *none = json_object();

@@ -379,6 +379,50 @@ static void a_damaged_refresh_is_an_error(void **state)
     fs_remove_tree(folder, NULL);
 }
 
+/* What two ranks send each other, with one float of what rank 1 got from rank 0 changed by so little; then pieces that are one for all. */
+static tare_status sent(struct model *m, struct moved_sums *x, float change, bool to_all, struct err *e)
+{
+    enum { N = 40 };
+    float mine[2 * N], got[2 * N];
+    for (int i = 0; i < 2 * N; i++) mine[i] = (float)(i + 100 * m->rank);
+    const int64_t at = to_all ? moved_send_all(m, x, mine, N) : moved_send(m, x, mine, N);
+    TRY((to_all ? m->comm->all_gather : m->comm->all_to_all)(m->comm, mine, N * (int64_t)sizeof(float), got, e));
+    if (m->rank == 1) got[7] += change;
+    moved_got(m, x, got, N, at);
+    return moved_check(m, x, "gradients", e);
+}
+
+static tare_status damaged_pieces(struct comm *c, void *ctx, struct err *e)
+{
+    const struct job *j = ctx;
+    struct model *m = NULL;
+    struct moved_sums x;
+    struct err why = {0};
+    TRY(open_sharded(j, c, SHARD_ZERO3, &m, e));
+    TRY(moved_new(m, &x, e));
+    for (int all = 0; all < 2; all++) {
+        assert_ok(sent(m, &x, 0, all, &why), &why);
+        assert_int_equal(sent(m, &x, 1e-5f, all, &why), TARE_E_CORRUPT); /* on both ranks alike */
+        assert_non_null(strstr(why.message, "gradients that rank 0 sent to rank 1 were changed on their way"));
+        assert_ok(sent(m, &x, 0, all, &why), &why); /* the sums begin anew */
+    }
+    assert_ok(moved_check(m, &x, "gradients", &why), &why); /* nothing was sent */
+    moved_free(m, &x);
+    model_free(m);
+    return TARE_OK;
+}
+
+static void a_piece_that_changed_on_its_way_is_an_error(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    save_model("qwen3", true);
+    struct job j = {.folder = folder};
+    assert_ok(kernels_cpu(NULL, &j.k, &e), &e);
+    assert_ok(comm_threads(2, 30, damaged_pieces, &j, &e), &e);
+    fs_remove_tree(folder, NULL);
+}
+
 int main(void)
 {
     struct arena a;
@@ -386,10 +430,10 @@ int main(void)
     make_batch(&a);
     train = plain_train(6 * G, 30); /* shards are cut in several micro-batches */
     train.epochs = 2, train.lr = 1e-2, train.max_grad_norm = 0.5;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits_on_every_number_of_ranks),
-                                       cmocka_unit_test(families_on_every_number_of_ranks),
-                                       cmocka_unit_test(objectives_on_every_number_of_ranks),
-                                       cmocka_unit_test(memory_falls_with_ranks), cmocka_unit_test(a_damaged_refresh_is_an_error)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_bits_on_every_number_of_ranks),  cmocka_unit_test(families_on_every_number_of_ranks),
+        cmocka_unit_test(objectives_on_every_number_of_ranks), cmocka_unit_test(memory_falls_with_ranks),
+        cmocka_unit_test(a_damaged_refresh_is_an_error),       cmocka_unit_test(a_piece_that_changed_on_its_way_is_an_error)};
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     arena_free(&a);
     return failed;
