@@ -1,6 +1,7 @@
 /* tare on a GPU, measured: random weights in the shapes of Qwen2.5.
  *
  *   bench_gpu bandwidth                              bytes a second of reading, of writing, and of both (y += x)
+ *   bench_gpu operations SHAPE ROWS                  single operations on so many rows, an object each
  *   bench_gpu train SHAPE LAYERS TOKENS RECOMPUTE    forward, backward and AdamW of one sequence of TOKENS tokens; RECOMPUTE: none, layer
  *   bench_gpu decode SHAPE LAYERS SEQUENCES CONTEXT  a token of all sequences at that context
  *   bench_gpu step SHAPE LAYERS PROMPTS SAMPLES NEW  sampling and policy update with the time of each
@@ -11,6 +12,8 @@
 #include "config/config.h"
 #include "rollout/rollout.h"
 #include "update/update.h"
+
+#include "operations.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,6 +53,11 @@ static double median(double *x, int n)
     return x[n / 2];
 }
 
+static int64_t head_dim(const struct shape *s)
+{
+    return s->name[0] == 't' ? 64 : 128;
+}
+
 static tare_status make_model(struct bench *b, struct err *e)
 {
     const struct shape *s = &b->shape;
@@ -60,7 +68,7 @@ static tare_status make_model(struct bench *b, struct err *e)
                                    .layers = s->layers,
                                    .heads = s->heads,
                                    .kv_heads = s->kv_heads,
-                                   .head_dim = s->name[0] == 't' ? 64 : 128,
+                                   .head_dim = head_dim(s),
                                    .intermediate_size = s->intermediate,
                                    .context = 32768,
                                    .tie_embeddings = s->tied};
@@ -68,17 +76,17 @@ static tare_status make_model(struct bench *b, struct err *e)
 }
 
 /* Operations of a token's products in the forward pass: 2 for each weight that multiplies it, the embedding's lookup left out. */
-static double product_flops(const struct shape *s, int64_t head_dim)
+static double product_flops(const struct shape *s, int64_t width)
 {
-    const double qkv = (double)((s->heads + 2 * s->kv_heads) * head_dim), C = (double)s->hidden;
-    const double layer = C * qkv + C * (double)(s->heads * head_dim) + 3 * C * (double)s->intermediate;
+    const double qkv = (double)((s->heads + 2 * s->kv_heads) * width), C = (double)s->hidden;
+    const double layer = C * qkv + C * (double)(s->heads * width) + 3 * C * (double)s->intermediate;
     return 2 * ((double)s->layers * layer + C * (double)s->vocab);
 }
 
 /* Bytes of weights that a token reads, in bf16. */
-static double weight_bytes(const struct shape *s, int64_t head_dim)
+static double weight_bytes(const struct shape *s, int64_t width)
 {
-    return product_flops(s, head_dim); /* 2 operations and 2 bytes a weight */
+    return product_flops(s, width); /* 2 operations and 2 bytes a weight */
 }
 
 /* ---- bandwidth */
@@ -140,7 +148,8 @@ static tare_status train(struct bench *b, struct err *e)
     struct sample_output o = {.n = 1, .n_tokens = tokens};
     struct trainer *t;
     struct batch batch;
-    double took[ROUNDS], loss = 0, norm, lr;
+    struct sft_report done = {0};
+    double took[ROUNDS];
     b->config.train.micro_tokens = tokens + 1;
     TRY(recompute_named(b->recompute, &b->config.train.recompute, e));
     TRY(trainer_new(b->m, &(struct trainer_options){NULL, &b->config.train, &b->config.loss, 1, 1, 100}, &t, e));
@@ -152,7 +161,7 @@ static tare_status train(struct bench *b, struct err *e)
     TRY(batch_of(b, 1, 1, &o, &batch, e));
     for (int i = -2; i < ROUNDS; i++) {
         const double start = clock_seconds();
-        TRY(sft_step(t, &batch, &loss, &norm, &lr, e));
+        TRY(sft_step(t, &batch, 0, &done, e));
         TRY(model_finish(b->m, e));
         if (i >= 0) took[i] = clock_seconds() - start;
     }
@@ -164,7 +173,7 @@ static tare_status train(struct bench *b, struct err *e)
            "\"seconds\":%.6f,"
            "\"tokens_per_second\":%.1f,\"tflops\":%.1f,\"mfu_989\":%.4f,\"loss\":%.6f}\n",
            b->shape.name, (long long)b->shape.layers, (long long)tokens, b->recompute, seconds, (double)tokens / seconds,
-           1e-12 * flops / seconds, flops / seconds / 989e12, loss);
+           1e-12 * flops / seconds, flops / seconds / 989e12, done.loss);
     trainer_free(t);
     return TARE_OK;
 }
@@ -273,19 +282,27 @@ static tare_status run(struct bench *b, int argc, char **argv, struct err *e)
     TRY(kernels_cuda(0, &b->k, e));
     TRY(config_load(&b->config, NULL, NULL, 0, e));
     if (!strcmp(b->what, "bandwidth")) return bandwidth(b, e);
-    const int needed = !strcmp(b->what, "step") ? 7 : 6;
+    const bool operations = !strcmp(b->what, "operations");
+    const int needed = operations ? 4 : !strcmp(b->what, "step") ? 7 : 6;
     if (argc < needed) FAIL(e, TARE_E_INVALID, "bench_gpu %s: too few arguments; see the head of bench/gpu/engine.c", b->what);
     for (int i = 0; i < N_SHAPES; i++)
         if (!strcmp(SHAPES[i].name, argv[2])) b->shape = SHAPES[i];
     if (!b->shape.name) FAIL(e, TARE_E_INVALID, "no shape %s; one of 1.5b, 7b, toy", argv[2]);
     for (int i = 0; i < 4 && 3 + i < argc; i++) b->args[i] = strtoll(argv[3 + i], NULL, 10);
+    if (operations && b->args[0] > 0) {
+        const struct shape *s = &b->shape;
+        return operations_run(
+            b->k, &(struct operations_shape){s->name, s->hidden, s->heads, s->kv_heads, head_dim(s), s->intermediate, s->vocab},
+            b->args[0], e);
+    }
+    if (operations) FAIL(e, TARE_E_INVALID, "bench_gpu operations: %s rows; at least 1", argv[3]);
     if (b->args[0] > 0) b->shape.layers = b->args[0];
     b->recompute = argv[5];
     TRY(make_model(b, e));
     if (!strcmp(b->what, "train")) return train(b, e);
     if (!strcmp(b->what, "decode")) return decode(b, e);
     if (!strcmp(b->what, "step")) return step(b, e);
-    FAIL(e, TARE_E_INVALID, "bench_gpu %s: bandwidth, train, decode or step", b->what);
+    FAIL(e, TARE_E_INVALID, "bench_gpu %s: bandwidth, operations, train, decode or step", b->what);
 }
 
 int main(int argc, char **argv)

@@ -2,7 +2,7 @@
 # The engine beside PyTorch on this machine's GPU, in one run of at most about 25 minutes:   bench/gpu/run.sh [OUT]
 # Builds into build/ and build/cuda/ (or takes BUILD), writes one JSON object a line to OUT/results.jsonl and a table to OUT/table.txt.
 # PYTHON: one with torch (default python3); without it the peer's lines are left out and said so. QUICK=1: the toy shape alone, to try the script.
-# BUILT=1: nothing is built. PARTS="bandwidth decode train": those alone. STATE: a folder where results are kept; what is there is not measured again.
+# BUILT=1: nothing is built. PARTS="bandwidth operations decode train": those alone. STATE: a folder where results are kept; what is there is not measured again.
 cd "$(dirname "$0")/../.." || exit 1
 OUT=${1:-${OUT:-bench/gpu/out}}
 BUILD=${BUILD:-build}
@@ -51,6 +51,15 @@ part_bandwidth() {
     theirs bandwidth
     theirs matmul
 }
+part_operations() { # one by one
+    local n
+    if [ -n "${QUICK:-}" ]; then
+        ours operations toy 4
+        return
+    fi
+    for n in 1 16 32 64 256; do ours operations 7b $n; done
+    ours operations 1.5b 16
+}
 part_decode() {
     if [ -n "${QUICK:-}" ]; then
         ours decode toy 0 16 256 && theirs decode toy 0 16 256
@@ -72,7 +81,7 @@ part_train() {
     # 7B: 18 bytes a parameter of weights, gradients and moments leave no room for all layers on one device; 8 of 28 have the same shapes
     for t in 4096 8192; do ours train 7b 8 $t none && theirs train 7b 8 $t; done
 }
-for part in ${PARTS:-bandwidth decode train}; do "part_$part"; done
+for part in ${PARTS:-bandwidth operations decode train}; do "part_$part"; done
 if command -v "$PYTHON" > /dev/null; then
     "$PYTHON" bench/gpu/table.py "$OUT/results.jsonl" | tee "$OUT/table.txt"
 else

@@ -2,7 +2,7 @@
 # The checks and measurements on a GPU in stages of at most nine minutes each, the most telling first:   stages.sh STAGE [OUT]
 #   1  what is there, bandwidth and the ceiling of matrix products, every device test, memcheck of attention and products
 #   2  racecheck, initcheck, synccheck
-#   3  decoding at 1.5B and 7B shapes beside torch
+#   3  single operations; decoding at 1.5B and 7B shapes beside torch
 #   4  training at 1.5B and 7B shapes beside torch
 #   5  quickstart, resume, mismatch, NCCL with one rank
 # Works on what tools/gpu_bundle.sh made, or on a build (BUILD). Writes OUT/stage-N.txt and OUT/stage-N.json. What has passed is noted in STATE and not done
@@ -52,7 +52,7 @@ fi
             ONLY=sanitizer TOOLS=memcheck PROGRAMS="attention products" timeout "$(left)" bash tests/gpu/run.sh "$work"
             ;;
         2) ONLY=sanitizer TOOLS="racecheck initcheck synccheck" timeout "$(left)" bash tests/gpu/run.sh "$work" ;;
-        3) PARTS=decode LIMIT=$(left) bash bench/gpu/run.sh "$work/bench" ;;
+        3) PARTS="operations decode" LIMIT=$(left) bash bench/gpu/run.sh "$work/bench" ;;
         4) PARTS=train LIMIT=$(left) bash bench/gpu/run.sh "$work/bench" ;;
         5) ONLY=quickstart,resume,nccl timeout "$(left)" bash tests/gpu/run.sh "$work" ;;
     esac

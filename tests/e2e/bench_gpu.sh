@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Every mode of bench_gpu on the stand-in device (tests/device/fake.c): what is measured on a borrowed GPU must not fail there for the first time.
+. "$(dirname "$0")/common.inc"
+bench=$(dirname "$TARE")/bench_gpu
+[ -e "${TARE_FAKE:-}" ] && [ -e "$bench" ] || { skip_part "the stand-in device or bench_gpu is not built"; done_; exit; }
+export TARE_CUDA=$TARE_FAKE
+measured() { # LINES WORDS...: so many JSON objects, whose numbers are finite
+    local lines=$1
+    shift
+    if "$bench" "$@" > out.json 2> err.txt && [ "$(grep -c '^{.*}$' out.json)" = "$lines" ] && ! grep -qE ':-?(nan|inf)' out.json; then
+        ok
+    else
+        bad "bench_gpu $*: $(cat out.json err.txt)"
+    fi
+}
+measured 10 operations toy 4
+measured 6 operations toy 257 # many rows: products and norm alone
+measured 1 decode toy 0 4 128
+measured 1 train toy 0 64 none
+measured 1 step toy 0 2 2 8
+if "$bench" operations toy 0 > out.json 2> err.txt; then
+    bad "no rows should be refused"
+else
+    grep -q 'bench_gpu operations: 0 rows; at least 1' err.txt && ok || bad "no rows: $(cat err.txt)"
+fi
+done_
