@@ -32,6 +32,38 @@ struct kernel_cost cost_matmul_dw(const struct op_matmul_dw *o)
                 o->t * (o->n * dtype_bytes(o->dy_dtype) + o->k * dtype_bytes(o->x_dtype)) + 8 * o->n * o->k);
 }
 
+/* Two products beside one of k (or n) columns: with the A's, or with the B's. Packed numbers are read, u or d is written. */
+static struct kernel_cost low_rank(const struct low_rank *l, int64_t t, int64_t k, enum dtype dtype)
+{
+    int64_t columns = 0;
+    for (int64_t i = 0; i < l->parts; i++) columns += l->n[i];
+    const int64_t rows = l->parts * l->rank, numbers = rows * k + l->rank * columns;
+    return COST(2 * t * numbers, numbers * dtype_bytes(dtype) + 4 * t * rows);
+}
+
+static struct kernel_cost both(struct kernel_cost a, struct kernel_cost b)
+{
+    return COST(a.flops + b.flops, a.bytes + b.bytes);
+}
+
+struct kernel_cost cost_matmul_low_rank(const struct op_matmul_low_rank *o)
+{
+    return both(cost_matmul(&o->product), low_rank(&o->beside, o->product.t, o->product.k, o->product.dtype));
+}
+
+struct kernel_cost cost_matmul_dx_low_rank(const struct op_matmul_dx_low_rank *o)
+{
+    const struct op_matmul_dx *p = &o->product;
+    const struct kernel_cost beside = low_rank(&o->beside, p->t, p->dx ? p->k : 0, p->dtype);
+    return p->dx ? both(cost_matmul_dx(p), beside) : beside;
+}
+
+struct kernel_cost cost_low_rank_dw(const struct op_low_rank_dw *o)
+{
+    const struct kernel_cost beside = low_rank(&o->beside, o->t, o->k, DTYPE_F32);
+    return COST(beside.flops, 2 * beside.bytes + (double)(4 * o->t * (o->n + o->k)));
+}
+
 struct attention_work attention_work(const struct op_attention *o)
 {
     struct attention_work w = {0};

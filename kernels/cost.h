@@ -12,6 +12,9 @@ struct kernel_cost {
 /* struct kernel_cost cost_NAME(const struct op_NAME *) */
 #define COST_ENTRY(NAME) struct kernel_cost cost_##NAME(const struct op_##NAME *o);
 KERNEL_OPERATIONS(COST_ENTRY)
+COST_ENTRY(matmul_low_rank)
+COST_ENTRY(matmul_dx_low_rank)
+COST_ENTRY(low_rank_dw)
 #undef COST_ENTRY
 
 /* Pairs of a query and a key that it sees, and keys that are read when leading blocks which neighbours share are read once. */

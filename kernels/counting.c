@@ -86,6 +86,10 @@ static const struct backend COUNTING_GPU = {COUNTING, .device = 1, .logits_float
     }
 KERNEL_OPERATIONS(NOTHING)
 
+NOTHING(matmul_low_rank)
+NOTHING(matmul_dx_low_rank)
+NOTHING(low_rank_dw)
+
 /* On the host the caller reads where the tokens were to go; on a device it downloads them. */
 static void draw_zeros(const struct kctx *c, const struct op_sample *o)
 {
@@ -163,6 +167,11 @@ void kernels_counting(const struct kernels *like, struct kernels *out)
     if (!device) out->sample = draw_zeros;
     if (!like || like->rope_kv_write) out->rope_kv_write = counting_rope_kv_write;
     if (!like || like->matmul_swiglu) out->matmul_swiglu = counting_matmul_swiglu;
+    if (like && like->matmul_low_rank) {
+        out->matmul_low_rank = counting_matmul_low_rank;
+        out->matmul_dx_low_rank = counting_matmul_dx_low_rank;
+        out->low_rank_dw = counting_low_rank_dw;
+    }
     if (like && !like->decode_open) return;
     out->decode_open = counting_decode_open;
     out->decode_close = counting_decode_close;

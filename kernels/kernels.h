@@ -189,6 +189,42 @@ struct op_matmul_dw {
     enum dtype x_dtype;
 };
 
+/* Products of a low rank beside a product of the layers (LoRA): A_p [rank, k] and B_p [n_p, rank] of some parts p of y's columns. Every product is a chain
+ * of its own, so this is the same as each of them alone and then their sum.
+ *   y = x W^T (+ bias) (+ residual), then y[:, columns of p] += u_p B_p^T,    u_p = s (x A_p^T)
+ *   dx = dy W, then dx += d A,    d_p = s (dy[:, columns of p] B_p)
+ *   dB_p += dy[:, columns of p]^T u_p;    dA += d^T x */
+enum { LOW_RANK_PARTS = 3 };
+struct low_rank {
+    const void *a;                                    /* the A's one after the other, packed as [parts * rank, k] */
+    const void *b[LOW_RANK_PARTS];                    /* packed */
+    int64_t begin[LOW_RANK_PARTS], n[LOW_RANK_PARTS]; /* columns; begin grows */
+    int64_t parts, rank;
+    float scale;
+};
+
+struct op_matmul_low_rank {
+    struct op_matmul product;
+    struct low_rank beside;
+    float *u; /* [t, parts * rank] or NULL */
+};
+
+struct op_matmul_dx_low_rank {
+    struct op_matmul_dx product; /* packed; dx NULL: d alone is wanted */
+    struct low_rank beside;
+    float *d; /* [t, parts * rank] */
+};
+
+struct op_low_rank_dw {
+    float *da, *db[LOW_RANK_PARTS];
+    const float *u, *d;
+    const void *dy, *x;
+    struct low_rank beside; /* a and b are not read */
+    int64_t t, n, k;
+    enum dtype dtype;
+    int apart; /* 1: as matmul_dw_apart */
+};
+
 /* Embedding.  x[t,:] = table[ids[t],:];  dtable[ids[t],:] += dx[t,:] */
 struct op_embed {
     float *x;
@@ -459,6 +495,10 @@ struct kernels {
     int64_t (*kv_bytes)(struct attn_shape s, int64_t n_blocks);
     /* matmul_dx from packed weights, which hold W already rounded: the same bits, for whoever keeps no fp32 weights */
     void (*matmul_dx_packed)(const struct kctx *c, const struct op_matmul_dx *o);
+    /* Rows are fp32, W packed. NULL, all three: the caller makes them of the operations above */
+    void (*matmul_low_rank)(const struct kctx *c, const struct op_matmul_low_rank *o);
+    void (*matmul_dx_low_rank)(const struct kctx *c, const struct op_matmul_dx_low_rank *o);
+    void (*low_rank_dw)(const struct kctx *c, const struct op_low_rank_dw *o);
     /* matmul_dw, but a sum over t is a chain of its own, from 0, which is then added to dw: the bits of matmul_dw into zeros and `add`. dbias as
      * there. NULL: the caller does those two. */
     void (*matmul_dw_apart)(const struct kctx *c, const struct op_matmul_dw *o);

@@ -97,6 +97,18 @@ static void matmul_dw_apart(const struct kctx *c, const struct op_matmul_dw *o)
 {
     TIMED(o->n == profiled.vocab ? DW_HEAD : DW, matmul_dw_apart, matmul_dw);
 }
+static void matmul_low_rank(const struct kctx *c, const struct op_matmul_low_rank *o)
+{
+    TIMED(MATMUL, matmul_low_rank, matmul_low_rank);
+}
+static void matmul_dx_low_rank(const struct kctx *c, const struct op_matmul_dx_low_rank *o)
+{
+    TIMED(DX, matmul_dx_low_rank, matmul_dx_low_rank);
+}
+static void low_rank_dw(const struct kctx *c, const struct op_low_rank_dw *o)
+{
+    TIMED(DW, low_rank_dw, low_rank_dw);
+}
 static void zero(const struct kctx *c, void *p, int64_t bytes)
 {
     const double start = bench_clock(profiled.pool);
@@ -164,6 +176,11 @@ const struct kernels *bench_profile_wrap(const struct kernels *k)
     if (t->matmul_dx_packed) t->matmul_dx_packed = matmul_dx_packed;
     if (t->rope_kv_write) t->rope_kv_write = rope_kv_write;
     if (t->matmul_swiglu) t->matmul_swiglu = matmul_swiglu;
+    if (t->matmul_low_rank) {
+        t->matmul_low_rank = matmul_low_rank;
+        t->matmul_dx_low_rank = matmul_dx_low_rank;
+        t->low_rank_dw = low_rank_dw;
+    }
     return t;
 }
 

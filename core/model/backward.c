@@ -43,7 +43,9 @@ static tare_status pass_new(const struct model *m, const struct forward_batch *b
         if (l)
             p->acts[l].lora = first->lora;
         else
-            TRY(lora_rows_new(m, b->t, a, &p->acts[0].lora, e));
+            TRY(lora_rows_new(m, b->t, true, a, &p->acts[0].lora, e));
+        /* a layer that is computed again leaves its last product out */
+        TRY(lora_kept_new(m, b->t, l && recompute == RECOMPUTE_LAYER ? 3 : 0, a, &p->acts[l].lora, e));
     }
     TRY(tensor_new_raw(a, &p->last, b->n_out * C, e));
     return tensor_new_raw(a, &p->last_rms, b->n_out, e);
@@ -124,8 +126,12 @@ static void product_dx(const struct model *m, int64_t i, const float *w, struct 
 static void product_grad(const struct model *m, const struct unit_grads *to, const float *w, struct layer_product p,
                          const struct lora_rows *r)
 {
+    if (m->lora) {
+        lora_backward(m, to, &p, r);
+        return;
+    }
     const struct product at = product_of(m, p.i);
-    const int64_t bias = m->lora || p.i % 4 ? -1 : m->layers[p.i / 4].qkv_bias;
+    const int64_t bias = p.i % 4 ? -1 : m->layers[p.i / 4].qkv_bias;
     const struct op_matmul_dw o = {.dw = to->matrix + at.offset,
                                    .dbias = bias < 0 ? NULL : to->vector + bias,
                                    .dy = p.dy.at,
@@ -136,10 +142,13 @@ static void product_grad(const struct model *m, const struct unit_grads *to, con
                                    .n = at.n,
                                    .k = at.k,
                                    .dtype = m->dtype};
-    if (!m->lora) (to->apart ? m->k->matmul_dw_apart : m->k->matmul_dw)(&m->ctx, &o);
+    if (m->lora) {
+        lora_backward(m, to, &p, r);
+        return;
+    }
+    (to->apart ? m->k->matmul_dw_apart : m->k->matmul_dw)(&m->ctx, &o);
     product_dx(m, p.i, w + at.offset,
                (struct op_matmul_dx){.dx = p.dx, .dy = p.dy.at, .dy_dtype = p.dy.dtype, .t = p.t, .n = at.n, .k = at.k});
-    if (m->lora) lora_backward(m, to, &p, r);
 }
 
 /* Where the gradient of a norm at `offset` of the unit is made; NULL: it is frozen. */
@@ -237,8 +246,9 @@ static void attention_backward(const struct model *m, int64_t l, const struct tr
            .segs = p->segs, .n_segs = p->n_segs, .t = t);
     layer_turn(m, l, dqkv, &p->batch, 1);
     if (m->shape.qk_norm != QK_NORM_NONE) qk_norm_backward(m, l, p, dqkv, g->narrow, dw);
-    product_grad(m, dw, w, (struct layer_product){4 * l, in, {dqkv, DTYPE_F32}, g->norm, t}, &a->lora);
-    enter(m, &(struct row_norm){o.norm1, p->x[l], v->norm1, a->rms1}, g, t, dw);
+    const bool ends = m->lora && l == 0; /* the embedding is frozen too */
+    product_grad(m, dw, w, (struct layer_product){4 * l, in, {dqkv, DTYPE_F32}, ends ? NULL : g->norm, t}, &a->lora);
+    if (!ends) enter(m, &(struct row_norm){o.norm1, p->x[l], v->norm1, a->rms1}, g, t, dw);
 }
 
 /* ---- units, in the same order on ranks with and without a micro-batch */

@@ -32,7 +32,7 @@ struct layer_acts {        /* rows T; what only the backward pass reads may be N
     float *after2;         /* [T, C] m Wdown^T, the same; sampling uses one buffer for the two */
     float *rms_after1;     /* [T] * */
     float *rms_after2;     /* [T] * */
-    struct lora_rows lora; /* the same for all layers */
+    struct lora_rows lora; /* the same for all layers but what one keeps */
 };
 
 /* Of a layer without a window; layer_window is that of layer l, 0: none. */

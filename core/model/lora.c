@@ -171,13 +171,28 @@ static int64_t widest(const struct model_shape *s)
     return s->intermediate > most ? s->intermediate : most;
 }
 
-tare_status lora_rows_new(const struct model *m, int64_t t, struct arena *a, struct lora_rows *out, struct err *e)
+/* Whether the kernels compute adapters beside the base's products. */
+static bool is_beside(const struct model *m)
+{
+    return m->k->matmul_low_rank != NULL;
+}
+
+tare_status lora_rows_new(const struct model *m, int64_t t, bool training, struct arena *a, struct lora_rows *out, struct err *e)
 {
     *out = (struct lora_rows){0};
     if (!m->lora || !m->lora->spec.rank) return TARE_OK;
-    TRY(tensor_new_raw(a, &out->all, t * LORA_PARTS * m->lora->spec.rank, e));
+    if (training || !is_beside(m)) TRY(tensor_new_raw(a, &out->all, t * LORA_PARTS * m->lora->spec.rank, e));
+    if (is_beside(m)) return TARE_OK;
     TRY(tensor_new_raw(a, &out->part, t * m->lora->spec.rank, e));
     return tensor_new_raw(a, &out->wide, t * widest(&m->shape), e);
+}
+
+tare_status lora_kept_new(const struct model *m, int64_t t, int first, struct arena *a, struct lora_rows *out, struct err *e)
+{
+    if (!m->lora || !is_beside(m)) return TARE_OK;
+    for (int i = first; i < 4; i++)
+        if (m->lora->groups[i].n) TRY(tensor_new_raw(a, &out->u[i], t * m->lora->groups[i].rows, e));
+    return TARE_OK;
 }
 
 /* r->all = x A^T */
@@ -196,10 +211,10 @@ static void take_part(const struct model *m, const struct lora_group *g, int j, 
            .scale = m->lora->scale);
 }
 
-void lora_forward(const struct model *m, int64_t i, float *y, struct product_rows x, int64_t t, const struct lora_rows *r)
+/* y[t, columns] of a product gets what its adapters add. */
+static void add_adapters(const struct model *m, const struct lora_group *g, float *y, struct product_rows x, int64_t t,
+                         const struct lora_rows *r)
 {
-    const struct lora_group *g = m->lora ? &m->lora->groups[i] : NULL;
-    if (!g || !g->n) return;
     into_ranks(m, g, x, t, r);
     for (int j = 0; j < g->n; j++) {
         const struct lora_part *p = &g->part[j];
@@ -211,6 +226,31 @@ void lora_forward(const struct model *m, int64_t i, float *y, struct product_row
             KERNEL(m->k, &m->ctx, add_columns, .y = y + p->begin, .ldy = g->columns, .x = r->wide, .ldx = p->n, .t = t, .n = p->n,
                    .scale = 1, .accumulate = 1);
     }
+}
+
+static struct low_rank low_rank_of(const struct model *m, const struct lora_group *g)
+{
+    struct low_rank l = {.a = g->packed, .parts = g->n, .rank = m->lora->spec.rank, .scale = m->lora->scale};
+    for (int i = 0; i < g->n; i++) {
+        l.b[i] = g->part[i].packed;
+        l.begin[i] = g->part[i].begin;
+        l.n[i] = g->part[i].n;
+    }
+    return l;
+}
+
+void lora_product(const struct model *m, int64_t i, struct op_matmul o, const struct lora_rows *r)
+{
+    const struct lora_group *g = m->lora && m->lora->groups[i].n ? &m->lora->groups[i] : NULL;
+    o.packed = m->packed[i];
+    o.dtype = m->dtype;
+    o.int8 = product_int8(m, i);
+    if (g && is_beside(m)) {
+        KERNEL(m->k, &m->ctx, matmul_low_rank, .product = o, .beside = low_rank_of(m, g), .u = r->u[i % 4]);
+        return;
+    }
+    m->k->matmul(&m->ctx, &o);
+    if (g) add_adapters(m, g, o.y, (struct product_rows){o.x, o.x_dtype}, o.t, r);
 }
 
 static void product_dw(const struct model *m, const struct unit_grads *to, struct op_matmul_dw o)
@@ -244,16 +284,64 @@ static void part_backward(const struct model *m, const struct lora_group *g, int
            .scale = m->lora->scale);
 }
 
-void lora_backward(const struct model *m, const struct unit_grads *to, const struct layer_product *p, const struct lora_rows *r)
+/* Gradients of A and B, and what they add to dx. */
+static void adapters_backward(const struct model *m, const struct lora_group *g, const struct unit_grads *to,
+                              const struct layer_product *p, const struct lora_rows *r)
 {
-    const struct lora_group *g = &m->lora->groups[p->i];
     const int64_t t = p->t;
-    if (!g->n) return;
     into_ranks(m, g, p->x, t, r); /* again: to keep it from the forward pass would cost more memory than it saves time */
     for (int j = 0; j < g->n; j++) part_backward(m, g, j, to, p, r);
     product_dw(m, to,
                (struct op_matmul_dw){
                    .dw = to->matrix + g->a, .dy = r->all, .x = p->x.at, .x_dtype = p->x.dtype, .t = t, .n = g->rows, .k = g->k});
+    if (!p->dx) return;
     product_dx(m, (struct op_matmul_dx){.dx = r->wide, .dy = r->all, .packed = g->packed, .t = t, .n = g->rows, .k = g->k});
     KERNEL(m->k, &m->ctx, add, .y = p->dx, .x = r->wide, .n = t * g->k);
+}
+
+static void beside_backward(const struct model *m, const struct lora_group *g, const struct unit_grads *to,
+                            const struct layer_product *p, const struct lora_rows *r)
+{
+    struct op_low_rank_dw o = {.da = to->matrix + g->a,
+                               .u = r->u[p->i % 4],
+                               .d = r->all,
+                               .dy = p->dy.at,
+                               .x = p->x.at,
+                               .beside = low_rank_of(m, g),
+                               .t = p->t,
+                               .n = g->columns,
+                               .k = g->k,
+                               .dtype = m->dtype,
+                               .apart = to->apart};
+    for (int j = 0; j < g->n; j++) o.db[j] = to->matrix + g->part[j].b;
+    KERNEL(m->k, &m->ctx, matmul_dx_low_rank,
+           .product = {.dx = p->dx,
+                       .dy = p->dy.at,
+                       .packed = m->packed[p->i],
+                       .t = p->t,
+                       .n = g->columns,
+                       .k = g->k,
+                       .dtype = m->dtype,
+                       .int8 = product_int8(m, p->i)},
+           .beside = o.beside, .d = r->all);
+    m->k->low_rank_dw(&m->ctx, &o);
+}
+
+void lora_backward(const struct model *m, const struct unit_grads *to, const struct layer_product *p, const struct lora_rows *r)
+{
+    const struct lora_group *g = &m->lora->groups[p->i];
+    if (g->n && is_beside(m)) {
+        beside_backward(m, g, to, p, r);
+        return;
+    }
+    if (p->dx)
+        product_dx(m, (struct op_matmul_dx){.dx = p->dx,
+                                            .dy = p->dy.at,
+                                            .packed = m->packed[p->i],
+                                            .dy_dtype = p->dy.dtype,
+                                            .t = p->t,
+                                            .n = g->columns,
+                                            .k = g->k,
+                                            .int8 = product_int8(m, p->i)});
+    if (g->n) adapters_backward(m, g, to, p, r);
 }

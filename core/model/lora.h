@@ -7,7 +7,7 @@
  * work on a whole model; units 0 and L+1 are empty.
  *
  * The products of a layer are q|k|v, o, gate|up and down. Adapters of one product share x: their A's lie one after another, [parts * r, in], and are one
- * product; each B adds to its own columns. Sampling and training run the same lora_forward. */
+ * product; each B adds to its own columns. Sampling and training run the same lora_product. */
 #ifndef TARE_CORE_LORA_H
 #define TARE_CORE_LORA_H
 
@@ -56,11 +56,13 @@ struct lora {
     uint64_t base_hash;        /* XXH3 of its tensors as fp32, in the order of the layout */
 };
 
-/* Rows that adapters are computed in, of a layer after the other. Forward and backward pass use the same. */
+/* Rows that adapters are computed in, of a layer after the other. Where the kernels compute them beside the base's products (kernels.h, low_rank) the
+ * backward pass reads u, which the forward pass has kept, and needs `all` besides; else it computes x A^T again, and all three are used in both. */
 struct lora_rows {
-    float *all;  /* [T, 3 r] x A^T of a group */
+    float *all;  /* [T, 3 r] x A^T of a group; its gradient */
     float *part; /* [T, r] */
     float *wide; /* [T, the widest of a product] */
+    float *u[4]; /* [T, parts * r] of this layer's products: s x A^T. NULL in sampling, and where it is computed again */
 };
 
 /* Rows that a product reads. */
@@ -86,18 +88,20 @@ struct refresh_proof;
 /* The compute copy of the adapters of unit u. */
 void lora_pack(struct model *m, struct refresh_proof *proof, int64_t u, const float *whole);
 
-/* Room for t rows; none without adapters. */
-tare_status lora_rows_new(const struct model *m, int64_t t, struct arena *a, struct lora_rows *out, struct err *e);
-/* y[t, columns] of product i (model.h, packed) gets what its adapters add. */
-void lora_forward(const struct model *m, int64_t i, float *y, struct product_rows x, int64_t t, const struct lora_rows *r);
+/* Room for t rows, which all layers use; none without adapters. */
+tare_status lora_rows_new(const struct model *m, int64_t t, bool training, struct arena *a, struct lora_rows *out, struct err *e);
+/* Room for what the backward pass needs of a layer: u of its products from `first` on. */
+tare_status lora_kept_new(const struct model *m, int64_t t, int first, struct arena *a, struct lora_rows *out, struct err *e);
+/* Product i (model.h, packed), o.y = o.x W^T, with what its adapters add. Of o the rows and widths. */
+void lora_product(const struct model *m, int64_t i, struct op_matmul o, const struct lora_rows *r);
 /* A product of a layer in the backward pass: y[t, columns] = x[t, in] W^T. */
 struct layer_product {
     int64_t i;                 /* packed product */
     struct product_rows x, dy; /* with adapters dy is fp32: they take columns of it */
-    float *dx;
+    float *dx;                 /* NULL: nobody reads it */
     int64_t t;
 };
-/* Gradients of A and B, and what they add to dx. */
+/* dx of a product with its adapters, and the gradients of A and B. */
 void lora_backward(const struct model *m, const struct unit_grads *to, const struct layer_product *p, const struct lora_rows *r);
 
 #endif

@@ -199,9 +199,10 @@ static void join(const struct model *m, const struct branch *b, int64_t t, const
     const int64_t C = s->hidden;
     const bool plain = !b->norm && !(s->residual_scale > 0);
     float *y = b->norm ? b->after : b->out;
-    KERNEL(m->k, &m->ctx, matmul, .y = y, .x = b->in.at, .x_dtype = b->in.dtype, .packed = m->packed[b->i],
-           .residual = plain ? b->x : NULL, .t = t, .n = C, .k = b->k, .dtype = m->dtype, .int8 = product_int8(m, b->i));
-    lora_forward(m, b->i, y, b->in, t, lora);
+    lora_product(m, b->i,
+                 (struct op_matmul){
+                     .y = y, .x = b->in.at, .x_dtype = b->in.dtype, .residual = plain ? b->x : NULL, .t = t, .n = C, .k = b->k},
+                 lora);
     if (plain) return;
     if (b->norm) norm(m, y, b->norm, (struct norm_out){.y = b->out, .rms = b->rms}, t);
     scale_rows(m, b->out, t, s->residual_scale);
@@ -218,9 +219,10 @@ static void attention_forward(const struct model *m, int64_t l, const float *x, 
     const int64_t T = b->t;
     as.window = layer_window(s, l);
     const struct product_rows in = norm_before(m, x, v->norm1, (struct norm_out){a->norm1, a->dtype, a->rms1}, T);
-    KERNEL(m->k, c, matmul, .y = a->qkv, .x = in.at, .x_dtype = in.dtype, .packed = m->packed[4 * l], .bias = v->qkv_bias, .t = T,
-           .n = as.stride, .k = s->hidden, .dtype = m->dtype, .int8 = product_int8(m, 4 * l));
-    lora_forward(m, 4 * l, a->qkv, in, T, &a->lora);
+    lora_product(m, 4 * l,
+                 (struct op_matmul){
+                     .y = a->qkv, .x = in.at, .x_dtype = in.dtype, .bias = v->qkv_bias, .t = T, .n = as.stride, .k = s->hidden},
+                 &a->lora);
     if (s->qk_norm != QK_NORM_NONE) norm_q_and_k(m, v, a, T);
     turn_and_write(m, l, &(struct op_kv_write){kv, a->qkv, as, b->write_row, b->write_slot, b->n_writes}, a->qkv, b);
     KERNEL(m->k, c, attention, .out = a->att, .out_dtype = a->att_dtype, .stats = a->stats, .qkv = a->qkv, .kv = kv, .shape = as,
@@ -259,9 +261,7 @@ static struct op_swiglu activation(const struct model *m, const struct layer_act
 /* gate_up = rms(mid) Wgu^T */
 static void into_mlp(const struct model *m, int64_t l, struct product_rows in, const struct layer_acts *a, int64_t t)
 {
-    const struct op_matmul o = gate_and_up(m, l, in, a, t);
-    m->k->matmul(&m->ctx, &o);
-    lora_forward(m, 4 * l + 2, a->gate_up, in, t, &a->lora);
+    lora_product(m, 4 * l + 2, gate_and_up(m, l, in, a, t), &a->lora);
 }
 
 /* act from gate_up. */
@@ -422,7 +422,7 @@ tare_status model_forward(struct model *m, struct kv_cache *cache, const struct 
     TRY(tensor_new_raw(scratch, hidden, b->n_out * C, e));
     TRY(tensor_new_raw(scratch, &x, b->t * C, e));
     TRY(layer_acts_new(m, b->t, false, scratch, &acts, e));
-    TRY(lora_rows_new(m, b->t, scratch, &acts.lora, e));
+    TRY(lora_rows_new(m, b->t, false, scratch, &acts.lora, e));
     forward_rows(m, cache, b, &acts, x, *hidden);
     return TARE_OK;
 }

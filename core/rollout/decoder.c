@@ -61,7 +61,7 @@ static tare_status grow(struct decoder *d, int64_t rows, struct err *e)
     arena_reset(&d->host);
     d->acts = (struct layer_acts){0};
     TRY(layer_acts_new(m, padded, false, &d->tensors, &d->acts, e));
-    TRY(lora_rows_new(m, padded, &d->tensors, &d->acts.lora, e));
+    TRY(lora_rows_new(m, padded, false, &d->tensors, &d->acts.lora, e));
     TRY(tensor_new(&d->tensors, &d->x, padded * m->shape.hidden, e));
     TRY(tensor_new(&d->tensors, &d->hidden, padded * m->shape.hidden, e));
     TRY(tensor_new(&d->tensors, &d->logits, padded * m->shape.vocab, e));

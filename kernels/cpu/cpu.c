@@ -13,6 +13,9 @@
 #include "gemm_int8.c"
 #include "gemm_skinny.c"
 
+#include "gemm_lay.c"
+#include "gemm_low.c"
+
 #include "gemm_blocked.c"
 #include "small.c"
 
@@ -22,6 +25,8 @@
 #include "elementwise.c"
 #include "head.c"
 #include "matmul.c"
+
+#include "low_rank.c"
 #include "norm.c"
 #include "optimizer.c"
 #include "rope.c"
@@ -75,4 +80,7 @@ const struct kernels CPU_TABLE = {
     .int8_bytes = matmul_int8_bytes,
     KERNEL_OPERATIONS(ENTRY).matmul_dw_apart = matmul_dw_apart,
     .matmul_dx_packed = matmul_dx_packed,
+    .matmul_low_rank = matmul_low_rank,
+    .matmul_dx_low_rank = matmul_dx_low_rank,
+    .low_rank_dw = low_rank_dw,
 };

@@ -19,19 +19,40 @@ INLINE vf v_dot(vf x, vf y, vf sum) /* not called */
 }
 #endif
 
+/* Products of a low rank beside a product of many rows:  U = s (A L^T), then C[:, columns] += U(:, some) R^T, each a chain of its own. L's product has A's
+ * rows in common, R's the tile of C that has just been made: both cost little more than their multiply-adds. */
+struct gemm_add {
+    const float *b;   /* R^T in panels, from the first of the columns on */
+    int64_t from, k;  /* columns of U */
+    int64_t begin, n; /* columns of C; begin is a panel's */
+};
+
+struct gemm_low {
+    const float *panels; /* L^T, of all of the inner index */
+    int64_t rows;        /* of L */
+    float scale;
+    float *u;       /* [m, rows] or NULL */
+    float *part[2]; /* [m, rows]: U so far, before and after a part of the inner index; NULL where B lies in panels */
+    struct gemm_add add[LOW_RANK_PARTS];
+    int64_t adds;
+};
+
 struct gemm {
     int64_t m, n, k;
     const float *a;
     int64_t a_row, a_col; /* one of them 1 */
     int bf16;             /* A and B are rounded; A of few rows already is (matmul_few_rows), and panels are */
     const float *panels;  /* B in panels; or */
-    const uint8_t *int8;  /* B in panels of int8 (gemm_int8.c); or both NULL: */
-    const float *b;       /* B(k,j) = b[k b_row + j] */
+    const uint8_t *int8;  /* B in panels of int8 (gemm_int8.c); or */
+    const float *
+        turned; /* panels of B transposed, of which B's are made: weights as they are kept, the other way round; or all three NULL: */
+    const float *b; /* B(k,j) = b[k b_row + j] */
     int64_t b_row;
     float *c;
     int64_t c_row;
     int continues;                /* the chain starts at C instead of 0 */
     const float *bias, *residual; /* added to the complete chain; residual has C's stride and may be C */
+    const struct gemm_low *low;   /* NULL: none */
 };
 
 /* One tile's place: rows and columns of C, where its chain starts, and what comes after the chain. */
@@ -41,8 +62,9 @@ struct gemm_tile {
     const float *start; /* partial sums, NULL: 0 */
     int64_t start_row;
     const float *bias, *residual;
-    const char *ahead; /* fetched meanwhile, so many bytes every STEPS steps */
-    int64_t ahead_step;
+    /* fetched meanwhile, so many bytes every STEPS steps; after each run of so many it goes on elsewhere */
+    const char *ahead;
+    int64_t ahead_step, ahead_run, ahead_jump;
 };
 
 INLINE vf gemm_load(const float *p, int64_t columns)
@@ -157,10 +179,14 @@ TILE_FUNCTION void gemm_micro(const int rows, const enum half half, int64_t k, c
 {
     vf acc[MR][4 * NRV];
     const char *ahead = t->ahead;
-    int64_t i = 0;
+    const int64_t step = t->ahead_step, run = t->ahead_run, jump = t->ahead_jump;
+    int64_t i = 0, left = run;
     gemm_begin(acc, rows, NRV, t);
-    for (; i + STEPS <= k; i += STEPS, a += STEPS * MR, b += STEPS * NR, ahead += t->ahead_step) {
+    for (; i + STEPS <= k; i += STEPS, a += STEPS * MR, b += STEPS * NR) {
         _mm_prefetch(ahead, _MM_HINT_T0);
+        left--;
+        ahead += MR < 8 || left ? step : jump; /* GCC lacks a register for pieces on AVX2: there they are taken for one */
+        left = left ? left : run;
         UNROLL for (int j = 0; j < STEPS; j++) gemm_step(acc, rows, NRV, half, 1, a + j * MR, 0, b + j * NR, 0);
     }
     for (; STEPS > 1 && i < k; i++, a += MR, b += NR) gemm_step(acc, rows, NRV, half, 1, a, 0, b, 0);

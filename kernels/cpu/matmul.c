@@ -83,22 +83,27 @@ static int64_t few_rows(const struct gemm *g)
     return MR < 8 && !g->bf16 ? 2 * MR : MR;
 }
 
+static struct gemm matmul_gemm(const struct op_matmul *o)
+{
+    return (struct gemm){.m = o->t,
+                         .n = o->n,
+                         .k = o->k,
+                         .a = o->x,
+                         .a_row = o->k,
+                         .a_col = 1,
+                         .bf16 = o->dtype == DTYPE_BF16,
+                         .panels = o->int8 ? NULL : o->packed,
+                         .int8 = o->int8 ? o->packed : NULL,
+                         .c = o->y,
+                         .c_row = o->n,
+                         .bias = o->bias,
+                         .residual = o->residual};
+}
+
 static void matmul(const struct kctx *c, const struct op_matmul *o)
 {
     if (o->t <= 0 || o->n <= 0) return;
-    struct gemm g = {.m = o->t,
-                     .n = o->n,
-                     .k = o->k,
-                     .a = o->x,
-                     .a_row = o->k,
-                     .a_col = 1,
-                     .bf16 = o->dtype == DTYPE_BF16,
-                     .panels = o->int8 ? NULL : o->packed,
-                     .int8 = o->int8 ? o->packed : NULL,
-                     .c = o->y,
-                     .c_row = o->n,
-                     .bias = o->bias,
-                     .residual = o->residual};
+    struct gemm g = matmul_gemm(o);
     if (o->t > few_rows(&g) && o->k > 1)
         gemm_blocked(c, &g);
     else if (!g.bf16 || matmul_few_rows(c, &g))
@@ -129,36 +134,15 @@ static void matmul_dx(const struct kctx *c, const struct op_matmul_dx *o)
     arena_reset(c->scratch);
 }
 
-/* Rows of W as fp32 from panels (pack): `rows` of them from `row` on, a multiple of NR, whole panels a task. */
+/* Rows of W as fp32 from its panels of int8: `rows` of them from `row` on, a multiple of NR, whole panels a task. */
 struct unpack_args {
     float *to;
     const void *packed;
     int64_t row, rows, k;
-    int bf16, int8;
+    int bf16;
 };
 
-/* LANES inner indices of LANES rows at a time. For a step of the inner index a panel's rows lie side by side; in bf16 a word has two steps of a row. */
-static void unpack_task(void *arg, int64_t panel, int thread)
-{
-    (void)thread;
-    const struct unpack_args *s = arg;
-    const int64_t first = s->row / NR + panel, columns = s->rows - panel * NR < NR ? s->rows - panel * NR : NR;
-    const float *words = (const float *)s->packed + first * NR * (s->bf16 ? (s->k + 1) / 2 : s->k);
-    for (int64_t k = 0; k < s->k; k += LANES) {
-        const int64_t n = s->k - k < LANES ? s->k - k : LANES;
-        for (int64_t v = 0; v < columns; v += LANES) {
-            vf x[LANES];
-            for (int64_t i = 0; i < LANES; i++) {
-                const vf w = i < n ? v_load(words + (s->bf16 ? (k + i) / 2 : k + i) * NR + v) : v_zero();
-                x[i] = !s->bf16 ? w : i % 2 ? v_odd(w) : v_even(w);
-            }
-            v_transpose(x);
-            for (int64_t j = 0; j < LANES && v + j < columns; j++) gemm_store(s->to + (panel * NR + v + j) * s->k + k, x[j], n);
-        }
-    }
-}
-
-/* The same from weights in int8: LANES inner indices of LANES rows at a time, through words. */
+/* LANES inner indices of LANES rows at a time, through words. */
 static void unpack_int8_task(void *arg, int64_t panel, int thread)
 {
     (void)thread;
@@ -183,36 +167,57 @@ static void unpack_int8_task(void *arg, int64_t panel, int thread)
     }
 }
 
-/* The chain over n is taken up again where the rows before have left it, so the cut changes no bit. */
-static void matmul_dx_packed(const struct kctx *c, const struct op_matmul_dx *o)
+/* Weights in int8 are made fp32 first, part by part. The chain over n is taken up again where the rows before have left it, so the cut changes no bit. */
+static void dx_int8(const struct kctx *c, const struct gemm *whole, const void *packed)
 {
     enum { UNPACKED = 4 << 20 /* floats of W at a time */ };
+    const int64_t n = whole->k, k = whole->n, all = (n + NR - 1) / NR * NR, fit = UNPACKED / k / NR * NR,
+                  most = fit < NR    ? NR
+                         : fit < all ? fit
+                                     : all;
+    for (int64_t row = 0; row < n; row += most) {
+        float *w = scratch(c, most * k);
+        if (!w) return;
+        struct unpack_args s = {w, packed, row, n - row < most ? n - row : most, k, whole->bf16};
+        struct gemm g = *whole;
+        g.k = s.rows;
+        g.a = whole->a + row;
+        g.b = w;
+        g.b_row = k;
+        g.continues = row > 0;
+        pool_run(c->pool, (s.rows + NR - 1) / NR, unpack_int8_task, &s);
+        gemm_blocked(c, &g);
+        arena_reset(c->scratch);
+    }
+}
+
+static struct gemm dx_gemm(const struct op_matmul_dx *o)
+{
+    return (struct gemm){.m = o->t,
+                         .n = o->k,
+                         .k = o->n,
+                         .a = o->dy,
+                         .a_row = o->n,
+                         .a_col = 1,
+                         .bf16 = o->dtype == DTYPE_BF16,
+                         .turned = o->int8 ? NULL : o->packed,
+                         .c = o->dx,
+                         .c_row = o->k};
+}
+
+static void matmul_dx_packed(const struct kctx *c, const struct op_matmul_dx *o)
+{
     if (o->t <= 0 || o->k <= 0) return;
     if (o->n <= 0) {
         memset(o->dx, 0, (size_t)(o->t * o->k) * sizeof *o->dx);
         return;
     }
-    const int64_t all = (o->n + NR - 1) / NR * NR, fit = UNPACKED / o->k / NR * NR, most = fit < NR ? NR : fit < all ? fit : all;
-    for (int64_t row = 0; row < o->n; row += most) {
-        float *w = scratch(c, most * o->k);
-        if (!w) return;
-        struct unpack_args s = {w, o->packed, row, o->n - row < most ? o->n - row : most, o->k, o->dtype == DTYPE_BF16, o->int8};
-        const struct gemm g = {.m = o->t,
-                               .n = o->k,
-                               .k = s.rows,
-                               .a = (const float *)o->dy + row,
-                               .a_row = o->n,
-                               .a_col = 1,
-                               .bf16 = s.bf16,
-                               .b = w,
-                               .b_row = o->k,
-                               .c = o->dx,
-                               .c_row = o->k,
-                               .continues = row > 0};
-        pool_run(c->pool, (s.rows + NR - 1) / NR, o->int8 ? unpack_int8_task : unpack_task, &s);
+    const struct gemm g = dx_gemm(o);
+    if (o->int8)
+        dx_int8(c, &g, o->packed);
+    else
         gemm_blocked(c, &g);
-        arena_reset(c->scratch);
-    }
+    arena_reset(c->scratch);
 }
 
 struct dbias_args {

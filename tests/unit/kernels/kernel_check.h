@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { GUARD = 64, POOLS = 3, MOST_BUFFERS = 64 };
+enum { GUARD = 64, POOLS = 3, MOST_BUFFERS = 256 };
 
 /* Floats with 64 bytes of a pattern on both sides, starting `shift` floats off a 64-byte line. Freed together by buffers_end, which checks
  * the guards. */

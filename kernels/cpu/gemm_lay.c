@@ -1,0 +1,259 @@
+/* ---- many rows
+ *
+ * A task is a block of rows against a group of panels. Its part of A is laid into tiles, [step][MR], where it stays for all panels of the group, and for
+ * the next task of the same thread when that has the same rows; a panel is used by all tiles of the block before the next.
+ *
+ * How large these are follows from the caches (caches.h) by a model whose shares were measured (docs/dev/performance.md):
+ *   steps of a chunk    A tile of A is read once for every panel, B's panel once for every tile, both in sequence; the panel may come from the second cache.
+ *                       So a tile of 14 rows takes up to seven eighths of the first cache, one of 6 rows, beside which B's stream is wider, half of that.
+ *   tiles of a block    The block of A in a third of the second cache. The rest is left to panels on their way and to C, and half may be a neighbour's.
+ *   columns of a group  All, where the chain is complete in one chunk; else the block's partial sums are in a quarter of the second cache.
+ */
+struct gemm_sizes {
+    int64_t steps, tiles, columns;
+};
+
+struct gemm_block {
+    const struct gemm *g;
+    int64_t word, words;               /* of the inner index, from `word` on */
+    int64_t tiles, row_blocks, groups; /* of all rows; tasks down and across */
+    float *b;                          /* B's panels for these words; NULL: they lie in g, or */
+    int made;                          /* 1: a task makes those that it uses */
+    const char *later;                 /* rows of B that the next panels are made from, fetched meanwhile; NULL: none */
+    int64_t later_bytes;
+    struct gemm_sizes most;
+    int64_t chunks, kept;              /* of these words; of A at a time: 1 or all */
+    int64_t a_tile, a_chunk, sums_row; /* floats */
+    int64_t low_row, low_tile,
+        low_steps; /* floats of a row of U, of a tile of it as A of its products; their longest chain where panels are made fp32 */
+    int64_t part;  /* of the inner index, 0 the first */
+    int64_t own_size;
+    float *
+        own; /* [threads, own_size]: part of A, partial sums, U, its tiles, a panel of its products made fp32, a panel, one made fp32 */
+    int64_t *held; /* [threads] the block of rows whose A lies there, -1: none */
+};
+
+/* A task's share, and its memory. */
+struct gemm_share {
+    int64_t tile, tile_end, panel, panel_end, row;
+    float *a, *sums, *u, *low, *narrow, *made, *wide;
+    int first; /* of the groups of its rows */
+};
+
+/* Words that are made into two steps each. */
+static int gemm_splits(const struct gemm *g)
+{
+    return g->bf16 && !DOT;
+}
+
+/* Whether a part of a panel is made into steps before it is multiplied. */
+static int gemm_widens(const struct gemm *g)
+{
+    return gemm_splits(g) || g->int8;
+}
+
+/* Words of a chunk at most, and steps of the chain that words from `word` on are. */
+static int64_t gemm_chunk(const struct gemm_block *s)
+{
+    return gemm_splits(s->g) ? s->most.steps / 2 : s->most.steps;
+}
+
+static int64_t gemm_steps(const struct gemm *g, int64_t word, int64_t words)
+{
+    if (!gemm_splits(g)) return words;
+    return 2 * (word + words) > g->k ? g->k - 2 * word : 2 * words;
+}
+
+static int64_t gemm_tile_row(const struct gemm_block *s, int64_t tile)
+{
+    return tile * s->g->m / s->tiles;
+}
+
+/* LANES steps of a row of A, from a word on, `left` of them there: as it is, in words of two, or the odd one of two first. */
+INLINE vf gemm_take(const struct gemm *g, const float *a, int64_t word, int64_t left)
+{
+    if (!g->bf16) return gemm_load(a + word, left);
+#ifdef CPU_DOT
+    const int64_t numbers = g->k - 2 * word;
+    a += 2 * word;
+    return v_words(gemm_load(a, numbers), gemm_load(a + LANES, numbers - LANES));
+#else
+    const vf x = gemm_load(a + 2 * word, left);
+    return v_round_bf16(left < LANES && left % 2 ? v_select_n(v_swap(x), x, left - 1) : v_swap(x));
+#endif
+}
+
+/* A's rows are contiguous: LANES steps of a tile are transposed at a time. Whole vectors are stored; the next step overwrites what is too much. */
+static void gemm_take_tile(const struct gemm *g, float *to, const float *a, int64_t rows, int64_t word, int64_t words)
+{
+    const int64_t steps = gemm_steps(g, word, words);
+    for (int64_t i = 0; i < steps; i += LANES) {
+        vf x[LANES];
+        const int64_t left = steps - i, at = gemm_splits(g) ? word + i / 2 : word + i;
+        UNROLL for (int r = 0; r < LANES; r++) x[r] = r < MR && r < rows ? gemm_take(g, a + r * g->a_row, at, left) : v_zero();
+        v_transpose(x);
+        for (int j = 0; j < LANES && j < left; j++) gemm_store_steps(to + (i + j) * MR, x[j]);
+    }
+}
+
+static void gemm_take_rows(const struct gemm_block *s, const struct gemm_share *o, float *to, int64_t word, int64_t words)
+{
+    for (int64_t t = o->tile; t < o->tile_end; t++, to += s->a_tile) {
+        const int64_t from = gemm_tile_row(s, t);
+        gemm_take_tile(s->g, to, s->g->a + from * s->g->a_row, gemm_tile_row(s, t + 1) - from, word, words);
+    }
+}
+
+/* LANES numbers from row k of something contiguous along the other index, as far as there are: A's columns, B's rows. */
+INLINE vf gemm_across(const float *p, int64_t row, int64_t k, int64_t end, int64_t left)
+{
+    return k < end ? gemm_load(p + k * row, left) : v_zero();
+}
+
+/* A's columns are contiguous. */
+static void gemm_take_columns(const struct gemm_block *s, const struct gemm_share *o, float *tiles, int64_t word, int64_t words)
+{
+    enum { ROWS_AHEAD = 8 /* rows are pages apart: nobody else fetches them in time */ };
+    const struct gemm *g = s->g;
+    const int64_t steps = gemm_steps(g, word, words), k = g->bf16 ? 2 * word : word, end = g->k;
+    const int pairs = g->bf16 && DOT;
+    for (int64_t i = 0; i < steps; i++) {
+        const int64_t at = pairs ? k + 2 * i : k + (g->bf16 ? bf16_place(i, steps) : i);
+        for (int64_t t = o->tile; t < o->tile_end; t++) {
+            const int64_t from = gemm_tile_row(s, t), left = g->m - from;
+            float *to = tiles + (t - o->tile) * s->a_tile + i * MR;
+            if (at + ROWS_AHEAD < end) _mm_prefetch((const char *)(g->a + (at + ROWS_AHEAD) * g->a_col + from), _MM_HINT_T0);
+            if (pairs && at + ROWS_AHEAD + 1 < end)
+                _mm_prefetch((const char *)(g->a + (at + ROWS_AHEAD + 1) * g->a_col + from), _MM_HINT_T0);
+            if (pairs)
+                v_store(to, v_pair(gemm_across(g->a + from, g->a_col, at, end, left),
+                                   gemm_across(g->a + from, g->a_col, at + 1, end, left)));
+            else if (g->bf16)
+                v_store(to, v_round_bf16(gemm_load(g->a + at * g->a_col + from, left)));
+            else if (left < LANES)
+                v_store(to, gemm_load(g->a + at * g->a_col + from, left));
+            else
+                gemm_store_steps(to, v_load(g->a + at * g->a_col + from));
+        }
+    }
+}
+
+/* Words of pairs as steps of fp32; of an odd last one only the even half. */
+static void gemm_split(float *to, const float *from, int64_t steps)
+{
+    for (int64_t i = 0; i + 1 < steps; i += 2, from += NR)
+        for (int v = 0; v < NRV; v++) {
+            v_store(to + i * NR + v * LANES, v_odd(v_load(from + v * LANES)));
+            v_store(to + (i + 1) * NR + v * LANES, v_even(v_load(from + v * LANES)));
+        }
+    if (steps % 2)
+        for (int v = 0; v < NRV; v++) v_store(to + (steps - 1) * NR + v * LANES, v_even(v_load(from + v * LANES)));
+}
+
+/* ---- B's panels of words, all columns at a time or one panel */
+enum { PACK_WORDS = 16 };
+
+/* Words from rows of B: both rows and panels are pages apart, so what comes `ahead` columns later is fetched. */
+INLINE void gemm_pack_word(const struct gemm *g, float *to, int64_t word, int64_t column, const int ahead_columns)
+{
+    const int64_t k = g->bf16 ? 2 * word : word;
+    for (int64_t v = column; v < column + NR; v += LANES, to += LANES) {
+        const int64_t left = g->n - v;
+        const float *b = g->b + v, *ahead = b + k * g->b_row + ahead_columns;
+        _mm_prefetch((const char *)ahead, _MM_HINT_T0);
+        if (g->bf16) {
+            _mm_prefetch((const char *)(ahead + g->b_row), _MM_HINT_T0);
+            v_store(to, v_pair(gemm_across(b, g->b_row, k, g->k, left), gemm_across(b, g->b_row, k + 1, g->k, left)));
+        } else {
+            v_store(to, gemm_load(b + k * g->b_row, left));
+        }
+    }
+}
+
+static void gemm_pack_task(void *arg, int64_t task, int thread)
+{
+    (void)thread;
+    enum { AHEAD = 2 };
+    const struct gemm_block *s = arg;
+    const struct gemm *g = s->g;
+    const int64_t begin = task * PACK_WORDS, end = begin + PACK_WORDS < s->words ? begin + PACK_WORDS : s->words,
+                  padded = (g->n + NR - 1) / NR * NR;
+    for (int64_t j = 0; j < padded; j += NR)
+        for (int64_t i = begin; i < end; i++) {
+            float *to = s->b + j * s->words + i * NR;
+            UNROLL for (int v = 0; v < NRV; v++) _mm_prefetch((const char *)(to + AHEAD * NR * s->words + v * LANES), _MM_HINT_T0);
+            gemm_pack_word(g, to, s->word + i, j, AHEAD * NR);
+        }
+}
+
+/* Of two rows of 32 bf16 numbers the first or the last 16 as words: x's number low, y's high. */
+#ifdef __AVX512F__
+INLINE vf v_zip(vf x, vf y, const int half)
+{
+    const __m512i low = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
+                  from = _mm512_add_epi32(low, _mm512_set1_epi32(16 * half)),
+                  place = _mm512_or_si512(from, _mm512_slli_epi32(_mm512_add_epi32(from, _mm512_set1_epi32(32)), 16));
+    return _mm512_castsi512_ps(_mm512_permutex2var_epi16(_mm512_castps_si512(x), place, _mm512_castps_si512(y)));
+}
+#else
+INLINE vf v_zip(vf x, vf y, const int half)
+{
+    const __m256i a = _mm256_castps_si256(half ? x.b : x.a), b = _mm256_castps_si256(half ? y.b : y.a),
+                  low = _mm256_unpacklo_epi16(a, b), high = _mm256_unpackhi_epi16(a, b);
+    return (vf){_mm256_castsi256_ps(_mm256_permute2x128_si256(low, high, 0x20)),
+                _mm256_castsi256_ps(_mm256_permute2x128_si256(low, high, 0x31))};
+}
+#endif
+INLINE vf v_wide(vf words, const int half) /* of 32 bf16 numbers the first or the last 16 as fp32 */
+{
+    return v_zip(v_zero(), words, half);
+}
+
+/* Panels of B to be made of those of its transpose W: `words` words from `word` on, a multiple of PACK_WORDS, of columns [column, end). */
+struct gemm_turn {
+    float *to;
+    int64_t word, words, column, end;
+};
+
+/* Rows [row, row + LANES) of W, counted from the first word, in as many columns as LANES words of a row have. */
+INLINE void gemm_turn_tile(const struct gemm *g, const struct gemm_turn *t, int64_t row, int64_t column)
+{
+    const int rows = g->bf16 ? 2 : 1; /* of W in a word */
+    const int64_t kept = (g->n + rows - 1) / rows, at = t->word * rows + row,
+                  first = column / rows; /* words of a row; the row; its word */
+    const float *from = g->turned + at / NR * NR * kept + at % NR + first * NR;
+    vf x[LANES];
+    UNROLL for (int i = 0; i < LANES; i++) x[i] = first + i < kept ? v_load(from + i * NR) : v_zero();
+    v_transpose(x);
+    for (int half = 0; half < rows && column < t->end; half++, column += LANES) {
+        float *to = t->to + (column - t->column) / NR * NR * t->words + column % NR;
+        for (int r = 0; r < LANES && (row + r) / rows < t->words; r += rows)
+            v_store(to + (row + r) / rows * NR, !g->bf16 ? x[r] : half ? v_zip(x[r], x[r + 1], 1) : v_zip(x[r], x[r + 1], 0));
+    }
+}
+
+/* PACK_WORDS words of all panels. */
+static void gemm_turn_task(void *arg, int64_t task, int thread)
+{
+    (void)thread;
+    const struct gemm_block *s = arg;
+    const struct gemm *g = s->g;
+    const int64_t rows = g->bf16 ? 2 : 1, begin = task * PACK_WORDS * rows;
+    const struct gemm_turn t = {s->b, s->word, s->words, 0, (g->n + NR - 1) / NR * NR};
+    for (int64_t row = begin; row < begin + PACK_WORDS * rows && row / rows < s->words; row += LANES)
+        for (int64_t column = 0; column < t.end; column += LANES * rows) gemm_turn_tile(g, &t, row, column);
+}
+
+/* Words [word, word + words) of panel p. */
+static void gemm_make_panel(const struct gemm_block *s, float *to, int64_t p, int64_t word, int64_t words)
+{
+    const struct gemm *g = s->g;
+    const int64_t rows = g->bf16 ? 2 : 1;
+    const struct gemm_turn t = {to, s->word + word, words, p * NR, (p + 1) * NR};
+    if (!g->turned) {
+        for (int64_t i = 0; i < words; i++) gemm_pack_word(g, to + i * NR, s->word + word + i, p * NR, NR + LANES);
+        return;
+    }
+    for (int64_t row = 0; row / rows < words; row += LANES)
+        for (int64_t column = t.column; column < t.end; column += LANES * rows) gemm_turn_tile(g, &t, row, column);
+}

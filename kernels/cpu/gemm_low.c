@@ -1,0 +1,143 @@
+/* Products of a low rank beside one of many rows (gemm.c, struct gemm_low). U of a block of rows is made when its part of A is laid into tiles, and lies
+ * beside it; what it gives to a panel's columns comes to a tile of C when that is complete, and still in the first cache. */
+/* A chunk of the chain: where its part of A and of the panel lie. */
+struct gemm_part {
+    const float *a, *panel;
+    const char *next; /* the next panel's part as it is in memory */
+    int64_t next_bytes, steps;
+    int64_t next_run, next_jump; /* it is next_run bytes, next_jump bytes apart; 0: in one piece */
+    int64_t turn;                /* of all panels and row blocks */
+    int first, last;
+    const struct gemm_add *add; /* what comes to this panel's columns when their chain is complete; NULL: nothing */
+    const float *added;         /* its panel */
+};
+
+/* Words of rows of U that a product of it takes. */
+static int64_t gemm_low_words(const struct gemm *g, const struct gemm_add *add)
+{
+    return g->bf16 ? (add->k + 1) / 2 : add->k;
+}
+
+static int64_t gemm_low_steps(const struct gemm *g, const struct gemm_add *add)
+{
+    return gemm_splits(g) ? add->k : gemm_low_words(g, add);
+}
+
+/* Where the steps of add lie in a tile of U; of add number `adds` their end. */
+static int64_t gemm_low_at(const struct gemm *g, int64_t add)
+{
+    int64_t at = 0;
+    for (int64_t i = 0; i < add; i++) at += (gemm_low_steps(g, &g->low->add[i]) * MR + 2 * LANES - 1) / LANES * LANES;
+    return at;
+}
+
+/* U over a chunk of the inner index, whose part of A is there. */
+static void gemm_low_sums(const struct gemm_block *s, const struct gemm_share *o, const float *a, int64_t c)
+{
+    const struct gemm *g = s->g;
+    const struct gemm_low *low = g->low;
+    const int64_t from = c * s->words / s->chunks, words = (c + 1) * s->words / s->chunks - from, word = s->word + from,
+                  steps = gemm_steps(g, word, words);
+    for (int64_t q = 0; q < low->rows; q += NR) {
+        const float *panel = low->panels + q * gemm_words(g) + word * NR;
+        if (gemm_splits(g)) gemm_split(o->wide, panel, steps);
+        for (int64_t i = 0, row = o->row, end; i < o->tile_end - o->tile; i++, row = end) {
+            end = gemm_tile_row(s, o->tile + i + 1);
+            float *u = o->u + (row - o->row) * s->low_row + q;
+            const struct gemm_tile t = {.c = u,
+                                        .c_row = s->low_row,
+                                        .columns = low->rows - q < NR ? low->rows - q : NR,
+                                        .start = c > 0         ? u
+                                                 : s->word > 0 ? low->part[s->part % 2] + row * low->rows + q
+                                                               : NULL,
+                                        .start_row = c > 0 ? s->low_row : low->rows,
+                                        .ahead = (const char *)panel};
+            gemm_cached((int)(end - row), g->bf16, steps, a + i * s->a_tile, gemm_splits(g) ? o->wide : panel, &t);
+        }
+    }
+}
+
+/* U is complete: scaled, and laid into tiles. */
+static void gemm_low_tiles(const struct gemm_block *s, const struct gemm_share *o)
+{
+    const struct gemm *g = s->g;
+    const vf scale = v_set(g->low->scale);
+    for (int64_t i = 0, row = o->row, end; i < o->tile_end - o->tile; i++, row = end) {
+        end = gemm_tile_row(s, o->tile + i + 1);
+        float *u = o->u + (row - o->row) * s->low_row;
+        for (int64_t j = 0; j < (end - row) * s->low_row; j += LANES) v_store(u + j, v_mul(scale, v_load(u + j)));
+        for (int64_t j = 0; j < g->low->adds; j++) {
+            const struct gemm_add *add = &g->low->add[j];
+            const struct gemm of = {.k = add->k, .bf16 = g->bf16, .a_row = s->low_row};
+            gemm_take_tile(&of, o->low + i * s->low_tile + gemm_low_at(g, j), u + add->from, end - row, 0, gemm_low_words(g, add));
+        }
+    }
+}
+
+/* U's rows, for who asked, or for the next part of the inner index. One group writes them for all. */
+static void gemm_low_keep(const struct gemm_block *s, const struct gemm_share *o, float *to)
+{
+    const int64_t rows = s->g->low->rows;
+    if (!to || !o->first) return;
+    for (int64_t row = o->row; row < gemm_tile_row(s, o->tile_end); row++)
+        memcpy(to + row * rows, o->u + (row - o->row) * s->low_row, (size_t)rows * sizeof *to);
+}
+
+/* After a chunk of A is there. held: and was before, with U. */
+static void gemm_low_chunk(const struct gemm_block *s, const struct gemm_share *o, const float *a, int64_t c, int held)
+{
+    const struct gemm_low *low = s->g->low;
+    const int ends = s->word + s->words == gemm_words(s->g);
+    if (!low) return;
+    if (!held) gemm_low_sums(s, o, a, c);
+    if (c + 1 < s->chunks) return;
+    if (ends && !held) gemm_low_tiles(s, o);
+    gemm_low_keep(s, o, ends ? low->u : low->part[(s->part + 1) % 2]);
+}
+
+/* What comes to panel p. */
+static void gemm_low_panel(const struct gemm_block *s, const struct gemm_share *o, int64_t p, struct gemm_part *part)
+{
+    const struct gemm *g = s->g;
+    if (!g->low || !part->last || s->word + s->words < gemm_words(g)) return;
+    for (int64_t i = 0; i < g->low->adds; i++) {
+        const struct gemm_add *add = &g->low->add[i];
+        const int64_t column = p * NR - add->begin;
+        if (column < 0 || column >= add->n) continue;
+        part->add = add;
+        part->added = add->b + column * gemm_low_words(g, add);
+        if (!gemm_splits(g)) continue;
+        gemm_split(o->narrow, part->added, add->k);
+        part->added = o->narrow;
+    }
+}
+
+/* done: the tile of C that it comes to, number i of the share. */
+static void gemm_low_tile(const struct gemm_block *s, const struct gemm_share *o, int64_t i, const struct gemm_part *part,
+                          const struct gemm_tile *done)
+{
+    const struct gemm *g = s->g;
+    const struct gemm_add *add = part->add;
+    const int64_t rows = gemm_tile_row(s, o->tile + i + 1) - gemm_tile_row(s, o->tile + i),
+                  column = (done->c - g->c) % g->c_row - add->begin;
+    const struct gemm_tile t = {.c = done->c,
+                                .c_row = g->c_row,
+                                .columns = add->n - column < done->columns ? add->n - column : done->columns,
+                                .residual = done->c,
+                                .ahead = (const char *)part->added};
+    gemm_cached((int)rows, g->bf16, gemm_low_steps(g, add), o->low + i * s->low_tile + gemm_low_at(g, add - g->low->add),
+                part->added, &t);
+}
+
+/* Memory of a thread for U: its rows, its tiles, a panel. */
+static int64_t gemm_low_layout(struct gemm_block *s, int64_t tiles)
+{
+    const struct gemm *g = s->g;
+    if (!g->low) return 0;
+    s->low_row = (g->low->rows + NR - 1) / NR * NR;
+    s->low_tile = gemm_low_at(g, g->low->adds);
+    s->low_steps = 0;
+    for (int64_t i = 0; gemm_splits(g) && i < g->low->adds; i++)
+        if (g->low->add[i].k > s->low_steps) s->low_steps = g->low->add[i].k;
+    return tiles * (MR * s->low_row + s->low_tile) + s->low_steps * NR;
+}
