@@ -72,7 +72,7 @@ static tare_status products_new(struct model *m, int64_t n, struct err *e)
 {
     enum { PLACE = 64 /* bytes: a line of a cache */ };
     int64_t all = 0;
-    char *at;
+    char *at = NULL;
     for (int64_t i = 0; i < n; i++) {
         const int64_t bytes = product_bytes(m, i);
         if (bytes <= 0)

@@ -21,8 +21,8 @@ enum { PAPER, VERL };
 static const char *const CONVENTIONS[] = {"paper", "verl", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_DELTA] = PARAM_FLOAT("delta", "1e-8", "read so that a configuration can be swapped in one line; it has no effect",
-                            0, 1e300, TARE_ABOVE_MIN),
+    [P_DELTA] = PARAM_FLOAT("delta", "1e-8", "read so that a configuration can be swapped in one line; it has no effect", 0, 1e300,
+                            TARE_ABOVE_MIN),
     [P_CONVENTION] = PARAM_CHOICE("convention", "paper", "what a group of one gets: 0 (paper), or its reward (verl)", CONVENTIONS),
     [P_WHITEN] = PARAM_BOOL("whiten", "false", "whiten the advantages over the batch"),
 };
