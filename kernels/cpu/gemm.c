@@ -179,15 +179,15 @@ TILE_FUNCTION void gemm_micro(const int rows, const enum half half, int64_t k, c
 {
     vf acc[MR][4 * NRV];
     const char *ahead = t->ahead;
-    const int64_t step = t->ahead_step, run = t->ahead_run, jump = t->ahead_jump;
-    int64_t i = 0, left = run;
+    int64_t i = 0;
     gemm_begin(acc, rows, NRV, t);
-    for (; i + STEPS <= k; i += STEPS, a += STEPS * MR, b += STEPS * NR) {
-        _mm_prefetch(ahead, _MM_HINT_T0);
-        left--;
-        ahead += MR < 8 || left ? step : jump; /* GCC lacks a register for pieces on AVX2: there they are taken for one */
-        left = left ? left : run;
-        UNROLL for (int j = 0; j < STEPS; j++) gemm_step(acc, rows, NRV, half, 1, a + j * MR, 0, b + j * NR, 0);
+    while (i + STEPS <= k) {
+        const int64_t left = k - i, run = t->ahead_run * STEPS, end = i + (MR < 8 || !run || left < run ? left : run);
+        for (; i + STEPS <= end; i += STEPS, a += STEPS * MR, b += STEPS * NR, ahead += t->ahead_step) {
+            _mm_prefetch(ahead, _MM_HINT_T0);
+            UNROLL for (int j = 0; j < STEPS; j++) gemm_step(acc, rows, NRV, half, 1, a + j * MR, 0, b + j * NR, 0);
+        }
+        ahead += t->ahead_jump - t->ahead_step;
     }
     for (; STEPS > 1 && i < k; i++, a += MR, b += NR) gemm_step(acc, rows, NRV, half, 1, a, 0, b, 0);
     gemm_end(acc, rows, NRV, t);
