@@ -179,15 +179,21 @@ TILE_FUNCTION void gemm_micro(const int rows, const enum half half, int64_t k, c
 {
     vf acc[MR][4 * NRV];
     const char *ahead = t->ahead;
-    int64_t i = 0;
+    /* volatile: read in every turn, since compilers that keep them in registers have none left, and put others on the stack */
+    const volatile int64_t *const step = &t->ahead_step, *const run = &t->ahead_run, *const jump = &t->ahead_jump;
+    int64_t i = 0, left = *run;
     gemm_begin(acc, rows, NRV, t);
-    while (i + STEPS <= k) {
-        const int64_t left = k - i, run = t->ahead_run * STEPS, end = i + (MR < 8 || !run || left < run ? left : run);
-        for (; i + STEPS <= end; i += STEPS, a += STEPS * MR, b += STEPS * NR, ahead += t->ahead_step) {
-            _mm_prefetch(ahead, _MM_HINT_T0);
-            UNROLL for (int j = 0; j < STEPS; j++) gemm_step(acc, rows, NRV, half, 1, a + j * MR, 0, b + j * NR, 0);
+    for (; i + STEPS <= k; i += STEPS, a += STEPS * MR, b += STEPS * NR) {
+        _mm_prefetch(ahead, _MM_HINT_T0);
+        if (MR < 8) { /* AVX2 has fewer registers still: pieces are taken for one */
+            ahead += *step;
+        } else {
+            const int64_t next = *step, elsewhere = *jump, again = *run;
+            left--;
+            ahead += left ? next : elsewhere;
+            left = left ? left : again;
         }
-        ahead += t->ahead_jump - t->ahead_step;
+        UNROLL for (int j = 0; j < STEPS; j++) gemm_step(acc, rows, NRV, half, 1, a + j * MR, 0, b + j * NR, 0);
     }
     for (; STEPS > 1 && i < k; i++, a += MR, b += NR) gemm_step(acc, rows, NRV, half, 1, a, 0, b, 0);
     gemm_end(acc, rows, NRV, t);
