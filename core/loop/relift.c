@@ -1,7 +1,7 @@
 /* ReLIFT (Ma et al. 2025, "Learning What Reinforcement Learning Can't", arXiv 2506.07527): reinforcement learning, interleaved with supervised updates on the
  * questions that it cannot learn from. A question whose rollouts all fail waits with its row's demonstration ("completion"); as soon as relift.rows of
  * them wait, the policy's update is followed by supervised steps on that many, the newest first, with an optimizer of their own. At most one such
- * update a step; what is over waits on. */
+ * update a step; the others keep waiting. */
 #include "base/log.h"
 #include "loop/stages.h"
 

@@ -142,10 +142,6 @@ static void product_grad(const struct model *m, const struct unit_grads *to, con
                                    .n = at.n,
                                    .k = at.k,
                                    .dtype = m->dtype};
-    if (m->lora) {
-        lora_backward(m, to, &p, r);
-        return;
-    }
     (to->apart ? m->k->matmul_dw_apart : m->k->matmul_dw)(&m->ctx, &o);
     product_dx(m, p.i, w + at.offset,
                (struct op_matmul_dx){.dx = p.dx, .dy = p.dy.at, .dy_dtype = p.dy.dtype, .t = p.t, .n = at.n, .k = at.k});
