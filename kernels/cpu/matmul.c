@@ -112,6 +112,20 @@ static void matmul(const struct kctx *c, const struct op_matmul *o)
 }
 
 /* dx[t,k] = sum_n dy[t,n] W[n,k]: the inner index is n. */
+static struct gemm dx_gemm(const struct op_matmul_dx *o)
+{
+    return (struct gemm){.m = o->t,
+                         .n = o->k,
+                         .k = o->n,
+                         .a = o->dy,
+                         .a_row = o->n,
+                         .a_col = 1,
+                         .bf16 = o->dtype == DTYPE_BF16,
+                         .turned = o->int8 ? NULL : o->packed,
+                         .c = o->dx,
+                         .c_row = o->k};
+}
+
 static void matmul_dx(const struct kctx *c, const struct op_matmul_dx *o)
 {
     if (o->t <= 0 || o->k <= 0) return;
@@ -119,17 +133,10 @@ static void matmul_dx(const struct kctx *c, const struct op_matmul_dx *o)
         memset(o->dx, 0, (size_t)(o->t * o->k) * sizeof *o->dx);
         return;
     }
-    const struct gemm g = {.m = o->t,
-                           .n = o->k,
-                           .k = o->n,
-                           .a = o->dy,
-                           .a_row = o->n,
-                           .a_col = 1,
-                           .bf16 = o->dtype == DTYPE_BF16,
-                           .b = o->w,
-                           .b_row = o->k,
-                           .c = o->dx,
-                           .c_row = o->k};
+    struct gemm g = dx_gemm(o);
+    g.turned = NULL;
+    g.b = o->w;
+    g.b_row = o->k;
     gemm_blocked(c, &g);
     arena_reset(c->scratch);
 }
@@ -189,20 +196,6 @@ static void dx_int8(const struct kctx *c, const struct gemm *whole, const void *
         gemm_blocked(c, &g);
         arena_reset(c->scratch);
     }
-}
-
-static struct gemm dx_gemm(const struct op_matmul_dx *o)
-{
-    return (struct gemm){.m = o->t,
-                         .n = o->k,
-                         .k = o->n,
-                         .a = o->dy,
-                         .a_row = o->n,
-                         .a_col = 1,
-                         .bf16 = o->dtype == DTYPE_BF16,
-                         .turned = o->int8 ? NULL : o->packed,
-                         .c = o->dx,
-                         .c_row = o->k};
 }
 
 static void matmul_dx_packed(const struct kctx *c, const struct op_matmul_dx *o)
