@@ -30,20 +30,30 @@ static tare_status dump_keys(const struct config *c, const char *section, struct
     return TARE_OK;
 }
 
-/* Parameters grouped by section, each section when its first parameter is met. */
+static int param_order(const struct config_param *a, const struct config_param *b)
+{
+    const int order = strcmp(a->section, b->section);
+    return order ? order : strcmp(a->key, b->key);
+}
+
+/* Of all parameters after `last` (NULL: of all), the first by section and key. Each stands once in the list. */
+static const struct config_param *next_param(const struct config *c, const struct config_param *last)
+{
+    const struct config_param *found = NULL;
+    for (const struct config_param *p = c->params; p; p = p->next)
+        if ((!last || param_order(p, last) > 0) && (!found || param_order(p, found) < 0)) found = p;
+    return found;
+}
+
+/* By name, not as they were given: then what is printed, read and printed again is the same text, whether a value came from run.as, a file
+   or the command line. */
 static tare_status dump_params(const struct config *c, struct str *out, struct err *e)
 {
-    for (const struct config_param *p = c->params; p; p = p->next) {
-        const struct config_param *q = c->params;
-        while (strcmp(q->section, p->section)) q = q->next;
-        if (q != p) continue;
-        TRY(str_addf(out, e, "\n[%s]\n", p->section));
-        for (; q; q = q->next) {
-            if (strcmp(q->section, p->section)) continue;
-            TRY(str_addf(out, e, "%s = ", q->key));
-            TRY(ini_quote(out, q->value, e));
-            TRY(add_source(c, q->section, q->key, out, e));
-        }
+    for (const struct config_param *last = NULL, *p; (p = next_param(c, last)); last = p) {
+        if (!last || strcmp(last->section, p->section)) TRY(str_addf(out, e, "\n[%s]\n", p->section));
+        TRY(str_addf(out, e, "%s = ", p->key));
+        TRY(ini_quote(out, p->value, e));
+        TRY(add_source(c, p->section, p->key, out, e));
     }
     return TARE_OK;
 }

@@ -176,6 +176,7 @@ static void without_notes(struct str *text)
         if (end != line_end) *to++ = '\n';
     }
     text->size = to - text->data;
+    if (text->data) *to = 0; /* it is printed where two texts differ */
 }
 
 static void check(const char *path, const struct words *w)
