@@ -20,6 +20,7 @@ const char config_usage[] =
     "                                                          how a run's configuration differs from CONFIG (a file or\n"
     "                                                          another run; without one: the defaults)\n"
     "       tare config docs [--md]                            explain every key, as plain text or Markdown\n"
+    "       tare config docs SECTION|KEY                       explain one section, or one key: lora, train.lr, lr\n"
     "CONFIG may also be the folder of a run.\n";
 
 /* A sweep's file is checked cell by cell; what the cells have in common, as a run. */
@@ -79,10 +80,14 @@ static tare_status diff(const char *run, const char *with, const char *const *ov
     return TARE_OK;
 }
 
-static tare_status docs(bool markdown, struct err *e)
+/* what: "--md", a section, a key, or NULL for all as plain text */
+static tare_status docs(const char *what, struct err *e)
 {
     OWNED(str_free) struct str out = {0};
-    TRY(config_docs(&out, markdown, e));
+    if (what && what[0] != '-')
+        TRY(config_docs_of(what, &out, e));
+    else
+        TRY(config_docs(&out, what != NULL, e));
     return cli_print(&out, e);
 }
 
@@ -100,7 +105,8 @@ static tare_status init(const char *file, struct err *e)
 static int run(int argc, char **argv, struct err *e)
 {
     const char *const verb = argv[1], *const *rest = (const char *const *)argv + 3;
-    if (!strcmp(verb, "docs") && (argc == 2 || (argc == 3 && !strcmp(argv[2], "--md")))) return docs(argc == 3, e);
+    if (!strcmp(verb, "docs") && argc <= 3 && (argc == 2 || argv[2][0] != '-' || !strcmp(argv[2], "--md")))
+        return docs(argc == 3 ? argv[2] : NULL, e);
     if (!strcmp(verb, "init") && argc <= 3 && (argc == 2 || argv[2][0] != '-')) return init(argc == 3 ? argv[2] : "tare.ini", e);
     if (argc < 3 || argv[2][0] == '-') return -1;
     if (!strcmp(verb, "check")) return check(argv[2], rest, argc - 3, e);

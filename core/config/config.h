@@ -233,6 +233,8 @@ tare_status config_dump(const struct config *c, struct str *out, struct err *e);
 void config_use_log_level(const struct config *c);
 /* The reference of every key, Markdown or plain text. */
 tare_status config_docs(struct str *out, bool markdown, struct err *e);
+/* The plain text of one section, of one key, or of all keys of a name: "lora", "train.lr", "lr". TARE_E_CONFIG: there is none, and what may be meant. */
+tare_status config_docs_of(const char *name, struct str *out, struct err *e);
 /* TARE_E_CONFIG: model.path is not there, and what a user may have meant; otherwise: what to do. */
 tare_status config_no_model(const struct config *c, const char *otherwise, struct err *e);
 /* A commented configuration to begin with: the keys a first run sets, the others by their reference. */

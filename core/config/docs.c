@@ -1,9 +1,11 @@
 #include "config/config.h"
 #include "config/ini_file.h"
 #include "config/keys.h"
+#include "config/names.h"
 #include "config/recipes.h"
 #include "config/value.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---------------------------------------------------------------- dump */
@@ -119,4 +121,24 @@ tare_status config_docs(struct str *out, bool markdown, struct err *e)
             if (!strcmp(k->section, s->name)) TRY(doc_key(k, markdown, out, e));
     }
     return str_addf(out, e, "\n%s%s", markdown ? "## Sections of plugins, and [sweep]\n\n" : "", FREE_SECTIONS);
+}
+
+tare_status config_docs_of(const char *name, struct str *out, struct err *e)
+{
+    const char *const dot = strchr(name, '.');
+    str_clear(out);
+    for (const struct config_section *s = CONFIG_SECTIONS; s->name; s++)
+        if (!strcmp(s->name, name)) TRY(str_addf(out, e, "[%s] %s\n", s->name, s->doc));
+    for (const struct config_key *k = CONFIG_KEYS; k->section; k++) {
+        const size_t n = strlen(k->section);
+        const bool whole = !strncmp(name, k->section, n) && name[n] == '.' && !strcmp(name + n + 1, k->key);
+        if (whole || !strcmp(name, k->section) || !strcmp(name, k->key)) TRY(doc_key(k, false, out, e));
+    }
+    if (out->size) return TARE_OK;
+    if (!dot) return without_section(name, "tare config docs", "no section and no key has this name", e);
+    if (strchr(dot + 1, '.'))
+        FAIL(e, TARE_E_NOT_FOUND, "%s: no key; `tare plugin info NAME` documents the parameters of the plugin NAME", name);
+    char section[64];
+    snprintf(section, sizeof section, "%.*s", (int)(dot - name), name);
+    return unknown_key(section, dot + 1, "tare config docs", e);
 }

@@ -8,10 +8,12 @@
 
 static const char A_STEP_SAMPLES[] = "a step samples once, and may make several optimizer steps";
 static const char ALL_ROLLOUTS[] = "the rollouts of an optimizer step, on all processes together";
+static const char SAMPLES_ITSELF[] = "the engine samples by itself, with the weights that it trains; leave it out";
 
 struct foreign_name {
     const char *trainer, *name; /* name: as much of its end as is unambiguous, "optim.lr" */
-    const char *ours, *note;    /* note: what is counted in another way, or NULL */
+    const char *ours;           /* NULL: no such key is needed, and note says why */
+    const char *note;           /* what is counted in another way, or NULL */
 };
 
 /* The pairs of docs/names.md; e2e/names holds one against the other. */
@@ -47,6 +49,18 @@ static const struct foreign_name NAMES[] = {
     {"TRL", "lr_scheduler_type", "train.schedule", NULL},
     {"TRL", "gradient_checkpointing", "train.recompute", "layer"},
     {"TRL", "bf16", "model.dtype", "bf16"},
+    {"TRL", "use_vllm", NULL, SAMPLES_ITSELF},
+    {"TRL", "vllm_mode", NULL, SAMPLES_ITSELF},
+    {"TRL", "vllm_gpu_memory_utilization", "rollout.kv_tokens", "counted in tokens of the cache"},
+    {"TRL", "use_peft", "lora.rank", "above 0 trains adapters"},
+    {"TRL", "lora_r", "lora.rank", NULL},
+    {"TRL", "lora_alpha", "lora.alpha", NULL},
+    {"TRL", "lora_dropout", "lora.dropout", NULL},
+    {"TRL", "lora_target_modules", "lora.targets", NULL},
+    {"TRL", "use_rslora", "lora.rslora", NULL},
+    {"TRL", "use_dora", "lora.dora", NULL},
+    {"TRL", "report_to", "log.export", NULL},
+    {"TRL", "run_name", "run.name", NULL},
     {"TRL", "output_dir", "run.dir", NULL},
     {"TRL", "save_steps", "checkpoint.every", NULL},
     {"TRL", "save_total_limit", "checkpoint.keep", NULL},
@@ -95,6 +109,13 @@ static const struct foreign_name NAMES[] = {
     {"verl", "enable_gradient_checkpointing", "train.recompute", "layer"},
     {"verl", "model_dtype", "model.dtype", NULL},
     {"verl", "actor_rollout_ref.model.path", "model.path", NULL},
+    {"verl", "rollout.name", NULL, SAMPLES_ITSELF},
+    {"verl", "gpu_memory_utilization", "rollout.kv_tokens", "counted in tokens of the cache"},
+    {"verl", "lora_rank", "lora.rank", NULL},
+    {"verl", "model.lora_alpha", "lora.alpha", NULL},
+    {"verl", "target_modules", "lora.targets", NULL},
+    {"verl", "trainer.logger", "log.export", NULL},
+    {"verl", "experiment_name", "run.name", NULL},
     {"verl", "default_local_dir", "run.dir", NULL},
     {"verl", "data.seed", "run.seed", NULL},
     {"verl", "save_freq", "checkpoint.every", NULL},
@@ -171,6 +192,7 @@ static tare_status unknown_name(const struct foreign_name *f, const char *where,
 {
     char otherwise[200] = "";
     if (best) snprintf(otherwise, sizeof otherwise, "; or did you mean '%s'?", best);
+    if (!f->ours) FAIL(e, TARE_E_CONFIG, "%s: %s's %s is not needed here: %s%s", where, f->trainer, f->name, f->note, otherwise);
     FAIL(e, TARE_E_CONFIG, "%s: %s's %s is %s here%s%s%s (docs/names.md)%s", where, f->trainer, f->name, f->ours,
          f->note ? " (" : "", f->note ? f->note : "", f->note ? ")" : "", otherwise);
 }

@@ -4,6 +4,7 @@
 #include "config/exports.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 /* "train.minibatch = 60 (x.ini:3) and rollout.group_size = 8 (default): what; what to do" */
@@ -11,6 +12,18 @@
     FAIL(e, TARE_E_CONFIG, #S1 "." #K1 " = " F " (%s) and " #S2 "." #K2 " = " F " (%s): %s", V1, config_where((C), #S1, #K1), V2,  \
          config_where((C), #S2, #K2), __VA_ARGS__)
 #define LL(X) ((long long)(X))
+
+struct number_text {
+    char text[24];
+};
+
+/* For APART, whose two values have one format. */
+static struct number_text in_digits(int64_t value)
+{
+    struct number_text n;
+    snprintf(n.text, sizeof n.text, "%lld", LL(value));
+    return n;
+}
 
 static tare_status check_rollout(const struct config *c, struct err *e)
 {
@@ -68,8 +81,8 @@ static tare_status check_loss(const struct config *c, struct err *e)
         FAIL(e, TARE_E_CONFIG, "loss.dual_clip = %g (%s): a bound is above 1; 0 switches it off", l->dual_clip,
              config_where(c, "loss", "dual_clip"));
     if (l->aggregation_length && l->aggregation != AGGREGATE_CONSTANT)
-        APART(c, loss, aggregation_length, loss, aggregation, "%s", "set", config_chosen(c, "loss", "aggregation"),
-              "the length is used only with aggregation = constant");
+        APART(c, loss, aggregation_length, loss, aggregation, "%s", in_digits(l->aggregation_length).text,
+              config_chosen(c, "loss", "aggregation"), "the length is used only with aggregation = constant");
     if (l->kl == KL_EXACT && l->kl_weight != KL_PLAIN)
         APART(c, loss, kl_weight, loss, kl, "%s", config_chosen(c, "loss", "kl_weight"), "exact",
               "only an estimate from the sampled token has a weight; set loss.kl = k1, k2 or k3");
@@ -184,7 +197,7 @@ static tare_status check_relift(const struct config *c, struct err *e)
     if (l->minibatch && l->rows % l->minibatch)
         APART(c, relift, minibatch, relift, rows, "%lld", LL(l->minibatch), LL(l->rows), "the former divides the latter");
     if (c->rollout.off_policy)
-        APART(c, relift, rows, rollout, off_policy, "%s", "set", "true",
+        APART(c, relift, rows, rollout, off_policy, "%s", in_digits(l->rows).text, "true",
               "a trace in the group solves its question, so that none would be collected; use one of the two");
     return TARE_OK;
 }
@@ -193,7 +206,7 @@ static tare_status check_process(const struct config *c, struct err *e)
 {
     if (!c->process_reward.implicit) return TARE_OK;
     if (c->lora.rank)
-        APART(c, process_reward, implicit, lora, rank, "%s", "true", "set",
+        APART(c, process_reward, implicit, lora, rank, "%s", "true", in_digits(c->lora.rank).text,
               "the process reward model trains all of its weights, and not beside adapters; leave one of the two out");
     if (c->rollout.off_policy)
         APART(c, process_reward, implicit, rollout, off_policy, "%s", "true", "true",

@@ -31,10 +31,17 @@ expect 2 usage "$TARE" config show x
 expect 0 '^usage: tare config' "$TARE" config --help
 expect 0 'train.lr' "$TARE" config docs
 expect 0 '^| `lr` |' "$TARE" config docs --md
+expect 0 '^train.lr (default: ' "$TARE" config docs train.lr
+expect 0 '^relift.lr (default: ' "$TARE" config docs lr
+expect 0 '^\[lora\] ' "$TARE" config docs lora
+expect 3 "did you mean 'lr'" "$TARE" config docs train.lrr
+expect 3 "TRL's learning_rate is train.lr here" "$TARE" config docs learning_rate
+expect 2 usage "$TARE" config docs --mad
 expect 3 'none.ini: no such configuration file' "$TARE" config check none.ini
 printf '[train]\nlr = 3e-4\n\n[estimator.grpo]\nddof = 1\n' >good.ini
 printf '[train]\nlearning_rte = 1\n' >bad.ini
 expect 3 'model.path is not set' "$TARE" config check good.ini
+expect 3 "TRL's use_vllm is not needed here" "$TARE" config check good.ini use_vllm=true
 quickstart=$SOURCE/configs/quickstart.ini
 printf 'include = %s\n\n[data]\neval = nothere.jsonl\n' "$quickstart" >own.ini
 expect 0 'divided by: 1 where the estimator divides by nothing' "$TARE" estimate --help

@@ -1,38 +1,12 @@
 #!/usr/bin/env bash
 # The network between ranks goes down in the middle of a step and of a checkpoint, in both directions and in one: found after some seconds of silence, long
 # before dist.timeout_s; one message; no process is left; --resume goes on with another number of ranks to the same bits. One that comes back soon is waited
-# for. All connections between ranks go through a proxy (tests/faults/proxy.py), which any user may stop; e2e/ranks_two_hosts cuts a real link.
-. "$(dirname "$0")/ranks.inc"
-[ -n "${PROXY:-}" ] && [ -f "$PROXY" ] || skip "a sanitizer's build has an allocator of its own: nothing is preloaded into it"
-command -v python3 > /dev/null || skip "what python3 checks: it is not installed"
-export OMPI_MCA_btl=tcp,self OMPI_MCA_btl_tcp_if_include=lo
-tiny_config
+# for. All connections between ranks go through a proxy (tests/faults/proxy.py), which any user may stop.
+. "$(dirname "$0")/proxy.inc"
 STEPS=6
-"$TARE" sft sft.ini 2> /dev/null
-command=("$TARE" -q train tiny.ini log.progress=none log.rollouts=true train.steps=$STEPS checkpoint.every=2)
-mkfifo open
-python3 "$SOURCE/tests/faults/proxy.py" . < open &
-exec 9> open
-while [ ! -e port ]; do sleep 0.05; done
-through="-x LD_PRELOAD=$PROXY -x TARE_PROXY=$(cat port)"
-job() { # RANKS [key=value ...]: through the proxy
-    local n=$1
-    shift
-    timeout 600 $MPIRUN $through -x TARE_FAULT -n "$n" "${command[@]}" "$@"
-}
-frozen() { # waits until a process of this job has stopped itself; prints it
-    local f
-    for ((i = 0; i < 2400; i++)); do
-        for f in $(grep -lzx "MARK=$MARK" /proc/[0-9]*/environ 2> /dev/null); do
-            [ "$(sed -n 's/^State:\t\(.\).*/\1/p' "${f%environ}status" 2> /dev/null)" = T ] && echo "$(basename "$(dirname "$f")")" && return
-        done
-        sleep 0.05
-    done
-    return 1
-}
-same() { cmp -s "whole/checkpoints/step-00000$STEPS/model.safetensors" "$1/checkpoints/step-00000$STEPS/model.safetensors"; }
-export TARE_FAULT=
-job 2 run.dir=whole > out.txt 2> err.txt && ok || { bad "two ranks through the proxy: $(tail -2 err.txt)"; done_; exit 1; }
+KEYS=(checkpoint.every=2)
+proxy_start
+whole
 
 # A rank that hears nothing from rank 0 waits two seconds for mpirun to end it before it speaks as well; on a machine so busy that mpirun takes longer, the
 # case is made again, twice at most.

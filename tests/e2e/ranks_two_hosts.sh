@@ -15,13 +15,15 @@ ip netns add $A 2> /dev/null || skip "this machine does not let root make networ
 trap clean EXIT
 ip netns add $B
 ip link add va$$ type veth peer name vb$$ 2> /dev/null || skip "this kernel has no virtual Ethernet (veth)"
-ip link set va$$ netns $A
-ip link set vb$$ netns $B
-ip -n $A addr add 10.97.13.1/24 dev va$$
-ip -n $B addr add 10.97.13.2/24 dev vb$$
-for at in $A:va$$ $B:vb$$; do
-    ip -n ${at%%:*} link set lo up
-    ip -n ${at%%:*} link set ${at##*:} up
+# One name on both hosts, for mpirun: Open MPI 5 does not find the interface of a network that is given as an address, takes all of them, and may then
+# try to reach the other host at 127.0.0.1.
+ip link set va$$ netns $A name tare0
+ip link set vb$$ netns $B name tare0
+ip -n $A addr add 10.97.13.1/24 dev tare0
+ip -n $B addr add 10.97.13.2/24 dev tare0
+for at in $A $B; do
+    ip -n $at link set lo up
+    ip -n $at link set tare0 up
 done
 # what mpirun takes for ssh: HOST COMMAND. Found on PATH: mpirun splits at spaces what it is given here.
 cat > as_ssh <<SH
@@ -35,7 +37,7 @@ two_hosts() { # RANKS command...
     local n=$1
     shift
     timeout 300 ip netns exec $A unshare --uts sh -c 'hostname tare-a; exec "$@"' sh $MPIRUN --mca plm_rsh_agent as_ssh --mca btl tcp,self \
-        --mca btl_tcp_if_include 10.97.13.0/24 --mca oob_tcp_if_include 10.97.13.0/24 \
+        --mca btl_tcp_if_include tare0 --mca oob_tcp_if_include tare0 \
         --host 10.97.13.1:$((n / 2)),10.97.13.2:$((n / 2)) -n "$n" -x TARE_PLUGIN_PATH -x TARE_FAULT -x MARK -wdir "$PWD" "$@"
 }
 export TARE_FAULT=

@@ -78,7 +78,7 @@ refused() { # PATTERN [key=value ...]
     shift
     run run.dir=refused "$@" && bad "taken: $*" || { tail -n 1 log.txt | grep -q "$pattern" && ok || bad "$*: $(tail -1 log.txt)"; }
 }
-refused 'relift.rows = set (command line) and rollout.off_policy = true' rollout.off_policy=true
+refused 'relift.rows = 12 (command line) and rollout.off_policy = true' rollout.off_policy=true
 refused 'the former divides the latter' relift.minibatch=5
 refused 'relift.rows, and no row of .* has a "completion"' 'data.train=builtin:arithmetic/train?rows=100'
 # config check says the same
