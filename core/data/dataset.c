@@ -208,13 +208,26 @@ static tare_status read_fields(const struct reader *r, struct row *out, struct e
     return TARE_OK;
 }
 
+/* A line that does not even begin as an object is hardly a damaged row, but another kind of file: CSV, Parquet, JSON over several lines. */
+static tare_status parse_line(const char *json, int64_t n, const char *where, json_t **out, struct err *e)
+{
+    int64_t begin = 0;
+    while (begin < n && strchr(" \t", json[begin])) begin++;
+    const bool object = begin < n && json[begin] == '{';
+    const int64_t bad = str_utf8_error(json, n);
+    if (bad && object) FAIL(e, TARE_E_INVALID, "%s: invalid UTF-8 at byte %lld of the line", where, (long long)bad);
+    if (!bad && (!json_parse(json, n, where, out, e) || object)) return *out ? TARE_OK : e->code;
+    FAIL(e, TARE_E_INVALID,
+         "%s: no row: a data file has one JSON object a line, {\"question\": ...}; tools/to_jsonl.py makes it of CSV, JSON and "
+         "Parquet",
+         where);
+}
+
 tare_status row_parse(const char *json, int64_t n, const char *where, struct arena *arena, struct row *out, struct err *e)
 {
     *out = (struct row){.level = NAN};
-    const int64_t bad = str_utf8_error(json, n);
-    if (bad) FAIL(e, TARE_E_INVALID, "%s: invalid UTF-8 at byte %lld of the line", where, (long long)bad);
     OWNED(json_decrefp) json_t *object = NULL;
-    TRY(json_parse(json, n, where, &object, e));
+    TRY(parse_line(json, n, where, &object, e));
     struct reader r = {.row = object, .where = where, .n = n, .arena = arena};
     char *copy = NULL;
     TRY(arena_strdup(arena, json, n, &copy, e));

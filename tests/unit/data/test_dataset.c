@@ -103,6 +103,9 @@ static void test_bad_rows(void **state)
         {"{\"question\":\"q\xFF\",\"answer\":\"1\"}", "bad.jsonl:1: invalid UTF-8 at byte 15"},
         {"{\"question\":\"q\",\"answer\":\"1\"", "bad.jsonl:1: not valid JSON"},
         {"[1]", "bad.jsonl:1: not a JSON object"},
+        {"question,answer\n1+1,2\n", "bad.jsonl:1: no row: a data file has one JSON object a line"},
+        {"[\n{\"question\":\"q\"}]\n", "tools/to_jsonl.py makes it of CSV, JSON and Parquet"},
+        {"PAR1\xFF\xFE", "bad.jsonl:1: no row: "},
         {"{\"id\":\"x\",\"question\":\"q\",\"answer\":\"1\"}\n{\"id\":\"x\",\"question\":\"r\",\"answer\":\"1\"}",
          "bad.jsonl:1 too"},
     };
@@ -159,7 +162,7 @@ static void test_check(void **state)
     assert_int_equal(c.bad, 6);
     assert_non_null(strstr(r.text, ":2 [a] duplicate id, first in line 1\n"));
     assert_non_null(strstr(r.text, ":3 [b] duplicate question, first in line 1\n"));
-    assert_non_null(strstr(r.text, ":4 [] not valid JSON"));
+    assert_non_null(strstr(r.text, ":4 [] no row: a data file has one JSON object a line"));
     assert_non_null(strstr(r.text, ":5 [c] seven\n"));
     assert_non_null(strstr(r.text, ":6 [d] the answer is not the letter"));
     assert_non_null(strstr(r.text, ":7 [] invalid UTF-8"));
