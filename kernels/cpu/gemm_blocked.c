@@ -12,8 +12,10 @@ static void gemm_fetch_pieces(const struct gemm_part *part, int64_t tiles, int64
     enum { LINE = 64 };
     const int64_t pieces = part->next_bytes / part->next_run, first = i * pieces / tiles, own = (i + 1) * pieces / tiles - first,
                   turns = part->steps / STEPS + 1, wanted = own * part->next_run / LINE;
-    int64_t size = LINE; /* a power of two, so that pieces are whole numbers of steps */
+    int64_t size = LINE; /* a power of two, so that pieces are whole numbers of steps; so is NR */
     while (size > 1 && size / 2 * turns >= wanted * LINE) size /= 2;
+    if (turns < wanted && part->next_run % (2 * LINE) == 0)
+        size = 2 * LINE; /* processors fetch the other line of a pair themselves */
     t->ahead = part->next + first * part->next_jump;
     t->ahead_step = size;
     t->ahead_run = part->next_run / size;
@@ -87,31 +89,46 @@ static void gemm_part_of(const struct gemm_block *s, const struct gemm_share *o,
         gemm_split(o->wide, (const float *)(const void *)(panel + first), out->steps);
 }
 
-/* What the next panel is made from, and is fetched meanwhile: some words of many rows of W that lie together, or a line of each row of B. */
-static void gemm_next_made(const struct gemm_block *s, int64_t p, int64_t word, int64_t words, struct gemm_part *out)
+/* What the next panel is made from, and is fetched meanwhile: some words of many rows of W that lie together. */
+static void gemm_next_turned(const struct gemm_block *s, int64_t p, int64_t words, struct gemm_part *out)
 {
     const struct gemm *g = s->g;
-    const int64_t rows = g->bf16 ? 2 : 1, row = (s->word + word) * rows, kept = (g->n + rows - 1) / rows;
-    const int last = (p + 1) * NR >= g->n;
-    out->next = (const char *)s->own;
-    out->next_bytes = 64;
-    if (last) return;
-    out->next_run = g->turned ? NR / rows * NR * 4 : 64;
-    out->next_jump = g->turned ? kept * NR * 4 : g->b_row * 4;
-    out->next_bytes = (g->turned ? (words * rows + NR - 1) / NR : words * rows) * out->next_run;
-    out->next = g->turned ? (const char *)(g->turned + row / NR * NR * kept + (p + 1) * NR / rows * NR)
-                          : (const char *)(g->b + row * g->b_row + (p + 1) * NR);
+    const int64_t rows = g->bf16 ? 2 : 1, kept = (g->n + rows - 1) / rows;
+    out->next_run = NR / rows * NR * 4;
+    out->next_jump = kept * NR * 4;
+    out->next_bytes = (words * rows + NR - 1) / NR * out->next_run;
+    out->next = (const char *)(g->turned + out->row / NR * NR * kept + (p + 1) * NR / rows * NR);
+}
+
+/* Or a share of the rows of the panels that are made next; at: of this panel among those that were made with it. */
+static void gemm_next_rows(const struct gemm_block *s, const struct gemm_share *o, int64_t p, int64_t words, struct gemm_part *out)
+{
+    const struct gemm *g = s->g;
+    const int64_t at = (p - o->panel) % s->made, rows = g->bf16 ? 2 : 1, all = words * rows, share = (all + s->made - 1) / s->made,
+                  first = at * share, n = all - first < share ? all - first : share, next = p - at + s->made;
+    if (next >= o->panel_end || n <= 0) return;
+    out->next_run = (o->panel_end - next < s->made ? o->panel_end - next : s->made) * NR * 4;
+    out->next_jump = g->b_row * 4;
+    out->next_bytes = n * out->next_run;
+    out->next = (const char *)(g->b + (out->row + first) * g->b_row + next * NR);
 }
 
 /* The same of a panel that is made here. */
 static void gemm_part_made(const struct gemm_block *s, const struct gemm_share *o, int64_t p, int64_t word, int64_t words,
                            struct gemm_part *out)
 {
-    gemm_make_panel(s, o->made, p, word, words);
-    out->panel = o->made;
-    gemm_next_made(s, p, word, words, out);
+    const int64_t at = (p - o->panel) % s->made, left = o->panel_end - p;
+    if (at == 0) (s->g->turned ? gemm_make_turned : gemm_make_rows)(s, o->made, p, left < s->made ? left : s->made, word, words);
+    out->panel = o->made + at * words * NR;
+    out->next = (const char *)s->own;
+    out->next_bytes = 64;
+    out->row = (s->word + word) * (s->g->bf16 ? 2 : 1);
+    if (!s->g->turned)
+        gemm_next_rows(s, o, p, words, out);
+    else if ((p + 1) * NR < s->g->n)
+        gemm_next_turned(s, p, words, out);
     if (!gemm_splits(s->g)) return;
-    gemm_split(o->wide, o->made, out->steps);
+    gemm_split(o->wide, out->panel, out->steps);
     out->panel = o->wide;
 }
 
@@ -199,7 +216,7 @@ static void gemm_layout(struct gemm_block *s)
     s->a_chunk = tiles * s->a_tile;
     s->kept = s->chunks * s->a_chunk * 4 <= caches_of_this_machine().second / 2 ? s->chunks : 1;
     s->sums_row = s->chunks > 1 ? (panels + s->groups - 1) / s->groups * NR : 0;
-    s->own_size = s->kept * s->a_chunk + tiles * MR * s->sums_row + gemm_low_layout(s, tiles) + (s->made ? gemm_chunk(s) * NR : 0) +
+    s->own_size = s->kept * s->a_chunk + tiles * MR * s->sums_row + gemm_low_layout(s, tiles) + s->made * words * NR +
                   (gemm_widens(s->g) ? s->most.steps * NR : 0);
 }
 
@@ -226,15 +243,16 @@ static int64_t gemm_words_at_once(int64_t all, int64_t fit, int64_t chunk)
     return ((all + times - 1) / times + PACK_WORDS - 1) / PACK_WORDS * PACK_WORDS;
 }
 
-/* Whether a task makes B's panels where it uses them: of weights that are turned if A is small enough to lie in the second cache beside them, since they
- * are then read once in any case; of rows if so few tiles use a panel that to write it for all threads costs as much as to use it. */
+/* How many of B's panels a task makes at a time where it uses them, 0: none. Of weights that are turned one, if A is small enough to lie in the second
+ * cache beside it, since they are then read once in any case. Of rows several, if so few tiles use a panel that to write it for all threads costs as
+ * much as to use it: what is read of a row is then long enough for the processor to see that it goes on. */
 static int gemm_makes(const struct gemm_block *s, int64_t words)
 {
-    enum { FEW = 4 };
+    enum { FEW = 4, TOGETHER = 4 };
     const struct gemm *g = s->g;
     const int64_t tiles = gemm_tiles(g->m);
     if (g->panels || g->int8) return 0;
-    if (!g->turned) return g->a_col != 1 && tiles <= FEW;
+    if (!g->turned) return g->a_col != 1 && tiles <= FEW ? TOGETHER : 0;
     return words <= gemm_chunk(s) && tiles * s->most.steps * MR * 4 <= caches_of_this_machine().second / 2;
 }
 

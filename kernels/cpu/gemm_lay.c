@@ -18,7 +18,7 @@ struct gemm_block {
     int64_t word, words;               /* of the inner index, from `word` on */
     int64_t tiles, row_blocks, groups; /* of all rows; tasks down and across */
     float *b;                          /* B's panels for these words; NULL: they lie in g, or */
-    int made;                          /* 1: a task makes those that it uses */
+    int made;                          /* so many at a time a task makes itself, of those that it uses; 0: none */
     const char *later;                 /* rows of B that the next panels are made from, fetched meanwhile; NULL: none */
     int64_t later_bytes;
     struct gemm_sizes most;
@@ -154,7 +154,7 @@ static void gemm_split(float *to, const float *from, int64_t steps)
 enum { PACK_WORDS = 16 };
 
 /* Words from rows of B: both rows and panels are pages apart, so what comes `ahead` columns later is fetched. */
-INLINE void gemm_pack_word(const struct gemm *g, float *to, int64_t word, int64_t column, const int ahead_columns)
+INLINE void gemm_pack_word(const struct gemm *g, float *to, int64_t word, int64_t column, const int64_t ahead_columns)
 {
     const int64_t k = g->bf16 ? 2 * word : word;
     for (int64_t v = column; v < column + NR; v += LANES, to += LANES) {
@@ -244,16 +244,22 @@ static void gemm_turn_task(void *arg, int64_t task, int thread)
         for (int64_t column = 0; column < t.end; column += LANES * rows) gemm_turn_tile(g, &t, row, column);
 }
 
-/* Words [word, word + words) of panel p. */
-static void gemm_make_panel(const struct gemm_block *s, float *to, int64_t p, int64_t word, int64_t words)
+/* Words [word, word + words) of `panels` panels from p on, of a B that is turned. */
+static void gemm_make_turned(const struct gemm_block *s, float *to, int64_t p, int64_t panels, int64_t word, int64_t words)
 {
     const struct gemm *g = s->g;
     const int64_t rows = g->bf16 ? 2 : 1;
-    const struct gemm_turn t = {to, s->word + word, words, p * NR, (p + 1) * NR};
-    if (!g->turned) {
-        for (int64_t i = 0; i < words; i++) gemm_pack_word(g, to + i * NR, s->word + word + i, p * NR, NR + LANES);
-        return;
-    }
+    const struct gemm_turn t = {to, s->word + word, words, p * NR, (p + panels) * NR};
     for (int64_t row = 0; row / rows < words; row += LANES)
         for (int64_t column = t.column; column < t.end; column += LANES * rows) gemm_turn_tile(g, &t, row, column);
+}
+
+/* The same from rows of B: a row's columns one after the other, as they are in memory, and what comes some rows later is fetched. */
+static void gemm_make_rows(const struct gemm_block *s, float *to, int64_t p, int64_t panels, int64_t word, int64_t words)
+{
+    enum { ROWS_LATER = 8 };
+    const struct gemm *g = s->g;
+    for (int64_t i = 0; i < words; i++)
+        for (int64_t j = 0; j < panels; j++)
+            gemm_pack_word(g, to + (j * words + i) * NR, s->word + word + i, (p + j) * NR, ROWS_LATER * g->b_row);
 }

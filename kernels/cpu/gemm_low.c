@@ -6,6 +6,7 @@ struct gemm_part {
     const char *next; /* the next panel's part as it is in memory */
     int64_t next_bytes, steps;
     int64_t next_run, next_jump; /* it is next_run bytes, next_jump bytes apart; 0: in one piece */
+    int64_t row;                 /* of B, the first */
     int64_t turn;                /* of all panels and row blocks */
     int first, last;
     const struct gemm_add *add; /* what comes to this panel's columns when their chain is complete; NULL: nothing */
