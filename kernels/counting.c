@@ -109,6 +109,11 @@ static void counting_matmul_swiglu(const struct kctx *c, const struct op_matmul 
     (void)c, (void)product, (void)act;
 }
 
+static void counting_matmul_rmsnorm(const struct kctx *c, const struct op_matmul *product, const struct op_rmsnorm *norm)
+{
+    (void)c, (void)product, (void)norm;
+}
+
 /* ---- decoding: nothing is issued, and every sequence gets token 0 */
 
 struct decode {
@@ -167,6 +172,7 @@ void kernels_counting(const struct kernels *like, struct kernels *out)
     if (!device) out->sample = draw_zeros;
     if (!like || like->rope_kv_write) out->rope_kv_write = counting_rope_kv_write;
     if (!like || like->matmul_swiglu) out->matmul_swiglu = counting_matmul_swiglu;
+    if (!like || like->matmul_rmsnorm) out->matmul_rmsnorm = counting_matmul_rmsnorm;
     if (like && like->matmul_low_rank) {
         out->matmul_low_rank = counting_matmul_low_rank;
         out->matmul_dx_low_rank = counting_matmul_dx_low_rank;

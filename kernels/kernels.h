@@ -509,6 +509,9 @@ struct kernels {
     /* A product without residual and swiglu of its result: product.n is 2 act.f, act.gu is product.y. The bits of the two; what y holds afterwards is not
      * said. NULL: the caller does them. */
     void (*matmul_swiglu)(const struct kctx *c, const struct op_matmul *product, const struct op_swiglu *act);
+    /* A product and rmsnorm of its result: norm.x is product.y, norm.heads 1, norm.width and norm.ld are product.n. The bits of the two. NULL: the caller
+     * does them. */
+    void (*matmul_rmsnorm)(const struct kctx *c, const struct op_matmul *product, const struct op_rmsnorm *norm);
 
     /* ---- decoding on the device; all NULL where the host issues every token. One session of a context at a time.
      *   decode_load(c, d, &load, &places);

@@ -74,11 +74,13 @@ static tare_status timed(struct room *r, void (*run)(const struct room *r, const
     return TARE_OK;
 }
 
-/* ---- products. act.act: gate and up with the activation, in one operation where there is one, as the model does it */
+/* ---- products. act.act: gate and up with the activation, norm.y: with residual and the norm behind it; in one operation where there is one, as the
+ * model does it */
 struct product {
     struct op_matmul w[COPIES_MOST];
     int64_t copies;
     struct op_swiglu act;
+    struct op_rmsnorm norm;
 };
 
 static void product_run(const struct room *r, const void *args, int64_t i)
@@ -89,20 +91,40 @@ static void product_run(const struct room *r, const void *args, int64_t i)
         r->k->matmul_swiglu(&r->c, w, &p->act);
         return;
     }
+    if (p->norm.y && r->k->matmul_rmsnorm) {
+        r->k->matmul_rmsnorm(&r->c, w, &p->norm);
+        return;
+    }
     r->k->matmul(&r->c, w);
     if (p->act.act) r->k->swiglu(&r->c, &p->act);
+    if (p->norm.y) r->k->rmsnorm(&r->c, &p->norm);
+}
+
+/* Of a product's result y. */
+static struct op_rmsnorm norm_of(struct room *r, const struct op_matmul *o)
+{
+    return (struct op_rmsnorm){.y = take(r, o->t * o->n * 4),
+                               .x = o->y,
+                               .w = take(r, o->n * 4),
+                               .ld = o->n,
+                               .t = o->t,
+                               .heads = 1,
+                               .width = o->n,
+                               .eps = 1e-6f,
+                               .y_dtype = o->x_dtype};
 }
 
 static tare_status product(struct room *r, const struct operations_shape *s, struct op_matmul o, const char *name, struct err *e)
 {
     const int64_t bytes = r->k->packed_bytes(o.n, o.k, o.dtype);
-    const bool gated = o.n == 2 * s->intermediate;
+    const bool gated = o.n == 2 * s->intermediate, joins = o.n == s->hidden;
     struct product p = {.copies = copies_of(bytes), .act = {.t = o.t, .f = o.n / 2, .act_dtype = o.x_dtype}};
     double seconds;
     o.x = take(r, o.t * o.k * 4);
     o.y = take(r, o.t * o.n * 4);
     p.act.gu = o.y;
     p.act.act = gated ? take(r, o.t * o.n * 2) : NULL;
+    if (joins) p.norm = norm_of(r, &o), o.residual = take(r, o.t * o.n * 4);
     for (int64_t i = 0; i < p.copies; i++) {
         p.w[i] = o;
         p.w[i].packed = take(r, bytes);
@@ -120,7 +142,8 @@ static tare_status products(struct room *r, const struct operations_shape *s, in
     const struct {
         const char *name;
         int64_t n, k;
-    } list[] = {{"qkv", q + 2 * kv, C}, {"o", C, q}, {"gate, up, activation", 2 * F, C}, {"down", C, F}, {"head", s->vocab, C}};
+    } list[] = {
+        {"qkv", q + 2 * kv, C}, {"o, norm", C, q}, {"gate, up, activation", 2 * F, C}, {"down, norm", C, F}, {"head", s->vocab, C}};
     for (int i = 0; i < 5; i++) {
         const bool head = i == 4;
         const struct op_matmul o = {.t = rows,

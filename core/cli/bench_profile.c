@@ -132,6 +132,14 @@ static void matmul_swiglu(const struct kctx *c, const struct op_matmul *product,
     count(MATMUL, start, (struct kernel_cost){a.flops + b.flops, a.bytes + b.bytes});
 }
 
+static void matmul_rmsnorm(const struct kctx *c, const struct op_matmul *product, const struct op_rmsnorm *norm)
+{
+    const struct kernel_cost a = cost_matmul(product), b = cost_rmsnorm(norm);
+    const double start = bench_clock(profiled.pool);
+    profiled.k->matmul_rmsnorm(c, product, norm);
+    count(MATMUL, start, (struct kernel_cost){a.flops + b.flops, a.bytes + b.bytes});
+}
+
 #define OPERATION(OP, NAME)                                                                                                        \
     static void NAME(const struct kctx *c, const struct op_##NAME *o)                                                              \
     {                                                                                                                              \
@@ -176,6 +184,7 @@ const struct kernels *bench_profile_wrap(const struct kernels *k)
     if (t->matmul_dx_packed) t->matmul_dx_packed = matmul_dx_packed;
     if (t->rope_kv_write) t->rope_kv_write = rope_kv_write;
     if (t->matmul_swiglu) t->matmul_swiglu = matmul_swiglu;
+    if (t->matmul_rmsnorm) t->matmul_rmsnorm = matmul_rmsnorm;
     if (t->matmul_low_rank) {
         t->matmul_low_rank = matmul_low_rank;
         t->matmul_dx_low_rank = matmul_dx_low_rank;

@@ -67,7 +67,7 @@ tare_status model_train_forward(struct model *m, const struct train_input *in, s
     TRY(tensor_new_raw(acts, hidden, b->n_out * C, e));
     embed_rows(m, b, p->x[0]);
     for (int64_t l = 0; l < L; l++)
-        layer_forward(m, l, (struct layer_rows){p->x[l], p->x[l + 1]}, &p->acts[l], in->cache->layers[0], b);
+        layer_forward(m, l, (struct layer_rows){.x = p->x[l], .out = p->x[l + 1]}, &p->acts[l], in->cache->layers[0], b);
     kernels_at(&m->ctx, "forward pass", -1);
     KERNEL(m->k, &m->ctx, gather_rows, .y = p->last, .x = p->x[L], .rows = b->out_rows, .n = b->n_out, .width = C);
     final_norm(m, p->last, p->last_rms, *hidden, b->n_out);
@@ -328,7 +328,7 @@ tare_status model_backward(struct model *m, struct train_pass *p, const float *d
         /* a norm after the MLP needs what the MLP gave; the layer's output goes where it was, which nobody reads any more */
         float *out = m->shape.norms == NORMS_BEFORE ? NULL : p->x[l + 1];
         if (l != L - 1 && p->recompute == RECOMPUTE_LAYER)
-            layer_forward(m, l, (struct layer_rows){p->x[l], out}, &p->acts[l], p->cache->layers[0], b);
+            layer_forward(m, l, (struct layer_rows){.x = p->x[l], .out = out}, &p->acts[l], p->cache->layers[0], b);
         else if (l != L - 1 && p->recompute != RECOMPUTE_NONE)
             layer_again(m, l, p->x[l], &p->acts[l], b->t, p->recompute);
         kernels_at(&m->ctx, "backward pass", l);

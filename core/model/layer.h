@@ -54,10 +54,14 @@ enum dtype product_rows_dtype(const struct model *m);
 tare_status layer_acts_new(const struct model *m, int64_t t, bool training, struct arena *a, struct layer_acts *out, struct err *e);
 struct layer_rows {
     const float *x;
-    float *out; /* may be x */
+    float *out;            /* may be x */
+    bool normed;           /* a->norm1 has rms(x) already */
+    const float *next;     /* the norm that follows out, or NULL: the caller's */
+    void *next_y;          /* where it goes */
+    enum dtype next_dtype; /* and how */
 };
-/* out[T, C] may be x when a->mid is not needed afterwards; NULL: the last product is left out (recomputation). */
-void layer_forward(const struct model *m, int64_t l, struct layer_rows r, const struct layer_acts *a, struct kv_layer kv,
+/* out[T, C] may be x when a->mid is not needed afterwards; NULL: the last product is left out (recomputation). True: r.next was done too. */
+bool layer_forward(const struct model *m, int64_t l, struct layer_rows r, const struct layer_acts *a, struct kv_layer kv,
                    const struct forward_batch *b);
 /* norm1, norm2 and act once more from x, mid and gate_up, with RECOMPUTE_MLP gate_up too: the same bits. */
 void layer_again(const struct model *m, int64_t l, const float *x, const struct layer_acts *a, int64_t t, enum recompute recompute);

@@ -216,6 +216,7 @@ struct forward_batch {
     bool row_by_row;             /* every row has one slot: n_writes is T and write_row[i] is i */
     const struct attn_seq *seqs; /* keys by cache block */
     int64_t n_seqs;
+    bool out_all;            /* all of them, in order: n_out is T and out_rows[i] is i */
     const int64_t *out_rows; /* [n_out] rows whose output of the final norm is wanted */
     int64_t n_out;
 };

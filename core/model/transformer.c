@@ -170,11 +170,25 @@ struct norm_out {
     float *rms; /* or NULL */
 };
 
-static void norm(const struct model *m, const float *x, const float *w, struct norm_out n, int64_t t)
+static struct op_rmsnorm norm_of(const struct model *m, const float *x, const float *w, struct norm_out n, int64_t t)
 {
     const int64_t C = m->shape.hidden;
-    KERNEL(m->k, &m->ctx, rmsnorm, .y = n.y, .y_dtype = n.dtype, .ld = C, .rms = n.rms, .x = x, .w = w, .t = t, .heads = 1,
-           .width = C, .eps = (float)m->shape.rms_eps);
+    return (struct op_rmsnorm){.y = n.y,
+                               .y_dtype = n.dtype,
+                               .ld = C,
+                               .rms = n.rms,
+                               .x = x,
+                               .w = w,
+                               .t = t,
+                               .heads = 1,
+                               .width = C,
+                               .eps = (float)m->shape.rms_eps};
+}
+
+static void norm(const struct model *m, const float *x, const float *w, struct norm_out n, int64_t t)
+{
+    const struct op_rmsnorm o = norm_of(m, x, w, n, t);
+    m->k->rmsnorm(&m->ctx, &o);
 }
 
 /* rms(x) w, or x itself where the family has no norm before (w NULL). */
@@ -185,16 +199,46 @@ static struct product_rows norm_before(const struct model *m, const float *x, co
     return (struct product_rows){n.y, n.dtype};
 }
 
+/* The norm of the stream that follows a branch; w NULL: none. */
+struct next_norm {
+    const float *w;
+    struct norm_out to;
+};
+
 /* What attention or the MLP gives to the stream:  out = x + r N(in W^T), W product i. after, rms: where in W^T is kept for its norm N. */
 struct branch {
     int64_t i, k;
     struct product_rows in;
     const float *x, *norm;
     float *out, *after, *rms;
+    struct next_norm next;
 };
 
-static void join(const struct model *m, const struct branch *b, int64_t t, const struct lora_rows *lora)
+/* Product, residual and the norm behind them in one operation, where the backend has it and nothing comes between. */
+static bool join_and_norm(const struct model *m, const struct branch *b, int64_t t)
 {
+    const struct model_shape *s = &m->shape;
+    const bool between = b->norm || s->residual_scale > 0 || (m->lora && m->lora->groups[b->i].n);
+    if (!m->k->matmul_rmsnorm || !b->next.w || between) return false;
+    const struct op_matmul product = {.y = b->out,
+                                      .x = b->in.at,
+                                      .x_dtype = b->in.dtype,
+                                      .packed = m->packed[b->i],
+                                      .residual = b->x,
+                                      .t = t,
+                                      .n = s->hidden,
+                                      .k = b->k,
+                                      .dtype = m->dtype,
+                                      .int8 = product_int8(m, b->i)};
+    const struct op_rmsnorm norm = norm_of(m, b->out, b->next.w, b->next.to, t);
+    m->k->matmul_rmsnorm(&m->ctx, &product, &norm);
+    return true;
+}
+
+/* True: what is next was done too. */
+static bool join(const struct model *m, const struct branch *b, int64_t t, const struct lora_rows *lora)
+{
+    if (join_and_norm(m, b, t)) return true;
     const struct model_shape *s = &m->shape;
     const int64_t C = s->hidden;
     const bool plain = !b->norm && !(s->residual_scale > 0);
@@ -203,22 +247,26 @@ static void join(const struct model *m, const struct branch *b, int64_t t, const
                  (struct op_matmul){
                      .y = y, .x = b->in.at, .x_dtype = b->in.dtype, .residual = plain ? b->x : NULL, .t = t, .n = C, .k = b->k},
                  lora);
-    if (plain) return;
+    if (plain) return false;
     if (b->norm) norm(m, y, b->norm, (struct norm_out){.y = b->out, .rms = b->rms}, t);
     scale_rows(m, b->out, t, s->residual_scale);
     KERNEL(m->k, &m->ctx, add, .y = b->out, .x = b->x, .n = t * C);
+    return false;
 }
 
-static void attention_forward(const struct model *m, int64_t l, const float *x, const struct layer_acts *a, struct kv_layer kv,
-                              const struct forward_batch *b)
+/* mid = x + attention's output; returns the rows that the MLP takes. */
+static struct product_rows attention_forward(const struct model *m, int64_t l, struct layer_rows r, const struct layer_acts *a,
+                                             struct kv_layer kv, const struct forward_batch *b)
 {
+    const float *x = r.x;
     const struct model_shape *s = &m->shape;
     const struct kctx *c = &m->ctx;
     const struct layer_vectors *v = &m->vectors[l];
     struct attn_shape as = model_attn_shape(m);
     const int64_t T = b->t;
     as.window = layer_window(s, l);
-    const struct product_rows in = norm_before(m, x, v->norm1, (struct norm_out){a->norm1, a->dtype, a->rms1}, T);
+    const struct norm_out first = {a->norm1, a->dtype, a->rms1}, second = {a->norm2, a->dtype, a->rms2};
+    const struct product_rows in = r.normed ? (struct product_rows){a->norm1, a->dtype} : norm_before(m, x, v->norm1, first, T);
     lora_product(m, 4 * l,
                  (struct op_matmul){
                      .y = a->qkv, .x = in.at, .x_dtype = in.dtype, .bias = v->qkv_bias, .t = T, .n = as.stride, .k = s->hidden},
@@ -227,16 +275,16 @@ static void attention_forward(const struct model *m, int64_t l, const float *x, 
     turn_and_write(m, l, &(struct op_kv_write){kv, a->qkv, as, b->write_row, b->write_slot, b->n_writes}, a->qkv, b);
     KERNEL(m->k, c, attention, .out = a->att, .out_dtype = a->att_dtype, .stats = a->stats, .qkv = a->qkv, .kv = kv, .shape = as,
            .seqs = b->seqs, .n_seqs = b->n_seqs);
-    join(m,
-         &(struct branch){.i = 4 * l + 1,
-                          .k = s->heads * s->head_dim,
-                          .in = {a->att, a->att_dtype},
-                          .x = x,
-                          .norm = v->after1,
-                          .out = a->mid,
-                          .after = a->after1,
-                          .rms = a->rms_after1},
-         T, &a->lora);
+    const struct branch out = {.i = 4 * l + 1,
+                               .k = s->heads * s->head_dim,
+                               .in = {a->att, a->att_dtype},
+                               .x = x,
+                               .norm = v->after1,
+                               .out = a->mid,
+                               .after = a->after1,
+                               .rms = a->rms_after1,
+                               .next = {v->norm2, second}};
+    return join(m, &out, T, &a->lora) ? (struct product_rows){a->norm2, a->dtype} : norm_before(m, a->mid, v->norm2, second, T);
 }
 
 static struct op_matmul gate_and_up(const struct model *m, int64_t l, struct product_rows in, const struct layer_acts *a, int64_t t)
@@ -295,26 +343,22 @@ void layer_again(const struct model *m, int64_t l, const float *x, const struct 
     activate(m, a, t);
 }
 
-void layer_forward(const struct model *m, int64_t l, struct layer_rows r, const struct layer_acts *a, struct kv_layer kv,
+bool layer_forward(const struct model *m, int64_t l, struct layer_rows r, const struct layer_acts *a, struct kv_layer kv,
                    const struct forward_batch *b)
 {
-    const struct layer_vectors *v = &m->vectors[l];
-    const int64_t T = b->t;
-
     kernels_at(&m->ctx, r.out ? "forward pass" : "forward pass again", l);
-    attention_forward(m, l, r.x, a, kv, b);
-    mlp_inside(m, l, norm_before(m, a->mid, v->norm2, (struct norm_out){a->norm2, a->dtype, a->rms2}, T), a, T);
-    if (!r.out) return;
-    join(m,
-         &(struct branch){.i = 4 * l + 3,
-                          .k = m->shape.intermediate,
-                          .in = {a->act, a->dtype},
-                          .x = a->mid,
-                          .norm = v->after2,
-                          .out = r.out,
-                          .after = a->after2,
-                          .rms = a->rms_after2},
-         T, &a->lora);
+    mlp_inside(m, l, attention_forward(m, l, r, a, kv, b), a, b->t);
+    if (!r.out) return false;
+    const struct branch out = {.i = 4 * l + 3,
+                               .k = m->shape.intermediate,
+                               .in = {a->act, a->dtype},
+                               .x = a->mid,
+                               .norm = m->vectors[l].after2,
+                               .out = r.out,
+                               .after = a->after2,
+                               .rms = a->rms_after2,
+                               .next = {r.next, {r.next_y, r.next_dtype, NULL}}};
+    return join(m, &out, b->t, &a->lora);
 }
 
 static tare_status check_blocks(const struct kv_cache *cache, const struct forward_batch *b, struct err *e)
@@ -391,20 +435,35 @@ void embed_rows(const struct model *m, const struct forward_batch *b, float *x)
     scale_rows(m, x, b->t, m->shape.embed_scale);
 }
 
+static void divide_hidden(const struct model *m, float *hidden, int64_t n)
+{
+    if (m->shape.logits_divisor > 0) scale_rows(m, hidden, n, 1 / m->shape.logits_divisor);
+}
+
 void final_norm(const struct model *m, const float *x, float *rms, float *hidden, int64_t n)
 {
-    const double divisor = m->shape.logits_divisor;
     norm(m, x, m->final_norm_vector, (struct norm_out){.y = hidden, .rms = rms}, n);
-    if (divisor > 0) scale_rows(m, hidden, n, 1 / divisor);
+    divide_hidden(m, hidden, n);
 }
 
 void forward_rows(struct model *m, struct kv_cache *cache, const struct forward_batch *b, const struct layer_acts *acts, float *x,
                   float *hidden)
 {
-    const int64_t C = m->shape.hidden;
+    const int64_t C = m->shape.hidden, L = m->shape.layers;
+    struct layer_rows r = {.x = x, .out = x};
     embed_rows(m, b, x);
-    for (int64_t l = 0; l < m->shape.layers; l++) layer_forward(m, l, (struct layer_rows){x, x}, acts, cache->layers[l], b);
+    for (int64_t l = 0; l < L; l++) {
+        const bool last = l + 1 == L;
+        r.next = !last ? m->vectors[l + 1].norm1 : b->out_all ? m->final_norm_vector : NULL;
+        r.next_y = last ? hidden : acts->norm1;
+        r.next_dtype = last ? DTYPE_F32 : acts->dtype;
+        r.normed = layer_forward(m, l, r, acts, cache->layers[l], b);
+    }
     kernels_at(&m->ctx, "forward pass", -1);
+    if (r.normed) {
+        divide_hidden(m, hidden, b->n_out);
+        return;
+    }
     KERNEL(m->k, &m->ctx, gather_rows, .y = hidden, .x = x, .rows = b->out_rows, .n = b->n_out, .width = C);
     final_norm(m, hidden, NULL, hidden, b->n_out);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 enum { STREAM_ROWS = 32, STREAM_PIECE = 64, STREAM_FP32_ROWS = 16, STREAM_FP32_INNER = 4096 }; /* matmul_stream.cu, matmul_bf16 */
+enum { STREAM_BLOCKS = 132, STREAM_WARPS = 8, NORM_WARP_WIDTH = 256 };                         /* matmul_stream.cu, norm.cuh */
 enum { CHAIN_ROWS = 32, CHAIN_COLUMNS = 128, CHAIN_STEP = 32, CHAIN_BLOCKS = 264, CHAIN_LEAST = 8 }; /* matmul_chain.cu */
 
 static _Thread_local struct {
@@ -81,6 +82,28 @@ static bool streams(const struct op_matmul *o)
     return o->dtype == DTYPE_BF16 && !tally.rates.batch_invariant && o->t <= STREAM_ROWS && o->k % STREAM_PIECE == 0;
 }
 
+/* What K of a product with a residual is cut into where it would have few blocks. */
+static int64_t stream_slices(const struct op_matmul *o)
+{
+    const int64_t tiles = (o->n + 63) / 64, all = o->k / STREAM_PIECE, wanted = (STREAM_BLOCKS + tiles - 1) / tiles,
+                  most = all / STREAM_WARPS, slices = wanted < most ? wanted : most;
+    if (!o->residual || (o->n + 31) / 32 >= STREAM_BLOCKS || slices < 2) return 1;
+    const int64_t pieces = (all + slices - 1) / slices;
+    return (all + pieces - 1) / pieces;
+}
+
+/* Sums of slices of K, fp32; norm: NULL, or done in the same launch. True: it was. */
+static bool sum_of_slices(const struct op_matmul *o, double parts, const struct op_rmsnorm *norm)
+{
+    const double y = (double)(o->t * o->n), once = o->residual ? 2 : 1;
+    if (norm && o->n > NORM_WARP_WIDTH) {
+        launch("product_add_norm", 0, 4 * (parts + once) * y + (double)dtype_bytes(norm->y_dtype) * y);
+        return true;
+    }
+    launch("product_add", 0, 4 * (parts + once) * y);
+    return false;
+}
+
 /* results: bytes that are written, or read besides W and x. */
 static void stream(const char *kernel, const struct op_matmul *o, double results)
 {
@@ -90,26 +113,33 @@ static void stream(const char *kernel, const struct op_matmul *o, double results
     launch(kernel, 2 * t * n * k, 2 * n * k + (as_it_is ? 4 : 2) * t * k + results);
 }
 
-static void tally_matmul(const struct kctx *c, const struct op_matmul *o)
+/* norm: NULL, or to be done too where slices of K are added. True: it was. */
+static bool matmul(const struct kctx *c, const struct op_matmul *o, const struct op_rmsnorm *norm)
 {
     const double t = (double)o->t, n = (double)o->n, k = (double)o->k, once = o->residual ? 2 : 1;
     useful(c, cost_matmul(o).flops);
     if (o->dtype != DTYPE_BF16) {
         product(tally.rates.batch_invariant ? "product_plain" : "cublaslt", t, n, k, 4, once);
-        return;
+        return false;
     }
     if (streams(o)) {
-        stream("product_stream", o, 4 * once * t * n);
-        return;
+        const double parts = (double)stream_slices(o);
+        stream("product_stream", o, 4 * (parts > 1 ? parts : once) * t * n);
+        return parts > 1 && sum_of_slices(o, parts, norm);
     }
     convert(o->t * o->k, o->x_dtype);
     if (tally.rates.batch_invariant && o->t <= CHAIN_ROWS && chain_slices(o->n, o->k) > 1) {
         const double parts = (double)chain_slices(o->n, o->k);
         product("product_chain", t, n, k, 2, parts);
-        launch("chain_add", 0, 4 * (parts + once) * t * n);
-        return;
+        return sum_of_slices(o, parts, norm);
     }
     product(tally.rates.batch_invariant ? "product_chain" : "cublaslt", t, n, k, 2, once);
+    return false;
+}
+
+static void tally_matmul(const struct kctx *c, const struct op_matmul *o)
+{
+    matmul(c, o, NULL);
 }
 
 static void dx(const struct kctx *c, const struct op_matmul_dx *o, bool packed)
@@ -280,6 +310,11 @@ static void tally_matmul_swiglu(const struct kctx *c, const struct op_matmul *o,
     stream("product_gated", o, (double)(act->t * act->f * dtype_bytes(act->act_dtype)));
 }
 
+static void tally_matmul_rmsnorm(const struct kctx *c, const struct op_matmul *o, const struct op_rmsnorm *norm)
+{
+    if (!matmul(c, o, norm)) tally_rmsnorm(c, norm);
+}
+
 void launches_tally(struct kernels *k, struct launch_rates rates)
 {
     tally.inner = *k;
@@ -296,6 +331,7 @@ void launches_tally(struct kernels *k, struct launch_rates rates)
     k->matmul_dw_apart = tally_matmul_dw;
     if (k->rope_kv_write) k->rope_kv_write = tally_rope_kv_write;
     if (k->matmul_swiglu) k->matmul_swiglu = tally_matmul_swiglu;
+    if (k->matmul_rmsnorm) k->matmul_rmsnorm = tally_matmul_rmsnorm;
     k->decode_load = tally_decode_load;
     k->decode_begin = tally_decode_begin;
     k->decode_end = tally_decode_end;

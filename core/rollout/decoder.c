@@ -93,6 +93,7 @@ static void issue(struct decoder *d, struct kv_cache *cache, const struct decode
                                     .write_slot = p->write_slot,
                                     .n_writes = p->rows,
                                     .row_by_row = true,
+                                    .out_all = true,
                                     .out_rows = p->out_rows,
                                     .n_out = p->rows};
     forward_rows(m, cache, &b, &d->acts, d->x, d->hidden);

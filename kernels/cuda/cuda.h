@@ -113,6 +113,7 @@ void cuda_matmul_dw_apart(const struct kctx *c, const struct op_matmul_dw *o);
 void cuda_matmul_dx_packed(const struct kctx *c, const struct op_matmul_dx *o);
 void cuda_rope_kv_write(const struct kctx *c, const struct op_rope *turn, const struct op_kv_write *write);
 void cuda_matmul_swiglu(const struct kctx *c, const struct op_matmul *product, const struct op_swiglu *act);
+void cuda_matmul_rmsnorm(const struct kctx *c, const struct op_matmul *product, const struct op_rmsnorm *norm);
 int64_t cuda_packed_bytes(int64_t n, int64_t k, enum dtype dtype);
 int64_t cuda_kv_bytes(struct attn_shape s, int64_t n_blocks);
 

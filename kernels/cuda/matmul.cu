@@ -104,40 +104,48 @@ static bool streams(const struct kctx *c, const product &p)
     return !c->batch_invariant && matmul_stream_fits(p.t, p.k);
 }
 
-static void matmul_few(const struct kctx *c, product p, enum dtype x_dtype, const product_gate *gate)
+/* After a product: a gate of its result, or a norm that is done where the sum of its slices is. */
+struct product_end {
+    const product_gate *gate;
+    const product_norm *norm;
+};
+
+/* True: the norm was done. */
+static bool matmul_few(const struct kctx *c, product p, enum dtype x_dtype, product_end end)
 {
     const bool as_it_is = x_dtype == DTYPE_F32 && p.k <= 4096 && p.t <= 16; /* x fits in the first cache in fp32 */
     const rows x = {p.x, p.t * p.k, x_dtype};
-    const int64_t bytes = as_it_is ? 0 : copy_bytes(x);
+    const int slices = end.gate ? 1 : stream_cut_of(p).slices;
+    const int64_t parts = slices > 1 ? slices * p.t * p.n * (int64_t)sizeof(float) : 0,
+                  bytes = (as_it_is ? 0 : copy_bytes(x)) + parts;
     unsigned char *at = bytes ? static_cast<unsigned char *>(cuda_scratch(c, bytes)) : nullptr;
-    if (bytes && !at) return;
+    if (bytes && !at) return false;
     if (!as_it_is) p.x = rounded(c, &at, x);
-    matmul_stream(c, p, !as_it_is, gate);
+    matmul_stream(c, p, !as_it_is, end.gate, parts ? reinterpret_cast<float *>(at) : nullptr);
+    if (!parts) return false;
+    matmul_add(c, p, reinterpret_cast<const float *>(at), slices, end.norm);
+    return end.norm;
 }
 
-static void matmul_bf16(const struct kctx *c, product p, enum dtype x_dtype)
+static bool matmul_bf16(const struct kctx *c, product p, enum dtype x_dtype, const product_norm *norm)
 {
     const rows x = {p.x, p.t * p.k, x_dtype};
-    if (streams(c, p)) {
-        matmul_few(c, p, x_dtype, nullptr);
-        return;
-    }
+    if (streams(c, p)) return matmul_few(c, p, x_dtype, product_end{nullptr, norm});
     if (p.k % 8 || p.k <= 0) {
         if (x_dtype == DTYPE_BF16)
             matmul_odd<__nv_bfloat16>(c, p);
         else
             matmul_odd<float>(c, p);
-        return;
+        return false;
     }
     const bool chain = c->batch_invariant || !has_lt(c);
     const int64_t bytes = copy_bytes(x) + (chain ? matmul_chain_bytes(p) : 0);
     unsigned char *at = bytes ? static_cast<unsigned char *>(cuda_scratch(c, bytes)) : nullptr;
-    if (bytes && !at) return;
+    if (bytes && !at) return false;
     p.x = rounded(c, &at, x);
-    if (chain)
-        matmul_chain(c, p, at);
-    else
-        matmul_lt(c, lt_product{p.y, p.w, p.x, p.bias, p.residual, p.n, p.t, p.k, p.k, p.k, p.ldy, p.ldy, 1, 0, DTYPE_BF16});
+    if (chain) return matmul_chain(c, p, at, norm);
+    matmul_lt(c, lt_product{p.y, p.w, p.x, p.bias, p.residual, p.n, p.t, p.k, p.k, p.k, p.ldy, p.ldy, 1, 0, DTYPE_BF16});
+    return false;
 }
 
 void cuda_matmul(const struct kctx *c, const struct op_matmul *o)
@@ -145,7 +153,7 @@ void cuda_matmul(const struct kctx *c, const struct op_matmul *o)
     CUDA_OP(c, "matmul", "t n k", o->t, o->n, o->k);
     if (o->t <= 0 || o->n <= 0) return;
     if (o->dtype == DTYPE_BF16)
-        matmul_bf16(c, product{o->y, o->x, o->packed, o->bias, o->residual, o->n, o->t, o->n, o->k}, o->x_dtype);
+        matmul_bf16(c, product{o->y, o->x, o->packed, o->bias, o->residual, o->n, o->t, o->n, o->k}, o->x_dtype, nullptr);
     else if (c->batch_invariant || !has_lt(c) || o->k <= 0)
         matmul_plain(c, plain_product{o->y, o->x, o->packed, o->bias, o->residual, o->t, o->n, o->k, o->k, 1, 1, o->k, o->n, 0, 0,
                                       o->x_dtype, DTYPE_F32});
@@ -164,7 +172,20 @@ void cuda_matmul_swiglu(const struct kctx *c, const struct op_matmul *o, const s
         return;
     }
     CUDA_OP(c, "matmul_swiglu", "t n k", o->t, o->n, o->k);
-    if (o->t > 0 && act->f > 0) matmul_few(c, p, o->x_dtype, &gate);
+    if (o->t > 0 && act->f > 0) matmul_few(c, p, o->x_dtype, product_end{&gate, nullptr});
+}
+
+void cuda_matmul_rmsnorm(const struct kctx *c, const struct op_matmul *o, const struct op_rmsnorm *then)
+{
+    const product_norm norm = {then->y, then->w, then->rms, then->eps, then->y_dtype};
+    if (o->dtype != DTYPE_BF16 || o->t <= 0 || !matmul_add_norms(o->n)) {
+        cuda_matmul(c, o);
+        cuda_rmsnorm(c, then);
+        return;
+    }
+    CUDA_OP(c, "matmul_rmsnorm", "t n k", o->t, o->n, o->k);
+    if (!matmul_bf16(c, product{o->y, o->x, o->packed, o->bias, o->residual, o->n, o->t, o->n, o->k}, o->x_dtype, &norm))
+        cuda_rmsnorm(c, then);
 }
 
 /* ---- gradients */

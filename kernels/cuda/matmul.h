@@ -4,6 +4,7 @@
  *   stream   few rows (decoding): every weight is read once, from memory to tensor cores
  *   chain    tensor cores, one order over K whatever T is: deterministic = batch_invariant
  *   plain    fp32 without tensor cores, the chain that kernels.h defines: ref's bits
+ *   add      the sum of what stream and chain have cut K into
  */
 #ifndef TARE_CUDA_MATMUL_H
 #define TARE_CUDA_MATMUL_H
@@ -30,9 +31,12 @@ struct plain_product {
 };
 void matmul_plain(const struct kctx *c, const struct plain_product &p);
 
+struct product_norm;
+
 /* x bf16, w bf16 packed; k a multiple of 8. room: matmul_chain_bytes bytes of working memory. */
 int64_t matmul_chain_bytes(const struct product &p);
-void matmul_chain(const struct kctx *c, const struct product &p, void *room);
+/* norm: NULL, or to be done too where the sum is one of slices. True: it was. */
+bool matmul_chain(const struct kctx *c, const struct product &p, void *room, const struct product_norm *norm);
 
 /* Rows of W are f of a gate and then f of what it gates: act[T,f] in the place of y, as swiglu has it (kernels.h). Without bias and residual. */
 struct product_gate {
@@ -42,10 +46,28 @@ struct product_gate {
     enum dtype dtype; /* of act */
 };
 
-/* w bf16 packed, t <= STREAM_ROWS, k a multiple of 64. gate: NULL: none. */
+/* w bf16 packed, t <= STREAM_ROWS, k a multiple of 64. gate: NULL: none. parts: room for [slices, T, N] where there is more than one slice, whose sums it
+ * gets in the place of y; else not read. */
 enum { STREAM_ROWS = 32 };
+struct stream_cut {
+    int slices, pieces; /* of K; of 64 k in a slice */
+};
 bool matmul_stream_fits(int64_t t, int64_t k);
-void matmul_stream(const struct kctx *c, const struct product &p, bool x_is_bf16, const struct product_gate *gate);
+/* More than one slice where a product with a residual (attention's output, the MLP's) would give fewer blocks than there are multiprocessors: a sum over
+ * the rows follows there anyway, the norm's, and adds the slices on its way. By N and K alone. */
+struct stream_cut stream_cut_of(const struct product &p);
+void matmul_stream(const struct kctx *c, const struct product &p, bool x_is_bf16, const struct product_gate *gate, float *parts);
+
+/* y = the slices' sums, in order, + bias + residual; parts [slices, T, N]. norm: rmsnorm of y's rows besides, with its bits; NULL: none. */
+struct product_norm {
+    void *y;
+    const float *w;
+    float *rms; /* or NULL */
+    float eps;
+    enum dtype dtype; /* of y */
+};
+bool matmul_add_norms(int64_t width); /* whether it has the norm of rows that wide */
+void matmul_add(const struct kctx *c, const struct product &p, const float *parts, int slices, const struct product_norm *norm);
 
 /* ---- matmul_lt.cu (not in the shim's build). D[n,m] = A^T or A times B, column-major as cuBLASLt has it. */
 struct lt_product {

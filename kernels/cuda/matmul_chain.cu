@@ -161,15 +161,6 @@ static __global__ void __launch_bounds__(THREADS, 1) product_chain(const product
     });
 }
 
-static __global__ void chain_add(const product p, const float *__restrict__ parts, int slices)
-{
-    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, n = p.t * p.n;
-    if (i >= n) return;
-    float y = 0;
-    for (int s = 0; s < slices; s++) y += parts[s * n + i];
-    chain_finish(p, i / p.n, i % p.n, y);
-}
-
 template <int ROWS, bool PARTS> static void chain_launch(const struct kctx *c, const product &p, const chain_cut &cut, float *parts)
 {
     const dim3 grid((unsigned)((p.t + ROWS - 1) / ROWS), (unsigned)((p.n + COLUMNS - 1) / COLUMNS),
@@ -184,7 +175,7 @@ int64_t matmul_chain_bytes(const product &p)
     return p.t <= FEW_ROWS && slices > 1 ? slices * p.t * p.n * (int64_t)sizeof(float) : 0;
 }
 
-void matmul_chain(const struct kctx *c, const product &p, void *room)
+bool matmul_chain(const struct kctx *c, const product &p, void *room, const product_norm *norm)
 {
     const chain_cut cut = cut_of(p);
     float *parts = static_cast<float *>(room);
@@ -194,6 +185,8 @@ void matmul_chain(const struct kctx *c, const product &p, void *room)
         chain_launch<16, false>(c, p, cut, nullptr);
     } else {
         chain_launch<16, true>(c, p, cut, parts);
-        CUDA_LAUNCH(c, chain_add, cuda_blocks(p.t * p.n, 256), 256, 0, p, parts, slices_of(cut));
+        matmul_add(c, p, parts, slices_of(cut), norm);
+        return norm;
     }
+    return false;
 }

@@ -2,8 +2,10 @@
  * B; both go from memory to registers in pieces of 16 bytes: a lane's eight consecutive k of a row serve as columns (2t, 2t+1, 2t+8, 2t+9) of two mma, the
  * same for A and B, and a sum over k does not care which column is called which.
  *
- * A block has 16 or 32 rows of W; its eight warps take 64 k in turn, and their sums are added in the order of the warps: one order for an output,
- * whatever T is. Of a gated MLP a block has 16 rows of the gate and the same 16 of what it gates, and gives their product alone.
+ * A block has 64 rows of W, or 32 or 16 where that would be too few blocks; its eight warps take 64 k in turn, and their sums are added in the order of
+ * the warps. A block reads all of x once, T / rows as many bytes as of W, which is why it has as many rows as it can. K is cut into slices where a product
+ * is followed by a sum anyway (stream_cut_of); they are added in their order (matmul_add.cu). So an output has one order, by N and K, whatever T and the
+ * rows of a block are. Of a gated MLP half of a block's rows are the gate's and half the same of what it gates, and it gives their product alone.
  *
  * W comes by cp.async through a ring of each warp's own in shared memory, so that what is on the way is not bound by registers. A lane copies what it
  * will read itself: nobody waits for another before the warps' sums are added.
@@ -13,7 +15,11 @@
 #include "convert.h"
 #include "swiglu.cuh"
 
-enum { PIECE = 64, WARPS = 8 };
+enum {
+    PIECE = 64,
+    WARPS = 8,
+    BLOCKS = 132 /* at least, where there are rows enough: an H100's multiprocessors, the same on every GPU */
+};
 
 template <typename X> struct stream_x;
 template <> struct stream_x<__nv_bfloat16> {
@@ -36,24 +42,11 @@ template <> struct stream_x<float> {
     }
 };
 
-template <int M> struct stream_w {       /* 64 k of 16 M rows of W: rows lane/4 and lane/4 + 8 of each 16, twice 32 k */
-    static constexpr int CHUNKS = 4 * M; /* of 16 bytes, of a lane */
-    uint4 w[M][2][2];
-    __device__ inline void load(const uint4 *from)
-    {
-#pragma unroll
-        for (int m = 0; m < M; m++)
-#pragma unroll
-            for (int r = 0; r < 2; r++)
-#pragma unroll
-                for (int g = 0; g < 2; g++) w[m][r][g] = from[(m * 4 + r * 2 + g) * 32];
-    }
-};
-
-/* A warp's ring; a chunk of a stage is [lanes]. While a block's warps work on the oldest stage, 64 KB (32 rows of W) or 48 KB are on the way. Within the
- * 99 KB that a block has on sm_120. */
+/* A stage of a warp's ring: 64 k of 16 or 32 rows of W, or 32 k of 64 rows; a chunk of 16 bytes of every lane is [lanes]. While a block's warps work on
+ * the oldest stage, 64 KB (M = 1: 48 KB) are on the way. Within the 99 KB that a block has on sm_120. */
 template <int M> struct stream_ring {
-    static constexpr int STAGES = M == 2 ? 3 : 4, STAGE = stream_w<M>::CHUNKS * 32, BYTES = WARPS * STAGES * STAGE * 16;
+    static constexpr int HALVES = M == 4 ? 1 : 2; /* of 32 k */
+    static constexpr int STAGES = M == 1 ? 4 : 3, STAGE = 2 * M * HALVES * 32, BYTES = WARPS * STAGES * STAGE * 16;
 
     static __device__ inline void fetch(uint4 *to, const __nv_bfloat16 *const rows[M][2], int64_t k)
     {
@@ -62,18 +55,38 @@ template <int M> struct stream_ring {
 #pragma unroll
             for (int r = 0; r < 2; r++)
 #pragma unroll
-                for (int g = 0; g < 2; g++) cp_async16(to + (m * 4 + r * 2 + g) * 32, rows[m][r] + k + g * 32, true);
+                for (int g = 0; g < HALVES; g++) cp_async16(to + ((m * 2 + r) * HALVES + g) * 32, rows[m][r] + k + g * 32, true);
+    }
+
+    /* Where the warp's stage i begins. */
+    static __device__ inline int64_t inner(int64_t first, int i)
+    {
+        return first + (int64_t)(i * HALVES / 2) * WARPS * PIECE + (HALVES == 1 ? i % 2 * 32 : 0);
     }
 };
 
-template <int N, typename X> struct stream_tokens { /* the same k of 8 N rows of x */
-    stream_x<X> x[N][2];
+template <int M> struct stream_w { /* a stage: rows lane/4 and lane/4 + 8 of each 16 */
+    static constexpr int HALVES = stream_ring<M>::HALVES;
+    uint4 w[M][2][HALVES];
+    __device__ inline void load(const uint4 *from)
+    {
+#pragma unroll
+        for (int m = 0; m < M; m++)
+#pragma unroll
+            for (int r = 0; r < 2; r++)
+#pragma unroll
+                for (int g = 0; g < HALVES; g++) w[m][r][g] = from[((m * 2 + r) * HALVES + g) * 32];
+    }
+};
+
+template <int N, typename X, int HALVES> struct stream_tokens { /* the same k of 8 N rows of x */
+    stream_x<X> x[N][HALVES];
     __device__ inline void load(const X *const tokens[N], int64_t k)
     {
 #pragma unroll
         for (int n = 0; n < N; n++)
 #pragma unroll
-            for (int g = 0; g < 2; g++)
+            for (int g = 0; g < HALVES; g++)
                 if (tokens[n])
                     x[n][g].load(tokens[n] + k + g * 32);
                 else
@@ -82,10 +95,10 @@ template <int N, typename X> struct stream_tokens { /* the same k of 8 N rows of
 };
 
 template <int M, int N, typename X>
-__device__ inline void stream_add(float acc[M][N][4], const stream_w<M> &w, const stream_tokens<N, X> &x)
+__device__ inline void stream_add(float acc[M][N][4], const stream_w<M> &w, const stream_tokens<N, X, stream_w<M>::HALVES> &x)
 {
 #pragma unroll
-    for (int g = 0; g < 2; g++)
+    for (int g = 0; g < stream_w<M>::HALVES; g++)
 #pragma unroll
         for (int n = 0; n < N; n++) {
             uint32_t b[4];
@@ -100,13 +113,13 @@ __device__ inline void stream_add(float acc[M][N][4], const stream_w<M> &w, cons
         }
 }
 
-/* The sums of 16 M rows of W with 8 N tokens, warp by warp: [WARPS][16 M][8 N] in shared memory, where the ring was. GATED: 16 rows of the gate and the
- * same 16 of what it gates. */
+/* The sums of 16 M rows of W with 8 N tokens over pieces first .. end-1 of 64 k, warp by warp: [WARPS][16 M][8 N] in shared memory, where the ring was.
+ * GATED: 8 M rows of the gate and the same of what it gates. */
 template <int M, int N, typename X, bool GATED>
-__device__ inline void stream_sums(unsigned char *shared, const product &p, int64_t row)
+__device__ inline void stream_sums(unsigned char *shared, const product &p, int64_t row, int64_t first, int64_t end)
 {
-    const int64_t end = GATED ? p.n / 2 : p.n, apart = GATED ? end : 16;
     using R = stream_ring<M>;
+    const int64_t n_rows = GATED ? p.n / 2 : p.n;
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
     uint4 *ring = reinterpret_cast<uint4 *>(shared) + warp * R::STAGES * R::STAGE + lane;
     float *sums = reinterpret_cast<float *>(shared);
@@ -116,8 +129,9 @@ __device__ inline void stream_sums(unsigned char *shared, const product &p, int6
     for (int m = 0; m < M; m++)
 #pragma unroll
         for (int r = 0; r < 2; r++) {
-            const int64_t n = row + m * apart + r * 8 + lane / 4, last = end - 1 + (GATED ? m * apart : 0);
-            rows[m][r] = static_cast<const __nv_bfloat16 *>(p.w) + (n < last ? n : last) * p.k + lane % 4 * 8;
+            const bool gates = GATED && m >= M / 2;
+            const int64_t n = row + (gates ? m - M / 2 : m) * 16 + r * 8 + lane / 4, at = n < n_rows ? n : n_rows - 1;
+            rows[m][r] = static_cast<const __nv_bfloat16 *>(p.w) + (at + (gates ? n_rows : 0)) * p.k + lane % 4 * 8;
         }
 #pragma unroll
     for (int n = 0; n < N; n++) {
@@ -129,20 +143,21 @@ __device__ inline void stream_sums(unsigned char *shared, const product &p, int6
     for (int m = 0; m < M; m++)
 #pragma unroll
         for (int n = 0; n < N; n++) acc[m][n][0] = acc[m][n][1] = acc[m][n][2] = acc[m][n][3] = 0;
-    const int64_t step = (int64_t)WARPS * PIECE;
-    int64_t k = (int64_t)warp * PIECE;
+    const int64_t k = (first + warp) * PIECE;
+    const int pieces = (int)((end - first - warp + WARPS - 1) / WARPS),
+              turns = pieces * 2 / R::HALVES; /* below 1: the warp has none */
     for (int i = 0; i < R::STAGES; i++) {
-        if (k + i * step < p.k) R::fetch(ring + i * R::STAGE, rows, k + i * step);
+        if (i < turns) R::fetch(ring + i * R::STAGE, rows, R::inner(k, i));
         cp_async_commit();
     }
-    for (int stage = 0; k < p.k; k += step, stage = stage + 1 < R::STAGES ? stage + 1 : 0) {
-        stream_tokens<N, X> x;
+    for (int i = 0, stage = 0; i < turns; i++, stage = stage + 1 < R::STAGES ? stage + 1 : 0) {
+        stream_tokens<N, X, R::HALVES> x;
         stream_w<M> w;
-        x.load(tokens, k);
+        x.load(tokens, R::inner(k, i));
         cp_async_wait<R::STAGES - 1>();
         w.load(ring + stage * R::STAGE);
         stream_add<M, N, X>(acc, w, x);
-        if (k + R::STAGES * step < p.k) R::fetch(ring + stage * R::STAGE, rows, k + R::STAGES * step);
+        if (i + R::STAGES < turns) R::fetch(ring + stage * R::STAGE, rows, R::inner(k, i + R::STAGES));
         cp_async_commit();
     }
     __syncthreads(); /* of no ring anything is on the way */
@@ -165,33 +180,39 @@ template <int M, int N> __device__ inline float stream_sum(const float *sums, in
     return y;
 }
 
-template <int M, int N, typename X> static __global__ void __launch_bounds__(32 * WARPS, 1) product_stream(const product p)
+/* parts: the sums of slice blockIdx.y go to parts [slices, T, N]; NULL: there is one slice, and y is finished here. */
+template <int M, int N, typename X>
+static __global__ void __launch_bounds__(32 * WARPS, 1) product_stream(const product p, int pieces, float *parts)
 {
     CUDA_SHARED(unsigned char, shared);
     const float *sums = reinterpret_cast<const float *>(shared);
-    const int64_t row = (int64_t)blockIdx.x * 16 * M;
-    stream_sums<M, N, X, false>(shared, p, row);
+    const int64_t row = (int64_t)blockIdx.x * 16 * M, first = (int64_t)blockIdx.y * pieces, all = p.k / PIECE;
+    stream_sums<M, N, X, false>(shared, p, row, first, min(all, first + pieces));
     for (int i = (int)threadIdx.x; i < 16 * M * 8 * N; i += (int)blockDim.x) {
         const int64_t n = row + i % (16 * M), t = i / (16 * M);
         if (n >= p.n || t >= p.t) continue;
         float y = stream_sum<M, N>(sums, i % (16 * M), t);
+        if (parts) {
+            parts[(blockIdx.y * p.t + t) * p.n + n] = y;
+            continue;
+        }
         if (p.bias) y += p.bias[n];
         if (p.residual) y += p.residual[t * p.ldy + n];
         p.y[t * p.ldy + n] = y;
     }
 }
 
-template <int N, typename X>
+template <int M, int N, typename X>
 static __global__ void __launch_bounds__(32 * WARPS, 1) product_gated(const product p, const product_gate g)
 {
     CUDA_SHARED(unsigned char, shared);
     const float *sums = reinterpret_cast<const float *>(shared);
-    const int64_t row = (int64_t)blockIdx.x * 16;
-    stream_sums<2, N, X, true>(shared, p, row);
-    for (int i = (int)threadIdx.x; i < 16 * 8 * N; i += (int)blockDim.x) {
-        const int64_t n = row + i % 16, t = i / 16;
+    const int64_t row = (int64_t)blockIdx.x * 8 * M;
+    stream_sums<M, N, X, true>(shared, p, row, 0, p.k / PIECE);
+    for (int i = (int)threadIdx.x; i < 8 * M * 8 * N; i += (int)blockDim.x) {
+        const int64_t n = row + i % (8 * M), t = i / (8 * M);
         if (n >= g.f || t >= p.t) continue;
-        const float gate = stream_sum<2, N>(sums, i % 16, t), up = stream_sum<2, N>(sums, i % 16 + 16, t);
+        const float gate = stream_sum<M, N>(sums, i % (8 * M), t), up = stream_sum<M, N>(sums, i % (8 * M) + 8 * M, t);
         const float act = gate * (g.gelu ? swiglu_gate<1>(gate) : swiglu_gate<0>(gate)) * up;
         if (g.dtype == DTYPE_BF16)
             row_store(static_cast<__nv_bfloat16 *>(g.act) + t * g.f + n, act);
@@ -200,37 +221,56 @@ static __global__ void __launch_bounds__(32 * WARPS, 1) product_gated(const prod
     }
 }
 
-template <int M, int N, typename X> static void stream_launch(const struct kctx *c, const product &p)
+/* What a product is cut into and launched as; cut and rows of a block by its shape. */
+struct stream_job {
+    const product &p;
+    const product_gate *gate;
+    stream_cut cut;
+    float *parts;
+};
+
+static bool fills(const stream_job &j, int64_t rows) /* the GPU, with that many rows of W a block */
+{
+    return (j.p.n + rows - 1) / rows * j.cut.slices >= BLOCKS;
+}
+
+template <int M, int N, typename X> static void stream_launch(const struct kctx *c, const stream_job &j)
 {
     static_assert(stream_ring<M>::BYTES >= WARPS * 16 * M * 8 * N * 4, "the sums lie where the ring was");
+    const dim3 grid((unsigned)((j.p.n + 16 * M - 1) / (16 * M)), (unsigned)j.cut.slices);
     CUDA_SHARED_LIMIT(c, (product_stream<M, N, X>), stream_ring<M>::BYTES);
-    CUDA_LAUNCH(c, (product_stream<M, N, X>), (unsigned)((p.n + 16 * M - 1) / (16 * M)), 32 * WARPS, stream_ring<M>::BYTES, p);
+    CUDA_LAUNCH(c, (product_stream<M, N, X>), grid, 32 * WARPS, stream_ring<M>::BYTES, j.p, j.cut.pieces, j.parts);
 }
 
-template <int N, typename X> static void gated_launch(const struct kctx *c, const product &p, const product_gate &g)
+template <int M, int N, typename X> static void gated_launch(const struct kctx *c, const stream_job &j)
 {
-    CUDA_SHARED_LIMIT(c, (product_gated<N, X>), stream_ring<2>::BYTES);
-    CUDA_LAUNCH(c, (product_gated<N, X>), (unsigned)((g.f + 15) / 16), 32 * WARPS, stream_ring<2>::BYTES, p, g);
+    const unsigned blocks = (unsigned)((j.gate->f + 8 * M - 1) / (8 * M));
+    CUDA_SHARED_LIMIT(c, (product_gated<M, N, X>), stream_ring<M>::BYTES);
+    CUDA_LAUNCH(c, (product_gated<M, N, X>), blocks, 32 * WARPS, stream_ring<M>::BYTES, j.p, *j.gate);
 }
 
-template <int N, typename X> static void stream_rows(const struct kctx *c, const product &p, const product_gate *gate)
+template <int N, typename X> static void stream_rows(const struct kctx *c, const stream_job &j)
 {
-    if (gate)
-        gated_launch<N, X>(c, p, *gate);
-    else if (p.n >= 32 * 100) /* enough blocks with twice the rows, and half the reads of x */
-        stream_launch<2, N, X>(c, p);
+    if (j.gate && fills(j, 64))
+        gated_launch<4, N, X>(c, j);
+    else if (j.gate)
+        gated_launch<2, N, X>(c, j);
+    else if (fills(j, 64))
+        stream_launch<4, N, X>(c, j);
+    else if (fills(j, 32))
+        stream_launch<2, N, X>(c, j);
     else
-        stream_launch<1, N, X>(c, p);
+        stream_launch<1, N, X>(c, j);
 }
 
-template <typename X> static void stream_run(const struct kctx *c, const product &p, const product_gate *gate)
+template <typename X> static void stream_run(const struct kctx *c, const stream_job &j)
 {
-    if (p.t <= 8)
-        stream_rows<1, X>(c, p, gate);
-    else if (p.t <= 16)
-        stream_rows<2, X>(c, p, gate);
+    if (j.p.t <= 8)
+        stream_rows<1, X>(c, j);
+    else if (j.p.t <= 16)
+        stream_rows<2, X>(c, j);
     else
-        stream_rows<4, X>(c, p, gate);
+        stream_rows<4, X>(c, j);
 }
 
 bool matmul_stream_fits(int64_t t, int64_t k)
@@ -238,10 +278,20 @@ bool matmul_stream_fits(int64_t t, int64_t k)
     return t <= STREAM_ROWS && k > 0 && k % PIECE == 0;
 }
 
-void matmul_stream(const struct kctx *c, const product &p, bool x_is_bf16, const product_gate *gate)
+stream_cut stream_cut_of(const product &p)
 {
+    const int64_t tiles = (p.n + 63) / 64, all = p.k / PIECE, wanted = (BLOCKS + tiles - 1) / tiles, most = all / WARPS;
+    const int64_t slices = wanted < most ? wanted : most;
+    if (!p.residual || (p.n + 31) / 32 >= BLOCKS || slices < 2) return stream_cut{1, (int)all};
+    const int64_t pieces = (all + slices - 1) / slices;
+    return stream_cut{(int)((all + pieces - 1) / pieces), (int)pieces};
+}
+
+void matmul_stream(const struct kctx *c, const product &p, bool x_is_bf16, const product_gate *gate, float *parts)
+{
+    const stream_job j = {p, gate, gate ? stream_cut{1, 0} : stream_cut_of(p), parts};
     if (x_is_bf16)
-        stream_run<__nv_bfloat16>(c, p, gate);
+        stream_run<__nv_bfloat16>(c, j);
     else
-        stream_run<float>(c, p, gate);
+        stream_run<float>(c, j);
 }

@@ -4,10 +4,9 @@
  *   dx_c (+)= rms (w_c dy_c) - x_c rms^3/C sum_i (w_i dy_i x_i)          dw_c += sum_rows (dy_c x_c) rms
  *
  * Narrow rows (the q and k norms) take a warp each, wide ones a block. The gradient of w is summed in parts of whole rows, then over the parts. */
-#include "convert.h"
-#include "reduce.cuh"
+#include "norm.cuh"
 
-enum { WARP_WIDTH = 256, WARPS = 8, WIDE_THREADS = 256, SUM_COLUMNS = 32, SUM_LANES = 8, SUM_ROWS = 64, SUM_PARTS = 256 };
+enum { WARPS = 8, SUM_COLUMNS = 32, SUM_LANES = 8, SUM_ROWS = 64, SUM_PARTS = 256 };
 
 struct norm_rows { /* where a row lies */
     int64_t rows, heads, width;
@@ -30,8 +29,7 @@ static __global__ void rmsnorm_kernel(Y *y, int64_t ldy, float *rms, const float
     Y *to = y + norm_at(r, row, ldy);
     float sum = 0;
     for (int64_t j = threadIdx.x; j < r.width; j += THREADS) sum = fmaf(from[j], from[j], sum);
-    sum = block_reduce<add_op, THREADS>(sum, part);
-    const float scale = 1.0f / sqrtf(sum / (float)r.width + eps);
+    const float scale = norm_scale<THREADS>(sum, r.width, eps, part);
     for (int64_t j = threadIdx.x; j < r.width; j += THREADS) row_store(to + j, from[j] * scale * w[j]);
     if (rms && threadIdx.x == 0) rms[row] = scale;
 }
@@ -86,11 +84,11 @@ static __global__ void add_parts_kernel(float *__restrict__ y, const float *__re
 template <typename Y> static void rmsnorm_to(const struct kctx *c, const struct op_rmsnorm *o, norm_rows r)
 {
     Y *y = static_cast<Y *>(o->y);
-    if (o->width <= WARP_WIDTH)
+    if (o->width <= NORM_WARP_WIDTH)
         CUDA_LAUNCH(c, (rmsnorm_kernel<32, Y>), cuda_blocks(r.rows, WARPS), dim3(32, WARPS), 0, y, o->ld, o->rms, o->x, o->ld, o->w,
                     r, o->eps);
     else
-        CUDA_LAUNCH(c, (rmsnorm_kernel<WIDE_THREADS, Y>), (unsigned)r.rows, WIDE_THREADS, 0, y, o->ld, o->rms, o->x, o->ld, o->w, r,
+        CUDA_LAUNCH(c, (rmsnorm_kernel<NORM_THREADS, Y>), (unsigned)r.rows, NORM_THREADS, 0, y, o->ld, o->rms, o->x, o->ld, o->w, r,
                     o->eps);
 }
 
@@ -126,10 +124,10 @@ void cuda_rmsnorm_grad(const struct kctx *c, const struct op_rmsnorm_grad *o)
     const norm_rows r = {o->t * o->heads, o->heads, o->width};
     if (r.rows <= 0 || o->width <= 0) return;
     if (o->dw && !weight_grad(c, o, r)) return; /* before dx, which may be dy */
-    if (o->width <= WARP_WIDTH)
+    if (o->width <= NORM_WARP_WIDTH)
         CUDA_LAUNCH(c, rmsnorm_dx_kernel<32>, cuda_blocks(r.rows, WARPS), dim3(32, WARPS), 0, o->dx, o->ld, o->dy, o->ld, o->x,
                     o->ld, o->w, o->rms, r, o->accumulate);
     else
-        CUDA_LAUNCH(c, rmsnorm_dx_kernel<WIDE_THREADS>, (unsigned)r.rows, WIDE_THREADS, 0, o->dx, o->ld, o->dy, o->ld, o->x, o->ld,
+        CUDA_LAUNCH(c, rmsnorm_dx_kernel<NORM_THREADS>, (unsigned)r.rows, NORM_THREADS, 0, o->dx, o->ld, o->dy, o->ld, o->x, o->ld,
                     o->w, o->rms, r, o->accumulate);
 }

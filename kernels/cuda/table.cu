@@ -35,6 +35,7 @@ void cuda_table(struct kernels *k)
     k->kv_bytes = cuda_kv_bytes;
     k->rope_kv_write = cuda_rope_kv_write;
     k->matmul_swiglu = cuda_matmul_swiglu;
+    k->matmul_rmsnorm = cuda_matmul_rmsnorm;
     k->decode_open = cuda_decode_open;
     k->decode_close = cuda_decode_close;
     k->decode_load = cuda_decode_load;

@@ -121,11 +121,102 @@ static void gated(const struct kernels *k, const struct kctx *c)
         check_gated(k, c, &(struct gated){.t = 7 + 9 * i, .f = 20, .k = 4160, .x = DTYPE_BF16, .act = DTYPE_BF16, .gelu = i % 2});
     check_gated(k, c, &(struct gated){.t = 3, .f = 20, .k = 4160});
     check_gated(k, c, &(struct gated){.t = 3, .f = 20, .k = 64, .biased = 1});
+    for (int i = 0; i < 3; i++) /* 64 rows of W a block */
+        check_gated(k, c, &(struct gated){.t = 4 + 13 * i, .f = 4230, .k = 64, .x = DTYPE_BF16, .act = DTYPE_BF16});
 }
 DEVICE_TEST(gated)
 
+struct normed {
+    int64_t t, n, k;
+    enum dtype dtype, x, y;
+    int biased, in_place, rms;
+};
+
+static void *bf16_rows(const struct kernels *k, const struct kctx *c, const float *x, int64_t n)
+{
+    uint16_t *rows = (uint16_t *)floats(n / 2 + 1, 0);
+    for (int64_t i = 0; i < n; i++) rows[i] = bf16_from_f32(x[i]);
+    return on_device(k, c, rows, 2 * n);
+}
+
+/* The stream, its norm and the norm's factors are those of the two operations; and the stream is near ref's. */
+static void check_normed(const struct kernels *k, const struct kctx *c, const struct normed *g)
+{
+    const int64_t results = g->t * g->n * (g->y == DTYPE_BF16 ? 2 : 4), stream = 4 * g->t * g->n;
+    const float *x = randoms(g->t * g->k, 0, 1), *w = randoms(g->n * g->k, 0, 1), *before = randoms(g->t * g->n, 0, 1);
+    const float *bias = randoms(g->n, 0, 1), *scale = on_device(k, c, randoms(g->n, 0, 1), 4 * g->n);
+    float *near = floats(g->t * g->n, 0), *there[2], *rms[2];
+    void *normed[2], *packed = on_device(k, c, NULL, k->packed_bytes(g->n, g->k, g->dtype));
+    KERNEL(k, c, pack, .packed = packed, .w = on_device(k, c, w, 4 * g->n * g->k), .n = g->n, .k = g->k, .dtype = g->dtype);
+    struct op_matmul product = {.x = g->x == DTYPE_BF16 ? bf16_rows(k, c, x, g->t * g->k) : on_device(k, c, x, 4 * g->t * g->k),
+                                .x_dtype = g->x,
+                                .packed = packed,
+                                .bias = g->biased ? on_device(k, c, bias, 4 * g->n) : NULL,
+                                .t = g->t,
+                                .n = g->n,
+                                .k = g->k,
+                                .dtype = g->dtype};
+    for (int i = 0; i < 2; i++) {
+        there[i] = product.y = on_device(k, c, before, stream);
+        product.residual = g->in_place ? product.y : on_device(k, c, before, stream);
+        normed[i] = on_device(k, c, NULL, results);
+        rms[i] = on_device(k, c, NULL, 4 * g->t);
+        const struct op_rmsnorm norm = {.y = normed[i],
+                                        .rms = g->rms ? rms[i] : NULL,
+                                        .x = product.y,
+                                        .w = scale,
+                                        .ld = g->n,
+                                        .t = g->t,
+                                        .heads = 1,
+                                        .width = g->n,
+                                        .eps = 1e-6f,
+                                        .y_dtype = g->y};
+        if (i == 1) {
+            k->matmul_rmsnorm(c, &product, &norm);
+            continue;
+        }
+        k->matmul(c, &product);
+        k->rmsnorm(c, &norm);
+    }
+    assert_same_bytes("the stream", k, c, there[1], there[0], stream);
+    assert_same_bytes("its norm", k, c, normed[1], normed[0], results);
+    assert_same_bytes("factors", k, c, rms[1], rms[0], 4 * g->t);
+    void *packed_ref = floats(ref->packed_bytes(g->n, g->k, g->dtype) / 4 + 1, 0);
+    KERNEL(ref, &contexts[0], pack, .packed = packed_ref, .w = w, .n = g->n, .k = g->k, .dtype = g->dtype);
+    KERNEL(ref, &contexts[0], matmul, .y = near, .x = x, .packed = packed_ref, .bias = g->biased ? bias : NULL, .residual = before,
+           .t = g->t, .n = g->n, .k = g->k, .dtype = g->dtype);
+    assert_near("the stream beside ref's", from_device(k, c, there[1], stream), near, g->t * g->n, (double)(g->k + 4) * 0x1p-23);
+    device_end(k, c);
+}
+
+/* Inner sizes that are cut into slices and that are not, rows wide enough for a block each and not, or too wide for a thread's registers; many rows. */
+static void normed(const struct kernels *k, const struct kctx *c)
+{
+    static const struct normed cases[] = {
+        {.t = 1, .n = 300, .k = 1088, .dtype = DTYPE_BF16},
+        {.t = 8, .n = 300, .k = 1088, .dtype = DTYPE_BF16, .x = DTYPE_BF16, .y = DTYPE_BF16, .rms = 1},
+        {.t = 9, .n = 300, .k = 1088, .dtype = DTYPE_BF16, .x = DTYPE_BF16, .y = DTYPE_BF16, .in_place = 1},
+        {.t = 32, .n = 300, .k = 1088, .dtype = DTYPE_BF16, .y = DTYPE_BF16, .biased = 1, .in_place = 1},
+        {.t = 33, .n = 300, .k = 1088, .dtype = DTYPE_BF16, .x = DTYPE_BF16, .rms = 1},
+        {.t = 5, .n = 300, .k = 192, .dtype = DTYPE_BF16, .biased = 1, .rms = 1},
+        {.t = 5, .n = 300, .k = 70, .dtype = DTYPE_BF16, .in_place = 1},
+        {.t = 5, .n = 200, .k = 1088, .dtype = DTYPE_BF16, .x = DTYPE_BF16, .y = DTYPE_BF16},
+        {.t = 5, .n = 300, .k = 64, .dtype = DTYPE_F32, .in_place = 1, .rms = 1},
+        {.t = 2, .n = 4500, .k = 512, .dtype = DTYPE_BF16, .x = DTYPE_BF16, .y = DTYPE_BF16, .rms = 1}};
+    struct kctx fixed = *c;
+    fixed.batch_invariant = 1;
+    assert_non_null(k->matmul_rmsnorm);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (cases[i].n < 4000) check_normed(k, c, &cases[i]);
+        check_normed(k, &fixed, &cases[i]);
+    }
+    /* slices and 64 rows of W a block */
+    check_normed(k, c, &(struct normed){.t = 3, .n = 2112, .k = 2048, .dtype = DTYPE_BF16, .x = DTYPE_BF16, .y = DTYPE_BF16});
+}
+DEVICE_TEST(normed)
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {device_test(rotated), device_test(gated)};
+    const struct CMUnitTest tests[] = {device_test(rotated), device_test(gated), device_test(normed)};
     return cmocka_run_group_tests(tests, kernel_setup, kernel_teardown);
 }

@@ -5,8 +5,8 @@
 struct shape {
     int64_t t, n, k;
 };
-static const struct shape SHAPES[] = {{1, 1, 1},    {3, 17, 5},    {7, 40, 64},   {16, 48, 128}, {20, 130, 192}, {5, 3300, 64},
-                                      {33, 70, 96}, {130, 33, 72}, {65, 129, 40}, {9, 19, 4160}, {2, 3, 0}};
+static const struct shape SHAPES[] = {{1, 1, 1},      {3, 17, 5},   {7, 40, 64},   {16, 48, 128}, {20, 130, 192}, {5, 4200, 64},
+                                      {18, 8400, 64}, {33, 70, 96}, {130, 33, 72}, {65, 129, 40}, {9, 19, 4160},  {2, 3, 0}};
 enum { N_SHAPES = sizeof SHAPES / sizeof *SHAPES };
 
 struct host { /* of one product, and its copies on the device */
@@ -134,18 +134,21 @@ static void invariant(const struct kernels *k, const struct kctx *c)
 }
 DEVICE_TEST(invariant)
 
-/* A row has the same bits among 1 to 32 rows where every weight is read once, whatever of W is on its way. */
-static void few_rows_of(const struct kernels *k, const struct kctx *c, int64_t inner)
+/* A row has the same bits among 1 to 32 rows where every weight is read once, whatever of W is on its way; with a residual K is cut into slices. */
+static void few_rows_of(const struct kernels *k, const struct kctx *c, int64_t inner, bool residual)
 {
     enum { T = 32, N = 40 };
     struct host h;
     make(&h, k, c, (struct shape){T, N, inner}, DTYPE_BF16);
+    const float *add = residual ? on_device(k, c, h.y, 4 * T * N) : NULL;
     eager(0);
-    KERNEL(k, c, matmul, .y = h.gy, .x = h.gx, .packed = h.gpacked, .t = T, .n = N, .k = inner, .dtype = DTYPE_BF16);
+    KERNEL(k, c, matmul, .y = h.gy, .x = h.gx, .packed = h.gpacked, .residual = add, .t = T, .n = N, .k = inner,
+           .dtype = DTYPE_BF16);
     const float *all = from_device(k, c, h.gy, 4 * T * N);
     for (int64_t t = 1; t < T; t = 2 * t + 1) {
         eager(t % 4 == 3);
-        KERNEL(k, c, matmul, .y = h.gy, .x = h.gx, .packed = h.gpacked, .t = t, .n = N, .k = inner, .dtype = DTYPE_BF16);
+        KERNEL(k, c, matmul, .y = h.gy, .x = h.gx, .packed = h.gpacked, .residual = add, .t = t, .n = N, .k = inner,
+               .dtype = DTYPE_BF16);
         assert_bits("few rows", from_device(k, c, h.gy, 4 * t * N), all, t * N);
     }
     device_end(k, c);
@@ -153,8 +156,9 @@ static void few_rows_of(const struct kernels *k, const struct kctx *c, int64_t i
 
 static void few_rows(const struct kernels *k, const struct kctx *c)
 {
-    few_rows_of(k, c, 256);
-    few_rows_of(k, c, 4160);
+    few_rows_of(k, c, 256, false);
+    few_rows_of(k, c, 4160, false);
+    few_rows_of(k, c, 4160, true);
 }
 DEVICE_TEST(few_rows)
 

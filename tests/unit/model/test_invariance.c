@@ -94,7 +94,7 @@ static int64_t advance(struct walk *w, struct state *s, int64_t first, float (*o
         }
         s->done[i] += n;
     }
-    const struct forward_batch b = {T, r.ids, r.pos, r.row, r.slot, T, true, r.seqs, n_seqs, r.row, T};
+    const struct forward_batch b = {T, r.ids, r.pos, r.row, r.slot, T, true, r.seqs, n_seqs, true, r.row, T};
     float *hidden, *logits;
     if (!T) return 0;
     arena_reset(&w->arena);
@@ -222,7 +222,7 @@ static void bad_batches_are_refused(void **state)
     arena_init(&a, "test");
     assert_ok(kv_cache_new(m, m->shape.layers, 1, &cache, &e), &e);
     const struct attn_seq seq = {0, 1, 0, &block};
-    const struct forward_batch b = {1, &id, &pos, &row, &row, 1, false, &seq, 1, &row, 1};
+    const struct forward_batch b = {1, &id, &pos, &row, &row, 1, false, &seq, 1, false, &row, 1};
     assert_int_equal(model_forward(m, &cache, &b, &a, &hidden, &e), TARE_E_RANGE);
     id = 0, pos = 128; /* the context is 128: positions 0 to 127 */
     assert_int_equal(model_forward(m, &cache, &b, &a, &hidden, &e), TARE_E_RANGE);

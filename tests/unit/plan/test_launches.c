@@ -124,7 +124,8 @@ static void sampling(void **state)
     assert_int_equal(of(&l, LAUNCH_DECODE, "rope").launches + of(&l, LAUNCH_DECODE, "kv_write").launches, 0);
 }
 
-/* A model as wide as the kernels for few rows want it: nine launches a layer of a decoded token, and five around the layers. */
+/* A model as wide as the kernels for few rows want it: nine launches a layer of a decoded token, and four around the layers, whose last norm takes the
+ * stream as it is. */
 static void few_rows(void **state)
 {
     (void)state;
@@ -136,12 +137,36 @@ static void few_rows(void **state)
     const struct launches l = MADE(1, "train.recompute=none"), fixed = MADE(1, "run.deterministic=batch_invariant");
     shape = &SMALL;
     for (int i = 0; i < l.stage[LAUNCH_DECODE].n; i++) launches += l.stage[LAUNCH_DECODE].kernel[i].launches;
-    assert_int_equal(launches, 9 * 2 + 5);
+    assert_int_equal(launches, 9 * 2 + 4);
+    assert_int_equal(of(&l, LAUNCH_DECODE, "gather_rows").launches, 0);
+    assert_int_equal(of(&l, LAUNCH_PREFILL, "gather_rows").launches, 1);
     assert_int_equal(of(&l, LAUNCH_DECODE, "product_gated").launches, 2);
     assert_double(of(&l, LAUNCH_DECODE, "product_gated").bytes, 2.0 * (2 * 128 * 64 + 2 * 16 * 64 + 2 * 16 * 64));
     assert_int_equal(of(&l, LAUNCH_DECODE, "swiglu").launches, 0);
     assert_int_equal(of(&fixed, LAUNCH_DECODE, "swiglu").launches, 2);
     assert_int_equal(of(&l, LAUNCH_MICRO_BATCH, "swiglu").launches, 2); /* which a backward pass reads the gate of */
+}
+
+/* K cut into slices behind attention and the MLP: their sum does the norm that follows, and the launches stay as many. */
+static void slices(void **state)
+{
+    (void)state;
+    struct model_shape wide = SMALL;
+    int64_t launches = 0, in_fixed = 0;
+    wide.hidden = 512, wide.intermediate = 1536;
+    wide.head_dim = 1024 / wide.heads;
+    shape = &wide;
+    const struct launches l = MADE(1, "train.recompute=none"), fixed = MADE(1, "run.deterministic=batch_invariant");
+    shape = &SMALL;
+    for (int i = 0; i < l.stage[LAUNCH_DECODE].n; i++) launches += l.stage[LAUNCH_DECODE].kernel[i].launches;
+    for (int i = 0; i < fixed.stage[LAUNCH_DECODE].n; i++) in_fixed += fixed.stage[LAUNCH_DECODE].kernel[i].launches;
+    assert_int_equal(launches, 9 * 2 + 4);
+    assert_int_equal(of(&l, LAUNCH_DECODE, "rmsnorm").launches, 1); /* the first layer's, of the embedding */
+    assert_int_equal(of(&l, LAUNCH_DECODE, "product_add_norm").launches, 2 * 2);
+    /* 16 rows of 512: two slices and three, the residual and the stream in fp32, and bf16 but for the last norm */
+    assert_double(of(&l, LAUNCH_DECODE, "product_add_norm").bytes, 16 * 512 * (4.0 * (2 * 2 + 2 * 3 + 4 * 2) + 3 * 2 + 4));
+    assert_int_equal(of(&fixed, LAUNCH_DECODE, "product_add_norm").launches, 2 * 2);
+    assert_true(in_fixed > launches);
 }
 
 static void optimizer(void **state)
@@ -166,8 +191,8 @@ static void without_peaks(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(micro_batch),  cmocka_unit_test(recomputed), cmocka_unit_test(windows),
-                                       cmocka_unit_test(sampling),     cmocka_unit_test(few_rows),   cmocka_unit_test(optimizer),
-                                       cmocka_unit_test(without_peaks)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(micro_batch), cmocka_unit_test(recomputed),   cmocka_unit_test(windows),
+                                       cmocka_unit_test(sampling),    cmocka_unit_test(few_rows),     cmocka_unit_test(slices),
+                                       cmocka_unit_test(optimizer),   cmocka_unit_test(without_peaks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
