@@ -1,16 +1,27 @@
-/* Gradient of attention (definition: ref/attention.c), with the memory of FlashAttention (Dao et al. 2022): weights are made again from m and l.
+/* Gradient of attention (definition: ref/attention.c). Weights are made again from m and l (FlashAttention, Dao et al. 2022).
  *
- * A task is a key/value head of a group of segments that share keys; it walks segments, tiles of GRAD_ROWS (query, head) rows and blocks of
- * GRAD_KEYS keys in order, so sums into keys have one order. With the transposed keys K^T and values V^T of the group laid out once:
+ * A key/value head's rows are the (query, head) rows of all segments in order, in tiles of up to GRAD_ROWS. The tiles of all heads, one head after the
+ * other, go through a window of memory, as many at a time as it holds. With the transposed keys K^T and values V^T of every segment laid out once:
  *
  *   S = Q K^T     P = exp(scale S - m)/l     dP = dO V^T     dS = scale P (dP - delta),  delta = dO . O
- *   dQ += dS K    dK += dS^T Q               dV += P^T dO
+ *   dQ = dS K     dK += dS^T Q               dV += P^T dO
+ *
+ * Tiles are tasks first, which leave Q, dO, P and dS in the window and are done with dQ. Then blocks of keys are tasks, which go through the window in
+ * order. So every sum has one order, and one sequence of few heads keeps all threads busy.
  */
-enum { GRAD_ROWS = 4 * MR < 48 ? 48 : 4 * MR, GRAD_KEYS = 64 };
+enum {
+    GRAD_ROWS = 2 * MR < 24 ? 24 : 2 * MR /* few: on the diagonal a tile computes what its first rows do not see */,
+    GRAD_KEYS = 64 /* that a tile takes at a time */,
+    GRAD_OWNED = GRAD_ROWS /* keys of a task */
+};
 
-struct grad_group {
-    int64_t first, last; /* segments */
-    int64_t begin, end;  /* rows that they touch */
+struct grad_place { /* of a segment in kt and vt: rows, whole blocks */
+    int64_t prefix, own;
+};
+
+struct grad_tile {
+    int64_t seg, row, at; /* its first row in the segment and in the head */
+    int rows;
 };
 
 struct grad_args {
@@ -18,21 +29,30 @@ struct grad_args {
     const float *dout, *out, *stats, *qkv;
     struct attn_shape s;
     const struct attn_seg *segs;
-    const struct grad_group *groups;
-    float *scratch;
-    int64_t scratch_size, rows; /* a thread: K^T and V^T of `rows` rows, then the tile */
+    int64_t n_segs, t;
+    struct grad_place *places; /* [n_segs] */
+    struct grad_tile *tiles;   /* [n_tiles] of a head, `rows` rows */
+    int64_t n_tiles, rows;
+    float *kt, *vt; /* [J, laid/16, D, 16] */
+    int64_t laid;
+    float *wq, *wdout, *p, *ds; /* the window: [window, D], [window, columns] */
+    int64_t window, columns;
+    float *dq;           /* a thread: [GRAD_ROWS, D] */
+    int64_t first, last; /* tiles in the window; number i is tile i % n_tiles of head i / n_tiles */
+    int64_t begin, end;  /* rows of the batch that are keys to them */
 };
 
-struct grad_tile {
-    int rows;
+/* The rows of a tile, and where it stands in the window. */
+struct grad_rows {
+    int n;
     int64_t keys_at, values_at; /* columns of the key and value head in qkv */
     int64_t token[GRAD_ROWS], head[GRAD_ROWS];
     int64_t first[GRAD_ROWS]; /* the first row of the batch that is seen, of the prefix and of the segment's own */
     int64_t first_own[GRAD_ROWS];
     float m[GRAD_ROWS], inverse[GRAD_ROWS], delta[GRAD_ROWS];
-    float *kt, *vt;       /* [rows/16, D, 16]: the prefix, then from the next whole block on the segment */
-    float *q, *dout, *dq; /* [GRAD_ROWS, D] */
-    float *p, *ds;        /* [GRAD_ROWS, GRAD_KEYS] */
+    const float *kt, *vt; /* of the head */
+    float *q, *dout, *dq, *p, *ds;
+    int64_t columns;
 };
 
 static int64_t grad_blocks(int64_t rows) /* rounded up to whole blocks */
@@ -50,13 +70,45 @@ static void grad_transpose(float *to, const float *from, int64_t stride, int64_t
         }
 }
 
-static void grad_tile_begin(struct grad_tile *t, const struct grad_args *s, const struct attn_seg *seg, int64_t kv_head,
-                            int64_t row, int rows)
+static int grad_same_prefix(const struct attn_seg *segs, int64_t i) /* as the segment before */
 {
+    return i && segs[i].prefix_begin == segs[i - 1].prefix_begin && segs[i].prefix_len == segs[i - 1].prefix_len;
+}
+
+/* K^T or V^T of a segment and of its prefix. */
+static void grad_lay_task(void *arg, int64_t task, int thread)
+{
+    (void)thread;
+    const struct grad_args *s = arg;
+    const int64_t i = task / 2 / s->s.kv_heads, kv_head = task / 2 % s->s.kv_heads, values = task % 2, dim = s->s.head_dim,
+                  stride = s->s.stride;
+    const struct attn_seg *seg = &s->segs[i];
+    const float *from = s->qkv + (s->s.heads + values * s->s.kv_heads + kv_head) * dim;
+    float *to = (values ? s->vt : s->kt) + kv_head * s->laid * dim;
+    if (!grad_same_prefix(s->segs, i))
+        grad_transpose(to + s->places[i].prefix * dim, from + seg->prefix_begin * stride, stride, seg->prefix_len, dim);
+    grad_transpose(to + s->places[i].own * dim, from + seg->q_begin * stride, stride, seg->q_len, dim);
+}
+
+static void grad_zero_run(const void *arg, int64_t begin, int64_t end, int thread)
+{
+    (void)thread;
+    const struct grad_args *s = arg;
+    memset(s->dqkv + begin * s->s.stride, 0, (size_t)((end - begin) * s->s.stride) * sizeof(float));
+}
+
+static int64_t grad_row_of(const struct grad_args *s, int64_t tile) /* in the window */
+{
+    const int64_t first = s->first / s->n_tiles * s->rows + s->tiles[s->first % s->n_tiles].at;
+    return tile / s->n_tiles * s->rows + s->tiles[tile % s->n_tiles].at - first;
+}
+
+static void grad_rows_begin(struct grad_rows *t, const struct grad_args *s, const struct grad_tile *tile, int64_t kv_head)
+{
+    const struct attn_seg *seg = &s->segs[tile->seg];
     const int64_t dim = s->s.head_dim, group = s->s.heads / s->s.kv_heads;
-    t->rows = rows;
-    for (int r = 0; r < rows; r++) {
-        const int64_t token = seg->q_begin + (row + r) / group, head = kv_head * group + (row + r) % group,
+    for (int r = 0; r < t->n; r++) {
+        const int64_t token = seg->q_begin + (tile->row + r) / group, head = kv_head * group + (tile->row + r) % group,
                       at = token * s->s.heads + head;
         const float *o = s->out + at * dim;
         t->token[r] = token;
@@ -74,20 +126,25 @@ static void grad_tile_begin(struct grad_tile *t, const struct grad_args *s, cons
             sum = v_fma(gemm_load(o + d, dim - d), gemm_load(t->dout + r * dim + d, dim - d), sum);
         t->delta[r] = v_sum(sum);
     }
-    memset(t->dq, 0, (size_t)(rows * dim) * sizeof(float));
+    memset(t->dq, 0, (size_t)(t->n * dim) * sizeof(float));
 }
 
-/* P and dS of the tile against rows begin .. begin + keys-1 of the batch; own: of the segment itself, seen up to the query's own row.
- * S stands in p and dP in ds before. */
-static void grad_weights(const struct grad_tile *t, int own, int64_t begin, int64_t keys, float scale)
+/* n rows of the batch from `begin`, which stand in kt and vt from row `at` on and take the columns of p and ds from `column` on */
+struct grad_span {
+    int own; /* rows of the segment itself */
+    int64_t begin, n, at, column;
+};
+
+/* P and dS of the tile against a span; of the segment's own rows those up to the query's are seen. S stands in p and dP in ds before. */
+static void grad_weights(const struct grad_rows *t, const struct grad_span *k, float scale)
 {
     const vf sv = v_set(scale);
-    for (int r = 0; r < t->rows; r++) {
-        const int64_t seen = t->token[r] + 1 - begin, n = own && seen < keys ? seen : keys;
-        const int64_t first = (own ? t->first_own[r] : t->first[r]) - begin;
+    for (int r = 0; r < t->n; r++) {
+        const int64_t seen = t->token[r] + 1 - k->begin, n = k->own && seen < k->n ? seen : k->n;
+        const int64_t first = (k->own ? t->first_own[r] : t->first[r]) - k->begin;
         const vf m = v_set(t->m[r]), inverse = v_set(t->inverse[r]), delta = v_set(t->delta[r]);
-        for (int64_t j = 0; j < keys; j += LANES) {
-            float *p = t->p + r * GRAD_KEYS + j, *ds = t->ds + r * GRAD_KEYS + j;
+        for (int64_t j = 0; j < k->n; j += LANES) {
+            float *p = t->p + r * t->columns + k->column + j, *ds = t->ds + r * t->columns + k->column + j;
             const int64_t left = n - j;
             vf w = v_mul(v_exp(v_sub(v_mul(v_load(p), sv), m)), inverse);
             vf g = v_mul(v_mul(w, v_sub(v_load(ds), delta)), sv);
@@ -106,127 +163,191 @@ static void grad_weights(const struct grad_tile *t, int own, int64_t begin, int6
     }
 }
 
-/* keys <= GRAD_KEYS rows of the batch from `begin`, which stand in kt and vt from block at / 16 on. */
-static void grad_block(const struct grad_tile *t, const struct grad_args *s, int own, int64_t begin, int64_t keys, int64_t at)
+/* The tile against a span, in order. */
+static void grad_keys(const struct grad_rows *t, const struct grad_args *s, const struct grad_span *k)
 {
     const int64_t dim = s->s.head_dim, stride = s->s.stride;
-    struct small p = {.m = t->rows,
-                      .n = grad_blocks(keys),
-                      .k = dim,
-                      .a_row = dim,
-                      .a_col = 1,
-                      .b_row = LANES,
-                      .b_next = LANES * dim,
-                      .c_row = GRAD_KEYS};
-    p.a = t->q;
-    p.b = t->kt + at * dim;
-    p.c = t->p;
-    small_product(&p);
-    p.a = t->dout;
-    p.b = t->vt + at * dim;
-    p.c = t->ds;
-    small_product(&p);
-    grad_weights(t, own, begin, keys, s->s.scale);
-    const float *key = s->qkv + begin * stride + t->keys_at;
-    float *dkey = s->dqkv + begin * stride + t->keys_at, *dvalue = s->dqkv + begin * stride + t->values_at;
-    small_product(&(struct small){t->rows, dim, keys, t->ds, GRAD_KEYS, 1, key, stride, t->dq, dim, 1, 0});
-    small_product(&(struct small){keys, dim, t->rows, t->ds, 1, GRAD_KEYS, t->q, dim, dkey, stride, 1, 0});
-    small_product(&(struct small){keys, dim, t->rows, t->p, 1, GRAD_KEYS, t->dout, dim, dvalue, stride, 1, 0});
-}
-
-static void grad_keys(const struct grad_tile *t, const struct grad_args *s, int own, int64_t begin, int64_t n, int64_t at)
-{
-    for (int64_t i = 0; i < n; i += GRAD_KEYS) grad_block(t, s, own, begin + i, n - i < GRAD_KEYS ? n - i : GRAD_KEYS, at + i);
-}
-
-static void grad_segment(struct grad_tile *t, const struct grad_args *s, const struct attn_seg *seg, int64_t kv_head)
-{
-    const int64_t dim = s->s.head_dim, group = s->s.heads / s->s.kv_heads, rows = seg->q_len * group;
-    for (int64_t row = 0; row < rows; row += GRAD_ROWS) {
-        grad_tile_begin(t, s, seg, kv_head, row, (int)(rows - row < GRAD_ROWS ? rows - row : GRAD_ROWS));
-        grad_keys(t, s, 0, seg->prefix_begin, seg->prefix_len, 0);
-        grad_keys(t, s, 1, seg->q_begin, t->token[t->rows - 1] + 1 - seg->q_begin, grad_blocks(seg->prefix_len));
-        for (int r = 0; r < t->rows; r++)
-            memcpy(s->dqkv + t->token[r] * s->s.stride + t->head[r] * dim, t->dq + r * dim, (size_t)dim * sizeof(float));
+    struct small p = {.m = t->n, .k = dim, .a_row = dim, .a_col = 1, .b_row = LANES, .b_next = LANES * dim, .c_row = t->columns};
+    for (int64_t i = 0; i < k->n; i += GRAD_KEYS) {
+        const int64_t keys = k->n - i < GRAD_KEYS ? k->n - i : GRAD_KEYS, begin = k->begin + i, column = k->column + i;
+        p.n = grad_blocks(keys);
+        p.a = t->q;
+        p.b = t->kt + (k->at + i) * dim;
+        p.c = t->p + column;
+        small_product(&p);
+        p.a = t->dout;
+        p.b = t->vt + (k->at + i) * dim;
+        p.c = t->ds + column;
+        small_product(&p);
+        grad_weights(t, &(struct grad_span){k->own, begin, keys, k->at + i, column}, s->s.scale);
+        small_product(&(struct small){t->n, dim, keys, t->ds + column, t->columns, 1, s->qkv + begin * stride + t->keys_at, stride,
+                                      t->dq, dim, 1, 0});
     }
 }
 
-static void grad_task(void *arg, int64_t task, int thread)
+static void grad_tile_task(void *arg, int64_t task, int thread)
 {
     const struct grad_args *s = arg;
-    const struct grad_group *g = &s->groups[task / s->s.kv_heads];
-    const int64_t kv_head = task % s->s.kv_heads, dim = s->s.head_dim, stride = s->s.stride;
-    struct grad_tile t = {.keys_at = (s->s.heads + kv_head) * dim, .values_at = (s->s.heads + s->s.kv_heads + kv_head) * dim};
-    t.kt = s->scratch + thread * s->scratch_size;
-    t.vt = t.kt + s->rows * dim;
-    t.q = t.vt + s->rows * dim;
-    t.dout = t.q + GRAD_ROWS * dim;
-    t.dq = t.dout + GRAD_ROWS * dim;
-    t.p = t.dq + GRAD_ROWS * dim;
-    t.ds = t.p + GRAD_ROWS * GRAD_KEYS;
-    const struct attn_seg *before = NULL;
-    for (int64_t i = g->first; i < g->last; i++) {
-        const struct attn_seg *seg = &s->segs[i];
-        const int64_t own = grad_blocks(seg->prefix_len) * dim;
-        if (!before || before->prefix_begin != seg->prefix_begin || before->prefix_len != seg->prefix_len) {
-            grad_transpose(t.kt, s->qkv + seg->prefix_begin * stride + t.keys_at, stride, seg->prefix_len, dim);
-            grad_transpose(t.vt, s->qkv + seg->prefix_begin * stride + t.values_at, stride, seg->prefix_len, dim);
-        }
-        grad_transpose(t.kt + own, s->qkv + seg->q_begin * stride + t.keys_at, stride, seg->q_len, dim);
-        grad_transpose(t.vt + own, s->qkv + seg->q_begin * stride + t.values_at, stride, seg->q_len, dim);
-        grad_segment(&t, s, seg, kv_head);
-        before = seg;
-    }
+    /* late rows of a segment see most keys: they come first, so that the threads end together */
+    const int64_t i = s->last - 1 - task, kv_head = i / s->n_tiles, dim = s->s.head_dim, row = grad_row_of(s, i);
+    const struct grad_tile *tile = &s->tiles[i % s->n_tiles];
+    const struct attn_seg *seg = &s->segs[tile->seg];
+    const struct grad_place *place = &s->places[tile->seg];
+    struct grad_rows t = {.n = tile->rows,
+                          .keys_at = (s->s.heads + kv_head) * dim,
+                          .kt = s->kt + kv_head * s->laid * dim,
+                          .vt = s->vt + kv_head * s->laid * dim,
+                          .q = s->wq + row * dim,
+                          .dout = s->wdout + row * dim,
+                          .dq = s->dq + thread * GRAD_ROWS * dim,
+                          .p = s->p + row * s->columns,
+                          .ds = s->ds + row * s->columns,
+                          .columns = s->columns};
+    grad_rows_begin(&t, s, tile, kv_head);
+    grad_keys(&t, s, &(struct grad_span){0, seg->prefix_begin, seg->prefix_len, place->prefix, 0});
+    grad_keys(&t, s,
+              &(struct grad_span){1, seg->q_begin, t.token[t.n - 1] + 1 - seg->q_begin, place->own, grad_blocks(seg->prefix_len)});
+    for (int r = 0; r < t.n; r++)
+        memcpy(s->dqkv + t.token[r] * s->s.stride + t.head[r] * dim, t.dq + r * dim, (size_t)dim * sizeof(float));
 }
 
-static void grad_zero_run(const void *arg, int64_t begin, int64_t end, int thread)
+/* Keys begin .. end-1 of the batch, columns of the window from `column` on, and neighbouring rows of the window that see them. */
+struct grad_sum {
+    int64_t kv_head, begin, end, column, row, rows;
+};
+
+static void grad_add(const struct grad_args *s, const struct grad_sum *u)
+{
+    if (!u->rows) return;
+    const int64_t dim = s->s.head_dim, stride = s->s.stride, from = u->row * s->columns + u->column, n = u->end - u->begin;
+    float *dkey = s->dqkv + u->begin * stride + (s->s.heads + u->kv_head) * dim, *dvalue = dkey + s->s.kv_heads * dim;
+    small_product(&(struct small){n, dim, u->rows, s->ds + from, 1, s->columns, s->wq + u->row * dim, dim, dkey, stride, 1, 0});
+    small_product(&(struct small){n, dim, u->rows, s->p + from, 1, s->columns, s->wdout + u->row * dim, dim, dvalue, stride, 1, 0});
+}
+
+/* Rows of a tile that see keys of a task's: added to the rows before where they are neighbours and see the same, else those are summed up first. */
+static void grad_see(const struct grad_args *s, struct grad_sum *u, const struct grad_sum *next)
+{
+    if (next->begin >= next->end) return;
+    if (u->rows && u->begin == next->begin && u->end == next->end && u->column == next->column && u->row + u->rows == next->row) {
+        u->rows += next->rows;
+        return;
+    }
+    grad_add(s, u);
+    *u = *next;
+}
+
+static void grad_key_task(void *arg, int64_t task, int thread)
 {
     (void)thread;
     const struct grad_args *s = arg;
-    memset(s->dqkv + begin * s->s.stride, 0, (size_t)((end - begin) * s->s.stride) * sizeof(float));
+    const int64_t blocks = (s->end - s->begin + GRAD_OWNED - 1) / GRAD_OWNED, kv_head = s->first / s->n_tiles + task / blocks,
+                  group = s->s.heads / s->s.kv_heads;
+    const int64_t begin = s->begin + task % blocks * GRAD_OWNED, end = begin + GRAD_OWNED < s->end ? begin + GRAD_OWNED : s->end,
+                  next_head = (kv_head + 1) * s->n_tiles;
+    struct grad_sum sum = {.rows = 0};
+    for (int64_t i = s->first > kv_head * s->n_tiles ? s->first : kv_head * s->n_tiles; i < s->last && i < next_head; i++) {
+        const struct grad_tile *tile = &s->tiles[i % s->n_tiles];
+        const struct attn_seg *seg = &s->segs[tile->seg];
+        const int64_t prefix_end = seg->prefix_begin + seg->prefix_len, row = grad_row_of(s, i),
+                      own_end = seg->q_begin + (tile->row + tile->rows - 1) / group + 1;
+        struct grad_sum next = {.kv_head = kv_head, .row = row, .rows = tile->rows};
+        next.begin = begin > seg->prefix_begin ? begin : seg->prefix_begin;
+        next.end = end < prefix_end ? end : prefix_end;
+        next.column = next.begin - seg->prefix_begin;
+        grad_see(s, &sum, &next);
+        next.begin = begin > seg->q_begin ? begin : seg->q_begin;
+        next.end = end < own_end ? end : own_end;
+        next.column = grad_blocks(seg->prefix_len) + next.begin - seg->q_begin;
+        grad_see(s, &sum, &next);
+    }
+    grad_add(s, &sum);
 }
 
-/* Neighbouring segments go together when one's prefix lies in rows that those before it touch. */
-static int64_t grad_groups(struct grad_group *out, const struct attn_seg *segs, int64_t n)
+/* Where segments stand, and their tiles. */
+static void grad_cut(struct grad_args *s)
 {
-    int64_t groups = 0;
-    for (int64_t i = 0; i < n; i++) {
-        const struct attn_seg *s = &segs[i];
-        if (s->q_len <= 0) continue;
-        int64_t begin = s->q_begin, end = s->q_begin + s->q_len;
-        if (s->prefix_len > 0) {
-            begin = s->prefix_begin < begin ? s->prefix_begin : begin;
-            end = s->prefix_begin + s->prefix_len > end ? s->prefix_begin + s->prefix_len : end;
-        }
-        struct grad_group *g = groups ? &out[groups - 1] : NULL;
-        if (g && begin < g->end && g->begin < end) {
-            g->last = i + 1;
-            g->begin = begin < g->begin ? begin : g->begin;
-            g->end = end > g->end ? end : g->end;
-        } else {
-            out[groups++] = (struct grad_group){i, i + 1, begin, end};
+    const int64_t group = s->s.heads / s->s.kv_heads;
+    for (int64_t i = 0; i < s->n_segs; i++) {
+        const struct attn_seg *seg = &s->segs[i];
+        const int64_t prefix = grad_blocks(seg->prefix_len), own = grad_blocks(seg->q_len), rows = seg->q_len * group;
+        struct grad_place *place = &s->places[i];
+        place->prefix = grad_same_prefix(s->segs, i) ? place[-1].prefix : s->laid;
+        if (!grad_same_prefix(s->segs, i)) s->laid += prefix;
+        place->own = s->laid;
+        s->laid += own;
+        s->columns = prefix + own > s->columns ? prefix + own : s->columns;
+        for (int64_t row = 0; row < rows; row += GRAD_ROWS) {
+            const int n = (int)(rows - row < GRAD_ROWS ? rows - row : GRAD_ROWS);
+            s->tiles[s->n_tiles++] = (struct grad_tile){i, row, s->rows, n};
+            s->rows += n;
         }
     }
-    return groups;
+    s->columns += LANES; /* rows a power of two apart would fall on the same cache sets */
+}
+
+/* The tiles from `first` on that the window holds, and the keys that they see. */
+static void grad_fill(struct grad_args *s, int64_t first)
+{
+    s->first = s->last = first;
+    s->begin = s->t;
+    s->end = 0;
+    for (; s->last < s->n_tiles * s->s.kv_heads; s->last++) {
+        const struct grad_tile *tile = &s->tiles[s->last % s->n_tiles];
+        const struct attn_seg *seg = &s->segs[tile->seg];
+        if (grad_row_of(s, s->last) + tile->rows > s->window) break;
+        const int64_t prefix = seg->prefix_len > 0 ? seg->prefix_begin : seg->q_begin,
+                      prefix_end = seg->prefix_len > 0 ? prefix + seg->prefix_len : prefix;
+        s->begin = prefix < s->begin ? prefix : s->begin;
+        s->begin = seg->q_begin < s->begin ? seg->q_begin : s->begin;
+        s->end = prefix_end > s->end ? prefix_end : s->end;
+        s->end = seg->q_begin + seg->q_len > s->end ? seg->q_begin + seg->q_len : s->end;
+    }
+}
+
+static float *grad_scratch(const struct kctx *c, struct grad_args *a)
+{
+    const int64_t dim = a->s.head_dim, threads = pool_threads(c->pool), all = a->rows * a->s.kv_heads,
+                  tile = GRAD_ROWS * (a->columns + dim) * 2, share = caches_of_this_machine().second / 2 / 4 / tile;
+    a->window = threads * (share > 2 ? share : 2) * GRAD_ROWS;
+    if (a->window > all) a->window = all;
+    a->kt = scratch(c, 2 * a->s.kv_heads * a->laid * dim + 2 * a->window * (a->columns + dim) + threads * GRAD_ROWS * dim);
+    if (!a->kt) return NULL;
+    a->vt = a->kt + a->s.kv_heads * a->laid * dim;
+    a->p = a->vt + a->s.kv_heads * a->laid * dim;
+    a->ds = a->p + a->window * a->columns;
+    a->wq = a->ds + a->window * a->columns;
+    a->wdout = a->wq + a->window * dim;
+    return a->dq = a->wdout + a->window * dim;
 }
 
 static void attention_grad(const struct kctx *c, const struct op_attention_grad *o)
 {
-    struct grad_args a = {
-        .dqkv = o->dqkv, .dout = o->dout, .out = o->out, .stats = o->stats, .qkv = o->qkv, .s = o->shape, .segs = o->segs};
-    struct grad_group *groups = scratch(c, o->n_segs * (int64_t)sizeof *groups / 4);
-    if (!groups) return;
-    const int64_t n = grad_groups(groups, o->segs, o->n_segs);
-    a.groups = groups;
-    for (int64_t i = 0; i < o->n_segs; i++) {
-        const int64_t rows = grad_blocks(o->segs[i].prefix_len) + grad_blocks(o->segs[i].q_len);
-        a.rows = rows > a.rows ? rows : a.rows;
-    }
-    a.scratch_size = (2 * a.rows + 3 * GRAD_ROWS) * o->shape.head_dim + 2 * GRAD_ROWS * GRAD_KEYS;
-    a.scratch_size = (a.scratch_size + LANES - 1) / LANES * LANES;
-    a.scratch = scratch(c, a.scratch_size * pool_threads(c->pool));
-    if (!a.scratch) return;
+    struct grad_args a = {.dqkv = o->dqkv,
+                          .dout = o->dout,
+                          .out = o->out,
+                          .stats = o->stats,
+                          .qkv = o->qkv,
+                          .s = o->shape,
+                          .segs = o->segs,
+                          .n_segs = o->n_segs,
+                          .t = o->t};
+    const int64_t group = o->shape.heads / o->shape.kv_heads;
+    int64_t tiles = 0;
+    for (int64_t i = 0; i < o->n_segs; i++) tiles += (o->segs[i].q_len * group + GRAD_ROWS - 1) / GRAD_ROWS;
+    a.places = scratch(c, o->n_segs * (int64_t)sizeof *a.places / 4);
+    a.tiles = scratch(c, tiles * (int64_t)sizeof *a.tiles / 4);
+    if (!a.places || !a.tiles) return;
+    grad_cut(&a);
+    if (!grad_scratch(c, &a)) return;
     spans(c, o->t, o->shape.stride, 1, grad_zero_run, &a);
-    pool_run(c->pool, n * o->shape.kv_heads, grad_task, &a);
+    pool_run(c->pool, 2 * o->shape.kv_heads * o->n_segs, grad_lay_task, &a);
+    for (int64_t first = 0; first < a.n_tiles * o->shape.kv_heads; first = a.last) {
+        grad_fill(&a, first);
+        pool_run(c->pool, a.last - first, grad_tile_task, &a);
+        const int64_t heads = (a.last - 1) / a.n_tiles - first / a.n_tiles + 1,
+                      blocks = (a.end - a.begin + GRAD_OWNED - 1) / GRAD_OWNED;
+        pool_run(c->pool, heads * blocks, grad_key_task, &a);
+    }
     arena_reset(c->scratch);
 }

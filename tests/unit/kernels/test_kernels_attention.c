@@ -1,5 +1,6 @@
 /* Attention over a cache with shared leading blocks: ref's bits, and the same bits however a sequence is split. Its gradient: near ref's,
- * and the same bits for every thread count. */
+ * and the same bits for every thread count and every size of the caches. */
+#include "caches.h"
 #include "kernel_check.h"
 
 enum { SEQS = 5, BLOCKS = 40, MOST_ROWS = 400 };
@@ -150,6 +151,12 @@ static void backward(const struct kernels *k, const struct kctx *c, const char *
                .shape = g.s, .segs = SEGS, .n_segs = N_SEGS, .t = GRAD_T);
         KERNEL(ref, &contexts[0], attention_grad, .dqkv = d0, .dout = g.dout, .out = g.out, .stats = g.stats, .qkv = g.qkv,
                .shape = g.s, .segs = SEGS, .n_segs = N_SEGS, .t = GRAD_T);
+        assert_bits(where, d, one, n);
+        const struct caches large = {1 << 15, 1 << 28}; /* everything at once; a window at a time before */
+        caches_pretend(&large);
+        KERNEL(k, c, attention_grad, .dqkv = d, .dout = g.dout, .out = g.out, .stats = g.stats, .qkv = g.qkv, .shape = g.s,
+               .segs = SEGS, .n_segs = N_SEGS, .t = GRAD_T);
+        caches_pretend(NULL);
         assert_bits(where, d, one, n);
         /* sums of at most 290*H/J terms, each of a few roundings, in another order */
         assert_near(where, d, d0, n, 400 * 0x1p-24);
