@@ -27,9 +27,15 @@ struct gemm_add {
     int64_t begin, n; /* columns of C; begin is a panel's */
 };
 
+/* Some columns of U, whose rows of L are 0 outside of some words of the inner index. */
+struct gemm_sum {
+    const float *panels; /* L^T, of these words */
+    int64_t word, words, from, n;
+};
+
 struct gemm_low {
-    const float *panels; /* L^T, of all of the inner index */
-    int64_t rows;        /* of L */
+    struct gemm_sum sum[LOW_RANK_PARTS];
+    int64_t sums, rows; /* rows of L */
     float scale;
     float *u;       /* [m, rows] or NULL */
     float *part[2]; /* [m, rows]: U so far, before and after a part of the inner index; NULL where B lies in panels */
@@ -173,16 +179,24 @@ TILE_FUNCTION void gemm_stream(const int rows, const int panels, const int bf16,
 /* One step a turn where a step fills the registers: of two GCC keeps parts of both alive and the sums do not fit (tests/kernels_code.sh). */
 enum { STEPS = MR < 8 ? 4 : 1 };
 
-/* rows x NR, everything in the caches. A(r,k): a[k MR + r] */
-TILE_FUNCTION void gemm_micro(const int rows, const enum half half, int64_t k, const float *a, const float *b,
+/* k steps of A's tile and of a panel. A(r,k): a[k MR + r] */
+struct gemm_chain {
+    int64_t k;
+    const float *a, *b;
+};
+
+/* rows x `width` vectors of a panel, everything in the caches. */
+TILE_FUNCTION void gemm_micro(const int rows, const int width, const enum half half, const struct gemm_chain *chain,
                               const struct gemm_tile *t)
 {
+    const int64_t k = chain->k;
+    const float *a = chain->a, *b = chain->b;
     vf acc[MR][4 * NRV];
     const char *ahead = t->ahead;
     /* volatile: read in every turn, since compilers that keep them in registers have none left, and put others on the stack */
     const volatile int64_t *const step = &t->ahead_step, *const run = &t->ahead_run, *const jump = &t->ahead_jump;
     int64_t i = 0, left = *run;
-    gemm_begin(acc, rows, NRV, t);
+    gemm_begin(acc, rows, width, t);
     for (; i + STEPS <= k; i += STEPS, a += STEPS * MR, b += STEPS * NR) {
         _mm_prefetch(ahead, _MM_HINT_T0);
         if (MR < 8) { /* AVX2 has fewer registers still: pieces are taken for one */
@@ -193,10 +207,10 @@ TILE_FUNCTION void gemm_micro(const int rows, const enum half half, int64_t k, c
             ahead += left ? next : elsewhere;
             left = left ? left : again;
         }
-        UNROLL for (int j = 0; j < STEPS; j++) gemm_step(acc, rows, NRV, half, 1, a + j * MR, 0, b + j * NR, 0);
+        UNROLL for (int j = 0; j < STEPS; j++) gemm_step(acc, rows, width, half, 1, a + j * MR, 0, b + j * NR, 0);
     }
-    for (; STEPS > 1 && i < k; i++, a += MR, b += NR) gemm_step(acc, rows, NRV, half, 1, a, 0, b, 0);
-    gemm_end(acc, rows, NRV, t);
+    for (; STEPS > 1 && i < k; i++, a += MR, b += NR) gemm_step(acc, rows, width, half, 1, a, 0, b, 0);
+    gemm_end(acc, rows, width, t);
 }
 
 #define TILE_CASES(X) X(1) X(2) X(3) X(4) X(5) X(6) TILE_CASES_WIDE(X)
@@ -206,15 +220,23 @@ TILE_FUNCTION void gemm_micro(const int rows, const enum half half, int64_t k, c
 #define TILE_CASES_WIDE(X)
 #endif
 
+/* Of a panel's vectors only the first is multiplied where no more columns are there, by as many rows as hide its latency. */
 static void gemm_cached(int rows, int dot, int64_t k, const float *a, const float *b, const struct gemm_tile *t)
 {
+    const int narrow = NRV > 1 && t->columns <= LANES;
+    const struct gemm_chain chain = {k, a, b};
+    enum { HIDE = 8 };
     switch (rows) {
 #define TILE(R)                                                                                                                    \
     case R:                                                                                                                        \
-        if (DOT && dot)                                                                                                            \
-            gemm_micro(R, BOTH, k, a, b, t);                                                                                       \
+        if (DOT && dot && narrow && R >= HIDE)                                                                                     \
+            gemm_micro(R, 1, BOTH, &chain, t);                                                                                     \
+        else if (DOT && dot)                                                                                                       \
+            gemm_micro(R, NRV, BOTH, &chain, t);                                                                                   \
+        else if (narrow && R >= HIDE)                                                                                              \
+            gemm_micro(R, 1, WHOLE, &chain, t);                                                                                    \
         else                                                                                                                       \
-            gemm_micro(R, WHOLE, k, a, b, t);                                                                                      \
+            gemm_micro(R, NRV, WHOLE, &chain, t);                                                                                  \
         break;
         TILE_CASES(TILE)
 #undef TILE

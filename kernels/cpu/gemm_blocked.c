@@ -68,7 +68,7 @@ static void gemm_panel(const struct gemm_block *s, const struct gemm_share *o, i
         if (part->last && !continues) gemm_fetch(c, g->c_row, end - from);
         if (t.residual && g->residual != g->c) gemm_fetch(t.residual, g->c_row, end - from);
         gemm_cached((int)(end - from), g->bf16, part->steps, part->a + i * s->a_tile, part->panel, &t);
-        if (part->add) gemm_low_tile(s, o, i, part, &t);
+        if (part->add) gemm_low_tile(s, part, i, end - from, &t);
     }
 }
 

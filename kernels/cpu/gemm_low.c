@@ -9,8 +9,9 @@ struct gemm_part {
     int64_t row;                 /* of B, the first */
     int64_t turn;                /* of all panels and row blocks */
     int first, last;
-    const struct gemm_add *add; /* what comes to this panel's columns when their chain is complete; NULL: nothing */
-    const float *added;         /* its panel */
+    const struct gemm_add *add;   /* what comes to this panel's columns when their chain is complete; NULL: nothing */
+    const float *added, *added_a; /* its panel; U's first tile for it */
+    int64_t added_columns;        /* there, from this panel's first on */
 };
 
 /* Words of rows of U that a product of it takes. */
@@ -32,29 +33,41 @@ static int64_t gemm_low_at(const struct gemm *g, int64_t add)
     return at;
 }
 
-/* U over a chunk of the inner index, whose part of A is there. */
-static void gemm_low_sums(const struct gemm_block *s, const struct gemm_share *o, const float *a, int64_t c)
+/* One sum over words [range[1], range[2]) of the inner index, of a chunk whose part of A is there and begins at word range[0]. */
+static void gemm_low_sum(const struct gemm_block *s, const struct gemm_share *o, const struct gemm_sum *m, const float *a,
+                         const int64_t range[3])
 {
     const struct gemm *g = s->g;
-    const struct gemm_low *low = g->low;
-    const int64_t from = c * s->words / s->chunks, words = (c + 1) * s->words / s->chunks - from, word = s->word + from,
-                  steps = gemm_steps(g, word, words);
-    for (int64_t q = 0; q < low->rows; q += NR) {
-        const float *panel = low->panels + q * gemm_words(g) + word * NR;
+    const int64_t word = range[1], steps = gemm_steps(g, word, range[2] - word);
+    a += (word - range[0]) * (gemm_splits(g) ? 2 : 1) * MR;
+    for (int64_t q = 0; q < m->n; q += NR) {
+        const float *panel = m->panels + q * m->words + (word - m->word) * NR;
         if (gemm_splits(g)) gemm_split(o->wide, panel, steps);
         for (int64_t i = 0, row = o->row, end; i < o->tile_end - o->tile; i++, row = end) {
             end = gemm_tile_row(s, o->tile + i + 1);
-            float *u = o->u + (row - o->row) * s->low_row + q;
+            float *u = o->u + (row - o->row) * s->low_row + m->from + q;
             const struct gemm_tile t = {.c = u,
                                         .c_row = s->low_row,
-                                        .columns = low->rows - q < NR ? low->rows - q : NR,
-                                        .start = c > 0         ? u
-                                                 : s->word > 0 ? low->part[s->part % 2] + row * low->rows + q
-                                                               : NULL,
-                                        .start_row = c > 0 ? s->low_row : low->rows,
+                                        .columns = m->n - q < NR ? m->n - q : NR,
+                                        .start = word > m->word ? u : NULL,
+                                        .start_row = s->low_row,
                                         .ahead = (const char *)panel};
             gemm_cached((int)(end - row), g->bf16, steps, a + i * s->a_tile, gemm_splits(g) ? o->wide : panel, &t);
         }
+    }
+}
+
+/* U over a chunk of the inner index, whose part of A is there; the first goes on where the part of the index before has left it. */
+static void gemm_low_sums(const struct gemm_block *s, const struct gemm_share *o, const float *a, int64_t c)
+{
+    const struct gemm_low *low = s->g->low;
+    const int64_t from = s->word + c * s->words / s->chunks, to = s->word + (c + 1) * s->words / s->chunks;
+    for (int64_t row = o->row; c == 0 && s->word > 0 && row < gemm_tile_row(s, o->tile_end); row++)
+        memcpy(o->u + (row - o->row) * s->low_row, low->part[s->part % 2] + row * low->rows, (size_t)low->rows * sizeof *o->u);
+    for (int64_t i = 0; i < low->sums; i++) {
+        const struct gemm_sum *m = &low->sum[i];
+        const int64_t begin = m->word > from ? m->word : from, end = m->word + m->words < to ? m->word + m->words : to;
+        if (begin < end) gemm_low_sum(s, o, m, a, (const int64_t[]){from, begin, end});
     }
 }
 
@@ -107,27 +120,25 @@ static void gemm_low_panel(const struct gemm_block *s, const struct gemm_share *
         if (column < 0 || column >= add->n) continue;
         part->add = add;
         part->added = add->b + column * gemm_low_words(g, add);
+        part->added_a = o->low + gemm_low_at(g, i);
+        part->added_columns = add->n - column;
         if (!gemm_splits(g)) continue;
         gemm_split(o->narrow, part->added, add->k);
         part->added = o->narrow;
     }
 }
 
-/* done: the tile of C that it comes to, number i of the share. */
-static void gemm_low_tile(const struct gemm_block *s, const struct gemm_share *o, int64_t i, const struct gemm_part *part,
+/* done: the tile of C that it comes to, `rows` rows, number i of the share. */
+static void gemm_low_tile(const struct gemm_block *s, const struct gemm_part *part, int64_t i, int64_t rows,
                           const struct gemm_tile *done)
 {
     const struct gemm *g = s->g;
-    const struct gemm_add *add = part->add;
-    const int64_t rows = gemm_tile_row(s, o->tile + i + 1) - gemm_tile_row(s, o->tile + i),
-                  column = (done->c - g->c) % g->c_row - add->begin;
     const struct gemm_tile t = {.c = done->c,
                                 .c_row = g->c_row,
-                                .columns = add->n - column < done->columns ? add->n - column : done->columns,
+                                .columns = part->added_columns < done->columns ? part->added_columns : done->columns,
                                 .residual = done->c,
                                 .ahead = (const char *)part->added};
-    gemm_cached((int)rows, g->bf16, gemm_low_steps(g, add), o->low + i * s->low_tile + gemm_low_at(g, add - g->low->add),
-                part->added, &t);
+    gemm_cached((int)rows, g->bf16, gemm_low_steps(g, part->add), part->added_a + i * s->low_tile, part->added, &t);
 }
 
 /* Memory of a thread for U: its rows, its tiles, a panel. */

@@ -42,7 +42,12 @@ static int low_in_blocks(const struct gemm *g, const struct low_rank *l)
 
 static void low_beside(const struct kctx *c, struct gemm *g, const struct low_rank *l, float *u)
 {
-    struct gemm_low low = {.panels = l->a, .rows = low_rows(l), .scale = l->scale, .u = u, .adds = l->parts};
+    struct gemm_low low = {.sum = {{.panels = l->a, .words = gemm_words(g), .n = low_rows(l)}},
+                           .sums = 1,
+                           .rows = low_rows(l),
+                           .scale = l->scale,
+                           .u = u,
+                           .adds = l->parts};
     for (int64_t i = 0; i < l->parts; i++)
         low.add[i] = (struct gemm_add){.b = l->b[i], .from = i * l->rank, .k = l->rank, .begin = l->begin[i], .n = l->n[i]};
     g->low = &low;
@@ -124,17 +129,22 @@ static void low_unpack(float *to, int64_t stride, const float *packed, const int
         }
 }
 
-/* The B's beside one another, [n, parts * rank], each at its columns and 0 elsewhere: D = s dy L^T of one chain over all columns has the bits of
- * chains over those of its part, since sums do not change where 0 is added. */
-static const float *low_all_b(const struct kctx *c, const struct low_rank *l, int64_t n, int bf16)
+/* D = s dy L^T, a sum for each part, which reads its own columns of dy only. */
+static int low_sums_of_b(const struct kctx *c, const struct low_rank *l, int bf16, struct gemm_low *low)
 {
-    const int64_t rows = low_rows(l);
-    float *w = scratch(c, n * rows);
-    if (!w) return NULL;
-    memset(w, 0, (size_t)(n * rows) * sizeof *w);
-    for (int64_t i = 0; i < l->parts; i++)
-        low_unpack(w + l->begin[i] * rows + i * l->rank, rows, l->b[i], (const int64_t[2]){l->n[i], l->rank}, bf16);
-    return low_panels(c, w, n, rows, bf16);
+    for (int64_t i = 0; i < l->parts; i++) {
+        float *w = scratch(c, l->n[i] * l->rank);
+        if (!w) return 0;
+        low_unpack(w, l->rank, l->b[i], (const int64_t[2]){l->n[i], l->rank}, bf16);
+        low->sum[i] = (struct gemm_sum){.panels = low_panels(c, w, l->n[i], l->rank, bf16),
+                                        .word = bf16 ? l->begin[i] / 2 : l->begin[i],
+                                        .words = bf16 ? (l->n[i] + 1) / 2 : l->n[i],
+                                        .from = i * l->rank,
+                                        .n = l->rank};
+        if (!low->sum[i].panels) return 0;
+    }
+    low->sums = l->parts;
+    return 1;
 }
 
 static const float *low_all_a(const struct kctx *c, const struct low_rank *l, int64_t k, int bf16)
@@ -148,10 +158,11 @@ static const float *low_all_a(const struct kctx *c, const struct low_rank *l, in
 static void low_dx_beside(const struct kctx *c, struct gemm *g, const struct low_rank *l, float *d)
 {
     const int64_t rows = low_rows(l);
-    struct gemm_low low = {.panels = low_all_b(c, l, g->k, g->bf16), .rows = rows, .scale = l->scale, .u = d, .adds = 1};
+    struct gemm_low low = {.rows = rows, .scale = l->scale, .u = d, .adds = 1};
+    if (!low_sums_of_b(c, l, g->bf16, &low)) return;
     low.add[0] = (struct gemm_add){.b = low_all_a(c, l, g->n, g->bf16), .k = rows, .n = g->n};
     for (int i = 0; i < 2; i++) low.part[i] = scratch(c, g->m * rows);
-    if (!low.panels || !low.add[0].b || !low.part[0] || !low.part[1]) return;
+    if (!low.add[0].b || !low.part[0] || !low.part[1]) return;
     g->low = &low;
     gemm_blocked(c, g);
 }

@@ -138,6 +138,22 @@ struct weights {
     struct low_rank l;
 };
 
+static struct weights weights_of(const struct kernels *k, const struct kctx *c, const struct numbers *n)
+{
+    const struct shape *s = &n->s;
+    struct weights w = {packed(k, c, n->w, (const int64_t[2]){s->columns, s->k}, n->dtype, n->int8),
+                        {.a = packed(k, c, n->a, (const int64_t[2]){n->rows, s->k}, n->dtype, 0),
+                         .parts = s->parts,
+                         .rank = s->rank,
+                         .scale = n->scale}};
+    for (int64_t i = 0; i < s->parts; i++) {
+        w.l.b[i] = packed(k, c, n->b[i], (const int64_t[2]){s->n[i], s->rank}, n->dtype, 0);
+        w.l.begin[i] = s->begin[i];
+        w.l.n[i] = s->n[i];
+    }
+    return w;
+}
+
 static void forward(const struct kernels *k, const struct kctx *c, const struct numbers *n, const struct weights *w,
                     struct results *r, float *u)
 {
@@ -180,14 +196,7 @@ static void check(const struct kernels *k, const struct kctx *c, const char *whe
 {
     const struct numbers n = numbers_of(s, dtype, int8);
     struct results want = results_of(&n), got = results_of(&n), again = results_of(&n);
-    struct weights w = {
-        packed(k, c, n.w, (const int64_t[2]){s->columns, s->k}, dtype, int8),
-        {.a = packed(k, c, n.a, (const int64_t[2]){n.rows, s->k}, dtype, 0), .parts = s->parts, .rank = s->rank, .scale = n.scale}};
-    for (int64_t i = 0; i < s->parts; i++) {
-        w.l.b[i] = packed(k, c, n.b[i], (const int64_t[2]){s->n[i], s->rank}, dtype, 0);
-        w.l.begin[i] = s->begin[i];
-        w.l.n[i] = s->n[i];
-    }
+    const struct weights w = weights_of(k, c, &n);
     forward_by_parts(&n, &want);
     forward(k, c, &n, &w, &got, got.u);
     assert_bits(where, got.u, want.u, s->t * n.rows);
@@ -255,6 +264,29 @@ static void parts_of_the_inner_index_change_no_bit(void **state)
     each_backend(parts);
 }
 
+/* d of a part reads the part's own columns of dy: what is infinite in another's does not reach it, not even times 0. */
+static void infinite(const struct kernels *k, const struct kctx *c, const char *where)
+{
+    static const struct shape s = {60, 70, 5, 2, {0, 32}, {32, 32}, 64};
+    for (int dtype = DTYPE_F32; dtype <= DTYPE_BF16; dtype++) {
+        const struct numbers n = numbers_of(&s, (enum dtype)dtype, 0);
+        const struct weights w = weights_of(k, c, &n);
+        struct results want = results_of(&n), got = results_of(&n);
+        backward(k, c, &n, &w, &want, want.dx);
+        n.dy[0] = INFINITY;
+        backward(k, c, &n, &w, &got, got.dx);
+        if (isfinite(got.d[0])) fail_msg("%s: d has no infinite number", where);
+        for (int64_t i = 0; i < s.t; i++) assert_bits(where, got.d + i * n.rows + s.rank, want.d + i * n.rows + s.rank, s.rank);
+        buffers_end();
+    }
+}
+
+static void a_part_reads_its_own_columns(void **state)
+{
+    (void)state;
+    each_backend(infinite);
+}
+
 /* A row has the same bits whatever rows are with it: sampling and update take other numbers of rows. */
 static void rows_alone(const struct kernels *k, const struct kctx *c, const char *where)
 {
@@ -296,6 +328,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_bits_are_those_of_one_after_the_other), cmocka_unit_test(blocking_changes_no_bit),
-        cmocka_unit_test(parts_of_the_inner_index_change_no_bit), cmocka_unit_test(rows_do_not_depend_on_others)};
+        cmocka_unit_test(parts_of_the_inner_index_change_no_bit), cmocka_unit_test(a_part_reads_its_own_columns),
+        cmocka_unit_test(rows_do_not_depend_on_others)};
     return cmocka_run_group_tests(tests, kernel_setup, kernel_teardown);
 }
