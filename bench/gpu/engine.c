@@ -226,11 +226,14 @@ static tare_status decode(struct bench *b, struct err *e)
     const int64_t D = b->m->shape.head_dim;
     const double keys = 4.0 * (double)(b->shape.layers * b->shape.kv_heads * D) * (double)(n * context);
     const double bytes = weight_bytes(&b->shape, D) + keys, seconds = median(token, ROUNDS);
-    printf("{\"bench\":\"decode\",\"peer\":\"tare\",\"shape\":\"%s\",\"layers\":%lld,\"sequences\":%lld,\"context\":%lld,"
+    const char *chain = getenv("TARE_CUDA_CHAIN"); /* the CUDA backend reads it */
+    printf("{\"bench\":\"decode\",\"peer\":\"tare\",\"launches\":\"%s\",\"shape\":\"%s\",\"layers\":%lld,\"sequences\":%lld,"
+           "\"context\":%lld,"
            "\"seconds_per_token\":%.8f,\"tokens_per_second\":%.1f,\"bytes\":%.0f,\"gbs\":%.1f,\"prefill_seconds\":%.6f,"
            "\"run_seconds\":%.6f}\n",
-           b->shape.name, (long long)b->shape.layers, (long long)n, (long long)context, seconds, (double)n / seconds, bytes,
-           1e-9 * bytes / seconds, median(first, ROUNDS), median(all, ROUNDS));
+           chain && !strcmp(chain, "0") ? "apart" : "chained", b->shape.name, (long long)b->shape.layers, (long long)n,
+           (long long)context, seconds, (double)n / seconds, bytes, 1e-9 * bytes / seconds, median(first, ROUNDS),
+           median(all, ROUNDS));
     sampler_free(s);
     return TARE_OK;
 }

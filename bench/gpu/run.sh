@@ -44,6 +44,7 @@ one() { # name, command...: a process of its own each, so that each has the whol
     fi
 }
 ours() { one "tare $*" "$BUILD/bench_gpu" "$@"; }
+apart() { one "tare apart $*" env TARE_CUDA_CHAIN=0 "$BUILD/bench_gpu" "$@"; } # without programmatic dependent launches
 theirs() { [ $PEER = 0 ] || one "torch $*" "$PYTHON" bench/gpu/peer.py "$@"; }
 
 part_bandwidth() {
@@ -62,12 +63,14 @@ part_operations() { # one by one
 }
 part_decode() {
     if [ -n "${QUICK:-}" ]; then
-        ours decode toy 0 16 256 && theirs decode toy 0 16 256
+        ours decode toy 0 16 256 && apart decode toy 0 16 256 && theirs decode toy 0 16 256
         return
     fi
     local n
     for n in 16 64 128; do ours decode 1.5b 0 $n 2048 && theirs decode 1.5b 0 $n 2048; done
     for n in 16 64 128; do ours decode 7b 0 $n 2048 && theirs decode 7b 0 $n 2048; done
+    apart decode 7b 0 16 2048
+    apart decode 1.5b 0 16 2048
 }
 part_train() {
     if [ -n "${QUICK:-}" ]; then

@@ -16,8 +16,9 @@ for r in rows:
               (who, r["shape"], r["layers"], r["tokens"], r["seconds"], r["tflops"], 100 * r["mfu_989"]))
     elif kind == "decode":
         share = ", %.1f %% of the read bandwidth (wanted: 80)" % (100 * r["gbs"] / read) if read else ""
-        print("%-6s decode %-5s %2d layers n=%-4d %8.3f ms a token  %7.0f GB/s%s" %
-              (who, r["shape"], r["layers"], r["sequences"], 1e3 * r["seconds_per_token"], r["gbs"], share))
+        apart = ", each launch after the one in front" if r.get("launches") == "apart" else ""
+        print("%-6s decode %-5s %2d layers n=%-4d %8.3f ms a token  %7.0f GB/s%s%s" %
+              (who, r["shape"], r["layers"], r["sequences"], 1e3 * r["seconds_per_token"], r["gbs"], share, apart))
     elif kind == "operation":
         share = ", %.1f %% of the read bandwidth" % (100 * r["gbs"] / read) if read else ""
         print("%-6s %-5s %-21s %4d rows %9.1f us  %7.0f GB/s  %6.1f TFLOP/s%s" %

@@ -157,6 +157,7 @@ static void memo_make(const struct kctx *c, const struct attn_seq *seqs, int64_t
     memcpy(host.data(), plan.tiles.data(), plan.tiles.size() * sizeof(attn_tile));
     memcpy(host.data() + memo.tables_at, plan.tables.data(), plan.tables.size() * sizeof(int32_t));
     if (!plan.parts.empty()) memcpy(host.data() + memo.parts_at, plan.parts.data(), plan.parts.size() * sizeof(attn_parts));
+    cuda_no_kernel();
     if (!CUDA_TRY(c, cudaMemcpyAsync(memo.device, host.data(), (size_t)bytes, cudaMemcpyHostToDevice, cuda_stream(c)))) return;
     memo.seqs.assign(seqs, seqs + n);
     for (int64_t i = 0; i < n; i++)

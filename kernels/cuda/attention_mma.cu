@@ -142,6 +142,7 @@ template <int D, int WARPS> __global__ void __launch_bounds__(32 * WARPS) attent
 {
     using T = mma_tiles<D, WARPS>;
     CUDA_SHARED(__nv_bfloat16, shared);
+    launch_wait();
     const attn_tile t = a.tiles[blockIdx.x];
     if (t.n <= 0 || t.begin >= t.end) return;
     const int head = (int)blockIdx.y, group = a.heads / a.kv_heads, lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
@@ -185,6 +186,7 @@ template <int D, int WARPS> __global__ void __launch_bounds__(32 * WARPS) attent
 /* Partial results of a (query, head) in the order of their keys. Grid (queries, H), D threads. */
 __global__ void attention_combine(const attn_args a, const attn_parts *parts)
 {
+    launch_wait();
     const attn_parts p = parts[blockIdx.x];
     const int group = a.heads / a.kv_heads, head = (int)blockIdx.y, d = (int)threadIdx.x;
     const int64_t base = (int64_t)(head / group) * a.n_parts;
@@ -214,7 +216,7 @@ template <int D, int WARPS> static void mma_launch(const struct kctx *c, const a
 {
     using T = mma_tiles<D, WARPS>;
     CUDA_SHARED_LIMIT(c, (attention_mma<D, WARPS>), T::BYTES);
-    CUDA_LAUNCH(c, (attention_mma<D, WARPS>), dim3((unsigned)n_tiles, (unsigned)a.kv_heads), T::THREADS, T::BYTES, a);
+    CUDA_LAUNCH_AFTER(c, (attention_mma<D, WARPS>), dim3((unsigned)n_tiles, (unsigned)a.kv_heads), T::THREADS, T::BYTES, a);
 }
 
 /* rows: of a tile, 64 or 128. */
@@ -232,5 +234,5 @@ void attention_mma_launch(const struct kctx *c, const attn_args &a, int64_t n_ti
 
 void attention_combine_launch(const struct kctx *c, const attn_args &a, const attn_parts *parts, int64_t n_queries)
 {
-    CUDA_LAUNCH(c, attention_combine, dim3((unsigned)n_queries, (unsigned)a.heads), (unsigned)a.dim, 0, a, parts);
+    CUDA_LAUNCH_AFTER(c, attention_combine, dim3((unsigned)n_queries, (unsigned)a.heads), (unsigned)a.dim, 0, a, parts);
 }

@@ -71,53 +71,48 @@ __device__ inline void plain_keys_load(const plain_shared &s, const attn_args &a
     }
 }
 
-/* Rows first .. of the tile. */
+/* Weights of a block of keys for the thread's row, and the row's new m and l. */
 template <typename T>
-__device__ inline void plain_rows(const plain_shared &s, const attn_args &a, const attn_tile &t, int head, int first)
+__device__ inline void plain_weights(const plain_shared &s, const attn_args &a, int begin, int limit, float &m, float &l)
 {
-    const int group = a.heads / a.kv_heads, rows = min(PLAIN_ROWS, t.n * group - first);
     const int row = (int)threadIdx.x / PLAIN_LANES, lane = (int)threadIdx.x % PLAIN_LANES;
-    const int32_t *table = a.tables + t.table;
-    for (int i = (int)threadIdx.x; i < PLAIN_ROWS * a.dim; i += PLAIN_THREADS) {
-        const int r = first + i / a.dim;
-        s.o[i] = 0;
-        s.q[i] = r - first < rows
-                     ? query_value<T>(a.qkv[(t.row + r / group) * a.stride + (head * group + r % group) * a.dim + i % a.dim])
-                     : 0;
+    float score[PLAIN_KEYS / PLAIN_LANES], top = m;
+    for (int i = 0; i < PLAIN_KEYS / PLAIN_LANES; i++) {
+        const int key = i * PLAIN_LANES + lane;
+        float acc = 0;
+        for (int d = 0; d < a.dim; d++) acc = fmaf(s.q[row * a.dim + d], s.k[key * (a.dim + 1) + d], acc);
+        score[i] = begin + key < limit ? acc * a.scale : -INFINITY;
+        top = fmaxf(top, score[i]);
     }
-    const int limit = min(t.end, t.limit + min(first + row, t.n * group - 1) / group);
-    float m = -INFINITY, l = 0;
-    for (int begin = t.begin; begin < t.end; begin += PLAIN_KEYS) {
-        __syncthreads();
-        plain_keys_load<T>(s, a, table, begin, t.end, head);
-        __syncthreads();
-        float score[PLAIN_KEYS / PLAIN_LANES], top = m;
-        for (int i = 0; i < PLAIN_KEYS / PLAIN_LANES; i++) {
-            const int key = i * PLAIN_LANES + lane;
-            float acc = 0;
-            for (int d = 0; d < a.dim; d++) acc = fmaf(s.q[row * a.dim + d], s.k[key * (a.dim + 1) + d], acc);
-            score[i] = begin + key < limit ? acc * a.scale : -INFINITY;
-            top = fmaxf(top, score[i]);
-        }
-        top = row_max(top);
-        const float zero = top == -INFINITY ? 0 : top, factor = exact_exp(m - zero);
-        float sum = 0;
-        for (int i = 0; i < PLAIN_KEYS / PLAIN_LANES; i++) {
-            const float p = exact_exp(score[i] - zero);
-            sum += p;
-            s.p[row * PLAIN_KEYS + i * PLAIN_LANES + lane] = query_value<T>(p);
-        }
-        l = fmaf(l, factor, row_sum(sum));
-        m = top;
-        if (lane == 0) s.factor[row] = factor;
-        __syncthreads();
-        for (int i = (int)threadIdx.x; i < PLAIN_ROWS * a.dim; i += PLAIN_THREADS) {
-            const int r = i / a.dim, d = i % a.dim;
-            float o = s.o[i] * s.factor[r];
-            for (int key = 0; key < PLAIN_KEYS; key++) o = fmaf(s.p[r * PLAIN_KEYS + key], s.v[key * a.dim + d], o);
-            s.o[i] = o;
-        }
+    top = row_max(top);
+    const float zero = top == -INFINITY ? 0 : top, factor = exact_exp(m - zero);
+    float sum = 0;
+    for (int i = 0; i < PLAIN_KEYS / PLAIN_LANES; i++) {
+        const float p = exact_exp(score[i] - zero);
+        sum += p;
+        s.p[row * PLAIN_KEYS + i * PLAIN_LANES + lane] = query_value<T>(p);
     }
+    l = fmaf(l, factor, row_sum(sum));
+    m = top;
+    if (lane == 0) s.factor[row] = factor;
+}
+
+/* The outputs of all rows after a block of keys. */
+__device__ inline void plain_values(const plain_shared &s, int dim)
+{
+    for (int i = (int)threadIdx.x; i < PLAIN_ROWS * dim; i += PLAIN_THREADS) {
+        const int r = i / dim, d = i % dim;
+        float o = s.o[i] * s.factor[r];
+        for (int key = 0; key < PLAIN_KEYS; key++) o = fmaf(s.p[r * PLAIN_KEYS + key], s.v[key * dim + d], o);
+        s.o[i] = o;
+    }
+}
+
+/* Rows first .. of the tile to where they belong; m, l: of the thread's row. */
+__device__ inline void plain_results(const plain_shared &s, const attn_args &a, const attn_tile &t, int first, float m, float l)
+{
+    const int group = a.heads / a.kv_heads, head = (int)blockIdx.y, rows = min(PLAIN_ROWS, t.n * group - first);
+    const int row = (int)threadIdx.x / PLAIN_LANES, lane = (int)threadIdx.x % PLAIN_LANES;
     if (lane == 0) s.sum[row] = l;
     __syncthreads();
     for (int i = (int)threadIdx.x; i < rows * a.dim; i += PLAIN_THREADS) {
@@ -135,15 +130,41 @@ __device__ inline void plain_rows(const plain_shared &s, const attn_args &a, con
     }
 }
 
+/* Rows first .. of the tile. */
+template <typename T> __device__ inline void plain_rows(const plain_shared &s, const attn_args &a, const attn_tile &t, int first)
+{
+    const int group = a.heads / a.kv_heads, rows = min(PLAIN_ROWS, t.n * group - first), head = (int)blockIdx.y;
+    const int row = (int)threadIdx.x / PLAIN_LANES;
+    for (int i = (int)threadIdx.x; i < PLAIN_ROWS * a.dim; i += PLAIN_THREADS) {
+        const int r = first + i / a.dim;
+        s.o[i] = 0;
+        s.q[i] = r - first < rows
+                     ? query_value<T>(a.qkv[(t.row + r / group) * a.stride + (head * group + r % group) * a.dim + i % a.dim])
+                     : 0;
+    }
+    const int limit = min(t.end, t.limit + min(first + row, t.n * group - 1) / group);
+    float m = -INFINITY, l = 0;
+    for (int begin = t.begin; begin < t.end; begin += PLAIN_KEYS) {
+        __syncthreads();
+        plain_keys_load<T>(s, a, a.tables + t.table, begin, t.end, head);
+        __syncthreads();
+        plain_weights<T>(s, a, begin, limit, m, l);
+        __syncthreads();
+        plain_values(s, a.dim);
+    }
+    plain_results(s, a, t, first, m, l);
+}
+
 template <typename T> __global__ void __launch_bounds__(PLAIN_THREADS, 1) attention_plain(const attn_args a)
 {
     CUDA_SHARED(float, shared);
+    launch_wait();
     const attn_tile t = a.tiles[blockIdx.x];
     if (t.n <= 0 || t.begin >= t.end) return;
     const plain_shared s = plain_pieces(shared, a.dim);
     for (int first = 0; first < t.n * (a.heads / a.kv_heads); first += PLAIN_ROWS) {
         __syncthreads();
-        plain_rows<T>(s, a, t, (int)blockIdx.y, first);
+        plain_rows<T>(s, a, t, first);
     }
 }
 
@@ -153,9 +174,9 @@ void attention_plain_launch(const struct kctx *c, const attn_args &a, int64_t n_
     const dim3 grid((unsigned)n_tiles, (unsigned)a.kv_heads);
     if (dtype == DTYPE_BF16) {
         CUDA_SHARED_LIMIT(c, attention_plain<__nv_bfloat16>, bytes);
-        CUDA_LAUNCH(c, attention_plain<__nv_bfloat16>, grid, PLAIN_THREADS, bytes, a);
+        CUDA_LAUNCH_AFTER(c, attention_plain<__nv_bfloat16>, grid, PLAIN_THREADS, bytes, a);
     } else {
         CUDA_SHARED_LIMIT(c, attention_plain<float>, bytes);
-        CUDA_LAUNCH(c, attention_plain<float>, grid, PLAIN_THREADS, bytes, a);
+        CUDA_LAUNCH_AFTER(c, attention_plain<float>, grid, PLAIN_THREADS, bytes, a);
     }
 }

@@ -73,12 +73,56 @@ static inline void cuda_poison(void *p, int64_t bytes)
     (void)p, (void)bytes;
 }
 
+/* A decoded token is a chain of short launches, each of which begins when the one in front of it has ended, but for what does not depend on that
+ * (programmatic dependent launch, sm_90 and newer). A kernel that CUDA_LAUNCH_AFTER launches may begin while the launch in front of it runs. So every one of
+ * its threads calls launch_wait before it touches memory of the device, to read or to write it, and before it ends. Only what no launch of a token writes may be
+ * asked for earlier: weights. Everything else is launched by CUDA_LAUNCH and begins when all before it has ended.
+ *
+ * cuda_chain: a decode session says where a token begins and ends; outside of tokens, and on a GPU that has no such launches, CUDA_LAUNCH_AFTER is
+ * CUDA_LAUNCH. */
+void cuda_chain(bool on);
+/* Whether a launch may follow the one in front of it that way: in a chain, behind a kernel of ours. Asked for by each launch once. */
+bool cuda_follows(void);
+void cuda_no_kernel(void); /* what was issued last is a library's, or no kernel */
+
 #ifndef TARE_CUDA_SHIM
+/* What was launched in front has ended, and what it wrote is there; the launch behind may begin (and wait for this one). */
+__device__ inline void launch_wait()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+template <typename... P, typename... A>
+static inline cudaError_t cuda_launch_after(cudaStream_t stream, dim3 grid, dim3 block, size_t shared, void (*kernel)(P...),
+                                            A... args)
+{
+    cudaLaunchAttribute early = {};
+    cudaLaunchConfig_t config = {};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    config.gridDim = grid;
+    config.blockDim = block;
+    config.dynamicSmemBytes = shared;
+    config.stream = stream;
+    config.attrs = &early;
+    config.numAttrs = cuda_follows() ? 1 : 0;
+    return cudaLaunchKernelEx(&config, kernel, P(args)...);
+}
+
+#define CUDA_LAUNCH_AFTER(C, KERNEL, GRID, BLOCK, SHARED, ...)                                                                     \
+    do {                                                                                                                           \
+        if (kernel_faulted(C)) break;                                                                                              \
+        cuda_try((C), cuda_launch_after(cuda_stream(C), (GRID), (BLOCK), (size_t)(SHARED), KERNEL, __VA_ARGS__), #KERNEL);         \
+    } while (0)
 #define CUDA_LAUNCH(C, KERNEL, GRID, BLOCK, SHARED, ...)                                                                           \
     do {                                                                                                                           \
         if (kernel_faulted(C)) break;                                                                                              \
         KERNEL<<<(GRID), (BLOCK), (size_t)(SHARED), cuda_stream(C)>>>(__VA_ARGS__);                                                \
         cuda_launched((C), #KERNEL);                                                                                               \
+        cuda_follows();                                                                                                            \
     } while (0)
 /* Dynamic shared memory of a kernel. */
 #define CUDA_SHARED(TYPE, NAME)                                                                                                    \

@@ -297,12 +297,14 @@ int cuda_decode_begin(const struct kctx *c, struct decode *d)
     if (g->tried && !CUDA_TRY(c, cudaStreamBeginCapture(cuda_stream(c), cudaStreamCaptureModeThreadLocal))) return 0;
     d->mode = g->tried ? CAPTURE : AT_ONCE;
     issuing = d;
+    cuda_chain(true);
     return 1;
 }
 
 void cuda_decode_end(const struct kctx *c, struct decode *d)
 {
     CUDA_LAUNCH(c, decode_advance, (unsigned)d->s.rows, 64, 0, d->s, 0);
+    cuda_chain(false);
     issuing = nullptr;
     decode_graph &g = d->graphs[std::make_pair(d->s.rows, d->s.pieces | d->s.n_stop << 16)];
     if (d->mode == CAPTURE) { /* ended after a failure too */

@@ -48,6 +48,7 @@ struct kv_turn {
 
 template <class S> static __global__ void rope_kv_write_kernel(const kv_turn p, S *__restrict__ k, S *__restrict__ v)
 {
+    launch_wait();
     const int64_t slot = p.slots[blockIdx.x];
     const int head = (int)blockIdx.y, kv = head - p.heads, half = p.turned / 2;
     const bool turns = kv < p.kv_heads;
@@ -105,9 +106,9 @@ void cuda_rope_kv_write(const struct kctx *c, const struct op_rope *turn, const 
     const dim3 grid((unsigned)turn->t, (unsigned)(heads + 2 * kv_heads));
     const unsigned threads = dim > 64 ? 64 : 32; /* a pair, or two values, of a head of 128 each */
     if (write->shape.dtype == DTYPE_BF16)
-        CUDA_LAUNCH(c, rope_kv_write_kernel<uint16_t>, grid, threads, 0, p, (uint16_t *)write->kv.k, (uint16_t *)write->kv.v);
+        CUDA_LAUNCH_AFTER(c, rope_kv_write_kernel<uint16_t>, grid, threads, 0, p, (uint16_t *)write->kv.k, (uint16_t *)write->kv.v);
     else
-        CUDA_LAUNCH(c, rope_kv_write_kernel<float>, grid, threads, 0, p, write->kv.k, write->kv.v);
+        CUDA_LAUNCH_AFTER(c, rope_kv_write_kernel<float>, grid, threads, 0, p, write->kv.k, write->kv.v);
 }
 
 void cuda_kv_copy(const struct kctx *c, const struct op_kv_copy *o)

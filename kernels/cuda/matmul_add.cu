@@ -7,6 +7,7 @@ enum { COLUMNS = 16 }; /* of a thread at a time: as many reads of a slice are on
 static __global__ void product_add(const product p, const float *parts, int slices)
 {
     const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, all = p.t * p.n;
+    launch_wait();
     if (i >= all) return;
     const int64_t t = i / p.n, n = i % p.n;
     float y = 0;
@@ -47,6 +48,7 @@ static __global__ void __launch_bounds__(NORM_THREADS, 1)
     Y *normed = static_cast<Y *>(norm.y) + t * p.n;
     add_columns y, w;
     float squares = 0;
+    launch_wait();
     for (int64_t first = thread; first < last + step; first += step) {
 #pragma unroll
         for (int c = 0; c < COLUMNS; c++) y.v[c] = 0;
@@ -74,9 +76,9 @@ bool matmul_add_norms(int64_t width)
 void matmul_add(const struct kctx *c, const product &p, const float *parts, int slices, const product_norm *norm)
 {
     if (!norm)
-        CUDA_LAUNCH(c, product_add, cuda_blocks(p.t * p.n, 256), 256, 0, p, parts, slices);
+        CUDA_LAUNCH_AFTER(c, product_add, cuda_blocks(p.t * p.n, 256), 256, 0, p, parts, slices);
     else if (norm->dtype == DTYPE_BF16)
-        CUDA_LAUNCH(c, product_add_norm<__nv_bfloat16>, (unsigned)p.t, NORM_THREADS, 0, p, parts, slices, *norm);
+        CUDA_LAUNCH_AFTER(c, product_add_norm<__nv_bfloat16>, (unsigned)p.t, NORM_THREADS, 0, p, parts, slices, *norm);
     else
-        CUDA_LAUNCH(c, product_add_norm<float>, (unsigned)p.t, NORM_THREADS, 0, p, parts, slices, *norm);
+        CUDA_LAUNCH_AFTER(c, product_add_norm<float>, (unsigned)p.t, NORM_THREADS, 0, p, parts, slices, *norm);
 }

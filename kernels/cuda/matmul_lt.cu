@@ -165,6 +165,7 @@ static __global__ void add_bias(float *y, const float *bias, int64_t n, int64_t 
 
 void matmul_lt(const struct kctx *c, const lt_product &p)
 {
+    cuda_no_kernel();
     if (kernel_faulted(c) || p.rows <= 0 || p.cols <= 0 || !lt_open(c)) return;
     lt_plan *plan = plan_for(c, p);
     if (!plan) return;

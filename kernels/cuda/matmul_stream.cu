@@ -8,7 +8,7 @@
  * rows of a block are. Of a gated MLP half of a block's rows are the gate's and half the same of what it gates, and it gives their product alone.
  *
  * W comes by cp.async through a ring of each warp's own in shared memory, so that what is on the way is not bound by registers. A lane copies what it
- * will read itself: nobody waits for another before the warps' sums are added.
+ * will read itself: nobody waits for another before the warps' sums are added. The first stages are asked for before the launch in front has ended.
  */
 #include "matmul.h"
 
@@ -150,6 +150,7 @@ __device__ inline void stream_sums(unsigned char *shared, const product &p, int6
         if (i < turns) R::fetch(ring + i * R::STAGE, rows, R::inner(k, i));
         cp_async_commit();
     }
+    launch_wait(); /* W is on its way; x may be what the launch in front writes */
     for (int i = 0, stage = 0; i < turns; i++, stage = stage + 1 < R::STAGES ? stage + 1 : 0) {
         stream_tokens<N, X, R::HALVES> x;
         stream_w<M> w;
@@ -239,14 +240,14 @@ template <int M, int N, typename X> static void stream_launch(const struct kctx 
     static_assert(stream_ring<M>::BYTES >= WARPS * 16 * M * 8 * N * 4, "the sums lie where the ring was");
     const dim3 grid((unsigned)((j.p.n + 16 * M - 1) / (16 * M)), (unsigned)j.cut.slices);
     CUDA_SHARED_LIMIT(c, (product_stream<M, N, X>), stream_ring<M>::BYTES);
-    CUDA_LAUNCH(c, (product_stream<M, N, X>), grid, 32 * WARPS, stream_ring<M>::BYTES, j.p, j.cut.pieces, j.parts);
+    CUDA_LAUNCH_AFTER(c, (product_stream<M, N, X>), grid, 32 * WARPS, stream_ring<M>::BYTES, j.p, j.cut.pieces, j.parts);
 }
 
 template <int M, int N, typename X> static void gated_launch(const struct kctx *c, const stream_job &j)
 {
     const unsigned blocks = (unsigned)((j.gate->f + 8 * M - 1) / (8 * M));
     CUDA_SHARED_LIMIT(c, (product_gated<M, N, X>), stream_ring<M>::BYTES);
-    CUDA_LAUNCH(c, (product_gated<M, N, X>), blocks, 32 * WARPS, stream_ring<M>::BYTES, j.p, *j.gate);
+    CUDA_LAUNCH_AFTER(c, (product_gated<M, N, X>), blocks, 32 * WARPS, stream_ring<M>::BYTES, j.p, *j.gate);
 }
 
 template <int N, typename X> static void stream_rows(const struct kctx *c, const stream_job &j)

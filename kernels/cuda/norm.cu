@@ -24,6 +24,7 @@ static __global__ void rmsnorm_kernel(Y *y, int64_t ldy, float *rms, const float
 {
     __shared__ float part[THREADS / 32];
     const int64_t row = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
+    launch_wait();
     if (row >= r.rows) return;
     const float *from = x + norm_at(r, row, ldx);
     Y *to = y + norm_at(r, row, ldy);
@@ -85,11 +86,11 @@ template <typename Y> static void rmsnorm_to(const struct kctx *c, const struct 
 {
     Y *y = static_cast<Y *>(o->y);
     if (o->width <= NORM_WARP_WIDTH)
-        CUDA_LAUNCH(c, (rmsnorm_kernel<32, Y>), cuda_blocks(r.rows, WARPS), dim3(32, WARPS), 0, y, o->ld, o->rms, o->x, o->ld, o->w,
-                    r, o->eps);
+        CUDA_LAUNCH_AFTER(c, (rmsnorm_kernel<32, Y>), cuda_blocks(r.rows, WARPS), dim3(32, WARPS), 0, y, o->ld, o->rms, o->x, o->ld,
+                          o->w, r, o->eps);
     else
-        CUDA_LAUNCH(c, (rmsnorm_kernel<NORM_THREADS, Y>), (unsigned)r.rows, NORM_THREADS, 0, y, o->ld, o->rms, o->x, o->ld, o->w, r,
-                    o->eps);
+        CUDA_LAUNCH_AFTER(c, (rmsnorm_kernel<NORM_THREADS, Y>), (unsigned)r.rows, NORM_THREADS, 0, y, o->ld, o->rms, o->x, o->ld,
+                          o->w, r, o->eps);
 }
 
 void cuda_rmsnorm(const struct kctx *c, const struct op_rmsnorm *o)

@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { OP_SHAPES = 8, RING_BYTES = 32 << 20, SCRATCH_UNIT = 16 << 20, ALIGN = 256 };
@@ -14,6 +15,8 @@ enum { OP_SHAPES = 8, RING_BYTES = 32 << 20, SCRATCH_UNIT = 16 << 20, ALIGN = 25
 static struct cuda_state {
     bool open;
     int processors;
+    bool early = true;  /* it has programmatic dependent launches, and TARE_CUDA_CHAIN is not 0 (open_device) */
+    bool chain, behind; /* a token is being issued; what was issued last is a kernel of its */
     cudaStream_t stream;
     /* the operation that is being issued */
     const char *op, *names;
@@ -42,6 +45,24 @@ uint64_t cuda_operation(void)
 int cuda_processors(void)
 {
     return state.processors;
+}
+
+void cuda_chain(bool on)
+{
+    state.chain = on;
+    state.behind = false;
+}
+
+void cuda_no_kernel(void)
+{
+    state.behind = false;
+}
+
+bool cuda_follows(void)
+{
+    const bool follows = state.chain && state.behind && state.early;
+    state.behind = true;
+    return follows;
 }
 
 cudaStream_t cuda_stream(const struct kctx *c)
@@ -273,6 +294,7 @@ void *cuda_upload_args(const struct kctx *c, const void *host, int64_t bytes)
     if (!pinned) return NULL;
     unsigned char *device = state.ring_device + (pinned - state.ring_host);
     memcpy(pinned, host, (size_t)bytes);
+    cuda_no_kernel();
     return CUDA_TRY(c, cudaMemcpyAsync(device, pinned, (size_t)bytes, cudaMemcpyHostToDevice, cuda_stream(c))) ? device : NULL;
 }
 
@@ -319,6 +341,7 @@ void cuda_download(const struct kctx *c, void *host, const void *src, int64_t by
 void cuda_zero(const struct kctx *c, void *p, int64_t bytes)
 {
     CUDA_OP(c, "zero", "bytes", bytes);
+    cuda_no_kernel();
     if (bytes > 0) CUDA_TRY(c, cudaMemsetAsync(p, 0, (size_t)bytes, cuda_stream(c)));
 }
 
@@ -371,6 +394,8 @@ static bool open_device(int local, char *text, int64_t size)
     device = (local < 0 ? 0 : local) % n;
     if ((status = cudaSetDevice(device)) != cudaSuccess) return refuse(text, size, "the GPU cannot be taken", status);
     cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    const char *chained = getenv("TARE_CUDA_CHAIN");
+    state.early = major >= 9 && !(chained && !strcmp(chained, "0"));
     if (major < 8) {
         snprintf(text, (size_t)size, "GPU %d has compute capability %d.x; 8.0 (Ampere) or newer is needed", device, major);
         return false;

@@ -13,6 +13,10 @@ double that nobody meant to write is still right, and slow; a test of its result
     global loads     by bytes, with their number; "a" marks asynchronous copies into shared memory (cp.async)
     global stores    by bytes, with their number
     mma              matrix multiply-accumulate instructions
+    before the wait  accesses to global memory before the wait for the launch in front (kernels/cuda/cuda.h, launch_wait); "-": it does not wait
+
+Before the wait there may be asynchronous copies alone, of weights: the products' first stages. A compiler that moved a load there would be silent garbage,
+so this is a rule too.
 
 No kernel may use local memory, that is spill a register or index an array there; this is a rule, not a row. So are these of the PTX in the library, from
 which the driver of a newer GPU makes its machine code: every kernel is there, and each addition, multiplication and division names its rounding, since
@@ -30,7 +34,8 @@ import sys
 
 ARCHITECTURE = "sm_90a"
 TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "code.txt")
-COLUMNS = ("registers", "shared", "f64", "atomics", "global loads", "global stores", "mma")
+COLUMNS = ("registers", "shared", "f64", "atomics", "global loads", "global stores", "mma", "before the wait")
+WAIT = "before the wait"  # the key of what a kernel has before its first ACQBULK, griddepcontrol.wait
 DOUBLE = re.compile(r"D(ADD|MUL|FMA|SETP|MNMX)$")
 
 
@@ -73,6 +78,8 @@ def instructions(library):
             name = start[1]
             found[name] = collections.Counter()
         elif step and name:
+            if step[1] == "ACQBULK":
+                found[name].setdefault(WAIT, dict(found[name]))
             found[name][step[1]] += 1
     return found
 
@@ -84,6 +91,9 @@ def ptx_faults(library, kernels):
     yield from (f"{plain([k])[k]}: there is no PTX of it, so a GPU newer than the library's machine code cannot run it" for k in sorted(kernels - there))
     loose = collections.Counter(re.findall(r"^\s*(?:@!?%\w+\s+)?((?:add|sub|mul|mad|fma|div|rcp|sqrt)(?:\.ftz|\.sat|\.approx|\.full)*\.f(?:32|64))\b", text, re.M))
     yield from (f"{step} stands {n} times in the PTX without .rn: a driver may fuse it, or round otherwise" for step, n in sorted(loose.items()))
+
+
+ACCESS = re.compile(r"(LDG|STG|LDGSTS|ATOM|ATOMG|RED|LD|ST|UBLKCP)(\.|$)")
 
 
 def width(parts):
@@ -104,6 +114,8 @@ def summed(counts):
 
 def row(usage, steps):
     loads, stores, atomics, double, mma, local = (collections.Counter() for _ in range(6))
+    before = steps.pop(WAIT, None)
+    early = "-" if before is None else summed({s: n for s, n in before.items() if ACCESS.match(s)}) if any(map(ACCESS.match, before)) else "0"
     for step, n in steps.items():
         name, *parts = step.split(".")
         if name == "LDG":
@@ -120,7 +132,7 @@ def row(usage, steps):
             mma[name] += n
         elif DOUBLE.match(name):
             double[name] += n
-    cells = (str(usage[0]), str(usage[1]), str(sum(double.values())), summed(atomics), summed(loads), summed(stores), str(sum(mma.values())))
+    cells = (str(usage[0]), str(usage[1]), str(sum(double.values())), summed(atomics), summed(loads), summed(stores), str(sum(mma.values())), early)
     return cells, usage[2] or sum(local.values())
 
 
@@ -183,6 +195,8 @@ def main():
         if local:
             spilt.append(name)
     faults = [f"{name}: uses local memory (spilled registers, or an array that is indexed)" for name in spilt]
+    faults += [f"{name}: {cells[-1]} before it waits for the launch in front" for name, cells in rows.items()
+               if cells[-1] not in ("-", "0") and not all(step.startswith("LDGSTS.") for step in cells[-1].split())]
     faults += ptx_faults(args.library, usage.keys())
     version = compiler()
     if args.accept:

@@ -16,6 +16,9 @@ measured() { # LINES WORDS...: so many JSON objects, whose numbers are finite
 measured 10 operations toy 4
 measured 6 operations toy 257 # many rows: products and norm alone
 measured 1 decode toy 0 4 128
+grep -q '"launches":"chained"' out.json && ok || bad "which launches were timed: $(cat out.json)"
+TARE_CUDA_CHAIN=0 measured 1 decode toy 0 4 128
+grep -q '"launches":"apart"' out.json && ok || bad "which launches were timed: $(cat out.json)"
 measured 1 train toy 0 64 none
 measured 1 step toy 0 2 2 8
 if "$bench" operations toy 0 > out.json 2> err.txt; then

@@ -84,6 +84,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t run, cudaStream_t)
         if (n.kind == FILL) memset(n.to, n.value, n.bytes);
         if (n.kind != LAUNCH || kernel_faulted(&n.launch.context)) continue;
         const struct shim_kept_launch &l = n.launch;
+        shim_follows = l.follows;
         shim_run(&l.context, l.kernel, l.grid, l.block, l.shared, l.thread, n.args.data(), l.args_bytes);
     }
     return cudaSuccess;

@@ -9,6 +9,7 @@ struct shim_block_view {
     bool running; /* a kernel's thread runs */
     const char *kernel;
     int thread;                                             /* linear index */
+    bool early;                                             /* it has not waited for the launch in front yet */
     uint32_t warp_syncs;                                    /* of the thread's warp in this block */
     uintptr_t stack_begin, stack_end, args_begin, args_end; /* the thread's stack; the launch's arguments */
     uintptr_t shared_begin, shared_end, shared_all_begin,
@@ -24,6 +25,7 @@ struct shim_kept_launch {
     struct dim3 grid, block;
     size_t shared, args_bytes;
     void (*thread)(void *);
+    bool follows;
 };
 bool shim_keep_launch(const struct shim_kept_launch &launch, const void *args);
 bool shim_keep_copy(void *to, const void *from, size_t bytes);
@@ -31,7 +33,7 @@ bool shim_keep_fill(void *p, int value, size_t bytes);
 bool shim_refuses(const char *call); /* in a capture: a finding */
 
 /* watch.cc */
-void watch_launch(void);
+void watch_launch(bool follows);
 void watch_block(void);
 void watch_barrier(void);
 void watch_add(void *p, size_t bytes); /* device memory */

@@ -86,6 +86,7 @@ static void make(const copy &c)
 void cp_async16(void *to, const void *from, bool valid)
 {
     if ((uintptr_t)to % 16 || (valid && (uintptr_t)from % 16)) shim_fail("cp.async: an address is not a multiple of 16");
+    if (valid) shim_asked(from, 16);
     const copy c = {to, valid ? from : nullptr};
     if (mma_host_eager)
         make(c);

@@ -23,6 +23,7 @@ struct fiber {
     enum fiber_state state;
     struct uint3 index;
     uint32_t exchanges;
+    bool early;       /* has not waited for the launch in front */
     const char *file; /* of the barrier it waits at */
     int line;
 };
@@ -36,6 +37,8 @@ struct warp {
 
 struct shim_launch_state shim_now;
 int shim_corners;
+bool shim_follows;
+static bool follows; /* this launch */
 struct shim_block_view shim_view;
 int64_t shim_found;
 char shim_first[400];
@@ -119,6 +122,7 @@ static void enter(struct fiber *f)
     shim_view.warp_syncs = warps[shim_view.thread / WARP].syncs;
     shim_view.stack_begin = (uintptr_t)f->stack;
     shim_view.stack_end = (uintptr_t)f->stack + STACK;
+    shim_view.early = f->early;
     shim_view.running = true;
 #if defined(__x86_64__)
     shim_switch(&scheduler.sp, f->sp);
@@ -133,6 +137,7 @@ static void release_warp(struct warp *w);
 static void fiber_main(void)
 {
     thread_function(thread_args);
+    if (self->early) shim_report("thread %d ends and has not waited for the launch in front", (int)(self - fibers));
     self->state = ENDED;
     struct warp *w = &warps[(self - fibers) / WARP];
     live--;
@@ -151,6 +156,7 @@ static bool fiber_start(struct fiber *f)
     }
     f->state = READY;
     f->exchanges = 0;
+    f->early = follows;
 #if defined(__x86_64__)
     void **top = (void **)(void *)(f->stack + STACK - 64);
     *--top = NULL;               /* fiber_main's return address: it does not return */
@@ -166,6 +172,11 @@ static bool fiber_start(struct fiber *f)
     makecontext(&f->context, fiber_main, 0);
 #endif
     return true;
+}
+
+void shim_wait(void)
+{
+    self->early = shim_view.early = false;
 }
 
 /* ---- barriers and warps */
@@ -341,7 +352,8 @@ static unsigned next_block(unsigned at, unsigned n)
 void shim_run(const struct kctx *c, const char *kernel, struct dim3 grid, struct dim3 block, size_t shared, void (*thread)(void *),
               void *args, size_t args_bytes)
 {
-    if (shim_keep_launch({*c, kernel, grid, block, shared, args_bytes, thread}, args)) return;
+    if (shim_keep_launch({*c, kernel, grid, block, shared, args_bytes, thread, shim_follows}, args)) return;
+    follows = shim_follows, shim_follows = false;
     const int64_t found = found_before = shim_found;
     shim_view.kernel = kernel;
     shim_now.grid_dim = grid;
@@ -358,7 +370,7 @@ void shim_run(const struct kctx *c, const char *kernel, struct dim3 grid, struct
     if (!grid.x || !grid.y || !grid.z || grid.y > 65535 || grid.z > 65535 || n_fibers < 1 || n_fibers > THREADS_MOST ||
         shared > SHARED_MOST)
         shim_report("a launch of %u x %u x %u blocks of %d threads with %zu bytes", grid.x, grid.y, grid.z, n_fibers, shared);
-    watch_launch();
+    watch_launch(follows);
     for (unsigned z = 0; z < grid.z && shim_found == found; z = next_block(z, grid.z))
         for (unsigned y = 0; y < grid.y && shim_found == found; y = next_block(y, grid.y))
             for (unsigned x = 0; x < grid.x && shim_found == found; x = next_block(x, grid.x)) {

@@ -83,6 +83,8 @@ void shim_atomic_begin(void *p, int bytes);
  * names. */
 void shim_quiet(int on);
 void shim_touch(const void *p, int bytes, int write);
+/* A copy is asked for that may be made at once: whether it may be before the launch in front has ended. */
+void shim_asked(const void *p, int bytes);
 
 #define __syncthreads() shim_barrier(__FILE__, __LINE__)
 static inline void shim_mask(unsigned mask)
@@ -308,6 +310,13 @@ template <class T> static inline cudaError_t cudaMallocHost(T **p, size_t bytes)
 }
 
 /* ---- launching */
+bool cuda_follows(void);
+extern bool shim_follows; /* the next launch may begin before the one in front has ended */
+void shim_wait(void);
+static inline void launch_wait(void)
+{
+    shim_wait();
+}
 void shim_run(const struct kctx *c, const char *kernel, struct dim3 grid, struct dim3 block, size_t shared, void (*thread)(void *),
               void *args, size_t args_bytes);
 
@@ -330,6 +339,16 @@ static void shim_launch(const struct kctx *c, const char *name, struct dim3 grid
     do {                                                                                                                           \
         if (kernel_faulted(C)) break;                                                                                              \
         shim_launch((C), #KERNEL, (GRID), (BLOCK), (size_t)(SHARED), KERNEL, __VA_ARGS__);                                         \
+        cuda_follows();                                                                                                            \
+    } while (0)
+/* cuda.h. In the shim a launch always begins when the one in front has ended; that it need not is what watch.cc looks at: in a launch that follows, what a
+ * thread touches before launch_wait, and whether it comes there. */
+#define CUDA_LAUNCH_AFTER(C, KERNEL, GRID, BLOCK, SHARED, ...)                                                                     \
+    do {                                                                                                                           \
+        if (kernel_faulted(C)) break;                                                                                              \
+        shim_follows = cuda_follows();                                                                                             \
+        shim_launch((C), #KERNEL, (GRID), (BLOCK), (size_t)(SHARED), KERNEL, __VA_ARGS__);                                         \
+        shim_follows = false;                                                                                                      \
     } while (0)
 #define CUDA_SHARED(TYPE, NAME) TYPE *NAME = static_cast<TYPE *>(shim_dynamic_shared())
 

@@ -5,7 +5,10 @@
  * moves at the beginning of a launch, of a block, and at each barrier; so two accesses race when
  *   their times are the same and the threads are not (unless a __syncwarp of their warp lies between), or
  *   they are of the same launch and of different blocks,
- * and one of them writes and not both are atomic. */
+ * and one of them writes and not both are atomic.
+ *
+ * A launch may follow the one in front before that has ended (cuda.h, CUDA_LAUNCH_AFTER). Until one of its threads has waited it must write nothing, and
+ * read nothing that a launch has written since the last one that began when all before it had ended. */
 #include "internal.h"
 
 #include <stdio.h>
@@ -27,16 +30,17 @@ struct region {
 static struct region regions[ALLOCATIONS_MOST]; /* sorted by address */
 static int n_regions;
 static struct region shared_static, shared_dynamic;
-static uint32_t now = 1, launch_begin, block_begin;
+static uint32_t now = 1, launch_begin, block_begin, chain_begin; /* chain: of the last launch that began when all before it had ended */
 static bool atomic_now, quiet;
 
 /* A kernel's __shared__ variables are static ones of this program; kernels have no other variables, so they may have all of its data. What the
  * program's image holds below is constant. */
 extern "C" char __executable_start[], __data_start[], _end[];
 
-void watch_launch(void)
+void watch_launch(bool follows)
 {
     launch_begin = ++now;
+    if (!follows) chain_begin = now;
 }
 
 void watch_block(void)
@@ -130,6 +134,9 @@ static void touch(struct region *r, uintptr_t a, bool write)
     struct cell *c = &r->cells[(a - r->begin) / GRANULE];
     const int thread = shim_view.thread;
     const bool shared = r == &shared_static || r == &shared_dynamic;
+    if (shim_view.early && !shared && (write || c->write_time >= chain_begin))
+        shim_report("thread %d %s byte %zu of device memory before it has waited for the launches in front%s", thread,
+                    write ? "writes" : "reads", (size_t)(a - r->begin), write ? "" : ", which write it");
     /* a shared word of an earlier block is not this one */
     if (c->write_time && !(shared && c->write_time < block_begin) && !(atomic_now && c->write_atomic) &&
         !apart(c->write_time, c->write_sync, c->writer, thread))
@@ -225,6 +232,11 @@ void shim_touch(const void *p, int bytes, int write)
 #else
     (void)p, (void)bytes, (void)write;
 #endif
+}
+
+void shim_asked(const void *p, int bytes)
+{
+    if (shim_view.early) shim_touch(p, bytes, 0);
 }
 
 void shim_atomic_begin(void *p, int bytes)

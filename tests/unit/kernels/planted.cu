@@ -46,7 +46,8 @@ static __global__ void copy_kernel(float *y, const float *x, int n, int beyond)
 /* y[i] = x[i] for all n elements, counted in 32 bits or 64. */
 static __global__ void many_kernel(float *y, const float *x, int64_t n, int narrow)
 {
-    const int64_t i = narrow ? (int64_t)(int)(blockIdx.x * blockDim.x + threadIdx.x) : (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    const int64_t i =
+        narrow ? (int64_t)(int)(blockIdx.x * blockDim.x + threadIdx.x) : (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) y[i] = x[i];
 }
 
@@ -113,6 +114,32 @@ static __global__ void fresh_kernel(float *y)
     y[threadIdx.x] = part[threadIdx.x];
 }
 
+/* Launched behind a kernel that writes y: adds x to it. early: 'x' reads x before it has waited, which nothing of the chain writes; 'y' reads y, 'w' writes it,
+ * 'n' ends without having waited. */
+static __global__ void follow_kernel(float *y, const float *x, int n, char early)
+{
+    const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+    float sum = early == 'x' && i < n ? x[i] : early == 'y' && i < n ? y[i] : 0;
+    if (early == 'w' && i < n) y[i] = 0;
+    if (early == 'n') return;
+    launch_wait();
+    if (i < n) y[i] = (early == 'y' ? sum : y[i]) + (early == 'x' ? sum : x[i]);
+}
+
+static void run_chain(const struct kctx *c, float *y, const float *x, int n, char early)
+{
+    cuda_chain(true);
+    CUDA_LAUNCH(c, copy_kernel, 2, THREADS, 0, y, x, n, 0);
+    CUDA_LAUNCH_AFTER(c, follow_kernel, 2, THREADS, 0, y, x, n, early);
+    cuda_chain(false);
+}
+
+/* For the tests of operations: what is issued between is as in a token of a decode session. */
+extern "C" void planted_chain(int on)
+{
+    cuda_chain(on);
+}
+
 /* A copy as a graph, run after one of its tensors was given back or not; waiting while it is recorded is a mistake. */
 static void run_graph(const struct kctx *c, float *y, int64_t n, bool freed, bool waits)
 {
@@ -154,5 +181,6 @@ extern "C" void planted_run(const struct kctx *c, const char *what, float *y, co
     if (is("fresh")) CUDA_LAUNCH(c, fresh_kernel, 1, THREADS, 0, y);
     if (is("graph") || is("graph of freed memory") || is("graph that waits"))
         run_graph(c, y, n, is("graph of freed memory"), is("graph that waits"));
+    if (!strncmp(what, "behind, ", 8)) run_chain(c, y, x, (int)n, what[8]);
     if (is("host touches")) y[0] = 1;
 }

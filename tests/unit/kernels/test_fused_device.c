@@ -215,8 +215,77 @@ static void normed(const struct kernels *k, const struct kctx *c)
 }
 DEVICE_TEST(normed)
 
+static void chain(int on)
+{
+#ifdef TARE_CUDA_SHIM
+    extern void planted_chain(int on);
+    planted_chain(on);
+#else
+    (void)on;
+#endif
+}
+
+/* As in a token of a decode session: x is written by the launch in front, and every launch may begin before that has ended. The bits of the same
+ * operations outside of one; on the shim nothing is read too early, whether copies are made at once or late. */
+static void in_a_chain(const struct kernels *k, const struct kctx *c)
+{
+    enum { T = 9, C = 300, INNER = 1088, GATE = 48 };
+    float *x = on_device(k, c, randoms(T * INNER, 0, 1), 4 * T * INNER),
+          *none = on_device(k, c, floats(T * INNER, 0), 4 * T * INNER);
+    float *before = on_device(k, c, randoms(T * C, 0, 1), 4 * T * C), *weights = on_device(k, c, randoms(C, 0, 1), 4 * C);
+    float *stream[2], *norm[2], *qkv[2];
+    void *packed = on_device(k, c, NULL, k->packed_bytes(C, INNER, DTYPE_BF16)), *act[2];
+    void *gates = on_device(k, c, NULL, k->packed_bytes(2 * GATE, INNER, DTYPE_BF16));
+    KERNEL(k, c, pack, .packed = packed, .w = on_device(k, c, randoms(C * INNER, 0, 1), 4 * C * INNER), .n = C, .k = INNER,
+           .dtype = DTYPE_BF16);
+    KERNEL(k, c, pack, .packed = gates, .w = on_device(k, c, randoms(2 * GATE * INNER, 0, 1), 8 * GATE * INNER), .n = 2 * GATE,
+           .k = INNER, .dtype = DTYPE_BF16);
+    for (int i = 0; i < 2; i++) {
+        stream[i] = on_device(k, c, NULL, 4 * T * C), norm[i] = on_device(k, c, NULL, 4 * T * C);
+        qkv[i] = on_device(k, c, NULL, 4 * T * C), act[i] = on_device(k, c, NULL, 4 * T * GATE);
+        const struct op_matmul product = {
+            .y = stream[i], .x = x, .packed = packed, .residual = before, .t = T, .n = C, .k = INNER, .dtype = DTYPE_BF16};
+        const struct op_rmsnorm then = {
+            .y = norm[i], .x = stream[i], .w = weights, .ld = C, .t = T, .heads = 1, .width = C, .eps = 1e-6f};
+        const struct op_matmul gate = {.y = on_device(k, c, NULL, 8 * T * GATE),
+                                       .x = x,
+                                       .packed = gates,
+                                       .t = T,
+                                       .n = 2 * GATE,
+                                       .k = INNER,
+                                       .dtype = DTYPE_BF16};
+        const struct op_swiglu last = {.act = act[i], .gu = gate.y, .t = T, .f = GATE};
+        chain(i);
+        KERNEL(k, c, add, .y = x, .x = none, .n = T * INNER);
+        k->matmul_swiglu(c, &gate, &last);
+        KERNEL(k, c, add, .y = x, .x = none, .n = T * INNER);
+        k->matmul_rmsnorm(c, &product, &then);
+        KERNEL(k, c, matmul, .y = qkv[i], .x = x, .packed = packed, .bias = weights, .t = T, .n = C, .k = INNER,
+               .dtype = DTYPE_BF16);
+        KERNEL(k, c, rmsnorm, .y = qkv[i], .x = qkv[i], .w = weights, .ld = C, .t = T, .heads = 1, .width = C, .eps = 1e-6f);
+        chain(0);
+    }
+    assert_same_bytes("act", k, c, act[1], act[0], 4 * T * GATE);
+    assert_same_bytes("the stream", k, c, stream[1], stream[0], 4 * T * C);
+    assert_same_bytes("its norm", k, c, norm[1], norm[0], 4 * T * C);
+    assert_same_bytes("q, k and v", k, c, qkv[1], qkv[0], 4 * T * C);
+    device_end(k, c);
+}
+
+static void chained(const struct kernels *k, const struct kctx *c)
+{
+#ifdef TARE_CUDA_SHIM
+    extern int mma_host_eager;
+    for (mma_host_eager = 0; mma_host_eager < 2; mma_host_eager++) in_a_chain(k, c);
+    mma_host_eager = 0;
+#else
+    in_a_chain(k, c);
+#endif
+}
+DEVICE_TEST(chained)
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {device_test(rotated), device_test(gated), device_test(normed)};
+    const struct CMUnitTest tests[] = {device_test(rotated), device_test(gated), device_test(normed), device_test(chained)};
     return cmocka_run_group_tests(tests, kernel_setup, kernel_teardown);
 }

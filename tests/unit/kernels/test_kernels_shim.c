@@ -99,6 +99,18 @@ static void test_graphs(void **state)
     assert_non_null(strstr(shim_first, "cudaStreamSynchronize during a capture"));
 }
 
+/* A launch that may begin before the one in front has ended. */
+static void test_launches_that_follow(void **state)
+{
+    (void)state;
+    sound("behind, all after the wait", N);
+    assert_true(planted("behind, all after the wait", N, 0).y[5] == 10);
+    sound("behind, x before it", N);
+    found("behind, y before it", N, "reads byte");
+    found("behind, w before it", N, "writes byte");
+    found("behind, n", N, "has not waited for the launch in front");
+}
+
 /* Zones around an allocation: what an uninstrumented build finds too. */
 static void test_guard_zones(void **state)
 {
@@ -164,6 +176,7 @@ int main(void)
                                        cmocka_unit_test(test_races_are_found),
                                        cmocka_unit_test(test_accesses_outside_are_found),
                                        cmocka_unit_test(test_graphs),
+                                       cmocka_unit_test(test_launches_that_follow),
                                        cmocka_unit_test(test_guard_zones),
                                        cmocka_unit_test(test_waiting_is_found),
                                        cmocka_unit_test(test_shared_memory_is_not_zero),
