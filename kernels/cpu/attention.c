@@ -20,6 +20,7 @@ struct attn_args {
     const struct attn_seq *seqs;
     const int32_t *query;                 /* [queries, 2] sequence, index in it */
     int64_t queries, group, chunks, keys; /* heads a key/value head; tasks a key/value head; floats in a row of scores */
+    int64_t rows, tiles;                  /* of a tile, of a task: at most ATTN_ROWS, ATTN_TILES */
     float *scratch;                       /* a thread: scores [rows, keys], queries and outputs [rows, D] */
     int64_t scratch_size;
 };
@@ -302,15 +303,15 @@ static void attn_task(void *arg, int64_t task, int thread)
     struct attn_tile tiles[ATTN_TILES];
     int64_t blocks = 0;
     int n = 0;
-    for (; n < ATTN_TILES; n++) {
-        const int64_t row = (chunk * ATTN_TILES + n) * ATTN_ROWS;
+    for (; n < s->tiles; n++) {
+        const int64_t row = (chunk * s->tiles + n) * s->rows;
         if (row >= rows) break;
         struct attn_tile *t = &tiles[n];
         t->score = own;
         t->q = t->score + ATTN_ROWS * s->keys;
         t->o = t->q + ATTN_ROWS * s->s.head_dim;
         own = t->o + ATTN_ROWS * s->s.head_dim;
-        attn_tile_begin(t, s, head, row, (int)(rows - row < ATTN_ROWS ? rows - row : ATTN_ROWS));
+        attn_tile_begin(t, s, head, row, (int)(rows - row < s->rows ? rows - row : s->rows));
         for (int i = 0; i < t->runs; i++) blocks = t->run_blocks[i] > blocks ? t->run_blocks[i] : blocks;
     }
     for (int64_t b = 0; b < blocks; b += ATTN_BLOCKS)
@@ -319,6 +320,18 @@ static void attn_task(void *arg, int64_t task, int thread)
     for (int64_t b = 0; b < blocks; b += ATTN_BLOCKS)
         for (int i = 0; i < n; i++) attn_walk(attn_values, &tiles[i], s, head, b, b + ATTN_BLOCKS);
     for (int i = 0; i < n; i++) attn_tile_end(&tiles[i], s);
+}
+
+/* Few rows are dealt in smaller tasks, so that the threads end together; a query's heads stay together, since they read the same keys. */
+static void attn_cut(struct attn_args *a, int64_t threads)
+{
+    const int64_t rows = a->queries * a->group, wanted = threads > 1 ? (2 * threads + a->s.kv_heads - 1) / a->s.kv_heads : 1;
+    a->rows = ATTN_ROWS;
+    a->tiles = ATTN_TILES;
+    while (a->tiles > 1 && (rows + a->rows * a->tiles - 1) / (a->rows * a->tiles) < wanted) a->tiles--;
+    const int64_t share = (a->queries + wanted - 1) / wanted * a->group;
+    if (a->tiles == 1 && share < a->rows) a->rows = share;
+    a->chunks = (rows + a->rows * a->tiles - 1) / (a->rows * a->tiles);
 }
 
 static void attention(const struct kctx *c, const struct op_attention *o)
@@ -350,8 +363,9 @@ static void attention(const struct kctx *c, const struct op_attention *o)
     a.scratch_size = ATTN_TILES * ATTN_ROWS * (a.keys + 2 * o->shape.head_dim) + LANES;
     a.scratch = scratch(c, a.scratch_size * pool_threads(c->pool));
     if (!a.scratch) return;
-    a.chunks = (a.queries * a.group + ATTN_ROWS * ATTN_TILES - 1) / (ATTN_ROWS * ATTN_TILES);
-    pool_run(work < 65536 ? NULL : c->pool, a.chunks * o->shape.kv_heads, attn_task, &a);
+    struct pool *pool = work < 65536 ? NULL : c->pool;
+    attn_cut(&a, pool_threads(pool));
+    pool_run(pool, a.chunks * o->shape.kv_heads, attn_task, &a);
     arena_reset(c->scratch);
 }
 
