@@ -23,6 +23,7 @@ import argparse
 import csv
 import json
 import math
+import os
 import re
 import sys
 
@@ -256,7 +257,21 @@ def arguments():
 
 def main():
     options = arguments()
-    out = sys.stdout if options.out == "-" else open(options.out, "w", encoding="utf-8")
+    part = f"{options.out}.part"  # renamed when it is whole
+    out = sys.stdout if options.out == "-" else open(part, "w", encoding="utf-8")
+    try:
+        write(options, out)
+    except BaseException:
+        if out is not sys.stdout:
+            out.close()
+            os.unlink(part)
+        raise
+    if out is not sys.stdout:
+        out.close()
+        os.replace(part, options.out)
+
+
+def write(options, out):
     number = written = 0
     columns = []
     for source in options.source:
@@ -271,8 +286,6 @@ def main():
                 written += 1
             elif options.strict:
                 die(f"{source}: row {number - 1} has no question or no answer; its columns: {', '.join(map(str, row))}")
-    if out is not sys.stdout:
-        out.close()
     if not written:
         die(f"no row was written: none has a question ({options.question}) and an answer ({options.answer}); the first one's columns: "
             f"{', '.join(columns) or 'there is no row'}. --question and --answer name columns; --answer '' is for rows without an answer")

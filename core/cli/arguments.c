@@ -3,6 +3,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "config/config.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,15 +19,18 @@ static bool refuse(const char *argument, const char *what)
 /* "--steps 3" is a key elsewhere. */
 static bool refuse_option(const char *argument)
 {
-    char text[400];
+    char text[400], key[100];
+    struct err e = {0};
     const char *word = argument + strspn(argument, "-");
-    if (strchr(word, '.') && strchr(word, '='))
+    if (strchr(word, '.') && strchr(word, '=')) {
         snprintf(text, sizeof text, "no such option; keys are set without dashes: %.300s", word);
-    else
-        snprintf(text, sizeof text,
-                 "no such option; keys are set as section.key=value (train.%.*s=...), and --help lists the options",
-                 (int)strcspn(word, "="), word);
-    return refuse(argument, text);
+        return refuse(argument, text);
+    }
+    snprintf(key, sizeof key, "%.*s", (int)strcspn(word, "="), word);
+    snprintf(text, sizeof text, "'%.200s'", argument);
+    config_no_key(key, text, "no such option; keys are set as section.key=value, and --help lists the options", &e);
+    log_message(LOG_ERROR, "%s", e.message);
+    return false;
 }
 
 /* Last but one word: the command line's own run.dir comes later. */

@@ -28,6 +28,7 @@ const char sweep_usage[] =
     "  --until-decided  runs cells until all those intervals have left 0\n"
     "  --suggest    lines of [sweep] for the parameters that the plugin declares sweepable\n"
     "An axis is a key with several values: estimator.plugin = grpo, bv_blend; run.seed = 1..10;\n"
+    "on the command line: sweep.train.lr=1e-4,2e-4 (one value in place of an axis of the file: sweep.run.seed=1)\n"
     "estimator.bv_blend.temperature = log 0.01..1 x 5; pair = KEY, KEY makes lists advance together.\n";
 
 enum { METRICS = 16, OVERRIDES = 256 };

@@ -134,10 +134,15 @@ tare_status config_docs_of(const char *name, struct str *out, struct err *e)
         const bool whole = !strncmp(name, k->section, n) && name[n] == '.' && !strcmp(name + n + 1, k->key);
         if (whole || !strcmp(name, k->section) || !strcmp(name, k->key)) TRY(doc_key(k, false, out, e));
     }
+    TRY(foreign_names(name, out, e));
     if (out->size) return TARE_OK;
-    if (!dot) return without_section(name, "tare config docs", "no section and no key has this name", e);
-    if (strchr(dot + 1, '.'))
-        FAIL(e, TARE_E_NOT_FOUND, "%s: no key; `tare plugin info NAME` documents the parameters of the plugin NAME", name);
+    if (!dot)
+        return without_section(name, "tare config docs",
+                               "no section and no key of the engine has this name (`tare plugin info NAME` has a plugin's)", e);
+    const char *const second = strchr(dot + 1, '.');
+    if (second)
+        FAIL(e, TARE_E_CONFIG, "%s: a plugin's own parameter; `tare plugin info %.*s` documents it", name, (int)(second - dot - 1),
+             dot + 1);
     char section[64];
     snprintf(section, sizeof section, "%.*s", (int)(dot - name), name);
     return unknown_key(section, dot + 1, "tare config docs", e);

@@ -8,6 +8,7 @@
 
 static const char A_STEP_SAMPLES[] = "a step samples once, and may make several optimizer steps";
 static const char ALL_ROLLOUTS[] = "the rollouts of an optimizer step, on all processes together";
+static const char EVERY_STEP[] = "every step is logged, in metrics.jsonl; leave it out";
 static const char SAMPLES_ITSELF[] = "the engine samples by itself, with the weights that it trains; leave it out";
 
 struct foreign_name {
@@ -60,6 +61,19 @@ static const struct foreign_name NAMES[] = {
     {"TRL", "use_rslora", "lora.rslora", NULL},
     {"TRL", "use_dora", "lora.dora", NULL},
     {"TRL", "report_to", "log.export", NULL},
+    {"TRL", "logging_steps", NULL, EVERY_STEP},
+    {"TRL", "logging_dir", "run.dir", "the log lies in the run's folder"},
+    {"TRL", "optim", NULL, "the optimizer is AdamW; leave it out"},
+    {"TRL", "adam_beta1", "train.beta1", NULL},
+    {"TRL", "adam_beta2", "train.beta2", NULL},
+    {"TRL", "adam_epsilon", "train.eps", NULL},
+    {"TRL", "fp16", "model.dtype", "f32 or bf16; there is no fp16"},
+    {"TRL", "deepspeed", "dist.shard", NULL},
+    {"TRL", "fsdp", "dist.shard", NULL},
+    {"TRL", "steps_per_generation", "train.minibatch", A_STEP_SAMPLES},
+    {"TRL", "eval_strategy", "eval.every", NULL},
+    {"TRL", "push_to_hub", NULL, "nothing is uploaded; `hf upload` takes a checkpoint's folder"},
+    {"TRL", "disable_dropout", NULL, "there is no dropout but lora.dropout, which is 0"},
     {"TRL", "run_name", "run.name", NULL},
     {"TRL", "output_dir", "run.dir", NULL},
     {"TRL", "save_steps", "checkpoint.every", NULL},
@@ -104,6 +118,7 @@ static const struct foreign_name NAMES[] = {
     {"verl", "optim.lr", "train.lr", NULL},
     {"verl", "lr_warmup_steps", "train.warmup_steps", NULL},
     {"verl", "optim.lr_scheduler_type", "train.schedule", NULL},
+    {"verl", "optim.betas", "train.beta1", "a pair there, train.beta1 and train.beta2 here"},
     {"verl", "clip_grad", "train.max_grad_norm", NULL},
     {"verl", "grad_clip", "train.max_grad_norm", NULL},
     {"verl", "enable_gradient_checkpointing", "train.recompute", "layer"},
@@ -159,6 +174,22 @@ static const char *nearest(const char *wanted, const char *best, const char *can
     return d <= most && (!best || d < str_distance(wanted, best)) ? candidate : best;
 }
 
+/* The keys of a section that begin with the wanted text, or with none of them the nearest: " 'warmup_steps' or 'warmup_ratio'"; empty: none. */
+static const char *meant(const char *section, const char *key, char *room, size_t n)
+{
+    const char *best = NULL;
+    size_t at = 0;
+    room[0] = 0;
+    for (const struct config_key *k = CONFIG_KEYS; k->section; k++) {
+        if (strcmp(k->section, section)) continue;
+        best = nearest(key, best, k->key);
+        if (!strncmp(k->key, key, strlen(key)) && at < n)
+            at += (size_t)snprintf(room + at, n - at, "%s'%s'", at ? " or " : "", k->key);
+    }
+    if (best && !at) snprintf(room, n, "'%s'", best);
+    return room;
+}
+
 static tare_status unknown_section(const char *section, const char *where, struct err *e)
 {
     const char *best = NULL;
@@ -191,7 +222,9 @@ static tare_status unknown_of_plugin(const char *section, const char *key, const
 static tare_status unknown_name(const struct foreign_name *f, const char *where, const char *best, struct err *e)
 {
     char otherwise[200] = "";
-    if (best) snprintf(otherwise, sizeof otherwise, "; or did you mean '%s'?", best);
+    /* a key of ours that is a letter away is as likely; one farther away is a coincidence */
+    if (best && str_distance(strrchr(f->name, '.') ? strrchr(f->name, '.') + 1 : f->name, best) <= 1)
+        snprintf(otherwise, sizeof otherwise, "; or did you mean '%s'?", best);
     if (!f->ours) FAIL(e, TARE_E_CONFIG, "%s: %s's %s is not needed here: %s%s", where, f->trainer, f->name, f->note, otherwise);
     FAIL(e, TARE_E_CONFIG, "%s: %s's %s is %s here%s%s%s (docs/names.md)%s", where, f->trainer, f->name, f->ours,
          f->note ? " (" : "", f->note ? f->note : "", f->note ? ")" : "", otherwise);
@@ -211,10 +244,32 @@ tare_status unknown_key(const char *section, const char *key, const char *where,
         if (!strcmp(k->key, key) && !elsewhere) elsewhere = k->section;
     }
     if (foreign) return unknown_name(foreign, where, best, e);
-    if (best) FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; did you mean '%s'?", where, section, key, best);
+    char likely[400];
+    if (*meant(section, key, likely, sizeof likely))
+        FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; did you mean %s?", where, section, key, likely);
     if (is_plugin_section(section)) return unknown_of_plugin(section, key, where, elsewhere, e);
     if (elsewhere) FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; did you mean '%s.%s'?", where, section, key, elsewhere, key);
     FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; `tare config docs` lists them", where, section, key);
+}
+
+/* Of all keys and all names of other trainers, the nearest; NULL: none is near. */
+static const char *nearest_name(const char *wanted)
+{
+    const char *best = NULL;
+    for (const struct config_key *k = CONFIG_KEYS; k->section; k++) best = nearest(wanted, best, k->key);
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) best = nearest(wanted, best, NAMES[i].name);
+    return best;
+}
+
+tare_status foreign_names(const char *name, struct str *out, struct err *e)
+{
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
+        const struct foreign_name *f = &NAMES[i];
+        if (strcmp(f->name, name)) continue;
+        TRY(str_addf(out, e, "%s's %s%s%s%s%s\n", f->trainer, name, f->ours ? ": " : "", f->ours ? f->ours : "",
+                     f->note ? ": " : "", f->note ? f->note : ""));
+    }
+    return TARE_OK;
 }
 
 tare_status without_section(const char *key, const char *where, const char *wrong, struct err *e)
@@ -224,8 +279,19 @@ tare_status without_section(const char *key, const char *where, const char *wron
     const struct foreign_name *foreign = find_foreign("", key);
     if (critic_has_key("", key)) FAIL(e, TARE_E_CONFIG, "%s: %s %s", where, key, CRITIC_MISSING);
     if (foreign) return unknown_name(foreign, where, NULL, e);
-    for (const struct config_key *k = CONFIG_KEYS; k->section && n < sizeof places; k++)
+    for (const struct config_key *k = CONFIG_KEYS; k->section && n < sizeof places; k++) {
         if (!strcmp(k->key, key))
             n += (size_t)snprintf(places + n, sizeof places - n, "%s[%s]", n ? " and " : " is a key of ", k->section);
+        if (!strcmp(k->section, key) && !strncmp(k->key, "plugin", 6)) /* estimator=grpo */
+            FAIL(e, TARE_E_CONFIG, "%s: %s; did you mean %s.%s?", where, wrong, key, k->key);
+    }
+    const char *near = NULL;
+    if (*key && !n) near = nearest_name(key);
+    if (near) FAIL(e, TARE_E_CONFIG, "%s: %s; did you mean %s?", where, wrong, near);
     FAIL(e, TARE_E_CONFIG, "%s: %s%s%s%s", where, wrong, n ? "; " : "", n ? key : "", places);
+}
+
+tare_status config_no_key(const char *word, const char *where, const char *wrong, struct err *e)
+{
+    return without_section(word, where, wrong, e);
 }

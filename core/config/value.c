@@ -84,6 +84,14 @@ static tare_status absolute(const char *text, const char *where, char *out, stru
     return fs_join(out, full, text, e);
 }
 
+/* Several values, where one belongs. */
+static const char *no_number(const char *text, const char *otherwise)
+{
+    return strchr(text, ',') || strstr(text, "..")
+               ? "is not one number (`tare sweep` takes several from [sweep], or as sweep.KEY=...)"
+               : otherwise;
+}
+
 tare_status value_set(struct config *c, const struct config_key *k, const char *text, const char *where, struct err *e)
 {
     char *at = (char *)c + k->offset, path[FS_PATH], *copy;
@@ -94,7 +102,9 @@ tare_status value_set(struct config *c, const struct config_key *k, const char *
     case KEY_INT: {
         int64_t value = 0;
         const tare_status bad = str_to_int(text, &value, NULL);
-        if (bad) return refuse(k, text, where, bad == TARE_E_RANGE ? "does not fit in 64 bits" : "is not a whole number", e);
+        if (bad)
+            return refuse(k, text, where,
+                          bad == TARE_E_RANGE ? "does not fit in 64 bits" : no_number(text, "is not a whole number"), e);
         if (!in_range(k, (double)value)) return refuse_range(k, text, where, (double)value > k->max, e);
         *(int64_t *)(void *)at = value;
         return TARE_OK;
@@ -102,7 +112,8 @@ tare_status value_set(struct config *c, const struct config_key *k, const char *
     case KEY_FLOAT: {
         double value = 0;
         const tare_status bad = str_to_double(text, &value, NULL);
-        if (bad) return refuse(k, text, where, bad == TARE_E_RANGE ? "is not a finite number" : "is not a number", e);
+        if (bad)
+            return refuse(k, text, where, bad == TARE_E_RANGE ? "is not a finite number" : no_number(text, "is not a number"), e);
         if (!in_range(k, value)) return refuse_range(k, text, where, value > k->max, e);
         *(double *)(void *)at = value;
         return TARE_OK;

@@ -59,8 +59,7 @@ static tare_status shape_of(const struct config *c, int64_t vocab, int depth, st
     if (fs_exists(path)) return read_shape(path, &c->model, out, e);
     if (c->model.init != INIT_NONE) return new_shape(&c->model, vocab, out, e);
     if (!*c->model.warm_start || depth == CHAIN)
-        FAIL(e, TARE_E_CONFIG, "%s: %s is not there; `tare plan` needs the model's config.json (no weights)",
-             config_where(c, "model", "path"), path);
+        return config_no_model(c, "name the folder of a model; for `tare plan` its config.json is enough, as in configs/models", e);
     struct config before;
     TRY(config_load(&before, c->model.warm_start, NULL, 0, e));
     const tare_status status = shape_of(&before, vocab, depth + 1, out, e);

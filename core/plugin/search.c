@@ -127,7 +127,16 @@ tare_status plugin_find(const char *name, int32_t kind, const struct plugin_sear
 {
     struct hunt h = {.name = name, .path = path, .distance = 3 + (int64_t)strlen(name) / 6};
     plugin_folders(search, kind, look, &h);
-    if (!h.found) plugin_folders(search, kind, look_near, &h);
+    char lower[256];
+    if (!h.found) { /* GRPO is grpo */
+        size_t n = 0;
+        for (; name[n] && n + 1 < sizeof lower; n++)
+            lower[n] = (char)(name[n] >= 'A' && name[n] <= 'Z' ? name[n] - 'A' + 'a' : name[n]);
+        lower[n] = 0;
+        h.name = lower;
+        plugin_folders(search, kind, look_near, &h);
+        h.name = name;
+    }
     tare_status status = TARE_OK;
     const struct plugin_builtin *missing = h.found ? NULL : left_out(name);
     if (missing) {

@@ -35,7 +35,7 @@ static tare_status add_table(const struct sweep_table *t, struct str *out, struc
     for (int64_t i = 0; i < t->n_rows; i++) TRY(add_row(t, i, i == best, out, e));
     TRY(str_add(out, "</table></div><p class=\"dim\">", -1, e));
     TRY(html_text(out, t->metric, -1, e));
-    TRY(str_add(out, ". Intervals: bootstrap over seeds, none below 5 of them. ", -1, e));
+    TRY(str_add(out, ". Intervals: bootstrap over seeds, no interval below 5 seeds. ", -1, e));
     if (t->baseline[0]) {
         TRY(str_add(out, "Difference to ", -1, e));
         TRY(html_text(out, t->baseline, -1, e));

@@ -35,13 +35,20 @@ expect 0 '^train.lr (default: ' "$TARE" config docs train.lr
 expect 0 '^relift.lr (default: ' "$TARE" config docs lr
 expect 0 '^\[lora\] ' "$TARE" config docs lora
 expect 3 "did you mean 'lr'" "$TARE" config docs train.lrr
-expect 3 "TRL's learning_rate is train.lr here" "$TARE" config docs learning_rate
+expect 0 "^TRL's learning_rate: train.lr" "$TARE" config docs learning_rate
+expect 0 "^TRL's beta: loss.kl_coef" "$TARE" config docs beta
+expect 3 'tare plugin info bv_blend. documents it' "$TARE" config docs estimator.bv_blend.gamma
+expect 2 "'--num_generations': TRL's num_generations is rollout.group_size here" "$TARE" train good.ini --num_generations 8
 expect 2 usage "$TARE" config docs --mad
 expect 3 'none.ini: no such configuration file' "$TARE" config check none.ini
 printf '[train]\nlr = 3e-4\n\n[estimator.grpo]\nddof = 1\n' >good.ini
 printf '[train]\nlearning_rte = 1\n' >bad.ini
 expect 3 'model.path is not set' "$TARE" config check good.ini
 expect 3 "TRL's use_vllm is not needed here" "$TARE" config check good.ini use_vllm=true
+expect 3 'did you mean estimator.plugin' "$TARE" config check good.ini estimator=grpo
+expect 3 "has no key 'warmup'; did you mean 'warmup_ratio' or 'warmup_steps'" "$TARE" config check good.ini train.warmup=3
+expect 3 "no estimator named 'GRPO'; did you mean grpo" "$TARE" config check good.ini estimator.plugin=GRPO
+expect 3 'is not one number (.tare sweep. takes several' "$TARE" config check good.ini train.lr=1e-4,2e-4
 quickstart=$SOURCE/configs/quickstart.ini
 printf 'include = %s\n\n[data]\neval = nothere.jsonl\n' "$quickstart" >own.ini
 expect 0 'divided by: 1 where the estimator divides by nothing' "$TARE" estimate --help

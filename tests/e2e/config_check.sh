@@ -109,7 +109,7 @@ many.ini:22: \[estimator.grpo\] delta: -1 is out of range
 many.ini:10: data.chat_template = none.jinja is not there
 many.ini:8: data.train: none.jsonl
 many.ini:24: verifier.plugins: no verifier named 'exactt'
-many.ini:6: nowhere/config.json is not there
+many.ini:6: model.path = nowhere is not there
 many.ini:26: \[verifier.exact\] case: unknown key
 LINES
 # what has no end, what would be waited for, what is no file: nothing is read on and on
@@ -196,7 +196,7 @@ for verb in generate serve; do
     expect 1 'other/config.json: model_type "mamba" is not supported; supported: ' "$TARE" $verb other
 done
 # bad arguments are named
-expect 2 "'--steps': no such option.*train.steps=" "$TARE" train tiny.ini --steps 3
+expect 2 "'--steps': no such option.*steps is a key of .train. and .sft." "$TARE" train tiny.ini --steps 3
 expect 2 "'--train.steps=3': no such option; keys are set without dashes: train.steps=3" "$TARE" train tiny.ini --train.steps=3
 expect 2 "'train.steps': is not section.key=value" "$TARE" train tiny.ini train.steps
 done_

@@ -51,7 +51,7 @@ expect 3 'no plan.colour' plan plan.colour=red
 expect 3 'plan.hosts = 0: a whole number' plan plan.hosts=0
 expect 3 '9 hosts' plan plan.hosts=9
 expect 3 'no key' plan rollout.promts=3
-expect 3 'config.json is not there; .tare plan. needs' "$TARE" plan "$CONFIG" model.path=none
+expect 3 'model.path = none is not there; name the folder of a model' "$TARE" plan "$CONFIG" model.path=none
 expect 3 'for a GPU give plan.device' plan --measure
 expect 2 '^usage: tare plan' "$TARE" plan
 expect 2 '^usage: tare plan' "$TARE" plan --what

@@ -92,4 +92,9 @@ same "Parquet" out.jsonl <<'ROWS'
 {"id": "row-0", "question": "one?", "answer": "1", "completion": "c"}
 {"id": "row-1", "question": "two?", "answer": "2", "completion": "d"}
 ROWS
+# a file that was not made whole is not there, and an older one stays
+printf 'a;b\n1;2\n' > semicolon.csv
+"$PYTHON" "$SOURCE/tools/to_jsonl.py" semicolon.csv -o none.jsonl > /dev/null 2> err.txt && bad "columns that are not there are taken" || ok
+"$PYTHON" "$SOURCE/tools/to_jsonl.py" semicolon.csv -o out.jsonl > /dev/null 2> err.txt && bad "columns that are not there are taken" || ok
+[ ! -e none.jsonl ] && [ ! -e none.jsonl.part ] && [ ! -e out.jsonl.part ] && [ "$(wc -l < out.jsonl)" = 2 ] && ok || bad "left: $(ls)"
 done_

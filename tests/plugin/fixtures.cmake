@@ -11,7 +11,7 @@ function(tare_fixture NAME FILE)
 endfunction()
 
 foreach(CASE good wrong_major no_entry refuses refuses_silently newer_minor short_plugin no_descriptors null_descriptor short_descriptor bad_kind bad_name
-        bad_version no_summary no_table short_table huge_table null_member half_state collect_without_apply duplicate_names two_estimators param_stride
+        bad_version no_summary no_table uncounted_params short_table huge_table null_member half_state collect_without_apply duplicate_names two_estimators param_stride
         duplicate_params bad_default bad_type bad_range no_choices no_default no_doc unknown_needs create_fails silent_failure endless_message unknown_status
         negative_size nan_advantage unwritten bad_confidence infinite_scale negative_weight past_end nan_sums changes_fp changes_locale leaves_bytes
         reads_too_much wants_refill metrics aborts hangs exits exits_in_compute endless_save unknown_flags grows_size writes_state overwrites_sums counts_calls leaks_memory leaks_files takes_signals

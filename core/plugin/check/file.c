@@ -136,6 +136,10 @@ static tare_status make_with(struct check *c, const tare_value *values, const ch
 /* Every parameter at its ends, inside and at its choices; a plugin may refuse a combination, with a message. */
 static tare_status parameters(struct check *c, struct err *e)
 {
+    if (c->plugin->desc.params && !c->plugin->desc.n_params)
+        FAIL(e, TARE_E_PLUGIN,
+             "the descriptor has a table of parameters, and n_params is 0: set it to the number of its rows; as it is, "
+             "what the plugin reads as its parameters is not there");
     TRY(make_and_drop(c, c->values, "the defaults", false, e));
     return check_values(c, make_with, e);
 }

@@ -30,6 +30,7 @@ enum cases {
     bad_version,
     no_summary,
     no_table,
+    uncounted_params,
     short_table,
     huge_table,
     null_member,
@@ -370,8 +371,8 @@ static const tare_param PARAMS[] = {
     {                                                                                                                              \
         .struct_size = IS(short_descriptor) ? 24 : sizeof(tare_descriptor), .kind = IS(bad_kind) ? 9 : TARE_ESTIMATOR,             \
         .name = IS(bad_name) ? "Bad Name" : NAME, .version = IS(bad_version) ? "one" : "1.2.3",                                    \
-        .summary = IS(no_summary) ? NULL : "a fixture of the tests", .license = "Apache-2.0", .params = PARAMS, .n_params = 5,     \
-        .param_size = IS(param_stride) ? 8 : sizeof(tare_param),                                                                   \
+        .summary = IS(no_summary) ? NULL : "a fixture of the tests", .license = "Apache-2.0", .params = PARAMS,                    \
+        .n_params = IS(uncounted_params) ? 0 : 5, .param_size = IS(param_stride) ? 8 : sizeof(tare_param),                         \
         .needs = IS(unknown_needs)                                             ? 1u << 20                                          \
                  : IS(tokens_by_call) || IS(tokens_by_rank) || IS(past_tokens) ? TARE_GIVES_TOKENS                                 \
                                                                                : 0,                                                \

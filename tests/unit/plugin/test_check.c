@@ -82,6 +82,7 @@ static const struct {
     {"refill_by_call", "phases", "compute again on the same batch: refill_groups"},
     {"records_by_call", "phases", "records: number"},
     {"weight_by_rank", "ranks", "a rank's groups: weights of rollouts"},
+    {"uncounted_params", "parameters", "the descriptor has a table of parameters, and n_params is 0"},
     {"baseline_by_rank", "ranks", "a rank's groups: baselines"},
     {"tokens_by_rank", "ranks", "a rank's groups: token advantages"},
     {"columns_by_call", "shapes", "columns gives other names after the step"},
