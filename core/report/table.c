@@ -291,7 +291,7 @@ int sweep_table_cells(const struct sweep_table *t, int64_t i, char cells[SWEEP_C
 tare_status sweep_table_note(const struct sweep_table *t, const char *before, struct str *out, struct err *e)
 {
     TRY(str_addf(out, e,
-                 "%sIntervals: bootstrap over seeds (10,000 resamplings, percentiles 2.5 and 97.5), none below %d of them. "
+                 "%sIntervals: bootstrap over seeds (10,000 resamplings, percentiles 2.5 and 97.5), no interval below %d seeds. "
                  "s.d.: over seeds, n - 1.",
                  before, STATS_SEEDS));
     if (t->baseline[0])

@@ -32,7 +32,7 @@ for page in run/report.html s.html; do
     [ "$(grep -o '<table' $page | wc -l)" -gt 0 ] && [ "$(grep -o '<table' $page | wc -l)" = "$(grep -o '<div class="scroll"><table' $page | wc -l)" ] && ok || bad "$page: a table that does not scroll"
 done
 # no interval from fewer than five runs
-grep -q 'none below 5 of them' s.html && grep -q 'data-h="95 % interval"' s.html &&
+grep -q 'no interval below 5 seeds' s.html && grep -q 'data-h="95 % interval"' s.html &&
     [ -z "$(grep -o '<td data-h="[a-z ]*95 % interval"[^<]*' s.html | grep -vE 'class="none">-?$')" ] && ok || bad "an interval of two seeds"
 # Every chart as an SVG file of its own, with its colours and a key; the sweep's table as LaTeX.
 "$TARE" -q report runs/s -o s.html --svg figures --latex tables 2> err.txt && ok || bad "report --svg --latex: $(cat err.txt)"
