@@ -26,6 +26,7 @@ import math
 import os
 import re
 import sys
+import tempfile
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -62,7 +63,7 @@ def torch_rows(path):
 
 
 def jsonl_rows(path):
-    with open(path, encoding="utf-8") as f:
+    with open(path, encoding="utf-8-sig") as f:
         for number, line in enumerate(f, 1):
             if line.strip():
                 try:
@@ -72,8 +73,11 @@ def jsonl_rows(path):
 
 
 def json_rows(path):
-    with open(path, encoding="utf-8") as f:
-        rows = json.load(f)
+    with open(path, encoding="utf-8-sig") as f:
+        try:
+            rows = json.load(f)
+        except json.JSONDecodeError as error:
+            die(f"{path}: {error}; a file of one object a line is named .jsonl")
     if not isinstance(rows, list):
         die(f"{path}: a list of objects is expected")
     yield from rows
@@ -99,7 +103,7 @@ def rows_of(source, split):
         return hub_rows(source, split)
     readers = {".parquet": parquet_rows, ".pt": torch_rows, ".jsonl": jsonl_rows, ".json": json_rows, ".csv": csv_rows}
     for ending, reader in readers.items():
-        if source.endswith(ending):
+        if source.lower().endswith(ending):
             return reader(source)
     die(f"{source}: .parquet, .jsonl, .json, .csv, .pt, or hf:NAME[:CONFIG] is expected")
 
@@ -140,6 +144,8 @@ def answer_of(value, options):
         return None
     if isinstance(value, bool):
         value = str(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
     if isinstance(value, float) and value == int(value):
         value = int(value)
     if isinstance(value, (list, tuple)):
@@ -255,22 +261,6 @@ def arguments():
     return p.parse_args()
 
 
-def main():
-    options = arguments()
-    part = f"{options.out}.part"  # renamed when it is whole
-    out = sys.stdout if options.out == "-" else open(part, "w", encoding="utf-8")
-    try:
-        write(options, out)
-    except BaseException:
-        if out is not sys.stdout:
-            out.close()
-            os.unlink(part)
-        raise
-    if out is not sys.stdout:
-        out.close()
-        os.replace(part, options.out)
-
-
 def write(options, out):
     number = written = 0
     columns = []
@@ -278,6 +268,8 @@ def write(options, out):
         for row in rows_of(source, options.split):
             if options.limit and written == options.limit:
                 break
+            if not isinstance(row, dict):
+                die(f"{source}: row {number} is not an object with columns")
             columns = columns or list(map(str, row))
             converted = convert(row, number, options)
             number += 1
@@ -289,7 +281,49 @@ def write(options, out):
     if not written:
         die(f"no row was written: none has a question ({options.question}) and an answer ({options.answer}); the first one's columns: "
             f"{', '.join(columns) or 'there is no row'}. --question and --answer name columns; --answer '' is for rows without an answer")
-    print(f"to_jsonl: {written} rows, {number - written} left out", file=sys.stderr)
+    out.flush()
+    return f"to_jsonl: {written} rows, {number - written} left out"
+
+
+def write_whole(options):
+    """Into a file beside OUT, which takes its name when it is whole."""
+    path = os.path.realpath(options.out)
+    if any(os.path.exists(path) and os.path.exists(s) and os.path.samefile(path, s) for s in options.source):
+        die(f"{options.out} is a source; name another file")
+    if os.path.isdir(path):
+        die(f"{options.out} is a folder; name a file")
+    if os.path.exists(path) and not os.path.isfile(path):  # a pipe or a device
+        with open(path, "w", encoding="utf-8") as out:
+            return write(options, out)
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=os.path.dirname(path), prefix=".to_jsonl-", delete=False) as out:
+        try:
+            told = write(options, out)
+            mask = os.umask(0)
+            os.umask(mask)
+            os.chmod(out.name, os.stat(path).st_mode & 0o777 if os.path.exists(path) else 0o666 & ~mask)
+            os.replace(out.name, path)
+        except BaseException:
+            os.unlink(out.name)
+            raise
+    return told
+
+
+def main():
+    options = arguments()
+    if options.limit < 0:
+        die(f"--limit {options.limit}: a number of rows, 0 for all")
+    try:
+        told = write(options, sys.stdout) if options.out == "-" else write_whole(options)
+    except BrokenPipeError:  # the reader has what it wanted
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return
+    except OSError as error:
+        die(f"{error.filename or options.out}: {error.strerror or error}")
+    except UnicodeDecodeError as error:
+        die(f"a source is not UTF-8 text: {error}")
+    except KeyboardInterrupt:
+        die("interrupted; nothing was written")
+    print(told, file=sys.stderr)
 
 
 if __name__ == "__main__":

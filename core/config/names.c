@@ -3,6 +3,7 @@
 #include "config/critic.h"
 #include "config/keys.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -170,6 +171,7 @@ bool config_is_section(const char *section)
 
 static const char *nearest(const char *wanted, const char *best, const char *candidate)
 {
+    if (!*wanted) return best;
     const int64_t most = 1 + (int64_t)strlen(wanted) / 3, d = str_distance(wanted, candidate);
     return d <= most && (!best || d < str_distance(wanted, best)) ? candidate : best;
 }
@@ -183,7 +185,7 @@ static const char *meant(const char *section, const char *key, char *room, size_
     for (const struct config_key *k = CONFIG_KEYS; k->section; k++) {
         if (strcmp(k->section, section)) continue;
         best = nearest(key, best, k->key);
-        if (!strncmp(k->key, key, strlen(key)) && at < n)
+        if (*key && !strncmp(k->key, key, strlen(key)) && at < n)
             at += (size_t)snprintf(room + at, n - at, "%s'%s'", at ? " or " : "", k->key);
     }
     if (best && !at) snprintf(room, n, "'%s'", best);
@@ -202,12 +204,17 @@ static tare_status unknown_section(const char *section, const char *where, struc
 }
 
 /* Sections whose plugins have parameters of their own, under [SECTION.NAME]. */
-static bool is_plugin_section(const char *section)
+bool config_is_plugin_section(const char *section, ptrdiff_t n)
 {
     static const char *const SECTIONS[] = {"estimator", "verifier", "objective", "curriculum", "clusterer"};
     for (size_t i = 0; i < sizeof SECTIONS / sizeof *SECTIONS; i++)
-        if (!strcmp(section, SECTIONS[i])) return true;
+        if ((size_t)n == strlen(SECTIONS[i]) && !strncmp(section, SECTIONS[i], (size_t)n)) return true;
     return false;
+}
+
+static bool is_plugin_section(const char *section)
+{
+    return config_is_plugin_section(section, (ptrdiff_t)strlen(section));
 }
 
 /* A parameter of a plugin stands under the plugin's name; a key of the same name in another section is hardly meant. */
@@ -285,8 +292,10 @@ tare_status without_section(const char *key, const char *where, const char *wron
         if (!strcmp(k->section, key) && !strncmp(k->key, "plugin", 6)) /* estimator=grpo */
             FAIL(e, TARE_E_CONFIG, "%s: %s; did you mean %s.%s?", where, wrong, key, k->key);
     }
+    if (config_is_section(key)) /* lora=16 */
+        FAIL(e, TARE_E_CONFIG, "%s: %s; [%s] is a section, whose keys `tare config docs %s` lists", where, wrong, key, key);
     const char *near = NULL;
-    if (*key && !n) near = nearest_name(key);
+    if (*key && !n && !strchr(key, '.')) near = nearest_name(key);
     if (near) FAIL(e, TARE_E_CONFIG, "%s: %s; did you mean %s?", where, wrong, near);
     FAIL(e, TARE_E_CONFIG, "%s: %s%s%s%s", where, wrong, n ? "; " : "", n ? key : "", places);
 }

@@ -4,7 +4,11 @@
 
 #include "config/config.h"
 
+#include <stddef.h>
+
 bool config_is_section(const char *section);
+/* Whether plugins have sections of their own under these n letters: "estimator" of [estimator.NAME]. */
+bool config_is_plugin_section(const char *section, ptrdiff_t n);
 /* Fails, always. where: file:line. */
 tare_status unknown_key(const char *section, const char *key, const char *where, struct err *e);
 /* Adds a line for each trainer that has the name for one of our keys, or for something that is not needed here. */

@@ -96,5 +96,18 @@ ROWS
 printf 'a;b\n1;2\n' > semicolon.csv
 "$PYTHON" "$SOURCE/tools/to_jsonl.py" semicolon.csv -o none.jsonl > /dev/null 2> err.txt && bad "columns that are not there are taken" || ok
 "$PYTHON" "$SOURCE/tools/to_jsonl.py" semicolon.csv -o out.jsonl > /dev/null 2> err.txt && bad "columns that are not there are taken" || ok
-[ ! -e none.jsonl ] && [ ! -e none.jsonl.part ] && [ ! -e out.jsonl.part ] && [ "$(wc -l < out.jsonl)" = 2 ] && ok || bad "left: $(ls)"
+[ ! -e none.jsonl ] && [ -z "$(ls -A | grep '^\.to_jsonl')" ] && [ "$(wc -l < out.jsonl)" = 2 ] && ok || bad "left: $(ls)"
+printf '{"question":"q","answer":"1"}\n' > one.jsonl
+# what is no regular file stays what it is, a link leads to its target, and a source is not written over
+mkfifo pipe
+cat pipe > through.txt &
+"$PYTHON" "$SOURCE/tools/to_jsonl.py" one.jsonl -o pipe 2>> log.txt && wait $! && [ -p pipe ] && [ "$(wc -l < through.txt)" = 1 ] && ok || bad "a pipe"
+ln -s target.jsonl link.jsonl
+: > target.jsonl
+"$PYTHON" "$SOURCE/tools/to_jsonl.py" one.jsonl -o link.jsonl 2>> log.txt && [ -L link.jsonl ] && [ "$(wc -l < target.jsonl)" = 1 ] && ok || bad "a link"
+for args in 'one.jsonl -o one.jsonl' 'one.jsonl -o .' 'one.jsonl -o nowhere/x.jsonl' 'missing.jsonl -o x.jsonl' 'one.jsonl -o x.jsonl --limit -1'; do
+    # shellcheck disable=SC2086
+    "$PYTHON" "$SOURCE/tools/to_jsonl.py" $args > /dev/null 2> err.txt && bad "taken: $args" || { [ "$(wc -l < err.txt)" = 1 ] && grep -q '^to_jsonl: ' err.txt && ok || bad "$args: $(tail -1 err.txt)"; }
+done
+[ "$(cat one.jsonl)" = '{"question":"q","answer":"1"}' ] && [ ! -e x.jsonl ] && ok || bad "a source was changed"
 done_
