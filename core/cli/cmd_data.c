@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 const char data_usage[] =
     "usage: tare data check FILE ... [verifier=NAME[,parameter=value...]] [model=FOLDER max_tokens=N] [against=FILE ...] "
@@ -260,6 +261,15 @@ static void summarize(const char *files, const struct dataset_check *c, const st
         log_info("%s: %lld row%s, nothing wrong found%s", files, (long long)c->rows, c->rows == 1 ? "" : "s", unread);
 }
 
+static tare_status write_kept(const char *path, const struct str *kept, struct err *e)
+{
+    struct stat to;
+    if (!kept->size) FAIL(e, TARE_E_INVALID, "%s: not written: no row is left; it stays as it was", path);
+    if (!stat(path, &to) && !S_ISREG(to.st_mode))
+        FAIL(e, TARE_E_INVALID, "write=%s: this is not a regular file (but a folder, a pipe or a device); name a file", path);
+    return fs_write_atomic(path, kept->data, kept->size, e);
+}
+
 static void arguments_free(struct arguments *a)
 {
     str_free(&a->files);
@@ -277,7 +287,7 @@ static int check(int argc, char **argv)
     tare_status status = open_checker(&k, &a, &arena, &e);
     if (!status) status = dataset_check(a.files.data, &check, &e);
     if (!status) status = cli_flush(&e);
-    if (!status && a.write) status = fs_write_atomic(a.write, k.kept.data ? k.kept.data : "", k.kept.size, &e);
+    if (!status && a.write) status = write_kept(a.write, &k.kept, &e);
     if (status)
         log_error(&e);
     else

@@ -110,6 +110,11 @@ cat > instructed.jsonl <<'ROWS'
 {"prompt":"e"}
 ROWS
 status=0
+printf 'no row\n' > none.jsonl
+cp clean.jsonl before.jsonl
+"$TARE" data check none.jsonl write=clean.jsonl > /dev/null 2> err.txt && bad "write= of no row is taken" || { cmp -s clean.jsonl before.jsonl && grep -q 'no row is left; it stays as it was' err.txt && ok || bad "write= of no row: $(cat err.txt)"; }
+mkfifo pipe
+timeout 20 "$TARE" data check train.jsonl write=pipe > /dev/null 2> err.txt && bad "a pipe is taken" || { grep -q 'write=pipe: this is not a regular file' err.txt && ok || bad "write= to a pipe: $(cat err.txt)"; }
 "$TARE" data check instructed.jsonl verifier=ifeval > report.jsonl 2>> log.txt || status=$?
 [ $status = 1 ] && [ "$(grep -o '"where":"[^"]*"' report.jsonl | tr '\n' ' ')" = '"where":"instructed.jsonl:2" "where":"instructed.jsonl:3" "where":"instructed.jsonl:5" ' ] &&
     ok || { bad "status $status; not the rows whose instructions cannot be read"; cat report.jsonl; }
