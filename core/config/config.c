@@ -182,7 +182,7 @@ static tare_status load_entry(void *ctx, const char *section, const char *key, c
     if (!strcmp(key, "include")) return load_include(l, value, where, e);
     char wrong[200];
     snprintf(wrong, sizeof wrong, "'%.60s' is before the first section, where only include = FILE is allowed", key);
-    return without_section(key, where, wrong, e);
+    return config_no_key(key, where, wrong, e);
 }
 
 static tare_status load_file(struct loading *l, struct err *e)
@@ -208,7 +208,7 @@ static tare_status not_an_override(const char *text, const char *equals, struct 
     char wrong[300], key[200];
     snprintf(wrong, sizeof wrong, "'%.200s' is not section.key=value", text);
     snprintf(key, sizeof key, "%.*s", (int)(equals ? equals - text : 0), text);
-    return without_section(key, "command line", wrong, e);
+    return config_no_key(key, "command line", wrong, e);
 }
 
 /* "section.key", where section may be KIND.NAME, and every dot after "sweep." belongs to the key. */

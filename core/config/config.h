@@ -237,7 +237,7 @@ tare_status config_docs(struct str *out, bool markdown, struct err *e);
 tare_status config_docs_of(const char *name, struct str *out, struct err *e);
 /* TARE_E_CONFIG: model.path is not there, and what a user may have meant; otherwise: what to do. */
 tare_status config_no_model(const struct config *c, const char *otherwise, struct err *e);
-/* Fails, always: a word of the command line that is no key, and what may be meant. where: as it was given; wrong: what is wrong with it. */
+/* Fails, always: a key without a section, or a word that is none, and what may be meant. where: as it was given; wrong: what is wrong with it. */
 tare_status config_no_key(const char *word, const char *where, const char *wrong, struct err *e);
 /* A commented configuration to begin with: the keys a first run sets, the others by their reference. */
 tare_status config_starter(struct str *out, struct err *e);

@@ -137,13 +137,13 @@ tare_status config_docs_of(const char *name, struct str *out, struct err *e)
     TRY(foreign_names(name, out, e));
     if (out->size) return TARE_OK;
     if (!dot)
-        return without_section(name, "tare config docs",
-                               "no section and no key of the engine has this name (`tare plugin info NAME` has a plugin's)", e);
+        return config_no_key(name, "tare config docs",
+                             "no section and no key of the engine has this name (`tare plugin info NAME` has a plugin's)", e);
+    char section[64];
+    snprintf(section, sizeof section, "%.*s", (int)(dot - name), name);
     const char *const second = strchr(dot + 1, '.');
-    if (second && config_is_plugin_section(name, dot - name) && second > dot + 1)
+    if (second && second > dot + 1 && config_is_plugin_section(section))
         FAIL(e, TARE_E_CONFIG, "%s: a plugin's own parameter; `tare plugin info %.*s` documents it", name, (int)(second - dot - 1),
              dot + 1);
-    char section[64];
-    snprintf(section, sizeof section, "%.*s", (int)(dot - name), name); /* of a.b.c: [a] has no key b.c */
     return unknown_key(section, dot + 1, "tare config docs", e);
 }

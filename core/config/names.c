@@ -3,7 +3,6 @@
 #include "config/critic.h"
 #include "config/keys.h"
 
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -204,17 +203,12 @@ static tare_status unknown_section(const char *section, const char *where, struc
 }
 
 /* Sections whose plugins have parameters of their own, under [SECTION.NAME]. */
-bool config_is_plugin_section(const char *section, ptrdiff_t n)
+bool config_is_plugin_section(const char *section)
 {
     static const char *const SECTIONS[] = {"estimator", "verifier", "objective", "curriculum", "clusterer"};
     for (size_t i = 0; i < sizeof SECTIONS / sizeof *SECTIONS; i++)
-        if ((size_t)n == strlen(SECTIONS[i]) && !strncmp(section, SECTIONS[i], (size_t)n)) return true;
+        if (!strcmp(section, SECTIONS[i])) return true;
     return false;
-}
-
-static bool is_plugin_section(const char *section)
-{
-    return config_is_plugin_section(section, (ptrdiff_t)strlen(section));
 }
 
 /* A parameter of a plugin stands under the plugin's name; a key of the same name in another section is hardly meant. */
@@ -240,9 +234,9 @@ static tare_status unknown_name(const struct foreign_name *f, const char *where,
 tare_status unknown_key(const char *section, const char *key, const char *where, struct err *e)
 {
     char full[256];
-    const struct foreign_name *foreign = is_plugin_section(section) ? NULL : find_foreign(section, key);
+    const struct foreign_name *foreign = config_is_plugin_section(section) ? NULL : find_foreign(section, key);
     snprintf(full, sizeof full, "%s.%s", section, key);
-    if (!is_plugin_section(section) && critic_has_key(section, key))
+    if (!config_is_plugin_section(section) && critic_has_key(section, key))
         FAIL(e, TARE_E_CONFIG, "%s: %s %s", where, full, CRITIC_MISSING);
     if (!config_is_section(section)) return foreign ? unknown_name(foreign, where, NULL, e) : unknown_section(section, where, e);
     const char *best = NULL, *elsewhere = NULL;
@@ -254,7 +248,7 @@ tare_status unknown_key(const char *section, const char *key, const char *where,
     char likely[400];
     if (*meant(section, key, likely, sizeof likely))
         FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; did you mean %s?", where, section, key, likely);
-    if (is_plugin_section(section)) return unknown_of_plugin(section, key, where, elsewhere, e);
+    if (config_is_plugin_section(section)) return unknown_of_plugin(section, key, where, elsewhere, e);
     if (elsewhere) FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; did you mean '%s.%s'?", where, section, key, elsewhere, key);
     FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; `tare config docs` lists them", where, section, key);
 }
@@ -279,7 +273,7 @@ tare_status foreign_names(const char *name, struct str *out, struct err *e)
     return TARE_OK;
 }
 
-tare_status without_section(const char *key, const char *where, const char *wrong, struct err *e)
+tare_status config_no_key(const char *key, const char *where, const char *wrong, struct err *e)
 {
     char places[300] = "";
     size_t n = 0;
@@ -298,9 +292,4 @@ tare_status without_section(const char *key, const char *where, const char *wron
     if (*key && !n && !strchr(key, '.')) near = nearest_name(key);
     if (near) FAIL(e, TARE_E_CONFIG, "%s: %s; did you mean %s?", where, wrong, near);
     FAIL(e, TARE_E_CONFIG, "%s: %s%s%s%s", where, wrong, n ? "; " : "", n ? key : "", places);
-}
-
-tare_status config_no_key(const char *word, const char *where, const char *wrong, struct err *e)
-{
-    return without_section(word, where, wrong, e);
 }

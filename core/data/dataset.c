@@ -212,11 +212,12 @@ static tare_status read_fields(const struct reader *r, struct row *out, struct e
 static tare_status parse_line(const char *json, int64_t n, const char *where, json_t **out, struct err *e)
 {
     int64_t begin = 0;
-    while (begin < n && strchr(" \t", json[begin])) begin++;
+    while (begin < n && (json[begin] == ' ' || json[begin] == '\t')) begin++;
     const bool object = begin < n && json[begin] == '{';
     const int64_t bad = str_utf8_error(json, n);
     if (bad && object) FAIL(e, TARE_E_INVALID, "%s: invalid UTF-8 at byte %lld of the line", where, (long long)bad);
-    if (!bad && (!json_parse(json, n, where, out, e) || object)) return *out ? TARE_OK : e->code;
+    const tare_status status = bad ? TARE_E_INVALID : json_parse(json, n, where, out, e);
+    if (!status || object) return status;
     FAIL(e, TARE_E_INVALID,
          "%s: no row: a data file has one JSON object a line, {\"question\": ...}; tools/to_jsonl.py makes it of CSV, JSON and "
          "Parquet",
