@@ -186,6 +186,20 @@ static struct gemm_sizes gemm_most(void)
     return most;
 }
 
+/* Of up to `wanted` groups, at least `least`, the number whose tasks keep no thread longer than the others: the largest of a group times the tasks of a
+ * thread. The largest number of those. */
+static int64_t gemm_even_groups(const struct gemm_block *s, int64_t panels, int64_t least, int64_t wanted, int64_t threads)
+{
+    int64_t best = wanted, time = INT64_MAX;
+    for (int64_t groups = wanted; groups >= least && groups > 0; groups--) {
+        const int64_t longest = (s->row_blocks * groups + threads - 1) / threads * ((panels + groups - 1) / groups);
+        if (longest >= time) continue;
+        time = longest;
+        best = groups;
+    }
+    return best;
+}
+
 /* Tasks down and across: enough for the threads. With one block of rows B comes from memory, so its panels are dealt to the threads and not the
  * rows. */
 static void gemm_cut(struct gemm_block *s, int64_t threads)
@@ -204,7 +218,7 @@ static void gemm_cut(struct gemm_block *s, int64_t threads)
     const int64_t least = s->row_blocks > 1 ? 6 : 2, tasks = threads * (s->g->m * s->words <= 1 << 20 ? 4 : 2);
     int64_t wanted = (tasks + s->row_blocks - 1) / s->row_blocks;
     if (wanted * least > panels) wanted = panels / least;
-    if (threads > 1 && s->groups < wanted) s->groups = wanted;
+    if (threads > 1 && s->groups < wanted) s->groups = gemm_even_groups(s, panels, s->groups, wanted, threads);
 }
 
 /* Memory of a thread for the first cut, whose chunks and groups are the largest. */

@@ -215,10 +215,10 @@ struct gemm_turn {
     int64_t word, words, column, end;
 };
 
-/* Rows [row, row + LANES) of W, counted from the first word, in as many columns as LANES words of a row have. */
-INLINE void gemm_turn_tile(const struct gemm *g, const struct gemm_turn *t, int64_t row, int64_t column)
+/* Rows [row, row + LANES) of W, counted from the first word, in as many columns as LANES words of a row have; `rows` of W are a word, 2 in bf16: a
+ * constant, since to divide by what is read costs more than a tile. */
+INLINE void gemm_turn_tile(const struct gemm *g, const struct gemm_turn *t, int64_t row, int64_t column, const int rows)
 {
-    const int rows = g->bf16 ? 2 : 1; /* of W in a word */
     const int64_t kept = (g->n + rows - 1) / rows, at = t->word * rows + row,
                   first = column / rows; /* words of a row; the row; its word */
     const float *from = g->turned + at / NR * NR * kept + at % NR + first * NR;
@@ -228,8 +228,17 @@ INLINE void gemm_turn_tile(const struct gemm *g, const struct gemm_turn *t, int6
     for (int half = 0; half < rows && column < t->end; half++, column += LANES) {
         float *to = t->to + (column - t->column) / NR * NR * t->words + column % NR;
         for (int r = 0; r < LANES && (row + r) / rows < t->words; r += rows)
-            v_store(to + (row + r) / rows * NR, !g->bf16 ? x[r] : half ? v_zip(x[r], x[r + 1], 1) : v_zip(x[r], x[r + 1], 0));
+            v_store(to + (row + r) / rows * NR, rows == 1 ? x[r] : half ? v_zip(x[r], x[r + 1], 1) : v_zip(x[r], x[r + 1], 0));
     }
+}
+
+/* Words [begin, end) of those of t. */
+static void gemm_turn_words(const struct gemm *g, const struct gemm_turn *t, int64_t begin, int64_t end)
+{
+    for (int64_t row = 2 * begin; g->bf16 && row < 2 * end; row += LANES)
+        for (int64_t column = t->column; column < t->end; column += 2 * LANES) gemm_turn_tile(g, t, row, column, 2);
+    for (int64_t row = begin; !g->bf16 && row < end; row += LANES)
+        for (int64_t column = t->column; column < t->end; column += LANES) gemm_turn_tile(g, t, row, column, 1);
 }
 
 /* PACK_WORDS words of all panels. */
@@ -237,21 +246,14 @@ static void gemm_turn_task(void *arg, int64_t task, int thread)
 {
     (void)thread;
     const struct gemm_block *s = arg;
-    const struct gemm *g = s->g;
-    const int64_t rows = g->bf16 ? 2 : 1, begin = task * PACK_WORDS * rows;
-    const struct gemm_turn t = {s->b, s->word, s->words, 0, (g->n + NR - 1) / NR * NR};
-    for (int64_t row = begin; row < begin + PACK_WORDS * rows && row / rows < s->words; row += LANES)
-        for (int64_t column = 0; column < t.end; column += LANES * rows) gemm_turn_tile(g, &t, row, column);
+    const int64_t begin = task * PACK_WORDS, end = begin + PACK_WORDS < s->words ? begin + PACK_WORDS : s->words;
+    gemm_turn_words(s->g, &(struct gemm_turn){s->b, s->word, s->words, 0, (s->g->n + NR - 1) / NR * NR}, begin, end);
 }
 
 /* Words [word, word + words) of `panels` panels from p on, of a B that is turned. */
 static void gemm_make_turned(const struct gemm_block *s, float *to, int64_t p, int64_t panels, int64_t word, int64_t words)
 {
-    const struct gemm *g = s->g;
-    const int64_t rows = g->bf16 ? 2 : 1;
-    const struct gemm_turn t = {to, s->word + word, words, p * NR, (p + panels) * NR};
-    for (int64_t row = 0; row / rows < words; row += LANES)
-        for (int64_t column = t.column; column < t.end; column += LANES * rows) gemm_turn_tile(g, &t, row, column);
+    gemm_turn_words(s->g, &(struct gemm_turn){to, s->word + word, words, p * NR, (p + panels) * NR}, 0, words);
 }
 
 /* The same from rows of B: a row's columns one after the other, as they are in memory, and what comes some rows later is fetched. */
