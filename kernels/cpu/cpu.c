@@ -7,6 +7,8 @@
 #include "simd.h"
 #include "spans.h"
 
+#include <stdatomic.h>
+
 #include "../ref/memory.c"
 
 #include "gemm.c"

@@ -132,11 +132,35 @@ static void gemm_part_made(const struct gemm_block *s, const struct gemm_share *
     out->panel = o->wide;
 }
 
+/* The block of rows, and the group, of a thread's next task. A thread that stays with a block makes its U once, and reads all of B; it goes on with a block
+ * that nobody has begun, then with what is left of the others'. Else it makes all of U, but reads the same part of B for every block. There are as many
+ * tasks as groups of all blocks, so it finds one. */
+static int64_t gemm_next(const struct gemm_block *s, int64_t task, int thread, int64_t *group)
+{
+    int64_t block = s->at[thread];
+    if (!s->stay) {
+        *group = task % s->groups;
+        return task / s->groups;
+    }
+    if (block >= 0 && (*group = atomic_fetch_add(&s->out[block], 1)) < s->groups) return block;
+    for (block = 0; block < s->row_blocks; block++) {
+        int64_t none = 0;
+        *group = 0;
+        if (atomic_compare_exchange_strong(&s->out[block], &none, 1)) return block;
+    }
+    for (block = 0; block + 1 < s->row_blocks; block++)
+        if (atomic_load(&s->out[block]) < s->groups && (*group = atomic_fetch_add(&s->out[block], 1)) < s->groups) return block;
+    *group = atomic_fetch_add(&s->out[block], 1);
+    return block;
+}
+
 static void gemm_block_task(void *arg, int64_t task, int thread)
 {
     const struct gemm_block *s = arg;
     const struct gemm *g = s->g;
-    const int64_t block = task / s->groups, group = task % s->groups, panels = (g->n + NR - 1) / NR;
+    int64_t group;
+    const int64_t block = gemm_next(s, task, thread, &group), panels = (g->n + NR - 1) / NR;
+    s->at[thread] = block;
     struct gemm_share o = {.tile = block * s->tiles / s->row_blocks,
                            .tile_end = (block + 1) * s->tiles / s->row_blocks,
                            .panel = group * panels / s->groups,
@@ -210,6 +234,7 @@ static void gemm_cut(struct gemm_block *s, int64_t threads)
     s->row_blocks = s->made ? 1 : (s->tiles + s->most.tiles - 1) / s->most.tiles;
     if (s->row_blocks > 1) s->row_blocks = (s->row_blocks + threads - 1) / threads * threads;
     if (s->row_blocks > s->tiles) s->row_blocks = s->tiles;
+    s->stay = s->g->low && s->row_blocks > 1 && s->words * panels * NR < 4 * s->g->m * s->g->k;
     s->groups = 1;
     if (s->chunks > 1) {
         s->groups = (panels * NR + s->most.columns - 1) / s->most.columns;
@@ -290,14 +315,17 @@ static void gemm_blocked(const struct kctx *c, const struct gemm *g)
     gemm_layout(&s);
     s.own = scratch(c, threads * s.own_size);
     s.held = scratch(c, 2 * threads);
+    s.at = scratch(c, 2 * threads);
+    s.out = scratch(c, 2 * s.row_blocks);
     if (!lies && !s.made) s.b = scratch(c, padded * s.words);
-    if (!s.own || !s.held || (!lies && !s.made && !s.b)) return;
+    if (!s.own || !s.held || !s.at || !s.out || (!lies && !s.made && !s.b)) return;
     for (s.word = 0; s.word < all; s.word += most) {
         s.words = all - s.word < most ? all - s.word : most;
         s.part = s.word / most;
         if (s.word > 0) gemm_cut(&s, threads);
         if (s.b) gemm_later(&s, s.word + s.words, all - s.word - s.words < most ? all - s.word - s.words : most);
-        for (int64_t i = 0; i < threads; i++) s.held[i] = -1;
+        for (int64_t i = 0; i < threads; i++) s.held[i] = s.at[i] = -1;
+        for (int64_t i = 0; i < s.row_blocks; i++) atomic_init(&s.out[i], 0);
         if (s.b) pool_run(c->pool, (s.words + PACK_WORDS - 1) / PACK_WORDS, g->turned ? gemm_turn_task : gemm_pack_task, &s);
         pool_run(c->pool, s.row_blocks * s.groups, gemm_block_task, &s);
     }
