@@ -25,7 +25,7 @@ import jinja2.sandbox
 
 BATCH = 2000
 WORDS = ["user", "assistant", "system", "tool", "", " ", "a", "b", "Hello, world", "<think>\nabc\n</think>\n\nyo", "it's", 'say "x"', "é", "日本語", "🙂", "a,b,,c", "  pad \t",
-         "one\ntwo\r\nthree\n\nfour\n", "</think>", "{{ x }}", "\\", "\u2028", "\u00a0x\u3000", "0", "12", "-3", "1.5", "1e3", "True", "None", "<s>", "<|im_start|>", "ß", "İ", "ǆ", "ﬁ", "Σας",
+         "one\ntwo\r\nthree\n\nfour\n", "</think>", "{{ x }}", "\\", "\u2028", "\u00a0x\u3000", "0", "12", "-3", "1.5", "1e3", "1_000", " 2.5 ", "\u0663", "True", "None", "<s>", "<|im_start|>", "ß", "İ", "ǆ", "ﬁ", "Σας",
          "e\u0301", "\x7f", "\u200b", "\t"]
 NAMES = ["x", "y", "n", "f", "t", "u", "l", "d", "e", "messages", "tools", "bos_token", "add_generation_prompt", "nope", "ns", "m", "loop", "k", "v"]
 KEYS = ["role", "content", "name", "a", "b", "c", "z", "tool_calls", "function", "arguments", "items", "nope", "it's"]

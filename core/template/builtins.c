@@ -1,10 +1,13 @@
 /* Functions, tests, and the filters that are not about strings. */
+#include "base/utf8.h"
 #include "template/internal.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <utf8proc.h>
 
 /* ---------------------------------------------------------------- functions */
 
@@ -147,6 +150,41 @@ static tare_status filter_string(struct call *c, struct value *out)
     return as_text(c->r, c->line, c->self, &out->s);
 }
 
+/* c where Python's int() and float() look for digits: a digit of any script is that of ASCII, other white space than ASCII's a blank. */
+static char plain_digit(int32_t c)
+{
+    int32_t zero = c;
+    if (c < 127) return (char)c;
+    if (is_python_space(c)) return ' ';
+    if (utf8proc_category(c) != UTF8PROC_CATEGORY_ND) return '?';
+    while (utf8proc_category(zero - 1) == UTF8PROC_CATEGORY_ND) zero--; /* a script's digits lie together, one set behind another */
+    return (char)('0' + (c - zero) % 10);
+}
+
+/* t with nothing but digits, signs, points and exponents, or empty where Python's int() and float() read no number. */
+static tare_status plain_number(struct call *c, tare_text t, struct str *out)
+{
+    const unsigned char *p = (const unsigned char *)t.data, *end = p + t.size;
+    TRY(spend(c->r, c->line, t.size / 4));
+    while (p < end) {
+        const char next = plain_digit(utf8_next(&p));
+        TRY(str_add(out, &next, 1, c->r->e));
+    }
+    const char *s = out->data;
+    int64_t from = 0, to = out->size, n = 0;
+    while (from < to && isspace((unsigned char)s[from])) from++;
+    while (to > from && isspace((unsigned char)s[to - 1])) to--;
+    bool good = to > from;
+    for (int64_t i = from; i < to; i++) {
+        const bool between = i > from && i + 1 < to && isdigit((unsigned char)s[i - 1]) && isdigit((unsigned char)s[i + 1]);
+        good = good && s[i] && (s[i] == '_' ? between : strchr("0123456789+-.eE", s[i]) != NULL);
+        if (s[i] != '_') out->data[n++] = s[i];
+    }
+    if (good) out->data[n] = 0;
+    out->size = good ? n : 0;
+    return TARE_OK;
+}
+
 static tare_status filter_int(struct call *c, struct value *out)
 {
     if (c->self.type == V_UNDEFINED) return render_fail(c->r, c->line, "'%.*s' is undefined", (int)c->self.s.size, c->self.s.data);
@@ -155,18 +193,19 @@ static tare_status filter_int(struct call *c, struct value *out)
     if (c->self.type == V_FLOAT && isfinite(c->self.f) && fabs(c->self.f) >= 9e18)
         return render_fail(c->r, c->line, "a whole number does not fit in 64 bits");
     if (c->self.type == V_FLOAT && isfinite(c->self.f)) *out = int_value((int64_t)c->self.f);
-    if (c->self.type != V_STRING || c->self.s.size > 60) return TARE_OK;
-    char text[64];
+    if (c->self.type != V_STRING) return TARE_OK;
+    OWNED(str_free) struct str text = {0};
     struct err unused = {0};
     int64_t i;
     double f;
-    snprintf(text, sizeof text, "%.*s", (int)c->self.s.size, c->self.s.data);
-    if (!str_to_int(text, &i, &unused))
-        *out = int_value(i);
-    else if (!str_to_double(text, &f, &unused) && isfinite(f)) {
-        if (fabs(f) >= 9e18) return render_fail(c->r, c->line, "a whole number does not fit in 64 bits");
-        *out = int_value((int64_t)f);
-    }
+    TRY(plain_number(c, c->self.s, &text));
+    if (!text.size) return TARE_OK;
+    const tare_status whole = str_to_int(text.data, &i, &unused);
+    const bool real = whole && !str_to_double(text.data, &f, &unused);
+    if (whole == TARE_E_RANGE || (real && fabs(f) >= 9e18))
+        return render_fail(c->r, c->line, "a whole number does not fit in 64 bits");
+    if (!whole) *out = int_value(i);
+    if (real) *out = int_value((int64_t)f);
     return TARE_OK;
 }
 

@@ -9,14 +9,15 @@
 
 /* ---------------------------------------------------------------- values; memory in the arena of one rendering */
 
-enum value_type { V_UNDEFINED, V_NONE, V_BOOL, V_INT, V_FLOAT, V_STRING, V_LIST, V_DICT };
+/* V_METHOD: what d['items'] is in Python where d has no such entry. It is true and defined; nothing else can be done with it. */
+enum value_type { V_UNDEFINED, V_NONE, V_BOOL, V_INT, V_FLOAT, V_STRING, V_LIST, V_DICT, V_METHOD };
 
 struct value {
     enum value_type type;
     union {
         int64_t i; /* also of a bool */
         double f;
-        tare_text s; /* of undefined: the name, for messages */
+        tare_text s; /* of undefined and of a method: the name, for messages */
         struct list *list;
         struct dict *dict;
     };
@@ -169,6 +170,7 @@ const struct builtin *find_filter(tare_text name);
 const struct builtin *find_string_filter(tare_text name); /* strings.c */
 bool method_of_text(const struct builtin *b);
 bool is_dict_method(tare_text name);
+bool is_reading_method(tare_text name); /* one that leaves the dict as it is: the others are undefined in the sandbox */
 const struct builtin *find_test(tare_text name);
 
 /* Fails with file:line. */
@@ -192,6 +194,8 @@ tare_status dict_put(struct render *r, int line, struct dict *d, tare_text key, 
 tare_status from_json(struct render *r, const json_t *j, int depth, struct value *out);
 /* A list of what iterating gives: items, keys, characters. */
 tare_status iterate(struct render *r, int line, struct value v, struct list **out);
+bool is_plain_dict(struct value v);                                  /* neither a namespace nor the variable loop */
+tare_status fail_method(struct render *r, int line, tare_text name); /* where a V_METHOD is of no use */
 tare_status get_attribute(struct render *r, int line, struct value v, tare_text name, struct value *out);
 tare_status get_item(struct render *r, int line, struct value v, struct value key, struct value *out);
 tare_status get_slice(struct render *r, int line, struct value v, const struct value bound[3], struct value *out);

@@ -131,6 +131,8 @@ static tare_status write_value(const struct writing *w, struct value v, int leve
         if (v.list->n) TRY(write_break(w, level));
         if (v.list->tuple && !w->json) return str_add(w->out, v.list->n == 1 ? ",)" : ")", -1, r->e);
         return str_add(w->out, "]", 1, r->e);
+    case V_METHOD:
+        return fail_method(r, w->line, v.s);
     case V_DICT:
         break;
     }

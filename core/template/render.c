@@ -198,7 +198,7 @@ static tare_status eval_kind(struct render *r, const struct node *n, struct valu
         return eval_dict(r, n, out);
     case E_ATTRIBUTE:
         TRY(eval(r, n->a, &a));
-        if (a.type == V_DICT && !a.dict->namespace && !a.dict->loop && is_dict_method(n->name))
+        if (is_plain_dict(a) && is_dict_method(n->name))
             return render_fail(r, n->line, "'.%.*s' of a dict is its method; write %.*s() to call it, or ['%.*s'] for its entry",
                                (int)n->name.size, n->name.data, (int)n->name.size, n->name.data, (int)n->name.size, n->name.data);
         return get_attribute(r, n->line, a, n->name, out);

@@ -499,13 +499,20 @@ const struct builtin *find_string_filter(tare_text name)
     return find_in(string_filters, sizeof string_filters / sizeof *string_filters, name);
 }
 
-bool is_dict_method(tare_text name)
+bool is_reading_method(tare_text name)
 {
-    static const char *const NAMES[] = {"keys",    "values", "items", "get",        "copy",    "pop",
-                                        "popitem", "update", "clear", "setdefault", "fromkeys"};
+    static const char *const NAMES[] = {"keys", "values", "items", "get", "copy", "fromkeys"};
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
         if (text_is(name, NAMES[i])) return true;
     return false;
+}
+
+bool is_dict_method(tare_text name)
+{
+    static const char *const NAMES[] = {"pop", "popitem", "update", "clear", "setdefault"};
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        if (text_is(name, NAMES[i])) return true;
+    return is_reading_method(name);
 }
 
 bool method_of_text(const struct builtin *b)

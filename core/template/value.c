@@ -33,7 +33,8 @@ struct value int_value(int64_t i)
 
 const char *type_name(struct value v)
 {
-    static const char *const names[] = {"undefined", "none", "a bool", "an int", "a float", "a string", "a list", "a dict"};
+    static const char *const names[] = {"undefined", "none",   "a bool", "an int",  "a float",
+                                        "a string",  "a list", "a dict", "a method"};
     if (v.type == V_LIST && v.list->tuple) return "a tuple";
     return v.type == V_DICT && v.dict->namespace ? "a namespace" : names[v.type];
 }
@@ -52,6 +53,8 @@ bool truthy(struct value v)
         return v.list->n > 0;
     case V_DICT:
         return v.dict->n > 0 || v.dict->namespace;
+    case V_METHOD:
+        return true;
     default:
         return false;
     }
@@ -72,6 +75,12 @@ static double number(struct value v)
     return v.type == V_FLOAT ? v.f : (double)v.i;
 }
 
+tare_status fail_method(struct render *r, int line, tare_text name)
+{
+    return render_fail(r, line, "['%.*s'] of a dict without that entry is its method; write %.*s() to call it", (int)name.size,
+                       name.data, (int)name.size, name.data);
+}
+
 static tare_status equal_at(struct render *r, int line, struct value a, struct value b, int depth, bool *out)
 {
     TRY(spend(r, line, 1));
@@ -81,6 +90,8 @@ static tare_status equal_at(struct render *r, int line, struct value a, struct v
         *out = a.type == V_FLOAT || b.type == V_FLOAT ? number(a) == number(b) : a.i == b.i;
     } else if (a.type != b.type) {
         return TARE_OK;
+    } else if (a.type == V_METHOD) { /* theirs are equal when they are those of one dict */
+        return fail_method(r, line, a.s);
     } else if (a.type == V_STRING) {
         *out = same_text(a.s, b.s);
     } else if (a.type == V_LIST) {
@@ -228,12 +239,18 @@ static struct value undefined(tare_text name)
     return (struct value){.type = V_UNDEFINED, .s = name};
 }
 
+bool is_plain_dict(struct value v)
+{
+    return v.type == V_DICT && !v.dict->namespace && !v.dict->loop;
+}
+
 tare_status get_attribute(struct render *r, int line, struct value v, tare_text name, struct value *out)
 {
     if (v.type == V_UNDEFINED)
         return render_fail(r, line, "'%.*s' is undefined, it has no '%.*s'", (int)v.s.size, v.s.data, (int)name.size, name.data);
     const struct value *found = v.type == V_DICT ? dict_find(v.dict, name) : NULL;
     *out = found ? *found : undefined(name);
+    if (!found && is_plain_dict(v) && is_reading_method(name)) *out = (struct value){.type = V_METHOD, .s = name};
     return TARE_OK;
 }
 
