@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { LISTED = 1000 };
 
@@ -162,12 +161,10 @@ static tare_status take_name(void *ctx, const char *folder, const char *name, st
 {
     struct names *l = ctx;
     char path[FS_PATH];
-    struct stat s;
     const size_t n = strlen(name);
     if (n < 7 || strcmp(name + n - 6, ".jsonl") != 0) return TARE_OK;
     TRY(fs_join(path, folder, name, e));
-    if (!stat(path, &s) && !S_ISREG(s.st_mode))
-        FAIL(e, TARE_E_INVALID, "%s: is no file with rows; take it out of the folder", path);
+    if (fs_check_regular(path, false, e)) return err_prefix(e, "%s has what is no file with rows", folder);
     TRY(mem_grow((void **)&l->at, &l->room, l->n + 1, sizeof *l->at, e));
     TRY(arena_strdup(&l->arena, path, -1, &l->at[l->n].path, e));
     l->at[l->n++].number = number_in_name(path);

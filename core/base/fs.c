@@ -37,15 +37,28 @@ tare_status fs_there(const char *path, bool *there, struct err *e)
     return TARE_OK;
 }
 
-/* `most` bytes are read at least, and no more than a buffer above it. */
-static tare_status read_until(const char *path, int64_t most, struct str *out, struct err *e)
+static tare_status check_line(const char *path, const char *line, const char *end, struct err *e)
+{
+    if (end - line <= FS_LINE) return TARE_OK;
+    FAIL(e, TARE_E_CONFIG, "%s: a line of more than %d MiB; a file with one JSON object a line is expected", path, FS_LINE >> 20);
+}
+
+/* `most` bytes are read at least, and no more than a buffer above it. lines: no line may be longer than FS_LINE. */
+static tare_status read_until(const char *path, int64_t most, bool lines, struct str *out, struct err *e)
 {
     OWNED(fs_close_at) FILE *f = fopen(path, "rb");
     if (!f) FAIL(e, errno == ENOENT ? TARE_E_NOT_FOUND : TARE_E_IO, "%s: %s", path, strerror(errno));
     str_clear(out);
+    int64_t line = 0; /* where the last one begins */
     while (out->size <= most) {
         TRY(str_reserve(out, 1 << 16, e));
         const size_t n = fread(out->data + out->size, 1, (size_t)(out->capacity - out->size - 1), f);
+        const char *newline, *end = out->data + out->size + n;
+        for (char *at = out->data + out->size; lines && (newline = memchr(at, '\n', (size_t)(end - at))); at = out->data + line) {
+            TRY(check_line(path, out->data + line, newline, e));
+            line = newline + 1 - out->data;
+        }
+        if (lines) TRY(check_line(path, out->data + line, end, e));
         out->size += (int64_t)n;
         out->data[out->size] = 0;
         if (!n) break;
@@ -60,27 +73,38 @@ static bool is_given(const char *path)
     return !strcmp(path, "/dev/stdin") || !strncmp(path, "/dev/fd/", 8) || !strncmp(path, "/proc/self/fd/", 14);
 }
 
+tare_status fs_check_regular(const char *path, bool given, struct err *e)
+{
+    struct stat s;
+    if ((given && is_given(path)) || stat(path, &s) || S_ISREG(s.st_mode)) return TARE_OK;
+    FAIL(e, TARE_E_CONFIG, "%s is %s; name a regular file", path,
+         S_ISDIR(s.st_mode)    ? "a folder"
+         : S_ISFIFO(s.st_mode) ? "a pipe"
+                               : "a device or a socket");
+}
+
 tare_status fs_read_all(const char *path, struct str *out, struct err *e)
 {
     struct stat s;
     if (!is_given(path) && !stat(path, &s) && S_ISFIFO(s.st_mode))
         FAIL(e, TARE_E_IO, "%s: is a named pipe, which would be waited for; put a file there", path);
-    return read_until(path, INT64_MAX, out, e);
+    return read_until(path, INT64_MAX, false, out, e);
 }
 
 tare_status fs_read_written(const char *path, struct str *out, struct err *e)
 {
-    struct stat s;
-    if (!is_given(path) && !stat(path, &s) && !S_ISREG(s.st_mode))
-        FAIL(e, TARE_E_CONFIG, "%s is %s; name a regular file", path,
-             S_ISDIR(s.st_mode)    ? "a folder"
-             : S_ISFIFO(s.st_mode) ? "a pipe"
-                                   : "a device or a socket");
-    TRY(read_until(path, FS_WRITTEN, out, e));
+    TRY(fs_check_regular(path, true, e));
+    TRY(read_until(path, FS_WRITTEN, false, out, e));
     if (out->size > FS_WRITTEN)
         FAIL(e, TARE_E_CONFIG, "%s has more than %d MiB; that is no file that anybody wrote, name another one", path,
              FS_WRITTEN >> 20);
     return TARE_OK;
+}
+
+tare_status fs_read_lines(const char *path, struct str *out, struct err *e)
+{
+    TRY(fs_check_regular(path, true, e));
+    return read_until(path, INT64_MAX, true, out, e);
 }
 
 tare_status fs_each(const char *folder, fs_entry entry, void *ctx, struct err *e)

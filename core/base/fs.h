@@ -12,12 +12,18 @@ bool fs_exists(const char *path);
 bool fs_is_dir(const char *path);
 /* Whether something has this name. TARE_E_IO where that cannot be told: a folder on the way may not be entered, or is none. */
 tare_status fs_there(const char *path, bool *there, struct err *e);
+/* TARE_E_CONFIG "PATH is a folder; name a regular file": what is there is no regular file (a folder, a pipe, a device, a socket). What is not there, or
+ * cannot be looked at, is for who opens it to tell. given: a pipe that the program was started with (/dev/stdin, /dev/fd/N) will do. */
+tare_status fs_check_regular(const char *path, bool given, struct err *e);
 /* A named pipe is TARE_E_IO, but for one that the program was started with (/dev/stdin, /dev/fd/N). */
 tare_status fs_read_all(const char *path, struct str *out, struct err *e);
 /* A file that somebody writes by hand (a configuration, a template): a regular one, or a pipe that the program was started with (/dev/stdin,
  * /dev/fd/N), of at most FS_WRITTEN bytes. What has no end (/dev/zero) and what would be waited for (a named pipe) is TARE_E_CONFIG. */
 enum { FS_WRITTEN = 16 << 20 };
 tare_status fs_read_written(const char *path, struct str *out, struct err *e);
+/* A file of lines, such as a data set: as fs_read_written, of any size, but no line is longer than FS_LINE bytes, which a stream without an end would be. */
+enum { FS_LINE = 64 << 20 };
+tare_status fs_read_lines(const char *path, struct str *out, struct err *e);
 tare_status fs_mkdirs(const char *path, struct err *e); /* like mkdir -p, with the names of new folders synced */
 /* Calls entry() for every name in the folder but . and .., in no order, until one fails. A folder that is not there has none. */
 typedef tare_status (*fs_entry)(void *ctx, const char *folder, const char *name, struct err *e);

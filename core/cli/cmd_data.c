@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/data_show.h"
 #include "data/dataset.h"
+#include "data/files.h"
 #include "data/overlap.h"
 #include "data/tokenizer.h"
 #include "verify/rows.h"
@@ -261,12 +262,24 @@ static void summarize(const char *files, const struct dataset_check *c, const st
         log_info("%s: %lld row%s, nothing wrong found%s", files, (long long)c->rows, c->rows == 1 ? "" : "s", unread);
 }
 
+/* Before anything is read: a file that cannot be written to, or that is one of those that are read, under whatever name. */
+static tare_status check_write(const char *path, const char *list, struct arena *a, struct err *e)
+{
+    struct files files;
+    struct stat to, from;
+    if (fs_check_regular(path, false, e)) return err_prefix(e, "write");
+    if (stat(path, &to)) return TARE_OK;
+    TRY(files_of(list, a, &files, e));
+    for (int64_t i = 0; i < files.n; i++)
+        if (!stat(files.path[i], &from) && from.st_dev == to.st_dev && from.st_ino == to.st_ino)
+            FAIL(e, TARE_E_CONFIG, "write=%s is the file that is read, %s; the rows to mend would be lost, name another file", path,
+                 files.path[i]);
+    return TARE_OK;
+}
+
 static tare_status write_kept(const char *path, const struct str *kept, struct err *e)
 {
-    struct stat to;
     if (!kept->size) FAIL(e, TARE_E_INVALID, "%s: not written: no row is left; it stays as it was", path);
-    if (!stat(path, &to) && !S_ISREG(to.st_mode))
-        FAIL(e, TARE_E_INVALID, "write=%s: this is not a regular file (but a folder, a pipe or a device); name a file", path);
     return fs_write_atomic(path, kept->data, kept->size, e);
 }
 
@@ -285,6 +298,7 @@ static int check(int argc, char **argv)
     arena_init(&arena, "checker");
     struct dataset_check check = {.ctx = &k, .check = check_row, .report = report_row};
     tare_status status = open_checker(&k, &a, &arena, &e);
+    if (!status && a.write) status = check_write(a.write, a.files.data, &arena, &e);
     if (!status) status = dataset_check(a.files.data, &check, &e);
     if (!status) status = cli_flush(&e);
     if (!status && a.write) status = write_kept(a.write, &k.kept, &e);

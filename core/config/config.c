@@ -197,9 +197,7 @@ static tare_status load_file(struct loading *l, struct err *e)
         if (o->id.st_dev == l->id.st_dev && o->id.st_ino == l->id.st_ino)
             FAIL(e, TARE_E_CONFIG, "%s: include = %s: this file is being read already (a cycle); remove one include",
                  l->include_where, l->path);
-    if (l->outer && !S_ISREG(l->id.st_mode))
-        FAIL(e, TARE_E_CONFIG, "%s: include = %s: this is not a regular file (but a folder, a pipe or a device); name an INI file",
-             l->include_where, l->path);
+    if (l->outer && fs_check_regular(l->path, false, e)) return err_prefix(e, "%s: include", l->include_where);
     return ini_read_file(l->path, "include", load_entry, l, l->faults, e);
 }
 

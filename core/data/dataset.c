@@ -346,7 +346,7 @@ static tare_status load_all(struct loading *l, int64_t limit, struct err *e)
 {
     const struct files *f = l->files;
     for (int64_t i = 0; i < f->n; i++) {
-        TRY(fs_read_all(f->path[i], &l->text[i], e));
+        TRY(fs_read_lines(f->path[i], &l->text[i], e));
         TRY(count_rows(f->path[i], &l->text[i], &l->most, e));
     }
     if (limit > 0 && l->most > limit) l->most = limit;
@@ -405,7 +405,8 @@ tare_status dataset_of(const struct config *c, const char *key, struct dataset *
         FAIL(e, TARE_E_CONFIG, "%s: data.eval has weights, and evaluation takes every row; leave them out",
              config_where(c, "data", key));
     }
-    return status == TARE_E_NOT_FOUND ? err_prefix(e, "%s: data.%s", config_where(c, "data", key), key) : status;
+    if (status == TARE_E_NOT_FOUND || status == TARE_E_CONFIG) err_prefix(e, "%s: data.%s", config_where(c, "data", key), key);
+    return err_as_config(status, e);
 }
 
 void dataset_free(struct dataset *d)
@@ -478,7 +479,7 @@ static tare_status check_file(struct checking *k, struct err *e)
 {
     const char *path = k->files.path[k->file];
     OWNED(str_free) struct str text = {0};
-    TRY(fs_read_all(path, &text, e));
+    TRY(fs_read_lines(path, &text, e));
     struct lines lines = lines_of(&text);
     tare_text line;
     const int64_t before = k->c->rows;

@@ -209,7 +209,7 @@ static tare_status open_part(struct engine *g, unsigned part, unsigned all, stru
     case ENGINE_EVAL:
         return load_rows(g, "eval", all & ENGINE_ANSWERS, &g->eval, e);
     case ENGINE_VERIFIER:
-        return verify_open(c, &search, &g->env, &g->verify, e);
+        return err_as_config(verify_open(c, &search, &g->env, &g->verify, e), e);
     case ENGINE_POOL:
         return g->pool ? TARE_OK : open_pool(g, e);
     case ENGINE_KERNELS:

@@ -89,13 +89,18 @@ static tare_status set_date(struct config *c, struct err *e)
     return config_set(c, "data", "date", today, "auto", e);
 }
 
-tare_status settle(struct config *c, bool say, struct faults *f, struct err *e)
+static tare_status settle_keys(struct config *c, bool say, struct faults *f, struct err *e)
 {
     TRY(faults_note(f, set_date(c, e), e));
     TRY(faults_note(f, set_model(c, "path", c->model.path, e), e));
     TRY(faults_note(f, set_model(c, "reference", c->model.reference, e), e));
     TRY(faults_note(f, set_codebook(c, say, e), e));
     return faults_note(f, settle_tokens(c, say, e), e);
+}
+
+tare_status settle(struct config *c, bool say, struct faults *f, struct err *e)
+{
+    return err_as_config(settle_keys(c, say, f, e), e);
 }
 
 /* The clocks of ranks may say different days, at midnight or for good. A rank whose user gave a date keeps it: one that differs is refused

@@ -134,9 +134,9 @@ tare_status objective_look(const struct config *c, uint32_t *needs, struct err *
 {
     const struct plugin *p;
     const struct plugin_search search = {.folder = c->run.plugins};
-    TRY(plugin_open(c->objective.plugin, TARE_OBJECTIVE, &search, &p, e));
+    TRY(err_as_config(plugin_open(c->objective.plugin, TARE_OBJECTIVE, &search, &p, e), e));
     *needs = p->desc.needs;
-    TRY(plugin_open(c->estimator.plugin, TARE_ESTIMATOR, &search, &p, e));
+    TRY(err_as_config(plugin_open(c->estimator.plugin, TARE_ESTIMATOR, &search, &p, e), e));
     if (p->desc.needs & TARE_NEED_REF_LOGPROB) *needs |= TARE_OBJECTIVE_REFERENCE;
     return TARE_OK;
 }

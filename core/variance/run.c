@@ -88,7 +88,8 @@ static tare_status check_options(struct variance *v, struct err *e)
     }
     TRY(check_sizes(o, given, e));
     TRY(settle_batch(v->config, o, e));
-    TRY(plugin_open(v->config->estimator.plugin, TARE_ESTIMATOR, &search, &named, e)); /* a misspelt one is no method either */
+    /* a misspelt one is no method either */
+    TRY(err_as_config(plugin_open(v->config->estimator.plugin, TARE_ESTIMATOR, &search, &named, e), e));
     TRY(methods_find(v->config, o, &v->arena, &v->methods, e));
     for (int64_t i = v->methods.n; i-- > 0;)
         if (!strcmp(v->methods.method[i].label, "grpo")) v->reference = i;

@@ -177,7 +177,7 @@ audit 2 none
 errs 'none: no file there ends in .jsonl'
 mkfifo none/1.jsonl
 audit 2 none
-errs 'none/1.jsonl: is no file with rows'
+errs 'none has what is no file with rows: none/1.jsonl is a '
 cp own.jsonl bad.jsonl; printf '{"input":NaN}\n' >> bad.jsonl
 audit 2 bad.jsonl --field prompt=text --field completion=text --field reward=exact
 errs 'bad.jsonl:25: not valid JSON'

@@ -113,8 +113,15 @@ status=0
 printf 'no row\n' > none.jsonl
 cp clean.jsonl before.jsonl
 "$TARE" data check none.jsonl write=clean.jsonl > /dev/null 2> err.txt && bad "write= of no row is taken" || { cmp -s clean.jsonl before.jsonl && grep -q 'no row is left; it stays as it was' err.txt && ok || bad "write= of no row: $(cat err.txt)"; }
+ln clean.jsonl linked.jsonl && ln -s ../"$(basename "$PWD")"/clean.jsonl symbolic.jsonl
+for name in clean.jsonl ./clean.jsonl linked.jsonl symbolic.jsonl; do # the source under any name
+    status=0
+    "$TARE" data check clean.jsonl,none.jsonl write=$name > /dev/null 2> err.txt || status=$?
+    [ $status = 3 ] && cmp -s clean.jsonl before.jsonl && grep -q "write=$name is the file that is read" err.txt && ok || bad "write= onto the source: status $status, $(cat err.txt)"
+done
+rm linked.jsonl symbolic.jsonl
 mkfifo pipe
-timeout 20 "$TARE" data check train.jsonl write=pipe > /dev/null 2> err.txt && bad "a pipe is taken" || { grep -q 'write=pipe: this is not a regular file' err.txt && ok || bad "write= to a pipe: $(cat err.txt)"; }
+timeout 20 "$TARE" data check train.jsonl write=pipe > /dev/null 2> err.txt && bad "a pipe is taken" || { grep -q 'write: pipe is a pipe; name a regular file' err.txt && ok || bad "write= to a pipe: $(cat err.txt)"; }
 "$TARE" data check instructed.jsonl verifier=ifeval > report.jsonl 2>> log.txt || status=$?
 [ $status = 1 ] && [ "$(grep -o '"where":"[^"]*"' report.jsonl | tr '\n' ' ')" = '"where":"instructed.jsonl:2" "where":"instructed.jsonl:3" "where":"instructed.jsonl:5" ' ] &&
     ok || { bad "status $status; not the rows whose instructions cannot be read"; cat report.jsonl; }

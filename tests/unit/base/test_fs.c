@@ -29,6 +29,36 @@ static const char *in_folder(const char *name)
     return path;
 }
 
+/* A line of the longest length is read, one byte more is refused, wherever the buffers end. */
+static void lines_have_a_longest_length(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    struct str s = {0};
+    const char *path = in_folder("lines.txt");
+    for (int more = 0; more < 2; more++) {
+        const int64_t n = 4 + (int64_t)FS_LINE + more + 3;
+        char *text = malloc((size_t)n);
+        assert_non_null(text);
+        memset(text, 'x', (size_t)n);
+        text[3] = text[4 + FS_LINE + more] = '\n';
+        assert_ok(fs_write_atomic(path, text, n, &e), &e);
+        free(text);
+        if (more) {
+            assert_int_equal(fs_read_lines(path, &s, &e), TARE_E_CONFIG);
+            assert_non_null(strstr(e.message, "a line of more than 64 MiB"));
+        } else {
+            assert_ok(fs_read_lines(path, &s, &e), &e);
+            assert_int_equal(s.size, n);
+        }
+    }
+    str_free(&s);
+    assert_int_equal(fs_read_lines("/dev/zero", &s, &e), TARE_E_CONFIG);
+    assert_int_equal(fs_read_lines(folder, &s, &e), TARE_E_CONFIG);
+    assert_int_equal(fs_read_lines(in_folder("none"), &s, &e), TARE_E_NOT_FOUND);
+    str_free(&s);
+}
+
 static void atomic_writes_replace_or_leave(void **state)
 {
     (void)state;
@@ -171,11 +201,9 @@ static void names_that_leave_their_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(atomic_writes_replace_or_leave),
-        cmocka_unit_test(temporary_files_have_a_folder),
-        cmocka_unit_test(folders_and_paths),
-        cmocka_unit_test(names_that_leave_their_folder),
-        cmocka_unit_test(maps_and_hashes),
+        cmocka_unit_test(atomic_writes_replace_or_leave), cmocka_unit_test(lines_have_a_longest_length),
+        cmocka_unit_test(temporary_files_have_a_folder),  cmocka_unit_test(folders_and_paths),
+        cmocka_unit_test(names_that_leave_their_folder),  cmocka_unit_test(maps_and_hashes),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
