@@ -1,6 +1,7 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "observe/run_data.h"
+#include "preflight/preflight.h"
 #include "report/planning.h"
 #include "report/report.h"
 #include "sweep/sweep.h"
@@ -123,11 +124,15 @@ static tare_status print_cells(const struct sweep *s, struct str *out, struct er
 
 static tare_status slurm(struct sweep *s, const struct arguments *a, struct str *out, struct err *e)
 {
-    if (!a->dry_run || is_sweep_folder(s->plan.dir)) {
+    const bool is_new = !is_sweep_folder(s->plan.dir);
+    if (is_new && !a->dry_run) TRY(sweep_check_cells(s, 0, s->plan.n_cells, preflight_cell, e));
+    if (!a->dry_run || !is_new) {
         TRY(sweep_begin(s, e));
         TRY(sweep_look(s, a->retry, e));
     }
-    return a->dry_run ? sweep_slurm_script(s, out, e) : sweep_slurm_submit(s, e);
+    if (a->dry_run) return sweep_slurm_script(s, out, e);
+    if (!is_new) TRY(sweep_check_cells(s, 0, s->plan.n_cells, preflight_cell, e));
+    return sweep_slurm_submit(s, e);
 }
 
 /* Called after each cell. A look that fails (a file that is just being written) decides nothing. */
@@ -154,10 +159,14 @@ static tare_status run(const struct arguments *a, struct str *out, struct err *e
         TRY(sweep_warn_changed(&s, e));
         return print_table(&s, a, out, e);
     }
+    for (int i = 0; i < a->n_metrics; i++) TRY(sweep_check_metric(&s, "--metric", a->metrics[i], e));
     if (a->slurm) return slurm(&s, a, out, e);
     if (a->dry_run) return print_cells(&s, out, e);
-    const struct sweep_mode mode = {
-        .retry = a->retry, .cell = a->cell, .enough = a->until_decided ? is_decided : NULL, .ctx = (void *)(uintptr_t)a};
+    const struct sweep_mode mode = {.retry = a->retry,
+                                    .cell = a->cell,
+                                    .check = preflight_cell,
+                                    .enough = a->until_decided ? is_decided : NULL,
+                                    .ctx = (void *)(uintptr_t)a};
     TRY(sweep_run(&s, &mode, e));
     return a->cell < 0 ? print_table(&s, a, out, e) : TARE_OK;
 }

@@ -279,6 +279,33 @@ tare_status preflight(const struct config *c, struct faults *f, struct err *e)
     return err_as_config(status, e);
 }
 
+static tare_status check_paths(const struct config *c, struct dataset data[2], struct err *e)
+{
+    struct logprob_service logprob = {0};
+    const struct plugin_env env = {.seed = (uint64_t)c->run.seed, .ctx = &logprob, .cancelled = never, .extension = extension};
+    struct segments s = {0};
+    TRY(check_files(c, NULL, e));
+    TRY(dataset_of(c, "train", &data[0], e));
+    if (c->data.eval[0]) TRY(dataset_of(c, "eval", &data[1], e));
+    TRY(check_verifier(c, &env, &s, e));
+    if (fs_is_dir(c->model.path)) return TARE_OK;
+    if (*c->model.warm_start) return check_warm_start(c, 0, e);
+    return config_no_model(c, "give a Hugging Face folder, or model.warm_start to make one", e);
+}
+
+tare_status preflight_cell(const struct config *c, bool met, struct err *e)
+{
+    struct dataset data[2] = {0};
+    bool sound;
+    TRY(check_tables(c, "verifier.", c->verifier.plugins, &sound, NULL, e));
+    TRY(check_tables(c, "clusterer.", c->clusterer.codebook, &sound, NULL, e));
+    if (met) return TARE_OK;
+    const tare_status status = check_paths(c, data, e);
+    dataset_free(&data[0]);
+    dataset_free(&data[1]);
+    return err_as_config(status, e);
+}
+
 /* ---------------------------------------------------------------- warnings */
 
 /* A section is looked at once, when its first parameter is met. */

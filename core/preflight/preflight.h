@@ -7,6 +7,9 @@
 
 /* c is settled (settle/settle.h), as far as it could be. faults NULL: the first error is returned; else each one is told. */
 tare_status preflight(const struct config *c, struct faults *faults, struct err *e);
+/* Its part that is quick, for a cell of a sweep: the plugins' parameters, and unless files and verifiers were met with another cell: the verifiers,
+ * the paths, the rows. */
+tare_status preflight_cell(const struct config *c, bool met, struct err *e);
 /* Warnings, each with the key to change: sections of plugins that are not chosen and misspelt, settings that are known to end badly, checkpoints
  * that will not fit the disk. */
 void preflight_warn(const struct config *c);

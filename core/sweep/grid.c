@@ -1,8 +1,10 @@
 /* [sweep] as axes and cells. */
 #include "base/fs.h"
+#include "base/log.h"
 #include "sweep/sweep.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <string.h>
 
 enum { AXES_MOST = 64, CELLS_MOST = 20000, NAME_MOST = 120 };
@@ -13,8 +15,9 @@ struct grid {
     const struct config *c;
     struct arena *a;
     struct sweep_plan *plan;
-    int dial[AXES_MOST];      /* which counter moves the axis: paired axes have one */
-    int64_t sizes[AXES_MOST]; /* of each counter */
+    int dial[AXES_MOST];       /* which counter moves the axis: paired axes have one */
+    int64_t sizes[AXES_MOST];  /* of each counter */
+    double *number[AXES_MOST]; /* of each axis: its values as numbers; NAN: a text */
     int n_dials;
     struct err *e;
 };
@@ -39,6 +42,15 @@ static tare_status check_option(struct grid *g, const struct config_param *p)
          p->where, p->key, best);
 }
 
+static tare_status read_numbers(struct grid *g, int64_t axis)
+{
+    const struct sweep_axis *x = &g->plan->axes[axis];
+    TRY(arena_new(g->a, &g->number[axis], x->n, g->e));
+    for (int64_t i = 0; i < x->n; i++)
+        if (str_to_double(x->values[i], &g->number[axis][i], NULL)) g->number[axis][i] = NAN;
+    return TARE_OK;
+}
+
 static tare_status read_axes(struct grid *g)
 {
     struct sweep_plan *plan = g->plan;
@@ -52,11 +64,16 @@ static tare_status read_axes(struct grid *g)
             }
             if (!strcmp(p->key, "run.dir") || !strcmp(p->key, "run.name") || !strcmp(p->key, "run.threads"))
                 FAIL(g->e, TARE_E_CONFIG, "%s: %s is set by the sweep itself (name, dir and threads of [sweep])", p->where, p->key);
+            if (!*p->value) { /* an axis of an included file, or of the file on the command line */
+                log_info("%s: the axis %s is off", p->where, p->key);
+                continue;
+            }
             if (plan->n_axes == AXES_MOST) FAIL(g->e, TARE_E_CONFIG, "%s: more than %d axes", p->where, AXES_MOST);
             struct sweep_axis *x = &plan->axes[plan->n_axes];
             g->dial[plan->n_axes++] = -1;
             TRY(arena_strdup(g->a, p->key, -1, (char **)(uintptr_t)&x->key, g->e));
             TRY(sweep_values(p->value, p->where, g->a, &x->values, &x->n, g->e));
+            TRY(read_numbers(g, plan->n_axes - 1));
         }
     return TARE_OK;
 }
@@ -97,6 +114,106 @@ static tare_status read_pairs(struct grid *g)
     return TARE_OK;
 }
 
+/* ---------------------------------------------------------------- what would be dropped, or run twice */
+
+static const char *where_of(const struct grid *g, const char *key)
+{
+    return config_where(g->c, "sweep", key);
+}
+
+/* "0.001" is 1e-3. */
+static bool same_value(const struct grid *g, int64_t axis, int64_t i, int64_t j)
+{
+    const char *const *v = g->plan->axes[axis].values;
+    return v[i] == v[j] || g->number[axis][i] == g->number[axis][j] || !strcmp(v[i], v[j]);
+}
+
+static tare_status refuse_repeat(struct grid *g, int dial, int64_t i, int64_t j)
+{
+    const struct sweep_axis *first = NULL;
+    int64_t axes = 0;
+    for (int64_t k = g->plan->n_axes - 1; k >= 0; k--)
+        if (g->dial[k] == dial) {
+            first = &g->plan->axes[k];
+            axes++;
+        }
+    if (axes > 1)
+        FAIL(g->e, TARE_E_CONFIG,
+             "%s: pair: places %lld and %lld of the lists of %s and its partners are equal, so the same run would be made twice; "
+             "take one of them out",
+             where_of(g, "pair"), (long long)i + 1, (long long)j + 1, first->key);
+    FAIL(g->e, TARE_E_CONFIG,
+         "%s: the axis %s has %s twice (places %lld and %lld), so the same run would be made twice; take one of them out",
+         where_of(g, first->key), first->key, first->values[i], (long long)i + 1, (long long)j + 1);
+}
+
+/* Equal values of a paired axis become one text, so that cells which differ in nothing are found to be one cell. */
+static tare_status check_repeats(struct grid *g, int dial)
+{
+    for (int64_t j = 1; j < g->sizes[dial]; j++)
+        for (int64_t i = 0; i < j; i++) {
+            bool all = true;
+            for (int64_t k = 0; k < g->plan->n_axes; k++) {
+                if (g->dial[k] != dial) continue;
+                if (same_value(g, k, i, j))
+                    g->plan->axes[k].values[j] = g->plan->axes[k].values[i];
+                else
+                    all = false;
+            }
+            if (all) return refuse_repeat(g, dial, i, j);
+        }
+    return TARE_OK;
+}
+
+/* What the configuration's key gives in every cell, when an axis of the same key decides: nothing. */
+static tare_status check_override(const struct sweep_plan *plan, const char *override, const struct config *c, struct err *e)
+{
+    static const char *const SET[] = {"run.dir", "run.name", "run.threads"};
+    const size_t n = strcspn(override, "=");
+    for (size_t i = 0; i < sizeof SET / sizeof *SET; i++)
+        if (strlen(SET[i]) == n && !strncmp(SET[i], override, n))
+            FAIL(e, TARE_E_CONFIG,
+                 "command line: %s does nothing: the sweep sets %s for each cell; the options are sweep.name, "
+                 "sweep.dir and sweep.threads",
+                 override, SET[i]);
+    for (int64_t i = 0; i < plan->n_axes; i++)
+        if (strlen(plan->axes[i].key) == n && !strncmp(plan->axes[i].key, override, n))
+            FAIL(e, TARE_E_CONFIG,
+                 "command line: %s does nothing: the axis %s of [sweep] (%s) decides; sweep.%s takes one value in place of the "
+                 "axis, an empty sweep.%s= switches the axis off",
+                 override, plan->axes[i].key, config_where(c, "sweep", plan->axes[i].key), override, plan->axes[i].key);
+    return TARE_OK;
+}
+
+tare_status sweep_check_overrides(const struct sweep_plan *plan, const struct config *c, const char *const *overrides, int64_t n,
+                                  struct err *e)
+{
+    for (int64_t i = 0; i < n; i++) TRY(check_override(plan, overrides[i], c, e));
+    return TARE_OK;
+}
+
+/* An axis that no cell uses is a plugin's whose name is misspelt, or that was forgotten. */
+static tare_status check_used(struct grid *g)
+{
+    for (int64_t i = 0; i < g->plan->n_axes; i++) {
+        const char *key = g->plan->axes[i].key, *name = strchr(key, '.') + 1;
+        bool used = false;
+        for (int64_t c = 0; !used && c < g->plan->n_cells; c++) used = g->plan->cells[c].value[i];
+        if (used) continue;
+        const int kind = (int)(name - 1 - key), size = (int)strcspn(name, ".");
+        FAIL(
+            g->e, TARE_E_CONFIG,
+            "%s: the axis %s changes nothing: no cell runs the %.*s '%.*s'; mend its name, add it to %.*s.%s, or take the axis out "
+            "(an empty value switches off one of an included file; a plugin of a file is called like the file, or FILE.so:NAME)",
+            where_of(g, key), key, kind, key, size, name, kind, key,
+            !strncmp(key, "verifier.", 9) ? "plugins"
+            : strncmp(key, "clusterer.", 10) && strncmp(key, "encoder.", 8) && strncmp(key, "codebook.", 9)
+                ? "plugin"
+                : "encoder or .codebook");
+    }
+    return TARE_OK;
+}
+
 /* ---------------------------------------------------------------- cells */
 
 /* What a key of the configuration is in a cell: the axis's value, or the file's. */
@@ -107,13 +224,30 @@ static const char *value_in(const struct grid *g, const char **value, const char
     return otherwise;
 }
 
+/* A plugin as a key names it: by its name (with a weight after ':'), or by its file, FILE.so:NAME or FILE.so whose last part is the name. */
+static bool is_named(const char *word, size_t size, const char *name, size_t n)
+{
+    const char *end = word + size, *last = word;
+    for (const char *at = word; at < end; at++) {
+        if (*at == '/') last = at + 1;
+        if (end - at > 4 && !strncmp(at, ".so:", 4) && isalpha((unsigned char)at[4])) {
+            last = at + 4;
+            break;
+        }
+    }
+    const size_t most = (size_t)(end - last);
+    size_t m = 0;
+    while (m < most && last[m] != ':' && strncmp(last + m, ".so", most - m < 3 ? most - m : 3)) m++;
+    return m == n && !strncmp(last, name, n);
+}
+
 static bool has_word(const char *list, const char *word, size_t n)
 {
     for (const char *at = list; *at;) {
         at += strspn(at, " ,\t");
-        const size_t size = strcspn(at, " ,:\t");
-        if (size == n && !strncmp(at, word, n)) return true;
-        at += strcspn(at, " ,\t");
+        const size_t size = strcspn(at, " ,\t");
+        if (size && is_named(at, size, word, n)) return true;
+        at += size;
     }
     return false;
 }
@@ -133,6 +267,8 @@ static bool uses(const struct grid *g, const char **value, const char *key)
         return has_word(value_in(g, value, "objective.plugin", g->c->objective.plugin), plugin, n);
     if (kind == 10 && !strncmp(key, "curriculum", kind))
         return has_word(value_in(g, value, "curriculum.plugin", g->c->curriculum.plugin), plugin, n);
+    if (strncmp(key, "clusterer.", 10) && strncmp(key, "encoder.", 8) && strncmp(key, "codebook.", 9))
+        return true; /* no plugin's: refused as any unknown key is */
     const char *codebook = value_in(g, value, "clusterer.codebook", g->c->clusterer.codebook);
     return has_word(value_in(g, value, "clusterer.encoder", g->c->clusterer.encoder), plugin, n) || has_word(codebook, plugin, n) ||
            (!strcmp(codebook, "auto") && n == 6 && !strncmp(plugin, "kmeans", n));
@@ -271,7 +407,9 @@ tare_status sweep_grid(const struct config *c, struct arena *a, struct sweep_pla
             g.dial[i] = g.n_dials++;
         }
     if (!strcmp(out->axes[0].key, "run.seed")) turn_slowest(&g, g.dial[0]);
+    for (int i = 0; i < g.n_dials; i++) TRY(check_repeats(&g, i));
     TRY(make_cells(&g));
+    TRY(check_used(&g));
     for (int64_t i = 0; i < out->n_cells; i++) TRY(name_cell(&g, i, &text));
     return TARE_OK;
 }

@@ -304,13 +304,15 @@ tare_status sweep_run(struct sweep *s, const struct sweep_mode *mode, struct err
                  (long long)s->plan.n_cells - 1);
         q.first = mode->cell;
         q.end = mode->cell + 1;
-    } else {
-        TRY(run_lock_take(s->plan.dir, &lock, e));
     }
+    const bool is_new = !is_sweep_folder(s->plan.dir); /* a refused one leaves no folder */
+    if (is_new) TRY(sweep_check_cells(s, q.first, q.end, mode->check, e));
+    if (mode->cell < 0) TRY(run_lock_take(s->plan.dir, &lock, e));
     signals_catch();
     tare_status status = sweep_begin(s, e);
     if (!status) status = sweep_look(s, mode->retry || mode->cell >= 0, e);
     if (!status && mode->cell < 0) status = sweep_warn_changed(s, e);
+    if (!status && !is_new) status = sweep_check_cells(s, q.first, q.end, mode->check, e);
     if (!status) {
         count(&q);
         log_info("%s: %lld cells, %lld done, %lld to run%s; %lld at a time, %lld thread%s each", s->plan.dir,

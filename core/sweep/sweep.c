@@ -128,6 +128,8 @@ static tare_status take_config(struct sweep *s, struct sweep_job *job, const str
     TRY(check_plugin(c, c->objective.plugin, TARE_OBJECTIVE, e));
     TRY(check_plugin(c, c->curriculum.plugin, TARE_CURRICULUM, e));
     TRY(check_metric(s, c, e));
+    if (!s->verifiers.size || strcmp(s->verifiers.data, c->verifier.plugins) != 0)
+        TRY(str_addf(&s->verifiers, e, " %s", c->verifier.plugins));
     TRY(config_lines(c, &s->arena, &job->config, e));
     job->steps = c->train.steps;
     if (c->model.warm_start[0]) TRY(arena_strdup(&s->arena, c->model.path, -1, (char **)(uintptr_t)&job->shared[0], e));
@@ -138,20 +140,40 @@ static tare_status take_config(struct sweep *s, struct sweep_job *job, const str
     return TARE_OK;
 }
 
+/* "cell lr-0.1 (train.lr = 0.1)": what the message calls the command line is an axis. */
+tare_status sweep_name_cell(const struct sweep *s, int64_t i, struct err *e)
+{
+    char values[300] = "";
+    const struct sweep_cell *cell = &s->plan.cells[i];
+    size_t n = 0;
+    for (int64_t k = 0; k < s->plan.n_axes && n < sizeof values; k++)
+        if (cell->value[k])
+            n += (size_t)snprintf(values + n, sizeof values - n, "%s%s = %s", n ? ", " : "", s->plan.axes[k].key, cell->value[k]);
+    const int64_t cut = str_utf8_error(values, (int64_t)strlen(values)); /* a character cut through by the limit */
+    if (cut) values[cut - 1] = 0;
+    return err_prefix(e, "cell %s (%s%s)", cell->name, values, n < sizeof values ? "" : "...");
+}
+
+tare_status sweep_load_cell(const struct sweep *s, int64_t i, struct config *c, struct err *e)
+{
+    const char *const *settings = s->jobs[i].argv + 3;
+    int64_t n = 0;
+    while (settings[n] && strcmp(settings[n], "--resume") != 0) n++;
+    tare_status status = config_load(c, s->file, settings, n, e);
+    if (!status) status = settle(c, false, NULL, e);
+    return status ? err_as_config(sweep_name_cell(s, i, e), e) : TARE_OK;
+}
+
 static tare_status make_job(struct sweep *s, int64_t i, struct err *e)
 {
     struct sweep_job *job = &s->jobs[i];
     const struct sweep_cell *cell = &s->plan.cells[i];
     OWNED(config_free) struct config c = {0};
-    int64_t n = 0;
     job->lock[0] = job->lock[1] = -1;
     TRY(fs_join(job->dir, s->plan.dir, cell->name, e));
     TRY(make_arguments(s, cell, job, e));
-    while (job->argv[3 + n]) n++;
-    if (config_load(&c, s->file, job->argv + 3, n, e)) return err_prefix(e, "cell %s", cell->name);
-    tare_status status = settle(&c, false, NULL, e);
-    if (!status) status = take_config(s, job, &c, e);
-    return status ? err_prefix(e, "cell %s", cell->name) : TARE_OK;
+    TRY(sweep_load_cell(s, i, &c, e));
+    return take_config(s, job, &c, e) ? err_as_config(sweep_name_cell(s, i, e), e) : TARE_OK;
 }
 
 static tare_status option_int(const struct config *c, const char *key, int64_t least, int64_t *out, struct err *e)
@@ -183,10 +205,13 @@ tare_status sweep_open(struct sweep *s, const char *file, const char *const *ove
     TRY(config_load(&c, file, overrides, n, e));
     config_use_log_level(&c);
     TRY(sweep_grid(&c, &s->arena, &s->plan, e));
+    TRY(sweep_check_overrides(&s->plan, &c, overrides, n, e));
     TRY(read_options(s, &c, e));
     TRY(arena_new(&s->arena, &s->jobs, s->plan.n_cells + 1, e));
     for (int64_t i = 0; i < s->plan.n_cells; i++) TRY(make_job(s, i, e));
-    return TARE_OK;
+    char what[FS_PATH];
+    snprintf(what, sizeof what, "%.3000s: sweep.metric", config_where(&c, "sweep", "metric"));
+    return sweep_check_metric(s, what, s->plan.metric, e);
 }
 
 void sweep_close(struct sweep *s)
@@ -194,6 +219,7 @@ void sweep_close(struct sweep *s)
     if (s->jobs)
         for (int64_t i = 0; i < s->plan.n_cells; i++) sweep_unlock_shared(&s->jobs[i], true);
     sweep_db_close(s->db);
+    str_free(&s->verifiers);
     arena_free(&s->arena);
     *s = (struct sweep){0};
 }

@@ -15,7 +15,8 @@
  *   train.steps = 100..300 step 100
  *   verifier.plugins = math | math, length              | separates values that hold commas
  *
- * A parameter of a plugin ([estimator.NAME] and so on) counts only in cells that run the plugin; cells that are equal then are one cell.
+ * A parameter of a plugin ([estimator.NAME] and so on) counts only in cells that run the plugin; cells that are equal then are one cell. An axis
+ * that counts in no cell is refused, and so are values that an axis has twice. An axis without a value is off.
  * Cells are in the order of the seeds, so that a sweep that is cut short has all variants of some seeds.
  *
  * Runs are processes of this program. One is finished when its metrics hold train.steps and runs.db says so; a finished one is never
@@ -54,17 +55,24 @@ struct sweep {
     int64_t n_overrides, concurrent, threads;
     struct sweep_job *jobs; /* [plan.n_cells] */
     struct sweep_db *db;
+    struct str verifiers; /* of all cells: what gives rewards of its own */
 };
 
+/* met: a cell that reads the same files and opens the same verifiers was looked at before. */
+typedef tare_status (*sweep_check)(const struct config *c, bool met, struct err *e);
 struct sweep_mode {
     bool retry;                                       /* failed cells too */
     int64_t cell;                                     /* this one alone (a task of a Slurm array); -1: all */
+    sweep_check check;                                /* NULL, or of each cell that is to run, before the first is started */
     bool (*enough)(void *ctx, const struct sweep *s); /* asked after each cell: true starts no more. NULL: all are run */
     void *ctx;
 };
 
 /* ---- grid.c: [sweep] of a loaded configuration as axes and cells. Pure. */
 tare_status sweep_grid(const struct config *c, struct arena *a, struct sweep_plan *out, struct err *e);
+/* TARE_E_CONFIG: an override "section.key=value" that an axis, or the sweep itself, decides in every cell. */
+tare_status sweep_check_overrides(const struct sweep_plan *plan, const struct config *c, const char *const *overrides, int64_t n,
+                                  struct err *e);
 /* An option of [sweep] as text; NULL: not given. */
 const char *sweep_option(const struct config *c, const char *key);
 /* ---- values.c: "log 0.01..1 x 5" and so on as texts. where: for messages. */
@@ -77,12 +85,22 @@ const char *sweep_number(char *buffer, double x);
 /* Reads the configuration, makes every cell's own and checks it. Nothing is written. */
 tare_status sweep_open(struct sweep *s, const char *file, const char *const *overrides, int64_t n, struct err *e);
 void sweep_close(struct sweep *s);
+/* A cell's configuration, settled. */
+tare_status sweep_load_cell(const struct sweep *s, int64_t i, struct config *c, struct err *e);
+/* Puts a cell and its values in front of a message; e->code. */
+tare_status sweep_name_cell(const struct sweep *s, int64_t i, struct err *e);
+/* check.c: check (NULL: nothing) of the cells from first to end - 1 that are to run. */
+tare_status sweep_check_cells(struct sweep *s, int64_t first, int64_t end, sweep_check check, struct err *e);
 /* Finds out how far each cell is: from its folder and the database. */
 tare_status sweep_look(struct sweep *s, bool retry, struct err *e);
 /* Warns of plugins whose files are not those that runs of the sweep were made with. */
 tare_status sweep_warn_changed(const struct sweep *s, struct err *e);
 /* Opens the database, writes sweep.json. */
 tare_status sweep_begin(struct sweep *s, struct err *e);
+
+/* ---- metric.c: TARE_E_CONFIG: no cell records such a metric (what a plugin reports may have any name), or it ends in an unknown ":word". what:
+ * for messages. */
+tare_status sweep_check_metric(const struct sweep *s, const char *what, const char *metric, struct err *e);
 
 /* ---- scheduler.c */
 tare_status sweep_run(struct sweep *s, const struct sweep_mode *mode, struct err *e);

@@ -37,6 +37,38 @@ refused 'nofile.jsonl' train tiny.ini $q data.train=nofile.jsonl
 refused 'gropo|not found' train tiny.ini $q estimator.plugin=gropo
 refused 'exact.*(kind|verifier)|estimator' train tiny.ini $q estimator.plugin=exact
 
+# one cause has one status in every verb: 3, what the configuration names cannot be used; and nothing is waited for or read without an end
+status3() { # PATTERN ARGS...
+    local pattern=$1 status=0
+    shift
+    timeout 60 "$TARE" "$@" > out.txt 2> err.txt < "${INPUT:-/dev/null}" || status=$?
+    [ $status = 3 ] && grep -qE "$pattern" err.txt && ok || bad "tare $*: status $status, $(head -2 err.txt)"
+}
+mkfifo pipe && mkdir folder && printf '{"question":"a","answer":"b"}\n\0\0\n' > nul.jsonl
+{ cat tiny.ini; printf '[sweep]\nrun.seed = 1, 2\nmetric = reward/mean\n'; } > grid.ini
+for verb in train plan variance 'config check' 'eval clusterer.codebook=auto' sweep; do
+    file=tiny.ini
+    [ "$verb" != sweep ] || file=grid.ini
+    # shellcheck disable=SC2086 # a verb, and settings
+    case $verb in eval*) set -- eval $file ${verb#eval} ;; *) set -- $verb $file ;; esac
+    status3 "no estimator named 'GRPO'; did you mean grpo" "$@" estimator.plugin=GRPO
+done
+for verb in train eval 'config check' sweep; do
+    file=tiny.ini key=data.train
+    [ "$verb" != sweep ] || file=grid.ini
+    [ "$verb" != eval ] || key=data.eval
+    # shellcheck disable=SC2086 # config check
+    {
+        status3 "$key: pipe is a pipe; name a regular file" $verb $file $key=pipe
+        status3 "$key: folder is a folder; name a regular file" $verb $file $key=folder
+        status3 "$key: /dev/zero is a device" $verb $file $key=/dev/zero
+        status3 'nul.jsonl:2: no row' $verb $file $key=nul.jsonl
+        INPUT=/dev/zero status3 "$key: /dev/stdin: a line of more than 64 MiB" $verb $file $key=/dev/stdin
+        status3 'no verifier named' $verb $file verifier.plugins=EXACT
+    }
+done
+for file in pipe folder /dev/zero; do status3 "$file is a [a-z ]*; name a regular file" data check $file; done
+
 # rows
 printf '{"id":"a","question":"1+1=","answer":"2"}\n{"id":"b","question":"1+2="}\n' > rows.jsonl
 refused 'rows.jsonl:2.*answer' train tiny.ini $q data.train=rows.jsonl

@@ -56,6 +56,38 @@ grep -q 'has the metric reward/maen; .* has: .*reward/mean' refused.txt || { bad
 "$TARE" sweep two.ini --table --csv --metric reward/mean:tail --metric eval/reward > two.csv
 [ "$(grep -c '^variant,' two.csv)" = 2 ] && grep -q 'bv_blend,0.3,reward/mean:tail,2,2,' two.csv && ok || bad "CSV: $(cat two.csv)"
 
+# what would be dropped, run twice, or found out at the end is refused before the first run, and leaves no folder
+refused() { # MESSAGE LINES [argument ...]: lines of [sweep]
+    local message=$1
+    { sed '/^\[sweep\]/,$d' one.ini; printf '[sweep]\nname = refused\n%b\n' "$2"; } > refused.ini
+    shift 2
+    local status=0
+    "$TARE" sweep refused.ini "$@" > refused.txt 2>&1 || status=$?
+    [ $status = 3 ] && grep -q -- "$message" refused.txt && [ ! -e runs/refused ] && ok || bad "$message: status $status, $(cat refused.txt)"
+}
+mkdir folder
+refused 'refused.ini:[0-9]*: the axis estimator.bv_blnd.gamma changes nothing: no cell runs' 'estimator.bv_blnd.gamma = 0.1, 0.9'
+refused 'estimator.bv_blend.gama = 0.1): .*did you mean gamma' 'estimator.bv_blend.gama = 0.1, 0.9'
+refused 'verifier.math.timout = 1, .*unknown key' 'verifier.math.timout = 1, 2\nverifier.plugins = math | exact'
+refused 'no verifier named .mth.' 'verifier.plugins = exact | mth'
+refused "no estimator named 'GRPO'" 'estimator.plugin = bv_blend, GRPO'
+refused "no estimator named 'GRPO'" 'train.lr = 1e-3, 2e-3' estimator.plugin=GRPO
+refused 'train.lr has 1e-3 twice' 'train.lr = 1e-3, 0.001'
+refused 'train.lr=1e-4 does nothing: the axis train.lr of \[sweep\] (refused.ini:[0-9]*) decides; sweep.train.lr=1e-4' 'train.lr = 1e-3, 2e-3' train.lr=1e-4
+refused 'run.dir=x does nothing: the sweep sets run.dir' 'train.lr = 1e-3, 2e-3' run.dir=x
+refused 'sweep.metric = eval/rewrd: no run of this sweep records it; did you mean eval/reward' 'run.seed = 1, 2\nmetric = eval/rewrd'
+refused 'sweep.metric: .*:tial.*allowed after the colon' 'run.seed = 1, 2\nmetric = eval/reward:tial'
+refused '--metric = reward/maen: .*reward/mean' 'run.seed = 1, 2' --metric reward/maen
+refused 'cell train-no.jsonl (data.train = no.jsonl): .*No such file' 'data.train = builtin:arithmetic/train?rows=500, no.jsonl'
+refused 'cell train-folder .*folder' 'data.train = builtin:arithmetic/train?rows=500, folder'
+refused 'model.path = nosuch is not there' 'model.path = base-1, nosuch' model.warm_start=
+refused 'model.reference = nosuch is not there' 'model.reference = base-1, nosuch' loss.kl_coef=0.1
+"$TARE" -q sweep one.ini sweep.name=narrow sweep.estimator.plugin=grpo sweep.estimator.bv_blend.temperature= --dry-run > cells.txt 2>&1 && grep -q '^2 cells' cells.txt && ok || bad "an axis that is switched off: $(cat cells.txt)"
+# every metric of a run is one that a sweep takes
+for metric in $(grep -oh '"[^" ]*":' runs/one/*_seed-1/metrics.jsonl | tr -d '":' | sort -u); do
+    [ "$metric" = step ] || "$TARE" -q sweep one.ini --dry-run "sweep.metric=$metric" > out.txt 2>&1 || bad "the metric $metric of a run is refused: $(cat out.txt)"
+done
+
 # a plugin that was built again: the table would hold what the former build made, so that is told, before the runs and with the table
 "$TARE" -q plugin new estimator mine > plugin.txt 2>&1 && make -s -C mine > plugin.txt 2>&1 || bad "a plugin of one's own: $(cat plugin.txt)"
 sed 's/^name = one/name = four/; s/^estimator.plugin = .*/estimator.plugin = grpo, mine\/mine.so/; /^estimator.bv_blend/d; s/^steps = 40/steps = 2/; s/^run.seed = .*/run.seed = 1/' one.ini > four.ini

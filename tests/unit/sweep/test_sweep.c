@@ -170,7 +170,49 @@ static void bad_sections_are_refused(void **state)
     expect_refused("[sweep]\npair = run.seed, loss.clip\nrun.seed = 1..2\nloss.clip = 0.1\n", "equal lengths");
     expect_refused("[sweep]\nrun.dir = a, b\n", "run.dir");
     expect_refused("[sweep]\nname = a/b\nrun.seed = 1\n", "without '/'");
+    expect_refused("[sweep]\nestimator.plugin = grpo, bv_blend\nestimator.bv_blnd.gamma = 0.1, 0.9\n",
+                   "estimator.bv_blnd.gamma changes nothing");
+    expect_refused("[sweep]\nestimator.bv_blend.gamma = 0.1, 0.9\n[estimator]\nplugin = grpo\n",
+                   "no cell runs the estimator 'bv_blend'");
+    expect_refused("[sweep]\nverifier.math.box = first, level\n[verifier]\nplugins = exact\n", "add it to verifier.plugins");
+    expect_refused("[sweep]\ntrain.lr = 1e-3, 2e-3, 0.001\n", "train.lr has 1e-3 twice (places 1 and 3)");
+    expect_refused("[sweep]\nrun.seed = 1..3, 2\n", "places 2 and 4");
+    expect_refused("[sweep]\ntrain.lr = 1e-3, 1e-4, 1e-3\nloss.clip = 0.1, 0.2, 0.1\npair = lr, clip\n", "pair: places 1 and 3");
     expect_refused("[sweep]\nrun.seed = 1..300\nloss.clip = log 0.01..1 x 300\n", "20000 cells");
+}
+
+/* A plugin may be named by its file, or under another name. */
+static void parameters_of_a_plugins_file_count(void **state)
+{
+    static const char *const PLUGINS[] = {"grpo | mine/mine.so", "grpo | two.so:mine", "grpo | math:2 exact as mine:0.5",
+                                          "grpo | mine:0.5"};
+    (void)state;
+    for (size_t i = 0; i < sizeof PLUGINS / sizeof *PLUGINS; i++) {
+        struct arena a;
+        struct sweep_plan p;
+        char text[200];
+        snprintf(text, sizeof text, "[sweep]\nverifier.plugins = %s\nverifier.mine.x = 1, 2\n", PLUGINS[i]);
+        grid(text, &a, &p);
+        assert_int_equal(p.n_cells, 3);
+        arena_free(&a);
+    }
+}
+
+/* Lists that advance together may repeat values; what differs in nothing is one cell. */
+static void paired_lists_may_repeat_values(void **state)
+{
+    struct arena a;
+    struct sweep_plan p;
+    (void)state;
+    grid("[sweep]\npair = plugin, gamma\nestimator.plugin = grpo, grpo, bv_blend, bv_blend\nestimator.bv_blend.gamma = 0.1, 0.9, "
+         "0.1, 0.9\n",
+         &a, &p);
+    assert_int_equal(p.n_cells, 3);
+    arena_free(&a);
+    grid("[sweep]\ntrain.lr = 1e-3, 2e-3\nloss.clip =\n", &a, &p); /* an axis without values is off */
+    assert_int_equal(p.n_cells, 2);
+    assert_int_equal(p.n_axes, 1);
+    arena_free(&a);
 }
 
 static void every_suggestion_can_be_read_back(void **state)
@@ -203,10 +245,16 @@ static void every_suggestion_can_be_read_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lists_and_ranges),         cmocka_unit_test(time_left_counts_what_is_done),
-        cmocka_unit_test(bad_lists_are_refused),    cmocka_unit_test(a_plugins_parameter_counts_in_its_cells_only),
-        cmocka_unit_test(pairs_advance_together),   cmocka_unit_test(names_that_would_clash_differ),
-        cmocka_unit_test(bad_sections_are_refused), cmocka_unit_test(every_suggestion_can_be_read_back),
+        cmocka_unit_test(lists_and_ranges),
+        cmocka_unit_test(time_left_counts_what_is_done),
+        cmocka_unit_test(bad_lists_are_refused),
+        cmocka_unit_test(a_plugins_parameter_counts_in_its_cells_only),
+        cmocka_unit_test(pairs_advance_together),
+        cmocka_unit_test(names_that_would_clash_differ),
+        cmocka_unit_test(bad_sections_are_refused),
+        cmocka_unit_test(every_suggestion_can_be_read_back),
+        cmocka_unit_test(parameters_of_a_plugins_file_count),
+        cmocka_unit_test(paired_lists_may_repeat_values),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -1,0 +1,118 @@
+/* The names of metrics, so that a misspelt one is found before the first run and not in the table at the end. */
+#include "sweep/sweep.h"
+
+#include <string.h>
+
+/* What a run records (e2e/sweep holds a run's own metrics.jsonl against it). */
+static const char *const NAMES[] = {"reward/mean",
+                                    "reward/std",
+                                    "reward/all_correct_groups",
+                                    "reward/all_wrong_groups",
+                                    "eval/reward",
+                                    "eval/response_length",
+                                    "estimator/effective_signal_ratio",
+                                    "estimator/nonzero_advantage_ratio",
+                                    "estimator/confidence_mean",
+                                    "estimator/advantage_max",
+                                    "policy/loss",
+                                    "policy/entropy",
+                                    "policy/clip_fraction",
+                                    "policy/approx_kl",
+                                    "policy/ratio_max",
+                                    "policy/sampler_mismatch",
+                                    "policy/reference_kl",
+                                    "response_length/mean",
+                                    "response_length/max",
+                                    "response_length/clip_ratio",
+                                    "prompt_length/mean",
+                                    "rollout/groups_sampled",
+                                    "verifier/correct",
+                                    "verifier/wrong",
+                                    "verifier/no_answer",
+                                    "verifier/unparsable",
+                                    "verifier/timeout",
+                                    "verifier/crashed",
+                                    "verifier/partial",
+                                    "grad_norm",
+                                    "lr",
+                                    "optimizer_steps",
+                                    "skipped_updates",
+                                    "rollbacks",
+                                    "epoch",
+                                    "tokens_per_second",
+                                    "memory/parameters",
+                                    "memory/gradients",
+                                    "memory/moments",
+                                    "memory/sampler",
+                                    "memory/windows",
+                                    "process_reward/accuracy",
+                                    "process_reward/largest_return",
+                                    "process_reward/optimizer_steps",
+                                    "process_reward/loss",
+                                    "process_reward/grad_norm",
+                                    "process_reward/lr",
+                                    "relift/loss",
+                                    "relift/entropy",
+                                    "relift/grad_norm",
+                                    "relift/lr",
+                                    "relift/hard_questions",
+                                    "relift/waiting",
+                                    "relift/optimizer_steps",
+                                    "time/step",
+                                    "time/unix",
+                                    "time/data",
+                                    "time/rollout",
+                                    "time/off_policy",
+                                    "time/verify",
+                                    "time/gather",
+                                    "time/hard",
+                                    "time/keep",
+                                    "time/cluster",
+                                    "time/reference",
+                                    "time/process",
+                                    "time/estimate",
+                                    "time/update",
+                                    "time/process_update",
+                                    "time/relift",
+                                    "time/rollback",
+                                    "time/state",
+                                    "time/apply",
+                                    "time/evaluate",
+                                    "time/refill"};
+
+/* What plugins report, with names of their own; subjects of rows; clusters. */
+static const char *const OPEN[] = {"estimator/", "objective/", "curriculum/",  "verifier/",
+                                   "encoder/",   "codebook/",  "eval/reward/", "cluster/"};
+
+/* reward/NAME of a verifier that is one of several (a second one of a name is NAME_2 or so), or of the penalty for length. */
+static bool is_component(const struct sweep *s, const char *name)
+{
+    if (strncmp(name, "reward/", 7)) return false;
+    if (!strcmp(name + 7, "overlong")) return true;
+    for (const char *at = s->verifiers.data; at && *at;) {
+        at += strspn(at, " ,\t");
+        const size_t size = strcspn(at, " ,:\t");
+        if (size && !strncmp(at, name + 7, size)) return true;
+        at += strcspn(at, " ,\t");
+    }
+    return false;
+}
+
+tare_status sweep_check_metric(const struct sweep *s, const char *what, const char *metric, struct err *e)
+{
+    char name[300];
+    double none;
+    const struct run_data empty = {0};
+    const char *best = NULL;
+    if (run_data_value(&empty, metric, &none, e)) return err_as_config(err_prefix(e, "%s", what), e);
+    snprintf(name, sizeof name, "%.*s", (int)(strrchr(metric, ':') ? strrchr(metric, ':') - metric : 299), metric);
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
+        if (!strcmp(NAMES[i], name)) return TARE_OK;
+        if (!best || str_distance(name, NAMES[i]) < str_distance(name, best)) best = NAMES[i];
+    }
+    for (size_t i = 0; i < sizeof OPEN / sizeof *OPEN; i++)
+        if (!strncmp(name, OPEN[i], strlen(OPEN[i])) && name[strlen(OPEN[i])]) return TARE_OK;
+    if (is_component(s, name)) return TARE_OK;
+    FAIL(e, TARE_E_CONFIG, "%s = %s: no run of this sweep records it; did you mean %s? docs/reference.md lists the metrics", what,
+         metric, best);
+}
