@@ -27,7 +27,8 @@ const char config_usage[] =
 static tare_status check_sweep(const char *file, const char *const *overrides, int n, struct err *e)
 {
     OWNED(sweep_close) struct sweep s = {0};
-    return sweep_open(&s, file, overrides, n, e);
+    TRY(sweep_open(&s, file, overrides, n, e));
+    return sweep_check_cells(&s, 0, s.plan.n_cells, preflight_cell, e);
 }
 
 static tare_status check(const char *file, const char *const *overrides, int n, struct err *e)

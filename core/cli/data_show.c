@@ -5,6 +5,7 @@
 #include "engine/engine.h"
 #include "settle/settle.h"
 
+#include <stdio.h>
 #include <string.h>
 
 struct request {
@@ -27,6 +28,10 @@ static tare_status read_request(int argc, char **argv, struct request *r, struct
         } else if (r->n < 256 && strchr(argv[i], '=')) {
             r->overrides[r->n++] = argv[i];
         } else {
+            char word[100];
+            const char *name = argv[i] + strspn(argv[i], "-");
+            snprintf(word, sizeof word, "%.*s", (int)strcspn(name, "="), name);
+            TRY(config_hint(word, argv[i], "no such option; keys are set as section.key=value", e));
             return TARE_E_INVALID;
         }
     }

@@ -3,8 +3,10 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "config/config.h"
 #include "dist/ranks.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -85,9 +87,29 @@ int cli_usage(const char *usage)
     return 2;
 }
 
+/* Whether the usage names the option: then it is its value that is missing or wrong. */
+static bool has_option(const char *usage, const char *word)
+{
+    const size_t n = strlen(word);
+    for (const char *at = usage; n && (at = strstr(at, "--")); at += 2)
+        if (!strncmp(at + 2, word, n) && at[2 + n] != '-' && !isalpha((unsigned char)at[2 + n])) return true;
+    return false;
+}
+
 int cli_unexpected(const char *argument, const char *usage)
 {
-    log_message(LOG_ERROR, "'%s' is not understood here; options are listed below, keys are set as section.key=value", argument);
+    char word[100], where[300];
+    struct err e = {0};
+    const char *name = argument + strspn(argument, "-");
+    const bool settings = strstr(usage, "key=value") != NULL;
+    snprintf(word, sizeof word, "%.*s", (int)strcspn(name, "="), name);
+    snprintf(where, sizeof where, "'%.200s'", argument);
+    if (settings && !has_option(usage, word) && config_hint(word, where, "no such option; keys are set as section.key=value", &e)) {
+        log_error(&e);
+        return 2;
+    }
+    log_message(LOG_ERROR, "'%s' is not understood here; options are listed below%s", argument,
+                settings ? ", keys are set as section.key=value" : "");
     return cli_usage(usage);
 }
 

@@ -205,7 +205,8 @@ static tare_status not_an_override(const char *text, const char *equals, struct 
 {
     char wrong[300], key[200];
     snprintf(wrong, sizeof wrong, "'%.200s' is not section.key=value", text);
-    snprintf(key, sizeof key, "%.*s", (int)(equals ? equals - text : 0), text);
+    const char *word = text + strspn(text, "-"); /* "--num_generations" is an option elsewhere */
+    snprintf(key, sizeof key, "%.*s", (int)(equals ? equals - word : word > text ? 199 : 0), word);
     return config_no_key(key, "command line", wrong, e);
 }
 

@@ -293,3 +293,10 @@ tare_status config_no_key(const char *key, const char *where, const char *wrong,
     if (near) FAIL(e, TARE_E_CONFIG, "%s: %s; did you mean %s?", where, wrong, near);
     FAIL(e, TARE_E_CONFIG, "%s: %s%s%s%s", where, wrong, n ? "; " : "", n ? key : "", places);
 }
+
+tare_status config_hint(const char *word, const char *where, const char *wrong, struct err *e)
+{
+    bool known = find_foreign("", word) || critic_has_key("", word);
+    for (const struct config_key *k = CONFIG_KEYS; k->section && !known; k++) known = !strcmp(k->key, word);
+    return known ? config_no_key(word, where, wrong, e) : TARE_OK;
+}

@@ -217,7 +217,12 @@ static tare_status parse_line(const char *json, int64_t n, const char *where, js
     const int64_t bad = str_utf8_error(json, n);
     if (bad && object) FAIL(e, TARE_E_INVALID, "%s: invalid UTF-8 at byte %lld of the line", where, (long long)bad);
     const tare_status status = bad ? TARE_E_INVALID : json_parse(json, n, where, out, e);
-    if (!status || object) return status;
+    if (!status) return TARE_OK;
+    if (object && strstr(e->message, "near end of file")) {
+        const struct err why = *e;
+        FAIL(e, TARE_E_INVALID, "%.1500s; the line ends before its object does, and a row is one object on one line", why.message);
+    }
+    if (object) return e->code = status == TARE_E_CORRUPT ? TARE_E_INVALID : status;
     FAIL(e, TARE_E_INVALID,
          "%s: no row: a data file has one JSON object a line, {\"question\": ...}; tools/to_jsonl.py makes it of CSV, JSON and "
          "Parquet",
@@ -269,6 +274,19 @@ static bool next_line(struct lines *l, tare_text *out)
     return false;
 }
 
+/* A file that is one list has lines that look like rows, most of them with a comma at their end. */
+static tare_status refuse_list(const char *path, const struct str *text, struct err *e)
+{
+    const struct lines l = lines_of(text);
+    const char *p = l.p;
+    while (p < l.end && *p && strchr(" \t\r\n", *p)) p++;
+    if (p == l.end || *p != '[') return TARE_OK;
+    FAIL(e, TARE_E_CONFIG,
+         "%s is one JSON list, and a data file has one JSON object a line, {\"question\": ...}; tools/to_jsonl.py makes it of a "
+         "list",
+         path);
+}
+
 static void make_where(char where[FS_PATH], const char *path, int64_t line)
 {
     snprintf(where, FS_PATH, "%.*s:%lld", FS_PATH - 32, path, (long long)line);
@@ -312,6 +330,7 @@ static tare_status count_rows(const char *path, const struct str *text, int64_t 
     struct lines lines = lines_of(text);
     const int64_t before = *count;
     tare_text line;
+    TRY(refuse_list(path, text, e));
     while (next_line(&lines, &line)) ++*count;
     if (*count == before) FAIL(e, TARE_E_INVALID, "%s: no rows; a JSON object is expected on every line", path);
     return TARE_OK;
@@ -480,6 +499,7 @@ static tare_status check_file(struct checking *k, struct err *e)
     const char *path = k->files.path[k->file];
     OWNED(str_free) struct str text = {0};
     TRY(fs_read_lines(path, &text, e));
+    TRY(refuse_list(path, &text, e));
     struct lines lines = lines_of(&text);
     tare_text line;
     const int64_t before = k->c->rows;

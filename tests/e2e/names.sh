@@ -72,4 +72,19 @@ printf '[data]\nsuffix = think # of it\nsystem = "a # b"\n[train]\nsteps = 3 ; f
     [ "$(wc -l < err.txt)" = 1 ] && ok || bad "a # in a value: $(cat err.txt)"
 cp dump.txt again.ini && "$TARE" config dump again.ini > dump2.txt 2> err.txt && [ ! -s err.txt ] && grep -q '^suffix = "think # of it"' dump2.txt && ok || bad "a dump does not come back as it was: $(cat err.txt)"
 hint "'3 # few' is not a whole number" '[train]\nsteps = 3 # few\n'
+# every verb that takes settings knows the names, as settings and as options; an option of its own is no key
+tiny_config
+for verb in train sft eval plan sweep variance 'config check' 'config dump' 'data show' audit ladder; do
+    file=tiny.ini
+    case $verb in ladder) file='' ;; esac
+    for name in num_generations=8 '--num_generations 8' --num_generations=8; do
+        # shellcheck disable=SC2086 # words of a command line
+        "$TARE" $verb $file $name > out.txt 2> err.txt && bad "tare $verb takes $name"
+        grep -q "TRL's num_generations is rollout.group_size here" err.txt && ok || bad "tare $verb $name: $(head -2 err.txt)"
+    done
+done
+"$TARE" eval tiny.ini --steps > out.txt 2> err.txt && bad "--steps without a value"
+grep -q 'no such option' err.txt && bad "eval's own option is called none: $(head -2 err.txt)" || ok
+"$TARE" diff tiny.ini --num_generations 8 > out.txt 2> err.txt && bad "diff has no keys"
+grep -q 'rollout.group_size\|section.key' err.txt && bad "diff takes no settings: $(head -2 err.txt)" || ok
 done_
