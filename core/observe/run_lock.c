@@ -20,9 +20,22 @@ static bool holds_run(const char *run_dir)
     return false;
 }
 
+/* The folder is made with the first checkpoint. */
+static bool has_checkpoint(const char *run_dir)
+{
+    char path[FS_PATH];
+    return fs_join(path, run_dir, "checkpoints", NULL) || fs_exists(path);
+}
+
 tare_status run_lock_check(const char *run_dir, bool resume, struct err *e)
 {
     if (fs_exists(run_dir) && !fs_is_dir(run_dir)) FAIL(e, TARE_E_INVALID, "%s: is not a folder; choose another run.dir", run_dir);
+    if (!resume && holds_run(run_dir) && !has_checkpoint(run_dir))
+        FAIL(e, TARE_E_STATE,
+             "%s: holds a run already, which has no checkpoint yet; remove the folder to begin anew, or --resume begins at the "
+             "first step "
+             "again (with other keys --resume --allow-change); run.dir=FOLDER starts another",
+             run_dir);
     if (!resume && holds_run(run_dir))
         FAIL(e, TARE_E_STATE, "%s: holds a run already; --resume continues it, run.dir=FOLDER starts another, or remove the folder",
              run_dir);

@@ -48,6 +48,16 @@ rm -rf run count
 echo 5 > fail
 train run.dir=run && bad "the judge's error does not end the run"
 grep '^tare: step 1, verify: row ' err.txt > found.txt && ! grep saved err.txt > found.txt && [ ! -e run/checkpoints/step-000000 ] && ok || bad "in the first step: $(cat err.txt)"
+# started again there, it says how; and each of the two ways is one
+rm fail
+train run.dir=run && bad "a run is overwritten"
+grep 'run: holds a run already, which has no checkpoint yet; remove the folder to begin anew, or --resume begins at the first step again' err.txt > found.txt && ok || bad "started again after a first step that failed: $(cat err.txt)"
+train run.dir=run --resume && ok || bad "resumed from the first step: $(cat err.txt)"
+same run 'resumed from the first step'
+train run.dir=run && bad "a run is overwritten"
+grep 'run: holds a run already; --resume continues it' err.txt > found.txt && ok || bad "started again where there are checkpoints: $(cat err.txt)"
+rm -r run && train run.dir=run && ok || bad "begun anew: $(cat err.txt)"
+same run 'begun anew'
 # groups that are dropped are replaced: the error comes in a round after the first, when the groups of the first have been counted in their clusters
 rm -rf whole fail count
 more="estimator.plugin=dapo"

@@ -88,9 +88,9 @@ variance --from nowhere@7 && says nowhere
 cp -r run damaged && printf x >> damaged/checkpoints/step-000012/model.safetensors
 variance --from damaged@12 && says 'damaged/checkpoints/step-000012'
 variance --from run@12 --estimator nosuch && says nosuch
-variance --from run@12 estimator.plugin=grpoo && says "no estimator named 'grpoo'"
 variance --from nowhere && says nowhere
 want=3
+variance --from run@12 estimator.plugin=grpoo && says "no estimator named 'grpoo'"
 variance --from elsewhere --metric adam --prompts 24 --rollouts 32 && says 'elsewhere is no checkpoint of a run, so it has no moments'
 variance --from run@12 --metric newton && says 'there is adam'
 want=1
