@@ -65,10 +65,14 @@ struct kv_layer {
     float *k, *v;
 };
 
-/* One sequence's queries in a batch. Query i (row q_begin + i) is at position pos + i and sees keys 0 .. pos + i. */
+/* One sequence's queries in a batch. Query i (row q_begin + i) is at position pos + i and sees keys 0 .. pos + i.
+ *
+ * shared: its leading keys, in whole blocks, that others may have in common with it (those of its prompt), whether they are in the batch or not. A backend
+ * that cuts a single query's keys may cut there, and then the sums of a sequence do not depend on who else is in the batch. 0: nothing is read together. */
 struct attn_seq {
     int64_t q_begin, q_len, pos;
     const int32_t *blocks; /* [ceil((pos + q_len) / 16)] */
+    int64_t shared;
 };
 
 /* The same for the backward pass, by rows of the batch: its keys are rows prefix_begin .. +prefix_len-1, then its own rows up to itself.
@@ -104,6 +108,7 @@ struct head_grad_row {
 struct decode_row {         /* a running sequence */
     int32_t token, pos;     /* its newest token, whose key is not in the cache yet; its position */
     int32_t left;           /* tokens that may still be drawn, at least 1 */
+    int32_t shared;         /* as in attn_seq */
     const int32_t *blocks;  /* [ceil((pos + min(tokens, left)) / 16)] */
     struct sample_row draw; /* of the next token; position counts on */
 };
@@ -554,7 +559,7 @@ tare_status kernels_finish(const struct kernels *k, const struct kctx *c, struct
 tare_status kernels_no_memory(const struct kernels *k, const struct kctx *c, const char *what, int64_t bytes, struct err *e);
 
 /* Between the program and libtare_cuda.so: its one symbol. abi: KERNELS_ABI; text gets the reason of a failure, in one line. */
-#define KERNELS_ABI ((UINT64_C(4) << 32) + (sizeof(struct kernels) + sizeof(struct backend)) * 4096 + sizeof(struct kctx))
+#define KERNELS_ABI ((UINT64_C(5) << 32) + (sizeof(struct kernels) + sizeof(struct backend)) * 4096 + sizeof(struct kctx))
 typedef const struct kernels *(*kernels_cuda_entry)(uint64_t abi, int local, char *text, int64_t size);
 #define KERNELS_CUDA_ENTRY "tare_cuda_open"
 

@@ -255,7 +255,7 @@ static tare_status attend(struct room *r, const struct operations_shape *s, int6
     if (!seqs || !blocks || !o.kv.v) status = kernels_no_memory(r->k, &r->c, "keys and values", bytes, e);
     for (int64_t i = 0; !status && i < rows; i++) {
         for (int64_t j = 0; j < BLOCKS; j++) blocks[i * BLOCKS + j] = (int32_t)(i * BLOCKS + j);
-        seqs[i] = (struct attn_seq){i, 1, CONTEXT - 1, blocks + i * BLOCKS};
+        seqs[i] = (struct attn_seq){i, 1, CONTEXT - 1, blocks + i * BLOCKS, 0};
     }
     if (!status) status = timed(r, attention_run, &o, ISSUED / 8, &seconds, e);
     const double moved = 2 * (double)bytes + 8 * (double)(rows * s->heads * s->head_dim); /* keys and values as they lie there */

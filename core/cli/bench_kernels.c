@@ -77,7 +77,7 @@ static int attention_setup(struct bench_case *b)
     for (int64_t i = 0; i < n; i++) {
         int32_t *row = blocks + i * (shared + own);
         for (int64_t j = 0; j < shared + own; j++) row[j] = (int32_t)(j < shared ? j : shared + i * own + j - shared);
-        seqs[i] = (struct attn_seq){i * q, q, b->shape[2] + b->shape[3], row};
+        seqs[i] = (struct attn_seq){i * q, q, b->shape[2] + b->shape[3], row, 0};
     }
     return 0;
 }

@@ -84,7 +84,7 @@ static const int32_t *add_seq(struct packer *p, int64_t q_begin, int64_t q_len, 
         p->write_row[p->writes] = j < prefix_len ? prefix_begin + j : q_begin + j - prefix_len;
         p->write_slot[p->writes] = (int64_t)blocks[j / KV_BLOCK] * KV_BLOCK + j % KV_BLOCK;
     }
-    p->seqs[p->n_seqs] = (struct attn_seq){q_begin, q_len, prefix_len, blocks};
+    p->seqs[p->n_seqs] = (struct attn_seq){q_begin, q_len, prefix_len, blocks, 0};
     p->segs[p->n_seqs++] = (struct attn_seg){q_begin, q_len, prefix_begin, prefix_len};
     return blocks;
 }

@@ -8,6 +8,7 @@
 enum { STREAM_ROWS = 32, STREAM_PIECE = 64, STREAM_FP32_ROWS = 16, STREAM_FP32_INNER = 4096 }; /* matmul_stream.cu, matmul_bf16 */
 enum { STREAM_BLOCKS = 132, STREAM_WARPS = 8, NORM_WARP_WIDTH = 256 };                         /* matmul_stream.cu, norm.cuh */
 enum { CHAIN_ROWS = 32, CHAIN_COLUMNS = 128, CHAIN_STEP = 32, CHAIN_BLOCKS = 264, CHAIN_LEAST = 8 }; /* matmul_chain.cu */
+enum { SPLIT_KEYS = 256 };                                                                           /* attention.cuh */
 
 static _Thread_local struct {
     struct kernels inner;
@@ -16,6 +17,7 @@ static _Thread_local struct {
     struct launch_stage_cost *into;
     const void *rounded; /* the dy that the last operation, a product's gradient, left in bf16 */
     struct attention_work decode;
+    double parts; /* partial results of its sequences */
 } tally;
 
 static void launch(const char *kernel, double flops, double bytes)
@@ -182,11 +184,13 @@ static void attention_launches(const struct kctx *c, const struct op_attention *
     const struct attn_shape *s = &o->shape;
     const double width = (double)(s->heads * s->head_dim), kv = (double)(s->kv_heads * s->head_dim);
     const double element = (double)dtype_bytes(s->dtype), out = (double)dtype_bytes(o->out_dtype);
-    const bool combined = decodes && !tally.rates.batch_invariant; /* the parts are fp32 */
+    const bool combined = decodes && !tally.rates.batch_invariant;
+    const double results =
+        combined ? 4 * tally.parts * (width + 2 * (double)s->heads) : out * w.rows * width; /* a part has two statistics a head */
     useful(c, 4 * w.pairs * width);
     launch_other(decodes ? "attention decode" : "attention", 4 * w.pairs * width,
-                 2 * element * w.keys * kv + (4 + (combined ? 4 : out)) * w.rows * width);
-    if (combined) launch("attention combine", 0, (4 + out) * w.rows * width);
+                 2 * element * w.keys * kv + 4 * w.rows * width + results);
+    if (combined) launch("attention combine", 0, results + out * w.rows * width);
 }
 
 /* On a session's places an operation has no sequences: they are those of its load. */
@@ -273,15 +277,22 @@ static void tally_zero(const struct kctx *c, void *p, int64_t bytes)
 
 /* ---- a decode session: one token is issued, with the sequences of its load */
 
+static int64_t pieces(int64_t keys)
+{
+    return (keys + SPLIT_KEYS - 1) / SPLIT_KEYS;
+}
+
 static void tally_decode_load(const struct kctx *c, struct decode *d, const struct decode_load *load, struct decode_places *places)
 {
     struct attention_work *w = &tally.decode;
     *w = (struct attention_work){.rows = (double)load->n};
+    tally.parts = 0;
     for (int64_t i = 0; i < load->n; i++) {
         const struct decode_row *r = &load->rows[i];
         int64_t shared = 0;
         const int64_t full = i ? (r->pos < r[-1].pos ? r->pos : r[-1].pos) / KV_BLOCK : 0;
         while (shared < full && r->blocks[shared] == r[-1].blocks[shared]) shared++;
+        tally.parts += (double)(pieces(r->shared) + pieces(r->pos + 1 - r->shared));
         w->pairs += (double)(r->pos + 1);
         w->keys += (double)(r->pos + 1 - shared * KV_BLOCK);
     }

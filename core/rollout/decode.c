@@ -3,6 +3,12 @@
 
 #include <string.h>
 
+/* Keys that the samples of a prompt have in common: its full blocks (scheduler.h). */
+static int64_t shared_keys(const struct scheduler *d, const struct sequence *q)
+{
+    return d->groups[q->group].request->prompt_len / KV_BLOCK * KV_BLOCK;
+}
+
 static tare_status decode_one(struct sampler *s, struct err *e)
 {
     struct scheduler *d = &s->sched;
@@ -13,6 +19,7 @@ static tare_status decode_one(struct sampler *s, struct err *e)
     for (int64_t i = 0; i < n; i++) {
         struct sequence *q = &d->seqs[d->running[i]];
         rows_add(&r, &q->last, 1, q->cached++, q->blocks, true);
+        r.seqs[i].shared = shared_keys(d, q);
     }
     float *hidden, *logits;
     TRY(rows_forward(s, &r, &hidden, e));
@@ -45,6 +52,7 @@ static tare_status decode_ahead(struct sampler *s, int64_t tokens, struct err *e
         b.rows[i] = (struct decode_row){.token = q->last,
                                         .pos = (int32_t)q->cached,
                                         .left = (int32_t)(d->groups[q->group].limit - q->n),
+                                        .shared = (int32_t)shared_keys(d, q),
                                         .blocks = q->blocks,
                                         .draw = draw_row(s, q)};
     }

@@ -37,30 +37,30 @@ bool attention_plan_decodes(const struct attn_seq *seqs, int64_t n)
     return n > 0;
 }
 
-/* Blocks that two sequences have in common at the front and that are full for both. */
-static int32_t common(const struct attn_seq &a, const struct attn_seq &b)
+/* Leading keys that others may share. The block of the newest key is a sequence's own. */
+static int32_t shareable(const struct attn_seq &s)
 {
-    const int64_t most = (a.pos < b.pos ? a.pos : b.pos) / KV_BLOCK; /* the block of the newest key is a sequence's own */
-    int32_t same = 0;
-    while (same < most && a.blocks[same] == b.blocks[same]) same++;
-    return same;
+    return (int32_t)((s.shared < s.pos ? s.shared : s.pos) / KV_BLOCK * KV_BLOCK);
+}
+
+static bool same_blocks(const struct attn_seq &a, const struct attn_seq &b, int32_t keys)
+{
+    return !memcmp(a.blocks, b.blocks, (size_t)(keys / KV_BLOCK) * sizeof *a.blocks);
 }
 
 std::vector<attn_run> attention_runs(const struct attn_seq *seqs, int64_t n, int64_t queries)
 {
     std::vector<attn_run> runs;
     for (int64_t i = 0; i < n; i++) {
+        const int32_t shared = shareable(seqs[i]);
         if (!runs.empty()) {
             attn_run &r = runs.back();
-            const int32_t same = common(seqs[r.first], seqs[i]);
-            /* The first pair decides what is shared; a sequence that shares less begins a run of its own. */
-            if (r.n < queries && same > 0 && (r.n == 1 || same >= r.shared)) {
-                if (r.n == 1) r.shared = same;
+            if (r.n < queries && shared > 0 && shared == r.shared && same_blocks(seqs[r.first], seqs[i], shared)) {
                 r.n++;
                 continue;
             }
         }
-        runs.push_back(attn_run{(int32_t)i, 1, 0});
+        runs.push_back(attn_run{(int32_t)i, 1, shared});
     }
     return runs;
 }
@@ -69,7 +69,7 @@ void attention_plan_split(attn_plan &p, const struct attn_seq *seqs, int64_t n, 
 {
     p.parts.assign((size_t)n, attn_parts{});
     for (const attn_run &r : attention_runs(seqs, n, queries)) {
-        const int32_t shared = r.shared * KV_BLOCK;
+        const int32_t shared = r.shared;
         int64_t table = (int64_t)p.tables.size();
         for (int32_t i = r.first; i < r.first + r.n; i++) {
             const struct attn_seq &s = seqs[i];
@@ -119,7 +119,7 @@ static bool memo_holds(const struct attn_seq *seqs, int64_t n, int64_t queries, 
     for (int64_t i = 0; i < n; i++) {
         const attn_seq &a = memo.seqs[(size_t)i], &b = seqs[i];
         const int64_t blocks = b.q_len > 0 ? (b.pos + b.q_len + KV_BLOCK - 1) / KV_BLOCK : 0;
-        if (a.q_begin != b.q_begin || a.q_len != b.q_len || a.pos != b.pos) return false;
+        if (a.q_begin != b.q_begin || a.q_len != b.q_len || a.pos != b.pos || a.shared != b.shared) return false;
         for (int64_t j = 0; j < blocks; j++)
             if (memo.blocks[at++] != b.blocks[j]) return false;
     }
@@ -168,20 +168,21 @@ static void memo_make(const struct kctx *c, const struct attn_seq *seqs, int64_t
     memo.n_tiles = (int64_t)plan.tiles.size(), memo.n_parts = plan.n_parts;
 }
 
-static void attention_run(const struct kctx *c, attn_args &a, struct attn_shape s, int64_t n_tiles, int rows,
-                          const attn_parts *parts, int64_t n_queries)
+/* rows: of a tile, 64 or 128. */
+static void attention_run(const struct kctx *c, attn_args &a, struct attn_shape s, const decode_view &v, int rows)
 {
-    if (parts) {
-        const int64_t results = s.kv_heads * a.n_parts * (s.heads / s.kv_heads);
+    a.tiles = v.tiles, a.tables = v.tables;
+    if (v.parts) {
+        const int64_t results = v.n_parts * s.heads;
         a.part = static_cast<float *>(cuda_scratch(c, results * (s.head_dim + 2) * (int64_t)sizeof(float)));
         if (!a.part) return;
         a.part_stats = a.part + results * s.head_dim;
     }
     if (attention_mma_fits(s))
-        attention_mma_launch(c, a, n_tiles, rows);
+        attention_mma_launch(c, a, v.n_tiles, rows);
     else
-        attention_plain_launch(c, a, n_tiles, s.dtype);
-    if (parts) attention_combine_launch(c, a, parts, n_queries);
+        attention_plain_launch(c, a, v.n_tiles, s.dtype);
+    if (v.parts) attention_combine_launch(c, a, v.parts, v.rows);
 }
 
 void cuda_attention(const struct kctx *c, const struct op_attention *o)
@@ -193,8 +194,7 @@ void cuda_attention(const struct kctx *c, const struct op_attention *o)
     a.heads = (int)o->shape.heads, a.kv_heads = (int)o->shape.kv_heads, a.dim = (int)o->shape.head_dim;
     const int64_t group = o->shape.heads / o->shape.kv_heads, mma_rows = 128;
     if (const decode_view *d = decode_current()) {
-        a.tiles = d->tiles, a.tables = d->tables, a.n_parts = d->n_parts;
-        attention_run(c, a, o->shape, d->n_tiles, 64, d->parts, d->rows);
+        attention_run(c, a, o->shape, *d, 64);
         return;
     }
     if (o->n_seqs <= 0) return;
@@ -202,9 +202,12 @@ void cuda_attention(const struct kctx *c, const struct op_attention *o)
     const int64_t rows = split ? 64 : mma_rows, queries = rows / group > 0 ? rows / group : 1;
     if (!memo_holds(o->seqs, o->n_seqs, queries, split)) memo_make(c, o->seqs, o->n_seqs, queries, split);
     if (kernel_faulted(c) || !memo.n_tiles) return;
-    a.tiles = reinterpret_cast<const attn_tile *>(memo.device);
-    a.tables = reinterpret_cast<const int32_t *>(memo.device + memo.tables_at);
-    a.n_parts = memo.n_parts;
-    attention_run(c, a, o->shape, memo.n_tiles, (int)rows,
-                  split ? reinterpret_cast<const attn_parts *>(memo.device + memo.parts_at) : nullptr, o->n_seqs);
+    const attn_parts *parts = split ? reinterpret_cast<const attn_parts *>(memo.device + memo.parts_at) : nullptr;
+    const decode_view whole = {reinterpret_cast<const attn_tile *>(memo.device),
+                               parts,
+                               reinterpret_cast<const int32_t *>(memo.device + memo.tables_at),
+                               o->n_seqs,
+                               memo.n_tiles,
+                               memo.n_parts};
+    attention_run(c, a, o->shape, whole, (int)rows);
 }

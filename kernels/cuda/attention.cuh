@@ -12,8 +12,7 @@ struct attn_tile {
     int32_t row, n;     /* rows row .. row+n-1 of the batch; n 0: nothing to do */
     int32_t begin, end; /* keys begin .. end-1, from the block table at `table` */
     int32_t limit;      /* query i sees keys below limit + i */
-    int32_t
-        part; /* -1: the result goes to out; else: the first of the n partial results (of `group` rows each), combined by a kernel of its own */
+    int32_t part;       /* -1: the result goes to out; else: the first of its n partial results, combined by a kernel of its own */
     int64_t table;
 };
 
@@ -29,9 +28,8 @@ struct attn_args {
     const void *k, *v;
     const struct attn_tile *tiles;
     const int32_t *tables;
-    float *part, *part_stats; /* [J, n_parts, H/J, D], [J, n_parts, H/J, 2]: sums not divided by l; m, l */
-    int64_t n_parts;
-    int64_t stride; /* of qkv */
+    float *part, *part_stats; /* [n_parts, H, D], [n_parts, H, 2]: sums not divided by l; m, l */
+    int64_t stride;           /* of qkv */
     int heads, kv_heads, dim;
     float scale;
     enum dtype out_dtype;
@@ -73,8 +71,7 @@ __device__ inline float quad_sum(float x)
 /* Where row r of the tile goes: its place in out (or among the partial results) in units of D, and in stats in units of 2. */
 __device__ inline int64_t attention_result_at(const struct attn_args &a, const struct attn_tile &t, int head, int group, int row)
 {
-    if (t.part >= 0) return (head * a.n_parts + t.part) * group + row;
-    return (int64_t)(t.row + row / group) * a.heads + head * group + row % group;
+    return (int64_t)((t.part >= 0 ? t.part : t.row) + row / group) * a.heads + head * group + row % group;
 }
 
 /* An element of out. */

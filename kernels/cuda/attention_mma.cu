@@ -188,15 +188,14 @@ __global__ void attention_combine(const attn_args a, const attn_parts *parts)
 {
     launch_wait();
     const attn_parts p = parts[blockIdx.x];
-    const int group = a.heads / a.kv_heads, head = (int)blockIdx.y, d = (int)threadIdx.x;
-    const int64_t base = (int64_t)(head / group) * a.n_parts;
+    const int head = (int)blockIdx.y, d = (int)threadIdx.x;
     float m = -INFINITY, l = 0, o = 0;
     for (int u = 0; u < 2; u++)
         for (int i = 0; i < p.count[u]; i++)
-            m = fmaxf(m, a.part_stats[((base + p.first[u] + i * p.stride[u]) * group + head % group) * 2]);
+            m = fmaxf(m, a.part_stats[((int64_t)(p.first[u] + i * p.stride[u]) * a.heads + head) * 2]);
     for (int u = 0; u < 2; u++)
         for (int i = 0; i < p.count[u]; i++) {
-            const int64_t at = (base + p.first[u] + i * p.stride[u]) * group + head % group;
+            const int64_t at = (int64_t)(p.first[u] + i * p.stride[u]) * a.heads + head;
             const float w = exact_exp(a.part_stats[at * 2] - m);
             l = fmaf(w, a.part_stats[at * 2 + 1], l);
             o = fmaf(w, a.part[at * a.dim + d], o);

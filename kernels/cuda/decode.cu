@@ -1,20 +1,31 @@
 /* Decoding without the host: a session's rows in fixed device memory, a kernel that carries them from one token to the next, and the token's
- * operations as a CUDA graph a number of rows and of key pieces (both in buckets, so that few graphs serve all batches).
+ * operations as a CUDA graph a number of rows and of attention's tiles (both in buckets, so that few graphs serve all batches).
  *
- * Row r has at most 2 C tiles of keys for attention, C pieces of SPLIT_KEYS for the leading blocks that it shares with its neighbours (only the first
- * row of such a run has them) and C for its own; those after its newest key are empty. So a graph's launches never change while sequences grow.
+ * Attention's tiles lie one behind the other. A load gives each row as many as its keys can need until the next one, and a run of rows that share their
+ * leading keys those tiles once; the kernel behind a token fills in where the newest keys end. A row's own tile that no key has reached yet is empty, and so are those
+ * that fill the bucket up: of the first there is at most one a row, since a load is DECODE_TOKENS at most, of the second less than half as many as of all others. So a
+ * graph's launches never change while sequences grow, and their blocks follow the sum of the lengths.
  */
 #include "decode.h"
 
 #include "attention_plan.h"
 
+#include <array>
 #include <map>
 #include <new>
 #include <string.h>
 
+/* How a row's keys are cut: those that it shares with the run of rows first .. first+n-1, and its own behind them. */
+struct decode_keys {
+    int32_t first, n, shared;
+    int32_t shared_tile, shared_part; /* the run's first tile, and the first of its n partial results */
+    int32_t tile, tiles, part;        /* the row's own: the first, how many, the first partial result */
+};
+
 /* What the host loads, each [rows] but stop and tables; one piece of memory. */
 struct decode_loaded {
-    int32_t *ids, *pos, *left, *step, *run_first, *run_n, *run_shared, *stop, *tables; /* run_shared: keys; tables: [rows, width] */
+    int32_t *ids, *pos, *left, *step, *stop, *tables; /* tables: [rows, width] */
+    struct decode_keys *keys;
     struct sample_row *draw;
 };
 
@@ -23,9 +34,9 @@ struct decode_state {
     int64_t *write_row, *write_slot, *out_rows;
     int32_t *token, *log_token; /* log: [DECODE_TOKENS, rows] */
     float *logprob, *entropy, *log_logprob, *log_entropy;
-    struct attn_tile *tiles; /* [rows, 2, pieces] */
+    struct attn_tile *tiles; /* [n_tiles] */
     struct attn_parts *parts;
-    int rows, width, pieces, n_stop;
+    int rows, width, n_stop;
     int whole; /* one tile of all keys a row, as in a pass over many tokens: batch_invariant */
 };
 
@@ -42,10 +53,10 @@ struct decode {
     struct decode_load load = {};
     unsigned char *memory = nullptr, *results = nullptr; /* device, pinned */
     int64_t bytes = 0, results_bytes = 0;
-    int64_t most_rows = 0, most_width = 0, most_pieces = 0, most_stop = 0;
-    std::map<std::pair<int, int>, decode_graph> graphs; /* by rows, pieces */
-    void *scratch = nullptr;                            /* working memory that the graphs point to */
-    uint64_t addresses = 0;                             /* of the tensors that they point to */
+    int64_t most_rows = 0, most_width = 0, most_tiles = 0, most_parts = 0, most_stop = 0;
+    std::map<std::array<int64_t, 3>, decode_graph> graphs; /* by rows, tiles, stop ids */
+    void *scratch = nullptr;                               /* working memory that the graphs point to */
+    uint64_t addresses = 0;                                /* of the tensors that they point to */
     enum decode_mode mode = IDLE;
 };
 
@@ -87,15 +98,15 @@ __device__ inline attn_tile tile_of(const decode_state &s, int row, int n, int b
 {
     attn_tile t = {};
     if (begin >= end) return t;
-    t.row = row, t.n = n, t.begin = begin, t.end = end < begin + SPLIT_KEYS ? end : begin + SPLIT_KEYS;
-    t.limit = t.end, t.part = part, t.table = (int64_t)row * s.width;
+    t.row = row, t.n = n, t.begin = begin, t.end = end < begin + SPLIT_KEYS || s.whole ? end : begin + SPLIT_KEYS;
+    t.limit = t.end, t.part = s.whole ? -1 : part, t.table = (int64_t)row * s.width;
     return t;
 }
 
 /* A block a row. first: after a load, when nothing has been drawn. */
 static __global__ void decode_advance(const decode_state s, int first)
 {
-    __shared__ int now[2]; /* keys of the row after the next token, or 0; keys that it shares */
+    __shared__ int now; /* keys of the row after the next token, or 0 */
     const int r = (int)blockIdx.x, thread = (int)threadIdx.x;
     if (thread == 0) {
         if (!first) accept(s, r);
@@ -103,24 +114,21 @@ static __global__ void decode_advance(const decode_state s, int first)
         const bool runs = s.in.left[r] > 0;
         s.write_row[r] = s.out_rows[r] = r;
         s.write_slot[r] = runs ? (int64_t)s.in.tables[(int64_t)r * s.width + pos / KV_BLOCK] * KV_BLOCK + pos % KV_BLOCK : -1;
-        now[0] = runs ? pos + 1 : 0, now[1] = s.in.run_shared[r];
+        now = runs ? pos + 1 : 0;
     }
     __syncthreads();
-    const int begin = s.in.run_first[r], n = s.in.run_n[r], keys = now[0], shared = now[1];
-    attn_tile *tiles = s.tiles + (int64_t)r * 2 * s.pieces;
-    for (int i = thread; i < s.pieces; i += (int)blockDim.x) {
-        tiles[i] = tile_of(s, r, n, i * SPLIT_KEYS, begin == r ? shared : 0, begin * s.pieces + i * n);
-        tiles[s.pieces + i] = tile_of(s, r, 1, shared + i * SPLIT_KEYS, keys, (s.rows + r) * s.pieces + i);
-    }
+    const decode_keys k = s.in.keys[r];
+    const int keys = now, pieces = (k.shared + SPLIT_KEYS - 1) / SPLIT_KEYS;
+    for (int i = thread; i < k.tiles; i += (int)blockDim.x)
+        s.tiles[k.tile + i] = tile_of(s, r, 1, k.shared + i * SPLIT_KEYS, keys, k.part + i);
+    if (first && k.first == r) /* until the next load they are what they are */
+        for (int i = thread; i < pieces; i += (int)blockDim.x)
+            s.tiles[k.shared_tile + i] = tile_of(s, r, k.n, i * SPLIT_KEYS, k.shared, k.shared_part + i * k.n);
     if (thread) return;
-    if (s.whole && keys) {
-        tiles[1].end = keys, tiles[1].limit = keys, tiles[1].part = -1;
-        return;
-    }
     attn_parts p = {};
-    p.first[0] = begin * s.pieces + r - begin, p.stride[0] = n;
-    p.first[1] = (s.rows + r) * s.pieces, p.stride[1] = 1;
-    if (keys) p.count[0] = (shared + SPLIT_KEYS - 1) / SPLIT_KEYS, p.count[1] = (keys - shared + SPLIT_KEYS - 1) / SPLIT_KEYS;
+    p.first[0] = k.shared_part + r - k.first, p.stride[0] = k.n;
+    p.first[1] = k.part, p.stride[1] = 1;
+    if (keys) p.count[0] = pieces, p.count[1] = (keys - k.shared + SPLIT_KEYS - 1) / SPLIT_KEYS;
     s.parts[r] = p;
 }
 
@@ -144,15 +152,14 @@ static int64_t place_loaded(decode_loaded &in, unsigned char *base, int64_t rows
     int64_t used = 0;
     in.ids = take(base, &used, rows, in.ids), in.pos = take(base, &used, rows, in.pos);
     in.left = take(base, &used, rows, in.left), in.step = take(base, &used, rows, in.step);
-    in.run_first = take(base, &used, rows, in.run_first), in.run_n = take(base, &used, rows, in.run_n);
-    in.run_shared = take(base, &used, rows, in.run_shared);
+    in.keys = take(base, &used, rows, in.keys);
     in.draw = take(base, &used, rows, in.draw);
     in.stop = take(base, &used, n_stop, in.stop);
     in.tables = take(base, &used, rows * width, in.tables);
     return used;
 }
 
-static int64_t place(decode_state &s, unsigned char *base, int64_t rows, int64_t width, int64_t pieces, int64_t n_stop)
+static int64_t place(decode_state &s, unsigned char *base, int64_t rows, int64_t width, int64_t tiles, int64_t n_stop)
 {
     int64_t used = place_loaded(s.in, base, rows, width, n_stop);
     s.write_row = take(base, &used, rows, s.write_row), s.write_slot = take(base, &used, rows, s.write_slot);
@@ -162,7 +169,7 @@ static int64_t place(decode_state &s, unsigned char *base, int64_t rows, int64_t
     s.log_logprob = take(base, &used, rows * DECODE_TOKENS, s.log_logprob);
     s.log_entropy = take(base, &used, rows * DECODE_TOKENS, s.log_entropy);
     s.parts = take(base, &used, rows, s.parts);
-    s.tiles = take(base, &used, rows * 2 * pieces, s.tiles);
+    s.tiles = take(base, &used, tiles, s.tiles);
     return used;
 }
 
@@ -179,27 +186,28 @@ static int64_t most(int64_t a, int64_t b)
 }
 
 /* Room for that many; graphs of a smaller room are dropped with it. */
-static bool reserve(const struct kctx *c, struct decode *d, int64_t rows, int64_t width, int64_t pieces, int64_t n_stop)
+static bool reserve(const struct kctx *c, struct decode *d, int64_t rows, int64_t width, int64_t tiles, int64_t n_stop)
 {
-    if (rows <= d->most_rows && width <= d->most_width && pieces <= d->most_pieces && n_stop <= d->most_stop) return true;
-    rows = most(rows, d->most_rows), pieces = most(pieces, d->most_pieces), n_stop = most(most(n_stop, 16), d->most_stop);
+    if (rows <= d->most_rows && width <= d->most_width && tiles <= d->most_tiles && n_stop <= d->most_stop) return true;
+    rows = most(rows, d->most_rows), n_stop = most(most(n_stop, 16), d->most_stop);
     width = width > d->most_width ? 2 * width : d->most_width;
+    tiles = tiles > d->most_tiles ? 2 * tiles : d->most_tiles;
     decode_state s = {};
-    const int64_t bytes = place(s, nullptr, rows, width, pieces, n_stop), results = rows * DECODE_TOKENS * 3 * 4;
+    const int64_t bytes = place(s, nullptr, rows, width, tiles, n_stop), results = rows * DECODE_TOKENS * 3 * 4;
     void *p = nullptr, *q = nullptr;
     drop_graphs(d);
     if (!CUDA_TRY(c, cudaStreamSynchronize(cuda_stream(c)))) return false;
     cuda_give(d->memory);
     cudaFreeHost(d->results);
     d->memory = d->results = nullptr;
-    d->most_rows = d->most_width = d->most_pieces = d->most_stop = 0;
+    d->most_rows = d->most_width = d->most_tiles = d->most_stop = 0;
     if (!(p = cuda_take(c, bytes, "the places of a decode session"))) return false;
     d->memory = static_cast<unsigned char *>(p);
     if (!CUDA_TRY(c, cudaMallocHost(&q, (size_t)results))) return false;
     if (!CUDA_TRY(c, cudaMemsetAsync(p, 0, (size_t)bytes, cuda_stream(c)))) return false;
     d->results = static_cast<unsigned char *>(q);
-    d->most_rows = rows, d->most_width = width, d->most_pieces = pieces, d->most_stop = n_stop;
-    place(d->s, d->memory, rows, width, pieces, n_stop);
+    d->most_rows = rows, d->most_width = width, d->most_tiles = tiles, d->most_stop = n_stop;
+    place(d->s, d->memory, rows, width, tiles, n_stop);
     return true;
 }
 
@@ -231,48 +239,95 @@ static int64_t bucket(int64_t n)
     return (n + units[i] - 1) / units[i] * units[i];
 }
 
-static void fill(decode_loaded &host, const struct decode_load &l, int64_t rows, int64_t width, bool whole)
+/* Attention's tiles that n are issued with: 1, 2, 3, 4, 6, 8, 12, ... */
+static int64_t tile_bucket(int64_t n)
 {
-    std::vector<attn_seq> seqs((size_t)l.n);
-    for (int64_t r = 0; r < rows; r++) {
-        host.run_first[r] = (int32_t)r, host.run_n[r] = 1;
-        if (r >= l.n) continue;
+    int64_t unit = 1;
+    while (2 * unit < n) unit *= 2;
+    return n <= unit ? unit : 2 * n <= 3 * unit ? 3 * unit / 2 : 2 * unit;
+}
+
+static void fill(decode_loaded &host, const struct decode_load &l, int64_t width)
+{
+    for (int64_t r = 0; r < l.n; r++) {
         const decode_row &row = l.rows[r];
         const int64_t tokens = row.left < l.tokens ? row.left : l.tokens;
         host.ids[r] = row.token, host.pos[r] = row.pos, host.left[r] = row.left, host.draw[r] = row.draw;
         memcpy(host.tables + r * width, row.blocks, (size_t)((row.pos + tokens + KV_BLOCK - 1) / KV_BLOCK) * sizeof(int32_t));
-        seqs[(size_t)r] = attn_seq{r, 1, row.pos, row.blocks};
     }
-    const int64_t group = l.shape.heads / l.shape.kv_heads, queries = group < 64 ? 64 / group : 1;
-    for (const attn_run &run : attention_runs(seqs.data(), whole ? 0 : l.n, queries))
-        for (int32_t i = run.first; i < run.first + run.n; i++)
-            host.run_first[i] = run.first, host.run_n[i] = run.n, host.run_shared[i] = run.shared * KV_BLOCK;
     if (l.n_stop) memcpy(host.stop, l.stop, (size_t)l.n_stop * sizeof *l.stop);
+}
+
+static int32_t pieces_of(int64_t keys)
+{
+    return (int32_t)((keys + SPLIT_KEYS - 1) / SPLIT_KEYS);
+}
+
+struct decode_work {
+    int64_t tiles, parts;
+};
+
+/* Tiles and partial results of every row: those of a run's shared keys, then each row's own. */
+static decode_work cut(decode_keys *keys, const struct decode_load &l)
+{
+    std::vector<attn_seq> seqs((size_t)l.n);
+    const int64_t group = l.shape.heads / l.shape.kv_heads, queries = group < 64 ? 64 / group : 1;
+    int32_t tile = 0, part = 0;
+    for (int64_t r = 0; r < l.n; r++) seqs[(size_t)r] = attn_seq{r, 1, l.rows[r].pos, l.rows[r].blocks, l.rows[r].shared};
+    for (const attn_run &run : attention_runs(seqs.data(), l.n, queries)) {
+        const int32_t pieces = pieces_of(run.shared);
+        const decode_keys first = {run.first, run.n, run.shared, tile, part, 0, 0, 0};
+        tile += pieces, part += pieces * run.n;
+        for (int32_t r = run.first; r < run.first + run.n; r++) {
+            const decode_row &row = l.rows[r];
+            const int32_t own = pieces_of(row.pos + (row.left < l.tokens ? row.left : l.tokens) - run.shared);
+            keys[r] = first;
+            keys[r].tile = tile, keys[r].tiles = own, keys[r].part = part;
+            tile += own, part += own;
+        }
+    }
+    return {tile, part};
+}
+
+/* batch_invariant: a tile of all keys a row. */
+static decode_work cut_nothing(decode_keys *keys, int64_t n)
+{
+    for (int32_t r = 0; r < n; r++) keys[r] = {r, 1, 0, 0, 0, r, 1, 0};
+    return {n, 0};
 }
 
 void cuda_decode_load(const struct kctx *c, struct decode *d, const struct decode_load *load, struct decode_places *places)
 {
     CUDA_OP(c, "decode_load", "sequences tokens", load->n, load->tokens);
-    if (load->addresses != d->addresses) drop_graphs(d);
-    d->addresses = load->addresses;
     const int64_t rows = bucket(load->n);
-    int64_t keys = 1, pieces = 1;
+    int64_t keys = 1;
+    std::vector<decode_keys> cuts((size_t)rows, decode_keys{-1, 1, 0, 0, 0, 0, 0, 0}); /* rows that are no sequence have no tile */
     for (int64_t i = 0; i < load->n; i++) keys = most(keys, load->rows[i].pos + load->tokens + 1);
-    while (!c->batch_invariant && pieces * SPLIT_KEYS < keys) pieces *= 2;
-    if (!reserve(c, d, rows, (keys + KV_BLOCK - 1) / KV_BLOCK, pieces, load->n_stop)) return;
+    const decode_work work = c->batch_invariant ? cut_nothing(cuts.data(), load->n) : cut(cuts.data(), *load);
+    const int64_t tiles = c->batch_invariant ? rows : tile_bucket(work.tiles), parts = tile_bucket(work.parts);
+    if (load->addresses != d->addresses || parts > d->most_parts) drop_graphs(d);
+    d->addresses = load->addresses, d->most_parts = most(parts, d->most_parts);
+    if (!reserve(c, d, rows, (keys + KV_BLOCK - 1) / KV_BLOCK, tiles, load->n_stop)) return;
     decode_loaded host = {};
     std::vector<unsigned char> bytes((size_t)place_loaded(host, nullptr, d->most_rows, d->most_width, d->most_stop));
     place_loaded(host, bytes.data(), d->most_rows, d->most_width, d->most_stop);
-    fill(host, *load, rows, d->most_width, c->batch_invariant);
-    if (!CUDA_TRY(c, cudaMemcpyAsync(d->memory, bytes.data(), bytes.size(), cudaMemcpyHostToDevice, cuda_stream(c)))) return;
+    fill(host, *load, d->most_width);
+    memcpy(host.keys, cuts.data(), cuts.size() * sizeof *host.keys);
+    if (!CUDA_TRY(c, cudaMemcpyAsync(d->memory, bytes.data(), bytes.size(), cudaMemcpyHostToDevice, cuda_stream(c))) ||
+        !CUDA_TRY(c, cudaMemsetAsync(d->s.tiles, 0, (size_t)tiles * sizeof *d->s.tiles, cuda_stream(c))))
+        return;
     d->load = *load;
-    d->s.rows = (int)rows, d->s.width = (int)d->most_width, d->s.pieces = (int)pieces, d->s.n_stop = (int)load->n_stop;
+    d->s.rows = (int)rows, d->s.width = (int)d->most_width, d->s.n_stop = (int)load->n_stop;
     d->s.whole = c->batch_invariant;
-    d->view =
-        decode_view{d->s.tiles, d->s.whole ? nullptr : d->s.parts, d->s.in.tables, rows, rows * 2 * pieces, 2 * rows * pieces};
+    d->view = decode_view{d->s.tiles, d->s.whole ? nullptr : d->s.parts, d->s.in.tables, rows, tiles, d->most_parts};
     CUDA_LAUNCH(c, decode_advance, (unsigned)rows, 64, 0, d->s, 1);
     *places = decode_places{rows,          d->s.in.ids,  d->s.in.pos, d->s.write_row, d->s.write_slot,
                             d->s.out_rows, d->s.in.draw, d->s.token,  d->s.logprob,   d->s.entropy};
+}
+
+static std::array<int64_t, 3> graph_key(const struct decode *d)
+{
+    return {d->s.rows, d->view.n_tiles, d->s.n_stop};
 }
 
 /* Graphs hold the address of the working memory; when an operation has needed more of it, they are made again. n_stop and width are theirs too. */
@@ -282,12 +337,12 @@ static decode_graph *graph_of(const struct kctx *c, struct decode *d)
     if (!scratch) return nullptr;
     if (scratch != d->scratch) drop_graphs(d);
     d->scratch = scratch;
-    return &d->graphs[std::make_pair(d->s.rows, d->s.pieces | d->s.n_stop << 16)];
+    return &d->graphs[graph_key(d)];
 }
 
 int cuda_decode_begin(const struct kctx *c, struct decode *d)
 {
-    CUDA_OP_OR(c, 0, "decode", "rows pieces", d->s.rows, d->s.pieces);
+    CUDA_OP_OR(c, 0, "decode", "rows tiles", d->s.rows, d->view.n_tiles);
     decode_graph *g = graph_of(c, d);
     if (!g) return 0;
     if (g->run) {
@@ -306,7 +361,7 @@ void cuda_decode_end(const struct kctx *c, struct decode *d)
     CUDA_LAUNCH(c, decode_advance, (unsigned)d->s.rows, 64, 0, d->s, 0);
     cuda_chain(false);
     issuing = nullptr;
-    decode_graph &g = d->graphs[std::make_pair(d->s.rows, d->s.pieces | d->s.n_stop << 16)];
+    decode_graph &g = d->graphs[graph_key(d)];
     if (d->mode == CAPTURE) { /* ended after a failure too */
         cudaGraph_t graph = nullptr;
         if (CUDA_TRY(c, cudaStreamEndCapture(cuda_stream(c), &graph)) && !kernel_faulted(c) &&

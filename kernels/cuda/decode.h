@@ -5,7 +5,7 @@
 
 #include "attention.cuh"
 
-struct decode_view {
+struct decode_view { /* what one attention works on */
     const struct attn_tile *tiles;
     const struct attn_parts *parts; /* [rows] */
     const int32_t *tables;

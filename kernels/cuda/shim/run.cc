@@ -40,7 +40,7 @@ int shim_corners;
 bool shim_follows;
 static bool follows; /* this launch */
 struct shim_block_view shim_view;
-int64_t shim_found;
+int64_t shim_found, shim_blocks;
 char shim_first[400];
 static char first_of_launch[sizeof shim_first];
 static int64_t found_before; /* this launch */
@@ -376,6 +376,7 @@ void shim_run(const struct kctx *c, const char *kernel, struct dim3 grid, struct
             for (unsigned x = 0; x < grid.x && shim_found == found; x = next_block(x, grid.x)) {
                 shim_now.block = {x, y, z};
                 run_block();
+                shim_blocks++;
             }
     if (shim_found != found) kernel_fail(c, TARE_E_DEVICE, "%s", first_of_launch);
     shim_view.kernel = NULL;

@@ -28,6 +28,7 @@
 /* ---- for tests */
 extern "C" {
 extern int64_t shim_found;         /* findings so far, in all launches */
+extern int64_t shim_blocks;        /* blocks that have run, of all launches */
 extern char shim_first[400];       /* the first one since shim_forget */
 void shim_forget(void);            /* back to none */
 void shim_schedule(uint32_t seed); /* in which order a block's threads run; 0: by index */

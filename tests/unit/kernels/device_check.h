@@ -17,7 +17,7 @@
 #include "kernel_check.h"
 
 #ifdef TARE_CUDA_SHIM
-extern int64_t shim_found;
+extern int64_t shim_found, shim_blocks;
 extern char shim_first[400];
 void shim_forget(void);
 void shim_schedule(uint32_t seed);

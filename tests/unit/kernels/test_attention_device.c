@@ -101,7 +101,7 @@ static void forward_shape(const int64_t shape[4], enum dtype dtype, double toler
     float *out0 = floats(n, 0), *stats0 = floats(s.rows * s.s.heads * 2, 0);
     float *out = device_nan(n * 4), *stats = device_nan(s.rows * s.s.heads * 8);
     struct attn_seq seqs[SEQS];
-    for (int j = 0; j < SEQS; j++) seqs[j] = (struct attn_seq){s.begin[j], s.keys[j], 0, s.blocks[j]};
+    for (int j = 0; j < SEQS; j++) seqs[j] = (struct attn_seq){s.begin[j], s.keys[j], 0, s.blocks[j], 0};
     KERNEL(ref, &contexts[0], attention, .out = out0, .stats = stats0, .qkv = s.qkv, .kv = s.kv, .shape = s.s, .seqs = seqs,
            .n_seqs = SEQS);
     KERNEL(dev, ctx, attention, .out = out, .stats = stats, .qkv = s.qkv_device, .kv = s.device, .shape = s.s, .seqs = seqs,
@@ -113,7 +113,7 @@ static void forward_shape(const int64_t shape[4], enum dtype dtype, double toler
         for (int64_t at = 0, step = 3; at < s.keys[j]; at += step, step = step * 2 + 1) {
             if (at + step > s.keys[j]) step = s.keys[j] - at;
             KERNEL(dev, ctx, attention, .out = cut, .qkv = s.qkv_device, .kv = s.device, .shape = s.s,
-                   .seqs = &(struct attn_seq){s.begin[j] + at, step, at, s.blocks[j]}, .n_seqs = 1);
+                   .seqs = &(struct attn_seq){s.begin[j] + at, step, at, s.blocks[j], 0}, .n_seqs = 1);
         }
     if (s.keys[0] == 1) return;
     float *a = back(out, n * 4), *b = back(cut, n * 4);
@@ -137,7 +137,7 @@ static void decode_shape(const int64_t shape[4], enum dtype dtype, double tolera
             const int64_t pos = s.keys[j] - 1 - left * 20;
             if (pos < 0) continue;
             memcpy(queries + n * s.s.stride, s.qkv + (s.begin[j] + pos) * s.s.stride, (size_t)s.s.stride * 4);
-            seqs[n] = moved[n] = (struct attn_seq){n, 1, pos, s.blocks[j]};
+            seqs[n] = moved[n] = (struct attn_seq){n, 1, pos, s.blocks[j], shape[3] * KV_BLOCK};
             n++;
         }
         float *out = device_nan(SEQS * width * 4), *stats = device_nan(SEQS * s.s.heads * 8);
@@ -203,7 +203,7 @@ static void backward_shape(const int64_t shape[4], enum dtype dtype, double tole
         KERNEL(ref, &contexts[0], kv_write, .kv = (struct kv_layer){k, v}, .qkv = qkv, .shape = s, .rows = rows, .slots = slots,
                .n = keys);
         KERNEL(ref, &contexts[0], attention, .out = out, .stats = stats, .qkv = qkv, .kv = (struct kv_layer){k, v}, .shape = s,
-               .seqs = &(struct attn_seq){g->q_begin, g->q_len, g->prefix_len, blocks}, .n_seqs = 1);
+               .seqs = &(struct attn_seq){g->q_begin, g->q_len, g->prefix_len, blocks, 0}, .n_seqs = 1);
     }
     KERNEL(ref, &contexts[0], attention_grad, .dqkv = d0, .dout = dout, .out = out, .stats = stats, .qkv = qkv, .shape = s,
            .segs = SEGS, .n_segs = N_SEGS, .t = GRAD_T);

@@ -60,7 +60,7 @@ static void forward(const struct kernels *k, const struct kctx *c, const char *w
         float *out = floats(n, 1), *out0 = floats(n, 0), *stats = floats(s.rows * heads * 2, 1),
               *stats0 = floats(s.rows * heads * 2, 0);
         struct attn_seq whole[SEQS];
-        for (int j = 0; j < SEQS; j++) whole[j] = (struct attn_seq){s.begin[j], s.keys[j], 0, s.blocks[j]};
+        for (int j = 0; j < SEQS; j++) whole[j] = (struct attn_seq){s.begin[j], s.keys[j], 0, s.blocks[j], 0};
         KERNEL(ref, &contexts[0], attention, .out = out0, .stats = stats0, .qkv = s.qkv, .kv = s.kv, .shape = s.s, .seqs = whole,
                .n_seqs = SEQS);
         KERNEL(k, c, attention, .out = out, .stats = stats, .qkv = s.qkv, .kv = s.kv, .shape = s.s, .seqs = whole, .n_seqs = SEQS);
@@ -73,14 +73,14 @@ static void forward(const struct kernels *k, const struct kctx *c, const char *w
             int count = 0;
             for (int j = 0; j < SEQS; j++)
                 if (left < s.keys[j])
-                    one[count++] = (struct attn_seq){s.begin[j] + s.keys[j] - 1 - left, 1, s.keys[j] - 1 - left, s.blocks[j]};
+                    one[count++] = (struct attn_seq){s.begin[j] + s.keys[j] - 1 - left, 1, s.keys[j] - 1 - left, s.blocks[j], 0};
             KERNEL(k, c, attention, .out = out, .qkv = s.qkv, .kv = s.kv, .shape = s.s, .seqs = one, .n_seqs = count);
         }
         for (int j = 0; j < SEQS; j++)
             for (int64_t at = 0, step = 3; at < s.keys[j] - 90; at += step, step = step * 2 + 1) {
                 if (at + step > s.keys[j] - 90) step = s.keys[j] - 90 - at;
                 KERNEL(k, c, attention, .out = out, .qkv = s.qkv, .kv = s.kv, .shape = s.s,
-                       .seqs = &(struct attn_seq){s.begin[j] + at, step, at, s.blocks[j]}, .n_seqs = 1);
+                       .seqs = &(struct attn_seq){s.begin[j] + at, step, at, s.blocks[j], 0}, .n_seqs = 1);
             }
         assert_bits(where, out, out0, n);
         buffers_end();
@@ -134,7 +134,7 @@ static void grad_scene_make(struct grad_scene *g, int64_t heads, int64_t kv_head
         KERNEL(ref, &contexts[0], kv_write, .kv = (struct kv_layer){k, v}, .qkv = g->qkv, .shape = g->s, .rows = rows,
                .slots = slots, .n = n);
         KERNEL(ref, &contexts[0], attention, .out = g->out, .stats = g->stats, .qkv = g->qkv, .kv = (struct kv_layer){k, v},
-               .shape = g->s, .seqs = &(struct attn_seq){s->q_begin, s->q_len, s->prefix_len, blocks}, .n_seqs = 1);
+               .shape = g->s, .seqs = &(struct attn_seq){s->q_begin, s->q_len, s->prefix_len, blocks, 0}, .n_seqs = 1);
     }
 }
 

@@ -192,7 +192,7 @@ static double attn_loss(void *arg)
         KERNEL(ref, C, kv_write, .kv = (struct kv_layer){p->k, p->v}, .qkv = p->qkv, .shape = p->s, .rows = rows, .slots = slots,
                .n = g->prefix_len + g->q_len);
         KERNEL(ref, C, attention, .out = p->out, .stats = p->stats, .qkv = p->qkv, .kv = (struct kv_layer){p->k, p->v},
-               .shape = p->s, .seqs = &(struct attn_seq){g->q_begin, g->q_len, g->prefix_len, &block}, .n_seqs = 1);
+               .shape = p->s, .seqs = &(struct attn_seq){g->q_begin, g->q_len, g->prefix_len, &block, 0}, .n_seqs = 1);
     }
     return dot(p->out, p->r, ROWS * AH * D);
 }

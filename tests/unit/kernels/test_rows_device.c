@@ -68,7 +68,7 @@ static void attended(const struct kernels *k, const struct kctx *c)
         k->backend->zero(c, kv.v, k->kv_bytes(s, BLOCKS));
         KERNEL(k, c, kv_write, .kv = kv, .qkv = qkv, .shape = s, .rows = slots, .slots = slots, .n = ROWS);
         for (int decodes = 0; decodes < 2; decodes++) {
-            const struct attn_seq seq = {0, decodes ? 1 : ROWS, decodes ? ROWS - 1 : 0, blocks};
+            const struct attn_seq seq = {0, decodes ? 1 : ROWS, decodes ? ROWS - 1 : 0, blocks, 0};
             const int64_t results = seq.q_len * HEADS * D;
             KERNEL(k, c, attention, .out = wide, .qkv = qkv, .kv = kv, .shape = s, .seqs = &seq, .n_seqs = 1);
             KERNEL(k, c, attention, .out = narrow, .out_dtype = DTYPE_BF16, .qkv = qkv, .kv = kv, .shape = s, .seqs = &seq,

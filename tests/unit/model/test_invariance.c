@@ -87,7 +87,7 @@ static int64_t advance(struct walk *w, struct state *s, int64_t first, float (*o
         if (p->share && i % GROUP == 0 && s->done[i] < PREFIX && n > PREFIX - s->done[i]) n = PREFIX - s->done[i];
         if (n > p->chunk) n = p->chunk;
         if (!n) continue;
-        r.seqs[n_seqs++] = (struct attn_seq){T, n, s->done[i], s->blocks[i]};
+        r.seqs[n_seqs++] = (struct attn_seq){T, n, s->done[i], s->blocks[i], 0};
         for (int64_t j = s->done[i]; j < s->done[i] + n; j++, T++) {
             r.ids[T] = t->ids[i][j], r.pos[T] = (int32_t)j, r.row[T] = T, owner[T] = i;
             r.slot[T] = (int64_t)s->blocks[i][j / KV_BLOCK] * KV_BLOCK + j % KV_BLOCK;
@@ -221,7 +221,7 @@ static void bad_batches_are_refused(void **state)
     int64_t row = 0;
     arena_init(&a, "test");
     assert_ok(kv_cache_new(m, m->shape.layers, 1, &cache, &e), &e);
-    const struct attn_seq seq = {0, 1, 0, &block};
+    const struct attn_seq seq = {0, 1, 0, &block, 0};
     const struct forward_batch b = {1, &id, &pos, &row, &row, 1, false, &seq, 1, false, &row, 1};
     assert_int_equal(model_forward(m, &cache, &b, &a, &hidden, &e), TARE_E_RANGE);
     id = 0, pos = 128; /* the context is 128: positions 0 to 127 */

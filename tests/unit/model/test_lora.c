@@ -212,7 +212,7 @@ static void sampling_and_update_have_the_same_bits(void **state)
         for (int32_t at = 0; at < LENGTH - 1; at++) {
             const int32_t blocks[1] = {0}, pos = at;
             const int64_t row = 0, slot = at;
-            const struct attn_seq seq = {0, 1, at, blocks};
+            const struct attn_seq seq = {0, 1, at, blocks, 0};
             const struct forward_batch b = {1, &ids[0][at], &pos, &row, &slot, 1, true, &seq, 1, false, &row, 1};
             float *hidden, *logits;
             assert_ok(model_forward(m, &cache, &b, &a, &hidden, &e), &e);

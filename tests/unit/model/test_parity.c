@@ -31,7 +31,7 @@ static void forward_all(struct model *m, const struct goldens *g, int64_t b, str
     float *hidden;
     for (int64_t i = 0; i < n; i++) pos[i] = (int32_t)i, rows[i] = i;
     for (int32_t i = 0; i < 256; i++) blocks[i] = i;
-    const struct attn_seq seq = {0, n, 0, blocks};
+    const struct attn_seq seq = {0, n, 0, blocks, 0};
     const struct forward_batch batch = {n, g->rows[b], pos, rows, rows, n, true, &seq, 1, true, rows, n};
     assert_ok(kv_cache_new(m, m->shape.layers, 256, &cache, &e), &e);
     assert_ok(model_forward(m, &cache, &batch, a, &hidden, &e), &e);
@@ -363,7 +363,7 @@ static bool greedy_matches(struct model *m, const json_t *prompt, const json_t *
             pos[j] = (int32_t)(at + j), rows[j] = j;
             slots[j] = (int64_t)blocks[(at + j) / KV_BLOCK] * KV_BLOCK + (at + j) % KV_BLOCK;
         }
-        const struct attn_seq seq = {0, t, at, blocks};
+        const struct attn_seq seq = {0, t, at, blocks, 0};
         const struct forward_batch b = {t, ids, pos, rows, slots, t, false, &seq, 1, false, &last, 1};
         assert_ok(model_forward(m, &cache, &b, &a, &hidden, &e), &e);
         assert_ok(arena_new(&a, &logits, m->shape.vocab, &e), &e);

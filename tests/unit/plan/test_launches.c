@@ -118,6 +118,8 @@ static void sampling(void **state)
     assert_double(of(&l, LAUNCH_DECODE, "cublaslt").flops, 2.0 * (1152 + 256) * 16);
     assert_double(of(&l, LAUNCH_DECODE, "attention decode").flops, 4.0 * 16 * 9 * 8 * 2);
     assert_int_equal(of(&l, LAUNCH_DECODE, "attention decode").launches, 2);
+    assert_double(of(&l, LAUNCH_DECODE, "attention combine").bytes,
+                  2.0 * 16 * (4 * (8 + 2 * 2) + 2 * 8)); /* a partial result a row */
     assert_int_equal(of(&l, LAUNCH_DECODE, "attention").launches, 0);
     assert_int_equal(of(&l, LAUNCH_DECODE, "rope_kv_write").launches, 2); /* one a layer, for two operations */
     assert_int_equal(of(&l, LAUNCH_PREFILL, "rope_kv_write").launches, 2);
