@@ -31,7 +31,7 @@ static tare_status read_request(int argc, char **argv, struct request *r, struct
             char word[100];
             const char *name = argv[i] + strspn(argv[i], "-");
             snprintf(word, sizeof word, "%.*s", (int)strcspn(name, "="), name);
-            TRY(config_hint(word, argv[i], "no such option; keys are set as section.key=value", e));
+            if (name > argv[i]) TRY(config_hint(word, argv[i], "no such option; keys are set as section.key=value", e));
             return TARE_E_INVALID;
         }
     }

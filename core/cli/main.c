@@ -101,10 +101,11 @@ int cli_unexpected(const char *argument, const char *usage)
     char word[100], where[300];
     struct err e = {0};
     const char *name = argument + strspn(argument, "-");
-    const bool settings = strstr(usage, "key=value") != NULL;
+    const bool settings = strstr(usage, "key=value") != NULL, word_alone = name == argument && !strchr(argument, '=');
     snprintf(word, sizeof word, "%.*s", (int)strcspn(name, "="), name);
     snprintf(where, sizeof where, "'%.200s'", argument);
-    if (settings && !has_option(usage, word) && config_hint(word, where, "no such option; keys are set as section.key=value", &e)) {
+    if (settings && !word_alone && !has_option(usage, word) &&
+        config_hint(word, where, "no such option; keys are set as section.key=value", &e)) {
         log_error(&e);
         return 2;
     }
