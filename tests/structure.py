@@ -1,4 +1,4 @@
-"""The house rules that a compiler does not check. usage: structure.py SOURCE edges|sizes|picture|choices|idioms
+"""The house rules that a compiler does not check. usage: structure.py SOURCE edges|sizes|picture|choices|idioms|metrics
 
 edges   A folder of core/ includes only from the folders that its line `tare_module(NAME ...)` in CMakeLists.txt names, it names only those that
         it includes from, and those stand above it. The rooms of one verb (ROOMS) use none of one another.
@@ -9,6 +9,7 @@ choices No text of a setting is compared outside of core/config: not a field of 
         literal. NOT_SETTINGS names what only looks like one.
 idioms  A statement a line: none after a comma, no assignment through a conditional (*(a ? &b : &c) = d). No goto: what a function opens is
         declared OWNED (core/base/err.h).
+metrics What a run records (observe_set) stands in the list by which `tare sweep` knows a misspelt metric: core/sweep/metric.c.
 
 picture The picture in docs/dev/architecture.md is what `structure.py SOURCE draw` makes of the tree, and every room has its paragraph there.
 
@@ -218,6 +219,18 @@ def check_idioms(source):
     return wrong
 
 
+def check_metrics(source):
+    known = set(re.findall(r'"([\w/]+)"', (source / "core/sweep/metric.c").read_text().split("OPEN[]")[0]))
+    wrong, met = [], 0
+    for path in sorted((source / "core").rglob("*.c")):
+        text = path.read_text()
+        for call in re.finditer(r'observe_set\([^,]+,\s*"([^"%]+)"', text):
+            met += 1
+            if call[1] not in known:
+                wrong.append(f"{path.relative_to(source)}:{text[:call.start()].count(chr(10)) + 1}: {call[1]} is not in NAMES of core/sweep/metric.c")
+    return wrong if met > 20 else wrong + [f"only {met} calls of observe_set were found; this rule reads nothing any more"]
+
+
 if __name__ == "__main__":
     source = pathlib.Path(sys.argv[1])
     if sys.argv[2:] == ["allow"]:  # prints what the list would be
@@ -226,6 +239,6 @@ if __name__ == "__main__":
     if sys.argv[2:] == ["draw"]:
         print(draw(source), end="")
         sys.exit()
-    wrong = {"edges": check_edges, "sizes": check_sizes, "picture": check_picture, "choices": check_choices, "idioms": check_idioms}[sys.argv[2]](source)
+    wrong = {"edges": check_edges, "sizes": check_sizes, "picture": check_picture, "choices": check_choices, "idioms": check_idioms, "metrics": check_metrics}[sys.argv[2]](source)
     print("\n".join(wrong) or "ok")
     sys.exit(bool(wrong))
