@@ -74,7 +74,7 @@ static tare_status timed(struct room *r, void (*run)(const struct room *r, const
     return TARE_OK;
 }
 
-/* ---- products. act.act: gate and up with the activation, norm.y: with residual and the norm behind it; in one operation where there is one, as the
+/* ---- products. act.act: gate and up with the activation, norm.y: with residual and the norm after it; in one operation where there is one, as the
  * model does it */
 struct product {
     struct op_matmul w[COPIES_MOST];

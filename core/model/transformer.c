@@ -214,7 +214,7 @@ struct branch {
     struct next_norm next;
 };
 
-/* Product, residual and the norm behind them in one operation, where the backend has it and nothing comes between. */
+/* Product, residual and the norm after them in one operation, where the backend has it and nothing comes between. */
 static bool join_and_norm(const struct model *m, const struct branch *b, int64_t t)
 {
     const struct model_shape *s = &m->shape;

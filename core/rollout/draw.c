@@ -124,7 +124,7 @@ tare_status draws_begin(struct sampler *s, int64_t most, struct draws *b, struct
     return TARE_OK;
 }
 
-/* Where the operation leaves tokens; logprobs and entropies come behind them. */
+/* Where the operation leaves tokens; logprobs and entropies come after them. */
 static int32_t *results_of(const struct draws *b)
 {
     return b->s->room ? (int32_t *)(void *)b->s->room->results : b->host;

@@ -157,7 +157,7 @@ static char plain_digit(int32_t c)
     if (c < 127) return (char)c;
     if (is_python_space(c)) return ' ';
     if (utf8proc_category(c) != UTF8PROC_CATEGORY_ND) return '?';
-    while (utf8proc_category(zero - 1) == UTF8PROC_CATEGORY_ND) zero--; /* a script's digits lie together, one set behind another */
+    while (utf8proc_category(zero - 1) == UTF8PROC_CATEGORY_ND) zero--; /* a script's digits lie together, one set after another */
     return (char)('0' + (c - zero) % 10);
 }
 

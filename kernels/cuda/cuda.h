@@ -81,12 +81,12 @@ static inline void cuda_poison(void *p, int64_t bytes)
  * cuda_chain: a decode session says where a token begins and ends; outside of tokens, and on a GPU that has no such launches, CUDA_LAUNCH_AFTER is
  * CUDA_LAUNCH. */
 void cuda_chain(bool on);
-/* Whether a launch may follow the one in front of it that way: in a chain, behind a kernel of ours. Asked for by each launch once. */
+/* Whether a launch may follow the one in front of it that way: in a chain, after a kernel of ours. Asked for by each launch once. */
 bool cuda_follows(void);
 void cuda_no_kernel(void); /* what was issued last is a library's, or no kernel */
 
 #ifndef TARE_CUDA_SHIM
-/* What was launched in front has ended, and what it wrote is there; the launch behind may begin (and wait for this one). */
+/* What was launched in front has ended, and what it wrote is there; the next launch may begin (and wait for this one). */
 __device__ inline void launch_wait()
 {
 #if __CUDA_ARCH__ >= 900

@@ -1,8 +1,8 @@
 /* Decoding without the host: a session's rows in fixed device memory, a kernel that carries them from one token to the next, and the token's
  * operations as a CUDA graph a number of rows and of attention's tiles (both in buckets, so that few graphs serve all batches).
  *
- * Attention's tiles lie one behind the other. A load gives each row as many as its keys can need until the next one, and a run of rows that share their
- * leading keys those tiles once; the kernel behind a token fills in where the newest keys end. A row's own tile that no key has reached yet is empty, and so are those
+ * Attention's tiles lie one after the other. A load gives each row as many as its keys can need until the next one, and a run of rows that share their
+ * leading keys those tiles once; after a token a kernel fills in where the newest keys end. A row's own tile that no key has reached yet is empty, and so are those
  * that fill the bucket up: of the first there is at most one a row, since a load is DECODE_TOKENS at most, of the second less than half as many as of all others. So a
  * graph's launches never change while sequences grow, and their blocks follow the sum of the lengths.
  */
@@ -15,7 +15,7 @@
 #include <new>
 #include <string.h>
 
-/* How a row's keys are cut: those that it shares with the run of rows first .. first+n-1, and its own behind them. */
+/* How a row's keys are cut: those that it shares with the run of rows first .. first+n-1, and its own after them. */
 struct decode_keys {
     int32_t first, n, shared;
     int32_t shared_tile, shared_part; /* the run's first tile, and the first of its n partial results */
