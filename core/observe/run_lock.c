@@ -33,8 +33,7 @@ tare_status run_lock_check(const char *run_dir, bool resume, struct err *e)
     if (!resume && holds_run(run_dir) && !has_checkpoint(run_dir))
         FAIL(e, TARE_E_STATE,
              "%s: holds a run already, which has no checkpoint yet; remove the folder to begin anew, or --resume begins at the "
-             "first step "
-             "again (with other keys --resume --allow-change); run.dir=FOLDER starts another",
+             "first step again (with other keys --resume --allow-change); run.dir=FOLDER starts another",
              run_dir);
     if (!resume && holds_run(run_dir))
         FAIL(e, TARE_E_STATE, "%s: holds a run already; --resume continues it, run.dir=FOLDER starts another, or remove the folder",
