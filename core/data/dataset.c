@@ -169,6 +169,8 @@ static tare_status question_of_messages(const struct reader *r, const json_t *li
     for (size_t i = json_array_size(list); i-- > 0;) {
         const json_t *m = json_array_get(list, i), *content = json_object_get(m, "content");
         if (strcmp(json_text_or(m, "role", ""), "user") || !json_is_string(content)) continue;
+        if (!json_string_length(content))
+            FAIL(e, TARE_E_INVALID, "%s: the last user turn of its messages is empty, and it is the question", r->where);
         return keep(r, json_string_value(content), (int64_t)json_string_length(content), &out->question, e);
     }
     FAIL(e, TARE_E_INVALID, "%s: its messages have no user turn", r->where);

@@ -490,6 +490,9 @@ static void test_prompts_for_questions(void **state)
     path = write_file("none.jsonl", "{\"messages\":[{\"role\":\"system\",\"content\":\"s\"}],\"answer\":\"6\"}\n");
     assert_int_equal(dataset_load(path, 0, &d, &e), TARE_E_INVALID);
     assert_non_null(strstr(e.message, "no user turn"));
+    path = write_file("nothing.jsonl", "{\"messages\":[{\"role\":\"user\",\"content\":\"\"}],\"answer\":\"6\"}\n");
+    assert_int_equal(dataset_load(path, 0, &d, &e), TARE_E_INVALID);
+    assert_non_null(strstr(e.message, "the last user turn of its messages is empty"));
 }
 
 /* Several files: a list, a pattern, both; the rows keep their files' names, an id is unique over all of them. */
