@@ -30,17 +30,16 @@ static bool has_checkpoint(const char *run_dir)
 tare_status run_lock_check(const char *run_dir, bool resume, struct err *e)
 {
     if (fs_exists(run_dir) && !fs_is_dir(run_dir)) FAIL(e, TARE_E_INVALID, "%s: is not a folder; choose another run.dir", run_dir);
-    if (!resume && holds_run(run_dir) && !has_checkpoint(run_dir))
-        FAIL(e, TARE_E_STATE,
-             "%s: holds a run already, which has no checkpoint yet; remove the folder to begin anew, or --resume begins at the "
-             "first step again (with other keys --resume --allow-change); run.dir=FOLDER starts another",
-             run_dir);
-    if (!resume && holds_run(run_dir))
+    const bool holds = holds_run(run_dir);
+    if (resume && !holds) FAIL(e, TARE_E_NOT_FOUND, "%s: no run to resume is there; leave out --resume, or check run.dir", run_dir);
+    if (resume || !holds) return TARE_OK;
+    if (has_checkpoint(run_dir))
         FAIL(e, TARE_E_STATE, "%s: holds a run already; --resume continues it, run.dir=FOLDER starts another, or remove the folder",
              run_dir);
-    if (resume && !holds_run(run_dir))
-        FAIL(e, TARE_E_NOT_FOUND, "%s: no run to resume is there; leave out --resume, or check run.dir", run_dir);
-    return TARE_OK;
+    FAIL(e, TARE_E_STATE,
+         "%s: holds a run already, which has no checkpoint yet; remove the folder to begin anew, or --resume begins at the "
+         "first step again (with other keys --resume --allow-change); run.dir=FOLDER starts another",
+         run_dir);
 }
 
 tare_status run_lock_text(struct str *out, struct err *e)

@@ -137,7 +137,7 @@ static void gemm_part_made(const struct gemm_block *s, const struct gemm_share *
  * tasks as groups of all blocks, so it finds one. */
 static int64_t gemm_next(const struct gemm_block *s, int64_t task, int thread, int64_t *group)
 {
-    int64_t block = s->at[thread];
+    int64_t block = s->held[thread];
     if (!s->stay) {
         *group = task % s->groups;
         return task / s->groups;
@@ -160,7 +160,6 @@ static void gemm_block_task(void *arg, int64_t task, int thread)
     const struct gemm *g = s->g;
     int64_t group;
     const int64_t block = gemm_next(s, task, thread, &group), panels = (g->n + NR - 1) / NR;
-    s->at[thread] = block;
     struct gemm_share o = {.tile = block * s->tiles / s->row_blocks,
                            .tile_end = (block + 1) * s->tiles / s->row_blocks,
                            .panel = group * panels / s->groups,
@@ -315,16 +314,15 @@ static void gemm_blocked(const struct kctx *c, const struct gemm *g)
     gemm_layout(&s);
     s.own = scratch(c, threads * s.own_size);
     s.held = scratch(c, 2 * threads);
-    s.at = scratch(c, 2 * threads);
     s.out = scratch(c, 2 * s.row_blocks);
     if (!lies && !s.made) s.b = scratch(c, padded * s.words);
-    if (!s.own || !s.held || !s.at || !s.out || (!lies && !s.made && !s.b)) return;
+    if (!s.own || !s.held || !s.out || (!lies && !s.made && !s.b)) return;
     for (s.word = 0; s.word < all; s.word += most) {
         s.words = all - s.word < most ? all - s.word : most;
         s.part = s.word / most;
         if (s.word > 0) gemm_cut(&s, threads);
         if (s.b) gemm_later(&s, s.word + s.words, all - s.word - s.words < most ? all - s.word - s.words : most);
-        for (int64_t i = 0; i < threads; i++) s.held[i] = s.at[i] = -1;
+        for (int64_t i = 0; i < threads; i++) s.held[i] = -1;
         for (int64_t i = 0; i < s.row_blocks; i++) atomic_init(&s.out[i], 0);
         if (s.b) pool_run(c->pool, (s.words + PACK_WORDS - 1) / PACK_WORDS, g->turned ? gemm_turn_task : gemm_pack_task, &s);
         pool_run(c->pool, s.row_blocks * s.groups, gemm_block_task, &s);

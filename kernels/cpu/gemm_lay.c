@@ -32,7 +32,6 @@ struct gemm_block {
         own; /* [threads, own_size]: part of A, partial sums, U, its tiles, a panel of its products made fp32, a panel, one made fp32 */
     int64_t *held;        /* [threads] the block of rows whose A lies there, -1: none */
     int stay;             /* 1: a thread stays with a block of rows */
-    int64_t *at;          /* [threads] the block of rows of a thread's last task, -1: none */
     _Atomic int64_t *out; /* [row_blocks] groups of a block that have been given out */
 };
 
