@@ -5,12 +5,15 @@
 # the command without faults would not have written; on success the same result. After it the command works again.
 # A transfer that is short or interrupted, and a database that fails, change nothing of a command.
 # FAULT_POINTS: how many points of each command and kind are tried (default 12, evenly spread from a start that FAULT_SEED moves);
-# "all": every one. FAULT_ONLY: a regular expression, of the commands that are tried. Figures of whole runs: docs/dev/reliability.md.
+# "all": every one; "paths": every call path (the return addresses up the stack) by which calls come, at its first and at its last call:
+# every place of the program, in a tenth of the points. FAULT_ONLY: a regular expression, of the commands that are tried.
+# FAULT_PART=2/3: of the points the second of three parts. Figures of whole runs: docs/dev/reliability.md.
 . "$(dirname "$0")/common.inc"
 [ -n "${INTERPOSE:-}" ] && [ -f "$INTERPOSE" ] || skip "a sanitizer's build has an allocator of its own: faults are not injected"
 POINTS=${FAULT_POINTS:-12} SEED=${FAULT_SEED:-1}
+PART=${FAULT_PART:-1/1}
 MODEL=$SOURCE/tests/data/models/tiny/qwen3
-tried=0
+tried=0 unmet=0
 
 INPUT=/dev/null # of the command
 # once COMMAND...: its standard output and exit status; what it writes, RESULT, is removed before
@@ -21,54 +24,80 @@ once() {
     LD_PRELOAD=$INTERPOSE timeout -s KILL 300 "$@" < "$INPUT" > out.txt 2> err.txt || status=$?
     return $status
 }
-sums() { # of all that the command has written, but for what holds times, or sums of them
+files() { # the sums of all that the command has written, but for what holds times, or sums of them
     for path in "${RESULT[@]}"; do
         [ ! -e "$path" ] || (find "$path" -type f ! -name metrics.jsonl ! -name chain.jsonl ! -name manifest.json ! -name lock ! -name 'events.*' | sort | xargs -r sha256sum)
     done
+}
+sums() {
+    files
     cat out.txt
+}
+# Files that a command that failed has left under their final names and that are not those of the command without faults. samples.jsonl grows row by row.
+strange() {
+    files | grep -vE '\.tmp(-[0-9]+/.*)?$|/samples\.jsonl$' | sort | comm -23 - <(sort want)
+}
+# points KIND: those to try, one a line
+points() {
+    if [ "$POINTS" = paths ]; then
+        awk -v k="$1" '$1 == k && $3 > n[$2] { n[$2] = $3 } END { for (p in n) { print "@" p ".1"; if (n[p] > 1) print "@" p "." n[p] } }' paths | sort
+        return
+    fi
+    local total step=1 points=$POINTS
+    total=$(awk -v k="$1" '{ for (i = 1; i < NF; i += 2) if ($i == k && $(i + 1) > n) n = $(i + 1) } END { print n + 0 }' count)
+    [ "$POINTS" = all ] || [ "$1" = alloc ] || [ "$1" = io ] || points=$(((POINTS + 2) / 3))
+    [ "$POINTS" = all ] || step=$(((total + points - 1) / points))
+    [ $step -gt 0 ] || step=1
+    seq $((1 + SEED * 7 % step)) $step "$total"
+}
+# try NAME KIND POINT COMMAND...: the call fails, and what the command does then is judged
+try() {
+    local name=$1 kind=$2 point=$3 status=0 why=''
+    shift 3
+    tried=$((tried + 1))
+    export TARE_INTERPOSE_ERRNO=$((tried % 2 ? 28 : 5)) # ENOSPC, EIO
+    rm -f met
+    TARE_INTERPOSE=$kind=$point TARE_INTERPOSE_COUNT=$PWD/met once "$@" || status=$?
+    if [ $status = 127 ] && grep -qE 'out of memory|^cannot allocate memory' err.txt; then
+        : # the system's loader ends a process whose library or thread it cannot serve, with its own message
+    elif [ $status -ge 124 ]; then
+        why="exit status $status"
+    elif [ $status != 0 ] && [[ $kind != alloc && $kind != io ]]; then
+        why="exit status $status"
+    elif [ $status != 0 ]; then
+        grep -q '^tare: ' err.txt || why="exit status $status without a message"
+        [ -z "$(strange)" ] || why="it left $(strange)"
+    elif [ -z "${LOOSE:-}" ]; then
+        sums | cmp -s - want || why="exit status 0 and another result"
+    fi
+    [ ! -e met ] || grep -qv ' failed 0 ' met || unmet=$((unmet + 1))
+    if [ -n "$why" ]; then
+        bad "$name, $kind=$point (errno $TARE_INTERPOSE_ERRNO): $why: $(tail -2 err.txt)"
+    else
+        ok
+    fi
 }
 # injected NAME COMMAND...
 injected() {
-    local name=$1 kind total how at status why points
+    local name=$1 kind how before=$tried
     shift
     [[ $name =~ ${FAULT_ONLY:-.} ]] || return 0
-    rm -f count
-    TARE_INTERPOSE_COUNT=$PWD/count once "$@" || { bad "$name fails without a fault: $(head -3 err.txt)"; return; }
+    rm -f count paths
+    (
+        export TARE_INTERPOSE_COUNT=$PWD/count
+        [ "$POINTS" != paths ] || export TARE_INTERPOSE_PATHS=$PWD/paths
+        once "$@"
+    ) || { bad "$name fails without a fault: $(head -3 err.txt)"; return; }
     sums > want
     for kind in alloc io db short eintr; do
-        total=$(awk -v k=$kind '{ for (i = 1; i < NF; i += 2) if ($i == k && $(i + 1) > n) n = $(i + 1) } END { print n + 0 }' count)
-        local step=1
-        points=$POINTS
-        [ "$POINTS" = all ] || [ $kind = alloc ] || [ $kind = io ] || points=$(((POINTS + 2) / 3))
-        [ "$POINTS" = all ] || step=$(((total + points - 1) / points))
-        [ $step -gt 0 ] || step=1
+        points $kind | awk -v part="${PART%/*}" -v of="${PART#*/}" 'NR % of == part % of' > points
         for how in '' +; do
             [ $kind$how != eintr+ ] || continue # nothing would ever be read
-            for ((at = 1 + SEED * 7 % step; at <= total; at += step)); do
-                tried=$((tried + 1)) status=0
-                export TARE_INTERPOSE_ERRNO=$((at % 2 ? 28 : 5)) # ENOSPC, EIO
-                TARE_INTERPOSE=$kind=$at$how once "$@" || status=$?
-                why=''
-                if [ $status = 127 ] && grep -qE 'out of memory|^cannot allocate memory' err.txt; then
-                    : # the system's loader ends a process whose library or thread it cannot serve, with its own message
-                elif [ $status -ge 124 ]; then
-                    why="exit status $status"
-                elif [ $status != 0 ] && [[ $kind != alloc && $kind != io ]]; then
-                    why="exit status $status"
-                elif [ $status != 0 ]; then
-                    grep -q '^tare: ' err.txt || why="exit status $status without a message"
-                elif [ -z "${LOOSE:-}" ]; then
-                    sums | cmp -s - want || why="exit status 0 and another result"
-                fi
-                if [ -n "$why" ]; then
-                    bad "$name, $kind=$at$how of $total: $why: $(tail -2 err.txt)"
-                else
-                    ok
-                fi
-            done
+            while read -r point <&3; do try "$name" $kind "$point$how" "$@"; done 3< points
         done
     done
     once "$@" && sums | cmp -s - want || bad "$name: after all faults it does not give its result"
+    [ -z "${FAULT_POINTS:-}" ] || echo "$name: $((tried - before)) points"
 }
 q="log.level=warn log.progress=none"
 
@@ -108,5 +137,5 @@ echo '{"id":1,"text":"1+1="}' > prompts.jsonl
 INPUT=prompts.jsonl
 injected tokenize "$TARE" tokenize base
 injected generate "$TARE" generate base rollout.max_new_tokens=4
-printf '%d points tried\n' "$tried"
+printf '%d points tried, %d of them not reached\n' "$tried" "$unmet" # the order of threads moves a point a little
 done_

@@ -4,8 +4,12 @@
  *                    follow. Kinds: alloc (malloc and its kin return NULL), io (open, read, write, fsync, rename, ... give the
  *                    error TARE_INTERPOSE_ERRNO, a number, EIO unless set), db (the same, and locks, of SQLite's files alone: runs.db*),
  *                    short (a write or read of more than one byte does half), eintr (a write or read is interrupted before it does anything)
+ *                    KIND=@PATH.N[+] counts the calls that come by one path alone: the return addresses up the stack, as one number, which
+ *                    threads do not change as they change the order of all calls
+ *   TARE_INTERPOSE_PATHS   a file to which each process adds at its end, for each path by which calls came: "KIND PATH CALLS"
  *   TARE_INTERPOSE_TRAP    set: SIGTRAP at the fault, so that a debugger shows where it is
- *   TARE_INTERPOSE_COUNT   a file to which each process adds a line at its end: "alloc N io N ... net N"; net: sockets of the internet
+ *   TARE_INTERPOSE_COUNT   a file to which each process adds a line at its end: "alloc N io N ... failed N net N"; failed: calls that were
+ *                    made to fail; net: sockets of the internet
  *
  * Calls before main, of other programs, and of the standard streams' descriptors 1 and 2 are let through and not counted. */
 #define _GNU_SOURCE
@@ -13,6 +17,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <execinfo.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -34,20 +39,86 @@ enum kind { ALLOC, IO, DB, SHORT, INTERRUPTED, KINDS };
 static const char *const NAMES[KINDS] = {"alloc", "io", "db", "short", "eintr"};
 static struct {
     atomic_long calls;
-    long at;    /* 0: none fails */
-    int onward; /* and all after it */
+    unsigned long path; /* 0: at counts the calls of the kind; else those by that path */
+    long at;            /* 0: none fails */
+    int onward;         /* and all after it */
+    atomic_int begun;
 } kinds[KINDS];
 static atomic_int on, trap;
-static atomic_long sockets;
+static atomic_long sockets, failed;
 static int error_number = EIO;
+
+/* ---- paths */
+enum { FRAMES = 32, PLACES = 1 << 15 };
+static struct place {
+    atomic_ulong path;
+    atomic_long calls;
+} places[KINDS][PLACES];
+static int by_path; /* calls are told apart by path */
+/* What the unwinder itself asks for is not counted. The model: a variable of a thread that needs no memory at its first use. */
+static _Thread_local int inside __attribute__((tls_model("initial-exec")));
+
+/* Where a module lies differs from process to process: an address counts from its beginning. (dladdr() is far slower.) */
+static unsigned long in_module(void *address)
+{
+    struct dl_find_object module;
+    return (unsigned long)address - (_dl_find_object(address, &module) ? 0 : (unsigned long)module.dlfo_map_start);
+}
+
+/* The return addresses up the stack, as one number (FNV-1a). */
+static unsigned long path_here(void)
+{
+    void *frames[FRAMES];
+    const int n = backtrace(frames, FRAMES);
+    unsigned long hash = 0xcbf29ce484222325;
+    for (int i = 0; i < n; i++) hash = (hash ^ in_module(frames[i])) * 0x100000001b3;
+    return hash ? hash : 1;
+}
+
+/* The table only grows, without locks: a child of fork() may come while another thread is here. */
+static struct place *place_of(enum kind k, unsigned long path)
+{
+    for (unsigned long i = 0; i < PLACES; i++) {
+        struct place *p = &places[k][(path + i) % PLACES];
+        unsigned long there = 0;
+        if (atomic_compare_exchange_strong(&p->path, &there, path) || there == path) return p;
+    }
+    abort(); /* more paths than PLACES */
+}
+
+static int path_fails(enum kind k)
+{
+    inside = 1;
+    const unsigned long path = path_here();
+    inside = 0;
+    const long call = atomic_fetch_add(&place_of(k, path)->calls, 1) + 1;
+    if (path == kinds[k].path && call == kinds[k].at) {
+        atomic_store(&kinds[k].begun, 1);
+        return 1;
+    }
+    return kinds[k].onward && atomic_load(&kinds[k].begun);
+}
 
 static int fails(enum kind k)
 {
-    if (!atomic_load(&on)) return 0;
-    const long call = atomic_fetch_add(&kinds[k].calls, 1) + 1;
-    if (!kinds[k].at || (call != kinds[k].at && !(kinds[k].onward && call > kinds[k].at))) return 0;
+    if (!atomic_load(&on) || inside) return 0;
+    const long call = atomic_fetch_add(&kinds[k].calls, 1) + 1, at = kinds[k].at;
+    if (by_path ? !path_fails(k) : !at || (call != at && !(kinds[k].onward && call > at))) return 0;
+    atomic_fetch_add(&failed, 1);
     if (trap) raise(SIGTRAP);
     return 1;
+}
+
+/* ---- what is asked for */
+static void chosen(enum kind k, const char *point)
+{
+    char *end = (char *)point - 1;
+    if (*point == '@') {
+        kinds[k].path = strtoul(point + 1, &end, 16);
+        by_path = 1;
+    }
+    kinds[k].at = strtol(end + 1, &end, 10);
+    kinds[k].onward = *end == '+';
 }
 
 enum { FILES = 4096 };
@@ -91,24 +162,45 @@ __attribute__((constructor)) static void begin(void)
     for (int k = 0; what && k < KINDS; k++) {
         const size_t n = strlen(NAMES[k]);
         if (strncmp(what, NAMES[k], n) || what[n] != '=') continue;
-        char *end;
-        kinds[k].at = strtol(what + n + 1, &end, 10);
-        kinds[k].onward = *end == '+';
+        chosen((enum kind)k, what + n + 1);
     }
+    if (getenv("TARE_INTERPOSE_PATHS")) by_path = 1;
+    if (by_path) path_here(); /* the first time, the unwinder is loaded */
     trap = getenv("TARE_INTERPOSE_TRAP") != NULL;
     if (number) error_number = atoi(number);
     atomic_store(&on, 1);
 }
 
+/* The file that a variable names, to add to; -1: none. */
+static int added_to(const char *variable)
+{
+    const char *path = getenv(variable);
+    return path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644) : -1;
+}
+
+static void tell_counts(int fd)
+{
+    for (int k = 0; k < KINDS; k++) dprintf(fd, "%s %ld ", NAMES[k], atomic_load(&kinds[k].calls));
+    dprintf(fd, "failed %ld net %ld\n", atomic_load(&failed), atomic_load(&sockets));
+    close(fd);
+}
+
+static void tell_paths(int fd)
+{
+    for (int k = 0; k < KINDS; k++)
+        for (int i = 0; i < PLACES; i++) {
+            const struct place *p = &places[k][i];
+            if (p->path) dprintf(fd, "%s %016lx %ld\n", NAMES[k], p->path, p->calls);
+        }
+    close(fd);
+}
+
 __attribute__((destructor)) static void end(void)
 {
     if (!atomic_exchange(&on, 0)) return;
-    const char *path = getenv("TARE_INTERPOSE_COUNT");
-    const int fd = path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644) : -1;
-    if (fd < 0) return;
-    for (int k = 0; k < KINDS; k++) dprintf(fd, "%s %ld ", NAMES[k], atomic_load(&kinds[k].calls));
-    dprintf(fd, "net %ld\n", atomic_load(&sockets));
-    close(fd);
+    int fd = added_to("TARE_INTERPOSE_COUNT");
+    if (fd >= 0) tell_counts(fd);
+    if ((fd = added_to("TARE_INTERPOSE_PATHS")) >= 0) tell_paths(fd);
 }
 
 /* ---- memory */
