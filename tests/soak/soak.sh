@@ -26,17 +26,23 @@ broke() {
     broken=$((broken + 1)) told=1
     printf 'BROKEN: seed %d, run %d, fault "%s": %s (%s)\n' "$seed" $((runs + 1)) "$fault" "$*" "$PWD/soak-$seed"
 }
-draw() { printf '%d' $(((RANDOM * 32768 + RANDOM) % $1)); }
 points=(data rollout sample verify update apply recorded checkpoint checkpoint.files checkpoint.listed checkpoint.named)
 choose() { # sets fault, for env
-    local step=$((1 + $(draw 12))) at=${points[$(draw ${#points[@]})]}
-    case $(draw $([ -n "$interpose" ] && echo 6 || echo 3)) in
+    local step at onward
+    draw 12
+    step=$((1 + drawn))
+    draw ${#points[@]}
+    at=${points[drawn]}
+    draw 2
+    onward=$([ $drawn = 1 ] || echo +)
+    draw $([ -n "$interpose" ] && echo 6 || echo 3)
+    case $drawn in
     0) fault="TARE_FAULT=stage=$at,step=$step,kind=kill" ;;
     1) fault="TARE_FAULT=stage=$at,step=$step,kind=stop" ;;
-    2) fault="TARE_FAULT=stage=data,step=$step,kind=kill,after=0.$(draw 10)" ;;
-    3) fault="LD_PRELOAD=$interpose TARE_INTERPOSE=alloc=$((1 + $(draw 60000)))$([ "$(draw 2)" = 0 ] || echo +)" ;;
-    4) fault="LD_PRELOAD=$interpose TARE_INTERPOSE_ERRNO=28 TARE_INTERPOSE=io=$((1 + $(draw 1500)))$([ "$(draw 2)" = 0 ] || echo +)" ;;
-    5) fault="LD_PRELOAD=$interpose TARE_INTERPOSE_ERRNO=5 TARE_INTERPOSE=io=$((1 + $(draw 1500)))$([ "$(draw 2)" = 0 ] || echo +)" ;;
+    2) draw 10; fault="TARE_FAULT=stage=data,step=$step,kind=kill,after=0.$drawn" ;;
+    3) draw 60000; fault="LD_PRELOAD=$interpose TARE_INTERPOSE=alloc=$((1 + drawn))$onward" ;;
+    4) draw 1500; fault="LD_PRELOAD=$interpose TARE_INTERPOSE_ERRNO=28 TARE_INTERPOSE=io=$((1 + drawn))$onward" ;;
+    5) draw 1500; fault="LD_PRELOAD=$interpose TARE_INTERPOSE_ERRNO=5 TARE_INTERPOSE=io=$((1 + drawn))$onward" ;;
     esac
 }
 sums_hold() { # of a run that has a step
@@ -60,7 +66,9 @@ one_process() { # fault...
     return $status
 }
 one_run() {
-    local n=$((1 + $(draw 5))) i
+    local n i
+    draw 5
+    n=$((1 + drawn))
     for ((i = 0; i < n; i++)); do
         choose
         # shellcheck disable=SC2086
