@@ -200,6 +200,15 @@ static tare_status compare_parts(const struct run *r, int64_t step, struct err *
     return hello_parts(&r->engine, plugins, sizeof plugins / sizeof *plugins, step, e);
 }
 
+static tare_status take_models(struct run *r, int64_t step, struct err *e)
+{
+    const struct models_resume how = {.folder = r->config->run.dir,
+                                      .advice = "add --allow-change to go on with these",
+                                      .checkpoint = step >= 0,
+                                      .allow_change = r->start->allow_change};
+    return r->comm.rank ? TARE_OK : models_take(&r->engine, r->start->resume ? &how : NULL, &r->models, e);
+}
+
 tare_status run_open(struct run *r, const struct config *c, struct comm comm, const struct train_start *start, struct err *e)
 {
     char folder[FS_PATH] = "";
@@ -214,7 +223,7 @@ tare_status run_open(struct run *r, const struct config *c, struct comm comm, co
     TRY(check_steps(c, step, start->until, e));
     TRY(open_parts(r, e));
     if (step >= 0) TRY(run_restore(r, folder, e));
-    TRY(comm_agree(&r->comm, models_take(r, step, e), e));
+    TRY(comm_agree(&r->comm, take_models(r, step, e), e));
     TRY(compare_parts(r, step, e));
     return comm_agree(&r->comm, open_folder(r, start->resume, step, e), e);
 }

@@ -15,10 +15,10 @@
 #include "engine/engine.h"
 #include "engine/logprob_service.h"
 #include "engine/make_model.h"
+#include "engine/models.h"
 #include "engine/share.h"
 #include "engine/text.h"
 #include "estimate/estimate.h"
-#include "observe/model_sums.h"
 #include "observe/observe.h"
 
 /* evaluate.c: mean reward on the evaluation rows, over eval.samples completions each, and by subject. */
@@ -130,8 +130,6 @@ tare_status evaluate_when_due(struct run *r, int64_t step, struct err *e);
 /* resume_check.c: before a run is resumed, on rank 0. Every difference to RUN/config.ini is told; one that changes the training is refused
  * unless it is allowed. */
 tare_status resume_check(const struct config *c, bool allow_change, struct err *e);
-/* models.c: r->models, when all models are open. step: of the checkpoint that the run goes on from, -1 without one. TARE_E_CONFIG where a run that goes on would go on with others than it was trained with. */
-tare_status models_take(struct run *r, int64_t step, struct err *e);
 /* No checkpoint can be used: fine when there never was one, else TARE_E_CORRUPT with what starting over would delete. */
 tare_status resume_lost(const char *run_dir, struct err *e);
 /* resume.c: the parts of a checkpoint that the loop knows. */

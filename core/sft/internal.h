@@ -4,6 +4,7 @@
 
 #include "base/fs.h"
 #include "engine/engine.h"
+#include "engine/models.h"
 #include "engine/text.h"
 #include "sft/sft.h"
 

@@ -1,4 +1,5 @@
-/* Checkpoints of `tare sft`, as those of `tare train` (training.h), in SFT.OUT.training until SFT.OUT is there, beside config.ini. training.state has
+/* Checkpoints of `tare sft`, as those of `tare train` (training.h), in SFT.OUT.training until SFT.OUT is there, beside config.ini and
+ * manifest.json, which has the sums of the models that it reads, {"models": ...} (observe/model_sums.h). training.state has
  *   step, cursor, optimizer_steps, ranks (how many wrote pieces of the optimizer; 0: it is not there); data, seed, batch, train_on_prompt, which
  * cannot change. Any number of ranks continues. `ended` there has the number of steps of a training whose result is about to get its name; it goes last,
  * so a process that is killed while it removes the rest leaves a training that --resume knows to be done. */
@@ -191,12 +192,32 @@ static tare_status check_resumed(const struct sft *s, enum sft_start start, int6
     return config_check_resume(&how, s->config, e);
 }
 
-/* config.ini in the folder: what a resumed training is compared with. */
-static tare_status write_config(const struct sft *s, int64_t step, struct err *e)
+static tare_status write_models(const struct sft *s, const json_t *models, struct err *e)
 {
+    OWNED(str_free) struct str text = {0};
+    OWNED(json_decrefp) json_t *root = json_pack("{s:O}", "models", models);
     char path[FS_PATH];
+    TRY(fs_join(path, s->folder, "manifest.json", e));
+    if (!root) FAIL(e, TARE_E_NOMEM, "%s: no memory", path);
+    TRY(json_print(root, &text, e));
+    TRY(str_add(&text, "\n", 1, e));
+    return fs_write_atomic(path, text.data, text.size, e);
+}
+
+/* config.ini and manifest.json in the folder: what a resumed training is compared with. Here its models are; the configuration was before they were open. */
+static tare_status write_start(const struct sft *s, enum sft_start start, int64_t step, struct err *e)
+{
+    const struct models_resume how = {.folder = s->folder,
+                                      .advice = start == SFT_GO_ON ? "remove the folder to start over"
+                                                                   : "add --allow-change to go on with these",
+                                      .checkpoint = true,
+                                      .allow_change = start == SFT_CHANGE};
+    OWNED(json_decrefp) json_t *models = NULL;
+    char path[FS_PATH];
+    TRY(models_take(&s->engine, step >= 0 ? &how : NULL, &models, e));
     TRY(fs_join(path, s->folder, "config.ini", e));
-    return observe_config(path, s->config, step >= 0 && fs_exists(path) ? path : NULL, step, e);
+    TRY(observe_config(path, s->config, step >= 0 && fs_exists(path) ? path : NULL, step, e));
+    return write_models(s, models, e);
 }
 
 /* On rank 0. *step: -1 when there is no checkpoint. */
@@ -232,7 +253,7 @@ tare_status sft_restore(struct sft *s, enum sft_start start, struct err *e)
         log_info("continuing after step %lld of %lld (%s)", (long long)step, (long long)s->steps, folder);
     }
     TRY(hello_parts(&s->engine, NULL, 0, step, e));
-    tare_status status = first ? write_config(s, step, e) : TARE_OK;
+    tare_status status = first ? write_start(s, start, step, e) : TARE_OK;
     if (!status && first) status = checkpoint_clean(s->folder, step, e);
     return comm_agree(&s->comm, status, e);
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A run reads models that are not among its own files: the policy's start with its tokenizer, a reference, the start of the process reward model. One that changed on disk is
-# not gone on with in silence: refused by its name, or told where nothing of it is used; tare verify-run names it, too.
+# not gone on with in silence: refused by its name, or told where nothing of it is used; tare verify-run names it, too. The same of supervised training.
 . "$(dirname "$0")/common.inc"
 tiny_config
 easy_judge
@@ -110,4 +110,80 @@ half written data.prompt=chat data.chat_template=own.jinja rollout.max_prompt_to
 echo '{% for m in messages %}{{ m.content }} {% endfor %}' > own.jinja
 refused "data.chat_template = $WORK/own.jinja: own.jinja is not the file" written
 verify 1 written '^data.chat_template = '
+
+# supervised training
+sed -e 's/^path = none/path = start/' -e '/^init/d' -e 's/^out = base/out = tuned/' -e 's/^steps = 30/steps = 8/' sft.ini > tune.ini
+printf '[checkpoint]\nevery = 2\n' >> tune.ini
+cp -r base start
+tune() { "$TARE" sft tune.ini "$@" > /dev/null 2> err.txt; }
+tune sft.out=straight && ok || bad "supervised: $(cat err.txt)"
+stopped() { # NAME [key=value ...]: killed in step 6, after the checkpoint of step 4
+    local name=$1
+    shift
+    killed_at update 6 "$TARE" sft tune.ini sft.out="$name" "$@" && [ -e "$name.training/manifest.json" ] && ok || bad "supervised: not killed"
+}
+stopped tuned
+tune_refused() { # PATTERN NAME [argument ...]: and nothing of it is touched
+    local pattern=$1 name=$2 got=0
+    shift 2
+    rm -rf before && cp -r "$name.training" before
+    tune sft.out="$name" --resume "$@" || got=$?
+    [ $got = 3 ] && grep -q "$pattern" err.txt && ok || bad "supervised, $name: status $got, expected 3 with '$pattern': $(cat err.txt)"
+    diff -r -x lock before "$name.training" > /dev/null && [ ! -e "$name" ] && ok || bad "supervised, $name: a refused --resume changed files"
+}
+tune_goes_on() { # NAME [argument ...]: to what the training that was not stopped has
+    local name=$1
+    shift
+    tune sft.out="$name" --resume "$@" && ok || bad "supervised, $name: $(cat err.txt)"
+    diff -r straight "$name" > /dev/null && ok || bad "supervised, $name: another model"
+}
+cp -r tuned.training again.training
+tune_goes_on again
+quiet 'model.path'
+# the weights are the checkpoint's
+flip start/model.safetensors
+cp -r tuned.training other.training
+tune_goes_on other
+says "model.path = $WORK/start: model.safetensors is not the file that the run was trained with; what the checkpoint has is taken in its place"
+cp base/model.safetensors start
+# the tokenizer and the template are not
+sed -i 's/}$/ }/' start/tokenizer.json
+tune_refused "model.path = $WORK/start: tokenizer.json is not the file that the run was trained with.*put the files back, or add --allow-change" tuned
+cp -r tuned.training taken.training
+rm -rf taken
+tune sft.out=taken --resume --allow-change && ok || bad "supervised, --allow-change: $(cat err.txt)"
+says 'warning: taken.training goes on with another model: model.path = .*tokenizer.json'
+cp base/tokenizer.json start
+echo '{{ messages }}' > start/chat_template.jinja
+tune_refused "chat_template.jinja was not there when the run was trained" tuned
+rm start/chat_template.jinja
+stopped templated data.prompt=chat data.chat_template=own.jinja
+echo '{% for m in messages %}{{ m.content }}  {% endfor %}' > own.jinja
+tune_refused "data.chat_template = $WORK/own.jinja: own.jinja is not the file" templated data.prompt=chat data.chat_template=own.jinja
+# moved: the same model
+mv start elsewhere
+cp -r tuned.training moved.training
+rm -rf moved
+tune_goes_on moved --allow-change model.path=elsewhere
+mv elsewhere start
+# a new model, and a folder in its place
+new="model.path=later model.init=qwen2 model.hidden_size=64 model.layers=2 model.heads=4 model.kv_heads=2 model.intermediate_size=128"
+# shellcheck disable=SC2086
+stopped made $new
+cp -r base later
+# shellcheck disable=SC2086
+tune_refused 'model.path = later: was not there, and a new model was begun' made $new
+# shellcheck disable=SC2086
+stopped lost $new
+mv later gone
+# shellcheck disable=SC2086
+tune_refused 'model.path = later: is gone, and a new model would be in its place' lost $new
+# a warm start says how to go on without --allow-change
+cp -r tuned.training warm.training
+sed 's/^out = tuned/out = warm/' tune.ini > warm.ini
+echo ' ' >> start/tokenizer_config.json
+"$TARE" train tiny.ini model.path=warm model.warm_start=warm.ini run.dir=warmed train.steps=1 log.progress=none > /dev/null 2> err.txt && bad "a warm start with another model" || ok
+says 'tokenizer_config.json is not the file .*put the files back, or remove the folder to start over'
+cp base/tokenizer_config.json start
+tune_goes_on tuned
 done_
