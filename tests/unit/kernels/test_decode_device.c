@@ -193,12 +193,31 @@ static void counted(const struct kernels *k, const struct kctx *c)
     count(group, GROUP, PROMPT / 256 + GROUP);
 }
 
+/* A load with fewer tiles than the one before, in the same bucket: what is left of those that were must not run. Twelve sequences of a tile each have the
+ * partial results 0 to 11; of a group of eight, with two pieces of their prompt and one of their own each, ten tiles, 10 and 11 are two rows' of the prompt. */
+static void emptied(const struct kernels *k, const struct kctx *c)
+{
+    enum { APART = 12, GROUP = 8, PROMPT = 512 };
+    static const int64_t shape[3] = {4, 2, 8};
+    struct one seqs[APART + GROUP];
+    struct scene s;
+    dev = k, ctx = c;
+    for (int i = 0; i < APART; i++) seqs[i] = (struct one){40 + i, 0, i};
+    for (int i = 0; i < GROUP; i++) seqs[APART + i] = (struct one){PROMPT + 3 + i, PROMPT, APART};
+    open_scene(&s, shape, DTYPE_F32, seqs, APART + GROUP);
+    decode(&s, APART, GROUP, 0, TOKENS); /* the session's memory has its size */
+    decode(&s, 0, APART, 0, TOKENS);
+    decode(&s, APART, GROUP, 0, TOKENS);
+    close_scene(&s);
+}
+
 DEVICE_TEST(lengths)
 DEVICE_TEST(replayed)
+DEVICE_TEST(emptied)
 DEVICE_TEST(counted)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {device_test(lengths), device_test(replayed), device_test(counted)};
+    const struct CMUnitTest tests[] = {device_test(lengths), device_test(replayed), device_test(emptied), device_test(counted)};
     return cmocka_run_group_tests(tests, kernel_setup, kernel_teardown);
 }
