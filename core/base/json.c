@@ -80,14 +80,23 @@ tare_status json_read_wide(const char *path, json_t **out, struct err *e)
     return read_with(json_parse_wide, path, out, e);
 }
 
-static int dump_part(const char *data, size_t n, void *out)
+/* Jansson does not ask whether a key could be written, and would go on without it: once failed, always failed. */
+struct printed {
+    struct str *out;
+    int failed;
+};
+
+static int dump_part(const char *data, size_t n, void *ctx)
 {
-    return str_add(out, data, (int64_t)n, NULL) ? -1 : 0;
+    struct printed *p = ctx;
+    if (!p->failed && str_add(p->out, data, (int64_t)n, NULL)) p->failed = -1;
+    return p->failed;
 }
 
 tare_status json_print(const json_t *j, struct str *out, struct err *e)
 {
-    if (json_dump_callback(j, dump_part, out, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17)))
+    struct printed p = {out, 0};
+    if (json_dump_callback(j, dump_part, &p, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17)) || p.failed)
         FAIL(e, TARE_E_NOMEM, "no memory to print JSON");
     return TARE_OK;
 }

@@ -42,7 +42,7 @@ static tare_status head(struct scorer *s, const struct packed_batch *p, const fl
         KERNEL(s->m->k, &s->m->ctx, head_stats, .logprob = out.logprob + at, .entropy = out.entropy + at, .lse = lse,
                .logits = logits, .target = p->target + at, .temperature = (float)temperature, .r = n, .v = V);
     }
-    return TARE_OK;
+    return model_finish(s->m, e);
 }
 
 /* Line i is packed as a prompt of one token and a completion of the rest. */

@@ -415,6 +415,39 @@ static void json_errors_say_where(void **state)
     json_decref(o);
 }
 
+/* The linker puts this in the place of realloc (tests.cmake): the call that `grows` counts down to fails. */
+void *__real_realloc(void *p, size_t n); /* NOLINT */
+void *__wrap_realloc(void *p, size_t n); /* NOLINT */
+static int grows;
+void *__wrap_realloc(void *p, size_t n) /* NOLINT */
+{
+    return grows > 0 && !--grows ? NULL : __real_realloc(p, n);
+}
+
+/* Jansson itself goes on when a key could not be written. */
+static void json_without_memory_is_an_error(void **state)
+{
+    (void)state;
+    char key[400] = "";
+    struct err e = {0};
+    OWNED(json_decrefp) json_t *o = json_object();
+    for (int i = 0; i < 8; i++) {
+        memset(key, 'a' + i, (size_t)(i + 1) * 40);
+        json_object_set_new(o, key, json_integer(i));
+    }
+    int failed = 0;
+    for (int left = 0; !left; failed++) {
+        struct str s = {0};
+        grows = failed + 1;
+        const tare_status status = json_print(o, &s, &e);
+        left = grows;
+        grows = 0;
+        assert_int_equal(status, left ? TARE_OK : TARE_E_NOMEM);
+        str_free(&s);
+    }
+    assert_true(failed > 4); /* 64 bytes and twice that, up to 2 KiB */
+}
+
 static tare_status third_is_wrong(void *ctx, const json_t *o, const char *where, struct err *e)
 {
     int *count = ctx;
@@ -468,6 +501,7 @@ int main(void)
         cmocka_unit_test(arenas_of_two_memories),
         cmocka_unit_test(memory_grows),
         cmocka_unit_test(json_errors_say_where),
+        cmocka_unit_test(json_without_memory_is_an_error),
         cmocka_unit_test(lines_are_counted),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
