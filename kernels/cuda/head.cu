@@ -9,16 +9,15 @@
 
 enum { HEAD_THREADS = 512, GRAD_THREADS = 256, GRAD_COLUMNS = 8 * GRAD_THREADS };
 
-static __global__ void head_stats_kernel(float *__restrict__ logprob, float *__restrict__ entropy, float *__restrict__ lse,
-                                         const float *__restrict__ logits, int64_t ld, const int32_t *__restrict__ target,
-                                         float scale, int64_t v)
+/* scale: 1/T, here and below. logits (and ref_logits): the operation's, apart, since they are only read. */
+static __global__ void head_stats_kernel(const struct op_head_stats o, const float *__restrict__ logits, float scale)
 {
     __shared__ float part[HEAD_THREADS / 32];
     const int64_t row = blockIdx.x;
-    const float *z = logits + row * ld;
-    const float m = softmax_max<HEAD_THREADS>(z, scale, v, part);
+    const float *z = logits + row * o.v;
+    const float m = softmax_max<HEAD_THREADS>(z, scale, o.v, part);
     float l = 0, w = 0;
-    for (int64_t i = threadIdx.x; i < v; i += HEAD_THREADS) {
+    for (int64_t i = threadIdx.x; i < o.v; i += HEAD_THREADS) {
         const float d = softmax_shifted(z[i], scale, m), e = exact_exp(d);
         l += e;
         w = fmaf(e, d, w);
@@ -27,47 +26,43 @@ static __global__ void head_stats_kernel(float *__restrict__ logprob, float *__r
     w = block_reduce<add_op, HEAD_THREADS>(w, part);
     if (threadIdx.x) return;
     const float log_l = exact_log(l);
-    lse[2 * row] = m;
-    lse[2 * row + 1] = log_l;
-    if (entropy) entropy[row] = log_l - w / l;
-    logprob[row] = softmax_shifted(z[target[row]], scale, m) - log_l;
+    o.lse[2 * row] = m;
+    o.lse[2 * row + 1] = log_l;
+    if (o.entropy) o.entropy[row] = log_l - w / l;
+    o.logprob[row] = softmax_shifted(z[o.target[row]], scale, m) - log_l;
 }
 
-static __global__ void head_kl_kernel(float *__restrict__ kl, const float *__restrict__ logits, const float *__restrict__ lse,
-                                      const float *__restrict__ ref_logits, const float *__restrict__ ref_lse, int64_t ld,
-                                      float scale, int64_t v)
+static __global__ void head_kl_kernel(const struct op_head_kl o, const float *__restrict__ logits,
+                                      const float *__restrict__ ref_logits, float scale)
 {
     __shared__ float part[HEAD_THREADS / 32];
     const int64_t row = blockIdx.x;
-    const float m = lse[2 * row], log_l = lse[2 * row + 1], ref_m = ref_lse[2 * row], ref_log_l = ref_lse[2 * row + 1];
+    const float *z = logits + row * o.v, *ref_z = ref_logits + row * o.v;
+    const float m = o.lse[2 * row], log_l = o.lse[2 * row + 1], ref_m = o.ref_lse[2 * row], ref_log_l = o.ref_lse[2 * row + 1];
     float sum = 0;
-    for (int64_t i = threadIdx.x; i < v; i += HEAD_THREADS) {
-        const float logp = softmax_shifted(logits[row * ld + i], scale, m) - log_l;
-        const float logq = softmax_shifted(ref_logits[row * ld + i], scale, ref_m) - ref_log_l;
+    for (int64_t i = threadIdx.x; i < o.v; i += HEAD_THREADS) {
+        const float logp = softmax_shifted(z[i], scale, m) - log_l;
+        const float logq = softmax_shifted(ref_z[i], scale, ref_m) - ref_log_l;
         sum = fmaf(exact_exp(logp), logp - logq, sum);
     }
     sum = block_reduce<add_op, HEAD_THREADS>(sum, part);
-    if (threadIdx.x == 0) kl[row] = sum;
+    if (threadIdx.x == 0) o.kl[row] = sum;
 }
 
-/* entropy NULL: no entropy term; kl NULL: no reference. */
-static __global__ void head_grad_kernel(float *__restrict__ logits, int64_t ld, const int32_t *__restrict__ target,
-                                        const float *__restrict__ lse, const float *__restrict__ entropy,
-                                        const float *__restrict__ ref_logits, const float *__restrict__ ref_lse,
-                                        const float *__restrict__ kl, const struct head_grad_row *__restrict__ coef, float scale,
-                                        int64_t v, unsigned pieces)
+/* entropy NULL: no entropy term; kl NULL: no reference. pieces: blocks of a row. */
+static __global__ void head_grad_kernel(const struct op_head_grad o, float scale, unsigned pieces)
 {
     const int64_t row = blockIdx.x / pieces, begin = (int64_t)(blockIdx.x % pieces) * GRAD_COLUMNS + threadIdx.x;
-    const struct head_grad_row g = coef[row];
-    const float m = lse[2 * row], log_l = lse[2 * row + 1], h = entropy ? entropy[row] : 0;
-    const float ref_m = kl ? ref_lse[2 * row] : 0, ref_log_l = kl ? ref_lse[2 * row + 1] : 0, row_kl = kl ? kl[row] : 0;
-    const int64_t chosen = target[row];
-    float *z = logits + row * ld;
-    for (int64_t j = begin; j < v && j < begin + GRAD_COLUMNS; j += GRAD_THREADS) {
+    const struct head_grad_row g = o.coef[row];
+    const float m = o.lse[2 * row], log_l = o.lse[2 * row + 1], h = o.entropy ? o.entropy[row] : 0;
+    const float ref_m = o.kl ? o.ref_lse[2 * row] : 0, ref_log_l = o.kl ? o.ref_lse[2 * row + 1] : 0, kl = o.kl ? o.kl[row] : 0;
+    const int64_t chosen = o.target[row];
+    float *__restrict__ z = o.logits + row * o.v;
+    for (int64_t j = begin; j < o.v && j < begin + GRAD_COLUMNS; j += GRAD_THREADS) {
         const float logp = softmax_shifted(z[j], scale, m) - log_l;
         float s = -g.logprob;
-        if (entropy) s = fmaf(-g.entropy, logp + h, s);
-        if (kl) s = fmaf(g.kl, logp - (softmax_shifted(ref_logits[row * ld + j], scale, ref_m) - ref_log_l) - row_kl, s);
+        if (o.entropy) s = fmaf(-g.entropy, logp + h, s);
+        if (o.kl) s = fmaf(g.kl, logp - (softmax_shifted(o.ref_logits[row * o.v + j], scale, ref_m) - ref_log_l) - kl, s);
         float d = exact_exp(logp) * s * scale;
         if (j == chosen) d += g.logprob * scale;
         z[j] = d;
@@ -78,16 +73,14 @@ void cuda_head_stats(const struct kctx *c, const struct op_head_stats *o)
 {
     CUDA_OP(c, "head_stats", "rows vocab", o->r, o->v);
     if (o->r > 0 && o->v > 0)
-        CUDA_LAUNCH(c, head_stats_kernel, (unsigned)o->r, HEAD_THREADS, 0, o->logprob, o->entropy, o->lse, o->logits, o->v,
-                    o->target, 1.0f / o->temperature, o->v);
+        CUDA_LAUNCH(c, head_stats_kernel, (unsigned)o->r, HEAD_THREADS, 0, *o, o->logits, 1.0f / o->temperature);
 }
 
 void cuda_head_kl(const struct kctx *c, const struct op_head_kl *o)
 {
     CUDA_OP(c, "head_kl", "rows vocab", o->r, o->v);
     if (o->r > 0 && o->v > 0)
-        CUDA_LAUNCH(c, head_kl_kernel, (unsigned)o->r, HEAD_THREADS, 0, o->kl, o->logits, o->lse, o->ref_logits, o->ref_lse, o->v,
-                    1.0f / o->temperature, o->v);
+        CUDA_LAUNCH(c, head_kl_kernel, (unsigned)o->r, HEAD_THREADS, 0, *o, o->logits, o->ref_logits, 1.0f / o->temperature);
 }
 
 void cuda_head_grad(const struct kctx *c, const struct op_head_grad *o)
@@ -95,6 +88,5 @@ void cuda_head_grad(const struct kctx *c, const struct op_head_grad *o)
     CUDA_OP(c, "head_grad", "rows vocab", o->r, o->v);
     const unsigned pieces = cuda_blocks(o->v, GRAD_COLUMNS);
     if (o->r > 0 && o->v > 0)
-        CUDA_LAUNCH(c, head_grad_kernel, (unsigned)o->r * pieces, GRAD_THREADS, 0, o->logits, o->v, o->target, o->lse, o->entropy,
-                    o->ref_logits, o->ref_lse, o->kl, o->coef, 1.0f / o->temperature, o->v, pieces);
+        CUDA_LAUNCH(c, head_grad_kernel, (unsigned)o->r * pieces, GRAD_THREADS, 0, *o, 1.0f / o->temperature, pieces);
 }
