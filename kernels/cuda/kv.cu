@@ -19,17 +19,23 @@ static __device__ void kv_store(uint16_t *to, float x) /* bf16, nearest even */
     *to = bf16_from_f32(x);
 }
 
-template <class S>
-static __global__ void kv_write_kernel(S *__restrict__ k, S *__restrict__ v, const float *__restrict__ qkv, int64_t stride,
-                                       int heads, int kv_heads, int dim, const int64_t *__restrict__ rows,
-                                       const int64_t *__restrict__ slots)
+struct kv_rows {
+    const float *qkv;            /* [any, stride] */
+    const int64_t *rows, *slots; /* of qkv, of the cache: a pair each block */
+    int64_t stride;
+    int heads, kv_heads, dim;
+};
+
+/* A block has keys and values of a row. S: what the cache holds. */
+template <class S> static __global__ void kv_write_kernel(const kv_rows p, S *__restrict__ k, S *__restrict__ v)
 {
-    const int64_t slot = slots[blockIdx.x], block = slot / KV_BLOCK, lane = slot % KV_BLOCK;
+    const int64_t slot = p.slots[blockIdx.x], block = slot / KV_BLOCK, lane = slot % KV_BLOCK;
     if (slot < 0) return;
-    const float *key = qkv + rows[blockIdx.x] * stride + (int64_t)heads * dim, *value = key + (int64_t)kv_heads * dim;
-    for (int i = (int)threadIdx.x; i < kv_heads * dim; i += (int)blockDim.x) {
-        const int j = i / dim, d = i - j * dim;
-        const int64_t to = ((block * kv_heads + j) * KV_BLOCK + lane) * dim + d;
+    const float *__restrict__ key = p.qkv + p.rows[blockIdx.x] * p.stride + (int64_t)p.heads * p.dim;
+    const float *__restrict__ value = key + (int64_t)p.kv_heads * p.dim;
+    for (int i = (int)threadIdx.x; i < p.kv_heads * p.dim; i += (int)blockDim.x) {
+        const int j = i / p.dim, d = i - j * p.dim;
+        const int64_t to = ((block * p.kv_heads + j) * KV_BLOCK + lane) * p.dim + d;
         kv_store(k + to, key[i]);
         kv_store(v + to, value[i]);
     }
@@ -88,12 +94,12 @@ void cuda_kv_write(const struct kctx *c, const struct op_kv_write *o)
 {
     CUDA_OP(c, "kv_write", "n kv_heads head_dim", o->n, o->shape.kv_heads, o->shape.head_dim);
     if (o->n <= 0) return;
-    if (o->shape.dtype == DTYPE_BF16)
-        CUDA_LAUNCH(c, kv_write_kernel<uint16_t>, (unsigned)o->n, KV_THREADS, 0, (uint16_t *)o->kv.k, (uint16_t *)o->kv.v, o->qkv,
-                    o->shape.stride, (int)o->shape.heads, (int)o->shape.kv_heads, (int)o->shape.head_dim, o->rows, o->slots);
+    const struct attn_shape s = o->shape;
+    const kv_rows p = {o->qkv, o->rows, o->slots, s.stride, (int)s.heads, (int)s.kv_heads, (int)s.head_dim};
+    if (s.dtype == DTYPE_BF16)
+        CUDA_LAUNCH(c, kv_write_kernel<uint16_t>, (unsigned)o->n, KV_THREADS, 0, p, (uint16_t *)o->kv.k, (uint16_t *)o->kv.v);
     else
-        CUDA_LAUNCH(c, kv_write_kernel<float>, (unsigned)o->n, KV_THREADS, 0, o->kv.k, o->kv.v, o->qkv, o->shape.stride,
-                    (int)o->shape.heads, (int)o->shape.kv_heads, (int)o->shape.head_dim, o->rows, o->slots);
+        CUDA_LAUNCH(c, kv_write_kernel<float>, (unsigned)o->n, KV_THREADS, 0, p, o->kv.k, o->kv.v);
 }
 
 void cuda_rope_kv_write(const struct kctx *c, const struct op_rope *turn, const struct op_kv_write *write)
