@@ -33,10 +33,21 @@ static __global__ void chain_kernel(int32_t *__restrict__ next, int32_t *__restr
     first[i] = j < 0;
 }
 
-template <class I>
-static __global__ void scatter_kernel(float *__restrict__ y, const float *__restrict__ x, const I *__restrict__ rows,
-                                      const int32_t *__restrict__ next, const int32_t *__restrict__ first, int64_t n, int64_t width)
+template <class I> struct scatter_rows { /* y[rows[i], :] += x[i, :] */
+    float *y;                            /* [any, width] */
+    const float *x;                      /* [n, width] */
+    const I *rows;                       /* [n] */
+    const int32_t *next, *first;         /* [n], of chain_kernel */
+    int64_t n, width;
+};
+
+template <class I> static __global__ void scatter_kernel(const scatter_rows<I> o)
 {
+    float *__restrict__ y = o.y;
+    const float *__restrict__ x = o.x;
+    const I *__restrict__ rows = o.rows;
+    const int32_t *__restrict__ next = o.next, *__restrict__ first = o.first;
+    const int64_t n = o.n, width = o.width;
     for (int64_t i = blockIdx.x; i < n; i += gridDim.x) {
         if (!first[i]) continue;
         float *to = y + (int64_t)rows[i] * width;
@@ -75,7 +86,7 @@ template <class I> static void scatter(const struct kctx *c, float *y, const flo
     int32_t *next = (int32_t *)cuda_scratch(c, 2 * n * (int64_t)sizeof *next);
     if (!next) return;
     CUDA_LAUNCH(c, chain_kernel<I>, cuda_blocks(n, ROW_THREADS), ROW_THREADS, 0, next, next + n, rows, n);
-    CUDA_LAUNCH(c, scatter_kernel<I>, cuda_blocks(n, 1), ROW_THREADS, 0, y, x, rows, next, next + n, n, width);
+    CUDA_LAUNCH(c, scatter_kernel<I>, cuda_blocks(n, 1), ROW_THREADS, 0, (scatter_rows<I>{y, x, rows, next, next + n, n, width}));
 }
 
 void cuda_embed(const struct kctx *c, const struct op_embed *o)
@@ -111,6 +122,5 @@ void cuda_add(const struct kctx *c, const struct op_add *o)
 void cuda_add_columns(const struct kctx *c, const struct op_add_columns *o)
 {
     CUDA_OP(c, "add_columns", "t n", o->t, o->n);
-    if (o->t > 0 && o->n > 0)
-        CUDA_LAUNCH(c, add_columns_kernel, cuda_blocks(o->t * o->n, ROW_THREADS), ROW_THREADS, 0, *o);
+    if (o->t > 0 && o->n > 0) CUDA_LAUNCH(c, add_columns_kernel, cuda_blocks(o->t * o->n, ROW_THREADS), ROW_THREADS, 0, *o);
 }
