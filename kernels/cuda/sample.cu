@@ -41,9 +41,15 @@ struct sample_shared {
     int64_t tile, ties;     /* the tile; ties that may still be kept in it; -1: nothing has mass */
 };
 
-static __device__ float sample_weight(const float *z, int64_t i, float scale, float m)
+struct sample_logits { /* of a row */
+    const float *z;    /* [v] */
+    int64_t v;
+    float scale, m; /* 1/T; max_i z_i / T */
+};
+
+static __device__ float sample_weight(const sample_logits &x, int64_t i)
 {
-    return exact_exp(softmax_shifted(z[i], scale, m));
+    return exact_exp(softmax_shifted(x.z[i], x.scale, x.m));
 }
 
 /* 0 for NaN, which has no rank. */
@@ -78,8 +84,10 @@ static __device__ uint64_t sample_target(const struct sample_row *row, uint64_t 
 }
 
 /* The first index of the largest logit, as a plain walk finds it: a NaN in front wins, elsewhere it is passed over. */
-static __device__ int64_t sample_greedy(struct sample_shared *s, const float *z, int64_t v)
+static __device__ int64_t sample_greedy(struct sample_shared *s, const sample_logits &x)
 {
+    const float *z = x.z;
+    const int64_t v = x.v;
     float best = -INFINITY;
     int64_t at = v;
     for (int64_t i = threadIdx.x; i < v; i += SAMPLE_THREADS)
@@ -155,8 +163,7 @@ static __device__ void sample_digit(struct sample_shared *s, uint32_t prefix, ui
 
 /* Descends the digits of the bits of e; e <= 1 has 30. Zeros are never needed: 0 is what is found when nothing else does. wanted: of the mass, or of the
  * number of tokens. */
-template <bool MASS>
-static __device__ void sample_search(struct sample_shared *s, const float *z, float scale, float m, int64_t v, uint64_t wanted)
+template <bool MASS> static __device__ void sample_search(struct sample_shared *s, const sample_logits &x, uint64_t wanted)
 {
     uint32_t prefix = 0;
     uint64_t above = 0;
@@ -164,8 +171,8 @@ static __device__ void sample_search(struct sample_shared *s, const float *z, fl
         const int shift = level * DIGIT;
         for (int i = (int)threadIdx.x; i < BINS; i += SAMPLE_THREADS) s->u.bin.low[i] = s->u.bin.high[i] = 0;
         __syncthreads();
-        for (int64_t i = threadIdx.x; i < v; i += SAMPLE_THREADS) {
-            const float e = sample_weight(z, i, scale, m);
+        for (int64_t i = threadIdx.x; i < x.v; i += SAMPLE_THREADS) {
+            const float e = sample_weight(x, i);
             const uint32_t bits = f32_bits(e);
             if (!(e > 0) || (uint64_t)bits >> (shift + DIGIT) != prefix) continue;
             const uint32_t bin = bits >> shift & (BINS - 1);
@@ -184,52 +191,50 @@ static __device__ void sample_search(struct sample_shared *s, const float *z, fl
 }
 
 /* Of those above the cut, and of the ties that it keeps. */
-static __device__ uint64_t sample_mass(struct sample_shared *s, const float *z, float scale, float m, int64_t v, sample_cut cut)
+static __device__ uint64_t sample_mass(struct sample_shared *s, const sample_logits &x, sample_cut cut)
 {
     unsigned long long sum = 0;
-    for (int64_t i = threadIdx.x; i < v; i += SAMPLE_THREADS) {
-        const float e = sample_weight(z, i, scale, m);
+    for (int64_t i = threadIdx.x; i < x.v; i += SAMPLE_THREADS) {
+        const float e = sample_weight(x, i);
         if (f32_bits(e) > cut.bits) sum += mass_of(e); /* NaN has none */
     }
     return block_reduce<add_op, SAMPLE_THREADS>(sum, s->sums) + (uint64_t)cut.ties * mass_of(f32_from_bits(cut.bits));
 }
 
 /* Every thread computes the same cut. */
-static __device__ sample_cut sample_truncate(struct sample_shared *s, const float *z, const struct sample_row *row, float scale,
-                                             float m, int64_t v)
+static __device__ sample_cut sample_truncate(struct sample_shared *s, const sample_logits &x, const struct sample_row *row)
 {
-    sample_cut cut = {0, v};
-    if (row->top_k > 0 && row->top_k < v) {
-        sample_search<false>(s, z, scale, m, v, (uint64_t)row->top_k);
+    sample_cut cut = {0, x.v};
+    if (row->top_k > 0 && row->top_k < x.v) {
+        sample_search<false>(s, x, (uint64_t)row->top_k);
         cut.bits = s->found.bits;
         cut.ties = row->top_k - (int64_t)s->found.above;
     }
     if (row->top_p < 1) {
-        const uint64_t all = sample_mass(s, z, scale, m, v, cut);
+        const uint64_t all = sample_mass(s, x, cut);
         const double wanted = ceil((double)row->top_p * (double)all);
         const uint64_t need = wanted < 1 ? 1 : wanted > (double)all ? all : (uint64_t)wanted;
-        sample_search<true>(s, z, scale, m, v, need);
+        sample_search<true>(s, x, need);
         const uint32_t bits = s->found.bits;
         if (bits >= cut.bits) {
             const uint64_t each = mass_of(f32_from_bits(bits));
-            const int64_t ties = each ? (int64_t)((need - s->found.above + each - 1) / each) : v;
+            const int64_t ties = each ? (int64_t)((need - s->found.above + each - 1) / each) : x.v;
             if (bits > cut.bits || ties < cut.ties) cut.bits = bits, cut.ties = ties;
         }
     }
-    if (row->min_p > 0 && f32_bits(row->min_p) > cut.bits) cut.bits = f32_bits(row->min_p), cut.ties = v;
+    if (row->min_p > 0 && f32_bits(row->min_p) > cut.bits) cut.bits = f32_bits(row->min_p), cut.ties = x.v;
     return cut;
 }
 
 /* mass and ties of each tile of ids: a warp a tile. Tiles beyond TILES_MOST share the last places evenly: tile_ids ids a tile. */
-static __device__ void sample_tiles(struct sample_shared *s, const float *z, sample_cut cut, float scale, float m, int64_t v,
-                                    int64_t tile_ids)
+static __device__ void sample_tiles(struct sample_shared *s, const sample_logits &x, sample_cut cut, int64_t tile_ids)
 {
-    for (int64_t tile = threadIdx.x / 32; tile * tile_ids < v; tile += SAMPLE_THREADS / 32) {
-        const int64_t begin = tile * tile_ids, end = begin + tile_ids < v ? begin + tile_ids : v;
+    for (int64_t tile = threadIdx.x / 32; tile * tile_ids < x.v; tile += SAMPLE_THREADS / 32) {
+        const int64_t begin = tile * tile_ids, end = begin + tile_ids < x.v ? begin + tile_ids : x.v;
         unsigned long long mass = 0;
         int ties = 0;
         for (int64_t i = begin + threadIdx.x % 32; i < end; i += 32) {
-            const float e = sample_weight(z, i, scale, m);
+            const float e = sample_weight(x, i);
             if (sample_ranked(e) && f32_bits(e) > cut.bits) mass += mass_of(e);
             if (sample_ranked(e) && f32_bits(e) == cut.bits) ties++;
         }
@@ -275,17 +280,16 @@ static __device__ void sample_pick_tile(struct sample_shared *s, const struct sa
 }
 
 /* One warp: the lowest id of the tile with (kept mass of ids up to it) > target. 32 ids at a time, in order. */
-static __device__ int64_t sample_pick_id(const struct sample_shared *s, const float *z, sample_cut cut, float scale, float m,
-                                         int64_t v, int64_t tile_ids)
+static __device__ int64_t sample_pick_id(const struct sample_shared *s, const sample_logits &x, sample_cut cut, int64_t tile_ids)
 {
     const int lane = (int)(threadIdx.x % 32);
     const uint32_t before = (1u << lane) - 1;
     uint64_t below = s->below;
     int64_t ties = s->ties;
-    for (int64_t base = s->tile * tile_ids; base < v; base += 32) {
+    for (int64_t base = s->tile * tile_ids; base < x.v; base += 32) {
         const int64_t i = base + lane;
-        const float e = i < v ? sample_weight(z, i, scale, m) : 0;
-        const bool ranked = i < v && sample_ranked(e), tie = ranked && f32_bits(e) == cut.bits;
+        const float e = i < x.v ? sample_weight(x, i) : 0;
+        const bool ranked = i < x.v && sample_ranked(e), tie = ranked && f32_bits(e) == cut.bits;
         const uint32_t tied = __ballot_sync(ALL_LANES, tie);
         const bool kept = (ranked && f32_bits(e) > cut.bits) || (tie && __popc(tied & before) < ties);
         const unsigned long long sum = lanes_up(kept ? mass_of(e) : 0);
@@ -297,28 +301,32 @@ static __device__ int64_t sample_pick_id(const struct sample_shared *s, const fl
     return 0; /* not reached: the tile holds the target */
 }
 
-static __device__ int64_t sample_draw(struct sample_shared *s, const float *z, const struct sample_row *row, float scale, float m,
-                                      int64_t v)
+static __device__ int64_t sample_draw(struct sample_shared *s, const sample_logits &x, const struct sample_row *row)
 {
-    const sample_cut cut = sample_truncate(s, z, row, scale, m, v);
+    const sample_cut cut = sample_truncate(s, x, row);
+    const int64_t v = x.v;
     const int64_t tile_ids = v <= (int64_t)TILE * TILES_MOST ? (int64_t)TILE : (v + TILES_MOST * 32 - 1) / (TILES_MOST * 32) * 32;
     __syncthreads();
-    sample_tiles(s, z, cut, scale, m, v, tile_ids);
+    sample_tiles(s, x, cut, tile_ids);
     __syncthreads();
     if (threadIdx.x == 0) sample_pick_tile(s, row, cut, (v + tile_ids - 1) / tile_ids);
     __syncthreads();
-    if (s->tile < 0) return sample_greedy(s, z, v); /* nothing has mass: logits are not finite */
+    if (s->tile < 0) return sample_greedy(s, x); /* nothing has mass: logits are not finite */
     if (threadIdx.x < 32) {
-        const int64_t id = sample_pick_id(s, z, cut, scale, m, v, tile_ids);
+        const int64_t id = sample_pick_id(s, x, cut, tile_ids);
         if (threadIdx.x == 0) s->index[0] = id;
     }
     __syncthreads();
     return s->index[0];
 }
 
-static __global__ void sample_kernel(int32_t *__restrict__ token, float *__restrict__ logprob, float *__restrict__ entropy,
-                                     const float *__restrict__ logits, int64_t ld, const struct sample_row *__restrict__ rows,
-                                     int64_t v)
+struct sample_out { /* of all rows */
+    int32_t *token;
+    float *logprob, *entropy; /* entropy or NULL */
+};
+
+static __global__ void sample_kernel(const sample_out out, const float *__restrict__ logits, int64_t ld,
+                                     const struct sample_row *__restrict__ rows, int64_t v)
 {
     __shared__ sample_shared s;
     const struct sample_row *row = rows + blockIdx.x;
@@ -332,18 +340,19 @@ static __global__ void sample_kernel(int32_t *__restrict__ token, float *__restr
     }
     l = block_reduce<add_op, SAMPLE_THREADS>(l, s.part);
     w = block_reduce<add_op, SAMPLE_THREADS>(w, s.part);
-    const int64_t id = row->temperature > 0 ? sample_draw(&s, z, row, scale, m, v) : sample_greedy(&s, z, v);
+    const sample_logits x = {z, v, scale, m};
+    const int64_t id = row->temperature > 0 ? sample_draw(&s, x, row) : sample_greedy(&s, x);
     if (threadIdx.x) return;
     const float log_l = exact_log(l);
-    token[blockIdx.x] = (int32_t)id;
-    logprob[blockIdx.x] = softmax_shifted(z[id], scale, m) - log_l;
-    if (entropy) entropy[blockIdx.x] = log_l - w / l;
+    out.token[blockIdx.x] = (int32_t)id;
+    out.logprob[blockIdx.x] = softmax_shifted(z[id], scale, m) - log_l;
+    if (out.entropy) out.entropy[blockIdx.x] = log_l - w / l;
 }
 
 void cuda_sample(const struct kctx *c, const struct op_sample *o)
 {
     CUDA_OP(c, "sample", "rows vocab", o->r, o->v);
+    const sample_out out = {o->token, o->logprob, o->entropy};
     if (o->r > 0 && o->v > 0)
-        CUDA_LAUNCH(c, sample_kernel, (unsigned)o->r, SAMPLE_THREADS, 0, o->token, o->logprob, o->entropy, o->logits, o->ld,
-                    o->rows, o->v);
+        CUDA_LAUNCH(c, sample_kernel, (unsigned)o->r, SAMPLE_THREADS, 0, out, o->logits, o->ld, o->rows, o->v);
 }
