@@ -23,21 +23,25 @@ __device__ inline grad_shared grad_pieces(float *base, int dim)
     return s;
 }
 
-/* Query rows `row` .. +15 of n, the first of them a head of batch row `first`. */
-__device__ inline void grad_rows_load(const grad_shared &s, const grad_args &a, int first, int row, int n, int head, int group)
+struct grad_rows { /* (query, head) rows r < n: query first + r / group of the batch, head head * group + r % group */
+    int first, n, head, group;
+};
+
+/* Rows `row` .. +15 of them. */
+__device__ inline void grad_rows_load(const grad_shared &s, const grad_args &a, const grad_rows &q, int row)
 {
     for (int i = (int)threadIdx.x; i < ROWS * a.dim; i += THREADS) {
         const int r = row + i / a.dim, d = i % a.dim, at = i / a.dim * (a.dim + 1) + d;
         s.q[at] = s.dout[at] = 0;
-        if (r >= n) continue;
-        const int64_t token = first + r / group, h = head * group + r % group;
+        if (r >= q.n) continue;
+        const int64_t token = q.first + r / q.group, h = q.head * q.group + r % q.group;
         s.q[at] = a.qkv[token * a.stride + h * a.dim + d];
         s.dout[at] = a.dout[(token * a.heads + h) * a.dim + d];
     }
     if (threadIdx.x < ROWS) {
         const int r = row + (int)threadIdx.x;
-        const int64_t at = r < n ? (int64_t)(first + r / group) * a.heads + head * group + r % group : -1;
-        s.query[threadIdx.x] = r < n ? first + r / group : -1;
+        const int64_t at = r < q.n ? (int64_t)(q.first + r / q.group) * a.heads + q.head * q.group + r % q.group : -1;
+        s.query[threadIdx.x] = r < q.n ? q.first + r / q.group : -1;
         s.m[threadIdx.x] = at < 0 ? 0 : a.stats[at * 2];
         s.l[threadIdx.x] = at < 0 ? 1 : a.stats[at * 2 + 1];
         s.delta[threadIdx.x] = at < 0 ? 0 : a.delta[at];
@@ -79,7 +83,7 @@ static __global__ void __launch_bounds__(THREADS, 1) grad_plain_queries(const gr
     const grad_shared s = grad_pieces(shared, a.dim);
     for (int row = 0; row < t.n * group; row += ROWS) {
         __syncthreads();
-        grad_rows_load(s, a, t.row, row, t.n * group, head, group);
+        grad_rows_load(s, a, grad_rows{t.row, t.n * group, head, group}, row);
         for (int i = (int)threadIdx.x; i < ROWS * a.dim; i += THREADS) s.sum[i] = 0;
         const int prefix_blocks = (t.prefix_len + KEYS - 1) / KEYS, own_blocks = (t.row + t.n - t.own + KEYS - 1) / KEYS;
         for (int b = 0; b < prefix_blocks + own_blocks; b++) {
@@ -120,7 +124,7 @@ static __global__ void __launch_bounds__(THREADS, 1) grad_plain_keys(const grad_
         const int n = (j.to - j.from) * group;
         for (int row = 0; row < n; row += ROWS) {
             __syncthreads();
-            grad_rows_load(s, a, j.from, row, n, head, group);
+            grad_rows_load(s, a, grad_rows{j.from, n, head, group}, row);
             __syncthreads();
             grad_weights(s, a, t.row, j.prefix, j.prefix_end, j.own);
             __syncthreads();
