@@ -15,16 +15,20 @@ enum {
 
 /* ---- tiles in shared memory */
 
-/* Rows of a query head group: row r is (query first + r / group, head r % group); zeros from row n on. */
-template <int D, int ROWS>
-__device__ inline void rows_load(__nv_bfloat16 *tile, const __nv_bfloat16 *from, int64_t ld, int64_t first, int row, int n,
-                                 int group)
+struct row_source {            /* rows of a head group: row r < n is (query first + r / group, head r % group) */
+    const __nv_bfloat16 *from; /* [any, ld], at the group's first head */
+    int64_t ld, first;
+    int n, group; /* keys and values: a group of 1 */
+};
+
+/* Rows `row` .. +ROWS-1 to shared memory; zeros from row n on. */
+template <int D, int ROWS> __device__ inline void rows_load(__nv_bfloat16 *tile, const row_source &s, int row)
 {
     for (int i = (int)threadIdx.x; i < ROWS * D / 8; i += (int)blockDim.x) {
         const int r = i / (D / 8), column = i % (D / 8) * 8;
-        const bool valid = row + r < n;
+        const bool valid = row + r < s.n;
         const int at = valid ? row + r : 0;
-        cp_async16(tile_at<D>(tile, r, column), from + (first + at / group) * ld + at % group * D + column, valid);
+        cp_async16(tile_at<D>(tile, r, column), s.from + (s.first + at / s.group) * s.ld + at % s.group * D + column, valid);
     }
 }
 
@@ -47,8 +51,8 @@ template <int D>
 __device__ inline void key_block_load(__nv_bfloat16 *k, __nv_bfloat16 *v, const grad_args &a, key_block b, int head)
 {
     const __nv_bfloat16 *keys = a.qkv16 + (a.heads + head) * D;
-    rows_load<D, KEYS>(k, keys, a.stride, b.begin, 0, b.end - b.begin, 1);
-    rows_load<D, KEYS>(v, keys + a.kv_heads * D, a.stride, b.begin, 0, b.end - b.begin, 1);
+    rows_load<D, KEYS>(k, row_source{keys, a.stride, b.begin, b.end - b.begin, 1}, 0);
+    rows_load<D, KEYS>(v, row_source{keys + a.kv_heads * D, a.stride, b.begin, b.end - b.begin, 1}, 0);
 }
 
 /* scores[16, 64] += A[16, D] B[64, D]^T for the warp's rows of A. */
@@ -76,15 +80,19 @@ struct row_state { /* of the lane's two rows */
     int query[2];
 };
 
+struct query_tiles { /* in shared memory: rows of queries, [GRAD_MMA_ROWS, D], and the keys and values of a block, [KEYS, D] */
+    __nv_bfloat16 *q, *dout, *k, *v;
+};
+
 template <int D>
-__device__ inline void grad_query_step(float dq[D / 8][4], const grad_args &a, const row_state &r, key_block b, __nv_bfloat16 *q,
-                                       __nv_bfloat16 *dout, __nv_bfloat16 *k, __nv_bfloat16 *v)
+__device__ inline void grad_query_step(float dq[D / 8][4], const grad_args &a, const row_state &r, key_block b,
+                                       const query_tiles &t)
 {
     const int lane = (int)threadIdx.x % 32;
     const float scale2 = a.scale * LOG2E;
     float s[KEYS / 8][4], dp[KEYS / 8][4];
-    scores<D>(s, q, k);
-    scores<D>(dp, dout, v);
+    scores<D>(s, t.q, t.k);
+    scores<D>(dp, t.dout, t.v);
 #pragma unroll
     for (int n = 0; n < KEYS / 8; n++)
 #pragma unroll
@@ -101,7 +109,7 @@ __device__ inline void grad_query_step(float dq[D / 8][4], const grad_args &a, c
 #pragma unroll
         for (int d = 0; d < D / 16; d++) {
             uint32_t y[4];
-            ldmatrix_trans(y, tile_at<D>(k, n * 16 + tile_row(lane), d * 16 + tile_col(lane)));
+            ldmatrix_trans(y, tile_at<D>(t.k, n * 16 + tile_row(lane), d * 16 + tile_col(lane)));
             mma_bf16(dq[2 * d], x, y);
             mma_bf16(dq[2 * d + 1], x, y + 2);
         }
@@ -130,8 +138,8 @@ template <int D> __global__ void __launch_bounds__(QUERY_THREADS, 1) attention_g
     const int head = (int)blockIdx.y, group = a.heads / a.kv_heads, lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
     __nv_bfloat16 *q = shared, *dout = q + GRAD_MMA_ROWS * D, *k = dout + GRAD_MMA_ROWS * D, *v = k + 2 * KEYS * D;
     const int blocks = (t.prefix_len + KEYS - 1) / KEYS + (t.row + t.n - t.own + KEYS - 1) / KEYS;
-    rows_load<D, GRAD_MMA_ROWS>(q, a.qkv16 + head * group * D, a.stride, t.row, 0, t.n * group, group);
-    rows_load<D, GRAD_MMA_ROWS>(dout, a.dout16 + head * group * D, (int64_t)a.heads * D, t.row, 0, t.n * group, group);
+    rows_load<D, GRAD_MMA_ROWS>(q, row_source{a.qkv16 + head * group * D, a.stride, t.row, t.n * group, group}, 0);
+    rows_load<D, GRAD_MMA_ROWS>(dout, row_source{a.dout16 + head * group * D, (int64_t)a.heads * D, t.row, t.n * group, group}, 0);
     key_block_load<D>(k, v, a, key_block_at(t, 0), head);
     cp_async_commit();
     const row_state r = rows_state<D>(a, t, head, group);
@@ -145,7 +153,8 @@ template <int D> __global__ void __launch_bounds__(QUERY_THREADS, 1) attention_g
         cp_async_commit();
         cp_async_wait<1>();
         __syncthreads();
-        if (works) grad_query_step<D>(dq, a, r, key_block_at(t, i), q, dout, k + stage * KEYS * D, v + stage * KEYS * D);
+        if (works)
+            grad_query_step<D>(dq, a, r, key_block_at(t, i), query_tiles{q, dout, k + stage * KEYS * D, v + stage * KEYS * D});
         __syncthreads();
     }
 #pragma unroll
@@ -170,8 +179,8 @@ template <int D>
 __device__ inline void step_load(const step_rows &s, const grad_args &a, const grad_job &j, int row, int head, int group)
 {
     const int n = (j.to - j.from) * group;
-    rows_load<D, STEP>(s.q, a.qkv16 + head * group * D, a.stride, j.from, row, n, group);
-    rows_load<D, STEP>(s.dout, a.dout16 + head * group * D, (int64_t)a.heads * D, j.from, row, n, group);
+    rows_load<D, STEP>(s.q, row_source{a.qkv16 + head * group * D, a.stride, j.from, n, group}, row);
+    rows_load<D, STEP>(s.dout, row_source{a.dout16 + head * group * D, (int64_t)a.heads * D, j.from, n, group}, row);
     if ((int)threadIdx.x >= STEP) return;
     const int r = row + (int)threadIdx.x, i = (int)threadIdx.x;
     const bool valid = r < n;
@@ -220,20 +229,25 @@ template <int D> __device__ inline void step_add(float sum[D / 8][4], const floa
     }
 }
 
+struct key_tile { /* GRAD_MMA_KEYS keys and values in shared memory; first: the batch row of the warp's first key */
+    __nv_bfloat16 *k, *v;
+    int first;
+};
+
 template <int D>
 __device__ inline void grad_key_step(float dk[D / 8][4], float dv[D / 8][4], const grad_args &a, const grad_job &j,
-                                     const step_rows &s, __nv_bfloat16 *k, __nv_bfloat16 *v, int first)
+                                     const step_rows &s, const key_tile &t)
 {
     const int lane = (int)threadIdx.x % 32;
     const float scale2 = a.scale * LOG2E;
     float p[STEP / 8][4], ds[STEP / 8][4];
-    step_scores<D>(p, k, s.q);
-    step_scores<D>(ds, v, s.dout);
+    step_scores<D>(p, t.k, s.q);
+    step_scores<D>(ds, t.v, s.dout);
 #pragma unroll
     for (int n = 0; n < STEP / 8; n++)
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            const int row = n * 8 + lane % 4 * 2 + i % 2, key = first + lane / 4 + i / 2 * 8, query = s.query[row];
+            const int row = n * 8 + lane % 4 * 2 + i % 2, key = t.first + lane / 4 + i / 2 * 8, query = s.query[row];
             const bool seen = (key >= j.prefix && key < j.prefix_end && query >= 0) || (key >= j.own && key <= query);
             const float w = seen ? exp2_fast(fmaf(p[n][i], scale2, -s.m[row])) * s.inverse[row] : 0;
             p[n][i] = w;
@@ -270,8 +284,8 @@ template <int D> __global__ void __launch_bounds__(KEY_THREADS, 1) attention_gra
     const int head = (int)blockIdx.y, group = a.heads / a.kv_heads, lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
     __nv_bfloat16 *k = shared, *v = k + GRAD_MMA_KEYS * D, *steps = v + GRAD_MMA_KEYS * D;
     const __nv_bfloat16 *keys = a.qkv16 + (a.heads + head) * D;
-    rows_load<D, GRAD_MMA_KEYS>(k, keys, a.stride, t.row, 0, t.n, 1);
-    rows_load<D, GRAD_MMA_KEYS>(v, keys + a.kv_heads * D, a.stride, t.row, 0, t.n, 1);
+    rows_load<D, GRAD_MMA_KEYS>(k, row_source{keys, a.stride, t.row, t.n, 1}, 0);
+    rows_load<D, GRAD_MMA_KEYS>(v, row_source{keys + a.kv_heads * D, a.stride, t.row, t.n, 1}, 0);
     float dk[D / 8][4], dv[D / 8][4];
 #pragma unroll
     for (int d = 0; d < D / 8; d++)
@@ -288,7 +302,7 @@ template <int D> __global__ void __launch_bounds__(KEY_THREADS, 1) attention_gra
         cp_async_commit();
         cp_async_wait<1>();
         __syncthreads();
-        grad_key_step<D>(dk, dv, a, now, step_at<D>(steps, stage), k, v, t.row + warp * 16);
+        grad_key_step<D>(dk, dv, a, now, step_at<D>(steps, stage), key_tile{k, v, t.row + warp * 16});
         __syncthreads();
         job = next, row = next_row, stage ^= 1;
     }
