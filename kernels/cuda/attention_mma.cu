@@ -15,17 +15,21 @@ template <int D, int WARPS> struct mma_tiles {
     static constexpr int BYTES = Q_BYTES + 4 * KEYS_BYTES; /* Q; K and V of two stages */
 };
 
-/* Keys begin .. +63 of one head, zeros from `end` on. */
-template <int D, int THREADS>
-__device__ inline void keys_load(__nv_bfloat16 *tile, const void *cache, const int32_t *table, int begin, int end, int kv_heads,
-                                 int head)
+struct key_source {    /* keys, or values, of one head in the cache */
+    const void *cache; /* [n_blocks, kv_heads, KV_BLOCK, D] in bf16 */
+    const int32_t *table;
+    int end, kv_heads, head; /* keys from `end` on are not there */
+};
+
+/* Keys begin .. +63, zeros from the end on. */
+template <int D, int THREADS> __device__ inline void keys_load(__nv_bfloat16 *tile, const key_source &s, int begin)
 {
-    const __nv_bfloat16 *base = static_cast<const __nv_bfloat16 *>(cache);
+    const __nv_bfloat16 *base = static_cast<const __nv_bfloat16 *>(s.cache);
     for (int i = (int)threadIdx.x; i < TILE_KEYS * D / 8; i += THREADS) {
         const int row = i / (D / 8), column = i % (D / 8) * 8, key = begin + row;
-        const bool valid = key < end;
-        const int64_t block = valid ? table[key / KV_BLOCK] : 0;
-        const __nv_bfloat16 *from = base + ((block * kv_heads + head) * KV_BLOCK + key % KV_BLOCK) * D + column;
+        const bool valid = key < s.end;
+        const int64_t block = valid ? s.table[key / KV_BLOCK] : 0;
+        const __nv_bfloat16 *from = base + ((block * s.kv_heads + s.head) * KV_BLOCK + key % KV_BLOCK) * D + column;
         cp_async16(tile_at<D>(tile, row, column), from, valid);
     }
 }
@@ -44,13 +48,23 @@ __device__ inline void queries_load(__nv_bfloat16 *tile, const attn_args &a, con
     }
 }
 
-/* One block of 64 keys for a warp's 16 rows. limit: of the lane's two rows. */
+/* What a warp's 16 rows keep while keys go by, as the lane has it (mma.cuh): output, and of its two rows maximum and sum. References, since arrays of the kernel
+ * become registers more surely than a struct's do (sm_100: 187 registers instead of 195). */
+template <int D> struct attn_sums {
+    float (&o)[D / 8][4], (&m)[2], (&l)[2];
+};
+
+/* One block of 64 keys and values in shared memory, [TILE_KEYS, D] each. */
+struct attn_keys {
+    __nv_bfloat16 *k, *v;
+    int begin; /* the first key */
+};
+
+/* s[16, 64] = Q K^T of the warp's rows. */
 template <int D>
-__device__ inline void attend(float o[D / 8][4], float m[2], float l[2], const uint32_t q[D / 16][4], __nv_bfloat16 *k,
-                              __nv_bfloat16 *v, int begin, const int limit[2], float scale2)
+__device__ __forceinline__ void attend_scores(float (&s)[TILE_KEYS / 8][4], const uint32_t (&q)[D / 16][4], __nv_bfloat16 *k)
 {
     const int lane = (int)threadIdx.x % 32;
-    float s[TILE_KEYS / 8][4];
 #pragma unroll
     for (int n = 0; n < TILE_KEYS / 8; n++) s[n][0] = s[n][1] = s[n][2] = s[n][3] = 0;
 #pragma unroll
@@ -62,38 +76,52 @@ __device__ inline void attend(float o[D / 8][4], float m[2], float l[2], const u
             mma_bf16(s[2 * n], q[d], b);
             mma_bf16(s[2 * n + 1], q[d], b + 2);
         }
+}
+
+/* Row r of the lane's two: s becomes exp(scale (s - m)) with the new maximum m, 0 for keys from `seen` on, counted from the lane's first, and enters l. Returns
+ * exp(scale (m - m')), by which the output has to be multiplied. scale2: scale in units of log 2. */
+__device__ __forceinline__ float attend_softmax(float (&s)[TILE_KEYS / 8][4], int r, float &m, float &l, int seen, float scale2)
+{
+    float top = m;
+#pragma unroll
+    for (int n = 0; n < TILE_KEYS / 8; n++)
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            float &x = s[n][2 * r + i];
+            if (n * 8 + i >= seen) x = -INFINITY;
+            top = fmaxf(top, x);
+        }
+    top = quad_max(top);
+    const float zero = top == -INFINITY ? 0 : top * scale2, factor = exp2_fast(fmaf(m, scale2, -zero));
+    m = top;
+    float sum = 0;
+#pragma unroll
+    for (int n = 0; n < TILE_KEYS / 8; n++)
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            float &x = s[n][2 * r + i];
+            x = exp2_fast(fmaf(x, scale2, -zero));
+            sum += x;
+        }
+    l = fmaf(l, factor, sum);
+    return factor;
+}
+
+/* One block of keys for a warp's 16 rows. limit: of the lane's two rows. */
+template <int D>
+__device__ __forceinline__ void attend(attn_sums<D> &a, const uint32_t (&q)[D / 16][4], const attn_keys &keys,
+                                       const int (&limit)[2], float scale2)
+{
+    const int lane = (int)threadIdx.x % 32;
+    float s[TILE_KEYS / 8][4];
+    attend_scores<D>(s, q, keys.k);
     float factor[2];
 #pragma unroll
-    for (int r = 0; r < 2; r++) {
-        float top = m[r];
-        const int seen = limit[r] - begin - lane % 4 * 2;
-#pragma unroll
-        for (int n = 0; n < TILE_KEYS / 8; n++)
-#pragma unroll
-            for (int i = 0; i < 2; i++) {
-                float &x = s[n][2 * r + i];
-                if (n * 8 + i >= seen) x = -INFINITY;
-                top = fmaxf(top, x);
-            }
-        top = quad_max(top);
-        const float zero = top == -INFINITY ? 0 : top * scale2;
-        factor[r] = exp2_fast(fmaf(m[r], scale2, -zero));
-        m[r] = top;
-        float sum = 0;
-#pragma unroll
-        for (int n = 0; n < TILE_KEYS / 8; n++)
-#pragma unroll
-            for (int i = 0; i < 2; i++) {
-                float &x = s[n][2 * r + i];
-                x = exp2_fast(fmaf(x, scale2, -zero));
-                sum += x;
-            }
-        l[r] = fmaf(l[r], factor[r], sum);
-    }
+    for (int r = 0; r < 2; r++) factor[r] = attend_softmax(s, r, a.m[r], a.l[r], limit[r] - keys.begin - lane % 4 * 2, scale2);
 #pragma unroll
     for (int d = 0; d < D / 8; d++) {
-        o[d][0] *= factor[0], o[d][1] *= factor[0];
-        o[d][2] *= factor[1], o[d][3] *= factor[1];
+        a.o[d][0] *= factor[0], a.o[d][1] *= factor[0];
+        a.o[d][2] *= factor[1], a.o[d][3] *= factor[1];
     }
 #pragma unroll
     for (int n = 0; n < TILE_KEYS / 16; n++) {
@@ -102,22 +130,21 @@ __device__ inline void attend(float o[D / 8][4], float m[2], float l[2], const u
 #pragma unroll
         for (int d = 0; d < D / 16; d++) {
             uint32_t b[4];
-            ldmatrix_trans(b, tile_at<D>(v, n * 16 + tile_row(lane), d * 16 + tile_col(lane)));
-            mma_bf16(o[2 * d], p, b);
-            mma_bf16(o[2 * d + 1], p, b + 2);
+            ldmatrix_trans(b, tile_at<D>(keys.v, n * 16 + tile_row(lane), d * 16 + tile_col(lane)));
+            mma_bf16(a.o[2 * d], p, b);
+            mma_bf16(a.o[2 * d + 1], p, b + 2);
         }
     }
 }
 
 template <int D>
-__device__ inline void results_store(const attn_args &a, const attn_tile &t, int head, int group, const float o[D / 8][4],
-                                     const float m[2], const float l[2])
+__device__ inline void results_store(const attn_args &a, const attn_tile &t, int head, int group, const attn_sums<D> &sums)
 {
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
 #pragma unroll
     for (int r = 0; r < 2; r++) {
         const int row = warp * 16 + lane / 4 + r * 8;
-        const float total = quad_sum(l[r]);
+        const float total = quad_sum(sums.l[r]);
         if (row >= t.n * group) continue;
         const int64_t at = attention_result_at(a, t, head, group, row);
         const bool partial = t.part >= 0;
@@ -128,13 +155,14 @@ __device__ inline void results_store(const attn_args &a, const attn_tile &t, int
             __nv_bfloat16 *pairs = static_cast<__nv_bfloat16 *>(a.out) + column;
 #pragma unroll
             for (int d = 0; d < D / 8; d++)
-                *reinterpret_cast<uint32_t *>(pairs + d * 8) = bf16_pair(o[d][2 * r] * inverse, o[d][2 * r + 1] * inverse);
+                *reinterpret_cast<uint32_t *>(pairs + d * 8) =
+                    bf16_pair(sums.o[d][2 * r] * inverse, sums.o[d][2 * r + 1] * inverse);
         } else {
 #pragma unroll
             for (int d = 0; d < D / 8; d++)
-                *reinterpret_cast<float2 *>(to + d * 8) = make_float2(o[d][2 * r] * inverse, o[d][2 * r + 1] * inverse);
+                *reinterpret_cast<float2 *>(to + d * 8) = make_float2(sums.o[d][2 * r] * inverse, sums.o[d][2 * r + 1] * inverse);
         }
-        if (stats && lane % 4 == 0) *reinterpret_cast<float2 *>(stats + at * 2) = make_float2(m[r] * a.scale, total);
+        if (stats && lane % 4 == 0) *reinterpret_cast<float2 *>(stats + at * 2) = make_float2(sums.m[r] * a.scale, total);
     }
 }
 
@@ -146,11 +174,12 @@ template <int D, int WARPS> __global__ void __launch_bounds__(32 * WARPS) attent
     const attn_tile t = a.tiles[blockIdx.x];
     if (t.n <= 0 || t.begin >= t.end) return;
     const int head = (int)blockIdx.y, group = a.heads / a.kv_heads, lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
-    const int32_t *table = a.tables + t.table;
+    const key_source keys = {a.k, a.tables + t.table, t.end, a.kv_heads, head};
+    const key_source values = {a.v, a.tables + t.table, t.end, a.kv_heads, head};
     __nv_bfloat16 *q_tile = shared, *k_tile = q_tile + T::ROWS * D, *v_tile = k_tile + 2 * TILE_KEYS * D;
     const bool works = warp * 16 < t.n * group;
-    keys_load<D, T::THREADS>(k_tile, a.k, table, t.begin, t.end, a.kv_heads, head);
-    keys_load<D, T::THREADS>(v_tile, a.v, table, t.begin, t.end, a.kv_heads, head);
+    keys_load<D, T::THREADS>(k_tile, keys, t.begin);
+    keys_load<D, T::THREADS>(v_tile, values, t.begin);
     cp_async_commit();
     queries_load<D, T::ROWS, T::THREADS>(q_tile, a, t, head, group);
     __syncthreads();
@@ -158,8 +187,9 @@ template <int D, int WARPS> __global__ void __launch_bounds__(32 * WARPS) attent
 #pragma unroll
     for (int d = 0; d < D / 16; d++) ldmatrix(q[d], tile_at<D>(q_tile, warp * 16 + tile_row(lane), d * 16 + tile_col(lane)));
     float o[D / 8][4], m[2] = {-INFINITY, -INFINITY}, l[2] = {0, 0};
+    attn_sums<D> sums = {o, m, l};
 #pragma unroll
-    for (int d = 0; d < D / 8; d++) o[d][0] = o[d][1] = o[d][2] = o[d][3] = 0;
+    for (int d = 0; d < D / 8; d++) sums.o[d][0] = sums.o[d][1] = sums.o[d][2] = sums.o[d][3] = 0;
     int limit[2];
 #pragma unroll
     for (int r = 0; r < 2; r++) { /* rows after the last see what the last query sees: finite, and not stored */
@@ -170,17 +200,18 @@ template <int D, int WARPS> __global__ void __launch_bounds__(32 * WARPS) attent
     for (int begin = t.begin; begin < t.end; begin += TILE_KEYS, stage ^= 1) {
         const int next = begin + TILE_KEYS;
         if (next < t.end) {
-            keys_load<D, T::THREADS>(k_tile + (stage ^ 1) * TILE_KEYS * D, a.k, table, next, t.end, a.kv_heads, head);
-            keys_load<D, T::THREADS>(v_tile + (stage ^ 1) * TILE_KEYS * D, a.v, table, next, t.end, a.kv_heads, head);
+            keys_load<D, T::THREADS>(k_tile + (stage ^ 1) * TILE_KEYS * D, keys, next);
+            keys_load<D, T::THREADS>(v_tile + (stage ^ 1) * TILE_KEYS * D, values, next);
         }
         cp_async_commit();
         cp_async_wait<1>();
         __syncthreads();
         if (works)
-            attend<D>(o, m, l, q, k_tile + stage * TILE_KEYS * D, v_tile + stage * TILE_KEYS * D, begin, limit, a.scale * LOG2E);
+            attend<D>(sums, q, attn_keys{k_tile + stage * TILE_KEYS * D, v_tile + stage * TILE_KEYS * D, begin}, limit,
+                      a.scale * LOG2E);
         __syncthreads();
     }
-    if (works) results_store<D>(a, t, head, group, o, m, l);
+    if (works) results_store<D>(a, t, head, group, sums);
 }
 
 /* Partial results of a (query, head) in the order of their keys. Grid (queries, H), D threads. */
