@@ -175,7 +175,9 @@ static tare_status open_folder(struct run *r, bool resume, int64_t step, struct 
 {
     if (r->comm.rank) return TARE_OK;
     TRY(open_observe(r, resume, step, e));
-    return checkpoint_clean(r->config->run.dir, step, e);
+    TRY(checkpoint_clean(r->config->run.dir, step, e));
+    /* a process that was killed after its last checkpoint had its name has not come to this */
+    return checkpoint_prune(r->config->run.dir, r->config->checkpoint.keep, rollback_step(r), e);
 }
 
 /* step: of the checkpoint that the run continues from, -1 without one. */

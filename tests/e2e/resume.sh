@@ -10,7 +10,7 @@ run run.dir=whole || { bad "the whole run failed"; cat log.txt; done_; }
 
 resume=
 for at in rollout:2:0 verify:5:3 update:8:6 apply:11:9 recorded:14:12 checkpoint:15:12 checkpoint.files:18:15 checkpoint.listed:21:18 \
-    checkpoint.named:24:24 data:25:24 recorded:30:27 evaluate:35:33; do
+    checkpoint.named:24:24 data:25:24 recorded:30:27 evaluate:35:33 checkpoint.named:40:40; do
     IFS=: read -r point step found <<< "$at"
     killed_at "$point" "$step" "$TARE" train tiny.ini log.progress=none log.rollouts=true train.steps=40 run.dir=broken $resume && ok ||
         { bad "not killed at $at"; tail -3 log.txt; done_; exit 1; }
@@ -19,6 +19,7 @@ for at in rollout:2:0 verify:5:3 update:8:6 apply:11:9 recorded:14:12 checkpoint
     if [ "$found" = 0 ]; then rm -rf broken; else resume=--resume; fi
 done
 run run.dir=broken $resume || bad "the resumed run failed"
+diff <(ls whole/checkpoints) <(ls broken/checkpoints) && ok || bad "other checkpoints are left: checkpoint.keep"
 
 last=$(ls whole/checkpoints | tail -1)
 cmp -s "whole/checkpoints/$last/model.safetensors" "broken/checkpoints/$last/model.safetensors" && ok || bad "weights differ after resuming"
