@@ -7,6 +7,7 @@
  *                    KIND=@PATH.N[+] counts the calls that come by one path alone: the return addresses up the stack, as one number, which
  *                    threads do not change as they change the order of all calls
  *   TARE_INTERPOSE_PATHS   a file to which each process adds at its end, for each path by which calls came: "KIND PATH CALLS"
+ *   TARE_INTERPOSE_UNSYNCED  a text: fsync and fdatasync of files and folders whose path has it do nothing, as if the program had forgotten them
  *   TARE_INTERPOSE_TRAP    set: SIGTRAP at the fault, so that a debugger shows where it is
  *   TARE_INTERPOSE_COUNT   a file to which each process adds a line at its end: "alloc N io N ... failed N net N"; failed: calls that were
  *                    made to fail; net: sockets of the internet
@@ -47,6 +48,7 @@ static struct {
 static atomic_int on, trap;
 static atomic_long sockets, failed;
 static int error_number = EIO;
+static const char *unsynced; /* paths with this in it are not synced; NULL: all are */
 
 /* ---- paths */
 enum { FRAMES = 32, PLACES = 1 << 15 };
@@ -166,6 +168,7 @@ __attribute__((constructor)) static void begin(void)
     }
     if (getenv("TARE_INTERPOSE_PATHS")) by_path = 1;
     if (by_path) path_here(); /* the first time, the unwinder is loaded */
+    unsynced = getenv("TARE_INTERPOSE_UNSYNCED");
     trap = getenv("TARE_INTERPOSE_TRAP") != NULL;
     if (number) error_number = atoi(number);
     atomic_store(&on, 1);
@@ -380,8 +383,27 @@ PASS(ssize_t, pread, (int fd, void *data, size_t n, off_t at), (fd, data, n, at)
 PASS(ssize_t, pwrite, (int fd, const void *data, size_t n, off_t at), (fd, data, n, at), transfer_fails(fd, &n))
 PASS(ssize_t, pread64, (int fd, void *data, size_t n, off_t at), (fd, data, n, at), transfer_fails(fd, &n))
 PASS(ssize_t, pwrite64, (int fd, const void *data, size_t n, off_t at), (fd, data, n, at), transfer_fails(fd, &n))
-PASS(int, fsync, (int fd), (fd), file_fails(fd))
-PASS(int, fdatasync, (int fd), (fd), file_fails(fd))
+/* Whether a sync of it is left out. */
+static int is_forgotten(int fd)
+{
+    char link[40], path[4096];
+    if (!unsynced || !atomic_load(&on)) return 0;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    const ssize_t n = readlink(link, path, sizeof path - 1);
+    path[n < 0 ? 0 : n] = 0;
+    return strstr(path, unsynced) != NULL;
+}
+
+#define SYNC(name)                                                                                                                 \
+    DECLARE(name);                                                                                                                 \
+    int name(int fd)                                                                                                               \
+    {                                                                                                                              \
+        if (file_fails(fd)) return -1;                                                                                             \
+        return is_forgotten(fd) ? 0 : NEXT(name)(fd);                                                                              \
+    }
+SYNC(fsync)
+SYNC(fdatasync)
+
 PASS(int, ftruncate, (int fd, off_t n), (fd, n), file_fails(fd))
 PASS(int, ftruncate64, (int fd, off_t n), (fd, n), file_fails(fd))
 PASS(int, rename, (const char *from, const char *to), (from, to), io_fails(0))

@@ -1,0 +1,261 @@
+#!/usr/bin/env bash
+# The power of a disk fails while training, supervised training, an evaluation or a sweep writes on it: the file system on a loop device is shut down without
+# its journal being written out (FS_IOC_SHUTDOWN), so that what was not synced is gone as after a power cut; it is mounted again and the job goes on. It has to
+# end with what one that nobody disturbed has, from the newest checkpoint that was finished; a process that had ended well has lost nothing, and one that notices the
+# cut says so; verify-run calls nothing right that is not; the file system is whole. ext4 in its modes, and XFS where mkfs.xfs is.
+#   POWER_CUTS=200 POWER_SEED=7   so many cuts (default: a few), moments, modes and jobs drawn by that seed
+#   POWER_JOBS="train sft"        only these
+#   POWER_KEEP=FOLDER             the image as it was after the cut that broke a promise is kept there
+# A sync that the program forgets is found: TARE_INTERPOSE_UNSYNCED (tests/faults/interpose.c).
+if [ -z "${INSIDE:-}" ]; then
+    [ "$(id -u)" = 0 ] && unshare -m true 2> /dev/null || { echo "SKIP: a power cut needs root and loop devices"; exit 77; }
+    # what is mounted in it goes with this namespace, and with the mount its loop device, however the script ends
+    INSIDE=1 exec unshare -m --propagation private bash "$0"
+fi
+. "$(dirname "$0")/common.inc"
+. "$SOURCE/tests/soak/jobs.inc"
+command -v mkfs.ext4 > /dev/null && command -v e2fsck > /dev/null || skip "a power cut needs root and loop devices, mkfs.ext4 and e2fsck"
+command -v python3 > /dev/null || skip "what python3 checks: it is not installed"
+mark=none
+mkdir disk
+end() {
+    cd /
+    # shellcheck disable=SC2046 # a list of numbers
+    kill -KILL $(members) 2> /dev/null || true
+    umount -l "$WORK/disk" 2> /dev/null || true
+    rm -rf "$WORK"
+}
+trap end EXIT
+cut_power() { # 2: EXT4_GOING_FLAGS_NOLOGFLUSH, XFS_FSOP_GOING_FLAGS_NOLOGFLUSH
+    python3 -c 'import fcntl, os, struct; fcntl.ioctl(os.open("disk", os.O_RDONLY), 0x8004587d, struct.pack("I", 2))'
+}
+new_disk() { # sets kind and options: a new file system is mounted
+    draw ${#MODES[@]}
+    options=${MODES[drawn]}
+    kind=${options%%:*} options=${options#*:}
+    rm -f image
+    truncate -s "$([ $kind = xfs ] && echo 320M || echo 128M)" image
+    case $kind in ext4) mkfs.ext4 -q -F image ;; xfs) mkfs.xfs -q -f image ;; esac
+    mount -t $kind -o loop,$options image disk
+}
+take_off() {
+    local i
+    for ((i = 0; i < 300; i++)); do umount disk 2> /dev/null && return 0; sleep 0.1; done
+    broke "the disk stays in use"
+}
+# The journal is replayed by the first mount; what is there then has to be a whole file system.
+come_back() {
+    take_off
+    [ -z "${POWER_KEEP:-}" ] || cp --sparse=always image "$POWER_KEEP/image.now"
+    mount -t $kind -o loop,$options image disk && take_off || { broke "it is not mounted again"; return; }
+    case $kind in ext4) e2fsck -fn image ;; xfs) xfs_repair -n image ;; esac > fsck.txt 2>&1 || broke "$kind is not whole: $(tail -n 2 fsck.txt)"
+    mount -t $kind -o loop,$options image disk
+}
+
+MODES=(ext4:rw ext4:data=writeback ext4:commit=1 ext4:noauto_da_alloc ext4:nodelalloc ext4:data=journal)
+if command -v mkfs.xfs > /dev/null && command -v xfs_repair > /dev/null && grep -qw xfs /proc/filesystems; then MODES+=(xfs:rw xfs:rw); fi
+RANDOM=${POWER_SEED:-1}
+new_disk > err.txt 2>&1 || skip "a power cut needs root and loop devices: $(tail -1 err.txt)"
+cut_power 2> err.txt || skip "a power cut needs root and loop devices whose file system can be shut down: $(tail -1 err.txt)"
+umount disk
+
+EVERY=1 # train: a checkpoint after each so many steps
+job_of() { # WHERE RESUME: sets command
+    job_command "$job" "$1" "$2"
+    case $job in train) command+=(checkpoint.every=$EVERY) ;; sft) command+=(checkpoint.every=2) ;; esac
+}
+declare -A took want hits
+whole() { # JOB: what it makes when nobody disturbs it, and how long that takes
+    local began
+    job=$1
+    mkdir "whole-$job"
+    began=$(ms)
+    job_of "$WORK/whole-$job" ''
+    (cd "$(in_folder "whole-$job")" && "${command[@]}") > out.txt 2>&1 || { cat out.txt; bad "$job"; done_; exit 1; }
+    took[$job]=$(($(ms) - began)) hits[$job]=0
+    rows_of "whole-$job"
+    want[$job]=$(digest "whole-$job")
+}
+begin() { # of the jobs; what a run writes is kept whole, too
+    jobs_config 2> /dev/null
+    for job in $1; do whole "$job"; done
+    job=train
+    job_of "$WORK/all" ''
+    [[ " $1 " != *" train "* ]] || "${command[@]}" checkpoint.keep=0 > /dev/null
+}
+broken=0 cuts=0 jobs_done=0 right=0 ended=0 bus=0
+broke() {
+    broken=$((broken + 1))
+    printf 'BROKEN: %s on %s (%s), seed %d, cut %d, %s: %s\n' "$job" "$kind" "$options" "${POWER_SEED:-1}" $cuts "$moment" "$*"
+    [ -z "${POWER_KEEP:-}" ] || [ ! -e "$POWER_KEEP/image.now" ] || mv "$POWER_KEEP/image.now" "$POWER_KEEP/$kind-$cuts.image"
+}
+resumes() { # as a user would: whatever is left of it goes on
+    case $job in
+    train) [ ! -e disk/run/manifest.json ] && [ ! -e disk/run/metrics.jsonl ] && [ ! -e disk/run/checkpoints ] || echo --resume ;;
+    sft) [ ! -d disk/model.training ] || echo --resume ;;
+    esac
+}
+point() { # sets fault: a point of the job at which it is killed, and its step
+    local list
+    case $job in
+    train) list=(opening recorded checkpoint checkpoint.files checkpoint.listed checkpoint.named data) ;;
+    sft) list=(data checkpoint checkpoint.files checkpoint.listed checkpoint.named result) ;;
+    eval) list=(questions) ;;
+    sweep) list=(cell) ;;
+    esac
+    draw ${#list[@]}
+    stage=${list[drawn]}
+    case $stage in
+    opening) draw 5 && step=$drawn ;;
+    result) draw 2 && step=$drawn ;;
+    questions) draw 25 && step=$((8 * drawn + 8)) ;;
+    cell) draw 3 && step=$((1 + drawn)) ;;
+    *) if [ $job = sft ]; then draw 20 && step=$((2 * drawn + 2)); else draw 12 && step=$((1 + drawn)); fi ;;
+    esac
+}
+# The newest checkpoint that was finished, as the steps' records tell: the next step begins after it.
+finished() {
+    local lines=0
+    [ ! -e disk/run/metrics.jsonl ] || lines=$(wc -l < disk/run/metrics.jsonl)
+    lines=$((lines > 0 ? (lines - 1) / EVERY * EVERY : 0))
+    [ "$stage" != checkpoint.named ] || [ $status != 137 ] || lines=$step
+    echo $lines
+}
+# The process that the power is cut under: it comes to a point where it is killed, or runs on for a time. Sets status, and must_have.
+attempt() {
+    local pid at='' wait=0
+    local -a with=(KILLS_MARK="$mark")
+    [ -z "${PLANT:-}" ] || with+=(LD_PRELOAD="$INTERPOSE" TARE_INTERPOSE_UNSYNCED="$PLANT")
+    mark=$$-$cuts status=0 stage='' step=0
+    with+=(KILLS_MARK="$mark")
+    job_of "$WORK/disk" "$(resumes)"
+    draw 2
+    if [ $drawn = 0 ]; then
+        point
+        moment="at $stage of $step"
+        with+=(TARE_FAULT="stage=$stage,step=$step,kind=kill")
+    else
+        draw $((took[$job] * 11 / 10))
+        at=$drawn
+        moment="after $at ms"
+        draw 2
+        wait=$drawn
+    fi
+    (cd "$(in_folder disk)" && exec env "${with[@]}" "${command[@]}") > out.txt 2> err.txt &
+    pid=$!
+    if [ -n "$at" ]; then
+        draw 3
+        [ $drawn != 0 ] || { sleep "$(printf '%d.%03d' $((at / 2000)) $((at / 2 % 1000)))"; sync -f disk; at=$((at / 2)); } # what other programs do
+        sleep "$(printf '%d.%03d' $((at / 1000)) $((at % 1000)))"
+    else
+        wait $pid || status=$?
+    fi
+    [ $job != train ] || must_have=$(finished)
+    cut_power
+    hits[$job]=$((hits[$job] + 1))
+    if [ -n "$at" ] && [ $wait = 1 ]; then
+        local i
+        for ((i = 0; i < 1200; i++)); do [ -n "$(members)" ] || break; sleep 0.1; done
+        [ $i -lt 1200 ] || broke "it does not end without its disk"
+    fi
+    # shellcheck disable=SC2046 # a list of numbers
+    kill -KILL $(members) 2> /dev/null || true
+    if [ -n "$at" ]; then wait $pid || status=$?; fi
+    case $status in
+    0 | 137) ;;
+    135) [ -n "$at" ] && bus=$((bus + 1)) || broke SIGBUS ;; # it ran on after the cut, and a mapped page (SQLite's -shm) cannot be had
+    1 | 3) ended=$((ended + 1)) && grep -q '^tare: ' err.txt || broke "exit status $status without a message" ;;
+    *) broke "exit status $status: $(tail -1 err.txt)" ;;
+    esac
+}
+called_right() { # what the run's links name is as the run that nobody disturbed wrote it
+    python3 - disk/run all/run << 'PY'
+import json, os, sys
+run, whole = sys.argv[1:]
+for line in open(run + "/chain.jsonl", "rb"):
+    if not line.endswith(b"\n"):
+        continue
+    for name in json.loads(line).get("files", {}):
+        mine, other = os.path.join(run, name), os.path.join(whole, name)
+        if name.startswith(("rollouts/", "checkpoints/")) and not name.endswith("complete.json") and os.path.exists(mine):
+            if open(mine, "rb").read() != open(other, "rb").read():
+                sys.exit(name)
+PY
+}
+# What there is when the power is back, before anything goes on.
+look() {
+    local got=0
+    if [ $status = 0 ]; then
+        digest disk > got.txt
+        diff <(printf '%s\n' "${want[$job]}" | grep -v '^[^ ]* [0-9]* [0-9]*$\|^\[') got.txt > lost.txt || broke "it had ended well, and is not there: $(head -n 3 lost.txt | tr '\n' ' ')"
+    fi
+    [ $job = train ] && [ -e disk/run/chain.jsonl ] && [ -e disk/run/metrics.jsonl ] || return 0
+    "$TARE" -q verify-run disk/run > sums.txt 2>&1 || got=$?
+    [ $got -le 2 ] || broke "verify-run: exit status $got: $(tail -1 sums.txt)"
+    [ $got != 0 ] || { right=$((right + 1)); called_right 2> lost.txt || broke "verify-run calls it right: $(tail -1 lost.txt)"; }
+}
+began_at() { # the step that the run's last process began at, by its link
+    python3 -c 'import json; print([x["step"] for x in map(json.loads, open("disk/run/chain.jsonl")) if x["link"] == "process"][-1])'
+}
+# After the last cut nobody disturbs it.
+at_last() {
+    local status=0
+    job_of "$WORK/disk" "$(resumes)"
+    if [ $job = sft ] && [ -e disk/model ] && [ ! -e disk/model.training ]; then return; fi
+    (cd "$(in_folder disk)" && exec "${command[@]}") > out.txt 2> err.txt || { status=$?; broke "it does not go on: exit status $status: $(grep . err.txt | tail -n 2)"; return; }
+    ! grep -E 'is damaged|were written|is missing|was not written to the end' err.txt > lost.txt || broke "a finished checkpoint is damaged: $(head -1 lost.txt)"
+    if [ $job != train ]; then return; fi
+    [ "$(began_at)" -ge "$must_have" ] || broke "checkpoint $must_have was finished, and it went on from $(began_at)"
+    "$TARE" -q verify-run disk/run > sums.txt 2>&1 || broke "sums: $(grep -v '^note' sums.txt | head -n 2)"
+}
+# One job with one cut after the other, each after what is left of the last.
+one_job() {
+    local most
+    job=$1 must_have=0
+    draw 3
+    most=$((1 + drawn))
+    new_disk
+    while [ $most -gt 0 ]; do
+        attempt 2> /dev/null # where the shell tells which signal ended it
+        cuts=$((cuts + 1)) most=$((most - 1))
+        come_back
+        look
+        [ $status != 0 ] || break
+    done
+    moment="after the last cut, $moment"
+    at_last
+    rows_of disk 2> err.txt || broke "runs.db: $(tail -n 1 err.txt)"
+    digest disk > got.txt
+    diff <(printf '%s\n' "${want[$job]}") got.txt > lost.txt || broke "other results: $(head -n 4 lost.txt | tr '\n' ' ')"
+    take_off
+    jobs_done=$((jobs_done + 1))
+}
+power_cuts() { # JOBS CUTS
+    local list n=0 until=$((cuts + $2))
+    read -ra list <<< "$1"
+    while [ $cuts -lt $until ] && { [ -z "${PLANT:-}" ] || [ $broken = 0 ]; }; do
+        one_job "${list[n % ${#list[@]}]}"
+        n=$((n + 1))
+    done
+}
+jobs=${POWER_JOBS:-train sft eval sweep}
+begin "$jobs"
+power_cuts "$jobs" "${POWER_CUTS:-12}"
+[ $broken = 0 ] && ok || bad "$broken promises are broken"
+printf '%d cuts in %d jobs' $cuts $jobs_done
+for job in $jobs; do printf ', %s %d' "$job" "${hits[$job]}"; done
+printf '; %d noticed the cut and said so, %d could not (SIGBUS); %d states that verify-run calls right; %d promises broken\n' $ended $bus $right $broken
+
+# A program that forgets a sync.
+found() { # PLANT WHAT
+    broken=0
+    PLANT=$1 power_cuts train 40 > out.planted
+    [ $broken -gt 0 ] && ok || bad "not found: $2"
+    grep '^BROKEN' out.planted | head -n 1
+}
+if [ -n "${INTERPOSE:-}" ] && [ -f "$INTERPOSE" ] && [[ " $jobs " == *" train "* ]]; then
+    MODES=(ext4:rw) # where what was not synced is not written along with what was
+    found model.safetensors "the weights of a checkpoint are not synced"
+    found /checkpoints "nothing of a checkpoint is synced"
+fi
+done_
