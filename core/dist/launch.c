@@ -15,12 +15,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define NOTE "TARE_LAUNCH_NOTE" /* names a file that is removed once the user has been told */
+/* Names the file in memory in which ranks tell their launcher how far they came and that the user has been told: it goes with the launcher, however that ends. */
+#define NOTE "TARE_LAUNCH_NOTE"
+#define NOTE_FILE "tare-ranks"
 
 /* STUCK: seconds that mpirun may take to end after its ranks. */
 #define STUCK 20.0
@@ -83,29 +85,38 @@ static void become_mpirun(const char *const *argv, pid_t parent, int error_outpu
     _exit(127);
 }
 
+/* The launcher may have gone, and its number be another process's by now: then the file is not this one. */
+static void tell_launcher(const char *word)
+{
+    char file[64];
+    const char *note = getenv(NOTE), is[] = "/memfd:" NOTE_FILE;
+    const ssize_t n = note && *note ? readlink(note, file, sizeof file) : -1;
+    if (n < (ssize_t)sizeof is - 1 || strncmp(file, is, sizeof is - 1)) return;
+    const int fd = open(note, O_WRONLY | O_APPEND | O_CLOEXEC);
+    const ssize_t size = (ssize_t)strlen(word);
+    if (fd < 0) return;
+    if (write(fd, word, (size_t)size) < size) log_debug("%s: %s", note, strerror(errno));
+    close(fd);
+}
+
 void launch_told(void)
 {
-    const char *note = getenv(NOTE);
-    if (note && *note) unlink(note);
+    tell_launcher("told\n");
 }
 
 void launch_joined(void)
 {
-    const char *note = getenv(NOTE);
-    const int fd = note && *note ? open(note, O_WRONLY | O_CLOEXEC) : -1; /* not there: somebody has told already */
-    if (fd < 0) return;
-    if (write(fd, "joined\n", 7) < 7) log_debug("%s: %s", note, strerror(errno));
-    close(fd);
+    tell_launcher("joined\n");
 }
 
 /* A rank that ends before it has joined the job cannot speak for itself. `says` is what mpirun reported. */
-static void tell_if_nobody_did(const char *note, int exit_status, const char *number, const struct str *says)
+static void tell_if_nobody_did(int note, int exit_status, const char *number, const struct str *says)
 {
-    struct stat st;
-    const bool told = stat(note, &st) != 0, joined = !told && st.st_size > 0;
-    if (told) return;
-    unlink(note);
-    if (!exit_status) return;
+    char text[256];
+    const ssize_t n = pread(note, text, sizeof text - 1, 0);
+    text[n < 0 ? 0 : n] = 0;
+    if (!exit_status || strstr(text, "told")) return;
+    const bool joined = strstr(text, "joined");
     const char *const how = exit_status > 128 && exit_status < 128 + NSIG ? " (a signal)" : "";
     const char *const when = joined
                                  ? "the ranks ended without a word"
@@ -218,20 +229,17 @@ tare_status launch_ranks(int64_t ranks, int *exit_status, struct err *e)
     OWNED(str_free) struct str text = {0};
     struct launch_report report = {.to = STDERR_FILENO};
     OWNED(mem_free_at) const char **argv = NULL;
-    char number[24], exe[FS_PATH], note[FS_PATH];
+    char number[24], exe[FS_PATH], note[64];
     if (!in_path("mpirun"))
         FAIL(e, TARE_E_CONFIG, "dist.ranks = %lld needs mpirun, which is not in PATH; apt-get install " NEEDS_MPI,
              (long long)ranks);
-    TRY(fs_temporary(note, "tare-ranks", e));
     TRY(command(ranks, &text, &argv, number, exe, e));
-    const int file = mkstemp(note);
-    if (file >= 0) close(file);
+    const int file = memfd_create(NOTE_FILE, MFD_CLOEXEC);
+    snprintf(note, sizeof note, "/proc/%d/fd/%d", (int)getpid(), file);
     setenv(NOTE, file >= 0 ? note : "", 1);
     const tare_status status = run_mpirun(argv, &report, exit_status, e);
-    if (file >= 0 && !status)
-        tell_if_nobody_did(note, *exit_status, number, &report.ends);
-    else if (file >= 0)
-        unlink(note);
+    if (file >= 0 && !status) tell_if_nobody_did(file, *exit_status, number, &report.ends);
+    if (file >= 0) close(file);
     str_free(&report.ends);
     return status;
 }

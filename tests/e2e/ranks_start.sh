@@ -18,13 +18,19 @@ cmp -s r1/rollouts/step-000001.jsonl self/rollouts/step-000001.jsonl && ok || ba
 [ "$(grep -c 'effective-signal ratio' out.txt)" = 1 ] && ok || bad "the summary is printed $(grep -c 'effective-signal' out.txt) times"
 [ "$(grep -c 'step 2/2' err.txt)" = 1 ] && ok || { bad "progress is printed more or less than once"; cat err.txt; }
 
-# The note by which the ranks tell that they have spoken lies in TMPDIR.
+# The note by which the ranks tell that they have spoken lies nowhere: a launcher that is killed leaves nothing.
 mkdir fake temporary
-printf '#!/bin/sh\necho "$TARE_LAUNCH_NOTE" > note.txt\n' > fake/mpirun
+printf '#!/bin/sh\nreadlink "$TARE_LAUNCH_NOTE" > note.txt\nls -A temporary > left.txt\nkill -KILL $PPID\n' > fake/mpirun
 chmod +x fake/mpirun
-TMPDIR=$PWD/temporary PATH=$PWD/fake:$PATH "$TARE" -q train tiny.ini run.dir=note dist.ranks=2 > out.txt 2> err.txt || :
-case $(cat note.txt) in "$PWD"/temporary/*) ok ;; *) bad "the launcher's note is not in TMPDIR: $(cat note.txt)" ;; esac
-[ -z "$(ls temporary)" ] && ok || bad "the launcher leaves its note"
+{ TMPDIR=$PWD/temporary PATH=$PWD/fake:$PATH "$TARE" -q train tiny.ini run.dir=note dist.ranks=2 > out.txt 2> err.txt || :; } 2> /dev/null
+grep -q '^/memfd:' note.txt && ok || bad "the launcher's note is no file in memory: $(cat note.txt)"
+[ ! -s left.txt ] && [ -z "$(ls -A temporary)" ] && ok || bad "the launcher leaves its note: $(ls -A temporary)"
+# Where the launcher is gone and its number another's, nothing is written there.
+echo mine > mine.txt
+exec 7<> mine.txt
+TARE_LAUNCH_NOTE=/proc/$$/fd/7 $MPIRUN -n 2 "$TARE" -q train tiny.ini run.dir=note2 no.such=key > out.txt 2> err.txt && bad "a key that is none" || ok
+exec 7>&-
+[ "$(cat mine.txt)" = mine ] && ok || bad "another process's file was written: $(cat mine.txt)"
 
 # An mpirun that does not end after its ranks (Open MPI 4.1 waits for itself at times) is not waited for; the ranks' exit status counts.
 printf '#!/bin/sh\nsh -c "sleep 1; exit 5" &\nexec sleep 1000\n' > fake/mpirun
