@@ -7,7 +7,6 @@
 #include "cluster/encode.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { CHUNK = 1024 };
@@ -193,18 +192,18 @@ static int read_words(int argc, char **argv, struct words *w)
 
 int cmd_cluster(int argc, char **argv)
 {
-    const char **room = calloc(2 * (size_t)argc + 2, sizeof *room);
+    const char **room;
     struct err e = {0};
-    if (!room) return 1;
+    if (mem_new((2 * argc + 2) * (int64_t)sizeof *room, (void **)&room, &e)) return cli_end(e.code, &e);
     struct words w = {.threads = "1", .settings = room, .encoder_settings = room + argc};
     const int bad = read_words(argc, argv, &w);
     if (bad) {
         if (bad < argc) fprintf(stderr, "tare cluster: %s was not expected\n", argv[bad]);
         fputs(cluster_usage, stderr);
-        free(room);
+        mem_free(room);
         return 2;
     }
     const tare_status s = run(&w, &e);
-    free(room);
+    mem_free(room);
     return cli_end(s, &e);
 }

@@ -8,7 +8,6 @@
 #include "cluster/codebook.h"
 #include "cluster/corpus.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 const char codebook_usage[] =
@@ -185,8 +184,7 @@ int cmd_codebook(int argc, char **argv)
 {
     struct err e = {0};
     struct codebook_words w = {.identity = "", .options = {.restarts = 10, .iterations = 300}, .nearest = 3, .sample = 1000};
-    w.settings = calloc((size_t)argc + 1, sizeof *w.settings);
-    if (!w.settings) return 1;
+    if (mem_new((argc + 1) * (int64_t)sizeof *w.settings, (void **)&w.settings, &e)) return cli_end(e.code, &e);
     const int bad = read_words(argc, argv, &w, &e);
     if (bad) {
         if (e.code)
@@ -194,10 +192,10 @@ int cmd_codebook(int argc, char **argv)
         else if (bad < argc)
             fprintf(stderr, "tare codebook: %s was not expected\n", argv[bad]);
         if (!e.code) fputs(codebook_usage, stderr);
-        free(w.settings);
+        mem_free(w.settings);
         return 2;
     }
     const tare_status s = run(&w, &e);
-    free(w.settings);
+    mem_free(w.settings);
     return cli_end(s, &e);
 }

@@ -190,7 +190,8 @@ static bool take(const char *argument, const char *key, const char **value)
     return true;
 }
 
-static bool parse(int argc, char **argv, struct arguments *a)
+/* false, without an error in e: not as the usage says */
+static bool parse(int argc, char **argv, struct arguments *a, struct err *e)
 {
     *a = (struct arguments){0};
     for (int i = 2; i < argc; i++) {
@@ -201,7 +202,7 @@ static bool parse(int argc, char **argv, struct arguments *a)
         if (take(argv[i], "against", &against)) {
             if (a->n_against == (int)(sizeof a->against / sizeof *a->against)) return false;
             a->against[a->n_against++] = against;
-        } else if (strchr(argv[i], '=') || str_addf(&a->files, NULL, "%s%s", a->files.size ? "," : "", argv[i])) {
+        } else if (strchr(argv[i], '=') || str_addf(&a->files, e, "%s%s", a->files.size ? "," : "", argv[i])) {
             return false;
         }
     }
@@ -291,8 +292,8 @@ static void arguments_free(struct arguments *a)
 static int check(int argc, char **argv)
 {
     OWNED(arguments_free) struct arguments a = {0};
-    if (!parse(argc, argv, &a)) return cli_usage(data_usage);
     struct err e = {0};
+    if (!parse(argc, argv, &a, &e)) return e.code ? cli_end(e.code, &e) : cli_usage(data_usage);
     OWNED(arena_free) struct arena arena = {0};
     OWNED(close_checker) struct checker k = {0};
     arena_init(&arena, "checker");

@@ -6,7 +6,6 @@
 #include "cluster/encode.h"
 #include "cluster/match.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { CHUNK = 4096 /* lines at a time */, PRINTED = 16 /* parts in which they are printed */ };
@@ -118,10 +117,10 @@ static tare_status run(const char *name, const char *const *settings, int64_t n,
 int cmd_embed(int argc, char **argv)
 {
     const char *name = NULL, *codebook = NULL, *threads = "1";
-    const char **settings = calloc((size_t)argc + 1, sizeof *settings);
+    const char **settings;
     int64_t n = 0, n_threads;
     struct err e = {0};
-    if (!settings) return 1;
+    if (mem_new((argc + 1) * (int64_t)sizeof *settings, (void **)&settings, &e)) return cli_end(e.code, &e);
     int bad = 0;
     for (int i = 1; i < argc && !bad; i++) {
         if (!strcmp(argv[i], "--codebook") && i + 1 < argc)
@@ -140,10 +139,10 @@ int cmd_embed(int argc, char **argv)
     if (bad) fprintf(stderr, "tare embed: %s was not expected\n", argv[bad]);
     if (bad || !name || str_to_int(threads, &n_threads, &e) || n_threads < 0 || n_threads > 4096) {
         fputs(embed_usage, stderr);
-        free(settings);
+        mem_free(settings);
         return 2;
     }
     const tare_status s = run(name, settings, n, codebook, (int)n_threads, &e);
-    free(settings);
+    mem_free(settings);
     return cli_end(s, &e);
 }

@@ -188,7 +188,8 @@ tare_status ini_read_file(const char *path, const char *repeatable, ini_entry en
     ini_allow_multiline = ini_allow_inline_comments = false;
     ini_stop_on_first_error = true;
     const int bad = ini_parse_stream(next_line, &r, on_entry, &r);
-    if (bad && !r.status) REFUSE(&r, bad < 0 ? "no memory to read it" : "cannot be understood; expected key = value");
+    if (bad < 0 && !r.status) r.status = err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "%s: no memory to read it", path);
+    if (bad && !r.status) REFUSE(&r, "cannot be understood; expected key = value");
     arena_free(&r.arena);
     str_free(&text);
     return r.status;

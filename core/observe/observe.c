@@ -58,8 +58,9 @@ static tare_status add_history(const char *path, const struct config *c, int64_t
     TRY(status);
     gmtime_r(&now, &t);
     strftime(h.when, sizeof h.when, "%Y-%m-%dT%H:%M:%SZ", &t);
-    if (config_load(&before, path, NULL, 0, NULL))
-        return str_addf(out, e, "%s%lld (%s): the file could not be read\n", HISTORY, (long long)h.step, h.when);
+    status = config_load(&before, path, NULL, 0, e);
+    if (status == TARE_E_NOMEM || status == TARE_E_IO) return status; /* the file may be well */
+    if (status) return str_addf(out, e, "%s%lld (%s): the file could not be read\n", HISTORY, (long long)h.step, h.when);
     status = config_compare(&before, c, add_change, &h, e);
     config_free(&before);
     return status;

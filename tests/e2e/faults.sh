@@ -16,11 +16,11 @@ MODEL=$SOURCE/tests/data/models/tiny/qwen3
 tried=0 unmet=0
 
 INPUT=/dev/null # of the command
-# once COMMAND...: its standard output and exit status; what it writes, RESULT, is removed before
+# once COMMAND...: its standard output and exit status; what it writes, RESULT and the database of runs, is removed before: every try makes the same calls
 RESULT=()
 once() {
     local status=0
-    rm -rf "${RESULT[@]}"
+    rm -rf "${RESULT[@]}" runs.db*
     LD_PRELOAD=$INTERPOSE timeout -s KILL 300 "$@" < "$INPUT" > out.txt 2> err.txt || status=$?
     return $status
 }
@@ -31,7 +31,7 @@ files() { # the sums of all that the command has written, but for what holds tim
 }
 sums() {
     files
-    cat out.txt
+    sed 's/, [0-9.]* s$//' out.txt # how long a codebook took
 }
 # Files that a command that failed has left under their final names and that are not those of the command without faults. samples.jsonl grows row by row.
 strange() {
@@ -137,5 +137,32 @@ echo '{"id":1,"text":"1+1="}' > prompts.jsonl
 INPUT=prompts.jsonl
 injected tokenize "$TARE" tokenize base
 injected generate "$TARE" generate base rollout.max_new_tokens=4
+INPUT=ids.jsonl
+injected detokenize "$TARE" detokenize base
+INPUT=/dev/null
+for i in $(seq 6); do echo "{\"id\":\"q$i\",\"prompt\":\"$i+$i=\",\"text\":\"$i and $i\",\"answer\":\"$((2 * i))\"}"; done > rows.jsonl
+injected 'data show' "$TARE" data show tiny.ini
+injected plan "$TARE" plan tiny.ini
+injected audit "$TARE" audit run
+"$TARE" train tiny.ini $q train.steps=1 checkpoint.every=1 run.dir=adapter lora.rank=2 > /dev/null || bad 'training of an adapter'
+RESULT=(merged)
+injected merge "$TARE" merge adapter merged
+RESULT=()
+rm -rf run
+"$TARE" train tiny.ini $q train.steps=2 checkpoint.every=1 > /dev/null || bad 'training'
+RESULT=(branch)
+injected fork "$TARE" fork run@1 --run-dir branch $q
+RESULT=(codebook.safetensors)
+INPUT=rows.jsonl
+injected codebook "$TARE" codebook hashed dim=16 --clusters 2 --seed 1 --restarts 1 -o codebook.safetensors
+RESULT=()
+"$TARE" codebook hashed dim=16 --clusters 2 --seed 1 --restarts 1 -o known.safetensors < rows.jsonl > /dev/null || bad 'a codebook'
+POINTS=${FAULT_POINTS:-paths} # these take so little time that every place is tried each time
+injected cluster "$TARE" cluster known.safetensors
+injected embed "$TARE" embed hashed dim=16
+INPUT=/dev/null
+injected 'data check' "$TARE" data check rows.jsonl
+RESULT=(new.ini)
+injected 'config init' "$TARE" config init new.ini
 printf '%d points tried, %d of them not reached\n' "$tried" "$unmet" # the order of threads moves a point a little
 done_
