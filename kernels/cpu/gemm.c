@@ -135,25 +135,40 @@ INLINE vf gemm_half(vf words, const enum half half)
     return half == ODD ? v_odd(words) : half == EVEN ? v_even(words) : words;
 }
 
-/* One step of A, a[r] or a[r a_row], against `width` vectors of words; those of one panel lie together, the next panel's `panel_size` on. */
-INLINE void gemm_step(vf acc[][4 * NRV], const int rows, const int width, const enum half half, const int tiled, const float *a,
-                      int64_t a_row, const float *b, int64_t panel_size)
+/* A step's numbers of A, a[r a_row], and its words of B: those of a panel lie together, the next panel's `panel_size` on. By value, so that a stride that is
+ * known stays a literal. */
+struct gemm_operands {
+    const float *a, *b;
+    int64_t a_row, panel_size;
+};
+
+/* One step of A against `width` vectors of words. */
+INLINE void gemm_step(vf acc[][4 * NRV], const int rows, const int width, const enum half half, const struct gemm_operands s)
 {
     vf w[4 * NRV];
-    UNROLL for (int v = 0; v < width; v++) w[v] = gemm_half(v_load(b + v / NRV * panel_size + v % NRV * LANES), half);
+    UNROLL for (int v = 0; v < width; v++) w[v] = gemm_half(v_load(s.b + v / NRV * s.panel_size + v % NRV * LANES), half);
     UNROLL for (int r = 0; r < rows; r++)
     {
-        const vf x = v_set(tiled ? a[r] : a[r * a_row]);
+        const vf x = v_set(s.a[r * s.a_row]);
         UNROLL for (int v = 0; v < width; v++) acc[r][v] = half == BOTH ? v_dot(x, w[v], acc[r][v]) : v_fma(x, w[v], acc[r][v]);
     }
     /* GCC 14 would put the last sums in their place, and lack a register for it. */
     UNROLL for (int v = 0; v < width; v++) v_keep(w[v]);
 }
 
-/* rows x (panels * NR) straight from the rows of x: a[r a_row + k]. Weights come from memory. */
-TILE_FUNCTION void gemm_stream(const int rows, const int panels, const int bf16, int64_t k, const float *a, int64_t a_row,
-                               const float *b, int64_t panel_size, const struct gemm_tile *t)
+/* k steps from the rows of A as they lie, a[r a_row + k], and from panels of B, `panel_size` apart; by value too. */
+struct gemm_source {
+    int64_t k;
+    const float *a, *b;
+    int64_t a_row, panel_size;
+};
+
+/* rows x (panels * NR). Weights come from memory. */
+TILE_FUNCTION void gemm_stream(const int rows, const int panels, const int bf16, const struct gemm_source s,
+                               const struct gemm_tile *t)
 {
+    const int64_t k = s.k, a_row = s.a_row, panel_size = s.panel_size;
+    const float *a = s.a, *b = s.b;
     enum { AHEAD = 12 /* words; those of the next panels after the last ones of these */ };
     vf acc[MR][4 * NRV];
     const int width = panels * NRV;
@@ -166,17 +181,18 @@ TILE_FUNCTION void gemm_stream(const int rows, const int panels, const int bf16,
             UNROLL for (int v = 0; v < width; v++)
                 _mm_prefetch((const char *)(next + v / NRV * panel_size + v % NRV * LANES), _MM_HINT_T0);
         if (bf16 && !DOT) {
-            gemm_step(acc, rows, width, ODD, 0, a + 2 * i + 1, a_row, b, panel_size);
-            gemm_step(acc, rows, width, EVEN, 0, a + 2 * i, a_row, b, panel_size);
+            gemm_step(acc, rows, width, ODD, (struct gemm_operands){a + 2 * i + 1, b, a_row, panel_size});
+            gemm_step(acc, rows, width, EVEN, (struct gemm_operands){a + 2 * i, b, a_row, panel_size});
         } else {
-            gemm_step(acc, rows, width, bf16 ? BOTH : WHOLE, 0, a + i, a_row, b, panel_size);
+            gemm_step(acc, rows, width, bf16 ? BOTH : WHOLE, (struct gemm_operands){a + i, b, a_row, panel_size});
         }
     }
-    if (bf16 && k % 2) gemm_step(acc, rows, width, DOT ? BOTH : EVEN, 0, a + (DOT ? words : k - 1), a_row, b, panel_size);
+    if (bf16 && k % 2)
+        gemm_step(acc, rows, width, DOT ? BOTH : EVEN, (struct gemm_operands){a + (DOT ? words : k - 1), b, a_row, panel_size});
     gemm_end(acc, rows, width, t);
 }
 
-/* One step a turn where a step fills the registers: of two GCC keeps parts of both alive and the sums do not fit (tests/kernels_code.sh). */
+/* One step a turn where a step fills the registers: of two GCC keeps parts of both alive and the sums do not fit (tests/tile_code.py). */
 enum { STEPS = MR < 8 ? 4 : 1 };
 
 /* k steps of A's tile and of a panel. A(r,k): a[k MR + r] */
@@ -207,9 +223,10 @@ TILE_FUNCTION void gemm_micro(const int rows, const int width, const enum half h
             ahead += left ? next : elsewhere;
             left = left ? left : again;
         }
-        UNROLL for (int j = 0; j < STEPS; j++) gemm_step(acc, rows, width, half, 1, a + j * MR, 0, b + j * NR, 0);
+        UNROLL for (int j = 0; j < STEPS; j++)
+            gemm_step(acc, rows, width, half, (struct gemm_operands){a + j * MR, b + j * NR, 1, 0});
     }
-    for (; STEPS > 1 && i < k; i++, a += MR, b += NR) gemm_step(acc, rows, width, half, 1, a, 0, b, 0);
+    for (; STEPS > 1 && i < k; i++, a += MR, b += NR) gemm_step(acc, rows, width, half, (struct gemm_operands){a, b, 1, 0});
     gemm_end(acc, rows, width, t);
 }
 

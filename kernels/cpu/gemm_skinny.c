@@ -6,9 +6,9 @@ static void gemm_rows(const struct gemm *g, int rows, const float *a, const floa
 #define TILE(R)                                                                                                                    \
     case R:                                                                                                                        \
         if (g->bf16)                                                                                                               \
-            gemm_stream(R, 1, 1, g->k, a, g->a_row, b, 0, t);                                                                      \
+            gemm_stream(R, 1, 1, (struct gemm_source){g->k, a, b, g->a_row, 0}, t);                                                \
         else                                                                                                                       \
-            gemm_stream(R, 1, 0, g->k, a, g->a_row, b, 0, t);                                                                      \
+            gemm_stream(R, 1, 0, (struct gemm_source){g->k, a, b, g->a_row, 0}, t);                                                \
         break;
         TILE_CASES(TILE)
 #undef TILE
@@ -24,25 +24,25 @@ static int64_t gemm_streams(const struct gemm *g, int64_t rows)
 
 static void gemm_streamed(const struct gemm *g, int rows, const float *a, const float *b, const struct gemm_tile *t)
 {
-    const int64_t size = gemm_words(g) * NR;
+    const struct gemm_source s = {g->k, a, b, g->a_row, gemm_words(g) * NR};
     switch (rows * 2 + g->bf16) {
     case 2:
-        gemm_stream(1, 4, 0, g->k, a, g->a_row, b, size, t);
+        gemm_stream(1, 4, 0, s, t);
         break;
     case 3:
-        gemm_stream(1, 4, 1, g->k, a, g->a_row, b, size, t);
+        gemm_stream(1, 4, 1, s, t);
         break;
     case 4:
-        gemm_stream(2, 3, 0, g->k, a, g->a_row, b, size, t);
+        gemm_stream(2, 3, 0, s, t);
         break;
     case 5:
-        gemm_stream(2, 3, 1, g->k, a, g->a_row, b, size, t);
+        gemm_stream(2, 3, 1, s, t);
         break;
     case 6:
-        gemm_stream(3, 2, 0, g->k, a, g->a_row, b, size, t);
+        gemm_stream(3, 2, 0, s, t);
         break;
     case 7:
-        gemm_stream(3, 2, 1, g->k, a, g->a_row, b, size, t);
+        gemm_stream(3, 2, 1, s, t);
         break;
     }
 }
