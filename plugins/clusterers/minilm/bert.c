@@ -67,7 +67,7 @@ static tare_status embed(const struct bert *b, const int32_t *ids, int64_t n, fl
                 h[t * c + i] = from_half((uint16_t)(word[2 * i] | word[2 * i + 1] << 8), b->words->type) + position[i];
         }
     }
-    b->kernels->norm(h, NULL, b->gain, b->bias, n, c, b->eps);
+    b->kernels->norm(&(struct bert_norm){.x = h, .gain = b->gain, .bias = b->bias, .t = n, .n = c, .eps = b->eps});
     return TARE_OK;
 }
 
@@ -80,9 +80,11 @@ static void attend(const struct bert *b, const float *qkv, int64_t n, float *mix
         const float *q = qkv + head * d;
         bert_pack(s->keys, q + c, 3 * c, n, d, 0);
         bert_pack(s->values, q + 2 * c, 3 * c, d, n, 1);
-        b->kernels->product(s->scores, l, q, 3 * c, s->keys, NULL, n, l, d);
+        b->kernels->product(
+            &(struct bert_product){.y = s->scores, .ldy = l, .x = q, .ldx = 3 * c, .packed = s->keys, .t = n, .n = l, .k = d});
         b->kernels->softmax(s->scores, l, n, n, scale);
-        b->kernels->product(mixed + head * d, c, s->scores, l, s->values, NULL, n, d, n);
+        b->kernels->product(&(struct bert_product){
+            .y = mixed + head * d, .ldy = c, .x = s->scores, .ldx = l, .packed = s->values, .t = n, .n = d, .k = n});
     }
 }
 
@@ -90,17 +92,21 @@ static void layer(const struct bert *b, const struct bert_layer *y, const int64_
 {
     const struct bert_kernels *k = b->kernels;
     const int64_t c = b->width, f = b->inner, t = begin[n_texts] - begin[0];
-    k->product(s->qkv, 3 * c, s->h, c, y->qkv, y->qkv_bias, t, 3 * c, c);
+    const struct bert_product qkv = {s->qkv, 3 * c, s->h, c, y->qkv, y->qkv_bias, t, 3 * c, c};
+    const struct bert_product out = {s->qkv, c, s->mixed, c, y->out, y->out_bias, t, c, c}; /* qkv is free again */
+    const struct bert_product up = {s->inner, f, s->h, c, y->up, y->up_bias, t, f, c};
+    const struct bert_product down = {s->mixed, c, s->inner, f, y->down, y->down_bias, t, c, f};
+    k->product(&qkv);
     for (int64_t i = 0; i < n_texts; i++) {
         const int64_t first = begin[i] - begin[0];
         attend(b, s->qkv + first * 3 * c, begin[i + 1] - begin[i], s->mixed + first * c, s);
     }
-    k->product(s->qkv, c, s->mixed, c, y->out, y->out_bias, t, c, c); /* qkv is free again */
-    k->norm(s->h, s->qkv, y->gain1, y->bias1, t, c, b->eps);
-    k->product(s->inner, f, s->h, c, y->up, y->up_bias, t, f, c);
+    k->product(&out);
+    k->norm(&(struct bert_norm){s->h, s->qkv, y->gain1, y->bias1, t, c, b->eps});
+    k->product(&up);
     k->gelu(s->inner, t * f);
-    k->product(s->mixed, c, s->inner, f, y->down, y->down_bias, t, c, f);
-    k->norm(s->h, s->mixed, y->gain2, y->bias2, t, c, b->eps);
+    k->product(&down);
+    k->norm(&(struct bert_norm){s->h, s->mixed, y->gain2, y->bias2, t, c, b->eps});
 }
 
 /* out = e / ||e||, e = mean over n rows of h, or the first; sums in double, rows in order */

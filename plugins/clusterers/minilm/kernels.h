@@ -9,17 +9,33 @@
 
 enum { PANEL = 16 }; /* outputs side by side in packed weights */
 
+/* y[t, n] = x[t, k] w^T + bias */
+struct bert_product {
+    float *y;
+    int64_t ldy; /* a multiple of 16, at least n */
+    const float *x;
+    int64_t ldx;
+    const float *packed, *bias; /* [ceil(n/16), k, 16]; [n] or NULL */
+    int64_t t, n, k;
+};
+
+/* x = (x + y - mean) / sqrt(variance + eps) * gain + bias for t rows of n, n a multiple of 16 */
+struct bert_norm {
+    float *x;
+    const float *y;           /* [t, n] or NULL */
+    const float *gain, *bias; /* [n] */
+    int64_t t, n;
+    float eps;
+};
+
 struct bert_kernels {
     const char *name;
-    /* y[t, n] = x[t, k] w^T + bias (bias may be NULL). packed: [ceil(n/16), k, 16]. ldy a multiple of 16, at least n. */
-    void (*product)(float *y, int64_t ldy, const float *x, int64_t ldx, const float *packed, const float *bias, int64_t t,
-                    int64_t n, int64_t k);
+    void (*product)(const struct bert_product *o);
     /* x = gelu(x) = x (1 + erf(x / sqrt 2)) / 2, n a multiple of 16 */
     void (*gelu)(float *x, int64_t n);
     /* rows of x [t, n] with stride ld: exp(scale (x - max)) / sum; the columns after n up to ld become 0 */
     void (*softmax)(float *x, int64_t ld, int64_t t, int64_t n, float scale);
-    /* x = (x + y - mean) / sqrt(variance + eps) * gain + bias for t rows of n, n a multiple of 16; y may be NULL */
-    void (*norm)(float *x, const float *y, const float *gain, const float *bias, int64_t t, int64_t n, float eps);
+    void (*norm)(const struct bert_norm *o);
 };
 
 extern const struct bert_kernels BERT_PLAIN;

@@ -99,34 +99,34 @@ TARGET static void tile_rows(int rows, const struct tile *t, int64_t kb)
     }
 }
 
-/* tiles of rows row[0] .. row[tiles] against all panels, for kb steps of the inner index from k0 on */
-TARGET static void block_product(float *y, int64_t ldy, const float *x, int64_t ldx, const float *packed, const float *bias,
-                                 int64_t n, int64_t k, int64_t k0, int64_t kb, const int64_t *row, int64_t tiles)
+/* tiles of rows row[0] .. row[tiles] against all panels, for kb steps of the inner index from k0 on. o by value: through a pointer
+ * clang 14 keeps less of it in registers. */
+TARGET static void block_product(const struct bert_product o, int64_t k0, int64_t kb, const int64_t *row, int64_t tiles)
 {
-    const int64_t turns = kb / STEPS + 1, share = (kb * PANEL * (int64_t)sizeof *packed + tiles - 1) / tiles;
-    struct tile at = {.ldy = ldy, .ldx = ldx, .ahead_step = (share + turns - 1) / turns, .first = !k0};
+    const int64_t n = o.n, k = o.k, turns = kb / STEPS + 1;
+    const int64_t share = (kb * PANEL * (int64_t)sizeof *o.packed + tiles - 1) / tiles;
+    struct tile at = {.ldy = o.ldy, .ldx = o.ldx, .ahead_step = (share + turns - 1) / turns, .first = !k0};
     for (int64_t n0 = 0; n0 < n; n0 += PANEL) {
-        at.panel = packed + n0 * k + k0 * PANEL;
+        at.panel = o.packed + n0 * k + k0 * PANEL;
         at.ahead = (const char *)(n0 + PANEL < n ? at.panel + k * PANEL : at.panel);
-        at.bias = bias && k0 + kb >= k ? bias + n0 : NULL;
+        at.bias = o.bias && k0 + kb >= k ? o.bias + n0 : NULL;
         for (int64_t i = 0; i < tiles; i++, at.ahead += share) {
-            at.y = y + row[i] * ldy + n0;
-            at.x = x + row[i] * ldx + k0;
+            at.y = o.y + row[i] * o.ldy + n0;
+            at.x = o.x + row[i] * o.ldx + k0;
             tile_rows((int)(row[i + 1] - row[i]), &at, kb);
         }
     }
 }
 
-TARGET static void product(float *y, int64_t ldy, const float *x, int64_t ldx, const float *packed, const float *bias, int64_t t,
-                           int64_t n, int64_t k)
+TARGET static void product(const struct bert_product *o)
 {
-    const int64_t tiles = (t + ROWS - 1) / ROWS, blocks = (tiles + BLOCK_TILES - 1) / BLOCK_TILES;
+    const int64_t t = o->t, k = o->k, tiles = (t + ROWS - 1) / ROWS, blocks = (tiles + BLOCK_TILES - 1) / BLOCK_TILES;
     int64_t row[BLOCK_TILES + 1];
     for (int64_t block = 0; block < blocks; block++) {
         const int64_t begin = block * tiles / blocks, end = (block + 1) * tiles / blocks;
         for (int64_t i = begin; i <= end; i++) row[i - begin] = i * t / tiles;
         for (int64_t k0 = 0; k0 < k || !k0; k0 += K_BLOCK)
-            block_product(y, ldy, x, ldx, packed, bias, n, k, k0, k - k0 < K_BLOCK ? k - k0 : K_BLOCK, row, end - begin);
+            block_product(*o, k0, k - k0 < K_BLOCK ? k - k0 : K_BLOCK, row, end - begin);
     }
 }
 
@@ -228,8 +228,11 @@ TARGET static void softmax(float *x, int64_t ld, int64_t t, int64_t n, float sca
     }
 }
 
-TARGET static void norm(float *x, const float *y, const float *gain, const float *bias, int64_t t, int64_t n, float eps)
+TARGET static void norm(const struct bert_norm *o)
 {
+    const int64_t t = o->t, n = o->n;
+    const float *y = o->y, *gain = o->gain, *bias = o->bias, eps = o->eps;
+    float *x = o->x;
     for (int64_t row = 0; row < t; row++) {
         float *p = x + row * n;
         VEC sum = splat(0), squares = splat(0);
