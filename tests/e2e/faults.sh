@@ -4,12 +4,19 @@
 # Each time: an end without a signal and in time; on failure a message, and nothing of the result left under its final name that
 # the command without faults would not have written; on success the same result. After it the command works again.
 # A transfer that is short or interrupted, and a database that fails, change nothing of a command.
+# Built with the address sanitizer, tare's own allocations fail, and nothing else: no leak, and nothing read or written that is not there.
 # FAULT_POINTS: how many points of each command and kind are tried (default 12, evenly spread from a start that FAULT_SEED moves);
 # "all": every one; "paths": every call path (the return addresses up the stack) by which calls come, at its first and at its last call:
 # every place of the program, in a tenth of the points. FAULT_ONLY: a regular expression, of the commands that are tried.
 # FAULT_PART=2/3: of the points the second of three parts. Figures of whole runs: docs/dev/reliability.md.
 . "$(dirname "$0")/common.inc"
-[ -n "${INTERPOSE:-}" ] && [ -f "$INTERPOSE" ] || skip "a sanitizer's build has an allocator of its own: faults are not injected"
+KINDS='alloc io db short eintr'
+if [ -n "${WRAPPED:-}" ]; then
+    KINDS=alloc
+    export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}exitcode=99 UBSAN_OPTIONS=exitcode=99
+elif [ -z "${INTERPOSE:-}" ] || [ ! -f "$INTERPOSE" ]; then
+    skip "the thread sanitizer's build has an allocator of its own: faults are not injected"
+fi
 POINTS=${FAULT_POINTS:-12} SEED=${FAULT_SEED:-1}
 PART=${FAULT_PART:-1/1}
 MODEL=$SOURCE/tests/data/models/tiny/qwen3
@@ -21,7 +28,7 @@ RESULT=()
 once() {
     local status=0
     rm -rf "${RESULT[@]}" runs.db*
-    LD_PRELOAD=$INTERPOSE timeout -s KILL 300 "$@" < "$INPUT" > out.txt 2> err.txt || status=$?
+    LD_PRELOAD=${INTERPOSE:-} timeout -s KILL 300 "$@" < "$INPUT" > out.txt 2> err.txt || status=$?
     return $status
 }
 files() { # the sums of all that the command has written, but for what holds times, or sums of them
@@ -60,6 +67,8 @@ try() {
     TARE_INTERPOSE=$kind=$point TARE_INTERPOSE_COUNT=$PWD/met once "$@" || status=$?
     if [ $status = 127 ] && grep -qE 'out of memory|^cannot allocate memory' err.txt; then
         : # the system's loader ends a process whose library or thread it cannot serve, with its own message
+    elif [ $status = 99 ]; then
+        why="the sanitizer says: $(grep -m 6 -E 'ERROR|runtime error|SUMMARY|^ +#[0-4] ' err.txt)"
     elif [ $status -ge 124 ]; then
         why="exit status $status"
     elif [ $status != 0 ] && [[ $kind != alloc && $kind != io ]]; then
@@ -89,7 +98,7 @@ injected() {
         once "$@"
     ) || { bad "$name fails without a fault: $(head -3 err.txt)"; return; }
     sums > want
-    for kind in alloc io db short eintr; do
+    for kind in $KINDS; do
         points $kind | awk -v part="${PART%/*}" -v of="${PART#*/}" 'NR % of == part % of' > points
         for how in '' +; do
             [ $kind$how != eintr+ ] || continue # nothing would ever be read

@@ -12,16 +12,23 @@
  *   TARE_INTERPOSE_COUNT   a file to which each process adds a line at its end: "alloc N io N ... failed N net N"; failed: calls that were
  *                    made to fail; net: sockets of the internet
  *
- * Calls before main, of other programs, and of the standard streams' descriptors 1 and 2 are let through and not counted. */
+ * Calls before main, of other programs, and of the standard streams' descriptors 1 and 2 are let through and not counted.
+ *
+ * With TARE_WRAPPED it is a part of tare instead, where a sanitizer has an allocator of its own: the linker leads tare's calls of malloc and its kin here
+ * (--wrap), and nothing else can be made to fail. */
 #define _GNU_SOURCE
+#ifndef TARE_WRAPPED
 #include "next.h"
+#endif
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <execinfo.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,10 +37,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-extern void *__libc_malloc(size_t n);
-extern void *__libc_calloc(size_t n, size_t size);
-extern void *__libc_realloc(void *p, size_t n);
-extern void *__libc_memalign(size_t alignment, size_t n);
+#ifdef TARE_WRAPPED
+#define OURS(NAME) __wrap_##NAME
+#define THEIRS(NAME) __real_##NAME
+#else
+#define OURS(NAME) NAME
+#define THEIRS(NAME) __libc_##NAME
+#endif
+extern void *THEIRS(malloc)(size_t n);
+extern void *THEIRS(calloc)(size_t n, size_t size);
+extern void *THEIRS(realloc)(void *p, size_t n);
 
 #pragma GCC visibility push(default) /* what is hidden does not take the place of the C library's */
 enum kind { ALLOC, IO, DB, SHORT, INTERRUPTED, KINDS };
@@ -123,40 +136,6 @@ static void chosen(enum kind k, const char *point)
     kinds[k].onward = *end == '+';
 }
 
-enum { FILES = 4096 };
-static atomic_char of_database[FILES]; /* by descriptor */
-
-static int is_database(const char *path)
-{
-    const char *name = strrchr(path, '/');
-    return !strncmp(name ? name + 1 : path, "runs.db", 7);
-}
-
-static int io_fails(int database)
-{
-    const int io = fails(IO);
-    if (!(database && fails(DB)) && !io) return 0;
-    errno = error_number;
-    return 1;
-}
-
-static int file_fails(int fd)
-{
-    return io_fails(fd >= 0 && fd < FILES && atomic_load(&of_database[fd]));
-}
-
-/* A read or a write: it fails, is interrupted, or does *n bytes. */
-static int transfer_fails(int fd, size_t *n)
-{
-    if (file_fails(fd)) return 1;
-    if (fails(INTERRUPTED)) {
-        errno = EINTR;
-        return 1;
-    }
-    if (*n > 1 && fails(SHORT)) *n /= 2;
-    return 0;
-}
-
 __attribute__((constructor)) static void begin(void)
 {
     if (strcmp(program_invocation_short_name, "tare")) return;
@@ -213,35 +192,82 @@ static void *no_memory(void)
     return NULL;
 }
 
-void *malloc(size_t n)
+static void *aligned(size_t alignment, size_t n)
 {
-    return fails(ALLOC) ? no_memory() : __libc_malloc(n);
+#ifdef TARE_WRAPPED
+    extern int __real_posix_memalign(void **out, size_t alignment, size_t n);
+    void *p;
+    return __real_posix_memalign(&p, alignment, n) ? NULL : p;
+#else
+    extern void *__libc_memalign(size_t alignment, size_t n);
+    return __libc_memalign(alignment, n);
+#endif
 }
 
-void *calloc(size_t n, size_t size)
+void *OURS(malloc)(size_t n)
 {
-    return fails(ALLOC) ? no_memory() : __libc_calloc(n, size);
+    return fails(ALLOC) ? no_memory() : THEIRS(malloc)(n);
 }
 
-void *realloc(void *p, size_t n)
+void *OURS(calloc)(size_t n, size_t size)
 {
-    return fails(ALLOC) ? no_memory() : __libc_realloc(p, n);
+    return fails(ALLOC) ? no_memory() : THEIRS(calloc)(n, size);
 }
 
-void *aligned_alloc(size_t alignment, size_t n)
+void *OURS(realloc)(void *p, size_t n)
 {
-    return fails(ALLOC) ? no_memory() : __libc_memalign(alignment, n);
+    return fails(ALLOC) ? no_memory() : THEIRS(realloc)(p, n);
 }
 
-int posix_memalign(void **out, size_t alignment, size_t n)
+void *OURS(aligned_alloc)(size_t alignment, size_t n)
 {
-    void *p = fails(ALLOC) ? NULL : __libc_memalign(alignment, n);
+    return fails(ALLOC) ? no_memory() : aligned(alignment, n);
+}
+
+int OURS(posix_memalign)(void **out, size_t alignment, size_t n)
+{
+    void *p = fails(ALLOC) ? NULL : aligned(alignment, n);
     if (!p) return ENOMEM;
     *out = p;
     return 0;
 }
 
+#ifndef TARE_WRAPPED
 /* ---- files */
+enum { FILES = 4096 };
+static atomic_char of_database[FILES]; /* by descriptor */
+
+static int is_database(const char *path)
+{
+    const char *name = strrchr(path, '/');
+    return !strncmp(name ? name + 1 : path, "runs.db", 7);
+}
+
+static int io_fails(int database)
+{
+    const int io = fails(IO);
+    if (!(database && fails(DB)) && !io) return 0;
+    errno = error_number;
+    return 1;
+}
+
+static int file_fails(int fd)
+{
+    return io_fails(fd >= 0 && fd < FILES && atomic_load(&of_database[fd]));
+}
+
+/* A read or a write: it fails, is interrupted, or does *n bytes. */
+static int transfer_fails(int fd, size_t *n)
+{
+    if (file_fails(fd)) return 1;
+    if (fails(INTERRUPTED)) {
+        errno = EINTR;
+        return 1;
+    }
+    if (*n > 1 && fails(SHORT)) *n /= 2;
+    return 0;
+}
+
 static int standard(int fd)
 {
     return fd == STDOUT_FILENO || fd == STDERR_FILENO;
@@ -416,3 +442,4 @@ int socket(int domain, int type, int protocol)
     if (domain == AF_INET || domain == AF_INET6) atomic_fetch_add(&sockets, 1);
     return NEXT(socket)(domain, type, protocol);
 }
+#endif
