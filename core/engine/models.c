@@ -76,12 +76,25 @@ static tare_status judge(const struct changes *c, struct err *e)
     return TARE_OK;
 }
 
+/* *then: NULL where there is nothing to compare with, which is told. */
+static tare_status read_recorded(const struct models_resume *how, json_t **then, struct err *e)
+{
+    const tare_status status = model_sums_recorded(how->folder, then, e);
+    if (status && !how->allow_change)
+        return err_prefix(e, "whether the models are those of before cannot be told; put the file back, or %s", how->advice);
+    if (!*then)
+        log_warn("%s: %s: whether the models are those of before is not known", how->folder,
+                 status ? "manifest.json cannot be read" : "no sums of models are recorded");
+    if (status) *e = (struct err){0};
+    return TARE_OK;
+}
+
 static tare_status compare(const struct models_resume *how, const struct config *config, const json_t *now, struct err *e)
 {
     struct changes c = {.how = how, .config = config};
     OWNED(json_decrefp) json_t *then = NULL;
-    TRY(model_sums_recorded(how->folder, &then, e));
-    if (!then) return TARE_OK; /* of an older version */
+    TRY(read_recorded(how, &then, e));
+    if (!then) return TARE_OK;
     tare_status status = compare_policy(&c, then, now, e);
     if (!status) status = model_sums_compare(then, now, take_change, &c, e);
     if (!status) status = judge(&c, e);

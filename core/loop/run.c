@@ -176,8 +176,10 @@ static tare_status open_folder(struct run *r, bool resume, int64_t step, struct 
     if (r->comm.rank) return TARE_OK;
     TRY(open_observe(r, resume, step, e));
     TRY(checkpoint_clean(r->config->run.dir, step, e));
-    /* a process that was killed after its last checkpoint had its name has not come to this */
-    return checkpoint_prune(r->config->run.dir, r->config->checkpoint.keep, rollback_step(r), e);
+    /* A process that was killed after its last checkpoint had its name has not come to this. With rollback the next checkpoint sees to it: one of an older
+     * checkpoint.every may still be what the run goes back to. */
+    if (r->config->train.on_nonfinite == NONFINITE_ROLLBACK) return TARE_OK;
+    return checkpoint_prune(r->config->run.dir, r->config->checkpoint.keep, -1, e);
 }
 
 /* step: of the checkpoint that the run continues from, -1 without one. */

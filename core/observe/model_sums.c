@@ -86,10 +86,14 @@ tare_status model_sums_recorded(const char *run_dir, json_t **out, struct err *e
     OWNED(json_decrefp) json_t *root = NULL;
     *out = NULL;
     TRY(fs_join(path, run_dir, "manifest.json", e));
-    if (!fs_exists(path) || json_read_file(path, &root, NULL)) return TARE_OK;
+    if (!fs_exists(path)) return TARE_OK;
+    TRY(json_read_file(path, &root, e));
     const json_t *list = json_object_get(root, "resumed");
     const json_t *last = json_array_size(list) ? json_array_get(list, json_array_size(list) - 1) : root;
-    *out = json_incref(json_object_get(last, "models"));
+    const json_t *models = json_object_get(last, "models");
+    if (!json_is_object(root) || (models && !json_is_object(models)))
+        FAIL(e, TARE_E_CORRUPT, "%s: is not what was written there", path);
+    *out = json_incref((json_t *)(uintptr_t)models);
     return TARE_OK;
 }
 

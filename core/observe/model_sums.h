@@ -17,7 +17,7 @@ struct model_role {
 };
 /* A new object. TARE_E_NOT_FOUND where a path is not there. */
 tare_status model_sums(const struct model_role *roles, int n, json_t **out, struct err *e);
-/* Those of the run's last process, owned by the caller. NULL: its manifest has none (of an older version), or cannot be read. */
+/* Those of the run's last process, owned by the caller. NULL: there is no manifest, or it has none (of an older version). An error where it cannot be read. */
 tare_status model_sums_recorded(const char *run_dir, json_t **out, struct err *e);
 
 struct model_change {

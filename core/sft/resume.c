@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char ENDED[] = "ended";
+#define ENDED "ended"
 
 static bool has(const struct sft *s, const char *name)
 {
@@ -29,10 +29,39 @@ static bool has_checkpoints(const struct sft *s)
     return has(s, "checkpoints");
 }
 
+static tare_status count_entry(void *ctx, const char *folder, const char *name, struct err *e)
+{
+    (void)folder, (void)e;
+    *(int *)ctx += strcmp(name, "lock") != 0;
+    return TARE_OK;
+}
+
 /* Beside a result: its training had ended, and its folder was about to be removed, or nothing but the lock is left of it. */
 static bool has_ended(const struct sft *s)
 {
-    return has(s, ENDED) || (fs_is_dir(s->folder) && !has_checkpoints(s) && !has(s, "config.ini"));
+    int others = 0;
+    if (!fs_is_dir(s->folder)) return false;
+    return has(s, ENDED) || (!fs_each(s->folder, count_entry, &others, NULL) && !others);
+}
+
+static bool is_model(const char *folder)
+{
+    char path[FS_PATH];
+    return (!fs_join(path, folder, "config.json", NULL) && fs_exists(path)) ||
+           (!fs_join(path, folder, "adapter_config.json", NULL) && fs_exists(path));
+}
+
+/* The folder is removed at the training's end: nothing else may lie there. */
+static tare_status check_entry(void *ctx, const char *folder, const char *name, struct err *e)
+{
+    static const char *const own[] = {"checkpoints", "config.ini", "manifest.json", "lock",
+                                      ENDED}; /* and what comes before them, NAME.tmp */
+    (void)ctx;
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (!strncmp(name, own[i], strlen(own[i]))) return TARE_OK;
+    FAIL(e, TARE_E_STATE,
+         "%s: %s is not of a training, and this folder is removed when the training ends; move it away, or choose another sft.out",
+         folder, name);
 }
 
 /* sft.out, or `model` in run.dir */
@@ -42,8 +71,13 @@ tare_status sft_find_folders(struct sft *s, enum sft_start start, struct err *e)
     TRY(fs_join(s->out, c->sft.out[0] ? "" : c->run.dir, c->sft.out[0] ? c->sft.out : "model", e));
     if (snprintf(s->folder, sizeof s->folder, "%s.training", s->out) >= (int)sizeof s->folder)
         FAIL(e, TARE_E_INVALID, "sft.out = %s: path too long", s->out);
+    if (c->model.warm_start[0] && !strcmp(c->model.path, s->out))
+        FAIL(e, TARE_E_CONFIG,
+             "%s: sft.out = %s is model.path too: model.warm_start would make the model that this training makes; give one of them "
+             "another folder",
+             config_where(c, "sft", "out"), s->out);
     if (s->comm.rank || !fs_exists(s->out)) return TARE_OK;
-    s->ended = (start == SFT_RESUME || start == SFT_CHANGE) && has_ended(s);
+    s->ended = (start == SFT_RESUME || start == SFT_CHANGE) && has_ended(s) && is_model(s->out);
     if (!s->ended) FAIL(e, TARE_E_CONFIG, "sft.out = %s exists already; remove it or choose another", s->out);
     return TARE_OK;
 }
@@ -76,6 +110,7 @@ tare_status sft_take_folder(struct sft *s, enum sft_start start, struct err *e)
         FAIL(e, TARE_E_NOT_FOUND, "%s: no training to resume is there; leave out --resume, or check sft.out", s->folder);
     if (start == SFT_NEW && has_checkpoints(s))
         FAIL(e, TARE_E_STATE, "%s: holds a training that was not finished; --resume continues it, or remove the folder", s->folder);
+    TRY(fs_each(s->folder, check_entry, NULL, e));
     TRY(run_lock_take(s->folder, &s->lock, e));
     return s->ended && has(s, ENDED) ? check_ended(s, e) : TARE_OK;
 }

@@ -93,4 +93,10 @@ if "$TARE" -q train project/tiny.ini estimator.plugin=mine run.dir=mine train.st
     [ "$(wc -l < mine/metrics.jsonl)" = 2 ]; then ok; else bad "a run does not find the plugins beside its configuration: $(cat out.txt)"; fi
 "$TARE" config diff mine project/tiny.ini estimator.plugin=mine train.steps=2 run.dir=mine model.path="$WORK/base" log.rollouts=false > out.txt 2>&1 && ! grep -q plugins out.txt &&
     ok || bad "the recorded folder of plugins is a difference: $(cat out.txt)"
+# With rollback, what an older checkpoint.every may still go back to stays when a process goes on.
+TARE_FAULT=stage=update,step=5,kind=stop "$TARE" train tiny.ini log.progress=none run.dir=back train.on_nonfinite=rollback checkpoint.every=3 checkpoint.keep=1 train.steps=8 \
+    > /dev/null 2> err.txt || true
+killed_at rollout 6 "$TARE" train back --resume log.progress=none checkpoint.every=2 && ok || bad "not killed in step 6: $(cat err.txt)"
+[ -e back/checkpoints/step-000003 ] && [ -e back/checkpoints/step-000005 ] && ok || bad "a checkpoint to go back to is gone: $(ls back/checkpoints)"
+
 done_

@@ -160,6 +160,29 @@ rm start/chat_template.jinja
 stopped templated data.prompt=chat data.chat_template=own.jinja
 echo '{% for m in messages %}{{ m.content }}  {% endfor %}' > own.jinja
 tune_refused "data.chat_template = $WORK/own.jinja: own.jinja is not the file" templated data.prompt=chat data.chat_template=own.jinja
+# sums that cannot be read: whether the model is the one of before is not known
+for manifest in '' '{"models":' '[]' '{"models":[]}'; do
+    rm -rf unread.training && cp -r tuned.training unread.training && echo "$manifest" > unread.training/manifest.json
+    tune sft.out=unread --resume && bad "supervised, manifest '$manifest': gone on with" || ok
+    says 'whether the models are those of before cannot be told; put the file back, or add --allow-change.*unread.training/manifest.json'
+done
+tune_goes_on unread --allow-change
+says 'warning: unread.training: manifest.json cannot be read: whether the models are those of before is not known'
+rm -rf unread && cp -r tuned.training unread.training && rm unread.training/manifest.json
+tune_goes_on unread
+says 'warning: unread.training: no sums of models are recorded'
+# what is not a training's is not removed with it
+mkdir -p noted.training theirs theirs.training/sub
+echo mine | tee noted.training/notes.txt > theirs.training/sub/notes.txt
+tune sft.out=noted && bad "a training in a folder of somebody's" || ok
+says 'noted.training: notes.txt is not of a training.*choose another sft.out'
+tune sft.out=theirs --resume && bad "a folder called a model" || ok
+says 'sft.out = theirs exists already; remove it or choose another'
+[ -e noted.training/notes.txt ] && [ -e theirs.training/sub/notes.txt ] && [ ! -e noted ] && ok || bad "files of somebody's are gone"
+killed_at result 0 "$TARE" sft tune.ini sft.out=between && mkdir between && ok || bad "not killed before the model has its name"
+tune sft.out=between --resume && bad "an empty folder called a model" || ok
+[ -e between.training/checkpoints ] && rmdir between && ok || bad "the training is gone"
+tune_goes_on between
 # moved: the same model
 mv start elsewhere
 cp -r tuned.training moved.training

@@ -107,4 +107,9 @@ killed_at update 10 "$TARE" train tiny.ini run.dir=run log.progress=none train.s
 "$TARE" train tiny.ini run.dir=run log.progress=none train.steps=1 > /dev/null 2> err.txt && ok || { bad "train after an interrupted warm start"; cat err.txt; }
 grep -qE 'continuing after step 8' err.txt && ok || bad "the warm start did not go on"
 diff -r whole-f32 base > /dev/null && ok || bad "the warm start's model differs"
+# a warm start that makes what it starts from would wait for itself
+sed -e 's/^path = .*/path = itself\nwarm_start = itself.ini/' -e 's/^out = .*/out = itself/' sft.ini > itself.ini
+timeout 60 "$TARE" sft itself.ini > /dev/null 2> err.txt && bad "a warm start of itself" || ok
+grep -q 'sft.out = itself is model.path too: model.warm_start would make the model that this training makes' err.txt && ok || bad "a warm start of itself: $(cat err.txt)"
+
 done_
