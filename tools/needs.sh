@@ -42,7 +42,7 @@ found() { # CHECK
     case $1 in
     program:cc) command -v "${compiler%% *}" ;;
     program:c++) command -v "${CXX:-c++}" ;;
-    program:*) command -v "${1#program:}" ;;
+    program:*) PATH=$PATH:/usr/sbin:/sbin command -v "${1#program:}" ;; # a user's PATH is without these
     mpi:*) echo "#include <${1#mpi:}>" | mpicc -E -x c - ;;
     python:*) python3 -c "import ${1#python:}" ;;
     header:*)

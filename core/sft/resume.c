@@ -18,10 +18,15 @@
 
 #define ENDED "ended"
 
-static bool has(const struct sft *s, const char *name)
+static bool holds(const char *folder, const char *name)
 {
     char path[FS_PATH];
-    return !fs_join(path, s->folder, name, NULL) && fs_exists(path);
+    return !fs_join(path, folder, name, NULL) && fs_exists(path);
+}
+
+static bool has(const struct sft *s, const char *name)
+{
+    return holds(s->folder, name);
 }
 
 static bool has_checkpoints(const struct sft *s)
@@ -46,9 +51,7 @@ static bool has_ended(const struct sft *s)
 
 static bool is_model(const char *folder)
 {
-    char path[FS_PATH];
-    return (!fs_join(path, folder, "config.json", NULL) && fs_exists(path)) ||
-           (!fs_join(path, folder, "adapter_config.json", NULL) && fs_exists(path));
+    return holds(folder, "config.json") || holds(folder, "adapter_config.json");
 }
 
 /* The folder is removed at the training's end: nothing else may lie there. */
