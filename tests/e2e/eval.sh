@@ -121,7 +121,7 @@ for name in clean.jsonl ./clean.jsonl linked.jsonl symbolic.jsonl; do # the sour
 done
 rm linked.jsonl symbolic.jsonl
 mkfifo pipe
-timeout 20 "$TARE" data check train.jsonl write=pipe > /dev/null 2> err.txt && bad "a pipe is taken" || { grep -q 'write: pipe is a pipe; name a regular file' err.txt && ok || bad "write= to a pipe: $(cat err.txt)"; }
+timeout 300 "$TARE" data check train.jsonl write=pipe > /dev/null 2> err.txt && bad "a pipe is taken" || { grep -q 'write: pipe is a pipe; name a regular file' err.txt && ok || bad "write= to a pipe: $(cat err.txt)"; }
 "$TARE" data check instructed.jsonl verifier=ifeval > report.jsonl 2>> log.txt || status=$?
 [ $status = 1 ] && [ "$(grep -o '"where":"[^"]*"' report.jsonl | tr '\n' ' ')" = '"where":"instructed.jsonl:2" "where":"instructed.jsonl:3" "where":"instructed.jsonl:5" ' ] &&
     ok || { bad "status $status; not the rows whose instructions cannot be read"; cat report.jsonl; }

@@ -4,13 +4,7 @@
 . "$(dirname "$0")/common.inc"
 tiny_config
 "$TARE" -q sft sft.ini 2> /dev/null
-MOST=$((30 * 60 * 10)) # tenths of a second that something may take here; nothing below waits for a time-out of 86400 seconds
-until_() { # CONDITION
-    local i
-    for ((i = 0; i < MOST; i++)); do ! eval "$1" || return 0; sleep 0.1; done
-    return 1
-}
-lives() { [ -e "/proc/$1/stat" ] && [ "$(sed 's/.*) //' "/proc/$1/stat" 2> /dev/null | cut -c 1)" != Z ]; }
+# until_ waits for half an hour at most; nothing below waits for a time-out of 86400 seconds
 all_gone() { for p in $(cat pids); do ! lives "$p" || return 1; done; }
 # A judge that works until the file `wait` is there; then it starts a process, and one that has a session of its own and no parent left, writes down all, and
 # hangs. Where the file `leave` is there it starts the latter, and works on.

@@ -25,6 +25,15 @@ def init(**what):
     return Run()
 PY
 train() { "$TARE" train tiny.ini log.progress=none checkpoint.last=true "$@" > out.txt 2> err.txt; }
+# The exporter has ended before the run looks at it: the run stops itself at that point until then.
+train_until_gone() { # RUN STAGE STEP [key=value ...]
+    local run=$1 stage=$2 step=$3
+    shift 3
+    frozen_at "$stage" "$step" "$TARE" train tiny.ini log.progress=none checkpoint.last=true run.dir="$WORK/$run" log.export=wandb "$@" > out.txt 2> err.txt || return 1
+    exported "$run"
+    kill -CONT $pid
+    wait $pid
+}
 exported() { # until no exporter of the run, and no writer of its log, is left: it goes on by itself on a slow machine
     while pgrep -f "tare_sdk.loggers $WORK/$1 |$WORK/$1/export/log.txt " > found.txt; do sleep 0.1; done
 }
@@ -69,14 +78,14 @@ same chatty "an exporter that prints"
 mv quiet.py wandb.py
 
 touch dies
-train run.dir="$WORK"/dead log.export=wandb && ok || bad "an exporter that dies: $(cat err.txt)"
+train_until_gone dead recorded 6 && ok || bad "an exporter that dies: $(cat err.txt)"
 warnings 1 "an exporter that dies"
 grep 'the exporter has ended (exit status 7).*the run goes on, and `python3 -m tare_sdk.loggers .*dead --to wandb` sends the rest' err.txt > found.txt && ok || bad "an exporter that dies: $(cat err.txt)"
 same dead "an exporter that dies"
 rm dies sent.jsonl
 # one that ends early with exit status 0, in a run so short that it is over before that is seen: what was sent tells
 touch leaves
-train run.dir="$WORK"/left log.export=wandb train.steps=2 && ok || bad "an exporter that leaves: $(cat err.txt)"
+train_until_gone left checkpoint.named 2 train.steps=2 && ok || bad "an exporter that leaves: $(cat err.txt)"
 warnings 1 "an exporter that leaves"
 grep 'the exporter has ended (exit status 0).*sends the rest' err.txt > found.txt && ok || bad "an exporter that leaves: $(cat err.txt)"
 rm leaves sent.jsonl

@@ -25,7 +25,7 @@ for name in $there; do
             --workers 1 > mlflow.txt 2>&1 &
         server=$!
         set +m
-        for _ in $(seq 600); do # a minute at most: it loads for long
+        for _ in $(seq 6000); do # ten minutes at most: it loads for long
             "$python" -c "import urllib.request as u; u.urlopen('http://127.0.0.1:$port/health')" 2> /dev/null && break
             kill -0 "$server" 2> /dev/null || break
             sleep 0.1

@@ -40,7 +40,7 @@ new_disk() { # sets kind and options: a new file system is mounted
 }
 take_off() {
     local i
-    for ((i = 0; i < 300; i++)); do umount disk 2> /dev/null && return 0; sleep 0.1; done
+    for ((i = 0; i < 3000; i++)); do umount disk 2> /dev/null && return 0; sleep 0.1; done
     broke "the disk stays in use"
 }
 # The journal is replayed by the first mount; what is there then has to be a whole file system.
@@ -155,8 +155,8 @@ attempt() {
     hits[$job]=$((hits[$job] + 1))
     if [ -n "$at" ] && [ $wait = 1 ]; then
         local i
-        for ((i = 0; i < 1200; i++)); do [ -n "$(members)" ] || break; sleep 0.1; done
-        [ $i -lt 1200 ] || broke "it does not end without its disk"
+        for ((i = 0; i < 6000; i++)); do [ -n "$(members)" ] || break; sleep 0.1; done
+        [ $i -lt 6000 ] || broke "it does not end without its disk"
     fi
     # shellcheck disable=SC2046 # a list of numbers
     kill -KILL $(members) 2> /dev/null || true

@@ -74,12 +74,14 @@ got=0; "$TARE" sft sft2.ini --resume > out.txt 2> err.txt || got=$?
 status $got 1 "sft with damaged checkpoints"
 says 'checkpoints can be used.*nothing was touched'
 ls other.training/checkpoints/step-* > /dev/null && ok || bad "the checkpoints are gone"
-# two runs that need the same model: the second waits while the first makes it
-sed 's/^out = .*/out = slow/; s/^steps = .*/steps = 300/' sft.ini > sft3.ini
-"$TARE" train tiny.ini model.path=slow model.warm_start="$PWD/sft3.ini" run.dir=runs/first train.steps=1 log.progress=none > first.txt 2>&1 &
-pid=$!
-while kill -0 $pid 2> /dev/null && [ ! -e slow.training/lock ]; do sleep 0.02; done
-got=0; train tiny.ini model.path=slow model.warm_start="$PWD/sft3.ini" run.dir=runs/second train.steps=1 || got=$?
+# two runs that need the same model: the second waits while the first makes it, which goes on once the second has said so
+sed 's/^out = .*/out = slow/; s/^steps = .*/steps = 20/' sft.ini > sft3.ini
+frozen_at update 10 "$TARE" train tiny.ini model.path=slow model.warm_start="$PWD/sft3.ini" run.dir=runs/first train.steps=1 log.progress=none > first.txt 2>&1 || bad "the first run: $(cat first.txt)"
+train tiny.ini model.path=slow model.warm_start="$PWD/sft3.ini" run.dir=runs/second train.steps=1 &
+second=$!
+until_ '! lives $second || grep "slow is being made by another process: waiting for it" err.txt > found.txt' || bad "the second run neither waits nor ends"
+kill -CONT $pid
+got=0; wait $second || got=$?
 status $got 0 "the second run"
 says 'slow is being made by another process: waiting for it'
 wait $pid && ok || { bad "the first run"; cat first.txt; }

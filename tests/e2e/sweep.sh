@@ -27,8 +27,10 @@ ls ./*.making > left.txt 2> /dev/null && bad "locks are left behind" || ok
 
 # warm starts were made once each: the second sweep finds them
 stamp=$(stat -c %Y base-1 base-2)
-killed_at cell 2 "$TARE" -q sweep two.ini sweep.concurrent=2 && ok || bad "not killed when two cells were done"
-for lock in runs/two/*_seed-*/lock; do flock "$lock" true; done # a run that it had started goes on alone
+MARK=sweep-$$ # its runs carry it
+killed_at cell 2 env MARK=$MARK "$TARE" -q sweep two.ini sweep.concurrent=2 && ok || bad "not killed when two cells were done"
+# a run that it had started goes on alone, also one that has made no folder yet
+until_ '! grep -lzx "MARK=$MARK" /proc/[0-9]*/environ > left.txt 2> /dev/null' || bad "a run does not end: $(cat left.txt)"
 for run in runs/two/*_seed-*; do
     if grep -q '"step":40' "$run/metrics.jsonl" 2> /dev/null; then cksum "$run/manifest.json"; fi
 done > finished.txt

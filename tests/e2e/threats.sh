@@ -67,10 +67,10 @@ nothing_ran "a row"
 sh -c 'ls -1 /proc/self/fd > usual; while read -r line; do echo 1; done' < /dev/null
 [ -s fds ] && [ -z "$(sort fds | comm -23 - <(sort usual))" ] && ok || bad "a program has descriptors of tare's: $(tr '\n' ' ' < fds) instead of $(tr '\n' ' ' < usual)"
 echo '{"completion":"x","answer":"x"}' | "$TARE" verify command command='sleep 4000 & echo $! > child; while read -r line; do echo 1; done' > out.txt 2>&1 || bad "verify: $(cat out.txt)"
-echo '{"completion":"x","answer":"x"}' | "$TARE" verify command timeout=0.5 command='sleep 4000 & echo $! > late; sleep 4000' > out.txt 2>&1 || bad "verify: $(cat out.txt)"
-for file in child late; do
-    for _ in $(seq 200); do kill -0 "$(cat $file)" 2> /dev/null || break; sleep 0.1; done # it is ended; the system takes it away in its own time
-    kill -0 "$(cat $file)" 2> /dev/null && { bad "$file: what a program started goes on"; kill "$(cat $file)"; } || ok
+late() { echo '{"completion":"x","answer":"x"}' | "$TARE" verify command timeout=$LIMIT command='sleep 4000 & echo $! > late; sleep 4000' > out.txt 2>&1 && [ -s late ]; }
+patient late || bad "verify: $(cat out.txt)"
+for file in child late; do # it is ended; the system takes it away in its own time
+    until_ '! lives "$(cat $file)"' && ok || { bad "$file: what a program started goes on"; kill "$(cat $file)"; }
 done
 
 # Files: as private as the umask says, temporary ones gone, and none where another could have put it

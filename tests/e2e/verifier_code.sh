@@ -121,7 +121,7 @@ before=$(find "${HOME:-/tmp}" /tmp -maxdepth 1 -name written 2> /dev/null | wc -
 grep -v '"verdict":"\(wrong\|timeout\)"' out > other && bad "a hostile program passed: $(head -c 300 other)" || ok
 [ "$(cat keep)" = kept ] && [ ! -e written ] && [ ! -e gone ] && ok || bad "a hostile program changed files"
 [ "$(find "${HOME:-/tmp}" /tmp -maxdepth 1 -name written 2> /dev/null | wc -l)" = "$before" ] && ok || bad "a hostile program wrote into a home"
-if [ "$(pgrep -fc "$mark" || true)" = 0 ]; then ok; else bad "a hostile program was left: $(pgrep -fa "$mark")"; fi
+if until_ '! pgrep -f "$mark" > left'; then ok; else bad "a hostile program was left: $(pgrep -fa "$mark")"; fi
 
 # the same for any number of workers, in threads and in processes
 "$TARE" verify code sandbox=$mode < rows > one.out 2> err || bad "one worker: $(cat err)"

@@ -8,11 +8,12 @@ rows='{"id":"a","question":"q","completion":"it is 42","answer":"42"}
 {"id":"b","question":"q","completion":"it is \"41\"\n","answer":"42","level":3}'
 
 # command, in sh alone: a number is an answer
+judge="sh $PWD/judge.sh"
 cat > judge.sh <<'SH'
 while IFS= read -r line; do
     case $line in
     *die*) exit 3 ;;
-    *sleep*) sleep 60 ;;
+    *sleep*) sleep 86400 ;;
     *nonsense*) echo hello ;;
     *verdict*) echo '{"reward":0.25,"verdict":"partial","extracted":"quarter"}' ;;
     *'it is 42"'*) echo 1 ;;
@@ -20,24 +21,26 @@ while IFS= read -r line; do
     esac
 done
 SH
-printf '%s\n' "$rows" | "$TARE" verify command command='sh judge.sh' > out 2>&1 || true
+printf '%s\n' "$rows" | "$TARE" verify command command="$judge" > out 2>&1 || true
 expect "command: correct" '"id":"a","reward":1,"verdict":"correct"'
 expect "command: wrong" '"id":"b","reward":0,"verdict":"wrong"'
-printf '%s\n' '{"completion":"a verdict","answer":"1"}' | "$TARE" verify command command='sh judge.sh' > out 2>&1 || true
+printf '%s\n' '{"completion":"a verdict","answer":"1"}' | "$TARE" verify command command="$judge" > out 2>&1 || true
 expect "command: its own verdict" '"reward":0.25,"verdict":"partial","extracted":"quarter"'
 # late: the row is a timeout, the next one is judged by another process
-printf '%s\n' '{"completion":"sleep","answer":"1"}' '{"id":"b","completion":"it is 42","answer":"1"}' |
-    timeout 30 "$TARE" verify command command='sh judge.sh' timeout=0.3 > out 2>&1 || true
-expect "command: late" '"reward":0,"verdict":"timeout"'
-expect "command: after a timeout" '"id":"b","reward":1'
+late() {
+    printf '%s\n' '{"completion":"sleep","answer":"1"}' '{"id":"b","completion":"it is 42","answer":"1"}' |
+        timeout 900 "$TARE" verify command command="$judge" timeout=$LIMIT > out 2>&1 || return 1
+    grep -q '"reward":0,"verdict":"timeout"' out && grep -q '"id":"b","reward":1' out
+}
+if patient late; then ok; else bad "command: late, and after it: $(head -c 600 out)"; fi
 # dead: an error that says how, or what on_death says
-printf '%s\n' '{"id":"x","completion":"die","answer":"1"}' | "$TARE" verify command command='sh judge.sh' > out 2>&1 && bad "command: a death passed"
-expect "command: dead" 'row x, sample 0: verifier command: poll: sh judge.sh ended with status 3, twice, over the same row'
+printf '%s\n' '{"id":"x","completion":"die","answer":"1"}' | "$TARE" verify command command="$judge" > out 2>&1 && bad "command: a death passed"
+expect "command: dead" "row x, sample 0: verifier command: poll: $judge ended with status 3, twice, over the same row"
 printf '%s\n' '{"completion":"die","answer":"1"}' '{"id":"b","completion":"it is 42","answer":"1"}' |
-    "$TARE" verify command command='sh judge.sh' on_death=unparsable > out 2>&1 || true
+    "$TARE" verify command command="$judge" on_death=unparsable > out 2>&1 || true
 expect "command: on_death" '"reward":0,"verdict":"unparsable"'
 expect "command: after a death" '"id":"b","reward":1'
-printf '%s\n' '{"completion":"nonsense","answer":"1"}' | "$TARE" verify command command='sh judge.sh' > out 2>&1 && bad "command: nonsense passed"
+printf '%s\n' '{"completion":"nonsense","answer":"1"}' | "$TARE" verify command command="$judge" > out 2>&1 && bad "command: nonsense passed"
 expect "command: nonsense" "answered 'hello'; expected"
 printf '%s\n' '{"completion":"x","answer":"1"}' | "$TARE" verify command command='./nothing_here' > out 2>&1 && bad "command: a missing program passed"
 expect "command: not found" 'ended with status 127 (it was not found)'
@@ -45,9 +48,9 @@ expect "command: not found" 'ended with status 127 (it was not found)'
 expect "command: required" 'command is missing; it has to be given'
 # a row of 1 MB goes through, and comes back; the shell reads it byte by byte, which takes long on a busy machine
 head -c 1000000 /dev/zero | tr '\0' x > long
-printf '{"completion":"%s it is 42","answer":"1"}\n' "$(cat long)" | "$TARE" verify command command='sh judge.sh' --timeout 600 > out 2>&1 || true
+printf '{"completion":"%s it is 42","answer":"1"}\n' "$(cat long)" | "$TARE" verify command command="$judge" --timeout 600 > out 2>&1 || true
 expect "command: 1 MB" '"reward":1,"verdict":"correct"'
-if [ "$(pgrep -fc "sh judge.sh" || true)" = 0 ]; then ok; else bad "a program was left behind"; fi
+if until_ '! pgrep -f "$judge" > left'; then ok; else bad "a program was left behind: $(cat left)"; fi
 
 command -v python3 > /dev/null || skip "no python3; command: $passed passed, $failed failed"
 cat > rewards.py <<'PY'
@@ -61,7 +64,7 @@ def trl(completions, answer):
 def none(completions, **kwargs):
     return [None] * len(completions)
 def slow(completions, **kwargs):
-    time.sleep(60)
+    time.sleep(86400)
 def raises(completions, **kwargs):
     return [1 / 0]
 def nan(completions, **kwargs):
@@ -89,7 +92,7 @@ expect "python: correct" '"id":"a","reward":1,"verdict":"correct"'
 expect "python: partial" '"id":"b","reward":0.5,"verdict":"partial"'
 if grep -q "printed by the user" err && ! grep -q printed out; then ok; else bad "python: what is printed"; fi
 one='{"id":"r","question":"q","completion":"four","answer":"42"}'
-py() { printf '%s\n' "$one" | timeout 60 "$TARE" verify python file=rewards.py "$@" > out 2>&1 || true; }
+py() { printf '%s\n' "$one" | timeout 600 "$TARE" verify python file=rewards.py "$@" > out 2>&1 || true; }
 # all completions of a step are in one call, in their order, and a reward for the first of them alone is refused
 printf '%s\n' "$rows" | "$TARE" verify python file=rewards.py function=together > out 2>&1 || true
 [ "$(grep -c '"reward":2,' out)" = 2 ] && ok || bad "python: not one call for all lines: $(cat out)"
@@ -97,7 +100,7 @@ printf '%s\n' "$rows" | "$TARE" verify python file=rewards.py function=together 
 [ "$(grep -c '"reward":2,' out)" = 2 ] && ok || bad "python: not one call for all lines with --isolate: $(cat out)"
 printf '%s\n' "$rows" | "$TARE" verify python file=rewards.py function=one > out 2>&1 && bad "python: one reward for two completions passed"
 expect "python: one reward for two" 'row a, sample 0, and 1 more: verifier python: verify: one in rewards.py: ValueError: 1 rewards for 2 completions (rewards.py:'"$(grep -n 'def one(' rewards.py | cut -d: -f1))"
-printf '%s\n' "$rows" | timeout 60 "$TARE" verify python file=rewards.py function=slow timeout=0.3 > out 2>&1 || true
+printf '%s\n' "$rows" | timeout 600 "$TARE" verify python file=rewards.py function=slow timeout=0.3 > out 2>&1 || true
 [ "$(grep -c '"verdict":"timeout"' out)" = 2 ] && ok || bad "python: a late call is not a timeout of all its completions: $(cat out)"
 py function=trl messages=true correct_at=5
 expect "python: TRL's signature and messages" '"reward":4,"verdict":"partial"'
@@ -138,7 +141,7 @@ expect "python: no interpreter" './no_python cannot be started: No such file'
 # in worker processes, and in a run
 printf '%s\n' "$rows" | "$TARE" verify python file="$PWD/rewards.py" --isolate > out 2> err || true
 expect "python: isolated" '"id":"b","reward":0.5'
-"$TARE" plugin check command command='sh judge.sh' --only threads > out 2>&1 || true
+"$TARE" plugin check command command="$judge" --only threads > out 2>&1 || true
 expect "command: check" '1 tests, 0 failed'
 "$TARE" plugin check python file=rewards.py function=trl messages=true --only texts > out 2>&1 || true # all of it starts 200 pythons
 expect "python: check" '1 tests, 0 failed'

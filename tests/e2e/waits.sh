@@ -30,5 +30,5 @@ train run.dir=four verifier.workers=4 || bad "command, four at a time: $(tail -n
 train run.dir=processes verifier.isolate=process || bad "command in processes: $(tail -n 3 log)"
 same one four
 same one processes
-if [ "$(pgrep -fc "sh $PWD/judge.sh" || true)" = 0 ]; then ok; else bad "a program was left behind"; fi
+if until_ '! pgrep -f "sh $PWD/judge.sh" > left'; then ok; else bad "a program was left behind: $(cat left)"; fi
 done_

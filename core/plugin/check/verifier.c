@@ -399,9 +399,12 @@ static tare_status long_texts(struct check *c, struct err *e)
     for (size_t k = 0; k < sizeof PARTS / sizeof *PARTS; k++) {
         str_clear(&text);
         while (text.size < 1 << 20) TRY(str_add(&text, PARTS[k], -1, e));
-        const double start = clock_seconds();
-        TRY(judge(i, (tare_text){text.data, text.size}, (tare_text){"42", 2}, clock_ns() + 200000000, &verdict, e));
-        const double took = clock_seconds() - start;
+        double took = INFINITY; /* again where it is long, since a busy machine may have kept the thread from its work */
+        for (int attempt = 0; attempt < 3 && took > 1; attempt++) {
+            const double start = clock_seconds();
+            TRY(judge(i, (tare_text){text.data, text.size}, (tare_text){"42", 2}, clock_ns() + 200000000, &verdict, e));
+            took = fmin(took, clock_seconds() - start);
+        }
         worst = fmax(worst, took);
         if (took > 1)
             FAIL(e, TARE_E_PLUGIN, "1 MB of '%s' with a deadline of 0.2 s took %.2f s; look at deadline_ns in loops", PARTS[k],

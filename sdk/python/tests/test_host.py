@@ -436,8 +436,11 @@ class Host(unittest.TestCase):
             with self.assertRaisesRegex(TareError, "verifier waits: poll: the judge is out"):
                 v.verify_all(["1", "broken", "1"], ["1"] * 3)
             self.assertEqual([x.reward for x in v.verify_all(["1"], ["1"])], [1])  # and the tickets of before are forgotten
-            late = v.verify_all(["never", "1"], ["1", "1"], timeout=2)
-            self.assertEqual([(x.verdict, x.judged) for x in late], [("timeout", False), ("correct", True)])
+            for seconds in (2, 60):  # a busy machine may be late with the other one, too
+                late = [(x.verdict, x.judged) for x in v.verify_all(["never", "1"], ["1", "1"], timeout=seconds)]
+                if late[1][1]:
+                    break
+            self.assertEqual(late, [("timeout", False), ("correct", True)])
         with Verifier("command", command="while read -r line; do echo 0.5; done") as v:
             self.assertEqual([x.reward for x in v.verify_all(["x"] * 5, ["y"] * 5, at_once=2)], [0.5] * 5)
 
@@ -445,8 +448,11 @@ class Host(unittest.TestCase):
         """In the adapters of trainers too: a verifier that ran out of time has not said 0."""
         from tare_sdk import trl, verl
 
-        reward = trl.reward_function(FIXTURE("waits"), timeout=2)
-        self.assertEqual(reward(["?"] * 3, ["never", "1", "2"], answer=["1"] * 3), [None, 1.0, 0.0])
+        for seconds in (2, 60):
+            got = trl.reward_function(FIXTURE("waits"), timeout=seconds)(["?"] * 3, ["never", "1", "2"], answer=["1"] * 3)
+            if None not in got[1:]:
+                break
+        self.assertEqual(got, [None, 1.0, 0.0])
         function, data = verl.AdvantageFunction(Estimator("grpo")), lambda *said: types.SimpleNamespace(non_tensor_batch={"verdict": said})
         self.assertEqual(function._unjudged(data("wrong", "timeout", "correct"), [2, 0, 1]), {"verdicts": ["correct", "wrong", "timeout"]})
         self.assertEqual(function._unjudged(data("wrong", "correct"), [0, 1]), {})

@@ -104,12 +104,12 @@ static char *fill(const struct shape *s, int64_t *size)
     return text;
 }
 
-static double seconds_of(struct harness *h, tare_text completion, const char *answer, const char *row)
+static double seconds_of(struct harness *h, tare_text completion, const char *answer, const char *row, int times)
 {
     struct harness_verdict v;
     struct timespec a, b;
     double best = INFINITY;
-    for (int k = 0; k < (completion.size > QUICK / 16 ? 1 : 3); k++) {
+    for (int k = 0; k < times; k++) {
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &a);
         assert_int_equal(
             harness_run(h, completion, (tare_text){answer, (int64_t)strlen(answer)}, (tare_text){row, (int64_t)strlen(row)}, &v),
@@ -118,6 +118,11 @@ static double seconds_of(struct harness *h, tare_text completion, const char *an
         best = fmin(best, (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec));
     }
     return best;
+}
+
+static double slope_of(const double t[SIZES])
+{
+    return log(fmax(t[SIZES - 1], 1e-3) / fmax(t[SIZES - 2], 1e-3)) / log(16);
 }
 
 /* From what a text of 64 times the size costs: t = c n^s. Times below a millisecond are noise, and 20 ms is the bound on what is done
@@ -135,10 +140,17 @@ static int grow(const char *name, const char *answer, const char *row)
         for (int i = 0; i < SIZES; i++) {
             int64_t size = largest >> 4 * (SIZES - 1 - i);
             char *text = fill(&SHAPES[k], &size);
-            t[i] = seconds_of(&h, (tare_text){text, size}, answer, row);
+            t[i] = seconds_of(&h, (tare_text){text, size}, answer, row, size > QUICK / 16 ? 1 : 3);
             free(text);
         }
-        const double slope = log(fmax(t[SIZES - 1], 1e-3) / fmax(t[SIZES - 2], 1e-3)) / log(16);
+        double slope = slope_of(t); /* measured again where it is steep: a neighbour may have slowed the one measurement */
+        for (int again = 0; again < 5 && slope > 1.3 && t[SIZES - 1] > 0.02; again++) {
+            int64_t size = largest;
+            char *text = fill(&SHAPES[k], &size);
+            t[SIZES - 1] = fmin(t[SIZES - 1], seconds_of(&h, (tare_text){text, size}, answer, row, 1));
+            free(text);
+            slope = slope_of(t);
+        }
         if (t[SIZES - 1] > worst) worst = t[SIZES - 1], slowest = SHAPES[k].unit;
         worst_slope = fmax(worst_slope, slope);
         if (slope > 1.3 && t[SIZES - 1] > 0.02) {

@@ -215,7 +215,7 @@ static void test_workers_do_not_matter(void **state)
     struct err e = {0};
     for (int k = 0; k < 2; k++) {
         struct verify *v = NULL;
-        const struct verify_options o = {.workers = k ? 8 : 1, .timeout = 10, .max_crash_share = 1};
+        const struct verify_options o = {.workers = k ? 8 : 1, .timeout = 600, .max_crash_share = 1};
         assert_ok(verify_new(&o, &v, &e), &e);
         assert_ok(verify_add(v, &(struct verify_use){.plugin = "number", .weight = 1}, NULL, NULL, NULL, &e), &e);
         for (int i = 0; i < MANY; i++) {
@@ -258,30 +258,42 @@ static struct verify *isolated(double max_crash_share, double timeout)
     return v;
 }
 
-/* A plugin that dies or never ends costs its own verdict, and nothing else. */
-static void test_processes(void **state)
+enum { MANY_PROCESSES = 40 };
+
+/* How many are judged as late. */
+static int judge_within(struct verify_item *items, double seconds)
 {
-    (void)state;
-    enum { MANY = 40 };
-    static struct verify_item items[MANY];
-    struct verify *v = isolated(1, 0.3);
+    struct verify *v = isolated(1, seconds);
     struct err e = {0};
-    for (int i = 0; i < MANY; i++)
+    int late = 0;
+    for (int i = 0; i < MANY_PROCESSES; i++)
         items[i] = (struct verify_item){.completion = text(i % 10 == 3 ? "abort"
                                                            : i == 17   ? "hang"
                                                                        : "fine"),
                                         .answer = text("x"),
                                         .name = "r"};
-    assert_ok(verify_items(v, items, MANY, (struct verify_parts){0}, &e), &e);
+    assert_ok(verify_items(v, items, MANY_PROCESSES, (struct verify_parts){0}, &e), &e);
+    verify_close(v);
+    for (int i = 0; i < MANY_PROCESSES; i++) late += items[i].verdict == TARE_TIMED_OUT;
+    return late;
+}
+
+/* A plugin that dies or never ends costs its own verdict, and nothing else. A machine so busy that others are late as well gets more time. */
+static void test_processes(void **state)
+{
+    (void)state;
+    enum { MANY = MANY_PROCESSES };
+    static struct verify_item items[MANY];
+    struct err e = {0};
+    for (double seconds = 0.3; judge_within(items, seconds) > 1 && seconds < 100; seconds *= 10) continue;
     for (int i = 0; i < MANY; i++) {
         const int expected = i % 10 == 3 ? TARE_CRASHED : i == 17 ? TARE_TIMED_OUT : TARE_CORRECT;
         assert_int_equal(items[i].verdict, expected);
         assert_true(items[i].reward == (expected == TARE_CORRECT ? 1.0 : 0.0));
         if (expected != TARE_CORRECT) assert_non_null(items[i].reason);
     }
-    verify_close(v);
 
-    v = isolated(0.05, 5); /* 4 of 40 are above this share */
+    struct verify *v = isolated(0.05, 600); /* 4 of 40 are above this share */
     items[17].completion = text("fine");
     assert_int_equal(verify_items(v, items, MANY, (struct verify_parts){0}, &e), TARE_E_PLUGIN);
     assert_non_null(strstr(e.message, "4 of 40"));
@@ -298,7 +310,7 @@ static void test_process_errors(void **state)
         tare_status status;
     } cases[] = {{"fail", "the judge is out", TARE_E_IO}, {"nan", "reward", TARE_E_NOT_FINITE}, {"code", "verdict", TARE_E_PLUGIN}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-        struct verify *v = isolated(1, 5);
+        struct verify *v = isolated(1, 600);
         struct err e = {0};
         struct verify_item items[3] = {{.completion = text("fine"), .name = "a"},
                                        {.completion = text(cases[k].completion), .name = "b", .sample = 7},
@@ -324,7 +336,7 @@ static void test_processes_change_nothing(void **state)
     }
     for (int k = 0; k < 2; k++) {
         struct verify *v = NULL;
-        const struct verify_options o = {.workers = 2, .timeout = 10, .max_crash_share = 1, .processes = k, .worker = tare};
+        const struct verify_options o = {.workers = 2, .timeout = 600, .max_crash_share = 1, .processes = k, .worker = tare};
         const struct config_param percent = {.section = "verifier.number", .key = "percent", .value = "hundredth", .where = "test"};
         assert_ok(verify_new(&o, &v, &e), &e);
         assert_ok(verify_add(v, &(struct verify_use){.plugin = "number", .weight = 2}, NULL, &percent, NULL, &e), &e);
@@ -380,7 +392,8 @@ static void test_groups(void **state)
         struct err e = {0};
         struct sink sink = {.lock = PTHREAD_MUTEX_INITIALIZER};
         const struct plugin_env env = {.ctx = &sink, .metric = on_metric};
-        const struct verify_options o = {.workers = 2, .timeout = 10, .max_crash_share = 1, .processes = processes, .worker = tare};
+        const struct verify_options o = {
+            .workers = 2, .timeout = 600, .max_crash_share = 1, .processes = processes, .worker = tare};
         uint64_t uid[GROUPS] = {7, 8, 9};
         fill(&f, NULL, 0);
         f.b.prompt_uid = uid;
@@ -432,7 +445,7 @@ static struct verify *with_steps(bool processes)
     char fixture[4096];
     snprintf(fixture, sizeof fixture, "%s/steps.so", getenv("FIXTURES"));
     const struct verify_options o = {
-        .workers = 2, .timeout = 10, .max_crash_share = 1, .processes = processes, .worker = getenv("TARE")};
+        .workers = 2, .timeout = 600, .max_crash_share = 1, .processes = processes, .worker = getenv("TARE")};
     assert_ok(verify_new(&o, &v, &e), &e);
     assert_ok(verify_add(v, &(struct verify_use){.plugin = "number", .weight = 1}, NULL, NULL, NULL, &e), &e);
     assert_false(verify_gives_segments(v));
