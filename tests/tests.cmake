@@ -79,6 +79,7 @@ foreach(MODULE ${MODULES})
     endforeach()
 endforeach()
 target_link_options(test_base PRIVATE -Wl,--wrap=realloc)
+target_link_options(test_json_memory PRIVATE -Wl,--wrap=json_loadb)
 # The machine code of the products' tiles, by gcc and clang, for every instruction set.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND NOT TARE_SANITIZE)
     string(JOIN " " TILE_AVX2 ${KERNELS_AVX2})

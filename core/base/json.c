@@ -27,8 +27,9 @@ tare_status json_parse(const char *text, int64_t n, const char *where, json_t **
 {
     json_error_t bad;
     *out = json_loadb(text, (size_t)n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY, &bad);
-    if (!*out) FAIL(e, TARE_E_CORRUPT, "%s: not valid JSON: %s (line %d, column %d)", where, bad.text, bad.line, bad.column);
-    return TARE_OK;
+    if (*out) return TARE_OK;
+    if (!bad.text[0] || json_error_code(&bad) == json_error_out_of_memory) FAIL(e, TARE_E_NOMEM, "%s: no memory to read it", where);
+    FAIL(e, TARE_E_CORRUPT, "%s: not valid JSON: %s (line %d, column %d)", where, bad.text, bad.line, bad.column);
 }
 
 static tare_status read_with(tare_status (*parse)(const char *text, int64_t n, const char *where, json_t **out, struct err *e),
@@ -93,12 +94,44 @@ static int dump_part(const char *data, size_t n, void *ctx)
     return p->failed;
 }
 
-tare_status json_print(const json_t *j, struct str *out, struct err *e)
+static tare_status print(const json_t *j, size_t form, struct str *out, struct err *e)
 {
     struct printed p = {out, 0};
-    if (json_dump_callback(j, dump_part, &p, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17)) || p.failed)
+    if (json_dump_callback(j, dump_part, &p, form | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17)) || p.failed)
         FAIL(e, TARE_E_NOMEM, "no memory to print JSON");
     return TARE_OK;
+}
+
+tare_status json_print(const json_t *j, struct str *out, struct err *e)
+{
+    return print(j, JSON_COMPACT, out, e);
+}
+
+tare_status json_print_lines(const json_t *j, struct str *out, struct err *e)
+{
+    return print(j, JSON_INDENT(2), out, e);
+}
+
+void json_put(json_t *o, bool *bad, const char *key, json_t *value)
+{
+    if (!value || json_object_set_new(o, key, value)) *bad = true;
+}
+
+void json_add(json_t *list, bool *bad, json_t *value)
+{
+    if (!value || json_array_append_new(list, value)) *bad = true;
+}
+
+json_t *json_unless(bool bad, json_t *j)
+{
+    if (!bad) return j;
+    json_decref(j);
+    return NULL;
+}
+
+json_t *json_readable(const char *text)
+{
+    return json_string(str_utf8_error(text, (int64_t)strlen(text)) ? "(not UTF-8)" : text);
 }
 
 tare_status json_get_int(const json_t *o, const char *key, const char *where, int64_t *out, struct err *e)

@@ -5,6 +5,7 @@
 #include "base/str.h"
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 /* Once in a program: without memory jansson would crash; with this the process ends with a message and exit status 1. */
@@ -19,6 +20,17 @@ tare_status json_parse_wide(const char *text, int64_t n, const char *where, json
 tare_status json_read_wide(const char *path, json_t **out, struct err *e);
 /* Appends the compact form; keys in insertion order, reals with 17 significant digits. */
 tare_status json_print(const json_t *j, struct str *out, struct err *e);
+/* The same with a member a line, for files that people read. */
+tare_status json_print_lines(const json_t *j, struct str *out, struct err *e);
+
+/* A member, an element: value is taken. *bad becomes true where value is NULL or there is no memory for it, so that callers read as a list. Jansson's own
+ * functions leave out what has no memory, and its json_copy does so without a word. */
+void json_put(json_t *o, bool *bad, const char *key, json_t *value);
+void json_add(json_t *list, bool *bad, json_t *value);
+/* j, or where bad NULL, and j is freed: json_pack fails as a whole for a part that is NULL. */
+json_t *json_unless(bool bad, json_t *j);
+/* A string; what is not UTF-8 becomes "(not UTF-8)". NULL: no memory. */
+json_t *json_readable(const char *text);
 
 /* Member of an object. Missing or null: TARE_E_INVALID naming where and key, unless a default is given. */
 tare_status json_get_int(const json_t *o, const char *key, const char *where, int64_t *out, struct err *e);

@@ -13,11 +13,6 @@ static json_t *number(double x)
     return isfinite(x) ? json_real(x) : json_null();
 }
 
-static void put(json_t *o, bool *bad, const char *key, json_t *value)
-{
-    if (!value || json_object_set_new(o, key, value)) *bad = true;
-}
-
 static bool is_correct(const struct eval_sample *s)
 {
     return s->verdict == TARE_CORRECT;
@@ -64,10 +59,10 @@ static tare_status pass_json(const struct eval_report *r, json_t **out, struct e
         double sum = 0;
         for (int64_t q = 0; q < n; q++) sum += x[q * m + j];
         json_t *o = json_object();
-        put(o, &bad, "k", json_integer(size[j]));
-        put(o, &bad, "value", number(sum / (double)n));
-        put(o, &bad, "low", number(low[j]));
-        put(o, &bad, "high", number(high[j]));
+        json_put(o, &bad, "k", json_integer(size[j]));
+        json_put(o, &bad, "value", number(sum / (double)n));
+        json_put(o, &bad, "low", number(low[j]));
+        json_put(o, &bad, "high", number(high[j]));
         if (json_array_append_new(list, o)) bad = true;
     }
     mem_free(x);
@@ -93,12 +88,12 @@ static tare_status length_json(const struct eval_report *r, json_t **out, struct
     }
     qsort(length, (size_t)n, sizeof *length, by_value);
     bool bad = !(*out = json_object());
-    put(*out, &bad, "mean", number(sum / (double)n));
-    put(*out, &bad, "median", number(eval_quantile(length, n, 0.5)));
-    put(*out, &bad, "p90", number(eval_quantile(length, n, 0.9)));
-    put(*out, &bad, "max", number(length[n - 1]));
-    put(*out, &bad, "limit", json_integer(r->max_new_tokens));
-    put(*out, &bad, "cut", number(cut / (double)n));
+    json_put(*out, &bad, "mean", number(sum / (double)n));
+    json_put(*out, &bad, "median", number(eval_quantile(length, n, 0.5)));
+    json_put(*out, &bad, "p90", number(eval_quantile(length, n, 0.9)));
+    json_put(*out, &bad, "max", number(length[n - 1]));
+    json_put(*out, &bad, "limit", json_integer(r->max_new_tokens));
+    json_put(*out, &bad, "cut", number(cut / (double)n));
     mem_free(length);
     if (bad) FAIL(e, TARE_E_NOMEM, "no memory for the results");
     return TARE_OK;
@@ -111,7 +106,7 @@ static json_t *verdicts_json(const struct eval_report *r)
     for (int32_t code = TARE_CORRECT; code <= TARE_PARTIAL; code++) {
         int64_t n = 0;
         for (int64_t i = 0; i < r->data->n * r->k; i++) n += r->samples[i].verdict == code;
-        put(o, &bad, verdict_name(code), json_integer(n));
+        json_put(o, &bad, verdict_name(code), json_integer(n));
     }
     return o;
 }
@@ -160,14 +155,14 @@ static tare_status group_json(const struct eval_report *r, const struct place *p
     }
     TRY(eval_bootstrap(&(struct eval_values){x, n, 1}, resampling(r), &low, &high, e));
     bool bad = !(*out = json_object());
-    put(*out, &bad, "label", json_string(places->label));
-    put(*out, &bad, "questions", json_integer(n));
-    put(*out, &bad, "accuracy", number(sum / (double)n));
-    put(*out, &bad, "low", number(low));
-    put(*out, &bad, "high", number(high));
-    put(*out, &bad, "length", number(length / samples));
-    put(*out, &bad, "length_geometric", number(exp(logs / samples)));
-    put(*out, &bad, "cut", number(cut / samples));
+    json_put(*out, &bad, "label", json_string(places->label));
+    json_put(*out, &bad, "questions", json_integer(n));
+    json_put(*out, &bad, "accuracy", number(sum / (double)n));
+    json_put(*out, &bad, "low", number(low));
+    json_put(*out, &bad, "high", number(high));
+    json_put(*out, &bad, "length", number(length / samples));
+    json_put(*out, &bad, "length_geometric", number(exp(logs / samples)));
+    json_put(*out, &bad, "cut", number(cut / samples));
     if (bad) FAIL(e, TARE_E_INVALID, "a group cannot be written as JSON");
     return TARE_OK;
 }
@@ -203,19 +198,19 @@ tare_status eval_results(const struct eval_report *r, json_t **out, struct err *
     json_t *pass = NULL, *length = NULL;
     bool bad = !o;
     arena_init(&a, "results");
-    put(o, &bad, "task", json_string(r->task));
-    put(o, &bad, "questions", json_integer(r->data->n));
-    put(o, &bad, "samples", json_integer(r->k));
-    put(o, &bad, "temperature", number(r->config->eval.temperature));
+    json_put(o, &bad, "task", json_string(r->task));
+    json_put(o, &bad, "questions", json_integer(r->data->n));
+    json_put(o, &bad, "samples", json_integer(r->k));
+    json_put(o, &bad, "temperature", number(r->config->eval.temperature));
     TRY(pass_json(r, &pass, e));
-    put(o, &bad, "pass", pass);
-    put(o, &bad, "reward", number(mean_reward(r)));
-    put(o, &bad, "verdicts", verdicts_json(r));
+    json_put(o, &bad, "pass", pass);
+    json_put(o, &bad, "reward", number(mean_reward(r)));
+    json_put(o, &bad, "verdicts", verdicts_json(r));
     TRY(length_json(r, &length, e));
-    put(o, &bad, "length", length);
-    put(o, &bad, "tables", json_incref(tables));
+    json_put(o, &bad, "length", length);
+    json_put(o, &bad, "tables", json_incref(tables));
     for (int i = 0; !bad && i < r->n_groupings; i++) TRY(table_json(r, &r->groupings[i], tables, &a, e));
-    if (r->identity) put(o, &bad, "settings", json_deep_copy(r->identity));
+    if (r->identity) json_put(o, &bad, "settings", json_deep_copy(r->identity));
     if (bad) FAIL(e, TARE_E_INVALID, "the results cannot be written as JSON");
     *out = json_incref(o);
     return TARE_OK;

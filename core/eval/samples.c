@@ -8,11 +8,6 @@
 
 /* ---------------------------------------------------------------- writing */
 
-static void put(json_t *o, bool *bad, const char *key, json_t *value)
-{
-    if (!value || json_object_set_new(o, key, value)) *bad = true;
-}
-
 static json_t *text_json(tare_text t)
 {
     return json_stringn(t.data ? t.data : "", (size_t)t.size);
@@ -23,7 +18,7 @@ static void put_choice_order(json_t *o, bool *bad, const struct row *row)
 {
     json_t *parsed = row->n_choices ? json_loadb(row->json.data, (size_t)row->json.size, JSON_ALLOW_NUL, NULL) : NULL;
     const json_t *order = json_object_get(parsed, "choice_order");
-    if (order) put(o, bad, "choice_order", json_copy((json_t *)(uintptr_t)order));
+    if (order) json_put(o, bad, "choice_order", json_copy((json_t *)(uintptr_t)order));
     json_decref(parsed);
 }
 
@@ -32,17 +27,17 @@ static tare_status print_sample(const struct batch *b, int64_t m, int64_t i, str
     const struct row *row = b->row[m];
     OWNED(json_decrefp) json_t *o = json_object();
     bool bad = !o;
-    put(o, &bad, "id", json_string(row->id));
-    put(o, &bad, "sample", json_integer(i - b->group_begin[m]));
-    put(o, &bad, "reward", json_real(b->reward[i]));
-    put(o, &bad, "verdict", json_string(verdict_name(b->verdict[i])));
-    put(o, &bad, "length", json_integer(b->token_begin[i + 1] - b->token_begin[i]));
-    put(o, &bad, "finish", json_string(finish_name(b->finish[i])));
-    put(o, &bad, "answer", text_json(row->answer));
-    put(o, &bad, "extracted", text_json(b->extracted[i]));
-    if (b->reason[i]) put(o, &bad, "reason", json_string(b->reason[i]));
+    json_put(o, &bad, "id", json_string(row->id));
+    json_put(o, &bad, "sample", json_integer(i - b->group_begin[m]));
+    json_put(o, &bad, "reward", json_real(b->reward[i]));
+    json_put(o, &bad, "verdict", json_string(verdict_name(b->verdict[i])));
+    json_put(o, &bad, "length", json_integer(b->token_begin[i + 1] - b->token_begin[i]));
+    json_put(o, &bad, "finish", json_string(finish_name(b->finish[i])));
+    json_put(o, &bad, "answer", text_json(row->answer));
+    json_put(o, &bad, "extracted", text_json(b->extracted[i]));
+    if (b->reason[i]) json_put(o, &bad, "reason", json_string(b->reason[i]));
     put_choice_order(o, &bad, row);
-    put(o, &bad, "completion", text_json(b->completion[i]));
+    json_put(o, &bad, "completion", text_json(b->completion[i]));
     TRY(bad ? err_set(e, TARE_E_INVALID, __FILE__, __LINE__,
                       "%s: sample %lld cannot be written as JSON (no memory, or a verifier's text is not UTF-8)", row->where,
                       (long long)(i - b->group_begin[m]))

@@ -147,19 +147,21 @@ tare_status adapter_tokenizer(const char *folder, const struct model_config *c, 
 static json_t *targets_json(unsigned targets)
 {
     json_t *list = json_array();
+    bool bad = !list;
     for (int i = 0; i < LORA_KINDS; i++)
-        if (targets >> i & 1) json_array_append_new(list, json_string(LORA_KIND[i].name));
-    return list;
+        if (targets >> i & 1) json_add(list, &bad, json_string(LORA_KIND[i].name));
+    return json_unless(bad, list);
 }
 
 static tare_status write_json(json_t *made, const char *folder, const char *file, struct err *e)
 {
     char path[FS_PATH];
     OWNED(json_decrefp) json_t *j = made;
-    OWNED(mem_free_at) char *text = j ? json_dumps(j, JSON_INDENT(2)) : NULL;
+    OWNED(str_free) struct str text = {0};
     TRY(fs_join(path, folder, file, e));
-    if (!text) FAIL(e, TARE_E_NOMEM, "%s cannot be made; are the paths valid UTF-8?", path);
-    return fs_write_atomic(path, text, (int64_t)strlen(text), e);
+    if (!j) FAIL(e, TARE_E_NOMEM, "%s cannot be made; are the paths valid UTF-8?", path);
+    TRY(json_print_lines(j, &text, e));
+    return fs_write_atomic(path, text.data, text.size, e);
 }
 
 /* base.json, which check_base compares. */
@@ -168,11 +170,13 @@ static tare_status write_base(const struct model *m, const char *folder, const c
     struct hf_value values[HF_VALUES];
     char hash[17];
     json_t *config = json_object();
+    bool bad = !config;
     hf_config_values(&m->shape, values);
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)m->lora->base_hash);
     for (int i = 0; i < HF_VALUES; i++)
-        if (i < HF_VALUES_ALWAYS || values[i].value != 0) json_object_set_new(config, values[i].key, json_real(values[i].value));
-    return write_json(json_pack("{s:s, s:s, s:o}", "path", base, "xxh3", hash, "config", config), folder, BASE, e);
+        if (i < HF_VALUES_ALWAYS || values[i].value != 0) json_put(config, &bad, values[i].key, json_real(values[i].value));
+    return write_json(json_pack("{s:s, s:s, s:o}", "path", base, "xxh3", hash, "config", json_unless(bad, config)), folder, BASE,
+                      e);
 }
 
 /* The base by its absolute path: an adapter is opened from other folders too. */

@@ -126,8 +126,9 @@ static json_t *eos_json(const struct model *m)
     if (!m->n_eos) return json_null();
     if (m->n_eos == 1) return json_integer(m->eos[0]);
     json_t *list = json_array();
-    for (int64_t i = 0; i < m->n_eos; i++) json_array_append_new(list, json_integer(m->eos[i]));
-    return list;
+    bool bad = !list;
+    for (int64_t i = 0; i < m->n_eos; i++) json_add(list, &bad, json_integer(m->eos[i]));
+    return json_unless(bad, list);
 }
 
 static tare_status new_arch(const struct model_config *c, enum arch *out, struct err *e)
@@ -167,29 +168,32 @@ tare_status hf_config_new(struct model *m, const struct model_config *c, int64_t
 }
 
 /* Keys whose value follows what was computed, not what was read. */
-static void update_config(const struct model *m, json_t *j, enum dtype dtype)
+static tare_status update_config(const struct model *m, json_t *j, enum dtype dtype, struct err *e)
 {
     const char *name = dtype == DTYPE_BF16 ? "bfloat16" : "float32";
     json_t *r = json_object_get(j, "rope_parameters"), *full = json_object_get(r, "full_attention");
     if (json_is_object(full)) r = full;
     const json_t *top = json_object_get(j, "rope_theta");
-    if (json_object_get(j, "dtype")) json_object_set_new(j, "dtype", json_string(name));
-    if (json_object_get(j, "torch_dtype") || !json_object_get(j, "dtype")) json_object_set_new(j, "torch_dtype", json_string(name));
+    bool bad = false;
+    if (json_object_get(j, "dtype")) json_put(j, &bad, "dtype", json_string(name));
+    if (json_object_get(j, "torch_dtype") || !json_object_get(j, "dtype")) json_put(j, &bad, "torch_dtype", json_string(name));
     if (json_integer_value(json_object_get(j, "max_position_embeddings")) != m->shape.max_position)
-        json_object_set_new(j, "max_position_embeddings", json_integer(m->shape.max_position));
+        json_put(j, &bad, "max_position_embeddings", json_integer(m->shape.max_position));
     if (json_is_object(r) && json_double_or(r, "rope_theta", 0) != m->shape.rope_theta)
-        json_object_set_new(r, "rope_theta", json_real(m->shape.rope_theta));
+        json_put(r, &bad, "rope_theta", json_real(m->shape.rope_theta));
     if ((top || !json_is_object(r)) && json_double_or(j, "rope_theta", 0) != m->shape.rope_theta)
-        json_object_set_new(j, "rope_theta", json_real(m->shape.rope_theta));
+        json_put(j, &bad, "rope_theta", json_real(m->shape.rope_theta));
+    if (bad) FAIL(e, TARE_E_NOMEM, "no memory for config.json");
+    return TARE_OK;
 }
 
 static tare_status write_json(const json_t *j, const char *folder, const char *file, struct err *e)
 {
     char path[FS_PATH];
+    OWNED(str_free) struct str text = {0};
     TRY(fs_join(path, folder, file, e));
-    OWNED(mem_free_at) char *text = json_dumps(j, JSON_INDENT(2));
-    if (!text) FAIL(e, TARE_E_NOMEM, "no memory to write %s", path);
-    return fs_write_atomic(path, text, (int64_t)strlen(text), e);
+    TRY(json_print_lines(j, &text, e));
+    return fs_write_atomic(path, text.data, text.size, e);
 }
 
 static tare_status save_generation(const struct model *m, const char *folder, struct err *e)
@@ -205,11 +209,9 @@ static tare_status save_generation(const struct model *m, const char *folder, st
 
 tare_status hf_config_save(const struct model *m, const char *folder, enum dtype dtype, struct err *e)
 {
-    json_t *j = NULL;
+    OWNED(json_decrefp) json_t *j = NULL;
     TRY(json_parse(m->config_json, (int64_t)strlen(m->config_json), "config.json", &j, e));
-    update_config(m, j, dtype);
-    const tare_status status = write_json(j, folder, "config.json", e);
-    json_decref(j);
-    TRY(status);
+    TRY(update_config(m, j, dtype, e));
+    TRY(write_json(j, folder, "config.json", e));
     return save_generation(m, folder, e);
 }

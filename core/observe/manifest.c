@@ -83,27 +83,26 @@ static json_t *machine_json(void)
 static json_t *plugins_json(const struct manifest *m)
 {
     json_t *all = json_array();
+    bool bad = !all;
     for (int64_t i = 0; i < m->n_plugins; i++) {
         const struct manifest_plugin *p = &m->plugins[i];
-        json_array_append_new(all, json_pack("{s:s, s:s, s:s, s:s, s:o}", "kind", p->kind, "name", p->name, "version", p->version,
-                                             "path", p->path, "xxh3", hex_json(p->hash)));
+        json_add(all, &bad,
+                 json_pack("{s:s, s:s, s:s, s:s, s:o}", "kind", p->kind, "name", p->name, "version", p->version, "path", p->path,
+                           "xxh3", hex_json(p->hash)));
     }
-    return all;
+    return json_unless(bad, all);
 }
 
 /* This process's own command line, as the system keeps it: arguments ended by NUL. */
 static json_t *command_json(void)
 {
     json_t *all = json_array();
-    struct str text = {0};
-    if (!fs_read_all("/proc/self/cmdline", &text, NULL)) {
-        for (int64_t at = 0; at < text.size; at += (int64_t)strlen(text.data + at) + 1) {
-            json_t *arg = json_string(text.data + at);
-            json_array_append_new(all, arg ? arg : json_string("(not UTF-8)"));
-        }
-    }
-    str_free(&text);
-    return all;
+    OWNED(str_free) struct str text = {0};
+    const tare_status status = fs_read_all("/proc/self/cmdline", &text, NULL);
+    bool bad = !all || status == TARE_E_NOMEM;
+    for (int64_t at = 0; !status && at < text.size; at += (int64_t)strlen(text.data + at) + 1)
+        json_add(all, &bad, json_readable(text.data + at));
+    return json_unless(bad, all);
 }
 
 static json_t *now_json(void)
@@ -132,34 +131,33 @@ static json_t *process_json(const struct manifest *m, uint64_t program)
 
 static tare_status print(const json_t *root, struct str *out, struct err *e)
 {
-    OWNED(mem_free_at) char *text = json_dumps(root, JSON_INDENT(2));
-    if (!text) FAIL(e, TARE_E_NOMEM, "no memory for the manifest");
-    TRY(str_add(out, text, -1, e));
+    TRY(json_print_lines(root, out, e));
     return str_add(out, "\n", 1, e);
 }
 
 tare_status manifest_print(const struct manifest *m, const char *previous, int64_t step, struct str *out, struct err *e)
 {
     uint64_t program;
+    bool bad = false;
     TRY(fs_hash_file("/proc/self/exe", &program, e));
-    json_t *now = process_json(m, program), *root = NULL;
-    if (!now) FAIL(e, TARE_E_INVALID, "the manifest cannot be made; a path or a plugin's name is not valid UTF-8");
-    if (m->models) json_object_set(now, "models", (json_t *)(uintptr_t)m->models);
-    if (previous && !json_parse(previous, (int64_t)strlen(previous), "manifest.json", &root, NULL) && json_is_object(root)) {
+    OWNED(json_decrefp) json_t *now = process_json(m, program), *root = NULL;
+    if (!now)
+        FAIL(e, TARE_E_INVALID, "the manifest cannot be made; there is no memory, or a path or a plugin's name is not valid UTF-8");
+    if (m->models) json_put(now, &bad, "models", json_incref((json_t *)(uintptr_t)m->models));
+    if (previous && json_parse(previous, (int64_t)strlen(previous), "manifest.json", &root, e) == TARE_E_NOMEM) return e->code;
+    if (json_is_object(root)) {
         json_t *list = json_object_get(root, "resumed");
-        if (!json_is_array(list)) json_object_set_new(root, "resumed", list = json_array());
-        json_object_set_new(now, "step", json_integer(step));
-        json_array_append(list, now);
+        if (!json_is_array(list)) json_put(root, &bad, "resumed", list = json_array());
+        json_put(now, &bad, "step", json_integer(step));
+        json_add(bad ? NULL : list, &bad, json_incref(now)); /* without memory the list is gone */
         json_t *rollbacks = json_object_get(root, "rollbacks");
         while ((int64_t)json_array_size(rollbacks) > m->rollbacks) json_array_remove(rollbacks, json_array_size(rollbacks) - 1);
     } else { /* the first process, or a manifest that cannot be read and is not worth losing a run for */
         json_decref(root);
         root = json_incref(now);
     }
-    const tare_status status = print(root, out, e);
-    json_decref(root);
-    json_decref(now);
-    return status;
+    if (bad) FAIL(e, TARE_E_NOMEM, "no memory for the manifest");
+    return print(root, out, e);
 }
 
 tare_status manifest_add_rollback(const char *run_dir, const struct manifest_rollback *b, struct str *out, struct err *e)
@@ -170,9 +168,8 @@ tare_status manifest_add_rollback(const char *run_dir, const struct manifest_rol
     TRY(json_read_file(path, &root, e));
     json_t *list = json_object_get(root, "rollbacks");
     if (!json_is_array(list) && !json_object_set_new(root, "rollbacks", json_array())) list = json_object_get(root, "rollbacks");
-    json_t *why = json_string(b->why); /* it may name a file whose name is not UTF-8 */
     json_t *one = json_pack("{s:I, s:I, s:o}", "step", (json_int_t)b->step, "to", (json_int_t)b->to, "why",
-                            why ? why : json_string("(not UTF-8)"));
+                            json_readable(b->why)); /* it may name a file whose name is not UTF-8 */
     if (!one || json_array_append_new(list, one)) FAIL(e, TARE_E_NOMEM, "%s: no memory", path);
     return print(root, out, e);
 }

@@ -55,14 +55,14 @@ static tare_status add_role(json_t *all, const struct model_role *r, struct err 
     char path[PATH_MAX], folder[FS_PATH];
     OWNED(json_decrefp) json_t *files = json_object();
     if (!realpath(r->path, path)) FAIL(e, TARE_E_NOT_FOUND, "%s = %s: %s", r->key, r->path, strerror(errno));
-    json_t *one = same_path(all, path), *name = one ? NULL : json_string(path);
+    json_t *one = same_path(all, path);
     if (one) {
         json_incref(one);
     } else {
         fs_dirname(folder, path);
         const tare_status status =
             fs_is_dir(path) ? add_folder(files, path, e) : add_file(files, folder, strrchr(path, '/') + 1, e);
-        one = json_pack("{s:o, s:O}", "path", name ? name : json_string("(not UTF-8)"), "files", files);
+        one = json_pack("{s:o, s:O}", "path", json_readable(path), "files", files);
         if (status) {
             json_decref(one);
             return status;

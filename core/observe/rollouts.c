@@ -46,57 +46,51 @@ static json_t *verdict_json(int32_t code)
     return json_string(name ? name : "none");
 }
 
-/* Sets a member, remembering failure, so that the callers read as a list. */
-static void put(json_t *o, bool *bad, const char *key, json_t *value)
-{
-    if (!value || json_object_set_new(o, key, value)) *bad = true;
-}
-
 /* The prompt itself stands in the first line of its group alone: it may be much longer than its completions. */
 static void put_prompt(json_t *o, bool *bad, const struct batch *b, int64_t m, bool first)
 {
     const struct row *row = b->row ? b->row[m] : NULL;
     char uid[17];
-    if (row) put(o, bad, "question", text_json(row->question));
-    if (first && b->prompt_text) put(o, bad, "prompt", text_json(b->prompt_text[m]));
+    if (row) json_put(o, bad, "question", text_json(row->question));
+    if (first && b->prompt_text) json_put(o, bad, "prompt", text_json(b->prompt_text[m]));
     if (b->prompt_uid) {
         snprintf(uid, sizeof uid, "%016" PRIx64, b->prompt_uid[m]);
-        put(o, bad, "prompt_uid", json_string(uid));
+        json_put(o, bad, "prompt_uid", json_string(uid));
     }
-    if (b->occurrence) put(o, bad, "occurrence", json_integer(b->occurrence[m]));
+    if (b->occurrence) json_put(o, bad, "occurrence", json_integer(b->occurrence[m]));
 }
 
 static void put_verdict(json_t *o, bool *bad, const struct batch *b, int64_t i)
 {
-    if (b->reward) put(o, bad, "reward", number_json(b->reward[i]));
+    if (b->reward) json_put(o, bad, "reward", number_json(b->reward[i]));
     if (b->component && b->n_components) {
         json_t *all = json_array();
         for (int64_t c = 0; c < b->n_components; c++)
             if (json_array_append_new(all, number_json(b->component[i * b->n_components + c]))) *bad = true;
-        put(o, bad, "components", all);
+        json_put(o, bad, "components", all);
     }
-    if (b->verdict) put(o, bad, "verdict", verdict_json(b->verdict[i]));
+    if (b->verdict) json_put(o, bad, "verdict", verdict_json(b->verdict[i]));
     if (b->component_verdict && b->n_components > 1) {
         json_t *all = json_array();
         for (int64_t c = 0; c < b->n_components; c++) {
             const int32_t code = b->component_verdict[i * b->n_components + c];
             if (json_array_append_new(all, code ? verdict_json(code) : json_null())) *bad = true;
         }
-        put(o, bad, "component_verdicts", all);
+        json_put(o, bad, "component_verdicts", all);
     }
-    if (b->extracted) put(o, bad, "extracted", text_json(b->extracted[i]));
-    if (b->reason && b->reason[i]) put(o, bad, "reason", text_json((tare_text){b->reason[i], (int64_t)strlen(b->reason[i])}));
+    if (b->extracted) json_put(o, bad, "extracted", text_json(b->extracted[i]));
+    if (b->reason && b->reason[i]) json_put(o, bad, "reason", text_json((tare_text){b->reason[i], (int64_t)strlen(b->reason[i])}));
 }
 
 static void put_advantage(json_t *o, bool *bad, const struct batch *b, int64_t m, int64_t i)
 {
-    if (b->cluster) put(o, bad, "cluster", json_integer(b->cluster[m]));
-    if (b->baseline) put(o, bad, "baseline", number_json(b->baseline[m]));
-    if (b->scale) put(o, bad, "scale", number_json(b->scale[m]));
-    if (b->confidence) put(o, bad, "confidence", number_json(b->confidence[m]));
-    if (b->advantage) put(o, bad, "advantage", number_json(b->advantage[i]));
-    if (b->row_weight) put(o, bad, "row_weight", number_json(b->row_weight[i]));
-    if (b->fate) put(o, bad, "fate", json_string(fate_name(b->fate[i])));
+    if (b->cluster) json_put(o, bad, "cluster", json_integer(b->cluster[m]));
+    if (b->baseline) json_put(o, bad, "baseline", number_json(b->baseline[m]));
+    if (b->scale) json_put(o, bad, "scale", number_json(b->scale[m]));
+    if (b->confidence) json_put(o, bad, "confidence", number_json(b->confidence[m]));
+    if (b->advantage) json_put(o, bad, "advantage", number_json(b->advantage[i]));
+    if (b->row_weight) json_put(o, bad, "row_weight", number_json(b->row_weight[i]));
+    if (b->fate) json_put(o, bad, "fate", json_string(fate_name(b->fate[i])));
 }
 
 static tare_status print_rollout(const struct batch *b, int64_t m, int64_t i, struct str *out, struct err *e)
@@ -104,16 +98,16 @@ static tare_status print_rollout(const struct batch *b, int64_t m, int64_t i, st
     json_t *o = json_object();
     bool bad = !o;
     const char *id = b->row && b->row[m] && b->row[m]->id ? b->row[m]->id : "";
-    put(o, &bad, "id", text_json((tare_text){id, (int64_t)strlen(id)}));
-    put(o, &bad, "group", json_integer(m));
-    put(o, &bad, "sample", json_integer(i - b->group_begin[m]));
+    json_put(o, &bad, "id", text_json((tare_text){id, (int64_t)strlen(id)}));
+    json_put(o, &bad, "group", json_integer(m));
+    json_put(o, &bad, "sample", json_integer(i - b->group_begin[m]));
     put_prompt(o, &bad, b, m, i == b->group_begin[m]);
-    if (b->completion) put(o, &bad, "completion", text_json(b->completion[i]));
+    if (b->completion) json_put(o, &bad, "completion", text_json(b->completion[i]));
     put_verdict(o, &bad, b, i);
     put_advantage(o, &bad, b, m, i);
-    if (b->token_begin) put(o, &bad, "length", json_integer(b->token_begin[i + 1] - b->token_begin[i]));
-    if (b->off_policy && b->off_policy[i]) put(o, &bad, "off_policy", json_true());
-    if (b->finish) put(o, &bad, "finish", json_string(finish_name(b->finish[i])));
+    if (b->token_begin) json_put(o, &bad, "length", json_integer(b->token_begin[i + 1] - b->token_begin[i]));
+    if (b->off_policy && b->off_policy[i]) json_put(o, &bad, "off_policy", json_true());
+    if (b->finish) json_put(o, &bad, "finish", json_string(finish_name(b->finish[i])));
     tare_status status =
         bad ? err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "no memory to print rollout %lld", (long long)i) : json_print(o, out, e);
     json_decref(o);

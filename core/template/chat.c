@@ -122,8 +122,9 @@ tare_status chat_set_date(struct chat *c, const char *date, struct err *e)
 tare_status chat_render(const struct chat *c, const json_t *messages, bool add_generation_prompt, const json_t *extra,
                         struct str *out, struct err *e)
 {
-    OWNED(json_decrefp) json_t *variables = json_copy(c->variables); /* shallow */
-    bool failed = !variables || json_object_set(variables, "messages", (json_t *)messages);
+    OWNED(json_decrefp) json_t *variables = json_copy(c->variables);             /* shallow */
+    bool failed = json_object_size(variables) != json_object_size(c->variables); /* what there was no memory for is left out */
+    failed = failed || json_object_set(variables, "messages", (json_t *)messages);
     failed = failed || json_object_set_new(variables, "add_generation_prompt", json_boolean(add_generation_prompt));
     if (!failed && extra) failed = json_object_update(variables, (json_t *)extra) != 0;
     if (failed)
