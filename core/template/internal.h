@@ -9,7 +9,7 @@
 
 /* ---------------------------------------------------------------- values; memory in the arena of one rendering */
 
-/* V_METHOD: what d['items'] is in Python where d has no such entry. It is true and defined; nothing else can be done with it. */
+/* V_METHOD: what d['items'] is in Python where d has no such entry, and x.upper without a call. It is true and defined; nothing else can be done with it. */
 enum value_type { V_UNDEFINED, V_NONE, V_BOOL, V_INT, V_FLOAT, V_STRING, V_LIST, V_DICT, V_METHOD };
 
 struct value {
@@ -170,6 +170,8 @@ const struct builtin *find_filter(tare_text name);
 const struct builtin *find_string_filter(tare_text name); /* strings.c */
 bool method_of_text(const struct builtin *b);
 bool is_dict_method(tare_text name);
+bool is_string_method(tare_text name); /* of Python, supported here or not */
+bool is_list_method(tare_text name, bool tuple);
 bool is_reading_method(tare_text name); /* one that leaves the dict as it is: the others are undefined in the sandbox */
 const struct builtin *find_test(tare_text name);
 

@@ -3,6 +3,7 @@
 #include "base/utf8.h"
 #include "template/internal.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <utf8proc.h>
 
@@ -499,20 +500,37 @@ const struct builtin *find_string_filter(tare_text name)
     return find_in(string_filters, sizeof string_filters / sizeof *string_filters, name);
 }
 
+/* names: each between spaces */
+static bool is_among(tare_text name, const char *names)
+{
+    char word[32];
+    if (!name.size || name.size > 24 || memchr(name.data, ' ', (size_t)name.size)) return false;
+    snprintf(word, sizeof word, " %.*s ", (int)name.size, name.data);
+    return strstr(names, word) != NULL;
+}
+
 bool is_reading_method(tare_text name)
 {
-    static const char *const NAMES[] = {"keys", "values", "items", "get", "copy", "fromkeys"};
-    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
-        if (text_is(name, NAMES[i])) return true;
-    return false;
+    return is_among(name, " keys values items get copy fromkeys ");
 }
 
 bool is_dict_method(tare_text name)
 {
-    static const char *const NAMES[] = {"pop", "popitem", "update", "clear", "setdefault"};
-    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
-        if (text_is(name, NAMES[i])) return true;
-    return is_reading_method(name);
+    return is_among(name, " pop popitem update clear setdefault ") || is_reading_method(name);
+}
+
+bool is_string_method(tare_text name)
+{
+    return is_among(name,
+                    " capitalize casefold center count encode endswith expandtabs find format format_map index isalnum isalpha "
+                    "isascii isdecimal isdigit isidentifier islower isnumeric isprintable isspace istitle isupper join ljust "
+                    "lower lstrip maketrans partition removeprefix removesuffix replace rfind rindex rjust rpartition rsplit "
+                    "rstrip split splitlines startswith strip swapcase title translate upper zfill ");
+}
+
+bool is_list_method(tare_text name, bool tuple)
+{
+    return is_among(name, tuple ? " count index " : " count index copy ");
 }
 
 bool method_of_text(const struct builtin *b)

@@ -77,8 +77,8 @@ static double number(struct value v)
 
 tare_status fail_method(struct render *r, int line, tare_text name)
 {
-    return render_fail(r, line, "['%.*s'] of a dict without that entry is its method; write %.*s() to call it", (int)name.size,
-                       name.data, (int)name.size, name.data);
+    return render_fail(r, line, "'%.*s' is a method here, not a value; write %.*s() to call it", (int)name.size, name.data,
+                       (int)name.size, name.data);
 }
 
 static tare_status equal_at(struct render *r, int line, struct value a, struct value b, int depth, bool *out)
@@ -250,7 +250,10 @@ tare_status get_attribute(struct render *r, int line, struct value v, tare_text 
         return render_fail(r, line, "'%.*s' is undefined, it has no '%.*s'", (int)v.s.size, v.s.data, (int)name.size, name.data);
     const struct value *found = v.type == V_DICT ? dict_find(v.dict, name) : NULL;
     *out = found ? *found : undefined(name);
-    if (!found && is_plain_dict(v) && is_reading_method(name)) *out = (struct value){.type = V_METHOD, .s = name};
+    const bool method = v.type == V_STRING ? is_string_method(name)
+                        : v.type == V_LIST ? is_list_method(name, v.list->tuple)
+                                           : is_plain_dict(v) && is_reading_method(name);
+    if (!found && method) *out = (struct value){.type = V_METHOD, .s = name};
     return TARE_OK;
 }
 
