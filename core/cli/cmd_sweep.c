@@ -17,7 +17,7 @@ const char sweep_usage[] =
     "       tare sweep --suggest PLUGIN\n"
     "Trains one run for each cell of the grid in [sweep]; a sweep that was stopped continues with the same command.\n"
     "  --retry      cells that failed before, too\n"
-    "  --dry-run    prints the cells (with --slurm: the script) and runs nothing\n"
+    "  --dry-run    checks the cells, prints them (with --slurm: the script) and runs nothing\n"
     "  --slurm      writes and submits an sbatch array in place of local processes\n"
     "  --table      the results so far: mean, deviation, interval, paired difference to the baseline\n"
     "  --metric     eval/reward, reward/mean:tail, ... (:last :first :mean :max :min :tail); may be given several times\n"
@@ -113,8 +113,10 @@ static tare_status check_baseline(const struct sweep *s, const char *baseline, b
     return TARE_OK;
 }
 
-static tare_status print_cells(const struct sweep *s, struct str *out, struct err *e)
+/* What would be refused before the first run is refused here. */
+static tare_status print_cells(struct sweep *s, struct str *out, struct err *e)
 {
+    TRY(sweep_check_cells(s, 0, s->plan.n_cells, preflight_cell, e));
     for (int64_t i = 0; i < s->plan.n_cells; i++)
         for (int64_t k = 0; s->jobs[i].argv[k]; k++)
             TRY(str_addf(out, e, "%s%s", s->jobs[i].argv[k], s->jobs[i].argv[k + 1] ? " " : "\n"));
@@ -125,13 +127,13 @@ static tare_status print_cells(const struct sweep *s, struct str *out, struct er
 static tare_status slurm(struct sweep *s, const struct arguments *a, struct str *out, struct err *e)
 {
     const bool is_new = !is_sweep_folder(s->plan.dir);
-    if (is_new && !a->dry_run) TRY(sweep_check_cells(s, 0, s->plan.n_cells, preflight_cell, e));
+    if (is_new) TRY(sweep_check_cells(s, 0, s->plan.n_cells, preflight_cell, e));
     if (!a->dry_run || !is_new) {
         TRY(sweep_begin(s, e));
         TRY(sweep_look(s, a->retry, e));
     }
-    if (a->dry_run) return sweep_slurm_script(s, out, e);
     if (!is_new) TRY(sweep_check_cells(s, 0, s->plan.n_cells, preflight_cell, e));
+    if (a->dry_run) return sweep_slurm_script(s, out, e);
     return sweep_slurm_submit(s, e);
 }
 

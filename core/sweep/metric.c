@@ -1,6 +1,8 @@
 /* The names of metrics, so that a misspelt one is found before the first run and not in the table at the end. */
 #include "sweep/sweep.h"
 
+#include "base/log.h"
+
 #include <string.h>
 
 /* What a run records (e2e/sweep holds a run's own metrics.jsonl against it). */
@@ -98,6 +100,51 @@ static bool is_component(const struct sweep *s, const char *name)
     return false;
 }
 
+/* Without what is after the colon. */
+static void name_of(const char *metric, char name[300])
+{
+    const char *colon = strrchr(metric, ':');
+    snprintf(name, 300, "%.*s", colon ? (int)(colon - metric) : 299, metric);
+}
+
+/* The names that a run has recorded of that kind ("estimator/"), the nearest first. */
+static void recorded(const struct run_data *d, const char *name, char *list, size_t room)
+{
+    const size_t kind = strcspn(name, "/") + 1;
+    const char *best = NULL;
+    size_t at = 0;
+    for (int64_t i = 0; i < d->n_series; i++)
+        if (!best || str_distance(name, d->series[i].name) < str_distance(name, best)) best = d->series[i].name;
+    list[0] = 0;
+    if (best && str_distance(name, best) <= 1 + (int64_t)strlen(name) / 3)
+        at += (size_t)snprintf(list, room, "did you mean %s? ", best);
+    size_t begun = at;
+    for (int64_t i = 0; i < d->n_series && at < room; i++)
+        if (!strncmp(d->series[i].name, name, kind))
+            at += (size_t)snprintf(list + at, room - at, "%s%s", at > begun ? ", " : "it records ", d->series[i].name);
+    if (at == begun) snprintf(list + at, room - at, "it records nothing under %.*s", (int)kind, name);
+}
+
+void sweep_look_metric(struct sweep *s, const struct sweep_job *job)
+{
+    OWNED(arena_free) struct arena a = {0};
+    struct run_data d;
+    struct err e;
+    char name[300], list[1200];
+    if (s->metric_met) return;
+    name_of(s->plan.metric, name);
+    s->metric_met = !strncmp(name, "eval/", 5);
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES && !s->metric_met; i++) s->metric_met = !strcmp(NAMES[i], name);
+    arena_init(&a, "metrics");
+    if (s->metric_met || run_data_read(job->dir, &a, &d, &e) || d.last_step < 1) return; /* nothing is recorded yet */
+    s->metric_met = true;
+    if (run_data_find(&d, name)) return;
+    recorded(&d, name, list, sizeof list);
+    log_warn("sweep.metric = %s: %s has made %lld step%s and not recorded it; %s. The runs go on; a table of another metric can be "
+             "had with --metric",
+             s->plan.metric, job->dir, (long long)d.last_step, d.last_step == 1 ? "" : "s", list);
+}
+
 tare_status sweep_check_metric(const struct sweep *s, const char *what, const char *metric, struct err *e)
 {
     char name[300];
@@ -105,7 +152,7 @@ tare_status sweep_check_metric(const struct sweep *s, const char *what, const ch
     const struct run_data empty = {0};
     const char *best = NULL;
     if (run_data_value(&empty, metric, &none, e)) return err_as_config(err_prefix(e, "%s", what), e);
-    snprintf(name, sizeof name, "%.*s", (int)(strrchr(metric, ':') ? strrchr(metric, ':') - metric : 299), metric);
+    name_of(metric, name);
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
         if (!strcmp(NAMES[i], name)) return TARE_OK;
         if (!best || str_distance(name, NAMES[i]) < str_distance(name, best)) best = NAMES[i];

@@ -218,6 +218,7 @@ static tare_status reap(struct scheduler *q, struct err *e)
         int exit_status;
         if (job->state == SWEEP_ELSEWHERE) TRY(look_elsewhere(q, i, e));
         if (job->state != SWEEP_RUNNING) continue;
+        sweep_look_metric(q->s, job);
         sweep_unlock_shared(job, false);
         const pid_t got = waitpid((pid_t)job->pid, &exit_status, WNOHANG);
         if (got < 0 && errno != EINTR) FAIL(e, TARE_E_IO, "waiting for %s: %s", job->dir, strerror(errno));

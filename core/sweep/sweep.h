@@ -56,6 +56,7 @@ struct sweep {
     struct sweep_job *jobs; /* [plan.n_cells] */
     struct sweep_db *db;
     struct str verifiers; /* of all cells: what gives rewards of its own */
+    bool metric_met;      /* sweep.metric was looked for in what a run has recorded, or needs not be */
 };
 
 /* met: a cell that reads the same files and opens the same verifiers was looked at before. */
@@ -101,6 +102,8 @@ tare_status sweep_begin(struct sweep *s, struct err *e);
 /* ---- metric.c: TARE_E_CONFIG: no cell records such a metric (what a plugin reports may have any name), or it ends in an unknown ":word". what:
  * for messages. */
 tare_status sweep_check_metric(const struct sweep *s, const char *what, const char *metric, struct err *e);
+/* What plugins report has no list: whether sweep.metric is among it is known when a run has made a step. Then a name that it has not recorded is told, once. */
+void sweep_look_metric(struct sweep *s, const struct sweep_job *job);
 
 /* ---- scheduler.c */
 tare_status sweep_run(struct sweep *s, const struct sweep_mode *mode, struct err *e);

@@ -67,11 +67,16 @@ refused() { # MESSAGE LINES [argument ...]: lines of [sweep]
     "$TARE" sweep refused.ini "$@" > refused.txt 2>&1 || status=$?
     [ $status = 3 ] && grep -q -- "$message" refused.txt && [ ! -e runs/refused ] && ok || bad "$message: status $status, $(cat refused.txt)"
 }
+refused_dry() { # the same without a run
+    refused "$@"
+    refused "$@" --dry-run
+    refused "$@" --dry-run --slurm
+}
 mkdir folder
 refused 'refused.ini:[0-9]*: the axis estimator.bv_blnd.gamma changes nothing: no cell runs' 'estimator.bv_blnd.gamma = 0.1, 0.9'
 refused 'estimator.bv_blend.gama = 0.1): .*did you mean gamma' 'estimator.bv_blend.gama = 0.1, 0.9'
-refused 'verifier.math.timout = 1, .*unknown key' 'verifier.math.timout = 1, 2\nverifier.plugins = math | exact'
-refused 'no verifier named .mth.' 'verifier.plugins = exact | mth'
+refused_dry 'verifier.math.timout = 1, .*unknown key' 'verifier.math.timout = 1, 2\nverifier.plugins = math | exact'
+refused_dry 'no verifier named .mth.' 'verifier.plugins = exact | mth'
 refused "no estimator named 'GRPO'" 'estimator.plugin = bv_blend, GRPO'
 refused "no estimator named 'GRPO'" 'train.lr = 1e-3, 2e-3' estimator.plugin=GRPO
 refused 'train.lr has 1e-3 twice' 'train.lr = 1e-3, 0.001'
@@ -80,14 +85,26 @@ refused 'run.dir=x does nothing: the sweep sets run.dir' 'train.lr = 1e-3, 2e-3'
 refused 'sweep.metric = eval/rewrd: no run of this sweep records it; did you mean eval/reward' 'run.seed = 1, 2\nmetric = eval/rewrd'
 refused 'sweep.metric: .*:tial.*allowed after the colon' 'run.seed = 1, 2\nmetric = eval/reward:tial'
 refused '--metric = reward/maen: .*reward/mean' 'run.seed = 1, 2' --metric reward/maen
-refused 'cell train-no.jsonl (data.train = no.jsonl): .*No such file' 'data.train = builtin:arithmetic/train?rows=500, no.jsonl'
+refused_dry 'cell train-no.jsonl (data.train = no.jsonl): .*No such file' 'data.train = builtin:arithmetic/train?rows=500, no.jsonl'
 refused 'cell train-folder .*folder' 'data.train = builtin:arithmetic/train?rows=500, folder'
-refused 'model.path = nosuch is not there' 'model.path = base-1, nosuch' model.warm_start=
+refused_dry 'model.path = nosuch is not there' 'model.path = base-1, nosuch' model.warm_start=
 refused 'model.reference = nosuch is not there' 'model.reference = base-1, nosuch' loss.kl_coef=0.1
 "$TARE" -q sweep one.ini sweep.name=narrow sweep.estimator.plugin=grpo sweep.estimator.bv_blend.temperature= --dry-run > cells.txt 2>&1 && grep -q '^2 cells' cells.txt && ok || bad "an axis that is switched off: $(cat cells.txt)"
 # every metric of a run is one that a sweep takes
 for metric in $(grep -oh '"[^" ]*":' runs/one/*_seed-1/metrics.jsonl | tr -d '":' | sort -u); do
     [ "$metric" = step ] || "$TARE" -q sweep one.ini --dry-run "sweep.metric=$metric" > out.txt 2>&1 || bad "the metric $metric of a run is refused: $(cat out.txt)"
+done
+
+# a metric of a plugin's own is looked for as soon as a run has made a step, and told with the names that there are; one that is there is not
+for metric in estimator/promts estimator/prompts:tail; do
+    sed "s/^name = one/name = own-${metric##*/}/; s/^estimator.plugin = .*/estimator.plugin = spo/; /^estimator.bv_blend/d; s/^baseline = .*/metric = $(echo $metric | sed 's|/|\\/|')/; s/^steps = 40/steps = 3/; s/^run.seed = .*/run.seed = 1/" one.ini > own.ini
+    "$TARE" sweep own.ini > out.txt 2> err.txt || true
+    if [ $metric = estimator/promts ]; then
+        [ "$(grep -c 'warning: sweep.metric = estimator/promts: runs/own-promts/.* has made [123] steps\{0,1\} and not recorded it; did you mean estimator/prompts? it records .*estimator/prompts' err.txt)" = 1 ] && ok ||
+            bad "a misspelt metric of a plugin's own: $(cat err.txt)"
+    else
+        grep -q 'not recorded it' err.txt && bad "a metric that is recorded: $(cat err.txt)" || ok
+    fi
 done
 
 # a plugin that was built again: the table would hold what the former build made, so that is told, before the runs and with the table
