@@ -2,6 +2,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "config/config.h"
 #include "data/dataset.h"
 #include "estimate/estimate.h"
 
@@ -298,7 +299,10 @@ int cmd_estimate(int argc, char **argv)
             if (i + 1 == argc) return usage("nothing after ", a);
             *options[k].value = argv[++i];
         } else if (a[0] == '-') {
-            return usage("unknown option ", a);
+            if (!config_hint(a, a, "no such option; a plugin's parameters are set as key=value", &e))
+                return usage("unknown option ", a);
+            log_error(&e);
+            return 2;
         } else if (!name && !strchr(a, '=')) {
             name = a;
         } else if (strchr(a, '=')) {

@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "base/signals.h"
 #include "cli/cli.h"
+#include "config/config.h"
 #include "infer/generate.h"
 
 #include <stdio.h>
@@ -79,6 +80,10 @@ int cmd_generate(int argc, char **argv)
         if (!strcmp(argv[i], "--stats")) {
             stats = true;
             continue;
+        }
+        if (*argv[i] == '-' && config_hint(argv[i], argv[i], "no such option; keys are set as section.key=value", &e)) {
+            log_error(&e);
+            return 2;
         }
         log_message(LOG_ERROR, "%s: expected key=value or --stats; see tare generate --help", argv[i]);
         return 2;

@@ -80,7 +80,7 @@ static tare_status set(struct request *r, const char *key, size_t n, const char 
     char word[100], wrong[200];
     snprintf(word, sizeof word, "%.*s", (int)n, key);
     snprintf(wrong, sizeof wrong, "there is no plan.%s, and other keys are set as section.key=value", word);
-    TRY(config_hint(word, "command line", wrong, e));
+    TRY(config_hint(key, "command line", wrong, e));
     FAIL(e, TARE_E_CONFIG, "no plan.%.*s; `tare plan --help` lists the keys", (int)n, key);
 }
 

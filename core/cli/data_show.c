@@ -28,10 +28,7 @@ static tare_status read_request(int argc, char **argv, struct request *r, struct
         } else if (r->n < 256 && strchr(argv[i], '=')) {
             r->overrides[r->n++] = argv[i];
         } else {
-            char word[100];
-            const char *name = argv[i] + strspn(argv[i], "-");
-            snprintf(word, sizeof word, "%.*s", (int)strcspn(name, "="), name);
-            if (name > argv[i]) TRY(config_hint(word, argv[i], "no such option; keys are set as section.key=value", e));
+            if (*argv[i] == '-') TRY(config_hint(argv[i], argv[i], "no such option; keys are set as section.key=value", e));
             return TARE_E_INVALID;
         }
     }

@@ -88,9 +88,10 @@ int cli_usage(const char *usage)
 }
 
 /* Whether the usage names the option: then it is its value that is missing or wrong. */
-static bool has_option(const char *usage, const char *word)
+static bool has_option(const char *usage, const char *argument)
 {
-    const size_t n = strlen(word);
+    const char *word = argument + strspn(argument, "-");
+    const size_t n = strcspn(word, "=");
     for (const char *at = usage; n && (at = strstr(at, "--")); at += 2)
         if (!strncmp(at + 2, word, n) && at[2 + n] != '-' && !isalpha((unsigned char)at[2 + n])) return true;
     return false;
@@ -98,14 +99,12 @@ static bool has_option(const char *usage, const char *word)
 
 int cli_unexpected(const char *argument, const char *usage)
 {
-    char word[100], where[300];
+    char where[300];
     struct err e = {0};
-    const char *name = argument + strspn(argument, "-");
-    const bool settings = strstr(usage, "key=value") != NULL, word_alone = name == argument && !strchr(argument, '=');
-    snprintf(word, sizeof word, "%.*s", (int)strcspn(name, "="), name);
+    const bool settings = strstr(usage, "key=value") != NULL, word_alone = *argument != '-' && !strchr(argument, '=');
     snprintf(where, sizeof where, "'%.200s'", argument);
-    if (settings && !word_alone && !has_option(usage, word) &&
-        config_hint(word, where, "no such option; keys are set as section.key=value", &e)) {
+    if (settings && !word_alone && !has_option(usage, argument) &&
+        config_hint(argument, where, "no such option; keys are set as section.key=value", &e)) {
         log_error(&e);
         return 2;
     }

@@ -239,8 +239,11 @@ tare_status config_docs_of(const char *name, struct str *out, struct err *e);
 tare_status config_no_model(const struct config *c, const char *otherwise, struct err *e);
 /* Fails, always: a key without a section, or a word that is none, and what may be meant. where: as it was given; wrong: what is wrong with it. */
 tare_status config_no_key(const char *word, const char *where, const char *wrong, struct err *e);
-/* The same, but only where it is known what is meant: word is another trainer's name, or a key of ours. TARE_OK: it is neither. */
-tare_status config_hint(const char *word, const char *where, const char *wrong, struct err *e);
+/* The same, but only where it is known what is meant: argument, as it was given ("--num_generations=8", "lr"), is another trainer's name, or a key of
+ * ours. TARE_OK: it is neither. */
+tare_status config_hint(const char *argument, const char *where, const char *wrong, struct err *e);
+/* Whether the argument is another trainer's name; *ours: for which key, NULL: for what is not needed here. config_hint says it. */
+bool config_is_foreign(const char *argument, const char **ours);
 /* A commented configuration to begin with: the keys a first run sets, the others by their reference. */
 tare_status config_starter(struct str *out, struct err *e);
 /* What differs, in the order of the table, then the plugins' parameters ([sweep] is left out). The texts live until visit returns. */

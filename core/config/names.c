@@ -294,8 +294,26 @@ tare_status config_no_key(const char *key, const char *where, const char *wrong,
     FAIL(e, TARE_E_CONFIG, "%s: %s%s%s%s", where, wrong, n ? "; " : "", n ? key : "", places);
 }
 
-tare_status config_hint(const char *word, const char *where, const char *wrong, struct err *e)
+/* "--lr=1": lr */
+static void bare_word(const char *argument, char word[100])
 {
+    const char *name = argument + strspn(argument, "-");
+    snprintf(word, 100, "%.*s", (int)strcspn(name, "="), name);
+}
+
+bool config_is_foreign(const char *argument, const char **ours)
+{
+    char word[100];
+    bare_word(argument, word);
+    const struct foreign_name *f = find_foreign("", word);
+    *ours = f ? f->ours : NULL;
+    return f != NULL;
+}
+
+tare_status config_hint(const char *argument, const char *where, const char *wrong, struct err *e)
+{
+    char word[100];
+    bare_word(argument, word);
     bool known = find_foreign("", word) || critic_has_key("", word);
     for (const struct config_key *k = CONFIG_KEYS; k->section && !known; k++) known = !strcmp(k->key, word);
     return known ? config_no_key(word, where, wrong, e) : TARE_OK;

@@ -24,6 +24,17 @@ tare_status model_key_set(struct config *c, const char *verb, const struct model
             near = keys[i].key;
         }
     }
+    const char *ours;
+    if (config_is_foreign(given, &ours)) {
+        bool taken = !ours;
+        for (int i = 0; i < n_keys && !taken; i++) {
+            snprintf(full, sizeof full, "%s.%s", keys[i].section, keys[i].key);
+            taken = !strcmp(full, ours);
+        }
+        char where[300];
+        snprintf(where, sizeof where, "tare %s has no key '%s'%s", verb, given, taken ? "" : ", and none in its place");
+        return config_hint(given, where, "", e);
+    }
     FAIL(e, TARE_E_CONFIG, "tare %s has no key '%s'; the nearest is '%s', `tare %s --help` lists them", verb, given, near, verb);
 }
 

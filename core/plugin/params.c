@@ -1,6 +1,8 @@
 /* Parameters as text -> checked values in the order of the plugin's table; and the table as documentation. */
 #include "plugin/internal.h"
 
+#include "base/fs.h"
+
 #include <stdio.h>
 
 #include <math.h>
@@ -107,7 +109,10 @@ static tare_status unknown_key(const struct plugin *p, const struct config_param
     }
     if (near && best <= 2 + (int64_t)strlen(s->key) / 4)
         FAIL(e, TARE_E_CONFIG, "%s: [%s] %s: unknown key; did you mean %s?", s->where, s->section, s->key, near);
-    char all[600] = "";
+    const char *ours;
+    char all[600] = "", where[FS_PATH];
+    snprintf(where, sizeof where, "%.3000s: [%s] %s is no parameter of it", s->where, s->section, s->key);
+    if (config_is_foreign(s->key, &ours)) return config_hint(s->key, where, "", e);
     for (uint32_t i = 0; i < p->desc.n_params; i++) {
         const size_t used = strlen(all);
         snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", p->params[i].key);
