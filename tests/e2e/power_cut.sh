@@ -2,9 +2,11 @@
 # The power of a disk fails while training, supervised training, an evaluation or a sweep writes on it: the file system on a loop device is shut down without
 # its journal being written out (FS_IOC_SHUTDOWN), so that what was not synced is gone as after a power cut; it is mounted again and the job goes on. It has to
 # end with what one that nobody disturbed has, from the newest checkpoint that was finished; a process that had ended well has lost nothing, and one that notices the
-# cut says so; verify-run calls nothing right that is not; the file system is whole. ext4 in its modes, and XFS where mkfs.xfs is.
+# cut says so; verify-run calls nothing right that is not; the file system is whole. ext4 in its modes, and XFS where mkfs.xfs is. Training and supervised
+# training on two ranks, too (evaluations by hand).
 #   POWER_CUTS=200 POWER_SEED=7   so many cuts (default: a few), moments, modes and jobs drawn by that seed
-#   POWER_JOBS="train sft"        only these
+#   POWER_JOBS="train sft"        only these; there are train, sft, eval, sweep, and on two ranks ranks (training), sft_ranks, eval_ranks
+#   POWER_PLANT=TEXT              what has TEXT in its path is not synced, and promises have to break (TARE_INTERPOSE_UNSYNCED)
 #   POWER_KEEP=FOLDER             the image as it was after the cut that broke a promise is kept there
 # A sync that the program forgets is found: TARE_INTERPOSE_UNSYNCED (tests/faults/interpose.c).
 if [ -z "${INSIDE:-}" ]; then
@@ -16,6 +18,13 @@ fi
 . "$SOURCE/tests/soak/jobs.inc"
 command -v mkfs.ext4 > /dev/null && command -v e2fsck > /dev/null || skip "a power cut needs root and loop devices, mkfs.ext4 and e2fsck"
 command -v python3 > /dev/null || skip "what python3 checks: it is not installed"
+jobs=${POWER_JOBS:-train sft eval sweep ranks sft_ranks}
+if [[ $jobs == *ranks* ]] && ! command -v mpirun > /dev/null; then
+    skip_part "mpirun is not installed (apt install openmpi-bin libopenmpi-dev)"
+    jobs=$(printf '%s\n' $jobs | grep -v 'ranks$' | xargs)
+fi
+RANKS=2 PLANT=${POWER_PLANT:-}
+ranks_surroundings
 mark=none
 mkdir disk
 end() {
@@ -59,10 +68,12 @@ new_disk > err.txt 2>&1 || skip "a power cut needs root and loop devices: $(tail
 cut_power 2> err.txt || skip "a power cut needs root and loop devices whose file system can be shut down: $(tail -1 err.txt)"
 umount disk
 
+trains() { [ "$job" = train ] || [ "$job" = ranks ]; } # makes a run
+on_ranks() { [[ $job == *ranks ]]; }
 EVERY=1 # train: a checkpoint after each so many steps
 job_of() { # WHERE RESUME: sets command
     job_command "$job" "$1" "$2"
-    case $job in train) command+=(checkpoint.every=$EVERY) ;; sft) command+=(checkpoint.every=2) ;; esac
+    case $job in train | ranks) command+=(checkpoint.every=$EVERY) ;; sft*) command+=(checkpoint.every=2) ;; esac
 }
 declare -A took want hits
 whole() { # JOB: what it makes when nobody disturbs it, and how long that takes
@@ -78,10 +89,11 @@ whole() { # JOB: what it makes when nobody disturbs it, and how long that takes
 }
 begin() { # of the jobs; what a run writes is kept whole, too
     jobs_config 2> /dev/null
-    for job in $1; do whole "$job"; done
-    job=train
-    job_of "$WORK/all" ''
-    [[ " $1 " != *" train "* ]] || "${command[@]}" checkpoint.keep=0 > /dev/null
+    for job in $1; do
+        whole "$job"
+        job_of "$WORK/all-$job" ''
+        ! trains || "${command[@]}" checkpoint.keep=0 > /dev/null
+    done
 }
 broken=0 cuts=0 jobs_done=0 right=0 ended=0 bus=0
 broke() {
@@ -91,26 +103,28 @@ broke() {
 }
 resumes() { # as a user would: whatever is left of it goes on
     case $job in
-    train) [ ! -e disk/run/manifest.json ] && [ ! -e disk/run/metrics.jsonl ] && [ ! -e disk/run/checkpoints ] || echo --resume ;;
-    sft) [ ! -d disk/model.training ] || echo --resume ;;
+    train | ranks) [ ! -e disk/run/manifest.json ] && [ ! -e disk/run/metrics.jsonl ] && [ ! -e disk/run/checkpoints ] || echo --resume ;;
+    sft*) [ ! -d disk/model.training ] || echo --resume ;;
     esac
 }
-point() { # sets fault: a point of the job at which it is killed, and its step
+point() { # sets stage and step: a point of the job at which it is killed; victim: on ranks, which of them
     local list
     case $job in
-    train) list=(opening recorded checkpoint checkpoint.files checkpoint.listed checkpoint.named data) ;;
-    sft) list=(data checkpoint checkpoint.files checkpoint.listed checkpoint.named result) ;;
-    eval) list=(questions) ;;
+    train | ranks) list=(opening recorded checkpoint checkpoint.files checkpoint.listed checkpoint.named data) ;;
+    sft*) list=(data checkpoint checkpoint.files checkpoint.listed checkpoint.named result) ;;
+    eval*) list=(questions) ;;
     sweep) list=(cell) ;;
     esac
+    [ -z "$PLANT" ] || ! on_ranks || list=(checkpoint.named)
     draw ${#list[@]}
     stage=${list[drawn]}
+    case $stage in data | checkpoint | recorded | questions) draw $RANKS && victim=$drawn ;; *) victim=0 ;; esac # the others are of rank 0 alone
     case $stage in
     opening) draw 5 && step=$drawn ;;
     result) draw 2 && step=$drawn ;;
     questions) draw 25 && step=$((8 * drawn + 8)) ;;
     cell) draw 3 && step=$((1 + drawn)) ;;
-    *) if [ $job = sft ]; then draw 20 && step=$((2 * drawn + 2)); else draw 12 && step=$((1 + drawn)); fi ;;
+    *) if [[ $job == sft* ]]; then draw 20 && step=$((2 * drawn + 2)); else draw 12 && step=$((1 + drawn)); fi ;;
     esac
 }
 # The newest checkpoint that was finished, as the steps' records tell: the next step begins after it.
@@ -118,15 +132,15 @@ finished() {
     local lines=0
     [ ! -e disk/run/metrics.jsonl ] || lines=$(wc -l < disk/run/metrics.jsonl)
     lines=$((lines > 0 ? (lines - 1) / EVERY * EVERY : 0))
-    [ "$stage" != checkpoint.named ] || [ $status != 137 ] || lines=$step
+    [ "$stage" != checkpoint.named ] || [ $status = 0 ] || lines=$step
     echo $lines
 }
 # The process that the power is cut under: it comes to a point where it is killed, or runs on for a time. Sets status, and must_have.
 attempt() {
     local pid at='' wait=0
     local -a with=(KILLS_MARK="$mark")
-    [ -z "${PLANT:-}" ] || with+=(LD_PRELOAD="$INTERPOSE" TARE_INTERPOSE_UNSYNCED="$PLANT")
-    mark=$$-$cuts status=0 stage='' step=0
+    [ -z "$PLANT" ] || with+=(LD_PRELOAD="$INTERPOSE" TARE_INTERPOSE_UNSYNCED="$PLANT")
+    mark=$$-$cuts status=0 stage='' step=0 victim=0
     with+=(KILLS_MARK="$mark")
     job_of "$WORK/disk" "$(resumes)"
     draw 2
@@ -134,6 +148,7 @@ attempt() {
         point
         moment="at $stage of $step"
         with+=(TARE_FAULT="stage=$stage,step=$step,kind=kill")
+        ! on_ranks || { moment+=", rank $victim" with[-1]+=",rank=$victim"; }
     else
         draw $((took[$job] * 11 / 10))
         at=$drawn
@@ -150,7 +165,7 @@ attempt() {
     else
         wait $pid || status=$?
     fi
-    [ $job != train ] || must_have=$(finished)
+    ! trains || must_have=$(finished)
     cut_power
     hits[$job]=$((hits[$job] + 1))
     if [ -n "$at" ] && [ $wait = 1 ]; then
@@ -164,12 +179,15 @@ attempt() {
     case $status in
     0 | 137) ;;
     135) [ -n "$at" ] && bus=$((bus + 1)) || broke SIGBUS ;; # it ran on after the cut, and a mapped page (SQLite's -shm) cannot be had
-    1 | 3) ended=$((ended + 1)) && grep -q '^tare: ' err.txt || broke "exit status $status without a message" ;;
+    1 | 3)
+        grep -q '^tare: ' err.txt || broke "exit status $status without a message"
+        [ -z "$at" ] && on_ranks || ended=$((ended + 1)) # where a rank was killed, the others say so
+        ;;
     *) broke "exit status $status: $(tail -1 err.txt)" ;;
     esac
 }
 called_right() { # what the run's links name is as the run that nobody disturbed wrote it
-    python3 - disk/run all/run << 'PY'
+    python3 - disk/run "all-$job/run" << 'PY'
 import json, os, sys
 run, whole = sys.argv[1:]
 for line in open(run + "/chain.jsonl", "rb"):
@@ -189,7 +207,7 @@ look() {
         digest disk > got.txt
         diff <(printf '%s\n' "${want[$job]}" | grep -v '^[^ ]* [0-9]* [0-9]*$\|^\[') got.txt > lost.txt || broke "it had ended well, and is not there: $(head -n 3 lost.txt | tr '\n' ' ')"
     fi
-    [ $job = train ] && [ -e disk/run/chain.jsonl ] && [ -e disk/run/metrics.jsonl ] || return 0
+    trains && [ -e disk/run/chain.jsonl ] && [ -e disk/run/metrics.jsonl ] || return 0
     "$TARE" -q verify-run disk/run > sums.txt 2>&1 || got=$?
     [ $got -le 2 ] || broke "verify-run: exit status $got: $(tail -1 sums.txt)"
     [ $got != 0 ] || { right=$((right + 1)); called_right 2> lost.txt || broke "verify-run calls it right: $(tail -1 lost.txt)"; }
@@ -201,10 +219,10 @@ began_at() { # the step that the run's last process began at, by its link
 at_last() {
     local status=0
     job_of "$WORK/disk" "$(resumes)"
-    if [ $job = sft ] && [ -e disk/model ] && [ ! -e disk/model.training ]; then return; fi
+    if [[ $job == sft* ]] && [ -e disk/model ] && [ ! -e disk/model.training ]; then return; fi
     (cd "$(in_folder disk)" && exec "${command[@]}") > out.txt 2> err.txt || { status=$?; broke "it does not go on: exit status $status: $(grep . err.txt | tail -n 2)"; return; }
     ! grep -E 'is damaged|were written|is missing|was not written to the end' err.txt > lost.txt || broke "a finished checkpoint is damaged: $(head -1 lost.txt)"
-    if [ $job != train ]; then return; fi
+    trains || return 0
     [ "$(began_at)" -ge "$must_have" ] || broke "checkpoint $must_have was finished, and it went on from $(began_at)"
     "$TARE" -q verify-run disk/run > sums.txt 2>&1 || broke "sums: $(grep -v '^note' sums.txt | head -n 2)"
 }
@@ -233,12 +251,11 @@ one_job() {
 power_cuts() { # JOBS CUTS
     local list n=0 until=$((cuts + $2))
     read -ra list <<< "$1"
-    while [ $cuts -lt $until ] && { [ -z "${PLANT:-}" ] || [ $broken = 0 ]; }; do
+    while [ $cuts -lt $until ] && { [ -z "$PLANT" ] || [ $broken = 0 ]; }; do
         one_job "${list[n % ${#list[@]}]}"
         n=$((n + 1))
     done
 }
-jobs=${POWER_JOBS:-train sft eval sweep}
 begin "$jobs"
 power_cuts "$jobs" "${POWER_CUTS:-12}"
 [ $broken = 0 ] && ok || bad "$broken promises are broken"
@@ -247,15 +264,17 @@ for job in $jobs; do printf ', %s %d' "$job" "${hits[$job]}"; done
 printf '; %d noticed the cut and said so, %d could not (SIGBUS); %d states that verify-run calls right; %d promises broken\n' $ended $bus $right $broken
 
 # A program that forgets a sync.
-found() { # PLANT WHAT
+found() { # JOB PLANT WHAT
+    [[ " $jobs " == *" $1 "* ]] || return 0
     broken=0
-    PLANT=$1 power_cuts train 40 > out.planted
-    [ $broken -gt 0 ] && ok || bad "not found: $2"
+    PLANT=$2 power_cuts "$1" 40 > out.planted
+    [ $broken -gt 0 ] && ok || bad "not found: $3"
     grep '^BROKEN' out.planted | head -n 1
 }
-if [ -n "${INTERPOSE:-}" ] && [ -f "$INTERPOSE" ] && [[ " $jobs " == *" train "* ]]; then
+if [ -n "${INTERPOSE:-}" ] && [ -f "$INTERPOSE" ] && [ -z "$PLANT" ]; then
     MODES=(ext4:rw) # where what was not synced is not written along with what was
-    found model.safetensors "the weights of a checkpoint are not synced"
-    found /checkpoints "nothing of a checkpoint is synced"
+    found train model.safetensors "the weights of a checkpoint are not synced"
+    found train /checkpoints "nothing of a checkpoint is synced"
+    found ranks optimizer-00001 "rank 1's piece of the optimizer is not synced"
 fi
 done_

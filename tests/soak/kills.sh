@@ -22,8 +22,7 @@ RANDOM=$seed
 jobs_config
 jobs=${KILLS_JOBS:-train sft eval sweep ranks sft_ranks eval_ranks}
 command -v mpirun > /dev/null || jobs=$(printf '%s\n' $jobs | grep -v 'ranks$')
-export OMPI_MCA_btl=^tcp OMPI_MCA_orte_execute_quiet=1 OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+ranks_surroundings
 
 declare -A took want hits
 runs=0 kills=0 missed=0 processes=0 stopped=0 jumped=0 broken=0 finished=0
