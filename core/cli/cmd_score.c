@@ -155,6 +155,8 @@ static tare_status set_option(struct options *o, const char *key, const char *va
         TRY(str_to_int(value, &o->batch, e));
         if (o->batch < 1 || o->batch > BATCH_MAX) FAIL(e, TARE_E_RANGE, "batch = %s; it has to be 1 to %d", value, BATCH_MAX);
     } else {
+        const char *ours;
+        if (config_is_foreign(key, &ours)) return config_hint(key, "tare score has no such key", "", e);
         FAIL(e, TARE_E_CONFIG, "%s: unknown key; known: temperature, dtype, weights, threads, batch, model.base, model.rope_theta",
              key);
     }

@@ -8,7 +8,7 @@ KEYS=(checkpoint.every=1 checkpoint.keep=0 data.eval= eval.before=false eval.aft
 proxy_start
 whole
 found=0
-for after in 0 3 8 13 20 24 28; do # long messages of the step before the one that is changed; how many there are is the machine's affair
+for after in 0 140000 350000 550000 850000 1000000 1150000; do # bytes of long messages before the one that is changed; a step has twice as many as the last
     rm -rf flipped run
     status=0
     TARE_FAULT=rank=1,stage=rollout,step=2,kind=freeze job 2 run.dir=run > out.txt 2> err.txt &
@@ -18,7 +18,7 @@ for after in 0 3 8 13 20 24 28; do # long messages of the step before the one th
     mv flip.new flip
     kill -CONT "$who"
     { wait $pid || status=$?; } 2> /dev/null
-    echo "after $after long messages: exit status $status: $(cat err.txt)"
+    echo "after $after bytes: exit status $status: $(cat err.txt)"
     rm -f flip
     [ -e flipped ] || continue # it ended before
     found=$((found + 1))

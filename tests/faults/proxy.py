@@ -3,8 +3,8 @@
 
 proxy.py FOLDER: writes its port to FOLDER/port. While FOLDER/cut is there nothing arrives, and no end of a connection is seen, as where a cable is pulled: in
 both directions, or where the file says "up" or "down", only what comes from the side that connected or only what goes to it. Nothing is lost: TCP would send it again.
-FOLDER/flip: one bit of a long piece is turned, once; the file is renamed to `flipped`. It says after how many long pieces (none: the next one). It ends with its
-standard input.
+FOLDER/flip: one bit of a long piece is turned, once; the file is renamed to `flipped`. It says after how many bytes of long pieces (none: the next one): into how
+many pieces TCP cuts them is the machine's affair. It ends with its standard input.
 """
 import os
 import socket
@@ -26,7 +26,7 @@ def is_cut(direction):
         return False
 
 
-passed = 0  # long pieces since flip is there
+passed = 0  # bytes of long pieces since flip is there
 lock = threading.Lock()
 
 
@@ -41,7 +41,7 @@ def damaged(data):
         except FileNotFoundError:
             passed = 0
             return data
-        passed += 1
+        passed += len(data)
         if passed <= after:
             return data
         os.rename(os.path.join(folder, "flip"), os.path.join(folder, "flipped"))
