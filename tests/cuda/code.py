@@ -4,13 +4,15 @@
     tests/cuda/code.py LIBTARE_CUDA.SO [--accept]      wants cuobjdump and nvdisasm (the CUDA toolkit, or PyPI's nvidia-cuda-cuobjdump and nvidia-cuda-nvdisasm)
 
 A kernel that runs out of registers, keeps an array in local memory, loads four bytes where it loaded sixteen, or gets an atomic operation or a number in
-double that nobody meant to write is still right, and slow; a test of its results stays green. A row of the table is a kernel:
+double that nobody meant to write is still right, and slow; a test of its results stays green. A load that is taken for constant where the kernel writes the
+same memory may be wrong, by chance, on a GPU alone: the cache that it goes through need not see the store. So those are counted apart. A row of the table is a kernel:
 
     registers        a thread's; 65,536 a multiprocessor bound how many threads run there at once
     shared           bytes of shared memory with a size known to the compiler (what a launch asks for comes on top)
     f64              instructions in double: the statistics' reductions, nothing else
     atomics          kinds of atomic operation, with their number
-    global loads     by bytes, with their number; "a" marks asynchronous copies into shared memory (cp.async)
+    global loads     by bytes, with their number; "a" marks asynchronous copies into shared memory (cp.async), "c" loads of what the compiler takes for
+                     constant while the kernel runs (ld.global.nc, from __restrict__ on a pointer to const)
     global stores    by bytes, with their number
     mma              matrix multiply-accumulate instructions
     before the wait  accesses to global memory before the wait for the launch in front (kernels/cuda/cuda.h, launch_wait); "-": it does not wait
@@ -119,7 +121,7 @@ def row(usage, steps):
     for step, n in steps.items():
         name, *parts = step.split(".")
         if name == "LDG":
-            loads[f"{width(parts):2}".strip()] += n
+            loads[f"{width(parts)}{'c' if 'CONSTANT' in parts else ''}"] += n
         elif name == "LDGSTS":
             loads[f"{width(parts)}a"] += n
         elif name == "STG":
