@@ -83,7 +83,8 @@ struct kernel_cost cost_attention(const struct op_attention *o)
 {
     const struct attention_work w = attention_work(o);
     const double width = (double)(o->shape.heads * o->shape.head_dim), kv = (double)(o->shape.kv_heads * o->shape.head_dim);
-    return COST(4 * w.pairs * width, 8 * w.keys * kv + (4 + (double)dtype_bytes(o->out_dtype)) * w.rows * width);
+    return COST(4 * w.pairs * width,
+                2 * (double)dtype_bytes(o->shape.dtype) * w.keys * kv + (4 + (double)dtype_bytes(o->out_dtype)) * w.rows * width);
 }
 
 double attention_grad_pairs(const struct op_attention_grad *o)
@@ -102,12 +103,12 @@ struct kernel_cost cost_attention_grad(const struct op_attention_grad *o)
 
 struct kernel_cost cost_kv_write(const struct op_kv_write *o)
 {
-    return COST(0, 16 * o->n * o->shape.kv_heads * o->shape.head_dim);
+    return COST(0, (8 + 2 * dtype_bytes(o->shape.dtype)) * o->n * o->shape.kv_heads * o->shape.head_dim);
 }
 
 struct kernel_cost cost_kv_copy(const struct op_kv_copy *o)
 {
-    return COST(0, 16 * o->n * KV_BLOCK * o->shape.kv_heads * o->shape.head_dim);
+    return COST(0, 4 * dtype_bytes(o->shape.dtype) * o->n * KV_BLOCK * o->shape.kv_heads * o->shape.head_dim);
 }
 
 struct kernel_cost cost_rmsnorm(const struct op_rmsnorm *o)

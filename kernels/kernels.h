@@ -60,7 +60,8 @@ static inline void kernels_at(const struct kctx *c, const char *stage, int64_t l
 }
 
 /* Keys and values of one layer, in blocks of 16 keys. A sequence's key j lives in block blocks[j / 16], lane j % 16.
- *   k: [n_blocks, J, D, 16] (transposed: 16 keys side by side)      v: [n_blocks, J, 16, D] */
+ *   k: [n_blocks, J, D, 16] (transposed: 16 keys side by side)      v: [n_blocks, J, 16, D]
+ * unless the backend decides otherwise (kv_bytes). */
 struct kv_layer {
     float *k, *v;
 };

@@ -13,6 +13,24 @@ int kernels_avx512bf16_check(void);                           /* 1: the instruct
 extern const struct kernels kernels_emu512, kernels_emu512bf16;
 int kernels_emu512bf16_check(void);
 
+/* Whether the CPU's tables keep keys and values in bf16, two numbers a word, the first in its lower half:
+ *   k: [n_blocks, J, D/2, 16], dims 2i and 2i + 1 of a key      v: [n_blocks, J, 8, D], keys 2i and 2i + 1 of a dim
+ * Scores, weights and sums are fp32, as without. The backward pass takes keys and values rounded in the same way. */
+static inline int kv_words(const struct attn_shape *s)
+{
+    return s->dtype == DTYPE_BF16 && s->head_dim % 2 == 0;
+}
+
+/* Places of one number, in bf16, among k and v: of dim d of the key in this lane of a block, for head j. */
+static inline int64_t kv_word_k(const struct attn_shape *s, int64_t block, int64_t j, int64_t lane, int64_t d)
+{
+    return (((block * s->kv_heads + j) * (s->head_dim / 2) + d / 2) * KV_BLOCK + lane) * 2 + d % 2;
+}
+static inline int64_t kv_word_v(const struct attn_shape *s, int64_t block, int64_t j, int64_t lane, int64_t d)
+{
+    return (((block * s->kv_heads + j) * (KV_BLOCK / 2) + lane / 2) * s->head_dim + d) * 2 + lane % 2;
+}
+
 /* The draw of a row as a mass in [0, total). */
 static inline uint64_t sample_target(const struct sample_row *row, uint64_t total)
 {

@@ -92,7 +92,8 @@ const struct config_key CONFIG_KEYS[] = {
     {"model", "warm_start", KEY_TEXT, offsetof(struct config, model.warm_start), "", 0, 0, KEY_FILE_RELATIVE, NULL,
      "Configuration for `tare sft` that makes model.path when it is absent. Relative to the folder of the file that sets it."},
     CHOICE(model, dtype, "f32", CHOICES_PRECISION,
-           "Precision of the forward and backward pass. Master weights, gradient sums and the optimizer are always f32."),
+           "Precision of products, keys and values in the forward and backward pass. Master weights, gradient sums and the "
+           "optimizer are always f32."),
     CHOICE(model, weights, "dtype", CHOICES_WEIGHTS,
            "How weights that are not trained are kept: the base of adapters (lora.rank above 0), and the model of eval, generate, "
            "score, chat and serve. dtype: in model.dtype. int8: by blocks of 32 with a bf16 scale each, a half of bf16's bytes; "

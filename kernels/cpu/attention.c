@@ -21,6 +21,8 @@ struct attn_args {
     const int32_t *query;                 /* [queries, 2] sequence, index in it */
     int64_t queries, group, chunks, keys; /* heads a key/value head; tasks a key/value head; floats in a row of scores */
     int64_t rows, tiles;                  /* of a tile, of a task: at most ATTN_ROWS, ATTN_TILES */
+    int words;                            /* 1: keys and values are words of two numbers (kv_words) */
+    int64_t block;                        /* floats, or words, of a head's keys or values in a block */
     float *scratch;                       /* a thread: scores [rows, keys], queries and outputs [rows, D] */
     int64_t scratch_size;
 };
@@ -87,48 +89,70 @@ static int64_t attn_block(const struct attn_span *p, int64_t b)
     return b < p->end ? p->blocks[b] : b - p->end < p->thens ? p->then[b - p->end] : p->blocks[p->end - 1];
 }
 
-/* Few rows against two blocks of keys, k[0] and k[1]: one block's chains alone would wait for each other. The next two are fetched. */
-TILE_FUNCTION void attn_scores_pair(const int rows, const float *q, int64_t dim, const float *const k[4], float *c, int64_t c_row)
+/* Few rows of p against two blocks of keys, k[0] and k[1]: one block's chains alone would wait for each other. The next two are fetched. */
+TILE_FUNCTION void attn_scores_pair(const int rows, const int words, const struct small *p, const float *const k[4])
 {
+    const float *q = p->a;
+    const int64_t dim = p->k;
     vf acc[ATTN_FEW][2];
     UNROLL for (int r = 0; r < rows; r++) acc[r][0] = acc[r][1] = v_zero();
-    for (int64_t d = 0; d < dim; d++) {
-        const vf a = v_load(k[0] + d * KV_BLOCK), b = v_load(k[1] + d * KV_BLOCK);
-        _mm_prefetch((const char *)(k[2] + d * KV_BLOCK), _MM_HINT_T0);
-        _mm_prefetch((const char *)(k[3] + d * KV_BLOCK), _MM_HINT_T0);
-        UNROLL for (int r = 0; r < rows; r++)
+    for (int64_t d = 0, at = 0; d < dim; at += KV_BLOCK) {
+        const vf a = v_load(k[0] + at), b = v_load(k[1] + at);
+        _mm_prefetch((const char *)(k[2] + at), _MM_HINT_T0);
+        _mm_prefetch((const char *)(k[3] + at), _MM_HINT_T0);
+        UNROLL for (int second = 0; second < 1 + words; second++, d++)
         {
-            const vf x = v_set(q[r * dim + d]);
-            acc[r][0] = v_fma(x, a, acc[r][0]);
-            acc[r][1] = v_fma(x, b, acc[r][1]);
+            const vf first = small_numbers(a, words, second), next = small_numbers(b, words, second);
+            UNROLL for (int r = 0; r < rows; r++)
+            {
+                const vf x = v_set(q[r * dim + d]);
+                acc[r][0] = v_fma(x, first, acc[r][0]);
+                acc[r][1] = v_fma(x, next, acc[r][1]);
+            }
         }
     }
     UNROLL for (int r = 0; r < rows; r++)
     {
-        v_store(c + r * c_row, acc[r][0]);
-        v_store(c + r * c_row + KV_BLOCK, acc[r][1]);
+        v_store(p->c + r * p->c_row, acc[r][0]);
+        v_store(p->c + r * p->c_row + KV_BLOCK, acc[r][1]);
+    }
+}
+
+static void attn_scores_few(int rows, const struct small *p, const float *const k[4])
+{
+    switch (2 * rows + p->words) {
+#define TILE(R)                                                                                                                    \
+    case 2 * R:                                                                                                                    \
+        attn_scores_pair(R, 0, p, k);                                                                                              \
+        break;                                                                                                                     \
+    case 2 * R + 1:                                                                                                                \
+        attn_scores_pair(R, 1, p, k);                                                                                              \
+        break;
+        TILE(1) TILE(2) TILE(3)
+#undef TILE
     }
 }
 
 static void attn_scores(const struct attn_tile *t, const struct attn_args *s, int64_t head, const struct attn_span *span)
 {
-    const int64_t dim = s->s.head_dim, size = dim * KV_BLOCK, step = s->s.kv_heads * size;
+    const int64_t dim = s->s.head_dim, size = s->block, step = s->s.kv_heads * size;
     const int rows = span->to - span->from;
     const float *keys = s->kv.k + head * size;
-    struct small p = {
-        .m = rows, .k = dim, .a = t->q + span->from * dim, .a_row = dim, .a_col = 1, .b_row = KV_BLOCK, .c_row = s->keys};
+    struct small p = {.m = rows,
+                      .k = dim,
+                      .a = t->q + span->from * dim,
+                      .a_row = dim,
+                      .a_col = 1,
+                      .b_row = KV_BLOCK,
+                      .c_row = s->keys,
+                      .words = s->words};
     for (int64_t b = span->begin; b < span->end; b++) {
         p.b = keys + span->blocks[b] * step;
         p.c = t->score + span->from * s->keys + b * KV_BLOCK;
         if (rows <= ATTN_FEW && b + 1 < span->end) {
             const float *const k[4] = {p.b, keys + span->blocks[b + 1] * step, keys + attn_block(span, b + 2) * step,
                                        keys + attn_block(span, b + 3) * step};
-            if (rows == 1)
-                attn_scores_pair(1, p.a, dim, k, p.c, s->keys);
-            else if (rows == 2)
-                attn_scores_pair(2, p.a, dim, k, p.c, s->keys);
-            else
-                attn_scores_pair(3, p.a, dim, k, p.c, s->keys);
+            attn_scores_few(rows, &p, k);
             b++;
             continue;
         }
@@ -151,8 +175,43 @@ struct attn_values {
     float *o;
 };
 
+/* A block of values, or what is left of it to the right of a column, and the same of the next block, which is fetched. */
+struct attn_values_block {
+    const float *v, *p, *next; /* v, next: rows `dim` apart; p: the block's weights of the first row */
+    int64_t n, left;           /* keys; columns */
+    int64_t dim, keys;         /* floats from a row of v, of p, to the next */
+};
+
+INLINE void attn_values_add(vf acc[MR][2], const int rows, const int width, const vf x[2], const float *p, int64_t keys)
+{
+    UNROLL for (int r = 0; r < rows; r++)
+    {
+        const vf a = v_set(p[r * keys]);
+        UNROLL for (int w = 0; w < width; w++) acc[r][w] = v_fma(a, x[w], acc[r][w]);
+    }
+}
+
+/* One row of it: a key, or two in words, of which the second may not be there. */
+INLINE void attn_values_row(vf acc[MR][2], const int rows, const int width, const int words, const struct attn_values_block *b,
+                            int64_t i)
+{
+    const int whole = b->left >= width * LANES;
+    const int64_t key = i << words;
+    vf x[2], y[2];
+    UNROLL for (int w = 0; w < width; w++)
+    {
+        x[w] = whole ? v_load(b->v + i * b->dim + w * LANES) : v_load_n(b->v + i * b->dim, b->left);
+        if (2 * rows <= MR) _mm_prefetch((const char *)(b->next + i * b->dim + w * LANES), _MM_HINT_T0);
+    }
+    UNROLL for (int w = 0; w < width; w++) y[w] = small_numbers(x[w], words, 0);
+    attn_values_add(acc, rows, width, y, b->p + key, b->keys);
+    if (!words || key + 1 >= b->n) return;
+    UNROLL for (int w = 0; w < width; w++) y[w] = small_numbers(x[w], words, 1);
+    attn_values_add(acc, rows, width, y, b->p + key + 1, b->keys);
+}
+
 /* rows x 16 `width` columns of the output, its chain kept in registers from block to block. */
-TILE_FUNCTION void attn_values_tile(const int rows, const int width, const struct attn_values *s, int64_t column)
+TILE_FUNCTION void attn_values_tile(const int rows, const int width, const int words, const struct attn_values *s, int64_t column)
 {
     vf acc[MR][2];
     const struct attn_span *span = s->span;
@@ -160,34 +219,30 @@ TILE_FUNCTION void attn_values_tile(const int rows, const int width, const struc
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int w = 0; w < width; w++) acc[r][w] =
         span->begin ? gemm_load(s->o + r * s->dim + column + w * LANES, left - w * LANES) : v_zero();
     for (int64_t b = span->begin; b < span->end; b++) {
-        const float *v = s->v + span->blocks[b] * s->block_size + column, *p = s->p + b * KV_BLOCK,
-                    *next = s->v + attn_block(span, b + 1) * s->block_size + column;
-        const int64_t n = s->most - b * KV_BLOCK < KV_BLOCK ? s->most - b * KV_BLOCK : KV_BLOCK;
-        if (left >= width * LANES)
-            for (int64_t j = 0; j < n; j++) {
-                vf x[2];
-                UNROLL for (int w = 0; w < width; w++)
-                {
-                    x[w] = v_load(v + j * s->dim + w * LANES);
-                    if (2 * rows <= MR) _mm_prefetch((const char *)(next + j * s->dim + w * LANES), _MM_HINT_T0);
-                }
-                UNROLL for (int r = 0; r < rows; r++)
-                {
-                    const vf a = v_set(p[r * s->keys + j]);
-                    UNROLL for (int w = 0; w < width; w++) acc[r][w] = v_fma(a, x[w], acc[r][w]);
-                }
-            }
-        else
-            for (int64_t j = 0; j < n; j++) {
-                const vf x = v_load_n(v + j * s->dim, left);
-                UNROLL for (int r = 0; r < rows; r++) acc[r][0] = v_fma(v_set(p[r * s->keys + j]), x, acc[r][0]);
-            }
-        for (int64_t j = n; 2 * rows <= MR && j < KV_BLOCK; j++)
-            UNROLL for (int w = 0; w < width; w++) _mm_prefetch((const char *)(next + j * s->dim + w * LANES), _MM_HINT_T0);
+        const struct attn_values_block at = {.v = s->v + span->blocks[b] * s->block_size + column,
+                                             .p = s->p + b * KV_BLOCK,
+                                             .next = s->v + attn_block(span, b + 1) * s->block_size + column,
+                                             .n = s->most - b * KV_BLOCK < KV_BLOCK ? s->most - b * KV_BLOCK : KV_BLOCK,
+                                             .left = left,
+                                             .dim = s->dim,
+                                             .keys = s->keys};
+        int64_t i = 0;
+        for (; i << words < at.n; i++) attn_values_row(acc, rows, width, words, &at, i);
+        for (; 2 * rows <= MR && i < KV_BLOCK >> words; i++)
+            UNROLL for (int w = 0; w < width; w++) _mm_prefetch((const char *)(at.next + i * s->dim + w * LANES), _MM_HINT_T0);
     }
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int w = 0; w < width; w++)
         gemm_store(s->o + r * s->dim + column + w * LANES, acc[r][w], left - w * LANES);
 }
+
+/* R rows where they are wanted, with words and without. */
+#define VALUES_TILE(R, WANTED, WIDTH)                                                                                              \
+    case 2 * R:                                                                                                                    \
+        if (WANTED) attn_values_tile(R, WIDTH, 0, &s, column);                                                                     \
+        break;                                                                                                                     \
+    case 2 * R + 1:                                                                                                                \
+        if (WANTED) attn_values_tile(R, WIDTH, 1, &s, column);                                                                     \
+        break;
 
 static void attn_values(const struct attn_tile *t, const struct attn_args *a, int64_t head, const struct attn_span *span)
 {
@@ -198,24 +253,18 @@ static void attn_values(const struct attn_tile *t, const struct attn_args *a, in
                             .p = t->score + span->from * a->keys,
                             .keys = a->keys,
                             .dim = dim,
-                            .v = a->kv.v + head * dim * KV_BLOCK,
-                            .block_size = a->s.kv_heads * dim * KV_BLOCK,
+                            .v = a->kv.v + head * a->block,
+                            .block_size = a->s.kv_heads * a->block,
                             .o = t->o + span->from * dim};
     for (int r = span->from; r < span->to; r++) s.most = t->keys[r] > s.most ? t->keys[r] : s.most;
     int64_t column = 0;
-    for (; (NRV > 1 || rows <= ATTN_FEW) && dim - column >= 2 * LANES; column += 2 * LANES) switch (rows) {
-#define TILE(R)                                                                                                                    \
-    case R:                                                                                                                        \
-        if (NRV > 1 || R <= ATTN_FEW) attn_values_tile(R, 2, &s, column);                                                          \
-        break;
+    for (; (NRV > 1 || rows <= ATTN_FEW) && dim - column >= 2 * LANES; column += 2 * LANES) switch (2 * rows + a->words) {
+#define TILE(R) VALUES_TILE(R, NRV > 1 || R <= ATTN_FEW, 2)
             TILE_CASES(TILE)
 #undef TILE
         }
-    for (; column < dim; column += LANES) switch (rows) {
-#define TILE(R)                                                                                                                    \
-    case R:                                                                                                                        \
-        attn_values_tile(R, 1, &s, column);                                                                                        \
-        break;
+    for (; column < dim; column += LANES) switch (2 * rows + a->words) {
+#define TILE(R) VALUES_TILE(R, 1, 1)
             TILE_CASES(TILE)
 #undef TILE
         }
@@ -342,7 +391,8 @@ static void attention(const struct kctx *c, const struct op_attention *o)
                           .kv = o->kv,
                           .s = o->shape,
                           .seqs = o->seqs,
-                          .group = o->shape.heads / o->shape.kv_heads};
+                          .group = o->shape.heads / o->shape.kv_heads,
+                          .words = kv_words(&o->shape)};
     int64_t work = 0;
     for (int64_t i = 0; i < o->n_seqs; i++) {
         const int64_t keys = (o->seqs[i].pos + o->seqs[i].q_len + KV_BLOCK - 1) / KV_BLOCK * KV_BLOCK;
@@ -359,6 +409,7 @@ static void attention(const struct kctx *c, const struct op_attention *o)
             *at++ = (int32_t)j;
         }
     a.query = query;
+    a.block = (o->shape.head_dim * KV_BLOCK) >> a.words;
     a.keys += LANES; /* rows of scores a power of two apart would fall on the same cache sets */
     a.scratch_size = ATTN_TILES * ATTN_ROWS * (a.keys + 2 * o->shape.head_dim) + LANES;
     a.scratch = scratch(c, a.scratch_size * pool_threads(c->pool));
@@ -378,15 +429,31 @@ struct kv_args {
     const int32_t *to, *from;
 };
 
+/* A head's key and value, in bf16. */
+static void kv_write_words(const struct kv_args *a, const float *key, const float *value, int64_t slot, int64_t head)
+{
+    const int64_t block = slot / KV_BLOCK, lane = slot % KV_BLOCK;
+    uint16_t *k = (uint16_t *)(void *)a->kv.k, *v = (uint16_t *)(void *)a->kv.v + kv_word_v(&a->s, block, head, lane, 0);
+    for (int64_t d = 0; d < a->s.head_dim; d++) {
+        k[kv_word_k(&a->s, block, head, lane, d)] = bf16_from_f32(key[d]);
+        v[2 * d] = bf16_from_f32(value[d]);
+    }
+}
+
 static void kv_write_run(const void *arg, int64_t begin, int64_t end, int thread)
 {
     (void)thread;
     const struct kv_args *a = arg;
     const int64_t dim = a->s.head_dim, heads = a->s.kv_heads;
+    const int words = kv_words(&a->s);
     for (int64_t i = begin; i < end; i++) {
         const int64_t block = a->slots[i] / KV_BLOCK, lane = a->slots[i] % KV_BLOCK;
         const float *key = a->qkv + a->rows[i] * a->s.stride + a->s.heads * dim, *value = key + heads * dim;
         for (int64_t j = 0; j < heads; j++) {
+            if (words) {
+                kv_write_words(a, key + j * dim, value + j * dim, a->slots[i], j);
+                continue;
+            }
             float *k = a->kv.k + (block * heads + j) * dim * KV_BLOCK + lane;
             for (int64_t d = 0; d < dim; d++) k[d * KV_BLOCK] = key[j * dim + d];
             memcpy(a->kv.v + ((block * heads + j) * KV_BLOCK + lane) * dim, value + j * dim, (size_t)dim * sizeof(float));
@@ -404,7 +471,7 @@ static void kv_copy_run(const void *arg, int64_t begin, int64_t end, int thread)
 {
     (void)thread;
     const struct kv_args *a = arg;
-    const int64_t size = a->s.kv_heads * a->s.head_dim * KV_BLOCK;
+    const int64_t size = (a->s.kv_heads * a->s.head_dim * KV_BLOCK) >> kv_words(&a->s);
     for (int64_t i = begin; i < end; i++) {
         memcpy(a->kv.k + a->to[i] * size, a->kv.k + a->from[i] * size, (size_t)size * sizeof(float));
         memcpy(a->kv.v + a->to[i] * size, a->kv.v + a->from[i] * size, (size_t)size * sizeof(float));

@@ -34,7 +34,9 @@ struct grad_args {
     struct grad_tile *tiles;   /* [n_tiles] of a head, `rows` rows */
     int64_t n_tiles, rows;
     float *kt, *vt; /* [J, laid/16, D, 16] */
+    float *k;       /* [J, laid, D], with words */
     int64_t laid;
+    int words;                  /* 1: the cache holds keys and values in bf16 (kv_words) */
     float *wq, *wdout, *p, *ds; /* the window: [window, D], [window, columns] */
     int64_t window, columns;
     float *dq;           /* a thread: [GRAD_ROWS, D] */
@@ -50,7 +52,7 @@ struct grad_rows {
     int64_t first[GRAD_ROWS]; /* the first row of the batch that is seen, of the prefix and of the segment's own */
     int64_t first_own[GRAD_ROWS];
     float m[GRAD_ROWS], inverse[GRAD_ROWS], delta[GRAD_ROWS];
-    const float *kt, *vt; /* of the head */
+    const float *kt, *vt, *k; /* of the head */
     float *q, *dout, *dq, *p, *ds;
     int64_t columns;
 };
@@ -60,14 +62,24 @@ static int64_t grad_blocks(int64_t rows) /* rounded up to whole blocks */
     return (rows + LANES - 1) / LANES * LANES;
 }
 
-static void grad_transpose(float *to, const float *from, int64_t stride, int64_t rows, int64_t dim)
+/* Rounded to bf16 where the cache is. */
+static void grad_transpose(const struct grad_args *s, float *to, const float *from, int64_t rows)
 {
+    const int64_t dim = s->s.head_dim, stride = s->s.stride;
     for (int64_t i = 0; i < rows; i += LANES)
         for (int64_t d = 0; d < dim; d += LANES) {
             vf x[LANES];
             gemm_columns(x, from + i * stride + d, stride, rows - i, dim - d);
-            for (int j = 0; j < LANES && d + j < dim; j++) v_store(to + i * dim + (d + j) * LANES, x[j]);
+            for (int j = 0; j < LANES && d + j < dim; j++)
+                v_store(to + i * dim + (d + j) * LANES, s->words ? v_round_bf16(x[j]) : x[j]);
         }
+}
+
+static void grad_round(const struct grad_args *s, float *to, const float *from, int64_t rows)
+{
+    const int64_t dim = s->s.head_dim;
+    for (int64_t i = 0; i < rows; i++, from += s->s.stride, to += dim)
+        for (int64_t d = 0; d < dim; d += LANES) gemm_store(to + d, v_round_bf16(gemm_load(from + d, dim - d)), dim - d);
 }
 
 static int grad_same_prefix(const struct attn_seg *segs, int64_t i) /* as the segment before */
@@ -75,19 +87,23 @@ static int grad_same_prefix(const struct attn_seg *segs, int64_t i) /* as the se
     return i && segs[i].prefix_begin == segs[i - 1].prefix_begin && segs[i].prefix_len == segs[i - 1].prefix_len;
 }
 
-/* K^T or V^T of a segment and of its prefix. */
+/* K^T or V^T of a segment and of its prefix, and K where it is rounded. */
 static void grad_lay_task(void *arg, int64_t task, int thread)
 {
     (void)thread;
     const struct grad_args *s = arg;
-    const int64_t i = task / 2 / s->s.kv_heads, kv_head = task / 2 % s->s.kv_heads, values = task % 2, dim = s->s.head_dim,
-                  stride = s->s.stride;
+    const int64_t i = task / 2 / s->s.kv_heads, kv_head = task / 2 % s->s.kv_heads, values = task % 2, dim = s->s.head_dim;
     const struct attn_seg *seg = &s->segs[i];
-    const float *from = s->qkv + (s->s.heads + values * s->s.kv_heads + kv_head) * dim;
-    float *to = (values ? s->vt : s->kt) + kv_head * s->laid * dim;
-    if (!grad_same_prefix(s->segs, i))
-        grad_transpose(to + s->places[i].prefix * dim, from + seg->prefix_begin * stride, stride, seg->prefix_len, dim);
-    grad_transpose(to + s->places[i].own * dim, from + seg->q_begin * stride, stride, seg->q_len, dim);
+    const float *column = s->qkv + (s->s.heads + values * s->s.kv_heads + kv_head) * dim,
+                *prefix = column + seg->prefix_begin * s->s.stride, *own = column + seg->q_begin * s->s.stride;
+    const int64_t head = kv_head * s->laid * dim, to_prefix = head + s->places[i].prefix * dim,
+                  to_own = head + s->places[i].own * dim;
+    float *to = values ? s->vt : s->kt;
+    if (!grad_same_prefix(s->segs, i)) grad_transpose(s, to + to_prefix, prefix, seg->prefix_len);
+    grad_transpose(s, to + to_own, own, seg->q_len);
+    if (!s->words || values) return;
+    if (!grad_same_prefix(s->segs, i)) grad_round(s, s->k + to_prefix, prefix, seg->prefix_len);
+    grad_round(s, s->k + to_own, own, seg->q_len);
 }
 
 static void grad_zero_run(const void *arg, int64_t begin, int64_t end, int thread)
@@ -180,8 +196,9 @@ static void grad_keys(const struct grad_rows *t, const struct grad_args *s, cons
         p.c = t->ds + column;
         small_product(&p);
         grad_weights(t, &(struct grad_span){k->own, begin, keys, k->at + i, column}, s->s.scale);
-        small_product(&(struct small){t->n, dim, keys, t->ds + column, t->columns, 1, s->qkv + begin * stride + t->keys_at, stride,
-                                      t->dq, dim, 1, 0});
+        const float *rows = s->words ? t->k + (k->at + i) * dim : s->qkv + begin * stride + t->keys_at;
+        small_product(
+            &(struct small){t->n, dim, keys, t->ds + column, t->columns, 1, rows, s->words ? dim : stride, t->dq, dim, 1, 0, 0});
     }
 }
 
@@ -197,6 +214,7 @@ static void grad_tile_task(void *arg, int64_t task, int thread)
                           .keys_at = (s->s.heads + kv_head) * dim,
                           .kt = s->kt + kv_head * s->laid * dim,
                           .vt = s->vt + kv_head * s->laid * dim,
+                          .k = s->words ? s->k + kv_head * s->laid * dim : NULL,
                           .q = s->wq + row * dim,
                           .dout = s->wdout + row * dim,
                           .dq = s->dq + thread * GRAD_ROWS * dim,
@@ -221,8 +239,9 @@ static void grad_add(const struct grad_args *s, const struct grad_sum *u)
     if (!u->rows) return;
     const int64_t dim = s->s.head_dim, stride = s->s.stride, from = u->row * s->columns + u->column, n = u->end - u->begin;
     float *dkey = s->dqkv + u->begin * stride + (s->s.heads + u->kv_head) * dim, *dvalue = dkey + s->s.kv_heads * dim;
-    small_product(&(struct small){n, dim, u->rows, s->ds + from, 1, s->columns, s->wq + u->row * dim, dim, dkey, stride, 1, 0});
-    small_product(&(struct small){n, dim, u->rows, s->p + from, 1, s->columns, s->wdout + u->row * dim, dim, dvalue, stride, 1, 0});
+    small_product(&(struct small){n, dim, u->rows, s->ds + from, 1, s->columns, s->wq + u->row * dim, dim, dkey, stride, 1, 0, 0});
+    small_product(
+        &(struct small){n, dim, u->rows, s->p + from, 1, s->columns, s->wdout + u->row * dim, dim, dvalue, stride, 1, 0, 0});
 }
 
 /* Rows of a tile that see keys of a task's: added to the rows before where they are neighbours and see the same, else those are summed up first. */
@@ -311,14 +330,17 @@ static float *grad_scratch(const struct kctx *c, struct grad_args *a)
                   tile = GRAD_ROWS * (a->columns + dim) * 2, share = caches_of_this_machine().second / 2 / 4 / tile;
     a->window = threads * (share > 2 ? share : 2) * GRAD_ROWS;
     if (a->window > all) a->window = all;
-    a->kt = scratch(c, 2 * a->s.kv_heads * a->laid * dim + 2 * a->window * (a->columns + dim) + threads * GRAD_ROWS * dim);
+    a->kt =
+        scratch(c, (2 + a->words) * a->s.kv_heads * a->laid * dim + 2 * a->window * (a->columns + dim) + threads * GRAD_ROWS * dim);
     if (!a->kt) return NULL;
     a->vt = a->kt + a->s.kv_heads * a->laid * dim;
     a->p = a->vt + a->s.kv_heads * a->laid * dim;
     a->ds = a->p + a->window * a->columns;
     a->wq = a->ds + a->window * a->columns;
     a->wdout = a->wq + a->window * dim;
-    return a->dq = a->wdout + a->window * dim;
+    a->dq = a->wdout + a->window * dim;
+    a->k = a->dq + threads * GRAD_ROWS * dim;
+    return a->kt;
 }
 
 static void attention_grad(const struct kctx *c, const struct op_attention_grad *o)
@@ -331,7 +353,8 @@ static void attention_grad(const struct kctx *c, const struct op_attention_grad 
                           .s = o->shape,
                           .segs = o->segs,
                           .n_segs = o->n_segs,
-                          .t = o->t};
+                          .t = o->t,
+                          .words = kv_words(&o->shape)};
     const int64_t group = o->shape.heads / o->shape.kv_heads;
     int64_t tiles = 0;
     for (int64_t i = 0; i < o->n_segs; i++) tiles += (o->segs[i].q_len * group + GRAD_ROWS - 1) / GRAD_ROWS;

@@ -80,6 +80,7 @@ const struct kernels CPU_TABLE = {
     .windows = 1,
     .packed_bytes = matmul_packed_bytes,
     .int8_bytes = matmul_int8_bytes,
+    .kv_bytes = cpu_kv_bytes,
     KERNEL_OPERATIONS(ENTRY).matmul_dw_apart = matmul_dw_apart,
     .matmul_dx_packed = matmul_dx_packed,
     .matmul_low_rank = matmul_low_rank,

@@ -11,10 +11,17 @@ struct small {
     int64_t c_row;
     int continues;
     int64_t b_next; /* floats from a vector of B's columns to the next; 0: they lie side by side */
+    int words;      /* 1: B's rows are words, of which each is two of them in bf16; k is even */
 };
 
+/* Of words of two numbers the first or second ones; without words the numbers themselves. */
+INLINE vf small_numbers(vf x, const int words, const int second)
+{
+    return !words ? x : second ? v_odd(x) : v_even(x);
+}
+
 /* rows x 16 `width` columns; width 1 unless so many are there. */
-TILE_FUNCTION void small_tile(const int rows, const int width, const struct small *s, int64_t row, int64_t column)
+TILE_FUNCTION void small_tile(const int rows, const int width, const int words, const struct small *s, int64_t row, int64_t column)
 {
     vf acc[MR][NRV];
     const int64_t left = s->n - column, a_row = s->a_row, a_col = s->a_col, b_row = s->b_row, next = s->b_next ? s->b_next : LANES;
@@ -23,40 +30,52 @@ TILE_FUNCTION void small_tile(const int rows, const int width, const struct smal
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < width; v++) acc[r][v] =
         s->continues ? gemm_load(c + r * s->c_row + v * LANES, left - v * LANES) : v_zero();
     if (left >= width * LANES)
-        for (int64_t k = 0; k < s->k; k++, a += a_col, b += b_row) {
-            vf w[NRV];
-            UNROLL for (int v = 0; v < width; v++) w[v] = v_load(b + v * next);
-            UNROLL for (int r = 0; r < rows; r++)
+        for (int64_t k = 0; k < s->k; k += 1 + words, b += b_row) {
+            vf both[NRV];
+            UNROLL for (int v = 0; v < width; v++) both[v] = v_load(b + v * next);
+            UNROLL for (int second = 0; second < 1 + words; second++, a += a_col)
             {
-                const vf x = v_set(a[r * a_row]);
-                UNROLL for (int v = 0; v < width; v++) acc[r][v] = v_fma(x, w[v], acc[r][v]);
+                vf w[NRV];
+                UNROLL for (int v = 0; v < width; v++) w[v] = small_numbers(both[v], words, second);
+                UNROLL for (int r = 0; r < rows; r++)
+                {
+                    const vf x = v_set(a[r * a_row]);
+                    UNROLL for (int v = 0; v < width; v++) acc[r][v] = v_fma(x, w[v], acc[r][v]);
+                }
             }
         }
     else
-        for (int64_t k = 0; k < s->k; k++, a += a_col, b += b_row) {
-            const vf w = v_load_n(b, left);
-            UNROLL for (int r = 0; r < rows; r++) acc[r][0] = v_fma(v_set(a[r * a_row]), w, acc[r][0]);
+        for (int64_t k = 0; k < s->k; k += 1 + words, b += b_row) {
+            const vf both = v_load_n(b, left);
+            UNROLL for (int second = 0; second < 1 + words; second++, a += a_col)
+            {
+                const vf w = small_numbers(both, words, second);
+                UNROLL for (int r = 0; r < rows; r++) acc[r][0] = v_fma(v_set(a[r * a_row]), w, acc[r][0]);
+            }
         }
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < width; v++)
         gemm_store(c + r * s->c_row + v * LANES, acc[r][v], left - v * LANES);
 }
 
+/* R rows, once with words and once without. */
+#define SMALL_TILE(R, WIDTH)                                                                                                       \
+    case R:                                                                                                                        \
+        if (s->words)                                                                                                              \
+            small_tile(R, WIDTH, 1, s, row, column);                                                                               \
+        else                                                                                                                       \
+            small_tile(R, WIDTH, 0, s, row, column);                                                                               \
+        break;
+
 static void small_rows(const struct small *s, int64_t row, int rows)
 {
     int64_t column = 0;
     for (; NRV > 1 && s->n - column >= NR; column += NR) switch (rows) {
-#define TILE(R)                                                                                                                    \
-    case R:                                                                                                                        \
-        small_tile(R, NRV, s, row, column);                                                                                        \
-        break;
+#define TILE(R) SMALL_TILE(R, NRV)
             TILE_CASES(TILE)
 #undef TILE
         }
     for (; column < s->n; column += LANES) switch (rows) {
-#define TILE(R)                                                                                                                    \
-    case R:                                                                                                                        \
-        small_tile(R, 1, s, row, column);                                                                                          \
-        break;
+#define TILE(R) SMALL_TILE(R, 1)
             TILE_CASES(TILE)
 #undef TILE
         }

@@ -6,36 +6,44 @@
  *
  *   a_j = p_j / l      dv_j += a_j dout      ds_j = a_j (dout . v_j - dout . out)      dq = scale sum_j ds_j k_j      dk_j += scale ds_j q
  */
+static float *kv_key(struct kv_layer kv, const struct attn_shape *s, int64_t block, int64_t j, int64_t lane, int64_t d)
+{
+    return kv.k + ((block * s->kv_heads + j) * s->head_dim + d) * KV_BLOCK + lane;
+}
+
+static float *kv_value(struct kv_layer kv, const struct attn_shape *s, int64_t block, int64_t j, int64_t lane, int64_t d)
+{
+    return kv.v + ((block * s->kv_heads + j) * KV_BLOCK + lane) * s->head_dim + d;
+}
+
 static void kv_write(const struct kctx *c, const struct op_kv_write *o)
 {
     (void)c;
-    const int64_t dim = o->shape.head_dim;
+    const struct attn_shape *s = &o->shape;
+    uint16_t *k = (uint16_t *)(void *)o->kv.k, *v = (uint16_t *)(void *)o->kv.v;
     for (int64_t i = 0; i < o->n; i++) {
         const int64_t block = o->slots[i] / KV_BLOCK, lane = o->slots[i] % KV_BLOCK;
-        const float *key = o->qkv + o->rows[i] * o->shape.stride + o->shape.heads * dim, *value = key + o->shape.kv_heads * dim;
-        for (int64_t j = 0; j < o->shape.kv_heads; j++)
-            for (int64_t d = 0; d < dim; d++) {
-                o->kv.k[((block * o->shape.kv_heads + j) * dim + d) * KV_BLOCK + lane] = key[j * dim + d];
-                o->kv.v[((block * o->shape.kv_heads + j) * KV_BLOCK + lane) * dim + d] = value[j * dim + d];
-            }
+        const float *key = o->qkv + o->rows[i] * s->stride + s->heads * s->head_dim, *value = key + s->kv_heads * s->head_dim;
+        for (int64_t j = 0; j < s->kv_heads; j++)
+            for (int64_t d = 0; d < s->head_dim; d++, key++, value++)
+                if (kv_words(s)) {
+                    k[kv_word_k(s, block, j, lane, d)] = bf16_from_f32(*key);
+                    v[kv_word_v(s, block, j, lane, d)] = bf16_from_f32(*value);
+                } else {
+                    *kv_key(o->kv, s, block, j, lane, d) = *key;
+                    *kv_value(o->kv, s, block, j, lane, d) = *value;
+                }
     }
 }
 
 static void kv_copy(const struct kctx *c, const struct op_kv_copy *o)
 {
     (void)c;
-    const int64_t size = o->shape.kv_heads * o->shape.head_dim * KV_BLOCK;
+    const int64_t size = cpu_kv_bytes(o->shape, 1);
     for (int64_t i = 0; i < o->n; i++) {
-        memcpy(o->kv.k + o->to[i] * size, o->kv.k + o->from[i] * size, (size_t)size * sizeof *o->kv.k);
-        memcpy(o->kv.v + o->to[i] * size, o->kv.v + o->from[i] * size, (size_t)size * sizeof *o->kv.v);
+        memcpy((char *)o->kv.k + o->to[i] * size, (char *)o->kv.k + o->from[i] * size, (size_t)size);
+        memcpy((char *)o->kv.v + o->to[i] * size, (char *)o->kv.v + o->from[i] * size, (size_t)size);
     }
-}
-
-static float attention_score(const float *q, const float *key_block, int64_t lane, struct attn_shape s)
-{
-    float acc = 0;
-    for (int64_t d = 0; d < s.head_dim; d++) acc = fmaf(q[d], key_block[d * KV_BLOCK + lane], acc);
-    return acc * s.scale;
 }
 
 /* The first key that the query at a position sees. */
@@ -51,29 +59,45 @@ struct attention_keys { /* what one head of a sequence's query sees: keys up to 
     int64_t head, n;
 };
 
-static void attention_row(float *out, float stats[2], const float *q, const struct attention_keys *a, struct attn_shape s)
+static float attention_key(const struct attention_keys *a, const struct attn_shape *s, int64_t j, int64_t d)
 {
-    const struct kv_layer kv = a->kv;
-    const int32_t *blocks = a->blocks;
-    const int64_t n = a->n;
-    const int64_t dim = s.head_dim, kv_head = a->head * s.kv_heads / s.heads, first = attention_first(s, n - 1);
+    const int64_t block = a->blocks[j / KV_BLOCK], lane = j % KV_BLOCK, head = a->head * s->kv_heads / s->heads;
+    if (!kv_words(s)) return *kv_key(a->kv, s, block, head, lane, d);
+    return bf16_to_f32(((const uint16_t *)(const void *)a->kv.k)[kv_word_k(s, block, head, lane, d)]);
+}
+
+static float attention_value(const struct attention_keys *a, const struct attn_shape *s, int64_t j, int64_t d)
+{
+    const int64_t block = a->blocks[j / KV_BLOCK], lane = j % KV_BLOCK, head = a->head * s->kv_heads / s->heads;
+    if (!kv_words(s)) return *kv_value(a->kv, s, block, head, lane, d);
+    return bf16_to_f32(((const uint16_t *)(const void *)a->kv.v)[kv_word_v(s, block, head, lane, d)]);
+}
+
+static float attention_score(const float *q, const struct attention_keys *a, const struct attn_shape *s, int64_t j)
+{
+    float acc = 0;
+    for (int64_t d = 0; d < s->head_dim; d++) acc = fmaf(q[d], attention_key(a, s, j, d), acc);
+    return acc * s->scale;
+}
+
+static void attention_row(float *out, float stats[2], const float *q, const struct attention_keys *a, const struct attn_shape *s)
+{
+    const int64_t first = attention_first(*s, a->n - 1);
     float m = -INFINITY, lane[KV_BLOCK] = {0};
-    for (int64_t j = first; j < n; j++) {
-        const int64_t at = (blocks[j / KV_BLOCK] * s.kv_heads + kv_head) * dim * KV_BLOCK;
-        const float score = attention_score(q, kv.k + at, j % KV_BLOCK, s);
+    for (int64_t j = first; j < a->n; j++) {
+        const float score = attention_score(q, a, s, j);
         m = score > m ? score : m;
     }
     m += 0.0f; /* a maximum of 0 has one sign */
-    memset(out, 0, (size_t)dim * sizeof *out);
-    for (int64_t j = first; j < n; j++) {
-        const int64_t at = (blocks[j / KV_BLOCK] * s.kv_heads + kv_head) * dim * KV_BLOCK;
-        const float p = exact_exp(attention_score(q, kv.k + at, j % KV_BLOCK, s) - m);
+    memset(out, 0, (size_t)s->head_dim * sizeof *out);
+    for (int64_t j = first; j < a->n; j++) {
+        const float p = exact_exp(attention_score(q, a, s, j) - m);
         lane[j % KV_BLOCK] += p;
-        for (int64_t d = 0; d < dim; d++) out[d] = fmaf(p, kv.v[at + j % KV_BLOCK * dim + d], out[d]);
+        for (int64_t d = 0; d < s->head_dim; d++) out[d] = fmaf(p, attention_value(a, s, j, d), out[d]);
     }
     stats[0] = m;
     stats[1] = lanes_sum(lane);
-    for (int64_t d = 0; d < dim; d++) out[d] /= stats[1];
+    for (int64_t d = 0; d < s->head_dim; d++) out[d] /= stats[1];
 }
 
 static void attention(const struct kctx *c, const struct op_attention *o)
@@ -87,20 +111,21 @@ static void attention(const struct kctx *c, const struct op_attention *o)
                 attention_row((float *)o->out + (row * o->shape.heads + h) * o->shape.head_dim,
                               o->stats ? o->stats + (row * o->shape.heads + h) * 2 : own,
                               o->qkv + row * o->shape.stride + h * o->shape.head_dim,
-                              &(struct attention_keys){o->kv, o->seqs[i].blocks, h, o->seqs[i].pos + q + 1}, o->shape);
+                              &(struct attention_keys){o->kv, o->seqs[i].blocks, h, o->seqs[i].pos + q + 1}, &o->shape);
             }
 }
 
-static float attention_dot(const float *a, const float *b, int64_t n)
+/* b, x: rounded as the cache is where `words` says so. */
+static float attention_dot(const float *a, const float *b, int64_t n, int words)
 {
     float acc = 0;
-    for (int64_t i = 0; i < n; i++) acc = fmaf(a[i], b[i], acc);
+    for (int64_t i = 0; i < n; i++) acc = fmaf(a[i], words ? bf16_round(b[i]) : b[i], acc);
     return acc;
 }
 
-static void attention_axpy(float *y, float a, const float *x, int64_t n)
+static void attention_axpy(float *y, float a, const float *x, int64_t n, int words)
 {
-    for (int64_t i = 0; i < n; i++) y[i] = fmaf(a, x[i], y[i]);
+    for (int64_t i = 0; i < n; i++) y[i] = fmaf(a, words ? bf16_round(x[i]) : x[i], y[i]);
 }
 
 struct attention_point { /* one query head of one row */
@@ -111,11 +136,13 @@ struct attention_point { /* one query head of one row */
 static void attention_grad_key(float *dkey, float *dvalue, const float *key, const float *value, const struct attention_point *p,
                                struct attn_shape s)
 {
-    const float prob = exact_exp(attention_dot(p->q, key, s.head_dim) * s.scale - p->stats[0]) / p->stats[1];
-    const float ds = prob * (attention_dot(p->dout, value, s.head_dim) - p->delta) * s.scale;
-    attention_axpy(dvalue, prob, p->dout, s.head_dim);
-    attention_axpy(p->dq, ds, key, s.head_dim);
-    attention_axpy(dkey, ds, p->q, s.head_dim);
+    const int64_t n = s.head_dim;
+    const int words = kv_words(&s);
+    const float prob = exact_exp(attention_dot(p->q, key, n, words) * s.scale - p->stats[0]) / p->stats[1];
+    const float ds = prob * (attention_dot(p->dout, value, n, words) - p->delta) * s.scale;
+    attention_axpy(dvalue, prob, p->dout, n, 0);
+    attention_axpy(p->dq, ds, key, n, words);
+    attention_axpy(dkey, ds, p->q, n, 0);
 }
 
 static void attention_grad(const struct kctx *c, const struct op_attention_grad *o)
@@ -135,7 +162,7 @@ static void attention_grad(const struct kctx *c, const struct op_attention_grad 
                                             o->stats + at * 2,
                                             o->dqkv + row * o->shape.stride + h * dim,
                                             0};
-                p.delta = attention_dot(p.dout, p.out, dim);
+                p.delta = attention_dot(p.dout, p.out, dim, 0);
                 for (int64_t j = attention_first(o->shape, o->segs[i].prefix_len + q); j < o->segs[i].prefix_len + q + 1; j++) {
                     const int64_t key =
                         (j < o->segs[i].prefix_len ? o->segs[i].prefix_begin + j : o->segs[i].q_begin + j - o->segs[i].prefix_len) *

@@ -29,6 +29,11 @@ static void memory_zero(const struct kctx *c, void *p, int64_t bytes)
     memset(p, 0, (size_t)bytes);
 }
 
+static int64_t cpu_kv_bytes(struct attn_shape s, int64_t n_blocks)
+{
+    return n_blocks * s.kv_heads * KV_BLOCK * s.head_dim * (kv_words(&s) ? 2 : 4);
+}
+
 static int64_t memory_cache_most(const struct kctx *c)
 {
     (void)c;

@@ -4,12 +4,13 @@
 #include "kernels.h"
 #include "kernels_cpu.h"
 
+#include "memory.c"
+
 #include "attention.c"
 #include "digest.c"
 #include "elementwise.c"
 #include "head.c"
 #include "matmul.c"
-#include "memory.c"
 #include "norm.c"
 #include "optimizer.c"
 #include "rope.c"
@@ -23,6 +24,7 @@ const struct kernels REF_TABLE = {
     .windows = 1,
     .packed_bytes = matmul_packed_bytes,
     .int8_bytes = matmul_int8_bytes,
+    .kv_bytes = cpu_kv_bytes,
     KERNEL_OPERATIONS(ENTRY).matmul_dw_apart = matmul_dw_apart,
     .matmul_dx_packed = matmul_dx_packed,
 };

@@ -1,6 +1,7 @@
 /* Attention over a cache with shared leading blocks: ref's bits, and the same bits however a sequence is split. Its gradient: near ref's,
  * and the same bits for every thread count and every size of the caches. */
 #include "caches.h"
+#include "exact.h"
 #include "kernel_check.h"
 
 enum { SEQS = 5, BLOCKS = 40, MOST_ROWS = 400 };
@@ -12,12 +13,31 @@ struct scene { /* SEQS sequences whose first `shared` keys are the same blocks; 
     int64_t keys[SEQS];
     float *qkv; /* [sum keys] rows */
     int64_t rows, begin[SEQS];
+    int64_t bytes; /* of keys, and of values */
 };
 
-static void scene_make(struct scene *s, int64_t heads, int64_t kv_heads, int64_t dim, int64_t shared, int64_t window)
+/* heads, key/value heads, width, shared blocks, window */
+static const int64_t HEADS[][5] = {{9, 3, 64, 2, 0}, {4, 2, 32, 0, 0},  {14, 2, 64, 1, 0}, {3, 3, 8, 3, 0},  {2, 1, 20, 1, 0},
+                                   {8, 1, 16, 0, 0}, {4, 2, 32, 3, 19}, {6, 2, 20, 1, 1},  {3, 1, 8, 2, 32}, {2, 2, 7, 1, 0}};
+enum { N_HEADS = sizeof HEADS / sizeof *HEADS };
+
+static struct attn_shape shape_of(const int64_t heads[5], enum dtype dtype)
+{
+    const int64_t dim = heads[2];
+    return (struct attn_shape){.heads = heads[0],
+                               .kv_heads = heads[1],
+                               .head_dim = dim,
+                               .stride = (heads[0] + 2 * heads[1]) * dim,
+                               .scale = 1.0f / sqrtf((float)dim),
+                               .dtype = dtype,
+                               .window = heads[4]};
+}
+
+static void scene_make(struct scene *s, const int64_t heads[5], enum dtype dtype)
 {
     static const int64_t lengths[SEQS] = {1, 16, 37, 33, 70};
-    s->s = (struct attn_shape){heads, kv_heads, dim, (heads + 2 * kv_heads) * dim, 1.0f / sqrtf((float)dim), DTYPE_F32, window};
+    const int64_t shared = heads[3];
+    s->s = shape_of(heads, dtype);
     s->rows = 0;
     int32_t next = 0;
     for (int i = 0; i < SEQS; i++) {
@@ -30,9 +50,11 @@ static void scene_make(struct scene *s, int64_t heads, int64_t kv_heads, int64_t
     s->qkv = randoms(s->rows * s->s.stride, 1, 2);
     for (int i = 1; i < SEQS; i++)
         memcpy(s->qkv + s->begin[i] * s->s.stride, s->qkv, (size_t)(shared * KV_BLOCK * s->s.stride) * sizeof(float));
-    const int64_t size = next * kv_heads * dim * KV_BLOCK;
-    s->kv = (struct kv_layer){floats(size, 0), floats(size, 0)};
-    for (int64_t i = 0; i < size; i++) s->kv.k[i] = s->kv.v[i] = NAN; /* what was never written must not be read into a result */
+    s->bytes = ref->kv_bytes(s->s, next);
+    s->kv = (struct kv_layer){floats(s->bytes / 4, 0), floats(s->bytes / 4, 0)};
+    memset(s->kv.k, 0xff,
+           (size_t)s->bytes); /* not a number, in either precision: what was never written must not be read into a result */
+    memset(s->kv.v, 0xff, (size_t)s->bytes);
 }
 
 static void scene_write(const struct scene *s, const struct kernels *k, const struct kctx *c)
@@ -45,16 +67,11 @@ static void scene_write(const struct scene *s, const struct kernels *k, const st
     }
 }
 
-/* heads, key/value heads, width, shared blocks, window */
-static const int64_t HEADS[][5] = {{9, 3, 64, 2, 0}, {4, 2, 32, 0, 0},  {14, 2, 64, 1, 0}, {3, 3, 8, 3, 0}, {2, 1, 20, 1, 0},
-                                   {8, 1, 16, 0, 0}, {4, 2, 32, 3, 19}, {6, 2, 20, 1, 1},  {3, 1, 8, 2, 32}};
-enum { N_HEADS = sizeof HEADS / sizeof *HEADS };
-
 static void forward(const struct kernels *k, const struct kctx *c, const char *where)
 {
-    for (int i = 0; i < N_HEADS; i++) {
+    for (int i = 0; i < 2 * N_HEADS; i++) {
         struct scene s;
-        scene_make(&s, HEADS[i][0], HEADS[i][1], HEADS[i][2], HEADS[i][3], HEADS[i][4]);
+        scene_make(&s, HEADS[i / 2], i % 2 ? DTYPE_BF16 : DTYPE_F32);
         scene_write(&s, k, c);
         const int64_t heads = s.s.heads, dim = s.s.head_dim, n = s.rows * heads * dim;
         float *out = floats(n, 1), *out0 = floats(n, 0), *stats = floats(s.rows * heads * 2, 1),
@@ -89,19 +106,22 @@ static void forward(const struct kernels *k, const struct kctx *c, const char *w
 
 static void cache(const struct kernels *k, const struct kctx *c, const char *where)
 {
-    struct scene s;
-    scene_make(&s, 4, 2, 20, 1, 0);
-    const int64_t size = (s.blocks[SEQS - 1][5] + 1) * 2 * 20 * KV_BLOCK;
-    scene_write(&s, k, c);
-    float *key = copied(s.kv.k, size, 0), *value = copied(s.kv.v, size, 0);
-    scene_write(&s, ref, &contexts[0]);
-    assert_bits(where, key, s.kv.k, size);
-    assert_bits(where, value, s.kv.v, size);
-    const int32_t to[] = {0, 7}, from[] = {3, 0}; /* the second reads what the first wrote */
-    KERNEL(k, c, kv_copy, .kv = (struct kv_layer){key, value}, .shape = s.s, .to = to, .from = from, .n = 2);
-    KERNEL(ref, &contexts[0], kv_copy, .kv = s.kv, .shape = s.s, .to = to, .from = from, .n = 2);
-    assert_bits(where, key, s.kv.k, size);
-    assert_bits(where, value, s.kv.v, size);
+    for (int i = 0; i < 2 * N_HEADS; i++) {
+        struct scene s;
+        scene_make(&s, HEADS[i / 2], i % 2 ? DTYPE_BF16 : DTYPE_F32);
+        const int64_t size = s.bytes / 4;
+        scene_write(&s, k, c);
+        float *key = copied(s.kv.k, size, 0), *value = copied(s.kv.v, size, 0);
+        scene_write(&s, ref, &contexts[0]);
+        assert_bits(where, key, s.kv.k, size);
+        assert_bits(where, value, s.kv.v, size);
+        const int32_t to[] = {0, 7}, from[] = {3, 0}; /* the second reads what the first wrote */
+        KERNEL(k, c, kv_copy, .kv = (struct kv_layer){key, value}, .shape = s.s, .to = to, .from = from, .n = 2);
+        KERNEL(ref, &contexts[0], kv_copy, .kv = s.kv, .shape = s.s, .to = to, .from = from, .n = 2);
+        assert_bits(where, key, s.kv.k, size);
+        assert_bits(where, value, s.kv.v, size);
+        buffers_end();
+    }
 }
 
 /* Two prompts with their rollouts, one segment alone, one empty; rows between them that belong to nobody. */
@@ -115,9 +135,10 @@ struct grad_scene {
 };
 
 /* out and stats of SEGS by ref's attention on a cache of one key a row. */
-static void grad_scene_make(struct grad_scene *g, int64_t heads, int64_t kv_heads, int64_t dim, int64_t window)
+static void grad_scene_make(struct grad_scene *g, const int64_t shape[5], enum dtype dtype)
 {
-    g->s = (struct attn_shape){heads, kv_heads, dim, (heads + 2 * kv_heads) * dim, 1.0f / sqrtf((float)dim), DTYPE_F32, window};
+    g->s = shape_of(shape, dtype);
+    const int64_t heads = g->s.heads, kv_heads = g->s.kv_heads, dim = g->s.head_dim;
     g->qkv = randoms(GRAD_T * g->s.stride, 1, 1);
     g->dout = randoms(GRAD_T * heads * dim, 2, 1);
     g->out = randoms(GRAD_T * heads * dim, 0, 1);
@@ -140,9 +161,9 @@ static void grad_scene_make(struct grad_scene *g, int64_t heads, int64_t kv_head
 
 static void backward(const struct kernels *k, const struct kctx *c, const char *where)
 {
-    for (int i = 0; i < N_HEADS; i++) {
+    for (int i = 0; i < 2 * N_HEADS; i++) {
         struct grad_scene g;
-        grad_scene_make(&g, HEADS[i][0], HEADS[i][1], HEADS[i][2], HEADS[i][4]);
+        grad_scene_make(&g, HEADS[i / 2], i % 2 ? DTYPE_BF16 : DTYPE_F32);
         const int64_t n = GRAD_T * g.s.stride;
         float *d = floats(n, 1), *one = floats(n, 0), *d0 = floats(n, 0);
         KERNEL(k, c, attention_grad, .dqkv = d, .dout = g.dout, .out = g.out, .stats = g.stats, .qkv = g.qkv, .shape = g.s,
@@ -164,6 +185,48 @@ static void backward(const struct kernels *k, const struct kctx *c, const char *
     }
 }
 
+/* Keys and values of these rows of qkv, rounded before anything reads them. */
+static void round_keys(float *qkv, const struct attn_shape *s, int64_t rows)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = s->heads * s->head_dim; j < s->stride; j++) qkv[i * s->stride + j] = bf16_round(qkv[i * s->stride + j]);
+}
+
+/* A cache in bf16 is one in fp32 of numbers that were rounded before: the same bits of the result and of its gradient. */
+static void words(const struct kernels *k, const struct kctx *c, const char *where)
+{
+    for (int i = 0; i < N_HEADS; i++) {
+        if (HEADS[i][2] % 2) continue; /* kept in fp32 */
+        struct scene s[2];
+        float *out[2];
+        for (int f = 0; f < 2; f++) {
+            scene_make(&s[f], HEADS[i], f ? DTYPE_F32 : DTYPE_BF16);
+            if (f) {
+                memcpy(s[1].qkv, s[0].qkv, (size_t)(s[0].rows * s[0].s.stride) * sizeof(float));
+                round_keys(s[1].qkv, &s[1].s, s[1].rows);
+            }
+            scene_write(&s[f], k, c);
+            out[f] = floats(s[f].rows * s[f].s.heads * s[f].s.head_dim, 1);
+            struct attn_seq whole[SEQS];
+            for (int j = 0; j < SEQS; j++) whole[j] = (struct attn_seq){s[f].begin[j], s[f].keys[j], 0, s[f].blocks[j], 0};
+            KERNEL(k, c, attention, .out = out[f], .qkv = s[f].qkv, .kv = s[f].kv, .shape = s[f].s, .seqs = whole, .n_seqs = SEQS);
+        }
+        assert_int_equal(s[1].bytes, 2 * s[0].bytes);
+        assert_bits(where, out[0], out[1], s[0].rows * s[0].s.heads * s[0].s.head_dim);
+        struct grad_scene g;
+        grad_scene_make(&g, HEADS[i], DTYPE_BF16);
+        float *d[2] = {floats(GRAD_T * g.s.stride, 1), floats(GRAD_T * g.s.stride, 1)};
+        for (int f = 0; f < 2; f++) {
+            if (f) round_keys(g.qkv, &g.s, GRAD_T);
+            g.s.dtype = f ? DTYPE_F32 : DTYPE_BF16;
+            KERNEL(k, c, attention_grad, .dqkv = d[f], .dout = g.dout, .out = g.out, .stats = g.stats, .qkv = g.qkv, .shape = g.s,
+                   .segs = SEGS, .n_segs = N_SEGS, .t = GRAD_T);
+        }
+        assert_bits(where, d[0], d[1], GRAD_T * g.s.stride);
+        buffers_end();
+    }
+}
+
 #define TEST(NAME)                                                                                                                 \
     static void test_##NAME(void **state)                                                                                          \
     {                                                                                                                              \
@@ -173,10 +236,11 @@ static void backward(const struct kernels *k, const struct kctx *c, const char *
 TEST(forward)
 TEST(cache)
 TEST(backward)
+TEST(words)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_forward), cmocka_unit_test(test_cache),
-                                       cmocka_unit_test(test_backward)};
+                                       cmocka_unit_test(test_backward), cmocka_unit_test(test_words)};
     return cmocka_run_group_tests(tests, kernel_setup, kernel_teardown);
 }
