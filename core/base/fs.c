@@ -200,7 +200,8 @@ tare_status fs_put(FILE *f, const char *path, const void *data, int64_t n, struc
 {
     errno = 0;
     if (!n || fwrite(data, 1, (size_t)n, f) == (size_t)n) return TARE_OK;
-    FAIL(e, TARE_E_IO, "%s: cannot be written: %s; free some space or choose another run.dir", path, strerror(errno ? errno : EIO));
+    FAIL(e, TARE_E_IO, "%s: cannot be written: %s; free some space or choose another folder (run.dir, or sft.out)", path,
+         strerror(errno ? errno : EIO));
 }
 
 tare_status fs_close_synced(FILE *f, const char *path, struct err *e)
@@ -209,7 +210,9 @@ tare_status fs_close_synced(FILE *f, const char *path, struct err *e)
     if (fflush(f)) bad = errno;
     if (!bad && fsync(fileno(f)) && errno != EINVAL) bad = errno;
     if (fclose(f) && !bad) bad = errno;
-    if (bad) FAIL(e, TARE_E_IO, "%s: cannot be written: %s; free some space or choose another run.dir", path, strerror(bad));
+    if (bad)
+        FAIL(e, TARE_E_IO, "%s: cannot be written: %s; free some space or choose another folder (run.dir, or sft.out)", path,
+             strerror(bad));
     return TARE_OK;
 }
 

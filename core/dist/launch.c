@@ -224,6 +224,15 @@ static tare_status run_mpirun(const char **argv, struct launch_report *r, int *e
     return status;
 }
 
+/* mpirun would fail over such a folder, at length; the program itself takes /tmp then, too. */
+static void leave_out_bad_tmpdir(void)
+{
+    const char *folder = getenv("TMPDIR");
+    if (!folder || (fs_is_dir(folder) && !access(folder, W_OK | X_OK))) return;
+    log_warn("TMPDIR = %s is not a folder that can be written: mpirun gets /tmp", folder);
+    unsetenv("TMPDIR");
+}
+
 tare_status launch_ranks(int64_t ranks, int *exit_status, struct err *e)
 {
     OWNED(str_free) struct str text = {0};
@@ -234,6 +243,7 @@ tare_status launch_ranks(int64_t ranks, int *exit_status, struct err *e)
         FAIL(e, TARE_E_CONFIG, "dist.ranks = %lld needs mpirun, which is not in PATH; apt-get install " NEEDS_MPI,
              (long long)ranks);
     TRY(command(ranks, &text, &argv, number, exe, e));
+    leave_out_bad_tmpdir();
     const int file = memfd_create(NOTE_FILE, MFD_CLOEXEC);
     snprintf(note, sizeof note, "/proc/%d/fd/%d", (int)getpid(), file);
     setenv(NOTE, file >= 0 ? note : "", 1);

@@ -28,6 +28,10 @@ tare_status library_open(const struct library *l, void **table, struct err *e)
 {
     char why[600];
     int abi;
+    char folder[FS_PATH];
+    if (!program_path(folder, "."))
+        FAIL(e, TARE_E_UNSUPPORTED, "%s: where %s lies is known from /proc/self/exe, which cannot be read here; mount /proc",
+             l->missing, l->file);
     void *t = find(l->file, l->symbol, why, sizeof why);
     if (!t) FAIL(e, TARE_E_UNSUPPORTED, "%s (%s); %s", l->missing, why, l->advice);
     memcpy(&abi, t, sizeof abi);

@@ -80,6 +80,24 @@ tare_status model_sums(const struct model_role *roles, int n, json_t **out, stru
     return TARE_OK;
 }
 
+/* Where a sum is none, every file would be called new. */
+static tare_status check_recorded(const char *path, const json_t *models, struct err *e)
+{
+    const char *key, *name;
+    json_t *role, *sum;
+    json_object_foreach((json_t *)(uintptr_t)models, key, role)
+    {
+        json_t *files = json_object_get(role, "files");
+        if (!json_is_object(files)) FAIL(e, TARE_E_CORRUPT, "%s: models, %s: is not what was written there", path, key);
+        json_object_foreach(files, name, sum)
+        {
+            if (!json_is_string(sum))
+                FAIL(e, TARE_E_CORRUPT, "%s: models, %s: the sum of %s is not what was written there", path, key, name);
+        }
+    }
+    return TARE_OK;
+}
+
 tare_status model_sums_recorded(const char *run_dir, json_t **out, struct err *e)
 {
     char path[FS_PATH];
@@ -93,6 +111,7 @@ tare_status model_sums_recorded(const char *run_dir, json_t **out, struct err *e
     const json_t *models = json_object_get(last, "models");
     if (!json_is_object(root) || (models && !json_is_object(models)))
         FAIL(e, TARE_E_CORRUPT, "%s: is not what was written there", path);
+    TRY(check_recorded(path, models, e));
     *out = json_incref((json_t *)(uintptr_t)models);
     return TARE_OK;
 }

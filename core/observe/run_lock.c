@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* What makes a folder a run: it was opened once. (The chain's link alone, which comes before the manifest, tells nothing that could be lost.) */
@@ -47,11 +48,26 @@ tare_status run_lock_text(struct str *out, struct err *e)
     return str_addf(out, e, "%ld\n", (long)getpid());
 }
 
+/* What is read and written at a fixed name is a file: a pipe would be waited for, a device has no end. */
+static tare_status check_files(const char *run_dir, struct err *e)
+{
+    static const char *const FILES[] = {"lock", "config.ini", "manifest.json", "metrics.jsonl", "chain.jsonl", "ended"};
+    char path[FS_PATH];
+    struct stat s;
+    for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++) {
+        TRY(fs_join(path, run_dir, FILES[i], e));
+        if (!stat(path, &s) && !S_ISREG(s.st_mode))
+            FAIL(e, TARE_E_IO, "%s: is not a regular file, and a file of that name is kept here; move it away", path);
+    }
+    return TARE_OK;
+}
+
 tare_status run_lock_hold(const char *run_dir, int *fd, struct err *e)
 {
     char path[FS_PATH];
     *fd = -1;
     TRY(fs_mkdirs(run_dir, e));
+    TRY(check_files(run_dir, e));
     TRY(fs_join(path, run_dir, "lock", e));
     const int f = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (f < 0) FAIL(e, TARE_E_IO, "%s: %s", path, strerror(errno));
@@ -63,8 +79,11 @@ tare_status run_lock_hold(const char *run_dir, int *fd, struct err *e)
         close(f);
         if (why != EWOULDBLOCK) FAIL(e, TARE_E_IO, "%s: cannot be locked: %s", path, strerror(why));
         if (atol(pid) == (long)getpid())
-            FAIL(e, TARE_E_STATE, "%s: this process writes this run already; close it there, or choose another run.dir", run_dir);
-        FAIL(e, TARE_E_STATE, "%s: another process (%s) writes this run; wait for it, or choose another run.dir", run_dir, pid);
+            FAIL(e, TARE_E_STATE,
+                 "%s: this process writes this run already; close it there, or choose another folder (run.dir, or sft.out)",
+                 run_dir);
+        FAIL(e, TARE_E_STATE,
+             "%s: another process (%s) writes this run; wait for it, or choose another folder (run.dir, or sft.out)", run_dir, pid);
     }
     *fd = f;
     return TARE_OK;
@@ -103,7 +122,7 @@ bool run_lock_is_held(const char *run_dir)
 {
     char path[FS_PATH];
     if (fs_join(path, run_dir, "lock", NULL)) return false;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a named pipe would be waited for */
     if (fd < 0) return false;
     const bool held = flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
     close(fd);

@@ -303,6 +303,10 @@ static tare_status check_models_of(struct sums *s, const json_t *process, json_t
     json_object_foreach(json_object_get(process, "models"), key, role)
     {
         const char *path = json_text_or(role, "path", "");
+        if (!json_is_object(json_object_get(role, "files"))) {
+            TRY(fault(s, e, "manifest.json: models, %s: is not what was written there", key));
+            continue;
+        }
         OWNED(json_decrefp) json_t *newest = json_incref(json_object_get(seen, path));
         if (!newest) TRY(check_model(s, key, role, e));
         if (!newest) {

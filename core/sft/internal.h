@@ -26,6 +26,8 @@ struct sft {
 tare_status sft_find_folders(struct sft *s, enum sft_start start, struct err *e);
 /* On rank 0: takes the folder of the checkpoints, as `start` says; nothing is read yet. */
 tare_status sft_take_folder(struct sft *s, enum sft_start start, struct err *e);
+/* Removes what a process that was killed just after its model got its name left beside it. */
+void sft_clear_ended(const char *out);
 /* On rank 0, before the result gets its name: says in the folder of the checkpoints that it does. */
 tare_status sft_mark_ended(const struct sft *s, struct err *e);
 /* Collective: back to the last complete checkpoint, if there is one. */

@@ -2,7 +2,7 @@
  * manifest.json, which has the sums of the models that it reads, {"models": ...} (observe/model_sums.h). training.state has
  *   step, cursor, optimizer_steps, ranks (how many wrote pieces of the optimizer; 0: it is not there); data, seed, batch, train_on_prompt, which
  * cannot change. Any number of ranks continues. `ended` there has the number of steps of a training whose result is about to get its name; it goes last,
- * so a process that is killed while it removes the rest leaves a training that --resume knows to be done. */
+ * so a process that is killed while it removes the rest leaves a training that --resume knows to be done. A result without its name is model.tmp there. */
 #include "sft/internal.h"
 
 #include "base/log.h"
@@ -57,8 +57,9 @@ static bool is_model(const char *folder)
 /* The folder is removed at the training's end: nothing else may lie there. */
 static tare_status check_entry(void *ctx, const char *folder, const char *name, struct err *e)
 {
-    static const char *const own[] = {"checkpoints", "config.ini", "manifest.json", "lock",
-                                      ENDED}; /* and what comes before them, NAME.tmp */
+    static const char *const own[] = {"checkpoints", "config.ini",   "manifest.json",
+                                      "lock",        ENDED, /* and what comes before them, NAME.tmp */
+                                      "model.tmp",   "tokenizer.tmp"};
     (void)ctx;
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (!strncmp(name, own[i], strlen(own[i]))) return TARE_OK;
@@ -133,6 +134,19 @@ static tare_status remove_folder(const struct sft *s, struct err *e)
     TRY(fs_each(s->folder, remove_entry, NULL, e));
     TRY(fs_sync_dir(s->folder, e));
     return fs_remove_tree(s->folder, e);
+}
+
+void sft_clear_ended(const char *out)
+{
+    struct sft s = {.lock = -1};
+    struct err e = {0};
+    if (fs_join(s.out, out, "", NULL) || snprintf(s.folder, sizeof s.folder, "%s.training", out) >= (int)sizeof s.folder) return;
+    if (!has_ended(&s) || !is_model(s.out) || run_lock_is_held(s.folder)) return;
+    tare_status status = fs_each(s.folder, check_entry, NULL, &e);
+    if (!status) status = run_lock_take(s.folder, &s.lock, &e);
+    if (!status) status = remove_folder(&s, &e);
+    run_lock_release(s.lock);
+    if (status) log_warn("what is left of the training that made %s stays: %s", out, e.message);
 }
 
 tare_status sft_leave_folder(struct sft *s, bool done, struct err *e)
@@ -293,5 +307,6 @@ tare_status sft_restore(struct sft *s, enum sft_start start, struct err *e)
     TRY(hello_parts(&s->engine, NULL, 0, step, e));
     tare_status status = first ? write_start(s, start, step, e) : TARE_OK;
     if (!status && first) status = checkpoint_clean(s->folder, step, e);
+    if (!status && first) status = checkpoint_prune(s->folder, s->config->checkpoint.keep, -1, e);
     return comm_agree(&s->comm, status, e);
 }

@@ -64,12 +64,18 @@ static tare_status next_batch(struct sft *s, struct batch *b, struct err *e)
     return TARE_OK;
 }
 
+/* A folder in that of the checkpoints, which is this process's alone: what lies beside the result may be anybody's. */
+static tare_status own_folder(const struct sft *s, const char *name, char *out, struct err *e)
+{
+    return fs_join(out, s->folder, name, e);
+}
+
 /* The tokenizer of a new model, through a folder that rank 0 makes and removes. */
 static tare_status new_tokenizer(struct sft *s, struct err *e)
 {
-    char folder[FS_PATH + 16];
+    char folder[FS_PATH];
     const bool first = !s->comm.rank;
-    snprintf(folder, sizeof folder, "%s.tokenizer", s->out);
+    TRY(own_folder(s, "tokenizer.tmp", folder, e));
     tare_status status = comm_agree(&s->comm, first ? tokenizer_write_bytes(folder, e) : TARE_OK, e);
     if (!status) status = comm_agree(&s->comm, tokenizer_load(folder, &s->engine.tokenizer, e), e);
     if (first) fs_remove_tree(folder, NULL);
@@ -148,11 +154,11 @@ static void sft_close(struct sft *s)
 /* The result is there whole or not at all: written beside, then renamed. */
 static tare_status save_result(struct sft *s, struct err *e)
 {
-    char beside[FS_PATH + 16], parent[FS_PATH];
+    char beside[FS_PATH], parent[FS_PATH];
     const bool first = !s->comm.rank;
     const struct model *m = s->engine.model;
     const char *tokenizer = m->folder[0] ? m->folder : NULL;
-    snprintf(beside, sizeof beside, "%s.tmp", s->out);
+    TRY(own_folder(s, "model.tmp", beside, e));
     tare_status status = first ? fs_remove_tree(beside, e) : TARE_OK;
     if (!status && first) status = fs_mkdirs(beside, e);
     if (!status && first && !tokenizer) status = tokenizer_write_bytes(beside, e);

@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "base/signals.h"
 #include "observe/run_lock.h"
-#include "sft/sft.h"
+#include "sft/internal.h"
 
 #include <string.h>
 #include <time.h>
@@ -33,6 +33,24 @@ bool warm_start_due(const struct config *c)
     return c->model.warm_start[0] && !fs_is_dir(c->model.path);
 }
 
+/* Warm starts that name each other would wait for each other for ever: none of the models that are to be made is asked for again further on. */
+enum { CHAIN = 8 };
+static tare_status check_circle(const struct config *c, const struct config *first, int depth, struct err *e)
+{
+    char file[FS_PATH];
+    if (!warm_start_due(c)) return TARE_OK;
+    OWNED(config_free) struct config child = {0};
+    TRY(warm_start_config(c, file, &child, e));
+    if (warm_start_due(&child) && !strcmp(child.model.path, first->model.path))
+        FAIL(e, TARE_E_CONFIG,
+             "%s: model.warm_start leads back to %s, which is to be made: each would wait for the other; one of them has to start "
+             "from a "
+             "model that is there, or from model.init",
+             file, first->model.path);
+    if (depth == CHAIN) FAIL(e, TARE_E_CONFIG, "%s: model.warm_start: a chain of more than %d, or a circle", file, CHAIN);
+    return check_circle(&child, first, depth + 1, e);
+}
+
 /* Another run may be making the same model: it is waited for. */
 static tare_status wait_for_other(const struct config *c, struct err *e)
 {
@@ -52,7 +70,11 @@ tare_status warm_start(const struct config *c, struct err *e)
 {
     char file[FS_PATH];
     struct config child;
-    if (!warm_start_due(c)) return TARE_OK;
+    if (!warm_start_due(c)) {
+        if (c->model.warm_start[0]) sft_clear_ended(c->model.path);
+        return TARE_OK;
+    }
+    TRY(check_circle(c, c, 1, e));
     TRY(warm_start_config(c, file, &child, e));
     tare_status status = TARE_E_STATE; /* another process took it between the look and the start */
     while (status == TARE_E_STATE) {

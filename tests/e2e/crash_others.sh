@@ -36,7 +36,7 @@ done
 
 # A program that forgets a sync. (An evaluation makes again whatever is missing, so it needs none.)
 anew taught
-found "a supervised training's model is not synced" --plant '^model(/|\.tmp|$)' --root taught --result '^model/' --resumed model.training -- "${sft[@]}"
+found "a supervised training's model is not synced" --plant '^model(/|$)|/model\.tmp(/|$)' --root taught --result '^model/' --resumed model.training -- "${sft[@]}"
 anew back
 found "the checkpoint that a run goes back to is not synced" --plant 'step-0+2.*/model\.safetensors' --root back --run run -- "${back[@]}"
 branch

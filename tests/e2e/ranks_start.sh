@@ -38,6 +38,19 @@ status=0
 PATH=$PWD/fake:$PATH timeout 300 "$TARE" -q train tiny.ini run.dir=stuck dist.ranks=2 > out.txt 2> err.txt || status=$?
 [ $status = 5 ] && grep -q '^tare: a rank ended while MPI was starting.*exit status 5' err.txt && ok || bad "an mpirun that does not end: exit status $status: $(cat err.txt)"
 
+# A TMPDIR that is no folder is told in one line and not used.
+touch plain
+TMPDIR=$PWD/plain "$TARE" train tiny.ini train.steps=1 run.dir=plain-tmpdir dist.ranks=2 log.level=warn log.progress=none > out.txt 2> err.txt && [ "$(grep -c 'TMPDIR' err.txt)" = 1 ] && [ "$(wc -l < err.txt)" = 1 ] && ok ||
+    { bad "TMPDIR is a file: $(wc -l < err.txt) lines"; cat err.txt; }
+# Without /proc the true cause is told.
+if [ "$(id -u)" = 0 ] && unshare -m true 2> /dev/null; then
+    status=0
+    unshare -m --propagation private sh -c 'mount -t tmpfs none /proc && exec "$0" "$@"' "$TARE" -q train tiny.ini run.dir=no-proc dist.ranks=2 > out.txt 2> err.txt || status=$?
+    [ $status = 3 ] || [ $status = 1 ] && grep -q '/proc/self/exe, which cannot be read here; mount /proc' err.txt && ! grep -q 'build again' err.txt && ok || bad "without /proc: exit status $status: $(cat err.txt)"
+else
+    skip_part "a machine without /proc needs root"
+fi
+
 # What differs is named, once; the exit status is that of a configuration error.
 refused() { # WHAT PATTERN command...
     local what=$1 pattern=$2 status=0

@@ -107,6 +107,45 @@ killed_at update 10 "$TARE" train tiny.ini run.dir=run log.progress=none train.s
 "$TARE" train tiny.ini run.dir=run log.progress=none train.steps=1 > /dev/null 2> err.txt && ok || { bad "train after an interrupted warm start"; cat err.txt; }
 grep -qE 'continuing after step 8' err.txt && ok || bad "the warm start did not go on"
 diff -r whole-f32 base > /dev/null && ok || bad "the warm start's model differs"
+# killed when the model had just got its name: the next run removes what is left beside it
+rm -rf base base.training run
+killed_at result 1 "$TARE" train tiny.ini run.dir=run log.progress=none train.steps=1 && [ -e base.training/ended ] && ok || bad "the warm start was not killed at its end"
+"$TARE" train tiny.ini run.dir=run log.progress=none train.steps=1 > /dev/null 2> err.txt && [ ! -e base.training ] && ok || { bad "a warm start that was killed at its end stays"; cat err.txt; }
+# a training that goes on has as many checkpoints as it may keep
+K="$SFT sft.out=fewer checkpoint.keep=1"
+killed_at checkpoint.named 8 $K && killed_at data 10 $K --resume && [ "$(ls fewer.training/checkpoints | wc -l)" = 1 ] && ok || bad "checkpoint.keep = 1: $(ls fewer.training/checkpoints | xargs)"
+# what lies beside the result is not looked at
+mkdir own.tmp own.tokenizer && echo mine | tee own.tmp/file > own.tokenizer/file
+"$TARE" sft sft.ini sft.steps=2 sft.out=own > /dev/null 2> err.txt && [ "$(cat own.tmp/file own.tokenizer/file | xargs)" = "mine mine" ] && ok || { bad "a stranger's folder beside the result was removed"; cat err.txt; }
+# sums of models that are none; a pipe in the place of a file
+echo '{"models":{"model.path":5}}' > fewer.training/manifest.json
+$K --resume > /dev/null 2> err.txt && bad "a sum of a model that is a number" || ok
+grep -q 'fewer.training/manifest.json: models, model.path: is not what was written there' err.txt && ok || bad "a sum of a model that is a number: $(cat err.txt)"
+for file in ended lock manifest.json; do
+    mv fewer.training/$file was 2> /dev/null || rm -f was
+    mkfifo fewer.training/$file
+    status=0
+    timeout 60 $K --resume > /dev/null 2> err.txt || status=$?
+    [ $status = 1 ] && grep -q "fewer.training/$file: is not a regular file" err.txt && ok || bad "a pipe as $file: exit status $status: $(cat err.txt)"
+    rm fewer.training/$file && [ ! -e was ] || mv was fewer.training/$file
+done
+# a lock and a full disk name both keys
+exec 8>> fewer.training/lock
+flock -n 8 || bad "the lock is held by nobody"
+$K --resume > /dev/null 2> err.txt && bad "a lock that is held" || ok
+grep -q 'another process.*(run.dir, or sft.out)' err.txt && ok || bad "a lock: $(cat err.txt)"
+exec 8>&-
+# nor is a pipe as the lock of another process's warm start waited for
+rm -rf base run && mkdir base.training && mkfifo base.training/lock
+status=0
+timeout 60 "$TARE" train tiny.ini run.dir=run log.progress=none train.steps=1 > /dev/null 2> err.txt || status=$?
+[ $status = 1 ] && grep -q 'base.training/lock: is not a regular file' err.txt && ok || bad "a pipe as a warm start's lock: exit status $status: $(cat err.txt)"
+# two that make what the other one starts from would wait for each other
+sed -e 's/^path = .*/path = two\nwarm_start = two.ini/' -e 's/^out = .*/out = one/' sft.ini > one.ini
+sed -e 's/^path = .*/path = one\nwarm_start = one.ini/' -e 's/^out = .*/out = two/' sft.ini > two.ini
+status=0
+timeout 60 "$TARE" sft one.ini > /dev/null 2> err.txt || status=$?
+[ $status = 3 ] && grep -q 'model.warm_start leads back to two, which is to be made' err.txt && ok || bad "a circle of two warm starts: exit status $status: $(cat err.txt)"
 # a warm start that makes what it starts from would wait for itself
 sed -e 's/^path = .*/path = itself\nwarm_start = itself.ini/' -e 's/^out = .*/out = itself/' sft.ini > itself.ini
 timeout 60 "$TARE" sft itself.ini > /dev/null 2> err.txt && bad "a warm start of itself" || ok
