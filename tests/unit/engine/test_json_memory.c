@@ -17,11 +17,19 @@
 static struct {
     long until; /* this call fails; below 0: it has failed, or none does */
     bool off;
+    long live; /* blocks */
 } memory = {.until = -1};
+
+static void give_back(void *p)
+{
+    memory.live -= p != NULL;
+    free(p);
+}
 
 static void *some(size_t n)
 {
     if (!memory.off && memory.until >= 0 && memory.until-- == 0) return NULL;
+    memory.live++;
     return malloc(n);
 }
 
@@ -44,7 +52,7 @@ static int begin(void **state)
 {
     struct err e = {0};
     (void)state;
-    json_set_alloc_funcs(some, free);
+    json_set_alloc_funcs(some, give_back);
     return !(folder = make_test_folder("tare-json-memory")) || pool_new(1, &pool, &e);
 }
 
@@ -81,7 +89,9 @@ static void every_call(writer write, long least)
         struct err why = {0};
         str_clear(&got);
         memory.until = k;
+        const long before = memory.live;
         const tare_status status = write(&got, &why);
+        if (memory.live != before) fail_msg("call %ld (%s): %ld blocks are not given back", k, why.message, memory.live - before);
         reached = memory.until < 0;
         memory.until = -1;
         if (status && !why.message[0]) fail_msg("call %ld fails without a message", k);
