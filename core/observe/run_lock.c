@@ -56,6 +56,8 @@ static tare_status check_files(const char *run_dir, struct err *e)
     struct stat s;
     for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++) {
         TRY(fs_join(path, run_dir, FILES[i], e));
+        if (stat(path, &s) && !lstat(path, &s))
+            FAIL(e, TARE_E_IO, "%s: is a link to a file that is not there; bring the file back, or move the link away", path);
         if (!stat(path, &s) && !S_ISREG(s.st_mode))
             FAIL(e, TARE_E_IO, "%s: is not a regular file, and a file of that name is kept here; move it away", path);
     }

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define ENDED "ended"
 
@@ -57,24 +58,47 @@ static bool is_model(const char *folder)
 /* The folder is removed at the training's end: nothing else may lie there. */
 static tare_status check_entry(void *ctx, const char *folder, const char *name, struct err *e)
 {
-    static const char *const own[] = {"checkpoints", "config.ini",   "manifest.json",
-                                      "lock",        ENDED, /* and what comes before them, NAME.tmp */
-                                      "model.tmp",   "tokenizer.tmp"};
+    static const char *const own[] = {"checkpoints", "config.ini", "manifest.json", "lock", ENDED, "model", "tokenizer"};
     (void)ctx;
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        if (!strncmp(name, own[i], strlen(own[i]))) return TARE_OK;
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        if (strncmp(name, own[i], strlen(own[i]))) continue;
+        const char *rest = name + strlen(own[i]); /* NAME.tmp is what NAME is made of */
+        if (!*rest || !strcmp(rest, ".tmp")) return TARE_OK;
+    }
     FAIL(e, TARE_E_STATE,
          "%s: %s is not of a training, and this folder is removed when the training ends; move it away, or choose another sft.out",
          folder, name);
+}
+
+/* OUT and OUT.training; a slash at its end, or `/.`, would put the second into the first. */
+static tare_status set_folders(struct sft *s, const char *folder, const char *name, struct err *e)
+{
+    TRY(fs_join(s->out, folder, name, e));
+    for (size_t n = strlen(s->out); n > 1 && (s->out[n - 1] == '/' || (s->out[n - 1] == '.' && s->out[n - 2] == '/')); n--)
+        s->out[n - 1] = 0;
+    if (snprintf(s->folder, sizeof s->folder, "%s.training", s->out) >= (int)sizeof s->folder)
+        FAIL(e, TARE_E_INVALID, "sft.out = %s: path too long", s->out);
+    return TARE_OK;
+}
+
+/* The model is made in one and gets its name beside it: both have to be on one file system. */
+static tare_status check_file_system(const struct sft *s, struct err *e)
+{
+    char parent[FS_PATH];
+    struct stat there, beside;
+    fs_dirname(parent, s->out);
+    if (stat(s->folder, &there) || stat(parent, &beside) || there.st_dev == beside.st_dev) return TARE_OK;
+    FAIL(e, TARE_E_CONFIG,
+         "%s: lies on another file system than %s, so the model that is made there could not be renamed to %s; move it there, or "
+         "choose another sft.out",
+         s->folder, parent, s->out);
 }
 
 /* sft.out, or `model` in run.dir */
 tare_status sft_find_folders(struct sft *s, enum sft_start start, struct err *e)
 {
     const struct config *c = s->config;
-    TRY(fs_join(s->out, c->sft.out[0] ? "" : c->run.dir, c->sft.out[0] ? c->sft.out : "model", e));
-    if (snprintf(s->folder, sizeof s->folder, "%s.training", s->out) >= (int)sizeof s->folder)
-        FAIL(e, TARE_E_INVALID, "sft.out = %s: path too long", s->out);
+    TRY(set_folders(s, c->sft.out[0] ? "" : c->run.dir, c->sft.out[0] ? c->sft.out : "model", e));
     if (c->model.warm_start[0] && !strcmp(c->model.path, s->out))
         FAIL(e, TARE_E_CONFIG,
              "%s: sft.out = %s is model.path too: model.warm_start would make the model that this training makes; give one of them "
@@ -115,6 +139,7 @@ tare_status sft_take_folder(struct sft *s, enum sft_start start, struct err *e)
     if (start == SFT_NEW && has_checkpoints(s))
         FAIL(e, TARE_E_STATE, "%s: holds a training that was not finished; --resume continues it, or remove the folder", s->folder);
     TRY(fs_each(s->folder, check_entry, NULL, e));
+    TRY(check_file_system(s, e));
     TRY(run_lock_take(s->folder, &s->lock, e));
     return s->ended && has(s, ENDED) ? check_ended(s, e) : TARE_OK;
 }
@@ -140,7 +165,7 @@ void sft_clear_ended(const char *out)
 {
     struct sft s = {.lock = -1};
     struct err e = {0};
-    if (fs_join(s.out, out, "", NULL) || snprintf(s.folder, sizeof s.folder, "%s.training", out) >= (int)sizeof s.folder) return;
+    if (set_folders(&s, out, "", NULL)) return;
     if (!has_ended(&s) || !is_model(s.out) || run_lock_is_held(s.folder)) return;
     tare_status status = fs_each(s.folder, check_entry, NULL, &e);
     if (!status) status = run_lock_take(s.folder, &s.lock, &e);

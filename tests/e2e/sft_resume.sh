@@ -117,6 +117,22 @@ killed_at checkpoint.named 8 $K && killed_at data 10 $K --resume && [ "$(ls fewe
 # what lies beside the result is not looked at
 mkdir own.tmp own.tokenizer && echo mine | tee own.tmp/file > own.tokenizer/file
 "$TARE" sft sft.ini sft.steps=2 sft.out=own > /dev/null 2> err.txt && [ "$(cat own.tmp/file own.tokenizer/file | xargs)" = "mine mine" ] && ok || { bad "a stranger's folder beside the result was removed"; cat err.txt; }
+# nor what only begins like a training's own names
+mkdir -p alike.training/checkpoints-of-mine && echo mine > alike.training/config.ini.bak
+"$TARE" sft sft.ini sft.steps=2 sft.out=alike > /dev/null 2> err.txt && bad "a training removed what begins like its own names" || ok
+grep -q 'alike.training: .* is not of a training' err.txt && [ "$(cat alike.training/config.ini.bak)" = mine ] && ok || bad "names alike: $(cat err.txt)"
+# a slash at the end, and what comes to the same
+for out in slash/ dot/. more/.//; do
+    "$TARE" sft sft.ini sft.steps=2 sft.out=$out > /dev/null 2> err.txt && [ -e "${out%%/*}/config.json" ] && [ ! -e "${out%%/*}.training" ] && ok ||
+        bad "sft.out=$out: $(cat err.txt)"
+done
+# its folder on another file system, from which the model could not be renamed
+if mkdir -p /dev/shm/tare-sft-$$ 2> /dev/null && [ "$(stat -c %d /dev/shm)" != "$(stat -c %d .)" ]; then
+    ln -s /dev/shm/tare-sft-$$ away.training
+    "$TARE" sft sft.ini sft.steps=2 sft.out=away > /dev/null 2> err.txt && bad "a folder of checkpoints on another file system" || ok
+    grep -q 'away.training: lies on another file system' err.txt && [ ! -e away ] && ok || bad "another file system: $(cat err.txt)"
+fi
+rm -rf /dev/shm/tare-sft-$$
 # sums of models that are none; a pipe in the place of a file
 echo '{"models":{"model.path":5}}' > fewer.training/manifest.json
 $K --resume > /dev/null 2> err.txt && bad "a sum of a model that is a number" || ok
@@ -129,6 +145,11 @@ for file in ended lock manifest.json; do
     [ $status = 1 ] && grep -q "fewer.training/$file: is not a regular file" err.txt && ok || bad "a pipe as $file: exit status $status: $(cat err.txt)"
     rm fewer.training/$file && [ ! -e was ] || mv was fewer.training/$file
 done
+# a link to nothing is not taken for a file that was never there
+mv fewer.training/manifest.json was && ln -s nowhere fewer.training/manifest.json
+$K --resume > /dev/null 2> err.txt && bad "a link to nothing as manifest.json" || ok
+grep -q 'fewer.training/manifest.json: is a link to a file that is not there' err.txt && ok || bad "a link to nothing: $(cat err.txt)"
+rm fewer.training/manifest.json && mv was fewer.training/manifest.json
 # a lock and a full disk name both keys
 exec 8>> fewer.training/lock
 flock -n 8 || bad "the lock is held by nobody"
