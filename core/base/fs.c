@@ -86,8 +86,10 @@ tare_status fs_check_regular(const char *path, bool given, struct err *e)
 tare_status fs_read_all(const char *path, struct str *out, struct err *e)
 {
     struct stat s;
-    if (!is_given(path) && !stat(path, &s) && S_ISFIFO(s.st_mode))
-        FAIL(e, TARE_E_IO, "%s: is a named pipe, which would be waited for; put a file there", path);
+    const bool there = !is_given(path) && !stat(path, &s);
+    if (there && S_ISFIFO(s.st_mode)) FAIL(e, TARE_E_IO, "%s: is a named pipe, which would be waited for; put a file there", path);
+    if (there && (S_ISCHR(s.st_mode) || S_ISBLK(s.st_mode)))
+        FAIL(e, TARE_E_IO, "%s: is a device, which may have no end; put a file there", path);
     return read_until(path, INT64_MAX, false, out, e);
 }
 

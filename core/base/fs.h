@@ -15,7 +15,7 @@ tare_status fs_there(const char *path, bool *there, struct err *e);
 /* TARE_E_CONFIG "PATH is a folder; name a regular file": what is there is no regular file (a folder, a pipe, a device, a socket). What is not there, or
  * cannot be looked at, is for who opens it to tell. given: a pipe that the program was started with (/dev/stdin, /dev/fd/N) will do. */
 tare_status fs_check_regular(const char *path, bool given, struct err *e);
-/* A named pipe is TARE_E_IO, but for one that the program was started with (/dev/stdin, /dev/fd/N). */
+/* A named pipe and a device are TARE_E_IO, but for one that the program was started with (/dev/stdin, /dev/fd/N). */
 tare_status fs_read_all(const char *path, struct str *out, struct err *e);
 /* A file that somebody writes by hand (a configuration, a template): a regular one, or a pipe that the program was started with (/dev/stdin,
  * /dev/fd/N), of at most FS_WRITTEN bytes. What has no end (/dev/zero) and what would be waited for (a named pipe) is TARE_E_CONFIG. */

@@ -136,7 +136,8 @@ static tare_status add_model(struct serving *s, const char *argument, int argc, 
     if (s->n == MODELS) FAIL(e, TARE_E_CONFIG, "more than %d models", MODELS);
     struct serve_model *m = &s->models[s->n];
     if (!fs_is_dir(given))
-        FAIL(e, TARE_E_NOT_FOUND, "%s: there is no such folder; give a Hugging Face folder, an adapter's or a run's", given);
+        FAIL(e, TARE_E_NOT_FOUND, "%s: there is no such folder; give a Hugging Face folder, an adapter's or a run's%s%s%s", given,
+             equals ? " ('" : "", equals ? argument : "", equals ? "' is read as NAME=MODEL; a key is section.key=value)" : "");
     TRY(equals ? set_name(s, m, argument, (int)(equals - argument), e) : name_of_folder(s, m, given, e));
     TRY(config_load(&m->config, NULL, NULL, 0, e));
     s->n++;

@@ -134,8 +134,10 @@ static tare_status check_new_model(const struct config *c, struct err *e)
     if (!m->head_dim && m->hidden_size % m->heads)
         APART(c, model, hidden_size, model, heads, "%lld", LL(m->hidden_size), LL(m->heads),
               "the heads divide the width, or model.head_dim is given");
-    const int64_t dim = m->head_dim ? m->head_dim : m->hidden_size / m->heads;
-    if (dim % 2)
+    if (m->head_dim % 2)
+        FAIL(e, TARE_E_CONFIG, "model.head_dim = %lld (%s): the width of a head is even (rotary pairs)", LL(m->head_dim),
+             config_where(c, "model", "head_dim"));
+    if (!m->head_dim && m->hidden_size / m->heads % 2)
         APART(c, model, hidden_size, model, heads, "%lld", LL(m->hidden_size), LL(m->heads),
               "the width of a head is even (rotary pairs)");
     return TARE_OK;

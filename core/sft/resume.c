@@ -104,7 +104,11 @@ tare_status sft_find_folders(struct sft *s, enum sft_start start, struct err *e)
              "%s: sft.out = %s is model.path too: model.warm_start would make the model that this training makes; give one of them "
              "another folder",
              config_where(c, "sft", "out"), s->out);
-    if (s->comm.rank || !fs_exists(s->out)) return TARE_OK;
+    if (s->comm.rank) return TARE_OK;
+    struct stat at;
+    if (!fs_exists(s->out) && !lstat(s->out, &at))
+        FAIL(e, TARE_E_CONFIG, "sft.out = %s is a link to what is not there; remove it or choose another", s->out);
+    if (!fs_exists(s->out)) return TARE_OK;
     s->ended = (start == SFT_RESUME || start == SFT_CHANGE) && has_ended(s) && is_model(s->out);
     if (!s->ended) FAIL(e, TARE_E_CONFIG, "sft.out = %s exists already; remove it or choose another", s->out);
     return TARE_OK;

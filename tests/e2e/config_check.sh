@@ -14,6 +14,7 @@ expect() {
 }
 check() { expect "$1" "$2" "$TARE" config check tiny.ini "${@:3}"; }
 check 0 'tiny.ini: no errors'
+check 3 'model.head_dim = 7 (command line): the width of a head is even' model.init=llama model.head_dim=7
 check 3 "no verifier named 'exactt'" verifier.plugins=exactt
 check 3 "no estimator named 'grpoo'; did you mean grpo" estimator.plugin=grpoo
 check 3 'out of range; allowed is 0 < gamma <= 1' estimator.bv_blend.gamma=1.5

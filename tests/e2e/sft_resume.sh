@@ -51,6 +51,11 @@ ended "killed when all but the folder was removed"
 rm kept/ended
 cp -r kept ended.training
 $SFT sft.out=ended --resume > /dev/null 2> err.txt && bad "a model that another training made is called its own" || ok
+ln -s nowhere dangling
+$SFT sft.out=dangling > /dev/null 2> err.txt && bad "a model whose name is a link to nothing" || ok
+grep -q 'sft.out = dangling is a link to what is not there' err.txt && [ ! -e dangling.training ] && ok || bad "a link to nothing: $(cat err.txt)"
+rm dangling
+$SFT sft.out=ended --resume > /dev/null 2> err.txt || true
 grep -q 'ended exists already' err.txt && diff -r -x lock kept ended.training > /dev/null && ok || bad "another model: $(cat err.txt)"
 
 # how a training run over ranks sums its gradients does not change the supervised model

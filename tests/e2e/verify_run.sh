@@ -102,6 +102,16 @@ again; rm copy/checkpoints/step-000012/complete.json; mkfifo copy/checkpoints/st
 verify 1 copy
 got=0; timeout 60 "$TARE" fork copy@12 --run-dir forked > out.txt 2> err.txt || got=$?
 [ $got != 124 ] && ok || bad "a named pipe in a checkpoint is waited for"
+for file in config.ini manifest.json; do # nor is what has no end read until no memory is left
+    again; ln -sf /dev/zero copy/$file
+    for verb in 'train copy --resume' 'report copy -o r.html' 'fork copy@12 --run-dir forked'; do
+        got=0
+        # shellcheck disable=SC2086 # a verb and what it takes
+        (ulimit -v 4000000; timeout 60 "$TARE" -q $verb) > out.txt 2> err.txt || got=$?
+        [ $got != 0 ] && [ $got -lt 4 ] && grep -q "copy/$file.* is a device\|copy/$file: is not a regular file" err.txt && ok ||
+            bad "$verb, $file a link to /dev/zero: status $got, $(head -2 err.txt)"
+    done
+done
 again; events=$(find copy/tensorboard -type f | head -1); rm "$events"; mkfifo "$events"
 got=0; timeout 60 "$TARE" verify-run copy > out.txt 2> err.txt || got=$?
 [ $got = 2 ] && grep 'is a named pipe' err.txt > /dev/null && ok || bad "events that are a named pipe: status $got, $(cat err.txt)"

@@ -108,7 +108,8 @@ def test_arguments():
     fails(3, "has no key 'rollout.temperature'", "model", "rollout.temperature=1")
     fails(3, "no model is given", "--port", "0")
     for folder in ("none-there", "empty"):
-        fails(1, f"{folder}: there is no such folder; give a Hugging Face folder, an adapter's or a run's", f"a={folder}")
+        fails(1, f"{folder}: there is no such folder; give a Hugging Face folder, an adapter's or a run's ('a={folder}' is read as NAME=MODEL; "
+              "a key is section.key=value)", f"a={folder}")
     with Server("tiny=model") as s:
         fails(3, "cannot listen on", "model", "--port", str(s.port))
 
