@@ -1,6 +1,7 @@
 /* tare: the verb decides which cmd_VERB runs. Options before the verb (-v, -q) apply to all of them. */
 #include "base/json.h"
 #include "base/log.h"
+#include "base/lost_page.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "config/config.h"
@@ -174,6 +175,7 @@ int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error with a message, */
     signal(SIGXFSZ, SIG_IGN); /* so is a file at the limit of its size */
+    lost_page_tell();
     json_begin();
     name_verbs();
     for (int i = 1; i < argc; i++) {
