@@ -95,7 +95,7 @@ begin() { # of the jobs; what a run writes is kept whole, too
         ! trains || "${command[@]}" checkpoint.keep=0 > /dev/null
     done
 }
-broken=0 cuts=0 jobs_done=0 right=0 ended=0 bus=0
+broken=0 cuts=0 jobs_done=0 right=0 ended=0 pages=
 broke() {
     broken=$((broken + 1))
     printf 'BROKEN: %s on %s (%s), seed %d, cut %d, %s: %s\n' "$job" "$kind" "$options" "${POWER_SEED:-1}" $cuts "$moment" "$*"
@@ -179,7 +179,7 @@ attempt() {
     case $status in
     0 | 137) ;;
     1 | 3)
-        ! grep -q 'a part of it cannot be read any more' err.txt || bus=$((bus + 1)) # a mapped page: SQLite's -shm
+        pages+=$(sed -n 's|^tare: .*/\(.*\): a part of it cannot be read any more.*|, \1|p' err.txt) # of mapped files
         grep -q '^tare: ' err.txt || broke "exit status $status without a message"
         [ -z "$at" ] && on_ranks || ended=$((ended + 1)) # where a rank was killed, the others say so
         ;;
@@ -261,7 +261,7 @@ power_cuts "$jobs" "${POWER_CUTS:-12}"
 [ $broken = 0 ] && ok || bad "$broken promises are broken"
 printf '%d cuts in %d jobs' $cuts $jobs_done
 for job in $jobs; do printf ', %s %d' "$job" "${hits[$job]}"; done
-printf '; %d noticed the cut and said so (%d by a mapped page); %d states that verify-run calls right; %d promises broken\n' $ended $bus $right $broken
+printf '; %d noticed the cut and said so (by a page of a mapped file%s); %d states that verify-run calls right; %d promises broken\n' $ended "${pages:-, none}" $right $broken
 
 # A program that forgets a sync.
 found() { # JOB PLANT WHAT
