@@ -92,10 +92,23 @@ static tare_status filter_length(struct call *c, struct value *out)
     return TARE_OK;
 }
 
+/* -1: all on one line. As Python's json: a number below 0 is 0, lines without spaces before them. */
+static tare_status json_indent(const struct call *c, int64_t *indent)
+{
+    enum { MOST = 64 };
+    const struct value *v = c->arg[0];
+    *indent = -1;
+    if (!v || v->type == V_NONE) return TARE_OK;
+    if ((v->type != V_INT && v->type != V_BOOL) || v->i > MOST)
+        return render_fail(c->r, c->line, "tojson takes an indent of at most %d spaces, as a number", MOST);
+    *indent = v->i > 0 ? v->i : 0;
+    return TARE_OK;
+}
+
 static tare_status filter_tojson(struct call *c, struct value *out)
 {
-    int64_t indent = -1;
-    if (c->arg[0] && c->arg[0]->type == V_INT && c->arg[0]->i >= 0) indent = c->arg[0]->i;
+    int64_t indent;
+    TRY(json_indent(c, &indent));
     OWNED(str_free) struct str text = {0};
     TRY(print_json(c->r, c->line, c->self, indent, &text));
     return keep_text(c->r, c->line, &text, out);
