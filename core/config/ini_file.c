@@ -197,8 +197,9 @@ tare_status ini_read_file(const char *path, const char *repeatable, ini_entry en
 
 tare_status ini_quote(struct str *out, const char *value, struct err *e)
 {
+    static const char BLANKS[] = " \t\r\v\f"; /* what libinih takes from both ends */
     const size_t n = strlen(value);
-    const bool ends = n && (strchr(" \t\r", value[0]) || strchr(" \t\r", value[n - 1]));
+    const bool ends = n && (strchr(BLANKS, value[0]) || strchr(BLANKS, value[n - 1]));
     if (!ends && !strpbrk(value, ";#\"\\\n\t")) return str_add(out, value, (int64_t)n, e);
     TRY(str_add(out, "\"", 1, e));
     for (const char *p = value; *p; p++) {

@@ -329,6 +329,26 @@ static void dump_loads_back(void **state)
     config_free(&b);
 }
 
+/* Blanks at the ends of a value, of every kind that the command line can give and a file's reader takes away. */
+static void blanks_at_the_ends_stay(void **state)
+{
+    (void)state;
+    struct config a, b;
+    struct err e = {0};
+    struct str first = {0};
+    for (const char *blank = " \t\n\r\v\f"; *blank; blank++) {
+        char override[32];
+        snprintf(override, sizeof override, "data.system=%cx%cy%c", *blank, *blank, *blank);
+        loads(&a, NULL, override);
+        assert_ok(config_dump(&a, &first, &e), &e);
+        loads(&b, first.data, NULL);
+        assert_string_equal(strchr(override, '=') + 1, b.data.system);
+        config_free(&a);
+        config_free(&b);
+    }
+    str_free(&first);
+}
+
 static const char *param(const struct config *c, const char *section, const char *key)
 {
     for (const struct config_param *p = c->params; p; p = p->next)
@@ -450,6 +470,7 @@ int main(void)
         cmocka_unit_test(relations_name_both_keys),
         cmocka_unit_test(substitution),
         cmocka_unit_test(dump_loads_back),
+        cmocka_unit_test(blanks_at_the_ends_stay),
         cmocka_unit_test(as_another_trainer),
         cmocka_unit_test(every_key_is_sound),
         cmocka_unit_test(documentation_is_current),
