@@ -78,8 +78,8 @@ AVX2 static void scores_avx2(const float *const *x, int64_t rows, const struct n
                              float *dots)
 {
     int64_t r = 0;
-    for (; r + 6 <= rows; r += 6) tile_avx2(6, x + r, panel, best + r, dots ? dots + r * NEAREST_LANES : NULL);
-    for (; r < rows; r++) tile_avx2(1, x + r, panel, best + r, dots ? dots + r * NEAREST_LANES : NULL);
+    for (; r + 6 <= rows; r += 6) tile_avx2(6, x + r, panel, best ? best + r : NULL, dots ? dots + r * NEAREST_LANES : NULL);
+    for (; r < rows; r++) tile_avx2(1, x + r, panel, best ? best + r : NULL, dots ? dots + r * NEAREST_LANES : NULL);
 }
 
 AVX512 static inline __attribute__((always_inline)) void
@@ -115,8 +115,8 @@ AVX512 static void scores_avx512(const float *const *x, int64_t rows, const stru
                                  float *dots)
 {
     int64_t r = 0;
-    for (; r + 12 <= rows; r += 12) tile_avx512(12, x + r, panel, best + r, dots ? dots + r * NEAREST_LANES : NULL);
-    for (; r < rows; r++) tile_avx512(1, x + r, panel, best + r, dots ? dots + r * NEAREST_LANES : NULL);
+    for (; r + 12 <= rows; r += 12) tile_avx512(12, x + r, panel, best ? best + r : NULL, dots ? dots + r * NEAREST_LANES : NULL);
+    for (; r < rows; r++) tile_avx512(1, x + r, panel, best ? best + r : NULL, dots ? dots + r * NEAREST_LANES : NULL);
 }
 #endif
 

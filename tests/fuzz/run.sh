@@ -15,7 +15,9 @@ elif [ $# -gt 0 ]; then
 fi
 command -v clang > /dev/null || { echo "SKIP: clang is not installed (apt-get install clang); the corpus is replayed by ctest -R fuzz/"; exit 77; }
 dir=${FUZZ_DIR:-build-fuzz}
-cmake -S . -B "$dir" -DCMAKE_C_COMPILER=clang -DTARE_FUZZ=ON -DTARE_SANITIZE=address,undefined > /dev/null
+configure() { cmake -S . -B "$dir" -DCMAKE_C_COMPILER=clang -DTARE_FUZZ=ON -DTARE_SANITIZE=address,undefined > /dev/null; }
+configure
+grep -q '^TARE_FUZZ:[A-Z]*=ON' "$dir/CMakeCache.txt" || configure # CMake forgets the options where the compiler's path is another than before
 targets=
 all='jsonl template tokenizer_json safetensors state chain ini codebook wire ranks math'
 [ -n "$inputs" ] || all="$all train" # the whole engine: compiled for minutes; the corpus is replayed by the tests
@@ -27,6 +29,7 @@ for name in ${*:-$all}; do
     fi
 done
 mkdir -p "$dir/found"
+found=$(cd "$dir/found" && pwd) # train works in a folder of its own
 # shellcheck disable=SC2086 # a list
 cmake --build "$dir" -j "$(nproc)" --target $(printf 'fuzz_%s ' $targets) > "$dir/build.log" 2>&1 || { tail -40 "$dir/build.log"; exit 1; }
 
@@ -55,7 +58,7 @@ run_one() {
         local status=0
         # shellcheck disable=SC2086 # a list
         "$dir/fuzz_$name" $until -print_funcs=0 -timeout=$limit -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 \
-            -artifact_prefix="$dir/found/$name-" "$kept" "tests/fuzz/corpus/$name" > "$log" 2>&1 || status=$?
+            -artifact_prefix="$found/$name-" "$kept" "tests/fuzz/corpus/$name" > "$log" 2>&1 || status=$?
         total=$((total + $(grep -o 'stat::number_of_executed_units: *[0-9]*' "$log" | grep -o '[0-9]*$' || echo 0)))
         [ $status != 0 ] || break
         late=$((late + 1))
