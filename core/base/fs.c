@@ -51,7 +51,7 @@ static tare_status read_until(const char *path, int64_t most, bool lines, struct
     str_clear(out);
     int64_t line = 0; /* where the last one begins */
     while (out->size <= most) {
-        TRY(str_reserve(out, 1 << 16, e));
+        if (str_reserve(out, 1 << 16, e)) return err_prefix(e, "%s", path);
         const size_t n = fread(out->data + out->size, 1, (size_t)(out->capacity - out->size - 1), f);
         const char *newline, *end = out->data + out->size + n;
         for (char *at = out->data + out->size; lines && (newline = memchr(at, '\n', (size_t)(end - at))); at = out->data + line) {
@@ -83,6 +83,12 @@ tare_status fs_check_regular(const char *path, bool given, struct err *e)
                                : "a device or a socket");
 }
 
+static int64_t machine_memory(void)
+{
+    const int64_t pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGE_SIZE);
+    return pages > 0 && page > 0 ? pages * page : INT64_MAX;
+}
+
 tare_status fs_read_all(const char *path, struct str *out, struct err *e)
 {
     struct stat s;
@@ -90,6 +96,10 @@ tare_status fs_read_all(const char *path, struct str *out, struct err *e)
     if (there && S_ISFIFO(s.st_mode)) FAIL(e, TARE_E_IO, "%s: is a named pipe, which would be waited for; put a file there", path);
     if (there && (S_ISCHR(s.st_mode) || S_ISBLK(s.st_mode)))
         FAIL(e, TARE_E_IO, "%s: is a device, which may have no end; put a file there", path);
+    if (there && s.st_size > machine_memory()) /* most of it may be a hole: memory would run out before the file ends */
+        FAIL(e, TARE_E_IO,
+             "%s: has %.1f GiB, more than this machine's memory; it is damaged or another file, put the right one there", path,
+             (double)s.st_size / (1 << 30));
     return read_until(path, INT64_MAX, false, out, e);
 }
 

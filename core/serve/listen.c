@@ -57,7 +57,9 @@ tare_status http_open(struct server *s, char where[HTTP_WHERE], struct err *e)
     struct addrinfo *address;
     TRY(find_address(o, &address, e));
     const bool v6 = address->ai_family == AF_INET6;
-    const unsigned flags = MHD_USE_AUTO_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | (v6 ? MHD_USE_IPv6 : 0);
+    /* poll, not epoll: with epoll libmicrohttpd 0.9.75 does not see that clients leave once CONNECTION_LIMIT was reached, and answers nobody
+       until they are idle for too long. */
+    const unsigned flags = MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | (v6 ? MHD_USE_IPv6 : 0);
     errno = 0;
     s->daemon = s->mhd->start_daemon(flags, (uint16_t)o->port, NULL, NULL, http_request, s, MHD_OPTION_EXTERNAL_LOGGER, on_log,
                                      NULL, MHD_OPTION_SOCK_ADDR, address->ai_addr, MHD_OPTION_CONNECTION_LIMIT,

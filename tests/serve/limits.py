@@ -132,6 +132,25 @@ def test_a_client_leaves():
         assert s.metric('tare_cache_tokens_used{model="tiny"}') == 0
 
 
+def test_many_half_requests():
+    """More connections with half a request than may be open, and then their clients leave: the server answers again, at once and not when they
+    have been idle for too long."""
+    with Server("tiny=model", "--max-connections", "8", "--idle", str(PATIENCE * 4)) as s:
+        half = [socket.create_connection((s.host, s.port), PATIENCE) for _ in range(20)]
+        for c in half:
+            c.sendall(b"POST /v1/")
+        for c in half[8:]:  # they wait in the system's queue, since eight are open
+            c.settimeout(0.2)
+        try:
+            seen = half[-1].recv(1)
+            assert False, seen
+        except socket.timeout:
+            pass
+        for c in half:
+            c.close()
+        assert s.ask("GET", "/health")[0] == 200
+
+
 def test_queue():
     with Server("tiny=model", "rollout.batch=1", "--queue", "1") as s:
         s.refused(400, "invalid_value", prompt="x", n=3)
@@ -204,5 +223,5 @@ def test_stop_at_once():
         c.close()
 
 
-run([test_requests, test_paths, test_key, test_arguments, test_a_client_leaves, test_queue, test_timeout, test_stop,
+run([test_requests, test_paths, test_key, test_arguments, test_a_client_leaves, test_many_half_requests, test_queue, test_timeout, test_stop,
      test_stop_at_once])

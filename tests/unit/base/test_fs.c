@@ -59,6 +59,22 @@ static void lines_have_a_longest_length(void **state)
     str_free(&s);
 }
 
+/* A file of 2^42 bytes, none of them on the disk. */
+static void a_file_larger_than_memory_is_refused(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    struct str s = {0};
+    const char *path = in_folder("sparse");
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    assert_int_equal(ftruncate(fileno(f), INT64_C(1) << 42), 0);
+    assert_int_equal(fclose(f), 0);
+    assert_int_equal(fs_read_all(path, &s, &e), TARE_E_IO);
+    assert_non_null(strstr(e.message, "sparse: has 4096.0 GiB, more than this machine's memory"));
+    str_free(&s);
+}
+
 static void atomic_writes_replace_or_leave(void **state)
 {
     (void)state;
@@ -201,9 +217,13 @@ static void names_that_leave_their_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(atomic_writes_replace_or_leave), cmocka_unit_test(lines_have_a_longest_length),
-        cmocka_unit_test(temporary_files_have_a_folder),  cmocka_unit_test(folders_and_paths),
-        cmocka_unit_test(names_that_leave_their_folder),  cmocka_unit_test(maps_and_hashes),
+        cmocka_unit_test(a_file_larger_than_memory_is_refused),
+        cmocka_unit_test(atomic_writes_replace_or_leave),
+        cmocka_unit_test(lines_have_a_longest_length),
+        cmocka_unit_test(temporary_files_have_a_folder),
+        cmocka_unit_test(folders_and_paths),
+        cmocka_unit_test(names_that_leave_their_folder),
+        cmocka_unit_test(maps_and_hashes),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
