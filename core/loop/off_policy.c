@@ -36,7 +36,7 @@ static tare_status trace_batch(const struct run *r, const int64_t *end, int64_t 
         out->off_policy[k] = 1;
         out->policy_version[k] = -1;
     }
-    memcpy(out->ids, r->trace_ids.data, (size_t)r->trace_ids.n * sizeof *out->ids);
+    if (r->trace_ids.n) memcpy(out->ids, r->trace_ids.data, (size_t)r->trace_ids.n * sizeof *out->ids);
     return TARE_OK;
 }
 
