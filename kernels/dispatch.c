@@ -1,7 +1,9 @@
 /* Which table runs. On the CPU the fastest this one has, unless a name or TARE_CPU asks for another; on a GPU the one in libtare_cuda.so. */
 #include "kernels_cpu.h"
+#include "tiles/tiles.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +15,46 @@ struct choice {
     int runs, automatic;
 };
 
-static int choices(struct choice out[8])
+#ifdef TARE_CPU_AMX
+#include <cpuid.h>
+/* GCC 12's __builtin_cpu_supports does not know it */
+static int kernels_amx_cpu(void)
+{
+    enum { TILE = 1 << 24, BF16 = 1 << 22 };
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & TILE) && (d & BF16);
+}
+#endif
+
+#ifdef TARE_CPU_SIMD
+/* Products in AMX's order of sums: by AMX, and by what else a CPU has. NULL: this one cannot. */
+static struct kernels tiles_made[3];
+static const struct kernels *tiles_amx, *tiles_avx512, *tiles_avx2;
+static pthread_once_t tiles_once = PTHREAD_ONCE_INIT;
+
+static void tiles_make(void)
+{
+    __builtin_cpu_init();
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return;
+    kernels_tiles_avx2(&kernels_avx2, &tiles_made[0]);
+    tiles_avx2 = &tiles_made[0];
+    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") || !__builtin_cpu_supports("avx512dq") ||
+        !__builtin_cpu_supports("avx512vl"))
+        return;
+    kernels_tiles_avx512(&kernels_avx512, &tiles_made[1]);
+    tiles_avx512 = &tiles_made[1];
+#ifdef TARE_CPU_AMX
+    if (!kernels_amx_cpu() || !__builtin_cpu_supports("avx512bf16") || !kernels_avx512bf16_check() || !kernels_tiles_amx_check())
+        return;
+    kernels_tiles_amx(&kernels_avx512bf16, &tiles_made[2]);
+    tiles_amx = &tiles_made[2];
+#endif
+}
+#endif
+
+enum { CHOICES = 16 };
+
+static int choices(struct choice out[CHOICES])
 {
     int n = 0;
 #if defined(__x86_64__)
@@ -30,6 +71,13 @@ static int choices(struct choice out[8])
 #endif
     out[n++] = (struct choice){"avx512", "AVX-512 F, BW, DQ and VL", &kernels_avx512, wide, 1};
     out[n++] = (struct choice){"avx2", "AVX2 and FMA", &kernels_avx2, fma, 1};
+    pthread_once(&tiles_once, tiles_make);
+    out[n++] = (struct choice){"amx", NULL, tiles_amx, tiles_amx != NULL, 0};
+    out[n++] = (struct choice){"amx", NULL, tiles_avx512, tiles_avx512 != NULL, 0};
+    out[n++] = (struct choice){"amx", "AVX2 and FMA", tiles_avx2, tiles_avx2 != NULL, 0};
+    out[n++] = (struct choice){"amx-native", "AMX with bf16, or this build's compiler did", tiles_amx, tiles_amx != NULL, 0};
+    out[n++] = (struct choice){"amx-avx512", "AVX-512 F, BW, DQ and VL", tiles_avx512, tiles_avx512 != NULL, 0};
+    out[n++] = (struct choice){"amx-avx2", "AVX2 and FMA", tiles_avx2, tiles_avx2 != NULL, 0};
 #ifdef TARE_CPU_EMU512
     out[n++] = (struct choice){"emu512", "AVX2 and FMA", &kernels_emu512, fma, 0};
     out[n++] = (struct choice){"emu512bf16", "AVX2 and FMA", &kernels_emu512bf16, fma, 0};
@@ -38,13 +86,14 @@ static int choices(struct choice out[8])
     out[n++] = (struct choice){"ref", "AVX2 and FMA", &kernels_ref_fma, fma, 1};
 #endif
     out[n++] = (struct choice){"ref", "nothing", &kernels_ref_any, 1, 1};
+    out[n++] = (struct choice){"ref-amx", "nothing", &kernels_ref_amx, 1, 0};
     return n;
 }
 
 tare_status kernels_cpu(const char *name, const struct kernels **out, struct err *e)
 {
     const char *asked = name ? name : getenv("TARE_CPU");
-    struct choice list[8];
+    struct choice list[CHOICES];
     const int n = choices(list);
     const struct choice *known = NULL;
     *out = NULL;
@@ -59,7 +108,7 @@ tare_status kernels_cpu(const char *name, const struct kernels **out, struct err
     if (known)
         FAIL(e, TARE_E_UNSUPPORTED, "%s: this CPU lacks %s; leave %s unset for the fastest it can run", asked, known->needs,
              name ? "the name" : "TARE_CPU");
-    FAIL(e, TARE_E_INVALID, "%s \"%s\" is not known; one of ref, avx2, avx512, avx512bf16", name ? "CPU kernels" : "TARE_CPU",
+    FAIL(e, TARE_E_INVALID, "%s \"%s\" is not known; one of ref, avx2, avx512, avx512bf16, amx", name ? "CPU kernels" : "TARE_CPU",
          asked);
 }
 

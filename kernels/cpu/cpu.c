@@ -3,8 +3,8 @@
 #include "caches.h"
 #include "kernels.h"
 #include "kernels_cpu.h"
+#include "pieces.h"
 #include "scratch.h"
-#include "simd.h"
 #include "spans.h"
 
 #include <stdatomic.h>

@@ -73,26 +73,6 @@ struct gemm_tile {
     int64_t ahead_step, ahead_run, ahead_jump;
 };
 
-INLINE vf gemm_load(const float *p, int64_t columns)
-{
-    return columns >= LANES ? v_load(p) : v_load_n(p, columns > 0 ? columns : 0);
-}
-
-INLINE void gemm_store(float *p, vf x, int64_t columns)
-{
-    if (columns >= LANES)
-        v_store(p, x);
-    else if (columns > 0)
-        v_store_n(p, x, columns);
-}
-
-/* x[j]: number j of up to sixteen rows, `stride` apart; 0 beyond `rows` and `columns`. */
-INLINE void gemm_columns(vf x[LANES], const float *from, int64_t stride, int64_t rows, int64_t columns)
-{
-    UNROLL for (int r = 0; r < LANES; r++) x[r] = r < rows ? gemm_load(from + r * stride, columns) : v_zero();
-    v_transpose(x);
-}
-
 /* MR numbers of a step of A's tile; the next step overwrites what is beyond them. */
 INLINE void gemm_store_steps(float *to, vf x)
 {

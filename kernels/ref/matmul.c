@@ -78,90 +78,123 @@ static float matmul_value(float x, enum dtype dtype)
     return dtype == DTYPE_BF16 ? bf16_round(x) : x;
 }
 
-/* The i-th term of a chain over n. */
-static int64_t matmul_place(int64_t i, int64_t n, enum dtype dtype)
+/* A chain, term by term. With REF_TILES products in bf16 have the order of tiles/tiles.h. */
+enum order { IN_ORDER, PAIRS, TILES };
+struct chain {
+    float sum, part[2];
+};
+
+static enum order matmul_order(enum dtype dtype)
 {
-    return dtype == DTYPE_BF16 ? bf16_place(i, n) : i;
+    if (dtype != DTYPE_BF16) return IN_ORDER;
+#ifdef REF_TILES
+    return TILES;
+#else
+    return PAIRS;
+#endif
+}
+
+/* The i-th term of a chain over n. */
+static int64_t matmul_place(int64_t i, int64_t n, enum order order)
+{
+    return order == PAIRS ? bf16_place(i, n) : i;
+}
+
+/* Adds x w, the i-th of n terms. */
+static void chain_add(struct chain *c, float x, float w, int64_t i, int64_t n, enum order order)
+{
+    enum { BLOCK = 32 };
+    if (order != TILES) {
+        c->sum = fmaf(x, w, c->sum);
+        return;
+    }
+    c->part[i % 2] = fmaf(x, w, c->part[i % 2]);
+    if (i % BLOCK != BLOCK - 1 && i != n - 1) return;
+    c->sum += c->part[0] + c->part[1];
+    c->part[0] = c->part[1] = 0;
 }
 
 static void matmul(const struct kctx *c, const struct op_matmul *o)
 {
     (void)c;
     const float *x = o->x;
+    const enum order order = matmul_order(o->dtype);
     for (int64_t i = 0; i < o->t; i++)
         for (int64_t j = 0; j < o->n; j++) {
-            float acc = 0;
+            struct chain sum = {0};
             for (int64_t p = 0; p < o->k; p++) {
-                const int64_t q = matmul_place(p, o->k, o->dtype);
-                acc = fmaf(matmul_value(x[i * o->k + q], o->dtype), packed_weight(o->packed, o->int8, o->dtype, o->k, j, q), acc);
+                const int64_t q = matmul_place(p, o->k, order);
+                chain_add(&sum, matmul_value(x[i * o->k + q], o->dtype), packed_weight(o->packed, o->int8, o->dtype, o->k, j, q), p,
+                          o->k, order);
             }
+            float acc = sum.sum;
             if (o->bias) acc += o->bias[j];
             if (o->residual) acc += o->residual[i * o->n + j];
             o->y[i * o->n + j] = acc;
         }
 }
 
+static void matmul_dx_row(const struct op_matmul_dx *o, int64_t i, int packed)
+{
+    const float *dy = (const float *)o->dy + i * o->n;
+    float *row = o->dx + i * o->k;
+    const enum order order = matmul_order(o->dtype);
+    for (int64_t q = 0; q < o->k; q++) {
+        struct chain sum = {0};
+        for (int64_t p = 0; p < o->n; p++) {
+            const int64_t j = matmul_place(p, o->n, order);
+            const float w =
+                packed ? packed_weight(o->packed, o->int8, o->dtype, o->k, j, q) : matmul_value(o->w[j * o->k + q], o->dtype);
+            chain_add(&sum, matmul_value(dy[j], o->dtype), w, p, o->n, order);
+        }
+        row[q] = sum.sum;
+    }
+}
+
 static void matmul_dx(const struct kctx *c, const struct op_matmul_dx *o)
 {
     (void)c;
-    const float *dy = o->dy;
-    for (int64_t i = 0; i < o->t; i++) {
-        float *row = o->dx + i * o->k;
-        memset(row, 0, (size_t)o->k * sizeof *row);
-        for (int64_t p = 0; p < o->n; p++) {
-            const int64_t j = matmul_place(p, o->n, o->dtype);
-            const float g = matmul_value(dy[i * o->n + j], o->dtype);
-            for (int64_t q = 0; q < o->k; q++) row[q] = fmaf(g, matmul_value(o->w[j * o->k + q], o->dtype), row[q]);
-        }
-    }
+    for (int64_t i = 0; i < o->t; i++) matmul_dx_row(o, i, 0);
 }
 
 static void matmul_dx_packed(const struct kctx *c, const struct op_matmul_dx *o)
 {
     (void)c;
-    const float *dy = o->dy;
-    for (int64_t i = 0; i < o->t; i++) {
-        float *row = o->dx + i * o->k;
-        memset(row, 0, (size_t)o->k * sizeof *row);
-        for (int64_t p = 0; p < o->n; p++) {
-            const int64_t j = matmul_place(p, o->n, o->dtype);
-            const float g = matmul_value(dy[i * o->n + j], o->dtype);
-            for (int64_t q = 0; q < o->k; q++) row[q] = fmaf(g, packed_weight(o->packed, o->int8, o->dtype, o->k, j, q), row[q]);
-        }
+    for (int64_t i = 0; i < o->t; i++) matmul_dx_row(o, i, 1);
+}
+
+/* Term by term of dw[j,q], from `start` on. */
+static float matmul_dw_sum(const struct op_matmul_dw *o, int64_t j, int64_t q, float start)
+{
+    const float *dy = o->dy, *x = o->x;
+    const enum order order = matmul_order(o->dtype);
+    struct chain sum = {.sum = start};
+    for (int64_t p = 0; p < o->t; p++) {
+        const int64_t i = matmul_place(p, o->t, order);
+        chain_add(&sum, matmul_value(dy[i * o->n + j], o->dtype), matmul_value(x[i * o->k + q], o->dtype), p, o->t, order);
     }
+    return sum.sum;
+}
+
+static void matmul_dbias(const struct op_matmul_dw *o)
+{
+    const float *dy = o->dy;
+    for (int64_t i = 0; o->dbias && i < o->t; i++)
+        for (int64_t j = 0; j < o->n; j++) o->dbias[j] += dy[i * o->n + j];
 }
 
 static void matmul_dw(const struct kctx *c, const struct op_matmul_dw *o)
 {
     (void)c;
-    const float *dy = o->dy, *x = o->x;
-    if (o->dbias)
-        for (int64_t i = 0; i < o->t; i++)
-            for (int64_t j = 0; j < o->n; j++) o->dbias[j] += dy[i * o->n + j];
-    for (int64_t p = 0; p < o->t; p++) {
-        const int64_t i = matmul_place(p, o->t, o->dtype);
-        for (int64_t j = 0; j < o->n; j++) {
-            const float g = matmul_value(dy[i * o->n + j], o->dtype);
-            for (int64_t q = 0; q < o->k; q++)
-                o->dw[j * o->k + q] = fmaf(g, matmul_value(x[i * o->k + q], o->dtype), o->dw[j * o->k + q]);
-        }
-    }
+    matmul_dbias(o);
+    for (int64_t j = 0; j < o->n; j++)
+        for (int64_t q = 0; q < o->k; q++) o->dw[j * o->k + q] = matmul_dw_sum(o, j, q, o->dw[j * o->k + q]);
 }
 
 static void matmul_dw_apart(const struct kctx *c, const struct op_matmul_dw *o)
 {
     (void)c;
-    const float *dy = o->dy, *x = o->x;
-    if (o->dbias)
-        for (int64_t i = 0; i < o->t; i++)
-            for (int64_t j = 0; j < o->n; j++) o->dbias[j] += dy[i * o->n + j];
+    matmul_dbias(o);
     for (int64_t j = 0; j < o->n; j++)
-        for (int64_t q = 0; q < o->k; q++) {
-            float sum = 0;
-            for (int64_t p = 0; p < o->t; p++) {
-                const int64_t i = matmul_place(p, o->t, o->dtype);
-                sum = fmaf(matmul_value(dy[i * o->n + j], o->dtype), matmul_value(x[i * o->k + q], o->dtype), sum);
-            }
-            o->dw[j * o->k + q] += sum;
-        }
+        for (int64_t q = 0; q < o->k; q++) o->dw[j * o->k + q] += matmul_dw_sum(o, j, q, 0);
 }

@@ -19,7 +19,7 @@
 
 #define ENTRY(NAME) .NAME = NAME,
 const struct kernels REF_TABLE = {
-    .name = "ref",
+    .name = REF_NAME,
     .backend = &host_backend,
     .windows = 1,
     .packed_bytes = matmul_packed_bytes,

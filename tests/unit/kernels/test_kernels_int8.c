@@ -110,6 +110,7 @@ static void check(const struct kernels *k, const struct kctx *c, const char *whe
 
 static void products(const struct kernels *k, const struct kctx *c, const char *where)
 {
+    if (!k->int8_bytes) return; /* amx */
     for (int i = 0; i < N_SHAPES; i++)
         for (int dtype = DTYPE_F32; dtype <= DTYPE_BF16; dtype++) check(k, c, where, SHAPES[i], (enum dtype)dtype);
 }
@@ -123,6 +124,7 @@ static void every_backend_multiplies_the_rounded_weights(void **state)
 /* Caches of another size: other blocks and chunks of the inner index, which begin in the middle of a block of weights. */
 static void blocks(const struct kernels *k, const struct kctx *c, const char *where)
 {
+    if (!k->int8_bytes) return; /* amx */
     static const struct caches sizes[] = {{1 << 10, 4 << 10}, {6 << 10, 24 << 10}, {1 << 20, 64 << 20}};
     static const int64_t shapes[][3] = {{29, 70, 700}, {60, 130, 257}};
     for (int i = 0; i < 3; i++) {
@@ -141,6 +143,7 @@ static void blocking_changes_no_bit(void **state)
 
 static void invariance(const struct kernels *k, const struct kctx *c, const char *where)
 {
+    if (!k->int8_bytes) return; /* amx */
     enum { MOST = 130, N = 75, K = 300 };
     static const int64_t rows[] = {1, 2, 3, 4, 5, 6, 7, 8, 14, 15, 33, 128};
     for (int dtype = DTYPE_F32; dtype <= DTYPE_BF16; dtype++) {

@@ -219,6 +219,7 @@ static void check(const struct kernels *k, const struct kctx *c, const char *whe
 
 static void all_shapes(const struct kernels *k, const struct kctx *c, const char *where)
 {
+    if (!k->matmul_low_rank) return; /* amx */
     for (int i = 0; i < N_SHAPES; i++)
         for (int kind = 0; kind < 4; kind++) check(k, c, where, &SHAPES[i], kind % 2 ? DTYPE_BF16 : DTYPE_F32, kind / 2);
 }
@@ -232,6 +233,7 @@ static void the_bits_are_those_of_one_after_the_other(void **state)
 /* Caches of another size: chunks of the inner index, groups of columns that have U each for themselves. */
 static void blocks(const struct kernels *k, const struct kctx *c, const char *where)
 {
+    if (!k->matmul_low_rank) return; /* amx */
     static const struct caches sizes[] = {{1 << 10, 4 << 10}, {6 << 10, 24 << 10}, {1 << 20, 64 << 20}};
     static const struct shape shapes[] = {{60, 700, 16, 3, {0, 64, 96}, {64, 32, 17}, 113},
                                           {90, 257, 5, 2, {0, 320}, {320, 300}, 620}};
@@ -252,6 +254,7 @@ static void blocking_changes_no_bit(void **state)
 /* In the backward pass weights are made into panels part by part; D goes on from one to the next. */
 static void parts(const struct kernels *k, const struct kctx *c, const char *where)
 {
+    if (!k->matmul_low_rank) return; /* amx */
     static const struct shape long_ones[] = {{30, 352, 4, 2, {0, 1600}, {1600, 1501}, 3101}, {100, 340, 3, 1, {0}, {3171}, 3171}};
     if (c == &contexts[1] || !strncmp(k->name, "emu", 3)) return;
     for (int i = 0; i < 2; i++)
@@ -267,6 +270,7 @@ static void parts_of_the_inner_index_change_no_bit(void **state)
 /* d of a part reads the part's own columns of dy: what is infinite in another's does not reach it, not even times 0. */
 static void infinite(const struct kernels *k, const struct kctx *c, const char *where)
 {
+    if (!k->matmul_low_rank) return; /* amx */
     static const struct shape s = {60, 70, 5, 2, {0, 32}, {32, 32}, 64};
     for (int dtype = DTYPE_F32; dtype <= DTYPE_BF16; dtype++) {
         const struct numbers n = numbers_of(&s, (enum dtype)dtype, 0);
@@ -290,6 +294,7 @@ static void a_part_reads_its_own_columns(void **state)
 /* A row has the same bits whatever rows are with it: sampling and update take other numbers of rows. */
 static void rows_alone(const struct kernels *k, const struct kctx *c, const char *where)
 {
+    if (!k->matmul_low_rank) return; /* amx */
     static const struct shape most = {150, 90, 6, 2, {0, 64}, {64, 40}, 104};
     static const int64_t rows[] = {1, 2, 4, 6, 7, 13, 14, 15, 33, 128};
     for (int kind = 0; kind < 4; kind++) {

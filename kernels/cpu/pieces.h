@@ -1,0 +1,50 @@
+/* Vectors at the edges of a matrix, and rows turned into columns: what all products share. */
+#ifndef TARE_KERNELS_PIECES_H
+#define TARE_KERNELS_PIECES_H
+
+#include "simd.h"
+
+INLINE vf gemm_load(const float *p, int64_t columns)
+{
+    return columns >= LANES ? v_load(p) : v_load_n(p, columns > 0 ? columns : 0);
+}
+
+INLINE void gemm_store(float *p, vf x, int64_t columns)
+{
+    if (columns >= LANES)
+        v_store(p, x);
+    else if (columns > 0)
+        v_store_n(p, x, columns);
+}
+
+/* x[j]: number j of up to sixteen rows, `stride` apart; 0 beyond `rows` and `columns`. */
+INLINE void gemm_columns(vf x[LANES], const float *from, int64_t stride, int64_t rows, int64_t columns)
+{
+    UNROLL for (int r = 0; r < LANES; r++) x[r] = r < rows ? gemm_load(from + r * stride, columns) : v_zero();
+    v_transpose(x);
+}
+
+/* Of two rows of 32 bf16 numbers the first or the last 16 as words: x's number low, y's high. */
+#ifdef __AVX512F__
+INLINE vf v_zip(vf x, vf y, const int half)
+{
+    const __m512i low = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
+                  from = _mm512_add_epi32(low, _mm512_set1_epi32(16 * half)),
+                  place = _mm512_or_si512(from, _mm512_slli_epi32(_mm512_add_epi32(from, _mm512_set1_epi32(32)), 16));
+    return _mm512_castsi512_ps(_mm512_permutex2var_epi16(_mm512_castps_si512(x), place, _mm512_castps_si512(y)));
+}
+#else
+INLINE vf v_zip(vf x, vf y, const int half)
+{
+    const __m256i a = _mm256_castps_si256(half ? x.b : x.a), b = _mm256_castps_si256(half ? y.b : y.a),
+                  low = _mm256_unpacklo_epi16(a, b), high = _mm256_unpackhi_epi16(a, b);
+    return (vf){_mm256_castsi256_ps(_mm256_permute2x128_si256(low, high, 0x20)),
+                _mm256_castsi256_ps(_mm256_permute2x128_si256(low, high, 0x31))};
+}
+#endif
+INLINE vf v_wide(vf words, const int half) /* of 32 bf16 numbers the first or the last 16 as fp32 */
+{
+    return v_zip(v_zero(), words, half);
+}
+
+#endif
