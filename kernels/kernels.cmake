@@ -40,7 +40,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     check_c_compiler_flag(-mavx512bf16 TARE_HAVE_AVX512BF16)
     if(TARE_HAVE_AVX512BF16)
         kernels_build(avx512bf16 cpu/cpu.c ${KERNELS_OPTIMIZE} ${KERNELS_AVX512BF16}
-                      -DCPU_DOT_CHECK=kernels_avx512bf16_check -DCPU_TABLE=kernels_avx512bf16 "-DCPU_NAME=\"avx512bf16\"")
+                      -DCPU_DOT_CHECK=kernels_avx512bf16_check -DCPU_DOT_FASTER=kernels_avx512bf16_faster -DCPU_TABLE=kernels_avx512bf16 "-DCPU_NAME=\"avx512bf16\"")
         target_compile_definitions(tare_kernels PRIVATE TARE_CPU_DOT)
     endif()
     kernels_build(tiles_avx2 tiles/tiles.c ${KERNELS_OPTIMIZE} ${KERNELS_AVX2} -DTILES_TABLE=kernels_tiles_avx2 "-DTILES_NAME=\"amx-avx2\"")

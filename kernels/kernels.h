@@ -536,7 +536,7 @@ struct kernels {
 /* An operation with its arguments by name, those that are left out 0 or NULL:  KERNEL(k, c, add, .y = y, .x = x, .n = n); */
 #define KERNEL(K, C, NAME, ...) (K)->NAME((C), &(struct op_##NAME){__VA_ARGS__})
 
-/* The fastest table this CPU can run; TARE_CPU=ref|avx2|avx512|avx512bf16 (or name, when not NULL) masks the choice. An unknown name, or one this CPU
+/* The fastest table this CPU can run; TARE_CPU=ref|avx2|avx512|avx512bf16|amx (or name, when not NULL) masks the choice. An unknown name, or one this CPU
  * cannot run, is an error. */
 tare_status kernels_cpu(const char *name, const struct kernels **out, struct err *e);
 /* A table that computes nothing: what alloc gives has a size and no bytes, operations return at once, every token drawn is 0. Who asks what a run

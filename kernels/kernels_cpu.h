@@ -9,6 +9,7 @@ extern const struct kernels kernels_ref_any, kernels_ref_fma; /* ref/ */
 extern const struct kernels kernels_ref_amx;                  /* ref/ with the order of sums of tiles/ */
 extern const struct kernels kernels_avx2, kernels_avx512;     /* cpu/ */
 extern const struct kernels kernels_avx512bf16;               /* avx512 with the bf16 dot product */
+int kernels_avx512bf16_faster(void);                          /* 1: than avx512, which computes the same bits */
 int kernels_avx512bf16_check(void);                           /* 1: the instruction does what the table relies on */
 /* The AVX-512 tiling on AVX2 vectors: slow, for tests on a machine without AVX-512. */
 extern const struct kernels kernels_emu512, kernels_emu512bf16;

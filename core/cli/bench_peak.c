@@ -115,10 +115,18 @@ static double best_seconds(struct pool *pool, pool_task task, struct peak *p)
     return best;
 }
 
+#if defined(__x86_64__)
+/* Whether a table of this name computes with AVX-512. */
+static int is_wide(const char *isa)
+{
+    return !strncmp(isa, "avx512", 6) || !strcmp(isa, "amx") || !strcmp(isa, "amx-avx512");
+}
+#endif
+
 double bench_peak_flops(struct pool *pool, const char *isa)
 {
 #if defined(__x86_64__)
-    struct peak p = {.threads = pool_threads(pool), .wide = !strncmp(isa, "avx512", 6)};
+    struct peak p = {.threads = pool_threads(pool), .wide = is_wide(isa)};
     if (!__builtin_cpu_supports("fma") || (p.wide && !__builtin_cpu_supports("avx512f"))) return 0;
     return (double)p.threads * STEPS * CHAINS * (p.wide ? 32 : 16) / best_seconds(pool, flops_task, &p) * 1e-9;
 #else
@@ -131,7 +139,7 @@ double bench_tile(struct pool *pool, const char *isa)
 {
 #if defined(__x86_64__)
     static const float in[TILE_FLOATS];
-    struct peak p = {.threads = pool_threads(pool), .wide = !strncmp(isa, "avx512", 6), .memory = in};
+    struct peak p = {.threads = pool_threads(pool), .wide = is_wide(isa), .memory = in};
     if (!__builtin_cpu_supports("fma") || (p.wide && !__builtin_cpu_supports("avx512f"))) return 0;
     pool_run(pool, p.threads * TILE_TASKS, tile_task, &p);
     return (double)p.threads * TILE_TASKS * TILE_RUNS * TILE_STEPS * (p.wide ? 14 * 64 : 6 * 32);

@@ -13,7 +13,7 @@ const char bench_usage[] =
     "usage: tare bench [PATTERN] [--isa NAME|all] [--threads N]\n"
     "       tare bench step|train|generate MODEL [--json] [key=value ...]   whole stages\n"
     "  PATTERN      only cases whose name contains it, e.g. \"matmul\", \"smollm2\", \"T=1024\"\n"
-    "  --isa NAME   ref, avx2, avx512 or avx512bf16 in place of the fastest; all: every one this machine has\n"
+    "  --isa NAME   ref, avx2, avx512, avx512bf16 or amx in place of the fastest; all: every one this machine has\n"
     "  --threads N  0 or absent: one for each core\n"
     "One line for each case: median time, the best rate in 10^9 operations and bytes a second, and its share of the peaks\n"
     "(fused multiply-add; reading memory - above 100 % the data came from a cache). One thread is timed by its own CPU time, "
@@ -101,9 +101,9 @@ static int run_isa(struct bench *s, const char *isa)
 
 static int run_all(struct bench *s)
 {
-    static const char *const names[] = {"ref", "avx2", "avx512", "avx512bf16"};
+    static const char *const names[] = {"ref", "avx2", "avx512", "avx512bf16", "amx"};
     if (!s->isa || strcmp(s->isa, "all") != 0) return run_isa(s, s->isa);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < (int)(sizeof names / sizeof *names); i++) {
         struct err e;
         const struct kernels *k;
         if (kernels_cpu(names[i], &k, &e)) {

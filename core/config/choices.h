@@ -8,12 +8,13 @@
 #define CHOICES_DEVICE(X) X(RUN_CPU, "cpu") X(RUN_CUDA, "cuda")
 #define CHOICES_KERNELS(X)                                                                                                         \
     X(KERNELS_AUTO, "auto")                                                                                                        \
-    X(KERNELS_REF, "ref") X(KERNELS_AVX2, "avx2") X(KERNELS_AVX512, "avx512") X(KERNELS_AVX512BF16, "avx512bf16") X(KERNELS_AMX, "amx")
+    X(KERNELS_REF, "ref") X(KERNELS_AVX2, "avx2") X(KERNELS_AVX512, "avx512") X(KERNELS_AVX512BF16, "avx512bf16")
 #define CHOICES_DETERMINISTIC(X) X(DETERMINISTIC_TRUE, "true") X(DETERMINISTIC_BATCH_INVARIANT, "batch_invariant")
 #define CHOICES_AS(X)                                                                                                              \
     X(AS_NONE, "") X(AS_VERL, "verl") X(AS_TRL, "trl") X(AS_NEMO, "nemo") X(AS_OPENRLHF, "openrlhf") X(AS_SLIME, "slime")
 #define CHOICES_PRECISION(X) X(PRECISION_F32, "f32") X(PRECISION_BF16, "bf16")
 #define CHOICES_WEIGHTS(X) X(WEIGHTS_AS_DTYPE, "dtype") X(WEIGHTS_INT8, "int8")
+#define CHOICES_SUMS(X) X(SUMS_PAIRS, "pairs") X(SUMS_TILES, "tiles")
 #define CHOICES_SAVE(X) X(SAVE_AUTO, "auto") X(SAVE_F32, "f32") X(SAVE_BF16, "bf16")
 #define CHOICES_INIT(X) X(INIT_NONE, "") X(INIT_QWEN2, "qwen2") X(INIT_LLAMA, "llama") X(INIT_QWEN3, "qwen3")
 #define CHOICES_PROMPT(X) X(PROMPT_CHAT, "chat") X(PROMPT_PLAIN, "plain")
@@ -49,6 +50,7 @@ enum deterministic { CHOICES_DETERMINISTIC(CHOICE_CONSTANT) };
 enum run_as { CHOICES_AS(CHOICE_CONSTANT) };
 enum precision { CHOICES_PRECISION(CHOICE_CONSTANT) };
 enum weights { CHOICES_WEIGHTS(CHOICE_CONSTANT) };
+enum bf16_sums { CHOICES_SUMS(CHOICE_CONSTANT) };
 enum save_dtype { CHOICES_SAVE(CHOICE_CONSTANT) };
 enum model_init { CHOICES_INIT(CHOICE_CONSTANT) };
 enum prompt_form { CHOICES_PROMPT(CHOICE_CONSTANT) };

@@ -28,7 +28,8 @@ struct model_config {
     const char *base;       /* folder of the base, when path is an adapter; empty: as the adapter says */
     const char *warm_start; /* a config for `tare sft` that makes path when it is absent */
     enum precision dtype;   /* of the forward and backward pass */
-    enum weights weights;   /* that are not trained, as products read them */
+    enum bf16_sums bf16_sums;
+    enum weights weights; /* that are not trained, as products read them */
     enum save_dtype save_dtype;
     double rope_theta; /* 0: as config.json says */
     int64_t max_position_embeddings;
@@ -219,7 +220,7 @@ void config_free(struct config *c);
 const char *config_where(const struct config *c, const char *section, const char *key);
 /* The text of a key's choice, for messages and records ("bf16" of model.dtype). "" for a key that has no choices. */
 const char *config_chosen(const struct config *c, const char *section, const char *key);
-/* run.kernels as kernels_cpu takes it: NULL for auto. */
+/* run.kernels and model.bf16_sums as kernels_cpu takes them: NULL for auto and pairs. */
 const char *config_kernels(const struct config *c);
 /* Names as lora.targets has them ("q_proj, v_proj", or all-linear): bit i of out is the layer i of CHOICES_LORA_TARGET. where: for messages. */
 tare_status config_lora_targets(const char *names, const char *where, unsigned *out, struct err *e);

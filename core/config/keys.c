@@ -94,6 +94,11 @@ const struct config_key CONFIG_KEYS[] = {
     CHOICE(model, dtype, "f32", CHOICES_PRECISION,
            "Precision of products, keys and values in the forward and backward pass. Master weights, gradient sums and the "
            "optimizer are always f32."),
+    CHOICE(
+        model, bf16_sums, "pairs", CHOICES_SUMS,
+        "In which order products in bf16 add, on the CPU. pairs: as the dot product of AVX-512 does. tiles: as AMX does, in blocks "
+        "of 32; several times as fast where the processor has AMX, slower than pairs on others, with other bits than pairs and "
+        "the same on all of them."),
     CHOICE(model, weights, "dtype", CHOICES_WEIGHTS,
            "How weights that are not trained are kept: the base of adapters (lora.rank above 0), and the model of eval, generate, "
            "score, chat and serve. dtype: in model.dtype. int8: by blocks of 32 with a bf16 scale each, a half of bf16's bytes; "

@@ -45,6 +45,18 @@ static tare_status check_rollout(const struct config *c, struct err *e)
     return TARE_OK;
 }
 
+static tare_status check_sums(const struct config *c, struct err *e)
+{
+    static const char what[] = "tiles are an order of products in bf16 on the CPU, of weights that are kept so; leave "
+                               "model.bf16_sums away, or change the other";
+    if (c->model.bf16_sums != SUMS_TILES) return TARE_OK;
+    if (c->model.dtype != PRECISION_BF16)
+        APART(c, model, bf16_sums, model, dtype, "%s", "tiles", config_chosen(c, "model", "dtype"), what);
+    if (c->model.weights == WEIGHTS_INT8) APART(c, model, bf16_sums, model, weights, "%s", "tiles", "int8", what);
+    if (c->run.device == RUN_CUDA) APART(c, model, bf16_sums, run, device, "%s", "tiles", "cuda", what);
+    return TARE_OK;
+}
+
 static tare_status check_ranks(const struct config *c, struct err *e)
 {
     if (c->dist.ranks > c->dist.gradient_shards)
@@ -242,6 +254,7 @@ tare_status config_check_relations(const struct config *c, struct faults *faults
     tare_status (*const checks[])(const struct config *, struct err *) = {
         check_run,
         c->file ? check_rollout : NULL, /* without a file (`tare generate MODEL rollout.group_size=1`) nothing is trained */
+        check_sums,
         check_ranks,
         check_export,
         check_prompt,

@@ -1,7 +1,7 @@
 /* Products in bf16 by tiles (tiles.h), built once per way to multiply them: TILES_TABLE names the build.
  *
- * A task is a block of rows against a group of B's panels. It lays its rows into blocks, which then lie in the second cache for all panels, and each panel is
- * used by all rows of the task before the next. B of weights lies in panels; B of a backward product is made into panels for all tasks, some blocks of the
+ * A task is a block of rows against a group of B's panels. It lays its rows into blocks, a third of the second cache at most, of which a tile of 32 rows
+ * is multiplied by all panels before the next. B of weights lies in panels; B of a backward product is made into panels for all tasks, some blocks of the
  * inner index at a time, and the sums so far are taken up again, so no cut changes a bit. */
 #include "tiles.h"
 #include "caches.h"
@@ -75,8 +75,8 @@ static void task(void *arg, int64_t n, int thread)
     struct shapes shapes = {0};
     if (s->held[thread] != cut) (s->p->a_col == 1 ? lay_rows : lay_columns)(s->p, a, row, end - row, s->from, s->blocks);
     s->held[thread] = cut;
-    for (int64_t j = group * s->panels / s->groups; j < (group + 1) * s->panels / s->groups; j++)
-        for (int64_t r = row; r < end; r += SIDE)
+    for (int64_t r = row; r < end; r += SIDE)
+        for (int64_t j = group * s->panels / s->groups; j < (group + 1) * s->panels / s->groups; j++)
             one(s, &shapes, a + (r - row) / SIDE * s->blocks * BLOCK, r, end - r < SIDE ? end - r : SIDE, j);
     multiply_end(&shapes);
 }

@@ -97,6 +97,9 @@ static void test_choice(void **state)
             assert_null(k);
         }
     }
+    setenv("TARE_CPU", "amx", 1); /* by AMX or what else there is */
+    if (runs[1]) assert_ok(kernels_cpu(NULL, &k, &e), &e);
+    if (runs[1]) assert_true(!strncmp(k->name, "amx", 3));
     unsetenv("TARE_CPU");
     assert_ok(kernels_cpu(NULL, &k, &e), &e);
     /* what a table may leave out, all CPU tables leave out */
