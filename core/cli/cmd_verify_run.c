@@ -53,7 +53,7 @@ static tare_status print(const struct verify_result *r, const char *run, bool wh
     printf("%s: %lld links, %lld files and %lld lines of metrics.jsonl are as they were written; last step %lld, last link %s\n",
            run, (long long)r->links, (long long)r->files, (long long)r->lines, (long long)r->last, r->head);
     if (r->faults)
-        printf("%s: NOT as it was written: %lld findings above\n", run, (long long)r->faults);
+        printf("%s: NOT as it was written: %lld %s above\n", run, (long long)r->faults, r->faults == 1 ? "finding" : "findings");
     else if (whole && r->unlinked)
         printf("%s: up to step %lld all is as it was written; what came after it has no sums\n", run, (long long)r->last);
     else

@@ -119,8 +119,9 @@ static void watch_spikes(const struct run *r, struct summary *s)
         if (norm <= 10000 * median) snprintf(times, sizeof times, "%.0f", norm / median);
         log_warn("step %lld: a spike: the gradient's norm is %.3g, %s times the median of the %d steps before; look at its "
                  "rewards in "
-                 "%s/rollouts, and lower train.lr or train.max_grad_norm if it comes again",
-                 (long long)r->step, norm, times, SPIKE_WINDOW, r->config->run.dir);
+                 "%s/rollouts, and lower train.lr or %s train.max_grad_norm if it comes again",
+                 (long long)r->step, norm, times, SPIKE_WINDOW, r->config->run.dir,
+                 r->config->train.max_grad_norm > 0 ? "lower" : "set");
     }
     s->norms[s->n_norms++ % SPIKE_WINDOW] = norm;
 }

@@ -8,6 +8,13 @@
 
 enum { TILE = 16, SIDE = 2 * TILE /* rows and columns at a time, and numbers in a block */, BLOCK = TILE * SIDE /* words */ };
 
+/* What is multiplied: `rows` rows, at most SIDE, against 32 columns over n blocks; the sums go on from what is there (continues) or from 0. */
+struct blocks {
+    int rows, continues;
+    int64_t n;
+    const float *a, *b;
+};
+
 #ifdef TILES_AMX
 /* Rows of A's two tiles as the calling thread has configured them; 0: it has not. */
 struct shapes {
@@ -44,16 +51,16 @@ static void multiply_end(struct shapes *now)
 #define TILE_ZERO(T) __asm__ volatile("tilezero %%tmm" #T::)
 #define TILE_DOT(C, A, B) __asm__ volatile("tdpbf16ps %%tmm" #B ", %%tmm" #A ", %%tmm" #C::)
 
-/* c[r c_row + j] for r < rows, j < 32: over `blocks` blocks, from what is there (continues) or 0. */
-static void multiply(struct shapes *now, int rows, int continues, int64_t blocks, const float *a, const float *b, float *c,
-                     int64_t c_row)
+/* c[r c_row + j] for r < rows, j < 32. */
+static void multiply(struct shapes *now, const struct blocks *of, float *c, int64_t c_row)
 {
     enum { AHEAD = 8 /* blocks of B */, LINE = 16 };
     const int64_t row = 4 * c_row, a_row = 4 * TILE, b_row = 4 * SIDE;
-    const int two = rows > TILE;
+    const int two = of->rows > TILE;
+    const float *a = of->a, *b = of->b;
     float *const below = c + TILE * c_row;
-    configure(now, rows);
-    if (continues) {
+    configure(now, of->rows);
+    if (of->continues) {
         TILE_LOAD(0, c, row);
         TILE_LOAD(1, c + TILE, row);
         if (two) TILE_LOAD(2, below, row);
@@ -64,7 +71,7 @@ static void multiply(struct shapes *now, int rows, int continues, int64_t blocks
         TILE_ZERO(2);
         TILE_ZERO(3);
     }
-    for (int64_t i = 0; i < blocks; i++, a += BLOCK, b += BLOCK) {
+    for (int64_t i = 0; i < of->n; i++, a += BLOCK, b += BLOCK) {
         TILE_LOAD(6, b, b_row);
         TILE_LOAD(4, a, a_row);
         TILE_LOAD(7, b + TILE, b_row);
@@ -110,13 +117,14 @@ INLINE void multiply_block(const int rows, const float *a, const float *b, float
     UNROLL for (int r = 0; r < rows; r++) v_store(c + r * c_row, v_add(v_load(c + r * c_row), v_add(even[r], odd[r])));
 }
 
-static void multiply(struct shapes *now, int rows, int continues, int64_t blocks, const float *a, const float *b, float *c,
-                     int64_t c_row)
+static void multiply(struct shapes *now, const struct blocks *of, float *c, int64_t c_row)
 {
+    const int rows = of->rows;
+    const float *a = of->a, *b = of->b;
     (void)now;
-    for (int r = 0; r < rows && !continues; r++)
+    for (int r = 0; r < rows && !of->continues; r++)
         for (int v = 0; v < SIDE; v += LANES) v_store(c + r * c_row + v, v_zero());
-    for (int64_t i = 0; i < blocks; i++, a += BLOCK, b += BLOCK)
+    for (int64_t i = 0; i < of->n; i++, a += BLOCK, b += BLOCK)
         for (int v = 0; v < SIDE; v += LANES) {
             int r = 0;
             for (; r + AT_ONCE <= rows; r += AT_ONCE) multiply_block(AT_ONCE, a + r * TILE, b + v, c + r * c_row + v, c_row);

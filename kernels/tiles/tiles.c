@@ -48,17 +48,18 @@ static void one(const struct part *s, struct shapes *shapes, const float *a, int
 {
     const struct product *p = s->p;
     const int64_t column = j * SIDE, at = row * p->c_row + column, left = p->n - column;
-    const int continues = !s->first || p->continues, adds = s->last && (p->bias || p->residual);
-    const float *b = s->b + j * s->panel;
-    float *const from = s->first ? p->c : s->sums, *const to = s->last ? p->c : s->sums;
+    const int adds = s->last && (p->bias || p->residual);
+    const struct blocks of = {(int)rows, !s->first || p->continues, s->blocks, a, s->b + j * s->panel};
+    float *const from = s->first ? p->c : s->sums;
+    float *const to = s->last ? p->c : s->sums;
     if (!adds && left >= SIDE && from == to) {
-        multiply(shapes, (int)rows, continues, s->blocks, a, b, to + at, p->c_row);
+        multiply(shapes, &of, to + at, p->c_row);
         return;
     }
     float sums[SIDE * SIDE] __attribute__((aligned(64)));
-    for (int64_t r = 0; r < rows && continues; r++)
+    for (int64_t r = 0; r < rows && of.continues; r++)
         for (int64_t v = 0; v < SIDE; v += LANES) v_store(sums + r * SIDE + v, gemm_load(from + at + r * p->c_row + v, left - v));
-    multiply(shapes, (int)rows, continues, s->blocks, a, b, sums, SIDE);
+    multiply(shapes, &of, sums, SIDE);
     if (s->last) {
         add_and_store(p, sums, row, rows, column);
         return;
@@ -307,7 +308,7 @@ int kernels_tiles_amx_check(void)
         b[i] = f32_from_bits((draw(&state) & 0xffff0000u) | draw(&state) >> 16);
     }
     for (int i = 0; i < SIDE * SIDE; i++) c[i] = (float)i / 7;
-    multiply(&shapes, SIDE, 1, 1, a, b, c, SIDE);
+    multiply(&shapes, &(struct blocks){SIDE, 1, 1, a, b}, c, SIDE);
     multiply_end(&shapes);
     for (int i = 0; i < SIDE * SIDE; i++)
         if (defined(a + i / SIDE * TILE, b + i % SIDE, (float)i / 7) != c[i]) return 0;
