@@ -186,6 +186,18 @@ tare_status checkpoint_verify(const char *folder, int64_t *step, struct err *e)
     return TARE_OK;
 }
 
+tare_status checkpoint_check(const char *folder, struct err *e)
+{
+    char path[FS_PATH];
+    struct err why = {0};
+    TRY(fs_join(path, folder, COMPLETE, e));
+    if (!fs_exists(path)) return TARE_OK;
+    const tare_status status = checkpoint_verify(folder, NULL, &why);
+    if (!status) return TARE_OK;
+    if (status != TARE_E_CORRUPT) FAIL(e, status, "%s", why.message);
+    FAIL(e, TARE_E_CORRUPT, "%s; take another checkpoint, or remove %s if its files were changed on purpose", why.message, path);
+}
+
 /* The steps of all folders named step-N, newest first. */
 struct steps {
     int64_t *step;

@@ -27,6 +27,8 @@ void checkpoint_abort(struct checkpoint *k);
 
 /* Every file that complete.json lists is there with its size and hash; else TARE_E_CORRUPT naming the file. */
 tare_status checkpoint_verify(const char *folder, int64_t *step, struct err *e);
+/* The same of a model's folder, which may be a checkpoint: one without complete.json passes. */
+tare_status checkpoint_check(const char *folder, struct err *e);
 /* The newest complete checkpoint that passes checkpoint_verify; newer damaged ones are reported as warnings and passed over.
  * folder: FS_PATH bytes. *step = -1 and an empty folder when there is none. */
 tare_status checkpoint_latest(const char *run_dir, char *folder, int64_t *step, struct err *e);

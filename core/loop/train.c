@@ -15,8 +15,6 @@
 enum { SPIKE_WINDOW = 20, SPIKE = 10 };
 
 struct summary {
-    struct evaluation before;
-    bool has_before;
     double signal, tokens, seconds; /* sums over the steps of this process */
     int64_t last;                   /* the step to stop after */
     int64_t steps, silent;          /* silent: steps without any signal, the latest in a row */
@@ -173,26 +171,28 @@ tare_status train_step(struct train *t, bool *more, struct err *e)
     return status;
 }
 
-/* before NAN: there was no evaluation before the first step. */
-static void print_rewards(int width, const char *name, double before, double after)
+/* before: what was recorded before the first step, by this process or by the one that is continued; NULL: no evaluation was. */
+static void print_rewards(const json_t *before, const char *subject, int width, double after)
 {
-    char text[32] = "-";
-    if (!isnan(before)) snprintf(text, sizeof text, "%.3f", before);
-    printf("  %-26.*s %10s %10.3f\n", width, name, text, after);
+    char name[200] = "eval/reward", text[32] = "-";
+    if (subject) snprintf(name, sizeof name, "eval/reward/%.*s", width, subject);
+    const double was = json_double_or(before, name, NAN);
+    if (!isnan(was)) snprintf(text, sizeof text, "%.3f", was);
+    printf("  %-26.*s %10s %10.3f\n", subject ? width : 3, subject ? subject : "all", text, after);
 }
 
 /* The table at the end: what a newcomer looks at. */
 static void print_summary(const struct run *r, const struct summary *s)
 {
+    OWNED(json_decrefp) json_t *before = NULL;
+    struct err why = {0};
+    if (run_before(r->config->run.dir, &before, &why)) log_warn("the rewards before the run cannot be shown: %s", why.message);
     printf("\n%-28s %10s %10s\n", "held-out mean reward", "before", "after");
     for (int64_t k = 0; k < r->evaluation.n_parts; k++) {
-        const struct evaluation_part *after = &r->evaluation.parts[k];
-        double before = NAN;
-        for (int64_t j = 0; j < s->before.n_parts; j++)
-            if (s->before.parts[j].subject.data == after->subject.data) before = s->before.parts[j].reward;
-        print_rewards((int)after->subject.size, after->subject.data, before, after->reward);
+        const struct evaluation_part *part = &r->evaluation.parts[k];
+        print_rewards(before, part->subject.data, (int)part->subject.size, part->reward);
     }
-    print_rewards(3, "all", s->has_before ? s->before.reward : NAN, r->evaluation.reward);
+    print_rewards(before, NULL, 0, r->evaluation.reward);
     putchar('\n');
     printf("%-28s %s\n", "estimator", estimate_plugin(r->estimator)->desc.name);
     printf("%-28s %10.2f\n", "effective-signal ratio", s->signal / (double)s->steps);
@@ -214,10 +214,7 @@ static tare_status evaluate_first(struct train *t, struct err *e)
     struct run *r = &t->run;
     if (r->step || !r->config->eval.before || !r->engine.eval.n) return TARE_OK;
     TRY(evaluate_when_due(r, 0, e));
-    TRY(observe_step(r->observe, 0, NULL, e));
-    t->summary.before = r->evaluation;
-    t->summary.has_before = true;
-    return TARE_OK;
+    return observe_step(r->observe, 0, NULL, e);
 }
 
 /* The records are closed whatever happens to them. */

@@ -17,6 +17,25 @@ struct reading {
     struct err *e;
 };
 
+tare_status run_before(const char *dir, json_t **out, struct err *e)
+{
+    char path[FS_PATH], where[FS_PATH + 8];
+    struct fs_map m;
+    *out = NULL;
+    TRY(fs_join(path, dir, "metrics.jsonl", e));
+    TRY(fs_map(path, &m, e));
+    snprintf(where, sizeof where, "%s:1", path);
+    const char *const text = (const char *)m.data;
+    const char *const end = m.size ? memchr(text, '\n', (size_t)m.size) : NULL;
+    const tare_status status = end ? json_parse(text, end - text, where, out, e) : TARE_OK;
+    fs_unmap(&m);
+    TRY(status);
+    if (*out && json_int_or(*out, "step", -1) == 0) return TARE_OK;
+    json_decref(*out);
+    *out = NULL;
+    return TARE_OK;
+}
+
 bool is_run_folder(const char *dir)
 {
     char path[FS_PATH];

@@ -7,6 +7,7 @@
 #define TARE_CORE_RUN_DATA_H
 
 #include "base/arena.h"
+#include "base/json.h"
 
 #include <stdbool.h>
 
@@ -30,6 +31,8 @@ const struct series *run_data_find(const struct run_data *r, const char *name);
 tare_status run_data_value(const struct run_data *r, const char *metric, double *out, struct err *e);
 /* The last step in metrics.jsonl; -1: no such file or no whole line. */
 tare_status run_last_step(const char *dir, int64_t *step, struct err *e);
+/* What was recorded before the first step, an object that is the caller's; NULL: nothing was, metrics.jsonl begins with step 1. */
+tare_status run_before(const char *dir, json_t **out, struct err *e);
 bool is_run_folder(const char *dir);
 /* TARE_E_NOT_FOUND: it is none; TARE_E_IO: that cannot be told. */
 tare_status run_folder_check(const char *dir, struct err *e);

@@ -4,6 +4,7 @@
 #include "base/signals.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -24,6 +25,18 @@ static int begin(const char **argv, bool quiet)
     if (log_level() >= LOG_WARN || (quiet && log_level() != LOG_DEBUG)) argv[n++] = "-q";
     argv[n++] = "train";
     return n;
+}
+
+/* Without the table that it prints after its last step: these steps are not the user's run. 0, or why not. */
+static int spawn(const char **argv, pid_t *pid)
+{
+    posix_spawn_file_actions_t actions;
+    int why = posix_spawn_file_actions_init(&actions);
+    if (why) return why;
+    why = posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    if (!why) why = posix_spawn(pid, PROGRAM, &actions, NULL, (char *const *)(uintptr_t)argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    return why;
 }
 
 /* A Ctrl-C reaches the process by itself; a signal to this one alone is handed on. */
@@ -53,7 +66,7 @@ tare_status replay_train(const char *dir, int64_t step, const struct replay_opti
     if (o->n_keys > 200) FAIL(e, TARE_E_INVALID, "more than 200 keys");
     for (int64_t i = 0; i < o->n_keys; i++) argv[n++] = o->keys[i];
     argv[n] = NULL;
-    const int why = posix_spawn(&pid, PROGRAM, NULL, NULL, (char *const *)(uintptr_t)argv, environ);
+    const int why = spawn(argv, &pid);
     if (why) FAIL(e, TARE_E_IO, "tare train cannot be started: %s", strerror(why));
     TRY(wait_for(pid, &exit_status, e));
     if (WIFEXITED(exit_status) && !WEXITSTATUS(exit_status)) return TARE_OK;

@@ -13,12 +13,14 @@ enum { NEW_TOKENS = 512 };
 
 tare_status settle_model(const char *given, char *folder, struct err *e)
 {
-    char path[FS_PATH];
+    char config[FS_PATH], path[FS_PATH];
     int64_t step;
-    TRY(fs_join(path, given, "config.json", e));
-    if (fs_exists(path)) return fs_join(folder, "", given, e);
+    TRY(fs_join(config, given, "config.json", e));
     TRY(fs_join(path, given, "checkpoints", e));
-    if (!fs_is_dir(path)) return fs_join(folder, "", given, e);
+    if (fs_exists(config) || !fs_is_dir(path)) {
+        TRY(checkpoint_check(given, e));
+        return fs_join(folder, "", given, e);
+    }
     TRY(checkpoint_latest(given, folder, &step, e));
     if (step < 0) FAIL(e, TARE_E_NOT_FOUND, "%s: the folder of a run without a whole checkpoint; name another model", given);
     log_info("%s is the folder of a run: taking its newest checkpoint, %s", given, folder);

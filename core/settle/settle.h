@@ -17,7 +17,8 @@ tare_status settle(struct config *c, bool say, struct faults *faults, struct err
 /* The same on every rank, each of which calls it; the error of one is the error of all. */
 tare_status settle_ranks(struct config *c, struct comm *comm, struct err *e);
 /* A model's folder as a user names it. folder (FS_PATH bytes): the newest checkpoint that verifies when `given` is the folder of a run, else
- * `given`. TARE_E_NOT_FOUND: a run without a whole checkpoint. */
+ * `given`. TARE_E_NOT_FOUND: a run without a whole checkpoint. TARE_E_CORRUPT: `given` is a checkpoint with a damaged
+ * file. */
 tare_status settle_model(const char *given, char *folder, struct err *e);
 /* rollout.max_new_tokens alone. */
 tare_status settle_tokens(struct config *c, bool say, struct err *e);

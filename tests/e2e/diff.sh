@@ -108,6 +108,8 @@ again; printf x >> copy/checkpoints/step-000012/model.safetensors
 compare 2 run copy
 says '^damaged: copy/checkpoints/step-000012/model.safetensors: has'
 says '1 checkpoints'
+got=0; "$TARE" generate copy/checkpoints/step-000012 < /dev/null > out.txt 2> err.txt || got=$?
+[ $got = 1 ] && grep -q 'step-000012/model.safetensors: has [0-9]* bytes, [0-9]* were written; take another checkpoint' err.txt && ok || bad "a damaged checkpoint by its name: status $got, $(cat err.txt)"
 again; printf '{"step":13,"rew' >> copy/metrics.jsonl
 compare 0 run copy
 again; sed -i '5s/"step"/"stop"/' copy/metrics.jsonl

@@ -145,6 +145,22 @@ got=0; "$TARE" sft sft.ini --until 3 > out.txt 2> err.txt || got=$?
 status $got 2 "sft --until"
 [ ! -e never ] && ok || bad "a refused --until left a folder"
 
+# The table at the end: one of the run itself, with the rewards before its first step, whichever process made that step.
+table() { [ "$(grep -c '^held-out mean reward' out.txt)" = 1 ] && grep -qE "^  all +$before +[0-9.]+$" out.txt && ok || { bad "$1: not one table that begins with $before"; cat out.txt; }; }
+train() { "$TARE" train "$@" > out.txt 2> err.txt && ok || bad "train $*: $(cat err.txt)"; }
+train tiny.ini eval.before=true eval.after=true log.progress=none run.dir=judged
+before=$(sed -nE 's/^  all +([0-9.]+) +[0-9.]+$/\1/p' out.txt)
+table "a run"
+train tiny.ini eval.before=true eval.after=true log.progress=none run.dir=two --until 7
+train two --resume
+table "a run that was continued"
+got=0; fork judged@9 --run-dir judged9 || got=$?
+table "a fork"
+printf x >> judged/checkpoints/step-000012/model.safetensors
+got=0; fork judged@12 --run-dir judged12 train.steps=13 || got=$?
+status $got 0 "a fork at a damaged checkpoint"
+table "a fork whose steps are made again"
+
 sums run > after.txt
 cmp -s before.txt after.txt && ok || { bad "the run was touched"; diff before.txt after.txt; }
 done_

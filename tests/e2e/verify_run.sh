@@ -81,7 +81,7 @@ CHANGES
 [ $n = 24 ] && ok || bad "$n changes"
 again; sed -i '5s/{/(/' copy/chain.jsonl
 verify 1 copy
-grep -q 'findings' out.txt && ! grep -q 'not in the chain\|no step of the chain' out.txt && ok || bad "what is after a damaged line is called wrong: $(cat out.txt)"
+grep -q 'NOT as it was written: 1 finding above' out.txt && ! grep -q 'not in the chain\|no step of the chain' out.txt && ok || bad "what is after a damaged line is called wrong: $(cat out.txt)"
 again; rm -r copy/checkpoints/step-000009 copy/lock
 verify 0 copy # as checkpoint.keep removes them; a copy needs no lock
 says '^note: older checkpoints that checkpoint.keep has removed: 3'
