@@ -17,6 +17,10 @@ INLINE vf v_dot(vf x, vf y, vf sum) /* not called */
     (void)x, (void)y;
     return sum;
 }
+INLINE void v_dot_to(vf *sum, vf x, vf y) /* nor this */
+{
+    (void)sum, (void)x, (void)y;
+}
 #endif
 
 /* Products of a low rank beside a product of many rows:  U = s (A L^T), then C[:, columns] += U(:, some) R^T, each a chain of its own. L's product has A's
@@ -68,7 +72,8 @@ struct gemm_tile {
     const float *start; /* partial sums, NULL: 0 */
     int64_t start_row;
     const float *bias, *residual;
-    /* fetched meanwhile, so many bytes every STEPS steps; after each run of so many it goes on elsewhere */
+    /* Fetched meanwhile: FETCHES times in a turn of STEPS steps, so many bytes apart; after a run of so many turns it goes on so many bytes after the
+     * run's begin. */
     const char *ahead;
     int64_t ahead_step, ahead_run, ahead_jump;
 };
@@ -130,7 +135,7 @@ INLINE void gemm_step(vf acc[][4 * NRV], const int rows, const int width, const 
     UNROLL for (int r = 0; r < rows; r++)
     {
         const vf x = v_set(s.a[r * s.a_row]);
-        UNROLL for (int v = 0; v < width; v++) acc[r][v] = half == BOTH ? v_dot(x, w[v], acc[r][v]) : v_fma(x, w[v], acc[r][v]);
+        UNROLL for (int v = 0; v < width; v++)(half == BOTH ? v_dot_to : v_fma_to)(&acc[r][v], x, w[v]);
     }
     /* GCC 14 would put the last sums in their place, and lack a register for it. */
     UNROLL for (int v = 0; v < width; v++) v_keep(w[v]);
@@ -172,8 +177,11 @@ TILE_FUNCTION void gemm_stream(const int rows, const int panels, const int bf16,
     gemm_end(acc, rows, width, t);
 }
 
-/* One step a turn where a step fills the registers: of two GCC keeps parts of both alive and the sums do not fit (tests/tile_code.py). */
-enum { STEPS = MR < 8 ? 4 : 1 };
+/* Steps and fetches of a turn: with fewer steps, counting and fetching cost as much as a tenth of the multiply-adds. */
+enum { STEPS = 4, FETCHES = MR < 8 ? 1 : 2 };
+/* Loads stay in their step, or GCC keeps those of several at once, for which there are no registers (tests/tile_code.py). */
+#define KEEP_ORDER() __asm__ volatile("" ::: "memory")
+#define HIDE(POINTER) __asm__("" : "+r"(POINTER))
 
 /* k steps of A's tile and of a panel. A(r,k): a[k MR + r] */
 struct gemm_chain {
@@ -185,28 +193,33 @@ struct gemm_chain {
 TILE_FUNCTION void gemm_micro(const int rows, const int width, const enum half half, const struct gemm_chain *chain,
                               const struct gemm_tile *t)
 {
-    const int64_t k = chain->k;
-    const float *a = chain->a, *b = chain->b;
     vf acc[MR][4 * NRV];
-    const char *ahead = t->ahead;
-    /* volatile: read in every turn, since compilers that keep them in registers have none left, and put others on the stack */
-    const volatile int64_t *const step = &t->ahead_step, *const run = &t->ahead_run, *const jump = &t->ahead_jump;
-    int64_t i = 0, left = *run;
     gemm_begin(acc, rows, width, t);
-    for (; i + STEPS <= k; i += STEPS, a += STEPS * MR, b += STEPS * NR) {
-        _mm_prefetch(ahead, _MM_HINT_T0);
-        if (MR < 8) { /* AVX2 has fewer registers still: pieces are taken for one */
-            ahead += *step;
-        } else {
-            const int64_t next = *step, elsewhere = *jump, again = *run;
-            left--;
-            ahead += left ? next : elsewhere;
-            left = left ? left : again;
-        }
+    HIDE(t); /* so nothing of the loop is made before the sums, or of their end before the loop, and lies on the stack meanwhile */
+    const int64_t step = t->ahead_step, again = t->ahead_run, elsewhere = t->ahead_jump - t->ahead_run * FETCHES * step;
+    const float *a = chain->a, *b = chain->b;
+    const char *ahead = t->ahead;
+    int64_t left = again;
+    for (int64_t turns = chain->k / STEPS; turns > 0; turns--) {
         UNROLL for (int j = 0; j < STEPS; j++)
+        {
+            if (j < FETCHES) _mm_prefetch(ahead + j * step, _MM_HINT_T0);
             gemm_step(acc, rows, width, half, (struct gemm_operands){a + j * MR, b + j * NR, 1, 0});
+            KEEP_ORDER();
+        }
+        /* a turn of AVX2 is too short for it: pieces are taken for one */
+        const int64_t ended = MR < 8 ? 0 : -(int64_t)(--left == 0);
+        ahead += FETCHES * step + (ended & elsewhere);
+        left += ended & again;
+        a += STEPS * MR;
+        b += STEPS * NR;
+        HIDE(a);
+        HIDE(b);
     }
-    for (; STEPS > 1 && i < k; i++, a += MR, b += NR) gemm_step(acc, rows, width, half, (struct gemm_operands){a, b, 1, 0});
+    HIDE(chain);
+    for (int64_t rest = chain->k % STEPS; rest > 0; rest--, a += MR, b += NR)
+        gemm_step(acc, rows, width, half, (struct gemm_operands){a, b, 1, 0});
+    HIDE(t);
     gemm_end(acc, rows, width, t);
 }
 
@@ -217,25 +230,64 @@ TILE_FUNCTION void gemm_micro(const int rows, const int width, const enum half h
 #define TILE_CASES_WIDE(X)
 #endif
 
+/* A function for each, so that a compiler finds registers for one loop at a time. */
+#define TILE(R)                                                                                                                    \
+    static NOINLINE void gemm_whole_##R(const struct gemm_chain *chain, const struct gemm_tile *t)                                 \
+    {                                                                                                                              \
+        gemm_micro(R, NRV, WHOLE, chain, t);                                                                                       \
+    }                                                                                                                              \
+    static NOINLINE void gemm_narrow_##R(const struct gemm_chain *chain, const struct gemm_tile *t)                                \
+    {                                                                                                                              \
+        gemm_micro(R, 1, WHOLE, chain, t);                                                                                         \
+    }
+TILE_CASES(TILE)
+#undef TILE
+#ifdef CPU_DOT
+#define TILE(R)                                                                                                                    \
+    static NOINLINE void gemm_pairs_##R(const struct gemm_chain *chain, const struct gemm_tile *t)                                 \
+    {                                                                                                                              \
+        gemm_micro(R, NRV, BOTH, chain, t);                                                                                        \
+    }                                                                                                                              \
+    static NOINLINE void gemm_narrow_pairs_##R(const struct gemm_chain *chain, const struct gemm_tile *t)                          \
+    {                                                                                                                              \
+        gemm_micro(R, 1, BOTH, chain, t);                                                                                          \
+    }
+TILE_CASES(TILE)
+#undef TILE
+#endif
+
 /* Of a panel's vectors only the first is multiplied where no more columns are there, by as many rows as hide its latency. */
 static void gemm_cached(int rows, int dot, int64_t k, const float *a, const float *b, const struct gemm_tile *t)
 {
-    const int narrow = NRV > 1 && t->columns <= LANES;
-    const struct gemm_chain chain = {k, a, b};
-    enum { HIDE = 8 };
-    switch (rows) {
-#define TILE(R)                                                                                                                    \
-    case R:                                                                                                                        \
-        if (DOT && dot && narrow && R >= HIDE)                                                                                     \
-            gemm_micro(R, 1, BOTH, &chain, t);                                                                                     \
-        else if (DOT && dot)                                                                                                       \
-            gemm_micro(R, NRV, BOTH, &chain, t);                                                                                   \
-        else if (narrow && R >= HIDE)                                                                                              \
-            gemm_micro(R, 1, WHOLE, &chain, t);                                                                                    \
-        else                                                                                                                       \
-            gemm_micro(R, NRV, WHOLE, &chain, t);                                                                                  \
-        break;
+    enum { LATENCY = 8 };
+    typedef void tile_function(const struct gemm_chain *, const struct gemm_tile *);
+    static tile_function *const whole[] = {
+#define TILE(R) gemm_whole_##R,
         TILE_CASES(TILE)
 #undef TILE
-    }
+    };
+    static tile_function *const narrow[] = {
+#define TILE(R) gemm_narrow_##R,
+        TILE_CASES(TILE)
+#undef TILE
+    };
+#ifdef CPU_DOT
+    static tile_function *const pairs[] = {
+#define TILE(R) gemm_pairs_##R,
+        TILE_CASES(TILE)
+#undef TILE
+    };
+    static tile_function *const narrow_pairs[] = {
+#define TILE(R) gemm_narrow_pairs_##R,
+        TILE_CASES(TILE)
+#undef TILE
+    };
+#else
+    tile_function *const *const pairs = whole;
+    tile_function *const *const narrow_pairs = narrow;
+    dot = 0;
+#endif
+    const struct gemm_chain chain = {k, a, b};
+    const int first = NRV > 1 && t->columns <= LANES && rows >= LATENCY;
+    (dot ? first ? narrow_pairs : pairs : first ? narrow : whole)[rows - 1](&chain, t);
 }

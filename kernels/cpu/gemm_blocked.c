@@ -6,20 +6,26 @@ static void gemm_fetch(const float *p, int64_t row, int64_t rows)
         UNROLL for (int v = 0; v < NRV; v++) _mm_prefetch((const char *)(p + r * row + v * LANES), _MM_HINT_T0);
 }
 
+/* How often a tile fetches in a part's steps. */
+static int64_t gemm_fetches(const struct gemm_part *part)
+{
+    return (part->steps / STEPS + 1) * FETCHES;
+}
+
 /* What tile i of a panel fetches of pieces that lie apart: whole pieces, its share of them. */
 static void gemm_fetch_pieces(const struct gemm_part *part, int64_t tiles, int64_t i, struct gemm_tile *t)
 {
     enum { LINE = 64 };
     const int64_t pieces = part->next_bytes / part->next_run, first = i * pieces / tiles, own = (i + 1) * pieces / tiles - first,
-                  turns = part->steps / STEPS + 1, wanted = own * part->next_run / LINE;
-    int64_t size = LINE; /* a power of two, so that pieces are whole numbers of steps; so is NR */
-    while (size > 1 && size / 2 * turns >= wanted * LINE) size /= 2;
-    if (turns < wanted && part->next_run % (2 * LINE) == 0)
+                  fetches = gemm_fetches(part), wanted = own * part->next_run / LINE;
+    int64_t size = LINE; /* a power of two, so that pieces are whole numbers of turns; so is NR */
+    while (size > 1 && size / 2 * fetches >= wanted * LINE) size /= 2;
+    if (fetches < wanted && part->next_run % (2 * LINE * FETCHES) == 0)
         size = 2 * LINE; /* processors fetch the other line of a pair themselves */
     t->ahead = part->next + first * part->next_jump;
     t->ahead_step = size;
-    t->ahead_run = part->next_run / size;
-    t->ahead_jump = part->next_jump - part->next_run + size;
+    t->ahead_run = part->next_run / (size * FETCHES);
+    t->ahead_jump = part->next_jump;
 }
 
 /* What tile i of a panel fetches: its share of the next panel; where there are rows of B to fetch, the first two tiles take the panel, the others
@@ -29,7 +35,7 @@ static void gemm_fetch_ahead(const struct gemm_block *s, const struct gemm_part 
 {
     enum { FIRST = 2 };
     const int rows = s->later && tiles > FIRST;
-    const int64_t turns = part->steps / STEPS + 1;
+    const int64_t fetches = gemm_fetches(part);
     if (part->next_run) {
         gemm_fetch_pieces(part, tiles, i, t);
         return;
@@ -37,12 +43,12 @@ static void gemm_fetch_ahead(const struct gemm_block *s, const struct gemm_part 
     if (rows && i >= FIRST) {
         const int64_t share = s->later_bytes / (s->row_blocks * s->chunks * ((s->g->n + NR - 1) / NR) * (tiles - FIRST)) + 1;
         t->ahead = s->later + (part->turn * (tiles - FIRST) + i - FIRST) * share;
-        t->ahead_step = (share + turns - 1) / turns;
+        t->ahead_step = (share + fetches - 1) / fetches;
         return;
     }
     const int64_t takes = rows ? FIRST : tiles, share = (part->next_bytes + takes - 1) / takes;
     t->ahead = part->next + i * share;
-    t->ahead_step = (share + turns - 1) / turns;
+    t->ahead_step = (share + fetches - 1) / fetches;
 }
 
 /* All tiles of a share against a chunk of one panel. */

@@ -1,4 +1,4 @@
-/* Vectors at the edges of a matrix, and rows turned into columns: what all products share. */
+/* Vectors at the edges of a matrix, rows turned into columns, and sums in their registers: what all products share. */
 #ifndef TARE_KERNELS_PIECES_H
 #define TARE_KERNELS_PIECES_H
 
@@ -46,5 +46,31 @@ INLINE vf v_wide(vf words, const int half) /* of 32 bf16 numbers the first or th
 {
     return v_zip(v_zero(), words, half);
 }
+
+/* sum += x y where it is. A compiler that may choose the form of the instruction moves sums between registers until it has none left, and puts some on the
+ * stack (tests/tile_code.py). */
+#ifdef __AVX512F__
+INLINE void v_fma_to(vf *sum, vf x, vf y)
+{
+    __asm__("vfmadd231ps %2, %1, %0" : "+v"(*sum) : "v"(x), "v"(y));
+}
+#else
+INLINE void v_fma_to(vf *sum, vf x, vf y)
+{
+    __asm__("vfmadd231ps %2, %1, %0" : "+x"(sum->a) : "x"(x.a), "x"(y.a));
+    __asm__("vfmadd231ps %2, %1, %0" : "+x"(sum->b) : "x"(x.b), "x"(y.b));
+}
+#endif
+#if defined(CPU_DOT) && defined(__AVX512F__)
+INLINE void v_dot_to(vf *sum, vf x, vf y)
+{
+    __asm__("vdpbf16ps %2, %1, %0" : "+v"(*sum) : "v"(x), "v"(y));
+}
+#elif defined(CPU_DOT)
+INLINE void v_dot_to(vf *sum, vf x, vf y)
+{
+    *sum = v_dot(x, y, *sum);
+}
+#endif
 
 #endif

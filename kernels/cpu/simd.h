@@ -10,6 +10,7 @@
 #include <immintrin.h>
 
 #define INLINE static inline __attribute__((always_inline))
+#define NOINLINE __attribute__((noinline))
 /* A tile held in registers: made anew for every number of rows. The emulation of AVX-512 has no registers for it, so one function serves all. */
 #ifdef CPU_TILE_512
 #define TILE_FUNCTION static __attribute__((noinline))
