@@ -9,6 +9,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -135,7 +136,8 @@ tare_status cli_flush(struct err *e)
         signal(SIGPIPE, SIG_DFL);
         raise(SIGPIPE);
     }
-    FAIL(e, TARE_E_IO, "standard output cannot be written: %s", strerror(why));
+    FAIL(e, TARE_E_IO, "standard output cannot be written: %s",
+         why == EBADF ? "it is closed, or was opened for reading only" : strerror(why));
 }
 
 int cli_end(tare_status status, const struct err *e)
@@ -171,8 +173,23 @@ static int run_verb(int argc, char **argv)
     return v->run(argc, argv);
 }
 
+/* Whatever is opened first would get the number of a standard descriptor that is closed, and be read or written in its place: a run's lock would have its
+ * progress in it. So each gets /dev/null, opened the wrong way round where that loses something: what asks for rows, or prints a result, is then told
+ * as with any other descriptor that fails. Messages alone may go nowhere: a run goes on without them. */
+static bool standard_descriptors(void)
+{
+    static const int HOW[] = {O_WRONLY, O_RDONLY, O_WRONLY};
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", HOW[fd]) != fd) return false;
+    return true;
+}
+
 int main(int argc, char **argv)
 {
+    if (!standard_descriptors()) {
+        log_message(LOG_ERROR, "a standard descriptor is closed, and /dev/null cannot be opened in its place: %s", strerror(errno));
+        return 1;
+    }
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error with a message, */
     signal(SIGXFSZ, SIG_IGN); /* so is a file at the limit of its size */
     lost_page_tell();
@@ -187,7 +204,7 @@ int main(int argc, char **argv)
             return help(stdout);
         } else if (is_option(argv[i], "-V", "--version")) {
             printf("tare %s (plugin ABI %d.%d)\n", TARE_VERSION, TARE_ABI_MAJOR, TARE_ABI_MINOR);
-            return 0;
+            return print_end();
         } else if (argv[i][0] == '-') {
             log_message(LOG_ERROR, "no option '%s'; `tare --help` lists them", argv[i]);
             return 2;

@@ -41,7 +41,23 @@ limited() { (eval "$1" && run A=b); }
 same 'umask 077' other limited 'umask 077'
 same '32 open files' other limited 'ulimit -n 32'
 same 'a stack of 1 MiB' other limited 'ulimit -s 1024'
-same 'no core files, closed standard input' other limited 'ulimit -c 0; exec < /dev/null'
+same 'no core files' other limited 'ulimit -c 0'
+# Standard descriptors that are closed: what is opened first gets their number. Progress and messages must not be written into a run's files.
+closed() { # WHICH [key=value ...]
+    (eval "exec $1" && shift && "$TARE" train tiny.ini log.progress=lines train.steps=2 checkpoint.every=2 "$@" && "$TARE" -q verify-run run > "$WORK/verified.txt")
+}
+for which in '<&-' '>&-' '2>&-' '<&- >&-' '<&- 2>&-' '>&- 2>&-' '<&- >&- 2>&-'; do same "closed: $which" other closed "$which"; done
+for command in 'config dump tiny.ini' 'verify-run plain/run' --version; do
+    status=0
+    # shellcheck disable=SC2086
+    "$TARE" $command >&- 2> err.txt || status=$?
+    [ $status != 0 ] && grep -q 'standard output cannot be written: it is closed' err.txt && ok || bad "$command, on a closed standard output: exit status $status: $(cat err.txt)"
+done
+status=0
+"$TARE" verify exact <&- > out.txt 2> err.txt || status=$?
+[ $status = 1 ] && grep -q 'standard input: cannot be read' err.txt && ok || bad "rows of a closed standard input: exit status $status: $(cat err.txt)"
+# worker processes of a verifier, which have their requests on standard input
+same 'closed: all, workers' other closed '<&- >&- 2>&-' verifier.isolate=process verifier.workers=2
 for folder in 'with space' "quote'\"s" $'new\nline' 'a$b`c;d&e|f' '-dash' 'ünï' $'not\xffutf8' 'star*?[x]' '%s%n'; do same "the folder $(printf %q "$folder")" "./$folder" run A=b; done
 long=$(printf 'long%.0s' $(seq 60))
 deep=./$long/$long/$long/$long/$long/$long/$long/$long
