@@ -23,6 +23,8 @@
  *   sample      on each rank: its groups are about to be sampled
  *   rollback    on each rank: the state of a checkpoint is about to be read back; its record is made
  *   recorded    the sinks have the step's metrics
+ *   locking     a folder is about to be locked: 0 a run's, an evaluation's or a sweep's, 1 that of a fork which is made, 2 a process that
+ *               looks whether a lock is held is waited for
  *   opening     a run begins or goes on: 0 nothing is written yet, 1 the chain's link, 2 config.ini, 3 manifest.json, 4 later dumps are removed, 5 later metrics
  *   questions   an evaluation's record holds `step` questions
  *   result      a supervised training: 0 its model is written and has no name yet, 1 it has its name, and its checkpoints are still there

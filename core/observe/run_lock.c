@@ -1,14 +1,18 @@
 #include "observe/run_lock.h"
 
+#include "base/fault.h"
 #include "base/fs.h"
 #include "observe/sinks.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* What makes a folder a run: it was opened once. (The chain's link alone, which comes before the manifest, tells nothing that could be lost.) */
@@ -64,7 +68,37 @@ static tare_status check_files(const char *run_dir, struct err *e)
     return TARE_OK;
 }
 
-tare_status run_lock_hold(const char *run_dir, int *fd, struct err *e)
+/* Who has the lock: the file names the process before while the one that holds it has not signed it yet, or nobody. */
+static tare_status refuse(int fd, const char *run_dir, struct err *e)
+{
+    char text[32] = "", who[48] = "";
+    if (read(fd, text, sizeof text - 1) < 0) text[0] = 0;
+    const long pid = atol(text);
+    if (pid == (long)getpid())
+        FAIL(e, TARE_E_STATE,
+             "%s: this process writes this run already; close it there, or choose another folder (run.dir, or sft.out)", run_dir);
+    if (pid > 0 && (!kill((pid_t)pid, 0) || errno != ESRCH)) snprintf(who, sizeof who, " (%ld)", pid);
+    FAIL(e, TARE_E_STATE, "%s: another process%s writes this run; wait for it, or choose another folder (run.dir, or sft.out)",
+         run_dir, who);
+}
+
+/* 0 when this process has the lock alone. Whoever looks whether it is held (run_lock_is_held) shares it for a moment: that is waited for, two seconds at
+ * most, unless a process holds it alone, which is EWOULDBLOCK at once. */
+static int lock_alone(int fd)
+{
+    struct err ignored;
+    for (int i = 0; i < 200; i++) {
+        if (!flock(fd, LOCK_EX | LOCK_NB)) return 0;
+        if (errno != EWOULDBLOCK || flock(fd, LOCK_SH | LOCK_NB)) return errno;
+        flock(fd, LOCK_UN);
+        if (fault_point(0, "locking", 2, &ignored)) return EIO;
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    return EWOULDBLOCK;
+}
+
+/* fd -1, and no error: who had the lock removed the file with its folder. */
+static tare_status hold_once(const char *run_dir, int *fd, struct err *e)
 {
     char path[FS_PATH];
     *fd = -1;
@@ -73,22 +107,26 @@ tare_status run_lock_hold(const char *run_dir, int *fd, struct err *e)
     TRY(fs_join(path, run_dir, "lock", e));
     const int f = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (f < 0) FAIL(e, TARE_E_IO, "%s: %s", path, strerror(errno));
-    if (flock(f, LOCK_EX | LOCK_NB)) {
-        const int why = errno;
-        char pid[32] = "";
-        if (read(f, pid, sizeof pid - 1) < 0) pid[0] = 0;
-        pid[strcspn(pid, "\n")] = 0;
-        close(f);
-        if (why != EWOULDBLOCK) FAIL(e, TARE_E_IO, "%s: cannot be locked: %s", path, strerror(why));
-        if (atol(pid) == (long)getpid())
-            FAIL(e, TARE_E_STATE,
-                 "%s: this process writes this run already; close it there, or choose another folder (run.dir, or sft.out)",
-                 run_dir);
-        FAIL(e, TARE_E_STATE,
-             "%s: another process (%s) writes this run; wait for it, or choose another folder (run.dir, or sft.out)", run_dir, pid);
+    const int why = lock_alone(f);
+    tare_status status = TARE_OK;
+    if (why == EWOULDBLOCK)
+        status = refuse(f, run_dir, e);
+    else if (why)
+        status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: cannot be locked: %s", path, strerror(why));
+    else if (!fs_check_open(f, path, NULL))
+        *fd = f;
+    if (*fd < 0) close(f);
+    return status;
+}
+
+tare_status run_lock_hold(const char *run_dir, int *fd, struct err *e)
+{
+    TRY(fault_point(0, "locking", 0, e));
+    for (int i = 0; i < 100; i++) {
+        TRY(hold_once(run_dir, fd, e));
+        if (*fd >= 0) return TARE_OK;
     }
-    *fd = f;
-    return TARE_OK;
+    FAIL(e, TARE_E_IO, "%s: its lock is removed by other processes as often as it is made; choose another folder", run_dir);
 }
 
 tare_status run_lock_sign(int fd, const char *run_dir, struct err *e)
@@ -126,7 +164,7 @@ bool run_lock_is_held(const char *run_dir)
     if (fs_join(path, run_dir, "lock", NULL)) return false;
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a named pipe would be waited for */
     if (fd < 0) return false;
-    const bool held = flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
+    const bool held = flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK; /* shared: several may look at once */
     close(fd);
     return held;
 }

@@ -5,6 +5,7 @@
 #include "data/files.h"
 #include "observe/observe.h"
 #include "plugin/plugin.h"
+#include "replay/part.h"
 #include "replay/replay.h"
 #include "settle/settle.h"
 
@@ -124,38 +125,7 @@ static tare_status parse(struct fork *f, const char *text, struct err *e)
     return TARE_OK;
 }
 
-static tare_status take_no_file(void *ctx, const char *folder, const char *name, struct err *e)
-{
-    (void)ctx;
-    FAIL(e, TARE_E_STATE, "%s: holds files already (%s); move them, or name another folder", folder, name);
-}
-
-/* What a fork that was interrupted left has this file; nothing else is removed. */
-static const char MARK[] = "fork.unfinished", HALF[] = "fork.unfinished.tmp";
-
-static tare_status take_no_other(void *ctx, const char *folder, const char *name, struct err *e)
-{
-    return strcmp(name, HALF) ? take_no_file(ctx, folder, name, e) : TARE_OK;
-}
-
-static tare_status check_left_over(const char *folder, struct err *e)
-{
-    char path[FS_PATH];
-    bool ours;
-    TRY(fs_join(path, folder, MARK, e));
-    TRY(fs_there(path, &ours, e));
-    return ours ? TARE_OK : fs_each(folder, take_no_other, NULL, e);
-}
-
-static tare_status mark(const char *folder, struct err *e)
-{
-    char path[FS_PATH];
-    TRY(fs_mkdirs(folder, e));
-    TRY(fs_join(path, folder, MARK, e));
-    return fs_write_atomic(path, "", 0, e);
-}
-
-/* Where the states that do not fit are left out, before it is TO.part. */
+/* Where steps are made before the states that do not fit are left out of them. */
 static tare_status whole_name(const char *part, char out[FS_PATH], struct err *e)
 {
     if (snprintf(out, FS_PATH, "%s.state", part) >= FS_PATH) FAIL(e, TARE_E_INVALID, "%s: path too long", part);
@@ -170,13 +140,13 @@ static tare_status check_target(const struct fork *f, struct err *e)
     if (!*name || !strcmp(name, ".") || !strcmp(name, ".."))
         FAIL(e, TARE_E_INVALID, "--run-dir '%s': the name of a new folder is wanted, as in runs/b", f->to);
     TRY(run_lock_check(f->to, false, e));
-    TRY(fs_each(f->to, take_no_file, NULL, e));
+    TRY(fs_each(f->to, part_no_file, NULL, e));
     if (snprintf(part, sizeof part, "%s.part", f->to) >= FS_PATH) FAIL(e, TARE_E_INVALID, "%s: path too long", f->to);
-    if (run_lock_is_held(part))
-        FAIL(e, TARE_E_STATE, "%s: another process makes this fork; wait for it, or name another folder", part);
     TRY(whole_name(part, whole, e));
-    TRY(check_left_over(part, e));
-    return check_left_over(whole, e);
+    if (run_lock_is_held(part) || run_lock_is_held(whole)) /* by the process that makes steps for it, whose parent may be gone */
+        FAIL(e, TARE_E_STATE, "%s: another process makes this fork; wait for it, or name another folder with --run-dir", part);
+    TRY(part_check(part, e));
+    return part_check(whole, e);
 }
 
 static tare_status read_configurations(struct fork *f, const char *const *overrides, int64_t n, struct err *e)
@@ -298,24 +268,35 @@ static tare_status write_config(const struct fork *f, const char *part, struct e
     return observe_config(path, &f->after, before, f->step, e);
 }
 
-/* The steps between the run's checkpoint and the fork are made with the run's own configuration; then the states that do not fit the fork's are left
- * out. */
-static tare_status make_steps(const struct fork *f, const char *part, struct err *e)
+/* The steps between the run's checkpoint and the fork are made with the run's own configuration. */
+static tare_status make_steps(const struct fork *f, const char *folder, struct err *e)
+{
+    static const struct prefix_parts PARTS = {.rollouts = true};
+    log_info("%s has no checkpoint of step %lld: going there from step %lld", f->run, (long long)f->step, (long long)f->from.step);
+    TRY(prefix_copy(&f->from, &PARTS, folder, e));
+    return replay_train(folder, f->step, &(struct replay_options){0}, e);
+}
+
+/* The same where states do not fit the fork's configuration, which are left out then. */
+static tare_status make_steps_without(const struct fork *f, const char *whole, const char *part, struct err *e)
+{
+    const struct prefix_parts parts = {.rollouts = true, .dropped = f->anew};
+    struct prefix p;
+    TRY(part_begin(whole, e));
+    TRY(make_steps(f, whole, e));
+    TRY(prefix_find(whole, f->step, &p, e));
+    return prefix_copy(&p, &parts, part, e);
+}
+
+static tare_status copy_steps(const struct fork *f, const char *part, struct err *e)
 {
     const struct prefix_parts parts = {.rollouts = true, .dropped = f->anew};
     char whole[FS_PATH];
-    struct prefix p;
-    log_info("%s has no checkpoint of step %lld: going there from step %lld", f->run, (long long)f->step, (long long)f->from.step);
-    TRY(replay_train(part, f->step, &(struct replay_options){0}, e));
-    if (!f->anew[0]) return TARE_OK;
+    if (f->from.step == f->step) return prefix_copy(&f->from, &parts, part, e);
+    if (!f->anew[0]) return make_steps(f, part, e);
     TRY(whole_name(part, whole, e));
-    TRY(prefix_find(part, f->step, &p, e));
-    TRY(fs_remove_tree(whole, e));
-    TRY(mark(whole, e));
-    TRY(prefix_copy(&p, &parts, whole, e));
-    TRY(fs_remove_tree(part, e));
-    if (rename(whole, part)) FAIL(e, TARE_E_IO, "%s: cannot be renamed to %s: %s", whole, part, strerror(errno));
-    return TARE_OK;
+    const tare_status status = make_steps_without(f, whole, part, e), removed = fs_remove_tree(whole, status ? NULL : e);
+    return status ? status : removed;
 }
 
 /* What was written here belongs to the chain, though no process has trained with it yet. */
@@ -332,12 +313,7 @@ static tare_status add_link(const struct fork *f, const char *part, struct err *
 
 static tare_status make_part(const struct fork *f, const char *part, struct err *e)
 {
-    const bool there = f->from.step == f->step;
-    const struct prefix_parts parts = {.rollouts = true, .dropped = there ? f->anew : NULL};
-    TRY(fs_remove_tree(part, e));
-    TRY(mark(part, e));
-    TRY(prefix_copy(&f->from, &parts, part, e));
-    if (!there) TRY(make_steps(f, part, e));
+    TRY(copy_steps(f, part, e));
     TRY(write_origin(f, part, e));
     TRY(write_config(f, part, e));
     return add_link(f, part, e);
@@ -345,20 +321,15 @@ static tare_status make_part(const struct fork *f, const char *part, struct err 
 
 tare_status fork_make(const struct fork *f, struct err *e)
 {
-    char part[FS_PATH], parent[FS_PATH], path[FS_PATH];
-    snprintf(part, sizeof part, "%.4080s.part", f->to);
+    OWNED(part_let_go) struct part p = {.lock = -1};
+    char parent[FS_PATH];
+    snprintf(p.path, sizeof p.path, "%.4080s.part", f->to);
     fs_dirname(parent, f->to);
-    TRY(fs_mkdirs(parent, e));
-    tare_status status = make_part(f, part, e);
+    TRY(part_take(&p, e));
+    TRY(check_target(f, e)); /* again: another process may have been here since the first look */
+    TRY(make_part(f, p.path, e));
     /* The name first: without it and without the mark the folder would be a stranger's. A crash may leave the mark in the fork, where it says nothing. */
-    if (!status && rename(part, f->to))
-        status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: cannot be renamed to %s: %s", part, f->to, strerror(errno));
-    if (status) {
-        fs_remove_tree(part, NULL);
-        return status;
-    }
+    if (rename(p.path, f->to)) FAIL(e, TARE_E_IO, "%s: cannot be renamed to %s: %s", p.path, f->to, strerror(errno));
     TRY(fs_sync_dir(parent, e));
-    TRY(fs_join(path, f->to, MARK, e));
-    TRY(fs_remove_tree(path, e));
-    return fs_sync_dir(f->to, e);
+    return part_named(&p, f->to, e);
 }

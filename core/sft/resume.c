@@ -110,7 +110,9 @@ tare_status sft_find_folders(struct sft *s, enum sft_start start, struct err *e)
         FAIL(e, TARE_E_CONFIG, "sft.out = %s is a link to what is not there; remove it or choose another", s->out);
     if (!fs_exists(s->out)) return TARE_OK;
     s->ended = (start == SFT_RESUME || start == SFT_CHANGE) && has_ended(s) && is_model(s->out);
-    if (!s->ended) FAIL(e, TARE_E_CONFIG, "sft.out = %s exists already; remove it or choose another", s->out);
+    /* A warm start asked whether it is there just now: another process has made it since. */
+    const bool made = start == SFT_GO_ON && fs_is_dir(s->out);
+    if (!s->ended) FAIL(e, made ? TARE_E_STATE : TARE_E_CONFIG, "sft.out = %s exists already; remove it or choose another", s->out);
     return TARE_OK;
 }
 
@@ -136,15 +138,28 @@ static tare_status check_ended(const struct sft *s, struct err *e)
     return TARE_OK;
 }
 
+static tare_status check_new(const struct sft *s, enum sft_start start, struct err *e)
+{
+    if (start == SFT_NEW && has_checkpoints(s))
+        FAIL(e, TARE_E_STATE, "%s: holds a training that was not finished; --resume continues it, or remove the folder", s->folder);
+    return fs_each(s->folder, check_entry, NULL, e);
+}
+
 tare_status sft_take_folder(struct sft *s, enum sft_start start, struct err *e)
 {
     if ((start == SFT_RESUME || start == SFT_CHANGE) && !fs_is_dir(s->folder))
         FAIL(e, TARE_E_NOT_FOUND, "%s: no training to resume is there; leave out --resume, or check sft.out", s->folder);
-    if (start == SFT_NEW && has_checkpoints(s))
-        FAIL(e, TARE_E_STATE, "%s: holds a training that was not finished; --resume continues it, or remove the folder", s->folder);
-    TRY(fs_each(s->folder, check_entry, NULL, e));
+    TRY(check_new(s, start, e));
     TRY(check_file_system(s, e));
     TRY(run_lock_take(s->folder, &s->lock, e));
+    const tare_status status = check_new(s, start, e); /* again: another process may have been here since the first look */
+    if (status) {                                      /* what it left is not removed with the lock */
+        run_lock_release(s->lock);
+        s->lock = -1;
+        return status;
+    }
+    if (!s->ended && fs_exists(s->out))
+        FAIL(e, TARE_E_STATE, "sft.out = %s was made by another process meanwhile; remove it or choose another", s->out);
     return s->ended && has(s, ENDED) ? check_ended(s, e) : TARE_OK;
 }
 
