@@ -124,6 +124,18 @@ static void add_plugin(struct manifest *m, struct manifest_plugin *list, const s
         (struct manifest_plugin){plugin_kind_name(p->desc.kind), p->desc.name, p->desc.version, p->path, p->hash};
 }
 
+/* As of models (core/engine/models.c), and never refused: a plugin that was built anew is another file, though it may do the same. */
+static tare_status warn_of_plugins(const struct run *r, const struct manifest *m, struct err *e)
+{
+    OWNED(str_free) struct str changed = {0};
+    TRY(manifest_changed_plugins(r->config->run.dir, m, &changed, e));
+    if (changed.size)
+        log_warn("%s goes on with another plugin, whose file is not the one that the run was trained with (by the sums in "
+                 "manifest.json): %.1400s",
+                 r->config->run.dir, changed.data);
+    return TARE_OK;
+}
+
 static tare_status open_observe(struct run *r, bool resume, int64_t step, struct err *e)
 {
     struct manifest_plugin plugins[32];
@@ -145,6 +157,7 @@ static tare_status open_observe(struct run *r, bool resume, int64_t step, struct
         add_plugin(&m, plugins, verify_plugin(r->engine.verify, k));
     add_plugin(&m, plugins, r->cluster.encoder ? r->cluster.encoder->plugin : NULL);
     add_plugin(&m, plugins, r->cluster.codebook ? r->cluster.codebook->plugin : NULL);
+    if (resume) TRY(warn_of_plugins(r, &m, e));
     return observe_open(r->config, &m, resume, step, &r->observe, e);
 }
 

@@ -183,3 +183,35 @@ tare_status manifest_continue(const char *run_dir, const struct manifest *m, boo
     if (resume && fs_exists(path)) TRY(fs_read_all(path, &before, e));
     return manifest_print(m, before.data, step, text, e);
 }
+
+/* Its name, or its file's: either may have been exchanged with the file. */
+static bool is_same_plugin(const json_t *then, const struct manifest_plugin *p)
+{
+    return !strcmp(json_text_or(then, "kind", ""), p->kind) &&
+           (!strcmp(json_text_or(then, "name", ""), p->name) || !strcmp(json_text_or(then, "path", ""), p->path));
+}
+
+tare_status manifest_changed_plugins(const char *run_dir, const struct manifest *m, struct str *changed, struct err *e)
+{
+    char path[FS_PATH], hash[17];
+    OWNED(json_decrefp) json_t *root = NULL;
+    TRY(fs_join(path, run_dir, "manifest.json", e));
+    if (json_read_file(path, &root, NULL) == TARE_E_NOMEM) FAIL(e, TARE_E_NOMEM, "%s: no memory to read it", path);
+    const json_t *list = json_object_get(root, "resumed");
+    const json_t *last = json_array_size(list) ? json_array_get(list, json_array_size(list) - 1) : root;
+    for (int64_t i = 0; i < m->n_plugins; i++) {
+        const struct manifest_plugin *p = &m->plugins[i];
+        bool had = false, same = false;
+        json_t *then;
+        size_t k;
+        snprintf(hash, sizeof hash, "%016llx", (unsigned long long)p->hash);
+        json_array_foreach(json_object_get(last, "plugins"), k, then)
+        {
+            if (!is_same_plugin(then, p)) continue;
+            had = true;
+            same |= !strcmp(json_text_or(then, "xxh3", ""), hash);
+        }
+        if (had && !same) TRY(str_addf(changed, e, "%s%s %s: %s", changed->size ? "; " : "", p->kind, p->name, p->path));
+    }
+    return TARE_OK;
+}

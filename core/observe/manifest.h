@@ -36,6 +36,10 @@ tare_status manifest_print(const struct manifest *m, const char *previous, int64
 tare_status manifest_continue(const char *run_dir, const struct manifest *m, bool resume, int64_t step, struct str *text,
                               struct err *e);
 
+/* The plugins of m whose file is not the one that the run's last process had, by kind, name and file, into `changed`; nothing of a plugin that it had not, and where
+ * manifest.json cannot be read (model_sums.h tells that). */
+tare_status manifest_changed_plugins(const char *run_dir, const struct manifest *m, struct str *changed, struct err *e);
+
 /* The text of RUN/manifest.json with one more in its list "rollbacks". */
 tare_status manifest_add_rollback(const char *run_dir, const struct manifest_rollback *b, struct str *out, struct err *e);
 

@@ -93,12 +93,13 @@ static tare_status spawn(struct process *p, const char *binary, struct err *e)
     return TARE_OK;
 }
 
-/* The plugin and every parameter as text, so that the worker makes the same instance. */
+/* The plugin, its file's sum and every parameter as text, so that the worker makes the same instance. */
 static tare_status put_verifier(struct str *m, const struct verifier *f, struct err *e)
 {
     OWNED(str_free) struct str text = {0};
     TRY(str_addf(&text, e, "%s:%s", f->plugin->path, f->plugin->desc.name));
     TRY(wire_put_text(m, (tare_text){text.data, text.size}, e));
+    TRY(wire_put_int(m, (int64_t)f->plugin->hash, e));
     TRY(wire_put_int(m, f->plugin->desc.n_params, e));
     for (uint32_t i = 0; i < f->plugin->desc.n_params; i++) {
         str_clear(&text);

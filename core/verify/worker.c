@@ -44,6 +44,19 @@ static tare_status text_copy(struct arena *a, tare_text t, const char **out, str
     return TARE_OK;
 }
 
+/* A worker that is started later must not judge by another verifier than those before it. hash 0: it is not known. */
+static tare_status open_same(const char *name, uint64_t hash, const struct plugin **p, struct err *e)
+{
+    TRY(plugin_open(name, TARE_VERIFIER, NULL, p, e));
+    if (hash && hash != (*p)->hash)
+        FAIL(
+            e, TARE_E_PLUGIN,
+            "%s: was exchanged while it was in use, and a new worker would judge by another verifier than the others; put the file "
+            "back, or start again, which takes this one",
+            (*p)->path);
+    return TARE_OK;
+}
+
 static tare_status open_verifiers(struct worker_state *w, struct wire *in, struct err *e)
 {
     const struct plugin_env env = {.seed = (uint64_t)wire_int(in), .ctx = w, .metric = on_metric};
@@ -52,6 +65,7 @@ static tare_status open_verifiers(struct worker_state *w, struct wire *in, struc
     for (int64_t c = 0; c < n && !in->bad; c++) {
         const char *name, **settings;
         TRY(text_copy(&w->arena, wire_text(in), &name, e));
+        const uint64_t hash = (uint64_t)wire_int(in);
         const int64_t k = wire_int(in);
         if (k < 0 || k > in->size || c == VERIFY_MAX) FAIL(e, TARE_E_CORRUPT, "a worker got a request that it cannot read");
         TRY(arena_new(&w->arena, &settings, k + 1, e));
@@ -59,7 +73,7 @@ static tare_status open_verifiers(struct worker_state *w, struct wire *in, struc
         const struct plugin *p = NULL;
         const struct config_param *params = NULL;
         const tare_value *values = NULL;
-        TRY(plugin_open(name, TARE_VERIFIER, NULL, &p, e));
+        TRY(open_same(name, hash, &p, e));
         TRY(plugin_settings(p, (struct plugin_words){settings, k}, NULL, &w->arena, &params, e));
         TRY(plugin_params(p, params, &w->arena, &values, e));
         TRY(plugin_create(p, values, 0, &env, &w->instance[c], e));

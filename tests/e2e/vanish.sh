@@ -17,14 +17,15 @@ train() { # RUN ...: exit status in `status`
     "$TARE" -q train tiny.ini log.progress=none data.train=rows.jsonl data.eval= verifier.plugins=command verifier.workers=1 verifier.command.command='sh act.sh' \
         checkpoint.every=2 train.steps=8 run.dir="$1" "${@:2}" > out.txt 2> err.txt || status=$?
 }
-by_itself() { # WHAT
+by_itself() { # WHAT: it was done, and what comes of it
+    [ -e acted ] && ok || bad "$1: was not done"
     [ $status -lt 124 ] && ok || bad "$1: exit status $status: $(tail -1 err.txt)"
     [ $status = 0 ] || { grep -q '^tare: ' err.txt && ok || bad "$1: no message"; }
 }
 same() { # RUN WHAT
     cmp -s whole/checkpoints/step-000008/model.safetensors "$1/checkpoints/step-000008/model.safetensors" && ok || bad "$2: other bits"
 }
-fresh() { rm -rf base; cp -r kept base; cp kept.jsonl rows.jsonl; rm -rf run; }
+fresh() { rm -rf base; cp -r kept base; cp kept.jsonl rows.jsonl; rm -rf run acted; }
 "$TARE" -q sft sft.ini 2> err.txt || bad "warm start: $(cat err.txt)"
 cp -r base kept
 cp rows.jsonl kept.jsonl
@@ -35,9 +36,7 @@ train whole
 for action in 'rm rows.jsonl' ': > rows.jsonl' 'tr 0-9 7 < kept.jsonl > rows.jsonl' 'rm base/model.safetensors' ': > base/model.safetensors' 'head -c 5000 kept/model.safetensors > base/model.safetensors'; do
     fresh
     echo "$action; touch acted" > action
-    rm -f acted
     train run
-    [ -e acted ] && ok || bad "$action: was not done"
     by_itself "$action"
     [ $status = 0 ] && same run "$action" || bad "$action: $(tail -1 err.txt)"
 done
@@ -70,14 +69,75 @@ for action in 'rm -rf run' 'rm -rf run/rollouts run/estimator' 'mv run moved' 'r
     [ ! -e moved ] || { rm -rf run; mv moved run; train run --resume; [ $status = 0 ] && same run "$action, resumed" || bad "$action, resumed: $(tail -1 err.txt)"; }
 done
 # A plugin that is exchanged (moved over, as installers do) is not loaded twice: the run goes on with the one it began with, and a resumed run says that it is another.
-mkdir -p plugins/estimators
-cp "${TARE_PLUGIN_PATH%%:*}/estimators/grpo.so" mine.so
+plugins=${TARE_PLUGIN_PATH%%:*}
+anew() { cp "$plugins/$1" "$2"; } # PLUGIN FILE: as a build that gives the same bytes
+otherwise() { cp "$plugins/$1" new.so; printf x >> new.so; mv new.so "$2"; } # as one that gives others
+warns() { # FILE
+    [ $status = 0 ] && grep "warning: run goes on with another plugin" err.txt | grep -q ": $WORK/$1\$\|: $WORK/$1;" && ok || bad "$1 was exchanged, not said: status $status: $(cat err.txt)"
+}
+silent() { [ $status = 0 ] && ! grep -q 'another plugin' err.txt && ok || bad "nothing was exchanged: status $status: $(cat err.txt)"; }
+anew estimators/grpo.so mine.so
 fresh
-echo "cp ${TARE_PLUGIN_PATH%%:*}/estimators/dr_grpo.so other.so; mv other.so mine.so" > action
-train run estimator.plugin=./mine.so
+echo "cp $plugins/estimators/dr_grpo.so other.so; mv other.so mine.so; touch acted" > action
+train run estimator.plugin=./mine.so --until 6
 by_itself "a plugin that is exchanged"
 rm -f action
-cp "${TARE_PLUGIN_PATH%%:*}/estimators/grpo.so" mine.so
-train again estimator.plugin=./mine.so
-cmp -s run/checkpoints/step-000008/model.safetensors again/checkpoints/step-000008/model.safetensors && ok || bad "a plugin that is exchanged changes a run in the middle"
+cp -r run exchanged
+anew estimators/grpo.so mine.so
+train again estimator.plugin=./mine.so --until 6
+cmp -s run/checkpoints/step-000006/model.safetensors again/checkpoints/step-000006/model.safetensors && ok || bad "a plugin that is exchanged changes a run in the middle"
+more() { train run estimator.plugin=./mine.so --resume "$@"; }
+more
+silent
+rm -rf run && mv exchanged run
+anew estimators/dr_grpo.so mine.so
+more
+[ $status = 1 ] && grep -q 'the state of estimator grpo, the configuration has estimator dr_grpo' err.txt && ok || bad "another estimator took the state: $(cat err.txt)"
+otherwise estimators/grpo.so mine.so
+more --until 7
+warns mine.so
+more # it is the newest process that counts
+silent
+for kind in objectives/ppo:objective.plugin curricula/shuffle:curriculum.plugin verifiers/exact:verifier.plugins clusterers/field:clusterer.codebook; do
+    key=${kind#*:} kind=${kind%:*}
+    name=${kind#*/}
+    fresh
+    anew $kind.so $name.so
+    train run $key=./$name.so --until 2
+    anew $kind.so $name.so
+    train run $key=./$name.so --until 3 --resume
+    silent
+    otherwise $kind.so $name.so
+    train run $key=./$name.so --until 4 --resume
+    warns $name.so
+    train run $key=./$name.so --until 5 --resume
+    silent
+done
+
+# Of worker processes that are started again after a crash, none takes another file than the ones before it: the run ends there, and goes on with the new one when it is told to.
+cp "${FIXTURES:?}/verdicts.so" crash.so
+cat > act.sh <<'SH'
+while IFS= read -r line; do
+    echo >> asked
+    [ "$(wc -l < asked)" != 70 ] || [ ! -e action ] || . ./action 1>&2 # in step 3; each call is a new process's
+    case $line in *1*) echo 1 ;; *) echo 0 ;; esac
+done
+SH
+crashing() { train run verifier.plugins='command,./crash.so' verifier.isolate=process verifier.verdicts.always=segfault verifier.max_crash_share=1 train.steps=4 "$@"; }
+fresh
+: > asked
+echo "cp crash.so new.so; printf x >> new.so; mv new.so crash.so; touch acted" > action
+crashing
+by_itself "a worker's plugin that is exchanged"
+[ $status = 1 ] && grep -q "$WORK/crash.so: was exchanged while it was in use" err.txt && ok || bad "a worker's plugin that is exchanged: status $status: $(cat err.txt)"
+rm -f action
+crashing --resume
+warns crash.so
+rm -rf run
+cp "$FIXTURES/verdicts.so" crash.so
+: > asked
+echo "cp crash.so new.so; mv new.so crash.so; touch acted" > action
+crashing
+by_itself "a worker's plugin that is built anew"
+[ $status = 0 ] && ok || bad "a worker's plugin that is built anew: $(cat err.txt)"
 done_

@@ -47,6 +47,7 @@ static void put_request(struct str *m, struct bytes *in)
     if (how > 1) wire_put_int(m, how == 2 ? bytes_number(in) : items, NULL);
     for (int i = 0; i < items; i++) {
         for (int k = 0; k < (how == 1 ? 1 : 4); k++) put_text(m, in);
+        if (how == 1) wire_put_int(m, 0, NULL); /* the file's sum: not known */
         for (int k = 0; k < (how == 1 ? 1 : 6); k++) wire_put_int(m, how == 1 ? byte(in) % 3 : bytes_number(in), NULL);
     }
 }
@@ -66,6 +67,7 @@ static void ask_worker(struct bytes *in)
     for (int k = 0; k < 2; k++) {
         const char *name = k ? "length" : "exact";
         wire_put_text(&m, (tare_text){name, (int64_t)strlen(name)}, NULL);
+        wire_put_int(&m, 0, NULL); /* the file's sum: not known */
         wire_put_int(&m, 0, NULL);
     }
     for (int i = 0; i < 8; i++) {
