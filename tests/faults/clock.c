@@ -1,15 +1,18 @@
 /* Preloaded into tare (LD_PRELOAD): the time of day jumps. TARE_CLOCK=SEED: every 50th call that asks for the time of day, by any thread, moves it by what
  * comes next from the seed: seconds, an hour back (the end of summer time, where a machine's clock has local time), days, years, either way. TARE_CLOCK_AT=UNIX: it begins there.
- * Clocks that count from the machine's start do not jump, as on a real one. */
+ * Clocks that count from the machine's start do not jump, as on a real one. TARE_CLOCK_NAPS=FILE, in its place: nobody sleeps (usleep, nanosleep), and FILE has in the end the milliseconds
+ * that were asked for, so that what gives up after ten seconds is tested in none. */
 #define _GNU_SOURCE
 #include "next.h"
 
 #include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
 #include <time.h>
+#include <unistd.h>
 
 #pragma GCC visibility push(default) /* what is hidden does not take the place of the C library's */
 enum { EVERY = 50 };
@@ -68,4 +71,34 @@ int gettimeofday(struct timeval *restrict out, void *restrict zone)
     out->tv_sec = now.tv_sec + moved();
     out->tv_usec = now.tv_nsec / 1000;
     return 0;
+}
+
+/* ---- naps */
+
+static atomic_llong napped; /* nanoseconds */
+
+static const char *naps(void)
+{
+    return strcmp(program_invocation_short_name, "tare") ? NULL : getenv("TARE_CLOCK_NAPS");
+}
+
+DECLARE(nanosleep);
+int nanosleep(const struct timespec *t, struct timespec *rest)
+{
+    if (!naps()) return NEXT(nanosleep)(t, rest);
+    atomic_fetch_add(&napped, t->tv_sec * 1000000000LL + t->tv_nsec);
+    return 0;
+}
+
+int usleep(useconds_t us)
+{
+    return nanosleep(&(struct timespec){us / 1000000, us % 1000000 * 1000L}, NULL);
+}
+
+__attribute__((destructor)) static void end(void)
+{
+    FILE *f = naps() ? fopen(naps(), "w") : NULL;
+    if (!f) return;
+    fprintf(f, "%lld\n", atomic_load(&napped) / 1000000);
+    fclose(f);
 }
