@@ -124,21 +124,36 @@ static tare_status save(const void *self, const tare_stream *out, tare_error *er
     return status ? fail(error, status, "the rows' hashes cannot be written") : TARE_OK;
 }
 
+/* Memory grows with what is read, so a damaged number of rows asks for none that the state does not have. */
+static tare_status read_keys(const tare_stream *in, int64_t n, struct row_key **keys, tare_error *error)
+{
+    for (int64_t have = 0, next; have < n; have = next) {
+        next = have ? 2 * have : 4096;
+        if (next > n) next = n;
+        struct row_key *more = realloc(*keys, (size_t)next * sizeof **keys);
+        if (!more) return fail(error, TARE_E_NOMEM, "no memory for %lld rows", (long long)n);
+        *keys = more;
+        const tare_status status = in->read(in->ctx, more + have, (next - have) * (int64_t)sizeof **keys);
+        if (status) return fail(error, status, "the rows' hashes are damaged or cut short");
+    }
+    return TARE_OK;
+}
+
 static tare_status load(void *self, const tare_stream *in, tare_error *error)
 {
     struct prompt *p = self;
+    struct row_key *keys = NULL;
     int64_t n = 0;
     tare_status status = in->read(in->ctx, &n, sizeof n);
     if (status) return fail(error, status, "the rows' hashes are cut short");
     if (n < 0 || n > INT32_MAX) return fail(error, TARE_E_CORRUPT, "the saved number of rows is %lld", (long long)n);
-    struct row_key *keys = n ? malloc((size_t)n * sizeof *keys) : NULL;
-    if (n && !keys) return fail(error, TARE_E_NOMEM, "no memory for %lld rows", (long long)n);
-    if (n) status = in->read(in->ctx, keys, n * (int64_t)sizeof *keys);
+    status = read_keys(in, n, &keys, error);
     for (int64_t i = 0; !status && i < n; i++)
-        if (keys[i].cluster < 0 || keys[i].cluster >= n || (i && by_key(&keys[i - 1], &keys[i]) >= 0)) status = TARE_E_CORRUPT;
+        if (keys[i].cluster < 0 || keys[i].cluster >= n || (i && by_key(&keys[i - 1], &keys[i]) >= 0))
+            status = fail(error, TARE_E_CORRUPT, "the rows' hashes are damaged or cut short");
     if (status) {
         free(keys);
-        return fail(error, status, "the rows' hashes are damaged or cut short");
+        return status;
     }
     free(p->keys);
     p->keys = keys;

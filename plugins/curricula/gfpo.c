@@ -151,21 +151,35 @@ static tare_status save(const void *self, const tare_stream *out, tare_error *er
     return status ? status : out->write(out->ctx, x->mean, x->n * (int64_t)sizeof *x->mean);
 }
 
-/* With a shorter memory the last ones of the state. */
-static tare_status load(void *self, const tare_stream *in, tare_error *error)
+/* With a shorter memory the last ones of the state: mean has room for them. */
+static tare_status load_into(const struct gfpo *x, const tare_stream *in, double *mean, int64_t *kept, tare_error *error)
 {
-    struct gfpo *x = self;
     const int64_t room = x->v[P_MEMORY].i;
-    int64_t n, kept = 0;
-    if (!x->v[P_ADAPTIVE].i) return TARE_OK;
+    int64_t n;
     if (in->read(in->ctx, &n, sizeof n)) return tare_fail(error, TARE_E_CORRUPT, "the state is cut short");
     if (n < 0 || n > 65536) return tare_fail(error, TARE_E_CORRUPT, "the state is of %lld groups", (long long)n);
     for (int64_t k = 0; k < n; k++) {
-        double mean;
-        if (in->read(in->ctx, &mean, sizeof mean)) return tare_fail(error, TARE_E_CORRUPT, "the state is cut short");
-        if (!isfinite(mean)) return tare_fail(error, TARE_E_CORRUPT, "the mean reward of group %lld is %g", (long long)k, mean);
-        if (k >= n - room) x->mean[kept++] = mean;
+        double one;
+        if (in->read(in->ctx, &one, sizeof one)) return tare_fail(error, TARE_E_CORRUPT, "the state is cut short");
+        if (!isfinite(one)) return tare_fail(error, TARE_E_CORRUPT, "the mean reward of group %lld is %g", (long long)k, one);
+        if (k >= n - room) mean[(*kept)++] = one;
     }
+    return TARE_OK;
+}
+
+/* A state that is refused leaves the old one. */
+static tare_status load(void *self, const tare_stream *in, tare_error *error)
+{
+    struct gfpo *x = self;
+    const tare_host *h = x->host;
+    int64_t kept = 0;
+    if (!x->v[P_ADAPTIVE].i) return TARE_OK;
+    double *mean = h->alloc(h->ctx, x->v[P_MEMORY].i * (int64_t)sizeof *mean, 0);
+    if (!mean) return tare_fail(error, TARE_E_NOMEM, "no memory for %lld groups", (long long)x->v[P_MEMORY].i);
+    const tare_status status = load_into(x, in, mean, &kept, error);
+    h->release(h->ctx, status ? mean : x->mean);
+    if (status) return status;
+    x->mean = mean;
     x->n = kept;
     return TARE_OK;
 }

@@ -298,9 +298,9 @@ static bool sound(const struct spo *s, const struct prompt *p)
            p->update <= s->updates;
 }
 
-static tare_status load(void *self, const tare_stream *in, tare_error *error)
+/* Into a table that is empty. */
+static tare_status load_into(struct spo *s, const tare_stream *in, tare_error *error)
 {
-    struct spo *s = self;
     int64_t n = 0;
     tare_status status = state_next(in, &n, sizeof n, error);
     if (!status) status = state_next(in, &s->updates, sizeof s->updates, error);
@@ -309,8 +309,6 @@ static tare_status load(void *self, const tare_stream *in, tare_error *error)
     if (n < 0 || s->updates < 0 || !(s->path >= 0) || !isfinite(s->path))
         return tare_fail(error, TARE_E_CORRUPT, "the state makes no sense: %lld prompts, %lld updates, path %g", (long long)n,
                          (long long)s->updates, s->path);
-    s->n = 0;
-    if (s->capacity) memset(s->slot, 0, 4 * (size_t)s->capacity * sizeof *s->slot);
     for (int64_t i = 0; i < n; i++) {
         struct prompt p, *added;
         status = state_next(in, &p, sizeof p, error);
@@ -321,6 +319,19 @@ static tare_status load(void *self, const tare_stream *in, tare_error *error)
         if (status) return status;
     }
     return TARE_OK;
+}
+
+/* A state that is refused leaves the old one. */
+static tare_status load(void *self, const tare_stream *in, tare_error *error)
+{
+    struct spo *s = self, fresh = {.host = s->host, .v = s->v, .now = s->now};
+    const tare_host *h = s->host;
+    const tare_status status = load_into(&fresh, in, error);
+    const struct spo *gone = status ? &fresh : s;
+    h->release(h->ctx, gone->prompt);
+    h->release(h->ctx, gone->slot);
+    if (!status) *s = fresh;
+    return status;
 }
 
 static tare_status describe(const void *self, const tare_stream *out, tare_error *error)

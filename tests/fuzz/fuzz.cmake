@@ -12,6 +12,9 @@ set(FUZZ_ini tare_config)
 set(FUZZ_codebook tare_base) # with the files that read one
 set(FUZZ_wire tare_verify)
 set(FUZZ_ranks tare_batch tare_base) # with the files of core/dist that need no kernels
+set(FUZZ_plugin_state tare_plugin)
+# The plugins that have a state, beside which fuzz_plugin_state.c has no others.
+set(FUZZ_STATEFUL bv_beta bv_blend eb_blend krpo n_eff naive rae sigma_hist spo gfpo mix difficulty replay spo_priority field hashed prompt)
 set(FUZZ_train tare_loop tare_replay tare_preflight tare_sft) # all of the engine
 if(TARGET plugin_math)
     set(FUZZ_math ${MATH_LIBRARIES} m) # the plugin's own files: nothing of the engine
@@ -38,6 +41,12 @@ function(tare_fuzz_target TARGET NAME)
         target_compile_definitions(${TARGET} PRIVATE FUZZ_PLUGINS="${TARE_PLUGIN_DIR}")
         add_dependencies(${TARGET} plugin_exact plugin_length)
     endif()
+    if(NAME STREQUAL plugin_state)
+        target_compile_definitions(${TARGET} PRIVATE FUZZ_PLUGINS="${TARE_PLUGIN_DIR}")
+        foreach(PLUGIN ${FUZZ_STATEFUL})
+            add_dependencies(${TARGET} plugin_${PLUGIN})
+        endforeach()
+    endif()
     if(NAME STREQUAL train)
         target_compile_definitions(${TARGET} PRIVATE FUZZ_PLUGINS="${TARE_PLUGIN_DIR}")
         add_dependencies(${TARGET} plugins)
@@ -57,7 +66,7 @@ function(tare_fuzz_target TARGET NAME)
     endif()
 endfunction()
 
-foreach(NAME jsonl template tokenizer_json safetensors state chain ini codebook wire ranks math train)
+foreach(NAME jsonl template tokenizer_json safetensors state chain ini codebook wire ranks math plugin_state train)
     if(NOT DEFINED FUZZ_${NAME})
         continue()
     endif()

@@ -1,10 +1,41 @@
 /* Data files from anybody: load, and check. */
 #include "data/dataset.h"
 #include "memory_file.h"
-
-#include <stdlib.h>
+#include "mutate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* What rows have, in the forms that are taken and in some that are refused. */
+static const char *const ROW_PARTS[] = {
+    "{\"question\":\"1+1=\",\"answer\":\"2\"}",
+    "{\"prompt\":\"p\",\"answer\":7,\"completion\":\"c\",\"reward\":1}",
+    "{\"prompt\":[{\"role\":\"user\",\"content\":\"p\"}],\"answer\":\"a\"}",
+    "{\"messages\":[{\"role\":\"system\",\"content\":\"s\"},{\"role\":\"user\",\"content\":\"q\"}],\"answer\":\"a\"}",
+    "{\"messages\":[{\"role\":\"user\",\"content\":\"q\"},{\"role\":\"assistant\",\"content\":\"r\"}]}",
+    "{\"question\":\"q\",\"choices\":[\"x\",\"y\",\"z\"],\"answer\":\"B\"}",
+    "{\"question\":\"q\",\"choices\":[\"x\",\"y\"],\"answer\":1}",
+    "{\"question\":\"q\",\"choices\":{\"text\":[\"x\",\"y\"],\"label\":[\"A\",\"B\"]},\"answer\":\"y\"}",
+    "{\"id\":\"a\",\"level\":\"Level 5\",\"subject\":\"s\"}",
+    "{\"id\":7,\"level\":3,\"subject\":\"\"}",
+    "{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"t\"}]}",
+    "{\"role\":\"user\",\"content\":\"\"}",
+    "\"\"",
+    "\" \"",
+    "\"\\u0000\"",
+    "\"\\u2028\"",
+    "\"A\"",
+    "\"a\"",
+    "\"Level 5\"",
+    "\"user\"",
+    "[]",
+    "{}",
+    "null",
+    "true",
+    "0",
+    "-1",
+    "0.10",
+    "1.0",
+};
 
 static tare_status quiet(void *ctx, const char *where, const char *id, const char *reason, struct err *e)
 {
@@ -28,4 +59,37 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     memory_file_close(&file);
     return 0;
+}
+
+static size_t change_row(uint8_t *part, size_t n, size_t room, struct chance *c)
+{
+    const struct parts parts = PARTS(ROW_PARTS);
+    return mutate_json(part, n, room, &parts, c);
+}
+
+/* The line comes twice, or a new one before it. */
+static size_t add_row(uint8_t *part, size_t n, size_t room, struct chance *c)
+{
+    const char *text = ROW_PARTS[chance_below(c, 8)];
+    const size_t more = chance_below(c, 2) ? n : strlen(text);
+    if (n + more + 1 > room) return n;
+    memmove(part + more + 1, part, n);
+    if (more != n || !n) memcpy(part, text, more);
+    part[more] = '\n';
+    return n + more + 1;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+    struct chance c;
+    size_t lines = 1;
+    chance_begin(&c, seed);
+    if (chance_below(&c, 6) == 0) return LLVMFuzzerMutate(data, size, max_size);
+    for (size_t i = 0; i < size; i++) lines += data[i] == '\n';
+    size_t wanted = chance_below(&c, lines);
+    const uint8_t *at = data, *end = data + size;
+    while (wanted--) at = (const uint8_t *)memchr(at, '\n', (size_t)(end - at)) + 1;
+    const uint8_t *newline = at < end ? memchr(at, '\n', (size_t)(end - at)) : NULL;
+    const size_t n = (size_t)((newline ? newline : end) - at);
+    return mutate_span(data, size, max_size, at, n, chance_below(&c, 8) ? change_row : add_row, &c);
 }

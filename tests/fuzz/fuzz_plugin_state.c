@@ -1,0 +1,338 @@
+/* libFuzzer target: saved state of the built-in plugins that have one, given to load through the ABI, as `tare plugin check` gives damaged ones. The first byte
+ * chooses the plugin, the second one a parameter that is not at its default, the third one tells how: even: the rest is the state; odd: the rest is a list of
+ * changes to the state of an instance that was in use.
+ *
+ * What is taken can be saved, and what was saved is taken and saved again to the same bytes; what a plugin refuses leaves the state that was there. Either way
+ * the instance is a whole one: it describes itself as JSON, does what its kind does, and is destroyed without a leak. */
+#include "bytes.h"
+#include "plugin/check/trial.h"
+
+#include "base/json.h"
+#include "base/log.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { PROMPTS = 6, SIZE = 4, TEXTS = 4, MOST = 64, MOST_DIM = 1 << 14 };
+#define COUNT(LIST) (sizeof(LIST) / sizeof *(LIST))
+
+/* Their numbers are those of the inputs in the corpus: new ones come at the end. */
+static const char *const NAMES[] = {"bv_beta", "bv_blend",     "eb_blend", "krpo",   "n_eff", "naive",
+                                    "rae",     "sigma_hist",   "spo",      "gfpo",   "mix",   "difficulty",
+                                    "replay",  "spo_priority", "field",    "hashed", "prompt"};
+static const struct plugin *stateful[COUNT(NAMES)];
+
+/* ---- once */
+
+static bool has_state(const struct plugin *p)
+{
+    switch (p->desc.kind) {
+    case TARE_ESTIMATOR:
+        return p->estimator->load;
+    case TARE_ENCODER:
+        return p->encoder->load;
+    case TARE_CODEBOOK:
+        return p->codebook->load;
+    case TARE_OBJECTIVE:
+        return p->objective->load;
+    case TARE_CURRICULUM:
+        return p->curriculum->load;
+    default:
+        return false;
+    }
+}
+
+static tare_status take_plugin(void *ctx, const char *path, const struct plugin *p, const struct err *why)
+{
+    (void)ctx, (void)path, (void)why;
+    if (!p || !has_state(p)) return TARE_OK;
+    for (size_t i = 0; i < COUNT(NAMES); i++) {
+        if (strcmp(NAMES[i], p->desc.name) != 0) continue;
+        stateful[i] = p;
+        return TARE_OK;
+    }
+    fprintf(stderr, "%s %s has a state and is not in the list of fuzz_plugin_state.c\n", plugin_kind_name(p->desc.kind),
+            p->desc.name);
+    abort();
+}
+
+static void begin(void)
+{
+    if (!getenv("TARE_PLUGIN_PATH")) setenv("TARE_PLUGIN_PATH", FUZZ_PLUGINS, 1);
+    log_set_level(LOG_NONE);
+    if (plugin_list(NULL, take_plugin, NULL, NULL)) abort();
+    for (size_t i = 0; i < COUNT(NAMES); i++) {
+        if (stateful[i]) continue;
+        fprintf(stderr, "%s is in the list of fuzz_plugin_state.c, and no plugin of this build has this name and a state\n",
+                NAMES[i]);
+        abort();
+    }
+}
+
+/* ---- parameters */
+
+/* Defaults, but for one: its ends where they are small, its choices, yes and no. */
+static void choose_values(struct check *c, int how)
+{
+    struct err e = {0};
+    const struct plugin *p = c->plugin;
+    const struct config_param *settings = NULL;
+    const char *given = "field=subject";
+    tare_value *values;
+    if (!strcmp(p->desc.name, "field") && plugin_settings(p, (struct plugin_words){&given, 1}, NULL, &c->arena, &settings, &e))
+        abort();
+    if (plugin_params(p, settings, &c->arena, &c->values, &e)) abort();
+    if (!how || !p->desc.n_params) return;
+    const uint32_t k = (uint32_t)(how - 1) / 3 % p->desc.n_params;
+    const tare_param *q = &p->params[k];
+    const int end = (how - 1) % 3;
+    if (arena_new(&c->arena, &values, p->desc.n_params, &e)) abort();
+    memcpy(values, c->values, p->desc.n_params * sizeof *values);
+    int64_t n = 0;
+    if (q->type == TARE_BOOL) {
+        values[k].i = !values[k].i;
+    } else if (q->type == TARE_CHOICE) {
+        while (q->choices[n]) n++;
+        values[k].i = (values[k].i + 1 + end) % n;
+    } else if (q->type == TARE_INT && (q->min < q->max)) {
+        const int64_t low = (int64_t)q->min + (q->flags & TARE_ABOVE_MIN ? 1 : 0), high = q->max > MOST ? MOST : (int64_t)q->max;
+        values[k].i = end == 0 ? low : end == 1 && high > low ? high : low + (high > low);
+    } else if (q->type == TARE_FLOAT && q->min < q->max && end < 2 && !(q->flags & (end ? TARE_BELOW_MAX : TARE_ABOVE_MIN))) {
+        values[k].f = end ? q->max : q->min;
+    }
+    c->values = values;
+}
+
+/* ---- what each kind does */
+
+static void use_estimator(struct check *c, struct plugin_instance *i)
+{
+    struct trial t = {0};
+    struct err e = {0};
+    c->batch = &t.b;
+    if (trial_batch(c, TRIAL_MIXED, PROMPTS, &t.b, &e)) abort();
+    if (!trial_run(c, i, &t, &e)) (void)trial_apply(i, &t, &e); /* a state of huge numbers may give what is refused */
+}
+
+static void use_curriculum(struct plugin_instance *i, int64_t step)
+{
+    int64_t ordered[PROMPTS], row[PROMPTS], rollouts[PROMPTS], begin_of[PROMPTS + 1], length[PROMPTS * SIZE], replace = 0, sum = 0;
+    double reward[PROMPTS * SIZE];
+    int32_t verdict[PROMPTS * SIZE];
+    uint8_t finish[PROMPTS * SIZE] = {0}, fate[PROMPTS * SIZE] = {0};
+    struct plugin_call call;
+    struct err e = {0};
+    const tare_curriculum *f = i->plugin->curriculum;
+    for (int64_t k = 0; k < PROMPTS; k++) {
+        ordered[k] = (step * PROMPTS + k) % CHECK_ROWS.n;
+        row[k] = f->next ? -1 : ordered[k];
+        rollouts[k] = SIZE;
+    }
+    const tare_draw d = {sizeof d, 0, step, PROMPTS, step * PROMPTS, ordered, NULL, 0};
+    if (f->next) plugin_enter(&call);
+    if (f->next && plugin_leave(&call, i, "next", step, f->next(i->self, &d, row, rollouts, &call.error), &e)) return;
+    for (int64_t k = 0; k < PROMPTS; k++) {
+        sum += rollouts[k];
+        if (row[k] < 0 || row[k] >= CHECK_ROWS.n || rollouts[k] < 1 || sum > PROMPTS * SIZE) abort();
+    }
+    tare_groups g = {.struct_size = sizeof g, .step = step, .n_groups = PROMPTS, .row = row, .group_begin = begin_of};
+    for (int64_t k = 0; k < PROMPTS; k++) {
+        begin_of[k] = g.n_rollouts;
+        g.n_rollouts += rollouts[k];
+    }
+    begin_of[PROMPTS] = g.n_rollouts;
+    for (int64_t k = 0; k < g.n_rollouts; k++) {
+        reward[k] = (double)((k * 7 + step) % 3) / 2;
+        verdict[k] = k % 11 == 5 ? TARE_TIMED_OUT : reward[k] > 0.75 ? TARE_CORRECT : TARE_WRONG;
+        length[k] = 1 + k % 5;
+    }
+    g.reward = reward;
+    g.verdict = verdict;
+    g.length = length;
+    g.finish = finish;
+    if (f->keep) plugin_enter(&call);
+    if (f->keep && plugin_leave(&call, i, "keep", step, f->keep(i->self, &g, fate, &replace, &call.error), &e)) return;
+    g.fate = fate;
+    if (f->apply) plugin_enter(&call);
+    if (f->apply) (void)plugin_leave(&call, i, "apply", step, f->apply(i->self, &g, &call.error), &e);
+}
+
+static const tare_text ROWS[TEXTS] = {{"{\"question\":\"a\",\"subject\":\"x\"}", 30},
+                                      {"{\"question\":\"b\",\"subject\":\"y\"}", 30},
+                                      {"{\"question\":\"c\"}", 16},
+                                      {"{\"question\":\"a\",\"subject\":\"\\u0000\"}", 35}};
+
+static void use_clusterer(struct plugin_instance *i)
+{
+    static float numbers[TEXTS * MOST_DIM], distance[TEXTS];
+    int32_t cluster[TEXTS];
+    struct err e = {0};
+    const int64_t dim = plugin_dim(i);
+    if (dim > MOST_DIM) return;
+    if (i->plugin->desc.kind == TARE_ENCODER)
+        (void)plugin_encode(i, ROWS, TEXTS, numbers, &e);
+    else
+        (void)plugin_assign(i, &(struct plugin_assignment){dim ? numbers : NULL, ROWS, TEXTS, cluster, distance}, &e);
+}
+
+static void use(struct check *c, struct plugin_instance *i, int64_t step)
+{
+    struct plugin_call call;
+    struct err e = {0};
+    struct str text = {0};
+    struct plugin_stream s = {.out = &text};
+    const tare_stream stream = plugin_stream(&s);
+    const struct plugin *p = i->plugin;
+    json_t *state = NULL;
+    tare_status (*describe)(const void *, const tare_stream *, tare_error *) =
+        p->desc.kind == TARE_ESTIMATOR    ? p->estimator->describe
+        : p->desc.kind == TARE_CURRICULUM ? p->curriculum->describe
+                                          : NULL;
+    if (describe) plugin_enter(&call);
+    if (describe && !plugin_leave(&call, i, "describe", -1, describe(i->self, &stream, &call.error), &e)) {
+        if (json_parse(text.data, text.size, "describe", &state, &e)) {
+            fprintf(stderr, "%s describes itself as %s\n", p->desc.name, text.data);
+            abort();
+        }
+        json_decref(state);
+    }
+    str_free(&text);
+    if (p->desc.kind == TARE_ESTIMATOR)
+        use_estimator(c, i);
+    else if (p->desc.kind == TARE_CURRICULUM)
+        use_curriculum(i, step);
+    else
+        use_clusterer(i);
+}
+
+/* ---- the state */
+
+static struct plugin_instance *instance(struct check *c)
+{
+    struct plugin_instance *i = NULL;
+    struct err e = {0};
+    if (!check_instance(c, &i, &e)) return i;
+    if (!*e.message) abort();
+    return NULL; /* this value of the parameter makes no sense with the others */
+}
+
+static void save(const struct plugin_instance *i, struct str *out)
+{
+    struct err e = {0};
+    if (!plugin_save_raw(i, out, &e)) return;
+    fprintf(stderr, "it cannot be saved: %s\n", e.message);
+    abort();
+}
+
+/* What an instance in use would save. */
+static void good_state(struct check *c, int uses, struct str *out)
+{
+    struct plugin_instance *i = instance(c);
+    struct err e = {0};
+    if (!i) return;
+    if (c->plugin->desc.kind == TARE_ENCODER || c->plugin->desc.kind == TARE_CODEBOOK)
+        if (uses && plugin_fit(i, ROWS, TEXTS, &e)) abort();
+    for (int step = 0; step < uses; step++) use(c, i, step);
+    save(i, out);
+    plugin_destroy(i);
+}
+
+static void change_state(struct str *s, struct bytes *b)
+{
+    static const double REALS[] = {0, 1, -1, 0.5, 1e308, -1e308, 5e-324, 1e-300, (double)INFINITY, (double)NAN, 3, -0.0};
+    while (b->at < b->end) {
+        const int what = byte(b) % 6;
+        const int64_t at = s->size ? (byte(b) * 256 + byte(b)) % s->size : 0, word = at / 8 * 8;
+        size_t n;
+        const char *raw;
+        int64_t x;
+        if (what == 0) {
+            s->size = at;
+        } else if (what == 1 && s->size) {
+            s->data[at] = (char)byte(b);
+        } else if (what == 2) {
+            x = bytes_number(b);
+            if (word + 8 <= s->size) memcpy(s->data + word, &x, 8);
+        } else if (what == 3) {
+            const double *real = &REALS[(size_t)byte(b) % COUNT(REALS)];
+            if (word + 8 <= s->size) memcpy(s->data + word, real, 8);
+        } else if (what == 4) {
+            raw = bytes_take(b, (size_t)byte(b) % 64, &n);
+            if (n && str_add(s, raw, (int64_t)n, NULL)) abort();
+        } else if (what == 5 && word + 32 <= s->size) { /* an entry a second time */
+            memcpy(s->data + word + 16, s->data + word, 16);
+        }
+    }
+}
+
+/* Saved, loaded and saved again it is the same. */
+static void look_at_saved(struct check *c, const struct plugin_instance *i)
+{
+    struct str one = {0}, two = {0};
+    struct err e = {0};
+    struct plugin_instance *j = instance(c);
+    save(i, &one);
+    if (!j || plugin_load_raw(j, one.data ? one.data : "", one.size, "what was saved", &e)) {
+        fprintf(stderr, "%s: %s\n", c->plugin->desc.name, e.message);
+        abort();
+    }
+    save(j, &two);
+    if (one.size != two.size || (one.size && memcmp(one.data, two.data, (size_t)one.size) != 0)) {
+        fprintf(stderr, "%s: saved and loaded it is another state\n", c->plugin->desc.name);
+        abort();
+    }
+    plugin_destroy(j);
+    str_free(&one);
+    str_free(&two);
+}
+
+static void load(struct check *c, const struct str *state, bool used)
+{
+    struct err e = {0};
+    struct str before = {0}, after = {0};
+    struct plugin_instance *i = instance(c);
+    if (!i) return;
+    for (int step = 0; step < 2 && used; step++) use(c, i, step);
+    save(i, &before);
+    const tare_status status = plugin_load_raw(i, state->data ? state->data : "", state->size, "a state", &e);
+    if (status && (e.code != status || !*e.message)) abort();
+    if (status && !strstr(e.message, "bytes of its state")) { /* the plugin took those that are too many for the host */
+        save(i, &after);
+        if (before.size != after.size || (after.size && memcmp(before.data, after.data, (size_t)after.size) != 0)) {
+            fprintf(stderr, "%s: refused (%s), and the state is another one\n", c->plugin->desc.name, e.message);
+            abort();
+        }
+    } else if (!status) {
+        look_at_saved(c, i);
+    }
+    str_free(&before);
+    str_free(&after);
+    for (int step = 2; step < 4; step++) use(c, i, step);
+    plugin_destroy(i);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static bool begun;
+    const struct check_options options = {.seed = 1};
+    struct str state = {0};
+    if (!begun) begin();
+    begun = true;
+    if (size < 3) return 0;
+    struct bytes b = {data + 3, data + size};
+    struct check c = {.options = &options, .key = rng_key(1, RNG_PLUGIN), .plugin = stateful[data[0] % COUNT(NAMES)]};
+    arena_init(&c.arena, "fuzz");
+    choose_values(&c, data[1]);
+    if (data[2] & 1) {
+        good_state(&c, data[2] >> 1 & 3, &state);
+        change_state(&state, &b);
+    } else if (b.at < b.end && str_add(&state, (const char *)b.at, b.end - b.at, NULL)) {
+        abort();
+    }
+    load(&c, &state, data[2] & 8);
+    str_free(&state);
+    arena_free(&c.arena);
+    return 0;
+}
