@@ -86,10 +86,8 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
     chance_begin(&c, seed);
     if (chance_below(&c, 6) == 0) return LLVMFuzzerMutate(data, size, max_size);
     for (size_t i = 0; i < size; i++) lines += data[i] == '\n';
-    size_t wanted = chance_below(&c, lines);
-    const uint8_t *at = data, *end = data + size;
-    while (wanted--) at = (const uint8_t *)memchr(at, '\n', (size_t)(end - at)) + 1;
-    const uint8_t *newline = at < end ? memchr(at, '\n', (size_t)(end - at)) : NULL;
-    const size_t n = (size_t)((newline ? newline : end) - at);
-    return mutate_span(data, size, max_size, at, n, chance_below(&c, 8) ? change_row : add_row, &c);
+    struct span row = {data, size, max_size, 0, 0};
+    for (size_t wanted = chance_below(&c, lines); wanted; row.begin++) wanted -= data[row.begin] == '\n';
+    while (row.begin + row.n < size && data[row.begin + row.n] != '\n') row.n++;
+    return mutate_span(&row, chance_below(&c, 8) ? change_row : add_row, &c);
 }

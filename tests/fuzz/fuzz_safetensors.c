@@ -123,7 +123,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
     if (size >= sizeof n) memcpy(&n, data, sizeof n);
     if (size < sizeof n || n > size - sizeof n || chance_below(&c, 6) == 0) return LLVMFuzzerMutate(data, size, max_size);
     const size_t body = size - sizeof n - n;
-    size = mutate_span(data, size, max_size, data + sizeof n, n, change_header, &c);
+    size = mutate_span(&(struct span){data, size, max_size, sizeof n, n}, change_header, &c);
     n = size - sizeof n - body;
     memcpy(data, &n, sizeof n);
     return chance_below(&c, 2) ? fit(data, n, max_size) : size;

@@ -93,6 +93,9 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
         size += sizeof USUAL;
     }
     const size_t n = nul ? (size_t)(nul - data) : size;
-    if (nul && chance_below(&c, 2)) return mutate_span(data, size, max_size, nul + 1, size - n - 1, change_data, &c);
-    return mutate_span(data, size, max_size, data, n, change_source, &c);
+    struct span part = {data, size, max_size, 0, n};
+    if (!nul || chance_below(&c, 2)) return mutate_span(&part, change_source, &c);
+    part.begin = n + 1;
+    part.n = size - n - 1;
+    return mutate_span(&part, change_data, &c);
 }

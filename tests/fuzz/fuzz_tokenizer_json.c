@@ -132,10 +132,13 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
         nul = data + size;
         size += sizeof more - 1;
     }
-    if (!nul || chance_below(&c, 3))
-        return mutate_span(data, size, max_size, data, nul ? (size_t)(nul - data) : size, change_json, &c);
-    const uint8_t *text = nul + 1, *end = data + size, *second = text < end ? memchr(text, 0, (size_t)(end - text)) : NULL;
-    if (second && chance_below(&c, 2))
-        return mutate_span(data, size, max_size, second + 1, (size_t)(end - second - 1), change_json, &c);
-    return mutate_span(data, size, max_size, text, (size_t)((second ? second : end) - text), change_text, &c);
+    const size_t json = nul ? (size_t)(nul - data) : size;
+    struct span part = {data, size, max_size, 0, json};
+    if (!nul || chance_below(&c, 3)) return mutate_span(&part, change_json, &c);
+    part.begin = json + 1;
+    for (part.n = 0; part.begin + part.n < size && data[part.begin + part.n];) part.n++;
+    if (part.begin + part.n == size || chance_below(&c, 2)) return mutate_span(&part, change_text, &c);
+    part.begin += part.n + 1;
+    part.n = size - part.begin;
+    return mutate_span(&part, change_json, &c);
 }

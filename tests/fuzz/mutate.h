@@ -167,22 +167,27 @@ static inline size_t mutate_json(uint8_t *text, size_t n, size_t room, const str
 
 /* ---- inputs of several parts */
 
-/* Bytes at .. at + n of an input change by f, and what stands after them moves. The new size of the input. */
+/* Bytes begin .. begin + n of an input. */
+struct span {
+    uint8_t *data;
+    size_t size, max_size; /* of the input */
+    size_t begin, n;
+};
 typedef size_t (*mutate_function)(uint8_t *part, size_t n, size_t room, struct chance *c);
-static inline size_t mutate_span(uint8_t *data, size_t size, size_t max_size, const uint8_t *at, size_t n, mutate_function f,
-                                 struct chance *c)
+/* They change by f, and what stands after them moves. The new size of the input. */
+static inline size_t mutate_span(const struct span *s, mutate_function f, struct chance *c)
 {
-    const size_t before = (size_t)(at - data), after = size - before - n, room = max_size - before - after;
+    const size_t after = s->size - s->begin - s->n, room = s->max_size - s->begin - after;
     uint8_t *part = malloc(room + 1), *rest = malloc(after + 1);
     if (!part || !rest) abort();
-    memcpy(part, at, n);
-    memcpy(rest, at + n, after);
-    const size_t now = f(part, n, room, c);
-    memcpy(data + before, part, now);
-    memcpy(data + before + now, rest, after);
+    memcpy(part, s->data + s->begin, s->n);
+    memcpy(rest, s->data + s->begin + s->n, after);
+    const size_t now = f(part, s->n, room, c);
+    memcpy(s->data + s->begin, part, now);
+    memcpy(s->data + s->begin + now, rest, after);
     free(part);
     free(rest);
-    return before + now + after;
+    return s->begin + now + after;
 }
 
 #endif
