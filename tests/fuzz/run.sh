@@ -5,6 +5,7 @@
 #   tests/fuzz/run.sh --merge [TARGET ...]                         adds to the tree's corpus those of build-fuzz/corpus that reach what it does not reach
 #   tests/fuzz/run.sh --coverage [FOLDER] [TARGET ...]             lines and regions of a target's sources that the tree's corpus reaches, or with that of FOLDER
 #   tests/fuzz/run.sh --sums [FILE]                                what build-fuzz/log.tsv (or FILE) has of each target, added up
+# FUZZ_IDLE=1: the targets (not their compilation) take only the time that nobody else wants.
 # Needs clang; --coverage also llvm-profdata, llvm-cov and python3. An input that fails lies in build-fuzz/found. Each run of a target is a line of build-fuzz/log.tsv.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -130,8 +131,11 @@ fi
 
 log_line() { # TARGET SECONDS PROCESSOR INPUTS FINDINGS
     [ -s "$dir/log.tsv" ] || printf 'date\tcommit\ttarget\tmode\tseconds\tprocessor\tinputs\tfindings\n' >> "$dir/log.tsv"
-    printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$commit" "$1" "${inputs:+fixed}${inputs:-new}" "$2" "$3" "$4" "$5" >> "$dir/log.tsv"
+    printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$commit" "$1" "$how" "$2" "$3" "$4" "$5" >> "$dir/log.tsv"
 }
+how=new
+[ -z "$inputs" ] || how=fixed
+idle=${FUZZ_IDLE:+chrt -i 0 nice -n 19}
 commit=$(git describe --always --dirty --abbrev=9 2> /dev/null || echo '?')
 
 # An input that took too long once and does not when it is run alone shows a busy machine, not a hang.
@@ -161,7 +165,7 @@ run_one() {
         fi
         local status=0
         # shellcheck disable=SC2086 # a list
-        { time "$dir/fuzz_$name" $until $words -print_funcs=0 -timeout=$limit -rss_limit_mb=2048 -max_len=65536 -len_control=100 -print_final_stats=1 \
+        { time $idle "$dir/fuzz_$name" $until $words -print_funcs=0 -timeout=$limit -rss_limit_mb=2048 -max_len=65536 -len_control=100 -print_final_stats=1 \
             -artifact_prefix="$found/$name-" "$kept" "tests/fuzz/corpus/$name" > "$log" 2>&1; } 2> "$dir/$name.time" || status=$?
         total=$((total + $(grep -ao 'stat::number_of_executed_units: *[0-9]*' "$log" | grep -o '[0-9]*$' || echo 0)))
         took=$(awk 'END { printf "%.1f", $1 + $2 }' "$dir/$name.time")
