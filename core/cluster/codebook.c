@@ -68,6 +68,15 @@ static tare_status write_file(const char *path, json_t *header, const float *cen
     return fs_write_atomic(path, file.data, file.size, e);
 }
 
+static tare_status add_sum(const char *path, json_t *header, const float *centroids, int64_t bytes, tare_text state, struct err *e)
+{
+    OWNED(mem_free_at) char *text = json_dumps(header, JSON_COMPACT | JSON_SORT_KEYS);
+    if (!text) FAIL(e, TARE_E_NOMEM, "%s: no memory for the sum of its header", path);
+    uint64_t hash = fs_hash(centroids, bytes, fs_hash(text, (int64_t)strlen(text), 0));
+    if (state.size) hash = fs_hash(state.data, state.size, hash);
+    return add_hash(json_object_get(header, "__metadata__"), "xxh3", hash, e);
+}
+
 static tare_status write_codebook(const char *path, int64_t d, const struct kmeans_options *o, const struct codebook_origin *from,
                                   const struct kmeans_result *r, struct err *e)
 {
@@ -83,6 +92,7 @@ static tare_status write_codebook(const char *path, int64_t d, const struct kmea
                                     json_pack("{s:s, s:[I], s:[I,I]}", "dtype", "U8", "shape", size, "data_offsets",
                                               (json_int_t)bytes, (json_int_t)bytes + size)))
         FAIL(e, TARE_E_NOMEM, "%s: no memory for its header", path);
+    TRY(add_sum(path, header, r->centroids, bytes, from->encoder_state, e));
     return write_file(path, header, r->centroids, bytes, from->encoder_state, e);
 }
 

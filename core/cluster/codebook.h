@@ -3,7 +3,9 @@
  * File: safetensors with "centroids" F32 [K, D] and "encoder_state" U8 [n] (what the encoder learnt from the corpus; absent: nothing).
  * __metadata__ (all values are text): format "tare.codebook/1", encoder (identity; empty: any of width D), encoder_hash (XXH3 of it), K, D,
  * corpus, corpus_hash, corpus_rows, seed, restarts, iterations (of the run that won), iterations_limit, swaps, swaps_kept, converged, inertia,
- * method, created_by: what BV-Blend reports of its K-means (encoder, K, corpus, implementation, seed, iterations). */
+ * method, created_by: what BV-Blend reports of its K-means (encoder, K, corpus, implementation, seed, iterations); and xxh3, the sum, 16
+ * hexadecimal digits: XXH3 of the header without it (compact JSON, keys sorted), then of each tensor's bytes in the order of the file, each with
+ * the sum before it as seed. The plugin kmeans refuses a file whose sum is another, and takes one without. */
 #ifndef TARE_CORE_CODEBOOK_H
 #define TARE_CORE_CODEBOOK_H
 

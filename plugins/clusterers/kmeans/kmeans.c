@@ -6,15 +6,18 @@
  * on every machine and for every batch, and the same definition as in training. Ties go to the lowest index.
  *
  * File: safetensors with "centroids" F32 [K, D] and "encoder_state" U8 [n] (what the encoder learnt from the corpus; absent: nothing), and
- * in __metadata__ "format" = "tare.codebook/1", "encoder" (identity of the encoder whose embeddings it takes) and how it was made.
+ * in __metadata__ "format" = "tare.codebook/1", "encoder" (identity of the encoder whose embeddings it takes), how it was made, and "xxh3", the
+ * sum of it all (core/cluster/codebook.h). A file without a sum, of an older version or of another program, is taken as it is.
  */
 #include "../../common/built_in.h"
 #include "common/fail.h"
 #include "safetensors.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 enum { P_PATH, N_PARAMS };
 
@@ -63,6 +66,29 @@ static tare_status take_centroids(struct kmeans *c, const char *path, tare_error
     return TARE_OK;
 }
 
+/* Over the header without the sum, in the order of its keys, then over each tensor's bytes, each with the sum before it as seed. */
+static tare_status compare_sum(const struct kmeans *c, const char *path, tare_error *error)
+{
+    char was[17], is[17];
+    int64_t size;
+    const char *sum = safetensors_metadata(&c->file, "xxh3", &size);
+    if (!sum) return TARE_OK;
+    snprintf(was, sizeof was, "%s", sum);
+    json_object_del(json_object_get(c->file.header, "__metadata__"), "xxh3");
+    char *header = json_dumps(c->file.header, JSON_COMPACT | JSON_SORT_KEYS);
+    if (!header) return fail(error, TARE_E_NOMEM, "no memory for the sum of %s", path);
+    uint64_t hash = XXH3_64bits(header, strlen(header));
+    free(header);
+    for (int64_t i = 0; i < c->file.n; i++)
+        hash = XXH3_64bits_withSeed(c->file.tensors[i].data, (size_t)(c->file.tensors[i].end - c->file.tensors[i].begin), hash);
+    snprintf(is, sizeof is, "%016" PRIx64, hash);
+    if (size == 16 && !strcmp(was, is)) return TARE_OK;
+    return fail(error, TARE_E_CORRUPT,
+                "%s: is damaged: its sum is %s, %s was written; take another copy or train it again with `tare codebook` (if it "
+                "was changed on purpose: without xxh3 in its __metadata__ it is taken as it is)",
+                path, is, was);
+}
+
 static tare_status open_codebook(struct kmeans *c, const char *path, tare_error *error)
 {
     tare_status status = safetensors_open(&c->file, path, error);
@@ -78,7 +104,7 @@ static tare_status open_codebook(struct kmeans *c, const char *path, tare_error 
     if (state && (state->type != TENSOR_U8 || state->rank != 1))
         return fail(error, TARE_E_CORRUPT, "%s: tensor \"encoder_state\" is not of type U8 and rank 1", path);
     if (state) c->state = (tare_text){(const char *)state->data, state->items};
-    return TARE_OK;
+    return compare_sum(c, path, error);
 }
 
 static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)

@@ -1,1 +1,1 @@
-target_link_libraries(${PLUGIN} PRIVATE jansson)
+target_link_libraries(${PLUGIN} PRIVATE jansson xxhash)

@@ -7,8 +7,10 @@
 #include "cluster/encode.h"
 #include "cluster/match.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct plugin_instance *open_plugin(const char *name, int32_t kind, const char *const *settings, int64_t n)
 {
@@ -322,6 +324,75 @@ static void every_cut_is_refused(void **state)
     str_free(&file);
 }
 
+static void write_plainly(const char *path, const char *data, int64_t n)
+{
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(data, 1, (size_t)n, f), n);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* One bit anywhere: refused with the file's name, or it took the sum's key away, and then all else is as it was. */
+static void every_changed_bit_is_found(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    OWNED(str_free) struct str file = {0};
+    struct plugin_instance *c;
+    char path[FS_PATH];
+    snprintf(path, sizeof path, "%s/flipped.safetensors", FOLDER);
+    assert_ok(fs_read_all(CODEBOOK, &file, &e), &e);
+    int64_t key = 0;
+    while (key + 6 < file.size && memcmp(file.data + key, "\"xxh3\"", 6)) key++;
+    const int64_t end = ++key + 4;
+    int taken = 0;
+    write_plainly(path, file.data, file.size);
+    const int fd = open(path, O_WRONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    for (int64_t bit = 0; bit < 8 * file.size; bit++) {
+        const char changed = (char)(file.data[bit / 8] ^ (1 << bit % 8));
+        if (bit % 8 == 0 && bit) assert_int_equal(pwrite(fd, &file.data[bit / 8 - 1], 1, bit / 8 - 1), 1);
+        assert_int_equal(pwrite(fd, &changed, 1, bit / 8), 1);
+        e = (struct err){0};
+        if (open_codebook(path, &c, &e)) {
+            if (!strstr(e.message, path)) fail_msg("bit %lld: \"%s\" does not name the file", (long long)bit, e.message);
+            continue;
+        }
+        plugin_destroy(c);
+        taken++;
+        if (bit / 8 < key || bit / 8 >= end) fail_msg("bit %lld of byte %lld was taken", (long long)bit % 8, (long long)bit / 8);
+    }
+    close(fd);
+    assert_true(taken > 0); /* a book without a sum, as older versions wrote it, is taken */
+}
+
+/* The sum is of what the header means, not of how it is written: another program may write the file again. */
+static void the_header_may_be_written_anew(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    OWNED(str_free) struct str file = {0}, text = {0};
+    OWNED(json_decrefp) json_t *header = NULL;
+    struct plugin_instance *c;
+    char path[FS_PATH];
+    int64_t length = 0;
+    snprintf(path, sizeof path, "%s/anew.safetensors", FOLDER);
+    assert_ok(fs_read_all(CODEBOOK, &file, &e), &e);
+    for (int i = 7; i >= 0; i--) length = length << 8 | (unsigned char)file.data[i];
+    assert_ok(json_parse(file.data + 8, length, path, &header, &e), &e);
+    assert_ok(str_add(&text, "        ", 8, &e), &e);
+    assert_ok(json_print_lines(header, &text, &e), &e);
+    for (int i = 0; i < 8; i++) text.data[i] = (char)((uint64_t)(text.size - 8) >> (8 * i));
+    assert_ok(str_add(&text, file.data + 8 + length, file.size - 8 - length, &e), &e);
+    write_plainly(path, text.data, text.size);
+    assert_ok(open_codebook(path, &c, &e), &e);
+    plugin_destroy(c);
+    text.data[text.size - 1] ^= 1;
+    write_plainly(path, text.data, text.size);
+    assert_int_equal(open_codebook(path, &c, &e), TARE_E_CORRUPT);
+    assert_non_null(strstr(e.message, "is damaged"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -332,6 +403,8 @@ int main(void)
         cmocka_unit_test(codebook_file_holds_everything),
         cmocka_unit_test(damaged_files_are_refused),
         cmocka_unit_test(every_cut_is_refused),
+        cmocka_unit_test(every_changed_bit_is_found),
+        cmocka_unit_test(the_header_may_be_written_anew),
     };
     return cmocka_run_group_tests(tests, make_codebook, remove_codebook);
 }
