@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char COMPLETE[] = "complete.json";
+static const char COMPLETE[] = "complete.json", SUMS[] = "sums.json";
 
 static tare_status parent_of(const char *run_dir, char *out, struct err *e)
 {
@@ -102,19 +102,26 @@ static tare_status list_folder(const struct listing *in, struct err *e)
     return fs_sync_dir(path, e);
 }
 
-static tare_status write_complete(const struct checkpoint *k, struct err *e)
+/* step -1: of no run */
+static tare_status write_list(const char *folder, const char *name, int64_t step, struct err *e)
 {
     OWNED(json_decrefp) json_t *files = json_array(), *root = NULL;
     OWNED(str_free) struct str text = {0};
     char path[FS_PATH];
     if (!files) FAIL(e, TARE_E_NOMEM, "no memory");
-    TRY(list_folder(&(struct listing){k->folder, "", files}, e));
-    root = json_pack("{s:i, s:I, s:O}", "format", 1, "step", (json_int_t)k->step, "files", files);
-    if (!root) FAIL(e, TARE_E_NOMEM, "%s: no memory to list its files", k->folder);
+    TRY(list_folder(&(struct listing){folder, "", files}, e));
+    root = step < 0 ? json_pack("{s:i, s:O}", "format", 1, "files", files)
+                    : json_pack("{s:i, s:I, s:O}", "format", 1, "step", (json_int_t)step, "files", files);
+    if (!root) FAIL(e, TARE_E_NOMEM, "%s: no memory to list its files", folder);
     TRY(json_print(root, &text, e));
     TRY(str_add(&text, "\n", 1, e));
-    TRY(fs_join(path, k->folder, COMPLETE, e));
+    TRY(fs_join(path, folder, name, e));
     return fs_write_atomic(path, text.data, text.size, e);
+}
+
+tare_status checkpoint_write_sums(const char *folder, struct err *e)
+{
+    return write_list(folder, SUMS, -1, e);
 }
 
 /* Moves the folder to its name. One that is there already (a damaged checkpoint, of which the run did not continue) makes room. */
@@ -134,7 +141,7 @@ static tare_status publish(struct checkpoint *k, struct err *e)
 tare_status checkpoint_commit(struct checkpoint *k, struct err *e)
 {
     tare_status status = fault_point(0, "checkpoint.files", k->step, e);
-    if (!status) status = write_complete(k, e);
+    if (!status) status = write_list(k->folder, COMPLETE, k->step, e);
     if (!status) status = fault_point(0, "checkpoint.listed", k->step, e);
     if (!status) status = publish(k, e);
     if (!status) status = fault_point(0, "checkpoint.named", k->step, e);
@@ -144,11 +151,11 @@ tare_status checkpoint_commit(struct checkpoint *k, struct err *e)
 
 /* ---------------------------------------------------------------- reading */
 
-static tare_status verify_file(const char *folder, const json_t *f, struct err *e)
+static tare_status verify_file(const char *folder, const char *list, const json_t *f, struct err *e)
 {
     const char *name = json_text_or(f, "name", NULL);
-    if (!name) FAIL(e, TARE_E_CORRUPT, "%s/%s: a file without a name", folder, COMPLETE);
-    if (!fs_is_inside(name)) FAIL(e, TARE_E_CORRUPT, "%s/%s: lists %s, which is not in that folder", folder, COMPLETE, name);
+    if (!name) FAIL(e, TARE_E_CORRUPT, "%s: a file without a name", list);
+    if (!fs_is_inside(name)) FAIL(e, TARE_E_CORRUPT, "%s: lists %s, which is not in that folder", list, name);
     char path[FS_PATH], hex[17];
     struct fs_map m;
     TRY(fs_join(path, folder, name, e));
@@ -165,6 +172,20 @@ static tare_status verify_file(const char *folder, const json_t *f, struct err *
     return TARE_OK;
 }
 
+static tare_status verify_list(const char *folder, const char *path, const json_t *root, struct err *e)
+{
+    const json_t *files = json_object_get(root, "files");
+    if (json_int_or(root, "format", 0) != 1 || !json_is_array(files))
+        FAIL(e, TARE_E_VERSION, "%s: of a format that this version does not know (1 is known)", path);
+    size_t i;
+    json_t *f;
+    json_array_foreach(files, i, f)
+    {
+        TRY(verify_file(folder, path, f, e));
+    }
+    return TARE_OK;
+}
+
 tare_status checkpoint_verify(const char *folder, int64_t *step, struct err *e)
 {
     char path[FS_PATH];
@@ -173,29 +194,34 @@ tare_status checkpoint_verify(const char *folder, int64_t *step, struct err *e)
     const tare_status status = json_read_file(path, &root, e);
     if (status == TARE_E_NOT_FOUND) FAIL(e, TARE_E_CORRUPT, "%s: has no %s; it was not written to the end", folder, COMPLETE);
     TRY(status);
-    const json_t *files = json_object_get(root, "files");
-    if (json_int_or(root, "format", 0) != 1 || !json_is_array(files))
-        FAIL(e, TARE_E_VERSION, "%s: of a format that this version does not know (1 is known)", path);
-    size_t i;
-    json_t *f;
-    json_array_foreach(files, i, f)
-    {
-        TRY(verify_file(folder, f, e));
-    }
+    TRY(verify_list(folder, path, root, e));
     if (step) *step = json_int_or(root, "step", -1);
     return TARE_OK;
 }
 
-tare_status checkpoint_check(const char *folder, struct err *e)
+/* Where the folder has a list of that name. other: "take another checkpoint" */
+static tare_status check_list(const char *folder, const char *name, const char *other, struct err *e)
 {
     char path[FS_PATH];
     struct err why = {0};
-    TRY(fs_join(path, folder, COMPLETE, e));
+    OWNED(json_decrefp) json_t *root = NULL;
+    TRY(fs_join(path, folder, name, e));
     if (!fs_exists(path)) return TARE_OK;
-    const tare_status status = checkpoint_verify(folder, NULL, &why);
+    TRY(json_read_file(path, &root, e));
+    const tare_status status = verify_list(folder, path, root, &why);
     if (!status) return TARE_OK;
     if (status != TARE_E_CORRUPT) FAIL(e, status, "%s", why.message);
-    FAIL(e, TARE_E_CORRUPT, "%s; take another checkpoint, or remove %s if its files were changed on purpose", why.message, path);
+    FAIL(e, TARE_E_CORRUPT, "%s; %s, or remove %s if its files were changed on purpose", why.message, other, path);
+}
+
+tare_status checkpoint_check(const char *folder, struct err *e)
+{
+    return check_list(folder, COMPLETE, "take another checkpoint", e);
+}
+
+tare_status checkpoint_check_sums(const char *folder, struct err *e)
+{
+    return check_list(folder, SUMS, "take another copy or make it again", e);
 }
 
 /* The steps of all folders named step-N, newest first. */

@@ -1,6 +1,7 @@
 /* tare merge ADAPTER OUT: an adapter and its base as one model. */
 #include "base/fs.h"
 #include "base/log.h"
+#include "checkpoint/checkpoint.h"
 #include "cli/cli.h"
 #include "engine/engine.h"
 #include "model/adapter.h"
@@ -56,6 +57,7 @@ static tare_status write_folder(struct merge *g, const char *adapter, const char
     if (fs_exists(beside)) FAIL(e, TARE_E_CONFIG, "%s is in the way; remove it", beside);
     TRY(fs_mkdirs(beside, e));
     tare_status status = model_merge(g->engine.model, beside, g->dtype, tokenizer, e);
+    if (!status) status = checkpoint_write_sums(beside, e);
     if (!status && rename(beside, out))
         status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: cannot be renamed to %s: %s", beside, out, strerror(errno));
     if (status) fs_remove_tree(beside, NULL);

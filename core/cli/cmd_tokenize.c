@@ -1,5 +1,6 @@
 /* tare tokenize MODEL: {"text"} -> {"ids"}, line by line. */
 #include "base/json.h"
+#include "checkpoint/checkpoint.h"
 #include "cli/cli.h"
 #include "data/tokenizer.h"
 #include "model/adapter.h"
@@ -35,6 +36,7 @@ tare_status cli_tokenizer(const char *model, struct tokenizer **out, struct err 
     char given[FS_PATH], folder[FS_PATH];
     TRY(settle_model(model, given, e));
     TRY(adapter_tokenizer(given, NULL, folder, e));
+    TRY(checkpoint_check_sums(folder, e));
     return tokenizer_load(folder, out, e);
 }
 

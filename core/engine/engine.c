@@ -1,6 +1,7 @@
 #include "engine/engine.h"
 
 #include "base/fs.h"
+#include "checkpoint/checkpoint.h"
 #include "data/choices.h"
 #include "dist/device.h"
 #include "engine/device_memory.h"
@@ -50,12 +51,24 @@ static tare_status open_kernels(struct engine *g, struct err *e)
     return comm_device(g->comm, g->kernels, &g->comm_ctx, c->dist.communicator, e);
 }
 
+/* Each rank reads the files itself, so each compares them. */
+static tare_status compare_sums(struct engine *g, const char *folder, struct err *e)
+{
+    if (g->goes_on || !strcmp(g->summed, folder)) return TARE_OK;
+    TRY(checkpoint_check_sums(folder, e));
+    return fs_join(g->summed, "", folder, e);
+}
+
 /* parts: ENGINE_TRAINS, ENGINE_WHOLE */
-static tare_status load_model(const struct engine *g, const char *folder, unsigned parts, struct model **out, struct err *e)
+static tare_status load_model(struct engine *g, const char *folder, unsigned parts, struct model **out, struct err *e)
 {
     const struct config *c = g->config;
     struct lora_spec lora = {0};
     const bool trains = parts & ENGINE_TRAINS;
+    char base[FS_PATH];
+    TRY(compare_sums(g, folder, e));
+    TRY(adapter_base(folder, &c->model, base, e));
+    if (strcmp(base, folder)) TRY(compare_sums(g, base, e));
     if (trains) TRY(lora_spec_of(c, &lora, e));
     TRY(model_open(&(struct model_source){.folder = folder,
                                           .config = &c->model,
@@ -194,6 +207,7 @@ static tare_status open_tokenizer(struct engine *g, struct err *e)
     const struct model_config *c = &g->config->model;
     char folder[FS_PATH];
     TRY(adapter_tokenizer(c->path, c, folder, e));
+    TRY(compare_sums(g, folder, e));
     TRY(check_family(folder, e));
     return tokenizer_load(folder, &g->tokenizer, e);
 }

@@ -12,6 +12,7 @@
 #ifndef TARE_CORE_ENGINE_H
 #define TARE_CORE_ENGINE_H
 
+#include "base/fs.h"
 #include "data/order.h"
 #include "data/prompt.h"
 #include "dist/comm.h"
@@ -58,7 +59,10 @@ struct engine {
     struct kctx comm_ctx; /* of collectives in the backend's memory */
     struct kernel_fault comm_fault;
     struct arena arena; /* what lives as long as the engine */
-    unsigned opened;    /* enum engine_part */
+    bool
+        goes_on; /* a training, whose models are compared with its manifest (models.h) and not with their own sums; set before they are opened */
+    char summed[FS_PATH]; /* the folder whose sums were compared last */
+    unsigned opened;      /* enum engine_part */
 };
 
 /* comm: of the job, outlives the engine; NULL: one rank. With it all functions are collective. */

@@ -19,6 +19,7 @@ struct sft {
     int64_t step, steps; /* done; wanted */
     int64_t cursor;      /* rows taken from the order */
     int64_t saved;       /* step of the last checkpoint; -1: none */
+    int64_t checkpoints; /* in its folder, whole or damaged, before it began or went on */
     bool ended; /* the result is there: a process that is gone had written it, and only its checkpoints were left to remove */
 };
 

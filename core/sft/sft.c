@@ -7,6 +7,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/signals.h"
+#include "checkpoint/checkpoint.h"
 #include "checkpoint/training.h"
 #include "engine/same_ranks.h"
 
@@ -109,6 +110,7 @@ static tare_status prepare(struct sft *s, enum sft_start start, struct err *e)
 {
     if (s->comm.rank) return TARE_OK;
     TRY(sft_take_folder(s, start, e));
+    TRY(checkpoint_count(s->folder, &s->checkpoints, e));
     return s->ended ? TARE_OK : warm_start(s->config, e);
 }
 
@@ -136,6 +138,8 @@ static tare_status sft_open(struct sft *s, enum sft_start start, struct err *e)
     TRY(comm_agree(&s->comm, prepare(s, start, e), e));
     TRY(s->comm.broadcast(&s->comm, &s->ended, sizeof s->ended, 0, e));
     if (s->ended) return TARE_OK;
+    TRY(s->comm.broadcast(&s->comm, &s->checkpoints, sizeof s->checkpoints, 0, e));
+    g->goes_on = s->checkpoints > 0;
     if (!fs_is_dir(c->model.path)) TRY(new_model(s, e));
     TRY(engine_open(g, ENGINE_MODEL | ENGINE_TRAINS | ENGINE_PROMPTS, e));
     TRY(engine_open_trainer(g, 1, s->steps, e)); /* in one shard: how a run sums its gradients does not change its warm start */
@@ -164,6 +168,7 @@ static tare_status save_result(struct sft *s, struct err *e)
     if (!status && first && !tokenizer) status = tokenizer_write_bytes(beside, e);
     status = comm_agree(&s->comm, status, e);
     if (!status) status = comm_agree(&s->comm, model_save(s->engine.model, beside, saved_dtype(s->config, m), tokenizer, e), e);
+    if (!status && first) status = checkpoint_write_sums(beside, e);
     if (status && first) fs_remove_tree(beside, NULL);
     if (status || !first) return status;
     TRY(sft_mark_ended(s, e));

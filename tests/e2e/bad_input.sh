@@ -94,7 +94,7 @@ refused 'rows.jsonl:1.*(token|context|position)' train tiny.ini $q data.train=ro
 refused_broken() { # NAME PATTERN CHANGE: a checkpoint whose bytes d the Python statements change
     has_python || return 0
     rm -rf "$1"
-    cp -r base "$1"
+    cp -r base "$1" && rm "$1/sums.json"
     python3 - "$1/model.safetensors" "$3" <<'PY'
 import sys, json
 path, change = sys.argv[1:]

@@ -189,7 +189,7 @@ if has_python; then
     [ "$names" = 'least;least (silent)' ] && ok || bad "names in runs.db: $names"
 fi
 # a tokenizer with more ids than the model; a model that is not supported, without a tokenizer
-cp -r base foreign
+cp -r base foreign && rm foreign/sums.json
 sed -i 's/"vocab_size": *[0-9]*/"vocab_size": 40/' foreign/config.json
 check 3 'token [0-9]* of the prompt is [0-9]*, and the model has ids 0 to 39; are tokenizer.json and config.json' model.path=foreign
 mkdir other && echo '{"model_type":"mamba"}' > other/config.json

@@ -89,7 +89,7 @@ assert len(rows) == 2 * int(sys.argv[1]) and all(len(r["ids"]) == 6 and r["finis
 stats = json.loads(open("err.txt").read().splitlines()[-1])
 assert stats["new_tokens"] == 6 * len(rows) and stats["seconds"] > 0
 PY
-cp -r base bare && rm bare/tokenizer*
+cp -r base bare && rm bare/tokenizer* bare/sums.json
 sed -n 4p in.jsonl | "$TARE" -q generate bare group_size=1 max_new_tokens=4 | grep -q '"completion":null' && ok || bad "without a tokenizer"
 
 refused() { # PATTERN INPUT ARGS...

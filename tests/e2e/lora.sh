@@ -154,7 +154,7 @@ refused 'lora.alpha = '\''1e300'\'' is above the largest value, 1e+30' "$TARE" t
 # the same weights with another config.json are another base
 edit() { # FOLDER KEY VALUE: a copy of base in FOLDER, changed
     rm -rf "$1"
-    cp -r base "$1"
+    cp -r base "$1" && rm "$1/sums.json"
     sed -i "s/\"$2\": [^,]*/\"$2\": $3/" "$1/config.json"
     grep "\"$2\": $3" "$1/config.json" > out.txt || bad "config.json has no $2"
 }

@@ -15,12 +15,6 @@ verify() { # STATUS RUN [PATTERN]
     "$TARE" verify-run "$2" > out.txt 2> err.txt || got=$?
     [ $got = "$1" ] && grep -q "${3:-.}" out.txt && ok || bad "verify-run $2: status $got, expected $1 with '${3:-}': $(cat out.txt err.txt)"
 }
-flip() { # FILE: one bit in its middle
-    local at byte
-    at=$(($(stat -c %s "$1") / 2))
-    byte=$(od -An -tu1 -j $at -N 1 "$1" | tr -d ' ')
-    printf "\\$(printf '%03o' $((byte ^ 1)))" | dd of="$1" bs=1 seek=$at conv=notrunc status=none
-}
 refused() { # PATTERN RUN [key=value ...]
     local pattern=$1 run=$2 got=0
     shift 2

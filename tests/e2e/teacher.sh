@@ -22,7 +22,7 @@ held() { "$TARE" plan tiny.ini estimator.plugin=opd model.reference="$1" --json 
 small=$(held base) large=$(held teacher)
 [ -n "$small" ] && [ -n "$large" ] && awk -v a="$small" -v b="$large" 'BEGIN { exit !(a > 0 && b > 1.5 * a) }' && ok || bad "the plan: '$small' for the policy's shape, '$large' for the teacher's: $(tail -n 2 err.txt)"
 # another tokenizer; more tokens than it has logits
-cp -r teacher other
+cp -r teacher other && rm other/sums.json
 sed -i 's/<|endoftext|>/<|end_of_it|>/g' other/tokenizer.json
 train run.dir=refused model.reference=other && bad "another tokenizer passes" || ok
 grep -q 'model.reference = other has another tokenizer than model.path = base' err.txt && ok || bad "another tokenizer: $(tail -n 2 err.txt)"

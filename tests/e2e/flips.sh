@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# One bit that turned in a file that is read: found by a sum, and the file named. A folder's checkpoints and a run's chain are tested in checkpoint/test_checkpoint and e2e/verify_run,
+# what travels between ranks in e2e/ranks_flip.
+. "$(dirname "$0")/common.inc"
+tiny_config
+refused() { # STATUS PATTERN command...: with that status, and a message with that name
+    local want=$1 pattern=$2 got=0
+    shift 2
+    "$@" > out.txt 2> err.txt < rows.jsonl || got=$?
+    [ $got = "$want" ] && grep -q -- "$pattern" err.txt && ok || bad "$*: status $got, expected $want with '$pattern': $(cat err.txt)"
+}
+taken() { "$@" > out.txt 2> err.txt < rows.jsonl && ok || bad "$*: $(cat err.txt)"; }
+for i in 1 2 3 4 5 6; do echo "{\"question\": \"$i + $i\", \"text\": \"$i + $i\", \"answer\": \"$((i + i))\"}"; done > rows.jsonl
+
+# a model that tare wrote: the start of a run, and of all that reads it
+"$TARE" sft sft.ini 2> err.txt && [ -e base/sums.json ] && ok || { bad "the model was not made: $(cat err.txt)"; done_; exit 1; }
+quick='data.eval= eval.before=false eval.after=false train.steps=1 log.progress=none'
+for file in model.safetensors tokenizer.json config.json sums.json; do
+    rm -rf copy && cp -r base copy && flip copy/$file
+    name="copy/\($file\|sums.json\)"
+    # shellcheck disable=SC2086
+    refused 1 "$name" "$TARE" train tiny.ini $quick model.path=copy model.warm_start= run.dir=new
+    refused 1 "$name" "$TARE" generate copy rollout.max_new_tokens=2
+done
+[ ! -e new/metrics.jsonl ] && ok || bad 'a step was made'
+rm -rf copy && cp -r base copy && flip copy/model.safetensors
+flipped="copy/model.safetensors: is damaged.*make it again, or remove copy/sums.json if its files were changed on purpose"
+refused 1 "$flipped" "$TARE" score copy
+refused 1 "$flipped" "$TARE" eval tiny.ini model.path=copy
+# shellcheck disable=SC2086
+refused 1 "$flipped" "$TARE" train tiny.ini $quick run.dir=kl model.reference=copy loss.kl_coef=0.1
+refused 1 "$flipped" "$TARE" sft sft.ini model.path=copy model.init= sft.out=tuned
+rm copy/sums.json # another program's folder has none
+# shellcheck disable=SC2086
+taken "$TARE" train tiny.ini $quick model.path=copy model.warm_start= run.dir=foreign
+rm -rf copy && cp -r base copy && flip copy/tokenizer.json 1
+refused 1 'copy/tokenizer.json: is damaged' "$TARE" tokenize copy
+
+# an adapter, its base, and both as one
+taken "$TARE" sft sft.ini model.path=base model.init= lora.rank=2 sft.steps=1 sft.out=adapter
+rm -rf copy && cp -r adapter copy && flip copy/adapter_model.safetensors
+refused 1 'copy/adapter_model.safetensors: is damaged' "$TARE" merge copy merged
+cp -r base good && flip base/model.safetensors
+refused 1 'base/model.safetensors: is damaged' "$TARE" merge adapter merged
+rm -r base && mv good base
+taken "$TARE" merge adapter merged
+flip merged/model.safetensors
+refused 1 'merged/model.safetensors: is damaged' "$TARE" generate merged rollout.max_new_tokens=2
+
+# a codebook: in a new run, and in what reads it alone
+taken "$TARE" codebook hashed dim=16 --clusters 2 --seed 1 --restarts 1 -o book.safetensors
+at=$(($(stat -c %s book.safetensors) - 90)) # a centroid, or what the encoder learnt
+flip book.safetensors $at 64
+refused 1 'book.safetensors: is damaged' "$TARE" cluster book.safetensors
+refused 1 'book.safetensors: is damaged' "$TARE" codebook inspect book.safetensors
+# shellcheck disable=SC2086
+refused 1 'book.safetensors: is damaged' "$TARE" train tiny.ini $quick run.dir=clusters clusterer.codebook=kmeans clusterer.encoder=hashed clusterer.hashed.dim=16 clusterer.kmeans.path=book.safetensors
+flip book.safetensors $at 64
+taken "$TARE" cluster book.safetensors
+done_
