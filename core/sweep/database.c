@@ -1,5 +1,10 @@
-/* The state of each cell in DIR/runs.db, beside the tables of the runs themselves. */
+/* The state of each cell in DIR/runs.db, beside the tables of the runs themselves.
+ *
+ * SQLite's pages have no sums, and a bit that turns in a row is read as it is. A row of cells steers what a sweep runs, so it has one of its own: XXH3 of its
+ * values as text. A row without (sum NULL) is of an older version. */
 #include "sweep/sweep.h"
+
+#include "base/log.h"
 
 #include <limits.h>
 #include <math.h>
@@ -10,7 +15,7 @@
 
 static const char SCHEMA[] =
     "CREATE TABLE IF NOT EXISTS cells (cell TEXT PRIMARY KEY, dir TEXT NOT NULL, status TEXT NOT NULL, attempts INTEGER NOT NULL,"
-    " seconds REAL, value REAL, error TEXT, updated INTEGER NOT NULL)";
+    " seconds REAL, value REAL, error TEXT, updated INTEGER NOT NULL, sum TEXT)";
 
 struct sweep_db {
     sqlite3 *db;
@@ -22,6 +27,23 @@ static tare_status refuse(const struct sweep_db *d, struct err *e)
     FAIL(e, TARE_E_IO, "%s: %s", d->path, d->db ? sqlite3_errmsg(d->db) : "no memory");
 }
 
+static tare_status run_sql(const struct sweep_db *d, const char *sql, struct err *e)
+{
+    return sqlite3_exec(d->db, sql, NULL, NULL, NULL) == SQLITE_OK ? TARE_OK : refuse(d, e);
+}
+
+/* Of an older version: rows that are there get no sum. Another sweep may be doing the same, so all of it is one transaction. */
+static tare_status make_table(const struct sweep_db *d, struct err *e)
+{
+    sqlite3_stmt *s = NULL;
+    TRY(run_sql(d, "BEGIN IMMEDIATE", e));
+    TRY(run_sql(d, SCHEMA, e));
+    const bool old = sqlite3_prepare_v2(d->db, "SELECT sum FROM cells", -1, &s, NULL) != SQLITE_OK;
+    sqlite3_finalize(s);
+    if (old) TRY(run_sql(d, "ALTER TABLE cells ADD COLUMN sum TEXT", e));
+    return run_sql(d, "COMMIT", e);
+}
+
 tare_status sweep_db_open(const char *dir, struct sweep_db **out, struct err *e)
 {
     struct sweep_db *d;
@@ -30,10 +52,9 @@ tare_status sweep_db_open(const char *dir, struct sweep_db **out, struct err *e)
     if (!status && sqlite3_open(d->path, &d->db) != SQLITE_OK) status = refuse(d, e);
     if (!status) {
         sqlite3_busy_timeout(d->db, 60000);
-        if (sqlite3_exec(d->db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL) != SQLITE_OK ||
-            sqlite3_exec(d->db, SCHEMA, NULL, NULL, NULL) != SQLITE_OK)
-            status = refuse(d, e);
+        status = run_sql(d, "PRAGMA journal_mode = WAL", e);
     }
+    if (!status) status = make_table(d, e);
     if (status) {
         sweep_db_close(d);
         d = NULL;
@@ -49,10 +70,127 @@ void sweep_db_close(struct sweep_db *d)
     mem_free(d);
 }
 
-tare_status sweep_db_set(struct sweep_db *d, const char *cell, const struct sweep_record *r, struct err *e)
+/* ---------------------------------------------------------------- sums */
+
+/* The values of a row, in the order of VALUES: cell, dir, status, attempts, seconds, value, error, updated. */
+#define VALUES "cell, dir, status, attempts, seconds, value, error, updated"
+enum { V_CELL, V_DIR, V_STATUS, V_ATTEMPTS, V_SECONDS, V_VALUE, V_ERROR, V_UPDATED, N_VALUES, V_SUM = N_VALUES };
+
+static tare_status add_value(sqlite3_stmt *s, int i, struct str *out, struct err *e)
 {
-    static const char SQL[] = "INSERT OR REPLACE INTO cells (cell, dir, status, attempts, seconds, value, error, updated)"
-                              " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+    uint64_t bits;
+    double x;
+    switch (sqlite3_column_type(s, i)) {
+    case SQLITE_INTEGER:
+        return str_addf(out, e, "i%lld\n", (long long)sqlite3_column_int64(s, i));
+    case SQLITE_FLOAT:
+        x = sqlite3_column_double(s, i);
+        memcpy(&bits, &x, sizeof bits);
+        return str_addf(out, e, "r%016llx\n", (unsigned long long)bits);
+    case SQLITE_NULL:
+        return str_add(out, "n\n", 2, e);
+    default:
+        TRY(str_addf(out, e, "t%d:", sqlite3_column_bytes(s, i)));
+        TRY(str_add(out, (const char *)sqlite3_column_text(s, i), sqlite3_column_bytes(s, i), e));
+        return str_add(out, "\n", 1, e);
+    }
+}
+
+/* Of the row that s stands at. */
+static tare_status sum_row(sqlite3_stmt *s, char sum[17], struct err *e)
+{
+    OWNED(str_free) struct str text = {0};
+    for (int i = 0; i < N_VALUES; i++) TRY(add_value(s, i, &text, e));
+    snprintf(sum, 17, "%016llx", (unsigned long long)fs_hash(text.data, text.size, 0));
+    return TARE_OK;
+}
+
+/* A row of an older version has no sum, and one of the states that there are. */
+static tare_status row_is_whole(sqlite3_stmt *s, bool *whole, struct err *e)
+{
+    static const char *const STATES[] = {"pending", "running", "done", "failed"};
+    char sum[17];
+    const char *was = (const char *)sqlite3_column_text(s, V_SUM), *state = (const char *)sqlite3_column_text(s, V_STATUS);
+    TRY(sum_row(s, sum, e));
+    *whole = was && !strcmp(was, sum);
+    if (sqlite3_column_type(s, V_SUM) != SQLITE_NULL || !state) return TARE_OK;
+    for (size_t i = 0; i < sizeof STATES / sizeof *STATES; i++) *whole = *whole || !strcmp(state, STATES[i]);
+    return TARE_OK;
+}
+
+static tare_status check_row(const struct sweep_db *d, sqlite3_stmt *s, bool retry, struct err *e)
+{
+    bool whole;
+    const char *cell = (const char *)sqlite3_column_text(s, V_CELL);
+    TRY(row_is_whole(s, &whole, e));
+    if (whole) return TARE_OK;
+    if (retry)
+        log_warn("%s: the row of cell %s is damaged (its sum does not match): the cell is looked at by its folder alone", d->path,
+                 cell ? cell : "?");
+    if (retry) return TARE_OK;
+    FAIL(e, TARE_E_CORRUPT,
+         "%s: the row of cell %s in the table cells is damaged (its sum does not match), so whether the cell failed is not known; "
+         "--retry goes by what lies in its folder and runs it again where it is not done",
+         d->path, cell ? cell : "?");
+}
+
+/* Rows, and the index that leads to them, which has no sum but has to agree with them. */
+static tare_status check_index(const struct sweep_db *d, struct err *e)
+{
+    sqlite3_stmt *s = NULL;
+    tare_status status = TARE_OK;
+    if (sqlite3_prepare_v2(d->db, "PRAGMA integrity_check(cells)", -1, &s, NULL) != SQLITE_OK) return refuse(d, e);
+    const int got = sqlite3_step(s);
+    const char *text = got == SQLITE_ROW ? (const char *)sqlite3_column_text(s, 0) : NULL;
+    if (text && strcmp(text, "ok"))
+        status = err_set(e, TARE_E_CORRUPT, __FILE__, __LINE__,
+                         "%s: is damaged: %s; move it away: cells that are done are known by "
+                         "their folders and run no step again",
+                         d->path, text);
+    else if (!text)
+        status = refuse(d, e);
+    sqlite3_finalize(s);
+    return status;
+}
+
+tare_status sweep_db_check(struct sweep_db *d, bool retry, struct err *e)
+{
+    sqlite3_stmt *s = NULL;
+    tare_status status = check_index(d, e);
+    if (status) return status;
+    if (sqlite3_prepare_v2(d->db, "SELECT " VALUES ", sum FROM cells NOT INDEXED", -1, &s, NULL) != SQLITE_OK) return refuse(d, e);
+    int got;
+    while ((got = sqlite3_step(s)) == SQLITE_ROW && !status) status = check_row(d, s, retry, e);
+    if (!status && got != SQLITE_DONE) status = refuse(d, e);
+    sqlite3_finalize(s);
+    return status;
+}
+
+/* The sum of a row that was just written, of its values as SQLite has them. */
+static tare_status write_sum(struct sweep_db *d, const char *cell, struct err *e)
+{
+    sqlite3_stmt *row = NULL, *s = NULL;
+    char sum[17];
+    tare_status status = TARE_OK;
+    if (sqlite3_prepare_v2(d->db, "SELECT " VALUES " FROM cells WHERE cell = ?1", -1, &row, NULL) != SQLITE_OK ||
+        sqlite3_bind_text(row, 1, cell, -1, SQLITE_TRANSIENT) != SQLITE_OK || sqlite3_step(row) != SQLITE_ROW)
+        status = refuse(d, e);
+    if (!status) status = sum_row(row, sum, e);
+    sqlite3_finalize(row);
+    if (status) return status;
+    if (sqlite3_prepare_v2(d->db, "UPDATE cells SET sum = ?2 WHERE cell = ?1", -1, &s, NULL) != SQLITE_OK ||
+        sqlite3_bind_text(s, 1, cell, -1, SQLITE_TRANSIENT) != SQLITE_OK ||
+        sqlite3_bind_text(s, 2, sum, -1, SQLITE_TRANSIENT) != SQLITE_OK || sqlite3_step(s) != SQLITE_DONE)
+        status = refuse(d, e);
+    sqlite3_finalize(s);
+    return status;
+}
+
+/* ---------------------------------------------------------------- rows */
+
+static tare_status write_row(struct sweep_db *d, const char *cell, const struct sweep_record *r, struct err *e)
+{
+    static const char SQL[] = "INSERT OR REPLACE INTO cells (" VALUES ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
     sqlite3_stmt *s = NULL;
     if (sqlite3_prepare_v2(d->db, SQL, -1, &s, NULL) != SQLITE_OK) return refuse(d, e);
     sqlite3_bind_text(s, 1, cell, -1, SQLITE_TRANSIENT);
@@ -68,23 +206,41 @@ tare_status sweep_db_set(struct sweep_db *d, const char *cell, const struct swee
     return result;
 }
 
+tare_status sweep_db_set(struct sweep_db *d, const char *cell, const struct sweep_record *r, struct err *e)
+{
+    TRY(run_sql(d, "BEGIN IMMEDIATE", e));
+    tare_status status = write_row(d, cell, r, e);
+    if (!status) status = write_sum(d, cell, e);
+    if (!status) return run_sql(d, "COMMIT", e);
+    sqlite3_exec(d->db, "ROLLBACK", NULL, NULL, NULL);
+    return status;
+}
+
+/* A row that sweep_db_check has called damaged counts as none. */
+static tare_status take_row(sqlite3_stmt *s, struct arena *a, struct sweep_record *out, struct err *e)
+{
+    bool whole;
+    const char *text = (const char *)sqlite3_column_text(s, V_ERROR);
+    TRY(row_is_whole(s, &whole, e));
+    if (!whole) return TARE_OK;
+    snprintf(out->status, sizeof out->status, "%s", (const char *)sqlite3_column_text(s, V_STATUS));
+    out->attempts = sqlite3_column_int64(s, V_ATTEMPTS);
+    return text ? arena_strdup(a, text, -1, (char **)(uintptr_t)&out->error, e) : TARE_OK;
+}
+
 tare_status sweep_db_get(struct sweep_db *d, const char *cell, struct arena *a, struct sweep_record *out, struct err *e)
 {
     sqlite3_stmt *s = NULL;
     tare_status result = TARE_OK;
     *out = (struct sweep_record){.seconds = NAN, .value = NAN};
-    if (sqlite3_prepare_v2(d->db, "SELECT status, attempts, error FROM cells WHERE cell = ?1", -1, &s, NULL) != SQLITE_OK)
+    if (sqlite3_prepare_v2(d->db, "SELECT " VALUES ", sum FROM cells NOT INDEXED WHERE cell = ?1", -1, &s, NULL) != SQLITE_OK)
         return refuse(d, e);
     sqlite3_bind_text(s, 1, cell, -1, SQLITE_TRANSIENT);
     const int got = sqlite3_step(s);
-    if (got == SQLITE_ROW) {
-        snprintf(out->status, sizeof out->status, "%s", (const char *)sqlite3_column_text(s, 0));
-        out->attempts = sqlite3_column_int64(s, 1);
-        const char *text = (const char *)sqlite3_column_text(s, 2);
-        if (text) result = arena_strdup(a, text, -1, (char **)(uintptr_t)&out->error, e);
-    } else if (got != SQLITE_DONE) {
+    if (got == SQLITE_ROW)
+        result = take_row(s, a, out, e);
+    else if (got != SQLITE_DONE)
         result = refuse(d, e);
-    }
     sqlite3_finalize(s);
     return result;
 }

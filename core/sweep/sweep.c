@@ -279,6 +279,7 @@ static tare_status look(struct sweep *s, int64_t i, bool retry, struct err *e)
 
 tare_status sweep_look(struct sweep *s, bool retry, struct err *e)
 {
+    TRY(sweep_db_check(s->db, retry, e));
     for (int64_t i = 0; i < s->plan.n_cells; i++) TRY(look(s, i, retry, e));
     return TARE_OK;
 }

@@ -122,7 +122,7 @@ tare_status sweep_lock_shared(struct sweep_job *job, bool *ready, struct err *e)
 /* Lets go of the locks of what is there by now; all: of all. */
 void sweep_unlock_shared(struct sweep_job *job, bool all);
 
-/* ---- database.c: cells(cell, dir, status, attempts, seconds, value, error, updated) in DIR/runs.db */
+/* ---- database.c: cells(cell, dir, status, attempts, seconds, value, error, updated, sum) in DIR/runs.db */
 tare_status sweep_db_open(const char *dir, struct sweep_db **out, struct err *e);
 void sweep_db_close(struct sweep_db *d);
 struct sweep_record {
@@ -132,6 +132,8 @@ struct sweep_record {
     double seconds, value; /* NAN: none */
 };
 tare_status sweep_db_set(struct sweep_db *d, const char *cell, const struct sweep_record *r, struct err *e);
+/* Whether each row is as it was written: TARE_E_CORRUPT names the cell of one that is not. retry: a warning, for then what a row says of a failure decides nothing. */
+tare_status sweep_db_check(struct sweep_db *d, bool retry, struct err *e);
 /* status, attempts and error; the error lies in the arena. */
 tare_status sweep_db_get(struct sweep_db *d, const char *cell, struct arena *a, struct sweep_record *out, struct err *e);
 /* What the run itself wrote last in the table of runs: "done", "running", ...; "" when nothing. */

@@ -5,7 +5,11 @@
 #include "base/fs.h"
 #include "sweep/sweep.h"
 
+#include <fcntl.h>
+#include <math.h>
+#include <sqlite3.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *folder;
 static char file[FS_PATH];
@@ -242,6 +246,139 @@ static void every_suggestion_can_be_read_back(void **state)
     str_free(&text);
 }
 
+/* ---------------------------------------------------------------- rows of cells */
+
+static void run_sql(const char *sql)
+{
+    sqlite3 *db;
+    char path[FS_PATH], *why = NULL;
+    assert_false(fs_join(path, folder, "runs.db", NULL));
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    if (sqlite3_exec(db, sql, NULL, NULL, &why) != SQLITE_OK) fail_msg("%s", why);
+    sqlite3_close(db);
+}
+
+static const struct sweep_record RECORDS[] = {
+    {.status = "done", .dir = "runs/a", .attempts = 1, .seconds = 1.5, .value = 0.25},
+    {.status = "failed", .dir = "runs/b", .attempts = 2, .seconds = NAN, .value = NAN, .error = "no memory"},
+    {.status = "pending", .dir = "runs/c", .seconds = NAN, .value = NAN},
+};
+static const char *const CELLS[] = {"cell-a", "cell-b", "cell-c"};
+enum { N_CELLS = 3 };
+
+static void expect_records(struct sweep_db *d)
+{
+    struct err e = {0};
+    struct arena a;
+    arena_init(&a, "test");
+    for (int i = 0; i < N_CELLS; i++) {
+        struct sweep_record r;
+        assert_ok(sweep_db_get(d, CELLS[i], &a, &r, &e), &e);
+        assert_string_equal(r.status, RECORDS[i].status);
+        assert_int_equal(r.attempts, RECORDS[i].attempts);
+        assert_string_equal(r.error ? r.error : "", RECORDS[i].error ? RECORDS[i].error : "");
+    }
+    arena_free(&a);
+}
+
+/* Every byte of the rows, one bit each: told by the cell's name or by SQLite, or what is read is what was written. */
+static void changed_rows_are_found(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    struct sweep_db *d;
+    OWNED(str_free) struct str whole = {0};
+    char path[FS_PATH];
+    int told = 0, taken = 0;
+    assert_ok(fs_join(path, folder, "runs.db", &e), &e);
+    assert_ok(sweep_db_open(folder, &d, &e), &e);
+    for (int i = 0; i < N_CELLS; i++) assert_ok(sweep_db_set(d, CELLS[i], &RECORDS[i], &e), &e);
+    expect_records(d);
+    assert_ok(sweep_db_check(d, false, &e), &e);
+    sweep_db_close(d);
+    assert_ok(fs_read_all(path, &whole, &e), &e);
+    int64_t first = whole.size, last = 0;
+    for (int64_t i = 0; i + 5 < whole.size; i++) {
+        if (memcmp(whole.data + i, "runs/", 5)) continue;
+        if (i < first) first = i;
+        last = i;
+    }
+    assert_true(first < last);
+    for (int64_t i = first - 30; i < last + 60 && i < whole.size; i++) {
+        const int fd = open(path, O_WRONLY | O_CLOEXEC);
+        const char changed = (char)(whole.data[i] ^ (1 << i % 8));
+        assert_true(fd >= 0);
+        assert_int_equal(pwrite(fd, &changed, 1, i), 1);
+        e = (struct err){0};
+        tare_status status = sweep_db_open(folder, &d, &e);
+        if (!status) status = sweep_db_check(d, false, &e);
+        if (!status) expect_records(d);
+        if (status && !strstr(e.message, "runs.db")) fail_msg("byte %lld: %s", (long long)i, e.message);
+        if (d) sweep_db_close(d);
+        told += status == TARE_E_CORRUPT;
+        taken += !status;
+        assert_int_equal(pwrite(fd, &whole.data[i], 1, i), 1);
+        close(fd);
+    }
+    if (told < 150 || taken > 20) fail_msg("%d told, %d taken", told, taken);
+    assert_ok(sweep_db_open(folder, &d, &e), &e);
+    expect_records(d);
+    sweep_db_close(d);
+    assert_ok(fs_remove_tree(path, &e), &e);
+}
+
+/* A state that turned: refused with the cell's name; with --retry told, and then the row counts as none. */
+static void a_changed_state_is_no_state(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    struct sweep_db *d;
+    struct arena a;
+    struct sweep_record r;
+    arena_init(&a, "test");
+    assert_ok(sweep_db_open(folder, &d, &e), &e);
+    for (int i = 0; i < N_CELLS; i++) assert_ok(sweep_db_set(d, CELLS[i], &RECORDS[i], &e), &e);
+    assert_ok(sweep_db_check(d, false, &e), &e);
+    run_sql("UPDATE cells SET status = 'faimed' WHERE cell = 'cell-b'");
+    assert_int_equal(sweep_db_check(d, false, &e), TARE_E_CORRUPT);
+    assert_non_null(strstr(e.message, "cell-b"));
+    assert_non_null(strstr(e.message, "--retry"));
+    assert_ok(sweep_db_check(d, true, &e), &e);
+    assert_ok(sweep_db_get(d, "cell-b", &a, &r, &e), &e);
+    assert_string_equal(r.status, "");
+    assert_ok(sweep_db_set(d, "cell-b", &RECORDS[1], &e), &e); /* what runs again is written again */
+    assert_ok(sweep_db_check(d, false, &e), &e);
+    sweep_db_close(d);
+    arena_free(&a);
+    char path[FS_PATH];
+    assert_ok(fs_join(path, folder, "runs.db", &e), &e);
+    assert_ok(fs_remove_tree(path, &e), &e);
+}
+
+/* A database of before there were sums: nothing of it is lost, and its rows are taken. */
+static void an_old_database_is_taken(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    struct sweep_db *d;
+    run_sql(
+        "CREATE TABLE cells (cell TEXT PRIMARY KEY, dir TEXT NOT NULL, status TEXT NOT NULL, attempts INTEGER NOT NULL,"
+        " seconds REAL, value REAL, error TEXT, updated INTEGER NOT NULL);"
+        "INSERT INTO cells VALUES ('cell-a', 'runs/a', 'done', 1, 1.5, 0.25, NULL, 7),"
+        " ('cell-b', 'runs/b', 'failed', 2, NULL, NULL, 'no memory', 7), ('cell-c', 'runs/c', 'pending', 0, NULL, NULL, NULL, 7)");
+    for (int i = 0; i < 2; i++) {
+        assert_ok(sweep_db_open(folder, &d, &e), &e);
+        assert_ok(sweep_db_check(d, false, &e), &e);
+        expect_records(d);
+        assert_ok(sweep_db_set(d, CELLS[i], &RECORDS[i], &e), &e);
+        sweep_db_close(d);
+    }
+    run_sql("UPDATE cells SET status = 'faimed' WHERE cell = 'cell-c'"); /* an old row whose state is none */
+    assert_ok(sweep_db_open(folder, &d, &e), &e);
+    assert_int_equal(sweep_db_check(d, false, &e), TARE_E_CORRUPT);
+    sweep_db_close(d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -255,6 +392,9 @@ int main(void)
         cmocka_unit_test(every_suggestion_can_be_read_back),
         cmocka_unit_test(parameters_of_a_plugins_file_count),
         cmocka_unit_test(paired_lists_may_repeat_values),
+        cmocka_unit_test(changed_rows_are_found),
+        cmocka_unit_test(a_changed_state_is_no_state),
+        cmocka_unit_test(an_old_database_is_taken),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
