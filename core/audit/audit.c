@@ -97,12 +97,14 @@ tare_status audit(const struct audit_options *o, json_t **out, struct err *e)
     arena_init(&a.run, "audit");
     tare_status status = open_parts(&a, e);
     if (!status) status = dump_read(&a, e);
+    written_tell(&a.written);
     if (!status && !a.rows) status = err_set(e, TARE_E_INVALID, __FILE__, __LINE__, "%s: no row is in it", o->dumps[0]);
     if (!status) status = pack(&a, out, e);
     if (status) {
         json_decref(*out);
         *out = NULL;
     }
+    written_close(&a.written);
     json_decref(a.list);
     mem_free(a.findings);
     estimate_free(a.estimator);

@@ -127,6 +127,23 @@ static tare_status check_steps(struct audit *a, const struct reading *r, struct 
     return list_findings(a, r->path, e);
 }
 
+/* A dump of a run of ours, RUN/rollouts/step-N.jsonl: whether it is what the run wrote. Others have no sums. */
+static tare_status look_at_sum(struct audit *a, const char *path, struct err *e)
+{
+    char folder[FS_PATH], run[FS_PATH], name[64];
+    const int64_t number = number_in_name(path);
+    if (!a->own || number < 0) return TARE_OK;
+    fs_dirname(folder, path);
+    fs_dirname(run, folder);
+    if (strcmp(a->written.run, run)) { /* several runs may be named */
+        written_tell(&a->written);
+        written_close(&a->written);
+        TRY(written_open(run, &a->written, e));
+    }
+    snprintf(name, sizeof name, "rollouts/step-%06lld.jsonl", (long long)number);
+    return written_file(&a->written, name, e);
+}
+
 static tare_status read_file(struct audit *a, const char *path, struct err *e)
 {
     struct reading r = {.a = a, .path = path};
@@ -138,6 +155,7 @@ static tare_status read_file(struct audit *a, const char *path, struct err *e)
     if (!f) FAIL(e, errno == ENOENT ? TARE_E_NOT_FOUND : TARE_E_IO, "%s: %s", path, strerror(errno));
     tare_status status = json_each_line(f, path, take_row, &r, e);
     fclose(f);
+    if (!status) status = look_at_sum(a, path, e);
     if (!status) status = check_steps(a, &r, e);
     for (int64_t i = 0; i < r.n; i++) json_decref(r.rows[i].object);
     mem_free(r.rows);

@@ -6,6 +6,7 @@
 #include "base/fs.h"
 #include "data/dataset.h"
 #include "estimate/estimate.h"
+#include "observe/written.h"
 #include "verify/verify.h"
 
 /* What a row has, in the order in which it is checked. */
@@ -83,7 +84,8 @@ struct audit {
     struct verify *verify;
     struct estimator *estimator;
     struct answers answers;
-    struct arena step; /* reset for each file */
+    struct written written; /* of the run whose dumps are read */
+    struct arena step;      /* reset for each file */
     struct arena run;
     int64_t group_size, files, steps, rows, groups;
     int64_t checked[AUDIT_N], disagree[AUDIT_N];

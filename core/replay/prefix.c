@@ -6,6 +6,7 @@
 #include "checkpoint/state.h"
 #include "observe/chain.h"
 #include "observe/run_data.h"
+#include "observe/written.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -128,11 +129,22 @@ static tare_status copy_step_files(const struct prefix *p, const char *folder, c
     return fs_each(from, copy_step_file, &(struct step_files){to, p->step}, e);
 }
 
-/* A rollout file or state that the chain names and that is not there: the copy would lack it, and nobody would be told. */
+/* A rollout file or state that the chain names and that is not there, or is another: the copy would lack it or have it, and nobody would be told. */
 struct present {
     const char *run;
     int64_t last;
+    const struct written *written;
 };
+static tare_status check_record(const struct present *p, const char *path, const char *name, int64_t step, struct err *e)
+{
+    OWNED(fs_unmap) struct fs_map m = {0};
+    TRY(fs_map(path, &m, e));
+    if (written_same(p->written, name, m.data, m.size)) return TARE_OK;
+    FAIL(e, TARE_E_CORRUPT,
+         "%s: is not what the run wrote (its sum in chain.jsonl is another); put the file back, or fork at a step before %lld",
+         path, (long long)step);
+}
+
 static tare_status check_present(void *ctx, const struct chain_link *l, struct err *e)
 {
     const struct present *p = ctx;
@@ -149,6 +161,7 @@ static tare_status check_present(void *ctx, const struct chain_link *l, struct e
             FAIL(e, TARE_E_CORRUPT,
                  "%s: is missing, and the run wrote it (chain.jsonl:%lld); put it back, or fork at a step before %lld", path,
                  (long long)l->line, (long long)l->step);
+        TRY(check_record(p, path, name, l->step, e));
     }
     return TARE_OK;
 }
@@ -158,8 +171,15 @@ static tare_status check_step_files(const struct prefix *p, struct err *e)
 {
     int64_t half;
     char path[FS_PATH];
+    OWNED(written_close) struct written w = {0};
     TRY(fs_join(path, p->run, "chain.jsonl", e));
-    return fs_exists(path) ? chain_each(p->run, check_present, &(struct present){p->run, p->step}, &half, e) : TARE_OK;
+    if (!fs_exists(path)) return TARE_OK;
+    TRY(written_read(p->run, &w, e));
+    TRY(chain_each(p->run, check_present, &(struct present){p->run, p->step, &w}, &half, e));
+    w.changed = 0; /* of the chain itself: prefix_copy has looked at what is copied of it */
+    TRY(written_metrics(&w, p->step, e));
+    if (w.changed) FAIL(e, TARE_E_CORRUPT, "%s; put the file back, or fork at a step before that line's", w.first);
+    return TARE_OK;
 }
 
 static bool is_one_of(const char *name, const char *const *list)

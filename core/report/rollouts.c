@@ -1,6 +1,8 @@
 /* Sample completions that changed most, and b, s against the group's own mean and deviation, from some of the first and last dumps. */
 #include "observe/rollouts.h"
+
 #include "base/fs.h"
+#include "observe/written.h"
 #include "report/page.h"
 
 #include <errno.h>
@@ -26,6 +28,7 @@ struct pair {
 struct dumps {
     struct arena *a;
     struct group *groups;
+    struct written *written;
     int64_t n, capacity, step, index; /* index: "group" of the line before, -1 at a file's start */
     bool late;
 };
@@ -118,8 +121,10 @@ static tare_status list_dumps(const char *run_dir, struct arena *a, int64_t **st
 
 static tare_status read_dump(struct dumps *d, const char *run_dir, int64_t step, bool late, int64_t *bytes, struct err *e)
 {
-    char path[FS_PATH];
+    char path[FS_PATH], name[64];
     TRY(rollouts_path(run_dir, step, path, e));
+    snprintf(name, sizeof name, "rollouts/step-%06lld.jsonl", (long long)step);
+    TRY(written_file(d->written, name, e));
     OWNED(fs_close_at) FILE *f = fopen(path, "r");
     if (!f && errno == ENOENT) return TARE_OK; /* cut by a run that went back to a checkpoint just now */
     if (!f) FAIL(e, TARE_E_IO, "%s: %s", path, strerror(errno));
@@ -264,9 +269,13 @@ static tare_status add_scatter(struct page *p, const struct dumps *d, bool scale
 
 tare_status rollouts_section(struct page *p, const char *run_dir, struct str *out, struct err *e)
 {
-    struct dumps d = {.a = &p->arena};
+    OWNED(written_close) struct written w = {0};
+    struct dumps d = {.a = &p->arena, .written = &w};
     OWNED(str_free) struct str charts = {0};
+    TRY(written_open(run_dir, &w, e));
+    w.changed = 0; /* of the chain itself: it was told with the metrics */
     TRY(read_dumps(&d, run_dir, e));
+    written_tell(&w);
     if (!d.n) return TARE_OK;
     TRY(add_scatter(p, &d, false, &charts, e));
     TRY(add_scatter(p, &d, true, &charts, e));

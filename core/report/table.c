@@ -1,5 +1,6 @@
 /* The table of a sweep: one row for each combination of everything but the seed; differences to a baseline are paired by seed. */
 #include "base/fs.h"
+#include "observe/written.h"
 #include "report/page.h"
 
 #include <math.h>
@@ -219,7 +220,9 @@ static tare_status read_runs(struct sweep_table *t, struct arena *a, struct err 
     for (int64_t c = 0; c < p->n_cells; c++) {
         char dir[FS_PATH];
         TRY(fs_join(dir, p->dir, p->cells[c].name, e));
-        if (is_run_folder(dir)) TRY(run_data_read(dir, a, &t->runs[c], e));
+        if (!is_run_folder(dir)) continue;
+        TRY(run_data_read(dir, a, &t->runs[c], e));
+        TRY(written_tell_metrics(dir, e));
     }
     return TARE_OK;
 }

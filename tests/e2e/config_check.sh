@@ -179,6 +179,7 @@ expect 0 'no errors' "$TARE" config check least.ini 'data.train=a?.jsonl' data.p
 expect 3 'a9' "$TARE" config check least.ini 'data.train=a1.jsonl,a9.jsonl' data.prompt=plain
 # steps without any signal, and the entropy bonus in them; a model without an end; runs of one file are told apart
 printf '{"question":"1+1=","answer":"never"}\n' > never.jsonl
+rm base/sums.json
 grep -rl eos_token_id base/*.json | xargs sed -i 's/"eos_token_id": *[0-9]*/"eos_token_id": null/'
 expect 0 '5 steps without any signal' "$TARE" train least.ini data.train=never.jsonl data.prompt=plain run.dir=runs/silent train.steps=6 estimator.plugin=grpo rollout.max_new_tokens=2 \
     loss.entropy_coef=0.01 verifier.plugins=exact log.progress=none checkpoint.last=false
@@ -189,7 +190,7 @@ if has_python; then
     [ "$names" = 'least;least (silent)' ] && ok || bad "names in runs.db: $names"
 fi
 # a tokenizer with more ids than the model; a model that is not supported, without a tokenizer
-cp -r base foreign && rm foreign/sums.json
+cp -r base foreign
 sed -i 's/"vocab_size": *[0-9]*/"vocab_size": 40/' foreign/config.json
 check 3 'token [0-9]* of the prompt is [0-9]*, and the model has ids 0 to 39; are tokenizer.json and config.json' model.path=foreign
 mkdir other && echo '{"model_type":"mamba"}' > other/config.json

@@ -57,4 +57,55 @@ refused 1 'book.safetensors: is damaged' "$TARE" codebook inspect book.safetenso
 refused 1 'book.safetensors: is damaged' "$TARE" train tiny.ini $quick run.dir=clusters clusterer.codebook=kmeans clusterer.encoder=hashed clusterer.hashed.dim=16 clusterer.kmeans.path=book.safetensors
 flip book.safetensors $at 64
 taken "$TARE" cluster book.safetensors
+
+# a run's rollouts and metrics, in what reads them: told once, by the file's name; a fork, which would go on from them, refuses
+# shellcheck disable=SC2086
+taken "$TARE" train tiny.ini $quick train.steps=4 checkpoint.every=2 run.dir=one log.rollouts=true
+place() { grep -abo -m 1 "$1" "$2" | tail -1 | cut -d: -f1; } # PATTERN FILE: where it begins in the file
+told() { # COUNT PATTERN command...: with so many warnings of that kind
+    local count=$1 pattern=$2
+    shift 2
+    "$@" > out.txt 2> err.txt || true
+    [ "$(grep -c "warning: $pattern.*is not what the run wrote" err.txt)" = "$count" ] && ok || bad "$*: expected $count of '$pattern': $(cat err.txt)"
+}
+told 0 '' "$TARE" report one
+told 0 '' "$TARE" audit one
+file=one/rollouts/step-000002.jsonl
+at=$(($(place '"reward":' $file) + 9))
+flip $file $at # 0.0 is 1.0
+told 1 $file "$TARE" report one
+told 1 $file "$TARE" audit one
+told 1 $file "$TARE" audit $file
+refused 1 "$file: is not what the run wrote .*put the file back, or fork at a step before 2" "$TARE" fork one@4 --run-dir forked
+[ ! -e forked ] && ok || bad 'a refused fork left its folder'
+mv one/chain.jsonl kept.jsonl # a run of before there were chains has no sums
+told 0 '' "$TARE" audit one
+mv kept.jsonl one/chain.jsonl
+flip $file $at
+told 0 '' "$TARE" report one
+file=one/metrics.jsonl
+at=$(($(place '"policy/entropy":' $file) + 19)) # a digit after the point
+flip $file $at
+told 1 $file:1 "$TARE" report one
+refused 1 "$file:1: is not what the run wrote .*put the file back" "$TARE" fork one@4 --run-dir forked
+flip $file $at
+taken "$TARE" fork one@4 --run-dir forked
+
+# the state of a sweep's cells: a cell that failed is not run again unasked
+sed 's/^samples = 1/samples = 1\nafter = true/; s/^steps = 12/steps = 2/' tiny.ini > bad.ini
+cat >> bad.ini <<'INI'
+[sweep]
+name = bad
+rollout.max_prompt_tokens = 2, 32
+INI
+"$TARE" sweep bad.ini log.progress=none > out.txt 2> err.txt && bad 'no cell failed' || ok
+grep -q '1 of 2 cells failed' err.txt && ok || bad "the sweep: $(cat err.txt)"
+row=max_prompt_tokens-2runs/bad/max_prompt_tokens-2 # the cell and its folder; then comes its state
+at=$(place ${row}failed runs/bad/runs.db) || bad 'the state of the cell is not found'
+flip runs/bad/runs.db $((at + ${#row} + 3))
+refused 1 'runs/bad/runs.db: the row of cell .*max_prompt_tokens-2 in the table cells is damaged.*--retry' "$TARE" sweep bad.ini
+"$TARE" sweep bad.ini --retry log.progress=none > out.txt 2> err.txt && bad 'no cell failed again' || ok
+grep -q 'warning: runs/bad/runs.db: the row of cell .*max_prompt_tokens-2 is damaged' err.txt && grep -q '2 cells, 1 done, 1 to run' err.txt && ok || bad "--retry: $(cat err.txt)"
+"$TARE" sweep bad.ini > out.txt 2> err.txt || true
+grep -q 'damaged' err.txt && bad "the row was not written again: $(cat err.txt)" || ok
 done_
