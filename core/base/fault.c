@@ -22,10 +22,10 @@ struct fault {
 
 static tare_status known_kind(const char *kind, struct err *e)
 {
-    static const char *const KINDS[] = {"kill", "hang", "fail", "nan", "exit", "stop", "freeze"};
+    static const char *const KINDS[] = {"kill", "hang", "fail", "nan", "exit", "stop", "freeze", "flip"};
     for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++)
         if (!strcmp(kind, KINDS[i])) return TARE_OK;
-    FAIL(e, TARE_E_INVALID, "TARE_FAULT: kind = '%s'; kill, hang, fail, nan, exit, stop or freeze", kind);
+    FAIL(e, TARE_E_INVALID, "TARE_FAULT: kind = '%s'; kill, hang, fail, nan, exit, stop, freeze or flip", kind);
 }
 
 static tare_status read_fault(const char *text, struct fault *f, struct err *e)
@@ -110,15 +110,37 @@ static tare_status fall(int rank, const struct fault *f, struct err *e)
     return TARE_OK;
 }
 
-tare_status fault_point(int rank, const char *stage, int64_t step, struct err *e)
+/* Whether there is a fault that fits here, of the kind flip or of another one. */
+struct point {
+    int rank;
+    const char *stage;
+    int64_t step;
+    bool flip;
+};
+static tare_status fits(struct point p, struct fault *f, bool *here, struct err *e)
 {
     static _Atomic int64_t passes;
     const char *text = getenv("TARE_FAULT");
-    struct fault f;
+    *here = false;
     if (!text || !*text) return TARE_OK;
-    TRY(read_fault(text, &f, e));
-    if ((f.rank >= 0 && f.rank != rank) || (f.stage[0] && strcmp(f.stage, stage)) || (f.step >= 0 && f.step != step))
+    TRY(read_fault(text, f, e));
+    if (p.flip != !strcmp(f->kind, "flip")) return TARE_OK;
+    if ((f->rank >= 0 && f->rank != p.rank) || (f->stage[0] && strcmp(f->stage, p.stage)) || (f->step >= 0 && f->step != p.step))
         return TARE_OK;
-    if (f.count > 1 && atomic_fetch_add(&passes, 1) + 1 != f.count) return TARE_OK;
-    return fall(rank, &f, e);
+    *here = f->count <= 1 || atomic_fetch_add(&passes, 1) + 1 == f->count;
+    return TARE_OK;
+}
+
+tare_status fault_point(int rank, const char *stage, int64_t step, struct err *e)
+{
+    struct fault f;
+    bool here;
+    TRY(fits((struct point){rank, stage, step, false}, &f, &here, e));
+    return here ? fall(rank, &f, e) : TARE_OK;
+}
+
+tare_status fault_flips(int rank, const char *stage, int64_t step, bool *flips, struct err *e)
+{
+    struct fault f;
+    return fits((struct point){rank, stage, step, true}, &f, flips, e);
 }

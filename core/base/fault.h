@@ -4,7 +4,8 @@
  *
  * kills the process (SIGKILL) when it comes to the point `update` of step 5, however fast the machine is. Keys, all but kind optional:
  *   kind    kill; hang (sleeps for good); fail (an error is returned); nan (the error of a number that is not finite); exit (leaves without a word); stop (SIGINT to itself);
- *           freeze (SIGSTOP to itself: the test goes on when it has done something, and sends SIGCONT)
+ *           freeze (SIGSTOP to itself: the test goes on when it has done something, and sends SIGCONT); flip (a bit of this rank's weights turns, at the
+ *           points below that name them; nothing is said)
  *   stage   the point's name; left out: every point
  *   step    left out: every step
  *   rank    left out: every rank
@@ -16,6 +17,7 @@
 
 #include "base/err.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Points: the stages of comm_stage (dist/comm.h), and in one process alone
@@ -29,7 +31,12 @@
  *   questions   an evaluation's record holds `step` questions
  *   result      a supervised training: 0 its model is written and has no name yet, 1 it has its name, and its checkpoints are still there
  *   cell        `step` cells of a sweep are done
+ * and for kind = flip alone, on several ranks
+ *   weights     the update begins: a bit of the weights that the rank holds, of another rank's piece where it holds all (dist.shard zero1, none)
+ *   gathered    weights are made ready to be sampled from: a bit of another rank's piece, as it has arrived
  * Errors: TARE_E_INVALID, TARE_FAULT cannot be read; TARE_E_GENERIC, kind = fail. */
 tare_status fault_point(int rank, const char *stage, int64_t step, struct err *e);
+/* Whether kind = flip at this point; such a fault is none of fault_point's. */
+tare_status fault_flips(int rank, const char *stage, int64_t step, bool *flips, struct err *e);
 
 #endif

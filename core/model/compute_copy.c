@@ -168,9 +168,11 @@ static tare_status bring(struct model *m, int64_t u, const float **whole, struct
 static tare_status refresh_units(struct model *m, struct refresh_proof *proof, struct err *e)
 {
     TRY(refresh_begin(m, proof, e));
+    m->own_hash = refresh_own(m, proof);
     for (int64_t u = unit_first(m); u < unit_end(m); u++) {
         const float *whole;
         TRY(bring(m, u, &whole, e));
+        TRY(gathered_fault(m, u, whole, e));
         refresh_unit(m, proof, u, whole);
         if (m->lora)
             lora_pack(m, proof, u, whole);

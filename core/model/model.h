@@ -126,6 +126,7 @@ struct model {
     bool rope_theta_set; /* by model.rope_theta, in place of config.json's */
     int64_t version;     /* of the weights; counts refreshes */
     uint64_t hash;       /* model_hash of that version, on several ranks */
+    uint64_t own_hash;   /* of this rank's pieces of it, on several ranks (proof.h, weights_kept) */
     struct model_memory memory;
     float *rope,
         *rope_local; /* [max_position, R] cos | sin, R = rope_width; of the layers of shape.sliding where local_theta says so; positions.h */

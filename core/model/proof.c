@@ -1,5 +1,6 @@
 #include "model/proof.h"
 
+#include "base/fault.h"
 #include "base/fs.h"
 #include "model/layout.h"
 #include "model/lora.h"
@@ -65,6 +66,88 @@ tare_status weights_digest(const struct model *m, uint64_t *out, struct err *e)
     return status;
 }
 
+static void add_own(const struct model *m, uint64_t *digests)
+{
+    for (int64_t u = unit_first(m); u < unit_end(m); u++)
+        KERNEL(m->k, &m->ctx, digest, .out = digests + u, .data = m->weights + unit_own_weights(m, u),
+               .bytes = unit_piece(m, u) * (int64_t)sizeof(float), .first = m->rank * unit_piece(m, u));
+}
+
+static uint64_t hash_own(const struct model *m, const uint64_t *digests)
+{
+    return fs_hash(digests, unit_count(m) * (int64_t)sizeof *digests, 0);
+}
+
+static tare_status own_hash(const struct model *m, uint64_t *out, struct err *e)
+{
+    const int64_t n = unit_count(m);
+    OWNED(mem_free_at) uint64_t *mine = NULL;
+    uint64_t *digests;
+    TRY(mem_new(n * (int64_t)sizeof *mine, (void **)&mine, e));
+    TRY(new_digests(m, n, &digests, e));
+    add_own(m, digests);
+    const tare_status status = read_digests(m, digests, n, mine, e);
+    m->k->backend->release(&m->ctx, digests);
+    *out = hash_own(m, mine);
+    return status;
+}
+
+uint64_t refresh_own(const struct model *m, const struct refresh_proof *p)
+{
+    return p->owners ? hash_own(m, p->owners + m->rank * unit_count(m)) : 0;
+}
+
+tare_status weights_kept(const struct model *m, struct err *e)
+{
+    uint64_t now = 0;
+    if (m->ranks == 1) return TARE_OK;
+    const bool whole = model_is_whole(m);
+    TRY(whole ? weights_digest(m, &now, e) : own_hash(m, &now, e));
+    const uint64_t was = whole ? m->hash : m->own_hash;
+    if (now != was)
+        FAIL(e, TARE_E_CORRUPT,
+             "the weights that rank %d holds changed since the last optimizer step, and nothing was trained (digest %016llx, it "
+             "left "
+             "%016llx); is the memory of its host damaged?",
+             m->rank, (unsigned long long)now, (unsigned long long)was);
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- faults */
+
+static tare_status flip(const struct model *m, float *at, struct err *e)
+{
+    uint32_t bits;
+    m->k->backend->download(&m->ctx, &bits, at, sizeof bits);
+    TRY(model_finish(m, e));
+    bits ^= 1;
+    m->k->backend->upload(&m->ctx, at, &bits, sizeof bits);
+    return TARE_OK;
+}
+
+/* Of the first layer that is trained; a piece of another rank's, where there is one here. */
+static tare_status fault_at(const struct model *m, const char *point, int64_t u, float *pieces, struct err *e)
+{
+    bool flips;
+    if (m->ranks == 1 || u != unit_first(m)) return TARE_OK;
+    TRY(fault_flips(m->rank, point, m->comm->step, &flips, e));
+    return flips ? flip(m, pieces, e) : TARE_OK;
+}
+
+tare_status weights_fault(const struct model *m, struct err *e)
+{
+    const int64_t u = unit_first(m), other = (m->rank + 1) % m->ranks;
+    return fault_at(m, "weights", u,
+                    m->weights + (model_is_whole(m) ? m->unit_begin[u] + other * unit_piece(m, u) : unit_own(m, u)), e);
+}
+
+tare_status gathered_fault(const struct model *m, int64_t u, const float *whole, struct err *e)
+{
+    return fault_at(m, "gathered", u, (float *)(uintptr_t)whole + (m->rank + 1) % m->ranks * unit_piece(m, u), e);
+}
+
+/* ---------------------------------------------------------------- a refresh */
+
 static tare_status gather_owners(const struct model *m, struct refresh_proof *p, struct err *e)
 {
     const int64_t n = unit_count(m), bytes = n * (int64_t)sizeof(uint64_t);
@@ -83,9 +166,7 @@ tare_status refresh_begin(const struct model *m, struct refresh_proof *p, struct
     *p = (struct refresh_proof){0};
     if (m->ranks == 1) return TARE_OK;
     TRY(new_digests(m, n_digests(m), &p->digests, e));
-    for (int64_t u = unit_first(m); u < unit_end(m); u++)
-        KERNEL(m->k, &m->ctx, digest, .out = p->digests + u, .data = m->weights + unit_own_weights(m, u),
-               .bytes = unit_piece(m, u) * (int64_t)sizeof(float), .first = m->rank * unit_piece(m, u));
+    add_own(m, p->digests);
     return gather_owners(m, p, e);
 }
 

@@ -19,6 +19,15 @@ void refresh_copy(const struct model *m, struct refresh_proof *p, const void *co
 tare_status refresh_end(const struct model *m, struct refresh_proof *p, uint64_t *weights, struct err *e);
 void refresh_free(const struct model *m, struct refresh_proof *p);
 
+/* refresh_begin: what weights_kept compares with. */
+uint64_t refresh_own(const struct model *m, const struct refresh_proof *p);
+/* Not collective. On several ranks: whether the weights that this rank holds are those that the last refresh left it. A bit that turned since would be
+ * trained from, and with zero1 be gone afterwards. TARE_E_CORRUPT names the rank. */
+tare_status weights_kept(const struct model *m, struct err *e);
+/* The fault `weights` of base/fault.h, at the beginning of an update; and `gathered`, of unit u as it has arrived. */
+tare_status weights_fault(const struct model *m, struct err *e);
+tare_status gathered_fault(const struct model *m, int64_t u, const float *whole, struct err *e);
+
 /* Of the whole weights, the same for every number of ranks; m must be whole on this rank. */
 tare_status weights_digest(const struct model *m, uint64_t *out, struct err *e);
 

@@ -19,6 +19,7 @@
 #include "update/update.h"
 
 #include "base/rng.h"
+#include "model/proof.h"
 
 #include <math.h>
 #include <string.h>
@@ -339,6 +340,7 @@ tare_status update_run(struct trainer *t, const struct batch *b, struct update_r
     struct work w;
     arena_reset(&t->work);
     TRY(work_new(t, b, &w, e));
+    TRY(weights_fault(t->m, e));
     struct tally sum = {.sums = w.sums};
     struct policy_loss p = {.objective = t->objective,
                             .b = b,

@@ -6,6 +6,7 @@
 #include "update/update.h"
 
 #include "base/log.h"
+#include "model/proof.h"
 #include "model/shards.h"
 
 #include <float.h>
@@ -114,6 +115,7 @@ tare_status optimizer_step(struct trainer *t, double *grad_norm, double *lr, boo
     struct model *m = t->m;
     *skipped = false;
     *lr = schedule_lr(c, t->optimizer_steps, t->total_steps);
+    TRY(weights_kept(m, e));
     TRY(gradient_norm(t, grad_norm, e));
     const double scale = c->max_grad_norm > 0 ? fmin(1, c->max_grad_norm / (*grad_norm + 1e-6)) : 1;
     if (!fits(*grad_norm * scale)) return not_finite(t, *grad_norm, skipped, e);

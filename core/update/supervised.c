@@ -4,6 +4,8 @@
  */
 #include "update/update.h"
 
+#include "model/proof.h"
+
 #include <stdlib.h>
 
 struct supervised {
@@ -31,6 +33,7 @@ tare_status sft_step(struct trainer *t, const struct batch *b, double entropy_co
     int64_t *groups;
     bool skipped;
     arena_reset(&t->work);
+    TRY(weights_fault(t->m, e));
     TRY(arena_new(&t->work, &groups, b->n_groups, e));
     for (int64_t g = 0; g < b->n_groups; g++) groups[g] = g;
     TRY(microbatch_run(
