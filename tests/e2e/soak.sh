@@ -1,12 +1,22 @@
 #!/usr/bin/env bash
-# The soak's driver (tests/soak/soak.sh) on three seeds: no promise is broken; and it finds what is planted.
+# The soak's driver (tests/soak/soak.sh), whose seeds 1 to 4 draw each kind of one process once, and a run of two ranks: no promise is broken; what it did
+# stands in its log; and it finds what is planted in each kind.
 . "$(dirname "$0")/common.inc"
 [ -n "${INTERPOSE:-}" ] && [ -f "$INTERPOSE" ] || skip "a sanitizer's build has an allocator of its own: faults are not injected"
 export TMPDIR=$WORK
-SOAK_RUNS=3 bash "$SOURCE/tests/soak/soak.sh" "$(dirname "$TARE")" 0 > out.txt 2>&1 && ok || bad "$(tail -5 out.txt)"
-grep -q '^3 runs, .* 3 continued to the end, 0 promises broken' out.txt && ok || bad "$(tail -1 out.txt)"
-SOAK_RUNS=1 SOAK_PLANT=1 bash "$SOURCE/tests/soak/soak.sh" "$(dirname "$TARE")" 0 > out.txt 2>&1 && bad "what is planted is not found" || ok
-grep -q '^BROKEN: ' out.txt && ok || bad "$(tail -1 out.txt)"
+soak() { bash "$SOURCE/tests/soak/soak.sh" "$(dirname "$TARE")" 0 "$1" > out.txt 2>&1; }
+SOAK_KINDS="train sft eval sweep" SOAK_RUNS=4 SOAK_LOG=log.tsv soak 1 && ok || bad "$(tail -5 out.txt)"
+grep -q '^4 runs, .* 4 continued to the end, 0 promises broken' out.txt && ok || bad "$(tail -1 out.txt)"
+awk -F '\t' 'NR == 2 && NF == 11 && $3 == 1 && $4 == 4 && $6 == 4 && $7 >= 4 && $10 == 0 && $11 ~ /train 1/ && $11 ~ /sft 1/ && $11 ~ /eval 1/ && $11 ~ /sweep 1/ { told = 1 } END { exit !told }' log.tsv && ok ||
+    bad "the log: $(cat log.tsv)"
+if command -v mpirun > /dev/null && "$TARE" doctor 2> /dev/null | grep -q '^ok *mpi '; then
+    SOAK_KINDS=ranks SOAK_RUNS=1 SOAK_LOG=log.tsv soak 1 && grep -q '^1 runs, .* 1 continued to the end, 0 promises broken' out.txt && ok || bad "two ranks: $(tail -5 out.txt)"
+    [ "$(wc -l < log.tsv)" = 3 ] && ok || bad "the log after two soaks: $(cat log.tsv)"
+fi
+for kind in train sft eval sweep; do
+    SOAK_KINDS=$kind SOAK_RUNS=1 SOAK_PLANT=1 soak 2 && bad "$kind: what is planted is not found" || ok
+    grep -q '^BROKEN: ' out.txt && ok || bad "$kind: $(tail -1 out.txt)"
+done
 # What is drawn depends on the seed alone.
 RANDOM=7
 draw 1000000 && first=$drawn

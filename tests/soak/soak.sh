@@ -1,60 +1,110 @@
 #!/usr/bin/env bash
-# Soak: training runs under one to five random faults each, chosen by seed, and resumed after each; after every process its promises are checked.
+# Soak: training, supervised training, an evaluation, a sweep and a training on two ranks, under one to five random faults each, chosen by seed, and continued
+# after each; after every process its promises are checked.
 #   tests/soak/soak.sh BUILD SECONDS [SEED]       runs for so long, from that seed on (1); prints a line a minute and the counts at the end
+#   SOAK_KINDS="train sft eval sweep ranks"    of what a run's seed draws one; ranks only where mpirun is
+#   SOAK_LOG=FILE     a line is added to this table at the end, and when the soak is ended by SIGTERM or SIGINT: what ran and what came of it, divided by tabs
 #   SOAK_RUNS=N       ends after N runs (SECONDS 0: no other end)
-#   SOAK_PLANT=1      at the end of a run one of its numbers is changed, which the checks must find: each run has to fail
-# Faults: a process killed at a point or after a time, interrupted, out of memory, a full disk or a failing one (once, or from there on).
-# Checked after each: it ends by itself with status 0, 1 or 130, or by SIGKILL when it was killed; status 1 comes with a message; no sum of the run is wrong but
-# those of files that a process writes as it begins. At the end, resumed without a fault: weights, metrics and rollouts as of the run that met none,
-# each step once in metrics.jsonl and runs.db, all sums right. Exit status 1 when a promise was broken; the run's folder is kept and named.
+#   SOAK_PLANT=1      at the end of a run one of its results is changed, which the checks must find: each run has to fail
+# Faults: a process killed at a point or after a time, interrupted, out of memory, a full disk or a failing one (once, or from there on). Of ranks one is
+# killed, interrupted, or has an error: what MPI's own calls for memory would do is not tare's. In a sweep each of its processes meets the fault.
+# Checked after each: it ends by itself with status 0, 1 or 130, or by SIGKILL when it was killed; status 1 comes with a message; no process is left; no sum of
+# a training's run is wrong but those of files that a process writes as it begins. At the end, continued without a fault: weights, metrics, rollouts, samples
+# and rows of runs.db as of the one that met none, each step once, all sums right. Exit status 1 when a promise was broken; the folder is kept and named.
 set -euo pipefail
 build=$(cd "${1:?usage: soak.sh BUILD SECONDS [SEED]}" && pwd) seconds=${2:?usage: soak.sh BUILD SECONDS [SEED]} seed=${3:-1}
 export TARE=${TARE:-$build/tare} SOURCE=${SOURCE:-$(cd "$(dirname "$0")/../.." && pwd)}
 interpose=$build/libtare_interpose.so
 [ -e "$interpose" ] || interpose=
 [ -n "${TARE_PLUGIN_PATH:-}" ] || export TARE_PLUGIN_PATH=$build/plugins
+log=${SOAK_LOG:+$(realpath "$SOAK_LOG")}
 . "$SOURCE/tests/e2e/common.inc"
+. "$SOURCE/tests/soak/jobs.inc"
 trap - EXIT
-tiny_config
+ended=0
+trap 'ended=1' INT TERM # the run that is under way is not counted
+jobs_config
+ranks_surroundings
+RANKS=2
+read -ra kinds <<< "${SOAK_KINDS:-train sft eval sweep ranks}"
+command -v mpirun > /dev/null || read -ra kinds <<< "$(printf '%s\n' "${kinds[@]}" | grep -v '^ranks$' | tr '\n' ' ')"
+declare -A want allocations files ran
+first=$seed began_at=$SECONDS
 runs=0 processes=0 killed=0 failed_ones=0 finished=0 broken=0
-train() { "$TARE" train tiny.ini log.progress=none run.dir="$1" train.steps=12 checkpoint.every=2 log.level=warn "${@:2}"; }
-records() { sed -E 's/"(time|memory)\/[^"]*":[^,}]*,?//g; s/"tokens_per_second":[^,}]*,?//g' "$1/metrics.jsonl"; }
-"$TARE" -q sft sft.ini
-train whole > /dev/null
+commit=$(git -C "$SOURCE" rev-parse --short HEAD 2> /dev/null || echo unknown)
+git -C "$SOURCE" diff --quiet HEAD -- core kernels plugins sdk 2> /dev/null || commit=$commit+ # not what that commit is
 
 broke() {
     broken=$((broken + 1)) told=1
-    printf 'BROKEN: seed %d, run %d, fault "%s": %s (%s)\n' "$seed" $((runs + 1)) "$fault" "$*" "$PWD/soak-$seed"
+    printf 'BROKEN: seed %d, %s, fault "%s": %s (%s)\n' "$seed" "$job" "$fault" "$*" "$PWD/$where"
 }
-points=(data rollout sample verify update apply recorded checkpoint checkpoint.files checkpoint.listed checkpoint.named)
-choose() { # sets fault, for env
-    local step at onward
-    draw 12
-    step=$((1 + drawn))
+# whole: what the job makes when nothing happens to it, and how many calls its busiest process makes
+whole() {
+    local undisturbed=whole-$job
+    mkdir -p "$undisturbed"
+    job_command "$job" "$WORK/$undisturbed" ''
+    (cd "$(in_folder "$undisturbed")" && LD_PRELOAD=$interpose TARE_INTERPOSE_COUNT=$WORK/count "${command[@]}") > "$undisturbed.out" 2>&1 || { cat "$undisturbed.out"; exit 1; }
+    rows_of "$undisturbed"
+    want[$job]=$(digest "$undisturbed")
+    allocations[$job]=$(calls alloc) files[$job]=$(calls io) ran[$job]=0
+    rm -f count
+}
+calls() { { cat count 2> /dev/null || true; } | awk -v k="$1" '{ for (i = 1; i < NF; i += 2) if ($i == k && $(i + 1) > n) n = $(i + 1) } END { print n + 1 }'; }
+# choose: draws `fault`, for env. A step that a point never has would be no fault: checkpoints have steps of their own.
+choose() {
+    local -a points=(opening data rollout sample verify update apply recorded checkpoint checkpoint.files checkpoint.listed checkpoint.named)
+    local step at onward steps=12 every=2 rank=''
+    case $job in
+    sft) points=(data update checkpoint checkpoint.files checkpoint.listed checkpoint.named result) steps=40 every=5 ;;
+    eval) points=(evaluate questions) steps=200 every=8 ;;
+    sweep) points+=(cell) steps=6 ;;
+    ranks) draw 2; rank="rank=$drawn," ;;
+    esac
     draw ${#points[@]}
     at=${points[drawn]}
+    draw $steps
+    step=$((1 + drawn))
+    case $at in
+    opening) step=$(((step - 1) % 6)) ;;
+    result) step=$((step % 2)) ;;
+    cell) step=$((step % 4)) ;;
+    checkpoint* | evaluate | questions) step=$(((step + every - 1) / every * every)) ;;
+    esac
     draw 2
     onward=$([ $drawn = 1 ] || echo +)
-    draw $([ -n "$interpose" ] && echo 6 || echo 3)
+    if [ "$job" = ranks ]; then draw 4; elif [ -n "$interpose" ]; then draw 6; else draw 3; fi
+    [ "$job$drawn" != ranks3 ] || drawn=error
     case $drawn in
-    0) fault="TARE_FAULT=stage=$at,step=$step,kind=kill" ;;
-    1) fault="TARE_FAULT=stage=$at,step=$step,kind=stop" ;;
-    2) draw 10; fault="TARE_FAULT=stage=data,step=$step,kind=kill,after=0.$drawn" ;;
-    3) draw 60000; fault="LD_PRELOAD=$interpose TARE_INTERPOSE=alloc=$((1 + drawn))$onward" ;;
-    4) draw 1500; fault="LD_PRELOAD=$interpose TARE_INTERPOSE_ERRNO=28 TARE_INTERPOSE=io=$((1 + drawn))$onward" ;;
-    5) draw 1500; fault="LD_PRELOAD=$interpose TARE_INTERPOSE_ERRNO=5 TARE_INTERPOSE=io=$((1 + drawn))$onward" ;;
+    0) fault="TARE_FAULT=${rank}stage=$at,step=$step,kind=kill" ;;
+    1) fault="TARE_FAULT=${rank}stage=$at,step=$step,kind=stop" ;;
+    2) [ "$job" = eval ] || at=data; draw 10; fault="TARE_FAULT=${rank}stage=$at,step=$step,kind=kill,after=0.$drawn" ;;
+    3) draw "${allocations[$job]}"; fault="LD_PRELOAD=$interpose TARE_INTERPOSE=alloc=$((1 + drawn))$onward" ;;
+    4) draw "${files[$job]}"; fault="LD_PRELOAD=$interpose TARE_INTERPOSE_ERRNO=28 TARE_INTERPOSE=io=$((1 + drawn))$onward" ;;
+    5) draw "${files[$job]}"; fault="LD_PRELOAD=$interpose TARE_INTERPOSE_ERRNO=5 TARE_INTERPOSE=io=$((1 + drawn))$onward" ;;
+    error) fault="TARE_FAULT=${rank}stage=$at,step=$step,kind=fail" ;;
     esac
 }
-sums_hold() { # of a run that has a step
-    [ -e "soak-$seed/metrics.jsonl" ] && [ -e "soak-$seed/chain.jsonl" ] || return 0
-    "$TARE" -q verify-run "soak-$seed" > sums.txt 2>&1
+sums_hold() { # of runs that have a step
+    local run
+    for run in "$where"/run "$where"/runs/*/*/; do
+        [ -e "$run/metrics.jsonl" ] && [ -e "$run/chain.jsonl" ] || continue
+        "$TARE" -q verify-run "$run" > sums.txt 2>&1 || { echo "sums of $run: $(grep -v '^note: ' sums.txt | head -2 | tr '\n' ' ')"; return; }
+    done
+}
+settled() { # nobody of the job is left: ranks notice within seconds, cells of a sweep go on alone to their end
+    local i
+    for ((i = 0; i < 3000; i++)); do [ -n "$(members)" ] || return 0; sleep 0.1; done
+    return 1
 }
 one_process() { # fault...
-    local status=0
-    resume=$([ -e "soak-$seed/manifest.json" ] && echo --resume || true)
-    # shellcheck disable=SC2086
-    { timeout -s QUIT 300 env "$@" "$TARE" train tiny.ini log.progress=none run.dir="soak-$seed" train.steps=12 checkpoint.every=2 log.level=warn $resume > out.txt 2> err.txt || status=$?; } 2> /dev/null
+    local status=0 resume found
+    mark=soak-$$-$processes
+    resume=$(resume_of "$job" "$where")
+    job_command "$job" "$WORK/$where" "$resume"
+    { (cd "$(in_folder "$where")" && exec timeout -s QUIT 600 env KILLS_MARK="$mark" "$@" "${command[@]}") > out.txt 2> err.txt || status=$?; } 2> /dev/null
+    [ $ended = 0 ] || return 0
     processes=$((processes + 1))
+    settled || broke "processes outlive the job by five minutes"
     case $status in
     0) ;;
     137) killed=$((killed + 1)); [[ "$*" == *kind=kill* ]] || broke "killed without having been told to: $(tail -1 err.txt)" ;;
@@ -62,46 +112,57 @@ one_process() { # fault...
     127) grep -qE 'out of memory|cannot allocate memory' err.txt || broke "exit status 127: $(tail -1 err.txt)" ;; # the system's loader
     *) broke "exit status $status: $(tail -1 err.txt)" ;;
     esac
-    sums_hold || broke "sums: $(grep -vE '^note: ' sums.txt | head -2)"
+    found=$(sums_hold)
+    [ -z "$found" ] || broke "$found"
     return $status
 }
+# A supervised training's model that has its name is whole; asked for again it is refused, or, with checkpoints that were not removed yet, cleaned up after.
+done_already() { [ "$job" = sft ] && [ -e "$where/model" ] && [ ! -e "$where/model.training" ]; }
 one_run() {
-    local n i
+    local n i found
+    draw ${#kinds[@]}
+    job=${kinds[drawn]}
+    where=soak-$seed
+    [ -n "${want[$job]:-}" ] || whole
+    mkdir -p "$where"
     draw 5
     n=$((1 + drawn))
     for ((i = 0; i < n; i++)); do
         choose
         # shellcheck disable=SC2086
         one_process $fault && break
+        [ $ended = 0 ] || return 0
+        ! done_already || break
     done
+    [ $ended = 0 ] || return 0
     fault="none, at the end"
-    one_process LC_ALL=C || { broke "it does not continue: $(tail -1 err.txt)"; return; }
-    finished=$((finished + 1))
+    done_already || one_process LC_ALL=C || { broke "it does not continue: $(tail -1 err.txt)"; return; }
+    [ $ended = 0 ] || return 0
+    finished=$((finished + 1)) ran[$job]=$((ran[$job] + 1))
     # here, and not before: a run that its fault stopped before its first checkpoint starts over, and what was planted would be gone
-    [ -z "${SOAK_PLANT:-}" ] || sed -i '1s/"reward\/mean":/"reward\/mean":1/' "soak-$seed/metrics.jsonl"
-    cmp -s whole/checkpoints/step-000012/model.safetensors "soak-$seed/checkpoints/step-000012/model.safetensors" || broke "other weights"
-    cmp -s <(records whole) <(records "soak-$seed") || broke "other metrics"
-    diff -rq whole/rollouts "soak-$seed/rollouts" > /dev/null || broke "other rollouts"
-    "$TARE" -q verify-run "soak-$seed" > sums.txt 2>&1 || broke "sums at the end: $(grep -v '^note: ' sums.txt | head -2)"
-    ! command -v python3 > /dev/null || python3 - "$PWD/soak-$seed" <<'PY' || broke "runs.db"
-import os, sqlite3, sys
-db = sqlite3.connect("runs.db")
-runs = [r[0] for r in db.execute("select id from runs where dir = ? or dir = ?", (sys.argv[1], os.path.basename(sys.argv[1])))]
-assert len(runs) == 1, runs
-steps = [s for s, in db.execute("select step from metrics where run = ? and name = 'reward/mean' order by step", (runs[0],))]
-assert steps == list(range(1, 13)), steps
-PY
+    [ -z "${SOAK_PLANT:-}" ] || find "$where" \( -name metrics.jsonl -o -name results.json -o -name model.safetensors \) -exec sh -c 'printf x >> "$1"' _ {} \;
+    rows_of "$where"
+    digest "$where" > got.txt
+    [ "$(cat got.txt)" = "${want[$job]}" ] || broke "$(diff <(printf '%s\n' "${want[$job]}") got.txt | head -n 4 | tr '\n' ' ')"
+    found=$(sums_hold)
+    [ -z "$found" ] || broke "at the end: $found"
 }
+by_kind() { for job in "${!ran[@]}"; do printf '%s %d, ' "$job" "${ran[$job]}"; done | sed 's/, $//'; }
 totals() { printf '%d runs, %d processes (%d killed, %d that failed or were interrupted), %d continued to the end, %d promises broken\n' $runs $processes $killed $failed_ones $finished $broken; }
 said=$SECONDS
 while { [ "$seconds" = 0 ] || [ $SECONDS -lt "$seconds" ]; } && [ $runs -lt "${SOAK_RUNS:-1000000000}" ]; do
     RANDOM=$seed told=0
     one_run
+    [ $ended = 0 ] || break
     runs=$((runs + 1))
-    [ $told = 1 ] || rm -rf "soak-$seed"
+    [ $told = 1 ] || rm -rf "$where"
     seed=$((seed + 1))
     [ $((SECONDS - said)) -lt 60 ] || { said=$SECONDS; totals; }
 done
 totals
+if [ -n "$log" ]; then
+    [ -s "$log" ] || printf 'ended\tcommit\tfirst seed\tlast seed\tseconds\truns\tprocesses\tkilled\tfailed\tbroken\tkinds\n' >> "$log"
+    printf '%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\n' "$(date -u +%FT%TZ)" "$commit" "$first" $((seed - 1)) $((SECONDS - began_at)) $runs $processes $killed $failed_ones $broken "$(by_kind)" >> "$log"
+fi
 [ $broken = 0 ] || exit 1
 cd / && rm -rf "$WORK"
