@@ -70,6 +70,7 @@ done
 [ $status != 0 ] && [ $status != 124 ] && ok || bad "hang: exit status $status"
 grep -q "^tare: rank 1 (host .*) failed in update of step 3: it hangs; rank 0 has waited for it in " err.txt && ok || { bad "hang: not named"; cat err.txt; }
 [ "$(messages err.txt)" = 1 ] && [ "$(left_behind)" = 0 ] && ok || bad "hang: more than one message, or a process is left"
+run 2 run.dir=hang --resume > out.txt 2> err.txt && same hang && ok || bad "hang: does not go on to the same bits: $(tail -2 err.txt)"
 
 # An evaluation has no --resume: the same command continues it.
 status=0

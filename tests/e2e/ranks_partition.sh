@@ -10,7 +10,7 @@ whole
 
 # A rank that hears nothing from rank 0 waits two seconds for mpirun to end it before it speaks as well; on a machine so busy that mpirun takes longer, the
 # case is made again, twice at most.
-cut() {
+cut_link() { # as cut_once
     local i
     for i in 1 2 3; do
         rm -rf "$1"
@@ -50,9 +50,13 @@ cut_once() {
     same "$name" && ok || bad "$name: the weights differ"
     "$TARE" -q verify-run "$name" > out.txt 2>&1 && ok || bad "$name: verify-run: $(tail -2 out.txt)"
 }
-cut step "" 1 update 3 never 3
-cut checkpoint "" 1 checkpoint 4 never 1
-cut up up 1 rollout 3 never 1
-cut down down 1 update 5 never 3
-cut back "" 1 update 3 1 2
+cut_link step "" 1 update 3 never 3
+cut_link checkpoint "" 1 checkpoint 4 never 1
+cut_link up up 1 rollout 3 never 1
+cut_link down down 1 update 5 never 3
+cut_link back "" 1 update 3 1 2
+# the checks find a link that does not go down (the proxy knows no such direction), and other weights
+KEYS+=(run.seed=2)
+planted 'no cut' cut_once planted nowhere 1 update 3 never 1
+grep -q '^FAILED: planted: exit status 0' planted.txt && grep -q '^FAILED: planted: the weights differ' planted.txt && ok || bad "planted: $(grep FAILED planted.txt)"
 done_

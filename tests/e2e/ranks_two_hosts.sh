@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Two hosts: two network namespaces of this machine, joined by a virtual cable, with host names of their own; MPI over TCP between them. The quickstart's
-# model trains some steps on two ranks of each, to the bits of a run on one rank; a rank that is killed on the far host ends the job on both.
+# model trains some steps on two ranks of each, to the bits of a run on one rank; a rank that is killed on the far host ends the job on both; so does a cable
+# that is pulled in the middle of a step, and --resume goes on to the same bits.
 . "$(dirname "$0")/ranks.inc"
 [ "$(id -u)" = 0 ] || skip "network namespaces need root"
 command -v ip > /dev/null || skip "ip is not installed (apt install iproute2)"
@@ -67,4 +68,34 @@ TARE_FAULT=rank=3,stage=update,step=2,kind=kill two_hosts 4 "$TARE" -q train $co
 grep -q "^tare: rank 3 (host tare-b, .*) failed in update of step 2: " err.txt && ok || { bad "a kill on the far host: not named"; cat err.txt; }
 [ "$(messages err.txt)" = 1 ] && ok || { bad "a kill on the far host: $(messages err.txt) messages"; cat err.txt; }
 [ "$(left_behind)" = 0 ] && ok || bad "a kill on the far host: a process is left"
+
+# The far host's cable is pulled while its rank 3 has stopped itself in step 2. Nothing of the job speaks to both hosts then: each has to find it alone.
+pulled() { # RUN
+    TARE_FAULT=rank=3,stage=update,step=2,kind=freeze two_hosts 4 "$TARE" -q train $config $keys run.dir="$1" > out.txt 2> err.txt &
+    pid=$!
+    who=$(frozen) || { bad "a cable: rank 3 does not come to step 2: $(tail -2 err.txt)"; kill $pid; wait $pid; done_; exit 1; }
+    ip -n $B link set tare0 down
+    began=$SECONDS
+    kill -CONT "$who"
+    left=$(left_behind) # of ranks; mpirun may wait for the far host's daemon until the cable is back
+    ended=$((SECONDS - began))
+    ip -n $B link set tare0 up
+    status=0
+    { wait $pid || status=$?; } 2> /dev/null
+    echo "the cable is pulled: the ranks have ended after $ended s, mpirun after $((SECONDS - began)) s with exit status $status: $(cat err.txt)"
+}
+# As in e2e/ranks_partition: on a machine so busy that mpirun is slow to end the ranks, a second one speaks, and the case is made again.
+for try in 1 2 3; do
+    rm -rf cable
+    pulled cable
+    [ "$(messages err.txt)" -gt 1 ] || break
+done
+[ "$left" = 0 ] && ok || bad "a cable: $left processes are left"
+[ $status != 0 ] && [ $status != 124 ] && ok || bad "a cable: exit status $status"
+grep -qE "^tare: rank [0-3] \(host tare-[ab], .*\) failed in .* of step [0-9]*: (nothing has been heard from it|it has heard nothing from rank 0) for 7 s .*; the job ends on all ranks, --resume" err.txt && ok ||
+    { bad "a cable: not named"; cat err.txt; }
+[ "$(messages err.txt)" = 1 ] && ok || { bad "a cable: $(messages err.txt) messages"; cat err.txt; }
+two_hosts 4 "$TARE" -q train $config $keys run.dir=cable --resume > out.txt 2> err.txt && ok || { bad "a cable: does not go on"; cat err.txt; }
+cmp -s one/checkpoints/step-000003/model.safetensors cable/checkpoints/step-000003/model.safetensors && ok || bad "a cable: the weights differ from those of one rank"
+"$TARE" -q verify-run cable > out.txt 2>&1 && ok || bad "a cable: verify-run: $(tail -2 out.txt)"
 done_

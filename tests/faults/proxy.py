@@ -4,7 +4,7 @@
 proxy.py FOLDER: writes its port to FOLDER/port. While FOLDER/cut is there nothing arrives, and no end of a connection is seen, as where a cable is pulled: in
 both directions, or where the file says "up" or "down", only what comes from the side that connected or only what goes to it. Nothing is lost: TCP would send it again.
 FOLDER/flip: one bit of a long piece is turned, once; the file is renamed to `flipped`. It says after how many bytes of long pieces (none: the next one): into how
-many pieces TCP cuts them is the machine's affair. It ends with its standard input.
+many pieces TCP cuts them is the machine's affair. With a second word the bit stays as it is, which a test must find. It ends with its standard input.
 """
 import os
 import socket
@@ -37,14 +37,16 @@ def damaged(data):
     with lock:
         try:
             with open(os.path.join(folder, "flip")) as f:
-                after = int(f.read() or 0)
+                after, *left = f.read().split() or ["0"]
         except FileNotFoundError:
             passed = 0
             return data
         passed += len(data)
-        if passed <= after:
+        if passed <= int(after):
             return data
         os.rename(os.path.join(folder, "flip"), os.path.join(folder, "flipped"))
+    if left:
+        return data
     at = len(data) // 2 // 4 * 4 + 1  # of a float: a bit of its mantissa
     return data[:at] + bytes([data[at] ^ 64]) + data[at + 1:]
 
