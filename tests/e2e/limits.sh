@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What a machine takes away under way: the hour at the ends of summer time (the clock and the time zone), processes (ulimit -u) and memory (a cgroup). A run ends with the bits of
-# one that met none of it, or with a message or the kernel's kill, and then --resume does.
+# What a machine takes away under way: the hour at the ends of summer time (the clock and the time zone), processes (ulimit -u), addresses (ulimit -v) and memory (a cgroup). A
+# run ends with the bits of one that met none of it, or with a message or the kernel's kill, and then --resume does.
 . "$(dirname "$0")/common.inc"
 tiny_config
 easy_judge
@@ -10,7 +10,17 @@ KEYS="data.eval= eval.before=false eval.after=false log.progress=none log.rollou
 # shellcheck disable=SC2086
 "$TARE" -q train tiny.ini $KEYS run.dir=whole data.date=2026-10-25 > /dev/null 2> err.txt || { bad "train: $(cat err.txt)"; done_; exit 1; }
 last=checkpoints/step-000004/model.safetensors
+# begin RUN [key=value ...]: the run, or the rest of it. in_place=exec: in the place of the shell, so that a limit has nobody else to meet
+begin() {
+    local run=$1
+    shift
+    # shellcheck disable=SC2086
+    ${in_place:-} timeout 300 "$TARE" -q train tiny.ini $KEYS run.dir="$run" data.date=2026-10-25 $([ ! -e "$run/manifest.json" ] || echo --resume) "$@" > /dev/null 2> err.txt
+}
 same() { cmp -s "whole/$last" "$1/$last" && "$TARE" -q verify-run "$1" > out.txt 2>&1 && ok || bad "$1: not the same, or not as written: $(cat out.txt)"; }
+
+begin seed run.seed=2 || bad "another seed: $(cat err.txt)"
+planted 'another seed' same seed
 
 # ten seconds before an hour is skipped or comes twice, in zones of both hemispheres and of half an hour; and a clock that goes that hour back itself, again and again
 if [ -n "${CLOCK:-}" ] && [ -f "$CLOCK" ]; then
@@ -46,44 +56,85 @@ if [ "$(id -u)" = 0 ] && command -v setpriv > /dev/null && [ -z "$(ps -o pid= -U
         setpriv --reuid=$nobody --regid=$nobody --clear-groups bash -c "ulimit -u $limit; exec \"\$@\"" few "$TARE" -q train tiny.ini $KEYS run.dir="$run" data.date=2026-10-25 "$@" > /dev/null 2> err.txt
     }
     refused=0
-    for limit in 1 2 3 4 6 8; do
+    few_at() { # LIMIT
         rm -rf few
-        if few $limit few run.threads=4; then
+        if few "$1" few run.threads=4; then
             same few
-            continue
+            return
         fi
         refused=$((refused + 1))
-        [ "$(grep -c '^tare: ' err.txt)" = 1 ] && grep -q 'cannot start thread [0-9]* of [0-9]*; lower run.threads\|cannot be started: Resource temporarily unavailable' err.txt && ok || bad "ulimit -u $limit: $(cat err.txt)"
-        [ ! -e few ] && continue
+        [ "$(grep -c '^tare: ' err.txt)" = 1 ] && grep -q 'cannot start thread [0-9]* of [0-9]*; lower run.threads\|cannot be started: Resource temporarily unavailable' err.txt && ok || bad "ulimit -u $1: $(cat err.txt)"
+        [ ! -e few ] && return
         chmod -R a+rwX few
-        # shellcheck disable=SC2086
-        "$TARE" -q train tiny.ini $KEYS run.dir=few data.date=2026-10-25 --resume > /dev/null 2> err.txt && ok || bad "after ulimit -u $limit: $(cat err.txt)"
+        begin few && ok || bad "after ulimit -u $1: $(cat err.txt)"
         same few
-    done
+    }
+    for limit in 1 2 3 4 6 8; do few_at $limit; done
     [ $refused -ge 3 ] && ok || bad "only $refused limits were met"
+    (few() { echo 'no word of tare' > err.txt; false; } && planted 'an end without a message' few_at 1 && exit $failed) && ok || bad "an end without a message is not found"
 else
     skip_part "ulimit -u: needs root, setpriv, a program that nobody may run, and nobody without processes"
 fi
 
-# memory: a cgroup that is too small ends the process by the kernel's hand, one that is just enough makes it slow
-group=/sys/fs/cgroup/memory/tare-$$
-if [ "$(id -u)" = 0 ] && mkdir $group 2> /dev/null && [ -w $group/memory.limit_in_bytes ]; then
-    trap 'rmdir $group 2> /dev/null; rm -rf "$WORK"' EXIT
-    killed=0
-    for mib in 3 4 5 6 7 8 12; do
-        rm -rf narrow
-        status=0
-        echo $((mib << 20)) > $group/memory.limit_in_bytes
-        # shellcheck disable=SC2086
-        { (echo $BASHPID > $group/cgroup.procs && exec timeout 300 "$TARE" -q train tiny.ini $KEYS run.dir=narrow data.date=2026-10-25 > /dev/null 2> err.txt) || status=$?; } 2> /dev/null
-        echo "$mib MiB: exit status $status: $(cat err.txt)"
-        [ $status = 0 ] || killed=$((killed + 1))
-        [ $status = 0 ] || [ $status = 137 ] || [ "$(grep -c '^tare: ' err.txt)" -ge 1 ] && ok || bad "$mib MiB: exit status $status without a message"
-        # shellcheck disable=SC2086
-        [ $status = 0 ] || "$TARE" -q train tiny.ini $KEYS run.dir=narrow data.date=2026-10-25 $([ ! -e narrow/manifest.json ] || echo --resume) > /dev/null 2> err.txt && ok || bad "after $mib MiB: $(cat err.txt)"
-        same narrow
+# addresses: from the least, in powers of two, under which the program can be loaded, on in quarters of it up to the least that is enough. tight_at LIMIT: sets status
+tight_at() {
+    rm -rf tight
+    status=0
+    { (ulimit -v "$1" && in_place=exec begin tight run.threads=2) || status=$?; } 2> /dev/null
+    echo "ulimit -v $1: exit status $status: $(cat err.txt)"
+    if [ $status != 0 ]; then # 127: the system's loader, of a library or a thread
+        [ $status = 1 ] && [ "$(grep -c '^tare: ' err.txt)" = 1 ] || { [ $status = 127 ] && grep -qE 'annot allocate memory|out of memory|failed to map' err.txt; } && ok || bad "ulimit -v $1: exit status $status: $(cat err.txt)"
+        begin tight && ok || bad "after ulimit -v $1: $(cat err.txt)"
+    fi
+    same tight
+}
+if [ -n "${CLOCK:-}" ]; then
+    step=1024 refused=0
+    until (ulimit -v $((4 * step)) && "$TARE" --version) > /dev/null 2>&1; do step=$((2 * step)); done
+    for ((limit = 4 * step; ; limit += step)); do
+        tight_at $limit
+        [ $status != 0 ] && [ $limit -lt $((400 * step)) ] || break
+        refused=$((refused + 1))
     done
+    [ $status = 0 ] && [ $refused -ge 2 ] && ok || bad "ulimit -v: $refused limits were too small, and $limit ends with $status"
+    (begin() { : > err.txt; return 139; } && planted 'a signal' tight_at 1000000 && exit $failed) && ok || bad "a signal is not found"
+fi
+
+# memory: a cgroup that is too small ends the process by the kernel's hand, one that is just enough makes it slow. Version 2 where memory is its affair, else version 1.
+group='' most='' given=''
+memory_group() { # makes it; sets group, and the name of its limit
+    [ "$(id -u)" = 0 ] || return 1
+    if grep -qsw memory /sys/fs/cgroup/cgroup.controllers; then
+        group=/sys/fs/cgroup/tare-$$ most=memory.max
+        # children have it where their parent gives it to them; a group with processes, as a container's own, may not
+        grep -qw memory /sys/fs/cgroup/cgroup.subtree_control || { echo +memory > /sys/fs/cgroup/cgroup.subtree_control && given=1; } 2> /dev/null || return 1
+    else
+        group=/sys/fs/cgroup/memory/tare-$$ most=memory.limit_in_bytes
+    fi
+    mkdir $group 2> /dev/null && [ -w $group/$most ]
+}
+leave_group() {
+    [ ! -d "$group" ] || rmdir "$group"
+    [ -z "$given" ] || echo -memory > /sys/fs/cgroup/cgroup.subtree_control
+} 2> /dev/null
+trap 'leave_group; rm -rf "$WORK"' EXIT
+narrow_at() { # MiB
+    local status=0
+    rm -rf narrow
+    echo $(($1 << 20)) > "$group/$most"
+    { (echo $BASHPID > "$group/cgroup.procs" && in_place=exec begin narrow) || status=$?; } 2> /dev/null
+    echo "$1 MiB: exit status $status: $(cat err.txt)"
+    [ $status = 0 ] || killed=$((killed + 1))
+    [ $status = 0 ] || [ $status = 137 ] || [ "$(grep -c '^tare: ' err.txt)" -ge 1 ] && ok || bad "$1 MiB: exit status $status without a message"
+    [ $status = 0 ] || begin narrow && ok || bad "after $1 MiB: $(cat err.txt)"
+    same narrow
+}
+if memory_group; then
+    [ ! -e $group/memory.swap.max ] || echo 0 > $group/memory.swap.max
+    killed=0
+    for mib in 3 4 5 6 7 8 12; do narrow_at $mib; done
     [ $killed -ge 1 ] && ok || bad "no limit was too small"
+    (begin() { : > err.txt; return 5; } && planted 'an end without a message' narrow_at 12 && exit $failed) && ok || bad "an end without a message is not found"
 else
     skip_part "a cgroup of memory: cannot be made here"
 fi
