@@ -19,7 +19,9 @@ const char verify_usage[] =
     "  --explain      the steps to each verdict, in \"explain\"\n"
     "  --threads N    judge N lines at the same time (input is then read in chunks); 0: one for each core; default 1.\n"
     "                 python gets up to 512 lines in one call\n"
-    "  --isolate      run the plugin in worker processes: a crash is a verdict, not the end\n"
+    "  --isolate      run the plugin in worker processes: a crash is a verdict, not the end;\n"
+    "                 workers have no network and the limits that verifier.confine and open_files describe (tare config docs)\n"
+    "  --network      with --isolate: connections may be opened\n"
     "  --timeout S    seconds that one completion may take; default 10\n"
     "  key=value      parameters of the plugin: tare plugin info PLUGIN\n";
 
@@ -178,7 +180,10 @@ static int usage(const char *what, const char *word)
 
 int cmd_verify(int argc, char **argv)
 {
-    struct verify_options o = {.workers = 1, .timeout = 10, .max_crash_share = 1};
+    struct verify_options o = {.workers = 1,
+                               .timeout = 10,
+                               .max_crash_share = 1,
+                               .confine = {.open_files = 1024, .file_size = 4096}}; /* as verifier.open_files and file_size */
     if (argc == 2 && !strcmp(argv[1], "--worker")) return verify_worker(0); /* started by the engine: core/verify/process.c */
     const char *plugin = NULL, **settings = NULL;
     bool explain = false;
@@ -190,6 +195,8 @@ int cmd_verify(int argc, char **argv)
         const char *a = argv[i], *value = i + 1 < argc ? argv[i + 1] : "";
         if (!strcmp(a, "--isolate"))
             o.processes = true;
+        else if (!strcmp(a, "--network"))
+            o.confine.network = true;
         else if (!strcmp(a, "--explain"))
             explain = true;
         else if (!strcmp(a, "--threads"))

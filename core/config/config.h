@@ -69,6 +69,9 @@ struct verifier_config {
     int64_t overlong_buffer;
     double overlong_penalty;
     enum isolate isolate;
+    enum confine_mode confine; /* from here to file_size: of worker processes */
+    bool network;
+    int64_t memory, open_files, file_size; /* MB, number, MB; 0: as it is */
     double max_crash_share;
 };
 

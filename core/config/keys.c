@@ -189,6 +189,22 @@ const struct config_key CONFIG_KEYS[] = {
     CHOICE(verifier, isolate, "thread", CHOICES_ISOLATE,
            "process runs verifiers in worker processes, so that a crash or an endless loop costs one verdict; thread runs them in "
            "this one, faster."),
+    CHOICE(verifier, confine, "try", CHOICES_CONFINE,
+           "System calls that worker processes (isolate = process) and the programs they start are refused: other processes' "
+           "memory, namespaces, mounts, "
+           "kernel modules, keys, connections. try: a warning where the kernel has no seccomp; require: an error there; off: none "
+           "is refused, "
+           "for programs that make a sandbox of their own."),
+    BOOL(verifier, network, "false",
+         "Whether worker processes and the programs they start may open connections, such as to a judge behind a server. Sockets "
+         "of this machine's "
+         "files (AF_UNIX) are allowed in any case."),
+    INT(verifier, memory, "0", 0, 1 << 30,
+        "Memory of a worker process, and of each program that it starts, in MB of address space. 0: no limit."),
+    INT(verifier, open_files, "1024", 0, 1 << 30,
+        "Files that a worker process, and each program that it starts, may have open. 0: as many as this program."),
+    INT(verifier, file_size, "4096", 0, 1 << 30,
+        "Size in MB of a file that a worker process, or a program that it starts, may write. 0: any."),
     REAL(verifier, max_crash_share, "0.05", 0, 1, 0, "Stop the run when a larger share of a step's verdicts are crashes."),
 
     TEXT(clusterer, encoder, "hashed", "Encoder plugin E. It sees the row's question, never the rendered chat."),

@@ -462,8 +462,30 @@ static void warn_idle(const struct config *c, const char *section, const char *k
     config_free(&plain);
 }
 
+/* What is asked of worker processes means nothing where there are none. */
+static tare_status take_of_workers(void *ctx, const struct config_difference *d, struct err *e)
+{
+    static const char *const KEYS[] = {"confine", "network", "memory", "open_files", "file_size"};
+    struct str *keys = ctx;
+    for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS && !strcmp(d->section, "verifier"); i++)
+        if (!strcmp(d->key, KEYS[i])) TRY(str_addf(keys, e, "%sverifier.%s", keys->size ? ", " : "", d->key));
+    return TARE_OK;
+}
+
+static void warn_workers(const struct config *c)
+{
+    OWNED(str_free) struct str keys = {0};
+    struct config plain;
+    struct err e = {0};
+    if (c->verifier.isolate == ISOLATE_PROCESS || config_load(&plain, NULL, NULL, 0, &e)) return;
+    if (!config_compare(&plain, c, take_of_workers, &keys, &e) && keys.size)
+        log_warn("%s: set, and without effect while verifier.isolate = thread", keys.data);
+    config_free(&plain);
+}
+
 void preflight_warn(const struct config *c)
 {
+    warn_workers(c);
     if (!c->relift.rows) warn_idle(c, "relift", "rows");
     if (!c->process_reward.implicit) warn_idle(c, "process_reward", "implicit");
     for (const struct config_param *p = c->params; p; p = p->next) {

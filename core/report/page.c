@@ -139,17 +139,17 @@ static tare_status add_file(const char *dir, const char *name, const char *title
 }
 
 /* A page shows what a model and a dataset wrote. All of it is escaped; should one place ever forget to, the policy keeps the browser from running or
- * loading anything but the one script that style.c holds, by its hash. */
+ * loading anything but the one script and the one style sheet that style.c holds, by their hashes. */
 tare_status page_head(const char *title, struct str *out, struct err *e)
 {
     TRY(str_addf(
         out, e,
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta http-equiv=\"Content-Security-Policy\" content=\""
-        "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-%s'; base-uri 'none'; form-action 'none'\">"
+        "default-src 'none'; style-src 'sha256-%s'; script-src 'sha256-%s'; base-uri 'none'; form-action 'none'\">"
         "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><title>",
-        REPORT_SCRIPT_SHA256));
+        REPORT_STYLE_SHA256, REPORT_SCRIPT_SHA256));
     TRY(html_text(out, title, -1, e));
-    TRY(str_add(out, "</title>\n<style>\n", -1, e));
+    TRY(str_add(out, "</title>\n<style>", -1, e));
     TRY(str_add(out, REPORT_STYLE, -1, e));
     TRY(str_add(out, "</style></head><body>\n<h1>", -1, e));
     TRY(html_text(out, title, -1, e));

@@ -67,7 +67,7 @@ tare_status studies_section(struct page *p, struct str *out, struct err *e);
 tare_status scaling_section(struct page *p, struct str *out, struct err *e);
 
 /* ---- style.c */
-extern const char REPORT_STYLE[], REPORT_SCRIPT[], REPORT_SCRIPT_SHA256[];
+extern const char REPORT_STYLE[], REPORT_SCRIPT[], REPORT_SCRIPT_SHA256[], REPORT_STYLE_SHA256[];
 /* A page up to its heading, which is its title; and its end. */
 tare_status page_head(const char *title, struct str *out, struct err *e);
 tare_status page_foot(struct str *out, struct err *e);

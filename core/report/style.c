@@ -1,6 +1,10 @@
 /* The style sheet and the script of a report. No network, no fonts but the system's. */
 #include "report/page.h"
 
+/* The strengths of a heat map's cells (svg_heat_print), as classes: the page's policy allows no style of an element's own. */
+#define HEAT(N) ".h" #N "{--t:" #N "%}"
+#define HEATS(A, B, C, D, E) HEAT(A) HEAT(B) HEAT(C) HEAT(D) HEAT(E)
+
 const char REPORT_STYLE[] =
     ":root{color-scheme:light dark;--bg:#fbfbfa;--card:#fff;--fg:#1d2127;--dim:#5d6673;--rule:#e3e5e8;--heat:#2f6fb5;"
     "--c0:#2b6cb0;--c1:#c8581a;--c2:#23804f;--c3:#a8327a;--c4:#6a4fb8;--c5:#8a6d0b;--c6:#0f8294;--c7:#6b7280}\n"
@@ -34,23 +38,30 @@ const char REPORT_STYLE[] =
     "th,td{padding:4px 10px;text-align:right;border-bottom:1px solid var(--rule);white-space:nowrap}th:first-child,td:first-child"
     "{text-align:left}th{font-weight:600;white-space:normal;vertical-align:bottom}td:first-child,th:first-child{white-space:normal;"
     "overflow-wrap:anywhere;min-width:7em}tr.best td{font-weight:600}.heat td{text-align:center;background:color-mix(in srgb,"
-    "var(--heat) var(--t,0%),transparent);border:1px solid var(--card)}.heat th{text-align:center}.none{color:var(--dim)}\n"
-    "details{margin:.6em 0}summary{cursor:pointer;color:var(--dim)}pre{white-space:pre-wrap;overflow-wrap:anywhere;margin:4px 0;"
-    "font:13px/1.45 ui-monospace,monospace}\n"
-    ".sample{margin-bottom:12px}.pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,300px),1fr));gap:12px}"
-    ".pair>div{border-left:3px solid "
-    "var(--rule);padding-left:10px;min-width:0}.verdict{font-size:.82em;font-weight:600;padding:1px 7px;"
-    "border-radius:9px;border:1px solid var(--k);color:var(--k)}\n"
-    "#tip{position:fixed;pointer-events:none;display:none;background:var(--card);border:1px solid var(--dim);border-radius:6px;"
-    "padding:4px 8px;font-size:12px;line-height:1.4;z-index:9;white-space:pre}#tip b{color:var(--k)}\n"
-    "@media(max-width:500px){body{padding:14px 10px 40px}th,td{padding:4px 6px}.tiles div{min-width:40%}"
-    ".stack,.stack tbody{display:block}.stack tr{display:block;padding:6px 0;border-bottom:1px solid var(--rule)}"
-    ".stack tr:first-child,.stack td:empty{display:none}.stack td{display:flex;justify-content:space-between;border:0;padding:1px "
-    "0}"
-    ".stack td:first-child{font-weight:600}.stack td[data-h]::before{content:attr(data-h);color:var(--dim)}}\n"
-    "@media print{body{max-width:none}figure{break-inside:avoid}}\n";
+    "var(--heat) var(--t,0%),transparent);border:1px solid var(--card)}.heat th{text-align:center}.none{color:var(--dim)}\n" HEATS(
+        8, 10, 12, 14, 16) HEATS(18, 20, 22, 24, 26) HEATS(28, 30, 32, 34, 36) HEATS(38, 40, 42, 44, 46) HEATS(48, 50, 52, 54, 56)
+        HEATS(58, 60, 62, 64, 66) HEAT(68)
+            HEAT(70) "\n"
+                     "details{margin:.6em "
+                     "0}summary{cursor:pointer;color:var(--dim)}pre{white-space:pre-wrap;overflow-wrap:anywhere;margin:4px 0;"
+                     "font:13px/1.45 ui-monospace,monospace}\n"
+                     ".sample{margin-bottom:12px}.pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,300px),"
+                     "1fr));gap:12px}"
+                     ".pair>div{border-left:3px solid "
+                     "var(--rule);padding-left:10px;min-width:0}.verdict{font-size:.82em;font-weight:600;padding:1px 7px;"
+                     "border-radius:9px;border:1px solid var(--k);color:var(--k)}\n"
+                     "#tip{position:fixed;pointer-events:none;display:none;background:var(--card);border:1px solid "
+                     "var(--dim);border-radius:6px;"
+                     "padding:4px 8px;font-size:12px;line-height:1.4;z-index:9;white-space:pre}#tip b{color:var(--k)}\n"
+                     "@media(max-width:500px){body{padding:14px 10px 40px}th,td{padding:4px 6px}.tiles div{min-width:40%}"
+                     ".stack,.stack tbody{display:block}.stack tr{display:block;padding:6px 0;border-bottom:1px solid var(--rule)}"
+                     ".stack tr:first-child,.stack td:empty{display:none}.stack "
+                     "td{display:flex;justify-content:space-between;border:0;padding:1px "
+                     "0}"
+                     ".stack td:first-child{font-weight:600}.stack td[data-h]::before{content:attr(data-h);color:var(--dim)}}\n"
+                     "@media print{body{max-width:none}figure{break-inside:avoid}}\n";
 
-/* The pointer on a chart: the values of its lines there, read back from the coordinates. */
+/* The pointer on a chart: the values of its lines there, read back from the coordinates. Names reach the page as text, never as HTML. */
 const char REPORT_SCRIPT[] =
 
     "const tip=document.body.appendChild(document.createElement('div'));tip.id='tip';\n"
@@ -59,16 +70,18 @@ const char REPORT_SCRIPT[] =
     "[x0,x1,a,b]=num(s.dataset.x),[y0,y1,c,d,log]=num(s.dataset.y);\n"
     "s.onpointermove=m=>{lines=lines||[...s.querySelectorAll('path[data-n]')].map(p=>({p,q:p.getAttribute('d').slice(1).split(' ')"
     ".map(Number)}));\n"
-    "const r=s.getBoundingClientRect(),w=s.viewBox.baseVal.width,x=(m.clientX-r.left)/r.width*w;let html='',at=null;\n"
+    "const r=s.getBoundingClientRect(),w=s.viewBox.baseVal.width,x=(m.clientX-r.left)/r.width*w,parts=[];let at=null;\n"
     "lines.slice(0,12).forEach(({p,q})=>{let k=0;for(let i=0;i<q.length;i+=2)if(Math.abs(q[i]-x)<Math.abs(q[k]-x))k=i;\n"
     "let v=c+(q[k+1]-y0)/(y1-y0)*(d-c);if(log)v=10**v;at=at??a+(q[k]-x0)/(x1-x0)*(b-a);\n"
-    "const e=document.createElement('i');e.textContent=p.dataset.n;\n"
-    "html+=`\\n<b class=\"${p.classList[1]}\">\\u25a0</b> ${e.innerHTML} ${show(v)}`});\n"
-    "if(at===null)return;tip.innerHTML='step '+Math.round(at)+html;tip.style.display='block';\n"
+    "const e=document.createElement('b');e.className=p.classList[1];e.textContent='\\u25a0';\n"
+    "parts.push('\\n',e,` ${p.dataset.n} ${show(v)}`)});\n"
+    "if(at===null)return;tip.replaceChildren('step '+Math.round(at),...parts);tip.style.display='block';\n"
     "tip.style.left=Math.max(4,Math.min(m.clientX+14,innerWidth-tip.offsetWidth-8))+'px';tip.style.top=Math.max(4,Math.min(m."
     "clientY+14,"
     "innerHeight-tip.offsetHeight-8))+'px'};\n"
     "s.onpointerleave=()=>tip.style.display='none'});\n";
 
-/* Of REPORT_SCRIPT, in base64, as the page's policy names it. Another script has another hash: e2e/report compares the two. */
-const char REPORT_SCRIPT_SHA256[] = "hOLosret02qoZSTR0cbiYrXfbqKpTO/jQk1ReN2ifWo=";
+/* SHA-256 of REPORT_SCRIPT and REPORT_STYLE in base64, as the page's policy names them. Another text has another sum: e2e/report_hostile compares, and says
+ * which it has. */
+const char REPORT_SCRIPT_SHA256[] = "brMEKbkZyFVWoJdxWCbtG4djwL8k5GKUbvZLCUVlRKg=";
+const char REPORT_STYLE_SHA256[] = "u5qZwcbWYmgks2V/8Pkl5ikld8hXnylP07LujY3fc1U=";

@@ -488,7 +488,7 @@ tare_status svg_heat_print(const struct svg_heat *h, struct str *out, struct err
             const double v = h->value[r * h->n_columns + c];
             const double t = high > low ? (v - low) / (high - low) : 0.5;
             if (isfinite(v))
-                TRY(str_addf(out, e, "<td style=\"--t:%.0f%%\">%.4f</td>", 8 + 62 * t, v));
+                TRY(str_addf(out, e, "<td class=\"h%d\">%.4f</td>", 8 + 2 * (int)lround(31 * t), v));
             else
                 TRY(str_add(out, "<td class=\"none\">-</td>", -1, e));
         }

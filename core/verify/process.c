@@ -5,12 +5,14 @@
 #include "base/log.h"
 #include "base/program.h"
 #include "verify/internal.h"
+#include "verify/refused.h"
 #include "verify/wire.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -25,6 +27,7 @@ static const int64_t GRACE_NS = 100000000; /* a plugin that keeps its deadline a
 struct process {
     pid_t pid; /* 0: not running */
     int fd;
+    int listener; /* tells who in the worker asks for a connection; -1: nothing does */
     struct str message;
 };
 
@@ -55,6 +58,8 @@ static void end(struct process *p, bool at_once)
 {
     if (!p->pid) return;
     if (at_once) kill(p->pid, SIGKILL);
+    if (p->listener >= 0) close(p->listener);
+    p->listener = -1;
     close(p->fd); /* a worker that reads ends when its socket does */
     while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR) continue;
     p->pid = 0;
@@ -90,6 +95,7 @@ static tare_status spawn(struct process *p, const char *binary, struct err *e)
         FAIL(e, TARE_E_IO, "a verifier's worker cannot be started from %s: %s", binary, strerror(got));
     }
     p->fd = fd[0];
+    p->listener = -1;
     return TARE_OK;
 }
 
@@ -122,12 +128,34 @@ static tare_status wait_for_answer(const struct verify *v, struct process *p, in
     for (;;) {
         const int64_t left = deadline ? deadline - clock_ns() : VERIFY_LOOK_NS,
                       most = left < VERIFY_LOOK_NS ? left : VERIFY_LOOK_NS;
-        struct pollfd poller = {.fd = p->fd, .events = POLLIN};
+        struct pollfd pollers[] = {{.fd = p->fd, .events = POLLIN}, {.fd = p->listener, .events = POLLIN}};
         const tare_status cancelled = verify_go_on(v, e);
         if (cancelled) end(p, true);
         TRY(cancelled);
-        if (left <= 0 || poll(&poller, 1, (int)((most + 999999) / 1000000)) > 0) return TARE_OK;
+        if (left <= 0 || (poll(pollers, 2, (int)((most + 999999) / 1000000)) > 0 && pollers[0].revents)) return TARE_OK;
+        if (pollers[1].revents && !refused_answer(p->listener)) {
+            close(p->listener);
+            p->listener = -1;
+        }
     }
+}
+
+static tare_status put_confine(struct str *m, const struct confine *c, struct err *e)
+{
+    const int64_t fields[] = {c->mode, c->network, c->namespaces, c->memory, c->open_files, c->file_size};
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) TRY(wire_put_int(m, fields[i], e));
+    return TARE_OK;
+}
+
+/* Once for all workers of this process: every one of them is refused the same. */
+static void warn_refused(int error)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    if (!error || atomic_flag_test_and_set(&told)) return;
+    log_warn("verifiers run in worker processes without a list of refused system calls, and may open connections: the kernel takes "
+             "none (seccomp: %s); "
+             "verifier.confine = require makes that an error, off keeps this warning away",
+             strerror(error));
 }
 
 static tare_status start(const struct verify *v, struct process *p, struct err *e)
@@ -136,10 +164,13 @@ static tare_status start(const struct verify *v, struct process *p, struct err *
     wire_start(&p->message);
     TRY(wire_put_int(&p->message, WIRE_OPEN, e));
     TRY(wire_put_int(&p->message, (int64_t)v->env.seed, e));
+    TRY(put_confine(&p->message, &v->options.confine, e));
     TRY(wire_put_int(&p->message, v->n_verifiers, e));
     for (int64_t c = 0; c < v->n_verifiers; c++) TRY(put_verifier(&p->message, &v->verifiers[c], e));
     const int64_t deadline = clock_ns() + (int64_t)OPEN_SECONDS * 1000000000;
     enum wire_result r = wire_send(p->fd, &p->message);
+    if (!r) TRY(wait_for_answer(v, p, deadline, e));
+    if (!r && (clock_ns() >= deadline || !refused_take(p->fd, &p->listener))) r = WIRE_CLOSED;
     if (!r) TRY(wait_for_answer(v, p, deadline, e));
     if (!r) r = wire_receive(p->fd, &p->message, deadline);
     if (r) {
@@ -149,7 +180,11 @@ static tare_status start(const struct verify *v, struct process *p, struct err *
     }
     struct wire w = {.data = p->message.data, .size = p->message.size};
     const tare_status s = (tare_status)wire_int(&w);
-    if (!s) return TARE_OK;
+    if (!s) {
+        wire_text(&w);
+        warn_refused((int)wire_int(&w));
+        return TARE_OK;
+    }
     end(p, true);
     return failed(&w, s, e);
 }

@@ -1,9 +1,12 @@
 #include "verify/verify.h"
 
+#include "base/fs.h"
 #include "base/log.h"
+#include "base/program.h"
 #include "batch/verdict.h"
 #include "verify/internal.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,6 +73,17 @@ static tare_status take_name(struct verify *v, struct verifier *f, const char *a
     return TARE_OK;
 }
 
+/* The verifier code is this program's own and shuts programs in by namespaces, which its worker therefore may make. It is known by its name and by where
+ * it lies, not by what it says of itself: any plugin could say so. */
+static bool makes_sandboxes(const struct plugin *p)
+{
+    const char *const folders[] = {"plugins", PROGRAM_LIBRARIES};
+    char folder[FS_PATH], real[PATH_MAX];
+    for (size_t i = 0; i < sizeof folders / sizeof *folders && !strcmp(p->desc.name, "code"); i++)
+        if (program_path(folder, folders[i]) && realpath(folder, real) && !strncmp(p->path, real, strlen(real))) return true;
+    return false;
+}
+
 tare_status verify_add(struct verify *v, const struct verify_use *use, const struct plugin_search *search,
                        const struct config_param *settings, const struct plugin_env *env, struct err *e)
 {
@@ -91,6 +105,7 @@ tare_status verify_add(struct verify *v, const struct verify_use *use, const str
     TRY(mem_new(n * (int64_t)sizeof(struct plugin_instance *), (void **)&f->instance, e));
     v->n_verifiers++; /* from here on verify_close frees it */
     if (env) v->env = *env;
+    if (makes_sandboxes(f->plugin)) v->options.confine.namespaces = true;
     TRY(plugin_params_as(f->plugin, f->name, settings, &v->arena, &f->values, e));
     TRY(plugin_uses(f->plugin, f->values, &f->uses, e));
     if (!v->process)
@@ -182,6 +197,11 @@ tare_status verify_open(const struct config *c, const struct plugin_search *sear
         .workers = k->workers,
         .timeout = k->timeout,
         .processes = k->isolate == ISOLATE_PROCESS,
+        .confine = {.mode = k->confine,
+                    .network = k->network,
+                    .memory = k->memory,
+                    .open_files = k->open_files,
+                    .file_size = k->file_size},
         .max_crash_share = k->max_crash_share,
         .overlong = k->overlong,
         .overlong_buffer = k->overlong_buffer,

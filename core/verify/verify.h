@@ -23,6 +23,7 @@
 #include "batch/batch.h"
 #include "config/config.h"
 #include "plugin/plugin.h"
+#include "verify/confine.h"
 
 struct verify;
 
@@ -31,6 +32,7 @@ struct verify_options {
     double timeout;         /* seconds for one completion; 0: none */
     const char *worker;     /* the program that is started for worker processes; NULL: this one */
     bool processes;         /* plugins run in worker processes */
+    struct confine confine; /* of worker processes; namespaces is set by verify_add */
     double max_crash_share; /* of one call's verdicts; more is an error */
     enum overlong overlong;
     int64_t overlong_buffer, max_new_tokens;

@@ -1,6 +1,7 @@
 /* The other end of verifier.isolate = process: a process that holds one instance of every verifier and answers one request at a time. */
 #include "base/clock.h"
 #include "verify/internal.h"
+#include "verify/refused.h"
 #include "verify/wire.h"
 
 #include <fcntl.h>
@@ -25,6 +26,8 @@ struct worker_state {
     struct str out;
     struct str metrics; /* reported since the last reply: name and value of each */
     int64_t n_metrics;
+    int requests; /* from the engine */
+    int refused;  /* errno of a kernel that takes no filter */
 };
 
 /* Kept for the reply; the engine hands them to its own host. */
@@ -57,11 +60,36 @@ static tare_status open_same(const char *name, uint64_t hash, const struct plugi
     return TARE_OK;
 }
 
+static struct confine take_confine(struct wire *in)
+{
+    struct confine c = {.mode = (enum confine_mode)wire_int(in)};
+    c.network = wire_int(in);
+    c.namespaces = wire_int(in);
+    c.memory = wire_int(in);
+    c.open_files = wire_int(in);
+    c.file_size = wire_int(in);
+    return c;
+}
+
+static tare_status confine_worker(struct worker_state *w, const struct confine *confine, struct err *e)
+{
+    struct confined got;
+    const tare_status s = confine_here(confine, &got, e);
+    const bool sent = refused_hand_over(w->requests, got.listener);
+    if (got.listener >= 0) close(got.listener);
+    w->refused = got.refused;
+    if (s || sent) return s;
+    FAIL(e, TARE_E_IO, "a verifier's worker has lost its engine");
+}
+
 static tare_status open_verifiers(struct worker_state *w, struct wire *in, struct err *e)
 {
     const struct plugin_env env = {.seed = (uint64_t)wire_int(in), .ctx = w, .metric = on_metric};
+    const struct confine confine = take_confine(in);
     const int64_t n = wire_int(in);
     if (w->n) FAIL(e, TARE_E_CORRUPT, "a worker was asked twice to open its plugins");
+    if (in->bad) FAIL(e, TARE_E_CORRUPT, "a worker got a request that it cannot read");
+    TRY(confine_worker(w, &confine, e)); /* before any code of a plugin runs */
     for (int64_t c = 0; c < n && !in->bad; c++) {
         const char *name, **settings;
         TRY(text_copy(&w->arena, wire_text(in), &name, e));
@@ -135,12 +163,13 @@ static tare_status judge(struct worker_state *w, struct wire *in, struct err *e)
     return plugin_verify(w->instance[c], w->judging.answers, w->judging.verdicts, n, e);
 }
 
-/* status, message; of each verdict: code, reward, extracted, reason, how many segments, end and reward of each; metrics: how many, then name and value of each */
-static tare_status reply(struct worker_state *w, tare_status status, const struct err *why, struct err *e)
+/* status, message; of opening: errno of a kernel that took no filter; of each verdict: code, reward, extracted, reason, how many segments, end and reward of each; metrics: how many, then name and value of each */
+static tare_status reply(struct worker_state *w, bool opening, tare_status status, const struct err *why, struct err *e)
 {
     wire_start(&w->out);
     TRY(wire_put_int(&w->out, status, e));
     TRY(wire_put_text(&w->out, status ? (tare_text){why->message, (int64_t)strlen(why->message)} : (tare_text){"", 0}, e));
+    if (opening && !status) TRY(wire_put_int(&w->out, w->refused, e));
     for (int64_t i = 0; i < w->judging.n && !status; i++) {
         const tare_verdict *v = &w->judging.verdict[i];
         TRY(wire_put_int(&w->out, v->code, e));
@@ -168,10 +197,12 @@ int verify_worker(int fd)
      * when that was killed. */
     const int requests = fcntl(fd, F_DUPFD_CLOEXEC, 64), nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (requests < 0 || nothing < 0) return 1;
+    w.requests = requests;
     dup2(nothing, fd);
     close(nothing);
     dup2(STDERR_FILENO, STDOUT_FILENO);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_NAME, "tare-verifier"); /* in messages of what it asks for, and in ps */
     while (wire_receive(requests, &in, 0) == WIRE_OK) {
         struct wire m = {.data = in.data, .size = in.size};
         struct err why = {0};
@@ -180,7 +211,7 @@ int verify_worker(int fd)
         w.judging.n = 0;
         const bool opening = wire_int(&m) == WIRE_OPEN;
         const tare_status s = opening ? open_verifiers(&w, &m, &why) : judge(&w, &m, &why);
-        if (reply(&w, s, &why, &e) || wire_send(requests, &w.out)) break;
+        if (reply(&w, opening, s, &why, &e) || wire_send(requests, &w.out)) break;
     }
     for (int64_t c = 0; c < w.n; c++) plugin_destroy(w.instance[c]);
     str_free(&in);

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# verifier.isolate = process: a verifier that aborts, hangs, segfaults, exits or prints costs one verdict; too many crashes stop the run.
+# verifier.isolate = process: a verifier that aborts, hangs, segfaults, exits or prints costs one verdict; too many crashes stop the run. A verifier that
+# reaches for the network, for other processes or for more than its share is refused, and the run goes on.
 source "$(dirname "$0")/common.inc"
 bad_one=${FIXTURES:?}/verdicts.so
 [ -e "$bad_one" ] || skip "the fixtures are not built"
@@ -36,4 +37,87 @@ until_ '[ "$(sed "s/.*) //" /proc/$worker/stat | cut -d " " -f 12)" -gt 10 ]' ||
 kill -9 $engine
 wait $engine 2> /dev/null || true
 if until_ '! lives $worker'; then ok; else bad "a worker outlived the engine"; fi
+# what a worker is refused, before any code of the plugin runs (load), and what it may do all the same
+reaches=$FIXTURES/reaches.so
+refused=(load inet inet6 packet netlink ptrace engine mount pivot unshare clone clone3 bpf key perf module kexec userfault ring type privileges root files huge dumps)
+open=(unix works memory)
+[ "$(uname -m)" != x86_64 ] || refused+=(x32)
+ask() { for what in "$@"; do printf '{"id":"%s","completion":"%s","answer":""}\n' "$what" "$what"; done > rows; }
+told='asked for a connection and was refused; set verifier.network = yes'
+(ulimit -c unlimited) 2> /dev/null && ulimit -c unlimited
+ask "${refused[@]}" "${open[@]}" huge_signal abort inet
+"$TARE" verify "$reaches" --isolate < rows > out 2> err || bad "a hostile plugin ended the run: $(cat err)"
+ask_of() { sed -n "s/.*\"id\":\"$1\",.*\"verdict\":\"\([a-z]*\)\".*\"reason\":\"\([^\"]*\).*/\1 \2/p" out | head -1; }
+for what in "${refused[@]}"; do case "$(ask_of "$what")" in 'correct another error' | wrong* | crashed* | '') bad "$what: $(ask_of "$what")" ;; *) ok ;; esac; done
+for what in "${open[@]}"; do [ "$(ask_of "$what")" = 'wrong open' ] && ok || bad "$what: $(ask_of "$what")"; done
+[ "$(ask_of huge_signal) $(ask_of abort)" = "crashed the verifier's process died crashed the verifier's process died" ] && ok || bad "a signal: $(tail -n 3 out)"
+[ -z "$(find . -name 'core*')" ] && ok || bad "a core dump: $(ls)"
+[ "$(wc -l < out)" = "$(wc -l < rows)" ] && [ "$(tail -n 1 out | cut -d , -f 1-3)" = '{"id":"inet","reward":1,"verdict":"correct"' ] && ok || bad "the run does not go on: $(tail -n 3 out)"
+[ "$(grep -c "tare-verifier.*$told" err)" = 1 ] && ok || bad "connections: not told once: $(cat err)"
+ask inet inet6 netlink packet
+"$TARE" verify "$reaches" --isolate --network < rows > out 2> err || bad "--network: $(cat err)"
+[ "$(ask_of inet) $(ask_of inet6) $(ask_of netlink) $(ask_of packet)" = 'wrong open wrong open wrong open correct EACCES' ] && [ ! -s err ] && ok || bad "--network: $(cat out err)"
+# the same by keys, in a run; and where nothing is refused
+reward() { # REWARD ATTEMPT KEY...
+    rm -rf asked
+    train run.dir=asked train.steps=1 verifier.plugins="$reaches" verifier.isolate=process verifier.reaches.always="$2" "${@:3}" && grep -q "\"reward/mean\":$1[,}.]" asked/metrics.jsonl && ok ||
+        bad "$*: not $1: $(tail -n 3 log)"
+}
+reward 1 inet
+grep -q "$told" log && ok || bad "connections: not told in a run: $(cat log)"
+reward 0 inet verifier.network=yes
+reward 0 ptrace verifier.confine=off
+reward 0 huge verifier.file_size=0
+reward 1 files verifier.open_files=200 verifier.confine=off
+[ -z "${INTERPOSE:-}" ] || reward 1 memory verifier.memory=30000 # a sanitizer's build needs all addresses
+train run.dir=thread train.steps=1 verifier.plugins=exact verifier.confine=require || bad "confine with threads: $(cat log)"
+grep -q 'verifier.confine: set, and without effect while verifier.isolate = thread' log && ok || bad "confine = require is silently without effect: $(cat log)"
+# programs: theirs is the same, threads, processes and memory work, and the network is there when asked for
+cat > judge.py <<'PY'
+import mmap, multiprocessing, socket, subprocess, threading
+def reward(completions, **row):
+    done = []
+    thread = threading.Thread(target=lambda: done.append(1))
+    thread.start()
+    thread.join()
+    assert done == [1] and subprocess.run(["sh", "-c", "exit 3"]).returncode == 3 and len(mmap.mmap(-1, 1 << 20)) == 1 << 20
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        assert pool.map(abs, [-1, 2]) == [1, 2]
+    a, b = socket.socketpair()
+    try:
+        socket.socket().close()
+    except PermissionError:
+        return [0.0] * len(completions)
+    return [1.0] * len(completions)
+PY
+cat > judge.sh <<'SH'
+while read -r line; do if python3 -c 'import socket; socket.socket()' 2> /dev/null; then echo 1; else echo 0; fi; done
+SH
+ask one two
+if has_python; then
+    for program in "python file=judge.py" "command command=sh\ judge.sh"; do
+        for reward in 0 1; do
+            eval "set -- $program"
+            [ $reward = 0 ] || set -- "$@" --network
+            "$TARE" verify "$@" --isolate < rows > out 2> err && [ "$(grep -c "\"reward\":$reward," out)" = 2 ] && [ "$(grep -c "python3.*$told" err)" = $((1 - reward)) ] && ok || bad "$*: $(cat out err)"
+        done
+    done
+    # a kernel that takes no filter: one warning for all workers, or an error where that is asked for
+    cat > without.py <<'PY'
+import ctypes, os, platform, struct, sys
+call = {"x86_64": 317, "aarch64": 277}[platform.machine()]
+steps = [(0x20, 0, 0, 0), (0x15, 0, 1, call), (0x06, 0, 0, 0x50000 | 22), (0x06, 0, 0, 0x7FFF0000)]  # seccomp(): EINVAL
+code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *s) for s in steps))
+program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(steps), ctypes.addressof(code)))
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, ctypes.c_void_p(ctypes.addressof(program)), 0, 0) == 0, os.strerror(ctypes.get_errno())
+os.execv(sys.argv[1], sys.argv[1:])
+PY
+    ask inet abort inet inet
+    python3 without.py "$TARE" verify "$reaches" --isolate --threads 2 < rows > out 2> err || bad "without seccomp: $(cat err)"
+    [ "$(grep -c 'without a list of refused system calls.*Invalid argument' err)" = 1 ] && [ "$(ask_of inet)" = 'wrong open' ] && ok || bad "without seccomp: $(cat out err)"
+    status=0
+    python3 without.py "$TARE" train tiny.ini run.dir=must train.steps=1 verifier.isolate=process verifier.confine=require > log 2>&1 || status=$?
+    [ $status != 0 ] && grep -q 'verifier.confine = require: the kernel takes no list' log && ok || bad "require: status $status: $(cat log)"
+fi
 done_

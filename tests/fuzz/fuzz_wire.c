@@ -63,6 +63,8 @@ static void ask_worker(struct bytes *in)
     wire_start(&m);
     wire_put_int(&m, WIRE_OPEN, NULL);
     wire_put_int(&m, 1, NULL);
+    wire_put_int(&m, CONFINE_OFF, NULL); /* what this process may do stays */
+    for (int k = 0; k < 5; k++) wire_put_int(&m, 0, NULL);
     wire_put_int(&m, 2, NULL);
     for (int k = 0; k < 2; k++) {
         const char *name = k ? "length" : "exact";
