@@ -27,6 +27,9 @@ sed -i 's/^steps = 12/steps = 4/' tiny.ini
 "$TARE" -q sweep tiny.ini > /dev/null 2> err.txt || bad "sweep: $(cat err.txt)"
 "$TARE" -q report runs/s -o s.html 2> err.txt && ok || bad "report: $(cat err.txt)"
 grep -q 'class="heat"' s.html && grep -q 'class="band' s.html && ok || bad "no heat map or band in a sweep's report"
+# the strength of each of its cells has a rule in the style sheet
+heats=$(grep -o '<td class="h[0-9]*"' s.html | grep -o 'h[0-9]*' | sort -u)
+[ "$(wc -l <<< "$heats")" -gt 1 ] && for h in $heats; do grep -q "\.$h{--t:${h#h}%}" s.html && ok || bad "no rule for a heat map's $h"; done || bad "a heat map has cells of one colour: $heats"
 # no table can be cut off by a narrow window: each scrolls by itself
 for page in run/report.html s.html; do
     [ "$(grep -o '<table' $page | wc -l)" -gt 0 ] && [ "$(grep -o '<table' $page | wc -l)" = "$(grep -o '<div class="scroll"><table' $page | wc -l)" ] && ok || bad "$page: a table that does not scroll"
