@@ -289,7 +289,7 @@ static tare_status run_all(struct evaluation_run *r, struct str *table, struct e
     TRY(engine_open(g, ENGINE_VERIFIER, e));
     TRY(comm_agree(r->comm, r->make && !r->comm->rank ? r->make(c, e) : TARE_OK, e));
     TRY(engine_open(g, ENGINE_WHOLE | ENGINE_PROMPTS | ENGINE_SAMPLING | ENGINE_SAMPLER, e));
-    TRY(engine_check_prompts(g, &g->eval, false, &r->prompts_hash, e));
+    TRY(err_as_config(engine_check_prompts(g, &g->eval, false, &r->prompts_hash, e), e));
     TRY(hello_parts(g, NULL, 0, -1, e));
     TRY(comm_agree(r->comm, take_folder(r, e), e));
     TRY(r->comm->broadcast(r->comm, &r->done, sizeof r->done, 0, e));
