@@ -330,6 +330,8 @@ tare_status fork_make(const struct fork *f, struct err *e)
     TRY(make_part(f, p.path, e));
     /* The name first: without it and without the mark the folder would be a stranger's. A crash may leave the mark in the fork, where it says nothing. */
     if (rename(p.path, f->to)) FAIL(e, TARE_E_IO, "%s: cannot be renamed to %s: %s", p.path, f->to, strerror(errno));
-    TRY(fs_sync_dir(parent, e));
-    return part_named(&p, f->to, e);
+    tare_status status = fs_sync_dir(parent, e);
+    if (!status) status = part_named(&p, f->to, e);
+    if (status && p.lock >= 0 && rename(f->to, p.path)) log_warn("%s: cannot be renamed back: %s", f->to, strerror(errno));
+    return status;
 }

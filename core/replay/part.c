@@ -97,11 +97,10 @@ static void unlock(struct part *p)
 tare_status part_named(struct part *p, const char *to, struct err *e)
 {
     char mark[FS_PATH];
-    tare_status status = fs_join(mark, to, PART_MARK, e);
-    if (!status) status = fs_remove_tree(mark, e);
-    if (!status) status = fs_sync_dir(to, e);
+    TRY(fs_join(mark, to, PART_MARK, e));
+    TRY(fs_remove_tree(mark, e));
     unlock(p);
-    return status;
+    return fs_sync_dir(to, e);
 }
 
 /* The mark last but for the folder: whoever makes a new one there from then on has the folder, and it stays. */

@@ -17,7 +17,7 @@ tare_status part_check(const char *folder, struct err *e);
 tare_status part_no_file(void *ctx, const char *folder, const char *name, struct err *e); /* for fs_each: there is one */
 /* Made, held and empty but for the mark; path is set. TARE_E_STATE: another process has it. part_let_go in any case. */
 tare_status part_take(struct part *p, struct err *e);
-/* It has the name TO: the mark goes. */
+/* It has the name TO: the mark goes. Still held after an error: the mark is there, and it may be given its name back. */
 tare_status part_named(struct part *p, const char *to, struct err *e);
 /* A folder that is still TO.part goes, and with it what it holds. */
 void part_let_go(struct part *p);
