@@ -1,5 +1,7 @@
 #include "base/log.h"
 
+#include "base/str.h"
+
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -42,15 +44,6 @@ enum log_level log_level(void)
     return least;
 }
 
-/* Control characters, of which a terminal would make more than text: names and rows of strangers stand in messages. Lines and tabs stay. */
-static void disarm(char *text)
-{
-    for (unsigned char *p = (unsigned char *)text; *p; p++) {
-        if ((*p < 0x20 && *p != '\n' && *p != '\t') || *p == 0x7f) *p = '?';
-        if (*p == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f) p[0] = p[1] = '?'; /* U+0080 to U+009F */
-    }
-}
-
 void log_message(enum log_level level, const char *format, ...)
 {
     if (level < least) return;
@@ -60,7 +53,7 @@ void log_message(enum log_level level, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    disarm(text);
+    str_disarm(text, (int64_t)strlen(text));
     if (sink) {
         sink(sink_ctx, level, text);
         return;

@@ -124,6 +124,15 @@ int64_t str_utf8_error(const char *data, int64_t n)
     return 0;
 }
 
+void str_disarm(char *text, int64_t n)
+{
+    unsigned char *p = (unsigned char *)text;
+    for (int64_t i = 0; i < n; i++) {
+        if ((p[i] < 0x20 && p[i] != '\n' && p[i] != '\t') || p[i] == 0x7f) p[i] = '?';
+        if (p[i] == 0xc2 && i + 1 < n && p[i + 1] >= 0x80 && p[i + 1] <= 0x9f) p[i] = p[i + 1] = '?'; /* U+0080 to U+009F */
+    }
+}
+
 bool str_ends_with(const char *s, const char *end)
 {
     const size_t n = strlen(s), k = strlen(end);

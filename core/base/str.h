@@ -26,6 +26,8 @@ const char *str_from_double(char *buffer, double x);
 const char *str_amount(char *buffer, double x, const char *unit);
 /* 0 if data is valid UTF-8 (no surrogates, no overlong forms), else 1 + the offset of the first bad byte. */
 int64_t str_utf8_error(const char *data, int64_t n);
+/* Control characters become '?', of which a terminal would make more than text: names and rows of strangers stand in messages and tables. Lines and tabs stay. */
+void str_disarm(char *text, int64_t n);
 bool str_ends_with(const char *s, const char *end);
 /* Number of single-character edits from a to b, for "did you mean". */
 int64_t str_distance(const char *a, const char *b);

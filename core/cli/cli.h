@@ -46,6 +46,8 @@ VERBS(DECLARE_VERB)
 
 /* Text to standard output, at once. When its reader has gone (| head) the program ends as other filters do: quietly, by SIGPIPE. */
 tare_status cli_print(const struct str *text, struct err *e);
+/* The same for a table or a sentence, in which names and rows of strangers stand: their control characters become '?'. */
+tare_status cli_show(struct str *text, struct err *e);
 /* The same in two steps, for many lines: what cannot be written is an error of cli_flush. */
 void cli_add(const struct str *text);
 tare_status cli_flush(struct err *e);

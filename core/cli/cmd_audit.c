@@ -108,7 +108,7 @@ static tare_status run(struct audit_arguments *a, int *code, struct err *e)
     TRY(audit(&a->o, &result, e));
     TRY(a->json ? json_print(result, &out, e) : audit_print(result, &out, e));
     if (a->json) TRY(str_add(&out, "\n", 1, e));
-    TRY(cli_print(&out, e));
+    TRY(a->json ? cli_print(&out, e) : cli_show(&out, e));
     const bool computed = json_bool_or(result, "computed", 0);
     if (a->json && !computed) log_message(LOG_ERROR, "nothing could be checked: neither rewards nor advantages");
     *code = !json_bool_or(result, "agrees", 0) ? 1 : computed ? 0 : 2;

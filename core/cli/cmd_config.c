@@ -76,7 +76,7 @@ static tare_status diff(const char *run, const char *with, const char *const *ov
     TRY(config_load(&a, run, NULL, 0, e));
     TRY(config_load(&b, with, overrides, n, e));
     TRY(with ? config_compare(&a, &b, print_difference, &out, e) : config_compare(&b, &a, print_difference, &out, e));
-    if (out.size) TRY(cli_print(&out, e));
+    if (out.size) TRY(cli_show(&out, e));
     if (!out.size) log_info("no differences");
     return TARE_OK;
 }

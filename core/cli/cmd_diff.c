@@ -23,7 +23,7 @@ static tare_status print(const struct compare_options *o, bool json, bool *same,
     *damaged = json_array_size(json_object_get(result, "damaged")) > 0;
     TRY(json ? json_print(result, &out, e) : compare_print(result, &out, e));
     if (json) TRY(str_add(&out, "\n", 1, e));
-    return cli_print(&out, e);
+    return json ? cli_print(&out, e) : cli_show(&out, e);
 }
 
 int cmd_diff(int argc, char **argv)

@@ -107,7 +107,7 @@ static tare_status run(struct config *c, const struct arguments *a, struct err *
     if (a->steps.n_runs && !fs_is_dir(c->model.path)) s = config_set(c, "model", "path", a->steps.runs[0], "--checkpoints", e);
     if (!s) s = settle_ranks(c, &comm, e);
     if (!s) s = a->steps.n_runs ? eval_steps_run(c, &a->steps, &comm, &table, e) : eval_run(c, warm_start, &comm, &table, e);
-    if (!s) s = cli_print(&table, e);
+    if (!s) s = cli_show(&table, e);
     comm.free(&comm);
     return s;
 }

@@ -253,7 +253,7 @@ static tare_status run_rungs(struct ladder *l, struct str *out, struct err *e)
             log_info("%s is left out: it needs a model (tare ladder %s model.path=FOLDER)", r->name, r->name);
         else
             TRY(run_rung(l, r, out, e));
-        if (out->size) TRY(cli_print(out, e));
+        if (out->size) TRY(cli_show(out, e));
         str_clear(out);
     }
     return TARE_OK;
@@ -264,7 +264,7 @@ static tare_status run_all(struct ladder *l, struct err *e)
     OWNED(str_free) struct str out = {0};
     TRY(check_arguments(l, e));
     TRY(l->list ? list_rungs(l, &out, e) : run_rungs(l, &out, e));
-    return out.size ? cli_print(&out, e) : TARE_OK;
+    return out.size ? cli_show(&out, e) : TARE_OK;
 }
 
 static bool parse(int argc, char **argv, struct ladder *l, const char **bad)

@@ -166,7 +166,7 @@ static tare_status run(const struct request *r, const char *file, const char *co
     TRY(mem_new((int64_t)sizeof *launches, (void **)&launches, e));
     TRY(settle(&c, true, NULL, e));
     TRY(answer(r, &c, launches, &out, fits, e));
-    return cli_print(&out, e);
+    return r->json ? cli_print(&out, e) : cli_show(&out, e);
 }
 
 int cmd_plan(int argc, char **argv)

@@ -180,6 +180,6 @@ int cmd_sweep(int argc, char **argv)
     OWNED(str_free) struct str out = {0};
     if (!parse(argc, argv, &a, &e)) return a.unexpected ? cli_unexpected(a.unexpected, sweep_usage) : cli_usage(sweep_usage);
     tare_status status = run(&a, &out, &e);
-    if (!status) status = cli_print(&out, &e);
+    if (!status) status = cli_show(&out, &e);
     return cli_end(status, &e);
 }

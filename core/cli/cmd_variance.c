@@ -153,6 +153,6 @@ int cmd_variance(int argc, char **argv)
     const int stop = read_request(argc, argv, &r);
     if (stop) return stop - 1;
     tare_status status = run(&r, &out, &e);
-    if (!status) status = cli_print(&out, &e);
+    if (!status) status = r.o.json ? cli_print(&out, &e) : cli_show(&out, &e);
     return cli_end(status, &e);
 }

@@ -1,3 +1,4 @@
+#include "base/fs.h"
 #include "base/log.h"
 #include "base/signals.h"
 #include "cli/cli.h"
@@ -45,8 +46,12 @@ static bool read_arguments(int argc, char **argv, struct verify_steps *v, const 
 }
 
 /* whole: everything that was asked for was looked at. */
-static tare_status print(const struct verify_result *r, const char *run, bool whole, struct err *e)
+static tare_status print(struct verify_result *r, const char *path, bool whole, struct err *e)
 {
+    char run[FS_PATH];
+    snprintf(run, sizeof run, "%s", path);
+    str_disarm(run, (int64_t)strlen(run));
+    str_disarm(r->text.data, r->text.size);
     cli_add(&r->text);
     if (r->begins) printf("note: the chain begins after step %lld; what was written before has no sums\n", (long long)r->begins);
     if (r->pruned) printf("note: older checkpoints that checkpoint.keep has removed: %lld\n", (long long)r->pruned);

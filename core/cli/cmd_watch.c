@@ -34,9 +34,9 @@ static tare_status draw(const char *dir, bool terminal, bool unicode, struct str
         rows = size.ws_row - 1;
     }
     str_clear(out);
-    if (terminal) TRY(str_add(out, "\033[H\033[J", -1, e)); /* home, and clear what is below */
     TRY(watch_print(dir, columns, rows, unicode, out, e));
-    return cli_print(out, e);
+    if (terminal) fputs("\033[H\033[J", stdout); /* home, and clear what is below */
+    return cli_show(out, e);
 }
 
 int cmd_watch(int argc, char **argv)

@@ -262,8 +262,11 @@ static void print_clusters(const json_t *o)
                (long long)json_int_or(c, "rows", 0), json_double_or(c, "mean_distance", (double)NAN));
         for (size_t j = 0; j < json_array_size(nearest); j++) {
             const json_t *v = json_array_get(nearest, j);
+            char question[161];
+            snprintf(question, sizeof question, "%s", json_is_string(v) ? json_string_value(v) : "");
+            str_disarm(question, (int64_t)strlen(question));
             if (json_is_string(v))
-                printf("  - %.160s%s\n", json_string_value(v), json_string_length(v) > 160 ? "..." : "");
+                printf("  - %s%s\n", question, json_string_length(v) > 160 ? "..." : "");
             else
                 printf("  - row %lld\n", (long long)json_integer_value(v));
         }

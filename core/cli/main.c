@@ -126,6 +126,12 @@ tare_status cli_print(const struct str *text, struct err *e)
     return cli_flush(e);
 }
 
+tare_status cli_show(struct str *text, struct err *e)
+{
+    str_disarm(text->data, text->size);
+    return cli_print(text, e);
+}
+
 tare_status cli_flush(struct err *e)
 {
     int why = fflush(stdout) ? errno : 0;

@@ -50,10 +50,43 @@ rm -rf evil
 cp -r run evil
 sed -i 's/^plugins = exact/plugins = command/; s|^\[verifier\]|[verifier.command]\ncommand = touch PWNED; cat\n&|' evil/config.ini
 grep -q PWNED evil/config.ini && ok || bad "config.ini has another form, so what follows tests nothing"
-for command in "report evil -o page.html" "diff run evil" "verify-run evil" "watch evil --once" "config diff run evil" "report run evil -o page.html"; do
-    timeout 60 "$TARE" $command > out.txt 2> err.txt < /dev/null || true
-    nothing_ran "tare $command"
-done
+reads() { # STATUS WHAT-IT-PRINTS WORD...: it did its work, and started nothing
+    local want=$1 text=$2 status=0
+    shift 2
+    timeout 300 "$TARE" "$@" > out.txt 2> err.txt < /dev/null || status=$?
+    [ $status = "$want" ] && cat out.txt err.txt | grep -q -- "$text" && ok || bad "tare $*: status $status, not $want, or no '$text': $(cat out.txt err.txt)"
+    nothing_ran "tare $*"
+}
+reads 0 'page.html' report evil -o page.html
+reads 0 'page.html' report run evil -o page.html
+reads 1 'verifier.plugins' diff run evil
+reads 1 'config.ini' verify-run evil
+reads 0 'training reward' watch evil
+reads 0 'verifier.plugins' config diff run evil
+
+# Tables in a terminal: names of folders, of rows and of a data set's columns
+raw=$(printf '\033]0;title\007\302\2331m')
+written='\u001b]0;title\u0007\u009b1m'
+for i in 1 2 3 4 5 6 7 8; do printf '{"id":"%s %d","prompt":"%d+1=","answer":"%d","subject":"%s"}\n' "$written" $i $i $((i + 1)) "$written"; done > named.jsonl
+named=(run.name="$raw" data.train=named.jsonl data.eval=named.jsonl train.steps=2 train.minibatch=32 checkpoint.every=2 log.progress=none)
+"$TARE" -q train tiny.ini "${named[@]}" run.dir="$raw" 2> err.txt || bad "train: $(cat -v err.txt)"
+"$TARE" -q train tiny.ini "${named[@]}" run.dir=other run.seed=2 2> err.txt || bad "train: $(cat -v err.txt)"
+cp -r "$raw" "audited$raw"
+sed -i 's/"reward":0.0,/"reward":1.0,/' "audited$raw"/rollouts/*.jsonl
+harmless() { # STATUS WORD...: the name is shown, and commands nothing
+    local want=$1 status=0
+    shift
+    timeout 300 "$TARE" "$@" > out.txt 2> err.txt < /dev/null || status=$?
+    [ $status = "$want" ] && grep -qF '?]0;title???1m' out.txt && ok || bad "tare $(cat -v <<< "$*"): status $status, not $want, or the name is not shown: $(cat -v out.txt err.txt)"
+    LC_ALL=C grep -q "[$(printf '\001-\010\013-\037\177')]" out.txt err.txt && bad "tare $(cat -v <<< "$*"): commands the terminal: $(cat -v out.txt err.txt)" || ok
+    LC_ALL=C grep -q "$(printf '\302\233')" out.txt err.txt && bad "tare $(cat -v <<< "$*"): U+009B" || ok
+}
+harmless 0 watch "$raw"
+harmless 1 diff "$raw" other
+harmless 0 config diff other "$raw"
+harmless 1 audit "audited$raw"
+harmless 0 verify-run "$raw"
+harmless 0 eval "$raw"
 
 # Programs of the verifiers: rows are their standard input and nothing else
 cat > rows.jsonl <<'ROWS'
@@ -62,15 +95,71 @@ cat > rows.jsonl <<'ROWS'
 ROWS
 "$TARE" verify command command="while read -r line; do echo 1; done" < rows.jsonl > out.txt 2> err.txt && [ "$(wc -l < out.txt)" = 2 ] && ok || bad "verify: $(cat err.txt)"
 nothing_ran "a row"
-"$TARE" -q train tiny.ini log.progress=none run.dir=seen train.steps=1 verifier.plugins=command verifier.workers=2 \
-    verifier.command.command="ls -1 /proc/self/fd > fds; while read -r line; do echo 1; done" 2> err.txt && ok || bad "train with a program: $(cat err.txt)"
+# Programs, in threads and in worker processes: no descriptors of tare's, and all that they start ends with them, whether it stays in their group or leaves it
+cat > kids.sh <<'SH'
+while read -r line; do
+    sleep 4000 & one=$!
+    setsid sleep 4000 & two=$!
+    ls -1 /proc/self/fd > fds
+    echo "$one $two" > kids.new && mv kids.new kids
+    case $line in *late*) sleep 4000 ;; esac
+    echo 1
+done
+SH
+cat > kids.py <<'PY'
+import os, subprocess, time
+def reward(completions, **row):
+    kids = [subprocess.Popen(["sleep", "4000"], start_new_session=leaves) for leaves in (False, True)]
+    link = lambda n: os.path.exists(f"/proc/self/fd/{n}") and os.readlink(f"/proc/self/fd/{n}") or ""
+    own = [link(n) for n in (0, 1, 2)]
+    with open("fds", "w") as f: # beside the first three, what is another file than theirs
+        names = [n for n in sorted(os.listdir("/proc/self/fd"), key=int) if link(n) not in own + ["", "/dev/null", f"{os.getcwd()}/fds"]]
+        f.write("".join(n + "\n" for n in names if int(n) > 2))
+        f.write("0\n")
+    with open("kids.new", "w") as f: f.write(" ".join(str(k.pid) for k in kids))
+    os.rename("kids.new", "kids")
+    if "late" in completions[0]: time.sleep(4000)
+    return [1.0] * len(completions)
+PY
 sh -c 'ls -1 /proc/self/fd > usual; while read -r line; do echo 1; done' < /dev/null
-[ -s fds ] && [ -z "$(sort fds | comm -23 - <(sort usual))" ] && ok || bad "a program has descriptors of tare's: $(tr '\n' ' ' < fds) instead of $(tr '\n' ' ' < usual)"
-echo '{"completion":"x","answer":"x"}' | "$TARE" verify command command='sleep 4000 & echo $! > child; while read -r line; do echo 1; done' > out.txt 2>&1 || bad "verify: $(cat out.txt)"
-late() { echo '{"completion":"x","answer":"x"}' | "$TARE" verify command timeout=$LIMIT command='sleep 4000 & echo $! > late; sleep 4000' > out.txt 2>&1 && [ -s late ]; }
-patient late || bad "verify: $(cat out.txt)"
-for file in child late; do # it is ended; the system takes it away in its own time
-    until_ '! lives "$(cat $file)"' && ok || { bad "$file: what a program started goes on"; kill "$(cat $file)"; }
+echo '{"completion":"late","answer":"x"}' > late.jsonl
+gone() { # WHEN: it is ended; the system takes it away in its own time
+    for kid in $(cat kids); do until_ '! lives $kid' && ok || { bad "$way: $1: what a program started goes on"; kill "$kid"; }; done
+}
+late() { "$TARE" verify "${program[@]}" timeout=$LIMIT < late.jsonl > out.txt 2>&1 && [ -s kids ]; }
+ended() { # PROGRAM...: in order, late, and by the death of tare
+    local program=("$@") way="$*" pid
+    rm -f kids fds
+    echo '{"completion":"x","answer":"x"}' | "$TARE" verify "$@" > out.txt 2>&1 && [ -s kids ] && ok || bad "$way: $(cat out.txt)"
+    [ -s fds ] && [ -z "$(sort fds | comm -23 - <(sort usual))" ] && ok || bad "$way: a program has descriptors of tare's: $(tr '\n' ' ' < fds) instead of $(tr '\n' ' ' < usual)"
+    gone "in order"
+    rm -f kids
+    patient late && gone late || bad "$way: late: $(cat out.txt)"
+    rm -f kids
+    "$TARE" verify "$@" --timeout 3600 < late.jsonl > out.txt 2>&1 &
+    pid=$!
+    until_ '[ -s kids ] || ! lives $pid' && [ -s kids ] || bad "$way: no program: $(cat out.txt)"
+    kill -9 $pid
+    wait $pid 2> /dev/null || true
+    gone killed
+}
+for isolate in "" --isolate; do
+    # shellcheck disable=SC2086
+    ended command command='sh kids.sh' $isolate
+    # shellcheck disable=SC2086
+    if has_python; then ended python file=kids.py $isolate; fi
+done
+# the same in a run, which has more files open than `tare verify`
+for isolate in thread process; do
+    for plugin in command python; do
+        key="verifier.command.command=sh kids.sh"
+        [ $plugin = command ] || { has_python || continue; key=verifier.python.file=kids.py; }
+        rm -f kids fds
+        "$TARE" -q train tiny.ini log.progress=none run.dir=seen-$isolate-$plugin train.steps=1 verifier.plugins=$plugin verifier.workers=2 verifier.isolate=$isolate \
+            "$key" 2> err.txt && ok || bad "train, $plugin in a $isolate: $(cat err.txt)"
+        [ -s fds ] && [ -z "$(sort fds | comm -23 - <(sort usual))" ] && ok || bad "$plugin in a $isolate has descriptors of tare's: $(tr '\n' ' ' < fds) instead of $(tr '\n' ' ' < usual)"
+        way="train, $plugin in a $isolate" gone "in order"
+    done
 done
 
 # Files: as private as the umask says, temporary ones gone, and none where another could have put it
