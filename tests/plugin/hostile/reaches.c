@@ -1,4 +1,5 @@
-/* A verifier that reaches for what none has any business with, as the completion says. correct: it was refused; the reason is how. */
+/* A verifier that reaches for what none has any business with, as the completion says. correct: it was refused; the reason is how. Where it is not refused nothing happens to
+ * the machine: what is asked for is not there (a mount onto no folder), which the kernel sees only after the filter. */
 #define _GNU_SOURCE
 #include <tare/sdk.h>
 
@@ -67,7 +68,7 @@ static int at_load_(void)
 }
 static int trace(void)
 {
-    return failed(ptrace(PTRACE_TRACEME, 0, 0, 0));
+    return failed(ptrace(PTRACE_PEEKDATA, 0, 0, 0));
 }
 
 static int reads_engine(void)
@@ -79,11 +80,11 @@ static int reads_engine(void)
 
 static int mounts(void)
 {
-    return failed(mount("none", "/proc", "tmpfs", 0, NULL));
+    return failed(mount("none", "", "tmpfs", 0, NULL));
 }
 static int pivots(void)
 {
-    return failed(syscall(SYS_pivot_root, ".", "."));
+    return failed(syscall(SYS_pivot_root, "", ""));
 }
 static int unshares(void)
 {
@@ -118,7 +119,7 @@ static int module(void)
 }
 static int kexec(void)
 {
-    return failed(syscall(SYS_kexec_load, 0, 0, NULL, 0));
+    return failed(syscall(SYS_kexec_load, 0, 1L << 20, NULL, 0));
 }
 static int faults(void)
 {
@@ -130,7 +131,7 @@ static int ring(void)
 }
 static int types(void)
 {
-    return failed(ioctl(STDERR_FILENO, TIOCSTI, "x"));
+    return failed(ioctl(-1, TIOCSTI, "x"));
 }
 static int x32(void)
 {
@@ -142,7 +143,7 @@ static int privileges(void)
 }
 static int root(void)
 {
-    return failed(chroot("/"));
+    return failed(chroot(""));
 }
 
 /* Another way that has to stay open. */
@@ -258,14 +259,14 @@ static void destroy(void *self)
 
 static const char *how(int error)
 {
-    return error == EPERM    ? "EPERM"
-           : error == EACCES ? "EACCES"
-           : error == ENOSYS ? "ENOSYS"
-           : error == EMFILE ? "EMFILE"
-           : error == EFBIG  ? "EFBIG"
-           : error == ENOMEM ? "ENOMEM"
-           : error           ? "another error"
-                             : "open";
+    static const struct {
+        int error;
+        const char *name;
+    } REFUSALS[] = {{EPERM, "EPERM"},   {EACCES, "EACCES"}, {ENOSYS, "ENOSYS"},
+                    {EMFILE, "EMFILE"}, {EFBIG, "EFBIG"},   {ENOMEM, "ENOMEM"}};
+    for (size_t i = 0; i < sizeof REFUSALS / sizeof *REFUSALS; i++)
+        if (error == REFUSALS[i].error) return REFUSALS[i].name;
+    return "open"; /* or what was asked for is not there */
 }
 
 static tare_status verify(void *self, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,
@@ -279,10 +280,10 @@ static tare_status verify(void *self, const tare_answer *const *answers, tare_ve
             if (what.size == (int64_t)strlen(ATTEMPTS[k].name) && !memcmp(what.data, ATTEMPTS[k].name, (size_t)what.size))
                 found = &ATTEMPTS[k];
         if (!found) return tare_fail(error, TARE_E_INVALID, "%.*s: no attempt", (int)what.size, what.data);
-        const int got = found->run();
-        verdicts[i]->code = got ? TARE_CORRECT : TARE_WRONG;
-        verdicts[i]->reward = got != 0;
-        verdicts[i]->reason = how(got);
+        const char *got = how(found->run());
+        verdicts[i]->code = strcmp(got, "open") ? TARE_CORRECT : TARE_WRONG;
+        verdicts[i]->reward = strcmp(got, "open") != 0;
+        verdicts[i]->reason = got;
     }
     return TARE_OK;
 }
