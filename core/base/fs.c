@@ -18,15 +18,20 @@
 #include <xxhash.h>
 #pragma GCC diagnostic pop
 
+bool fs_is_answer(int error)
+{
+    return error == ENOENT || error == ENOTDIR || error == EACCES || error == ELOOP || error == ENAMETOOLONG || error == EINVAL;
+}
+
 bool fs_exists(const char *path)
 {
-    return access(path, F_OK) == 0;
+    return access(path, F_OK) == 0 || !fs_is_answer(errno);
 }
 
 bool fs_is_dir(const char *path)
 {
     struct stat s;
-    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+    return stat(path, &s) ? !fs_is_answer(errno) : S_ISDIR(s.st_mode);
 }
 
 tare_status fs_there(const char *path, bool *there, struct err *e)
@@ -238,14 +243,23 @@ static tare_status write_through(const char *path, const void *data, int64_t n, 
     return TARE_OK;
 }
 
+/* The path without links; empty where there is none. */
+static bool real_path(const char *path, char out[PATH_MAX])
+{
+    if (realpath(path, out)) return true;
+    *out = 0;
+    return false;
+}
+
 tare_status fs_write_atomic(const char *path, const void *data, int64_t n, struct err *e)
 {
-    char beside[FS_PATH], dir[FS_PATH], target[PATH_MAX];
-    struct stat s;
-    const bool there = !stat(path, &s);
-    if (there && S_ISDIR(s.st_mode)) FAIL(e, TARE_E_IO, "%s: is a folder; name a file", path);
-    if (there && !S_ISREG(s.st_mode)) return write_through(path, data, n, e);
-    if (!lstat(path, &s) && S_ISLNK(s.st_mode) && realpath(path, target)) path = target; /* the link stays one */
+    char beside[FS_PATH], dir[FS_PATH], target[PATH_MAX] = "";
+    struct stat s = {0}, link = {0};
+    if ((stat(path, &s) || lstat(path, &link) || (S_ISLNK(link.st_mode) && !real_path(path, target))) && !fs_is_answer(errno))
+        FAIL(e, TARE_E_IO, "%s: what is there cannot be told: %s", path, strerror(errno));
+    if (S_ISDIR(s.st_mode)) FAIL(e, TARE_E_IO, "%s: is a folder; name a file", path);
+    if (s.st_mode && !S_ISREG(s.st_mode)) return write_through(path, data, n, e);
+    if (*target) path = target; /* the link stays one */
     if (snprintf(beside, sizeof beside, "%s.tmp", path) >= (int)sizeof beside) FAIL(e, TARE_E_INVALID, "%s: path too long", path);
     FILE *f = fopen(beside, "wb");
     if (!f) FAIL(e, TARE_E_IO, "%s: %s", beside, strerror(errno));
@@ -276,9 +290,11 @@ tare_status fs_map(const char *path, struct fs_map *out, struct err *e)
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a named pipe would be waited for */
     if (fd < 0) FAIL(e, errno == ENOENT ? TARE_E_NOT_FOUND : TARE_E_IO, "%s: %s", path, strerror(errno));
     struct stat s;
-    if (fstat(fd, &s) || !S_ISREG(s.st_mode)) {
+    const int unknown = fstat(fd, &s) ? errno : 0;
+    if (unknown || !S_ISREG(s.st_mode)) {
         close(fd);
-        FAIL(e, TARE_E_IO, "%s: is not a regular file", path);
+        if (unknown) FAIL(e, TARE_E_IO, "%s: %s", path, strerror(unknown));
+        FAIL(e, TARE_E_CORRUPT, "%s: is not a regular file", path);
     }
     void *data = s.st_size ? mmap(NULL, (size_t)s.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
     const int bad = errno;

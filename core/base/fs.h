@@ -8,6 +8,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+/* Whether the errno of a question about a path answers it: nothing is to be had there. A disk that fails, or no memory, says nothing. */
+bool fs_is_answer(int error);
+/* True also where the system cannot tell: whoever then opens the file hears why. */
 bool fs_exists(const char *path);
 bool fs_is_dir(const char *path);
 /* Whether something has this name. TARE_E_IO where that cannot be told: a folder on the way may not be entered, or is none. */

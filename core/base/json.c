@@ -8,14 +8,21 @@
 #include <string.h>
 #include <unistd.h>
 
+static int end_status = 1;
+
 /* jansson reads beyond its buffer when that cannot grow, so without memory the process ends here. */
 static void *memory_or_end(size_t n)
 {
     void *p = malloc(n ? n : 1);
     if (p) return p;
     static const char message[] = "tare: no memory to read or write JSON; a row may be too large for this machine\n";
-    if (write(STDERR_FILENO, message, sizeof message - 1) < 0) _exit(1);
-    _exit(1);
+    if (write(STDERR_FILENO, message, sizeof message - 1) < 0) _exit(end_status);
+    _exit(end_status);
+}
+
+void json_end_with(int status)
+{
+    end_status = status;
 }
 
 void json_begin(void)

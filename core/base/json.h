@@ -10,6 +10,8 @@
 
 /* Once in a program: without memory jansson would crash; with this the process ends with a message and exit status 1. */
 void json_begin(void);
+/* The exit status of that end, where 1 says something else. */
+void json_end_with(int status);
 
 /* where: a file name, or "file:12" for a line of JSONL. Duplicate keys and trailing text are refused, NUL in strings allowed. */
 tare_status json_parse(const char *text, int64_t n, const char *where, json_t **out, struct err *e);

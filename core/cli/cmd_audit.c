@@ -1,5 +1,6 @@
 #include "audit/audit.h"
 #include "base/fs.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "cli/cli.h"
 
@@ -120,6 +121,7 @@ int cmd_audit(int argc, char **argv)
     struct err e = {0};
     int code = 2;
     struct audit_arguments a = {.o = {.tolerance = 1e-5, .right = 1}};
+    json_end_with(2);
     if (!parse(argc, argv, &a)) return cli_unexpected(a.bad, audit_usage);
     if (!a.o.n_dumps) return cli_usage(audit_usage);
     if (run(&a, &code, &e)) {

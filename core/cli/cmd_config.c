@@ -97,7 +97,10 @@ static tare_status init(const char *file, struct err *e)
     OWNED(str_free) struct str out = {0};
     if (fs_exists(file)) FAIL(e, TARE_E_STATE, "%s is there already; name another file: tare config init FILE", file);
     TRY(config_starter(&out, e));
-    TRY(fs_write_atomic(file, out.data, out.size, e));
+    if (fs_write_atomic(file, out.data, out.size, e)) {
+        remove(file); /* its name may not be on the disk; the next try is to find none */
+        return e->code;
+    }
     log_info("%s written: set model.path and data.train, then `tare config check %s`", file, file);
     return TARE_OK;
 }

@@ -1,3 +1,4 @@
+#include "base/json.h"
 #include "base/log.h"
 #include "cli/cli.h"
 #include "compare/compare.h"
@@ -32,6 +33,7 @@ int cmd_diff(int argc, char **argv)
     struct compare_options o = {.metric = "reward/mean", .first = 0, .last = INT64_MAX, .configuration = true};
     bool json = false, same = false, damaged = false;
     int n = 0;
+    json_end_with(2);
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--json"))
             json = true;

@@ -55,8 +55,8 @@ static tare_status write_folder(struct merge *g, const char *adapter, const char
         FAIL(e, TARE_E_INVALID, "%s: path too long", out);
     TRY(adapter_tokenizer(adapter, &g->config.model, tokenizer, e));
     if (fs_exists(beside)) FAIL(e, TARE_E_CONFIG, "%s is in the way; remove it", beside);
-    TRY(fs_mkdirs(beside, e));
-    tare_status status = model_merge(g->engine.model, beside, g->dtype, tokenizer, e);
+    tare_status status = fs_mkdirs(beside, e);
+    if (!status) status = model_merge(g->engine.model, beside, g->dtype, tokenizer, e);
     if (!status) status = checkpoint_write_sums(beside, e);
     if (!status && rename(beside, out))
         status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: cannot be renamed to %s: %s", beside, out, strerror(errno));

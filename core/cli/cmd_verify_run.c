@@ -1,4 +1,5 @@
 #include "base/fs.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/signals.h"
 #include "cli/cli.h"
@@ -74,6 +75,7 @@ int cmd_verify_run(int argc, char **argv)
     struct verify_result r = {0};
     const char *keys[200];
     if (!read_arguments(argc, argv, &v, keys)) return 2;
+    json_end_with(2);
     signals_catch();
     tare_status status = verify_sums(v.run, &r, &e);
     if (!status && (v.first || v.sample)) status = verify_replay(&v, &r, &e);

@@ -243,8 +243,10 @@ static tare_status find_plugins(struct config *c, struct err *e)
 {
     char folder[FS_PATH];
     if (*c->run.plugins || !c->file) return TARE_OK;
+    bool there;
     TRY(fs_join(folder, c->dir, "plugins", e));
-    return fs_is_dir(folder) ? assign(c, "run", "plugins", folder, "default", e) : TARE_OK;
+    TRY(fs_there(folder, &there, e));
+    return there && fs_is_dir(folder) ? assign(c, "run", "plugins", folder, "default", e) : TARE_OK;
 }
 
 /* The name that CONFIG stands for: builtin:NAME, or the folder of a run. room: FS_PATH bytes. */

@@ -2,6 +2,7 @@
 
 #include "base/fs.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,8 +81,10 @@ static tare_status absolute(const char *text, const char *where, char *out, stru
         snprintf(file, sizeof file, "%.*s", (int)(colon - where), where);
         fs_dirname(folder, file);
     }
-    if (*text == '/' || !realpath(folder, full)) return fs_join(out, "", text, e);
-    return fs_join(out, full, text, e);
+    if (*text == '/') return fs_join(out, "", text, e);
+    if (realpath(folder, full)) return fs_join(out, full, text, e);
+    if (!fs_is_answer(errno)) FAIL(e, TARE_E_IO, "%s: %s", folder, strerror(errno));
+    return fs_join(out, "", text, e);
 }
 
 /* Several values, where one belongs. */

@@ -7,6 +7,7 @@
 #include "model/safetensors.h"
 #include "model/shards.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -184,7 +185,10 @@ static tare_status write_configs(const struct model *m, const char *folder, stru
 {
     const struct lora_spec *s = &m->lora->spec;
     char base[PATH_MAX];
-    if (!realpath(m->lora->base, base)) snprintf(base, sizeof base, "%s", m->lora->base);
+    if (!realpath(m->lora->base, base)) {
+        if (!fs_is_answer(errno)) FAIL(e, TARE_E_IO, "%s: %s", m->lora->base, strerror(errno));
+        snprintf(base, sizeof base, "%s", m->lora->base);
+    }
     json_t *alpha = fabs(s->alpha) < 1e9 && s->alpha == floor(s->alpha) ? json_integer((json_int_t)s->alpha) : json_real(s->alpha);
     TRY(write_json(json_pack("{s:s, s:s, s:s, s:I, s:o, s:f, s:s, s:b, s:b, s:b, s:b, s:b, s:o}", "peft_type", "LORA", "task_type",
                              "CAUSAL_LM", "base_model_name_or_path", base, "r", (json_int_t)s->rank, "lora_alpha", alpha,

@@ -54,7 +54,8 @@ static tare_status add_role(json_t *all, const struct model_role *r, struct err 
 {
     char path[PATH_MAX], folder[FS_PATH];
     OWNED(json_decrefp) json_t *files = json_object();
-    if (!realpath(r->path, path)) FAIL(e, TARE_E_NOT_FOUND, "%s = %s: %s", r->key, r->path, strerror(errno));
+    if (!realpath(r->path, path))
+        FAIL(e, fs_is_answer(errno) ? TARE_E_NOT_FOUND : TARE_E_IO, "%s = %s: %s", r->key, r->path, strerror(errno));
     json_t *one = same_path(all, path);
     if (one) {
         json_incref(one);

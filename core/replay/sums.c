@@ -8,8 +8,11 @@
 #include "observe/run_lock.h"
 #include "replay/replay.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 struct sums {
     const char *run;
@@ -48,6 +51,19 @@ static tare_status note(struct sums *s, const char *text, struct err *e)
 {
     TRY(str_add(&s->result->text, "note: ", -1, e));
     return add_line(&s->result->text, text, e);
+}
+
+static bool is_unreadable(const char *path)
+{
+    struct stat s;
+    return (stat(path, &s) || access(path, R_OK)) && fs_is_answer(errno);
+}
+
+/* What could not be looked at is no finding: a disk that fails, or memory that is short, tells nothing about who wrote a file. */
+static tare_status take(struct sums *s, const char *path, const struct err *why, struct err *e)
+{
+    if ((why->code != TARE_E_IO && why->code != TARE_E_NOMEM) || is_unreadable(path)) return fault(s, e, "%s", why->message);
+    FAIL(e, why->code, "%s", why->message);
 }
 
 /* ---------------------------------------------------------------- the chain */
@@ -212,7 +228,7 @@ static tare_status check_checkpoint(struct sums *s, const char *name, struct err
     TRY(fs_join(path, s->run, name, e));
     fs_dirname(folder, path);
     if (!checkpoint_verify(folder, &step, &why)) s->result->files++;
-    return why.code ? fault(s, e, "%s", why.message) : TARE_OK;
+    return why.code ? take(s, path, &why, e) : TARE_OK;
 }
 
 /* The last link says what the file was about to be. */
@@ -242,7 +258,7 @@ static tare_status check_file(struct sums *s, const char *name, const char *want
         if (s->back >= 0 && step_of(name) > s->back) return TARE_OK;
         return strcmp(name, "lock") ? fault(s, e, "%s: is missing", name) : TARE_OK; /* a copy of a run needs no lock */
     }
-    if (status) return fault(s, e, "%s", why.message);
+    if (status) return take(s, path, &why, e);
     chain_sum(m.data, m.size, sum);
     fs_unmap(&m);
     if (strcmp(sum, want) && is_from_before(s, name, sum)) return unfinished(s, name, e);
@@ -292,7 +308,7 @@ static tare_status check_model(struct sums *s, const char *key, json_t *role, st
     const tare_status status = model_sums(&one, 1, &now, &why);
     snprintf(text, sizeof text, "%.200s = %.3800s is not there, so it is not compared", key, one.path);
     if (status == TARE_E_NOT_FOUND) return note(s, text, e);
-    return status ? fault(s, e, "%s", why.message) : model_sums_compare(then, now, take_model, s, e);
+    return status ? take(s, one.path, &why, e) : model_sums_compare(then, now, take_model, s, e);
 }
 
 /* seen: path -> sums of the newest process that has it. */
@@ -324,7 +340,10 @@ static tare_status check_models(struct sums *s, struct err *e)
     char path[FS_PATH];
     OWNED(json_decrefp) json_t *root = NULL, *seen = json_object();
     TRY(fs_join(path, s->run, "manifest.json", e));
-    if (!fs_exists(path) || json_read_file(path, &root, NULL)) return TARE_OK; /* which is told by its own sum */
+    struct err why = {0};
+    if (!fs_exists(path)) return TARE_OK; /* which is told by its own sum */
+    if (json_read_file(path, &root, &why))
+        return why.code == TARE_E_NOMEM || (why.code == TARE_E_IO && !is_unreadable(path)) ? (*e = why).code : TARE_OK;
     const json_t *list = json_object_get(root, "resumed");
     for (size_t i = json_array_size(list); i > 0; i--) TRY(check_models_of(s, json_array_get(list, i - 1), seen, e));
     return check_models_of(s, root, seen, e);

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <sqlite3.h>
@@ -250,7 +251,10 @@ tare_status sweep_db_run_status(struct sweep_db *d, const char *dir, char status
     sqlite3_stmt *s = NULL;
     char full[PATH_MAX];
     status[0] = 0;
-    if (!realpath(dir, full)) return TARE_OK;
+    if (!realpath(dir, full)) {
+        if (!fs_is_answer(errno)) FAIL(e, TARE_E_IO, "%s: %s", dir, strerror(errno));
+        return TARE_OK;
+    }
     if (sqlite3_prepare_v2(d->db, "SELECT status FROM runs WHERE dir = ?1", -1, &s, NULL) != SQLITE_OK)
         return TARE_OK; /* no run yet */
     sqlite3_bind_text(s, 1, full, -1, SQLITE_TRANSIENT);

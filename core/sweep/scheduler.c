@@ -245,6 +245,17 @@ static void stop_all(struct scheduler *q)
         if (q->s->jobs[i].state == SWEEP_RUNNING) kill((pid_t)q->s->jobs[i].pid, SIGTERM);
 }
 
+/* Whatever else fails, no run goes on alone, and a process that is left would write into its folder. */
+static void wait_all(struct scheduler *q)
+{
+    for (int64_t i = q->first; i < q->end; i++) {
+        struct sweep_job *job = &q->s->jobs[i];
+        if (job->state != SWEEP_RUNNING || !job->pid) continue;
+        while (waitpid((pid_t)job->pid, NULL, 0) < 0 && errno == EINTR) continue;
+        sweep_unlock_shared(job, true);
+    }
+}
+
 static void ask(struct scheduler *q)
 {
     if (!q->mode->enough || q->decided || q->asked == q->done) return;
@@ -325,6 +336,7 @@ tare_status sweep_run(struct sweep *s, const struct sweep_mode *mode, struct err
             struct err ignored;
             stop_all(&q);
             work(&q, &ignored);
+            wait_all(&q); /* of those whose end could not be recorded */
         }
     }
     if (!status) status = finish(&q, e);

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
-# Every allocation and every file operation of a command fails once, and then it and all that follow (tests/faults/interpose.c).
-# So does every operation of SQLite on its files; and every read and write does only half of what it was asked, or is interrupted.
-# Each time: an end without a signal and in time; on failure a message, and nothing of the result left under its final name that
-# the command without faults would not have written; on success the same result. After it the command works again.
-# A transfer that is short or interrupted, and a database that fails, change nothing of a command.
+# Every allocation, every file operation, every question about a file, every start of a process, thread or pipe of a command fails once, and then it and all that
+# follow (tests/faults/interpose.c). So does every operation of SQLite on its files; and every read and write does only half of what it was asked, or is interrupted.
+# Each time: an end without a signal and in time; the same result with exit status 0, or status 1 or 3 with one line that says why, nothing of the result left under
+# its final name that the command without faults would not have written, and nothing half written. Then the command works on what it left.
+# A transfer that is short or interrupted, and a database that fails, change nothing of a command; a database that then lacks something has been told.
 # Built with the address sanitizer, tare's own allocations fail, and nothing else: no leak, and nothing read or written that is not there.
-# FAULT_POINTS: how many points of each command and kind are tried (default 12, evenly spread from a start that FAULT_SEED moves);
+# At the end faults are planted in the program (TARE_INTERPOSE_PLANT): what is judged here has to tell each of them.
+# FAULT_POINTS: how many points of each command and kind are tried (default 12, evenly spread from a start that FAULT_SEED moves; 4 of most commands at the end);
 # "all": every one; "paths": every call path (the return addresses up the stack) by which calls come, at its first and at its last call:
 # every place of the program, in a tenth of the points. FAULT_ONLY: a regular expression, of the commands that are tried.
-# FAULT_PART=2/3: of the points the second of three parts. Figures of whole runs: docs/dev/reliability.md.
+# FAULT_PART=2/3: of the points the second of three parts. FAULT_KINDS='look spawn': these alone. Figures of whole runs: docs/dev/reliability.md.
 . "$(dirname "$0")/common.inc"
-KINDS='alloc io db short eintr'
+KINDS=${FAULT_KINDS:-alloc io db short eintr look spawn}
 if [ -n "${WRAPPED:-}" ]; then
     KINDS=alloc
     export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}exitcode=99 UBSAN_OPTIONS=exitcode=99
@@ -20,93 +21,198 @@ fi
 POINTS=${FAULT_POINTS:-12} SEED=${FAULT_SEED:-1}
 PART=${FAULT_PART:-1/1}
 MODEL=$SOURCE/tests/data/models/tiny/qwen3
-tried=0 unmet=0
+tried=0 unmet=0 told=0 again=0
+J=$WORK # what the judging needs
+mkdir place kept temporary
+export TMPDIR=$WORK/temporary
+cd place
 
 INPUT=/dev/null # of the command
-# once COMMAND...: its standard output and exit status; what it writes, RESULT and the database of runs, is removed before: every try makes the same calls
-RESULT=()
+RESULT=() # what it writes
+FROM=()   # what it finds: copies of these in kept/, anew before each try
+NEXT=()   # the command that goes on from what a try that failed has left, where the same does not; + at its begin: these arguments are added
+LEFT=''   # its processes have this in their command line: none may be left
+DB=''     # a status with which it may end where its database fails
+ENDS='1 3' # exit statuses of a failure
+MANY=''   # not empty: a failure may have several lines
+LOOSE=''  # not empty: with status 0 its result may be another, where err.txt has this pattern; any: in any case
+COUNT=''  # how many calls there are ("alloc 200 io 30"), of processes that are killed before they could tell
+fresh() { # every try makes the same calls
+    rm -rf "${RESULT[@]}" "${FROM[@]}" runs.db*
+    local name
+    for name in "${FROM[@]}"; do cp -a "$WORK/kept/$name" .; done
+}
+# once COMMAND...: its standard output and exit status
 once() {
     local status=0
-    rm -rf "${RESULT[@]}" runs.db*
-    LD_PRELOAD=${INTERPOSE:-} timeout -s KILL 300 "$@" < "$INPUT" > out.txt 2> err.txt || status=$?
+    LD_PRELOAD=${INTERPOSE:-} timeout -s KILL "${LIMIT:-300}" "$@" < "$INPUT" > "$J/out.txt" 2> "$J/err.txt" || status=$?
     return $status
 }
 files() { # the sums of all that the command has written, but for what holds times, or sums of them
-    for path in "${RESULT[@]}"; do
-        [ ! -e "$path" ] || (find "$path" -type f ! -name metrics.jsonl ! -name chain.jsonl ! -name manifest.json ! -name lock ! -name 'events.*' | sort | xargs -r sha256sum)
+    local path
+    for path in "${RESULT[@]}" "${FROM[@]}"; do
+        [ ! -e "$path" ] || (find "$path" -type f ! -name metrics.jsonl ! -name chain.jsonl ! -name manifest.json ! -name lock ! -name 'events.*' ! -name 'runs.db*' ! -name log.txt | sort | xargs -r sha256sum)
     done
 }
 sums() {
     files
-    sed 's/, [0-9.]* s$//' out.txt # how long a codebook took
+    sed 's/, [0-9.]* s$//' "$J/out.txt" # how long a codebook took
 }
+state() { find "$WORK/place" "$WORK/temporary" \( -type f -printf '%p %s %i %T@\n' \) -o -print | sort; }
 # Files that a command that failed has left under their final names and that are not those of the command without faults. samples.jsonl grows row by row.
 strange() {
-    files | grep -vE '\.tmp(-[0-9]+/.*)?$|/samples\.jsonl$' | sort | comm -23 - <(sort want)
+    files | grep -vE '\.tmp(-[0-9]+)?(/.*)?$|/samples\.jsonl$' | sort | comm -23 - <(sort "$J/want" "$J/found")
+}
+# What is new and half written, or was to be removed again. Where all file operations, or questions about files, fail from a point on, nothing can be; nor is there a
+# way to at the end that JSON without memory has (core/base/json.h). OUT.training is what a supervised training goes on from, and begins with removing it.
+half() {
+    [[ $kind$point != io*+ && $kind$point != look*+ ]] && ! grep -q '^tare: no memory to read or write JSON' "$J/err.txt" || return 0
+    find "$WORK/place" "$WORK/temporary" -mindepth 1 \( -name '*.tmp' -o -name '*.tmp-*' -o -name '*.making' -o -path "$WORK/temporary/*" \) ! -path '*.training/*' -print | grep -vxFf <(cut -d ' ' -f 1 "$J/before") | head -n 3
+}
+said() { { grep '^tare: ' "$J/err.txt" || tail -n 2 "$J/err.txt"; } | tail -n 3; }
+errors() { grep '^tare: ' "$J/err.txt" | grep -cv '^tare: \(rank [0-9]*: \)\{0,1\}warning: ' || true; }
+# What a database of runs has: of each run how far it is, of each step how many numbers.
+database() {
+    local db
+    for db in runs.db "${RESULT[@]/%//runs.db}"; do
+        [ -e "$db" ] || continue
+        python3 - "$db" 2> /dev/null << 'PY' || echo "not readable"
+import sqlite3, sys
+d = sqlite3.connect(sys.argv[1])
+print(d.execute("select dir, status, step from runs order by dir").fetchall())
+print(d.execute("select run, step, count(*) from metrics group by run, step order by run, step").fetchall())
+PY
+    done
 }
 # points KIND: those to try, one a line
 points() {
-    if [ "$POINTS" = paths ]; then
-        awk -v k="$1" '$1 == k && $3 > n[$2] { n[$2] = $3 } END { for (p in n) { print "@" p ".1"; if (n[p] > 1) print "@" p "." n[p] } }' paths | sort
+    if [ "$POINTS" = paths ] && [ -z "$COUNT" ]; then
+        awk -v k="$1" '$1 == k && $3 > n[$2] { n[$2] = $3 } END { for (p in n) { print "@" p ".1"; if (n[p] > 1) print "@" p "." n[p] } }' "$J/paths" | sort
         return
     fi
-    local total step=1 points=$POINTS
-    total=$(awk -v k="$1" '{ for (i = 1; i < NF; i += 2) if ($i == k && $(i + 1) > n) n = $(i + 1) } END { print n + 0 }' count)
+    local total step=1 points=${POINTS/paths/12}
+    total=$(awk -v k="$1" '{ for (i = 1; i < NF; i += 2) if ($i == k && $(i + 1) > n) n = $(i + 1) } END { print n + 0 }' "$J/count")
     [ "$POINTS" = all ] || [ "$1" = alloc ] || [ "$1" = io ] || points=$(((POINTS + 2) / 3))
     [ "$POINTS" = all ] || step=$(((total + points - 1) / points))
     [ $step -gt 0 ] || step=1
     seq $((1 + SEED * 7 % step)) $step "$total"
+}
+# What is wrong about the try that has just ended, if anything. Honest exceptions: the system's loader ends a process whose library or thread it cannot serve,
+# with its own message and status 127; the rest is said where a command is tried.
+judged() { # KIND
+    if [ $status = 127 ] && grep -qE 'out of memory|^cannot allocate memory' "$J/err.txt"; then
+        :
+    elif [ $status = 99 ]; then
+        echo "the sanitizer says: $(grep -m 6 -E 'ERROR|runtime error|SUMMARY|^ +#[0-4] ' "$J/err.txt")"
+    elif [ $status -ge 124 ]; then
+        echo "exit status $status"
+    elif [ $status = 0 ]; then
+        [ "$LOOSE" = any ] || { [ -n "$LOOSE" ] && grep -q -- "$LOOSE" "$J/err.txt"; } || sums | cmp -s - "$J/want" || echo "exit status 0 and another result"
+        [ "$1" != db ] || [ ! -s "$J/database" ] || database | cmp -s - "$J/database" || grep -q 'warning: .*continues without it' "$J/err.txt" || echo "the database lacks something, and nothing was said"
+    elif [[ $1 = short || $1 = eintr || ($1 = db && $status != "$DB") ]]; then
+        echo "exit status $status"
+    elif [[ ! " $ENDS " = *" $status "* ]]; then
+        echo "exit status $status"
+    else
+        [ "$(errors)" -ge 1 ] || [ "$MANY" = any ] || echo "exit status $status without a message"
+        [ "$(errors)" -le 1 ] || grep -q '^tare: no memory to read or write JSON' "$J/err.txt" || # of a rank: the others tell that it is gone
+             [ -n "$MANY" ] || echo "$(errors) messages"
+        [ -z "$(strange)" ] || echo "it left $(strange)"
+        [ -z "$(half)" ] || echo "half written: $(half)"
+    fi
+    [ -z "$LEFT" ] || ! pgrep -f "$LEFT" > "$J/left" || echo "a process is left"
+    [ "$1" != db ] || grep -qv ' failed 0 ' "$J/met" 2> /dev/null || ! grep -q 'continues without it' "$J/err.txt" || echo "a database that did not fail is given up"
+}
+# After a failure, in `why`: the command, on what that has left. Where it has left nothing this is the command without faults.
+goes_on() {
+    why=''
+    [ -z "$(files)" ] || ! files | cmp -s - "$J/whole" || return 0 # all is there: only a sync after it failed
+    ! state | cmp -s - "$J/before" || return 0
+    again=$((again + 1))
+    ! { once "$@" && sums | cmp -s - "$J/want"; } || return 0
+    [ "${NEXT[0]:-}" != + ] || set -- "$@" "${NEXT[@]:1}"
+    [ "${NEXT[0]:-+}" = + ] || set -- "${NEXT[@]}"
+    ! { [ ${#NEXT[@]} != 0 ] && once "$@" && sums | cmp -s - "$J/want"; } || return 0
+    why="the next one does not work on what it left: $(tail -n 1 "$J/err.txt")"
 }
 # try NAME KIND POINT COMMAND...: the call fails, and what the command does then is judged
 try() {
     local name=$1 kind=$2 point=$3 status=0 why=''
     shift 3
     tried=$((tried + 1))
-    export TARE_INTERPOSE_ERRNO=$((tried % 2 ? 28 : 5)) # ENOSPC, EIO
-    rm -f met
-    TARE_INTERPOSE=$kind=$point TARE_INTERPOSE_COUNT=$PWD/met once "$@" || status=$?
-    if [ $status = 127 ] && grep -qE 'out of memory|^cannot allocate memory' err.txt; then
-        : # the system's loader ends a process whose library or thread it cannot serve, with its own message
-    elif [ $status = 99 ]; then
-        why="the sanitizer says: $(grep -m 6 -E 'ERROR|runtime error|SUMMARY|^ +#[0-4] ' err.txt)"
-    elif [ $status -ge 124 ]; then
-        why="exit status $status"
-    elif [ $status != 0 ] && [[ $kind != alloc && $kind != io ]]; then
-        why="exit status $status"
-    elif [ $status != 0 ]; then
-        grep -q '^tare: ' err.txt || why="exit status $status without a message"
-        [ -z "$(strange)" ] || why="it left $(strange)"
-    elif [ -z "${LOOSE:-}" ]; then
-        sums | cmp -s - want || why="exit status 0 and another result"
-    fi
-    [ ! -e met ] || grep -qv ' failed 0 ' met || unmet=$((unmet + 1))
+    case $kind in # a full disk or one that fails; no memory or such a disk; none left or no memory
+    look) TARE_INTERPOSE_ERRNO=$((tried % 2 ? 12 : 5)) ;;
+    spawn) TARE_INTERPOSE_ERRNO=$((tried % 2 ? 11 : 12)) ;;
+    *) TARE_INTERPOSE_ERRNO=$((tried % 2 ? 28 : 5)) ;;
+    esac
+    export TARE_INTERPOSE_ERRNO
+    fresh
+    state > "$J/before"
+    rm -f "$J/met"
+    TARE_INTERPOSE=$kind=$point TARE_INTERPOSE_COUNT=$J/met once "$@" || status=$?
+    why=$(judged "$kind")
+    [ ! -e "$J/met" ] || grep -qv ' failed 0 ' "$J/met" || unmet=$((unmet + 1))
     if [ -n "$why" ]; then
-        bad "$name, $kind=$point (errno $TARE_INTERPOSE_ERRNO): $why: $(tail -2 err.txt)"
+        bad "$name, $kind=$point (errno $TARE_INTERPOSE_ERRNO): $why: $(said)"
     else
         ok
     fi
+    [ $status != 0 ] || return 0
+    told=$((told + 1))
+    goes_on "$@"
+    rm -rf "$WORK"/place/*.tmp* "$WORK"/temporary/*
+    [ -z "$why" ] || bad "$name, $kind=$point (errno $TARE_INTERPOSE_ERRNO): $why"
+}
+# known NAME COMMAND...: what it gives without a fault, and how many calls there are
+known() {
+    rm -f "$J/count" "$J/paths"
+    fresh
+    files > "$J/found"
+    (
+        export TARE_INTERPOSE_COUNT=$J/count
+        [ "$POINTS" != paths ] || export TARE_INTERPOSE_PATHS=$J/paths
+        once "${@:2}"
+    ) || { bad "$1 fails without a fault: $(head -n 3 "$J/err.txt")"; return 1; }
+    sums > "$J/want"
+    files > "$J/whole"
+    [ -z "$COUNT" ] || echo "$COUNT" end > "$J/count"
+    : > "$J/database"
+    [[ " $KINDS " != *" db "* ]] || ! has_python || database > "$J/database"
 }
 # injected NAME COMMAND...
 injected() {
     local name=$1 kind how before=$tried
     shift
     [[ $name =~ ${FAULT_ONLY:-.} ]] || return 0
-    rm -f count paths
-    (
-        export TARE_INTERPOSE_COUNT=$PWD/count
-        [ "$POINTS" != paths ] || export TARE_INTERPOSE_PATHS=$PWD/paths
-        once "$@"
-    ) || { bad "$name fails without a fault: $(head -3 err.txt)"; return; }
-    sums > want
+    known "$name" "$@" || return 0
     for kind in $KINDS; do
-        points $kind | awk -v part="${PART%/*}" -v of="${PART#*/}" 'NR % of == part % of' > points
+        points $kind | awk -v part="${PART%/*}" -v of="${PART#*/}" 'NR % of == part % of' > "$J/points"
         for how in '' +; do
             [ $kind$how != eintr+ ] || continue # nothing would ever be read
-            while read -r point <&3; do try "$name" $kind "$point$how" "$@"; done 3< points
+            while read -r point <&3; do try "$name" $kind "$point$how" "$@"; done 3< "$J/points"
         done
     done
-    once "$@" && sums | cmp -s - want || bad "$name: after all faults it does not give its result"
+    fresh
+    once "$@" && { [ -n "$LOOSE" ] || sums | cmp -s - "$J/want"; } || bad "$name: after all faults it does not give its result: $(said)"
+    fresh
     [ -z "${FAULT_POINTS:-}" ] || echo "$name: $((tried - before)) points"
+}
+# planted PLANT KIND POINTS PATTERN COMMAND...: a faulty program (TARE_INTERPOSE_PLANT) is told, with that, at one of these points
+planted() {
+    local plant=$1 kind=$2 pattern=$4 before=$failed tried_before=$tried point
+    local -a points=($3)
+    shift 4
+    [[ planted =~ ${FAULT_ONLY:-.} ]] && [[ " $KINDS " = *" $kind "* ]] || return 0
+    known planted "$@" || return 0
+    export TARE_INTERPOSE_PLANT=$plant
+    : > "$J/told"
+    for point in "${points[@]}"; do
+        [ "${point%+}" -gt 0 ] || point=$(($(awk -v k="$kind" '{ for (i = 1; i < NF; i += 2) if ($i == k) n = $(i + 1) } END { print n + 0 }' "$J/count") + ${point%+}))+ # from the end
+        try planted "$kind" "$point" "$@" >> "$J/told"
+    done
+    unset TARE_INTERPOSE_PLANT
+    failed=$before tried=$tried_before
+    grep -q -- "$pattern" "$J/told" && ok || bad "planted ($plant, $kind): a faulty program is not told: $(cat "$J/told")"
 }
 q="log.level=warn log.progress=none"
 
@@ -125,20 +231,25 @@ INPUT=/dev/null
 tiny_config
 injected 'config dump' "$TARE" config dump tiny.ini
 RESULT=(sft base)
+NEXT=(+ --resume)
 injected sft "$TARE" sft sft.ini $q sft.steps=2
-RESULT=()
+RESULT=() NEXT=()
 rm -rf sft base
 "$TARE" sft sft.ini $q > /dev/null || bad 'warm start'
+MANY=1 # it tells every error that it meets
 injected 'config check' "$TARE" config check tiny.ini
-RESULT=(run)
+MANY=''
+RESULT=(run) NEXT=(+ --resume)
 injected train "$TARE" train tiny.ini $q train.steps=2 checkpoint.every=1
 RESULT=(evaluation)
 injected eval "$TARE" eval tiny.ini $q run.dir=evaluation model.path=base
-RESULT=()
+RESULT=() NEXT=()
 rm -rf run
 "$TARE" train tiny.ini $q train.steps=2 > /dev/null || bad 'training'
+ENDS=2 # 1: the runs differ, the run is not as it was written; neither may come of a fault
 injected diff "$TARE" diff run run
 injected verify-run "$TARE" verify-run run
+ENDS='1 3'
 RESULT=(page.html)
 injected report "$TARE" report run -o page.html
 RESULT=()
@@ -152,16 +263,18 @@ INPUT=/dev/null
 for i in $(seq 6); do echo "{\"id\":\"q$i\",\"prompt\":\"$i+$i=\",\"text\":\"$i and $i\",\"answer\":\"$((2 * i))\"}"; done > rows.jsonl
 injected 'data show' "$TARE" data show tiny.ini
 injected plan "$TARE" plan tiny.ini
+ENDS=2 # 1: findings
 injected audit "$TARE" audit run
+ENDS='1 3'
 "$TARE" train tiny.ini $q train.steps=1 checkpoint.every=1 run.dir=adapter lora.rank=2 > /dev/null || bad 'training of an adapter'
 RESULT=(merged)
-injected merge "$TARE" merge adapter merged
+injected merge "$TARE" -q merge adapter merged
 RESULT=()
 rm -rf run
 "$TARE" train tiny.ini $q train.steps=2 checkpoint.every=1 > /dev/null || bad 'training'
-RESULT=(branch)
-injected fork "$TARE" fork run@1 --run-dir branch $q
-RESULT=(codebook.safetensors)
+RESULT=(branch) NEXT=("$TARE" train branch --resume)
+injected fork "$TARE" -q fork run@1 --run-dir branch $q
+RESULT=(codebook.safetensors) NEXT=()
 INPUT=rows.jsonl
 injected codebook "$TARE" codebook hashed dim=16 --clusters 2 --seed 1 --restarts 1 -o codebook.safetensors
 RESULT=()
@@ -173,5 +286,95 @@ INPUT=/dev/null
 injected 'data check' "$TARE" data check rows.jsonl
 RESULT=(new.ini)
 injected 'config init' "$TARE" config init new.ini
-printf '%d points tried, %d of them not reached\n' "$tried" "$unmet" # the order of threads moves a point a little
+RESULT=()
+injected 'config diff' "$TARE" config diff run tiny.ini
+injected watch env LC_ALL=C "$TARE" watch run # without memory for a locale it draws in ASCII
+injected 'ladder list' "$TARE" ladder --list
+POINTS=${FAULT_POINTS:-4} # the rest takes longer
+LOOSE='warning: .*cannot be used' # the others are listed
+injected 'plugin list' "$TARE" plugin list
+LOOSE=''
+injected 'plugin info' "$TARE" plugin info grpo
+LOOSE=any MANY=any # a table of what the plugin does, with the reasons in it, and with times
+injected 'plugin check' "$TARE" -q plugin check grpo --only order --in-process
+LOOSE='' MANY=''
+echo '{% for m in messages %}{{ m.role }}: {{ m.content }}{% endfor %}' > chat.jinja
+echo '{"messages":[{"role":"user","content":"1+1="}],"add_generation_prompt":true}' > chat.jsonl
+INPUT=chat.jsonl
+injected chat "$TARE" chat "$MODEL" template=chat.jinja
+INPUT=/dev/null
+LOOSE=any MANY=any # it prints what it finds out about the machine, also what it does not; free memory and disks are others each time
+injected doctor "$TARE" doctor tiny.ini
+LOOSE='' MANY=''
+injected variance "$TARE" -q variance tiny.ini --prompts 2 --rollouts 4 --groups 2 --batch 2 --warm 0 --width 64 --bootstrap 100 --estimator grpo --group-sizes 2
+
+# Verifiers in processes of their own: the faults are the command's, or its workers'.
+cat > judge.sh <<'SH'
+while read -r line; do case $line in *[02468]\",*) echo '{"reward":1}' ;; *) echo '{"reward":0}' ;; esac; done
+SH
+INPUT=verify.jsonl
+injected 'verify command' "$TARE" verify command command='sh judge.sh'
+injected 'verify isolate' env TARE_INTERPOSE_PROCESS=first "$TARE" verify exact --isolate
+COUNT='alloc 60 io 12 look 12 short 12 eintr 12 db 0 spawn 0'
+injected 'verify isolate, in the worker' env TARE_INTERPOSE_PROCESS=later "$TARE" verify exact --isolate
+COUNT=''
+INPUT=/dev/null
+
+# What goes on with something: a copy of it is put there before each try.
+killed_at update 2 "$TARE" train tiny.ini $q train.steps=2 checkpoint.every=1 run.dir=resumed && mv resumed "$WORK/kept" || bad 'a killed training'
+killed_at update 2 "$TARE" sft sft.ini $q sft.steps=2 checkpoint.every=1 sft.out=taught || bad 'a killed warm start'
+mv taught.training "$WORK/kept"
+FROM=(resumed)
+injected 'train --resume' "$TARE" train tiny.ini $q train.steps=2 checkpoint.every=1 run.dir=resumed --resume
+FROM=(taught.training) RESULT=(taught)
+injected 'sft --resume' "$TARE" sft sft.ini $q sft.steps=2 checkpoint.every=1 sft.out=taught --resume
+FROM=() RESULT=(swept) NEXT=(+ --retry)
+cat tiny.ini - > sweep.ini <<'INI'
+[sweep]
+name = s
+estimator.plugin = grpo, bv_blend
+INI
+POINTS=${FAULT_POINTS:-3}
+LEFT='run.dir=[^ ]*swept' DB=1 # which cell is how far is only there; the same command goes on
+injected sweep env TARE_INTERPOSE_PROCESS=first "$TARE" sweep sweep.ini $q train.steps=1 sweep.dir=swept sweep.metric=reward/mean
+RESULT=() NEXT=() DB='' LEFT=''
+# A server that is asked once: the answer, status 500 or an end with a message.
+cat > ask.sh <<'SH'
+: > ../port.txt
+"$TARE" serve tiny="$1" --port 0 > ../port.txt & pid=$!
+until port=$(sed -n 's/.*http:[^ ]*:\([0-9]*\)\/v1.*/\1/p' ../port.txt) && [ -n "$port" ]; do [ -e /proc/$pid/exe ] || { wait $pid; exit; }; sleep 0.02; done
+body='{"model":"tiny","prompt":"1+1=","max_tokens":4,"temperature":0}'
+if exec 3<> /dev/tcp/127.0.0.1/$port; then
+    printf 'POST /v1/completions HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s' ${#body} "$body" >&3
+    answer=$(cat <&3)
+fi 2> /dev/null
+kill -TERM $pid 2> /dev/null
+wait $pid || exit
+case $answer in
+'HTTP/1.1 200 '*) echo "$answer" | sed -n 's/.*"text": *\("[^"]*"\).*/\1/p' ;;
+*) echo "tare: answered: ${answer:-nothing}" | head -n 1 >&2; exit 1 ;;
+esac
+SH
+injected serve env TARE_INTERPOSE_OWN=1 bash ask.sh base
+
+# Two ranks, of which one meets the fault: the job ends on both.
+if command -v mpirun > /dev/null && "$TARE" doctor 2> /dev/null | grep '^ok *mpi ' > /dev/null; then
+    RESULT=(ranks) NEXT=(+ --resume) LEFT='run.dir=[r]anks' MANY=1 # of a rank that ends before the ranks have found each other, the launcher tells as well
+    POINTS=${FAULT_POINTS:-2}
+    injected ranks env TARE_INTERPOSE_PROCESS=rank1 TARE_INTERPOSE_OWN=1 "$TARE" train tiny.ini $q train.steps=1 checkpoint.every=1 dist.ranks=2 run.threads=1 run.dir=ranks
+    RESULT=() NEXT=() LEFT='' MANY=''
+fi
+
+# What a faulty program would do: it uses NULL, ends without a word or a result, waits for ever, takes a write that failed for done, and a database for whole.
+INPUT=groups.jsonl
+planted crash alloc 9 'exit status 139\|sanitizer says' "$TARE" estimate bv_blend clusters=2
+planted quiet alloc 9 'without a message' "$TARE" estimate bv_blend clusters=2
+planted 'done' alloc 9 'another result' "$TARE" estimate bv_blend clusters=2
+LIMIT=0.5 planted wait alloc 9 'exit status 137' "$TARE" estimate bv_blend clusters=2
+INPUT=/dev/null RESULT=(new.ini)
+planted hide io '1 2 3 4 5 6 7 8 9' 'another result' "$TARE" config init new.ini
+RESULT=(run)
+planted hide db '-32 -35' 'database lacks something' "$TARE" train tiny.ini $q train.steps=1
+RESULT=()
+printf '%d points tried, %d of them not reached; %d ended with an error, after %d of these something lay there with which the next one went on\n' "$tried" "$unmet" "$told" "$again" # the order of threads moves a point a little
 done_

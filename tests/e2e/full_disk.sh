@@ -70,6 +70,16 @@ on() {
     failed_well "$name, read-only" 'Read-only file system'
     umount place
 }
+# told PLANT: a faulty program, which ends on a full disk without a word, or as if all were well, is told here (tests/faults/interpose.c)
+told() {
+    local before=$failed
+    mount -t tmpfs -o size=16k none place
+    head -c 64k /dev/zero > place/filler 2> /dev/null || true
+    one env LD_PRELOAD="$INTERPOSE" TARE_INTERPOSE=io=1+ TARE_INTERPOSE_PLANT="$1" "$TARE" config init place/mine.ini
+    failed_well "planted $1" 'No space left on device' > told.txt
+    umount place
+    [ "$failed" -gt "$before" ] && { failed=$before; ok; } || bad "planted ($1): a faulty program is not told"
+}
 # printed COMMAND...: on standard output
 printed() {
     status=0
@@ -100,6 +110,7 @@ on eval "$TARE" eval tiny.ini $q run.dir=place/evaluation eval.out=place/eval
 MAY_STAY=--retry # of its cells
 # shellcheck disable=SC2086
 on sweep "$TARE" sweep sweep.ini $q train.steps=1 sweep.dir=place/sweep sweep.metric=reward/mean
+[ ! -e "${INTERPOSE:-}" ] || for plant in quiet 'done'; do told "$plant"; done
 
 for command in 'config dump tiny.ini' 'config docs' 'plugin list' doctor 'data show tiny.ini' 'diff run run' 'verify-run run' 'plan tiny.ini' 'estimate grpo' \
     'tokenize base' 'embed hashed' 'cluster book.safetensors' 'generate base rollout.max_new_tokens=2' 'verify exact' 'codebook inspect book.safetensors' '--help' 'train --help'; do

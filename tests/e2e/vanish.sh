@@ -25,12 +25,20 @@ by_itself() { # WHAT: it was done, and what comes of it
 same() { # RUN WHAT
     cmp -s whole/checkpoints/step-000008/model.safetensors "$1/checkpoints/step-000008/model.safetensors" && ok || bad "$2: other bits"
 }
+# told PLANT WHAT: a faulty program, which is ended by a signal, says nothing, or calls done what is not there, is told here (tests/faults/interpose.c)
+told() {
+    local before=$failed
+    LD_PRELOAD=$INTERPOSE TARE_INTERPOSE=alloc=200 TARE_INTERPOSE_PLANT=$1 train planted
+    { by_itself "planted $1"; [ $status != 0 ] || same planted "planted $1"; } > told.txt
+    [ "$failed" -gt "$before" ] && { failed=$before; ok; } || bad "planted ($1): a faulty program is not told"
+}
 fresh() { rm -rf base; cp -r kept base; cp kept.jsonl rows.jsonl; rm -rf run acted; }
 "$TARE" -q sft sft.ini 2> err.txt || bad "warm start: $(cat err.txt)"
 cp -r base kept
 cp rows.jsonl kept.jsonl
 train whole
 [ $status = 0 ] && ok || { bad "the whole run: $(cat err.txt)"; done_; }
+[ ! -e "${INTERPOSE:-}" ] || for plant in crash quiet 'done'; do told "$plant"; done
 
 # What the run was made from is read when it begins: it may go, shrink and change.
 for action in 'rm rows.jsonl' ': > rows.jsonl' 'tr 0-9 7 < kept.jsonl > rows.jsonl' 'rm base/model.safetensors' ': > base/model.safetensors' 'head -c 5000 kept/model.safetensors > base/model.safetensors'; do

@@ -1,13 +1,21 @@
 /* Preloaded into tare (LD_PRELOAD): fails chosen calls of the C library, for tests of what the program does then.
  *
  *   TARE_INTERPOSE   what fails: KIND=N fails the N-th call of that kind in each process named tare, KIND=N+ that one and all that
- *                    follow. Kinds: alloc (malloc and its kin return NULL), io (open, read, write, fsync, rename, ... give the
+ *                    follow. Kinds: alloc (malloc and its kin return NULL), io (open, read, write, fsync, rename, flock, fclose, ... give the
  *                    error TARE_INTERPOSE_ERRNO, a number, EIO unless set), db (the same, and locks, of SQLite's files alone: runs.db*),
- *                    short (a write or read of more than one byte does half), eintr (a write or read is interrupted before it does anything)
+ *                    short (a write or read of more than one byte does half), eintr (a write or read is interrupted before it does anything),
+ *                    look (what asks about files and changes nothing: stat, access, readlink, realpath, statvfs, ... give that error),
+ *                    spawn (what a process has a limited number of: posix_spawn, fork, pthread_create, pipe, socketpair, memfd_create)
  *                    KIND=@PATH.N[+] counts the calls that come by one path alone: the return addresses up the stack, as one number, which
  *                    threads do not change as they change the order of all calls
  *   TARE_INTERPOSE_PATHS   a file to which each process adds at its end, for each path by which calls came: "KIND PATH CALLS"
  *   TARE_INTERPOSE_UNSYNCED  a text: fsync and fdatasync of files and folders whose path has it do nothing, as if the program had forgotten them
+ *   TARE_INTERPOSE_PROCESS  first: calls fail, and are counted, only in the first process named tare, not in those that it starts; later: only in these;
+ *                    rank1: only in rank 1 of those that mpirun started
+ *   TARE_INTERPOSE_OWN     set: only calls that the program itself makes, not its libraries (MPI's do not all survive a call that fails)
+ *   TARE_INTERPOSE_PLANT   what a faulty program would do, for tests of the tests: hide (a file operation that fails says that it has been done),
+ *                    crash (SIGSEGV, as where NULL is used), quiet (an end with exit status 1 and no message), done (with 0 and no result),
+ *                    wait (for ever)
  *   TARE_INTERPOSE_TRAP    set: SIGTRAP at the fault, so that a debugger shows where it is
  *   TARE_INTERPOSE_COUNT   a file to which each process adds a line at its end: "alloc N io N ... failed N net N"; failed: calls that were
  *                    made to fail; net: sockets of the internet
@@ -26,15 +34,21 @@
 #include <errno.h>
 #include <execinfo.h>
 #include <fcntl.h>
+#include <ftw.h>
+#include <pthread.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #ifdef TARE_WRAPPED
@@ -49,8 +63,8 @@ extern void *THEIRS(calloc)(size_t n, size_t size);
 extern void *THEIRS(realloc)(void *p, size_t n);
 
 #pragma GCC visibility push(default) /* what is hidden does not take the place of the C library's */
-enum kind { ALLOC, IO, DB, SHORT, INTERRUPTED, KINDS };
-static const char *const NAMES[KINDS] = {"alloc", "io", "db", "short", "eintr"};
+enum kind { ALLOC, IO, DB, SHORT, INTERRUPTED, LOOK, SPAWN, KINDS };
+static const char *const NAMES[KINDS] = {"alloc", "io", "db", "short", "eintr", "look", "spawn"};
 static struct {
     atomic_long calls;
     unsigned long path; /* 0: at counts the calls of the kind; else those by that path */
@@ -61,7 +75,9 @@ static struct {
 static atomic_int on, trap;
 static atomic_long sockets, failed;
 static int error_number = EIO;
-static const char *unsynced; /* paths with this in it are not synced; NULL: all are */
+static unsigned long own;      /* only calls of the module that begins there fail; 0: of all */
+static const char *plant = ""; /* what is done at the fault in the place of failing */
+static const char *unsynced;   /* paths with this in it are not synced; NULL: all are */
 
 /* ---- paths */
 enum { FRAMES = 32, PLACES = 1 << 15 };
@@ -73,11 +89,17 @@ static int by_path; /* calls are told apart by path */
 /* What the unwinder itself asks for is not counted. The model: a variable of a thread that needs no memory at its first use. */
 static _Thread_local int inside __attribute__((tls_model("initial-exec")));
 
-/* Where a module lies differs from process to process: an address counts from its beginning. (dladdr() is far slower.) */
-static unsigned long in_module(void *address)
+/* Where the module of an address begins; 0: in none. (dladdr() is far slower.) */
+static unsigned long module_of(void *address)
 {
     struct dl_find_object module;
-    return (unsigned long)address - (_dl_find_object(address, &module) ? 0 : (unsigned long)module.dlfo_map_start);
+    return _dl_find_object(address, &module) ? 0 : (unsigned long)module.dlfo_map_start;
+}
+
+/* Where a module lies differs from process to process: an address counts from its beginning. */
+static unsigned long in_module(void *address)
+{
+    return (unsigned long)address - module_of(address);
 }
 
 /* The return addresses up the stack, as one number (FNV-1a). */
@@ -114,14 +136,28 @@ static int path_fails(enum kind k)
     return kinds[k].onward && atomic_load(&kinds[k].begun);
 }
 
-static int fails(enum kind k)
+/* A faulty program's way: 1: the call fails as in a right one. */
+static int planted(void)
+{
+    if (!strcmp(plant, "crash")) raise(SIGSEGV);
+    if (!strcmp(plant, "quiet")) _exit(1);
+    if (!strcmp(plant, "done")) _exit(0);
+    while (!strcmp(plant, "wait")) pause();
+    return 1;
+}
+
+/* Inlined, so that the return address is that of the function here which the program has called. */
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE int fails(enum kind k)
 {
     if (!atomic_load(&on) || inside) return 0;
+    if (own && module_of(__builtin_return_address(0)) != own) return 0;
     const long call = atomic_fetch_add(&kinds[k].calls, 1) + 1, at = kinds[k].at;
     if (by_path ? !path_fails(k) : !at || (call != at && !(kinds[k].onward && call > at))) return 0;
     atomic_fetch_add(&failed, 1);
     if (trap) raise(SIGTRAP);
-    return 1;
+    return planted();
 }
 
 /* ---- what is asked for */
@@ -136,9 +172,20 @@ static void chosen(enum kind k, const char *point)
     kinds[k].onward = *end == '+';
 }
 
+/* Whether this process is one of those whose calls fail. Those that it starts have its environment. */
+static int is_meant(void)
+{
+    const char *which = getenv("TARE_INTERPOSE_PROCESS"), *first = getenv("TARE_INTERPOSE_FIRST");
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+    if (!which) return 1;
+    if (!strncmp(which, "rank", 4)) return rank && !strcmp(rank, which + 4);
+    if (!first) setenv("TARE_INTERPOSE_FIRST", "begun", 1);
+    return strcmp(which, first ? "later" : "first") == 0;
+}
+
 __attribute__((constructor)) static void begin(void)
 {
-    if (strcmp(program_invocation_short_name, "tare")) return;
+    if (strcmp(program_invocation_short_name, "tare") || !is_meant()) return;
     const char *what = getenv("TARE_INTERPOSE"), *number = getenv("TARE_INTERPOSE_ERRNO");
     for (int k = 0; what && k < KINDS; k++) {
         const size_t n = strlen(NAMES[k]);
@@ -148,6 +195,8 @@ __attribute__((constructor)) static void begin(void)
     if (getenv("TARE_INTERPOSE_PATHS")) by_path = 1;
     if (by_path) path_here(); /* the first time, the unwinder is loaded */
     unsynced = getenv("TARE_INTERPOSE_UNSYNCED");
+    if (getenv("TARE_INTERPOSE_PLANT")) plant = getenv("TARE_INTERPOSE_PLANT");
+    if (getenv("TARE_INTERPOSE_OWN")) own = module_of((void *)getauxval(AT_ENTRY));
     trap = getenv("TARE_INTERPOSE_TRAP") != NULL;
     if (number) error_number = atoi(number);
     atomic_store(&on, 1);
@@ -243,21 +292,38 @@ static int is_database(const char *path)
     return !strncmp(name ? name + 1 : path, "runs.db", 7);
 }
 
-static int io_fails(int database)
+/* A call of kind k, and of SQLite's files? */
+INLINE int call_fails(enum kind k, int database)
 {
-    const int io = fails(IO);
-    if (!(database && fails(DB)) && !io) return 0;
+    const int one = fails(k);
+    if (!(database && fails(DB)) && !one) return 0;
     errno = error_number;
     return 1;
 }
 
-static int file_fails(int fd)
+INLINE int io_fails(int database)
 {
-    return io_fails(fd >= 0 && fd < FILES && atomic_load(&of_database[fd]));
+    return call_fails(IO, database);
+}
+
+static int is_of_database(int fd)
+{
+    return fd >= 0 && fd < FILES && atomic_load(&of_database[fd]);
+}
+
+INLINE int file_fails(int fd)
+{
+    return io_fails(is_of_database(fd));
+}
+
+/* What a call that has failed gives: its error, or where that is to be hidden, what one that was done gives. */
+static long outcome(long done)
+{
+    return strcmp(plant, "hide") ? -1 : done;
 }
 
 /* A read or a write: it fails, is interrupted, or does *n bytes. */
-static int transfer_fails(int fd, size_t *n)
+INLINE int transfer_fails(int fd, size_t *n)
 {
     if (file_fails(fd)) return 1;
     if (fails(INTERRUPTED)) {
@@ -273,12 +339,12 @@ static int standard(int fd)
     return fd == STDOUT_FILENO || fd == STDERR_FILENO;
 }
 
-/* PASS: a function of files whose failure is -1. */
-#define PASS(type, name, parameters, arguments, failure)                                                                           \
+/* PASS: a function whose failure is -1. done: what it gives when it has done all. */
+#define PASS(type, name, parameters, arguments, failure, done)                                                                     \
     DECLARE(name);                                                                                                                 \
     type name parameters                                                                                                           \
     {                                                                                                                              \
-        return failure ? (type)-1 : NEXT(name) arguments;                                                                          \
+        return failure ? (type)outcome(done) : NEXT(name) arguments;                                                               \
     }
 
 static int opened(const char *path, int fd)
@@ -309,7 +375,7 @@ OPEN(open64)
         va_start(list, command);                                                                                                   \
         void *argument = va_arg(list, void *);                                                                                     \
         va_end(list);                                                                                                              \
-        const int lock = command == F_SETLK && fd >= 0 && fd < FILES && atomic_load(&of_database[fd]);                             \
+        const int lock = command == F_SETLK && is_of_database(fd);                                                                 \
         if (lock && fails(DB)) {                                                                                                   \
             errno = error_number;                                                                                                  \
             return -1;                                                                                                             \
@@ -344,7 +410,7 @@ DECLARE(write);
 ssize_t write(int fd, const void *data, size_t n)
 {
     if (standard(fd)) return NEXT(write)(fd, data, n);
-    return transfer_fails(fd, &n) ? -1 : NEXT(write)(fd, data, n);
+    return transfer_fails(fd, &n) ? outcome((long)n) : NEXT(write)(fd, data, n);
 }
 
 /* As the C library does when the write below it fails: ferror() sees it. */
@@ -358,8 +424,28 @@ size_t fwrite(const void *data, size_t size, size_t n, FILE *f)
 {
     if (standard(fileno(f))) return NEXT(fwrite)(data, size, n, f);
     if (!io_fails(0)) return NEXT(fwrite)(data, size, n, f);
+    if (outcome(0) == 0) return n;
     stream_failed(f);
     return 0;
+}
+
+DECLARE(fread);
+size_t fread(void *data, size_t size, size_t n, FILE *f)
+{
+    if (!io_fails(0)) return NEXT(fread)(data, size, n, f);
+    if (outcome(0) == 0) return 0;
+    stream_failed(f);
+    return 0;
+}
+
+/* The stream is closed all the same. One that is only read has nothing that closing could lose. */
+DECLARE(fclose);
+int fclose(FILE *f)
+{
+    const int loses = !(f->_flags & 8) && !standard(fileno(f)) && io_fails(0), why = errno; /* 8: _IO_NO_WRITES */
+    const int closed = NEXT(fclose)(f);
+    if (loses) errno = why;
+    return loses ? (int)outcome(0) : closed;
 }
 
 DECLARE(fflush);
@@ -367,6 +453,7 @@ int fflush(FILE *f)
 {
     if (!f || standard(fileno(f))) return NEXT(fflush)(f);
     if (!io_fails(0)) return NEXT(fflush)(f);
+    if (outcome(0) == 0) return 0;
     stream_failed(f);
     return EOF;
 }
@@ -405,10 +492,10 @@ struct dirent *readdir(DIR *d)
     return io_fails(0) ? NULL : NEXT(readdir)(d);
 }
 
-PASS(ssize_t, pread, (int fd, void *data, size_t n, off_t at), (fd, data, n, at), transfer_fails(fd, &n))
-PASS(ssize_t, pwrite, (int fd, const void *data, size_t n, off_t at), (fd, data, n, at), transfer_fails(fd, &n))
-PASS(ssize_t, pread64, (int fd, void *data, size_t n, off_t at), (fd, data, n, at), transfer_fails(fd, &n))
-PASS(ssize_t, pwrite64, (int fd, const void *data, size_t n, off_t at), (fd, data, n, at), transfer_fails(fd, &n))
+PASS(ssize_t, pread, (int fd, void *data, size_t n, off_t at), (fd, data, n, at), transfer_fails(fd, &n), (long)n)
+PASS(ssize_t, pwrite, (int fd, const void *data, size_t n, off_t at), (fd, data, n, at), transfer_fails(fd, &n), (long)n)
+PASS(ssize_t, pread64, (int fd, void *data, size_t n, off_t at), (fd, data, n, at), transfer_fails(fd, &n), (long)n)
+PASS(ssize_t, pwrite64, (int fd, const void *data, size_t n, off_t at), (fd, data, n, at), transfer_fails(fd, &n), (long)n)
 /* Whether a sync of it is left out. */
 static int is_forgotten(int fd)
 {
@@ -424,17 +511,82 @@ static int is_forgotten(int fd)
     DECLARE(name);                                                                                                                 \
     int name(int fd)                                                                                                               \
     {                                                                                                                              \
-        if (file_fails(fd)) return -1;                                                                                             \
+        if (file_fails(fd)) return (int)outcome(0);                                                                                \
         return is_forgotten(fd) ? 0 : NEXT(name)(fd);                                                                              \
     }
 SYNC(fsync)
 SYNC(fdatasync)
 
-PASS(int, ftruncate, (int fd, off_t n), (fd, n), file_fails(fd))
-PASS(int, ftruncate64, (int fd, off_t n), (fd, n), file_fails(fd))
-PASS(int, rename, (const char *from, const char *to), (from, to), io_fails(0))
-PASS(int, mkdir, (const char *path, mode_t mode), (path, mode), io_fails(0))
-PASS(int, unlink, (const char *path), (path), io_fails(is_database(path)))
+PASS(int, ftruncate, (int fd, off_t n), (fd, n), file_fails(fd), 0)
+PASS(int, ftruncate64, (int fd, off_t n), (fd, n), file_fails(fd), 0)
+PASS(int, rename, (const char *from, const char *to), (from, to), io_fails(0), 0)
+PASS(int, mkdir, (const char *path, mode_t mode), (path, mode), io_fails(0), 0)
+PASS(int, unlink, (const char *path), (path), io_fails(is_database(path)), 0)
+
+PASS(int, remove, (const char *path), (path), io_fails(0), 0)
+PASS(int, nftw, (const char *path, __nftw_func_t each, int most, int flags), (path, each, most, flags), io_fails(0), 0)
+PASS(int, scandir,
+     (const char *path, struct dirent ***list, int (*keep)(const struct dirent *),
+      int (*order)(const struct dirent **, const struct dirent **)),
+     (path, list, keep, order), io_fails(0), 0)
+PASS(int, flock, (int fd, int operation), (fd, operation), io_fails(0), 0)
+PASS(int, syncfs, (int fd), (fd), io_fails(0), 0)
+PASS(off_t, lseek, (int fd, off_t at, int whence), (fd, at, whence), file_fails(fd), at)
+PASS(off64_t, lseek64, (int fd, off64_t at, int whence), (fd, at, whence), file_fails(fd), at)
+
+DECLARE(mkdtemp);
+char *mkdtemp(char *path)
+{
+    return io_fails(0) ? NULL : NEXT(mkdtemp)(path);
+}
+
+/* ---- questions about files */
+#define LOOKS(name, parameters, arguments, database) PASS(int, name, parameters, arguments, call_fails(LOOK, database), 0)
+LOOKS(stat, (const char *path, struct stat *out), (path, out), is_database(path))
+LOOKS(stat64, (const char *path, struct stat64 *out), (path, out), is_database(path))
+LOOKS(lstat, (const char *path, struct stat *out), (path, out), is_database(path))
+LOOKS(lstat64, (const char *path, struct stat64 *out), (path, out), is_database(path))
+LOOKS(fstat, (int fd, struct stat *out), (fd, out), is_of_database(fd))
+LOOKS(fstat64, (int fd, struct stat64 *out), (fd, out), is_of_database(fd))
+LOOKS(access, (const char *path, int mode), (path, mode), is_database(path))
+LOOKS(statvfs, (const char *path, struct statvfs *out), (path, out), 0)
+PASS(ssize_t, readlink, (const char *path, char *out, size_t n), (path, out, n), call_fails(LOOK, is_database(path)), 0)
+
+DECLARE(realpath);
+char *realpath(const char *path, char *out)
+{
+    return call_fails(LOOK, 0) ? NULL : NEXT(realpath)(path, out);
+}
+
+/* ---- processes, threads, pipes */
+INLINE int none_left(void)
+{
+    return call_fails(SPAWN, 0);
+}
+
+PASS(pid_t, fork, (void), (), none_left(), 1)
+PASS(int, pipe, (int ends[2]), (ends), none_left(), 0)
+PASS(int, pipe2, (int ends[2], int flags), (ends, flags), none_left(), 0)
+PASS(int, socketpair, (int domain, int type, int protocol, int ends[2]), (domain, type, protocol, ends), none_left(), 0)
+PASS(int, memfd_create, (const char *name, unsigned flags), (name, flags), none_left(), 0)
+
+/* CODE: a function whose failure is the error's number. */
+#define CODE(name, parameters, arguments)                                                                                          \
+    DECLARE(name);                                                                                                                 \
+    int name parameters                                                                                                            \
+    {                                                                                                                              \
+        return none_left() ? error_number : NEXT(name) arguments;                                                                  \
+    }
+CODE(posix_spawn,
+     (pid_t * pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
+      char *const *argv, char *const *environment),
+     (pid, path, actions, attributes, argv, environment))
+CODE(posix_spawnp,
+     (pid_t * pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
+      char *const *argv, char *const *environment),
+     (pid, path, actions, attributes, argv, environment))
+CODE(pthread_create, (pthread_t * thread, const pthread_attr_t *attributes, void *(*body)(void *), void *argument),
+     (thread, attributes, body, argument))
 
 DECLARE(socket);
 int socket(int domain, int type, int protocol)

@@ -1,0 +1,1 @@
+tare: tiny.ini: no such configuration file
