@@ -202,7 +202,7 @@ static void maps_and_hashes(void **state)
     assert_int_equal(m.size, 0);
     fs_unmap(&m);
     assert_int_equal(fs_map(in_folder("none"), &m, &e), TARE_E_NOT_FOUND);
-    assert_int_equal(fs_map(folder, &m, &e), TARE_E_IO);
+    assert_int_equal(fs_map(folder, &m, &e), TARE_E_CORRUPT);
 }
 
 static void names_that_leave_their_folder(void **state)
