@@ -61,13 +61,13 @@ sums() {
 state() { find "$WORK/place" "$WORK/temporary" \( -type f -printf '%p %s %i %T@\n' \) -o -print | sort; }
 # Files that a command that failed has left under their final names and that are not those of the command without faults. samples.jsonl grows row by row.
 strange() {
-    files | grep -vE '\.tmp(-[0-9]+)?(/.*)?$|/samples\.jsonl$' | sort | comm -23 - <(sort "$J/want" "$J/found")
+    files | grep -vE '\.tmp(-[0-9]+)?(/.*)?$|/samples\.jsonl$' | sort | comm -23 - "$J/allowed"
 }
 # What is new and half written, or was to be removed again. Where all file operations, or questions about files, fail from a point on, nothing can be; nor is there a
 # way to at the end that JSON without memory has (core/base/json.h). OUT.training is what a supervised training goes on from, and begins with removing it.
 half() {
     [[ $kind$point != io*+ && $kind$point != look*+ ]] && ! grep -q '^tare: no memory to read or write JSON' "$J/err.txt" || return 0
-    find "$WORK/place" "$WORK/temporary" -mindepth 1 \( -name '*.tmp' -o -name '*.tmp-*' -o -name '*.making' -o -path "$WORK/temporary/*" \) ! -path '*.training/*' -print | grep -vxFf <(cut -d ' ' -f 1 "$J/before") | head -n 3
+    find "$WORK/place" "$WORK/temporary" -mindepth 1 \( -name '*.tmp' -o -name '*.tmp-*' -o -name '*.making' -o -path "$WORK/temporary/*" \) ! -path '*.training/*' -print | grep -vxFf "$J/names" | head -n 3
 }
 said() { { grep '^tare: ' "$J/err.txt" || tail -n 2 "$J/err.txt"; } | tail -n 3; }
 errors() { grep '^tare: ' "$J/err.txt" | grep -cv '^tare: \(rank [0-9]*: \)\{0,1\}warning: ' || true; }
@@ -148,6 +148,7 @@ try() {
     export TARE_INTERPOSE_ERRNO
     fresh
     state > "$J/before"
+    cut -d ' ' -f 1 "$J/before" > "$J/names"
     rm -f "$J/met"
     TARE_INTERPOSE=$kind=$point TARE_INTERPOSE_COUNT=$J/met once "$@" || status=$?
     why=$(judged "$kind")
@@ -175,6 +176,7 @@ known() {
     ) || { bad "$1 fails without a fault: $(head -n 3 "$J/err.txt")"; return 1; }
     sums > "$J/want"
     files > "$J/whole"
+    sort "$J/want" "$J/found" > "$J/allowed"
     [ -z "$COUNT" ] || echo "$COUNT" end > "$J/count"
     : > "$J/database"
     [[ " $KINDS " != *" db "* ]] || ! has_python || database > "$J/database"
