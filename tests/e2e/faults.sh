@@ -38,7 +38,7 @@ MANY=''   # not empty: a failure may have several lines
 LOOSE=''  # not empty: with status 0 its result may be another, where err.txt has this pattern; any: in any case
 COUNT=''  # how many calls there are ("alloc 200 io 30"), of processes that are killed before they could tell
 fresh() { # every try makes the same calls
-    rm -rf "${RESULT[@]}" "${FROM[@]}" runs.db*
+    [ -z "${RESULT[*]}${FROM[*]}" ] && ! compgen -G 'runs.db*' > /dev/null || rm -rf "${RESULT[@]}" "${FROM[@]}" runs.db*
     local name
     for name in "${FROM[@]}"; do cp -a "$WORK/kept/$name" .; done
 }
@@ -58,7 +58,7 @@ sums() {
     files
     sed 's/, [0-9.]* s$//' "$J/out.txt" # how long a codebook took
 }
-state() { find "$WORK/place" "$WORK/temporary" \( -type f -printf '%p %s %i %T@\n' \) -o -print | sort; }
+state() { find "$WORK/place" "$WORK/temporary" \( -type f -printf '%p %s %i %T@\n' \) -o -print; }
 # Files that a command that failed has left under their final names and that are not those of the command without faults. samples.jsonl grows row by row.
 strange() {
     files | grep -vE '\.tmp(-[0-9]+)?(/.*)?$|/samples\.jsonl$' | sort | comm -23 - "$J/allowed"
@@ -67,10 +67,21 @@ strange() {
 # way to at the end that JSON without memory has (core/base/json.h). OUT.training is what a supervised training goes on from, and begins with removing it.
 half() {
     [[ $kind$point != io*+ && $kind$point != look*+ ]] && ! grep -q '^tare: no memory to read or write JSON' "$J/err.txt" || return 0
-    find "$WORK/place" "$WORK/temporary" -mindepth 1 \( -name '*.tmp' -o -name '*.tmp-*' -o -name '*.making' -o -path "$WORK/temporary/*" \) ! -path '*.training/*' -print | grep -vxFf "$J/names" | head -n 3
+    find "$WORK/place" "$WORK/temporary" -mindepth 1 \( -name '*.tmp' -o -name '*.tmp-*' -o -name '*.making' -o -path "$WORK/temporary/*" \) ! -path '*.training/*' -print > "$J/half"
+    [ ! -s "$J/half" ] || cut -d ' ' -f 1 "$J/before" | grep -vxF -f - "$J/half" | head -n 3
 }
 said() { { grep '^tare: ' "$J/err.txt" || tail -n 2 "$J/err.txt"; } | tail -n 3; }
-errors() { grep '^tare: ' "$J/err.txt" | grep -cv '^tare: \(rank [0-9]*: \)\{0,1\}warning: ' || true; }
+count_errors() { # in `errors`
+    local line
+    errors=0
+    while IFS= read -r line; do [[ ! $line =~ ^'tare: ' || $line =~ ^tare:\ (rank\ [0-9]+:\ )?warning: ]] || errors=$((errors + 1)); done < "$J/err.txt"
+}
+fault_met() {
+    local line
+    [ -e "$J/met" ] || return 1
+    while IFS= read -r line; do [[ $line = *' failed 0 '* ]] || return 0; done < "$J/met"
+    return 1
+}
 # What a database of runs has: of each run how far it is, of each step how many numbers.
 database() {
     local db
@@ -93,6 +104,7 @@ points() {
     local total step=1 points=${POINTS/paths/12}
     total=$(awk -v k="$1" '{ for (i = 1; i < NF; i += 2) if ($i == k && $(i + 1) > n) n = $(i + 1) } END { print n + 0 }' "$J/count")
     [ "$POINTS" = all ] || [ "$1" = alloc ] || [ "$1" = io ] || points=$(((POINTS + 2) / 3))
+    [[ ! $1 = look && ! $1 = spawn ]] || points=$(((points + 1) / 2))
     [ "$POINTS" = all ] || step=$(((total + points - 1) / points))
     [ $step -gt 0 ] || step=1
     seq $((1 + SEED * 7 % step)) $step "$total"
@@ -114,20 +126,21 @@ judged() { # KIND
     elif [[ ! " $ENDS " = *" $status "* ]]; then
         echo "exit status $status"
     else
-        [ "$(errors)" -ge 1 ] || [ "$MANY" = any ] || echo "exit status $status without a message"
-        [ "$(errors)" -le 1 ] || grep -q '^tare: no memory to read or write JSON' "$J/err.txt" || # of a rank: the others tell that it is gone
-             [ -n "$MANY" ] || echo "$(errors) messages"
-        [ -z "$(strange)" ] || echo "it left $(strange)"
-        [ -z "$(half)" ] || echo "half written: $(half)"
+        count_errors
+        [ "$errors" -ge 1 ] || [ "$MANY" = any ] || echo "exit status $status without a message"
+        [ "$errors" -le 1 ] || grep -q '^tare: no memory to read or write JSON' "$J/err.txt" || # of a rank: the others tell that it is gone
+             [ -n "$MANY" ] || echo "$errors messages"
+        [ "$same" = 1 ] || [ -z "$(strange)" ] || echo "it left $(strange)"
+        [ "$same" = 1 ] || [ -z "$(half)" ] || echo "half written: $(half)"
     fi
     [ -z "$LEFT" ] || ! pgrep -f "$LEFT" > "$J/left" || echo "a process is left"
-    [ "$1" != db ] || grep -qv ' failed 0 ' "$J/met" 2> /dev/null || ! grep -q 'continues without it' "$J/err.txt" || echo "a database that did not fail is given up"
+    [ "$1" != db ] || fault_met || ! grep -q 'continues without it' "$J/err.txt" || echo "a database that did not fail is given up"
 }
 # After a failure, in `why`: the command, on what that has left. Where it has left nothing this is the command without faults.
 goes_on() {
     why=''
+    [ $same = 0 ] || return 0
     [ -z "$(files)" ] || ! files | cmp -s - "$J/whole" || return 0 # all is there: only a sync after it failed
-    ! state | cmp -s - "$J/before" || return 0
     again=$((again + 1))
     ! { once "$@" && sums | cmp -s - "$J/want"; } || return 0
     [ "${NEXT[0]:-}" != + ] || set -- "$@" "${NEXT[@]:1}"
@@ -137,7 +150,7 @@ goes_on() {
 }
 # try NAME KIND POINT COMMAND...: the call fails, and what the command does then is judged
 try() {
-    local name=$1 kind=$2 point=$3 status=0 why=''
+    local name=$1 kind=$2 point=$3 status=0 why='' errors=0 same=0
     shift 3
     tried=$((tried + 1))
     case $kind in # a full disk or one that fails; no memory or such a disk; none left or no memory
@@ -148,11 +161,11 @@ try() {
     export TARE_INTERPOSE_ERRNO
     fresh
     state > "$J/before"
-    cut -d ' ' -f 1 "$J/before" > "$J/names"
     rm -f "$J/met"
     TARE_INTERPOSE=$kind=$point TARE_INTERPOSE_COUNT=$J/met once "$@" || status=$?
+    [ $status = 0 ] || ! state | cmp -s - "$J/before" || same=1
     why=$(judged "$kind")
-    [ ! -e "$J/met" ] || grep -qv ' failed 0 ' "$J/met" || unmet=$((unmet + 1))
+    [ ! -e "$J/met" ] || fault_met || unmet=$((unmet + 1))
     if [ -n "$why" ]; then
         bad "$name, $kind=$point (errno $TARE_INTERPOSE_ERRNO): $why: $(said)"
     else
@@ -161,7 +174,7 @@ try() {
     [ $status != 0 ] || return 0
     told=$((told + 1))
     goes_on "$@"
-    rm -rf "$WORK"/place/*.tmp* "$WORK"/temporary/*
+    [ $same = 1 ] || rm -rf "$WORK"/place/*.tmp* "$WORK"/temporary/*
     [ -z "$why" ] || bad "$name, $kind=$point (errno $TARE_INTERPOSE_ERRNO): $why"
 }
 # known NAME COMMAND...: what it gives without a fault, and how many calls there are
