@@ -11,6 +11,7 @@
 #include "config/value.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -188,6 +189,7 @@ static tare_status load_entry(void *ctx, const char *section, const char *key, c
 static tare_status load_file(struct loading *l, struct err *e)
 {
     if (stat(l->path, &l->id)) {
+        if (!fs_is_answer(errno)) FAIL(e, TARE_E_IO, "%s: %s", l->path, strerror(errno));
         if (l->outer)
             FAIL(e, TARE_E_CONFIG, "%s: include = %s: no such file (paths count from the including file)", l->include_where,
                  l->path);

@@ -276,5 +276,5 @@ void waiting_take(struct verify *v, int64_t c, int64_t at, struct verify_item *i
 
 void waiting_end(struct verify *v, int64_t c)
 {
-    forget(v, c, v->verifiers[c].waiting);
+    if (v->verifiers[c].waiting) forget(v, c, v->verifiers[c].waiting); /* none: there was no memory for it */
 }

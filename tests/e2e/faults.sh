@@ -329,6 +329,7 @@ while read -r line; do case $line in *[02468]\",*) echo '{"reward":1}' ;; *) ech
 SH
 INPUT=verify.jsonl
 injected 'verify command' "$TARE" verify command command='sh judge.sh'
+KINDS=$(for kind in $KINDS; do [ $kind != alloc ] || echo alloc; done) POINTS=${FAULT_POINTS:-paths} injected 'verify command, memory' "$TARE" verify command command='sh judge.sh'
 injected 'verify isolate' env TARE_INTERPOSE_PROCESS=first "$TARE" verify exact --isolate
 COUNT='alloc 60 io 12 look 12 short 12 eintr 12 db 0 spawn 0'
 injected 'verify isolate, in the worker' env TARE_INTERPOSE_PROCESS=later "$TARE" verify exact --isolate
