@@ -229,6 +229,12 @@ planted() {
     failed=$before tried=$tried_before
     grep -q -- "$pattern" "$J/told" && ok || bad "planted ($plant, $kind): a faulty program is not told: $(cat "$J/told")"
 }
+# paths KINDS COMMAND...: each path of these kinds alone
+paths() {
+    local kind kinds=''
+    for kind in $1; do [[ " $KINDS " != *" $kind "* ]] || kinds="$kinds $kind"; done
+    KINDS=$kinds POINTS=${FAULT_POINTS:-paths} "${@:2}"
+}
 q="log.level=warn log.progress=none"
 
 for i in $(seq 40); do echo "{\"id\":$i,\"completion\":\"it is \\\\boxed{$((i % 7))}\",\"answer\":\"3\"}"; done > verify.jsonl
@@ -264,6 +270,7 @@ rm -rf run
 ENDS=2 # 1: the runs differ, the run is not as it was written; neither may come of a fault
 injected diff "$TARE" diff run run
 injected verify-run "$TARE" verify-run run
+paths look injected 'verify-run, questions' "$TARE" verify-run run
 ENDS='1 3'
 RESULT=(page.html)
 injected report "$TARE" report run -o page.html
@@ -329,7 +336,7 @@ while read -r line; do case $line in *[02468]\",*) echo '{"reward":1}' ;; *) ech
 SH
 INPUT=verify.jsonl
 injected 'verify command' "$TARE" verify command command='sh judge.sh'
-KINDS=$(for kind in $KINDS; do [ $kind != alloc ] || echo alloc; done) POINTS=${FAULT_POINTS:-paths} injected 'verify command, memory' "$TARE" verify command command='sh judge.sh'
+paths alloc injected 'verify command, memory' "$TARE" verify command command='sh judge.sh'
 injected 'verify isolate' env TARE_INTERPOSE_PROCESS=first "$TARE" verify exact --isolate
 COUNT='alloc 60 io 12 look 12 short 12 eintr 12 db 0 spawn 0'
 injected 'verify isolate, in the worker' env TARE_INTERPOSE_PROCESS=later "$TARE" verify exact --isolate
