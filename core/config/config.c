@@ -259,7 +259,9 @@ static tare_status find_file(const char **file, char *room, struct err *e)
         TRY(program_builtin_config(room, *file + 8, e));
         *file = room;
     }
-    if (!*file || !fs_is_dir(*file)) return TARE_OK;
+    struct stat s = {0};
+    if (*file && stat(*file, &s) && !fs_is_answer(errno)) FAIL(e, TARE_E_IO, "%s: %s", *file, strerror(errno));
+    if (!S_ISDIR(s.st_mode)) return TARE_OK;
     TRY(fs_join(folder, "", *file, e));
     TRY(fs_join(room, folder, "config.ini", e));
     if (!fs_exists(room))
