@@ -106,9 +106,8 @@ tare_status weights_kept(const struct model *m, struct err *e)
     const uint64_t was = whole ? m->hash : m->own_hash;
     if (now != was && !m->k->backend->counts) /* a plan's weights have no bytes */
         FAIL(e, TARE_E_CORRUPT,
-             "the weights that rank %d holds changed since the last optimizer step, and nothing was trained (digest %016llx, it "
-             "left "
-             "%016llx); is the memory of its host damaged?",
+             "the weights that rank %d holds changed since the last optimizer step, and nothing was trained "
+             "(digest %016llx, it left %016llx); is the memory of its host damaged?",
              m->rank, (unsigned long long)now, (unsigned long long)was);
     return TARE_OK;
 }
