@@ -357,7 +357,7 @@ cat tiny.ini - > sweep.ini <<'INI'
 name = s
 estimator.plugin = grpo, bv_blend
 INI
-POINTS=${FAULT_POINTS:-3}
+POINTS=${FAULT_POINTS:-2}
 LEFT='run.dir=[^ ]*swept' DB=1 # which cell is how far is only there; the same command goes on
 injected sweep env TARE_INTERPOSE_PROCESS=first "$TARE" sweep sweep.ini $q train.steps=1 sweep.dir=swept sweep.metric=reward/mean
 RESULT=() NEXT=() DB='' LEFT=''
