@@ -2,7 +2,8 @@
  *
  *   bench_gpu bandwidth                              bytes a second of reading, of writing, and of both (y += x)
  *   bench_gpu operations SHAPE ROWS                  single operations on so many rows, an object each
- *   bench_gpu train SHAPE LAYERS TOKENS RECOMPUTE    forward, backward and AdamW of one sequence of TOKENS tokens; RECOMPUTE: none, layer
+ *   bench_gpu train SHAPE LAYERS TOKENS RECOMPUTE    forward, backward and AdamW of one sequence of TOKENS tokens; RECOMPUTE: none, norms,
+ *                                                  mlp, layer
  *   bench_gpu decode SHAPE LAYERS SEQUENCES CONTEXT  a token of all sequences at that context
  *   bench_gpu step SHAPE LAYERS PROMPTS SAMPLES NEW  sampling and policy update with the time of each
  * SHAPE: 1.5b, 7b, toy. LAYERS 0: all of them. Each prints one JSON object. run.sh runs them beside PyTorch. */

@@ -10,7 +10,7 @@ same memory may be wrong, by chance, on a GPU alone: the cache that it goes thro
     registers        a thread's; 65,536 a multiprocessor bound how many threads run there at once
     shared           bytes of shared memory with a size known to the compiler (what a launch asks for comes on top)
     f64              instructions in double: the statistics' reductions, nothing else
-    atomics          kinds of atomic operation, with their number
+    atomics          kinds of atomic operation, with their number; those without a result (RED, REDG) and copies that add (UBLKRED, UTMAREDG) among them
     global loads     by bytes, with their number; "a" marks asynchronous copies into shared memory (cp.async), "c" loads of what the compiler takes for
                      constant while the kernel runs (ld.global.nc, from __restrict__ on a pointer to const)
     global stores    by bytes, with their number
@@ -95,7 +95,8 @@ def ptx_faults(library, kernels):
     yield from (f"{step} stands {n} times in the PTX without .rn: a driver may fuse it, or round otherwise" for step, n in sorted(loose.items()))
 
 
-ACCESS = re.compile(r"(LDG|STG|LDGSTS|ATOM|ATOMG|RED|LD|ST|UBLKCP)(\.|$)")
+ATOMIC = ("ATOM", "ATOMG", "ATOMS", "RED", "REDG", "UBLKRED", "UTMAREDG")
+ACCESS = re.compile(rf"({'|'.join(ATOMIC)}|LDG|STG|LDGSTS|LD|ST|UBLKCP|UTMALDG|UTMASTG)(\.|$)")
 
 
 def width(parts):
@@ -126,7 +127,7 @@ def row(usage, steps):
             loads[f"{width(parts)}a"] += n
         elif name == "STG":
             stores[str(width(parts))] += n
-        elif name in ("ATOM", "ATOMG", "ATOMS", "RED"):
+        elif name in ATOMIC:
             atomics[step] += n
         elif name in ("LDL", "STL"):
             local[name] += n
