@@ -5,13 +5,14 @@
 
 #include <math.h>
 
-/* The bounds are CPU time on a machine of today; sanitizers make everything slower. */
+/* What no bound of the verifier's holds takes seconds, so the bounds are far from what is measured (bench/verify_math.py): a core whose other half is busy
+ * takes half as long again, and sanitizers make everything slower. */
 #if defined(__SANITIZE_THREAD__)
-enum { SLOWER = 20 };
+enum { SLOWER = 40 };
 #elif defined(__SANITIZE_ADDRESS__)
-enum { SLOWER = 10 };
+enum { SLOWER = 20 };
 #else
-enum { SLOWER = 1 };
+enum { SLOWER = 4 };
 #endif
 
 struct target {
@@ -61,9 +62,9 @@ static int judge_file(struct harness *h, const struct target *t)
     int missed = t->most_wrong_abs >= 0 ? fp + fn > t->most_wrong_abs
                                         : (double)(fp + fn) > fmax(whole ? 0 : 1, t->most_wrong * (double)rows);
     missed += 4 * fp > theirs_fp;
-    missed += us[f.n - 1] > 20000.0 * SLOWER; /* no pair takes longer than 20 ms */
+    missed += us[f.n - 1] > 20000.0 * SLOWER; /* no pair takes longer than 20 ms on a quiet machine */
     if (whole && !strcmp(t->file, "realistic"))
-        missed += mean > 50.0 * SLOWER || us[f.n * 99 / 100] > 1000.0 * SLOWER; /* 20,000 pairs a second */
+        missed += mean > 50.0 * SLOWER || us[f.n * 99 / 100] > 1000.0 * SLOWER; /* 20,000 pairs a second there */
     free(us);
     cases_free(&f);
     return missed;
