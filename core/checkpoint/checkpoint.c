@@ -168,7 +168,8 @@ static tare_status verify_file(const char *folder, const char *list, const json_
     if (size != json_int_or(f, "size", -1))
         FAIL(e, TARE_E_CORRUPT, "%s: has %lld bytes, %lld were written", path, (long long)size,
              (long long)json_int_or(f, "size", -1));
-    if (strcmp(hex, json_text_or(f, "xxh3", ""))) FAIL(e, TARE_E_CORRUPT, "%s: is damaged (its hash does not match)", path);
+    if (strcmp(hex, json_text_or(f, "xxh3", "")))
+        FAIL(e, TARE_E_CORRUPT, "%s: is damaged, or was changed since it was written (its hash does not match)", path);
     return TARE_OK;
 }
 

@@ -180,7 +180,8 @@ const struct config_key CONFIG_KEYS[] = {
          "Verifiers, separated by spaces or commas, each with an optional weight: math:1 python:0.1. The reward is the weighted "
          "sum. One that is used twice needs a second name: math math as strict:0.5, with the parameters of [verifier.strict]."),
     INT(verifier, workers, "0", 0, 4096, "Completions verified at the same time. 0: one for each core."),
-    REAL(verifier, timeout, "10", 0, 86400, KEY_ABOVE_MIN, "Seconds one completion may take; after that its verdict is timeout."),
+    REAL(verifier, timeout, "10", 0, 86400, KEY_ABOVE_MIN,
+         "Seconds one completion may take; after that its verdict is timeout. A call for several at once has the sum of theirs."),
     CHOICE(verifier, overlong, "none", CHOICES_OVERLONG,
            "Completions cut at rollout.max_new_tokens. none: rewarded as they are; zero: reward 0; linear: a penalty that grows "
            "over the last verifier.overlong_buffer tokens."),

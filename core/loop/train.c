@@ -18,8 +18,8 @@ struct summary {
     double signal, tokens, seconds; /* sums over the steps of this process */
     int64_t last;                   /* the step to stop after */
     int64_t steps, silent;          /* silent: steps without any signal, the latest in a row */
-    bool warned;
-    double norms[SPIKE_WINDOW]; /* of the gradients of the last steps of this process, in a ring */
+    bool warned, late;              /* told of silent steps, of timeouts */
+    double norms[SPIKE_WINDOW];     /* of the gradients of the last steps of this process, in a ring */
     int64_t n_norms;
 };
 
@@ -89,11 +89,26 @@ static void watch_signal(const struct run *r, struct summary *s, double signal)
              "verifier.plugins = "
              "%s read the answers, are the questions too hard or too easy, is rollout.max_new_tokens = %lld enough?",
              SILENT_STEPS, c->run.dir, c->verifier.plugins, (long long)c->rollout.max_new_tokens);
-    if (c->loss.entropy_coef > 0)
+    if (c->loss.entropy_coef > 0 && isfinite(r->report.entropy)) /* else nothing was trained on */
         log_warn("in such steps the entropy bonus alone moves the weights, towards random text (loss.entropy_coef = %g; the "
                  "entropy is %.2f now); "
                  "set loss.entropy_coef = 0 until there are rewards",
                  c->loss.entropy_coef, r->report.entropy);
+}
+
+/* Said once: what a verifier had no time for is not learnt from, and a run without any verdict would end as if it had trained. */
+static void watch_timeouts(const struct run *r, struct summary *s)
+{
+    const struct batch *b = &r->batch;
+    int64_t late = 0;
+    for (int64_t i = 0; i < b->n_rollouts; i++) late += b->verdict[i] == TARE_TIMED_OUT;
+    if (s->late || 2 * late <= b->n_rollouts || r->comm.rank) return;
+    s->late = true;
+    log_warn(
+        "step %lld: %lld of %lld verdicts are timeouts, and those completions teach nothing. verifier.timeout = %g is what one "
+        "completion may take, in seconds; a verifier may have a shorter limit of its own (verifier.python.timeout). Raise it, or "
+        "look at what the verifier waits for",
+        (long long)r->step, (long long)late, (long long)b->n_rollouts, r->config->verifier.timeout);
 }
 
 static int by_value(const void *a, const void *b)
@@ -134,6 +149,7 @@ static void count_step(struct train *t, double seconds)
     s->tokens += (double)r->batch.n_tokens;
     s->signal += signal;
     watch_spikes(r, s);
+    watch_timeouts(r, s);
     watch_signal(r, s, signal);
 }
 

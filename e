@@ -1,1 +1,0 @@
-tare: tiny.ini: no such configuration file
