@@ -33,6 +33,8 @@ tare_status checkpoint_check(const char *folder, struct err *e);
  * there, which are synced, and compared before the model is used. A folder without one passes: another program's, or an older version's. */
 tare_status checkpoint_write_sums(const char *folder, struct err *e);
 tare_status checkpoint_check_sums(const char *folder, struct err *e);
+/* The same of all but the weights: for who reads the tokenizer or the template alone. */
+tare_status checkpoint_check_texts(const char *folder, struct err *e);
 /* The newest complete checkpoint that passes checkpoint_verify; newer damaged ones are reported as warnings and passed over.
  * folder: FS_PATH bytes. *step = -1 and an empty folder when there is none. */
 tare_status checkpoint_latest(const char *run_dir, char *folder, int64_t *step, struct err *e);

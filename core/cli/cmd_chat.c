@@ -1,5 +1,6 @@
 /* tare chat MODEL [template=FILE]: {"messages","add_generation_prompt"} -> {"text"}, line by line. */
 #include "base/fs.h"
+#include "checkpoint/checkpoint.h"
 #include "cli/cli.h"
 #include "model/adapter.h"
 #include "settle/settle.h"
@@ -67,6 +68,7 @@ int cmd_chat(int argc, char **argv)
     char given[FS_PATH], folder[FS_PATH], file[FS_PATH] = "";
     tare_status status = settle_model(argv[1], given, &e);
     if (!status) status = adapter_tokenizer(given, NULL, folder, &e);
+    if (!status) status = checkpoint_check_texts(folder, &e);
     if (!status && argc < 3) status = template_of_run(argv[1], file, &e);
     if (!status) status = chat_load(folder, argc == 3 ? argv[2] + 9 : *file ? file : NULL, &k.chat, &e);
     if (!status) status = json_each_line(stdin, "standard input", chat_line, &k, &e);

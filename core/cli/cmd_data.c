@@ -237,7 +237,7 @@ static tare_status open_checker(struct checker *k, const struct arguments *a, st
     if (a->max_tokens) {
         TRY(str_to_int(a->max_tokens, &k->max_tokens, e));
         if (k->max_tokens < 1) FAIL(e, TARE_E_RANGE, "max_tokens = %s; it has to be 1 or more", a->max_tokens);
-        TRY(checkpoint_check_sums(a->model, e));
+        TRY(checkpoint_check_texts(a->model, e));
         TRY(tokenizer_load(a->model, &k->tokenizer, e));
     }
     for (int i = 0; i < a->n_against; i++) TRY(overlap_add(&k->overlap, a->against[i], e));

@@ -36,7 +36,7 @@ tare_status cli_tokenizer(const char *model, struct tokenizer **out, struct err 
     char given[FS_PATH], folder[FS_PATH];
     TRY(settle_model(model, given, e));
     TRY(adapter_tokenizer(given, NULL, folder, e));
-    TRY(checkpoint_check_sums(folder, e));
+    TRY(checkpoint_check_texts(folder, e));
     return tokenizer_load(folder, out, e);
 }
 

@@ -22,6 +22,8 @@ const char verify_usage[] =
     "  --isolate      run the plugin in worker processes: a crash is a verdict, not the end;\n"
     "                 workers have no network and the limits that verifier.confine and open_files describe (tare config docs)\n"
     "  --network      with --isolate: connections may be opened\n"
+    "  --confine M    with --isolate: try (default), require or off, as verifier.confine; off for judges that make sandboxes\n"
+    "                 of their own (unshare, bubblewrap) or run 32-bit programs\n"
     "  --timeout S    seconds that one completion may take; default 10\n"
     "  key=value      parameters of the plugin: tare plugin info PLUGIN\n";
 
@@ -178,6 +180,22 @@ static int usage(const char *what, const char *word)
     return 2;
 }
 
+static bool confine_mode(const char *word, enum confine_mode *out)
+{
+#define MODE(CONSTANT, NAME) {NAME, CONSTANT},
+    static const struct {
+        const char *name;
+        enum confine_mode mode;
+    } modes[] = {CHOICES_CONFINE(MODE)};
+#undef MODE
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+        if (!strcmp(modes[i].name, word)) {
+            *out = modes[i].mode;
+            return true;
+        }
+    return false;
+}
+
 int cmd_verify(int argc, char **argv)
 {
     struct verify_options o = {.workers = 1,
@@ -186,7 +204,7 @@ int cmd_verify(int argc, char **argv)
                                .confine = {.open_files = 1024, .file_size = 4096}}; /* as verifier.open_files and file_size */
     if (argc == 2 && !strcmp(argv[1], "--worker")) return verify_worker(0); /* started by the engine: core/verify/process.c */
     const char *plugin = NULL, **settings = NULL;
-    bool explain = false;
+    bool explain = false, asked = false; /* asked: for what only --isolate does */
     int64_t n = 0;
     struct err e = {0};
     if (mem_new((int64_t)sizeof *settings * (argc + 1), (void **)&settings, &e)) return log_error(&e), 1;
@@ -196,7 +214,10 @@ int cmd_verify(int argc, char **argv)
         if (!strcmp(a, "--isolate"))
             o.processes = true;
         else if (!strcmp(a, "--network"))
-            o.confine.network = true;
+            o.confine.network = asked = true;
+        else if (!strcmp(a, "--confine"))
+            code = confine_mode(value, &o.confine.mode) ? 0 : usage("--confine: neither try, require nor off:", value),
+            asked = true, i++;
         else if (!strcmp(a, "--explain"))
             explain = true;
         else if (!strcmp(a, "--threads"))
@@ -219,6 +240,7 @@ int cmd_verify(int argc, char **argv)
             plugin = a;
     }
     if (!code && !plugin) code = usage("no plugin given", "");
+    if (!code && asked && !o.processes) code = usage("--network and --confine are for worker processes; add", "--isolate");
     if (!code && explain && o.processes) code = usage("--explain works in this process only; leave out", "--isolate");
     if (!code && run(plugin, settings, n, &o, explain, &e)) {
         log_error(&e);

@@ -479,7 +479,8 @@ static void warn_workers(const struct config *c)
     struct err e = {0};
     if (c->verifier.isolate == ISOLATE_PROCESS || config_load(&plain, NULL, NULL, 0, &e)) return;
     if (!config_compare(&plain, c, take_of_workers, &keys, &e) && keys.size)
-        log_warn("%s: set, and without effect while verifier.isolate = thread: in a thread a verifier may do whatever tare may", keys.data);
+        log_warn("%s: set, and without effect while verifier.isolate = thread: in a thread a verifier may do whatever tare may",
+                 keys.data);
     config_free(&plain);
 }
 

@@ -75,7 +75,7 @@ void sweep_db_close(struct sweep_db *d)
 
 /* The values of a row, in the order of VALUES: cell, dir, status, attempts, seconds, value, error, updated. */
 #define VALUES "cell, dir, status, attempts, seconds, value, error, updated"
-enum { V_CELL, V_DIR, V_STATUS, V_ATTEMPTS, V_SECONDS, V_VALUE, V_ERROR, V_UPDATED, N_VALUES, V_SUM = N_VALUES };
+enum { V_CELL, V_DIR, V_STATUS, V_ATTEMPTS, V_SECONDS, V_VALUE, V_ERROR, V_UPDATED, N_VALUES, V_SUM = N_VALUES, V_ROWID };
 
 static tare_status add_value(sqlite3_stmt *s, int i, struct str *out, struct err *e)
 {
@@ -119,6 +119,14 @@ static tare_status row_is_whole(sqlite3_stmt *s, bool *whole, struct err *e)
     return TARE_OK;
 }
 
+static tare_status remove_row(const struct sweep_db *d, int64_t rowid, struct err *e)
+{
+    char sql[64];
+    snprintf(sql, sizeof sql, "DELETE FROM cells WHERE rowid = %lld", (long long)rowid);
+    return run_sql(d, sql, e);
+}
+
+/* retry: a damaged row is removed, whether or not its cell is of this plan; what the cell does next writes it anew. */
 static tare_status check_row(const struct sweep_db *d, sqlite3_stmt *s, bool retry, struct err *e)
 {
     bool whole;
@@ -126,9 +134,10 @@ static tare_status check_row(const struct sweep_db *d, sqlite3_stmt *s, bool ret
     TRY(row_is_whole(s, &whole, e));
     if (whole) return TARE_OK;
     if (retry)
-        log_warn("%s: the row of cell %s is damaged (its sum does not match): the cell is looked at by its folder alone", d->path,
-                 cell ? cell : "?");
-    if (retry) return TARE_OK;
+        log_warn("%s: the row of cell %s is damaged (its sum does not match) and was removed: the cell is looked at by its folder "
+                 "alone",
+                 d->path, cell ? cell : "?");
+    if (retry) return remove_row(d, sqlite3_column_int64(s, V_ROWID), e);
     FAIL(e, TARE_E_CORRUPT,
          "%s: the row of cell %s in the table cells is damaged (its sum does not match), so whether the cell failed is not known; "
          "--retry goes by what lies in its folder and runs it again where it is not done",
@@ -159,7 +168,8 @@ tare_status sweep_db_check(struct sweep_db *d, bool retry, struct err *e)
     sqlite3_stmt *s = NULL;
     tare_status status = check_index(d, e);
     if (status) return status;
-    if (sqlite3_prepare_v2(d->db, "SELECT " VALUES ", sum FROM cells NOT INDEXED", -1, &s, NULL) != SQLITE_OK) return refuse(d, e);
+    if (sqlite3_prepare_v2(d->db, "SELECT " VALUES ", sum, rowid FROM cells NOT INDEXED", -1, &s, NULL) != SQLITE_OK)
+        return refuse(d, e);
     int got;
     while ((got = sqlite3_step(s)) == SQLITE_ROW && !status) status = check_row(d, s, retry, e);
     if (!status && got != SQLITE_DONE) status = refuse(d, e);

@@ -108,4 +108,33 @@ refused 1 'runs/bad/runs.db: the row of cell .*max_prompt_tokens-2 in the table 
 grep -q 'warning: runs/bad/runs.db: the row of cell .*max_prompt_tokens-2 is damaged' err.txt && grep -q '2 cells, 1 done, 1 to run' err.txt && ok || bad "--retry: $(cat err.txt)"
 "$TARE" sweep bad.ini > out.txt 2> err.txt || true
 grep -q 'damaged' err.txt && bad "the row was not written again: $(cat err.txt)" || ok
+# the row of a cell that is done, and one of a cell that is in no plan: --retry takes them away, and the sweep goes on
+if has_python; then
+    python3 - << 'PY'
+import sqlite3
+d = sqlite3.connect("runs/bad/runs.db")
+d.execute("UPDATE cells SET status = 'failed' WHERE status = 'done'")
+d.execute("INSERT INTO cells VALUES ('gone', 'gone', 'done', 1, 1.0, 1.0, NULL, 1, 'deadbeef')")
+d.commit()
+PY
+    refused 1 'in the table cells is damaged' "$TARE" sweep bad.ini
+    "$TARE" sweep bad.ini --retry log.progress=none > out.txt 2> err.txt && bad 'no cell failed again' || ok
+    grep -q 'cell gone is damaged.*removed' err.txt && grep -q '1 done, 1 to run' err.txt && ok || bad "--retry: $(cat err.txt)"
+    "$TARE" sweep bad.ini > out.txt 2> err.txt || true
+    grep -q 'damaged' err.txt && bad "damaged rows stayed: $(cat err.txt)" || ok
+fi
+# a list that is damaged itself says how to go on, and a link to nothing is no folder without sums
+cp -r base listed
+for text in '' '{' '[]' '{"fxrmat":1,"files":[]}'; do
+    printf '%s' "$text" > listed/sums.json
+    refused 1 'sums.json.*or remove .*sums.json' "$TARE" generate listed
+done
+rm listed/sums.json
+ln -s /nonexistent listed/sums.json
+refused 1 'sums.json.*link' "$TARE" generate listed
+rm listed/sums.json
+cp base/sums.json listed
+"$TARE" chat listed < /dev/null > out.txt 2> err.txt && ok || bad "chat: $(cat err.txt)"
+flip listed/tokenizer.json 40
+refused 1 'tokenizer.json: is damaged' "$TARE" chat listed
 done_
