@@ -256,38 +256,36 @@ TILE_CASES(TILE)
 #undef TILE
 #endif
 
+#ifdef CPU_DOT
+#define TILE_PAIRS(R)                                                                                                              \
+    if (dot && first)                                                                                                              \
+        gemm_narrow_pairs_##R(&chain, t);                                                                                          \
+    else if (dot)                                                                                                                  \
+        gemm_pairs_##R(&chain, t);                                                                                                 \
+    else
+#else
+#define TILE_PAIRS(R)
+#endif
+
 /* Of a panel's vectors only the first is multiplied where no more columns are there, by as many rows as hide its latency. */
 static void gemm_cached(int rows, int dot, int64_t k, const float *a, const float *b, const struct gemm_tile *t)
 {
     enum { LATENCY = 8 };
-    typedef void tile_function(const struct gemm_chain *, const struct gemm_tile *);
-    static tile_function *const whole[] = {
-#define TILE(R) gemm_whole_##R,
-        TILE_CASES(TILE)
-#undef TILE
-    };
-    static tile_function *const narrow[] = {
-#define TILE(R) gemm_narrow_##R,
-        TILE_CASES(TILE)
-#undef TILE
-    };
-#ifdef CPU_DOT
-    static tile_function *const pairs[] = {
-#define TILE(R) gemm_pairs_##R,
-        TILE_CASES(TILE)
-#undef TILE
-    };
-    static tile_function *const narrow_pairs[] = {
-#define TILE(R) gemm_narrow_pairs_##R,
-        TILE_CASES(TILE)
-#undef TILE
-    };
-#else
-    tile_function *const *const pairs = whole;
-    tile_function *const *const narrow_pairs = narrow;
-    dot = 0;
-#endif
     const struct gemm_chain chain = {k, a, b};
     const int first = NRV > 1 && t->columns <= LANES && rows >= LATENCY;
-    (dot ? first ? narrow_pairs : pairs : first ? narrow : whole)[rows - 1](&chain, t);
+    (void)dot;
+    switch (rows) {
+#define TILE(R)                                                                                                                    \
+    case R:                                                                                                                        \
+        TILE_PAIRS(R)                                                                                                              \
+        if (first)                                                                                                                 \
+            gemm_narrow_##R(&chain, t);                                                                                            \
+        else                                                                                                                       \
+            gemm_whole_##R(&chain, t);                                                                                             \
+        break;
+        TILE_CASES(TILE)
+#undef TILE
+    default:
+        break;
+    }
 }
