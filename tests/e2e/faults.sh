@@ -380,8 +380,8 @@ esac
 SH
 injected serve env TARE_INTERPOSE_OWN=1 bash ask.sh base
 
-# Two ranks, of which one meets the fault: the job ends on both.
-if command -v mpirun > /dev/null && "$TARE" doctor 2> /dev/null | grep '^ok *mpi ' > /dev/null; then
+# Two ranks, of which one meets the fault: the job ends on both. MPI's own libraries leave memory behind, which the address sanitizer tells.
+if [ -z "${WRAPPED:-}" ] && command -v mpirun > /dev/null && "$TARE" doctor 2> /dev/null | grep '^ok *mpi ' > /dev/null; then
     RESULT=(ranks) NEXT=(+ --resume) LEFT='run.dir=[r]anks' MANY=1 # of a rank that ends before the ranks have found each other, the launcher tells as well
     POINTS=${FAULT_POINTS:-2}
     injected ranks env TARE_INTERPOSE_PROCESS=rank1 TARE_INTERPOSE_OWN=1 "$TARE" train tiny.ini $q train.steps=1 checkpoint.every=1 dist.ranks=2 run.threads=1 run.dir=ranks
