@@ -210,9 +210,10 @@ static tare_status check_list(const char *folder, const char *name, bool weights
     struct stat link;
     OWNED(json_decrefp) json_t *root = NULL;
     TRY(fs_join(path, folder, name, e));
-    if (!fs_exists(path) && !lstat(path, &link))
-        FAIL(e, TARE_E_CORRUPT, "%s: is a link to nothing; remove it, or put the file back", path);
-    if (!fs_exists(path)) return TARE_OK;
+    if (!fs_exists(path)) {
+        if (!lstat(path, &link)) FAIL(e, TARE_E_CORRUPT, "%s: is a link to nothing; remove it, or put the file back", path);
+        return TARE_OK;
+    }
     tare_status status = json_read_file(path, &root, &why);
     if (!status) status = verify_list(folder, path, root, weights, &why);
     if (!status) return TARE_OK;

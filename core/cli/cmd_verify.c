@@ -180,20 +180,15 @@ static int usage(const char *what, const char *word)
     return 2;
 }
 
-static bool confine_mode(const char *word, enum confine_mode *out)
+/* The texts of a choice are compared where a configuration is read, and nowhere else (config/choices.h). */
+static tare_status confine_mode(const char *word, enum confine_mode *out, struct err *e)
 {
-#define MODE(CONSTANT, NAME) {NAME, CONSTANT},
-    static const struct {
-        const char *name;
-        enum confine_mode mode;
-    } modes[] = {CHOICES_CONFINE(MODE)};
-#undef MODE
-    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
-        if (!strcmp(modes[i].name, word)) {
-            *out = modes[i].mode;
-            return true;
-        }
-    return false;
+    OWNED(config_free) struct config c = {0};
+    char text[64];
+    snprintf(text, sizeof text, "verifier.confine=%s", word);
+    TRY(config_load(&c, NULL, (const char *const[]){text}, 1, e));
+    *out = c.verifier.confine;
+    return TARE_OK;
 }
 
 int cmd_verify(int argc, char **argv)
@@ -216,7 +211,7 @@ int cmd_verify(int argc, char **argv)
         else if (!strcmp(a, "--network"))
             o.confine.network = asked = true;
         else if (!strcmp(a, "--confine"))
-            code = confine_mode(value, &o.confine.mode) ? 0 : usage("--confine: neither try, require nor off:", value),
+            code = confine_mode(value, &o.confine.mode, &e) ? usage("--confine: neither try, require nor off:", value) : 0,
             asked = true, i++;
         else if (!strcmp(a, "--explain"))
             explain = true;

@@ -231,32 +231,18 @@ TILE_FUNCTION void gemm_micro(const int rows, const int width, const enum half h
 #endif
 
 /* A function for each, so that a compiler finds registers for one loop at a time. */
-#define TILE(R)                                                                                                                    \
-    static NOINLINE void gemm_whole_##R(const struct gemm_chain *chain, const struct gemm_tile *t)                                 \
+#define TILE_OF(NAME, WIDTH, HALF, R)                                                                                              \
+    static NOINLINE void gemm_##NAME##_##R(const struct gemm_chain *chain, const struct gemm_tile *t)                              \
     {                                                                                                                              \
-        gemm_micro(R, NRV, WHOLE, chain, t);                                                                                       \
-    }                                                                                                                              \
-    static NOINLINE void gemm_narrow_##R(const struct gemm_chain *chain, const struct gemm_tile *t)                                \
-    {                                                                                                                              \
-        gemm_micro(R, 1, WHOLE, chain, t);                                                                                         \
+        gemm_micro(R, WIDTH, HALF, chain, t);                                                                                      \
     }
+#define TILE(R) TILE_OF(whole, NRV, WHOLE, R) TILE_OF(narrow, 1, WHOLE, R)
 TILE_CASES(TILE)
 #undef TILE
 #ifdef CPU_DOT
-#define TILE(R)                                                                                                                    \
-    static NOINLINE void gemm_pairs_##R(const struct gemm_chain *chain, const struct gemm_tile *t)                                 \
-    {                                                                                                                              \
-        gemm_micro(R, NRV, BOTH, chain, t);                                                                                        \
-    }                                                                                                                              \
-    static NOINLINE void gemm_narrow_pairs_##R(const struct gemm_chain *chain, const struct gemm_tile *t)                          \
-    {                                                                                                                              \
-        gemm_micro(R, 1, BOTH, chain, t);                                                                                          \
-    }
+#define TILE(R) TILE_OF(pairs, NRV, BOTH, R) TILE_OF(narrow_pairs, 1, BOTH, R)
 TILE_CASES(TILE)
 #undef TILE
-#endif
-
-#ifdef CPU_DOT
 #define TILE_PAIRS(R)                                                                                                              \
     if (dot && first)                                                                                                              \
         gemm_narrow_pairs_##R(&chain, t);                                                                                          \
@@ -285,7 +271,5 @@ static void gemm_cached(int rows, int dot, int64_t k, const float *a, const floa
         break;
         TILE_CASES(TILE)
 #undef TILE
-    default:
-        break;
     }
 }
