@@ -55,6 +55,13 @@ for what in "${open[@]}"; do [ "$(ask_of "$what")" = 'wrong open' ] && ok || bad
 [ "$(wc -l < out)" = "$(wc -l < rows)" ] && [ "$(tail -n 1 out | cut -d , -f 1-3)" = '{"id":"inet","reward":1,"verdict":"correct"' ] && ok || bad "the run does not go on: $(tail -n 3 out)"
 [ "$(grep -c "tare-verifier.*$told" err)" = 1 ] && ok || bad "connections: not told once: $(cat err)"
 ask inet inet6 netlink packet
+for words in '--isolate --confine bogus' '--isolate --confine' '--confine off' --network; do
+    status=0
+    # shellcheck disable=SC2086
+    "$TARE" verify exact $words < /dev/null > out 2> err || status=$?
+    [ $status = 2 ] && grep -q '^tare: verify: --.*confine' err && ok || bad "$words: status $status: $(cat err)"
+done
+"$TARE" verify exact --isolate --confine off < /dev/null > out 2> err && ok || bad "--confine off: $(cat err)"
 "$TARE" verify "$reaches" --isolate --network < rows > out 2> err || bad "--network: $(cat err)"
 [ "$(ask_of inet) $(ask_of inet6) $(ask_of netlink) $(ask_of packet)" = 'wrong open wrong open wrong open correct EACCES' ] && [ ! -s err ] && ok || bad "--network: $(cat out err)"
 # the same by keys, in a run; and where nothing is refused
