@@ -105,7 +105,8 @@ static void ours_run(const struct ours *o, enum kind kind)
         KERNEL(o->k, o->c, matmul, .y = o->y, .x = o->x, .packed = o->packed, .t = o->t, .n = o->n, .k = o->inner,
                .dtype = o->dtype);
     else if (kind == DX)
-        KERNEL(o->k, o->c, matmul_dx, .dx = o->x, .dy = o->y, .w = o->w, .t = o->t, .n = o->n, .k = o->inner, .dtype = o->dtype);
+        KERNEL(o->k, o->c, matmul_dx, .dx = o->x, .dy = o->y, .packed = o->packed, .t = o->t, .n = o->n, .k = o->inner,
+               .dtype = o->dtype);
     else
         o->k->matmul_dw_apart(o->c, &(struct op_matmul_dw){
                                         .dw = o->w, .dy = o->y, .x = o->x, .t = o->t, .n = o->n, .k = o->inner, .dtype = o->dtype});

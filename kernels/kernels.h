@@ -173,12 +173,11 @@ struct op_matmul {
     int int8; /* as packed is */
 };
 
-/* dx[T,K] = dy[T,N] W[N,K] */
+/* dx[T,K] = dy[T,N] W[N,K], W as matmul reads it. DTYPE_BF16: dy is rounded as x is there. */
 struct op_matmul_dx {
     float *dx;
     const void *dy;
-    const float *w;     /* of matmul_dx */
-    const void *packed; /* of matmul_dx_packed */
+    const void *packed;
     int64_t t, n, k;
     enum dtype dtype;
     enum dtype dy_dtype;
@@ -499,8 +498,6 @@ struct kernels {
     /* Bytes of k (v needs as many) for n_blocks blocks of the key/value cache; NULL: fp32 in the layout of struct kv_layer. A backend that has
      * this decides precision and layout, and only its own operations read k and v. */
     int64_t (*kv_bytes)(struct attn_shape s, int64_t n_blocks);
-    /* matmul_dx from packed weights, which hold W already rounded: the same bits, for whoever keeps no fp32 weights */
-    void (*matmul_dx_packed)(const struct kctx *c, const struct op_matmul_dx *o);
     /* Rows are fp32, W packed. NULL, all three: the caller makes them of the operations above */
     void (*matmul_low_rank)(const struct kctx *c, const struct op_matmul_low_rank *o);
     void (*matmul_dx_low_rank)(const struct kctx *c, const struct op_matmul_dx_low_rank *o);

@@ -42,15 +42,15 @@ static void matmul_run(struct bench_case *b)
     KERNEL(b->k, b->c, matmul, .y = b->memory[0], .x = b->memory[1], .packed = b->memory[3], .t = b->shape[0], .n = b->shape[1],
            .k = b->shape[2], .dtype = (enum dtype)b->shape[3]);
 }
-static int grad_setup(struct bench_case *b)
+static void dx_run(struct bench_case *b)
+{
+    KERNEL(b->k, b->c, matmul_dx, .dx = b->memory[1], .dy = b->memory[0], .packed = b->memory[3], .t = b->shape[0],
+           .n = b->shape[1], .k = b->shape[2], .dtype = (enum dtype)b->shape[3]);
+}
+static int dw_setup(struct bench_case *b)
 {
     const int64_t t = b->shape[0], n = b->shape[1], k = b->shape[2];
     return TAKE(b, t * k, t * n, n * k);
-}
-static void dx_run(struct bench_case *b)
-{
-    KERNEL(b->k, b->c, matmul_dx, .dx = b->memory[0], .dy = b->memory[1], .w = b->memory[2], .t = b->shape[0], .n = b->shape[1],
-           .k = b->shape[2], .dtype = DTYPE_F32);
 }
 static void dw_run(struct bench_case *b)
 {
@@ -233,12 +233,15 @@ static void products(struct visitor *v, const struct net *m, int64_t t)
                                       .bytes = data + 2.0 * (double)(n * k)},
                   "matmul_bf16", m->name, what);
         if (t < 128) continue;
-        const struct bench_case grad = {
-            .setup = grad_setup, .run = dx_run, .shape = {t, n, k}, .flops = flops, .bytes = data + 4.0 * (double)(n * k)};
+        struct bench_case grad = {.setup = matmul_setup,
+                                  .run = dx_run,
+                                  .shape = {t, n, k, DTYPE_F32},
+                                  .flops = flops,
+                                  .bytes = data + 4.0 * (double)(n * k)};
         offer(v, grad, "matmul_dx", m->name, what);
-        struct bench_case dw = grad;
-        dw.run = dw_run;
-        offer(v, dw, "matmul_dw", m->name, what);
+        grad.setup = dw_setup;
+        grad.run = dw_run;
+        offer(v, grad, "matmul_dw", m->name, what);
     }
 }
 

@@ -85,10 +85,6 @@ static void matmul_dx(const struct kctx *c, const struct op_matmul_dx *o)
 {
     TIMED(o->n == profiled.vocab ? DX_HEAD : DX, matmul_dx, matmul_dx);
 }
-static void matmul_dx_packed(const struct kctx *c, const struct op_matmul_dx *o)
-{
-    TIMED(o->n == profiled.vocab ? DX_HEAD : DX, matmul_dx_packed, matmul_dx);
-}
 static void matmul_dw(const struct kctx *c, const struct op_matmul_dw *o)
 {
     TIMED(o->n == profiled.vocab ? DW_HEAD : DW, matmul_dw, matmul_dw);
@@ -181,7 +177,6 @@ const struct kernels *bench_profile_wrap(const struct kernels *k)
     KERNEL_OPERATIONS(ENTRY)
 #undef ENTRY
     if (t->matmul_dw_apart) t->matmul_dw_apart = matmul_dw_apart;
-    if (t->matmul_dx_packed) t->matmul_dx_packed = matmul_dx_packed;
     if (t->rope_kv_write) t->rope_kv_write = rope_kv_write;
     if (t->matmul_swiglu) t->matmul_swiglu = matmul_swiglu;
     if (t->matmul_rmsnorm) t->matmul_rmsnorm = matmul_rmsnorm;

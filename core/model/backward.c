@@ -1,5 +1,7 @@
 /* The backward pass, layer by layer from the last. Letters as in layer.h; d before a name is the loss's gradient with respect to it.
- * w and dw are the layer's unit: its fp32 weights, and where its gradient is made. With adapters (lora.h) only theirs is made. */
+ * dw is where the gradient of the layer's unit is made. With adapters (lora.h) only theirs is made.
+ *
+ * dx is computed from the compute copy, as the forward pass is: the fp32 weights stay with the ranks that own them. */
 #include "model/grads.h"
 #include "model/layer.h"
 #include "model/layout.h"
@@ -106,25 +108,17 @@ static tare_status row_grads_new(const struct model *m, int64_t t, struct arena 
     return tensor_new_raw(a, &g->narrow, t * larger(s->intermediate, s->qk_norm != QK_NORM_NONE ? stride : q), e);
 }
 
-/* Whether dx comes from the compute copy: on a device, which then needs no fp32 weights gathered, and where there are none (lora.h). */
-static bool from_copy(const struct model *m)
-{
-    return m->lora || (m->k->backend->device && m->k->matmul_dx_packed);
-}
-
-/* dx[T,K] = dy[T,N] W[N,K] for packed product i. w: its fp32 weights, unless the compute copy is taken. */
-static void product_dx(const struct model *m, int64_t i, const float *w, struct op_matmul_dx o)
+/* dx[T,K] = dy[T,N] W[N,K] for packed product i. */
+static void product_dx(const struct model *m, int64_t i, struct op_matmul_dx o)
 {
     o.packed = m->packed[i];
-    o.w = w;
     o.dtype = m->dtype;
     o.int8 = product_int8(m, i);
-    (from_copy(m) ? m->k->matmul_dx_packed : m->k->matmul_dx)(&m->ctx, &o);
+    m->k->matmul_dx(&m->ctx, &o);
 }
 
-/* Gradients of a product of layer l, or of its adapters;  dx = dy W for the unit's weights w. */
-static void product_grad(const struct model *m, const struct unit_grads *to, const float *w, struct layer_product p,
-                         const struct lora_rows *r)
+/* Gradients of a product of layer l, or of its adapters;  dx = dy W. */
+static void product_grad(const struct model *m, const struct unit_grads *to, struct layer_product p, const struct lora_rows *r)
 {
     if (m->lora) {
         lora_backward(m, to, &p, r);
@@ -143,8 +137,7 @@ static void product_grad(const struct model *m, const struct unit_grads *to, con
                                    .k = at.k,
                                    .dtype = m->dtype};
     (to->apart ? m->k->matmul_dw_apart : m->k->matmul_dw)(&m->ctx, &o);
-    product_dx(m, p.i, w + at.offset,
-               (struct op_matmul_dx){.dx = p.dx, .dy = p.dy.at, .dy_dtype = p.dy.dtype, .t = p.t, .n = at.n, .k = at.k});
+    product_dx(m, p.i, (struct op_matmul_dx){.dx = p.dx, .dy = p.dy.at, .dy_dtype = p.dy.dtype, .t = p.t, .n = at.n, .k = at.k});
 }
 
 /* Where the gradient of a norm at `offset` of the unit is made; NULL: it is frozen. */
@@ -187,7 +180,7 @@ static void enter(const struct model *m, const struct row_norm *n, const struct 
 }
 
 /* out = x2 + r N(m Wdown^T),  m = silu(gate) * up,  gate | up = rms(x2) Wgu^T */
-static void mlp_backward(const struct model *m, int64_t l, const struct train_pass *p, struct row_grads *g, const float *w,
+static void mlp_backward(const struct model *m, int64_t l, const struct train_pass *p, struct row_grads *g,
                          const struct unit_grads *dw)
 {
     const struct layer_offsets o = layer_offsets_of(m, l);
@@ -198,10 +191,10 @@ static void mlp_backward(const struct model *m, int64_t l, const struct train_pa
     const struct product_rows dgu = {g->wide, g->dgu_dtype},
                               in = v->norm2 ? (struct product_rows){a->norm2, a->dtype} : (struct product_rows){a->mid, DTYPE_F32};
     const float *dy = leave(m, &(struct row_norm){o.after2, a->after2, v->after2, a->rms_after2}, g, t, dw);
-    product_grad(m, dw, w, (struct layer_product){4 * l + 3, {a->act, a->dtype}, {dy, DTYPE_F32}, dact, t}, &a->lora);
+    product_grad(m, dw, (struct layer_product){4 * l + 3, {a->act, a->dtype}, {dy, DTYPE_F32}, dact, t}, &a->lora);
     KERNEL(m->k, &m->ctx, swiglu_grad, .dgu = g->wide, .dgu_dtype = g->dgu_dtype, .dact = dact, .gu = a->gate_up, .t = t, .f = F,
            .gelu = m->shape.gelu);
-    product_grad(m, dw, w, (struct layer_product){4 * l + 2, in, dgu, g->norm, t}, &a->lora);
+    product_grad(m, dw, (struct layer_product){4 * l + 2, in, dgu, g->norm, t}, &a->lora);
     enter(m, &(struct row_norm){o.norm2, a->mid, v->norm2, a->rms2}, g, t, dw);
 }
 
@@ -225,7 +218,7 @@ static void qk_norm_backward(const struct model *m, int64_t l, const struct trai
 }
 
 /* x2 = x + r N(attention(qkv) Wo^T),  qkv = rms(x) Wqkv^T + b, q and k normed and turned */
-static void attention_backward(const struct model *m, int64_t l, const struct train_pass *p, struct row_grads *g, const float *w,
+static void attention_backward(const struct model *m, int64_t l, const struct train_pass *p, struct row_grads *g,
                                const struct unit_grads *dw)
 {
     const struct layer_offsets o = layer_offsets_of(m, l);
@@ -237,60 +230,32 @@ static void attention_backward(const struct model *m, int64_t l, const struct tr
     const struct product_rows in = v->norm1 ? (struct product_rows){a->norm1, a->dtype} : (struct product_rows){p->x[l], DTYPE_F32};
     as.window = layer_window(&m->shape, l);
     const float *dy = leave(m, &(struct row_norm){o.after1, a->after1, v->after1, a->rms_after1}, g, t, dw);
-    product_grad(m, dw, w, (struct layer_product){4 * l + 1, {a->att, a->att_dtype}, {dy, DTYPE_F32}, datt, t}, &a->lora);
+    product_grad(m, dw, (struct layer_product){4 * l + 1, {a->att, a->att_dtype}, {dy, DTYPE_F32}, datt, t}, &a->lora);
     KERNEL(m->k, &m->ctx, attention_grad, .dqkv = dqkv, .dout = datt, .out = a->att, .stats = a->stats, .qkv = a->qkv, .shape = as,
            .segs = p->segs, .n_segs = p->n_segs, .t = t);
     layer_turn(m, l, dqkv, &p->batch, 1);
     if (m->shape.qk_norm != QK_NORM_NONE) qk_norm_backward(m, l, p, dqkv, g->narrow, dw);
     const bool ends = m->lora && l == 0; /* the embedding is frozen too */
-    product_grad(m, dw, w, (struct layer_product){4 * l, in, {dqkv, DTYPE_F32}, ends ? NULL : g->norm, t}, &a->lora);
+    product_grad(m, dw, (struct layer_product){4 * l, in, {dqkv, DTYPE_F32}, ends ? NULL : g->norm, t}, &a->lora);
     if (!ends) enter(m, &(struct row_norm){o.norm1, p->x[l], v->norm1, a->rms1}, g, t, dw);
 }
 
 /* ---- units, in the same order on ranks with and without a micro-batch */
 
-/* The fp32 weights of unit u. Where the compute copy is taken there is no need of them: nothing is gathered. */
-static tare_status backward_weights(struct model *m, int64_t u, const float **w, struct err *e)
+void model_backward_begin(struct model *m, struct grads *g)
 {
-    *w = m->weights;
-    return from_copy(m) ? TARE_OK : unit_weights(m, u, w, e);
-}
-
-/* Gets the unit of the head, and starts the transfer of the last layer's. */
-static tare_status head_weights(struct model *m, struct err *e)
-{
-    const float *w;
-    TRY(backward_weights(m, model_head_unit(m), &w, e));
-    return from_copy(m) ? TARE_OK : unit_prefetch(m, m->shape.layers, e);
-}
-
-tare_status model_backward_begin(struct model *m, struct grads *g, struct err *e)
-{
-    TRY(head_weights(m, e));
     if (!m->lora) grads_begin(g, model_head_unit(m));
-    return TARE_OK;
 }
 
-tare_status model_logits_grad(struct model *m, const struct logits_grad *x, struct grads *g, struct err *e)
+void model_logits_grad(struct model *m, const struct logits_grad *x, struct grads *g)
 {
     const struct product head = product_of(m, 4 * m->shape.layers);
     const int64_t V = m->shape.vocab, C = m->shape.hidden, at = head.offset;
-    const float *w;
-    TRY(backward_weights(m, head.unit, &w, e)); /* model_backward_begin has fetched it */
     kernels_at(&m->ctx, "the head's gradient", -1);
-    product_dx(m, 4 * m->shape.layers, w + at,
-               (struct op_matmul_dx){.dx = x->dhidden, .dy = x->dlogits, .t = x->n, .n = V, .k = C});
-    if (m->lora) return TARE_OK;
+    product_dx(m, 4 * m->shape.layers, (struct op_matmul_dx){.dx = x->dhidden, .dy = x->dlogits, .t = x->n, .n = V, .k = C});
+    if (m->lora) return;
     KERNEL(m->k, &m->ctx, matmul_dw, .dw = grads_head(g) + at, .dy = x->dlogits, .x = x->hidden, .t = x->n, .n = V, .k = C,
            .dtype = m->dtype);
-    return TARE_OK;
-}
-
-/* Gets the unit of layer l, and starts the transfer of the next one. */
-static tare_status layer_weights(struct model *m, int64_t l, const float **w, struct err *e)
-{
-    TRY(backward_weights(m, l + 1, w, e));
-    return l && !from_copy(m) ? unit_prefetch(m, l, e) : TARE_OK;
 }
 
 static tare_status final_norm_backward(struct model *m, struct train_pass *p, const float *dhidden, struct row_grads *d,
@@ -322,8 +287,6 @@ tare_status model_backward(struct model *m, struct train_pass *p, const float *d
     TRY(row_grads_new(m, b->t, p->arena, &d, e));
     TRY(final_norm_backward(m, p, dhidden, &d, g, e));
     for (int64_t l = L - 1; l >= 0; l--) {
-        const float *w;
-        TRY(layer_weights(m, l, &w, e));
         const struct unit_grads dw = grads_begin(g, l + 1);
         /* a norm after the MLP needs what the MLP gave; the layer's output goes where it was, which nobody reads any more */
         float *out = m->shape.norms == NORMS_BEFORE ? NULL : p->x[l + 1];
@@ -332,8 +295,8 @@ tare_status model_backward(struct model *m, struct train_pass *p, const float *d
         else if (l != L - 1 && p->recompute != RECOMPUTE_NONE)
             layer_again(m, l, p->x[l], &p->acts[l], b->t, p->recompute);
         kernels_at(&m->ctx, "backward pass", l);
-        mlp_backward(m, l, p, &d, w, &dw);
-        attention_backward(m, l, p, &d, w, &dw);
+        mlp_backward(m, l, p, &d, &dw);
+        attention_backward(m, l, p, &d, &dw);
         TRY(grads_end(g, l + 1, e));
     }
     if (m->lora) return TARE_OK;
@@ -347,12 +310,7 @@ tare_status model_backward(struct model *m, struct train_pass *p, const float *d
 tare_status model_backward_idle(struct model *m, struct grads *g, struct err *e)
 {
     const int64_t L = m->shape.layers;
-    const float *w;
-    TRY(head_weights(m, e));
     if (!m->lora) TRY(grads_end(g, L + 1, e));
-    for (int64_t l = L - 1; l >= 0; l--) {
-        TRY(layer_weights(m, l, &w, e));
-        TRY(grads_end(g, l + 1, e));
-    }
+    for (int64_t l = L - 1; l >= 0; l--) TRY(grads_end(g, l + 1, e));
     return m->lora ? TARE_OK : grads_end(g, 0, e);
 }

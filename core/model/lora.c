@@ -74,9 +74,6 @@ static struct lora_group group_of(const struct model_shape *s, const struct lora
 tare_status lora_new(struct model *m, const struct lora_spec *spec, struct err *e)
 {
     const struct model_shape *s = &m->shape;
-    if (!m->k->matmul_dx_packed)
-        FAIL(e, TARE_E_UNSUPPORTED, "the %s kernels cannot train adapters ([lora]): they need fp32 weights in the backward pass",
-             m->k->name);
     unsigned targets;
     TRY(lora_targets(s, spec->targets, "lora.targets", &targets, e));
     TRY(mem_new(sizeof *m->lora, (void **)&m->lora, e));
@@ -262,7 +259,7 @@ static void product_dw(const struct model *m, const struct unit_grads *to, struc
 static void product_dx(const struct model *m, struct op_matmul_dx o)
 {
     o.dtype = m->dtype;
-    m->k->matmul_dx_packed(&m->ctx, &o);
+    m->k->matmul_dx(&m->ctx, &o);
 }
 
 /* With u = s x A^T of a part:  dB = dy^T u,   d(x A^T) = s dy B,   which takes the place of x A^T in r->all. */

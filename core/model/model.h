@@ -242,15 +242,15 @@ struct train_input {
 tare_status model_train_forward(struct model *m, const struct train_input *in, struct arena *acts, struct train_pass **pass,
                                 float **hidden, struct err *e);
 /* A micro-batch: model_backward_begin, model_logits_grad for the head rows (in any number of calls), model_backward; its gradient is then in the sums of
- * g (grads.h). All three are collective; a rank without a micro-batch calls model_backward_idle in their place. */
-tare_status model_backward_begin(struct model *m, struct grads *g, struct err *e);
+ * g (grads.h). The last is collective; a rank without a micro-batch calls model_backward_idle in its place. */
+void model_backward_begin(struct model *m, struct grads *g);
 struct logits_grad {
     const float *dlogits, *hidden; /* [n, V] and [n, C] */
     int64_t n;
     float *dhidden; /* [n, C], made here */
 };
 /* From dlogits[n, V]: dhidden[n, C] (overwritten), the head's gradient */
-tare_status model_logits_grad(struct model *m, const struct logits_grad *x, struct grads *g, struct err *e);
+void model_logits_grad(struct model *m, const struct logits_grad *x, struct grads *g);
 /* dhidden: [n_out, C] */
 tare_status model_backward(struct model *m, struct train_pass *pass, const float *dhidden, struct grads *g, struct err *e);
 tare_status model_backward_idle(struct model *m, struct grads *g, struct err *e);

@@ -5,8 +5,8 @@
  * is used and is gone when the window takes the next one. On one rank, and with zero1 and none, a unit lies whole in the weights and nothing is
  * copied.
  *
- * Forward passes need no gathering: they run on the compute copy (packed products, norms, biases, embedding), which every rank has whole for
- * sampling. So the fp32 units are gathered twice an optimizer step and micro-batch at most: in the backward pass, and when the compute copy is made again.
+ * Passes need no gathering: the forward pass runs on the compute copy (packed products, norms, biases, embedding), which every rank has whole for
+ * sampling; so does the backward pass. So the fp32 units are gathered once an optimizer step, when the compute copy is made again.
  *
  * A piece is a whole number of the unit's blocks (UNIT_BLOCKS of them), so that sums over blocks are the same numbers for every R.
  *

@@ -103,7 +103,6 @@ tare_status counted_model(struct counted *x, struct err *e)
     out->trained = tensors_of(m, &largest);
     out->flat = m->n_params;
     out->piece = m->n_own;
-    out->layers = m->unit_begin[L + 1] - m->unit_begin[1];
     out->bytes[PLAN_WEIGHTS] = m->memory.parameters;
     out->bytes[PLAN_GATHERED] = m->memory.windows;
     out->bytes[PLAN_SAMPLER] = held(x) - m->memory.parameters - m->memory.windows;

@@ -144,25 +144,12 @@ static void tally_matmul(const struct kctx *c, const struct op_matmul *o)
     matmul(c, o, NULL);
 }
 
-static void dx(const struct kctx *c, const struct op_matmul_dx *o, bool packed)
+static void tally_matmul_dx(const struct kctx *c, const struct op_matmul_dx *o)
 {
     const bool bf16 = o->dtype == DTYPE_BF16;
     useful(c, cost_matmul_dx(o).flops);
-    if (bf16) {
-        converted_dy(o->dy, o->t * o->n, o->dy_dtype);
-        if (!packed) convert(o->n * o->k, DTYPE_F32);
-    }
+    if (bf16) converted_dy(o->dy, o->t * o->n, o->dy_dtype);
     product("cublaslt dx", (double)o->t, (double)o->k, (double)o->n, bf16 ? 2 : 4, 1);
-}
-
-static void tally_matmul_dx(const struct kctx *c, const struct op_matmul_dx *o)
-{
-    dx(c, o, false);
-}
-
-static void tally_dx_packed(const struct kctx *c, const struct op_matmul_dx *o)
-{
-    dx(c, o, true);
 }
 
 static void tally_matmul_dw(const struct kctx *c, const struct op_matmul_dw *o)
@@ -338,7 +325,6 @@ void launches_tally(struct kernels *k, struct launch_rates rates)
 #define ENTRY(NAME) k->NAME = tally_##NAME;
     KERNEL_OPERATIONS(ENTRY)
 #undef ENTRY
-    k->matmul_dx_packed = tally_dx_packed;
     k->matmul_dw_apart = tally_matmul_dw;
     if (k->rope_kv_write) k->rope_kv_write = tally_rope_kv_write;
     if (k->matmul_swiglu) k->matmul_swiglu = tally_matmul_swiglu;

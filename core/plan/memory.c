@@ -82,7 +82,6 @@ static void take_counts(struct plan *p, const struct plan_counted *x)
     p->trained = x->trained;
     p->flat = x->flat;
     p->piece = x->piece;
-    p->layer_floats = x->layers;
     p->packed_bytes = x->copy;
     p->kv_token_bytes = x->kv_token;
     p->kv_wanted = (x->eval.blocks ? x->eval : x->train).blocks * KV_BLOCK;

@@ -82,9 +82,9 @@ enum { PLAN_ADVICE = 8, PLAN_ADAPTER_RANK = 16 };
 
 struct plan {
     struct plan_input in;
-    int64_t params, trained;           /* N; those that are trained: all, or the adapters' */
-    int64_t flat, piece, layer_floats; /* floats of the flat layout of what is trained, of a rank's pieces of it, of its layers */
-    int64_t packed_bytes;              /* of the compute copy without its tables */
+    int64_t params, trained;                    /* N; those that are trained: all, or the adapters' */
+    int64_t flat, piece;                        /* floats of the flat layout of what is trained, of a rank's pieces of it */
+    int64_t packed_bytes;                       /* of the compute copy without its tables */
     int64_t prompt_tokens, new_tokens, longest; /* P and T that memory is planned for; P + T - 1 */
     struct plan_rank first, last;               /* rank 0 has most prompts, rank R-1 fewest */
     int64_t kv_tokens, kv_wanted, kv_sequences,
@@ -118,12 +118,12 @@ tare_status plan_memory(struct plan *out, struct err *e);
 
 /* ---- counted.c */
 struct plan_counted {
-    int64_t params, trained, flat, piece, layers; /* params, trained: without padding; layers: floats of the layers' units */
-    int64_t copy;                       /* bytes of the compute copy without its tables, of positions and of the embedding */
-    int64_t staging;                    /* host memory while the model is read */
-    int64_t kv_token, kv_blocks, drawn; /* bytes of a token in the cache; its blocks; bytes of a drawn token on the host */
-    struct sampler_need train, eval;    /* eval: blocks 0 where there is none, or where training's cache is enough */
-    int64_t rows, targets;              /* of the largest micro-batch */
+    int64_t params, trained, flat, piece; /* params, trained: without padding */
+    int64_t copy;                         /* bytes of the compute copy without its tables, of positions and of the embedding */
+    int64_t staging;                      /* host memory while the model is read */
+    int64_t kv_token, kv_blocks, drawn;   /* bytes of a token in the cache; its blocks; bytes of a drawn token on the host */
+    struct sampler_need train, eval;      /* eval: blocks 0 where there is none, or where training's cache is enough */
+    int64_t rows, targets;                /* of the largest micro-batch */
     int64_t bytes[PLAN_CLASSES];
 };
 /* Makes the buffers of the rank with `groups` prompts, and gives them back. */

@@ -182,14 +182,13 @@ static double training(const struct plan *p, const struct work *w, const struct 
     return x->layers * (passes + again) + x->adapters * (3.5 + again) + x->attention * (3.5 + attention_again) + passes * x->head;
 }
 
-/* What optimizer steps stream and send. AdamW reads p, g, m, v and writes p, m, v; the norm reads g, and it is zeroed. A round: the layers are gathered for
- * the backward pass (zero3), and every gradient goes to its owner; none: the sums are gathered at the end. */
+/* What optimizer steps stream and send. AdamW reads p, g, m, v and writes p, m, v; the norm reads g, and it is zeroed. In a round every
+ * gradient goes to its owner; none: the sums are gathered at the end. */
 static void add_steps(const struct plan *p, const struct work *w, double steps, double rounds, struct plan_stage_cost *out)
 {
     const bool whole = p->in.shard == SHARD_NONE;
-    const double gathered = p->in.shard == SHARD_ZERO3 ? (double)p->layer_floats : 0;
     out->memory += steps * 9 * 4 * (whole ? w->flat : w->piece);
-    out->wire += steps * w->others * 4 * (rounds * (gathered + w->flat) + (whole ? w->flat : 0));
+    out->wire += steps * w->others * 4 * (rounds + whole) * w->flat;
 }
 
 /* The implicit process reward model: its logprobs and the reference's for the rewards, its own again before each of its optimizer steps. */

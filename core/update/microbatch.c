@@ -256,8 +256,7 @@ static tare_status run_head(struct trainer *t, const struct microbatch_job *j, c
         KERNEL(k, &m->ctx, head_grad, .logits = c.logits, .target = target, .lse = c.lse, .entropy = c.entropy,
                .ref_logits = c.ref_logits, .ref_lse = c.ref_lse, .kl = c.kl,
                .coef = to_backend(m, c.far, c.coef, n * (int64_t)sizeof *c.coef), .temperature = temperature, .r = n, .v = vocab);
-        TRY(model_logits_grad(m, &(struct logits_grad){c.logits, h.own + begin * width, n, h.gradient + begin * width}, &t->grads,
-                              e));
+        model_logits_grad(m, &(struct logits_grad){c.logits, h.own + begin * width, n, h.gradient + begin * width}, &t->grads);
     }
     return TARE_OK;
 }
@@ -285,7 +284,7 @@ static tare_status run_plan(struct trainer *t, const struct microbatch_job *j, s
         m, &(struct train_input){&t->cache, &p->packed.forward, p->packed.segs, p->packed.n_segs, t->train->recompute}, &t->acts,
         &pass, &hidden, e));
     TRY(tensor_new_raw(&t->acts, &dhidden, p->n_tokens * m->shape.hidden, e));
-    TRY(model_backward_begin(m, &t->grads, e));
+    model_backward_begin(m, &t->grads);
     TRY(run_head(t, j, p, (struct last_hidden){hidden, ref_hidden, dhidden}, tally, e));
     TRY(model_backward(m, pass, dhidden, &t->grads, e));
     return model_finish(m, e);

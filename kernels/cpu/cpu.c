@@ -111,7 +111,6 @@ const struct kernels CPU_TABLE = {
     .int8_bytes = matmul_int8_bytes,
     .kv_bytes = cpu_kv_bytes,
     KERNEL_OPERATIONS(ENTRY).matmul_dw_apart = matmul_dw_apart,
-    .matmul_dx_packed = matmul_dx_packed,
     .matmul_low_rank = matmul_low_rank,
     .matmul_dx_low_rank = matmul_dx_low_rank,
     .low_rank_dw = low_rank_dw,

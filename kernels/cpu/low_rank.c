@@ -201,7 +201,7 @@ static void matmul_dx_low_rank(const struct kctx *c, const struct op_matmul_dx_l
     }
     low_d(c, &g, l, o->d);
     if (!p->dx) return;
-    matmul_dx_packed(c, p);
+    matmul_dx(c, p);
     const struct gemm add = {.m = g.m,
                              .n = g.n,
                              .k = low_rows(l),

@@ -126,21 +126,6 @@ static struct gemm dx_gemm(const struct op_matmul_dx *o)
                          .c_row = o->k};
 }
 
-static void matmul_dx(const struct kctx *c, const struct op_matmul_dx *o)
-{
-    if (o->t <= 0 || o->k <= 0) return;
-    if (o->n <= 0) {
-        memset(o->dx, 0, (size_t)(o->t * o->k) * sizeof *o->dx);
-        return;
-    }
-    struct gemm g = dx_gemm(o);
-    g.turned = NULL;
-    g.b = o->w;
-    g.b_row = o->k;
-    gemm_blocked(c, &g);
-    arena_reset(c->scratch);
-}
-
 /* Rows of W as fp32 from its panels of int8: `rows` of them from `row` on, a multiple of NR, whole panels a task. */
 struct unpack_args {
     float *to;
@@ -198,7 +183,7 @@ static void dx_int8(const struct kctx *c, const struct gemm *whole, const void *
     }
 }
 
-static void matmul_dx_packed(const struct kctx *c, const struct op_matmul_dx *o)
+static void matmul_dx(const struct kctx *c, const struct op_matmul_dx *o)
 {
     if (o->t <= 0 || o->k <= 0) return;
     if (o->n <= 0) {

@@ -154,7 +154,6 @@ void cuda_finish(const struct kctx *c);
 KERNEL_OPERATIONS(CUDA_ENTRY)
 #undef CUDA_ENTRY
 void cuda_matmul_dw_apart(const struct kctx *c, const struct op_matmul_dw *o);
-void cuda_matmul_dx_packed(const struct kctx *c, const struct op_matmul_dx *o);
 void cuda_rope_kv_write(const struct kctx *c, const struct op_rope *turn, const struct op_kv_write *write);
 void cuda_matmul_swiglu(const struct kctx *c, const struct op_matmul *product, const struct op_swiglu *act);
 void cuda_matmul_rmsnorm(const struct kctx *c, const struct op_matmul *product, const struct op_rmsnorm *norm);

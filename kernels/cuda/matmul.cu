@@ -214,41 +214,17 @@ void cuda_matmul_dx(const struct kctx *c, const struct op_matmul_dx *o)
     if (o->t <= 0 || o->k <= 0) return;
     const int round = o->dtype == DTYPE_BF16;
     if (!has_lt(c) || o->n <= 0) {
-        matmul_plain(c, plain_product{o->dx, o->dy, o->w, nullptr, nullptr, o->t, o->k, o->n, o->n, 1, o->k, 1, o->k, 0, round,
-                                      o->dy_dtype, DTYPE_F32});
+        matmul_plain(c, plain_product{o->dx, o->dy, o->packed, nullptr, nullptr, o->t, o->k, o->n, o->n, 1, o->k, 1, o->k, 0, round,
+                                      o->dy_dtype, o->dtype});
         return;
     }
-    const void *a = o->w, *b = o->dy;
+    const void *b = o->dy;
     if (round) {
-        const rows w = {o->w, o->n * o->k, DTYPE_F32}, dy = {o->dy, o->t * o->n, o->dy_dtype};
-        unsigned char *at = room(c, dy, w);
-        if (!at) return;
+        const rows dy = {o->dy, o->t * o->n, o->dy_dtype}, none = {nullptr, 0, DTYPE_BF16};
+        unsigned char *at = copy_bytes(dy) ? room(c, dy, none) : nullptr;
+        if (copy_bytes(dy) && !at) return;
         b = rounded_dy(c, &at, dy);
-        a = rounded(c, &at, w);
     }
-    matmul_lt(c, lt_product{o->dx, a, b, nullptr, nullptr, o->k, o->t, o->n, o->k, o->n, o->k, o->k, 0, 0, o->dtype});
-}
-
-/* The same kernels; packed weights are W rounded. */
-void cuda_matmul_dx_packed(const struct kctx *c, const struct op_matmul_dx *o)
-{
-    if (o->dtype == DTYPE_F32) {
-        op_matmul_dx same = *o;
-        same.w = static_cast<const float *>(o->packed);
-        cuda_matmul_dx(c, &same);
-        return;
-    }
-    CUDA_OP(c, "matmul_dx", "t n k", o->t, o->n, o->k);
-    if (o->t <= 0 || o->k <= 0 || o->n <= 0) return;
-    if (!has_lt(c)) { /* the tests on the host */
-        matmul_plain(c, plain_product{o->dx, o->dy, o->packed, nullptr, nullptr, o->t, o->k, o->n, o->n, 1, o->k, 1, o->k, 0, 1,
-                                      o->dy_dtype, DTYPE_BF16});
-        return;
-    }
-    const rows dy = {o->dy, o->t * o->n, o->dy_dtype}, none = {nullptr, 0, DTYPE_BF16};
-    unsigned char *at = copy_bytes(dy) ? room(c, dy, none) : nullptr;
-    if (copy_bytes(dy) && !at) return;
-    const void *b = rounded_dy(c, &at, dy);
     matmul_lt(c, lt_product{o->dx, o->packed, b, nullptr, nullptr, o->k, o->t, o->n, o->k, o->n, o->k, o->k, 0, 0, o->dtype});
 }
 

@@ -30,7 +30,6 @@ void cuda_table(struct kernels *k)
     KERNEL_OPERATIONS(CUDA_ENTRY)
 #undef CUDA_ENTRY
     k->packed_bytes = cuda_packed_bytes;
-    k->matmul_dx_packed = cuda_matmul_dx_packed;
     k->matmul_dw_apart = cuda_matmul_dw_apart;
     k->kv_bytes = cuda_kv_bytes;
     k->rope_kv_write = cuda_rope_kv_write;

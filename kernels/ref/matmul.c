@@ -134,7 +134,7 @@ static void matmul(const struct kctx *c, const struct op_matmul *o)
         }
 }
 
-static void matmul_dx_row(const struct op_matmul_dx *o, int64_t i, int packed)
+static void matmul_dx_row(const struct op_matmul_dx *o, int64_t i)
 {
     const float *dy = (const float *)o->dy + i * o->n;
     float *row = o->dx + i * o->k;
@@ -143,9 +143,7 @@ static void matmul_dx_row(const struct op_matmul_dx *o, int64_t i, int packed)
         struct chain sum = {0};
         for (int64_t p = 0; p < o->n; p++) {
             const int64_t j = matmul_place(p, o->n, order);
-            const float w =
-                packed ? packed_weight(o->packed, o->int8, o->dtype, o->k, j, q) : matmul_value(o->w[j * o->k + q], o->dtype);
-            chain_add(&sum, matmul_value(dy[j], o->dtype), w, p, o->n, order);
+            chain_add(&sum, matmul_value(dy[j], o->dtype), packed_weight(o->packed, o->int8, o->dtype, o->k, j, q), p, o->n, order);
         }
         row[q] = sum.sum;
     }
@@ -154,13 +152,7 @@ static void matmul_dx_row(const struct op_matmul_dx *o, int64_t i, int packed)
 static void matmul_dx(const struct kctx *c, const struct op_matmul_dx *o)
 {
     (void)c;
-    for (int64_t i = 0; i < o->t; i++) matmul_dx_row(o, i, 0);
-}
-
-static void matmul_dx_packed(const struct kctx *c, const struct op_matmul_dx *o)
-{
-    (void)c;
-    for (int64_t i = 0; i < o->t; i++) matmul_dx_row(o, i, 1);
+    for (int64_t i = 0; i < o->t; i++) matmul_dx_row(o, i);
 }
 
 /* Term by term of dw[j,q], from `start` on. */

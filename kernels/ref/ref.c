@@ -26,5 +26,4 @@ const struct kernels REF_TABLE = {
     .int8_bytes = matmul_int8_bytes,
     .kv_bytes = cpu_kv_bytes,
     KERNEL_OPERATIONS(ENTRY).matmul_dw_apart = matmul_dw_apart,
-    .matmul_dx_packed = matmul_dx_packed,
 };

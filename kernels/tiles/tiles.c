@@ -174,8 +174,12 @@ static void matmul(const struct kctx *c, const struct op_matmul *o)
 }
 
 /* dx[t,k] = sum_n dy[t,n] W[n,k]: the inner index is n. */
-static void dx(const struct kctx *c, const struct op_matmul_dx *o, int from_packed)
+static void matmul_dx(const struct kctx *c, const struct op_matmul_dx *o)
 {
+    if (o->dtype != DTYPE_BF16) {
+        base->matmul_dx(c, o);
+        return;
+    }
     if (o->t <= 0 || o->k <= 0) return;
     product(c, &(struct product){.m = o->t,
                                  .n = o->k,
@@ -183,28 +187,10 @@ static void dx(const struct kctx *c, const struct op_matmul_dx *o, int from_pack
                                  .a = o->dy,
                                  .a_row = o->n,
                                  .a_col = 1,
-                                 .turned = from_packed ? o->packed : NULL,
-                                 .b = o->w,
-                                 .b_row = o->k,
+                                 .turned = o->packed,
                                  .c = o->dx,
                                  .c_row = o->k});
     arena_reset(c->scratch);
-}
-
-static void matmul_dx(const struct kctx *c, const struct op_matmul_dx *o)
-{
-    if (o->dtype != DTYPE_BF16)
-        base->matmul_dx(c, o);
-    else
-        dx(c, o, 0);
-}
-
-static void matmul_dx_packed(const struct kctx *c, const struct op_matmul_dx *o)
-{
-    if (o->dtype != DTYPE_BF16)
-        base->matmul_dx_packed(c, o);
-    else
-        dx(c, o, 1);
 }
 
 /* dW[n,k] += sum_t dy[t,n] x[t,k]: the inner index is t, A is dy transposed. apart: the sum is added to dw when it is complete. */
@@ -257,7 +243,6 @@ void TILES_TABLE(const struct kernels *others, struct kernels *out)
     out->matmul = matmul;
     out->matmul_dx = matmul_dx;
     out->matmul_dw = matmul_dw;
-    out->matmul_dx_packed = matmul_dx_packed;
     out->matmul_dw_apart = matmul_dw_apart;
     out->matmul_low_rank = NULL; /* the caller makes them of those above */
     out->matmul_dx_low_rank = NULL;

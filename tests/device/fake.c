@@ -268,7 +268,7 @@ static void fake_matmul_dx(const struct kctx *c, const struct op_matmul_dx *o)
     OPERATION(matmul_dx);
     work.dx = T(o->dx);
     work.dy = widened(__func__, T(o->dy), o->dy_dtype, o->t * o->n);
-    work.w = T(o->w);
+    work.packed = T(o->packed);
     fake.cpu->matmul_dx(&own, &work);
     narrowed(NULL, work.dy, o->dy_dtype, 0);
 }

@@ -146,7 +146,7 @@ static void test_products(void **state)
     RUN(matmul, .y = y, .x = x, .packed = head, .t = ROWS / 4, .n = V, .k = C, .dtype = DTYPE_BF16);
     RUN(matmul, .y = y, .x = x, .packed = head, .t = 16, .n = V, .k = C, .dtype = DTYPE_BF16);
     RUN(matmul_dw, .dw = tensor((int64_t)V * C), .dy = y, .x = x, .t = 32, .n = V, .k = C, .dtype = DTYPE_BF16);
-    RUN(matmul_dx, .dx = x, .dy = gu, .w = tensor((int64_t)64 * C), .t = ROWS, .n = 64, .k = C, .dtype = DTYPE_BF16);
+    RUN(matmul_dx, .dx = x, .dy = gu, .packed = up, .t = ROWS, .n = 64, .k = C, .dtype = DTYPE_BF16);
     end();
 }
 

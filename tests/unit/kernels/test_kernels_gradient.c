@@ -55,7 +55,7 @@ static void test_product(void **state)
     float *dx = floats(T * K, 0), *dw = floats(N * K, 0), *db = floats(N, 0);
     memset(dw, 0, N * K * sizeof *dw);
     memset(db, 0, N * sizeof *db);
-    KERNEL(ref, C, matmul_dx, .dx = dx, .dy = p.r, .w = p.w, .t = T, .n = N, .k = K, .dtype = DTYPE_F32);
+    KERNEL(ref, C, matmul_dx, .dx = dx, .dy = p.r, .packed = p.w, .t = T, .n = N, .k = K, .dtype = DTYPE_F32);
     KERNEL(ref, C, matmul_dw, .dw = dw, .dbias = db, .dy = p.r, .x = p.x, .t = T, .n = N, .k = K, .dtype = DTYPE_F32);
     assert_gradient("dx", (struct loss){product_loss, &p}, p.x, dx, T * K, 1e-3);
     assert_gradient("dw", (struct loss){product_loss, &p}, p.w, dw, N * K, 1e-3);

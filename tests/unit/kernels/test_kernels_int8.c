@@ -95,14 +95,13 @@ static void check(const struct kernels *k, const struct kctx *c, const char *whe
     KERNEL(ref, on[1], pack, .packed = plain, .w = seen, .n = n, .k = inner, .dtype = dtype);
     KERNEL(ref, on[1], matmul, .y = y[2], .x = x, .packed = plain, .bias = bias, .residual = y[2], .t = t, .n = n, .k = inner,
            .dtype = dtype);
-    KERNEL(ref, on[1], matmul_dx, .dx = dx0, .dy = dy, .w = seen, .t = t, .n = n, .k = inner, .dtype = dtype);
+    KERNEL(ref, on[1], matmul_dx, .dx = dx0, .dy = dy, .packed = plain, .t = t, .n = n, .k = inner, .dtype = dtype);
     for (int i = 0; i < 2; i++) {
         const void *p = packed(both[i], on[i], w, shape, dtype);
         KERNEL(both[i], on[i], matmul, .y = y[i], .x = x, .packed = p, .bias = bias, .residual = y[i], .t = t, .n = n, .k = inner,
                .dtype = dtype, .int8 = 1);
         assert_bits(where, y[i], y[2], t * n);
-        both[i]->matmul_dx_packed(
-            on[i], &(struct op_matmul_dx){.dx = dx, .dy = dy, .packed = p, .t = t, .n = n, .k = inner, .dtype = dtype, .int8 = 1});
+        KERNEL(both[i], on[i], matmul_dx, .dx = dx, .dy = dy, .packed = p, .t = t, .n = n, .k = inner, .dtype = dtype, .int8 = 1);
         assert_bits(where, dx, dx0, t * inner);
     }
     buffers_end();

@@ -106,7 +106,7 @@ static void backward_by_parts(const struct numbers *n, const float *u, int apart
     const void *w = packed(ref, c, n->w, (const int64_t[2]){s->columns, s->k}, n->dtype, n->int8),
                *a = packed(ref, c, n->a, (const int64_t[2]){n->rows, s->k}, n->dtype, 0);
     float *more = floats(s->t * s->k, 0);
-    ref->matmul_dx_packed(
+    ref->matmul_dx(
         c, &(struct op_matmul_dx){
                .dx = r->dx, .dy = n->dy, .packed = w, .t = s->t, .n = s->columns, .k = s->k, .dtype = n->dtype, .int8 = n->int8});
     for (int64_t i = 0; i < s->parts; i++) {
@@ -119,14 +119,14 @@ static void backward_by_parts(const struct numbers *n, const float *u, int apart
         product_dw(
             c, (struct op_matmul_dw){.dw = r->db[i], .dy = dy, .x = part, .t = s->t, .n = s->n[i], .k = s->rank, .dtype = n->dtype},
             apart);
-        ref->matmul_dx_packed(
+        ref->matmul_dx(
             c, &(struct op_matmul_dx){.dx = d, .dy = dy, .packed = b, .t = s->t, .n = s->n[i], .k = s->rank, .dtype = n->dtype});
         KERNEL(ref, c, add_columns, .y = r->d + i * s->rank, .ldy = n->rows, .x = d, .ldx = s->rank, .t = s->t, .n = s->rank,
                .scale = n->scale);
     }
     product_dw(c, (struct op_matmul_dw){.dw = r->da, .dy = r->d, .x = n->x, .t = s->t, .n = n->rows, .k = s->k, .dtype = n->dtype},
                apart);
-    ref->matmul_dx_packed(
+    ref->matmul_dx(
         c, &(struct op_matmul_dx){.dx = more, .dy = r->d, .packed = a, .t = s->t, .n = n->rows, .k = s->k, .dtype = n->dtype});
     KERNEL(ref, c, add, .y = r->dx, .x = more, .n = s->t * s->k);
 }

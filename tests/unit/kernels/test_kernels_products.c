@@ -40,20 +40,24 @@ static void forward(const struct kernels *k, const struct kctx *c, const char *w
     buffers_end();
 }
 
-/* The packed weights give the bits of the fp32 ones, by this backend and by the definition. */
-static void dx_from_packed(const struct kernels *k, const struct kctx *c, const char *where, struct op_matmul_dx o,
-                           const float *expected)
+static void *packed_of(const struct kernels *k, const struct kctx *c, const float *w, int64_t n, int64_t inner, enum dtype dtype)
 {
-    const struct kernels *const both[2] = {k, ref};
-    const struct kctx *const on[2] = {c, &contexts[0]};
-    for (int i = 0; i < 2; i++) {
-        void *packed = floats(both[i]->packed_bytes(o.n, o.k, o.dtype) / 4 + 1, 0);
-        KERNEL(both[i], on[i], pack, .packed = packed, .w = o.w, .n = o.n, .k = o.k, .dtype = o.dtype);
-        both[i]->matmul_dx_packed(
-            on[i],
-            &(struct op_matmul_dx){.dx = o.dx, .dy = o.dy, .packed = packed, .t = o.t, .n = o.n, .k = o.k, .dtype = o.dtype});
-        assert_bits(where, o.dx, expected, o.t * o.k);
-    }
+    void *packed = floats(k->packed_bytes(n, inner, dtype) / 4 + 1, 0);
+    KERNEL(k, c, pack, .packed = packed, .w = w, .n = n, .k = inner, .dtype = dtype);
+    return packed;
+}
+
+/* dx by this backend and by the definition, each from weights as it packs them. */
+static void dx_is(const struct kernels *k, const struct kctx *c, const char *where, struct op_matmul_dx o, const float *w)
+{
+    float *expected = floats(o.t * o.k, 0);
+    struct op_matmul_dx by_definition = o;
+    o.packed = packed_of(k, c, w, o.n, o.k, o.dtype);
+    by_definition.packed = packed_of(ref, &contexts[0], w, o.n, o.k, o.dtype);
+    by_definition.dx = expected;
+    k->matmul_dx(c, &o);
+    ref->matmul_dx(&contexts[0], &by_definition);
+    assert_bits(where, o.dx, expected, o.t * o.k);
 }
 
 static void backward(const struct kernels *k, const struct kctx *c, const char *where, const int64_t shape[3], enum dtype dtype)
@@ -61,13 +65,9 @@ static void backward(const struct kernels *k, const struct kctx *c, const char *
     const int64_t t = shape[0], n = shape[1], inner = shape[2];
     float *x = randoms(t * inner, 1, 1), *w = randoms(n * inner, 2, 1), *dy = randoms(t * n, 3, 1);
     float *dx = randoms(t * inner, 0, 1), *dw = randoms(n * inner, 1, 1), *db = randoms(n, 1, 1);
-    float *dx0 = copied(dx, t * inner, 0), *dw0 = copied(dw, n * inner, 0), *db0 = copied(db, n, 0);
+    float *dw0 = copied(dw, n * inner, 0), *db0 = copied(db, n, 0);
     for (int with_bias = 1; with_bias >= 0; with_bias--) {
-        KERNEL(k, c, matmul_dx, .dx = dx, .dy = dy, .w = w, .t = t, .n = n, .k = inner, .dtype = dtype);
-        KERNEL(ref, &contexts[0], matmul_dx, .dx = dx0, .dy = dy, .w = w, .t = t, .n = n, .k = inner, .dtype = dtype);
-        assert_bits(where, dx, dx0, t * inner);
-        dx_from_packed(k, c, where, (struct op_matmul_dx){.dx = dx, .dy = dy, .w = w, .t = t, .n = n, .k = inner, .dtype = dtype},
-                       dx0);
+        dx_is(k, c, where, (struct op_matmul_dx){.dx = dx, .dy = dy, .t = t, .n = n, .k = inner, .dtype = dtype}, w);
         KERNEL(k, c, matmul_dw, .dw = dw, .dbias = with_bias ? db : NULL, .dy = dy, .x = x, .t = t, .n = n, .k = inner,
                .dtype = dtype);
         KERNEL(ref, &contexts[0], matmul_dw, .dw = dw0, .dbias = with_bias ? db0 : NULL, .dy = dy, .x = x, .t = t, .n = n,
@@ -169,12 +169,9 @@ static void parts(const struct kernels *k, const struct kctx *c, const char *whe
     if (c == &contexts[0] || !strncmp(k->name, "emu", 3)) return;
     enum { T = 30, N = 1601, K = 352 };
     const float *w = randoms(N * K, 0, 1), *dy = randoms(T * N, 0, 1);
-    float *dx = floats(T * K, 0), *dx0 = floats(T * K, 0);
-    for (int dtype = DTYPE_F32; dtype <= DTYPE_BF16; dtype++) {
-        KERNEL(k, c, matmul_dx, .dx = dx, .dy = dy, .w = w, .t = T, .n = N, .k = K, .dtype = (enum dtype)dtype);
-        KERNEL(ref, &contexts[0], matmul_dx, .dx = dx0, .dy = dy, .w = w, .t = T, .n = N, .k = K, .dtype = (enum dtype)dtype);
-        assert_bits(where, dx, dx0, T * K);
-    }
+    float *dx = floats(T * K, 0);
+    for (int dtype = DTYPE_F32; dtype <= DTYPE_BF16; dtype++)
+        dx_is(k, c, where, (struct op_matmul_dx){.dx = dx, .dy = dy, .t = T, .n = N, .k = K, .dtype = (enum dtype)dtype}, w);
     buffers_end();
 }
 
@@ -190,11 +187,8 @@ static void large(const struct kernels *k, const struct kctx *c, const char *whe
     if (c == &contexts[0] || !strncmp(k->name, "emu", 3)) return;
     enum { T = 600, N = 9000, K = 17 };
     float *w = randoms((int64_t)N * K, 0, 1), *dy = randoms((int64_t)T * N, 0, 1), *x = randoms(T * K, 0, 1);
-    float *dx = floats(T * K, 0), *dx0 = floats(T * K, 0), *dw = randoms((int64_t)N * K, 0, 1),
-          *dw0 = copied(dw, (int64_t)N * K, 0);
-    KERNEL(k, c, matmul_dx, .dx = dx, .dy = dy, .w = w, .t = T, .n = N, .k = K, .dtype = DTYPE_F32);
-    KERNEL(ref, &contexts[0], matmul_dx, .dx = dx0, .dy = dy, .w = w, .t = T, .n = N, .k = K, .dtype = DTYPE_F32);
-    assert_bits(where, dx, dx0, T * K);
+    float *dx = floats(T * K, 0), *dw = randoms((int64_t)N * K, 0, 1), *dw0 = copied(dw, (int64_t)N * K, 0);
+    dx_is(k, c, where, (struct op_matmul_dx){.dx = dx, .dy = dy, .t = T, .n = N, .k = K, .dtype = DTYPE_F32}, w);
     KERNEL(k, c, matmul_dw, .dw = dw, .dy = dy, .x = x, .t = T, .n = N, .k = K, .dtype = DTYPE_F32);
     KERNEL(ref, &contexts[0], matmul_dw, .dw = dw0, .dy = dy, .x = x, .t = T, .n = N, .k = K, .dtype = DTYPE_F32);
     assert_bits(where, dw, dw0, (int64_t)N * K);

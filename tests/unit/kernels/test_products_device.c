@@ -53,14 +53,10 @@ static void products(const struct kernels *k, const struct kctx *c, enum dtype d
         KERNEL(ref, &contexts[0], matmul, .y = h.y, .x = h.x, .packed = h.packed, .t = s.t, .n = s.n, .k = s.k, .dtype = dtype);
         close_to("y alone", same, from_device(k, c, h.gy, 4 * s.t * s.n), h.y, s.t * s.n, s.k);
         k->backend->upload(c, h.gy, h.y, 4 * s.t * s.n); /* the same dy */
-        KERNEL(k, c, matmul_dx, .dx = h.gdx, .dy = h.gy, .w = h.gw, .t = s.t, .n = s.n, .k = s.k, .dtype = dtype);
-        KERNEL(ref, &contexts[0], matmul_dx, .dx = h.dx, .dy = h.y, .w = h.w, .t = s.t, .n = s.n, .k = s.k, .dtype = dtype);
+        KERNEL(k, c, matmul_dx, .dx = h.gdx, .dy = h.gy, .packed = h.gpacked, .t = s.t, .n = s.n, .k = s.k, .dtype = dtype);
+        KERNEL(ref, &contexts[0], matmul_dx, .dx = h.dx, .dy = h.y, .packed = h.packed, .t = s.t, .n = s.n, .k = s.k,
+               .dtype = dtype);
         close_to("dx", same, from_device(k, c, h.gdx, 4 * s.t * s.k), h.dx, s.t * s.k, s.n);
-        if (k->matmul_dx_packed) {
-            k->matmul_dx_packed(c, &(struct op_matmul_dx){
-                                       .dx = h.gdx, .dy = h.gy, .packed = h.gpacked, .t = s.t, .n = s.n, .k = s.k, .dtype = dtype});
-            close_to("dx from packed", same, from_device(k, c, h.gdx, 4 * s.t * s.k), h.dx, s.t * s.k, s.n);
-        }
         float *db = randoms(s.n, 0, 1), *gdb = on_device(k, c, db, 4 * s.n);
         KERNEL(k, c, matmul_dw, .dw = h.gdw, .dbias = gdb, .dy = h.gy, .x = h.gx, .t = s.t, .n = s.n, .k = s.k, .dtype = dtype);
         KERNEL(ref, &contexts[0], matmul_dw, .dw = h.dw, .dbias = db, .dy = h.y, .x = h.x, .t = s.t, .n = s.n, .k = s.k,

@@ -66,7 +66,7 @@ struct late { /* of a rank */
     struct comm *inner;
     const void *in;
     void *out;
-    int64_t bytes, exchanges, beside; /* begun; gathers that were begun while one was on its way */
+    int64_t bytes, exchanges; /* of this one; so many were begun */
     uint64_t hash;
     bool pending;
     struct call trace[TRACE];
@@ -104,8 +104,8 @@ static tare_status late_exchange_wait(struct comm *c, struct err *e)
 
 static tare_status late_gather_begin(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
 {
+    assert_false(late->pending); /* weights are gathered when the compute copy is made, not in a backward pass */
     note('g', bytes);
-    late->beside += late->pending;
     return late->inner->gather_begin(c, in, bytes, out, e);
 }
 
@@ -224,7 +224,6 @@ static void run_late(int ranks, enum shard shard, const struct result *want)
         for (int s = 0; s < STEPS; s++) assert_memory_equal(&j.result[r].report[s], &want->report[s], sizeof *want->report);
         assert_false(l->pending);
         assert_true(ranks == 1 ? !l->exchanges : l->exchanges > 20);
-        assert_true(ranks == 1 || shard != SHARD_ZERO3 || l->beside > 5);
         assert_int_equal(l->n_trace, j.ranks[0].n_trace);
         for (int64_t i = 0; i < l->n_trace; i++)
             assert_true(l->trace[i].what == j.ranks[0].trace[i].what && l->trace[i].bytes == j.ranks[0].trace[i].bytes);
