@@ -27,10 +27,10 @@ void tile(int rows, int dot, int64_t k, const float *a, const float *b, const st
 {
     gemm_cached(rows, dot, k, a, b, t);
 }
-void few_int8(const struct gemm *g, int rows, int many, int64_t p, const struct gemm_tile *t, const float *a);
-void few_int8(const struct gemm *g, int rows, int many, int64_t p, const struct gemm_tile *t, const float *a)
+void few_int8(const struct gemm *g, int rows, int64_t p, const struct gemm_tile *t, const float *a);
+void few_int8(const struct gemm *g, int rows, int64_t p, const struct gemm_tile *t, const float *a)
 {
-    int8_few(g, rows, many, p, t, a);
+    int8_few(g, rows, p, t, a);
 }
 """
 ADDS = re.compile(r"vfn?m(add|sub)[0-9]*ps$|vdpbf16ps$")

@@ -102,13 +102,13 @@ INLINE void gemm_finish(const struct gemm_tile *t, int64_t row, int64_t column, 
     gemm_store(t->c + row * t->c_row + column, x, left);
 }
 
-INLINE void gemm_begin(vf acc[][4 * NRV], const int rows, const int width, const struct gemm_tile *t)
+INLINE void gemm_begin(vf acc[][NRV], const int rows, const int width, const struct gemm_tile *t)
 {
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < width; v++) acc[r][v] =
         t->start ? gemm_load(t->start + r * t->start_row + v * LANES, t->columns - v * LANES) : v_zero();
 }
 
-INLINE void gemm_end(vf acc[][4 * NRV], const int rows, const int width, const struct gemm_tile *t)
+INLINE void gemm_end(vf acc[][NRV], const int rows, const int width, const struct gemm_tile *t)
 {
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < width; v++) gemm_finish(t, r, v * LANES, acc[r][v]);
 }
@@ -120,18 +120,18 @@ INLINE vf gemm_half(vf words, const enum half half)
     return half == ODD ? v_odd(words) : half == EVEN ? v_even(words) : words;
 }
 
-/* A step's numbers of A, a[r a_row], and its words of B: those of a panel lie together, the next panel's `panel_size` on. By value, so that a stride that is
- * known stays a literal. */
+/* A step's numbers of A, a[r a_row], and its words of B. By value, so that a stride that is known stays a literal. */
 struct gemm_operands {
     const float *a, *b;
-    int64_t a_row, panel_size;
+    int64_t a_row;
 };
 
 /* One step of A against `width` vectors of words. */
-INLINE void gemm_step(vf acc[][4 * NRV], const int rows, const int width, const enum half half, const struct gemm_operands s)
+INLINE void gemm_step(vf acc[][NRV], const int rows, const int width, const enum half half, const struct gemm_operands s)
 {
-    vf w[4 * NRV];
-    UNROLL for (int v = 0; v < width; v++) w[v] = gemm_half(v_load(s.b + v / NRV * s.panel_size + v % NRV * LANES), half);
+    vf w[NRV];
+    /* v % NRV is v, but without it clang 14 leaves the sums of one vector in memory */
+    UNROLL for (int v = 0; v < width; v++) w[v] = gemm_half(v_load(s.b + v % NRV * LANES), half);
     UNROLL for (int r = 0; r < rows; r++)
     {
         const vf x = v_set(s.a[r * s.a_row]);
@@ -141,40 +141,35 @@ INLINE void gemm_step(vf acc[][4 * NRV], const int rows, const int width, const 
     UNROLL for (int v = 0; v < width; v++) v_keep(w[v]);
 }
 
-/* k steps from the rows of A as they lie, a[r a_row + k], and from panels of B, `panel_size` apart; by value too. */
+/* k steps from the rows of A as they lie, a[r a_row + k]; by value too. */
 struct gemm_source {
     int64_t k;
     const float *a, *b;
-    int64_t a_row, panel_size;
+    int64_t a_row;
 };
 
-/* rows x (panels * NR). Weights come from memory. */
-TILE_FUNCTION void gemm_stream(const int rows, const int panels, const int bf16, const struct gemm_source s,
-                               const struct gemm_tile *t)
+/* Against one panel, whose words come from memory. They are read in the order in which they lie: a short loop runs so far ahead of itself that nothing
+ * has to be fetched, which would only slow it down; a long one fetches what it will read (docs/dev/performance.md). */
+TILE_FUNCTION void gemm_stream(const int rows, const int bf16, const struct gemm_source s, const struct gemm_tile *t)
 {
-    const int64_t k = s.k, a_row = s.a_row, panel_size = s.panel_size;
+    enum { AHEAD = 1024 /* floats */ };
+    const int is_long = rows > 2 && (MR < 8 || (bf16 && !DOT));
+    const int64_t k = s.k, a_row = s.a_row, words = bf16 ? k / 2 : k;
     const float *a = s.a, *b = s.b;
-    enum { AHEAD = 12 /* words; those of the next panels after the last ones of these */ };
-    vf acc[MR][4 * NRV];
-    const int width = panels * NRV;
-    const int64_t words = bf16 ? k / 2 : k;
-    const float *next = b + AHEAD * NR;
-    gemm_begin(acc, rows, width, t);
-    for (int64_t i = 0; i < words; i++, b += NR, next += NR) {
-        if (i == words - AHEAD) next += (panels - 1) * panel_size;
-        if (panels > 1)
-            UNROLL for (int v = 0; v < width; v++)
-                _mm_prefetch((const char *)(next + v / NRV * panel_size + v % NRV * LANES), _MM_HINT_T0);
+    vf acc[MR][NRV];
+    gemm_begin(acc, rows, NRV, t);
+    for (int64_t i = 0; i < words; i++, b += NR) {
+        if (is_long) _mm_prefetch((const char *)(b + AHEAD), _MM_HINT_T0);
+        if (is_long && MR >= 8) _mm_prefetch((const char *)(b + AHEAD + LANES), _MM_HINT_T0);
         if (bf16 && !DOT) {
-            gemm_step(acc, rows, width, ODD, (struct gemm_operands){a + 2 * i + 1, b, a_row, panel_size});
-            gemm_step(acc, rows, width, EVEN, (struct gemm_operands){a + 2 * i, b, a_row, panel_size});
+            gemm_step(acc, rows, NRV, ODD, (struct gemm_operands){a + 2 * i + 1, b, a_row});
+            gemm_step(acc, rows, NRV, EVEN, (struct gemm_operands){a + 2 * i, b, a_row});
         } else {
-            gemm_step(acc, rows, width, bf16 ? BOTH : WHOLE, (struct gemm_operands){a + i, b, a_row, panel_size});
+            gemm_step(acc, rows, NRV, bf16 ? BOTH : WHOLE, (struct gemm_operands){a + i, b, a_row});
         }
     }
-    if (bf16 && k % 2)
-        gemm_step(acc, rows, width, DOT ? BOTH : EVEN, (struct gemm_operands){a + (DOT ? words : k - 1), b, a_row, panel_size});
-    gemm_end(acc, rows, width, t);
+    if (bf16 && k % 2) gemm_step(acc, rows, NRV, DOT ? BOTH : EVEN, (struct gemm_operands){a + (DOT ? words : k - 1), b, a_row});
+    gemm_end(acc, rows, NRV, t);
 }
 
 /* Steps and fetches of a turn: with fewer steps, counting and fetching cost as much as a tenth of the multiply-adds. */
@@ -193,7 +188,7 @@ struct gemm_chain {
 TILE_FUNCTION void gemm_micro(const int rows, const int width, const enum half half, const struct gemm_chain *chain,
                               const struct gemm_tile *t)
 {
-    vf acc[MR][4 * NRV];
+    vf acc[MR][NRV];
     gemm_begin(acc, rows, width, t);
     HIDE(t); /* so nothing of the loop is made before the sums, or of their end before the loop, and lies on the stack meanwhile */
     const int64_t step = t->ahead_step, again = t->ahead_run, elsewhere = t->ahead_jump - t->ahead_run * FETCHES * step;
@@ -204,7 +199,7 @@ TILE_FUNCTION void gemm_micro(const int rows, const int width, const enum half h
         UNROLL for (int j = 0; j < STEPS; j++)
         {
             if (j < FETCHES) _mm_prefetch(ahead + j * step, _MM_HINT_T0);
-            gemm_step(acc, rows, width, half, (struct gemm_operands){a + j * MR, b + j * NR, 1, 0});
+            gemm_step(acc, rows, width, half, (struct gemm_operands){a + j * MR, b + j * NR, 1});
             KEEP_ORDER();
         }
         /* a turn of AVX2 is too short for it: pieces are taken for one */
@@ -218,7 +213,7 @@ TILE_FUNCTION void gemm_micro(const int rows, const int width, const enum half h
     }
     HIDE(chain);
     for (int64_t rest = chain->k % STEPS; rest > 0; rest--, a += MR, b += NR)
-        gemm_step(acc, rows, width, half, (struct gemm_operands){a, b, 1, 0});
+        gemm_step(acc, rows, width, half, (struct gemm_operands){a, b, 1});
     HIDE(t);
     gemm_end(acc, rows, width, t);
 }

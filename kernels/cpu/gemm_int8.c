@@ -87,29 +87,28 @@ static void int8_widen(const struct gemm *g, float *to, const uint8_t *panel, in
     }
 }
 
-/* ---- few rows: a tile of rows x (panels * NR), its sums in registers from the first block to the last. */
+/* ---- few rows against one panel, the sums in registers from the first block to the last, memory read in its order (gemm_stream) */
 
 /* What is constant where it is used. */
 struct int8_tile {
-    int rows, panels, bf16;
+    int rows, bf16;
 };
 
 struct int8_part {
     const float *a; /* rows as of gemm_stream */
     int64_t a_row, k;
-    const uint8_t *b; /* the first panel; the next one's is panel_bytes on */
-    int64_t panel_bytes;
-    float *sums; /* [rows][4 NR] */
+    const uint8_t *b;
+    float *sums; /* [rows][NR] */
 };
 
-/* One step of A against a row of the panels' numbers. */
-INLINE void int8_step(const struct int8_tile o, vf acc[][4 * NRV], const struct int8_scales *s, const struct int8_part *p,
-                      int64_t i, const uint8_t *q)
+/* One step of A against a row of the panel's numbers. */
+INLINE void int8_step(const struct int8_tile o, vf acc[][NRV], const struct int8_scales *s, const struct int8_part *p, int64_t i,
+                      const uint8_t *q)
 {
     const int pairs = DOT && o.bf16;
-    UNROLL for (int v = 0; v < o.panels * NRV; v++)
+    UNROLL for (int v = 0; v < NRV; v++)
     {
-        const vf w = int8_words(q + v / NRV * p->panel_bytes + (v % NRV * LANES << pairs), s[v], o.bf16);
+        const vf w = int8_words(q + (v * LANES << pairs), s[v], o.bf16);
         UNROLL for (int r = 0; r < o.rows; r++)
         {
             const vf x = v_set(p->a[r * p->a_row + i]); /* the same for every v: clang leaves an array of them in memory */
@@ -120,28 +119,23 @@ INLINE void int8_step(const struct int8_tile o, vf acc[][4 * NRV], const struct 
 
 INLINE void int8_rows(const struct int8_tile o, const struct int8_part *p)
 {
-    enum { AHEAD = 3 /* blocks */ };
     const int pairs = DOT && o.bf16, splits = o.bf16 && !DOT, row = NR << pairs, together = splits ? 2 : 1;
     struct int8_part part = *p;
-    const uint8_t *ahead = part.b + AHEAD * INT8_BYTES;
-    vf acc[MR][4 * NRV];
-    UNROLL for (int r = 0; r < o.rows; r++) UNROLL for (int v = 0; v < o.panels * NRV; v++) acc[r][v] = v_zero();
-    for (int64_t left = part.k; left > 0; left -= INT8_BLOCK, part.b += INT8_BYTES, ahead += INT8_BYTES) {
-        if (left > (AHEAD - 1) * INT8_BLOCK && left <= AHEAD * INT8_BLOCK) ahead += (o.panels - 1) * part.panel_bytes;
+    vf acc[MR][NRV];
+    UNROLL for (int r = 0; r < o.rows; r++) UNROLL for (int v = 0; v < NRV; v++) acc[r][v] = v_zero();
+    for (int64_t left = part.k; left > 0; left -= INT8_BLOCK, part.b += INT8_BYTES) {
         const int64_t numbers = left < INT8_BLOCK ? left : INT8_BLOCK, n = pairs ? (numbers + 1) / 2 : numbers;
-        const uint8_t *q = part.b + 2 * NR, *next = ahead + 2 * NR;
-        struct int8_scales s[4 * NRV];
-        UNROLL for (int v = 0; v < o.panels * NRV; v++) s[v] = int8_scales(part.b + v / NRV * part.panel_bytes, v % NRV, pairs);
-        UNROLL for (int v = 0; v < o.panels; v++) _mm_prefetch((const char *)(ahead + v * part.panel_bytes), _MM_HINT_T0);
-        for (int64_t i = 0; i + together <= n; i += together, q += together * row, next += together * row) {
-            UNROLL for (int v = 0; v < o.panels; v++) _mm_prefetch((const char *)(next + v * part.panel_bytes), _MM_HINT_T0);
+        const uint8_t *q = part.b + 2 * NR;
+        struct int8_scales s[NRV];
+        UNROLL for (int v = 0; v < NRV; v++) s[v] = int8_scales(part.b, v, pairs);
+        for (int64_t i = 0; i + together <= n; i += together, q += together * row) {
             if (splits) int8_step(o, acc, s, &part, i + 1, q + row);
             int8_step(o, acc, s, &part, i, q);
         }
         part.a += INT8_BLOCK >> pairs;
     }
-    UNROLL for (int r = 0; r < o.rows; r++) UNROLL for (int v = 0; v < o.panels * NRV; v++)
-        v_store(p->sums + (r * 4 * NRV + v) * LANES, acc[r][v]);
+    UNROLL for (int r = 0; r < o.rows; r++) UNROLL for (int v = 0; v < NRV; v++)
+        v_store(p->sums + (r * NRV + v) * LANES, acc[r][v]);
 }
 
 /* The last number of an odd inner index, where numbers come by twos; in the tile it would be a second way out of its loop. */
@@ -150,50 +144,35 @@ static __attribute__((noinline)) void int8_last(float *sum, float x, const uint8
     v_store(sum, v_fma(v_set(x), int8_words(q, s, 1), v_load(sum)));
 }
 
-/* How many panels the registers hold beside `rows` rows, with their scales. */
-#define INT8_PANELS(ROWS) (MR < 8 ? 1 : (ROWS) == 1 ? 3 : DOT ? ((ROWS) == 2 ? 3 : 2) : (ROWS) == 2 ? 2 : 1)
-
-static int64_t int8_panels(int64_t rows)
-{
-    return rows <= INT8_ROWS ? INT8_PANELS(rows) : 1;
-}
-
 /* A function for every tile: of several in one, clang leaves sums in memory. */
-#define INT8_TILE(NAME, ROWS, PANELS, BF16)                                                                                        \
+#define INT8_TILE(NAME, ROWS, BF16)                                                                                                \
     static __attribute__((noinline)) void NAME(const struct int8_part *p)                                                          \
     {                                                                                                                              \
-        int8_rows((struct int8_tile){ROWS, PANELS, BF16}, p);                                                                      \
+        int8_rows((struct int8_tile){ROWS, BF16}, p);                                                                              \
     }
-#define INT8_TILES(R)                                                                                                              \
-    INT8_TILE(int8_f32_##R, R, 1, 0)                                                                                               \
-    INT8_TILE(int8_f32_many_##R, R, INT8_PANELS(R), 0)                                                                             \
-    INT8_TILE(int8_bf16_##R, R, 1, 1)                                                                                              \
-    INT8_TILE(int8_bf16_many_##R, R, INT8_PANELS(R), 1)
-#define INT8_NAMES(R) {{int8_f32_##R, int8_bf16_##R}, {int8_f32_many_##R, int8_bf16_many_##R}},
+#define INT8_TILES(R) INT8_TILE(int8_f32_##R, R, 0) INT8_TILE(int8_bf16_##R, R, 1)
+#define INT8_NAMES(R) {int8_f32_##R, int8_bf16_##R},
 #if defined(__AVX512F__) || defined(CPU_TILE_512)
 #define INT8_CASES(X) X(1) X(2) X(3) X(4)
 #else
 #define INT8_CASES(X) X(1) X(2)
 #endif
 INT8_CASES(INT8_TILES)
-static void (*const INT8_TILE_OF[INT8_ROWS][2][2])(const struct int8_part *) = {INT8_CASES(INT8_NAMES)};
+static void (*const INT8_TILE_OF[INT8_ROWS][2])(const struct int8_part *) = {INT8_CASES(INT8_NAMES)};
 
-/* rows (INT8_ROWS at most) against panel `panel` of g; many: against as many as the registers hold from it on. */
-static void int8_few(const struct gemm *g, int rows, int many, int64_t panel, const struct gemm_tile *t, const float *a)
+/* rows (INT8_ROWS at most) against panel `panel` of g. */
+static void int8_few(const struct gemm *g, int rows, int64_t panel, const struct gemm_tile *t, const float *a)
 {
-    const int width = (int)(many ? int8_panels(rows) : 1) * NRV;
-    const int64_t size = int8_panel_bytes(g);
-    const uint8_t *b = g->int8 + panel * size;
-    float sums[INT8_ROWS * 4 * NR];
-    INT8_TILE_OF[rows - 1][many][g->bf16](
-        &(struct int8_part){.a = a, .a_row = g->a_row, .k = g->k, .b = b, .panel_bytes = size, .sums = sums});
+    const uint8_t *b = g->int8 + panel * int8_panel_bytes(g);
+    float sums[INT8_ROWS * NR];
+    INT8_TILE_OF[rows - 1][g->bf16](&(struct int8_part){.a = a, .a_row = g->a_row, .k = g->k, .b = b, .sums = sums});
     for (int r = 0; r < rows; r++)
-        for (int v = 0; v < width; v++) {
-            float *sum = sums + (r * 4 * NRV + v) * LANES;
+        for (int v = 0; v < NRV; v++) {
+            float *sum = sums + (r * NRV + v) * LANES;
             if (!DOT && g->bf16 && g->k % 2) {
-                const uint8_t *last = b + v / NRV * size + (g->k - 1) / INT8_BLOCK * INT8_BYTES;
-                int8_last(sum, a[r * g->a_row + g->k - 1], last + 2 * NR + (g->k - 1) % INT8_BLOCK * NR + v % NRV * LANES,
-                          int8_scales(last, v % NRV, 0));
+                const uint8_t *last = b + (g->k - 1) / INT8_BLOCK * INT8_BYTES;
+                int8_last(sum, a[r * g->a_row + g->k - 1], last + 2 * NR + (g->k - 1) % INT8_BLOCK * NR + v * LANES,
+                          int8_scales(last, v, 0));
             }
             gemm_finish(t, r, v * LANES, v_load(sum));
         }
