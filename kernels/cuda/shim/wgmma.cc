@@ -175,6 +175,12 @@ bool shim_async_step(void)
 void shim_async_end(void)
 {
     if (!of_block().copies.empty()) shim_report("the block ends and a copy into its shared memory is under way");
+    for (const barrier &b : of_block().barriers)
+        if (b.left != b.count || b.bytes) {
+            shim_report("the block ends within a phase of a barrier: %d of %d threads have arrived, %lld bytes are missing",
+                        b.count - b.left, b.count, (long long)b.bytes);
+            return;
+        }
 }
 
 bool tile_map(tensor_map *map, const void *base, int64_t rows, int64_t k, int box_rows)
