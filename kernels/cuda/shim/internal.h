@@ -43,6 +43,7 @@ void shim_async_end(void); /* of a block */
 /* mma.cc: sum + the 16 products of an instruction. bits: 0: one after the other, rounded each time; else all in one addition, each cut so many bits below the
  * largest exponent, the result cut to fp32 */
 float shim_mma_sum(float sum, const float *x, const float *w, int bits);
+extern "C" int mma_host_rounds; /* 1: the result is rounded to the nearest and not cut */
 
 /* watch.cc */
 void watch_launch(bool follows);

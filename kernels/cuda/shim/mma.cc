@@ -7,7 +7,7 @@
 #include <deque>
 #include <vector>
 
-int mma_host_eager, mma_host_cuts;
+int mma_host_eager, mma_host_cuts, mma_host_rounds;
 
 static int exponent(float x)
 {
@@ -36,7 +36,7 @@ float shim_mma_sum(float sum, const float *x, const float *w, int bits)
     const double unit = ldexp(1, most - bits);
     double all = trunc(sum / unit); /* of at most 17 * 2^(bits + 2): exact */
     for (int k = 0; k < 16; k++) all += trunc((double)x[k] * w[k] / unit);
-    return toward_zero(all * unit);
+    return mma_host_rounds ? (float)(all * unit) : toward_zero(all * unit);
 }
 
 static float value(uint32_t pair, int high)

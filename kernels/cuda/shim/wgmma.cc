@@ -324,14 +324,35 @@ void wgmma_commit(void)
     u.open.clear();
 }
 
+/* By a unit with a fault, or without one. */
+static float sum_of(float sum, const float *x, const float *w)
+{
+    const int fault = wgmma_host_fault, bits = MMA_HOST_BITS + (fault == WGMMA_WIDE) - (fault == WGMMA_NARROW);
+    float some[16] = {0};
+    if (fault == WGMMA_HALVES) {
+        memcpy(some, x, 8 * sizeof *x);
+        sum = shim_mma_sum(sum, some, w, bits);
+        memset(some, 0, 8 * sizeof *x);
+        memcpy(some + 8, x + 8, 8 * sizeof *x);
+        return shim_mma_sum(sum, some, w, bits);
+    }
+    for (int k = 0; k < 16; k++)
+        if (fault != WGMMA_FLUSHES || (fabsf(x[k]) >= 0x1p-126f && fabsf(w[k]) >= 0x1p-126f)) some[k] = x[k];
+    mma_host_rounds = fault == WGMMA_ROUNDS;
+    sum = shim_mma_sum(sum, some, w, bits);
+    mma_host_rounds = 0;
+    return sum;
+}
+
 static void compute(unit &u, const asked &p)
 {
-    const int cut = wgmma_host_fault == WGMMA_NARROW ? MMA_HOST_BITS - 1 : MMA_HOST_BITS;
     struct factors f;
     if (shim_corners) return;
     if (read_factors(&f, p, u.n) != p.digest) shim_fail("a tile changed while a product of it was under way");
-    for (int i = 0; i < u.n / 2; i++)
-        u.sums[i] = shim_mma_sum(u.sums[i], f.a[i / 2 % 2], f.b[i / 4 * 2 + i % 2], mma_host_cuts ? cut : 0);
+    for (int i = 0; i < u.n / 2; i++) {
+        const float *x = f.a[i / 2 % 2], *w = f.b[i / 4 * 2 + i % 2];
+        u.sums[i] = mma_host_cuts ? sum_of(u.sums[i], x, w) : shim_mma_sum(u.sums[i], x, w, 0);
+    }
 }
 
 void wgmma_wait_host(int newest)

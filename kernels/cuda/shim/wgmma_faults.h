@@ -14,7 +14,12 @@ enum wgmma_host_fault {
     WGMMA_NO_EMPTY,     /* or the wait of the one who loads for a stage that is free, */
     WGMMA_NO_ANNOUNCE,  /* or barriers_announce */
     WGMMA_BYTES,        /* fewer bytes are announced than come */
-    WGMMA_NARROW        /* the unit's sums keep a bit less than those of mma, with mma_host_cuts */
+    /* With mma_host_cuts: a unit whose sums are not those of mma. */
+    WGMMA_NARROW,  /* they keep a bit less, */
+    WGMMA_WIDE,    /* or a bit more, */
+    WGMMA_HALVES,  /* or are two additions of 8 products, */
+    WGMMA_FLUSHES, /* or take denormal factors for 0, */
+    WGMMA_ROUNDS   /* or are rounded to the nearest */
 };
 
 #endif

@@ -239,10 +239,12 @@ static void test_the_check(void **state)
     assert_non_null(strstr(text, "go by wgmma"));
     mma_host_cuts = 1;
     assert_true(about(text));
-    wgmma_host_fault = WGMMA_NARROW;
-    assert_false(about(text));
-    assert_non_null(strstr(text, "go by mma: "));
-    assert_non_null(strstr(text, " differ on this GPU"));
+    for (int unit = WGMMA_NARROW; unit <= WGMMA_ROUNDS; unit++) {
+        wgmma_host_fault = unit;
+        if (about(text)) fail_msg("a unit with other sums, %d, is not found", unit);
+        assert_non_null(strstr(text, "go by mma: "));
+        assert_non_null(strstr(text, " differ on this GPU"));
+    }
     wgmma_host_fault = WGMMA_NOT_SWIZZLED;
     assert_false(about(text));
     setenv("TARE_CUDA_WGMMA", "0", 1);
