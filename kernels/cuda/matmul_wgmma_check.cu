@@ -136,7 +136,7 @@ static bool compare(const struct kctx *c, const wgmma_case &of, wgmma_found *fou
         if (!differ++) first = i;
     }
     if (!both)
-        snprintf(found->text, sizeof found->text, "they could not be computed: %.200s",
+        snprintf(found->text, sizeof found->text, "the check failed (TARE_CUDA_WGMMA=0 leaves wgmma out): %.200s",
                  kernel_faulted(c) ? c->fault->message : "the driver makes no tensor maps");
     else if (differ)
         snprintf(found->text, sizeof found->text,

@@ -65,7 +65,7 @@ __device__ inline bool barrier_try(uint64_t *b, uint32_t parity)
     return done;
 }
 
-/* Until the phase of that parity has ended. What never ends is an error of the launch after 2^36 clocks, about half a minute, and no run that hangs. */
+/* Until the phase of that parity has ended. What never ends is an error of the launch after 2^36 clocks, about 40 seconds, and no run that hangs. */
 __device__ inline void barrier_wait(uint64_t *b, uint32_t parity)
 {
     if (barrier_try(b, parity)) return;
