@@ -479,6 +479,9 @@ struct backend {
     void (*memory_use)(const struct kctx *c, struct kernel_memory *out);
     /* The stream of the device that operations are issued to, for whoever orders transfers after them; NULL: there is none */
     void *(*stream)(const struct kctx *c);
+    /* A line about what was found out on this device and decides how its operations go; finds it out where that has not been done, which takes a moment. 0:
+     * somebody should know. NULL: there is nothing to say */
+    int (*about)(const struct kctx *c, char *text, int64_t size);
 };
 
 struct kernels {

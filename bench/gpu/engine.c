@@ -1,7 +1,7 @@
 /* tare on a GPU, measured: random weights in the shapes of Qwen2.5.
  *
  *   bench_gpu bandwidth                              bytes a second of reading, of writing, and of both (y += x)
- *   bench_gpu operations SHAPE ROWS                  single operations on so many rows, an object each
+ *   bench_gpu operations SHAPE ROWS [invariant]      single operations on so many rows, an object each; with run.deterministic = batch_invariant
  *   bench_gpu train SHAPE LAYERS TOKENS RECOMPUTE    forward, backward and AdamW of one sequence of TOKENS tokens; RECOMPUTE: none, norms,
  *                                                  mlp, layer
  *   bench_gpu decode SHAPE LAYERS SEQUENCES CONTEXT  a token of all sequences at that context
@@ -295,9 +295,11 @@ static tare_status run(struct bench *b, int argc, char **argv, struct err *e)
     for (int i = 0; i < 4 && 3 + i < argc; i++) b->args[i] = strtoll(argv[3 + i], NULL, 10);
     if (operations && b->args[0] > 0) {
         const struct shape *s = &b->shape;
-        return operations_run(
-            b->k, &(struct operations_shape){s->name, s->hidden, s->heads, s->kv_heads, head_dim(s), s->intermediate, s->vocab},
-            b->args[0], e);
+        const bool invariant = argc > 4 && !strcmp(argv[4], "invariant");
+        return operations_run(b->k,
+                              &(struct operations_shape){s->name, s->hidden, s->heads, s->kv_heads, head_dim(s), s->intermediate,
+                                                         s->vocab, invariant},
+                              b->args[0], e);
     }
     if (operations) FAIL(e, TARE_E_INVALID, "bench_gpu operations: %s rows; at least 1", argv[3]);
     if (b->args[0] > 0) b->shape.layers = b->args[0];

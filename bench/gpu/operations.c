@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { COPIES_MOST = 64, PIECES = 256, ISSUED = 128, CONTEXT = 2048 };
 static const int64_t SPREAD = INT64_C(256) << 20; /* bytes of copies: several times a second cache */
@@ -37,6 +38,16 @@ static void give(struct room *r)
     while (r->n) r->k->backend->release(&r->c, r->piece[--r->n]);
 }
 
+static const char *mode = "true"; /* run.deterministic, and what products of many rows go by */
+
+static void mode_of(const struct room *r)
+{
+    char text[400] = "";
+    if (!r->c.batch_invariant) return;
+    if (r->k->backend->about) r->k->backend->about(&r->c, text, sizeof text);
+    mode = strstr(text, "go by wgmma") ? "batch_invariant, wgmma" : "batch_invariant, mma";
+}
+
 static int64_t copies_of(int64_t bytes)
 {
     const int64_t n = (SPREAD + bytes - 1) / bytes;
@@ -45,9 +56,10 @@ static int64_t copies_of(int64_t bytes)
 
 static void report(const struct operation *o, const char *shape, double seconds)
 {
-    printf("{\"bench\":\"operation\",\"peer\":\"tare\",\"operation\":\"%s\",\"shape\":\"%s\",\"rows\":%lld,\"seconds\":%.9f,"
-           "\"gbs\":%.1f,\"tflops\":%.2f}\n",
-           o->name, shape, (long long)o->rows, seconds, 1e-9 * o->cost.bytes / seconds, 1e-12 * o->cost.flops / seconds);
+    printf(
+        "{\"bench\":\"operation\",\"peer\":\"tare\",\"deterministic\":\"%s\",\"operation\":\"%s\",\"shape\":\"%s\",\"rows\":%lld,"
+        "\"seconds\":%.9f,\"gbs\":%.1f,\"tflops\":%.2f}\n",
+        mode, o->name, shape, (long long)o->rows, seconds, 1e-9 * o->cost.bytes / seconds, 1e-12 * o->cost.flops / seconds);
 }
 
 static int ascending(const void *a, const void *b)
@@ -270,6 +282,8 @@ tare_status operations_run(const struct kernels *k, const struct operations_shap
 {
     struct room r = {.k = k, .fault = {.layer = -1}};
     r.c.fault = &r.fault;
+    r.c.batch_invariant = s->batch_invariant;
+    mode_of(&r);
     tare_status status = products(&r, s, rows, e);
     if (!status) status = norm(&r, s, rows, e);
     if (!status && rows <= 256) {

@@ -7,6 +7,7 @@
 struct operations_shape {
     const char *name;
     int64_t hidden, heads, kv_heads, head_dim, intermediate, vocab;
+    bool batch_invariant;
 };
 
 /* One JSON object a line for each operation on so many rows. */

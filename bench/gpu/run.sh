@@ -45,6 +45,7 @@ one() { # name, command...: a process of its own each, so that each has the whol
 }
 ours() { one "tare $*" "$BUILD/bench_gpu" "$@"; }
 apart() { one "tare apart $*" env TARE_CUDA_CHAIN=0 "$BUILD/bench_gpu" "$@"; } # without programmatic dependent launches
+mma() { one "tare mma $*" env TARE_CUDA_WGMMA=0 "$BUILD/bench_gpu" "$@"; }
 theirs() { [ $PEER = 0 ] || one "torch $*" "$PYTHON" bench/gpu/peer.py "$@"; }
 
 part_bandwidth() {
@@ -56,8 +57,15 @@ part_operations() { # one by one
     local n
     if [ -n "${QUICK:-}" ]; then
         ours operations toy 4
+        ours operations toy 257 && ours operations toy 257 invariant && mma operations toy 257 invariant
         return
     fi
+    # many rows: by cuBLASLt, and with batch_invariant by wgmma (where the check found mma's bits) and by mma
+    for n in 4096 512; do
+        ours operations 7b $n
+        ours operations 7b $n invariant
+        mma operations 7b $n invariant
+    done
     for n in 1 16 32 64 256; do ours operations 7b $n; done
     ours operations 1.5b 16
 }

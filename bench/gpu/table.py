@@ -21,8 +21,9 @@ for r in rows:
               (who, r["shape"], r["layers"], r["sequences"], 1e3 * r["seconds_per_token"], r["gbs"], share, apart))
     elif kind == "operation":
         share = ", %.1f %% of the read bandwidth" % (100 * r["gbs"] / read) if read else ""
-        print("%-6s %-5s %-21s %4d rows %9.1f us  %7.0f GB/s  %6.1f TFLOP/s%s" %
-              (who, r["shape"], r["operation"], r["rows"], 1e6 * r["seconds"], r["gbs"], r["tflops"], share))
+        how = "" if r.get("deterministic", "true") == "true" else "  (%s)" % r["deterministic"]
+        print("%-6s %-5s %-21s %4d rows %9.1f us  %7.0f GB/s  %6.1f TFLOP/s%s%s" %
+              (who, r["shape"], r["operation"], r["rows"], 1e6 * r["seconds"], r["gbs"], r["tflops"], share, how))
     elif kind == "step":
         print("%-6s step   %-5s %d x %d x %d: rollout %.2f s (%.0f tok/s), update %.2f s (MFU %.1f %%), mismatch %.3g" %
               (who, r["shape"], r["prompts"], r["samples"], r["new_tokens"], r["rollout_seconds"], r["rollout_tokens_per_second"],

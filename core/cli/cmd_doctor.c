@@ -126,6 +126,17 @@ static void look_at_ranks(const struct config *c)
         row("ok", "nccl", "%s", about);
 }
 
+static void look_at_kernels(const struct kernels *k)
+{
+    struct kernel_fault fault = {.layer = -1};
+    const struct kctx c = {.fault = &fault};
+    char about[400] = "";
+    if (k->backend->about && !k->backend->about(&c, about, sizeof about))
+        row("no", "cuda kernels", "libtare_cuda.so; %s", about);
+    else
+        row("ok", "cuda kernels", "libtare_cuda.so%s%s", *about ? "; " : "", about);
+}
+
 static void look_at_devices(const struct config *c)
 {
     const bool wanted = c->run.device == RUN_CUDA;
@@ -140,7 +151,7 @@ static void look_at_devices(const struct config *c)
     if (kernels_cuda(0, &k, &e))
         row(missing, "cuda kernels", "%s", e.message);
     else
-        row("ok", "cuda kernels", "libtare_cuda.so");
+        look_at_kernels(k);
     look_at_ranks(c);
     look_at_server();
 }

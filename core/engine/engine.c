@@ -1,6 +1,7 @@
 #include "engine/engine.h"
 
 #include "base/fs.h"
+#include "base/log.h"
 #include "checkpoint/checkpoint.h"
 #include "data/choices.h"
 #include "dist/device.h"
@@ -59,6 +60,20 @@ static tare_status compare_sums(struct engine *g, const char *folder, struct err
     return fs_join(g->summed, "", folder, e);
 }
 
+/* By what batch_invariant computes on this device, once. */
+static void say_about_device(const struct model *m)
+{
+    static bool told;
+    char text[400];
+    const struct backend *b = m->k->backend;
+    if (told || !m->ctx.batch_invariant || m->dtype != DTYPE_BF16 || !b->about) return;
+    told = true;
+    if (!b->about(&m->ctx, text, sizeof text))
+        log_warn("%s", text);
+    else if (!m->rank)
+        log_info("%s", text);
+}
+
 /* parts: ENGINE_TRAINS, ENGINE_WHOLE */
 static tare_status load_model(struct engine *g, const char *folder, unsigned parts, struct model **out, struct err *e)
 {
@@ -81,6 +96,7 @@ static tare_status load_model(struct engine *g, const char *folder, unsigned par
                                           .trains = trains},
                    out, e));
     model_set_deterministic(*out, c->run.deterministic);
+    say_about_device(*out);
     return TARE_OK;
 }
 

@@ -114,8 +114,9 @@ static tare_status walk(struct counted *x, struct launches *out, struct err *e)
 {
     const struct plan_machine *m = &x->in->machine;
     TRY(counted_backend(x, e));
-    launches_tally(&x->kernels, (struct launch_rates){m->flops, m->bandwidth,
-                                                      x->in->config->run.deterministic == DETERMINISTIC_BATCH_INVARIANT});
+    launches_tally(&x->kernels,
+                   (struct launch_rates){m->flops, m->bandwidth, x->in->config->run.deterministic == DETERMINISTIC_BATCH_INVARIANT,
+                                         m->capability == 90});
     TRY(counted_model(x, e));
     TRY(walk_update(x, out, e));
     return walk_sampling(x, out, e);

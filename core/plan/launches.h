@@ -41,7 +41,7 @@ tare_status launches_json(const struct launches *l, json_t **out, struct err *e)
 /* ---- launches_tally.c: kernels that go on to another table and add what the CUDA backend would launch to `into`. One at a time on a thread. */
 struct launch_rates {
     double flops, bandwidth;
-    bool batch_invariant;
+    bool batch_invariant, wgmma; /* wgmma: a GPU that has it */
 };
 void launches_tally(struct kernels *k, struct launch_rates rates);
 void launches_into(struct launch_stage_cost *into); /* NULL: nowhere */

@@ -8,6 +8,7 @@
 enum { STREAM_ROWS = 32, STREAM_PIECE = 64, STREAM_FP32_ROWS = 16, STREAM_FP32_INNER = 4096 }; /* matmul_stream.cu, matmul_bf16 */
 enum { STREAM_BLOCKS = 132, STREAM_WARPS = 8, NORM_WARP_WIDTH = 256 };                         /* matmul_stream.cu, norm.cuh */
 enum { CHAIN_ROWS = 32, CHAIN_COLUMNS = 128, CHAIN_STEP = 32, CHAIN_BLOCKS = 264, CHAIN_LEAST = 8 }; /* matmul_chain.cu */
+enum { WGMMA_INNER = 64 };                                                                           /* matmul_wgmma.cu */
 enum { SPLIT_KEYS = 256 };                                                                           /* attention.cuh */
 
 static _Thread_local struct {
@@ -135,7 +136,8 @@ static bool matmul(const struct kctx *c, const struct op_matmul *o, const struct
         product("product_chain", t, n, k, 2, parts);
         return sum_of_slices(o, parts, norm);
     }
-    product(tally.rates.batch_invariant ? "product_chain" : "cublaslt", t, n, k, 2, once);
+    const bool wgmma = tally.rates.wgmma && o->t > CHAIN_ROWS && o->n % 2 == 0 && o->k % 8 == 0 && o->k >= WGMMA_INNER;
+    product(!tally.rates.batch_invariant ? "cublaslt" : wgmma ? "product_wgmma" : "product_chain", t, n, k, 2, once);
     return false;
 }
 

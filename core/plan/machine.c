@@ -6,21 +6,22 @@
 #include <string.h>
 
 /* Data sheets: memory as named, dense products in bf16 and in fp32, memory bandwidth, bytes a second that one device sends to its neighbours
- * (NVLink, one direction; PCIe where there is none). */
+ * (NVLink, one direction; PCIe where there is none); compute capability, 90 for 9.0. */
 static const struct {
     const char *name;
     double memory, bf16, f32, bandwidth, link;
+    int capability;
 } DEVICES[] = {
-    {"a100-40", 40e9, 312e12, 19.5e12, 1.555e12, 300e9},
-    {"a100", 80e9, 312e12, 19.5e12, 2.039e12, 300e9},
-    {"h100", 80e9, 989e12, 67e12, 3.35e12, 450e9},
-    {"h20", 96e9, 148e12, 44e12, 4.0e12, 450e9},
-    {"gh200", 96e9, 989e12, 67e12, 4.0e12, 450e9},
-    {"h200", 141e9, 989e12, 67e12, 4.8e12, 450e9},
-    {"b200", 180e9, 2250e12, 75e12, 7.7e12, 900e9},
-    {"l40s", 48e9, 362e12, 91.6e12, 0.864e12, 32e9},
-    {"rtx-pro-6000", 96e9, 503.8e12, 126e12, 1.792e12, 64e9},
-    {"rtx4090", 24e9, 165e12, 82.6e12, 1.008e12, 32e9},
+    {"a100-40", 40e9, 312e12, 19.5e12, 1.555e12, 300e9, 80},
+    {"a100", 80e9, 312e12, 19.5e12, 2.039e12, 300e9, 80},
+    {"h100", 80e9, 989e12, 67e12, 3.35e12, 450e9, 90},
+    {"h20", 96e9, 148e12, 44e12, 4.0e12, 450e9, 90},
+    {"gh200", 96e9, 989e12, 67e12, 4.0e12, 450e9, 90},
+    {"h200", 141e9, 989e12, 67e12, 4.8e12, 450e9, 90},
+    {"b200", 180e9, 2250e12, 75e12, 7.7e12, 900e9, 100},
+    {"l40s", 48e9, 362e12, 91.6e12, 0.864e12, 32e9, 89},
+    {"rtx-pro-6000", 96e9, 503.8e12, 126e12, 1.792e12, 64e9, 120},
+    {"rtx4090", 24e9, 165e12, 82.6e12, 1.008e12, 32e9, 89},
 };
 enum { N_DEVICES = sizeof DEVICES / sizeof *DEVICES };
 
@@ -33,7 +34,8 @@ tare_status plan_device(const char *name, bool bf16, struct plan_machine *out, s
                                      .memory = DEVICES[i].memory,
                                      .flops = bf16 ? DEVICES[i].bf16 : DEVICES[i].f32,
                                      .bandwidth = DEVICES[i].bandwidth,
-                                     .link = DEVICES[i].link};
+                                     .link = DEVICES[i].link,
+                                     .capability = DEVICES[i].capability};
         snprintf(out->name, sizeof out->name, "%s", name);
         return TARE_OK;
     }

@@ -38,6 +38,7 @@ enum plan_class {
 struct plan_machine {
     char name[64];
     bool gpu;           /* a device of its own for each rank; else all ranks of a host share its memory and its peaks */
+    int capability;     /* a GPU's compute capability, 90 for 9.0; 0: not known */
     double memory;      /* bytes of the device, or of the host */
     double flops;       /* peak of products in model.dtype, operations a second, of the device or the host */
     double bandwidth;   /* of its memory, bytes a second */

@@ -52,8 +52,9 @@ void *cuda_take(const struct kctx *c, int64_t bytes, const char *what);
 void cuda_give(void *p);
 /* Counts operations: the present one's number. */
 uint64_t cuda_operation(void);
-/* Multiprocessors of the device. */
+/* Multiprocessors of the device; its compute capability, 90 for 9.0. */
 int cuda_processors(void);
+int cuda_capability(void);
 
 #define CUDA_OP(C, NAME, NAMES, ...)                                                                                               \
     const int64_t op_shapes_[] = {__VA_ARGS__};                                                                                    \
@@ -148,6 +149,7 @@ int64_t cuda_cache_most(const struct kctx *c);
 int cuda_reserve(const struct kctx *c, int64_t bytes);
 void cuda_memory_use(const struct kctx *c, struct kernel_memory *out);
 void *cuda_own_stream(const struct kctx *c);
+int cuda_about(const struct kctx *c, char *text, int64_t size); /* matmul_wgmma_check.cu */
 void cuda_finish(const struct kctx *c);
 /* the operations, each in the file of its family */
 #define CUDA_ENTRY(NAME) void cuda_##NAME(const struct kctx *c, const struct op_##NAME *o);

@@ -3,6 +3,7 @@
  *   lt       cuBLASLt: training and prefill
  *   stream   few rows (decoding): every weight is read once, from memory to tensor cores
  *   chain    tensor cores, one order over K whatever T is: deterministic = batch_invariant
+ *   wgmma    the same sums of many rows by Hopper's wgmma, where a check has found the same bits
  *   plain    fp32 without tensor cores, the chain that kernels.h defines: ref's bits
  *   add      the sum of what stream and chain have cut K into
  */
@@ -33,10 +34,26 @@ void matmul_plain(const struct kctx *c, const struct plain_product &p);
 
 struct product_norm;
 
+/* What K is cut into: each slice a chain of its own over its steps of CHAIN_STEP k, in order, the last step filled up with zeros. */
+enum { CHAIN_STEP = 32 };
+struct chain_cut {
+    int steps, slice; /* of K; of a slice */
+};
+
 /* x bf16, w bf16 packed; k a multiple of 8. room: matmul_chain_bytes bytes of working memory. */
 int64_t matmul_chain_bytes(const struct product &p);
 /* norm: NULL, or to be done too where the sum is one of slices. True: it was. */
 bool matmul_chain(const struct kctx *c, const struct product &p, void *room, const struct product_norm *norm);
+/* The kernel of many rows, for any number of them. */
+void matmul_chain_many(const struct kctx *c, const struct product &p, const struct chain_cut &cut);
+
+/* ---- matmul_wgmma.cu: the same sums for sm_90a */
+/* Whether shapes and addresses are such that a tensor map can hold them, and its results be stored in pairs. */
+bool matmul_wgmma_fits(const struct product &p);
+/* False: the driver made no tensor map, and nothing was launched. */
+bool matmul_wgmma(const struct kctx *c, const struct product &p, const struct chain_cut &cut);
+/* ---- matmul_wgmma_check.cu: whether this process takes it, decided at the first time */
+bool matmul_wgmma_taken(const struct kctx *c);
 
 /* Rows of W are f of a gate and then f of what it gates: act[T,f] in the place of y, as swiglu has it (kernels.h). Without bias and residual. */
 struct product_gate {

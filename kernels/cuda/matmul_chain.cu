@@ -3,11 +3,12 @@
  * A, its column of B and the sum that it continues); the slices are added in order, then bias, then residual.
  *
  * Blocks of ROWS rows of x and 128 of W; 32 inner indices a stage, three stages of cp.async. With few rows a block computes one slice, so that there are
- * enough blocks to read W as fast as memory gives it, and a kernel of its own adds the slices; with many rows a block computes one after the other.
+ * enough blocks to read W as fast as memory gives it, and a kernel of its own adds the slices; with many rows a block computes one after the other, or
+ * another kernel with the same sums does, where there is one (matmul_wgmma.cu).
  */
 #include "matmul.h"
 
-enum { COLUMNS = 128, STEP = 32, STAGES = 3, THREADS = 256, FEW_ROWS = 32 };
+enum { COLUMNS = 128, STEP = CHAIN_STEP, STAGES = 3, THREADS = 256, FEW_ROWS = 32 };
 enum {
     BLOCKS = 264,
     LEAST_STEPS = 8
@@ -81,10 +82,6 @@ template <int ROWS> __device__ inline void chain_step(chain_sums<ROWS> &acc, __n
             }
     }
 }
-
-struct chain_cut {
-    int steps, slice; /* of K; of a slice */
-};
 
 static chain_cut cut_of(const product &p)
 {
@@ -169,6 +166,11 @@ template <int ROWS, bool PARTS> static void chain_launch(const struct kctx *c, c
     CUDA_LAUNCH(c, (product_chain<ROWS, PARTS>), grid, THREADS, chain_shape<ROWS>::BYTES, p, cut, parts);
 }
 
+void matmul_chain_many(const struct kctx *c, const product &p, const chain_cut &cut)
+{
+    chain_launch<128, false>(c, p, cut, nullptr);
+}
+
 int64_t matmul_chain_bytes(const product &p)
 {
     const int slices = slices_of(cut_of(p));
@@ -180,7 +182,7 @@ bool matmul_chain(const struct kctx *c, const product &p, void *room, const prod
     const chain_cut cut = cut_of(p);
     float *parts = static_cast<float *>(room);
     if (p.t > FEW_ROWS) {
-        chain_launch<128, false>(c, p, cut, nullptr);
+        if (!matmul_wgmma_fits(p) || !matmul_wgmma_taken(c) || !matmul_wgmma(c, p, cut)) matmul_chain_many(c, p, cut);
     } else if (slices_of(cut) == 1) {
         chain_launch<16, false>(c, p, cut, nullptr);
     } else {

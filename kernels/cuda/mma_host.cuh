@@ -4,6 +4,10 @@
 #define TARE_CUDA_MMA_HOST_CUH
 
 extern "C" int mma_host_eager; /* 1: copies are made at once; 0: as late as allowed */
+/* 1: sums as a published model of Hopper's units has them (arXiv 2511.10909): 16 products and the sum in one addition, each cut 25 bits below the largest
+ * exponent; 0: one product after the other, which every order of k but the right one changes. */
+extern "C" int mma_host_cuts;
+enum { MMA_HOST_BITS = 25 };
 
 void mma_bf16(float d[4], const uint32_t a[4], const uint32_t b[2]);
 void ldmatrix_host(uint32_t r[4], const void *row, bool trans);

@@ -14,7 +14,7 @@ enum { OP_SHAPES = 8, RING_BYTES = 32 << 20, SCRATCH_UNIT = 16 << 20, ALIGN = 25
 /* One process, one device. */
 static struct cuda_state {
     bool open;
-    int processors;
+    int processors, capability;
     bool early = true;  /* it has programmatic dependent launches, and TARE_CUDA_CHAIN is not 0 (open_device) */
     bool chain, behind; /* a token is being issued; what was issued last is a kernel of its */
     cudaStream_t stream;
@@ -42,10 +42,27 @@ uint64_t cuda_operation(void)
     return state.number;
 }
 
+#ifdef TARE_CUDA_SHIM
+extern "C" int shim_processors; /* for tests; 0: as many as there are blocks */
+int shim_processors;
+int cuda_processors(void)
+{
+    return shim_processors;
+}
+int cuda_capability(void)
+{
+    return 90; /* whose instructions it has */
+}
+#else
 int cuda_processors(void)
 {
     return state.processors;
 }
+int cuda_capability(void)
+{
+    return state.capability;
+}
+#endif
 
 void cuda_chain(bool on)
 {
@@ -373,7 +390,7 @@ static bool refuse(char *text, int64_t size, const char *what, cudaError_t statu
 
 static bool open_device(int local, char *text, int64_t size)
 {
-    int n = 0, device, major = 0;
+    int n = 0, device, major = 0, minor = 0;
     cudaError_t status = cudaGetDeviceCount(&n);
     if (status == cudaErrorInsufficientDriver) {
         int driver = 0, runtime = 0;
@@ -394,6 +411,8 @@ static bool open_device(int local, char *text, int64_t size)
     device = (local < 0 ? 0 : local) % n;
     if ((status = cudaSetDevice(device)) != cudaSuccess) return refuse(text, size, "the GPU cannot be taken", status);
     cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+    state.capability = 10 * major + minor;
     const char *chained = getenv("TARE_CUDA_CHAIN");
     state.early = major >= 9 && !(chained && !strcmp(chained, "0"));
     if (major < 8) {

@@ -15,6 +15,7 @@ static const struct backend *cuda_backend(void)
     b.reserve = cuda_reserve;
     b.memory_use = cuda_memory_use;
     b.stream = cuda_own_stream;
+    b.about = cuda_about;
     b.logits_floats = DEVICE_LOGITS_FLOATS;
     b.cache_most = cuda_cache_most;
     return &b;

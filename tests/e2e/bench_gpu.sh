@@ -15,6 +15,9 @@ measured() { # LINES WORDS...: so many JSON objects, whose numbers are finite
 }
 measured 10 operations toy 4
 measured 6 operations toy 257 # many rows: products and norm alone
+grep -q '"deterministic":"true"' out.json && ok || bad "of which mode the products are: $(cat out.json)"
+measured 6 operations toy 257 invariant
+grep -q '"deterministic":"batch_invariant, mma"' out.json && ok || bad "of which mode the products are: $(cat out.json)"
 measured 1 decode toy 0 4 128
 grep -q '"launches":"chained"' out.json && ok || bad "which launches were timed: $(cat out.json)"
 TARE_CUDA_CHAIN=0 measured 1 decode toy 0 4 128

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Everything that needs a GPU, one command:   tests/gpu/run.sh [OUT]        a line PASS, FAIL or SKIP with the reason for each check
-#   kernels     every device test on the GPU (kernel by kernel against ref, attention, products, sampling, decode sessions as CUDA graphs)
+#   kernels     every device test on the GPU (kernel by kernel against ref, attention, products, sampling, decode sessions as CUDA graphs), and whether wgmma
+#               has the bits of mma there
 #   parity      tiny models against the goldens, in fp32 and bf16 (SHARED, default ../shared)
 #   sanitizer   the device tests under compute-sanitizer: memcheck, racecheck, synccheck, initcheck
 #   quickstart  on CUDA and on the CPU: accuracy before and after
@@ -65,6 +66,13 @@ program() { # NAME, LOG, command...
 }
 
 if wanted kernels; then
+    about=$(grep -o 'products of many rows with batch_invariant.*' "$OUT/doctor.txt")
+    case $about in
+        '') ;;
+        *'go by wgmma'*) pass "wgmma: $about" ;;
+        *'compute capability is'*) skip "wgmma: $about" ;;
+        *) fail "wgmma: $about" ;;
+    esac
     [ ${#device_tests[@]} -gt 0 ] || fail "kernels: no test_*_device program was built"
     for t in "${device_tests[@]}"; do asked "$t" && program "kernels $(basename "$t")" "$OUT/$(basename "$t").log" "$t"; done
 fi

@@ -64,6 +64,12 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t, enum cudaStreamCaptureMode)
     return cudaSuccess;
 }
 
+cudaError_t cudaStreamIsCapturing(cudaStream_t, enum cudaStreamCaptureStatus *status)
+{
+    *status = capture ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+    return cudaSuccess;
+}
+
 cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t *graph)
 {
     *graph = capture;

@@ -32,6 +32,19 @@ bool shim_keep_copy(void *to, const void *from, size_t bytes);
 bool shim_keep_fill(void *p, int value, size_t bytes);
 bool shim_refuses(const char *call); /* in a capture: a finding */
 
+/* run.cc: the thread gives way until somebody wakes those who sleep on the same */
+void shim_sleep(const void *on);
+void shim_wake(const void *on);
+
+/* wgmma.cc: no thread can go on; makes a copy that is under way. False: there is none */
+bool shim_async_step(void);
+void shim_async_end(void); /* of a block */
+
+/* mma.cc: sum + the 16 products of an instruction. bits: 0: one after the other, rounded each time; else all in one addition, each cut so many bits below the
+ * largest exponent, the result cut to fp32 */
+float shim_mma_sum(float sum, const float *x, const float *w, int bits);
+extern "C" int mma_host_rounds; /* 1: the result is rounded to the nearest and not cut */
+
 /* watch.cc */
 void watch_launch(bool follows);
 void watch_block(void);

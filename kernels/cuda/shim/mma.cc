@@ -1,12 +1,43 @@
 /* The warp's matrix instructions and asynchronous copies (mma_host.cuh). */
 #include "cuda.h"
 
+#include "internal.h"
 #include "mma.cuh"
 
 #include <deque>
 #include <vector>
 
-int mma_host_eager;
+int mma_host_eager, mma_host_cuts, mma_host_rounds;
+
+static int exponent(float x)
+{
+    const int e = (int)(__float_as_uint(x) >> 23 & 255);
+    return (e ? e : 1) - 127;
+}
+
+static float toward_zero(double x)
+{
+    const float y = (float)x;
+    return fabs((double)y) > fabs(x) ? nextafterf(y, 0) : y;
+}
+
+float shim_mma_sum(float sum, const float *x, const float *w, int bits)
+{
+    int most = exponent(sum);
+    bool finite = bits && isfinite(sum);
+    for (int k = 0; k < 16 && bits; k++) {
+        if (x[k] != 0 && w[k] != 0) most = max(most, exponent(x[k]) + exponent(w[k]));
+        finite = finite && isfinite(x[k]) && isfinite(w[k]);
+    }
+    if (!finite) {
+        for (int k = 0; k < 16; k++) sum = fmaf(x[k], w[k], sum);
+        return sum;
+    }
+    const double unit = ldexp(1, most - bits);
+    double all = trunc(sum / unit); /* of at most 17 * 2^(bits + 2): exact */
+    for (int k = 0; k < 16; k++) all += trunc((double)x[k] * w[k] / unit);
+    return mma_host_rounds ? (float)(all * unit) : toward_zero(all * unit);
+}
 
 static float value(uint32_t pair, int high)
 {
@@ -24,13 +55,12 @@ void mma_bf16(float d[4], const uint32_t a[4], const uint32_t b[2])
     const int lane = shim_lane();
     for (int i = 0; i < 4; i++) {
         const int row = lane / 4 + i / 2 * 8, col = lane % 4 * 2 + i % 2;
-        float sum = d[i];
+        float x[16], w[16];
         for (int k = 0; k < 16; k++) {
             const int pair = k % 8 / 2; /* t of the lane that holds column k of A, row k of B */
-            const uint32_t x = all[row % 8 * 4 + pair].a[k / 8 * 2 + row / 8], w = all[col * 4 + pair].b[k / 8];
-            sum = fmaf(value(x, k % 2), value(w, k % 2), sum);
+            x[k] = value(all[row % 8 * 4 + pair].a[k / 8 * 2 + row / 8], k % 2), w[k] = value(all[col * 4 + pair].b[k / 8], k % 2);
         }
-        d[i] = sum;
+        d[i] = shim_mma_sum(d[i], x, w, mma_host_cuts ? MMA_HOST_BITS : 0);
     }
 }
 

@@ -11,7 +11,7 @@
 #endif
 
 enum { THREADS_MOST = 1024, WARP = 32, STACK = 256 << 10, EXCHANGE = 64, SHARED_MOST = 227 << 10 };
-enum fiber_state { READY, AT_BARRIER, IN_WARP, ENDED };
+enum fiber_state { READY, AT_BARRIER, IN_WARP, ASLEEP, ENDED };
 
 struct fiber {
 #if defined(__x86_64__)
@@ -26,6 +26,7 @@ struct fiber {
     bool early;       /* has not waited for the launch in front */
     const char *file; /* of the barrier it waits at */
     int line;
+    const void *sleeps_on;
 };
 
 struct warp {
@@ -208,6 +209,19 @@ void shim_barrier(const char *file, int line)
         leave();
 }
 
+void shim_sleep(const void *on)
+{
+    self->sleeps_on = on;
+    self->state = ASLEEP;
+    leave();
+}
+
+void shim_wake(const void *on)
+{
+    for (int i = 0; i < n_fibers; i++)
+        if (fibers[i].state == ASLEEP && fibers[i].sleeps_on == on) fibers[i].state = READY;
+}
+
 static void release_warp(struct warp *w)
 {
     const int from = (int)(w - warps) * WARP;
@@ -304,6 +318,20 @@ static void order_of(int *order)
     }
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+extern "C" void __asan_unpoison_memory_region(const volatile void *p, size_t bytes);
+#endif
+
+/* A thread that never goes on again: the address sanitizer still has its frames, and the stack is another thread's next. */
+static void forget_frames(const struct fiber *f)
+{
+#if defined(__SANITIZE_ADDRESS__)
+    __asan_unpoison_memory_region(f->stack, STACK);
+#else
+    (void)f;
+#endif
+}
+
 static void run_block(void)
 {
     static int order[THREADS_MOST];
@@ -334,12 +362,17 @@ static void run_block(void)
             enter(f);
             progress = true;
         }
-        if (progress) continue;
-        int barrier = 0, warp = 0; /* left where they are: nothing of theirs is freed */
-        for (int i = 0; i < n_fibers; i++) barrier += fibers[i].state == AT_BARRIER, warp += fibers[i].state == IN_WARP;
-        shim_report("%d threads wait at a barrier and %d in a warp operation, for each other for ever", barrier, warp);
+        if (progress || shim_async_step()) continue;
+        int waits[ENDED + 1] = {0}; /* left where they are: nothing of theirs is freed */
+        for (int i = 0; i < n_fibers; i++) {
+            waits[fibers[i].state]++;
+            forget_frames(&fibers[i]);
+        }
+        shim_report("%d threads wait at a barrier, %d in a warp operation and %d for the end of a phase, for each other for ever",
+                    waits[AT_BARRIER], waits[IN_WARP], waits[ASLEEP]);
         return;
     }
+    shim_async_end();
 }
 
 /* All of them; for corners the first, the middle and the last one. */

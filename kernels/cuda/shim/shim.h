@@ -10,7 +10,7 @@
  * Graphs are kept with the addresses that their launches were given; memory that is freed is poisoned and not handed out again for a while, so a graph
  * that is run after one of its tensors has moved is found.
  *
- * Not here: tensor cores (mma_host.cuh has them), partial warp masks, streams that overlap, memory order between blocks. */
+ * Not here: tensor cores and tensor maps (mma_host.cuh and wgmma_host.cuh have them), partial warp masks, streams that overlap, memory order between blocks. */
 #ifndef TARE_CUDA_SHIM_H
 #define TARE_CUDA_SHIM_H
 
@@ -67,6 +67,7 @@ enum { warpSize = 32 };
 #define __align__(N) __attribute__((aligned(N)))
 #define __shared__ static
 #define __constant__ static const
+#define __grid_constant__
 
 /* ---- in a block */
 void shim_barrier(const char *file, int line);
@@ -278,6 +279,7 @@ enum {
 };
 typedef struct shim_graph *cudaGraph_t;
 typedef struct shim_graph *cudaGraphExec_t;
+enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone = 0, cudaStreamCaptureStatusActive };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 cudaError_t shim_malloc(void **p, size_t bytes);
@@ -294,6 +296,7 @@ cudaError_t shim_malloc_host(void **p, size_t bytes);
 /* Graphs (graph.cc): between Begin and End launches, copies and fills are not run but kept with their arguments; a graph runs what was kept. What a
  * device refuses in a capture (to wait, to take and to give memory) is a finding. */
 cudaError_t cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCaptureMode mode);
+cudaError_t cudaStreamIsCapturing(cudaStream_t s, enum cudaStreamCaptureStatus *status);
 cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *graph);
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *run, cudaGraph_t graph, unsigned long long flags);
 cudaError_t cudaGraphLaunch(cudaGraphExec_t run, cudaStream_t s);

@@ -8,10 +8,12 @@
 #include <string.h>
 
 static const struct model_shape *shape = &SMALL;
+static int capability;
 
 static struct launches made(const char *const *settings, int64_t n, int64_t ranks)
 {
-    const struct plan_machine m = {.gpu = true, .memory = 1e9, .flops = 1e9, .bandwidth = 1e6, .link = 1e6};
+    const struct plan_machine m = {
+        .gpu = true, .capability = capability, .memory = 1e9, .flops = 1e9, .bandwidth = 1e6, .link = 1e6};
     struct config c;
     struct err e = {0};
     struct plan p;
@@ -171,6 +173,32 @@ static void slices(void **state)
     assert_true(in_fixed > launches);
 }
 
+/* batch_invariant: products of many rows have a kernel of their own on compute capability 9.0, those of few rows not. */
+static void many_rows(void **state)
+{
+    (void)state;
+    struct model_shape wide = SMALL;
+    wide.hidden = wide.intermediate = 64;
+    wide.head_dim = 32;
+    shape = &wide;
+    capability = 90;
+    const struct launches hopper = MADE(1, "run.deterministic=batch_invariant", "train.recompute=none"),
+                          library = MADE(1, "train.recompute=none");
+    capability = 80;
+    const struct launches before = MADE(1, "run.deterministic=batch_invariant", "train.recompute=none");
+    shape = &SMALL;
+    capability = 0;
+    const struct launch by_wgmma = of(&hopper, LAUNCH_MICRO_BATCH, "product_wgmma"),
+                        by_mma = of(&before, LAUNCH_MICRO_BATCH, "product_chain");
+    assert_int_equal(by_wgmma.launches, 4 * 2 + 1);
+    assert_int_equal(by_mma.launches, 4 * 2 + 1);
+    assert_double(by_wgmma.seconds, by_mma.seconds);
+    assert_double(by_wgmma.flops, of(&library, LAUNCH_MICRO_BATCH, "cublaslt").flops);
+    assert_int_equal(of(&hopper, LAUNCH_MICRO_BATCH, "product_chain").launches, 0);
+    assert_int_equal(of(&hopper, LAUNCH_DECODE, "product_wgmma").launches, 0);
+    assert_int_equal(of(&library, LAUNCH_MICRO_BATCH, "product_wgmma").launches, 0);
+}
+
 static void optimizer(void **state)
 {
     (void)state;
@@ -193,8 +221,9 @@ static void without_peaks(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(micro_batch), cmocka_unit_test(recomputed),   cmocka_unit_test(windows),
-                                       cmocka_unit_test(sampling),    cmocka_unit_test(few_rows),     cmocka_unit_test(slices),
-                                       cmocka_unit_test(optimizer),   cmocka_unit_test(without_peaks)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(micro_batch), cmocka_unit_test(recomputed), cmocka_unit_test(windows),
+        cmocka_unit_test(sampling),    cmocka_unit_test(few_rows),   cmocka_unit_test(many_rows),
+        cmocka_unit_test(slices),      cmocka_unit_test(optimizer),  cmocka_unit_test(without_peaks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
