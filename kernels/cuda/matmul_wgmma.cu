@@ -6,7 +6,7 @@
  * thread each. With one slice it is 256 of W. One thread asks for tiles (TMA) and runs ahead of them through a ring of stages of 64 k: 5 of 40 KB, or 4 of
  * 48 KB. A slice begins with a stage of its own, so where its steps are odd the last stage is used by half.
  *
- * Blocks stay, one a multiprocessor, and take every so-manieth tile: the next one's stages are on the way while results are written, and while one
+ * Blocks stay, one a multiprocessor; of n blocks each takes every n-th tile. The next tile's stages are on the way while results are written, and while one
  * warpgroup writes the other multiplies. Tiles go down 16 tiles of rows, then to the next of W, so that the blocks that run at a time read few rows of both.
  */
 #include "matmul.h"
@@ -147,7 +147,8 @@ __device__ inline void wgmma_add(wgmma_sums<COLUMNS> &sums, const wgmma_edge &at
     }
 }
 
-/* Bias, then residual, then results, each for all sums: a load behind the store of the sum before it would wait for that one's load. n is even. */
+/* Bias, then residual, then results, each for all sums: a load that follows the store of the sum before it would wait until that one's load is back. n is
+ * even. */
 template <int COLUMNS, bool INSIDE>
 __device__ inline void wgmma_finish(const product &p, const wgmma_edge &at, wgmma_sums<COLUMNS> &sums)
 {

@@ -1,0 +1,164 @@
+/* How fast products of few rows read their weights, beside a loop that only reads: SmolLM2's products, one after the other as a token takes them, from memory.
+ *
+ *   cc -O2 -Icore -Ikernels -Isdk/include bench/few_rows.c build/libtare_kernels.a build/libtare_base.a -ljansson -lm -lpthread -o /tmp/few_rows
+ *   /tmp/few_rows [ISA [THREADS [ROWS [f32|bf16|int8]]]]
+ *
+ * Both take turns, 25 rounds; printed are the median rates in GB/s and the median of the rounds' ratios. The loop has the products' bytes, cut into as many
+ * tasks. Weights lie on huge pages, as the engine's do.
+ */
+#define _GNU_SOURCE
+#include "base/arena.h"
+#include "base/pool.h"
+#include "kernels.h"
+#include "kernels_cpu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+enum { ROUNDS = 25, LAYERS = 30, PRODUCTS = 4, MOST_ROWS = 64, TASKS = 8 /* a thread */, PAGE = 2 << 20 };
+
+static const int64_t SHAPE[PRODUCTS + 1][2] = {
+    {960, 576}, {576, 576}, {3072, 576}, {576, 1536}, {49152, 576}}; /* the last one: the head */
+
+struct bench {
+    const struct kernels *k;
+    struct kctx c;
+    enum dtype dtype;
+    int int8;
+    int64_t rows;
+    char *weights;
+    float *x, *y;
+};
+
+struct reading {
+    const char *at;
+    int64_t bytes, tasks;
+    volatile uint64_t sink[64];
+};
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int64_t bytes_of(const struct bench *b, int i)
+{
+    const int64_t n = SHAPE[i][0], k = SHAPE[i][1];
+    return (b->int8 ? b->k->int8_bytes(n, k, b->dtype) : b->k->packed_bytes(n, k, b->dtype)) / 64 * 64;
+}
+
+static void read_task(void *arg, int64_t task, int thread)
+{
+    typedef uint64_t vector __attribute__((vector_size(64)));
+    struct reading *r = arg;
+    const int64_t n = r->bytes / r->tasks / 256;
+    const vector *p = (const vector *)(const void *)(r->at + task * n * 256);
+    vector a = {0}, b = {0}, c = {0}, d = {0};
+    (void)thread;
+    for (int64_t i = 0; i < n; i++, p += 4) {
+        a ^= p[0];
+        b ^= p[1];
+        c ^= p[2];
+        d ^= p[3];
+    }
+    a ^= b ^ c ^ d;
+    r->sink[task % 64] = a[0] ^ a[1] ^ a[2] ^ a[3] ^ a[4] ^ a[5] ^ a[6] ^ a[7];
+}
+
+static void one(const struct bench *b, int product, const char *at, int only_read)
+{
+    static struct reading r;
+    if (only_read) {
+        r.at = at;
+        r.bytes = bytes_of(b, product);
+        r.tasks = TASKS * pool_threads(b->c.pool);
+        pool_run(b->c.pool, r.tasks, read_task, &r);
+        return;
+    }
+    KERNEL(b->k, &b->c, matmul, .y = b->y, .x = b->x, .packed = at, .t = b->rows, .n = SHAPE[product][0], .k = SHAPE[product][1],
+           .dtype = b->dtype, .int8 = b->int8);
+}
+
+/* Bytes a second of a token's layers (0) or of its head (1). */
+static double rate(const struct bench *b, int head, int only_read)
+{
+    int64_t bytes = 0;
+    const char *at = b->weights;
+    const double begin = seconds();
+    if (head) {
+        one(b, PRODUCTS, at, only_read);
+        return (double)bytes_of(b, PRODUCTS) / (seconds() - begin);
+    }
+    at += bytes_of(b, PRODUCTS);
+    for (int l = 0; l < LAYERS; l++)
+        for (int i = 0; i < PRODUCTS; i++) {
+            one(b, i, at + bytes, only_read);
+            bytes += bytes_of(b, i);
+        }
+    return (double)bytes / (seconds() - begin);
+}
+
+static int less(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *v)
+{
+    qsort(v, ROUNDS, sizeof *v, less);
+    return v[ROUNDS / 2];
+}
+
+static void compare(const struct bench *b, int head)
+{
+    double ours[ROUNDS], reading[ROUNDS], ratio[ROUNDS];
+    for (int i = 0; i < ROUNDS; i++) {
+        reading[i] = rate(b, head, 1);
+        ours[i] = rate(b, head, 0);
+        ratio[i] = ours[i] / reading[i];
+    }
+    printf("%-6s %5.1f GB/s, reading %5.1f, %.2fx\n", head ? "head" : "layers", median(ours) * 1e-9, median(reading) * 1e-9,
+           median(ratio));
+}
+
+static int fail(const char *text)
+{
+    fprintf(stderr, "few_rows: %s\n", text);
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    struct err e = {0};
+    struct arena scratch;
+    struct pool *pool = NULL;
+    const int threads = argc > 2 ? atoi(argv[2]) : 1;
+    const char *kind = argc > 4 ? argv[4] : "bf16";
+    struct bench b = {.rows = argc > 3 ? atoi(argv[3]) : 1, .int8 = !strcmp(kind, "int8")};
+    int64_t all = 0;
+    b.dtype = strcmp(kind, "f32") ? DTYPE_BF16 : DTYPE_F32;
+    if (b.rows < 1 || b.rows > MOST_ROWS || threads < 1) return fail("1 to 64 rows, at least one thread");
+    if (kernels_cpu(argc > 1 ? argv[1] : NULL, &b.k, &e) || (threads > 1 && pool_new(threads, &pool, &e)))
+        return fail("no such kernels here, or no threads");
+    arena_init(&scratch, "few rows");
+    b.c = (struct kctx){.pool = pool, .scratch = &scratch};
+    for (int i = 0; i <= PRODUCTS; i++) all += bytes_of(&b, i) * (i < PRODUCTS ? LAYERS : 1);
+    b.weights = mmap(NULL, (size_t)all + 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    b.x = calloc(MOST_ROWS * 1536, sizeof *b.x);
+    b.y = calloc(MOST_ROWS * 49152, sizeof *b.y);
+    if (b.weights == MAP_FAILED || !b.x || !b.y) return fail("no memory");
+    b.weights += PAGE - (int64_t)(uintptr_t)b.weights % PAGE;
+    madvise(b.weights, (size_t)all, MADV_HUGEPAGE);
+    memset(b.weights, 0, (size_t)all);
+    printf("# %s, %d threads, %d rows, %s\n", b.k->name, threads, (int)b.rows, kind);
+    compare(&b, 0);
+    compare(&b, 1);
+    pool_free(pool);
+    return 0;
+}
