@@ -50,8 +50,8 @@ void matmul_chain_many(const struct kctx *c, const struct product &p, const stru
 /* ---- matmul_wgmma.cu: the same sums for sm_90a */
 /* Whether shapes and addresses are such that a tensor map can hold them, and its results be stored in pairs. */
 bool matmul_wgmma_fits(const struct product &p);
-/* False: the driver made no tensor map, and nothing was launched. */
-bool matmul_wgmma(const struct kctx *c, const struct product &p, const struct chain_cut &cut);
+/* blocks: at most so many; 0: one for each multiprocessor. False: the driver made no tensor map, and nothing was launched. */
+bool matmul_wgmma(const struct kctx *c, const struct product &p, const struct chain_cut &cut, int blocks);
 /* ---- matmul_wgmma_check.cu: whether this process takes it, decided at the first time */
 bool matmul_wgmma_taken(const struct kctx *c);
 

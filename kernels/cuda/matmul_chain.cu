@@ -182,7 +182,7 @@ bool matmul_chain(const struct kctx *c, const product &p, void *room, const prod
     const chain_cut cut = cut_of(p);
     float *parts = static_cast<float *>(room);
     if (p.t > FEW_ROWS) {
-        if (!matmul_wgmma_fits(p) || !matmul_wgmma_taken(c) || !matmul_wgmma(c, p, cut)) matmul_chain_many(c, p, cut);
+        if (!matmul_wgmma_fits(p) || !matmul_wgmma_taken(c) || !matmul_wgmma(c, p, cut, 0)) matmul_chain_many(c, p, cut);
     } else if (slices_of(cut) == 1) {
         chain_launch<16, false>(c, p, cut, nullptr);
     } else {

@@ -240,22 +240,22 @@ bool matmul_wgmma_fits(const product &p)
            at_multiple(p.y, 8) && at_multiple(p.bias, 8) && at_multiple(p.residual, 8);
 }
 
-template <int COLUMNS, bool SLICED> static bool wgmma_launch(const struct kctx *c, const product &p, const chain_cut &cut)
+template <int COLUMNS, bool SLICED> static bool wgmma_launch(const struct kctx *c, const product &p, const chain_cut &cut, int most)
 {
     wgmma_job job = {};
     job.p = p, job.cut = cut;
     job.down = (int)((p.t + ROWS - 1) / ROWS), job.across = (int)((p.n + COLUMNS - 1) / COLUMNS);
     if (!tile_map(&job.x, p.x, p.t, p.k, ROWS) || !tile_map(&job.w, p.w, p.n, p.k, COLUMNS)) return false;
-    const int tiles = job.down * job.across, processors = cuda_processors();
+    const int tiles = job.down * job.across, processors = most ? most : cuda_processors();
     const unsigned blocks = (unsigned)(processors && processors < tiles ? processors : tiles);
     CUDA_SHARED_LIMIT(c, (product_wgmma<COLUMNS, SLICED>), wgmma_shape<COLUMNS>::BYTES);
     CUDA_LAUNCH(c, (product_wgmma<COLUMNS, SLICED>), blocks, THREADS, wgmma_shape<COLUMNS>::BYTES, job);
     return true;
 }
 
-bool matmul_wgmma(const struct kctx *c, const product &p, const chain_cut &cut)
+bool matmul_wgmma(const struct kctx *c, const product &p, const chain_cut &cut, int blocks)
 {
-    return cut.slice < cut.steps ? wgmma_launch<192, true>(c, p, cut) : wgmma_launch<256, false>(c, p, cut);
+    return cut.slice < cut.steps ? wgmma_launch<192, true>(c, p, cut, blocks) : wgmma_launch<256, false>(c, p, cut, blocks);
 }
 
 #ifndef TARE_CUDA_SHIM

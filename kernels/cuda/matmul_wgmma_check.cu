@@ -2,14 +2,18 @@
  * it, so nothing is taken for granted: where one bit differs, or something cannot be asked, the products of many rows go on by mma.
  *
  * Rows of x and of W are of the kinds below, every kind against every other, so that a sum of other order, width or rounding, one that drops small terms or
- * denormal ones, or rounds where the other cuts, comes out with other bits somewhere. */
+ * denormal ones, or rounds where the other cuts, comes out with other bits somewhere. Infinities and NaN are not among them.
+ *
+ * A product that nobody computed is no agreement: an error of either launch fails the check, and results that were not written differ. */
 #include "matmul.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { KINDS = 8 };
+enum { KINDS = 11 };
+/* Of a case: by mma; by wgmma, with a block for each multiprocessor; and with a single one, which goes on from tile to tile as blocks of large products do. */
+enum { BY_MMA, BY_BLOCKS, BY_ONE_BLOCK, RUNS };
 
 /* Products of the check; slice 0: K is one chain; ends: with bias and residual, in which small sums would be lost. On the host, where a product takes seconds,
  * they are shorter. */
@@ -19,12 +23,12 @@ static const struct wgmma_case {
     bool ends;
 } CASES[] = {
 #ifdef TARE_CUDA_SHIM
-    {34, 20, 136, 2, false},
-    {34, 20, 136, 0, false},
+    {34, 200, 200, 3, false},
+    {34, 260, 160, 0, false},
 #else
     {200, 328, 1048, 8, false}, /* tiles that are not full, five slices, the last of one step that is not full */
-    {200, 328, 4104, 0, false},
-    {64, 194, 520, 8, true},
+    {200, 328, 4128, 0, false}, /* full steps: after zeros that fill one up a sum of -0 could not be told from +0 */
+    {64, 194, 520, 7, true},    /* slices that end, and begin, within a stage */
 #endif
 };
 enum { N_CASES = sizeof CASES / sizeof *CASES };
@@ -60,14 +64,20 @@ static uint16_t number(uint32_t *state, int64_t row, int64_t k)
         return scaled(state, 40 + e % 12); /* large */
     case 6:
         return (uint16_t)(scaled(state, 0) & 0x7fff); /* sums that grow, with a carry each few */
-    default:
+    case 7:
         return scaled(state, -(int)(k % 29)); /* a bit less with every k: where terms are cut off */
+    case 8:
+        return k % 4 ? scaled(state, -20 - e % 4) : (uint16_t)(e % 2 << 15); /* zeros of both signs, against these: */
+    case 9:
+        return k % 4 ? scaled(state, -70 - e % 30) : scaled(state, 50); /* large numbers beside tiny ones, which have to be kept */
+    default:
+        return 0x8000; /* -0: the sign of a sum of zeros */
     }
 }
 
 struct wgmma_tensors {
     void *x, *w;
-    float *y[2], *add; /* add: residual; its first row is the bias */
+    float *y[RUNS], *add; /* add: residual; its first row is the bias */
 };
 
 static float addend(int64_t i)
@@ -95,63 +105,82 @@ static void *random_rows(const struct kctx *c, int64_t rows, int64_t k, uint32_t
     return filled<uint16_t>(c, rows * k, [&](int64_t i) { return number(&seed, i / k, i % k); });
 }
 
-/* The results of both on the host, [2][t n]; NULL: a fault, or no tensor map. */
+/* The results of all runs on the host, [RUNS][t n]; NULL: a fault, or no tensor map. */
 static uint32_t *results(const struct kctx *c, const wgmma_case &of, const wgmma_tensors &at)
 {
     const chain_cut cut = {(int)((of.k + CHAIN_STEP - 1) / CHAIN_STEP), of.slice ? of.slice : (int)(of.k / CHAIN_STEP + 1)};
     const size_t bytes = (size_t)(of.t * of.n) * sizeof(float);
     const float *add = of.ends ? at.add : nullptr;
-    product p = {at.y[0], at.x, at.w, add, add, of.n, of.t, of.n, of.k};
-    uint32_t *host = static_cast<uint32_t *>(malloc(2 * bytes));
+    product p = {at.y[BY_MMA], at.x, at.w, add, add, of.n, of.t, of.n, of.k};
+    uint32_t *host = static_cast<uint32_t *>(malloc(RUNS * bytes));
+    bool done = host;
+    if (!host) cuda_failed(c, TARE_E_NOMEM, "the check of wgmma", "no memory on the host");
     matmul_chain_many(c, p, cut);
-    p.y = at.y[1];
-    bool done = host && matmul_wgmma(c, p, cut);
-    for (int i = 0; i < 2 && done; i++)
+    for (int i = BY_BLOCKS; i < RUNS && done; i++) {
+        p.y = at.y[i];
+        done = matmul_wgmma(c, p, cut, i == BY_ONE_BLOCK ? 1 : 0);
+    }
+    for (int i = 0; i < RUNS && done; i++)
         done = CUDA_TRY(c, cudaMemcpyAsync(host + (size_t)i * (bytes / 4), at.y[i], bytes, cudaMemcpyDeviceToHost, cuda_stream(c)));
-    if (done && CUDA_TRY(c, cudaStreamSynchronize(cuda_stream(c)))) return host;
+    if (done && CUDA_TRY(c, cudaStreamSynchronize(cuda_stream(c))) && !kernel_faulted(c)) return host;
     free(host);
     return nullptr;
 }
 
 struct wgmma_found {
-    bool asked, taken, wanted; /* wanted: and not taken, which somebody should know */
+    bool asked, taken, wanted, broken; /* wanted: and not taken, which somebody should know; broken: the device's context is */
     int64_t sums;
     char text[300];
 };
 
+/* Of a case, what it is computed from; each run's results begin as words of their own, so that what nobody writes differs. */
+static wgmma_tensors tensors(const struct kctx *c, const wgmma_case &of)
+{
+    const int64_t sums = of.t * of.n;
+    wgmma_tensors at = {random_rows(c, of.t, of.k, 1), random_rows(c, of.n, of.k, 2), {}, nullptr};
+    for (int run = 0; run < RUNS; run++)
+        at.y[run] = static_cast<float *>(filled<uint32_t>(c, sums, [&](int64_t) { return 0x7fc00001u + (uint32_t)run; }));
+    at.add = static_cast<float *>(filled<float>(c, sums, addend));
+    return at;
+}
+
 /* True: no bit differs. */
 static bool compare(const struct kctx *c, const wgmma_case &of, wgmma_found *found)
 {
-    const int64_t sums = of.t * of.n;
-    const auto add = [](int64_t i) { return addend(i); };
-    const wgmma_tensors at = {
-        random_rows(c, of.t, of.k, 1),
-        random_rows(c, of.n, of.k, 2),
-        {static_cast<float *>(filled<float>(c, sums, add)), static_cast<float *>(filled<float>(c, sums, add))},
-        static_cast<float *>(filled<float>(c, sums, add))};
-    uint32_t *both = kernel_faulted(c) ? nullptr : results(c, of, at);
+    const int64_t sums = of.t * of.n, compared = (RUNS - 1) * sums;
+    const wgmma_tensors at = tensors(c, of);
+    uint32_t *all = kernel_faulted(c) ? nullptr : results(c, of, at);
     int64_t differ = 0, first = -1;
-    for (int64_t i = 0; both && i < sums; i++) {
-        if (both[i] == both[sums + i]) continue;
+    for (int64_t i = 0; all && i < compared; i++) {
+        if (all[i % sums] == all[sums + i]) continue;
         if (!differ++) first = i;
     }
-    if (!both)
+    if (!all)
         snprintf(found->text, sizeof found->text, "the check failed (TARE_CUDA_WGMMA=0 leaves wgmma out): %.200s",
                  kernel_faulted(c) ? c->fault->message : "the driver makes no tensor maps");
     else if (differ)
         snprintf(found->text, sizeof found->text,
                  "%lld of %lld sums of %lld products differ on this GPU, the first, row %lld and column %lld: %08x by mma, %08x by "
-                 "wgmma",
-                 (long long)differ, (long long)sums, (long long)of.k, (long long)(first / of.n), (long long)(first % of.n),
-                 both[first], both[sums + first]);
-    const bool same = both && !differ;
-    free(both);
+                 "wgmma%s",
+                 (long long)differ, (long long)compared, (long long)of.k, (long long)(first % sums / of.n),
+                 (long long)(first % of.n), all[first % sums], all[sums + first], first < sums ? "" : " with one block");
+    const bool same = all && !differ;
+    free(all);
     cuda_give(at.x);
     cuda_give(at.w);
     for (float *y : at.y) cuda_give(y);
     cuda_give(at.add);
-    found->sums += sums;
+    found->sums += compared;
     return same;
+}
+
+/* What a check that failed leaves behind. The error of a call that was refused would be taken for the next launch's, so it is asked for here. Where the
+ * context is broken every call fails from here on, and the run ends with what the check says and not with whatever comes next. */
+static void leave(const struct kctx *c, wgmma_found *found)
+{
+    cudaGetLastError();
+    found->broken = cudaStreamSynchronize(cuda_stream(c)) != cudaSuccess;
+    if (found->broken) kernel_fail(c, TARE_E_DEVICE, "products of many rows by wgmma: %s", found->text);
 }
 
 static void check(const struct kctx *c, wgmma_found *found)
@@ -172,7 +201,10 @@ static void check(const struct kctx *c, wgmma_found *found)
     }
     found->wanted = true;
     for (int i = 0; i < N_CASES; i++)
-        if (!compare(&own, CASES[i], found)) return;
+        if (!compare(&own, CASES[i], found)) {
+            leave(c, found);
+            return;
+        }
     found->taken = true;
     snprintf(found->text, sizeof found->text, "the check's %lld sums have the bits of mma", (long long)found->sums);
 }
@@ -185,6 +217,7 @@ bool matmul_wgmma_taken(const struct kctx *c)
     if (found.asked || kernel_faulted(c)) return found.taken;
     if (cudaStreamIsCapturing(cuda_stream(c), &recording) != cudaSuccess || recording != cudaStreamCaptureStatusNone)
         return false; /* the check waits for the device; until it has been made the bits are mma's in any case */
+    if (!CUDA_TRY(c, cudaStreamSynchronize(cuda_stream(c)))) return false; /* what broke before is not the check's */
     found.asked = true;
     check(c, &found);
     return found.taken;
@@ -193,7 +226,11 @@ bool matmul_wgmma_taken(const struct kctx *c)
 int cuda_about(const struct kctx *c, char *text, int64_t size)
 {
     const bool taken = matmul_wgmma_taken(c);
-    snprintf(text, (size_t)size, "products of many rows with batch_invariant go by %s: %s", taken ? "wgmma" : "mma", found.text);
+    snprintf(text, (size_t)size, "products of many rows with batch_invariant %s: %s",
+             found.broken ? "cannot be computed"
+             : taken      ? "go by wgmma"
+                          : "go by mma",
+             found.asked ? found.text : "the check could not be made yet");
     return taken || !found.wanted;
 }
 

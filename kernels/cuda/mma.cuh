@@ -41,7 +41,7 @@ __device__ inline int tile_col_b(int lane)
 
 /* More than 48 KB of dynamic shared memory are allowed kernel by kernel, once for the most that was asked. */
 #ifdef TARE_CUDA_SHIM
-#define CUDA_SHARED_LIMIT(C, KERNEL, BYTES) (void)0
+#define CUDA_SHARED_LIMIT(C, KERNEL, BYTES) cuda_try((C), shim_limit(), "cudaFuncSetAttribute")
 #else
 #define CUDA_SHARED_LIMIT(C, KERNEL, BYTES)                                                                                        \
     do {                                                                                                                           \

@@ -7,6 +7,48 @@
 
 enum { ZONE = 4096, KEPT = 64 };
 
+/* ---- errors, where a test wants one */
+int shim_fails_in, shim_fails_with, shim_failed;
+static cudaError_t unasked, broken; /* of a call, until somebody asks; of the context, for ever */
+
+void shim_mend(void)
+{
+    shim_fails_in = shim_fails_with = shim_failed = 0;
+    unasked = broken = cudaSuccess;
+}
+
+bool shim_runs(void)
+{
+    if (broken) return false;
+    if (shim_fails_in != 1) {
+        shim_fails_in -= shim_fails_in > 1;
+        return true;
+    }
+    shim_failed++;
+    unasked = shim_fails_with;
+    if (unasked >= cudaErrorIllegalAddress) broken = unasked;
+    return false;
+}
+
+cudaError_t shim_limit(void)
+{
+    return shim_runs() ? cudaSuccess : broken ? broken : shim_fails_with;
+}
+
+cudaError_t cudaPeekAtLastError(void)
+{
+    return broken ? broken : unasked;
+}
+
+cudaError_t cudaGetLastError(void)
+{
+    const cudaError_t e = cudaPeekAtLastError();
+    unasked = cudaSuccess;
+    return e;
+}
+
+/* ---- memory */
+
 void shim_poison(void *p, size_t bytes)
 {
     memset(p, 0xff, bytes); /* NaN */
@@ -27,6 +69,7 @@ cudaError_t shim_malloc(void **p, size_t bytes)
 {
     const size_t n = (bytes + 255) / 256 * 256;
     *p = NULL;
+    if (broken) return broken;
     if (shim_refuses("cudaMalloc")) return cudaErrorMemoryAllocation;
     if (shim_corners) return map_sparse(p, bytes);
     unsigned char *base = (unsigned char *)aligned_alloc(256, n + 2 * ZONE + 256);
@@ -74,14 +117,14 @@ cudaError_t cudaFreeHost(void *p)
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind, cudaStream_t)
 {
-    if (!shim_keep_copy(to, from, bytes)) memmove(to, from, bytes);
-    return cudaSuccess;
+    if (!broken && !shim_keep_copy(to, from, bytes)) memmove(to, from, bytes);
+    return broken;
 }
 
 cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t)
 {
-    if (!shim_keep_fill(p, value, bytes) && !shim_corners) memset(p, value, bytes);
-    return cudaSuccess;
+    if (!broken && !shim_keep_fill(p, value, bytes) && !shim_corners) memset(p, value, bytes);
+    return broken;
 }
 
 cudaError_t cudaMemGetInfo(size_t *left, size_t *all)
@@ -90,15 +133,10 @@ cudaError_t cudaMemGetInfo(size_t *left, size_t *all)
     return cudaSuccess;
 }
 
-cudaError_t cudaGetLastError(void)
-{
-    return cudaSuccess;
-}
-
 cudaError_t cudaStreamSynchronize(cudaStream_t)
 {
     shim_refuses("cudaStreamSynchronize");
-    return cudaSuccess;
+    return broken;
 }
 
 const char *cudaGetErrorString(cudaError_t status)

@@ -44,6 +44,7 @@ void shim_async_end(void); /* of a block */
  * largest exponent, the result cut to fp32 */
 float shim_mma_sum(float sum, const float *x, const float *w, int bits);
 extern "C" int mma_host_rounds; /* 1: the result is rounded to the nearest and not cut */
+extern "C" int mma_host_zeros;  /* 1: products with a factor 0 have an exponent too, as if it were the smallest number */
 
 /* watch.cc */
 void watch_launch(bool follows);

@@ -7,7 +7,7 @@
 #include <deque>
 #include <vector>
 
-int mma_host_eager, mma_host_cuts, mma_host_rounds;
+int mma_host_eager, mma_host_cuts, mma_host_rounds, mma_host_zeros;
 
 static int exponent(float x)
 {
@@ -26,7 +26,7 @@ float shim_mma_sum(float sum, const float *x, const float *w, int bits)
     int most = exponent(sum);
     bool finite = bits && isfinite(sum);
     for (int k = 0; k < 16 && bits; k++) {
-        if (x[k] != 0 && w[k] != 0) most = max(most, exponent(x[k]) + exponent(w[k]));
+        if (mma_host_zeros || (x[k] != 0 && w[k] != 0)) most = max(most, exponent(x[k]) + exponent(w[k]));
         finite = finite && isfinite(x[k]) && isfinite(w[k]);
     }
     if (!finite) {

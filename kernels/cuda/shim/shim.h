@@ -36,6 +36,10 @@ int shim_watches(void);            /* 0: built without watching accesses (a sani
 /* 1: for the indices of shapes that are too large to be computed here. Of a launch's blocks only the first, the middle and the last of each dimension
  * run; memory that is allocated exists where it is touched, and is zero. To be set before any is. Results mean nothing; accesses outside of an allocation are found. */
 extern int shim_corners;
+/* Errors: launches, and settings of a kernel, fail from the shim_fails_in-th on (0: none does) with shim_fails_with; they count in shim_failed. An error of the
+ * device (cudaErrorIllegalAddress, ...) breaks the context: every call fails from then on. With cudaSuccess nothing is run, and nothing says so. */
+extern int shim_fails_in, shim_fails_with, shim_failed;
+void shim_mend(void); /* back to none */
 const struct kernels *kernels_shim(void);
 }
 
@@ -267,6 +271,7 @@ typedef struct shim_stream *cudaStream_t;
 typedef struct shim_event *cudaEvent_t;
 enum {
     cudaSuccess = 0,
+    cudaErrorInvalidValue = 1,
     cudaErrorMemoryAllocation = 2,
     cudaErrorIllegalAddress = 700,
     cudaErrorLaunchFailure,
@@ -288,6 +293,7 @@ cudaError_t cudaFreeHost(void *p);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t s);
 cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t s);
 cudaError_t cudaGetLastError(void);
+cudaError_t cudaPeekAtLastError(void);
 cudaError_t cudaMemGetInfo(size_t *left, size_t *all);
 cudaError_t cudaStreamSynchronize(cudaStream_t s);
 const char *cudaGetErrorString(cudaError_t status);
@@ -314,6 +320,8 @@ template <class T> static inline cudaError_t cudaMallocHost(T **p, size_t bytes)
 }
 
 /* ---- launching */
+bool shim_runs(void);         /* whether the next launch does */
+cudaError_t shim_limit(void); /* of a setting of a kernel */
 bool cuda_follows(void);
 extern bool shim_follows; /* the next launch may begin before the one in front has ended */
 void shim_wait(void);
@@ -342,7 +350,8 @@ static void shim_launch(const struct kctx *c, const char *name, struct dim3 grid
 #define CUDA_LAUNCH(C, KERNEL, GRID, BLOCK, SHARED, ...)                                                                           \
     do {                                                                                                                           \
         if (kernel_faulted(C)) break;                                                                                              \
-        shim_launch((C), #KERNEL, (GRID), (BLOCK), (size_t)(SHARED), KERNEL, __VA_ARGS__);                                         \
+        if (shim_runs()) shim_launch((C), #KERNEL, (GRID), (BLOCK), (size_t)(SHARED), KERNEL, __VA_ARGS__);                        \
+        cuda_launched((C), #KERNEL);                                                                                               \
         cuda_follows();                                                                                                            \
     } while (0)
 /* cuda.h. In the shim a launch always begins when the one in front has ended; that it need not is what watch.cc looks at: in a launch that follows, what a
@@ -351,8 +360,9 @@ static void shim_launch(const struct kctx *c, const char *name, struct dim3 grid
     do {                                                                                                                           \
         if (kernel_faulted(C)) break;                                                                                              \
         shim_follows = cuda_follows();                                                                                             \
-        shim_launch((C), #KERNEL, (GRID), (BLOCK), (size_t)(SHARED), KERNEL, __VA_ARGS__);                                         \
+        if (shim_runs()) shim_launch((C), #KERNEL, (GRID), (BLOCK), (size_t)(SHARED), KERNEL, __VA_ARGS__);                        \
         shim_follows = false;                                                                                                      \
+        cuda_try((C), cudaPeekAtLastError(), #KERNEL);                                                                             \
     } while (0)
 #define CUDA_SHARED(TYPE, NAME) TYPE *NAME = static_cast<TYPE *>(shim_dynamic_shared())
 

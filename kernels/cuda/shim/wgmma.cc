@@ -98,6 +98,7 @@ void barrier_wait(uint64_t *at, uint32_t parity)
 {
     const barrier *b = find(at);
     if (!b || wgmma_host_fault == (shim_thread() < PRODUCER ? WGMMA_NO_FULL : WGMMA_NO_EMPTY)) return;
+    if (b->phase && wgmma_host_fault == WGMMA_LATER && shim_thread() < PRODUCER) return;
     while (b && (b->phase & 1) == parity) {
         shim_sleep(at);
         b = find(at);
@@ -144,7 +145,7 @@ static void make(const tile_copy &c)
 
 void tile_load(void *to, const tensor_map *map, int k, int row, uint64_t *at)
 {
-    const tile_copy c = {(unsigned char *)to, *map, k, row, at};
+    const tile_copy c = {(unsigned char *)to, *map, wgmma_host_fault == WGMMA_WHOLE ? k / TILE_K * TILE_K : k, row, at};
     const barrier *b = find(at);
     const uintptr_t begin = (uintptr_t)to, end = begin + (uintptr_t)(map->box_rows * TILE_ROW);
     if (!b) return;
@@ -324,6 +325,13 @@ void wgmma_commit(void)
     u.open.clear();
 }
 
+static bool all_negative(const float *x, const float *w)
+{
+    for (int k = 0; k < 16; k++)
+        if (signbit(x[k]) == signbit(w[k])) return false;
+    return true;
+}
+
 /* By a unit with a fault, or without one. */
 static float sum_of(float sum, const float *x, const float *w)
 {
@@ -338,10 +346,10 @@ static float sum_of(float sum, const float *x, const float *w)
     }
     for (int k = 0; k < 16; k++)
         if (fault != WGMMA_FLUSHES || (fabsf(x[k]) >= 0x1p-126f && fabsf(w[k]) >= 0x1p-126f)) some[k] = x[k];
-    mma_host_rounds = fault == WGMMA_ROUNDS;
+    mma_host_rounds = fault == WGMMA_ROUNDS, mma_host_zeros = fault == WGMMA_ZEROS;
     sum = shim_mma_sum(sum, some, w, bits);
-    mma_host_rounds = 0;
-    return sum;
+    mma_host_rounds = mma_host_zeros = 0;
+    return fault == WGMMA_SIGN && sum == 0 && all_negative(x, w) ? -0.f : sum;
 }
 
 static void compute(unit &u, const asked &p)

@@ -22,5 +22,6 @@ void planted_by_wgmma(const struct kctx *c, const planted_product *o)
 {
     CUDA_OP(c, "planted product", "t n k", o->t, o->n, o->k);
     const product p = product_of(o);
-    if (!matmul_wgmma_fits(p) || !matmul_wgmma(c, p, cut_of(o))) cuda_failed(c, TARE_E_DEVICE, "wgmma", "the shape does not fit");
+    if (!matmul_wgmma_fits(p) || !matmul_wgmma(c, p, cut_of(o), 0))
+        cuda_failed(c, TARE_E_DEVICE, "wgmma", "the shape does not fit");
 }

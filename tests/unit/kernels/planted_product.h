@@ -18,6 +18,8 @@ void planted_by_mma(const struct kctx *c, const struct planted_product *o);
 void planted_by_wgmma(const struct kctx *c, const struct planted_product *o);
 void cuda_about_again(void);
 extern int shim_processors;
+extern int shim_fails_in, shim_fails_with, shim_failed;
+void shim_mend(void);
 extern int mma_host_eager, mma_host_cuts, wgmma_host_fault;
 #ifdef __cplusplus
 }

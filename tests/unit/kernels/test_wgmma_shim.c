@@ -29,10 +29,12 @@ static void begin(void)
     n_pieces = 0;
     shim_forget();
     shim_processors = mma_host_eager = mma_host_cuts = wgmma_host_fault = 0;
+    shim_mend();
 }
 
 static void end(void)
 {
+    shim_mend();
     for (int i = 0; i < n_pieces; i++) k->backend->release(&ctx, pieces[i].base);
     n_pieces = 0;
     buffers_end();
@@ -196,6 +198,7 @@ static void fault_is_found(enum wgmma_host_fault what, bool eager, const char *w
     const struct shape s = {200, 200, 1288}; /* more stages than the ring has */
     begin();
     struct tensors a = make(s, true);
+    a.o.slice = SLICE - 1;
     const float *sound = run(&a, planted_by_wgmma);
     assert_false(shim_found || fault.code);
     wgmma_host_fault = what;
@@ -220,7 +223,9 @@ static void test_faults_are_found(void **state)
         fault_is_found(WGMMA_NO_EMPTY, eager, NULL);
         fault_is_found(WGMMA_NO_ANNOUNCE, eager, "not announced");
         fault_is_found(WGMMA_BYTES, eager, "for each other for ever");
+        fault_is_found(WGMMA_WHOLE, eager, NULL);
     }
+    fault_is_found(WGMMA_LATER, false, NULL);
     fault_is_found(WGMMA_EARLY, true, "a tile changed while a product of it was under way");
 }
 
@@ -239,19 +244,95 @@ static void test_the_check(void **state)
     assert_non_null(strstr(text, "go by wgmma"));
     mma_host_cuts = 1;
     assert_true(about(text));
-    for (int unit = WGMMA_NARROW; unit <= WGMMA_ROUNDS; unit++) {
+    for (int unit = WGMMA_NARROW; unit <= WGMMA_SIGN; unit++) {
         wgmma_host_fault = unit;
         if (about(text)) fail_msg("a unit with other sums, %d, is not found", unit);
         assert_non_null(strstr(text, "go by mma: "));
         assert_non_null(strstr(text, " differ on this GPU"));
     }
-    wgmma_host_fault = WGMMA_NOT_SWIZZLED;
-    assert_false(about(text));
+    for (int i = 0; i < 3;
+         i++) { /* the last two are wrong in a block's later tiles alone, or where a slice has an odd number of steps */
+        wgmma_host_fault = (const int[]){WGMMA_NOT_SWIZZLED, WGMMA_LATER, WGMMA_WHOLE}[i];
+        if (about(text)) fail_msg("a kernel with a mistake, %d, is not found", wgmma_host_fault);
+    }
+    wgmma_host_fault = 0;
     setenv("TARE_CUDA_WGMMA", "0", 1);
     assert_true(about(text));
     assert_non_null(strstr(text, "TARE_CUDA_WGMMA is 0"));
     unsetenv("TARE_CUDA_WGMMA");
     assert_int_equal(fault.code, TARE_OK); /* none of it is an error of the run */
+    end();
+    cuda_about_again();
+}
+
+enum { REFUSED = 1, BREAKS = 700, UNSAID = 0 }; /* shim_fails_with */
+
+static void launch_something(void)
+{
+    float *y = on_device(k, &ctx, NULL, 4 * 8), *x = on_device(k, &ctx, NULL, 4 * 8);
+    KERNEL(k, &ctx, add, .y = y, .x = x, .n = 8);
+}
+
+/* The n-th launch or setting of the check, and what follows there, fails. False: it has fewer, and passes. */
+static bool check_fails_at(int n, int with)
+{
+    char text[400];
+    begin();
+    shim_fails_in = n, shim_fails_with = with;
+    const bool taken = about(text);
+    if (taken && shim_failed) fail_msg("the check passes, and its call %d has failed", n);
+    if (!taken && !strstr(text, "the check failed (TARE_CUDA_WGMMA=0"))
+        fail_msg("call %d fails, and the check says \"%s\"", n, text);
+    if (!taken && with == REFUSED) {
+        shim_fails_in = 0;
+        launch_something(); /* which is not blamed for it */
+        assert_non_null(strstr(text, "go by mma"));
+        if (fault.code) fail_msg("call %d was refused, and a later launch ends the run: %s", n, fault.message);
+    }
+    if (!taken && with == BREAKS && (fault.code != TARE_E_DEVICE || !strstr(fault.message, "TARE_CUDA_WGMMA=0")))
+        fail_msg("call %d breaks the context, and the run goes on or ends with \"%s\"", n, fault.message);
+    fault.code = TARE_OK;
+    end();
+    return !taken;
+}
+
+static void test_a_check_that_fails(void **state)
+{
+    int n = 1;
+    (void)state;
+    while (check_fails_at(n, REFUSED)) n++;
+    assert_true(n > 2 * 2 * 3);
+    check_fails_at(1, BREAKS);
+    check_fails_at(n - 1, BREAKS);
+    cuda_about_again();
+}
+
+/* Nothing is launched, and nothing says so: two results that nobody wrote are not the same. */
+static void test_a_check_of_nothing(void **state)
+{
+    char text[400];
+    (void)state;
+    begin();
+    shim_fails_in = 1, shim_fails_with = UNSAID;
+    assert_false(about(text));
+    assert_non_null(strstr(text, " differ on this GPU"));
+    end();
+    cuda_about_again();
+}
+
+/* A context that was broken before ends the run, and not by the check's name. */
+static void test_what_broke_before(void **state)
+{
+    char text[400];
+    (void)state;
+    begin();
+    shim_fails_in = 1, shim_fails_with = BREAKS;
+    launch_something();
+    fault.code = TARE_OK; /* as on a device, where it is not known yet */
+    about(text);
+    assert_int_equal(fault.code, TARE_E_DEVICE);
+    assert_null(strstr(fault.message, "TARE_CUDA_WGMMA"));
+    fault.code = TARE_OK;
     end();
     cuda_about_again();
 }
@@ -279,13 +360,12 @@ static void test_a_difference_changes_no_results(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_bits_of_mma),
-                                       cmocka_unit_test(test_the_bits_of_mma_by_a_model),
-                                       cmocka_unit_test(test_orders_of_threads),
-                                       cmocka_unit_test(test_the_order_of_slices),
-                                       cmocka_unit_test(test_faults_are_found),
-                                       cmocka_unit_test(test_the_check),
-                                       cmocka_unit_test(test_a_difference_changes_no_results)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_bits_of_mma),    cmocka_unit_test(test_the_bits_of_mma_by_a_model),
+        cmocka_unit_test(test_orders_of_threads),  cmocka_unit_test(test_the_order_of_slices),
+        cmocka_unit_test(test_faults_are_found),   cmocka_unit_test(test_the_check),
+        cmocka_unit_test(test_a_check_that_fails), cmocka_unit_test(test_a_check_of_nothing),
+        cmocka_unit_test(test_what_broke_before),  cmocka_unit_test(test_a_difference_changes_no_results)};
     return cmocka_run_group_tests(tests, kernel_setup, kernel_teardown);
 }
 #else
