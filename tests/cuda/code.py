@@ -20,6 +20,11 @@ same memory may be wrong, by chance, on a GPU alone: the cache that it goes thro
 Before the wait there may be asynchronous copies alone, of weights: the products' first stages. A compiler that moved a load there would be silent garbage,
 so this is a rule too.
 
+Products of a warpgroup (HGMMA) run beside each other only where the compiler sees that nobody touches their sums; else it waits for each one, and says so in
+a line that is no warning. Then each has a WARPGROUP.ARRIVE and a WARPGROUP.DEPBAR of its own. It also leaves out a change of a warp's registers (setmaxnreg) that it
+cannot place. Both are right and slow by a factor, so two products and more to an ARRIVE, fewer waits than products, and one USETMAXREG each for more and for fewer
+registers are a rule.
+
 No kernel may use local memory, that is spill a register or index an array there; this is a rule, not a row. So are these of the PTX in the library, from
 which the driver of a newer GPU makes its machine code: every kernel is there, and each addition, multiplication and division names its rounding, since
 the driver may fuse a multiplication with an addition where none is named, and bits would be others there. The table was made by the compiler that its
@@ -84,6 +89,18 @@ def instructions(library):
                 found[name].setdefault(WAIT, dict(found[name]))
             found[name][step[1]] += 1
     return found
+
+
+def warpgroup_faults(steps):
+    """What is wrong with a kernel whose products are of a warpgroup (wgmma.cuh)."""
+    def number(*starts):
+        return sum(n for step, n in steps.items() if step.startswith(starts))
+
+    products, fences, waits = number("HGMMA"), number("WARPGROUP.ARRIVE"), number("WARPGROUP.DEPBAR")
+    if products and (2 * fences > products or waits >= products):
+        yield f"{products} products of a warpgroup have {fences} fences and {waits} waits: the compiler makes them one after the other"
+    if products and not (number("USETMAXREG.TRY_ALLOC") and number("USETMAXREG.DEALLOC")):
+        yield "products of a warpgroup without more registers for who computes and fewer for who loads: the compiler left setmaxnreg out"
 
 
 def ptx_faults(library, kernels):
@@ -198,6 +215,7 @@ def main():
         if local:
             spilt.append(name)
     faults = [f"{name}: uses local memory (spilled registers, or an array that is indexed)" for name in spilt]
+    faults += [f"{name}: {fault}" for mangled, name in names.items() for fault in warpgroup_faults(steps[mangled])]
     faults += [f"{name}: {cells[-1]} before it waits for the launch in front" for name, cells in rows.items()
                if cells[-1] not in ("-", "0") and not all(step.startswith("LDGSTS.") for step in cells[-1].split())]
     faults += ptx_faults(args.library, usage.keys())
