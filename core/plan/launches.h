@@ -45,5 +45,7 @@ struct launch_rates {
 };
 void launches_tally(struct kernels *k, struct launch_rates rates);
 void launches_into(struct launch_stage_cost *into); /* NULL: nowhere */
+/* With batch_invariant: the most room that a product in bf16 takes for the sums of what K is cut into, whatever its rows. */
+int64_t launches_parts_bytes(int64_t n, int64_t k);
 
 #endif

@@ -7,9 +7,10 @@
 
 enum { STREAM_ROWS = 32, STREAM_PIECE = 64, STREAM_FP32_ROWS = 16, STREAM_FP32_INNER = 4096 }; /* matmul_stream.cu, matmul_bf16 */
 enum { STREAM_BLOCKS = 132, STREAM_WARPS = 8, NORM_WARP_WIDTH = 256 };                         /* matmul_stream.cu, norm.cuh */
-enum { CHAIN_ROWS = 32, CHAIN_COLUMNS = 128, CHAIN_STEP = 32, CHAIN_BLOCKS = 264, CHAIN_LEAST = 8 }; /* matmul_chain.cu */
-enum { WGMMA_INNER = 64 };                                                                           /* matmul_wgmma.cu */
-enum { SPLIT_KEYS = 256 };                                                                           /* attention.cuh */
+enum { CHAIN_ROWS = 32, CHAIN_TILE = 128, CHAIN_STEP = 32, CHAIN_BLOCKS = 264, CHAIN_LEAST = 8 }; /* matmul_chain.cu, cut_of, */
+enum { CHAIN_PROCESSORS = 132, CHAIN_SUM = 20 };                                                  /* apart */
+enum { WGMMA_INNER = 64 };                                                                        /* matmul_wgmma.cu */
+enum { SPLIT_KEYS = 256 };                                                                        /* attention.cuh */
 
 static _Thread_local struct {
     struct kernels inner;
@@ -70,13 +71,32 @@ static void product(const char *kernel, double rows, double cols, double inner, 
     launch(kernel, 2 * rows * cols * inner, ab * inner * (rows + cols) + 4 * once * rows * cols);
 }
 
-/* What K is cut into where the bits of a product must not depend on its rows. */
-static int64_t chain_slices(int64_t n, int64_t k)
+/* What K is cut into where the bits of a product must not depend on its rows: slices, and the steps of each. */
+struct chain {
+    int64_t slices, steps;
+};
+
+static struct chain chain_of(int64_t n, int64_t k)
 {
-    const int64_t steps = (k + CHAIN_STEP - 1) / CHAIN_STEP, columns = (n + CHAIN_COLUMNS - 1) / CHAIN_COLUMNS,
+    const int64_t steps = (k + CHAIN_STEP - 1) / CHAIN_STEP, columns = (n + CHAIN_TILE - 1) / CHAIN_TILE,
                   wanted = (CHAIN_BLOCKS + columns - 1) / columns, slice = (steps + wanted - 1) / wanted,
                   own = slice > CHAIN_LEAST ? slice : CHAIN_LEAST;
-    return (steps + own - 1) / own;
+    return (struct chain){(steps + own - 1) / own, own};
+}
+
+/* Whether the sums of slices are added by a launch of their own. */
+static bool chain_apart(int64_t t, int64_t n, int64_t k)
+{
+    const struct chain cut = chain_of(n, k);
+    const int64_t tiles = (t + CHAIN_TILE - 1) / CHAIN_TILE * ((n + CHAIN_TILE - 1) / CHAIN_TILE);
+    return cut.slices > 1 && (t <= CHAIN_ROWS || cut.steps * (CHAIN_PROCESSORS - tiles) > CHAIN_SUM * tiles);
+}
+
+int64_t launches_parts_bytes(int64_t n, int64_t k)
+{
+    int64_t t = CHAIN_PROCESSORS * CHAIN_TILE; /* no more rows than that */
+    while (t > CHAIN_ROWS && !chain_apart(t, n, k)) t = t > CHAIN_TILE ? (t - 1) / CHAIN_TILE * CHAIN_TILE : CHAIN_ROWS;
+    return chain_apart(t, n, k) ? chain_of(n, k).slices * t * n * (int64_t)sizeof(float) : 0;
 }
 
 /* Few rows: W is read once. */
@@ -131,14 +151,12 @@ static bool matmul(const struct kctx *c, const struct op_matmul *o, const struct
         return parts > 1 && sum_of_slices(o, parts, norm);
     }
     convert(o->t * o->k, o->x_dtype);
-    if (tally.rates.batch_invariant && o->t <= CHAIN_ROWS && chain_slices(o->n, o->k) > 1) {
-        const double parts = (double)chain_slices(o->n, o->k);
-        product("product_chain", t, n, k, 2, parts);
-        return sum_of_slices(o, parts, norm);
-    }
     const bool wgmma = tally.rates.wgmma && o->t > CHAIN_ROWS && o->n % 2 == 0 && o->k % 8 == 0 && o->k >= WGMMA_INNER;
-    product(!tally.rates.batch_invariant ? "cublaslt" : wgmma ? "product_wgmma" : "product_chain", t, n, k, 2, once);
-    return false;
+    const char *kernel = !tally.rates.batch_invariant ? "cublaslt" : wgmma ? "product_wgmma" : "product_chain";
+    const bool apart = tally.rates.batch_invariant && chain_apart(o->t, o->n, o->k);
+    const double parts = (double)chain_of(o->n, o->k).slices;
+    product(kernel, t, n, k, 2, apart ? parts : once);
+    return apart && sum_of_slices(o, parts, norm);
 }
 
 static void tally_matmul(const struct kctx *c, const struct op_matmul *o)

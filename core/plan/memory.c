@@ -1,5 +1,6 @@
 /* Memory by class and rank, the cache, and whether it fits. What the buffers take is counted (counted.c). */
 #include "batch/batch.h"
+#include "plan/launches.h"
 #include "plan/plan.h"
 #include "rollout/kv_blocks.h"
 
@@ -24,8 +25,22 @@ static int64_t prompts_of(const struct plan_input *in, int64_t rank)
     return M / in->ranks + (rank < M % in->ranks);
 }
 
+/* The sums of the products' slices, where bits must not depend on the batch. */
+static int64_t parts_bytes(const struct plan *p)
+{
+    const struct model_shape *s = &p->in.shape;
+    const int64_t q = s->heads * s->head_dim, stride = q + 2 * s->kv_heads * s->head_dim;
+    const int64_t products[][2] = {
+        {stride, s->hidden}, {s->hidden, q}, {2 * s->intermediate, s->hidden}, {s->hidden, s->intermediate}, {s->vocab, s->hidden}};
+    int64_t most = 0;
+    if (p->in.config->run.deterministic != DETERMINISTIC_BATCH_INVARIANT || p->in.config->model.dtype != PRECISION_BF16) return 0;
+    for (int i = 0; i < (int)(sizeof products / sizeof *products); i++)
+        most = larger(most, launches_parts_bytes(products[i][0], products[i][1]));
+    return most;
+}
+
 /* What a GPU's operations take beside: rounded copies of q, k, v and of what attention gives, with adapters of gate and up; the partial sums of
- * attention's gradient, a MiB an element of a head at most; the head; the library's workspace. The backend takes it from its own region. */
+ * attention's gradient, a MiB an element of a head at most; the head; the library's workspace; sums of slices. The backend takes it from its own region. */
 static int64_t working_bytes(const struct plan *p)
 {
     const struct model_shape *s = &p->in.shape;
@@ -33,7 +48,7 @@ static int64_t working_bytes(const struct plan *p)
     if (!p->in.machine.gpu) return 0;
     const int64_t attention = q + larger(stride, s->hidden) + 2 * s->heads,
                   row = p->in.config->lora.rank ? larger(attention, 2 * s->intermediate + s->hidden) : attention;
-    return WORKSPACE + (s->head_dim << 20) + 2 * larger(p->micro_rows * row, s->vocab * s->hidden);
+    return WORKSPACE + parts_bytes(p) + (s->head_dim << 20) + 2 * larger(p->micro_rows * row, s->vocab * s->hidden);
 }
 
 /* The host's: what the model is read through, the sampler's log, the step's batch, which every rank has whole. */

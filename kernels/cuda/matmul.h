@@ -39,19 +39,24 @@ enum { CHAIN_STEP = 32 };
 struct chain_cut {
     int steps, slice; /* of K; of a slice */
 };
+static inline int chain_slices(const struct chain_cut &cut)
+{
+    return cut.steps > 0 ? (cut.steps + cut.slice - 1) / cut.slice : 1;
+}
 
 /* x bf16, w bf16 packed; k a multiple of 8. room: matmul_chain_bytes bytes of working memory. */
 int64_t matmul_chain_bytes(const struct product &p);
 /* norm: NULL, or to be done too where the sum is one of slices. True: it was. */
 bool matmul_chain(const struct kctx *c, const struct product &p, void *room, const struct product_norm *norm);
-/* The kernel of many rows, for any number of them. */
-void matmul_chain_many(const struct kctx *c, const struct product &p, const struct chain_cut &cut);
+/* The kernel of many rows, for any number of them. parts: NULL; or, of more than one slice, room for their sums [slices, T, N], which it gets in the place of y
+ * (matmul_add). */
+void matmul_chain_many(const struct kctx *c, const struct product &p, const struct chain_cut &cut, float *parts);
 
 /* ---- matmul_wgmma.cu: the same sums for sm_90a */
 /* Whether shapes and addresses are such that a tensor map can hold them, and its results be stored in pairs. */
 bool matmul_wgmma_fits(const struct product &p);
-/* blocks: at most so many; 0: one for each multiprocessor. False: the driver made no tensor map, and nothing was launched. */
-bool matmul_wgmma(const struct kctx *c, const struct product &p, const struct chain_cut &cut, int blocks);
+/* parts: as above. blocks: at most so many; 0: one for each multiprocessor. False: the driver made no tensor map, and nothing was launched. */
+bool matmul_wgmma(const struct kctx *c, const struct product &p, const struct chain_cut &cut, float *parts, int blocks);
 /* ---- matmul_wgmma_check.cu: whether this process takes it, decided at the first time */
 bool matmul_wgmma_taken(const struct kctx *c);
 

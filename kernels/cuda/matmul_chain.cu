@@ -2,17 +2,19 @@
  * rows. K is cut into slices, by N and K alone. A slice is one chain of mma.m16n8k16 over its k in order, from 0 (an output of mma depends on its row of
  * A, its column of B and the sum that it continues); the slices are added in order, then bias, then residual.
  *
- * Blocks of ROWS rows of x and 128 of W; 32 inner indices a stage, three stages of cp.async. With few rows a block computes one slice, so that there are
- * enough blocks to read W as fast as memory gives it, and a kernel of its own adds the slices; with many rows a block computes one after the other, or
- * another kernel with the same sums does, where there is one (matmul_wgmma.cu).
+ * Blocks of ROWS rows of x and 128 of W; 32 inner indices a stage, three stages of cp.async. With few rows, or with more where tiles are so few that most of the
+ * GPU would wait, a block computes one slice, so that there are enough blocks to read W as fast as memory gives it, and a kernel of its own adds the slices. Else
+ * a block computes one after the other. More than 32 rows go by another kernel with the same sums where there is one (matmul_wgmma.cu).
  */
 #include "matmul.h"
 
-enum { COLUMNS = 128, STEP = CHAIN_STEP, STAGES = 3, THREADS = 256, FEW_ROWS = 32 };
+enum { MANY_ROWS = 128, COLUMNS = 128, STEP = CHAIN_STEP, STAGES = 3, THREADS = 256, FEW_ROWS = 32 };
 enum {
-    BLOCKS = 264,
-    LEAST_STEPS = 8
-}; /* wanted for few rows, two for each of an H100's 132 multiprocessors, the same on every GPU; of a slice */
+    PROCESSORS = 132, /* an H100's, the same on every GPU: bits follow from what K is cut into */
+    BLOCKS = 264,     /* wanted for few rows, two for each of them */
+    LEAST_STEPS = 8,  /* of a slice */
+    SUM_STEPS = 20    /* that all of them together could make while a tile's sums of one slice are written and read again */
+};
 
 /* rows x 32 bf16 in shared memory, chunks of 16 bytes moved so that eight rows of an 8x8 matrix lie in different banks. */
 __device__ inline __nv_bfloat16 *chain_at(__nv_bfloat16 *tile, int row, int column)
@@ -90,9 +92,12 @@ static chain_cut cut_of(const product &p)
     return chain_cut{steps, slice > LEAST_STEPS ? slice : (int)LEAST_STEPS};
 }
 
-static int slices_of(const chain_cut &cut)
+/* Whether a block computes one slice alone. Of many rows: where tiles are so few that it takes less time, with what the sums of slices cost in memory, by
+ * PROCESSORS and a tile that is 128 x 128 in any kernel. Bits are the same either way. */
+static bool apart(const product &p, const chain_cut &cut)
 {
-    return cut.steps > 0 ? (cut.steps + cut.slice - 1) / cut.slice : 1;
+    const int64_t tiles = (p.t + MANY_ROWS - 1) / MANY_ROWS * ((p.n + COLUMNS - 1) / COLUMNS);
+    return chain_slices(cut) > 1 && (p.t <= FEW_ROWS || cut.slice * (PROCESSORS - tiles) > SUM_STEPS * tiles);
 }
 
 /* f(row of x, row of W, sum) of the sums that exist. */
@@ -161,34 +166,39 @@ static __global__ void __launch_bounds__(THREADS, 1) product_chain(const product
 template <int ROWS, bool PARTS> static void chain_launch(const struct kctx *c, const product &p, const chain_cut &cut, float *parts)
 {
     const dim3 grid((unsigned)((p.t + ROWS - 1) / ROWS), (unsigned)((p.n + COLUMNS - 1) / COLUMNS),
-                    PARTS ? (unsigned)slices_of(cut) : 1u);
+                    PARTS ? (unsigned)chain_slices(cut) : 1u);
     CUDA_SHARED_LIMIT(c, (product_chain<ROWS, PARTS>), chain_shape<ROWS>::BYTES);
     CUDA_LAUNCH(c, (product_chain<ROWS, PARTS>), grid, THREADS, chain_shape<ROWS>::BYTES, p, cut, parts);
 }
 
-void matmul_chain_many(const struct kctx *c, const product &p, const chain_cut &cut)
+template <int ROWS> static void chain_launch(const struct kctx *c, const product &p, const chain_cut &cut, float *parts)
 {
-    chain_launch<128, false>(c, p, cut, nullptr);
+    if (parts)
+        chain_launch<ROWS, true>(c, p, cut, parts);
+    else
+        chain_launch<ROWS, false>(c, p, cut, nullptr);
+}
+
+void matmul_chain_many(const struct kctx *c, const product &p, const chain_cut &cut, float *parts)
+{
+    chain_launch<MANY_ROWS>(c, p, cut, parts);
 }
 
 int64_t matmul_chain_bytes(const product &p)
 {
-    const int slices = slices_of(cut_of(p));
-    return p.t <= FEW_ROWS && slices > 1 ? slices * p.t * p.n * (int64_t)sizeof(float) : 0;
+    const chain_cut cut = cut_of(p);
+    return apart(p, cut) ? chain_slices(cut) * p.t * p.n * (int64_t)sizeof(float) : 0;
 }
 
 bool matmul_chain(const struct kctx *c, const product &p, void *room, const product_norm *norm)
 {
     const chain_cut cut = cut_of(p);
-    float *parts = static_cast<float *>(room);
-    if (p.t > FEW_ROWS) {
-        if (!matmul_wgmma_fits(p) || !matmul_wgmma_taken(c) || !matmul_wgmma(c, p, cut, 0)) matmul_chain_many(c, p, cut);
-    } else if (slices_of(cut) == 1) {
-        chain_launch<16, false>(c, p, cut, nullptr);
-    } else {
-        chain_launch<16, true>(c, p, cut, parts);
-        matmul_add(c, p, parts, slices_of(cut), norm);
-        return norm;
-    }
-    return false;
+    float *parts = apart(p, cut) ? static_cast<float *>(room) : nullptr;
+    if (p.t <= FEW_ROWS)
+        chain_launch<16>(c, p, cut, parts);
+    else if (!matmul_wgmma_fits(p) || !matmul_wgmma_taken(c) || !matmul_wgmma(c, p, cut, parts, 0))
+        matmul_chain_many(c, p, cut, parts);
+    if (!parts) return false;
+    matmul_add(c, p, parts, chain_slices(cut), norm);
+    return norm;
 }

@@ -6,6 +6,9 @@
  * thread each. With one slice it is 256 of W. One thread asks for tiles (TMA) and runs ahead of them through a ring of stages of 64 k: 5 of 40 KB, or 4 of
  * 48 KB. A slice begins with a stage of its own, so where its steps are odd the last stage is used by half.
  *
+ * Where tiles are few (matmul_chain.cu says where) a block takes one slice of a tile of 192 at a time and writes its sums, and matmul_add.cu adds them in order:
+ * the same additions, from 0 on.
+ *
  * Blocks stay, one a multiprocessor; of n blocks each takes every n-th tile. The next tile's stages are on the way while results are written, and while one
  * warpgroup writes the other multiplies. Tiles go down 16 tiles of rows, then to the next of W, so that the blocks that run at a time read few rows of both.
  */
@@ -26,16 +29,22 @@ struct wgmma_job {
     product p;
     chain_cut cut;
     int down, across; /* tiles */
+    int works;        /* for blocks to take: tiles, or slices of tiles */
 };
 
+/* What a block has to do at a time: PARTS: a slice of a tile, all tiles of a slice after each other, so that blocks that run at a time read the same of x. */
 struct wgmma_place {
     int row, column; /* of a tile's first sum */
+    int begin, end;  /* steps of K */
+    int above;       /* rows of the slices before, [slices, T, N] */
 };
 
-template <int COLUMNS> __device__ inline wgmma_place place_of(const wgmma_job &job, int tile)
+template <int COLUMNS, bool PARTS> __device__ inline wgmma_place place_of(const wgmma_job &job, int work)
 {
+    const int tiles = job.down * job.across, slice = PARTS ? work / tiles : 0, tile = work - slice * tiles;
     const int first = tile / (DOWN * job.across) * DOWN, rows = min((int)DOWN, job.down - first), at = tile - first * job.across;
-    return wgmma_place{(first + at % rows) * ROWS, at / rows * COLUMNS};
+    const int begin = slice * job.cut.slice, end = PARTS ? min(job.cut.steps, begin + job.cut.slice) : job.cut.steps;
+    return wgmma_place{(first + at % rows) * ROWS, at / rows * COLUMNS, begin, end, slice * (int)job.p.t};
 }
 
 template <int COLUMNS> struct wgmma_ring {
@@ -55,15 +64,15 @@ template <int COLUMNS> struct wgmma_ring {
 };
 
 /* One thread: all tiles of the block, slice by slice. */
-template <int COLUMNS> __device__ inline void wgmma_produce(const wgmma_job &job, wgmma_ring<COLUMNS> ring)
+template <int COLUMNS, bool PARTS> __device__ inline void wgmma_produce(const wgmma_job &job, wgmma_ring<COLUMNS> ring)
 {
     using S = wgmma_shape<COLUMNS>;
     tile_map_soon(&job.x);
     tile_map_soon(&job.w);
-    for (int tile = (int)blockIdx.x; tile < job.down * job.across; tile += (int)gridDim.x) {
-        const wgmma_place place = place_of<COLUMNS>(job, tile);
-        for (int slice = 0; slice < job.cut.steps; slice += job.cut.slice)
-            for (int s = slice; s < min(job.cut.steps, slice + job.cut.slice); s += TILE_STEPS) {
+    for (int work = (int)blockIdx.x; work < job.works; work += (int)gridDim.x) {
+        const wgmma_place place = place_of<COLUMNS, PARTS>(job, work);
+        for (int slice = place.begin; slice < place.end; slice += job.cut.slice)
+            for (int s = slice; s < min(place.end, slice + job.cut.slice); s += TILE_STEPS) {
                 barrier_wait(&ring.empty[ring.at], ring.turn ^ 1);
                 barrier_expect(&ring.full[ring.at], S::STAGE);
                 tile_load(ring.stage(), &job.x, s * CHAIN_STEP, place.row, &ring.full[ring.at]);
@@ -168,23 +177,24 @@ __device__ inline void wgmma_finish(const product &p, const wgmma_edge &at, wgmm
 template <int COLUMNS> __device__ inline void wgmma_finish(const product &p, wgmma_place place, wgmma_sums<COLUMNS> &sums)
 {
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
-    const wgmma_edge at = {place.row + warp * 16 + lane / 4, place.column + lane % 4 * 2, (int)p.t, (int)p.n};
+    const wgmma_edge at = {place.above + place.row + warp * 16 + lane / 4, place.column + lane % 4 * 2, place.above + (int)p.t,
+                           (int)p.n};
     if (place.column + COLUMNS <= at.columns)
         wgmma_finish<COLUMNS, true>(p, at, sums);
     else
         wgmma_finish<COLUMNS, false>(p, at, sums);
 }
 
-/* A warpgroup: 64 rows of every tile of the block. */
-template <int COLUMNS, bool SLICED> __device__ inline void wgmma_consume(const wgmma_job &job, wgmma_ring<COLUMNS> ring)
+/* A warpgroup: 64 rows of every tile of the block. SLICED: it adds the slices of a tile. */
+template <int COLUMNS, bool SLICED, bool PARTS> __device__ inline void wgmma_consume(const wgmma_job &job, wgmma_ring<COLUMNS> ring)
 {
     wgmma_worker<COLUMNS> worker = {ring, nullptr, (int)threadIdx.x / 128};
     wgmma_sums<COLUMNS> acc, total;
-    for (int tile = (int)blockIdx.x; tile < job.down * job.across; tile += (int)gridDim.x) {
-        const wgmma_place place = place_of<COLUMNS>(job, tile);
+    for (int work = (int)blockIdx.x; work < job.works; work += (int)gridDim.x) {
+        const wgmma_place place = place_of<COLUMNS, PARTS>(job, work);
         if (!SLICED) {
             acc.zero();
-            worker.slice(acc, job.cut.steps);
+            worker.slice(acc, place.end - place.begin);
             wgmma_finish<COLUMNS>(job.p, place, acc);
             continue;
         }
@@ -198,7 +208,7 @@ template <int COLUMNS, bool SLICED> __device__ inline void wgmma_consume(const w
     }
 }
 
-template <int COLUMNS, bool SLICED>
+template <int COLUMNS, bool SLICED, bool PARTS>
 static __global__ void __launch_bounds__(THREADS, 1) product_wgmma(const __grid_constant__ wgmma_job job)
 {
 #ifdef CUDA_WGMMA
@@ -217,10 +227,10 @@ static __global__ void __launch_bounds__(THREADS, 1) product_wgmma(const __grid_
     __syncthreads();
     if (threadIdx.x >= CONSUMERS) {
         registers_fewer<24>();
-        if (threadIdx.x == CONSUMERS) wgmma_produce<COLUMNS>(job, ring);
+        if (threadIdx.x == CONSUMERS) wgmma_produce<COLUMNS, PARTS>(job, ring);
     } else {
         registers_more<240>();
-        wgmma_consume<COLUMNS, SLICED>(job, ring);
+        wgmma_consume<COLUMNS, SLICED, PARTS>(job, ring);
     }
 #else
     (void)job;
@@ -240,22 +250,26 @@ bool matmul_wgmma_fits(const product &p)
            at_multiple(p.y, 8) && at_multiple(p.bias, 8) && at_multiple(p.residual, 8);
 }
 
-template <int COLUMNS, bool SLICED> static bool wgmma_launch(const struct kctx *c, const product &p, const chain_cut &cut, int most)
+template <int COLUMNS, bool SLICED, bool PARTS>
+static bool wgmma_launch(const struct kctx *c, const product &p, const chain_cut &cut, int most)
 {
     wgmma_job job = {};
     job.p = p, job.cut = cut;
     job.down = (int)((p.t + ROWS - 1) / ROWS), job.across = (int)((p.n + COLUMNS - 1) / COLUMNS);
+    job.works = job.down * job.across * (PARTS ? chain_slices(cut) : 1);
     if (!tile_map(&job.x, p.x, p.t, p.k, ROWS) || !tile_map(&job.w, p.w, p.n, p.k, COLUMNS)) return false;
-    const int tiles = job.down * job.across, processors = most ? most : cuda_processors();
-    const unsigned blocks = (unsigned)(processors && processors < tiles ? processors : tiles);
-    CUDA_SHARED_LIMIT(c, (product_wgmma<COLUMNS, SLICED>), wgmma_shape<COLUMNS>::BYTES);
-    CUDA_LAUNCH(c, (product_wgmma<COLUMNS, SLICED>), blocks, THREADS, wgmma_shape<COLUMNS>::BYTES, job);
+    const int processors = most ? most : cuda_processors();
+    const unsigned blocks = (unsigned)(processors && processors < job.works ? processors : job.works);
+    CUDA_SHARED_LIMIT(c, (product_wgmma<COLUMNS, SLICED, PARTS>), wgmma_shape<COLUMNS>::BYTES);
+    CUDA_LAUNCH(c, (product_wgmma<COLUMNS, SLICED, PARTS>), blocks, THREADS, wgmma_shape<COLUMNS>::BYTES, job);
     return true;
 }
 
-bool matmul_wgmma(const struct kctx *c, const product &p, const chain_cut &cut, int blocks)
+bool matmul_wgmma(const struct kctx *c, const product &p, const chain_cut &cut, float *parts, int blocks)
 {
-    return cut.slice < cut.steps ? wgmma_launch<192, true>(c, p, cut, blocks) : wgmma_launch<256, false>(c, p, cut, blocks);
+    if (chain_slices(cut) == 1) return wgmma_launch<256, false, false>(c, p, cut, blocks);
+    if (!parts) return wgmma_launch<192, true, false>(c, p, cut, blocks);
+    return wgmma_launch<192, false, true>(c, product{parts, p.x, p.w, nullptr, nullptr, p.n, p.t, p.n, p.k}, cut, blocks);
 }
 
 #ifndef TARE_CUDA_SHIM

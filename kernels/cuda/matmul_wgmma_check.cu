@@ -4,7 +4,7 @@
  * Rows of x and of W are of the kinds below, every kind against every other, so that a sum of other order, width or rounding, one that drops small terms or
  * denormal ones, or rounds where the other cuts, comes out with other bits somewhere. Infinities and NaN are not among them.
  *
- * A product that nobody computed is no agreement: an error of either launch fails the check, and results that were not written differ. */
+ * A product that nobody computed is no agreement: an error of any launch fails the check, and results that were not written differ. */
 #include "matmul.h"
 
 #include <stdio.h>
@@ -12,8 +12,13 @@
 #include <string.h>
 
 enum { KINDS = 11 };
-/* Of a case: by mma; by wgmma, with a block for each multiprocessor; and with a single one, which goes on from tile to tile as blocks of large products do. */
-enum { BY_MMA, BY_BLOCKS, BY_ONE_BLOCK, RUNS };
+/* How a case is computed: the first time by mma, then by wgmma. blocks: 0: as many as there are multiprocessors; 1: one, which goes on from tile to tile as
+ * blocks of large products do. apart: slices are blocks' work of their own, as where tiles are few, and added afterwards; where there is more than one. */
+static const struct wgmma_run {
+    int blocks;
+    bool apart;
+} RUN[] = {{0, false}, {0, false}, {1, false}, {0, true}, {1, true}};
+enum { RUNS = sizeof RUN / sizeof *RUN };
 
 /* Products of the check; slice 0: K is one chain; ends: with bias and residual, in which small sums would be lost. On the host, where a product takes seconds,
  * they are shorter. */
@@ -77,7 +82,7 @@ static uint16_t number(uint32_t *state, int64_t row, int64_t k)
 
 struct wgmma_tensors {
     void *x, *w;
-    float *y[RUNS], *add; /* add: residual; its first row is the bias */
+    float *y[RUNS], *add, *parts; /* add: residual; its first row is the bias; parts: of slices */
 };
 
 static float addend(int64_t i)
@@ -105,20 +110,34 @@ static void *random_rows(const struct kctx *c, int64_t rows, int64_t k, uint32_t
     return filled<uint16_t>(c, rows * k, [&](int64_t i) { return number(&seed, i / k, i % k); });
 }
 
+static chain_cut cut_of(const wgmma_case &of)
+{
+    return chain_cut{(int)((of.k + CHAIN_STEP - 1) / CHAIN_STEP), of.slice ? of.slice : (int)(of.k / CHAIN_STEP + 1)};
+}
+
+/* False: no tensor map. */
+static bool run_wgmma(const struct kctx *c, const product &p, const chain_cut &cut, const wgmma_run &run, float *parts)
+{
+    const int slices = chain_slices(cut);
+    if (!run.apart || slices == 1) return matmul_wgmma(c, p, cut, nullptr, run.blocks);
+    if (!matmul_wgmma(c, p, cut, parts, run.blocks)) return false;
+    matmul_add(c, p, parts, slices, nullptr);
+    return true;
+}
+
 /* The results of all runs on the host, [RUNS][t n]; NULL: a fault, or no tensor map. */
 static uint32_t *results(const struct kctx *c, const wgmma_case &of, const wgmma_tensors &at)
 {
-    const chain_cut cut = {(int)((of.k + CHAIN_STEP - 1) / CHAIN_STEP), of.slice ? of.slice : (int)(of.k / CHAIN_STEP + 1)};
     const size_t bytes = (size_t)(of.t * of.n) * sizeof(float);
     const float *add = of.ends ? at.add : nullptr;
-    product p = {at.y[BY_MMA], at.x, at.w, add, add, of.n, of.t, of.n, of.k};
+    product p = {at.y[0], at.x, at.w, add, add, of.n, of.t, of.n, of.k};
     uint32_t *host = static_cast<uint32_t *>(malloc(RUNS * bytes));
     bool done = host;
     if (!host) cuda_failed(c, TARE_E_NOMEM, "the check of wgmma", "no memory on the host");
-    matmul_chain_many(c, p, cut);
-    for (int i = BY_BLOCKS; i < RUNS && done; i++) {
+    matmul_chain_many(c, p, cut_of(of), nullptr);
+    for (int i = 1; i < RUNS && done; i++) {
         p.y = at.y[i];
-        done = matmul_wgmma(c, p, cut, i == BY_ONE_BLOCK ? 1 : 0);
+        done = run_wgmma(c, p, cut_of(of), RUN[i], at.parts);
     }
     for (int i = 0; i < RUNS && done; i++)
         done = CUDA_TRY(c, cudaMemcpyAsync(host + (size_t)i * (bytes / 4), at.y[i], bytes, cudaMemcpyDeviceToHost, cuda_stream(c)));
@@ -137,10 +156,11 @@ struct wgmma_found {
 static wgmma_tensors tensors(const struct kctx *c, const wgmma_case &of)
 {
     const int64_t sums = of.t * of.n;
-    wgmma_tensors at = {random_rows(c, of.t, of.k, 1), random_rows(c, of.n, of.k, 2), {}, nullptr};
+    wgmma_tensors at = {random_rows(c, of.t, of.k, 1), random_rows(c, of.n, of.k, 2), {}, nullptr, nullptr};
     for (int run = 0; run < RUNS; run++)
         at.y[run] = static_cast<float *>(filled<uint32_t>(c, sums, [&](int64_t) { return 0x7fc00001u + (uint32_t)run; }));
     at.add = static_cast<float *>(filled<float>(c, sums, addend));
+    at.parts = static_cast<float *>(filled<uint32_t>(c, chain_slices(cut_of(of)) * sums, [](int64_t) { return 0x7fc00000u; }));
     return at;
 }
 
@@ -163,13 +183,14 @@ static bool compare(const struct kctx *c, const wgmma_case &of, wgmma_found *fou
                  "%lld of %lld sums of %lld products differ on this GPU, the first, row %lld and column %lld: %08x by mma, %08x by "
                  "wgmma%s",
                  (long long)differ, (long long)compared, (long long)of.k, (long long)(first % sums / of.n),
-                 (long long)(first % of.n), all[first % sums], all[sums + first], first < sums ? "" : " with one block");
+                 (long long)(first % of.n), all[first % sums], all[sums + first], RUN[first / sums + 1].apart ? " in parts" : "");
     const bool same = all && !differ;
     free(all);
     cuda_give(at.x);
     cuda_give(at.w);
     for (float *y : at.y) cuda_give(y);
     cuda_give(at.add);
+    cuda_give(at.parts);
     found->sums += compared;
     return same;
 }

@@ -13,6 +13,7 @@ struct planted_product {
     const float *bias, *residual;
     int64_t t, n, k;
     int slice; /* steps of 32 k */
+    int apart; /* slices are added afterwards */
 };
 void planted_by_mma(const struct kctx *c, const struct planted_product *o);
 void planted_by_wgmma(const struct kctx *c, const struct planted_product *o);

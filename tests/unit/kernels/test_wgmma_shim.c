@@ -112,9 +112,13 @@ static void same(struct shape s, bool ends, int slice)
     char what[80];
     a.o.slice = slice;
     const float *by_mma = run(&a, planted_by_mma), *by_wgmma = run(&a, planted_by_wgmma);
+    a.o.apart = 1;
+    const float *mma_apart = run(&a, planted_by_mma), *wgmma_apart = run(&a, planted_by_wgmma);
     snprintf(what, sizeof what, "t %lld, n %lld, k %lld", (long long)s.t, (long long)s.n, (long long)s.k);
     if (shim_found || fault.code) fail_msg("%s: %s", what, shim_found ? shim_first : fault.message);
     assert_bits(what, by_wgmma, by_mma, s.t * s.n);
+    assert_bits(what, mma_apart, by_mma, s.t * s.n);
+    assert_bits(what, wgmma_apart, by_mma, s.t * s.n);
     const float corner = expected(&a, s.t - 1, s.n - 1, slice, false);
     assert_bits(what, by_wgmma + s.t * s.n - 1, &corner, 1);
 }

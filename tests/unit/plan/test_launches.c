@@ -10,6 +10,8 @@
 static const struct model_shape *shape = &SMALL;
 static int capability;
 
+static int64_t working; /* of the last plan */
+
 static struct launches made(const char *const *settings, int64_t n, int64_t ranks)
 {
     const struct plan_machine m = {
@@ -23,6 +25,7 @@ static struct launches made(const char *const *settings, int64_t n, int64_t rank
         .config = &c, .shape = *shape, .ranks = ranks, .hosts = 1, .shard = SHARD_ZERO3, .gradient_shards = ranks, .machine = m};
     assert_ok(plan_make(&in, &p, &e), &e);
     assert_ok(launches_make(&p, &l, &e), &e);
+    working = p.first.bytes[PLAN_WORKING];
     config_free(&c);
     return l;
 }
@@ -160,7 +163,9 @@ static void slices(void **state)
     wide.hidden = 512, wide.intermediate = 1536;
     wide.head_dim = 1024 / wide.heads;
     shape = &wide;
-    const struct launches l = MADE(1, "train.recompute=none"), fixed = MADE(1, "run.deterministic=batch_invariant");
+    const struct launches l = MADE(1, "train.recompute=none");
+    const int64_t otherwise = working;
+    const struct launches fixed = MADE(1, "run.deterministic=batch_invariant", "train.recompute=none");
     shape = &SMALL;
     for (int i = 0; i < l.stage[LAUNCH_DECODE].n; i++) launches += l.stage[LAUNCH_DECODE].kernel[i].launches;
     for (int i = 0; i < fixed.stage[LAUNCH_DECODE].n; i++) in_fixed += fixed.stage[LAUNCH_DECODE].kernel[i].launches;
@@ -171,6 +176,21 @@ static void slices(void **state)
     assert_double(of(&l, LAUNCH_DECODE, "product_add_norm").bytes, 16 * 512 * (4.0 * (2 * 2 + 2 * 3 + 4 * 2) + 3 * 2 + 4));
     assert_int_equal(of(&fixed, LAUNCH_DECODE, "product_add_norm").launches, 2 * 2);
     assert_true(in_fixed > launches);
+    /* 68 rows: tiles are few, so slices are added in the same way; and there is room for the largest, six slices of the MLP's of 9 x 128 rows */
+    assert_int_equal(of(&fixed, LAUNCH_MICRO_BATCH, "product_chain").launches, 4 * 2 + 1);
+    assert_int_equal(of(&fixed, LAUNCH_MICRO_BATCH, "product_add").launches +
+                         of(&fixed, LAUNCH_MICRO_BATCH, "product_add_norm").launches,
+                     4 * 2 + 1);
+    assert_int_equal(working - otherwise, 4 * 6 * 9 * 128 * 512);
+}
+
+/* Qwen2.5-7B's: the MLP's second product, attention's, whose slices are short, and gate | up, whose K is one slice. */
+static void parts(void **state)
+{
+    (void)state;
+    assert_int_equal(launches_parts_bytes(3584, 18944), 4 * 10 * 3 * 128 * 3584);
+    assert_int_equal(launches_parts_bytes(3584, 3584), 4 * 10 * 128 * 3584);
+    assert_int_equal(launches_parts_bytes(37888, 3584), 0);
 }
 
 /* batch_invariant: products of many rows have a kernel of their own on compute capability 9.0, those of few rows not. */
@@ -221,9 +241,9 @@ static void without_peaks(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(micro_batch), cmocka_unit_test(recomputed), cmocka_unit_test(windows),
-        cmocka_unit_test(sampling),    cmocka_unit_test(few_rows),   cmocka_unit_test(many_rows),
-        cmocka_unit_test(slices),      cmocka_unit_test(optimizer),  cmocka_unit_test(without_peaks)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(micro_batch),  cmocka_unit_test(recomputed), cmocka_unit_test(windows),
+                                       cmocka_unit_test(sampling),     cmocka_unit_test(few_rows),   cmocka_unit_test(many_rows),
+                                       cmocka_unit_test(slices),       cmocka_unit_test(parts),      cmocka_unit_test(optimizer),
+                                       cmocka_unit_test(without_peaks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
