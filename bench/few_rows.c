@@ -8,15 +8,16 @@
  */
 #define _GNU_SOURCE
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/pool.h"
 #include "kernels.h"
 #include "kernels_cpu.h"
+#include "median.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 enum { ROUNDS = 25, LAYERS = 30, PRODUCTS = 4, MOST_ROWS = 64, TASKS = 8 /* a thread */, PAGE = 2 << 20 };
 
@@ -38,13 +39,6 @@ struct reading {
     int64_t bytes, tasks;
     volatile uint64_t sink[64];
 };
-
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int64_t bytes_of(const struct bench *b, int i)
 {
@@ -89,10 +83,10 @@ static double rate(const struct bench *b, int head, int only_read)
 {
     int64_t bytes = 0;
     const char *at = b->weights;
-    const double begin = seconds();
+    const double begin = clock_seconds();
     if (head) {
         one(b, PRODUCTS, at, only_read);
-        return (double)bytes_of(b, PRODUCTS) / (seconds() - begin);
+        return (double)bytes_of(b, PRODUCTS) / (clock_seconds() - begin);
     }
     at += bytes_of(b, PRODUCTS);
     for (int l = 0; l < LAYERS; l++)
@@ -100,19 +94,7 @@ static double rate(const struct bench *b, int head, int only_read)
             one(b, i, at + bytes, only_read);
             bytes += bytes_of(b, i);
         }
-    return (double)bytes / (seconds() - begin);
-}
-
-static int less(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *v)
-{
-    qsort(v, ROUNDS, sizeof *v, less);
-    return v[ROUNDS / 2];
+    return (double)bytes / (clock_seconds() - begin);
 }
 
 static void compare(const struct bench *b, int head)
@@ -123,8 +105,8 @@ static void compare(const struct bench *b, int head)
         ours[i] = rate(b, head, 0);
         ratio[i] = ours[i] / reading[i];
     }
-    printf("%-6s %5.1f GB/s, reading %5.1f, %.2fx\n", head ? "head" : "layers", median(ours) * 1e-9, median(reading) * 1e-9,
-           median(ratio));
+    printf("%-6s %5.1f GB/s, reading %5.1f, %.2fx\n", head ? "head" : "layers", median(ours, ROUNDS) * 1e-9,
+           median(reading, ROUNDS) * 1e-9, median(ratio, ROUNDS));
 }
 
 static int fail(const char *text)

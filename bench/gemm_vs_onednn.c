@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "kernels.h"
 #include "kernels_cpu.h"
+#include "median.h"
 
 #include <oneapi/dnnl/dnnl.h>
 #include <stdio.h>
@@ -112,18 +113,6 @@ static void ours_run(const struct ours *o, enum kind kind)
                                         .dw = o->w, .dy = o->y, .x = o->x, .t = o->t, .n = o->n, .k = o->inner, .dtype = o->dtype});
 }
 
-static int less(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *v)
-{
-    qsort(v, ROUNDS, sizeof *v, less);
-    return v[ROUNDS / 2];
-}
-
 static void compare(const struct ours *o, enum kind kind)
 {
     const struct theirs other = theirs_new(kind, o->dtype == DTYPE_BF16, o->t, o->n, o->inner);
@@ -142,7 +131,7 @@ static void compare(const struct ours *o, enum kind kind)
     }
     printf("%-7s %-4s T=%-5lld N=%-6lld K=%-5lld tare %7.1f GFLOP/s   oneDNN %7.1f GFLOP/s   %.2fx\n", kinds[kind],
            o->dtype == DTYPE_BF16 ? "bf16" : "f32", (long long)o->t, (long long)o->n, (long long)o->inner,
-           flops / median(own) * 1e-9, flops / median(their) * 1e-9, median(ratio));
+           flops / median(own, ROUNDS) * 1e-9, flops / median(their, ROUNDS) * 1e-9, median(ratio, ROUNDS));
     fflush(stdout);
     dnnl_memory_destroy(other.a), dnnl_memory_destroy(other.b), dnnl_memory_destroy(other.c),
         dnnl_primitive_destroy(other.primitive);
