@@ -78,35 +78,41 @@ static void one(const struct bench *b, int product, const char *at, int only_rea
            .dtype = b->dtype, .int8 = b->int8);
 }
 
-/* Bytes a second of a token's layers (0) or of its head (1). */
-static double rate(const struct bench *b, int head, int only_read)
+enum { LAYERS_RATE, HEAD_RATE, RATES };
+
+/* Bytes a second of a token's layers, and then of its head, which so comes from memory as the layers do and not from the last cache. */
+static void token(const struct bench *b, int only_read, double rates[RATES])
 {
-    int64_t bytes = 0;
     const char *at = b->weights;
-    const double begin = clock_seconds();
-    if (head) {
-        one(b, PRODUCTS, at, only_read);
-        return (double)bytes_of(b, PRODUCTS) / (clock_seconds() - begin);
-    }
-    at += bytes_of(b, PRODUCTS);
+    double begin = clock_seconds();
     for (int l = 0; l < LAYERS; l++)
         for (int i = 0; i < PRODUCTS; i++) {
-            one(b, i, at + bytes, only_read);
-            bytes += bytes_of(b, i);
+            one(b, i, at, only_read);
+            at += bytes_of(b, i);
         }
-    return (double)bytes / (clock_seconds() - begin);
+    rates[LAYERS_RATE] = (double)(at - b->weights) / (clock_seconds() - begin);
+    begin = clock_seconds();
+    one(b, PRODUCTS, at, only_read);
+    rates[HEAD_RATE] = (double)bytes_of(b, PRODUCTS) / (clock_seconds() - begin);
 }
 
-static void compare(const struct bench *b, int head)
+static void compare(const struct bench *b)
 {
-    double ours[ROUNDS], reading[ROUNDS], ratio[ROUNDS];
+    static const char *const names[RATES] = {"layers", "head"};
+    double ours[RATES][ROUNDS], reading[RATES][ROUNDS], ratio[RATES][ROUNDS];
     for (int i = 0; i < ROUNDS; i++) {
-        reading[i] = rate(b, head, 1);
-        ours[i] = rate(b, head, 0);
-        ratio[i] = ours[i] / reading[i];
+        double first[RATES], second[RATES];
+        token(b, 1, first);
+        token(b, 0, second);
+        for (int part = 0; part < RATES; part++) {
+            reading[part][i] = first[part];
+            ours[part][i] = second[part];
+            ratio[part][i] = second[part] / first[part];
+        }
     }
-    printf("%-6s %5.1f GB/s, reading %5.1f, %.2fx\n", head ? "head" : "layers", median(ours, ROUNDS) * 1e-9,
-           median(reading, ROUNDS) * 1e-9, median(ratio, ROUNDS));
+    for (int part = 0; part < RATES; part++)
+        printf("%-6s %5.1f GB/s, reading %5.1f, %.2fx\n", names[part], median(ours[part], ROUNDS) * 1e-9,
+               median(reading[part], ROUNDS) * 1e-9, median(ratio[part], ROUNDS));
 }
 
 static int fail(const char *text)
@@ -139,8 +145,7 @@ int main(int argc, char **argv)
     madvise(b.weights, (size_t)all, MADV_HUGEPAGE);
     memset(b.weights, 0, (size_t)all);
     printf("# %s, %d threads, %d rows, %s\n", b.k->name, threads, (int)b.rows, kind);
-    compare(&b, 0);
-    compare(&b, 1);
+    compare(&b);
     pool_free(pool);
     return 0;
 }
