@@ -205,7 +205,7 @@ static void fault_is_found(enum wgmma_host_fault what, bool eager, const char *w
     a.o.slice = SLICE - 1;
     const float *sound = run(&a, planted_by_wgmma);
     assert_false(shim_found || fault.code);
-    wgmma_host_fault = what;
+    wgmma_host_fault = (int)what;
     mma_host_eager = eager;
     const float *y = run(&a, planted_by_wgmma);
     const bool differs = memcmp(y, sound, (size_t)(s.t * s.n) * 4) != 0;
