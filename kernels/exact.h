@@ -119,7 +119,8 @@ EXACT_FUNCTION float bf16_round(float x)
 
 /* Weights in int8: of a row of W, every INT8_BLOCK numbers (the last ones may be fewer) have one scale s = max|w| / 127, rounded to bf16, and each is
  * kept as q = w / s, rounded to the nearest, ties to even. Every product sees the number s q, rounded to bf16 where products are of bf16; in fp32 it is
- * exact. s is 0 where it would not be a normal number, and at most 2^121, so that no s q is a denormal or infinite. */
+ * exact. s is 0 where it would not be a normal number, and at most 2^112, so that no s q is a denormal or infinite, nor s (2^15 + 128), with which
+ * kernels make it (cpu/gemm_int8.c). */
 enum { INT8_BLOCK = 32 };
 
 EXACT_FUNCTION uint16_t int8_scale(const float *w, int64_t n)
@@ -127,7 +128,7 @@ EXACT_FUNCTION uint16_t int8_scale(const float *w, int64_t n)
     float most = 0;
     for (int64_t i = 0; i < n; i++) most = fabsf(w[i]) > most ? fabsf(w[i]) : most;
     const float s = bf16_round(most / 127.0f);
-    return s < 0x1p-126f ? 0 : bf16_from_f32(s < 0x1p121f ? s : 0x1p121f);
+    return s < 0x1p-126f ? 0 : bf16_from_f32(s < 0x1p112f ? s : 0x1p112f);
 }
 
 EXACT_FUNCTION int8_t int8_from_f32(float w, uint16_t scale)

@@ -1,11 +1,11 @@
 /* Weights in int8 by blocks with scales (exact.h), as B of a product.
  *
  * Panels of NR columns as those of gemm.c. A panel is blocks of INT8_BLOCK of the inner index: NR scales in bf16, then the numbers, row by row of the
- * inner index; where words of two are multiplied (CPU_DOT in bf16), word by word, k even beside k odd. The last block is as long as the others, with
- * zeros. A product of few rows reads these bytes and makes its words of them in registers; for more rows a part of a panel is made into words once for
- * all of them (int8_widen). Both make the same words, and the chain is that of gemm.c.
+ * inner index; where words of two are multiplied (CPU_DOT in bf16), two rows as one row of words, k even beside k odd, with a bias and in another order
+ * (int8_biased). The last block is as long as the others, with zeros. A product of few rows reads these bytes and makes its words of them in registers;
+ * for more rows a part of a panel is made into words once for all of them (int8_widen). Both make the same words, and the chain is that of gemm.c.
  */
-enum { INT8_BYTES = NR * (2 + INT8_BLOCK), INT8_ROWS = MR < 8 ? 2 : 4 /* few rows */ };
+enum { INT8_BYTES = NR * (2 + INT8_BLOCK), INT8_ROWS = MR < 8 ? 2 : 4 /* few rows */, INT8_BIAS = 128 };
 
 static int64_t matmul_int8_bytes(int64_t n, int64_t k, enum dtype dtype)
 {
@@ -18,52 +18,86 @@ static int64_t int8_panel_bytes(const struct gemm *g)
     return (g->k + INT8_BLOCK - 1) / INT8_BLOCK * INT8_BYTES;
 }
 
-/* Where number i of column j of a block is, after the scales. */
+/* Where number i of column j of a block is, after the scales. Of a row of words, the n-th sixteen numbers are byte n of sixteen lanes of 32 bits. */
 static int64_t int8_place(int64_t i, int64_t j, int pairs)
 {
-    return pairs ? (i / 2 * NR + j) * 2 + i % 2 : i * NR + j;
+    const int64_t number = 2 * j + i % 2;
+    return pairs ? i / 2 * 2 * NR + number % LANES * 4 + number / LANES : i * NR + j;
 }
 
 static void pack_int8_task(void *arg, int64_t panel, int thread)
 {
     (void)thread;
     const struct op_pack *s = arg;
-    const int pairs = DOT && s->dtype == DTYPE_BF16;
+    const int pairs = DOT && s->dtype == DTYPE_BF16, bias = pairs ? INT8_BIAS : 0;
     const int64_t blocks = (s->k + INT8_BLOCK - 1) / INT8_BLOCK, left = s->n - panel * NR, columns = left < NR ? left : NR;
     uint8_t *to = (uint8_t *)s->packed + panel * blocks * INT8_BYTES;
-    memset(to, 0, (size_t)(blocks * INT8_BYTES));
-    for (int64_t k = 0; k < s->k; k += INT8_BLOCK, to += INT8_BYTES)
+    for (int64_t k = 0; k < s->k; k += INT8_BLOCK, to += INT8_BYTES) {
+        memset(to, 0, 2 * NR);
+        memset(to + 2 * NR, bias, INT8_BLOCK * NR);
         for (int64_t j = 0; j < columns; j++) {
             const float *w = s->w + (panel * NR + j) * s->k + k;
             const int64_t n = s->k - k < INT8_BLOCK ? s->k - k : INT8_BLOCK;
             const uint16_t scale = int8_scale(w, n);
             memcpy(to + 2 * j, &scale, sizeof scale);
-            for (int64_t i = 0; i < n; i++) to[2 * NR + int8_place(i, j, pairs)] = (uint8_t)int8_from_f32(w[i], scale);
+            for (int64_t i = 0; i < n; i++) to[2 * NR + int8_place(i, j, pairs)] = (uint8_t)(int8_from_f32(w[i], scale) + bias);
         }
+    }
 }
 
-/* Scales for a vector of words. Where words are of two numbers, 32 numbers lie side by side: `high` is of the second half of them, else it is not used. */
+/* Scales for a vector of words. Where words are of two numbers, 32 numbers lie side by side: the second scales are for the second half of them, and
+ * `bias` is the bias in these scales, negative (int8_biased). */
 struct int8_scales {
-    vf low, high;
+    vf scale[1 + DOT], bias[1 + DOT];
 };
+
+#ifdef CPU_DOT
+/* The n-th sixteen numbers q of a row of words, as floats x = 2^15 + 128 + q. They lie as bytes 128 + q, and a float of exponent 15 counts whole numbers
+ * from its bit 8 on, so a shift puts the byte there. Then s x - s (2^15 + 128), one multiply-add, is s q, exactly: s has 8 bits and 2^15 + 128 has 9, so
+ * their product is a float, and finite since s is at most 2^112 (exact.h); s q has 15 bits and is rounded nowhere. Zeros are +0, as of a product. */
+INLINE vf int8_biased(const uint8_t *row, const int n)
+{
+#ifdef __AVX512F__
+    __m512i x = _mm512_loadu_si512(row);
+    if (n == 0) x = _mm512_slli_epi32(x, 8);
+    if (n == 2) x = _mm512_srli_epi32(x, 8);
+    if (n == 3) x = _mm512_srli_epi32(x, 16);
+    return _mm512_castsi512_ps(
+        _mm512_ternarylogic_epi32(x, _mm512_set1_epi32(0xff00), _mm512_set1_epi32(0x47000000), 0xea /* and, or */));
+#else
+    float x[LANES];
+    for (int i = 0; i < LANES; i++) x[i] = 0x1p15f + row[4 * i + n];
+    return v_load(x);
+#endif
+}
+#endif
 
 INLINE struct int8_scales int8_scales(const uint8_t *block, int v, const int pairs)
 {
-    const vf scale = v_load_bf16(block + v * LANES * 2);
+    struct int8_scales s = {.scale = {v_load_bf16(block + v * LANES * 2)}};
 #ifdef CPU_DOT
-    if (pairs) return (struct int8_scales){v_twice(scale, 0), v_twice(scale, 1)};
+    if (pairs) {
+        const vf both = s.scale[0];
+        UNROLL for (int half = 0; half < 2; half++)
+        {
+            s.scale[half] = v_twice(both, half);
+            s.bias[half] = v_mul(s.scale[half], v_set(-0x1p15f - INT8_BIAS));
+        }
+    }
 #endif
     (void)pairs;
-    return (struct int8_scales){scale, scale};
+    return s;
 }
 
-/* LANES words: numbers, rounded to bf16 where products are, or pairs of rounded numbers. */
-INLINE vf int8_words(const uint8_t *q, const struct int8_scales s, const int bf16)
+/* Vector v of a row: LANES words, which are numbers, rounded to bf16 where products are, or pairs of rounded numbers. */
+INLINE vf int8_words(const uint8_t *row, const int v, const struct int8_scales *s, const int bf16)
 {
 #ifdef CPU_DOT
-    if (bf16) return v_words(v_mul(v_load_int8(q), s.low), v_mul(v_load_int8(q + LANES), s.high));
+    if (bf16)
+        return v_words(v_fma(int8_biased(row, 2 * v), s->scale[0], s->bias[0]),
+                       v_fma(int8_biased(row, 2 * v + 1), s->scale[1], s->bias[1]));
 #endif
-    const vf w = v_mul(v_load_int8(q), s.low);
+    const vf w = v_mul(v_load_int8(row + v * LANES), s->scale[0]);
     return bf16 ? v_round_finite_bf16(w) : w;
 }
 
@@ -76,11 +110,11 @@ static void int8_widen(const struct gemm *g, float *to, const uint8_t *panel, in
     for (int64_t i = first; i < end;) {
         const int64_t left = block - i % block, n = end - i < left ? end - i : left;
         const uint8_t *at = panel + i / block * INT8_BYTES, *q = at + 2 * NR + (i % block * NR << pairs);
-        for (int v = 0; v < NRV; v++) {
+        UNROLL for (int v = 0; v < NRV; v++)
+        {
             const struct int8_scales s = int8_scales(at, v, pairs);
             for (int64_t j = 0; j < n; j++)
-                v_store(to + (splits ? bf16_place(j, n) : j) * NR + v * LANES,
-                        int8_words(q + ((j * NR + v * LANES) << pairs), s, bf16));
+                v_store(to + (splits ? bf16_place(j, n) : j) * NR + v * LANES, int8_words(q + (j * NR << pairs), v, &s, bf16));
         }
         to += n * NR;
         i += n;
@@ -108,7 +142,7 @@ INLINE void int8_step(const struct int8_tile o, vf acc[][NRV], const struct int8
     const int pairs = DOT && o.bf16;
     UNROLL for (int v = 0; v < NRV; v++)
     {
-        const vf w = int8_words(q + (v * LANES << pairs), s[v], o.bf16);
+        const vf w = int8_words(q, v, &s[v], o.bf16);
         UNROLL for (int r = 0; r < o.rows; r++)
         {
             const vf x = v_set(p->a[r * p->a_row + i]); /* the same for every v: clang leaves an array of them in memory */
@@ -139,9 +173,9 @@ INLINE void int8_rows(const struct int8_tile o, const struct int8_part *p)
 }
 
 /* The last number of an odd inner index, where numbers come by twos; in the tile it would be a second way out of its loop. */
-static __attribute__((noinline)) void int8_last(float *sum, float x, const uint8_t *q, struct int8_scales s)
+static __attribute__((noinline)) void int8_last(float *sum, float x, const uint8_t *row, int v, const struct int8_scales *s)
 {
-    v_store(sum, v_fma(v_set(x), int8_words(q, s, 1), v_load(sum)));
+    v_store(sum, v_fma(v_set(x), int8_words(row, v, s, 1), v_load(sum)));
 }
 
 /* A function for every tile: of several in one, clang leaves sums in memory. */
@@ -171,8 +205,8 @@ static void int8_few(const struct gemm *g, int rows, int64_t panel, const struct
             float *sum = sums + (r * NRV + v) * LANES;
             if (!DOT && g->bf16 && g->k % 2) {
                 const uint8_t *last = b + (g->k - 1) / INT8_BLOCK * INT8_BYTES;
-                int8_last(sum, a[r * g->a_row + g->k - 1], last + 2 * NR + (g->k - 1) % INT8_BLOCK * NR + v * LANES,
-                          int8_scales(last, v, 0));
+                const struct int8_scales s = int8_scales(last, v, 0);
+                int8_last(sum, a[r * g->a_row + g->k - 1], last + 2 * NR + (g->k - 1) % INT8_BLOCK * NR, v, &s);
             }
             gemm_finish(t, r, v * LANES, v_load(sum));
         }

@@ -36,6 +36,7 @@ static void zeros_and_limits(void **state)
     assert_int_equal(int8_from_f32(small[1], 0), 0);
     assert_true(f32_bits(int8_to_f32(5, 0, 1)) == 0);
     const uint16_t scale = int8_scale(large, 3);
+    assert_true(bf16_to_f32(scale) == 0x1p112f && isfinite(bf16_to_f32(scale) * (0x1p15f + 128)));
     for (int i = 0; i < 3; i++)
         for (int bf16 = 0; bf16 < 2; bf16++) assert_true(isfinite(int8_to_f32(int8_from_f32(large[i], scale), scale, bf16)));
     assert_int_equal(int8_from_f32(NAN, scale), 0); /* the model's loader refuses these by name */
@@ -120,6 +121,48 @@ static void every_backend_multiplies_the_rounded_weights(void **state)
     each_backend(products);
 }
 
+static float *identity(int64_t n)
+{
+    float *x = floats(n * n, 0);
+    for (int64_t i = 0; i < n * n; i++) x[i] = i % (n + 1) == 0;
+    return x;
+}
+
+/* Scales of every exponent, and largest weights up to the largest float: a product with the identity is the weights, so each of their bits is seen. */
+static void scales(const struct kernels *k, const struct kctx *c, const char *where)
+{
+    if (!k->int8_bytes) return; /* amx */
+    enum { N = 91, K = 97 };
+    static const int64_t rows[] = {1, 2, 3, 4, 5, K};
+    for (int dtype = DTYPE_F32; dtype <= DTYPE_BF16; dtype++) {
+        float *w = randoms(N * K, 3, 1), *want = floats(N * K, 0), *out = floats(N * K, 0);
+        for (int64_t i = 0; i < N * K; i++) w[i] = i % 5 == 0 ? 0 : ldexpf(w[i], (int)((i % K / 32 * N + i / K) % 260) - 132);
+        w[K - 1] = -FLT_MAX;
+        w[2 * K - 1] = 127 * FLT_MIN;
+        w[3 * K - 1] = 126 * FLT_MIN;
+        const float *seen = rounded(w, N, K, (enum dtype)dtype);
+        const void *p = packed(k, c, w, (const int64_t[]){0, N, K}, (enum dtype)dtype);
+        const float *rows_of_one = identity(K);
+        for (int64_t i = 0; i < N * K; i++) want[i % K * N + i / K] = seen[i];
+        for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
+            for (int64_t i = 0; i + rows[r] <= K; i += rows[r]) {
+                KERNEL(k, c, matmul, .y = out, .x = rows_of_one + i * K, .packed = p, .t = rows[r], .n = N, .k = K,
+                       .dtype = (enum dtype)dtype, .int8 = 1);
+                assert_bits(where, out, want + i * N, rows[r] * N);
+            }
+        KERNEL(k, c, matmul_dx, .dx = out, .dy = identity(N), .packed = p, .t = N, .n = N, .k = K, .dtype = (enum dtype)dtype,
+               .int8 = 1);
+        assert_bits(where, out, seen, N * K);
+        buffers_end();
+    }
+}
+
+static void scales_of_every_size(void **state)
+{
+    (void)state;
+    each_backend(scales);
+}
+
 /* Caches of another size: other blocks and chunks of the inner index, which begin in the middle of a block of weights. */
 static void blocks(const struct kernels *k, const struct kctx *c, const char *where)
 {
@@ -168,8 +211,10 @@ static void rows_do_not_depend_on_how_many_there_are(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(numbers_are_rounded_to_even), cmocka_unit_test(zeros_and_limits),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(numbers_are_rounded_to_even),
+                                       cmocka_unit_test(zeros_and_limits),
                                        cmocka_unit_test(every_backend_multiplies_the_rounded_weights),
+                                       cmocka_unit_test(scales_of_every_size),
                                        cmocka_unit_test(blocking_changes_no_bit),
                                        cmocka_unit_test(rows_do_not_depend_on_how_many_there_are)};
     return cmocka_run_group_tests(tests, kernel_setup, kernel_teardown);
