@@ -227,6 +227,7 @@ struct op_low_rank_dw {
     struct low_rank beside; /* a and b are not read */
     int64_t t, n, k;
     enum dtype dtype;
+    enum dtype x_dtype; /* dy is fp32 */
     int apart; /* 1: as matmul_dw_apart */
 };
 

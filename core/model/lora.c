@@ -309,6 +309,7 @@ static void beside_backward(const struct model *m, const struct lora_group *g, c
                                .n = g->columns,
                                .k = g->k,
                                .dtype = m->dtype,
+                               .x_dtype = p->x.dtype,
                                .apart = to->apart};
     for (int j = 0; j < g->n; j++) o.db[j] = to->matrix + g->part[j].b;
     KERNEL(m->k, &m->ctx, matmul_dx_low_rank,

@@ -13,7 +13,9 @@ enum {
 };
 
 struct attn_args {
-    float *out, *stats;
+    void *out;
+    enum dtype out_dtype;
+    float *stats;
     const float *qkv;
     struct kv_layer kv;
     struct attn_shape s;
@@ -335,7 +337,8 @@ static void attn_tile_end(const struct attn_tile *t, const struct attn_args *s)
     const int64_t dim = s->s.head_dim;
     for (int r = 0; r < t->rows; r++) {
         for (int64_t d = 0; d < dim; d += LANES)
-            gemm_store(s->out + t->at[r] * dim + d, v_div(gemm_load(t->o + r * dim + d, dim - d), v_set(t->l[r])), dim - d);
+            rows_store(s->out, s->out_dtype, t->at[r] * dim + d, v_div(gemm_load(t->o + r * dim + d, dim - d), v_set(t->l[r])),
+                       dim - d);
         if (s->stats) {
             s->stats[t->at[r] * 2] = t->m[r];
             s->stats[t->at[r] * 2 + 1] = t->l[r];
@@ -386,6 +389,7 @@ static void attn_cut(struct attn_args *a, int64_t threads)
 static void attention(const struct kctx *c, const struct op_attention *o)
 {
     struct attn_args a = {.out = o->out,
+                          .out_dtype = o->out_dtype,
                           .stats = o->stats,
                           .qkv = o->qkv,
                           .kv = o->kv,

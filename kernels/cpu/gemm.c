@@ -49,15 +49,17 @@ struct gemm_low {
 
 struct gemm {
     int64_t m, n, k;
-    const float *a;
+    const void *a;
     int64_t a_row, a_col; /* one of them 1 */
+    enum dtype a_dtype;   /* how A lies; in bf16 it is rounded */
     int bf16;             /* A and B are rounded; A of few rows already is (matmul_few_rows), and panels are */
     const float *panels;  /* B in panels; or */
     const uint8_t *int8;  /* B in panels of int8 (gemm_int8.c); or */
     const float *
         turned; /* panels of B transposed, of which B's are made: weights as they are kept, the other way round; or all three NULL: */
-    const float *b; /* B(k,j) = b[k b_row + j] */
+    const void *b; /* B(k,j) = b[k b_row + j] */
     int64_t b_row;
+    enum dtype b_dtype;
     float *c;
     int64_t c_row;
     int continues;                /* the chain starts at C instead of 0 */

@@ -113,10 +113,10 @@ static void gemm_next_rows(const struct gemm_block *s, const struct gemm_share *
     const int64_t at = (p - o->panel) % s->made, rows = g->bf16 ? 2 : 1, all = words * rows, share = (all + s->made - 1) / s->made,
                   first = at * share, n = all - first < share ? all - first : share, next = p - at + s->made;
     if (next >= o->panel_end || n <= 0) return;
-    out->next_run = (o->panel_end - next < s->made ? o->panel_end - next : s->made) * NR * 4;
-    out->next_jump = g->b_row * 4;
+    out->next_run = (o->panel_end - next < s->made ? o->panel_end - next : s->made) * NR * dtype_bytes(g->b_dtype);
+    out->next_jump = g->b_row * dtype_bytes(g->b_dtype);
     out->next_bytes = n * out->next_run;
-    out->next = (const char *)(g->b + (out->row + first) * g->b_row + next * NR);
+    out->next = rows_from(g->b, g->b_dtype, (out->row + first) * g->b_row + next * NR);
 }
 
 /* The same of a panel that is made here. */
@@ -274,8 +274,8 @@ static void gemm_later(struct gemm_block *s, int64_t word, int64_t words)
         s->later_bytes = words * rows * row * 4;
         return;
     }
-    s->later = words > 0 ? (const char *)(s->g->b + rows * word * s->g->b_row) : NULL;
-    s->later_bytes = rows * words * s->g->b_row * 4;
+    s->later = words > 0 ? rows_from(s->g->b, s->g->b_dtype, rows * word * s->g->b_row) : NULL;
+    s->later_bytes = rows * words * s->g->b_row * dtype_bytes(s->g->b_dtype);
 }
 
 /* About `fit` words of `all`: whole chunks, or equal parts of a chunk at most, so that no later part has larger chunks than the first. A multiple of

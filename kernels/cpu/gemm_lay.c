@@ -71,28 +71,28 @@ static int64_t gemm_tile_row(const struct gemm_block *s, int64_t tile)
     return tile * s->g->m / s->tiles;
 }
 
-/* LANES steps of a row of A, from a word on, `left` of them there: as it is, in words of two, or the odd one of two first. */
-INLINE vf gemm_take(const struct gemm *g, const float *a, int64_t word, int64_t left)
+/* LANES steps of the row of A that begins with number `row`, from a word on, `left` of them there: as it is, in words of two, or the odd one of two first. */
+INLINE vf gemm_take(const struct gemm *g, int64_t row, int64_t word, int64_t left)
 {
-    if (!g->bf16) return gemm_load(a + word, left);
+    if (!g->bf16) return gemm_load((const float *)g->a + row + word, left);
 #ifdef CPU_DOT
-    const int64_t numbers = g->k - 2 * word;
-    a += 2 * word;
-    return v_words(gemm_load(a, numbers), gemm_load(a + LANES, numbers - LANES));
+    const int64_t numbers = g->k - 2 * word, at = row + 2 * word;
+    if (g->a_dtype == DTYPE_BF16 && numbers >= 2 * LANES) return v_load(rows_from(g->a, g->a_dtype, at));
+    return v_words(rows_load(g->a, g->a_dtype, at, numbers), rows_load(g->a, g->a_dtype, at + LANES, numbers - LANES));
 #else
-    const vf x = gemm_load(a + 2 * word, left);
+    const vf x = rows_load(g->a, g->a_dtype, row + 2 * word, left);
     return v_round_bf16(left < LANES && left % 2 ? v_select_n(v_swap(x), x, left - 1) : v_swap(x));
 #endif
 }
 
-/* A's rows are contiguous: LANES steps of a tile are transposed at a time. Whole vectors are stored; the next step overwrites what is too much. */
-static void gemm_take_tile(const struct gemm *g, float *to, const float *a, int64_t rows, int64_t word, int64_t words)
+/* A's rows are contiguous: LANES steps of a tile, whose first row is `from`, are transposed at a time. Whole vectors are stored; the next step overwrites what is too much. */
+static void gemm_take_tile(const struct gemm *g, float *to, int64_t from, int64_t rows, int64_t word, int64_t words)
 {
     const int64_t steps = gemm_steps(g, word, words);
     for (int64_t i = 0; i < steps; i += LANES) {
         vf x[LANES];
         const int64_t left = steps - i, at = gemm_splits(g) ? word + i / 2 : word + i;
-        UNROLL for (int r = 0; r < LANES; r++) x[r] = r < MR && r < rows ? gemm_take(g, a + r * g->a_row, at, left) : v_zero();
+        UNROLL for (int r = 0; r < LANES; r++) x[r] = r < MR && r < rows ? gemm_take(g, (from + r) * g->a_row, at, left) : v_zero();
         v_transpose(x);
         for (int j = 0; j < LANES && j < left; j++) gemm_store_steps(to + (i + j) * MR, x[j]);
     }
@@ -102,14 +102,34 @@ static void gemm_take_rows(const struct gemm_block *s, const struct gemm_share *
 {
     for (int64_t t = o->tile; t < o->tile_end; t++, to += s->a_tile) {
         const int64_t from = gemm_tile_row(s, t);
-        gemm_take_tile(s->g, to, s->g->a + from * s->g->a_row, gemm_tile_row(s, t + 1) - from, word, words);
+        gemm_take_tile(s->g, to, from, gemm_tile_row(s, t + 1) - from, word, words);
     }
 }
 
-/* LANES numbers from row k of something contiguous along the other index, as far as there are: A's columns, B's rows. */
-INLINE vf gemm_across(const float *p, int64_t row, int64_t k, int64_t end, int64_t left)
+/* Something contiguous along the index that is not the inner one: A's columns, B's rows. */
+struct gemm_rows {
+    const void *at;
+    enum dtype dtype;
+    int64_t row, end; /* row k, one of `end`, begins with number k row */
+};
+
+/* LANES numbers of row k from a column on, as far as there are. */
+INLINE vf gemm_across(const struct gemm_rows *r, int64_t k, int64_t column, int64_t left)
 {
-    return k < end ? gemm_load(p + k * row, left) : v_zero();
+    return k < r->end ? rows_load(r->at, r->dtype, k * r->row + column, left) : v_zero();
+}
+
+/* Of row k and the next, as words. */
+INLINE vf gemm_across_words(const struct gemm_rows *r, int64_t k, int64_t column, int64_t left)
+{
+    if (r->dtype == DTYPE_BF16 && left >= LANES && k + 1 < r->end)
+        return v_load_words(rows_from(r->at, r->dtype, k * r->row + column), rows_from(r->at, r->dtype, (k + 1) * r->row + column));
+    return v_pair(gemm_across(r, k, column, left), gemm_across(r, k + 1, column, left));
+}
+
+INLINE void gemm_fetch_number(const void *rows, enum dtype dtype, int64_t i)
+{
+    _mm_prefetch(rows_from(rows, dtype, i), _MM_HINT_T0);
 }
 
 /* A's columns are contiguous. */
@@ -119,23 +139,22 @@ static void gemm_take_columns(const struct gemm_block *s, const struct gemm_shar
     const struct gemm *g = s->g;
     const int64_t steps = gemm_steps(g, word, words), k = g->bf16 ? 2 * word : word, end = g->k;
     const int pairs = g->bf16 && DOT;
+    const struct gemm_rows rows = {g->a, g->a_dtype, g->a_col, end};
     for (int64_t i = 0; i < steps; i++) {
         const int64_t at = pairs ? k + 2 * i : k + (g->bf16 ? bf16_place(i, steps) : i);
         for (int64_t t = o->tile; t < o->tile_end; t++) {
             const int64_t from = gemm_tile_row(s, t), left = g->m - from;
             float *to = tiles + (t - o->tile) * s->a_tile + i * MR;
-            if (at + ROWS_AHEAD < end) _mm_prefetch((const char *)(g->a + (at + ROWS_AHEAD) * g->a_col + from), _MM_HINT_T0);
-            if (pairs && at + ROWS_AHEAD + 1 < end)
-                _mm_prefetch((const char *)(g->a + (at + ROWS_AHEAD + 1) * g->a_col + from), _MM_HINT_T0);
+            if (at + ROWS_AHEAD < end) gemm_fetch_number(g->a, g->a_dtype, (at + ROWS_AHEAD) * g->a_col + from);
+            if (pairs && at + ROWS_AHEAD + 1 < end) gemm_fetch_number(g->a, g->a_dtype, (at + ROWS_AHEAD + 1) * g->a_col + from);
             if (pairs)
-                v_store(to, v_pair(gemm_across(g->a + from, g->a_col, at, end, left),
-                                   gemm_across(g->a + from, g->a_col, at + 1, end, left)));
+                v_store(to, gemm_across_words(&rows, at, from, left));
             else if (g->bf16)
-                v_store(to, v_round_bf16(gemm_load(g->a + at * g->a_col + from, left)));
+                v_store(to, v_round_bf16(gemm_across(&rows, at, from, left)));
             else if (left < LANES)
-                v_store(to, gemm_load(g->a + at * g->a_col + from, left));
+                v_store(to, gemm_across(&rows, at, from, left));
             else
-                gemm_store_steps(to, v_load(g->a + at * g->a_col + from));
+                gemm_store_steps(to, v_load((const float *)g->a + at * g->a_col + from));
         }
     }
 }
@@ -159,15 +178,15 @@ enum { PACK_WORDS = 16 };
 INLINE void gemm_pack_word(const struct gemm *g, float *to, int64_t word, int64_t column, const int64_t ahead_columns)
 {
     const int64_t k = g->bf16 ? 2 * word : word;
+    const struct gemm_rows rows = {g->b, g->b_dtype, g->b_row, g->k};
     for (int64_t v = column; v < column + NR; v += LANES, to += LANES) {
-        const int64_t left = g->n - v;
-        const float *b = g->b + v, *ahead = b + k * g->b_row + ahead_columns;
-        _mm_prefetch((const char *)ahead, _MM_HINT_T0);
+        const int64_t left = g->n - v, ahead = k * g->b_row + v + ahead_columns;
+        gemm_fetch_number(g->b, g->b_dtype, ahead);
         if (g->bf16) {
-            _mm_prefetch((const char *)(ahead + g->b_row), _MM_HINT_T0);
-            v_store(to, v_pair(gemm_across(b, g->b_row, k, g->k, left), gemm_across(b, g->b_row, k + 1, g->k, left)));
+            gemm_fetch_number(g->b, g->b_dtype, ahead + g->b_row);
+            v_store(to, gemm_across_words(&rows, k, v, left));
         } else {
-            v_store(to, gemm_load(b + k * g->b_row, left));
+            v_store(to, gemm_across(&rows, k, v, left));
         }
     }
 }

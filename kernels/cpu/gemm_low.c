@@ -82,8 +82,8 @@ static void gemm_low_tiles(const struct gemm_block *s, const struct gemm_share *
         for (int64_t j = 0; j < (end - row) * s->low_row; j += LANES) v_store(u + j, v_mul(scale, v_load(u + j)));
         for (int64_t j = 0; j < g->low->adds; j++) {
             const struct gemm_add *add = &g->low->add[j];
-            const struct gemm of = {.k = add->k, .bf16 = g->bf16, .a_row = s->low_row};
-            gemm_take_tile(&of, o->low + i * s->low_tile + gemm_low_at(g, j), u + add->from, end - row, 0, gemm_low_words(g, add));
+            const struct gemm of = {.k = add->k, .a = u + add->from, .a_row = s->low_row, .bf16 = g->bf16};
+            gemm_take_tile(&of, o->low + i * s->low_tile + gemm_low_at(g, j), 0, end - row, 0, gemm_low_words(g, add));
         }
     }
 }

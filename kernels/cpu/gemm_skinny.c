@@ -41,7 +41,7 @@ static void gemm_skinny_task(void *arg, int64_t task, int thread)
                                         .columns = left < NR ? left : NR,
                                         .bias = g->bias ? g->bias + p * NR : NULL,
                                         .residual = g->residual ? g->residual + row * g->c_row + p * NR : NULL};
-            const float *a = g->a + row * g->a_row;
+            const float *a = (const float *)g->a + row * g->a_row;
             if (g->int8)
                 int8_few(g, (int)rows, p, &t, a);
             else

@@ -175,9 +175,10 @@ static void low_d(const struct kctx *c, const struct gemm *g, const struct low_r
         const struct gemm part = {.m = g->m,
                                   .n = l->rank,
                                   .k = l->n[i],
-                                  .a = g->a + l->begin[i],
+                                  .a = rows_from(g->a, g->a_dtype, l->begin[i]),
                                   .a_row = g->a_row,
                                   .a_col = 1,
+                                  .a_dtype = g->a_dtype,
                                   .bf16 = g->bf16,
                                   .turned = l->b[i],
                                   .c = d + i * l->rank,
@@ -261,6 +262,8 @@ static void low_rank_dw(const struct kctx *c, const struct op_low_rank_dw *o)
         low_turn(o->db[i], sum, l->rank, l->n[i]);
         arena_reset(c->scratch);
     }
-    low_dw(c, o, (struct gemm){.m = rows, .n = o->k, .a = o->d, .a_col = rows, .b = o->x, .b_row = o->k, .c = o->da});
+    low_dw(
+        c, o,
+        (struct gemm){.m = rows, .n = o->k, .a = o->d, .a_col = rows, .b = o->x, .b_row = o->k, .b_dtype = o->x_dtype, .c = o->da});
     arena_reset(c->scratch);
 }

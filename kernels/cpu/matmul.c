@@ -34,44 +34,24 @@ static void pack(const struct kctx *c, const struct op_pack *o)
     pool_run(c->pool, (o->n + NR - 1) / NR, o->int8 ? pack_int8_task : pack_task, &s);
 }
 
-/* Row a, from a word on, as the chain takes it: as it is, in words of two, or the odd one of two first. */
-static void gemm_take_row(const struct gemm *g, float *to, const float *a, int64_t word, int64_t words)
-{
-    if (!g->bf16) {
-        memcpy(to, a + word, (size_t)words * sizeof *to);
-        return;
-    }
-    const int64_t n = 2 * (word + words) > g->k ? g->k - 2 * word : 2 * words;
-    a += 2 * word;
-    int64_t i = 0;
-    if (DOT) {
-        for (; i + LANES <= n; i += LANES) v_store_bf16(to + i / 2, v_load(a + i));
-        for (; i + 1 < n; i += 2) to[i / 2] = f32_from_bits((uint32_t)bf16_from_f32(a[i + 1]) << 16 | bf16_from_f32(a[i]));
-        if (n % 2) to[n / 2] = f32_from_bits(bf16_from_f32(a[n - 1]));
-        return;
-    }
-    for (; i + LANES <= n; i += LANES) v_store(to + i, v_round_bf16(v_swap(v_load(a + i))));
-    for (; i + 1 < n; i += 2) {
-        to[i] = bf16_round(a[i + 1]);
-        to[i + 1] = bf16_round(a[i]);
-    }
-    if (n % 2) to[n - 1] = bf16_round(a[n - 1]);
-}
-
-/* A of few rows, which is not copied block by block: rounded, and paired where that is how it is multiplied. */
+/* A of few rows, which is not copied block by block: rounded, and paired where that is how it is multiplied; as it lies, where it does so. */
 static int matmul_few_rows(const struct kctx *c, struct gemm *g)
 {
     const int64_t row = DOT ? gemm_words(g) : g->k;
-    float *rounded = scratch(c, g->m * row);
-    if (!rounded) return 0;
-    for (int64_t i = 0; i < g->m; i++) {
-        if (DOT)
-            gemm_take_row(g, rounded + i * row, g->a + i * g->a_row, 0, row);
-        else
-            for (int64_t j = 0; j < row; j++) rounded[i * row + j] = bf16_round(g->a[i * g->a_row + j]);
-    }
-    g->a = rounded;
-    g->a_row = row;
+    const int lies = DOT && g->a_dtype == DTYPE_BF16 && g->a_row % 2 == 0 && g->k % 2 == 0;
+    float *rounded = lies ? NULL : scratch(c, g->m * row + LANES);
+    if (!lies && !rounded) return 0;
+    for (int64_t i = 0; !lies && i < g->m; i++)
+        for (int64_t j = 0; j < g->k; j += LANES) {
+            const vf x = rows_load(g->a, g->a_dtype, i * g->a_row + j, g->k - j);
+            if (DOT)
+                v_store_bf16(rounded + i * row + j / 2, x); /* the next row overwrites what is too much */
+            else
+                gemm_store(rounded + i * row + j, v_round_bf16(x), g->k - j);
+        }
+    g->a_row = lies ? g->a_row / 2 : row;
+    if (!lies) g->a = rounded;
+    g->a_dtype = DTYPE_F32;
     return 1;
 }
 
@@ -91,6 +71,7 @@ static struct gemm matmul_gemm(const struct op_matmul *o)
                          .a = o->x,
                          .a_row = o->k,
                          .a_col = 1,
+                         .a_dtype = o->x_dtype,
                          .bf16 = o->dtype == DTYPE_BF16,
                          .panels = o->int8 ? NULL : o->packed,
                          .int8 = o->int8 ? o->packed : NULL,
@@ -120,6 +101,7 @@ static struct gemm dx_gemm(const struct op_matmul_dx *o)
                          .a = o->dy,
                          .a_row = o->n,
                          .a_col = 1,
+                         .a_dtype = o->dy_dtype,
                          .bf16 = o->dtype == DTYPE_BF16,
                          .turned = o->int8 ? NULL : o->packed,
                          .c = o->dx,
@@ -173,7 +155,7 @@ static void dx_int8(const struct kctx *c, const struct gemm *whole, const void *
         struct unpack_args s = {w, packed, row, n - row < most ? n - row : most, k, whole->bf16};
         struct gemm g = *whole;
         g.k = s.rows;
-        g.a = whole->a + row;
+        g.a = rows_from(whole->a, whole->a_dtype, row);
         g.b = w;
         g.b_row = k;
         g.continues = row > 0;
@@ -228,9 +210,11 @@ static void product_dw(const struct kctx *c, const struct op_matmul_dw *o, int a
                            .a = o->dy,
                            .a_row = 1,
                            .a_col = o->n,
+                           .a_dtype = o->dy_dtype,
                            .bf16 = o->dtype == DTYPE_BF16,
                            .b = o->x,
                            .b_row = o->k,
+                           .b_dtype = o->x_dtype,
                            .c = o->dw,
                            .c_row = o->k,
                            .continues = !apart,

@@ -1,6 +1,8 @@
 /* RMSNorm and its gradient (definitions: ref/norm.c). The gradient of the weights is cut by columns, rows in order. */
 struct norm_args {
-    float *y, *rms_out, *dx, *dw;
+    void *y;
+    enum dtype y_dtype;
+    float *rms_out, *dx, *dw;
     const float *x, *dy, *w, *rms;
     int64_t ldy, ldx, lddx, lddy, rows, heads, width;
     float eps;
@@ -12,12 +14,16 @@ INLINE int64_t norm_row(int64_t i, int64_t ld, const struct norm_args *s)
     return i / s->heads * ld + i % s->heads * s->width;
 }
 
-INLINE void norm_scale(float *y, const float *x, const float *w, float r, int64_t n)
+/* A row of y from number `at` on: x r w */
+INLINE void norm_scale(const struct norm_args *s, const enum dtype dtype, int64_t at, const float *x, float r)
 {
+    void *y = s->y;
+    const float *w = s->w;
     const vf rv = v_set(r);
+    const int64_t n = s->width;
     int64_t j = 0;
-    for (; j + LANES <= n; j += LANES) v_store(y + j, v_mul(v_mul(v_load(x + j), rv), v_load(w + j)));
-    if (j < n) v_store_n(y + j, v_mul(v_mul(v_load_n(x + j, n - j), rv), v_load_n(w + j, n - j)), n - j);
+    for (; j + LANES <= n; j += LANES) rows_store(y, dtype, at + j, v_mul(v_mul(v_load(x + j), rv), v_load(w + j)), LANES);
+    if (j < n) rows_store(y, dtype, at + j, v_mul(v_mul(v_load_n(x + j, n - j), rv), v_load_n(w + j, n - j)), n - j);
 }
 
 static void norm_run(const void *arg, int64_t begin, int64_t end, int thread)
@@ -32,7 +38,11 @@ static void norm_run(const void *arg, int64_t begin, int64_t end, int thread)
             sum = v_fma(v, v, sum);
         }
         const float r = 1.0f / sqrtf(v_sum(sum) / (float)s->width + s->eps);
-        norm_scale(s->y + norm_row(i, s->ldy, s), x, s->w, r, s->width);
+        const int64_t at = norm_row(i, s->ldy, s);
+        if (s->y_dtype == DTYPE_BF16)
+            norm_scale(s, DTYPE_BF16, at, x, r);
+        else
+            norm_scale(s, DTYPE_F32, at, x, r);
         if (s->rms_out) s->rms_out[i] = r;
     }
 }
@@ -40,6 +50,7 @@ static void norm_run(const void *arg, int64_t begin, int64_t end, int thread)
 static void rmsnorm(const struct kctx *c, const struct op_rmsnorm *o)
 {
     const struct norm_args s = {.y = o->y,
+                                .y_dtype = o->y_dtype,
                                 .rms_out = o->rms,
                                 .x = o->x,
                                 .w = o->w,

@@ -2,7 +2,11 @@
 #ifndef TARE_KERNELS_PIECES_H
 #define TARE_KERNELS_PIECES_H
 
+#include "kernels.h"
 #include "simd.h"
+#include "sizes.h"
+
+#include <string.h>
 
 INLINE vf gemm_load(const float *p, int64_t columns)
 {
@@ -15,6 +19,35 @@ INLINE void gemm_store(float *p, vf x, int64_t columns)
         v_store(p, x);
     else if (columns > 0)
         v_store_n(p, x, columns);
+}
+
+/* Rows of numbers in fp32 or in bf16 (kernels.h, x_dtype, ...): from number i on. */
+INLINE const void *rows_from(const void *rows, enum dtype dtype, int64_t i)
+{
+    return (const char *)rows + i * dtype_bytes(dtype);
+}
+
+INLINE vf rows_load(const void *rows, enum dtype dtype, int64_t i, int64_t columns)
+{
+    const void *from = rows_from(rows, dtype, i);
+    uint16_t some[LANES] = {0};
+    if (dtype != DTYPE_BF16) return gemm_load(from, columns);
+    if (columns >= LANES) return v_load_bf16(from);
+    memcpy(some, from, columns > 0 ? (size_t)columns * sizeof *some : 0);
+    return v_load_bf16(some);
+}
+
+INLINE void rows_store(void *rows, enum dtype dtype, int64_t i, vf x, int64_t columns)
+{
+    uint16_t some[LANES], *to = (uint16_t *)rows + i;
+    if (dtype != DTYPE_BF16) {
+        gemm_store((float *)rows + i, x, columns);
+    } else if (columns >= LANES) {
+        v_store_bf16(to, x);
+    } else if (columns > 0) {
+        v_store_bf16(some, x);
+        memcpy(to, some, (size_t)columns * sizeof *some);
+    }
 }
 
 /* x[j]: number j of up to sixteen rows, `stride` apart; 0 beyond `rows` and `columns`. */
@@ -33,13 +66,29 @@ INLINE vf v_zip(vf x, vf y, const int half)
                   place = _mm512_or_si512(from, _mm512_slli_epi32(_mm512_add_epi32(from, _mm512_set1_epi32(32)), 16));
     return _mm512_castsi512_ps(_mm512_permutex2var_epi16(_mm512_castps_si512(x), place, _mm512_castps_si512(y)));
 }
-#else
-INLINE vf v_zip(vf x, vf y, const int half)
+INLINE vf v_load_words(const void *even, const void *odd) /* of two rows of 16 numbers */
 {
-    const __m256i a = _mm256_castps_si256(half ? x.b : x.a), b = _mm256_castps_si256(half ? y.b : y.a),
-                  low = _mm256_unpacklo_epi16(a, b), high = _mm256_unpackhi_epi16(a, b);
+    const __m512i low = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
+                  place = _mm512_or_si512(low, _mm512_slli_epi32(_mm512_add_epi32(low, _mm512_set1_epi32(16)), 16)),
+                  first = _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)even));
+    return _mm512_castsi512_ps(
+        _mm512_permutexvar_epi16(place, _mm512_inserti64x4(first, _mm256_loadu_si256((const __m256i *)odd), 1)));
+}
+#else
+INLINE vf v_zip_8(__m256i a, __m256i b)
+{
+    const __m256i low = _mm256_unpacklo_epi16(a, b), high = _mm256_unpackhi_epi16(a, b);
     return (vf){_mm256_castsi256_ps(_mm256_permute2x128_si256(low, high, 0x20)),
                 _mm256_castsi256_ps(_mm256_permute2x128_si256(low, high, 0x31))};
+}
+INLINE vf v_load_words(const void *even, const void *odd)
+{
+    return v_zip_8(_mm256_loadu_si256((const __m256i *)even), _mm256_loadu_si256((const __m256i *)odd));
+}
+INLINE vf v_zip(vf x, vf y, const int half)
+{
+    const __m256i a = _mm256_castps_si256(half ? x.b : x.a), b = _mm256_castps_si256(half ? y.b : y.a);
+    return v_zip_8(a, b);
 }
 #endif
 INLINE vf v_wide(vf words, const int half) /* of 32 bf16 numbers the first or the last 16 as fp32 */

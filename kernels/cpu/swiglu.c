@@ -3,7 +3,8 @@
 #define GELU_C3 (GELU_C * 0.044715f)
 
 struct swiglu_args {
-    float *to;
+    void *to;
+    enum dtype dtype; /* of to */
     const float *gu, *dact;
     int64_t f;
 };
@@ -32,7 +33,7 @@ INLINE void swiglu_rows(const struct swiglu_args *s, int64_t begin, int64_t end,
             const int64_t left = s->f - j;
             const float *at = s->gu + i * 2 * s->f + j;
             const vf g = gemm_load(at, left);
-            gemm_store(s->to + i * s->f + j, v_mul(v_mul(g, swiglu_gate(g, gelu)), gemm_load(at + s->f, left)), left);
+            rows_store(s->to, s->dtype, i * s->f + j, v_mul(v_mul(g, swiglu_gate(g, gelu)), gemm_load(at + s->f, left)), left);
         }
 }
 
@@ -50,7 +51,8 @@ static void geglu_run(const void *arg, int64_t begin, int64_t end, int thread)
 
 static void swiglu(const struct kctx *c, const struct op_swiglu *o)
 {
-    spans(c, o->t, 4 * o->f, 1, o->gelu ? geglu_run : swiglu_run, &(struct swiglu_args){.to = o->act, .gu = o->gu, .f = o->f});
+    spans(c, o->t, 4 * o->f, 1, o->gelu ? geglu_run : swiglu_run,
+          &(struct swiglu_args){.to = o->act, .dtype = o->act_dtype, .gu = o->gu, .f = o->f});
 }
 
 INLINE void swiglu_grad_rows(const struct swiglu_args *s, int64_t begin, int64_t end, const int gelu)
@@ -62,8 +64,8 @@ INLINE void swiglu_grad_rows(const struct swiglu_args *s, int64_t begin, int64_t
             const vf g = gemm_load(s->gu + at, left), up = gemm_load(s->gu + at + s->f, left),
                      d = gemm_load(s->dact + i * s->f + j, left);
             const vf p = swiglu_gate(g, gelu), slope = gelu ? v_mul(g, gelu_slope(g, 3 * GELU_C3)) : g;
-            gemm_store(s->to + at, v_mul(v_mul(d, up), v_mul(p, v_fma(slope, v_sub(one, p), one))), left);
-            gemm_store(s->to + at + s->f, v_mul(d, v_mul(g, p)), left);
+            rows_store(s->to, s->dtype, at, v_mul(v_mul(d, up), v_mul(p, v_fma(slope, v_sub(one, p), one))), left);
+            rows_store(s->to, s->dtype, at + s->f, v_mul(d, v_mul(g, p)), left);
         }
 }
 
@@ -81,5 +83,6 @@ static void geglu_grad_run(const void *arg, int64_t begin, int64_t end, int thre
 
 static void swiglu_grad(const struct kctx *c, const struct op_swiglu_grad *o)
 {
-    spans(c, o->t, 6 * o->f, 1, o->gelu ? geglu_grad_run : swiglu_grad_run, &(struct swiglu_args){o->dgu, o->gu, o->dact, o->f});
+    spans(c, o->t, 6 * o->f, 1, o->gelu ? geglu_grad_run : swiglu_grad_run,
+          &(struct swiglu_args){.to = o->dgu, .dtype = o->dgu_dtype, .gu = o->gu, .dact = o->dact, .f = o->f});
 }

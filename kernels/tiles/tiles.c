@@ -237,6 +237,7 @@ void TILES_TABLE(const struct kernels *others, struct kernels *out)
     base = others;
     *out = *others;
     out->name = TILES_NAME;
+    out->bf16_rows = 0;
     out->packed_bytes = packed_bytes;
     out->int8_bytes = NULL; /* their words would be made for every product */
     out->pack = pack;

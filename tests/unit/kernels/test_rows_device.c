@@ -1,5 +1,5 @@
-/* Rows in bf16 on a device (kernels.h, bf16_rows): what an operation writes is its fp32 result rounded, and what a product reads gives the bits that it
- * gives when it rounds. */
+/* Rows in bf16 on a device and on the processor (kernels.h, bf16_rows): what an operation writes is its fp32 result rounded, and what a product reads gives
+ * the bits that it gives when it rounds. */
 #include "device_check.h"
 
 /* Bits of a row of bf16, rounded here from fp32 results of the same kernel. */
@@ -124,8 +124,8 @@ static void product(const struct kernels *k, const struct kctx *c, const int64_t
 static void multiplied(const struct kernels *k, const struct kctx *c)
 {
     /* inner no multiple of 8; few rows, of which W is read once (fp32 x up to 16 rows and 4,096 inner, else a copy); many rows */
-    static const int64_t shapes[][3] = {{3, 17, 5},    {7, 40, 64},  {16, 48, 128}, {20, 130, 192},
-                                        {9, 19, 4160}, {33, 70, 96}, {130, 33, 72}};
+    static const int64_t shapes[][3] = {{3, 17, 5},   {7, 40, 64},   {16, 48, 128}, {20, 130, 192}, {9, 19, 4160},
+                                        {33, 70, 96}, {130, 33, 72}, {61, 35, 33},  {300, 40, 160}};
     struct kctx fixed = *c;
     fixed.batch_invariant = 1;
     for (int i = 0; i < (int)(sizeof shapes / sizeof *shapes); i++) {
@@ -135,8 +135,79 @@ static void multiplied(const struct kernels *k, const struct kctx *c)
 }
 DEVICE_TEST(multiplied)
 
+/* The same with adapters beside the product, which read x too; dy is fp32 there. */
+static void adapted(const struct kernels *k, const struct kctx *c, const int64_t shape[3])
+{
+    enum { RANK = 6 };
+    const int64_t t = shape[0], n = shape[1], inner = shape[2];
+    float *x = randoms(t * inner, 0, 1), *result[2][4];
+    uint16_t *x16 = (uint16_t *)floats(t * inner / 2 + 1, 0);
+    for (int64_t i = 0; i < t * inner; i++) x16[i] = bf16_from_f32(x[i]);
+    const float *w = randoms(n * inner, 0, 1), *a = randoms(RANK * inner, 0, 1), *b = randoms(n * RANK, 0, 1),
+                *dy = randoms(t * n, 0, 1), *d = randoms(t * RANK, 0, 1);
+    void *packed[3] = {floats(k->packed_bytes(n, inner, DTYPE_BF16) / 4, 0),
+                       floats(k->packed_bytes(RANK, inner, DTYPE_BF16) / 4, 0),
+                       floats(k->packed_bytes(n, RANK, DTYPE_BF16) / 4, 0)};
+    KERNEL(k, c, pack, .packed = packed[0], .w = w, .n = n, .k = inner, .dtype = DTYPE_BF16);
+    KERNEL(k, c, pack, .packed = packed[1], .w = a, .n = RANK, .k = inner, .dtype = DTYPE_BF16);
+    KERNEL(k, c, pack, .packed = packed[2], .w = b, .n = n, .k = RANK, .dtype = DTYPE_BF16);
+    const struct low_rank beside = {.a = packed[1], .b = {packed[2]}, .n = {n}, .parts = 1, .rank = RANK, .scale = 0.5f};
+    for (int i = 0; i < 2; i++) {
+        const struct op_matmul product = {.y = result[i][0] = floats(t * n, 0),
+                                          .x = i ? (const void *)x16 : x,
+                                          .x_dtype = i ? DTYPE_BF16 : DTYPE_F32,
+                                          .packed = packed[0],
+                                          .t = t,
+                                          .n = n,
+                                          .k = inner,
+                                          .dtype = DTYPE_BF16};
+        struct op_low_rank_dw dw = {.u = result[i][1] = floats(t * RANK, 0),
+                                    .da = result[i][2] = floats(RANK * inner, 0),
+                                    .d = d,
+                                    .dy = dy,
+                                    .x = product.x,
+                                    .x_dtype = product.x_dtype,
+                                    .beside = beside,
+                                    .t = t,
+                                    .n = n,
+                                    .k = inner,
+                                    .dtype = DTYPE_BF16};
+        dw.db[0] = result[i][3] = floats(n * RANK, 0);
+        memset(dw.da, 0, (size_t)(RANK * inner) * sizeof *dw.da);
+        memset(dw.db[0], 0, (size_t)(n * RANK) * sizeof *dw.da);
+        KERNEL(k, c, matmul_low_rank, .product = product, .beside = beside, .u = result[i][1]);
+        k->low_rank_dw(c, &dw);
+    }
+    assert_bits("y with adapters", result[1][0], result[0][0], t * n);
+    assert_bits("u", result[1][1], result[0][1], t * RANK);
+    assert_bits("da", result[1][2], result[0][2], RANK * inner);
+    assert_bits("db", result[1][3], result[0][3], n * RANK);
+    buffers_end();
+}
+
+static void on_cpu(const struct kernels *k, const struct kctx *c, const char *where)
+{
+    static const int64_t shapes[][3] = {{2, 64, 48}, {5, 70, 33}, {40, 96, 33}, {90, 64, 160}};
+    (void)where;
+    if (!k->bf16_rows) return;
+    written(k, c);
+    attended(k, c);
+    multiplied(k, c);
+    for (int i = 0; i < (int)(sizeof shapes / sizeof *shapes); i++) adapted(k, c, shapes[i]);
+}
+
+static void test_on_cpu(void **state)
+{
+    const struct kernels *k;
+    struct err e;
+    (void)state;
+    if (!kernels_cpu("avx2", &k, &e)) assert_true(k->bf16_rows);
+    each_backend(on_cpu);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {device_test(written), device_test(attended), device_test(multiplied)};
+    const struct CMUnitTest tests[] = {device_test(written), device_test(attended), device_test(multiplied),
+                                       cmocka_unit_test(test_on_cpu)};
     return cmocka_run_group_tests(tests, kernel_setup, kernel_teardown);
 }
