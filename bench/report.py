@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures and writes the tables of docs/dev/performance.md: what stands between <!-- bench NAME --> and <!-- end --> is replaced, all else stays.
 
-    bench/report.py --model SMOLLM2 [--peers PYTHON] [--tiny MODEL] [--gguf FILE.gguf] [--vllm PYTHON] [--tables products,stages,attention,peers]
+    bench/report.py --model SMOLLM2 [--peers PYTHON] [--tiny MODEL] [--gguf FILE.gguf] [--vllm PYTHON] [--tables products,stages,attention,threads,peers]
                     [--rounds 3] [--tare build/tare] [--doc docs/dev/performance.md]
 
 make bench-report MODEL=... PEERS=... is the same. Every table begins with the date, the machine and the commit. A table whose peers or model are absent
@@ -13,6 +13,7 @@ import datetime
 import json
 import os
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -115,6 +116,23 @@ def attention(args):
     return text
 
 
+def threads(args):
+    """How much of two threads' time every operation that takes one of them longer than 50 us gets: medians of rounds in turn."""
+    times = {}
+    for _ in range(args.rounds):
+        for n in (1, 2):
+            for line in lines_of(args.tare, "bench", "smollm2", "--threads", n):
+                got = re.match(r"\S+ (.*?)\s+([0-9.]+) us\s", line)
+                if got:
+                    times.setdefault(got[1], {}).setdefault(n, []).append(float(got[2]))
+    one = {name: statistics.median(t[1]) for name, t in times.items() if statistics.median(t[1]) >= 50}
+    gain = {name: one[name] / statistics.median(times[name][2]) for name in one}
+    less = sorted((name for name in gain if gain[name] < 1.895), key=gain.get)
+    return [f"SmolLM2, time of one thread (of its processor time) over that of two (by the clock), medians of {args.rounds} in turn; {len(gain)} operations take one thread 50 us or more.",
+            "", f"{len(gain) - len(less)} of them are 1.9 to {max(gain.values()):.1f} times as fast with two threads. The others:", "",
+            "| | one thread, us | times as fast |", "|---|---:|---:|", *(f"| {name} | {one[name]:.0f} | {gain[name]:.2f} |" for name in less)]
+
+
 def peers(args):
     if not args.model or not args.peers:
         return None
@@ -128,7 +146,7 @@ def peers(args):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--tables", default="products,stages,attention,peers")
+    p.add_argument("--tables", default="products,stages,attention,threads,peers")
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--steps", type=int, default=3)
     p.add_argument("--work", default="tiny,grpo,train,generate")
@@ -138,7 +156,7 @@ def main():
         p.add_argument("--" + name)
     args = p.parse_args()
     args.tare = os.path.abspath(args.tare)
-    makers = {"products": products, "stages": stages, "attention": attention, "peers": peers}
+    makers = {"products": products, "stages": stages, "attention": attention, "threads": threads, "peers": peers}
     for name in args.tables.split(","):
         if name not in makers:
             sys.exit(f"bench/report.py: no table is called {name}; there are {', '.join(makers)}")
