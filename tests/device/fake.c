@@ -214,7 +214,7 @@ static float *copy_new(const char *op, int64_t n)
     return p;
 }
 
-/* The rows themselves where they are fp32. */
+/* The rows themselves where they are fp32, else a copy that is. */
 static const void *widened(const char *op, const void *rows, enum dtype dtype, int64_t n)
 {
     const uint16_t *from = rows;
@@ -256,6 +256,7 @@ static void fake_matmul(const struct kctx *c, const struct op_matmul *o)
     OPERATION(matmul);
     work.y = T(o->y);
     work.x = widened(__func__, T(o->x), o->x_dtype, o->t * o->k);
+    work.x_dtype = DTYPE_F32;
     work.packed = T(o->packed);
     work.bias = T(o->bias);
     work.residual = T(o->residual);
@@ -268,6 +269,7 @@ static void fake_matmul_dx(const struct kctx *c, const struct op_matmul_dx *o)
     OPERATION(matmul_dx);
     work.dx = T(o->dx);
     work.dy = widened(__func__, T(o->dy), o->dy_dtype, o->t * o->n);
+    work.dy_dtype = DTYPE_F32;
     work.packed = T(o->packed);
     fake.cpu->matmul_dx(&own, &work);
     narrowed(NULL, work.dy, o->dy_dtype, 0);
@@ -280,7 +282,9 @@ static void product_dw(const struct kctx *c, const struct op_matmul_dw *o,
     work.dw = T(o->dw);
     work.dbias = T(o->dbias);
     work.dy = widened(__func__, T(o->dy), o->dy_dtype, o->t * o->n);
+    work.dy_dtype = DTYPE_F32;
     work.x = widened(__func__, T(o->x), o->x_dtype, o->t * o->k);
+    work.x_dtype = DTYPE_F32;
     run(c, &work);
     narrowed(NULL, work.dy, o->dy_dtype, 0);
     narrowed(NULL, work.x, o->x_dtype, 0);
@@ -322,6 +326,7 @@ static void fake_rmsnorm(const struct kctx *c, const struct op_rmsnorm *o)
     const int64_t n = o->t * o->ld;
     if (o->y_dtype != DTYPE_F32 && o->ld != o->heads * o->width) die(__func__, "rows in bf16 lie one after another");
     work.y = wide_room(__func__, T(o->y), o->y_dtype, n);
+    work.y_dtype = DTYPE_F32;
     work.rms = T(o->rms);
     work.x = T(o->x);
     work.w = T(o->w);
@@ -381,6 +386,7 @@ static void fake_attention(const struct kctx *c, const struct op_attention *o)
     for (int64_t i = 0; i < o->n_seqs; i++)
         if (o->seqs[i].q_begin + o->seqs[i].q_len > rows) rows = o->seqs[i].q_begin + o->seqs[i].q_len;
     work.out = wide_room(__func__, T(o->out), o->out_dtype, rows * width);
+    work.out_dtype = DTYPE_F32;
     work.stats = T(o->stats);
     work.qkv = T(o->qkv);
     work.kv.k = T(o->kv.k);
@@ -405,6 +411,7 @@ static void fake_swiglu(const struct kctx *c, const struct op_swiglu *o)
 {
     OPERATION(swiglu);
     work.act = wide_room(__func__, T(o->act), o->act_dtype, o->t * o->f);
+    work.act_dtype = DTYPE_F32;
     work.gu = T(o->gu);
     fake.cpu->swiglu(&own, &work);
     narrowed(T(o->act), work.act, o->act_dtype, o->t * o->f);
@@ -414,6 +421,7 @@ static void fake_swiglu_grad(const struct kctx *c, const struct op_swiglu_grad *
 {
     OPERATION(swiglu_grad);
     work.dgu = wide_room(__func__, T(o->dgu), o->dgu_dtype, o->t * 2 * o->f);
+    work.dgu_dtype = DTYPE_F32;
     work.dact = T(o->dact);
     work.gu = T(o->gu);
     fake.cpu->swiglu_grad(&own, &work);
