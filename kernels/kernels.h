@@ -228,7 +228,7 @@ struct op_low_rank_dw {
     int64_t t, n, k;
     enum dtype dtype;
     enum dtype x_dtype; /* dy is fp32 */
-    int apart; /* 1: as matmul_dw_apart */
+    int apart;          /* 1: as matmul_dw_apart */
 };
 
 /* Embedding.  x[t,:] = table[ids[t],:];  dtable[ids[t],:] += dx[t,:] */
