@@ -54,7 +54,7 @@ reads() { # STATUS WHAT-IT-PRINTS WORD...: it did its work, and started nothing
     local want=$1 text=$2 status=0
     shift 2
     timeout 300 "$TARE" "$@" > out.txt 2> err.txt < /dev/null || status=$?
-    [ $status = "$want" ] && cat out.txt err.txt | grep -q -- "$text" && ok || bad "tare $*: status $status, not $want, or no '$text': $(cat out.txt err.txt)"
+    [ $status = "$want" ] && grep -q -- "$text" out.txt err.txt && ok || bad "tare $*: status $status, not $want, or no '$text': $(cat out.txt err.txt)"
     nothing_ran "tare $*"
 }
 reads 0 'page.html' report evil -o page.html
