@@ -71,7 +71,8 @@ static int64_t gemm_tile_row(const struct gemm_block *s, int64_t tile)
     return tile * s->g->m / s->tiles;
 }
 
-/* LANES steps of the row of A that begins with number `row`, from a word on, `left` of them there: as it is, in words of two, or the odd one of two first. */
+/* LANES steps of the row of A that begins with number `row`, from a word on, `left` of them there: as it is, in words of two, or the odd one of two
+ * first. */
 INLINE vf gemm_take(const struct gemm *g, int64_t row, int64_t word, int64_t left)
 {
     if (!g->bf16) return gemm_load((const float *)g->a + row + word, left);
@@ -85,7 +86,8 @@ INLINE vf gemm_take(const struct gemm *g, int64_t row, int64_t word, int64_t lef
 #endif
 }
 
-/* A's rows are contiguous: LANES steps of a tile, whose first row is `from`, are transposed at a time. Whole vectors are stored; the next step overwrites what is too much. */
+/* A's rows are contiguous: LANES steps of a tile, whose first row is `from`, are transposed at a time. Whole vectors are stored; the next step overwrites
+ * what is too much. */
 static void gemm_take_tile(const struct gemm *g, float *to, int64_t from, int64_t rows, int64_t word, int64_t words)
 {
     const int64_t steps = gemm_steps(g, word, words);
@@ -123,7 +125,8 @@ INLINE vf gemm_across(const struct gemm_rows *r, int64_t k, int64_t column, int6
 INLINE vf gemm_across_words(const struct gemm_rows *r, int64_t k, int64_t column, int64_t left)
 {
     if (r->dtype == DTYPE_BF16 && left >= LANES && k + 1 < r->end)
-        return v_load_words(rows_from(r->at, r->dtype, k * r->row + column), rows_from(r->at, r->dtype, (k + 1) * r->row + column));
+        return v_zip(v_load_half(rows_from(r->at, r->dtype, k * r->row + column)),
+                     v_load_half(rows_from(r->at, r->dtype, (k + 1) * r->row + column)), 0);
     return v_pair(gemm_across(r, k, column, left), gemm_across(r, k + 1, column, left));
 }
 

@@ -66,29 +66,21 @@ INLINE vf v_zip(vf x, vf y, const int half)
                   place = _mm512_or_si512(from, _mm512_slli_epi32(_mm512_add_epi32(from, _mm512_set1_epi32(32)), 16));
     return _mm512_castsi512_ps(_mm512_permutex2var_epi16(_mm512_castps_si512(x), place, _mm512_castps_si512(y)));
 }
-INLINE vf v_load_words(const void *even, const void *odd) /* of two rows of 16 numbers */
+INLINE vf v_load_half(const void *p) /* the first sixteen of 32 numbers; the others are anything */
 {
-    const __m512i low = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
-                  place = _mm512_or_si512(low, _mm512_slli_epi32(_mm512_add_epi32(low, _mm512_set1_epi32(16)), 16)),
-                  first = _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)even));
-    return _mm512_castsi512_ps(
-        _mm512_permutexvar_epi16(place, _mm512_inserti64x4(first, _mm256_loadu_si256((const __m256i *)odd), 1)));
+    return _mm512_castsi512_ps(_mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)p)));
 }
 #else
-INLINE vf v_zip_8(__m256i a, __m256i b)
+INLINE vf v_zip(vf x, vf y, const int half)
 {
-    const __m256i low = _mm256_unpacklo_epi16(a, b), high = _mm256_unpackhi_epi16(a, b);
+    const __m256i a = _mm256_castps_si256(half ? x.b : x.a), b = _mm256_castps_si256(half ? y.b : y.a),
+                  low = _mm256_unpacklo_epi16(a, b), high = _mm256_unpackhi_epi16(a, b);
     return (vf){_mm256_castsi256_ps(_mm256_permute2x128_si256(low, high, 0x20)),
                 _mm256_castsi256_ps(_mm256_permute2x128_si256(low, high, 0x31))};
 }
-INLINE vf v_load_words(const void *even, const void *odd)
+INLINE vf v_load_half(const void *p)
 {
-    return v_zip_8(_mm256_loadu_si256((const __m256i *)even), _mm256_loadu_si256((const __m256i *)odd));
-}
-INLINE vf v_zip(vf x, vf y, const int half)
-{
-    const __m256i a = _mm256_castps_si256(half ? x.b : x.a), b = _mm256_castps_si256(half ? y.b : y.a);
-    return v_zip_8(a, b);
+    return (vf){_mm256_loadu_ps(p), _mm256_setzero_ps()};
 }
 #endif
 INLINE vf v_wide(vf words, const int half) /* of 32 bf16 numbers the first or the last 16 as fp32 */
