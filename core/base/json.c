@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 static int end_status = 1;
+static void (*stop_first)(void *ctx);
+static void *stop_ctx;
 
 /* jansson reads beyond its buffer when that cannot grow, so without memory the process ends here. */
 static void *memory_or_end(size_t n)
@@ -16,13 +18,21 @@ static void *memory_or_end(size_t n)
     void *p = malloc(n ? n : 1);
     if (p) return p;
     static const char message[] = "tare: no memory to read or write JSON; a row may be too large for this machine\n";
-    if (write(STDERR_FILENO, message, sizeof message - 1) < 0) _exit(end_status);
+    const ssize_t written = write(STDERR_FILENO, message, sizeof message - 1);
+    (void)written;
+    if (stop_first) stop_first(stop_ctx);
     _exit(end_status);
 }
 
 void json_end_with(int status)
 {
     end_status = status;
+}
+
+void json_stop_first(void (*stop)(void *ctx), void *ctx)
+{
+    stop_first = stop;
+    stop_ctx = ctx;
 }
 
 void json_begin(void)

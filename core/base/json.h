@@ -12,6 +12,8 @@
 void json_begin(void);
 /* The exit status of that end, where 1 says something else. */
 void json_end_with(int status);
+/* What that end calls after its message, of a process whose children must not go on alone; NULL: nothing. It must not use JSON. */
+void json_stop_first(void (*stop)(void *ctx), void *ctx);
 
 /* where: a file name, or "file:12" for a line of JSONL. Duplicate keys and trailing text are refused, NUL in strings allowed. */
 tare_status json_parse(const char *text, int64_t n, const char *where, json_t **out, struct err *e);

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/signals.h"
 #include "observe/run_lock.h"
@@ -237,12 +238,17 @@ static tare_status fill(struct scheduler *q, struct err *e)
     return TARE_OK;
 }
 
+static void terminate(const struct scheduler *q)
+{
+    for (int64_t i = q->first; i < q->end; i++)
+        if (q->s->jobs[i].pid) kill((pid_t)q->s->jobs[i].pid, SIGTERM);
+}
+
 static void stop_all(struct scheduler *q)
 {
     q->stopping = true;
     log_warn("stopping: %lld runs save a checkpoint", (long long)q->running);
-    for (int64_t i = q->first; i < q->end; i++)
-        if (q->s->jobs[i].state == SWEEP_RUNNING) kill((pid_t)q->s->jobs[i].pid, SIGTERM);
+    terminate(q);
 }
 
 /* Whatever else fails, no run goes on alone, and a process that is left would write into its folder. */
@@ -250,10 +256,16 @@ static void wait_all(struct scheduler *q)
 {
     for (int64_t i = q->first; i < q->end; i++) {
         struct sweep_job *job = &q->s->jobs[i];
-        if (job->state != SWEEP_RUNNING || !job->pid) continue;
+        if (!job->pid) continue;
         while (waitpid((pid_t)job->pid, NULL, 0) < 0 && errno == EINTR) continue;
         sweep_unlock_shared(job, true);
     }
+}
+
+static void stop_without_memory(void *ctx)
+{
+    terminate(ctx);
+    wait_all(ctx);
 }
 
 static void ask(struct scheduler *q)
@@ -331,6 +343,7 @@ tare_status sweep_run(struct sweep *s, const struct sweep_mode *mode, struct err
                  (long long)(q.end - q.first), (long long)q.done, (long long)(q.waiting + q.elsewhere),
                  q.failed ? ", some failed before (--retry)" : "", (long long)s->concurrent, (long long)s->threads,
                  s->threads == 1 ? "" : "s");
+        json_stop_first(stop_without_memory, &q);
         status = work(&q, e);
         if (status && q.running) { /* an error of the sweep itself: the runs are stopped too */
             struct err ignored;
@@ -338,6 +351,7 @@ tare_status sweep_run(struct sweep *s, const struct sweep_mode *mode, struct err
             work(&q, &ignored);
             wait_all(&q); /* of those whose end could not be recorded */
         }
+        json_stop_first(NULL, NULL);
     }
     if (!status) status = finish(&q, e);
     run_lock_release(lock);
