@@ -128,12 +128,13 @@ struct kernel_cost cost_rope(const struct op_rope *o)
 
 struct kernel_cost cost_swiglu(const struct op_swiglu *o)
 {
-    return COST(20 * o->t * o->f, (8 + dtype_bytes(o->act_dtype)) * o->t * o->f);
+    const int64_t kept = o->kept ? 2 * dtype_bytes(DTYPE_BF16) : 0;
+    return COST(20 * o->t * o->f, (2 * dtype_bytes(o->gu_dtype) + kept + dtype_bytes(o->act_dtype)) * o->t * o->f);
 }
 
 struct kernel_cost cost_swiglu_grad(const struct op_swiglu_grad *o)
 {
-    return COST(26 * o->t * o->f, (12 + 2 * dtype_bytes(o->dgu_dtype)) * o->t * o->f);
+    return COST(26 * o->t * o->f, (4 + 2 * dtype_bytes(o->gu_dtype) + 2 * dtype_bytes(o->dgu_dtype)) * o->t * o->f);
 }
 
 struct kernel_cost cost_head_stats(const struct op_head_stats *o)

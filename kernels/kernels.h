@@ -316,21 +316,26 @@ struct op_attention_grad {
 };
 
 /* Gated MLP. gu[T,2F] = gate | up;  act = gate s(h) * up,  s the logistic function. silu: h = gate. gelu: h = 2 sqrt(2/pi) (gate + 0.044715 gate^3),
- * which is GELU by tanh, since (1 + tanh u)/2 = s(2u). */
+ * which is GELU by tanh, since (1 + tanh u)/2 = s(2u). DTYPE_BF16: gate and up are rounded to bf16 (nearest even) first, which changes nothing where they
+ * lie so. */
 struct op_swiglu {
     void *act;
-    const float *gu;
+    const void *gu;
+    void *kept; /* [T,2F] gu in bf16, for the backward pass; NULL: not wanted, and always without bf16_rows */
     int64_t t, f;
     int gelu; /* 0: silu */
-    enum dtype act_dtype;
+    enum dtype dtype;
+    enum dtype act_dtype, gu_dtype;
 };
 
 struct op_swiglu_grad {
     void *dgu;
-    const float *dact, *gu;
+    const float *dact;
+    const void *gu;
     int64_t t, f;
     int gelu;
-    enum dtype dgu_dtype;
+    enum dtype dtype;
+    enum dtype dgu_dtype, gu_dtype;
 };
 
 /* Head. logits [R,V]; p = softmax(logits / temperature).
@@ -513,7 +518,7 @@ struct kernels {
     /* Two operations in one launch: rope of the rows of `turn`, not inverse, then keys and values of the same rows into the cache, row i to slots[i]
      * (write.n is turn.t, and write.rows[i] is i). The bits of the two. NULL: the caller does them. */
     void (*rope_kv_write)(const struct kctx *c, const struct op_rope *turn, const struct op_kv_write *write);
-    /* A product without residual and swiglu of its result: product.n is 2 act.f, act.gu is product.y. The bits of the two; what y holds afterwards is not
+    /* A product without residual and swiglu of its result: product.n is 2 act.f, act.gu is product.y, act.kept NULL. The bits of the two; what y holds afterwards is not
      * said. NULL: the caller does them. */
     void (*matmul_swiglu)(const struct kctx *c, const struct op_matmul *product, const struct op_swiglu *act);
     /* A product and rmsnorm of its result: norm.x is product.y, norm.heads 1, norm.width and norm.ld are product.n. The bits of the two. NULL: the caller

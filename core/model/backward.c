@@ -20,10 +20,31 @@ struct train_pass {
     float *last, *last_rms;  /* [n_out, C], [n_out]: input of the final norm */
 };
 
+/* Whether each layer has its gate and up in bf16; else they lie where the product puts them. */
+static bool keeps_gate_up(const struct model *m, enum recompute recompute)
+{
+    return product_rows_dtype(m) == DTYPE_BF16 && (recompute == RECOMPUTE_NONE || recompute == RECOMPUTE_NORMS);
+}
+
+/* The buffers of the first layer that another uses as well. */
+static void share_acts(struct layer_acts *to, const struct layer_acts *first, enum recompute recompute, bool keeps)
+{
+    if (recompute == RECOMPUTE_LAYER) {
+        *to = *first;
+        return;
+    }
+    if (keeps || recompute == RECOMPUTE_MLP) to->gate_up = first->gate_up;
+    if (recompute == RECOMPUTE_NONE) return;
+    to->norm1 = first->norm1;
+    to->norm2 = first->norm2;
+    to->act = first->act;
+}
+
 static tare_status pass_new(const struct model *m, const struct forward_batch *b, enum recompute recompute, struct arena *a,
                             struct train_pass **out, struct err *e)
 {
     const int64_t L = m->shape.layers, C = m->shape.hidden;
+    const bool keeps = keeps_gate_up(m, recompute);
     TRY(arena_new(a, out, 1, e));
     struct train_pass *p = *out;
     p->batch = *b;
@@ -33,17 +54,12 @@ static tare_status pass_new(const struct model *m, const struct forward_batch *b
     TRY(arena_new(a, &p->acts, L, e));
     for (int64_t l = 0; l <= L; l++) TRY(tensor_new_raw(a, &p->x[l], b->t * C, e));
     for (int64_t l = 0; l < L; l++) {
-        const struct layer_acts *first = &p->acts[0];
-        if (l && recompute == RECOMPUTE_LAYER)
-            p->acts[l] = *first;
-        else if (l && recompute != RECOMPUTE_NONE)
-            p->acts[l] = (struct layer_acts){.norm1 = first->norm1,
-                                             .norm2 = first->norm2,
-                                             .act = first->act,
-                                             .gate_up = recompute == RECOMPUTE_MLP ? first->gate_up : NULL};
+        if (l) share_acts(&p->acts[l], &p->acts[0], recompute, keeps);
+        if (keeps)
+            TRY(arena_push_tensor_raw(a, b->t * 2 * m->shape.intermediate * dtype_bytes(DTYPE_BF16), &p->acts[l].kept_gate_up, e));
         if (!l || recompute != RECOMPUTE_LAYER) TRY(layer_acts_new(m, b->t, true, a, &p->acts[l], e));
         if (l)
-            p->acts[l].lora = first->lora;
+            p->acts[l].lora = p->acts[0].lora;
         else
             TRY(lora_rows_new(m, b->t, true, a, &p->acts[0].lora, e));
         /* a layer that is computed again leaves its last product out */
@@ -188,12 +204,12 @@ static void mlp_backward(const struct model *m, int64_t l, const struct train_pa
     const struct layer_vectors *v = &m->vectors[l];
     const int64_t F = m->shape.intermediate, t = p->batch.t;
     float *dact = g->narrow;
-    const struct product_rows dgu = {g->wide, g->dgu_dtype},
+    const struct product_rows kept = kept_gate_up(a), dgu = {g->wide, g->dgu_dtype},
                               in = v->norm2 ? (struct product_rows){a->norm2, a->dtype} : (struct product_rows){a->mid, DTYPE_F32};
     const float *dy = leave(m, &(struct row_norm){o.after2, a->after2, v->after2, a->rms_after2}, g, t, dw);
     product_grad(m, dw, (struct layer_product){4 * l + 3, {a->act, a->dtype}, {dy, DTYPE_F32}, dact, t}, &a->lora);
-    KERNEL(m->k, &m->ctx, swiglu_grad, .dgu = g->wide, .dgu_dtype = g->dgu_dtype, .dact = dact, .gu = a->gate_up, .t = t, .f = F,
-           .gelu = m->shape.gelu);
+    KERNEL(m->k, &m->ctx, swiglu_grad, .dgu = g->wide, .dgu_dtype = g->dgu_dtype, .dact = dact, .gu = kept.at,
+           .gu_dtype = kept.dtype, .t = t, .f = F, .gelu = m->shape.gelu, .dtype = m->dtype);
     product_grad(m, dw, (struct layer_product){4 * l + 2, in, dgu, g->norm, t}, &a->lora);
     enter(m, &(struct row_norm){o.norm2, a->mid, v->norm2, a->rms2}, g, t, dw);
 }

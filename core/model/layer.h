@@ -3,6 +3,8 @@
  *   n1 = rms(x)   qkv = n1 Wqkv^T + b   (Qwen3: q, k normed per head)   q, k turned by position   a = attention(qkv)   x2 = x + a Wo^T
  *   n2 = rms(x2)  gu = n2 Wgu^T         m = silu(gate) * up             out = x2 + m Wdown^T
  *
+ * With model.dtype = bf16 gate and up are rounded to bf16 before the activation, in every pass: so they are kept.
+ *
  * That is Llama. By the model's shape n1 and n2 may be x and x2 themselves, the products with Wo and Wdown may have norms of their own before they are
  * added, and a factor r:  out = x2 + r rms(m Wdown^T); silu may be GELU, and a layer may turn no positions or see a window of them only.
  */
@@ -26,7 +28,8 @@ struct layer_acts {        /* rows T; what only the backward pass reads may be N
     float *mid;            /* [T, C] x2 */
     void *norm2;           /* [T, C] */
     float *rms2;           /* [T] * */
-    float *gate_up;        /* [T, 2F] */
+    float *gate_up;        /* [T, 2F] as the product gives it */
+    void *kept_gate_up;    /* [T, 2F] in bf16, of each layer where gate_up is one buffer of all; NULL: gate_up is kept itself * */
     void *act;             /* [T, F] */
     float *after1;         /* [T, C] a Wo^T where it has a norm, else NULL */
     float *after2;         /* [T, C] m Wdown^T, the same; sampling uses one buffer for the two */
@@ -50,6 +53,8 @@ void embed_rows(const struct model *m, const struct forward_batch *b, float *x);
 void final_norm(const struct model *m, const float *x, float *rms, float *hidden, int64_t n);
 /* Of rows that products alone read: bf16 where products round them anyway and the backend can keep them so. */
 enum dtype product_rows_dtype(const struct model *m);
+/* gate | up for the backward pass. */
+struct product_rows kept_gate_up(const struct layer_acts *a);
 /* Room for T rows from a; training: also what only the backward pass reads. What *out has already stays: {0}, or buffers of another layer. */
 tare_status layer_acts_new(const struct model *m, int64_t t, bool training, struct arena *a, struct layer_acts *out, struct err *e);
 struct layer_rows {
@@ -63,7 +68,7 @@ struct layer_rows {
 /* out[T, C] may be x when a->mid is not needed afterwards; NULL: the last product is left out (recomputation). True: r.next was done too. */
 bool layer_forward(const struct model *m, int64_t l, struct layer_rows r, const struct layer_acts *a, struct kv_layer kv,
                    const struct forward_batch *b);
-/* norm1, norm2 and act once more from x, mid and gate_up, with RECOMPUTE_MLP gate_up too: the same bits. */
+/* norm1, norm2 and act once more from x, mid and what is kept of gate_up, with RECOMPUTE_MLP gate_up too: the same bits. */
 void layer_again(const struct model *m, int64_t l, const float *x, const struct layer_acts *a, int64_t t, enum recompute recompute);
 /* The batch with its index arrays where operations may read them: copies in a, or the host's own. Descriptors of sequences stay where they are. */
 tare_status batch_to_backend(const struct model *m, const struct forward_batch *b, struct arena *a, struct forward_batch *out,

@@ -58,6 +58,11 @@ enum dtype product_rows_dtype(const struct model *m)
     return m->k->bf16_rows && m->dtype == DTYPE_BF16 ? DTYPE_BF16 : DTYPE_F32;
 }
 
+struct product_rows kept_gate_up(const struct layer_acts *a)
+{
+    return a->kept_gate_up ? (struct product_rows){a->kept_gate_up, DTYPE_BF16} : (struct product_rows){a->gate_up, DTYPE_F32};
+}
+
 /* n elements, unless there is room already. */
 static tare_status rows_new(struct arena *a, void **out, int64_t n, enum dtype dtype, struct err *e)
 {
@@ -300,10 +305,17 @@ static struct op_matmul gate_and_up(const struct model *m, int64_t l, struct pro
                               .int8 = product_int8(m, 4 * l + 2)};
 }
 
-static struct op_swiglu activation(const struct model *m, const struct layer_acts *a, int64_t t)
+/* act from gate | up as it lies in `in`. */
+static struct op_swiglu activation(const struct model *m, struct product_rows in, const struct layer_acts *a, int64_t t)
 {
-    return (struct op_swiglu){
-        .act = a->act, .act_dtype = a->dtype, .gu = a->gate_up, .t = t, .f = m->shape.intermediate, .gelu = m->shape.gelu};
+    return (struct op_swiglu){.act = a->act,
+                              .act_dtype = a->dtype,
+                              .gu = in.at,
+                              .gu_dtype = in.dtype,
+                              .t = t,
+                              .f = m->shape.intermediate,
+                              .gelu = m->shape.gelu,
+                              .dtype = m->dtype};
 }
 
 /* gate_up = rms(mid) Wgu^T */
@@ -312,10 +324,11 @@ static void into_mlp(const struct model *m, int64_t l, struct product_rows in, c
     lora_product(m, 4 * l + 2, gate_and_up(m, l, in, a, t), &a->lora);
 }
 
-/* act from gate_up. */
+/* act from what the product gave, and of that what is kept. */
 static void activate(const struct model *m, const struct layer_acts *a, int64_t t)
 {
-    const struct op_swiglu o = activation(m, a, t);
+    struct op_swiglu o = activation(m, (struct product_rows){a->gate_up, DTYPE_F32}, a, t);
+    o.kept = a->kept_gate_up;
     m->k->swiglu(&m->ctx, &o);
 }
 
@@ -325,7 +338,7 @@ static void mlp_inside(const struct model *m, int64_t l, struct product_rows in,
     const bool backward = a->rms2, adapted = m->lora && m->lora->groups[4 * l + 2].n;
     if (m->k->matmul_swiglu && !backward && !adapted) {
         const struct op_matmul product = gate_and_up(m, l, in, a, t);
-        const struct op_swiglu act = activation(m, a, t);
+        const struct op_swiglu act = activation(m, (struct product_rows){a->gate_up, DTYPE_F32}, a, t);
         m->k->matmul_swiglu(&m->ctx, &product, &act);
         return;
     }
@@ -340,7 +353,8 @@ void layer_again(const struct model *m, int64_t l, const float *x, const struct 
     norm_before(m, x, v->norm1, (struct norm_out){a->norm1, a->dtype, a->rms1}, t);
     const struct product_rows in = norm_before(m, a->mid, v->norm2, (struct norm_out){a->norm2, a->dtype, a->rms2}, t);
     if (recompute == RECOMPUTE_MLP) into_mlp(m, l, in, a, t);
-    activate(m, a, t);
+    const struct op_swiglu o = activation(m, kept_gate_up(a), a, t);
+    m->k->swiglu(&m->ctx, &o);
 }
 
 bool layer_forward(const struct model *m, int64_t l, struct layer_rows r, const struct layer_acts *a, struct kv_layer kv,

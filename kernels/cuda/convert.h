@@ -1,4 +1,4 @@
-/* fp32 to bf16, nearest even: a copy, or where a kernel writes rows that products read (kernels.h, bf16_rows). */
+/* fp32 to bf16, nearest even: a copy, or where a kernel writes and reads rows (kernels.h, bf16_rows). */
 #ifndef TARE_CUDA_CONVERT_H
 #define TARE_CUDA_CONVERT_H
 
@@ -12,6 +12,16 @@ __device__ inline void row_store(float *to, float x)
 __device__ inline void row_store(__nv_bfloat16 *to, float x)
 {
     *to = __float2bfloat16_rn(x);
+}
+
+__device__ inline float row_load(const float *from)
+{
+    return *from;
+}
+
+__device__ inline float row_load(const __nv_bfloat16 *from)
+{
+    return __bfloat162float(*from);
 }
 
 void to_bf16(const struct kctx *c, __nv_bfloat16 *to, const float *from, int64_t n);

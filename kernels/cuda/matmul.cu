@@ -165,7 +165,7 @@ void cuda_matmul(const struct kctx *c, const struct op_matmul *o)
 void cuda_matmul_swiglu(const struct kctx *c, const struct op_matmul *o, const struct op_swiglu *act)
 {
     const product p = {o->y, o->x, o->packed, nullptr, nullptr, o->n, o->t, o->n, o->k};
-    const product_gate gate = {act->act, act->f, act->gelu, act->act_dtype};
+    const product_gate gate = {act->act, act->f, act->gelu, act->act_dtype, act->dtype == DTYPE_BF16};
     if (o->dtype != DTYPE_BF16 || o->bias || !streams(c, p)) {
         cuda_matmul(c, o);
         cuda_swiglu(c, act);

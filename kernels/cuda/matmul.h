@@ -66,6 +66,7 @@ struct product_gate {
     int64_t f;
     int gelu;
     enum dtype dtype; /* of act */
+    int rounds;       /* gate and up to bf16 first */
 };
 
 /* w bf16 packed, t <= STREAM_ROWS, k a multiple of 64. gate: NULL: none. parts: room for [slices, T, N] where there is more than one slice, whose sums it

@@ -3,6 +3,7 @@
  *   act = silu(gate) up
  *   dup = dact silu(gate)      dgate = dact up s (1 + gate (1 - s))
  *
+ * DTYPE_BF16: of gate and up rounded to bf16.
  * gelu: s(h) in the place of s(g), h = g (c + c3 g^2), and gate h' in the place of gate in dgate, h' = c + 3 c3 g^2.
  */
 #define GELU_C 1.5957691216057308f /* 2 sqrt(2/pi) */
@@ -24,25 +25,33 @@ static float swiglu_gate(float g, int gelu)
     return swiglu_sigmoid(gelu ? g * gelu_slope(g, GELU_C3) : g);
 }
 
+static float swiglu_in(float x, enum dtype dtype)
+{
+    return dtype == DTYPE_BF16 ? bf16_round(x) : x;
+}
+
 static void swiglu(const struct kctx *c, const struct op_swiglu *o)
 {
+    const float *gu = o->gu;
     float *act = o->act;
     (void)c;
     for (int64_t i = 0; i < o->t; i++)
         for (int64_t j = 0; j < o->f; j++) {
-            const float g = o->gu[i * 2 * o->f + j];
-            act[i * o->f + j] = g * swiglu_gate(g, o->gelu) * o->gu[i * 2 * o->f + o->f + j];
+            const float *at = gu + i * 2 * o->f + j, g = swiglu_in(at[0], o->dtype), up = swiglu_in(at[o->f], o->dtype);
+            act[i * o->f + j] = g * swiglu_gate(g, o->gelu) * up;
         }
 }
 
 static void swiglu_grad(const struct kctx *c, const struct op_swiglu_grad *o)
 {
+    const float *gu = o->gu;
     float *dgu = o->dgu;
     (void)c;
     for (int64_t i = 0; i < o->t; i++)
         for (int64_t j = 0; j < o->f; j++) {
-            const float g = o->gu[i * 2 * o->f + j], up = o->gu[i * 2 * o->f + o->f + j], d = o->dact[i * o->f + j],
-                        s = swiglu_gate(g, o->gelu), slope = o->gelu ? g * gelu_slope(g, 3 * GELU_C3) : g;
+            const float *at = gu + i * 2 * o->f + j, g = swiglu_in(at[0], o->dtype), up = swiglu_in(at[o->f], o->dtype),
+                        d = o->dact[i * o->f + j], s = swiglu_gate(g, o->gelu),
+                        slope = o->gelu ? g * gelu_slope(g, 3 * GELU_C3) : g;
             dgu[i * 2 * o->f + j] = d * up * (s * fmaf(slope, 1.0f - s, 1.0f));
             dgu[i * 2 * o->f + o->f + j] = d * (g * s);
         }

@@ -412,8 +412,13 @@ static void fake_swiglu(const struct kctx *c, const struct op_swiglu *o)
     OPERATION(swiglu);
     work.act = wide_room(__func__, T(o->act), o->act_dtype, o->t * o->f);
     work.act_dtype = DTYPE_F32;
-    work.gu = T(o->gu);
+    work.gu = widened(__func__, T(o->gu), o->gu_dtype, o->t * 2 * o->f);
+    work.gu_dtype = DTYPE_F32;
+    work.kept = NULL;
     fake.cpu->swiglu(&own, &work);
+    uint16_t *kept = o->kept ? T(o->kept) : NULL;
+    for (int64_t i = 0; kept && i < o->t * 2 * o->f; i++) kept[i] = bf16_from_f32(((const float *)work.gu)[i]);
+    narrowed(NULL, work.gu, o->gu_dtype, 0);
     narrowed(T(o->act), work.act, o->act_dtype, o->t * o->f);
 }
 
@@ -423,8 +428,10 @@ static void fake_swiglu_grad(const struct kctx *c, const struct op_swiglu_grad *
     work.dgu = wide_room(__func__, T(o->dgu), o->dgu_dtype, o->t * 2 * o->f);
     work.dgu_dtype = DTYPE_F32;
     work.dact = T(o->dact);
-    work.gu = T(o->gu);
+    work.gu = widened(__func__, T(o->gu), o->gu_dtype, o->t * 2 * o->f);
+    work.gu_dtype = DTYPE_F32;
     fake.cpu->swiglu_grad(&own, &work);
+    narrowed(NULL, work.gu, o->gu_dtype, 0);
     narrowed(T(o->dgu), work.dgu, o->dgu_dtype, o->t * 2 * o->f);
 }
 
