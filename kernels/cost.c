@@ -98,7 +98,8 @@ double attention_grad_pairs(const struct op_attention_grad *o)
 struct kernel_cost cost_attention_grad(const struct op_attention_grad *o)
 {
     const int64_t width = o->shape.heads * o->shape.head_dim;
-    return COST(10 * attention_grad_pairs(o) * (double)width, 8 * o->t * (width + o->shape.stride));
+    const int64_t qkv = (4 + dtype_bytes(o->qkv_dtype)) * o->shape.stride, out = (4 + dtype_bytes(o->out_dtype)) * width;
+    return COST(10 * attention_grad_pairs(o) * (double)width, o->t * (qkv + out));
 }
 
 struct kernel_cost cost_kv_write(const struct op_kv_write *o)
@@ -165,6 +166,11 @@ struct kernel_cost cost_embed(const struct op_embed *o)
 struct kernel_cost cost_embed_grad(const struct op_embed_grad *o)
 {
     return COST(o->t * o->width, 12 * o->t * o->width);
+}
+
+struct kernel_cost cost_to_bf16(const struct op_to_bf16 *o)
+{
+    return COST(0, 6 * o->n);
 }
 
 struct kernel_cost cost_gather_rows(const struct op_gather_rows *o)

@@ -306,13 +306,16 @@ struct op_attention {
     enum dtype out_dtype;
 };
 
-/* dqkv[T, stride] = gradient for q, k, v of the rows of all segments (overwritten, zero where nothing arrives) */
+/* dqkv[T, stride] = gradient for q, k, v of the rows of all segments (overwritten, zero where nothing arrives). With DTYPE_BF16 q, k, v and out are
+ * rounded to bf16 first, as attention and the product of its output read them. */
 struct op_attention_grad {
     float *dqkv;
-    const float *dout, *out, *stats, *qkv;
+    const float *dout, *stats;
+    const void *out, *qkv;
     struct attn_shape shape;
     const struct attn_seg *segs; /* [n_segs], host memory */
     int64_t n_segs, t;
+    enum dtype out_dtype, qkv_dtype;
 };
 
 /* Gated MLP. gu[T,2F] = gate | up;  act = gate s(h) * up,  s the logistic function. silu: h = gate. gelu: h = 2 sqrt(2/pi) (gate + 0.044715 gate^3),
@@ -392,6 +395,13 @@ struct op_add {
     int64_t n;
 };
 
+/* y = x in bf16, nearest even */
+struct op_to_bf16 {
+    void *y;
+    const float *x;
+    int64_t n;
+};
+
 /* y[i] = x[rows[i]] */
 struct op_gather_rows {
     float *y;
@@ -456,6 +466,7 @@ struct op_digest {
     X(sample)                                                                                                                      \
     X(add)                                                                                                                         \
     X(add_columns)                                                                                                                 \
+    X(to_bf16)                                                                                                                     \
     X(gather_rows)                                                                                                                 \
     X(scatter_add_rows)                                                                                                            \
     X(sum_squares)                                                                                                                 \

@@ -37,7 +37,7 @@ struct bench_op {
     int64_t calls;
     double seconds, flops, bytes; /* as in bench_case, summed over calls */
 };
-enum { BENCH_OPS = 28 };
+enum { BENCH_OPS = 29 };
 struct bench_profile {
     struct bench_op op[BENCH_OPS];
 };

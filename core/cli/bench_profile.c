@@ -5,10 +5,10 @@
 #include <string.h>
 
 static const char *const NAMES[BENCH_OPS] = {
-    "matmul",         "matmul head", "matmul_dx",    "matmul_dx head", "matmul_dw", "matmul_dw head", "attention",
-    "attention_grad", "rmsnorm",     "rmsnorm_grad", "rope",           "kv_write",  "kv_copy",        "swiglu",
-    "swiglu_grad",    "head_stats",  "head_kl",      "head_grad",      "sample",    "embed",          "embed_grad",
-    "gather_scatter", "add",         "adamw",        "sum_squares",    "digest",    "pack",           "zero"};
+    "matmul",  "matmul head",  "matmul_dx", "matmul_dx head", "matmul_dw",  "matmul_dw head", "attention",   "attention_grad",
+    "rmsnorm", "rmsnorm_grad", "rope",      "kv_write",       "kv_copy",    "swiglu",         "swiglu_grad", "head_stats",
+    "head_kl", "head_grad",    "sample",    "embed",          "embed_grad", "gather_scatter", "to_bf16",     "add",
+    "adamw",   "sum_squares",  "digest",    "pack",           "zero"};
 enum {
     MATMUL,
     MATMUL_HEAD,
@@ -32,6 +32,7 @@ enum {
     EMBED,
     EMBED_GRAD,
     GATHER,
+    TO_BF16,
     ADD,
     ADAMW,
     SQUARES,
@@ -158,6 +159,7 @@ OPERATION(SAMPLE, sample)
 OPERATION(EMBED, embed)
 OPERATION(EMBED_GRAD, embed_grad)
 OPERATION(GATHER, gather_rows)
+OPERATION(TO_BF16, to_bf16)
 OPERATION(GATHER, scatter_add_rows)
 OPERATION(ADD, add)
 OPERATION(ADD, add_columns)

@@ -20,31 +20,32 @@ struct train_pass {
     float *last, *last_rms;  /* [n_out, C], [n_out]: input of the final norm */
 };
 
-/* Whether each layer has its gate and up in bf16; else they lie where the product puts them. */
-static bool keeps_gate_up(const struct model *m, enum recompute recompute)
+/* The buffers of the first layer that layer l has as well, and what each has of its own in bf16 beside them. */
+static tare_status acts_begin(struct train_pass *p, const struct model *m, int64_t l, struct err *e)
 {
-    return product_rows_dtype(m) == DTYPE_BF16 && (recompute == RECOMPUTE_NONE || recompute == RECOMPUTE_NORMS);
-}
-
-/* The buffers of the first layer that another uses as well. */
-static void share_acts(struct layer_acts *to, const struct layer_acts *first, enum recompute recompute, bool keeps)
-{
-    if (recompute == RECOMPUTE_LAYER) {
-        *to = *first;
-        return;
+    const enum recompute recompute = p->recompute;
+    const bool rounds = product_rows_dtype(m) == DTYPE_BF16, again = recompute == RECOMPUTE_MLP,
+               keeps_qkv = rounds && recompute != RECOMPUTE_LAYER && m->shape.head_dim % 2 == 0 /* else the cache may be fp32 */,
+               keeps_gate_up = keeps_qkv && !again;
+    const struct layer_acts *first = &p->acts[0];
+    const int64_t t = p->batch.t, bytes = dtype_bytes(DTYPE_BF16);
+    struct layer_acts *to = &p->acts[l];
+    if (l && recompute == RECOMPUTE_LAYER) *to = *first;
+    if (l && recompute != RECOMPUTE_NONE) {
+        to->norm1 = first->norm1;
+        to->norm2 = first->norm2;
+        to->act = first->act;
     }
-    if (keeps || recompute == RECOMPUTE_MLP) to->gate_up = first->gate_up;
-    if (recompute == RECOMPUTE_NONE) return;
-    to->norm1 = first->norm1;
-    to->norm2 = first->norm2;
-    to->act = first->act;
+    if (l && keeps_qkv) to->qkv = first->qkv;
+    if (l && (keeps_gate_up || again)) to->gate_up = first->gate_up;
+    if (keeps_qkv) TRY(arena_push_tensor_raw(p->arena, t * model_attn_shape(m).stride * bytes, &to->kept_qkv, e));
+    return keeps_gate_up ? arena_push_tensor_raw(p->arena, t * 2 * m->shape.intermediate * bytes, &to->kept_gate_up, e) : TARE_OK;
 }
 
 static tare_status pass_new(const struct model *m, const struct forward_batch *b, enum recompute recompute, struct arena *a,
                             struct train_pass **out, struct err *e)
 {
     const int64_t L = m->shape.layers, C = m->shape.hidden;
-    const bool keeps = keeps_gate_up(m, recompute);
     TRY(arena_new(a, out, 1, e));
     struct train_pass *p = *out;
     p->batch = *b;
@@ -54,9 +55,7 @@ static tare_status pass_new(const struct model *m, const struct forward_batch *b
     TRY(arena_new(a, &p->acts, L, e));
     for (int64_t l = 0; l <= L; l++) TRY(tensor_new_raw(a, &p->x[l], b->t * C, e));
     for (int64_t l = 0; l < L; l++) {
-        if (l) share_acts(&p->acts[l], &p->acts[0], recompute, keeps);
-        if (keeps)
-            TRY(arena_push_tensor_raw(a, b->t * 2 * m->shape.intermediate * dtype_bytes(DTYPE_BF16), &p->acts[l].kept_gate_up, e));
+        TRY(acts_begin(p, m, l, e));
         if (!l || recompute != RECOMPUTE_LAYER) TRY(layer_acts_new(m, b->t, true, a, &p->acts[l], e));
         if (l)
             p->acts[l].lora = p->acts[0].lora;
@@ -243,12 +242,13 @@ static void attention_backward(const struct model *m, int64_t l, const struct tr
     struct attn_shape as = model_attn_shape(m);
     const int64_t t = p->batch.t;
     float *datt = g->narrow, *dqkv = g->wide;
-    const struct product_rows in = v->norm1 ? (struct product_rows){a->norm1, a->dtype} : (struct product_rows){p->x[l], DTYPE_F32};
+    const struct product_rows kept = kept_qkv(a),
+                              in = v->norm1 ? (struct product_rows){a->norm1, a->dtype} : (struct product_rows){p->x[l], DTYPE_F32};
     as.window = layer_window(&m->shape, l);
     const float *dy = leave(m, &(struct row_norm){o.after1, a->after1, v->after1, a->rms_after1}, g, t, dw);
-    product_grad(m, dw, (struct layer_product){4 * l + 1, {a->att, a->att_dtype}, {dy, DTYPE_F32}, datt, t}, &a->lora);
-    KERNEL(m->k, &m->ctx, attention_grad, .dqkv = dqkv, .dout = datt, .out = a->att, .stats = a->stats, .qkv = a->qkv, .shape = as,
-           .segs = p->segs, .n_segs = p->n_segs, .t = t);
+    product_grad(m, dw, (struct layer_product){4 * l + 1, {a->att, a->dtype}, {dy, DTYPE_F32}, datt, t}, &a->lora);
+    KERNEL(m->k, &m->ctx, attention_grad, .dqkv = dqkv, .dout = datt, .out = a->att, .out_dtype = a->dtype, .stats = a->stats,
+           .qkv = kept.at, .qkv_dtype = kept.dtype, .shape = as, .segs = p->segs, .n_segs = p->n_segs, .t = t);
     layer_turn(m, l, dqkv, &p->batch, 1);
     if (m->shape.qk_norm != QK_NORM_NONE) qk_norm_backward(m, l, p, dqkv, g->narrow, dw);
     const bool ends = m->lora && l == 0; /* the embedding is frozen too */

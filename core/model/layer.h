@@ -3,7 +3,8 @@
  *   n1 = rms(x)   qkv = n1 Wqkv^T + b   (Qwen3: q, k normed per head)   q, k turned by position   a = attention(qkv)   x2 = x + a Wo^T
  *   n2 = rms(x2)  gu = n2 Wgu^T         m = silu(gate) * up             out = x2 + m Wdown^T
  *
- * With model.dtype = bf16 gate and up are rounded to bf16 before the activation, in every pass: so they are kept.
+ * With model.dtype = bf16 every pass rounds q, k and v to bf16 before attention, its output before Wo, and gate and up before the activation; so they are
+ * kept for the backward pass.
  *
  * That is Llama. By the model's shape n1 and n2 may be x and x2 themselves, the products with Wo and Wdown may have norms of their own before they are
  * added, and a factor r:  out = x2 + r rms(m Wdown^T); silu may be GELU, and a layer may turn no positions or see a window of them only.
@@ -15,14 +16,14 @@
 #include "model/model.h"
 
 struct layer_acts {        /* rows T; what only the backward pass reads may be NULL (*) */
-    enum dtype dtype;      /* of norm1, norm2 and act, which products alone read */
-    enum dtype att_dtype;  /* of att: the same, but fp32 in training, where attention's gradient reads it too */
+    enum dtype dtype;      /* of norm1, norm2, act and att, which products round */
     void *norm1;           /* [T, C] */
     float *rms1;           /* [T] * */
     float *raw;            /* [T, (H+2J)D] qkv before the q and k norms, where there are any * */
     float *rms_q;          /* [T, H] * */
     float *rms_k;          /* [T, J] * */
-    float *qkv;            /* [T, (H+2J)D] */
+    float *qkv;            /* [T, (H+2J)D] as the product gives it; then turned */
+    void *kept_qkv;        /* [T, (H+2J)D] in bf16, of each layer where qkv is one buffer of all; NULL: qkv is kept itself * */
     void *att;             /* [T, HD] */
     float *stats;          /* [T, H, 2] * */
     float *mid;            /* [T, C] x2 */
@@ -53,7 +54,8 @@ void embed_rows(const struct model *m, const struct forward_batch *b, float *x);
 void final_norm(const struct model *m, const float *x, float *rms, float *hidden, int64_t n);
 /* Of rows that products alone read: bf16 where products round them anyway and the backend can keep them so. */
 enum dtype product_rows_dtype(const struct model *m);
-/* gate | up for the backward pass. */
+/* For the backward pass. */
+struct product_rows kept_qkv(const struct layer_acts *a);
 struct product_rows kept_gate_up(const struct layer_acts *a);
 /* Room for T rows from a; training: also what only the backward pass reads. What *out has already stays: {0}, or buffers of another layer. */
 tare_status layer_acts_new(const struct model *m, int64_t t, bool training, struct arena *a, struct layer_acts *out, struct err *e);

@@ -58,6 +58,11 @@ enum dtype product_rows_dtype(const struct model *m)
     return m->k->bf16_rows && m->dtype == DTYPE_BF16 ? DTYPE_BF16 : DTYPE_F32;
 }
 
+struct product_rows kept_qkv(const struct layer_acts *a)
+{
+    return a->kept_qkv ? (struct product_rows){a->kept_qkv, DTYPE_BF16} : (struct product_rows){a->qkv, DTYPE_F32};
+}
+
 struct product_rows kept_gate_up(const struct layer_acts *a)
 {
     return a->kept_gate_up ? (struct product_rows){a->kept_gate_up, DTYPE_BF16} : (struct product_rows){a->gate_up, DTYPE_F32};
@@ -74,10 +79,9 @@ tare_status layer_acts_new(const struct model *m, int64_t t, bool training, stru
     const struct model_shape *s = &m->shape;
     const int64_t C = s->hidden, F = s->intermediate, stride = model_attn_shape(m).stride;
     out->dtype = product_rows_dtype(m);
-    out->att_dtype = training ? DTYPE_F32 : out->dtype;
     TRY(rows_new(a, &out->norm1, t * C, out->dtype, e));
-    TRY(tensor_new_raw(a, &out->qkv, t * stride, e));
-    TRY(rows_new(a, &out->att, t * s->heads * s->head_dim, out->att_dtype, e));
+    if (!out->qkv) TRY(tensor_new_raw(a, &out->qkv, t * stride, e));
+    TRY(rows_new(a, &out->att, t * s->heads * s->head_dim, out->dtype, e));
     TRY(tensor_new_raw(a, &out->mid, t * C, e));
     if (!out->gate_up) TRY(tensor_new_raw(a, &out->gate_up, t * 2 * F, e));
     TRY(rows_new(a, &out->act, t * F, out->dtype, e));
@@ -278,11 +282,12 @@ static struct product_rows attention_forward(const struct model *m, int64_t l, s
                  &a->lora);
     if (s->qk_norm != QK_NORM_NONE) norm_q_and_k(m, v, a, T);
     turn_and_write(m, l, &(struct op_kv_write){kv, a->qkv, as, b->write_row, b->write_slot, b->n_writes}, a->qkv, b);
-    KERNEL(m->k, c, attention, .out = a->att, .out_dtype = a->att_dtype, .stats = a->stats, .qkv = a->qkv, .kv = kv, .shape = as,
+    if (a->kept_qkv) KERNEL(m->k, c, to_bf16, .y = a->kept_qkv, .x = a->qkv, .n = T * as.stride);
+    KERNEL(m->k, c, attention, .out = a->att, .out_dtype = a->dtype, .stats = a->stats, .qkv = a->qkv, .kv = kv, .shape = as,
            .seqs = b->seqs, .n_seqs = b->n_seqs);
     const struct branch out = {.i = 4 * l + 1,
                                .k = s->heads * s->head_dim,
-                               .in = {a->att, a->att_dtype},
+                               .in = {a->att, a->dtype},
                                .x = x,
                                .norm = v->after1,
                                .out = a->mid,

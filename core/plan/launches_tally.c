@@ -213,9 +213,9 @@ static void tally_attention_grad(const struct kctx *c, const struct op_attention
     const double one = 2 * attention_grad_pairs(o) * width, rows = t * (stride + width), kv = stride - width;
     const bool bf16 = o->shape.dtype == DTYPE_BF16;
     useful(c, cost_attention_grad(o).flops);
-    launch_other("grad_delta", 0, 8 * t * width);
+    launch_other("grad_delta", 0, (4 + (double)dtype_bytes(o->out_dtype)) * t * width);
     if (bf16) {
-        convert((int64_t)(t * stride), DTYPE_F32);
+        convert((int64_t)(t * stride), o->qkv_dtype);
         convert((int64_t)(t * width), DTYPE_F32);
     }
     launch_other("attention_grad keys", 4 * one, (bf16 ? 2 : 4) * rows + 4 * t * kv);
@@ -265,6 +265,7 @@ ONE_LAUNCH(head_grad)
 ONE_LAUNCH(add)
 ONE_LAUNCH(add_columns)
 ONE_LAUNCH(gather_rows)
+ONE_LAUNCH(to_bf16)
 ONE_LAUNCH(scatter_add_rows)
 ONE_LAUNCH(sum_squares)
 ONE_LAUNCH(adamw)

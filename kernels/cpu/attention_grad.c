@@ -26,7 +26,9 @@ struct grad_tile {
 
 struct grad_args {
     float *dqkv;
-    const float *dout, *out, *stats, *qkv;
+    const float *dout, *stats;
+    const void *out, *qkv;
+    enum dtype out_dtype, qkv_dtype;
     struct attn_shape s;
     const struct attn_seg *segs;
     int64_t n_segs, t;
@@ -62,24 +64,26 @@ static int64_t grad_blocks(int64_t rows) /* rounded up to whole blocks */
     return (rows + LANES - 1) / LANES * LANES;
 }
 
-/* Rounded to bf16 where the cache is. */
-static void grad_transpose(const struct grad_args *s, float *to, const float *from, int64_t rows)
+/* Rounded to bf16 where the cache is. from: a number of qkv, here and below. */
+static void grad_transpose(const struct grad_args *s, float *to, int64_t from, int64_t rows)
 {
     const int64_t dim = s->s.head_dim, stride = s->s.stride;
     for (int64_t i = 0; i < rows; i += LANES)
         for (int64_t d = 0; d < dim; d += LANES) {
             vf x[LANES];
-            gemm_columns(x, from + i * stride + d, stride, rows - i, dim - d);
-            for (int j = 0; j < LANES && d + j < dim; j++)
-                v_store(to + i * dim + (d + j) * LANES, s->words ? v_round_bf16(x[j]) : x[j]);
+            UNROLL for (int r = 0; r < LANES; r++) x[r] =
+                r < rows - i ? rows_load(s->qkv, s->qkv_dtype, from + (i + r) * stride + d, dim - d) : v_zero();
+            v_transpose(x);
+            for (int j = 0; j < LANES && d + j < dim; j++) v_store(to + i * dim + (d + j) * LANES, kv_in(s->words, x[j]));
         }
 }
 
-static void grad_round(const struct grad_args *s, float *to, const float *from, int64_t rows)
+static void grad_round(const struct grad_args *s, float *to, int64_t from, int64_t rows)
 {
     const int64_t dim = s->s.head_dim;
     for (int64_t i = 0; i < rows; i++, from += s->s.stride, to += dim)
-        for (int64_t d = 0; d < dim; d += LANES) gemm_store(to + d, v_round_bf16(gemm_load(from + d, dim - d)), dim - d);
+        for (int64_t d = 0; d < dim; d += LANES)
+            gemm_store(to + d, kv_in(s->words, rows_load(s->qkv, s->qkv_dtype, from + d, dim - d)), dim - d);
 }
 
 static int grad_same_prefix(const struct attn_seg *segs, int64_t i) /* as the segment before */
@@ -94,8 +98,8 @@ static void grad_lay_task(void *arg, int64_t task, int thread)
     const struct grad_args *s = arg;
     const int64_t i = task / 2 / s->s.kv_heads, kv_head = task / 2 % s->s.kv_heads, values = task % 2, dim = s->s.head_dim;
     const struct attn_seg *seg = &s->segs[i];
-    const float *column = s->qkv + (s->s.heads + values * s->s.kv_heads + kv_head) * dim,
-                *prefix = column + seg->prefix_begin * s->s.stride, *own = column + seg->q_begin * s->s.stride;
+    const int64_t column = (s->s.heads + values * s->s.kv_heads + kv_head) * dim, prefix = column + seg->prefix_begin * s->s.stride,
+                  own = column + seg->q_begin * s->s.stride;
     const int64_t head = kv_head * s->laid * dim, to_prefix = head + s->places[i].prefix * dim,
                   to_own = head + s->places[i].own * dim;
     float *to = values ? s->vt : s->kt;
@@ -126,7 +130,6 @@ static void grad_rows_begin(struct grad_rows *t, const struct grad_args *s, cons
     for (int r = 0; r < t->n; r++) {
         const int64_t token = seg->q_begin + (tile->row + r) / group, head = kv_head * group + (tile->row + r) % group,
                       at = token * s->s.heads + head;
-        const float *o = s->out + at * dim;
         t->token[r] = token;
         t->head[r] = head;
         const int64_t hidden =
@@ -135,11 +138,12 @@ static void grad_rows_begin(struct grad_rows *t, const struct grad_args *s, cons
         t->first_own[r] = seg->q_begin + hidden - seg->prefix_len;
         t->m[r] = s->stats[at * 2];
         t->inverse[r] = 1.0f / s->stats[at * 2 + 1];
-        memcpy(t->q + r * dim, s->qkv + token * s->s.stride + head * dim, (size_t)dim * sizeof(float));
+        grad_round(s, t->q + r * dim, token * s->s.stride + head * dim, 1);
         memcpy(t->dout + r * dim, s->dout + at * dim, (size_t)dim * sizeof(float));
         vf sum = v_zero();
         for (int64_t d = 0; d < dim; d += LANES)
-            sum = v_fma(gemm_load(o + d, dim - d), gemm_load(t->dout + r * dim + d, dim - d), sum);
+            sum = v_fma(kv_in(s->s.dtype == DTYPE_BF16, rows_load(s->out, s->out_dtype, at * dim + d, dim - d)),
+                        gemm_load(t->dout + r * dim + d, dim - d), sum);
         t->delta[r] = v_sum(sum);
     }
     memset(t->dq, 0, (size_t)(t->n * dim) * sizeof(float));
@@ -196,7 +200,7 @@ static void grad_keys(const struct grad_rows *t, const struct grad_args *s, cons
         p.c = t->ds + column;
         small_product(&p);
         grad_weights(t, &(struct grad_span){k->own, begin, keys, k->at + i, column}, s->s.scale);
-        const float *rows = s->words ? t->k + (k->at + i) * dim : s->qkv + begin * stride + t->keys_at;
+        const float *rows = s->words ? t->k + (k->at + i) * dim : (const float *)s->qkv + begin * stride + t->keys_at;
         small_product(
             &(struct small){t->n, dim, keys, t->ds + column, t->columns, 1, rows, s->words ? dim : stride, t->dq, dim, 1, 0, 0});
     }
@@ -347,9 +351,11 @@ static void attention_grad(const struct kctx *c, const struct op_attention_grad 
 {
     struct grad_args a = {.dqkv = o->dqkv,
                           .dout = o->dout,
-                          .out = o->out,
                           .stats = o->stats,
+                          .out = o->out,
                           .qkv = o->qkv,
+                          .out_dtype = o->out_dtype,
+                          .qkv_dtype = o->qkv_dtype,
                           .s = o->shape,
                           .segs = o->segs,
                           .n_segs = o->n_segs,

@@ -55,6 +55,18 @@ static void scatter_add_rows(const struct kctx *c, const struct op_scatter_add_r
     spans(c, o->width, o->n, LANES, rows_scatter, &(struct rows_args){o->y, o->x, NULL, o->rows, o->n, o->width});
 }
 
+static void to_bf16_run(const void *arg, int64_t begin, int64_t end, int thread)
+{
+    (void)thread;
+    const struct op_to_bf16 *o = arg;
+    for (int64_t i = begin; i < end; i += LANES) rows_store(o->y, DTYPE_BF16, i, gemm_load(o->x + i, end - i), end - i);
+}
+
+static void to_bf16(const struct kctx *c, const struct op_to_bf16 *o)
+{
+    spans(c, o->n, 1, LANES, to_bf16_run, o);
+}
+
 static void add_run(const void *arg, int64_t begin, int64_t end, int thread)
 {
     (void)thread;

@@ -7,12 +7,14 @@
 #include <vector>
 
 /* delta[t, h] = sum_d dout out. A warp a (row, head); lane i takes elements i, i + 32, ... */
-static __global__ void grad_delta(float *delta, const float *dout, const float *out, int64_t n, int dim)
+template <typename O>
+static __global__ void grad_delta(float *delta, const float *dout, const O *out, int64_t n, int dim, int rounds)
 {
     const int64_t at = (int64_t)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
     if (at >= n) return;
     float sum = 0;
-    for (int d = (int)threadIdx.x % 32; d < dim; d += 32) sum = fmaf(dout[at * dim + d], out[at * dim + d], sum);
+    for (int d = (int)threadIdx.x % 32; d < dim; d += 32)
+        sum = fmaf(dout[at * dim + d], rounded_if(rounds, row_load(out + at * dim + d)), sum);
     for (int i = 16; i; i /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, i);
     if (threadIdx.x % 32 == 0) delta[at] = sum;
 }
@@ -129,13 +131,53 @@ static bool plan_upload(const struct kctx *c, const grad_plan &p, grad_args &a)
     a.keys = static_cast<const grad_keys *>(cuda_upload_args(c, p.keys.data(), (int64_t)(p.keys.size() * sizeof(grad_keys))));
     a.jobs = static_cast<const grad_job *>(cuda_upload_args(c, p.jobs.data(), (int64_t)(p.jobs.size() * sizeof(grad_job))));
     if (!p.rests.empty())
-        a.rests = static_cast<const grad_rest *>(cuda_upload_args(c, p.rests.data(), (int64_t)(p.rests.size() * sizeof(grad_rest))));
+        a.rests =
+            static_cast<const grad_rest *>(cuda_upload_args(c, p.rests.data(), (int64_t)(p.rests.size() * sizeof(grad_rest))));
     return !kernel_faulted(c);
 }
 
 static bool fits_mma(struct attn_shape s)
 {
     return attention_mma_fits(s) && s.stride % 8 == 0;
+}
+
+static void delta_of(const struct kctx *c, const struct op_attention_grad *o, float *delta)
+{
+    const int64_t n = o->t * o->shape.heads;
+    const unsigned blocks = (unsigned)((n + 3) / 4);
+    const int dim = (int)o->shape.head_dim, rounds = o->shape.dtype == DTYPE_BF16;
+    if (o->out_dtype == DTYPE_BF16)
+        CUDA_LAUNCH(c, grad_delta<__nv_bfloat16>, blocks, 128, 0, delta, o->dout, static_cast<const __nv_bfloat16 *>(o->out), n,
+                    dim, rounds);
+    else
+        CUDA_LAUNCH(c, grad_delta<float>, blocks, 128, 0, delta, o->dout, static_cast<const float *>(o->out), n, dim, rounds);
+}
+
+/* delta, room for parts, and in bf16 qkv and (mma) dout as the kernels read them. */
+static bool working_memory(const struct kctx *c, const struct op_attention_grad *o, const grad_plan &p, bool mma, grad_args &a)
+{
+    const int64_t width = o->shape.heads * o->shape.head_dim, n_delta = (o->t * o->shape.heads + 127) / 128 * 128,
+                  n_parts = p.parts * o->shape.kv_heads * GRAD_MMA_KEYS * 2 * o->shape.head_dim, n_qkv = o->t * o->shape.stride,
+                  n_dout = mma ? o->t * width : 0;
+    const bool bf16 = o->shape.dtype == DTYPE_BF16, kept = o->qkv_dtype == DTYPE_BF16;
+    float *delta = static_cast<float *>(cuda_scratch(c, (n_delta + n_parts) * 4 + ((bf16 && !kept ? n_qkv : 0) + n_dout) * 2));
+    if (!delta) return false;
+    a.delta = delta, a.parts = delta + n_delta;
+    delta_of(c, o, delta);
+    __nv_bfloat16 *rounded = reinterpret_cast<__nv_bfloat16 *>(delta + n_delta + n_parts);
+    if (mma) {
+        to_bf16(c, rounded, o->dout, n_dout);
+        a.dout16 = rounded;
+        rounded += n_dout;
+    }
+    if (kept)
+        a.qkv16 = static_cast<const __nv_bfloat16 *>(o->qkv);
+    else if (bf16) {
+        to_bf16(c, rounded, static_cast<const float *>(o->qkv), n_qkv);
+        a.qkv16 = rounded;
+    } else
+        a.qkv = static_cast<const float *>(o->qkv);
+    return true;
 }
 
 void cuda_attention_grad(const struct kctx *c, const struct op_attention_grad *o)
@@ -152,23 +194,11 @@ void cuda_attention_grad(const struct kctx *c, const struct op_attention_grad *o
         return;
     if (p.queries.empty()) return;
     grad_args a = {};
-    a.dqkv = o->dqkv, a.qkv = o->qkv, a.dout = o->dout, a.stats = o->stats, a.stride = o->shape.stride, a.scale = o->shape.scale;
+    a.dqkv = o->dqkv, a.dout = o->dout, a.stats = o->stats, a.stride = o->shape.stride, a.scale = o->shape.scale;
     a.heads = (int)o->shape.heads, a.kv_heads = (int)o->shape.kv_heads, a.dim = (int)o->shape.head_dim;
-    const int64_t width = o->shape.heads * o->shape.head_dim, n_delta = (o->t * o->shape.heads + 127) / 128 * 128;
-    const int64_t n_parts = p.parts * o->shape.kv_heads * GRAD_MMA_KEYS * 2 * o->shape.head_dim;
-    float *delta =
-        static_cast<float *>(cuda_scratch(c, (n_delta + n_parts) * 4 + (mma ? o->t * (o->shape.stride + width) * 2 : 0)));
-    if (!delta || !plan_upload(c, p, a)) return;
-    a.delta = delta, a.parts = delta + n_delta;
-    CUDA_LAUNCH(c, grad_delta, (unsigned)((o->t * o->shape.heads + 3) / 4), 128, 0, delta, o->dout, o->out, o->t * o->shape.heads,
-                a.dim);
-    if (!mma) {
+    if (!working_memory(c, o, p, mma, a) || !plan_upload(c, p, a)) return;
+    if (mma)
+        attention_grad_mma_launch(c, a, grad_sizes{(int64_t)p.queries.size(), (int64_t)p.keys.size(), (int64_t)p.rests.size()});
+    else
         attention_grad_plain_launch(c, a, (int64_t)p.queries.size(), (int64_t)p.keys.size());
-        return;
-    }
-    __nv_bfloat16 *qkv16 = reinterpret_cast<__nv_bfloat16 *>(delta + n_delta + n_parts), *dout16 = qkv16 + o->t * o->shape.stride;
-    to_bf16(c, qkv16, o->qkv, o->t * o->shape.stride);
-    to_bf16(c, dout16, o->dout, o->t * width);
-    a.qkv16 = qkv16, a.dout16 = dout16;
-    attention_grad_mma_launch(c, a, grad_sizes{(int64_t)p.queries.size(), (int64_t)p.keys.size(), (int64_t)p.rests.size()});
 }

@@ -19,7 +19,8 @@ struct grad_queries { /* n queries from batch row `row`; they see rows prefix ..
     int32_t row, n, prefix, prefix_len, own;
 };
 
-struct grad_keys { /* n keys from batch row `row`; jobs first .. last-1; part: where the sums go, 0: dqkv, i: block i - 1 of parts */
+struct
+    grad_keys { /* n keys from batch row `row`; jobs first .. last-1; part: where the sums go, 0: dqkv, i: block i - 1 of parts */
     int32_t row, n, first, last, part;
 };
 
@@ -33,8 +34,9 @@ struct grad_job { /* queries from .. to-1, of a segment that sees rows prefix ..
 
 struct grad_args {
     float *dqkv;
-    const float *qkv, *dout, *stats; /* fp32 */
-    const __nv_bfloat16 *qkv16, *dout16;
+    const float *qkv;                    /* or */
+    const __nv_bfloat16 *qkv16, *dout16; /* qkv16 with a cache in bf16; dout16 by mma */
+    const float *dout, *stats;
     const float *delta; /* [T, H] */
     const struct grad_queries *queries;
     const struct grad_keys *keys;

@@ -27,6 +27,11 @@ struct grad_rows { /* (query, head) rows r < n: query first + r / group of the b
     int first, n, head, group;
 };
 
+__device__ inline float qkv_at(const grad_args &a, int64_t i)
+{
+    return a.qkv16 ? __bfloat162float(a.qkv16[i]) : a.qkv[i];
+}
+
 /* Rows `row` .. +15 of them. */
 __device__ inline void grad_rows_load(const grad_shared &s, const grad_args &a, const grad_rows &q, int row)
 {
@@ -35,7 +40,7 @@ __device__ inline void grad_rows_load(const grad_shared &s, const grad_args &a, 
         s.q[at] = s.dout[at] = 0;
         if (r >= q.n) continue;
         const int64_t token = q.first + r / q.group, h = q.head * q.group + r % q.group;
-        s.q[at] = a.qkv[token * a.stride + h * a.dim + d];
+        s.q[at] = qkv_at(a, token * a.stride + h * a.dim + d);
         s.dout[at] = a.dout[(token * a.heads + h) * a.dim + d];
     }
     if (threadIdx.x < ROWS) {
@@ -52,9 +57,9 @@ __device__ inline void grad_keys_load(const grad_shared &s, const grad_args &a, 
 {
     for (int i = (int)threadIdx.x; i < KEYS * a.dim; i += THREADS) {
         const int r = row + i / a.dim, d = i % a.dim, at = i / a.dim * (a.dim + 1) + d;
-        const float *key = a.qkv + (int64_t)(r < end ? r : row) * a.stride + (a.heads + head) * a.dim + d;
-        s.k[at] = r < end ? key[0] : 0;
-        s.v[at] = r < end ? key[a.kv_heads * a.dim] : 0;
+        const int64_t key = (int64_t)(r < end ? r : row) * a.stride + (a.heads + head) * a.dim + d;
+        s.k[at] = r < end ? qkv_at(a, key) : 0;
+        s.v[at] = r < end ? qkv_at(a, key + a.kv_heads * a.dim) : 0;
     }
 }
 

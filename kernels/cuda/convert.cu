@@ -16,6 +16,12 @@ static __global__ void to_bf16_one(__nv_bfloat16 *to, const float *from, int64_t
         to[i] = __float2bfloat16_rn(from[i]);
 }
 
+void cuda_to_bf16(const struct kctx *c, const struct op_to_bf16 *o)
+{
+    CUDA_OP(c, "to_bf16", "n", o->n);
+    to_bf16(c, static_cast<__nv_bfloat16 *>(o->y), o->x, o->n);
+}
+
 void to_bf16(const struct kctx *c, __nv_bfloat16 *to, const float *from, int64_t n)
 {
     if (n <= 0) return;

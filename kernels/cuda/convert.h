@@ -24,6 +24,11 @@ __device__ inline float row_load(const __nv_bfloat16 *from)
     return __bfloat162float(*from);
 }
 
+__device__ inline float rounded_if(int rounds, float x)
+{
+    return rounds ? __bfloat162float(__float2bfloat16_rn(x)) : x;
+}
+
 void to_bf16(const struct kctx *c, __nv_bfloat16 *to, const float *from, int64_t n);
 
 #endif

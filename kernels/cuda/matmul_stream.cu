@@ -213,8 +213,8 @@ static __global__ void __launch_bounds__(32 * WARPS, 1) product_gated(const prod
     for (int i = (int)threadIdx.x; i < 8 * M * 8 * N; i += (int)blockDim.x) {
         const int64_t n = row + i % (8 * M), t = i / (8 * M);
         if (n >= g.f || t >= p.t) continue;
-        const float gate = gate_in(stream_sum<M, N>(sums, i % (8 * M), t), g.rounds),
-                    up = gate_in(stream_sum<M, N>(sums, i % (8 * M) + 8 * M, t), g.rounds);
+        const float gate = rounded_if(g.rounds, stream_sum<M, N>(sums, i % (8 * M), t)),
+                    up = rounded_if(g.rounds, stream_sum<M, N>(sums, i % (8 * M) + 8 * M, t));
         const float act = gate * (g.gelu ? swiglu_gate<1>(gate) : swiglu_gate<0>(gate)) * up;
         if (g.dtype == DTYPE_BF16)
             row_store(static_cast<__nv_bfloat16 *>(g.act) + t * g.f + n, act);

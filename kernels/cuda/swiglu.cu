@@ -15,7 +15,7 @@ static __global__ void swiglu_kernel(A *__restrict__ act, __nv_bfloat16 *__restr
     const int64_t row = blockIdx.x / pieces, begin = (int64_t)(blockIdx.x % pieces) * SWIGLU_COLUMNS + threadIdx.x;
     const G *gate = gu + row * 2 * f, *up = gate + f;
     for (int64_t j = begin; j < f && j < begin + SWIGLU_COLUMNS; j += SWIGLU_THREADS) {
-        const float g = gate_in(row_load(gate + j), rounds), u = gate_in(row_load(up + j), rounds);
+        const float g = rounded_if(rounds, row_load(gate + j)), u = rounded_if(rounds, row_load(up + j));
         if (kept) {
             row_store(kept + row * 2 * f + j, g);
             row_store(kept + row * 2 * f + f + j, u);
@@ -32,7 +32,7 @@ static __global__ void swiglu_grad_kernel(D *__restrict__ dgu, const float *__re
     const G *gate = gu + row * 2 * f, *up = gate + f;
     D *dgate = dgu + row * 2 * f, *dup = dgate + f;
     for (int64_t j = begin; j < f && j < begin + SWIGLU_COLUMNS; j += SWIGLU_THREADS) {
-        const float g = gate_in(row_load(gate + j), rounds), u = gate_in(row_load(up + j), rounds), d = dact[row * f + j],
+        const float g = rounded_if(rounds, row_load(gate + j)), u = rounded_if(rounds, row_load(up + j)), d = dact[row * f + j],
                     s = swiglu_gate<GELU>(g);
         const float slope = GELU ? g * gelu_slope(g, 3 * GELU_C3) : g;
         row_store(dgate + j, d * u * (s * fmaf(slope, 1.0f - s, 1.0f)));

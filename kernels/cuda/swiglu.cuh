@@ -7,12 +7,6 @@
 #define GELU_C 1.5957691216057308f /* 2 sqrt(2/pi) */
 #define GELU_C3 (GELU_C * 0.044715f)
 
-/* Gate or up. */
-__device__ inline float gate_in(float x, int rounds)
-{
-    return rounds ? __bfloat162float(__float2bfloat16_rn(x)) : x;
-}
-
 __device__ inline float swiglu_sigmoid(float g)
 {
     const float e = exact_exp(-fabsf(g)), q = 1.0f + e;

@@ -4,6 +4,8 @@
  *   over the keys j that the query sees: up to its own position and, with a window, above position - window
  *   out_d = (chain over j of p_j v_jd) / l
  *
+ * A cache in bf16 (kv_words): of q, k and v rounded to bf16. DTYPE_BF16: of out rounded.
+ *
  *   a_j = p_j / l      dv_j += a_j dout      ds_j = a_j (dout . v_j - dout . out)      dq = scale sum_j ds_j k_j      dk_j += scale ds_j q
  */
 static float *kv_key(struct kv_layer kv, const struct attn_shape *s, int64_t block, int64_t j, int64_t lane, int64_t d)
@@ -76,7 +78,7 @@ static float attention_value(const struct attention_keys *a, const struct attn_s
 static float attention_score(const float *q, const struct attention_keys *a, const struct attn_shape *s, int64_t j)
 {
     float acc = 0;
-    for (int64_t d = 0; d < s->head_dim; d++) acc = fmaf(q[d], attention_key(a, s, j, d), acc);
+    for (int64_t d = 0; d < s->head_dim; d++) acc = fmaf(kv_words(s) ? bf16_round(q[d]) : q[d], attention_key(a, s, j, d), acc);
     return acc * s->scale;
 }
 
@@ -115,17 +117,22 @@ static void attention(const struct kctx *c, const struct op_attention *o)
             }
 }
 
-/* b, x: rounded as the cache is where `words` says so. */
-static float attention_dot(const float *a, const float *b, int64_t n, int words)
+/* Rounded as the cache is where `words` says so. */
+static float attention_in(float x, int words)
+{
+    return words ? bf16_round(x) : x;
+}
+
+static float attention_dot(const float *a, int a_words, const float *b, int b_words, int64_t n)
 {
     float acc = 0;
-    for (int64_t i = 0; i < n; i++) acc = fmaf(a[i], words ? bf16_round(b[i]) : b[i], acc);
+    for (int64_t i = 0; i < n; i++) acc = fmaf(attention_in(a[i], a_words), attention_in(b[i], b_words), acc);
     return acc;
 }
 
 static void attention_axpy(float *y, float a, const float *x, int64_t n, int words)
 {
-    for (int64_t i = 0; i < n; i++) y[i] = fmaf(a, words ? bf16_round(x[i]) : x[i], y[i]);
+    for (int64_t i = 0; i < n; i++) y[i] = fmaf(a, attention_in(x[i], words), y[i]);
 }
 
 struct attention_point { /* one query head of one row */
@@ -138,17 +145,18 @@ static void attention_grad_key(float *dkey, float *dvalue, const float *key, con
 {
     const int64_t n = s.head_dim;
     const int words = kv_words(&s);
-    const float prob = exact_exp(attention_dot(p->q, key, n, words) * s.scale - p->stats[0]) / p->stats[1];
-    const float ds = prob * (attention_dot(p->dout, value, n, words) - p->delta) * s.scale;
+    const float prob = exact_exp(attention_dot(p->q, words, key, words, n) * s.scale - p->stats[0]) / p->stats[1];
+    const float ds = prob * (attention_dot(p->dout, 0, value, words, n) - p->delta) * s.scale;
     attention_axpy(dvalue, prob, p->dout, n, 0);
     attention_axpy(p->dq, ds, key, n, words);
-    attention_axpy(dkey, ds, p->q, n, 0);
+    attention_axpy(dkey, ds, p->q, n, words);
 }
 
 static void attention_grad(const struct kctx *c, const struct op_attention_grad *o)
 {
     (void)c;
     const int64_t dim = o->shape.head_dim;
+    const float *qkv = o->qkv, *out = o->out;
     memset(o->dqkv, 0, (size_t)(o->t * o->shape.stride) * sizeof *o->dqkv);
     for (int64_t i = 0; i < o->n_segs; i++)
         for (int64_t q = 0; q < o->segs[i].q_len; q++)
@@ -156,18 +164,18 @@ static void attention_grad(const struct kctx *c, const struct op_attention_grad 
                 const int64_t row = o->segs[i].q_begin + q, at = row * o->shape.heads + h;
                 const int64_t k_at = (o->shape.heads + h * o->shape.kv_heads / o->shape.heads) * dim,
                               v_at = k_at + o->shape.kv_heads * dim;
-                struct attention_point p = {o->qkv + row * o->shape.stride + h * dim,
+                struct attention_point p = {qkv + row * o->shape.stride + h * dim,
                                             o->dout + at * dim,
-                                            o->out + at * dim,
+                                            out + at * dim,
                                             o->stats + at * 2,
                                             o->dqkv + row * o->shape.stride + h * dim,
                                             0};
-                p.delta = attention_dot(p.dout, p.out, dim, 0);
+                p.delta = attention_dot(p.dout, 0, p.out, o->shape.dtype == DTYPE_BF16, dim);
                 for (int64_t j = attention_first(o->shape, o->segs[i].prefix_len + q); j < o->segs[i].prefix_len + q + 1; j++) {
                     const int64_t key =
                         (j < o->segs[i].prefix_len ? o->segs[i].prefix_begin + j : o->segs[i].q_begin + j - o->segs[i].prefix_len) *
                         o->shape.stride;
-                    attention_grad_key(o->dqkv + key + k_at, o->dqkv + key + v_at, o->qkv + key + k_at, o->qkv + key + v_at, &p,
+                    attention_grad_key(o->dqkv + key + k_at, o->dqkv + key + v_at, qkv + key + k_at, qkv + key + v_at, &p,
                                        o->shape);
                 }
             }

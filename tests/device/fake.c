@@ -401,10 +401,14 @@ static void fake_attention_grad(const struct kctx *c, const struct op_attention_
     H(o->segs);
     work.dqkv = T(o->dqkv);
     work.dout = T(o->dout);
-    work.out = T(o->out);
+    work.out = widened(__func__, T(o->out), o->out_dtype, o->t * o->shape.heads * o->shape.head_dim);
+    work.out_dtype = DTYPE_F32;
     work.stats = T(o->stats);
-    work.qkv = T(o->qkv);
+    work.qkv = widened(__func__, T(o->qkv), o->qkv_dtype, o->t * o->shape.stride);
+    work.qkv_dtype = DTYPE_F32;
     fake.cpu->attention_grad(&own, &work);
+    narrowed(NULL, work.out, o->out_dtype, 0);
+    narrowed(NULL, work.qkv, o->qkv_dtype, 0);
 }
 
 static void fake_swiglu(const struct kctx *c, const struct op_swiglu *o)
@@ -496,6 +500,14 @@ static void fake_add_columns(const struct kctx *c, const struct op_add_columns *
     work.y = T(o->y);
     work.x = T(o->x);
     fake.cpu->add_columns(&own, &work);
+}
+
+static void fake_to_bf16(const struct kctx *c, const struct op_to_bf16 *o)
+{
+    OPERATION(to_bf16);
+    work.y = T(o->y);
+    work.x = T(o->x);
+    fake.cpu->to_bf16(&own, &work);
 }
 
 static void fake_gather_rows(const struct kctx *c, const struct op_gather_rows *o)

@@ -67,7 +67,7 @@ DEVICE_TEST(rotated)
 struct gated {
     int64_t t, f, k;
     enum dtype x, act;
-    int gelu, biased;
+    int gelu, biased, rounds;
 };
 
 static void check_gated(const struct kernels *k, const struct kctx *c, const struct gated *g)
@@ -89,8 +89,13 @@ static void check_gated(const struct kernels *k, const struct kctx *c, const str
                                       .n = n,
                                       .k = g->k,
                                       .dtype = DTYPE_BF16};
-    struct op_swiglu act = {
-        .act = on_device(k, c, NULL, results), .act_dtype = g->act, .gu = product.y, .t = g->t, .f = g->f, .gelu = g->gelu};
+    struct op_swiglu act = {.act = on_device(k, c, NULL, results),
+                            .act_dtype = g->act,
+                            .gu = product.y,
+                            .t = g->t,
+                            .f = g->f,
+                            .gelu = g->gelu,
+                            .dtype = g->rounds ? DTYPE_BF16 : DTYPE_F32};
     const void *two = act.act;
     k->matmul(c, &product);
     k->swiglu(c, &act);
@@ -113,7 +118,8 @@ static void gated(const struct kernels *k, const struct kctx *c)
                                 .k = inner[i / 21],
                                 .x = i % 2 ? DTYPE_BF16 : DTYPE_F32,
                                 .act = i / 2 % 2 ? DTYPE_BF16 : DTYPE_F32,
-                                .gelu = i / 4 % 2};
+                                .gelu = i / 4 % 2,
+                                .rounds = i / 8 % 2};
         check_gated(k, c, &g);
         if (i % 5 == 0) check_gated(k, &fixed, &g);
     }

@@ -185,11 +185,10 @@ static void backward(const struct kernels *k, const struct kctx *c, const char *
     }
 }
 
-/* Keys and values of these rows of qkv, rounded before anything reads them. */
-static void round_keys(float *qkv, const struct attn_shape *s, int64_t rows)
+/* Before anything reads them. */
+static void round_all(float *x, int64_t n)
 {
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = s->heads * s->head_dim; j < s->stride; j++) qkv[i * s->stride + j] = bf16_round(qkv[i * s->stride + j]);
+    for (int64_t i = 0; i < n; i++) x[i] = bf16_round(x[i]);
 }
 
 /* A cache in bf16 is one in fp32 of numbers that were rounded before: the same bits of the result and of its gradient. */
@@ -203,7 +202,7 @@ static void words(const struct kernels *k, const struct kctx *c, const char *whe
             scene_make(&s[f], HEADS[i], f ? DTYPE_F32 : DTYPE_BF16);
             if (f) {
                 memcpy(s[1].qkv, s[0].qkv, (size_t)(s[0].rows * s[0].s.stride) * sizeof(float));
-                round_keys(s[1].qkv, &s[1].s, s[1].rows);
+                round_all(s[1].qkv, s[1].rows * s[1].s.stride);
             }
             scene_write(&s[f], k, c);
             out[f] = floats(s[f].rows * s[f].s.heads * s[f].s.head_dim, 1);
@@ -217,7 +216,10 @@ static void words(const struct kernels *k, const struct kctx *c, const char *whe
         grad_scene_make(&g, HEADS[i], DTYPE_BF16);
         float *d[2] = {floats(GRAD_T * g.s.stride, 1), floats(GRAD_T * g.s.stride, 1)};
         for (int f = 0; f < 2; f++) {
-            if (f) round_keys(g.qkv, &g.s, GRAD_T);
+            if (f) {
+                round_all(g.qkv, GRAD_T * g.s.stride);
+                round_all(g.out, GRAD_T * g.s.heads * g.s.head_dim);
+            }
             g.s.dtype = f ? DTYPE_F32 : DTYPE_BF16;
             KERNEL(k, c, attention_grad, .dqkv = d[f], .dout = g.dout, .out = g.out, .stats = g.stats, .qkv = g.qkv, .shape = g.s,
                    .segs = SEGS, .n_segs = N_SEGS, .t = GRAD_T);

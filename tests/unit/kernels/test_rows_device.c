@@ -44,6 +44,35 @@ static void written(const struct kernels *k, const struct kctx *c)
 }
 DEVICE_TEST(written)
 
+/* Gate and up that are kept in bf16, or rounded as they are read: the same bits of act and of the gradient. */
+static void gated(const struct kernels *k, const struct kctx *c)
+{
+    static const int64_t widths[] = {1, 33, 256, 1030};
+    for (int i = 0; i < 8; i++) {
+        const int64_t f = widths[i / 2], t = 3, n = t * f;
+        const int gelu = i % 2;
+        const float *host = randoms(2 * n, 0, 9), *gu = on_device(k, c, host, 8 * n), *d = on_device(k, c, randoms(n, 0, 1), 4 * n);
+        float *act[2], *dgu[2];
+        uint16_t *kept = on_device(k, c, NULL, 4 * n), *copy = on_device(k, c, NULL, 4 * n);
+        for (int j = 0; j < 2; j++) {
+            act[j] = on_device(k, c, NULL, 4 * n);
+            dgu[j] = on_device(k, c, NULL, 8 * n);
+        }
+        KERNEL(k, c, swiglu, .act = act[0], .gu = gu, .kept = kept, .t = t, .f = f, .gelu = gelu, .dtype = DTYPE_BF16);
+        KERNEL(k, c, swiglu, .act = act[1], .gu = kept, .gu_dtype = DTYPE_BF16, .t = t, .f = f, .gelu = gelu, .dtype = DTYPE_BF16);
+        KERNEL(k, c, swiglu_grad, .dgu = dgu[0], .dact = d, .gu = gu, .t = t, .f = f, .gelu = gelu, .dtype = DTYPE_BF16);
+        KERNEL(k, c, swiglu_grad, .dgu = dgu[1], .dact = d, .gu = kept, .gu_dtype = DTYPE_BF16, .t = t, .f = f, .gelu = gelu,
+               .dtype = DTYPE_BF16);
+        KERNEL(k, c, to_bf16, .y = copy, .x = gu, .n = 2 * n);
+        assert_rounded("kept", halves(k, c, kept, 2 * n), host, 2 * n);
+        assert_rounded("to_bf16", halves(k, c, copy, 2 * n), host, 2 * n);
+        assert_bits("act", from_device(k, c, act[1], 4 * n), from_device(k, c, act[0], 4 * n), n);
+        assert_bits("dgu", from_device(k, c, dgu[1], 8 * n), from_device(k, c, dgu[0], 8 * n), 2 * n);
+        device_end(k, c);
+    }
+}
+DEVICE_TEST(gated)
+
 /* Whole sequences, and single queries whose keys are split. */
 static void attended(const struct kernels *k, const struct kctx *c)
 {
@@ -80,6 +109,37 @@ static void attended(const struct kernels *k, const struct kctx *c)
     }
 }
 DEVICE_TEST(attended)
+
+/* qkv and attention's output in both precisions: the same bits of the gradient. A prompt that two share, one alone, a row that nobody asks. */
+static void differentiated(const struct kernels *k, const struct kctx *c)
+{
+    enum { HEADS = 4, KV = 2, ROWS = 90 };
+    static const struct attn_seg segs[] = {{0, 30, 0, 0}, {30, 17, 0, 30}, {47, 20, 0, 30}, {68, 22, 0, 0}};
+    static const int64_t dims[] = {12, 64, 128};
+    for (int i = 0; i < 3; i++) {
+        const int64_t D = dims[i], stride = (HEADS + 2 * KV) * D, width = HEADS * D;
+        const struct attn_shape s = {HEADS, KV, D, stride, 0.1f, DTYPE_BF16, 0};
+        const float *qkv = on_device(k, c, randoms(ROWS * stride, 0, 1), 4 * ROWS * stride),
+                    *out = on_device(k, c, randoms(ROWS * width, 0, 1), 4 * ROWS * width),
+                    *dout = on_device(k, c, randoms(ROWS * width, 0, 1), 4 * ROWS * width);
+        float *stats = floats(ROWS * HEADS * 2, 1), *d[2];
+        for (int64_t j = 0; j < ROWS * HEADS; j++) stats[2 * j] = 5;
+        uint16_t *qkv16 = on_device(k, c, NULL, 2 * ROWS * stride), *out16 = on_device(k, c, NULL, 2 * ROWS * width);
+        KERNEL(k, c, to_bf16, .y = qkv16, .x = qkv, .n = ROWS * stride);
+        KERNEL(k, c, to_bf16, .y = out16, .x = out, .n = ROWS * width);
+        for (int j = 0; j < 2; j++) {
+            const enum dtype as = j ? DTYPE_BF16 : DTYPE_F32;
+            d[j] = on_device(k, c, NULL, 4 * ROWS * stride);
+            KERNEL(k, c, attention_grad, .dqkv = d[j], .dout = dout, .out = j ? (const void *)out16 : out, .out_dtype = as,
+                   .stats = on_device(k, c, stats, 8 * ROWS * HEADS), .qkv = j ? (const void *)qkv16 : qkv, .qkv_dtype = as,
+                   .shape = s, .segs = segs, .n_segs = 4, .t = ROWS);
+        }
+        assert_bits("gradient", from_device(k, c, d[1], 4 * ROWS * stride), from_device(k, c, d[0], 4 * ROWS * stride),
+                    ROWS * stride);
+        device_end(k, c);
+    }
+}
+DEVICE_TEST(differentiated)
 
 /* x and dy of t rows in both precisions: the same bits of y, dx and dw. */
 static void product(const struct kernels *k, const struct kctx *c, const int64_t shape[3])
@@ -191,7 +251,9 @@ static void on_cpu(const struct kernels *k, const struct kctx *c, const char *wh
     (void)where;
     if (!k->bf16_rows) return;
     written(k, c);
+    gated(k, c);
     attended(k, c);
+    differentiated(k, c);
     multiplied(k, c);
     for (int i = 0; i < (int)(sizeof shapes / sizeof *shapes); i++) adapted(k, c, shapes[i]);
 }
@@ -207,7 +269,7 @@ static void test_on_cpu(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {device_test(written), device_test(attended), device_test(multiplied),
-                                       cmocka_unit_test(test_on_cpu)};
+    const struct CMUnitTest tests[] = {device_test(written),        device_test(gated),      device_test(attended),
+                                       device_test(differentiated), device_test(multiplied), cmocka_unit_test(test_on_cpu)};
     return cmocka_run_group_tests(tests, kernel_setup, kernel_teardown);
 }
