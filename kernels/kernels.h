@@ -315,7 +315,8 @@ struct op_attention_grad {
     struct attn_shape shape;
     const struct attn_seg *segs; /* [n_segs], host memory */
     int64_t n_segs, t;
-    enum dtype out_dtype, qkv_dtype;
+    enum dtype out_dtype;
+    enum dtype qkv_dtype;
 };
 
 /* Gated MLP. gu[T,2F] = gate | up;  act = gate s(h) * up,  s the logistic function. silu: h = gate. gelu: h = 2 sqrt(2/pi) (gate + 0.044715 gate^3),
@@ -328,7 +329,8 @@ struct op_swiglu {
     int64_t t, f;
     int gelu; /* 0: silu */
     enum dtype dtype;
-    enum dtype act_dtype, gu_dtype;
+    enum dtype act_dtype;
+    enum dtype gu_dtype;
 };
 
 struct op_swiglu_grad {
@@ -338,7 +340,8 @@ struct op_swiglu_grad {
     int64_t t, f;
     int gelu;
     enum dtype dtype;
-    enum dtype dgu_dtype, gu_dtype;
+    enum dtype dgu_dtype;
+    enum dtype gu_dtype;
 };
 
 /* Head. logits [R,V]; p = softmax(logits / temperature).

@@ -28,7 +28,8 @@ struct grad_args {
     float *dqkv;
     const float *dout, *stats;
     const void *out, *qkv;
-    enum dtype out_dtype, qkv_dtype;
+    enum dtype out_dtype;
+    enum dtype qkv_dtype;
     struct attn_shape s;
     const struct attn_seg *segs;
     int64_t n_segs, t;

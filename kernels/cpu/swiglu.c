@@ -8,7 +8,8 @@ struct swiglu_args {
     void *kept;
     const float *dact;
     int64_t f;
-    enum dtype to_dtype, gu_dtype;
+    enum dtype to_dtype;
+    enum dtype gu_dtype;
     int rounds; /* gate and up, which lie in fp32 */
 };
 
