@@ -7,6 +7,7 @@
 #include "scratch.h"
 #include "spans.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "../ref/memory.c"

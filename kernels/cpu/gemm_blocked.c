@@ -84,9 +84,9 @@ static void gemm_part_of(const struct gemm_block *s, const struct gemm_share *o,
 {
     const struct gemm *g = s->g;
     const int64_t size = g->int8 ? int8_panel_bytes(g) : (s->b ? s->words : gemm_words(g)) * NR * 4;
-    const char *panel = (g->int8 ? (const char *)g->int8 : (const char *)(s->b ? s->b : g->panels)) + p * size;
+    const char *panel = (g->int8 ? (const char *)g->int8 : (const char *)(s->b ? o->b : g->panels)) + p * size;
     const int64_t first = g->int8 ? size * word / gemm_words(g) : word * NR * 4;
-    out->next = panel + size + first;
+    out->next = panel + (out->then - p) * size + first;
     out->next_bytes = g->int8 ? size * words / gemm_words(g) : words * NR * 4;
     out->panel = gemm_widens(g) ? o->wide : (const float *)(const void *)(panel + first);
     if (g->int8)
@@ -96,14 +96,14 @@ static void gemm_part_of(const struct gemm_block *s, const struct gemm_share *o,
 }
 
 /* What the next panel is made from, and is fetched meanwhile: some words of many rows of W that lie together. */
-static void gemm_next_turned(const struct gemm_block *s, int64_t p, int64_t words, struct gemm_part *out)
+static void gemm_next_turned(const struct gemm_block *s, int64_t next, int64_t words, struct gemm_part *out)
 {
     const struct gemm *g = s->g;
     const int64_t rows = g->bf16 ? 2 : 1, kept = (g->n + rows - 1) / rows;
     out->next_run = NR / rows * NR * 4;
     out->next_jump = kept * NR * 4;
     out->next_bytes = (words * rows + NR - 1) / NR * out->next_run;
-    out->next = (const char *)(g->turned + out->row / NR * NR * kept + (p + 1) * NR / rows * NR);
+    out->next = (const char *)(g->turned + out->row / NR * NR * kept + next * NR / rows * NR);
 }
 
 /* Or a share of the rows of the panels that are made next; at: of this panel among those that were made with it. */
@@ -131,11 +131,45 @@ static void gemm_part_made(const struct gemm_block *s, const struct gemm_share *
     out->row = (s->word + word) * (s->g->bf16 ? 2 : 1);
     if (!s->g->turned)
         gemm_next_rows(s, o, p, words, out);
-    else if ((p + 1) * NR < s->g->n)
-        gemm_next_turned(s, p, words, out);
+    else if (p - at + s->made < o->panel_end)
+        gemm_next_turned(s, p - at + s->made, words, out);
     if (!gemm_splits(s->g)) return;
     gemm_split(o->wide, out->panel, out->steps);
     out->panel = o->wide;
+}
+
+/* Makes TURNED panels from p on: of words [word, word + words) those that begin and end where blocks of W's rows do; words before that came with the
+ * chunk before. */
+static void gemm_make_chunk(const struct gemm_block *s, float *b, int64_t p, int64_t word, int64_t words)
+{
+    const int64_t panels = (s->g->n + NR - 1) / NR, first = (word + PACK_WORDS - 1) / PACK_WORDS * PACK_WORDS,
+                  end = (word + words + PACK_WORDS - 1) / PACK_WORDS * PACK_WORDS, last = end < s->words ? end : s->words;
+    gemm_turn_panels(s->g, &(struct gemm_turn){b + (p * s->words + first) * NR, s->words * NR, s->word + first, last - first,
+                                               p * NR, (p + TURNED < panels ? p + TURNED : panels) * NR});
+}
+
+/* A panel that is made by the first thread that comes to it, and used by it while it is in its caches; who comes meanwhile waits. */
+static void gemm_part_once(const struct gemm_block *s, const struct gemm_share *o, int64_t p, int64_t word, int64_t words,
+                           struct gemm_part *out)
+{
+    enum { SPINS = 1000 };
+    _Atomic int *states = o->state + out->chunk * gemm_turned(s->g);
+    _Atomic int *state = states + p / TURNED;
+    int none = NOT_MADE;
+    if (atomic_load_explicit(state, memory_order_acquire) == NOT_MADE && atomic_compare_exchange_strong(state, &none, BEING_MADE)) {
+        gemm_make_chunk(s, o->b, p / TURNED * TURNED, word, words);
+        atomic_store_explicit(state, MADE, memory_order_release);
+    }
+    for (int i = 0; atomic_load_explicit(state, memory_order_acquire) != MADE; i++) {
+        if (i < SPINS)
+            _mm_pause();
+        else
+            sched_yield();
+    }
+    gemm_part_of(s, o, p, word, words, out);
+    out->row = (s->word + word) * (s->g->bf16 ? 2 : 1);
+    if (atomic_load_explicit(states + out->then / TURNED, memory_order_relaxed) == NOT_MADE)
+        gemm_next_turned(s, out->then, words, out);
 }
 
 /* The block of rows, and the group, of a thread's next task. A thread that stays with a block makes its U once, and reads all of B; it goes on with a block
@@ -166,13 +200,16 @@ static void gemm_block_task(void *arg, int64_t task, int thread)
     const struct gemm *g = s->g;
     int64_t group;
     const int64_t block = gemm_next(s, task, thread, &group), panels = (g->n + NR - 1) / NR;
-    struct gemm_share o = {.tile = block * s->tiles / s->row_blocks,
-                           .tile_end = (block + 1) * s->tiles / s->row_blocks,
+    const int64_t copy = s->copies > 1 ? thread : 0;
+    struct gemm_share o = {.tile = gemm_block_tile(s, block),
+                           .tile_end = gemm_block_tile(s, block + 1),
                            .panel = group * panels / s->groups,
                            .panel_end = (group + 1) * panels / s->groups,
                            .a = s->own + thread * s->own_size,
+                           .b = s->b ? s->b + copy * panels * NR * s->words : NULL,
+                           .state = s->state ? s->state + copy * s->chunks * gemm_turned(g) : NULL,
                            .first = group == 0};
-    const int64_t most = (s->tiles + s->row_blocks - 1) / s->row_blocks;
+    const int64_t most = s->block_tiles;
     const int held = s->held[thread] == block;
     o.row = gemm_tile_row(s, o.tile);
     o.sums = o.a + s->kept * s->a_chunk;
@@ -181,6 +218,8 @@ static void gemm_block_task(void *arg, int64_t task, int thread)
     o.narrow = o.low + most * s->low_tile;
     o.wide = o.a + s->own_size - s->most.steps * NR;
     o.made = o.narrow + s->low_steps * NR;
+    /* where panels are made for all threads each begins with others */
+    const int64_t own = o.panel_end - o.panel, shift = s->state && s->copies == 1 ? thread * own / s->threads : 0;
     for (int64_t c = 0; c < s->chunks; c++) {
         const int64_t word = c * s->words / s->chunks, words = (c + 1) * s->words / s->chunks - word,
                       steps = gemm_steps(g, s->word + word, words);
@@ -190,11 +229,16 @@ static void gemm_block_task(void *arg, int64_t task, int thread)
         else if (!held)
             gemm_take_rows(s, &o, a, s->word + word, words);
         gemm_low_chunk(s, &o, a, c, held);
-        for (int64_t p = o.panel; p < o.panel_end; p++) {
-            struct gemm_part part = {
-                .a = a, .steps = steps, .turn = (block * s->chunks + c) * panels + p, .first = c == 0, .last = c + 1 == s->chunks};
-            (s->made ? gemm_part_made : gemm_part_of)(s, &o, p, word, words, &part);
-            if (p + 1 == o.panel_end && !s->made) part.next = (const char *)part.panel;
+        for (int64_t i = 0, p = o.panel + shift, then; i < own; i++, p = then) {
+            then = i + 1 == own ? p : p + 1 == o.panel_end ? o.panel : p + 1;
+            struct gemm_part part = {.a = a,
+                                     .steps = steps,
+                                     .chunk = c,
+                                     .then = then,
+                                     .turn = (block * s->chunks + c) * panels + p,
+                                     .first = c == 0,
+                                     .last = c + 1 == s->chunks};
+            (s->made ? gemm_part_made : s->state ? gemm_part_once : gemm_part_of)(s, &o, p, word, words, &part);
             gemm_low_panel(s, &o, p, &part);
             gemm_panel(s, &o, p, &part);
         }
@@ -239,6 +283,7 @@ static void gemm_cut(struct gemm_block *s, int64_t threads)
     s->row_blocks = s->made ? 1 : (s->tiles + s->most.tiles - 1) / s->most.tiles;
     if (s->row_blocks > 1) s->row_blocks = (s->row_blocks + threads - 1) / threads * threads;
     if (s->row_blocks > s->tiles) s->row_blocks = s->tiles;
+    s->block_tiles = (s->tiles + s->row_blocks - 1) / s->row_blocks;
     s->stay = s->g->low && s->row_blocks > 1 && s->words * panels * NR < 4 * s->g->m * s->g->k;
     s->groups = 1;
     if (s->chunks > 1) {
@@ -249,12 +294,17 @@ static void gemm_cut(struct gemm_block *s, int64_t threads)
     int64_t wanted = (tasks + s->row_blocks - 1) / s->row_blocks;
     if (wanted * least > panels) wanted = panels / least;
     if (threads > 1 && s->groups < wanted) s->groups = gemm_even_groups(s, panels, s->groups, wanted, threads);
+    s->whole = s->row_blocks;
+    if (threads == 1 || s->groups > 1 || s->g->a_col != 1) return; /* to take A's columns in narrower parts costs more than that */
+    if (s->row_blocks < 2 * threads || s->block_tiles < 2 * BLOCK_PARTS) return;
+    s->whole -= threads;
+    s->row_blocks += threads * (BLOCK_PARTS - 1);
 }
 
 /* Memory of a thread for the first cut, whose chunks and groups are the largest. */
 static void gemm_layout(struct gemm_block *s)
 {
-    const int64_t panels = (s->g->n + NR - 1) / NR, tiles = (s->tiles + s->row_blocks - 1) / s->row_blocks;
+    const int64_t panels = (s->g->n + NR - 1) / NR, tiles = s->block_tiles;
     const int64_t words = (s->words + s->chunks - 1) / s->chunks, steps = gemm_splits(s->g) ? 2 * words : words;
     s->a_tile = (steps * MR + 2 * LANES - 1) / LANES * LANES;
     s->a_chunk = tiles * s->a_tile;
@@ -268,12 +318,6 @@ static void gemm_layout(struct gemm_block *s)
 static void gemm_later(struct gemm_block *s, int64_t word, int64_t words)
 {
     const int64_t rows = s->g->bf16 ? 2 : 1;
-    if (s->g->turned) {
-        const int64_t row = (s->g->n + rows - 1) / rows; /* words of W's, of NR rows that lie together */
-        s->later = words > 0 ? (const char *)(s->g->turned + word * rows / NR * NR * row) : NULL;
-        s->later_bytes = words * rows * row * 4;
-        return;
-    }
     s->later = words > 0 ? rows_from(s->g->b, s->g->b_dtype, rows * word * s->g->b_row) : NULL;
     s->later_bytes = rows * words * s->g->b_row * dtype_bytes(s->g->b_dtype);
 }
@@ -297,7 +341,16 @@ static int gemm_makes(const struct gemm_block *s, int64_t words)
     const int64_t tiles = gemm_tiles(g->m);
     if (g->panels || g->int8) return 0;
     if (!g->turned) return g->a_col != 1 && tiles <= FEW ? TOGETHER : 0;
-    return words <= gemm_chunk(s) && tiles * s->most.steps * MR * 4 <= caches_of_this_machine().second / 2;
+    return words <= gemm_chunk(s) && tiles * s->most.steps * MR * 4 <= caches_of_this_machine().second / 2 ? TURNED : 0;
+}
+
+/* How many copies there are of panels that are made where they are used. A thread with many tiles for each makes all of them for itself: that takes less
+ * time than to have them from another's caches, and to take their lines from these when they are made anew. */
+static int64_t gemm_copies(const struct gemm_block *s)
+{
+    enum { MANY = 8, MOST = 1 << 20 /* words of a copy */ };
+    const int64_t padded = (s->g->n + NR - 1) / NR * NR;
+    return s->g->turned && s->tiles >= MANY * s->threads && padded * s->words <= MOST ? s->threads : 1;
 }
 
 static void gemm_blocked(const struct kctx *c, const struct gemm *g)
@@ -321,16 +374,20 @@ static void gemm_blocked(const struct kctx *c, const struct gemm *g)
     s.own = scratch(c, threads * s.own_size);
     s.held = scratch(c, 2 * threads);
     s.out = scratch(c, 2 * s.row_blocks);
-    if (!lies && !s.made) s.b = scratch(c, padded * s.words);
-    if (!s.own || !s.held || !s.out || (!lies && !s.made && !s.b)) return;
+    s.threads = threads;
+    s.copies = gemm_copies(&s);
+    if (!lies && !s.made) s.b = scratch(c, s.copies * padded * s.words);
+    if (s.b && g->turned) s.state = scratch(c, s.copies * s.chunks * gemm_turned(g));
+    if (!s.own || !s.held || !s.out || (!lies && !s.made && !s.b) || (s.b && g->turned && !s.state)) return;
     for (s.word = 0; s.word < all; s.word += most) {
         s.words = all - s.word < most ? all - s.word : most;
         s.part = s.word / most;
         if (s.word > 0) gemm_cut(&s, threads);
-        if (s.b) gemm_later(&s, s.word + s.words, all - s.word - s.words < most ? all - s.word - s.words : most);
+        if (s.b && !g->turned) gemm_later(&s, s.word + s.words, all - s.word - s.words < most ? all - s.word - s.words : most);
         for (int64_t i = 0; i < threads; i++) s.held[i] = -1;
         for (int64_t i = 0; i < s.row_blocks; i++) atomic_init(&s.out[i], 0);
-        if (s.b) pool_run(c->pool, (s.words + PACK_WORDS - 1) / PACK_WORDS, g->turned ? gemm_turn_task : gemm_pack_task, &s);
+        for (int64_t i = 0; s.state && i < s.copies * s.chunks * gemm_turned(g); i++) atomic_init(&s.state[i], NOT_MADE);
+        if (s.b && !s.state) pool_run(c->pool, (s.words + PACK_WORDS - 1) / PACK_WORDS, gemm_pack_task, &s);
         pool_run(c->pool, s.row_blocks * s.groups, gemm_block_task, &s);
     }
 }

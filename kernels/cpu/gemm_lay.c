@@ -13,11 +13,16 @@ struct gemm_sizes {
     int64_t steps, tiles, columns;
 };
 
+enum state { NOT_MADE, BEING_MADE, MADE };
+/* Panels that are made together of a B that is turned: as many as a vector of words of a row covers. */
+enum { TURNED = NR < 2 * LANES ? 2 : 1 };
+
 struct gemm_block {
     const struct gemm *g;
     int64_t word, words;               /* of the inner index, from `word` on */
     int64_t tiles, row_blocks, groups; /* of all rows; tasks down and across */
-    float *b;                          /* B's panels for these words; NULL: they lie in g, or */
+    int64_t block_tiles, whole;        /* tiles of a block at most; so many blocks are whole, the others a part */
+    float *b;                          /* [copies] B's panels for these words; NULL: they lie in g, or */
     int made;                          /* so many at a time a task makes itself, of those that it uses; 0: none */
     const char *later;                 /* rows of B that the next panels are made from, fetched meanwhile; NULL: none */
     int64_t later_bytes;
@@ -30,15 +35,20 @@ struct gemm_block {
     int64_t own_size;
     float *
         own; /* [threads, own_size]: part of A, partial sums, U, its tiles, a panel of its products made fp32, a panel, one made fp32 */
-    int64_t *held;        /* [threads] the block of rows whose A lies there, -1: none */
-    int stay;             /* 1: a thread stays with a block of rows */
-    _Atomic int64_t *out; /* [row_blocks] groups of a block that have been given out */
+    int64_t *held;           /* [threads] the block of rows whose A lies there, -1: none */
+    int stay;                /* 1: a thread stays with a block of rows */
+    _Atomic int64_t *out;    /* [row_blocks] groups of a block that have been given out */
+    int64_t threads, copies; /* of b: one for all threads, or for each its own */
+    _Atomic int
+        *state; /* [copies, chunks, panels / TURNED], of a b that is made where it is used first; NULL: made before all tasks */
 };
 
 /* A task's share, and its memory. */
 struct gemm_share {
     int64_t tile, tile_end, panel, panel_end, row;
     float *a, *sums, *u, *low, *narrow, *made, *wide;
+    float *b; /* its copy of B's panels, and their state */
+    _Atomic int *state;
     int first; /* of the groups of its rows */
 };
 
@@ -69,6 +79,15 @@ static int64_t gemm_steps(const struct gemm *g, int64_t word, int64_t words)
 static int64_t gemm_tile_row(const struct gemm_block *s, int64_t tile)
 {
     return tile * s->g->m / s->tiles;
+}
+
+/* The last blocks are in parts, so that who is late with one does not keep the others for the time of a whole one. */
+enum { BLOCK_PARTS = 2 };
+
+static int64_t gemm_block_tile(const struct gemm_block *s, int64_t block)
+{
+    const int64_t parts = s->whole * BLOCK_PARTS + s->row_blocks - s->whole;
+    return (block < s->whole ? block * BLOCK_PARTS : s->whole * BLOCK_PARTS + block - s->whole) * s->tiles / parts;
 }
 
 /* LANES steps of the row of A that begins with number `row`, from a word on, `left` of them there: as it is, in words of two, or the odd one of two
@@ -210,10 +229,11 @@ static void gemm_pack_task(void *arg, int64_t task, int thread)
         }
 }
 
-/* Panels of B to be made of those of its transpose W: `words` words from `word` on, a multiple of PACK_WORDS, of columns [column, end). */
+/* Panels of B to be made of those of its transpose W: `words` words from `word` on, a multiple of PACK_WORDS, of columns [column, end), `panel`
+ * floats from one panel to the next. */
 struct gemm_turn {
     float *to;
-    int64_t word, words, column, end;
+    int64_t panel, word, words, column, end;
 };
 
 /* Rows [row, row + LANES) of W, counted from the first word, in as many columns as LANES words of a row have; `rows` of W are a word, 2 in bf16: a
@@ -227,34 +247,30 @@ INLINE void gemm_turn_tile(const struct gemm *g, const struct gemm_turn *t, int6
     UNROLL for (int i = 0; i < LANES; i++) x[i] = first + i < kept ? v_load(from + i * NR) : v_zero();
     v_transpose(x);
     for (int half = 0; half < rows && column < t->end; half++, column += LANES) {
-        float *to = t->to + (column - t->column) / NR * NR * t->words + column % NR;
+        float *to = t->to + (column - t->column) / NR * t->panel + column % NR;
         for (int r = 0; r < LANES && (row + r) / rows < t->words; r += rows)
             v_store(to + (row + r) / rows * NR, rows == 1 ? x[r] : half ? v_zip(x[r], x[r + 1], 1) : v_zip(x[r], x[r + 1], 0));
     }
 }
 
-/* Words [begin, end) of those of t. */
-static void gemm_turn_words(const struct gemm *g, const struct gemm_turn *t, int64_t begin, int64_t end)
+/* So often panels of B are made, of all its columns. */
+static int64_t gemm_turned(const struct gemm *g)
 {
-    for (int64_t row = 2 * begin; g->bf16 && row < 2 * end; row += LANES)
-        for (int64_t column = t->column; column < t->end; column += 2 * LANES) gemm_turn_tile(g, t, row, column, 2);
-    for (int64_t row = begin; !g->bf16 && row < end; row += LANES)
-        for (int64_t column = t->column; column < t->end; column += LANES) gemm_turn_tile(g, t, row, column, 1);
+    return ((g->n + NR - 1) / NR + TURNED - 1) / TURNED;
 }
 
-/* PACK_WORDS words of all panels. */
-static void gemm_turn_task(void *arg, int64_t task, int thread)
+static void gemm_turn_panels(const struct gemm *g, const struct gemm_turn *t)
 {
-    (void)thread;
-    const struct gemm_block *s = arg;
-    const int64_t begin = task * PACK_WORDS, end = begin + PACK_WORDS < s->words ? begin + PACK_WORDS : s->words;
-    gemm_turn_words(s->g, &(struct gemm_turn){s->b, s->word, s->words, 0, (s->g->n + NR - 1) / NR * NR}, begin, end);
+    for (int64_t row = 0; g->bf16 && row < 2 * t->words; row += LANES)
+        for (int64_t column = t->column; column < t->end; column += 2 * LANES) gemm_turn_tile(g, t, row, column, 2);
+    for (int64_t row = 0; !g->bf16 && row < t->words; row += LANES)
+        for (int64_t column = t->column; column < t->end; column += LANES) gemm_turn_tile(g, t, row, column, 1);
 }
 
 /* Words [word, word + words) of `panels` panels from p on, of a B that is turned. */
 static void gemm_make_turned(const struct gemm_block *s, float *to, int64_t p, int64_t panels, int64_t word, int64_t words)
 {
-    gemm_turn_words(s->g, &(struct gemm_turn){to, s->word + word, words, p * NR, (p + panels) * NR}, 0, words);
+    gemm_turn_panels(s->g, &(struct gemm_turn){to, words * NR, s->word + word, words, p * NR, (p + panels) * NR});
 }
 
 /* The same from rows of B: a row's columns one after the other, as they are in memory, and what comes some rows later is fetched. */

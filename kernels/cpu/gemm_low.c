@@ -8,6 +8,7 @@ struct gemm_part {
     int64_t next_run, next_jump; /* it is next_run bytes, next_jump bytes apart; 0: in one piece */
     int64_t row;                 /* of B, the first */
     int64_t turn;                /* of all panels and row blocks */
+    int64_t chunk, then;         /* which part of the inner index; the panel that comes next, or this one */
     int first, last;
     const struct gemm_add *add;   /* what comes to this panel's columns when their chain is complete; NULL: nothing */
     const float *added, *added_a; /* its panel; U's first tile for it */

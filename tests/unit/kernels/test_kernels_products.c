@@ -113,10 +113,10 @@ static void test_products(void **state)
 static void blocks(const struct kernels *k, const struct kctx *c, const char *where)
 {
     static const struct caches sizes[] = {{1 << 10, 4 << 10}, {6 << 10, 24 << 10}, {16 << 10, 1 << 20}, {1 << 20, 64 << 20}};
-    static const int64_t shapes[][3] = {{29, 70, 700}, {60, 130, 257}, {200, 75, 131}};
+    static const int64_t shapes[][3] = {{29, 70, 700}, {60, 130, 257}, {200, 75, 131}, {260, 131, 75}};
     for (int i = 0; i < 4; i++) {
         caches_pretend(&sizes[i]);
-        for (int j = 0; j < 3; j++)
+        for (int j = 0; j < 4; j++)
             for (int dtype = DTYPE_F32; dtype <= DTYPE_BF16; dtype++) {
                 forward(k, c, where, shapes[j], (enum dtype)dtype);
                 backward(k, c, where, shapes[j], (enum dtype)dtype);
