@@ -6,8 +6,9 @@
  *   S = Q K^T     P = exp(scale S - m)/l     dP = dO V^T     dS = scale P (dP - delta),  delta = dO . O
  *   dQ = dS K     dK += dS^T Q               dV += P^T dO
  *
- * Tiles are tasks first, which leave Q, dO, P and dS in the window and are done with dQ. Then blocks of keys are tasks, which go through the window in
- * order. So every sum has one order, and one sequence of few heads keeps all threads busy.
+ * A tile leaves Q, dO, P and dS in the window and is done with dQ; then blocks of keys go through the window in order. So every sum has one order. As many
+ * heads as give every thread the same number are tasks: what one core has read, another one writes slowly, and so a head's window stays in one core's cache.
+ * Of the heads that are left, tiles are tasks first and then blocks of keys, so that one sequence of few heads keeps all threads busy.
  */
 enum {
     GRAD_ROWS = 2 * MR < 24 ? 24 : 2 * MR /* few: on the diagonal a tile computes what its first rows do not see */,
@@ -42,9 +43,10 @@ struct grad_args {
     int words;                  /* 1: the cache holds keys and values in bf16 (kv_words) */
     float *wq, *wdout, *p, *ds; /* the window: [window, D], [window, columns] */
     int64_t window, columns;
-    float *dq;           /* a thread: [GRAD_ROWS, D] */
-    int64_t first, last; /* tiles in the window; number i is tile i % n_tiles of head i / n_tiles */
-    int64_t begin, end;  /* rows of the batch that are keys to them */
+    float *dq;               /* a thread: [GRAD_ROWS, D] */
+    int64_t head, heads_end; /* key/value heads */
+    int64_t first, last;     /* tiles in the window; number i is tile i % n_tiles of head i / n_tiles */
+    int64_t begin, end;      /* rows of the batch that are keys to them */
 };
 
 /* The rows of a tile, and where it stands in the window. */
@@ -97,7 +99,8 @@ static void grad_lay_task(void *arg, int64_t task, int thread)
 {
     (void)thread;
     const struct grad_args *s = arg;
-    const int64_t i = task / 2 / s->s.kv_heads, kv_head = task / 2 % s->s.kv_heads, values = task % 2, dim = s->s.head_dim;
+    const int64_t heads = s->heads_end - s->head, i = task / 2 / heads, kv_head = s->head + task / 2 % heads, values = task % 2,
+                  dim = s->s.head_dim;
     const struct attn_seg *seg = &s->segs[i];
     const int64_t column = (s->s.heads + values * s->s.kv_heads + kv_head) * dim, prefix = column + seg->prefix_begin * s->s.stride,
                   own = column + seg->q_begin * s->s.stride;
@@ -111,11 +114,18 @@ static void grad_lay_task(void *arg, int64_t task, int thread)
     grad_round(s, s->k + to_own, own, seg->q_len);
 }
 
+/* What a head adds to, and the rows of no segment. */
 static void grad_zero_run(const void *arg, int64_t begin, int64_t end, int thread)
 {
     (void)thread;
     const struct grad_args *s = arg;
-    memset(s->dqkv + begin * s->s.stride, 0, (size_t)((end - begin) * s->s.stride) * sizeof(float));
+    const int64_t dim = s->s.head_dim, group = s->s.heads / s->s.kv_heads;
+    for (int64_t i = begin; i < end; i++) {
+        float *row = s->dqkv + i * s->s.stride, *key = row + s->s.heads * dim, *value = key + s->s.kv_heads * dim;
+        memset(row + s->head * group * dim, 0, (size_t)((s->heads_end - s->head) * group * dim) * sizeof *row);
+        memset(key + s->head * dim, 0, (size_t)((s->heads_end - s->head) * dim) * sizeof *row);
+        memset(value + s->head * dim, 0, (size_t)((s->heads_end - s->head) * dim) * sizeof *row);
+    }
 }
 
 static int64_t grad_row_of(const struct grad_args *s, int64_t tile) /* in the window */
@@ -316,7 +326,7 @@ static void grad_fill(struct grad_args *s, int64_t first)
     s->first = s->last = first;
     s->begin = s->t;
     s->end = 0;
-    for (; s->last < s->n_tiles * s->s.kv_heads; s->last++) {
+    for (; s->last < s->n_tiles * s->heads_end; s->last++) {
         const struct grad_tile *tile = &s->tiles[s->last % s->n_tiles];
         const struct attn_seg *seg = &s->segs[tile->seg];
         if (grad_row_of(s, s->last) + tile->rows > s->window) break;
@@ -331,21 +341,51 @@ static void grad_fill(struct grad_args *s, int64_t first)
 
 static float *grad_scratch(const struct kctx *c, struct grad_args *a)
 {
-    const int64_t dim = a->s.head_dim, threads = pool_threads(c->pool), all = a->rows * a->s.kv_heads,
-                  tile = GRAD_ROWS * (a->columns + dim) * 2, share = caches_of_this_machine().second / 2 / 4 / tile;
-    a->window = threads * (share > 2 ? share : 2) * GRAD_ROWS;
-    if (a->window > all) a->window = all;
-    a->kt =
-        scratch(c, (2 + a->words) * a->s.kv_heads * a->laid * dim + 2 * a->window * (a->columns + dim) + threads * GRAD_ROWS * dim);
+    const int64_t dim = a->s.head_dim, threads = pool_threads(c->pool), tile = GRAD_ROWS * (a->columns + dim) * 2,
+                  share = caches_of_this_machine().second / 2 / 4 / tile;
+    a->window = (share > 2 ? share : 2) * GRAD_ROWS;
+    if (a->window > a->rows) a->window = a->rows;
+    a->kt = scratch(c, (2 + a->words) * a->s.kv_heads * a->laid * dim + 2 * threads * a->window * (a->columns + dim) +
+                           threads * GRAD_ROWS * dim);
     if (!a->kt) return NULL;
     a->vt = a->kt + a->s.kv_heads * a->laid * dim;
     a->p = a->vt + a->s.kv_heads * a->laid * dim;
-    a->ds = a->p + a->window * a->columns;
-    a->wq = a->ds + a->window * a->columns;
-    a->wdout = a->wq + a->window * dim;
-    a->dq = a->wdout + a->window * dim;
+    a->ds = a->p + threads * a->window * a->columns;
+    a->wq = a->ds + threads * a->window * a->columns;
+    a->wdout = a->wq + threads * a->window * dim;
+    a->dq = a->wdout + threads * a->window * dim;
     a->k = a->dq + threads * GRAD_ROWS * dim;
     return a->kt;
+}
+
+/* Heads `head` to `heads_end` of a, dealt to a pool. */
+static void grad_heads(struct grad_args *a, struct pool *pool)
+{
+    const struct kctx c = {.pool = pool};
+    spans(&c, a->t, a->s.stride, 1, grad_zero_run, a);
+    pool_run(pool, 2 * (a->heads_end - a->head) * a->n_segs, grad_lay_task, a);
+    for (int64_t first = a->n_tiles * a->head; first < a->n_tiles * a->heads_end; first = a->last) {
+        grad_fill(a, first);
+        pool_run(pool, a->last - first, grad_tile_task, a);
+        const int64_t heads = (a->last - 1) / a->n_tiles - first / a->n_tiles + 1,
+                      blocks = (a->end - a->begin + GRAD_OWNED - 1) / GRAD_OWNED;
+        pool_run(pool, heads * blocks, grad_key_task, a);
+    }
+}
+
+/* One head in one thread, with the thread's part of the window. */
+static void grad_head_task(void *arg, int64_t task, int thread)
+{
+    struct grad_args a = *(const struct grad_args *)arg;
+    const int64_t dim = a.s.head_dim, row = thread * a.window;
+    a.head = task;
+    a.heads_end = task + 1;
+    a.p += row * a.columns;
+    a.ds += row * a.columns;
+    a.wq += row * dim;
+    a.wdout += row * dim;
+    a.dq += thread * GRAD_ROWS * dim;
+    grad_heads(&a, NULL);
 }
 
 static void attention_grad(const struct kctx *c, const struct op_attention_grad *o)
@@ -370,14 +410,11 @@ static void attention_grad(const struct kctx *c, const struct op_attention_grad 
     if (!a.places || !a.tiles) return;
     grad_cut(&a);
     if (!grad_scratch(c, &a)) return;
-    spans(c, o->t, o->shape.stride, 1, grad_zero_run, &a);
-    pool_run(c->pool, 2 * o->shape.kv_heads * o->n_segs, grad_lay_task, &a);
-    for (int64_t first = 0; first < a.n_tiles * o->shape.kv_heads; first = a.last) {
-        grad_fill(&a, first);
-        pool_run(c->pool, a.last - first, grad_tile_task, &a);
-        const int64_t heads = (a.last - 1) / a.n_tiles - first / a.n_tiles + 1,
-                      blocks = (a.end - a.begin + GRAD_OWNED - 1) / GRAD_OWNED;
-        pool_run(c->pool, heads * blocks, grad_key_task, &a);
-    }
+    const int64_t threads = pool_threads(c->pool);
+    a.head = o->shape.kv_heads / threads * threads;
+    a.heads_end = o->shape.kv_heads;
+    pool_run(c->pool, a.head, grad_head_task, &a);
+    a.window *= threads;
+    if (a.head < a.heads_end) grad_heads(&a, c->pool);
     arena_reset(c->scratch);
 }

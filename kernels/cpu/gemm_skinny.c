@@ -17,7 +17,7 @@ static void gemm_rows(const struct gemm *g, int rows, const float *a, const floa
 
 struct gemm_skinny {
     const struct gemm *g;
-    int64_t panels, group;
+    int64_t panels, tasks;
 };
 
 static int64_t gemm_tiles(int64_t m)
@@ -25,14 +25,19 @@ static int64_t gemm_tiles(int64_t m)
     return (m + MR - 1) / MR;
 }
 
+/* Tasks have as many panels as each other or one more, so that every thread can have the same number. */
+static int64_t gemm_skinny_panel(const struct gemm_skinny *s, int64_t task)
+{
+    return (task * s->panels + s->tasks - 1) / s->tasks;
+}
+
 static void gemm_skinny_task(void *arg, int64_t task, int thread)
 {
     (void)thread;
     const struct gemm_skinny *s = arg;
     const struct gemm *g = s->g;
-    const int64_t end = (task + 1) * s->group < s->panels ? (task + 1) * s->group : s->panels,
-                  tiles = g->int8 ? (g->m + INT8_ROWS - 1) / INT8_ROWS : gemm_tiles(g->m);
-    for (int64_t p = task * s->group; p < end; p++) {
+    const int64_t end = gemm_skinny_panel(s, task + 1), tiles = g->int8 ? (g->m + INT8_ROWS - 1) / INT8_ROWS : gemm_tiles(g->m);
+    for (int64_t p = gemm_skinny_panel(s, task); p < end; p++) {
         const int64_t left = g->n - p * NR;
         for (int64_t i = 0; i < tiles; i++) {
             const int64_t row = i * g->m / tiles, rows = (i + 1) * g->m / tiles - row;
@@ -52,9 +57,7 @@ static void gemm_skinny_task(void *arg, int64_t task, int thread)
 
 static void gemm_skinny(const struct kctx *c, const struct gemm *g)
 {
-    struct gemm_skinny s = {g, (g->n + NR - 1) / NR, 0};
-    const int64_t threads = pool_threads(c->pool);
-    s.group = (s.panels + threads * 8 - 1) / (threads * 8);
-    const int64_t tasks = (s.panels + s.group - 1) / s.group;
-    pool_run(g->m * g->n * g->k < 32768 ? NULL : c->pool, tasks, gemm_skinny_task, &s);
+    const int64_t panels = (g->n + NR - 1) / NR, most = pool_threads(c->pool) * 8;
+    struct gemm_skinny s = {g, panels, panels < most ? panels : most};
+    pool_run(g->m * g->n * g->k < 32768 ? NULL : c->pool, s.tasks, gemm_skinny_task, &s);
 }

@@ -31,31 +31,67 @@ static float head_max(const float *z, float scale, int64_t v)
     return v_max_of(v_max(v_max(m[0], m[1]), v_max(m[2], m[3]))) + 0.0f;
 }
 
-/* lse[0..1] = m, log l; returns the entropy. mass: that of every MASS_BLOCK ids, or NULL. */
+/* A row of logits. Of its weights e = exp(d) sampling keeps the mass of every MASS_BLOCK ids and, where e is given, the weights themselves and the largest
+ * one of each lane in a block. */
 enum { MASS_BLOCK = 1024 };
-static float head_row(float *lse, uint64_t *mass, const float *z, float scale, int64_t v)
+struct head_row {
+    const float *z;
+    int64_t v;
+    float scale, top;
+    uint64_t *mass;  /* [blocks], or NULL */
+    float *e, *most; /* [V], [blocks, LANES], or NULL */
+};
+
+INLINE vf head_distance(const struct head_row *h, int64_t i, int64_t left)
 {
-    const float top = head_max(z, scale, v);
-    const vf sv = v_set(scale), m = v_set(top);
-    vf l = v_zero(), w = v_zero();
-    for (int64_t block = 0; block < v; block += MASS_BLOCK) {
-        const int64_t end = v - block < MASS_BLOCK ? v : block + MASS_BLOCK;
-        vmass sum = vmass_zero();
-        for (int64_t i = block; i < end; i += LANES) {
-            const int64_t left = end - i;
-            const vf d = v_shifted(gemm_load(z + i, left), sv, m);
-            vf e = v_exp(d);
-            if (left < LANES) e = v_first_n(e, left);
-            l = v_add(l, e);
-            w = v_fma(e, d, w);
-            if (mass) sum = vmass_add(sum, e);
-        }
-        if (mass) mass[block / MASS_BLOCK] = vmass_sum(sum);
+    return v_shifted(gemm_load(h->z + i, left), v_set(h->scale), v_set(h->top));
+}
+
+struct head_sums {
+    vf l, w;
+    vmass mass; /* of a block */
+    vf most;
+};
+
+INLINE void head_vector(struct head_sums *s, const struct head_row *h, int64_t i, int64_t left, const int mass, const int keep)
+{
+    const vf d = head_distance(h, i, left);
+    vf e = v_exp(d);
+    if (left < LANES) e = v_first_n(e, left);
+    s->l = v_add(s->l, e);
+    s->w = v_fma(e, d, s->w);
+    if (mass) s->mass = vmass_add(s->mass, e);
+    if (!keep) return;
+    s->most = v_max(e, s->most);
+    gemm_store(h->e + i, e, left);
+}
+
+INLINE struct head_sums head_blocks(const struct head_row *h, const int mass, const int keep)
+{
+    struct head_sums s = {v_zero(), v_zero(), vmass_zero(), v_zero()};
+    for (int64_t begin = 0, i = 0; begin < h->v; begin += MASS_BLOCK) {
+        const int64_t end = h->v - begin < MASS_BLOCK ? h->v : begin + MASS_BLOCK;
+        s.mass = vmass_zero();
+        s.most = v_zero();
+        for (; i + LANES <= end; i += LANES) head_vector(&s, h, i, LANES, mass, keep);
+        if (i < end) head_vector(&s, h, i, end - i, mass, keep);
+        if (mass) h->mass[begin / MASS_BLOCK] = vmass_sum(s.mass);
+        if (keep) v_store(h->most + begin / MASS_BLOCK * LANES, s.most);
     }
-    const float sum = v_sum(l);
-    lse[0] = top;
+    return s;
+}
+
+/* lse[0..1] = m, log l; returns the entropy. */
+static float head_row(float *lse, struct head_row *h)
+{
+    h->top = head_max(h->z, h->scale, h->v);
+    const struct head_sums s = h->e      ? h->mass ? head_blocks(h, 1, 1) : head_blocks(h, 0, 1)
+                                    : h->mass ? head_blocks(h, 1, 0)
+                                         : head_blocks(h, 0, 0);
+    const float sum = v_sum(s.l);
+    lse[0] = h->top;
     lse[1] = exact_log(sum);
-    return lse[1] - v_sum(w) / sum;
+    return lse[1] - v_sum(s.w) / sum;
 }
 
 static void head_stats_run(const void *arg, int64_t begin, int64_t end, int thread)
@@ -63,9 +99,10 @@ static void head_stats_run(const void *arg, int64_t begin, int64_t end, int thre
     (void)thread;
     const struct head_args *s = arg;
     for (int64_t i = begin; i < end; i++) {
-        const float *z = s->logits + i * s->ld, h = head_row(s->lse + 2 * i, NULL, z, s->scale, s->v);
+        struct head_row row = {.z = s->logits + i * s->ld, .v = s->v, .scale = s->scale};
+        const float h = head_row(s->lse + 2 * i, &row);
         if (s->entropy) s->entropy[i] = h;
-        s->logprob[i] = head_shifted(z[s->target[i]], s->scale, s->lse[2 * i]) - s->lse[2 * i + 1];
+        s->logprob[i] = head_shifted(row.z[s->target[i]], s->scale, s->lse[2 * i]) - s->lse[2 * i + 1];
     }
 }
 

@@ -1,6 +1,12 @@
 /* Drawing tokens (definition: ref/sample.c). The masses of blocks of ids come with the softmax's sums; only the block that holds the
- * target is looked through. Truncation keeps the row's weights e in scratch and finds the cut by bisection over the bits of a float, which looks at fewer
- * and fewer of them. */
+ * target is looked through. Truncation keeps the row's weights e in scratch and finds the cut by bisection over the bits of a float, which looks at few
+ * weights: those from a bound up that the largest weights of the blocks' lanes give, and fewer and fewer of them. */
+enum {
+    SAMPLE_TOP = 0x3f800001, /* the bits after those of 1, which no weight exceeds */
+    SAMPLE_SHORT = 64,       /* weights that are not worth sorting out */
+    SAMPLE_FEW = 4096        /* weights for which no bound is sought */
+};
+
 struct sample_args {
     int32_t *token;
     float *logprob, *entropy;
@@ -8,19 +14,38 @@ struct sample_args {
     const struct sample_row *rows;
     int64_t ld, v, blocks;
     uint64_t *mass; /* [threads, blocks] */
-    float *weights; /* [threads, 2, V rounded up], when a row is truncated: the weights, and room for those between two bounds */
+    int64_t *ties;  /* [threads, blocks] */
+    float *most;    /* [threads, blocks, LANES] */
+    float *weights; /* [threads, 2, V rounded up]: the weights, and room for those between two bounds */
 };
 
-struct sample_part {
+struct sample_part { /* weights above a bound */
     int64_t count;
     uint64_t mass;
 };
 
-static void sample_weights(float *e, const float *z, float scale, float m, int64_t n)
-{
-    for (int64_t i = 0; i < n; i += LANES)
-        gemm_store(e + i, v_exp(v_shifted(gemm_load(z + i, n - i), v_set(scale), v_set(m))), n - i);
-}
+struct sample_list { /* of weights */
+    const float *e;
+    float *room; /* for those that stay; may be e */
+    int64_t n;
+};
+
+struct sample_cut {
+    uint32_t bits;
+    int64_t ties;
+};
+
+/* A row while it is drawn from. */
+struct sample_work {
+    struct head_row h;
+    const struct sample_row *row;
+    struct sample_list list; /* all with bits >= low */
+    uint32_t low;
+    int64_t blocks;
+    float *room;   /* [V rounded up] */
+    int64_t *ties; /* [blocks]: weights equal to the cut */
+    struct sample_cut cut;
+};
 
 /* All with e bits >= bound. NaN has no rank. */
 static struct sample_part sample_above(const float *e, int64_t v, uint32_t bound)
@@ -64,36 +89,29 @@ static int64_t sample_between(float *to, const float *e, int64_t n, uint32_t low
         const vf x = gemm_load(e + i, left);
         unsigned keep = v_bits_at_least(x, low) & ~v_bits_at_least(x, high);
         if (left < LANES) keep &= (1u << left) - 1;
+        if (!keep) continue;
         sample_store(to + kept, x, keep);
         kept += __builtin_popcount(keep);
     }
     return kept;
 }
 
-struct sample_row_weights {
-    const float *e;
-    float *room; /* [v rounded up] */
-    int64_t v;
-    uint64_t mass; /* of all */
-};
-
 struct sample_found {
     uint32_t bits;
     struct sample_part above; /* all with more */
 };
 
-/* The largest bits such that all with at least those are `count` or more, and their mass is `mass` or more. From 1 downwards in growing steps, since a pass
- * over few is cheap, and then by bisection. What is above the interval that is left is counted once, and what is not in it is left out when that halves
- * the list. */
-static struct sample_found sample_search(const struct sample_row_weights *w, int64_t count, uint64_t mass)
+/* The largest bits from `low` up such that all with at least those are `count` or more, and their mass is `mass` or more; `low` if there are none. The list has
+ * all from `low` up. From 1 downwards in growing steps, since a pass over few is cheap, and then by bisection. What is above the interval that is left is
+ * counted once, and what is not in it is left out when that halves the list. */
+static struct sample_found sample_search(struct sample_list l, uint32_t low, int64_t count, uint64_t mass)
 {
-    const float *e = w->e;
-    int64_t n = w->v;
-    struct sample_part above = {0, 0}, left_out = {0, 0};  /* left_out: of those above, what is not in the list */
-    uint32_t low = 0, high = 0x3f800001u, step = 1u << 23; /* no weight is above 1; an octave */
+    struct sample_part above = {0, 0}, left_out = {0, 0}; /* left_out: of those above, what is not in the list */
+    uint32_t high = SAMPLE_TOP, step = 1u << 23;          /* an octave */
     while (high - low > 1) {
         const uint32_t middle = step && step < high - low ? high - step : low + (high - low) / 2;
-        const struct sample_part part = sample_above(e, n, middle), all = {left_out.count + part.count, left_out.mass + part.mass};
+        const struct sample_part part = sample_above(l.e, l.n, middle),
+                                 all = {left_out.count + part.count, left_out.mass + part.mass};
         const int enough = all.count >= count && all.mass >= mass;
         step = enough ? 0 : 2 * step;
         if (enough) {
@@ -102,142 +120,179 @@ static struct sample_found sample_search(const struct sample_row_weights *w, int
             high = middle;
             above = all;
         }
-        if ((enough ? part.count : n - part.count) > n / 2) continue;
-        n = sample_between(w->room, e, n, low, high);
-        e = w->room;
+        if (l.n <= SAMPLE_SHORT || (enough ? part.count : l.n - part.count) > l.n / 2) continue;
+        l.n = sample_between(l.room, l.e, l.n, low, high);
+        l.e = l.room;
         left_out = above;
     }
     return (struct sample_found){low, above};
 }
 
-struct sample_cut {
-    uint32_t bits;
-    int64_t ties;
-};
-
-static struct sample_cut sample_truncate(const struct sample_row_weights *w, const struct sample_row *row)
+/* Weights with these bits or more are `count` or more and have `mass` or more, since the largest ones of the blocks' lanes have. Often not many more have,
+ * and one pass leaves few weights to search. 0: those are not enough. Once for a row: it sorts them out in place. */
+static uint32_t sample_bound(const struct sample_work *w, int64_t count, uint64_t mass)
 {
-    struct sample_cut cut = {0, w->v};
-    uint64_t all = w->mass;
-    if (row->top_k > 0 && row->top_k < w->v) {
-        const struct sample_found k = sample_search(w, row->top_k, 0);
+    if (w->h.v <= SAMPLE_FEW) return 0;
+    return sample_search((struct sample_list){w->h.most, w->h.most, w->blocks * LANES}, 0, count, mass).bits;
+}
+
+/* The list gets all from `low` up, and room for a search that leaves them as they are; if there is none, the list is made anew for the next one. */
+static void sample_gather(struct sample_work *w, uint32_t low)
+{
+    if (w->list.n && w->list.e != w->list.room && w->low <= low) return;
+    w->list = (struct sample_list){w->h.e, w->room, w->h.v};
+    w->low = low;
+    if (!low) return;
+    const int64_t n = sample_between(w->room, w->h.e, w->h.v, low, SAMPLE_TOP), vectors = (n + LANES - 1) / LANES * LANES;
+    w->list = (struct sample_list){w->room, 2 * vectors <= w->h.v ? w->room + vectors : w->room, n};
+}
+
+static uint64_t sample_total(const struct sample_work *w)
+{
+    uint64_t total = 0;
+    for (int64_t i = 0; i < w->blocks; i++) total += w->h.mass[i];
+    return total;
+}
+
+static struct sample_cut sample_truncate(struct sample_work *w)
+{
+    const struct sample_row *row = w->row;
+    const int64_t v = w->h.v;
+    const int top_k = row->top_k > 0 && row->top_k < v;
+    struct sample_cut cut = {0, v};
+    uint64_t all = w->h.mass ? sample_total(w) : 0;
+    if (top_k) {
+        sample_gather(w, sample_bound(w, row->top_k, 0));
+        const struct sample_found k = sample_search(w->list, w->low, row->top_k, 0);
         cut = (struct sample_cut){k.bits, row->top_k - k.above.count};
         all = k.above.mass + (uint64_t)cut.ties * mass_of(f32_from_bits(cut.bits));
     }
     if (row->top_p < 1) {
         const double wanted = ceil((double)row->top_p * (double)all);
         const uint64_t need = wanted < 1 ? 1 : wanted > (double)all ? all : (uint64_t)wanted;
-        const struct sample_found p = sample_search(w, 0, need);
+        sample_gather(w, top_k ? cut.bits : sample_bound(w, 0, need));
+        const struct sample_found p = sample_search(w->list, w->low, 0, need);
         if (p.bits >= cut.bits) {
             const uint64_t each = mass_of(f32_from_bits(p.bits));
-            const int64_t ties = each ? (int64_t)((need - p.above.mass + each - 1) / each) : w->v;
+            const int64_t ties = each ? (int64_t)((need - p.above.mass + each - 1) / each) : v;
             if (p.bits > cut.bits || ties < cut.ties) cut = (struct sample_cut){p.bits, ties};
         }
     }
-    if (row->min_p > 0 && f32_bits(row->min_p) > cut.bits) cut = (struct sample_cut){f32_bits(row->min_p), w->v};
+    if (row->min_p > 0 && f32_bits(row->min_p) > cut.bits) cut = (struct sample_cut){f32_bits(row->min_p), v};
     return cut;
 }
 
-/* Zeroes what is cut away; masses of what is kept. */
-static void sample_keep(float *e, uint64_t *mass, struct sample_cut cut, int64_t v)
+/* Masses of what the cut leaves in every block. Of ties the first ones stay. */
+static void sample_keep(struct sample_work *w)
 {
-    const vf bound = v_set(f32_from_bits(cut.bits));
-    int64_t ties = 0;
-    for (int64_t block = 0; block < v; block += MASS_BLOCK, mass++) {
-        const int64_t end = v - block < MASS_BLOCK ? v : block + MASS_BLOCK;
+    const uint32_t bits = w->cut.bits;
+    const uint64_t each = mass_of(f32_from_bits(bits));
+    int64_t stay = w->cut.ties;
+    for (int64_t block = 0; block < w->blocks; block++) {
+        const int64_t end = w->h.v - block * MASS_BLOCK < MASS_BLOCK ? w->h.v : (block + 1) * MASS_BLOCK;
+        int64_t ties = 0;
         vmass sum = vmass_zero();
-        for (int64_t i = block; i < end; i += LANES) {
+        for (int64_t i = block * MASS_BLOCK; i < end; i += LANES) {
             const int64_t left = end - i;
-            const vf x = gemm_load(e + i, left), kept = v_zero_where_less(v_zero_unless_positive(x), x, bound);
-            unsigned tie = v_bits_at_least(x, cut.bits) & ~v_bits_at_least(x, cut.bits + 1);
-            if (left < LANES) tie &= (1u << left) - 1;
-            ties += __builtin_popcount(tie);
-            sum = vmass_add(sum, kept);
-            gemm_store(e + i, kept, left);
+            const vf x = gemm_load(w->h.e + i, left);
+            unsigned keep = v_bits_at_least(x, bits) & ~v_bits_at_least(x, SAMPLE_TOP);
+            if (left < LANES) keep &= (1u << left) - 1;
+            if (!keep) continue;
+            ties += __builtin_popcount(keep & ~v_bits_at_least(x, bits + 1));
+            sum = vmass_add(sum, v_zero_where_less(x, x, v_set(f32_from_bits(bits))));
         }
-        *mass = vmass_sum(sum);
-        for (int64_t i = end; ties > cut.ties && i-- > block;) { /* the last ones are too many */
-            if (f32_bits(e[i]) != cut.bits) continue;
-            *mass -= mass_of(e[i]);
-            e[i] = 0;
-            ties--;
-        }
+        w->ties[block] = ties < stay ? ties : stay;
+        w->h.mass[block] = vmass_sum(sum) - (uint64_t)(ties - w->ties[block]) * each;
+        stay -= w->ties[block];
     }
 }
 
-static int32_t sample_greedy(const float *z, int64_t v)
+/* The first of the largest logits, which `top` is unless the first one is NaN: nothing is more than that. */
+static int32_t sample_greedy(const float *z, int64_t v, float top)
 {
-    int64_t best = 0;
-    for (int64_t i = 1; i < v; i++)
-        if (z[i] > z[best]) best = i;
-    return (int32_t)best;
+    int64_t i = 0;
+    if (isnan(z[0])) return 0;
+    while (v - i > MASS_BLOCK && head_max(z + i, 1, MASS_BLOCK) < top) i += MASS_BLOCK;
+    while (z[i] != top) i++;
+    return (int32_t)i;
 }
 
-struct weighed {        /* a row of logits, and the mass of each block of MASS_BLOCK */
-    const float *z, *e; /* e: the kept weights, or NULL when nothing is cut away */
-    const uint64_t *mass;
-    float scale, m;
-    int64_t v;
-};
-
-static uint64_t sample_total(const uint64_t *mass, int64_t v)
+static int32_t sample_draw(const struct sample_work *w)
 {
-    uint64_t total = 0;
-    for (int64_t i = 0; i * MASS_BLOCK < v; i++) total += mass[i];
-    return total;
-}
-
-static int32_t sample_draw(const struct sample_row *row, const struct weighed *w)
-{
-    const uint64_t *mass = w->mass;
-    const int64_t v = w->v;
-    const uint64_t total = sample_total(mass, v);
+    const uint64_t *mass = w->h.mass, total = sample_total(w);
     uint64_t below = 0;
     int64_t block = 0;
-    if (!total) return sample_greedy(w->z, v); /* logits are not finite */
-    const uint64_t target = sample_target(row, total);
+    if (!total) return sample_greedy(w->h.z, w->h.v, head_max(w->h.z, 1, w->h.v)); /* logits are not finite */
+    const uint64_t target = sample_target(w->row, total);
     while (below + mass[block] <= target) below += mass[block++];
-    const int64_t begin = block * MASS_BLOCK, n = v - begin < MASS_BLOCK ? v - begin : MASS_BLOCK;
+    const int64_t begin = block * MASS_BLOCK, n = w->h.v - begin < MASS_BLOCK ? w->h.v - begin : MASS_BLOCK;
+    const float *e = w->h.e + begin;
     float own[MASS_BLOCK];
-    if (w->e)
-        memcpy(own, w->e + begin, (size_t)n * sizeof *own);
-    else
-        sample_weights(own, w->z + begin, w->scale, w->m, n);
+    if (!w->h.e) {
+        for (int64_t i = 0; i < n; i += LANES) gemm_store(own + i, v_exp(head_distance(&w->h, begin + i, n - i)), n - i);
+        e = own;
+    }
     int64_t i = 0;
-    while ((below += mass_of(own[i])) <= target) i++;
-    return (int32_t)(begin + i);
+    if (!w->cut.bits) {
+        while ((below += mass_of(e[i])) <= target) i++;
+        return (int32_t)(begin + i);
+    }
+    for (int64_t ties = w->ties[block];; i++) {
+        const uint32_t bits = f32_bits(e[i]);
+        if (bits < w->cut.bits || (bits == w->cut.bits && ties-- <= 0)) continue;
+        if ((below += mass_of(e[i])) > target) return (int32_t)(begin + i);
+    }
+}
+
+static void sample_one(const struct sample_args *s, int64_t i, int thread)
+{
+    const struct sample_row *row = &s->rows[i];
+    const int top_k = row->top_k > 0 && row->top_k < s->v, top_p = row->top_p < 1;
+    const int truncated = row->temperature > 0 && (top_k || top_p || row->min_p > 0);
+    const int64_t first = thread * s->blocks;
+    float *e = s->weights + first * 2 * MASS_BLOCK, lse[2];
+    struct sample_work w = {.h = {.z = s->logits + i * s->ld,
+                                  .v = s->v,
+                                  .scale = row->temperature > 0 ? 1.0f / row->temperature : 1.0f,
+                                  .mass = truncated && (top_k || !top_p) ? NULL : s->mass + first, /* all that top-p is a part of */
+                                  .e = truncated ? e : NULL,
+                                  .most = s->most + first * LANES},
+                            .row = row,
+                            .blocks = s->blocks,
+                            .room = e + s->blocks * MASS_BLOCK,
+                            .ties = s->ties + first};
+    const float h = head_row(lse, &w.h);
+    if (s->entropy) s->entropy[i] = h;
+    if (truncated) {
+        w.cut = sample_truncate(&w);
+        w.h.mass = s->mass + first;
+        sample_keep(&w);
+    }
+    s->token[i] = row->temperature > 0 ? sample_draw(&w) : sample_greedy(w.h.z, s->v, w.h.top);
+    s->logprob[i] = head_shifted(w.h.z[s->token[i]], w.h.scale, lse[0]) - lse[1];
 }
 
 static void sample_run(const void *arg, int64_t begin, int64_t end, int thread)
 {
-    const struct sample_args *s = arg;
-    uint64_t *mass = s->mass + thread * s->blocks;
-    for (int64_t i = begin; i < end; i++) {
-        const struct sample_row *row = &s->rows[i];
-        const float *z = s->logits + i * s->ld, scale = row->temperature > 0 ? 1.0f / row->temperature : 1.0f;
-        float lse[2], *e = NULL;
-        const float h = head_row(lse, mass, z, scale, s->v);
-        if (s->entropy) s->entropy[i] = h;
-        if (row->temperature > 0 && ((row->top_k > 0 && row->top_k < s->v) || row->top_p < 1 || row->min_p > 0)) {
-            const int64_t room = (s->v + LANES - 1) / LANES * LANES;
-            e = s->weights + thread * 2 * room;
-            sample_weights(e, z, scale, lse[0], s->v);
-            const struct sample_row_weights w = {e, e + room, s->v, sample_total(mass, s->v)};
-            sample_keep(e, mass, sample_truncate(&w, row), s->v);
-        }
-        s->token[i] =
-            row->temperature > 0 ? sample_draw(row, &(struct weighed){z, e, mass, scale, lse[0], s->v}) : sample_greedy(z, s->v);
-        s->logprob[i] = head_shifted(z[s->token[i]], scale, lse[0]) - lse[1];
-    }
+    for (int64_t i = begin; i < end; i++) sample_one(arg, i, thread);
 }
 
 static void sample(const struct kctx *c, const struct op_sample *o)
 {
-    struct sample_args s = {o->token, o->logprob, o->entropy, o->logits, o->rows, o->ld, o->v, (o->v + MASS_BLOCK - 1) / MASS_BLOCK,
-                            NULL,     NULL};
-    s.mass = scratch(c, pool_threads(c->pool) * s.blocks * 2);
-    s.weights = scratch(c, pool_threads(c->pool) * 2 * ((o->v + LANES - 1) / LANES * LANES));
-    if (!s.mass || !s.weights) return;
+    struct sample_args s = {.token = o->token,
+                            .logprob = o->logprob,
+                            .entropy = o->entropy,
+                            .logits = o->logits,
+                            .rows = o->rows,
+                            .ld = o->ld,
+                            .v = o->v,
+                            .blocks = (o->v + MASS_BLOCK - 1) / MASS_BLOCK};
+    const int64_t n = pool_threads(c->pool) * s.blocks;
+    s.mass = scratch(c, n * 2);
+    s.ties = scratch(c, n * 2);
+    s.most = scratch(c, n * LANES);
+    s.weights = scratch(c, n * 2 * MASS_BLOCK);
+    if (!s.mass || !s.ties || !s.most || !s.weights) return;
     spans(c, o->r, 4 * o->v, 1, sample_run, &s);
     arena_reset(c->scratch);
 }

@@ -127,10 +127,6 @@ INLINE vf v_zero_where_less(vf y, vf a, vf b)
 {
     return _mm512_maskz_mov_ps((__mmask16)~_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), y);
 }
-INLINE vf v_zero_unless_positive(vf a)
-{
-    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, _mm512_setzero_ps(), _CMP_GT_OQ), a);
-}
 INLINE vf v_where_negative(vf test, vf a, vf b)
 {
     return _mm512_mask_mov_ps(b, _mm512_cmp_ps_mask(test, _mm512_setzero_ps(), _CMP_LT_OQ), a);
@@ -247,7 +243,7 @@ INLINE void v_transpose(vf x[LANES]) /* lane j of x[i] and lane i of x[j] change
     }
 }
 
-/* The mass (exact.h) in two parts of 22 bits, added into 32-bit lanes. */
+/* The mass (exact.h) in two parts of 22 bits, added into 32-bit lanes. The maximum with 0 is 0 where e is NaN. */
 typedef struct {
     __m512i high, low;
 } vmass;
@@ -257,7 +253,7 @@ INLINE vmass vmass_zero(void)
 }
 INLINE vmass vmass_add(vmass s, vf e)
 {
-    const vf scaled = v_mul(v_zero_unless_positive(e), v_set(0x1p22f));
+    const vf scaled = v_mul(v_max(e, v_zero()), v_set(0x1p22f));
     const __m512i high = _mm512_cvttps_epi32(scaled);
     const vf rest = v_sub(scaled, _mm512_cvtepi32_ps(high));
     return (vmass){_mm512_add_epi32(s.high, high), _mm512_add_epi32(s.low, _mm512_cvttps_epi32(v_mul(rest, v_set(0x1p22f))))};
@@ -398,14 +394,6 @@ INLINE vf v_zero_where_less(vf y, vf x, vf b)
     return (vf){_mm256_andnot_ps(_mm256_cmp_ps(x.a, b.a, _CMP_LT_OQ), y.a),
                 _mm256_andnot_ps(_mm256_cmp_ps(x.b, b.b, _CMP_LT_OQ), y.b)};
 }
-INLINE __m256 positive_8(__m256 x)
-{
-    return _mm256_and_ps(x, _mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_GT_OQ));
-}
-INLINE vf v_zero_unless_positive(vf x)
-{
-    return PAIR(positive_8, x);
-}
 INLINE vf v_where_negative(vf test, vf x, vf y) /* test is not -0 */
 {
     return (vf){_mm256_blendv_ps(y.a, x.a, test.a), _mm256_blendv_ps(y.b, x.b, test.b)};
@@ -544,7 +532,7 @@ INLINE vmass vmass_zero(void)
 }
 INLINE vmass vmass_add8(vmass s, __m256 e)
 {
-    const __m256 unit = _mm256_set1_ps(0x1p22f), scaled = _mm256_mul_ps(positive_8(e), unit);
+    const __m256 unit = _mm256_set1_ps(0x1p22f), scaled = _mm256_mul_ps(_mm256_max_ps(e, _mm256_setzero_ps()), unit);
     const __m256i high = _mm256_cvttps_epi32(scaled);
     const __m256 rest = _mm256_sub_ps(scaled, _mm256_cvtepi32_ps(high));
     return (vmass){_mm256_add_epi32(s.high, high), _mm256_add_epi32(s.low, _mm256_cvttps_epi32(_mm256_mul_ps(rest, unit)))};
