@@ -373,7 +373,7 @@ static void gemm_blocked(const struct kctx *c, const struct gemm *g)
     gemm_layout(&s);
     s.own = scratch(c, threads * s.own_size);
     s.held = scratch(c, 2 * threads);
-    s.out = scratch(c, 2 * s.row_blocks);
+    s.out = scratch(c, 2 * (s.row_blocks + threads * (BLOCK_PARTS - 1))); /* a later cut may halve blocks that the first does not */
     s.threads = threads;
     s.copies = gemm_copies(&s);
     if (!lies && !s.made) s.b = scratch(c, s.copies * padded * s.words);
