@@ -24,9 +24,8 @@ struct train_pass {
 static tare_status acts_begin(struct train_pass *p, const struct model *m, int64_t l, struct err *e)
 {
     const enum recompute recompute = p->recompute;
-    const bool rounds = product_rows_dtype(m) == DTYPE_BF16, again = recompute == RECOMPUTE_MLP,
-               keeps_qkv = rounds && recompute != RECOMPUTE_LAYER && m->shape.head_dim % 2 == 0 /* else the cache may be fp32 */,
-               keeps_gate_up = keeps_qkv && !again;
+    const bool keeps = product_rows_dtype(m) == DTYPE_BF16 && recompute != RECOMPUTE_LAYER, again = recompute == RECOMPUTE_MLP,
+               keeps_qkv = keeps && m->shape.head_dim % 2 == 0 /* else the cache may be fp32 */, keeps_gate_up = keeps && !again;
     const struct layer_acts *first = &p->acts[0];
     const int64_t t = p->batch.t, bytes = dtype_bytes(DTYPE_BF16);
     struct layer_acts *to = &p->acts[l];

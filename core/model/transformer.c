@@ -329,26 +329,19 @@ static void into_mlp(const struct model *m, int64_t l, struct product_rows in, c
     lora_product(m, 4 * l + 2, gate_and_up(m, l, in, a, t), &a->lora);
 }
 
-/* act from what the product gave, and of that what is kept. */
-static void activate(const struct model *m, const struct layer_acts *a, int64_t t)
-{
-    struct op_swiglu o = activation(m, (struct product_rows){a->gate_up, DTYPE_F32}, a, t);
-    o.kept = a->kept_gate_up;
-    m->k->swiglu(&m->ctx, &o);
-}
-
 /* act of rows that have no backward pass, which would read gate_up, in one operation where the backend has it. */
 static void mlp_inside(const struct model *m, int64_t l, struct product_rows in, const struct layer_acts *a, int64_t t)
 {
     const bool backward = a->rms2, adapted = m->lora && m->lora->groups[4 * l + 2].n;
+    struct op_swiglu act = activation(m, (struct product_rows){a->gate_up, DTYPE_F32}, a, t);
     if (m->k->matmul_swiglu && !backward && !adapted) {
         const struct op_matmul product = gate_and_up(m, l, in, a, t);
-        const struct op_swiglu act = activation(m, (struct product_rows){a->gate_up, DTYPE_F32}, a, t);
         m->k->matmul_swiglu(&m->ctx, &product, &act);
         return;
     }
     into_mlp(m, l, in, a, t);
-    activate(m, a, t);
+    act.kept = a->kept_gate_up;
+    m->k->swiglu(&m->ctx, &act);
 }
 
 void layer_again(const struct model *m, int64_t l, const float *x, const struct layer_acts *a, int64_t t, enum recompute recompute)

@@ -47,6 +47,12 @@ INLINE vf kv_in(int words, vf x)
     return words ? v_round_bf16(x) : x;
 }
 
+/* A head's row of them. */
+static void kv_row(float *to, const void *from, enum dtype dtype, int64_t dim, int words)
+{
+    for (int64_t d = 0; d < dim; d += LANES) gemm_store(to + d, kv_in(words, rows_load(from, dtype, d, dim - d)), dim - d);
+}
+
 static void attn_tile_begin(struct attn_tile *t, const struct attn_args *s, int64_t head, int64_t row, int rows)
 {
     const int64_t dim = s->s.head_dim;
@@ -66,9 +72,7 @@ static void attn_tile_begin(struct attn_tile *t, const struct attn_args *s, int6
         t->first[r] = s->s.window && t->keys[r] > s->s.window ? t->keys[r] - s->s.window : 0;
         t->at[r] = token * s->s.heads + h;
         t->run_blocks[t->runs - 1] = (t->keys[r] + KV_BLOCK - 1) / KV_BLOCK;
-        const float *q = s->qkv + token * s->s.stride + h * dim;
-        for (int64_t d = 0; d < dim; d += LANES)
-            gemm_store(t->q + r * dim + d, kv_in(s->words, gemm_load(q + d, dim - d)), dim - d);
+        kv_row(t->q + r * dim, s->qkv + token * s->s.stride + h * dim, DTYPE_F32, dim, s->words);
     }
     t->run_begin[t->runs] = rows;
     t->shared = t->run_blocks[0];

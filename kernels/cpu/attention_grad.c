@@ -74,9 +74,7 @@ static void grad_transpose(const struct grad_args *s, float *to, int64_t from, i
     for (int64_t i = 0; i < rows; i += LANES)
         for (int64_t d = 0; d < dim; d += LANES) {
             vf x[LANES];
-            UNROLL for (int r = 0; r < LANES; r++) x[r] =
-                r < rows - i ? rows_load(s->qkv, s->qkv_dtype, from + (i + r) * stride + d, dim - d) : v_zero();
-            v_transpose(x);
+            gemm_columns(x, rows_from(s->qkv, s->qkv_dtype, from + i * stride + d), s->qkv_dtype, stride, rows - i, dim - d);
             for (int j = 0; j < LANES && d + j < dim; j++) v_store(to + i * dim + (d + j) * LANES, kv_in(s->words, x[j]));
         }
 }
@@ -85,8 +83,7 @@ static void grad_round(const struct grad_args *s, float *to, int64_t from, int64
 {
     const int64_t dim = s->s.head_dim;
     for (int64_t i = 0; i < rows; i++, from += s->s.stride, to += dim)
-        for (int64_t d = 0; d < dim; d += LANES)
-            gemm_store(to + d, kv_in(s->words, rows_load(s->qkv, s->qkv_dtype, from + d, dim - d)), dim - d);
+        kv_row(to, rows_from(s->qkv, s->qkv_dtype, from), s->qkv_dtype, dim, s->words);
 }
 
 static int grad_same_prefix(const struct attn_seg *segs, int64_t i) /* as the segment before */

@@ -39,8 +39,8 @@ struct gemm_block {
     int stay;                /* 1: a thread stays with a block of rows */
     _Atomic int64_t *out;    /* [row_blocks] groups of a block that have been given out */
     int64_t threads, copies; /* of b: one for all threads, or for each its own */
-    _Atomic int
-        *state; /* [copies, chunks, panels / TURNED], of a b that is made where it is used first; NULL: made before all tasks */
+    /* [copies, chunks, panels / TURNED], of a b that is made where it is used first; NULL: made before all tasks */
+    _Atomic int *state;
 };
 
 /* A task's share, and its memory. */

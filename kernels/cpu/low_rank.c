@@ -225,7 +225,7 @@ static void low_turn(float *to, const float *from, int64_t rows, int64_t columns
     for (int64_t i = 0; i < rows; i += LANES)
         for (int64_t j = 0; j < columns; j += LANES) {
             vf x[LANES];
-            gemm_columns(x, from + i * columns + j, columns, rows - i, columns - j);
+            gemm_columns(x, from + i * columns + j, DTYPE_F32, columns, rows - i, columns - j);
             for (int64_t r = 0; r < LANES && j + r < columns; r++) gemm_store(to + (j + r) * rows + i, x[r], rows - i);
         }
 }

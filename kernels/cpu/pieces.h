@@ -51,9 +51,9 @@ INLINE void rows_store(void *rows, enum dtype dtype, int64_t i, vf x, int64_t co
 }
 
 /* x[j]: number j of up to sixteen rows, `stride` apart; 0 beyond `rows` and `columns`. */
-INLINE void gemm_columns(vf x[LANES], const float *from, int64_t stride, int64_t rows, int64_t columns)
+INLINE void gemm_columns(vf x[LANES], const void *from, enum dtype dtype, int64_t stride, int64_t rows, int64_t columns)
 {
-    UNROLL for (int r = 0; r < LANES; r++) x[r] = r < rows ? gemm_load(from + r * stride, columns) : v_zero();
+    UNROLL for (int r = 0; r < LANES; r++) x[r] = r < rows ? rows_load(from, dtype, r * stride, columns) : v_zero();
     v_transpose(x);
 }
 

@@ -19,8 +19,8 @@ struct grad_queries { /* n queries from batch row `row`; they see rows prefix ..
     int32_t row, n, prefix, prefix_len, own;
 };
 
-struct
-    grad_keys { /* n keys from batch row `row`; jobs first .. last-1; part: where the sums go, 0: dqkv, i: block i - 1 of parts */
+/* n keys from batch row `row`; jobs first .. last-1; part: where the sums go, 0: dqkv, i: block i - 1 of parts */
+struct grad_keys {
     int32_t row, n, first, last, part;
 };
 

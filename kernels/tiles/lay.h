@@ -98,7 +98,7 @@ static void lay_weights(void *arg, int64_t panel, int thread)
         const int64_t row = panel * SIDE + v;
         for (int64_t k = 0; k < blocks_of(o->k) * SIDE; k += LANES) {
             vf x[LANES];
-            gemm_columns(x, o->w + (k < o->k ? row * o->k + k : 0), o->k, o->n - row, o->k - k);
+            gemm_columns(x, o->w + (k < o->k ? row * o->k + k : 0), DTYPE_F32, o->k, o->n - row, o->k - k);
             for (int64_t i = 0; i < LANES; i += 2) v_store(to + (k + i) / 2 * SIDE + v, v_pair_exact(x[i], x[i + 1]));
         }
     }
