@@ -20,8 +20,8 @@
  *   - exp and log are our own polynomials, the same sequence of operations in every implementation.
  * Backward operations are deterministic for any thread count: sums over tokens run in row order, never split between threads.
  */
-#ifndef TARE_KERNELS_H
-#define TARE_KERNELS_H
+#ifndef TARE_KERNELS_KERNELS_H
+#define TARE_KERNELS_KERNELS_H
 
 #include "base/err.h"
 #include "base/pool.h"

@@ -1,6 +1,6 @@
 /* The CPU tables, one a build of the same source for an instruction set, and what the builds share. */
-#ifndef TARE_KERNELS_CPU_H
-#define TARE_KERNELS_CPU_H
+#ifndef TARE_KERNELS_KERNELS_CPU_H
+#define TARE_KERNELS_KERNELS_CPU_H
 
 #include "base/rng.h"
 #include "kernels.h"

@@ -4,7 +4,7 @@
 
 #include "check.h"
 
-#include "update/update.h"
+#include "update/trainer.h"
 
 /* Gives the trainer an objective by name, with the trainer's loss; replaces the one that it has. */
 static inline void set_objective(struct trainer *t, const char *name, const struct config_param *settings)

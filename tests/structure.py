@@ -1,7 +1,8 @@
 """The house rules that a compiler does not check. usage: structure.py SOURCE edges|sizes|picture|choices|idioms|metrics
 
-edges   A folder of core/ includes only from the folders that its line `tare_module(NAME ...)` in CMakeLists.txt names, it names only those that
-        it includes from, and those stand above it. The rooms of one verb (ROOMS) use none of one another.
+edges   A room (a folder of core/ or lab/, or serve/) includes only from the rooms that its line `tare_module(NAME ...)` in CMakeLists.txt
+        names, it names only those that it includes from, and those come earlier in the file. core/ includes nothing of lab/, serve/ and cli/.
+        The rooms of one verb (ROOMS) do not use each other.
 sizes   No file above 600 lines, no function above 60, none with more than 6 parameters but those
         that the SDK's headers give a plugin. What is above today stands in structure.allow, one
         "KIND FILE NAME SIZE" a line: the list may only shrink, and so may its numbers.
@@ -18,9 +19,9 @@ import pathlib
 import re
 import sys
 
-NOT_SETTINGS = {("core/model/adapter.c", "none"), ("core/base/fault.c", "stop"), ("core/cli/bench_peak.c", "avx512"), ("core/cli/cmd_score.c", "dtype"), ("core/cli/cmd_plugin.c", "info"), ("core/cluster/nearest_kernel.c", "ref"),
+NOT_SETTINGS = {("core/model/adapter.c", "none"), ("core/base/fault.c", "stop"), ("cli/bench_peak.c", "avx512"), ("cli/cmd_score.c", "dtype"), ("cli/cmd_plugin.c", "info"), ("core/cluster/nearest_kernel.c", "ref"),
                 ("core/cluster/nearest_kernel.c", "avx2"), ("core/eval/groups.c", "true"), ("core/eval/groups.c", "false"), ("core/eval/samples.c", "stop"),
-                ("core/serve/request.c", "none"), ("core/settle/settle.c", "auto"), ("core/sweep/grid.c", "auto")}
+                ("serve/request.c", "none"), ("core/settle/settle.c", "auto"), ("core/sweep/grid.c", "auto")}
 ROOMS = {"sft", "eval", "sweep", "plan", "report", "lab"}
 FILE_LINES, FUNCTION_LINES, PARAMETERS = 600, 60, 6
 OF_THE_ABI = {"assign", "apply_records"}  # functions of a plugin's table: the SDK's headers say what they take
@@ -35,16 +36,21 @@ def modules(source):
     return found
 
 
+def place(source, room):
+    """the folder of a room, relative to the source"""
+    return next((f for f in (f"core/{room}", f"lab/{room}") if (source / f).is_dir()), room)
+
+
 def includes(source, folder):
     """{folder or 'kernels': 'FILE:LINE' of the first include from it}"""
     headers = {p.name for p in (source / "kernels").glob("*.h")}
     found = {}
-    for path in sorted((source / "core" / folder).rglob("*.[ch]")):
+    for path in sorted((source / place(source, folder)).rglob("*.[ch]")):
         for number, line in enumerate(path.read_text().splitlines(), 1):
             m = re.match(r'#include "([^"]+)"', line)
             if not m or m[1].startswith("tare/"):
                 continue
-            room = "kernels" if m[1] in headers else m[1].split("/")[0] if "/" in m[1] else folder
+            room = "kernels" if m[1] in headers else m[1].removeprefix("lab/").split("/")[0] if "/" in m[1] else folder
             if room != folder:
                 found.setdefault(room, f"{path.relative_to(source)}:{number}")
     return found
@@ -54,23 +60,25 @@ def check_edges(source):
     links, wrong = modules(source), []
     order = list(links)
     order.insert(1, "kernels")
-    on_disk = {p.name for p in (source / "core").iterdir() if p.is_dir() and any(p.rglob("*.[ch]"))} - {"cli"}
+    on_disk = {p.name for top in ("core", "lab") for p in (source / top).iterdir() if p.is_dir() and any(p.rglob("*.[ch]"))} | {"serve"}
     for folder in sorted(on_disk - set(links)):
-        wrong.append(f"core/{folder} has no line tare_module({folder} ...) in CMakeLists.txt")
+        wrong.append(f"{place(source, folder)} has no line tare_module({folder} ...) in CMakeLists.txt")
     for folder in (f for f in order if f in on_disk):
-        used = includes(source, folder)
+        used, here = includes(source, folder), place(source, folder)
         for room, where in used.items():
             if room not in order:
-                wrong.append(f"{where}: core/{folder} includes from {room}/, which is no folder of core/ that can be used")
+                wrong.append(f"{where}: {here} includes from {room}/, which is not a room")
+            elif here.startswith("core/") and room != "kernels" and not place(source, room).startswith("core/"):
+                wrong.append(f"{where}: {here} includes from {place(source, room)}; core/ must build without lab/ and serve/")
             elif order.index(room) > order.index(folder):
-                wrong.append(f"{where}: core/{folder} includes from core/{room}, which comes after it")
+                wrong.append(f"{where}: {here} includes from {place(source, room)}, which comes after it")
             elif folder in ROOMS and room in ROOMS:
-                wrong.append(f"{where}: core/{folder} includes from core/{room}; neither may use the other")
+                wrong.append(f"{where}: {here} includes from {place(source, room)}; neither may use the other")
             elif room not in links[folder]:
-                wrong.append(f"{where}: core/{folder} includes from {room}/; name tare_{room} in tare_module({folder} ...), or do without")
+                wrong.append(f"{where}: {here} includes from {room}/; name tare_{room} in tare_module({folder} ...), or remove the include")
         for room in links[folder]:
             if room not in used and room != "base":
-                wrong.append(f"CMakeLists.txt: tare_module({folder} ...) names tare_{room}, and no file of core/{folder} includes from it")
+                wrong.append(f"CMakeLists.txt: tare_module({folder} ...) names tare_{room}, and no file of {here} includes from it")
     return wrong
 
 
@@ -97,7 +105,7 @@ def functions(text):
 
 def breaches(source):
     found = {}
-    for top in ("core", "kernels", "plugins", "bench", "tests"):
+    for top in ("core", "lab", "serve", "cli", "kernels", "plugins", "bench", "tests"):
         for path in sorted((source / top).rglob("*")):
             name = str(path.relative_to(source))
             if path.suffix not in (".c", ".h", ".cu", ".cuh") or name.startswith("tests/abi/frozen") or "/corpus/" in name:
@@ -132,20 +140,23 @@ def check_sizes(source):
 
 
 def draw(source):
-    """A line for each floor: rooms that use only the floors below it; then for each room what it includes from, base left out."""
+    """A line for each floor of core/: rooms that use only the floors below it; then for each room what it includes from, base left out."""
     links = modules(source)
     rooms = ["base", "kernels"] + [r for r in links if r != "base"]
     uses = {r: [u for u in rooms if u in (includes(source, r) if r != "kernels" else {"base": ""}) and u != "base"] for r in rooms}
     floor = {}
     for r in rooms:
         floor[r] = 0 if r == "base" else 1 + max((floor[u] for u in uses[r]), default=0)
-    lines = [f"floor {n:2}   " + "  ".join(r for r in rooms if floor[r] == n) for n in range(max(floor.values()), -1, -1)]
+    core = [r for r in rooms if r == "kernels" or place(source, r).startswith("core/")]
+    lines = ["cli        the verbs of `tare`, above all rooms", "serve      above core",
+             "lab        " + "  ".join(r for r in rooms if place(source, r).startswith("lab/")) + "   above core", "core"]
+    lines += [f"floor {n:2}   " + "  ".join(r for r in core if floor[r] == n) for n in range(max(floor[r] for r in core), -1, -1)]
     return "\n".join(lines + [""] + [f"{r:11}{' '.join(uses[r])}".rstrip() for r in rooms]) + "\n"
 
 
 def check_picture(source):
     text = (source / "docs" / "dev" / "architecture.md").read_text()
-    wrong = [f"docs/dev/architecture.md has no paragraph on core/{r}" for r in modules(source) if f"**`{r}/`**" not in text]
+    wrong = [f"docs/dev/architecture.md has no paragraph on {place(source, r)}" for r in modules(source) if f"**`{r}/`**" not in text and f"**`{place(source, r)}/`**" not in text]
     if f"```text\n{draw(source)}```" not in text:
         wrong.append("docs/dev/architecture.md: the picture is not that of the tree; put in its place what `python3 tests/structure.py . draw` prints")
     return wrong
@@ -157,7 +168,7 @@ def check_choices(source):
     keys = re.findall(r"CHOICE\(\s*(\w+), (\w+),", (source / "core" / "config" / "keys.c").read_text())
     fields = "|".join(rf"{section}\.{key}" for section, key in keys)
     wrong = [] if texts and keys else ["core/config: no choices found; this check reads choices.h and keys.c"]
-    for top in ("core", "kernels"):
+    for top in ("core", "lab", "serve", "cli", "kernels"):
         for path in sorted((source / top).rglob("*.c")):
             name = str(path.relative_to(source))
             if name.startswith("core/config/"):
@@ -203,7 +214,7 @@ def statement(line):
 
 def check_idioms(source):
     wrong = []
-    for top in ("core", "kernels", "plugins"):
+    for top in ("core", "lab", "serve", "cli", "kernels", "plugins"):
         for path in sorted((source / top).rglob("*.[ch]")):
             name, open_brackets, before = str(path.relative_to(source)), 0, ""
             for number, line in enumerate(path.read_text().splitlines(), 1):
@@ -212,7 +223,7 @@ def check_idioms(source):
                 open_brackets = max(0, open_brackets + line.count("(") - line.count(")"))
                 if len(parts(text)) > 1 and not name.startswith(UNREAD):
                     wrong.append(f"{name}:{number}: a statement after a comma; give it a line of its own")
-                if top == "core" and text.startswith("goto "):
+                if top in ("core", "lab", "serve", "cli") and text.startswith("goto "):
                     wrong.append(f"{name}:{number}: goto; declare what is to be closed OWNED, and TRY each step")
                 if re.match(r"\*\(.*\?.*:.*\) ?[-+*/|&]?=[^=]", text):
                     wrong.append(f"{name}:{number}: an assignment through a conditional; write if and else")
@@ -222,7 +233,7 @@ def check_idioms(source):
 def check_metrics(source):
     known = set(re.findall(r'"([\w/]+)"', (source / "core/sweep/metric.c").read_text().split("OPEN[]")[0]))
     wrong, met = [], 0
-    for path in sorted((source / "core").rglob("*.c")):
+    for path in sorted(p for top in ("core", "lab", "cli") for p in (source / top).rglob("*.c")):
         text = path.read_text()
         for call in re.finditer(r'observe_set\([^,]+,\s*"([^"%]+)"', text):
             met += 1

@@ -7,7 +7,7 @@ tare_tests_required()
 # The project's reference data beside the checkout; where it is not, tests read the small part of it in tests/data.
 get_filename_component(SHARED ${CMAKE_SOURCE_DIR}/../shared ABSOLUTE)
 include(${CMAKE_SOURCE_DIR}/tests/plugin/fixtures.cmake)
-include(${CMAKE_SOURCE_DIR}/kernels/cuda/shim/shim.cmake)
+include(${CMAKE_SOURCE_DIR}/tests/cuda/shim/shim.cmake)
 # A device that is none, for tests of the engine on memory that it cannot touch.
 add_library(tare_fake MODULE tests/device/fake.c)
 target_link_libraries(tare_fake PRIVATE tare_kernels)
@@ -40,7 +40,7 @@ add_library(tare_thread_ranks STATIC tests/dist/threads.c)
 target_include_directories(tare_thread_ranks PRIVATE tests)
 target_link_libraries(tare_thread_ranks PRIVATE tare_dist)
 # What a test uses beside its module and what that stands on.
-foreach(TEST test_comm test_comm_gpu test_share test_shards)
+foreach(TEST test_comm test_comm_gpu test_deal test_shards)
     set(TEST_USES_${TEST} tare_thread_ranks)
 endforeach()
 set(TEST_USES_test_kmeans tare_model)

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "config/config.h"
 #include "rollout/rollout.h"
+#include "update/supervised.h"
 #include "update/update.h"
 
 #include "operations.h"

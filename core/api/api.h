@@ -6,8 +6,8 @@
  *
  * A handle is used by one thread at a time, in the process that made it (TARE_E_STATE in a child of fork). Several handles, of models and of runs, may
  * be open at once. What a function gives lives as long as its handle, unless it says otherwise. */
-#ifndef TARE_API_H
-#define TARE_API_H
+#ifndef TARE_CORE_API_API_H
+#define TARE_CORE_API_API_H
 
 #include <tare/estimator.h>
 #include <tare/verifier.h>

@@ -1,6 +1,7 @@
 /* A training run step by step, for a caller who looks at each step. */
 #include "batch/table.h"
 #include "dist/ranks.h"
+#include "loop/resume.h"
 #include "loop/train.h"
 #include "preflight/preflight.h"
 

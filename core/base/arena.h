@@ -2,8 +2,8 @@
  * reset it keeps its blocks, so a loop whose shapes repeat allocates nothing after its first rounds (arena_grown counts). Of a source's memory it
  * keeps one block then, as large as all that was ever in use at once: pieces that grew from round to round leave no small blocks.
  * Not thread-safe: one thread owns an arena at a time. */
-#ifndef TARE_CORE_ARENA_H
-#define TARE_CORE_ARENA_H
+#ifndef TARE_CORE_BASE_ARENA_H
+#define TARE_CORE_BASE_ARENA_H
 
 #include "base/err.h"
 

@@ -1,6 +1,6 @@
 /* Monotonic seconds, for durations; never for results. */
-#ifndef TARE_CORE_CLOCK_H
-#define TARE_CORE_CLOCK_H
+#ifndef TARE_CORE_BASE_CLOCK_H
+#define TARE_CORE_BASE_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>

@@ -9,8 +9,8 @@
  *
  * A message says what, where (file:line, key, row), what was allowed, and after a semicolon what to do.
  */
-#ifndef TARE_CORE_ERR_H
-#define TARE_CORE_ERR_H
+#ifndef TARE_CORE_BASE_ERR_H
+#define TARE_CORE_BASE_ERR_H
 
 #include <tare/base.h>
 

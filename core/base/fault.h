@@ -12,8 +12,8 @@
  *   count   the first so many - 1 passes of a point that fits are let through (default 1: none); counted in each process
  *   after   so many seconds later, from a thread of its own (kill and exit only)
  */
-#ifndef TARE_CORE_FAULT_H
-#define TARE_CORE_FAULT_H
+#ifndef TARE_CORE_BASE_FAULT_H
+#define TARE_CORE_BASE_FAULT_H
 
 #include "base/err.h"
 

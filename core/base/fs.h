@@ -1,6 +1,6 @@
 /* Files: whole reads, maps, and writes that are either there completely or not at all. */
-#ifndef TARE_CORE_FS_H
-#define TARE_CORE_FS_H
+#ifndef TARE_CORE_BASE_FS_H
+#define TARE_CORE_BASE_FS_H
 
 #include "base/str.h"
 

@@ -1,6 +1,6 @@
 /* Thin helpers over jansson: parse with file:line in the error, typed look-ups with the key in the error. */
-#ifndef TARE_CORE_JSON_H
-#define TARE_CORE_JSON_H
+#ifndef TARE_CORE_BASE_JSON_H
+#define TARE_CORE_BASE_JSON_H
 
 #include "base/str.h"
 

@@ -1,7 +1,7 @@
 /* What the system lets this process use: cores by its affinity mask (taskset, cpusets), cores and memory by its control groups (docker --cpus
  * and --memory, systemd's CPUQuota= and MemoryMax=, Slurm), of which the least along the path to the root counts. Linux, cgroup 1 and 2. */
-#ifndef TARE_CORE_LIMITS_H
-#define TARE_CORE_LIMITS_H
+#ifndef TARE_CORE_BASE_LIMITS_H
+#define TARE_CORE_BASE_LIMITS_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* Messages to standard error, one line each: "tare: message". The level is set at the start: -v or -q, else log.level. Thread-safe. */
-#ifndef TARE_CORE_LOG_H
-#define TARE_CORE_LOG_H
+#ifndef TARE_CORE_BASE_LOG_H
+#define TARE_CORE_BASE_LOG_H
 
 #include "base/err.h"
 

@@ -2,8 +2,8 @@
  * what is its own and sums in an order of its own. No nesting. One caller at a time. Workers spin for some microseconds before
  * they sleep, so that a decode step's short regions do not pay for a wake-up. A region ends when its tasks are done: a worker that
  * the system has not given a core is not waited for. */
-#ifndef TARE_CORE_POOL_H
-#define TARE_CORE_POOL_H
+#ifndef TARE_CORE_BASE_POOL_H
+#define TARE_CORE_BASE_POOL_H
 
 #include "base/err.h"
 

@@ -1,6 +1,6 @@
 /* Where this program lies, and what was built or installed with it. */
-#ifndef TARE_CORE_PROGRAM_H
-#define TARE_CORE_PROGRAM_H
+#ifndef TARE_CORE_BASE_PROGRAM_H
+#define TARE_CORE_BASE_PROGRAM_H
 
 #include "base/err.h"
 

@@ -5,8 +5,8 @@
  *   (step, prompt uid, occurrence of the prompt in the step, rollout, position)
  * so a prompt met again draws anew.
  */
-#ifndef TARE_CORE_RNG_H
-#define TARE_CORE_RNG_H
+#ifndef TARE_CORE_BASE_RNG_H
+#define TARE_CORE_BASE_RNG_H
 
 #include <stdint.h>
 

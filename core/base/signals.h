@@ -1,6 +1,6 @@
 /* Interruption: SIGINT and SIGTERM set a flag that the long loops look at; a second one ends the process at once. */
-#ifndef TARE_CORE_SIGNALS_H
-#define TARE_CORE_SIGNALS_H
+#ifndef TARE_CORE_BASE_SIGNALS_H
+#define TARE_CORE_BASE_SIGNALS_H
 
 #include <stdbool.h>
 

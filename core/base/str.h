@@ -1,6 +1,6 @@
 /* A growable byte string. Always NUL-ended, may hold NUL. Zero-initialise, str_free when done. */
-#ifndef TARE_CORE_STR_H
-#define TARE_CORE_STR_H
+#ifndef TARE_CORE_BASE_STR_H
+#define TARE_CORE_BASE_STR_H
 
 #include "base/err.h"
 

@@ -1,6 +1,6 @@
 /* Walking over valid UTF-8. Internal to the data folder. */
-#ifndef TARE_CORE_UTF8_H
-#define TARE_CORE_UTF8_H
+#ifndef TARE_CORE_BASE_UTF8_H
+#define TARE_CORE_BASE_UTF8_H
 
 #include <stdint.h>
 

@@ -9,8 +9,8 @@
  *
  * Arrays live in the step's arena. Groups are in global prompt order; on several ranks a batch may hold one rank's groups. A batch
  * is a value: a copy of the struct is another view of the same arrays. */
-#ifndef TARE_CORE_BATCH_H
-#define TARE_CORE_BATCH_H
+#ifndef TARE_CORE_BATCH_BATCH_H
+#define TARE_CORE_BATCH_BATCH_H
 
 #include "base/arena.h"
 

@@ -10,8 +10,8 @@
  * every moment a folder named step-NNNNNN holds all its data; a process killed before leaves only step-NNNNNN.tmp-PID, which is never read.
  * Errors: TARE_E_IO with the path and the system's reason (a full disk). One process a run folder (see run_lock).
  */
-#ifndef TARE_CORE_CHECKPOINT_H
-#define TARE_CORE_CHECKPOINT_H
+#ifndef TARE_CORE_CHECKPOINT_CHECKPOINT_H
+#define TARE_CORE_CHECKPOINT_CHECKPOINT_H
 
 #include "base/fs.h"
 

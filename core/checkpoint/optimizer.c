@@ -2,6 +2,7 @@
 
 #include "base/fs.h"
 #include "model/shards.h"
+#include "update/supervised.h"
 
 #include <stdio.h>
 #include <stdlib.h>

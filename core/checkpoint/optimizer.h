@@ -9,7 +9,7 @@
 
 #include "checkpoint/state.h"
 #include "model/model.h"
-#include "update/update.h"
+#include "update/trainer.h"
 
 /* A model in training. */
 struct training {

@@ -6,8 +6,8 @@
  * A file that is cut short lacks its end; a changed byte fails its section's hash. Writing goes straight to `path`: write into a
  * folder that becomes visible when all is done (checkpoint.h). Errors name path and section. Not thread-safe.
  */
-#ifndef TARE_CORE_STATE_H
-#define TARE_CORE_STATE_H
+#ifndef TARE_CORE_CHECKPOINT_STATE_H
+#define TARE_CORE_CHECKPOINT_STATE_H
 
 #include "base/err.h"
 

@@ -9,8 +9,8 @@
  * Parameters of plugins are taken from [clusterer.NAME]. A codebook with a parameter `path` that is not set gets
  * run.dir/codebook.safetensors.
  * Ownership: struct cluster owns plugins and tables; the data set has to live as long. Threads: cluster_assign from one thread at a time. */
-#ifndef TARE_CORE_CLUSTER_H
-#define TARE_CORE_CLUSTER_H
+#ifndef TARE_CORE_CLUSTER_CLUSTER_H
+#define TARE_CORE_CLUSTER_CLUSTER_H
 
 #include "base/pool.h"
 #include "batch/batch.h"

@@ -6,8 +6,8 @@
  * method, created_by: what BV-Blend reports of its K-means (encoder, K, corpus, implementation, seed, iterations); and xxh3, the sum, 16
  * hexadecimal digits: XXH3 of the header without it (compact JSON, keys sorted), then of each tensor's bytes in the order of the file, each with
  * the sum before it as seed. The plugin kmeans refuses a file whose sum is another, and takes one without. */
-#ifndef TARE_CORE_CODEBOOK_H
-#define TARE_CORE_CODEBOOK_H
+#ifndef TARE_CORE_CLUSTER_CODEBOOK_H
+#define TARE_CORE_CLUSTER_CODEBOOK_H
 
 #include "base/json.h"
 #include "cluster/encode.h"

@@ -1,6 +1,6 @@
 /* Texts to learn a codebook from: JSONL with "text" or "question" in each line. */
-#ifndef TARE_CORE_CORPUS_H
-#define TARE_CORE_CORPUS_H
+#ifndef TARE_CORE_CLUSTER_CORPUS_H
+#define TARE_CORE_CLUSTER_CORPUS_H
 
 #include "base/arena.h"
 

@@ -1,7 +1,7 @@
 /* Embeddings of many texts: the work is cut into small batches of texts of similar length, which run on the pool where the encoder allows
  * it. A text's embedding does not depend on the others in its batch, so neither order nor threads change the result. */
-#ifndef TARE_CORE_ENCODE_H
-#define TARE_CORE_ENCODE_H
+#ifndef TARE_CORE_CLUSTER_ENCODE_H
+#define TARE_CORE_CLUSTER_ENCODE_H
 
 #include "base/pool.h"
 #include "plugin/plugin.h"

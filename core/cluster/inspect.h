@@ -4,8 +4,8 @@
  *   of another cluster (Rousseeuw 1987); here over a sample of rows drawn by a seed. A row alone in its cluster counts 0.
  *   explained = sum_k n_k (mean_k - mean)^2 / sum_i (r_i - mean)^2: the share of the rewards' variance that lies between clusters.
  *   drift = half the sum over k of |share of k in the first half - share in the second half| of the steps: 0 for equal use, 1 for none in common. */
-#ifndef TARE_CORE_INSPECT_H
-#define TARE_CORE_INSPECT_H
+#ifndef TARE_CORE_CLUSTER_INSPECT_H
+#define TARE_CORE_CLUSTER_INSPECT_H
 
 #include "base/json.h"
 #include "base/pool.h"

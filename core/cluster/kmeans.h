@@ -14,8 +14,8 @@
  * several empty clusters do so in order of their index. Fewer distinct rows than K are refused.
  * Results depend on rows, options and seed only: not on threads, nor (but for the seeding's rounding in fp32) on the CPU.
  */
-#ifndef TARE_CORE_KMEANS_H
-#define TARE_CORE_KMEANS_H
+#ifndef TARE_CORE_CLUSTER_KMEANS_H
+#define TARE_CORE_CLUSTER_KMEANS_H
 
 #include "base/pool.h"
 

@@ -1,6 +1,6 @@
 /* What the parts of k-means share: the state of one run, and the parallel passes over rows. */
-#ifndef TARE_CORE_KMEANS_INTERNAL_H
-#define TARE_CORE_KMEANS_INTERNAL_H
+#ifndef TARE_CORE_CLUSTER_KMEANS_INTERNAL_H
+#define TARE_CORE_CLUSTER_KMEANS_INTERNAL_H
 
 #include "base/rng.h"
 #include "cluster/kmeans.h"

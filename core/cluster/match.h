@@ -1,6 +1,6 @@
 /* Brings a codebook and an encoder together. */
-#ifndef TARE_CORE_MATCH_H
-#define TARE_CORE_MATCH_H
+#ifndef TARE_CORE_CLUSTER_MATCH_H
+#define TARE_CORE_CLUSTER_MATCH_H
 
 #include "plugin/plugin.h"
 

@@ -10,8 +10,8 @@
  *
  * Shapes: X [N, D] rows, C [K, D] centroids, row-major. Memory: K*D floats and some kB a thread, whatever N is.
  */
-#ifndef TARE_CORE_NEAREST_H
-#define TARE_CORE_NEAREST_H
+#ifndef TARE_CORE_CLUSTER_NEAREST_H
+#define TARE_CORE_CLUSTER_NEAREST_H
 
 #include "base/pool.h"
 

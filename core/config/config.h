@@ -2,8 +2,8 @@
  * structs. keys.c holds one table with type, range, default and documentation of every key; --help, `tare config docs` and the checks
  * are printed from it. A plugin's own parameters ([estimator.NAME], ...) are kept as text with their file:line, and checked against the
  * plugin's table when it is loaded. */
-#ifndef TARE_CORE_CONFIG_H
-#define TARE_CORE_CONFIG_H
+#ifndef TARE_CORE_CONFIG_CONFIG_H
+#define TARE_CORE_CONFIG_CONFIG_H
 
 #include "base/arena.h"
 #include "base/str.h"

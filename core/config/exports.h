@@ -1,6 +1,6 @@
 /* The services that log.export may name. sdk/python/tare_sdk/loggers.py has the same names. */
-#ifndef TARE_CORE_EXPORTS_H
-#define TARE_CORE_EXPORTS_H
+#ifndef TARE_CORE_CONFIG_EXPORTS_H
+#define TARE_CORE_CONFIG_EXPORTS_H
 
 #include "base/err.h"
 

@@ -8,8 +8,8 @@
  *
  * Every rank calls it with the whole batch, so every rank has the same state. Until apply nothing changes but what begin resets: a step
  * that is interrupted can be forgotten. Not thread-safe. */
-#ifndef TARE_CORE_CURRICULUM_H
-#define TARE_CORE_CURRICULUM_H
+#ifndef TARE_CORE_CURRICULUM_CURRICULUM_H
+#define TARE_CORE_CURRICULUM_CURRICULUM_H
 
 #include "batch/batch.h"
 #include "data/dataset.h"

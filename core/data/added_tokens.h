@@ -1,7 +1,7 @@
 /* Added tokens: found in the text before anything else is done with it, the leftmost first, the longest of those that begin there.
  * Internal to the data folder. */
-#ifndef TARE_CORE_ADDED_TOKENS_H
-#define TARE_CORE_ADDED_TOKENS_H
+#ifndef TARE_CORE_DATA_ADDED_TOKENS_H
+#define TARE_CORE_DATA_ADDED_TOKENS_H
 
 #include "data/trie.h"
 

@@ -1,7 +1,7 @@
 /* Byte-pair encoding of one piece: among neighbouring pairs the one with the lowest rank is merged, the leftmost of equals first, until no
  * pair is in the table (Sennrich et al. 2016; on bytes as in GPT-2, or on characters as SentencePiece does). Internal to the data folder. */
-#ifndef TARE_CORE_BPE_H
-#define TARE_CORE_BPE_H
+#ifndef TARE_CORE_DATA_BPE_H
+#define TARE_CORE_DATA_BPE_H
 
 #include "data/symbols.h"
 #include "data/tokenizer.h"

@@ -13,8 +13,8 @@
  *   builtin:rewrite/..., countdown/..., answers/..., bandit/..., words/...: tasks.h
  *
  * ?seed=N (default 0) draws another set, ?rows=N another size (of heldout: questions a kind). */
-#ifndef TARE_CORE_BUILTIN_H
-#define TARE_CORE_BUILTIN_H
+#ifndef TARE_CORE_DATA_BUILTIN_H
+#define TARE_CORE_DATA_BUILTIN_H
 
 #include "data/dataset.h"
 

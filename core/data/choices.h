@@ -8,8 +8,8 @@
  *     B. second option
  *
  * (question, empty line, one line an option; no newline at the end, data.suffix follows). At most 26 options. */
-#ifndef TARE_CORE_CHOICES_H
-#define TARE_CORE_CHOICES_H
+#ifndef TARE_CORE_DATA_CHOICES_H
+#define TARE_CORE_DATA_CHOICES_H
 
 #include "data/dataset.h"
 

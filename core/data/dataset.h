@@ -2,8 +2,8 @@
  * other fields stay available as the row's JSON text), or a set made on the spot, "builtin:arithmetic/SPLIT?seed=N&rows=N" (builtin.h).
  * A row that cannot be used is refused with file:line. A JSON number as answer counts as its text.
  * Ownership: everything a row points to lives until dataset_free. Threads: read only after loading. */
-#ifndef TARE_CORE_DATASET_H
-#define TARE_CORE_DATASET_H
+#ifndef TARE_CORE_DATA_DATASET_H
+#define TARE_CORE_DATA_DATASET_H
 
 #include "base/arena.h"
 #include "base/str.h"

@@ -1,7 +1,7 @@
 /* The files that a value such as data.train names: one, several with commas between them, or patterns such as data/part-?.jsonl, each with
  * a weight ("a.jsonl:0.7 b.jsonl:0.3") or none of them. */
-#ifndef TARE_CORE_FILES_H
-#define TARE_CORE_FILES_H
+#ifndef TARE_CORE_DATA_FILES_H
+#define TARE_CORE_DATA_FILES_H
 
 #include "base/arena.h"
 

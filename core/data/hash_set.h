@@ -1,6 +1,6 @@
 /* A set of 64-bit hashes, each with the index where it was met first. Internal to the data folder. Zero-initialise. */
-#ifndef TARE_CORE_HASH_SET_H
-#define TARE_CORE_HASH_SET_H
+#ifndef TARE_CORE_DATA_HASH_SET_H
+#define TARE_CORE_DATA_HASH_SET_H
 
 #include "base/err.h"
 

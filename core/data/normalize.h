@@ -1,7 +1,7 @@
 /* The normalizer of tokenizer.json: what is done with a text before it is cut into pieces. Internal to the data folder. Text is valid
  * UTF-8 before and after. */
-#ifndef TARE_CORE_NORMALIZE_H
-#define TARE_CORE_NORMALIZE_H
+#ifndef TARE_CORE_DATA_NORMALIZE_H
+#define TARE_CORE_DATA_NORMALIZE_H
 
 #include "base/json.h"
 #include "base/str.h"

@@ -1,8 +1,8 @@
 /* Which rows a step takes: epoch after epoch over all rows, shuffled anew each epoch by the seed, or in file order. The whole state is
  * one cursor, the number of prompts taken so far; a step may reach over the end of an epoch. The same (rows, shuffle, seed, cursor)
  * gives the same rows. Threads: one owner. */
-#ifndef TARE_CORE_ORDER_H
-#define TARE_CORE_ORDER_H
+#ifndef TARE_CORE_DATA_ORDER_H
+#define TARE_CORE_DATA_ORDER_H
 
 #include "base/err.h"
 

@@ -1,7 +1,7 @@
 /* Is a question one of an evaluation file? Compared by the first 80 letters and digits of the question (ASCII, lower case; everything else is
  * left out), so that spacing, punctuation and markup do not hide a copy. Questions in other scripts are compared by their other bytes too. */
-#ifndef TARE_CORE_OVERLAP_H
-#define TARE_CORE_OVERLAP_H
+#ifndef TARE_CORE_DATA_OVERLAP_H
+#define TARE_CORE_DATA_OVERLAP_H
 
 #include "data/dataset.h"
 #include "data/hash_set.h"

@@ -1,6 +1,6 @@
 /* One piece of text to ids, by the tokenizer's model; pieces that were met before come from a cache. Internal to the data folder. */
-#ifndef TARE_CORE_PIECES_H
-#define TARE_CORE_PIECES_H
+#ifndef TARE_CORE_DATA_PIECES_H
+#define TARE_CORE_DATA_PIECES_H
 
 #include "data/bpe.h"
 #include "data/unigram.h"

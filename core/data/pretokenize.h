@@ -1,8 +1,8 @@
 /* Cutting text into the pieces that BPE works on. Each matcher gives the end of the first piece of [p, end) under one of the three
  * regular expressions of the known families; they are hand-written (a regex engine is an order of magnitude slower) and tested against
  * PCRE2. Any other expression runs on PCRE2. Internal to the data folder. Text is valid UTF-8. */
-#ifndef TARE_CORE_PRETOKENIZE_H
-#define TARE_CORE_PRETOKENIZE_H
+#ifndef TARE_CORE_DATA_PRETOKENIZE_H
+#define TARE_CORE_DATA_PRETOKENIZE_H
 
 #include "data/regex.h"
 

@@ -5,8 +5,8 @@
  *   data.prompt = plain  question + suffix as it is, after BOS when the tokenizer wants one
  * The options of a row with choices are part of its question (choices.h).
  * Threads: prompts may be made from several threads. */
-#ifndef TARE_CORE_PROMPT_H
-#define TARE_CORE_PROMPT_H
+#ifndef TARE_CORE_DATA_PROMPT_H
+#define TARE_CORE_DATA_PROMPT_H
 
 #include "config/config.h"
 #include "data/dataset.h"

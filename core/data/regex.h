@@ -1,6 +1,6 @@
 /* Regular expressions of tokenizer.json, by PCRE2. Internal to the data folder. Text is valid UTF-8. */
-#ifndef TARE_CORE_REGEX_H
-#define TARE_CORE_REGEX_H
+#ifndef TARE_CORE_DATA_REGEX_H
+#define TARE_CORE_DATA_REGEX_H
 
 #include "base/err.h"
 

@@ -1,6 +1,6 @@
 /* The tokens that a piece is made of before anything is merged: bytes, or characters. Internal to the data folder. */
-#ifndef TARE_CORE_SYMBOLS_H
-#define TARE_CORE_SYMBOLS_H
+#ifndef TARE_CORE_DATA_SYMBOLS_H
+#define TARE_CORE_DATA_SYMBOLS_H
 
 #include "data/vocab.h"
 

@@ -3,8 +3,8 @@
  * `tokenizers`, special tokens inside the text recognised, none added. What tokenizer.json asks for and this does not do is refused at
  * load, with its place in the file.
  * Threads: encode and decode may run on one tokenizer from any number of threads. A struct token_ids or token_stream has one owner. */
-#ifndef TARE_CORE_TOKENIZER_H
-#define TARE_CORE_TOKENIZER_H
+#ifndef TARE_CORE_DATA_TOKENIZER_H
+#define TARE_CORE_DATA_TOKENIZER_H
 
 #include "base/str.h"
 

@@ -1,6 +1,6 @@
 /* What a loaded tokenizer holds. Internal to the data folder. */
-#ifndef TARE_CORE_TOKENIZER_IMPL_H
-#define TARE_CORE_TOKENIZER_IMPL_H
+#ifndef TARE_CORE_DATA_TOKENIZER_IMPL_H
+#define TARE_CORE_DATA_TOKENIZER_IMPL_H
 
 #include "base/json.h"
 #include "data/added_tokens.h"

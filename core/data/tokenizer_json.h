@@ -1,6 +1,6 @@
 /* What the readers of tokenizer.json share. Internal to the data folder. */
-#ifndef TARE_CORE_TOKENIZER_JSON_H
-#define TARE_CORE_TOKENIZER_JSON_H
+#ifndef TARE_CORE_DATA_TOKENIZER_JSON_H
+#define TARE_CORE_DATA_TOKENIZER_JSON_H
 
 #include "base/json.h"
 

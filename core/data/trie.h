@@ -1,6 +1,6 @@
 /* Byte strings with a number each, found by walking over a text. Internal to the data folder. */
-#ifndef TARE_CORE_TRIE_H
-#define TARE_CORE_TRIE_H
+#ifndef TARE_CORE_DATA_TRIE_H
+#define TARE_CORE_DATA_TRIE_H
 
 #include "base/err.h"
 

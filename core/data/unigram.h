@@ -1,7 +1,7 @@
 /* A unigram model of pieces: every token has a score, the logarithm of its probability, and of all ways to write a text as tokens the one
  * with the largest sum of scores is taken (Kudo 2018), found from left to right (Viterbi). Internal to the data folder. */
-#ifndef TARE_CORE_UNIGRAM_H
-#define TARE_CORE_UNIGRAM_H
+#ifndef TARE_CORE_DATA_UNIGRAM_H
+#define TARE_CORE_DATA_UNIGRAM_H
 
 #include "data/symbols.h"
 #include "data/tokenizer.h"

@@ -1,6 +1,6 @@
 /* The tokens of a tokenizer: id -> bytes and content, content -> id. Internal to the data folder. */
-#ifndef TARE_CORE_VOCAB_H
-#define TARE_CORE_VOCAB_H
+#ifndef TARE_CORE_DATA_VOCAB_H
+#define TARE_CORE_DATA_VOCAB_H
 
 #include "base/str.h"
 

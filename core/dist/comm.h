@@ -10,8 +10,8 @@
  * on every run: collectives copy, and the caller adds.
  *
  * Letters: R ranks (size), r this rank. */
-#ifndef TARE_CORE_COMM_H
-#define TARE_CORE_COMM_H
+#ifndef TARE_CORE_DIST_COMM_H
+#define TARE_CORE_DIST_COMM_H
 
 #include "base/err.h"
 

@@ -7,8 +7,8 @@
  *
  * All of them copy. Sums over ranks are made where they have an order of their own (model/grads.h); NCCL's reductions choose theirs from the number
  * of ranks, their wires and the size. */
-#ifndef TARE_CORE_DEVICE_H
-#define TARE_CORE_DEVICE_H
+#ifndef TARE_CORE_DIST_DEVICE_H
+#define TARE_CORE_DIST_DEVICE_H
 
 #include "config/choices.h"
 #include "dist/comm.h"

@@ -2,8 +2,8 @@
  * `tare_gpu_collectives`. One GPU a process, one thread at a time. Functions return nonzero with the reason in error.
  *
  * Everything is issued to a stream of its own, which first waits for what the compute stream has been given so far; nothing waits on the host. */
-#ifndef TARE_CORE_GPU_COLLECTIVES_H
-#define TARE_CORE_GPU_COLLECTIVES_H
+#ifndef TARE_CORE_DIST_GPU_COLLECTIVES_H
+#define TARE_CORE_DIST_GPU_COLLECTIVES_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* Collectives in two halves, counted: each that is begun takes a slot of the library below, and is waited for in the order of beginning (comm.h). */
-#ifndef TARE_CORE_HALVES_H
-#define TARE_CORE_HALVES_H
+#ifndef TARE_CORE_DIST_HALVES_H
+#define TARE_CORE_DIST_HALVES_H
 
 #include "base/err.h"
 

@@ -1,6 +1,6 @@
 /* Starting the ranks of a job on this machine. */
-#ifndef TARE_CORE_LAUNCH_H
-#define TARE_CORE_LAUNCH_H
+#ifndef TARE_CORE_DIST_LAUNCH_H
+#define TARE_CORE_DIST_LAUNCH_H
 
 #include "base/err.h"
 

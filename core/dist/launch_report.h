@@ -1,6 +1,6 @@
 /* What mpirun prints about ranks that end. Open MPI 5 has no option that leaves it out, and a job has to end with one message. */
-#ifndef TARE_CORE_LAUNCH_REPORT_H
-#define TARE_CORE_LAUNCH_REPORT_H
+#ifndef TARE_CORE_DIST_LAUNCH_REPORT_H
+#define TARE_CORE_DIST_LAUNCH_REPORT_H
 
 #include "base/str.h"
 

@@ -1,6 +1,6 @@
 /* Finding a shared object that belongs to the program: beside it, or in PREFIX/LIBDIR/tare. */
-#ifndef TARE_CORE_LOAD_LIBRARY_H
-#define TARE_CORE_LOAD_LIBRARY_H
+#ifndef TARE_CORE_DIST_LOAD_LIBRARY_H
+#define TARE_CORE_DIST_LOAD_LIBRARY_H
 
 #include "base/err.h"
 

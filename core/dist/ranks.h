@@ -7,8 +7,8 @@
  *
  * Under mpirun or srun the ranks are those that the launcher started. Without one and with dist.ranks > 1 this process starts mpirun with its
  * own arguments, passes signals on (SIGINT and SIGTERM reach the ranks as SIGUSR1), waits, and ends as mpirun ends. Once a process. */
-#ifndef TARE_CORE_RANKS_H
-#define TARE_CORE_RANKS_H
+#ifndef TARE_CORE_DIST_RANKS_H
+#define TARE_CORE_DIST_RANKS_H
 
 #include "config/config.h"
 #include "dist/comm.h"

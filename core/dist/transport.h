@@ -2,8 +2,8 @@
  * with and without it. It knows no collectives; process.c makes them from these messages. libtare_mpi.so exports `tare_transport`.
  *
  * One thread at a time calls it. A function that fails returns nonzero with the reason in error. */
-#ifndef TARE_CORE_TRANSPORT_H
-#define TARE_CORE_TRANSPORT_H
+#ifndef TARE_CORE_DIST_TRANSPORT_H
+#define TARE_CORE_DIST_TRANSPORT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * prints one message, all leave with the exit status of the error. When it is rank 0 that dies, rank 1 prints. A rank whose parent (mpirun, srun) has gone ends too.
  *
  * What a job leaves: its processes end through _exit in the watching thread, whatever their main thread does. */
-#ifndef TARE_CORE_WATCH_H
-#define TARE_CORE_WATCH_H
+#ifndef TARE_CORE_DIST_WATCH_H
+#define TARE_CORE_DIST_WATCH_H
 
 #include "base/err.h"
 

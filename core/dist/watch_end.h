@@ -1,6 +1,6 @@
 /* How a watched job ends: which rank is at fault, what the user is told, how every process leaves. Called by the watching thread. */
-#ifndef TARE_CORE_WATCH_END_H
-#define TARE_CORE_WATCH_END_H
+#ifndef TARE_CORE_DIST_WATCH_END_H
+#define TARE_CORE_DIST_WATCH_END_H
 
 #include "dist/watch_net.h"
 

@@ -1,6 +1,6 @@
 /* Packets over TCP between a rank and rank 0. */
-#ifndef TARE_CORE_WATCH_NET_H
-#define TARE_CORE_WATCH_NET_H
+#ifndef TARE_CORE_DIST_WATCH_NET_H
+#define TARE_CORE_DIST_WATCH_NET_H
 
 #include "dist/watch.h"
 

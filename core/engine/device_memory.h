@@ -1,6 +1,6 @@
 /* A run's memory on a device: one region, as large as the plan says (plan.h), taken before the model is loaded. What does not fit is known then. */
-#ifndef TARE_CORE_DEVICE_MEMORY_H
-#define TARE_CORE_DEVICE_MEMORY_H
+#ifndef TARE_CORE_ENGINE_DEVICE_MEMORY_H
+#define TARE_CORE_ENGINE_DEVICE_MEMORY_H
 
 #include "config/config.h"
 #include "dist/comm.h"

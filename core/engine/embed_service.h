@@ -1,6 +1,6 @@
 /* The host extension tare.embed/1: mean-pooled last hidden states of the frozen initial policy, for encoders that need no second model. */
-#ifndef TARE_CORE_EMBED_SERVICE_H
-#define TARE_CORE_EMBED_SERVICE_H
+#ifndef TARE_CORE_ENGINE_EMBED_SERVICE_H
+#define TARE_CORE_ENGINE_EMBED_SERVICE_H
 
 #include "data/tokenizer.h"
 #include "model/model.h"

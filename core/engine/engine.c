@@ -8,6 +8,7 @@
 #include "engine/device_memory.h"
 #include "model/adapter.h"
 #include "model/hf_config.h"
+#include "update/process_reward.h"
 #include "verify/rows.h"
 
 #include <string.h>

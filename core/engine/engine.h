@@ -9,15 +9,15 @@
  *
  * A part that is open already is left alone, so a verb may put one of its own into the struct first (a new model, profiled kernels). Parts are owned by
  * the engine. Errors are those of the parts; after one engine_close still closes what was opened. Not thread-safe. */
-#ifndef TARE_CORE_ENGINE_H
-#define TARE_CORE_ENGINE_H
+#ifndef TARE_CORE_ENGINE_ENGINE_H
+#define TARE_CORE_ENGINE_ENGINE_H
 
 #include "base/fs.h"
 #include "data/order.h"
 #include "data/prompt.h"
 #include "dist/comm.h"
 #include "rollout/rollout.h"
-#include "update/update.h"
+#include "update/trainer.h"
 #include "verify/verify.h"
 
 enum engine_part {

@@ -1,4 +1,5 @@
 #include "engine/logprob_service.h"
+#include "update/update.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* The host extension tare.logprob/1: logprobs of this step's completion tokens under the weights as the policy step left them. It costs one
  * forward pass over the batch in every step, and only when an estimator has taken it. */
-#ifndef TARE_CORE_LOGPROB_SERVICE_H
-#define TARE_CORE_LOGPROB_SERVICE_H
+#ifndef TARE_CORE_ENGINE_LOGPROB_SERVICE_H
+#define TARE_CORE_ENGINE_LOGPROB_SERVICE_H
 
-#include "update/update.h"
+#include "update/trainer.h"
 
 struct logprob_service {
     tare_logprob_v1 extension;

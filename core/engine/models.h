@@ -1,6 +1,6 @@
 /* Which models a training reads, and whether one that goes on reads those that it was trained with. */
-#ifndef TARE_CORE_MODELS_H
-#define TARE_CORE_MODELS_H
+#ifndef TARE_CORE_ENGINE_MODELS_H
+#define TARE_CORE_ENGINE_MODELS_H
 
 #include "base/json.h"
 #include "engine/engine.h"

@@ -1,7 +1,7 @@
 /* Ranks that are not alike are refused at the start, naming what differs: a job of different programs, plugins, configurations or data would
  * compute nonsense, or hang. Collective. */
-#ifndef TARE_CORE_SAME_RANKS_H
-#define TARE_CORE_SAME_RANKS_H
+#ifndef TARE_CORE_ENGINE_SAME_RANKS_H
+#define TARE_CORE_ENGINE_SAME_RANKS_H
 
 #include "engine/engine.h"
 

@@ -4,7 +4,7 @@
  *   each step:  TRY(estimate_run(est, batch, arena, e));  ...update the policy...  TRY(estimate_apply(est, step, e));
  *
  * prepare and collect are called once a group; the groups' vectors are added in global prompt order, in double. On several ranks each
- * rank has the whole batch (engine/share.h) and makes the same sums, so they have the same bits for every number of ranks. Not thread-safe.
+ * rank has the whole batch (dist/deal.h) and makes the same sums, so they have the same bits for every number of ranks. Not thread-safe.
  *
  * A rollout that some verifier did not judge (verdict timeout or crashed) has no reward, and the plugin is not shown it, nor a group without any
  * other: its advantage and its weight in the loss are 0. The same holds of those that the curriculum left out (batch column fate); the weight of
@@ -15,8 +15,8 @@
  *
  * A plugin that took the extension tare.logprob/1 collects in estimate_apply: for it the batch's arrays have to live until then.
  * It is not shown the groups that left, whose new logprobs nobody computes. */
-#ifndef TARE_CORE_ESTIMATE_H
-#define TARE_CORE_ESTIMATE_H
+#ifndef TARE_CORE_ESTIMATE_ESTIMATE_H
+#define TARE_CORE_ESTIMATE_ESTIMATE_H
 
 #include "base/json.h"
 #include "batch/batch.h"

@@ -346,6 +346,7 @@ static tare_status write_all(struct steps_run *s, struct str *table, struct err 
     TRY(write_text(s, "difficulty.json", &text, e));
     str_clear(&text);
     TRY(str_addf(&title, e, "%s by difficulty", s->task));
+    if (!s->what.figure) return TARE_OK;
     TRY(s->what.figure(title.data, s->points, s->n_points, &text, e));
     TRY(write_text(s, "difficulty.html", &text, e));
     log_info("figure: %s/difficulty.html", s->out);

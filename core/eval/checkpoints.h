@@ -27,7 +27,7 @@ struct eval_steps {
     int n_steps;
     int64_t estimate_samples;
     const char *base;         /* the model of step 0 for all runs; NULL: model.path of each RUN/config.ini */
-    difficulty_figure figure; /* draws difficulty.html */
+    difficulty_figure figure; /* draws difficulty.html; NULL for none */
 };
 
 /* "0,30,60" -> steps. TARE_E_CONFIG: not growing numbers. */

@@ -16,8 +16,8 @@
  * Intervals: bootstrap over questions (percentiles 2.5 and 97.5 of eval.bootstrap resamplings, drawn by Philox from run.seed).
  *
  * Threads: one evaluation from one thread at a time. */
-#ifndef TARE_CORE_EVAL_H
-#define TARE_CORE_EVAL_H
+#ifndef TARE_CORE_EVAL_EVAL_H
+#define TARE_CORE_EVAL_EVAL_H
 
 #include "base/arena.h"
 #include "base/json.h"

@@ -6,12 +6,13 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/signals.h"
+#include "dist/deal.h"
 #include "engine/engine.h"
 #include "engine/same_ranks.h"
-#include "engine/share.h"
-#include "engine/text.h"
 #include "model/shards.h"
 #include "observe/run_lock.h"
+#include "rollout/prompts.h"
+#include "rollout/texts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -172,7 +173,7 @@ static tare_status answer_own(struct evaluation_run *r, const struct rollout_con
     const struct rng_key key = rng_key((uint64_t)r->config->run.seed, RNG_EVAL);
     if (!own->n_groups) return TARE_OK;
     TRY(rollout_run(g->sampler, &(struct rollout_job){shape, &g->evaluating, key, signals_flag()}, own, a, e));
-    TRY(stage_texts(g->tokenizer, g->model, own, a, e));
+    TRY(rollout_texts(g->tokenizer, g->model, own, a, e));
     return verify_run(g->verify, own, a, e);
 }
 
@@ -194,7 +195,7 @@ static tare_status evaluate_piece(struct evaluation_run *r, int64_t n, int64_t *
     arena_reset(a);
     TRY(arena_new(a, &rows, n, e));
     for (int64_t i = 0; i < n; i++) rows[i] = r->done + i;
-    TRY(stage_prompts(r->engine.prompts, &(struct chosen_rows){&r->engine.eval, rows, NULL, n}, &r->ids, &b, a, e));
+    TRY(rollout_prompts(r->engine.prompts, &(struct chosen_rows){&r->engine.eval, rows, NULL, n}, &r->ids, &b, a, e));
     TRY(share_deal(&b, &shape, r->comm, a, &share, e));
     TRY(comm_agree(r->comm, answer_own(r, &shape, &share.own, e), e));
     TRY(share_join(&share, r->comm, a, &b, e));

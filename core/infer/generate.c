@@ -4,7 +4,7 @@
 #include "base/fs.h"
 #include "base/signals.h"
 #include "data/hash_set.h"
-#include "engine/text.h"
+#include "rollout/texts.h"
 
 #include <string.h>
 
@@ -72,7 +72,7 @@ static tare_status generate(struct generator *g, struct err *e)
     TRY(rollout_run(g->m->engine.sampler, &(struct rollout_job){&g->m->config.rollout, &g->sampling, key, signals_flag()}, &b,
                     &g->work, e));
     g->seconds += clock_seconds() - began;
-    if (g->m->engine.tokenizer) TRY(stage_texts(g->m->engine.tokenizer, g->m->engine.model, &b, &g->work, e));
+    if (g->m->engine.tokenizer) TRY(rollout_texts(g->m->engine.tokenizer, g->m->engine.model, &b, &g->work, e));
     for (int64_t line = 0; line < g->n; line++)
         for (int64_t i = b.group_begin[line]; i < b.group_begin[line + 1]; i++) TRY(print_rollout(g, &b, line, i, e));
     return g->output.end ? g->output.end(g->output.ctx, e) : TARE_OK;

@@ -1,13 +1,14 @@
 /* Verifiers that wait for something else (submit and poll) begin with a completion when it ends; what they say is collected in stage_verify.
  * A completion that a row's own trace replaces is judged for nothing. */
-#include "loop/stages.h"
+#include "loop/ahead.h"
+#include "rollout/texts.h"
 
 static tare_status submit(void *ctx, const struct sample_ended *x, struct err *e)
 {
     struct run *r = ctx;
     const struct decoding d = {r->engine.tokenizer, r->engine.model, &r->arena};
     struct verify_item item = verify_item_of(&r->share.own, x->request);
-    TRY(completion_text(&d, (struct completion_ids){x->ids, x->n, x->finish}, &item.completion, e));
+    TRY(rollout_completion_text(&d, (struct completion_ids){x->ids, x->n, x->finish}, &item.completion, e));
     item.sample = x->sample;
     item.tokens = x->n;
     item.finish = x->finish;

@@ -1,7 +1,8 @@
 /* The history of each cluster beside the step's metrics: what the estimator's description holds as arrays of K numbers (m1, m2, n_eff, ...), and the
  * mean confidence w of the step's groups. Named by the cluster where it has a name: cluster/add2/m1. Left out above 64 clusters. */
-#include "base/json.h"
 #include "loop/step_metrics.h"
+
+#include "base/json.h"
 
 #include <stdio.h>
 

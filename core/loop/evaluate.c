@@ -1,7 +1,11 @@
 /* Mean reward on the evaluation rows: sampled as `tare eval` of the same configuration samples them (evaluation_rollout), the run's own verifiers. The same draws at
  * every evaluation of a run (keyed by seed and row), so two evaluations differ by the weights alone. */
+#include "loop/evaluate.h"
+
 #include "base/log.h"
 #include "loop/run.h"
+#include "rollout/prompts.h"
+#include "rollout/texts.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -27,14 +31,14 @@ static tare_status evaluate_rows(struct run *r, int64_t begin, int64_t n, struct
     int64_t rows[EVAL_ROWS_AT_ONCE];
     for (int64_t i = 0; i < n; i++) rows[i] = begin + i;
     arena_reset(a);
-    TRY(stage_prompts(r->engine.prompts, &(struct chosen_rows){&r->engine.eval, rows, NULL, n}, &r->prompt_ids, &b, a, e));
+    TRY(rollout_prompts(r->engine.prompts, &(struct chosen_rows){&r->engine.eval, rows, NULL, n}, &r->prompt_ids, &b, a, e));
     const struct sample_params *p = &r->engine.evaluating;
     const struct rollout_config shape = evaluation_rollout(r->config);
     TRY(share_deal(&b, &shape, &r->comm, a, &share, e));
     if (share.own.n_groups) {
         TRY(rollout_run(r->engine.sampler, &(struct rollout_job){&shape, p, rng_key((uint64_t)r->config->run.seed, RNG_EVAL), NULL},
                         &share.own, a, e));
-        TRY(stage_texts(r->engine.tokenizer, r->engine.model, &share.own, a, e));
+        TRY(rollout_texts(r->engine.tokenizer, r->engine.model, &share.own, a, e));
         TRY(verify_run(r->engine.verify, &share.own, a, e));
     }
     TRY(share_join(&share, &r->comm, a, &b, e));

@@ -1,9 +1,11 @@
 /* Off-policy traces in a group (LUFFY, arXiv 2504.14945): with rollout.off_policy the completion that a row brings along, followed by EOS, takes
  * the place of its group's last rollout. It is judged, and counts in the group's statistics, like the others; the loss treats its tokens by
  * policy shaping (update/loss.c). Its probability under the policy that wrote it is not known and taken as 1: logprob 0. */
+#include "loop/off_policy.h"
+
 #include "base/log.h"
 #include "batch/select.h"
-#include "loop/stages.h"
+#include "rollout/texts.h"
 
 #include <string.h>
 
@@ -55,7 +57,7 @@ tare_status stage_off_policy(struct run *r, struct err *e)
         end[n++] = r->trace_ids.n;
     }
     TRY(trace_batch(r, end, n, &r->arena, &traces, e));
-    TRY(stage_texts(r->engine.tokenizer, r->engine.model, &traces, &r->arena, e));
+    TRY(rollout_texts(r->engine.tokenizer, r->engine.model, &traces, &r->arena, e));
     TRY(batch_replace(b, (struct batch_indices){last, n}, &traces, &r->arena, &mixed, e));
     *b = mixed;
     return TARE_OK;

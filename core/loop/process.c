@@ -1,7 +1,9 @@
 /* PRIME (Cui et al. 2025, arXiv 2502.01456): a process reward model is trained with the policy, and each token's reward is its log-ratio to the reference
  * (update/process_reward.c). Estimators see the rewards as those of segments of one token each; they are those of the model before the step's update. */
+#include "loop/process.h"
+
 #include "base/log.h"
-#include "loop/stages.h"
+#include "update/process_reward.h"
 
 tare_status stage_process(struct run *r, struct err *e)
 {
@@ -11,7 +13,8 @@ tare_status stage_process(struct run *r, struct err *e)
     return process_rewards(r->engine.process_trainer, b, r->config->process_reward.beta, b->process_reward, b->process_ref, e);
 }
 
-static tare_status tokens_as_segments(struct run *r, struct err *e)
+/* The rewards of tokens as those of segments of one token each, as estimators read them. */
+tare_status process_segments(struct run *r, struct err *e)
 {
     struct batch *b = &r->batch;
     TRY(arena_new(&r->arena, &b->segment, b->n_tokens, e));
@@ -20,12 +23,6 @@ static tare_status tokens_as_segments(struct run *r, struct err *e)
         for (int64_t t = b->token_begin[i]; t < b->token_begin[i + 1]; t++) b->segment[t] = (int32_t)(t - b->token_begin[i]) + 1;
     process_normed(b, &r->config->process_reward, b->segment_reward);
     return TARE_OK;
-}
-
-tare_status stage_estimate(struct run *r, struct err *e)
-{
-    if (r->config->process_reward.implicit) TRY(tokens_as_segments(r, e));
-    return estimate_run(r->estimator, &r->batch, &r->arena, e);
 }
 
 tare_status stage_process_update(struct run *r, struct err *e)

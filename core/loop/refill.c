@@ -2,9 +2,12 @@
  * for others in their place. The dropped groups leave the batch (the sums and records of the estimator's state still count them), as many new
  * prompts as were asked for are sampled and scored, and the estimator computes again on all of them; at most rollout.refill_rounds times a
  * step. compute is without effect on the estimator's state, so it may be called again. */
+#include "loop/refill.h"
+
 #include "base/log.h"
 #include "batch/select.h"
-#include "loop/stages.h"
+#include "loop/estimate.h"
+#include "loop/step.h"
 
 enum { KEPT = BATCH_ALL & ~BATCH_ESTIMATE }; /* the estimator computes again */
 

@@ -2,8 +2,13 @@
  * questions that it cannot learn from. A question whose rollouts all fail waits with its row's demonstration ("completion"); as soon as relift.rows of
  * them wait, the policy's update is followed by supervised steps on that many, the newest first, with an optimizer of their own. At most one such
  * update a step; the others keep waiting. */
+#include "loop/relift.h"
+
 #include "base/log.h"
-#include "loop/stages.h"
+#include "loop/off_policy.h"
+#include "loop/run.h"
+#include "rollout/prompts.h"
+#include "update/supervised.h"
 
 #include <string.h>
 #include <tare/verifier.h>
@@ -58,7 +63,7 @@ static tare_status demonstrations(struct run *r, const int64_t *rows, int64_t n,
     struct arena *a = &r->arena;
     const struct chosen_rows chosen = {&r->engine.train, rows, NULL, n};
     *b = (struct batch){.step = r->step + 1};
-    TRY(stage_prompts(r->engine.prompts, &chosen, &r->relift.prompt_ids, b, a, e));
+    TRY(rollout_prompts(r->engine.prompts, &chosen, &r->relift.prompt_ids, b, a, e));
     TRY(arena_new(a, &b->group_begin, n + 1, e));
     TRY(arena_new(a, &b->token_begin, n + 1, e));
     r->trace_ids.n = 0;

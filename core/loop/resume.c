@@ -2,10 +2,13 @@
  *   step, cursor, optimizer_steps, rollbacks, relift, relift_steps, process_steps, estimator, objective, curriculum, clusters; ranks: how many wrote pieces of the optimizer (optimizer.c);
  *   data, seed and G: a run is only continued on what it was started with.
  * Every random draw is keyed by step and prompt, so there is no generator state. A run continues with the same bits on any number of ranks. */
-#include "checkpoint/training.h"
-#include "loop/stages.h"
+#include "loop/resume.h"
 
 #include "base/log.h"
+#include "checkpoint/training.h"
+#include "loop/process.h"
+#include "loop/relift.h"
+#include "loop/rollback.h"
 
 #include <string.h>
 

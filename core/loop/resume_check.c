@@ -1,4 +1,6 @@
 /* Before a run is resumed: is its configuration the one it was started with, and what would be lost if no checkpoint can be used? */
+#include "loop/resume_check.h"
+
 #include "base/fs.h"
 #include "base/log.h"
 #include "checkpoint/checkpoint.h"

@@ -2,9 +2,11 @@
  *
  * The checkpoint is that of the last step that checkpoint.every divides, and no other: one that an interruption left does not count, or a run that
  * was interrupted would end with other bits than one that was not. */
+#include "loop/rollback.h"
+
 #include "base/fault.h"
 #include "base/log.h"
-#include "loop/run.h"
+#include "loop/resume.h"
 
 #include <string.h>
 

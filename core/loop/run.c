@@ -6,7 +6,12 @@
 #include "base/signals.h"
 #include "batch/table.h"
 #include "engine/same_ranks.h"
-#include "loop/stages.h"
+#include "loop/off_policy.h"
+#include "loop/process.h"
+#include "loop/relift.h"
+#include "loop/resume.h"
+#include "loop/resume_check.h"
+#include "update/supervised.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,45 +1,27 @@
 /* A training run: every part it is made of, opened in the order of the data flow and closed in reverse.
  *
- *   run_open -> [run_resume] -> step_run until train.steps -> run_close
+ *   run_open (with start->resume: run_restore) -> step_run until train.steps -> run_close
  *
  * Not thread-safe; one run a process (signals are caught for it). */
-#ifndef TARE_CORE_RUN_H
-#define TARE_CORE_RUN_H
+#ifndef TARE_CORE_LOOP_RUN_H
+#define TARE_CORE_LOOP_RUN_H
 
 #include "batch/batch.h"
 #include "checkpoint/checkpoint.h"
 #include "cluster/cluster.h"
 #include "config/config.h"
 #include "curriculum/curriculum.h"
+#include "dist/deal.h"
 #include "engine/embed_service.h"
 #include "engine/engine.h"
 #include "engine/logprob_service.h"
 #include "engine/make_model.h"
 #include "engine/models.h"
-#include "engine/share.h"
-#include "engine/text.h"
 #include "estimate/estimate.h"
+#include "loop/evaluate.h"
+#include "loop/relift.h"
 #include "observe/observe.h"
-
-/* evaluate.c: mean reward on the evaluation rows, over eval.samples completions each, and by subject. */
-struct evaluation {
-    double reward, length;
-    int64_t rows, samples;
-    struct evaluation_part {
-        tare_text subject; /* lives as long as the data set */
-        double reward;
-        int64_t n;
-    } parts[64];
-    int64_t n_parts;
-    bool more_parts; /* the rows have more subjects than parts has room for */
-};
-
-/* relift.c: rows by their place in data.train. */
-struct relift {
-    int64_t *row, n, capacity;               /* that wait for a demonstration, the newest first; saved */
-    int64_t *fresh, n_fresh, fresh_capacity; /* of this step, in the order of its groups */
-    struct token_ids prompt_ids;
-};
+#include "update/update.h"
 
 enum { FIGURES = 32 }; /* at most, of a step */
 
@@ -109,31 +91,5 @@ void run_batch_free(struct run_batch *b);
  * checkpoint; else run.dir must not hold a run. comm: of the job; the run ends it. Collective, as all functions here. */
 tare_status run_open(struct run *r, const struct config *c, struct comm comm, const struct train_start *start, struct err *e);
 void run_close(struct run *r);
-
-/* rollback.c: whether a step's error is one that train.on_nonfinite = rollback answers. */
-bool run_overflowed(const struct run *r, tare_status status);
-/* Back to the checkpoint of the last step that checkpoint.every divides: weights, optimizer, the states of estimator, objective and clusters. Step and
- * cursor stay, so the step is made again with the prompts that come next. *e: why, and then why not: all rollbacks are used up, or there is no
- * checkpoint. What it does is a function of the run alone, so a run that is killed in it and resumed ends with the same bits. */
-tare_status run_roll_back(struct run *r, struct err *e);
-/* The step of that checkpoint, which checkpoint.keep does not remove; -1: none is needed. */
-int64_t rollback_step(const struct run *r);
-
-/* step.c: one iteration. */
-tare_status step_run(struct run *r, struct err *e);
-
-/* evaluate.c */
-tare_status evaluate(struct run *r, struct evaluation *out, struct err *e);
-/* Before the first step, every eval.every steps, after the last one, as the configuration wants; sets the metrics of `step`. */
-tare_status evaluate_when_due(struct run *r, int64_t step, struct err *e);
-
-/* resume_check.c: before a run is resumed, on rank 0. Every difference to RUN/config.ini is told; one that changes the training is refused
- * unless it is allowed. */
-tare_status resume_check(const struct config *c, bool allow_change, struct err *e);
-/* No checkpoint can be used: fine when there never was one, else TARE_E_CORRUPT with what starting over would delete. */
-tare_status resume_lost(const char *run_dir, struct err *e);
-/* resume.c: the parts of a checkpoint that the loop knows. */
-tare_status run_save(struct run *r, struct err *e);
-tare_status run_restore(struct run *r, const char *folder, struct err *e);
 
 #endif

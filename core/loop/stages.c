@@ -4,6 +4,10 @@
 #include "base/fault.h"
 #include "base/fs.h"
 #include "base/signals.h"
+#include "loop/ahead.h"
+#include "rollout/prompts.h"
+#include "rollout/texts.h"
+#include "update/update.h"
 
 #include <string.h>
 
@@ -54,7 +58,7 @@ tare_status stage_data(struct run *r, int64_t n, struct err *e)
     TRY(choose_rows(r, n, rows, samples, e));
     order_occurrences(rows, n, occurrence);
     const struct chosen_rows chosen = {&r->engine.train, rows, occurrence, n};
-    TRY(stage_prompts(r->engine.prompts, &chosen, &r->prompt_ids, &r->batch, &r->arena, e));
+    TRY(rollout_prompts(r->engine.prompts, &chosen, &r->prompt_ids, &r->batch, &r->arena, e));
     r->batch.samples = samples;
     if (r->config->log.rollouts) TRY(keep_texts(r, e));
     return count_occurrences(r, e);
@@ -74,7 +78,7 @@ static tare_status sample_own(struct run *r, struct err *e)
     TRY(status);
     TRY(arena_new_raw(&r->arena, &own->policy_version, own->n_rollouts, e));
     for (int64_t i = 0; i < own->n_rollouts; i++) own->policy_version[i] = own->step - 1;
-    return stage_texts(r->engine.tokenizer, r->engine.model, own, &r->arena, e);
+    return rollout_texts(r->engine.tokenizer, r->engine.model, own, &r->arena, e);
 }
 
 tare_status stage_rollout(struct run *r, struct err *e)
@@ -90,7 +94,7 @@ static tare_status verify_own(struct run *r, struct err *e)
 {
     struct batch *own = &r->share.own;
     if (!own->n_groups) return TARE_OK;
-    if (verify_gives_segments(r->engine.verify)) TRY(stage_token_ends(r->engine.tokenizer, own, &r->arena, e));
+    if (verify_gives_segments(r->engine.verify)) TRY(rollout_token_ends(r->engine.tokenizer, own, &r->arena, e));
     return verify_run(r->engine.verify, own, &r->arena, e);
 }
 

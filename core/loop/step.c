@@ -5,8 +5,18 @@
  * The batch is filled from left to right; each stage reads what the ones before it wrote. Until the update nothing outside of the batch
  * and the cursor changes, so a step that is interrupted there can be forgotten. On several ranks each samples and verifies its own
  * groups; from `gather` on every rank has the whole batch and does the same, but for the update, which deals out micro-batches. */
+#include "loop/step.h"
+
 #include "base/fault.h"
+#include "loop/estimate.h"
+#include "loop/evaluate.h"
+#include "loop/off_policy.h"
+#include "loop/process.h"
+#include "loop/refill.h"
+#include "loop/relift.h"
+#include "loop/rollback.h"
 #include "loop/stages.h"
+#include "update/update.h"
 
 tare_status collect(struct run *r, int64_t n, struct err *e)
 {

@@ -2,6 +2,7 @@
 
 #include "batch/verdict.h"
 #include "engine/device_memory.h"
+#include "update/update.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* The numbers of a step under the names users know. estimator/... come from the estimate folder, time/... from the stages. */
-#ifndef TARE_CORE_STEP_METRICS_H
-#define TARE_CORE_STEP_METRICS_H
+#ifndef TARE_CORE_LOOP_STEP_METRICS_H
+#define TARE_CORE_LOOP_STEP_METRICS_H
 
 #include "loop/run.h"
 

@@ -4,6 +4,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/signals.h"
+#include "loop/evaluate.h"
+#include "loop/resume.h"
+#include "loop/resume_check.h"
+#include "loop/step.h"
 #include "observe/run_data.h"
 #include "settle/settle.h"
 
@@ -297,7 +301,7 @@ static tare_status open_into(struct train *t, struct config *c, const struct tra
     return evaluate_first(t, e);
 }
 
-/* A fork that was made for this process (core/replay/train.c) and is refused is taken away again: all that it has is the other run's. */
+/* A fork that was made for this process (lab/replay/train.c) and is refused is taken away again: all that it has is the other run's. */
 static void remove_refused_fork(const struct train *t, const char *dir)
 {
     const char *forked = getenv("TARE_FORKED");

@@ -6,8 +6,8 @@
  *
  * What an adapter_config.json may ask for and the engine does not compute (DoRA, ranks by layer, biases, other methods than LoRA) is refused by name:
  * TARE_E_UNSUPPORTED. */
-#ifndef TARE_CORE_ADAPTER_H
-#define TARE_CORE_ADAPTER_H
+#ifndef TARE_CORE_MODEL_ADAPTER_H
+#define TARE_CORE_MODEL_ADAPTER_H
 
 #include "model/lora.h"
 

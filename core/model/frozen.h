@@ -1,6 +1,6 @@
 /* The base of adapters (lora.h): its compute copy, made from the files without fp32 masters. */
-#ifndef TARE_CORE_FROZEN_H
-#define TARE_CORE_FROZEN_H
+#ifndef TARE_CORE_MODEL_FROZEN_H
+#define TARE_CORE_MODEL_FROZEN_H
 
 #include "model/model.h"
 

@@ -13,8 +13,8 @@
  *
  * Where transfers run beside the computation (comm.h, overlaps) grads_end only begins to send a window, and it is added by the next grads_end: the layer
  * below is computed in a second window meanwhile. One transfer is under way at a time; the order of all sums stays the same. */
-#ifndef TARE_CORE_GRADS_H
-#define TARE_CORE_GRADS_H
+#ifndef TARE_CORE_MODEL_GRADS_H
+#define TARE_CORE_MODEL_GRADS_H
 
 #include "model/model.h"
 #include "model/moved.h"

@@ -2,8 +2,8 @@
  * Old and new spellings are read: rope_theta, rope_scaling {type | rope_type} and torch_dtype, or rope_parameters and dtype (transformers 5).
  * What the engine does not compute (another architecture or activation, biases, other position scalings) is refused by name:
  * TARE_E_UNSUPPORTED. */
-#ifndef TARE_CORE_HF_CONFIG_H
-#define TARE_CORE_HF_CONFIG_H
+#ifndef TARE_CORE_MODEL_HF_CONFIG_H
+#define TARE_CORE_MODEL_HF_CONFIG_H
 
 #include "base/json.h"
 #include "model/model.h"

@@ -9,8 +9,8 @@
  * That is Llama. By the model's shape n1 and n2 may be x and x2 themselves, the products with Wo and Wdown may have norms of their own before they are
  * added, and a factor r:  out = x2 + r rms(m Wdown^T); silu may be GELU, and a layer may turn no positions or see a window of them only.
  */
-#ifndef TARE_CORE_LAYER_H
-#define TARE_CORE_LAYER_H
+#ifndef TARE_CORE_MODEL_LAYER_H
+#define TARE_CORE_MODEL_LAYER_H
 
 #include "model/lora.h"
 #include "model/model.h"

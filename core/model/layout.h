@@ -1,7 +1,7 @@
 /* The flat layout of the parameters: fills tensors, units, layers, offsets, n_params and n_own of m from m->shape and m->ranks. The arrays are
  * mem_new'd and belong to m. */
-#ifndef TARE_CORE_LAYOUT_H
-#define TARE_CORE_LAYOUT_H
+#ifndef TARE_CORE_MODEL_LAYOUT_H
+#define TARE_CORE_MODEL_LAYOUT_H
 
 #include "model/model.h"
 

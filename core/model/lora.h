@@ -8,8 +8,8 @@
  *
  * The products of a layer are q|k|v, o, gate|up and down. Adapters of one product share x: their A's lie one after another, [parts * r, in], and are one
  * product; each B adds to its own columns. Sampling and training run the same lora_product. */
-#ifndef TARE_CORE_LORA_H
-#define TARE_CORE_LORA_H
+#ifndef TARE_CORE_MODEL_LORA_H
+#define TARE_CORE_MODEL_LORA_H
 
 #include "model/grads.h"
 #include "model/model.h"

@@ -1,6 +1,6 @@
 /* A base and its adapter as one model: W + s B A in place of W. */
-#ifndef TARE_CORE_MERGE_H
-#define TARE_CORE_MERGE_H
+#ifndef TARE_CORE_MODEL_MERGE_H
+#define TARE_CORE_MODEL_MERGE_H
 
 #include "model/model.h"
 

@@ -12,8 +12,8 @@
  *
  * Letters as in kernels.h: T tokens, C width, H heads, J kv heads, D head width, F MLP width, V vocabulary, L layers.
  */
-#ifndef TARE_CORE_MODEL_H
-#define TARE_CORE_MODEL_H
+#ifndef TARE_CORE_MODEL_MODEL_H
+#define TARE_CORE_MODEL_MODEL_H
 
 #include "base/arena.h"
 #include "base/pool.h"

@@ -1,8 +1,8 @@
 /* Sums of what travels between ranks: gradients on their way to their owners, weights that are gathered for a pass. MPI over TCP has no sums of its own, and
  * TCP's are of 16 bits; a bit that turns there would be learnt from in silence. Each rank adds up digests (kernels.h, op_digest) of what it sends and of what it got, where
  * it lies; they are compared before the weights move. */
-#ifndef TARE_MOVED_H
-#define TARE_MOVED_H
+#ifndef TARE_CORE_MODEL_MOVED_H
+#define TARE_CORE_MODEL_MOVED_H
 
 #include "base/err.h"
 

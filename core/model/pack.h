@@ -12,8 +12,8 @@
  * into the first own block of each completion, so that key j of a sequence is at lane j % 16 as everywhere.
  *
  * Everything lies in the arena; prompts and completions are read during the call only. */
-#ifndef TARE_CORE_PACK_H
-#define TARE_CORE_PACK_H
+#ifndef TARE_CORE_MODEL_PACK_H
+#define TARE_CORE_MODEL_PACK_H
 
 #include "model/model.h"
 

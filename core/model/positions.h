@@ -1,6 +1,6 @@
 /* The table of rotary positions: cos and sin of every position that the model has, made once. It never moves: what a backend has recorded with its address (decode_begin of kernels.h) stays valid. */
-#ifndef TARE_CORE_POSITIONS_H
-#define TARE_CORE_POSITIONS_H
+#ifndef TARE_CORE_MODEL_POSITIONS_H
+#define TARE_CORE_MODEL_POSITIONS_H
 
 #include "model/model.h"
 

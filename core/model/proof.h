@@ -1,6 +1,6 @@
 /* Digests of the weights (kernels.h, op_digest), computed where the weights lie: nothing is copied to the host but the digests. */
-#ifndef TARE_PROOF_H
-#define TARE_PROOF_H
+#ifndef TARE_CORE_MODEL_PROOF_H
+#define TARE_CORE_MODEL_PROOF_H
 
 #include "model/model.h"
 

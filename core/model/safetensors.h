@@ -7,8 +7,8 @@
  * Reading maps the files; a tensor's data points into the map, at any alignment. Headers are checked before anything is used: errors name file and
  * tensor, TARE_E_CORRUPT for a damaged file, TARE_E_NOT_FOUND for a missing file or tensor, TARE_E_SHAPE for a shape other than wanted,
  * TARE_E_UNSUPPORTED for a type that cannot be converted. */
-#ifndef TARE_CORE_SAFETENSORS_H
-#define TARE_CORE_SAFETENSORS_H
+#ifndef TARE_CORE_MODEL_SAFETENSORS_H
+#define TARE_CORE_MODEL_SAFETENSORS_H
 
 #include "base/arena.h"
 #include "base/fs.h"

@@ -11,8 +11,8 @@
  * A piece is a whole number of the unit's blocks (UNIT_BLOCKS of them), so that sums over blocks are the same numbers for every R.
  *
  * Functions that return a status are collective where the model is sharded: all ranks call them in the same order. */
-#ifndef TARE_CORE_SHARDS_H
-#define TARE_CORE_SHARDS_H
+#ifndef TARE_CORE_MODEL_SHARDS_H
+#define TARE_CORE_MODEL_SHARDS_H
 
 #include "model/model.h"
 

@@ -12,8 +12,8 @@
  *
  * Lines are written after what they are about and before the checkpoint that would make a run go on after them; a run that goes on from a checkpoint
  * cuts the chain there, with all other records, so it is the same as that of a run that was never killed but for its process links. */
-#ifndef TARE_CORE_CHAIN_H
-#define TARE_CORE_CHAIN_H
+#ifndef TARE_CORE_OBSERVE_CHAIN_H
+#define TARE_CORE_OBSERVE_CHAIN_H
 
 #include "base/fs.h"
 

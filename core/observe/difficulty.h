@@ -1,6 +1,6 @@
 /* Accuracy and length by difficulty: what an evaluation of several checkpoints measures and a report draws. */
-#ifndef TARE_CORE_DIFFICULTY_H
-#define TARE_CORE_DIFFICULTY_H
+#ifndef TARE_CORE_OBSERVE_DIFFICULTY_H
+#define TARE_CORE_OBSERVE_DIFFICULTY_H
 
 #include "base/str.h"
 

@@ -3,8 +3,8 @@
  *
  * The child is in a process group of its own, so that a Ctrl-C for the run is not for it; it ends when nobody holds RUN/lock any more and all is sent.
  * What it prints goes to RUN/export/log.txt, EXPORT_LOG bytes of it. Not thread-safe. */
-#ifndef TARE_CORE_EXPORT_H
-#define TARE_CORE_EXPORT_H
+#ifndef TARE_CORE_OBSERVE_EXPORT_H
+#define TARE_CORE_OBSERVE_EXPORT_H
 
 #include "config/config.h"
 

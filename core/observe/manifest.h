@@ -1,6 +1,6 @@
 /* manifest.json: what made this run. A resumed run appends to its "resumed" list and keeps the rest. */
-#ifndef TARE_CORE_MANIFEST_H
-#define TARE_CORE_MANIFEST_H
+#ifndef TARE_CORE_OBSERVE_MANIFEST_H
+#define TARE_CORE_OBSERVE_MANIFEST_H
 
 #include "base/str.h"
 

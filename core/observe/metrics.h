@@ -18,8 +18,8 @@
  * metrics_set may be called from any thread; the rest from one. Errors: TARE_E_IO naming the sink; a damaged line in the middle of
  * metrics.jsonl is TARE_E_CORRUPT with file:line.
  */
-#ifndef TARE_CORE_METRICS_H
-#define TARE_CORE_METRICS_H
+#ifndef TARE_CORE_OBSERVE_METRICS_H
+#define TARE_CORE_OBSERVE_METRICS_H
 
 #include "base/str.h"
 

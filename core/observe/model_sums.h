@@ -5,8 +5,8 @@
  *
  * Of a folder those files count that a model, its tokenizer and its chat template are read from. Whole files are summed: that takes a small part of the
  * time in which a model is read. */
-#ifndef TARE_CORE_MODEL_SUMS_H
-#define TARE_CORE_MODEL_SUMS_H
+#ifndef TARE_CORE_OBSERVE_MODEL_SUMS_H
+#define TARE_CORE_OBSERVE_MODEL_SUMS_H
 
 #include "base/json.h"
 

@@ -105,7 +105,7 @@ static tare_status describe(struct description *d, const struct config *c, const
 }
 
 /* The chain's link comes first: whenever the process is killed from here on, the chain ends with a link that says what the files are about to be
- * (core/replay/sums.c). */
+ * (lab/replay/sums.c). */
 static tare_status begin_records(struct observe *o, const struct description *d, const struct metrics_options *metrics,
                                  struct err *e)
 {

@@ -12,8 +12,8 @@
  * On several ranks rank 0 has it; on the others the handle is NULL, and all functions but observe_open do nothing with it.
  * The order above is what makes a run exactly-once (metrics.h says why). observe_set may be called from any thread, the rest from one.
  */
-#ifndef TARE_CORE_OBSERVE_H
-#define TARE_CORE_OBSERVE_H
+#ifndef TARE_CORE_OBSERVE_OBSERVE_H
+#define TARE_CORE_OBSERVE_OBSERVE_H
 
 #include "batch/batch.h"
 #include "config/config.h"

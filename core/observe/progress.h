@@ -1,7 +1,7 @@
 /* Progress on standard error: a line that is redrawn on a terminal; plain lines elsewhere, at most one in ten seconds and the last;
  * nothing when messages below warnings are not wanted. */
-#ifndef TARE_CORE_PROGRESS_H
-#define TARE_CORE_PROGRESS_H
+#ifndef TARE_CORE_OBSERVE_PROGRESS_H
+#define TARE_CORE_OBSERVE_PROGRESS_H
 
 #include "base/err.h"
 #include "config/choices.h"

@@ -4,8 +4,8 @@
  * line of a group: the text that the model read, chat template and all), completion, reward, components, verdict, extracted, reason, cluster, baseline, scale, confidence, advantage, row_weight, fate (what the curriculum made of it, where it does not keep everything), length (tokens, the end included), finish.
  * Numbers have 17 digits, so that the advantages can be computed again from them bit for bit. Bytes that are not UTF-8 (a completion
  * that was cut inside a character) are written as U+FFFD. Stages that did not run leave their fields out. */
-#ifndef TARE_CORE_ROLLOUTS_H
-#define TARE_CORE_ROLLOUTS_H
+#ifndef TARE_CORE_OBSERVE_ROLLOUTS_H
+#define TARE_CORE_OBSERVE_ROLLOUTS_H
 
 #include "base/str.h"
 #include "batch/batch.h"

@@ -3,8 +3,8 @@
  * Everything returned lives in the arena that is given. A run that is being written may be read: a half-written last line is left out.
  * Errors: TARE_E_NOT_FOUND, TARE_E_IO with the path, TARE_E_CORRUPT with file:line. Functions may be called from any thread, each with its
  * own arena. */
-#ifndef TARE_CORE_RUN_DATA_H
-#define TARE_CORE_RUN_DATA_H
+#ifndef TARE_CORE_OBSERVE_RUN_DATA_H
+#define TARE_CORE_OBSERVE_RUN_DATA_H
 
 #include "base/arena.h"
 #include "base/json.h"

@@ -1,6 +1,6 @@
 /* One process a run folder: flock on RUN/lock, which the system lets go of however the process ends. */
-#ifndef TARE_CORE_RUN_LOCK_H
-#define TARE_CORE_RUN_LOCK_H
+#ifndef TARE_CORE_OBSERVE_RUN_LOCK_H
+#define TARE_CORE_OBSERVE_RUN_LOCK_H
 
 #include "base/str.h"
 

@@ -1,6 +1,6 @@
 /* The two sinks that are made from metrics.jsonl. Internal to core/observe. */
-#ifndef TARE_CORE_SINKS_H
-#define TARE_CORE_SINKS_H
+#ifndef TARE_CORE_OBSERVE_SINKS_H
+#define TARE_CORE_OBSERVE_SINKS_H
 
 #include "base/str.h"
 

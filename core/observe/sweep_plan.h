@@ -1,8 +1,8 @@
 /* sweep.json: the axes and cells of a sweep. `tare sweep` writes it, reports read it.
  *
  * Everything returned lives in the arena that is given. Errors: TARE_E_NOT_FOUND, TARE_E_IO with the path, TARE_E_CORRUPT. */
-#ifndef TARE_CORE_SWEEP_PLAN_H
-#define TARE_CORE_SWEEP_PLAN_H
+#ifndef TARE_CORE_OBSERVE_SWEEP_PLAN_H
+#define TARE_CORE_OBSERVE_SWEEP_PLAN_H
 
 #include "base/arena.h"
 

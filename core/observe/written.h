@@ -5,8 +5,8 @@
  *   written_tell(&w);                                              one warning, which names the first that differs
  *
  * While a process writes the run nothing is said to differ: a file may be newer than its sum. */
-#ifndef TARE_CORE_WRITTEN_H
-#define TARE_CORE_WRITTEN_H
+#ifndef TARE_CORE_OBSERVE_WRITTEN_H
+#define TARE_CORE_OBSERVE_WRITTEN_H
 
 #include "base/json.h"
 #include "observe/chain.h"

@@ -4,6 +4,9 @@
 
 #include "model/layout.h"
 #include "rollout/scheduler.h"
+#include "update/largest.h"
+#include "update/process_reward.h"
+#include "update/supervised.h"
 
 #include <string.h>
 #include <tare/objective.h>

@@ -5,7 +5,7 @@
 #include "dist/comm.h"
 #include "model/lora.h"
 #include "plan/plan.h"
-#include "update/update.h"
+#include "update/largest.h"
 
 struct counted {
     const struct plan *plan;

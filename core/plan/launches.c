@@ -2,6 +2,8 @@
 #include "plan/launches.h"
 
 #include "plan/counted.h"
+#include "update/largest.h"
+#include "update/optimizer.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,8 +8,8 @@
  *
  * Letters: M prompts, G rollouts of each, P prompt tokens, T completion tokens, C width, F MLP width, H and J query and key heads, D head
  * width, L layers, V vocabulary, N parameters, R ranks. Bytes are bytes; GB is 10^9 of them. Not thread-safe, keeps no state. */
-#ifndef TARE_CORE_PLAN_H
-#define TARE_CORE_PLAN_H
+#ifndef TARE_CORE_PLAN_PLAN_H
+#define TARE_CORE_PLAN_PLAN_H
 
 #include "base/json.h"
 #include "config/config.h"

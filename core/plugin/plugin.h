@@ -12,8 +12,8 @@
  * for another ABI is refused by name. The floating-point environment is restored after every call into a plugin.
  * plugin_open and plugin_list may be called from any thread; an instance as its descriptor's threading says.
  */
-#ifndef TARE_CORE_PLUGIN_H
-#define TARE_CORE_PLUGIN_H
+#ifndef TARE_CORE_PLUGIN_PLUGIN_H
+#define TARE_CORE_PLUGIN_PLUGIN_H
 
 #include "base/arena.h"
 #include "base/str.h"

@@ -1,7 +1,7 @@
 /* `tare config check`, and what `tare train` looks at before a warm start: plugins and their parameters, paths, data, the model's
  * configuration and prompts, as far as they can be known without training or writing anything. */
-#ifndef TARE_CORE_PREFLIGHT_H
-#define TARE_CORE_PREFLIGHT_H
+#ifndef TARE_CORE_PREFLIGHT_PREFLIGHT_H
+#define TARE_CORE_PREFLIGHT_PREFLIGHT_H
 
 #include "config/config.h"
 

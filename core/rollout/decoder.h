@@ -1,7 +1,7 @@
 /* Decoding on a device (decode_open of kernels.h): several tokens of all running sequences without the host. The tensors of a token keep their place,
  * so that the backend can replay what was issued once; it is told when one has moved after all. Threads: one owner. */
-#ifndef TARE_CORE_DECODER_H
-#define TARE_CORE_DECODER_H
+#ifndef TARE_CORE_ROLLOUT_DECODER_H
+#define TARE_CORE_ROLLOUT_DECODER_H
 
 #include "model/model.h"
 

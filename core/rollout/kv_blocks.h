@@ -3,8 +3,8 @@
  * given back last, so that the part of the cache in use stays small and warm.
  *
  * Which block a key lands in never changes a result. Threads: one owner. */
-#ifndef TARE_CORE_KV_BLOCKS_H
-#define TARE_CORE_KV_BLOCKS_H
+#ifndef TARE_CORE_ROLLOUT_KV_BLOCKS_H
+#define TARE_CORE_ROLLOUT_KV_BLOCKS_H
 
 #include "base/err.h"
 #include "kernels.h"

@@ -4,8 +4,8 @@
  * A completion depends on the weights, the prompt, the sampling parameters and its Philox key (run seed, purpose; step, prompt uid,
  * occurrence, rollout; position) and on nothing else: not on the batch it ran in, the threads, or the ranks.
  */
-#ifndef TARE_CORE_ROLLOUT_H
-#define TARE_CORE_ROLLOUT_H
+#ifndef TARE_CORE_ROLLOUT_ROLLOUT_H
+#define TARE_CORE_ROLLOUT_ROLLOUT_H
 
 #include "base/rng.h"
 #include "batch/batch.h"

@@ -1,6 +1,6 @@
 /* A forward pass that is being filled, row by row. */
-#ifndef TARE_CORE_ROWS_H
-#define TARE_CORE_ROWS_H
+#ifndef TARE_CORE_ROLLOUT_ROWS_H
+#define TARE_CORE_ROLLOUT_ROWS_H
 
 #include "model/model.h"
 

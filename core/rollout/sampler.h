@@ -8,8 +8,8 @@
  *
  * Tokens go to a log in the order they are drawn; the output of a run is the log sorted by sequence, so memory follows the tokens there are and
  * not the longest that was allowed. A session (session.h) tells its listener each token as well. */
-#ifndef TARE_CORE_SAMPLER_INTERNAL_H
-#define TARE_CORE_SAMPLER_INTERNAL_H
+#ifndef TARE_CORE_ROLLOUT_SAMPLER_H
+#define TARE_CORE_ROLLOUT_SAMPLER_H
 
 #include "model/layer.h"
 #include "rollout/decoder.h"

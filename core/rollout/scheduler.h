@@ -10,8 +10,8 @@
  * first P % 16 lanes are the prompt's. A prompt stays in the cache while one of its samples runs, or is the next to run.
  *
  * Threads: one owner. */
-#ifndef TARE_CORE_SCHEDULER_H
-#define TARE_CORE_SCHEDULER_H
+#ifndef TARE_CORE_ROLLOUT_SCHEDULER_H
+#define TARE_CORE_ROLLOUT_SCHEDULER_H
 
 #include "rollout/kv_blocks.h"
 #include "rollout/rollout.h"

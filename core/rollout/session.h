@@ -7,8 +7,8 @@
  *
  * The tokens of a request are those that sampler_run draws for it with the same parameters and key, whatever else is in the batch.
  * A sampler has one session, and makes no run meanwhile. Threads: one owner; the listener is called by session_turn. */
-#ifndef TARE_CORE_SESSION_H
-#define TARE_CORE_SESSION_H
+#ifndef TARE_CORE_ROLLOUT_SESSION_H
+#define TARE_CORE_ROLLOUT_SESSION_H
 
 #include "rollout/rollout.h"
 

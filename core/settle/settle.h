@@ -5,8 +5,8 @@
  *   rollout.max_new_tokens = 0   half of the model's context, at most 512
  *   data.date                    of a run that is resumed its own, else today's, in UTC; of several ranks rank 0's
  */
-#ifndef TARE_CORE_SETTLE_H
-#define TARE_CORE_SETTLE_H
+#ifndef TARE_CORE_SETTLE_SETTLE_H
+#define TARE_CORE_SETTLE_SETTLE_H
 
 #include "base/fs.h"
 #include "config/config.h"

@@ -5,7 +5,7 @@
 #include "base/fs.h"
 #include "engine/engine.h"
 #include "engine/models.h"
-#include "engine/text.h"
+#include "rollout/prompts.h"
 #include "sft/sft.h"
 
 struct sft {

@@ -10,6 +10,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/training.h"
 #include "engine/same_ranks.h"
+#include "update/supervised.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -51,7 +52,7 @@ static tare_status next_batch(struct sft *s, struct batch *b, struct err *e)
     s->ids.n = 0;
     TRY(arena_new(a, &rows, n, e));
     TRY(order_next(&s->engine.order, &s->cursor, n, rows, NULL, e));
-    TRY(stage_prompts(s->engine.prompts, &(struct chosen_rows){&s->engine.train, rows, NULL, n}, &s->prompt_ids, b, a, e));
+    TRY(rollout_prompts(s->engine.prompts, &(struct chosen_rows){&s->engine.train, rows, NULL, n}, &s->prompt_ids, b, a, e));
     TRY(arena_new(a, &b->group_begin, n + 1, e));
     TRY(arena_new(a, &b->token_begin, n + 1, e));
     for (int64_t m = 0; m < n; m++) {

@@ -1,6 +1,6 @@
 /* `tare sft`: supervised training, and the warm start of the other verbs. */
-#ifndef TARE_CORE_SFT_H
-#define TARE_CORE_SFT_H
+#ifndef TARE_CORE_SFT_SFT_H
+#define TARE_CORE_SFT_SFT_H
 
 #include "config/config.h"
 #include "dist/comm.h"

@@ -26,8 +26,8 @@
  *
  * Errors: TARE_E_CONFIG for the section (file:line), TARE_E_STATE when a finished cell was run with another configuration (naming the keys)
  * or another sweep works in the folder, TARE_E_CANCELLED after an interruption. Not thread-safe; signals are caught. */
-#ifndef TARE_CORE_SWEEP_H
-#define TARE_CORE_SWEEP_H
+#ifndef TARE_CORE_SWEEP_SWEEP_H
+#define TARE_CORE_SWEEP_SWEEP_H
 
 #include "base/fs.h"
 #include "config/config.h"

@@ -1,7 +1,7 @@
 /* A model's chat template with the variables that transformers gives it (bos_token, eos_token, ...).
  * Threads: a loaded chat may be rendered from several threads. */
-#ifndef TARE_CORE_CHAT_H
-#define TARE_CORE_CHAT_H
+#ifndef TARE_CORE_TEMPLATE_CHAT_H
+#define TARE_CORE_TEMPLATE_CHAT_H
 
 #include "template/template.h"
 

@@ -3,8 +3,8 @@
  * transformers does it: trim_blocks and lstrip_blocks on, one trailing newline of the source dropped. What is not supported is
  * refused at parse time with file:line. Output size, steps and nesting are bounded, so no template hangs.
  * Threads: a parsed template may be rendered from several threads. */
-#ifndef TARE_CORE_TEMPLATE_H
-#define TARE_CORE_TEMPLATE_H
+#ifndef TARE_CORE_TEMPLATE_TEMPLATE_H
+#define TARE_CORE_TEMPLATE_TEMPLATE_H
 
 #include "base/json.h"
 

@@ -2,7 +2,8 @@
  *
  * A row costs more than a target, and a micro-batch has at most train.micro_tokens rows, or is one longer rollout. So the largest have all rows that
  * there are, or train.micro_tokens of them; and of those the ones whose rows are completions as far as they can be have most targets. */
-#include "update/update.h"
+#include "update/largest.h"
+#include "update/microbatch.h"
 
 #include "model/pack.h"
 

@@ -15,58 +15,37 @@
  * LUFFY's policy shaping (arXiv 2504.14945), with the probability under the policy that wrote the trace taken as 1.
  * df/dlogp = gamma pi / (pi + gamma)^2: tokens that the policy finds unlikely keep a gradient.
  */
-#include "update/token_weights.h"
-#include "update/update.h"
-
-#include "base/rng.h"
-#include "model/proof.h"
+#include "update/loss.h"
+#include "update/microbatch.h"
 
 #include <math.h>
-#include <string.h>
-
-struct policy_loss {
-    struct objective *objective;
-    const struct batch *b;
-    const struct loss_config *c;
-    struct objective_columns columns;
-    double *ratio;        /* [T] */
-    const float *sampled; /* [T] for truncated importance sampling; NULL: none */
-    bool traces;          /* the objective treats them itself */
-    bool stops;           /* a ratio that is not finite is an error; else it shows in the gradient's norm, on all ranks */
-    bool first;           /* the weights are still those that sampled: measure the mismatch */
-};
-
-struct term {
-    double value, dlogp;
-};
 
 struct weighed {
-    struct term token;
+    struct loss_term token;
     double dentropy, dkl;
     bool off; /* a trace's */
 };
 
-/* Estimates of KL(pi || ref) from one token, and their derivative in logp. */
-static struct term kl_estimate(enum kl_form form, double logp, double ref)
+struct loss_term loss_kl_estimate(enum kl_form form, double logp, double ref)
 {
     const double d = ref - logp;
-    if (form == KL_K1) return (struct term){-d, 1};
-    if (form == KL_K2) return (struct term){0.5 * d * d, -d};
-    return (struct term){exp(d) - d - 1, 1 - exp(d)}; /* k3 */
+    if (form == KL_K1) return (struct loss_term){-d, 1};
+    if (form == KL_K2) return (struct loss_term){0.5 * d * d, -d};
+    return (struct loss_term){exp(d) - d - 1, 1 - exp(d)}; /* k3 */
 }
 
 /* K of a token in the loss, by loss.kl_weight. ratio: pi/old. */
-static struct term weighted_kl(const struct loss_config *c, struct term k, double ratio)
+static struct loss_term weighted_kl(const struct loss_config *c, struct loss_term k, double ratio)
 {
     if (c->kl_weight == KL_PLAIN) return k;
     const double r = c->kl_weight == KL_BY_RATIO ? ratio : 1;
-    return (struct term){r * k.value, r * (k.value + k.dlogp)};
+    return (struct loss_term){r * k.value, r * (k.value + k.dlogp)};
 }
 
-static struct term shaped(double gamma, double logp, double advantage)
+static struct loss_term shaped(double gamma, double logp, double advantage)
 {
     const double pi = exp(logp), all = pi + gamma;
-    return (struct term){-pi / all * advantage, -gamma * pi / (all * all) * advantage};
+    return (struct loss_term){-pi / all * advantage, -gamma * pi / (all * all) * advantage};
 }
 
 /* exp(logp - old) of each token of a block; 1 for a trace, which no old policy sampled. */
@@ -94,7 +73,7 @@ static void weigh(const struct policy_loss *p, const struct objective_block *x, 
     const struct batch *b = p->b;
     const int64_t owner = p->columns.owner[t];
     const bool off = b->off_policy && b->off_policy[owner];
-    struct term v = {x->value[i], x->dlogprob[i]};
+    struct loss_term v = {x->value[i], x->dlogprob[i]};
     double is = 1;
     if (off && !p->traces)
         v = shaped(p->c->shaping, logp, b->token_advantage ? (double)b->token_advantage[t] : b->advantage[owner]);
@@ -109,9 +88,8 @@ static void spoil(const struct token_block *s, struct head_grad_row *coef, struc
     tally->loss = (double)NAN;
 }
 
-/* Fills coef for a block of tokens and counts. */
-static tare_status policy_token_loss(void *ctx, const struct token_block *s, struct head_grad_row *coef, struct tally *tally,
-                                     struct err *e)
+tare_status policy_token_loss(void *ctx, const struct token_block *s, struct head_grad_row *coef, struct tally *tally,
+                              struct err *e)
 {
     const struct policy_loss *p = ctx;
     const struct batch *b = p->b;
@@ -129,8 +107,8 @@ static tare_status policy_token_loss(void *ctx, const struct token_block *s, str
         const int64_t t = s->token[i];
         const double logp = s->logprob[i], w = p->columns.weight[t];
         struct weighed v;
-        struct term k = {exact ? (double)s->kl[i] : 0, 0};
-        if (!exact && b->ref_logprob) k = kl_estimate(p->c->kl, logp, b->ref_logprob[t]);
+        struct loss_term k = {exact ? (double)s->kl[i] : 0, 0};
+        if (!exact && b->ref_logprob) k = loss_kl_estimate(p->c->kl, logp, b->ref_logprob[t]);
         const double kl = k.value;
         k = weighted_kl(p->c, k, p->ratio[t]);
         weigh(p, &x, i, t, logp, &v);
@@ -147,230 +125,4 @@ static tare_status policy_token_loss(void *ctx, const struct token_block *s, str
         if (p->first && !v.off) tally->mismatch = fmax(tally->mismatch, fabs(logp - (double)b->logprob[t]));
     }
     return TARE_OK;
-}
-
-tare_status token_weights(const struct batch *b, const struct loss_config *c, const struct minibatch *part, double *weight,
-                          struct err *e)
-{
-    const int64_t *groups = part->groups, n = part->n;
-    double m = 0, rows = 0, tokens = 0;
-    for (int64_t g = 0; g < n; g++) {
-        double in_group = 0;
-        for (int64_t i = b->group_begin[groups[g]]; i < b->group_begin[groups[g] + 1]; i++) {
-            in_group += b->row_weight[i];
-            tokens += b->row_weight[i] * (double)(b->token_begin[i + 1] - b->token_begin[i]);
-        }
-        rows += in_group;
-        m += in_group > 0;
-    }
-    for (int64_t g = 0; g < n; g++) {
-        double in_group = 0;
-        for (int64_t i = b->group_begin[groups[g]]; i < b->group_begin[groups[g] + 1]; i++) in_group += b->row_weight[i];
-        for (int64_t i = b->group_begin[groups[g]]; i < b->group_begin[groups[g] + 1]; i++) {
-            const double count = (double)(b->token_begin[i + 1] - b->token_begin[i]);
-            if (!(count > 0)) FAIL(e, TARE_E_INVALID, "rollout %lld has no token", (long long)i);
-            double w = b->row_weight[i];
-            if (w > 0) {
-                if (c->aggregation == AGGREGATE_TOKEN)
-                    w /= tokens;
-                else if (c->aggregation == AGGREGATE_CONSTANT)
-                    w /= rows * (double)(c->aggregation_length ? c->aggregation_length : part->length);
-                else
-                    w /= count * in_group * m;
-            }
-            for (int64_t t = b->token_begin[i]; t < b->token_begin[i + 1]; t++) weight[t] = w;
-        }
-    }
-    return TARE_OK;
-}
-
-/* Groups in seeded order, cut into minibatches of at least train.minibatch rollouts (whole groups). end[k]: end of minibatch k in order. */
-static int64_t cut_minibatches(const struct trainer *t, const struct batch *b, int64_t epoch, int64_t *order, int64_t *end)
-{
-    for (int64_t g = 0; g < b->n_groups; g++) order[g] = g;
-    rng_shuffle(rng_derive(rng_derive(rng_key(t->seed, RNG_MINIBATCH), (uint64_t)b->step), (uint64_t)epoch), order, b->n_groups);
-    int64_t n = 0, rollouts = 0;
-    for (int64_t g = 0; g < b->n_groups; g++) {
-        rollouts += b->group_begin[order[g] + 1] - b->group_begin[order[g]];
-        if (rollouts >= t->train->minibatch || g == b->n_groups - 1) {
-            end[n++] = g + 1;
-            rollouts = 0;
-        }
-    }
-    return n;
-}
-
-/* Work arrays of one iteration, in the batch's sizes. */
-struct work {
-    double *weight, *ratio, *sums;
-    int64_t *owner, *order, *end;
-    float *old, *now, *now_entropy; /* now: before each minibatch, for an objective that asks */
-};
-
-static tare_status work_new(struct trainer *t, const struct batch *b, struct work *w, struct err *e)
-{
-    struct arena *a = &t->work;
-    *w = (struct work){0};
-    if (objective_needs(t->objective) & TARE_OBJECTIVE_PASS) {
-        TRY(arena_new(a, &w->now, b->n_tokens, e));
-        TRY(arena_new(a, &w->now_entropy, b->n_tokens, e));
-    }
-    TRY(arena_new(a, &w->sums, objective_sums(t->objective) + 1, e));
-    TRY(arena_new(a, &w->ratio, b->n_tokens, e));
-    TRY(arena_new(a, &w->weight, b->n_tokens, e));
-    TRY(arena_new(a, &w->owner, b->n_tokens, e));
-    TRY(arena_new(a, &w->order, b->n_groups, e));
-    TRY(arena_new(a, &w->end, b->n_groups, e));
-    TRY(arena_new(a, &w->old, b->n_tokens, e));
-    for (int64_t i = 0; i < b->n_rollouts; i++)
-        for (int64_t k = b->token_begin[i]; k < b->token_begin[i + 1]; k++) w->owner[k] = i;
-    return TARE_OK;
-}
-
-static bool any_weight(const struct batch *b, const int64_t *groups, int64_t n)
-{
-    for (int64_t g = 0; g < n; g++)
-        for (int64_t i = b->group_begin[groups[g]]; i < b->group_begin[groups[g] + 1]; i++)
-            if (b->row_weight[i] > 0) return true;
-    return false;
-}
-
-static int64_t longest(const struct batch *b)
-{
-    int64_t most = 1;
-    for (int64_t i = 0; i < b->n_rollouts; i++)
-        if (b->token_begin[i + 1] - b->token_begin[i] > most) most = b->token_begin[i + 1] - b->token_begin[i];
-    return most;
-}
-
-/* Before the minibatch's gradients: an objective that asks for it gets the logprobs of all its tokens under the current weights. */
-static tare_status prepare(struct trainer *t, const struct batch *b, const struct work *w, const struct minibatch *part,
-                           struct err *e)
-{
-    if (!objective_prepares(t->objective)) return TARE_OK;
-    if (w->now)
-        TRY(microbatch_run(t,
-                           &(struct microbatch_job){.b = b,
-                                                    .groups = part->groups,
-                                                    .n_groups = part->n,
-                                                    .row_weight = b->row_weight,
-                                                    .m = t->m,
-                                                    .logprob = w->now,
-                                                    .entropy = w->now_entropy},
-                           e));
-    return objective_prepare(t->objective, part->groups, part->n, w->now, w->now_entropy, e);
-}
-
-static tare_status run_minibatch(struct trainer *t, const struct work *w, struct policy_loss *p, struct minibatch part,
-                                 struct tally *total, struct err *e)
-{
-    const struct batch *b = p->b;
-    const struct loss_config *c = t->loss;
-    const bool exact = (c->kl_coef > 0 && c->kl == KL_EXACT) || (objective_needs(t->objective) & TARE_OBJECTIVE_KL);
-    if (!any_weight(b, part.groups, part.n)) return TARE_OK;
-    TRY(token_weights(b, c, &part, w->weight, e));
-    TRY(prepare(t, b, w, &part, e));
-    return microbatch_run(t,
-                          &(struct microbatch_job){.b = b,
-                                                   .groups = part.groups,
-                                                   .n_groups = part.n,
-                                                   .row_weight = b->row_weight,
-                                                   .m = t->m,
-                                                   .exact_kl = exact,
-                                                   .loss = policy_token_loss,
-                                                   .ctx = p,
-                                                   .tally = total,
-                                                   .n_sums = objective_sums(t->objective)},
-                          e);
-}
-
-static tare_status run_minibatches(struct trainer *t, struct work *w, struct policy_loss *p, struct tally *total,
-                                   struct update_report *r, struct err *e)
-{
-    const int64_t length = longest(p->b);
-    double grad_norm = 0;
-    for (int64_t epoch = 0; epoch < t->train->epochs; epoch++) {
-        const int64_t n = cut_minibatches(t, p->b, epoch, w->order, w->end);
-        for (int64_t k = 0, begin = 0; k < n; begin = w->end[k], k++) {
-            bool skipped = false;
-            double norm = 0;
-            p->first = r->optimizer_steps == 0;
-            TRY(run_minibatch(t, w, p, (struct minibatch){w->order + begin, w->end[k] - begin, length}, total, e));
-            TRY(optimizer_step(t, &norm, &r->lr, &skipped, e));
-            r->optimizer_steps++;
-            r->skipped += skipped;
-            grad_norm += norm;
-        }
-    }
-    r->grad_norm = grad_norm / (double)r->optimizer_steps;
-    r->loss = total->loss / (double)r->optimizer_steps;
-    return TARE_OK;
-}
-
-/* kl_place = reward: a copy of *b whose token advantages have lost the KL from the token on. A trace's tokens have no old policy, and no KL. */
-static tare_status reward_kl(struct trainer *t, const float *old, const struct batch **b, struct err *e)
-{
-    const struct loss_config *c = t->loss;
-    const struct batch *from = *b;
-    struct batch *to;
-    if (c->kl_place != KL_IN_REWARD || !(c->kl_coef > 0)) return TARE_OK;
-    if (!from->ref_logprob)
-        FAIL(e, TARE_E_SHAPE, "loss.kl_place = reward needs the reference policy's logprobs, and the batch has none");
-    TRY(arena_new(&t->work, &to, 1, e));
-    *to = *from;
-    TRY(arena_new(&t->work, &to->token_advantage, from->n_tokens, e));
-    for (int64_t i = 0; i < from->n_rollouts; i++) {
-        double sum = 0;
-        for (int64_t k = from->token_begin[i + 1] - 1; k >= from->token_begin[i]; k--) {
-            if (!from->off_policy || !from->off_policy[i]) sum += kl_estimate(c->kl, old[k], from->ref_logprob[k]).value;
-            to->token_advantage[k] =
-                (float)((from->token_advantage ? (double)from->token_advantage[k] : from->advantage[i]) - c->kl_coef * sum);
-        }
-    }
-    *b = to;
-    return TARE_OK;
-}
-
-tare_status update_run(struct trainer *t, const struct batch *b, struct update_report *r, struct err *e)
-{
-    *r = (struct update_report){0};
-    if (!t->objective) FAIL(e, TARE_E_STATE, "the trainer has no objective");
-    t->collected = NULL;
-    if (!b->n_groups) return TARE_OK;
-    struct work w;
-    arena_reset(&t->work);
-    TRY(work_new(t, b, &w, e));
-    TRY(weights_fault(t->m, e));
-    struct tally sum = {.sums = w.sums};
-    struct policy_loss p = {.objective = t->objective,
-                            .b = b,
-                            .c = t->loss,
-                            .columns = {.old = b->logprob, .sampled = b->logprob, .weight = w.weight, .owner = w.owner},
-                            .ratio = w.ratio,
-                            .stops = t->train->on_nonfinite == NONFINITE_STOP,
-                            .traces = objective_needs(t->objective) & TARE_OBJECTIVE_TRACES};
-    if (t->loss->old_logprobs == OLD_RECOMPUTE) {
-        TRY(update_logprobs(t, t->m, b, w.old, NULL, e));
-        p.columns.old = w.old;
-        if (t->loss->rollout_is == ROLLOUT_IS_TIS) p.sampled = b->logprob;
-    }
-    TRY(reward_kl(t, p.columns.old, &p.b, e));
-    TRY(objective_begin(t->objective, p.b, &p.columns, e));
-    TRY(run_minibatches(t, &w, &p, &sum, r, e));
-    t->collected = w.sums;
-    r->entropy = sum.entropy / sum.tokens;
-    r->clip_fraction = sum.clipped / sum.tokens;
-    r->approx_kl = sum.kl_old / sum.tokens;
-    r->reference_kl = sum.kl_ref / sum.tokens;
-    r->ratio_max = sum.ratio_max;
-    r->mismatch = sum.mismatch;
-    r->tokens = (int64_t)sum.tokens;
-    return TARE_OK;
-}
-
-tare_status update_apply(struct trainer *t, int64_t step, struct err *e)
-{
-    const double *collected = t->collected;
-    t->collected = NULL;
-    return collected ? objective_apply(t->objective, step, collected, e) : TARE_OK;
 }

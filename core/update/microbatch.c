@@ -1,8 +1,9 @@
 /* Forward and backward over groups, a micro-batch at a time: pack, run the layers, then the head in chunks of rows, so that logits
  * never exist for more than a chunk. A chunk's loss gradient is known as soon as its logprobs are, so the head is run once. */
+#include "update/microbatch.h"
 #include "update/update.h"
 
-#include "dist/deal.h"
+#include "dist/balance.h"
 #include "model/pack.h"
 
 #include <math.h>
@@ -62,7 +63,7 @@ static tare_status deal_groups(struct trainer *t, const struct microbatch_job *j
         for (int64_t i = b->group_begin[g]; i < b->group_begin[g + 1]; i++)
             if (takes_part(j, i)) cost[k] += rows_of(b, i) + (cost[k] && t->train->prompt_sharing ? 0 : prompt_of(b, g));
     }
-    return deal(cost, j->n_groups, shards, shard_of, &t->work, e);
+    return balance(cost, j->n_groups, shards, shard_of, &t->work, e);
 }
 
 /* Rollouts until the next would exceed the budget, at least one. A group cut in two has its prompt computed in both. */

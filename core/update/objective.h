@@ -8,8 +8,8 @@
  *
  * Columns are in host memory, even when the model is on a device: a block's scores are copied from it and its coefficients to it (microbatch.c),
  * the same few numbers a token for every objective. Not thread-safe. */
-#ifndef TARE_CORE_OBJECTIVE_H
-#define TARE_CORE_OBJECTIVE_H
+#ifndef TARE_CORE_UPDATE_OBJECTIVE_H
+#define TARE_CORE_UPDATE_OBJECTIVE_H
 
 #include "batch/batch.h"
 #include "config/config.h"

@@ -3,7 +3,8 @@
  *
  *   g <- g min(1, max_norm / (|g| + 1e-6));  p <- p - lr decay p;  m, v <- moments;  p <- p - lr m^/(sqrt(v^) + eps)
  */
-#include "update/update.h"
+#include "update/optimizer.h"
+#include "update/schedule.h"
 
 #include "base/log.h"
 #include "model/proof.h"

@@ -5,6 +5,10 @@
  *   L = -1/N sum_i [o_i log sigma(s_i) + (1 - o_i) log(1 - sigma(s_i))] = 1/N sum_i [log(1 + exp s_i) - o_i s_i]
  *   dL/dlog phi(y_t) = beta (sigma(s_i) - o_i) / N          for every token t of rollout i
  */
+#include "update/process_reward.h"
+#include "update/microbatch.h"
+#include "update/optimizer.h"
+#include "update/supervised.h"
 #include "update/update.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Linear warm-up to the peak, then cosine (or linear, or constant) to lr_floor times the peak. Counts optimizer steps. */
-#include "update/update.h"
+#include "update/schedule.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* The score function of one rollout, by the forward and backward pass that updates use. */
-#include "update/update.h"
+#include "update/score.h"
+#include "update/microbatch.h"
 
 struct score {
     double weight;

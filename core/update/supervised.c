@@ -2,7 +2,9 @@
  *
  *   L = -1/T sum_t log p(t) - lambda/T sum_t H_t         over the T tokens of all rows
  */
-#include "update/update.h"
+#include "update/supervised.h"
+#include "update/microbatch.h"
+#include "update/optimizer.h"
 
 #include "model/proof.h"
 

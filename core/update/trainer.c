@@ -1,4 +1,5 @@
-#include "update/update.h"
+#include "update/trainer.h"
+#include "update/supervised.h"
 
 #include <stdlib.h>
 

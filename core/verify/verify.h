@@ -17,8 +17,8 @@
  *
  * Threads: verify_* of one struct from one thread at a time.
  */
-#ifndef TARE_CORE_VERIFY_H
-#define TARE_CORE_VERIFY_H
+#ifndef TARE_CORE_VERIFY_VERIFY_H
+#define TARE_CORE_VERIFY_VERIFY_H
 
 #include "batch/batch.h"
 #include "config/config.h"

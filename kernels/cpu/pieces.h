@@ -1,6 +1,6 @@
 /* Vectors at the edges of a matrix, rows turned into columns, and sums in their registers: what all products share. */
-#ifndef TARE_KERNELS_PIECES_H
-#define TARE_KERNELS_PIECES_H
+#ifndef TARE_KERNELS_CPU_PIECES_H
+#define TARE_KERNELS_CPU_PIECES_H
 
 #include "kernels.h"
 #include "simd.h"

@@ -1,6 +1,6 @@
 /* Working memory of an operation: pieces of the caller's arena, given back together when the operation returns. */
-#ifndef TARE_KERNELS_SCRATCH_H
-#define TARE_KERNELS_SCRATCH_H
+#ifndef TARE_KERNELS_CPU_SCRATCH_H
+#define TARE_KERNELS_CPU_SCRATCH_H
 
 #include "base/arena.h"
 #include "fault.h"

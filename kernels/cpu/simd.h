@@ -2,8 +2,8 @@
  * reduction and lane l of a block of 16 keys are the same everywhere. Functions repeat exact.h lane by lane.
  * MR x NR: the tile of a product that the registers hold; NRV vectors make NR columns.
  */
-#ifndef TARE_KERNELS_SIMD_H
-#define TARE_KERNELS_SIMD_H
+#ifndef TARE_KERNELS_CPU_SIMD_H
+#define TARE_KERNELS_CPU_SIMD_H
 
 #include "exact.h"
 

@@ -1,6 +1,6 @@
 /* Items cut in runs of some size and dealt to the pool; little work stays in the calling thread. */
-#ifndef TARE_KERNELS_SPANS_H
-#define TARE_KERNELS_SPANS_H
+#ifndef TARE_KERNELS_CPU_SPANS_H
+#define TARE_KERNELS_CPU_SPANS_H
 
 #include "base/pool.h"
 

@@ -3,8 +3,8 @@
  * A tile is n queries that see the same keys (their own limits apart), times the `group` = H/J query heads that share a key/value head: its rows
  * are (query, head) pairs, query by query. Blocks are (tile, key/value head). The cache is [n_blocks, J, 16, D] in shape.dtype, k and v alike.
  */
-#ifndef TARE_CUDA_ATTENTION_CUH
-#define TARE_CUDA_ATTENTION_CUH
+#ifndef TARE_KERNELS_CUDA_ATTENTION_CUH
+#define TARE_KERNELS_CUDA_ATTENTION_CUH
 
 #include "convert.h"
 

@@ -10,8 +10,8 @@
  * are cut into parts of about as many query rows each, by the batch's shape alone: the first part writes to dqkv, every other one to memory of its own,
  * and grad_keys_add adds them in their order.
  */
-#ifndef TARE_CUDA_ATTENTION_GRAD_CUH
-#define TARE_CUDA_ATTENTION_GRAD_CUH
+#ifndef TARE_KERNELS_CUDA_ATTENTION_GRAD_CUH
+#define TARE_KERNELS_CUDA_ATTENTION_GRAD_CUH
 
 #include "attention.cuh"
 

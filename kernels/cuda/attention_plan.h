@@ -1,7 +1,7 @@
 /* What the host decides for an attention: sequences cut into tiles, block tables one after the other, and for decoding the runs of keys that several
  * sequences share. Plain host code; the result is uploaded as it stands. */
-#ifndef TARE_CUDA_ATTENTION_PLAN_H
-#define TARE_CUDA_ATTENTION_PLAN_H
+#ifndef TARE_KERNELS_CUDA_ATTENTION_PLAN_H
+#define TARE_KERNELS_CUDA_ATTENTION_PLAN_H
 
 #include "attention.cuh"
 

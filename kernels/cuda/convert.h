@@ -1,6 +1,6 @@
 /* fp32 to bf16, nearest even: a copy, or where a kernel writes and reads rows (kernels.h, bf16_rows). */
-#ifndef TARE_CUDA_CONVERT_H
-#define TARE_CUDA_CONVERT_H
+#ifndef TARE_KERNELS_CUDA_CONVERT_H
+#define TARE_KERNELS_CUDA_CONVERT_H
 
 #include "mma.cuh"
 

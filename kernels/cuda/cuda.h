@@ -1,5 +1,5 @@
 /* What the files of the CUDA backend share. One file a family of operations; the functions have the table's signatures and are named cuda_NAME;
- * table.cu fills the table. Compiled by nvcc, and, with TARE_CUDA_SHIM, for the host by a C++ compiler (shim/shim.h), where kernels without
+ * table.cu fills the table. Compiled by nvcc, and, with TARE_CUDA_SHIM, for the host by a C++ compiler (tests/cuda/shim/shim.h), where kernels without
  * tensor cores run as fibers in the tests.
  *
  *   void cuda_add(const struct kctx *c, const struct op_add *o)
@@ -13,11 +13,11 @@
  * order depends on neither the number of rows nor their place. No atomics on floating point anywhere.
  *
  * Threads: one process a GPU; one host thread at a time uses a context. Everything is issued to one stream; results are there after finish. */
-#ifndef TARE_KERNELS_CUDA_H
-#define TARE_KERNELS_CUDA_H
+#ifndef TARE_KERNELS_CUDA_CUDA_H
+#define TARE_KERNELS_CUDA_CUDA_H
 
 #ifdef TARE_CUDA_SHIM
-#include "shim/shim.h"
+#include "cuda/shim/shim.h"
 #else
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>

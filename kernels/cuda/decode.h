@@ -1,7 +1,7 @@
 /* What the operations see of a decode session (decode.cu): while one of its tokens is issued, attention takes its tiles from the session's device
  * memory, which a kernel renews after every token, and not from sequences of the host. */
-#ifndef TARE_CUDA_DECODE_H
-#define TARE_CUDA_DECODE_H
+#ifndef TARE_KERNELS_CUDA_DECODE_H
+#define TARE_KERNELS_CUDA_DECODE_H
 
 #include "attention.cuh"
 

@@ -7,8 +7,8 @@
  *   plain    fp32 without tensor cores, the chain that kernels.h defines: ref's bits
  *   add      the sum of what stream and chain have cut K into
  */
-#ifndef TARE_CUDA_MATMUL_H
-#define TARE_CUDA_MATMUL_H
+#ifndef TARE_KERNELS_CUDA_MATMUL_H
+#define TARE_KERNELS_CUDA_MATMUL_H
 
 #include "mma.cuh"
 

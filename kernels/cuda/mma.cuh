@@ -15,8 +15,8 @@
  *   B stored [n][k]: tile_row_b(lane), tile_col_b(lane)        -> r[0], r[1] = b of columns 0-7;  r[2], r[3] = b of columns 8-15
  *   B stored [k][n]: trans, tile_row(lane), tile_col(lane)     -> the same
  */
-#ifndef TARE_CUDA_MMA_CUH
-#define TARE_CUDA_MMA_CUH
+#ifndef TARE_KERNELS_CUDA_MMA_CUH
+#define TARE_KERNELS_CUDA_MMA_CUH
 
 #include "cuda.h"
 

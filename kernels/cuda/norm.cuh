@@ -1,6 +1,6 @@
 /* The norm of a row by a block, for rmsnorm (norm.cu) and for what makes the row itself (matmul_add.cu): the same order, so the same bits. */
-#ifndef TARE_CUDA_NORM_CUH
-#define TARE_CUDA_NORM_CUH
+#ifndef TARE_KERNELS_CUDA_NORM_CUH
+#define TARE_KERNELS_CUDA_NORM_CUH
 
 #include "convert.h"
 #include "reduce.cuh"

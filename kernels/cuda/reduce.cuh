@@ -1,7 +1,7 @@
 /* Reductions over the threads of a warp and of a block, in one fixed tree. Every thread gets the result, with the same bits: the exchange is
  * symmetric. THREADS: those that reduce together, 32 or all of a one-dimensional block of up to 1024. */
-#ifndef TARE_CUDA_REDUCE_H
-#define TARE_CUDA_REDUCE_H
+#ifndef TARE_KERNELS_CUDA_REDUCE_CUH
+#define TARE_KERNELS_CUDA_REDUCE_CUH
 
 #include "cuda.h"
 

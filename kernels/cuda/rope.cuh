@@ -1,6 +1,6 @@
 /* A pair of a head turned by an angle (rope.cu). */
-#ifndef TARE_CUDA_ROPE_CUH
-#define TARE_CUDA_ROPE_CUH
+#ifndef TARE_KERNELS_CUDA_ROPE_CUH
+#define TARE_KERNELS_CUDA_ROPE_CUH
 
 #include "cuda.h"
 

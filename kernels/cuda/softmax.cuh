@@ -1,6 +1,6 @@
 /* A row of logits relative to its largest, as in ref/head.c:  d_v = max(z_v / T - m, -200). */
-#ifndef TARE_CUDA_SOFTMAX_H
-#define TARE_CUDA_SOFTMAX_H
+#ifndef TARE_KERNELS_CUDA_SOFTMAX_CUH
+#define TARE_KERNELS_CUDA_SOFTMAX_CUH
 
 #include "reduce.cuh"
 

@@ -1,6 +1,6 @@
 /* The gate of a gated MLP (swiglu.cu). */
-#ifndef TARE_CUDA_SWIGLU_CUH
-#define TARE_CUDA_SWIGLU_CUH
+#ifndef TARE_KERNELS_CUDA_SWIGLU_CUH
+#define TARE_KERNELS_CUDA_SWIGLU_CUH
 
 #include "convert.h"
 

@@ -12,8 +12,8 @@
  * first one after d was touched comes wgmma_fence.
  *
  * Machine code for it exists for sm_90a alone (CUDA_WGMMA); nothing else is compiled elsewhere. */
-#ifndef TARE_CUDA_WGMMA_CUH
-#define TARE_CUDA_WGMMA_CUH
+#ifndef TARE_KERNELS_CUDA_WGMMA_CUH
+#define TARE_KERNELS_CUDA_WGMMA_CUH
 
 #include "mma.cuh"
 

@@ -4,10 +4,10 @@
  *   - products are computed when they are waited for, from what their tiles hold then; tiles that changed since the product was asked for are a finding. Sums
  *     are NaN meanwhile, and writing them is a finding. So is a product without a wgmma_fence after its sums were touched;
  *   - operands are found by their descriptors alone, bit by bit as the PTX ISA has it. */
-#ifndef TARE_CUDA_WGMMA_HOST_CUH
-#define TARE_CUDA_WGMMA_HOST_CUH
+#ifndef TARE_KERNELS_CUDA_WGMMA_HOST_CUH
+#define TARE_KERNELS_CUDA_WGMMA_HOST_CUH
 
-#include "shim/wgmma_faults.h"
+#include "cuda/shim/wgmma_faults.h"
 
 extern "C" int wgmma_host_fault;
 

@@ -1,6 +1,6 @@
 /* Where the numbers of a product lie, and how they come into blocks. */
-#ifndef TARE_KERNELS_LAY_H
-#define TARE_KERNELS_LAY_H
+#ifndef TARE_KERNELS_TILES_LAY_H
+#define TARE_KERNELS_TILES_LAY_H
 
 #include "multiply.h"
 

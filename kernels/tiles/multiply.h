@@ -1,8 +1,8 @@
 /* Up to 32 x 32 sums over whole blocks of the inner index: by AMX, or in its order by vectors.
  *
  * A block of A: [32 rows][16 words], a word two numbers, k even low. A block of B: [16 words][32 columns]. */
-#ifndef TARE_KERNELS_MULTIPLY_H
-#define TARE_KERNELS_MULTIPLY_H
+#ifndef TARE_KERNELS_TILES_MULTIPLY_H
+#define TARE_KERNELS_TILES_MULTIPLY_H
 
 #include "cpu/pieces.h"
 

@@ -7,8 +7,8 @@
  * computed with AVX-512 or AVX2, so a run's bits do not depend on the CPU. They are others than those of the other tables, whose chains take k one
  * after the other, so it is the user who chooses this table.
  */
-#ifndef TARE_KERNELS_TILES_H
-#define TARE_KERNELS_TILES_H
+#ifndef TARE_KERNELS_TILES_TILES_H
+#define TARE_KERNELS_TILES_TILES_H
 
 #include "kernels.h"
 

@@ -8,10 +8,10 @@
 #include "json_change.h"
 
 #include "base/fs.h"
+#include "lab/replay/replay.h"
 #include "loop/train.h"
 #include "plugin/plugin.h"
 #include "preflight/preflight.h"
-#include "replay/replay.h"
 #include "sft/sft.h"
 
 #include <ctype.h>

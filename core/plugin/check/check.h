@@ -1,8 +1,8 @@
 /* tare plugin check: does a plugin keep the contract? Each test runs in a child process of its own, so that a plugin which crashes, hangs
  * or exits fails one test and not the check. Random inputs come from a seed that is printed: the same seed, the same inputs.
  * The child is forked: call this from a program with one thread. */
-#ifndef TARE_CORE_PLUGIN_CHECK_H
-#define TARE_CORE_PLUGIN_CHECK_H
+#ifndef TARE_CORE_PLUGIN_CHECK_CHECK_H
+#define TARE_CORE_PLUGIN_CHECK_CHECK_H
 
 #include "plugin/plugin.h"
 

@@ -1,4 +1,4 @@
-/* Checks of backends whose memory the host does not touch: the CUDA kernels as fibers on the host ("shim", kernels/cuda/shim/shim.h) and on a GPU
+/* Checks of backends whose memory the host does not touch: the CUDA kernels as fibers on the host ("shim", tests/cuda/shim/shim.h) and on a GPU
  * ("cuda", skipped with the reason where there is none). Inputs lie on the host, a copy between guard zones on the device; results are brought
  * back and compared with ref.
  *

@@ -1,5 +1,5 @@
 /* Attention on a device: plain kernels near ref's results, those for tensor cores near ref's on factors rounded to bf16. On the host every instruction
- * that works on a warp's fragments is emulated (kernels/cuda/shim/mma.cc), with asynchronous copies as early and as late as allowed. */
+ * that works on a warp's fragments is emulated (tests/cuda/shim/mma.cc), with asynchronous copies as early and as late as allowed. */
 #include "device_check.h"
 
 static const struct kernels *dev;

@@ -10,6 +10,7 @@
 #include "model/lora.h"
 #include "plan/plan.h"
 #include "rollout/rollout.h"
+#include "update/microbatch.h"
 #include "update/update.h"
 
 #include <math.h>

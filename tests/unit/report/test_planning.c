@@ -2,8 +2,8 @@
 #include "check.h"
 
 #include "base/rng.h"
-#include "report/aggregate.h"
-#include "report/planning.h"
+#include "lab/report/aggregate.h"
+#include "lab/report/planning.h"
 
 #include <math.h>
 

@@ -4,8 +4,8 @@
 
 #include "base/clock.h"
 #include "base/fs.h"
-#include "report/report.h"
-#include "report/svg.h"
+#include "lab/report/report.h"
+#include "lab/report/svg.h"
 
 #include <math.h>
 #include <string.h>

@@ -6,6 +6,8 @@
 
 #include "base/json.h"
 #include "estimate/estimate.h"
+#include "update/process_reward.h"
+#include "update/update.h"
 
 #include <math.h>
 #include <string.h>

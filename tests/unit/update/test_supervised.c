@@ -5,6 +5,7 @@
 #include "objective.h"
 
 #include "base/json.h"
+#include "update/supervised.h"
 
 #include <math.h>
 #include <string.h>

@@ -7,6 +7,7 @@
 #include "base/fs.h"
 #include "base/json.h"
 #include "model/safetensors.h"
+#include "update/schedule.h"
 #include "update/update.h"
 
 #include <dirent.h>

@@ -5,7 +5,7 @@
 #include "engine.h"
 
 #include "base/rng.h"
-#include "variance/measure.h"
+#include "lab/variance/measure.h"
 
 #include <math.h>
 #include <tare/verifier.h>

@@ -6,9 +6,10 @@
 #include "objective.h"
 
 #include "../model/small.h"
+#include "lab/variance/measure.h"
+#include "lab/variance/sketch.h"
+#include "update/score.h"
 #include "update/update.h"
-#include "variance/measure.h"
-#include "variance/sketch.h"
 
 struct rig {
     struct model *m;

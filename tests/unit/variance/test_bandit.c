@@ -3,6 +3,7 @@
  * state; and in all weights it is sum pi(a) R(a) grad log pi(a), a sum over the vocabulary in the place of rollouts. */
 #include "pools.h"
 #include "rig.h"
+#include "update/score.h"
 
 enum { CONTEXTS = 8, TOKENS = 97, ROLLOUTS = 2048, WIDTH = 512 };
 

@@ -4,6 +4,7 @@
 
 #include "base/rng.h"
 #include "batch/select.h"
+#include "update/update.h"
 
 #include <tare/verifier.h>
 

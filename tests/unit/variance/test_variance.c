@@ -2,7 +2,7 @@
  * constant baseline beats the mean, intervals hold the truth, seeds decide every bit, sketches are as exact as they say. */
 #include "pools.h"
 
-#include "variance/sketch.h"
+#include "lab/variance/sketch.h"
 
 static const struct made PLAIN = {
     .prompts = 24, .rollouts = 64, .width = 16, .low = 0.05, .high = 0.7, .noise = 0.5, .loud = 1, .seed = 1};

@@ -1,0 +1,10 @@
+#ifndef TARE_CORE_UPDATE_SCORE_H
+#define TARE_CORE_UPDATE_SCORE_H
+
+#include "update/trainer.h"
+
+/* T->grads.sum becomes weight * sum over the tokens of one rollout of grad log p(token), in the layout of the weights. The rollout is
+ * one of the group's. */
+tare_status update_score(struct trainer *t, const struct batch *b, int64_t group, int64_t rollout, double weight, struct err *e);
+
+#endif

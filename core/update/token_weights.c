@@ -1,0 +1,36 @@
+#include "update/token_weights.h"
+
+tare_status token_weights(const struct batch *b, const struct loss_config *c, const struct minibatch *part, double *weight,
+                          struct err *e)
+{
+    const int64_t *groups = part->groups, n = part->n;
+    double m = 0, rows = 0, tokens = 0;
+    for (int64_t g = 0; g < n; g++) {
+        double in_group = 0;
+        for (int64_t i = b->group_begin[groups[g]]; i < b->group_begin[groups[g] + 1]; i++) {
+            in_group += b->row_weight[i];
+            tokens += b->row_weight[i] * (double)(b->token_begin[i + 1] - b->token_begin[i]);
+        }
+        rows += in_group;
+        m += in_group > 0;
+    }
+    for (int64_t g = 0; g < n; g++) {
+        double in_group = 0;
+        for (int64_t i = b->group_begin[groups[g]]; i < b->group_begin[groups[g] + 1]; i++) in_group += b->row_weight[i];
+        for (int64_t i = b->group_begin[groups[g]]; i < b->group_begin[groups[g] + 1]; i++) {
+            const double count = (double)(b->token_begin[i + 1] - b->token_begin[i]);
+            if (!(count > 0)) FAIL(e, TARE_E_INVALID, "rollout %lld has no token", (long long)i);
+            double w = b->row_weight[i];
+            if (w > 0) {
+                if (c->aggregation == AGGREGATE_TOKEN)
+                    w /= tokens;
+                else if (c->aggregation == AGGREGATE_CONSTANT)
+                    w /= rows * (double)(c->aggregation_length ? c->aggregation_length : part->length);
+                else
+                    w /= count * in_group * m;
+            }
+            for (int64_t t = b->token_begin[i]; t < b->token_begin[i + 1]; t++) weight[t] = w;
+        }
+    }
+    return TARE_OK;
+}

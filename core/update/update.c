@@ -1,0 +1,203 @@
+/* An iteration of the policy update: minibatches in a seeded order, an optimizer step after each. */
+#include "update/update.h"
+
+#include "base/rng.h"
+#include "model/proof.h"
+#include "update/loss.h"
+#include "update/microbatch.h"
+#include "update/optimizer.h"
+#include "update/token_weights.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Groups in seeded order, cut into minibatches of at least train.minibatch rollouts (whole groups). end[k]: end of minibatch k in order. */
+static int64_t cut_minibatches(const struct trainer *t, const struct batch *b, int64_t epoch, int64_t *order, int64_t *end)
+{
+    for (int64_t g = 0; g < b->n_groups; g++) order[g] = g;
+    rng_shuffle(rng_derive(rng_derive(rng_key(t->seed, RNG_MINIBATCH), (uint64_t)b->step), (uint64_t)epoch), order, b->n_groups);
+    int64_t n = 0, rollouts = 0;
+    for (int64_t g = 0; g < b->n_groups; g++) {
+        rollouts += b->group_begin[order[g] + 1] - b->group_begin[order[g]];
+        if (rollouts >= t->train->minibatch || g == b->n_groups - 1) {
+            end[n++] = g + 1;
+            rollouts = 0;
+        }
+    }
+    return n;
+}
+
+/* Work arrays of one iteration, in the batch's sizes. */
+struct work {
+    double *weight, *ratio, *sums;
+    int64_t *owner, *order, *end;
+    float *old, *now, *now_entropy; /* now: before each minibatch, for an objective that asks */
+};
+
+static tare_status work_new(struct trainer *t, const struct batch *b, struct work *w, struct err *e)
+{
+    struct arena *a = &t->work;
+    *w = (struct work){0};
+    if (objective_needs(t->objective) & TARE_OBJECTIVE_PASS) {
+        TRY(arena_new(a, &w->now, b->n_tokens, e));
+        TRY(arena_new(a, &w->now_entropy, b->n_tokens, e));
+    }
+    TRY(arena_new(a, &w->sums, objective_sums(t->objective) + 1, e));
+    TRY(arena_new(a, &w->ratio, b->n_tokens, e));
+    TRY(arena_new(a, &w->weight, b->n_tokens, e));
+    TRY(arena_new(a, &w->owner, b->n_tokens, e));
+    TRY(arena_new(a, &w->order, b->n_groups, e));
+    TRY(arena_new(a, &w->end, b->n_groups, e));
+    TRY(arena_new(a, &w->old, b->n_tokens, e));
+    for (int64_t i = 0; i < b->n_rollouts; i++)
+        for (int64_t k = b->token_begin[i]; k < b->token_begin[i + 1]; k++) w->owner[k] = i;
+    return TARE_OK;
+}
+
+static bool any_weight(const struct batch *b, const int64_t *groups, int64_t n)
+{
+    for (int64_t g = 0; g < n; g++)
+        for (int64_t i = b->group_begin[groups[g]]; i < b->group_begin[groups[g] + 1]; i++)
+            if (b->row_weight[i] > 0) return true;
+    return false;
+}
+
+static int64_t longest(const struct batch *b)
+{
+    int64_t most = 1;
+    for (int64_t i = 0; i < b->n_rollouts; i++)
+        if (b->token_begin[i + 1] - b->token_begin[i] > most) most = b->token_begin[i + 1] - b->token_begin[i];
+    return most;
+}
+
+/* Before the minibatch's gradients: an objective that asks for it gets the logprobs of all its tokens under the current weights. */
+static tare_status prepare(struct trainer *t, const struct batch *b, const struct work *w, const struct minibatch *part,
+                           struct err *e)
+{
+    if (!objective_prepares(t->objective)) return TARE_OK;
+    if (w->now)
+        TRY(microbatch_run(t,
+                           &(struct microbatch_job){.b = b,
+                                                    .groups = part->groups,
+                                                    .n_groups = part->n,
+                                                    .row_weight = b->row_weight,
+                                                    .m = t->m,
+                                                    .logprob = w->now,
+                                                    .entropy = w->now_entropy},
+                           e));
+    return objective_prepare(t->objective, part->groups, part->n, w->now, w->now_entropy, e);
+}
+
+static tare_status run_minibatch(struct trainer *t, const struct work *w, struct policy_loss *p, struct minibatch part,
+                                 struct tally *total, struct err *e)
+{
+    const struct batch *b = p->b;
+    const struct loss_config *c = t->loss;
+    const bool exact = (c->kl_coef > 0 && c->kl == KL_EXACT) || (objective_needs(t->objective) & TARE_OBJECTIVE_KL);
+    if (!any_weight(b, part.groups, part.n)) return TARE_OK;
+    TRY(token_weights(b, c, &part, w->weight, e));
+    TRY(prepare(t, b, w, &part, e));
+    return microbatch_run(t,
+                          &(struct microbatch_job){.b = b,
+                                                   .groups = part.groups,
+                                                   .n_groups = part.n,
+                                                   .row_weight = b->row_weight,
+                                                   .m = t->m,
+                                                   .exact_kl = exact,
+                                                   .loss = policy_token_loss,
+                                                   .ctx = p,
+                                                   .tally = total,
+                                                   .n_sums = objective_sums(t->objective)},
+                          e);
+}
+
+static tare_status run_minibatches(struct trainer *t, struct work *w, struct policy_loss *p, struct tally *total,
+                                   struct update_report *r, struct err *e)
+{
+    const int64_t length = longest(p->b);
+    double grad_norm = 0;
+    for (int64_t epoch = 0; epoch < t->train->epochs; epoch++) {
+        const int64_t n = cut_minibatches(t, p->b, epoch, w->order, w->end);
+        for (int64_t k = 0, begin = 0; k < n; begin = w->end[k], k++) {
+            bool skipped = false;
+            double norm = 0;
+            p->first = r->optimizer_steps == 0;
+            TRY(run_minibatch(t, w, p, (struct minibatch){w->order + begin, w->end[k] - begin, length}, total, e));
+            TRY(optimizer_step(t, &norm, &r->lr, &skipped, e));
+            r->optimizer_steps++;
+            r->skipped += skipped;
+            grad_norm += norm;
+        }
+    }
+    r->grad_norm = grad_norm / (double)r->optimizer_steps;
+    r->loss = total->loss / (double)r->optimizer_steps;
+    return TARE_OK;
+}
+
+/* kl_place = reward: a copy of *b whose token advantages have lost the KL from the token on. A trace's tokens have no old policy, and no KL. */
+static tare_status reward_kl(struct trainer *t, const float *old, const struct batch **b, struct err *e)
+{
+    const struct loss_config *c = t->loss;
+    const struct batch *from = *b;
+    struct batch *to;
+    if (c->kl_place != KL_IN_REWARD || !(c->kl_coef > 0)) return TARE_OK;
+    if (!from->ref_logprob)
+        FAIL(e, TARE_E_SHAPE, "loss.kl_place = reward needs the reference policy's logprobs, and the batch has none");
+    TRY(arena_new(&t->work, &to, 1, e));
+    *to = *from;
+    TRY(arena_new(&t->work, &to->token_advantage, from->n_tokens, e));
+    for (int64_t i = 0; i < from->n_rollouts; i++) {
+        double sum = 0;
+        for (int64_t k = from->token_begin[i + 1] - 1; k >= from->token_begin[i]; k--) {
+            if (!from->off_policy || !from->off_policy[i]) sum += loss_kl_estimate(c->kl, old[k], from->ref_logprob[k]).value;
+            to->token_advantage[k] =
+                (float)((from->token_advantage ? (double)from->token_advantage[k] : from->advantage[i]) - c->kl_coef * sum);
+        }
+    }
+    *b = to;
+    return TARE_OK;
+}
+
+tare_status update_run(struct trainer *t, const struct batch *b, struct update_report *r, struct err *e)
+{
+    *r = (struct update_report){0};
+    if (!t->objective) FAIL(e, TARE_E_STATE, "the trainer has no objective");
+    t->collected = NULL;
+    if (!b->n_groups) return TARE_OK;
+    struct work w;
+    arena_reset(&t->work);
+    TRY(work_new(t, b, &w, e));
+    TRY(weights_fault(t->m, e));
+    struct tally sum = {.sums = w.sums};
+    struct policy_loss p = {.objective = t->objective,
+                            .b = b,
+                            .c = t->loss,
+                            .columns = {.old = b->logprob, .sampled = b->logprob, .weight = w.weight, .owner = w.owner},
+                            .ratio = w.ratio,
+                            .stops = t->train->on_nonfinite == NONFINITE_STOP,
+                            .traces = objective_needs(t->objective) & TARE_OBJECTIVE_TRACES};
+    if (t->loss->old_logprobs == OLD_RECOMPUTE) {
+        TRY(update_logprobs(t, t->m, b, w.old, NULL, e));
+        p.columns.old = w.old;
+        if (t->loss->rollout_is == ROLLOUT_IS_TIS) p.sampled = b->logprob;
+    }
+    TRY(reward_kl(t, p.columns.old, &p.b, e));
+    TRY(objective_begin(t->objective, p.b, &p.columns, e));
+    TRY(run_minibatches(t, &w, &p, &sum, r, e));
+    t->collected = w.sums;
+    r->entropy = sum.entropy / sum.tokens;
+    r->clip_fraction = sum.clipped / sum.tokens;
+    r->approx_kl = sum.kl_old / sum.tokens;
+    r->reference_kl = sum.kl_ref / sum.tokens;
+    r->ratio_max = sum.ratio_max;
+    r->mismatch = sum.mismatch;
+    r->tokens = (int64_t)sum.tokens;
+    return TARE_OK;
+}
+
+tare_status update_apply(struct trainer *t, int64_t step, struct err *e)
+{
+    const double *collected = t->collected;
+    t->collected = NULL;
+    return collected ? objective_apply(t->objective, step, collected, e) : TARE_OK;
+}

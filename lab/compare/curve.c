@@ -1,0 +1,182 @@
+#include "lab/compare/finder.h"
+#include "lab/report/report.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { ROWS = 20 }; /* of the table as text */
+
+/* ---------------------------------------------------------------- paired differences */
+
+/* Neighbouring steps are alike, so single steps are not n independent values: the bootstrap draws means of blocks of about n^(1/3) steps. */
+static tare_status interval(const double *d, int64_t n, struct moments *out, struct err *e)
+{
+    const int64_t length = (int64_t)fmax(1, round(cbrt((double)n))), blocks = n / length;
+    OWNED(mem_free_at) double *mean = NULL;
+    TRY(mem_new((blocks + 1) * (int64_t)sizeof *mean, (void **)&mean, e));
+    for (int64_t k = 0; k < blocks; k++) {
+        const int64_t begin = n * k / blocks, end = n * (k + 1) / blocks;
+        double sum = 0;
+        for (int64_t i = begin; i < end; i++) sum += d[i];
+        mean[k] = sum / (double)(end - begin);
+    }
+    return stats_moments(mean, blocks, out, e);
+}
+
+static json_t *real_or_null(double x)
+{
+    return isfinite(x) ? json_real(x) : json_null();
+}
+
+static const json_t *value_at(const struct finder *f, int k, int64_t step)
+{
+    const struct records *r = &f->records[k];
+    int64_t low = 0, high = r->n;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (r->at[middle].step < step)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < r->n && r->at[low].step == step ? json_object_get(r->at[low].row, f->o->metric) : NULL;
+}
+
+static tare_status take_pairs(struct finder *f, json_t *rows, double *d, int64_t *n, struct err *e)
+{
+    for (int64_t i = 0; i < f->records[0].n; i++) {
+        const int64_t step = f->records[0].at[i].step;
+        const json_t *a = value_at(f, 0, step), *b = value_at(f, 1, step);
+        if (step < f->o->first || step > f->o->last || !json_is_number(a) || !json_is_number(b)) continue;
+        const double x = json_number_value(a), y = json_number_value(b);
+        json_t *row = json_pack("[I, f, f, f]", (json_int_t)step, x, y, y - x);
+        if (!row || json_array_append_new(rows, row)) FAIL(e, TARE_E_NOMEM, "no memory for the curve");
+        d[(*n)++] = y - x;
+    }
+    return TARE_OK;
+}
+
+tare_status compare_curve(struct finder *f, struct err *e)
+{
+    OWNED(json_decrefp) json_t *rows = json_array();
+    OWNED(mem_free_at) double *d = NULL;
+    double sum = 0;
+    int64_t n = 0;
+    struct moments m = {NAN, NAN, NAN, NAN};
+    TRY(mem_new((f->records[0].n + 1) * (int64_t)sizeof *d, (void **)&d, e));
+    TRY(take_pairs(f, rows, d, &n, e));
+    if (n) TRY(interval(d, n, &m, e));
+    for (int64_t i = 0; i < n; i++) sum += d[i];
+    json_object_set_new(f->result, "curve",
+                        json_pack("{s:s, s:O, s:I, s:o, s:o, s:o}", "metric", f->o->metric, "rows", rows, "n", (json_int_t)n,
+                                  "mean", real_or_null(n ? sum / (double)n : NAN), "low", real_or_null(m.low), "high",
+                                  real_or_null(m.high)));
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- as text */
+
+static tare_status print_value(const json_t *j, struct str *out, struct err *e)
+{
+    if (!j || json_is_null(j)) return str_add(out, "(none)", -1, e);
+    if (json_is_real(j)) return str_addf(out, e, "%.17g", json_real_value(j));
+    return json_print(j, out, e);
+}
+
+static tare_status print_difference(const json_t *d, struct str *out, struct err *e)
+{
+    const int64_t count = json_int_or(d, "count", 0);
+    const json_t *a = json_object_get(d, "a"), *b = json_object_get(d, "b"), *by = json_object_get(d, "by");
+    TRY(str_addf(out, e, "  %-16s step %lld: %s", json_text_or(d, "what", ""), (long long)json_int_or(d, "step", 0),
+                 json_text_or(d, "where", "")));
+    if (!json_is_null(a) || !json_is_null(b)) {
+        TRY(str_add(out, ": ", 2, e));
+        TRY(print_value(a, out, e));
+        TRY(str_add(out, " -> ", 4, e));
+        TRY(print_value(b, out, e));
+    }
+    if (json_is_number(by)) TRY(str_addf(out, e, " (by %.9g)", json_number_value(by)));
+    if (count > 1) TRY(str_addf(out, e, "; %lld differ in this step", (long long)count));
+    return str_add(out, "\n", 1, e);
+}
+
+static tare_status print_list(const json_t *result, const char *name, const char *title, struct str *out, struct err *e)
+{
+    size_t i;
+    json_t *text;
+    json_array_foreach(json_object_get(result, name), i, text)
+    {
+        TRY(str_addf(out, e, "%s: %s\n", title, json_string_value(text)));
+    }
+    return TARE_OK;
+}
+
+/* What a key's other value means. Of a file with rows: whether its rows are others. */
+static const char *meaning(const json_t *key)
+{
+    const char *rows = json_text_or(key, "rows", "");
+    const bool changes = json_bool_or(key, "changes_training", 1);
+    if (!strcmp(rows, "other")) return changes ? "   (the data differ)" : "   (the data differ; changes no training)";
+    if (!strcmp(rows, "unknown") && changes) return "   (whether the data differ is not on record)";
+    return changes ? "" : "   (changes no training)";
+}
+
+static tare_status print_keys(const json_t *result, struct str *out, struct err *e)
+{
+    size_t i;
+    json_t *k;
+    const json_t *keys = json_object_get(result, "configuration");
+    if (json_array_size(keys)) TRY(str_add(out, "configuration\n", -1, e));
+    json_array_foreach(keys, i, k)
+    {
+        const char *key = json_text_or(k, "key", ""), *a = json_text_or(k, "a", ""), *b = json_text_or(k, "b", "");
+        if (strcmp(a, b))
+            TRY(str_addf(out, e, "  %s: %s -> %s%s\n", key, a, b, meaning(k)));
+        else
+            TRY(str_addf(out, e, "  %s: %s in both%s\n", key, a, meaning(k)));
+    }
+    return TARE_OK;
+}
+
+tare_status compare_print_differences(const json_t *result, struct str *out, struct err *e)
+{
+    size_t i;
+    json_t *d;
+    const json_t *all = json_object_get(result, "differences"), *n = json_object_get(result, "compared");
+    const json_t *first = json_object_get(result, "first_step");
+    if (json_is_integer(first))
+        TRY(str_addf(out, e, "first difference at step %lld; the first of each kind\n", (long long)json_integer_value(first)));
+    json_array_foreach(all, i, d) TRY(print_difference(d, out, e));
+    if (!json_array_size(all)) TRY(str_add(out, "no difference: the same bits\n", -1, e));
+    return str_addf(out, e, "compared: %lld steps of metrics, %lld of rollouts, %lld states of the estimator, %lld checkpoints\n",
+                    (long long)json_int_or(n, "steps", 0), (long long)json_int_or(n, "rollouts", 0),
+                    (long long)json_int_or(n, "estimator_states", 0), (long long)json_int_or(n, "checkpoints", 0));
+}
+
+/* At most ROWS rows, in equal distances, the last one among them. */
+static tare_status print_curve(const json_t *curve, struct str *out, struct err *e)
+{
+    const json_t *rows = json_object_get(curve, "rows"), *low = json_object_get(curve, "low");
+    const int64_t n = (int64_t)json_array_size(rows), every = (n + ROWS - 1) / ROWS;
+    if (!n) return str_addf(out, e, "no step has %s in both runs\n", json_text_or(curve, "metric", ""));
+    TRY(str_addf(out, e, "\n%s\n%8s %12s %12s %12s\n", json_text_or(curve, "metric", ""), "step", "a", "b", "b - a"));
+    for (int64_t i = (n - 1) % every; i < n; i += every) {
+        const json_t *r = json_array_get(rows, (size_t)i);
+        TRY(str_addf(out, e, "%8lld %12.6g %12.6g %12.6g\n", (long long)json_integer_value(json_array_get(r, 0)),
+                     json_number_value(json_array_get(r, 1)), json_number_value(json_array_get(r, 2)),
+                     json_number_value(json_array_get(r, 3))));
+    }
+    TRY(str_addf(out, e, "mean difference over %lld steps: %.6g", (long long)n, json_double_or(curve, "mean", NAN)));
+    if (!json_is_number(low)) return str_add(out, " (too few steps for an interval)\n", -1, e);
+    return str_addf(out, e, ", 95 %% interval %.6g to %.6g\n", json_number_value(low), json_double_or(curve, "high", NAN));
+}
+
+tare_status compare_print(const json_t *result, struct str *out, struct err *e)
+{
+    TRY(str_addf(out, e, "a: %s\nb: %s\n", json_text_or(result, "a", ""), json_text_or(result, "b", "")));
+    TRY(print_keys(result, out, e));
+    TRY(compare_print_differences(result, out, e));
+    TRY(print_list(result, "damaged", "damaged", out, e));
+    TRY(print_list(result, "notes", "note", out, e));
+    return print_curve(json_object_get(result, "curve"), out, e);
+}

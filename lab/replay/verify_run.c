@@ -1,0 +1,129 @@
+/* Steps of a run made again from its checkpoints, and compared with what it recorded. */
+#include "base/log.h"
+#include "base/rng.h"
+#include "lab/compare/compare.h"
+#include "lab/replay/replay.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static tare_status compare(const struct verify_steps *v, const char *again, int64_t first, int64_t last, struct verify_result *out,
+                           struct err *e)
+{
+    const struct compare_options o = {.run = {v->run, again}, .metric = "reward/mean", .first = first, .last = last};
+    OWNED(json_decrefp) json_t *result = NULL;
+    TRY(compare_runs(&o, &result, e));
+    const int64_t steps = json_int_or(json_object_get(result, "compared"), "steps", 0);
+    if (steps != last - first + 1) {
+        out->faults++;
+        TRY(str_addf(&out->text, e, "steps %lld to %lld: %s has records of %lld of them\n", (long long)first, (long long)last,
+                     v->run, (long long)steps));
+    } else if (json_bool_or(result, "same", 0)) {
+        TRY(str_addf(&out->text, e,
+                     "steps %lld to %lld: made again, the same to the bit (%lld metrics, %lld rollouts, %lld checkpoints)\n",
+                     (long long)first, (long long)last, (long long)steps,
+                     (long long)json_int_or(json_object_get(result, "compared"), "rollouts", 0),
+                     (long long)json_int_or(json_object_get(result, "compared"), "checkpoints", 0)));
+    } else {
+        out->faults++;
+        TRY(str_addf(&out->text, e, "steps %lld to %lld: made again, they are others (a: as recorded, b: made again)\n",
+                     (long long)first, (long long)last));
+        TRY(compare_print_differences(result, &out->text, e));
+    }
+    return TARE_OK;
+}
+
+static const char *data_of(const json_t *process)
+{
+    return json_text_or(json_object_get(process, "data"), "train_xxh3", "");
+}
+
+/* Another file of rows gives another run, which would say nothing about this one. again: the rows that were just read are its last process's. */
+static tare_status same_data(const char *run, const char *again, struct err *e)
+{
+    char path[FS_PATH];
+    OWNED(json_decrefp) json_t *recorded = NULL, *made = NULL;
+    json_t *process;
+    size_t i;
+    TRY(fs_join(path, run, "manifest.json", e));
+    TRY(json_read_file(path, &recorded, e));
+    TRY(fs_join(path, again, "manifest.json", e));
+    TRY(json_read_file(path, &made, e));
+    const json_t *list = json_object_get(made, "resumed");
+    const char *hash = data_of(json_array_size(list) ? json_array_get(list, json_array_size(list) - 1) : made);
+    bool same = !strcmp(hash, data_of(recorded));
+    json_array_foreach(json_object_get(recorded, "resumed"), i, process) same = same || !strcmp(hash, data_of(process));
+    if (!same)
+        FAIL(e, TARE_E_INVALID,
+             "%s: the rows that were read now are not those of the run (manifest.json has their sum); name its file with "
+             "data.train=FILE",
+             run);
+    return TARE_OK;
+}
+
+/* From the newest checkpoint before `first`, in a folder that is removed again. */
+static tare_status replay(const struct verify_steps *v, int64_t first, int64_t last, struct verify_result *out, struct err *e)
+{
+    static const struct prefix_parts PARTS = {.rollouts = false};
+    char folder[FS_PATH], again[FS_PATH];
+    struct prefix p;
+    TRY(prefix_find(v->run, first - 1, &p, e));
+    TRY(fs_temporary(folder, "tare-verify", e));
+    if (!mkdtemp(folder)) FAIL(e, TARE_E_IO, "%s: no folder can be made there; set TMPDIR", folder);
+    tare_status status = fs_join(again, folder, "run", e);
+    if (!status) log_info("making steps %lld to %lld again, from step %lld", (long long)first, (long long)last, (long long)p.step);
+    if (!status) status = prefix_copy(&p, &PARTS, again, e);
+    if (!status) status = replay_train(again, last, &(struct replay_options){v->keys, v->n_keys, .checks = true}, e);
+    if (!status) status = same_data(v->run, again, e);
+    if (!status) status = compare(v, again, first, last, out, e);
+    const tare_status removed = fs_remove_tree(folder, status ? NULL : e);
+    return status ? status : removed;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Steps that share a checkpoint are made again together, with those between them. */
+static tare_status replay_all(const struct verify_steps *v, const int64_t *step, int64_t n, struct verify_result *out,
+                              struct err *e)
+{
+    for (int64_t i = 0, j; i < n; i = j) {
+        struct prefix p, q;
+        TRY(prefix_find(v->run, step[i] - 1, &p, e));
+        for (j = i + 1; j < n; j++) {
+            TRY(prefix_find(v->run, step[j] - 1, &q, e));
+            if (q.step != p.step) break;
+        }
+        TRY(replay(v, step[i], step[j - 1], out, e));
+    }
+    return TARE_OK;
+}
+
+/* Without repetition, by a seed that nobody knows beforehand. */
+static tare_status draw(int64_t last, int64_t n, int64_t **out, struct err *e)
+{
+    uint64_t seed;
+    TRY(mem_new((last + 1) * (int64_t)sizeof **out, (void **)out, e));
+    if (getentropy(&seed, sizeof seed)) FAIL(e, TARE_E_IO, "the system gives no random numbers");
+    for (int64_t i = 0; i < last; i++) (*out)[i] = i + 1;
+    rng_shuffle(rng_key(seed, RNG_DATA), *out, last);
+    qsort(*out, (size_t)n, sizeof **out, by_value);
+    return TARE_OK;
+}
+
+tare_status verify_replay(const struct verify_steps *v, struct verify_result *out, struct err *e)
+{
+    OWNED(mem_free_at) int64_t *step = NULL;
+    const int64_t n = v->sample < out->last ? v->sample : out->last;
+    if (v->last > out->last || v->first < 0 || v->first > v->last)
+        FAIL(e, TARE_E_INVALID, "--steps %lld-%lld: %s has the steps 1 to %lld", (long long)v->first, (long long)v->last, v->run,
+             (long long)out->last);
+    if (v->first) TRY(replay(v, v->first, v->last, out, e));
+    if (n > 0) TRY(draw(out->last, n, &step, e));
+    if (n > 0) TRY(replay_all(v, step, n, out, e));
+    return TARE_OK;
+}

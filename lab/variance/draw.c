@@ -1,0 +1,249 @@
+#include "lab/variance/draw.h"
+#include "lab/variance/adam.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/signals.h"
+#include "batch/select.h"
+#include "cluster/cluster.h"
+#include "engine/embed_service.h"
+#include "engine/engine.h"
+#include "lab/variance/sketch.h"
+#include "rollout/prompts.h"
+#include "rollout/texts.h"
+#include "update/score.h"
+
+#include <string.h>
+
+struct drawing {
+    const struct config *config;
+    const struct variance_options *options;
+    struct variance_pool *pool;
+    struct engine engine;
+    struct cluster cluster;
+    struct embed_service *embed;
+    struct sketch sketch;
+    struct token_ids ids;
+    struct arena arena;
+    float *room;             /* of a device's gradient on the host */
+    float *factors, *scaled; /* of the metric; a gradient in it. NULL: the plain one */
+    int64_t *rows;
+    int64_t done, repeated; /* rollouts; of these as many with a completion that their prompt had before */
+    double began, told;
+};
+
+static int32_t on_cancelled(void *ctx)
+{
+    (void)ctx;
+    return *signals_flag();
+}
+
+static const void *on_extension(void *ctx, const char *id)
+{
+    const struct drawing *d = ctx;
+    return !strcmp(id, "tare.embed/1") && d->embed ? embed_service_extension(d->embed) : NULL;
+}
+
+/* ---------------------------------------------------------------- opening */
+
+static tare_status open_parts(struct drawing *d, struct err *e)
+{
+    const struct config *c = d->config;
+    struct engine *g = &d->engine;
+    g->env = (struct plugin_env){.seed = (uint64_t)c->run.seed, .ctx = d, .cancelled = on_cancelled, .extension = on_extension};
+    TRY(engine_open(g, ENGINE_TRAIN | ENGINE_ANSWERS | ENGINE_VERIFIER, e));
+    if (g->train.n < d->options->prompts)
+        FAIL(e, TARE_E_CONFIG, "--prompts %lld: data.train = %s has %lld rows", (long long)d->options->prompts, c->data.train,
+             (long long)g->train.n);
+    TRY(engine_open(g, ENGINE_MODEL | ENGINE_TRAINS | ENGINE_PROMPTS | ENGINE_SAMPLING, e));
+    TRY(engine_check_prompts(g, &g->train, true, NULL, e));
+    TRY(embed_service_new(g->model, g->tokenizer, &d->embed, e));
+    TRY(cluster_open(c, &g->train, &(struct cluster_options){.env = &g->env, .pool = g->pool}, &d->cluster, e));
+    TRY(engine_open(g, ENGINE_SAMPLER, e));
+    TRY(engine_open_trainer(g, c->rollout.temperature, 1, e));
+    if (d->options->adam) {
+        TRY(adam_factors(g, c->model.path, &d->factors, e));
+        TRY(mem_new(g->model->n_own * (int64_t)sizeof *d->scaled, (void **)&d->scaled, e));
+    }
+    return sketch_new(g->model->n_own, d->options->width, (uint64_t)c->run.seed, &d->sketch, e);
+}
+
+static tare_status open_pool(struct drawing *d, struct err *e)
+{
+    const struct variance_options *o = d->options;
+    struct variance_pool *p = d->pool;
+    const struct config *c = d->config;
+    const int64_t n = o->prompts * o->rollouts;
+    p->width = d->sketch.width;
+    p->sketched = o->width;
+    p->aggregation = c->loss.aggregation;
+    p->length = (double)(c->loss.aggregation_length ? c->loss.aggregation_length : c->rollout.max_new_tokens);
+    TRY(host_room(d->engine.model, d->sketch.n * (int64_t)sizeof(float), (void **)&d->room, e));
+    TRY(mem_new(n * (int64_t)sizeof *p->square, (void **)&p->square, e));
+    return mem_new(n * p->width * (int64_t)sizeof *p->vector, (void **)&p->vector, e);
+}
+
+/* P rows of the data, drawn without replacement. */
+static tare_status choose_rows(struct drawing *d, struct err *e)
+{
+    const int64_t n = d->engine.train.n;
+    TRY(arena_new(&d->arena, &d->rows, n, e));
+    for (int64_t i = 0; i < n; i++) d->rows[i] = i;
+    rng_shuffle(rng_derive(rng_key((uint64_t)d->config->run.seed, RNG_VARIANCE), 4), d->rows, n);
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- a piece of the prompts */
+
+static tare_status sample(struct drawing *d, int64_t first, int64_t n, struct batch *b, struct err *e)
+{
+    const struct config *c = d->config;
+    struct engine *g = &d->engine;
+    struct arena *a = &d->pool->arena;
+    struct rollout_config shape = c->rollout;
+    const struct rng_key key = rng_derive(rng_key((uint64_t)c->run.seed, RNG_VARIANCE), 5);
+    shape.group_size = d->options->rollouts;
+    *b = (struct batch){.step = d->pool->step + 1};
+    TRY(rollout_prompts(g->prompts, &(struct chosen_rows){&g->train, d->rows + first, NULL, n}, &d->ids, b, a, e));
+    TRY(rollout_run(g->sampler, &(struct rollout_job){&shape, &g->sampling, key, signals_flag()}, b, a, e));
+    TRY(arena_new_raw(a, &b->policy_version, b->n_rollouts, e));
+    for (int64_t i = 0; i < b->n_rollouts; i++) b->policy_version[i] = d->pool->step;
+    TRY(rollout_texts(g->tokenizer, g->model, b, a, e));
+    TRY(verify_run(g->verify, b, a, e));
+    return cluster_assign(&d->cluster, b, a, e);
+}
+
+/* An earlier rollout of the group with the same tokens, which has the same score function; -1: none. */
+static int64_t same_as(const struct batch *b, int64_t group, int64_t i)
+{
+    const int64_t n = b->token_begin[i + 1] - b->token_begin[i];
+    for (int64_t j = b->group_begin[group]; j < i; j++)
+        if (b->token_begin[j + 1] - b->token_begin[j] == n &&
+            !memcmp(b->ids + b->token_begin[j], b->ids + b->token_begin[i], (size_t)n * sizeof *b->ids))
+            return j;
+    return -1;
+}
+
+static void progress(struct drawing *d)
+{
+    const int64_t all = d->options->prompts * d->options->rollouts;
+    const double now = clock_seconds(), took = now - d->began;
+    if (now - d->told < 10 || d->done == all) return;
+    d->told = now;
+    log_info("%lld of %lld rollouts, about %.0f s left for them", (long long)d->done, (long long)all,
+             took * (double)(all - d->done) / (double)d->done);
+}
+
+/* first: of the pool's rollouts */
+static tare_status gradients(struct drawing *d, const struct batch *b, int64_t first, struct err *e)
+{
+    struct variance_pool *p = d->pool;
+    struct trainer *t = d->engine.trainer;
+    for (int64_t m = 0; m < b->n_groups; m++)
+        for (int64_t i = b->group_begin[m]; i < b->group_begin[m + 1]; i++) {
+            float *out = p->vector + (first + i) * p->width;
+            const int64_t same = same_as(b, m, i), bytes = d->sketch.n * (int64_t)sizeof(float);
+            d->done++;
+            if (same >= 0) {
+                d->repeated++;
+                memcpy(out, p->vector + (first + same) * p->width, (size_t)p->width * sizeof *out);
+                p->square[first + i] = p->square[first + same];
+                continue;
+            }
+            if (*signals_flag()) FAIL(e, TARE_E_CANCELLED, "interrupted; nothing was written");
+            TRY(update_score(t, b, m, i, pool_weight(p, b->token_begin[i + 1] - b->token_begin[i]), e));
+            const float *x = from_backend(d->engine.model, d->room, t->grads.sum, bytes);
+            TRY(model_finish(d->engine.model, e));
+            for (int64_t j = 0; d->factors && j < d->sketch.n; j++) d->scaled[j] = d->factors[j] * x[j];
+            sketch_of(&d->sketch, d->engine.pool, d->factors ? d->scaled : x, out, &p->square[first + i]);
+            progress(d);
+        }
+    return TARE_OK;
+}
+
+/* ---------------------------------------------------------------- all of it */
+
+enum { SAMPLED_AT_ONCE = 256 };
+
+static tare_status draw_all(struct drawing *d, struct batch *parts, int64_t *n_parts, struct err *e)
+{
+    const int64_t prompts = d->options->prompts, n = d->options->rollouts;
+    const int64_t chunk = n >= SAMPLED_AT_ONCE ? 1 : SAMPLED_AT_ONCE / n;
+    d->began = d->told = clock_seconds();
+    for (int64_t first = 0; first < prompts; first += chunk) {
+        const int64_t k = prompts - first < chunk ? prompts - first : chunk;
+        struct batch *b = &parts[(*n_parts)++];
+        TRY(sample(d, first, k, b, e));
+        TRY(gradients(d, b, first * n, e));
+    }
+    return TARE_OK;
+}
+
+/* The clusters' names outlive the data set. */
+static tare_status name_clusters(struct drawing *d, struct err *e)
+{
+    const int64_t n = d->cluster.n_clusters < VARIANCE_CLUSTERS ? d->cluster.n_clusters : VARIANCE_CLUSTERS;
+    const char **names;
+    TRY(arena_new(&d->pool->arena, &names, n, e));
+    for (int64_t k = 0; k < n; k++) {
+        const tare_text text = cluster_name(&d->cluster, k);
+        char number[32], *copy;
+        snprintf(number, sizeof number, "%lld", (long long)k);
+        TRY(arena_strdup(&d->pool->arena, text.size ? text.data : number, text.size ? text.size : -1, &copy, e));
+        names[k] = copy;
+    }
+    d->pool->cluster_name = names;
+    return TARE_OK;
+}
+
+/* Rows are shared with the data set, which is closed. */
+static tare_status keep_rows(struct variance_pool *p, struct err *e)
+{
+    for (int64_t m = 0; m < p->batch.n_groups; m++) {
+        char *copy;
+        TRY(arena_strdup(&p->arena, p->batch.row_json[m].data, p->batch.row_json[m].size, &copy, e));
+        p->batch.row_json[m].data = copy;
+    }
+    p->batch.row = NULL;
+    p->batch.reason = NULL; /* of the verifier, which is closed */
+    return TARE_OK;
+}
+
+static tare_status draw_into(struct drawing *d, struct err *e)
+{
+    struct batch *parts;
+    int64_t n = 0;
+    TRY(open_parts(d, e));
+    TRY(open_pool(d, e));
+    TRY(choose_rows(d, e));
+    TRY(arena_new(&d->arena, &parts, d->options->prompts, e));
+    TRY(draw_all(d, parts, &n, e));
+    TRY(batch_concat((struct batch_parts){parts, n}, BATCH_ALL, &d->pool->arena, &d->pool->batch, e));
+    TRY(keep_rows(d->pool, e));
+    TRY(name_clusters(d, e));
+    log_info("%lld rollouts in %.1f s; %lld had a completion that their prompt had before, and with it its gradient",
+             (long long)d->done, clock_seconds() - d->began, (long long)d->repeated);
+    return pool_finish(d->pool, (uint64_t)d->config->run.seed, e);
+}
+
+tare_status variance_draw(const struct config *c, const struct variance_options *o, int64_t step, struct variance_pool *out,
+                          struct err *e)
+{
+    struct drawing d = {.config = c, .options = o, .pool = out};
+    *out = (struct variance_pool){.step = step};
+    arena_init(&out->arena, "rollouts");
+    arena_init(&d.arena, "drawing");
+    engine_init(&d.engine, c, NULL);
+    const tare_status status = draw_into(&d, e);
+    mem_free(d.room);
+    mem_free(d.factors);
+    mem_free(d.scaled);
+    sketch_free(&d.sketch);
+    cluster_close(&d.cluster);
+    embed_service_free(d.embed);
+    engine_close(&d.engine);
+    token_ids_free(&d.ids);
+    arena_free(&d.arena);
+    if (status) pool_close(out);
+    return status;
+}

@@ -1,0 +1,30 @@
+/* The rollouts of a checkpoint, judged, with their score functions. */
+#ifndef TARE_LAB_VARIANCE_DRAW_H
+#define TARE_LAB_VARIANCE_DRAW_H
+
+#include "base/fs.h"
+#include "lab/variance/pool.h"
+
+struct checkpoint_at {
+    char folder[FS_PATH]; /* of a model */
+    const char *given;    /* as it was named */
+    int64_t step;         /* 0: not a checkpoint of a run */
+    struct str estimator; /* the state of the run's estimator; empty: none */
+};
+/* given: the folder of a model, of a checkpoint, of a run (its newest checkpoint), or RUN@STEP. */
+tare_status checkpoint_find(const char *given, struct checkpoint_at *out, struct err *e);
+void checkpoint_close(struct checkpoint_at *c);
+
+/* What it takes; bytes. */
+struct variance_need {
+    int64_t rollouts, params, model, vectors, table, work, total;
+    int64_t memory; /* of this machine; 0: not known */
+};
+/* Reads config.json alone. model.path is the checkpoint. */
+tare_status variance_need(const struct config *c, const struct variance_options *o, struct variance_need *out, struct err *e);
+
+/* model.path is the checkpoint. The texts of the pool live in it. */
+tare_status variance_draw(const struct config *c, const struct variance_options *o, int64_t step, struct variance_pool *out,
+                          struct err *e);
+
+#endif

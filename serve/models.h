@@ -1,0 +1,34 @@
+/* The models that are served, by name. They share the threads of one pool: one of them computes at a time. */
+#ifndef TARE_SERVE_MODELS_H
+#define TARE_SERVE_MODELS_H
+
+#include "engine/engine.h"
+#include "rollout/session.h"
+#include "serve/serve.h"
+#include "template/chat.h"
+
+struct served {
+    const char *name;
+    struct engine engine;
+    struct chat *chat;        /* NULL: the folder has no chat template */
+    struct err no_chat;       /* why */
+    int64_t batch;            /* sequences decoded together */
+    int64_t pending;          /* completions asked for and not finished; under the server's lock */
+    struct session_state now; /* as of the last turn; under the server's lock */
+    struct sampler_stats stats;
+};
+
+struct served_models {
+    struct served *list;
+    int64_t n;
+};
+
+tare_status models_open(const struct serve_model *given, int64_t n, session_listener *listener, struct served_models *out,
+                        struct err *e);
+void models_close(struct served_models *m);
+/* NULL: none of that name */
+struct served *models_find(const struct served_models *m, const char *name);
+/* A session that has failed is begun again. */
+tare_status models_restart(const struct served_models *m, struct served *s, session_listener *listener, struct err *e);
+
+#endif
