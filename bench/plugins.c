@@ -123,7 +123,7 @@ static void cost(const char *name)
         for (int k = 0; k < 100; k++) {
             struct plugin_call c;
             tare_advantages out = {
-                .struct_size = sizeof out, .advantage = A, .row_weight = weight, .baseline = b, .scale = s, .confidence = w};
+                .struct_size = sizeof out, .advantage = A, .rollout_weight = weight, .baseline = b, .scale = s, .confidence = w};
             plugin_enter(&c);
             if (plugin_leave(&c, i, "compute", 1, f->compute(i->self, &batch, NULL, &out, &c.error), &e)) exit(1);
         }

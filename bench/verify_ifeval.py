@@ -73,7 +73,7 @@ def plain(r, kind):
         return r.choice(["สวัสดีครับ วันนี้อากาศดีมากและเราจะไปตลาด", "வணக்கம் இன்று வானிலை நன்றாக உள்ளது", "안녕하세요 오늘은 날씨가 아주 좋습니다", "שלום היום מזג האוויר יפה מאוד", "The weather is very nice today and we go to the market."])
     if kind == "length_constraints:number_sentences":
         return " ".join("%s %s%s" % (r.choice(["The dog", "A cat", "Nobody"]), r.choice(["sleeps", "runs away", "eats"]), r.choice([".", "!", "?"])) for _ in range(r.randint(1, 8)))
-    if kind.startswith("change_case:english"):
+    if kind.startswith("template_change_case:english"):
         text = "the weather is very nice today and we will go to the market with all of our friends"
         return r.choice([text, text.upper(), text.capitalize(), text + " 5!", text.upper() + " §"])
     return response(r)

@@ -116,7 +116,7 @@ static tare_status make_batch(struct stage *s, int64_t size, int64_t prompt, con
     TRY(arena_new(&s->batch, &b->prompt_ids, b->n_prompt_tokens, e));
     for (int64_t i = 0; i < o->n; i++) {
         b->advantage[i] = i % 2 ? -1 : 1;
-        b->row_weight[i] = 1;
+        b->rollout_weight[i] = 1;
     }
     if (s->requests)
         for (int64_t g = 0; g < groups; g++)
@@ -153,7 +153,7 @@ static tare_status run_train(struct stage *s, int64_t i, struct round *r, struct
     const int64_t rows = s->config.sft.batch, length = s->config.rollout.max_new_tokens;
     struct sample_output o = {.n = rows, .n_tokens = rows * length};
     struct batch b;
-    struct sft_report done;
+    struct supervised_report done;
     (void)i;
     TRY(arena_new(&s->batch, &o.token_begin, rows + 1, e));
     TRY(arena_new(&s->batch, &o.ids, rows * length, e));
@@ -163,7 +163,7 @@ static tare_status run_train(struct stage *s, int64_t i, struct round *r, struct
     TRY(make_batch(s, 1, 1, &o, &b, e));
     const double start = bench_profile_clock();
     bench_profile_into(&r->phase[0].profile, s->engine.model);
-    TRY(sft_step(s->engine.trainer, &b, 0, &done, e));
+    TRY(supervised_step(s->engine.trainer, &b, 0, &done, e));
     r->phase[0].name = "train";
     r->phase[0].seconds = bench_profile_clock() - start;
     r->phase[0].tokens = o.n_tokens;

@@ -45,7 +45,7 @@ static tare_status check(const char *file, const char *const *overrides, int n, 
     TRY(preflight(&c, &f, e));
     for (const struct config_param *p = c.params; p && !f.n; p = p->next) {
         if (strcmp(p->section, "sweep")) continue;
-        TRY(faults_note(&f, check_sweep(file, overrides, n, e), e));
+        TRY(err_note_fault(&f, check_sweep(file, overrides, n, e), e));
         break;
     }
     if (f.n) FAIL(e, TARE_E_CONFIG, "%s: %lld error%s", file, (long long)f.n, f.n == 1 ? "" : "s");

@@ -5,8 +5,8 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "config/config.h"
+#include "dist/comm_mpi.h"
 #include "dist/device.h"
-#include "dist/process.h"
 #include "kernels.h"
 #include "needs.h"
 #include "observe/manifest.h"
@@ -52,7 +52,7 @@ static void look_at_machine(const struct config *c)
     struct str isa = {0};
     struct err e = {0};
     const struct kernels *k = NULL;
-    machine_look(&m);
+    manifest_machine(&m);
 #if defined(__x86_64__)
     __builtin_cpu_init();
     const struct {

@@ -97,7 +97,7 @@ static tare_status machine_of(const struct request *r, const struct config *c, s
     if (r->device) TRY(plan_device(r->device, c->model.dtype == PRECISION_BF16, m, e));
     if (!gpu && isnan(r->memory)) {
         struct machine here;
-        machine_look(&here);
+        manifest_machine(&here);
         m->memory = (double)here.memory;
         snprintf(m->name, sizeof m->name, "%.60s", here.host);
     }

@@ -169,7 +169,7 @@ static tare_status check_place(const char *path, bool folder, struct err *e)
     char at[FS_PATH], parent[FS_PATH];
     if (!path) return TARE_OK;
     TRY(absolute(path, at, e));
-    if (folder && is_run_folder(at))
+    if (folder && run_data_is_run(at))
         FAIL(e, TARE_E_INVALID,
              "%s is the folder of a run, where tare verify-run would call the charts' files a stranger's; name another one, "
              "%s/report-figures "
@@ -179,7 +179,7 @@ static tare_status check_place(const char *path, bool folder, struct err *e)
         const char *name = strrchr(at, '/') + 1;
         const bool known = !strcmp(name, "report.html") || !strncmp(name, "report-", 7);
         fs_dirname(parent, at);
-        if (!known && is_run_folder(parent))
+        if (!known && run_data_is_run(parent))
             FAIL(e, TARE_E_INVALID,
                  "%s would lie in the folder of a run, %s, where tare verify-run would call it a stranger's; give it a name that "
                  "begins "

@@ -126,7 +126,7 @@ static tare_status print_cells(struct sweep *s, struct str *out, struct err *e)
 
 static tare_status slurm(struct sweep *s, const struct arguments *a, struct str *out, struct err *e)
 {
-    const bool is_new = !is_sweep_folder(s->plan.dir);
+    const bool is_new = !run_data_is_sweep(s->plan.dir);
     if (is_new) TRY(sweep_check_cells(s, 0, s->plan.n_cells, preflight_cell, e));
     if (!a->dry_run || !is_new) {
         TRY(sweep_begin(s, e));

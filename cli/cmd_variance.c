@@ -130,7 +130,7 @@ static void take_run(struct request *r)
 {
     for (int64_t i = 0; i < r->n; i++)
         if (!strncmp(r->overrides[i], "model.path=", 11)) return;
-    if (!r->o.n_from && is_run_folder(r->file)) r->o.from[r->o.n_from++] = r->file;
+    if (!r->o.n_from && run_data_is_run(r->file)) r->o.from[r->o.n_from++] = r->file;
 }
 
 static tare_status run(struct request *r, struct str *out, struct err *e)

@@ -197,7 +197,7 @@ int cmd_verify(int argc, char **argv)
                                .timeout = 10,
                                .max_crash_share = 1,
                                .confine = {.open_files = 1024, .file_size = 4096}}; /* as verifier.open_files and file_size */
-    if (argc == 2 && !strcmp(argv[1], "--worker")) return verify_worker(0); /* started by the engine: core/verify/process.c */
+    if (argc == 2 && !strcmp(argv[1], "--worker")) return verify_worker(0); /* started by the engine: core/verify/worker_group.c */
     const char *plugin = NULL, **settings = NULL;
     bool explain = false, asked = false; /* asked: for what only --isolate does */
     int64_t n = 0;

@@ -77,7 +77,7 @@ int cmd_verify_run(int argc, char **argv)
     if (!read_arguments(argc, argv, &v, keys)) return 2;
     json_end_with(2);
     signals_catch();
-    tare_status status = verify_sums(v.run, &r, &e);
+    tare_status status = replay_verify_sums(v.run, &r, &e);
     if (!status && (v.first || v.sample)) status = verify_replay(&v, &r, &e);
     struct err why = {0};
     if ((!status || r.links) && print(&r, v.run, !status, &why) && !status) {

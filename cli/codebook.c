@@ -313,7 +313,7 @@ tare_status codebook_inspect(const struct codebook_words *w, struct pool *pool, 
     OWNED(json_decrefp) json_t *all = json_object();
     json_t *part = NULL;
     TRY(cli_codebook_open(w->name, NULL, 0, &codebook, e));
-    const char *path = codebook_path(codebook.instance);
+    const char *path = match_codebook_path(codebook.instance);
     if (path) {
         TRY(codebook_metadata(path, &part, e));
         json_object_set_new(all, "made", part);

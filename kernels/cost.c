@@ -87,7 +87,7 @@ struct kernel_cost cost_attention(const struct op_attention *o)
                 2 * (double)dtype_bytes(o->shape.dtype) * w.keys * kv + (4 + (double)dtype_bytes(o->out_dtype)) * w.rows * width);
 }
 
-double attention_grad_pairs(const struct op_attention_grad *o)
+double cost_attention_grad_pairs(const struct op_attention_grad *o)
 {
     double pairs = 0;
     for (int64_t i = 0; i < o->n_segs; i++)
@@ -99,7 +99,7 @@ struct kernel_cost cost_attention_grad(const struct op_attention_grad *o)
 {
     const int64_t width = o->shape.heads * o->shape.head_dim;
     const int64_t qkv = (4 + dtype_bytes(o->qkv_dtype)) * o->shape.stride, out = (4 + dtype_bytes(o->out_dtype)) * width;
-    return COST(10 * attention_grad_pairs(o) * (double)width, o->t * (qkv + out));
+    return COST(10 * cost_attention_grad_pairs(o) * (double)width, o->t * (qkv + out));
 }
 
 struct kernel_cost cost_kv_write(const struct op_kv_write *o)

@@ -22,6 +22,6 @@ struct attention_work {
     double rows, pairs, keys;
 };
 struct attention_work attention_work(const struct op_attention *o);
-double attention_grad_pairs(const struct op_attention_grad *o);
+double cost_attention_grad_pairs(const struct op_attention_grad *o);
 
 #endif

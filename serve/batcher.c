@@ -61,7 +61,7 @@ bool batcher_listen(void *part, const struct session_token *t)
     struct err e;
     if (job->first_token <= 0) job->first_token = clock_seconds();
     if (t->sample != SESSION_PROMPT) return add_token(job, p->index * job->r.n + t->sample, t);
-    if (token_info_set(&p->tokens.list[t->position], &job->r, t, &e)) fail(job, &e, 500, "server_error");
+    if (choice_info_set(&p->tokens.list[t->position], &job->r, t, &e)) fail(job, &e, 500, "server_error");
     return true;
 }
 

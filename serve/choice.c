@@ -32,21 +32,21 @@ static tare_status add_likely(struct token_info *info, const struct request *r, 
     return TARE_OK;
 }
 
-tare_status token_list_add(struct token_list *list, int32_t id, int64_t offset, struct err *e)
+tare_status choice_list_add(struct token_list *list, int32_t id, int64_t offset, struct err *e)
 {
     TRY(mem_grow((void **)&list->list, &list->capacity, list->n + 1, (int64_t)sizeof *list->list, e));
     list->list[list->n++] = (struct token_info){.id = id, .offset = offset};
     return TARE_OK;
 }
 
-tare_status token_info_set(struct token_info *info, const struct request *r, const struct session_token *t, struct err *e)
+tare_status choice_info_set(struct token_info *info, const struct request *r, const struct session_token *t, struct err *e)
 {
     info->logprob = t->logprob;
     info->known = true;
     return r->logprobs && r->top && t->logits ? add_likely(info, r, t->logits, e) : TARE_OK;
 }
 
-void token_list_free(struct token_list *list)
+void choice_list_free(struct token_list *list)
 {
     for (int64_t i = 0; i < list->n; i++) mem_free(list->list[i].top);
     mem_free(list->list);
@@ -63,7 +63,7 @@ void choice_init(struct choice *c, const struct request *r)
 
 void choice_free(struct choice *c)
 {
-    token_list_free(&c->tokens);
+    choice_list_free(&c->tokens);
     token_stream_free(&c->stream);
     str_free(&c->text);
 }
@@ -112,8 +112,8 @@ tare_status choice_add(struct choice *c, const struct request *r, const struct s
     TRY(str_reserve(&c->text, 0, e));
     if (!is_end(r, t)) TRY(token_stream_push(&c->stream, t->id, &c->text, e));
     if (t->ends) TRY(token_stream_end(&c->stream, &c->text, e));
-    TRY(token_list_add(&c->tokens, t->id, offset, e));
-    TRY(token_info_set(&c->tokens.list[c->tokens.n - 1], r, t, e));
+    TRY(choice_list_add(&c->tokens, t->id, offset, e));
+    TRY(choice_info_set(&c->tokens.list[c->tokens.n - 1], r, t, e));
     const bool stopped = cut_at_stop(c, r);
     c->done = stopped || t->ends;
     c->finish = stopped ? FINISH_STOP : t->finish;

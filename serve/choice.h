@@ -40,9 +40,9 @@ void choice_free(struct choice *c);
 tare_status choice_add(struct choice *c, const struct request *r, const struct session_token *t, bool *more, struct err *e);
 
 /* A token, without a logprob yet. */
-tare_status token_list_add(struct token_list *list, int32_t id, int64_t offset, struct err *e);
+tare_status choice_list_add(struct token_list *list, int32_t id, int64_t offset, struct err *e);
 /* Its logprob and the r->top likeliest alternatives. */
-tare_status token_info_set(struct token_info *info, const struct request *r, const struct session_token *t, struct err *e);
-void token_list_free(struct token_list *list);
+tare_status choice_info_set(struct token_info *info, const struct request *r, const struct session_token *t, struct err *e);
+void choice_list_free(struct token_list *list);
 
 #endif

@@ -8,7 +8,7 @@
 static void job_free(struct job *job)
 {
     for (int64_t i = 0; job->parts && i < job->r.n_prompts; i++) {
-        token_list_free(&job->parts[i].tokens);
+        choice_list_free(&job->parts[i].tokens);
         str_free(&job->parts[i].text);
     }
     for (int64_t i = 0; job->choices && i < job->r.n_prompts * job->r.n; i++) choice_free(&job->choices[i]);
@@ -37,7 +37,7 @@ static tare_status echo_prompt(struct part *p, const struct request *r, struct e
     OWNED(token_stream_free) struct token_stream stream = {0};
     token_stream_init(&stream, r->model->engine.tokenizer, true);
     for (int64_t i = r->begin[p->index]; i < r->begin[p->index + 1]; i++) {
-        TRY(token_list_add(&p->tokens, r->ids.data[i], p->text.size, e));
+        TRY(choice_list_add(&p->tokens, r->ids.data[i], p->text.size, e));
         TRY(token_stream_push(&stream, r->ids.data[i], &p->text, e));
     }
     return token_stream_end(&stream, &p->text, e);

@@ -125,7 +125,7 @@ static tare_status take_messages(struct request *r, struct refusal *no)
     return render(r, messages, no);
 }
 
-tare_status request_prompts(struct request *r, struct refusal *no)
+tare_status prompt_of_request(struct request *r, struct refusal *no)
 {
     return r->chat ? take_messages(r, no) : take_prompts(r, no);
 }

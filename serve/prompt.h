@@ -6,6 +6,6 @@
 
 /* prompt: a text, a list of texts, a list of token ids, or a list of such lists. messages: through the model's chat template. Fills ids, n_prompts,
  * begin. */
-tare_status request_prompts(struct request *r, struct refusal *no);
+tare_status prompt_of_request(struct request *r, struct refusal *no);
 
 #endif

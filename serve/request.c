@@ -365,7 +365,7 @@ static tare_status read_body(const json_t *body, const struct served_models *mod
     r->seed = r->model->engine.config->run.seed;
     r->add_special = true;
     TRY(read_fields(r, body, o, no));
-    TRY(request_prompts(r, no));
+    TRY(prompt_of_request(r, no));
     if (r->n_prompts * r->n > o->max_n)
         REFUSE(no, 400, "invalid_value", "n", TARE_E_RANGE,
                "%lld prompts with n = %lld are %lld completions; one request may ask for %lld", (long long)r->n_prompts,

@@ -130,7 +130,7 @@ static tare_status batch_of(struct bench *b, int64_t size, int64_t prompt, const
     rollout_columns(out, o);
     TRY(batch_room(out, BATCH_ESTIMATE, &b->arena, e));
     TRY(arena_new(&b->arena, &out->prompt_ids, out->n_prompt_tokens, e));
-    for (int64_t i = 0; i < o->n; i++) out->advantage[i] = i % 2 ? -1 : 1, out->row_weight[i] = 1;
+    for (int64_t i = 0; i < o->n; i++) out->advantage[i] = i % 2 ? -1 : 1, out->rollout_weight[i] = 1;
     return TARE_OK;
 }
 
@@ -150,7 +150,7 @@ static tare_status train(struct bench *b, struct err *e)
     struct sample_output o = {.n = 1, .n_tokens = tokens};
     struct trainer *t;
     struct batch batch;
-    struct sft_report done = {0};
+    struct supervised_report done = {0};
     double took[ROUNDS];
     b->config.train.micro_tokens = tokens + 1;
     TRY(recompute_named(b->recompute, &b->config.train.recompute, e));
@@ -163,7 +163,7 @@ static tare_status train(struct bench *b, struct err *e)
     TRY(batch_of(b, 1, 1, &o, &batch, e));
     for (int i = -2; i < ROUNDS; i++) {
         const double start = clock_seconds();
-        TRY(sft_step(t, &batch, 0, &done, e));
+        TRY(supervised_step(t, &batch, 0, &done, e));
         TRY(model_finish(b->m, e));
         if (i >= 0) took[i] = clock_seconds() - start;
     }

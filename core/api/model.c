@@ -11,12 +11,12 @@ struct tare_api_model {
     struct infer infer;
     struct scorer *scorer;       /* made when first asked */
     struct embed_service *embed; /* the same */
-    pid_t process;
+    pid_t pid;
 };
 
 static tare_status check(const tare_api_model *m, struct err *e)
 {
-    return api_check(m, m ? m->process : 0, "model", e);
+    return api_check(m, m ? m->pid : 0, "model", e);
 }
 
 static tare_status check_tokenizer(const tare_api_model *m, struct err *e)
@@ -35,7 +35,7 @@ tare_status tare_api_model_open(const char *folder, const char *const *settings,
     *out = NULL;
     tare_status status = mem_new((int64_t)sizeof *m, (void **)&m, &e);
     if (status) return api_told(status, &e, error);
-    m->process = getpid();
+    m->pid = getpid();
     status = infer_open(&m->infer, folder, settings, n, &e);
     if (status)
         tare_api_model_close(m);
@@ -46,7 +46,7 @@ tare_status tare_api_model_open(const char *folder, const char *const *settings,
 
 void tare_api_model_close(tare_api_model *m)
 {
-    if (!m || m->process != getpid()) return;
+    if (!m || m->pid != getpid()) return;
     embed_service_free(m->embed);
     scorer_free(m->scorer);
     infer_close(&m->infer);

@@ -16,7 +16,7 @@ struct tare_api_run {
     struct callbacks callbacks;
     struct train *train;
     bool ended; /* its records are complete */
-    pid_t process;
+    pid_t pid;
 };
 
 struct tare_api_batch {
@@ -26,7 +26,7 @@ struct tare_api_batch {
 
 static tare_status check(const tare_api_run *run, struct err *e)
 {
-    return api_check(run, run ? run->process : 0, "run", e);
+    return api_check(run, run ? run->pid : 0, "run", e);
 }
 
 static const void *extension(void *ctx, const char *id)
@@ -56,7 +56,7 @@ tare_status tare_api_run_open(const tare_api_run_options *options, tare_api_run 
     *out = NULL;
     tare_status status = mem_new((int64_t)sizeof *run, (void **)&run, &e);
     if (status) return api_told(status, &e, error);
-    run->process = getpid();
+    run->pid = getpid();
     status = open_into(run, options, &e);
     if (status)
         tare_api_run_close(run, NULL);

@@ -115,7 +115,7 @@ tare_status err_as_config(tare_status status, struct err *e)
     }
 }
 
-tare_status faults_note(struct faults *f, tare_status status, struct err *e)
+tare_status err_note_fault(struct faults *f, tare_status status, struct err *e)
 {
     if (!status || !f || status == TARE_E_NOMEM || status == TARE_E_CANCELLED) return status;
     f->n++;

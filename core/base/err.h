@@ -40,7 +40,7 @@ struct faults {
 };
 /* TARE_OK when the error in e was told and counted. Without faults (NULL), and for what says nothing about the thing that is checked (no memory,
  * an interrupt): status. */
-tare_status faults_note(struct faults *f, tare_status status, struct err *e);
+tare_status err_note_fault(struct faults *f, tare_status status, struct err *e);
 
 /* What a function opens and does not hand on is declared with what closes it. It is closed on every way out, the last declared first, and each
  * step is a TRY. There is no other way to clean up after an error.

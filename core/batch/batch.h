@@ -77,7 +77,7 @@ enum batch_stage {
     X(REFERENCE, process_reward,  float,              TOKEN,   OPTIONAL, 1)        /* of the implicit model, before norm */        \
     X(REFERENCE, process_ref,     float,              TOKEN,   OPTIONAL, 1)        /* its reference's logprobs */                  \
     X(ESTIMATE,  advantage,       double,             ROLLOUT, NUMBER,   1)                                                        \
-    X(ESTIMATE,  row_weight,      double,             ROLLOUT, NUMBER,   1)        /* in the loss; all 0: the group is dropped */  \
+    X(ESTIMATE,  rollout_weight,      double,             ROLLOUT, NUMBER,   1)        /* in the loss; all 0: the group is dropped */  \
     X(ESTIMATE,  baseline,        double,             GROUP,   NUMBER,   1)                                                        \
     X(ESTIMATE,  scale,           double,             GROUP,   NUMBER,   1)        /* NaN: none */                                 \
     X(ESTIMATE,  confidence,      double,             GROUP,   NUMBER,   1)        /* w, from 0 to 1 */                            \

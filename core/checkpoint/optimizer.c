@@ -11,7 +11,7 @@
 enum array { MOMENT1, MOMENT2, WEIGHTS, SECOND1, SECOND2, ARRAYS };
 static const char *const NAMES[ARRAYS] = {"moment1", "moment2", "weights", "second1", "second2"};
 
-void pieces_name(int64_t rank, int64_t ranks, char *out, size_t room)
+void optimizer_slices_name(int64_t rank, int64_t ranks, char *out, size_t room)
 {
     snprintf(out, room, "optimizer-%05lld-of-%05lld.state", (long long)rank, (long long)ranks);
 }
@@ -35,26 +35,28 @@ static float *array_of(const struct training *t, enum array a, bool *whole)
 static tare_status write_piece(const struct training *t, struct state_writer *w, enum array a, int64_t u, struct err *e)
 {
     const struct model *m = t->model;
-    const int64_t piece = unit_piece(m, u), bytes = piece * (int64_t)sizeof(float);
+    const int64_t piece = shards_unit_slice(m, u), bytes = piece * (int64_t)sizeof(float);
     bool whole;
-    const float *array = array_of(t, a, &whole), *from = array + (whole ? m->unit_begin[u] + m->rank * piece : unit_own(m, u));
+    const float *array = array_of(t, a, &whole),
+                *from = array + (whole ? m->unit_begin[u] + m->rank * piece : shards_unit_own(m, u));
     OWNED(mem_free_at) void *room = NULL;
     char name[64];
     section_name(t->in_pieces, a, u, name, sizeof name);
-    TRY(host_room(m, bytes, &room, e));
+    TRY(model_host_alloc(m, bytes, &room, e));
     kernels_at(&m->ctx, "saving the optimizer's state", -1);
-    from = from_backend(m, room, from, bytes);
+    from = model_from_backend(m, room, from, bytes);
     TRY(model_finish(m, e)); /* a lost device gives no bytes */
     return state_write(w, name, from, bytes, e);
 }
 
-tare_status write_pieces(const struct training *t, struct state_writer *w, struct err *e)
+tare_status optimizer_write_slices(const struct training *t, struct state_writer *w, struct err *e)
 {
     for (int a = MOMENT1; a < ARRAYS; a++) {
         if ((a == WEIGHTS && t->dtype == DTYPE_F32 && !t->in_pieces) || (a > WEIGHTS && !t->trainer->second)) continue;
-        for (int64_t u = unit_first(t->model); u < unit_end(t->model); u++) TRY(write_piece(t, w, (enum array)a, u, e));
+        for (int64_t u = shards_unit_first(t->model); u < shards_unit_end(t->model); u++)
+            TRY(write_piece(t, w, (enum array)a, u, e));
     }
-    return t->process ? write_pieces(t->process, w, e) : TARE_OK;
+    return t->reward_model ? optimizer_write_slices(t->reward_model, w, e) : TARE_OK;
 }
 
 /* ---------------------------------------------------------------- reading */
@@ -64,9 +66,9 @@ static tare_status read_unit(const struct training *t, struct state_reader *cons
                              struct err *e)
 {
     const struct model *m = t->model;
-    const int64_t size = m->unit_size[u], mine = unit_piece(m, u);
+    const int64_t size = m->unit_size[u], mine = shards_unit_slice(m, u);
     bool whole;
-    float *array = array_of(t, a, &whole), *to = array + (whole ? m->unit_begin[u] : unit_own(m, u));
+    float *array = array_of(t, a, &whole), *to = array + (whole ? m->unit_begin[u] : shards_unit_own(m, u));
     const int64_t begin = whole ? 0 : m->rank * mine, end = whole || begin + mine > size ? size : begin + mine;
     char name[64];
     section_name(t->in_pieces, a, u, name, sizeof name);
@@ -87,7 +89,7 @@ static tare_status read_unit(const struct training *t, struct state_reader *cons
 static bool has(const struct training *t, const struct state_reader *file, enum array a)
 {
     char name[64];
-    section_name(t->in_pieces, a, unit_first(t->model), name, sizeof name);
+    section_name(t->in_pieces, a, shards_unit_first(t->model), name, sizeof name);
     return state_has(file, name);
 }
 
@@ -98,7 +100,7 @@ static tare_status read_arrays(const struct training *t, struct state_reader *co
     const bool second = t->trainer->second && has(t, files[0], SECOND1); /* else it begins anew */
     if (t->in_pieces && !weights) return TARE_OK; /* from before there was a process reward model: it begins anew */
     if (!t->in_pieces) TRY(model_check_folder(t->model, folder, e));
-    for (int64_t u = unit_first(t->model); u < unit_end(t->model); u++) {
+    for (int64_t u = shards_unit_first(t->model); u < shards_unit_end(t->model); u++) {
         TRY(read_unit(t, files, ranks, MOMENT1, u, e));
         TRY(read_unit(t, files, ranks, MOMENT2, u, e));
         if (weights) TRY(read_unit(t, files, ranks, WEIGHTS, u, e));
@@ -107,17 +109,17 @@ static tare_status read_arrays(const struct training *t, struct state_reader *co
         TRY(read_unit(t, files, ranks, SECOND2, u, e));
     }
     if (!weights) TRY(model_read_weights(t->model, folder, e));
-    return t->process ? read_arrays(t->process, files, ranks, folder, e) : TARE_OK;
+    return t->reward_model ? read_arrays(t->reward_model, files, ranks, folder, e) : TARE_OK;
 }
 
-tare_status read_pieces(const struct training *t, const char *folder, int64_t ranks, struct err *e)
+tare_status optimizer_read_slices(const struct training *t, const char *folder, int64_t ranks, struct err *e)
 {
     struct state_reader **files;
     char name[64], path[FS_PATH];
     tare_status status = TARE_OK;
     TRY(mem_new(ranks * (int64_t)sizeof *files, (void **)&files, e));
     for (int64_t q = 0; q < ranks && !status; q++) {
-        pieces_name(q, ranks, name, sizeof name);
+        optimizer_slices_name(q, ranks, name, sizeof name);
         status = fs_join(path, folder, name, e);
         if (!status) status = state_open(path, &files[q], e);
     }

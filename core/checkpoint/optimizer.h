@@ -18,12 +18,12 @@ struct training {
     enum dtype dtype; /* in which checkpoints keep the model */
     bool in_pieces;   /* it is such another model */
     /* Another model in training, whose weights are among the pieces too, as sections process.moment1.U, ...; NULL: none. */
-    const struct training *process;
+    const struct training *reward_model;
 };
 
-void pieces_name(int64_t rank, int64_t ranks, char *out, size_t room);
-tare_status write_pieces(const struct training *t, struct state_writer *w, struct err *e);
+void optimizer_slices_name(int64_t rank, int64_t ranks, char *out, size_t room);
+tare_status optimizer_write_slices(const struct training *t, struct state_writer *w, struct err *e);
 /* Moments and weights of this rank, from files that `ranks` ranks wrote; model_refresh comes after. */
-tare_status read_pieces(const struct training *t, const char *folder, int64_t ranks, struct err *e);
+tare_status optimizer_read_slices(const struct training *t, const char *folder, int64_t ranks, struct err *e);
 
 #endif

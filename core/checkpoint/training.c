@@ -6,7 +6,7 @@
 
 static const char FILE_NAME[] = "training.state";
 
-enum dtype saved_dtype(const struct config *c, const struct model *m)
+enum dtype training_saved_dtype(const struct config *c, const struct model *m)
 {
     const enum save_dtype asked = c->model.save_dtype;
     if (m->lora && asked == SAVE_AUTO) return DTYPE_F32; /* as peft keeps adapters */
@@ -28,7 +28,7 @@ static tare_status write_file(const char *folder, const char *name, const void *
 
 static tare_status write_optimizer(const void *ctx, struct state_writer *w, struct err *e)
 {
-    return write_pieces(ctx, w, e);
+    return optimizer_write_slices(ctx, w, e);
 }
 
 /* A checkpoint has the tokenizer's files of the model's folder, which may have gone since it was read. An adapter's folder needs none. */
@@ -41,8 +41,8 @@ static tare_status check_tokenizer(const char *folder, bool adapter, struct err 
     return TARE_OK;
 }
 
-tare_status saved_write(const char *folder, const struct training *t, const char *tokenizer, bool optimizer,
-                        const struct saved_state *state, struct err *e)
+tare_status training_saved_write(const char *folder, const struct training *t, const char *tokenizer, bool optimizer,
+                                 const struct saved_state *state, struct err *e)
 {
     char name[64];
     if (tokenizer && !t->model->rank) TRY(check_tokenizer(tokenizer, t->model->lora, e));
@@ -50,11 +50,11 @@ tare_status saved_write(const char *folder, const struct training *t, const char
     TRY(model_check_moved(t->model, e)); /* what the ranks lent */
     if (!t->model->rank) TRY(write_file(folder, FILE_NAME, state->ctx, state->write, e));
     if (!optimizer) return TARE_OK;
-    pieces_name(t->model->rank, t->model->ranks, name, sizeof name);
+    optimizer_slices_name(t->model->rank, t->model->ranks, name, sizeof name);
     return write_file(folder, name, t, write_optimizer, e);
 }
 
-tare_status saved_expect(const struct state_reader *s, const char *name, int64_t want, const char *key, struct err *e)
+tare_status training_saved_expect(const struct state_reader *s, const char *name, int64_t want, const char *key, struct err *e)
 {
     int64_t got;
     TRY(state_read_int(s, name, &got, e));
@@ -65,7 +65,8 @@ tare_status saved_expect(const struct state_reader *s, const char *name, int64_t
     return TARE_OK;
 }
 
-tare_status saved_expect_rows(const struct state_reader *s, uint64_t hash, const char *file, const char *folder, struct err *e)
+tare_status training_saved_expect_rows(const struct state_reader *s, uint64_t hash, const char *file, const char *folder,
+                                       struct err *e)
 {
     int64_t got;
     TRY(state_read_int(s, "data", &got, e));
@@ -78,7 +79,7 @@ tare_status saved_expect_rows(const struct state_reader *s, uint64_t hash, const
     return TARE_OK;
 }
 
-tare_status saved_ranks(const struct state_reader *s, const char *folder, int64_t *ranks, struct err *e)
+tare_status training_saved_ranks(const struct state_reader *s, const char *folder, int64_t *ranks, struct err *e)
 {
     TRY(state_read_int(s, "ranks", ranks, e));
     if (!*ranks)
@@ -86,7 +87,7 @@ tare_status saved_ranks(const struct state_reader *s, const char *folder, int64_
     return TARE_OK;
 }
 
-tare_status saved_read(const char *folder, const struct training *t, const struct saved_state *state, struct err *e)
+tare_status training_saved_read(const char *folder, const struct training *t, const struct saved_state *state, struct err *e)
 {
     char path[FS_PATH];
     struct state_reader *s;
@@ -95,9 +96,9 @@ tare_status saved_read(const char *folder, const struct training *t, const struc
     TRY(state_open(path, &s, e));
     tare_status status = state->read(state->ctx, s, folder, &ranks, e);
     state_close(s);
-    if (!status) status = read_pieces(t, folder, ranks, e);
+    if (!status) status = optimizer_read_slices(t, folder, ranks, e);
     if (status) err_prefix(e, "%s", folder);
     TRY(status);
-    if (t->process) TRY(model_refresh(t->process->model, e));
+    if (t->reward_model) TRY(model_refresh(t->reward_model->model, e));
     return model_refresh(t->model, e);
 }

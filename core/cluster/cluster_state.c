@@ -34,7 +34,7 @@ static tare_status set_origin(const struct cluster *c, json_t *o, struct err *e)
     if (!c->codebook) return TARE_OK;
     TRY(set_identity(o, "codebook", c->codebook, e));
     if (c->encoder) TRY(set_identity(o, "encoder", c->encoder, e));
-    const char *path = codebook_path(c->codebook);
+    const char *path = match_codebook_path(c->codebook);
     uint64_t hash;
     if (path) {
         TRY(fs_hash_file(path, &hash, e));

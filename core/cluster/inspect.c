@@ -38,7 +38,8 @@ static void silhouette_task(void *arg, int64_t task, int thread)
     const int32_t own = r->cluster[s->index[task]];
     memset(sum, 0, (size_t)r->k * sizeof *sum);
     for (int64_t j = 0; j < s->n; j++)
-        sum[r->cluster[s->index[j]]] += sqrt(squared_distance(r->x + s->index[task] * r->d, r->x + s->index[j] * r->d, r->d));
+        sum[r->cluster[s->index[j]]] +=
+            sqrt(nearest_squared_distance(r->x + s->index[task] * r->d, r->x + s->index[j] * r->d, r->d));
     s->value[task] = 0;
     if (s->sizes[own] < 2) return;
     const double a = sum[own] / (double)(s->sizes[own] - 1);

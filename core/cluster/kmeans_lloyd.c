@@ -25,7 +25,7 @@ static bool stays(const struct pass *p, int64_t i)
     r->lower[i] -= own == p->most ? p->second : p->largest;
     if (r->upper[i] * (1 + SLACK) < r->lower[i] * (1 - SLACK)) return true;
     if (r->k < TIGHTEN_FROM || !(r->upper[i] < INFINITY)) return false;
-    r->upper[i] = sqrt(squared_distance(r->x + i * r->d, r->centroids + own * r->d, r->d));
+    r->upper[i] = sqrt(nearest_squared_distance(r->x + i * r->d, r->centroids + own * r->d, r->d));
     return r->upper[i] * (1 + SLACK) < r->lower[i] * (1 - SLACK);
 }
 
@@ -136,7 +136,7 @@ static void distance_task(void *arg, int64_t task, int thread)
     double sum = 0;
     (void)thread;
     for (int64_t i = task * KM_CHUNK; i < r->n && i < (task + 1) * KM_CHUNK; i++) {
-        r->distance[i] = squared_distance(r->x + i * r->d, r->centroids + r->cluster[i] * r->d, r->d);
+        r->distance[i] = nearest_squared_distance(r->x + i * r->d, r->centroids + r->cluster[i] * r->d, r->d);
         sum += r->distance[i];
     }
     r->chunk_sum[task * KM_TRIALS] = sum;
@@ -178,7 +178,7 @@ static bool move_centroids(struct kmeans_run *r, float *old)
         float *c = r->centroids + j * r->d;
         memcpy(old, c, (size_t)r->d * sizeof *old);
         for (int64_t i = 0; i < r->d; i++) c[i] = (float)(r->sums[j * r->d + i] / (double)r->sizes[j]);
-        r->drift[j] = sqrt(squared_distance(old, c, r->d)) * (1 + SLACK);
+        r->drift[j] = sqrt(nearest_squared_distance(old, c, r->d)) * (1 + SLACK);
         any = any || r->drift[j] > 0;
     }
     return any;

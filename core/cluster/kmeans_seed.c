@@ -18,7 +18,7 @@ static float trial_distance(const struct kmeans_run *r, int64_t i, int64_t candi
 {
     const double size = r->norm2[i] + r->norm2[candidate], d = size - 2 * (double)dot;
     if (d > 1e-3 * size && d < (double)INFINITY) return (float)d;
-    return (float)squared_distance(r->x + i * r->d, r->x + candidate * r->d, r->d);
+    return (float)nearest_squared_distance(r->x + i * r->d, r->x + candidate * r->d, r->d);
 }
 
 static void trial_task(void *arg, int64_t task, int thread)

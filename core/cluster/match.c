@@ -6,7 +6,7 @@
 
 enum { IDENTITY = 4096 };
 
-const char *codebook_path(const struct plugin_instance *codebook)
+const char *match_codebook_path(const struct plugin_instance *codebook)
 {
     for (uint32_t i = 0; i < codebook->plugin->desc.n_params; i++)
         if (codebook->plugin->params[i].type == TARE_PATH && !strcmp(codebook->plugin->params[i].key, "path"))

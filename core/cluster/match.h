@@ -10,6 +10,6 @@ tare_status match_encoder(struct plugin_instance *codebook, struct plugin_instan
 /* The identity of the encoder that a codebook wants; empty: any. */
 tare_status match_identity(struct plugin_instance *codebook, char *text, int64_t capacity, struct err *e);
 /* The value of a codebook's parameter "path", or NULL. */
-const char *codebook_path(const struct plugin_instance *codebook);
+const char *match_codebook_path(const struct plugin_instance *codebook);
 
 #endif

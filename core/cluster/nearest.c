@@ -14,7 +14,7 @@ static double add_lanes(const double8 *lane)
     return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
 }
 
-double squared_distance(const float *x, const float *c, int64_t d)
+double nearest_squared_distance(const float *x, const float *c, int64_t d)
 {
     double8 lane = {0};
     for (int64_t i = 0; i < d; i += 8) {
@@ -84,7 +84,7 @@ static struct found nearest_of_all(const struct nearest *n, const float *x)
     double best = INFINITY, next = INFINITY;
     int32_t cluster = 0;
     for (int64_t j = 0; j < n->k; j++) {
-        const double d = squared_distance(x, n->centroids + j * n->d, n->d);
+        const double d = nearest_squared_distance(x, n->centroids + j * n->d, n->d);
         if (d < best) {
             next = best;
             best = d;
@@ -125,7 +125,7 @@ static struct found settle(const struct nearest *n, const float *x, double norm2
     double best = INFINITY, next = INFINITY;
     for (int i = 0; i < n_candidates; i++) {
         const int32_t j = b->panel[candidates[i]] * NEAREST_LANES + candidates[i];
-        const double d = squared_distance(x, n->centroids + j * n->d, n->d);
+        const double d = nearest_squared_distance(x, n->centroids + j * n->d, n->d);
         if (d < best || (d == best && j < f.cluster)) {
             next = best;
             best = d;
@@ -161,7 +161,8 @@ void nearest_block(const struct nearest *n, const float *x, const double *norm2,
         const struct found f = settle(n, rows[i], norm2 ? norm2[index ? index[i] : i] : squares(rows[i], n->d), &best[i]);
         out.cluster[i] = f.cluster;
         if (out.distance)
-            out.distance[i] = f.distance >= 0 ? f.distance : squared_distance(rows[i], n->centroids + f.cluster * n->d, n->d);
+            out.distance[i] =
+                f.distance >= 0 ? f.distance : nearest_squared_distance(rows[i], n->centroids + f.cluster * n->d, n->d);
         if (out.upper) out.upper[i] = f.upper;
         if (out.second) out.second[i] = f.second;
     }

@@ -46,7 +46,7 @@ struct nearest {
     nearest_kernel kernel;
 };
 
-double squared_distance(const float *x, const float *c, int64_t d);
+double nearest_squared_distance(const float *x, const float *c, int64_t d);
 
 /* Packs the centroids; they have to stay as they are until nearest_free. Zero-initialise n; calling again repacks (K, D may not grow). */
 tare_status nearest_pack(struct nearest *n, const float *centroids, int64_t k, int64_t d, struct err *e);

@@ -74,7 +74,7 @@ static tare_status assign(struct config *c, const char *section, const char *key
     char room[256];
     if (is_free_section(section)) return set_param(c, one_name(section, room, sizeof room), key, value, where, e);
     const struct config_key *k = find_key(section, key);
-    if (!k) return unknown_key(section, key, where, e);
+    if (!k) return names_unknown_key(section, key, where, e);
     TRY(value_set(c, k, value, where, e));
     TRY(arena_strdup(&c->arena, where, -1, (char **)(uintptr_t)&c->sources[k - CONFIG_KEYS].where, e));
     return !strcmp(section, "run") && !strcmp(key, "as") ? recipe_apply(c, where, assign, e) : TARE_OK;
@@ -140,10 +140,11 @@ static tare_status resolve(struct config *c, struct faults *f, struct err *e)
 {
     const struct config_key *name = find_key("run", "name");
     TRY(name_run(c, e));
-    TRY(faults_note(f, substitute_key(c, name, e), e));
+    TRY(err_note_fault(f, substitute_key(c, name, e), e));
     for (const struct config_key *k = CONFIG_KEYS; k->section; k++)
-        if (k != name) TRY(faults_note(f, substitute_key(c, k, e), e));
-    for (struct config_param *p = c->params; p; p = p->next) TRY(faults_note(f, substitute(c, &p->value, false, p->where, e), e));
+        if (k != name) TRY(err_note_fault(f, substitute_key(c, k, e), e));
+    for (struct config_param *p = c->params; p; p = p->next)
+        TRY(err_note_fault(f, substitute(c, &p->value, false, p->where, e), e));
     return TARE_OK;
 }
 
@@ -285,7 +286,7 @@ static tare_status load(struct config *c, const char *file, const char *const *o
         struct loading l = {.c = c, .path = c->file, .faults = f};
         TRY(load_file(&l, e));
     }
-    for (int64_t i = 0; i < n; i++) TRY(faults_note(f, load_override(c, overrides[i], e), e));
+    for (int64_t i = 0; i < n; i++) TRY(err_note_fault(f, load_override(c, overrides[i], e), e));
     TRY(find_plugins(c, e));
     TRY(resolve(c, f, e));
     return config_check_relations(c, f, e);

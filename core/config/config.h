@@ -215,7 +215,7 @@ struct config {
 /* as=NAME among the overrides is run.as=NAME. file may be NULL, builtin:NAME for configs/NAME.ini as installed, or the folder of a run for its config.ini; overrides: n strings
  * "section.key=value". The struct is filled with defaults first. */
 tare_status config_load(struct config *c, const char *file, const char *const *overrides, int64_t n, struct err *e);
-/* The same, but every error is told (faults_note), and what is wrong keeps its default. Fails when the file cannot be read at all. */
+/* The same, but every error is told (err_note_fault), and what is wrong keeps its default. Fails when the file cannot be read at all. */
 tare_status config_load_telling(struct config *c, const char *file, const char *const *overrides, int64_t n, struct faults *faults,
                                 struct err *e);
 void config_free(struct config *c);

@@ -134,7 +134,7 @@ tare_status config_docs_of(const char *name, struct str *out, struct err *e)
         const bool whole = !strncmp(name, k->section, n) && name[n] == '.' && !strcmp(name + n + 1, k->key);
         if (whole || !strcmp(name, k->section) || !strcmp(name, k->key)) TRY(doc_key(k, false, out, e));
     }
-    TRY(foreign_names(name, out, e));
+    TRY(names_foreign(name, out, e));
     if (out->size) return TARE_OK;
     if (!dot)
         return config_no_key(name, "tare config docs",
@@ -145,5 +145,5 @@ tare_status config_docs_of(const char *name, struct str *out, struct err *e)
     if (second && second > dot + 1 && config_is_plugin_section(section))
         FAIL(e, TARE_E_CONFIG, "%s: a plugin's own parameter; `tare plugin info %.*s` documents it", name, (int)(second - dot - 1),
              dot + 1);
-    return unknown_key(section, dot + 1, "tare config docs", e);
+    return names_unknown_key(section, dot + 1, "tare config docs", e);
 }

@@ -81,7 +81,7 @@ static char *next_line(char *out, int size, void *ctx)
     if (end > begin && end[-1] == '\r') end--;
     while (begin < end && (*begin == ' ' || *begin == '\t')) begin++;
     const tare_status bad = check_line(r, begin, end - begin, size - 3);
-    if ((r->status = faults_note(r->faults, bad, r->e))) return NULL;
+    if ((r->status = err_note_fault(r->faults, bad, r->e))) return NULL;
     if (bad) end = begin;
     memcpy(out, begin, (size_t)(end - begin));
     out[end - begin] = '\n';
@@ -165,7 +165,7 @@ static tare_status take(struct ini_reader *r, const char *section, const char *k
 static int on_entry(void *ctx, const char *section, const char *key, const char *value)
 {
     struct ini_reader *r = ctx;
-    if (!r->status) r->status = faults_note(r->faults, take(r, section, key, value), r->e);
+    if (!r->status) r->status = err_note_fault(r->faults, take(r, section, key, value), r->e);
     return !r->status;
 }
 

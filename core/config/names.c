@@ -231,7 +231,7 @@ static tare_status unknown_name(const struct foreign_name *f, const char *where,
          f->note ? " (" : "", f->note ? f->note : "", f->note ? ")" : "", otherwise);
 }
 
-tare_status unknown_key(const char *section, const char *key, const char *where, struct err *e)
+tare_status names_unknown_key(const char *section, const char *key, const char *where, struct err *e)
 {
     char full[256];
     const struct foreign_name *foreign = config_is_plugin_section(section) ? NULL : find_foreign(section, key);
@@ -262,7 +262,7 @@ static const char *nearest_name(const char *wanted)
     return best;
 }
 
-tare_status foreign_names(const char *name, struct str *out, struct err *e)
+tare_status names_foreign(const char *name, struct str *out, struct err *e)
 {
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
         const struct foreign_name *f = &NAMES[i];

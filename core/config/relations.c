@@ -268,7 +268,7 @@ tare_status config_check_relations(const struct config *c, struct faults *faults
         check_new_model,
     };
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
-        if (checks[i]) TRY(faults_note(faults, checks[i](c, e), e));
+        if (checks[i]) TRY(err_note_fault(faults, checks[i](c, e), e));
     return TARE_OK;
 }
 

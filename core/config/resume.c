@@ -59,7 +59,7 @@ static bool changes_training(struct changes *c, const struct config_difference *
     return is(d, "train", "steps") ? rate_has_length(c) : d->changes_training;
 }
 
-/* What a supervised training's checkpoints hold themselves: they refuse another one (checkpoint/training.h, saved_expect). */
+/* What a supervised training's checkpoints hold themselves: they refuse another one (checkpoint/training.h, training_saved_expect). */
 static bool in_checkpoint(const struct config_difference *d)
 {
     return is(d, "run", "seed") || is(d, "sft", "batch") || is(d, "sft", "train_on_prompt");

@@ -62,7 +62,7 @@ static int64_t blanks_before(const unsigned char *text, int64_t at)
         int64_t begin = at - 1;
         while (begin > 0 && (text[begin] & 0xC0) == 0x80) begin--;
         const unsigned char *p = text + begin;
-        if (!is_white_space(utf8_next(&p))) break;
+        if (!pretokenize_is_space(utf8_next(&p))) break;
         at = begin;
     }
     return at;
@@ -72,7 +72,7 @@ static int64_t blanks_after(const unsigned char *text, int64_t n, int64_t at)
 {
     while (at < n) {
         const unsigned char *p = text + at;
-        if (!is_white_space(utf8_next(&p))) break;
+        if (!pretokenize_is_space(utf8_next(&p))) break;
         at = p - text;
     }
     return at;

@@ -26,7 +26,7 @@ static int64_t place_of(const struct merges *m, uint64_t pair)
     return i;
 }
 
-tare_status merges_new(struct merges *m, int64_t n, struct err *e)
+tare_status bpe_merges_new(struct merges *m, int64_t n, struct err *e)
 {
     *m = (struct merges){.n_slots = 64};
     while (m->n_slots < n + n / 2) m->n_slots *= 2;
@@ -35,19 +35,19 @@ tare_status merges_new(struct merges *m, int64_t n, struct err *e)
     return TARE_OK;
 }
 
-void merges_add(struct merges *m, int32_t left, int32_t right, int32_t rank, int32_t joined)
+void bpe_merges_add(struct merges *m, int32_t left, int32_t right, int32_t rank, int32_t joined)
 {
     struct merge_slot *slot = &m->slots[place_of(m, pair_of(left, right))];
     if (slot->pair == UINT64_MAX) *slot = (struct merge_slot){pair_of(left, right), rank, joined};
 }
 
-const struct merge_slot *merges_find(const struct merges *m, int32_t left, int32_t right)
+const struct merge_slot *bpe_merges_find(const struct merges *m, int32_t left, int32_t right)
 {
     const struct merge_slot *slot = &m->slots[place_of(m, pair_of(left, right))];
     return slot->pair == UINT64_MAX ? NULL : slot;
 }
 
-void merges_free(struct merges *m)
+void bpe_merges_free(struct merges *m)
 {
     mem_free(m->slots);
     *m = (struct merges){0};
@@ -68,7 +68,7 @@ struct bpe_heap_item {
 
 static void look_up(const struct merges *m, struct bpe_node *left, int32_t right)
 {
-    const struct merge_slot *s = merges_find(m, left->id, right);
+    const struct merge_slot *s = bpe_merges_find(m, left->id, right);
     left->rank = s ? s->rank : NONE;
     left->joined = s ? s->joined : 0;
 }

@@ -17,11 +17,11 @@ struct merges {
     int64_t n_slots; /* a power of two */
 };
 
-tare_status merges_new(struct merges *m, int64_t n, struct err *e);
+tare_status bpe_merges_new(struct merges *m, int64_t n, struct err *e);
 /* An earlier rank for the same pair stays. */
-void merges_add(struct merges *m, int32_t left, int32_t right, int32_t rank, int32_t joined);
-const struct merge_slot *merges_find(const struct merges *m, int32_t left, int32_t right); /* NULL: none */
-void merges_free(struct merges *m);
+void bpe_merges_add(struct merges *m, int32_t left, int32_t right, int32_t rank, int32_t joined);
+const struct merge_slot *bpe_merges_find(const struct merges *m, int32_t left, int32_t right); /* NULL: none */
+void bpe_merges_free(struct merges *m);
 
 /* What an encoding thread merges in. */
 struct bpe_scratch {

@@ -198,7 +198,7 @@ static tare_status draw_new(struct making *m, bool held, struct problem *p, bool
         if (held_out(p->question) != held) continue;
         int64_t earlier;
         const uint64_t round = (uint64_t)m->round[p->kind - kinds];
-        TRY(seen_add(&m->seen, fs_hash(p->question, (int64_t)strlen(p->question), round), 0, &earlier, e));
+        TRY(hash_set_add(&m->seen, fs_hash(p->question, (int64_t)strlen(p->question), round), 0, &earlier, e));
         *found = earlier < 0;
     }
     return TARE_OK;
@@ -347,6 +347,6 @@ tare_status builtin_generate(const char *name, struct dataset *out, struct err *
         status = make_heldout(&m, e);
     else
         status = make_supervised(&m, which == PHASE2, e);
-    seen_free(&m.seen);
+    hash_set_free(&m.seen);
     return status;
 }

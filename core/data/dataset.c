@@ -231,7 +231,7 @@ static tare_status parse_line(const char *json, int64_t n, const char *where, js
          where);
 }
 
-tare_status row_parse(const char *json, int64_t n, const char *where, struct arena *arena, struct row *out, struct err *e)
+tare_status dataset_row_parse(const char *json, int64_t n, const char *where, struct arena *arena, struct row *out, struct err *e)
 {
     *out = (struct row){.level = NAN};
     OWNED(json_decrefp) json_t *object = NULL;
@@ -300,7 +300,7 @@ static tare_status place_row(struct dataset *d, struct seen *ids, int64_t index,
     struct row *row = &d->rows[index];
     for (uint64_t copy = 2;; copy++) {
         int64_t earlier;
-        TRY(seen_add(ids, row->uid, index, &earlier, e));
+        TRY(hash_set_add(ids, row->uid, index, &earlier, e));
         if (earlier < 0) return TARE_OK;
         if (row->has_id)
             FAIL(e, TARE_E_INVALID, "%s: the id \"%s\" is that of %s too; every row needs an id of its own", row->where, row->id,
@@ -355,7 +355,7 @@ static tare_status parse_rows(struct loading *l, int64_t file, struct err *e)
     while (d->n < l->most && next_line(&lines, &line)) {
         char where[FS_PATH];
         make_where(where, l->files->path[file], lines.number);
-        TRY(row_parse(line.data, line.size, where, &d->arena, &d->rows[d->n], e));
+        TRY(dataset_row_parse(line.data, line.size, where, &d->arena, &d->rows[d->n], e));
         d->rows[d->n].source = l->files->source[file];
         TRY(place_row(d, &l->ids, d->n, e));
         d->n++;
@@ -384,7 +384,7 @@ static tare_status load_files(const struct files *f, int64_t limit, struct datas
     const tare_status status = load_all(&l, limit, e);
     for (int64_t i = 0; i < f->n; i++) str_free(&l.text[i]);
     mem_free(l.text);
-    seen_free(&l.ids);
+    hash_set_free(&l.ids);
     d->n_sources = f->n_sources;
     d->weight = f->weight;
     return status;
@@ -472,7 +472,7 @@ static tare_status check_row(struct checking *k, tare_text line, int64_t number,
     struct err bad = {0};
     *id = "";
     reason[0] = 0;
-    if (row_parse(line.data, line.size, where, &k->arena, &row, &bad)) {
+    if (dataset_row_parse(line.data, line.size, where, &k->arena, &row, &bad)) {
         if (bad.code == TARE_E_NOMEM) return *e = bad, bad.code;
         const size_t skip = strlen(where) + 2; /* the report has the place already */
         snprintf(reason, 256, "%.255s", strlen(bad.message) > skip ? bad.message + skip : bad.message);
@@ -483,13 +483,13 @@ static tare_status check_row(struct checking *k, tare_text line, int64_t number,
     *id = row.id;
     int64_t earlier;
     if (row.has_id) {
-        TRY(seen_add(&k->ids, row.uid, place_of(k, number), &earlier, e));
+        TRY(hash_set_add(&k->ids, row.uid, place_of(k, number), &earlier, e));
         if (earlier >= 0) return tell_duplicate(k, "id", earlier, reason), TARE_OK;
     }
     uint64_t text = fs_hash(row.question.data, row.question.size, 1);
     text = hash_text(hash_text(text, row.messages), row.completion);
     for (int64_t i = 0; i < row.n_choices; i++) text = hash_text(text, row.choices[i]);
-    TRY(seen_add(&k->questions, text, place_of(k, number), &earlier, e));
+    TRY(hash_set_add(&k->questions, text, place_of(k, number), &earlier, e));
     if (earlier >= 0) return tell_duplicate(k, "question", earlier, reason), TARE_OK;
     if (row.n_choices && (row.answer.size != 1 || row.answer.data[0] < 'A' || row.answer.data[0] >= 'A' + row.n_choices))
         return snprintf(reason, 256, "the answer is not the letter of one of the %lld choices", (long long)row.n_choices), TARE_OK;
@@ -532,7 +532,7 @@ tare_status dataset_check(const char *source, struct dataset_check *c, struct er
     for (k.file = 0; !status && k.file < k.files.n; k.file++) status = check_file(&k, e);
     arena_free(&k.arena);
     arena_free(&names);
-    seen_free(&k.ids);
-    seen_free(&k.questions);
+    hash_set_free(&k.ids);
+    hash_set_free(&k.questions);
     return status;
 }

@@ -47,7 +47,7 @@ tare_status dataset_of(const struct config *c, const char *key, struct dataset *
 void dataset_free(struct dataset *d);
 
 /* One row from the text of a JSON object (for filters that read rows from standard input); memory from the arena. */
-tare_status row_parse(const char *json, int64_t n, const char *where, struct arena *arena, struct row *out, struct err *e);
+tare_status dataset_row_parse(const char *json, int64_t n, const char *where, struct arena *arena, struct row *out, struct err *e);
 
 /* Reads whole files and tells every row that cannot be used: bad JSON, missing fields, invalid UTF-8, duplicate ids and questions, and
  * what `check` (may be NULL) finds. check and report are called in file order; a status from either one stops. */

@@ -21,7 +21,7 @@ static tare_status grow(struct seen *s, struct err *e)
     return TARE_OK;
 }
 
-tare_status seen_add(struct seen *s, uint64_t hash, int64_t index, int64_t *earlier, struct err *e)
+tare_status hash_set_add(struct seen *s, uint64_t hash, int64_t index, int64_t *earlier, struct err *e)
 {
     if (2 * s->n >= s->capacity) TRY(grow(s, e));
     struct seen_slot *slot = slot_of(s, hash);
@@ -32,7 +32,7 @@ tare_status seen_add(struct seen *s, uint64_t hash, int64_t index, int64_t *earl
     return TARE_OK;
 }
 
-void seen_free(struct seen *s)
+void hash_set_free(struct seen *s)
 {
     mem_free(s->slots);
     *s = (struct seen){0};

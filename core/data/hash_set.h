@@ -13,7 +13,7 @@ struct seen {
 };
 
 /* earlier: the index the hash was added with before, or -1 when it is new (and is added). */
-tare_status seen_add(struct seen *s, uint64_t hash, int64_t index, int64_t *earlier, struct err *e);
-void seen_free(struct seen *s);
+tare_status hash_set_add(struct seen *s, uint64_t hash, int64_t index, int64_t *earlier, struct err *e);
+void hash_set_free(struct seen *s);
 
 #endif

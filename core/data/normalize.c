@@ -136,14 +136,14 @@ static tare_status strip(const struct normalizer_step *s, tare_text text, struct
     const unsigned char *begin = (const unsigned char *)text.data, *end = begin + text.size;
     while (s->left && begin < end) {
         const unsigned char *p = begin;
-        if (!is_white_space(utf8_next(&p))) break;
+        if (!pretokenize_is_space(utf8_next(&p))) break;
         begin = p;
     }
     while (s->right && begin < end) {
         const unsigned char *last = end - 1;
         while (last > begin && (*last & 0xC0) == 0x80) last--;
         const unsigned char *p = last;
-        if (!is_white_space(utf8_next(&p))) break;
+        if (!pretokenize_is_space(utf8_next(&p))) break;
         end = last;
     }
     return str_add(out, (const char *)begin, end - begin, e);
@@ -212,9 +212,9 @@ static tare_status read_replace(struct normalizer_step *s, const json_t *p, cons
     static const char *const keys[] = {"type", "pattern", "content", NULL};
     tare_text content, pattern;
     bool literal;
-    TRY(only_keys(p, keys, where, e));
+    TRY(tokenizer_json_only_keys(p, keys, where, e));
     TRY(json_get_text(p, "content", where, &content, e));
-    TRY(read_pattern(p, where, &pattern, &literal, e));
+    TRY(tokenizer_json_pattern(p, where, &pattern, &literal, e));
     s->kind = NORMALIZE_REPLACE;
     TRY(str_add(&s->text, content.data, content.size, e));
     return regex_compile(pattern.data, pattern.size, literal, where, &s->regex, e);
@@ -224,7 +224,7 @@ static tare_status read_prepend(struct normalizer_step *s, const json_t *p, cons
 {
     static const char *const keys[] = {"type", "prepend", NULL};
     tare_text prepend;
-    TRY(only_keys(p, keys, where, e));
+    TRY(tokenizer_json_only_keys(p, keys, where, e));
     TRY(json_get_text(p, "prepend", where, &prepend, e));
     s->kind = NORMALIZE_PREPEND;
     return str_add(&s->text, prepend.data, prepend.size, e);
@@ -233,7 +233,7 @@ static tare_status read_prepend(struct normalizer_step *s, const json_t *p, cons
 static tare_status read_strip(struct normalizer_step *s, const json_t *p, const char *where, struct err *e)
 {
     static const char *const keys[] = {"type", "strip_left", "strip_right", NULL};
-    TRY(only_keys(p, keys, where, e));
+    TRY(tokenizer_json_only_keys(p, keys, where, e));
     *s = (struct normalizer_step){
         .kind = NORMALIZE_STRIP, .left = json_bool_or(p, "strip_left", 0), .right = json_bool_or(p, "strip_right", 0)};
     return TARE_OK;
@@ -241,7 +241,7 @@ static tare_status read_strip(struct normalizer_step *s, const json_t *p, const 
 
 static tare_status read_step(struct normalizer_step *s, const json_t *p, const char *where, struct err *e)
 {
-    const char *type = type_of(p);
+    const char *type = tokenizer_json_type(p);
     for (size_t k = 0; k < sizeof forms / sizeof *forms; k++)
         if (!strcmp(type, forms[k].name)) {
             s->form = forms[k].options;
@@ -257,7 +257,7 @@ static tare_status read_step(struct normalizer_step *s, const json_t *p, const c
 tare_status normalizer_read(struct normalizer *z, const json_t *json, const char *where, struct err *e)
 {
     const json_t *p;
-    for (size_t i = 0; json && (p = part_of(json, "normalizers", i)); i++) {
+    for (size_t i = 0; json && (p = tokenizer_json_part(json, "normalizers", i)); i++) {
         char place[600];
         snprintf(place, sizeof place, "%.500s: normalizer[%zu]", where, i);
         if (z->n == MAX_NORMALIZERS)

@@ -43,7 +43,7 @@ tare_status overlap_add(struct overlap *o, const char *path, struct err *e)
         TRY(mem_grow((void **)&o->names, &o->capacity, o->n + 1, (int64_t)sizeof *o->names, e));
         TRY(str_addf(&name, e, "%s of %s", d.rows[i].id, path));
         TRY(arena_strdup(&o->arena, name.data, name.size, &o->names[o->n], e));
-        TRY(seen_add(&o->seen, key, o->n++, &earlier, e));
+        TRY(hash_set_add(&o->seen, key, o->n++, &earlier, e));
     }
     return TARE_OK;
 }
@@ -55,14 +55,14 @@ tare_status overlap_find(struct overlap *o, tare_text question, const char **nam
     *name = NULL;
     if (!n || !o->n) return TARE_OK;
     /* the set has no look-up that does not add: what is added here gets an index above those of the evaluation's rows */
-    TRY(seen_add(&o->seen, key, o->n + o->extra++, &earlier, e));
+    TRY(hash_set_add(&o->seen, key, o->n + o->extra++, &earlier, e));
     if (earlier >= 0 && earlier < o->n) *name = o->names[earlier];
     return TARE_OK;
 }
 
 void overlap_free(struct overlap *o)
 {
-    seen_free(&o->seen);
+    hash_set_free(&o->seen);
     mem_free(o->names);
     arena_free(&o->arena);
     *o = (struct overlap){0};

@@ -52,7 +52,7 @@ void piece_scratch_free(struct piece_scratch *s)
 void token_model_free(struct token_model *m)
 {
     unigram_free(&m->unigram);
-    merges_free(&m->merges);
+    bpe_merges_free(&m->merges);
     vocab_free(&m->vocab);
 }
 

@@ -52,7 +52,7 @@ static int wide_class(int32_t c)
     }
 }
 
-bool is_white_space(int32_t c)
+bool pretokenize_is_space(int32_t c)
 {
     const int class = c < 0x80 ? ascii_class[c] : wide_class(c);
     return class == SPACE || class == NEWLINE;
@@ -104,7 +104,7 @@ static const unsigned char *blanks(const unsigned char *p, const unsigned char *
     return class != END && last > p ? last : at;
 }
 
-const unsigned char *match_gpt2(const unsigned char *p, const unsigned char *end)
+const unsigned char *pretokenize_gpt2(const unsigned char *p, const unsigned char *end)
 {
     if (*p == '\'') {
         const unsigned char *stop = contraction(p, end, false);
@@ -146,24 +146,24 @@ static const unsigned char *match_cl100k(const unsigned char *p, const unsigned 
     return blanks(p, end, true);
 }
 
-const unsigned char *match_qwen2(const unsigned char *p, const unsigned char *end)
+const unsigned char *pretokenize_qwen2(const unsigned char *p, const unsigned char *end)
 {
     return match_cl100k(p, end, 1);
 }
 
-const unsigned char *match_llama3(const unsigned char *p, const unsigned char *end)
+const unsigned char *pretokenize_llama3(const unsigned char *p, const unsigned char *end)
 {
     return match_cl100k(p, end, 3);
 }
 
 /* ---------------------------------------------------------------- other expressions */
 
-tare_status split_regex(const char *pattern, int64_t n, bool literal, const char *where, struct split *out, struct err *e)
+tare_status pretokenize_regex(const char *pattern, int64_t n, bool literal, const char *where, struct split *out, struct err *e)
 {
     static const struct {
         const char *pattern;
         piece_matcher match;
-    } known[] = {{PATTERN_GPT2, match_gpt2}, {PATTERN_QWEN2, match_qwen2}, {PATTERN_LLAMA3, match_llama3}};
+    } known[] = {{PATTERN_GPT2, pretokenize_gpt2}, {PATTERN_QWEN2, pretokenize_qwen2}, {PATTERN_LLAMA3, pretokenize_llama3}};
     *out = (struct split){0};
     for (size_t i = 0; !literal && i < sizeof known / sizeof *known; i++)
         if ((int64_t)strlen(known[i].pattern) == n && !memcmp(known[i].pattern, pattern, (size_t)n)) {
@@ -174,7 +174,7 @@ tare_status split_regex(const char *pattern, int64_t n, bool literal, const char
     return regex_compile(pattern, n, literal, where, &out->regex, e);
 }
 
-void split_free(struct split *s)
+void pretokenize_free(struct split *s)
 {
     regex_free(&s->regex);
     *s = (struct split){0};
@@ -236,7 +236,7 @@ static tare_status run_white_space(const struct pretokenizer *w, int64_t step, c
     const unsigned char *begin = text, *end = text + n;
     for (const unsigned char *p = text, *at; p < end;) {
         at = p;
-        if (!is_white_space(utf8_next(&p))) continue;
+        if (!pretokenize_is_space(utf8_next(&p))) continue;
         if (at > begin) TRY(run_steps(w, step + 1, begin, at - begin, e));
         begin = p;
     }

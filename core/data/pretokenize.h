@@ -9,12 +9,12 @@
 typedef const unsigned char *(*piece_matcher)(const unsigned char *p, const unsigned char *end);
 
 extern const char PATTERN_GPT2[], PATTERN_QWEN2[], PATTERN_LLAMA3[];
-const unsigned char *match_gpt2(const unsigned char *p, const unsigned char *end);
-const unsigned char *match_qwen2(const unsigned char *p, const unsigned char *end);
-const unsigned char *match_llama3(const unsigned char *p, const unsigned char *end);
+const unsigned char *pretokenize_gpt2(const unsigned char *p, const unsigned char *end);
+const unsigned char *pretokenize_qwen2(const unsigned char *p, const unsigned char *end);
+const unsigned char *pretokenize_llama3(const unsigned char *p, const unsigned char *end);
 
 /* What tokenizers mean by white space: Unicode's property White_Space. */
-bool is_white_space(int32_t c);
+bool pretokenize_is_space(int32_t c);
 
 enum split_kind { SPLIT_MATCHER, SPLIT_REGEX, SPLIT_DIGITS, SPLIT_WHITE_SPACE, SPLIT_METASPACE };
 /* What becomes of a match: a piece of its own, nothing, the end of the piece before it, the beginning of the one after it. */
@@ -36,8 +36,8 @@ struct split { /* one step of the pre-tokenizer; every piece of a step goes thro
 };
 
 /* Chooses a matcher for a known expression, else compiles it. literal: the pattern is a plain string. */
-tare_status split_regex(const char *pattern, int64_t n, bool literal, const char *where, struct split *out, struct err *e);
-void split_free(struct split *s);
+tare_status pretokenize_regex(const char *pattern, int64_t n, bool literal, const char *where, struct split *out, struct err *e);
+void pretokenize_free(struct split *s);
 
 typedef tare_status (*piece_sink)(void *ctx, const unsigned char *text, int64_t n, struct err *e);
 

@@ -99,7 +99,7 @@ void tokenizer_free(struct tokenizer *t)
         pthread_mutex_destroy(&t->pool->lock);
         mem_free(t->pool);
     }
-    for (int64_t i = 0; i < t->n_splits; i++) split_free(&t->splits[i]);
+    for (int64_t i = 0; i < t->n_splits; i++) pretokenize_free(&t->splits[i]);
     added_free(&t->raw);
     added_free(&t->normalized);
     normalizer_free(&t->normalizer);

@@ -30,15 +30,15 @@ static tare_status read_template(struct tokenizer *t, const json_t *p, const cha
 
 static tare_status read_post_processor(struct tokenizer *t, const json_t *root, const char *where, struct err *e)
 {
-    const json_t *post = member_of(root, "post_processor"), *p;
+    const json_t *post = tokenizer_json_member(root, "post_processor"), *p;
     if (post)
-        for (size_t i = 0; (p = part_of(post, "processors", i)); i++) {
-            if (!strcmp(type_of(p), "TemplateProcessing"))
+        for (size_t i = 0; (p = tokenizer_json_part(post, "processors", i)); i++) {
+            if (!strcmp(tokenizer_json_type(p), "TemplateProcessing"))
                 TRY(read_template(t, p, where, e));
-            else if (strcmp(type_of(p), "ByteLevel")) /* ByteLevel changes offsets only */
+            else if (strcmp(tokenizer_json_type(p), "ByteLevel")) /* ByteLevel changes offsets only */
                 FAIL(e, TARE_E_UNSUPPORTED,
                      "%s: post_processor of type \"%.60s\" is not supported; ByteLevel and TemplateProcessing are", where,
-                     type_of(p));
+                     tokenizer_json_type(p));
         }
     return TARE_OK;
 }
@@ -59,7 +59,7 @@ static tare_status insert_normalized(struct tokenizer *t, tare_text content, str
 static tare_status read_added_token(struct tokenizer *t, const json_t *a, const char *where, struct err *e)
 {
     static const char *const keys[] = {"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special", NULL};
-    TRY(only_keys(a, keys, where, e));
+    TRY(tokenizer_json_only_keys(a, keys, where, e));
     struct vocab *v = &t->model.vocab;
     tare_text content;
     int64_t id;
@@ -80,7 +80,7 @@ static tare_status read_added_token(struct tokenizer *t, const json_t *a, const 
 
 static tare_status read_added(struct tokenizer *t, const json_t *root, const char *where, struct err *e)
 {
-    const json_t *list = member_of(root, "added_tokens"), *a;
+    const json_t *list = tokenizer_json_member(root, "added_tokens"), *a;
     size_t i;
     if (list && !json_is_array(list)) FAIL(e, TARE_E_CORRUPT, "%s: added_tokens is not a list", where);
     json_array_foreach(list, i, a)
@@ -97,8 +97,8 @@ tare_status tokenizer_read(struct tokenizer *t, const json_t *root, const char *
     static const char *const keys[] = {"version",       "truncation",     "padding", "added_tokens", "normalizer",
                                        "pre_tokenizer", "post_processor", "decoder", "model",        NULL};
     if (!json_is_object(root)) FAIL(e, TARE_E_CORRUPT, "%s: not a JSON object", where);
-    TRY(only_keys(root, keys, where, e));
-    TRY(normalizer_read(&t->normalizer, member_of(root, "normalizer"), where, e));
+    TRY(tokenizer_json_only_keys(root, keys, where, e));
+    TRY(normalizer_read(&t->normalizer, tokenizer_json_member(root, "normalizer"), where, e));
     TRY(tokenizer_read_steps(t, root, where, e));
     TRY(tokenizer_read_model(t, root, where, e));
     TRY(read_added(t, root, where, e));
@@ -112,7 +112,7 @@ tare_status tokenizer_read_config(struct tokenizer *t, const json_t *config, con
     static const char *const roles[TOKEN_ROLES] = {"bos_token", "eos_token", "pad_token", "unk_token"};
     if (!json_is_object(config)) FAIL(e, TARE_E_CORRUPT, "%s: not a JSON object", where);
     for (int k = 0; k < TOKEN_ROLES; k++) {
-        const json_t *v = member_of(config, roles[k]);
+        const json_t *v = tokenizer_json_member(config, roles[k]);
         if (json_is_object(v)) v = json_object_get(v, "content"); /* an AddedToken written out */
         if (!v) continue;
         if (!json_is_string(v)) FAIL(e, TARE_E_CORRUPT, "%s: %s is neither a string nor a token", where, roles[k]);

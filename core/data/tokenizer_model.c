@@ -52,7 +52,7 @@ static tare_status read_merges(struct tokenizer *t, const json_t *merges, const 
 {
     if (!json_is_array(merges)) FAIL(e, TARE_E_CORRUPT, "%s: model.merges is not a list", where);
     const size_t n = json_array_size(merges);
-    TRY(merges_new(&t->model.merges, (int64_t)n, e));
+    TRY(bpe_merges_new(&t->model.merges, (int64_t)n, e));
     for (size_t i = 0; i < n; i++) {
         int32_t pair[2];
         const tare_status status = read_merge(&t->model.vocab, json_array_get(merges, i), pair);
@@ -61,14 +61,14 @@ static tare_status read_merges(struct tokenizer *t, const json_t *merges, const 
         const int32_t joined = status ? -1 : vocab_find_pair(&t->model.vocab, pair[0], pair[1]);
         if (joined < 0)
             FAIL(e, TARE_E_CORRUPT, "%s: model.merges[%zu] has a half, or a whole, that is not in model.vocab", where, i);
-        merges_add(&t->model.merges, pair[0], pair[1], (int32_t)i, joined);
+        bpe_merges_add(&t->model.merges, pair[0], pair[1], (int32_t)i, joined);
     }
     return TARE_OK;
 }
 
 static tare_status refuse_option(const json_t *model, const char *key, const char *where, struct err *e)
 {
-    const json_t *v = member_of(model, key);
+    const json_t *v = tokenizer_json_member(model, key);
     const bool off =
         !v || json_is_false(v) || (json_is_string(v) && !json_string_length(v)) || (json_is_number(v) && json_number_value(v) == 0);
     if (!off) FAIL(e, TARE_E_UNSUPPORTED, "%s: model.%s is set, which is not supported", where, key);
@@ -79,7 +79,7 @@ static tare_status refuse_option(const json_t *model, const char *key, const cha
 static tare_status read_unknown(struct tokenizer *t, const json_t *model, const char *where, struct err *e)
 {
     struct symbols *s = &t->model.symbols;
-    const json_t *name = member_of(model, "unk_token");
+    const json_t *name = tokenizer_json_member(model, "unk_token");
     if (!name) return TARE_OK;
     for (int b = 0; b < 256 && !s->characters; b++)
         if (s->byte_id[b] < 0)
@@ -107,7 +107,7 @@ static tare_status read_bpe(struct tokenizer *t, const json_t *model, const char
     const bool characters = !t->model.vocab.spelling.byte_level;
     char place[600];
     snprintf(place, sizeof place, "%.500s: model", where);
-    TRY(only_keys(model, keys, place, e));
+    TRY(tokenizer_json_only_keys(model, keys, place, e));
     TRY(refuse_option(model, "dropout", where, e));
     TRY(refuse_option(model, "continuing_subword_prefix", where, e));
     TRY(refuse_option(model, "end_of_word_suffix", where, e));
@@ -142,13 +142,13 @@ static tare_status read_unigram(struct tokenizer *t, const json_t *model, const 
     static const char *const keys[] = {"type", "unk_id", "vocab", "byte_fallback", "fuse_unk", NULL};
     char place[600];
     snprintf(place, sizeof place, "%.500s: model", where);
-    TRY(only_keys(model, keys, place, e));
+    TRY(tokenizer_json_only_keys(model, keys, place, e));
     if (t->model.vocab.spelling.byte_level)
         FAIL(e, TARE_E_UNSUPPORTED, "%s: model.type Unigram with a pre_tokenizer ByteLevel is not supported", where);
     TRY(read_scored(t, json_object_get(model, "vocab"), where, e));
     symbols_init(&t->model.symbols, &t->model.vocab, true, json_bool_or(model, "byte_fallback", 0));
     t->model.is_unigram = true;
-    const json_t *unknown = member_of(model, "unk_id");
+    const json_t *unknown = tokenizer_json_member(model, "unk_id");
     if (!unknown) return TARE_OK;
     if (!json_is_integer(unknown) || json_integer_value(unknown) < 0 || json_integer_value(unknown) >= t->model.vocab.size)
         FAIL(e, TARE_E_CORRUPT, "%s: model.unk_id is no place in model.vocab", where);

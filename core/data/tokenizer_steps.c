@@ -29,10 +29,10 @@ static tare_status read_split(struct split *out, const json_t *p, const char *wh
     struct split read = {0};
     tare_text pattern;
     bool literal;
-    TRY(only_keys(p, keys, where, e));
+    TRY(tokenizer_json_only_keys(p, keys, where, e));
     TRY(read_behavior(&read, p, where, e));
-    TRY(read_pattern(p, where, &pattern, &literal, e));
-    if (read.behavior == SPLIT_ISOLATED) return split_regex(pattern.data, pattern.size, literal, where, out, e);
+    TRY(tokenizer_json_pattern(p, where, &pattern, &literal, e));
+    if (read.behavior == SPLIT_ISOLATED) return pretokenize_regex(pattern.data, pattern.size, literal, where, out, e);
     *out = read;
     out->kind = SPLIT_REGEX;
     return regex_compile(pattern.data, pattern.size, literal, where, &out->regex, e);
@@ -41,7 +41,7 @@ static tare_status read_split(struct split *out, const json_t *p, const char *wh
 static tare_status read_digits(struct split *out, const json_t *p, const char *where, struct err *e)
 {
     static const char *const keys[] = {"type", "individual_digits", NULL};
-    TRY(only_keys(p, keys, where, e));
+    TRY(tokenizer_json_only_keys(p, keys, where, e));
     *out = (struct split){.kind = SPLIT_DIGITS, .individual = json_bool_or(p, "individual_digits", 0)};
     return TARE_OK;
 }
@@ -62,8 +62,8 @@ static tare_status read_metaspace(struct metaspace *out, const json_t *p, const 
 {
     static const char *const keys[] = {"type", "replacement", "add_prefix_space", "prepend_scheme", "split", "str_rep", NULL};
     static const char *const schemes[] = {"always", "first", "never"};
-    TRY(only_keys(p, keys, where, e));
-    const json_t *adds = member_of(p, "add_prefix_space"), *scheme = member_of(p, "prepend_scheme");
+    TRY(tokenizer_json_only_keys(p, keys, where, e));
+    const json_t *adds = tokenizer_json_member(p, "add_prefix_space"), *scheme = tokenizer_json_member(p, "prepend_scheme");
     const char *name = json_is_string(scheme) ? json_string_value(scheme) : scheme ? "" : "always";
     tare_text mark;
     TRY(read_mark(p, "replacement", where, &mark, e));
@@ -84,24 +84,24 @@ static tare_status read_metaspace(struct metaspace *out, const json_t *p, const 
 static tare_status read_byte_level(struct tokenizer *t, const json_t *p, const char *where, struct err *e)
 {
     static const char *const keys[] = {"type", "add_prefix_space", "trim_offsets", "use_regex", NULL};
-    TRY(only_keys(p, keys, where, e));
+    TRY(tokenizer_json_only_keys(p, keys, where, e));
     if (json_bool_or(p, "add_prefix_space", 1))
         FAIL(e, TARE_E_UNSUPPORTED, "%s: ByteLevel with add_prefix_space is not supported", where);
     if (!json_bool_or(p, "use_regex", 1)) return TARE_OK;
-    return split_regex(PATTERN_GPT2, (int64_t)strlen(PATTERN_GPT2), false, where, &t->splits[t->n_splits++], e);
+    return pretokenize_regex(PATTERN_GPT2, (int64_t)strlen(PATTERN_GPT2), false, where, &t->splits[t->n_splits++], e);
 }
 
 static tare_status read_white_space(struct split *out, const json_t *p, const char *where, struct err *e)
 {
     static const char *const keys[] = {"type", NULL};
     *out = (struct split){.kind = SPLIT_WHITE_SPACE};
-    return only_keys(p, keys, where, e);
+    return tokenizer_json_only_keys(p, keys, where, e);
 }
 
 static tare_status read_step(struct tokenizer *t, const json_t *p, const char *where, struct err *e)
 {
     struct split *next = &t->splits[t->n_splits];
-    const char *type = type_of(p);
+    const char *type = tokenizer_json_type(p);
     if (!strcmp(type, "ByteLevel")) return read_byte_level(t, p, where, e);
     t->n_splits++;
     if (!strcmp(type, "Split")) return read_split(next, p, where, e);
@@ -119,13 +119,13 @@ static tare_status read_pre_tokenizer(struct tokenizer *t, const json_t *pre, co
 {
     const json_t *p;
     bool byte_level = false;
-    for (size_t i = 0; pre && (p = part_of(pre, "pretokenizers", i)); i++) {
+    for (size_t i = 0; pre && (p = tokenizer_json_part(pre, "pretokenizers", i)); i++) {
         char place[600];
         snprintf(place, sizeof place, "%.500s: pre_tokenizer[%zu]", where, i);
         if (byte_level) FAIL(e, TARE_E_UNSUPPORTED, "%s comes after ByteLevel, which has to be the last", place);
         if (t->n_splits == MAX_SPLITS) FAIL(e, TARE_E_UNSUPPORTED, "%s: more than %d steps are not supported", place, MAX_SPLITS);
         TRY(read_step(t, p, place, e));
-        byte_level = !strcmp(type_of(p), "ByteLevel");
+        byte_level = !strcmp(tokenizer_json_type(p), "ByteLevel");
     }
     t->model.vocab.spelling.byte_level = byte_level;
     return TARE_OK;
@@ -149,7 +149,7 @@ static tare_status read_replace(struct tokenizer *t, const json_t *p, const char
 {
     tare_text mark, in_place;
     bool literal;
-    TRY(read_pattern(p, where, &mark, &literal, e));
+    TRY(tokenizer_json_pattern(p, where, &mark, &literal, e));
     TRY(json_get_text(p, "content", where, &in_place, e));
     if (!literal) FAIL(e, TARE_E_UNSUPPORTED, "%s: Replace by an expression is not supported; by pattern.String it is", where);
     return set_mark(&t->model.vocab.spelling, mark, in_place, where, e);
@@ -200,10 +200,10 @@ static tare_status read_decoder(struct tokenizer *t, const json_t *decoder, cons
     const json_t *p;
     size_t done = 0;
     bool fused = false;
-    for (size_t i = 0; decoder && (p = part_of(decoder, "decoders", i)); i++) {
+    for (size_t i = 0; decoder && (p = tokenizer_json_part(decoder, "decoders", i)); i++) {
         char place[600];
         snprintf(place, sizeof place, "%.500s: decoder[%zu]", where, i);
-        const char *type = type_of(p);
+        const char *type = tokenizer_json_type(p);
         size_t k = done;
         while (k < 5 && strcmp(order[k].type, type)) k++;
         if (k == 5 || (k == 1 && done) || (k == 4 && !fused))
@@ -224,17 +224,18 @@ static tare_status read_byte_level_decoder(const json_t *decoder, const char *wh
 {
     const json_t *p;
     size_t n = 0;
-    for (; decoder && (p = part_of(decoder, "decoders", n)); n++)
-        if (strcmp(type_of(p), "ByteLevel"))
+    for (; decoder && (p = tokenizer_json_part(decoder, "decoders", n)); n++)
+        if (strcmp(tokenizer_json_type(p), "ByteLevel"))
             FAIL(e, TARE_E_UNSUPPORTED,
-                 "%s: decoder of type \"%.60s\" is not supported with a pre_tokenizer ByteLevel; ByteLevel is", where, type_of(p));
+                 "%s: decoder of type \"%.60s\" is not supported with a pre_tokenizer ByteLevel; ByteLevel is", where,
+                 tokenizer_json_type(p));
     if (n != 1) FAIL(e, TARE_E_UNSUPPORTED, "%s: the decoder has to be one ByteLevel", where);
     return TARE_OK;
 }
 
 tare_status tokenizer_read_steps(struct tokenizer *t, const json_t *root, const char *where, struct err *e)
 {
-    TRY(read_pre_tokenizer(t, member_of(root, "pre_tokenizer"), where, e));
-    const json_t *decoder = member_of(root, "decoder");
+    TRY(read_pre_tokenizer(t, tokenizer_json_member(root, "pre_tokenizer"), where, e));
+    const json_t *decoder = tokenizer_json_member(root, "decoder");
     return t->model.vocab.spelling.byte_level ? read_byte_level_decoder(decoder, where, e) : read_decoder(t, decoder, where, e);
 }

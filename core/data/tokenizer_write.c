@@ -34,7 +34,7 @@ static json_t *byte_vocab(void)
     bool bad = !vocab;
     for (int b = 0; b < 256; b++) {
         char key[5] = {0};
-        utf8_put(key, byte_to_char((unsigned char)b));
+        utf8_put(key, vocab_byte_to_char((unsigned char)b));
         json_put(vocab, &bad, key, json_integer(b));
     }
     return json_unless(bad, vocab);

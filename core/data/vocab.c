@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-int32_t byte_to_char(unsigned char b)
+int32_t vocab_byte_to_char(unsigned char b)
 {
     if ((b >= '!' && b <= '~') || (b >= 0xA1 && b <= 0xAC) || b >= 0xAE) return b;
     if (b <= ' ') return 0x100 + b;           /* 00-20 are 100-120 */
@@ -14,9 +14,9 @@ int32_t byte_to_char(unsigned char b)
     return 0x143;                             /* AD */
 }
 
-int char_to_byte(int32_t c)
+int vocab_char_to_byte(int32_t c)
 {
-    if (c < 0x100) return byte_to_char((unsigned char)c) == c ? c : -1;
+    if (c < 0x100) return vocab_byte_to_char((unsigned char)c) == c ? c : -1;
     if (c <= 0x120) return c - 0x100;
     if (c <= 0x142) return c - 0x121 + 0x7F;
     return c == 0x143 ? 0xAD : -1;
@@ -83,7 +83,7 @@ static tare_status add_byte_level(struct vocab *v, struct vocab_token *t, struct
     const unsigned char *p = (const unsigned char *)v->text.data + t->content, *end = p + t->content_size;
     t->bytes = v->text.size;
     while (p < end) {
-        const int b = char_to_byte(utf8_next(&p));
+        const int b = vocab_char_to_byte(utf8_next(&p));
         if (b < 0) {
             v->text.size = t->bytes;
             t->bytes = t->content;
@@ -199,7 +199,7 @@ int32_t vocab_find_bytes(const struct vocab *v, const unsigned char *bytes, int6
     int64_t size = 0;
     if (2 * n > (int64_t)sizeof content) return -1;
     for (int64_t i = 0; i < n; i++) {
-        const int32_t c = byte_to_char(bytes[i]);
+        const int32_t c = vocab_byte_to_char(bytes[i]);
         if (c >= 0x80) content[size++] = (char)(0xC0 | c >> 6);
         content[size++] = (char)(c >= 0x80 ? 0x80 | (c & 0x3F) : c);
     }

@@ -35,8 +35,8 @@ struct vocab {
 enum { VOCAB_MAX_ID = 1 << 24, VOCAB_MAX_BYTES = 512 }; /* bytes: of a token that BPE makes */
 
 /* GPT-2's alphabet: every byte as a printable character. */
-int32_t byte_to_char(unsigned char b);
-int char_to_byte(int32_t c); /* -1: not of the alphabet */
+int32_t vocab_byte_to_char(unsigned char b);
+int vocab_char_to_byte(int32_t c); /* -1: not of the alphabet */
 
 void vocab_init(struct vocab *v);
 void vocab_free(struct vocab *v);

@@ -7,7 +7,7 @@
 
 enum { SHARED = BATCH_ROLLOUT | BATCH_VERIFY }; /* what a rank adds to its groups; every rank has the rest */
 
-tare_status share_deal(const struct batch *all, const struct rollout_config *c, struct comm *comm, struct arena *a,
+tare_status deal_batch(const struct batch *all, const struct rollout_config *c, struct comm *comm, struct arena *a,
                        struct share *out, struct err *e)
 {
     int64_t *cost;
@@ -47,7 +47,7 @@ static tare_status gather_parts(const struct str *mine, struct comm *comm, struc
     return unpack_all(bytes, sizes, comm->size, a, *parts, e);
 }
 
-tare_status share_join(struct share *s, struct comm *comm, struct arena *a, struct batch *all, struct err *e)
+tare_status deal_join(struct share *s, struct comm *comm, struct arena *a, struct batch *all, struct err *e)
 {
     OWNED(str_free) struct str mine = {0};
     struct batch *parts, joined;

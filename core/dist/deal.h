@@ -15,9 +15,9 @@ struct share {
 };
 
 /* all: with rows and prompts. c: how many rollouts, and the longest one, as a measure of what sampling costs. */
-tare_status share_deal(const struct batch *all, const struct rollout_config *c, struct comm *comm, struct arena *a,
+tare_status deal_batch(const struct batch *all, const struct rollout_config *c, struct comm *comm, struct arena *a,
                        struct share *out, struct err *e);
 /* Rollouts, texts and verdicts of all ranks' groups into the whole batch. Collective. */
-tare_status share_join(struct share *s, struct comm *comm, struct arena *a, struct batch *all, struct err *e);
+tare_status deal_join(struct share *s, struct comm *comm, struct arena *a, struct batch *all, struct err *e);
 
 #endif

@@ -220,7 +220,7 @@ static tare_status load(struct gpu_collectives **out, struct err *e)
         .advice =
             "install it (apt install libnccl2 libnccl-dev beside the CUDA toolkit, or pip install nvidia-nccl-cu13) and build "
             "again, or set dist.communicator = mpi"};
-    return library_open(&nccl, (void **)out, e);
+    return load_library_open(&nccl, (void **)out, e);
 }
 
 tare_status comm_nccl_about(char *text, int64_t room, struct err *e)

@@ -24,7 +24,7 @@ static void *find(const char *file, const char *symbol, char *why, size_t room)
     return NULL;
 }
 
-tare_status library_open(const struct library *l, void **table, struct err *e)
+tare_status load_library_open(const struct library *l, void **table, struct err *e)
 {
     char why[600];
     int abi;

@@ -12,6 +12,6 @@ struct library {
 };
 
 /* The table of functions. The object stays loaded. Errors: TARE_E_UNSUPPORTED: it is not there or cannot be loaded; TARE_E_VERSION. */
-tare_status library_open(const struct library *l, void **table, struct err *e);
+tare_status load_library_open(const struct library *l, void **table, struct err *e);
 
 #endif

@@ -3,8 +3,8 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/signals.h"
+#include "dist/comm_mpi.h"
 #include "dist/launch.h"
-#include "dist/process.h"
 #include "dist/ranks.h"
 
 #include <stdio.h>

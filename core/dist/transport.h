@@ -1,5 +1,5 @@
 /* What carries bytes between processes: a thin shared object around one library, loaded at run time, so that one build serves machines
- * with and without it. It knows no collectives; process.c makes them from these messages. libtare_mpi.so exports `tare_transport`.
+ * with and without it. It knows no collectives; comm_mpi.c makes them from these messages. libtare_mpi.so exports `tare_transport`.
  *
  * One thread at a time calls it. A function that fails returns nonzero with the reason in error. */
 #ifndef TARE_CORE_DIST_TRANSPORT_H

@@ -37,7 +37,7 @@ static void send_mine(struct watch *w, uint32_t kind)
     fill_state(w, kind);
     const int n = w->rank ? 1 : w->size;
     for (int r = w->rank ? 0 : 1; r < n; r++)
-        if (w->peers[r].connection.fd >= 0 && !w->peers[r].gone) net_send(w->peers[r].connection.fd, &w->mine);
+        if (w->peers[r].connection.fd >= 0 && !w->peers[r].gone) watch_net_send(w->peers[r].connection.fd, &w->mine);
 }
 
 static void wake(struct watch *w)
@@ -109,7 +109,7 @@ static void hear_peer(struct watch *w, int r)
 {
     struct peer *p = &w->peers[r];
     int got;
-    while ((got = net_receive(&p->connection)) > 0) {
+    while ((got = watch_net_receive(&p->connection)) > 0) {
         if (w->rank == 0) {
             take_report(w, r);
         } else {
@@ -234,7 +234,7 @@ static void on_crash(int signal_number, siginfo_t *info, void *context)
     if (w && getpid() == w->self) { /* not in a forked child */
         if (w->rank) {
             const struct packet p = {.magic = PACKET_MAGIC, .kind = PACKET_SIGNAL, .rank = w->rank, .code = signal_number};
-            net_send(w->peers[0].connection.fd, &p);
+            watch_net_send(w->peers[0].connection.fd, &p);
         } else if (!pthread_equal(pthread_self(), w->thread)) {
             const struct timespec t = {3, 0};
             crashed = signal_number;
@@ -288,7 +288,7 @@ tare_status watch_listen(int size, char *address, struct watch **out, struct err
 {
     *out = NULL;
     tare_status status = new_watch(0, size, out, e);
-    if (!status) status = net_listen(address, &(*out)->token, &(*out)->listener, e);
+    if (!status) status = watch_net_listen(address, &(*out)->token, &(*out)->listener, e);
     if (status) {
         watch_free(*out);
         *out = NULL;
@@ -300,7 +300,7 @@ tare_status watch_connect(int rank, int size, const char *address, struct watch 
 {
     *out = NULL;
     tare_status status = new_watch(rank, size, out, e);
-    if (!status) status = net_connect(address, &(*out)->mine, &(*out)->peers[0].state, &(*out)->peers[0].connection.fd, e);
+    if (!status) status = watch_net_connect(address, &(*out)->mine, &(*out)->peers[0].state, &(*out)->peers[0].connection.fd, e);
     if (status) {
         watch_free(*out);
         *out = NULL;
@@ -320,7 +320,7 @@ static tare_status accept_all(struct watch *w, struct err *e)
         if (clock_seconds() > until)
             FAIL(e, TARE_E_COMM, "%d rank%s could not reach rank 0 over TCP; let the hosts of a job connect to each other", missing,
                  missing > 1 ? "s" : "");
-        if (poll(&p, 1, 200) == 1) net_accept(w->listener, w->token, &w->mine, &fd, &hello);
+        if (poll(&p, 1, 200) == 1) watch_net_accept(w->listener, w->token, &w->mine, &fd, &hello);
         if (fd < 0) continue;
         if (hello.rank < 1 || hello.rank >= w->size || w->peers[hello.rank].connection.fd >= 0) {
             close(fd);

@@ -72,7 +72,7 @@ static void end_job(struct watch *w, const struct err *e)
     launch_told();
     pthread_mutex_lock(&w->lock);
     for (int r = 1; r < w->size; r++)
-        if (!w->peers[r].gone && w->peers[r].connection.fd >= 0) net_send(w->peers[r].connection.fd, &end);
+        if (!w->peers[r].gone && w->peers[r].connection.fd >= 0) watch_net_send(w->peers[r].connection.fd, &end);
     pthread_mutex_unlock(&w->lock);
     const double until = clock_seconds() + 1.5;
     for (int r = 1; r < w->size; r++)
@@ -80,7 +80,7 @@ static void end_job(struct watch *w, const struct err *e)
             struct pollfd p = {.fd = w->peers[r].connection.fd, .events = POLLIN};
             poll(&p, 1, 50);
             int got;
-            while ((got = net_receive(&w->peers[r].connection)) > 0) {
+            while ((got = watch_net_receive(&w->peers[r].connection)) > 0) {
             }
             w->peers[r].gone = got < 0;
         }

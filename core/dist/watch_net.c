@@ -46,7 +46,7 @@ static void list_addresses(char *text, size_t room)
     snprintf(text + at, room - at, " 127.0.0.1");
 }
 
-tare_status net_listen(char *address, uint64_t *token, int *fd, struct err *e)
+tare_status watch_net_listen(char *address, uint64_t *token, int *fd, struct err *e)
 {
     struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_ANY)};
     socklen_t n = sizeof any;
@@ -63,7 +63,7 @@ tare_status net_listen(char *address, uint64_t *token, int *fd, struct err *e)
     return TARE_OK;
 }
 
-bool net_send(int fd, const struct packet *p)
+bool watch_net_send(int fd, const struct packet *p)
 {
     const char *at = (const char *)p;
     size_t left = sizeof *p;
@@ -77,7 +77,7 @@ bool net_send(int fd, const struct packet *p)
     return true;
 }
 
-int net_receive(struct connection *c)
+int watch_net_receive(struct connection *c)
 {
     if (c->got == (int64_t)sizeof c->in) c->got = 0;
     while (c->got < (int64_t)sizeof c->in) {
@@ -98,7 +98,7 @@ static bool wait_packet(int fd, struct connection *c)
     const double until = clock_seconds() + 2;
     *c = (struct connection){.fd = fd};
     for (;;) {
-        const int got = net_receive(c);
+        const int got = watch_net_receive(c);
         if (got) return got > 0;
         struct pollfd p = {.fd = fd, .events = POLLIN};
         if (clock_seconds() > until) return false;
@@ -106,7 +106,7 @@ static bool wait_packet(int fd, struct connection *c)
     }
 }
 
-void net_accept(int listener, uint64_t token, const struct packet *mine, int *fd, struct packet *hello)
+void watch_net_accept(int listener, uint64_t token, const struct packet *mine, int *fd, struct packet *hello)
 {
     struct packet answer = *mine;
     struct connection c;
@@ -115,7 +115,7 @@ void net_accept(int listener, uint64_t token, const struct packet *mine, int *fd
     set_options(*fd);
     answer.kind = PACKET_HELLO;
     answer.calls = (int64_t)token;
-    if (wait_packet(*fd, &c) && c.in.kind == PACKET_HELLO && (uint64_t)c.in.calls == token && net_send(*fd, &answer)) {
+    if (wait_packet(*fd, &c) && c.in.kind == PACKET_HELLO && (uint64_t)c.in.calls == token && watch_net_send(*fd, &answer)) {
         *hello = c.in;
         return;
     }
@@ -141,7 +141,7 @@ static int try_address(const char *ip, int port, const struct packet *hello, str
     if (good) {
         fcntl(fd, F_SETFL, 0);
         set_options(fd);
-        if (net_send(fd, hello) && wait_packet(fd, &c) && c.in.kind == PACKET_HELLO && c.in.calls == hello->calls) {
+        if (watch_net_send(fd, hello) && wait_packet(fd, &c) && c.in.kind == PACKET_HELLO && c.in.calls == hello->calls) {
             *reply = c.in;
             return fd;
         }
@@ -150,7 +150,7 @@ static int try_address(const char *ip, int port, const struct packet *hello, str
     return -1;
 }
 
-tare_status net_connect(const char *address, struct packet *hello, struct packet *reply, int *fd, struct err *e)
+tare_status watch_net_connect(const char *address, struct packet *hello, struct packet *reply, int *fd, struct err *e)
 {
     char copy[WATCH_ADDRESS], *rest = copy;
     snprintf(copy, sizeof copy, "%s", address);

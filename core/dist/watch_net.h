@@ -36,13 +36,13 @@ struct connection {
 };
 
 /* A listening socket on every interface; address: "token port ip ip ...". */
-tare_status net_listen(char *address, uint64_t *token, int *fd, struct err *e);
+tare_status watch_net_listen(char *address, uint64_t *token, int *fd, struct err *e);
 /* reply: what rank 0 says of itself. */
-tare_status net_connect(const char *address, struct packet *hello, struct packet *reply, int *fd, struct err *e);
+tare_status watch_net_connect(const char *address, struct packet *hello, struct packet *reply, int *fd, struct err *e);
 /* Accepts one connection that shows the token, and answers with `mine`; -1 in *fd when what came was not one of ours. */
-void net_accept(int listener, uint64_t token, const struct packet *mine, int *fd, struct packet *hello);
-bool net_send(int fd, const struct packet *p);
+void watch_net_accept(int listener, uint64_t token, const struct packet *mine, int *fd, struct packet *hello);
+bool watch_net_send(int fd, const struct packet *p);
 /* Reads what has come. 1: a whole packet is in c->in (call again), 0: not yet, -1: the other side has closed or sent rubbish. */
-int net_receive(struct connection *c);
+int watch_net_receive(struct connection *c);
 
 #endif

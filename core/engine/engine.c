@@ -167,7 +167,7 @@ static tare_status open_prompts(struct engine *g, struct err *e)
     return prompts_new(&g->config->data, *folder ? folder : ".", g->tokenizer, &g->prompts, e);
 }
 
-struct rollout_config evaluation_rollout(const struct config *c)
+struct rollout_config engine_evaluation_rollout(const struct config *c)
 {
     struct rollout_config r = c->rollout;
     r.group_size = c->eval.samples;
@@ -181,10 +181,10 @@ struct rollout_config evaluation_rollout(const struct config *c)
 
 static tare_status open_sampling(struct engine *g, struct err *e)
 {
-    const struct rollout_config evaluation = evaluation_rollout(g->config);
+    const struct rollout_config evaluation = engine_evaluation_rollout(g->config);
     const char *where = config_where(g->config, "rollout", "stop_ids");
-    TRY(sample_params_from(&g->config->rollout, g->model->shape.vocab, where, &g->arena, &g->sampling, e));
-    return sample_params_from(&evaluation, g->model->shape.vocab, where, &g->arena, &g->evaluating, e);
+    TRY(rollout_sample_params(&g->config->rollout, g->model->shape.vocab, where, &g->arena, &g->sampling, e));
+    return rollout_sample_params(&evaluation, g->model->shape.vocab, where, &g->arena, &g->evaluating, e);
 }
 
 int64_t engine_prompt_room(const struct engine *g, bool training)
@@ -311,28 +311,29 @@ static tare_status check_process(const struct engine *g, struct err *e)
     bool same;
     const char *name = g->config->process_reward.model;
     if (!*name) return TARE_OK;
-    if (!same_shape(&g->process->shape, &g->model->shape))
+    if (!same_shape(&g->reward_model->shape, &g->model->shape))
         FAIL(e, TARE_E_CONFIG, "process_reward.model = %s has another shape than model.path = %s; name a model of the same shape",
              name, g->config->model.path);
-    TRY(has_our_tokenizer(g, g->process->folder, &same, e));
+    TRY(has_our_tokenizer(g, g->reward_model->folder, &same, e));
     if (!same)
         FAIL(e, TARE_E_CONFIG, "process_reward.model = %s has another tokenizer than model.path = %s (their tokenizer.json differ)",
              name, g->config->model.path);
     return TARE_OK;
 }
 
-tare_status engine_open_process(struct engine *g, struct err *e)
+tare_status engine_open_reward_model(struct engine *g, struct err *e)
 {
     const struct config *c = g->config;
     if (*c->process_reward.model && !fs_is_dir(c->process_reward.model))
         FAIL(e, TARE_E_CONFIG, "%s: process_reward.model = %s: there is no such folder", config_where(c, "process_reward", "model"),
              c->process_reward.model);
-    TRY(load_model(g, *c->process_reward.model ? c->process_reward.model : c->model.path, ENGINE_TRAINS, &g->process, e));
+    TRY(load_model(g, *c->process_reward.model ? c->process_reward.model : c->model.path, ENGINE_TRAINS, &g->reward_model, e));
     TRY(check_process(g, e));
-    g->process_train = process_train_config(c);
-    TRY(trainer_new(g->process, &(struct trainer_options){g->reference, &g->process_train, &c->loss, 1, (uint64_t)c->run.seed, 1},
-                    &g->process_trainer, e));
-    g->process_trainer->gradient_shards = c->dist.gradient_shards;
+    g->reward_train = process_reward_train_config(c);
+    TRY(trainer_new(g->reward_model,
+                    &(struct trainer_options){g->reference, &g->reward_train, &c->loss, 1, (uint64_t)c->run.seed, 1},
+                    &g->reward_trainer, e));
+    g->reward_trainer->gradient_shards = c->dist.gradient_shards;
     return TARE_OK;
 }
 
@@ -360,11 +361,11 @@ tare_status engine_check_segments(const struct config *c, bool verifier_gives, b
 
 void engine_close(struct engine *g)
 {
-    trainer_free(g->process_trainer);
+    trainer_free(g->reward_trainer);
     trainer_free(g->trainer);
     objective_free(g->objective);
     sampler_free(g->sampler);
-    model_free(g->process);
+    model_free(g->reward_model);
     model_free(g->reference);
     model_free(g->model);
     prompts_free(g->prompts);

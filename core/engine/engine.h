@@ -53,9 +53,9 @@ struct engine {
     struct sampler *sampler;
     struct objective *objective; /* the policy's loss; NULL until engine_open_objective */
     struct trainer *trainer;
-    struct model *process; /* the implicit process reward model, its trainer and its optimizer's settings; NULL: none */
-    struct trainer *process_trainer;
-    struct train_config process_train;
+    struct model *reward_model; /* the implicit process reward model, its trainer and its optimizer's settings; NULL: none */
+    struct trainer *reward_trainer;
+    struct train_config reward_train;
     struct kctx comm_ctx; /* of collectives in the backend's memory */
     struct kernel_fault comm_fault;
     struct arena arena; /* what lives as long as the engine */
@@ -77,7 +77,7 @@ tare_status engine_open_objective(struct engine *g, struct err *e);
  * whole run. */
 tare_status engine_open_trainer(struct engine *g, double temperature, int64_t steps, struct err *e);
 /* The implicit process reward model of [process_reward] and its trainer; the reference is open already. */
-tare_status engine_open_process(struct engine *g, struct err *e);
+tare_status engine_open_reward_model(struct engine *g, struct err *e);
 /* Whether somebody gives the rewards of tokens or steps that the estimator reads (TARE_NEED_SEGMENTS), and one alone: a verifier or [process_reward].
  * verifier_gives: verify_gives_segments. TARE_E_CONFIG. */
 tare_status engine_check_segments(const struct config *c, bool verifier_gives, bool estimator_reads, struct err *e);
@@ -85,7 +85,7 @@ void engine_close(struct engine *g);
 
 /* How `tare eval` and a training run's evaluation sample: rollout.* with eval's samples, temperature, top_p, top_k, min_p and, where it is set,
  * max_new_tokens in place. All else is as in training, stop_ids and ignore_eos too. */
-struct rollout_config evaluation_rollout(const struct config *c);
+struct rollout_config engine_evaluation_rollout(const struct config *c);
 /* The most tokens that a prompt may have: one less than the context, and rollout.max_prompt_tokens (0: no limit). Its default is meant for training
  * runs, whose memory follows from it: elsewhere (training false) it counts only where it is set. */
 int64_t engine_prompt_room(const struct engine *g, bool training);

@@ -26,7 +26,7 @@ static tare_status roles_of(const struct engine *g, struct model_role roles[ROLE
     }
     if (own_reference)
         roles[(*n)++] = (struct model_role){"model.reference", *c->model.reference ? c->model.reference : c->model.path};
-    if (g->process)
+    if (g->reward_model)
         roles[(*n)++] = (struct model_role){PROCESS, *c->process_reward.model ? c->process_reward.model : c->model.path};
     if (*c->data.chat_template) roles[(*n)++] = (struct model_role){"data.chat_template", c->data.chat_template};
     return TARE_OK;

@@ -67,7 +67,7 @@ static tare_status same_program(struct comm *comm, struct facts *f, struct err *
     return comm_same(comm, "the program", f->fact, f->n, e);
 }
 
-tare_status hello_program(struct comm *comm, const struct config *c, struct err *e)
+tare_status same_ranks_program(struct comm *comm, const struct config *c, struct err *e)
 {
     struct facts *f;
     OWNED(str_free) struct str text = {0};
@@ -135,7 +135,7 @@ static tare_status add_parts(const struct engine *g, const struct plugin *const 
     TRY(add_hash(f, "data.eval (its rows)", g->eval.hash, e));
     return add_model(f, g->config->model.path, e);
 }
-tare_status hello_parts(const struct engine *g, const struct plugin *const *plugins, int64_t n, int64_t step, struct err *e)
+tare_status same_ranks_parts(const struct engine *g, const struct plugin *const *plugins, int64_t n, int64_t step, struct err *e)
 {
     struct facts *f;
     if (!g->comm || g->comm->size == 1) return TARE_OK;

@@ -7,9 +7,9 @@
 
 /* The program's file, the version, and every key of the resolved configuration but those that may differ between hosts (run.threads, log.level,
  * log.progress). */
-tare_status hello_program(struct comm *comm, const struct config *c, struct err *e);
+tare_status same_ranks_program(struct comm *comm, const struct config *c, struct err *e);
 /* What has been opened: the files of the plugins (the engine's verifiers, and those given; NULL ones are passed over), the data's rows, the model's files
  * (config.json and tokenizer.json whole, weights by size and first megabyte), and the step to continue from (-1: none). */
-tare_status hello_parts(const struct engine *g, const struct plugin *const *plugins, int64_t n, int64_t step, struct err *e);
+tare_status same_ranks_parts(const struct engine *g, const struct plugin *const *plugins, int64_t n, int64_t step, struct err *e);
 
 #endif

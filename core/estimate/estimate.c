@@ -274,13 +274,13 @@ static tare_status new_outputs(const struct estimator *est, struct batch *b, str
 {
     *out = (tare_advantages){.struct_size = sizeof *out};
     TRY(guarded(a, b->n_rollouts, 8, (double)NAN, (void **)&out->advantage, e));
-    TRY(guarded(a, b->n_rollouts, 8, 1, (void **)&out->row_weight, e));
+    TRY(guarded(a, b->n_rollouts, 8, 1, (void **)&out->rollout_weight, e));
     TRY(guarded(a, b->n_groups, 8, (double)NAN, (void **)&out->baseline, e));
     TRY(guarded(a, b->n_groups, 8, (double)NAN, (void **)&out->scale, e));
     TRY(guarded(a, b->n_groups, 8, (double)NAN, (void **)&out->confidence, e));
     if (estimate_needs(est) & TARE_GIVES_TOKENS) TRY(guarded(a, b->n_tokens, 4, (double)NAN, (void **)&out->token_advantage, e));
     b->advantage = out->advantage;
-    b->row_weight = out->row_weight;
+    b->rollout_weight = out->rollout_weight;
     b->baseline = out->baseline;
     b->scale = out->scale;
     b->confidence = out->confidence;
@@ -295,9 +295,9 @@ static tare_status check_rollout(const struct batch *b, int64_t m, int64_t i, co
         FAIL(e, TARE_E_NOT_FINITE,
              "%s: the advantage of group %lld, rollout %lld is %g (reward %g); each has to be written and finite", who,
              (long long)m, r, b->advantage[i], b->reward[i]);
-    if (!isfinite(b->row_weight[i]) || b->row_weight[i] < 0)
+    if (!isfinite(b->rollout_weight[i]) || b->rollout_weight[i] < 0)
         FAIL(e, TARE_E_NOT_FINITE, "%s: the weight of group %lld, rollout %lld is %g; it has to be finite and not negative", who,
-             (long long)m, r, b->row_weight[i]);
+             (long long)m, r, b->rollout_weight[i]);
     if (!b->token_advantage) return TARE_OK;
     for (int64_t t = b->token_begin[i]; t < b->token_begin[i + 1]; t++)
         if (!isfinite(b->token_advantage[t]))
@@ -311,7 +311,7 @@ static tare_status check_outputs(const struct estimator *est, const struct batch
 {
     char who[128];
     snprintf(who, sizeof who, "estimator %s: compute, step %lld", est->instance->plugin->desc.name, (long long)b->step);
-    if (!intact(b->advantage, b->n_rollouts, 8) || !intact(b->row_weight, b->n_rollouts, 8) ||
+    if (!intact(b->advantage, b->n_rollouts, 8) || !intact(b->rollout_weight, b->n_rollouts, 8) ||
         !intact(b->baseline, b->n_groups, 8) || !intact(b->scale, b->n_groups, 8) || !intact(b->confidence, b->n_groups, 8) ||
         !intact(b->token_advantage, b->n_tokens, 4))
         FAIL(e, TARE_E_PLUGIN, "%s: it wrote outside of its output buffers", who);

@@ -54,7 +54,7 @@ tare_status estimate_check_row(const struct estimator *est, tare_text row, const
 /* After the last row: refuses a field that none of them has. data: what they are rows of. */
 tare_status estimate_check_seen(const struct estimator *est, uint64_t seen, const char *data, struct err *e);
 
-/* Fills advantage, row_weight, baseline, scale, confidence and token_advantage (NULL where the plugin gives none) of the batch, in the
+/* Fills advantage, rollout_weight, baseline, scale, confidence and token_advantage (NULL where the plugin gives none) of the batch, in the
  * arena. The state is not changed. Errors: a reward that is not finite, a cluster that the codebook does not have, a missing column, an output that was not written or is not
  * finite, a write outside of the buffers: with plugin, phase, group and rollout. */
 tare_status estimate_run(struct estimator *est, struct batch *batch, struct arena *arena, struct err *e);
@@ -79,7 +79,7 @@ tare_status estimate_describe(const struct estimator *est, struct str *out, stru
 tare_status estimate_parse(const json_t *object, const char *where, struct arena *arena, struct batch *out, struct err *e);
 
 /* The step's outcome and the state as it is now, as one JSON line: {"advantages":[[...]],"baseline":[...],"scale":[...],
- * "confidence":[...],"state":{...}}. scale is 1 for an estimator that divides by nothing. Only where there are such: "row_weight",
+ * "confidence":[...],"state":{...}}. scale is 1 for an estimator that divides by nothing. Only where there are such: "rollout_weight",
  * "token_advantages", "refill_groups". */
 tare_status estimate_print(const struct estimator *est, const struct batch *b, struct str *out, struct err *e);
 

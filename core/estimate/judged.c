@@ -62,7 +62,7 @@ static void place(const double *from, const int64_t *at, int64_t n, double *to)
 static void weigh_counted(struct batch *whole)
 {
     for (int64_t i = 0; whole->fate && i < whole->n_rollouts; i++)
-        if (whole->fate[i] == TARE_ROLLOUT_COUNTED) whole->row_weight[i] = 0;
+        if (whole->fate[i] == TARE_ROLLOUT_COUNTED) whole->rollout_weight[i] = 0;
 }
 
 static tare_status spread(const struct judged *j, struct batch *whole, struct arena *a, struct err *e)
@@ -71,7 +71,7 @@ static tare_status spread(const struct judged *j, struct batch *whole, struct ar
     TRY(batch_room(whole, BATCH_ESTIMATE, a, e));
     for (int64_t m = 0; m < whole->n_groups; m++) whole->scale[m] = (double)NAN;
     place(b->advantage, j->rollout, b->n_rollouts, whole->advantage);
-    place(b->row_weight, j->rollout, b->n_rollouts, whole->row_weight);
+    place(b->rollout_weight, j->rollout, b->n_rollouts, whole->rollout_weight);
     place(b->baseline, j->group, b->n_groups, whole->baseline);
     place(b->scale, j->group, b->n_groups, whole->scale);
     place(b->confidence, j->group, b->n_groups, whole->confidence);

@@ -48,11 +48,11 @@ static tare_status add_tokens(struct str *out, const struct batch *b, struct err
 tare_status estimate_print(const struct estimator *est, const struct batch *b, struct str *out, struct err *e)
 {
     bool weighted = false;
-    for (int64_t i = 0; i < b->n_rollouts; i++) weighted = weighted || b->row_weight[i] != 1;
+    for (int64_t i = 0; i < b->n_rollouts; i++) weighted = weighted || b->rollout_weight[i] != 1;
     TRY(str_add(out, "{", 1, e));
     TRY(add_groups(out, "advantages", b, b->advantage, e));
     if (b->token_advantage) TRY(add_tokens(out, b, e));
-    if (weighted) TRY(add_groups(out, "row_weight", b, b->row_weight, e));
+    if (weighted) TRY(add_groups(out, "rollout_weight", b, b->rollout_weight, e));
     if (estimate_metrics(est)->refill_groups)
         TRY(str_addf(out, e, "\"refill_groups\":%lld,", (long long)estimate_metrics(est)->refill_groups));
     TRY(str_add(out, "\"baseline\":", -1, e));

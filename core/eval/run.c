@@ -88,7 +88,7 @@ static tare_status make_identity(struct evaluation_run *r, struct err *e)
     const struct model *m = r->engine.model;
     uint64_t weights = model_frozen_hash(m);
     if (m->int8) weights = fs_hash("int8", 4, weights);
-    TRY(backend_hash(m, m->weights, m->n_params * (int64_t)sizeof(float), &weights, e));
+    TRY(shards_backend_hash(m, m->weights, m->n_params * (int64_t)sizeof(float), &weights, e));
     r->identity =
         json_pack("{s:s, s:s, s:o, s:s, s:o, s:o, s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:o, s:s, s:o, s:s}", "data.eval",
                   c->data.eval, "model.path", c->model.path, "weights", hex(weights), "model.dtype",
@@ -187,7 +187,7 @@ static tare_status write_piece(struct evaluation_run *r, const struct batch *b, 
 
 static tare_status evaluate_piece(struct evaluation_run *r, int64_t n, int64_t *tokens, struct err *e)
 {
-    const struct rollout_config shape = evaluation_rollout(r->config);
+    const struct rollout_config shape = engine_evaluation_rollout(r->config);
     struct arena *a = &r->piece;
     struct batch b = {0};
     struct share share;
@@ -196,9 +196,9 @@ static tare_status evaluate_piece(struct evaluation_run *r, int64_t n, int64_t *
     TRY(arena_new(a, &rows, n, e));
     for (int64_t i = 0; i < n; i++) rows[i] = r->done + i;
     TRY(rollout_prompts(r->engine.prompts, &(struct chosen_rows){&r->engine.eval, rows, NULL, n}, &r->ids, &b, a, e));
-    TRY(share_deal(&b, &shape, r->comm, a, &share, e));
+    TRY(deal_batch(&b, &shape, r->comm, a, &share, e));
     TRY(comm_agree(r->comm, answer_own(r, &shape, &share.own, e), e));
-    TRY(share_join(&share, r->comm, a, &b, e));
+    TRY(deal_join(&share, r->comm, a, &b, e));
     *tokens += b.n_tokens;
     return comm_agree(r->comm, write_piece(r, &b, e), e);
 }
@@ -283,7 +283,7 @@ static tare_status run_all(struct evaluation_run *r, struct str *table, struct e
     struct engine *g = &r->engine;
     struct eval_grouping groupings[EVAL_GROUPINGS];
     int n;
-    TRY(hello_program(r->comm, c, e));
+    TRY(same_ranks_program(r->comm, c, e));
     TRY(open_folder(r, e));
     TRY(engine_open(g, ENGINE_EVAL | ENGINE_ANSWERS, e));
     TRY(eval_groupings(c, &g->eval, &r->arena, groupings, &n, e)); /* a bad rule is told before hours of sampling */
@@ -291,7 +291,7 @@ static tare_status run_all(struct evaluation_run *r, struct str *table, struct e
     TRY(comm_agree(r->comm, r->make && !r->comm->rank ? r->make(c, e) : TARE_OK, e));
     TRY(engine_open(g, ENGINE_WHOLE | ENGINE_PROMPTS | ENGINE_SAMPLING | ENGINE_SAMPLER, e));
     TRY(err_as_config(engine_check_prompts(g, &g->eval, false, &r->prompts_hash, e), e));
-    TRY(hello_parts(g, NULL, 0, -1, e));
+    TRY(same_ranks_parts(g, NULL, 0, -1, e));
     TRY(comm_agree(r->comm, take_folder(r, e), e));
     TRY(r->comm->broadcast(r->comm, &r->done, sizeof r->done, 0, e));
     TRY(sample_all(r, e));

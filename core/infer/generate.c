@@ -177,7 +177,7 @@ static tare_status count_id(struct generator *g, uint64_t uid, int64_t *occurren
 {
     int64_t at;
     TRY(mem_grow((void **)&g->times, &g->times_capacity, g->n_times + 1, (int64_t)sizeof *g->times, e));
-    TRY(seen_add(&g->seen, uid, g->n_times, &at, e));
+    TRY(hash_set_add(&g->seen, uid, g->n_times, &at, e));
     if (at < 0) at = g->n_times++;
     *occurrence = g->times[at]++;
     return TARE_OK;
@@ -218,7 +218,7 @@ static tare_status open_into(struct generator *g, struct err *e)
 {
     const struct config *c = &g->m->config;
     const char *where = config_where(c, "rollout", "stop_ids");
-    TRY(sample_params_from(&c->rollout, g->m->engine.model->shape.vocab, where, &g->own, &g->sampling, e));
+    TRY(rollout_sample_params(&c->rollout, g->m->engine.model->shape.vocab, where, &g->own, &g->sampling, e));
     return make_room(g, e);
 }
 
@@ -265,7 +265,7 @@ void generator_free(struct generator *g)
     mem_free(g->occurrence);
     mem_free(g->begin);
     mem_free(g->times);
-    seen_free(&g->seen);
+    hash_set_free(&g->seen);
     token_ids_free(&g->ids);
     str_free(&g->out);
     arena_free(&g->lines);

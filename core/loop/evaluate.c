@@ -1,4 +1,4 @@
-/* Mean reward on the evaluation rows: sampled as `tare eval` of the same configuration samples them (evaluation_rollout), the run's own verifiers. The same draws at
+/* Mean reward on the evaluation rows: sampled as `tare eval` of the same configuration samples them (engine_evaluation_rollout), the run's own verifiers. The same draws at
  * every evaluation of a run (keyed by seed and row), so two evaluations differ by the weights alone. */
 #include "loop/evaluate.h"
 
@@ -33,15 +33,15 @@ static tare_status evaluate_rows(struct run *r, int64_t begin, int64_t n, struct
     arena_reset(a);
     TRY(rollout_prompts(r->engine.prompts, &(struct chosen_rows){&r->engine.eval, rows, NULL, n}, &r->prompt_ids, &b, a, e));
     const struct sample_params *p = &r->engine.evaluating;
-    const struct rollout_config shape = evaluation_rollout(r->config);
-    TRY(share_deal(&b, &shape, &r->comm, a, &share, e));
+    const struct rollout_config shape = engine_evaluation_rollout(r->config);
+    TRY(deal_batch(&b, &shape, &r->comm, a, &share, e));
     if (share.own.n_groups) {
         TRY(rollout_run(r->engine.sampler, &(struct rollout_job){&shape, p, rng_key((uint64_t)r->config->run.seed, RNG_EVAL), NULL},
                         &share.own, a, e));
         TRY(rollout_texts(r->engine.tokenizer, r->engine.model, &share.own, a, e));
         TRY(verify_run(r->engine.verify, &share.own, a, e));
     }
-    TRY(share_join(&share, &r->comm, a, &b, e));
+    TRY(deal_join(&share, &r->comm, a, &b, e));
     for (int64_t m = 0; m < b.n_groups; m++) {
         struct evaluation_part *part = b.row[m]->subject.data ? part_of(v, b.row[m]->subject) : NULL;
         for (int64_t i = b.group_begin[m]; i < b.group_begin[m + 1]; i++) {

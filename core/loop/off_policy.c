@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-tare_status trace_encode(const struct run *r, const struct row *row, int64_t prompt, struct token_ids *out, struct err *e)
+tare_status off_policy_encode(const struct run *r, const struct row *row, int64_t prompt, struct token_ids *out, struct err *e)
 {
     const int64_t begin = out->n;
     TRY(tokenizer_encode(r->engine.tokenizer, row->completion.data, row->completion.size, out, e));
@@ -52,7 +52,7 @@ tare_status stage_off_policy(struct run *r, struct err *e)
     TRY(arena_new(&r->arena, &end, b->n_groups, e));
     for (int64_t m = 0; m < b->n_groups; m++) {
         if (!b->row[m]->completion.data) continue;
-        TRY(trace_encode(r, b->row[m], b->prompt_begin[m + 1] - b->prompt_begin[m], &r->trace_ids, e));
+        TRY(off_policy_encode(r, b->row[m], b->prompt_begin[m + 1] - b->prompt_begin[m], &r->trace_ids, e));
         last[n] = b->group_begin[m + 1] - 1;
         end[n++] = r->trace_ids.n;
     }

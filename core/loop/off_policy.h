@@ -7,6 +7,6 @@
 tare_status stage_off_policy(struct run *r, struct err *e);
 tare_status off_policy_check(const struct run *r, struct err *e);
 /* Appends the row's completion and EOS to out; refused by row where it is longer than a rollout may be. prompt: tokens of its prompt. */
-tare_status trace_encode(const struct run *r, const struct row *row, int64_t prompt, struct token_ids *out, struct err *e);
+tare_status off_policy_encode(const struct run *r, const struct row *row, int64_t prompt, struct token_ids *out, struct err *e);
 
 #endif

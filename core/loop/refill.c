@@ -1,4 +1,4 @@
-/* Dynamic sampling (DAPO, arXiv 2503.14476, section 3.2): estimator or curriculum may drop groups (row_weight 0 for all their rollouts) and ask
+/* Dynamic sampling (DAPO, arXiv 2503.14476, section 3.2): estimator or curriculum may drop groups (rollout_weight 0 for all their rollouts) and ask
  * for others in their place. The dropped groups leave the batch (the sums and records of the estimator's state still count them), as many new
  * prompts as were asked for are sampled and scored, and the estimator computes again on all of them; at most rollout.refill_rounds times a
  * step. compute is without effect on the estimator's state, so it may be called again. */
@@ -14,7 +14,7 @@ enum { KEPT = BATCH_ALL & ~BATCH_ESTIMATE }; /* the estimator computes again */
 static bool dropped(const struct batch *b, int64_t m)
 {
     for (int64_t i = b->group_begin[m]; i < b->group_begin[m + 1]; i++)
-        if (b->row_weight[i] > 0) return false;
+        if (b->rollout_weight[i] > 0) return false;
     return true;
 }
 

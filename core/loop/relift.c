@@ -68,7 +68,7 @@ static tare_status demonstrations(struct run *r, const int64_t *rows, int64_t n,
     TRY(arena_new(a, &b->token_begin, n + 1, e));
     r->trace_ids.n = 0;
     for (int64_t m = 0; m < n; m++) {
-        TRY(trace_encode(r, b->row[m], b->prompt_begin[m + 1] - b->prompt_begin[m], &r->trace_ids, e));
+        TRY(off_policy_encode(r, b->row[m], b->prompt_begin[m + 1] - b->prompt_begin[m], &r->trace_ids, e));
         b->group_begin[m + 1] = m + 1;
         b->token_begin[m + 1] = r->trace_ids.n;
     }
@@ -82,14 +82,14 @@ static tare_status train_on(struct run *r, const int64_t *rows, struct err *e)
 {
     const struct relift_config *c = &r->config->relift;
     const int64_t each = c->minibatch ? c->minibatch : c->rows;
-    struct sft_report sum = {0};
+    struct supervised_report sum = {0};
     double steps = 0;
     for (int64_t epoch = 0; epoch < c->epochs; epoch++)
         for (int64_t k = 0; k < c->rows; k += each) {
-            struct sft_report one;
+            struct supervised_report one;
             struct batch b;
             TRY(demonstrations(r, rows + k, each, &b, e));
-            TRY(sft_step_second(r->engine.trainer, &b, c->entropy_coef, &one, e));
+            TRY(supervised_second_step(r->engine.trainer, &b, c->entropy_coef, &one, e));
             sum.loss += one.loss;
             sum.entropy += one.entropy;
             sum.grad_norm += one.grad_norm;
@@ -129,7 +129,7 @@ static tare_status check_row(struct run *r, const struct row *row, struct err *e
     if (bytes <= most && prompts + bytes <= context) return TARE_OK;
     r->relift.prompt_ids.n = r->trace_ids.n = 0;
     TRY(prompts_encode(r->engine.prompts, row, &r->relift.prompt_ids, e));
-    return trace_encode(r, row, r->relift.prompt_ids.n, &r->trace_ids, e);
+    return off_policy_encode(r, row, r->relift.prompt_ids.n, &r->trace_ids, e);
 }
 
 tare_status relift_check(struct run *r, struct err *e)

@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "checkpoint/training.h"
-#include "loop/process.h"
+#include "loop/process_reward.h"
 #include "loop/relift.h"
 #include "loop/rollback.h"
 
@@ -31,7 +31,7 @@ static tare_status write_state(const void *ctx, struct state_writer *w, struct e
     TRY(state_write_int(w, "optimizer_steps", r->engine.trainer->optimizer_steps, e));
     TRY(state_write_int(w, "rollbacks", r->rollbacks, e));
     TRY(relift_write(r, w, e));
-    if (r->engine.process) TRY(state_write_int(w, "process_steps", r->engine.process_trainer->optimizer_steps, e));
+    if (r->engine.reward_model) TRY(state_write_int(w, "process_steps", r->engine.reward_trainer->optimizer_steps, e));
     TRY(state_write_int(w, "ranks", r->config->checkpoint.optimizer ? r->comm.size : 0, e));
     TRY(estimate_save(r->estimator, &text, e));
     TRY(state_write(w, "estimator", text.data, text.size, e));
@@ -71,11 +71,11 @@ static tare_status same_states(struct run *r, struct err *e)
 static struct training training_of(const struct run *r, struct training *process)
 {
     const struct engine *g = &r->engine;
-    *process = (struct training){.model = g->process, .trainer = g->process_trainer, .in_pieces = true};
+    *process = (struct training){.model = g->reward_model, .trainer = g->reward_trainer, .in_pieces = true};
     return (struct training){.model = g->model,
                              .trainer = g->trainer,
-                             .dtype = saved_dtype(r->config, g->model),
-                             .process = g->process ? process : NULL};
+                             .dtype = training_saved_dtype(r->config, g->model),
+                             .reward_model = g->reward_model ? process : NULL};
 }
 
 tare_status run_save(struct run *r, struct err *e)
@@ -89,7 +89,7 @@ tare_status run_save(struct run *r, struct err *e)
     struct training process;
     const struct training t = training_of(r, &process);
     const struct saved_state state = {.ctx = r, .write = write_state};
-    tare_status status = saved_write(k.folder, &t, r->config->model.path, r->config->checkpoint.optimizer, &state, e);
+    tare_status status = training_saved_write(k.folder, &t, r->config->model.path, r->config->checkpoint.optimizer, &state, e);
     if (status && first) checkpoint_abort(&k);
     TRY(status); /* it ends the job: another rank may wait for a piece */
     status = comm_agree(&r->comm, status, e);
@@ -108,17 +108,17 @@ static tare_status read_state(void *ctx, const struct state_reader *s, const cha
     struct trainer *t = r->engine.trainer;
     const void *estimator, *objective, *curriculum, *cluster;
     int64_t n;
-    TRY(saved_expect_rows(s, r->engine.train.hash, c->data.train, folder, e));
-    TRY(saved_expect(s, "seed", c->run.seed, "run.seed", e));
-    TRY(saved_expect(s, "prompts", c->rollout.prompts, "rollout.prompts", e));
-    TRY(saved_expect(s, "group_size", c->rollout.group_size, "rollout.group_size", e));
-    TRY(saved_ranks(s, folder, ranks, e));
+    TRY(training_saved_expect_rows(s, r->engine.train.hash, c->data.train, folder, e));
+    TRY(training_saved_expect(s, "seed", c->run.seed, "run.seed", e));
+    TRY(training_saved_expect(s, "prompts", c->rollout.prompts, "rollout.prompts", e));
+    TRY(training_saved_expect(s, "group_size", c->rollout.group_size, "rollout.group_size", e));
+    TRY(training_saved_ranks(s, folder, ranks, e));
     TRY(state_read_int(s, "step", &r->step, e));
     TRY(state_read_int(s, "cursor", &r->cursor, e));
     TRY(state_read_int(s, "optimizer_steps", &t->optimizer_steps, e));
     if (state_has(s, "rollbacks")) TRY(state_read_int(s, "rollbacks", &r->rollbacks, e)); /* not in those of older versions */
     TRY(relift_read(r, s, folder, e));
-    TRY(process_read(r, s, e));
+    TRY(process_reward_read(r, s, e));
     if (state_has(s, "estimator")) { /* a fork leaves out what does not fit its configuration: it begins empty */
         TRY(state_view(s, "estimator", &estimator, &n, e));
         TRY(estimate_load(r->estimator, estimator, n, folder, e));
@@ -141,5 +141,5 @@ tare_status run_restore(struct run *r, const char *folder, struct err *e)
     struct training process;
     const struct training t = training_of(r, &process);
     const struct saved_state state = {.ctx = r, .read = read_state};
-    return saved_read(folder, &t, &state, e);
+    return training_saved_read(folder, &t, &state, e);
 }

@@ -7,7 +7,7 @@
 #include "batch/table.h"
 #include "engine/same_ranks.h"
 #include "loop/off_policy.h"
-#include "loop/process.h"
+#include "loop/process_reward.h"
 #include "loop/relift.h"
 #include "loop/resume.h"
 #include "loop/resume_check.h"
@@ -111,14 +111,14 @@ static tare_status open_parts(struct run *r, struct err *e)
     TRY(engine_open_objective(g, e));
     TRY(off_policy_check(r, e));
     TRY(relift_check(r, e));
-    TRY(process_check(r, e));
+    TRY(process_reward_check(r, e));
     warn_of_teacher(r);
     if (wants_reference(r)) TRY(engine_open_reference(g, e));
     TRY(engine_open(g, ENGINE_SAMPLER, e));
     TRY(engine_open_trainer(g, c->rollout.temperature, optimizer_steps(c), e));
     g->trainer->gradient_shards = c->dist.gradient_shards;
-    if (c->process_reward.implicit) TRY(engine_open_process(g, e));
-    if (c->relift.rows) TRY(trainer_add_second(g->trainer, c, e));
+    if (c->process_reward.implicit) TRY(engine_open_reward_model(g, e));
+    if (c->relift.rows) TRY(supervised_add_second(g->trainer, c, e));
     return TARE_OK;
 }
 
@@ -219,7 +219,7 @@ static tare_status compare_parts(const struct run *r, int64_t step, struct err *
     const struct plugin *const plugins[] = {
         estimate_plugin(r->estimator), objective_plugin(r->engine.objective), curriculum_plugin(r->curriculum),
         r->cluster.encoder ? r->cluster.encoder->plugin : NULL, r->cluster.codebook ? r->cluster.codebook->plugin : NULL};
-    return hello_parts(&r->engine, plugins, sizeof plugins / sizeof *plugins, step, e);
+    return same_ranks_parts(&r->engine, plugins, sizeof plugins / sizeof *plugins, step, e);
 }
 
 static tare_status take_models(struct run *r, int64_t step, struct err *e)
@@ -240,7 +240,7 @@ tare_status run_open(struct run *r, const struct config *c, struct comm comm, co
     arena_init(&r->eval_arena, "evaluation");
     engine_init(&r->engine, c, &r->comm);
     r->engine.goes_on = start->resume;
-    TRY(hello_program(&r->comm, c, e));
+    TRY(same_ranks_program(&r->comm, c, e));
     TRY(check_ranks(r, e));
     if (start->resume) TRY(find_checkpoint(r, folder, &step, e));
     TRY(check_steps(c, step, start->until, e));

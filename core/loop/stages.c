@@ -84,7 +84,7 @@ static tare_status sample_own(struct run *r, struct err *e)
 tare_status stage_rollout(struct run *r, struct err *e)
 {
     const struct rollout_config *c = &r->config->rollout;
-    TRY(share_deal(&r->batch, c, &r->comm, &r->arena, &r->share, e));
+    TRY(deal_batch(&r->batch, c, &r->comm, &r->arena, &r->share, e));
     const tare_status status = comm_agree(&r->comm, sample_own(r, e), e); /* an interruption reaches the ranks at different times */
     r->overflow = status == TARE_E_NOT_FINITE;
     return status;
@@ -107,7 +107,7 @@ tare_status stage_verify(struct run *r, struct err *e)
 
 tare_status stage_gather(struct run *r, struct err *e)
 {
-    return share_join(&r->share, &r->comm, &r->arena, &r->batch, e);
+    return deal_join(&r->share, &r->comm, &r->arena, &r->batch, e);
 }
 
 /* Logprobs of the frozen reference, where the KL estimate is built from single tokens (k1, k2, k3), or estimator or objective want them. */

@@ -11,7 +11,7 @@
 #include "loop/estimate.h"
 #include "loop/evaluate.h"
 #include "loop/off_policy.h"
-#include "loop/process.h"
+#include "loop/process_reward.h"
 #include "loop/refill.h"
 #include "loop/relift.h"
 #include "loop/rollback.h"
@@ -23,16 +23,16 @@ tare_status collect(struct run *r, int64_t n, struct err *e)
     struct batch *b = &r->batch;
     *b = (struct batch){.step = r->step + 1};
 
-    STAGE("data", stage_data(r, n, e));                                            /* M prompts */
-    STAGE("rollout", stage_rollout(r, e));                                         /* N = M G completions, logprob [T] */
-    STAGE("off_policy", stage_off_policy(r, e));                                   /* rows' own traces among them */
-    STAGE("verify", stage_verify(r, e));                                           /* reward [N] */
-    STAGE("gather", stage_gather(r, e));                                           /* the same on every rank from here on */
-    if (r->config->relift.rows) STAGE("hard", stage_hard(r, e));                   /* questions that no rollout solved */
-    STAGE("keep", curriculum_keep(r->curriculum, b, e));                           /* which of them are learnt from */
-    STAGE("cluster", cluster_assign(&r->cluster, b, &r->arena, e));                /* k [M] */
-    STAGE("reference", stage_reference(r, e));                                     /* log pi_ref [T], when the loss wants it */
-    if (r->config->process_reward.implicit) STAGE("process", stage_process(r, e)); /* r [T] of the process reward model */
+    STAGE("data", stage_data(r, n, e));                             /* M prompts */
+    STAGE("rollout", stage_rollout(r, e));                          /* N = M G completions, logprob [T] */
+    STAGE("off_policy", stage_off_policy(r, e));                    /* rows' own traces among them */
+    STAGE("verify", stage_verify(r, e));                            /* reward [N] */
+    STAGE("gather", stage_gather(r, e));                            /* the same on every rank from here on */
+    if (r->config->relift.rows) STAGE("hard", stage_hard(r, e));    /* questions that no rollout solved */
+    STAGE("keep", curriculum_keep(r->curriculum, b, e));            /* which of them are learnt from */
+    STAGE("cluster", cluster_assign(&r->cluster, b, &r->arena, e)); /* k [M] */
+    STAGE("reference", stage_reference(r, e));                      /* log pi_ref [T], when the loss wants it */
+    if (r->config->process_reward.implicit) STAGE("process", stage_process_reward(r, e)); /* r [T] of the process reward model */
     return TARE_OK;
 }
 
@@ -52,8 +52,8 @@ static tare_status learn(struct run *r, struct err *e)
     STAGE("estimate", stage_estimate(r, e)); /* A [N], from the state before this step */
     TRY(refill(r, e));                       /* groups in place of dropped ones */
     r->moved = true;
-    STAGE("update", update_run(r->engine.trainer, b, &r->report, e));                            /* theta */
-    if (r->config->process_reward.implicit) STAGE("process_update", stage_process_update(r, e)); /* phi */
+    STAGE("update", update_run(r->engine.trainer, b, &r->report, e));                                   /* theta */
+    if (r->config->process_reward.implicit) STAGE("process_update", stage_process_reward_update(r, e)); /* phi */
     if (r->config->relift.rows) STAGE("relift", stage_relift(r, e)); /* theta too, on demonstrations of those questions */
     return TARE_OK;
 }

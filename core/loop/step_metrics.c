@@ -135,7 +135,7 @@ tare_status step_record(struct run *r, double seconds, struct err *e)
     observe_set(r->observe, "epoch", (double)r->cursor / (double)r->engine.train.n);
     TRY(figure_add(r, "time/step", seconds, e));
     TRY(memory_of(r, r->engine.trainer, e));
-    if (r->engine.process) TRY(memory_of(r, r->engine.process_trainer, e));
+    if (r->engine.reward_model) TRY(memory_of(r, r->engine.reward_trainer, e));
     device_memory_watch(r->engine.kernels);
     observe_set(r->observe, "tokens_per_second", (double)(b->n_tokens + b->prompt_begin[b->n_groups]) / seconds);
     TRY(settle_figures(r, e));

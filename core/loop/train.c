@@ -278,7 +278,7 @@ static tare_status prepare(const struct config *c, const struct train_start *sta
 /* `tare train CONFIG run.dir=RUN --resume` of a run whose model was named on the command line. */
 static tare_status check_model(const struct config *c, const struct train_start *start, struct err *e)
 {
-    if (*c->model.path || !start->resume || !is_run_folder(c->run.dir)) return TARE_OK;
+    if (*c->model.path || !start->resume || !run_data_is_run(c->run.dir)) return TARE_OK;
     FAIL(e, TARE_E_CONFIG, "model.path is not set; the run has its own keys in %s/config.ini: tare train %s --resume", c->run.dir,
          c->run.dir);
 }

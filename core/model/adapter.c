@@ -306,13 +306,13 @@ tare_status adapter_open(const char *folder, struct safetensors *out, struct err
 
 tare_status adapter_fetch(struct model *m, float *host, struct err *e)
 {
-    for (int64_t u = unit_first(m); u < unit_end(m); u++) {
+    for (int64_t u = shards_unit_first(m); u < shards_unit_end(m); u++) {
         const int64_t bytes = m->unit_size[u] * (int64_t)sizeof *host;
         float *to = host + m->unit_begin[u];
         const float *unit;
-        TRY(unit_weights(m, u, &unit, e));
+        TRY(shards_unit_weights(m, u, &unit, e));
         kernels_at(&m->ctx, "saving the weights", -1);
-        const float *here = from_backend(m, to, unit, bytes);
+        const float *here = model_from_backend(m, to, unit, bytes);
         TRY(model_finish(m, e));
         if (here != to) memcpy(to, here, (size_t)bytes);
     }

@@ -24,7 +24,7 @@ struct train_pass {
 static tare_status acts_begin(struct train_pass *p, const struct model *m, int64_t l, struct err *e)
 {
     const enum recompute recompute = p->recompute;
-    const bool keeps = product_rows_dtype(m) == DTYPE_BF16 && recompute != RECOMPUTE_LAYER, again = recompute == RECOMPUTE_MLP,
+    const bool keeps = layer_rows_dtype(m) == DTYPE_BF16 && recompute != RECOMPUTE_LAYER, again = recompute == RECOMPUTE_MLP,
                keeps_qkv = keeps && m->shape.head_dim % 2 == 0 /* else the cache may be fp32 */, keeps_gate_up = keeps && !again;
     const struct layer_acts *first = &p->acts[0];
     const int64_t t = p->batch.t, bytes = dtype_bytes(DTYPE_BF16);
@@ -72,21 +72,21 @@ tare_status model_train_forward(struct model *m, const struct train_input *in, s
 {
     const struct forward_batch *b = in->batch;
     const int64_t C = m->shape.hidden, L = m->shape.layers;
-    TRY(batch_check(m, in->cache, 1, b, e));
+    TRY(layer_check_batch(m, in->cache, 1, b, e));
     TRY(pass_new(m, b, in->recompute, acts, pass, e));
     struct train_pass *p = *pass;
     p->segs = in->segs;
     p->n_segs = in->n_segs;
     p->cache = in->cache;
-    TRY(batch_to_backend(m, b, acts, &p->batch, e));
+    TRY(layer_batch_to_backend(m, b, acts, &p->batch, e));
     b = &p->batch;
     TRY(tensor_new_raw(acts, hidden, b->n_out * C, e));
-    embed_rows(m, b, p->x[0]);
+    layer_embed_rows(m, b, p->x[0]);
     for (int64_t l = 0; l < L; l++)
         layer_forward(m, l, (struct layer_rows){.x = p->x[l], .out = p->x[l + 1]}, &p->acts[l], in->cache->layers[0], b);
     kernels_at(&m->ctx, "forward pass", -1);
     KERNEL(m->k, &m->ctx, gather_rows, .y = p->last, .x = p->x[L], .rows = b->out_rows, .n = b->n_out, .width = C);
-    final_norm(m, p->last, p->last_rms, *hidden, b->n_out);
+    layer_final_norm(m, p->last, p->last_rms, *hidden, b->n_out);
     return TARE_OK;
 }
 
@@ -116,7 +116,7 @@ static tare_status row_grads_new(const struct model *m, int64_t t, struct arena 
     TRY(tensor_new(a, &g->dx, t * s->hidden, e));
     TRY(tensor_new_raw(a, &g->norm, t * s->hidden, e));
     if (has_branch(s)) TRY(tensor_new_raw(a, &g->branch, t * s->hidden, e));
-    g->dgu_dtype = m->lora ? DTYPE_F32 : product_rows_dtype(m);
+    g->dgu_dtype = m->lora ? DTYPE_F32 : layer_rows_dtype(m);
     TRY(arena_push_tensor_raw(a, t * larger(2 * s->intermediate * dtype_bytes(g->dgu_dtype), stride * dtype_bytes(DTYPE_F32)),
                               &g->wide, e));
     return tensor_new_raw(a, &g->narrow, t * larger(s->intermediate, s->qk_norm != QK_NORM_NONE ? stride : q), e);
@@ -127,7 +127,7 @@ static void product_dx(const struct model *m, int64_t i, struct op_matmul_dx o)
 {
     o.packed = m->packed[i];
     o.dtype = m->dtype;
-    o.int8 = product_int8(m, i);
+    o.int8 = model_product_int8(m, i);
     m->k->matmul_dx(&m->ctx, &o);
 }
 
@@ -138,7 +138,7 @@ static void product_grad(const struct model *m, const struct unit_grads *to, str
         lora_backward(m, to, &p, r);
         return;
     }
-    const struct product at = product_of(m, p.i);
+    const struct product at = model_product_of(m, p.i);
     const int64_t bias = p.i % 4 ? -1 : m->layers[p.i / 4].qkv_bias;
     const struct op_matmul_dw o = {.dw = to->matrix + at.offset,
                                    .dbias = bias < 0 ? NULL : to->vector + bias,
@@ -197,12 +197,12 @@ static void enter(const struct model *m, const struct row_norm *n, const struct 
 static void mlp_backward(const struct model *m, int64_t l, const struct train_pass *p, struct row_grads *g,
                          const struct unit_grads *dw)
 {
-    const struct layer_offsets o = layer_offsets_of(m, l);
+    const struct layer_offsets o = model_layer_offsets(m, l);
     const struct layer_acts *a = &p->acts[l];
     const struct layer_vectors *v = &m->vectors[l];
     const int64_t F = m->shape.intermediate, t = p->batch.t;
     float *dact = g->narrow;
-    const struct product_rows kept = kept_gate_up(a), dgu = {g->wide, g->dgu_dtype},
+    const struct product_rows kept = layer_kept_gate_up(a), dgu = {g->wide, g->dgu_dtype},
                               in = v->norm2 ? (struct product_rows){a->norm2, a->dtype} : (struct product_rows){a->mid, DTYPE_F32};
     const float *dy = leave(m, &(struct row_norm){o.after2, a->after2, v->after2, a->rms_after2}, g, t, dw);
     product_grad(m, dw, (struct layer_product){4 * l + 3, {a->act, a->dtype}, {dy, DTYPE_F32}, dact, t}, &a->lora);
@@ -216,7 +216,7 @@ static void mlp_backward(const struct model *m, int64_t l, const struct train_pa
 static void qk_norm_backward(const struct model *m, int64_t l, const struct train_pass *p, float *dqkv, float *copy,
                              const struct unit_grads *dw)
 {
-    const struct layer_offsets o = layer_offsets_of(m, l);
+    const struct layer_offsets o = model_layer_offsets(m, l);
     const struct layer_acts *a = &p->acts[l];
     const struct layer_vectors *v = &m->vectors[l];
     const struct model_shape *s = &m->shape;
@@ -235,13 +235,13 @@ static void qk_norm_backward(const struct model *m, int64_t l, const struct trai
 static void attention_backward(const struct model *m, int64_t l, const struct train_pass *p, struct row_grads *g,
                                const struct unit_grads *dw)
 {
-    const struct layer_offsets o = layer_offsets_of(m, l);
+    const struct layer_offsets o = model_layer_offsets(m, l);
     const struct layer_acts *a = &p->acts[l];
     const struct layer_vectors *v = &m->vectors[l];
     struct attn_shape as = model_attn_shape(m);
     const int64_t t = p->batch.t;
     float *datt = g->narrow, *dqkv = g->wide;
-    const struct product_rows kept = kept_qkv(a),
+    const struct product_rows kept = layer_kept_qkv(a),
                               in = v->norm1 ? (struct product_rows){a->norm1, a->dtype} : (struct product_rows){p->x[l], DTYPE_F32};
     as.window = layer_window(&m->shape, l);
     const float *dy = leave(m, &(struct row_norm){o.after1, a->after1, v->after1, a->rms_after1}, g, t, dw);
@@ -264,7 +264,7 @@ void model_backward_begin(struct model *m, struct grads *g)
 
 void model_logits_grad(struct model *m, const struct logits_grad *x, struct grads *g)
 {
-    const struct product head = product_of(m, 4 * m->shape.layers);
+    const struct product head = model_product_of(m, 4 * m->shape.layers);
     const int64_t V = m->shape.vocab, C = m->shape.hidden, at = head.offset;
     kernels_at(&m->ctx, "the head's gradient", -1);
     product_dx(m, 4 * m->shape.layers, (struct op_matmul_dx){.dx = x->dhidden, .dy = x->dlogits, .t = x->n, .n = V, .k = C});
@@ -316,7 +316,7 @@ tare_status model_backward(struct model *m, struct train_pass *p, const float *d
     }
     if (m->lora) return TARE_OK;
     kernels_at(&m->ctx, "backward pass", -1);
-    scale_rows(m, d.dx, b->t, m->shape.embed_scale);
+    layer_scale_rows(m, d.dx, b->t, m->shape.embed_scale);
     float *dtable = m->shape.tied ? grads_head(g) : grads_begin(g, 0).matrix;
     KERNEL(m->k, &m->ctx, embed_grad, .dtable = dtable + m->embed, .dx = d.dx, .ids = b->ids, .t = b->t, .width = C);
     return grads_end(g, 0, e);

@@ -74,7 +74,7 @@ static tare_status products_new(struct model *m, int64_t n, struct err *e)
     int64_t all = 0;
     char *at = NULL;
     for (int64_t i = 0; i < n; i++) {
-        const int64_t bytes = product_bytes(m, i);
+        const int64_t bytes = model_product_bytes(m, i);
         if (bytes <= 0)
             FAIL(e, TARE_E_UNSUPPORTED, "the %s kernels do not compute in the model.dtype asked for; use f32", m->k->name);
         all += (bytes + PLACE - 1) / PLACE * PLACE;
@@ -82,7 +82,7 @@ static tare_status products_new(struct model *m, int64_t n, struct err *e)
     TRY(take(m, all, &at, e));
     for (int64_t i = 0; i < n; i++) {
         m->packed[i] = at;
-        at += (product_bytes(m, i) + PLACE - 1) / PLACE * PLACE;
+        at += (model_product_bytes(m, i) + PLACE - 1) / PLACE * PLACE;
     }
     return TARE_OK;
 }
@@ -131,15 +131,15 @@ static tare_status copy_vectors(struct model *m, int64_t u, const float *whole, 
 static void pack_unit(struct model *m, struct refresh_proof *proof, int64_t u, const float *whole)
 {
     for (int64_t i = 0; i < 4 * m->shape.layers + 1; i++) {
-        const struct product p = product_of(m, i);
+        const struct product p = model_product_of(m, i);
         if (p.unit != u) continue;
         KERNEL(m->k, &m->ctx, pack, .packed = m->packed[i], .w = whole + p.offset, .n = p.n, .k = p.k, .dtype = m->dtype,
-               .int8 = product_int8(m, i));
-        refresh_copy(m, proof, m->packed[i], product_bytes(m, i));
+               .int8 = model_product_int8(m, i));
+        proof_refresh_copy(m, proof, m->packed[i], model_product_bytes(m, i));
     }
 }
 
-tare_status copy_unit(struct model *m, struct refresh_proof *proof, int64_t u, const float *whole, struct err *e)
+tare_status model_copy_unit(struct model *m, struct refresh_proof *proof, int64_t u, const float *whole, struct err *e)
 {
     TRY(copy_vectors(m, u, whole, e));
     pack_unit(m, proof, u, whole);
@@ -150,37 +150,37 @@ tare_status copy_unit(struct model *m, struct refresh_proof *proof, int64_t u, c
 static tare_status send_for(struct model *m, int64_t u, struct err *e)
 {
     if (model_is_whole(m))
-        return m->comm->gather_begin(m->comm, m->weights + unit_own_weights(m, u), unit_piece(m, u) * (int64_t)sizeof(float),
-                                     m->weights + m->unit_begin[u], e);
-    return unit_prefetch(m, u, e);
+        return m->comm->gather_begin(m->comm, m->weights + shards_unit_own_weights(m, u),
+                                     shards_unit_slice(m, u) * (int64_t)sizeof(float), m->weights + m->unit_begin[u], e);
+    return shards_unit_prefetch(m, u, e);
 }
 
 /* Unit u, whole and up to date; the transfer of the next one is started. */
 static tare_status bring(struct model *m, int64_t u, const float **whole, struct err *e)
 {
     const bool sends = m->ranks > 1 && m->shard != SHARD_NONE;
-    if (sends && u == unit_first(m)) TRY(send_for(m, u, e));
+    if (sends && u == shards_unit_first(m)) TRY(send_for(m, u, e));
     if (sends && model_is_whole(m)) TRY(m->comm->gather_wait(m->comm, e));
-    TRY(unit_weights(m, u, whole, e));
-    return sends && u + 1 < unit_end(m) ? send_for(m, u + 1, e) : TARE_OK;
+    TRY(shards_unit_weights(m, u, whole, e));
+    return sends && u + 1 < shards_unit_end(m) ? send_for(m, u + 1, e) : TARE_OK;
 }
 
 static tare_status refresh_units(struct model *m, struct refresh_proof *proof, struct err *e)
 {
-    TRY(refresh_begin(m, proof, e));
-    m->own_hash = refresh_own(m, proof);
-    for (int64_t u = unit_first(m); u < unit_end(m); u++) {
+    TRY(proof_refresh_begin(m, proof, e));
+    m->own_hash = proof_refresh_own(m, proof);
+    for (int64_t u = shards_unit_first(m); u < shards_unit_end(m); u++) {
         const float *whole;
         TRY(bring(m, u, &whole, e));
-        TRY(gathered_fault(m, u, whole, e));
-        refresh_unit(m, proof, u, whole);
+        TRY(proof_gathered_fault(m, u, whole, e));
+        proof_refresh_unit(m, proof, u, whole);
         if (m->lora)
             lora_pack(m, proof, u, whole);
         else
-            TRY(copy_unit(m, proof, u, whole, e));
+            TRY(model_copy_unit(m, proof, u, whole, e));
     }
-    if (m->vector_copy && !m->lora) refresh_copy(m, proof, m->vector_copy, vector_floats(m) * (int64_t)sizeof(float));
-    TRY(refresh_end(m, proof, &m->hash, e));
+    if (m->vector_copy && !m->lora) proof_refresh_copy(m, proof, m->vector_copy, vector_floats(m) * (int64_t)sizeof(float));
+    TRY(proof_refresh_end(m, proof, &m->hash, e));
     return model_finish(m, e);
 }
 
@@ -190,6 +190,6 @@ tare_status model_refresh(struct model *m, struct err *e)
     kernels_at(&m->ctx, "the compute copy of the weights", -1);
     m->version++;
     const tare_status status = refresh_units(m, &proof, e);
-    refresh_free(m, &proof);
+    proof_refresh_free(m, &proof);
     return status;
 }

@@ -23,11 +23,11 @@ static tare_status read_unit(struct model *m, const struct safetensors *file, in
 static tare_status read_units(struct model *m, const struct safetensors *file, float *unit, void *room, struct err *e)
 {
     struct refresh_proof nothing = {0}; /* the ranks have read the same files; base_hash says so */
-    for (int64_t u = 0; u < unit_count(m); u++) {
+    for (int64_t u = 0; u < shards_unit_count(m); u++) {
         TRY(read_unit(m, file, u, unit, e));
-        const float *there = to_backend(m, room, unit, m->unit_size[u] * (int64_t)sizeof *unit);
+        const float *there = model_to_backend(m, room, unit, m->unit_size[u] * (int64_t)sizeof *unit);
         if (u == 0) m->k->backend->upload(&m->ctx, m->lora->table, unit, m->shape.vocab * m->shape.hidden * (int64_t)sizeof *unit);
-        TRY(copy_unit(m, &nothing, u, there, e));
+        TRY(model_copy_unit(m, &nothing, u, there, e));
         TRY(model_finish(m, e)); /* the room is written again */
     }
     return TARE_OK;
@@ -36,7 +36,7 @@ static tare_status read_units(struct model *m, const struct safetensors *file, f
 static int64_t largest_unit(const struct model *m)
 {
     int64_t most = 0;
-    for (int64_t u = 0; u < unit_count(m); u++)
+    for (int64_t u = 0; u < shards_unit_count(m); u++)
         if (m->unit_size[u] > most) most = m->unit_size[u];
     return most;
 }

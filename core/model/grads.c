@@ -25,7 +25,7 @@ static tare_status take_all(struct grads *g, struct err *e)
 {
     const struct model *m = g->m;
     int64_t ends = 0, layer = 0;
-    for (int64_t u = unit_first(m); u < unit_end(m); u++) {
+    for (int64_t u = shards_unit_first(m); u < shards_unit_end(m); u++) {
         int64_t *most = at_the_ends(m, u) ? &ends : &layer;
         if (unit_floats(m, u) > *most) *most = unit_floats(m, u);
     }
@@ -80,7 +80,7 @@ struct unit_grads grads_begin(struct grads *g, int64_t u)
         if (t->unit == u && t->vector)
             m->k->backend->zero(&m->ctx, window + t->offset - m->unit_begin[u], t->cols * (int64_t)sizeof(float));
     }
-    return (struct unit_grads){g->sum + unit_own(m, u), window, true};
+    return (struct unit_grads){g->sum + shards_unit_own(m, u), window, true};
 }
 
 float *grads_head(const struct grads *g)
@@ -90,9 +90,9 @@ float *grads_head(const struct grads *g)
 
 static void add(const struct grads *g, int64_t u, const float *from, int windows)
 {
-    const int64_t piece = unit_piece(g->m, u);
+    const int64_t piece = shards_unit_slice(g->m, u);
     for (int r = 0; r < windows; r++)
-        KERNEL(g->m->k, &g->m->ctx, add, .y = g->sum + unit_own(g->m, u), .x = from + r * piece, .n = piece);
+        KERNEL(g->m->k, &g->m->ctx, add, .y = g->sum + shards_unit_own(g->m, u), .x = from + r * piece, .n = piece);
 }
 
 static void add_vectors(const struct grads *g, int64_t u)
@@ -102,7 +102,7 @@ static void add_vectors(const struct grads *g, int64_t u)
         const struct tensor *t = &m->tensors[i];
         const int64_t at = t->offset - m->unit_begin[u];
         if (t->unit == u && t->vector)
-            KERNEL(m->k, &m->ctx, add, .y = g->sum + unit_own(m, u) + at, .x = window_of(g, u) + at, .n = t->cols);
+            KERNEL(m->k, &m->ctx, add, .y = g->sum + shards_unit_own(m, u) + at, .x = window_of(g, u) + at, .n = t->cols);
     }
 }
 
@@ -111,7 +111,7 @@ static tare_status settle(struct grads *g, struct err *e)
 {
     if (g->pending < 0) return TARE_OK;
     TRY(g->m->comm->exchange_wait(g->m->comm, e));
-    moved_got(g->m, &g->moved, g->received, unit_piece(g->m, g->pending), g->pending_at);
+    moved_got(g->m, &g->moved, g->received, shards_unit_slice(g->m, g->pending), g->pending_at);
     add(g, g->pending, g->received, g->active);
     g->pending = -1;
     return TARE_OK;
@@ -128,10 +128,10 @@ tare_status grads_end(struct grads *g, int64_t u, struct err *e)
         return TARE_OK;
     }
     TRY(settle(g, e)); /* the unit before, which came while this one was computed */
-    g->pending_at = moved_send(m, &g->moved, window_of(g, u), unit_piece(m, u));
-    TRY(m->comm->exchange_begin(m->comm, window_of(g, u), unit_piece(m, u) * (int64_t)sizeof(float), g->received, e));
+    g->pending_at = moved_send(m, &g->moved, window_of(g, u), shards_unit_slice(m, u));
+    TRY(m->comm->exchange_begin(m->comm, window_of(g, u), shards_unit_slice(m, u) * (int64_t)sizeof(float), g->received, e));
     g->pending = u;
-    return g->layer[1] && u > unit_first(m) ? TARE_OK : settle(g, e); /* the first unit is a pass's last */
+    return g->layer[1] && u > shards_unit_first(m) ? TARE_OK : settle(g, e); /* the first unit is a pass's last */
 }
 
 tare_status grads_check(struct grads *g, struct err *e)

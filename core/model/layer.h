@@ -47,16 +47,16 @@ const float *layer_rope(const struct model *m, int64_t l);
 /* q and k of layer l turned by their positions. inverse: the transpose. */
 void layer_turn(const struct model *m, int64_t l, float *qkv, const struct forward_batch *b, int inverse);
 /* x[t, C] *= scale; 0: stays. */
-void scale_rows(const struct model *m, float *x, int64_t t, double scale);
+void layer_scale_rows(const struct model *m, float *x, int64_t t, double scale);
 /* x[T, C] of the first layer. */
-void embed_rows(const struct model *m, const struct forward_batch *b, float *x);
+void layer_embed_rows(const struct model *m, const struct forward_batch *b, float *x);
 /* hidden[n, C] = rms(x), over logits_divisor where there is one, so that its product with the head is the logits. rms may be NULL, hidden x. */
-void final_norm(const struct model *m, const float *x, float *rms, float *hidden, int64_t n);
+void layer_final_norm(const struct model *m, const float *x, float *rms, float *hidden, int64_t n);
 /* Of rows that products alone read: bf16 where products round them anyway and the backend can keep them so. */
-enum dtype product_rows_dtype(const struct model *m);
+enum dtype layer_rows_dtype(const struct model *m);
 /* For the backward pass. */
-struct product_rows kept_qkv(const struct layer_acts *a);
-struct product_rows kept_gate_up(const struct layer_acts *a);
+struct product_rows layer_kept_qkv(const struct layer_acts *a);
+struct product_rows layer_kept_gate_up(const struct layer_acts *a);
 /* Room for T rows from a; training: also what only the backward pass reads. What *out has already stays: {0}, or buffers of another layer. */
 tare_status layer_acts_new(const struct model *m, int64_t t, bool training, struct arena *a, struct layer_acts *out, struct err *e);
 struct layer_rows {
@@ -73,13 +73,13 @@ bool layer_forward(const struct model *m, int64_t l, struct layer_rows r, const 
 /* norm1, norm2 and act once more from x, mid and what is kept of gate_up, with RECOMPUTE_MLP gate_up too: the same bits. */
 void layer_again(const struct model *m, int64_t l, const float *x, const struct layer_acts *a, int64_t t, enum recompute recompute);
 /* The batch with its index arrays where operations may read them: copies in a, or the host's own. Descriptors of sequences stay where they are. */
-tare_status batch_to_backend(const struct model *m, const struct forward_batch *b, struct arena *a, struct forward_batch *out,
-                             struct err *e);
+tare_status layer_batch_to_backend(const struct model *m, const struct forward_batch *b, struct arena *a, struct forward_batch *out,
+                                   struct err *e);
 /* The pass over a batch whose arrays lie with the backend: x [T, C], hidden [n_out, C]. Checks nothing. */
-void forward_rows(struct model *m, struct kv_cache *cache, const struct forward_batch *b, const struct layer_acts *acts, float *x,
-                  float *hidden);
+void layer_forward_rows(struct model *m, struct kv_cache *cache, const struct forward_batch *b, const struct layer_acts *acts,
+                        float *x, float *hidden);
 /* Checks positions, rows and ids of a batch against the model and the cache. */
-tare_status batch_check(struct model *m, const struct kv_cache *cache, int64_t n_layers, const struct forward_batch *b,
-                        struct err *e);
+tare_status layer_check_batch(struct model *m, const struct kv_cache *cache, int64_t n_layers, const struct forward_batch *b,
+                              struct err *e);
 
 #endif

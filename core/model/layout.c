@@ -152,7 +152,7 @@ void layout_free(struct model *m)
     m->layers = NULL;
 }
 
-struct product product_of(const struct model *m, int64_t i)
+struct product model_product_of(const struct model *m, int64_t i)
 {
     const struct model_shape *s = &m->shape;
     const int64_t C = s->hidden, q = s->heads * s->head_dim, u = i / 4 + 1;
@@ -160,7 +160,7 @@ struct product product_of(const struct model *m, int64_t i)
         const int64_t unit = model_head_unit(m);
         return (struct product){unit, m->layers ? m->head - m->unit_begin[unit] : 0, s->vocab, C};
     }
-    const struct layer_offsets o = layer_offsets_of(m, i / 4);
+    const struct layer_offsets o = model_layer_offsets(m, i / 4);
     switch (i % 4) {
     case 0:
         return (struct product){u, o.qkv, q + 2 * s->kv_heads * s->head_dim, C};
@@ -173,18 +173,18 @@ struct product product_of(const struct model *m, int64_t i)
     }
 }
 
-int product_int8(const struct model *m, int64_t i)
+int model_product_int8(const struct model *m, int64_t i)
 {
     return m->int8 && i <= 4 * m->shape.layers;
 }
 
-int64_t product_bytes(const struct model *m, int64_t i)
+int64_t model_product_bytes(const struct model *m, int64_t i)
 {
-    const struct product p = product_of(m, i);
-    return (product_int8(m, i) ? m->k->int8_bytes : m->k->packed_bytes)(p.n, p.k, m->dtype);
+    const struct product p = model_product_of(m, i);
+    return (model_product_int8(m, i) ? m->k->int8_bytes : m->k->packed_bytes)(p.n, p.k, m->dtype);
 }
 
-struct layer_offsets layer_offsets_of(const struct model *m, int64_t l)
+struct layer_offsets model_layer_offsets(const struct model *m, int64_t l)
 {
     return m->layers ? m->layers[l] : (struct layer_offsets){0};
 }

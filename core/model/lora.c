@@ -145,7 +145,7 @@ tare_status lora_init(struct model *m, uint64_t seed, struct err *e)
 static void pack_one(struct model *m, struct refresh_proof *proof, void *packed, const float *w, const int64_t size[2])
 {
     KERNEL(m->k, &m->ctx, pack, .packed = packed, .w = w, .n = size[0], .k = size[1], .dtype = m->dtype);
-    refresh_copy(m, proof, packed, m->k->packed_bytes(size[0], size[1], m->dtype));
+    proof_refresh_copy(m, proof, packed, m->k->packed_bytes(size[0], size[1], m->dtype));
 }
 
 void lora_pack(struct model *m, struct refresh_proof *proof, int64_t u, const float *whole)
@@ -241,7 +241,7 @@ void lora_product(const struct model *m, int64_t i, struct op_matmul o, const st
     const struct lora_group *g = m->lora && m->lora->groups[i].n ? &m->lora->groups[i] : NULL;
     o.packed = m->packed[i];
     o.dtype = m->dtype;
-    o.int8 = product_int8(m, i);
+    o.int8 = model_product_int8(m, i);
     if (g && is_beside(m)) {
         KERNEL(m->k, &m->ctx, matmul_low_rank, .product = o, .beside = low_rank_of(m, g), .u = r->u[i % 4]);
         return;
@@ -320,7 +320,7 @@ static void beside_backward(const struct model *m, const struct lora_group *g, c
                        .n = g->columns,
                        .k = g->k,
                        .dtype = m->dtype,
-                       .int8 = product_int8(m, p->i)},
+                       .int8 = model_product_int8(m, p->i)},
            .beside = o.beside, .d = r->all);
     m->k->low_rank_dw(&m->ctx, &o);
 }
@@ -340,6 +340,6 @@ void lora_backward(const struct model *m, const struct unit_grads *to, const str
                                             .t = p->t,
                                             .n = g->columns,
                                             .k = g->k,
-                                            .int8 = product_int8(m, p->i)});
+                                            .int8 = model_product_int8(m, p->i)});
     if (g->n) adapters_backward(m, g, to, p, r);
 }

@@ -52,23 +52,23 @@ void model_arena_init(const struct model *m, struct arena *a, const char *name)
     arena_init_from(a, name, m->k->backend->device || m->k->backend->counts ? &m->source : NULL);
 }
 
-const void *to_backend(const struct model *m, void *room, const void *host, int64_t bytes)
+const void *model_to_backend(const struct model *m, void *room, const void *host, int64_t bytes)
 {
     return kernels_place(m->k, &m->ctx, room, host, bytes);
 }
 
-const void *from_backend(const struct model *m, void *room, const void *bytes_there, int64_t bytes)
+const void *model_from_backend(const struct model *m, void *room, const void *bytes_there, int64_t bytes)
 {
     return kernels_fetch(m->k, &m->ctx, room, bytes_there, bytes);
 }
 
-tare_status host_room(const struct model *m, int64_t bytes, void **out, struct err *e)
+tare_status model_host_alloc(const struct model *m, int64_t bytes, void **out, struct err *e)
 {
     *out = NULL;
     return kernels_room(m->k, bytes) ? mem_new(bytes, out, e) : TARE_OK;
 }
 
-tare_status backend_room(const struct model *m, struct arena *a, int64_t bytes, void *out, struct err *e)
+tare_status model_backend_alloc(const struct model *m, struct arena *a, int64_t bytes, void *out, struct err *e)
 {
     void *room = NULL;
     if (kernels_room(m->k, bytes)) TRY(arena_push_tensor_raw(a, bytes, &room, e));
@@ -424,7 +424,7 @@ tare_status model_copy_tokenizer(const char *from, const char *to, struct err *e
 /* The tensor's floats in host memory, from its unit, which is gathered when it is another than before. */
 struct saving {
     struct model *m;
-    void *host; /* room of from_backend for the largest tensor */
+    void *host; /* room of model_from_backend for the largest tensor */
 };
 
 static tare_status fetch_tensor(void *ctx, int64_t i, const float **out, struct err *e)
@@ -432,9 +432,10 @@ static tare_status fetch_tensor(void *ctx, int64_t i, const float **out, struct 
     const struct saving *s = ctx;
     const struct tensor *t = &s->m->tensors[i];
     const float *unit;
-    TRY(unit_weights(s->m, t->unit, &unit, e));
+    TRY(shards_unit_weights(s->m, t->unit, &unit, e));
     kernels_at(&s->m->ctx, "saving the weights", -1);
-    *out = from_backend(s->m, s->host, unit + t->offset - s->m->unit_begin[t->unit], t->rows * t->cols * (int64_t)sizeof(float));
+    *out =
+        model_from_backend(s->m, s->host, unit + t->offset - s->m->unit_begin[t->unit], t->rows * t->cols * (int64_t)sizeof(float));
     return model_finish(s->m, e);
 }
 
@@ -448,7 +449,7 @@ static tare_status write_weights(struct saving *s, const char *folder, enum dtyp
         sources[i] =
             (struct st_source){.name = t->name, .rank = t->vector ? 1 : 2, .shape = {t->vector ? t->cols : t->rows, t->cols}};
     }
-    tare_status status = host_room(m, largest_tensor(m) * (int64_t)sizeof(float), &s->host, e);
+    tare_status status = model_host_alloc(m, largest_tensor(m) * (int64_t)sizeof(float), &s->host, e);
     if (!status)
         status =
             safetensors_write_folder(folder, sources, m->n_tensors, &(struct st_writer){fetch_tensor, s, dtype, SHARD_BYTES}, e);
@@ -466,7 +467,7 @@ tare_status model_save(struct model *m, const char *folder, enum dtype dtype, co
         return tokenizer_folder && !m->rank ? model_copy_tokenizer(tokenizer_folder, folder, e) : TARE_OK;
     }
     if (m->rank) { /* rank 0 writes; the others lend their pieces */
-        for (int64_t u = 0; u < unit_count(m); u++) TRY(unit_weights(m, u, &unit, e));
+        for (int64_t u = 0; u < shards_unit_count(m); u++) TRY(shards_unit_weights(m, u, &unit, e));
         return TARE_OK;
     }
     TRY(write_weights(&s, folder, dtype, e));
@@ -492,5 +493,5 @@ uint64_t model_frozen_hash(const struct model *m)
 tare_status model_hash(const struct model *m, uint64_t *out, struct err *e)
 {
     *out = m->hash;
-    return m->ranks > 1 ? TARE_OK : weights_digest(m, out, e);
+    return m->ranks > 1 ? TARE_OK : proof_digest(m, out, e);
 }

@@ -126,10 +126,10 @@ struct model {
     bool rope_theta_set; /* by model.rope_theta, in place of config.json's */
     int64_t version;     /* of the weights; counts refreshes */
     uint64_t hash;       /* model_hash of that version, on several ranks */
-    uint64_t own_hash;   /* of this rank's pieces of it, on several ranks (proof.h, weights_kept) */
+    uint64_t own_hash;   /* of this rank's pieces of it, on several ranks (proof.h, proof_weights_kept) */
     struct model_memory memory;
     float *rope,
-        *rope_local; /* [max_position, R] cos | sin, R = rope_width; of the layers of shape.sliding where local_theta says so; positions.h */
+        *rope_local; /* [max_position, R] cos | sin, R = positions_rope_width; of the layers of shape.sliding where local_theta says so; positions.h */
     int32_t eos[16]; /* ids that end a completion (generation_config.json, config.json) */
     int64_t n_eos;
     char *config_json;     /* config.json as read, for writing back */
@@ -185,13 +185,13 @@ void model_set_deterministic(struct model *m, enum deterministic deterministic);
 /* An arena whose tensors (tensor_new) lie in the memory of m's backend. m outlives it. */
 void model_arena_init(const struct model *m, struct arena *a, const char *name);
 /* Host bytes where operations may read them: themselves, or a copy in `room` of the backend's memory. */
-const void *to_backend(const struct model *m, void *room, const void *host, int64_t bytes);
+const void *model_to_backend(const struct model *m, void *room, const void *host, int64_t bytes);
 /* Bytes of the backend where the host may read them: themselves, or a copy in `room` of the host's memory. */
-const void *from_backend(const struct model *m, void *room, const void *bytes_there, int64_t bytes);
-/* The room of the two: from_backend's on the host (mem_free gives it back), to_backend's in a, an arena of model_arena_init's. NULL where none is
+const void *model_from_backend(const struct model *m, void *room, const void *bytes_there, int64_t bytes);
+/* The room of the two: model_from_backend's on the host (mem_free gives it back), model_to_backend's in a, an arena of model_arena_init's. NULL where none is
  * needed. out: where the pointer goes. */
-tare_status host_room(const struct model *m, int64_t bytes, void **out, struct err *e);
-tare_status backend_room(const struct model *m, struct arena *a, int64_t bytes, void *out, struct err *e);
+tare_status model_host_alloc(const struct model *m, int64_t bytes, void **out, struct err *e);
+tare_status model_backend_alloc(const struct model *m, struct arena *a, int64_t bytes, void *out, struct err *e);
 /* Waits for what was asked of the backend and reports the first failure since the model was made. */
 tare_status model_finish(const struct model *m, struct err *e);
 /* More positions than the model has are an error that names both numbers. */

@@ -38,14 +38,14 @@ static void fill_rows(void *arg, int64_t task, int thread)
         }
 }
 
-int64_t rope_width(const struct model_shape *s)
+int64_t positions_rope_width(const struct model_shape *s)
 {
     return s->turned ? s->turned : s->head_dim;
 }
 
 static tare_status table_new(struct model *m, float **out, struct err *e)
 {
-    const int64_t bytes = m->shape.max_position * rope_width(&m->shape) * (int64_t)sizeof(float);
+    const int64_t bytes = m->shape.max_position * positions_rope_width(&m->shape) * (int64_t)sizeof(float);
     char what[120];
     *out = m->k->backend->alloc(&m->ctx, bytes);
     m->memory.sampler += *out ? bytes : 0;
@@ -62,7 +62,7 @@ tare_status positions_new(struct model *m, struct err *e)
 
 static tare_status table_fill(struct model *m, float *table, const struct rope_scaling *scaling, double theta, struct err *e)
 {
-    const int64_t n = m->shape.max_position, R = rope_width(&m->shape), most = n < PIECE ? n : PIECE;
+    const int64_t n = m->shape.max_position, R = positions_rope_width(&m->shape), most = n < PIECE ? n : PIECE;
     OWNED(mem_free_at) double *frequency = NULL;
     OWNED(mem_free_at) float *host = NULL;
     TRY(mem_new(R / 2 * (int64_t)sizeof *frequency, (void **)&frequency, e));

@@ -5,7 +5,7 @@
 #include "model/model.h"
 
 /* R: the elements of a head that positions turn. */
-int64_t rope_width(const struct model_shape *s);
+int64_t positions_rope_width(const struct model_shape *s);
 /* The memory of m->rope and m->rope_local; their values, [max_position, R] cos | sin, from m->shape. */
 tare_status positions_new(struct model *m, struct err *e);
 tare_status positions_fill(struct model *m, struct err *e);

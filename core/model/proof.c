@@ -9,17 +9,17 @@
 /* Where the digests of struct refresh_proof lie. */
 static uint64_t *piece_digests(const struct model *m, const struct refresh_proof *p, int64_t u)
 {
-    return p->digests + unit_count(m) + u * m->ranks;
+    return p->digests + shards_unit_count(m) + u * m->ranks;
 }
 
 static uint64_t *copy_digest(const struct model *m, const struct refresh_proof *p)
 {
-    return piece_digests(m, p, unit_count(m));
+    return piece_digests(m, p, shards_unit_count(m));
 }
 
 static int64_t n_digests(const struct model *m)
 {
-    return unit_count(m) * (1 + m->ranks) + 2;
+    return shards_unit_count(m) * (1 + m->ranks) + 2;
 }
 
 /* Words before unit u where units lie without the padding that the number of ranks asks for. */
@@ -55,11 +55,11 @@ static tare_status read_digests(const struct model *m, const uint64_t *digests, 
     return model_finish(m, e);
 }
 
-tare_status weights_digest(const struct model *m, uint64_t *out, struct err *e)
+tare_status proof_digest(const struct model *m, uint64_t *out, struct err *e)
 {
     uint64_t *digest, sum = 0;
     TRY(new_digests(m, 1, &digest, e));
-    for (int64_t u = unit_first(m); u < unit_end(m); u++) add_unit(m, digest, u, m->weights + m->unit_begin[u]);
+    for (int64_t u = shards_unit_first(m); u < shards_unit_end(m); u++) add_unit(m, digest, u, m->weights + m->unit_begin[u]);
     const tare_status status = read_digests(m, digest, 1, &sum, e);
     m->k->backend->release(&m->ctx, digest);
     *out = with_frozen(m, sum);
@@ -68,19 +68,19 @@ tare_status weights_digest(const struct model *m, uint64_t *out, struct err *e)
 
 static void add_own(const struct model *m, uint64_t *digests)
 {
-    for (int64_t u = unit_first(m); u < unit_end(m); u++)
-        KERNEL(m->k, &m->ctx, digest, .out = digests + u, .data = m->weights + unit_own_weights(m, u),
-               .bytes = unit_piece(m, u) * (int64_t)sizeof(float), .first = m->rank * unit_piece(m, u));
+    for (int64_t u = shards_unit_first(m); u < shards_unit_end(m); u++)
+        KERNEL(m->k, &m->ctx, digest, .out = digests + u, .data = m->weights + shards_unit_own_weights(m, u),
+               .bytes = shards_unit_slice(m, u) * (int64_t)sizeof(float), .first = m->rank * shards_unit_slice(m, u));
 }
 
 static uint64_t hash_own(const struct model *m, const uint64_t *digests)
 {
-    return fs_hash(digests, unit_count(m) * (int64_t)sizeof *digests, 0);
+    return fs_hash(digests, shards_unit_count(m) * (int64_t)sizeof *digests, 0);
 }
 
 static tare_status own_hash(const struct model *m, uint64_t *out, struct err *e)
 {
-    const int64_t n = unit_count(m);
+    const int64_t n = shards_unit_count(m);
     OWNED(mem_free_at) uint64_t *mine = NULL;
     uint64_t *digests;
     TRY(mem_new(n * (int64_t)sizeof *mine, (void **)&mine, e));
@@ -92,17 +92,17 @@ static tare_status own_hash(const struct model *m, uint64_t *out, struct err *e)
     return status;
 }
 
-uint64_t refresh_own(const struct model *m, const struct refresh_proof *p)
+uint64_t proof_refresh_own(const struct model *m, const struct refresh_proof *p)
 {
-    return p->owners ? hash_own(m, p->owners + m->rank * unit_count(m)) : 0;
+    return p->owners ? hash_own(m, p->owners + m->rank * shards_unit_count(m)) : 0;
 }
 
-tare_status weights_kept(const struct model *m, struct err *e)
+tare_status proof_weights_kept(const struct model *m, struct err *e)
 {
     uint64_t now = 0;
     if (m->ranks == 1) return TARE_OK;
     const bool whole = model_is_whole(m);
-    TRY(whole ? weights_digest(m, &now, e) : own_hash(m, &now, e));
+    TRY(whole ? proof_digest(m, &now, e) : own_hash(m, &now, e));
     const uint64_t was = whole ? m->hash : m->own_hash;
     if (now != was && !m->k->backend->counts) /* a plan's weights have no bytes */
         FAIL(e, TARE_E_CORRUPT,
@@ -128,28 +128,29 @@ static tare_status flip(const struct model *m, float *at, struct err *e)
 static tare_status fault_at(const struct model *m, const char *point, int64_t u, float *pieces, struct err *e)
 {
     bool flips;
-    if (m->ranks == 1 || u != unit_first(m)) return TARE_OK;
+    if (m->ranks == 1 || u != shards_unit_first(m)) return TARE_OK;
     TRY(fault_flips(m->rank, point, m->comm->step, &flips, e));
     return flips ? flip(m, pieces, e) : TARE_OK;
 }
 
-tare_status weights_fault(const struct model *m, struct err *e)
+tare_status proof_weights_fault(const struct model *m, struct err *e)
 {
-    const int64_t u = unit_first(m), other = (m->rank + 1) % m->ranks;
+    const int64_t u = shards_unit_first(m), other = (m->rank + 1) % m->ranks;
     return fault_at(m, "weights", u,
-                    m->weights + (model_is_whole(m) ? m->unit_begin[u] + other * unit_piece(m, u) : unit_own(m, u)), e);
+                    m->weights + (model_is_whole(m) ? m->unit_begin[u] + other * shards_unit_slice(m, u) : shards_unit_own(m, u)),
+                    e);
 }
 
-tare_status gathered_fault(const struct model *m, int64_t u, const float *whole, struct err *e)
+tare_status proof_gathered_fault(const struct model *m, int64_t u, const float *whole, struct err *e)
 {
-    return fault_at(m, "gathered", u, (float *)(uintptr_t)whole + (m->rank + 1) % m->ranks * unit_piece(m, u), e);
+    return fault_at(m, "gathered", u, (float *)(uintptr_t)whole + (m->rank + 1) % m->ranks * shards_unit_slice(m, u), e);
 }
 
 /* ---------------------------------------------------------------- a refresh */
 
 static tare_status gather_owners(const struct model *m, struct refresh_proof *p, struct err *e)
 {
-    const int64_t n = unit_count(m), bytes = n * (int64_t)sizeof(uint64_t);
+    const int64_t n = shards_unit_count(m), bytes = n * (int64_t)sizeof(uint64_t);
     OWNED(mem_free_at) uint64_t *mine = NULL;
     OWNED(mem_free_at) int64_t *sizes = NULL;
     TRY(mem_new(m->ranks * bytes, (void **)&p->owners, e));
@@ -160,7 +161,7 @@ static tare_status gather_owners(const struct model *m, struct refresh_proof *p,
     return m->comm->gather(m->comm, mine, bytes, p->owners, sizes, e);
 }
 
-tare_status refresh_begin(const struct model *m, struct refresh_proof *p, struct err *e)
+tare_status proof_refresh_begin(const struct model *m, struct refresh_proof *p, struct err *e)
 {
     *p = (struct refresh_proof){0};
     if (m->ranks == 1) return TARE_OK;
@@ -169,9 +170,9 @@ tare_status refresh_begin(const struct model *m, struct refresh_proof *p, struct
     return gather_owners(m, p, e);
 }
 
-void refresh_unit(const struct model *m, struct refresh_proof *p, int64_t u, const float *whole)
+void proof_refresh_unit(const struct model *m, struct refresh_proof *p, int64_t u, const float *whole)
 {
-    const int64_t piece = unit_piece(m, u);
+    const int64_t piece = shards_unit_slice(m, u);
     if (!p->digests) return;
     for (int r = 0; r < m->ranks; r++)
         KERNEL(m->k, &m->ctx, digest, .out = piece_digests(m, p, u) + r, .data = whole + r * piece,
@@ -179,7 +180,7 @@ void refresh_unit(const struct model *m, struct refresh_proof *p, int64_t u, con
     add_unit(m, copy_digest(m, p) + 1, u, whole);
 }
 
-void refresh_copy(const struct model *m, struct refresh_proof *p, const void *copy, int64_t bytes)
+void proof_refresh_copy(const struct model *m, struct refresh_proof *p, const void *copy, int64_t bytes)
 {
     if (!p->digests) return;
     KERNEL(m->k, &m->ctx, digest, .out = copy_digest(m, p), .data = copy, .bytes = bytes, .first = p->copied);
@@ -188,8 +189,8 @@ void refresh_copy(const struct model *m, struct refresh_proof *p, const void *co
 
 static tare_status compare_pieces(const struct model *m, const struct refresh_proof *p, const uint64_t *got, struct err *e)
 {
-    const int64_t n = unit_count(m);
-    for (int64_t u = unit_first(m); u < unit_end(m); u++)
+    const int64_t n = shards_unit_count(m);
+    for (int64_t u = shards_unit_first(m); u < shards_unit_end(m); u++)
         for (int r = 0; r < m->ranks; r++)
             if (got[n + u * m->ranks + r] != p->owners[r * n + u])
                 FAIL(e, TARE_E_CORRUPT, "unit %lld of the weights arrived with digest %016llx, rank %d trained %016llx",
@@ -223,15 +224,15 @@ static tare_status prove(const struct model *m, const struct refresh_proof *p, u
     return pieces ? pieces : copies;
 }
 
-tare_status refresh_end(const struct model *m, struct refresh_proof *p, uint64_t *weights, struct err *e)
+tare_status proof_refresh_end(const struct model *m, struct refresh_proof *p, uint64_t *weights, struct err *e)
 {
     if (!p->digests) return TARE_OK;
     const tare_status status = prove(m, p, weights, e);
-    refresh_free(m, p);
+    proof_refresh_free(m, p);
     return status;
 }
 
-void refresh_free(const struct model *m, struct refresh_proof *p)
+void proof_refresh_free(const struct model *m, struct refresh_proof *p)
 {
     if (p->digests) m->k->backend->release(&m->ctx, p->digests);
     mem_free(p->owners);

@@ -12,23 +12,23 @@ struct refresh_proof {
     uint64_t *owners;  /* [R, L+2] */
     int64_t copied;    /* words of the compute copy so far */
 };
-tare_status refresh_begin(const struct model *m, struct refresh_proof *p, struct err *e);
-void refresh_unit(const struct model *m, struct refresh_proof *p, int64_t u, const float *whole);
-void refresh_copy(const struct model *m, struct refresh_proof *p, const void *copy, int64_t bytes);
+tare_status proof_refresh_begin(const struct model *m, struct refresh_proof *p, struct err *e);
+void proof_refresh_unit(const struct model *m, struct refresh_proof *p, int64_t u, const float *whole);
+void proof_refresh_copy(const struct model *m, struct refresh_proof *p, const void *copy, int64_t bytes);
 /* *weights: model_hash of the refreshed weights; untouched on one rank. Frees the proof, after an error too. */
-tare_status refresh_end(const struct model *m, struct refresh_proof *p, uint64_t *weights, struct err *e);
-void refresh_free(const struct model *m, struct refresh_proof *p);
+tare_status proof_refresh_end(const struct model *m, struct refresh_proof *p, uint64_t *weights, struct err *e);
+void proof_refresh_free(const struct model *m, struct refresh_proof *p);
 
-/* refresh_begin: what weights_kept compares with. */
-uint64_t refresh_own(const struct model *m, const struct refresh_proof *p);
+/* proof_refresh_begin: what proof_weights_kept compares with. */
+uint64_t proof_refresh_own(const struct model *m, const struct refresh_proof *p);
 /* Not collective. On several ranks: whether the weights that this rank holds are those that the last refresh left it. A bit that turned since would be
  * trained from, and with zero1 be gone afterwards. TARE_E_CORRUPT names the rank. */
-tare_status weights_kept(const struct model *m, struct err *e);
+tare_status proof_weights_kept(const struct model *m, struct err *e);
 /* The fault `weights` of base/fault.h, at the beginning of an update; and `gathered`, of unit u as it has arrived. */
-tare_status weights_fault(const struct model *m, struct err *e);
-tare_status gathered_fault(const struct model *m, int64_t u, const float *whole, struct err *e);
+tare_status proof_weights_fault(const struct model *m, struct err *e);
+tare_status proof_gathered_fault(const struct model *m, int64_t u, const float *whole, struct err *e);
 
 /* Of the whole weights, the same for every number of ranks; m must be whole on this rank. */
-tare_status weights_digest(const struct model *m, uint64_t *out, struct err *e);
+tare_status proof_digest(const struct model *m, uint64_t *out, struct err *e);
 
 #endif

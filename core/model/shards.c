@@ -10,19 +10,19 @@ bool model_is_whole(const struct model *m)
     return m->ranks == 1 || m->shard != SHARD_ZERO3;
 }
 
-int64_t unit_count(const struct model *m)
+int64_t shards_unit_count(const struct model *m)
 {
     return m->shape.layers + 2;
 }
 
-int64_t unit_first(const struct model *m)
+int64_t shards_unit_first(const struct model *m)
 {
     return m->lora ? 1 : 0;
 }
 
-int64_t unit_end(const struct model *m)
+int64_t shards_unit_end(const struct model *m)
 {
-    return unit_count(m) - (m->lora ? 1 : 0);
+    return shards_unit_count(m) - (m->lora ? 1 : 0);
 }
 
 int64_t model_head_unit(const struct model *m)
@@ -30,19 +30,19 @@ int64_t model_head_unit(const struct model *m)
     return m->shape.tied ? 0 : m->shape.layers + 1;
 }
 
-int64_t unit_piece(const struct model *m, int64_t u)
+int64_t shards_unit_slice(const struct model *m, int64_t u)
 {
     return (m->unit_begin[u + 1] - m->unit_begin[u]) / m->ranks;
 }
 
-int64_t unit_own(const struct model *m, int64_t u)
+int64_t shards_unit_own(const struct model *m, int64_t u)
 {
     return m->unit_begin[u] / m->ranks;
 }
 
-int64_t unit_own_weights(const struct model *m, int64_t u)
+int64_t shards_unit_own_weights(const struct model *m, int64_t u)
 {
-    return model_is_whole(m) ? m->unit_begin[u] + m->rank * unit_piece(m, u) : unit_own(m, u);
+    return model_is_whole(m) ? m->unit_begin[u] + m->rank * shards_unit_slice(m, u) : shards_unit_own(m, u);
 }
 
 /* ---------------------------------------------------------------- windows */
@@ -60,7 +60,7 @@ tare_status shards_new(struct model *m, struct err *e)
     for (int i = 0; i < 4; i++) m->window[i].unit = -1;
     if (model_is_whole(m)) return TARE_OK;
     TRY(moved_new(m, &m->moved, e));
-    for (int64_t u = unit_first(m); u < unit_end(m); u++) {
+    for (int64_t u = shards_unit_first(m); u < shards_unit_end(m); u++) {
         const int64_t i = window_of(m, u) - m->window, n = m->unit_begin[u + 1] - m->unit_begin[u];
         if (n > size[i]) size[i] = n;
     }
@@ -88,12 +88,12 @@ static tare_status gather(struct model *m, int64_t u, bool wait, struct err *e)
 {
     struct unit_window *w = window_of(m, u);
     struct comm *c = m->comm;
-    const int64_t bytes = unit_piece(m, u) * (int64_t)sizeof(float);
+    const int64_t bytes = shards_unit_slice(m, u) * (int64_t)sizeof(float);
     w->unit = -1;
-    const int64_t at = moved_send_all(m, &m->moved, m->weights + unit_own(m, u), unit_piece(m, u));
-    TRY((wait ? c->all_gather : c->gather_begin)(c, m->weights + unit_own(m, u), bytes, w->data, e));
+    const int64_t at = moved_send_all(m, &m->moved, m->weights + shards_unit_own(m, u), shards_unit_slice(m, u));
+    TRY((wait ? c->all_gather : c->gather_begin)(c, m->weights + shards_unit_own(m, u), bytes, w->data, e));
     *w = (struct unit_window){.data = w->data, .unit = u, .version = m->version, .pending = !wait, .at = at};
-    if (wait) moved_got(m, &m->moved, w->data, unit_piece(m, u), at);
+    if (wait) moved_got(m, &m->moved, w->data, shards_unit_slice(m, u), at);
     return TARE_OK;
 }
 
@@ -103,20 +103,20 @@ static bool is_there(struct model *m, int64_t u)
     return w->unit == u && w->version == m->version;
 }
 
-tare_status unit_weights(struct model *m, int64_t u, const float **out, struct err *e)
+tare_status shards_unit_weights(struct model *m, int64_t u, const float **out, struct err *e)
 {
     struct unit_window *w = window_of(m, u);
     *out = m->weights + m->unit_begin[u];
     if (model_is_whole(m)) return TARE_OK;
     if (!is_there(m, u)) TRY(gather(m, u, true, e));
     if (w->pending) TRY(m->comm->gather_wait(m->comm, e));
-    if (w->pending) moved_got(m, &m->moved, w->data, unit_piece(m, u), w->at);
+    if (w->pending) moved_got(m, &m->moved, w->data, shards_unit_slice(m, u), w->at);
     w->pending = false;
     *out = w->data;
     return TARE_OK;
 }
 
-tare_status unit_prefetch(struct model *m, int64_t u, struct err *e)
+tare_status shards_unit_prefetch(struct model *m, int64_t u, struct err *e)
 {
     return model_is_whole(m) || is_there(m, u) ? TARE_OK : gather(m, u, false, e);
 }
@@ -129,24 +129,24 @@ void shards_upload(struct model *m, int64_t offset, const float *host, int64_t n
         return;
     }
     while (m->unit_begin[u + 1] <= offset) u++; /* a tensor lies in one unit */
-    const int64_t piece = unit_piece(m, u), first = m->unit_begin[u] + m->rank * piece;
+    const int64_t piece = shards_unit_slice(m, u), first = m->unit_begin[u] + m->rank * piece;
     const int64_t from = offset > first ? offset : first, to = offset + n < first + piece ? offset + n : first + piece;
     if (from < to)
-        m->k->backend->upload(&m->ctx, m->weights + unit_own(m, u) + from - first, host + from - offset,
+        m->k->backend->upload(&m->ctx, m->weights + shards_unit_own(m, u) + from - first, host + from - offset,
                               (to - from) * (int64_t)sizeof(float));
 }
 
 /* ---------------------------------------------------------------- bytes of the backend's memory */
 
-tare_status backend_hash(const struct model *m, const void *data, int64_t bytes, uint64_t *hash, struct err *e)
+tare_status shards_backend_hash(const struct model *m, const void *data, int64_t bytes, uint64_t *hash, struct err *e)
 {
     enum { CHUNK = 1 << 20 };
     void *host;
     const int64_t most = kernels_room(m->k, CHUNK) ? CHUNK : bytes; /* at once where no copy is made */
-    TRY(host_room(m, CHUNK, &host, e));
+    TRY(model_host_alloc(m, CHUNK, &host, e));
     for (int64_t at = 0; at < bytes; at += most) {
         const int64_t n = bytes - at < most ? bytes - at : most;
-        *hash = fs_hash(from_backend(m, host, (const char *)data + at, n), n, *hash);
+        *hash = fs_hash(model_from_backend(m, host, (const char *)data + at, n), n, *hash);
     }
     mem_free(host);
     return TARE_OK;

@@ -20,26 +20,26 @@ enum { UNIT_BLOCKS = 240 }; /* divisible by 2, 3, 4, 5, 6, 8, 10, 12, 15, 16, 20
 
 /* The masters lie whole on this rank. */
 bool model_is_whole(const struct model *m);
-int64_t unit_count(const struct model *m); /* L + 2 */
-int64_t unit_first(const struct model *m); /* units first .. end-1 have weights: all, or with adapters the layers */
-int64_t unit_end(const struct model *m);
-int64_t model_head_unit(const struct model *m);       /* the unit that holds the head: 0 when tied, else L + 1 */
-int64_t unit_piece(const struct model *m, int64_t u); /* floats of a piece */
+int64_t shards_unit_count(const struct model *m); /* L + 2 */
+int64_t shards_unit_first(const struct model *m); /* units first .. end-1 have weights: all, or with adapters the layers */
+int64_t shards_unit_end(const struct model *m);
+int64_t model_head_unit(const struct model *m);              /* the unit that holds the head: 0 when tied, else L + 1 */
+int64_t shards_unit_slice(const struct model *m, int64_t u); /* floats of a piece */
 /* Where this rank's piece of unit u starts: in a buffer of own pieces; in the weights. */
-int64_t unit_own(const struct model *m, int64_t u);
-int64_t unit_own_weights(const struct model *m, int64_t u);
+int64_t shards_unit_own(const struct model *m, int64_t u);
+int64_t shards_unit_own_weights(const struct model *m, int64_t u);
 
 /* The windows, where the model is sharded; layout_make comes before. */
 tare_status shards_new(struct model *m, struct err *e);
 void shards_free(struct model *m);
 /* Unit u whole. Layers: valid until the layer after the next is asked for; the others: until the weights change. */
-tare_status unit_weights(struct model *m, int64_t u, const float **out, struct err *e);
-/* Starts to bring unit u for the next unit_weights. */
-tare_status unit_prefetch(struct model *m, int64_t u, struct err *e);
+tare_status shards_unit_weights(struct model *m, int64_t u, const float **out, struct err *e);
+/* Starts to bring unit u for the next shards_unit_weights. */
+tare_status shards_unit_prefetch(struct model *m, int64_t u, struct err *e);
 /* Copies what of n floats at `offset` of the flat layout lies on this rank from host memory into the weights. */
 void shards_upload(struct model *m, int64_t offset, const float *host, int64_t n);
 
 /* Adds bytes of the backend's memory to *hash (XXH3), through the host. */
-tare_status backend_hash(const struct model *m, const void *data, int64_t bytes, uint64_t *hash, struct err *e);
+tare_status shards_backend_hash(const struct model *m, const void *data, int64_t bytes, uint64_t *hash, struct err *e);
 
 #endif

@@ -53,17 +53,17 @@ struct attn_shape model_attn_shape(const struct model *m)
                                .dtype = m->dtype};
 }
 
-enum dtype product_rows_dtype(const struct model *m)
+enum dtype layer_rows_dtype(const struct model *m)
 {
     return m->k->bf16_rows && m->dtype == DTYPE_BF16 ? DTYPE_BF16 : DTYPE_F32;
 }
 
-struct product_rows kept_qkv(const struct layer_acts *a)
+struct product_rows layer_kept_qkv(const struct layer_acts *a)
 {
     return a->kept_qkv ? (struct product_rows){a->kept_qkv, DTYPE_BF16} : (struct product_rows){a->qkv, DTYPE_F32};
 }
 
-struct product_rows kept_gate_up(const struct layer_acts *a)
+struct product_rows layer_kept_gate_up(const struct layer_acts *a)
 {
     return a->kept_gate_up ? (struct product_rows){a->kept_gate_up, DTYPE_BF16} : (struct product_rows){a->gate_up, DTYPE_F32};
 }
@@ -78,7 +78,7 @@ tare_status layer_acts_new(const struct model *m, int64_t t, bool training, stru
 {
     const struct model_shape *s = &m->shape;
     const int64_t C = s->hidden, F = s->intermediate, stride = model_attn_shape(m).stride;
-    out->dtype = product_rows_dtype(m);
+    out->dtype = layer_rows_dtype(m);
     TRY(rows_new(a, &out->norm1, t * C, out->dtype, e));
     if (!out->qkv) TRY(tensor_new_raw(a, &out->qkv, t * stride, e));
     TRY(rows_new(a, &out->att, t * s->heads * s->head_dim, out->dtype, e));
@@ -166,7 +166,7 @@ static void norm_q_and_k(const struct model *m, const struct layer_vectors *v, c
            .heads = whole ? 1 : s->kv_heads, .width = whole ? kv : s->head_dim, .eps = (float)s->rms_eps);
 }
 
-void scale_rows(const struct model *m, float *x, int64_t t, double scale)
+void layer_scale_rows(const struct model *m, float *x, int64_t t, double scale)
 {
     const int64_t C = m->shape.hidden;
     if (scale > 0) KERNEL(m->k, &m->ctx, add_columns, .y = x, .ldy = C, .x = x, .ldx = C, .t = t, .n = C, .scale = (float)scale);
@@ -238,7 +238,7 @@ static bool join_and_norm(const struct model *m, const struct branch *b, int64_t
                                       .n = s->hidden,
                                       .k = b->k,
                                       .dtype = m->dtype,
-                                      .int8 = product_int8(m, b->i)};
+                                      .int8 = model_product_int8(m, b->i)};
     const struct op_rmsnorm norm = norm_of(m, b->out, b->next.w, b->next.to, t);
     m->k->matmul_rmsnorm(&m->ctx, &product, &norm);
     return true;
@@ -258,7 +258,7 @@ static bool join(const struct model *m, const struct branch *b, int64_t t, const
                  lora);
     if (plain) return false;
     if (b->norm) norm(m, y, b->norm, (struct norm_out){.y = b->out, .rms = b->rms}, t);
-    scale_rows(m, b->out, t, s->residual_scale);
+    layer_scale_rows(m, b->out, t, s->residual_scale);
     KERNEL(m->k, &m->ctx, add, .y = b->out, .x = b->x, .n = t * C);
     return false;
 }
@@ -307,7 +307,7 @@ static struct op_matmul gate_and_up(const struct model *m, int64_t l, struct pro
                               .n = 2 * m->shape.intermediate,
                               .k = m->shape.hidden,
                               .dtype = m->dtype,
-                              .int8 = product_int8(m, 4 * l + 2)};
+                              .int8 = model_product_int8(m, 4 * l + 2)};
 }
 
 /* act from gate | up as it lies in `in`. */
@@ -351,7 +351,7 @@ void layer_again(const struct model *m, int64_t l, const float *x, const struct 
     norm_before(m, x, v->norm1, (struct norm_out){a->norm1, a->dtype, a->rms1}, t);
     const struct product_rows in = norm_before(m, a->mid, v->norm2, (struct norm_out){a->norm2, a->dtype, a->rms2}, t);
     if (recompute == RECOMPUTE_MLP) into_mlp(m, l, in, a, t);
-    const struct op_swiglu o = activation(m, kept_gate_up(a), a, t);
+    const struct op_swiglu o = activation(m, layer_kept_gate_up(a), a, t);
     m->k->swiglu(&m->ctx, &o);
 }
 
@@ -394,8 +394,8 @@ static tare_status check_blocks(const struct kv_cache *cache, const struct forwa
     return TARE_OK;
 }
 
-tare_status batch_check(struct model *m, const struct kv_cache *cache, int64_t n_layers, const struct forward_batch *b,
-                        struct err *e)
+tare_status layer_check_batch(struct model *m, const struct kv_cache *cache, int64_t n_layers, const struct forward_batch *b,
+                              struct err *e)
 {
     int64_t positions = 0;
     if (cache->n_layers < n_layers)
@@ -417,13 +417,13 @@ static tare_status array_to_backend(const struct model *m, const void *host, int
                                     struct err *e)
 {
     void *room;
-    TRY(backend_room(m, a, bytes, &room, e));
-    *out = to_backend(m, room, host, bytes);
+    TRY(model_backend_alloc(m, a, bytes, &room, e));
+    *out = model_to_backend(m, room, host, bytes);
     return TARE_OK;
 }
 
-tare_status batch_to_backend(const struct model *m, const struct forward_batch *b, struct arena *a, struct forward_batch *out,
-                             struct err *e)
+tare_status layer_batch_to_backend(const struct model *m, const struct forward_batch *b, struct arena *a, struct forward_batch *out,
+                                   struct err *e)
 {
     const void *ids, *pos, *row, *slot, *rows;
     kernels_at(&m->ctx, "forward pass", -1);
@@ -441,29 +441,29 @@ tare_status batch_to_backend(const struct model *m, const struct forward_batch *
     return TARE_OK;
 }
 
-void embed_rows(const struct model *m, const struct forward_batch *b, float *x)
+void layer_embed_rows(const struct model *m, const struct forward_batch *b, float *x)
 {
     KERNEL(m->k, &m->ctx, embed, .x = x, .table = m->table, .ids = b->ids, .t = b->t, .width = m->shape.hidden);
-    scale_rows(m, x, b->t, m->shape.embed_scale);
+    layer_scale_rows(m, x, b->t, m->shape.embed_scale);
 }
 
 static void divide_hidden(const struct model *m, float *hidden, int64_t n)
 {
-    if (m->shape.logits_divisor > 0) scale_rows(m, hidden, n, 1 / m->shape.logits_divisor);
+    if (m->shape.logits_divisor > 0) layer_scale_rows(m, hidden, n, 1 / m->shape.logits_divisor);
 }
 
-void final_norm(const struct model *m, const float *x, float *rms, float *hidden, int64_t n)
+void layer_final_norm(const struct model *m, const float *x, float *rms, float *hidden, int64_t n)
 {
     norm(m, x, m->final_norm_vector, (struct norm_out){.y = hidden, .rms = rms}, n);
     divide_hidden(m, hidden, n);
 }
 
-void forward_rows(struct model *m, struct kv_cache *cache, const struct forward_batch *b, const struct layer_acts *acts, float *x,
-                  float *hidden)
+void layer_forward_rows(struct model *m, struct kv_cache *cache, const struct forward_batch *b, const struct layer_acts *acts,
+                        float *x, float *hidden)
 {
     const int64_t C = m->shape.hidden, L = m->shape.layers;
     struct layer_rows r = {.x = x, .out = x};
-    embed_rows(m, b, x);
+    layer_embed_rows(m, b, x);
     for (int64_t l = 0; l < L; l++) {
         const bool last = l + 1 == L;
         r.next = !last ? m->vectors[l + 1].norm1 : b->out_all ? m->final_norm_vector : NULL;
@@ -477,7 +477,7 @@ void forward_rows(struct model *m, struct kv_cache *cache, const struct forward_
         return;
     }
     KERNEL(m->k, &m->ctx, gather_rows, .y = hidden, .x = x, .rows = b->out_rows, .n = b->n_out, .width = C);
-    final_norm(m, hidden, NULL, hidden, b->n_out);
+    layer_final_norm(m, hidden, NULL, hidden, b->n_out);
 }
 
 tare_status model_forward(struct model *m, struct kv_cache *cache, const struct forward_batch *b, struct arena *scratch,
@@ -487,14 +487,14 @@ tare_status model_forward(struct model *m, struct kv_cache *cache, const struct 
     struct layer_acts acts = {0};
     struct forward_batch there;
     float *x;
-    TRY(batch_check(m, cache, m->shape.layers, b, e));
-    TRY(batch_to_backend(m, b, scratch, &there, e));
+    TRY(layer_check_batch(m, cache, m->shape.layers, b, e));
+    TRY(layer_batch_to_backend(m, b, scratch, &there, e));
     b = &there;
     TRY(tensor_new_raw(scratch, hidden, b->n_out * C, e));
     TRY(tensor_new_raw(scratch, &x, b->t * C, e));
     TRY(layer_acts_new(m, b->t, false, scratch, &acts, e));
     TRY(lora_rows_new(m, b->t, false, scratch, &acts.lora, e));
-    forward_rows(m, cache, b, &acts, x, *hidden);
+    layer_forward_rows(m, cache, b, &acts, x, *hidden);
     return TARE_OK;
 }
 
@@ -502,5 +502,5 @@ void model_logits(struct model *m, const float *hidden, int64_t n, float *logits
 {
     kernels_at(&m->ctx, "the head", -1);
     KERNEL(m->k, &m->ctx, matmul, .y = logits, .x = hidden, .packed = m->packed[4 * m->shape.layers], .t = n, .n = m->shape.vocab,
-           .k = m->shape.hidden, .dtype = m->dtype, .int8 = product_int8(m, 4 * m->shape.layers));
+           .k = m->shape.hidden, .dtype = m->dtype, .int8 = model_product_int8(m, 4 * m->shape.layers));
 }

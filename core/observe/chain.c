@@ -145,7 +145,7 @@ static tare_status add_link(struct chain *c, int64_t step, const char *kind, str
     OWNED(str_free) struct str line = {0};
     tare_status status = print_link(c, step, kind, &line, e);
     if (!status) status = fs_check_open(c->fd, c->path, e);
-    if (!status) status = append_all(c->fd, c->path, line.data, line.size, e);
+    if (!status) status = events_append_all(c->fd, c->path, line.data, line.size, e);
     json_object_clear(c->covered);
     return status;
 }

@@ -44,7 +44,7 @@ static bool proc_value(const char *file, const char *key, char *out, size_t n)
     return found;
 }
 
-void machine_look(struct machine *out)
+void manifest_machine(struct machine *out)
 {
     *out = (struct machine){0};
     struct utsname u;
@@ -75,7 +75,7 @@ static json_t *hex_json(uint64_t x)
 static json_t *machine_json(void)
 {
     struct machine m;
-    machine_look(&m);
+    manifest_machine(&m);
     return json_pack("{s:s, s:s, s:s, s:I, s:I, s:I}", "cpu", m.cpu, "host", m.host, "system", m.system, "cores",
                      (json_int_t)m.cores, "usable_cores", (json_int_t)m.usable_cores, "memory", (json_int_t)m.memory);
 }

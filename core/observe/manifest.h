@@ -47,7 +47,7 @@ struct machine {
     char cpu[128], host[128], system[200];
     int64_t cores, usable_cores, memory, memory_free; /* bytes */
 };
-void machine_look(struct machine *out);
+void manifest_machine(struct machine *out);
 /* Commit of the source, or "" when the build did not know it. */
 const char *manifest_commit(void);
 

@@ -260,7 +260,7 @@ static tare_status record(struct metrics *m, int64_t step, struct err *e)
     TRY(print_line(step, &m->now, &m->line, e));
     m->last = step; /* even if a sink fails: a line that may be half there must not be followed by another of this step */
     TRY(fs_check_open(m->fd, m->path, e));
-    TRY(append_all(m->fd, m->path, m->line.data, m->line.size, e));
+    TRY(events_append_all(m->fd, m->path, m->line.data, m->line.size, e));
     const struct metric_row row = row_of(step, &m->now);
     if (m->events) TRY(events_add(m->events, &row, e));
     struct err why = {0};

@@ -89,7 +89,7 @@ static void put_advantage(json_t *o, bool *bad, const struct batch *b, int64_t m
     if (b->scale) json_put(o, bad, "scale", number_json(b->scale[m]));
     if (b->confidence) json_put(o, bad, "confidence", number_json(b->confidence[m]));
     if (b->advantage) json_put(o, bad, "advantage", number_json(b->advantage[i]));
-    if (b->row_weight) json_put(o, bad, "row_weight", number_json(b->row_weight[i]));
+    if (b->rollout_weight) json_put(o, bad, "rollout_weight", number_json(b->rollout_weight[i]));
     if (b->fate) json_put(o, bad, "fate", json_string(fate_name(b->fate[i])));
 }
 
@@ -139,7 +139,7 @@ static tare_status write_beside(const char *path, const struct str *text, struct
     if (snprintf(beside, sizeof beside, "%s.tmp", path) >= FS_PATH) FAIL(e, TARE_E_INVALID, "%s: path too long", path);
     const int fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0) FAIL(e, TARE_E_IO, "%s: %s", beside, strerror(errno));
-    tare_status status = append_all(fd, path, text->data, text->size, e);
+    tare_status status = events_append_all(fd, path, text->data, text->size, e);
     if (close(fd) && !status)
         status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: cannot be written: %s", path, strerror(errno));
     if (!status && rename(beside, path)) status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: %s", path, strerror(errno));

@@ -1,7 +1,7 @@
 /* RUN/rollouts/step-NNNNNN.jsonl: one line for each rollout of a step.
  *
  * id, group (index of the prompt in the step), sample (index in the group), prompt_uid (hex), occurrence, question (of the row), prompt (in the first
- * line of a group: the text that the model read, chat template and all), completion, reward, components, verdict, extracted, reason, cluster, baseline, scale, confidence, advantage, row_weight, fate (what the curriculum made of it, where it does not keep everything), length (tokens, the end included), finish.
+ * line of a group: the text that the model read, chat template and all), completion, reward, components, verdict, extracted, reason, cluster, baseline, scale, confidence, advantage, rollout_weight, fate (what the curriculum made of it, where it does not keep everything), length (tokens, the end included), finish.
  * Numbers have 17 digits, so that the advantages can be computed again from them bit for bit. Bytes that are not UTF-8 (a completion
  * that was cut inside a character) are written as U+FFFD. Stages that did not run leave their fields out. */
 #ifndef TARE_CORE_OBSERVE_ROLLOUTS_H

@@ -36,7 +36,7 @@ tare_status run_before(const char *dir, json_t **out, struct err *e)
     return TARE_OK;
 }
 
-bool is_run_folder(const char *dir)
+bool run_data_is_run(const char *dir)
 {
     char path[FS_PATH];
     return (!fs_join(path, dir, "metrics.jsonl", NULL) && fs_exists(path)) ||
@@ -59,7 +59,7 @@ tare_status run_folder_check(const char *dir, struct err *e)
     return TARE_OK;
 }
 
-bool is_sweep_folder(const char *dir)
+bool run_data_is_sweep(const char *dir)
 {
     char path[FS_PATH];
     return !fs_join(path, dir, "sweep.json", NULL) && fs_exists(path);
@@ -145,7 +145,7 @@ tare_status run_data_read(const char *dir, struct arena *a, struct run_data *out
     TRY(arena_strdup(a, out->dir + begin, (int64_t)(n - begin), (char **)(uintptr_t)&out->name, e));
     TRY(fs_join(path, dir, "metrics.jsonl", e));
     if (!fs_exists(path)) {
-        if (is_run_folder(dir)) return TARE_OK; /* nothing recorded yet */
+        if (run_data_is_run(dir)) return TARE_OK; /* nothing recorded yet */
         FAIL(e, TARE_E_NOT_FOUND, "%s: no run is there (no metrics.jsonl)", dir);
     }
     OWNED(str_free) struct str text = {0};

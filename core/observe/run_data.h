@@ -33,9 +33,9 @@ tare_status run_data_value(const struct run_data *r, const char *metric, double 
 tare_status run_last_step(const char *dir, int64_t *step, struct err *e);
 /* What was recorded before the first step, an object that is the caller's; NULL: nothing was, metrics.jsonl begins with step 1. */
 tare_status run_before(const char *dir, json_t **out, struct err *e);
-bool is_run_folder(const char *dir);
+bool run_data_is_run(const char *dir);
 /* TARE_E_NOT_FOUND: it is none; TARE_E_IO: that cannot be told. */
 tare_status run_folder_check(const char *dir, struct err *e);
-bool is_sweep_folder(const char *dir);
+bool run_data_is_sweep(const char *dir);
 
 #endif

@@ -136,7 +136,7 @@ tare_status run_lock_sign(int fd, const char *run_dir, struct err *e)
     TRY(fs_join(path, run_dir, "lock", e));
     TRY(run_lock_text(&text, e));
     if ((ftruncate(fd, 0) || lseek(fd, 0, SEEK_SET) < 0)) FAIL(e, TARE_E_IO, "%s: cannot be written: %s", path, strerror(errno));
-    TRY(append_all(fd, path, text.data, text.size, e));
+    TRY(events_append_all(fd, path, text.data, text.size, e));
     if (fsync(fd) && errno != EINVAL) FAIL(e, TARE_E_IO, "%s: cannot be synced: %s", path, strerror(errno));
     return TARE_OK;
 }

@@ -20,7 +20,7 @@ tare_status events_row(struct str *out, const struct metric_row *row, struct err
 /* The bytes of the header at the beginning of a file; TARE_E_CORRUPT when they are no header. */
 tare_status events_read_header(const struct str *file, const char *path, int64_t *size, struct err *e);
 extern const char EVENTS_FILE[]; /* in the run's folder */
-uint32_t crc32c(const void *data, int64_t n);
+uint32_t events_crc32c(const void *data, int64_t n);
 
 struct events;
 /* The file is replaced by `records` (the header and some rows) in one rename, and opened for appending. */
@@ -45,6 +45,6 @@ tare_status database_status(struct database *d, const char *status, struct err *
 void database_close(struct database *d);
 
 /* All of data at the end of fd; a short write (a full disk) is an error. */
-tare_status append_all(int fd, const char *path, const void *data, int64_t n, struct err *e);
+tare_status events_append_all(int fd, const char *path, const void *data, int64_t n, struct err *e);
 
 #endif

@@ -22,7 +22,7 @@ static void make_table(void)
     }
 }
 
-uint32_t crc32c(const void *data, int64_t n)
+uint32_t events_crc32c(const void *data, int64_t n)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, make_table);
@@ -76,7 +76,7 @@ static tare_status put_float(struct str *s, int field, float x, struct err *e)
 static tare_status put_frame(struct str *out, const struct str *event, struct err *e)
 {
     const uint64_t n = (uint64_t)event->size;
-    const uint32_t head = masked(crc32c(&n, sizeof n)), body = masked(crc32c(event->data, event->size));
+    const uint32_t head = masked(events_crc32c(&n, sizeof n)), body = masked(events_crc32c(event->data, event->size));
     TRY(str_add(out, (const char *)&n, sizeof n, e));
     TRY(str_add(out, (const char *)&head, sizeof head, e));
     TRY(str_add(out, event->data, event->size, e));
@@ -99,11 +99,11 @@ tare_status events_read_header(const struct str *file, const char *path, int64_t
     if (right) {
         memcpy(&n, file->data, sizeof n);
         memcpy(&head, file->data + sizeof n, sizeof head);
-        right = head == masked(crc32c(&n, sizeof n)) && n <= (uint64_t)file->size && (int64_t)n <= file->size - 16;
+        right = head == masked(events_crc32c(&n, sizeof n)) && n <= (uint64_t)file->size && (int64_t)n <= file->size - 16;
     }
     if (right) {
         memcpy(&body, file->data + 12 + n, sizeof body);
-        right = body == masked(crc32c(file->data + 12, (int64_t)n));
+        right = body == masked(events_crc32c(file->data + 12, (int64_t)n));
         *size = 16 + (int64_t)n;
     }
     if (!right) FAIL(e, TARE_E_CORRUPT, "%s: its first record is damaged", path);
@@ -144,7 +144,7 @@ struct events {
     char path[FS_PATH];
 };
 
-tare_status append_all(int fd, const char *path, const void *data, int64_t n, struct err *e)
+tare_status events_append_all(int fd, const char *path, const void *data, int64_t n, struct err *e)
 {
     for (int64_t done = 0; done < n;) {
         const ssize_t k = write(fd, (const char *)data + done, (size_t)(n - done));
@@ -182,7 +182,7 @@ tare_status events_add(struct events *t, const struct metric_row *row, struct er
 {
     str_clear(&t->record);
     TRY(events_row(&t->record, row, e));
-    return append_all(t->fd, t->path, t->record.data, t->record.size, e);
+    return events_append_all(t->fd, t->path, t->record.data, t->record.size, e);
 }
 
 tare_status events_sync(struct events *t, struct err *e)

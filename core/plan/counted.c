@@ -184,7 +184,7 @@ tare_status counted_update(struct counted *x, struct err *e)
     TRY(count_reference(x, wants_reference(x->in), e));
     const int64_t before = held(x);
     TRY(trainer_new(x->model, &(struct trainer_options){x->reference, &c->train, &c->loss, 1, 0, 1}, &x->trainer, e));
-    if (c->relift.rows) TRY(trainer_add_second(x->trainer, c, e));
+    if (c->relift.rows) TRY(supervised_add_second(x->trainer, c, e));
     const struct trainer *t = x->trainer;
     out->bytes[PLAN_GRADIENTS] = t->grads.sum_bytes;
     out->bytes[PLAN_MOMENTS] = t->moment_bytes;
@@ -204,19 +204,19 @@ static tare_status count_process(struct counted *x, struct err *e)
 {
     const struct config *c = x->in->config;
     struct plan_counted *out = x->out;
-    const struct train_config train = process_train_config(c);
+    const struct train_config train = process_reward_train_config(c);
     struct update_largest largest = counted_largest(x, x->plan->prompt_tokens, x->plan->new_tokens);
     struct update_memory m;
     if (!c->process_reward.implicit) return TARE_OK;
     int64_t before = held(x);
-    TRY(make_model(x, &x->in->shape, true, &x->process, e));
-    const struct model_memory *own = &x->process->memory;
+    TRY(make_model(x, &x->in->shape, true, &x->reward_model, e));
+    const struct model_memory *own = &x->reward_model->memory;
     out->bytes[PLAN_WEIGHTS] += own->parameters;
     out->bytes[PLAN_GATHERED] += own->windows;
     out->bytes[PLAN_SAMPLER] += held(x) - before - own->parameters - own->windows;
     before = held(x);
-    TRY(trainer_new(x->process, &(struct trainer_options){x->reference, &train, &c->loss, 1, 0, 1}, &x->process_trainer, e));
-    const struct trainer *t = x->process_trainer;
+    TRY(trainer_new(x->reward_model, &(struct trainer_options){x->reference, &train, &c->loss, 1, 0, 1}, &x->reward_trainer, e));
+    const struct trainer *t = x->reward_trainer;
     out->bytes[PLAN_GRADIENTS] += t->grads.sum_bytes;
     out->bytes[PLAN_MOMENTS] += t->moment_bytes;
     out->bytes[PLAN_GATHERED] += held(x) - before - t->grads.sum_bytes - t->moment_bytes;
@@ -226,8 +226,8 @@ static tare_status count_process(struct counted *x, struct err *e)
         c->process_reward.minibatch ? c->process_reward.minibatch / c->rollout.group_size + 1 : c->rollout.prompts;
     const int64_t shards = larger(x->in->gradient_shards, 1);
     largest.groups = (groups + shards - 1) / shards;
-    TRY(update_count(x->process_trainer, &largest, &m, e));
-    x->process_trainer->train = &c->train; /* the own settings are this function's */
+    TRY(update_count(x->reward_trainer, &largest, &m, e));
+    x->reward_trainer->train = &c->train; /* the own settings are this function's */
     out->bytes[PLAN_ACTIVATIONS] += m.activations;
     out->bytes[PLAN_LOGITS] += m.head;
     out->bytes[PLAN_REFERENCE] += m.reference;
@@ -308,9 +308,9 @@ static tare_status count_all(struct counted *x, int64_t groups, struct err *e)
 void counted_free(struct counted *x)
 {
     sampler_free(x->sampler);
-    trainer_free(x->process_trainer);
+    trainer_free(x->reward_trainer);
     trainer_free(x->trainer);
-    model_free(x->process);
+    model_free(x->reward_model);
     model_free(x->reference);
     model_free(x->model);
     arena_free(&x->arena);

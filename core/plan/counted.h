@@ -16,8 +16,8 @@ struct counted {
     struct lora_spec lora;
     struct model *model, *reference;
     struct trainer *trainer;
-    struct model *process; /* the process reward model and its trainer, where there is one */
-    struct trainer *process_trainer;
+    struct model *reward_model; /* the process reward model and its trainer, where there is one */
+    struct trainer *reward_trainer;
     struct sampler *sampler;
     struct arena arena; /* requests */
     struct plan_counted *out;

@@ -210,7 +210,7 @@ static void tally_attention(const struct kctx *c, const struct op_attention *o)
 static void tally_attention_grad(const struct kctx *c, const struct op_attention_grad *o)
 {
     const double t = (double)o->t, width = (double)(o->shape.heads * o->shape.head_dim), stride = (double)o->shape.stride;
-    const double one = 2 * attention_grad_pairs(o) * width, rows = t * (stride + width), kv = stride - width;
+    const double one = 2 * cost_attention_grad_pairs(o) * width, rows = t * (stride + width), kv = stride - width;
     const bool bf16 = o->shape.dtype == DTYPE_BF16;
     useful(c, cost_attention_grad(o).flops);
     launch_other("grad_delta", 0, (4 + (double)dtype_bytes(o->out_dtype)) * t * width);

@@ -171,7 +171,7 @@ tare_status plugin_check_params(const struct plugin *p, const struct config_para
         const int64_t i = find_param(p, s->key);
         snprintf(what, sizeof what, "%s: [%s] %s", s->where, section, s->key);
         const tare_status bad = i < 0 ? unknown_key(p, s, e) : param_parse(&p->params[i], s->value, what, &value, e);
-        TRY(faults_note(faults, bad, e));
+        TRY(err_note_fault(faults, bad, e));
     }
     return TARE_OK;
 }

@@ -30,12 +30,12 @@ static tare_status check_file(const struct config *c, const char *section, const
 
 static tare_status check_files(const struct config *c, struct faults *f, struct err *e)
 {
-    TRY(faults_note(f, check_file(c, "data", "chat_template", c->data.chat_template, e), e));
-    TRY(faults_note(f, check_file(c, "eval", "difficulty", c->eval.difficulty, e), e));
-    TRY(faults_note(f, check_file(c, "eval", "complex_rules", c->eval.complex_rules, e), e));
-    if (c->process_reward.implicit) TRY(faults_note(f, check_file(c, "process_reward", "model", c->process_reward.model, e), e));
+    TRY(err_note_fault(f, check_file(c, "data", "chat_template", c->data.chat_template, e), e));
+    TRY(err_note_fault(f, check_file(c, "eval", "difficulty", c->eval.difficulty, e), e));
+    TRY(err_note_fault(f, check_file(c, "eval", "complex_rules", c->eval.complex_rules, e), e));
+    if (c->process_reward.implicit) TRY(err_note_fault(f, check_file(c, "process_reward", "model", c->process_reward.model, e), e));
     const bool reference = c->loss.kl_coef > 0 || c->process_reward.implicit;
-    return reference ? faults_note(f, check_file(c, "model", "reference", c->model.reference, e), e) : TARE_OK;
+    return reference ? err_note_fault(f, check_file(c, "model", "reference", c->model.reference, e), e) : TARE_OK;
 }
 
 /* ---------------------------------------------------------------- plugins */
@@ -159,7 +159,7 @@ static tare_status check_clusters(const struct config *c, const struct dataset *
     bool sound;
     *clusters = c->clusterer.clusters;
     TRY(check_tables(c, "clusterer.", c->clusterer.codebook, &sound, f, e));
-    return sound && train ? faults_note(f, cluster_check(c, train, env, clusters, e), e) : TARE_OK;
+    return sound && train ? err_note_fault(f, cluster_check(c, train, env, clusters, e), e) : TARE_OK;
 }
 
 static tare_status check_plugins(const struct config *c, const struct dataset *train, struct faults *f, struct err *e)
@@ -170,16 +170,16 @@ static tare_status check_plugins(const struct config *c, const struct dataset *t
     int64_t clusters = 0;
     bool sound;
     TRY(check_tables(c, "verifier.", c->verifier.plugins, &sound, f, e));
-    if (sound) TRY(faults_note(f, check_verifier(c, &env, &s, e), e));
+    if (sound) TRY(err_note_fault(f, check_verifier(c, &env, &s, e), e));
     TRY(check_tables(c, "objective.", c->objective.plugin, &sound, f, e));
-    if (sound) TRY(faults_note(f, check_objective(c, &env, e), e));
+    if (sound) TRY(err_note_fault(f, check_objective(c, &env, e), e));
     TRY(check_tables(c, "curriculum.", c->curriculum.plugin, &sound, f, e));
-    if (sound && train) TRY(faults_note(f, check_curriculum(c, train, &env, e), e));
+    if (sound && train) TRY(err_note_fault(f, check_curriculum(c, train, &env, e), e));
     if (!config_codebook_settled(c)) return TARE_OK; /* there is no such estimator, which was told */
     TRY(check_clusters(c, train, &env, &clusters, f, e));
     TRY(check_tables(c, "estimator.", c->estimator.plugin, &sound, f, e));
-    if (sound) TRY(faults_note(f, check_estimator(c, train, clusters, &env, &s, e), e));
-    return s.verifier && s.estimator ? faults_note(f, engine_check_segments(c, s.gives, s.reads, e), e) : TARE_OK;
+    if (sound) TRY(err_note_fault(f, check_estimator(c, train, clusters, &env, &s, e), e));
+    return s.verifier && s.estimator ? err_note_fault(f, engine_check_segments(c, s.gives, s.reads, e), e) : TARE_OK;
 }
 
 /* ---------------------------------------------------------------- the model, and its prompts */
@@ -200,7 +200,7 @@ static tare_status check_model(const struct config *c, const struct dataset *con
                                      .warns = true};
     tare_status status = prompts_new(&c->data, c->model.path, t, &p, e);
     for (int i = 0; i < 2 && !status; i++)
-        if (data[i]) status = faults_note(f, prompts_check(p, data[i], &room, NULL, e), e);
+        if (data[i]) status = err_note_fault(f, prompts_check(p, data[i], &room, NULL, e), e);
     prompts_free(p);
     tokenizer_free(t);
     return status;
@@ -241,7 +241,7 @@ static tare_status check_rows(const struct config *c, const char *key, struct da
 {
     const tare_status status = dataset_of(c, key, d, e);
     *read = !status;
-    return faults_note(f, status ? status : verify_check_rows(c, d, e), e);
+    return err_note_fault(f, status ? status : verify_check_rows(c, d, e), e);
 }
 
 /* Supervised updates and traces need rows that have a completion. */
@@ -260,14 +260,14 @@ static tare_status check_all(const struct config *c, struct dataset data[2], str
     bool train, eval = false;
     TRY(check_files(c, f, e));
     TRY(check_rows(c, "train", &data[0], &train, f, e));
-    if (train) TRY(faults_note(f, check_completions(c, &data[0], e), e));
+    if (train) TRY(err_note_fault(f, check_completions(c, &data[0], e), e));
     if (c->data.eval[0]) TRY(check_rows(c, "eval", &data[1], &eval, f, e));
     const struct dataset *const rows[2] = {train ? &data[0] : NULL, eval ? &data[1] : NULL};
     TRY(check_plugins(c, rows[0], f, e));
     if (f && (!*c->model.path || !c->rollout.max_new_tokens)) return TARE_OK; /* told by settle, which looks at the model */
-    if (fs_is_dir(c->model.path)) return faults_note(f, check_model(c, rows, f, e), e);
-    if (*c->model.warm_start) return faults_note(f, check_warm_start(c, 0, e), e);
-    return faults_note(f, config_no_model(c, "give a Hugging Face folder, or model.warm_start to make one", e), e);
+    if (fs_is_dir(c->model.path)) return err_note_fault(f, check_model(c, rows, f, e), e);
+    if (*c->model.warm_start) return err_note_fault(f, check_warm_start(c, 0, e), e);
+    return err_note_fault(f, config_no_model(c, "give a Hugging Face folder, or model.warm_start to make one", e), e);
 }
 
 tare_status preflight(const struct config *c, struct faults *f, struct err *e)

@@ -22,16 +22,16 @@ static tare_status decode_one(struct sampler *s, struct err *e)
         r.seqs[i].shared = shared_keys(d, q);
     }
     float *hidden, *logits;
-    TRY(rows_forward(s, &r, &hidden, e));
-    TRY(logits_new(s, n, &logits, e));
-    TRY(draws_begin(s, n, &draws, e));
+    TRY(sampler_rows_forward(s, &r, &hidden, e));
+    TRY(sampler_logits_new(s, n, &logits, e));
+    TRY(sampler_draws_begin(s, n, &draws, e));
     for (int64_t at = 0; at < n; at += LOGIT_ROWS) {
         const int64_t rows = n - at < LOGIT_ROWS ? n - at : LOGIT_ROWS;
         model_logits(s->model, hidden + at * s->model->shape.hidden, rows, logits);
-        TRY(draws_add(&draws, d->running + at, rows, logits, vocab, e));
-        if (draws.listens) TRY(draws_end(&draws, e));
+        TRY(sampler_draws_add(&draws, d->running + at, rows, logits, vocab, e));
+        if (draws.listens) TRY(sampler_draws_end(&draws, e));
     }
-    TRY(draws_end(&draws, e));
+    TRY(sampler_draws_end(&draws, e));
     s->stats.decode_steps++;
     scheduler_compact(d);
     return TARE_OK;

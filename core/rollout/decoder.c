@@ -96,7 +96,7 @@ static void issue(struct decoder *d, struct kv_cache *cache, const struct decode
                                     .out_all = true,
                                     .out_rows = p->out_rows,
                                     .n_out = p->rows};
-    forward_rows(m, cache, &b, &d->acts, d->x, d->hidden);
+    layer_forward_rows(m, cache, &b, &d->acts, d->x, d->hidden);
     model_logits(m, d->hidden, p->rows, d->logits);
     kernels_at(&m->ctx, "drawing tokens", -1);
     KERNEL(m->k, &m->ctx, sample, .token = p->token, .logprob = p->logprob, .entropy = p->entropy, .logits = d->logits,

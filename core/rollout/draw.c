@@ -33,8 +33,8 @@ int64_t draw_stops(const struct model *m, const struct sample_params *p, int32_t
 static tare_status host_row(struct sampler *s, const float *logits, const float **row, void **room, struct err *e)
 {
     const int64_t bytes = s->model->shape.vocab * (int64_t)sizeof *logits;
-    TRY(host_room(s->model, bytes, room, e));
-    *row = from_backend(s->model, *room, logits, bytes);
+    TRY(model_host_alloc(s->model, bytes, room, e));
+    *row = model_from_backend(s->model, *room, logits, bytes);
     return model_finish(s->model, e);
 }
 
@@ -112,7 +112,7 @@ struct sample_row draw_row(const struct sampler *s, const struct sequence *q)
 
 /* ---- draws */
 
-tare_status draws_begin(struct sampler *s, int64_t most, struct draws *b, struct err *e)
+tare_status sampler_draws_begin(struct sampler *s, int64_t most, struct draws *b, struct err *e)
 {
     *b = (struct draws){.s = s, .room = most < DRAW_ROWS ? most : DRAW_ROWS};
     TRY(arena_new_raw(&s->scratch, &b->seqs, b->room, e));
@@ -138,14 +138,14 @@ static void issue(const struct draws *b, int64_t n, const float *logits, int64_t
     float *logprob = (float *)(void *)(token + b->room);
     kernels_at(&m->ctx, "drawing tokens", -1);
     KERNEL(m->k, &m->ctx, sample, .token = token, .logprob = logprob, .entropy = logprob + b->room, .logits = logits, .ld = ld,
-           .rows = to_backend(m, b->s->room ? b->s->room->rows + b->n : NULL, rows, n * (int64_t)sizeof *rows), .r = n,
+           .rows = model_to_backend(m, b->s->room ? b->s->room->rows + b->n : NULL, rows, n * (int64_t)sizeof *rows), .r = n,
            .v = m->shape.vocab);
 }
 
-tare_status draws_add(struct draws *b, const int64_t *seqs, int64_t n, const float *logits, int64_t ld, struct err *e)
+tare_status sampler_draws_add(struct draws *b, const int64_t *seqs, int64_t n, const float *logits, int64_t ld, struct err *e)
 {
     for (int64_t at = 0; at < n;) {
-        if (b->n == b->room) TRY(draws_end(b, e));
+        if (b->n == b->room) TRY(sampler_draws_end(b, e));
         const int64_t left = b->room - b->n, some = n - at < left ? n - at : left;
         for (int64_t i = 0; i < some; i++) {
             const struct sequence *q = &b->s->sched.seqs[seqs[at + i]];
@@ -161,13 +161,13 @@ tare_status draws_add(struct draws *b, const int64_t *seqs, int64_t n, const flo
     return TARE_OK;
 }
 
-tare_status draws_end(struct draws *b, struct err *e)
+tare_status sampler_draws_end(struct draws *b, struct err *e)
 {
     const struct model *m = b->s->model;
     const int64_t n = b->n;
     if (!n) return TARE_OK;
     kernels_at(&m->ctx, "drawing tokens", -1);
-    const int32_t *token = from_backend(m, b->host, results_of(b), 3 * b->room * (int64_t)sizeof *token);
+    const int32_t *token = model_from_backend(m, b->host, results_of(b), 3 * b->room * (int64_t)sizeof *token);
     const float *logprob = (const float *)(const void *)(token + b->room), *entropy = logprob + b->room;
     TRY(model_finish(m, e));
     b->n = 0;
@@ -194,9 +194,9 @@ static tare_status score(struct sampler *s, const struct head_piece *p, float *o
     float *to = s->room ? s->room->results : out, *lse;
     TRY(tensor_new_raw(&s->scratch, &lse, 2 * p->n, e));
     KERNEL(m->k, &m->ctx, head_stats, .logprob = to, .entropy = NULL, .lse = lse, .logits = p->logits,
-           .target = to_backend(m, s->room ? s->room->results + p->n : NULL, p->target, p->n * (int64_t)sizeof *p->target),
+           .target = model_to_backend(m, s->room ? s->room->results + p->n : NULL, p->target, p->n * (int64_t)sizeof *p->target),
            .temperature = p->temperature, .r = p->n, .v = m->shape.vocab);
-    if (s->room) from_backend(m, out, to, p->n * (int64_t)sizeof *out);
+    if (s->room) model_from_backend(m, out, to, p->n * (int64_t)sizeof *out);
     return model_finish(m, e);
 }
 
@@ -206,7 +206,7 @@ tare_status draw_prompt(struct sampler *s, int64_t group, int64_t at, int64_t n,
     const float temperature = g->how->params->temperature > 0 ? (float)g->how->params->temperature : 1;
     const int64_t vocab = s->model->shape.vocab;
     float *logits;
-    TRY(logits_new(s, n, &logits, e));
+    TRY(sampler_logits_new(s, n, &logits, e));
     for (int64_t from = 0; from < n; from += LOGIT_ROWS) {
         const int64_t rows = n - from < LOGIT_ROWS ? n - from : LOGIT_ROWS;
         const int32_t *target = g->request->prompt + at + from;
@@ -228,13 +228,13 @@ tare_status draw_prompt(struct sampler *s, int64_t group, int64_t at, int64_t n,
 
 /* ---- the forward pass */
 
-tare_status rows_forward(struct sampler *s, const struct rows *r, float **hidden, struct err *e)
+tare_status sampler_rows_forward(struct sampler *s, const struct rows *r, float **hidden, struct err *e)
 {
     const struct forward_batch b = rows_batch(r);
     return model_forward(s->model, &s->cache, &b, &s->scratch, hidden, e);
 }
 
-tare_status logits_new(struct sampler *s, int64_t rows, float **logits, struct err *e)
+tare_status sampler_logits_new(struct sampler *s, int64_t rows, float **logits, struct err *e)
 {
     const int64_t n = rows < LOGIT_ROWS ? rows : LOGIT_ROWS;
     return tensor_new_raw(&s->scratch, logits, n * s->model->shape.vocab, e);

@@ -28,21 +28,21 @@ static tare_status first_tokens(struct sampler *s, const float *hidden, const in
         all += samples_of(s, groups[i]);
         most = samples_of(s, groups[i]) > most ? samples_of(s, groups[i]) : most;
     }
-    TRY(logits_new(s, n, &logits, e));
+    TRY(sampler_logits_new(s, n, &logits, e));
     TRY(arena_new_raw(&s->scratch, &seqs, most, e));
-    TRY(draws_begin(s, all, &draws, e));
+    TRY(sampler_draws_begin(s, all, &draws, e));
     for (int64_t at = 0; at < n; at += LOGIT_ROWS) {
         const int64_t rows = n - at < LOGIT_ROWS ? n - at : LOGIT_ROWS;
         model_logits(s->model, hidden + at * s->model->shape.hidden, rows, logits);
         for (int64_t i = 0; i < rows;) {
             int64_t m;
             const int64_t prompts = drawn_together(s, groups + at + i, rows - i, seqs, &m);
-            TRY(draws_add(&draws, seqs, m, logits + i * vocab, samples_of(s, groups[at + i]) == 1 ? vocab : 0, e));
+            TRY(sampler_draws_add(&draws, seqs, m, logits + i * vocab, samples_of(s, groups[at + i]) == 1 ? vocab : 0, e));
             i += prompts;
         }
-        if (draws.listens) TRY(draws_end(&draws, e));
+        if (draws.listens) TRY(sampler_draws_end(&draws, e));
     }
-    TRY(draws_end(&draws, e));
+    TRY(sampler_draws_end(&draws, e));
     for (int64_t i = 0; i < n; i++) s->sched.groups[groups[i]].drawn = true;
     return TARE_OK;
 }
@@ -84,7 +84,7 @@ static tare_status run_pass(struct sampler *s, const struct stretch *list, int64
     }
     for (int64_t i = 0; i < n_told; i++) rows_want(&r, first[i], told[i].n);
     float *hidden;
-    TRY(rows_forward(s, &r, &hidden, e));
+    TRY(sampler_rows_forward(s, &r, &hidden, e));
     const float *row = hidden + n_ended * s->model->shape.hidden;
     for (int64_t i = 0; i < n_told; row += told[i++].n * s->model->shape.hidden)
         TRY(draw_prompt(s, told[i].group, told[i].at, told[i].n, row, e));
@@ -111,9 +111,9 @@ static tare_status copy_templates(struct sampler *s, struct err *e)
     const int64_t n = s->sched.n_copies, bytes = n * (int64_t)sizeof *s->sched.copy_to;
     int32_t *room;
     if (!n) return TARE_OK;
-    TRY(backend_room(m, &s->scratch, 2 * bytes, &room, e));
-    const int32_t *to = to_backend(m, room, s->sched.copy_to, bytes);
-    const int32_t *from = to_backend(m, room ? room + n : NULL, s->sched.copy_from, bytes);
+    TRY(model_backend_alloc(m, &s->scratch, 2 * bytes, &room, e));
+    const int32_t *to = model_to_backend(m, room, s->sched.copy_to, bytes);
+    const int32_t *from = model_to_backend(m, room ? room + n : NULL, s->sched.copy_from, bytes);
     for (int64_t l = 0; l < s->cache.n_layers; l++)
         KERNEL(m->k, &m->ctx, kv_copy, .kv = s->cache.layers[l], .shape = shape, .to = to, .from = from, .n = n);
     return TARE_OK;

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-tare_status sample_params_from(const struct rollout_config *c, int64_t vocab, const char *where, struct arena *arena,
-                               struct sample_params *out, struct err *e)
+tare_status rollout_sample_params(const struct rollout_config *c, int64_t vocab, const char *where, struct arena *arena,
+                                  struct sample_params *out, struct err *e)
 {
     const char *text = c->stop_ids ? c->stop_ids : "";
     int32_t *stop;

@@ -38,8 +38,8 @@ struct sample_output { /* in the caller's arena; completions in order of request
 };
 
 /* From the configuration. stop_ids is a list such as "151645, 151643" (in the arena afterwards); where: its place, for the error. */
-tare_status sample_params_from(const struct rollout_config *c, int64_t vocab, const char *where, struct arena *arena,
-                               struct sample_params *out, struct err *e);
+tare_status rollout_sample_params(const struct rollout_config *c, int64_t vocab, const char *where, struct arena *arena,
+                                  struct sample_params *out, struct err *e);
 
 /* Completions are told of as they end, and every round of the loop is, while others are still sampled: in the sampling thread. An error
  * ends the run. */

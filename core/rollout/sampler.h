@@ -69,7 +69,7 @@ struct draws {
     const float **logits; /* [room] what each is drawn from */
     struct sample_row *rows;
     void *host;   /* [3 room] results where the host reads them */
-    bool listens; /* someone asks for the logits: they have to stay until draws_end */
+    bool listens; /* someone asks for the logits: they have to stay until sampler_draws_end */
 };
 
 /* ---- sampler.c */
@@ -89,16 +89,16 @@ int64_t draw_stops(const struct model *m, const struct sample_params *p, int32_t
 struct sample_row draw_row(const struct sampler *s, const struct sequence *q);
 /* A token of a sequence. logits: what it was drawn from, where the group asks for that; may be NULL */
 tare_status draw_accept(struct sampler *s, struct drawn token, const float *logits, struct err *e);
-/* The next tokens of `most` sequences, in s->scratch. draws_add: those of seqs[0 .. n-1] from logits with ld floats a row (0: all from one row), which
- * may be overwritten by later operations; draws_end brings all to the host. */
-tare_status draws_begin(struct sampler *s, int64_t most, struct draws *b, struct err *e);
-tare_status draws_add(struct draws *b, const int64_t *seqs, int64_t n, const float *logits, int64_t ld, struct err *e);
-tare_status draws_end(struct draws *b, struct err *e);
+/* The next tokens of `most` sequences, in s->scratch. sampler_draws_add: those of seqs[0 .. n-1] from logits with ld floats a row (0: all from one row), which
+ * may be overwritten by later operations; sampler_draws_end brings all to the host. */
+tare_status sampler_draws_begin(struct sampler *s, int64_t most, struct draws *b, struct err *e);
+tare_status sampler_draws_add(struct draws *b, const int64_t *seqs, int64_t n, const float *logits, int64_t ld, struct err *e);
+tare_status sampler_draws_end(struct draws *b, struct err *e);
 /* Tells a session's listener tokens at .. at + n of a group's prompt, whose logits come from hidden [n, C]. */
 tare_status draw_prompt(struct sampler *s, int64_t group, int64_t at, int64_t n, const float *hidden, struct err *e);
 /* Room for a piece of logits, at most LOGIT_ROWS rows. */
-tare_status logits_new(struct sampler *s, int64_t rows, float **logits, struct err *e);
-tare_status rows_forward(struct sampler *s, const struct rows *r, float **hidden, struct err *e);
+tare_status sampler_logits_new(struct sampler *s, int64_t rows, float **logits, struct err *e);
+tare_status sampler_rows_forward(struct sampler *s, const struct rows *r, float **hidden, struct err *e);
 
 /* ---- prefill.c, decode.c */
 tare_status prefill(struct sampler *s, const volatile int *cancelled, struct err *e);

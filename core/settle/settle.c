@@ -93,11 +93,11 @@ static tare_status set_date(struct config *c, struct err *e)
 
 static tare_status settle_keys(struct config *c, bool say, struct faults *f, struct err *e)
 {
-    TRY(faults_note(f, set_date(c, e), e));
-    TRY(faults_note(f, set_model(c, "path", c->model.path, e), e));
-    TRY(faults_note(f, set_model(c, "reference", c->model.reference, e), e));
-    TRY(faults_note(f, set_codebook(c, say, e), e));
-    return faults_note(f, settle_tokens(c, say, e), e);
+    TRY(err_note_fault(f, set_date(c, e), e));
+    TRY(err_note_fault(f, set_model(c, "path", c->model.path, e), e));
+    TRY(err_note_fault(f, set_model(c, "reference", c->model.reference, e), e));
+    TRY(err_note_fault(f, set_codebook(c, say, e), e));
+    return err_note_fault(f, settle_tokens(c, say, e), e);
 }
 
 tare_status settle(struct config *c, bool say, struct faults *f, struct err *e)

@@ -222,11 +222,11 @@ static tare_status read_state(void *ctx, const struct state_reader *r, const cha
 {
     struct sft *s = ctx;
     const struct config *c = s->config;
-    TRY(saved_expect_rows(r, s->engine.train.hash, c->data.train, folder, e));
-    TRY(saved_expect(r, "seed", c->run.seed, "run.seed", e));
-    TRY(saved_expect(r, "batch", c->sft.batch, "sft.batch", e));
-    TRY(saved_expect(r, "train_on_prompt", c->sft.train_on_prompt, "sft.train_on_prompt", e));
-    TRY(saved_ranks(r, folder, ranks, e));
+    TRY(training_saved_expect_rows(r, s->engine.train.hash, c->data.train, folder, e));
+    TRY(training_saved_expect(r, "seed", c->run.seed, "run.seed", e));
+    TRY(training_saved_expect(r, "batch", c->sft.batch, "sft.batch", e));
+    TRY(training_saved_expect(r, "train_on_prompt", c->sft.train_on_prompt, "sft.train_on_prompt", e));
+    TRY(training_saved_ranks(r, folder, ranks, e));
     TRY(state_read_int(r, "step", &s->step, e));
     TRY(state_read_int(r, "cursor", &s->cursor, e));
     return state_read_int(r, "optimizer_steps", &s->engine.trainer->optimizer_steps, e);
@@ -235,7 +235,7 @@ static tare_status read_state(void *ctx, const struct state_reader *r, const cha
 static struct training training_of(const struct sft *s)
 {
     return (struct training){
-        .model = s->engine.model, .trainer = s->engine.trainer, .dtype = saved_dtype(s->config, s->engine.model)};
+        .model = s->engine.model, .trainer = s->engine.trainer, .dtype = training_saved_dtype(s->config, s->engine.model)};
 }
 
 /* ---------------------------------------------------------------- there and back */
@@ -246,7 +246,7 @@ static tare_status write_folder(struct sft *s, const char *folder, struct err *e
     const struct saved_state state = {.ctx = s, .write = write_state};
     const char *tokenizer = s->engine.model->folder[0] ? s->engine.model->folder : NULL;
     if (!tokenizer && !s->comm.rank) TRY(tokenizer_write_bytes(folder, e));
-    return saved_write(folder, &t, tokenizer, s->config->checkpoint.optimizer, &state, e);
+    return training_saved_write(folder, &t, tokenizer, s->config->checkpoint.optimizer, &state, e);
 }
 
 tare_status sft_save(struct sft *s, struct err *e)
@@ -344,11 +344,11 @@ tare_status sft_restore(struct sft *s, enum sft_start start, struct err *e)
     if (step >= 0) {
         const struct training t = training_of(s);
         const struct saved_state state = {.ctx = s, .read = read_state};
-        TRY(saved_read(folder, &t, &state, e));
+        TRY(training_saved_read(folder, &t, &state, e));
         s->saved = step;
         log_info("continuing after step %lld of %lld (%s)", (long long)step, (long long)s->steps, folder);
     }
-    TRY(hello_parts(&s->engine, NULL, 0, step, e));
+    TRY(same_ranks_parts(&s->engine, NULL, 0, step, e));
     tare_status status = first ? write_start(s, start, step, e) : TARE_OK;
     if (!status && first) status = checkpoint_clean(s->folder, step, e);
     if (!status && first) status = checkpoint_prune(s->folder, s->config->checkpoint.keep, -1, e);

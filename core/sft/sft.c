@@ -127,7 +127,7 @@ static tare_status sft_open(struct sft *s, enum sft_start start, struct err *e)
 {
     const struct config *c = s->config;
     struct engine *g = &s->engine;
-    TRY(hello_program(&s->comm, c, e));
+    TRY(same_ranks_program(&s->comm, c, e));
     TRY(check_keys(c, e));
     TRY(comm_agree(&s->comm, sft_find_folders(s, start, e), e));
     TRY(engine_open(g, ENGINE_KERNELS | ENGINE_TRAIN, e));
@@ -168,7 +168,8 @@ static tare_status save_result(struct sft *s, struct err *e)
     if (!status && first) status = fs_mkdirs(beside, e);
     if (!status && first && !tokenizer) status = tokenizer_write_bytes(beside, e);
     status = comm_agree(&s->comm, status, e);
-    if (!status) status = comm_agree(&s->comm, model_save(s->engine.model, beside, saved_dtype(s->config, m), tokenizer, e), e);
+    if (!status)
+        status = comm_agree(&s->comm, model_save(s->engine.model, beside, training_saved_dtype(s->config, m), tokenizer, e), e);
     if (!status && first) status = checkpoint_write_sums(beside, e);
     if (status && first) fs_remove_tree(beside, NULL);
     if (status || !first) return status;
@@ -206,11 +207,11 @@ static tare_status sft_loop(struct sft *s, enum sft_start start, struct err *e)
     int64_t tokens = 0;
     while (s->step < s->steps) {
         struct batch b = {.step = s->step};
-        struct sft_report done;
+        struct supervised_report done;
         TRY(comm_stage(&s->comm, "data", s->step + 1, e));
         TRY(next_batch(s, &b, e));
         TRY(comm_stage(&s->comm, "update", s->step + 1, e));
-        TRY(sft_step(s->engine.trainer, &b, 0, &done, e));
+        TRY(supervised_step(s->engine.trainer, &b, 0, &done, e));
         s->step++;
         if (!tokens) tell_of_idle_ranks(s, b.n_tokens + b.prompt_begin[b.n_groups]);
         tokens += b.n_tokens + b.prompt_begin[b.n_groups];

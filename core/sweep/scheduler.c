@@ -329,7 +329,7 @@ tare_status sweep_run(struct sweep *s, const struct sweep_mode *mode, struct err
         q.first = mode->cell;
         q.end = mode->cell + 1;
     }
-    const bool is_new = !is_sweep_folder(s->plan.dir); /* a refused one leaves no folder */
+    const bool is_new = !run_data_is_sweep(s->plan.dir); /* a refused one leaves no folder */
     if (is_new) TRY(sweep_check_cells(s, q.first, q.end, mode->check, e));
     if (mode->cell < 0) TRY(run_lock_take(s->plan.dir, &lock, e));
     signals_catch();

@@ -15,23 +15,23 @@ static tare_status do_raise(struct call *c, struct value *out)
 {
     tare_text text;
     *out = (struct value){0};
-    TRY(as_text(c->r, c->line, *c->arg[0], &text));
+    TRY(template_as_text(c->r, c->line, *c->arg[0], &text));
     return render_fail(c->r, c->line, "the template refuses these messages: %.*s", (int)(text.size < 500 ? text.size : 500),
                        text.data);
 }
 
 static tare_status do_namespace(struct call *c, struct value *out)
 {
-    TRY(new_dict(c->r, c->line, out));
+    TRY(value_new_dict(c->r, c->line, out));
     out->dict->namespace = true;
     const struct value *from = c->arg[0];
     if (from && (from->type != V_DICT || from->dict->namespace))
         return render_fail(c->r, c->line, "namespace takes keywords or a dict");
     if (from)
         for (int64_t i = 0; i < from->dict->n; i++)
-            TRY(dict_put(c->r, c->line, out->dict, from->dict->entries[i].key, from->dict->entries[i].value));
+            TRY(value_dict_put(c->r, c->line, out->dict, from->dict->entries[i].key, from->dict->entries[i].value));
     for (int64_t i = 0; i < c->named->n; i++)
-        TRY(dict_put(c->r, c->line, out->dict, c->named->entries[i].key, c->named->entries[i].value));
+        TRY(value_dict_put(c->r, c->line, out->dict, c->named->entries[i].key, c->named->entries[i].value));
     return TARE_OK;
 }
 
@@ -61,8 +61,8 @@ static tare_status do_range(struct call *c, struct value *out)
     const int64_t span = by > 0 ? bound[1] - bound[0] : bound[0] - bound[1], stride = by > 0 ? by : -by;
     const int64_t n = span > 0 ? (span - 1) / stride + 1 : 0;
     if (n > 100000) return render_fail(c->r, c->line, "range of more than 100000 numbers");
-    TRY(new_list(c->r, c->line, n, out));
-    for (int64_t i = 0; i < n; i++) out->list->items[i] = int_value(bound[0] + i * by);
+    TRY(value_new_list(c->r, c->line, n, out));
+    for (int64_t i = 0; i < n; i++) out->list->items[i] = value_int(bound[0] + i * by);
     return TARE_OK;
 }
 
@@ -78,7 +78,7 @@ static tare_status do_strftime(struct call *c, struct value *out)
     const size_t n = strftime(text, sizeof text, format, &parts);
     OWNED(str_free) struct str kept = {0};
     TRY(str_add(&kept, text, (int64_t)n, c->r->e));
-    return keep_text(c->r, c->line, &kept, out);
+    return template_keep_text(c->r, c->line, &kept, out);
 }
 
 /* ---------------------------------------------------------------- filters */
@@ -86,9 +86,9 @@ static tare_status do_strftime(struct call *c, struct value *out)
 static tare_status filter_length(struct call *c, struct value *out)
 {
     struct list *items;
-    if (c->self.type == V_STRING) return *out = int_value(count_chars(c->self.s)), TARE_OK;
+    if (c->self.type == V_STRING) return *out = value_int(value_count_chars(c->self.s)), TARE_OK;
     TRY(iterate(c->r, c->line, c->self, &items));
-    *out = int_value(items->n);
+    *out = value_int(items->n);
     return TARE_OK;
 }
 
@@ -111,7 +111,7 @@ static tare_status filter_tojson(struct call *c, struct value *out)
     TRY(json_indent(c, &indent));
     OWNED(str_free) struct str text = {0};
     TRY(print_json(c->r, c->line, c->self, indent, &text));
-    return keep_text(c->r, c->line, &text, out);
+    return template_keep_text(c->r, c->line, &text, out);
 }
 
 static tare_status ends(struct call *c, bool last, struct value *out)
@@ -136,7 +136,7 @@ static tare_status filter_list(struct call *c, struct value *out)
 {
     struct list *items;
     TRY(iterate(c->r, c->line, c->self, &items));
-    TRY(new_list(c->r, c->line, items->n, out));
+    TRY(value_new_list(c->r, c->line, items->n, out));
     for (int64_t i = 0; i < items->n; i++) out->list->items[i] = items->items[i];
     return TARE_OK;
 }
@@ -144,23 +144,23 @@ static tare_status filter_list(struct call *c, struct value *out)
 static tare_status filter_reverse(struct call *c, struct value *out)
 {
     const struct value back[3] = {{.type = V_NONE}, {.type = V_NONE}, {.type = V_INT, .i = -1}};
-    if (c->self.type == V_STRING) return get_slice(c->r, c->line, c->self, back, out);
+    if (c->self.type == V_STRING) return value_get_slice(c->r, c->line, c->self, back, out);
     TRY(filter_list(c, out));
-    return get_slice(c->r, c->line, *out, back, out);
+    return value_get_slice(c->r, c->line, *out, back, out);
 }
 
 static tare_status filter_default(struct call *c, struct value *out)
 {
-    const bool falsy = c->arg[1] && truthy(*c->arg[1]) && !truthy(c->self);
+    const bool falsy = c->arg[1] && value_truthy(*c->arg[1]) && !value_truthy(c->self);
     *out = c->self;
-    if (c->self.type == V_UNDEFINED || falsy) *out = c->arg[0] ? *c->arg[0] : string_value("", 0);
+    if (c->self.type == V_UNDEFINED || falsy) *out = c->arg[0] ? *c->arg[0] : value_string("", 0);
     return TARE_OK;
 }
 
 static tare_status filter_string(struct call *c, struct value *out)
 {
     out->type = V_STRING;
-    return as_text(c->r, c->line, c->self, &out->s);
+    return template_as_text(c->r, c->line, c->self, &out->s);
 }
 
 /* c where Python's int() and float() look for digits: a digit of any script is that of ASCII, other white space than ASCII's a blank. */
@@ -168,7 +168,7 @@ static char plain_digit(int32_t c)
 {
     int32_t zero = c;
     if (c < 127) return (char)c;
-    if (is_python_space(c)) return ' ';
+    if (value_is_python_space(c)) return ' ';
     if (utf8proc_category(c) != UTF8PROC_CATEGORY_ND) return '?';
     while (utf8proc_category(zero - 1) == UTF8PROC_CATEGORY_ND) zero--; /* a script's digits lie together, one set after another */
     return (char)('0' + (c - zero) % 10);
@@ -201,11 +201,11 @@ static tare_status plain_number(struct call *c, tare_text t, struct str *out)
 static tare_status filter_int(struct call *c, struct value *out)
 {
     if (c->self.type == V_UNDEFINED) return render_fail(c->r, c->line, "'%.*s' is undefined", (int)c->self.s.size, c->self.s.data);
-    *out = c->arg[0] ? *c->arg[0] : int_value(0);
-    if (c->self.type == V_INT || c->self.type == V_BOOL) *out = int_value(c->self.i);
+    *out = c->arg[0] ? *c->arg[0] : value_int(0);
+    if (c->self.type == V_INT || c->self.type == V_BOOL) *out = value_int(c->self.i);
     if (c->self.type == V_FLOAT && isfinite(c->self.f) && fabs(c->self.f) >= 9e18)
         return render_fail(c->r, c->line, "a whole number does not fit in 64 bits");
-    if (c->self.type == V_FLOAT && isfinite(c->self.f)) *out = int_value((int64_t)c->self.f);
+    if (c->self.type == V_FLOAT && isfinite(c->self.f)) *out = value_int((int64_t)c->self.f);
     if (c->self.type != V_STRING) return TARE_OK;
     OWNED(str_free) struct str text = {0};
     struct err unused = {0};
@@ -217,8 +217,8 @@ static tare_status filter_int(struct call *c, struct value *out)
     const bool real = whole && !str_to_double(text.data, &f, &unused);
     if (whole == TARE_E_RANGE || (real && fabs(f) >= 9e18))
         return render_fail(c->r, c->line, "a whole number does not fit in 64 bits");
-    if (!whole) *out = int_value(i);
-    if (real) *out = int_value((int64_t)f);
+    if (!whole) *out = value_int(i);
+    if (real) *out = value_int((int64_t)f);
     return TARE_OK;
 }
 
@@ -227,7 +227,7 @@ static tare_status filter_abs(struct call *c, struct value *out)
     if (c->self.type == V_FLOAT) return *out = (struct value){.type = V_FLOAT, .f = fabs(c->self.f)}, TARE_OK;
     if (c->self.type != V_INT || c->self.i == INT64_MIN)
         return render_fail(c->r, c->line, "abs needs a number, not %s", type_name(c->self));
-    *out = int_value(c->self.i < 0 ? -c->self.i : c->self.i);
+    *out = value_int(c->self.i < 0 ? -c->self.i : c->self.i);
     return TARE_OK;
 }
 
@@ -235,8 +235,8 @@ static tare_status filter_abs(struct call *c, struct value *out)
 static tare_status members(struct call *c, struct list **items)
 {
     struct value none;
-    if (truthy(c->self)) return iterate(c->r, c->line, c->self, items);
-    TRY(new_list(c->r, c->line, 0, &none));
+    if (value_truthy(c->self)) return iterate(c->r, c->line, c->self, items);
+    TRY(value_new_list(c->r, c->line, 0, &none));
     *items = none.list;
     return TARE_OK;
 }
@@ -245,14 +245,14 @@ static tare_status members(struct call *c, struct list **items)
 static tare_status passes(struct call *c, int k, struct value v, bool *out)
 {
     struct value yes;
-    *out = truthy(v);
+    *out = value_truthy(v);
     if (!c->arg[k]) return TARE_OK;
-    const struct builtin *test = c->arg[k]->type == V_STRING ? find_test(c->arg[k]->s) : NULL;
+    const struct builtin *test = c->arg[k]->type == V_STRING ? template_find_test(c->arg[k]->s) : NULL;
     if (!test) return render_fail(c->r, c->line, "a filter names a test that is not supported");
     struct call inner = {.r = c->r, .line = c->line, .self = v};
     for (int i = k + 1; i < MAX_ARGS; i++) inner.arg[i - k - 1] = c->arg[i];
-    TRY(call_builtin(&inner, test, &yes));
-    *out = truthy(yes);
+    TRY(template_call_builtin(&inner, test, &yes));
+    *out = value_truthy(yes);
     return TARE_OK;
 }
 
@@ -260,14 +260,14 @@ static tare_status select_items(struct call *c, bool attribute, bool keep, struc
 {
     struct list *items;
     TRY(members(c, &items));
-    TRY(new_list(c->r, c->line, items->n, out));
+    TRY(value_new_list(c->r, c->line, items->n, out));
     out->list->n = 0;
     if (attribute && c->arg[0]->type != V_STRING) return render_fail(c->r, c->line, "the name of an attribute is needed");
     for (int64_t i = 0; i < items->n; i++) {
         struct value v = items->items[i];
         bool yes;
         TRY(spend(c->r, c->line, 1));
-        if (attribute) TRY(get_attribute(c->r, c->line, items->items[i], c->arg[0]->s, &v));
+        if (attribute) TRY(value_get_attribute(c->r, c->line, items->items[i], c->arg[0]->s, &v));
         TRY(passes(c, attribute, v, &yes));
         if (yes == keep) out->list->items[out->list->n++] = items->items[i];
     }
@@ -301,19 +301,19 @@ static tare_status filter_map(struct call *c, struct value *out)
     const struct builtin *filter = NULL;
     TRY(members(c, &items));
     if (!c->arg[1]) {
-        filter = c->arg[0] && c->arg[0]->type == V_STRING ? find_filter(c->arg[0]->s) : NULL;
+        filter = c->arg[0] && c->arg[0]->type == V_STRING ? template_find_filter(c->arg[0]->s) : NULL;
         if (!filter) return render_fail(c->r, c->line, "map takes attribute=\"name\", or the name of a supported filter");
     } else if (c->arg[1]->type != V_STRING) {
         return render_fail(c->r, c->line, "the name of an attribute is needed");
     }
-    TRY(new_list(c->r, c->line, items->n, out));
+    TRY(value_new_list(c->r, c->line, items->n, out));
     for (int64_t i = 0; i < items->n; i++) {
         TRY(spend(c->r, c->line, 1));
         struct call inner = {.r = c->r, .line = c->line, .self = items->items[i]};
         if (filter)
-            TRY(call_builtin(&inner, filter, &out->list->items[i]));
+            TRY(template_call_builtin(&inner, filter, &out->list->items[i]));
         else
-            TRY(get_attribute(c->r, c->line, items->items[i], c->arg[1]->s, &out->list->items[i]));
+            TRY(value_get_attribute(c->r, c->line, items->items[i], c->arg[1]->s, &out->list->items[i]));
     }
     return TARE_OK;
 }
@@ -345,7 +345,7 @@ static const struct builtin filters[] = {
     static tare_status NAME(struct call *c, struct value *out)                                                                     \
     {                                                                                                                              \
         const struct value v = c->self;                                                                                            \
-        *out = bool_value(CONDITION);                                                                                              \
+        *out = value_bool(CONDITION);                                                                                              \
         return TARE_OK;                                                                                                            \
     }
 
@@ -396,7 +396,7 @@ static tare_status is_in(struct call *c, struct value *out)
 static tare_status divides(struct call *c, struct value by, int64_t rest, struct value *out)
 {
     TRY(binary(c->r, c->line, OP_MOD, c->self, by, out));
-    *out = bool_value(out->type == V_INT ? out->i == rest : out->f == (double)rest);
+    *out = value_bool(out->type == V_INT ? out->i == rest : out->f == (double)rest);
     return TARE_OK;
 }
 
@@ -407,12 +407,12 @@ static tare_status is_divisible(struct call *c, struct value *out)
 
 static tare_status is_even(struct call *c, struct value *out)
 {
-    return divides(c, int_value(2), 0, out);
+    return divides(c, value_int(2), 0, out);
 }
 
 static tare_status is_odd(struct call *c, struct value *out)
 {
-    return divides(c, int_value(2), 1, out);
+    return divides(c, value_int(2), 1, out);
 }
 
 static const struct builtin tests[] = {
@@ -437,7 +437,7 @@ static const struct builtin functions[] = {
 
 #define FIND_IN(TABLE, NAME)                                                                                                       \
     for (size_t i = 0; i < sizeof(TABLE) / sizeof *(TABLE); i++)                                                                   \
-        if (text_is((NAME), (TABLE)[i].name)) return &(TABLE)[i];                                                                  \
+        if (value_text_is((NAME), (TABLE)[i].name)) return &(TABLE)[i];                                                            \
     return NULL
 
 static const struct builtin *find_plain_filter(tare_text name)
@@ -445,18 +445,18 @@ static const struct builtin *find_plain_filter(tare_text name)
     FIND_IN(filters, name);
 }
 
-const struct builtin *find_filter(tare_text name)
+const struct builtin *template_find_filter(tare_text name)
 {
     const struct builtin *b = find_plain_filter(name);
-    return b ? b : find_string_filter(name);
+    return b ? b : template_find_string_filter(name);
 }
 
-const struct builtin *find_test(tare_text name)
+const struct builtin *template_find_test(tare_text name)
 {
     FIND_IN(tests, name);
 }
 
-const struct builtin *find_function(tare_text name)
+const struct builtin *template_find_function(tare_text name)
 {
     FIND_IN(functions, name);
 }

@@ -117,13 +117,13 @@ static int put_raised(char *out, int32_t ch, bool title)
 
 static bool begins_word(int32_t ch)
 {
-    return is_python_space(ch) || (ch > 0 && ch < 128 && strchr("-({[<", ch));
+    return value_is_python_space(ch) || (ch > 0 && ch < 128 && strchr("-({[<", ch));
 }
 
-tare_status change_case(struct call *c, enum text_case how, struct value *out)
+tare_status template_change_case(struct call *c, enum text_case how, struct value *out)
 {
     tare_text text;
-    TRY(as_text(c->r, c->line, c->self, &text));
+    TRY(template_as_text(c->r, c->line, c->self, &text));
     OWNED(str_free) struct str changed = {0};
     TRY(spend(c->r, c->line, text.size / 8));
     TRY(str_reserve(&changed, 3 * text.size + 8, c->r->e)); /* a mapped character is at most three times as long */
@@ -137,5 +137,5 @@ tare_status change_case(struct call *c, enum text_case how, struct value *out)
         if (how == CASE_WORDS && !inside) s.begin = p; /* the filter lowers the rest of a word by itself */
         inside = how == CASE_CAPITAL || (how == CASE_WORDS ? !begins_word(ch) : is_cased(ch));
     }
-    return keep_text(c->r, c->line, &changed, out);
+    return template_keep_text(c->r, c->line, &changed, out);
 }

@@ -57,11 +57,11 @@ static tare_status parse_items(struct parser *p, const char *close, bool pairs, 
 {
     struct node **tail = &list->args;
     while (!skip_op(p, close)) {
-        TRY(parse_expression(p, tail));
+        TRY(parser_expression(p, tail));
         tail = &(*tail)->next;
         if (pairs) {
             TRY(expect_op(p, ":"));
-            TRY(parse_expression(p, tail));
+            TRY(parser_expression(p, tail));
             tail = &(*tail)->next;
         }
         if (!skip_op(p, ",") && !is_op(p, close)) PARSE_FAIL(p, TARE_E_INVALID, "',' or '%s' is expected", close);
@@ -79,7 +79,7 @@ static tare_status parse_parentheses(struct parser *p, struct node **out)
         *out = list;
         return TARE_OK;
     }
-    TRY(parse_expression(p, out));
+    TRY(parser_expression(p, out));
     if (skip_op(p, ")")) return TARE_OK;
     TRY(expect_op(p, ","));
     list->args = *out;
@@ -100,7 +100,7 @@ static tare_status parse_primary(struct parser *p, struct node **out)
     case T_INT:
     case T_FLOAT:
         TRY(new_node(p, E_CONST, out));
-        (*out)->constant = p->at->kind == T_INT ? int_value(p->at->i) : (struct value){.type = V_FLOAT, .f = p->at->f};
+        (*out)->constant = p->at->kind == T_INT ? value_int(p->at->i) : (struct value){.type = V_FLOAT, .f = p->at->f};
         step(p);
         return TARE_OK;
     default:
@@ -137,7 +137,7 @@ static tare_status parse_arguments(struct parser *p, struct node *call)
     bool keyword = false;
     while (!skip_op(p, ")")) {
         tare_text key = {0};
-        if (p->at->kind == T_NAME && p->at[1].kind == T_OP && text_is(p->at[1].text, "=")) {
+        if (p->at->kind == T_NAME && p->at[1].kind == T_OP && value_text_is(p->at[1].text, "=")) {
             key = p->at->text;
             step(p);
             step(p);
@@ -150,7 +150,7 @@ static tare_status parse_arguments(struct parser *p, struct node *call)
         keyword = key.data != NULL;
         if (++n > MAX_ARGS && strcmp(call->builtin->params, "*"))
             PARSE_FAIL(p, TARE_E_UNSUPPORTED, "%s has too many arguments", call->builtin->name);
-        TRY(parse_expression(p, tail));
+        TRY(parser_expression(p, tail));
         struct node *copy; /* constants may be shared; the keyword belongs to this call */
         TRY(wrap(p, E_COND, *tail, NULL, &copy));
         copy->name2 = key;
@@ -166,7 +166,7 @@ static tare_status parse_call(struct parser *p, struct node **node)
     struct node *callee = *node;
     const bool method = callee->kind == E_ATTRIBUTE;
     if (!method && callee->kind != E_NAME) PARSE_FAIL(p, TARE_E_UNSUPPORTED, "only functions and methods can be called");
-    const struct builtin *b = method ? find_method(callee->name) : find_function(callee->name);
+    const struct builtin *b = method ? template_find_method(callee->name) : template_find_function(callee->name);
     if (!b)
         PARSE_FAIL(p, TARE_E_UNSUPPORTED, "the %s %.*s() is not supported", method ? "method" : "function", (int)callee->name.size,
                    callee->name.data);
@@ -181,10 +181,10 @@ static tare_status parse_subscript(struct parser *p, struct node **node)
     struct node *bound[3] = {NULL, NULL, NULL}, *item;
     int k = 0;
     step(p);
-    if (!is_op(p, ":")) TRY(parse_expression(p, &bound[0]));
+    if (!is_op(p, ":")) TRY(parser_expression(p, &bound[0]));
     while (k < 2 && skip_op(p, ":")) {
         k++;
-        if (!is_op(p, ":") && !is_op(p, "]")) TRY(parse_expression(p, &bound[k]));
+        if (!is_op(p, ":") && !is_op(p, "]")) TRY(parser_expression(p, &bound[k]));
     }
     TRY(expect_op(p, "]"));
     TRY(wrap(p, k ? E_SLICE : E_ITEM, *node, bound[0], &item));
@@ -230,7 +230,7 @@ static tare_status parse_filter(struct parser *p, struct node **node)
     step(p);
     TRY(expect_name(p, &name));
     TRY(wrap(p, E_FILTER, *node, NULL, node));
-    (*node)->builtin = find_filter(name);
+    (*node)->builtin = template_find_filter(name);
     if (!(*node)->builtin) PARSE_FAIL(p, TARE_E_UNSUPPORTED, "the filter '%.*s' is not supported", (int)name.size, name.data);
     return skip_op(p, "(") ? parse_arguments(p, *node) : TARE_OK;
 }
@@ -252,7 +252,7 @@ static tare_status parse_test(struct parser *p, struct node **node)
     TRY(expect_name(p, &name));
     TRY(wrap(p, E_TEST, *node, NULL, node));
     struct node *test = *node;
-    test->builtin = find_test(name);
+    test->builtin = template_find_test(name);
     if (!test->builtin) PARSE_FAIL(p, TARE_E_UNSUPPORTED, "the test '%.*s' is not supported", (int)name.size, name.data);
     if (skip_op(p, "(")) {
         TRY(parse_arguments(p, test));
@@ -336,7 +336,7 @@ static tare_status parse_compare(struct parser *p, struct node **out)
         for (int k = 0; k < 6; k++)
             if (is_op(p, ops[k])) op = OP_EQ + k;
         if (is_name(p, "in")) op = OP_IN;
-        if (is_name(p, "not") && p->at[1].kind == T_NAME && text_is(p->at[1].text, "in")) op = OP_NOT_IN;
+        if (is_name(p, "not") && p->at[1].kind == T_NAME && value_text_is(p->at[1].text, "in")) op = OP_NOT_IN;
         if (op < 0) return TARE_OK;
         step(p);
         if (op == OP_NOT_IN) step(p);
@@ -375,7 +375,7 @@ static tare_status parse_logic(struct parser *p, bool or, struct node **out)
     return TARE_OK;
 }
 
-tare_status parse_expression(struct parser *p, struct node **out)
+tare_status parser_expression(struct parser *p, struct node **out)
 {
     TRY(deeper(p));
     TRY(parse_logic(p, true, out));
@@ -384,14 +384,14 @@ tare_status parse_expression(struct parser *p, struct node **out)
         if (n == MAX_NESTING) PARSE_FAIL(p, TARE_E_UNSUPPORTED, "nested more than %d deep", MAX_NESTING);
         TRY(wrap(p, E_COND, *out, NULL, &cond));
         TRY(parse_logic(p, true, &cond->b));
-        if (skip_name(p, "else")) TRY(parse_expression(p, &cond->c));
+        if (skip_name(p, "else")) TRY(parser_expression(p, &cond->c));
         *out = cond;
     }
     p->depth--;
     return TARE_OK;
 }
 
-tare_status parse_no_choice(struct parser *p, struct node **out)
+tare_status parser_no_choice(struct parser *p, struct node **out)
 {
     return parse_logic(p, true, out);
 }

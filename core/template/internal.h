@@ -164,57 +164,57 @@ struct builtin {
     int required;
 };
 
-const struct builtin *find_function(tare_text name);
-const struct builtin *find_method(tare_text name);
-const struct builtin *find_filter(tare_text name);
-const struct builtin *find_string_filter(tare_text name); /* strings.c */
-bool method_of_text(const struct builtin *b);
-bool is_dict_method(tare_text name);
-bool is_string_method(tare_text name); /* of Python, supported here or not */
-bool is_list_method(tare_text name, bool tuple);
-bool is_reading_method(tare_text name); /* one that leaves the dict as it is: the others are undefined in the sandbox */
-const struct builtin *find_test(tare_text name);
+const struct builtin *template_find_function(tare_text name);
+const struct builtin *template_find_method(tare_text name);
+const struct builtin *template_find_filter(tare_text name);
+const struct builtin *template_find_string_filter(tare_text name); /* strings.c */
+bool template_method_of_text(const struct builtin *b);
+bool template_is_dict_method(tare_text name);
+bool template_is_string_method(tare_text name); /* of Python, supported here or not */
+bool template_is_list_method(tare_text name, bool tuple);
+bool template_is_reading_method(tare_text name); /* one that leaves the dict as it is: the others are undefined in the sandbox */
+const struct builtin *template_find_test(tare_text name);
 
 /* Fails with file:line. */
 tare_status render_fail(struct render *r, int line, const char *format, ...) ERR_PRINTF(3, 4);
 tare_status spend(struct render *r, int line, int64_t work);
 tare_status take(struct render *r, int line, int64_t n, void **out);
-tare_status call_builtin(struct call *c, const struct builtin *b, struct value *out);
+tare_status template_call_builtin(struct call *c, const struct builtin *b, struct value *out);
 
 /* value.c */
-bool truthy(struct value v);
+bool value_truthy(struct value v);
 tare_status equal(struct render *r, int line, struct value a, struct value b, bool *out);
 const char *type_name(struct value v);
-bool text_is(tare_text t, const char *s);
-struct value string_value(const char *data, int64_t n);
-struct value bool_value(bool b);
-struct value int_value(int64_t i);
-tare_status new_list(struct render *r, int line, int64_t n, struct value *out);
-tare_status new_dict(struct render *r, int line, struct value *out);
-struct value *dict_find(const struct dict *d, tare_text key);
-tare_status dict_put(struct render *r, int line, struct dict *d, tare_text key, struct value v);
-tare_status from_json(struct render *r, const json_t *j, int depth, struct value *out);
+bool value_text_is(tare_text t, const char *s);
+struct value value_string(const char *data, int64_t n);
+struct value value_bool(bool b);
+struct value value_int(int64_t i);
+tare_status value_new_list(struct render *r, int line, int64_t n, struct value *out);
+tare_status value_new_dict(struct render *r, int line, struct value *out);
+struct value *value_dict_find(const struct dict *d, tare_text key);
+tare_status value_dict_put(struct render *r, int line, struct dict *d, tare_text key, struct value v);
+tare_status value_from_json(struct render *r, const json_t *j, int depth, struct value *out);
 /* A list of what iterating gives: items, keys, characters. */
 tare_status iterate(struct render *r, int line, struct value v, struct list **out);
-bool is_plain_dict(struct value v);                                  /* neither a namespace nor the variable loop */
-tare_status fail_method(struct render *r, int line, tare_text name); /* where a V_METHOD is of no use */
-tare_status get_attribute(struct render *r, int line, struct value v, tare_text name, struct value *out);
-tare_status get_item(struct render *r, int line, struct value v, struct value key, struct value *out);
-tare_status get_slice(struct render *r, int line, struct value v, const struct value bound[3], struct value *out);
+bool value_is_plain_dict(struct value v);                                     /* neither a namespace nor the variable loop */
+tare_status template_fail_method(struct render *r, int line, tare_text name); /* where a V_METHOD is of no use */
+tare_status value_get_attribute(struct render *r, int line, struct value v, tare_text name, struct value *out);
+tare_status value_get_item(struct render *r, int line, struct value v, struct value key, struct value *out);
+tare_status value_get_slice(struct render *r, int line, struct value v, const struct value bound[3], struct value *out);
 tare_status binary(struct render *r, int line, enum operation op, struct value a, struct value b, struct value *out);
-int64_t count_chars(tare_text t);
-bool is_python_space(int32_t c);
+int64_t value_count_chars(tare_text t);
+bool value_is_python_space(int32_t c);
 
 /* case.c: of the call's self. WORDS: the filter title, whose words begin after white space and one of -({[<; TITLE: the method. */
 enum text_case { CASE_LOWER, CASE_UPPER, CASE_TITLE, CASE_CAPITAL, CASE_WORDS };
-tare_status change_case(struct call *c, enum text_case how, struct value *out);
+tare_status template_change_case(struct call *c, enum text_case how, struct value *out);
 
 /* print.c */
 /* str() and repr() of Python, json.dumps(ensure_ascii=False). indent -1: on one line. */
 tare_status print_text(struct render *r, int line, struct value v, struct str *out);
 tare_status print_json(struct render *r, int line, struct value v, int64_t indent, struct str *out);
 /* The string itself, or str() of anything else. */
-tare_status as_text(struct render *r, int line, struct value v, tare_text *out);
-tare_status keep_text(struct render *r, int line, const struct str *text, struct value *out); /* copies into the arena */
+tare_status template_as_text(struct render *r, int line, struct value v, tare_text *out);
+tare_status template_keep_text(struct render *r, int line, const struct str *text, struct value *out); /* copies into the arena */
 
 #endif

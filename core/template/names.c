@@ -74,7 +74,7 @@ static tare_status walk(struct names *w, const struct node *n)
 static bool is_variable(const char *const *variables, tare_text name)
 {
     for (; *variables; variables++)
-        if (text_is(name, *variables)) return true;
+        if (value_text_is(name, *variables)) return true;
     return false;
 }
 

@@ -15,7 +15,7 @@ static tare_status parse_if(struct parser *p, struct node **out)
 {
     static const char *const stops[] = {"elif", "else", "endif", NULL};
     TRY(new_node(p, S_IF, out));
-    TRY(parse_expression(p, &(*out)->a));
+    TRY(parser_expression(p, &(*out)->a));
     TRY(end_tag(p));
     TRY(parse_body(p, stops, &(*out)->body));
     if (skip_name(p, "elif")) {
@@ -41,8 +41,8 @@ static tare_status parse_for(struct parser *p, struct node **out)
     TRY(expect_name(p, &n->name));
     if (skip_op(p, ",")) TRY(expect_name(p, &n->name2));
     if (!skip_name(p, "in")) PARSE_FAIL(p, TARE_E_UNSUPPORTED, "'in' is expected; a loop has one or two variables");
-    TRY(parse_no_choice(p, &n->a)); /* an `if` after it filters the loop */
-    if (skip_name(p, "if")) TRY(parse_expression(p, &n->b));
+    TRY(parser_no_choice(p, &n->a)); /* an `if` after it filters the loop */
+    if (skip_name(p, "if")) TRY(parser_expression(p, &n->b));
     if (is_name(p, "recursive")) PARSE_FAIL(p, TARE_E_UNSUPPORTED, "recursive loops are not supported");
     TRY(end_tag(p));
     p->loops++;
@@ -65,7 +65,7 @@ static tare_status parse_set(struct parser *p, struct node **out)
     TRY(expect_name(p, &n->name));
     if (skip_op(p, ".")) TRY(expect_name(p, &n->name2));
     if (skip_op(p, "=")) {
-        TRY(parse_expression(p, &n->a));
+        TRY(parser_expression(p, &n->a));
         return end_tag(p);
     }
     if (p->at->kind != T_TAG_END) PARSE_FAIL(p, TARE_E_UNSUPPORTED, "'=' is expected; set takes one variable");
@@ -83,7 +83,7 @@ static tare_status parse_generation(struct parser *p, struct node **out)
     TRY(end_tag(p));
     TRY(new_node(p, S_IF, out));
     TRY(new_node(p, E_CONST, &(*out)->a));
-    (*out)->a->constant = bool_value(true);
+    (*out)->a->constant = value_bool(true);
     TRY(parse_body(p, stops, &(*out)->body));
     step(p);
     return end_tag(p);
@@ -109,7 +109,7 @@ static tare_status parse_tag(struct parser *p, struct node **out)
 static bool stops_here(const struct parser *p, const char *const *stops)
 {
     for (; stops && *stops; stops++)
-        if (p->at->kind == T_TAG && p->at[1].kind == T_NAME && text_is(p->at[1].text, *stops)) return true;
+        if (p->at->kind == T_TAG && p->at[1].kind == T_NAME && value_text_is(p->at[1].text, *stops)) return true;
     return false;
 }
 
@@ -130,7 +130,7 @@ static tare_status parse_body(struct parser *p, const char *const *stops, struct
         } else if (p->at->kind == T_OUT) {
             step(p);
             TRY(new_node(p, S_OUT, out));
-            TRY(parse_expression(p, &(*out)->a));
+            TRY(parser_expression(p, &(*out)->a));
             if (p->at->kind != T_OUT_END) PARSE_FAIL(p, TARE_E_INVALID, "}} is expected");
             step(p);
         } else {

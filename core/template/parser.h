@@ -19,18 +19,18 @@ struct parser {
     } while (0)
 
 /* expression.c */
-tare_status parse_expression(struct parser *p, struct node **out);
+tare_status parser_expression(struct parser *p, struct node **out);
 /* Without `x if y else z`: an `if` after it is left. */
-tare_status parse_no_choice(struct parser *p, struct node **out);
+tare_status parser_no_choice(struct parser *p, struct node **out);
 
 static inline bool is_op(const struct parser *p, const char *op)
 {
-    return p->at->kind == T_OP && text_is(p->at->text, op);
+    return p->at->kind == T_OP && value_text_is(p->at->text, op);
 }
 
 static inline bool is_name(const struct parser *p, const char *name)
 {
-    return p->at->kind == T_NAME && text_is(p->at->text, name);
+    return p->at->kind == T_NAME && value_text_is(p->at->text, name);
 }
 
 static inline void step(struct parser *p)

@@ -132,7 +132,7 @@ static tare_status write_value(const struct writing *w, struct value v, int leve
         if (v.list->tuple && !w->json) return str_add(w->out, v.list->n == 1 ? ",)" : ")", -1, r->e);
         return str_add(w->out, "]", 1, r->e);
     case V_METHOD:
-        return fail_method(r, w->line, v.s);
+        return template_fail_method(r, w->line, v.s);
     case V_DICT:
         break;
     }
@@ -158,23 +158,23 @@ tare_status print_json(struct render *r, int line, struct value v, int64_t inden
     return write_value(&(struct writing){r, line, true, indent, out}, v, 0);
 }
 
-tare_status keep_text(struct render *r, int line, const struct str *text, struct value *out)
+tare_status template_keep_text(struct render *r, int line, const struct str *text, struct value *out)
 {
     char *copy = NULL;
     TRY(take(r, line, text->size + 1, (void **)&copy));
     if (text->size) memcpy(copy, text->data, (size_t)text->size);
-    *out = string_value(copy, text->size);
+    *out = value_string(copy, text->size);
     return TARE_OK;
 }
 
-tare_status as_text(struct render *r, int line, struct value v, tare_text *out)
+tare_status template_as_text(struct render *r, int line, struct value v, tare_text *out)
 {
     *out = v.s;
     if (v.type == V_STRING) return TARE_OK;
     OWNED(str_free) struct str text = {0};
     struct value kept = {0};
     TRY(print_text(r, line, v, &text));
-    TRY(keep_text(r, line, &text, &kept));
+    TRY(template_keep_text(r, line, &text, &kept));
     *out = kept.s;
     return TARE_OK;
 }

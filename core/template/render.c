@@ -40,7 +40,7 @@ tare_status take(struct render *r, int line, int64_t n, void **out)
 static struct value look_up(const struct render *r, tare_text name)
 {
     for (int k = r->scope.n - 1; k >= 0; k--) {
-        const struct value *v = dict_find(&r->scope.names[k], name);
+        const struct value *v = value_dict_find(&r->scope.names[k], name);
         if (v) return *v;
     }
     return (struct value){.type = V_UNDEFINED, .s = name};
@@ -48,7 +48,7 @@ static struct value look_up(const struct render *r, tare_text name)
 
 static tare_status assign(struct render *r, int line, tare_text name, struct value v)
 {
-    return dict_put(r, line, &r->scope.names[r->scope.n - 1], name, v);
+    return value_dict_put(r, line, &r->scope.names[r->scope.n - 1], name, v);
 }
 
 static tare_status enter(struct render *r, int line)
@@ -78,7 +78,7 @@ static int param_count(const struct builtin *b)
     return n;
 }
 
-tare_status call_builtin(struct call *c, const struct builtin *b, struct value *out)
+tare_status template_call_builtin(struct call *c, const struct builtin *b, struct value *out)
 {
     int given = 0;
     while (given < MAX_ARGS && c->arg[given]) given++;
@@ -94,10 +94,10 @@ static tare_status call_node(struct render *r, const struct node *n, struct valu
     const int most = any ? MAX_ARGS : param_count(n->builtin);
     struct value named;
     if (n->a) TRY(eval(r, n->a, &c.self));
-    if (n->kind == E_METHOD && method_of_text(n->builtin) && c.self.type != V_STRING)
+    if (n->kind == E_METHOD && template_method_of_text(n->builtin) && c.self.type != V_STRING)
         return render_fail(r, n->line, "%s has no method %s(), which strings have", type_name(c.self), n->builtin->name);
     if (any) {
-        TRY(new_dict(r, n->line, &named));
+        TRY(value_new_dict(r, n->line, &named));
         c.named = named.dict;
     }
     int k = 0;
@@ -105,7 +105,7 @@ static tare_status call_node(struct render *r, const struct node *n, struct valu
         struct value v;
         TRY(eval(r, a, &v));
         if (a->name2.data && any) {
-            TRY(dict_put(r, n->line, c.named, a->name2, v));
+            TRY(value_dict_put(r, n->line, c.named, a->name2, v));
             continue;
         }
         const int at = a->name2.data ? param_index(n->builtin, a->name2) : k++;
@@ -113,14 +113,14 @@ static tare_status call_node(struct render *r, const struct node *n, struct valu
         c.rest[at] = v;
         c.arg[at] = &c.rest[at];
     }
-    return call_builtin(&c, n->builtin, out);
+    return template_call_builtin(&c, n->builtin, out);
 }
 
 static tare_status eval_list(struct render *r, const struct node *n, struct value *out)
 {
     int64_t count = 0;
     for (const struct node *a = n->args; a; a = a->next) count++;
-    TRY(new_list(r, n->line, count, out));
+    TRY(value_new_list(r, n->line, count, out));
     out->list->tuple = n->tuple;
     const struct node *a = n->args;
     for (int64_t i = 0; i < count; i++, a = a->next) TRY(eval(r, a, &out->list->items[i]));
@@ -129,13 +129,13 @@ static tare_status eval_list(struct render *r, const struct node *n, struct valu
 
 static tare_status eval_dict(struct render *r, const struct node *n, struct value *out)
 {
-    TRY(new_dict(r, n->line, out));
+    TRY(value_new_dict(r, n->line, out));
     for (const struct node *a = n->args; a; a = a->next->next) {
         struct value key, v;
         TRY(eval(r, a, &key));
         TRY(eval(r, a->next, &v));
         if (key.type != V_STRING) return render_fail(r, n->line, "%s as the key of a dict is not supported", type_name(key));
-        TRY(dict_put(r, n->line, out->dict, key.s, v));
+        TRY(value_dict_put(r, n->line, out->dict, key.s, v));
     }
     return TARE_OK;
 }
@@ -147,7 +147,7 @@ static tare_status eval_slice(struct render *r, const struct node *n, struct val
     TRY(eval(r, n->a, &v));
     for (int k = 0; k < 3; k++)
         if (parts[k]) TRY(eval(r, parts[k], &bound[k]));
-    return get_slice(r, n->line, v, bound, out);
+    return value_get_slice(r, n->line, v, bound, out);
 }
 
 static tare_status eval_compare(struct render *r, const struct node *n, struct value *out)
@@ -157,7 +157,7 @@ static tare_status eval_compare(struct render *r, const struct node *n, struct v
     for (const struct node *link = n->args; link; link = link->next) {
         TRY(eval(r, link->a, &right));
         TRY(binary(r, n->line, link->op, left, right, out));
-        if (!truthy(*out)) break;
+        if (!value_truthy(*out)) break;
         left = right;
     }
     return TARE_OK;
@@ -168,7 +168,7 @@ static tare_status eval_cond(struct render *r, const struct node *n, struct valu
     if (!n->b) return eval(r, n->a, out); /* an argument */
     struct value condition;
     TRY(eval(r, n->b, &condition));
-    if (truthy(condition)) return eval(r, n->a, out);
+    if (value_truthy(condition)) return eval(r, n->a, out);
     if (n->c) return eval(r, n->c, out);
     *out = (struct value){.type = V_UNDEFINED, .s = {"the value of an if without else", 31}};
     return TARE_OK;
@@ -179,7 +179,7 @@ static tare_status eval_negate(struct render *r, const struct node *n, struct va
     struct value v;
     TRY(eval(r, n->a, &v));
     if (v.type == V_FLOAT) return *out = (struct value){.type = V_FLOAT, .f = -v.f}, TARE_OK;
-    return binary(r, n->line, OP_SUB, int_value(0), v, out);
+    return binary(r, n->line, OP_SUB, value_int(0), v, out);
 }
 
 static tare_status eval_kind(struct render *r, const struct node *n, struct value *out)
@@ -198,14 +198,14 @@ static tare_status eval_kind(struct render *r, const struct node *n, struct valu
         return eval_dict(r, n, out);
     case E_ATTRIBUTE:
         TRY(eval(r, n->a, &a));
-        if (is_plain_dict(a) && is_dict_method(n->name))
+        if (value_is_plain_dict(a) && template_is_dict_method(n->name))
             return render_fail(r, n->line, "'.%.*s' of a dict is its method; write %.*s() to call it, or ['%.*s'] for its entry",
                                (int)n->name.size, n->name.data, (int)n->name.size, n->name.data, (int)n->name.size, n->name.data);
-        return get_attribute(r, n->line, a, n->name, out);
+        return value_get_attribute(r, n->line, a, n->name, out);
     case E_ITEM:
         TRY(eval(r, n->a, &a));
         TRY(eval(r, n->b, &b));
-        return get_item(r, n->line, a, b, out);
+        return value_get_item(r, n->line, a, b, out);
     case E_SLICE:
         return eval_slice(r, n, out);
     case E_FUNCTION:
@@ -215,14 +215,14 @@ static tare_status eval_kind(struct render *r, const struct node *n, struct valu
         return call_node(r, n, out);
     case E_NOT:
         TRY(eval(r, n->a, &a));
-        *out = bool_value(!truthy(a));
+        *out = value_bool(!value_truthy(a));
         return TARE_OK;
     case E_NEGATE:
         return eval_negate(r, n, out);
     case E_AND:
     case E_OR:
         TRY(eval(r, n->a, out));
-        return truthy(*out) == (n->kind == E_AND) ? eval(r, n->b, out) : TARE_OK;
+        return value_truthy(*out) == (n->kind == E_AND) ? eval(r, n->b, out) : TARE_OK;
     case E_BINARY:
         TRY(eval(r, n->a, &a));
         TRY(eval(r, n->b, &b));
@@ -250,23 +250,23 @@ static tare_status eval(struct render *r, const struct node *n, struct value *ou
 
 static tare_status put(struct render *r, int line, struct dict *d, const char *key, struct value v)
 {
-    return dict_put(r, line, d, (tare_text){key, (int64_t)strlen(key)}, v);
+    return value_dict_put(r, line, d, (tare_text){key, (int64_t)strlen(key)}, v);
 }
 
 static tare_status set_loop(struct render *r, const struct node *n, const struct list *items, int64_t i)
 {
     struct value loop;
     const int64_t count = items->n;
-    TRY(new_dict(r, n->line, &loop));
-    TRY(put(r, n->line, loop.dict, "index", int_value(i + 1)));
-    TRY(put(r, n->line, loop.dict, "index0", int_value(i)));
-    TRY(put(r, n->line, loop.dict, "revindex", int_value(count - i)));
-    TRY(put(r, n->line, loop.dict, "revindex0", int_value(count - i - 1)));
-    TRY(put(r, n->line, loop.dict, "first", bool_value(i == 0)));
-    TRY(put(r, n->line, loop.dict, "last", bool_value(i == count - 1)));
-    TRY(put(r, n->line, loop.dict, "length", int_value(count)));
-    TRY(put(r, n->line, loop.dict, "depth", int_value(1))); /* counts recursive loops only */
-    TRY(put(r, n->line, loop.dict, "depth0", int_value(0)));
+    TRY(value_new_dict(r, n->line, &loop));
+    TRY(put(r, n->line, loop.dict, "index", value_int(i + 1)));
+    TRY(put(r, n->line, loop.dict, "index0", value_int(i)));
+    TRY(put(r, n->line, loop.dict, "revindex", value_int(count - i)));
+    TRY(put(r, n->line, loop.dict, "revindex0", value_int(count - i - 1)));
+    TRY(put(r, n->line, loop.dict, "first", value_bool(i == 0)));
+    TRY(put(r, n->line, loop.dict, "last", value_bool(i == count - 1)));
+    TRY(put(r, n->line, loop.dict, "length", value_int(count)));
+    TRY(put(r, n->line, loop.dict, "depth", value_int(1))); /* counts recursive loops only */
+    TRY(put(r, n->line, loop.dict, "depth0", value_int(0)));
     if (i > 0) TRY(put(r, n->line, loop.dict, "previtem", items->items[i - 1]));
     if (i + 1 < count) TRY(put(r, n->line, loop.dict, "nextitem", items->items[i + 1]));
     loop.dict->loop = true;
@@ -288,13 +288,13 @@ static tare_status set_targets(struct render *r, const struct node *n, struct va
 static tare_status filter_items(struct render *r, const struct node *n, struct list **items)
 {
     struct value kept, yes;
-    TRY(new_list(r, n->line, (*items)->n, &kept));
+    TRY(value_new_list(r, n->line, (*items)->n, &kept));
     kept.list->n = 0;
     for (int64_t i = 0; i < (*items)->n; i++) {
         r->scope.names[r->scope.n - 1].n = 0;
         TRY(set_targets(r, n, (*items)->items[i]));
         TRY(eval(r, n->b, &yes));
-        if (truthy(yes)) kept.list->items[kept.list->n++] = (*items)->items[i];
+        if (value_truthy(yes)) kept.list->items[kept.list->n++] = (*items)->items[i];
     }
     *items = kept.list;
     return TARE_OK;
@@ -338,7 +338,7 @@ static tare_status run_set(struct render *r, const struct node *n)
         r->out = outer;
         r->scope.n--;
         TRY(status);
-        TRY(keep_text(r, n->line, &text, &v));
+        TRY(template_keep_text(r, n->line, &text, &v));
     } else {
         TRY(eval(r, n->a, &v));
     }
@@ -346,7 +346,7 @@ static tare_status run_set(struct render *r, const struct node *n)
     const struct value target = look_up(r, n->name);
     if (target.type != V_DICT || !target.dict->namespace)
         return render_fail(r, n->line, "'%.*s' is no namespace, so its attributes cannot be set", (int)n->name.size, n->name.data);
-    return dict_put(r, n->line, target.dict, n->name2, v);
+    return value_dict_put(r, n->line, target.dict, n->name2, v);
 }
 
 static tare_status run_one(struct render *r, const struct node *n)
@@ -361,7 +361,7 @@ static tare_status run_one(struct render *r, const struct node *n)
         return print_text(r, n->line, v, r->out);
     case S_IF:
         TRY(eval(r, n->a, &v));
-        return run(r, truthy(v) ? n->body : n->otherwise);
+        return run(r, value_truthy(v) ? n->body : n->otherwise);
     case S_FOR:
         return run_for(r, n);
     case S_SET:
@@ -401,7 +401,7 @@ tare_status template_render(const struct template *t, const json_t *variables, s
     const int64_t begin = out->size;
     tare_status status = str_reserve(out, 0, e);
     if (!status && !json_is_object(variables)) status = render_fail(&r, 1, "the variables are not a JSON object");
-    if (!status) status = from_json(&r, variables, 0, &names);
+    if (!status) status = value_from_json(&r, variables, 0, &names);
     if (!status) {
         r.scope.names[0] = *names.dict;
         status = run(&r, t->body);

@@ -36,7 +36,7 @@ static bool stripped(const unsigned char *p, const tare_text *chars)
 {
     const unsigned char *q = p;
     const int32_t c = utf8_next(&q);
-    if (!chars->data) return is_python_space(c);
+    if (!chars->data) return value_is_python_space(c);
     const unsigned char *k = (const unsigned char *)chars->data, *end = k + chars->size;
     while (k < end)
         if (utf8_next(&k) == c) return true;
@@ -47,7 +47,7 @@ static tare_status strip(struct call *c, bool left, bool right, struct value *ou
 {
     tare_text chars, text;
     TRY(text_arg(c, 0, (tare_text){0}, &chars));
-    TRY(as_text(c->r, c->line, c->self, &text));
+    TRY(template_as_text(c->r, c->line, c->self, &text));
     TRY(spend(c->r, c->line, text.size / 16 * (1 + chars.size / 16)));
     const unsigned char *p = (const unsigned char *)text.data, *end = p + text.size;
     while (left && p < end && stripped(p, &chars)) utf8_next(&p);
@@ -57,7 +57,7 @@ static tare_status strip(struct call *c, bool left, bool right, struct value *ou
         if (!stripped(last, &chars)) break;
         end = last;
     }
-    *out = string_value((const char *)p, end - p);
+    *out = value_string((const char *)p, end - p);
     return TARE_OK;
 }
 
@@ -80,28 +80,28 @@ static tare_status do_rstrip(struct call *c, struct value *out)
 
 static tare_status do_lower(struct call *c, struct value *out)
 {
-    return change_case(c, CASE_LOWER, out);
+    return template_change_case(c, CASE_LOWER, out);
 }
 
 static tare_status do_upper(struct call *c, struct value *out)
 {
-    return change_case(c, CASE_UPPER, out);
+    return template_change_case(c, CASE_UPPER, out);
 }
 
 static tare_status do_title(struct call *c, struct value *out)
 {
-    return change_case(c, CASE_TITLE, out);
+    return template_change_case(c, CASE_TITLE, out);
 }
 
 /* The filter: words begin after white space and one of -({[<. The method takes every letter after what is none. */
 static tare_status filter_title(struct call *c, struct value *out)
 {
-    return change_case(c, CASE_WORDS, out);
+    return template_change_case(c, CASE_WORDS, out);
 }
 
 static tare_status do_capitalize(struct call *c, struct value *out)
 {
-    return change_case(c, CASE_CAPITAL, out);
+    return template_change_case(c, CASE_CAPITAL, out);
 }
 
 /* ---------------------------------------------------------------- searching */
@@ -114,7 +114,7 @@ static tare_status fixed(struct call *c, bool at_end, bool *out)
     if (one.type == V_LIST && one.list->tuple) { /* any of them */
         options = one.list;
     } else {
-        TRY(new_list(c->r, c->line, 1, &list));
+        TRY(value_new_list(c->r, c->line, 1, &list));
         list.list->items[0] = one;
         options = list.list;
     }
@@ -132,7 +132,7 @@ static tare_status do_startswith(struct call *c, struct value *out)
 {
     bool yes;
     TRY(fixed(c, false, &yes));
-    *out = bool_value(yes);
+    *out = value_bool(yes);
     return TARE_OK;
 }
 
@@ -140,7 +140,7 @@ static tare_status do_endswith(struct call *c, struct value *out)
 {
     bool yes;
     TRY(fixed(c, true, &yes));
-    *out = bool_value(yes);
+    *out = value_bool(yes);
     return TARE_OK;
 }
 
@@ -149,7 +149,7 @@ static tare_status do_removeprefix(struct call *c, struct value *out)
     bool yes;
     TRY(fixed(c, false, &yes));
     const int64_t n = yes && c->arg[0]->type == V_STRING ? c->arg[0]->s.size : 0;
-    *out = string_value(c->self.s.data + n, c->self.s.size - n);
+    *out = value_string(c->self.s.data + n, c->self.s.size - n);
     return TARE_OK;
 }
 
@@ -158,7 +158,7 @@ static tare_status do_removesuffix(struct call *c, struct value *out)
     bool yes;
     TRY(fixed(c, true, &yes));
     const int64_t n = yes && c->arg[0]->type == V_STRING ? c->arg[0]->s.size : 0;
-    *out = string_value(c->self.s.data, c->self.s.size - n);
+    *out = value_string(c->self.s.data, c->self.s.size - n);
     return TARE_OK;
 }
 
@@ -176,7 +176,7 @@ static tare_status find(struct call *c, bool last, struct value *out)
     const tare_text text = c->self.s, what = c->arg[0]->s;
     TRY(spend(c->r, c->line, text.size / 16 * (last ? 1 + what.size / 16 : 1)));
     const char *at = last ? find_last(text, what) : memmem(text.data, (size_t)text.size, what.data, (size_t)what.size);
-    *out = int_value(at ? count_chars((tare_text){text.data, at - text.data}) : -1);
+    *out = value_int(at ? value_count_chars((tare_text){text.data, at - text.data}) : -1);
     return TARE_OK;
 }
 
@@ -192,7 +192,7 @@ static tare_status do_rfind(struct call *c, struct value *out)
 
 static tare_status count_items(struct call *c, struct value *out)
 {
-    *out = int_value(0);
+    *out = value_int(0);
     for (int64_t i = 0; i < c->self.list->n; i++) {
         bool same;
         TRY(equal(c->r, c->line, c->self.list->items[i], *c->arg[0], &same));
@@ -208,13 +208,13 @@ static tare_status do_count(struct call *c, struct value *out)
     NEED_TEXT(c, *c->arg[0]);
     const tare_text what = c->arg[0]->s;
     const char *p = c->self.s.data, *end = p + c->self.s.size;
-    int64_t n = what.size ? 0 : count_chars(c->self.s) + 1;
+    int64_t n = what.size ? 0 : value_count_chars(c->self.s) + 1;
     TRY(spend(c->r, c->line, c->self.s.size / 16));
     while (what.size && p < end && (p = memmem(p, (size_t)(end - p), what.data, (size_t)what.size))) {
         n++;
         p += what.size;
     }
-    *out = int_value(n);
+    *out = value_int(n);
     return TARE_OK;
 }
 
@@ -223,7 +223,7 @@ static tare_status do_replace(struct call *c, struct value *out)
 {
     tare_text text, old, new;
     int64_t count;
-    TRY(as_text(c->r, c->line, c->self, &text));
+    TRY(template_as_text(c->r, c->line, c->self, &text));
     NEED_TEXT(c, *c->arg[0]);
     NEED_TEXT(c, *c->arg[1]);
     old = c->arg[0]->s;
@@ -240,7 +240,7 @@ static tare_status do_replace(struct call *c, struct value *out)
         p = at ? at + old.size : end;
         count -= at != NULL;
     }
-    return keep_text(c->r, c->line, &replaced, out);
+    return template_keep_text(c->r, c->line, &replaced, out);
 }
 
 /* ---------------------------------------------------------------- splitting and joining */
@@ -254,7 +254,7 @@ static tare_status push(struct call *c, struct value list, int64_t *capacity, co
         list.list->items = bigger;
         *capacity *= 2;
     }
-    list.list->items[list.list->n++] = string_value(data, n);
+    list.list->items[list.list->n++] = value_string(data, n);
     return TARE_OK;
 }
 
@@ -281,7 +281,7 @@ static tare_status do_split(struct call *c, struct value *out)
     TRY(text_arg(c, 0, (tare_text){0}, &by));
     TRY(int_arg(c, 1, -1, &most));
     TRY(spend(c->r, c->line, c->self.s.size / 8));
-    TRY(new_list(c->r, c->line, capacity, out));
+    TRY(value_new_list(c->r, c->line, capacity, out));
     out->list->n = 0;
     if (!by.data) return split_blank(c, most, *out, &capacity);
     if (!by.size) return render_fail(c->r, c->line, "split needs a separator that is not empty");
@@ -303,7 +303,7 @@ static tare_status do_rsplit(struct call *c, struct value *out)
         return render_fail(c->r, c->line, "rsplit needs a separator that is not empty");
     const tare_text by = c->arg[0]->s;
     tare_text rest = c->self.s;
-    TRY(new_list(c->r, c->line, capacity, out));
+    TRY(value_new_list(c->r, c->line, capacity, out));
     out->list->n = 0;
     for (const char *at; most-- > 0 && (at = find_last(rest, by));) {
         TRY(spend(c->r, c->line, 1 + (rest.data + rest.size - at) / 16));
@@ -324,7 +324,7 @@ static tare_status do_splitlines(struct call *c, struct value *out)
     int64_t capacity = 8;
     NEED_TEXT(c, c->self);
     TRY(spend(c->r, c->line, c->self.s.size / 8));
-    TRY(new_list(c->r, c->line, capacity, out));
+    TRY(value_new_list(c->r, c->line, capacity, out));
     out->list->n = 0;
     const unsigned char *p = (const unsigned char *)c->self.s.data, *end = p + c->self.s.size, *begin = p;
     while (p < end) {
@@ -351,7 +351,7 @@ static tare_status join(struct call *c, tare_text by, struct value over, bool st
         TRY(spend(c->r, c->line, 1 + by.size / 16));
         TRY(print_text(c->r, c->line, items->items[i], &text));
     }
-    return keep_text(c->r, c->line, &text, out);
+    return template_keep_text(c->r, c->line, &text, out);
 }
 
 static tare_status do_join(struct call *c, struct value *out) /* ",".join(list) */
@@ -377,8 +377,8 @@ static tare_status filter_indent(struct call *c, struct value *out)
     TRY(int_arg(c, 0, 4, &width));
     if (width < 0 || width >= (int64_t)sizeof spaces)
         return render_fail(c->r, c->line, "indent takes 0 to %zu spaces", sizeof spaces - 1);
-    const bool first = c->arg[1] && truthy(*c->arg[1]), blank = c->arg[2] && truthy(*c->arg[2]);
-    TRY(binary(c->r, c->line, OP_ADD, c->self, string_value("\n", 1), &c->self)); /* so that the last newline stays */
+    const bool first = c->arg[1] && value_truthy(*c->arg[1]), blank = c->arg[2] && value_truthy(*c->arg[2]);
+    TRY(binary(c->r, c->line, OP_ADD, c->self, value_string("\n", 1), &c->self)); /* so that the last newline stays */
     TRY(do_splitlines(c, &lines));
     OWNED(str_free) struct str text = {0};
     TRY(str_reserve(&text, 0, c->r->e));
@@ -390,7 +390,7 @@ static tare_status filter_indent(struct call *c, struct value *out)
         if (pad) TRY(str_add(&text, spaces, width, c->r->e));
         TRY(str_add(&text, line.data, line.size, c->r->e));
     }
-    return keep_text(c->r, c->line, &text, out);
+    return template_keep_text(c->r, c->line, &text, out);
 }
 
 /* ---------------------------------------------------------------- dicts */
@@ -407,13 +407,13 @@ static tare_status dict_part(struct call *c, int part, struct value *out)
 {
     TRY(need_dict(c));
     const struct dict *d = c->self.dict;
-    TRY(new_list(c->r, c->line, d->n, out));
+    TRY(value_new_list(c->r, c->line, d->n, out));
     for (int64_t i = 0; i < d->n; i++) {
         const struct value key = {.type = V_STRING, .s = d->entries[i].key};
         struct value *item = &out->list->items[i];
         *item = part == PART_KEYS ? key : d->entries[i].value;
         if (part != PART_ITEMS) continue;
-        TRY(new_list(c->r, c->line, 2, item));
+        TRY(value_new_list(c->r, c->line, 2, item));
         item->list->tuple = true;
         item->list->items[0] = key;
         item->list->items[1] = d->entries[i].value;
@@ -438,13 +438,13 @@ static tare_status do_items(struct call *c, struct value *out)
 
 static tare_status filter_items(struct call *c, struct value *out)
 {
-    return c->self.type == V_UNDEFINED ? new_list(c->r, c->line, 0, out) : do_items(c, out);
+    return c->self.type == V_UNDEFINED ? value_new_list(c->r, c->line, 0, out) : do_items(c, out);
 }
 
 static tare_status do_get(struct call *c, struct value *out)
 {
     TRY(need_dict(c));
-    const struct value *found = c->arg[0]->type == V_STRING ? dict_find(c->self.dict, c->arg[0]->s) : NULL;
+    const struct value *found = c->arg[0]->type == V_STRING ? value_dict_find(c->self.dict, c->arg[0]->s) : NULL;
     *out = found ? *found : c->arg[1] ? *c->arg[1] : (struct value){.type = V_NONE};
     return TARE_OK;
 }
@@ -486,16 +486,16 @@ static const struct builtin string_filters[] = {
 static const struct builtin *find_in(const struct builtin *table, size_t n, tare_text name)
 {
     for (size_t i = 0; i < n; i++)
-        if (text_is(name, table[i].name)) return &table[i];
+        if (value_text_is(name, table[i].name)) return &table[i];
     return NULL;
 }
 
-const struct builtin *find_method(tare_text name)
+const struct builtin *template_find_method(tare_text name)
 {
     return find_in(methods, sizeof methods / sizeof *methods, name);
 }
 
-const struct builtin *find_string_filter(tare_text name)
+const struct builtin *template_find_string_filter(tare_text name)
 {
     return find_in(string_filters, sizeof string_filters / sizeof *string_filters, name);
 }
@@ -509,17 +509,17 @@ static bool is_among(tare_text name, const char *names)
     return strstr(names, word) != NULL;
 }
 
-bool is_reading_method(tare_text name)
+bool template_is_reading_method(tare_text name)
 {
     return is_among(name, " keys values items get copy fromkeys ");
 }
 
-bool is_dict_method(tare_text name)
+bool template_is_dict_method(tare_text name)
 {
-    return is_among(name, " pop popitem update clear setdefault ") || is_reading_method(name);
+    return is_among(name, " pop popitem update clear setdefault ") || template_is_reading_method(name);
 }
 
-bool is_string_method(tare_text name)
+bool template_is_string_method(tare_text name)
 {
     return is_among(name,
                     " capitalize casefold center count encode endswith expandtabs find format format_map index isalnum isalpha "
@@ -528,12 +528,12 @@ bool is_string_method(tare_text name)
                     "rstrip split splitlines startswith strip swapcase title translate upper zfill ");
 }
 
-bool is_list_method(tare_text name, bool tuple)
+bool template_is_list_method(tare_text name, bool tuple)
 {
     return is_among(name, tuple ? " count index " : " count index copy ");
 }
 
-bool method_of_text(const struct builtin *b)
+bool template_method_of_text(const struct builtin *b)
 {
-    return b->call != do_count && !is_dict_method((tare_text){b->name, (int64_t)strlen(b->name)});
+    return b->call != do_count && !template_is_dict_method((tare_text){b->name, (int64_t)strlen(b->name)});
 }

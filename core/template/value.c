@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-bool text_is(tare_text t, const char *s)
+bool value_text_is(tare_text t, const char *s)
 {
     return t.size == (int64_t)strlen(s) && !memcmp(t.data, s, (size_t)t.size);
 }
@@ -16,17 +16,17 @@ static bool same_text(tare_text a, tare_text b)
     return a.size == b.size && (!a.size || !memcmp(a.data, b.data, (size_t)a.size));
 }
 
-struct value string_value(const char *data, int64_t n)
+struct value value_string(const char *data, int64_t n)
 {
     return (struct value){.type = V_STRING, .s = {data, n}};
 }
 
-struct value bool_value(bool b)
+struct value value_bool(bool b)
 {
     return (struct value){.type = V_BOOL, .i = b};
 }
 
-struct value int_value(int64_t i)
+struct value value_int(int64_t i)
 {
     return (struct value){.type = V_INT, .i = i};
 }
@@ -39,7 +39,7 @@ const char *type_name(struct value v)
     return v.type == V_DICT && v.dict->namespace ? "a namespace" : names[v.type];
 }
 
-bool truthy(struct value v)
+bool value_truthy(struct value v)
 {
     switch (v.type) {
     case V_BOOL:
@@ -75,7 +75,7 @@ static double number(struct value v)
     return v.type == V_FLOAT ? v.f : (double)v.i;
 }
 
-tare_status fail_method(struct render *r, int line, tare_text name)
+tare_status template_fail_method(struct render *r, int line, tare_text name)
 {
     return render_fail(r, line, "'%.*s' is a method here, not a value; write %.*s() to call it", (int)name.size, name.data,
                        (int)name.size, name.data);
@@ -91,7 +91,7 @@ static tare_status equal_at(struct render *r, int line, struct value a, struct v
     } else if (a.type != b.type) {
         return TARE_OK;
     } else if (a.type == V_METHOD) { /* theirs are equal when they are those of one dict */
-        return fail_method(r, line, a.s);
+        return template_fail_method(r, line, a.s);
     } else if (a.type == V_STRING) {
         *out = same_text(a.s, b.s);
     } else if (a.type == V_LIST) {
@@ -102,7 +102,7 @@ static tare_status equal_at(struct render *r, int line, struct value a, struct v
     } else if (a.type == V_DICT) {
         *out = a.dict->n == b.dict->n;
         for (int64_t i = 0; i < a.dict->n && *out; i++) {
-            const struct value *other = dict_find(b.dict, a.dict->entries[i].key);
+            const struct value *other = value_dict_find(b.dict, a.dict->entries[i].key);
             *out = other != NULL;
             if (other) TRY(equal_at(r, line, a.dict->entries[i].value, *other, depth + 1, out));
         }
@@ -117,7 +117,7 @@ tare_status equal(struct render *r, int line, struct value a, struct value b, bo
     return equal_at(r, line, a, b, 0, out);
 }
 
-tare_status new_list(struct render *r, int line, int64_t n, struct value *out)
+tare_status value_new_list(struct render *r, int line, int64_t n, struct value *out)
 {
     struct list *list;
     TRY(take(r, line, sizeof *list, (void **)&list));
@@ -127,22 +127,22 @@ tare_status new_list(struct render *r, int line, int64_t n, struct value *out)
     return TARE_OK;
 }
 
-tare_status new_dict(struct render *r, int line, struct value *out)
+tare_status value_new_dict(struct render *r, int line, struct value *out)
 {
     out->type = V_DICT;
     return take(r, line, sizeof *out->dict, (void **)&out->dict);
 }
 
-struct value *dict_find(const struct dict *d, tare_text key)
+struct value *value_dict_find(const struct dict *d, tare_text key)
 {
     for (int64_t i = 0; i < d->n; i++)
         if (same_text(d->entries[i].key, key)) return &d->entries[i].value;
     return NULL;
 }
 
-tare_status dict_put(struct render *r, int line, struct dict *d, tare_text key, struct value v)
+tare_status value_dict_put(struct render *r, int line, struct dict *d, tare_text key, struct value v)
 {
-    struct value *old = dict_find(d, key);
+    struct value *old = value_dict_find(d, key);
     TRY(spend(r, line, d->n / 8));
     if (old) return *old = v, TARE_OK;
     if (d->n == d->capacity) {
@@ -157,7 +157,7 @@ tare_status dict_put(struct render *r, int line, struct dict *d, tare_text key, 
     return TARE_OK;
 }
 
-tare_status from_json(struct render *r, const json_t *j, int depth, struct value *out)
+tare_status value_from_json(struct render *r, const json_t *j, int depth, struct value *out)
 {
     if (depth > MAX_NESTING) return render_fail(r, 1, "a variable is nested more than %d deep", MAX_NESTING);
     switch (json_typeof(j)) {
@@ -166,28 +166,29 @@ tare_status from_json(struct render *r, const json_t *j, int depth, struct value
         return TARE_OK;
     case JSON_TRUE:
     case JSON_FALSE:
-        *out = bool_value(json_is_true(j));
+        *out = value_bool(json_is_true(j));
         return TARE_OK;
     case JSON_INTEGER:
-        *out = int_value(json_integer_value(j));
+        *out = value_int(json_integer_value(j));
         return TARE_OK;
     case JSON_REAL:
         *out = (struct value){.type = V_FLOAT, .f = json_real_value(j)};
         return TARE_OK;
     case JSON_STRING:
-        *out = string_value(json_string_value(j), (int64_t)json_string_length(j));
+        *out = value_string(json_string_value(j), (int64_t)json_string_length(j));
         return TARE_OK;
     case JSON_ARRAY:
-        TRY(new_list(r, 1, (int64_t)json_array_size(j), out));
-        for (int64_t i = 0; i < out->list->n; i++) TRY(from_json(r, json_array_get(j, (size_t)i), depth + 1, &out->list->items[i]));
+        TRY(value_new_list(r, 1, (int64_t)json_array_size(j), out));
+        for (int64_t i = 0; i < out->list->n; i++)
+            TRY(value_from_json(r, json_array_get(j, (size_t)i), depth + 1, &out->list->items[i]));
         return TARE_OK;
     case JSON_OBJECT:
-        TRY(new_dict(r, 1, out));
+        TRY(value_new_dict(r, 1, out));
         for (void *i = json_object_iter((json_t *)j); i; i = json_object_iter_next((json_t *)j, i)) {
             struct value v;
             const char *key = json_object_iter_key(i);
-            TRY(from_json(r, json_object_iter_value(i), depth + 1, &v));
-            TRY(dict_put(r, 1, out->dict, (tare_text){key, (int64_t)strlen(key)}, v));
+            TRY(value_from_json(r, json_object_iter_value(i), depth + 1, &v));
+            TRY(value_dict_put(r, 1, out->dict, (tare_text){key, (int64_t)strlen(key)}, v));
         }
         return TARE_OK;
     }
@@ -196,13 +197,13 @@ tare_status from_json(struct render *r, const json_t *j, int depth, struct value
 
 /* ---------------------------------------------------------------- parts of values */
 
-bool is_python_space(int32_t c)
+bool value_is_python_space(int32_t c)
 {
     return (c >= 9 && c <= 13) || (c >= 28 && c <= 32) || c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) ||
            c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
-int64_t count_chars(tare_text t)
+int64_t value_count_chars(tare_text t)
 {
     int64_t n = 0;
     for (int64_t i = 0; i < t.size; i++) n += (t.data[i] & 0xC0) != 0x80;
@@ -214,18 +215,18 @@ tare_status iterate(struct render *r, int line, struct value v, struct list **ou
     struct value list;
     if (v.type == V_LIST) return *out = v.list, TARE_OK;
     if (v.type == V_UNDEFINED) {
-        TRY(new_list(r, line, 0, &list));
+        TRY(value_new_list(r, line, 0, &list));
     } else if (v.type == V_DICT && !v.dict->namespace) {
-        TRY(new_list(r, line, v.dict->n, &list));
+        TRY(value_new_list(r, line, v.dict->n, &list));
         for (int64_t i = 0; i < v.dict->n; i++) list.list->items[i] = (struct value){.type = V_STRING, .s = v.dict->entries[i].key};
     } else if (v.type == V_STRING) {
         TRY(spend(r, line, v.s.size));
-        TRY(new_list(r, line, count_chars(v.s), &list));
+        TRY(value_new_list(r, line, value_count_chars(v.s), &list));
         const unsigned char *p = (const unsigned char *)v.s.data;
         for (int64_t i = 0; i < list.list->n; i++) {
             const unsigned char *begin = p;
             utf8_next(&p);
-            list.list->items[i] = string_value((const char *)begin, p - begin);
+            list.list->items[i] = value_string((const char *)begin, p - begin);
         }
     } else {
         return render_fail(r, line, "%s cannot be iterated over", type_name(v));
@@ -239,20 +240,20 @@ static struct value undefined(tare_text name)
     return (struct value){.type = V_UNDEFINED, .s = name};
 }
 
-bool is_plain_dict(struct value v)
+bool value_is_plain_dict(struct value v)
 {
     return v.type == V_DICT && !v.dict->namespace && !v.dict->loop;
 }
 
-tare_status get_attribute(struct render *r, int line, struct value v, tare_text name, struct value *out)
+tare_status value_get_attribute(struct render *r, int line, struct value v, tare_text name, struct value *out)
 {
     if (v.type == V_UNDEFINED)
         return render_fail(r, line, "'%.*s' is undefined, it has no '%.*s'", (int)v.s.size, v.s.data, (int)name.size, name.data);
-    const struct value *found = v.type == V_DICT ? dict_find(v.dict, name) : NULL;
+    const struct value *found = v.type == V_DICT ? value_dict_find(v.dict, name) : NULL;
     *out = found ? *found : undefined(name);
-    const bool method = v.type == V_STRING ? is_string_method(name)
-                        : v.type == V_LIST ? is_list_method(name, v.list->tuple)
-                                           : is_plain_dict(v) && is_reading_method(name);
+    const bool method = v.type == V_STRING ? template_is_string_method(name)
+                        : v.type == V_LIST ? template_is_list_method(name, v.list->tuple)
+                                           : value_is_plain_dict(v) && template_is_reading_method(name);
     if (!found && method) *out = (struct value){.type = V_METHOD, .s = name};
     return TARE_OK;
 }
@@ -267,11 +268,11 @@ static tare_status at_index(struct render *r, int line, struct value v, int64_t 
     return TARE_OK;
 }
 
-tare_status get_item(struct render *r, int line, struct value v, struct value key, struct value *out)
+tare_status value_get_item(struct render *r, int line, struct value v, struct value key, struct value *out)
 {
     const bool integer = key.type == V_INT || key.type == V_BOOL;
     if (v.type == V_UNDEFINED) return render_fail(r, line, "'%.*s' is undefined, it has no items", (int)v.s.size, v.s.data);
-    if (key.type == V_STRING) return get_attribute(r, line, v, key.s, out);
+    if (key.type == V_STRING) return value_get_attribute(r, line, v, key.s, out);
     if (integer && (v.type == V_LIST || v.type == V_STRING)) return at_index(r, line, v, key.i, out);
     *out = undefined((tare_text){"item", 4});
     return TARE_OK;
@@ -282,7 +283,7 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high)
     return x < low ? low : x > high ? high : x;
 }
 
-tare_status get_slice(struct render *r, int line, struct value v, const struct value bound[3], struct value *out)
+tare_status value_get_slice(struct render *r, int line, struct value v, const struct value bound[3], struct value *out)
 {
     for (int k = 0; k < 3; k++)
         if (bound[k].type != V_NONE && !is_whole(bound[k]))
@@ -299,13 +300,13 @@ tare_status get_slice(struct render *r, int line, struct value v, const struct v
     const int64_t span = by > 0 ? limits[1] - limits[0] : limits[0] - limits[1], stride = by > 0 ? by : -by;
     const int64_t count = span > 0 ? (span - 1) / stride + 1 : 0;
     TRY(spend(r, line, count));
-    TRY(new_list(r, line, count, out));
+    TRY(value_new_list(r, line, count, out));
     for (int64_t i = 0; i < count; i++) out->list->items[i] = items->items[limits[0] + i * by];
     out->list->tuple = items->tuple;
     if (v.type == V_LIST) return TARE_OK;
     OWNED(str_free) struct str text = {0};
     for (int64_t i = 0; i < count; i++) TRY(str_add(&text, out->list->items[i].s.data, out->list->items[i].s.size, r->e));
-    return keep_text(r, line, &text, out);
+    return template_keep_text(r, line, &text, out);
 }
 
 /* ---------------------------------------------------------------- operators */
@@ -316,13 +317,13 @@ static tare_status concatenate(struct render *r, int line, tare_text a, tare_tex
     TRY(take(r, line, a.size + b.size + 1, (void **)&joined));
     if (a.size) memcpy(joined, a.data, (size_t)a.size);
     if (b.size) memcpy(joined + a.size, b.data, (size_t)b.size);
-    *out = string_value(joined, a.size + b.size);
+    *out = value_string(joined, a.size + b.size);
     return TARE_OK;
 }
 
 static tare_status join_lists(struct render *r, int line, const struct list *a, const struct list *b, struct value *out)
 {
-    TRY(new_list(r, line, a->n + b->n, out));
+    TRY(value_new_list(r, line, a->n + b->n, out));
     for (int64_t i = 0; i < a->n + b->n; i++) out->list->items[i] = i < a->n ? a->items[i] : b->items[i - a->n];
     out->list->tuple = a->tuple;
     return TARE_OK;
@@ -333,7 +334,7 @@ static tare_status repeat_list(struct render *r, int line, const struct list *a,
     int64_t n;
     if (__builtin_mul_overflow(a->n, times < 0 ? 0 : times, &n) || n > INT64_MAX / (int64_t)sizeof *a->items)
         return render_fail(r, line, "a repeated list is too long");
-    TRY(new_list(r, line, n, out));
+    TRY(value_new_list(r, line, n, out));
     for (int64_t i = 0; i < n; i++) out->list->items[i] = a->items[i % a->n];
     out->list->tuple = a->tuple;
     return TARE_OK;
@@ -348,7 +349,7 @@ static tare_status repeat(struct render *r, int line, tare_text t, int64_t times
     TRY(take(r, line, size + 1, (void **)&text));
     if (t.size)
         for (int64_t i = 0; i < times; i++) memcpy(text + i * t.size, t.data, (size_t)t.size);
-    *out = string_value(text, size);
+    *out = value_string(text, size);
     return TARE_OK;
 }
 
@@ -362,7 +363,7 @@ static tare_status contains(struct render *r, int line, struct value item, struc
     } else if (v.type == V_DICT && !v.dict->namespace) {
         if (item.type == V_DICT || (item.type == V_LIST && !item.list->tuple))
             return render_fail(r, line, "%s cannot be the key of a dict", type_name(item));
-        *out = item.type == V_STRING && dict_find(v.dict, item.s);
+        *out = item.type == V_STRING && value_dict_find(v.dict, item.s);
     } else {
         struct list *items;
         TRY(iterate(r, line, v, &items));
@@ -386,8 +387,8 @@ static tare_status order_values(struct render *r, int line, enum operation op, s
         int64_t i = 0;
         for (; i < x->n && i < y->n && same; i += same) TRY(equal(r, line, x->items[i], y->items[i], &same));
         if (++depth > MAX_NESTING) return render_fail(r, line, "a value is nested more than %d deep", MAX_NESTING);
-        a = same ? int_value(x->n) : x->items[i];
-        b = same ? int_value(y->n) : y->items[i];
+        a = same ? value_int(x->n) : x->items[i];
+        b = same ? value_int(y->n) : y->items[i];
     }
     if (a.type == V_STRING && b.type == V_STRING) {
         const int64_t n = a.s.size < b.s.size ? a.s.size : b.s.size;
@@ -399,7 +400,7 @@ static tare_status order_values(struct render *r, int line, enum operation op, s
     } else {
         return render_fail(r, line, "%s and %s have no order", type_name(a), type_name(b));
     }
-    *out = bool_value(op == OP_LT ? sign < 0 : op == OP_LE ? sign <= 0 : op == OP_GT ? sign > 0 : sign >= 0);
+    *out = value_bool(op == OP_LT ? sign < 0 : op == OP_LE ? sign <= 0 : op == OP_GT ? sign > 0 : sign >= 0);
     return TARE_OK;
 }
 
@@ -419,7 +420,7 @@ static tare_status whole_arithmetic(struct render *r, int line, enum operation o
         }
     }
     if (over) return render_fail(r, line, "a whole number does not fit in 64 bits");
-    *out = int_value(x);
+    *out = value_int(x);
     return TARE_OK;
 }
 
@@ -472,14 +473,14 @@ tare_status binary(struct render *r, int line, enum operation op, struct value a
         return arithmetic(r, line, op, a, b, out);
     case OP_CONCAT: {
         tare_text x, y;
-        TRY(as_text(r, line, a, &x));
-        TRY(as_text(r, line, b, &y));
+        TRY(template_as_text(r, line, a, &x));
+        TRY(template_as_text(r, line, b, &y));
         return concatenate(r, line, x, y, out);
     }
     case OP_EQ:
     case OP_NE:
         TRY(equal(r, line, a, b, &found));
-        *out = bool_value(found == (op == OP_EQ));
+        *out = value_bool(found == (op == OP_EQ));
         return TARE_OK;
     case OP_LT:
     case OP_LE:
@@ -489,7 +490,7 @@ tare_status binary(struct render *r, int line, enum operation op, struct value a
     case OP_IN:
     case OP_NOT_IN:
         TRY(contains(r, line, a, b, &found));
-        *out = bool_value(found == (op == OP_IN));
+        *out = value_bool(found == (op == OP_IN));
         return TARE_OK;
     default:
         return arithmetic(r, line, op, a, b, out);

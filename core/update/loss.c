@@ -88,8 +88,8 @@ static void spoil(const struct token_block *s, struct head_grad_row *coef, struc
     tally->loss = (double)NAN;
 }
 
-tare_status policy_token_loss(void *ctx, const struct token_block *s, struct head_grad_row *coef, struct tally *tally,
-                              struct err *e)
+tare_status loss_policy_tokens(void *ctx, const struct token_block *s, struct head_grad_row *coef, struct tally *tally,
+                               struct err *e)
 {
     const struct policy_loss *p = ctx;
     const struct batch *b = p->b;

@@ -24,7 +24,7 @@ struct loss_term {
 struct loss_term loss_kl_estimate(enum kl_form form, double logp, double ref);
 
 /* A token_loss (microbatch.h) whose ctx is a struct policy_loss: fills coef for a block of tokens and counts. */
-tare_status policy_token_loss(void *ctx, const struct token_block *s, struct head_grad_row *coef, struct tally *tally,
-                              struct err *e);
+tare_status loss_policy_tokens(void *ctx, const struct token_block *s, struct head_grad_row *coef, struct tally *tally,
+                               struct err *e);
 
 #endif

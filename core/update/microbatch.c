@@ -23,7 +23,7 @@ struct plan {
 
 static bool takes_part(const struct microbatch_job *j, int64_t rollout)
 {
-    return !j->row_weight || j->row_weight[rollout] > 0;
+    return !j->rollout_weight || j->rollout_weight[rollout] > 0;
 }
 
 /* Rows that a rollout adds: all its tokens but the last, which is only a target. */
@@ -188,8 +188,8 @@ static tare_status chunk_new(const struct model *m, struct arena *a, bool refere
     TRY(tensor_new_raw(a, &c->logits, c->rows * vocab, e));
     TRY(tensor_new_raw(a, &c->logprob, c->rows * 5, e));
     TRY(arena_new_raw(a, &c->host, c->rows * 3, e));
-    TRY(backend_room(m, a, c->rows * (int64_t)sizeof *c->far, &c->far, e));
-    TRY(backend_room(m, a, c->rows * (int64_t)sizeof *c->target, &c->target, e));
+    TRY(model_backend_alloc(m, a, c->rows * (int64_t)sizeof *c->far, &c->far, e));
+    TRY(model_backend_alloc(m, a, c->rows * (int64_t)sizeof *c->target, &c->target, e));
     TRY(arena_new_raw(a, &c->coef, c->rows, e));
     if (!reference) return TARE_OK;
     TRY(tensor_new_raw(a, &c->ref_logits, c->rows * vocab, e));
@@ -210,7 +210,7 @@ static void chunk_places(struct chunk *c, int64_t n)
 static tare_status read_scores(const struct model *m, const struct chunk *c, struct token_block *out, struct err *e)
 {
     const int64_t n = out->n;
-    const float *scores = from_backend(m, c->host, c->logprob, (c->kl ? 3 : 2) * n * (int64_t)sizeof(float));
+    const float *scores = model_from_backend(m, c->host, c->logprob, (c->kl ? 3 : 2) * n * (int64_t)sizeof(float));
     out->logprob = scores;
     out->entropy = scores + n;
     out->kl = c->kl ? scores + 2 * n : NULL;
@@ -234,7 +234,7 @@ static tare_status run_head(struct trainer *t, const struct microbatch_job *j, c
     TRY(chunk_new(m, &t->head, h.reference != NULL, &c, e));
     for (int64_t begin = 0; begin < p->n_tokens; begin += c.rows) {
         const int64_t n = p->n_tokens - begin < c.rows ? p->n_tokens - begin : c.rows;
-        const int32_t *target = to_backend(m, c.target, p->packed.target + begin, n * (int64_t)sizeof *target);
+        const int32_t *target = model_to_backend(m, c.target, p->packed.target + begin, n * (int64_t)sizeof *target);
         struct token_block s = {.token = p->token + begin, .n = n};
         chunk_places(&c, n);
         model_logits(m, h.own + begin * width, n, c.logits);
@@ -256,7 +256,8 @@ static tare_status run_head(struct trainer *t, const struct microbatch_job *j, c
         TRY(j->loss(j->ctx, &s, c.coef, tally, e));
         KERNEL(k, &m->ctx, head_grad, .logits = c.logits, .target = target, .lse = c.lse, .entropy = c.entropy,
                .ref_logits = c.ref_logits, .ref_lse = c.ref_lse, .kl = c.kl,
-               .coef = to_backend(m, c.far, c.coef, n * (int64_t)sizeof *c.coef), .temperature = temperature, .r = n, .v = vocab);
+               .coef = model_to_backend(m, c.far, c.coef, n * (int64_t)sizeof *c.coef), .temperature = temperature, .r = n,
+               .v = vocab);
         model_logits_grad(m, &(struct logits_grad){c.logits, h.own + begin * width, n, h.gradient + begin * width}, &t->grads);
     }
     return TARE_OK;

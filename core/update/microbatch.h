@@ -19,8 +19,8 @@ struct microbatch_job {
     const struct batch *b;
     const int64_t *groups; /* [n_groups] */
     int64_t n_groups;
-    const double *row_weight; /* [N] rollouts with weight 0 are left out; NULL: all */
-    struct model *m;          /* the policy, or any model for a forward pass */
+    const double *rollout_weight; /* [N] rollouts with weight 0 are left out; NULL: all */
+    struct model *m;              /* the policy, or any model for a forward pass */
     bool exact_kl;
     token_loss loss;
     void *ctx;

@@ -224,7 +224,7 @@ static int64_t take_groups(const struct objective *o, const int64_t *groups, int
     for (int64_t g = 0; g < n; g++) {
         const int64_t before = v->n_sequences;
         for (int64_t i = b->group_begin[groups[g]]; i < b->group_begin[groups[g] + 1]; i++) {
-            if (!(b->row_weight[i] > 0) || !shown(o, b->token_begin[i])) continue;
+            if (!(b->rollout_weight[i] > 0) || !shown(o, b->token_begin[i])) continue;
             for (int64_t t = b->token_begin[i]; t < b->token_begin[i + 1]; t++) x->at[tokens++] = t;
             x->sequence_begin[++v->n_sequences] = tokens;
         }

@@ -18,9 +18,9 @@
 static void own_squares(const struct trainer *t, double *out)
 {
     const struct model *m = t->m;
-    for (int64_t u = unit_first(m); u < unit_end(m); u++) {
-        const int64_t piece = unit_piece(m, u), block = m->unit_block[u];
-        KERNEL(m->k, &m->ctx, sum_squares, .out = out, .x = t->grads.sum + unit_own(m, u), .n = piece, .block = block);
+    for (int64_t u = shards_unit_first(m); u < shards_unit_end(m); u++) {
+        const int64_t piece = shards_unit_slice(m, u), block = m->unit_block[u];
+        KERNEL(m->k, &m->ctx, sum_squares, .out = out, .x = t->grads.sum + shards_unit_own(m, u), .n = piece, .block = block);
         out += (piece + block - 1) / block;
     }
 }
@@ -28,7 +28,8 @@ static void own_squares(const struct trainer *t, double *out)
 static int64_t own_blocks(const struct model *m)
 {
     int64_t n = 0;
-    for (int64_t u = unit_first(m); u < unit_end(m); u++) n += (unit_piece(m, u) + m->unit_block[u] - 1) / m->unit_block[u];
+    for (int64_t u = shards_unit_first(m); u < shards_unit_end(m); u++)
+        n += (shards_unit_slice(m, u) + m->unit_block[u] - 1) / m->unit_block[u];
     return n;
 }
 
@@ -48,15 +49,15 @@ static tare_status gradient_norm(struct trainer *t, double *norm, struct err *e)
     TRY(arena_new(&t->work, &sizes, m->ranks, e));
     kernels_at(&m->ctx, "the gradient's norm", -1);
     own_squares(t, squares);
-    const double *mine = from_backend(m, host, squares, n * (int64_t)sizeof *mine);
+    const double *mine = model_from_backend(m, host, squares, n * (int64_t)sizeof *mine);
     TRY(model_finish(m, e));
     for (int r = 0; r < m->ranks; r++) sizes[r] = n * (int64_t)sizeof(double);
     if (m->ranks > 1)
         TRY(m->comm->gather(m->comm, mine, sizes[0], all, sizes, e));
     else
         memcpy(all, mine, (size_t)sizes[0]);
-    for (int64_t u = unit_first(m), first = 0, blocks; u < unit_end(m); u++, first += blocks) {
-        blocks = (unit_piece(m, u) + m->unit_block[u] - 1) / m->unit_block[u];
+    for (int64_t u = shards_unit_first(m), first = 0, blocks; u < shards_unit_end(m); u++, first += blocks) {
+        blocks = (shards_unit_slice(m, u) + m->unit_block[u] - 1) / m->unit_block[u];
         for (int r = 0; r < m->ranks; r++)
             for (int64_t b = 0; b < blocks; b++) sum += all[r * n + first + b];
     }
@@ -72,11 +73,11 @@ static tare_status train_units(struct trainer *t, double scale, double lr, struc
     const double step = (double)(t->optimizer_steps + 1);
     const bool all = m->ranks > 1 && m->shard == SHARD_NONE;
     kernels_at(&m->ctx, "optimizer step", -1);
-    for (int64_t u = unit_first(m); u < unit_end(m); u++) {
-        const int64_t piece = unit_piece(m, u), moments = all ? m->unit_begin[u] : unit_own(m, u);
-        const float *g = t->grads.sum + unit_own(m, u);
+    for (int64_t u = shards_unit_first(m); u < shards_unit_end(m); u++) {
+        const int64_t piece = shards_unit_slice(m, u), moments = all ? m->unit_begin[u] : shards_unit_own(m, u);
+        const float *g = t->grads.sum + shards_unit_own(m, u);
         if (all) TRY(m->comm->all_gather(m->comm, g, piece * (int64_t)sizeof(float), t->grads.received, e));
-        KERNEL(m->k, &m->ctx, adamw, .p = m->weights + (all ? m->unit_begin[u] : unit_own_weights(m, u)),
+        KERNEL(m->k, &m->ctx, adamw, .p = m->weights + (all ? m->unit_begin[u] : shards_unit_own_weights(m, u)),
                .g = all ? t->grads.received : g, .m = t->moment1 + moments, .v = t->moment2 + moments,
                .n = all ? m->ranks * piece : piece, .grad_scale = (float)scale, .lr = (float)lr, .beta1 = (float)c->beta1,
                .beta2 = (float)c->beta2, .eps = (float)c->eps, .decay = (float)c->weight_decay, .correct1 = 1 - pow(c->beta1, step),
@@ -116,7 +117,7 @@ tare_status optimizer_step(struct trainer *t, double *grad_norm, double *lr, boo
     struct model *m = t->m;
     *skipped = false;
     *lr = schedule_lr(c, t->optimizer_steps, t->total_steps);
-    TRY(weights_kept(m, e));
+    TRY(proof_weights_kept(m, e));
     TRY(gradient_norm(t, grad_norm, e));
     const double scale = c->max_grad_norm > 0 ? fmin(1, c->max_grad_norm / (*grad_norm + 1e-6)) : 1;
     if (!fits(*grad_norm * scale)) return not_finite(t, *grad_norm, skipped, e);

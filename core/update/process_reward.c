@@ -13,7 +13,7 @@
 
 #include <math.h>
 
-tare_status process_rewards(struct trainer *t, const struct batch *b, double beta, float *reward, float *ref, struct err *e)
+tare_status process_reward_compute(struct trainer *t, const struct batch *b, double beta, float *reward, float *ref, struct err *e)
 {
     arena_reset(&t->work);
     TRY(update_logprobs(t, t->m, b, reward, NULL, e));
@@ -22,7 +22,7 @@ tare_status process_rewards(struct trainer *t, const struct batch *b, double bet
     return TARE_OK;
 }
 
-double process_largest(const struct batch *b)
+double process_reward_largest(const struct batch *b)
 {
     double most = 0;
     for (int64_t i = 0; i < b->n_rollouts; i++) {
@@ -36,9 +36,9 @@ double process_largest(const struct batch *b)
 }
 
 /* The released code divides the log-ratios by their largest return + 1e-6: with beta in both the quotient is the same. */
-void process_normed(const struct batch *b, const struct process_config *c, double *out)
+void process_reward_normed(const struct batch *b, const struct process_config *c, double *out)
 {
-    const double divisor = c->norm == PROCESS_NORM_LARGEST ? process_largest(b) + 1e-6 * c->beta : 1;
+    const double divisor = c->norm == PROCESS_NORM_LARGEST ? process_reward_largest(b) + 1e-6 * c->beta : 1;
     for (int64_t t = 0; t < b->n_tokens; t++) out[t] = (double)b->process_reward[t] / divisor;
 }
 
@@ -55,7 +55,7 @@ static double score(const struct batch *b, int64_t i)
 }
 
 /* Pairs of a group are counted by how far their outcomes are apart; a group of equal outcomes says nothing. */
-tare_status process_accuracy(const struct batch *b, struct arena *a, double *accuracy, struct err *e)
+tare_status process_reward_accuracy(const struct batch *b, struct arena *a, double *accuracy, struct err *e)
 {
     double groups = 0, *s;
     TRY(arena_new(a, &s, b->n_rollouts, e));
@@ -109,17 +109,17 @@ static tare_status process_work_new(struct trainer *t, const struct batch *b, st
 
 /* Scores of the groups under the current weights, the loss, and its derivatives. *rollouts: that are learnt from. */
 static tare_status score_groups(struct trainer *t, const struct microbatch_job *forward, double beta, struct process_work *w,
-                                struct process_report *r, struct err *e)
+                                struct process_reward_report *r, struct err *e)
 {
     const struct batch *b = forward->b;
     double n = 0, loss = 0;
     TRY(microbatch_run(t, forward, e));
     for (int64_t g = 0; g < forward->n_groups; g++)
         for (int64_t i = b->group_begin[forward->groups[g]]; i < b->group_begin[forward->groups[g] + 1]; i++)
-            n += b->row_weight[i] > 0;
+            n += b->rollout_weight[i] > 0;
     for (int64_t g = 0; g < forward->n_groups; g++)
         for (int64_t i = b->group_begin[forward->groups[g]]; i < b->group_begin[forward->groups[g] + 1]; i++) {
-            if (!(b->row_weight[i] > 0)) continue;
+            if (!(b->rollout_weight[i] > 0)) continue;
             double s = 0;
             for (int64_t k = b->token_begin[i]; k < b->token_begin[i + 1]; k++)
                 s += beta * ((double)w->now[k] - (double)b->process_ref[k]);
@@ -132,7 +132,7 @@ static tare_status score_groups(struct trainer *t, const struct microbatch_job *
 }
 
 static tare_status process_step(struct trainer *t, const struct microbatch_job *forward, double beta, struct process_work *w,
-                                struct process_report *r, struct err *e)
+                                struct process_reward_report *r, struct err *e)
 {
     struct process_loss x = {w->owner, w->dlogp};
     struct microbatch_job job = *forward;
@@ -153,18 +153,22 @@ static tare_status process_step(struct trainer *t, const struct microbatch_job *
     return TARE_OK;
 }
 
-tare_status process_update(struct trainer *t, const struct batch *b, const struct process_config *c, struct process_report *r,
-                           struct err *e)
+tare_status process_reward_update(struct trainer *t, const struct batch *b, const struct process_config *c,
+                                  struct process_reward_report *r, struct err *e)
 {
     struct process_work w;
-    *r = (struct process_report){0};
+    *r = (struct process_reward_report){0};
     TRY(process_work_new(t, b, &w, e));
     for (int64_t first = 0, m = 0; m < b->n_groups; first = m) {
         int64_t rollouts = 0;
         for (; m < b->n_groups && (!c->minibatch || rollouts < c->minibatch); m++)
             rollouts += b->group_begin[m + 1] - b->group_begin[m];
-        const struct microbatch_job forward = {
-            .b = b, .groups = w.groups + first, .n_groups = m - first, .row_weight = b->row_weight, .m = t->m, .logprob = w.now};
+        const struct microbatch_job forward = {.b = b,
+                                               .groups = w.groups + first,
+                                               .n_groups = m - first,
+                                               .rollout_weight = b->rollout_weight,
+                                               .m = t->m,
+                                               .logprob = w.now};
         TRY(process_step(t, &forward, c->beta, &w, r, e));
     }
     if (!r->optimizer_steps) return TARE_OK;
@@ -173,9 +177,9 @@ tare_status process_update(struct trainer *t, const struct batch *b, const struc
     return TARE_OK;
 }
 
-struct train_config process_train_config(const struct config *c)
+struct train_config process_reward_train_config(const struct config *c)
 {
-    struct train_config own = train_constant(&c->train, c->process_reward.lr, c->process_reward.max_grad_norm);
+    struct train_config own = supervised_train_config(&c->train, c->process_reward.lr, c->process_reward.max_grad_norm);
     own.weight_decay = 0;
     return own;
 }

@@ -30,7 +30,7 @@ tare_status update_score(struct trainer *t, const struct batch *b, int64_t group
                           &(struct microbatch_job){.b = b,
                                                    .groups = &group,
                                                    .n_groups = 1,
-                                                   .row_weight = only,
+                                                   .rollout_weight = only,
                                                    .m = m,
                                                    .loss = score_token,
                                                    .ctx = &score,

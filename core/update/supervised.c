@@ -28,14 +28,15 @@ static tare_status supervised_token_loss(void *ctx, const struct token_block *s,
     return TARE_OK;
 }
 
-tare_status sft_step(struct trainer *t, const struct batch *b, double entropy_coef, struct sft_report *r, struct err *e)
+tare_status supervised_step(struct trainer *t, const struct batch *b, double entropy_coef, struct supervised_report *r,
+                            struct err *e)
 {
     struct supervised x = {1 / (double)b->n_tokens, entropy_coef};
     struct tally sum = {0};
     int64_t *groups;
     bool skipped;
     arena_reset(&t->work);
-    TRY(weights_fault(t->m, e));
+    TRY(proof_weights_fault(t->m, e));
     TRY(arena_new(&t->work, &groups, b->n_groups, e));
     for (int64_t g = 0; g < b->n_groups; g++) groups[g] = g;
     TRY(microbatch_run(
@@ -50,7 +51,7 @@ tare_status sft_step(struct trainer *t, const struct batch *b, double entropy_co
 
 /* ---------------------------------------------------------------- between policy updates */
 
-struct train_config train_constant(const struct train_config *c, double lr, double max_grad_norm)
+struct train_config supervised_train_config(const struct train_config *c, double lr, double max_grad_norm)
 {
     struct train_config own = *c;
     own.lr = lr;
@@ -61,14 +62,14 @@ struct train_config train_constant(const struct train_config *c, double lr, doub
     return own;
 }
 
-tare_status trainer_add_second(struct trainer *t, const struct config *c, struct err *e)
+tare_status supervised_add_second(struct trainer *t, const struct config *c, struct err *e)
 {
     struct model *m = t->m;
     const int64_t bytes = t->moment_bytes;
     struct second_optimizer *s = calloc(1, sizeof *s);
     if (!s) FAIL(e, TARE_E_NOMEM, "no memory for the trainer");
     t->second = s;
-    s->own = train_constant(&c->train, c->relift.lr > 0 ? c->relift.lr : c->train.lr, c->relift.max_grad_norm);
+    s->own = supervised_train_config(&c->train, c->relift.lr > 0 ? c->relift.lr : c->train.lr, c->relift.max_grad_norm);
     s->train = &s->own;
     s->temperature = 1;
     s->moment1 = m->k->backend->alloc(&m->ctx, bytes / 2);
@@ -78,7 +79,7 @@ tare_status trainer_add_second(struct trainer *t, const struct config *c, struct
     return TARE_OK;
 }
 
-void trainer_free_second(struct trainer *t)
+void supervised_free_second(struct trainer *t)
 {
     struct second_optimizer *s = t->second;
     if (!s) return;
@@ -108,10 +109,11 @@ static void exchange(struct trainer *t)
     s->temperature = first.temperature;
 }
 
-tare_status sft_step_second(struct trainer *t, const struct batch *b, double entropy_coef, struct sft_report *r, struct err *e)
+tare_status supervised_second_step(struct trainer *t, const struct batch *b, double entropy_coef, struct supervised_report *r,
+                                   struct err *e)
 {
     exchange(t);
-    const tare_status status = sft_step(t, b, entropy_coef, r, e);
+    const tare_status status = supervised_step(t, b, entropy_coef, r, e);
     exchange(t);
     return status;
 }

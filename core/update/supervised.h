@@ -6,10 +6,11 @@
 
 /* One optimizer step on -mean over the tokens of all rows of log p(token), minus entropy_coef times their mean entropy. Rows are
  * groups of one rollout. */
-struct sft_report {
+struct supervised_report {
     double loss, entropy, grad_norm, lr; /* loss: without the entropy's part */
 };
-tare_status sft_step(struct trainer *t, const struct batch *b, double entropy_coef, struct sft_report *r, struct err *e);
+tare_status supervised_step(struct trainer *t, const struct batch *b, double entropy_coef, struct supervised_report *r,
+                            struct err *e);
 /* A second AdamW of the same weights, for supervised steps between policy updates: moments and a count of its own, a constant learning rate, and
  * probabilities at temperature 1 ([relift]). trainer_free frees it. */
 struct second_optimizer {
@@ -20,9 +21,10 @@ struct second_optimizer {
     double temperature;
 };
 /* [train]'s settings for an optimizer beside the policy's: a constant learning rate. */
-struct train_config train_constant(const struct train_config *c, double lr, double max_grad_norm);
-tare_status trainer_add_second(struct trainer *t, const struct config *c, struct err *e);
-void trainer_free_second(struct trainer *t);
-tare_status sft_step_second(struct trainer *t, const struct batch *b, double entropy_coef, struct sft_report *r, struct err *e);
+struct train_config supervised_train_config(const struct train_config *c, double lr, double max_grad_norm);
+tare_status supervised_add_second(struct trainer *t, const struct config *c, struct err *e);
+void supervised_free_second(struct trainer *t);
+tare_status supervised_second_step(struct trainer *t, const struct batch *b, double entropy_coef, struct supervised_report *r,
+                                   struct err *e);
 
 #endif

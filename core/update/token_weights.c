@@ -8,19 +8,19 @@ tare_status token_weights(const struct batch *b, const struct loss_config *c, co
     for (int64_t g = 0; g < n; g++) {
         double in_group = 0;
         for (int64_t i = b->group_begin[groups[g]]; i < b->group_begin[groups[g] + 1]; i++) {
-            in_group += b->row_weight[i];
-            tokens += b->row_weight[i] * (double)(b->token_begin[i + 1] - b->token_begin[i]);
+            in_group += b->rollout_weight[i];
+            tokens += b->rollout_weight[i] * (double)(b->token_begin[i + 1] - b->token_begin[i]);
         }
         rows += in_group;
         m += in_group > 0;
     }
     for (int64_t g = 0; g < n; g++) {
         double in_group = 0;
-        for (int64_t i = b->group_begin[groups[g]]; i < b->group_begin[groups[g] + 1]; i++) in_group += b->row_weight[i];
+        for (int64_t i = b->group_begin[groups[g]]; i < b->group_begin[groups[g] + 1]; i++) in_group += b->rollout_weight[i];
         for (int64_t i = b->group_begin[groups[g]]; i < b->group_begin[groups[g] + 1]; i++) {
             const double count = (double)(b->token_begin[i + 1] - b->token_begin[i]);
             if (!(count > 0)) FAIL(e, TARE_E_INVALID, "rollout %lld has no token", (long long)i);
-            double w = b->row_weight[i];
+            double w = b->rollout_weight[i];
             if (w > 0) {
                 if (c->aggregation == AGGREGATE_TOKEN)
                     w /= tokens;

@@ -40,7 +40,7 @@ void trainer_free(struct trainer *t)
     if (t->grads.m) grads_free(&t->grads);
     if (t->moment1) m->k->backend->release(&m->ctx, t->moment1);
     if (t->moment2) m->k->backend->release(&m->ctx, t->moment2);
-    trainer_free_second(t);
+    supervised_free_second(t);
     kv_cache_free(m, &t->cache);
     kv_cache_free(m, &t->ref_cache);
     kv_cache_free(m, &t->own_cache);

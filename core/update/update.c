@@ -58,7 +58,7 @@ static bool any_weight(const struct batch *b, const int64_t *groups, int64_t n)
 {
     for (int64_t g = 0; g < n; g++)
         for (int64_t i = b->group_begin[groups[g]]; i < b->group_begin[groups[g] + 1]; i++)
-            if (b->row_weight[i] > 0) return true;
+            if (b->rollout_weight[i] > 0) return true;
     return false;
 }
 
@@ -80,7 +80,7 @@ static tare_status prepare(struct trainer *t, const struct batch *b, const struc
                            &(struct microbatch_job){.b = b,
                                                     .groups = part->groups,
                                                     .n_groups = part->n,
-                                                    .row_weight = b->row_weight,
+                                                    .rollout_weight = b->rollout_weight,
                                                     .m = t->m,
                                                     .logprob = w->now,
                                                     .entropy = w->now_entropy},
@@ -101,10 +101,10 @@ static tare_status run_minibatch(struct trainer *t, const struct work *w, struct
                           &(struct microbatch_job){.b = b,
                                                    .groups = part.groups,
                                                    .n_groups = part.n,
-                                                   .row_weight = b->row_weight,
+                                                   .rollout_weight = b->rollout_weight,
                                                    .m = t->m,
                                                    .exact_kl = exact,
-                                                   .loss = policy_token_loss,
+                                                   .loss = loss_policy_tokens,
                                                    .ctx = p,
                                                    .tally = total,
                                                    .n_sums = objective_sums(t->objective)},
@@ -167,7 +167,7 @@ tare_status update_run(struct trainer *t, const struct batch *b, struct update_r
     struct work w;
     arena_reset(&t->work);
     TRY(work_new(t, b, &w, e));
-    TRY(weights_fault(t->m, e));
+    TRY(proof_weights_fault(t->m, e));
     struct tally sum = {.sums = w.sums};
     struct policy_loss p = {.objective = t->objective,
                             .b = b,

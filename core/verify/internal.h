@@ -13,7 +13,7 @@ enum {
     VERIFY_SEGMENTS = 256 /* segments of a completion, at most */
 };
 
-struct process; /* process.c */
+struct worker;  /* worker_group.c */
 struct waiting; /* waiting.c */
 
 struct verifier {
@@ -35,9 +35,9 @@ struct verify {
     int64_t segmenter;     /* the verifier that gives segments; -1: none */
     struct plugin_env env; /* the caller's: what plugins in worker processes report goes there too */
     struct arena arena;
-    struct process *process; /* [threads]; NULL: plugins run in this process */
-    pthread_mutex_t lock;    /* of the reasons */
-    const char **reasons;    /* that came from workers, each once */
+    struct worker *workers; /* [threads]; NULL: plugins run in this process */
+    pthread_mutex_t lock;   /* of the reasons */
+    const char **reasons;   /* that came from workers, each once */
     int64_t n_reasons, reasons_capacity;
 };
 
@@ -85,11 +85,11 @@ tare_status verify_intern(struct verify *v, tare_text reason, const char **out, 
 /* One worker process a thread; the first call of a thread starts its own. A worker that dies gives the verdict crashed, one that is late
  * timeout, to every item of the call; the next call starts another. An error: the worker cannot be started, its plugins refuse, or a plugin's call failed. */
 /* The program to start for workers: NULL, this one, when it is tare; else the one the environment names in TARE (test programs). */
-tare_status processes_program(const char **out, struct err *e);
-tare_status processes_new(int n, struct process **out, struct err *e);
-void processes_free(struct process *p, int n);
+tare_status worker_program(const char **out, struct err *e);
+tare_status worker_group_new(int n, struct worker **out, struct err *e);
+void worker_group_free(struct worker *p, int n);
 tare_status process_start(const struct verify *v, int thread, struct err *e);
-tare_status process_call(const struct verify *v, const struct verify_call *call, struct err *e);
+tare_status worker_group_call(const struct verify *v, const struct verify_call *call, struct err *e);
 /* reply.c: the rest of a worker's answer to a call, after its status. w->bad: it breaks off, or says what no verifier may say (a plugin that writes over
  * its process's memory, say); the verdicts are then undefined. */
 struct wire;

@@ -72,7 +72,7 @@ static tare_status ask(const struct verify *v, const struct verify_call *call, c
     const struct verifier *f = &v->verifiers[call->c];
     const int64_t time = verify_call_time(v, call), deadline = time ? clock_ns() + time : 0;
     TRY(verify_go_on(v, e));
-    if (v->process) return process_call(v, call, e);
+    if (v->workers) return worker_group_call(v, call, e);
     for (int64_t i = 0; i < call->n; i++) {
         a->answer[i] = verify_answer(&call->items[i], deadline);
         a->answers[i] = &a->answer[i];
@@ -189,7 +189,7 @@ static enum way way_of(const struct verify *v, int64_t c)
 {
     if (verify_together(v, c)) return TOGETHER;
     if (verify_waits_for(v, c)) return WAITING;
-    return !v->process && v->verifiers[c].plugin->desc.threading == TARE_SINGLE_THREAD ? ALONE : SHARED;
+    return !v->workers && v->verifiers[c].plugin->desc.threading == TARE_SINGLE_THREAD ? ALONE : SHARED;
 }
 
 static tare_status run_passes(struct job *j, struct err *e)

@@ -20,7 +20,7 @@ tare_status verify_new(const struct verify_options *options, struct verify **out
     arena_init(&v->arena, "verifiers");
     pthread_mutex_init(&v->lock, NULL);
     tare_status s = pool_new((int)options->workers, &v->pool, e);
-    if (!s && options->processes) s = processes_new(pool_threads(v->pool), &v->process, e);
+    if (!s && options->processes) s = worker_group_new(pool_threads(v->pool), &v->workers, e);
     if (s) {
         verify_close(v);
         return s;
@@ -32,7 +32,7 @@ tare_status verify_new(const struct verify_options *options, struct verify **out
 void verify_close(struct verify *v)
 {
     if (!v) return;
-    processes_free(v->process, pool_threads(v->pool));
+    worker_group_free(v->workers, pool_threads(v->pool));
     pool_free(v->pool);
     for (int64_t c = 0; c < v->n_verifiers; c++) {
         struct verifier *f = &v->verifiers[c];
@@ -108,7 +108,7 @@ tare_status verify_add(struct verify *v, const struct verify_use *use, const str
     if (makes_sandboxes(f->plugin)) v->options.confine.namespaces = true;
     TRY(plugin_params_as(f->plugin, f->name, settings, &v->arena, &f->values, e));
     TRY(plugin_uses(f->plugin, f->values, &f->uses, e));
-    if (!v->process)
+    if (!v->workers)
         for (int64_t k = 0; k < n; k++) {
             TRY(plugin_create(f->plugin, f->values, 0, env, &f->instance[k], e));
             f->n_instances++;
@@ -211,7 +211,7 @@ tare_status verify_open(const struct config *c, const struct plugin_search *sear
     if (o.overlong == OVERLONG_LINEAR && (o.overlong_buffer < 1 || o.overlong_buffer > o.max_new_tokens))
         FAIL(e, TARE_E_CONFIG, "%s: verifier.overlong_buffer is %lld; overlong = linear needs 1 .. rollout.max_new_tokens (%lld)",
              config_where(c, "verifier", "overlong_buffer"), (long long)o.overlong_buffer, (long long)o.max_new_tokens);
-    if (o.processes) TRY(processes_program(&o.worker, e));
+    if (o.processes) TRY(worker_program(&o.worker, e));
     char *list = NULL;
     const int64_t n = (int64_t)strlen(k->plugins) + 1;
     TRY(mem_new(n, (void **)&list, e));

@@ -32,7 +32,7 @@ struct waiting {
 
 bool verify_waits_for(const struct verify *v, int64_t c)
 {
-    return !v->process && plugin_waits(v->verifiers[c].plugin);
+    return !v->workers && plugin_waits(v->verifiers[c].plugin);
 }
 
 bool verify_waits(const struct verify *v)

@@ -167,7 +167,7 @@ static bool has_lengths(const struct audit_step *s)
 }
 
 /* Also where the dump has no advantages: the estimator's state goes on. */
-tare_status check_advantages(struct audit *a, struct audit_step *s, struct err *e)
+tare_status audit_check_advantages(struct audit *a, struct audit_step *s, struct err *e)
 {
     struct batch b;
     double *scale = NULL;
@@ -183,7 +183,7 @@ tare_status check_advantages(struct audit *a, struct audit_step *s, struct err *
                 struct finding f;
             } all[] = {
                 {{r->advantage, b.advantage[k]}, {.column = AUDIT_ADVANTAGE, .text = "not what the rewards of its group give"}},
-                {{r->weight, b.row_weight[k]}, {.column = AUDIT_WEIGHT, .text = "not what the estimator gives"}},
+                {{r->weight, b.rollout_weight[k]}, {.column = AUDIT_WEIGHT, .text = "not what the estimator gives"}},
                 {{scale ? r->loss_scale : (double)NAN, scale ? scale[b.token_begin[k]] : 0},
                  {.column = AUDIT_LOSS_SCALE, .text = "not what the aggregation gives a token of it"}}};
             for (size_t n = 0; n < sizeof all / sizeof *all; n++) TRY(compare(a, s, i, all[n].x, all[n].f, e));

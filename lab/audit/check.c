@@ -230,5 +230,5 @@ tare_status check_step(struct audit *a, struct audit_step *s, struct err *e)
         TRY(check_answer(a, s, i, row[i], e));
     }
     TRY(check_rewards(a, s, row, e));
-    return check_advantages(a, s, e);
+    return audit_check_advantages(a, s, e);
 }

@@ -20,7 +20,7 @@ static const struct {
        [AUDIT_COMPLETION] = "completion",
        [AUDIT_REWARD] = "reward",
        [AUDIT_ADVANTAGE] = "advantage",
-       [AUDIT_WEIGHT] = "row_weight",
+       [AUDIT_WEIGHT] = "rollout_weight",
        [AUDIT_LENGTH] = "length"},
       GROUPS_BY_PROMPT},
      "question"},

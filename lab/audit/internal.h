@@ -111,7 +111,7 @@ bool agree(const struct audit *a, double x, double y);
 
 /* check.c, advantages.c */
 tare_status check_step(struct audit *a, struct audit_step *s, struct err *e);
-tare_status check_advantages(struct audit *a, struct audit_step *s, struct err *e);
+tare_status audit_check_advantages(struct audit *a, struct audit_step *s, struct err *e);
 
 /* dump.c: calls each step of each file, in order. */
 tare_status dump_read(struct audit *a, struct err *e);

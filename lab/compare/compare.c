@@ -21,7 +21,7 @@ bool found(const struct finder *f, const char *what)
     return false;
 }
 
-tare_status add_difference(struct finder *f, const struct difference *d, struct err *e)
+tare_status compare_add_difference(struct finder *f, const struct difference *d, struct err *e)
 {
     json_t *a = d->a ? d->a : json_null(), *b = d->b ? d->b : json_null(), *by = json_null();
     if (json_is_number(a) && json_is_number(b)) by = json_real(json_number_value(b) - json_number_value(a));
@@ -41,14 +41,14 @@ tare_status add_difference(struct finder *f, const struct difference *d, struct 
     return TARE_OK;
 }
 
-tare_status add_text(struct finder *f, const char *list, const char *text, struct err *e)
+tare_status compare_add_text(struct finder *f, const char *list, const char *text, struct err *e)
 {
     json_t *s = json_string(text);
     if (!s || json_array_append_new(json_object_get(f->result, list), s)) FAIL(e, TARE_E_NOMEM, "no memory for a message");
     return TARE_OK;
 }
 
-tare_status count_compared(struct finder *f, const char *what, struct err *e)
+tare_status compare_count(struct finder *f, const char *what, struct err *e)
 {
     json_t *all = json_object_get(f->result, "compared");
     if (json_object_set_new(all, what, json_integer(json_int_or(all, what, 0) + 1))) FAIL(e, TARE_E_NOMEM, "no memory to count");
@@ -65,7 +65,7 @@ static tare_status read_manifest(struct finder *f, int k, struct err *e)
     tare_status status = json_read_file(path, &f->manifest[k], &why);
     if (!status && !json_is_object(f->manifest[k]))
         status = err_set(&why, TARE_E_CORRUPT, __FILE__, __LINE__, "%s: is no JSON object", path);
-    return status ? add_text(f, "damaged", why.message, e) : TARE_OK;
+    return status ? compare_add_text(f, "damaged", why.message, e) : TARE_OK;
 }
 
 /* "train_xxh3" or "eval_xxh3": the hash of the rows that the run read last, or NULL where manifest.json has none. */
@@ -122,7 +122,7 @@ static tare_status compare_configurations(struct finder *f, struct err *e)
     int n = 0;
     for (int k = 0; k < 2; k++) TRY(read_manifest(f, k, e));
     while (n < 2 && !config_load(&c[n], f->o->run[n], NULL, 0, &why)) n++;
-    tare_status status = n < 2 ? add_text(f, "damaged", why.message, e) : config_compare(&c[0], &c[1], take_key, f, e);
+    tare_status status = n < 2 ? compare_add_text(f, "damaged", why.message, e) : config_compare(&c[0], &c[1], take_key, f, e);
     if (!status && n == 2) status = take_rows(f, "data.train", (const char *const[]){c[0].data.train, c[1].data.train}, e);
     if (!status && n == 2) status = take_rows(f, "data.eval", (const char *const[]){c[0].data.eval, c[1].data.eval}, e);
     while (n > 0) config_free(&c[--n]);
@@ -202,7 +202,7 @@ static tare_status compare_rows(struct finder *f, const json_t *a, const json_t 
             }
         }
     }
-    return d.count ? add_difference(f, &d, e) : TARE_OK;
+    return d.count ? compare_add_difference(f, &d, e) : TARE_OK;
 }
 
 static tare_status compare_metrics(struct finder *f, struct err *e)
@@ -218,7 +218,7 @@ static tare_status compare_metrics(struct finder *f, struct err *e)
             continue;
         }
         if (step >= f->o->first && step <= f->o->last) {
-            TRY(count_compared(f, "steps", e));
+            TRY(compare_count(f, "steps", e));
             if (!found(f, "metric")) TRY(compare_rows(f, a->at[i].row, b->at[j].row, step, e));
         }
         i++;
@@ -237,7 +237,7 @@ static tare_status compare_lengths(struct finder *f, struct err *e)
                                  .where = "the last step on record",
                                  .a = json_integer(last[0]),
                                  .b = json_integer(last[1])};
-    return add_difference(f, &d, e);
+    return compare_add_difference(f, &d, e);
 }
 
 /* ---------------------------------------------------------------- all of it */
@@ -265,7 +265,7 @@ static tare_status check_folders(struct finder *f, struct err *e)
             struct err why = {0};
             bool there;
             TRY(fs_join(path, f->o->run[k], FOLDERS[i], e));
-            if (fs_there(path, &there, &why)) TRY(add_text(f, "damaged", why.message, e));
+            if (fs_there(path, &there, &why)) TRY(compare_add_text(f, "damaged", why.message, e));
         }
     }
     return TARE_OK;

@@ -9,7 +9,7 @@
  *   configuration   [{key, a, b, changes_training}]; of data.train and data.eval also rows: "same", "other" or "unknown". a and b are equal where the
  *                   file of a path held other rows for the second run
  *   differences     the first of each kind, by step and then as a step makes them: [{what, step, where, a, b, by, count}]
- *                   what: rollout, token, reward, baseline, scale, confidence, advantage, row_weight, estimator_state, metric, tensor, section,
+ *                   what: rollout, token, reward, baseline, scale, confidence, advantage, rollout_weight, estimator_state, metric, tensor, section,
  *                   file, length; by: b - a where both are numbers; count: how many of this kind differ in that step
  *   compared        {steps, rollouts, estimator_states, checkpoints}: how many of each both runs have
  *   damaged, notes  [text]

@@ -33,10 +33,10 @@ struct difference {
 /* Whether a difference of this kind has been found. */
 bool found(const struct finder *f, const char *what);
 /* The first of its kind is kept. */
-tare_status add_difference(struct finder *f, const struct difference *d, struct err *e);
+tare_status compare_add_difference(struct finder *f, const struct difference *d, struct err *e);
 /* list: damaged or notes */
-tare_status add_text(struct finder *f, const char *list, const char *text, struct err *e);
-tare_status count_compared(struct finder *f, const char *what, struct err *e);
+tare_status compare_add_text(struct finder *f, const char *list, const char *text, struct err *e);
+tare_status compare_count(struct finder *f, const char *what, struct err *e);
 
 /* rollouts.c: the dumps and the estimator's states of a step. */
 tare_status compare_step_files(struct finder *f, int64_t step, struct err *e);

@@ -20,7 +20,7 @@ static const struct {
              {"scale", "scale"},
              {"confidence", "confidence"},
              {"advantage", "advantage"},
-             {"row_weight", "row_weight"}};
+             {"rollout_weight", "rollout_weight"}};
 
 static const char *kind_of(const char *member)
 {
@@ -91,7 +91,7 @@ static tare_status add_token(struct finder *f, struct difference *d, const json_
     d->where = where;
     d->a = json_stringn(text[0].size ? text[0].data : "", (size_t)text[0].size);
     d->b = json_stringn(text[1].size ? text[1].data : "", (size_t)text[1].size);
-    const tare_status status = add_difference(f, d, e);
+    const tare_status status = compare_add_difference(f, d, e);
     str_free(&text[0]);
     str_free(&text[1]);
     return status;
@@ -109,7 +109,7 @@ static tare_status compare_member(struct finder *f, struct difference d, const c
     d.where = where;
     d.a = json_incref(value[0]);
     d.b = json_incref(value[1]);
-    return add_difference(f, &d, e);
+    return compare_add_difference(f, &d, e);
 }
 
 static tare_status compare_rollout(struct finder *f, int64_t step, json_t *const row[2], struct err *e)
@@ -154,7 +154,7 @@ static tare_status compare_lines(struct finder *f, int64_t step, const char (*pa
         for (int k = 0; k < 2; k++)
             if (next_line(&m[k], &at[k], path[k], line, &row[k], &why)) more = false;
         if (why.code) {
-            status = add_text(f, "damaged", why.message, e);
+            status = compare_add_text(f, "damaged", why.message, e);
         } else if (row[0] && row[1]) {
             status = compare_rollout(f, step, row, e);
         } else {
@@ -165,7 +165,7 @@ static tare_status compare_lines(struct finder *f, int64_t step, const char (*pa
                                          .a = json_string(row[0] ? "more" : "fewer"),
                                          .b = json_string(row[1] ? "more" : "fewer")};
             if (row[0] || row[1])
-                status = add_difference(f, &d, e);
+                status = compare_add_difference(f, &d, e);
             else {
                 json_decref(d.a);
                 json_decref(d.b);
@@ -181,16 +181,16 @@ static tare_status compare_states(struct finder *f, int64_t step, const struct f
 {
     int64_t at = 0;
     char where[100];
-    TRY(count_compared(f, "estimator_states", e));
+    TRY(compare_count(f, "estimator_states", e));
     while (at < m[0].size && at < m[1].size && m[0].data[at] == m[1].data[at]) at++;
     if (at == m[0].size && at == m[1].size) return TARE_OK;
     snprintf(where, sizeof where, "byte %lld of estimator/step-%06lld.state", (long long)at, (long long)step);
-    return add_difference(f, &(struct difference){.what = "estimator_state", .step = step, .where = where}, e);
+    return compare_add_difference(f, &(struct difference){.what = "estimator_state", .step = step, .where = where}, e);
 }
 
 static tare_status compare_dumps(struct finder *f, int64_t step, const char (*path)[FS_PATH], const struct fs_map *m, struct err *e)
 {
-    TRY(count_compared(f, "rollouts", e));
+    TRY(compare_count(f, "rollouts", e));
     if (m[0].size == m[1].size && (!m[0].size || !memcmp(m[0].data, m[1].data, (size_t)m[0].size))) return TARE_OK;
     return compare_lines(f, step, path, m, e);
 }
@@ -205,7 +205,7 @@ static tare_status both(struct finder *f, int64_t step, const char *name, bool d
     for (int k = 0; k < 2; k++) TRY(fs_join(path[k], f->o->run[k], name, e));
     if (!fs_exists(path[0]) || !fs_exists(path[1])) return TARE_OK;
     while (n < 2 && !fs_map(path[n], &m[n], &why)) n++;
-    tare_status status = n < 2  ? add_text(f, "damaged", why.message, e)
+    tare_status status = n < 2  ? compare_add_text(f, "damaged", why.message, e)
                          : dump ? compare_dumps(f, step, (const char(*)[FS_PATH])path, m, e)
                                 : compare_states(f, step, m, e);
     while (n > 0) fs_unmap(&m[--n]);

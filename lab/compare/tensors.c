@@ -45,7 +45,7 @@ static tare_status add_floats(struct finder *f, struct difference d, const char 
     d.where = where;
     d.a = number(r.a);
     d.b = number(r.b);
-    return add_difference(f, &d, e);
+    return compare_add_difference(f, &d, e);
 }
 
 /* ---------------------------------------------------------------- tensors */
@@ -68,7 +68,7 @@ static tare_status add_tensor(struct finder *f, struct difference d, const struc
         d.where = where;
         d.a = json_string(t[0]->dtype);
         d.b = json_string(t[1] ? "another type or shape" : "not there");
-        return add_difference(f, &d, e);
+        return compare_add_difference(f, &d, e);
     }
     arena_init(&room, "tensors");
     for (int k = 0; k < 2; k++) {
@@ -120,7 +120,7 @@ static tare_status compare_section(struct finder *f, struct difference d, struct
         d.a = json_integer(x[0]);
         d.b = json_integer(x[1]);
     }
-    return add_difference(f, &d, e);
+    return compare_add_difference(f, &d, e);
 }
 
 static tare_status compare_sections(struct finder *f, struct difference d, struct state_reader *const r[2], struct err *e)
@@ -157,10 +157,10 @@ static tare_status compare_optimizer(struct finder *f, int64_t step, const char 
     if (ranks[0] != ranks[1]) {
         snprintf(text, sizeof text, "step %lld: the optimizer was written by %lld and by %lld ranks, so it is not compared",
                  (long long)step, (long long)ranks[0], (long long)ranks[1]);
-        return add_text(f, "notes", text, e);
+        return compare_add_text(f, "notes", text, e);
     }
     for (int64_t k = 0; k < ranks[0]; k++) {
-        pieces_name(k, ranks[0], name, sizeof name);
+        optimizer_slices_name(k, ranks[0], name, sizeof name);
         TRY(compare_state_file(f, step, folder, name, NULL, e));
     }
     return TARE_OK;
@@ -187,7 +187,8 @@ tare_status compare_checkpoints(struct finder *f, int64_t step, struct err *e)
     for (int k = 0; k < 2; k++) TRY(checkpoint_path(f->o->run[k], step, folder[k], e));
     if (!fs_is_dir(folder[0]) || !fs_is_dir(folder[1])) return TARE_OK;
     for (int k = 0; k < 2; k++)
-        if (checkpoint_verify(folder[k], &written, &why)) return add_text(f, "damaged", why.message, e);
-    TRY(count_compared(f, "checkpoints", e));
-    return compare_folders(f, step, (const char(*)[FS_PATH])folder, &why) ? add_text(f, "damaged", why.message, e) : TARE_OK;
+        if (checkpoint_verify(folder[k], &written, &why)) return compare_add_text(f, "damaged", why.message, e);
+    TRY(compare_count(f, "checkpoints", e));
+    return compare_folders(f, step, (const char(*)[FS_PATH])folder, &why) ? compare_add_text(f, "damaged", why.message, e)
+                                                                          : TARE_OK;
 }

@@ -69,7 +69,7 @@ struct verify_result {
     char head[40];                       /* the last sum, which stands for all of it */
 };
 /* The sums of all files of a run. TARE_E_NOT_FOUND: no run, or one from before there were chains. */
-tare_status verify_sums(const char *run, struct verify_result *out, struct err *e);
+tare_status replay_verify_sums(const char *run, struct verify_result *out, struct err *e);
 
 struct verify_steps {
     const char *run;
@@ -78,7 +78,7 @@ struct verify_steps {
     const char *const *keys;
     int64_t n_keys;
 };
-/* Steps made again and compared. out: of verify_sums, is added to. */
+/* Steps made again and compared. out: of replay_verify_sums, is added to. */
 tare_status verify_replay(const struct verify_steps *v, struct verify_result *out, struct err *e);
 
 #endif

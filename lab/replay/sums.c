@@ -423,7 +423,7 @@ static tare_status check_all(struct sums *s, struct err *e)
     return check_names(s, e);
 }
 
-tare_status verify_sums(const char *run, struct verify_result *out, struct err *e)
+tare_status replay_verify_sums(const char *run, struct verify_result *out, struct err *e)
 {
     struct sums s = {.run = run,
                      .result = out,

@@ -155,7 +155,7 @@ static tare_status add_all(struct page *p, const struct results *r, struct str *
     return str_add(out, "</div>\n", -1, e);
 }
 
-tare_status evals_section(struct page *p, const struct run_data *run, struct str *out, struct err *e)
+tare_status page_evals_section(struct page *p, const struct run_data *run, struct str *out, struct err *e)
 {
     char folder[FS_PATH];
     struct results *r;

@@ -211,7 +211,7 @@ tare_status page_print(struct page *p, struct str *out, struct err *e)
     if (!p->n_groups) TRY(str_add(out, "<p>No step has been recorded yet.</p>\n", -1, e));
     TRY(add_sections(p, out, e));
     if (!p->n_plans)
-        for (int64_t g = 0; g < p->n_groups; g++) TRY(evals_section(p, p->groups[g].runs[0], out, e));
+        for (int64_t g = 0; g < p->n_groups; g++) TRY(page_evals_section(p, p->groups[g].runs[0], out, e));
     if (single) TRY(rollouts_section(p, single->dir, out, e));
     if (single) TRY(add_file(single->dir, "config.ini", "config.ini", out, e));
     if (single) TRY(add_file(single->dir, "manifest.json", "manifest.json", out, e));
@@ -222,7 +222,7 @@ static tare_status read_paths(struct page *p, const char *const *paths, int64_t 
 {
     OWNED(str_free) struct str title = {0};
     for (int64_t i = 0; i < n; i++) {
-        if (is_sweep_folder(paths[i]))
+        if (run_data_is_sweep(paths[i]))
             TRY(add_sweep(p, paths[i], n == 1, e));
         else
             TRY(add_run(p, paths[i], e));

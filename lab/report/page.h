@@ -57,7 +57,7 @@ tare_status curves_clusters(struct page *p, struct str *out, struct err *e);
 /* ---- rollouts.c: sample completions, and baseline and scale against the group's own, from RUN/rollouts */
 tare_status rollouts_section(struct page *p, const char *run_dir, struct str *out, struct err *e);
 /* ---- evaluations.c: what `tare eval` left under RUN/eval: results, difficulty buckets by checkpoint */
-tare_status evals_section(struct page *p, const struct run_data *run, struct str *out, struct err *e);
+tare_status page_evals_section(struct page *p, const struct run_data *run, struct str *out, struct err *e);
 /* ---- sweep.c: the table and the heat maps of a sweep */
 tare_status sweep_section(struct page *p, const struct sweep_table *t, struct str *out, struct err *e);
 

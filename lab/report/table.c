@@ -220,7 +220,7 @@ static tare_status read_runs(struct sweep_table *t, struct arena *a, struct err 
     for (int64_t c = 0; c < p->n_cells; c++) {
         char dir[FS_PATH];
         TRY(fs_join(dir, p->dir, p->cells[c].name, e));
-        if (!is_run_folder(dir)) continue;
+        if (!run_data_is_run(dir)) continue;
         TRY(run_data_read(dir, a, &t->runs[c], e));
         TRY(written_tell_metrics(dir, e));
     }

@@ -9,7 +9,7 @@
 static tare_status read_steps(void *ctx, const struct state_reader *s, const char *folder, int64_t *ranks, struct err *e)
 {
     struct engine *g = ctx;
-    TRY(saved_ranks(s, folder, ranks, e));
+    TRY(training_saved_ranks(s, folder, ranks, e));
     return state_read_int(s, "optimizer_steps", &g->trainer->optimizer_steps, e);
 }
 
@@ -22,7 +22,7 @@ static tare_status read_optimizer(struct engine *g, const char *folder, struct e
     if (!fs_exists(path))
         FAIL(e, TARE_E_CONFIG,
              "--metric adam: %s is no checkpoint of a run, so it has no moments; name a run, or RUN@STEP, with --from", folder);
-    TRY(saved_read(folder, &t, &state, e));
+    TRY(training_saved_read(folder, &t, &state, e));
     if (g->trainer->optimizer_steps < 1) FAIL(e, TARE_E_CONFIG, "--metric adam: %s has made no optimizer step", folder);
     return TARE_OK;
 }
@@ -37,9 +37,9 @@ tare_status adam_factors(struct engine *g, const char *folder, float **out, stru
     TRY(read_optimizer(g, folder, e));
     const struct train_config *c = g->trainer->train;
     const double correct = 1 - pow(c->beta2, (double)g->trainer->optimizer_steps);
-    TRY(host_room(m, bytes, &room, e));
+    TRY(model_host_alloc(m, bytes, &room, e));
     TRY(mem_new(bytes, (void **)out, e));
-    const float *v = from_backend(m, room, g->trainer->moment2, bytes);
+    const float *v = model_from_backend(m, room, g->trainer->moment2, bytes);
     TRY(model_finish(m, e));
     for (int64_t j = 0; j < m->n_own; j++) (*out)[j] = (float)(1 / sqrt(sqrt((double)v[j] / correct) + c->eps));
     return TARE_OK;

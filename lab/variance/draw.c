@@ -78,7 +78,7 @@ static tare_status open_pool(struct drawing *d, struct err *e)
     p->sketched = o->width;
     p->aggregation = c->loss.aggregation;
     p->length = (double)(c->loss.aggregation_length ? c->loss.aggregation_length : c->rollout.max_new_tokens);
-    TRY(host_room(d->engine.model, d->sketch.n * (int64_t)sizeof(float), (void **)&d->room, e));
+    TRY(model_host_alloc(d->engine.model, d->sketch.n * (int64_t)sizeof(float), (void **)&d->room, e));
     TRY(mem_new(n * (int64_t)sizeof *p->square, (void **)&p->square, e));
     return mem_new(n * p->width * (int64_t)sizeof *p->vector, (void **)&p->vector, e);
 }
@@ -152,7 +152,7 @@ static tare_status gradients(struct drawing *d, const struct batch *b, int64_t f
             }
             if (*signals_flag()) FAIL(e, TARE_E_CANCELLED, "interrupted; nothing was written");
             TRY(update_score(t, b, m, i, pool_weight(p, b->token_begin[i + 1] - b->token_begin[i]), e));
-            const float *x = from_backend(d->engine.model, d->room, t->grads.sum, bytes);
+            const float *x = model_from_backend(d->engine.model, d->room, t->grads.sum, bytes);
             TRY(model_finish(d->engine.model, e));
             for (int64_t j = 0; d->factors && j < d->sketch.n; j++) d->scaled[j] = d->factors[j] * x[j];
             sketch_of(&d->sketch, d->engine.pool, d->factors ? d->scaled : x, out, &p->square[first + i]);

@@ -12,8 +12,8 @@ struct checkpoint_at {
     struct str estimator; /* the state of the run's estimator; empty: none */
 };
 /* given: the folder of a model, of a checkpoint, of a run (its newest checkpoint), or RUN@STEP. */
-tare_status checkpoint_find(const char *given, struct checkpoint_at *out, struct err *e);
-void checkpoint_close(struct checkpoint_at *c);
+tare_status variance_find_checkpoint(const char *given, struct checkpoint_at *out, struct err *e);
+void variance_close_checkpoint(struct checkpoint_at *c);
 
 /* What it takes; bytes. */
 struct variance_need {

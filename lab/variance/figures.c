@@ -85,7 +85,7 @@ static tare_status chart(const struct charting *c, struct str *page, struct err 
                            page, e);
 }
 
-tare_status write_figures(const struct report_of *r, int64_t n, const char *dir, struct err *e)
+tare_status variance_write_figures(const struct report_of *r, int64_t n, const char *dir, struct err *e)
 {
     OWNED(str_free) struct str page = {0};
     OWNED(arena_free) struct arena a = {0};

@@ -46,7 +46,7 @@ static tare_status read_state(struct checkpoint_at *c, const char *path, struct 
     return TARE_OK;
 }
 
-tare_status checkpoint_find(const char *given, struct checkpoint_at *out, struct err *e)
+tare_status variance_find_checkpoint(const char *given, struct checkpoint_at *out, struct err *e)
 {
     char path[FS_PATH];
     bool found;
@@ -63,7 +63,7 @@ tare_status checkpoint_find(const char *given, struct checkpoint_at *out, struct
     return fs_exists(path) ? read_state(out, path, e) : TARE_OK;
 }
 
-void checkpoint_close(struct checkpoint_at *c)
+void variance_close_checkpoint(struct checkpoint_at *c)
 {
     str_free(&c->estimator);
 }
@@ -85,7 +85,7 @@ tare_status variance_need(const struct config *c, const struct variance_options 
     TRY(objective_look(c, &in.objective_needs, e));
     TRY(plan_shape(c, 0, &in.shape, e));
     TRY(plan_make(&in, &p, e));
-    machine_look(&here);
+    manifest_machine(&here);
     const int64_t width = o->width ? o->width : p.trained;
     out->params = p.trained;
     out->memory = here.memory;

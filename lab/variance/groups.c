@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-tare_status picks_new(const struct variance_case *c, struct arena *a, struct picks *out, struct err *e)
+tare_status variance_picks_new(const struct variance_case *c, struct arena *a, struct picks *out, struct err *e)
 {
     const int64_t prompts = c->pool->batch.n_groups, most = c->pool->batch.n_rollouts;
     TRY(arena_new(a, &out->prompt, c->batch, e));

@@ -22,7 +22,7 @@ const char *const BIN_NAMES[VARIANCE_BINS] = {"0", "(0, 1/4]", "(1/4, 1/2]", "(1
 
 enum { PROMPTS_FOR_INTERVAL = 5 }; /* a bootstrap of fewer is too narrow */
 
-tare_status resamples_new(int64_t n, int64_t prompts, uint64_t seed, struct arena *a, struct resamples *out, struct err *e)
+tare_status variance_resamples_new(int64_t n, int64_t prompts, uint64_t seed, struct arena *a, struct resamples *out, struct err *e)
 {
     const struct rng_key key = rng_derive(rng_key(seed, RNG_VARIANCE), 3);
     *out = (struct resamples){.n = prompts < PROMPTS_FOR_INTERVAL ? 0 : n, .prompts = prompts};
@@ -52,7 +52,7 @@ static double quadratic(const double *k, const double *w, int64_t n)
 {
     double sum = 0;
     for (int64_t i = 0; i < n; i++)
-        if (w[i] != 0) sum += w[i] * dot_double(k + i * n, w, n);
+        if (w[i] != 0) sum += w[i] * variance_dot(k + i * n, w, n);
     return sum;
 }
 
@@ -65,7 +65,7 @@ static double cosine(double product, double x, double y)
 static struct values values_of(const struct grams *g, const double *w)
 {
     const double u = quadratic(g->u, w, g->prompts), c = quadratic(g->c, w, g->prompts), t = quadratic(g->t, w, g->prompts);
-    const double second = dot_double(g->q, w, g->prompts) / g->batch + (1 - 1 / g->batch) * u + g->r;
+    const double second = variance_dot(g->q, w, g->prompts) / g->batch + (1 - 1 / g->batch) * u + g->r;
     return (struct values){.target = t,
                            .bias = u - 2 * c + t,
                            .variance = second - u,
@@ -86,8 +86,8 @@ static tare_status grams_of(const struct variance_case *c, const struct sums *s,
         const double *ua = s->mean[0] + i * width, *ga = p->target[0] + i * width;
         for (int64_t j = 0; j < n; j++) {
             const double *ub = s->mean[1] + j * width, *gb = p->target[1] + j * width;
-            g->u[i * n + j] = dot_double(ua, ub, width);
-            g->c[i * n + j] = (dot_double(ua, gb, width) + dot_double(ga, ub, width)) / 2;
+            g->u[i * n + j] = variance_dot(ua, ub, width);
+            g->c[i * n + j] = (variance_dot(ua, gb, width) + variance_dot(ga, ub, width)) / 2;
             if (i != j) others += g->u[i * n + j];
         }
         own += s->square[i];
@@ -142,7 +142,7 @@ static tare_status intervals(const struct grams *g, const struct resamples *r, s
     return TARE_OK;
 }
 
-tare_status figures_ahead(struct result *x, const struct result *reference, int64_t n, struct err *e)
+tare_status variance_figures_ahead(struct result *x, const struct result *reference, int64_t n, struct err *e)
 {
     double *d;
     x->ahead = (struct figure){NAN, NAN, NAN};
@@ -213,8 +213,8 @@ static void split_kinds(const struct sums *s, struct result *out)
     }
 }
 
-tare_status figures_of(const struct variance_case *c, const struct sums *s, const struct resamples *r, struct arena *a,
-                       struct result *out, struct err *e)
+tare_status variance_figures_of(const struct variance_case *c, const struct sums *s, const struct resamples *r, struct arena *a,
+                                struct result *out, struct err *e)
 {
     struct grams g;
     TRY(grams_of(c, s, a, &g, e));

@@ -25,10 +25,10 @@ static tare_status oracle_advantages(struct measuring *x, int half, struct err *
     const struct variance_pool *p = x->c->pool;
     const double *baseline = x->c->method->oracle == ORACLE_MEAN ? p->baseline[1 - half] : p->best[1 - half];
     TRY(arena_new(&x->arena, &b->advantage, b->n_rollouts, e));
-    TRY(arena_new(&x->arena, &b->row_weight, b->n_rollouts, e));
+    TRY(arena_new(&x->arena, &b->rollout_weight, b->n_rollouts, e));
     for (int64_t i = 0; i < b->n_rollouts; i++) {
         b->advantage[i] = b->reward[i] - baseline[x->picks.prompt[i / x->c->size]];
-        b->row_weight[i] = 1;
+        b->rollout_weight[i] = 1;
     }
     return TARE_OK;
 }
@@ -55,13 +55,13 @@ static void rollout_weights(struct measuring *x)
     for (int64_t m = 0; m < c->batch; m++) {
         double in_group = 0;
         for (int64_t i = m * c->size; i < (m + 1) * c->size; i++) {
-            in_group += b->row_weight[i];
-            tokens += b->row_weight[i] * (double)(b->token_begin[i + 1] - b->token_begin[i]);
+            in_group += b->rollout_weight[i];
+            tokens += b->rollout_weight[i] * (double)(b->token_begin[i + 1] - b->token_begin[i]);
         }
         groups += in_group > 0;
         rows += in_group;
         for (int64_t i = m * c->size; i < (m + 1) * c->size; i++)
-            x->weight[i] = in_group > 0 ? b->advantage[i] * b->row_weight[i] / in_group : 0;
+            x->weight[i] = in_group > 0 ? b->advantage[i] * b->rollout_weight[i] / in_group : 0;
     }
     for (int64_t i = 0; i < b->n_rollouts; i++) {
         if (!(rows > 0))
@@ -69,7 +69,7 @@ static void rollout_weights(struct measuring *x)
         else if (p->aggregation == AGGREGATE_SEQUENCE)
             x->weight[i] *= (double)c->batch / groups;
         else
-            x->weight[i] = b->advantage[i] * b->row_weight[i] * (double)c->batch *
+            x->weight[i] = b->advantage[i] * b->rollout_weight[i] * (double)c->batch *
                            (p->aggregation == AGGREGATE_TOKEN ? p->mean_length / tokens : 1 / rows);
     }
 }
@@ -106,10 +106,10 @@ static void add_group(struct measuring *x, int half, int64_t m, struct sums *s)
         mean[d] += share * x->v[d];
         x->sum[d] += x->v[d];
     }
-    const double square = dot_double(x->v, x->v, width);
+    const double square = variance_dot(x->v, x->v, width);
     s->square[prompt] += share / 2 * square;
     k->square += square;
-    k->signal += dot_double(x->v, p->mean_target[1 - half], width);
+    k->signal += variance_dot(x->v, p->mean_target[1 - half], width);
 }
 
 static void add_batch(struct measuring *x, int half, double batches, struct sums *s)
@@ -120,7 +120,7 @@ static void add_batch(struct measuring *x, int half, double batches, struct sums
     memset(x->sum, 0, (size_t)c->pool->width * sizeof *x->sum);
     rollout_weights(x);
     for (int64_t g = 0; g < c->batch; g++) add_group(x, half, g, s);
-    s->batch_square += dot_double(x->sum, x->sum, c->pool->width) / (m * m) / batches;
+    s->batch_square += variance_dot(x->sum, x->sum, c->pool->width) / (m * m) / batches;
     for (int64_t i = 0; i < x->batch.n_rollouts; i++) {
         all += fabs(x->weight[i]);
         squares += x->weight[i] * x->weight[i];
@@ -137,7 +137,7 @@ static tare_status room(struct measuring *x, struct arena *a, struct sums *s, st
     *s = (struct sums){0};
     for (int h = 0; h < 2; h++) TRY(arena_new(a, &s->mean[h], prompts * width, e));
     TRY(arena_new(a, &s->square, prompts, e));
-    TRY(picks_new(c, a, &x->picks, e));
+    TRY(variance_picks_new(c, a, &x->picks, e));
     TRY(arena_new(a, &x->weight, c->batch * c->size, e));
     TRY(arena_new(a, &x->v, width, e));
     return arena_new(a, &x->sum, width, e);

@@ -22,7 +22,7 @@ struct picks {        /* a resampled batch */
     int64_t *rollout; /* [M, G] distinct, of one half of the pool */
     int64_t *room;    /* scratch */
 };
-tare_status picks_new(const struct variance_case *c, struct arena *a, struct picks *out, struct err *e);
+tare_status variance_picks_new(const struct variance_case *c, struct arena *a, struct picks *out, struct err *e);
 /* Batch number `batch` of a half: a function of (seed, half, batch, G), the same for every estimator. Every round of P / M batches has each prompt
  * once. warm: another series of batches, for the steps of STATE_WARMED. */
 void groups_pick(const struct variance_case *c, int half, bool warm, int64_t batch, struct picks *p);
@@ -52,7 +52,8 @@ struct resamples {
     double *weight;
     int64_t n, prompts;
 };
-tare_status resamples_new(int64_t n, int64_t prompts, uint64_t seed, struct arena *a, struct resamples *out, struct err *e);
+tare_status variance_resamples_new(int64_t n, int64_t prompts, uint64_t seed, struct arena *a, struct resamples *out,
+                                   struct err *e);
 
 struct figure { /* with its 95 % interval; NAN: it cannot be told */
     double value, low, high;
@@ -81,9 +82,9 @@ struct result {
 };
 extern const char *const KIND_NAMES[VARIANCE_KINDS], *const BIN_NAMES[VARIANCE_BINS];
 /* s of measure; out comes with star. */
-tare_status figures_of(const struct variance_case *c, const struct sums *s, const struct resamples *r, struct arena *a,
-                       struct result *out, struct err *e);
+tare_status variance_figures_of(const struct variance_case *c, const struct sums *s, const struct resamples *r, struct arena *a,
+                                struct result *out, struct err *e);
 /* Fills ahead of x, by the paired resamples. */
-tare_status figures_ahead(struct result *x, const struct result *reference, int64_t n, struct err *e);
+tare_status variance_figures_ahead(struct result *x, const struct result *reference, int64_t n, struct err *e);
 
 #endif

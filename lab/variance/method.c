@@ -51,8 +51,8 @@ static tare_status add(const struct config *c, const char *spec, bool named, str
     return TARE_OK;
 }
 
-tare_status methods_find(const struct config *c, const struct variance_options *o, struct arena *a, struct methods *out,
-                         struct err *e)
+tare_status variance_methods_find(const struct config *c, const struct variance_options *o, struct arena *a, struct methods *out,
+                                  struct err *e)
 {
     *out = (struct methods){0};
     for (int64_t i = 0; i < o->n_estimators; i++) TRY(add(c, o->estimators[i], true, a, out, e));

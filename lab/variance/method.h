@@ -31,8 +31,8 @@ struct methods {
 
 /* The estimators of the options, else all built-in ones; then the two baselines. Those that cannot be measured are left out with a reason; one that was
  * asked for by name is TARE_E_CONFIG. Texts are in the arena. */
-tare_status methods_find(const struct config *c, const struct variance_options *o, struct arena *a, struct methods *out,
-                         struct err *e);
+tare_status variance_methods_find(const struct config *c, const struct variance_options *o, struct arena *a, struct methods *out,
+                                  struct err *e);
 
 /* Where estimators are opened. */
 struct method_place {

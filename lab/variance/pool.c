@@ -4,7 +4,7 @@
 
 #include <tare/verifier.h>
 
-double dot_double(const double *x, const double *y, int64_t n)
+double variance_dot(const double *x, const double *y, int64_t n)
 {
     double sum[8] = {0};
     int64_t i = 0;
@@ -117,7 +117,7 @@ tare_status pool_finish(struct variance_pool *p, uint64_t seed, struct err *e)
         for (int64_t m = 0; m < prompts; m++) target_of(p, h, m);
     for (int64_t m = 0; m < prompts; m++)
         for (int64_t q = 0; q < prompts; q++)
-            p->gram[m * prompts + q] = dot_double(p->target[0] + m * p->width, p->target[1] + q * p->width, p->width);
+            p->gram[m * prompts + q] = variance_dot(p->target[0] + m * p->width, p->target[1] + q * p->width, p->width);
     return TARE_OK;
 }
 

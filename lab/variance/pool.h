@@ -35,6 +35,6 @@ double pool_weight(const struct variance_pool *p, int64_t tokens);
 tare_status pool_finish(struct variance_pool *p, uint64_t seed, struct err *e);
 void pool_close(struct variance_pool *p);
 
-double dot_double(const double *x, const double *y, int64_t n);
+double variance_dot(const double *x, const double *y, int64_t n);
 
 #endif

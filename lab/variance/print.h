@@ -25,6 +25,6 @@ tare_status print_lines(const struct report_of *r, struct str *out, struct err *
 /* A line for each result, appended; with names of the columns in front when the text is empty. */
 tare_status print_csv(const struct report_of *r, struct str *out, struct err *e);
 /* figures.c: charts over G of each measure, and of several checkpoints over the steps at the largest G, as dir/NAME.svg. */
-tare_status write_figures(const struct report_of *r, int64_t n, const char *dir, struct err *e);
+tare_status variance_write_figures(const struct report_of *r, int64_t n, const char *dir, struct err *e);
 
 #endif

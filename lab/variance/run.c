@@ -90,7 +90,7 @@ static tare_status check_options(struct variance *v, struct err *e)
     TRY(settle_batch(v->config, o, e));
     /* a misspelt one is no method either */
     TRY(err_as_config(plugin_open(v->config->estimator.plugin, TARE_ESTIMATOR, &search, &named, e), e));
-    TRY(methods_find(v->config, o, &v->arena, &v->methods, e));
+    TRY(variance_methods_find(v->config, o, &v->arena, &v->methods, e));
     for (int64_t i = v->methods.n; i-- > 0;)
         if (!strcmp(v->methods.method[i].label, "grpo")) v->reference = i;
     return TARE_OK;
@@ -121,7 +121,7 @@ static void measure_job(void *arg, int64_t task, int thread)
     (void)thread;
     arena_init(&a, "sums of an estimator");
     j->status = measure(&j->c, &a, &sums, &j->error);
-    if (!j->status) j->status = figures_of(&j->c, &sums, j->resamples, &a, j->result, &j->error);
+    if (!j->status) j->status = variance_figures_of(&j->c, &sums, j->resamples, &a, j->result, &j->error);
     arena_free(&a);
 }
 
@@ -177,7 +177,7 @@ static tare_status take_jobs(const struct variance *v, struct checkpoint_run *r,
         for (int64_t k = r->n; k-- > 0;)
             if (r->result[k].method == &v->methods.method[v->reference] && r->result[k].size == r->result[i].size)
                 reference = &r->result[k];
-        TRY(figures_ahead(&r->result[i], reference, v->resamples.n, e));
+        TRY(variance_figures_ahead(&r->result[i], reference, v->resamples.n, e));
     }
     return TARE_OK;
 }
@@ -250,7 +250,7 @@ static tare_status write_files(struct variance *v, struct err *e)
     TRY(write_file(v->o.out, "variance.md", &v->table, e));
     TRY(write_file(v->o.out, "variance.jsonl", &v->lines, e));
     TRY(write_file(v->o.out, "variance.csv", &v->csv, e));
-    return write_figures(reports, v->n_runs, v->o.out, e);
+    return variance_write_figures(reports, v->n_runs, v->o.out, e);
 }
 
 /* Everything that can be refused is, before hours of work. */
@@ -258,7 +258,7 @@ static tare_status find_all(struct variance *v, struct err *e)
 {
     for (int64_t i = 0; i < v->o.n_from; i++) {
         struct checkpoint_run *r = &v->run[v->n_runs++];
-        TRY(checkpoint_find(v->o.from[i], &r->at, e));
+        TRY(variance_find_checkpoint(v->o.from[i], &r->at, e));
         r->config = *v->config;
         r->config.model.path = r->at.folder;
     }
@@ -274,7 +274,7 @@ static tare_status run_all(struct variance *v, struct str *out, struct err *e)
     if (v->o.plan) return str_add(out, need.data, need.size, e);
     log_info("%.*s", (int)(need.size - 1), need.data);
     if (v->o.out) TRY(fs_mkdirs(v->o.out, e));
-    TRY(resamples_new(v->o.bootstrap, v->o.prompts, (uint64_t)v->config->run.seed, &v->arena, &v->resamples, e));
+    TRY(variance_resamples_new(v->o.bootstrap, v->o.prompts, (uint64_t)v->config->run.seed, &v->arena, &v->resamples, e));
     for (int64_t i = 0; i < v->n_runs; i++) TRY(run_one(v, &v->run[i], e));
     TRY(write_files(v, e));
     const struct str *text = v->o.json ? &v->lines : &v->table;
@@ -292,7 +292,7 @@ tare_status variance_run(const struct config *c, const struct variance_options *
     const tare_status status = run_all(v, out, e);
     for (int64_t i = 0; i < v->n_runs; i++) {
         if (v->run[i].pool.arena.name) pool_close(&v->run[i].pool);
-        checkpoint_close(&v->run[i].at);
+        variance_close_checkpoint(&v->run[i].at);
     }
     str_free(&v->csv);
     str_free(&v->lines);

@@ -50,7 +50,7 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
         const bool kept = has_signal(v, batch, first, n, sigma);
         for (int64_t i = 0; i < n; i++) {
             out->advantage[first + i] = (R[i] - mu) / (sigma + v[P_DELTA].f);
-            if (!kept) out->row_weight[first + i] = 0;
+            if (!kept) out->rollout_weight[first + i] = 0;
         }
         if (!kept && v[P_REFILL].i) out->refill_groups++;
         out->baseline[m] = mu;

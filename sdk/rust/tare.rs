@@ -271,7 +271,7 @@ pub struct AdvantageBuffers {
     struct_size: u32,
     flags: u32,
     advantage: *mut f64,
-    row_weight: *mut f64,
+    rollout_weight: *mut f64,
     baseline: *mut f64,
     scale: *mut f64,
     confidence: *mut f64,
@@ -1018,10 +1018,10 @@ impl TokenLossBuffers {
     }
 }
 
-/// The host's buffers: [rollouts] advantage and row_weight, [groups] baseline, scale and confidence.
+/// The host's buffers: [rollouts] advantage and rollout_weight, [groups] baseline, scale and confidence.
 pub struct Advantages<'a> {
     pub advantage: &'a mut [f64],
-    pub row_weight: &'a mut [f64],
+    pub rollout_weight: &'a mut [f64],
     pub baseline: &'a mut [f64],
     pub scale: &'a mut [f64],
     pub confidence: &'a mut [f64],
@@ -1361,7 +1361,7 @@ impl<T: Estimator> EstimatorOf<T> {
             let (b, o) = (&*batch, &mut *out);
             let mut advantages = Advantages {
                 advantage: slice_mut(o.advantage, b.n_rollouts),
-                row_weight: slice_mut(o.row_weight, b.n_rollouts),
+                rollout_weight: slice_mut(o.rollout_weight, b.n_rollouts),
                 baseline: slice_mut(o.baseline, b.n_groups),
                 scale: slice_mut(o.scale, b.n_groups),
                 confidence: slice_mut(o.confidence, b.n_groups),

@@ -142,7 +142,7 @@ static void watch(struct bytes *in)
     if (n && send(fd[0], rest, n, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) n = 0;
     close(fd[0]);
     c.fd = fd[1];
-    while (net_receive(&c) > 0) {
+    while (watch_net_receive(&c) > 0) {
         const struct packet *q = &c.in;
         if (strlen(q->text) >= sizeof q->text || strlen(q->stage) >= sizeof q->stage || strlen(q->what) >= sizeof q->what ||
             strlen(q->host) >= sizeof q->host)

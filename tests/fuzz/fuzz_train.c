@@ -390,7 +390,7 @@ static void look_at_run(void)
     struct verify_result r = {0};
     struct err e = {0};
     if (!fs_exists("run/metrics.jsonl") || !fs_exists("run/chain.jsonl")) return;
-    const tare_status status = verify_sums("run", &r, &e);
+    const tare_status status = replay_verify_sums("run", &r, &e);
     if (status || r.faults) {
         fprintf(stderr, "verify-run: %s\n%s", status ? e.message : "", r.text.data ? r.text.data : "");
         abort();

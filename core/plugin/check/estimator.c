@@ -128,7 +128,7 @@ static struct trial from_group(const struct trial *t, int64_t first)
     struct trial part = *t;
     const int64_t rollout = t->b.group_begin[first];
     part.out.advantage += rollout;
-    part.out.row_weight += rollout;
+    part.out.rollout_weight += rollout;
     part.out.baseline += first;
     part.out.scale += first;
     part.out.confidence += first;

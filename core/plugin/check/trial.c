@@ -216,10 +216,10 @@ tare_status trial_groups(struct check *c, const tare_batch *from, const int64_t 
 
 /* ---------------------------------------------------------------- outputs */
 
-/* Between guards of NaN, all of them NaN but row_weight. */
+/* Between guards of NaN, all of them NaN but rollout_weight. */
 static tare_status new_out(struct check *c, const tare_batch *b, tare_advantages *out, struct err *e)
 {
-    double **const wide[] = {&out->advantage, &out->row_weight, &out->baseline, &out->scale, &out->confidence};
+    double **const wide[] = {&out->advantage, &out->rollout_weight, &out->baseline, &out->scale, &out->confidence};
     *out = (tare_advantages){.struct_size = sizeof *out};
     for (int k = 0; k < 5; k++) {
         const int64_t n = k < 2 ? b->n_rollouts : b->n_groups;
@@ -272,8 +272,8 @@ static tare_status check_rollouts(const tare_batch *b, const tare_advantages *o,
         if (!isfinite(o->advantage[i]))
             FAIL(e, TARE_E_PLUGIN, "the advantage of rollout %lld of %lld is %g%s", (long long)i, (long long)b->n_rollouts,
                  o->advantage[i], isnan(o->advantage[i]) ? lacks(b, i, why) : "");
-        if (!(o->row_weight[i] >= 0) || isinf(o->row_weight[i]))
-            FAIL(e, TARE_E_PLUGIN, "the weight of rollout %lld is %g", (long long)i, o->row_weight[i]);
+        if (!(o->rollout_weight[i] >= 0) || isinf(o->rollout_weight[i]))
+            FAIL(e, TARE_E_PLUGIN, "the weight of rollout %lld is %g", (long long)i, o->rollout_weight[i]);
     }
     if (o->token_advantage)
         for (int64_t t = 0; t < b->n_tokens; t++)
@@ -284,7 +284,7 @@ static tare_status check_rollouts(const tare_batch *b, const tare_advantages *o,
 
 static tare_status check_out(const tare_batch *b, const tare_advantages *o, struct err *e)
 {
-    if (!guarded(o->advantage, b->n_rollouts) || !guarded(o->row_weight, b->n_rollouts) || !guarded(o->baseline, b->n_groups) ||
+    if (!guarded(o->advantage, b->n_rollouts) || !guarded(o->rollout_weight, b->n_rollouts) || !guarded(o->baseline, b->n_groups) ||
         !guarded(o->scale, b->n_groups) || !guarded(o->confidence, b->n_groups) || !guarded_tokens(o->token_advantage, b->n_tokens))
         FAIL(e, TARE_E_PLUGIN, "compute wrote outside of an output buffer");
     TRY(check_rollouts(b, o, e));
@@ -514,7 +514,7 @@ tare_status trial_same_outputs(const struct trial *a, const struct trial *b, boo
         const double *was, *is;
         int64_t n;
     } columns[] = {{"advantages", a->out.advantage, b->out.advantage, b->b.n_rollouts},
-                   {"weights of rollouts", a->out.row_weight, b->out.row_weight, b->b.n_rollouts},
+                   {"weights of rollouts", a->out.rollout_weight, b->out.rollout_weight, b->b.n_rollouts},
                    {"baselines", a->out.baseline, b->out.baseline, b->b.n_groups},
                    {"scales", a->out.scale, b->out.scale, b->b.n_groups},
                    {"confidences", a->out.confidence, b->out.confidence, b->b.n_groups}};

@@ -74,7 +74,7 @@ class Batch(c.Structure):
 
 
 class Advantages(c.Structure):
-    _fields_ = [("struct_size", u32), ("flags", u32), ("advantage", c.POINTER(f64)), ("row_weight", c.POINTER(f64)),
+    _fields_ = [("struct_size", u32), ("flags", u32), ("advantage", c.POINTER(f64)), ("rollout_weight", c.POINTER(f64)),
                 ("baseline", c.POINTER(f64)), ("scale", c.POINTER(f64)), ("confidence", c.POINTER(f64)),
                 ("token_advantage", c.POINTER(f32)), ("refill_groups", i64)]
 

@@ -15,10 +15,10 @@ from .plugin import Opened, TareError
 
 @dataclass
 class Step:
-    """What compute gave: advantage and row_weight one list a group, the others one number a group."""
+    """What compute gave: advantage and rollout_weight one list a group, the others one number a group."""
 
     advantage: List[List[float]]
-    row_weight: List[List[float]]
+    rollout_weight: List[List[float]]
     baseline: List[float]
     scale: List[float]
     confidence: List[float]
@@ -28,10 +28,10 @@ class Step:
 
 @dataclass
 class FlatStep:
-    """The same as arrays over all groups: advantage and row_weight [N], token_advantage [T] or None, the others [M]. NumPy's where it is there."""
+    """The same as arrays over all groups: advantage and rollout_weight [N], token_advantage [T] or None, the others [M]. NumPy's where it is there."""
 
     advantage: Any
-    row_weight: Any
+    rollout_weight: Any
     baseline: Any
     scale: Any
     confidence: Any
@@ -123,11 +123,11 @@ class Estimator(Opened):
     def _check_outputs(self, out):
         """What the engine checks of outputs: written, finite, in range."""
         scale, confidence = list(out.scale), list(out.confidence)
-        for what, values in (("advantage", out.advantage), ("weight of a rollout", out.row_weight), ("baseline", out.baseline),
+        for what, values in (("advantage", out.advantage), ("weight of a rollout", out.rollout_weight), ("baseline", out.baseline),
                              ("token's advantage", out.token_advantage)):
             if values is not None and not finite(values):
                 raise TareError("%s: compute: not every %s was written and is finite" % (self.name, what), 61)
-        if len(out.row_weight) and min(out.row_weight) < 0:
+        if len(out.rollout_weight) and min(out.rollout_weight) < 0:
             raise TareError("%s: compute: a weight of a rollout is below 0" % self.name, 61)
         if any(math.isinf(s) or s < 0 for s in scale):
             raise TareError("%s: compute: a scale is infinite or below 0; NaN: none" % self.name, 61)
@@ -161,7 +161,7 @@ class Estimator(Opened):
                 array[at] = x
             return plain(array, full[axis])
 
-        return FlatStep(whole(out.advantage, ROLLOUT, 0), whole(out.row_weight, ROLLOUT, 0), whole(out.baseline, GROUP, 0),
+        return FlatStep(whole(out.advantage, ROLLOUT, 0), whole(out.rollout_weight, ROLLOUT, 0), whole(out.baseline, GROUP, 0),
                         whole(out.scale, GROUP, math.nan), whole(out.confidence, GROUP, 0), whole(out.token_advantage, TOKEN, 0, abi.f32),
                         out.refill_groups)
 
@@ -196,7 +196,7 @@ class Estimator(Opened):
         lengths = [1] * sum(sizes) if lengths is None else lengths
         groups = [list(x) if isinstance(x, list) else x.tolist() for x in (out.baseline, out.scale, out.confidence)]
         tokens = None if out.token_advantage is None else _cut(out.token_advantage, lengths)
-        return Step(_cut(out.advantage, sizes), _cut(out.row_weight, sizes), *groups, tokens, out.refill_groups)
+        return Step(_cut(out.advantage, sizes), _cut(out.rollout_weight, sizes), *groups, tokens, out.refill_groups)
 
     def _same_lengths(self, name, rows, lengths):
         for i, (row, length) in enumerate(zip(rows, lengths)):

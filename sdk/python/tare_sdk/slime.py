@@ -51,8 +51,8 @@ class RewardPostProcess:
         self.estimator.apply()
         rewards = list(raw)
         for k, i in enumerate(order):
-            rewards[i] = float(out.advantage[k] * out.row_weight[k])
-            if out.row_weight[k] == 0:
+            rewards[i] = float(out.advantage[k] * out.rollout_weight[k])
+            if out.rollout_weight[k] == 0:
                 samples[i].remove_sample = True  # slime gives it a loss mask of zeros
         if out.refill_groups:
             log.warning("%s: asks for %d more groups; slime samples none here (--dynamic-sampling-filter-path does)", self.estimator.name, out.refill_groups)

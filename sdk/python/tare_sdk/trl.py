@@ -150,14 +150,14 @@ class AdvantageMixin:
         mine = len(self._tare_inputs)
         first = self.accelerator.process_index * mine
         advantage, weight = [0.0] * n, [1.0] * n
-        for i, a, w in zip(scored, out.advantage, out.row_weight):
+        for i, a, w in zip(scored, out.advantage, out.rollout_weight):
             advantage[i], weight[i] = float(a * w), float(w)
         local = slice(first, first + mine)
         if out.token_advantage is None:
             output["advantages"] = torch.tensor(advantage[local], dtype=was.dtype, device=was.device)
         else:
             table, at = torch.zeros(mask.shape, dtype=was.dtype, device=was.device), 0
-            for i, length, w in zip(scored, lengths, out.row_weight):
+            for i, length, w in zip(scored, lengths, out.rollout_weight):
                 if local.start <= i < local.stop:
                     values = torch.tensor(list(out.token_advantage[at: at + length]), dtype=was.dtype, device=was.device)
                     table[i - first, mask[i - first].bool()] = values * float(w)

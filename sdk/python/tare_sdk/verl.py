@@ -107,9 +107,9 @@ class AdvantageFunction:
 
         advantages, at = torch.zeros_like(rewards), 0
         for k, (i, length) in enumerate(zip(order, lengths)):
-            weight, tokens = float(out.row_weight[k]), response_mask[i].bool()
+            weight, tokens = float(out.rollout_weight[k]), response_mask[i].bool()
             if out.token_advantage is None:
-                advantages[i, tokens] = float(out.advantage[k] * out.row_weight[k])
+                advantages[i, tokens] = float(out.advantage[k] * out.rollout_weight[k])
             else:
                 advantages[i, tokens] = torch.tensor(list(out.token_advantage[at: at + length]), dtype=rewards.dtype, device=rewards.device) * weight
             at += length

@@ -64,7 +64,7 @@ class Bits(unittest.TestCase):
                 out = estimator.step([g["rewards"] for g in step], cluster=[g.get("cluster", -1) for g in step], **columns)
                 self.assertEqual(out.advantage, line["advantages"])
                 ones = [[1] * len(g["rewards"]) for g in step]
-                self.assertEqual(out.row_weight, line.get("row_weight", ones))
+                self.assertEqual(out.rollout_weight, line.get("rollout_weight", ones))
                 self.assertEqual(out.refill_groups, line.get("refill_groups", 0))
                 self.same_tokens(out, line, step)
                 self.assertEqual(out.baseline, line["baseline"])

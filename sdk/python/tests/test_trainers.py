@@ -219,8 +219,8 @@ class Verl(unittest.TestCase):
         want, dropped = {}, []
         for g, rows in enumerate(groups.values()):
             for k, i in enumerate(rows):
-                want[i] = [out.advantage[g][k] * out.row_weight[g][k]] * lengths[i]
-                dropped += [i] * (out.row_weight[g][k] == 0)
+                want[i] = [out.advantage[g][k] * out.rollout_weight[g][k]] * lengths[i]
+                dropped += [i] * (out.rollout_weight[g][k] == 0)
         if out.token_advantage:
             want = dict(zip([i for rows in groups.values() for i in rows], out.token_advantage))
         return want, dropped

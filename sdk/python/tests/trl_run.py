@@ -50,7 +50,7 @@ def make(folder, steps, estimator, rewards=None, batch=16, **options):
     def recorded(reward, sizes, lengths=None, **columns):
         out = step(reward, sizes, lengths, **columns)
         trainer.seen.append({"reward": list(reward), "sizes": list(sizes), "lengths": list(lengths), "columns": columns,
-                             "advantage": [float(a) for a in out.advantage], "weight": [float(w) for w in out.row_weight],
+                             "advantage": [float(a) for a in out.advantage], "weight": [float(w) for w in out.rollout_weight],
                              "tokens": None if out.token_advantage is None else [float(a) for a in out.token_advantage]})
         return out
 

@@ -222,9 +222,9 @@ static void other_columns(const tare_batch *batch, tare_advantages *out, double 
 {
     const double groups = (double)batch->n_groups;
     for (int64_t i = 0; i < batch->n_rollouts; i++) {
-        if (IS(weight_by_call)) out->row_weight[i] = calls;
-        if (IS(weight_by_rank)) out->row_weight[i] = groups;
-        if (IS(weight_by_order)) out->row_weight[i] = (double)i;
+        if (IS(weight_by_call)) out->rollout_weight[i] = calls;
+        if (IS(weight_by_rank)) out->rollout_weight[i] = groups;
+        if (IS(weight_by_order)) out->rollout_weight[i] = (double)i;
     }
     for (int64_t m = 0; m < batch->n_groups; m++) {
         if (IS(baseline_by_call)) out->baseline[m] = calls;
@@ -275,7 +275,7 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
     if (IS(forgets_cluster) && batch->n_groups && batch->cluster[0] < 0) out->advantage[0] = NAN;
     if (IS(nan_advantage)) out->advantage[0] = sqrt(-1 - batch->reward[0] * batch->reward[0]);
     if (IS(unwritten)) memcpy(&out->advantage[batch->n_rollouts - 1], &out->scale[0], 8);
-    if (IS(negative_weight)) out->row_weight[0] = -1;
+    if (IS(negative_weight)) out->rollout_weight[0] = -1;
     if (IS(past_end)) out->advantage[batch->n_rollouts] = 0;
     if (IS(wants_refill)) out->refill_groups = 3;
     if (IS(metrics)) s->host->metric(s->host->ctx, "answer", 42);

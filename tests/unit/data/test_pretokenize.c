@@ -87,19 +87,19 @@ static void check_matcher(const char *pattern, piece_matcher match)
 static void test_gpt2(void **state)
 {
     (void)state;
-    check_matcher(PATTERN_GPT2, match_gpt2);
+    check_matcher(PATTERN_GPT2, pretokenize_gpt2);
 }
 
 static void test_qwen2(void **state)
 {
     (void)state;
-    check_matcher(PATTERN_QWEN2, match_qwen2);
+    check_matcher(PATTERN_QWEN2, pretokenize_qwen2);
 }
 
 static void test_llama3(void **state)
 {
     (void)state;
-    check_matcher(PATTERN_LLAMA3, match_llama3);
+    check_matcher(PATTERN_LLAMA3, pretokenize_llama3);
 }
 
 static tare_status join(void *ctx, const unsigned char *text, int64_t n, struct err *e)
@@ -123,21 +123,21 @@ static void test_steps(void **state)
     (void)state;
     struct err e = {0};
     struct split steps[3] = {{.kind = SPLIT_DIGITS, .individual = true}};
-    assert_ok(split_regex(PATTERN_GPT2, (int64_t)strlen(PATTERN_GPT2), false, "test", &steps[1], &e), &e);
+    assert_ok(pretokenize_regex(PATTERN_GPT2, (int64_t)strlen(PATTERN_GPT2), false, "test", &steps[1], &e), &e);
     assert_int_equal(steps[1].kind, SPLIT_MATCHER);
     expect_pieces(steps, 2, "ab  12 \xC2\xBD x", "ab|  |1|2| |\xC2\xBD| x|");
     steps[0].individual = false;
     expect_pieces(steps, 1, "ab12c", "ab|12|c|");
-    assert_ok(split_regex("[aeiou]+|(?=x)", 14, false, "test", &steps[2], &e), &e);
+    assert_ok(pretokenize_regex("[aeiou]+|(?=x)", 14, false, "test", &steps[2], &e), &e);
     assert_int_equal(steps[2].kind, SPLIT_REGEX);
     expect_pieces(steps + 2, 1, "bcaaxd\xC3\xA9ozz", "bc|aa|xd\xC3\xA9|o|zz|"); /* empty matches cut nothing */
-    split_free(&steps[2]);
-    assert_ok(split_regex("a.", 2, true, "test", &steps[2], &e), &e);
+    pretokenize_free(&steps[2]);
+    assert_ok(pretokenize_regex("a.", 2, true, "test", &steps[2], &e), &e);
     expect_pieces(steps + 2, 1, "aba.b", "ab|a.|b|");
-    split_free(&steps[2]);
-    assert_int_equal(split_regex("a(", 2, false, "here", &steps[2], &e), TARE_E_UNSUPPORTED);
+    pretokenize_free(&steps[2]);
+    assert_int_equal(pretokenize_regex("a(", 2, false, "here", &steps[2], &e), TARE_E_UNSUPPORTED);
     assert_int_equal(strncmp(e.message, "here: ", 6), 0);
-    split_free(&steps[2]);
+    pretokenize_free(&steps[2]);
 }
 
 int main(void)

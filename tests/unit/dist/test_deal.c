@@ -110,9 +110,9 @@ static tare_status join_rank(struct comm *c, void *ctx, struct err *e)
     struct share s;
     arena_init(&a, "rank");
     tare_status status = make_prompts(&b, &a, e);
-    if (!status) status = share_deal(&b, &(struct rollout_config){.group_size = 1, .max_new_tokens = 10}, c, &a, &s, e);
+    if (!status) status = deal_batch(&b, &(struct rollout_config){.group_size = 1, .max_new_tokens = 10}, c, &a, &s, e);
     if (!status && s.own.n_groups) status = fill(&s.own, &a, e);
-    if (!status) status = share_join(&s, c, &a, &b, e);
+    if (!status) status = deal_join(&s, c, &a, &b, e);
     if (!status) same_batch(&whole, &b);
     arena_free(&a);
     return status;

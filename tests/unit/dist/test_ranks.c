@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "base/signals.h"
 #include "check.h"
-#include "dist/process.h"
+#include "dist/comm_mpi.h"
 #include "dist/ranks.h"
 #include "folder.h"
 #include "unit/dist/collectives.h"

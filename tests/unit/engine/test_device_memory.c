@@ -87,7 +87,7 @@ static struct batch batch_of(struct outcome *o)
         memcpy(b.prompt_ids + b.prompt_begin[g], r[g].prompt, (size_t)r[g].prompt_len * sizeof *b.prompt_ids);
         b.prompt_begin[g + 1] = b.prompt_begin[g] + r[g].prompt_len;
     }
-    for (int64_t i = 0; i < b.n_rollouts; i++) b.advantage[i] = (double)(i % 3) - 1, b.row_weight[i] = 1;
+    for (int64_t i = 0; i < b.n_rollouts; i++) b.advantage[i] = (double)(i % 3) - 1, b.rollout_weight[i] = 1;
     rollout_columns(&b, &o->sampled);
     return b;
 }
@@ -96,7 +96,7 @@ static uint64_t hash_of(const struct model *m)
 {
     struct err e = {0};
     uint64_t hash = 0;
-    assert_ok(backend_hash(m, m->weights, m->memory.parameters, &hash, &e), &e);
+    assert_ok(shards_backend_hash(m, m->weights, m->memory.parameters, &hash, &e), &e);
     return hash;
 }
 

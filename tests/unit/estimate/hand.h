@@ -75,7 +75,7 @@ static inline void check(const struct hand *h)
             compare(h, "baseline", h->baseline, b.baseline, b.n_groups);
             compare(h, "scale", h->scale, b.scale, b.n_groups);
             compare(h, "confidence", h->confidence, b.confidence, b.n_groups);
-            compare(h, "weights", h->weights, b.row_weight, b.n_rollouts);
+            compare(h, "weights", h->weights, b.rollout_weight, b.n_rollouts);
             if (h->tokens) compare(h, "tokens", h->tokens, tokens, b.n_tokens);
             if (estimate_metrics(est)->refill_groups != h->refill)
                 fail_msg("%s: %lld groups to refill, by hand %lld", h->name, (long long)estimate_metrics(est)->refill_groups,

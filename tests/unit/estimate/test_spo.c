@@ -250,7 +250,7 @@ static void spo__is_not_shown_crashed_rollouts(void **state)
         run_step(two, &part, &service, &a);
         for (int64_t i = 0, k = 0; i < s.b.n_rollouts; i++) {
             const bool crashed = s.verdict[i] == TARE_CRASHED;
-            assert_true(s.b.advantage[i] == (crashed ? 0 : part.b.advantage[k]) && s.b.row_weight[i] == !crashed);
+            assert_true(s.b.advantage[i] == (crashed ? 0 : part.b.advantage[k]) && s.b.rollout_weight[i] == !crashed);
             k += !crashed;
         }
     }

@@ -310,7 +310,8 @@ static void test_choices(void **state)
             assert_memory_equal(r->json.data, d[1].rows[i].json.data, (size_t)r->json.size); /* the same seed, the same order */
             moved += r->answer.data[0] != 'C';
             struct row again;
-            assert_ok(row_parse(r->json.data, r->json.size, "x:1", &d[0].arena, &again, &e), &e); /* plugins see the new order */
+            assert_ok(dataset_row_parse(r->json.data, r->json.size, "x:1", &d[0].arena, &again, &e),
+                      &e); /* plugins see the new order */
             assert_true(again.answer.data[0] == r->answer.data[0] && !memcmp(again.choices[0].data, r->choices[0].data, 2));
         }
         differ += d[0].rows[0].answer.data[0] != d[0].rows[1].answer.data[0]; /* each row has an order of its own */

@@ -95,7 +95,7 @@ static void step(struct rig *r, int64_t i)
     assert_ok(batch_regular(&b, SIZE, PROMPT, 0, &r->arena, &e), &e);
     rollout_columns(&b, &o);
     assert_ok(batch_room(&b, BATCH_ESTIMATE, &r->arena, &e), &e);
-    for (int k = 0; k < GROUPS * SIZE; k++) b.advantage[k] = k % 2 ? 1 : -1, b.row_weight[k] = 1;
+    for (int k = 0; k < GROUPS * SIZE; k++) b.advantage[k] = k % 2 ? 1 : -1, b.rollout_weight[k] = 1;
     assert_ok(update_run(r->trainer, &b, &report, &e), &e);
     assert_true(report.mismatch == 0);
 }

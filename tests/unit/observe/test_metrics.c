@@ -237,10 +237,10 @@ static void expect(const char *run, int64_t first, int64_t last)
 static void crc32c_has_its_known_values(void **state)
 {
     (void)state;
-    assert_int_equal(crc32c("123456789", 9), 0xE3069283u); /* the check value of the Castagnoli polynomial */
-    assert_int_equal(crc32c("", 0), 0);
+    assert_int_equal(events_crc32c("123456789", 9), 0xE3069283u); /* the check value of the Castagnoli polynomial */
+    assert_int_equal(events_crc32c("", 0), 0);
     char zeros[32] = {0};
-    assert_int_equal(crc32c(zeros, 32), 0x8A9136AAu); /* RFC 3720 B.4 */
+    assert_int_equal(events_crc32c(zeros, 32), 0x8A9136AAu); /* RFC 3720 B.4 */
 }
 
 static void sql(const char *run, const char *text)

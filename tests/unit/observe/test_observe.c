@@ -72,7 +72,7 @@ static struct batch small_batch(void)
                           .reason = reason,
                           .cluster = cluster,
                           .advantage = advantage,
-                          .row_weight = weight,
+                          .rollout_weight = weight,
                           .baseline = baseline,
                           .scale = scale};
 }

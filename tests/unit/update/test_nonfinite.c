@@ -38,7 +38,7 @@ static void rig_new(struct rig *r, enum on_nonfinite what)
     r->b.n_tokens = ROLLOUTS * NEW;
     for (int g = 0; g < GROUPS; g++) r->b.group_begin[g + 1] = (g + 1) * SIZE, r->b.prompt_begin[g + 1] = (g + 1) * PROMPT;
     for (int i = 0; i < ROLLOUTS; i++)
-        r->b.token_begin[i + 1] = (i + 1) * NEW, r->b.row_weight[i] = 1, r->b.advantage[i] = i % 2 ? 1 : -1;
+        r->b.token_begin[i + 1] = (i + 1) * NEW, r->b.rollout_weight[i] = 1, r->b.advantage[i] = i % 2 ? 1 : -1;
     for (int i = 0; i < GROUPS * PROMPT; i++) r->b.prompt_ids[i] = i % VOCAB;
     for (int i = 0; i < ROLLOUTS * NEW; i++) r->b.ids[i] = (i * 7 + 1) % VOCAB;
     assert_ok(update_logprobs(r->t, r->m, &r->b, r->b.logprob, NULL, &e), &e);

@@ -49,7 +49,7 @@ static void read_sequence(struct material *m, const json_t *sequence, const json
     const int64_t first = b->token_begin[i], n = (int64_t)json_array_size(json_object_get(sequence, "logprob"));
     const bool trace = json_integer_value(json_object_get(sequence, "trace"));
     b->token_begin[i + 1] = first + n;
-    b->row_weight[i] = 1;
+    b->rollout_weight[i] = 1;
     b->off_policy[i] = trace;
     for (int64_t k = 0; k < n; k++) {
         const int64_t t = first + k;
@@ -208,7 +208,7 @@ static void small(struct material *m, const float now[3], const float old[3], co
 {
     room(m, 2, 3);
     m->b.token_begin[1] = 2, m->b.token_begin[2] = 3;
-    m->b.row_weight[0] = m->b.row_weight[1] = 1;
+    m->b.rollout_weight[0] = m->b.rollout_weight[1] = 1;
     for (int t = 0; t < 3; t++) {
         m->now[t] = now[t];
         m->old[t] = m->b.logprob[t] = old[t];
@@ -252,7 +252,7 @@ static void clip_cov__draws_a_share(void **state)
     struct objective *o;
     room(&m, 1, N);
     m.b.token_begin[1] = N;
-    m.b.row_weight[0] = 1;
+    m.b.rollout_weight[0] = 1;
     for (int t = 0; t < N; t++) {
         m.now[t] = m.old[t] = m.b.logprob[t] = -0.01F * (float)t;
         m.b.token_advantage[t] = 1;

@@ -9,7 +9,7 @@ enum { N = 3, TOKENS = 12 };
 
 static int32_t prompt[3] = {11, 12, 13}, ids[TOKENS] = {20, 31, 42, 2, 50, 61, 72, 2, 33, 44, 55, 2};
 static int64_t group_begin[2] = {0, N}, prompt_begin[2] = {0, 3}, token_begin[N + 1] = {0, 4, 8, TOKENS};
-static double advantage[N] = {0.7, -0.4, 1.3}, row_weight[N] = {1, 1, 1};
+static double advantage[N] = {0.7, -0.4, 1.3}, rollout_weight[N] = {1, 1, 1};
 static float old[TOKENS], entropy[TOKENS];
 
 static struct batch batch_of(uint8_t *off_policy)
@@ -25,7 +25,7 @@ static struct batch batch_of(uint8_t *off_policy)
                           .logprob = old,
                           .entropy = entropy,
                           .advantage = advantage,
-                          .row_weight = row_weight,
+                          .rollout_weight = rollout_weight,
                           .off_policy = off_policy};
 }
 

@@ -205,7 +205,7 @@ static void process_columns(struct step *s, struct batch *b, double beta, struct
         b->process_reward[t] = (float)(beta * ((double)b->process_reward[t] - (double)b->process_ref[t]));
     for (int64_t i = 0; i < b->n_rollouts; i++)
         for (int64_t t = b->token_begin[i]; t < b->token_begin[i + 1]; t++) b->segment[t] = (int32_t)(t - b->token_begin[i]) + 1;
-    process_normed(b, &s->config.process_reward, b->segment_reward);
+    process_reward_normed(b, &s->config.process_reward, b->segment_reward);
 }
 
 /* PRIME: rewards of tokens, advantages, and the loss and gradient of the process reward model (tests/data/systems/make.py). */
@@ -216,7 +216,7 @@ static void prime__has_the_numbers_of_the_released_code(void **state)
     struct step s;
     struct batch b;
     struct arena a;
-    struct process_report r;
+    struct process_reward_report r;
     int64_t numbers = 0;
     assert_ok(json_read_file(source_file("systems/cases.json"), &all, &e), &e);
     const json_t *c = json_object_get(all, "prime"), *outcome = json_object_get(c, "outcome");
@@ -229,11 +229,11 @@ static void prime__has_the_numbers_of_the_released_code(void **state)
     process_columns(&s, &b, beta, &a);
     const double scores = tokens_off(&b, json_object_get(c, "scores"), b.process_reward, 1 / beta);
     double accuracy;
-    assert_ok(process_accuracy(&b, &a, &accuracy, &e), &e);
+    assert_ok(process_reward_accuracy(&b, &a, &accuracy, &e), &e);
     accuracy = fabs(accuracy - json_number_value(json_object_get(c, "accuracy")));
     assert_ok(estimate_run(s.estimator, &b, &a, &e), &e);
     const double advantages = tokens_off(&b, json_object_get(c, "advantages"), b.token_advantage, 1);
-    assert_ok(process_update(s.t, &b, &s.config.process_reward, &r, &e), &e);
+    assert_ok(process_reward_update(s.t, &b, &s.config.process_reward, &r, &e), &e);
     const double loss = fabs(r.loss - json_number_value(json_object_get(c, "loss")));
     const double norm = fabs(r.grad_norm - json_number_value(json_object_get(c, "norm")));
     const double off =
@@ -260,7 +260,7 @@ static void prime__begins_at_log_2(void **state)
     struct step s;
     struct batch b;
     struct arena a;
-    struct process_report r;
+    struct process_reward_report r;
     assert_ok(json_read_file(source_file("systems/cases.json"), &all, &e), &e);
     arena_init(&a, "rollouts");
     read_batch(json_object_get(all, "rollouts"), &a, &b);
@@ -269,11 +269,11 @@ static void prime__begins_at_log_2(void **state)
     s.t->reference = s.m;
     assert_ok(arena_new(&a, &b.process_reward, b.n_tokens, &e), &e);
     assert_ok(arena_new(&a, &b.process_ref, b.n_tokens, &e), &e);
-    assert_ok(arena_new(&a, &b.row_weight, b.n_rollouts, &e), &e);
-    for (int64_t i = 1; i < b.n_rollouts; i++) b.row_weight[i] = 1;
-    assert_ok(process_rewards(s.t, &b, 0.05, b.process_reward, b.process_ref, &e), &e);
+    assert_ok(arena_new(&a, &b.rollout_weight, b.n_rollouts, &e), &e);
+    for (int64_t i = 1; i < b.n_rollouts; i++) b.rollout_weight[i] = 1;
+    assert_ok(process_reward_compute(s.t, &b, 0.05, b.process_reward, b.process_ref, &e), &e);
     for (int64_t t = 0; t < b.n_tokens; t++) assert_true(b.process_reward[t] == 0);
-    assert_ok(process_update(s.t, &b, &s.config.process_reward, &r, &e), &e);
+    assert_ok(process_reward_update(s.t, &b, &s.config.process_reward, &r, &e), &e);
     assert_int_equal(r.optimizer_steps, 4); /* a group each */
     assert_int_equal(r.rollouts, b.n_rollouts - 1);
     assert_true(fabs(r.loss - log(2)) < 1e-12);

@@ -45,7 +45,7 @@ static void make_batch(struct arena *a)
             const int64_t length = 1 + (int64_t)(rng_uniform(key, n++, 0) * LONGEST);
             b->token_begin[i + 1] = b->token_begin[i] + length;
             b->advantage[i] = rng_normal(key, n++);
-            b->row_weight[i] = m == 4 ? 0 : i % 7 != 2; /* a group and some rollouts are out */
+            b->rollout_weight[i] = m == 4 ? 0 : i % 7 != 2; /* a group and some rollouts are out */
             for (int64_t t = b->token_begin[i]; t < b->token_begin[i + 1]; t++) {
                 b->ids[t] = (int32_t)(rng_uniform(key, n++, 0) * 97);
                 b->logprob[t] = (float)(-3 + 0.1 * rng_normal(key, n++));
@@ -135,12 +135,12 @@ static tare_status hash_moments(const struct trainer *t, uint64_t *out, struct e
 {
     const struct model *m = t->m;
     *out = 0;
-    for (int64_t u = 0; u < unit_count(m); u++) {
-        const int64_t piece = unit_piece(m, u), bytes = piece * (int64_t)sizeof(float);
+    for (int64_t u = 0; u < shards_unit_count(m); u++) {
+        const int64_t piece = shards_unit_slice(m, u), bytes = piece * (int64_t)sizeof(float);
         const bool whole = m->shard == SHARD_NONE;
         float *all;
         TRY(mem_new(bytes * m->ranks, (void **)&all, e));
-        const float *mine = t->moment1 + (whole ? m->unit_begin[u] + m->rank * piece : unit_own(m, u));
+        const float *mine = t->moment1 + (whole ? m->unit_begin[u] + m->rank * piece : shards_unit_own(m, u));
         const tare_status status = m->comm->all_gather(m->comm, mine, bytes, all, e);
         *out = fs_hash(all, m->unit_size[u] * (int64_t)sizeof(float), *out);
         mem_free(all);
@@ -335,20 +335,20 @@ static tare_status proof(struct model *m, float unit_change, uint32_t copy_chang
     struct refresh_proof p;
     uint64_t weights;
     const uint32_t copy = m->rank == 1 ? copy_change : 0;
-    tare_status status = refresh_begin(m, &p, e);
-    for (int64_t u = unit_first(m); !status && u < unit_end(m); u++) {
+    tare_status status = proof_refresh_begin(m, &p, e);
+    for (int64_t u = shards_unit_first(m); !status && u < shards_unit_end(m); u++) {
         const float *unit;
-        float *mine = m->window[0].data + unit_piece(m, u) + 3; /* unit 2 is there */
-        status = unit_weights(m, u, &unit, e);
+        float *mine = m->window[0].data + shards_unit_slice(m, u) + 3; /* unit 2 is there */
+        status = shards_unit_weights(m, u, &unit, e);
         if (status) break;
         const float was = *mine;
         if (u == 2 && m->rank == 1) *mine += unit_change;
-        refresh_unit(m, &p, u, unit);
+        proof_refresh_unit(m, &p, u, unit);
         *mine = was;
     }
-    refresh_copy(m, &p, &copy, sizeof copy);
-    if (!status) status = refresh_end(m, &p, &weights, e);
-    refresh_free(m, &p);
+    proof_refresh_copy(m, &p, &copy, sizeof copy);
+    if (!status) status = proof_refresh_end(m, &p, &weights, e);
+    proof_refresh_free(m, &p);
     return status;
 }
 

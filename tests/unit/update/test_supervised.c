@@ -71,7 +71,7 @@ static void open_rig(struct rig *r)
     assert_ok(model_load(source_file("models/tiny/qwen3"), &shape, k, r->pool, &r->m, &e), &e);
     r->train = plain_train(4, 4096);
     assert_ok(trainer_new(r->m, &(struct trainer_options){NULL, &r->train, &r->config.loss, 0.5, 1, 1}, &r->t, &e), &e);
-    assert_ok(trainer_add_second(r->t, &r->config, &e), &e);
+    assert_ok(supervised_add_second(r->t, &r->config, &e), &e);
     assert_ok(json_read_file(source_file("systems/cases.json"), &r->all, &e), &e);
     arena_init(&r->a, "demonstrations");
     read_demonstrations(json_object_get(r->all, "rollouts"), &r->a, &r->b);
@@ -109,11 +109,11 @@ static void relift__has_the_loss_and_gradient_of_the_released_code(void **state)
 {
     (void)state;
     struct rig r = {0};
-    struct sft_report got;
+    struct supervised_report got;
     open_rig(&r);
     const json_t *want = json_object_get(r.all, "relift");
     const double coef = json_number_value(json_object_get(want, "entropy_coef"));
-    assert_ok(sft_step_second(r.t, &r.b, coef, &got, &e), &e);
+    assert_ok(supervised_second_step(r.t, &r.b, coef, &got, &e), &e);
     const double loss = fabs(got.loss - json_number_value(json_object_get(want, "sft_loss")));
     const double entropy = fabs(got.entropy - json_number_value(json_object_get(want, "entropy")));
     const double norm = fabs(got.grad_norm - json_number_value(json_object_get(want, "norm")));
@@ -132,11 +132,11 @@ static void relift__leaves_the_policys_optimizer_alone(void **state)
 {
     (void)state;
     struct rig r = {0};
-    struct sft_report got;
+    struct supervised_report got;
     open_rig(&r);
     const struct train_config *train = r.t->train;
-    assert_ok(sft_step_second(r.t, &r.b, 0, &got, &e), &e);
-    assert_ok(sft_step_second(r.t, &r.b, 0, &got, &e), &e);
+    assert_ok(supervised_second_step(r.t, &r.b, 0, &got, &e), &e);
+    assert_ok(supervised_second_step(r.t, &r.b, 0, &got, &e), &e);
     assert_int_equal(r.t->second->optimizer_steps, 2);
     assert_int_equal(r.t->optimizer_steps, 0);
     assert_ptr_equal(r.t->train, train);

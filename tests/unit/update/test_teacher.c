@@ -34,7 +34,7 @@ static void rig_new(struct rig *r)
     }
     for (int i = 0; i < ROLLOUTS; i++) {
         r->b.token_begin[i + 1] = (i + 1) * NEW;
-        r->b.row_weight[i] = 1;
+        r->b.rollout_weight[i] = 1;
         r->b.advantage[i] = i % 2 ? 1 : -1;
     }
     for (int i = 0; i < GROUPS * PROMPT; i++) r->b.prompt_ids[i] = (i * 3 + 2) % VOCAB;

@@ -73,7 +73,7 @@ static void golden_batch(struct golden *g)
         }
         b->token_begin[i + 1] = tokens;
         b->advantage[i] = g->advantages[i];
-        b->row_weight[i] = 1;
+        b->rollout_weight[i] = 1;
     }
     b->n_tokens = tokens;
 }
@@ -211,7 +211,7 @@ static void check_adamw(const char *folder, const struct golden *g)
         assert_ok(mem_new(n * 4, (void **)&want, &e), &e);
         assert_ok(mem_new(n * 4, (void **)&room, &e), &e);
         read_floats(g, name, n, want);
-        const float *got = from_backend(m, room, m->weights + t->offset, n * 4);
+        const float *got = model_from_backend(m, room, m->weights + t->offset, n * 4);
         for (int64_t k = 0; k < n; k++) {
             const double d = fabs((double)got[k] - (double)want[k]);
             sum += d, close += d < 1e-5, count++;
@@ -230,7 +230,7 @@ static void check_adamw(const char *folder, const struct golden *g)
 
 static const float *weights_of(const struct model *m, const struct tensor *t, float *room)
 {
-    return from_backend(m, room, m->weights + t->offset, t->rows * t->cols * 4);
+    return model_from_backend(m, room, m->weights + t->offset, t->rows * t->cols * 4);
 }
 
 /* Decay takes lr times decay times the weight from every parameter, those of norms and biases too. */

@@ -96,9 +96,9 @@ static inline struct result figures(const struct variance_pool *p, const char *n
                                     .seed = seed};
     config.run.plugins = "";
     arena_init(&a, "figures");
-    assert_ok(resamples_new(400, p->batch.n_groups, seed, &a, &r, &e), &e);
+    assert_ok(variance_resamples_new(400, p->batch.n_groups, seed, &a, &r, &e), &e);
     assert_ok(measure(&c, &a, &sums, &e), &e);
-    assert_ok(figures_of(&c, &sums, &r, &a, &out, &e), &e);
+    assert_ok(variance_figures_of(&c, &sums, &r, &a, &out, &e), &e);
     arena_free(&a);
     return out;
 }

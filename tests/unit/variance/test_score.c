@@ -75,7 +75,7 @@ static void against_updates(enum aggregation aggregation, const char *name)
     struct estimator *est;
     double *mean, squares = 0, off = 0, all = 0;
     assert_ok(measure(&c, &r.a, &s, &e), &e);
-    assert_ok(picks_new(&c, &r.a, &picks, &e), &e);
+    assert_ok(variance_picks_new(&c, &r.a, &picks, &e), &e);
     assert_ok(method_open(&method, &place, STATE_NONE, &est, &e), &e);
     for (int h = 0; h < 2; h++) {
         assert_ok(arena_new(&r.a, &mean, r.m->n_params, &e), &e);

@@ -47,11 +47,11 @@ typedef struct tare_batch {
     const float *token_ref_logprob;
 } tare_batch;
 
-/* Buffers of the host. row_weight comes filled with 1, the others with NaN: every one must be written. */
+/* Buffers of the host. rollout_weight comes filled with 1, the others with NaN: every one must be written. */
 typedef struct tare_advantages {
     uint32_t struct_size, flags;
     double *advantage;      /* [N] A */
-    double *row_weight;     /* [N] 0 drops a rollout from the loss */
+    double *rollout_weight;     /* [N] 0 drops a rollout from the loss */
     double *baseline;       /* [M] b, for the metrics */
     double *scale;          /* [M] s; NaN where the estimator has none */
     double *confidence;     /* [M] w in [0, 1]; 0 where the estimator has none */

@@ -73,11 +73,11 @@ typedef struct tare_batch {
     const double *column;           /* [M,n_columns] fields of the data set's rows; NaN: the row has none of that name */
 } tare_batch;
 
-/* Buffers of the host. On entry row_weight is 1 and the others are NaN: every one of those must be written. */
+/* Buffers of the host. On entry rollout_weight is 1 and the others are NaN: every one of those must be written. */
 typedef struct tare_advantages {
     uint32_t struct_size, flags;
     double *advantage;      /* [N] A */
-    double *row_weight;     /* [N] 0 drops a rollout from the loss */
+    double *rollout_weight;     /* [N] 0 drops a rollout from the loss */
     double *baseline;       /* [M] b, for the metrics */
     double *scale;          /* [M] s; NaN where the estimator has none */
     double *confidence;     /* [M] w in [0, 1]; 0 where the estimator has none */

@@ -1,6 +1,6 @@
 /* Ranks that are processes: a communicator made of a transport's messages, watched over by watch.h. */
-#ifndef TARE_CORE_DIST_PROCESS_H
-#define TARE_CORE_DIST_PROCESS_H
+#ifndef TARE_CORE_DIST_COMM_MPI_H
+#define TARE_CORE_DIST_COMM_MPI_H
 
 #include "dist/comm.h"
 

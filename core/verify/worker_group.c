@@ -24,14 +24,14 @@ extern char **environ;
 enum { OPEN_SECONDS = 60 };
 static const int64_t GRACE_NS = 100000000; /* a plugin that keeps its deadline answers by itself within this */
 
-struct process {
+struct worker {
     pid_t pid; /* 0: not running */
     int fd;
     int listener; /* tells who in the worker asks for a connection; -1: nothing does */
     struct str message;
 };
 
-tare_status processes_program(const char **out, struct err *e)
+tare_status worker_program(const char **out, struct err *e)
 {
     char self[FS_PATH] = "";
     const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
@@ -49,12 +49,12 @@ tare_status processes_program(const char **out, struct err *e)
     return TARE_OK;
 }
 
-tare_status processes_new(int n, struct process **out, struct err *e)
+tare_status worker_group_new(int n, struct worker **out, struct err *e)
 {
     return mem_new(n * (int64_t)sizeof **out, (void **)out, e);
 }
 
-static void end(struct process *p, bool at_once)
+static void end(struct worker *p, bool at_once)
 {
     if (!p->pid) return;
     if (at_once) kill(p->pid, SIGKILL);
@@ -65,7 +65,7 @@ static void end(struct process *p, bool at_once)
     p->pid = 0;
 }
 
-void processes_free(struct process *p, int n)
+void worker_group_free(struct worker *p, int n)
 {
     if (p)
         for (int i = 0; i < n; i++) {
@@ -75,7 +75,7 @@ void processes_free(struct process *p, int n)
     mem_free(p);
 }
 
-static tare_status spawn(struct process *p, const char *binary, struct err *e)
+static tare_status spawn(struct worker *p, const char *binary, struct err *e)
 {
     int fd[2];
     posix_spawn_file_actions_t actions;
@@ -123,7 +123,7 @@ static tare_status failed(struct wire *w, tare_status status, struct err *e)
 }
 
 /* Waits for a worker's answer to begin: it is there, the worker has died, or it is late. TARE_E_CANCELLED: the worker is ended. */
-static tare_status wait_for_answer(const struct verify *v, struct process *p, int64_t deadline, struct err *e)
+static tare_status wait_for_answer(const struct verify *v, struct worker *p, int64_t deadline, struct err *e)
 {
     for (;;) {
         const int64_t left = deadline ? deadline - clock_ns() : VERIFY_LOOK_NS,
@@ -158,7 +158,7 @@ static void warn_refused(int error)
              strerror(error));
 }
 
-static tare_status start(const struct verify *v, struct process *p, struct err *e)
+static tare_status start(const struct verify *v, struct worker *p, struct err *e)
 {
     TRY(spawn(p, v->options.worker ? v->options.worker : "/proc/self/exe", e));
     wire_start(&p->message);
@@ -191,10 +191,10 @@ static tare_status start(const struct verify *v, struct process *p, struct err *
 
 tare_status process_start(const struct verify *v, int thread, struct err *e)
 {
-    return v->process[thread].pid ? TARE_OK : start(v, &v->process[thread], e);
+    return v->workers[thread].pid ? TARE_OK : start(v, &v->workers[thread], e);
 }
 
-static tare_status lost(struct process *p, bool late, const struct verify_call *call)
+static tare_status lost(struct worker *p, bool late, const struct verify_call *call)
 {
     end(p, true);
     for (int64_t i = 0; i < call->n; i++) {
@@ -228,9 +228,9 @@ static tare_status put_call(struct str *m, const struct verify_call *call, int64
     return TARE_OK;
 }
 
-tare_status process_call(const struct verify *v, const struct verify_call *call, struct err *e)
+tare_status worker_group_call(const struct verify *v, const struct verify_call *call, struct err *e)
 {
-    struct process *p = &v->process[call->thread];
+    struct worker *p = &v->workers[call->thread];
     const int64_t time = verify_call_time(v, call);
     TRY(process_start(v, call->thread, e));
     TRY(put_call(&p->message, call, time, e));

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "dist/process.h"
+#include "dist/comm_mpi.h"
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -27,7 +27,7 @@ enum {
 
 _Static_assert(SLOT_EXCHANGE + COMM_EXCHANGES <= TRANSPORT_SLOTS, "every half has a slot");
 
-struct process {
+struct mpi_comm {
     struct transport *t;
     struct watch *watch;
     uint32_t calls; /* gives the tag */
@@ -37,11 +37,11 @@ struct process {
 
 static tare_status broken(const struct comm *c, const char *what, struct err *e)
 {
-    const struct process *p = c->self;
+    const struct mpi_comm *p = c->self;
     FAIL(e, TARE_E_COMM, "%s: %s", what, p->t->error);
 }
 
-static int next_tag(struct process *p)
+static int next_tag(struct mpi_comm *p)
 {
     return (int)(p->calls++ % TAGS);
 }
@@ -49,7 +49,7 @@ static int next_tag(struct process *p)
 /* Waits for a slot: a short while without leaving the core, then in small sleeps, so that ranks which share a core let each other run. */
 static tare_status wait_slot(struct comm *c, int slot, const char *what, struct err *e)
 {
-    struct process *p = c->self;
+    struct mpi_comm *p = c->self;
     const double began = clock_seconds();
     long pause = 20000;
     for (bool done;;) {
@@ -69,7 +69,7 @@ static tare_status wait_slot(struct comm *c, int slot, const char *what, struct 
 
 static tare_status post(struct comm *c, int slot, struct transport_message m, struct err *e)
 {
-    struct process *p = c->self;
+    struct mpi_comm *p = c->self;
     return p->t->post(p->t, slot, &m) ? broken(c, m.send ? "sending" : "receiving", e) : TARE_OK;
 }
 
@@ -111,7 +111,7 @@ static tare_status post_gather(struct comm *c, int slot, const struct gathering 
 
 static tare_status gather_named(struct comm *c, const char *what, const struct gathering *g, struct err *e)
 {
-    struct process *p = c->self;
+    struct mpi_comm *p = c->self;
     watch_enter(p->watch, what);
     TRY(post_gather(c, SLOT_CALL, g, e));
     TRY(wait_slot(c, SLOT_CALL, what, e));
@@ -133,7 +133,7 @@ static tare_status process_all_gather(struct comm *c, const void *in, int64_t by
 
 static tare_status process_barrier(struct comm *c, struct err *e)
 {
-    struct process *p = c->self;
+    struct mpi_comm *p = c->self;
     OWNED(mem_free_at) char *all = NULL;
     TRY(mem_new(c->size, (void **)&all, e));
     (void)p;
@@ -143,7 +143,7 @@ static tare_status process_barrier(struct comm *c, struct err *e)
 /* A binomial tree from root: the rank at distance d receives from d without its lowest bit, and sends to d + 2^k for the bits below. */
 static tare_status process_broadcast(struct comm *c, void *data, int64_t n, int root, struct err *e)
 {
-    struct process *p = c->self;
+    struct mpi_comm *p = c->self;
     if (root < 0 || root >= c->size) FAIL(e, TARE_E_COMM, "broadcast from rank %d in a job of %d ranks", root, c->size);
     const int tag = next_tag(p), d = (c->rank - root + c->size) % c->size;
     int low = 1;
@@ -179,7 +179,7 @@ static tare_status post_all_to_all(struct comm *c, int slot, const void *in, int
 
 static tare_status process_all_to_all(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
 {
-    struct process *p = c->self;
+    struct mpi_comm *p = c->self;
     watch_enter(p->watch, "all_to_all");
     TRY(post_all_to_all(c, SLOT_CALL, in, bytes, out, e));
     TRY(wait_slot(c, SLOT_CALL, "all_to_all", e));
@@ -191,7 +191,7 @@ static tare_status process_all_to_all(struct comm *c, const void *in, int64_t by
 
 static tare_status process_gather_begin(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
 {
-    struct process *p = c->self;
+    struct mpi_comm *p = c->self;
     int slot;
     TRY(halves_begin(&p->gathers, &slot, e));
     return post_gather(c, slot, &(struct gathering){in, bytes, out, NULL}, e);
@@ -199,7 +199,7 @@ static tare_status process_gather_begin(struct comm *c, const void *in, int64_t 
 
 static tare_status process_gather_wait(struct comm *c, struct err *e)
 {
-    struct process *p = c->self;
+    struct mpi_comm *p = c->self;
     int slot;
     TRY(halves_wait(&p->gathers, &slot, e));
     watch_enter(p->watch, "all_gather");
@@ -210,7 +210,7 @@ static tare_status process_gather_wait(struct comm *c, struct err *e)
 
 static tare_status process_exchange_begin(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
 {
-    struct process *p = c->self;
+    struct mpi_comm *p = c->self;
     int slot;
     TRY(halves_begin(&p->exchanges, &slot, e));
     return post_all_to_all(c, slot, in, bytes, out, e);
@@ -218,7 +218,7 @@ static tare_status process_exchange_begin(struct comm *c, const void *in, int64_
 
 static tare_status process_exchange_wait(struct comm *c, struct err *e)
 {
-    struct process *p = c->self;
+    struct mpi_comm *p = c->self;
     int slot;
     TRY(halves_wait(&p->exchanges, &slot, e));
     watch_enter(p->watch, "all_to_all");
@@ -231,22 +231,22 @@ static tare_status process_exchange_wait(struct comm *c, struct err *e)
 
 static void process_abort(struct comm *c, const struct err *e)
 {
-    watch_fail(((struct process *)c->self)->watch, e);
+    watch_fail(((struct mpi_comm *)c->self)->watch, e);
 }
 
 static void process_note(struct comm *c)
 {
-    watch_stage(((struct process *)c->self)->watch, c->stage, c->step);
+    watch_stage(((struct mpi_comm *)c->self)->watch, c->stage, c->step);
 }
 
 static void process_enter(struct comm *c, const char *collective)
 {
-    watch_enter(((struct process *)c->self)->watch, collective);
+    watch_enter(((struct mpi_comm *)c->self)->watch, collective);
 }
 
 static void process_free(struct comm *c)
 {
-    struct process *p = c->self;
+    struct mpi_comm *p = c->self;
     struct err e = {0};
     if (process_barrier(c, &e)) process_abort(c, &e);
     watch_farewell(p->watch);
@@ -263,7 +263,7 @@ static tare_status load(struct transport **out, struct err *e)
                                        .abi = TRANSPORT_ABI,
                                        .missing = "there is no MPI for several ranks",
                                        .advice = "install it (apt-get install " NEEDS_MPI ") and build again"};
-    return library_open(&mpi, (void **)out, e);
+    return load_library_open(&mpi, (void **)out, e);
 }
 
 tare_status comm_mpi_about(char *text, int64_t room, struct err *e)
@@ -279,7 +279,7 @@ tare_status comm_mpi_about(char *text, int64_t room, struct err *e)
  * learn it here, from the address ("!..." when rank 0 has none) and, if one cannot connect, from rank 0 that waits for it. */
 static tare_status begin_watch(struct comm *c, double timeout_s, struct err *e)
 {
-    struct process *p = c->self;
+    struct mpi_comm *p = c->self;
     char address[WATCH_ADDRESS] = "!";
     tare_status status = TARE_OK;
     if (c->rank == 0) status = watch_listen(c->size, address, &p->watch, e);
@@ -321,14 +321,14 @@ static tare_status share_cores(struct comm *c, struct err *e)
         limits_cores(); /* fewer than the mask has where a control group has a quota, which the ranks of a host share */
     if (usable < cores) cores = usable;
     c->threads = cores / sharing > 1 ? cores / sharing : 1;
-    ((struct process *)c->self)->crowded = sharing > cores;
+    ((struct mpi_comm *)c->self)->crowded = sharing > cores;
     return TARE_OK;
 }
 
 tare_status comm_mpi(double timeout_s, struct comm *out, struct err *e)
 {
     struct transport *t;
-    struct process *p;
+    struct mpi_comm *p;
     TRY(load(&t, e));
     if (t->start(t)) FAIL(e, TARE_E_COMM, "MPI does not start: %s", t->error);
     TRY(mem_new((int64_t)sizeof *p, (void **)&p, e));
