@@ -254,10 +254,10 @@ static void print_phase(const struct stage *s, const struct phase *p, double rou
         kernels += p->profile.op[i].seconds;
         work += p->profile.op[i].flops;
     }
-    printf("\n%-8s %9.4f s  %5.1f %% of the round  %9.1f tok/s  %7.1f GFLOP/s, %.0f %% of peak, %.0f %% of the loop  outside of "
-           "kernels %.1f %%\n",
-           p->name, p->seconds, 100 * p->seconds / round, (double)p->tokens / p->seconds, work / p->seconds * 1e-9,
-           100e-9 * work / p->seconds / flops, tile > 0 ? 100e-9 * work / p->seconds / tile : 0, 100 * (1 - kernels / p->seconds));
+    printf(
+        "\n%-8s %9.4f s  %5.1f %% of the round  %9.1f tok/s  %7.1f GFLOP/s, %.0f %% of peak, %.0f %% of the loop  outside of kernels %.1f %%\n",
+        p->name, p->seconds, 100 * p->seconds / round, (double)p->tokens / p->seconds, work / p->seconds * 1e-9,
+        100e-9 * work / p->seconds / flops, tile > 0 ? 100e-9 * work / p->seconds / tile : 0, 100 * (1 - kernels / p->seconds));
     printf("  %-15s %8s %10s %7s %17s %17s\n", "kernel", "calls", "ms", "share", "GFLOP/s of peak", "GB/s of reading");
     for (int i = 0; i < BENCH_OPS; i++) {
         const struct bench_op *o = &p->profile.op[i];
@@ -270,14 +270,12 @@ static void print_phase(const struct stage *s, const struct phase *p, double rou
 
 static void print_json(const struct stage *s, const struct round *r)
 {
-    printf("{\"kind\":\"%s\",\"model\":\"%s\",\"dtype\":\"%s\",\"kernels\":\"%s\",\"threads\":%d,\"prompts\":%lld,\"samples\":%lld,"
-           "\"prompt\":%lld,\"new\":%lld,\"seconds\":%.6f,\"peak_gflops\":%.2f,\"read_gbs\":%.2f,\"tile_gflops\":%.2f,\"ready\":%."
-           "3f,\"rss_mib\":%.1f,"
-           "\"grown\":%lld",
-           s->kind, s->model, config_chosen(&s->config, "model", "dtype"), s->engine.kernels->name, pool_threads(s->engine.pool),
-           (long long)s->config.rollout.prompts, (long long)s->config.rollout.group_size, (long long)s->prompt,
-           (long long)s->config.rollout.max_new_tokens, r->seconds, s->peak, s->read, bench_profile_tile(), s->ready,
-           (double)peak_kib() / 1024, (long long)s->round[s->rounds].grown);
+    printf(
+        "{\"kind\":\"%s\",\"model\":\"%s\",\"dtype\":\"%s\",\"kernels\":\"%s\",\"threads\":%d,\"prompts\":%lld,\"samples\":%lld,\"prompt\":%lld,\"new\":%lld,\"seconds\":%.6f,\"peak_gflops\":%.2f,\"read_gbs\":%.2f,\"tile_gflops\":%.2f,\"ready\":%.3f,\"rss_mib\":%.1f,\"grown\":%lld",
+        s->kind, s->model, config_chosen(&s->config, "model", "dtype"), s->engine.kernels->name, pool_threads(s->engine.pool),
+        (long long)s->config.rollout.prompts, (long long)s->config.rollout.group_size, (long long)s->prompt,
+        (long long)s->config.rollout.max_new_tokens, r->seconds, s->peak, s->read, bench_profile_tile(), s->ready,
+        (double)peak_kib() / 1024, (long long)s->round[s->rounds].grown);
     for (int i = 0; i < PHASES && r->phase[i].name; i++) {
         const struct phase *p = &r->phase[i];
         printf(",\"%s\":{\"seconds\":%.6f,\"tokens\":%lld,\"kernels\":{", p->name, p->seconds, (long long)p->tokens);
@@ -307,10 +305,10 @@ static void report(struct stage *s)
            config_chosen(&s->config, "model", "dtype"), s->engine.kernels->name, pool_threads(s->engine.pool), s->peak, s->read);
     printf("# in these rounds the innermost loop of a product, in the first cache, ran at %.1f GFLOP/s: %.0f %% of that peak\n",
            bench_profile_tile(), 100 * bench_profile_tile() / s->peak);
-    printf("# ready after %.2f s, round %.4f s (%.4f to %.4f of %lld), peak memory %.1f MiB, memory taken in the last round: %lld "
-           "times\n",
-           s->ready, r->seconds, s->round[1].seconds, s->round[s->rounds].seconds, (long long)s->rounds, (double)peak_kib() / 1024,
-           (long long)grown);
+    printf(
+        "# ready after %.2f s, round %.4f s (%.4f to %.4f of %lld), peak memory %.1f MiB, memory taken in the last round: %lld times\n",
+        s->ready, r->seconds, s->round[1].seconds, s->round[s->rounds].seconds, (long long)s->rounds, (double)peak_kib() / 1024,
+        (long long)grown);
     for (int i = 0; i < PHASES && r->phase[i].name; i++) print_phase(s, &r->phase[i], r->seconds);
 }
 

@@ -9,8 +9,7 @@
 
 const char audit_usage[] =
     "usage: tare audit DUMP ... [section.key=value ...] [options]\n"
-    "Computes each row of a rollout dump again (answer, group, reward, advantage, loss scale), and names the first that "
-    "disagrees.\n"
+    "Computes each row of a rollout dump again (answer, group, reward, advantage, loss scale), and names the first that disagrees.\n"
     "DUMP: files of JSON lines, a folder of such, or a run's folder, whose configuration then holds.\n"
     "  as=NAME               the conventions of verl, trl, openrlhf, slime or nemo\n"
     "  verifier.plugins=...  judges the completions again; default math\n"
@@ -18,8 +17,7 @@ const char audit_usage[] =
     "  rollout.group_size=G  default: the number of rollouts that most prompts have\n"
     "  --config FILE         a configuration to begin with\n"
     "  --format NAME         tare, verl, trl, openrlhf, slime; default: by the columns\n"
-    "  --field NAME=COLUMN   another column, or a path (metadata.answer), for step, group, prompt, completion, answer, reward "
-    "(also a sum:\n"
+    "  --field NAME=COLUMN   another column, or a path (metadata.answer), for step, group, prompt, completion, answer, reward (also a sum:\n"
     "                        a+0.5*b), advantage, weight, length, loss_scale; groups=order or groups=prompt. Repeatable\n"
     "  --rewards WRONG,RIGHT the dump's rewards for the verifier's 0 and 1; default 0,1\n"
     "  --tolerance X         |a - b| <= X max(1, |b|) agrees; default 1e-5\n"

@@ -16,16 +16,13 @@ const char bench_usage[] =
     "  --isa NAME   ref, avx2, avx512, avx512bf16 or amx in place of the fastest; all: every one this machine has\n"
     "  --threads N  0 or absent: one for each core\n"
     "One line for each case: median time, the best rate in 10^9 operations and bytes a second, and its share of the peaks\n"
-    "(fused multiply-add; reading memory - above 100 % the data came from a cache). One thread is timed by its own CPU time, "
-    "several by the clock.\n"
+    "(fused multiply-add; reading memory - above 100 % the data came from a cache). One thread is timed by its own CPU time, several by the clock.\n"
     "\ntare bench step|train|generate MODEL [--json] [key=value ...]\n"
-    "  step      sampling and policy update: rollout.prompts x rollout.group_size, `prompt` random tokens "
-    "and rollout.max_new_tokens new ones each\n"
+    "  step      sampling and policy update: rollout.prompts x rollout.group_size, `prompt` random tokens and rollout.max_new_tokens new ones each\n"
     "  train     one supervised optimizer step on sft.batch rows of rollout.max_new_tokens tokens\n"
     "  generate  rollout.prompts completions of one prompt each\n"
     "  MODEL     a Hugging Face folder, or `tiny`, `smollm2`: new models of that shape\n"
-    "  prompt=64 tokens of a prompt; rounds=3 rounds after the first, of which the median is shown; all "
-    "other keys are the configuration's\n"
+    "  prompt=64 tokens of a prompt; rounds=3 rounds after the first, of which the median is shown; all other keys are the configuration's\n"
     "  --json    one JSON object in place of the tables\n";
 
 enum { RUNS = 15 };

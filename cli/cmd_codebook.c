@@ -38,11 +38,11 @@ static tare_status print_result(const struct codebook_words *w, const struct kme
         if (r->sizes[k] > most) most = r->sizes[k];
     }
     if (!w->json) {
-        printf("%s: %lld clusters of %lld rows, inertia %.10g, %lld iterations%s, %lld of %lld swaps kept, sizes %lld to %lld, "
-               "%.2f s\n",
-               path, (long long)r->k, (long long)rows, r->inertia, (long long)r->iterations,
-               r->converged ? "" : " (stopped at the limit)", (long long)r->swaps_kept, (long long)o->swaps, (long long)least,
-               (long long)most, seconds);
+        printf(
+            "%s: %lld clusters of %lld rows, inertia %.10g, %lld iterations%s, %lld of %lld swaps kept, sizes %lld to %lld, %.2f s\n",
+            path, (long long)r->k, (long long)rows, r->inertia, (long long)r->iterations,
+            r->converged ? "" : " (stopped at the limit)", (long long)r->swaps_kept, (long long)o->swaps, (long long)least,
+            (long long)most, seconds);
     } else {
         json_t *all = json_array();
         for (int64_t i = 0; i < o->restarts; i++) json_array_append_new(all, json_real(r->restart_inertia[i]));

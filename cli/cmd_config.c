@@ -12,8 +12,7 @@
 
 const char config_usage[] =
     "usage: tare config init [FILE]                            write a commented configuration to begin with (tare.ini)\n"
-    "       tare config check CONFIG [section.key=value ...]   every error that training would meet: keys, plugins and their "
-    "parameters,\n"
+    "       tare config check CONFIG [section.key=value ...]   every error that training would meet: keys, plugins and their parameters,\n"
     "                                                          paths, data, the model's configuration, prompts\n"
     "       tare config dump CONFIG [section.key=value ...]    print every key with the value it would have\n"
     "       tare config diff RUN [CONFIG] [section.key=value ...]\n"

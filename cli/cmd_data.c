@@ -19,20 +19,17 @@
 #include <sys/stat.h>
 
 const char data_usage[] =
-    "usage: tare data check FILE ... [verifier=NAME[,parameter=value...]] [model=FOLDER max_tokens=N] [against=FILE ...] "
-    "[write=OUT]\n"
+    "usage: tare data check FILE ... [verifier=NAME[,parameter=value...]] [model=FOLDER max_tokens=N] [against=FILE ...] [write=OUT]\n"
     "       tare data show CONFIG [rows=N] [set=train|eval] [section.key=value ...]\n"
     "FILE may also be several with commas between them, or a pattern ('part-?.jsonl'), as in data.train.\n"
-    "check writes {\"where\",\"id\",\"reason\"} for every row that is no valid row or a duplicate, then how often each reason "
-    "came, and with\n"
+    "check writes {\"where\",\"id\",\"reason\"} for every row that is no valid row or a duplicate, then how often each reason came, and with\n"
     "  verifier=NAME            an answer that the verifier cannot read, or does not accept as a completion; with verifiers\n"
     "                           that judge without one (ifeval, json, ...) fields of the row that they cannot read\n"
     "  model=FOLDER max_tokens=N   a completion of more than N tokens (its end-of-sequence token counts)\n"
     "  against=FILE             a question of that file: its first 80 letters and digits, lower case, are the same\n"
     "  write=OUT                writes the other rows to OUT, unchanged\n"
     "Exit status 1 if there is such a row, 0 if there is none, or they are left out by write=.\n"
-    "show writes {\"where\",\"id\",\"prompt\",\"tokens\",\"answer\"} for the first N rows (3) of data.train or data.eval. prompt "
-    "is\n"
+    "show writes {\"where\",\"id\",\"prompt\",\"tokens\",\"answer\"} for the first N rows (3) of data.train or data.eval. prompt is\n"
     "the text that the model reads, with chat template, system message and suffix. CONFIG may be the folder of a run.\n";
 
 enum { EXTRACT = 512, REASONS = 8 };
@@ -133,10 +130,11 @@ static tare_status check_answer(struct checker *k, const struct row *row, char *
 {
     const enum row_answer use = k->verify ? verify_row_answer(k->verify, 0) : ROW_ANSWER_COMPARED;
     if (use == ROW_ANSWER_COMPARED && !row->answer.size && !row->completion.data)
-        snprintf(reason, 256, "\"answer\" is missing or empty%s",
-                 k->verify ? ", and the verifier compares with it"
-                           : "; verifier=NAME tells whether that verifier needs one (tools/to_jsonl.py takes answers from "
-                             "fields of other names)");
+        snprintf(
+            reason, 256, "\"answer\" is missing or empty%s",
+            k->verify
+                ? ", and the verifier compares with it"
+                : "; verifier=NAME tells whether that verifier needs one (tools/to_jsonl.py takes answers from fields of other names)");
     else if (k->verify && use == ROW_ANSWER_UNUSED)
         return as_reason(verify_try_row(k->verify, row, e), reason, e);
     else if (k->verify && row->answer.size)

@@ -42,8 +42,7 @@ static tare_status detokenize_line(void *ctx, const json_t *object, const char *
 }
 
 const char detokenize_usage[] =
-    "usage: tare detokenize MODEL [skip_special=true]   reads {\"ids\"}, writes {\"text\"}; bytes that are not UTF-8 "
-    "become U+FFFD\n";
+    "usage: tare detokenize MODEL [skip_special=true]   reads {\"ids\"}, writes {\"text\"}; bytes that are not UTF-8 become U+FFFD\n";
 
 static void detokenizing_free(struct detokenizing *k)
 {

@@ -26,9 +26,7 @@
 const char doctor_usage[] =
     "usage: tare doctor [CONFIG [section.key=value ...]]\n"
     "Lists what this machine and this build have: CPU and kernels, memory, GPU, MPI, plugins, disk space, libraries.\n"
-    "With CONFIG, the device, the disk, the estimator, the objective and the curriculum are those that it names. The exit status "
-    "is 1 when "
-    "something\n"
+    "With CONFIG, the device, the disk, the estimator, the objective and the curriculum are those that it names. The exit status is 1 when something\n"
     "needed is missing or cannot be used; `tare config check CONFIG` looks at the rest of a configuration.\n";
 
 /* state: ok; no (an optional part that is not here); bad (counted) */
@@ -209,8 +207,7 @@ static void look_at_plugins(const struct config *c)
     }
     if (!f.n)
         row("bad", "plugins",
-            "none found; set TARE_PLUGIN_PATH to the folder that holds estimators/, verifiers/, clusterers/, objectives/, "
-            "curricula/");
+            "none found; set TARE_PLUGIN_PATH to the folder that holds estimators/, verifiers/, clusterers/, objectives/, curricula/");
 }
 
 /* Whether a configuration's estimator, objective and curriculum can be opened with the parameters that it gives them. */

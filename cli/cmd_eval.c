@@ -18,13 +18,10 @@
 
 const char eval_usage[] =
     "usage: tare eval CONFIG [section.key=value ...]\n"
-    "       tare eval CONFIG --checkpoints RUN [...] [--steps 0,30,60] [--estimate-samples 16] [--base MODEL] [section.key=value "
-    "...]\n"
-    "Samples eval.samples completions of every row of data.eval, judges them, and prints a Markdown table: pass@1 (avg@k), "
-    "unbiased\n"
+    "       tare eval CONFIG --checkpoints RUN [...] [--steps 0,30,60] [--estimate-samples 16] [--base MODEL] [section.key=value ...]\n"
+    "Samples eval.samples completions of every row of data.eval, judges them, and prints a Markdown table: pass@1 (avg@k), unbiased\n"
     "pass@k, 95 % intervals, lengths, and the same by level, subject and difficulty. The folder eval.out gets samples.jsonl,\n"
-    "questions.jsonl and results.json; the same command continues where it was interrupted. docs/evaluation.md explains all of "
-    "it.\n"
+    "questions.jsonl and results.json; the same command continues where it was interrupted. docs/evaluation.md explains all of it.\n"
     "  tare eval configs/eval/gsm8k.ini model.path=FOLDER eval.samples=4\n"
     "CONFIG may be the folder of a run: its config.ini counts, and its newest checkpoint is the model.\n"
     "With --checkpoints: accuracy and length by difficulty over the checkpoints of one or more runs, as a table and as a figure\n"

@@ -8,13 +8,11 @@
 
 const char fork_usage[] =
     "usage: tare fork RUN@STEP [section.key=value ...] [--run-dir NEW]\n"
-    "A new run whose first STEP steps are those of RUN, to the bit, and which continues with other keys. Both draw the same random "
-    "numbers\n"
+    "A new run whose first STEP steps are those of RUN, to the bit, and which continues with other keys. Both draw the same random numbers\n"
     "from there on, so what differs between them comes from the keys (`tare diff RUN NEW`). Without keys it is RUN again.\n"
     "  --run-dir NEW   default: RUN-fork-STEP\n"
     "Where RUN has no checkpoint of STEP, the steps from the newest one before it are made again. RUN is only read.\n"
-    "Seed, data, model, rollout.prompts and rollout.group_size cannot change. NEW is an ordinary run: tare train NEW --resume "
-    "continues it.\n";
+    "Seed, data, model, rollout.prompts and rollout.group_size cannot change. NEW is an ordinary run: tare train NEW --resume continues it.\n";
 
 struct request {
     const char *from, *to, *keys[256];

@@ -15,13 +15,10 @@
 
 const char ladder_usage[] =
     "usage: tare ladder [RUNG ...] [section.key=value ...] [--seeds A..B] [--list]\n"
-    "Trains small tasks that provably learn, and says whether their held-out reward lies in the band of 20 seeds of GRPO "
-    "(configs/ladder).\n"
+    "Trains small tasks that provably learn, and says whether their held-out reward lies in the band of 20 seeds of GRPO (configs/ladder).\n"
     "Below the band: suspect the code, not the idea. Keys change what is trained: estimator.plugin=mine.\n"
-    "  RUNG          default: all of those that need no file, one after the other. words and gsm8k need a model: "
-    "model.path=FOLDER\n"
-    "  --seeds A..B  default 21..23, which are in no band. A seed of a band without other keys has to give its value again, "
-    "to the bit\n"
+    "  RUNG          default: all of those that need no file, one after the other. words and gsm8k need a model: model.path=FOLDER\n"
+    "  --seeds A..B  default 21..23, which are in no band. A seed of a band without other keys has to give its value again, to the bit\n"
     "  --list        the rungs with their bands; nothing is trained\n"
     "Runs go to runs/ladder; the same command continues after an interruption.\n"
     "Exit status: 0 inside of every band or above, 1 below one, or a seed of a band that gives another value.\n";

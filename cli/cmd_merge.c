@@ -15,8 +15,7 @@
 
 const char merge_usage[] =
     "usage: tare merge ADAPTER OUT [dtype=f32|bf16] [model.base=FOLDER]\n"
-    "Writes the folder OUT: the base of ADAPTER with W + s B A in place of each weight W that the adapter belongs to, its "
-    "config.json and\n"
+    "Writes the folder OUT: the base of ADAPTER with W + s B A in place of each weight W that the adapter belongs to, its config.json and\n"
     "tokenizer. ADAPTER is an adapter's folder (adapter_config.json), or the folder of a run that was trained with [lora].\n"
     "  dtype=             precision of OUT; as the base's files unless it is given. bf16 rounds the sums\n"
     "  model.base=        folder of the base, in place of the one that adapter_config.json names\n"

@@ -15,14 +15,11 @@
 
 const char plan_usage[] =
     "usage: tare plan CONFIG [--json] [--measure] [--kernels] [plan.key=value ...] [section.key=value ...]\n"
-    "Memory by class and rank, capacity of the key/value cache, bytes on the wire and time by stage, and whether it fits; nothing "
-    "is\n"
-    "allocated, and of the model only config.json is read. The exit status is 1 when it does not fit. docs/plan.md has the "
-    "formulas.\n"
+    "Memory by class and rank, capacity of the key/value cache, bytes on the wire and time by stage, and whether it fits; nothing is\n"
+    "allocated, and of the model only config.json is read. The exit status is 1 when it does not fit. docs/plan.md has the formulas.\n"
     "  --json                  one JSON object in place of the table\n"
     "  --measure               peaks of this machine's cores, memory and disk, measured now (a few seconds)\n"
-    "  --kernels               on a GPU, what each kernel of a step has to compute and to move, and the time that the peaks allow "
-    "at\n"
+    "  --kernels               on a GPU, what each kernel of a step has to compute and to move, and the time that the peaks allow at\n"
     "                          least: a prefill, a decoded token, a micro-batch, an optimizer step\n"
     "  dist.ranks=8            for any number of ranks\n"
     "  plan.device=NAME        a device whose peaks are known: a100-40 a100 h100 h20 gh200 h200 b200 l40s rtx-pro-6000 rtx4090\n"

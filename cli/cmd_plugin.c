@@ -56,8 +56,7 @@ static tare_status list_markdown(struct listing *l, struct err *e)
     static const char *const HEADINGS[] = {"", "Estimators", "Verifiers", "Encoders", "Codebooks", "Objectives", "Curricula"};
     TRY(str_add(
         &l->text,
-        "# Plugins\n\nWritten by `tare plugin list --md` from the tables in the plugins. Parameters go into the configuration's "
-        "section\n`[KIND.NAME]`, or on the command line as `KIND.NAME.key=value`.\n",
+        "# Plugins\n\nWritten by `tare plugin list --md` from the tables in the plugins. Parameters go into the configuration's section\n`[KIND.NAME]`, or on the command line as `KIND.NAME.key=value`.\n",
         -1, e));
     for (l->kind = PLUGIN_FIRST_KIND; l->kind <= PLUGIN_LAST_KIND; l->kind++) {
         TRY(str_addf(&l->text, e, "\n## %s\n", HEADINGS[l->kind]));

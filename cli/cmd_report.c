@@ -64,11 +64,11 @@ static tare_status write_frame(const char *page, const char *file, int width, st
     char path[PATH_MAX];
     OWNED(str_free) struct str text = {0};
     if (!realpath(page, path)) FAIL(e, TARE_E_IO, "%s: %s", page, strerror(errno));
-    TRY(str_addf(&text, e,
-                 "<body style=\"margin:0\"><iframe src=\"file://%s\" style=\"border:0;width:%dpx;height:900px;display:block\" "
-                 "onload=\"const h=this.contentDocument.documentElement.scrollHeight;this.style.height=h+'px';"
-                 "document.documentElement.dataset.height=h\"></iframe>",
-                 path, width));
+    TRY(str_addf(
+        &text, e,
+        "<body style=\"margin:0\"><iframe src=\"file://%s\" style=\"border:0;width:%dpx;height:900px;display:block\" onload=\"const h=this.contentDocument.documentElement.scrollHeight;this.style.height=h+'px';"
+        "document.documentElement.dataset.height=h\"></iframe>",
+        path, width));
     return fs_write_atomic(file, text.data, text.size, e);
 }
 
@@ -170,21 +170,19 @@ static tare_status check_place(const char *path, bool folder, struct err *e)
     if (!path) return TARE_OK;
     TRY(absolute(path, at, e));
     if (folder && run_data_is_run(at))
-        FAIL(e, TARE_E_INVALID,
-             "%s is the folder of a run, where tare verify-run would call the charts' files a stranger's; name another one, "
-             "%s/report-figures "
-             "say",
-             path, path);
+        FAIL(
+            e, TARE_E_INVALID,
+            "%s is the folder of a run, where tare verify-run would call the charts' files a stranger's; name another one, %s/report-figures say",
+            path, path);
     for (; strrchr(at, '/')[1]; memcpy(at, parent, sizeof at)) {
         const char *name = strrchr(at, '/') + 1;
         const bool known = !strcmp(name, "report.html") || !strncmp(name, "report-", 7);
         fs_dirname(parent, at);
         if (!known && run_data_is_run(parent))
-            FAIL(e, TARE_E_INVALID,
-                 "%s would lie in the folder of a run, %s, where tare verify-run would call it a stranger's; give it a name that "
-                 "begins "
-                 "with report-, or another folder",
-                 path, parent);
+            FAIL(
+                e, TARE_E_INVALID,
+                "%s would lie in the folder of a run, %s, where tare verify-run would call it a stranger's; give it a name that begins with report-, or another folder",
+                path, parent);
     }
     return TARE_OK;
 }

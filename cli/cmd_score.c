@@ -23,18 +23,15 @@ struct score {
     int64_t *begin;
 };
 
-const char score_usage[] = "usage: tare score MODEL [temperature=1] [dtype=f32|bf16] [weights=dtype|int8] [threads=0] [batch=16]\n"
-                           "                        [model.base=FOLDER] [model.rope_theta=NUMBER]\n\n"
-                           "Reads {\"ids\":[...]} a line, writes {\"logprobs\":[...],\"entropy\":[...]}: of token t+1 given "
-                           "tokens 0..t, in nats, under the softmax at\n"
-                           "the temperature. A member \"id\" is passed through. MODEL is a Hugging Face folder; no tokenizer is "
-                           "needed. Up to `batch` lines are\n"
-                           "computed together; the numbers do not depend on it. threads=0: one for each core.\n"
-                           "model.base is the folder of an adapter's base, in place of the one that its adapter_config.json names; "
-                           "model.rope_theta is in place of\n"
-                           "that of the base's config.json, where the adapter was trained with another one. weights=int8 keeps the "
-                           "weights by blocks of 32\n"
-                           "with a scale each (model.weights).\n";
+const char score_usage[] =
+    "usage: tare score MODEL [temperature=1] [dtype=f32|bf16] [weights=dtype|int8] [threads=0] [batch=16]\n"
+    "                        [model.base=FOLDER] [model.rope_theta=NUMBER]\n\n"
+    "Reads {\"ids\":[...]} a line, writes {\"logprobs\":[...],\"entropy\":[...]}: of token t+1 given tokens 0..t, in nats, under the softmax at\n"
+    "the temperature. A member \"id\" is passed through. MODEL is a Hugging Face folder; no tokenizer is needed. Up to `batch` lines are\n"
+    "computed together; the numbers do not depend on it. threads=0: one for each core.\n"
+    "model.base is the folder of an adapter's base, in place of the one that its adapter_config.json names; model.rope_theta is in place of\n"
+    "that of the base's config.json, where the adapter was trained with another one. weights=int8 keeps the weights by blocks of 32\n"
+    "with a scale each (model.weights).\n";
 
 /* ---- a batch of lines */
 static tare_status print_numbers(const float *x, int64_t n, struct str *out, struct err *e)

@@ -16,21 +16,17 @@
 const char serve_usage[] =
     "usage: tare serve [NAME=]MODEL [[NAME=]MODEL ...] [section.key=value ...] [--option value ...]\n\n"
     "Serves models over HTTP as OpenAI's API does: /v1/completions, /v1/chat/completions, /v1/models; /health, and /metrics for\n"
-    "Prometheus. MODEL is a Hugging Face folder, the folder of an adapter, or the folder of a run: its newest checkpoint. Without "
-    "a NAME\n"
-    "a model has the name of its folder. Requests join the running batch as places get free, and their tokens do not depend on "
-    "what\n"
+    "Prometheus. MODEL is a Hugging Face folder, the folder of an adapter, or the folder of a run: its newest checkpoint. Without a NAME\n"
+    "a model has the name of its folder. Requests join the running batch as places get free, and their tokens do not depend on what\n"
     "else is in it. SIGTERM and SIGINT stop the server once what runs has finished. See docs/serving.md.\n\n"
     "Options, with their defaults:\n"
     "  --host 127.0.0.1\n"
     "      the address to listen at. Others than this machine's own need a key\n"
     "  --key-file FILE\n"
-    "      its first line is the key that requests send as Authorization: Bearer KEY. Or set the environment variable "
-    "TARE_SERVE_KEY\n" SERVE_OPTIONS(OPTION_LINE) "\nKeys, the section is part of the name: rollout.{batch,kv_tokens}, "
-                                                  "run.{seed,threads,kernels,device,deterministic},\n"
-                                                  "model.{base,dtype,weights,rope_theta,max_position_embeddings}, "
-                                                  "data.{chat_template,date}; `tare config docs` explains them. rollout.batch\n"
-                                                  "is 32 unless it is set. run.seed is the seed of requests that name none.\n";
+    "      its first line is the key that requests send as Authorization: Bearer KEY. Or set the environment variable TARE_SERVE_KEY\n" SERVE_OPTIONS(
+        OPTION_LINE) "\nKeys, the section is part of the name: rollout.{batch,kv_tokens}, run.{seed,threads,kernels,device,deterministic},\n"
+                     "model.{base,dtype,weights,rope_theta,max_position_embeddings}, data.{chat_template,date}; `tare config docs` explains them. rollout.batch\n"
+                     "is 32 unless it is set. run.seed is the seed of requests that name none.\n";
 
 static const struct model_key KEYS[] = {
     {"rollout", "batch"}, {"rollout", "kv_tokens"}, {"run", "seed"}, MODEL_KEYS_COMMON, {"data", "chat_template"}, {"data", "date"},

@@ -8,12 +8,12 @@
 
 #include <stdio.h>
 
-const char sft_usage[] = "usage: tare sft CONFIG [--resume [--allow-change]] [section.key=value ...]\n"
-                         "Supervised training on rows with \"question\" and \"completion\": writes the model to sft.out.\n"
-                         "  --resume         continue from the last complete checkpoint, in SFT.OUT.training\n"
-                         "  --allow-change   with --resume: another configuration may change the training from here on\n"
-                         "Without model.path, a new model is made as model.init and the keys after it say (`tare config docs`, "
-                         "sections model and sft).\n";
+const char sft_usage[] =
+    "usage: tare sft CONFIG [--resume [--allow-change]] [section.key=value ...]\n"
+    "Supervised training on rows with \"question\" and \"completion\": writes the model to sft.out.\n"
+    "  --resume         continue from the last complete checkpoint, in SFT.OUT.training\n"
+    "  --allow-change   with --resume: another configuration may change the training from here on\n"
+    "Without model.path, a new model is made as model.init and the keys after it say (`tare config docs`, sections model and sft).\n";
 
 static tare_status run(const struct config *c, const struct arguments *a, struct err *e)
 {

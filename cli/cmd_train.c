@@ -13,11 +13,9 @@ const char train_usage[] =
     "usage: tare train CONFIG [--resume [--allow-change]] [--until STEP] [section.key=value ...]\n"
     "       tare train RUN --resume\n"
     "Reinforcement learning with verifiable rewards, as CONFIG says (`tare config docs` explains every key).\n"
-    "  --resume         continue from the last complete checkpoint of run.dir, or of the folder RUN, with the configuration it "
-    "was\n"
+    "  --resume         continue from the last complete checkpoint of run.dir, or of the folder RUN, with the configuration it was\n"
     "                   started with\n"
-    "  --allow-change   with --resume: another configuration may change the training from here on; RUN/config.ini keeps what it "
-    "was\n"
+    "  --allow-change   with --resume: another configuration may change the training from here on; RUN/config.ini keeps what it was\n"
     "  --until STEP     stop after STEP with a checkpoint, as if interrupted there; the schedule is that of train.steps\n"
     "Another estimator is one argument: tare train configs/quickstart.ini estimator.plugin=grpo\n"
     "So are the conventions of another trainer (verl, trl, nemo, openrlhf, slime): tare train configs/quickstart.ini as=verl\n";

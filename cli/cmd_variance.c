@@ -8,13 +8,10 @@
 
 const char variance_usage[] =
     "usage: tare variance CONFIG [--from CHECKPOINT ...] [options] [section.key=value ...]\n"
-    "At one checkpoint: rollouts are drawn once, each gets one backward pass, and from these every estimator's gradient is made "
-    "for thousands\n"
-    "of resampled groups: how far it is from the gradient of the expected reward, on average (bias) and by chance (variance), and "
-    "its\n"
+    "At one checkpoint: rollouts are drawn once, each gets one backward pass, and from these every estimator's gradient is made for thousands\n"
+    "of resampled groups: how far it is from the gradient of the expected reward, on average (bias) and by chance (variance), and its\n"
     "direction (cosine), with 95 % intervals. Nothing is trained. docs/laboratory.md explains the table.\n"
-    "  --from CHECKPOINT    a model, a checkpoint, a run (its newest one) or RUN@STEP; again for several; default: the newest one "
-    "where\n"
+    "  --from CHECKPOINT    a model, a checkpoint, a run (its newest one) or RUN@STEP; again for several; default: the newest one where\n"
     "                       CONFIG is the folder of a run, else model.path\n"
     "  --estimator NAME     or \"NAME key=value ...\"; again for several; default: all built-in ones that work by rollout\n"
     "  --group-sizes LIST   2,4,8,16,32,64, as far as --rollouts allows\n"

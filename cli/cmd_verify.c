@@ -13,8 +13,7 @@ enum { CHUNK = 512, EXTRACT = 4096 };
 
 const char verify_usage[] =
     "usage: tare verify PLUGIN [key=value ...] [--explain] [--threads N] [--timeout SECONDS]\n"
-    "  reads   {\"id\",\"completion\",\"answer\"} a line (pred is taken for completion, gold for answer; other fields are the "
-    "row)\n"
+    "  reads   {\"id\",\"completion\",\"answer\"} a line (pred is taken for completion, gold for answer; other fields are the row)\n"
     "  writes  {\"id\",\"reward\",\"verdict\",\"extracted\",\"reason\"} a line, in the order of the input\n"
     "  --explain      the steps to each verdict, in \"explain\"\n"
     "  --threads N    judge N lines at the same time (input is then read in chunks); 0: one for each core; default 1.\n"

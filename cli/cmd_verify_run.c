@@ -10,11 +10,9 @@
 
 const char verify_run_usage[] =
     "usage: tare verify-run RUN [--steps A-B] [--sample N] [section.key=value ...]\n"
-    "Whether the files of a run are those that it wrote: each is compared with its sum in RUN/chain.jsonl, which was written as "
-    "the run went, and each\n"
+    "Whether the files of a run are those that it wrote: each is compared with its sum in RUN/chain.jsonl, which was written as the run went, and each\n"
     "line of the chain with the one before it. A bit that changed in any of them is named with its file. RUN is only read.\n"
-    "  --steps A-B   make these steps again, from the newest checkpoint before A (or the start), and compare all that they left, "
-    "to the bit\n"
+    "  --steps A-B   make these steps again, from the newest checkpoint before A (or the start), and compare all that they left, to the bit\n"
     "  --sample N    the same for N steps drawn at random\n"
     "Keys for these are such as change no training: model.path=, data.train=, run.plugins= where the files lie elsewhere now.\n"
     "Exit status: 0 all is as it was written, 1 something is not, 2 it cannot be told (a run from before there were chains).\n";

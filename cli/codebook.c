@@ -161,10 +161,10 @@ static tare_status assign_with(const struct codebook_words *w, const struct embe
     TRY(nearest_pack(&a.nearest, a.centroids, c->n, c->d, e));
     TRY(assign_parts(x, &a, pool, e));
     TRY(write_clusters(w->out, a.cluster, x->n, e));
-    printf("{\"rows\":%lld,\"clusters\":%lld,\"inertia\":%.17g,\"seconds\":%.4f,\"gflops\":%.2f,\"peak_memory_mb\":%.1f,"
-           "\"threads\":%d}\n",
-           (long long)x->n, (long long)c->n, a.inertia, a.seconds, 2e-9 * (double)x->n * (double)c->n * (double)x->d / a.seconds,
-           peak_memory_mb(), pool_threads(pool));
+    printf(
+        "{\"rows\":%lld,\"clusters\":%lld,\"inertia\":%.17g,\"seconds\":%.4f,\"gflops\":%.2f,\"peak_memory_mb\":%.1f,\"threads\":%d}\n",
+        (long long)x->n, (long long)c->n, a.inertia, a.seconds, 2e-9 * (double)x->n * (double)c->n * (double)x->d / a.seconds,
+        peak_memory_mb(), pool_threads(pool));
     return cli_flush(e);
 }
 

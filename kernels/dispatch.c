@@ -244,11 +244,11 @@ tare_status kernels_no_memory(const struct kernels *k, const struct kctx *c, con
     if (c->fault && c->fault->code) return kernels_finish(k, c, e);
     if (k->backend->memory_use) k->backend->memory_use(c, &m);
     if (m.region)
-        FAIL(e, TARE_E_NOMEM,
-             "no memory for %s: %.1f MiB asked; the region of %.1f MiB that was planned has %.1f MiB left (%.1f MiB in one piece), "
-             "the device beside it %.1f MiB",
-             what, asked, mib * (double)m.region, mib * (double)(m.region - m.held), mib * (double)m.largest,
-             mib * (double)m.device);
+        FAIL(
+            e, TARE_E_NOMEM,
+            "no memory for %s: %.1f MiB asked; the region of %.1f MiB that was planned has %.1f MiB left (%.1f MiB in one piece), the device beside it %.1f MiB",
+            what, asked, mib * (double)m.region, mib * (double)(m.region - m.held), mib * (double)m.largest,
+            mib * (double)m.device);
     if (k->backend->memory_use)
         FAIL(e, TARE_E_NOMEM, "no memory for %s: %.1f MiB asked, the device has %.1f MiB left", what, asked,
              mib * (double)m.device);

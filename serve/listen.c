@@ -38,10 +38,10 @@ static tare_status find_address(const struct serve_options *o, struct addrinfo *
              gai_strerror(failed));
     if (o->key || is_loopback((*out)->ai_addr)) return TARE_OK;
     freeaddrinfo(*out);
-    FAIL(e, TARE_E_CONFIG,
-         "--host %s can be reached from other machines, and there is no key; set the environment variable TARE_SERVE_KEY, or give "
-         "--key-file FILE",
-         o->host);
+    FAIL(
+        e, TARE_E_CONFIG,
+        "--host %s can be reached from other machines, and there is no key; set the environment variable TARE_SERVE_KEY, or give --key-file FILE",
+        o->host);
 }
 
 /* With a key pair: the port that was chosen. */

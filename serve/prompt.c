@@ -112,10 +112,10 @@ static tare_status render(struct request *r, const json_t *messages, struct refu
 static tare_status take_messages(struct request *r, struct refusal *no)
 {
     if (!r->model->chat)
-        REFUSE(no, 400, "no_chat_template", "model", TARE_E_UNSUPPORTED,
-               "the model '%s' has no chat template, so it takes no messages; use /v1/completions, or serve it with "
-               "data.chat_template=FILE",
-               r->model->name);
+        REFUSE(
+            no, 400, "no_chat_template", "model", TARE_E_UNSUPPORTED,
+            "the model '%s' has no chat template, so it takes no messages; use /v1/completions, or serve it with data.chat_template=FILE",
+            r->model->name);
     if (!json_is_array(r->messages) || !json_array_size(r->messages))
         return wrong(no, "messages", "'messages' has to be a list of at least one message");
     OWNED(json_decrefp) json_t *messages = json_array();

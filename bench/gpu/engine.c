@@ -171,11 +171,10 @@ static tare_status train(struct bench *b, struct err *e)
     /* attention: 2 products of T^2/2 pairs and width D in each head; training: three times the forward pass */
     const double attention = 2.0 * (double)b->shape.layers * (double)(b->shape.heads * D) * (double)tokens * (double)tokens;
     const double flops = 3 * (product_flops(&b->shape, D) * (double)tokens + attention), seconds = median(took, ROUNDS);
-    printf("{\"bench\":\"train\",\"peer\":\"tare\",\"shape\":\"%s\",\"layers\":%lld,\"tokens\":%lld,\"recompute\":\"%s\","
-           "\"seconds\":%.6f,"
-           "\"tokens_per_second\":%.1f,\"tflops\":%.1f,\"mfu_989\":%.4f,\"loss\":%.6f}\n",
-           b->shape.name, (long long)b->shape.layers, (long long)tokens, b->recompute, seconds, (double)tokens / seconds,
-           1e-12 * flops / seconds, flops / seconds / 989e12, done.loss);
+    printf(
+        "{\"bench\":\"train\",\"peer\":\"tare\",\"shape\":\"%s\",\"layers\":%lld,\"tokens\":%lld,\"recompute\":\"%s\",\"seconds\":%.6f,\"tokens_per_second\":%.1f,\"tflops\":%.1f,\"mfu_989\":%.4f,\"loss\":%.6f}\n",
+        b->shape.name, (long long)b->shape.layers, (long long)tokens, b->recompute, seconds, (double)tokens / seconds,
+        1e-12 * flops / seconds, flops / seconds / 989e12, done.loss);
     trainer_free(t);
     return TARE_OK;
 }
@@ -229,13 +228,11 @@ static tare_status decode(struct bench *b, struct err *e)
     const double keys = 4.0 * (double)(b->shape.layers * b->shape.kv_heads * D) * (double)(n * context);
     const double bytes = weight_bytes(&b->shape, D) + keys, seconds = median(token, ROUNDS);
     const char *chain = getenv("TARE_CUDA_CHAIN"); /* the CUDA backend reads it */
-    printf("{\"bench\":\"decode\",\"peer\":\"tare\",\"launches\":\"%s\",\"shape\":\"%s\",\"layers\":%lld,\"sequences\":%lld,"
-           "\"context\":%lld,"
-           "\"seconds_per_token\":%.8f,\"tokens_per_second\":%.1f,\"bytes\":%.0f,\"gbs\":%.1f,\"prefill_seconds\":%.6f,"
-           "\"run_seconds\":%.6f}\n",
-           chain && !strcmp(chain, "0") ? "apart" : "chained", b->shape.name, (long long)b->shape.layers, (long long)n,
-           (long long)context, seconds, (double)n / seconds, bytes, 1e-9 * bytes / seconds, median(first, ROUNDS),
-           median(all, ROUNDS));
+    printf(
+        "{\"bench\":\"decode\",\"peer\":\"tare\",\"launches\":\"%s\",\"shape\":\"%s\",\"layers\":%lld,\"sequences\":%lld,\"context\":%lld,\"seconds_per_token\":%.8f,\"tokens_per_second\":%.1f,\"bytes\":%.0f,\"gbs\":%.1f,\"prefill_seconds\":%.6f,\"run_seconds\":%.6f}\n",
+        chain && !strcmp(chain, "0") ? "apart" : "chained", b->shape.name, (long long)b->shape.layers, (long long)n,
+        (long long)context, seconds, (double)n / seconds, bytes, 1e-9 * bytes / seconds, median(first, ROUNDS),
+        median(all, ROUNDS));
     sampler_free(s);
     return TARE_OK;
 }
@@ -269,12 +266,12 @@ static tare_status step(struct bench *b, struct err *e)
     }
     const int64_t D = b->m->shape.head_dim;
     const double flops = 3 * product_flops(&b->shape, D) * (double)(out.n_tokens + prompts * PROMPT);
-    printf("{\"bench\":\"step\",\"peer\":\"tare\",\"shape\":\"%s\",\"layers\":%lld,\"prompts\":%lld,\"samples\":%lld,\"new_"
-           "tokens\":%lld,"
-           "\"rollout_seconds\":%.6f,\"rollout_tokens_per_second\":%.1f,\"update_seconds\":%.6f,\"update_mfu_989\":%.4f,"
-           "\"mismatch\":%.8g}\n",
-           b->shape.name, (long long)b->shape.layers, (long long)prompts, (long long)samples, (long long)new_tokens, rollout,
-           (double)out.n_tokens / rollout, update, flops / update / 989e12, report.mismatch);
+    printf(
+        "{\"bench\":\"step\",\"peer\":\"tare\",\"shape\":\"%s\",\"layers\":%lld,\"prompts\":%lld,\"samples\":%lld,\"new_"
+        "tokens\":%lld,"
+        "\"rollout_seconds\":%.6f,\"rollout_tokens_per_second\":%.1f,\"update_seconds\":%.6f,\"update_mfu_989\":%.4f,\"mismatch\":%.8g}\n",
+        b->shape.name, (long long)b->shape.layers, (long long)prompts, (long long)samples, (long long)new_tokens, rollout,
+        (double)out.n_tokens / rollout, update, flops / update / 989e12, report.mismatch);
     sampler_free(s);
     objective_free(t->objective);
     trainer_free(t);

@@ -57,8 +57,7 @@ static int64_t copies_of(int64_t bytes)
 static void report(const struct operation *o, const char *shape, double seconds)
 {
     printf(
-        "{\"bench\":\"operation\",\"peer\":\"tare\",\"deterministic\":\"%s\",\"operation\":\"%s\",\"shape\":\"%s\",\"rows\":%lld,"
-        "\"seconds\":%.9f,\"gbs\":%.1f,\"tflops\":%.2f}\n",
+        "{\"bench\":\"operation\",\"peer\":\"tare\",\"deterministic\":\"%s\",\"operation\":\"%s\",\"shape\":\"%s\",\"rows\":%lld,\"seconds\":%.9f,\"gbs\":%.1f,\"tflops\":%.2f}\n",
         mode, o->name, shape, (long long)o->rows, seconds, 1e-9 * o->cost.bytes / seconds, 1e-12 * o->cost.flops / seconds);
 }
 

@@ -71,11 +71,10 @@ tare_status training_saved_expect_rows(const struct state_reader *s, uint64_t ha
     int64_t got;
     TRY(state_read_int(s, "data", &got, e));
     if (got != (int64_t)hash)
-        FAIL(e, TARE_E_CONFIG,
-             "data.train = %s does not hold the rows that %s was trained on, and a training that continues cannot change them; put "
-             "those rows back, or train on these from its weights in a new run: leave out --resume, and set model.path=%s and "
-             "another folder to write to",
-             file, folder, folder);
+        FAIL(
+            e, TARE_E_CONFIG,
+            "data.train = %s does not hold the rows that %s was trained on, and a training that continues cannot change them; put those rows back, or train on these from its weights in a new run: leave out --resume, and set model.path=%s and another folder to write to",
+            file, folder, folder);
     return TARE_OK;
 }
 

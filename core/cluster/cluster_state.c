@@ -79,11 +79,10 @@ static tare_status same(const json_t *saved, const json_t *now, const char *wher
         struct str was = {0}, is = {0};
         if (a) TRY(json_print(a, &was, e));
         if (b) TRY(json_print(b, &is, e));
-        err_set(e, TARE_E_CONFIG, __FILE__, __LINE__,
-                "%s: the run was made with %s %s of its clusters, and now it is %s; moments of one clustering mean nothing in "
-                "another: restore the "
-                "codebook, the encoder and the data set, or begin a new run",
-                where, KEYS[i], was.size ? was.data : "none", is.size ? is.data : "none");
+        err_set(
+            e, TARE_E_CONFIG, __FILE__, __LINE__,
+            "%s: the run was made with %s %s of its clusters, and now it is %s; moments of one clustering mean nothing in another: restore the codebook, the encoder and the data set, or begin a new run",
+            where, KEYS[i], was.size ? was.data : "none", is.size ? is.data : "none");
         str_free(&was);
         str_free(&is);
         return e->code;

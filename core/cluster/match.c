@@ -29,12 +29,11 @@ tare_status match_identity(struct plugin_instance *codebook, char *text, int64_t
 static tare_status same_identity(const char *wanted, const struct str *got, const char *name, struct err *e)
 {
     if (!wanted[0] || !strcmp(wanted, got->data)) return TARE_OK;
-    FAIL(e, TARE_E_CONFIG,
-         "%s: is a codebook for the encoder `%s` (hash %016llx), and the encoder here is `%s` (hash %016llx); name that encoder "
-         "with its "
-         "parameters, or train another codebook (tare codebook)",
-         name, wanted, (unsigned long long)fs_hash(wanted, (int64_t)strlen(wanted), 0), got->data,
-         (unsigned long long)fs_hash(got->data, got->size, 0));
+    FAIL(
+        e, TARE_E_CONFIG,
+        "%s: is a codebook for the encoder `%s` (hash %016llx), and the encoder here is `%s` (hash %016llx); name that encoder with its parameters, or train another codebook (tare codebook)",
+        name, wanted, (unsigned long long)fs_hash(wanted, (int64_t)strlen(wanted), 0), got->data,
+        (unsigned long long)fs_hash(got->data, got->size, 0));
 }
 
 tare_status match_encoder(struct plugin_instance *codebook, struct plugin_instance *encoder, const char *name, struct err *e)

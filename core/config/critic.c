@@ -46,7 +46,4 @@ bool critic_has_estimator(const char *name)
 
 /* With gamma = lambda = 1 GAE telescopes: A_t = R - V(s_t). */
 const char CRITIC_MISSING[] =
-    "needs a critic, and this engine has none: no second network is trained to predict returns. With gamma and lambda 1 the "
-    "advantage "
-    "is the reward minus the critic's value; estimator.plugin = reinforce_pp_baseline has the mean of the group in its place "
-    "(configs/open-reasoner-zero.ini, docs/recipes.md)";
+    "needs a critic, and this engine has none: no second network is trained to predict returns. With gamma and lambda 1 the advantage is the reward minus the critic's value; estimator.plugin = reinforce_pp_baseline has the mean of the group in its place (configs/open-reasoner-zero.ini, docs/recipes.md)";

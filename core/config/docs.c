@@ -69,19 +69,16 @@ tare_status config_dump(const struct config *c, struct str *out, struct err *e)
 
 /* ---------------------------------------------------------------- documentation */
 
-static const char INTRODUCTION[] = "A configuration is an INI file: `[section]`, `key = value`, comments after `#` at the start "
-                                   "of a line or ` ;` anywhere. `include = other.ini` before the\n"
-                                   "first section reads that file first (its path counts from the including file); the command "
-                                   "line comes last: `section.key=value`. In a file, a value in double\n"
-                                   "quotes may hold `\\n`, `\\t`, `\\\"` and `\\\\`. `${run.seed}` and `${run.name}` stand for "
-                                   "their values. An unknown key, a wrong type and a value out of\n"
-                                   "range are refused before anything starts. Other paths than those of includes, run.plugins and "
-                                   "model.warm_start count from the working directory.\n";
+static const char INTRODUCTION[] =
+    "A configuration is an INI file: `[section]`, `key = value`, comments after `#` at the start of a line or ` ;` anywhere. `include = other.ini` before the\n"
+    "first section reads that file first (its path counts from the including file); the command line comes last: `section.key=value`. In a file, a value in double\n"
+    "quotes may hold `\\n`, `\\t`, `\\\"` and `\\\\`. `${run.seed}` and `${run.name}` stand for "
+    "their values. An unknown key, a wrong type and a value out of\n"
+    "range are refused before anything starts. Other paths than those of includes, run.plugins and model.warm_start count from the working directory.\n";
 
-static const char FREE_SECTIONS[] = "`[estimator.NAME]`, `[verifier.NAME]`, `[clusterer.NAME]` hold the parameters of the plugin "
-                                    "NAME; `tare plugin info NAME` documents them.\n"
-                                    "On the command line: `estimator.bv_blend.gamma=0.5`. `[sweep]` holds lists for `tare sweep`: "
-                                    "`estimator.plugin = grpo, bv_blend`.\n";
+static const char FREE_SECTIONS[] =
+    "`[estimator.NAME]`, `[verifier.NAME]`, `[clusterer.NAME]` hold the parameters of the plugin NAME; `tare plugin info NAME` documents them.\n"
+    "On the command line: `estimator.bv_blend.gamma=0.5`. `[sweep]` holds lists for `tare sweep`: `estimator.plugin = grpo, bv_blend`.\n";
 
 static tare_status doc_fallback(const struct config_key *k, bool markdown, struct str *out, struct err *e)
 {

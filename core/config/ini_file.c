@@ -95,8 +95,7 @@ static void warn_of_hash(const struct ini_reader *r, const char *value)
     for (const char *p = value; *p; p++)
         if (*p == '#' && (p[1] == ' ' || p[1] == '\t') && (p == value || p[-1] == ' ' || p[-1] == '\t')) {
             log_warn(
-                "%s:%lld: '%.60s' is part of the value: a comment after a value begins with ; (quotes around the value say that it "
-                "is meant)",
+                "%s:%lld: '%.60s' is part of the value: a comment after a value begins with ; (quotes around the value say that it is meant)",
                 r->path, (long long)r->line, p);
             return;
         }

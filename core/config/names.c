@@ -196,10 +196,10 @@ static tare_status unknown_section(const char *section, const char *where, struc
     const char *best = NULL;
     for (const struct config_section *s = CONFIG_SECTIONS; s->name; s++) best = nearest(section, best, s->name);
     if (best) FAIL(e, TARE_E_CONFIG, "%s: no section [%s]; did you mean [%s]?", where, section, best);
-    FAIL(e, TARE_E_CONFIG,
-         "%s: no section [%s]; `tare config docs` lists them, a plugin's own are [estimator.NAME], [verifier.NAME], "
-         "[objective.NAME], [curriculum.NAME], [clusterer.NAME]",
-         where, section);
+    FAIL(
+        e, TARE_E_CONFIG,
+        "%s: no section [%s]; `tare config docs` lists them, a plugin's own are [estimator.NAME], [verifier.NAME], [objective.NAME], [curriculum.NAME], [clusterer.NAME]",
+        where, section);
 }
 
 /* Sections whose plugins have parameters of their own, under [SECTION.NAME]. */

@@ -35,9 +35,9 @@ static tare_status check_rollout(const struct config *c, struct err *e)
         APART(c, train, minibatch, rollout, group_size, "%lld", LL(c->train.minibatch), LL(c->rollout.group_size),
               "a minibatch holds whole groups; make it a multiple of the group size");
     if (c->train.minibatch > all)
-        APART(c, train, minibatch, rollout, prompts, "%lld", LL(c->train.minibatch), LL(c->rollout.prompts),
-              "a minibatch is larger than the step's prompts times rollout.group_size; lower train.minibatch or raise "
-              "rollout.prompts");
+        APART(
+            c, train, minibatch, rollout, prompts, "%lld", LL(c->train.minibatch), LL(c->rollout.prompts),
+            "a minibatch is larger than the step's prompts times rollout.group_size; lower train.minibatch or raise rollout.prompts");
     const int64_t longest = c->model.max_position_embeddings;
     if (longest && c->rollout.max_new_tokens >= longest)
         APART(c, rollout, max_new_tokens, model, max_position_embeddings, "%lld", LL(c->rollout.max_new_tokens), LL(longest),
@@ -47,8 +47,8 @@ static tare_status check_rollout(const struct config *c, struct err *e)
 
 static tare_status check_sums(const struct config *c, struct err *e)
 {
-    static const char what[] = "tiles are an order of products in bf16 on the CPU, of weights that are kept so; leave "
-                               "model.bf16_sums away, or change the other";
+    static const char what[] =
+        "tiles are an order of products in bf16 on the CPU, of weights that are kept so; leave model.bf16_sums away, or change the other";
     if (c->model.bf16_sums != SUMS_TILES) return TARE_OK;
     if (c->model.dtype != PRECISION_BF16)
         APART(c, model, bf16_sums, model, dtype, "%s", "tiles", config_chosen(c, "model", "dtype"), what);
@@ -77,9 +77,9 @@ static tare_status check_export(const struct config *c, struct err *e)
 static tare_status check_prompt(const struct config *c, struct err *e)
 {
     if (c->data.prompt == PROMPT_PLAIN && *c->data.system)
-        APART(c, data, system, data, prompt, "%s", "(a text)", "plain",
-              "a plain prompt has no system message, so the model would not see it; set data.prompt = chat, or leave data.system "
-              "empty");
+        APART(
+            c, data, system, data, prompt, "%s", "(a text)", "plain",
+            "a plain prompt has no system message, so the model would not see it; set data.prompt = chat, or leave data.system empty");
     return TARE_OK;
 }
 
@@ -193,11 +193,10 @@ static tare_status check_lora(const struct config *c, struct err *e)
     snprintf(where, sizeof where, "%s: lora.targets", config_where(c, "lora", "targets"));
     TRY(config_lora_targets(l->targets, where, &targets, e));
     if (l->dropout > 0)
-        FAIL(e, TARE_E_CONFIG,
-             "lora.dropout = %g (%s): only 0 is possible, because with dropout the update would compute other probabilities than "
-             "the "
-             "sampler",
-             l->dropout, config_where(c, "lora", "dropout"));
+        FAIL(
+            e, TARE_E_CONFIG,
+            "lora.dropout = %g (%s): only 0 is possible, because with dropout the update would compute other probabilities than the sampler",
+            l->dropout, config_where(c, "lora", "dropout"));
     if (l->dora)
         FAIL(e, TARE_E_CONFIG, "lora.dora = true (%s): DoRA is not computed here; leave it out for LoRA",
              config_where(c, "lora", "dora"));
@@ -286,9 +285,9 @@ tare_status config_no_model(const struct config *c, const char *otherwise, struc
 {
     const char *where = config_where(c, "model", "path"), *path = c->model.path;
     if (is_hub_name(path))
-        FAIL(e, TARE_E_CONFIG,
-             "%s: model.path = %s is not there; %s. Is it a name on the Hugging Face hub? Nothing is downloaded here: "
-             "`hf download %s --local-dir %s` makes that folder",
-             where, path, otherwise, path, path);
+        FAIL(
+            e, TARE_E_CONFIG,
+            "%s: model.path = %s is not there; %s. Is it a name on the Hugging Face hub? Nothing is downloaded here: `hf download %s --local-dir %s` makes that folder",
+            where, path, otherwise, path, path);
     FAIL(e, TARE_E_CONFIG, "%s: model.path = %s is not there; %s", where, path, otherwise);
 }

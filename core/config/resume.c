@@ -89,18 +89,18 @@ static tare_status judge(const struct changes *c, struct err *e)
     const struct config_resume *how = c->how;
     char longer[200] = "";
     if (c->longer)
-        snprintf(longer, sizeof longer,
-                 " (the learning rate falls, or warms up, over %s.steps: with --allow-change the steps to come have that of a run "
-                 "of the new length)",
-                 how->supervised ? "sft" : "train");
+        snprintf(
+            longer, sizeof longer,
+            " (the learning rate falls, or warms up, over %s.steps: with --allow-change the steps to come have that of a run of the new length)",
+            how->supervised ? "sft" : "train");
     if (c->refused.size)
         FAIL(e, TARE_E_CONFIG, "%s: --resume with these values would be another training: %.1500s%s; %s", how->run, c->refused.data,
              longer, how->advice);
     if (c->fixed.size)
-        FAIL(e, TARE_E_CONFIG,
-             "%s: a run cannot go on with %.1500s: its checkpoints hold the weights and the optimizer of the other ones; "
-             "start another run with %s=FOLDER",
-             how->run, c->fixed.data, how->supervised ? "sft.out" : "run.dir");
+        FAIL(
+            e, TARE_E_CONFIG,
+            "%s: a run cannot go on with %.1500s: its checkpoints hold the weights and the optimizer of the other ones; start another run with %s=FOLDER",
+            how->run, c->fixed.data, how->supervised ? "sft.out" : "run.dir");
     if (c->told.size) log_info("%s continues with another configuration: %.1500s", how->run, c->told.data);
     return TARE_OK;
 }
@@ -120,8 +120,9 @@ tare_status config_check_resume(const struct config_resume *how, const struct co
     tare_status status = config_load(&before, path, NULL, 0, e);
     if (status && how->allow_change) return TARE_OK;
     if (status)
-        return err_prefix(e, "the run's configuration cannot be read, so it cannot be told whether it continues as it began "
-                             "(--allow-change continues without it)");
+        return err_prefix(
+            e,
+            "the run's configuration cannot be read, so it cannot be told whether it continues as it began (--allow-change continues without it)");
     changes.adapters = before.lora.rank || now->lora.rank;
     status = config_compare(&before, now, take, &changes, e);
     if (!status) status = judge(&changes, e);

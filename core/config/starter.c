@@ -32,8 +32,7 @@ static const struct {
              {"run", "device", NULL}};
 
 static const char HEAD[] =
-    "# A run needs two keys, model.path and data.train. Every other key below has its default; remove the ; to change "
-    "it.\n"
+    "# A run needs two keys, model.path and data.train. Every other key below has its default; remove the ; to change it.\n"
     "#   tare config check FILE     is everything there, and does it fit together?\n"
     "#   tare train FILE            any key may also come from the command line: tare train FILE estimator.plugin=grpo\n"
     "# `tare config docs` explains every key, `tare plugin list` the estimators and verifiers.\n";

@@ -85,8 +85,7 @@ static tare_status open_into(struct curriculum *c, const struct curriculum_optio
     if (c->data->weight && !(needs & TARE_CURRICULUM_WEIGHTS))
         FAIL(
             e, TARE_E_CONFIG,
-            "data.train = %s gives the files weights, which curriculum %s does not read; set curriculum.plugin = mix, or leave the "
-            "weights out",
+            "data.train = %s gives the files weights, which curriculum %s does not read; set curriculum.plugin = mix, or leave the weights out",
             c->data->name, name_of(c));
     return TARE_OK;
 }
@@ -127,10 +126,10 @@ static tare_status check_next(const struct curriculum *c, int64_t n, const int64
             FAIL(e, TARE_E_PLUGIN, "curriculum %s: next, step %lld: choice %lld is row %lld; there are rows 0 to %lld", name_of(c),
                  (long long)c->step, (long long)i, (long long)row[i], (long long)c->rows.n - 1);
         if (rollouts[i] < 1 || rollouts[i] > most - sum)
-            FAIL(e, TARE_E_PLUGIN,
-                 "curriculum %s: next, step %lld: choice %lld gets %lld rollouts, after %lld for those before it; each gets 1 or "
-                 "more, all together at most %lld",
-                 name_of(c), (long long)c->step, (long long)i, (long long)rollouts[i], (long long)sum, (long long)most);
+            FAIL(
+                e, TARE_E_PLUGIN,
+                "curriculum %s: next, step %lld: choice %lld gets %lld rollouts, after %lld for those before it; each gets 1 or more, all together at most %lld",
+                name_of(c), (long long)c->step, (long long)i, (long long)rollouts[i], (long long)sum, (long long)most);
         sum += rollouts[i];
     }
     return TARE_OK;

@@ -331,10 +331,10 @@ tare_status builtin_generate(const char *name, struct dataset *out, struct err *
         which++;
     const bool cold = !strncmp(name, "cold/", 5);
     if ((strncmp(name, "arithmetic/", 11) && !cold) || which == SPLITS)
-        FAIL(e, TARE_E_NOT_FOUND,
-             "there is no data set builtin:%s; there are builtin:arithmetic/train, .../heldout, .../phase1 and .../phase2, and the "
-             "same under builtin:cold/; and train, heldout and warm of builtin:rewrite/, countdown/, answers/, bandit/, words/",
-             name);
+        FAIL(
+            e, TARE_E_NOT_FOUND,
+            "there is no data set builtin:%s; there are builtin:arithmetic/train, .../heldout, .../phase1 and .../phase2, and the same under builtin:cold/; and train, heldout and warm of builtin:rewrite/, countdown/, answers/, bandit/, words/",
+            name);
     struct making m = {.out = out, .cold = cold, .split = splits[which].name, .capacity = splits[which].rows};
     TRY(builtin_options(options ? options + 1 : "", &m.capacity, &m.seed, e));
     if (which == HELDOUT) m.capacity *= KINDS;

@@ -225,10 +225,10 @@ static tare_status parse_line(const char *json, int64_t n, const char *where, js
         FAIL(e, TARE_E_INVALID, "%.1500s; the line ends before its object does, and a row is one object on one line", why.message);
     }
     if (object) return e->code = status == TARE_E_CORRUPT ? TARE_E_INVALID : status;
-    FAIL(e, TARE_E_INVALID,
-         "%s: no row: a data file has one JSON object a line, {\"question\": ...}; tools/to_jsonl.py makes it of CSV, JSON and "
-         "Parquet",
-         where);
+    FAIL(
+        e, TARE_E_INVALID,
+        "%s: no row: a data file has one JSON object a line, {\"question\": ...}; tools/to_jsonl.py makes it of CSV, JSON and Parquet",
+        where);
 }
 
 tare_status dataset_row_parse(const char *json, int64_t n, const char *where, struct arena *arena, struct row *out, struct err *e)
@@ -283,10 +283,10 @@ static tare_status refuse_list(const char *path, const struct str *text, struct 
     const char *p = l.p;
     while (p < l.end && *p && strchr(" \t\r\n", *p)) p++;
     if (p == l.end || *p != '[') return TARE_OK;
-    FAIL(e, TARE_E_CONFIG,
-         "%s is one JSON list, and a data file has one JSON object a line, {\"question\": ...}; tools/to_jsonl.py makes it of a "
-         "list",
-         path);
+    FAIL(
+        e, TARE_E_CONFIG,
+        "%s is one JSON list, and a data file has one JSON object a line, {\"question\": ...}; tools/to_jsonl.py makes it of a list",
+        path);
 }
 
 static void make_where(char where[FS_PATH], const char *path, int64_t line)

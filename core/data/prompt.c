@@ -147,8 +147,7 @@ static tare_status warn_alike(const struct prompts *p, const struct dataset *d, 
     TRY(chat_blame(p->chat, &why, e));
     for (int k = 0; CHAT_VARIABLES[k]; k++) TRY(str_addf(&names, e, "%s%s", k ? ", " : "", CHAT_VARIABLES[k]));
     log_warn(
-        "%s: all %lld prompts are the same text, so the model does not see what a row asks: the chat template %s; a template's "
-        "variables are %s (look at prompts with `tare data show`)",
+        "%s: all %lld prompts are the same text, so the model does not see what a row asks: the chat template %s; a template's variables are %s (look at prompts with `tare data show`)",
         d->name, (long long)d->n, why.data, names.data);
     return TARE_OK;
 }
@@ -158,10 +157,10 @@ static tare_status check_ids(const struct row *row, const struct token_ids *ids,
 {
     for (int64_t k = 0; vocab && k < ids->n; k++)
         if (ids->data[k] >= vocab)
-            FAIL(e, TARE_E_RANGE,
-                 "%s: token %lld of the prompt is %d, and the model has ids 0 to %lld; are tokenizer.json and config.json in the "
-                 "model's folder of the same model?",
-                 row->where, (long long)k, ids->data[k], (long long)vocab - 1);
+            FAIL(
+                e, TARE_E_RANGE,
+                "%s: token %lld of the prompt is %d, and the model has ids 0 to %lld; are tokenizer.json and config.json in the model's folder of the same model?",
+                row->where, (long long)k, ids->data[k], (long long)vocab - 1);
     return TARE_OK;
 }
 
@@ -175,10 +174,10 @@ tare_status prompts_check(const struct prompts *p, const struct dataset *d, cons
         ids.n = 0;
         TRY(prompts_encode(p, row, &ids, e));
         if (ids.n > room->tokens)
-            FAIL(e, TARE_E_RANGE,
-                 "%s: the prompt has %lld tokens, %lld are allowed (context %lld, rollout.max_prompt_tokens %lld); "
-                 "shorten or drop the row",
-                 row->where, (long long)ids.n, (long long)room->tokens, (long long)room->context, (long long)room->most);
+            FAIL(
+                e, TARE_E_RANGE,
+                "%s: the prompt has %lld tokens, %lld are allowed (context %lld, rollout.max_prompt_tokens %lld); shorten or drop the row",
+                row->where, (long long)ids.n, (long long)room->tokens, (long long)room->context, (long long)room->most);
         TRY(check_ids(row, &ids, room->vocab, e));
         compare(&k, d, i, &ids);
         if (hash) *hash = fs_hash(ids.data, ids.n * (int64_t)sizeof *ids.data, *hash);

@@ -68,11 +68,10 @@ static tare_status no_tokenizer(const char *folder, struct err *e)
     struct err none = {0};
     const bool sentencepiece = !fs_join(path, folder, "tokenizer.model", &none) && fs_exists(path);
     if (!sentencepiece) return err_prefix(e, "a tokenizer.json is needed");
-    FAIL(e, TARE_E_UNSUPPORTED,
-         "%s: tokenizer.model is not read; make a tokenizer.json of it: "
-         "pip install transformers sentencepiece protobuf && python3 -c "
-         "'import sys, transformers as t; t.AutoTokenizer.from_pretrained(sys.argv[1]).save_pretrained(sys.argv[1])' %s",
-         folder, folder);
+    FAIL(
+        e, TARE_E_UNSUPPORTED,
+        "%s: tokenizer.model is not read; make a tokenizer.json of it: pip install transformers sentencepiece protobuf && python3 -c 'import sys, transformers as t; t.AutoTokenizer.from_pretrained(sys.argv[1]).save_pretrained(sys.argv[1])' %s",
+        folder, folder);
 }
 
 tare_status tokenizer_load(const char *folder, struct tokenizer **out, struct err *e)

@@ -207,10 +207,10 @@ static tare_status read_decoder(struct tokenizer *t, const json_t *decoder, cons
         size_t k = done;
         while (k < 5 && strcmp(order[k].type, type)) k++;
         if (k == 5 || (k == 1 && done) || (k == 4 && !fused))
-            FAIL(e, TARE_E_UNSUPPORTED,
-                 "%s: \"%.60s\" is not supported here; ByteLevel alone is, or Metaspace or Replace, then ByteFallback, Fuse and "
-                 "Strip",
-                 place, type);
+            FAIL(
+                e, TARE_E_UNSUPPORTED,
+                "%s: \"%.60s\" is not supported here; ByteLevel alone is, or Metaspace or Replace, then ByteFallback, Fuse and Strip",
+                place, type);
         TRY(order[k].read(t, p, place, e));
         fused = k == 3;
         done = k + 1;

@@ -55,10 +55,10 @@ static void explain_silence(struct err *e, int rank, const struct packet *p)
 
 void watch_hub_is_missing(char *text, size_t room)
 {
-    snprintf(text, room,
-             "it has heard nothing from rank 0 for %d s (is the network between their hosts up in both directions? was rank 0 "
-             "stopped?); the job ends on all ranks, %s",
-             WATCH_SILENCE, continued_by);
+    snprintf(
+        text, room,
+        "it has heard nothing from rank 0 for %d s (is the network between their hosts up in both directions? was rank 0 stopped?); the job ends on all ranks, %s",
+        WATCH_SILENCE, continued_by);
 }
 
 /* ---- the end */

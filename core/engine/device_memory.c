@@ -62,7 +62,7 @@ void device_memory_watch(const struct kernels *k)
     k->backend->memory_use(&ctx, &m);
     if (!m.region || !m.beyond_stage) return;
     told = true;
-    log_warn("the device's region of %.2f GB was too small: %.1f MB beside it, first in: %s; please report this with the output of "
-             "`tare plan`",
-             1e-9 * (double)m.region, 1e-6 * (double)m.beyond_most, m.beyond_stage);
+    log_warn(
+        "the device's region of %.2f GB was too small: %.1f MB beside it, first in: %s; please report this with the output of `tare plan`",
+        1e-9 * (double)m.region, 1e-6 * (double)m.beyond_most, m.beyond_stage);
 }

@@ -134,20 +134,19 @@ static tare_status check_teacher(const struct engine *g, struct err *e)
     if (has_our_tokenizer(g, g->reference->folder, &same, e))
         return err_prefix(e, "model.reference = %s has another shape than the policy, and needs its tokenizer", c->model.reference);
     if (!same)
-        FAIL(e, TARE_E_CONFIG,
-             "model.reference = %s has another tokenizer than model.path = %s (their tokenizer.json differ), so it cannot score "
-             "the policy's "
-             "tokens; name a model with the same one",
-             c->model.reference, c->model.path);
+        FAIL(
+            e, TARE_E_CONFIG,
+            "model.reference = %s has another tokenizer than model.path = %s (their tokenizer.json differ), so it cannot score the policy's tokens; name a model with the same one",
+            c->model.reference, c->model.path);
     if (teacher->vocab < policy->vocab)
         FAIL(e, TARE_E_CONFIG,
              "model.reference = %s has %lld logits and the policy %lld; it needs one for each token that the policy can sample",
              c->model.reference, (long long)teacher->vocab, (long long)policy->vocab);
     if (exact && teacher->vocab != policy->vocab)
-        FAIL(e, TARE_E_CONFIG,
-             "model.reference = %s has %lld logits and the policy %lld; the exact KL needs as many: set loss.kl = k3, or another "
-             "reference",
-             c->model.reference, (long long)teacher->vocab, (long long)policy->vocab);
+        FAIL(
+            e, TARE_E_CONFIG,
+            "model.reference = %s has %lld logits and the policy %lld; the exact KL needs as many: set loss.kl = k3, or another reference",
+            c->model.reference, (long long)teacher->vocab, (long long)policy->vocab);
     return TARE_OK;
 }
 
@@ -342,10 +341,10 @@ tare_status engine_check_segments(const struct config *c, bool verifier_gives, b
     const char *where = config_where(c, "process_reward", "implicit"), *verifiers = c->verifier.plugins,
                *estimator = c->estimator.plugin;
     if (c->process_reward.implicit && verifier_gives)
-        FAIL(e, TARE_E_CONFIG,
-             "%s: process_reward.implicit, and a verifier of verifier.plugins = %s gives rewards of segments too; use one of the "
-             "two",
-             where, verifiers);
+        FAIL(
+            e, TARE_E_CONFIG,
+            "%s: process_reward.implicit, and a verifier of verifier.plugins = %s gives rewards of segments too; use one of the two",
+            where, verifiers);
     if (c->process_reward.implicit && !estimator_reads)
         FAIL(e, TARE_E_CONFIG,
              "%s: process_reward.implicit gives rewards to tokens, and the estimator %s reads none; set estimator.plugin = prime",
@@ -353,8 +352,7 @@ tare_status engine_check_segments(const struct config *c, bool verifier_gives, b
     if (estimator_reads && !c->process_reward.implicit && !verifier_gives)
         FAIL(
             e, TARE_E_CONFIG,
-            "%s: estimator.plugin = %s reads rewards of tokens or steps, and nobody gives any: set process_reward.implicit = true, "
-            "or name a verifier that gives segments (none of verifier.plugins = %s does)",
+            "%s: estimator.plugin = %s reads rewards of tokens or steps, and nobody gives any: set process_reward.implicit = true, or name a verifier that gives segments (none of verifier.plugins = %s does)",
             config_where(c, "estimator", "plugin"), estimator, verifiers);
     return TARE_OK;
 }

@@ -107,8 +107,7 @@ static const struct fact {
     {"completions", COLUMN_completion, take_completion, "a text"},
     {"ids", COLUMN_ids, take_ids, "an array of token ids, one for each token"},
     {"verdicts", COLUMN_verdict, take_verdict,
-     "a verdict: \"correct\", \"wrong\", \"no_answer\", \"unparsable\", \"timeout\", "
-     "\"crashed\", \"partial\""},
+     "a verdict: \"correct\", \"wrong\", \"no_answer\", \"unparsable\", \"timeout\", \"crashed\", \"partial\""},
     {"component_verdicts", COLUMN_component_verdict, take_component_verdicts,
      "an array of a verdict for each of its \"components\", null where no verifier gave one"},
     {"off_policy", COLUMN_off_policy, take_off_policy, "true or false"},

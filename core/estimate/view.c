@@ -35,10 +35,10 @@ static tare_status check(const struct plugin *p, const struct columns *c, const 
         FAIL(e, TARE_E_SHAPE, "estimator %s needs " WHAT ", and the batch has none", p->desc.name);
     ON_DEMAND(MISSING)
     if (c->n && !b->row_json)
-        FAIL(e, TARE_E_SHAPE,
-             "estimator %s reads \"%s\" of the data set's rows, and the batch has no rows; give each "
-             "group its row: \"row\":{\"%s\":1}",
-             p->desc.name, c->name[0], c->name[0]);
+        FAIL(
+            e, TARE_E_SHAPE,
+            "estimator %s reads \"%s\" of the data set's rows, and the batch has no rows; give each group its row: \"row\":{\"%s\":1}",
+            p->desc.name, c->name[0], c->name[0]);
     for (int64_t m = 0; m < b->n_groups; m++)
         for (int64_t i = b->group_begin[m]; i < b->group_begin[m + 1]; i++)
             if (!isfinite(b->reward[i]))

@@ -99,10 +99,10 @@ static tare_status check_models(struct steps_run *s, struct err *e)
             if (!step)
                 FAIL(e, TARE_E_NOT_FOUND, "%s: the model that %s started from is not there; name it with --base", path,
                      s->what.runs[r]);
-            FAIL(e, TARE_E_NOT_FOUND,
-                 "%s: no complete checkpoint of step %lld; train with checkpoint.every and checkpoint.keep=0, or leave it out of "
-                 "--steps",
-                 path, (long long)step);
+            FAIL(
+                e, TARE_E_NOT_FOUND,
+                "%s: no complete checkpoint of step %lld; train with checkpoint.every and checkpoint.keep=0, or leave it out of --steps",
+                path, (long long)step);
         }
     return TARE_OK;
 }

@@ -42,10 +42,9 @@ static tare_status open_engine(struct infer *m, const char *given, struct err *e
     TRY(engine_open(&m->engine, ENGINE_SAMPLER | (fs_exists(path) ? ENGINE_TOKENIZER : 0), e));
     const long long most = (long long)m->config.rollout.max_new_tokens, context = (long long)m->engine.model->shape.max_position;
     if (most >= context)
-        log_warn("rollout.max_new_tokens = %lld, but %s has a context of %lld tokens for prompt and completion together: "
-                 "completions end "
-                 "there; set a smaller rollout.max_new_tokens",
-                 most, folder, context);
+        log_warn(
+            "rollout.max_new_tokens = %lld, but %s has a context of %lld tokens for prompt and completion together: completions end there; set a smaller rollout.max_new_tokens",
+            most, folder, context);
     return TARE_OK;
 }
 

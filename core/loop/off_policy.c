@@ -16,11 +16,10 @@ tare_status off_policy_encode(const struct run *r, const struct row *row, int64_
     TRY(token_ids_add(out, r->engine.model->eos[0], e));
     const int64_t n = out->n - begin, most = r->config->rollout.max_new_tokens;
     if (n > most || prompt + n > r->engine.model->shape.max_position)
-        FAIL(e, TARE_E_RANGE,
-             "%s: the completion has %lld tokens; rollout.max_new_tokens is %lld, the context %lld. `tare data check FILE "
-             "model=FOLDER "
-             "max_tokens=N write=OUT` drops such rows",
-             row->where, (long long)n, (long long)most, (long long)r->engine.model->shape.max_position);
+        FAIL(
+            e, TARE_E_RANGE,
+            "%s: the completion has %lld tokens; rollout.max_new_tokens is %lld, the context %lld. `tare data check FILE model=FOLDER max_tokens=N write=OUT` drops such rows",
+            row->where, (long long)n, (long long)most, (long long)r->engine.model->shape.max_position);
     return TARE_OK;
 }
 

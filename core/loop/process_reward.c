@@ -57,10 +57,9 @@ tare_status process_reward_read(struct run *r, const struct state_reader *s, str
         return TARE_OK;
     }
     TRY(state_read_int(s, "process_steps", &steps, e));
-    log_warn("process_reward.implicit = false: the process reward model (trained for %lld optimizer steps) and its moments are "
-             "given up; "
-             "with process_reward.implicit switched on again it begins anew",
-             (long long)steps);
+    log_warn(
+        "process_reward.implicit = false: the process reward model (trained for %lld optimizer steps) and its moments are given up; with process_reward.implicit switched on again it begins anew",
+        (long long)steps);
     return TARE_OK;
 }
 

@@ -49,11 +49,11 @@ static void tell_short(struct run *r)
     const int64_t short_of = groups_wanted(r);
     if (short_of < 1 || r->told_short || r->comm.rank) return;
     r->told_short = true;
-    log_warn("step %lld: %s asks for %lld more group%s than rollout.refill_rounds = %lld rounds of %lld give; the step learns from "
-             "what there is. Raise rollout.refill_rounds to fill it (said once)",
-             (long long)r->step + 1,
-             curriculum_replaces(r->curriculum) ? r->config->curriculum.plugin : r->config->estimator.plugin, (long long)short_of,
-             short_of > 1 ? "s" : "", (long long)r->config->rollout.refill_rounds, (long long)r->config->rollout.prompts);
+    log_warn(
+        "step %lld: %s asks for %lld more group%s than rollout.refill_rounds = %lld rounds of %lld give; the step learns from what there is. Raise rollout.refill_rounds to fill it (said once)",
+        (long long)r->step + 1, curriculum_replaces(r->curriculum) ? r->config->curriculum.plugin : r->config->estimator.plugin,
+        (long long)short_of, short_of > 1 ? "s" : "", (long long)r->config->rollout.refill_rounds,
+        (long long)r->config->rollout.prompts);
 }
 
 tare_status refill(struct run *r, struct err *e)

@@ -182,8 +182,7 @@ static tare_status tell_switched(const struct run *r, const struct state_reader 
     }
     TRY(state_read_int(s, "relift_steps", &steps, e));
     log_warn(
-        "relift.rows = 0: the moments of the supervised updates (%lld optimizer steps) and the %lld questions that wait are given "
-        "up; with relift.rows switched on again they begin anew",
+        "relift.rows = 0: the moments of the supervised updates (%lld optimizer steps) and the %lld questions that wait are given up; with relift.rows switched on again they begin anew",
         (long long)steps, (long long)(state_size(s, "relift") / (int64_t)sizeof *r->relift.row));
     return TARE_OK;
 }

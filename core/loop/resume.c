@@ -60,10 +60,10 @@ static tare_status same_states(struct run *r, struct err *e)
     TRY(comm_gather_numbers(&r->comm, (int64_t)mine, hash, e));
     for (int k = 1; k < r->comm.size; k++)
         if (hash[k] != hash[0])
-            FAIL(e, TARE_E_STATE,
-                 "the estimator %s, the objective %s or the curriculum %s has another state on rank %d than on rank 0; are they "
-                 "deterministic? (tare plugin check)",
-                 r->config->estimator.plugin, r->config->objective.plugin, r->config->curriculum.plugin, k);
+            FAIL(
+                e, TARE_E_STATE,
+                "the estimator %s, the objective %s or the curriculum %s has another state on rank %d than on rank 0; are they deterministic? (tare plugin check)",
+                r->config->estimator.plugin, r->config->objective.plugin, r->config->curriculum.plugin, k);
     return TARE_OK;
 }
 

@@ -26,9 +26,8 @@ tare_status resume_lost(const char *run_dir, struct err *e)
         return TARE_OK;
     }
     TRY(run_last_step(run_dir, &step, e));
-    FAIL(e, TARE_E_CORRUPT,
-         "%s: none of its %lld checkpoints can be used (the warnings above say why). Starting over would delete them and the "
-         "metrics and "
-         "rollouts of %lld steps, so nothing was touched; put the damaged files back, or start another run with run.dir=FOLDER",
-         run_dir, (long long)checkpoints, (long long)(step > 0 ? step : 0));
+    FAIL(
+        e, TARE_E_CORRUPT,
+        "%s: none of its %lld checkpoints can be used (the warnings above say why). Starting over would delete them and the metrics and rollouts of %lld steps, so nothing was touched; put the damaged files back, or start another run with run.dir=FOLDER",
+        run_dir, (long long)checkpoints, (long long)(step > 0 ? step : 0));
 }

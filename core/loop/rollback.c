@@ -66,8 +66,7 @@ tare_status run_roll_back(struct run *r, struct err *e)
     *e = (struct err){0};
     if (!r->comm.rank)
         log_warn(
-            "%s: back to the checkpoint of step %lld; step %lld is made again with the prompts that come next (%lld of at most "
-            "%lld rollbacks, train.max_rollbacks)",
+            "%s: back to the checkpoint of step %lld; step %lld is made again with the prompts that come next (%lld of at most %lld rollbacks, train.max_rollbacks)",
             why, (long long)to, (long long)r->step + 1, (long long)r->rollbacks, (long long)most);
     return TARE_OK;
 }

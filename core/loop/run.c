@@ -58,9 +58,9 @@ static bool wants_reference(const struct run *r)
 static void warn_of_teacher(const struct run *r)
 {
     if ((estimate_needs(r->estimator) & TARE_NEED_REF_LOGPROB) && !*r->config->model.reference)
-        log_warn("model.reference is empty, so the teacher of estimator.plugin = %s is the policy as it was at the start, and the "
-                 "first step has nothing to learn; name a teacher with model.reference=FOLDER",
-                 r->config->estimator.plugin);
+        log_warn(
+            "model.reference is empty, so the teacher of estimator.plugin = %s is the policy as it was at the start, and the first step has nothing to learn; name a teacher with model.reference=FOLDER",
+            r->config->estimator.plugin);
 }
 
 static int64_t optimizer_steps(const struct config *c)
@@ -135,9 +135,9 @@ static tare_status warn_of_plugins(const struct run *r, const struct manifest *m
     OWNED(str_free) struct str changed = {0};
     TRY(manifest_changed_plugins(r->config->run.dir, m, &changed, e));
     if (changed.size)
-        log_warn("%s goes on with another plugin, whose file is not the one that the run was trained with (by the sums in "
-                 "manifest.json): %.1400s",
-                 r->config->run.dir, changed.data);
+        log_warn(
+            "%s goes on with another plugin, whose file is not the one that the run was trained with (by the sums in manifest.json): %.1400s",
+            r->config->run.dir, changed.data);
     return TARE_OK;
 }
 
@@ -170,11 +170,10 @@ static tare_status check_ranks(const struct run *r, struct err *e)
 {
     const struct config *c = r->config;
     if (r->comm.size > c->dist.gradient_shards)
-        FAIL(e, TARE_E_CONFIG,
-             "%s: dist.gradient_shards = %lld, and there are %d ranks: some would have no part in the update; set it to a multiple "
-             "of the "
-             "ranks, or start fewer",
-             config_where(c, "dist", "gradient_shards"), (long long)c->dist.gradient_shards, r->comm.size);
+        FAIL(
+            e, TARE_E_CONFIG,
+            "%s: dist.gradient_shards = %lld, and there are %d ranks: some would have no part in the update; set it to a multiple of the ranks, or start fewer",
+            config_where(c, "dist", "gradient_shards"), (long long)c->dist.gradient_shards, r->comm.size);
     return TARE_OK;
 }
 

@@ -89,15 +89,13 @@ static void watch_signal(const struct run *r, struct summary *s, double signal)
     s->silent = signal > 0 ? 0 : s->silent + 1;
     if (s->silent != SILENT_STEPS || s->warned || r->comm.rank) return;
     s->warned = true;
-    log_warn("%d steps without any signal: in every group all rewards are alike, so nothing is learnt. Look at %s/rollouts: can "
-             "verifier.plugins = "
-             "%s read the answers, are the questions too hard or too easy, is rollout.max_new_tokens = %lld enough?",
-             SILENT_STEPS, c->run.dir, c->verifier.plugins, (long long)c->rollout.max_new_tokens);
+    log_warn(
+        "%d steps without any signal: in every group all rewards are alike, so nothing is learnt. Look at %s/rollouts: can verifier.plugins = %s read the answers, are the questions too hard or too easy, is rollout.max_new_tokens = %lld enough?",
+        SILENT_STEPS, c->run.dir, c->verifier.plugins, (long long)c->rollout.max_new_tokens);
     if (c->loss.entropy_coef > 0 && isfinite(r->report.entropy)) /* else nothing was trained on */
-        log_warn("in such steps the entropy bonus alone moves the weights, towards random text (loss.entropy_coef = %g; the "
-                 "entropy is %.2f now); "
-                 "set loss.entropy_coef = 0 until there are rewards",
-                 c->loss.entropy_coef, r->report.entropy);
+        log_warn(
+            "in such steps the entropy bonus alone moves the weights, towards random text (loss.entropy_coef = %g; the entropy is %.2f now); set loss.entropy_coef = 0 until there are rewards",
+            c->loss.entropy_coef, r->report.entropy);
 }
 
 /* Said once: what a verifier had no time for is not learnt from, and a run without any verdict would end as if it had trained. */
@@ -109,9 +107,7 @@ static void watch_timeouts(const struct run *r, struct summary *s)
     if (s->late || 2 * late <= b->n_rollouts || r->comm.rank) return;
     s->late = true;
     log_warn(
-        "step %lld: %lld of %lld verdicts are timeouts, and those completions teach nothing. verifier.timeout = %g is what one "
-        "completion may take, in seconds; a verifier may have a shorter limit of its own (verifier.python.timeout). Raise it, or "
-        "look at what the verifier waits for",
+        "step %lld: %lld of %lld verdicts are timeouts, and those completions teach nothing. verifier.timeout = %g is what one completion may take, in seconds; a verifier may have a shorter limit of its own (verifier.python.timeout). Raise it, or look at what the verifier waits for",
         (long long)r->step, (long long)late, (long long)b->n_rollouts, r->config->verifier.timeout);
 }
 
@@ -134,11 +130,10 @@ static void watch_spikes(const struct run *r, struct summary *s)
     if (s->n_norms >= SPIKE_WINDOW && norm > SPIKE * median && !r->comm.rank) {
         char times[32] = "more than 10000";
         if (norm <= 10000 * median) snprintf(times, sizeof times, "%.0f", norm / median);
-        log_warn("step %lld: a spike: the gradient's norm is %.3g, %s times the median of the %d steps before; look at its "
-                 "rewards in "
-                 "%s/rollouts, and lower train.lr or %s train.max_grad_norm if it comes again",
-                 (long long)r->step, norm, times, SPIKE_WINDOW, r->config->run.dir,
-                 r->config->train.max_grad_norm > 0 ? "lower" : "set");
+        log_warn(
+            "step %lld: a spike: the gradient's norm is %.3g, %s times the median of the %d steps before; look at its rewards in %s/rollouts, and lower train.lr or %s train.max_grad_norm if it comes again",
+            (long long)r->step, norm, times, SPIKE_WINDOW, r->config->run.dir,
+            r->config->train.max_grad_norm > 0 ? "lower" : "set");
     }
     s->norms[s->n_norms++ % SPIKE_WINDOW] = norm;
 }
@@ -224,9 +219,9 @@ static void warn_of_no_end(const struct run *r)
 {
     const struct config *c = r->config;
     if (!r->engine.model->n_eos && !*c->rollout.stop_ids && !c->rollout.ignore_eos && !r->comm.rank)
-        log_warn("%s has no end-of-sequence id (eos_token_id in generation_config.json or config.json): every completion runs to "
-                 "rollout.max_new_tokens = %lld; name the ids that end one with rollout.stop_ids",
-                 c->model.path, (long long)c->rollout.max_new_tokens);
+        log_warn(
+            "%s has no end-of-sequence id (eos_token_id in generation_config.json or config.json): every completion runs to rollout.max_new_tokens = %lld; name the ids that end one with rollout.stop_ids",
+            c->model.path, (long long)c->rollout.max_new_tokens);
 }
 
 static tare_status evaluate_first(struct train *t, struct err *e)

@@ -133,8 +133,7 @@ tare_status adapter_check_base(const struct model_config *c, struct err *e)
     if (!c->base || !*c->base || !c->path || !fs_is_dir(c->path) || adapter_is(c->path)) return TARE_OK;
     FAIL(
         e, TARE_E_CONFIG,
-        "model.base = %s, but model.path = %s is a whole model (it has no %s), which has no base; leave out model.base, or name an "
-        "adapter's folder as model.path",
+        "model.base = %s, but model.path = %s is a whole model (it has no %s), which has no base; leave out model.base, or name an adapter's folder as model.path",
         c->base, c->path, CONFIG);
 }
 
@@ -201,8 +200,7 @@ static tare_status write_configs(const struct model *m, const char *folder, stru
 /* ---- weights */
 
 static const char RIGHT_BASE[] =
-    "Name the right base with model.base=FOLDER (with model.path where training goes on), or remove base.json to use this one all "
-    "the same";
+    "Name the right base with model.base=FOLDER (with model.path where training goes on), or remove base.json to use this one all the same";
 
 static tare_status check_hash(const struct model *m, const json_t *j, const char *path, struct err *e)
 {
@@ -254,11 +252,10 @@ static tare_status check_spec(const struct model *m, const char *folder, struct 
     TRY(adapter_config(folder, &here, &s, base, e));
     TRY(lora_targets(&m->shape, s.targets, folder, &s.targets, e));
     if (s.rank != mine->rank || s.alpha != mine->alpha || s.rslora != mine->rslora || s.targets != mine->targets)
-        FAIL(e, TARE_E_CONFIG,
-             "%s: an adapter of rank %lld and alpha %g; [lora] asks for rank %lld, alpha %g, or for other targets or rslora; a "
-             "resumed "
-             "run cannot change them",
-             folder, (long long)s.rank, s.alpha, (long long)mine->rank, mine->alpha);
+        FAIL(
+            e, TARE_E_CONFIG,
+            "%s: an adapter of rank %lld and alpha %g; [lora] asks for rank %lld, alpha %g, or for other targets or rslora; a resumed run cannot change them",
+            folder, (long long)s.rank, s.alpha, (long long)mine->rank, mine->alpha);
     return TARE_OK;
 }
 

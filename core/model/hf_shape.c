@@ -122,11 +122,10 @@ static tare_status refuse_quantized(const json_t *j, const char *where, struct e
 {
     const json_t *q = value_of(j, "quantization_config");
     if (!q) return TARE_OK;
-    FAIL(e, TARE_E_UNSUPPORTED,
-         "%s: a quantized checkpoint (\"quantization_config\", quant_method \"%.60s\") is not supported; use the original weights "
-         "in "
-         "F32, BF16 or F16",
-         where, json_text_or(q, "quant_method", "?"));
+    FAIL(
+        e, TARE_E_UNSUPPORTED,
+        "%s: a quantized checkpoint (\"quantization_config\", quant_method \"%.60s\") is not supported; use the original weights in F32, BF16 or F16",
+        where, json_text_or(q, "quant_method", "?"));
 }
 
 static tare_status check_supported(const json_t *j, const struct family *f, const char *where, struct err *e)
@@ -161,10 +160,10 @@ static tare_status get_llama3(const json_t *r, const char *where, struct rope_sc
     TRY(json_get_double(r, "high_freq_factor", where, &s->high, e));
     TRY(json_get_double(r, "original_max_position_embeddings", where, &s->original, e));
     if (!(s->factor >= 1) || !(s->low > 0) || !(s->high > s->low) || !(s->original >= 1))
-        FAIL(e, TARE_E_RANGE,
-             "%s: llama3 rope scaling needs factor >= 1, 0 < low_freq_factor < high_freq_factor, original_max_position_embeddings "
-             ">= 1",
-             where);
+        FAIL(
+            e, TARE_E_RANGE,
+            "%s: llama3 rope scaling needs factor >= 1, 0 < low_freq_factor < high_freq_factor, original_max_position_embeddings >= 1",
+            where);
     return TARE_OK;
 }
 

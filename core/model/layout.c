@@ -257,11 +257,10 @@ tare_status layout_check_names(const struct model *m, const struct safetensors *
         const char *name = file->tensors[i].name;
         if (str_ends_with(name, "rotary_emb.inv_freq") || (m->shape.tied && !strcmp(name, "lm_head.weight"))) continue;
         if (!layout_has(m, name))
-            FAIL(e, TARE_E_UNSUPPORTED,
-                 "%s: has the tensor %s, which the model that its config.json describes does not have; it would be left out, and "
-                 "lost in "
-                 "every checkpoint. Mend config.json, or take the tensor out of the file",
-                 folder, name);
+            FAIL(
+                e, TARE_E_UNSUPPORTED,
+                "%s: has the tensor %s, which the model that its config.json describes does not have; it would be left out, and lost in every checkpoint. Mend config.json, or take the tensor out of the file",
+                folder, name);
     }
     return TARE_OK;
 }

@@ -115,11 +115,10 @@ static tare_status weights_new(struct model *m, struct err *e)
 static tare_status check_windows(const struct model *m, struct err *e)
 {
     if (!m->shape.window || m->shape.window >= m->shape.max_position || m->k->windows) return TARE_OK;
-    FAIL(e, TARE_E_UNSUPPORTED,
-         "config.json: \"sliding_window\": %lld is not computed with run.device = cuda; use run.device = cpu, or sequences that "
-         "fit into "
-         "the window: model.max_position_embeddings = %lld or less",
-         (long long)m->shape.window, (long long)m->shape.window);
+    FAIL(
+        e, TARE_E_UNSUPPORTED,
+        "config.json: \"sliding_window\": %lld is not computed with run.device = cuda; use run.device = cpu, or sequences that fit into the window: model.max_position_embeddings = %lld or less",
+        (long long)m->shape.window, (long long)m->shape.window);
 }
 
 /* After the shape and the ranks are known: layout, weights (zero), windows, compute copy. */
@@ -185,8 +184,7 @@ static tare_status refuse_int8(const struct model *m, struct err *e)
     if (!m->int8) return TARE_OK;
     FAIL(
         e, TARE_E_CONFIG,
-        "model.weights = int8 is for weights that are not trained, and all of this model's are; set lora.rank to train adapters on "
-        "them, or model.weights = dtype");
+        "model.weights = int8 is for weights that are not trained, and all of this model's are; set lora.rank to train adapters on them, or model.weights = dtype");
 }
 
 static enum dtype dtype_of(const struct st_tensor *t)

@@ -60,10 +60,10 @@ static tare_status compare(const struct model *m, const uint64_t *all, const cha
         for (int to = 0; to < R; to++) {
             const uint64_t sent = all[2 * R * from + to], got = all[2 * R * to + R + from];
             if (sent != got)
-                FAIL(e, TARE_E_CORRUPT,
-                     "%s that rank %d sent to rank %d were changed on their way (digest %016llx, arrived with %016llx); is the "
-                     "network or the memory of a host damaged?",
-                     what, from, to, (unsigned long long)sent, (unsigned long long)got);
+                FAIL(
+                    e, TARE_E_CORRUPT,
+                    "%s that rank %d sent to rank %d were changed on their way (digest %016llx, arrived with %016llx); is the network or the memory of a host damaged?",
+                    what, from, to, (unsigned long long)sent, (unsigned long long)got);
         }
     return TARE_OK;
 }

@@ -93,8 +93,8 @@ void positions_free(struct model *m)
 tare_status model_positions(const struct model *m, int64_t n, struct err *e)
 {
     if (n <= m->shape.max_position) return TARE_OK;
-    FAIL(e, TARE_E_RANGE,
-         "%lld positions are needed, the model has %lld (max_position_embeddings); use shorter sequences or set "
-         "model.max_position_embeddings",
-         (long long)n, (long long)m->shape.max_position);
+    FAIL(
+        e, TARE_E_RANGE,
+        "%lld positions are needed, the model has %lld (max_position_embeddings); use shorter sequences or set model.max_position_embeddings",
+        (long long)n, (long long)m->shape.max_position);
 }

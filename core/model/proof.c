@@ -105,10 +105,10 @@ tare_status proof_weights_kept(const struct model *m, struct err *e)
     TRY(whole ? proof_digest(m, &now, e) : own_hash(m, &now, e));
     const uint64_t was = whole ? m->hash : m->own_hash;
     if (now != was && !m->k->backend->counts) /* a plan's weights have no bytes */
-        FAIL(e, TARE_E_CORRUPT,
-             "the weights that rank %d holds changed since the last optimizer step, and nothing was trained "
-             "(digest %016llx, it left %016llx); is the memory of its host damaged?",
-             m->rank, (unsigned long long)now, (unsigned long long)was);
+        FAIL(
+            e, TARE_E_CORRUPT,
+            "the weights that rank %d holds changed since the last optimizer step, and nothing was trained (digest %016llx, it left %016llx); is the memory of its host damaged?",
+            m->rank, (unsigned long long)now, (unsigned long long)was);
     return TARE_OK;
 }
 

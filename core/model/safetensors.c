@@ -348,11 +348,10 @@ static tare_status refuse_quantized(const struct safetensors *s, const char *nam
         snprintf(other, sizeof other, "%.*s.%s", (int)(dot - name), name, PACKED[i]);
         const struct st_tensor *t = safetensors_find(s, other);
         if (t)
-            FAIL(e, TARE_E_UNSUPPORTED,
-                 "%s: tensor \"%s\" is quantized (GPTQ, AWQ or the like: \"%s\"); weights are read from F32, F16 and BF16, so use "
-                 "the "
-                 "original checkpoint",
-                 s->files[t->file].path, name, other);
+            FAIL(
+                e, TARE_E_UNSUPPORTED,
+                "%s: tensor \"%s\" is quantized (GPTQ, AWQ or the like: \"%s\"); weights are read from F32, F16 and BF16, so use the original checkpoint",
+                s->files[t->file].path, name, other);
     }
     return TARE_OK;
 }
@@ -376,10 +375,10 @@ static tare_status check_finite(const struct safetensors *s, const struct st_ten
     int64_t i = 0;
     if (all_finite(x, n)) return TARE_OK;
     while (isfinite(x[i])) i++;
-    FAIL(e, TARE_E_NOT_FINITE,
-         "%s: tensor \"%s\": row %lld, column %lld is %s; every weight has to be finite. The file is damaged, or its training had "
-         "diverged: fetch it again, or take an earlier checkpoint",
-         s->files[t->file].path, t->name, (long long)(i / cols), (long long)(i % cols), isnan(x[i]) ? "NaN" : "infinite");
+    FAIL(
+        e, TARE_E_NOT_FINITE,
+        "%s: tensor \"%s\": row %lld, column %lld is %s; every weight has to be finite. The file is damaged, or its training had diverged: fetch it again, or take an earlier checkpoint",
+        s->files[t->file].path, t->name, (long long)(i / cols), (long long)(i % cols), isnan(x[i]) ? "NaN" : "infinite");
 }
 
 tare_status safetensors_read(const struct safetensors *s, const char *name, struct st_extent x, float *out, struct err *e)

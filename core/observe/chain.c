@@ -208,11 +208,10 @@ static tare_status keep_link(void *ctx, const struct chain_link *l, struct err *
     struct cut *k = ctx;
     if (l->step > k->step) return TARE_E_CANCELLED; /* the rest is cut off */
     if (!l->follows)
-        FAIL(e, TARE_E_CORRUPT,
-             "%s:%lld: does not follow from the line before it, so files of this run were changed; look with tare verify-run %s, "
-             "or remove "
-             "the file to go on with a chain that begins anew",
-             k->c->path, (long long)l->line, k->c->dir);
+        FAIL(
+            e, TARE_E_CORRUPT,
+            "%s:%lld: does not follow from the line before it, so files of this run were changed; look with tare verify-run %s, or remove the file to go on with a chain that begins anew",
+            k->c->path, (long long)l->line, k->c->dir);
     memcpy(k->c->last, l->chain, CHAIN_SUM);
     return TARE_OK;
 }

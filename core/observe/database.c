@@ -9,10 +9,7 @@
 #include <time.h>
 
 static const char SCHEMA[] =
-    "CREATE TABLE IF NOT EXISTS runs (id INTEGER PRIMARY KEY, name TEXT NOT NULL, dir TEXT NOT NULL UNIQUE, status TEXT NOT NULL,"
-    " step INTEGER NOT NULL, started INTEGER NOT NULL, updated INTEGER NOT NULL, config TEXT, manifest TEXT);"
-    "CREATE TABLE IF NOT EXISTS metrics (run INTEGER NOT NULL, step INTEGER NOT NULL, name TEXT NOT NULL, value REAL,"
-    " PRIMARY KEY (run, step, name)) WITHOUT ROWID;";
+    "CREATE TABLE IF NOT EXISTS runs (id INTEGER PRIMARY KEY, name TEXT NOT NULL, dir TEXT NOT NULL UNIQUE, status TEXT NOT NULL, step INTEGER NOT NULL, started INTEGER NOT NULL, updated INTEGER NOT NULL, config TEXT, manifest TEXT);CREATE TABLE IF NOT EXISTS metrics (run INTEGER NOT NULL, step INTEGER NOT NULL, name TEXT NOT NULL, value REAL, PRIMARY KEY (run, step, name)) WITHOUT ROWID;";
 
 struct database {
     sqlite3 *db;
@@ -62,10 +59,7 @@ static tare_status own_name(struct database *d, const char *dir, const char **na
 static tare_status enter_run(struct database *d, const char *dir, const struct database_run *run, struct err *e)
 {
     static const char SQL[] =
-        "INSERT INTO runs (name, dir, status, step, started, updated, config, manifest) VALUES (?1, ?2, 'running', -1, ?3, ?3, ?4, "
-        "?5)"
-        " ON CONFLICT (dir) DO UPDATE SET name = ?1, status = 'running', step = -1, updated = ?3, config = ?4, manifest = ?5,"
-        " started = CASE WHEN ?6 THEN ?3 ELSE started END RETURNING id";
+        "INSERT INTO runs (name, dir, status, step, started, updated, config, manifest) VALUES (?1, ?2, 'running', -1, ?3, ?3, ?4, ?5) ON CONFLICT (dir) DO UPDATE SET name = ?1, status = 'running', step = -1, updated = ?3, config = ?4, manifest = ?5, started = CASE WHEN ?6 THEN ?3 ELSE started END RETURNING id";
     sqlite3_stmt *s = NULL;
     tare_status status = TARE_OK;
     if (sqlite3_prepare_v2(d->db, SQL, -1, &s, NULL) != SQLITE_OK || bind_text(s, 1, run->name) != SQLITE_OK ||

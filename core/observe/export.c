@@ -241,8 +241,7 @@ static bool ended(struct exporter *x, int64_t last)
         snprintf(how, sizeof how, "exit status %d", got > 0 ? WEXITSTATUS(status) : -1);
     last_line(x, line, sizeof line);
     log_warn(
-        "log.export = %s: the exporter has ended (%s)%s%s; the run goes on, and `python3 -m tare_sdk.loggers %s --to %s` sends "
-        "the rest",
+        "log.export = %s: the exporter has ended (%s)%s%s; the run goes on, and `python3 -m tare_sdk.loggers %s --to %s` sends the rest",
         x->names, how, *line ? ": " : "", line, x->dir, x->names);
     return true;
 }

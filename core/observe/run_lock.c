@@ -41,10 +41,10 @@ tare_status run_lock_check(const char *run_dir, bool resume, struct err *e)
     if (has_checkpoint(run_dir))
         FAIL(e, TARE_E_STATE, "%s: holds a run already; --resume continues it, run.dir=FOLDER starts another, or remove the folder",
              run_dir);
-    FAIL(e, TARE_E_STATE,
-         "%s: holds a run already, which has no checkpoint yet; remove the folder to begin anew, or --resume begins at the "
-         "first step again (with other keys --resume --allow-change); run.dir=FOLDER starts another",
-         run_dir);
+    FAIL(
+        e, TARE_E_STATE,
+        "%s: holds a run already, which has no checkpoint yet; remove the folder to begin anew, or --resume begins at the first step again (with other keys --resume --allow-change); run.dir=FOLDER starts another",
+        run_dir);
 }
 
 tare_status run_lock_text(struct str *out, struct err *e)

@@ -130,9 +130,9 @@ tare_status launches_make(const struct plan *p, struct launches *out, struct err
     struct plan_counted unused;
     *out = (struct launches){0};
     if (!p->in.machine.gpu || !(p->in.machine.flops > 0) || !(p->in.machine.bandwidth > 0))
-        FAIL(e, TARE_E_CONFIG,
-             "--kernels is about a GPU whose peaks are known; give plan.device=NAME, or run.device=cuda with plan.flops and "
-             "plan.bandwidth");
+        FAIL(
+            e, TARE_E_CONFIG,
+            "--kernels is about a GPU whose peaks are known; give plan.device=NAME, or run.device=cuda with plan.flops and plan.bandwidth");
     counted_init(&x, p, &unused);
     return walk(&x, out, e);
 }

@@ -66,10 +66,10 @@ static tare_status print_head(const struct plan *p, struct str *out, struct err 
     TRY(str_addf(out, e, "a step   %lld prompts of at most %lld tokens, %lld rollouts each of at most %lld\n",
                  LL(in->config->rollout.prompts), LL(p->prompt_tokens), LL(in->config->rollout.group_size), LL(p->new_tokens)));
     if (p->new_tokens < in->config->rollout.max_new_tokens)
-        TRY(str_addf(out, e,
-                     "warning  the longest prompts leave only %lld of the context's %lld tokens to a completion, and "
-                     "rollout.max_new_tokens is %lld; set rollout.max_prompt_tokens to what the prompts really have\n",
-                     LL(p->new_tokens), LL(s->max_position), LL(in->config->rollout.max_new_tokens)));
+        TRY(str_addf(
+            out, e,
+            "warning  the longest prompts leave only %lld of the context's %lld tokens to a completion, and rollout.max_new_tokens is %lld; set rollout.max_prompt_tokens to what the prompts really have\n",
+            LL(p->new_tokens), LL(s->max_position), LL(in->config->rollout.max_new_tokens)));
     return str_add(out, "\n", 1, e);
 }
 
@@ -115,10 +115,10 @@ static tare_status print_times(const struct plan *p, struct str *out, struct err
     TRY(str_addf(out, e, "  %-14s %25s\n", "step", duration(a, p->step_seconds)));
     TRY(str_addf(out, e, "  %-14s %25s   for %lld steps\n", "run", duration(a, p->run_seconds), LL(p->in.config->train.steps)));
     if (isnan(p->step_seconds))
-        TRY(str_add(out,
-                    "  ? needs a peak: plan.device=NAME, or plan.flops, plan.bandwidth, plan.link (more than one rank), plan.disk; "
-                    "or --measure\n",
-                    -1, e));
+        TRY(str_add(
+            out,
+            "  ? needs a peak: plan.device=NAME, or plan.flops, plan.bandwidth, plan.link (more than one rank), plan.disk; or --measure\n",
+            -1, e));
     return str_add(out, "\n", 1, e);
 }
 

@@ -113,10 +113,10 @@ static tare_status check_entry(const struct fs_map *m, const Elf64_Ehdr *h, cons
     if (other >= 0)
         FAIL(e, TARE_E_VERSION, "%s: built for plugin ABI %ld, this program speaks %d; rebuild it against this program's SDK", path,
              other, TARE_ABI_MAJOR);
-    FAIL(e, TARE_E_PLUGIN,
-         "%s: a shared object, but not a tare plugin: it exports no function tare_plugin_v%d; is TARE_EXPORT missing, or hidden by "
-         "a version script?",
-         path, TARE_ABI_MAJOR);
+    FAIL(
+        e, TARE_E_PLUGIN,
+        "%s: a shared object, but not a tare plugin: it exports no function tare_plugin_v%d; is TARE_EXPORT missing, or hidden by a version script?",
+        path, TARE_ABI_MAJOR);
 }
 
 tare_status elf_check(const char *path, uint64_t *hash, struct err *e)

@@ -19,8 +19,7 @@ static void ended_inside(void)
     if (!calls_of_thread) return;
     fprintf(
         stderr,
-        "tare: a plugin called exit; no plugin may (`tare plugin check FILE` says in which function), and nothing after the last "
-        "checkpoint is kept\n");
+        "tare: a plugin called exit; no plugin may (`tare plugin check FILE` says in which function), and nothing after the last checkpoint is kept\n");
     fflush(NULL);
     _exit(err_exit_code(TARE_E_PLUGIN));
 }
@@ -206,11 +205,10 @@ static tare_status check_segments(const struct plugin_instance *i, const tare_ve
              (long long)v->n_segments, (long long)(v->segment ? v->segment_capacity : 0));
     for (int64_t k = 0; k < v->n_segments; before = v->segment[k++].end) {
         if (v->segment[k].end <= before || v->segment[k].end > size)
-            FAIL(e, TARE_E_PLUGIN,
-                 "verifier %s: verify, answer %lld: segment %lld ends at byte %lld; it has to end after %lld, and the completion "
-                 "has "
-                 "%lld bytes",
-                 name, (long long)at, (long long)k, (long long)v->segment[k].end, (long long)before, (long long)size);
+            FAIL(
+                e, TARE_E_PLUGIN,
+                "verifier %s: verify, answer %lld: segment %lld ends at byte %lld; it has to end after %lld, and the completion has %lld bytes",
+                name, (long long)at, (long long)k, (long long)v->segment[k].end, (long long)before, (long long)size);
         if (!isfinite(v->segment[k].reward))
             FAIL(e, TARE_E_NOT_FINITE, "verifier %s: verify, answer %lld: the reward of segment %lld is %g; it has to be finite",
                  name, (long long)at, (long long)k, v->segment[k].reward);

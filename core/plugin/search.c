@@ -158,8 +158,7 @@ tare_status plugin_find(const char *name, int32_t kind, const struct plugin_sear
         else
             status = err_set(
                 e, TARE_E_NOT_FOUND, __FILE__, __LINE__,
-                "no %s named '%s' (`tare plugin list` has them all); looked in %s. A plugin of your own is named by its file "
-                "(./%s.so), or lies in a folder that run.plugins or TARE_PLUGIN_PATH names",
+                "no %s named '%s' (`tare plugin list` has them all); looked in %s. A plugin of your own is named by its file (./%s.so), or lies in a folder that run.plugins or TARE_PLUGIN_PATH names",
                 plugin_kind_name(kind), name, h.looked.size ? h.looked.data : "no folder", name);
     }
     str_free(&h.looked);

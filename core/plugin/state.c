@@ -189,10 +189,10 @@ static tare_status check_locked_param(const struct plugin_instance *i, uint32_t 
         TRY(param_parse(row, row->fallback, "a default", &value, e));
         TRY(plugin_value_text(p, param, value, &fallback, e));
         if (now.size != fallback.size || memcmp(now.data, fallback.data, (size_t)now.size))
-            FAIL(e, TARE_E_CONFIG,
-                 "%s: saved before %s %s had the parameter %s, which is fixed for a run; the state continues with its default "
-                 "%s only, the configuration says %.*s",
-                 where, kind, p->desc.name, row->key, row->fallback, (int)now.size, now.data);
+            FAIL(
+                e, TARE_E_CONFIG,
+                "%s: saved before %s %s had the parameter %s, which is fixed for a run; the state continues with its default %s only, the configuration says %.*s",
+                where, kind, p->desc.name, row->key, row->fallback, (int)now.size, now.data);
     } else if (!then) {
         FAIL(e, TARE_E_CONFIG, "%s: saved before %s %s had the parameter %s, which has no default", where, kind, p->desc.name,
              row->key);

@@ -243,11 +243,10 @@ static tare_status check_descriptor(struct subject *s, const tare_descriptor *d,
 static tare_status check_waiting(const struct subject *s, const struct plugin *p, struct err *e)
 {
     if (p->desc.kind == TARE_VERIFIER && p->verifier->submit && (p->verifier->flags & TARE_JUDGES_TOGETHER))
-        FAIL(e, TARE_E_PLUGIN,
-             "%s: %s: it has submit, which takes one answer at a time, and the flag TARE_JUDGES_TOGETHER, which asks for all of "
-             "them; "
-             "leave one of the two out",
-             s->path, s->name);
+        FAIL(
+            e, TARE_E_PLUGIN,
+            "%s: %s: it has submit, which takes one answer at a time, and the flag TARE_JUDGES_TOGETHER, which asks for all of them; leave one of the two out",
+            s->path, s->name);
     return TARE_OK;
 }
 
@@ -255,23 +254,22 @@ static tare_status check_waiting(const struct subject *s, const struct plugin *p
 static tare_status check_needed(const struct subject *s, const tare_plugin *raw, const struct plugin *p, struct err *e)
 {
     if (p->desc.kind == TARE_ESTIMATOR && p->estimator->apply_records && raw->abi_minor_needed < 1)
-        FAIL(e, TARE_E_PLUGIN,
-             "%s: %s: it has records, which came with plugin ABI 1.1, and says that it needs 1.%u; set abi_minor_needed to 1 "
-             "(TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, 1))",
-             s->path, s->name, raw->abi_minor_needed);
+        FAIL(
+            e, TARE_E_PLUGIN,
+            "%s: %s: it has records, which came with plugin ABI 1.1, and says that it needs 1.%u; set abi_minor_needed to 1 (TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, 1))",
+            s->path, s->name, raw->abi_minor_needed);
     const uint32_t second = TARE_NEED_FINISH | TARE_NEED_ROW | TARE_NEED_COMPLETION | TARE_NEED_TOKEN_ID | TARE_NEED_VERDICTS |
                             TARE_NEED_OFF_POLICY | TARE_NEED_POLICY_VERSION | TARE_NEED_SEGMENTS;
     if (p->desc.kind == TARE_ESTIMATOR && p->estimator->columns && raw->abi_minor_needed < 2)
-        FAIL(e, TARE_E_PLUGIN,
-             "%s: %s: it has the function columns, which came with plugin ABI 1.2, and says that it needs 1.%u; set "
-             "abi_minor_needed to 2 (TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, 2))",
-             s->path, s->name, raw->abi_minor_needed);
+        FAIL(
+            e, TARE_E_PLUGIN,
+            "%s: %s: it has the function columns, which came with plugin ABI 1.2, and says that it needs 1.%u; set abi_minor_needed to 2 (TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, 2))",
+            s->path, s->name, raw->abi_minor_needed);
     if (p->desc.kind == TARE_ESTIMATOR && (p->desc.needs & second) && raw->abi_minor_needed < 2)
-        FAIL(e, TARE_E_PLUGIN,
-             "%s: %s: it needs columns that came with plugin ABI 1.2 (needs 0x%x), and says that it needs 1.%u; set "
-             "abi_minor_needed "
-             "to 2 (TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, 2))",
-             s->path, s->name, p->desc.needs, raw->abi_minor_needed);
+        FAIL(
+            e, TARE_E_PLUGIN,
+            "%s: %s: it needs columns that came with plugin ABI 1.2 (needs 0x%x), and says that it needs 1.%u; set abi_minor_needed to 2 (TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, 2))",
+            s->path, s->name, p->desc.needs, raw->abi_minor_needed);
     return TARE_OK;
 }
 

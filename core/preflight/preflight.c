@@ -355,10 +355,9 @@ static void warn_unbounded(const struct config *c)
         if (!strcmp(p->key, "advantage_clip")) str_to_double(p->value, &clip, NULL);
     }
     if (gamma > 0.5 && clip == 0)
-        log_warn("%s.gamma = %g with train.max_grad_norm = 0: advantages have no bound, and one of them can stop the learning for "
-                 "the rest "
-                 "of the run; set train.max_grad_norm = 1, or %s.advantage_clip = 5",
-                 section, gamma, section);
+        log_warn(
+            "%s.gamma = %g with train.max_grad_norm = 0: advantages have no bound, and one of them can stop the learning for the rest of the run; set train.max_grad_norm = 1, or %s.advantage_clip = 5",
+            section, gamma, section);
 }
 
 /* A bound that somebody set, and that the chosen objective does not read: it would do nothing, without a word. One that is the default does
@@ -379,9 +378,9 @@ static void warn_bounds(const struct config *c)
                   {"dual_clip", TARE_OBJECTIVE_OWN_DUAL_CLIP, c->loss.dual_clip > 0}};
     for (int i = 0; i < 3; i++)
         if (bounds[i].set && (p->objective->flags & bounds[i].flag))
-            log_warn("%s: loss.%s is not read by objective %s, and does nothing; its own bounds are in [objective.%s] (`tare "
-                     "plugin info %s`)",
-                     config_where(c, "loss", bounds[i].key), bounds[i].key, p->desc.name, p->desc.name, p->desc.name);
+            log_warn(
+                "%s: loss.%s is not read by objective %s, and does nothing; its own bounds are in [objective.%s] (`tare plugin info %s`)",
+                config_where(c, "loss", bounds[i].key), bounds[i].key, p->desc.name, p->desc.name, p->desc.name);
     config_free(&plain);
 }
 
@@ -412,10 +411,10 @@ static void warn_disk(const struct config *c)
     const int64_t kept = c->checkpoint.keep && c->checkpoint.keep + 1 < saved ? c->checkpoint.keep + 1 : saved;
     const double each = checkpoint_bytes(c, &shape), free_bytes = (double)disk.f_bavail * (double)disk.f_frsize;
     if (each * (double)kept > free_bytes)
-        log_warn("%lld checkpoints of about %s each do not fit: %s are free for %s; set checkpoint.keep (now %lld), "
-                 "checkpoint.every (now %lld) or checkpoint.optimizer",
-                 (long long)kept, str_amount(a, each, "B"), str_amount(b, free_bytes, "B"), c->run.dir,
-                 (long long)c->checkpoint.keep, (long long)c->checkpoint.every);
+        log_warn(
+            "%lld checkpoints of about %s each do not fit: %s are free for %s; set checkpoint.keep (now %lld), checkpoint.every (now %lld) or checkpoint.optimizer",
+            (long long)kept, str_amount(a, each, "B"), str_amount(b, free_bytes, "B"), c->run.dir, (long long)c->checkpoint.keep,
+            (long long)c->checkpoint.every);
 }
 
 /* Prompt and completion share the context: longer completions end there, with no word about it. */
@@ -425,8 +424,7 @@ static void warn_context(const struct config *c)
     struct err e = {0};
     if (c->rollout.max_new_tokens <= 0 || plan_shape(c, 0, &shape, &e) || c->rollout.max_new_tokens < shape.max_position) return;
     log_warn(
-        "rollout.max_new_tokens = %lld, but %s has a context of %lld tokens for prompt and completion together: completions end "
-        "there; set a smaller rollout.max_new_tokens",
+        "rollout.max_new_tokens = %lld, but %s has a context of %lld tokens for prompt and completion together: completions end there; set a smaller rollout.max_new_tokens",
         (long long)c->rollout.max_new_tokens, c->model.path, (long long)shape.max_position);
 }
 

@@ -22,10 +22,10 @@ static tare_status plan_group(struct group *g, const struct sample_request *r, i
     if (r->prompt_len < 1)
         FAIL(e, TARE_E_INVALID, "%s: the prompt has no tokens; a model needs at least one", request_where(r, index, buffer));
     if (r->prompt_len >= context)
-        FAIL(e, TARE_E_RANGE,
-             "%s: the prompt has %lld tokens, and the context of %lld leaves no room for a new one; shorten it, or raise "
-             "model.max_position_embeddings",
-             request_where(r, index, buffer), (long long)r->prompt_len, (long long)context);
+        FAIL(
+            e, TARE_E_RANGE,
+            "%s: the prompt has %lld tokens, and the context of %lld leaves no room for a new one; shorten it, or raise model.max_position_embeddings",
+            request_where(r, index, buffer), (long long)r->prompt_len, (long long)context);
     g->request = r;
     g->left = r->n_samples;
     g->limit = max_new < context - r->prompt_len ? max_new : context - r->prompt_len;
@@ -147,13 +147,12 @@ tare_status scheduler_start(struct scheduler *s, int64_t max_batch, struct arena
         const int64_t need = scheduler_group_need(g);
         char buffer[WHERE_SIZE];
         if (need > s->pool.n)
-            FAIL(e, TARE_E_CONFIG,
-                 "%s: a prompt of %lld tokens and up to %lld new ones need %lld keys in the cache, which holds %lld; raise "
-                 "rollout.kv_tokens "
-                 "to at least %lld, or lower rollout.max_new_tokens",
-                 request_where(g->request, i, buffer), (long long)g->request->prompt_len, (long long)g->limit,
-                 (long long)(g->request->prompt_len + g->limit - 1), (long long)(s->pool.n * KV_BLOCK),
-                 (long long)(need * KV_BLOCK));
+            FAIL(
+                e, TARE_E_CONFIG,
+                "%s: a prompt of %lld tokens and up to %lld new ones need %lld keys in the cache, which holds %lld; raise rollout.kv_tokens to at least %lld, or lower rollout.max_new_tokens",
+                request_where(g->request, i, buffer), (long long)g->request->prompt_len, (long long)g->limit,
+                (long long)(g->request->prompt_len + g->limit - 1), (long long)(s->pool.n * KV_BLOCK),
+                (long long)(need * KV_BLOCK));
         if (need > width) width = need;
     }
     return scheduler_open(s, max_batch, width, arena, e);

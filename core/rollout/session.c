@@ -87,8 +87,7 @@ static tare_status check(const struct sampler *s, const struct session_request *
     if (scheduler_group_need(g) > s->sched.pool.n)
         FAIL(
             e, TARE_E_RANGE,
-            "%s has %lld tokens, and with up to %lld new ones it does not fit in the key/value cache of %lld tokens; ask for fewer "
-            "new tokens, or serve with a larger rollout.kv_tokens",
+            "%s has %lld tokens, and with up to %lld new ones it does not fit in the key/value cache of %lld tokens; ask for fewer new tokens, or serve with a larger rollout.kv_tokens",
             where, (long long)n, (long long)g->limit, (long long)capacity);
     return TARE_OK;
 }

@@ -88,10 +88,10 @@ static tare_status check_file_system(const struct sft *s, struct err *e)
     struct stat there, beside;
     fs_dirname(parent, s->out);
     if (stat(s->folder, &there) || stat(parent, &beside) || there.st_dev == beside.st_dev) return TARE_OK;
-    FAIL(e, TARE_E_CONFIG,
-         "%s: lies on another file system than %s, so the model that is made there could not be renamed to %s; move it there, or "
-         "choose another sft.out",
-         s->folder, parent, s->out);
+    FAIL(
+        e, TARE_E_CONFIG,
+        "%s: lies on another file system than %s, so the model that is made there could not be renamed to %s; move it there, or choose another sft.out",
+        s->folder, parent, s->out);
 }
 
 /* sft.out, or `model` in run.dir */
@@ -100,10 +100,10 @@ tare_status sft_find_folders(struct sft *s, enum sft_start start, struct err *e)
     const struct config *c = s->config;
     TRY(set_folders(s, c->sft.out[0] ? "" : c->run.dir, c->sft.out[0] ? c->sft.out : "model", e));
     if (c->model.warm_start[0] && !strcmp(c->model.path, s->out))
-        FAIL(e, TARE_E_CONFIG,
-             "%s: sft.out = %s is model.path too: model.warm_start would make the model that this training makes; give one of them "
-             "another folder",
-             config_where(c, "sft", "out"), s->out);
+        FAIL(
+            e, TARE_E_CONFIG,
+            "%s: sft.out = %s is model.path too: model.warm_start would make the model that this training makes; give one of them another folder",
+            config_where(c, "sft", "out"), s->out);
     if (s->comm.rank) return TARE_OK;
     struct stat at;
     if (!fs_exists(s->out) && !lstat(s->out, &at))
@@ -273,11 +273,11 @@ static tare_status check_resumed(const struct sft *s, enum sft_start start, int6
 {
     char advice[FS_PATH + 200];
     if (step > s->steps)
-        FAIL(e, TARE_E_CONFIG,
-             "%s: sft.steps = %lld, and %s has done %lld already; resume with that many steps or more, or remove the folder to "
-             "start over",
-             config_where(s->config, "sft", s->config->sft.steps ? "steps" : "epochs"), (long long)s->steps, s->folder,
-             (long long)step);
+        FAIL(
+            e, TARE_E_CONFIG,
+            "%s: sft.steps = %lld, and %s has done %lld already; resume with that many steps or more, or remove the folder to start over",
+            config_where(s->config, "sft", s->config->sft.steps ? "steps" : "epochs"), (long long)s->steps, s->folder,
+            (long long)step);
     if (start == SFT_GO_ON)
         snprintf(advice, sizeof advice,
                  "%s/config.ini has those it was begun with; put them back, or remove the folder to start over", s->folder);
@@ -326,8 +326,7 @@ static tare_status find_checkpoint(const struct sft *s, enum sft_start start, ch
     if (damaged)
         FAIL(
             e, TARE_E_CORRUPT,
-            "%s: none of its %lld checkpoints can be used (the warnings above say why); nothing was touched: put the damaged files "
-            "back, or remove the folder to start over",
+            "%s: none of its %lld checkpoints can be used (the warnings above say why); nothing was touched: put the damaged files back, or remove the folder to start over",
             s->folder, (long long)damaged);
     if (start == SFT_RESUME || start == SFT_CHANGE) log_warn("%s has no checkpoint yet: starting from the beginning", s->folder);
     return TARE_OK;

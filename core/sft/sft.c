@@ -193,10 +193,9 @@ static void tell_of_idle_ranks(const struct sft *s, int64_t tokens)
 {
     const int64_t micro = s->config->train.micro_tokens;
     if (s->comm.size > 1 && tokens <= (s->comm.size - 1) * micro)
-        log_info("a batch of %lld tokens is at most %lld micro-batches of train.micro_tokens = %lld, fewer than the %d ranks: the "
-                 "others "
-                 "wait; lower train.micro_tokens or raise sft.batch (both change the bits, the number of ranks does not)",
-                 (long long)tokens, (long long)((tokens + micro - 1) / micro), (long long)micro, s->comm.size);
+        log_info(
+            "a batch of %lld tokens is at most %lld micro-batches of train.micro_tokens = %lld, fewer than the %d ranks: the others wait; lower train.micro_tokens or raise sft.batch (both change the bits, the number of ranks does not)",
+            (long long)tokens, (long long)((tokens + micro - 1) / micro), (long long)micro, s->comm.size);
 }
 
 static tare_status sft_loop(struct sft *s, enum sft_start start, struct err *e)

@@ -42,11 +42,10 @@ static tare_status check_circle(const struct config *c, const struct config *fir
     OWNED(config_free) struct config child = {0};
     TRY(warm_start_config(c, file, &child, e));
     if (warm_start_due(&child) && !strcmp(child.model.path, first->model.path))
-        FAIL(e, TARE_E_CONFIG,
-             "%s: model.warm_start leads back to %s, which is to be made: each would wait for the other; one of them has to start "
-             "from a "
-             "model that is there, or from model.init",
-             file, first->model.path);
+        FAIL(
+            e, TARE_E_CONFIG,
+            "%s: model.warm_start leads back to %s, which is to be made: each would wait for the other; one of them has to start from a model that is there, or from model.init",
+            file, first->model.path);
     if (depth == CHAIN) FAIL(e, TARE_E_CONFIG, "%s: model.warm_start: a chain of more than %d, or a circle", file, CHAIN);
     return check_circle(&child, first, depth + 1, e);
 }

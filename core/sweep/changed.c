@@ -57,9 +57,8 @@ tare_status sweep_warn_changed(const struct sweep *s, struct err *e)
     for (int64_t i = 0; i < s->plan.n_cells; i++) TRY(look_at_run(s->jobs[i].dir, &list, &a, e));
     for (const struct plugin_now *p = list; p; p = p->next)
         if (p->runs)
-            log_warn("%s is another build than the one that %lld run%s of this sweep began with (%s): finished runs are not "
-                     "repeated; remove "
-                     "their folders to make them again, or give the sweep another name",
-                     p->path, (long long)p->runs, p->runs == 1 ? "" : "s", p->first);
+            log_warn(
+                "%s is another build than the one that %lld run%s of this sweep began with (%s): finished runs are not repeated; remove their folders to make them again, or give the sweep another name",
+                p->path, (long long)p->runs, p->runs == 1 ? "" : "s", p->first);
     return TARE_OK;
 }

@@ -15,8 +15,7 @@
 #include <time.h>
 
 static const char SCHEMA[] =
-    "CREATE TABLE IF NOT EXISTS cells (cell TEXT PRIMARY KEY, dir TEXT NOT NULL, status TEXT NOT NULL, attempts INTEGER NOT NULL,"
-    " seconds REAL, value REAL, error TEXT, updated INTEGER NOT NULL, sum TEXT)";
+    "CREATE TABLE IF NOT EXISTS cells (cell TEXT PRIMARY KEY, dir TEXT NOT NULL, status TEXT NOT NULL, attempts INTEGER NOT NULL, seconds REAL, value REAL, error TEXT, updated INTEGER NOT NULL, sum TEXT)";
 
 struct sweep_db {
     sqlite3 *db;
@@ -134,14 +133,14 @@ static tare_status check_row(const struct sweep_db *d, sqlite3_stmt *s, bool ret
     TRY(row_is_whole(s, &whole, e));
     if (whole) return TARE_OK;
     if (retry)
-        log_warn("%s: the row of cell %s is damaged (its sum does not match) and was removed: the cell is looked at by its folder "
-                 "alone",
-                 d->path, cell ? cell : "?");
+        log_warn(
+            "%s: the row of cell %s is damaged (its sum does not match) and was removed: the cell is looked at by its folder alone",
+            d->path, cell ? cell : "?");
     if (retry) return remove_row(d, sqlite3_column_int64(s, V_ROWID), e);
-    FAIL(e, TARE_E_CORRUPT,
-         "%s: the row of cell %s in the table cells is damaged (its sum does not match), so whether the cell failed is not known; "
-         "--retry goes by what lies in its folder and runs it again where it is not done",
-         d->path, cell ? cell : "?");
+    FAIL(
+        e, TARE_E_CORRUPT,
+        "%s: the row of cell %s in the table cells is damaged (its sum does not match), so whether the cell failed is not known; --retry goes by what lies in its folder and runs it again where it is not done",
+        d->path, cell ? cell : "?");
 }
 
 /* Rows, and the index that leads to them, which has no sum but has to agree with them. */
@@ -154,8 +153,7 @@ static tare_status check_index(const struct sweep_db *d, struct err *e)
     const char *text = got == SQLITE_ROW ? (const char *)sqlite3_column_text(s, 0) : NULL;
     if (text && strcmp(text, "ok"))
         status = err_set(e, TARE_E_CORRUPT, __FILE__, __LINE__,
-                         "%s: is damaged: %s; move it away: cells that are done are known by "
-                         "their folders and run no step again",
+                         "%s: is damaged: %s; move it away: cells that are done are known by their folders and run no step again",
                          d->path, text);
     else if (!text)
         status = refuse(d, e);

@@ -138,10 +138,10 @@ static tare_status refuse_repeat(struct grid *g, int dial, int64_t i, int64_t j)
             axes++;
         }
     if (axes > 1)
-        FAIL(g->e, TARE_E_CONFIG,
-             "%s: pair: places %lld and %lld of the lists of %s and its partners are equal, so the same run would be made twice; "
-             "take one of them out",
-             where_of(g, "pair"), (long long)i + 1, (long long)j + 1, first->key);
+        FAIL(
+            g->e, TARE_E_CONFIG,
+            "%s: pair: places %lld and %lld of the lists of %s and its partners are equal, so the same run would be made twice; take one of them out",
+            where_of(g, "pair"), (long long)i + 1, (long long)j + 1, first->key);
     FAIL(g->e, TARE_E_CONFIG,
          "%s: the axis %s has %s twice (places %lld and %lld), so the same run would be made twice; take one of them out",
          where_of(g, first->key), first->key, first->values[i], (long long)i + 1, (long long)j + 1);
@@ -172,16 +172,16 @@ static tare_status check_override(const struct sweep_plan *plan, const char *ove
     const size_t n = strcspn(override, "=");
     for (size_t i = 0; i < sizeof SET / sizeof *SET; i++)
         if (strlen(SET[i]) == n && !strncmp(SET[i], override, n))
-            FAIL(e, TARE_E_CONFIG,
-                 "command line: %s does nothing: the sweep sets %s for each cell; the options are sweep.name, "
-                 "sweep.dir and sweep.threads",
-                 override, SET[i]);
+            FAIL(
+                e, TARE_E_CONFIG,
+                "command line: %s does nothing: the sweep sets %s for each cell; the options are sweep.name, sweep.dir and sweep.threads",
+                override, SET[i]);
     for (int64_t i = 0; i < plan->n_axes; i++)
         if (strlen(plan->axes[i].key) == n && !strncmp(plan->axes[i].key, override, n))
-            FAIL(e, TARE_E_CONFIG,
-                 "command line: %s does nothing: the axis %s of [sweep] (%s) decides; sweep.%s takes one value in place of the "
-                 "axis, an empty sweep.%s= switches the axis off",
-                 override, plan->axes[i].key, config_where(c, "sweep", plan->axes[i].key), override, plan->axes[i].key);
+            FAIL(
+                e, TARE_E_CONFIG,
+                "command line: %s does nothing: the axis %s of [sweep] (%s) decides; sweep.%s takes one value in place of the axis, an empty sweep.%s= switches the axis off",
+                override, plan->axes[i].key, config_where(c, "sweep", plan->axes[i].key), override, plan->axes[i].key);
     return TARE_OK;
 }
 
@@ -203,8 +203,7 @@ static tare_status check_used(struct grid *g)
         const int kind = (int)(name - 1 - key), size = (int)strcspn(name, ".");
         FAIL(
             g->e, TARE_E_CONFIG,
-            "%s: the axis %s changes nothing: no cell runs the %.*s '%.*s'; mend its name, add it to %.*s.%s, or take the axis out "
-            "(an empty value switches off one of an included file; a plugin of a file is called like the file, or FILE.so:NAME)",
+            "%s: the axis %s changes nothing: no cell runs the %.*s '%.*s'; mend its name, add it to %.*s.%s, or take the axis out (an empty value switches off one of an included file; a plugin of a file is called like the file, or FILE.so:NAME)",
             where_of(g, key), key, kind, key, size, name, kind, key,
             !strncmp(key, "verifier.", 9) ? "plugins"
             : strncmp(key, "clusterer.", 10) && strncmp(key, "encoder.", 8) && strncmp(key, "codebook.", 9)

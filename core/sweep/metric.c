@@ -140,9 +140,9 @@ void sweep_look_metric(struct sweep *s, const struct sweep_job *job)
     s->metric_met = true;
     if (run_data_find(&d, name)) return;
     recorded(&d, name, list, sizeof list);
-    log_warn("sweep.metric = %s: %s has made %lld step%s and not recorded it; %s. The runs go on; a table of another metric can be "
-             "had with --metric",
-             s->plan.metric, job->dir, (long long)d.last_step, d.last_step == 1 ? "" : "s", list);
+    log_warn(
+        "sweep.metric = %s: %s has made %lld step%s and not recorded it; %s. The runs go on; a table of another metric can be had with --metric",
+        s->plan.metric, job->dir, (long long)d.last_step, d.last_step == 1 ? "" : "s", list);
 }
 
 tare_status sweep_check_metric(const struct sweep *s, const char *what, const char *metric, struct err *e)

@@ -61,10 +61,10 @@ static tare_status read_template(struct chat *c, const char *folder, const char 
     }
     const json_t *t = template_of(config);
     if (!json_is_string(t))
-        FAIL(e, TARE_E_NOT_FOUND,
-             "%s has no chat template (neither chat_template.jinja nor chat_template in tokenizer_config.json); give one with "
-             "data.chat_template or template=FILE, or set data.prompt = plain",
-             folder);
+        FAIL(
+            e, TARE_E_NOT_FOUND,
+            "%s has no chat template (neither chat_template.jinja nor chat_template in tokenizer_config.json); give one with data.chat_template or template=FILE, or set data.prompt = plain",
+            folder);
     snprintf(path, sizeof path, "%.4000s (chat_template)", config_path);
     return template_parse(json_string_value(t), (int64_t)json_string_length(t), path, &c->template, e);
 }

@@ -521,11 +521,9 @@ bool template_is_dict_method(tare_text name)
 
 bool template_is_string_method(tare_text name)
 {
-    return is_among(name,
-                    " capitalize casefold center count encode endswith expandtabs find format format_map index isalnum isalpha "
-                    "isascii isdecimal isdigit isidentifier islower isnumeric isprintable isspace istitle isupper join ljust "
-                    "lower lstrip maketrans partition removeprefix removesuffix replace rfind rindex rjust rpartition rsplit "
-                    "rstrip split splitlines startswith strip swapcase title translate upper zfill ");
+    return is_among(
+        name,
+        " capitalize casefold center count encode endswith expandtabs find format format_map index isalnum isalpha isascii isdecimal isdigit isidentifier islower isnumeric isprintable isspace istitle isupper join ljust lower lstrip maketrans partition removeprefix removesuffix replace rfind rindex rjust rpartition rsplit rstrip split splitlines startswith strip swapcase title translate upper zfill ");
 }
 
 bool template_is_list_method(tare_text name, bool tuple)

@@ -74,10 +74,10 @@ static tare_status check_sampler(const struct objective *o, const struct loss_co
 {
     if (!(o->needs & TARE_OBJECTIVE_SAMPLER)) return TARE_OK;
     if (c->old_logprobs == OLD_SAMPLER)
-        FAIL(e, TARE_E_CONFIG,
-             "objective %s compares the logprobs recorded while sampling with those of the update; set loss.old_logprobs = "
-             "recompute",
-             name_of(o));
+        FAIL(
+            e, TARE_E_CONFIG,
+            "objective %s compares the logprobs recorded while sampling with those of the update; set loss.old_logprobs = recompute",
+            name_of(o));
     if (c->rollout_is != ROLLOUT_IS_NONE)
         FAIL(e, TARE_E_CONFIG, "objective %s weighs by the sampler's probabilities itself; set loss.rollout_is = none", name_of(o));
     return TARE_OK;
@@ -298,11 +298,11 @@ static tare_status check_outputs(const struct objective *o, const struct token_b
         if (isfinite(x->value[i]) && isfinite(x->dlogprob[i]) && isfinite(x->dentropy[i]) && (!x->dkl || isfinite(x->dkl[i])))
             continue;
         const int64_t t = block->token[x->at[i]], r = o->columns.owner[t];
-        FAIL(e, TARE_E_NOT_FINITE,
-             "objective %s: compute, step %lld: rollout %lld, token %lld has value %g and derivatives %g, %g, %g; each has to be "
-             "written and finite",
-             name_of(o), (long long)o->b->step, (long long)r, (long long)(t - o->b->token_begin[r]), x->value[i], x->dlogprob[i],
-             x->dentropy[i], x->dkl ? x->dkl[i] : 0);
+        FAIL(
+            e, TARE_E_NOT_FINITE,
+            "objective %s: compute, step %lld: rollout %lld, token %lld has value %g and derivatives %g, %g, %g; each has to be written and finite",
+            name_of(o), (long long)o->b->step, (long long)r, (long long)(t - o->b->token_begin[r]), x->value[i], x->dlogprob[i],
+            x->dentropy[i], x->dkl ? x->dkl[i] : 0);
     }
     return TARE_OK;
 }

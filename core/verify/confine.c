@@ -262,9 +262,8 @@ tare_status confine_here(const struct confine *o, struct confined *out, struct e
     if (o->mode == CONFINE_OFF) return TARE_OK;
     filter(o, out);
     if (!out->refused || o->mode != CONFINE_REQUIRE) return TARE_OK;
-    FAIL(e, TARE_E_UNSUPPORTED,
-         "verifier.confine = require: the kernel takes no list of system calls for a verifier's worker (seccomp: %s); let the "
-         "machine or its container "
-         "allow it, or set verifier.confine = try",
-         strerror(out->refused));
+    FAIL(
+        e, TARE_E_UNSUPPORTED,
+        "verifier.confine = require: the kernel takes no list of system calls for a verifier's worker (seccomp: %s); let the machine or its container allow it, or set verifier.confine = try",
+        strerror(out->refused));
 }

@@ -60,10 +60,9 @@ static void tell(unsigned pid)
     const ssize_t n = fd < 0 ? -1 : read(fd, name, sizeof name - 1);
     if (n > 0) name[n - 1] = 0; /* without its newline */
     if (fd >= 0) close(fd);
-    log_warn("verifier.isolate = process: %s in a verifier's worker asked for a connection and was refused; set verifier.network = "
-             "yes (tare "
-             "verify: --network) if the verifier needs the network",
-             name);
+    log_warn(
+        "verifier.isolate = process: %s in a verifier's worker asked for a connection and was refused; set verifier.network = yes (tare verify: --network) if the verifier needs the network",
+        name);
 }
 
 bool refused_answer(int listener)

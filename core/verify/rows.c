@@ -63,10 +63,10 @@ static tare_status check_rows(struct verify *v, bool compared, const struct data
     for (int64_t i = 0; i < d->n; i++) {
         const struct row *row = &d->rows[i];
         if (compared && !row->answer.size)
-            FAIL(e, TARE_E_INVALID,
-                 "%s: \"answer\" is missing or empty, and a verifier of verifier.plugins compares with it; every row needs one "
-                 "(tools/to_jsonl.py takes it from a field of another name)",
-                 row->where);
+            FAIL(
+                e, TARE_E_INVALID,
+                "%s: \"answer\" is missing or empty, and a verifier of verifier.plugins compares with it; every row needs one (tools/to_jsonl.py takes it from a field of another name)",
+                row->where);
         if (v->n_verifiers && verify_try_row(v, row, e)) return err_prefix(e, "%s", row->where);
     }
     return TARE_OK;

@@ -63,10 +63,10 @@ static tare_status take_name(struct verify *v, struct verifier *f, const char *a
         FAIL(e, TARE_E_CONFIG, "verifier.plugins: overlong is the name of verifier.overlong's part; take another");
     for (int64_t c = 0; c < v->n_verifiers; c++)
         if (!strcmp(v->verifiers[c].name, name))
-            FAIL(e, TARE_E_CONFIG,
-                 "the verifier %s is listed twice; give it once, with the sum of the weights, or give one of them another name and "
-                 "parameters of its own: %s as strict, [verifier.strict]",
-                 name, f->plugin->desc.name);
+            FAIL(
+                e, TARE_E_CONFIG,
+                "the verifier %s is listed twice; give it once, with the sum of the weights, or give one of them another name and parameters of its own: %s as strict, [verifier.strict]",
+                name, f->plugin->desc.name);
     char *copy;
     TRY(arena_strdup(&v->arena, name, -1, &copy, e));
     f->name = copy;

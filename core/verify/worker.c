@@ -54,8 +54,7 @@ static tare_status open_same(const char *name, uint64_t hash, const struct plugi
     if (hash && hash != (*p)->hash)
         FAIL(
             e, TARE_E_PLUGIN,
-            "%s: was exchanged while it was in use, and a new worker would judge by another verifier than the others; put the file "
-            "back, or start again, which takes this one",
+            "%s: was exchanged while it was in use, and a new worker would judge by another verifier than the others; put the file back, or start again, which takes this one",
             (*p)->path);
     return TARE_OK;
 }

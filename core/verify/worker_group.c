@@ -41,10 +41,10 @@ tare_status worker_program(const char **out, struct err *e)
     if (*out) return TARE_OK;
     if (name && !strncmp(name, "/tare", 5)) return TARE_OK;
     if (!other || access(other, X_OK))
-        FAIL(e, TARE_E_UNSUPPORTED,
-             "verifier.isolate = process starts the program tare, and this one is %s; set TARE to its path, or verifier.isolate = "
-             "thread",
-             n > 0 ? self : "unknown");
+        FAIL(
+            e, TARE_E_UNSUPPORTED,
+            "verifier.isolate = process starts the program tare, and this one is %s; set TARE to its path, or verifier.isolate = thread",
+            n > 0 ? self : "unknown");
     *out = other;
     return TARE_OK;
 }
@@ -152,10 +152,9 @@ static void warn_refused(int error)
 {
     static atomic_flag told = ATOMIC_FLAG_INIT;
     if (!error || atomic_flag_test_and_set(&told)) return;
-    log_warn("verifiers run in worker processes without a list of refused system calls, and may open connections: the kernel takes "
-             "none (seccomp: %s); "
-             "verifier.confine = require makes that an error, off keeps this warning away",
-             strerror(error));
+    log_warn(
+        "verifiers run in worker processes without a list of refused system calls, and may open connections: the kernel takes none (seccomp: %s); verifier.confine = require makes that an error, off keeps this warning away",
+        strerror(error));
 }
 
 static tare_status start(const struct verify *v, struct worker *p, struct err *e)

@@ -82,8 +82,7 @@ static void explain_choice(const struct audit *a, const struct audit_step *s, st
     const struct err why = *e;
     err_set(
         e, why.code, __FILE__, __LINE__,
-        "%s: its rows have advantages, and nothing says how they were computed; give as=%s for the conventions of the trainer that "
-        "wrote them (verl, trl, openrlhf, slime or nemo%s%s), or estimator.plugin=NAME (%s was tried: %s)",
+        "%s: its rows have advantages, and nothing says how they were computed; give as=%s for the conventions of the trainer that wrote them (verl, trl, openrlhf, slime or nemo%s%s), or estimator.plugin=NAME (%s was tried: %s)",
         s->file, trainers ? a->map.name : "NAME", trainers ? "; the columns are those of " : "", trainers ? a->map.name : "",
         a->o->config->estimator.plugin, why.message);
 }

@@ -149,10 +149,10 @@ static tare_status take_field(const char *text, struct arena *a, struct field_ma
         m->column[c] = *copy ? copy : NULL;
         return TARE_OK;
     }
-    FAIL(e, TARE_E_CONFIG,
-         "--field %s: NAME=COLUMN, where NAME is step, group, prompt, completion, answer, reward, advantage, weight, length, "
-         "loss_scale or groups",
-         text);
+    FAIL(
+        e, TARE_E_CONFIG,
+        "--field %s: NAME=COLUMN, where NAME is step, group, prompt, completion, answer, reward, advantage, weight, length, loss_scale or groups",
+        text);
 }
 
 /* TRL's rewards stand under the names of their functions: the only number column that is nothing else. */

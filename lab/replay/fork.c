@@ -91,11 +91,10 @@ static tare_status compare(struct fork *f, struct err *e)
     int n = 0;
     tare_status status = config_compare(&f->before, &f->after, take, &c, e);
     if (!status && c.refused.size)
-        status =
-            err_set(e, TARE_E_CONFIG, __FILE__, __LINE__,
-                    "a fork cannot change %.1000s: the steps it begins with, and the random numbers that both runs have in common, "
-                    "hang on it; start another run with tare train",
-                    c.refused.data);
+        status = err_set(
+            e, TARE_E_CONFIG, __FILE__, __LINE__,
+            "a fork cannot change %.1000s: the steps it begins with, and the random numbers that both runs have in common, hang on it; start another run with tare train",
+            c.refused.data);
     str_free(&c.refused);
     TRY(status);
     if (c.estimator) f->anew[n++] = "estimator";

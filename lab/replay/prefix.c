@@ -31,10 +31,10 @@ static tare_status check_history(const char *run, const char *line, int64_t from
     key = strrchr(name, '.');
     if (key) *key++ = 0;
     if (key && !config_changes_training(name, key)) return TARE_OK;
-    FAIL(e, TARE_E_CONFIG,
-         "%s: went on with another configuration after step %lld (%.300s), so what came after it cannot be made again from the "
-         "newest checkpoint before it, that of step %lld; name a step after one of %s/checkpoints from step %lld on",
-         run, (long long)step, begin, (long long)from, run, (long long)step);
+    FAIL(
+        e, TARE_E_CONFIG,
+        "%s: went on with another configuration after step %lld (%.300s), so what came after it cannot be made again from the newest checkpoint before it, that of step %lld; name a step after one of %s/checkpoints from step %lld on",
+        run, (long long)step, begin, (long long)from, run, (long long)step);
 }
 
 static tare_status check_configuration(const struct prefix *p, struct err *e)

@@ -55,10 +55,10 @@ static tare_status same_data(const char *run, const char *again, struct err *e)
     bool same = !strcmp(hash, data_of(recorded));
     json_array_foreach(json_object_get(recorded, "resumed"), i, process) same = same || !strcmp(hash, data_of(process));
     if (!same)
-        FAIL(e, TARE_E_INVALID,
-             "%s: the rows that were read now are not those of the run (manifest.json has their sum); name its file with "
-             "data.train=FILE",
-             run);
+        FAIL(
+            e, TARE_E_INVALID,
+            "%s: the rows that were read now are not those of the run (manifest.json has their sum); name its file with data.train=FILE",
+            run);
     return TARE_OK;
 }
 

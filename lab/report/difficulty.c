@@ -102,10 +102,10 @@ static tare_status add_key(const struct figure *f, struct str *out, struct err *
 
 static tare_status add_rows(const struct figure *f, struct str *out, struct err *e)
 {
-    TRY(str_add(out,
-                "<div class=\"scroll\"><table><tr><th>run</th><th>bucket</th><th>step</th><th>questions</th><th>accuracy</th>"
-                "<th>95 % interval</th><th>mean tokens</th></tr>\n",
-                -1, e));
+    TRY(str_add(
+        out,
+        "<div class=\"scroll\"><table><tr><th>run</th><th>bucket</th><th>step</th><th>questions</th><th>accuracy</th><th>95 % interval</th><th>mean tokens</th></tr>\n",
+        -1, e));
     for (int64_t i = 0; i < f->n; i++) {
         const struct difficulty_point *p = &f->points[i];
         TRY(str_add(out, "<tr><td>", -1, e));

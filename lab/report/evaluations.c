@@ -67,10 +67,10 @@ static int by_step(const void *a, const void *b)
 
 static tare_status add_table(const struct results *r, struct str *out, struct err *e)
 {
-    TRY(str_add(out,
-                "<div class=\"scroll\"><table><tr><th>task</th><th>checkpoint</th><th>questions</th><th>samples</th><th>pass@1</th>"
-                "<th>95 % interval</th><th>mean tokens</th></tr>\n",
-                -1, e));
+    TRY(str_add(
+        out,
+        "<div class=\"scroll\"><table><tr><th>task</th><th>checkpoint</th><th>questions</th><th>samples</th><th>pass@1</th><th>95 % interval</th><th>mean tokens</th></tr>\n",
+        -1, e));
     for (int64_t i = 0; i < r->n; i++) {
         const json_t *j = r->list[i].json, *pass = json_array_get(json_object_get(j, "pass"), 0);
         TRY(str_add(out, "<tr><td>", -1, e));

@@ -16,12 +16,7 @@ enum { HEAD = 26, ROW = 17, MARGIN = 8, KEYS = 32, NAME = 80 };
 static const char *const COLOURS[SVG_COLOURS] = {"#2b6cb0", "#c8581a", "#23804f", "#a8327a",
                                                  "#6a4fb8", "#8a6d0b", "#0f8294", "#6b7280"};
 static const char STYLE[] =
-    "text{font:12px "
-    "sans-serif;fill:#5d6673}text.y{text-anchor:end}text.x{text-anchor:middle}text.title{font-weight:600;fill:#1d2127}"
-    "text.key{fill:#1d2127}.grid{stroke:#e3e5e8;fill:none}.axis{stroke:#5d6673;fill:none}.line{fill:none;stroke-width:1.8;"
-    "stroke-linejoin:round}.line.faint{stroke-width:1;opacity:.4}.d1{stroke-dasharray:6 3}.d2{stroke-dasharray:2 "
-    "3}.band{opacity:.15}"
-    ".area{opacity:.75}.dot.faint{opacity:.45}";
+    "text{font:12px sans-serif;fill:#5d6673}text.y{text-anchor:end}text.x{text-anchor:middle}text.title{font-weight:600;fill:#1d2127}text.key{fill:#1d2127}.grid{stroke:#e3e5e8;fill:none}.axis{stroke:#5d6673;fill:none}.line{fill:none;stroke-width:1.8;stroke-linejoin:round}.line.faint{stroke-width:1;opacity:.4}.d1{stroke-dasharray:6 3}.d2{stroke-dasharray:2 3}.band{opacity:.15}.area{opacity:.75}.dot.faint{opacity:.45}";
 
 struct text { /* a part of the page */
     const char *at;
@@ -89,10 +84,10 @@ static tare_status print_figure(const struct figure *f, struct str *out, struct 
                  -HEAD, SVG_WIDTH, height, SVG_WIDTH, height, STYLE));
     for (int c = 0; c < SVG_COLOURS; c++)
         TRY(str_addf(out, e, ".line.c%d{stroke:%s}.band.c%d,.area.c%d,.dot.c%d{fill:%s}", c, COLOURS[c], c, c, c, COLOURS[c]));
-    TRY(str_addf(out, e,
-                 "</style>\n<rect y=\"%d\" width=\"%d\" height=\"%d\" fill=\"#fff\"/><text class=\"title\" x=\"%d\" "
-                 "y=\"%d\">%.*s</text>\n%.*s\n",
-                 -HEAD, SVG_WIDTH, height, MARGIN, -MARGIN, (int)f->title.n, f->title.at, (int)f->body.n, f->body.at));
+    TRY(str_addf(
+        out, e,
+        "</style>\n<rect y=\"%d\" width=\"%d\" height=\"%d\" fill=\"#fff\"/><text class=\"title\" x=\"%d\" y=\"%d\">%.*s</text>\n%.*s\n",
+        -HEAD, SVG_WIDTH, height, MARGIN, -MARGIN, (int)f->title.n, f->title.at, (int)f->body.n, f->body.at));
     for (int i = 0; i < rows; i++) {
         const struct key *k = &f->keys[i];
         const int y = SVG_HEIGHT + MARGIN + ROW * i;

@@ -296,11 +296,10 @@ static tare_status add_font(struct file *f, const char *name, bool latin)
 static tare_status add_page(struct file *f, double width, double height)
 {
     char body[640];
-    int n =
-        snprintf(body, sizeof body,
-                 "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 %g %g] /Contents 4 0 R\n/Resources << /Font << /Text 5 0 R /Bold 6 "
-                 "0 R /Greek 7 0 R >>\n/ExtGState <<",
-                 0.75 * width, 0.75 * height);
+    int n = snprintf(
+        body, sizeof body,
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 %g %g] /Contents 4 0 R\n/Resources << /Font << /Text 5 0 R /Bold 6 0 R /Greek 7 0 R >>\n/ExtGState <<",
+        0.75 * width, 0.75 * height);
     for (int i = 0; i < LOOKS_N; i++)
         if (!i || LOOKS[i].opacity < 1)
             n += snprintf(body + n, sizeof body - (size_t)n, " /%s << /CA %g /ca %g >>", LOOKS[i].state, LOOKS[i].opacity,

@@ -60,18 +60,14 @@ static tare_status add_row(const struct sweep_table *t, int64_t i, const struct 
 
 static tare_status add_note(const struct sweep_table *t, const struct study_plan *p, struct str *out, struct err *e)
 {
-    TRY(str_addf(out, e,
-                 "\nDifferences to %s, paired by seed. The interval holds at every look at once, and for all rows together, with "
-                 "probability %g "
-                 "(arXiv 2310.03722, normal differences): the study may stop as soon as it leaves 0.\n",
-                 t->baseline, 1 - p->alpha));
+    TRY(str_addf(
+        out, e,
+        "\nDifferences to %s, paired by seed. The interval holds at every look at once, and for all rows together, with probability %g (arXiv 2310.03722, normal differences): the study may stop as soon as it leaves 0.\n",
+        t->baseline, 1 - p->alpha));
     if (isnan(p->difference)) return TARE_OK;
     return str_addf(
         out, e,
-        "Seeds: with so many the two-sided paired t-test at %g finds a mean difference of %g with probability %g, when the "
-        "differences have "
-        "the deviation of those so far; in the last column its 80 %% upper bound, as few seeds know it badly. The table's "
-        "permutation test needs 6 pairs at least for p < 0.05.\n",
+        "Seeds: with so many the two-sided paired t-test at %g finds a mean difference of %g with probability %g, when the differences have the deviation of those so far; in the last column its 80 %% upper bound, as few seeds know it badly. The table's permutation test needs 6 pairs at least for p < 0.05.\n",
         p->alpha, p->difference, p->power);
 }
 

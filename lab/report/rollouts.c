@@ -280,10 +280,10 @@ tare_status rollouts_section(struct page *p, const char *run_dir, struct str *ou
     TRY(add_scatter(p, &d, false, &charts, e));
     TRY(add_scatter(p, &d, true, &charts, e));
     if (charts.size)
-        TRY(str_add(out,
-                    "<h2>What the estimator subtracts and divides by <small>one point a group; on the line: the group's own"
-                    "</small></h2>\n<div class=\"charts\">",
-                    -1, e));
+        TRY(str_add(
+            out,
+            "<h2>What the estimator subtracts and divides by <small>one point a group; on the line: the group's own</small></h2>\n<div class=\"charts\">",
+            -1, e));
     if (charts.size) TRY(str_add(out, charts.data, charts.size, e));
     if (charts.size) TRY(str_add(out, "</div>\n", -1, e));
     return add_samples(p, &d, out, e);

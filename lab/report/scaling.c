@@ -66,17 +66,13 @@ tare_status scaling_section(struct page *p, struct str *out, struct err *e)
     if (rows.size)
         TRY(str_add(
             out,
-            "<h2>Asymptote and efficiency</h2>\n<div "
-            "class=\"scroll\"><table><tr><th>variant</th><th>curve</th><th>points</th><th>start "
-            "R<sub>0</sub></th><th>asymptote A</th><th>efficiency B</th><th>half of the gain at step</th><th>R\xC2\xB2</th></tr>\n",
+            "<h2>Asymptote and efficiency</h2>\n<div class=\"scroll\"><table><tr><th>variant</th><th>curve</th><th>points</th><th>start R<sub>0</sub></th><th>asymptote A</th><th>efficiency B</th><th>half of the gain at step</th><th>R\xC2\xB2</th></tr>\n",
             -1, e));
     if (rows.size) TRY(str_add(out, rows.data, rows.size, e));
     if (rows.size)
         TRY(str_add(
             out,
-            "</table></div><p class=\"dim\">R = R<sub>0</sub> + (A - R<sub>0</sub>) / (1 + (C<sub>mid</sub> / step)<sup>B</sup>), "
-            "least squares on the "
-            "mean over seeds (ScaleRL, arXiv 2510.13786). An asymptote whose half has not been reached is not in sight.</p>\n",
+            "</table></div><p class=\"dim\">R = R<sub>0</sub> + (A - R<sub>0</sub>) / (1 + (C<sub>mid</sub> / step)<sup>B</sup>), least squares on the mean over seeds (ScaleRL, arXiv 2510.13786). An asymptote whose half has not been reached is not in sight.</p>\n",
             -1, e));
     return TARE_OK;
 }

@@ -117,11 +117,10 @@ static tare_status add_iqm(const struct together *s, const struct scores *scores
         else
             TRY(str_add(out, "<td class=\"none\">-</td></tr>\n", -1, e));
     }
-    return str_add(out,
-                   "</table></div><p class=\"dim\">The mean of the middle half of all runs of all studies, with a bootstrap that "
-                   "draws seeds within each "
-                   "study (rliable, arXiv 2108.13264), none below 3 seeds. Scores are not rescaled.</p>\n",
-                   -1, e);
+    return str_add(
+        out,
+        "</table></div><p class=\"dim\">The mean of the middle half of all runs of all studies, with a bootstrap that draws seeds within each study (rliable, arXiv 2108.13264), none below 3 seeds. Scores are not rescaled.</p>\n",
+        -1, e);
 }
 
 static tare_status add_profile(struct page *p, const struct together *s, const struct scores *scores, const bool *all,

@@ -154,10 +154,10 @@ static tare_status open_figure(const char *title, const char *note, struct str *
 static tare_status open_svg(const struct canvas *c, const char *title)
 {
     const struct scale *x = &c->x, *y = &c->y;
-    TRY(str_addf(c->out, c->e,
-                 "<svg viewBox=\"0 0 %d %d\" role=\"img\" data-x=\"%.6g %.6g %.6g %.6g\" data-y=\"%.6g %.6g %.6g %.6g %d\" "
-                 "aria-label=\"",
-                 SVG_WIDTH, SVG_HEIGHT, x->from, x->to, x->low, x->high, y->from, y->to, y->low, y->high, y->log));
+    TRY(str_addf(
+        c->out, c->e,
+        "<svg viewBox=\"0 0 %d %d\" role=\"img\" data-x=\"%.6g %.6g %.6g %.6g\" data-y=\"%.6g %.6g %.6g %.6g %d\" aria-label=\"",
+        SVG_WIDTH, SVG_HEIGHT, x->from, x->to, x->low, x->high, y->from, y->to, y->low, y->high, y->log));
     TRY(html_text(c->out, title, -1, c->e));
     return str_add(c->out, "\">", -1, c->e);
 }

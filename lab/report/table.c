@@ -293,15 +293,14 @@ int sweep_table_cells(const struct sweep_table *t, int64_t i, char cells[SWEEP_C
 
 tare_status sweep_table_note(const struct sweep_table *t, const char *before, struct str *out, struct err *e)
 {
-    TRY(str_addf(out, e,
-                 "%sIntervals: bootstrap over seeds (10,000 resamplings, percentiles 2.5 and 97.5), no interval below %d seeds. "
-                 "s.d.: over seeds, n - 1.",
-                 before, STATS_SEEDS));
+    TRY(str_addf(
+        out, e,
+        "%sIntervals: bootstrap over seeds (10,000 resamplings, percentiles 2.5 and 97.5), no interval below %d seeds. s.d.: over seeds, n - 1.",
+        before, STATS_SEEDS));
     if (t->baseline[0])
         TRY(str_addf(
             out, e,
-            " Difference: to %s, paired by seed; p: two-sided, signs of the paired differences flipped (all patterns up to 16 "
-            "pairs, else 100,000 drawn); Holm over the rows of this table. With n pairs p cannot be below 2^(1-n).",
+            " Difference: to %s, paired by seed; p: two-sided, signs of the paired differences flipped (all patterns up to 16 pairs, else 100,000 drawn); Holm over the rows of this table. With n pairs p cannot be below 2^(1-n).",
             t->baseline));
     return str_add(out, "\n", 1, e);
 }

@@ -37,10 +37,10 @@ static tare_status deal_prompt(struct variance_pool *p, int64_t m, struct rng_ke
     for (int64_t i = b->group_begin[m]; i < b->group_begin[m + 1]; i++)
         if (judged(b, i)) order[n++] = i;
     if (n < 4)
-        FAIL(e, TARE_E_INVALID,
-             "prompt %lld: %lld of its %lld rollouts were judged by the verifier, and at least 4 are needed; raise --rollouts or "
-             "verifier.timeout",
-             (long long)m, (long long)n, (long long)(b->group_begin[m + 1] - b->group_begin[m]));
+        FAIL(
+            e, TARE_E_INVALID,
+            "prompt %lld: %lld of its %lld rollouts were judged by the verifier, and at least 4 are needed; raise --rollouts or verifier.timeout",
+            (long long)m, (long long)n, (long long)(b->group_begin[m + 1] - b->group_begin[m]));
     rng_shuffle(rng_derive(key, (uint64_t)m), order, n);
     for (int64_t k = 0; k < n; k++) {
         p->half[k % 2][at[k % 2]++] = order[k];

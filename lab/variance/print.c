@@ -91,8 +91,7 @@ tare_status print_table(const struct report_of *r, struct str *out, struct err *
                          100 * any->kind[1].groups, 100 * any->kind[2].groups));
         TRY(str_addf(
             out, e,
-            "\n\n| estimator | state | direction | less that of %s | direction of the mean | bias / \\|g*\\|^2 | variance / "
-            "\\|g*\\|^2 | effective | all wrong: of the square | of the signal |\n|---|---|---|---|---|---|---|---|---|---|\n",
+            "\n\n| estimator | state | direction | less that of %s | direction of the mean | bias / \\|g*\\|^2 | variance / \\|g*\\|^2 | effective | all wrong: of the square | of the signal |\n|---|---|---|---|---|---|---|---|---|---|\n",
             r->reference));
         for (int64_t i = 0; i < r->n; i++)
             if (r->result[i].size == size) TRY(print_row(&r->result[i], out, e));

@@ -28,8 +28,7 @@ static tare_status create(const tare_host *host, const tare_value *values, void 
     if (!service || !TARE_HAS(service, dim) || !TARE_HAS(service, identity) || !TARE_HAS(service, embed))
         return fail(
             error, TARE_E_UNSUPPORTED,
-            "the encoder policy needs the service tare.embed/1 (hidden states of a loaded policy), which is not offered here; "
-            "use it in a training run or with a model given, or choose another encoder");
+            "the encoder policy needs the service tare.embed/1 (hidden states of a loaded policy), which is not offered here; use it in a training run or with a model given, or choose another encoder");
     const int64_t dim = service->dim(service->ctx);
     if (dim <= 0) return fail(error, TARE_E_SHAPE, "tare.embed/1 says its embeddings have width %lld", (long long)dim);
     struct policy *p = calloc(1, sizeof *p);

@@ -138,9 +138,9 @@ static tare_status parameters(struct check *c, struct err *e)
 {
     /* an empty slice of Rust has an address too, in the first page, where no table can lie */
     if ((uintptr_t)c->plugin->desc.params >= 4096 && !c->plugin->desc.n_params)
-        FAIL(e, TARE_E_PLUGIN,
-             "the descriptor has a table of parameters, and n_params is 0: set it to the number of its rows; as it is, "
-             "what the plugin reads as its parameters is not there");
+        FAIL(
+            e, TARE_E_PLUGIN,
+            "the descriptor has a table of parameters, and n_params is 0: set it to the number of its rows; as it is, what the plugin reads as its parameters is not there");
     TRY(make_and_drop(c, c->values, "the defaults", false, e));
     return check_values(c, make_with, e);
 }

@@ -63,8 +63,7 @@ static tare_status check_slopes(struct check *c, const struct plugin_instance *i
         if (is_slope(d, value)) continue;
         FAIL(
             e, TARE_E_PLUGIN,
-            "the derivative of token %lld in %s is %.9g, and the value changes by %.9g a unit (logprob %g, old %g, advantage %g; a "
-            "factor without a gradient is computed from `detached`)",
+            "the derivative of token %lld in %s is %.9g, and the value changes by %.9g a unit (logprob %g, old %g, advantage %g; a factor without a gradient is computed from `detached`)",
             (long long)t, NAMES[which], d, (value[2] - value[0]) / (2 * H), (double)x->t.logprob[t], (double)x->t.old_logprob[t],
             x->t.advantage[t]);
     }

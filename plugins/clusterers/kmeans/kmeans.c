@@ -83,10 +83,10 @@ static tare_status compare_sum(const struct kmeans *c, const char *path, tare_er
         hash = XXH3_64bits_withSeed(c->file.tensors[i].data, (size_t)(c->file.tensors[i].end - c->file.tensors[i].begin), hash);
     snprintf(is, sizeof is, "%016" PRIx64, hash);
     if (size == 16 && !strcmp(was, is)) return TARE_OK;
-    return fail(error, TARE_E_CORRUPT,
-                "%s: is damaged: its sum is %s, %s was written; take another copy or train it again with `tare codebook` (if it "
-                "was changed on purpose: without xxh3 in its __metadata__ it is taken as it is)",
-                path, is, was);
+    return fail(
+        error, TARE_E_CORRUPT,
+        "%s: is damaged: its sum is %s, %s was written; take another copy or train it again with `tare codebook` (if it was changed on purpose: without xxh3 in its __metadata__ it is taken as it is)",
+        path, is, was);
 }
 
 static tare_status open_codebook(struct kmeans *c, const char *path, tare_error *error)

@@ -39,24 +39,25 @@ static const tare_param PARAMS[N_PARAMS] = {
                  .fallback = "false",
                  .doc = "outputs are compared word by word, not line by line"},
     [P_CPU] = {.key = "cpu", .type = TARE_INT, .fallback = "5", .min = 1, .max = 3600, .unit = "s", .doc = "CPU time of one test"},
-    [P_WALL] = {.key = "wall",
-                .type = TARE_FLOAT,
-                .fallback = "30",
-                .max = 86400,
-                .flags = TARE_ABOVE_MIN,
-                .unit = "s",
-                .doc = "time of one test by the clock, for programs that wait; verifier.timeout holds for all tests of a "
-                       "completion together"},
+    [P_WALL] =
+        {.key = "wall",
+         .type = TARE_FLOAT,
+         .fallback = "30",
+         .max = 86400,
+         .flags = TARE_ABOVE_MIN,
+         .unit = "s",
+         .doc =
+             "time of one test by the clock, for programs that wait; verifier.timeout holds for all tests of a completion together"},
     [P_MEMORY] = MEGABYTES("memory", "512", 32, "memory of a program (address space)"),
     [P_OUTPUT] = MEGABYTES("output", "1", 1, "what it may write to standard output"),
     [P_FILES] = MEGABYTES("files", "16", 1, "what it may write into files, which lie in memory"),
-    [P_SANDBOX] = {.key = "sandbox",
-                   .type = TARE_CHOICE,
-                   .fallback = "full",
-                   .choices = SANDBOXES,
-                   .doc = "full: namespaces, system calls, limits; limits: without namespaces, where the machine gives none. "
-                          "Programs can then read this "
-                          "user's files"},
+    [P_SANDBOX] =
+        {.key = "sandbox",
+         .type = TARE_CHOICE,
+         .fallback = "full",
+         .choices = SANDBOXES,
+         .doc =
+             "full: namespaces, system calls, limits; limits: without namespaces, where the machine gives none. Programs can then read this user's files"},
     [P_PYTHON] = {.key = "python",
                   .type = TARE_STRING,
                   .fallback = "python3",

@@ -111,8 +111,7 @@ static tare_status start(struct outside *o, const struct sandbox *s, const char 
     if (pid < 0) {
         return text_fail(
             error, TARE_E_UNSUPPORTED,
-            "no namespaces can be had here (%s), so programs cannot be shut in; let the machine or its container allow user "
-            "namespaces, or set sandbox = limits, with which programs see this user's files",
+            "no namespaces can be had here (%s), so programs cannot be shut in; let the machine or its container allow user namespaces, or set sandbox = limits, with which programs see this user's files",
             strerror(why));
     }
     o->pid = (pid_t)pid;
@@ -129,11 +128,10 @@ static tare_status told(struct outside *o, tare_error *error)
     ssize_t n;
     while ((n = read(o->failure[0], &f, sizeof f)) < 0 && errno == EINTR) continue;
     if (n != (ssize_t)sizeof f) return TARE_OK;
-    return text_fail(error, TARE_E_UNSUPPORTED,
-                     "the sandbox cannot be made here: %s: %s; let the machine or its container allow it, or set sandbox = limits, "
-                     "with which programs "
-                     "see this user's files",
-                     f.what, strerror(f.error));
+    return text_fail(
+        error, TARE_E_UNSUPPORTED,
+        "the sandbox cannot be made here: %s: %s; let the machine or its container allow it, or set sandbox = limits, with which programs see this user's files",
+        f.what, strerror(f.error));
 }
 
 /* ---- what it writes, until it ends */

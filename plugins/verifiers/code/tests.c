@@ -43,11 +43,10 @@ static tare_status take(json_t *j, const char *field, struct tests *out, tare_er
     for (size_t i = 0; i < json_array_size(out->list); i++)
         if (!is_one(json_array_get(out->list, i), out->programs)) json_array_clear(out->list);
     if (json_array_size(out->list)) return TARE_OK;
-    return text_fail(error, TARE_E_CONFIG,
-                     "the row has no tests in its field \"%s\"; given as [{\"input\": text, \"output\": text}, ...], {\"inputs\": "
-                     "[texts], \"outputs\": [texts]}, "
-                     "or as Python with assert, a text or a list of texts",
-                     field);
+    return text_fail(
+        error, TARE_E_CONFIG,
+        "the row has no tests in its field \"%s\"; given as [{\"input\": text, \"output\": text}, ...], {\"inputs\": [texts], \"outputs\": [texts]}, or as Python with assert, a text or a list of texts",
+        field);
 }
 
 tare_status tests_read(tare_text row, const char *field, struct tests *out, tare_error *error)

@@ -35,8 +35,7 @@ static const tare_param PARAMS[N_PARAMS] = {
          .fallback = "own",
          .choices = LANGUAGES,
          .doc =
-             "language:response_language. own: for languages with a script of their own, others are refused; script: all, by their "
-             "script alone; skip: left out"},
+             "language:response_language. own: for languages with a script of their own, others are refused; script: all, by their script alone; skip: left out"},
     [P_THOUGHT] = {.key = "thought", .type = TARE_BOOL, .fallback = "false", .doc = "look at the thought as well"},
 };
 

@@ -86,9 +86,7 @@ tare_status check_language(const struct ifeval_case *c, bool *followed, tare_err
         if (!LANGUAGES[i].own && c->language == LANGUAGE_OWN)
             return text_fail(
                 error, TARE_E_CONFIG,
-                "%s: \"%s\" shares its letters with other languages, and what tells them apart (langdetect's statistics) is not "
-                "here; "
-                "set language = script to judge by the letters alone, or language = skip to leave such instructions out",
+                "%s: \"%s\" shares its letters with other languages, and what tells them apart (langdetect's statistics) is not here; set language = script to judge by the letters alone, or language = skip to leave such instructions out",
                 c->id, LANGUAGES[i].code);
         *followed = mostly(c->text, LANGUAGES[i].script);
         return TARE_OK;

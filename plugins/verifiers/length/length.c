@@ -23,13 +23,13 @@ static const char *const MODES[] = {"most", "target", "group", NULL};
 static const char *const UNITS[] = {"tokens", "words", "characters", NULL};
 
 static const tare_param PARAMS[N_PARAMS] = {
-    [P_MODE] = {.key = "mode",
-                .type = TARE_CHOICE,
-                .fallback = "most",
-                .choices = MODES,
-                .doc = "most: 1 up to length, then falling; target: 1 at length, falling on both sides; group: shorter than the "
-                       "other rollouts "
-                       "of the prompt"},
+    [P_MODE] =
+        {.key = "mode",
+         .type = TARE_CHOICE,
+         .fallback = "most",
+         .choices = MODES,
+         .doc =
+             "most: 1 up to length, then falling; target: 1 at length, falling on both sides; group: shorter than the other rollouts of the prompt"},
     [P_UNIT] = {.key = "unit", .type = TARE_CHOICE, .fallback = "tokens", .choices = UNITS, .doc = "what is counted"},
     [P_LENGTH] = {.key = "length", .type = TARE_FLOAT, .fallback = "512", .max = 1e9, .doc = "the length of modes most and target"},
     [P_WIDTH] = {.key = "width",

@@ -52,8 +52,7 @@ bool lex_large_base(struct lexer *x, bool *done)
 static bool is_element(const char *s, int64_t n)
 {
     static const char names[] =
-        "H He Li Be B C N O F Ne Na Mg Al Si P S Cl Ar K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga Ge As Se Br Kr Rb Sr "
-        "Y Zr Mo Ag Cd Sn Sb Te I Xe Cs Ba W Pt Au Hg Pb Bi Rn Ra U ";
+        "H He Li Be B C N O F Ne Na Mg Al Si P S Cl Ar K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga Ge As Se Br Kr Rb Sr Y Zr Mo Ag Cd Sn Sb Te I Xe Cs Ba W Pt Au Hg Pb Bi Rn Ra U ";
     const int64_t size = (int64_t)sizeof names - 1;
     for (int64_t i = 0; i < size;) {
         const char *end = memchr(names + i, ' ', (size_t)(size - i));

@@ -22,14 +22,14 @@ static const tare_param PARAMS[] = {
      .type = TARE_CHOICE,
      .fallback = "auto",
      .choices = GOLD,
-     .doc = "what the row's answer is: latex, a bare answer; text, a solution the answer is extracted from; auto: text when it has "
-            "a box, ####, or starts with $"},
+     .doc =
+         "what the row's answer is: latex, a bare answer; text, a solution the answer is extracted from; auto: text when it has a box, ####, or starts with $"},
     {.key = "box",
      .type = TARE_CHOICE,
      .fallback = "first",
      .choices = BOX,
-     .doc = "how much \\boxed counts: first of all; level with \"final answer\" (the later one wins); below \"final answer\" and "
-            "level with \"answer:\""},
+     .doc =
+         "how much \\boxed counts: first of all; level with \"final answer\" (the later one wins); below \"final answer\" and level with \"answer:\""},
     {.key = "plain", .type = TARE_BOOL, .fallback = "true", .doc = "numbers outside of boxes and environments count as answers"},
     {.key = "rounding",
      .type = TARE_INT,

@@ -105,9 +105,7 @@ enum { N_PREFIXES = sizeof PREFIXES / sizeof *PREFIXES };
 
 /* Symbols that are units right after a number, where other letters are factors: 5cm, but not 5m, 3pV */
 static const char BARE[] =
-    "cm mm km dm nm kg mg ft yd lb lbs oz ms hr hrs yr mins mL ml mph kph Hz kHz MHz GHz kJ kW kV mV mA Pa kPa mol "
-    "eV keV MeV Wb atm amu AU pc kpc Mpc kcal usd USD eur EUR Euro GBP rad ohm erg day week month year gal cup unit "
-    "yuan yen won acre quart pint cent dollar euro rupee people student way time point book kN";
+    "cm mm km dm nm kg mg ft yd lb lbs oz ms hr hrs yr mins mL ml mph kph Hz kHz MHz GHz kJ kW kV mV mA Pa kPa mol eV keV MeV Wb atm amu AU pc kpc Mpc kcal usd USD eur EUR Euro GBP rad ohm erg day week month year gal cup unit yuan yen won acre quart pint cent dollar euro rupee people student way time point book kN";
 
 /* Is s one of the words of the list, plural: or one with an s after it? */
 static bool spelled(const char *list, const char *s, int64_t n, bool plural)

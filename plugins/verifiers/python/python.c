@@ -32,13 +32,13 @@ static const tare_param PARAMS[P_COUNT] = {
     [P_TIMEOUT] = PROGRAM_TIMEOUT("call, which has all completions of a step"),
     [P_START] = PROGRAM_START("seconds that python may take to start and to import the file"),
     [P_CORRECT_AT] = PROGRAM_CORRECT_AT("a reward of at least this counts as correct"),
-    [P_NONE] = {.key = "none",
-                .fallback = "refuse",
-                .choices = NONES,
-                .type = TARE_CHOICE,
-                .doc =
-                    "a reward of None: refuse stops the run; zero adds nothing to the sum of the verifiers (for rows that another "
-                    "verifier judges)"},
+    [P_NONE] =
+        {.key = "none",
+         .fallback = "refuse",
+         .choices = NONES,
+         .type = TARE_CHOICE,
+         .doc =
+             "a reward of None: refuse stops the run; zero adds nothing to the sum of the verifiers (for rows that another verifier judges)"},
 };
 
 static const char DRIVER[] =
@@ -137,8 +137,7 @@ static tare_status read_reply(const struct python *p, tare_text reply, tare_verd
         if (!json_is_number(reward) && p->values[P_NONE].i == NONE_REFUSE) {
             s = text_fail(
                 error, TARE_E_PLUGIN,
-                "%s returned None for completion %lld of %lld, so nothing judges it; return a number, or set [verifier.python] "
-                "none = zero if another verifier judges that row",
+                "%s returned None for completion %lld of %lld, so nothing judges it; return a number, or set [verifier.python] none = zero if another verifier judges that row",
                 p->values[P_FUNCTION].s, (long long)i + 1, (long long)n);
             break;
         }

@@ -25,11 +25,12 @@ static const tare_param PARAMS[N_PARAMS] = {
                    .fallback = "",
                    .doc = "the pattern; empty: each row has its own, in `field`"},
     [P_FIELD] = {.key = "field", .type = TARE_STRING, .fallback = "regex", .doc = "the row's field that holds its pattern"},
-    [P_GROUP] = {.key = "group",
-                 .type = TARE_STRING,
-                 .fallback = "",
-                 .doc = "name or number of a group of the pattern whose text, blanks cut, has to be the row's answer; empty: a "
-                        "match is enough"},
+    [P_GROUP] =
+        {.key = "group",
+         .type = TARE_STRING,
+         .fallback = "",
+         .doc =
+             "name or number of a group of the pattern whose text, blanks cut, has to be the row's answer; empty: a match is enough"},
     [P_WHOLE] = {.key = "whole",
                  .type = TARE_BOOL,
                  .fallback = "false",
