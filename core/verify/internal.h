@@ -13,7 +13,7 @@ enum {
     VERIFY_SEGMENTS = 256 /* segments of a completion, at most */
 };
 
-struct worker;  /* worker_group.c */
+struct worker;  /* call/worker.h */
 struct waiting; /* waiting.c */
 
 struct verifier {
@@ -59,7 +59,7 @@ struct verify_call {
 /* Whether the run is being stopped: what is not judged yet is not judged any more. Any thread. TARE_E_CANCELLED. */
 bool verify_cancelled(const struct verify *v);
 tare_status verify_go_on(const struct verify *v, struct err *e);
-enum { VERIFY_LOOK_NS = 100000000 }; /* how often whoever waits for a verdict looks at that */
+enum { VERIFY_POLL_NS = 100000000 }; /* the longest wait between two checks for cancellation */
 /* What a plugin is told of an item. */
 tare_answer verify_answer(const struct verify_item *item, int64_t deadline_ns);
 /* Nanoseconds that the call may take: verifier.timeout for each item. 0: any. */
@@ -84,11 +84,9 @@ tare_status verify_intern(struct verify *v, tare_text reason, const char **out, 
 
 /* One worker process a thread; the first call of a thread starts its own. A worker that dies gives the verdict crashed, one that is late
  * timeout, to every item of the call; the next call starts another. An error: the worker cannot be started, its plugins refuse, or a plugin's call failed. */
-/* The program to start for workers: NULL, this one, when it is tare; else the one the environment names in TARE (test programs). */
-tare_status worker_program(const char **out, struct err *e);
 tare_status worker_group_new(int n, struct worker **out, struct err *e);
 void worker_group_free(struct worker *p, int n);
-tare_status process_start(const struct verify *v, int thread, struct err *e);
+tare_status worker_group_start(const struct verify *v, int thread, struct err *e);
 tare_status worker_group_call(const struct verify *v, const struct verify_call *call, struct err *e);
 /* reply.c: the rest of a worker's answer to a call, after its status. w->bad: it breaks off, or says what no verifier may say (a plugin that writes over
  * its process's memory, say); the verdicts are then undefined. */

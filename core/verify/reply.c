@@ -1,6 +1,6 @@
 /* What a worker process answers, read. Its plugin may have written over its memory, so nothing of it is believed unseen. */
 #include "verify/internal.h"
-#include "verify/wire.h"
+#include "call/wire.h"
 
 #include <math.h>
 #include <stdio.h>

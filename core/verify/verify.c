@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/program.h"
 #include "batch/verdict.h"
+#include "call/worker.h"
 #include "verify/internal.h"
 
 #include <limits.h>
@@ -219,7 +220,7 @@ tare_status verify_open(const struct config *c, const struct plugin_search *sear
     struct verify *v = NULL;
     tare_status s = verify_new(&o, &v, e);
     if (!s) s = add_all(v, c, search, env, list, e);
-    if (!s && o.processes) s = process_start(v, 0, e); /* a plugin that refuses does so now */
+    if (!s && o.processes) s = worker_group_start(v, 0, e); /* a plugin that refuses does so now */
     mem_free(list);
     if (s)
         verify_close(v);

@@ -21,9 +21,9 @@
 #define TARE_CORE_VERIFY_VERIFY_H
 
 #include "batch/batch.h"
+#include "call/confine.h"
 #include "config/config.h"
 #include "plugin/plugin.h"
-#include "verify/confine.h"
 
 struct verify;
 

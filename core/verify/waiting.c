@@ -149,7 +149,7 @@ static tare_status submit_queued(struct verify *v, int64_t c, struct err *e)
 static int64_t until_late(const struct waiting *w)
 {
     const int64_t now = clock_ns();
-    int64_t wait = VERIFY_LOOK_NS;
+    int64_t wait = VERIFY_POLL_NS;
     for (int64_t k = 0; k < w->look.n; k++) {
         const int64_t deadline = w->ticket[w->look.at[k]].deadline_ns;
         if (deadline && deadline + GRACE_NS - now < wait) wait = deadline + GRACE_NS - now;

@@ -1,13 +1,10 @@
 /* The other end of verifier.isolate = process: a process that holds one instance of every verifier and answers one request at a time. */
 #include "base/clock.h"
+#include "call/wire.h"
+#include "call/worker_side.h"
 #include "verify/internal.h"
-#include "verify/refused.h"
-#include "verify/wire.h"
 
-#include <fcntl.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 enum { ITEM_LEAST = 80 }; /* bytes of an item in a request: ten fields */
@@ -59,36 +56,14 @@ static tare_status open_same(const char *name, uint64_t hash, const struct plugi
     return TARE_OK;
 }
 
-static struct confine take_confine(struct wire *in)
-{
-    struct confine c = {.mode = (enum confine_mode)wire_int(in)};
-    c.network = wire_int(in);
-    c.namespaces = wire_int(in);
-    c.memory = wire_int(in);
-    c.open_files = wire_int(in);
-    c.file_size = wire_int(in);
-    return c;
-}
-
-static tare_status confine_worker(struct worker_state *w, const struct confine *confine, struct err *e)
-{
-    struct confined got;
-    const tare_status s = confine_here(confine, &got, e);
-    const bool sent = refused_hand_over(w->requests, got.listener);
-    if (got.listener >= 0) close(got.listener);
-    w->refused = got.refused;
-    if (s || sent) return s;
-    FAIL(e, TARE_E_IO, "a verifier's worker has lost its engine");
-}
-
 static tare_status open_verifiers(struct worker_state *w, struct wire *in, struct err *e)
 {
     const struct plugin_env env = {.seed = (uint64_t)wire_int(in), .ctx = w, .metric = on_metric};
-    const struct confine confine = take_confine(in);
+    const struct confine confine = confine_take(in);
     const int64_t n = wire_int(in);
     if (w->n) FAIL(e, TARE_E_CORRUPT, "a worker was asked twice to open its plugins");
     if (in->bad) FAIL(e, TARE_E_CORRUPT, "a worker got a request that it cannot read");
-    TRY(confine_worker(w, &confine, e)); /* before any code of a plugin runs */
+    TRY(worker_confine(w->requests, &confine, &w->refused, e));
     for (int64_t c = 0; c < n && !in->bad; c++) {
         const char *name, **settings;
         TRY(text_copy(&w->arena, wire_text(in), &name, e));
@@ -192,17 +167,9 @@ int verify_worker(int fd)
     struct err e = {0};
     arena_init(&w.arena, "verifier worker");
     arena_init(&w.step, "verifier worker's request");
-    /* What a plugin prints or reads must not reach the engine's output or requests. And a worker that hangs ends with the engine, even
-     * when that was killed. */
-    const int requests = fcntl(fd, F_DUPFD_CLOEXEC, 64), nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (requests < 0 || nothing < 0) return 1;
-    w.requests = requests;
-    dup2(nothing, fd);
-    close(nothing);
-    dup2(STDERR_FILENO, STDOUT_FILENO);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    prctl(PR_SET_NAME, "tare-verifier"); /* in messages of what it asks for, and in ps */
-    while (wire_receive(requests, &in, 0) == WIRE_OK) {
+    w.requests = worker_enter(fd, "tare-verifier");
+    if (w.requests < 0) return 1;
+    while (wire_receive(w.requests, &in, 0) == WIRE_OK) {
         struct wire m = {.data = in.data, .size = in.size};
         struct err why = {0};
         str_clear(&w.metrics);
@@ -210,7 +177,7 @@ int verify_worker(int fd)
         w.judging.n = 0;
         const bool opening = wire_int(&m) == WIRE_OPEN;
         const tare_status s = opening ? open_verifiers(&w, &m, &why) : judge(&w, &m, &why);
-        if (reply(&w, opening, s, &why, &e) || wire_send(requests, &w.out)) break;
+        if (reply(&w, opening, s, &why, &e) || wire_send(w.requests, &w.out)) break;
     }
     for (int64_t c = 0; c < w.n; c++) plugin_destroy(w.instance[c]);
     str_free(&in);
@@ -218,6 +185,6 @@ int verify_worker(int fd)
     str_free(&w.metrics);
     arena_free(&w.arena);
     arena_free(&w.step);
-    close(requests);
+    close(w.requests);
     return 0;
 }

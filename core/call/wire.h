@@ -1,13 +1,13 @@
 /* Messages between the engine and a verifier's worker process: an 8-byte length, then fields in an agreed order. Both sides are the same
  * executable, so numbers go as they lie in memory. */
-#ifndef TARE_CORE_VERIFY_WIRE_H
-#define TARE_CORE_VERIFY_WIRE_H
+#ifndef TARE_CORE_CALL_WIRE_H
+#define TARE_CORE_CALL_WIRE_H
 
 #include "base/str.h"
 
 #include <stdbool.h>
 
-enum { WIRE_OPEN = 1, WIRE_JUDGE = 2 };
+enum { WIRE_OPEN = 1, WIRE_VERIFY = 2 };
 
 struct wire { /* reading */
     const char *data;

@@ -1,7 +1,7 @@
 /* Connections that worker processes are refused (confine.h) are told: a judge that takes an error for a reward of 0 would else be wrong in silence. The kernel
  * tells the engine, which answers; the fd for that comes from the worker. */
-#ifndef TARE_CORE_VERIFY_REFUSED_H
-#define TARE_CORE_VERIFY_REFUSED_H
+#ifndef TARE_CORE_CALL_REFUSED_H
+#define TARE_CORE_CALL_REFUSED_H
 
 #include <stdbool.h>
 

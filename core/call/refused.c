@@ -1,4 +1,4 @@
-#include "verify/refused.h"
+#include "call/refused.h"
 
 #include "base/log.h"
 

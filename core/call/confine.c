@@ -1,4 +1,4 @@
-#include "verify/confine.h"
+#include "call/confine.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -248,6 +248,24 @@ static void die_first(void)
     const ssize_t n = write(fd, SCORE, sizeof SCORE - 1);
     (void)n;
     close(fd);
+}
+
+tare_status confine_put(struct str *m, const struct confine *c, struct err *e)
+{
+    const int64_t fields[] = {c->mode, c->network, c->namespaces, c->memory, c->open_files, c->file_size};
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) TRY(wire_put_int(m, fields[i], e));
+    return TARE_OK;
+}
+
+struct confine confine_take(struct wire *in)
+{
+    struct confine c = {.mode = (enum confine_mode)wire_int(in)};
+    c.network = wire_int(in);
+    c.namespaces = wire_int(in);
+    c.memory = wire_int(in);
+    c.open_files = wire_int(in);
+    c.file_size = wire_int(in);
+    return c;
 }
 
 tare_status confine_here(const struct confine *o, struct confined *out, struct err *e)

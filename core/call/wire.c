@@ -1,4 +1,4 @@
-#include "verify/wire.h"
+#include "call/wire.h"
 
 #include "base/clock.h"
 

@@ -5,10 +5,11 @@
  * The verifier `code` has a filter of its own (plugins/verifiers/code/filter.c). The two share no code: that one is the list of what a judged program may
  * call, this one of what nobody may, and plugins include nothing but sdk/include, where the few macros that both have would become part of the ABI.
  */
-#ifndef TARE_CORE_VERIFY_CONFINE_H
-#define TARE_CORE_VERIFY_CONFINE_H
+#ifndef TARE_CORE_CALL_CONFINE_H
+#define TARE_CORE_CALL_CONFINE_H
 
 #include "base/err.h"
+#include "call/wire.h"
 #include "config/choices.h"
 
 #include <linux/filter.h>
@@ -35,5 +36,9 @@ struct confined {
 
 /* This process, from here on. A kernel that takes no filter is an error only with CONFINE_REQUIRE. */
 tare_status confine_here(const struct confine *c, struct confined *out, struct err *e);
+
+/* Appends the settings to a request, and reads them back. */
+tare_status confine_put(struct str *m, const struct confine *c, struct err *e);
+struct confine confine_take(struct wire *in);
 
 #endif
