@@ -1,9 +1,12 @@
-/* What a worker process and all that it starts are kept from by the kernel (verifier.isolate = process): system calls that no verifier needs, connections
- * unless they are asked for, memory, files and core dumps above a limit. What a completion makes of a faulty plugin is stopped there; a plugin that
- * means harm is not: the engine loads it, too.
+/* Confinement of a worker process and everything it starts (verifier.isolate = process): the kernel
+ * denies system calls that no verifier needs, connections unless they are enabled, and memory,
+ * files and core dumps above a limit. This limits the damage that a completion can do through a
+ * faulty plugin. It does not stop a malicious plugin, because the engine loads the plugin too.
  *
- * The verifier `code` has a filter of its own (plugins/verifiers/code/filter.c). The two share no code: that one is the list of what a judged program may
- * call, this one of what nobody may, and plugins include nothing but sdk/include, where the few macros that both have would become part of the ABI.
+ * The verifier `code` has a separate filter (plugins/verifiers/code/filter.c). That filter lists
+ * the calls that a judged program may make; this one lists the calls that are always denied. They
+ * share no code: plugins include only sdk/include, and the few common macros would become part of
+ * the ABI.
  */
 #ifndef TARE_CORE_CALL_CONFINE_H
 #define TARE_CORE_CALL_CONFINE_H
@@ -18,23 +21,25 @@
 
 struct confine {
     enum confine_mode mode;
-    bool network;                          /* sockets of the internet may be opened */
-    bool namespaces;                       /* the verifier `code` makes its sandboxes of them */
-    int64_t memory, open_files, file_size; /* MB, number, MB; 0: as they are */
+    bool network;                          /* internet sockets are allowed */
+    bool namespaces;                       /* the verifier `code` builds its sandboxes from them */
+    int64_t memory, open_files, file_size; /* MB, count, MB; 0: unchanged */
 };
 
 enum { CONFINE_STEPS = 256 };
 
-/* The filter as a program of BPF for this processor. tells: who asks for a connection waits for an answer (refused.h), else it gets EACCES. Its length; 0: the
- * numbers of this processor's system calls are not known here. */
-unsigned short confine_filter(const struct confine *c, bool tells, struct sock_filter code[CONFINE_STEPS]);
+/* Writes the BPF filter for this processor and returns its length, or 0 if this processor's system
+ * call numbers are unknown. notify: connection attempts wait for the listener's answer (refused.h);
+ * otherwise they fail with EACCES. */
+unsigned short confine_filter(const struct confine *c, bool notify, struct sock_filter code[CONFINE_STEPS]);
 
 struct confined {
-    int refused;  /* errno of a kernel that takes no filter; 0: it holds, or none was asked for */
-    int listener; /* where the kernel tells who asks for a connection; -1: nowhere */
+    int refused;  /* errno of a kernel that rejects the filter; 0: installed, or not requested */
+    int listener; /* reports connection attempts; -1: none */
 };
 
-/* This process, from here on. A kernel that takes no filter is an error only with CONFINE_REQUIRE. */
+/* Confines this process from now on. A kernel that rejects the filter is an error only with
+ * CONFINE_REQUIRE. */
 tare_status confine_here(const struct confine *c, struct confined *out, struct err *e);
 
 /* Appends the settings to a request, and reads them back. */

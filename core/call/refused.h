@@ -1,15 +1,19 @@
-/* Connections that worker processes are refused (confine.h) are told: a judge that takes an error for a reward of 0 would else be wrong in silence. The kernel
- * tells the engine, which answers; the fd for that comes from the worker. */
+/* Warns about connections that worker processes are refused (confine.h). Without the warning, a
+ * verifier that maps a connection error to reward 0 would be wrong silently. The kernel notifies
+ * the engine through a listener that the worker hands over, and the engine answers. */
 #ifndef TARE_CORE_CALL_REFUSED_H
 #define TARE_CORE_CALL_REFUSED_H
 
 #include <stdbool.h>
 
-/* The worker hands its listener over; -1: there is none. Before any reply. false: the engine is gone. */
+/* Sends the worker's listener to the engine, before any reply; -1: none. Returns
+ * false if the engine has exited. */
 bool refused_hand_over(int to, int listener);
-/* What the worker handed over: *listener is -1 where there is none. false: the worker is gone. */
+/* Receives what the worker sent: *listener is -1 if it has none. Returns false if the worker has
+ * exited. */
 bool refused_take(int from, int *listener);
-/* Somebody asked for a connection: no, and a warning when it is the first in this process. false: nobody will ask any more. */
+/* Refuses one connection attempt, with a warning for the first in this process. Returns false once
+ * no further attempts can arrive. */
 bool refused_answer(int listener);
 
 #endif

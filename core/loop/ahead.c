@@ -18,7 +18,7 @@ static tare_status submit(void *ctx, const struct sample_ended *x, struct err *e
 static tare_status look(void *ctx, struct err *e)
 {
     struct run *r = ctx;
-    return verify_turn(r->engine.verify, e);
+    return verify_poll(r->engine.verify, e);
 }
 
 tare_status ahead_begin(struct run *r, struct err *e)

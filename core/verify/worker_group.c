@@ -1,4 +1,5 @@
-/* verifier.isolate = process: one worker process for each thread, started by exec of this program, replaced when it dies or is late. */
+/* verifier.isolate = process: one worker process per thread, an exec of this program, replaced when
+ * it dies or is late. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "call/worker.h"
@@ -8,7 +9,8 @@
 #include <string.h>
 
 enum { OPEN_SECONDS = 60 };
-static const int64_t GRACE_NS = 100000000; /* a plugin that keeps its deadline answers by itself within this */
+/* time for a plugin to observe its deadline and answer */
+static const int64_t GRACE_NS = 100000000;
 
 tare_status worker_group_new(int n, struct worker **out, struct err *e)
 {
@@ -25,7 +27,8 @@ void worker_group_free(struct worker *p, int n)
     mem_free(p);
 }
 
-/* The plugin, its file's sum and every parameter as text, so that the worker makes the same instance. */
+/* Writes the plugin, the checksum of its file and every parameter as text, so that the worker
+ * creates the same instance. */
 static tare_status put_verifier(struct str *m, const struct verifier *f, struct err *e)
 {
     OWNED(str_free) struct str text = {0};
@@ -53,13 +56,13 @@ static tare_status check_cancelled(const void *v, struct err *e)
     return verify_go_on(v, e);
 }
 
-/* Once for all workers of this process: every one of them is refused the same. */
+/* Warns once: the kernel gives all workers of this process the same answer. */
 static void warn_refused(int error)
 {
-    static atomic_flag told = ATOMIC_FLAG_INIT;
-    if (!error || atomic_flag_test_and_set(&told)) return;
+    static atomic_flag warned = ATOMIC_FLAG_INIT;
+    if (!error || atomic_flag_test_and_set(&warned)) return;
     log_warn(
-        "verifiers run in worker processes without a list of refused system calls, and may open connections: the kernel takes none (seccomp: %s); verifier.confine = require makes that an error, off keeps this warning away",
+        "verifiers run in worker processes without a system call filter and may open connections: the kernel rejects the filter (seccomp: %s); verifier.confine = require makes this an error, off silences this warning",
         strerror(error));
 }
 
