@@ -315,7 +315,7 @@ NARROWER = re.compile(r"'(dict_\w+|range|\w*reverse\w*|generator|dict_\w+iterato
 # Whole numbers are of 64 bits here; a dict's method without its call is no value; a slice of a constant number is nothing there, and an error here.
 LIMITS = re.compile(r"64 bits|cannot be sliced|is its method; write|a namespace cannot|the variable loop cannot|too (long|large|far)|a range reaches|cannot be the key of a dict")
 # Features that are refused by name (docs/models.md) and that the grammar reaches by chance.
-NOT_SUPPORTED = re.compile(r"not supported|is expected; a loop has one or two")
+NOT_SUPPORTED = re.compile(r"not supported|expected 'in'; a loop has one or two")
 
 
 def judge(ours, want):

@@ -73,11 +73,11 @@ printf '\xEF\xBB\xBF\n[\n  {"question":"a","answer":"b"},\n  {"question":"c","an
 printf '[{"question":"a","answer":"b"}]' > flat.json
 printf '{\n"question":"a","answer":"b"}\n' > object.json
 for file in list wide flat; do
-    status3 "^tare: $file.json is one JSON list, and a data file has one JSON object a line.*tools/to_jsonl.py" data check $file.json write=rows.jsonl
+    status3 "^tare: $file.json is a JSON list, but a data file has one JSON object per line.*tools/to_jsonl.py" data check $file.json write=rows.jsonl
     [ ! -s out.txt ] && [ ! -e rows.jsonl ] && ok || bad "$file.json: rows are told of, or written: $(cat out.txt)"
     status3 "data.train: $file.json is one JSON list" train tiny.ini data.train=$file.json
 done
-status3 'object.json:1: not valid JSON: .*; the line ends before its object does, and a row is one object on one line' train tiny.ini data.train=object.json
+status3 'object.json:1: not valid JSON: .*; the line ends within an object; write each row as one object on one line' train tiny.ini data.train=object.json
 for file in pipe folder /dev/zero; do status3 "$file is a [a-z ]*; name a regular file" data check $file; done
 
 # rows
