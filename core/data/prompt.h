@@ -1,6 +1,6 @@
 /* Turns a row into the ids of its prompt.
- * data.prompt = chat   system message (if set), then one user message: question + suffix, or the row's
- *                      own messages instead (the suffix is appended to the last user message);
+ * data.prompt = chat   system message (if set), then one user message: question + suffix, or the
+ *                      row's own messages instead (the suffix is appended to the last user message);
  *                      rendered with the chat template and the generation prompt, encoded without
  *                      adding special tokens (the template writes them)
  * data.prompt = plain  question + suffix, after BOS if the tokenizer adds one

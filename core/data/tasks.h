@@ -1,18 +1,18 @@
 /* Small built-in tasks that need no file, each of a different character: the tasks of
  * configs/ladder. Internal to core/data.
  *
- * rewrite    a word of a, b, c ("wcabca=") to its normal form under ba -> ab, ca -> ac, cb -> bc: its
- *            letters in order ("aabcc")
- * countdown  three digits and a target ("2,3,7=8"): the digits, each once, joined by + and - to give
- *            the target ("3+7-2"); `regex` lists all solutions
+ * rewrite    a word of a, b, c ("wcabca=") to its normal form under ba -> ab, ca -> ac, cb -> bc:
+ *            its letters in order ("aabcc")
+ * countdown  three digits and a target ("2,3,7=8"): the digits, each once, joined by + and - to
+ *            give the target ("3+7-2"); `regex` lists all solutions
  * answers    a number ("9="): two digits that add up to it ("4+5"); `regex` lists all, for pass@k
- * bandit     a context ("5="): one of the 62 letters and digits, a single token. A token is right if
- *            its code equals the context modulo 8 (`regex`), so with one token the expected reward of
- *            context k is J_k = sum of pi(a) over the right a, and its derivative in the logit of a
+ * bandit     a context ("5="): one of the 62 letters and digits, a single token. A token is right
+ *            if its code equals the context modulo 8 (`regex`), so with one token the expected reward
+ *            of context k is J_k = sum of pi(a) over the right a, and its derivative in the logit of a
  *            is pi(a) (1[a is right] - J_k)
  * words      for small language models: seven kinds of short questions in words ("What number comes
- *            right after 81?", "Ben has 14 eggs and gets 3 more. How many eggs does Ben have now?"),
- *            each after two of its kind with their answers, as a chat (`messages`); the kind is the
+ *            right after 81?", "Ben has 14 eggs and gets 3 more. How many eggs does Ben have
+ *            now?"), each after two of its kind with their answers, as a chat (`messages`); the kind is the
  *            subject
  *
  * builtin:TASK/train      questions with an answer, none held out (crc32(question) % 8 == 0); for

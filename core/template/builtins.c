@@ -47,7 +47,8 @@ static tare_status do_range(struct call *c, struct value *out)
     int64_t bound[3] = {0, 0, 1};
     for (int k = 0; k < 3; k++) {
         if (!c->arg[k]) continue;
-        if (c->arg[k]->type != V_INT) return render_fail(c->r, c->line, "range needs whole numbers, not %s", type_name(*c->arg[k]));
+        if (c->arg[k]->type != V_INT)
+            return render_fail(c->r, c->line, "range needs whole numbers, not %s", value_type_name(*c->arg[k]));
         bound[k] = c->arg[k]->i;
     }
     if (!c->arg[1]) {
@@ -87,7 +88,7 @@ static tare_status filter_length(struct call *c, struct value *out)
 {
     struct list *items;
     if (c->self.type == V_STRING) return *out = value_int(value_count_chars(c->self.s)), TARE_OK;
-    TRY(iterate(c->r, c->line, c->self, &items));
+    TRY(value_iterate(c->r, c->line, c->self, &items));
     *out = value_int(items->n);
     return TARE_OK;
 }
@@ -118,7 +119,7 @@ static tare_status filter_tojson(struct call *c, struct value *out)
 static tare_status end_item(struct call *c, bool last, struct value *out)
 {
     struct list *items;
-    TRY(iterate(c->r, c->line, c->self, &items));
+    TRY(value_iterate(c->r, c->line, c->self, &items));
     *out = items->n ? items->items[last ? items->n - 1 : 0] : (struct value){.type = V_UNDEFINED, .s = {"item", 4}};
     return TARE_OK;
 }
@@ -136,7 +137,7 @@ static tare_status filter_last(struct call *c, struct value *out)
 static tare_status filter_list(struct call *c, struct value *out)
 {
     struct list *items;
-    TRY(iterate(c->r, c->line, c->self, &items));
+    TRY(value_iterate(c->r, c->line, c->self, &items));
     TRY(value_new_list(c->r, c->line, items->n, out));
     for (int64_t i = 0; i < items->n; i++) out->list->items[i] = items->items[i];
     return TARE_OK;
@@ -182,7 +183,7 @@ static char plain_digit(int32_t c)
 static tare_status plain_number(struct call *c, tare_text t, struct str *out)
 {
     const unsigned char *p = (const unsigned char *)t.data, *end = p + t.size;
-    TRY(spend(c->r, c->line, t.size / 4));
+    TRY(render_spend(c->r, c->line, t.size / 4));
     while (p < end) {
         const char next = plain_digit(utf8_next(&p));
         TRY(str_add(out, &next, 1, c->r->e));
@@ -230,7 +231,7 @@ static tare_status filter_abs(struct call *c, struct value *out)
 {
     if (c->self.type == V_FLOAT) return *out = (struct value){.type = V_FLOAT, .f = fabs(c->self.f)}, TARE_OK;
     if (c->self.type != V_INT || c->self.i == INT64_MIN)
-        return render_fail(c->r, c->line, "abs needs a number, not %s", type_name(c->self));
+        return render_fail(c->r, c->line, "abs needs a number, not %s", value_type_name(c->self));
     *out = value_int(c->self.i < 0 ? -c->self.i : c->self.i);
     return TARE_OK;
 }
@@ -239,7 +240,7 @@ static tare_status filter_abs(struct call *c, struct value *out)
 static tare_status list_members(struct call *c, struct list **items)
 {
     struct value none;
-    if (value_truthy(c->self)) return iterate(c->r, c->line, c->self, items);
+    if (value_truthy(c->self)) return value_iterate(c->r, c->line, c->self, items);
     TRY(value_new_list(c->r, c->line, 0, &none));
     *items = none.list;
     return TARE_OK;
@@ -271,7 +272,7 @@ static tare_status select_items(struct call *c, bool attribute, bool keep, struc
     for (int64_t i = 0; i < items->n; i++) {
         struct value v = items->items[i];
         bool yes;
-        TRY(spend(c->r, c->line, 1));
+        TRY(render_spend(c->r, c->line, 1));
         if (attribute) TRY(value_get_attribute(c->r, c->line, items->items[i], c->arg[0]->s, &v));
         TRY(passes_test(c, attribute, v, &yes));
         if (yes == keep) out->list->items[out->list->n++] = items->items[i];
@@ -313,7 +314,7 @@ static tare_status filter_map(struct call *c, struct value *out)
     }
     TRY(value_new_list(c->r, c->line, items->n, out));
     for (int64_t i = 0; i < items->n; i++) {
-        TRY(spend(c->r, c->line, 1));
+        TRY(render_spend(c->r, c->line, 1));
         struct call inner = {.r = c->r, .line = c->line, .self = items->items[i]};
         if (filter)
             TRY(template_call_builtin(&inner, filter, &out->list->items[i]));
@@ -370,7 +371,7 @@ TYPE_TEST(is_false, v.type == V_BOOL && !v.i)
 
 static tare_status compare_values(struct call *c, enum operation op, struct value *out)
 {
-    return binary(c->r, c->line, op, c->self, *c->arg[0], out);
+    return value_binary(c->r, c->line, op, c->self, *c->arg[0], out);
 }
 
 static tare_status is_equal(struct call *c, struct value *out)
@@ -400,7 +401,7 @@ static tare_status is_in(struct call *c, struct value *out)
 
 static tare_status test_remainder(struct call *c, struct value by, int64_t rest, struct value *out)
 {
-    TRY(binary(c->r, c->line, OP_MOD, c->self, by, out));
+    TRY(value_binary(c->r, c->line, OP_MOD, c->self, by, out));
     *out = value_bool(out->type == V_INT ? out->i == rest : out->f == (double)rest);
     return TARE_OK;
 }

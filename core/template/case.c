@@ -127,7 +127,7 @@ tare_status template_change_case(struct call *c, enum text_case how, struct valu
     tare_text text;
     TRY(template_as_text(c->r, c->line, c->self, &text));
     OWNED(str_free) struct str changed = {0};
-    TRY(spend(c->r, c->line, text.size / 8));
+    TRY(render_spend(c->r, c->line, text.size / 8));
     /* a mapped character is at most three times as long */
     TRY(str_reserve(&changed, 3 * text.size + 8, c->r->e));
     /* inside a word (title, words), or past the first character (capitalize) */

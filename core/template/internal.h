@@ -183,14 +183,14 @@ const struct builtin *template_find_test(tare_text name);
 
 /* Fails with file:line. */
 tare_status render_fail(struct render *r, int line, const char *format, ...) ERR_PRINTF(3, 4);
-tare_status spend(struct render *r, int line, int64_t work);
-tare_status take(struct render *r, int line, int64_t n, void **out);
+tare_status render_spend(struct render *r, int line, int64_t work);
+tare_status render_take(struct render *r, int line, int64_t n, void **out);
 tare_status template_call_builtin(struct call *c, const struct builtin *b, struct value *out);
 
 /* value.c */
 bool value_truthy(struct value v);
-tare_status equal(struct render *r, int line, struct value a, struct value b, bool *out);
-const char *type_name(struct value v);
+tare_status value_equal(struct render *r, int line, struct value a, struct value b, bool *out);
+const char *value_type_name(struct value v);
 bool value_text_is(tare_text t, const char *s);
 struct value value_string(const char *data, int64_t n);
 struct value value_bool(bool b);
@@ -201,7 +201,7 @@ struct value *value_dict_find(const struct dict *d, tare_text key);
 tare_status value_dict_put(struct render *r, int line, struct dict *d, tare_text key, struct value v);
 tare_status value_from_json(struct render *r, const json_t *j, int depth, struct value *out);
 /* Returns the list of items, keys or characters that iteration yields. */
-tare_status iterate(struct render *r, int line, struct value v, struct list **out);
+tare_status value_iterate(struct render *r, int line, struct value v, struct list **out);
 /* false for a namespace and the variable loop */
 bool value_is_plain_dict(struct value v);
 /* error for an unsupported use of a V_METHOD */
@@ -209,7 +209,7 @@ tare_status template_fail_method(struct render *r, int line, tare_text name);
 tare_status value_get_attribute(struct render *r, int line, struct value v, tare_text name, struct value *out);
 tare_status value_get_item(struct render *r, int line, struct value v, struct value key, struct value *out);
 tare_status value_get_slice(struct render *r, int line, struct value v, const struct value bound[3], struct value *out);
-tare_status binary(struct render *r, int line, enum operation op, struct value a, struct value b, struct value *out);
+tare_status value_binary(struct render *r, int line, enum operation op, struct value a, struct value b, struct value *out);
 int64_t value_count_chars(tare_text t);
 bool value_is_python_space(int32_t c);
 

@@ -81,7 +81,7 @@ struct writing {
 static tare_status write_break(const struct writing *w, int level)
 {
     if (w->indent < 0) return TARE_OK;
-    TRY(spend(w->r, w->line, w->indent * level / 16));
+    TRY(render_spend(w->r, w->line, w->indent * level / 16));
     TRY(str_add(w->out, "\n", 1, w->r->e));
     for (int64_t i = 0; i < w->indent * level; i++) TRY(str_add(w->out, " ", 1, w->r->e));
     return TARE_OK;
@@ -89,7 +89,7 @@ static tare_status write_break(const struct writing *w, int level)
 
 static tare_status write_quoted(const struct writing *w, tare_text text)
 {
-    TRY(spend(w->r, w->line, text.size / 16));
+    TRY(render_spend(w->r, w->line, text.size / 16));
     return print_quoted(w->r, text, w->json, w->out);
 }
 
@@ -110,7 +110,7 @@ static tare_status write_value(const struct writing *w, struct value v, int leve
 {
     struct render *r = w->r;
     if (level > MAX_NESTING) return render_fail(r, w->line, "a value is nested more than %d levels deep", MAX_NESTING);
-    TRY(spend(r, w->line, 1));
+    TRY(render_spend(r, w->line, 1));
     switch (v.type) {
     case V_UNDEFINED:
         if (!w->json) return str_add(w->out, "Undefined", -1, r->e);
@@ -150,7 +150,7 @@ tare_status print_text(struct render *r, int line, struct value v, struct str *o
 {
     if (v.type == V_UNDEFINED) return TARE_OK;
     if (v.type != V_STRING) return write_value(&(struct writing){r, line, false, -1, out}, v, 0);
-    TRY(spend(r, line, v.s.size / 16));
+    TRY(render_spend(r, line, v.s.size / 16));
     return str_add(out, v.s.data, v.s.size, r->e);
 }
 
@@ -162,7 +162,7 @@ tare_status print_json(struct render *r, int line, struct value v, int64_t inden
 tare_status template_keep_text(struct render *r, int line, const struct str *text, struct value *out)
 {
     char *copy = NULL;
-    TRY(take(r, line, text->size + 1, (void **)&copy));
+    TRY(render_take(r, line, text->size + 1, (void **)&copy));
     if (text->size) memcpy(copy, text->data, (size_t)text->size);
     *out = value_string(copy, text->size);
     return TARE_OK;

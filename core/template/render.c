@@ -22,7 +22,7 @@ tare_status render_fail(struct render *r, int line, const char *format, ...)
     FAIL(r->e, TARE_E_INVALID, "%s:%d: %s", r->t->where, line, message);
 }
 
-tare_status spend(struct render *r, int line, int64_t work)
+tare_status render_spend(struct render *r, int line, int64_t work)
 {
     r->work += work;
     return r->work > MAX_WORK
@@ -30,11 +30,11 @@ tare_status spend(struct render *r, int line, int64_t work)
                : TARE_OK;
 }
 
-tare_status take(struct render *r, int line, int64_t n, void **out)
+tare_status render_take(struct render *r, int line, int64_t n, void **out)
 {
     if (n < 0 || n > MAX_MEMORY || r->arena.used + n > MAX_MEMORY)
         return render_fail(r, line, "the template was stopped after %d MiB of memory", MAX_MEMORY >> 20);
-    TRY(spend(r, line, n / 64));
+    TRY(render_spend(r, line, n / 64));
     return arena_push(&r->arena, n, out, r->e);
 }
 
@@ -98,7 +98,7 @@ static tare_status call_node(struct render *r, const struct node *n, struct valu
     struct value named;
     if (n->a) TRY(eval_node(r, n->a, &c.self));
     if (n->kind == E_METHOD && template_method_of_text(n->builtin) && c.self.type != V_STRING)
-        return render_fail(r, n->line, "%s has no method %s(), which strings have", type_name(c.self), n->builtin->name);
+        return render_fail(r, n->line, "%s has no method %s(), which strings have", value_type_name(c.self), n->builtin->name);
     if (any) {
         TRY(value_new_dict(r, n->line, &named));
         c.named = named.dict;
@@ -137,7 +137,7 @@ static tare_status eval_dict(struct render *r, const struct node *n, struct valu
         struct value key, v;
         TRY(eval_node(r, a, &key));
         TRY(eval_node(r, a->next, &v));
-        if (key.type != V_STRING) return render_fail(r, n->line, "%s as the key of a dict is not supported", type_name(key));
+        if (key.type != V_STRING) return render_fail(r, n->line, "%s as the key of a dict is not supported", value_type_name(key));
         TRY(value_dict_put(r, n->line, out->dict, key.s, v));
     }
     return TARE_OK;
@@ -159,7 +159,7 @@ static tare_status eval_compare(struct render *r, const struct node *n, struct v
     TRY(eval_node(r, n->a, &left));
     for (const struct node *link = n->args; link; link = link->next) {
         TRY(eval_node(r, link->a, &right));
-        TRY(binary(r, n->line, link->op, left, right, out));
+        TRY(value_binary(r, n->line, link->op, left, right, out));
         if (!value_truthy(*out)) break;
         left = right;
     }
@@ -182,7 +182,7 @@ static tare_status eval_negate(struct render *r, const struct node *n, struct va
     struct value v;
     TRY(eval_node(r, n->a, &v));
     if (v.type == V_FLOAT) return *out = (struct value){.type = V_FLOAT, .f = -v.f}, TARE_OK;
-    return binary(r, n->line, OP_SUB, value_int(0), v, out);
+    return value_binary(r, n->line, OP_SUB, value_int(0), v, out);
 }
 
 static tare_status eval_kind(struct render *r, const struct node *n, struct value *out)
@@ -229,7 +229,7 @@ static tare_status eval_kind(struct render *r, const struct node *n, struct valu
     case E_BINARY:
         TRY(eval_node(r, n->a, &a));
         TRY(eval_node(r, n->b, &b));
-        return binary(r, n->line, n->op, a, b, out);
+        return value_binary(r, n->line, n->op, a, b, out);
     case E_COMPARE:
         return eval_compare(r, n, out);
     case E_COND:
@@ -241,7 +241,7 @@ static tare_status eval_kind(struct render *r, const struct node *n, struct valu
 
 static tare_status eval_node(struct render *r, const struct node *n, struct value *out)
 {
-    TRY(spend(r, n->line, 1));
+    TRY(render_spend(r, n->line, 1));
     if (++r->depth > MAX_DEPTH) return render_fail(r, n->line, "an expression is nested more than %d levels deep", MAX_DEPTH);
     *out = (struct value){0};
     const tare_status status = eval_kind(r, n, out);
@@ -281,7 +281,7 @@ static tare_status set_targets(struct render *r, const struct node *n, struct va
 {
     if (!n->name2.data) return assign_name(r, n->line, n->name, item);
     struct list *pair;
-    TRY(iterate(r, n->line, item, &pair));
+    TRY(value_iterate(r, n->line, item, &pair));
     if (pair->n != 2)
         return render_fail(r, n->line, "an item of %lld values cannot be unpacked into two variables", (long long)pair->n);
     TRY(assign_name(r, n->line, n->name, pair->items[0]));
@@ -308,7 +308,7 @@ static tare_status run_for(struct render *r, const struct node *n)
     struct value over;
     struct list *items;
     TRY(eval_node(r, n->a, &over));
-    TRY(iterate(r, n->line, over, &items));
+    TRY(value_iterate(r, n->line, over, &items));
     TRY(enter_scope(r, n->line));
     if (n->b) TRY(filter_items(r, n, &items));
     tare_status status = TARE_OK;
@@ -316,7 +316,7 @@ static tare_status run_for(struct render *r, const struct node *n)
      * continue */
     bool none = true;
     for (int64_t i = 0; i < items->n; i++) {
-        TRY(spend(r, n->line, 1));
+        TRY(render_spend(r, n->line, 1));
         /* variables set in an iteration are dropped before the next */
         r->scope.names[r->scope.n - 1].n = 0;
         TRY(set_loop(r, n, items, i));
@@ -361,7 +361,7 @@ static tare_status run_one(struct render *r, const struct node *n)
     struct value v;
     switch (n->kind) {
     case S_TEXT:
-        TRY(spend(r, n->line, n->name.size / 16));
+        TRY(render_spend(r, n->line, n->name.size / 16));
         return str_add(r->out, n->name.data, n->name.size, r->e);
     case S_OUT:
         TRY(eval_node(r, n->a, &v));
@@ -386,7 +386,7 @@ static tare_status run_one(struct render *r, const struct node *n)
 static tare_status run_nodes(struct render *r, const struct node *n)
 {
     for (; n; n = n->next) {
-        TRY(spend(r, n->line, 1));
+        TRY(render_spend(r, n->line, 1));
         TRY(run_one(r, n));
         if (r->out->size - r->begin > MAX_OUTPUT)
             return render_fail(r, n->line, "the template wrote more than %d MiB", MAX_OUTPUT >> 20);

@@ -9,7 +9,7 @@
 
 #define NEED_TEXT(C, V)                                                                                                            \
     do {                                                                                                                           \
-        if ((V).type != V_STRING) return render_fail((C)->r, (C)->line, "a string is needed here, not %s", type_name(V));          \
+        if ((V).type != V_STRING) return render_fail((C)->r, (C)->line, "a string is needed here, not %s", value_type_name(V));    \
     } while (0)
 
 static tare_status text_arg(struct call *c, int k, tare_text fallback, tare_text *out)
@@ -25,7 +25,8 @@ static tare_status int_arg(struct call *c, int k, int64_t fallback, int64_t *out
 {
     *out = fallback;
     if (!c->arg[k]) return TARE_OK;
-    if (c->arg[k]->type != V_INT) return render_fail(c->r, c->line, "a whole number is needed here, not %s", type_name(*c->arg[k]));
+    if (c->arg[k]->type != V_INT)
+        return render_fail(c->r, c->line, "a whole number is needed here, not %s", value_type_name(*c->arg[k]));
     *out = c->arg[k]->i;
     return TARE_OK;
 }
@@ -48,7 +49,7 @@ static tare_status strip_text(struct call *c, bool left, bool right, struct valu
     tare_text chars, text;
     TRY(text_arg(c, 0, (tare_text){0}, &chars));
     TRY(template_as_text(c->r, c->line, c->self, &text));
-    TRY(spend(c->r, c->line, text.size / 16 * (1 + chars.size / 16)));
+    TRY(render_spend(c->r, c->line, text.size / 16 * (1 + chars.size / 16)));
     const unsigned char *p = (const unsigned char *)text.data, *end = p + text.size;
     while (left && p < end && is_stripped(p, &chars)) utf8_next(&p);
     while (right && end > p) {
@@ -175,7 +176,7 @@ static tare_status find_substring(struct call *c, bool last, struct value *out)
     NEED_TEXT(c, c->self);
     NEED_TEXT(c, *c->arg[0]);
     const tare_text text = c->self.s, what = c->arg[0]->s;
-    TRY(spend(c->r, c->line, text.size / 16 * (last ? 1 + what.size / 16 : 1)));
+    TRY(render_spend(c->r, c->line, text.size / 16 * (last ? 1 + what.size / 16 : 1)));
     const char *at = last ? find_last(text, what) : memmem(text.data, (size_t)text.size, what.data, (size_t)what.size);
     *out = value_int(at ? value_count_chars((tare_text){text.data, at - text.data}) : -1);
     return TARE_OK;
@@ -196,7 +197,7 @@ static tare_status count_items(struct call *c, struct value *out)
     *out = value_int(0);
     for (int64_t i = 0; i < c->self.list->n; i++) {
         bool same;
-        TRY(equal(c->r, c->line, c->self.list->items[i], *c->arg[0], &same));
+        TRY(value_equal(c->r, c->line, c->self.list->items[i], *c->arg[0], &same));
         out->i += same;
     }
     return TARE_OK;
@@ -210,7 +211,7 @@ static tare_status do_count(struct call *c, struct value *out)
     const tare_text what = c->arg[0]->s;
     const char *p = c->self.s.data, *end = p + c->self.s.size;
     int64_t n = what.size ? 0 : value_count_chars(c->self.s) + 1;
-    TRY(spend(c->r, c->line, c->self.s.size / 16));
+    TRY(render_spend(c->r, c->line, c->self.s.size / 16));
     while (what.size && p < end && (p = memmem(p, (size_t)(end - p), what.data, (size_t)what.size))) {
         n++;
         p += what.size;
@@ -235,7 +236,7 @@ static tare_status do_replace(struct call *c, struct value *out)
     const char *p = text.data, *end = p + text.size;
     while (p < end) {
         const char *at = count ? memmem(p, (size_t)(end - p), old.data, (size_t)old.size) : NULL;
-        TRY(spend(c->r, c->line, 1 + ((at ? at : end) - p + new.size) / 16));
+        TRY(render_spend(c->r, c->line, 1 + ((at ? at : end) - p + new.size) / 16));
         TRY(str_add(&replaced, p, (at ? at : end) - p, c->r->e));
         if (at) TRY(str_add(&replaced, new.data, new.size, c->r->e));
         p = at ? at + old.size : end;
@@ -250,7 +251,7 @@ static tare_status push_part(struct call *c, struct value list, int64_t *capacit
 {
     if (list.list->n == *capacity) {
         struct value *bigger;
-        TRY(take(c->r, c->line, 2 * *capacity * (int64_t)sizeof *bigger, (void **)&bigger));
+        TRY(render_take(c->r, c->line, 2 * *capacity * (int64_t)sizeof *bigger, (void **)&bigger));
         memcpy(bigger, list.list->items, (size_t)*capacity * sizeof *bigger);
         list.list->items = bigger;
         *capacity *= 2;
@@ -281,7 +282,7 @@ static tare_status do_split(struct call *c, struct value *out)
     NEED_TEXT(c, c->self);
     TRY(text_arg(c, 0, (tare_text){0}, &by));
     TRY(int_arg(c, 1, -1, &most));
-    TRY(spend(c->r, c->line, c->self.s.size / 8));
+    TRY(render_spend(c->r, c->line, c->self.s.size / 8));
     TRY(value_new_list(c->r, c->line, capacity, out));
     out->list->n = 0;
     if (!by.data) return split_blank(c, most, *out, &capacity);
@@ -307,7 +308,7 @@ static tare_status do_rsplit(struct call *c, struct value *out)
     TRY(value_new_list(c->r, c->line, capacity, out));
     out->list->n = 0;
     for (const char *at; most-- > 0 && (at = find_last(rest, by));) {
-        TRY(spend(c->r, c->line, 1 + (rest.data + rest.size - at) / 16));
+        TRY(render_spend(c->r, c->line, 1 + (rest.data + rest.size - at) / 16));
         TRY(push_part(c, *out, &capacity, at + by.size, rest.data + rest.size - at - by.size));
         rest.size = at - rest.data;
     }
@@ -324,7 +325,7 @@ static tare_status do_splitlines(struct call *c, struct value *out)
 {
     int64_t capacity = 8;
     NEED_TEXT(c, c->self);
-    TRY(spend(c->r, c->line, c->self.s.size / 8));
+    TRY(render_spend(c->r, c->line, c->self.s.size / 8));
     TRY(value_new_list(c->r, c->line, capacity, out));
     out->list->n = 0;
     const unsigned char *p = (const unsigned char *)c->self.s.data, *end = p + c->self.s.size, *begin = p;
@@ -343,13 +344,13 @@ static tare_status join_items(struct call *c, tare_text by, struct value over, b
 {
     struct list *items;
     OWNED(str_free) struct str text = {0};
-    TRY(iterate(c->r, c->line, over, &items));
+    TRY(value_iterate(c->r, c->line, over, &items));
     TRY(str_reserve(&text, 0, c->r->e));
     for (int64_t i = 0; i < items->n; i++) {
         if (strict && items->items[i].type != V_STRING)
-            TRY(render_fail(c->r, c->line, "join needs strings, not %s", type_name(items->items[i])));
+            TRY(render_fail(c->r, c->line, "join needs strings, not %s", value_type_name(items->items[i])));
         if (i) TRY(str_add(&text, by.data, by.size, c->r->e));
-        TRY(spend(c->r, c->line, 1 + by.size / 16));
+        TRY(render_spend(c->r, c->line, 1 + by.size / 16));
         TRY(print_text(c->r, c->line, items->items[i], &text));
     }
     return template_keep_text(c->r, c->line, &text, out);
@@ -380,14 +381,14 @@ static tare_status filter_indent(struct call *c, struct value *out)
         return render_fail(c->r, c->line, "indent takes 0 to %zu spaces", sizeof spaces - 1);
     const bool first = c->arg[1] && value_truthy(*c->arg[1]), blank = c->arg[2] && value_truthy(*c->arg[2]);
     /* keeps the last newline */
-    TRY(binary(c->r, c->line, OP_ADD, c->self, value_string("\n", 1), &c->self));
+    TRY(value_binary(c->r, c->line, OP_ADD, c->self, value_string("\n", 1), &c->self));
     TRY(do_splitlines(c, &lines));
     OWNED(str_free) struct str text = {0};
     TRY(str_reserve(&text, 0, c->r->e));
     for (int64_t i = 0; i < lines.list->n; i++) {
         const tare_text line = lines.list->items[i].s;
         const bool pad = i ? blank || line.size : first;
-        TRY(spend(c->r, c->line, 1 + (line.size + width) / 16));
+        TRY(render_spend(c->r, c->line, 1 + (line.size + width) / 16));
         if (i) TRY(str_add(&text, "\n", 1, c->r->e));
         if (pad) TRY(str_add(&text, spaces, width, c->r->e));
         TRY(str_add(&text, line.data, line.size, c->r->e));
@@ -400,7 +401,7 @@ static tare_status filter_indent(struct call *c, struct value *out)
 static tare_status need_dict(struct call *c)
 {
     if (c->self.type == V_DICT && !c->self.dict->namespace) return TARE_OK;
-    return render_fail(c->r, c->line, "a dict is needed here, not %s", type_name(c->self));
+    return render_fail(c->r, c->line, "a dict is needed here, not %s", value_type_name(c->self));
 }
 
 enum { PART_KEYS, PART_VALUES, PART_ITEMS };
