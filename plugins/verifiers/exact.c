@@ -1,9 +1,10 @@
-/* exact: the completion is the answer, letter for letter.
+/* exact: the completion equals the answer, letter for letter.
  *
  *   reward 1  if  norm(completion) = norm(answer)  else 0
  *
- * norm: cut blanks at both ends (strip), ASCII letters to lower case (ignore_case), runs of blanks inside to one (collapse).
- * Verdicts: correct; wrong; no_answer when nothing but blanks was written (and the answer is not empty itself).
+ * norm: strips blanks at both ends (strip), maps ASCII letters to lower case (ignore_case), merges
+ * runs of blanks (collapse). Verdicts: correct; wrong; no_answer if the completion is blank (and
+ * the answer is not empty).
  */
 #include "../common/built_in.h"
 #include "common/text.h"
@@ -36,7 +37,7 @@ static void destroy(void *self)
     free(self);
 }
 
-/* The next character of t at *i after normalisation, -1 at the end. */
+/* Returns the next character of t at *i after normalisation, -1 at the end. */
 static int next(const struct exact *x, tare_text t, int64_t *i)
 {
     if (*i >= t.size) return -1;

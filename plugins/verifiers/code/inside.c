@@ -14,12 +14,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* mount.h of libc and of Linux do not go together everywhere; these are the three calls that are needed of them */
+/* declared here because mount.h of libc and of Linux conflict on some systems */
 int mount(const char *source, const char *target, const char *type, unsigned long flags, const void *data);
 int umount2(const char *target, int flags);
 enum { BIND = 4096, REC = 16384, PRIVATE = 1 << 18, NOSUID = 2, NODEV = 4, DETACH = 2 };
 
-/* A folder that is there on every machine and that nothing below needs to be seen of: the new root is mounted over it. */
+/* A folder that exists on every machine and whose content is not needed: the new root is mounted
+ * over it. */
 static const char ROOT[] = "/proc";
 
 static _Noreturn void fail(const struct inside *in, const char *what)
@@ -29,7 +30,7 @@ static _Noreturn void fail(const struct inside *in, const char *what)
     _exit(127);
 }
 
-/* ROOT and path, as one path */
+/* Joins ROOT and path. */
 static const char *below(char out[2048], const char *path)
 {
     const size_t n = sizeof ROOT - 1;
@@ -46,7 +47,8 @@ static void say(const struct inside *in, const char *path, const char *text, con
     close(fd);
 }
 
-/* The user outside is number 1000 inside: not root, so that starting the program drops all rights in the namespace. */
+/* Maps the outside user to number 1000 inside: not root, so that starting the program drops all
+ * rights in the namespace. */
 static void become_nobody(const struct inside *in)
 {
     char text[64];
@@ -67,7 +69,8 @@ static void make_folders(char *path)
         }
 }
 
-/* Shows a file or folder of the machine; a symbolic link is made again. What the machine lacks is left out. */
+/* Makes a file or folder of the machine visible; copies symbolic links. Missing paths are
+ * skipped. */
 static void show(const struct inside *in, const char *path)
 {
     char to[2048], link[1024];
@@ -78,14 +81,14 @@ static void show(const struct inside *in, const char *path)
     if (S_ISLNK(st.st_mode)) {
         const ssize_t n = readlink(path, link, sizeof link - 1);
         link[n > 0 ? n : 0] = 0;
-        if (n > 0 && symlink(link, to) && errno != EEXIST) fail(in, "a file system of its own (link)");
+        if (n > 0 && symlink(link, to) && errno != EEXIST) fail(in, "a private file system (link)");
         return;
     }
     if (S_ISDIR(st.st_mode))
         mkdir(to, 0755);
     else
         close(open(to, O_CREAT | O_WRONLY | O_CLOEXEC, 0644));
-    if (mount(path, to, NULL, BIND | REC, NULL)) fail(in, "a file system of its own (bind)");
+    if (mount(path, to, NULL, BIND | REC, NULL)) fail(in, "a private file system (bind)");
 }
 
 static void new_root(const struct inside *in)
@@ -97,7 +100,7 @@ static void new_root(const struct inside *in)
     const struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID};
     char to[2048], size[64];
     if (mount(NULL, "/", NULL, REC | PRIVATE, NULL)) fail(in, "a mount namespace");
-    if (mount("none", ROOT, "tmpfs", NOSUID | NODEV, "size=1m,mode=755")) fail(in, "a file system of its own (tmpfs)");
+    if (mount("none", ROOT, "tmpfs", NOSUID | NODEV, "size=1m,mode=755")) fail(in, "a private file system (tmpfs)");
     for (size_t i = 0; i < sizeof SHOWN / sizeof *SHOWN; i++) show(in, SHOWN[i]);
     if (strncmp(s->base_prefix, "/usr", 4) != 0) show(in, s->base_prefix);
     if (strncmp(s->prefix, "/usr", 4) != 0 && strcmp(s->prefix, s->base_prefix) != 0) show(in, s->prefix);
@@ -107,7 +110,7 @@ static void new_root(const struct inside *in)
     snprintf(size, sizeof size, "size=%lld,nr_inodes=1000,mode=777", (long long)s->files);
     if (mount("none", to, "tmpfs", NOSUID | NODEV, size)) fail(in, "a folder in memory");
     if (chdir(ROOT) || syscall(SYS_pivot_root, ".", ".") || umount2(".", DETACH) || chdir("/tmp"))
-        fail(in, "a root of its own (pivot_root)");
+        fail(in, "a private root (pivot_root)");
 }
 
 static void limit(const struct inside *in, __rlimit_resource_t what, int64_t most)
@@ -129,7 +132,8 @@ static void limits(const struct inside *in)
     limit(in, RLIMIT_MSGQUEUE, 0);
 }
 
-/* 0, 1 and 2, and the one that failures go to, which the program's start closes. */
+/* Sets up descriptors 0, 1 and 2, and the one for failures, which closes when the program
+ * starts. */
 static void descriptors(struct inside *in)
 {
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -142,7 +146,8 @@ static void descriptors(struct inside *in)
     if (fcntl(3, F_SETFD, FD_CLOEXEC) || syscall(SYS_close_range, 4U, ~0U, 0U)) fail(in, "its files (close_range)");
 }
 
-/* The parent may have died before the signal at its death was asked for: then nobody reads what this process writes. */
+/* The parent may have died before its death signal was requested; nothing reads this process's
+ * output then. */
 static bool is_alone(void)
 {
     struct pollfd output = {.fd = STDOUT_FILENO};

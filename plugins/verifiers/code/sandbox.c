@@ -18,10 +18,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LOOK = 100 }; /* milliseconds between two looks at whether the run is being stopped */
+enum { LOOK = 100 }; /* milliseconds between two checks for cancellation */
 enum { SPACES = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP };
 
-/* What the parent holds while the program runs. -1: not open */
+/* The parent's state while the program runs. -1: not open */
 struct outside {
     int input, output[2], failure[2], process;
     pid_t pid;
@@ -74,7 +74,7 @@ static void close_all(struct outside *o)
         close_one(&o->process);
 }
 
-/* The input lies in memory: a program that never reads it holds nobody up. */
+/* Puts the input into a memory file, so a program that never reads it blocks nothing. */
 static bool open_input(struct outside *o, tare_text input)
 {
     int64_t at = 0;
@@ -100,7 +100,7 @@ static tare_status start(struct outside *o, const struct sandbox *s, const char 
                               .gid = getgid()};
     sigset_t all, before;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* none of the host's handlers runs in the child */
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* no handler of the host runs in the child */
     const long pid = syscall(SYS_clone, (s->mode == SANDBOX_FULL ? (unsigned long)SPACES : 0UL) | SIGCHLD, NULL, NULL, NULL, NULL);
     if (!pid) inside_run(&in);
     const int why = errno;
@@ -121,7 +121,7 @@ static tare_status start(struct outside *o, const struct sandbox *s, const char 
     return TARE_OK;
 }
 
-/* Empty when the program has begun. */
+/* Reads the child's failure report; empty once the program has started. */
 static tare_status told(struct outside *o, tare_error *error)
 {
     struct inside_failure f;
@@ -156,7 +156,8 @@ static enum sandbox_end watch(const struct sandbox *s, struct outside *o, int64_
         if (left <= 0) return SANDBOX_LATE;
         if (s->host->cancelled(s->host->ctx)) return SANDBOX_FAILED;
         if (poll(files, 2, (int)(left < LOOK ? left : LOOK)) <= 0) continue;
-        if (files[1].revents) { /* before its end is looked at: what it wrote is taken to the last byte */
+        /* read before checking for the exit, to get the last byte of output */
+        if (files[1].revents) {
             if (!take_output(s, o, out)) return SANDBOX_TOO_MUCH;
             continue;
         }

@@ -12,7 +12,7 @@ static json_t *parsed(json_t *j)
     return inner ? inner : json_incref(j);
 }
 
-/* {"inputs": [...], "outputs": [...]}, as in APPS and TACO */
+/* Converts {"inputs": [...], "outputs": [...]}, as in APPS and TACO. */
 static json_t *paired(const json_t *j)
 {
     const json_t *in = json_object_get(j, "inputs"), *out = json_object_get(j, "outputs");
@@ -64,7 +64,7 @@ void tests_free(struct tests *t)
     json_decref(t->row);
 }
 
-/* The next line, blanks at its end cut; false: there is none that is not empty up to the end. */
+/* Returns the next line, without blanks at its end; false if only empty lines remain. */
 static bool next_line(tare_text t, int64_t *at, tare_text *line)
 {
     if (!text_trim(text_slice(t, *at, t.size)).size) return false;

@@ -55,7 +55,7 @@ static void count_in(const pcre2_code *code, tare_text t, int64_t most, int64_t 
                 break;
             const size_t *span = pcre2_get_ovector_pointer(match);
             at = span[1];
-            if (span[1] == span[0]) /* nothing: go on after the next character */
+            if (span[1] == span[0]) /* empty match: continue after the next character */
                 for (at++; at < (size_t)t.size && ((unsigned char)t.data[at] & 0xC0) == 0x80;) at++;
         }
     }
@@ -63,7 +63,8 @@ static void count_in(const pcre2_code *code, tare_text t, int64_t most, int64_t 
     pcre2_match_context_free(limits);
 }
 
-/* Without the search for the first letter: for each match PCRE2 10.42 looks for it in both cases, to the end of the text where one is absent. */
+/* Disables the search for the first letter: for each match PCRE2 10.42 searches it in both cases,
+ * to the end of the text if one is absent. */
 tare_status arg_count(const struct ifeval_case *c, const char *pattern, int64_t most, int64_t *n, tare_error *error)
 {
     int code;

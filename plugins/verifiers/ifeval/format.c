@@ -1,4 +1,5 @@
-/* The layout of a response: paragraphs, bullets, sections, titles, quotation marks, JSON. Each is linear in its text. */
+/* Checks the layout of a response: paragraphs, bullets, sections, titles, quotation marks, JSON.
+ * Each check is linear in its text. */
 #include "ifeval.h"
 
 #include <stdlib.h>
@@ -15,7 +16,8 @@ static bool blank(tare_text t)
     return !uni_trim(t).size;
 }
 
-/* Pieces between dividers; blank ones may stand at the ends alone. n: pieces that are not blank, -1: a blank one in the middle. */
+/* Counts the parts between dividers; blank parts are allowed only at the ends. Returns the number
+ * of parts that are not blank; -1: a blank part in the middle. */
 static int64_t pieces(tare_text t, const char *divider, tare_text *first, tare_text *second)
 {
     int64_t n = 0;
@@ -50,7 +52,8 @@ tare_status check_two_responses(const struct ifeval_case *c, bool *followed, tar
     return TARE_OK;
 }
 
-/* The first word of a paragraph: quotation marks in front cut, up to the first mark of punctuation. */
+/* Returns the first word of a paragraph: without leading quotation marks, up to the first
+ * punctuation mark. */
 static tare_text first_word(tare_text paragraph)
 {
     int64_t end = 0, begin = 0;
@@ -88,7 +91,7 @@ tare_status check_first_word(const struct ifeval_case *c, bool *followed, tare_e
         end = find(c->text, at, "\n\n");
         const tare_text piece = uni_trim(text_slice(c->text, at, end));
         n += piece.size > 0;
-        if (++number == nth) paragraph = piece; /* blank ones count here, and not in n */
+        if (++number == nth) paragraph = piece; /* blank paragraphs count here, but not in n */
     }
     *followed = n == wanted && nth <= n && paragraph.size && equal_lower(first_word(paragraph), word);
     return TARE_OK;
@@ -99,7 +102,7 @@ tare_status check_placeholders(const struct ifeval_case *c, bool *followed, tare
     const tare_text t = c->text;
     int64_t n = 0, least;
     const tare_status s = arg_whole(c, "num_placeholders", &least, error);
-    for (int64_t at = 0; at < t.size && !s;) { /* "[", then "]" in the same line */
+    for (int64_t at = 0; at < t.size && !s;) { /* "[", then "]" on the same line */
         const int64_t open = find(t, at, "[");
         int64_t end = open;
         while (end < t.size && t.data[end] != ']' && t.data[end] != '\n') end++;
@@ -110,7 +113,8 @@ tare_status check_placeholders(const struct ifeval_case *c, bool *followed, tare
     return s;
 }
 
-/* Lines that begin with "-", or with "*" and something other than "*", which may be the line's end: then the next line belongs to it. */
+/* Counts bullets: lines that begin with "-", or with "*" and a character other than "*". That
+ * character may be the line's end; the next line then belongs to the bullet. */
 tare_status check_bullets(const struct ifeval_case *c, bool *followed, tare_error *error)
 {
     const tare_text t = c->text;
@@ -133,7 +137,7 @@ tare_status check_bullets(const struct ifeval_case *c, bool *followed, tare_erro
     return TARE_OK;
 }
 
-/* Pieces between marks (one or two stars) in a line that are not blank. */
+/* Counts the non-blank parts between marks (one or two stars) in a line. */
 static int64_t marked(tare_text t, int64_t stars)
 {
     int64_t n = 0;
@@ -172,7 +176,8 @@ tare_status check_sections(const struct ifeval_case *c, bool *followed, tare_err
     return s;
 }
 
-/* In a line, from the first "<<" to the last ">>" after at least one character; something between them is neither of these nor blank. */
+/* Finds a title: in a line, from the first "<<" to the last ">>" after at least one character, with
+ * text between that is not blank. */
 tare_status check_title(const struct ifeval_case *c, bool *followed, tare_error *error)
 {
     const tare_text t = c->text;

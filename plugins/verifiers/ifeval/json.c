@@ -1,4 +1,5 @@
-/* Whether a text is JSON as Python's json.loads has it: NaN and Infinity are numbers, whole numbers have at most 4300 digits. */
+/* Checks whether Python's json.loads accepts a text: NaN and Infinity are numbers, integers have at
+ * most 4300 digits. */
 #include "ifeval.h"
 
 #include <stdlib.h>
@@ -86,7 +87,7 @@ static bool key(struct reader *r)
     return take(r, ":");
 }
 
-/* open: [size] what is open, as bytes; no recursion, so any depth. */
+/* Reads a value. open: [size] stack of open brackets as bytes; without recursion, so any depth. */
 static bool value(struct reader *r, char *open)
 {
     int64_t depth = 0;
@@ -121,7 +122,8 @@ tare_status check_json(const struct ifeval_case *c, bool *followed, tare_error *
 {
     static const char *const PREFIXES[] = {"```json", "```Json", "```JSON", "```"};
     struct reader r = {.t = uni_trim(c->text)};
-    for (size_t i = 0; i < sizeof PREFIXES / sizeof *PREFIXES; i++) /* one after the other, as the reference takes them off */
+    /* removed in sequence, as in the reference */
+    for (size_t i = 0; i < sizeof PREFIXES / sizeof *PREFIXES; i++)
         if (text_starts(r.t, 0, PREFIXES[i], false)) r.t = text_slice(r.t, (int64_t)strlen(PREFIXES[i]), r.t.size);
     if (r.t.size >= 3 && text_starts(r.t, r.t.size - 3, "```", false)) r.t.size -= 3;
     r.t = uni_trim(r.t);

@@ -1,4 +1,4 @@
-/* Sentences and words in capitals. */
+/* Counts sentences and words in capitals. */
 #include "sentences.h"
 
 #include <string.h>
@@ -8,7 +8,8 @@ static bool closes(int32_t c)
     return c == '"' || c == '\'' || c == ')' || c == ']' || c == '*' || c == 0x201D || c == 0x2019;
 }
 
-/* The word before a full stop at `end` is no end of a sentence: a title, an initial, or letters with stops inside. */
+/* Returns whether the word before a full stop at `end` does not end a sentence: a title, an
+ * initial, or letters with inner full stops. */
 static bool is_abbreviation(tare_text t, int64_t end)
 {
     static const char *const WORDS[] = {"mr",  "mrs", "ms", "dr", "prof", "st",  "vs",  "etc", "jr", "sr",
@@ -26,7 +27,7 @@ static bool is_abbreviation(tare_text t, int64_t end)
 int64_t count_sentences(tare_text t)
 {
     int64_t n = 0, at = 0;
-    bool inside = false; /* something since the last end */
+    bool inside = false; /* text since the last sentence end */
     while (at < t.size) {
         const int64_t before = at;
         const int32_t c = char_next(t, &at);
@@ -36,7 +37,7 @@ int64_t count_sentences(tare_text t)
         }
         int64_t next = at;
         while (at < t.size && strchr(".!?", t.data[at]) && t.data[at]) at++;
-        const bool dots = at > next; /* more than one mark */
+        const bool dots = at > next; /* several marks */
         for (next = at; next < t.size && closes(char_next(t, &next));) at = next;
         next = at;
         const int32_t follows = at < t.size ? char_next(t, &next) : ' ';
@@ -50,7 +51,8 @@ int64_t count_sentences(tare_text t)
             break;
         }
         int64_t look = next;
-        if (c == '.' && next < t.size && char_case(char_next(t, &look)) < 0) continue; /* a small letter goes on */
+        /* a lower-case letter continues the sentence */
+        if (c == '.' && next < t.size && char_case(char_next(t, &look)) < 0) continue;
         n++;
         inside = false;
     }
@@ -68,12 +70,14 @@ static bool ends_with(tare_text t, const char *word)
     return text_starts(t, t.size - (int64_t)strlen(word), word, true) && t.size > (int64_t)strlen(word);
 }
 
-/* Tokens in capitals of a piece without blanks and marks: the Treebank's rules cut 'S, 'LL and N'T off, and each part counts. */
+/* Counts tokens in capitals in a part without blanks and punctuation. The Treebank rules split off
+ * 'S, 'LL and N'T, and each part counts. */
 static int64_t capitals(tare_text piece)
 {
     static const char *const ENDS[] = {"'s", "'m", "'d", "'ll", "'re", "'ve", "n't"};
     int64_t n = 0;
-    if (piece.size > 1 && piece.data[piece.size - 1] == '.') piece.size--; /* the end of a sentence is a token */
+    /* the final full stop is a token */
+    if (piece.size > 1 && piece.data[piece.size - 1] == '.') piece.size--;
     for (size_t i = 0; i < sizeof ENDS / sizeof *ENDS; i++) {
         if (!ends_with(piece, ENDS[i])) continue;
         const int64_t cut = piece.size - (int64_t)strlen(ENDS[i]);

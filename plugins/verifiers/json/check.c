@@ -3,20 +3,20 @@
 #include <math.h>
 #include <string.h>
 
-enum { DEPTH = 1000 }; /* far below what a thread has of stack */
+enum { DEPTH = 1000 }; /* far below a thread's stack size */
 
 struct check {
     const struct schema *s;
-    const char *why; /* the first keyword that is not fulfilled, of the branch looked at last */
+    const char *why; /* the first violated keyword of the branch checked last */
     int64_t left;
-    bool over; /* a limit was reached: the answer means nothing */
+    bool over; /* a limit was reached: the result is undefined */
 };
 
 static bool valid(struct check *c, const json_t *schema, const json_t *value, int depth);
 
 /* ---- values */
 
-/* -1, 0, 1 without the rounding of a whole number to double */
+/* -1, 0 or 1; compares integers without rounding to double */
 static int compare(const json_t *a, const json_t *b)
 {
     if (json_is_integer(a) && json_is_integer(b)) {
@@ -114,7 +114,7 @@ static bool matches(struct check *c, const char *pattern, const char *text, size
     return got >= 0;
 }
 
-/* ---- keywords; a keyword that is not there is fulfilled */
+/* ---- keywords; an absent keyword is satisfied */
 
 static bool fails(struct check *c, const char *why)
 {
@@ -199,7 +199,7 @@ static bool valid_array(struct check *c, const json_t *schema, const json_t *v, 
     return valid_contains(c, schema, v, depth);
 }
 
-/* properties, patternProperties, additionalProperties and propertyNames for one member */
+/* Checks properties, patternProperties, additionalProperties and propertyNames for one member. */
 static bool valid_member(struct check *c, const json_t *schema, const char *key, size_t n, const json_t *v, int depth)
 {
     const json_t *own = json_object_getn(get(schema, "properties"), key, n), *others = get(schema, "additionalProperties"),

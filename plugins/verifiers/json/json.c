@@ -1,16 +1,19 @@
-/* json: the completion is JSON, of a schema, or equal to the answer.
+/* json: the completion is valid JSON, conforms to a schema, or equals the answer.
  *
- *   compare = schema   reward 1 if the value is valid under the schema (a file, or the row's own)
- *             answer   reward 1 if the value equals the row's answer as JSON: 1 is 1.0, and members may come in any order
- *             both     both
- *             none     reward 1 if it is JSON
+ * compare = schema   reward 1 if the value is valid under the schema (a file, or the row's)
+ *           answer   reward 1 if the value equals the row's answer as JSON: 1 equals 1.0, and
+ *                    members may be in any order
+ *           both     both
+ *           none     reward 1 if it is JSON
  *
- * The value is the last block between ``` lines in what follows the last </think>, else all of that text. JSON is that of RFC 8259; a name that occurs twice
- * in an object, or a number beyond a double's range, is refused (unparsable).
- * The schema is JSON Schema 2020-12 without: $dynamicRef, $dynamicAnchor, $vocabulary, unevaluatedItems, unevaluatedProperties, an $id below the
- * top, and a $ref out of the schema; these are refused by name. `format` and the content keywords say nothing about validity, as the standard has it. Patterns are
- * PCRE2's with the settings of ECMAScript.
- * Verdicts: correct; wrong (valid JSON, not as asked); unparsable; no_answer; timeout (more than `limit` steps, counted, not timed).
+ * The value is the last block between ``` lines after the last </think>, else the whole text after
+ * it. JSON is that of RFC 8259; a duplicate name in an object, or a number beyond a double's range,
+ * is refused (unparsable). The schema is JSON Schema 2020-12 without $dynamicRef, $dynamicAnchor,
+ * $vocabulary, unevaluatedItems, unevaluatedProperties, an $id below the top, and a $ref out of the
+ * schema; these are refused by name. `format` and the content keywords do not affect validity, as
+ * in the standard. Patterns are PCRE2's with the settings of ECMAScript. Verdicts: correct; wrong
+ * (valid JSON, but not as required); unparsable; no_answer; timeout (more than `limit` steps,
+ * counted, not timed).
  */
 #include "common/text.h"
 #include "common/verifier.h"
@@ -43,7 +46,7 @@ static const tare_param PARAMS[N_PARAMS] = {
 
 struct verifier {
     const tare_value *values;
-    struct schema *schema; /* of the file; NULL: the rows have theirs */
+    struct schema *schema; /* read from the file; NULL: each row has one */
 };
 
 static void destroy(void *self)
@@ -91,7 +94,8 @@ static json_t *parse(tare_text t)
     const size_t flags = JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES;
     json_t *j = t.size ? json_loadb(t.data, (size_t)t.size, flags, NULL) : NULL;
     return j || !t.size ? j
-                        : json_loadb(t.data, (size_t)t.size, flags | JSON_DECODE_INT_AS_REAL, NULL); /* whole numbers above 2^63 */
+                        /* integers above 2^63 */
+                        : json_loadb(t.data, (size_t)t.size, flags | JSON_DECODE_INT_AS_REAL, NULL);
 }
 
 /* ---- the schema */

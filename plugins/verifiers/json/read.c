@@ -1,4 +1,5 @@
-/* Looks at every subschema that can be reached, refuses what is not supported by its name, and compiles the patterns. */
+/* Checks every reachable subschema, refuses unsupported features by name, and compiles the
+ * patterns. */
 #include "common/text.h"
 #include "schema.h"
 
@@ -102,7 +103,8 @@ static bool is_texts(const json_t *j)
     return all_are(j, is_text);
 }
 
-/* Patterns are ECMAScript's: \d and \w are ASCII, $ is the end of the text alone, \u escapes are read. */
+/* Compiles an ECMAScript pattern: \d and \w are ASCII, $ matches only at the end of the text, \u
+ * escapes are supported. */
 static tare_status compile(struct schema *s, const char *text, tare_error *error)
 {
     int code;
@@ -230,7 +232,7 @@ static tare_status look(struct schema *s, const json_t *schema, tare_error *erro
 
 /* ---- references */
 
-/* One step of a pointer, with %41, ~0 and ~1 read. */
+/* Decodes one step of a pointer, with %41, ~0 and ~1. */
 static bool unescape(const char *from, size_t n, char *to, size_t room)
 {
     size_t k = 0;

@@ -1,13 +1,17 @@
-/* length: a reward for the length l of a completion, to be added to that of a verifier (verifier.plugins = math:1 length:0.2).
+/* length: a reward for the length l of a completion, to be added to that of a verifier
+ * (verifier.plugins = math:1 length:0.2).
  *
- *   most     1 up to `length`, then down in a line to 0 at length + width              shorter is as good
- *   target   max(0, 1 - |l - length| / width)                                          a length that was asked for
- *   group    0.5 - (l - least) / (largest - least) over the rollouts of the prompt     Kimi k1.5, arXiv 2501.12599, section 2.3.3;
- *            0 when all are as long                                                    its rule for wrong answers is not applied, see below
+ * most     1 up to `length`, then linear down to 0 at length + width; shorter is as good
+ * target   max(0, 1 - |l - length| / width); a requested length
+ * group    0.5 - (l - least) / (largest - least) over the rollouts of the prompt, 0 if all have the
+ *          same length; Kimi k1.5, arXiv 2501.12599, section 2.3.3, without its rule for wrong
+ *          answers (see below)
  *
- * l counts tokens (with the stop token), words or characters. Each row may have its own length, in `field`. A component does not see what other
- * verifiers say: a reward for short answers also rewards short wrong ones, so keep its weight small, or use an estimator that handles components
- * (gdpo). Verdicts: correct at the best reward that is possible, wrong at the least, partial between.
+ * l counts tokens (with the stop token), words or characters. Each row may have a separate length,
+ * in `field`. A component does not see the verdicts of other verifiers: a reward for short answers
+ * also rewards short wrong ones, so keep its weight small, or use an estimator that handles
+ * components (gdpo). Verdicts: correct at the best possible reward, wrong at the least, partial
+ * between.
  */
 #include "common/text.h"
 #include "common/verifier.h"
@@ -95,7 +99,8 @@ static tare_status judge_alone(const tare_value *p, const tare_answer *a, tare_v
     return TARE_OK;
 }
 
-/* The n rollouts of one prompt. Lengths are kept in the verdicts until the extremes are known. */
+/* Judges the n rollouts of one prompt. Stores lengths in the verdicts until the extremes are
+ * known. */
 static tare_status judge_group(const tare_value *p, const tare_answer *const *a, tare_verdict *const *v, int64_t n,
                                tare_error *error)
 {

@@ -1,11 +1,14 @@
-/* regex: a pattern is found in the completion.
+/* regex: the completion matches a pattern.
  *
- *   reward 1  if  the pattern matches (with `group`: and that group's text equals the answer)  else 0; `absent` turns it round
+ * reward 1  if  the pattern matches (with `group`: and that group's text equals the answer) else 0;
+ * `absent` inverts it
  *
- * Patterns are those of PCRE2 with UTF-8; (?i), (?m) and (?s) in front of one ignore case, let ^ and $ match at lines, let . match newlines.
- * The text is what follows the last </think>, unless `thought` is on. It may hold bytes that are no UTF-8: they match nothing. The search is
- * ended by counted steps and not by a clock, without PCRE2's compiler to machine code, so a verdict is the same on every machine; who
- * reaches the limit gets the verdict timeout. Verdicts: correct; wrong; no_answer (the text is empty); timeout.
+ * Patterns are those of PCRE2 with UTF-8; a leading (?i), (?m) or (?s) ignores case, lets ^ and $
+ * match at lines, or lets . match newlines. The text is what follows the last </think>, unless
+ * `thought` is on. Invalid UTF-8 in it matches nothing. The search is limited by counted steps and
+ * not by a clock, without PCRE2's JIT compiler, so a verdict is the same on every machine; a search
+ * that reaches the limit gets the verdict timeout. Verdicts: correct; wrong; no_answer (the text is
+ * empty); timeout.
  */
 #include "common/text.h"
 #include "common/verifier.h"
@@ -47,7 +50,7 @@ static const tare_param PARAMS[N_PARAMS] = {
 
 struct regex {
     const tare_value *values;
-    pcre2_code *code; /* of `pattern`; NULL: the rows have theirs */
+    pcre2_code *code; /* of `pattern`; NULL: each row has one */
     pcre2_match_context *limits;
 };
 
@@ -66,7 +69,7 @@ static pcre2_code *compile(const struct regex *r, tare_text pattern, tare_error 
     return NULL;
 }
 
-/* The group's number, -1: the pattern has no such group. */
+/* Returns the group's number; -1: the pattern has no such group. */
 static int group_of(const struct regex *r, const pcre2_code *code)
 {
     const char *name = r->values[P_GROUP].s;

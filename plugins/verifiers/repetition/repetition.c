@@ -1,9 +1,12 @@
-/* repetition: a penalty for saying the same again, to be added to the reward of a verifier (verifier.plugins = math:1 repetition:0.5).
+/* repetition: a penalty for repeated text, to be added to the reward of a verifier
+ * (verifier.plugins = math:1 repetition:0.5).
  *
- *   reward = - penalty (1 - distinct / all)              over the completion's runs of n words (n-grams), which overlap
+ * reward = - penalty (1 - distinct / all)     over the completion's overlapping n-grams of words
  *
- * (Demystifying Long Chain-of-Thought, arXiv 2502.03373; open-r1's repetition_penalty.) A word is what stands between blanks, in lower case. 0 for a
- * completion of fewer than n words. Verdicts: correct at 0, partial below it; an endless repetition comes near -penalty and never reaches it.
+ * (Demystifying Long Chain-of-Thought, arXiv 2502.03373; open-r1's repetition_penalty.) Words are
+ * separated by blanks and compared in lower case. 0 for a completion of fewer than n words.
+ * Verdicts: correct at 0, partial below it; an endless repetition approaches -penalty and never
+ * reaches it.
  */
 #define _GNU_SOURCE /* qsort_r */
 #include "common/text.h"
@@ -26,7 +29,7 @@ static const tare_param PARAMS[N_PARAMS] = {
 
 struct grams {
     const tare_text *word;
-    int64_t *number, *order; /* [words] each; number: the same for equal words */
+    int64_t *number, *order; /* [words] each; number: equal for equal words */
     int64_t words, n;
 };
 
@@ -65,7 +68,7 @@ static void sort(struct grams *g, int64_t n, int (*compare)(const void *, const 
     qsort_r(g->order, (size_t)n, sizeof *g->order, compare, g);
 }
 
-/* The share of runs that are there already. */
+/* Returns the share of n-grams that occurred before. */
 static double repeated(struct grams *g)
 {
     const int64_t all = g->words - g->n + 1;

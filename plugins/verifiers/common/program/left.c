@@ -16,7 +16,7 @@ static bool carries(long pid, const char *mark)
     bool found = false;
     snprintf(path, sizeof path, "/proc/%ld/environ", pid);
     FILE *f = fopen(path, "re");
-    if (!f) return false; /* another user's, or gone */
+    if (!f) return false; /* another user's, or ended */
     while (!found && getdelim(&entry, &room, 0, f) > 0) found = !strcmp(entry, mark);
     free(entry);
     fclose(f);
@@ -41,5 +41,6 @@ static int end_those_now(const char *mark)
 void left_end(const char *mark)
 {
     const struct timespec wait = {0, 1000000};
-    for (int tries = 0; tries < 1000 && end_those_now(mark); tries++) nanosleep(&wait, NULL); /* until they are gone */
+    /* until all have ended */
+    for (int tries = 0; tries < 1000 && end_those_now(mark); tries++) nanosleep(&wait, NULL);
 }

@@ -5,7 +5,8 @@
 #include <string.h>
 #include <utf8proc.h>
 
-/* The character at i and its length; a byte that is no UTF-8 is a character of its own, without a code point (-1). */
+/* Decodes the character at i and returns its length; an invalid byte is one character without a
+ * code point (-1). */
 static int64_t step(tare_text t, int64_t i, utf8proc_int32_t *c)
 {
     const utf8proc_ssize_t n = utf8proc_iterate((const utf8proc_uint8_t *)t.data + i, (utf8proc_ssize_t)(t.size - i), c);
