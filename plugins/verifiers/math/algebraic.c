@@ -1,15 +1,17 @@
-/* Equality that arithmetic with balls cannot prove: algebraic numbers (qqbar: minimal polynomials), then elementary ones (ca). Neither
- * library can be interrupted, so what is handed to them is small: degrees, heights, and how many radicals and functions there are. */
+/* Proves equalities that ball arithmetic cannot prove: of algebraic numbers (qqbar: minimal
+ * polynomials), then of elementary numbers (ca). Neither library can be interrupted, so its input
+ * is limited: degrees, heights, and the number of radicals and functions. */
 #include "flint.h"
 
-enum { MAX_DEGREE = 64, MAX_PRODUCT = 4096 /* of degrees */, MAX_HEIGHT = 4000, MAX_RADICALS = 6, MAX_PARTS = 60 };
+/* MAX_PRODUCT: of degrees */
+enum { MAX_DEGREE = 64, MAX_PRODUCT = 4096, MAX_HEIGHT = 4000, MAX_RADICALS = 6, MAX_PARTS = 60 };
 
 struct size {
     int nodes, radicals, functions, pis;
     int64_t degree;
 };
 
-/* Adds up what x is made of; false: something that is not algebraic or elementary, or too much of it. */
+/* Adds up the parts of x; false: a part is not algebraic or elementary, or there are too many. */
 static bool measure(struct math *m, int x, struct size *s)
 {
     const struct node *a = at(m, x);
@@ -57,7 +59,7 @@ static bool measure(struct math *m, int x, struct size *s)
 
 /* ---------------------------------------------------------------- algebraic numbers */
 
-/* x = q pi, or q pi i, with a rational q of small denominator? */
+/* Returns whether x = q pi, or q pi i, with a rational q of small denominator. */
 static bool pi_multiple(struct math *m, int x, bool times_i, slong *p, ulong *q)
 {
     const struct node *a = at(m, x);

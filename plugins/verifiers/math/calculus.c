@@ -1,5 +1,6 @@
-/* Derivatives, and the values of definite integrals and limits where a table and l'Hopital's rule give them exactly. Anything else stays
- * what it is: a structure that is equal to its like only. Every step spends of the pair's budget. */
+/* Derivatives, and the values of definite integrals and limits if a table and l'Hopital's rule give
+ * them exactly. All others remain opaque structures, equal only to identical ones. Every step
+ * counts against the pair's budget. */
 #include "flint.h"
 
 #include <stdlib.h>
@@ -17,7 +18,8 @@ static bool depends(const struct math *m, int x, int s)
     return false;
 }
 
-/* Letters that are constants, or the variable itself: a function of it may be called y or u. */
+/* Letters that are constants, or the variable itself; a function of the variable may be called y or
+ * u. */
 bool only_constants(const struct math *m, int x, int s)
 {
     const struct node *a = at(m, x);
@@ -38,7 +40,8 @@ static int less(struct math *m, int a, int b)
     return mk_add(m, a, mk_neg(m, b));
 }
 
-/* Sums, products and powers as short as whole numbers make them: the rules below would else leave 0 x^{2-1-1} where a constant is. */
+/* Sums, products and powers simplified with integers: otherwise the rules below would leave 0
+ * x^{2-1-1} for a constant. */
 static int plus(struct math *m, int a, int b)
 {
     int64_t x, y;
@@ -68,7 +71,7 @@ static int quotient(struct math *m, int a, int b)
     return product(m, a, power(m, b, mk_int(m, -1)));
 }
 
-/* f'(u) of the function f */
+/* Returns f'(u) of the function f. */
 static int outer(struct math *m, int f, int u)
 {
     const int one = mk_int(m, 1), two = mk_int(m, 2), square = power(m, u, two);
@@ -149,12 +152,13 @@ static int derive(struct math *m, int x, int s, int depth)
 
 int derivative(struct math *m, int x, int s)
 {
-    return m->n_nodes > MAX_GROWTH ? -1 : derive(m, x, s, 0); /* each one may be several times as long as what it is of */
+    /* each derivative may be several times as long as its function */
+    return m->n_nodes > MAX_GROWTH ? -1 : derive(m, x, s, 0);
 }
 
 /* ---------------------------------------------------------------- integrals */
 
-/* The derivative of a linear function of the letter; -1: it is none */
+/* Returns the derivative of a linear function of the letter; -1: not linear. */
 static int slope(struct math *m, int x, int s)
 {
     const int d = derivative(m, x, s);
@@ -167,7 +171,8 @@ static bool vanishes(struct math *m, int x)
     return num_is(m, x, 0) || (!(at(m, x)->flags & (NODE_SHAPE | NODE_INF)) && decide(m, x, mk_int(m, 0)));
 }
 
-/* c = a b for polynomials of na and nb coefficients. Returns how many c has; 0: too many */
+/* Computes c = a b for polynomials of na and nb coefficients. Returns the number of coefficients of
+ * c; 0: too many. */
 static int convolve(struct math *m, const int *a, int na, const int *b, int nb, int *c)
 {
     if (na + nb - 1 > MAX_TAYLOR + 1) return 0;
@@ -192,7 +197,7 @@ static int expand_power(struct math *m, int x, int s, int *out, int depth)
     return k ? n : 0;
 }
 
-/* The coefficients of x as it is written; 0: no polynomial of small degree */
+/* Returns the number of coefficients of x as written; 0: not a polynomial of small degree. */
 static int expand(struct math *m, int x, int s, int *out, int depth)
 {
     const struct node a = *at(m, x);
@@ -233,7 +238,7 @@ static int of_polynomial(struct math *m, int f, int s, int v)
     return n ? sum : -1;
 }
 
-/* A function whose derivative is base^exponent */
+/* Returns a function whose derivative is base^exponent. */
 static int of_power(struct math *m, int base, int exponent, int s)
 {
     if (!depends(m, base, s)) { /* c^{a v + b} */
@@ -253,13 +258,15 @@ static int of_power(struct math *m, int base, int exponent, int s)
     }
     int c[MAX_TAYLOR + 1];
     if (!num_is(m, exponent, -1) || coefficients(m, base, s, c) != 3 || !vanishes(m, c[1])) return -1;
-    const int product = mk_mul(m, c[2], c[0]), root = mk_root(m, product, 2); /* 1 / (c2 v^2 + c0) */
+    /* 1 / (c2 v^2 + c0) */
+    const int product = mk_mul(m, c[2], c[0]), root = mk_root(m, product, 2);
     if (product < 0 || numeric_less(m, mk_int(m, 0), product) != YES) return -1;
     const int v = mk_div(m, derivative(m, base, s), mk_int(m, 2));
     return mk_div(m, mk_func(m, F_ATAN, mk_div(m, v, root)), root);
 }
 
-/* Could the integrand have a pole between the limits? The bases of its negative powers are linear, with their root outside, or have none. */
+/* Returns whether the integrand may have a pole between the limits. It has none if the base of each
+ * negative power is linear with its root outside, or never 0. */
 static bool has_pole(struct math *m, int f, int s, int from, int to)
 {
     const struct node a = *at(m, f);
@@ -296,7 +303,7 @@ static int antiderivative(struct math *m, int f, int s, int v, int depth)
         for (int i = 0; i < a.n; i++) sum = mk_add(m, sum, antiderivative(m, kid(m, f, i), s, v, depth + 1));
         return sum;
     }
-    if (a.op == OP_MUL) { /* one factor that depends on the letter */
+    if (a.op == OP_MUL) { /* one factor depends on the letter */
         int constant = mk_int(m, 1), rest = -1;
         for (int i = 0; i < a.n; i++) {
             const int k = kid(m, f, i);
@@ -328,7 +335,8 @@ static bool is_finite(struct math *m, int x)
     return x >= 0 && !(at(m, x)->flags & (NODE_INF | NODE_SHAPE)) && (at(m, x)->flags & NODE_VAR || !numeric_is_undefined(m, x));
 }
 
-/* The value of a definite integral whose integrand is finite between its limits; -1: it is not found */
+/* Returns the value of a definite integral whose integrand is finite between its limits; -1: not
+ * found. */
 static int integral_value(struct math *m, int x)
 {
     const struct node a = *at(m, x);
@@ -346,7 +354,7 @@ static int integral_value(struct math *m, int x)
 
 /* ---------------------------------------------------------------- limits */
 
-/* x as n / d: its factors with negative powers below */
+/* Splits x into n / d: factors with negative powers go below. */
 static void split(struct math *m, int x, int *n, int *d)
 {
     const struct node a = *at(m, x);
@@ -361,7 +369,8 @@ static void split(struct math *m, int x, int *n, int *d)
     }
 }
 
-/* Of a rational function at infinity: the quotient of the leading coefficients, or 0 */
+/* Returns the limit of a rational function at infinity: the quotient of the leading coefficients,
+ * or 0. */
 static int limit_at_infinity(struct math *m, int n, int d, int s)
 {
     int a[MAX_TAYLOR + 1], b[MAX_TAYLOR + 1];
@@ -375,9 +384,9 @@ static int limit_value(struct math *m, const struct limit *l)
     const struct node r = *at(m, l->under);
     if (r.op != OP_REL || r.n != 2 || at(m, kid(m, l->under, 0))->op != OP_SYM) return -1;
     const int s = at(m, kid(m, l->under, 0))->aux, to = kid(m, l->under, 1);
-    if (!only_constants(m, l->body, s)) return -1; /* of f(x), for what f is is not known */
+    if (!only_constants(m, l->body, s)) return -1; /* f(x) of an unknown f */
     if (!depends(m, l->body, s)) return l->body;
-    if (at(m, l->body)->flags & NODE_DISCRETE) return -1; /* a floor may jump there */
+    if (at(m, l->body)->flags & NODE_DISCRETE) return -1; /* a floor may be discontinuous there */
     int n, d;
     split(m, l->body, &n, &d);
     if (n < 0 || d < 0) return -1;
@@ -395,7 +404,7 @@ static int limit_value(struct math *m, const struct limit *l)
 
 /* ---------------------------------------------------------------- in answers */
 
-/* x with every integral and limit that has a value replaced by it; x itself: there is none */
+/* Replaces every integral and limit in x that has a value by it; x itself: there are none. */
 static int evaluated(struct math *m, int x, int depth)
 {
     const struct node a = *at(m, x);
@@ -415,7 +424,7 @@ static int evaluated(struct math *m, int x, int depth)
     return r;
 }
 
-/* x + C: x, and the constant's symbol; -1: no constant is added */
+/* Splits x + C into x and the constant's symbol; -1: no constant is added. */
 static int without_constant(struct math *m, int x, bool gold, int *constant)
 {
     const char *letters = gold ? "C" : "CcKkD";

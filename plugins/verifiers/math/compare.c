@@ -1,5 +1,6 @@
-/* Equality by type. A list is a set; a tuple is ordered, and may be an open interval; a unit on one side only is dropped (unit_missing);
- * n% is n or n/100; x = v is v, a chain of equalities its last member. */
+/* Equality by type. A list is a set; a tuple is ordered, and may be an open interval; a unit on
+ * only one side is dropped (unit_missing); n% is n or n/100; x = v is v, and a chain of equalities
+ * is its last member. */
 #include "units.h"
 
 #include <string.h>
@@ -17,7 +18,7 @@ static bool is_list(const struct math *m, int x)
     return at(m, x)->op == OP_LIST || at(m, x)->op == OP_SET;
 }
 
-/* The members of a list or set, a +- b as two; a scalar is a list of itself. */
+/* Collects the members of a list or set, a +- b as two; a scalar is a list of one. */
 static int items_of(struct math *m, int x, int *items, int max)
 {
     int n = 0;
@@ -41,7 +42,7 @@ static bool contains_all(struct math *m, const int *a, int na, const int *b, int
     for (int i = 0; i < na; i++) {
         bool found = false;
         for (int k = 0; k < nb && !found; k++) {
-            const int j = (i + k) % nb; /* most lists come in the same order */
+            const int j = (i + k) % nb; /* most lists have the same order */
             found = swapped ? compare(m, b[j], a[i]) : compare(m, a[i], b[j]);
         }
         if (!found) return false;
@@ -49,7 +50,8 @@ static bool contains_all(struct math *m, const int *a, int na, const int *b, int
     return true;
 }
 
-/* {{1},{2}} against 1, 2: the braces of members that are all sets only group, when the other side has no sets. */
+/* {{1},{2}} against 1, 2: if all members are sets and the other side has no sets, their braces only
+ * group. */
 static void ungroup(const struct math *m, int *a, int na, const int *b, int nb)
 {
     for (int i = 0; i < na; i++)
@@ -66,7 +68,7 @@ static bool compare_members(struct math *m, int gold, int pred, int *a, int *b, 
     if (na < 0 || nb < 0) return said(m, false, "a list that is too long");
     bool equal;
     ungroup(m, a, na, b, nb), ungroup(m, b, nb, a, na);
-    if ((int64_t)na * nb > MAX_MATCHES) { /* too many to look for: only in the same order */
+    if ((int64_t)na * nb > MAX_MATCHES) { /* too many to search: compare in order only */
         equal = na == nb;
         for (int i = 0; i < na && equal; i++) equal = compare(m, a[i], b[i]);
     } else {
@@ -75,7 +77,8 @@ static bool compare_members(struct math *m, int gold, int pred, int *a, int *b, 
     return said(m, equal, equal ? "the same members" : "different members");
 }
 
-/* Which of the letters A to H are the factors of a product or the members of a list; 0: something else is */
+/* Returns which of the letters A to H are the factors of a product or the members of a list; 0:
+ * anything else is. */
 static unsigned options_of(const struct math *m, int x)
 {
     const struct node *a = at(m, x);
@@ -90,7 +93,7 @@ static unsigned options_of(const struct math *m, int x)
     return letters;
 }
 
-/* blue, as it was written without \text */
+/* blue, written without \text */
 static bool is_word(const struct math *m, int x)
 {
     const struct node *a = at(m, x);
@@ -100,7 +103,8 @@ static bool is_word(const struct math *m, int x)
     return true;
 }
 
-/* Words, options and equations in several letters: what "and" joins is not what "or" joins. Values are members of a set by either. */
+/* Returns whether "and" and "or" matter: for words, options and equations in several letters.
+ * Values are members of a set with either. */
 static bool joins_statements(const struct math *m, int x)
 {
     int letter = -1;
@@ -114,7 +118,8 @@ static bool joins_statements(const struct math *m, int x)
     return false;
 }
 
-/* The letters that a list gives values to: 0, another list; 1, one letter; 2, several without an index */
+/* Counts the letters that a list gives values to: 0, another list; 1, one letter; 2, several
+ * without an index. */
 static int letters_of(const struct math *m, int x)
 {
     int first = -1, n = 0;
@@ -128,11 +133,13 @@ static int letters_of(const struct math *m, int x)
     return n;
 }
 
-/* x = 1 or y = 2 against {1, 2}, x = 1 or x = 2 against (1, 2): values of several letters are no set, those of one letter no pair. */
+/* x = 1 or y = 2 against {1, 2}, x = 1 or x = 2 against (1, 2): values of several letters are not a
+ * set, those of one letter not a pair. */
 static bool other_roles(const struct math *m, int equations, int other)
 {
     const int letters = letters_of(m, equations);
-    if (at(m, other)->op == OP_REL && letters == 1) other = kid(m, other, at(m, other)->n - 1); /* x in (1, 2) */
+    /* x in (1, 2) */
+    if (at(m, other)->op == OP_REL && letters == 1) other = kid(m, other, at(m, other)->n - 1);
     if (letters == 1) return at(m, other)->op == OP_TUPLE;
     if (letters != 2 || (is_list(m, other) && at(m, other)->n && at(m, kid(m, other, 0))->op == OP_REL)) return false;
     return at(m, other)->op == OP_SET || at(m, equations)->aux & JOINT_OR;
@@ -146,7 +153,7 @@ static bool other_joint(const struct math *m, int gold, int pred)
     return a && b && a != b && joins_statements(m, gold) && joins_statements(m, pred);
 }
 
-/* \{x\}, the fractional part perhaps, against x */
+/* \{x\}, possibly the fractional part, against x */
 static bool set_of_letters(const struct math *m, int x, int other)
 {
     return at(m, x)->op == OP_SET && at(m, x)->n == 1 && at(m, kid(m, x, 0))->op <= OP_DEG &&
@@ -193,7 +200,8 @@ static bool is_otherwise(const struct math *m, int x)
     return a->op == OP_TEXT && text_equal((tare_text){m->pool + a->digits, a->n_digits}, text_of("otherwise"), false);
 }
 
-/* A value and its condition, a row of cases; "otherwise" is any condition: the other rows have to be the same */
+/* Returns whether x is a row of cases: a value and its condition. "otherwise" matches any
+ * condition, because the other rows must be equal. */
 static bool is_piece(const struct math *m, int x)
 {
     return at(m, x)->op == OP_TUPLE && at(m, x)->aux == 8 && at(m, x)->n == 2 && !at(m, x)->n_digits;
@@ -210,7 +218,7 @@ static bool compare_tuples(struct math *m, int gold, int pred)
     return elementwise(m, gold, pred, "equal members in order", "different members in order");
 }
 
-/* Hours, and minutes of two digits */
+/* Returns whether x looks like hours, and minutes of two digits. */
 static bool like_time(const struct math *m, int x)
 {
     int64_t hours, minutes;
@@ -227,7 +235,8 @@ static bool compare_ratios(struct math *m, int gold, int pred)
         int64_t a, b;
         if (at(m, other)->op == OP_NUM && small_int(m, kid(m, ratio, 0), &a) && small_int(m, kid(m, ratio, 1), &b) && b > 1 &&
             a % b == 0)
-            return said(m, false, "a ratio that is not in lowest terms against a number"); /* ten to five is not 2 */
+            /* ten to five is not 2 */
+            return said(m, false, "a ratio that is not in lowest terms against a number");
         const int q = mk_div(m, kid(m, ratio, 0), kid(m, ratio, 1));
         return q >= 0 && decide(m, first ? q : other, first ? other : q);
     }
@@ -239,8 +248,8 @@ static bool compare_ratios(struct math *m, int gold, int pred)
             return elementwise(m, gold, pred, "equal ratios", "different ratios");
         zero |= num_is(m, kid(m, gold, i), 0) || num_is(m, kid(m, pred, i), 0);
     }
-    if (zero || (like_time(m, gold) && like_time(m, pred))) /* 12:00 is a time, not a ratio; so may be 2:40 and 1:20 */
-        return elementwise(m, gold, pred, "equal ratios", "different ratios");
+    /* 12:00 is a time, not a ratio; 2:40 and 1:20 may be times too */
+    if (zero || (like_time(m, gold) && like_time(m, pred))) return elementwise(m, gold, pred, "equal ratios", "different ratios");
     for (int i = 1; i < n; i++) {
         const int x = mk_mul(m, kid(m, gold, i), kid(m, pred, 0)), y = mk_mul(m, kid(m, pred, i), kid(m, gold, 0));
         if (x < 0 || y < 0 || !decide(m, x, y)) return said(m, false, "different ratios");
@@ -295,14 +304,14 @@ static bool compare_with_relation(struct math *m, int gold, int pred)
     return said(m, false, "a relation against something else");
 }
 
-/* Intervals and sets as sets of numbers; gold and pred may be lists of one. */
+/* Compares intervals and sets as sets of numbers; gold and pred may be lists of one. */
 static bool wants_interval(const struct math *m, int x)
 {
     const struct node *a = at(m, x);
     return a->op == OP_UNION || a->op == OP_INTER || a->op == OP_DIFF || (a->op == OP_CONST && a->aux >= C_EMPTY);
 }
 
-/* Several inequalities in one symbol against a set of numbers or other inequalities. */
+/* Compares several inequalities in one symbol with a set of numbers or other inequalities. */
 static enum truth compare_conditions(struct math *m, int gold, int pred)
 {
     const bool a = is_list(m, gold) && at(m, gold)->n > 1, b = is_list(m, pred) && at(m, pred)->n > 1;
@@ -314,7 +323,8 @@ static enum truth compare_conditions(struct math *m, int gold, int pred)
         int lhs, other = s >= 0 ? pred : gold;
         const int symbol = s >= 0 ? s : t;
         if (s < 0 && !m->o.allow_set_relation) return UNKNOWN;
-        if (relation_value(m, other, &lhs, &other) && lhs >= 0 && lhs != symbol) return UNKNOWN; /* x in S */
+        /* x in S */
+        if (relation_value(m, other, &lhs, &other) && lhs >= 0 && lhs != symbol) return UNKNOWN;
         if (!is_real_set(m, other)) return UNKNOWN;
         return compare_intervals(m, s >= 0 ? gold : other, s >= 0 ? other : pred);
     }
@@ -329,7 +339,7 @@ static bool holds_pi(const struct math *m, int x)
     return false;
 }
 
-/* (B) or (D): the words after the label are another label. */
+/* (B) or (D): the text after the label is another label. */
 static bool offers_another(const struct math *m, int value)
 {
     const struct node *a = at(m, value);
@@ -338,7 +348,7 @@ static bool offers_another(const struct math *m, int value)
     return text_starts(t, 0, "or(", true) || text_starts(t, 0, "and(", true);
 }
 
-/* (B) 12 is 12, and is B. */
+/* (B) 12 equals 12, and equals B. */
 static bool compare_options(struct math *m, int gold, int pred)
 {
     const struct node a = *at(m, gold), b = *at(m, pred);
@@ -348,11 +358,12 @@ static bool compare_options(struct math *m, int gold, int pred)
     const char letter[1] = {text_lower((char)(first ? a.aux : b.aux))};
     if (offers_another(m, kid(m, first ? gold : pred, 0))) return said(m, false, "a choice between options");
     if (name_is(m, first ? pred : gold, letter, 1)) return said(m, true, "the letter of the option");
-    if (options_of(m, first ? pred : gold)) return said(m, false, "different options"); /* (A) D is not D */
+    /* (A) D is not D */
+    if (options_of(m, first ? pred : gold)) return said(m, false, "different options");
     return first ? compare(m, kid(m, gold, 0), pred) : compare(m, gold, kid(m, pred, 0));
 }
 
-/* AC and A, C: several options */
+/* AC equals A, C: several options */
 static bool same_options(const struct math *m, int gold, int pred)
 {
     const unsigned letters = options_of(m, gold);
@@ -368,7 +379,7 @@ static bool same_integral(struct math *m, int gold, int pred)
     return true;
 }
 
-/* 3 and 1/7 as one number; -1: two */
+/* Reads 3 and 1/7 as one number; -1: two. */
 static int mixed_in_words(struct math *m, int x)
 {
     const struct node a = *at(m, x);
@@ -380,7 +391,7 @@ static int mixed_in_words(struct math *m, int x)
     return mk_add(m, kid(m, x, 0), part);
 }
 
-/* What is no list, no relation and no measure: matrices, integrals, scalars. */
+/* Compares values other than lists, relations and measures: matrices, integrals, scalars. */
 static bool compare_values(struct math *m, int gold, int pred)
 {
     const struct node *a = at(m, gold), *b = at(m, pred);
@@ -392,7 +403,8 @@ static bool compare_values(struct math *m, int gold, int pred)
     if (gold != pred && calculus_values(m, &gold, &pred)) return compare(m, gold, pred);
     if (a->op > OP_DEG || b->op > OP_DEG) return said(m, false, "answers of different kinds");
     if (gold != pred && same_segment(m, gold, pred)) return said(m, true, "the same segment");
-    if (((a->flags ^ b->flags) & NODE_DEG) && holds_pi(m, a->flags & NODE_DEG ? pred : gold)) { /* 30 degrees and pi / 6 */
+    /* 30 degrees and pi / 6 */
+    if (((a->flags ^ b->flags) & NODE_DEG) && holds_pi(m, a->flags & NODE_DEG ? pred : gold)) {
         const int x = in_radians(m, gold), y = in_radians(m, pred);
         return x >= 0 && y >= 0 && decide(m, x, y);
     }

@@ -24,7 +24,7 @@ void math_release(struct math *m)
 void math_reset(struct math *m)
 {
     values_reset(m);
-    for (int i = 0; i < m->n_nodes; i++) { /* only the slots in use: most answers have a handful of nodes */
+    for (int i = 0; i < m->n_nodes; i++) { /* only the slots in use: most answers have few nodes */
         uint32_t slot = m->nodes[i].hash % TABLE;
         while (m->table[slot]) {
             m->table[slot] = 0;
@@ -102,11 +102,11 @@ static int intern(struct math *m, const struct node *key, const int *kids, const
         x.flags |= m->nodes[kids[i]].flags;
     }
     if (x.op > OP_DEG) x.flags |= NODE_SHAPE;
-    if ((x.op == OP_SUM || x.op == OP_PROD) && x.flags & NODE_INF) /* in a limit: no infinite value */
-        x.flags = (uint16_t)((x.flags & ~NODE_INF) | NODE_OPAQUE);
+    /* in a limit: infinite values are not allowed */
+    if ((x.op == OP_SUM || x.op == OP_PROD) && x.flags & NODE_INF) x.flags = (uint16_t)((x.flags & ~NODE_INF) | NODE_OPAQUE);
     if (x.op == OP_SYM && m->pool[m->symbol[x.aux].name] == '#') x.flags = NODE_BOUND;
     if ((x.op == OP_SUM || x.op == OP_PROD) && m->pool[m->symbol[at(m, kids[0])->aux].name + 1] == '1')
-        x.flags &= (uint16_t)~NODE_BOUND; /* the outermost */
+        x.flags &= (uint16_t)~NODE_BOUND; /* the outermost sum */
     m->nodes[m->n_nodes] = x;
     m->table[slot] = m->n_nodes + 1;
     return m->n_nodes++;
@@ -203,7 +203,8 @@ bool num_is(const struct math *m, int x, int64_t value)
     return x >= 0 && small_int(m, x, &v) && v == value;
 }
 
-/* ---------------------------------------------------------------- sums and products: flat, in one order */
+/* ---------------------------------------------------------------- sums and products: flat, in one
+ * order */
 
 static int matrix_map(struct math *m, int a, int b, bool add)
 {
@@ -222,7 +223,7 @@ static int flat(struct math *m, enum op op, int a, int b)
     if (!all) return -1;
     for (int i = 0; i < na; i++) all[i] = at(m, a)->op == op ? kid(m, a, i) : a;
     for (int i = 0; i < nb; i++) all[na + i] = at(m, b)->op == op ? kid(m, b, i) : b;
-    for (int i = na > 1 && nb == 1 ? na : 1; i < n; i++) { /* kids that come flat are sorted already */
+    for (int i = na > 1 && nb == 1 ? na : 1; i < n; i++) { /* nested kids are already sorted */
         const int x = all[i];
         int k = i;
         while (k > 0 && all[k - 1] > x) all[k] = all[k - 1], k--;

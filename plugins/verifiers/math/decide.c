@@ -1,4 +1,5 @@
-/* Are two scalars equal? The cheapest decision first; each either proves something or passes on. */
+/* Decides whether two scalars are equal. The cheapest decision comes first; each one either proves
+ * something or passes on. */
 #include "math.h"
 
 #include <string.h>
@@ -9,7 +10,7 @@ static bool said(struct math *m, bool verdict, const char *reason)
     return verdict;
 }
 
-/* +1, -1: plus or minus infinity; 0: finite; 2: neither (inf - inf, 0 inf, 1 / 0) */
+/* +1, -1: plus or minus infinity; 0: finite; 2: undefined (inf - inf, 0 inf, 1 / 0) */
 static int infinite(struct math *m, int x)
 {
     const struct node *a = at(m, x);
@@ -34,13 +35,15 @@ static int infinite(struct math *m, int x)
 
 static bool same_letters(const struct math *m, int s, int t)
 {
-    if (memchr(m->pool + m->symbol[s].name, '(', (size_t)m->symbol[s].n_name)) return false; /* f(x), F(x) */
+    /* f(x), F(x) */
+    if (memchr(m->pool + m->symbol[s].name, '(', (size_t)m->symbol[s].n_name)) return false;
     for (int i = 0; i < m->symbol[s].n_name; i++)
         if (text_lower(m->pool[m->symbol[s].name + i]) != text_lower(m->pool[m->symbol[t].name + i])) return false;
     return true;
 }
 
-/* Letters that occur in one case on the one side and in the other case on the other side, and nowhere in both: T for t. */
+/* Finds letters in one case on one side and in the other case on the other side, and in both cases
+ * on neither: T for t. */
 static void find_aliases(struct math *m, int a, int b)
 {
     bool in_a[MAX_SYMBOLS] = {false}, in_b[MAX_SYMBOLS] = {false};
@@ -65,7 +68,7 @@ static void find_aliases(struct math *m, int a, int b)
     }
 }
 
-/* strict = false: symbols are renamed in the order of their first appearance */
+/* strict = false: renames symbols in the order of their first appearance. */
 static void rename_all(struct math *m, int a, int b)
 {
     int order[2][MAX_SYMBOLS], n[2] = {0, 0}, stack[256];
@@ -97,7 +100,7 @@ void math_alias(struct math *m, int a, int b)
         find_aliases(m, a, b);
 }
 
-/* The greatest or least of the arguments; -1: not known */
+/* Returns the greatest or least argument; -1: unknown. */
 static int extreme(struct math *m, int x)
 {
     int best = kid(m, x, 0);
@@ -109,7 +112,8 @@ static int extreme(struct math *m, int x)
     return best;
 }
 
-/* x without letters, every maximum, minimum and remainder in it replaced by what it is: max(3, pi) by pi, 10 mod pi by 10 - 3 pi. */
+/* Replaces every maximum, minimum and remainder in x, which has no letters, by its value: max(3,
+ * pi) by pi, 10 mod pi by 10 - 3 pi. */
 static int settled(struct math *m, int x)
 {
     const struct node a = *at(m, x);

@@ -1,6 +1,7 @@
-/* Arithmetic progressions a + b k over all whole k: solutions of trigonometric equations, residues. x = pi/3 + k pi (k in Z), x = 3k + 1 and
- * x = 1 (mod 3), {3k + 1 : k in Z} are unions of them, and are compared as sets: the letter is a dummy, the sign of b and whole multiples of
- * b in a do not matter, and a + b k is the union of a + 2b k and a + b + 2b k. */
+/* Arithmetic progressions a + b k over all integers k: solutions of trigonometric equations,
+ * residues. x = pi/3 + k pi (k in Z), x = 3k + 1 and x = 1 (mod 3), {3k + 1 : k in Z} are unions of
+ * them and are compared as sets: the letter is a dummy, the sign of b and integer multiples of b in
+ * a do not matter, and a + b k is the union of a + 2b k and a + b + 2b k. */
 #include "flint.h"
 
 #include <string.h>
@@ -8,13 +9,13 @@
 enum { MOST = 16, EXPANDED = 48, SPLIT = 12 };
 
 struct family {
-    int start, step; /* step: a node, 0 where it is a single value */
+    int start, step; /* nodes; step 0: a single value */
 };
 
 struct families {
     struct family f[EXPANDED];
     int n;
-    bool declared; /* it is said that the letter is whole */
+    bool declared; /* the text says that the letter is an integer */
 };
 
 static bool is_builder(const struct math *m, int x, const char *word)
@@ -23,7 +24,7 @@ static bool is_builder(const struct math *m, int x, const char *word)
     return a->op == OP_TUPLE && text_equal((tare_text){m->pool + a->digits, a->n_digits}, text_of(word), false);
 }
 
-/* k \in Z: the letter; -1: another condition */
+/* k \in Z: returns the letter; -1: another condition. */
 static int whole_letter(const struct math *m, int x)
 {
     if (at(m, x)->op == OP_LIST && at(m, x)->n == 1) x = kid(m, x, 0);
@@ -32,14 +33,15 @@ static int whole_letter(const struct math *m, int x)
     return at(m, kid(m, x, 1))->op == OP_CONST && set == C_INTEGERS && at(m, letter)->op == OP_SYM ? letter : -1;
 }
 
-/* What x = value says; x itself when it is no such relation */
+/* Returns the value of x = value; x itself if it is not such a relation. */
 static int value_of(struct math *m, int x)
 {
     int lhs, value;
     return at(m, x)->op == OP_REL && relation_value(m, x, &lhs, &value) && lhs >= 0 ? value : x;
 }
 
-/* The letter of the values in x that usually counts: k, n, m ...; -1: none, -2: several */
+/* Returns the letter in x that usually stands for an integer: k, n, m ...; -1: none, -2:
+ * several. */
 static int counting_letter(struct math *m, int x)
 {
     const int y = value_of(m, x);
@@ -61,7 +63,7 @@ static bool add(struct families *s, int start, int step)
     return true;
 }
 
-/* The values of x, which are linear in the letter. false: they are not */
+/* Collects the values of x, which must be linear in the letter. false: they are not. */
 static bool collect(struct math *m, int x, int letter, struct families *s, int depth)
 {
     x = value_of(m, x);
@@ -84,7 +86,7 @@ static bool collect(struct math *m, int x, int letter, struct families *s, int d
     return add(s, in_radians(m, start), in_radians(m, step));
 }
 
-/* false: x is no union of progressions */
+/* false: x is not a union of progressions */
 static bool families_of(struct math *m, int x, struct families *s)
 {
     int lhs, value;
@@ -108,7 +110,7 @@ static bool is_step(const struct math *m, const struct family *f)
     return !num_is(m, f->step, 0);
 }
 
-/* Is a - b a whole multiple of the step? */
+/* Returns whether a - b is an integer multiple of the step. */
 static bool congruent(struct math *m, int a, int b, int step)
 {
     if (a == b) return true;
@@ -118,7 +120,7 @@ static bool congruent(struct math *m, int a, int b, int step)
     if (at(m, ratio)->flags & NODE_VAR) return decide(m, a, b);
     const int near = mk_add(m, ratio, mk_div(m, mk_int(m, 1), mk_int(m, 2))), whole = mk_func(m, F_FLOOR, near);
     if (whole >= 0 && decide(m, ratio, whole)) return true;
-    fmpz_t n; /* pi / 3 and 7 pi / 3: their difference over 2 pi is no rational number as it is written */
+    fmpz_t n; /* pi / 3 and 7 pi / 3: their difference over 2 pi is not rational as written */
     fmpz_init(n);
     const bool found = near >= 0 && ball_floor(m, near, false, n) && fmpz_bits(n) < 40;
     const int64_t multiple = found ? fmpz_get_si(n) : 0;
@@ -126,7 +128,7 @@ static bool congruent(struct math *m, int a, int b, int step)
     return found && decide(m, a, mk_add(m, b, mk_mul(m, mk_int(m, multiple), step)));
 }
 
-/* How often the step goes into the large one: 1 to SPLIT; 0: it does not */
+/* Returns how often the step divides the large one: 1 to SPLIT; 0: it does not. */
 static int times(struct math *m, int step, int large)
 {
     for (int k = 1; k <= SPLIT; k++) {
@@ -136,7 +138,7 @@ static int times(struct math *m, int step, int large)
     return 0;
 }
 
-/* Every progression with the step `large`: as many as it takes. */
+/* Rewrites every progression with the step `large`: as several ones if needed. */
 static bool expand(struct math *m, struct families *s, int large)
 {
     struct families out = {.declared = s->declared};
@@ -163,7 +165,7 @@ static bool covers(struct math *m, const struct families *a, const struct famili
     return true;
 }
 
-/* The longest step of both; -1: some cannot be compared */
+/* Returns the longest step of both; -1: some cannot be compared. */
 static int longest_step(struct math *m, const struct families *a, const struct families *b)
 {
     int best = -1;
@@ -175,7 +177,7 @@ static int longest_step(struct math *m, const struct families *a, const struct f
     return best;
 }
 
-/* Neither side says what its letter is: only another name for it is allowed, x = 3k + 1 for x = 3n + 1. */
+/* Neither side declares its letter: only a renamed letter is allowed, x = 3k + 1 for x = 3n + 1. */
 static bool renamed_only(struct math *m, const struct families *a, const struct families *b)
 {
     if (a->n != b->n) return false;

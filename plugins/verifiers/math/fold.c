@@ -1,4 +1,4 @@
-/* Characters beyond ASCII, and the names HTML has for some, as their TeX spelling. */
+/* Maps non-ASCII characters, and some HTML entities, to their TeX spelling. */
 #include "math.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@ struct character {
     const char *tex;
 };
 
-/* In the order of their codes. */
+/* sorted by code */
 static const struct character FOLD[] = {
     {0xA0, " "},
     {0xA2, "\\cents "},
@@ -234,7 +234,7 @@ static const struct character FOLD[] = {
     {0x1D6D1, "\\pi "},
 };
 
-/* &name; as HTML writes it; the number is the character's. */
+/* HTML's &name; the number is the character's code. */
 static const struct {
     const char *name;
     uint32_t code;
@@ -270,8 +270,9 @@ static const char *folded(uint32_t c, char small[16])
 {
     if ((c >= 0x200B && c <= 0x200F) || (c >= 0x202A && c <= 0x202E) || (c >= 0x2060 && c <= 0x2069 && c != 0x2063) ||
         (c >= 0xFE00 && c <= 0xFE0F) || c == 0xFEFF || c == 0xAD)
-        return "";                   /* of no width: joiners, directions, variants */
-    if (c >= 0x1D6A8 && c < 0x1D7CC) /* mathematical Greek, alphabets of 58: the letters of the plain one */
+        return ""; /* zero width: joiners, directions, variants */
+    /* mathematical Greek, alphabets of 58: maps to the plain alphabet */
+    if (c >= 0x1D6A8 && c < 0x1D7CC)
         c = (c - 0x1D6A8) % 58 < 25   ? 0x391 + (c - 0x1D6A8) % 58
             : (c - 0x1D6A8) % 58 < 26 ? 0x2207
                                       : 0x3B1 + (c - 0x1D6A8) % 58 - 26;
@@ -283,17 +284,19 @@ static const char *folded(uint32_t c, char small[16])
         small[0] = ascii, small[1] = 0;
         return small;
     }
-    if (c >= 0x2070 && c <= 0x2089 && (c & 0xF) <= 9 && c != 0x2071) { /* runs of these are joined by the caller */
+    /* the caller joins runs of these */
+    if (c >= 0x2070 && c <= 0x2089 && (c & 0xF) <= 9 && c != 0x2071) {
         memcpy(small, c < 0x2080 ? "^{?}" : "_{?}", 5);
         small[2] = (char)('0' + (c & 0xF));
         return small;
     }
     const struct character *found = bsearch(&c, FOLD, sizeof FOLD / sizeof *FOLD, sizeof *FOLD, by_code);
-    if (!found && ((c >= 0x1F000 && c <= 0x1FAFF) || (c >= 0x2600 && c <= 0x27BF))) return " "; /* pictures */
+    /* pictures */
+    if (!found && ((c >= 0x1F000 && c <= 0x1FAFF) || (c >= 0x2600 && c <= 0x27BF))) return " ";
     return found ? found->tex : NULL;
 }
 
-/* The character that &name; or &#123; stands for at the start of s, and its length; 0: no such thing. */
+/* Returns the character for &name; or &#123; at the start of s, and its length; 0: none. */
 static int64_t entity(const char *s, int64_t n, uint32_t *code)
 {
     int64_t k = 1;
@@ -337,7 +340,7 @@ int64_t fold_tex(struct math *m, tare_text t, char *out, int64_t capacity)
         } else {
             const int64_t size = (int64_t)strlen(s);
             if (n + size > capacity) return -1;
-            /* x^{1}^{2} from two raised digits is x^{12} */
+            /* x^{1}^{2} from two raised digits becomes x^{12} */
             const bool join = size == 4 && (s[0] == '^' || s[0] == '_') && n > 3 && out[n - 1] == '}' &&
                               (text_is_digit(out[n - 2]) || out[n - 2] == '-') && i > 1 && (unsigned char)t.data[i - 1] >= 0x80;
             if (join)

@@ -1,4 +1,5 @@
-/* A function of what it is applied to: angles in radians, conjugates, exponentials and logarithms as such. */
+/* Applies functions to their arguments: angles in radians, conjugates, exponentials and
+ * logarithms. */
 #include "parser.h"
 
 int function_inverse(int f)
@@ -9,7 +10,7 @@ int function_inverse(int f)
     return inverse[f];
 }
 
-/* Degrees inside a trigonometric argument: x pi / 180. */
+/* Degrees in a trigonometric argument: x pi / 180. */
 int in_radians(struct math *m, int x)
 {
     if (x < 0 || !(at(m, x)->flags & NODE_DEG)) return x;
@@ -27,7 +28,8 @@ int in_radians(struct math *m, int x)
     return mk(m, (enum op)a.op, a.aux, out, a.n);
 }
 
-/* Of sums, products and whole powers: -i for i. Of anything else the function itself. */
+/* Conjugates sums, products and integer powers: -i for i. For anything else returns the function
+ * itself. */
 static int conjugate(struct math *m, int x)
 {
     const struct node a = *at(m, x);
@@ -44,7 +46,7 @@ static int conjugate(struct math *m, int x)
     return r;
 }
 
-/* Sorts; returns n. The order of the arguments does not matter. */
+/* Sorts the arguments, whose order does not matter; returns n. */
 static int in_order(int *args, int n)
 {
     for (int i = 1; i < n; i++)
@@ -55,7 +57,7 @@ static int in_order(int *args, int n)
     return n;
 }
 
-/* The matrix with the entries on its diagonal */
+/* Returns the matrix with these diagonal entries. */
 static int diagonal(struct math *m, const int *entries, int n)
 {
     enum { MOST = 12 };

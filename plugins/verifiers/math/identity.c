@@ -1,8 +1,10 @@
-/* Expressions with symbols: rational functions modulo a prime (modular.c), everything else as balls at rational sample points. Disjoint
- * at one point is a proof of difference; equal at all of them to 300 bits is taken for an identity. Symbols under factorials, binomials, gcd, or
- * in the exponent of a negative base get whole values, under a remainder those that usually count (a to d, i to n, p, q). Under floor and
- * ceiling the points are fractions: at whole ones the floor of x would be x. Then each letter is made negative in turn. The points are fixed:
- * a verdict is reproducible. */
+/* Expressions with symbols: rational functions modulo a prime (modular.c), everything else as balls
+ * at rational sample points. Disjoint balls at one point prove a difference; equality to 300 bits
+ * at all points is accepted as an identity. Symbols under factorials, binomials, gcd, or in the
+ * exponent of a negative base get integer values, under a remainder those that usually stand for
+ * integers (a to d, i to n, p, q). Under floor and ceiling the points are fractions: at integers
+ * the floor of x would be x. Then each letter is made negative in turn. The points are fixed, so a
+ * verdict is reproducible. */
 #include "flint.h"
 
 #include <string.h>
@@ -11,7 +13,7 @@ enum { POINTS = 5, TRIES = 14, PREC = 333 };
 
 enum inside { NOWHERE, BY_NAME, SURELY };
 
-/* Is the letter one that counts? */
+/* Returns whether the letter usually stands for an integer. */
 static bool counts(const struct math *m, int s)
 {
     return m->symbol[s].n_name == 1 && strchr("abcdijklmnpq", m->pool[m->symbol[s].name]) != NULL;
@@ -41,7 +43,8 @@ static uint64_t scramble(uint64_t x)
     return x ^ x >> 32;
 }
 
-/* Mostly positive, as the letters of an answer usually are; points 3 and 6 have both signs where signs matter (absolute values). */
+/* Sample values are mostly positive, like the letters of most answers; points 3 and 6 have both
+ * signs where signs matter (absolute values). */
 static void sample(struct math *m, int try, const bool *whole, bool signs)
 {
     struct values *v = m->values;
@@ -93,7 +96,8 @@ static void prepare(const struct math *m, int a, int b, bool *whole, bool *signs
     *signs = has_func(m, a, F_ABS) || has_func(m, b, F_ABS) || has_func(m, a, F_SIGN) || has_func(m, b, F_SIGN);
 }
 
-/* One letter negative, the others positive: sqrt(x^2) is not x. Only where both sides are real there: ln(ab) is ln a + ln b. */
+/* Makes one letter negative and the others positive: sqrt(x^2) is not x. Counts only where both
+ * sides are real there: ln(ab) is ln a + ln b. */
 static enum truth refute_negative(struct math *m, int a, int b, const bool *whole)
 {
     struct values *v = m->values;
@@ -112,7 +116,8 @@ static enum truth refute_negative(struct math *m, int a, int b, const bool *whol
     return UNKNOWN;
 }
 
-/* At whole points and at a square, where the floor and the ceiling of x or its root meet, but floor + 1 and the ceiling do not. */
+/* Samples integers and a square, where the floor and the ceiling of x or its root are equal, but
+ * floor + 1 and the ceiling are not. */
 static enum truth refute_whole(struct math *m, int a, int b)
 {
     bool every[MAX_SYMBOLS];
@@ -126,7 +131,7 @@ static enum truth refute_whole(struct math *m, int a, int b)
     return UNKNOWN;
 }
 
-/* |z| is not z: with z complex, where it and w are the only letters and a modulus is taken */
+/* |z| is not z: samples complex z if it and w are the only letters and a modulus is taken. */
 static enum truth refute_complex(struct math *m, int a, int b)
 {
     struct values *v = m->values;

@@ -1,4 +1,5 @@
-/* Inequalities in one symbol as sets of numbers: a < x <= b, 2x - 1 > 5, -x <= 3, |x - 2| < 5, x != 1, and lists of them. */
+/* Inequalities in one symbol as sets of numbers: a < x <= b, 2x - 1 > 5, -x <= 3, |x - 2| < 5, x !=
+ * 1, and lists of them. */
 #include "math.h"
 
 static bool is_inequality(const struct math *m, int x)
@@ -10,7 +11,7 @@ static bool is_inequality(const struct math *m, int x)
     return true;
 }
 
-/* The one symbol of x; -1: none, -2: several. */
+/* Returns the only symbol of x; -1: none, -2: several. */
 static int only_symbol(const struct math *m, int x)
 {
     const struct node *a = at(m, x);
@@ -43,7 +44,7 @@ static bool is_constant(const struct math *m, int x)
     return !(at(m, x)->flags & (NODE_VAR | NODE_SHAPE | NODE_PM));
 }
 
-/* x = slope * s + offset with rational numbers; *sign: of the slope. false: not linear. */
+/* Writes x as slope * s + offset with rational numbers; *sign: of the slope. false: not linear. */
 static bool linear(struct math *m, int x, int s, int *slope, int *offset, int *sign)
 {
     if (x == s) return *slope = mk_int(m, 1), *offset = mk_int(m, 0), *sign = 1, true;
@@ -56,7 +57,8 @@ static bool linear(struct math *m, int x, int s, int *slope, int *offset, int *s
     return line >= 0 && !exact_sign(m, *slope, sign) && *sign && identity_equal(m, x, line) == YES;
 }
 
-/* Where slope * s + offset reaches v; an infinity stays one, with its sign turned when the slope is negative. */
+/* Returns where slope * s + offset equals v. An infinity remains one, with its sign flipped if the
+ * slope is negative. */
 static int reached(struct math *m, int v, int slope, int offset, int sign)
 {
     if (v < 0) return -1;
@@ -65,7 +67,8 @@ static int reached(struct math *m, int v, int slope, int offset, int sign)
     return mk_div(m, mk_add(m, v, mk_neg(m, offset)), slope);
 }
 
-/* low (<, <=) middle (<, <=) high with a middle that is linear in s; closed: bit 0 at low, bit 1 at high */
+/* Solves low (<, <=) middle (<, <=) high with a middle that is linear in s; closed: bit 0 at low,
+ * bit 1 at high. */
 static int between(struct math *m, int low, int middle, int high, int s, int closed)
 {
     int slope, offset, sign;
@@ -76,7 +79,8 @@ static int between(struct math *m, int low, int middle, int high, int s, int clo
     return mk(m, OP_TUPLE, closed >> 1 | (closed & 1) << 1, (int[]){b, a}, 2);
 }
 
-/* f > 0 or f >= 0 for a quadratic f of the symbol s: between its roots, or outside of them; -1: no quadratic that is known */
+/* Solves f > 0 or f >= 0 for a quadratic f of the symbol s: between its roots, or outside of them;
+ * -1: not a supported quadratic. */
 static int quadratic(struct math *m, int f, bool closed, int s)
 {
     int c[MAX_TAYLOR + 1], sign;
@@ -99,7 +103,7 @@ static int quadratic(struct math *m, int f, bool closed, int s)
     return below < 0 || above < 0 ? -1 : mk(m, OP_UNION, 0, (int[]){below, above}, 2);
 }
 
-/* low (<, <=) high, the symbol on either side */
+/* Solves low (<, <=) high, with the symbol on either side. */
 static int single(struct math *m, int low, int high, bool closed, int s)
 {
     const int inf = mk_const(m, C_INF), minus_inf = mk_neg(m, inf);

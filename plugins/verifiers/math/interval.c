@@ -1,4 +1,4 @@
-/* Sets of real numbers as sorted, disjoint pieces with open or closed ends. */
+/* Sets of real numbers as sorted, disjoint parts with open or closed ends. */
 #include "tokens.h"
 
 enum { MAX_PIECES = 64 };
@@ -54,7 +54,7 @@ static void add_piece(struct math *m, struct pieces *s, struct piece p)
     s->p[s->n++] = p;
 }
 
-/* Sorts by the lower end and joins what touches. */
+/* Sorts by the lower end and merges adjacent parts. */
 static void tidy(struct math *m, struct pieces *s)
 {
     for (int i = 1; i < s->n && !s->failed; i++) {
@@ -106,7 +106,8 @@ static void complement(struct math *m, struct pieces *s)
 
 static void collect(struct math *m, int x, struct pieces *s, int depth);
 
-/* Inequalities joined by "or" hold here or there; by "and" or commas all at once, unless then nothing is left: x < 1, x > 5. */
+/* Inequalities joined by "or" give a union; those joined by "and" or commas an intersection, unless
+ * that is empty: x < 1, x > 5. */
 static void collect_conditions(struct math *m, int x, struct pieces *s, int depth)
 {
     const int n = at(m, x)->n, joints = at(m, x)->aux;
@@ -147,7 +148,8 @@ static void collect(struct math *m, int x, struct pieces *s, int depth)
         s->failed |= u.failed;
         for (int i = 0; i < u.n; i++) add_piece(m, s, u.p[i]);
     } else if (a.op == OP_TUPLE && a.n == 2 && !(a.aux & 8)) {
-        const int o = order(m, kid(m, x, 0), kid(m, x, 1)); /* (15, -29) is a pair, and no empty interval */
+        /* (15, -29) is a pair, not an empty interval */
+        const int o = order(m, kid(m, x, 0), kid(m, x, 1));
         if (o > 0 || (o == 0 && (a.aux & 3) != 3)) s->failed = true;
         add_piece(m, s, (struct piece){kid(m, x, 0), kid(m, x, 1), a.aux & 1, a.aux & 2});
     } else if (a.op == OP_LIST && inequality_symbol(m, x) >= 0) {
@@ -176,14 +178,16 @@ static void collect(struct math *m, int x, struct pieces *s, int depth)
         else
             collect(m, set, s, depth + 1);
     } else if (depth && a.op <= OP_DEG &&
-               !(a.flags & (NODE_SHAPE | NODE_PM | NODE_VAR | NODE_INF))) { /* {0.5} without its backslashes */
+               /* {0.5} without its backslashes */
+               !(a.flags & (NODE_SHAPE | NODE_PM | NODE_VAR | NODE_INF))) {
         add_piece(m, s, (struct piece){x, x, true, true});
     } else if (!(a.op == OP_CONST && a.aux == C_EMPTY)) {
         s->failed = true;
     }
 }
 
-/* Sets that cannot be ordered (letters in them, other sets): the same members of a union, in any order. */
+/* Compares sets that cannot be ordered (with letters or other sets): the same members of a union,
+ * in any order. */
 static enum truth compare_unions(struct math *m, int a, int b)
 {
     int x[16], y[16], n[2] = {0, 0};

@@ -1,4 +1,5 @@
-/* Arithmetic of matrices of expressions, done while they are read: sums, products, powers, transposes, inverses, determinants. */
+/* Arithmetic of matrices of expressions while parsing: sums, products, powers, transposes,
+ * inverses, determinants. */
 #include "parser.h"
 
 enum { MAX_ENTRIES = 256, MAX_INVERSE = 4 };
@@ -61,7 +62,7 @@ int matrix_det(struct math *m, int a)
     return matrix_determinant(m, entries, at(m, a)->aux);
 }
 
-/* The adjugate over the determinant. */
+/* Computes the adjugate over the determinant. */
 static int inverse(struct math *m, int a)
 {
     const int n = at(m, a)->aux, det = matrix_det(m, a);

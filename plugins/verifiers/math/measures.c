@@ -1,4 +1,5 @@
-/* Values with their units against each other: one unit, several (5 ft 8 in), times of day, percent, numerals in a base. */
+/* Compares values with their units: one unit, several (5 ft 8 in), times of day, percent, numerals
+ * in a base. */
 #include "units.h"
 
 #include <string.h>
@@ -15,7 +16,8 @@ static int word_end(const char *s, int i, int n)
     return i;
 }
 
-/* Are the words of a among those of b, in their order, a plural s apart? What is counted may be described: tickets, children tickets. */
+/* Returns whether the words of a are among those of b, in order, ignoring a plural s. The counted
+ * thing may be described: tickets, children tickets. */
 static bool words_among(const char *a, int na, const char *b, int nb)
 {
     int k = 0;
@@ -37,7 +39,8 @@ static bool same_words(const char *a, int na, const char *b, int nb)
     return words_among(a + 1, na - 1, b + 1, nb - 1) || words_among(b + 1, nb - 1, a + 1, na - 1);
 }
 
-/* The same, or the same but for powers that b, the answer, leaves out: cm where cm^2 is meant. */
+/* Returns whether the units are equal, or equal except for powers that b, the answer, omits: cm for
+ * cm^2. */
 static bool same_units(const char *a, int na, const char *b, int nb)
 {
     if (na == nb && !memcmp(a, b, (size_t)na)) return true;
@@ -69,7 +72,7 @@ static bool compare_converted(struct math *m, int gold, int pred)
     return decide(m, x, y) && said(m, true, "the same measure in other units");
 }
 
-/* One bit for a unit, one for percent, one for degrees; 0: a bare number */
+/* One bit each for a unit, for percent and for degrees; 0: a bare number. */
 static int measured_in(const struct math *m, int x)
 {
     const struct node *a = at(m, x);
@@ -83,7 +86,7 @@ static int without_radians(const struct math *m, int x)
     return a->op == OP_UNIT && a->n_digits == 3 && !memcmp(m->pool + a->digits, "rad", 3) ? kid(m, x, 0) : x;
 }
 
-/* 20 m^2 where the unit is not marked: pred is the value times letters that are called like the unit. */
+/* 20 m^2 where the unit is not marked: pred is the value times letters named like the unit. */
 static bool equal_in_letters(struct math *m, int gold, int pred)
 {
     const struct node a = *at(m, gold);
@@ -143,7 +146,8 @@ bool compare_measures(struct math *m, int gold, int pred)
     return u >= 0 && v >= 0 && decide(m, u, v);
 }
 
-/* ---------------------------------------------------------------- several units, and times of day */
+/* ---------------------------------------------------------------- several units, and times of
+ * day */
 
 enum { NO_HALF, BEFORE_NOON, AFTER_NOON };
 
@@ -153,7 +157,8 @@ static bool unit_text_is(const struct math *m, int x, const char *s)
     return a->op == OP_UNIT && text_equal((tare_text){m->pool + a->digits, a->n_digits}, text_of(s), false);
 }
 
-/* x as minutes after midnight, of 12 hours where the half of the day is said: 7:30, 19:30, 7:30 pm, 7 pm; -1: no time of day */
+/* Returns x in minutes after midnight, of 12 hours if am or pm is given: 7:30, 19:30, 7:30 pm, 7
+ * pm; -1: not a time of day. */
 static int minutes_of_day(const struct math *m, int x, int *half)
 {
     int64_t part[2] = {0, 0};
@@ -174,7 +179,7 @@ static enum truth compare_times(struct math *m, int gold, int pred)
     if (x < 0 || y < 0) return half[0] && half[1] && x != y ? NO : UNKNOWN;
     const bool afternoon = half[0] == AFTER_NOON || half[1] == AFTER_NOON;
     bool same = half[0] == half[1] && x == y;
-    if (!half[0] != !half[1]) { /* 19:30 is 7:30 pm; so is 7:30 where nothing is said */
+    if (!half[0] != !half[1]) { /* 19:30 equals 7:30 pm, and 7:30 without am or pm */
         const int said_half = half[0] ? x : y, bare = half[0] ? y : x;
         same = bare == said_half + (afternoon ? 720 : 0) || (m->o.unit_missing && bare >= 60 && bare < 720 && bare == said_half);
     }

@@ -3,15 +3,17 @@
 #include <setjmp.h>
 #include <stdlib.h>
 
-/* FLINT and GMP end the process when they get no memory, FLINT also at a fault of its arithmetic. They take their memory here, and come
- * back to the verifier's call that is under way. What the abandoned computation held is lost: some kilobytes. */
+/* FLINT and GMP abort the process if an allocation fails, FLINT also at an arithmetic error. They
+ * allocate through these functions, which return to the current verifier call instead. The memory
+ * of the abandoned computation is leaked: some kilobytes. */
 static _Thread_local jmp_buf *way_back
-    __attribute__((tls_model("initial-exec"))); /* the leak sanitizer crashes on a closed plugin's other kind */
+    /* the leak sanitizer crashes on other TLS models in a closed plugin */
+    __attribute__((tls_model("initial-exec")));
 
 __attribute__((noreturn)) static void come_back(void)
 {
     if (way_back) longjmp(*way_back, 1);
-    abort(); /* outside of guarded(): nothing that is called there asks for memory */
+    abort(); /* outside of guarded() nothing allocates */
 }
 
 static void *or_come_back(void *p)

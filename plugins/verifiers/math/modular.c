@@ -1,6 +1,8 @@
-/* Identities of rational functions over Q(symbols, pi): equal at random points modulo a 61-bit prime (Schwartz, Zippel). Nothing is
- * expanded. A polynomial of degree d that is not zero vanishes at a point with probability d / p, at all of them with (d/p)^POINTS.
- * p = 2^61 - 31 has a square root of -1, which stands for i. The points come from the symbols' numbers, so a verdict is reproducible. */
+/* Identities of rational functions over Q(symbols, pi): equality at random points modulo a 61-bit
+ * prime (Schwartz, Zippel). Nothing is expanded. A nonzero polynomial of degree d vanishes at a
+ * point with probability d / p, at all of them with (d/p)^POINTS. p = 2^61 - 31 has a square root
+ * of -1, which represents i. The points are derived from the symbols' numbers, so a verdict is
+ * reproducible. */
 #include "flint.h"
 
 enum { POINTS = 4, TRIES = 12 };
@@ -131,7 +133,9 @@ enum truth modular_proportional(struct math *m, int p, int q)
         uint64_t x, y;
         next_point(m, try);
         if (!residue(m, p, &x) || !residue(m, q, &y)) continue;
-        if (!x || !y) { /* one is zero where the other is not, or both are: not seen at random points but for constants */
+        /* one is zero but not the other, or both are: at random points this happens only for
+         * constants */
+        if (!x || !y) {
             if (x != y) return NO;
             continue;
         }

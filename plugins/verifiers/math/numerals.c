@@ -7,7 +7,7 @@ enum kind { NONE, UNIT_DIGIT, TEEN, TENS, HUNDRED, SCALE, PART, ORDINAL, HALF, P
 struct numeral {
     enum kind kind;
     int64_t value;
-    bool plural; /* of a part: thirds */
+    bool plural; /* of a fraction: thirds */
 };
 
 static const char *const SMALL[] = {"zero",     "one",     "two",     "three",     "four",     "five",    "six",
@@ -73,10 +73,11 @@ bool is_numeral_word(tare_text w)
     return k != NONE && k != AND && k != ARTICLE && k != POINT;
 }
 
-/* A whole number: three hundred and twelve thousand and five. Returns the words used. */
+/* Reads an integer: three hundred and twelve thousand and five. Returns the number of words
+ * used. */
 static int read_whole(const tare_text *words, int n, int64_t *out)
 {
-    int64_t total = 0, group = 0; /* group: below the next scale */
+    int64_t total = 0, group = 0; /* group: value below the next scale */
     int used = 0;
     bool units = false, tens = false;
     for (int i = 0; i < n; i++) {
@@ -109,7 +110,7 @@ static int read_whole(const tare_text *words, int n, int64_t *out)
     return used;
 }
 
-/* "thirds" after a number, "third" after one: the denominator; 0: no fraction. */
+/* Returns the denominator of "thirds" after a number or "third" after one; 0: not a fraction. */
 static int64_t denominator(tare_text w, int64_t numerator)
 {
     const struct numeral k = numeral_of(w);
@@ -117,7 +118,7 @@ static int64_t denominator(tare_text w, int64_t numerator)
     return k.kind == ORDINAL && k.value > 2 && (k.plural || numerator == 1) ? k.value : 0;
 }
 
-/* "three quarters", "a half", "half". Returns the words used. */
+/* Reads "three quarters", "a half", "half". Returns the number of words used. */
 static int read_fraction(const tare_text *words, int n, int64_t *a, int64_t *b)
 {
     const bool article = n > 1 && numeral_of(words[0]).kind == ARTICLE;
@@ -137,7 +138,8 @@ int read_numeral(const tare_text *words, int n, bool last, char out[NUMERAL_TEXT
     int used = read_whole(words, n, &whole);
     const struct numeral next = numeral_of(used < n ? words[used] : (tare_text){"", 0});
     if (next.kind == ORDINAL && !next.plural && last && used + 1 == n && (!used || (whole % 10 == 0 && next.value < 10)))
-        return snprintf(out, NUMERAL_TEXT, "%lld", (long long)((used ? whole : 0) + next.value)), n; /* twenty first */
+        /* twenty first */
+        return snprintf(out, NUMERAL_TEXT, "%lld", (long long)((used ? whole : 0) + next.value)), n;
     if (!used) return 0;
     if (next.kind == POINT) { /* three point one four */
         int size = snprintf(out, NUMERAL_TEXT, "%lld.", (long long)whole), k = used + 1;

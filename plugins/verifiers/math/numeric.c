@@ -1,4 +1,5 @@
-/* Complex balls (Arb): a ball contains the value, so two disjoint balls prove inequality. Precision is raised step by step. */
+/* Complex balls (Arb): a ball contains the value, so two disjoint balls prove inequality. The
+ * precision is increased in steps. */
 #include "flint.h"
 
 #include <stdlib.h>
@@ -11,7 +12,7 @@ static bool real_ball(acb_srcptr x)
     return arb_is_zero(acb_imagref(x));
 }
 
-/* What Arb computes itself; the others are f(1/x) and 1/f(x). */
+/* Functions that Arb provides; the others are f(1/x) and 1/f(x). */
 static const struct {
     void (*f)(acb_t, const acb_t, slong);
     bool of_inverse, inverted;
@@ -217,7 +218,7 @@ static bool number(struct math *m, int x, slong prec, acb_ptr out)
     const fmpq *q;
     arb_zero(acb_imagref(out));
     if (!rational_value(m, x, &q)) return arb_set_fmpq(acb_realref(out), q, prec), true;
-    char small[64]; /* a power of ten that is not written out */
+    char small[64]; /* a power of ten that is not expanded */
     if (a->n_digits > 40) return false;
     memcpy(small, m->pool + a->digits, (size_t)a->n_digits);
     small[a->n_digits] = 0;
@@ -294,7 +295,7 @@ static bool evaluate(struct math *m, int x, slong prec, acb_ptr out)
         return modulo(m, x, prec, out);
     case OP_FACT:
     case OP_BINOM: {
-        const fmpq *q; /* whole values exactly: under a binding, or closed */
+        const fmpq *q; /* integers exactly: under a binding, or closed */
         if (!rational_value(m, x, &q)) return arb_set_fmpq(acb_realref(out), q, prec), arb_zero(acb_imagref(out)), true;
         return factorial(m, x, prec, out);
     }
@@ -379,7 +380,8 @@ bool numeric_is_undefined(struct math *m, int a)
     return !ball_value(m, a, 512, &x);
 }
 
-/* Is every intermediate value of ordinary size, so that 3,333 bits would show a difference? */
+/* Returns whether all intermediate values are of ordinary size, so that 3,333 bits would reveal a
+ * difference. */
 static bool ordinary(struct math *m, int x)
 {
     const struct node *a = at(m, x);

@@ -1,4 +1,4 @@
-/* The closed classes of English as far as they turn up around answers. Every other word is a name. */
+/* The function words of English that occur around answers. Every other word is a name. */
 #include "prose.h"
 
 #include <string.h>
@@ -229,7 +229,8 @@ static const char *const DROPPED[] = {
 static const char *const AUXILIARIES[] = {"has", "have",  "had", "will",  "would", "should", "must", "shall",
                                           "can", "could", "may", "might", "do",    "does",   "did"};
 
-/* Nouns and verbs that name or take a value. Prepositions are not among them, nor words for operations: square, half, reciprocal. */
+/* Nouns and verbs that name a value or have it as object. Prepositions are not among them, nor are
+ * words for operations: square, half, reciprocal. */
 static const char *const NAMING[] = {
     "vertex",    "vertices",    "center",     "centre",        "focus",        "midpoint",   "centroid",    "point",
     "points",    "pair",        "pairs",      "triple",        "vector",       "matrix",     "interval",    "set",
@@ -270,7 +271,7 @@ static const char *const ANSWER_NOUNS[] = {"option",      "choice",     "answer"
                                            "proposition", "inequality", "value",     "values",    "correct", "total",
                                            "number",      "amount",     "get"};
 
-/* What kind of thing it is, when another word says which: an isosceles triangle. */
+/* Nouns for a kind of thing that another word specifies: an isosceles triangle. */
 static const char *const KINDS[] = {"triangle", "function", "series", "sequence", "matrix", "vector",  "vectors", "system",
                                     "equation", "line",     "lines",  "curve",    "graph",  "number",  "set",     "angle",
                                     "integral", "polygon",  "shape",  "figure",   "events", "relation"};
@@ -307,7 +308,7 @@ bool is_kind_noun(tare_text w)
     return listed(w, KINDS, sizeof KINDS / sizeof *KINDS);
 }
 
-/* How many words the phrase has, when the words start with it; else 0. */
+/* Returns the length of the phrase in words if the words start with it; else 0. */
 static int matches(const char *phrase, const tare_text *words, int n)
 {
     int k = 0;

@@ -1,7 +1,8 @@
-/* What follows a value: powers, factorials, degrees with minutes and seconds, the limits of a difference. */
+/* Parses operators after a value: powers, factorials, degrees with minutes and seconds, the limits
+ * of a difference. */
 #include "parser.h"
 
-/* The one letter in x; -1: none or several */
+/* Returns the only letter in x; -1: none or several. */
 static int only_letter(const struct math *m, int x)
 {
     const struct node *a = at(m, x);
@@ -15,7 +16,7 @@ static int only_letter(const struct math *m, int x)
     return found;
 }
 
-/* After a value: _{x=2} is what it is there, _0^1 the difference of what it is at both. */
+/* After a value: _{x=2} substitutes, _0^1 is the difference between both. */
 int between_limits(struct parser *p, int x)
 {
     struct math *m = p->m;
@@ -39,7 +40,7 @@ int between_limits(struct parser *p, int x)
     return high < 0 ? at_low : mk_add(m, substitute(m, x, s, high), mk_neg(m, at_low));
 }
 
-/* 3^{+}, 0^-: a limit from one side; T_PLUS or T_MINUS, taken, or 0 */
+/* 3^{+}, 0^-: a one-sided limit; consumes and returns T_PLUS or T_MINUS, or 0. */
 static int one_sided(struct parser *p)
 {
     const bool brace = peek(p)->kind == T_LBRACE;
@@ -49,7 +50,7 @@ static int one_sided(struct parser *p)
     return sign;
 }
 
-/* x degrees, and the minutes and seconds of arc that follow: 37^\circ 15' 20'' */
+/* Parses x degrees and the minutes and seconds of arc that follow: 37^\circ 15' 20''. */
 static int degrees(struct parser *p, int x)
 {
     struct math *m = p->m;
@@ -64,7 +65,7 @@ static int degrees(struct parser *p, int x)
     return mk(m, OP_DEG, 0, &x, 1);
 }
 
-/* 7!! = 7 5 3 1; of an expression a name of its own */
+/* 7!! = 7 5 3 1; of an expression it becomes a separate name. */
 static int double_factorial(struct parser *p, int x)
 {
     enum { MOST = 100 };

@@ -1,6 +1,7 @@
-/* Products of vectors and matrices that are only named keep their order: \vec u \times \vec v, \mathbf{A}\mathbf{B}, and the capitals of an
- * answer that transposes or inverts some of them. A product of such letters is a word; it becomes one symbol that is named after its
- * factors, so that the same word is the same symbol on both sides. Everything else commutes with it. Sums are multiplied out, and
+/* Products of vectors and matrices that are only named keep their order: \vec u \times \vec v,
+ * \mathbf{A}\mathbf{B}, and the capitals of an answer that transposes or inverts some of them. A
+ * product of such letters is a word, represented by one symbol named after its factors, so the same
+ * word is the same symbol on both sides. Everything else commutes with it. Sums are expanded, and
  *   (AB)^T = B^T A^T,   (AB)^{-1} = B^{-1} A^{-1},   u . v = v . u,   u x v = -(v x u).
  */
 #include "parser.h"
@@ -19,7 +20,7 @@ static bool is_letter(const struct token *t, const struct math *m, bool capital)
     return t->kind == T_SYM && t->n_text == 1 && (!capital || (m->pool[t->text] >= 'A' && m->pool[t->text] <= 'Z'));
 }
 
-/* After a ^ at i: T or \top; -1; else 0. *end: after it */
+/* Matches a ^ at i with T or \top, or -1; returns 0 for others. *end: the position after it. */
 static char superscript(const struct math *m, int i, int *end)
 {
     const struct token *t = m->tokens + i + 1;
@@ -43,8 +44,9 @@ static bool mark(struct parser *p, const struct token *t, bool matrix)
     return true;
 }
 
-/* Which letters keep their order: those in bold or with an arrow; where something is transposed, that and all capitals; where there are
- * no letters but capitals, two or more, and something is inverted, these. */
+/* Finds the letters that keep their order: bold letters and those with an arrow; if anything is
+ * transposed, these and all capitals; if all letters are capitals, at least two, and anything is
+ * inverted, all of them. */
 void find_ordered(struct parser *p)
 {
     const struct math *m = p->m;
@@ -95,7 +97,7 @@ static bool is_ordered(const struct parser *p, int x)
     return p->ordered.letters && x >= 0 && has_letters(p, x, &visits);
 }
 
-/* x = coefficient * word; false: of another form */
+/* Splits x into coefficient * word; false: another form. */
 static bool split(const struct parser *p, int x, int *coefficient, struct word_of_letters *w)
 {
     struct math *m = p->m;
@@ -127,7 +129,7 @@ static bool split(const struct parser *p, int x, int *coefficient, struct word_o
     return true;
 }
 
-/* A A is A^2, and A A^{-1} nothing. */
+/* Appends a factor: A A is A^2, and A A^{-1} cancels. */
 static bool append(struct word_of_letters *w, struct factor f)
 {
     struct factor *last = w->n ? &w->f[w->n - 1] : NULL;
@@ -148,7 +150,7 @@ static int too_long(struct parser *p)
     return parse_fail(p, "a product of vectors or matrices that cannot be read");
 }
 
-/* The node of a word. */
+/* Returns the node of a word. */
 static int spell(struct parser *p, struct word_of_letters *w)
 {
     struct math *m = p->m;
@@ -179,7 +181,7 @@ static int spell(struct parser *p, struct word_of_letters *w)
     return x;
 }
 
-/* u . v, a number; u x v, a vector whose sign says which came first */
+/* Returns u . v, a number, or u x v, a vector whose sign records the order. */
 static int vector_product(struct parser *p, int u, int v, char sign)
 {
     struct math *m = p->m;

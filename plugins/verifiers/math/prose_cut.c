@@ -1,4 +1,5 @@
-/* An answer with words, cut into the words and what stands between them (mathematics), whether the words are in \text{} or not. */
+/* Cuts an answer with words into the words and the mathematics between them, with or without
+ * \text{}. */
 #include "numerals.h"
 #include "prose.h"
 #include "units.h"
@@ -21,7 +22,7 @@ static bool is_wrapper(const char *s, int64_t n)
     return w && w->kind == T_WORDS;
 }
 
-/* Where the group that opens at i ends, after its brace. */
+/* Returns the end of the group that opens at i, after its brace. */
 static int64_t group_end(tare_text t, int64_t i)
 {
     int depth = 0;
@@ -37,7 +38,8 @@ static int64_t group_end(tare_text t, int64_t i)
     return t.size;
 }
 
-/* Letters in a formula that are a word: not a function, a product of letters or what stands in front of brackets. */
+/* Returns whether letters in a formula are a word: not a function, a product of letters, or a name
+ * before brackets. */
 static bool is_plain_word(tare_text t, int64_t from, int64_t to)
 {
     const tare_text w = text_slice(t, from, to);
@@ -67,7 +69,7 @@ static bool is_plain_word(tare_text t, int64_t from, int64_t to)
     return vowel && small;
 }
 
-/* The A of "Answer: A", "option C"; not that of "A fair coin" */
+/* The A of "Answer: A", "option C"; not that of "A fair coin". */
 static bool is_single_capital(tare_text t, int64_t from, int64_t to)
 {
     int used;
@@ -81,7 +83,7 @@ static bool is_single_capital(tare_text t, int64_t from, int64_t to)
     return role != ROLE_OPEN && role != ROLE_DROP;
 }
 
-/* The remark in brackets at i that is words only: where it ends; 0: there is none. */
+/* Returns the end of a remark in brackets at i that is only words; 0: none. */
 static int64_t remark_end(tare_text t, int64_t i)
 {
     int64_t k = i + 1;
@@ -95,7 +97,8 @@ static int64_t remark_end(tare_text t, int64_t i)
     return words && k < t.size ? k + 1 : 0;
 }
 
-/* Are the words of a remark at i .. end - 1 such that the value stands without them? "(exactly)", "(five)" after 5. */
+/* Returns whether the value is unchanged without the words of a remark at i .. end - 1:
+ * "(exactly)", "(five)" after 5. */
 static bool is_idle(tare_text t, int64_t i, int64_t end, tare_text before)
 {
     tare_text words[8];
@@ -132,7 +135,7 @@ static bool ends_sentence(tare_text t, int64_t i)
            !(i && (t.data[i - 1] == '.' || t.data[i - 1] == '\\'));
 }
 
-/* After the \end that closes the \begin at i; the end of the text when there is none. */
+/* Returns the position after the \end for the \begin at i; the end of the text if there is none. */
 static int64_t environment_end(tare_text t, int64_t i)
 {
     int depth = 0;
@@ -145,7 +148,7 @@ static int64_t environment_end(tare_text t, int64_t i)
     return t.size;
 }
 
-/* ** beside a word; 2**3 is a power */
+/* ** next to a word; 2**3 is a power */
 static bool marks_bold(tare_text t, int64_t i)
 {
     return i + 1 < t.size && t.data[i + 1] == '*' &&
@@ -154,7 +157,7 @@ static bool marks_bold(tare_text t, int64_t i)
 
 static void cut(struct prose_cut *r, tare_text t, bool text);
 
-/* "(base 8)": cut without its brackets. Where it ends; 0: other brackets. */
+/* "(base 8)": cuts it without its brackets. Returns its end; 0: other brackets. */
 static int64_t cut_base(struct prose_cut *r, tare_text t, int64_t i, bool text)
 {
     const char *close = memchr(t.data + i, ')', (size_t)(t.size - i));
@@ -163,7 +166,8 @@ static int64_t cut_base(struct prose_cut *r, tare_text t, int64_t i, bool text)
     return close - t.data + 1;
 }
 
-/* The command at i: \text{words} is cut as words, others stay as they are with their arguments. Where it ends. */
+/* Cuts the command at i: \text{words} into its words; others are kept with their arguments. Returns
+ * its end. */
 static int64_t cut_command(struct prose_cut *r, tare_text t, int64_t i, int64_t *begin)
 {
     int64_t k = i + 1;
@@ -183,7 +187,8 @@ static int64_t cut_command(struct prose_cut *r, tare_text t, int64_t i, int64_t 
     const tare_text inside = text_trim(text_slice(t, k + 1, end - 1));
     const bool one_word = !memchr(inside.data, ' ', (size_t)inside.size),
                letter = inside.size == 1 && text_is_letter(inside.data[0]);
-    if (letter || (w && w->aux == 1 && one_word)) return end; /* \text{m}; \mathrm{i}, \operatorname{arctan}: symbols */
+    /* \text{m}; \mathrm{i}, \operatorname{arctan}: symbols */
+    if (letter || (w && w->aux == 1 && one_word)) return end;
     const bool tight = end - 2 > k && text_is_letter(t.data[end - 2]);
     if (tight && (text_starts(t, end, "(", false) || text_starts(t, end, "\\left(", false)) && !remark_end(t, end))
         r->refused = true; /* \text{rank}(2) */
@@ -195,7 +200,7 @@ static int64_t cut_command(struct prose_cut *r, tare_text t, int64_t i, int64_t 
 
 static void cut(struct prose_cut *r, tare_text t, bool text)
 {
-    int64_t begin = 0, size; /* begin: of what is no word */
+    int64_t begin = 0, size; /* begin: start of text that is not a word */
     for (int64_t i = 0; i < t.size && !r->refused;) {
         const char c = t.data[i];
         if (c == '\\' && !text) {

@@ -1,5 +1,5 @@
-/* The row's fields that change how one pair is judged, read from its JSON text without building a tree. A value that no parameter could
- * have is as good as none. */
+/* The row's fields that change how a pair is judged, read from its JSON text without building a
+ * tree. A value that is invalid for the parameter is ignored. */
 #include "math.h"
 
 #include <string.h>

@@ -1,12 +1,14 @@
-/* The units of measure: how each is written, alone and after a prefix, and what it is in base units. */
+/* The units of measure: their spellings, alone and after a prefix, and their value in base
+ * units. */
 #include "units.h"
 
 #include <string.h>
 
-/* Lengths, masses, times and what is made of them take the prefixes that are named; sums of money and what is counted take none. The factors
- * are exact: by / over * 10^ten of the base, which is a product of units that have none themselves. */
+/* Lengths, masses, times and derived units take the listed prefixes; currencies and counted things
+ * take none. The factors are exact: by / over * 10^ten of the base, which is a product of base
+ * units. */
 static const struct unit_kind {
-    const char *symbols, *words; /* with blanks between; words also with an s at the end, or as they are */
+    const char *symbols, *words; /* separated by blanks; words also with an s at the end */
     const char *prefixes;
     const char *base;
     int64_t by, over;
@@ -103,11 +105,12 @@ static const struct prefix {
 };
 enum { N_PREFIXES = sizeof PREFIXES / sizeof *PREFIXES };
 
-/* Symbols that are units right after a number, where other letters are factors: 5cm, but not 5m, 3pV */
+/* Symbols that are units right after a number, where other letters are factors: 5cm, but not 5m,
+ * 3pV. */
 static const char BARE[] =
     "cm mm km dm nm kg mg ft yd lb lbs oz ms hr hrs yr mins mL ml mph kph Hz kHz MHz GHz kJ kW kV mV mA Pa kPa mol eV keV MeV Wb atm amu AU pc kpc Mpc kcal usd USD eur EUR Euro GBP rad ohm erg day week month year gal cup unit yuan yen won acre quart pint cent dollar euro rupee people student way time point book kN";
 
-/* Is s one of the words of the list, plural: or one with an s after it? */
+/* Returns whether s is one of the words of the list; plural: also with an s after it. */
 static bool spelled(const char *list, const char *s, int64_t n, bool plural)
 {
     for (const char *w = list; w && *w;) {
@@ -126,7 +129,7 @@ static bool takes(const struct unit_kind *kind, int prefix)
     return !prefix || strchr(kind->prefixes, letter) != NULL;
 }
 
-/* The kind that the n bytes at s are a symbol of, or a word; 0: none */
+/* Returns the kind for which the n bytes at s are a symbol or a word; 0: none. */
 static int kind_of(const char *s, int64_t n, int prefix, bool word)
 {
     for (int k = 1; k < N_KINDS && n > 0; k++)
