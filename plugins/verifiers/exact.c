@@ -38,7 +38,7 @@ static void destroy(void *self)
 }
 
 /* Returns the next character of t at *i after normalisation, -1 at the end. */
-static int next(const struct exact *x, tare_text t, int64_t *i)
+static int next_character(const struct exact *x, tare_text t, int64_t *i)
 {
     if (*i >= t.size) return -1;
     char c = t.data[(*i)++];
@@ -49,11 +49,11 @@ static int next(const struct exact *x, tare_text t, int64_t *i)
     return (unsigned char)(x->ignore_case ? text_lower(c) : c);
 }
 
-static bool same(const struct exact *x, tare_text a, tare_text b)
+static bool same_text(const struct exact *x, tare_text a, tare_text b)
 {
     for (int64_t i = 0, j = 0;;) {
-        const int c = next(x, a, &i);
-        if (c != next(x, b, &j)) return false;
+        const int c = next_character(x, a, &i);
+        if (c != next_character(x, b, &j)) return false;
         if (c < 0) return true;
     }
 }
@@ -66,7 +66,7 @@ static tare_status verify(void *self, const tare_answer *const *answers, tare_ve
     for (int64_t i = 0; i < n; i++) {
         const tare_text said = x->strip ? text_trim(answers[i]->completion) : answers[i]->completion;
         const tare_text gold = x->strip ? text_trim(answers[i]->answer) : answers[i]->answer;
-        if (same(x, said, gold))
+        if (same_text(x, said, gold))
             verdict_set(verdicts[i], TARE_CORRECT, 1, said, "equal text");
         else if (!text_trim(said).size)
             verdict_set(verdicts[i], TARE_NO_ANSWER, 0, text_of(""), "the completion is empty");

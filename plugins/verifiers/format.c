@@ -87,7 +87,7 @@ static bool is_enclosed(const struct format *f, tare_text t)
            text_starts(t, end, f->answer_close, false) && text_trim(text_slice(t, begin, end)).size;
 }
 
-static tare_status judge(const struct format *f, const tare_answer *a, tare_verdict *v, tare_error *error)
+static tare_status verify_answer(const struct format *f, const tare_answer *a, tare_verdict *v, tare_error *error)
 {
     (void)error;
     const tare_text t = text_trim(a->completion);
@@ -124,4 +124,4 @@ static tare_status judge(const struct format *f, const tare_answer *a, tare_verd
 }
 
 USES(0)
-VERIFIER("format", "the completion has the form of a thought between tags and an answer after it", judge)
+VERIFIER("format", "the completion has the form of a thought between tags and an answer after it", verify_answer)

@@ -392,7 +392,7 @@ static int rational_equal(const struct rational *a, const struct rational *b)
 
 /* ---------------------------------------------------------------- the plugin */
 
-static tare_status judge(const struct options *o, const tare_answer *a, tare_verdict *v, tare_error *error)
+static tare_status verify_answer(const struct options *o, const tare_answer *a, tare_verdict *v, tare_error *error)
 {
     struct written said = {0}, gold = {0};
     struct rational x = {0}, y = {0};
@@ -445,7 +445,7 @@ static tare_status verify(void *self, const tare_answer *const *answers, tare_ve
                           tare_error *error)
 {
     for (int64_t i = 0; i < n; i++) {
-        const tare_status s = judge(self, answers[i], verdicts[i], error);
+        const tare_status s = verify_answer(self, answers[i], verdicts[i], error);
         if (s) return s;
     }
     return TARE_OK;

@@ -80,7 +80,7 @@ static struct options row_options(const struct options *defaults, tare_text row)
     return o;
 }
 
-static void judge(const struct self *self, const tare_answer *a, tare_verdict *v)
+static void verify_answer(const struct self *self, const tare_answer *a, tare_verdict *v)
 {
     const struct options o = row_options(&self->defaults, a->row);
     const char gold = choice_of_gold(&o, a->answer);
@@ -122,7 +122,7 @@ static tare_status verify(void *self, const tare_answer *const *answers, tare_ve
                           tare_error *error)
 {
     (void)error;
-    for (int64_t i = 0; i < n; i++) judge(self, answers[i], verdicts[i]);
+    for (int64_t i = 0; i < n; i++) verify_answer(self, answers[i], verdicts[i]);
     return TARE_OK;
 }
 

@@ -21,7 +21,7 @@ static bool is_option(const struct options *o, char c)
 
 /* Strips decoration around a letter: blanks, $, *, quotes, \text{ \textbf{ \mathrm{ and the braces,
  * brackets. bracket: there was one. */
-static tare_text undress(tare_text t, bool *bracket)
+static tare_text strip_dress(tare_text t, bool *bracket)
 {
     for (bool more = true; more && t.size;) {
         t = text_trim(t);
@@ -58,7 +58,7 @@ static tare_text skip_words(tare_text t, bool *bracket)
     bool more = true;
     for (int skipped = 0; more && skipped < MAX_WORDS; skipped++) {
         more = false;
-        t = undress(t, bracket);
+        t = strip_dress(t, bracket);
         for (const char *const *w = words; *w && !more; w++) {
             const int64_t n = (int64_t)strlen(*w);
             if (t.size && text_lower(t.data[0]) == **w && text_starts(t, 0, *w, true) && t.size > n && !is_word(t.data[n])) {
@@ -67,7 +67,7 @@ static tare_text skip_words(tare_text t, bool *bracket)
             }
         }
     }
-    return undress(t, bracket);
+    return strip_dress(t, bracket);
 }
 
 /* Returns whether another option follows the first: "A or C", "A, B", "A and C", "B/D". */
@@ -129,10 +129,10 @@ static enum named named_option(const struct options *o, tare_text t, bool boxed,
     return ONE;
 }
 
-static tare_text plain(tare_text t)
+static tare_text is_plain(tare_text t)
 {
     bool bracket = false;
-    t = undress(text_trim(t), &bracket);
+    t = strip_dress(text_trim(t), &bracket);
     while (t.size && (text_is_space(t.data[t.size - 1]) || strchr(".,;:*}$\"'", t.data[t.size - 1]))) t.size--;
     return t;
 }
@@ -141,10 +141,10 @@ static tare_text plain(tare_text t)
 static char option_text(const struct options *o, tare_text t)
 {
     char found = 0;
-    const tare_text want = plain(t);
+    const tare_text want = is_plain(t);
     if (want.size)
         for (int i = 0; i < o->n_choices && i < o->n; i++) {
-            if (!text_equal(plain(o->choices[i]), want, true)) continue;
+            if (!text_equal(is_plain(o->choices[i]), want, true)) continue;
             if (found) return 0;
             found = o->letters[i];
         }
@@ -269,7 +269,7 @@ static tare_text rest_of_line(const struct options *o, tare_text t, int64_t at)
 }
 
 /* Reads the phrase that starts at i, if any. NONE: no phrase, or one without an option. */
-static enum named phrase(const struct options *o, tare_text t, int64_t i, char *letter)
+static enum named read_phrase(const struct options *o, tare_text t, int64_t i, char *letter)
 {
     bool denied = false;
     int64_t at = -1;
@@ -322,7 +322,7 @@ static enum named phrase(const struct options *o, tare_text t, int64_t i, char *
 static bool letter_line(const struct options *o, tare_text line, bool with_text, char *letter)
 {
     bool bracket = false;
-    tare_text t = undress(line, &bracket);
+    tare_text t = strip_dress(line, &bracket);
     if (!t.size || !is_option(o, t.data[0]) || (t.size > 1 && is_word(t.data[1]))) return false;
     tare_text rest = text_slice(t, 1, t.size);
     if (with_text && rest.size && (rest.data[0] == ')' || rest.data[0] == '.' || rest.data[0] == ':'))
@@ -341,7 +341,7 @@ static char only_option_line(const struct options *o, tare_text t)
     for (int64_t i = 0; i < t.size; i = line_end(t, i) + 1) {
         const int64_t end = i + MAX_DRESS + 2 < t.size ? i + MAX_DRESS + 2 : t.size;
         bool bracket = false;
-        const tare_text line = undress(text_slice(t, i, end), &bracket);
+        const tare_text line = strip_dress(text_slice(t, i, end), &bracket);
         const bool opens = line.size > 1 && is_option(o, line.data[0]) && (line.data[1] == '.' || line.data[1] == ')');
         if (!opens && !i) return 0;
         if (opens && i && line.data[0] != first) return 0;
@@ -382,7 +382,7 @@ struct chosen choice_extract(const struct options *o, tare_text completion)
         const char k = text_lower(t.data[i]);
         if (k == 'a' || k == 'o' || k == 'c' || k == 'i' || k == '#' || k == '<' || k == '(' || k == '"' ||
             (unsigned char)k == 0xE7 || starts_line(t, i))
-            got = phrase(o, t, i, &c.letter);
+            got = read_phrase(o, t, i, &c.letter);
     }
     if (got == ONE) return c.rule = "the last phrase that names an option", c;
     c.letter = 0;

@@ -175,7 +175,7 @@ static tare_status by_program(const struct code *c, tare_text program, const jso
     return s;
 }
 
-static void decide(const struct code *c, tare_text program, int64_t passed, int64_t all, struct told first, tare_verdict *v)
+static void decide_verdict(const struct code *c, tare_text program, int64_t passed, int64_t all, struct told first, tare_verdict *v)
 {
     if (passed == all)
         verdict_set(v, TARE_CORRECT, 1, program, "all tests pass");
@@ -199,11 +199,11 @@ static tare_status run_tests(const struct code *c, const struct tests *t, tare_t
         passed += one.outcome == PASSED;
         if (one.outcome && !first.outcome) first = one;
     }
-    decide(c, program, passed, all, first, v);
+    decide_verdict(c, program, passed, all, first, v);
     return TARE_OK;
 }
 
-static tare_status judge(const struct code *c, const tare_answer *a, tare_verdict *v, tare_error *error)
+static tare_status verify_answer(const struct code *c, const tare_answer *a, tare_verdict *v, tare_error *error)
 {
     const tare_text program = text_last_block(text_trim(text_after_thought(a->completion)));
     struct tests t;
@@ -221,4 +221,4 @@ static tare_status judge(const struct code *c, const tare_answer *a, tare_verdic
 }
 
 USES(0)
-VERIFIER("code", "a Python program passes its tests, in a sandbox", judge)
+VERIFIER("code", "a Python program passes its tests, in a sandbox", verify_answer)

@@ -179,7 +179,8 @@ static tare_status read_reply(const struct command *c, tare_text reply, tare_ver
 }
 
 /* Turns the result of a poll or a wait into a verdict or an error. */
-static tare_status conclude(const struct command *c, enum program_result r, tare_text reply, tare_verdict *v, tare_error *error)
+static tare_status conclude_verdict(const struct command *c, enum program_result r, tare_text reply, tare_verdict *v,
+                                    tare_error *error)
 {
     const tare_text none = {0};
     switch (r) {
@@ -197,21 +198,21 @@ static tare_status conclude(const struct command *c, enum program_result r, tare
     }
 }
 
-static tare_status judge(struct command *c, const tare_answer *a, tare_verdict *v, tare_error *error)
+static tare_status judge_one(struct command *c, const tare_answer *a, tare_verdict *v, tare_error *error)
 {
     struct seat *s = c->seats;
     const int64_t deadline = program_deadline(c->values[P_TIMEOUT].f, &a, 1);
     tare_text reply = {0};
     if (write_row(s, a)) return text_fail(error, TARE_E_NOMEM, "no memory for a row");
     const enum program_result r = program_ask(s->program, (tare_text){s->question, (int64_t)s->size}, deadline, &reply, error);
-    return conclude(c, r, reply, v, error);
+    return conclude_verdict(c, r, reply, v, error);
 }
 
 static tare_status verify(void *self, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,
                           tare_error *error)
 {
     for (int64_t i = 0; i < n; i++) {
-        const tare_status s = judge(self, answers[i], verdicts[i], error);
+        const tare_status s = judge_one(self, answers[i], verdicts[i], error);
         if (s) return s;
     }
     return TARE_OK;
@@ -248,7 +249,7 @@ static struct seat *seat_of(const struct command *c, int64_t ticket)
 }
 
 /* Polls every ticket once. any: a ticket is no longer open. */
-static tare_status look(struct command *c, const tare_waiting *w, bool *any, tare_error *error)
+static tare_status poll_once(struct command *c, const tare_waiting *w, bool *any, tare_error *error)
 {
     for (int64_t i = 0; i < w->n; i++) {
         struct seat *s = seat_of(c, w->ticket[i]);
@@ -259,7 +260,7 @@ static tare_status look(struct command *c, const tare_waiting *w, bool *any, tar
         if (r == PROGRAM_WORKS) continue;
         *any = true;
         s->open = false;
-        const tare_status status = conclude(c, r, reply, w->verdict[i], error);
+        const tare_status status = conclude_verdict(c, r, reply, w->verdict[i], error);
         w->done[i] = status ? TARE_TICKET_FAILED : TARE_TICKET_JUDGED;
         if (status) return status;
     }
@@ -271,14 +272,14 @@ static tare_status poll_tickets(void *self, const tare_waiting *w, tare_error *e
     struct command *c = self;
     bool any = false;
     int64_t n = 0;
-    tare_status status = look(c, w, &any, error);
+    tare_status status = poll_once(c, w, &any, error);
     if (status || any || !w->wait_ns) return status;
     for (int64_t i = 0; i < w->n; i++) {
         const struct seat *s = seat_of(c, w->ticket[i]);
         if (s) c->working[n++] = s->program;
     }
     program_wait(c->working, n, w->wait_ns);
-    return look(c, w, &any, error);
+    return poll_once(c, w, &any, error);
 }
 
 static void cancel(void *self, int64_t ticket)

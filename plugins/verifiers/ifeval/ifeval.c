@@ -94,7 +94,8 @@ static tare_status judge_one(const tare_value *p, const struct variants *v, cons
 {
     const ifeval_check check = ifeval_find(id);
     bool followed = false;
-    if (!check) return text_fail(error, TARE_E_CONFIG, "the row names the unknown instruction '%.100s': must be one of IFEval's 25", id);
+    if (!check)
+        return text_fail(error, TARE_E_CONFIG, "the row names the unknown instruction '%.100s': must be one of IFEval's 25", id);
     if (check == check_language && p[P_LANGUAGE].i == LANGUAGE_SKIP) return TARE_OK;
     for (int i = 0; i < v->n && !followed; i++) {
         const struct ifeval_case c = {v->text[i], args, id, (enum ifeval_language)p[P_LANGUAGE].i};
@@ -119,14 +120,15 @@ static tare_status judge_row(const tare_value *p, const json_t *row, const struc
     {
         const json_t *args = json_array_get(kwargs, i);
         if (!json_is_string(id) || !json_is_object(args))
-            return text_fail(error, TARE_E_CONFIG, "the row's instruction %zu is invalid: must be a name with an object in kwargs", i + 1);
+            return text_fail(error, TARE_E_CONFIG, "the row's instruction %zu is invalid: must be a name with an object in kwargs",
+                             i + 1);
         const tare_status s = judge_one(p, v, json_string_value(id), args, n, error);
         if (s) return s;
     }
     return TARE_OK;
 }
 
-static void decide(const tare_value *p, const struct tally *n, bool blank, tare_verdict *v)
+static void decide_verdict(const tare_value *p, const struct tally *n, bool blank, tare_verdict *v)
 {
     const tare_text missed = text_of(n->missed ? n->missed : "");
     const double share = n->all ? (double)n->followed / (double)n->all : 1;
@@ -140,7 +142,7 @@ static void decide(const tare_value *p, const struct tally *n, bool blank, tare_
         verdict_set(v, TARE_WRONG, 0, missed, "an instruction is not followed");
 }
 
-static tare_status judge(const tare_value *p, const tare_answer *a, tare_verdict *v, tare_error *error)
+static tare_status verify_answer(const tare_value *p, const tare_answer *a, tare_verdict *v, tare_error *error)
 {
     const tare_text t = uni_valid(p[P_THOUGHT].i ? a->completion : text_after_thought(a->completion));
     struct variants variants = {0};
@@ -148,7 +150,7 @@ static tare_status judge(const tare_value *p, const tare_answer *a, tare_verdict
     json_t *row = a->row.size ? json_loadb(a->row.data, (size_t)a->row.size, JSON_ALLOW_NUL, NULL) : NULL;
     tare_status s = t.data && variants_make(t, p[P_MODE].i == 1, &variants) ? TARE_OK : text_fail(error, TARE_E_NOMEM, "no memory");
     if (!s) s = judge_row(p, row, &variants, &n, error);
-    if (!s) decide(p, &n, !uni_trim(t).size, v);
+    if (!s) decide_verdict(p, &n, !uni_trim(t).size, v);
     free(variants.bare);
     free((void *)(uintptr_t)t.data);
     json_decref(row);
@@ -156,4 +158,4 @@ static tare_status judge(const tare_value *p, const tare_answer *a, tare_verdict
 }
 
 USES(TARE_REFUSES_ROWS)
-VERIFIER("ifeval", "a response follows the instructions of its row (IFEval)", judge)
+VERIFIER("ifeval", "a response follows the instructions of its row (IFEval)", verify_answer)

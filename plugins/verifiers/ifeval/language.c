@@ -60,7 +60,7 @@ static enum script script_of(int32_t c)
 
 /* Returns whether more than half of the letters are in a script. Japanese also uses Chinese
  * characters, so some letters must be kana. */
-static bool mostly(tare_text t, enum script script)
+static bool is_mostly(tare_text t, enum script script)
 {
     int64_t letters = 0, of[OTHER + 1] = {0};
     for (int64_t at = 0; at < t.size;) {
@@ -75,7 +75,7 @@ static bool mostly(tare_text t, enum script script)
 
 bool looks_english(tare_text t)
 {
-    return mostly(t, LATIN);
+    return is_mostly(t, LATIN);
 }
 
 tare_status check_language(const struct ifeval_case *c, bool *followed, tare_error *error)
@@ -90,7 +90,7 @@ tare_status check_language(const struct ifeval_case *c, bool *followed, tare_err
                 error, TARE_E_CONFIG,
                 "%s: \"%s\" shares its letters with other languages, and what tells them apart (langdetect's statistics) is not here; set language = script to judge by the letters alone, or language = skip to leave such instructions out",
                 c->id, LANGUAGES[i].code);
-        *followed = mostly(c->text, LANGUAGES[i].script);
+        *followed = is_mostly(c->text, LANGUAGES[i].script);
         return TARE_OK;
     }
     return text_fail(error, TARE_E_CONFIG, "%s: language = \"%.*s\": must be one of the data set's 30", c->id,

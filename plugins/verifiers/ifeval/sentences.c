@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static bool closes(int32_t c)
+static bool is_closing(int32_t c)
 {
     return c == '"' || c == '\'' || c == ')' || c == ']' || c == '*' || c == 0x201D || c == 0x2019;
 }
@@ -38,7 +38,7 @@ int64_t count_sentences(tare_text t)
         int64_t next = at;
         while (at < t.size && strchr(".!?", t.data[at]) && t.data[at]) at++;
         const bool dots = at > next; /* several marks */
-        for (next = at; next < t.size && closes(char_next(t, &next));) at = next;
+        for (next = at; next < t.size && is_closing(char_next(t, &next));) at = next;
         next = at;
         const int32_t follows = at < t.size ? char_next(t, &next) : ' ';
         inside = true;
@@ -59,7 +59,7 @@ int64_t count_sentences(tare_text t)
     return n + inside;
 }
 
-static bool splits(int32_t c)
+static bool is_split(int32_t c)
 {
     return c < 0x80 ? c > 0 && strchr(",;:@#$%&?!()[]{}<>\"`*", c)
                     : c == 0x2018 || c == 0x2019 || c == 0x201C || c == 0x201D || c == 0xAB || c == 0xBB;
@@ -72,7 +72,7 @@ static bool ends_with(tare_text t, const char *word)
 
 /* Counts tokens in capitals in a part without blanks and punctuation. The Treebank rules split off
  * 'S, 'LL and N'T, and each part counts. */
-static int64_t capitals(tare_text piece)
+static int64_t count_capitals(tare_text piece)
 {
     static const char *const ENDS[] = {"'s", "'m", "'d", "'ll", "'re", "'ve", "n't"};
     int64_t n = 0;
@@ -119,8 +119,8 @@ int64_t count_capital_words(tare_text t)
         const int32_t c = end ? ' ' : char_next(t, &at);
         const bool dashes = c == '-' && at < t.size && t.data[at] == '-', dots = c == '.' && text_starts(t, before, "..", false);
         const bool digits = (c == ',' || c == ':') && at < t.size && text_is_digit(t.data[at]);
-        if (end || char_is_space(c) || dashes || dots || (splits(c) && !digits)) {
-            n += capitals(text_slice(t, begin, before));
+        if (end || char_is_space(c) || dashes || dots || (is_split(c) && !digits)) {
+            n += count_capitals(text_slice(t, begin, before));
             begin = at;
         }
         if (end) break;

@@ -72,7 +72,7 @@ static tare_status length_of(const tare_value *p, const tare_answer *a, double *
                      "how many tokens a completion has is not known here; set unit = words or unit = characters");
 }
 
-static tare_status wanted(const tare_value *p, const tare_answer *a, double *out, tare_error *error)
+static tare_status wanted_length(const tare_value *p, const tare_answer *a, double *out, tare_error *error)
 {
     *out = p[P_LENGTH].f;
     if (!*p[P_FIELD].s) return TARE_OK;
@@ -81,7 +81,7 @@ static tare_status wanted(const tare_value *p, const tare_answer *a, double *out
     return text_fail(error, TARE_E_CONFIG, "the row has no length, a number of 0 to 1e9, in its field \"%s\"", p[P_FIELD].s);
 }
 
-static void give(tare_verdict *v, double reward, double least, double best, const char *reason)
+static void set_verdict(tare_verdict *v, double reward, double least, double best, const char *reason)
 {
     const enum tare_verdict_code code = reward >= best ? TARE_CORRECT : reward <= least ? TARE_WRONG : TARE_PARTIAL;
     verdict_set(v, code, reward, (tare_text){"", 0}, reason);
@@ -91,11 +91,11 @@ static tare_status judge_alone(const tare_value *p, const tare_answer *a, tare_v
 {
     double l, length;
     tare_status s = length_of(p, a, &l, error);
-    if (!s) s = wanted(p, a, &length, error);
+    if (!s) s = wanted_length(p, a, &length, error);
     if (s) return s;
     const double over = p[P_MODE].i == MODE_MOST ? fmax(0, l - length) : fabs(l - length);
-    give(v, fmax(0, 1 - over / p[P_WIDTH].f), 0, 1,
-         p[P_MODE].i == MODE_MOST ? "length against the most that is allowed" : "length against the target");
+    set_verdict(v, fmax(0, 1 - over / p[P_WIDTH].f), 0, 1,
+                p[P_MODE].i == MODE_MOST ? "length against the most that is allowed" : "length against the target");
     return TARE_OK;
 }
 
@@ -112,8 +112,8 @@ static tare_status judge_group(const tare_value *p, const tare_answer *const *a,
         largest = fmax(largest, v[i]->reward);
     }
     for (int64_t i = 0; i < n; i++)
-        give(v[i], largest > least ? 0.5 - (v[i]->reward - least) / (largest - least) : 0, -0.5, 0.5,
-             "length against the prompt's other rollouts");
+        set_verdict(v[i], largest > least ? 0.5 - (v[i]->reward - least) / (largest - least) : 0, -0.5, 0.5,
+                    "length against the prompt's other rollouts");
     return TARE_OK;
 }
 

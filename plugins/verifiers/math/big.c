@@ -80,11 +80,11 @@ int parse_big(struct parser *p)
     return mk(m, product ? OP_PROD : OP_SUM, 0, kids, 4);
 }
 
-static bool contains(const struct math *m, int x, int part)
+static bool contains_symbol(const struct math *m, int x, int part)
 {
     if (x == part) return true;
     for (int i = 0; i < at(m, x)->n; i++)
-        if (contains(m, kid(m, x, i), part)) return true;
+        if (contains_symbol(m, kid(m, x, i), part)) return true;
     return false;
 }
 
@@ -179,7 +179,7 @@ int parse_integral(struct parser *p)
         kids[3] = body, kids[4] = mk_sym(m, m->pool + t->text, t->n_text), known = true;
         body = mk_mul(m, body, mk_mul(m, d, kids[4]));
         p->t = last + 2;
-    } else if (!contains(m, body, d)) {
+    } else if (!contains_symbol(m, body, d)) {
         body = mk_mul(m, body, mk_mul(m, d, mk_sym(m, "x", 1)));
     }
     const bool limits = kids[0] >= 0 && kids[1] >= 0;

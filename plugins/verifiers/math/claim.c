@@ -42,7 +42,7 @@ static bool is_word_byte(char c)
     return text_is_letter(c) || (unsigned char)c >= 0x80 || c == '\'';
 }
 
-static void add(struct line *r, tare_text t, bool word)
+static void add_piece(struct line *r, tare_text t, bool word)
 {
     if (r->n == TOKENS) { /* keep only the last ones */
         memmove(r->token, r->token + 1, (TOKENS - 1) * sizeof *r->token);
@@ -51,7 +51,7 @@ static void add(struct line *r, tare_text t, bool word)
     r->token[r->n++] = (struct piece){t, word};
 }
 
-static void cut(struct line *r, tare_text t)
+static void cut_pieces(struct line *r, tare_text t)
 {
     r->n = 0;
     for (int64_t i = 0; i < t.size;) {
@@ -64,12 +64,12 @@ static void cut(struct line *r, tare_text t)
         }
         while (k < t.size && is_word_byte(t.data[k])) k++;
         if (k > i) {
-            add(r, text_slice(t, i, k), true);
+            add_piece(r, text_slice(t, i, k), true);
         } else if (text_is_digit(c) || strchr("$+", c)) {
             while (k < t.size && (text_is_digit(t.data[k]) || strchr("$+-*/^.=", t.data[k]))) k++;
-            add(r, (tare_text){"#", 1}, false);
+            add_piece(r, (tare_text){"#", 1}, false);
         } else {
-            if (strchr(",;:=()?", c)) add(r, text_slice(t, i, i + 1), false);
+            if (strchr(",;:=()?", c)) add_piece(r, text_slice(t, i, i + 1), false);
             k = i + 1;
         }
         i = k;
@@ -110,7 +110,7 @@ static int find_noun(const struct line *r, bool last)
 }
 
 /* Returns whether a word may qualify the noun without changing its meaning. */
-static bool describes(tare_text w)
+static bool describes_noun(tare_text w)
 {
     static const char *const words[] = {"final",     "correct", "right",   "numerical",   "numeric", "exact",   "simplified",
                                         "required",  "desired", "true",    "best",        "full",    "actual",  "complete",
@@ -120,7 +120,7 @@ static bool describes(tare_text w)
 }
 
 /* Returns whether a clause with this word leads to "the answer is", so that the answer follows. */
-static bool leads(tare_text w)
+static bool leads_to_answer(tare_text w)
 {
     static const char *const words[] = {
         "i",         "me",      "us",     "here",    "now",     "once",       "again",   "see",     "know",      "conclude",
@@ -161,7 +161,7 @@ static bool is_doubtful(tare_text w)
 static bool is_stated(const struct line *r, int i)
 {
     int k = i;
-    while (k > 0 && r->token[k - 1].word && describes(r->token[k - 1].t)) k--;
+    while (k > 0 && r->token[k - 1].word && describes_noun(r->token[k - 1].t)) k--;
     int begin = k;
     while (begin > 0 && !is_mark(r, begin - 1, ",;:=()#?")) {
         const tare_text w = r->token[begin - 1].t;
@@ -171,7 +171,7 @@ static bool is_stated(const struct line *r, int i)
     bool premise = begin < k && opens_premise(r->token[begin].t);
     for (; begin < k; begin++) {
         const tare_text w = r->token[begin].t;
-        if (is_doubtful(w) || !(premise || leads(w))) return false;
+        if (is_doubtful(w) || !(premise || leads_to_answer(w))) return false;
     }
     return true;
 }
@@ -200,7 +200,7 @@ static bool is_equated(const struct line *r, int i)
     if (is > i + 1 && first.word) {
         const enum role role = role_of(first.t);
         if (role != ROLE_RATIO && role != ROLE_DROP && role != ROLE_WHERE && role != ROLE_IS && role != ROLE_THEN &&
-            role != ROLE_RELATE && !leads(first.t))
+            role != ROLE_RELATE && !leads_to_answer(first.t))
             return false;
     }
     if (is + 1 == r->n || !r->token[r->n - 1].word) return true;
@@ -209,7 +209,7 @@ static bool is_equated(const struct line *r, int i)
     const enum role role = role_of(last);
     if (role == ROLE_RATIO || role == ROLE_OPEN)
         return may_precede(governor, last) ||
-               (role == ROLE_OPEN && (leads(last) || unit_is_money(find_unit(last.data, last.size, true))));
+               (role == ROLE_OPEN && (leads_to_answer(last) || unit_is_money(find_unit(last.data, last.size, true))));
     return role != ROLE_BETWEEN && role != ROLE_BASE;
 }
 
@@ -219,7 +219,7 @@ static bool is_subject(const struct line *r, int i)
 {
     static const char *const links[] = {"which", "that", "this", "as", "and", "so", NULL};
     int k = i, open = 0;
-    while (k > 0 && r->token[k - 1].word && describes(r->token[k - 1].t)) k--;
+    while (k > 0 && r->token[k - 1].word && describes_noun(r->token[k - 1].t)) k--;
     if (!k || !r->token[k - 1].word) return false;
     if (role_of(r->token[k - 1].t) != ROLE_IS && !text_equal(r->token[k - 1].t, text_of("as"), true)) return false;
     for (int j = 0; j < k - 1; j++) {
@@ -320,10 +320,10 @@ bool is_claimed(tare_text t, tare_text part, bool guess)
     struct line front, tail;
     const int64_t begin = part.data - t.data, end = begin + part.size;
     const int64_t from = line_begin(t, begin);
-    cut(&front, text_slice(t, from, begin));
+    cut_pieces(&front, text_slice(t, from, begin));
     int64_t after = end;
     while (after < t.size && strchr("$*_) ", t.data[after])) after++;
-    cut(&tail, text_slice(t, after, line_end(t, after)));
+    cut_pieces(&tail, text_slice(t, after, line_end(t, after)));
     /* the value's own $ or currency sign */
     while (front.n && is_mark(&front, front.n - 1, "#(")) front.n--;
     if (is_denied_abroad(&front) || is_quoted(t, from, begin, end)) return false;
@@ -352,7 +352,7 @@ bool is_retracted(tare_text t, tare_text part)
         i++;
     struct line next;
     const int64_t end = line_end(t, i);
-    cut(&next, text_slice(t, i, end < i + FAR ? end : i + FAR));
+    cut_pieces(&next, text_slice(t, i, end < i + FAR ? end : i + FAR));
     if (!next.n || !next.token[0].word) return false;
     const tare_text first = next.token[0].t;
     if (one_of(first, words)) return true;
@@ -383,7 +383,7 @@ bool states_words(tare_text t)
     if (!t.size || t.size > SHORT || memchr(t.data, '\\', (size_t)t.size) || memchr(t.data, '\n', (size_t)t.size) ||
         t.data[t.size - 1] == '?')
         return false;
-    cut(&line, t);
+    cut_pieces(&line, t);
     for (int i = 0; i < line.n; i++) {
         if (line.token[i].word ? is_doubtful(line.token[i].t) && line.n > 1 : !is_mark(&line, i, "()")) return false;
         is |= i && line.token[i].word && role_of(line.token[i].t) == ROLE_IS;

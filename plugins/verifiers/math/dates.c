@@ -9,7 +9,7 @@ struct date {
 };
 
 /* Returns the index of w in the list, from 1; three letters are enough; 0: not found. */
-static int place(tare_text w, const char *const *list)
+static int list_index(tare_text w, const char *const *list)
 {
     for (int i = 0; list[i]; i++)
         if (text_equal(w, text_of(list[i]), true) || (w.size == 3 && text_equal(w, (tare_text){list[i], 3}, true))) return i + 1;
@@ -36,19 +36,19 @@ static const char *const months[] = {"January", "February",  "March",   "April",
 /* With a capital: in "5 may", may is a verb. */
 bool is_month(tare_text w)
 {
-    return w.size && w.data[0] >= 'A' && w.data[0] <= 'Z' && place(w, months);
+    return w.size && w.data[0] >= 'A' && w.data[0] <= 'Z' && list_index(w, months);
 }
 
 static bool take_word(struct date *d, tare_text w)
 {
     static const char *const days[] = {"Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday", NULL};
     if (is_filler(w)) return true;
-    int *field = &d->month, k = place(w, months);
+    int *field = &d->month, k = list_index(w, months);
     if (!k &&
         (text_equal(w, text_of("Sept"), true) || text_equal(w, text_of("Tues"), true) || text_equal(w, text_of("Thurs"), true)))
         w.size = 3;
-    if (!k) k = place(w, months);
-    if (!k) k = place(w, days), field = &d->weekday;
+    if (!k) k = list_index(w, months);
+    if (!k) k = list_index(w, days), field = &d->weekday;
     if (!k || *field) return false;
     return *field = k, true;
 }

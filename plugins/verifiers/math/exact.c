@@ -133,7 +133,7 @@ static enum value integer_power(struct math *m, const fmpq *b, const fmpz *e, fm
     return V_OK;
 }
 
-static enum value power(struct math *m, const fmpq *b, const fmpq *e, bool real_root, fmpq *out)
+static enum value evaluate_power(struct math *m, const fmpq *b, const fmpq *e, bool real_root, fmpq *out)
 {
     if (fmpz_is_one(fmpq_denref(e))) return integer_power(m, b, fmpq_numref(e), out);
     if (fmpz_cmp_ui(fmpq_denref(e), 1000) > 0) return V_NOT_RATIONAL;
@@ -230,7 +230,7 @@ static int at_zero(int f)
     }
 }
 
-static enum value function(struct math *m, int x, fmpq *out)
+static enum value evaluate_function(struct math *m, int x, fmpq *out)
 {
     const struct node *a = at(m, x);
     const fmpq *q[2] = {NULL, NULL};
@@ -300,7 +300,7 @@ static enum value remainder_of(const fmpq *p, const fmpq *q, fmpq *out)
     return V_OK;
 }
 
-static enum value discrete(struct math *m, int x, fmpq *out)
+static enum value evaluate_discrete(struct math *m, int x, fmpq *out)
 {
     const struct node *a = at(m, x);
     const fmpq *p, *q = NULL;
@@ -324,7 +324,7 @@ static enum value discrete(struct math *m, int x, fmpq *out)
 }
 
 /* Evaluates a sum or product of few terms, with the index bound to each integer in turn. */
-static enum value big(struct math *m, int x, fmpq *out)
+static enum value evaluate_big(struct math *m, int x, fmpq *out)
 {
     struct values *v = m->values;
     const fmpq *from, *to, *term;
@@ -382,16 +382,16 @@ static enum value power_or_root(struct math *m, int x, fmpq *out)
     const enum value s = rational_value(m, kid(m, x, 0), &q), t = rational_value(m, kid(m, x, 1), &r);
     if (s == V_UNDEFINED || t == V_UNDEFINED) return V_UNDEFINED;
     if (s || t) return s > t ? s : t;
-    if (at(m, x)->op == OP_POW) return power(m, q, r, false, out);
+    if (at(m, x)->op == OP_POW) return evaluate_power(m, q, r, false, out);
     fmpq_t e;
     fmpq_init(e);
     fmpq_inv(e, r);
-    const enum value root = power(m, q, e, true, out);
+    const enum value root = evaluate_power(m, q, e, true, out);
     fmpq_clear(e);
     return root;
 }
 
-static enum value evaluate(struct math *m, int x, fmpq *out)
+static enum value evaluate_node(struct math *m, int x, fmpq *out)
 {
     const struct node *a = at(m, x);
     const fmpq *q;
@@ -412,14 +412,14 @@ static enum value evaluate(struct math *m, int x, fmpq *out)
     case OP_ROOT:
         return power_or_root(m, x, out);
     case OP_FUNC:
-        return function(m, x, out);
+        return evaluate_function(m, x, out);
     case OP_FACT:
     case OP_BINOM:
     case OP_MOD:
-        return discrete(m, x, out);
+        return evaluate_discrete(m, x, out);
     case OP_SUM:
     case OP_PROD:
-        return big(m, x, out);
+        return evaluate_big(m, x, out);
     case OP_DEG:
     case OP_BASE:
     case OP_UNIT:
@@ -441,7 +441,7 @@ enum value rational_value(struct math *m, int x, const fmpq **out)
     if (!v->state[x]) fmpq_init(&v->rational[x]), v->state[x] = 1 + V_NOT_RATIONAL;
     fmpq_t q;
     fmpq_init(q);
-    const enum value s = evaluate(m, x, q);
+    const enum value s = evaluate_node(m, x, q);
     fmpq_swap(&v->rational[x], q);
     fmpq_clear(q);
     v->state[x] = (uint8_t)(1 + s);

@@ -53,7 +53,7 @@ static int64_t after_comment(const struct scan *s, int64_t i)
     return k < s->comments_end ? k + 3 : i;
 }
 
-static void keep(struct span *list, int *n, struct span s)
+static void keep_span(struct span *list, int *n, struct span s)
 {
     while (*n && list[*n - 1].begin >= s.begin) --*n; /* drop the spans inside it */
     /* drop the older half: amortised, one move per span */
@@ -107,7 +107,7 @@ static void find_boxes(struct scan *s)
                 n--;
                 /* "put it within \\boxed{}" */
                 if (is_blank(text_slice(t, stack[n].inner, i))) continue;
-                keep(s->box, &s->boxes, (struct span){stack[n].begin, i + 1, stack[n].inner, i});
+                keep_span(s->box, &s->boxes, (struct span){stack[n].begin, i + 1, stack[n].inner, i});
             }
         }
     }
@@ -152,7 +152,8 @@ static void find_environments(struct scan *s)
             if (d == '(' || d == '[')
                 bracket = i, square = d == '[';
             else if ((d == ')' || d == ']') && bracket >= 0 && square == (d == ']')) {
-                if (!is_blank(text_slice(t, bracket + 2, i))) keep(s->env, &s->envs, (struct span){bracket, i + 2, bracket + 2, i});
+                if (!is_blank(text_slice(t, bracket + 2, i)))
+                    keep_span(s->env, &s->envs, (struct span){bracket, i + 2, bracket + 2, i});
                 bracket = -1;
             }
             i++;
@@ -162,12 +163,12 @@ static void find_environments(struct scan *s)
                 open = i, doubled = two, i += two;
             } else if (doubled) {
                 if (!two) continue;
-                if (!is_blank(text_slice(t, open + 2, i))) keep(s->env, &s->envs, (struct span){open, i + 2, open + 2, i});
+                if (!is_blank(text_slice(t, open + 2, i))) keep_span(s->env, &s->envs, (struct span){open, i + 2, open + 2, i});
                 open = -1, i++;
             } else if (i == open + 1 || opens_currency(t, open, i)) {
                 open = i;
             } else {
-                keep(s->env, &s->envs, (struct span){open, i + 1, open + 1, i});
+                keep_span(s->env, &s->envs, (struct span){open, i + 1, open + 1, i});
                 open = -1;
             }
         } else if (c == '\n' && open >= 0 && !doubled) {

@@ -56,7 +56,7 @@ static int counting_letter(struct math *m, int x)
     return found;
 }
 
-static bool add(struct families *s, int start, int step)
+static bool add_family(struct families *s, int start, int step)
 {
     if (start < 0 || step < 0 || s->n == MOST) return false;
     s->f[s->n++] = (struct family){start, step};
@@ -64,26 +64,27 @@ static bool add(struct families *s, int start, int step)
 }
 
 /* Collects the values of x, which must be linear in the letter. false: they are not. */
-static bool collect(struct math *m, int x, int letter, struct families *s, int depth)
+static bool collect_families(struct math *m, int x, int letter, struct families *s, int depth)
 {
     x = value_of(m, x);
     const struct node a = *at(m, x);
     if (depth > 4) return false;
     if (a.op == OP_LIST || a.op == OP_SET) {
         bool ok = true;
-        for (int i = 0; i < a.n && ok; i++) ok = collect(m, kid(m, x, i), letter, s, depth + 1);
+        for (int i = 0; i < a.n && ok; i++) ok = collect_families(m, kid(m, x, i), letter, s, depth + 1);
         return ok;
     }
     if (a.flags & NODE_PM) {
         const int plus = pm_expand(m, x, 0), minus = pm_expand(m, x, 1);
-        return plus >= 0 && minus >= 0 && collect(m, plus, letter, s, depth + 1) && collect(m, minus, letter, s, depth + 1);
+        return plus >= 0 && minus >= 0 && collect_families(m, plus, letter, s, depth + 1) &&
+               collect_families(m, minus, letter, s, depth + 1);
     }
     if (a.op > OP_DEG || a.flags & (NODE_SHAPE | NODE_INF)) return false;
     const int symbol = at(m, letter)->aux, start = substitute(m, x, symbol, mk_int(m, 0)),
               step = mk_add(m, substitute(m, x, symbol, mk_int(m, 1)), mk_neg(m, start));
     const int line = mk_add(m, start, mk_mul(m, step, letter));
     if (line < 0 || (line != x && identity_equal(m, x, line) != YES)) return false;
-    return add(s, in_radians(m, start), in_radians(m, step));
+    return add_family(s, in_radians(m, start), in_radians(m, step));
 }
 
 /* false: x is not a union of progressions */
@@ -97,12 +98,12 @@ static bool families_of(struct math *m, int x, struct families *s)
         const int residue = kid(m, x, 0), relation = at(m, residue)->op == OP_REL;
         s->declared = true;
         if (relation && !is_name(m, kid(m, residue, 0))) return false;
-        return add(s, relation ? kid(m, residue, 1) : residue, kid(m, kid(m, x, 1), 0));
+        return add_family(s, relation ? kid(m, residue, 1) : residue, kid(m, kid(m, x, 1), 0));
     }
     const bool where = a.op == OP_WHERE && a.n == 2, builder = is_builder(m, x, "builder");
     s->declared = where || builder;
     const int letter = s->declared ? whole_letter(m, kid(m, x, 1)) : counting_letter(m, x);
-    return letter >= 0 && collect(m, s->declared ? kid(m, x, 0) : x, letter, s, 0);
+    return letter >= 0 && collect_families(m, s->declared ? kid(m, x, 0) : x, letter, s, 0);
 }
 
 static bool is_step(const struct math *m, const struct family *f)
@@ -111,7 +112,7 @@ static bool is_step(const struct math *m, const struct family *f)
 }
 
 /* Returns whether a - b is an integer multiple of the step. */
-static bool congruent(struct math *m, int a, int b, int step)
+static bool is_congruent(struct math *m, int a, int b, int step)
 {
     if (a == b) return true;
     if (num_is(m, step, 0)) return decide(m, a, b);
@@ -129,7 +130,7 @@ static bool congruent(struct math *m, int a, int b, int step)
 }
 
 /* Returns how often the step divides the large one: 1 to SPLIT; 0: it does not. */
-static int times(struct math *m, int step, int large)
+static int step_quotient(struct math *m, int step, int large)
 {
     for (int k = 1; k <= SPLIT; k++) {
         const int multiple = mk_mul(m, step, mk_int(m, k));
@@ -139,11 +140,11 @@ static int times(struct math *m, int step, int large)
 }
 
 /* Rewrites every progression with the step `large`: as several ones if needed. */
-static bool expand(struct math *m, struct families *s, int large)
+static bool expand_step(struct math *m, struct families *s, int large)
 {
     struct families out = {.declared = s->declared};
     for (int i = 0; i < s->n; i++) {
-        const int k = is_step(m, &s->f[i]) ? times(m, s->f[i].step, large) : 0;
+        const int k = is_step(m, &s->f[i]) ? step_quotient(m, s->f[i].step, large) : 0;
         if (!k || out.n + k > EXPANDED) return false;
         for (int j = 0; j < k; j++) {
             const int start = mk_add(m, s->f[i].start, mk_mul(m, s->f[i].step, mk_int(m, j)));
@@ -155,11 +156,11 @@ static bool expand(struct math *m, struct families *s, int large)
     return true;
 }
 
-static bool covers(struct math *m, const struct families *a, const struct families *b)
+static bool covers_family(struct math *m, const struct families *a, const struct families *b)
 {
     for (int i = 0; i < b->n; i++) {
         bool found = false;
-        for (int k = 0; k < a->n && !found; k++) found = congruent(m, a->f[k].start, b->f[i].start, b->f[i].step);
+        for (int k = 0; k < a->n && !found; k++) found = is_congruent(m, a->f[k].start, b->f[i].start, b->f[i].step);
         if (!found) return false;
     }
     return true;
@@ -197,8 +198,8 @@ enum truth compare_families(struct math *m, int gold, int pred)
     if (!families_of(m, gold, &a) || !families_of(m, pred, &b) || !a.n || !b.n) return UNKNOWN;
     if (!a.declared && !b.declared) return ops[0] == OP_REL && renamed_only(m, &a, &b) ? YES : UNKNOWN;
     const int large = longest_step(m, &a, &b);
-    if (large < 0 || !expand(m, &a, large) || !expand(m, &b, large)) return UNKNOWN;
-    const bool same = covers(m, &a, &b) && covers(m, &b, &a);
+    if (large < 0 || !expand_step(m, &a, large) || !expand_step(m, &b, large)) return UNKNOWN;
+    const bool same = covers_family(m, &a, &b) && covers_family(m, &b, &a);
     if (same) m->reason = "the same arithmetic progressions";
     return same ? YES : UNKNOWN;
 }

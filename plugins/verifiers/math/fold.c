@@ -247,7 +247,7 @@ static const struct {
     {"isin", 0x2208},  {"empty", 0x2205}, {"euro", 0x20AC}, {"pound", 0xA3},   {"sum", 0x2211},
 };
 
-static int64_t decode(const unsigned char *p, int64_t left, uint32_t *code)
+static int64_t decode_character(const unsigned char *p, int64_t left, uint32_t *code)
 {
     const int n = p[0] < 0xC2 ? 0 : p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : p[0] < 0xF5 ? 4 : 0;
     if (!n || n > left) return 0;
@@ -266,7 +266,7 @@ static int by_code(const void *key, const void *element)
     return (a > b) - (a < b);
 }
 
-static const char *folded(uint32_t c, char small[16])
+static const char *fold_character(uint32_t c, char small[16])
 {
     if ((c >= 0x200B && c <= 0x200F) || (c >= 0x202A && c <= 0x202E) || (c >= 0x2060 && c <= 0x2069 && c != 0x2063) ||
         (c >= 0xFE00 && c <= 0xFE0F) || c == 0xFEFF || c == 0xAD)
@@ -297,7 +297,7 @@ static const char *folded(uint32_t c, char small[16])
 }
 
 /* Returns the character for &name; or &#123; at the start of s, and its length; 0: none. */
-static int64_t entity(const char *s, int64_t n, uint32_t *code)
+static int64_t read_entity(const char *s, int64_t n, uint32_t *code)
 {
     int64_t k = 1;
     uint32_t value = 0;
@@ -327,10 +327,10 @@ int64_t fold_tex(struct math *m, tare_text t, char *out, int64_t capacity)
         const unsigned char c = (unsigned char)t.data[i];
         char small[16];
         uint32_t code = 0;
-        int64_t used = c == '&'   ? entity(t.data + i, t.size - i, &code)
+        int64_t used = c == '&'   ? read_entity(t.data + i, t.size - i, &code)
                        : c < 0x80 ? 0
-                                  : decode((const unsigned char *)t.data + i, t.size - i, &code);
-        const char *s = used ? folded(code, small) : NULL;
+                                  : decode_character((const unsigned char *)t.data + i, t.size - i, &code);
+        const char *s = used ? fold_character(code, small) : NULL;
         if (used && !s && code < 0x80) small[0] = (char)code, small[1] = 0, s = small;
         if (!s) { /* ASCII, or a character without a meaning here: kept, and refused by the lexer */
             if (!used) used = 1;

@@ -4,12 +4,12 @@
 
 #include <string.h>
 
-static bool opens(int kind)
+static bool opens_bracket(int kind)
 {
     return kind == T_LPAREN || kind == T_LBRACK || kind == T_LBRACE || kind == T_LSET;
 }
 
-static bool closes(int kind)
+static bool closes_bracket(int kind)
 {
     return kind == T_RPAREN || kind == T_RBRACK || kind == T_RBRACE || kind == T_RSET;
 }
@@ -21,8 +21,8 @@ static int name_end(const struct parser *p, bool front)
     int depth = 0;
     for (int i = p->t; i < p->m->n_tokens && i < p->t + 64; i++) {
         const struct token *t = &p->m->tokens[i];
-        depth += opens(t->kind);
-        depth -= closes(t->kind);
+        depth += opens_bracket(t->kind);
+        depth -= closes_bracket(t->kind);
         if (depth < 0 || t->kind == T_ROW || t->kind == T_AMP) return -1;
         if (depth) continue;
         if (t->kind == T_REL) return front && t->aux == R_EQ ? i : -1;
@@ -51,8 +51,8 @@ static bool is_application(const struct parser *p, int end)
     if (open >= end || (t[open].kind != T_LPAREN && t[open].kind != T_LBRACK)) return false;
     int k = open;
     for (; k < end; k++) {
-        depth += opens(t[k].kind);
-        depth -= closes(t[k].kind);
+        depth += opens_bracket(t[k].kind);
+        depth -= closes_bracket(t[k].kind);
         if (!depth) break;
     }
     if (k != end - 1 || k == open + 1) return false;
@@ -131,7 +131,7 @@ static bool is_name_of(const struct parser *p, int k, const char *name)
 }
 
 /* d, d^2, d^{2} at ahead(k): returns its order and moves *k behind it; 0: none. */
-static int differential(const struct parser *p, int *k, const char *d)
+static int read_differential(const struct parser *p, int *k, const char *d)
 {
     int64_t order = 1;
     if (d && !is_name_of(p, *k, d)) return 0;
@@ -147,7 +147,7 @@ static int differential(const struct parser *p, int *k, const char *d)
 
 /* Parses the derivative of the factors at the cursor, after \frac{d}{dx}; -2, with nothing
  * consumed: they are not a function of x. */
-static int derived(struct parser *p, const struct token *by, int order)
+static int parse_derived(struct parser *p, const struct token *by, int order)
 {
     struct math *m = p->m;
     const int saved = p->t, v = mk_sym(m, m->pool + by->text, by->n_text);
@@ -174,7 +174,7 @@ int parse_derivative(struct parser *p)
     int k = 1, n = 0;
     if (peek(p)->kind != T_LBRACE) return -2;
     const char *d = is_name_of(p, 1, "partial") ? "partial" : "d";
-    int order = differential(p, &k, d);
+    int order = read_differential(p, &k, d);
     const struct token *f = ahead(p, k);
     if (!order || order > 4 || (f->kind != T_RBRACE && f->kind != T_SYM) || f->n_text > 60) return -2;
     if (f->kind == T_SYM) k++;
@@ -182,7 +182,7 @@ int parse_derivative(struct parser *p)
     k += 2;
     if (!is_name_of(p, k, d) || ahead(p, k + 1)->kind != T_SYM) return -2;
     const struct token *by = ahead(p, ++k);
-    if (by->n_text > 20 || differential(p, &k, NULL) != order || ahead(p, k)->kind != T_RBRACE) return -2;
+    if (by->n_text > 20 || read_differential(p, &k, NULL) != order || ahead(p, k)->kind != T_RBRACE) return -2;
     if (f->kind == T_SYM)
         memcpy(name, p->m->pool + f->text, (size_t)f->n_text), n = f->n_text;
     else
@@ -194,7 +194,7 @@ int parse_derivative(struct parser *p)
     }
     p->t += k + 1;
     if (f->kind != T_SYM && starts_factor(p)) {
-        const int x = derived(p, by, order);
+        const int x = parse_derived(p, by, order);
         if (x != -2) return x;
     }
     return mk_sym(p->m, name, n);

@@ -216,7 +216,7 @@ static const struct word *command_of(const char *name, int64_t *n)
 }
 
 /* Returns whether y = is at i, as after the \quad of x = 2 \quad y = 5. */
-static bool assigns(const struct lexer *x, int64_t i)
+static bool assigns_at(const struct lexer *x, int64_t i)
 {
     i = lex_skip_spaces(x, i);
     if (i >= x->n || !text_is_letter(x->s[i])) return false;
@@ -237,7 +237,7 @@ static bool lex_quantifier(struct lexer *x)
 /* Skips a command without meaning, except a \quad between two assignments. */
 static bool lex_skip(struct lexer *x, const char *name, int64_t n)
 {
-    if (ends_in(name, n, "quad") && lex_after_operand(x) && !x->depth && !x->matrices && assigns(x, x->i))
+    if (ends_in(name, n, "quad") && lex_after_operand(x) && !x->depth && !x->matrices && assigns_at(x, x->i))
         return lex_push(x, T_COMMA, 0, NULL, 0);
     return x->space = true, true;
 }
@@ -311,7 +311,7 @@ static bool lex_micro(struct lexer *x, const char *s, bool *done)
 
 /* f \circ g, a composition: no power precedes it, and an operand is on both sides. 25\circ C is a
  * temperature. */
-static bool composes(const struct lexer *x, const char *name, int64_t n)
+static bool is_composition(const struct lexer *x, const char *name, int64_t n)
 {
     const int last = lex_last_kind(x);
     const int64_t i = lex_skip_spaces(x, x->i);
@@ -329,7 +329,7 @@ static bool lex_behind_value(struct lexer *x, const char *name, int64_t n, bool 
     if (number && (lex_word_is(name, n, "mu") || lex_word_is(name, n, "micro"))) return lex_micro(x, name - 1, done);
     if (number && lex_word_is(name, n, "angle")) return lex_push(x, T_FUNC, F_CIS, NULL, 0);
     if (lex_after_operand(x) && lex_word_is(name, n, "deg")) return lex_push(x, T_DEGREE, 0, NULL, 0);
-    if (composes(x, name, n)) return lex_push(x, T_DEGREE, 1, NULL, 0);
+    if (is_composition(x, name, n)) return lex_push(x, T_DEGREE, 1, NULL, 0);
     return *done = false, true;
 }
 

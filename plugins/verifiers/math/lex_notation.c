@@ -20,7 +20,7 @@ int64_t half_of_day(tare_text t, int64_t i)
 
 /* Returns the range inside the braces at i, or the character or command there, and the position
  * after it. */
-static int64_t script(const struct lexer *x, int64_t i, int64_t *from, int64_t *to)
+static int64_t script_range(const struct lexer *x, int64_t i, int64_t *from, int64_t *to)
 {
     i = lex_skip_spaces(x, i);
     const struct lexer near = lex_near(x, i);
@@ -52,12 +52,12 @@ bool lex_prescript(struct lexer *x, bool *done)
     }
     if (i >= x->n || (x->s[i] != '_' && x->s[i] != '^')) return true;
     const bool raised = x->s[i] == '^';
-    i = script(x, i + 1, &n[0], &n[1]);
+    i = script_range(x, i + 1, &n[0], &n[1]);
     if (raised && n[0] < n[1]) { /* ^3/_8 */
         int64_t k = i;
         while (lex_starts(x, k, "\\!") || lex_starts(x, k, "\\,")) k = lex_skip_spaces(x, k + 2);
         if (lex_starts(x, k, "/_")) {
-            const int64_t end = script(x, k + 2, &r[0], &r[1]);
+            const int64_t end = script_range(x, k + 2, &r[0], &r[1]);
             return *done = true, x->i = end, push_pair(x, T_FRAC, 0, n, r);
         }
     }
@@ -68,7 +68,7 @@ bool lex_prescript(struct lexer *x, bool *done)
     if (end <= at || squash(x->s + at, end - at, letter, false) != 1 || (*letter != 'C' && *letter != 'P')) return true;
     i = lex_skip_spaces(x, end);
     if (i >= x->n || x->s[i] != '_') return true;
-    i = script(x, i + 1, &r[0], &r[1]);
+    i = script_range(x, i + 1, &r[0], &r[1]);
     if (n[0] >= n[1] || r[0] >= r[1]) return true;
     *done = true;
     x->i = i;
@@ -100,7 +100,7 @@ bool lex_combinations(struct lexer *x, char letter, bool *done)
     for (int k = 0; k < 2; k++) {
         const int up = i < x->n && x->s[i] == '^';
         if (i >= x->n || (!up && x->s[i] != '_') || to[up]) return true;
-        i = script(x, i + 1, &from[up], &to[up]);
+        i = script_range(x, i + 1, &from[up], &to[up]);
         from[up] = lex_skip_spaces(x, from[up]);
         const char first = from[up] < to[up] ? x->s[from[up]] : 0;
         if (!text_is_digit(first) && !(letter == 'C' && first >= 'a' && first <= 'z' && first != 'c'))
@@ -223,7 +223,7 @@ int64_t lex_measure_in_text(const char *s, int64_t n)
 
 /* Reads the word at s and the separator before the next one: a comma, "and", "or", ", and". *joint:
  * enum joint, 0 at the end. Returns where the next one starts; -1: other text. */
-static int64_t enumerated(const char *s, int64_t n, int64_t *word, int *joint)
+static int64_t read_enumerated(const char *s, int64_t n, int64_t *word, int *joint)
 {
     int64_t i = 0;
     while (i < n && (text_is_letter(s[i]) || (i && s[i] == '-'))) i++;
@@ -243,7 +243,7 @@ bool lex_is_enumeration(const char *s, int64_t n)
     int64_t word, next;
     int joint, words = 0;
     for (int64_t i = 0; i < n; i += next, words++)
-        if ((next = enumerated(s + i, n - i, &word, &joint)) < 0 || (joint && i + next == n)) return false;
+        if ((next = read_enumerated(s + i, n - i, &word, &joint)) < 0 || (joint && i + next == n)) return false;
     return words > 1;
 }
 
@@ -253,7 +253,7 @@ bool lex_enumeration(struct lexer *x, const char *s, int64_t n)
     int joint;
     for (int64_t i = 0; i < n; i += next) {
         char text[256];
-        next = enumerated(s + i, n - i, &word, &joint);
+        next = read_enumerated(s + i, n - i, &word, &joint);
         if (word > (int64_t)sizeof text) return lex_fail(x, "a very long word");
         const int64_t size = squash(s + i, word, text, word > 1);
         if (!lex_push(x, word > 1 ? T_TEXT : T_SYM, 0, text, size)) return false;

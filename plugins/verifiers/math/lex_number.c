@@ -164,7 +164,7 @@ static int64_t bar_at(const struct lexer *x, int64_t q)
 }
 
 /* Reads the decimals after the mark, and their period under a bar, between dots or in brackets. */
-static bool decimals(struct lexer *x, struct numeral *v, int64_t mark)
+static bool read_decimals(struct lexer *x, struct numeral *v, int64_t mark)
 {
     const int64_t first = v->p + mark, q = lex_digits_end(x, first), dots = dotted_period(x, q);
     const int64_t bar = bar_at(x, q);
@@ -220,7 +220,7 @@ bool lex_number(struct lexer *x)
     if (is_hexadecimal(x)) return lex_fail(x, "a hexadecimal numeral");
     if (!whole_part(x, &v)) return false;
     const int64_t mark = decimal_mark(x, v.p, x->i, v.aux);
-    if (mark && !decimals(x, &v, mark)) return false;
+    if (mark && !read_decimals(x, &v, mark)) return false;
     if (v.p + 1 < x->n && x->s[v.p] == '.' && strchr("/+-*^)]}", x->s[v.p + 1])) v.p++; /* 3./2 */
     power_of_ten(x, &v);
     const int32_t n_text = m->n_pool - text;

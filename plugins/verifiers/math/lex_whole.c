@@ -66,7 +66,7 @@ static bool is_element(const char *s, int64_t n)
 
 /* Copies the symbols of elements with their counts, arrows as >; skips blanks, fonts and braces. 0:
  * not a formula. */
-static int64_t formula(const struct found *f, char *out)
+static int64_t read_formula(const struct found *f, char *out)
 {
     char text[2 * LONGEST];
     int64_t size = 0;
@@ -105,6 +105,6 @@ static int64_t formula(const struct found *f, char *out)
 bool same_formula(const struct found *gold, const struct found *pred)
 {
     char a[2 * LONGEST], b[2 * LONGEST];
-    const int64_t n = formula(gold, a);
-    return n && n == formula(pred, b) && !memcmp(a, b, (size_t)n);
+    const int64_t n = read_formula(gold, a);
+    return n && n == read_formula(pred, b) && !memcmp(a, b, (size_t)n);
 }

@@ -281,7 +281,7 @@ static bool lex_prose(struct lexer *x, const char *s, int64_t n)
 }
 
 /* "The area is": the answer follows */
-static bool introduces(const char *s, int64_t n)
+static bool is_introduction(const char *s, int64_t n)
 {
     static const char *const last[] = {" is", " are", " equals", " equal to", " be", NULL};
     for (const char *const *w = last; *w; w++) {
@@ -338,7 +338,7 @@ bool lex_words(struct lexer *x, bool math_font)
     const bool words = has_words(s, n);
     if (colon && words && !x->m->n_tokens && lex_skip_spaces(x, end) < x->n && only_introduces((tare_text){s, n}))
         return x->space = true, true; /* \text{Area: } 5 */
-    if (words && !x->m->n_tokens && introduces(s, n) && lex_skip_spaces(x, end) < x->n) return x->space = true, true;
+    if (words && !x->m->n_tokens && is_introduction(s, n) && lex_skip_spaces(x, end) < x->n) return x->space = true, true;
     if (lex_unit_follows(x) && (words || word || s[0] == '\\' || s[0] == '(') && !lex_words_behind(x, s, n, &done)) return false;
     if (done) return true;
     if (word == n && (to < end - 1 || lex_skip_spaces(x, end) < x->n) &&

@@ -66,7 +66,7 @@ enum { P_GOLD, P_BOX, P_PLAIN, P_ROUNDING, P_UNIT, P_LETTERS, P_SET, P_STRICT, P
 
 /* ---------------------------------------------------------------- one pair */
 
-static int64_t join(const struct found *f, char *out, int64_t capacity)
+static int64_t join_parts(const struct found *f, char *out, int64_t capacity)
 {
     int64_t n = 0;
     for (int i = 0; i < f->n; i++) {
@@ -107,7 +107,7 @@ static int read_answer(struct math *m, const struct found *f, enum commas commas
 static bool squash_both(struct math *m, const struct found *gold, const struct found *pred, bool fold_case, int64_t size[2])
 {
     for (int k = 0; k < 2; k++) {
-        const int64_t n = join(k ? pred : gold, m->buffer, 2 * MAX_ANSWER);
+        const int64_t n = join_parts(k ? pred : gold, m->buffer, 2 * MAX_ANSWER);
         if (n < 0) return false;
         size[k] = squash(m->buffer, n, m->scratch + k * 4 * MAX_ANSWER, fold_case);
     }
@@ -146,7 +146,7 @@ static int read_in_words(struct math *m, const struct found *f, struct prose *pr
 {
     const bool sentence = f->whole.size > 0 && f->whole.size <= PROSE_BYTES;
     if (sentence) memcpy(m->scratch, f->whole.data, (size_t)f->whole.size);
-    const int64_t n = sentence ? f->whole.size : join(f, m->scratch, 2 * MAX_ANSWER);
+    const int64_t n = sentence ? f->whole.size : join_parts(f, m->scratch, 2 * MAX_ANSWER);
     const int64_t size = n < 0 ? -1 : fold_tex(m, (tare_text){m->scratch, n}, m->buffer, 4 * MAX_ANSWER);
     prose->n_names = 0, prose->bare_name = false;
     if (size < 0) return -1;
@@ -173,7 +173,7 @@ static tare_text words_of(tare_text t)
 }
 
 /* Returns whether the text read from the words has an operator. */
-static bool computes(const struct prose *p)
+static bool has_operator(const struct prose *p)
 {
     if (p->no_words) return false;
     for (int64_t i = 1; i < p->size; i++) {
@@ -197,7 +197,7 @@ static bool equal_in_words(struct math *m, const struct found *gold, const struc
     if (a.bare_name && a.n_names && !b.n_names) return false; /* the gold answer is April 5 */
     if (a.n_names && b.n_names && (a.n_names != b.n_names || memcmp(a.names, b.names, (size_t)a.n_names) != 0)) return false;
     if (!compare(m, *x, *y)) return false;
-    if (!pred->operated || computes(&b) || text_find_last(gold->text[0], "\\text") >= 0) return true;
+    if (!pred->operated || has_operator(&b) || text_find_last(gold->text[0], "\\text") >= 0) return true;
     /* 12 dozen, but not 12 by 5 */
     return alone >= 0 && at(m, alone)->op == OP_NUM && !compare(m, alone, *y);
 }
@@ -247,7 +247,7 @@ struct outcome {
     const char *gold_error, *pred_error;
 };
 
-static bool several(const struct math *m, int x)
+static bool is_several(const struct math *m, int x)
 {
     return at(m, x)->op == OP_LIST || at(m, x)->op == OP_SET;
 }
@@ -283,22 +283,22 @@ static bool equal_by_commas(struct math *m, const struct found *gold, const stru
     bool equal = false;
     if (m->commas_ambiguous && !(is_padded(gold) && n_digits(gold) != n_digits(pred))) {
         const int a = read_answer(m, gold, COMMA_LISTS), b = a < 0 ? -1 : read_answer(m, pred, COMMA_LISTS);
-        equal = b >= 0 && several(m, a) && several(m, b) && compare(m, a, b);
-    } else if (m->commas_between && !several(m, x) && at(m, x)->op != OP_TUPLE && !is_whole(m, x) && at(m, first)->op != OP_TUPLE &&
-               at(m, first)->op != OP_SET) { /* -3,0 may be two */
+        equal = b >= 0 && is_several(m, a) && is_several(m, b) && compare(m, a, b);
+    } else if (m->commas_between && !is_several(m, x) && at(m, x)->op != OP_TUPLE && !is_whole(m, x) &&
+               at(m, first)->op != OP_TUPLE && at(m, first)->op != OP_SET) { /* -3,0 may be two */
         const int y = read_answer(m, pred, COMMA_DECIMALS);
-        equal = y >= 0 && !several(m, y) && at(m, y)->op != OP_TUPLE && compare(m, x, y);
+        equal = y >= 0 && !is_several(m, y) && at(m, y)->op != OP_TUPLE && compare(m, x, y);
     }
     if (!equal && at(m, x)->op == OP_LIST && at(m, first)->op == OP_NUM && pred->n == 1 &&
         text_find_last(pred->text[0], "{,}") > 0) {
         const int y = read_answer(m, gold, COMMA_DECIMALS); /* 3{,}5 for 3,5 */
-        equal = y >= 0 && !several(m, y) && compare(m, y, first);
+        equal = y >= 0 && !is_several(m, y) && compare(m, y, first);
     }
     if (!equal) m->reason = reason;
     return equal;
 }
 
-static struct outcome judge(struct math *m, const struct found *gold, const struct found *pred)
+static struct outcome verify_answer(struct math *m, const struct found *gold, const struct found *pred)
 {
     struct outcome r = {.gold = -1, .pred = -1};
     math_reset(m);
@@ -375,14 +375,14 @@ static void widen_gold(struct math *m, tare_text answer, struct found *gold)
     if (x >= 0 && at(m, x)->op != OP_TEXT && at(m, x)->op != OP_UNIT) *gold = whole;
 }
 
-static struct outcome run(struct math *m, const tare_answer *a, struct found *gold, struct found *pred)
+static struct outcome run_pair(struct math *m, const tare_answer *a, struct found *gold, struct found *pred)
 {
     m->o = m->defaults;
     row_options(&m->o, a->row);
     take_gold(&m->o, a->answer, gold);
     widen_gold(m, a->answer, gold);
     extract_answer(&m->o, a->completion, pred);
-    return judge(m, gold, pred);
+    return verify_answer(m, gold, pred);
 }
 
 /* ---------------------------------------------------------------- the plugin */
@@ -448,8 +448,8 @@ static void verify_all(void *arg)
     struct math *m = c->m;
     struct found gold, pred;
     for (int64_t i = 0; i < c->n; i++) {
-        const struct outcome r = run(m, c->answers[i], &gold, &pred);
-        const int64_t size = pred.n == 1 ? 0 : join(&pred, m->buffer, 4 * MAX_ANSWER);
+        const struct outcome r = run_pair(m, c->answers[i], &gold, &pred);
+        const int64_t size = pred.n == 1 ? 0 : join_parts(&pred, m->buffer, 4 * MAX_ANSWER);
         const tare_text extracted = pred.n == 1 ? text_trim(pred.text[0]) : (tare_text){m->buffer, size > 0 ? size : 0};
         verdict_set(c->verdicts[i], r.code, r.code == TARE_CORRECT, extracted, r.reason);
     }
@@ -477,7 +477,7 @@ static tare_status explain_side(struct math *m, const tare_stream *out, const ch
 {
     char key[64];
     tare_status s = TARE_OK;
-    const int64_t size = join(f, m->scratch, 4 * MAX_ANSWER);
+    const int64_t size = join_parts(f, m->scratch, 4 * MAX_ANSWER);
 #define PUT(SUFFIX, TEXT)                                                                                                          \
     do {                                                                                                                           \
         const size_t n_ = strlen(name);                                                                                            \
@@ -500,7 +500,7 @@ static void explain_all(void *arg)
     struct call *c = arg;
     struct math *m = c->m;
     struct found gold, pred;
-    const struct outcome r = run(m, c->answers[0], &gold, &pred);
+    const struct outcome r = run_pair(m, c->answers[0], &gold, &pred);
     char precision[32] = "exact";
     tare_status s = explain_text(c->out, true, "rule", text_of(r.reason ? r.reason : ""));
     if (m->precision) snprintf(precision, sizeof precision, "%lld bits", (long long)m->precision);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static bool said(struct math *m, bool verdict, const char *reason)
+static bool set_reason(struct math *m, bool verdict, const char *reason)
 {
     m->reason = reason;
     return verdict;
@@ -69,7 +69,7 @@ static bool compare_converted(struct math *m, int gold, int pred)
     const int x = measure_in_base(m, gold, sterling, unit[0], &size[0]),
               y = x < 0 ? -1 : measure_in_base(m, pred, sterling, unit[1], &size[1]);
     if (y < 0 || size[0] != size[1] || memcmp(unit[0], unit[1], (size_t)size[0]) != 0) return false;
-    return decide(m, x, y) && said(m, true, "the same measure in other units");
+    return decide(m, x, y) && set_reason(m, true, "the same measure in other units");
 }
 
 /* One bit each for a unit, for percent and for degrees; 0: a bare number. */
@@ -97,7 +97,7 @@ static bool equal_in_letters(struct math *m, int gold, int pred)
     for (int i = 0; i < u.n && product >= 0; i++) {
         const char *prefix, *symbol;
         const int n = unit_spell(u.part[i].name, &prefix, &symbol);
-        if (n != 1 || *prefix) return said(m, false, "different units");
+        if (n != 1 || *prefix) return set_reason(m, false, "different units");
         product = mk_mul(m, product, mk_pow(m, mk_sym(m, symbol, 1), mk_int(m, u.part[i].power)));
     }
     return product >= 0 && at(m, product)->op <= OP_DEG && decide(m, product, pred);
@@ -108,7 +108,7 @@ bool compare_said(struct math *m, int gold, int pred)
     const struct node a = *at(m, gold), b = *at(m, pred);
     const bool both = a.op == OP_SAID && b.op == OP_SAID;
     if (both && !same_words(m->pool + a.digits, a.n_digits, m->pool + b.digits, b.n_digits))
-        return said(m, false, "different words after the value"); /* north and south */
+        return set_reason(m, false, "different words after the value"); /* north and south */
     return compare(m, a.op == OP_SAID ? kid(m, gold, 0) : gold, b.op == OP_SAID ? kid(m, pred, 0) : pred);
 }
 
@@ -118,7 +118,7 @@ bool compare_measures(struct math *m, int gold, int pred)
     if (a.op == OP_UNIT && b.op == OP_UNIT) {
         if (same_units(m->pool + a.digits, a.n_digits, m->pool + b.digits, b.n_digits))
             return compare(m, kid(m, gold, 0), kid(m, pred, 0));
-        return compare_converted(m, gold, pred) || said(m, false, "different units");
+        return compare_converted(m, gold, pred) || set_reason(m, false, "different units");
     }
     if (a.op == OP_UNIT && b.op <= OP_DEG && b.flags & NODE_VAR) return equal_in_letters(m, gold, pred);
     const int g = without_radians(m, gold), q = without_radians(m, pred);
@@ -127,19 +127,19 @@ bool compare_measures(struct math *m, int gold, int pred)
         return u >= 0 && v >= 0 && decide(m, u, v);
     }
     const int kinds = measured_in(m, gold) | measured_in(m, pred);
-    if (kinds & (kinds - 1)) return said(m, false, "different units");
+    if (kinds & (kinds - 1)) return set_reason(m, false, "different units");
     if (a.op == OP_UNIT || b.op == OP_UNIT) {
         const int ratios = (at(m, a.op == OP_UNIT ? kid(m, gold, 0) : gold)->op == OP_RATIO) +
                            (at(m, b.op == OP_UNIT ? kid(m, pred, 0) : pred)->op == OP_RATIO);
-        if (ratios == 1) return said(m, false, "a ratio against a measure"); /* 1:2 is not $0.50 */
-        if (!m->o.unit_missing) return said(m, false, "a unit on one side only (policy)");
+        if (ratios == 1) return set_reason(m, false, "a ratio against a measure"); /* 1:2 is not $0.50 */
+        if (!m->o.unit_missing) return set_reason(m, false, "a unit on one side only (policy)");
         return compare(m, a.op == OP_UNIT ? kid(m, gold, 0) : gold, b.op == OP_UNIT ? kid(m, pred, 0) : pred);
     }
     if (a.op == OP_BASE || b.op == OP_BASE)
         return compare(m, a.op == OP_BASE ? kid(m, gold, 0) : gold, b.op == OP_BASE ? kid(m, pred, 0) : pred);
     if (a.op == OP_PCT && b.op == OP_PCT) return compare(m, kid(m, gold, 0), kid(m, pred, 0));
     const int x = a.op == OP_PCT ? kid(m, gold, 0) : gold, y = b.op == OP_PCT ? kid(m, pred, 0) : pred;
-    if (compare(m, x, y)) return said(m, true, "equal but for the percent sign");
+    if (compare(m, x, y)) return set_reason(m, true, "equal but for the percent sign");
     const int hundred = mk_int(m, 100);
     if (at(m, x)->op > OP_DEG || at(m, y)->op > OP_DEG) return false;
     const int u = a.op == OP_PCT ? mk_div(m, x, hundred) : x, v = b.op == OP_PCT ? mk_div(m, y, hundred) : y;
@@ -183,7 +183,7 @@ static enum truth compare_times(struct math *m, int gold, int pred)
         const int said_half = half[0] ? x : y, bare = half[0] ? y : x;
         same = bare == said_half + (afternoon ? 720 : 0) || (m->o.unit_missing && bare >= 60 && bare < 720 && bare == said_half);
     }
-    return said(m, same, same ? "the same time of day" : "different times of day") ? YES : NO;
+    return set_reason(m, same, same ? "the same time of day" : "different times of day") ? YES : NO;
 }
 
 /* 2:15 for 2 hours 15 minutes */

@@ -22,7 +22,7 @@ static void *or_come_back(void *p)
     return p;
 }
 
-static void *take(size_t n)
+static void *take_memory(size_t n)
 {
     return or_come_back(malloc(n ? n : 1));
 }
@@ -32,7 +32,7 @@ static void *take_zeros(size_t n, size_t size)
     return or_come_back(calloc(n ? n : 1, size ? size : 1));
 }
 
-static void *resize(void *p, size_t n)
+static void *resize_memory(void *p, size_t n)
 {
     return or_come_back(realloc(p, n ? n : 1));
 }
@@ -40,7 +40,7 @@ static void *resize(void *p, size_t n)
 static void *gmp_resize(void *p, size_t was, size_t n)
 {
     (void)was;
-    return resize(p, n);
+    return resize_memory(p, n);
 }
 
 static void gmp_give(void *p, size_t n)
@@ -51,9 +51,9 @@ static void gmp_give(void *p, size_t n)
 
 void memory_begin(void)
 {
-    __flint_set_memory_functions(take, take_zeros, resize, free);
+    __flint_set_memory_functions(take_memory, take_zeros, resize_memory, free);
     flint_set_abort(come_back);
-    mp_set_memory_functions(take, gmp_resize, gmp_give);
+    mp_set_memory_functions(take_memory, gmp_resize, gmp_give);
 }
 
 bool guarded(void (*call)(void *arg), void *arg)

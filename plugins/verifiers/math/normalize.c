@@ -5,7 +5,7 @@
 /* ---------------------------------------------------------------- text for comparing answers that
  * are not mathematics or could not be parsed */
 
-static bool listed(const char *const *list, const char *s, int64_t n)
+static bool is_listed(const char *const *list, const char *s, int64_t n)
 {
     for (; *list; list++)
         if ((int64_t)strlen(*list) == n && !memcmp(*list, s, (size_t)n)) return true;
@@ -43,8 +43,8 @@ int64_t squash(const char *s, int64_t n, char *out, bool fold_case)
                 continue;
             }
             i = k;
-            if (listed(DROPPED, name, len)) continue;
-            if (listed(WRAPPERS, name, len)) {
+            if (is_listed(DROPPED, name, len)) continue;
+            if (is_listed(WRAPPERS, name, len)) {
                 drop_next = true;
                 continue;
             }

@@ -48,7 +48,7 @@ static int digit_argument(struct parser *p)
     return x;
 }
 
-static int group(struct parser *p) /* { sum } */
+static int parse_group(struct parser *p) /* { sum } */
 {
     if (!enter(p)) return -1;
     p->t++;
@@ -59,7 +59,7 @@ static int group(struct parser *p) /* { sum } */
 
 int parse_argument(struct parser *p)
 {
-    if (peek(p)->kind == T_LBRACE) return group(p);
+    if (peek(p)->kind == T_LBRACE) return parse_group(p);
     if (peek(p)->kind == T_NUM) return digit_argument(p);
     if (!enter(p)) return -1;
     const int x = parse_atom(p);
@@ -69,7 +69,7 @@ int parse_argument(struct parser *p)
 
 int parse_exponent(struct parser *p)
 {
-    if (peek(p)->kind == T_LBRACE) return group(p);
+    if (peek(p)->kind == T_LBRACE) return parse_group(p);
     if (accept(p, T_MINUS)) {
         if (!enter(p)) return -1;
         const int x = mk_neg(p->m, parse_exponent(p));
@@ -193,7 +193,7 @@ static int parse_function(struct parser *p)
         if (inside && !accept(p, T_RBRACE)) { /* sin{(a) b} */
             p->t = saved;
             n = 1;
-            args[0] = group(p);
+            args[0] = parse_group(p);
         }
     } else {
         args[n++] = bare_argument(p);
@@ -206,7 +206,7 @@ static int parse_function(struct parser *p)
 
 /* ---------------------------------------------------------------- atoms, powers, products, sums */
 
-static int between(struct parser *p, int close, enum func f)
+static int parse_between(struct parser *p, int close, enum func f)
 {
     if (!enter(p)) return -1;
     p->t++;
@@ -319,7 +319,7 @@ static int mixed_number(struct parser *p, const struct token *t, int first)
 }
 
 /* Parses the numeral t in base b, whose digits were read as decimal. */
-static int based(struct parser *p, const struct token *t, int b)
+static int in_base(struct parser *p, const struct token *t, int b)
 {
     struct math *m = p->m;
     if ((t->aux & ~NUM_GROUPED) || t->n_text > 200) return parse_fail(p, "a numeral's base");
@@ -350,7 +350,7 @@ static int parse_number(struct parser *p)
     p->t++;
     int x = number_of(p, &t);
     if (t.aux & NUM_DECIMAL && x >= 0 && !t.rep) p->m->nodes[x].flags |= NODE_DECIMAL;
-    if (peek(p)->kind == T_BASE) return p->t++, based(p, &t, ahead(p, -1)->aux);
+    if (peek(p)->kind == T_BASE) return p->t++, in_base(p, &t, ahead(p, -1)->aux);
     if (peek(p)->kind == T_SCALE) {
         x = mk_mul(p->m, x, mk_num(p->m, false, "1", 1, peek(p)->aux));
         p->t++;
@@ -384,7 +384,7 @@ static int parse_parenthesis(struct parser *p)
 {
     if (ahead(p, 1)->kind != T_NUM || ahead(p, 2)->kind != T_RPAREN || ahead(p, 3)->kind != T_BASE) return parse_brackets(p);
     p->t += 4;
-    return based(p, ahead(p, -3), ahead(p, -1)->aux);
+    return in_base(p, ahead(p, -3), ahead(p, -1)->aux);
 }
 
 /* A group, or {2}\frac{1}{3} */
@@ -430,13 +430,13 @@ int parse_atom(struct parser *p)
     case T_BINOM:
         return parse_fraction(p, true);
     case T_BAR:
-        return between(p, T_BAR, F_ABS);
+        return parse_between(p, T_BAR, F_ABS);
     case T_LBAR:
-        return between(p, T_RBAR, F_ABS);
+        return parse_between(p, T_RBAR, F_ABS);
     case T_LFLOOR:
-        return between(p, T_RFLOOR, F_FLOOR);
+        return parse_between(p, T_RFLOOR, F_FLOOR);
     case T_LCEIL:
-        return between(p, T_RCEIL, F_CEIL);
+        return parse_between(p, T_RCEIL, F_CEIL);
     case T_END:
         return parse_fail(p, "it ends where a value should be");
     default:

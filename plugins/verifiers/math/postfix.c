@@ -51,7 +51,7 @@ static int one_sided(struct parser *p)
 }
 
 /* Parses x degrees and the minutes and seconds of arc that follow: 37^\circ 15' 20''. */
-static int degrees(struct parser *p, int x)
+static int parse_degrees(struct parser *p, int x)
 {
     struct math *m = p->m;
     static const char *const units[] = {"min", "s"};
@@ -92,15 +92,15 @@ int parse_power(struct parser *p)
             if (side)
                 x = mk_add(m, x, mk_sym(m, side == T_PLUS ? "^+" : "^-", 2)); /* 0^+ is not 0 */
             else if (accept(p, T_DEGREE))
-                x = degrees(p, x);
+                x = parse_degrees(p, x);
             else if (peek(p)->kind == T_LBRACE && ahead(p, 1)->kind == T_DEGREE && ahead(p, 2)->kind == T_RBRACE)
-                p->t += 3, x = degrees(p, x);
+                p->t += 3, x = parse_degrees(p, x);
             else
                 x = ordered_pow(p, parse_unset(m, x), parse_unset(m, parse_exponent(p)));
         } else if (peek(p)->kind == T_DEGREE && peek(p)->aux) {
             x = parse_fail(p, "a composition of functions");
         } else if (accept(p, T_DEGREE)) {
-            x = degrees(p, x);
+            x = parse_degrees(p, x);
         } else if (ahead(p, -1)->kind == T_RBRACK && peek(p)->kind == T_UNDER) { /* [x^2]_0^1 */
             x = between_limits(p, x);
         } else if (accept(p, T_FACT)) {

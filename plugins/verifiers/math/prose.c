@@ -31,7 +31,7 @@ struct reader {
 
 /* ---------------------------------------------------------------- writing */
 
-static void put(struct reader *r, const char *s, int64_t n)
+static void put_bytes(struct reader *r, const char *s, int64_t n)
 {
     struct prose *o = r->out;
     if (o->size + n + 2 > (int64_t)sizeof o->tex) {
@@ -44,7 +44,7 @@ static void put(struct reader *r, const char *s, int64_t n)
 
 static void put_text(struct reader *r, const char *s)
 {
-    put(r, s, (int64_t)strlen(s));
+    put_bytes(r, s, (int64_t)strlen(s));
 }
 
 static void end_words(struct reader *r)
@@ -56,7 +56,7 @@ static void end_words(struct reader *r)
 static void put_word(struct reader *r, tare_text w)
 {
     put_text(r, r->in_words ? " " : "\\text{ ");
-    put(r, w.data, w.size);
+    put_bytes(r, w.data, w.size);
     r->in_words = true;
 }
 
@@ -119,7 +119,7 @@ static void put_mathematics(struct reader *r, tare_text t)
     if (strchr(":=", text_trim(t).size ? text_trim(t).data[0] : 'x')) r->word.size = 0, r->doubt = false;
     if (holds_value(t)) r->value = true, meet_value(r);
     r->out->value |= r->value;
-    put(r, t.data, t.size);
+    put_bytes(r, t.data, t.size);
     if (strchr("<>=", text_trim(t).size ? text_trim(t).data[text_trim(t).size - 1] : 'x')) r->value = false;
 }
 
@@ -334,7 +334,7 @@ static int read_role(struct reader *r, int i, const tare_text *words, int n)
 }
 
 /* 2 and a half: returns whether a fraction follows the joint at i; *used: items. */
-static bool mixed(const struct reader *r, int i, const tare_text *words, int n, char *numeral, int *used)
+static bool is_mixed(const struct reader *r, int i, const tare_text *words, int n, char *numeral, int *used)
 {
     if (n < 3 || !r->numbers || !text_equal(words[0], text_of("and"), true) || !ends_in_digit(r)) return false;
     *used = 1 + read_numeral(words + 1, n - 1, i + n == r->n, numeral);
@@ -362,7 +362,7 @@ static void read_items(struct reader *r)
             words[n] = r->items[i + n].t;
             n++;
         }
-        if (mixed(r, i, words, n, numeral, &used)) {
+        if (is_mixed(r, i, words, n, numeral, &used)) {
             put_numeral(r, numeral, i += used);
         } else if (!r->value && r->numbers && (used = read_numeral(words, n, i + n == r->n, numeral))) {
             put_numeral(r, numeral, i += used);
@@ -391,7 +391,7 @@ static bool names_one(tare_text w)
 
 /* Returns the item after the last "is" that has text on both sides and no negation before it; 0:
  * none. */
-static int predicate(const struct reader *r)
+static int find_predicate(const struct reader *r)
 {
     int found = 0, used;
     const char *tex;
@@ -416,7 +416,7 @@ static void write_words(struct reader *r)
     r->out->size = r->out->n_names = 0;
     r->refused = r->in_words = false;
     r->out->bare_name = false;
-    const int is = predicate(r);
+    const int is = find_predicate(r);
     bool other = false; /* a word other than a kind of thing */
     for (int i = is; i < r->n; i++) other |= r->items[i].word && names_one(r->items[i].t) && !is_kind_noun(r->items[i].t);
     for (int i = 0; i < r->n; i++) {

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-static void add(struct prose_cut *r, tare_text t, bool word, bool text)
+static void add_word(struct prose_cut *r, tare_text t, bool word, bool text)
 {
     if (!t.size) return;
     if (r->n == PROSE_ITEMS) {
@@ -155,14 +155,14 @@ static bool marks_bold(tare_text t, int64_t i)
            ((i && text_is_letter(t.data[i - 1])) || (i + 2 < t.size && text_is_letter(t.data[i + 2])));
 }
 
-static void cut(struct prose_cut *r, tare_text t, bool text);
+static void cut_text(struct prose_cut *r, tare_text t, bool text);
 
 /* "(base 8)": cuts it without its brackets. Returns its end; 0: other brackets. */
 static int64_t cut_base(struct prose_cut *r, tare_text t, int64_t i, bool text)
 {
     const char *close = memchr(t.data + i, ')', (size_t)(t.size - i));
     if (!close || !text_starts(t, i + 1, "base ", true)) return 0;
-    cut(r, text_slice(t, i + 1, close - t.data), text);
+    cut_text(r, text_slice(t, i + 1, close - t.data), text);
     return close - t.data + 1;
 }
 
@@ -177,8 +177,8 @@ static int64_t cut_command(struct prose_cut *r, tare_text t, int64_t i, int64_t 
     const struct word *w = find_command(t.data + i + 1, k - i - 1);
     if (w && w->kind == T_GROUP && k < t.size && t.data[k] == '{') { /* \boxed{words} */
         const int64_t end = group_end(t, k);
-        add(r, text_slice(t, *begin, i), false, false);
-        if (++r->nested < 8) cut(r, text_slice(t, k + 1, end - (t.data[end - 1] == '}')), false);
+        add_word(r, text_slice(t, *begin, i), false, false);
+        if (++r->nested < 8) cut_text(r, text_slice(t, k + 1, end - (t.data[end - 1] == '}')), false);
         r->nested--;
         return *begin = end;
     }
@@ -192,13 +192,13 @@ static int64_t cut_command(struct prose_cut *r, tare_text t, int64_t i, int64_t 
     const bool tight = end - 2 > k && text_is_letter(t.data[end - 2]);
     if (tight && (text_starts(t, end, "(", false) || text_starts(t, end, "\\left(", false)) && !remark_end(t, end))
         r->refused = true; /* \text{rank}(2) */
-    add(r, text_slice(t, *begin, i), false, false);
-    cut(r, text_slice(t, k + 1, end - (t.data[end - 1] == '}')), true);
+    add_word(r, text_slice(t, *begin, i), false, false);
+    cut_text(r, text_slice(t, k + 1, end - (t.data[end - 1] == '}')), true);
     *begin = end;
     return end;
 }
 
-static void cut(struct prose_cut *r, tare_text t, bool text)
+static void cut_text(struct prose_cut *r, tare_text t, bool text)
 {
     int64_t begin = 0, size; /* begin: start of text that is not a word */
     for (int64_t i = 0; i < t.size && !r->refused;) {
@@ -209,33 +209,33 @@ static void cut(struct prose_cut *r, tare_text t, bool text)
         } else if (c == '{' && !text) {
             i = group_end(t, i);
         } else if (c == '$' || (c == '*' && marks_bold(t, i))) {
-            add(r, text_slice(t, begin, i), false, false);
+            add_word(r, text_slice(t, begin, i), false, false);
             i += c == '$' ? 1 : 2;
             begin = i;
         } else if (c == '(' && remark_end(t, i)) {
             const int64_t end = remark_end(t, i);
             const bool first = !text_trim(text_slice(t, begin, i)).size && r->n;
             if (!is_idle(t, i, end, first ? r->items[r->n - 1].t : text_slice(t, begin, i))) r->refused = true;
-            add(r, text_slice(t, begin, i), false, false);
+            add_word(r, text_slice(t, begin, i), false, false);
             begin = i = end;
         } else if (c == '(' && text_starts(t, i + 1, "base ", true) && memchr(t.data + i, ')', (size_t)(t.size - i))) {
-            add(r, text_slice(t, begin, i), false, false);
+            add_word(r, text_slice(t, begin, i), false, false);
             begin = i = cut_base(r, t, i, text);
         } else if (ends_sentence(t, i)) {
-            add(r, text_slice(t, begin, i), false, false);
-            add(r, text_slice(t, i, i + 1), false, text);
+            add_word(r, text_slice(t, begin, i), false, false);
+            add_word(r, text_slice(t, i, i + 1), false, text);
             if (r->n) r->items[r->n - 1].stop = true;
             begin = ++i;
         } else if ((size = half_of_day(t, i)) > 2) { /* p.m. */
-            add(r, text_slice(t, begin, i), false, false);
-            add(r, text_of(text_lower(c) == 'p' ? "pm" : "am"), true, true);
+            add_word(r, text_slice(t, begin, i), false, false);
+            add_word(r, text_of(text_lower(c) == 'p' ? "pm" : "am"), true, true);
             begin = i += size;
         } else if (text_is_letter(c)) {
             int64_t k = i;
             while (k < t.size && (text_is_letter(t.data[k]) || (t.data[k] == '\'' && (text || contracts_not(t, k))))) k++;
             if (text ? !is_single_capital(t, i, k) : is_plain_word(t, i, k)) {
-                add(r, text_slice(t, begin, i), false, false);
-                add(r, text_slice(t, i, k), true, text);
+                add_word(r, text_slice(t, begin, i), false, false);
+                add_word(r, text_slice(t, i, k), true, text);
                 begin = k;
                 if (begin < t.size && t.data[begin] == '-' && begin + 1 < t.size && text_is_letter(t.data[begin + 1])) begin++;
             }
@@ -244,10 +244,10 @@ static void cut(struct prose_cut *r, tare_text t, bool text)
             i++;
         }
     }
-    if (begin < t.size) add(r, text_slice(t, begin, t.size), false, false);
+    if (begin < t.size) add_word(r, text_slice(t, begin, t.size), false, false);
 }
 
 void cut_prose(struct prose_cut *out, tare_text t)
 {
-    cut(out, t, false);
+    cut_text(out, t, false);
 }

@@ -119,7 +119,7 @@ static bool same_values(struct math *m, int x, int last)
 
 /* 2 + 2 = 5: returns whether two neighbours among the members first .. last are different numbers.
  * 2/3 = 0.667 counts as rounding. */
-static bool refuted(struct math *m, int x, int first, int last)
+static bool is_refuted(struct math *m, int x, int first, int last)
 {
     for (int i = first; i < last; i++) {
         const int a = kid(m, x, i), b = kid(m, x, i + 1);
@@ -175,7 +175,7 @@ bool relation_value(struct math *m, int x, int *lhs, int *value)
                 return false;
         return true;
     }
-    if (*lhs < 0 ? refuted(m, x, 0, last) : is_numeral(m, kid(m, x, 1)) && refuted(m, x, 1, last)) return false;
+    if (*lhs < 0 ? is_refuted(m, x, 0, last) : is_numeral(m, kid(m, x, 1)) && is_refuted(m, x, 1, last)) return false;
     *value = kid(m, x, last);
     /* 2x = f(x) */
     if (last == 1 && at(m, *value)->op == OP_TEXT && at(m, *value)->aux && at(m, first)->op != OP_TEXT) {
@@ -192,7 +192,7 @@ bool relation_value(struct math *m, int x, int *lhs, int *value)
     return last == a->n - 1 && same_values(m, x, last);
 }
 
-static int scalar(struct math *m, int x)
+static int is_scalar(struct math *m, int x)
 {
     if (x < 0) return -1;
     if (at(m, x)->op == OP_RATIO && at(m, x)->n == 2) return mk_div(m, kid(m, x, 0), kid(m, x, 1));
@@ -200,7 +200,7 @@ static int scalar(struct math *m, int x)
     return at(m, x)->op > OP_DEG || at(m, x)->flags & (NODE_SHAPE | NODE_PM | NODE_INF) ? -1 : x;
 }
 
-static enum truth said(struct math *m, enum truth t, const char *yes, const char *no)
+static enum truth set_truth_reason(struct math *m, enum truth t, const char *yes, const char *no)
 {
     m->reason = t == YES ? yes : no;
     return t;
@@ -236,8 +236,8 @@ static int without_denominators(struct math *m, int x)
 static enum truth compare_single(struct math *m, int gold, int pred)
 {
     const int g = relation_op(m, gold, 0), p = relation_op(m, pred, 0);
-    const int a = scalar(m, kid(m, gold, 0)), b = scalar(m, kid(m, gold, 1)), c = scalar(m, kid(m, pred, 0)),
-              d = scalar(m, kid(m, pred, 1));
+    const int a = is_scalar(m, kid(m, gold, 0)), b = is_scalar(m, kid(m, gold, 1)), c = is_scalar(m, kid(m, pred, 0)),
+              d = is_scalar(m, kid(m, pred, 1));
     const bool ordered = g >= R_LT && g <= R_GE;
     if (a < 0 || b < 0 || c < 0 || d < 0) return UNKNOWN;
     if (ordered != (p >= R_LT && p <= R_GE) || (!ordered && g != p)) return NO;
@@ -357,7 +357,7 @@ bool same_segment(const struct math *m, int a, int b)
 }
 
 /* y and f(x): the equation of a curve, and its function */
-static bool curve(const struct math *m, int y, int application)
+static bool is_curve(const struct math *m, int y, int application)
 {
     const struct node *a = at(m, y), *b = at(m, application);
     if (a->op != OP_SYM || m->symbol[a->aux].n_name != 1 || m->pool[m->symbol[a->aux].name] != 'y') return false;
@@ -373,7 +373,7 @@ static bool same_name(const struct math *m, int a, int b)
     char x[4], y[4];
     const int n = segment_letters(m, a, x);
     if (n && n == segment_letters(m, b, y) && !memcmp(x, y, (size_t)n)) return true;
-    if (curve(m, a, b) || curve(m, b, a)) return true;
+    if (is_curve(m, a, b) || is_curve(m, b, a)) return true;
     return applied_name(m, a, b) || applied_name(m, b, a);
 }
 
@@ -385,13 +385,13 @@ enum truth compare_relations(struct math *m, int gold, int pred)
     const bool a = relation_value(m, gold, &la, &va), b = relation_value(m, pred, &lb, &vb);
     if (a && b) {
         if (la < 0 || lb < 0 || same_unknown(m, la, lb) || same_name(m, la, lb))
-            return said(m, compare(m, va, vb) ? YES : NO, "equal values", "different values");
+            return set_truth_reason(m, compare(m, va, vb) ? YES : NO, "equal values", "different values");
         if (la == lb || (at(m, la)->op <= OP_DEG && at(m, lb)->op <= OP_DEG && decide(m, la, lb)) ||
             (at(m, la)->op > OP_DEG && at(m, la)->op == at(m, lb)->op && compare(m, la, lb)))
-            return said(m, compare(m, va, vb) ? YES : NO, "the same assignment", "different values assigned");
+            return set_truth_reason(m, compare(m, va, vb) ? YES : NO, "the same assignment", "different values assigned");
     }
     enum truth t = UNKNOWN;
     if (at(m, gold)->n == 2 && at(m, pred)->n == 2) t = compare_single(m, gold, pred);
     if (t == UNKNOWN) t = compare_chains(m, gold, pred);
-    return said(m, t, "equivalent relations", "relations that are not equivalent");
+    return set_truth_reason(m, t, "equivalent relations", "relations that are not equivalent");
 }

@@ -20,7 +20,7 @@ static int rows_in_brackets(struct math *m, int x)
 }
 
 /* Returns x as a matrix of one column if it is a tuple and not a half-open interval. */
-static int column(struct math *m, int x)
+static int as_column(struct math *m, int x)
 {
     const struct node *a = at(m, x);
     int entries[MAX_ENTRIES];
@@ -86,10 +86,10 @@ bool same_notation(struct math *m, int *gold, int *pred)
         else if (a.op == OP_MATRIX && b.op == OP_SYM && is_identity_name(m, *sides[!k], a.aux))
             x = identity_matrix(m, a.aux);
         else if (a.op == OP_MATRIX && b.op == OP_TUPLE)
-            x = a.aux == 1 && a.n > 1 ? column(m, *sides[!k]) : rows_in_brackets(m, *sides[!k]);
+            x = a.aux == 1 && a.n > 1 ? as_column(m, *sides[!k]) : rows_in_brackets(m, *sides[!k]);
         else if ((a.op == OP_TUPLE || (a.op == OP_MATRIX && a.aux == 1)) && b.op <= OP_DEG)
             x = in_entries(m, *sides[!k], a.n);
-        if (x >= 0 && a.op == OP_MATRIX && at(m, x)->op == OP_TUPLE) x = column(m, x);
+        if (x >= 0 && a.op == OP_MATRIX && at(m, x)->op == OP_TUPLE) x = as_column(m, x);
         if (x >= 0) return *sides[!k] = x, true;
     }
     return false;

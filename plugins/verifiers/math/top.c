@@ -250,7 +250,7 @@ static int parse_value(struct parser *p)
 }
 
 /* Returns the omitted side of "\ge 5": a letter that occurs nowhere else. */
-static int nobody(struct math *m)
+static int unused_letter(struct math *m)
 {
     return mk_sym(m, "\\nobody", 7);
 }
@@ -314,7 +314,7 @@ int parse_element(struct parser *p)
     const bool unnamed = sign == R_EQ || sign == R_APPROX || sign == R_SIM; /* "= 5" */
     p->t += unnamed;
     if (is_ordering(sign)) { /* \ge 5 */
-        kids[n++] = nobody(m), ops[0] = (char)sign;
+        kids[n++] = unused_letter(m), ops[0] = (char)sign;
         p->t++;
     }
     for (;;) {
@@ -332,12 +332,12 @@ int parse_element(struct parser *p)
         ops[n - 1] = (char)peek(p)->aux;
         p->t++;
         if (n == 1 && is_ordering(ops[0]) && ends_element(peek(p)->kind)) { /* 5 or more: 5 \le */
-            kids[n++] = nobody(m);
+            kids[n++] = unused_letter(m);
             break;
         }
     }
     p->depth--;
-    if (n == 2 && (kids[0] == nobody(m) || kids[1] == nobody(m))) return one_sided_set(p, kids, (enum rel)ops[0]);
+    if (n == 2 && (kids[0] == unused_letter(m) || kids[1] == unused_letter(m))) return one_sided_set(p, kids, (enum rel)ops[0]);
     if (n == 2 && ops[0] == R_SUPSET) return mk_rel(m, kids[1], R_SUBSET, kids[0]);
     /* = a b = 6 */
     if (unnamed && n > 1 && ops[0] == R_EQ && ops[n - 2] == R_EQ) return kids[n - 1];
@@ -348,7 +348,7 @@ int parse_element(struct parser *p)
 
 /* Joins p \land q into one statement, unlike x > 1 \land x < 4, whose members are conditions on
  * numbers. Returns the number of remaining items. */
-static int connected(struct parser *p, int *items, int n, int joints)
+static int join_connected(struct parser *p, int *items, int n, int joints)
 {
     enum { BOTH = 16, EITHER = 32 };
     for (int i = 0; i < n; i++)
@@ -364,7 +364,7 @@ static int connected(struct parser *p, int *items, int n, int joints)
 
 /* x = 1, y = 2 or x = 2, y = 1: groups assignments of the same names before each "or". Returns the
  * number of remaining items. */
-static int alternatives(struct parser *p, int *items, int n, uint64_t ors)
+static int group_alternatives(struct parser *p, int *items, int n, uint64_t ors)
 {
     struct math *m = p->m;
     int size = 1, out = 0;
@@ -437,9 +437,9 @@ int parse_list(struct parser *p, int stop1, int stop2, int *items, int max, bool
     }
     for (int i = 0; i < n; i++)
         if (items[i] < 0) return -1;
-    if (joints == (JOINT_COMMA | JOINT_OR) || joints == (JOINT_AND | JOINT_OR)) n = alternatives(p, items, n, ors);
+    if (joints == (JOINT_COMMA | JOINT_OR) || joints == (JOINT_AND | JOINT_OR)) n = group_alternatives(p, items, n, ors);
     p->joints = joints & ~JOINT_SIGN;
-    return joints & JOINT_SIGN ? connected(p, items, n, joints) : n;
+    return joints & JOINT_SIGN ? join_connected(p, items, n, joints) : n;
 }
 
 /* p \implies q, p \iff

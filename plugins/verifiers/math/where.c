@@ -71,7 +71,7 @@ static int least_residue(struct math *m, int x, int n)
 }
 
 /* Returns the value or relation x modulo n. */
-static int congruence(struct parser *p, int x, int n)
+static int reduce_congruence(struct parser *p, int x, int n)
 {
     struct math *m = p->m;
     const struct node a = *at(m, x);
@@ -84,13 +84,13 @@ static int congruence(struct parser *p, int x, int n)
 }
 
 /* x (mod n), \pmod{n} */
-static int modulus(struct parser *p, int x)
+static int parse_modulus(struct parser *p, int x)
 {
     const bool brackets = accept(p, T_LPAREN);
     p->t++;
     const int n = brackets ? parse_sum(p) : parse_argument(p);
     if (n < 0 || (brackets && !accept(p, T_RPAREN))) return parse_fail(p, "a modulus");
-    return congruence(p, x, n);
+    return reduce_congruence(p, x, n);
 }
 
 /* x \equiv 3 \bmod 7: the modulus belongs to the relation */
@@ -102,11 +102,11 @@ int parse_congruence(struct parser *p, int x)
     /* n mod 7 = 2 */
     if (a.op == OP_REL && a.n == 2 && relation_op(m, x, 0) == R_EQ && at(m, kid(m, x, 0))->op == OP_MOD) {
         const int left = kid(m, x, 0), same = mk_rel(m, kid(m, left, 0), R_EQUIV, last);
-        if (at(m, kid(m, left, 0))->op == OP_SYM) return same < 0 ? -1 : congruence(p, same, kid(m, left, 1));
+        if (at(m, kid(m, left, 0))->op == OP_SYM) return same < 0 ? -1 : reduce_congruence(p, same, kid(m, left, 1));
     }
     if (last < 0 || at(m, last)->op != OP_MOD || a.n != 2 || relation_op(m, x, 0) != R_EQUIV) return x;
     const int n = kid(m, last, 1), relation = mk_rel(m, kid(m, x, 0), R_EQUIV, kid(m, last, 0));
-    return relation < 0 ? -1 : congruence(p, relation, n);
+    return relation < 0 ? -1 : reduce_congruence(p, relation, n);
 }
 
 static bool accept_sign(struct parser *p, int sign)
@@ -121,7 +121,7 @@ int parse_conditions(struct parser *p, int x)
     int items[MAX_CONDITIONS];
     bool semicolons;
     const struct token t = *peek(p);
-    if (t.kind == T_PMOD || ahead(p, 1)->kind == T_MOD) return modulus(p, x);
+    if (t.kind == T_PMOD || ahead(p, 1)->kind == T_MOD) return parse_modulus(p, x);
     p->t++;
     if (t.kind == T_LPAREN && accept_sign(p, R_APPROX)) { /* 7/12 (\approx 0.583) */
         const int y = parse_sum(p);
@@ -156,11 +156,11 @@ static void spread_not_equal(struct parser *p, int *items, int n)
     }
 }
 
-static bool contains(const struct math *m, int x, int part)
+static bool contains_node(const struct math *m, int x, int part)
 {
     if (x == part) return true;
     for (int i = 0; i < at(m, x)->n; i++)
-        if (contains(m, kid(m, x, i), part)) return true;
+        if (contains_node(m, kid(m, x, i), part)) return true;
     return false;
 }
 
@@ -171,7 +171,7 @@ static bool is_restriction(struct math *m, int x, int condition)
     int lhs, value;
     if (a->op == OP_REL && relation_value(m, x, &lhs, &value) && lhs >= 0) x = value, a = at(m, x);
     const int s = inequality_symbol(m, condition);
-    return s >= 0 && a->op <= OP_DEG && a->op != OP_SYM && at(m, condition)->op == OP_REL && contains(m, x, s);
+    return s >= 0 && a->op <= OP_DEG && a->op != OP_SYM && at(m, condition)->op == OP_REL && contains_node(m, x, s);
 }
 
 /* Turns items of a list that only give the kind of number of a letter into conditions of the
@@ -206,16 +206,17 @@ static int whole_letter(const struct math *m, int x)
 
 /* 2k\pi, k \in Z equals 2n\pi, n \in Z, and 2n\pi: returns the value y with its letter renamed as
  * in x. */
-static int renamed(struct math *m, int gold, int pred, int y)
+static int renamed_value(struct math *m, int gold, int pred, int y)
 {
     static const char letters[] = "knmljt";
     const int from = whole_letter(m, pred), to = whole_letter(m, gold);
-    if (to < 0 || from == to || contains(m, y, to)) return y;
+    if (to < 0 || from == to || contains_node(m, y, to)) return y;
     if (from >= 0) return substitute(m, y, at(m, from)->aux, to);
     if (at(m, pred)->op == OP_WHERE) return y;
     for (const char *c = letters; *c; c++) {
         const int other = mk_sym(m, c, 1);
-        if (other >= 0 && contains(m, y, other) && !contains(m, gold, other)) return substitute(m, y, at(m, other)->aux, to);
+        if (other >= 0 && contains_node(m, y, other) && !contains_node(m, gold, other))
+            return substitute(m, y, at(m, other)->aux, to);
     }
     return y;
 }
@@ -229,7 +230,7 @@ bool compare_where(struct math *m, int gold, int pred)
 {
     const bool a = at(m, gold)->op == OP_WHERE, b = at(m, pred)->op == OP_WHERE;
     int x = a ? kid(m, gold, 0) : gold, y = b ? kid(m, pred, 0) : pred;
-    const int same_y = renamed(m, gold, pred, y), same_x = renamed(m, pred, gold, x);
+    const int same_y = renamed_value(m, gold, pred, y), same_x = renamed_value(m, pred, gold, x);
     if (same_y >= 0 && same_y != y) return compare(m, x, same_y);
     if (same_x >= 0 && same_x != x) return compare(m, same_x, y);
     if (a && b) {

@@ -64,7 +64,7 @@ static void destroy(void *self)
 }
 
 /* The driver reports why it cannot start as {"error":"..."}. */
-static tare_status plain(tare_error *error)
+static tare_status plain_error(tare_error *error)
 {
     json_t *j = error->message[0] == '{' ? json_loads(error->message, 0, NULL) : NULL;
     const json_t *why = json_object_get(j, "error");
@@ -87,7 +87,7 @@ static tare_status create(const tare_host *host, const tare_value *values, void 
         .host = host, .argv = p->argv, .name = values[P_PYTHON].s, .says_ready = true, .start = values[P_START].f};
     if (!s) s = program_new(&options, &p->program, error);
     /* report a missing file before the run */
-    if (!s && program_start(p->program, error)) s = plain(error);
+    if (!s && program_start(p->program, error)) s = plain_error(error);
     if (s)
         destroy(p);
     else
@@ -108,7 +108,7 @@ static json_t *text_json(tare_text t)
     return j;
 }
 
-static char *question(const tare_answer *const *answers, int64_t n)
+static char *write_question(const tare_answer *const *answers, int64_t n)
 {
     json_t *prompts = json_array(), *completions = json_array(), *golds = json_array(), *rows = json_array();
     for (int64_t i = 0; i < n; i++) {
@@ -158,13 +158,13 @@ static tare_status verify(void *self, const tare_answer *const *answers, tare_ve
 {
     struct python *p = self;
     const int64_t deadline = program_deadline(p->values[P_TIMEOUT].f, answers, n);
-    char *line = question(answers, n);
+    char *line = write_question(answers, n);
     tare_text reply;
     if (!line) return text_fail(error, TARE_E_NOMEM, "no memory for a row");
     const enum program_result r = program_ask(p->program, (tare_text){line, (int64_t)strlen(line)}, deadline, &reply, error);
     free(line);
     if (r == PROGRAM_ANSWERED) return read_reply(p, reply, verdicts, n, error);
-    if (r != PROGRAM_LATE) return plain(error);
+    if (r != PROGRAM_LATE) return plain_error(error);
     for (int64_t i = 0; i < n; i++) verdict_set(verdicts[i], TARE_TIMED_OUT, 0, (tare_text){0}, "the function took too long");
     return TARE_OK;
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-static bool carries(long pid, const char *mark)
+static bool carries_mark(long pid, const char *mark)
 {
     char path[64], *entry = NULL;
     size_t room = 0;
@@ -30,7 +30,7 @@ static int end_those_now(const char *mark)
     if (!all) return 0;
     for (const struct dirent *d; (d = readdir(all));) {
         const long pid = strtol(d->d_name, NULL, 10);
-        if (pid <= 1 || !carries(pid, mark)) continue;
+        if (pid <= 1 || !carries_mark(pid, mark)) continue;
         kill((pid_t)pid, SIGKILL);
         n++;
     }

@@ -59,7 +59,7 @@ tare_status program_new(const struct program_options *options, struct program **
     return TARE_OK;
 }
 
-static int reap(pid_t pid)
+static int reap_child(pid_t pid)
 {
     int status = 0;
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
@@ -71,14 +71,14 @@ static void end_group(struct program *p)
 {
     if (!p->watcher) return;
     kill(-p->watcher, SIGKILL);
-    reap(p->watcher);
+    reap_child(p->watcher);
     close(p->life);
     p->watcher = 0;
     left_end(p->mark);
 }
 
 /* Ends the program and everything it started. Returns its exit status as waitpid does. */
-static int end(struct program *p)
+static int end_program(struct program *p)
 {
     int status = 0;
     bool ended = false;
@@ -91,7 +91,7 @@ static int end(struct program *p)
         if (!ended) nanosleep(&wait, NULL);
     }
     end_group(p);
-    if (!ended) status = reap(p->pid);
+    if (!ended) status = reap_child(p->pid);
     p->pid = 0;
     return status;
 }
@@ -99,13 +99,13 @@ static int end(struct program *p)
 static void end_now(struct program *p)
 {
     if (p->pid) end_group(p);
-    end(p);
+    end_program(p);
 }
 
 void program_free(struct program *p)
 {
     if (!p) return;
-    end(p);
+    end_program(p);
     free(p->answer);
     free(p);
 }
@@ -143,7 +143,7 @@ static int spawn_in(pid_t group, const struct start *start, int in, int out, pid
 
 /* Starts the watcher. A death signal (prctl) would arrive when the thread that started the program
  * ends, and only at that process. */
-static int watch(struct program *p)
+static int start_watcher(struct program *p)
 {
     static char SH[] = "/bin/sh", FLAG[] = "-c";
     static char WATCH[] = "trap 'kill -KILL 0' EXIT\n"
@@ -174,9 +174,9 @@ static int spawn_marked(struct program *p, int fd)
     return got;
 }
 
-static int spawn(struct program *p, int fd)
+static int spawn_program(struct program *p, int fd)
 {
-    int got = watch(p);
+    int got = start_watcher(p);
     if (!got) got = spawn_marked(p, fd);
     if (got) end_group(p);
     return got;
@@ -242,7 +242,7 @@ static enum program_result receive_some(struct program *p)
     }
 }
 
-static enum program_result exchange(struct program *p)
+static enum program_result exchange_lines(struct program *p)
 {
     if (!send_some(p)) return PROGRAM_DIED;
     const enum program_result r = receive_some(p);
@@ -266,7 +266,7 @@ void program_wait(struct program *const *programs, int64_t n, int64_t wait_ns)
 
 /* ---------------------------------------------------------------- its life */
 
-static void how(const char *name, int status, char text[200])
+static void describe_exit(const char *name, int status, char text[200])
 {
     if (WIFSIGNALED(status))
         snprintf(text, 200, "%.100s was killed by signal %d", name, WTERMSIG(status));
@@ -282,7 +282,7 @@ static enum program_result not_ready(struct program *p, enum program_result r, t
         end_now(p);
         text_fail(error, TARE_E_TIMEOUT, "%s was not ready after start = %g seconds", p->options.name, p->options.start);
     } else if (r == PROGRAM_DIED) {
-        how(p->options.name, end(p), text);
+        describe_exit(p->options.name, end_program(p), text);
         text_fail(error, TARE_E_PLUGIN, "%s before it was ready; its own messages are above", text);
     } else {
         end_now(p);
@@ -292,7 +292,7 @@ static enum program_result not_ready(struct program *p, enum program_result r, t
 }
 
 /* Starts the program unless it runs. PROGRAM_WORKS: it runs but may not be ready yet. */
-static enum program_result launch(struct program *p, tare_error *error)
+static enum program_result launch_program(struct program *p, tare_error *error)
 {
     int fd[2];
     if (p->pid) return PROGRAM_WORKS;
@@ -300,7 +300,7 @@ static enum program_result launch(struct program *p, tare_error *error)
         text_fail(error, TARE_E_IO, "%s cannot be started: %s", p->options.name, strerror(errno));
         return PROGRAM_FAILED;
     }
-    const int got = spawn(p, fd[1]);
+    const int got = spawn_program(p, fd[1]);
     close(fd[1]);
     p->fd = fd[0];
     if (got) {
@@ -317,7 +317,7 @@ static enum program_result launch(struct program *p, tare_error *error)
 static enum program_result become_ready(struct program *p, tare_error *error)
 {
     if (p->ready) return PROGRAM_ANSWERED;
-    const enum program_result r = exchange(p);
+    const enum program_result r = exchange_lines(p);
     if (r == PROGRAM_WORKS) return r;
     if (r || !strstr(p->answer, "\"ready\"")) return not_ready(p, r, error);
     p->ready = true;
@@ -339,7 +339,7 @@ static enum program_result wait_on(struct program *p, tare_error *error)
 
 enum program_result program_start(struct program *p, tare_error *error)
 {
-    enum program_result r = launch(p, error);
+    enum program_result r = launch_program(p, error);
     while (r == PROGRAM_WORKS) {
         r = become_ready(p, error);
         if (r == PROGRAM_WORKS) r = wait_on(p, error);
@@ -354,9 +354,9 @@ void program_stop(struct program *p)
 
 /* ---------------------------------------------------------------- a question */
 
-static enum program_result pose(struct program *p, tare_error *error)
+static enum program_result pose_question(struct program *p, tare_error *error)
 {
-    const enum program_result r = launch(p, error);
+    const enum program_result r = launch_program(p, error);
     if (r == PROGRAM_WORKS && p->ready) expect_line(p, p->asked.text, p->asked.deadline_ns);
     return r;
 }
@@ -366,7 +366,7 @@ enum program_result program_begin(struct program *p, tare_text question, int64_t
     p->asked.text = question;
     p->asked.deadline_ns = deadline_ns;
     p->asked.deaths = 0;
-    return pose(p, error);
+    return pose_question(p, error);
 }
 
 enum program_result program_look(struct program *p, tare_text *answer, tare_error *error)
@@ -377,14 +377,14 @@ enum program_result program_look(struct program *p, tare_text *answer, tare_erro
         enum program_result r = become_ready(p, error);
         if (r) return r;
         if (!ready) expect_line(p, p->asked.text, p->asked.deadline_ns);
-        r = exchange(p);
+        r = exchange_lines(p);
         *answer = (tare_text){p->answer, p->size};
         if (r == PROGRAM_LATE) end_now(p);
         if (r != PROGRAM_DIED) return r;
-        how(p->options.name, end(p), text);
+        describe_exit(p->options.name, end_program(p), text);
         /* the first time it may have died of the previous question */
         if (++p->asked.deaths == 2) break;
-        r = pose(p, error);
+        r = pose_question(p, error);
         if (r != PROGRAM_WORKS) return r;
     }
     text_fail(error, TARE_E_PLUGIN, "%s, twice, over the same row", text);
