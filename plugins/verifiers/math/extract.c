@@ -1,8 +1,5 @@
-/* Extracts the text of the answer from a completion, in time linear in its length and without
- * recursion.
- *
- * Only the text after the last </think> counts; there is none if a <think> is still open.
- * Priorities, highest first:
+/* Extracts the text of the answer from a completion, in linear time and without recursion.
+ * Only the text after the last </think> counts; none if a <think> is still open. By priority:
  *   boxed_priority 0    last box (or a later "final answer is X. I hope it is correct") >
  *                       "final answer" > "answer" > last environment or number
  *   boxed_priority 50   the last of box and "final answer" (by its end) > "answer" > ...
@@ -10,8 +7,8 @@
  * Adjacent boxes (only a comma, "and", "or", or blanks between them) form one list; so do
  * environments. "final answer" also stands for "####" and <answer>; "answer" means "answer:",
  * "answer is", "answer $..$"; the last one of a kind counts. The result is not searched further: an
- * answer that cannot be parsed is not replaced by a number inside it. A box after all of these that
- * is never closed was truncated: there is no answer, because its end is unknown.
+ * unparsable answer is not replaced by a number inside it. A later box that is never closed was
+ * truncated: there is no answer.
  */
 #include "joint.h"
 #include "numerals.h"
@@ -34,9 +31,7 @@ struct scan {
     int64_t final_at, answer_at; /* after the last anchor; -1: none */
     int64_t open_box;            /* start of the last box that is never closed; -1: none */
     bool hope;                   /* "I hope it is correct" follows the final answer */
-    /* end of the last HTML comment; before it every <!-- is closed, so all are skipped in linear
-     * time */
-    int64_t comments_end;
+    int64_t comments_end;        /* end of the last HTML comment; each <!-- before it is closed */
 };
 
 static bool at_text(tare_text t, int64_t i, const char *s)
@@ -56,8 +51,7 @@ static int64_t after_comment(const struct scan *s, int64_t i)
 static void keep_span(struct span *list, int *n, struct span s)
 {
     while (*n && list[*n - 1].begin >= s.begin) --*n; /* drop the spans inside it */
-    /* drop the older half: amortised, one move per span */
-    if (*n == 2 * KEPT) {
+    if (*n == 2 * KEPT) {                             /* drop the older half */
         memcpy(list, list + KEPT, KEPT * sizeof *list);
         *n = KEPT;
     }
@@ -203,8 +197,7 @@ static bool followed_by_hope(tare_text t, int64_t i)
     return false;
 }
 
-/* Returns whether text follows the anchor, other than the mark of another anchor. Checks 64
- * bytes. */
+/* Returns whether text follows the anchor, not the mark of another one. Checks 64 bytes. */
 static bool names_something(tare_text t, int64_t i)
 {
     const int64_t far = i + 64 < t.size ? i + 64 : t.size;
@@ -212,8 +205,7 @@ static bool names_something(tare_text t, int64_t i)
     return i < t.size && t.data[i] != '#' && t.data[i] != 0;
 }
 
-/* Returns whether it is "The answer is correct": a judgement, not an answer, if one was given
- * before. */
+/* "The answer is correct": a judgement, not an answer, if one was given before. */
 static bool is_judgement(tare_text t, int64_t i)
 {
     static const char *const words[] = {"correct", "right", "incorrect", "wrong", NULL};
@@ -261,8 +253,7 @@ static void find_anchors(struct scan *s)
     s->hope = s->final_at >= 0 && followed_by_hope(t, s->final_at);
 }
 
-/* ---------------------------------------------------------------- plain text after an anchor, and
- * the last number */
+/* ---------------------------------------------------------------- plain text: anchors, numbers */
 
 static int64_t sentence_end(tare_text t, int64_t i)
 {
@@ -283,7 +274,7 @@ static bool known_word(const char *s, int64_t n)
            (n == 2 && (!memcmp(s, "or", 2) || !memcmp(s, "to", 2))) || (n == 3 && !memcmp(s, "and", 3));
 }
 
-/* Returns the mathematical start of a line that begins with a number: "42 apples" gives 42. */
+/* Returns the mathematical start of a line with a leading number: "42 apples" gives 42. */
 static tare_text numeric_front(tare_text t)
 {
     int64_t i = 0;
@@ -385,8 +376,7 @@ static bool take_anchored(const struct scan *s, int64_t i, const struct options 
     return true;
 }
 
-/* Extends the last number, which ends at i, to the brackets around it if they hold several: (3,
- * 5). */
+/* Extends the last number, which ends at i, to brackets that hold several: (3, 5). */
 static bool last_tuple(tare_text t, int64_t i, tare_text *out)
 {
     enum { FAR = 96 };
@@ -440,8 +430,7 @@ static bool last_number(tare_text t, tare_text *out, int64_t *end)
     return w.size > 0;
 }
 
-/* Takes a number in bold on the last line: "She pays **$64** for 16 glasses." Not "**2.** Add", the
- * number of a step. */
+/* A number in bold on the last line, "She pays **$64** for 16 glasses.", not of a step. */
 static bool bold_number(tare_text t, tare_text *out, int64_t *begin)
 {
     int64_t last = t.size;
@@ -485,8 +474,7 @@ static tare_text sentence_of(tare_text t, tare_text part)
     return strip_marks(text_slice(t, begin, end));
 }
 
-/* "The total is seven.": takes the last sentence of a text without digits if it has a number in
- * words. */
+/* Takes the last sentence of a text without digits if it has a number: "The total is seven." */
 static bool take_last_sentence(tare_text t, const struct options *o, struct found *out)
 {
     enum { FAR = 200 };
@@ -535,8 +523,7 @@ static bool take_last(const struct scan *s, const struct options *o, struct foun
     return true;
 }
 
-/* Returns the text from the part, with a preceding currency sign, to the end of its sentence. Units
- * and words there may change the measure. */
+/* Returns the text from the part, with its currency sign, to the end of its sentence. */
 static tare_text onward_from(tare_text t, tare_text part)
 {
     enum { FAR = 120 };
@@ -599,9 +586,7 @@ void extract_answer(const struct options *o, tare_text completion, struct found 
 {
     find_answer(o, completion, out);
     if (!out->n) return;
-    const tare_text last = out->text[out->n - 1],
-                    /* the parts are in order */
-        all = {out->text[0].data, last.data + last.size - out->text[0].data};
+    const tare_text last = out->text[out->n - 1], all = {out->text[0].data, last.data + last.size - out->text[0].data};
     const bool box = out->rule && !strcmp(out->rule, "box"), guess = out->rule && !strncmp(out->rule, "last", 4);
     const tare_text t = text_after_thought(completion);
     if (is_denied(t, all) || (out->whole.size && is_corrected(t, all)) || is_retracted(t, all) ||

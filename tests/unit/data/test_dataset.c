@@ -103,7 +103,7 @@ static void test_bad_rows(void **state)
         {"{\"question\":\"q\xFF\",\"answer\":\"1\"}", "bad.jsonl:1: invalid UTF-8 at byte 15"},
         {"{\"question\":\"q\",\"answer\":\"1\"", "bad.jsonl:1: not valid JSON"},
         {"1", "bad.jsonl:1: not a JSON object"},
-        {"[1]", "bad.jsonl is one JSON list"},
+        {"[1]", "bad.jsonl is a JSON list"},
         {"question,answer\n1+1,2\n", "bad.jsonl:1: not a row: a data file has one JSON object per line"},
         {"[\n{\"question\":\"q\"}]\n", "tools/to_jsonl.py converts a list"},
         {"PAR1\xFF\xFE", "bad.jsonl:1: no row: "},
