@@ -3,6 +3,7 @@
 #   make test         builds and passes the tests; its last lines say how many cases ran, failed and were skipped, and why
 #   make install      what make built, into PREFIX (/usr/local), under DESTDIR; make uninstall removes it. LIBDIR=lib64 belongs to make
 #   make deb          a Debian package in $(BUILD)-deb
+#   make docs      the documents as a site in build-docs/site (mkdocs-material from PyPI, in a virtual environment)
 # make alone builds everything, the CUDA backend (make cuda) too where nvcc is; the two above do not wait for it.
 BUILD ?= build
 JOBS  ?= $(shell nproc)
@@ -13,7 +14,7 @@ ARGS  ?=
 PREFIX ?= /usr/local
 LIBDIR ?=
 
-.PHONY: all build cuda quickstart test bench bench-report install uninstall deb clean
+.PHONY: all build cuda docs quickstart test bench bench-report install uninstall deb clean
 all: build cuda
 
 build:
@@ -61,6 +62,9 @@ install: $(BUILD)/tare
 
 uninstall:
 	@cmake -DPREFIX="$(DESTDIR)$$(realpath -m "$(PREFIX)")" -P packaging/uninstall.cmake
+
+docs:
+	@sh tools/site.sh
 
 deb:
 	@sh tools/needs.sh deb
