@@ -30,7 +30,7 @@ tare_status checkpoint_verify(const char *folder, int64_t *step, struct err *e);
 /* The same of a model's folder, which may be a checkpoint: one without complete.json passes. */
 tare_status checkpoint_check(const char *folder, struct err *e);
 /* A model's folder that is not of a run (a supervised training's, a merged adapter's) has the same list in sums.json: written when all its other files are
- * there, which are synced, and compared before the model is used. A folder without one passes: another program's, or an older version's. */
+ * there, which are synced, and compared before the model is used. A folder without one passes: it is another program's. */
 tare_status checkpoint_write_sums(const char *folder, struct err *e);
 tare_status checkpoint_check_sums(const char *folder, struct err *e);
 /* The same of all but the weights: for who reads the tokenizer or the template alone. */

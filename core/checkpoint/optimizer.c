@@ -98,7 +98,7 @@ static tare_status read_arrays(const struct training *t, struct state_reader *co
 {
     const bool weights = has(t, files[0], WEIGHTS);
     const bool second = t->trainer->second && has(t, files[0], SECOND1); /* else it begins anew */
-    if (t->in_pieces && !weights) return TARE_OK; /* from before there was a process reward model: it begins anew */
+    if (t->in_pieces && !weights) return TARE_OK; /* saved without a process reward model: this one starts fresh */
     if (!t->in_pieces) TRY(model_check_folder(t->model, folder, e));
     for (int64_t u = shards_unit_first(t->model); u < shards_unit_end(t->model); u++) {
         TRY(read_unit(t, files, ranks, MOMENT1, u, e));

@@ -128,7 +128,9 @@ struct state_reader {
 static tare_status read_list(struct state_reader *r, struct err *e)
 {
     const int64_t size = r->map.size;
-    if (size < 8 + FOOTER || memcmp(r->map.data, HEAD, 8)) FAIL(e, TARE_E_CORRUPT, "%s: is not a state file", r->path);
+    const char *head = r->map.data;
+    if (size < 8 + FOOTER || memcmp(head, HEAD, 7)) FAIL(e, TARE_E_CORRUPT, "%s: is not a state file", r->path);
+    if (head[7] != HEAD[7]) FAIL(e, TARE_E_VERSION, "%s: unknown format %c, this program reads %c", r->path, head[7], HEAD[7]);
     uint64_t footer[4];
     memcpy(footer, r->map.data + size - FOOTER, FOOTER);
     if (memcmp(&footer[3], TAIL, 8))
