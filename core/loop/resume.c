@@ -71,7 +71,7 @@ static tare_status same_states(struct run *r, struct err *e)
 static struct training training_of(const struct run *r, struct training *process)
 {
     const struct engine *g = &r->engine;
-    *process = (struct training){.model = g->reward_model, .trainer = g->reward_trainer, .in_pieces = true};
+    *process = (struct training){.model = g->reward_model, .trainer = g->reward_trainer, .is_reward_model = true};
     return (struct training){.model = g->model,
                              .trainer = g->trainer,
                              .dtype = training_saved_dtype(r->config, g->model),
