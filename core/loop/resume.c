@@ -71,7 +71,7 @@ static tare_status same_states(struct run *r, struct err *e)
 static struct training training_of(const struct run *r, struct training *process)
 {
     const struct engine *g = &r->engine;
-    *process = (struct training){.model = g->reward_model, .trainer = g->reward_trainer, .in_pieces = true};
+    *process = (struct training){.model = g->reward_model, .trainer = g->reward_trainer, .is_reward_model = true};
     return (struct training){.model = g->model,
                              .trainer = g->trainer,
                              .dtype = training_saved_dtype(r->config, g->model),
@@ -116,18 +116,19 @@ static tare_status read_state(void *ctx, const struct state_reader *s, const cha
     TRY(state_read_int(s, "step", &r->step, e));
     TRY(state_read_int(s, "cursor", &r->cursor, e));
     TRY(state_read_int(s, "optimizer_steps", &t->optimizer_steps, e));
-    if (state_has(s, "rollbacks")) TRY(state_read_int(s, "rollbacks", &r->rollbacks, e)); /* not in those of older versions */
+    TRY(state_read_int(s, "rollbacks", &r->rollbacks, e));
     TRY(relift_read(r, s, folder, e));
     TRY(process_reward_read(r, s, e));
-    if (state_has(s, "estimator")) { /* a fork leaves out what does not fit its configuration: it begins empty */
+    /* A fork omits the states that do not fit its configuration; these plugins start empty. */
+    if (state_has(s, "estimator")) {
         TRY(state_view(s, "estimator", &estimator, &n, e));
         TRY(estimate_load(r->estimator, estimator, n, folder, e));
     }
-    if (state_has(s, "objective")) { /* nor in a checkpoint from before there were objectives: ppo, without a state */
+    if (state_has(s, "objective")) {
         TRY(state_view(s, "objective", &objective, &n, e));
         TRY(objective_load(r->engine.objective, objective, n, folder, e));
     }
-    if (state_has(s, "curriculum")) { /* nor in one from before there were curricula: shuffle, without a state */
+    if (state_has(s, "curriculum")) {
         TRY(state_view(s, "curriculum", &curriculum, &n, e));
         TRY(curriculum_load(r->curriculum, curriculum, n, folder, e));
     }
