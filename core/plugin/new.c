@@ -50,7 +50,7 @@ static const char *try_line(int32_t kind)
     case TARE_CURRICULUM:
         return "tare train CONFIG curriculum.plugin=./@NAME@.so";
     case TARE_ENCODER:
-        return "tare codebook ./@NAME@.so --clusters 8 -o book.safetensors < corpus.jsonl";
+        return "tare cluster train ./@NAME@.so --clusters 8 -o book.safetensors < corpus.jsonl";
     default:
         return "tare train CONFIG clusterer.codebook=./@NAME@.so";
     }
