@@ -134,8 +134,8 @@ static tare_status whole_buffers(struct model *m, struct err *e)
 static tare_status base_buffers(struct model *m, const struct lora_spec *spec, struct err *e)
 {
     TRY(check_windows(m, e));
-    TRY(lora_new(m, spec, e));
     TRY(layout_make(m, e));
+    TRY(lora_new(m, spec, e));
     TRY(positions_new(m, e));
     return compute_copy_new(m, e);
 }
@@ -143,7 +143,6 @@ static tare_status base_buffers(struct model *m, const struct lora_spec *spec, s
 /* After the base is read: the adapters take the place of its layout. */
 static tare_status adapter_buffers(struct model *m, struct err *e)
 {
-    layout_free(m);
     TRY(layout_make_adapters(m, e));
     TRY(weights_new(m, e));
     return lora_copy_new(m, e);
