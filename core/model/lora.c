@@ -243,7 +243,7 @@ void lora_product(const struct model *m, int64_t i, struct op_matmul o, const st
     o.dtype = m->dtype;
     o.int8 = model_product_int8(m, i);
     if (g && is_beside(m)) {
-        KERNEL(m->k, &m->ctx, matmul_low_rank, .product = o, .beside = low_rank_of(m, g), .u = r->u[i % 4]);
+        KERNEL(m->k, &m->ctx, matmul_low_rank, .product = o, .adapter = low_rank_of(m, g), .u = r->u[i % 4]);
         return;
     }
     m->k->matmul(&m->ctx, &o);
@@ -304,7 +304,7 @@ static void beside_backward(const struct model *m, const struct lora_group *g, c
                                .d = r->all,
                                .dy = p->dy.at,
                                .x = p->x.at,
-                               .beside = low_rank_of(m, g),
+                               .adapter = low_rank_of(m, g),
                                .t = p->t,
                                .n = g->columns,
                                .k = g->k,
@@ -321,7 +321,7 @@ static void beside_backward(const struct model *m, const struct lora_group *g, c
                        .k = g->k,
                        .dtype = m->dtype,
                        .int8 = model_product_int8(m, p->i)},
-           .beside = o.beside, .d = r->all);
+           .adapter = o.adapter, .d = r->all);
     m->k->low_rank_dw(&m->ctx, &o);
 }
 
