@@ -48,19 +48,19 @@ static struct kernel_cost both(struct kernel_cost a, struct kernel_cost b)
 
 struct kernel_cost cost_matmul_low_rank(const struct op_matmul_low_rank *o)
 {
-    return both(cost_matmul(&o->product), low_rank(&o->beside, o->product.t, o->product.k, o->product.dtype));
+    return both(cost_matmul(&o->product), low_rank(&o->adapter, o->product.t, o->product.k, o->product.dtype));
 }
 
 struct kernel_cost cost_matmul_dx_low_rank(const struct op_matmul_dx_low_rank *o)
 {
     const struct op_matmul_dx *p = &o->product;
-    const struct kernel_cost beside = low_rank(&o->beside, p->t, p->dx ? p->k : 0, p->dtype);
+    const struct kernel_cost beside = low_rank(&o->adapter, p->t, p->dx ? p->k : 0, p->dtype);
     return p->dx ? both(cost_matmul_dx(p), beside) : beside;
 }
 
 struct kernel_cost cost_low_rank_dw(const struct op_low_rank_dw *o)
 {
-    const struct kernel_cost beside = low_rank(&o->beside, o->t, o->k, DTYPE_F32);
+    const struct kernel_cost beside = low_rank(&o->adapter, o->t, o->k, DTYPE_F32);
     return COST(beside.flops, 2 * beside.bytes + (double)(4 * o->t * (o->n + o->k)));
 }
 

@@ -127,7 +127,7 @@ static struct op_rope turn_of(const struct model *m, int64_t l, float *qkv, cons
                             .t = b->t,
                             .n_heads = s->heads + s->kv_heads,
                             .head_dim = s->head_dim,
-                            .turned = s->turned};
+                            .rotary_dim = s->turned};
 }
 
 void layer_turn(const struct model *m, int64_t l, float *qkv, const struct forward_batch *b, int inverse)
