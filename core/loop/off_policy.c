@@ -43,7 +43,7 @@ static tare_status trace_batch(const struct run *r, const int64_t *end, int64_t 
 
 tare_status stage_off_policy(struct run *r, struct err *e)
 {
-    struct batch *b = &r->share.own, traces, mixed;
+    struct batch *b = &r->collector.share.own, traces, mixed;
     int64_t *last, *end, n = 0; /* of the rollouts that go; of their traces' tokens */
     if (!r->config->rollout.off_policy || !b->n_groups) return TARE_OK;
     r->trace_ids.n = 0;

@@ -79,6 +79,20 @@ static tare_status check_columns(const struct run *r, struct err *e)
     return estimate_check_seen(r->estimator, seen, r->config->data.train, e);
 }
 
+/* An evaluation is not interrupted: the step before it cannot be made again. */
+static void open_collectors(struct run *r)
+{
+    const struct config *c = r->config;
+    r->collector = engine_collector(&r->engine, &r->arena);
+    r->collector.config = c->rollout;
+    r->collector.params = &r->engine.sampling;
+    r->collector.cancelled = signals_flag();
+    r->collector.columns = COLLECT_VERSION | COLLECT_SEGMENTS | (c->log.rollouts ? COLLECT_PROMPT_TEXT : 0);
+    r->eval_collector = engine_collector(&r->engine, &r->eval_arena);
+    r->eval_collector.config = engine_evaluation_rollout(c);
+    r->eval_collector.params = &r->engine.evaluating;
+}
+
 static tare_status open_parts(struct run *r, struct err *e)
 {
     const struct config *c = r->config;
@@ -115,6 +129,7 @@ static tare_status open_parts(struct run *r, struct err *e)
     warn_of_teacher(r);
     if (wants_reference(r)) TRY(engine_open_reference(g, e));
     TRY(engine_open(g, ENGINE_SAMPLER, e));
+    open_collectors(r);
     TRY(engine_open_trainer(g, c->rollout.temperature, optimizer_steps(c), e));
     g->trainer->gradient_shards = c->dist.gradient_shards;
     if (c->process_reward.implicit) TRY(engine_open_reward_model(g, e));
@@ -283,18 +298,16 @@ tare_status run_take_batch(struct run *r, struct run_batch *out, struct err *e)
         const enum batch_kind kind = BATCH_TABLE[c].kind;
         if (batch_array(&r->batch, c) && (kind == KIND_TEXT || kind == KIND_STRING)) TRY(keep_bytes(&r->batch, c, &r->arena, e));
     }
-    *out = (struct run_batch){r->batch, r->arena, r->prompt_ids};
+    *out = (struct run_batch){r->batch, r->arena};
     arena_init(&r->arena, "step");
     r->batch = (struct batch){0};
-    r->share = (struct share){0};
-    r->prompt_ids = (struct token_ids){0};
+    r->collector.share = (struct share){0};
     return TARE_OK;
 }
 
 void run_batch_free(struct run_batch *b)
 {
     arena_free(&b->arena);
-    token_ids_free(&b->prompt_ids);
     *b = (struct run_batch){0};
 }
 
@@ -308,7 +321,8 @@ void run_close(struct run *r)
     engine_close(&r->engine);
     relift_free(r);
     json_decref(r->models);
-    token_ids_free(&r->prompt_ids);
+    collector_free(&r->collector);
+    collector_free(&r->eval_collector);
     token_ids_free(&r->trace_ids);
     arena_free(&r->arena);
     arena_free(&r->eval_arena);

@@ -9,9 +9,9 @@
 #include "batch/batch.h"
 #include "checkpoint/checkpoint.h"
 #include "cluster/cluster.h"
+#include "collect/collector.h"
 #include "config/config.h"
 #include "curriculum/curriculum.h"
-#include "dist/deal.h"
 #include "engine/embed_service.h"
 #include "engine/engine.h"
 #include "engine/logprob_service.h"
@@ -34,10 +34,10 @@ struct run {
     struct logprob_service logprob; /* tare.logprob/1, for the estimator */
     struct cluster cluster;
     struct curriculum *curriculum;
+    struct collector collector, eval_collector; /* of a step, of an evaluation */
     struct estimator *estimator;
-    struct observe *observe;     /* on rank 0; NULL elsewhere, where observe_set and the like do nothing */
-    struct token_ids prompt_ids; /* a step's prompts, grown and kept */
-    struct token_ids trace_ids;  /* a step's off-policy traces, an update's demonstrations */
+    struct observe *observe;    /* on rank 0; NULL elsewhere, where observe_set and the like do nothing */
+    struct token_ids trace_ids; /* a step's off-policy traces, an update's demonstrations */
     struct relift relift;
     struct arena arena;           /* of the step */
     struct arena eval_arena;      /* of a piece of an evaluation */
@@ -46,7 +46,6 @@ struct run {
     bool told_short;    /* that refill_rounds did not fill a step */
     bool evaluating;    /* an interruption is heard when the evaluation is done: the step before it cannot be forgotten any more */
     struct batch batch; /* the whole step's, the same on every rank */
-    struct share share; /* the groups that this rank samples and verifies */
     struct update_report report;
     struct rank_figure { /* of this rank; the largest of all ranks is the metric */
         const char *name;
@@ -79,7 +78,6 @@ struct train_start {
 struct run_batch {
     struct batch batch;
     struct arena arena;
-    struct token_ids prompt_ids;
 };
 
 /* After a step: its batch with its memory becomes the caller's, who frees it, and the next step takes new memory. Texts of the batch that lie

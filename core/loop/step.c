@@ -21,13 +21,14 @@
 tare_status collect(struct run *r, int64_t n, struct err *e)
 {
     struct batch *b = &r->batch;
+    struct collect_request request;
     *b = (struct batch){.step = r->step + 1};
 
-    STAGE("data", stage_data(r, n, e));                             /* M prompts */
-    STAGE("rollout", stage_rollout(r, e));                          /* N = M G completions, logprob [T] */
+    STAGE("data", stage_data(r, n, &request, e));                   /* M prompts */
+    STAGE("rollout", stage_rollout(r, &request, e));                /* N = M G completions, logprob [T] */
     STAGE("off_policy", stage_off_policy(r, e));                    /* rows' own traces among them */
     STAGE("verify", stage_verify(r, e));                            /* reward [N] */
-    STAGE("gather", stage_gather(r, e));                            /* the same on every rank from here on */
+    STAGE("gather", collector_join(&r->collector, b, e));           /* the same on every rank from here on */
     if (r->config->relift.rows) STAGE("hard", stage_hard(r, e));    /* questions that no rollout solved */
     STAGE("keep", curriculum_keep(r->curriculum, b, e));            /* which of them are learnt from */
     STAGE("cluster", cluster_assign(&r->cluster, b, &r->arena, e)); /* k [M] */
