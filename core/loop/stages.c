@@ -2,7 +2,6 @@
 #include "loop/stages.h"
 
 #include "base/fs.h"
-#include "update/update.h"
 
 #include <string.h>
 
@@ -59,18 +58,6 @@ tare_status stage_verify(struct run *r, struct err *e)
     return status;
 }
 
-/* Logprobs of the frozen reference, where the KL estimate is built from single tokens (k1, k2, k3), or estimator or objective want them. */
-tare_status stage_reference(struct run *r, struct err *e)
-{
-    struct batch *b = &r->batch;
-    const bool estimated = r->config->loss.kl_coef > 0 && r->config->loss.kl != KL_EXACT;
-    const bool wanted =
-        (estimate_needs(r->estimator) & TARE_NEED_REF_LOGPROB) || (objective_needs(r->engine.objective) & TARE_OBJECTIVE_REFERENCE);
-    if (!estimated && !wanted) return TARE_OK;
-    TRY(arena_new(&r->arena, &b->ref_logprob, b->n_tokens, e));
-    return update_logprobs(r->engine.trainer, r->engine.reference, b, b->ref_logprob, NULL, e);
-}
-
 tare_status stage_state(struct run *r, struct err *e)
 {
     char folder[FS_PATH], path[FS_PATH], name[64];
@@ -80,17 +67,13 @@ tare_status stage_state(struct run *r, struct err *e)
     TRY(fs_mkdirs(folder, e));
     snprintf(name, sizeof name, "estimator/step-%06lld.state", (long long)r->batch.step);
     TRY(fs_join(path, r->config->run.dir, name, e));
-    TRY(estimate_save(r->estimator, &state, e));
+    TRY(estimate_save(r->learner.estimator, &state, e));
     TRY(fs_write_atomic(path, state.data, state.size, e));
     return observe_cover(r->observe, name, &state, e);
 }
 
 tare_status stage_apply(struct run *r, struct err *e)
 {
-    TRY(logprob_service_fill(&r->logprob, r->engine.trainer, r->engine.model, &r->batch, &r->arena, e));
-    const tare_status status = estimate_apply(r->estimator, r->batch.step, e);
-    logprob_service_clear(&r->logprob);
-    TRY(status);
-    TRY(update_apply(r->engine.trainer, r->batch.step, e));
+    TRY(learner_apply(r, e));
     return curriculum_apply(r->curriculum, e);
 }

@@ -92,10 +92,10 @@ static void watch_signal(const struct run *r, struct summary *s, double signal)
     log_warn(
         "%d steps without any signal: in every group all rewards are alike, so nothing is learnt. Look at %s/rollouts: can verifier.plugins = %s read the answers, are the questions too hard or too easy, is rollout.max_new_tokens = %lld enough?",
         SILENT_STEPS, c->run.dir, c->verifier.plugins, (long long)c->rollout.max_new_tokens);
-    if (c->loss.entropy_coef > 0 && isfinite(r->report.entropy)) /* else nothing was trained on */
+    if (c->loss.entropy_coef > 0 && isfinite(r->learner.report.entropy)) /* else nothing was trained on */
         log_warn(
             "in such steps the entropy bonus alone moves the weights, towards random text (loss.entropy_coef = %g; the entropy is %.2f now); set loss.entropy_coef = 0 until there are rewards",
-            c->loss.entropy_coef, r->report.entropy);
+            c->loss.entropy_coef, r->learner.report.entropy);
 }
 
 /* Said once: what a verifier had no time for is not learnt from, and a run without any verdict would end as if it had trained. */
@@ -121,7 +121,7 @@ static int by_value(const void *a, const void *b)
  * first steps, whose norms differ widely, are not judged. */
 static void watch_spikes(const struct run *r, struct summary *s)
 {
-    const double norm = r->report.grad_norm;
+    const double norm = r->learner.report.grad_norm;
     double sorted[SPIKE_WINDOW];
     if (!isfinite(norm) || !(norm > 0)) return; /* skipped, or without any signal */
     memcpy(sorted, s->norms, sizeof sorted);
@@ -142,7 +142,7 @@ static void count_step(struct train *t, double seconds)
 {
     struct summary *s = &t->summary;
     struct run *r = &t->run;
-    const double signal = estimate_metrics(r->estimator)->effective_signal_ratio;
+    const double signal = estimate_metrics(r->learner.estimator)->effective_signal_ratio;
     s->steps++;
     s->seconds += seconds;
     s->tokens += (double)r->batch.n_tokens;
@@ -209,7 +209,7 @@ static void print_summary(const struct run *r, const struct summary *s)
     }
     print_rewards(before, NULL, 0, r->evaluation.reward);
     putchar('\n');
-    printf("%-28s %s\n", "estimator", estimate_plugin(r->estimator)->desc.name);
+    printf("%-28s %s\n", "estimator", estimate_plugin(r->learner.estimator)->desc.name);
     printf("%-28s %10.2f\n", "effective-signal ratio", s->signal / (double)s->steps);
     printf("%-28s %10.0f\n", "sampled tokens/s", s->tokens / s->seconds);
     printf("%-28s %s\n\n", "run", r->config->run.dir);
