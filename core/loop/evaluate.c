@@ -56,10 +56,11 @@ static tare_status evaluate_all(struct run *r, struct evaluation *v, struct err 
 
 tare_status evaluate(struct run *r, struct evaluation *v, struct err *e)
 {
+    const enum run_state before = r->state;
     *v = (struct evaluation){0};
-    r->evaluating = true;
+    r->state = RUN_EVALUATING;
     const tare_status status = evaluate_all(r, v, e);
-    r->evaluating = false;
+    r->state = before;
     if (status) return err_prefix(e, "evaluation");
     v->reward /= (double)v->samples;
     v->length /= (double)v->samples;
@@ -74,10 +75,10 @@ tare_status evaluate_when_due(struct run *r, int64_t step, struct err *e)
     const bool last = step == c->train.steps && c->eval.after, first = step == 0 && c->eval.before;
     if (!r->engine.eval.n || (!last && !first && !(step && c->eval.every && step % c->eval.every == 0))) return TARE_OK;
     TRY(evaluate(r, v, e));
-    if (v->more_parts && r->evaluated < 0)
+    if (v->more_parts && r->evaluated_step < 0)
         log_warn("evaluation: the rows have more than %d subjects; eval/reward/SUBJECT is recorded for the first %d only", PARTS,
                  PARTS);
-    r->evaluated = step;
+    r->evaluated_step = step;
     observe_set(r->observe, "eval/reward", v->reward);
     observe_set(r->observe, "eval/response_length", v->length);
     for (int64_t k = 0; k < v->n_parts; k++) {

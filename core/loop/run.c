@@ -21,7 +21,7 @@ static void on_metric(void *ctx, const char *name, double value)
 static int32_t on_cancelled(void *ctx)
 {
     const struct run *r = ctx;
-    return !r->evaluating && signals_asked();
+    return r->state != RUN_EVALUATING && signals_asked();
 }
 
 static const void *on_extension(void *ctx, const char *id)
@@ -235,7 +235,7 @@ tare_status run_open(struct run *r, const struct config *c, struct comm comm, co
 {
     char folder[FS_PATH] = "";
     int64_t step = -1;
-    *r = (struct run){.config = c, .start = start, .comm = comm, .evaluated = -1};
+    *r = (struct run){.config = c, .start = start, .comm = comm, .state = RUN_OPENING, .evaluated_step = -1};
     arena_init(&r->arena, "step");
     arena_init(&r->eval_arena, "evaluation");
     engine_init(&r->engine, c, &r->comm);
@@ -248,7 +248,9 @@ tare_status run_open(struct run *r, const struct config *c, struct comm comm, co
     if (step >= 0) TRY(run_restore(r, folder, e));
     TRY(comm_agree(&r->comm, take_models(r, step, e), e));
     TRY(compare_parts(r, step, e));
-    return comm_agree(&r->comm, open_folder(r, start->resume, step, e), e);
+    TRY(comm_agree(&r->comm, open_folder(r, start->resume, step, e), e));
+    r->state = RUN_READY;
+    return TARE_OK;
 }
 
 /* The bytes that column c points to, in the arena. */
@@ -311,4 +313,5 @@ void run_close(struct run *r)
     arena_free(&r->arena);
     arena_free(&r->eval_arena);
     if (r->comm.free) r->comm.free(&r->comm);
+    r->state = RUN_CLOSED;
 }

@@ -18,6 +18,7 @@
 #include "engine/models.h"
 #include "loop/evaluate.h"
 #include "loop/learner.h"
+#include "loop/run_state.h"
 #include "observe/observe.h"
 
 enum { FIGURES = 32 }; /* at most, of a step */
@@ -26,6 +27,7 @@ struct run {
     const struct config *config;
     const struct train_start *start;
     struct comm comm;
+    enum run_state state;
 
     /* Parts, in the order of the data flow. */
     struct engine engine;        /* data, verifier, model, sampler, trainer */
@@ -41,13 +43,9 @@ struct run {
     int64_t step;                 /* steps done */
     int64_t cursor;               /* prompts taken from the order */
     int64_t rollbacks;            /* done by the run; saved */
-    struct evaluation evaluation; /* the last one, made after step `evaluated`; -1: none yet */
-    int64_t evaluated;
-    bool refill_warned;  /* the warning that refill_rounds did not fill a step has been logged */
-    bool evaluating;     /* an interruption is heard when the evaluation is done: the step before it cannot be forgotten any more */
-    bool judging_failed; /* a verifier's error, not an interruption, ended the step: on all ranks alike, before its update */
-    bool moved;          /* the step has come to its update: the weights may have changed */
-    bool overflow;       /* the sampler met logits that are not finite, on all ranks alike */
+    struct evaluation evaluation; /* the last one */
+    int64_t evaluated_step;       /* after which it was made; -1: none yet */
+    bool refill_warned;           /* the warning that refill_rounds did not fill a step has been logged */
 
     /* Of the step. */
     struct arena arena;

@@ -47,14 +47,14 @@ tare_status stage_data(struct run *r, int64_t n, struct collect_request *request
 tare_status stage_rollout(struct run *r, const struct collect_request *request, struct err *e)
 {
     const tare_status status = collector_sample(&r->collector, request, &r->batch, e);
-    r->overflow = status == TARE_E_NOT_FINITE;
+    if (status == TARE_E_NOT_FINITE) r->state = RUN_OVERFLOWED;
     return status;
 }
 
 tare_status stage_verify(struct run *r, struct err *e)
 {
     const tare_status status = collector_verify(&r->collector, e);
-    r->judging_failed = status && status != TARE_E_CANCELLED && status != TARE_E_COMM;
+    if (status && status != TARE_E_CANCELLED && status != TARE_E_COMM) r->state = RUN_VERIFY_FAILED;
     return status;
 }
 

@@ -49,7 +49,7 @@ static tare_status take_batch(struct run *r, struct err *e)
     arena_reset(&r->arena);
     r->n_met = 0;
     r->begun = r->cursor;
-    r->moved = r->judging_failed = false;
+    r->state = RUN_COLLECTING;
     TRY(curriculum_begin(r->curriculum, r->step + 1, &r->arena, e));
     learner_begin(r);
     cluster_begin(&r->cluster);
@@ -60,7 +60,7 @@ static tare_status learn_from_batch(struct run *r, struct err *e)
 {
     STAGE("estimate", learner_estimate(r, e)); /* A [N], from the state before this step */
     TRY(refill(r, e));                         /* groups in place of dropped ones */
-    r->moved = true;
+    r->state = RUN_UPDATING;
     STAGE("update", learner_update(r, e)); /* theta */
     return learner_run_hooks(r, HOOK_AFTER_UPDATE, e);
 }
