@@ -49,22 +49,25 @@ static void pack_int8_task(void *arg, int64_t panel, int thread)
  * `bias` is the bias in these scales, negative (int8_biased). */
 struct int8_scales {
     vf scale[1 + DOT], bias[1 + DOT];
+#if defined(CPU_DOT) && defined(__AVX512F__)
+    __m512i byte, exponent; /* 0xff00, 0x47000000 in each lane (int8_biased) */
+#endif
 };
 
 #ifdef CPU_DOT
 /* The n-th sixteen numbers q of a row of words, as floats x = 2^15 + 128 + q. They lie as bytes 128 + q, and a float of exponent 15 counts whole numbers
  * from its bit 8 on, so a shift puts the byte there. Then s x - s (2^15 + 128), one multiply-add, is s q, exactly: s has 8 bits and 2^15 + 128 has 9, so
  * their product is a float, and finite since s is at most 2^112 (exact.h); s q has 15 bits and is rounded nowhere. Zeros are +0, as of a product. */
-INLINE vf int8_biased(const uint8_t *row, const int n)
+INLINE vf int8_biased(const uint8_t *row, const int n, const struct int8_scales *s)
 {
 #ifdef __AVX512F__
     __m512i x = _mm512_loadu_si512(row);
     if (n == 0) x = _mm512_slli_epi32(x, 8);
     if (n == 2) x = _mm512_srli_epi32(x, 8);
     if (n == 3) x = _mm512_srli_epi32(x, 16);
-    return _mm512_castsi512_ps(
-        _mm512_ternarylogic_epi32(x, _mm512_set1_epi32(0xff00), _mm512_set1_epi32(0x47000000), 0xea /* and, or */));
+    return _mm512_castsi512_ps(_mm512_ternarylogic_epi32(x, s->byte, s->exponent, 0xea /* and, or */));
 #else
+    (void)s;
     float x[LANES];
     for (int i = 0; i < LANES; i++) x[i] = 0x1p15f + row[4 * i + n];
     return v_load(x);
@@ -83,6 +86,12 @@ INLINE struct int8_scales int8_scales(const uint8_t *block, int v, const int pai
             s.scale[half] = v_twice(both, half);
             s.bias[half] = v_mul(s.scale[half], v_set(-0x1p15f - INT8_BIAS));
         }
+#ifdef __AVX512F__
+        /* GCC 14 would keep constants on the stack and read them in every step; values of unknown origin stay in registers. */
+        s.byte = _mm512_set1_epi32(0xff00);
+        s.exponent = _mm512_set1_epi32(0x47000000);
+        __asm__("" : "+v"(s.byte), "+v"(s.exponent));
+#endif
     }
 #endif
     (void)pairs;
@@ -94,8 +103,8 @@ INLINE vf int8_words(const uint8_t *row, const int v, const struct int8_scales *
 {
 #ifdef CPU_DOT
     if (bf16)
-        return v_words(v_fma(int8_biased(row, 2 * v), s->scale[0], s->bias[0]),
-                       v_fma(int8_biased(row, 2 * v + 1), s->scale[1], s->bias[1]));
+        return v_words(v_fma(int8_biased(row, 2 * v, s), s->scale[0], s->bias[0]),
+                       v_fma(int8_biased(row, 2 * v + 1, s), s->scale[1], s->bias[1]));
 #endif
     const vf w = v_mul(v_load_int8(row + v * LANES), s->scale[0]);
     return bf16 ? v_round_finite_bf16(w) : w;
