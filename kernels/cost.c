@@ -51,20 +51,20 @@ static struct kernel_cost add_costs(struct kernel_cost a, struct kernel_cost b)
 
 struct kernel_cost cost_matmul_low_rank(const struct op_matmul_low_rank *o)
 {
-    return add_costs(cost_matmul(&o->product), low_rank(&o->beside, o->product.t, o->product.k, o->product.dtype));
+    return add_costs(cost_matmul(&o->product), low_rank(&o->adapter, o->product.t, o->product.k, o->product.dtype));
 }
 
 struct kernel_cost cost_matmul_dx_low_rank(const struct op_matmul_dx_low_rank *o)
 {
     const struct op_matmul_dx *p = &o->product;
-    const struct kernel_cost beside = low_rank(&o->beside, p->t, p->dx ? p->k : 0, p->dtype);
-    return p->dx ? add_costs(cost_matmul_dx(p), beside) : beside;
+    const struct kernel_cost adapters = low_rank(&o->adapter, p->t, p->dx ? p->k : 0, p->dtype);
+    return p->dx ? add_costs(cost_matmul_dx(p), adapters) : adapters;
 }
 
 struct kernel_cost cost_low_rank_dw(const struct op_low_rank_dw *o)
 {
-    const struct kernel_cost beside = low_rank(&o->beside, o->t, o->k, DTYPE_F32);
-    return COST(beside.flops, 2 * beside.bytes + (double)(4 * o->t * (o->n + o->k)));
+    const struct kernel_cost adapters = low_rank(&o->adapter, o->t, o->k, DTYPE_F32);
+    return COST(adapters.flops, 2 * adapters.bytes + (double)(4 * o->t * (o->n + o->k)));
 }
 
 /* Rows, pairs of a query and a key that it sees, and keys read when leading blocks shared by
