@@ -67,9 +67,9 @@ static tare_status print_memory(const struct plan *p, struct str *out, struct er
         if (differ) TRY(str_addf(out, e, " %12s", str_amount(b, (double)p->last.bytes[i], "B")));
         TRY(str_addf(out, e, "   %s", CLASS_TEXT[i]));
         if (i == PLAN_KV)
-            TRY(str_addf(out, e, "%lld tokens of %lld bytes; %lld full-length completions at once; a step needs %lld tokens%s",
-                         LL(p->kv_tokens), LL(p->kv_token_bytes), LL(p->kv_sequences), LL(p->kv_wanted),
-                         p->kv_for_eval ? " for evaluation" : ""));
+            TRY(str_addf(out, e, "%lld tokens of %lld bytes; %lld full-length completions at once; %s needs %lld tokens",
+                         LL(p->kv_tokens), LL(p->kv_token_bytes), LL(p->kv_sequences), p->kv_for_eval ? "evaluation" : "a step",
+                         LL(p->kv_wanted)));
         if (i == PLAN_ACTIVATIONS)
             TRY(str_addf(out, e, "micro-batch of %lld tokens, %lld targets, recompute %s", LL(p->micro_rows), LL(p->micro_targets),
                          config_chosen(p->in.config, "train", "recompute")));
