@@ -12,7 +12,7 @@
     X(train, "CONFIG [section.key=value ...]", "train by reinforcement learning; --resume continues from the last checkpoint") \
     X(sft, "CONFIG [...]", "supervised training: the warm start, and the baseline; --resume") \
     X(eval, "CONFIG [...]", "pass@1, avg@k, pass@k on held-out questions") \
-    X(plan, "CONFIG [plan.key=value ...]", "memory, wire and time of a run, before anything is allocated")
+    X(plan, "CONFIG [plan.key=value ...]", "memory of a run, before anything is allocated")
 #ifdef TARE_LAB
 #define VERBS_SWEEP(X) \
     X(sweep, "CONFIG [...] (--table)", "a run for each cell of the grid in [sweep]; the results, with intervals")
