@@ -140,7 +140,7 @@ compare 2 run copy
 says '^damaged: copy/checkpoints/.: Not a directory'
 mkdir closed; ln -s metrics.jsonl closed/metrics.jsonl
 compare 2 run closed
-grep 'closed/metrics.jsonl: ' err.txt > /dev/null && ! grep 'no run is there' err.txt > /dev/null && ok || bad "a run that may not be read: $(cat err.txt)"
+grep 'closed/metrics.jsonl: ' err.txt > /dev/null && ! grep 'no run found' err.txt > /dev/null && ok || bad "a run that may not be read: $(cat err.txt)"
 compare 2 run
 compare 2 run run run
 compare 2 run run --what

@@ -141,7 +141,7 @@ rm -rf /dev/shm/tare-sft-$$
 # sums of models that are none; a pipe in the place of a file
 echo '{"models":{"model.path":5}}' > fewer.training/manifest.json
 $K --resume > /dev/null 2> err.txt && bad "a sum of a model that is a number" || ok
-grep -q 'fewer.training/manifest.json: models, model.path: is not what was written there' err.txt && ok || bad "a sum of a model that is a number: $(cat err.txt)"
+grep -q 'fewer.training/manifest.json: models, model.path: must be an object with "files"' err.txt && ok || bad "a sum of a model that is a number: $(cat err.txt)"
 for file in ended lock manifest.json; do
     mv fewer.training/$file was 2> /dev/null || rm -f was
     mkfifo fewer.training/$file
@@ -153,7 +153,7 @@ done
 # a link to nothing is not taken for a file that was never there
 mv fewer.training/manifest.json was && ln -s nowhere fewer.training/manifest.json
 $K --resume > /dev/null 2> err.txt && bad "a link to nothing as manifest.json" || ok
-grep -q 'fewer.training/manifest.json: is a link to a file that is not there' err.txt && ok || bad "a link to nothing: $(cat err.txt)"
+grep -q 'fewer.training/manifest.json: is a dangling link' err.txt && ok || bad "a link to nothing: $(cat err.txt)"
 rm fewer.training/manifest.json && mv was fewer.training/manifest.json
 # a lock and a full disk name both keys
 exec 8>> fewer.training/lock

@@ -219,7 +219,7 @@ static void a_run_from_start_to_resume(void **state)
     assert_ok(observe_sync(o, &e), &e);
     assert_ok(observe_close(o, "interrupted", &e), &e);
     assert_int_equal(open_run(run, false, -1, &o, &e), TARE_E_STATE);
-    assert_non_null(strstr(e.message, "has no checkpoint yet"));
+    assert_non_null(strstr(e.message, "without a checkpoint"));
     assert_ok(fs_join(path, run, "checkpoints", &e), &e);
     assert_ok(fs_mkdirs(path, &e), &e);
     assert_int_equal(open_run(run, false, -1, &o, &e), TARE_E_STATE);
