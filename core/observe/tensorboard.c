@@ -39,7 +39,7 @@ static uint32_t mask_crc(uint32_t crc)
     return (crc >> 15 | crc << 17) + 0xA282EAD8u;
 }
 
-/* ---------------------------------------------------------------- protobuf by hand
+/* ---------------------------------------------------------------- protobuf, encoded by hand
  * Event   { double wall_time = 1; int64 step = 2; string file_version = 3; Summary summary = 5; }
  * Summary { repeated Value value = 1; }     Value { string tag = 1; float simple_value = 2; }
  * A field is a varint of number << 3 | type (0 varint, 1 eight bytes, 2 length and bytes,

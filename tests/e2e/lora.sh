@@ -142,7 +142,7 @@ refused "$both" "$TARE" plan tiny.ini model.base=base
 refused "$both" "$TARE" config check tiny.ini run.dir=x model.base=base
 refused "$both" "$TARE" generate base model.base=base < /dev/null
 refused "$both" "$TARE" score base model.base=base < /dev/null
-refused 'needs a model to put adapters on' "$TARE" sft sft.ini lora.rank=4 sft.out=none-such run.dir=y
+refused 'needs a base model' "$TARE" sft sft.ini lora.rank=4 sft.out=none-such run.dir=y
 # an estimator with a teacher says that it has none
 "$TARE" train tiny.ini run.dir=taught train.steps=1 estimator.plugin=opd > out.txt 2> err.txt && ok || { bad "opd"; cat err.txt; }
 grep 'model.reference is empty' err.txt > out.txt && ok || { bad "opd without a teacher: no warning"; cat err.txt; }

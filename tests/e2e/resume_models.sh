@@ -170,7 +170,7 @@ tune_goes_on unread --allow-change
 mkdir -p noted.training theirs theirs.training/sub
 echo mine | tee noted.training/notes.txt > theirs.training/sub/notes.txt
 tune sft.out=noted && bad "a training in a folder of somebody's" || ok
-says 'noted.training: notes.txt is not of a training.*choose another sft.out'
+says 'noted.training: notes.txt does not belong to the training.*choose another sft.out'
 tune sft.out=theirs --resume && bad "a folder called a model" || ok
 says 'sft.out = theirs exists already; remove it or choose another'
 [ -e noted.training/notes.txt ] && [ -e theirs.training/sub/notes.txt ] && [ ! -e noted ] && ok || bad "files of somebody's are gone"

@@ -173,7 +173,7 @@ static void bad_sections_are_refused(void **state)
     expect_refused("[sweep]\npair = a, b\nrun.seed = 1..2\n", "no axis a");
     expect_refused("[sweep]\npair = run.seed, loss.clip\nrun.seed = 1..2\nloss.clip = 0.1\n", "equal lengths");
     expect_refused("[sweep]\nrun.dir = a, b\n", "run.dir");
-    expect_refused("[sweep]\nname = a/b\nrun.seed = 1\n", "without '/'");
+    expect_refused("[sweep]\nname = a/b\nrun.seed = 1\n", "cannot contain '/'");
     expect_refused("[sweep]\nestimator.plugin = grpo, bv_blend\nestimator.bv_blnd.gamma = 0.1, 0.9\n",
                    "estimator.bv_blnd.gamma changes nothing");
     expect_refused("[sweep]\nestimator.bv_blend.gamma = 0.1, 0.9\n[estimator]\nplugin = grpo\n",
