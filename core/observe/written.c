@@ -138,7 +138,7 @@ tare_status written_metrics(struct written *w, int64_t last, struct err *e)
     return TARE_OK;
 }
 
-void written_tell(const struct written *w)
+void written_report(const struct written *w)
 {
     char more[80] = "";
     if (w->changed > 1) snprintf(more, sizeof more, ", and so are %lld others that were read", (long long)w->changed - 1);
@@ -146,11 +146,11 @@ void written_tell(const struct written *w)
         log_warn("%s%s; results computed from it may be wrong; `tare verify-run %s` checks all files", w->first, more, w->run);
 }
 
-tare_status written_tell_metrics(const char *run_dir, struct err *e)
+tare_status written_report_metrics(const char *run_dir, struct err *e)
 {
     OWNED(written_close) struct written w = {0};
     TRY(written_open(run_dir, &w, e));
     TRY(written_metrics(&w, INT64_MAX, e));
-    written_tell(&w);
+    written_report(&w);
     return TARE_OK;
 }

@@ -3,7 +3,7 @@
  *
  *   TRY(written_open("runs/one", &w, e));                    without a chain, nothing is compared
  *   TRY(written_file(&w, "rollouts/step-000003.jsonl", e));  for each file that is read
- *   written_tell(&w);                                      one warning, with the first difference
+ *   written_report(&w);                                      one warning, with the first difference
  *
  * While a process writes the run no difference is reported, because a file may be newer than its
  * checksum. */
@@ -35,8 +35,8 @@ bool written_same(const struct written *w, const char *name, const void *data, i
 tare_status written_file(struct written *w, const char *name, struct err *e);
 /* Compares the lines of metrics.jsonl up to a step. */
 tare_status written_metrics(struct written *w, int64_t last, struct err *e);
-void written_tell(const struct written *w);
+void written_report(const struct written *w);
 /* Compares the metrics of one run and warns about a difference. */
-tare_status written_tell_metrics(const char *run_dir, struct err *e);
+tare_status written_report_metrics(const char *run_dir, struct err *e);
 
 #endif

@@ -234,7 +234,7 @@ tare_status sweep_begin(struct sweep *s, struct err *e)
     return sweep_db_open(s->plan.dir, &s->db, e);
 }
 
-/* ---------------------------------------------------------------- progress *
+/* ---------------------------------------------------------------- progress */
 
 /* Checks that the run in the cell's folder was made with the cell's current configuration. */
 static tare_status check_same(struct sweep *s, const struct sweep_job *job, struct err *e)

@@ -115,5 +115,5 @@ PATH=$PWD/none train run.dir="$WORK"/nothing log.export=wandb && ok || bad "with
 grep 'cannot run python3; install Python' err.txt > found.txt && ok || bad "without Python: $(cat err.txt)"
 status=0
 train run.dir="$WORK"/unknown log.export=wandb,nothing || status=$?
-[ $status = 3 ] && [ ! -e unknown ] && grep "'nothing' is no service; there are wandb, trackio, mlflow, swanlab, comet" err.txt > found.txt && ok || bad "no service: status $status: $(cat err.txt)"
+[ $status = 3 ] && [ ! -e unknown ] && grep "unknown service 'nothing'; allowed: wandb, trackio, mlflow, swanlab, comet" err.txt > found.txt && ok || bad "no service: status $status: $(cat err.txt)"
 done_

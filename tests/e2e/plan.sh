@@ -37,7 +37,7 @@ expect 1 'it fits with \(this\|these\) and dist.ranks=1 ' "$TARE" plan "$CONFIG"
 plan plan.device=h100 plan.memory=40GB 2> /dev/null | grep '^a step, completions' && bad "times of a plan that does not fit" || ok
 expect 0 'give plan.memory to know' plan
 expect 0 '^fits' plan plan.memory=96GB dist.ranks=64 dist.gradient_shards=64
-expect 3 'dist.ranks = 64 (command line) and dist.gradient_shards = 8 .*multiple of it' plan plan.memory=96GB dist.ranks=64
+expect 3 'dist.ranks = 64 (command line) and dist.gradient_shards = 8 .*multiple of the number of ranks' plan plan.memory=96GB dist.ranks=64
 expect 1 '^does not fit' plan plan.memory=96GB dist.ranks=1
 # families of models
 FAMILIES=$SOURCE/tests/data/models/families
@@ -51,7 +51,7 @@ expect 3 'no plan.colour' plan plan.colour=red
 expect 3 'plan.hosts = 0: a whole number' plan plan.hosts=0
 expect 3 '9 hosts' plan plan.hosts=9
 expect 3 'no key' plan rollout.promts=3
-expect 3 'model.path = none is not there; name the folder of a model' "$TARE" plan "$CONFIG" model.path=none
+expect 3 'model.path = none does not exist; name the folder of a model' "$TARE" plan "$CONFIG" model.path=none
 expect 3 'for a GPU give plan.device' plan --measure
 expect 2 '^usage: tare plan' "$TARE" plan
 expect 2 '^usage: tare plan' "$TARE" plan --what

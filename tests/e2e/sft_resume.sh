@@ -40,7 +40,7 @@ killed_at result 1 $SFT sft.out=ended --resume && [ -e ended ] && ok || bad "not
 cp -r ended.training kept
 status=0
 "$TARE" sft sft.ini sft.out=ended sft.steps=70 --resume > /dev/null 2> err.txt || status=$?
-[ $status = 3 ] && grep -q 'sft.steps asks for 70 steps, and ended is there with 60; remove it or choose another sft.out' err.txt && ok || bad "more steps than the model has: $status, $(cat err.txt)"
+[ $status = 3 ] && grep -q 'sft.steps asks for 70 steps, but ended exists with 60; remove it or choose another sft.out' err.txt && ok || bad "more steps than the model has: $status, $(cat err.txt)"
 diff -r -x lock kept ended.training > /dev/null && ok || bad "a refused --resume touches the training"
 ended "killed after the model has its name"
 cp -r kept ended.training

@@ -87,8 +87,8 @@ refused 'sweep.metric: .*:tial.*allowed after the colon' 'run.seed = 1, 2\nmetri
 refused '--metric = reward/maen: .*reward/mean' 'run.seed = 1, 2' --metric reward/maen
 refused_dry 'cell train-no.jsonl (data.train = no.jsonl): .*No such file' 'data.train = builtin:arithmetic/train?rows=500, no.jsonl'
 refused 'cell train-folder .*folder' 'data.train = builtin:arithmetic/train?rows=500, folder'
-refused_dry 'model.path = nosuch is not there' 'model.path = base-1, nosuch' model.warm_start=
-refused 'model.reference = nosuch is not there' 'model.reference = base-1, nosuch' loss.kl_coef=0.1
+refused_dry 'model.path = nosuch does not exist' 'model.path = base-1, nosuch' model.warm_start=
+refused 'model.reference = nosuch does not exist' 'model.reference = base-1, nosuch' loss.kl_coef=0.1
 "$TARE" -q sweep one.ini sweep.name=narrow sweep.estimator.plugin=grpo sweep.estimator.bv_blend.temperature= --dry-run > cells.txt 2>&1 && grep -q '^2 cells' cells.txt && ok || bad "an axis that is switched off: $(cat cells.txt)"
 # every metric of a run is one that a sweep takes
 for metric in $(grep -oh '"[^" ]*":' runs/one/*_seed-1/metrics.jsonl | tr -d '":' | sort -u); do

@@ -205,9 +205,9 @@ static void wrong_input_is_refused(void **state)
     refused("[data]\nprompt = plain\nsystem = Be good.\n", NULL, -1, "a plain prompt has no system message");
     refused("[train]\nstep = 1\n", NULL, 2, "did you mean 'steps'?");
     refused("[rollout]\nlr = 1\n", NULL, 2, "did you mean 'train.lr'?");
-    refused("[estimator]\ngamma = 1\n", NULL, 2, "go under [estimator.NAME]");
+    refused("[estimator]\ngamma = 1\n", NULL, 2, "go in [estimator.NAME]");
     refused("[trian]\nlr = 1\n", NULL, 2, "did you mean [train]?");
-    refused("[train.x]\nlr = 1\n", NULL, 2, "no section [train.x]");
+    refused("[train.x]\nlr = 1\n", NULL, 2, "unknown section [train.x]");
     refused("[train]\nsteps = 1.5\n", NULL, 2, "is not a whole number");
     refused("[train]\nsteps =\n", NULL, 2, "is not a whole number");
     refused("[train]\nsteps = 99999999999999999999\n", NULL, 2, "does not fit");
@@ -221,8 +221,8 @@ static void wrong_input_is_refused(void **state)
     refused(NULL, "train.lr=x", 0, "train.lr = 'x' is not a number");
     refused(NULL, "trainlr", 0, "is not section.key=value");
     refused(NULL, "data.system=\xff", 0, "not valid UTF-8");
-    refused("[run]\ndir = runs/${run.sed}\n", NULL, 2, "'${run.sed}' is not known here");
-    refused("[run]\nname = ${run.name}\n", NULL, 2, "'${run.name}' is not known here");
+    refused("[run]\ndir = runs/${run.sed}\n", NULL, 2, "unknown reference '${run.sed}'");
+    refused("[run]\nname = ${run.name}\n", NULL, 2, "unknown reference '${run.name}'");
 }
 
 /* What libinih alone would cut, join or pass over. */
@@ -230,14 +230,14 @@ static void lines_are_never_bent(void **state)
 {
     (void)state;
     struct config c;
-    refused("[train]\nlr = 1\nlr = 2\n", NULL, 3, "is in this file twice, first in line 2");
-    refused("[train]\nlr = 1\n[run]\n[train]\nlr = 2\n", NULL, 5, "is in this file twice");
+    refused("[train]\nlr = 1\nlr = 2\n", NULL, 3, "appears twice in this file, first in line 2");
+    refused("[train]\nlr = 1\n[run]\n[train]\nlr = 2\n", NULL, 5, "appears twice in this file");
     refused("[train\nlr = 1\n", NULL, 1, "closing bracket");
     refused("[train] lr = 1\n", NULL, 1, "after the section's bracket");
     refused("[estimator.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa]\n", NULL, 1, "at most 48");
     refused("[train]\nnonsense\n", NULL, 2, "expected key = value");
     refused("[train]\nlr: 1\n", NULL, 2, "expected key = value");
-    refused("[train]\n= 1\n", NULL, 2, "a value without a key");
+    refused("[train]\n= 1\n", NULL, 2, "the key before the value is missing");
     refused("lr = 1\n", NULL, 1, "before the first section");
     refused("[data]\nsystem = \"a\n", NULL, 2, "closing quote");
     refused("[data]\nsystem = \"a\" b\n", NULL, 2, "after the closing quote");
