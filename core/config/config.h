@@ -80,9 +80,9 @@ struct verifier_config {
 };
 
 struct clusterer_config {
-    const char *encoder, *codebook;               /* plugin names; codebook "none": no clusters */
-    const char *corpus;                           /* trains a missing codebook; empty: data.train */
-    int64_t clusters, seed, restarts, iterations; /* parameters of that training */
+    const char *encoder, *codebook; /* plugin names; codebook "none": no clusters */
+    /* how a missing codebook is trained, on the questions of data.train */
+    int64_t clusters, seed, restarts, iterations;
 };
 
 struct estimator_config {

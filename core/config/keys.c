@@ -197,8 +197,7 @@ const struct config_key CONFIG_KEYS[] =
         TEXT(
             clusterer, codebook, "auto",
             "Codebook plugin; none: no clusters; auto: kmeans when the estimator works by cluster, else none. The paper gives neither the encoder nor K; both are recorded with the run."),
-        TEXT(clusterer, corpus, "", "JSONL file whose questions train the codebook when its file is absent. Empty: data.train."),
-        INT(clusterer, clusters, "8", 1, 1000000, "Clusters K of that training."),
+        INT(clusterer, clusters, "8", 1, 1000000, "Clusters K of a codebook that is trained because its file is missing, on the questions of data.train."),
         INT(clusterer, seed, "0", 0, MANY, "Seed of that training (k-means++)."),
         INT(clusterer, restarts, "4", 1, 10000, "Restarts of that training; the one with the least inertia is kept."),
         INT(clusterer, iterations, "100", 1, 1000000, "Most Lloyd iterations of a restart."),
