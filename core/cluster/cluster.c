@@ -68,7 +68,8 @@ static tare_status train_missing(const struct config *config, const char *path, 
     const char *name = c->data->name;
     if (!o->clusters)
         FAIL(e, TARE_E_NOT_FOUND,
-             "%s: there is no codebook; make one with `tare codebook`, or set clusterer.clusters to have it trained here", path);
+             "%s: there is no codebook; make one with `tare cluster train`, or set clusterer.clusters to have it trained here",
+             path);
     TRY(questions(c->data, &c->arena, &texts, e));
     const struct kmeans_options options = {.k = o->clusters,
                                            .restarts = o->restarts,

@@ -1,6 +1,7 @@
 #include "config/config.h"
 #include "config/ini_file.h"
 #include "config/keys.h"
+#include "config/kinds.h"
 #include "config/value.h"
 
 #include <stdio.h>
@@ -68,13 +69,15 @@ static bool may_choose(const char *list, const char *plugin)
 
 bool config_uses(const struct config *c, const char *section)
 {
-    if (!strncmp(section, "estimator.", 10)) return may_choose(c->estimator.plugin, section + 10);
-    if (!strncmp(section, "verifier.", 9)) return may_choose(c->verifier.plugins, section + 9);
-    if (!strncmp(section, "objective.", 10)) return may_choose(c->objective.plugin, section + 10);
-    if (!strncmp(section, "curriculum.", 11)) return may_choose(c->curriculum.plugin, section + 11);
-    if (strncmp(section, "clusterer.", 10)) return false;
-    return may_choose(c->clusterer.encoder, section + 10) || may_choose(c->clusterer.codebook, section + 10) ||
-           (!strcmp(c->clusterer.codebook, "auto") && !strcmp(section + 10, "kmeans"));
+    const char *dot = strchr(section, '.');
+    if (!dot) return false;
+    for (int32_t kind = PLUGIN_FIRST_KIND; kind <= PLUGIN_LAST_KIND; kind++) {
+        const char *own = CONFIG_KINDS[kind].section;
+        if (strlen(own) == (size_t)(dot - section) && !strncmp(section, own, strlen(own)) &&
+            may_choose(config_kind_choice(c, kind), dot + 1))
+            return true;
+    }
+    return !strcmp(section, "clusterer.kmeans") && !strcmp(c->clusterer.codebook, "auto");
 }
 
 static const char *param_of(const struct config *c, const char *section, const char *key)

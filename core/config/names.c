@@ -2,6 +2,7 @@
 
 #include "config/critic.h"
 #include "config/keys.h"
+#include "config/kinds.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -200,17 +201,15 @@ static tare_status unknown_section(const char *section, const char *where, struc
     if (best) FAIL(e, TARE_E_CONFIG, "%s: unknown section [%s]; did you mean [%s]?", where, section, best);
     FAIL(
         e, TARE_E_CONFIG,
-        "%s: unknown section [%s]; `tare config docs` lists them, a plugin's own are [estimator.NAME], [verifier.NAME], [objective.NAME], [curriculum.NAME], [clusterer.NAME]",
+        "%s: unknown section [%s]; `tare config docs` lists them; the parameters of a plugin go in a section such as [estimator.grpo]",
         where, section);
 }
 
 /* Sections whose plugins have their own parameters, in [SECTION.NAME]. */
 bool config_is_plugin_section(const char *section)
 {
-    static const char *const SECTIONS[] = {"estimator", "verifier", "objective", "curriculum", "clusterer"};
-    for (size_t i = 0; i < sizeof SECTIONS / sizeof *SECTIONS; i++)
-        if (!strcmp(section, SECTIONS[i])) return true;
-    return false;
+    const int32_t kind = config_kind_of_section(section);
+    return kind && !strcmp(section, CONFIG_KINDS[kind].section);
 }
 
 /* A plugin's parameter belongs in [SECTION.NAME]. A key of the same name in another section is

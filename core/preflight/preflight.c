@@ -116,16 +116,22 @@ static tare_status check_estimator(const struct config *c, const struct dataset 
     return TARE_OK;
 }
 
+/* True for a kind whose plugins have their parameters in this section, [KIND.NAME]. */
+static bool kind_has_section(int32_t kind, const char *section)
+{
+    const size_t n = strlen(CONFIG_KINDS[kind].section);
+    return !strncmp(section, CONFIG_KINDS[kind].section, n) && section[n] == '.';
+}
+
+/* Opens the plugin of a section, [KIND.NAME]. */
 static tare_status find_named(const struct config *c, const char *section, const struct plugin **out, struct err *e)
 {
     const struct plugin_search search = {.folder = c->run.plugins};
     const char *name = strchr(section, '.') + 1;
-    if (!strncmp(section, "estimator.", 10)) return plugin_open(name, TARE_ESTIMATOR, &search, out, e);
-    if (!strncmp(section, "verifier.", 9)) return plugin_open(name, TARE_VERIFIER, &search, out, e);
-    if (!strncmp(section, "objective.", 10)) return plugin_open(name, TARE_OBJECTIVE, &search, out, e);
-    if (!strncmp(section, "curriculum.", 11)) return plugin_open(name, TARE_CURRICULUM, &search, out, e);
-    if (!plugin_open(name, TARE_ENCODER, &search, out, e)) return TARE_OK;
-    return plugin_open(name, TARE_CODEBOOK, &search, out, e);
+    tare_status status = TARE_E_NOT_FOUND;
+    for (int32_t kind = config_kind_of_section(section); status && kind <= PLUGIN_LAST_KIND; kind++)
+        if (kind_has_section(kind, section)) status = plugin_open(name, kind, &search, out, e);
+    return status;
 }
 
 static bool first_of_section(const struct config *c, const struct config_param *p)
@@ -135,18 +141,17 @@ static bool first_of_section(const struct config *c, const struct config_param *
     return true;
 }
 
-/* Checks the tables of the plugins named in `chosen`, the value of a key. kind: "estimator.".
- * *sound: true without faults, so the plugins can be opened. A file may hold a plugin of any
- * name, so its table is checked when it is opened. */
-static tare_status check_tables(const struct config *c, const char *kind, const char *chosen, bool *sound, struct faults *f,
-                                struct err *e)
+/* Checks the parameters of the plugins that the configuration chooses from a kind. *sound: no fault was found, so that
+ * they can be opened. A file may hold a plugin of any name: its parameters are checked when it is opened. */
+static tare_status check_tables(const struct config *c, int32_t kind, bool *sound, struct faults *f, struct err *e)
 {
+    const char *chosen = config_kind_choice(c, kind);
     const int64_t before = f ? f->n : 0;
     const bool file = strchr(chosen, '/') || strstr(chosen, ".so");
     for (const struct config_param *p = c->params; p && !file; p = p->next) {
         const struct plugin *plugin;
         struct err unused;
-        if (strncmp(p->section, kind, strlen(kind)) || !first_of_section(c, p) || !config_uses(c, p->section)) continue;
+        if (!kind_has_section(kind, p->section) || !first_of_section(c, p) || !config_uses(c, p->section)) continue;
         if (!find_named(c, p->section, &plugin, &unused)) TRY(plugin_check_params(plugin, c->params, f, e));
     }
     *sound = !f || f->n == before;
@@ -159,7 +164,7 @@ static tare_status check_clusters(const struct config *c, const struct dataset *
 {
     bool sound;
     *clusters = c->clusterer.clusters;
-    TRY(check_tables(c, "clusterer.", c->clusterer.codebook, &sound, f, e));
+    TRY(check_tables(c, TARE_CODEBOOK, &sound, f, e));
     return sound && train ? err_note_fault(f, cluster_check(c, train, env, clusters, e), e) : TARE_OK;
 }
 
@@ -171,16 +176,16 @@ static tare_status check_plugins(const struct config *c, const struct dataset *t
     struct segments s = {0};
     int64_t clusters = 0;
     bool sound;
-    TRY(check_tables(c, "verifier.", c->verifier.plugins, &sound, f, e));
+    TRY(check_tables(c, TARE_VERIFIER, &sound, f, e));
     if (sound) TRY(err_note_fault(f, check_verifier(c, &env, &s, e), e));
-    TRY(check_tables(c, "objective.", c->objective.plugin, &sound, f, e));
+    TRY(check_tables(c, TARE_OBJECTIVE, &sound, f, e));
     if (sound) TRY(err_note_fault(f, check_objective(c, &env, e), e));
-    TRY(check_tables(c, "curriculum.", c->curriculum.plugin, &sound, f, e));
+    TRY(check_tables(c, TARE_CURRICULUM, &sound, f, e));
     if (sound && train) TRY(err_note_fault(f, check_curriculum(c, train, &env, e), e));
     /* the estimator is unknown, which has already been reported */
     if (!config_codebook_settled(c)) return TARE_OK;
     TRY(check_clusters(c, train, &env, &clusters, f, e));
-    TRY(check_tables(c, "estimator.", c->estimator.plugin, &sound, f, e));
+    TRY(check_tables(c, TARE_ESTIMATOR, &sound, f, e));
     if (sound) TRY(err_note_fault(f, check_estimator(c, train, clusters, &env, &s, e), e));
     return s.verifier && s.estimator ? err_note_fault(f, engine_check_segments(c, s.gives, s.reads, e), e) : TARE_OK;
 }
@@ -302,8 +307,8 @@ tare_status preflight_cell(const struct config *c, bool met, struct err *e)
 {
     struct dataset data[2] = {0};
     bool sound;
-    TRY(check_tables(c, "verifier.", c->verifier.plugins, &sound, NULL, e));
-    TRY(check_tables(c, "clusterer.", c->clusterer.codebook, &sound, NULL, e));
+    TRY(check_tables(c, TARE_VERIFIER, &sound, NULL, e));
+    TRY(check_tables(c, TARE_CODEBOOK, &sound, NULL, e));
     if (met) return TARE_OK;
     const tare_status status = check_paths(c, data, e);
     dataset_free(&data[0]);

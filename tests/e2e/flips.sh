@@ -48,15 +48,15 @@ flip merged/model.safetensors
 refused 1 'merged/model.safetensors: is damaged' "$TARE" generate merged rollout.max_new_tokens=2
 
 # a codebook: in a new run, and in what reads it alone
-taken "$TARE" codebook hashed dim=16 --clusters 2 --seed 1 --restarts 1 -o book.safetensors
+taken "$TARE" cluster train hashed dim=16 --clusters 2 --seed 1 --restarts 1 -o book.safetensors
 at=$(($(stat -c %s book.safetensors) - 90)) # a centroid, or what the encoder learnt
 flip book.safetensors $at 64
-refused 1 'book.safetensors: is damaged' "$TARE" cluster book.safetensors
-refused 1 'book.safetensors: is damaged' "$TARE" codebook inspect book.safetensors
+refused 1 'book.safetensors: is damaged' "$TARE" cluster assign book.safetensors
+refused 1 'book.safetensors: is damaged' "$TARE" cluster inspect book.safetensors
 # shellcheck disable=SC2086
 refused 1 'book.safetensors: is damaged' "$TARE" train tiny.ini $quick run.dir=clusters clusterer.codebook=kmeans clusterer.encoder=hashed clusterer.hashed.dim=16 clusterer.kmeans.path=book.safetensors
 flip book.safetensors $at 64
-taken "$TARE" cluster book.safetensors
+taken "$TARE" cluster assign book.safetensors
 
 # a run's rollouts and metrics, in what reads them: told once, by the file's name; a fork, which would go on from them, refuses
 # shellcheck disable=SC2086

@@ -111,12 +111,5 @@ m = json.loads(open("whole/metrics.jsonl").readline())
 for name in ("moments", "gradients"):
     assert find(a, name) and find(b, name) == 2 * find(a, name), (name, find(a, name), find(b, name))
     assert m["memory/" + name] == find(b, name), (name, m["memory/" + name])
-# two more forward passes for the rewards, one and a whole update of its own; masters and moments in the checkpoints
-stage = lambda p, s, k: p["stages"][s][k]
-assert stage(b, "update", "flops") > 1.9 * stage(a, "update", "flops"), (stage(a, "update", "flops"), stage(b, "update", "flops"))
-assert stage(b, "refresh", "memory_bytes") > stage(a, "refresh", "memory_bytes")
-import os
-wrote = sum(os.path.getsize(os.path.join("whole/checkpoints/step-000014", f)) for f in ("model.safetensors", "optimizer-00000-of-00001.state"))
-assert abs(stage(b, "checkpoint", "disk_bytes") / wrote - 1) < 0.05, (stage(b, "checkpoint", "disk_bytes"), wrote)
 PY
 done_

@@ -111,9 +111,6 @@ def find(o, key):
             if got is not None: return got
 a, b = (find(json.load(open(f)), "moments") for f in ("plan.json", "plan2.json"))
 assert a and b == 2 * a, (a, b)
-p, q = (json.load(open(f))["stages"] for f in ("plan.json", "plan2.json"))
-assert q["update"]["flops"] > 1.1 * p["update"]["flops"] and q["refresh"]["memory_bytes"] > p["refresh"]["memory_bytes"]
-assert abs(q["checkpoint"]["disk_bytes"] / p["checkpoint"]["disk_bytes"] - 20 / 12) < 0.01, (p["checkpoint"], q["checkpoint"])
 m = json.loads(open("whole/metrics.jsonl").readline())
 assert m["memory/moments"] == b, (m["memory/moments"], b)
 PY
