@@ -208,10 +208,9 @@ struct config {
     struct log_config log;
     struct config_param *params; /* plugin parameters; the last assignment of a key wins */
     const char *file;            /* NULL without a file */
-    const char
-        /* Folder of file. Includes and warm_start are relative to it, other paths to the working
-         * directory. */
-        *dir;
+    /* Folder of file. Includes and warm_start are relative to it, other paths to the working
+     * directory. */
+    const char *dir;
     struct arena arena;
     struct config_source *sources; /* origin of each key, for messages */
 };
@@ -267,10 +266,9 @@ tare_status config_starter(struct str *out, struct err *e);
  * texts are valid until visit returns. */
 struct config_difference {
     const char *section, *key, *before, *after;
-    bool
-        /* false: a run may be resumed with the new value (file locations, records, distribution of
-         * work) */
-        changes_training;
+    /* false: a run may be resumed with the new value (file locations, records, distribution of
+     * work) */
+    bool changes_training;
 };
 typedef tare_status (*config_difference_visit)(void *ctx, const struct config_difference *d, struct err *e);
 tare_status config_compare(const struct config *before, const struct config *after, config_difference_visit visit, void *ctx,

@@ -12,9 +12,9 @@ struct manifest_plugin {
     uint64_t hash; /* hash of the file */
 };
 
+/* Values from the caller; machine, time and version are added here. Borrowed until the call
+ * returns. */
 struct manifest {
-    /* Values from the caller; machine, time and version are added here. Borrowed until the call
-     * returns. */
     const char *kernels; /* backend of the CPU or GPU: "avx2" */
     int64_t threads, ranks;
     const struct manifest_plugin *plugins;
