@@ -122,9 +122,9 @@ os.execv(sys.argv[1], sys.argv[1:])
 PY
     ask inet abort inet inet
     python3 without.py "$TARE" verify "$reaches" --isolate --threads 2 < rows > out 2> err || bad "without seccomp: $(cat err)"
-    [ "$(grep -c 'without a list of refused system calls.*Invalid argument' err)" = 1 ] && [ "$(ask_of inet)" = 'wrong open' ] && ok || bad "without seccomp: $(cat out err)"
+    [ "$(grep -c 'without a system call filter.*Invalid argument' err)" = 1 ] && [ "$(ask_of inet)" = 'wrong open' ] && ok || bad "without seccomp: $(cat out err)"
     status=0
     python3 without.py "$TARE" train tiny.ini run.dir=must train.steps=1 verifier.isolate=process verifier.confine=require > log 2>&1 || status=$?
-    [ $status != 0 ] && grep -q 'verifier.confine = require: the kernel takes no list' log && ok || bad "require: status $status: $(cat log)"
+    [ $status != 0 ] && grep -q 'verifier.confine = require: the kernel rejects the system call filter' log && ok || bad "require: status $status: $(cat log)"
 fi
 done_
