@@ -3,7 +3,7 @@
  *
  * At start the whole data set is encoded once (kept in run.dir/cache under a hash of encoder and texts) and assigned; a step only looks up.
  * Codebook "none": every cluster is -1 and K is 0.
- * A codebook whose file does not exist yet is trained from clusterer.corpus (or the data set) when clusterer.clusters > 0; with
+ * A codebook whose file does not exist yet is trained from the data set when clusterer.clusters > 0; with
  * clusterer.clusters = 0 its absence is an error. A codebook of another encoder is refused with both identities and hashes.
  *
  * Parameters of plugins are taken from [clusterer.NAME]. A codebook with a parameter `path` that is not set gets

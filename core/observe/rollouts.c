@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Text as JSON; bytes that are not UTF-8 become U+FFFD, one for one. */
+/* Converts text to JSON. Each byte that is not UTF-8 becomes U+FFFD. */
 static json_t *text_json(tare_text t)
 {
     if (!t.data) return json_string("");
@@ -46,7 +46,8 @@ static json_t *verdict_json(int32_t code)
     return json_string(name ? name : "none");
 }
 
-/* The prompt itself stands in the first line of its group alone: it may be much longer than its completions. */
+/* Only the first line of a group contains the prompt, which may be much longer than its
+ * completions. */
 static void put_prompt(json_t *o, bool *bad, const struct batch *b, int64_t m, bool first)
 {
     const struct row *row = b->row ? b->row[m] : NULL;
@@ -109,7 +110,7 @@ static tare_status print_rollout(const struct batch *b, int64_t m, int64_t i, st
     if (b->off_policy && b->off_policy[i]) json_put(o, &bad, "off_policy", json_true());
     if (b->finish) json_put(o, &bad, "finish", json_string(finish_name(b->finish[i])));
     tare_status status =
-        bad ? err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "no memory to print rollout %lld", (long long)i) : json_print(o, out, e);
+        bad ? err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "out of memory for rollout %lld", (long long)i) : json_print(o, out, e);
     json_decref(o);
     return status ? status : str_add(out, "\n", 1, e);
 }

@@ -136,7 +136,7 @@ static tare_status look_at_sum(struct audit *a, const char *path, struct err *e)
     fs_dirname(folder, path);
     fs_dirname(run, folder);
     if (strcmp(a->written.run, run)) { /* several runs may be named */
-        written_tell(&a->written);
+        written_report(&a->written);
         written_close(&a->written);
         TRY(written_open(run, &a->written, e));
     }

@@ -47,7 +47,7 @@ static tare_status add_run(struct page *p, const char *dir, struct err *e)
     TRY(arena_new(&p->arena, &run, 1, e));
     TRY(arena_new(&p->arena, &list, 1, e));
     TRY(run_data_read(dir, &p->arena, run, e));
-    TRY(written_tell_metrics(dir, e));
+    TRY(written_report_metrics(dir, e));
     list[0] = run;
     p->groups[p->n_groups++] = (struct curves){run->name, list, 1};
     return TARE_OK;

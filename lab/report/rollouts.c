@@ -281,7 +281,7 @@ tare_status rollouts_section(struct page *p, const char *run_dir, struct str *ou
     TRY(written_open(run_dir, &w, e));
     w.changed = 0; /* a change of the chain itself was reported with the metrics */
     TRY(read_dumps(&d, run_dir, e));
-    written_tell(&w);
+    written_report(&w);
     if (!d.n) return TARE_OK;
     TRY(add_scatter(p, &d, false, &charts, e));
     TRY(add_scatter(p, &d, true, &charts, e));

@@ -226,7 +226,7 @@ static tare_status read_runs(struct sweep_table *t, struct arena *a, struct err 
         TRY(fs_join(dir, p->dir, p->cells[c].name, e));
         if (!run_data_is_run(dir)) continue;
         TRY(run_data_read(dir, a, &t->runs[c], e));
-        TRY(written_tell_metrics(dir, e));
+        TRY(written_report_metrics(dir, e));
     }
     return TARE_OK;
 }

@@ -94,5 +94,5 @@ refuses "a weight is a number from 1e-6 to 1e6" curriculum.plugin=mix "data.trai
 refuses "data.eval has weights" data.eval=a.jsonl:1
 status=0
 "$TARE" sft sft.ini "data.train=a.jsonl:0.7 b 1.jsonl:0.3" sft.out=none > out.txt 2> err.txt || status=$?
-[ $status = 3 ] && grep -q "supervised training takes every row once an epoch" err.txt && ok || bad "sft with weights: status $status: $(tail -n 1 err.txt)"
+[ $status = 3 ] && grep -q "supervised training takes every row once per epoch" err.txt && ok || bad "sft with weights: status $status: $(tail -n 1 err.txt)"
 done_

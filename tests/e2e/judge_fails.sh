@@ -51,7 +51,7 @@ grep '^tare: step 1, verify: row ' err.txt > found.txt && ! grep saved err.txt >
 # started again there, it says how; and each of the two ways is one
 rm fail
 train run.dir=run && bad "a run is overwritten"
-grep 'run: holds a run already, which has no checkpoint yet; remove the folder to begin anew, or --resume begins at the first step again' err.txt > found.txt && ok || bad "started again after a first step that failed: $(cat err.txt)"
+grep 'run: holds a run already, without a checkpoint; remove the folder to start over, or --resume starts at the first step again' err.txt > found.txt && ok || bad "started again after a first step that failed: $(cat err.txt)"
 train run.dir=run --resume && ok || bad "resumed from the first step: $(cat err.txt)"
 same run 'resumed from the first step'
 train run.dir=run && bad "a run is overwritten"

@@ -36,7 +36,7 @@ expect 1 'lora.rank=16 and the changes above, on dist.ranks=1 a host needs' "$TA
 expect 1 'it fits with \(this\|these\) and dist.ranks=1 ' "$TARE" plan "$CONFIG" model.path="$SHAPES/Qwen2.5-Math-7B" run.device=cpu plan.memory=256GB
 expect 0 'give plan.memory to check' plan
 expect 0 '^fits' plan plan.memory=96GB dist.ranks=64 dist.gradient_shards=64
-expect 3 'dist.ranks = 64 (command line) and dist.gradient_shards = 8 .*multiple of it' plan plan.memory=96GB dist.ranks=64
+expect 3 'dist.ranks = 64 (command line) and dist.gradient_shards = 8 .*multiple of the number of ranks' plan plan.memory=96GB dist.ranks=64
 expect 1 '^does not fit' plan plan.memory=96GB dist.ranks=1
 # families of models
 FAMILIES=$SOURCE/tests/data/models/families
@@ -49,7 +49,7 @@ expect 3 'unknown key plan.colour' plan plan.colour=red
 expect 3 'plan.hosts = 0: must be a whole number' plan plan.hosts=0
 expect 3 '9 hosts' plan plan.hosts=9
 expect 3 'no key' plan rollout.promts=3
-expect 3 'model.path = none is not there; name the folder of a model' "$TARE" plan "$CONFIG" model.path=none
+expect 3 'model.path = none does not exist; name the folder of a model' "$TARE" plan "$CONFIG" model.path=none
 expect 2 '^usage: tare plan' plan --measure
 expect 2 '^usage: tare plan' "$TARE" plan
 expect 2 '^usage: tare plan' "$TARE" plan --what

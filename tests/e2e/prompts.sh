@@ -22,7 +22,7 @@ for wrong in rows=0 rows=x set=all; do
     show $wrong && bad "$wrong is taken" || { grep -q "^tare: $wrong: " err.txt && ok || bad "$wrong: $(cat err.txt)"; }
 done
 show rows && bad "a word is taken" || { grep -q '^usage: tare data' err.txt && ok || bad "a word: $(cat err.txt)"; }
-show model.path=nowhere && bad "no model" || { grep -q 'model.path = nowhere is not there' err.txt && ok || bad "no model: $(cat err.txt)"; }
+show model.path=nowhere && bad "no model" || { grep -q 'model.path = nowhere does not exist' err.txt && ok || bad "no model: $(cat err.txt)"; }
 
 # as a run records it, and the run's folder in place of its configuration
 "$TARE" -q train tiny.ini $keys train.steps=1 rollout.prompts=3 train.minibatch=4 estimator.plugin=grpo data.shuffle=false verifier.plugins=number 2> err.txt || bad "train: $(cat err.txt)"

@@ -106,5 +106,5 @@ for keys in checkpoint.every=0 checkpoint.optimizer=false; do
     grep -q "$(echo "${keys%=*}" | sed 's/[.]/[.]/')" err.txt && [ ! -e keys ] && ok || bad "$keys: $(cat err.txt)"
 done
 "$TARE" sft sft.ini sft.out=other train.on_nonfinite=rollback 2> err.txt && bad "sft takes rollback"
-grep -q 'rollback is for' err.txt && ok || bad "sft: $(cat err.txt)"
+grep -q 'rollback works only with' err.txt && ok || bad "sft: $(cat err.txt)"
 done_

@@ -76,7 +76,7 @@ truncate -s 1000 checkpoints/step-000012/model.safetensors => checkpoints/step-0
 : > rollouts/step-000001.jsonl => rollouts/step-000001.jsonl: is not the file
 cp config.ini notes.txt => notes.txt: no command of tare writes this into a run's folder; it was put there
 mkdir more => more: no command of tare writes this
-truncate -s 500 tensorboard/* => tensorboard/events.out.tfevents.0000000001.tare: does not say what metrics.jsonl says
+truncate -s 500 tensorboard/* => tensorboard/events.out.tfevents.0000000001.tare: differs from metrics.jsonl
 CHANGES
 [ $n = 24 ] && ok || bad "$n changes"
 again; sed -i '5s/{/(/' copy/chain.jsonl
