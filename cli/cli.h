@@ -25,7 +25,7 @@
     X(watch, "RUN", "a run's signals, live in the terminal") \
     X(diff, "RUN RUN", "the first step, token, advantage or weight in which two runs differ, and by how much") \
     X(fork, "RUN@STEP [section.key=value ...]", "a new run that branches off another at a step, with other keys") \
-    X(verify_run, "RUN [--steps A-B] [--sample N]", "whether a run's files are those it wrote, and its steps come out again") \
+    X(reproduce, "RUN [--steps A-B] [--sample N]", "check a run's files against their checksums, and recompute its steps") \
     X(variance, "CONFIG [--from CHECKPOINT ...]", "each estimator's bias, variance and direction at a checkpoint") \
     X(audit, "DUMP ... [section.key=value ...]", "a rollout dump's rewards, groups, advantages computed again, of any trainer") \
     X(ladder, "[RUNG ...] [section.key=value ...]", "small tasks that provably learn: is this program in their band?")

@@ -163,7 +163,7 @@ static tare_status absolute(const char *path, char out[FS_PATH], struct err *e)
     return TARE_OK;
 }
 
-/* `tare verify-run` knows the files of a run's folder, and report.html and report-...; another one would be a stranger's there. */
+/* `tare reproduce` knows the files of a run's folder, and report.html and report-...; another one would be a stranger's there. */
 static tare_status check_place(const char *path, bool folder, struct err *e)
 {
     char at[FS_PATH], parent[FS_PATH];
@@ -172,7 +172,7 @@ static tare_status check_place(const char *path, bool folder, struct err *e)
     if (folder && run_data_is_run(at))
         FAIL(
             e, TARE_E_INVALID,
-            "%s is the folder of a run, where tare verify-run would call the charts' files a stranger's; name another one, %s/report-figures say",
+            "%s is the folder of a run, where tare reproduce would call the charts' files a stranger's; name another one, %s/report-figures say",
             path, path);
     for (; strrchr(at, '/')[1]; memcpy(at, parent, sizeof at)) {
         const char *name = strrchr(at, '/') + 1;
@@ -181,7 +181,7 @@ static tare_status check_place(const char *path, bool folder, struct err *e)
         if (!known && run_data_is_run(parent))
             FAIL(
                 e, TARE_E_INVALID,
-                "%s would lie in the folder of a run, %s, where tare verify-run would call it a stranger's; give it a name that begins with report-, or another folder",
+                "%s would lie in the folder of a run, %s, where tare reproduce would call it a stranger's; give it a name that begins with report-, or another folder",
                 path, parent);
     }
     return TARE_OK;

@@ -68,7 +68,7 @@ static int unknown_verb(const char *name)
 {
     static const struct {
         const char *before, *now;
-    } RENAMED[] = {{"codebook", "cluster train"}, {"embed", "cluster embed"}};
+    } RENAMED[] = {{"codebook", "cluster train"}, {"embed", "cluster embed"}, {"verify-run", "reproduce"}};
     for (size_t i = 0; i < sizeof RENAMED / sizeof *RENAMED; i++) {
         if (strcmp(name, RENAMED[i].before)) continue;
         log_message(LOG_ERROR, "`tare %s` is now `tare %s`", name, RENAMED[i].now);
@@ -88,7 +88,7 @@ static int unknown_verb(const char *name)
 /* Several processes that write the same files would destroy them. */
 static bool is_alone(const char *verb)
 {
-    static const char *const one_process[] = {"sweep", "cluster", "fork", "verify-run", "variance", "serve"};
+    static const char *const one_process[] = {"sweep", "cluster", "fork", "reproduce", "variance", "serve"};
     int rank;
     if (ranks_launched(&rank) <= 1) return true;
     for (size_t i = 0; i < sizeof one_process / sizeof *one_process; i++) {

@@ -210,7 +210,7 @@ static tare_status keep_link(void *ctx, const struct chain_link *l, struct err *
     if (!l->follows)
         FAIL(
             e, TARE_E_CORRUPT,
-            "%s:%lld: does not follow from the line before it, so files of this run were changed; look with tare verify-run %s, or remove the file to go on with a chain that begins anew",
+            "%s:%lld: does not follow from the line before it, so files of this run were changed; look with tare reproduce %s, or remove the file to go on with a chain that begins anew",
             k->c->path, (long long)l->line, k->c->dir);
     memcpy(k->c->last, l->chain, CHAIN_SUM);
     return TARE_OK;

@@ -8,7 +8,7 @@
  * of metrics.jsonl its line), back (a rollback: manifest.json as it is about to be written), checkpoint (its complete.json, which has the hash of every file of it), end (the process ended by itself).
  * A SUM is XXH3's of 128 bits, 32 hexadecimal digits; "chain" that of the line before it ("" for the first), then of this line up to its comma. So
  * one bit that changes anywhere, a line that is taken out or put in, is found, and the last "chain" stands for the whole run. XXH3 is no
- * cryptographic hash: who writes files to deceive can also write their sums. Against that stands the replay of steps (`tare verify-run --steps`).
+ * cryptographic hash: who writes files to deceive can also write their sums. Against that stands the replay of steps (`tare reproduce --steps`).
  *
  * Lines are written after what they are about and before the checkpoint that would make a run go on after them; a run that goes on from a checkpoint
  * cuts the chain there, with all other records, so it is the same as that of a run that was never killed but for its process links. */

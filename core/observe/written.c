@@ -142,7 +142,7 @@ void written_tell(const struct written *w)
     char more[80] = "";
     if (w->changed > 1) snprintf(more, sizeof more, ", and so are %lld others that were read", (long long)w->changed - 1);
     if (w->changed)
-        log_warn("%s%s; what is made of it here may be wrong, and `tare verify-run %s` looks at all files", w->first, more, w->run);
+        log_warn("%s%s; what is made of it here may be wrong, and `tare reproduce %s` looks at all files", w->first, more, w->run);
 }
 
 tare_status written_tell_metrics(const char *run_dir, struct err *e)

@@ -1,4 +1,4 @@
-/* Whether a run's records are still those that it wrote, by the sums of its chain.jsonl: for what reads a few of them. `tare verify-run` looks at all.
+/* Whether a run's records are still those that it wrote, by the sums of its chain.jsonl: for what reads a few of them. `tare reproduce` looks at all.
  *
  *   TRY(written_open("runs/one", &w, e));                          without a chain nothing is known, and nothing differs
  *   TRY(written_file(&w, "rollouts/step-000003.jsonl", e));        for each file that is read

@@ -58,9 +58,9 @@ tare_status fork_open(struct fork *f, const char *run_at_step, const char *to, c
 tare_status fork_make(const struct fork *f, struct err *e);
 void fork_close(struct fork *f);
 
-/* ---------------------------------------------------------------- sums.c, verify_run.c */
+/* ---------------------------------------------------------------- check_files.c, reproduce.c */
 
-struct verify_result {
+struct reproduce_result {
     struct str text;                     /* a line for each fault, note and range of steps */
     int64_t faults, links, files, lines; /* files and lines of metrics.jsonl whose sums are right */
     int64_t unlinked;                    /* files and lines after the last link, which have no sums */
@@ -69,16 +69,16 @@ struct verify_result {
     char head[40];                       /* the last sum, which stands for all of it */
 };
 /* The sums of all files of a run. TARE_E_NOT_FOUND: no run, or one from before there were chains. */
-tare_status replay_verify_sums(const char *run, struct verify_result *out, struct err *e);
+tare_status reproduce_check_files(const char *run, struct reproduce_result *out, struct err *e);
 
-struct verify_steps {
+struct reproduce_request {
     const char *run;
     int64_t first, last; /* first 0: none */
     int64_t sample;      /* so many more, drawn at random */
     const char *const *keys;
     int64_t n_keys;
 };
-/* Steps made again and compared. out: of replay_verify_sums, is added to. */
-tare_status verify_replay(const struct verify_steps *v, struct verify_result *out, struct err *e);
+/* Steps made again and compared. out: of reproduce_check_files, is added to. */
+tare_status reproduce_steps(const struct reproduce_request *v, struct reproduce_result *out, struct err *e);
 
 #endif

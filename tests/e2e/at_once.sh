@@ -24,7 +24,7 @@ goes_on() {
     [ $status = "$1" ] && grep -qE "${2:-}" first.txt && ok || bad "the first: exit status $status, expected $1 with '${2:-}': $(cat first.txt)"
 }
 whole() { # RUN
-    cmp -s alone/checkpoints/step-000003/model.safetensors "$1/checkpoints/step-000003/model.safetensors" && quiet verify-run "$1" && ok || bad "$1 is not whole: $(cat out.txt)"
+    cmp -s alone/checkpoints/step-000003/model.safetensors "$1/checkpoints/step-000003/model.safetensors" && quiet reproduce "$1" && ok || bad "$1 is not whole: $(cat out.txt)"
 }
 unsigned='another process writes this run; wait for it'
 
@@ -100,7 +100,7 @@ first cell 1 $sweep
 second 1 "runs/grid: another process \($pid\) writes this run" $sweep
 goes_on 0
 [ "$(cat runs/grid/*/metrics.jsonl | wc -l)" = 2 ] && ok || bad "a sweep of two cells: $(ls runs/grid)"
-for run in runs/grid/*/; do quiet verify-run "$run" && ok || bad "$run: $(cat out.txt)"; done
+for run in runs/grid/*/; do quiet reproduce "$run" && ok || bad "$run: $(cat out.txt)"; done
 
 # a fork: put together in NAME.part, which one process has
 fork() { echo "$TARE" fork alone@"$2" --run-dir "$1" log.progress=none "${@:3}"; }
@@ -119,7 +119,7 @@ for key in '' estimator.plugin=grpo; do
     first checkpoint.files 1 $(fork leaf 2 $key)
     second 1 'leaf.part: another process makes this fork; wait for it' $(fork leaf 2 $key)
     goes_on 0
-    quiet verify-run leaf && ok || bad "a fork between checkpoints: $(cat out.txt)"
+    quiet reproduce leaf && ok || bad "a fork between checkpoints: $(cat out.txt)"
     [ -n "$key" ] || whole leaf
 done
 # and by luck, all at the same time

@@ -27,6 +27,7 @@ expect 2 "did you mean 'train'" "$TARE" trian
 expect 2 "no verb 'zzzzzz'; .tare --help. lists them" "$TARE" zzzzzz
 expect 2 '`tare codebook` is now `tare cluster train`' "$TARE" codebook hashed --clusters 2
 expect 2 '`tare embed` is now `tare cluster embed`' "$TARE" embed
+expect 2 '`tare verify-run` is now `tare reproduce`' "$TARE" verify-run run
 expect 2 "no option '--frobnicate'" "$TARE" --frobnicate
 expect 2 usage "$TARE" config
 expect 2 usage "$TARE" config show x

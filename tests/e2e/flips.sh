@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# One bit that turned in a file that is read: found by a sum, and the file named. A folder's checkpoints and a run's chain are tested in checkpoint/test_checkpoint and e2e/verify_run,
+# One bit that turned in a file that is read: found by a sum, and the file named. A folder's checkpoints and a run's chain are tested in checkpoint/test_checkpoint and e2e/reproduce,
 # what travels between ranks in e2e/ranks_flip.
 . "$(dirname "$0")/common.inc"
 tiny_config

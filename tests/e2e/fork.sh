@@ -118,7 +118,7 @@ mkdir early.part; : > early.part/fork.unfinished.tmp
 got=0; fork run@9 --run-dir early || got=$?
 status $got 0 "a folder with half a mark"
 : > early/fork.unfinished
-"$TARE" -q verify-run early > out.txt 2>&1 && ok || bad "a whole fork with the mark: $(cat out.txt)"
+"$TARE" -q reproduce early > out.txt 2>&1 && ok || bad "a whole fork with the mark: $(cat out.txt)"
 
 # killed while the steps before are made, and after it has its name
 killed_at update 10 "$TARE" fork run@11 --run-dir killed log.progress=none && bad "the process of the fork itself was killed" || ok

@@ -54,7 +54,7 @@ exported run
 exported run
 [ "$(steps)" = 123456789101112 ] && [ "$(sort -u records.txt | wc -l)" = 1 ] && ok || bad "not every step once, in one record: $(cat sent.jsonl records.txt)"
 same run "with an exporter"
-"$TARE" verify-run run --steps 11-12 > out.txt 2>&1 && ok || bad "the run's folder: $(tail -n 5 out.txt)"
+"$TARE" reproduce run --steps 11-12 > out.txt 2>&1 && ok || bad "the run's folder: $(tail -n 5 out.txt)"
 
 # killed in the middle: what the dead process had not saved is made again, and is not sent again
 rm -f sent.jsonl records.txt

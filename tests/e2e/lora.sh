@@ -57,7 +57,7 @@ for key in lora.rank=8 lora.rank=0 lora.alpha=16 lora.rslora=true lora.targets=q
     "$TARE" fork broken@9 --run-dir never $key > out.txt 2> err.txt && bad "forked with $key"
     grep -F "${key%%=*} (" err.txt > /dev/null && [ ! -e never ] && [ ! -e never.part ] && ok || { bad "a fork with $key: the message"; cat err.txt; }
 done
-"$TARE" verify-run broken --steps 8-12 > out.txt 2> err.txt && ok || { bad "verify-run of a run with adapters"; cat out.txt err.txt; }
+"$TARE" reproduce broken --steps 8-12 > out.txt 2> err.txt && ok || { bad "reproduce of a run with adapters"; cat out.txt err.txt; }
 
 # recomputed activations change nothing; rsLoRA on q and v in bf16 runs
 run run.dir=first train.steps=3

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static tare_status compare(const struct verify_steps *v, const char *again, int64_t first, int64_t last, struct verify_result *out,
+static tare_status compare(const struct reproduce_request *v, const char *again, int64_t first, int64_t last, struct reproduce_result *out,
                            struct err *e)
 {
     const struct compare_options o = {.run = {v->run, again}, .metric = "reward/mean", .first = first, .last = last};
@@ -63,7 +63,7 @@ static tare_status same_data(const char *run, const char *again, struct err *e)
 }
 
 /* From the newest checkpoint before `first`, in a folder that is removed again. */
-static tare_status replay(const struct verify_steps *v, int64_t first, int64_t last, struct verify_result *out, struct err *e)
+static tare_status replay(const struct reproduce_request *v, int64_t first, int64_t last, struct reproduce_result *out, struct err *e)
 {
     static const struct prefix_parts PARTS = {.rollouts = false};
     char folder[FS_PATH], again[FS_PATH];
@@ -88,7 +88,7 @@ static int by_value(const void *a, const void *b)
 }
 
 /* Steps that share a checkpoint are made again together, with those between them. */
-static tare_status replay_all(const struct verify_steps *v, const int64_t *step, int64_t n, struct verify_result *out,
+static tare_status replay_all(const struct reproduce_request *v, const int64_t *step, int64_t n, struct reproduce_result *out,
                               struct err *e)
 {
     for (int64_t i = 0, j; i < n; i = j) {
@@ -115,7 +115,7 @@ static tare_status draw(int64_t last, int64_t n, int64_t **out, struct err *e)
     return TARE_OK;
 }
 
-tare_status verify_replay(const struct verify_steps *v, struct verify_result *out, struct err *e)
+tare_status reproduce_steps(const struct reproduce_request *v, struct reproduce_result *out, struct err *e)
 {
     OWNED(mem_free_at) int64_t *step = NULL;
     const int64_t n = v->sample < out->last ? v->sample : out->last;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tare verify-run: one bit that changed in any file of a run's folder is found, and the file is named; lines and files taken out, put in or put together
+# tare reproduce: one bit that changed in any file of a run's folder is found, and the file is named; lines and files taken out, put in or put together
 # otherwise too. Runs that were killed at any point, resumed, interrupted, forked or are still going continue the chain, and are as they were written.
 # Steps come out again to the bit; what was written by another training does not, though all sums fit.
 . "$(dirname "$0")/common.inc"
@@ -7,8 +7,8 @@ tiny_config
 verify() { # STATUS run and options
     local want=$1 got=0
     shift
-    "$TARE" verify-run "$@" > out.txt 2> err.txt || got=$?
-    [ $got = "$want" ] && ok || { bad "verify-run $*: status $got, expected $want"; cat out.txt err.txt; }
+    "$TARE" reproduce "$@" > out.txt 2> err.txt || got=$?
+    [ $got = "$want" ] && ok || { bad "reproduce $*: status $got, expected $want"; cat out.txt err.txt; }
 }
 says() { grep -q -- "$1" out.txt && ok || { bad "not said: $1"; cat out.txt err.txt; }; }
 train() { "$TARE" -q train tiny.ini log.rollouts=true log.progress=none "$@" > /dev/null 2> err.txt; }
@@ -26,7 +26,7 @@ verify 0 run --steps 10-12
 says '^steps 10 to 12: made again, the same to the bit (3 metrics, 3 rollouts, 1 checkpoints)$'
 verify 0 run --sample 2
 [ "$(grep -c 'made again, the same to the bit' out.txt)" -ge 1 ] && ok || bad "no sampled steps: $(cat out.txt)"
-diff -r run before > /dev/null && ok || bad "verify-run changed the run"
+diff -r run before > /dev/null && ok || bad "reproduce changed the run"
 
 # one bit in every file of the folder, one file after another: first byte, middle, last byte
 files=0
@@ -35,7 +35,7 @@ while IFS= read -r file; do
     for at in 0 $((size / 2)) $((size - 1)); do
         byte=$(od -An -tu1 -j $at -N 1 "$file" | tr -d ' ')
         printf "\\$(printf '%03o' $((byte ^ 1)))" | dd of="$file" bs=1 seek=$at conv=notrunc status=none
-        got=0; "$TARE" verify-run run > out.txt 2> err.txt || got=$?
+        got=0; "$TARE" reproduce run > out.txt 2> err.txt || got=$?
         [ $got = 1 ] && grep -q "${file#run/}" out.txt || bad "a bit of byte $at of $file: status $got: $(cat out.txt err.txt)"
         printf "\\$(printf '%03o' $byte)" | dd of="$file" bs=1 seek=$at conv=notrunc status=none
     done
@@ -49,7 +49,7 @@ n=0
 while IFS= read -r change; do
     again
     (cd copy && eval "${change%% => *}")
-    got=0; "$TARE" verify-run copy > out.txt 2> err.txt || got=$?
+    got=0; "$TARE" reproduce copy > out.txt 2> err.txt || got=$?
     [ $got = 1 ] && grep -q "${change##* => }" out.txt || bad "$change: status $got: $(cat out.txt err.txt)"
     n=$((n + 1))
 done << 'CHANGES'
@@ -113,7 +113,7 @@ for file in config.ini manifest.json; do # nor is what has no end read until no 
     done
 done
 again; events=$(find copy/tensorboard -type f | head -1); rm "$events"; mkfifo "$events"
-got=0; timeout 60 "$TARE" verify-run copy > out.txt 2> err.txt || got=$?
+got=0; timeout 60 "$TARE" reproduce copy > out.txt 2> err.txt || got=$?
 [ $got = 2 ] && grep 'is a named pipe' err.txt > /dev/null && ok || bad "events that are a named pipe: status $got, $(cat err.txt)"
 for lines in 1 9; do # a chain that was cut: what it does not cover is not called right
     again; head -$lines run/chain.jsonl > copy/chain.jsonl; printf x >> copy/checkpoints/step-000012/model.safetensors
@@ -127,11 +127,11 @@ says '^copy: up to step 11 all is as it was written; what came after it has no s
 mv base gone # the model that the run began with is not made again
 verify 2 run --steps 1-2
 says '^run: not everything could be checked$'
-[ ! -e base ] && ok || bad "verify-run made the model again"
+[ ! -e base ] && ok || bad "reproduce made the model again"
 mkdir elsewhere
-(cd elsewhere; got=0; "$TARE" verify-run ../run --steps 5-6 > out.txt 2> err.txt || got=$?; [ $got = 2 ] && [ ! -e base ]) && ok || bad "verify-run wrote into the working directory"
+(cd elsewhere; got=0; "$TARE" reproduce ../run --steps 5-6 > out.txt 2> err.txt || got=$?; [ $got = 2 ] && [ ! -e base ]) && ok || bad "reproduce wrote into the working directory"
 verify 0 run --steps 1-2 model.path=gone
-grep 'warning\|stopped after\|continues with' err.txt > /dev/null && bad "verify-run says what the process inside of it does: $(cat err.txt)" || ok
+grep 'warning\|stopped after\|continues with' err.txt > /dev/null && bad "reproduce says what the process inside of it does: $(cat err.txt)" || ok
 for i in 1 2 3 4 5 6 7 8 9; do echo "{\"id\":\"$i\",\"prompt\":\"$i+1=\",\"answer\":\"2\",\"subject\":\"s$i\"}"; done > other.jsonl
 verify 2 run --steps 1-2 model.path=gone data.train=other.jsonl
 grep -q 'data.train=FILE' err.txt && ok || bad "other rows: $(cat err.txt)"
@@ -223,12 +223,12 @@ says 'metric  *step 11: '
 # while a run is going on: a process of it is stopped, the lock held
 killed_at update 8 "$TARE" train tiny.ini log.rollouts=true log.progress=none run.dir=going && ok || bad "not killed"
 if command -v flock > /dev/null; then
-    flock going/lock "$TARE" verify-run going > out.txt 2> err.txt && says 'note: the run is going on' || bad "a run that is going on: $(cat out.txt err.txt)"
+    flock going/lock "$TARE" reproduce going > out.txt 2> err.txt && says 'note: the run is going on' || bad "a run that is going on: $(cat out.txt err.txt)"
 else
     skip_part "flock is missing"
 fi
 # no room for the copy
 mkdir room
-(ulimit -f 60; got=0; TMPDIR=$PWD/room "$TARE" verify-run run --steps 11-12 > out.txt 2> err.txt || got=$?; [ $got = 2 ]) && ok || bad "a full disk: $(cat out.txt err.txt)"
+(ulimit -f 60; got=0; TMPDIR=$PWD/room "$TARE" reproduce run --steps 11-12 > out.txt 2> err.txt || got=$?; [ $got = 2 ]) && ok || bad "a full disk: $(cat out.txt err.txt)"
 [ -z "$(ls -A room)" ] && ok || bad "a folder was left behind: $(ls -A room)"
 done_

@@ -16,7 +16,7 @@
 
 struct sums {
     const char *run;
-    struct verify_result *result;
+    struct reproduce_result *result;
     json_t *known;            /* path -> sum; of what a process wrote anew, the last */
     json_t *metrics;          /* step, as text -> sum of its line in metrics.jsonl */
     int64_t last, checkpoint; /* the last step with a link; the newest checkpoint with one */
@@ -423,7 +423,7 @@ static tare_status check_all(struct sums *s, struct err *e)
     return check_names(s, e);
 }
 
-tare_status replay_verify_sums(const char *run, struct verify_result *out, struct err *e)
+tare_status reproduce_check_files(const char *run, struct reproduce_result *out, struct err *e)
 {
     struct sums s = {.run = run,
                      .result = out,
@@ -433,7 +433,7 @@ tare_status replay_verify_sums(const char *run, struct verify_result *out, struc
                      .last = -1,
                      .back = -1,
                      .checkpoint = -1};
-    *out = (struct verify_result){0};
+    *out = (struct reproduce_result){0};
     tare_status status = run_folder_check(run, e);
     s.going = !status && run_lock_is_held(run);
     if (s.going) status = note(&s, "the run is going on; what is complete is looked at", e);

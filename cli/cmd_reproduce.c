@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char verify_run_usage[] =
-    "usage: tare verify-run RUN [--steps A-B] [--sample N] [section.key=value ...]\n"
+const char reproduce_usage[] =
+    "usage: tare reproduce RUN [--steps A-B] [--sample N] [section.key=value ...]\n"
     "Whether the files of a run are those that it wrote: each is compared with its sum in RUN/chain.jsonl, which was written as the run went, and each\n"
     "line of the chain with the one before it. A bit that changed in any of them is named with its file. RUN is only read.\n"
     "  --steps A-B   make these steps again, from the newest checkpoint before A (or the start), and compare all that they left, to the bit\n"
@@ -17,7 +17,7 @@ const char verify_run_usage[] =
     "Keys for these are such as change no training: model.path=, data.train=, run.plugins= where the files lie elsewhere now.\n"
     "Exit status: 0 all is as it was written, 1 something is not, 2 it cannot be told (a run from before there were chains).\n";
 
-static bool read_steps(const char *text, struct verify_steps *v)
+static bool read_steps(const char *text, struct reproduce_request *v)
 {
     char *end;
     v->first = v->last = strtoll(text, &end, 10);
@@ -25,7 +25,7 @@ static bool read_steps(const char *text, struct verify_steps *v)
     return *text >= '0' && *text <= '9' && !*end && v->first > 0 && v->last >= v->first;
 }
 
-static bool read_arguments(int argc, char **argv, struct verify_steps *v, const char **keys)
+static bool read_arguments(int argc, char **argv, struct reproduce_request *v, const char **keys)
 {
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--steps") && i + 1 < argc && read_steps(argv[i + 1], v))
@@ -37,15 +37,15 @@ static bool read_arguments(int argc, char **argv, struct verify_steps *v, const 
         else if (argv[i][0] != '-' && strchr(argv[i], '=') && v->n_keys < 200)
             keys[v->n_keys++] = argv[i];
         else
-            return cli_unexpected(argv[i], verify_run_usage), false;
+            return cli_unexpected(argv[i], reproduce_usage), false;
     }
     v->keys = keys;
-    if (v->n_keys && !v->first && !v->sample) return cli_unexpected(keys[0], verify_run_usage), false; /* nothing is trained */
-    return v->run || (cli_usage(verify_run_usage), false);
+    if (v->n_keys && !v->first && !v->sample) return cli_unexpected(keys[0], reproduce_usage), false; /* nothing is trained */
+    return v->run || (cli_usage(reproduce_usage), false);
 }
 
 /* whole: everything that was asked for was looked at. */
-static tare_status print(struct verify_result *r, const char *path, bool whole, struct err *e)
+static tare_status print(struct reproduce_result *r, const char *path, bool whole, struct err *e)
 {
     char run[FS_PATH];
     snprintf(run, sizeof run, "%s", path);
@@ -66,17 +66,17 @@ static tare_status print(struct verify_result *r, const char *path, bool whole, 
     return cli_flush(e);
 }
 
-int cmd_verify_run(int argc, char **argv)
+int cmd_reproduce(int argc, char **argv)
 {
     struct err e = {0};
-    struct verify_steps v = {0};
-    struct verify_result r = {0};
+    struct reproduce_request v = {0};
+    struct reproduce_result r = {0};
     const char *keys[200];
     if (!read_arguments(argc, argv, &v, keys)) return 2;
     json_end_with(2);
     signals_catch();
-    tare_status status = replay_verify_sums(v.run, &r, &e);
-    if (!status && (v.first || v.sample)) status = verify_replay(&v, &r, &e);
+    tare_status status = reproduce_check_files(v.run, &r, &e);
+    if (!status && (v.first || v.sample)) status = reproduce_steps(&v, &r, &e);
     struct err why = {0};
     if ((!status || r.links) && print(&r, v.run, !status, &why) && !status) {
         e = why;
