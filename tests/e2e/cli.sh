@@ -24,11 +24,11 @@ expect 2 '^usage: tare' "$TARE"
 expect 0 '^tare [0-9]' "$TARE" --version
 expect 0 '^tare [0-9]' "$TARE" -V
 expect 2 "did you mean 'train'" "$TARE" trian
-expect 2 "no verb 'zzzzzz'; .tare --help. lists them" "$TARE" zzzzzz
+expect 2 "unknown verb 'zzzzzz'; .tare --help. lists the verbs" "$TARE" zzzzzz
 expect 2 '`tare codebook` is now `tare cluster train`' "$TARE" codebook hashed --clusters 2
 expect 2 '`tare embed` is now `tare cluster embed`' "$TARE" embed
 expect 2 '`tare verify-run` is now `tare reproduce`' "$TARE" verify-run run
-expect 2 "no option '--frobnicate'" "$TARE" --frobnicate
+expect 2 "unknown option '--frobnicate'" "$TARE" --frobnicate
 expect 2 usage "$TARE" config
 expect 2 usage "$TARE" config show x
 expect 0 '^usage: tare config' "$TARE" config --help
@@ -93,7 +93,7 @@ expect 3 'no section' "$TARE" doctor nothing.x=1
 awk 'BEGIN { for (i = 0; i < 20000; i++) print "{\"completion\":\"1\",\"answer\":\"1\"}" }' > many.jsonl
 { "$TARE" verify exact < many.jsonl 2> err.txt || echo $? > status.txt; } | head -1 > /dev/null || true
 [ "$(cat status.txt)" = 141 ] && [ ! -s err.txt ] && fails=$fails || { echo "FAILED: verify | head: status $(cat status.txt), $(cat err.txt)" && fails=$((fails + 1)); }
-expect 0 '^  config     init | check | dump | diff | docs ...  *begin, check, print' "$TARE" --help
+expect 0 '^  config     init | check | dump | diff | docs ...  *create, check, print' "$TARE" --help
 printf '{"question":"1+1=","answer":"2"}\n' >part-1.jsonl
 printf '{"question":"1+2=","answer":"3"}\n{"question":"1+1=","answer":"2"}\n' >part-2.jsonl
 expect 0 'part-1.jsonl: 1 row, nothing wrong found; whether a verifier' "$TARE" data check part-1.jsonl

@@ -198,7 +198,7 @@ for verb in generate serve; do
     expect 1 'other/config.json: model_type "mamba" is not supported; supported: ' "$TARE" $verb other
 done
 # bad arguments are named
-expect 2 "'--steps': no such option.*steps is a key of .train. and .sft." "$TARE" train tiny.ini --steps 3
-expect 2 "'--train.steps=3': no such option; keys are set without dashes: train.steps=3" "$TARE" train tiny.ini --train.steps=3
+expect 2 "'--steps': unknown option.*steps is a key of .train. and .sft." "$TARE" train tiny.ini --steps 3
+expect 2 "'--train.steps=3': unknown option; keys are set without dashes: train.steps=3" "$TARE" train tiny.ini --train.steps=3
 expect 2 "'train.steps': is not section.key=value" "$TARE" train tiny.ini train.steps
 done_
