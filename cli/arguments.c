@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST = sizeof((struct arguments){0}.overrides) / sizeof(char *) - 1 }; /* one is reserved for run.dir */
+/* one is reserved for run.dir */
+enum { MOST = sizeof((struct arguments){0}.overrides) / sizeof(char *) - 1 };
 
 static bool refuse_argument(const char *argument, const char *what)
 {
@@ -33,8 +34,8 @@ static bool refuse_option(const char *argument)
     return false;
 }
 
-/* Replaces a run's folder by its config.ini and puts run.dir first, so that a run.dir on the command
- * line overrides it. */
+/* Replaces a run's folder by its config.ini and puts run.dir first, so that a run.dir on the
+ * command line overrides it. */
 static void use_run(struct arguments *out)
 {
     snprintf(out->run_config, sizeof out->run_config, "%.4000s/config.ini", out->file);

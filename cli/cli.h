@@ -1,9 +1,9 @@
-/* The table of verbs: name (an underscore stands for a dash), arguments and purpose, as `tare --help`
- * prints them.
+/* The table of verbs: name (an underscore stands for a dash), arguments and purpose, as `tare
+ * --help` prints them.
  *
- * A verb is a line here and a file cmd_VERB.c that defines VERB_usage, the text of `tare VERB --help`,
- * and cmd_VERB. argv[0] is the verb's name. cmd_VERB returns the exit status: 0 done, 1 failed,
- * 2 usage, 3 configuration, 130 interrupted. */
+ * A verb is a line here and a file cmd_VERB.c that defines VERB_usage, the text of `tare VERB
+ * --help`, and cmd_VERB. argv[0] is the verb's name. cmd_VERB returns the exit status: 0 done, 1
+ * failed, 2 usage, 3 configuration, 130 interrupted. */
 #ifndef TARE_CLI_CLI_H
 #define TARE_CLI_CLI_H
 

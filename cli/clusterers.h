@@ -17,13 +17,14 @@ tare_status cli_plugin_open(const char *name, int32_t kind, const char *const *s
 tare_status cli_codebook_open(const char *name, const char *const *settings, int64_t n, struct cli_plugin *out, struct err *e);
 /* The encoder named on the command line. */
 struct cli_choice {
-    const char *name;            /* NULL: the encoder recorded in the codebook, with its recorded parameters */
+    /* NULL: the encoder recorded in the codebook, with its recorded parameters */
+    const char *name;
     const char *const *settings; /* [n] key=value */
     int64_t n;
 };
-/* Opens the encoder of a codebook's embeddings and matches it with the codebook. The settings of the
- * choice are added to recorded parameters (the folder of a model, say). Opens nothing for codebooks
- * that read rows. */
+/* Opens the encoder of a codebook's embeddings and matches it with the codebook. The settings of
+ * the choice are added to recorded parameters (the folder of a model, say). Opens nothing for
+ * codebooks that read rows. */
 tare_status cli_encoder_for(struct plugin_instance *codebook, const char *codebook_name, const struct cli_choice *choice,
                             struct cli_plugin *out, struct err *e);
 void cli_plugin_close(struct cli_plugin *p);

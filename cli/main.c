@@ -131,7 +131,7 @@ int cli_unexpected(const char *argument, const char *usage)
         log_error(&e);
         return 2;
     }
-    log_message(LOG_ERROR, "unexpected argument '%s'; the options are listed below%s", argument,
+    log_message(LOG_ERROR, "'%s': unexpected argument; the options are listed below%s", argument,
                 settings ? ", keys are set as section.key=value" : "");
     return cli_usage(usage);
 }
@@ -156,8 +156,8 @@ tare_status cli_show(struct str *text, struct err *e)
 tare_status cli_flush(struct err *e)
 {
     int why = fflush(stdout) ? errno : 0;
-    if (!why && ferror(stdout))
-        why = write(STDOUT_FILENO, "\n", 1) < 0 ? errno : EIO; /* errno of the failed write is lost; a second write yields it */
+    if (!why && ferror(stdout)) /* errno of the failed write is lost; a second write yields it */
+        why = write(STDOUT_FILENO, "\n", 1) < 0 ? errno : EIO;
     if (!why) return TARE_OK;
     if (why == EPIPE) {
         signal(SIGPIPE, SIG_DFL);
@@ -201,9 +201,9 @@ static int run_verb(int argc, char **argv)
 }
 
 /* Opens /dev/null for each standard descriptor that is closed. Otherwise the next file to be opened
- * would get its number: progress lines would be written into a run's lock. Standard input and output
- * are opened in the wrong direction, so that reading rows or printing a result fails with an error;
- * a run continues without its messages. */
+ * would get its number: progress lines would be written into a run's lock. Standard input and
+ * output are opened in the wrong direction, so that reading rows or printing a result fails with an
+ * error; a run continues without its messages. */
 static bool standard_descriptors(void)
 {
     static const int HOW[] = {O_WRONLY, O_RDONLY, O_WRONLY};

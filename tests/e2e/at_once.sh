@@ -105,7 +105,7 @@ for run in runs/grid/*/; do quiet reproduce "$run" && ok || bad "$run: $(cat out
 # a fork: put together in NAME.part, which one process has
 fork() { echo "$TARE" fork alone@"$2" --run-dir "$1" log.progress=none "${@:3}"; }
 first checkpoint.files 2 $(fork branch 2)
-second 1 'branch.part: another process makes this fork; wait for it' $(fork branch 2)
+second 1 'branch.part: another process is making this fork; wait for it' $(fork branch 2)
 goes_on 0
 whole branch
 first locking 1 $(fork twig 2)
@@ -117,7 +117,7 @@ rm -r alone/checkpoints/step-000002
 for key in '' estimator.plugin=grpo; do
     rm -rf leaf
     first checkpoint.files 1 $(fork leaf 2 $key)
-    second 1 'leaf.part: another process makes this fork; wait for it' $(fork leaf 2 $key)
+    second 1 'leaf.part: another process is making this fork; wait for it' $(fork leaf 2 $key)
     goes_on 0
     quiet reproduce leaf && ok || bad "a fork between checkpoints: $(cat out.txt)"
     [ -n "$key" ] || whole leaf
@@ -128,7 +128,7 @@ for i in 1 2 3; do
     for k in 1 2 3; do $(fork luck$i 1) > luck$k.txt 2>&1 & pids="$pids $!"; done
     won=0
     for pid in $pids; do ! wait $pid || won=$((won + 1)); done
-    [ $won = 1 ] && [ "$(cat luck?.txt | grep -cE 'another process makes this fork|holds a run already')" = 2 ] && ok || bad "$won of three forks: $(cat luck?.txt)"
+    [ $won = 1 ] && [ "$(cat luck?.txt | grep -cE 'another process is making this fork|holds a run already')" = 2 ] && ok || bad "$won of three forks: $(cat luck?.txt)"
     whole luck$i
 done
 [ -z "$(ls -d ./*.part* ./*.training 2> /dev/null)" ] && ok || bad "left: $(ls -d ./*.part* ./*.training)"

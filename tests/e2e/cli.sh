@@ -54,7 +54,7 @@ expect 3 "no estimator named 'GRPO'; did you mean grpo" "$TARE" config check goo
 expect 3 'is not one number (.tare sweep. takes several' "$TARE" config check good.ini train.lr=1e-4,2e-4
 quickstart=$SOURCE/configs/quickstart.ini
 printf 'include = %s\n\n[data]\neval = nothere.jsonl\n' "$quickstart" >own.ini
-expect 0 'divided by: 1 where the estimator divides by nothing' "$TARE" estimate --help
+expect 0 'scale is the divisor of the advantages: 1 where' "$TARE" estimate --help
 expect 0 'quickstart.ini: no errors' "$TARE" config check "$quickstart"
 "$TARE" -q config check "$quickstart" >out 2>&1 && [ ! -s out ] || { echo "FAILED: -q prints: $(cat out)" && fails=$((fails + 1)); }
 expect 3 'bad.ini:2: ' "$TARE" config check bad.ini
@@ -79,7 +79,7 @@ if [ -w /dev/full ]; then
 fi
 expect 0 '^ok   kernels ' "$TARE" doctor
 expect 0 '^ok   estimator .*grpo' "$TARE" doctor good.ini
-SHARED=nowhere expect 0 '^no   references .*tests take the part of it in tests/data' "$TARE" doctor
+SHARED=nowhere expect 0 '^no   references .*tests use the part of it in tests/data' "$TARE" doctor
 [ -e /dev/nvidiactl ] || expect 1 '^bad  gpu' "$TARE" doctor run.device=cuda
 for verb in train sft eval sweep plan report; do
     "$TARE" $verb good.ini --stepz 3 >out 2>&1
@@ -96,10 +96,10 @@ awk 'BEGIN { for (i = 0; i < 20000; i++) print "{\"completion\":\"1\",\"answer\"
 expect 0 '^  config     init | check | dump | diff | docs ...  *create, check, print' "$TARE" --help
 printf '{"question":"1+1=","answer":"2"}\n' >part-1.jsonl
 printf '{"question":"1+2=","answer":"3"}\n{"question":"1+1=","answer":"2"}\n' >part-2.jsonl
-expect 0 'part-1.jsonl: 1 row, nothing wrong found; whether a verifier' "$TARE" data check part-1.jsonl
-expect 0 'part-1.jsonl: 1 row, nothing wrong found$' "$TARE" data check part-1.jsonl verifier=exact
+expect 0 'part-1.jsonl: 1 row, no problems found; the answers were not checked' "$TARE" data check part-1.jsonl
+expect 0 'part-1.jsonl: 1 row, no problems found$' "$TARE" data check part-1.jsonl verifier=exact
 for files in 'part-?.jsonl' 'part-1.jsonl,part-2.jsonl' 'part-1.jsonl part-2.jsonl'; do
-    case $files in *' '*) expect 1 '3 rows, 1 of them to mend' "$TARE" data check part-1.jsonl part-2.jsonl ;; *) expect 1 '3 rows, 1 of them' "$TARE" data check "$files" ;; esac
+    case $files in *' '*) expect 1 '3 rows, 1 of them invalid' "$TARE" data check part-1.jsonl part-2.jsonl ;; *) expect 1 '3 rows, 1 of them' "$TARE" data check "$files" ;; esac
     grep -q '"where":"part-2.jsonl:2".*duplicate question, first in part-1.jsonl:1' out || { echo "FAILED: data check $files" && fails=$((fails + 1)); }
 done
 expect 1 'part-9' "$TARE" data check 'part-9*.jsonl'

@@ -104,7 +104,7 @@ printf '#!/bin/sh\nexec %s -S "$@"\n' "$(command -v python3)" > bare/python3
 chmod +x bare/python3
 mv wandb.py away.py
 PATH=$PWD/bare:$PATH "$TARE" config check tiny.ini log.export=wandb,comet > out.txt 2> err.txt || bad "a check: $(cat err.txt)"
-grep 'log.export = wandb,comet: python3 does not find wandb (`pip install wandb`), comet_ml (`pip install comet_ml`); a run would go on and send nothing' err.txt > found.txt && ok ||
+grep 'log.export = wandb,comet: python3 does not find wandb (`pip install wandb`), comet_ml (`pip install comet_ml`); a run would continue without sending anything' err.txt > found.txt && ok ||
     bad "a client that is missing: $(cat err.txt)"
 PATH=$PWD/bare:$PATH train run.dir="$WORK"/lacks log.export=wandb && ok || bad "without a client: $(cat err.txt)"
 warnings 1 "without a client"

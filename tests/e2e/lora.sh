@@ -109,7 +109,7 @@ mkdir -p merged.tmp && echo kept > merged.tmp/file # not ours
 ask merged > by_merged.txt || { bad "generate with the merged model"; cat err.txt; }
 "$TARE" merge whole merged > out.txt 2> err.txt && bad "merged into a folder that is there" || ok
 "$TARE" merge base elsewhere > out.txt 2> err.txt && bad "a whole model was merged"
-grep 'no adapter_config.json' err.txt > /dev/null && ok || bad "merging a whole model: the message"
+grep 'adapter_config.json is missing' err.txt > /dev/null && ok || bad "merging a whole model: the message"
 echo '{"ids":[5,6,7,8,9,10]}' > ids.jsonl
 for m in $last merged; do "$TARE" score "$m" < ids.jsonl > "score-$(basename "$m").txt" 2> err.txt || { bad "score $m"; cat err.txt; }; done
 checked "the merged model's logprobs" score-step-000012.txt score-merged.txt <<'PY'

@@ -16,16 +16,16 @@ again() { rm -rf copy; cp -r run copy; }
 train || { bad "train: $(cat err.txt)"; done_; exit 1; }
 
 verify 0 run
-says '^run: 18 links, [0-9]* files and 12 lines of metrics.jsonl are as they were written; last step 12'
-says '^run: all is as it was written$'
+says '^run: 18 links, [0-9]* files and 12 lines of metrics.jsonl are intact; last step 12'
+says '^run: intact$'
 verify 0 run/ # as a shell completes it
 cp -r run before
 verify 0 run --steps 4-6
-says '^steps 4 to 6: made again, the same to the bit (3 metrics, 3 rollouts, 0 checkpoints)$'
+says '^steps 4 to 6: recomputed, bit-identical (3 metrics, 3 rollouts, 0 checkpoints)$'
 verify 0 run --steps 10-12
-says '^steps 10 to 12: made again, the same to the bit (3 metrics, 3 rollouts, 1 checkpoints)$'
+says '^steps 10 to 12: recomputed, bit-identical (3 metrics, 3 rollouts, 1 checkpoints)$'
 verify 0 run --sample 2
-[ "$(grep -c 'made again, the same to the bit' out.txt)" -ge 1 ] && ok || bad "no sampled steps: $(cat out.txt)"
+[ "$(grep -c 'recomputed, bit-identical' out.txt)" -ge 1 ] && ok || bad "no sampled steps: $(cat out.txt)"
 diff -r run before > /dev/null && ok || bad "reproduce changed the run"
 
 # one bit in every file of the folder, one file after another: first byte, middle, last byte
@@ -53,18 +53,18 @@ while IFS= read -r change; do
     [ $got = 1 ] && grep -q "${change##* => }" out.txt || bad "$change: status $got: $(cat out.txt err.txt)"
     n=$((n + 1))
 done << 'CHANGES'
-sed -i 5d chain.jsonl => chain.jsonl:5: its sum does not follow
-sed -i 4p chain.jsonl => chain.jsonl:5: its sum does not follow
+sed -i 5d chain.jsonl => chain.jsonl:5: the checksum does not follow
+sed -i 4p chain.jsonl => chain.jsonl:5: the checksum does not follow
 sed -i '$d' metrics.jsonl => metrics.jsonl: the line of step 12 is missing
 sed -i 1d metrics.jsonl => metrics.jsonl: the line of step 1 is missing
 tail -1 metrics.jsonl | sed 's/"step":12/"step":13/' >> metrics.jsonl => metrics.jsonl:13: no step of the chain
-printf '{"step":13' >> metrics.jsonl => metrics.jsonl:13: the line has no end
+printf '{"step":13' >> metrics.jsonl => metrics.jsonl:13: incomplete line
 printf '{"step":13' >> chain.jsonl => chain.jsonl: 10 bytes after its last line
 echo x >> chain.jsonl => chain.jsonl:19
 sed -i '5s/{/(/' chain.jsonl => chain.jsonl:5
-: > chain.jsonl => chain.jsonl: has no line
+: > chain.jsonl => chain.jsonl: must have at least one line
 rm rollouts/step-000003.jsonl => rollouts/step-000003.jsonl: is missing
-cp rollouts/step-000003.jsonl rollouts/step-000004.jsonl => rollouts/step-000004.jsonl: is not the file that was written
+cp rollouts/step-000003.jsonl rollouts/step-000004.jsonl => rollouts/step-000004.jsonl: was changed
 cp rollouts/step-000003.jsonl rollouts/step-000013.jsonl => rollouts/step-000013.jsonl: is not in the chain
 rm -r estimator => estimator/step-000001.state: is missing
 rm manifest.json => manifest.json: is missing
@@ -73,28 +73,28 @@ rm checkpoints/step-000009/complete.json => checkpoints/step-000009/complete.jso
 rm checkpoints/step-000009/model.safetensors => checkpoints/step-000009/model.safetensors: is missing
 cp -r checkpoints/step-000009 checkpoints/step-000010 => checkpoints/step-000010: is not in the chain
 truncate -s 1000 checkpoints/step-000012/model.safetensors => checkpoints/step-000012/model.safetensors: has 1000 bytes
-: > rollouts/step-000001.jsonl => rollouts/step-000001.jsonl: is not the file
-cp config.ini notes.txt => notes.txt: no command of tare writes this into a run's folder; it was put there
-mkdir more => more: no command of tare writes this
+: > rollouts/step-000001.jsonl => rollouts/step-000001.jsonl: was changed
+cp config.ini notes.txt => notes.txt: unknown file: no command of tare writes it into a run's folder
+mkdir more => more: unknown file
 truncate -s 500 tensorboard/* => tensorboard/events.out.tfevents.0000000001.tare: does not say what metrics.jsonl says
 CHANGES
 [ $n = 24 ] && ok || bad "$n changes"
 again; sed -i '5s/{/(/' copy/chain.jsonl
 verify 1 copy
-grep -q 'NOT as it was written: 1 finding above' out.txt && ! grep -q 'not in the chain\|no step of the chain' out.txt && ok || bad "what is after a damaged line is called wrong: $(cat out.txt)"
+grep -q 'NOT intact: 1 finding above' out.txt && ! grep -q 'not in the chain\|no step of the chain' out.txt && ok || bad "what is after a damaged line is called wrong: $(cat out.txt)"
 again; rm -r copy/checkpoints/step-000009 copy/lock
 verify 0 copy # as checkpoint.keep removes them; a copy needs no lock
-says '^note: older checkpoints that checkpoint.keep has removed: 3'
+says '^note: older checkpoints removed by checkpoint.keep: 3'
 again; rm copy/chain.jsonl
 verify 2 copy
-grep -q 'copy: has no chain.jsonl: it was written before runs kept sums' err.txt && ok || bad "no chain: $(cat err.txt)"
+grep -q 'copy: missing chain.jsonl' err.txt && ok || bad "no chain: $(cat err.txt)"
 "$TARE" -q train copy --resume train.steps=14 --allow-change > /dev/null 2> err.txt && ok || bad "a run without a chain cannot be resumed: $(cat err.txt)"
 verify 0 copy
-says '^note: the chain begins after step 12; what was written before has no sums'
+says '^note: the chain begins after step 12; earlier records have no checksums'
 verify 2 nowhere
 again; rm copy/metrics.jsonl; mkdir copy/metrics.jsonl
 verify 2 copy
-grep 'copy/metrics.jsonl: is not a regular file' err.txt > /dev/null && ! grep 'all is as it was written' out.txt > /dev/null && ok || bad "$(cat out.txt err.txt)"
+grep 'copy/metrics.jsonl: is not a regular file' err.txt > /dev/null && ! grep ': intact$' out.txt > /dev/null && ok || bad "$(cat out.txt err.txt)"
 again; rm copy/rollouts/step-000003.jsonl; mkfifo copy/rollouts/step-000003.jsonl
 verify 1 copy
 says 'rollouts/step-000003.jsonl: is not a regular file'
@@ -123,7 +123,7 @@ for lines in 1 9; do # a chain that was cut: what it does not cover is not calle
 done
 again; grep -v '"step":12' run/chain.jsonl > copy/chain.jsonl
 verify 0 copy
-says '^copy: up to step 11 all is as it was written; what came after it has no sums$'
+says '^copy: intact up to step 11; later records have no checksums$'
 mv base gone # the model that the run began with is not made again
 verify 2 run --steps 1-2
 says '^run: not everything could be checked$'
@@ -147,7 +147,7 @@ for at in rollout:2 update:5 apply:7 recorded:8 checkpoint:9 checkpoint.files:9 
 done
 train run.dir=broken --resume || bad "not resumed: $(cat err.txt)"
 verify 0 broken --steps 1-12
-says '^steps 1 to 12: made again, the same to the bit'
+says '^steps 1 to 12: recomputed, bit-identical'
 # killed while a run begins, or goes on from step 6 after step 8, with another configuration: its files are of before or after, and nothing else passes
 for at in 0 1 2 3 4 5; do
     rm -rf opened again
@@ -159,7 +159,7 @@ for at in 0 1 2 3 4 5; do
     verify 0 opened
     echo '# x' >> again/config.ini
     verify 1 again
-    says 'config.ini: is not the file that was written'
+    says 'config.ini: was changed'
     killed_at opening $at "$TARE" train tiny.ini log.rollouts=true log.progress=none run.dir=opened --resume --allow-change train.lr=3e-3 && ok || bad "not killed a second time at opening $at"
     verify 0 opened
     train run.dir=opened --resume --allow-change && ok || bad "killed at opening $at, not resumed: $(cat err.txt)"
@@ -209,7 +209,7 @@ done
 "$TARE" -q fork run@9 --run-dir keys train.lr=5e-4 estimator.plugin=grpo > /dev/null 2> err.txt || bad "fork: $(cat err.txt)"
 verify 0 keys --steps 10-12
 verify 2 keys --steps 8-12 # across the change of keys
-grep -q 'went on with another configuration after step 9' err.txt && ok || bad "across a fork: $(cat err.txt)"
+grep -q 'changed its configuration after step 9' err.txt && ok || bad "across a fork: $(cat err.txt)"
 killed_at data 10 "$TARE" fork run@9 --run-dir unborn train.lr=5e-4 log.progress=none && ok || bad "not killed"
 verify 0 unborn
 
@@ -217,13 +217,13 @@ verify 0 unborn
 again; sed -i 's/^lr = .*/lr = 0.0011/' copy/config.ini; rm copy/chain.jsonl
 "$TARE" -q train copy --resume > /dev/null 2> err.txt || bad "$(cat err.txt)"
 verify 1 copy --steps 11-12
-says '^steps 11 to 12: made again, they are others'
+says '^steps 11 to 12: recomputed, they differ'
 says 'metric  *step 11: '
 
 # while a run is going on: a process of it is stopped, the lock held
 killed_at update 8 "$TARE" train tiny.ini log.rollouts=true log.progress=none run.dir=going && ok || bad "not killed"
 if command -v flock > /dev/null; then
-    flock going/lock "$TARE" reproduce going > out.txt 2> err.txt && says 'note: the run is going on' || bad "a run that is going on: $(cat out.txt err.txt)"
+    flock going/lock "$TARE" reproduce going > out.txt 2> err.txt && says 'note: the run is in progress' || bad "a run that is going on: $(cat out.txt err.txt)"
 else
     skip_part "flock is missing"
 fi
