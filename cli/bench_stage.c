@@ -42,7 +42,7 @@ struct stage {
     struct round round[MAX_ROUNDS];
 };
 
-/* ---- what runs */
+/* ---- running */
 
 static tare_status open_model(struct stage *s, struct err *e)
 {
@@ -233,7 +233,7 @@ static tare_status run_rounds(struct stage *s, struct err *e)
     return TARE_OK;
 }
 
-/* ---- what is shown */
+/* ---- printing */
 
 static int by_seconds(const void *a, const void *b)
 {

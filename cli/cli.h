@@ -73,8 +73,8 @@
     int cmd_##NAME(int argc, char **argv);
 VERBS(DECLARE_VERB)
 
-/* Writes text to standard output and flushes it. If the reader is gone (| head), the program ends
- * quietly by SIGPIPE, as other filters do. */
+/* Writes text to standard output and flushes it. If the reader has closed the pipe (| head), the
+ * program ends quietly by SIGPIPE, as other filters do. */
 tare_status cli_print(const struct str *text, struct err *e);
 /* cli_print for text that contains untrusted names or rows: replaces control characters by '?'. */
 tare_status cli_show(struct str *text, struct err *e);

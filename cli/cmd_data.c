@@ -30,7 +30,7 @@ const char data_usage[] =
     "  model=FOLDER max_tokens=N   rows with a completion of more than N tokens, including the end-of-sequence token\n"
     "  against=FILE             rows with a question of that file: the first 80 letters and digits are equal in lower case\n"
     "  write=OUT                write the valid rows to OUT, unchanged\n"
-    "Exit status: 1 if there are invalid rows, 0 if there are none or write= is given.\n"
+    "Exit status: 1 if there are invalid rows, 0 if all rows are valid or write= is given.\n"
     "show writes {\"where\",\"id\",\"prompt\",\"tokens\",\"answer\"} for the first N rows (default 3) of data.train or data.eval.\n"
     "prompt is the text that the model reads, with chat template, system message and suffix. CONFIG may be the folder of a run.\n";
 

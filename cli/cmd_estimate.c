@@ -106,7 +106,7 @@ static tare_status estimate_lines(const char *name, const char **assignments, in
     return status;
 }
 
-/* ---------------------------------------------------------------- a run's step again */
+/* ---------------------------------------------------------------- recomputing a step of a run */
 
 struct dump {
     json_t *groups; /* [{"cluster", "rewards", ...}] */

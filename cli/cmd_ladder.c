@@ -96,7 +96,7 @@ static tare_status read_bands(struct ladder *l, struct err *e)
     return status;
 }
 
-/* ---------------------------------------------------------------- one rung */
+/* ---------------------------------------------------------------- a rung */
 
 static int by_reward(const void *a, const void *b)
 {

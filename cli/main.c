@@ -173,7 +173,7 @@ int cli_end(tare_status status, const struct err *e)
     return err_exit_code(status);
 }
 
-/* Lets verbs that write to no pipe but standard output end quietly when its reader is gone. */
+/* Lets verbs that write to no pipe but standard output end quietly when the reader closes it. */
 static void end_with_reader(const char *verb)
 {
     static const char *const prints[] = {"config", "data",  "doctor",   "tokenize", "detokenize",

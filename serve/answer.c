@@ -55,7 +55,7 @@ static tare_status add_token_ids(const struct job *job, int64_t i, int64_t from,
     return str_add(out, "]", 1, e);
 }
 
-/* ---- whole */
+/* ---- complete answers */
 
 static tare_status add_whole_choice(const struct job *job, int64_t i, struct str *out, struct err *e)
 {

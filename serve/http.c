@@ -65,7 +65,7 @@ static enum MHD_Result send_refusal(struct exchange *x, const struct refusal *no
     return send_json(x, no->http, answer_refusal(no, &text, &e), &text);
 }
 
-/* ---- what is told at once */
+/* ---- immediate answers */
 
 static enum MHD_Result answer_health(struct exchange *x)
 {
@@ -282,7 +282,7 @@ static tare_status check_request(struct exchange *x, const char *method, const c
     return check_length(x, no);
 }
 
-/* ---- what libmicrohttpd calls */
+/* ---- callbacks of libmicrohttpd */
 
 static enum MHD_Result begin_request(struct server *s, struct MHD_Connection *connection, const char *url, const char *method,
                                      void **exchange)

@@ -14,7 +14,7 @@ int http_quiet(struct server *s);
 /* Called after the batcher has ended. */
 void http_close(struct server *s, int socket);
 
-/* ---- what libmicrohttpd calls (http.c) */
+/* ---- callbacks of libmicrohttpd (http.c) */
 enum MHD_Result http_request(void *server, struct MHD_Connection *connection, const char *url, const char *method,
                              const char *version, const char *data, size_t *n, void **exchange);
 void http_completed(void *server, struct MHD_Connection *connection, void **exchange, enum MHD_RequestTerminationCode why);

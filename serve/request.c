@@ -339,7 +339,7 @@ static tare_status read_fields(struct request *r, const json_t *body, const stru
     return TARE_OK;
 }
 
-/* ---- all of it */
+/* ---- the body */
 
 static tare_status find_model(struct request *r, const json_t *body, const struct served_models *models, struct refusal *no)
 {

@@ -1,7 +1,7 @@
 /* The codebook's file and its training.
  *
  * The file is safetensors with "centroids" F32 [K, D] and "encoder_state" U8 [n], the encoder's
- * state fitted to the corpus (absent if there is none). __metadata__ (all values are text) has
+ * state fitted to the corpus (optional). __metadata__ (all values are text) has
  *
  *   format "tare.codebook/1", encoder (identity; empty: any of width D), encoder_hash (XXH3 of it), K, D,
  *   corpus, corpus_hash, corpus_rows, seed, restarts, iterations (of the best run), iterations_limit,

@@ -15,7 +15,7 @@ struct kmeans_run {
     struct pool *pool;
     bool no_bounds;
     /* per row */
-    double *norm2;               /* [N] ||x||^2 */
+    double *norm2; /* [N] ||x||^2 */
     /* [N] bounds on the distance to the own and every other centroid */
     double *upper, *lower;
     double *distance;            /* [N] squared distance to the nearest centroid so far */

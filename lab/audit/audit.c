@@ -43,8 +43,8 @@ static void explain_unchecked(const struct audit *a, enum audit_column c, char *
     const char *name = audit_column_name(needed);
     const int n = snprintf(out, capacity, "the dump has no %ss", name);
     if (a->own || needed == AUDIT_WEIGHT || needed == AUDIT_LENGTH || n < 0) return;
-    snprintf(out + n, capacity - (size_t)n, "; set %s--field %s=COLUMN%s%s", needed == AUDIT_ANSWER ? "data.train=FILE or " : "", name,
-             *a->unused ? "; unused columns: " : "", a->unused);
+    snprintf(out + n, capacity - (size_t)n, "; set %s--field %s=COLUMN%s%s", needed == AUDIT_ANSWER ? "data.train=FILE or " : "",
+             name, *a->unused ? "; unused columns: " : "", a->unused);
 }
 
 static tare_status pack_fields(const struct audit *a, json_t *fields, struct err *e)

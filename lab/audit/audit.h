@@ -28,7 +28,7 @@ enum { AUDIT_DUMPS = 64, AUDIT_MAPS = 32 };
 struct audit_options {
     const char *dumps[AUDIT_DUMPS]; /* files of JSON lines, folders of them, folders of runs */
     int64_t n_dumps;
-    const struct config *config;    /* verifier, estimator, loss, rollout.group_size, data.train */
+    const struct config *config; /* verifier, estimator, loss, rollout.group_size, data.train */
     /* name of a field map; NULL: chosen by the first row's columns */
     const char *format;
     const char *fields[AUDIT_MAPS]; /* "reward=a+0.5*b": columns that override the map's */

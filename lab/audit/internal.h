@@ -62,7 +62,7 @@ struct audit_step {
     struct audit_row *row;
     /* number: step of the rows; in_name: of the file's name, -1: none */
     int64_t n, n_groups, number, in_name;
-    const char *file, *state;             /* state: of the estimator before this step; NULL: none */
+    const char *file, *state; /* state: of the estimator before this step; NULL: none */
     int64_t *order, *begin;
     bool *whole; /* [n_groups] the group has all its rollouts */
 };
@@ -97,12 +97,12 @@ struct audit {
     struct arena run;
     int64_t group_size, files, steps, rows, groups;
     int64_t checked[AUDIT_N], disagree[AUDIT_N];
-    bool had[AUDIT_N];                  /* a row has the column */
-    char unused[400];                   /* columns of the first row that the map does not use */
+    bool had[AUDIT_N]; /* a row has the column */
+    char unused[400];  /* columns of the first row that the map does not use */
     /* rewards computed, different from the dump, not computed */
     int64_t judged, disputed, unjudged;
-    double least, most;                 /* share of the loss of a rollout; most 0: unknown */
-    struct finding *findings;           /* of this file */
+    double least, most;       /* share of the loss of a rollout; most 0: unknown */
+    struct finding *findings; /* of this file */
     int64_t n_findings, capacity;
     json_t *list; /* the findings of all files, the first 1,000 */
 };

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---------------------------------------------------------------- what is found */
+/* ---------------------------------------------------------------- differences */
 
 bool compare_found(const struct finder *f, const char *what)
 {
@@ -244,7 +244,7 @@ static tare_status compare_lengths(struct finder *f, struct err *e)
     return compare_add_difference(f, &d, e);
 }
 
-/* ---------------------------------------------------------------- all of it */
+/* ---------------------------------------------------------------- the comparison */
 
 /* Finds a tokenizer in the first run, to name tokens in differences; without one, bytes are named.
  */

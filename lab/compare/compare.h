@@ -33,7 +33,7 @@ struct compare_options {
     bool configuration;  /* compare config.ini and the runs' lengths too */
 };
 
-/* TARE_E_NOT_FOUND: there is no run; TARE_E_CORRUPT: metrics.jsonl is damaged, with file:line.
+/* TARE_E_NOT_FOUND: a run is missing; TARE_E_CORRUPT: metrics.jsonl is damaged, with file:line.
  * Other damaged files are listed in the result. */
 tare_status compare_runs(const struct compare_options *o, json_t **out, struct err *e);
 tare_status compare_print(const json_t *result, struct str *out, struct err *e);

@@ -399,21 +399,10 @@ static tare_status check_top(void *ctx, const char *folder, const char *name, st
     /* fork.unfinished: a crash just after a fork was renamed. chain.jsonl.tmp: a process that
      * ended or could not write before its first link; a run that had ended has no other incomplete
      * file. */
-    static const char *const OTHERS[] = {"chain.jsonl",
-                                         "chain.jsonl.tmp",
-                                         "metrics.jsonl",
-                                         "lock",
-                                         "log.txt",
-                                         "rollouts",
-                                         "estimator",
-                                         "checkpoints",
-                                         "eval",
-                                         "export",
-                                         "tensorboard",
-                                         "cache",
-                                         "report.html",
-                                         "codebook.safetensors",
-                                         "fork.unfinished"};
+    static const char *const OTHERS[] = {
+        "chain.jsonl", "chain.jsonl.tmp",      "metrics.jsonl",  "lock",   "log.txt",     "rollouts",
+        "estimator",   "checkpoints",          "eval",           "export", "tensorboard", "cache",
+        "report.html", "codebook.safetensors", "fork.unfinished"};
     struct checker *s = ctx;
     (void)folder;
     for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++)

@@ -19,7 +19,7 @@ struct prefix {
     int64_t step;             /* of the checkpoint; 0: none, start with the first step */
     char checkpoint[FS_PATH]; /* empty: none */
 };
-/* TARE_E_NOT_FOUND: there is no run. TARE_E_CONFIG: the run changed its configuration after that
+/* TARE_E_NOT_FOUND: the run is missing. TARE_E_CONFIG: the run changed its configuration after that
  * checkpoint, so its steps cannot be recomputed with the current one. */
 tare_status prefix_find(const char *run, int64_t step, struct prefix *out, struct err *e);
 
@@ -74,7 +74,7 @@ struct reproduce_result {
     int64_t begins, last; /* the chain covers the steps after `begins` up to `last` */
     char head[40];        /* the last checksum, which covers the whole chain */
 };
-/* Checks all files of a run against its chain. TARE_E_NOT_FOUND: no run, or a run without a chain.
+/* Checks all files of a run against its chain. TARE_E_NOT_FOUND: the run or its chain is missing.
  */
 tare_status reproduce_check_files(const char *run, struct reproduce_result *out, struct err *e);
 
