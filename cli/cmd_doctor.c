@@ -213,12 +213,13 @@ static void check_plugins(const struct config *c)
     if (!f.n)
         print_row(
             "bad", "plugins",
-            "no plugin found; set TARE_PLUGIN_PATH to the folder with estimators/, verifiers/, clusterers/, objectives/ and curricula/");
+            "no plugin found; set TARE_PLUGIN_PATH to the folder that contains estimators/ and the folders of the other kinds");
 }
 
-/* Checks that a plugin which the configuration names opens with its parameters. */
-static void check_choice(const struct config *c, const char *section, const char *name, int32_t kind)
+/* Opens the plugin that the configuration chooses from a kind, and checks the parameters given for it. */
+static void check_choice(const struct config *c, int32_t kind)
 {
+    const char *section = CONFIG_KINDS[kind].section, *name = config_kind_choice(c, kind);
     const struct plugin_search search = {.folder = c->run.plugins};
     const struct plugin *p;
     const tare_value *values;
@@ -281,11 +282,8 @@ int cmd_doctor(int argc, char **argv)
     check_machine(&c);
     check_devices(&c);
     check_plugins(&c);
-    if (argc > 1) {
-        check_choice(&c, "estimator", c.estimator.plugin, TARE_ESTIMATOR);
-        check_choice(&c, "objective", c.objective.plugin, TARE_OBJECTIVE);
-        check_choice(&c, "curriculum", c.curriculum.plugin, TARE_CURRICULUM);
-    }
+    for (int32_t kind = PLUGIN_FIRST_KIND; argc > 1 && kind <= PLUGIN_LAST_KIND; kind++)
+        if (config_kind_is_single(kind)) check_choice(&c, kind);
     check_disk(&c);
     check_rest();
     if (cli_flush(&e)) return cli_end(e.code, &e);

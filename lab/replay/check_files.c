@@ -137,7 +137,8 @@ static tare_status read_chain(struct checker *s, struct err *e)
     struct err why = {0};
     const tare_status status = chain_each(s->run, add_link, s, &half, &why);
     if (status == TARE_E_NOT_FOUND)
-        FAIL(e, TARE_E_NOT_FOUND, "%s: missing chain.jsonl; --resume starts a chain from the last checkpoint on", s->run);
+        FAIL(e, TARE_E_NOT_FOUND,
+             "%s: chain.jsonl is missing, so its files have no checksums; --resume begins a chain at its last checkpoint", s->run);
     s->broken = status == TARE_E_CORRUPT;
     if (s->broken) TRY(add_note(s, "chain.jsonl is damaged; records of the damaged and later lines are not checked", e));
     if (s->broken) return add_fault(s, e, "%s", why.message);

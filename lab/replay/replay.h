@@ -74,8 +74,8 @@ struct reproduce_result {
     int64_t begins, last; /* the chain covers the steps after `begins` up to `last` */
     char head[40];        /* the last checksum, which covers the whole chain */
 };
-/* Checks all files of a run against its chain. TARE_E_NOT_FOUND: the run or its chain is missing.
- */
+/* Checks all files of a run against its chain. TARE_E_NOT_FOUND: the run or its chain is
+ * missing. */
 tare_status reproduce_check_files(const char *run, struct reproduce_result *out, struct err *e);
 
 struct reproduce_request {

@@ -78,7 +78,7 @@ told 1 $file "$TARE" audit one
 told 1 $file "$TARE" audit $file
 refused 1 "$file: was changed .*restore the file, or fork at a step before 2" "$TARE" fork one@4 --run-dir forked
 [ ! -e forked ] && ok || bad 'a refused fork left its folder'
-mv one/chain.jsonl kept.jsonl # a run of before there were chains has no sums
+mv one/chain.jsonl kept.jsonl # without its chain a run has no checksums
 told 0 '' "$TARE" audit one
 mv kept.jsonl one/chain.jsonl
 flip $file $at

@@ -87,7 +87,7 @@ reproduces 0 copy # as after checkpoint.keep; a copy has no lock
 shows '^note: older checkpoints removed by checkpoint.keep: 3'
 again; rm copy/chain.jsonl
 reproduces 2 copy
-grep -q 'copy: missing chain.jsonl' err.txt && ok || bad "no chain: $(cat err.txt)"
+grep -q 'copy: chain.jsonl is missing, so its files have no checksums' err.txt && ok || bad "no chain: $(cat err.txt)"
 "$TARE" -q train copy --resume train.steps=14 --allow-change > /dev/null 2> err.txt && ok || bad "a run without a chain cannot be resumed: $(cat err.txt)"
 reproduces 0 copy
 shows '^note: the chain begins after step 12; earlier records have no checksums'

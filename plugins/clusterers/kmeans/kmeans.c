@@ -7,7 +7,7 @@
  *
  * File: safetensors with "centroids" F32 [K, D] and "encoder_state" U8 [n] (what the encoder learnt from the corpus; absent: nothing), and
  * in __metadata__ "format" = "tare.codebook/1", "encoder" (identity of the encoder whose embeddings it takes), how it was made, and "xxh3", the
- * sum of it all (core/cluster/codebook.h). A file without a sum, of an older version or of another program, is taken as it is.
+ * sum of it all (core/cluster/codebook.h). A file without a checksum (written by another program) is accepted.
  */
 #include "../../common/built_in.h"
 #include "common/fail.h"

@@ -1,6 +1,6 @@
 /* The filter of worker processes, run here by hand: what the kernel would answer to a call, by its number, its processor and its arguments. */
 #include "check.h"
-#include "verify/confine.h"
+#include "call/confine.h"
 
 #include <errno.h>
 #include <linux/audit.h>

@@ -1,12 +1,14 @@
 /* PRIME (Cui et al. 2025, arXiv 2502.01456): a process reward model is trained with the policy, and each token's reward is its log-ratio to the reference
  * (update/process_reward.c). Estimators see the rewards as those of segments of one token each; they are those of the model before the step's update. */
-#include "loop/process_reward.h"
+#include "loop/hooks.h"
 
 #include "base/log.h"
+#include "loop/run.h"
 #include "update/process_reward.h"
 
-tare_status stage_process_reward(struct run *r, struct err *e)
+static tare_status compute_rewards(struct run *r, void *state, struct err *e)
 {
+    (void)state;
     struct batch *b = &r->batch;
     TRY(arena_new(&r->arena, &b->process_reward, b->n_tokens, e));
     TRY(arena_new(&r->arena, &b->process_ref, b->n_tokens, e));
@@ -15,8 +17,9 @@ tare_status stage_process_reward(struct run *r, struct err *e)
 }
 
 /* The rewards of tokens as those of segments of one token each, as estimators read them. */
-tare_status process_reward_segments(struct run *r, struct err *e)
+static tare_status set_segments(struct run *r, void *state, struct err *e)
 {
+    (void)state;
     struct batch *b = &r->batch;
     TRY(arena_new(&r->arena, &b->segment, b->n_tokens, e));
     TRY(arena_new(&r->arena, &b->segment_reward, b->n_tokens, e));
@@ -26,8 +29,9 @@ tare_status process_reward_segments(struct run *r, struct err *e)
     return TARE_OK;
 }
 
-tare_status stage_process_reward_update(struct run *r, struct err *e)
+static tare_status update_reward_model(struct run *r, void *state, struct err *e)
 {
+    (void)state;
     const struct batch *b = &r->batch;
     struct process_reward_report done;
     if (!b->n_groups) return TARE_OK;
@@ -44,8 +48,9 @@ tare_status stage_process_reward_update(struct run *r, struct err *e)
     return TARE_OK;
 }
 
-tare_status process_reward_read(struct run *r, const struct state_reader *s, struct err *e)
+static tare_status load_steps(struct run *r, void *state, const struct state_reader *s, const char *folder, struct err *e)
 {
+    (void)state, (void)folder;
     const struct config *c = r->config;
     int64_t steps;
     const bool was = state_has(s, "process_steps"), is = r->engine.reward_model != NULL;
@@ -63,8 +68,31 @@ tare_status process_reward_read(struct run *r, const struct state_reader *s, str
     return TARE_OK;
 }
 
-tare_status process_reward_check(const struct run *r, struct err *e)
+static tare_status save_steps(const struct run *r, const void *state, struct state_writer *w, struct err *e)
 {
-    return engine_check_segments(r->config, verify_gives_segments(r->engine.verify),
-                                 estimate_needs(r->estimator) & TARE_NEED_SEGMENTS, e);
+    (void)state;
+    return state_write_int(w, "process_steps", r->engine.reward_trainer->optimizer_steps, e);
 }
+
+static tare_status open_reward_model(struct run *r, void *state, struct err *e)
+{
+    (void)state;
+    return engine_open_reward_model(&r->engine, e);
+}
+
+static bool is_on(const struct config *c)
+{
+    return c->process_reward.implicit;
+}
+
+const struct learner_hook prime_hook = {
+    .name = "PRIME",
+    .reads_reference = true,
+    .is_on = is_on,
+    .open = open_reward_model,
+    .after_collect = HOOK_STAGE("process", compute_rewards),
+    .before_estimate = set_segments,
+    .after_update = HOOK_STAGE("process_update", update_reward_model),
+    .save = save_steps,
+    .load = load_steps,
+};

@@ -1,4 +1,4 @@
-#include "verify/wire.h"
+#include "call/wire.h"
 
 #include "base/clock.h"
 
@@ -28,7 +28,7 @@ tare_status wire_put_text(struct str *m, tare_text t, struct err *e)
     return t.size ? str_add(m, t.data, t.size, e) : TARE_OK;
 }
 
-static const char *take(struct wire *w, int64_t n)
+static const char *take_bytes(struct wire *w, int64_t n)
 {
     if (w->bad || n < 0 || n > w->size - w->at) {
         w->bad = true;
@@ -41,7 +41,7 @@ static const char *take(struct wire *w, int64_t n)
 int64_t wire_int(struct wire *w)
 {
     int64_t x = 0;
-    const char *p = take(w, sizeof x);
+    const char *p = take_bytes(w, sizeof x);
     if (p) memcpy(&x, p, sizeof x);
     return x;
 }
@@ -49,7 +49,7 @@ int64_t wire_int(struct wire *w)
 double wire_double(struct wire *w)
 {
     double x = 0;
-    const char *p = take(w, sizeof x);
+    const char *p = take_bytes(w, sizeof x);
     if (p) memcpy(&x, p, sizeof x);
     return x;
 }
@@ -57,7 +57,7 @@ double wire_double(struct wire *w)
 tare_text wire_text(struct wire *w)
 {
     const int64_t n = wire_int(w);
-    const char *p = take(w, n);
+    const char *p = take_bytes(w, n);
     return p ? (tare_text){p, n} : (tare_text){"", 0};
 }
 

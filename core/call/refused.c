@@ -1,4 +1,4 @@
-#include "verify/refused.h"
+#include "call/refused.h"
 
 #include "base/log.h"
 
@@ -16,14 +16,14 @@ bool refused_hand_over(int to, int listener)
 {
     union {
         struct cmsghdr head;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control = {.room = {0}};
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {.bytes = {0}};
     char mark = listener < 0 ? '-' : '+';
     struct iovec byte = {&mark, 1};
     struct msghdr m = {.msg_iov = &byte, .msg_iovlen = 1};
     if (listener >= 0) {
         m.msg_control = &control;
-        m.msg_controllen = sizeof control.room;
+        m.msg_controllen = sizeof control.bytes;
         control.head = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
         memcpy(CMSG_DATA(&control.head), &listener, sizeof listener);
     }
@@ -36,11 +36,11 @@ bool refused_take(int from, int *listener)
 {
     union {
         struct cmsghdr head;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control = {.room = {0}};
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {.bytes = {0}};
     char mark = 0;
     struct iovec byte = {&mark, 1};
-    struct msghdr m = {.msg_iov = &byte, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control.room};
+    struct msghdr m = {.msg_iov = &byte, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control.bytes};
     ssize_t n;
     *listener = -1;
     while ((n = recvmsg(from, &m, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) continue;
@@ -49,16 +49,16 @@ bool refused_take(int from, int *listener)
     return n == 1;
 }
 
-/* Once: who asks for one will ask again. */
-static void tell(unsigned pid)
+/* Warns once: a program that asked for a connection will ask again. */
+static void warn_once(unsigned pid)
 {
-    static atomic_flag told = ATOMIC_FLAG_INIT;
+    static atomic_flag warned = ATOMIC_FLAG_INIT;
     char path[64], name[32] = "a verifier";
-    if (atomic_flag_test_and_set(&told)) return;
+    if (atomic_flag_test_and_set(&warned)) return;
     snprintf(path, sizeof path, "/proc/%u/comm", pid);
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     const ssize_t n = fd < 0 ? -1 : read(fd, name, sizeof name - 1);
-    if (n > 0) name[n - 1] = 0; /* without its newline */
+    if (n > 0) name[n - 1] = 0; /* drop the newline */
     if (fd >= 0) close(fd);
     log_warn(
         "verifier.isolate = process: %s in a verifier's worker asked for a connection and was refused; set verifier.network = yes (tare verify: --network) if the verifier needs the network",
@@ -67,21 +67,21 @@ static void tell(unsigned pid)
 
 bool refused_answer(int listener)
 {
-    /* A newer kernel may write more than the structs of its predecessors. */
+    /* A newer kernel may write more than these structs hold. */
     union {
-        struct seccomp_notif asked;
-        char room[512];
+        struct seccomp_notif request;
+        char bytes[512];
     } in;
     union {
-        struct seccomp_notif_resp said;
-        char room[512];
+        struct seccomp_notif_resp reply;
+        char bytes[512];
     } out;
     memset(&in, 0, sizeof in);
     memset(&out, 0, sizeof out);
     if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &in))
-        return errno == EINTR || errno == ENOENT; /* ENOENT: who asked has ended meanwhile */
-    tell(in.asked.pid);
-    out.said.id = in.asked.id;
-    out.said.error = -EACCES;
+        return errno == EINTR || errno == ENOENT; /* ENOENT: the process that asked has ended */
+    warn_once(in.request.pid);
+    out.reply.id = in.request.id;
+    out.reply.error = -EACCES;
     return !ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &out) || errno == ENOENT;
 }
