@@ -163,7 +163,7 @@ static tare_status absolute_path(const char *path, char out[FS_PATH], struct err
     return TARE_OK;
 }
 
-/* The check of a run's files (`tare verify-run`) knows report.html and report-... in the run's
+/* The check of a run's files (`tare reproduce`) knows report.html and report-... in the run's
  * folder and reports every other name as unknown. */
 static tare_status check_place(const char *path, bool folder, struct err *e)
 {
@@ -173,7 +173,7 @@ static tare_status check_place(const char *path, bool folder, struct err *e)
     if (folder && run_data_is_run(at))
         FAIL(
             e, TARE_E_INVALID,
-            "%s is the folder of a run, where tare verify-run would report the charts as unknown files; use another folder, such as %s/report-figures",
+            "%s is the folder of a run, where tare reproduce would report the charts as unknown files; use another folder, such as %s/report-figures",
             path, path);
     for (; strrchr(at, '/')[1]; memcpy(at, parent, sizeof at)) {
         const char *name = strrchr(at, '/') + 1;
@@ -182,7 +182,7 @@ static tare_status check_place(const char *path, bool folder, struct err *e)
         if (!known && run_data_is_run(parent))
             FAIL(
                 e, TARE_E_INVALID,
-                "%s would be in the folder of a run, %s, where tare verify-run would report it as an unknown file; use a name that begins with report-, or another folder",
+                "%s would be in the folder of a run, %s, where tare reproduce would report it as an unknown file; use a name that begins with report-, or another folder",
                 path, parent);
     }
     return TARE_OK;

@@ -58,7 +58,7 @@ check 3 'follow.jsonl:1: "answer" is missing or empty, and a verifier' data.trai
 check 3 'follow.jsonl:1: "answer" is missing or empty, and a verifier' data.train=follow.jsonl verifier.plugins=$answerless:1,$FIXTURES/good_verifier.so:1
 check 3 'verifier hostile: uses returns the bits 0x100000, of which this program knows 0x7' data.train=follow.jsonl verifier.plugins=$FIXTURES/unknown_uses.so
 expect 0 '' "$TARE" train tiny.ini data.prompt=plain data.train=follow.jsonl $plain verifier.plugins=$answerless run.dir=tries/answerless train.steps=1
-expect 0 'follow.jsonl: 9 rows, nothing wrong found' "$TARE" data check follow.jsonl verifier=$answerless
+expect 0 'follow.jsonl: 9 rows, no problems found' "$TARE" data check follow.jsonl verifier=$answerless
 check 0 'rollout.max_new_tokens = 4096, but base has a context of .* tokens' rollout.max_new_tokens=4096
 check 3 'allowed: from 0 to 10$' train.lr=100
 # all errors are told, each with its place
@@ -139,8 +139,8 @@ expect 3 'gamma' "$TARE" train tiny.ini model.path=base3 model.warm_start="$PWD/
 [ ! -e base3 ] && [ ! -e base3.training ] && ok || bad "a warm start was made before a configuration error"
 
 # init, and the smallest configuration
-expect 0 'tare.ini written' "$TARE" config init
-expect 1 'is there already' "$TARE" config init
+expect 0 'tare.ini is written' "$TARE" config init
+expect 1 'exists already' "$TARE" config init
 expect 0 'no errors' "$TARE" config check tare.ini model.path=base data.train=builtin:arithmetic/train?rows=40 data.prompt=plain verifier.plugins=exact
 printf '[model]\npath = base\n[data]\ntrain = builtin:arithmetic/train?rows=200\n' > least.ini
 expect 0 'done: runs/least' "$TARE" train least.ini train.steps=1 verifier.plugins=exact log.progress=none
@@ -198,7 +198,7 @@ for verb in generate serve; do
     expect 1 'other/config.json: model_type "mamba" is not supported; supported: ' "$TARE" $verb other
 done
 # bad arguments are named
-expect 2 "'--steps': no such option.*steps is a key of .train. and .sft." "$TARE" train tiny.ini --steps 3
-expect 2 "'--train.steps=3': no such option; keys are set without dashes: train.steps=3" "$TARE" train tiny.ini --train.steps=3
-expect 2 "'train.steps': is not section.key=value" "$TARE" train tiny.ini train.steps
+expect 2 "'--steps': unknown option.*steps is a key of .train. and .sft." "$TARE" train tiny.ini --steps 3
+expect 2 "'--train.steps=3': unknown option; keys are set without dashes: train.steps=3" "$TARE" train tiny.ini --train.steps=3
+expect 2 "'train.steps': must be section.key=value" "$TARE" train tiny.ini train.steps
 done_

@@ -76,7 +76,7 @@ fork six "data.train=a.jsonl:0.6 b 1.jsonl:0.4" && ok || bad "a fork with other 
     bad "a fork with other shares: $(cat six/rollouts/step-00000[678].jsonl | grep -c '"id":"a-') of 60"
 fork plain curriculum.plugin=shuffle && bad "shuffle takes shares" || ok
 fork plain curriculum.plugin=shuffle "data.train=a.jsonl, b 1.jsonl" && ok || bad "a fork to shuffle: $(tail -n 2 err.txt)"
-"$TARE" verify-run plain > out.txt 2>&1 && ok || bad "a fork to shuffle, verify-run: $(tail -n 2 out.txt)"
+"$TARE" reproduce plain > out.txt 2>&1 && ok || bad "a fork to shuffle, reproduce: $(tail -n 2 out.txt)"
 fork other curriculum.plugin=shuffle data.train=a.jsonl && bad "a fork with other rows" || ok
 # refused before anything starts
 refuses() { # TEXT argument ...

@@ -102,7 +102,7 @@ explained 2 "TRL's beta is loss.kl_coef here" estimate grpo --beta 0.1
 explained 2 "unknown option --fast" estimate grpo --fast
 explained 3 "TRL's num_generations is rollout.group_size here" config check tiny.ini estimator.bv_blend.num_generations=8
 "$TARE" eval tiny.ini --steps > out.txt 2> err.txt && bad "--steps without a value"
-grep -q 'no such option' err.txt && bad "eval's own option is called none: $(head -2 err.txt)" || ok
+grep -q 'unknown option' err.txt && bad "eval's own option is called none: $(head -2 err.txt)" || ok
 "$TARE" diff tiny.ini --num_generations 8 > out.txt 2> err.txt && bad "diff has no keys"
 grep -q 'rollout.group_size\|section.key' err.txt && bad "diff takes no settings: $(head -2 err.txt)" || ok
 done_

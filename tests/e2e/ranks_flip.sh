@@ -30,7 +30,7 @@ flipped_at() {
     [ ! -e "run/checkpoints/step-00000$STEPS" ] && ok || bad "after $after: the run went on"
     job 2 run.dir=run --resume > out.txt 2> err.txt && ok || bad "after $after: does not go on: $(tail -2 err.txt)"
     same run && ok || bad "after $after: the weights differ"
-    "$TARE" -q verify-run run > out.txt 2>&1 && ok || bad "after $after: verify-run: $(tail -2 out.txt)"
+    "$TARE" -q reproduce run > out.txt 2>&1 && ok || bad "after $after: reproduce: $(tail -2 out.txt)"
 }
 for after in 0 140000 350000 550000 850000 1000000 1150000; do flipped_at $after; done # bytes of long messages before the one that is changed; a step has twice as many as the last
 [ $found -ge 4 ] && ok || bad "only $found messages were changed"

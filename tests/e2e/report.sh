@@ -66,7 +66,7 @@ tex=$(find tables -name '*.tex')
 [ "$(grep '\\\\$' "$tex" | tr -cd '&\n' | sort -u | wc -l)" = 1 ] && [ "$(grep -c '\\\\$' "$tex")" = 5 ] && ok || bad "LaTeX: rows of several lengths: $(cat "$tex")"
 "$TARE" -q sweep tiny.ini --table --latex 2> err.txt | cmp - "$tex" && ok || bad "sweep --table --latex: $(cat err.txt)"
 "$TARE" -q report run --latex tables > /dev/null 2> err.txt && bad "a table of a run without a sweep" || grep -q -- '--latex needs a sweep' err.txt && ok || bad "report run --latex: $(cat err.txt)"
-# no output into a run's folder that verify-run would report as unknown
+# no output into a run's folder that reproduce would report as unknown
 mkdir -p link && ln -s "$PWD/run" link/run
 for to in '--svg run' '--svg run/' '--latex run/tables' '--png run/png' '-o run/page.html' '--svg ./run/rollouts/x' "--svg $PWD/run/new/deep" '--svg link/run/figures'; do
     got=0
@@ -75,7 +75,7 @@ for to in '--svg run' '--svg run/' '--latex run/tables' '--png run/png' '-o run/
     [ $got = 1 ] && grep -q 'folder of a run.*unknown file' err.txt && ok || bad "report run $to: status $got: $(cat err.txt)"
 done
 (cd run && "$TARE" report . --svg figures > /dev/null 2> "$WORK/err.txt") && bad "report . --svg figures in a run's folder" || { grep -q 'unknown file' err.txt && ok || bad "$(cat err.txt)"; }
-"$TARE" -q report run --svg run/report-figures -o run/report-own.html 2> err.txt && "$TARE" -q verify-run run > out.txt 2>&1 && ok || bad "report-figures: $(cat err.txt out.txt)"
+"$TARE" -q report run --svg run/report-figures -o run/report-own.html 2> err.txt && "$TARE" -q reproduce run > out.txt 2>&1 && ok || bad "report-figures: $(cat err.txt out.txt)"
 "$TARE" -q report run runs/s/grpo* -o several.html && grep -q 'class="key"' several.html && ok || bad "several runs in one report"
 # a plugin that is a file has its name alone in tables and folders, not its whole path
 cp "$(find "$(dirname "$TARE")" -name rloo.so | head -1)" third.so

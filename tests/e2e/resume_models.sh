@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A run reads models that are not among its own files: the policy's start with its tokenizer, a reference, the start of the process reward model. One that changed on disk is
-# not gone on with in silence: refused by its name, or told where nothing of it is used; tare verify-run names it, too. The same of supervised training.
+# not gone on with in silence: refused by its name, or told where nothing of it is used; tare reproduce names it, too. The same of supervised training.
 . "$(dirname "$0")/common.inc"
 tiny_config
 easy_judge
@@ -12,8 +12,8 @@ says() { grep -q "$1" err.txt && ok || bad "not said: $1: $(cat err.txt)"; }
 quiet() { grep -q "$1" err.txt && bad "said: $(cat err.txt)" || ok; }
 verify() { # STATUS RUN [PATTERN]
     local got=0
-    "$TARE" verify-run "$2" > out.txt 2> err.txt || got=$?
-    [ $got = "$1" ] && grep -q "${3:-.}" out.txt && ok || bad "verify-run $2: status $got, expected $1 with '${3:-}': $(cat out.txt err.txt)"
+    "$TARE" reproduce "$2" > out.txt 2> err.txt || got=$?
+    [ $got = "$1" ] && grep -q "${3:-.}" out.txt && ok || bad "reproduce $2: status $got, expected $1 with '${3:-}': $(cat out.txt err.txt)"
 }
 refused() { # PATTERN RUN [key=value ...]
     local pattern=$1 run=$2 got=0
@@ -45,12 +45,12 @@ last=checkpoints/step-000008/model.safetensors
 flip judge/model.safetensors
 refused "model.reference = $WORK/judge: model.safetensors differs from the file that the run was trained with" named
 verify 1 named "^model.reference = $WORK/judge: model.safetensors differs from the file that the run was trained with"
-got=0; "$TARE" verify-run named --steps 1-2 > out.txt 2> err.txt || got=$?
+got=0; "$TARE" reproduce named --steps 1-2 > out.txt 2> err.txt || got=$?
 [ $got != 0 ] && says 'model.reference = '
 cp -r named taken
 "$TARE" train taken --resume --allow-change log.progress=none > /dev/null 2> err.txt && ok || bad "--allow-change: $(cat err.txt)"
 says 'warning: taken goes on with another model: model.reference = '
-verify 0 taken "^note: model.reference = $WORK/judge: model.safetensors was another file, or none, for an earlier process"
+verify 0 taken "^note: model.reference = $WORK/judge: model.safetensors was different or missing for an earlier process"
 # a fork may name another reference
 "$TARE" fork named@4 --run-dir forked model.reference=base log.progress=none > /dev/null 2> err.txt && ok || bad "a fork with another reference: $(cat err.txt)"
 verify 0 forked
@@ -88,7 +88,7 @@ echo '{{ messages }}' > base/chat_template.jinja
 refused "model.path = $WORK/base: chat_template.jinja did not exist when the run was trained" plain
 verify 1 plain "^model.path = $WORK/base: chat_template.jinja was not there"
 rm -r base
-verify 0 plain "^note: model.path = $WORK/base is not there, so it is not compared"
+verify 0 plain "^note: model.path = $WORK/base is missing, so it is not checked"
 # moved, or a checkpoint in its place: the same
 for from in kept plain/checkpoints/step-000004; do
     rm -rf moved

@@ -34,7 +34,7 @@ sed '/^baseline/d' first.ini > none.ini
 "$TARE" sweep none.ini --plan > out.txt 2> err.txt && bad "a plan without a baseline" || ok
 grep -q 'name one: --baseline key=value' err.txt && ok || bad "no baseline: $(cat err.txt)"
 "$TARE" sweep none.ini --until-decided > out.txt 2> err.txt && bad "--until-decided without a baseline" || ok
-grep -q -- '--until-decided compares .* name one: --baseline key=value' err.txt && ok || bad "no baseline to decide by: $(cat err.txt)"
+grep -q -- '--until-decided needs a baseline; set --baseline key=value' err.txt && ok || bad "no baseline to decide by: $(cat err.txt)"
 
 "$TARE" -q report runs/first runs/second -o both.html 2> err.txt && ok || bad "report: $(cat err.txt)"
 for text in 'Studies side by side' 'second less first' '<td>+0.0000</td>' 'Studies together' 'interquartile mean' "Kendall's tau-b" 'first and second 1.00\|first and second none' \

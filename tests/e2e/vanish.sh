@@ -73,7 +73,7 @@ for action in 'rm -rf run' 'rm -rf run/rollouts run/estimator' 'mv run moved' 'r
     rm -f action
     if [ $status = 0 ]; then
         [ -e run/checkpoints/step-000008/complete.json ] && same run "$action" || bad "$action: called done, and the last checkpoint is not there"
-        "$TARE" -q verify-run run > sums.txt 2>&1 || { ! grep -v ': is missing$' sums.txt | grep -vE '^(tare|run): |^note: ' | grep -q . && ok || bad "$action: $(cat sums.txt)"; }
+        "$TARE" -q reproduce run > sums.txt 2>&1 || { ! grep -v ': is missing$' sums.txt | grep -vE '^(tare|run): |^note: ' | grep -q . && ok || bad "$action: $(cat sums.txt)"; }
     fi
     [ ! -e moved ] || { rm -rf run; mv moved run; train run --resume; [ $status = 0 ] && same run "$action, resumed" || bad "$action, resumed: $(tail -1 err.txt)"; }
 done

@@ -150,7 +150,7 @@ class Run:
                 if place:  # the file is another than it was: it is read from its beginning
                     yield from self.rows(after)
                     return
-                raise Damaged("%s:%d: is no object with a step, so the run's records end here; `tare verify-run` says what has changed" %
+                raise Damaged("%s:%d: is no object with a step, so the run's records end here; `tare reproduce` says what has changed" %
                               (self.metrics, number))
             if row["step"] > after:
                 after = row["step"]

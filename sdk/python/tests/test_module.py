@@ -83,7 +83,7 @@ class Training(unittest.TestCase):
         self.assertEqual(seen, [1, 2, 3, 4])
         self.assertEqual(digest("same"), whole())
         self.assertNotEqual(digest("same"), weights("base"))  # something was learnt
-        done = subprocess.run([PROGRAM, "verify-run", "same"], capture_output=True, text=True)  # the program makes the steps again
+        done = subprocess.run([PROGRAM, "reproduce", "same"], capture_output=True, text=True)  # the program makes the steps again
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_resumed_by_either(self):
