@@ -30,13 +30,13 @@ static tare_status create_estimator(const tare_host *host, const tare_value *val
     return create_verifier(host, values, self, error);
 }
 
-static void destroy(void *self)
+static void destroy_nothing(void *self)
 {
     (void)self; /* the run's */
 }
 
-static tare_status verify(void *self, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,
-                          tare_error *error)
+static tare_status verify_by_caller(void *self, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,
+                                    tare_error *error)
 {
     const struct callbacks *c = self;
     OWNED(mem_free_at) double *reward = NULL;
@@ -52,7 +52,7 @@ static tare_status verify(void *self, const tare_answer *const *answers, tare_ve
     return TARE_OK;
 }
 
-static void fill(const tare_batch *b, int64_t m, tare_advantages *out)
+static void fill_baseline(const tare_batch *b, int64_t m, tare_advantages *out)
 {
     const int64_t begin = b->group_begin[m], end = b->group_begin[m + 1];
     double sum = 0;
@@ -61,19 +61,19 @@ static void fill(const tare_batch *b, int64_t m, tare_advantages *out)
     out->confidence[m] = 0;
 }
 
-static tare_status compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
-                           tare_error *error)
+static tare_status compute_by_caller(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,
+                                     tare_error *error)
 {
     const struct callbacks *c = self;
     (void)prepared;
     if (!c->advantage) return tare_fail(error, TARE_E_CONFIG, "no advantage function was given to tare.Run (advantage=...)");
     const tare_status status = c->advantage(c->ctx, batch, out->advantage, error);
     if (status) return status;
-    for (int64_t m = 0; m < batch->n_groups; m++) fill(batch, m, out);
+    for (int64_t m = 0; m < batch->n_groups; m++) fill_baseline(batch, m, out);
     return TARE_OK;
 }
 
-static uint32_t uses(const tare_value *values)
+static uint32_t used_facts(const tare_value *values)
 {
     (void)values;
     return TARE_MAY_USE_ANSWER;
@@ -82,11 +82,11 @@ static uint32_t uses(const tare_value *values)
 static const tare_verifier VERIFIER = {.struct_size = sizeof VERIFIER,
                                        .flags = TARE_JUDGES_TOGETHER,
                                        .create = create_verifier,
-                                       .destroy = destroy,
-                                       .verify = verify,
-                                       .uses = uses};
+                                       .destroy = destroy_nothing,
+                                       .verify = verify_by_caller,
+                                       .uses = used_facts};
 static const tare_estimator ESTIMATOR = {
-    .struct_size = sizeof ESTIMATOR, .create = create_estimator, .destroy = destroy, .compute = compute};
+    .struct_size = sizeof ESTIMATOR, .create = create_estimator, .destroy = destroy_nothing, .compute = compute_by_caller};
 
 #define DESCRIPTOR(KIND, FUNCTIONS, ...)                                                                                           \
     {                                                                                                                              \

@@ -39,7 +39,7 @@ tare_status api_check(const void *handle, pid_t made_by, const char *what, struc
     return TARE_OK;
 }
 
-static void sink(void *ctx, enum log_level level, const char *text)
+static void pass_to_sink(void *ctx, enum log_level level, const char *text)
 {
     LIBRARY.log(ctx, (int32_t)level, text);
 }
@@ -53,7 +53,7 @@ tare_status tare_api_begin(const char *program, tare_api_log log, void *ctx, tar
     const tare_status status = callbacks_add(&e);
     if (status) return api_told(status, &e, error);
     LIBRARY.log = log;
-    if (log) log_set_sink(sink, ctx);
+    if (log) log_set_sink(pass_to_sink, ctx);
     LIBRARY.begun = true;
     return api_told(TARE_OK, &e, error);
 }

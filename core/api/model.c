@@ -14,14 +14,14 @@ struct tare_api_model {
     pid_t pid;
 };
 
-static tare_status check(const tare_api_model *m, struct err *e)
+static tare_status check_model(const tare_api_model *m, struct err *e)
 {
     return api_check(m, m ? m->pid : 0, "model", e);
 }
 
 static tare_status check_tokenizer(const tare_api_model *m, struct err *e)
 {
-    TRY(check(m, e));
+    TRY(check_model(m, e));
     if (!m->infer.engine.tokenizer)
         FAIL(e, TARE_E_NOT_FOUND, "%s has no tokenizer.json, so only token ids can be read", m->infer.config.model.path);
     return TARE_OK;
@@ -56,7 +56,7 @@ void tare_api_model_close(tare_api_model *m)
 tare_status tare_api_model_facts(const tare_api_model *m, tare_api_facts *out, tare_api_error *error)
 {
     struct err e = {0};
-    const tare_status status = check(m, &e);
+    const tare_status status = check_model(m, &e);
     if (status) return api_told(status, &e, error);
     const struct model_shape *s = &m->infer.engine.model->shape;
     *out = (tare_api_facts){s->vocab, s->hidden, s->layers, s->max_position, m->infer.engine.tokenizer != NULL};
@@ -68,7 +68,7 @@ static tare_status add_line(void *ctx, const struct str *line, struct err *e)
     return str_add(ctx, line->data, line->size, e);
 }
 
-static tare_status answer(struct infer *m, tare_text lines, struct str *out, struct err *e)
+static tare_status generate_text(struct infer *m, tare_text lines, struct str *out, struct err *e)
 {
     const struct generator_output output = {.ctx = out, .line = add_line};
     struct generator *g;
@@ -83,7 +83,7 @@ static tare_status answer(struct infer *m, tare_text lines, struct str *out, str
 }
 
 /* The text is the caller's, or nobody's after an error. */
-static tare_status give(tare_status status, struct str *text, tare_api_text *out)
+static tare_status give_text(tare_status status, struct str *text, tare_api_text *out)
 {
     *out = (tare_api_text){0};
     if (status)
@@ -98,22 +98,22 @@ tare_status tare_api_generate(tare_api_model *m, const tare_text *lines, const t
 {
     struct err e = {0};
     struct str text = {0};
-    tare_status status = check(m, &e);
-    if (status) return api_told(give(status, &text, out), &e, error);
+    tare_status status = check_model(m, &e);
+    if (status) return api_told(give_text(status, &text, out), &e, error);
     const struct rollout_config before = m->infer.config.rollout;
     const int64_t seed = m->infer.config.run.seed;
     for (int64_t i = 0; i < settings->n && !status; i++) status = infer_set(&m->infer, settings->list[i], &e);
     if (!status) status = str_add(&text, "", 0, &e);
-    if (!status) status = answer(&m->infer, *lines, &text, &e);
+    if (!status) status = generate_text(&m->infer, *lines, &text, &e);
     m->infer.config.rollout = before;
     m->infer.config.run.seed = seed;
-    return api_told(give(status, &text, out), &e, error);
+    return api_told(give_text(status, &text, out), &e, error);
 }
 
 tare_status tare_api_score(tare_api_model *m, const tare_api_lines *lines, float *logprob, float *entropy, tare_api_error *error)
 {
     struct err e = {0};
-    tare_status status = check(m, &e);
+    tare_status status = check_model(m, &e);
     if (!status && !(lines->temperature > 0 && lines->temperature <= 100))
         status = err_set(&e, TARE_E_RANGE, __FILE__, __LINE__, "temperature = %g; it has to be above 0 and at most 100",
                          lines->temperature);
@@ -151,7 +151,7 @@ tare_status tare_api_encode(tare_api_model *m, tare_text text, int32_t **ids, in
     return api_told(TARE_OK, &e, error);
 }
 
-static tare_status decode(const struct infer *m, const int32_t *ids, int64_t n, struct str *text, struct err *e)
+static tare_status decode_ids(const struct infer *m, const int32_t *ids, int64_t n, struct str *text, struct err *e)
 {
     TRY(str_add(text, "", 0, e));
     for (int64_t i = 0; i < n; i++)
@@ -164,6 +164,6 @@ tare_status tare_api_decode(tare_api_model *m, const int32_t *ids, int64_t n, ta
     struct err e = {0};
     struct str text = {0};
     tare_status status = check_tokenizer(m, &e);
-    if (!status) status = decode(&m->infer, ids, n, &text, &e);
-    return api_told(give(status, &text, out), &e, error);
+    if (!status) status = decode_ids(&m->infer, ids, n, &text, &e);
+    return api_told(give_text(status, &text, out), &e, error);
 }

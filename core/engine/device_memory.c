@@ -9,7 +9,7 @@
 
 enum { OUTSIDE = 64 }; /* one part in so many of a device's memory stays outside of the region */
 
-static tare_status refuse(const struct plan *p, const char *device, struct err *e)
+static tare_status refuse_plan(const struct plan *p, const char *device, struct err *e)
 {
     OWNED(str_free) struct str text = {0};
     TRY(plan_print(p, &text, e));
@@ -45,7 +45,7 @@ tare_status device_memory_reserve(const struct config *c, const struct kernels *
     TRY(plan_shape(c, vocab, &in.shape, e));
     TRY(plan_make(&in, &p, e));
     const int64_t bytes = (comm->rank < c->rollout.prompts % comm->size ? p.first : p.last).device;
-    if (!p.fits) return refuse(&p, config_chosen(c, "run", "device"), e);
+    if (!p.fits) return refuse_plan(&p, config_chosen(c, "run", "device"), e);
     if (!k->backend->reserve(&ctx, bytes))
         FAIL(e, TARE_E_NOMEM, "run.device = %s: the device has %.2f GB left, and does not give %.2f GB of it in one piece",
              config_chosen(c, "run", "device"), 1e-9 * in.machine.memory, 1e-9 * (double)bytes);

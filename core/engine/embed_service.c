@@ -31,7 +31,7 @@ static tare_status service_identity(void *ctx, char *text, int64_t capacity)
 }
 
 /* Texts [n] as sequences of one batch; begin[n+1] their rows. */
-static tare_status plan(struct embed_service *s, const int64_t *begin, int64_t n, struct forward_batch *b, struct err *e)
+static tare_status plan_batch(struct embed_service *s, const int64_t *begin, int64_t n, struct forward_batch *b, struct err *e)
 {
     struct arena *a = &s->arena;
     const int64_t rows = begin[n];
@@ -78,7 +78,7 @@ static tare_status embed_some(struct embed_service *s, const int64_t *begin, int
     const int64_t width = s->m->shape.hidden;
     struct forward_batch b;
     float *there, *room;
-    TRY(plan(s, begin, n, &b, e));
+    TRY(plan_batch(s, begin, n, &b, e));
     TRY(model_forward(s->m, &s->view, &b, &s->arena, &there, e));
     TRY(arena_new_raw(&s->arena, &room, kernels_room(s->m->k, b.n_out * width), e));
     const float *hidden = model_from_backend(s->m, room, there, b.n_out * width * (int64_t)sizeof(float));

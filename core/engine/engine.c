@@ -62,7 +62,7 @@ static tare_status compare_sums(struct engine *g, const char *folder, struct err
 }
 
 /* By what batch_invariant computes on this device, once. */
-static void say_about_device(const struct model *m)
+static void log_device_kernels(const struct model *m)
 {
     static bool told;
     char text[400];
@@ -97,7 +97,7 @@ static tare_status load_model(struct engine *g, const char *folder, unsigned par
                                           .trains = trains},
                    out, e));
     model_set_deterministic(*out, c->run.deterministic);
-    say_about_device(*out);
+    log_device_kernels(*out);
     return TARE_OK;
 }
 

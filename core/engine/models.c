@@ -64,7 +64,7 @@ static tare_status compare_policy(struct changes *c, const json_t *then, const j
                     is ? "was not there, and a new model was begun" : "is gone, and a new model would be in its place");
 }
 
-static tare_status judge(const struct changes *c, struct err *e)
+static tare_status check_changes(const struct changes *c, struct err *e)
 {
     const char *dir = c->how->folder;
     if (c->refused.size && !c->how->allow_change)
@@ -89,7 +89,7 @@ static tare_status read_recorded(const struct models_resume *how, json_t **then,
     return TARE_OK;
 }
 
-static tare_status compare(const struct models_resume *how, const struct config *config, const json_t *now, struct err *e)
+static tare_status compare_models(const struct models_resume *how, const struct config *config, const json_t *now, struct err *e)
 {
     struct changes c = {.how = how, .config = config};
     OWNED(json_decrefp) json_t *then = NULL;
@@ -97,7 +97,7 @@ static tare_status compare(const struct models_resume *how, const struct config 
     if (!then) return TARE_OK;
     tare_status status = compare_policy(&c, then, now, e);
     if (!status) status = model_sums_compare(then, now, take_change, &c, e);
-    if (!status) status = judge(&c, e);
+    if (!status) status = check_changes(&c, e);
     str_free(&c.refused);
     str_free(&c.unused);
     return status;
@@ -110,5 +110,5 @@ tare_status models_take(const struct engine *g, const struct models_resume *how,
     int n;
     TRY(roles_of(g, roles, &n, base, e));
     TRY(model_sums(roles, n, out, e));
-    return how ? compare(how, g->config, *out, e) : TARE_OK;
+    return how ? compare_models(how, g->config, *out, e) : TARE_OK;
 }

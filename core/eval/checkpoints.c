@@ -177,7 +177,7 @@ static tare_status evaluate_one(struct steps_run *s, struct config *c, const cha
     return status == TARE_E_CANCELLED || !status ? status : err_prefix(e, "%s", out);
 }
 
-static tare_status estimate(struct steps_run *s, struct err *e)
+static tare_status estimate_work(struct steps_run *s, struct err *e)
 {
     char model[FS_PATH];
     struct config c = *s->config;
@@ -189,7 +189,7 @@ static tare_status estimate(struct steps_run *s, struct err *e)
     return evaluate_one(s, &c, model, s->estimate, e);
 }
 
-static tare_status take_row(struct steps_run *s, int run, int64_t step, const json_t *row, struct err *e)
+static tare_status add_result_row(struct steps_run *s, int run, int64_t step, const json_t *row, struct err *e)
 {
     static const char *const SUBSETS[] = {"standard ", "complex "};
     const char *label = json_text_or(row, "label", ""), *subset = "";
@@ -227,7 +227,7 @@ static tare_status take_results(struct steps_run *s, int run, int64_t step, cons
         if (strcmp(json_text_or(table, "name", ""), "difficulty")) continue;
         json_array_foreach(json_object_get(table, "rows"), k, row)
         {
-            TRY(take_row(s, run, step, row, e));
+            TRY(add_result_row(s, run, step, row, e));
         }
     }
     return TARE_OK;
@@ -305,7 +305,7 @@ static tare_status print_markdown(const struct steps_run *s, struct str *out, st
     return print_table(s, "mean tokens", true, out, e);
 }
 
-static json_t *real_or_null(double x)
+static json_t *finite_or_null(double x)
 {
     return isfinite(x) ? json_real(x) : json_null();
 }
@@ -318,8 +318,8 @@ static json_t *as_json(const struct steps_run *s)
         json_array_append_new(points,
                               json_pack("{s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "run", p->run, "subset", p->subset,
                                         "bucket", p->bucket, "step", (json_int_t)p->step, "questions", (json_int_t)p->questions,
-                                        "accuracy", real_or_null(p->accuracy), "low", real_or_null(p->low), "high",
-                                        real_or_null(p->high), "length", real_or_null(p->length)));
+                                        "accuracy", finite_or_null(p->accuracy), "low", finite_or_null(p->low), "high",
+                                        finite_or_null(p->high), "length", finite_or_null(p->length)));
     }
     return json_pack("{s:s, s:I, s:s, s:s, s:o}", "task", s->task, "samples", (json_int_t)s->config->eval.samples, "difficulty",
                      s->difficulty, "buckets", s->config->eval.buckets, "points", points);
@@ -353,11 +353,11 @@ static tare_status write_all(struct steps_run *s, struct str *table, struct err 
     return TARE_OK;
 }
 
-static tare_status run_all(struct steps_run *s, struct str *table, struct err *e)
+static tare_status evaluate_steps(struct steps_run *s, struct str *table, struct err *e)
 {
     TRY(check_models(s, e));
     TRY(name_folders(s, e));
-    TRY(estimate(s, e));
+    TRY(estimate_work(s, e));
     TRY(evaluate_all(s, e));
     return comm_agree(s->comm, s->comm->rank ? TARE_OK : write_all(s, table, e), e);
 }
@@ -371,7 +371,7 @@ tare_status eval_steps_run(const struct config *c, const struct eval_steps *what
     s->comm = comm;
     s->what = *what;
     arena_init(&s->arena, "steps");
-    const tare_status status = run_all(s, table, e);
+    const tare_status status = evaluate_steps(s, table, e);
     for (int r = 0; r < EVAL_RUNS; r++)
         if (s->runs[r].file) config_free(&s->runs[r]);
     mem_free(s->points);

@@ -121,14 +121,14 @@ static tare_status parse_rule(const char *line, int64_t n, const char *where, st
     return r->op == OP_MATCH ? compile_pattern(r, where, e) : TARE_OK;
 }
 
-static double characters(const char *text)
+static double count_characters(const char *text)
 {
     int64_t n = 0;
     for (; *text; text++) n += ((unsigned char)*text & 0xC0) != 0x80;
     return (double)n;
 }
 
-static bool compare(enum operator op, double x, double y)
+static bool compare_values(enum operator op, double x, double y)
 {
     switch (op) {
     case OP_LESS:
@@ -146,7 +146,7 @@ static bool compare(enum operator op, double x, double y)
     }
 }
 
-static bool matches(const struct rule *r, const char *text)
+static bool text_matches(const struct rule *r, const char *text)
 {
     pcre2_match_data *m = pcre2_match_data_create_from_pattern(r->pattern, NULL);
     const bool yes = m && pcre2_match(r->pattern, (PCRE2_SPTR)text, PCRE2_ZERO_TERMINATED, 0, 0, m, NULL) >= 0;
@@ -155,14 +155,14 @@ static bool matches(const struct rule *r, const char *text)
 }
 
 /* A field that is absent, or is no number where one is compared, fulfils no rule. */
-static bool holds(const struct rule *r, const char *text)
+static bool rule_holds(const struct rule *r, const char *text)
 {
     struct err ignored;
     double x;
     if (!text) return false;
-    if (r->length) return compare(r->op, characters(text), r->number);
-    if (r->op == OP_MATCH) return matches(r, text);
-    if (r->is_number && !str_to_double(text, &x, &ignored)) return compare(r->op, x, r->number);
+    if (r->length) return compare_values(r->op, count_characters(text), r->number);
+    if (r->op == OP_MATCH) return text_matches(r, text);
+    if (r->is_number && !str_to_double(text, &x, &ignored)) return compare_values(r->op, x, r->number);
     if (r->op == OP_EQUAL) return !strcmp(text, r->value);
     return r->op == OP_OTHER && strcmp(text, r->value) != 0;
 }
@@ -176,7 +176,7 @@ static tare_status apply_rule(const struct rule *r, const struct dataset *d, boo
         const char *text = NULL;
         TRY(row_json(&d->rows[i], &row, e));
         TRY(field_text(row, r->field, &a, &text, e));
-        if (holds(r, text)) out[i] = true;
+        if (rule_holds(r, text)) out[i] = true;
         json_decref(row);
         arena_reset(&a);
     }

@@ -53,7 +53,7 @@ static tare_status open_folder(struct evaluation_run *r, struct err *e)
 
 /* ---------------------------------------------------------------- the folder's identity */
 
-static json_t *hex(uint64_t x)
+static json_t *hex_string(uint64_t x)
 {
     char text[17];
     snprintf(text, sizeof text, "%016" PRIx64, x);
@@ -87,14 +87,14 @@ static tare_status make_identity(struct evaluation_run *r, struct err *e)
     uint64_t weights = model_frozen_hash(m);
     if (m->int8) weights = fs_hash("int8", 4, weights);
     TRY(shards_backend_hash(m, m->weights, m->n_params * (int64_t)sizeof(float), &weights, e));
-    r->identity =
-        json_pack("{s:s, s:s, s:o, s:s, s:o, s:o, s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:o, s:s, s:o, s:s}", "data.eval",
-                  c->data.eval, "model.path", c->model.path, "weights", hex(weights), "model.dtype",
-                  config_chosen(c, "model", "dtype"), "rows", hex(r->engine.eval.hash), "prompts", hex(r->prompts_hash), "run.seed",
-                  (json_int_t)c->run.seed, "eval.samples", (json_int_t)c->eval.samples, "eval.temperature", c->eval.temperature,
-                  "eval.top_p", c->eval.top_p, "eval.min_p", c->eval.min_p, "eval.top_k", (json_int_t)c->eval.top_k,
-                  "eval.max_new_tokens", (json_int_t)r->engine.evaluating.max_new_tokens, "stop_ids", hex(stop), "verifier.plugins",
-                  verifiers.data, "verifier parameters", hex(verifier_params(c)), "run.kernels", r->engine.kernels->name);
+    r->identity = json_pack(
+        "{s:s, s:s, s:o, s:s, s:o, s:o, s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:o, s:s, s:o, s:s}", "data.eval", c->data.eval,
+        "model.path", c->model.path, "weights", hex_string(weights), "model.dtype", config_chosen(c, "model", "dtype"), "rows",
+        hex_string(r->engine.eval.hash), "prompts", hex_string(r->prompts_hash), "run.seed", (json_int_t)c->run.seed,
+        "eval.samples", (json_int_t)c->eval.samples, "eval.temperature", c->eval.temperature, "eval.top_p", c->eval.top_p,
+        "eval.min_p", c->eval.min_p, "eval.top_k", (json_int_t)c->eval.top_k, "eval.max_new_tokens",
+        (json_int_t)r->engine.evaluating.max_new_tokens, "stop_ids", hex_string(stop), "verifier.plugins", verifiers.data,
+        "verifier parameters", hex_string(verifier_params(c)), "run.kernels", r->engine.kernels->name);
     if (!r->identity) FAIL(e, TARE_E_INVALID, "the settings cannot be written as JSON; are the paths valid UTF-8?");
     return TARE_OK;
 }
@@ -151,7 +151,7 @@ static tare_status open_record(struct evaluation_run *r, struct err *e)
     return TARE_OK;
 }
 
-static tare_status append(struct evaluation_run *r, const struct str *text, struct err *e)
+static tare_status append_record(struct evaluation_run *r, const struct str *text, struct err *e)
 {
     for (int64_t at = 0; at < text->size;) {
         const ssize_t n = write(r->fd, text->data + at, (size_t)(text->size - at));
@@ -168,7 +168,7 @@ static tare_status write_piece(struct evaluation_run *r, const struct batch *b, 
     OWNED(str_free) struct str text = {0};
     if (r->comm->rank) return TARE_OK;
     TRY(eval_samples_print(b, &text, e));
-    return append(r, &text, e);
+    return append_record(r, &text, e);
 }
 
 static tare_status evaluate_piece(struct evaluation_run *r, int64_t n, int64_t *tokens, struct err *e)
@@ -227,7 +227,7 @@ static tare_status write_text(const struct evaluation_run *r, const char *name, 
 }
 
 /* From the file, also when every sample was made by this process: a table never depends on where the work was cut. */
-static tare_status report(struct evaluation_run *r, struct str *table, struct err *e)
+static tare_status write_report(struct evaluation_run *r, struct str *table, struct err *e)
 {
     struct eval_grouping groupings[EVAL_GROUPINGS];
     struct eval_report p = {.config = r->config,
@@ -267,7 +267,7 @@ static tare_status take_folder(struct evaluation_run *r, struct err *e)
     return open_record(r, e);
 }
 
-static tare_status run_all(struct evaluation_run *r, struct str *table, struct err *e)
+static tare_status run_evaluation(struct evaluation_run *r, struct str *table, struct err *e)
 {
     const struct config *c = r->config;
     struct engine *g = &r->engine;
@@ -286,7 +286,7 @@ static tare_status run_all(struct evaluation_run *r, struct str *table, struct e
     TRY(r->comm->broadcast(r->comm, &r->done, sizeof r->done, 0, e));
     open_collector(r);
     TRY(sample_all(r, e));
-    return comm_agree(r->comm, r->comm->rank ? TARE_OK : report(r, table, e), e);
+    return comm_agree(r->comm, r->comm->rank ? TARE_OK : write_report(r, table, e), e);
 }
 
 tare_status eval_run(const struct config *c, make_model make, struct comm *comm, struct str *table, struct err *e)
@@ -297,7 +297,7 @@ tare_status eval_run(const struct config *c, make_model make, struct comm *comm,
     arena_init(&r.arena, "evaluation");
     arena_init(&r.piece, "evaluation piece");
     signals_catch();
-    const tare_status s = run_all(&r, table, e);
+    const tare_status s = run_evaluation(&r, table, e);
     if (r.fd >= 0) close(r.fd);
     run_lock_release(r.lock);
     json_decref(r.identity);

@@ -20,7 +20,7 @@ double eval_quantile(const double *x, int64_t n, double q)
     return x[i] + (at - (double)i) * (x[i + 1] - x[i]);
 }
 
-static int by_value(const void *a, const void *b)
+static int compare_doubles(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
@@ -51,7 +51,7 @@ tare_status eval_bootstrap(const struct eval_values *v, struct eval_resampling h
         for (int64_t j = 0; j < m; j++) mean[j * rounds + r] /= (double)n;
     }
     for (int64_t j = 0; j < m; j++) {
-        qsort(mean + j * rounds, (size_t)rounds, sizeof *mean, by_value);
+        qsort(mean + j * rounds, (size_t)rounds, sizeof *mean, compare_doubles);
         low[j] = eval_quantile(mean + j * rounds, rounds, 0.025);
         high[j] = eval_quantile(mean + j * rounds, rounds, 0.975);
         int64_t same = 1;

@@ -57,7 +57,7 @@ static void drop_lines(struct generator *g)
     arena_reset(&g->lines);
 }
 
-static tare_status generate(struct generator *g, struct err *e)
+static tare_status generate_lines(struct generator *g, struct err *e)
 {
     struct batch b = {.n_groups = g->n,
                       .row = g->row,
@@ -78,9 +78,9 @@ static tare_status generate(struct generator *g, struct err *e)
     return g->output.end ? g->output.end(g->output.ctx, e) : TARE_OK;
 }
 
-static tare_status flush(struct generator *g, struct err *e)
+static tare_status flush_lines(struct generator *g, struct err *e)
 {
-    const tare_status status = g->n ? generate(g, e) : TARE_OK;
+    const tare_status status = g->n ? generate_lines(g, e) : TARE_OK;
     drop_lines(g);
     return status;
 }
@@ -183,7 +183,7 @@ static tare_status count_id(struct generator *g, uint64_t uid, int64_t *occurren
     return TARE_OK;
 }
 
-static tare_status take_line(void *ctx, const json_t *object, const char *where, struct err *e)
+static tare_status add_line(void *ctx, const json_t *object, const char *where, struct err *e)
 {
     struct generator *g = ctx;
     struct row *row;
@@ -197,12 +197,12 @@ static tare_status take_line(void *ctx, const json_t *object, const char *where,
     g->begin[i + 1] = g->ids.n;
     TRY(count_id(g, g->uid[i], &g->occurrence[i], e));
     if (g->n < g->capacity) return TARE_OK;
-    return flush(g, e);
+    return flush_lines(g, e);
 }
 
 /* ---- the whole */
 
-static tare_status make_room(struct generator *g, struct err *e)
+static tare_status allocate_lines(struct generator *g, struct err *e)
 {
     const struct rollout_config *c = &g->m->config.rollout;
     const int64_t due = (c->batch ? c->batch : AUTO_BATCH) * BATCHES;
@@ -214,12 +214,12 @@ static tare_status make_room(struct generator *g, struct err *e)
     return mem_new((g->capacity + 1) * (int64_t)sizeof *g->begin, (void **)&g->begin, e);
 }
 
-static tare_status open_into(struct generator *g, struct err *e)
+static tare_status open_generator(struct generator *g, struct err *e)
 {
     const struct config *c = &g->m->config;
     const char *where = config_where(c, "rollout", "stop_ids");
     TRY(rollout_sample_params(&c->rollout, g->m->engine.model->shape.vocab, where, &g->own, &g->sampling, e));
-    return make_room(g, e);
+    return allocate_lines(g, e);
 }
 
 tare_status generator_new(struct infer *m, const struct generator_output *output, struct generator **out, struct err *e)
@@ -232,7 +232,7 @@ tare_status generator_new(struct infer *m, const struct generator_output *output
     arena_init(&g->lines, "generate lines");
     arena_init(&g->work, "generate");
     arena_init(&g->own, "generate settings");
-    const tare_status status = open_into(g, e);
+    const tare_status status = open_generator(g, e);
     if (status) {
         generator_free(g);
         return status;
@@ -244,9 +244,9 @@ tare_status generator_new(struct infer *m, const struct generator_output *output
 tare_status generator_read(struct generator *g, FILE *in, const char *name, struct err *e)
 {
     /* what was read before a bad line is still answered */
-    const tare_status status = json_each_line(in, name, take_line, g, e);
+    const tare_status status = json_each_line(in, name, add_line, g, e);
     struct err later = {0};
-    const tare_status last = status == TARE_E_CANCELLED ? TARE_OK : flush(g, status ? &later : e);
+    const tare_status last = status == TARE_E_CANCELLED ? TARE_OK : flush_lines(g, status ? &later : e);
     return status ? status : last;
 }
 

@@ -48,7 +48,7 @@ static tare_status open_engine(struct infer *m, const char *given, struct err *e
     return TARE_OK;
 }
 
-static tare_status set(struct infer *m, const char *assignment, int n_keys, struct err *e)
+static tare_status set_key(struct infer *m, const char *assignment, int n_keys, struct err *e)
 {
     if (!strchr(assignment, '=')) FAIL(e, TARE_E_CONFIG, "%s: expected key=value; see tare generate --help", assignment);
     return model_key_set(&m->config, "generate", KEYS, n_keys, assignment, e);
@@ -56,7 +56,7 @@ static tare_status set(struct infer *m, const char *assignment, int n_keys, stru
 
 tare_status infer_set(struct infer *m, const char *assignment, struct err *e)
 {
-    return set(m, assignment, CHANGE, e);
+    return set_key(m, assignment, CHANGE, e);
 }
 
 tare_status infer_open(struct infer *m, const char *given, const char *const *settings, int64_t n, struct err *e)
@@ -64,7 +64,7 @@ tare_status infer_open(struct infer *m, const char *given, const char *const *se
     TRY(config_load(&m->config, NULL, NULL, 0, e));
     engine_init(&m->engine, &m->config, NULL);
     TRY(model_keys_of_run(&m->config, given, false, e));
-    for (int64_t i = 0; i < n; i++) TRY(set(m, settings[i], N_KEYS, e));
+    for (int64_t i = 0; i < n; i++) TRY(set_key(m, settings[i], N_KEYS, e));
     return open_engine(m, given, e);
 }
 

@@ -29,8 +29,8 @@ struct scores {
 };
 
 /* The head in pieces of rows, so that its logits stay within 64 MiB. */
-static tare_status head(struct scorer *s, const struct packed_batch *p, const float *hidden, double temperature, struct scores out,
-                        struct err *e)
+static tare_status score_head(struct scorer *s, const struct packed_batch *p, const float *hidden, double temperature,
+                              struct scores out, struct err *e)
 {
     const int64_t V = s->m->shape.vocab, C = s->m->shape.hidden, fit = (1 << 24) / V, piece = fit > 0 ? fit : 1;
     float *logits, *lse;
@@ -46,7 +46,7 @@ static tare_status head(struct scorer *s, const struct packed_batch *p, const fl
 }
 
 /* Line i is packed as a prompt of one token and a completion of the rest. */
-static tare_status compute(struct scorer *s, const struct score_lines *x, struct scores out, struct err *e)
+static tare_status compute_scores(struct scorer *s, const struct score_lines *x, struct scores out, struct err *e)
 {
     struct pack_group *groups;
     const int32_t **rest;
@@ -67,10 +67,10 @@ static tare_status compute(struct scorer *s, const struct score_lines *x, struct
     TRY(grow_cache(s, p.n_blocks, e));
     if (!p.n_targets) return TARE_OK;
     TRY(model_forward(s->m, &s->view, &p.forward, &s->work, &hidden, e));
-    return head(s, &p, hidden, x->temperature, out, e);
+    return score_head(s, &p, hidden, x->temperature, out, e);
 }
 
-static tare_status check_line(const struct scorer *s, const struct score_lines *x, int64_t i, struct err *e)
+static tare_status check_score_line(const struct scorer *s, const struct score_lines *x, int64_t i, struct err *e)
 {
     const int64_t n = x->begin[i + 1] - x->begin[i], most = s->m->shape.max_position, vocab = s->m->shape.vocab;
     if (n < 1) FAIL(e, TARE_E_INVALID, "line %lld: at least one token id is needed", (long long)i);
@@ -84,12 +84,12 @@ static tare_status check_line(const struct scorer *s, const struct score_lines *
 
 tare_status scorer_run(struct scorer *s, const struct score_lines *x, float *logprob, float *entropy, struct err *e)
 {
-    for (int64_t i = 0; i < x->n; i++) TRY(check_line(s, x, i, e));
+    for (int64_t i = 0; i < x->n; i++) TRY(check_score_line(s, x, i, e));
     for (int64_t i = 0, end; i < x->n; i = end) {
         const int64_t at = x->begin[i] - x->begin[0] - i;
         for (end = i + 1; end < x->n && x->begin[end + 1] - x->begin[i] <= TOKENS_MAX;) end++;
         const struct score_lines part = {x->ids, x->begin + i, end - i, x->temperature};
-        TRY(compute(s, &part, (struct scores){logprob + at, entropy + at}, e));
+        TRY(compute_scores(s, &part, (struct scores){logprob + at, entropy + at}, e));
     }
     const int64_t n = x->n ? x->begin[x->n] - x->begin[0] - x->n : 0;
     for (int64_t k = 0; k < n; k++)

@@ -1,11 +1,11 @@
-/* The stages of step.c that are not one folder's own function. */
+/* Stages of step.c that belong to no other module. */
 #include "loop/stages.h"
 
 #include "base/fs.h"
 
 #include <string.h>
 
-/* A prompt that the step has met already, dropped or not, draws anew. */
+/* A prompt that already occurred in this step, dropped or not, gets new draws. */
 static tare_status count_occurrences(struct run *r, struct err *e)
 {
     const struct rollout_config *c = &r->config->rollout;
@@ -18,7 +18,8 @@ static tare_status count_occurrences(struct run *r, struct err *e)
     return TARE_OK;
 }
 
-/* The next n rows of the order, or those that the curriculum takes in their place; how many rollouts of each. */
+/* Chooses the next n rows in the data set's order, or those that the curriculum prefers, and the
+ * number of rollouts for each. */
 static tare_status choose_rows(struct run *r, int64_t n, int64_t *rows, int64_t *samples, struct err *e)
 {
     const int64_t cursor = r->cursor;

@@ -91,10 +91,10 @@ done
     grep -q 'process_reward.beta: set, and without effect while process_reward.implicit is off' out.txt && ok || bad "keys without effect: $(cat out.txt)"
 # switched off and on again, by forks (a resumed run keeps its estimator): what is given up is said
 "$TARE" fork whole@14 --run-dir off log.progress=none train.steps=15 process_reward.implicit=false estimator.plugin=grpo > /dev/null 2> err.txt && ok || bad "switched off: $(cat err.txt)"
-grep -q 'warning: process_reward.implicit = false: the process reward model (trained for 28 optimizer steps) and its moments are given up' err.txt && ok || bad "not said: $(cat err.txt)"
+grep -q 'warning: process_reward.implicit = false: the process reward model (trained for 28 optimizer steps) and its moments are discarded' err.txt && ok || bad "not said: $(cat err.txt)"
 grep -q 'without effect' err.txt && ok || bad "keys without effect: $(cat err.txt)"
 "$TARE" fork off@15 --run-dir on log.progress=none train.steps=16 process_reward.implicit=true estimator.plugin=prime > /dev/null 2> err.txt && ok || bad "switched on: $(cat err.txt)"
-grep -q 'process_reward.implicit: the checkpoint was written without it; the process reward model begins as base' err.txt && ok || bad "not said: $(cat err.txt)"
+grep -q 'process_reward.implicit: the checkpoint was written without it; the process reward model starts as base' err.txt && ok || bad "not said: $(cat err.txt)"
 
 "$TARE" plan tiny.ini estimator.plugin=prime clusterer.codebook=none --json > plan.json 2> err.txt &&
     "$TARE" plan tiny.ini estimator.plugin=prime clusterer.codebook=none process_reward.implicit=true --json > plan2.json 2>> err.txt || bad "no plan: $(cat err.txt)"
