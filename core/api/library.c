@@ -34,8 +34,8 @@ tare_status api_check(const void *handle, pid_t made_by, const char *what, struc
 {
     if (!handle) FAIL(e, TARE_E_INVALID, "the %s is closed, or was never opened", what);
     if (made_by != getpid())
-        FAIL(e, TARE_E_STATE, "the %s was opened in process %ld, and its threads are not in this child of it; open one here", what,
-             (long)made_by);
+        FAIL(e, TARE_E_STATE, "the %s was opened in process %ld, and its threads do not exist in this child process; open one here",
+             what, (long)made_by);
     return TARE_OK;
 }
 

@@ -1,4 +1,4 @@
-/* A model that is asked: `tare generate`, `tare score` and the embeddings of encoders, for one open model. */
+/* Inference with one open model: `tare generate`, `tare score`, and the embeddings of encoders. */
 #include "api/internal.h"
 #include "engine/embed_service.h"
 #include "infer/generate.h"
@@ -9,8 +9,8 @@
 
 struct tare_api_model {
     struct infer infer;
-    struct scorer *scorer;       /* made when first asked */
-    struct embed_service *embed; /* the same */
+    struct scorer *scorer;       /* made on first use */
+    struct embed_service *embed; /* made on first use */
     pid_t pid;
 };
 
@@ -23,7 +23,7 @@ static tare_status check_tokenizer(const tare_api_model *m, struct err *e)
 {
     TRY(check_model(m, e));
     if (!m->infer.engine.tokenizer)
-        FAIL(e, TARE_E_NOT_FOUND, "%s has no tokenizer.json, so only token ids can be read", m->infer.config.model.path);
+        FAIL(e, TARE_E_NOT_FOUND, "%s has no tokenizer.json, so only token ids can be used", m->infer.config.model.path);
     return TARE_OK;
 }
 
@@ -74,7 +74,7 @@ static tare_status generate_text(struct infer *m, tare_text lines, struct str *o
     struct generator *g;
     if (!lines.size) return TARE_OK;
     FILE *in = fmemopen((void *)(uintptr_t)lines.data, (size_t)lines.size, "r");
-    if (!in) FAIL(e, TARE_E_NOMEM, "no memory to read the prompts");
+    if (!in) FAIL(e, TARE_E_NOMEM, "out of memory while reading the prompts");
     tare_status status = generator_new(m, &output, &g, e);
     if (!status) status = generator_read(g, in, "prompts", e);
     generator_free(g);
@@ -82,7 +82,7 @@ static tare_status generate_text(struct infer *m, tare_text lines, struct str *o
     return status;
 }
 
-/* The text is the caller's, or nobody's after an error. */
+/* On success the text becomes the caller's; on error it is freed. */
 static tare_status give_text(tare_status status, struct str *text, tare_api_text *out)
 {
     *out = (tare_api_text){0};
@@ -115,8 +115,8 @@ tare_status tare_api_score(tare_api_model *m, const tare_api_lines *lines, float
     struct err e = {0};
     tare_status status = check_model(m, &e);
     if (!status && !(lines->temperature > 0 && lines->temperature <= 100))
-        status = err_set(&e, TARE_E_RANGE, __FILE__, __LINE__, "temperature = %g; it has to be above 0 and at most 100",
-                         lines->temperature);
+        status =
+            err_set(&e, TARE_E_RANGE, __FILE__, __LINE__, "temperature = %g: must be above 0 and at most 100", lines->temperature);
     if (!status && !m->scorer) status = scorer_new(m->infer.engine.model, &m->scorer, &e);
     const struct score_lines x = {lines->ids, lines->begin, lines->n, lines->temperature};
     if (!status) status = scorer_run(m->scorer, &x, logprob, entropy, &e);
@@ -155,7 +155,7 @@ static tare_status decode_ids(const struct infer *m, const int32_t *ids, int64_t
 {
     TRY(str_add(text, "", 0, e));
     for (int64_t i = 0; i < n; i++)
-        if (ids[i] < 0) FAIL(e, TARE_E_RANGE, "token id %d is below 0", ids[i]);
+        if (ids[i] < 0) FAIL(e, TARE_E_RANGE, "token id %d: must be at least 0", ids[i]);
     return tokenizer_decode(m->engine.tokenizer, ids, n, false, text, e);
 }
 

@@ -1,4 +1,4 @@
-/* A training run step by step, for a caller who looks at each step. */
+/* A training run step by step, for a caller that inspects each step. */
 #include "batch/table.h"
 #include "dist/ranks.h"
 #include "loop/resume.h"
@@ -39,9 +39,10 @@ static tare_status open_run(struct tare_api_run *run, const tare_api_run_options
 {
     int rank;
     if (o->struct_size < sizeof *o || !o->config)
-        FAIL(e, TARE_E_INVALID, "the options of a run are incomplete: struct_size, config");
+        FAIL(e, TARE_E_INVALID, "incomplete run options: struct_size and config must be set");
     if (ranks_launched(&rank) > 1)
-        FAIL(e, TARE_E_CONFIG, "a launcher (mpirun, srun) started several processes; here a run has one: use tare train for ranks");
+        FAIL(e, TARE_E_CONFIG,
+             "a launcher (mpirun, srun) started several processes, but here a run has one: use tare train for ranks");
     TRY(config_load(&run->config, o->config, o->settings, o->n, e));
     run->callbacks = (struct callbacks){o->ctx, o->reward, o->advantage};
     run->start = (struct train_start){.resume = o->resume,
@@ -76,7 +77,7 @@ tare_status tare_api_run_place(const tare_api_run *run, tare_api_place *out, tar
     return api_told(status, &e, error);
 }
 
-/* The records are complete once, when all steps are done or the run is closed. */
+/* Completes the records, once: when all steps are done or the run is closed. */
 static tare_status end_run(struct tare_api_run *run, struct err *e)
 {
     if (run->ended) return TARE_OK;

@@ -4,13 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS_MOST = 4096 }; /* rows of one forward pass, unless one text is longer */
+enum { ROWS_MOST = 4096 }; /* tokens of one forward pass, unless one text is longer */
 
 struct embed_service {
     tare_embed_v1 extension;
     struct model *m;
     const struct tokenizer *tokenizer;
-    struct kv_cache cache, view; /* one layer, shown as every layer's: whole sequences in one pass need no more */
+    /* One layer, shown as every layer's: whole sequences in one pass need no more. */
+    struct kv_cache cache, view;
     struct arena arena;
     struct token_ids ids;
 };
@@ -30,7 +31,7 @@ static tare_status service_identity(void *ctx, char *text, int64_t capacity)
     return n < capacity ? TARE_OK : TARE_E_RANGE;
 }
 
-/* Texts [n] as sequences of one batch; begin[n+1] their rows. */
+/* Lays texts [n] out as sequences of one batch; begin [n+1]: their positions. */
 static tare_status plan_batch(struct embed_service *s, const int64_t *begin, int64_t n, struct forward_batch *b, struct err *e)
 {
     struct arena *a = &s->arena;

@@ -21,7 +21,7 @@ struct facts {
 static tare_status add_fact(struct facts *f, const char *name, const char *value, struct err *e)
 {
     char *copy[2];
-    if (f->n == MOST) FAIL(e, TARE_E_RANGE, "more than %d things to compare between ranks", MOST);
+    if (f->n == MOST) FAIL(e, TARE_E_RANGE, "cannot compare more than %d facts between ranks", MOST);
     TRY(arena_strdup(&f->arena, name, (int64_t)strlen(name), &copy[0], e));
     TRY(arena_strdup(&f->arena, value, (int64_t)strlen(value), &copy[1], e));
     for (int i = 0; i < 2; i++)
@@ -38,7 +38,7 @@ static tare_status add_hash(struct facts *f, const char *name, uint64_t hash, st
     return add_fact(f, name, text, e);
 }
 
-/* "[section]", "key = value" -> section.key */
+/* Splits "[section]" and "key = value" into section.key. */
 static tare_status add_config(struct facts *f, char *text, struct err *e)
 {
     static const char *const own[] = {"run.threads", "log.level", "log.progress"};
@@ -128,7 +128,7 @@ static tare_status add_parts(const struct engine *g, const struct plugin *const 
 {
     char text[40];
     snprintf(text, sizeof text, "%lld", (long long)step);
-    TRY(add_fact(f, "the step of the checkpoint to continue from", text, e));
+    TRY(add_fact(f, "the step of the checkpoint to resume from", text, e));
     for (int64_t k = 0; k < n; k++) TRY(add_plugin(f, plugins[k], e));
     for (int64_t k = 0; g->verify && k < verify_n_components(g->verify); k++) TRY(add_plugin(f, verify_plugin(g->verify, k), e));
     TRY(add_hash(f, "data.train (its rows)", g->train.hash, e));
@@ -142,7 +142,7 @@ tare_status same_ranks_parts(const struct engine *g, const struct plugin *const 
     TRY(mem_new((int64_t)sizeof *f, (void **)&f, e));
     arena_init(&f->arena, "hello");
     tare_status status = comm_agree(g->comm, add_parts(g, plugins, n, step, f, e), e);
-    if (!status) status = comm_same(g->comm, "what the run is made of", f->fact, f->n, e);
+    if (!status) status = comm_same(g->comm, "the run's parts", f->fact, f->n, e);
     arena_free(&f->arena);
     mem_free(f);
     return status;

@@ -1,4 +1,5 @@
-/* The numbers of an evaluation: results.json first, the Markdown table from it, so that both say the same. */
+/* Results of an evaluation: results.json first, then the Markdown table from it, so that both
+ * agree. */
 #include "eval/eval.h"
 
 #include "batch/verdict.h"
@@ -25,10 +26,11 @@ static int64_t n_correct(const struct eval_report *r, int64_t q)
     return c;
 }
 
+/* 0x626F6F747374 is "bootst" in ASCII. */
 static struct eval_resampling resampling_of(const struct eval_report *r)
 {
     return (struct eval_resampling){r->config->eval.bootstrap,
-                                    rng_derive(rng_key((uint64_t)r->config->run.seed, RNG_DATA), 0x626F6F747374u)}; /* "bootst" */
+                                    rng_derive(rng_key((uint64_t)r->config->run.seed, RNG_DATA), 0x626F6F747374u)};
 }
 
 /* ---------------------------------------------------------------- all questions */
@@ -137,7 +139,7 @@ static int by_label(const void *a, const void *b)
     return order ? order : (x->q > y->q) - (x->q < y->q);
 }
 
-/* One group: questions of places [n]; x: scratch [n]. */
+/* Counts one group: question indices [n]; x: scratch [n]. */
 static tare_status group_json(const struct eval_report *r, const struct place *places, int64_t n, double *x, json_t **out,
                               struct err *e)
 {
@@ -235,7 +237,7 @@ static tare_status add_interval(struct str *out, const json_t *o, struct err *e)
     return isnan(low) ? str_add(out, " - |", -1, e) : str_addf(out, e, " %.1f - %.1f |", 100 * low, 100 * high);
 }
 
-/* A bar would end the cell. */
+/* A vertical bar would end the cell. */
 static tare_status add_table_cell(struct str *out, const char *text, struct err *e)
 {
     TRY(str_add(out, "| ", -1, e));

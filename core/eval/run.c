@@ -1,4 +1,4 @@
-/* Sampling and judging for `tare eval`, piece by piece, after what the folder holds already. */
+/* Samples and verifies the questions that the folder of a `tare eval` lacks, chunk by chunk. */
 #include "eval/eval.h"
 
 #include "base/clock.h"
@@ -24,7 +24,7 @@ struct evaluation_run {
     make_model make;
     char task[256], out[FS_PATH], record[FS_PATH];
     struct engine engine;
-    struct arena arena, piece; /* of the run; of a piece */
+    struct arena arena, piece; /* of the run; of a chunk of questions */
     struct collector collector;
     uint64_t prompts_hash;
     json_t *identity;
@@ -60,7 +60,7 @@ static json_t *hex_string(uint64_t x)
     return json_string(text);
 }
 
-/* Parameters of the verifiers, as they were given. */
+/* Hashes the verifiers' parameters as given. */
 static uint64_t verifier_params(const struct config *c)
 {
     uint64_t h = 0;
@@ -99,13 +99,14 @@ static tare_status make_identity(struct evaluation_run *r, struct err *e)
     return TARE_OK;
 }
 
-/* Paths may change (a folder moved), and so may the kernels: another machine continues with the same questions. */
+/* Paths may change (a moved folder), and so may the kernels: another machine continues with the
+ * same questions. */
 static bool may_differ(const char *key)
 {
     return !strcmp(key, "data.eval") || !strcmp(key, "model.path") || !strcmp(key, "run.kernels");
 }
 
-/* The folder is new, or holds samples of the very same evaluation. */
+/* Checks that the folder is new or holds samples of the same evaluation. */
 static tare_status check_identity(struct evaluation_run *r, struct err *e)
 {
     char path[FS_PATH];
@@ -116,7 +117,7 @@ static tare_status check_identity(struct evaluation_run *r, struct err *e)
     TRY(fs_join(path, r->out, "eval.json", e));
     if (!fs_exists(path)) {
         if (fs_exists(r->record))
-            FAIL(e, TARE_E_STATE, "%s is there without eval.json; remove the folder or choose another eval.out", r->record);
+            FAIL(e, TARE_E_STATE, "%s exists without eval.json; remove the folder or choose another eval.out", r->record);
         TRY(json_print(r->identity, &text, e));
         TRY(str_add(&text, "\n", 1, e));
         return fs_write_atomic(path, text.data, text.size, e);
@@ -136,7 +137,7 @@ static tare_status check_identity(struct evaluation_run *r, struct err *e)
 
 /* ---------------------------------------------------------------- the record */
 
-/* Reads what is there, and cuts what is not whole. */
+/* Reads the record and truncates an incomplete end. */
 static tare_status open_record(struct evaluation_run *r, struct err *e)
 {
     struct eval_progress there;
@@ -146,7 +147,7 @@ static tare_status open_record(struct evaluation_run *r, struct err *e)
     r->fd = open(r->record, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     if (r->fd < 0) FAIL(e, TARE_E_IO, "%s: %s", r->record, strerror(errno));
     if (ftruncate(r->fd, (off_t)there.bytes) || lseek(r->fd, 0, SEEK_END) < 0)
-        FAIL(e, TARE_E_IO, "%s: cannot be cut after its last whole question: %s", r->record, strerror(errno));
+        FAIL(e, TARE_E_IO, "%s: cannot be truncated after its last complete question: %s", r->record, strerror(errno));
     if (r->done) log_info("%s: continuing after %lld of %lld questions", r->out, (long long)r->done, (long long)r->engine.eval.n);
     return TARE_OK;
 }
@@ -226,7 +227,8 @@ static tare_status write_text(const struct evaluation_run *r, const char *name, 
     return fs_write_atomic(path, text->data, text->size, e);
 }
 
-/* From the file, also when every sample was made by this process: a table never depends on where the work was cut. */
+/* Makes the table from the file, even if this process made every sample: it never depends on
+ * interruptions. */
 static tare_status write_report(struct evaluation_run *r, struct str *table, struct err *e)
 {
     struct eval_grouping groupings[EVAL_GROUPINGS];
@@ -255,7 +257,8 @@ static tare_status write_report(struct evaluation_run *r, struct str *table, str
     return eval_markdown(results, table, e);
 }
 
-/* On rank 0: the folder is locked, is of this very evaluation, and its record can be continued. */
+/* On rank 0: locks the folder, checks that it belongs to this evaluation, and continues its
+ * record. */
 static tare_status take_folder(struct evaluation_run *r, struct err *e)
 {
     if (r->comm->rank) return TARE_OK;
@@ -276,7 +279,8 @@ static tare_status run_evaluation(struct evaluation_run *r, struct str *table, s
     TRY(same_ranks_program(r->comm, c, e));
     TRY(open_folder(r, e));
     TRY(engine_open(g, ENGINE_EVAL | ENGINE_ANSWERS, e));
-    TRY(eval_groupings(c, &g->eval, &r->arena, groupings, &n, e)); /* a bad rule is told before hours of sampling */
+    /* a bad rule is reported before hours of sampling */
+    TRY(eval_groupings(c, &g->eval, &r->arena, groupings, &n, e));
     TRY(engine_open(g, ENGINE_VERIFIER, e));
     TRY(comm_agree(r->comm, r->make && !r->comm->rank ? r->make(c, e) : TARE_OK, e));
     TRY(engine_open(g, ENGINE_WHOLE | ENGINE_PROMPTS | ENGINE_SAMPLING | ENGINE_SAMPLER, e));

@@ -3,7 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* C(n - c, k) / C(n, k) = prod_{i = n-c+1}^{n} (1 - k / i): no factorial overflows, and it is exactly 0 when n - c < k. */
+/* C(n - c, k) / C(n, k) = prod_{i = n-c+1}^{n} (1 - k / i): no factorial overflows, and it is
+ * exactly 0 when n - c < k. */
 double eval_pass_at(int64_t n, int64_t c, int64_t k)
 {
     double none = 1;
@@ -26,8 +27,9 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* n questions of one value v: each resampling gives v, which says nothing of the others. The share of questions with another value is, at 97.5 %, at most
- * u = 1 - 0.025^(1/n) (Clopper and Pearson 1934, none of n), and those have 0 at least and 1 at most. */
+/* n questions with one value v: every resampling gives v, which says nothing about other questions.
+ * The share of questions with another value is, at 97.5 %, at most u = 1 - 0.025^(1/n) (Clopper and
+ * Pearson 1934, none of n), and their value is between 0 and 1. */
 static void all_equal(double v, int64_t n, double *low, double *high)
 {
     const double u = 1 - pow(0.025, 1 / (double)n);

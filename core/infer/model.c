@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* Those of infer_set stand first. */
+/* The first CHANGE keys may be changed by infer_set. */
 static const struct model_key KEYS[] = {
     {"rollout", "group_size"},
     {"rollout", "max_new_tokens"},
@@ -36,14 +36,14 @@ static tare_status open_engine(struct infer *m, const char *given, struct err *e
     TRY(settle_model(given, folder, e));
     TRY(config_set(&m->config, "model", "path", folder, "command line", e));
     TRY(adapter_base(folder, &m->config.model, base, e));
-    TRY(fs_join(path, base, "config.json", e)); /* without one the loader says what is missing */
+    TRY(fs_join(path, base, "config.json", e)); /* if it is missing, the loader reports it */
     if (fs_exists(path)) TRY(settle_tokens(&m->config, false, e));
     TRY(fs_join(path, base, "tokenizer.json", e));
     TRY(engine_open(&m->engine, ENGINE_SAMPLER | (fs_exists(path) ? ENGINE_TOKENIZER : 0), e));
     const long long most = (long long)m->config.rollout.max_new_tokens, context = (long long)m->engine.model->shape.max_position;
     if (most >= context)
         log_warn(
-            "rollout.max_new_tokens = %lld, but %s has a context of %lld tokens for prompt and completion together: completions end there; set a smaller rollout.max_new_tokens",
+            "rollout.max_new_tokens = %lld, but the context of %s, for prompt and completion together, has %lld tokens: completions end there; set a smaller rollout.max_new_tokens",
             most, folder, context);
     return TARE_OK;
 }

@@ -4,16 +4,19 @@
 
 #include <math.h>
 
-enum { TOKENS_MAX = 16384 }; /* that are computed together */
+enum { TOKENS_MAX = 16384 }; /* computed together */
 
 struct scorer {
     struct model *m;
-    struct kv_cache cache; /* one layer; view shows it as every layer's, for a pass over whole sequences needs no more */
+    /* One layer. view shows it as every layer's, because a pass over whole sequences needs no
+     * more. */
+    struct kv_cache cache;
     struct kv_cache view;
     struct arena work;
 };
 
-/* A cache of at least n_blocks; every layer writes its keys over those of the layer before. */
+/* Allocates a cache of at least n_blocks. Every layer overwrites the keys of the layer before
+ * it. */
 static tare_status grow_cache(struct scorer *s, int64_t n_blocks, struct err *e)
 {
     if (n_blocks <= s->cache.n_blocks) return TARE_OK;
@@ -28,7 +31,7 @@ struct scores {
     float *logprob, *entropy;
 };
 
-/* The head in pieces of rows, so that its logits stay within 64 MiB. */
+/* Runs the head in chunks of positions, so that its logits stay within 64 MiB. */
 static tare_status score_head(struct scorer *s, const struct packed_batch *p, const float *hidden, double temperature,
                               struct scores out, struct err *e)
 {
@@ -45,7 +48,7 @@ static tare_status score_head(struct scorer *s, const struct packed_batch *p, co
     return model_finish(s->m, e);
 }
 
-/* Line i is packed as a prompt of one token and a completion of the rest. */
+/* Packs line i as a prompt of one token and a completion of the rest. */
 static tare_status compute_scores(struct scorer *s, const struct score_lines *x, struct scores out, struct err *e)
 {
     struct pack_group *groups;
@@ -73,12 +76,13 @@ static tare_status compute_scores(struct scorer *s, const struct score_lines *x,
 static tare_status check_score_line(const struct scorer *s, const struct score_lines *x, int64_t i, struct err *e)
 {
     const int64_t n = x->begin[i + 1] - x->begin[i], most = s->m->shape.max_position, vocab = s->m->shape.vocab;
-    if (n < 1) FAIL(e, TARE_E_INVALID, "line %lld: at least one token id is needed", (long long)i);
+    if (n < 1) FAIL(e, TARE_E_INVALID, "line %lld: must have at least one token id", (long long)i);
     if (n - 1 > most)
-        FAIL(e, TARE_E_RANGE, "line %lld: %lld tokens; the model's context is %lld", (long long)i, (long long)n, (long long)most);
+        FAIL(e, TARE_E_RANGE, "line %lld: has %lld tokens; the model's context is %lld", (long long)i, (long long)n,
+             (long long)most);
     for (int64_t k = x->begin[i]; k < x->begin[i + 1]; k++)
         if (x->ids[k] < 0 || x->ids[k] >= vocab)
-            FAIL(e, TARE_E_RANGE, "line %lld: token id %d is not from 0 to %lld", (long long)i, x->ids[k], (long long)vocab - 1);
+            FAIL(e, TARE_E_RANGE, "line %lld: token id %d: must be from 0 to %lld", (long long)i, x->ids[k], (long long)vocab - 1);
     return TARE_OK;
 }
 
@@ -94,8 +98,7 @@ tare_status scorer_run(struct scorer *s, const struct score_lines *x, float *log
     const int64_t n = x->n ? x->begin[x->n] - x->begin[0] - x->n : 0;
     for (int64_t k = 0; k < n; k++)
         if (!isfinite(logprob[k]) || !isfinite(entropy[k]))
-            FAIL(e, TARE_E_NOT_FINITE,
-                 "the model gives a logprob that is not finite; its weights are damaged or dtype is too coarse");
+            FAIL(e, TARE_E_NOT_FINITE, "the model computed a non-finite logprob; its weights are damaged or dtype is too coarse");
     return TARE_OK;
 }
 

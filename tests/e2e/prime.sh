@@ -68,14 +68,14 @@ refused() { # PATTERN [key=value ...]
     shift
     run run.dir=refused "$@" && bad "taken: $*" || { tail -n 1 log.txt | grep -q "$pattern" && ok || bad "$*: $(tail -1 log.txt)"; }
 }
-refused 'the estimator grpo reads none; set estimator.plugin = prime' estimator.plugin=grpo
+refused 'the estimator grpo does not read them; set estimator.plugin = prime' estimator.plugin=grpo
 refused 'not beside adapters' lora.rank=4
 refused "learns from the policy's own rollouts" rollout.off_policy=true
 refused 'process_reward.model = nowhere: there is no such folder' process_reward.model=nowhere
 "$TARE" sft sft.ini sft.out=narrow model.hidden_size=32 sft.steps=1 2> /dev/null
 refused 'process_reward.model = narrow has another shape than model.path = base' process_reward.model=narrow
 for plugin in prime grpo_process; do # nobody gives rewards of tokens: refused before the first step, by a check, and by a fork, which leaves nothing
-    refused "estimator.plugin = $plugin reads rewards of tokens or steps, and nobody gives any" process_reward.implicit=false estimator.plugin=$plugin
+    refused "estimator.plugin = $plugin needs rewards of tokens or steps: set process_reward.implicit = true" process_reward.implicit=false estimator.plugin=$plugin
     [ ! -e refused ] && ok || bad "a refused run left its folder"
     # shellcheck disable=SC2086
     "$TARE" config check tiny.ini $KEYS process_reward.implicit=false estimator.plugin=$plugin > out.txt 2>&1 && bad "config check takes $plugin alone" || { grep -q "$plugin reads rewards of tokens or steps" out.txt && ok || bad "$(cat out.txt)"; }
