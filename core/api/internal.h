@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 /* Ends an API function: copies e's message to the caller's error and returns the status. */
-tare_status api_told(tare_status status, const struct err *e, tare_api_error *error);
+tare_status api_finish(tare_status status, const struct err *e, tare_api_error *error);
 /* TARE_E_INVALID for a NULL handle; TARE_E_STATE in a process other than made_by, which lacks its
  * threads. what: "model" */
 tare_status api_check(const void *handle, pid_t made_by, const char *what, struct err *e);

@@ -34,14 +34,14 @@ tare_status tare_api_model_open(const char *folder, const char *const *settings,
     struct tare_api_model *m = NULL;
     *out = NULL;
     tare_status status = mem_new((int64_t)sizeof *m, (void **)&m, &e);
-    if (status) return api_told(status, &e, error);
+    if (status) return api_finish(status, &e, error);
     m->pid = getpid();
     status = infer_open(&m->infer, folder, settings, n, &e);
     if (status)
         tare_api_model_close(m);
     else
         *out = m;
-    return api_told(status, &e, error);
+    return api_finish(status, &e, error);
 }
 
 void tare_api_model_close(tare_api_model *m)
@@ -57,10 +57,10 @@ tare_status tare_api_model_facts(const tare_api_model *m, tare_api_facts *out, t
 {
     struct err e = {0};
     const tare_status status = check_model(m, &e);
-    if (status) return api_told(status, &e, error);
+    if (status) return api_finish(status, &e, error);
     const struct model_shape *s = &m->infer.engine.model->shape;
     *out = (tare_api_facts){s->vocab, s->hidden, s->layers, s->max_position, m->infer.engine.tokenizer != NULL};
-    return api_told(TARE_OK, &e, error);
+    return api_finish(TARE_OK, &e, error);
 }
 
 static tare_status add_line(void *ctx, const struct str *line, struct err *e)
@@ -99,7 +99,7 @@ tare_status tare_api_generate(tare_api_model *m, const tare_text *lines, const t
     struct err e = {0};
     struct str text = {0};
     tare_status status = check_model(m, &e);
-    if (status) return api_told(give_text(status, &text, out), &e, error);
+    if (status) return api_finish(give_text(status, &text, out), &e, error);
     const struct rollout_config before = m->infer.config.rollout;
     const int64_t seed = m->infer.config.run.seed;
     for (int64_t i = 0; i < settings->n && !status; i++) status = infer_set(&m->infer, settings->list[i], &e);
@@ -107,7 +107,7 @@ tare_status tare_api_generate(tare_api_model *m, const tare_text *lines, const t
     if (!status) status = generate_text(&m->infer, *lines, &text, &e);
     m->infer.config.rollout = before;
     m->infer.config.run.seed = seed;
-    return api_told(give_text(status, &text, out), &e, error);
+    return api_finish(give_text(status, &text, out), &e, error);
 }
 
 tare_status tare_api_score(tare_api_model *m, const tare_api_lines *lines, float *logprob, float *entropy, tare_api_error *error)
@@ -120,7 +120,7 @@ tare_status tare_api_score(tare_api_model *m, const tare_api_lines *lines, float
     if (!status && !m->scorer) status = scorer_new(m->infer.engine.model, &m->scorer, &e);
     const struct score_lines x = {lines->ids, lines->begin, lines->n, lines->temperature};
     if (!status) status = scorer_run(m->scorer, &x, logprob, entropy, &e);
-    return api_told(status, &e, error);
+    return api_finish(status, &e, error);
 }
 
 tare_status tare_api_embed(tare_api_model *m, const tare_text *texts, int64_t n, float *out, tare_api_error *error)
@@ -134,7 +134,7 @@ tare_status tare_api_embed(tare_api_model *m, const tare_text *texts, int64_t n,
         status = service->embed(service->ctx, texts, n, out, &inner);
         if (status) err_set(&e, status, __FILE__, __LINE__, "%s", inner.message);
     }
-    return api_told(status, &e, error);
+    return api_finish(status, &e, error);
 }
 
 tare_status tare_api_encode(tare_api_model *m, tare_text text, int32_t **ids, int64_t *n, tare_api_error *error)
@@ -144,11 +144,11 @@ tare_status tare_api_encode(tare_api_model *m, tare_text text, int32_t **ids, in
     *ids = NULL;
     *n = 0;
     if (check_tokenizer(m, &e) || tokenizer_encode(m->infer.engine.tokenizer, text.data, text.size, &found, &e))
-        return api_told(e.code, &e, error);
+        return api_finish(e.code, &e, error);
     *ids = found.data;
     *n = found.n;
     found = (struct token_ids){0};
-    return api_told(TARE_OK, &e, error);
+    return api_finish(TARE_OK, &e, error);
 }
 
 static tare_status decode_ids(const struct infer *m, const int32_t *ids, int64_t n, struct str *text, struct err *e)
@@ -165,5 +165,5 @@ tare_status tare_api_decode(tare_api_model *m, const int32_t *ids, int64_t n, ta
     struct str text = {0};
     tare_status status = check_tokenizer(m, &e);
     if (!status) status = decode_ids(&m->infer, ids, n, &text, &e);
-    return api_told(give_text(status, &text, out), &e, error);
+    return api_finish(give_text(status, &text, out), &e, error);
 }

@@ -59,14 +59,14 @@ tare_status tare_api_run_open(const tare_api_run_options *options, tare_api_run 
     struct tare_api_run *run = NULL;
     *out = NULL;
     tare_status status = mem_new((int64_t)sizeof *run, (void **)&run, &e);
-    if (status) return api_told(status, &e, error);
+    if (status) return api_finish(status, &e, error);
     run->pid = getpid();
     status = open_run(run, options, &e);
     if (status)
         tare_api_run_close(run, NULL);
     else
         *out = run;
-    return api_told(status, &e, error);
+    return api_finish(status, &e, error);
 }
 
 tare_status tare_api_run_place(const tare_api_run *run, tare_api_place *out, tare_api_error *error)
@@ -74,7 +74,7 @@ tare_status tare_api_run_place(const tare_api_run *run, tare_api_place *out, tar
     struct err e = {0};
     const tare_status status = check_run(run, &e);
     if (!status) *out = (tare_api_place){run->config.run.dir, train_run_of(run->train)->step, run->config.train.steps};
-    return api_told(status, &e, error);
+    return api_finish(status, &e, error);
 }
 
 /* Completes the records, once: when all steps are done or the run is closed. */
@@ -108,14 +108,14 @@ tare_status tare_api_run_step(tare_api_run *run, tare_api_batch **out, tare_api_
     bool made = false;
     *out = NULL;
     tare_status status = check_run(run, &e);
-    if (!status && run->ended) return api_told(TARE_OK, &e, error);
+    if (!status && run->ended) return api_finish(TARE_OK, &e, error);
     if (!status) status = mem_new((int64_t)sizeof *b, (void **)&b, &e);
     if (!status) status = make_step(run, b, &made, &e);
     if (status || !made)
         tare_api_batch_free(b);
     else
         *out = b;
-    return api_told(status, &e, error);
+    return api_finish(status, &e, error);
 }
 
 tare_status tare_api_run_save(tare_api_run *run, tare_api_error *error)
@@ -123,20 +123,20 @@ tare_status tare_api_run_save(tare_api_run *run, tare_api_error *error)
     struct err e = {0};
     tare_status status = check_run(run, &e);
     if (!status && !run->ended) status = train_save(run->train, &e);
-    return api_told(status, &e, error);
+    return api_finish(status, &e, error);
 }
 
 tare_status tare_api_run_close(tare_api_run *run, tare_api_error *error)
 {
     struct err e = {0};
-    if (!run) return api_told(TARE_OK, &e, error);
+    if (!run) return api_finish(TARE_OK, &e, error);
     tare_status status = check_run(run, &e);
-    if (status) return api_told(status, &e, error);
+    if (status) return api_finish(status, &e, error);
     if (run->train) status = end_run(run, &e);
     train_close(run->train);
     config_free(&run->config);
     mem_free(run);
-    return api_told(status, &e, error);
+    return api_finish(status, &e, error);
 }
 
 /* ---------------------------------------------------------------- a step's batch */

@@ -57,13 +57,13 @@ tare_status device_memory_reserve(const struct config *c, const struct kernels *
 
 void device_memory_watch(const struct kernels *k)
 {
-    static bool told;
+    static bool warned;
     const struct kctx ctx = {0};
     struct kernel_memory m;
-    if (told || !k->backend->device || !k->backend->memory_use) return;
+    if (warned || !k->backend->device || !k->backend->memory_use) return;
     k->backend->memory_use(&ctx, &m);
     if (!m.region || !m.beyond_stage) return;
-    told = true;
+    warned = true;
     log_warn(
         "the device's region of %.2f GB was too small: %.1f MB were allocated outside of it, first in: %s; please report this with the output of `tare plan`",
         1e-9 * (double)m.region, 1e-6 * (double)m.beyond_most, m.beyond_stage);

@@ -78,11 +78,11 @@ static tare_status embed_some(struct embed_service *s, const int64_t *begin, int
 {
     const int64_t width = s->m->shape.hidden;
     struct forward_batch b;
-    float *there, *room;
+    float *there, *host;
     TRY(plan_batch(s, begin, n, &b, e));
     TRY(model_forward(s->m, &s->view, &b, &s->arena, &there, e));
-    TRY(arena_new_raw(&s->arena, &room, kernels_room(s->m->k, b.n_out * width), e));
-    const float *hidden = model_from_backend(s->m, room, there, b.n_out * width * (int64_t)sizeof(float));
+    TRY(arena_new_raw(&s->arena, &host, kernels_room(s->m->k, b.n_out * width), e));
+    const float *hidden = model_from_backend(s->m, host, there, b.n_out * width * (int64_t)sizeof(float));
     TRY(model_finish(s->m, e));
     for (int64_t i = 0; i < n; i++)
         for (int64_t d = 0; d < width; d++) {

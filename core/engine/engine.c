@@ -54,21 +54,21 @@ static tare_status open_kernels(struct engine *g, struct err *e)
 }
 
 /* Each rank reads the files itself, so each verifies them. */
-static tare_status compare_sums(struct engine *g, const char *folder, struct err *e)
+static tare_status verify_sums(struct engine *g, const char *folder, struct err *e)
 {
-    if (g->goes_on || !strcmp(g->summed, folder)) return TARE_OK;
+    if (g->resumed || !strcmp(g->verified_folder, folder)) return TARE_OK;
     TRY(checkpoint_check_sums(folder, e));
-    return fs_join(g->summed, "", folder, e);
+    return fs_join(g->verified_folder, "", folder, e);
 }
 
 /* Logs once which kernels batch_invariant selects on this device. */
 static void log_device_kernels(const struct model *m)
 {
-    static bool told;
+    static bool logged;
     char text[400];
     const struct backend *b = m->k->backend;
-    if (told || !m->ctx.batch_invariant || m->dtype != DTYPE_BF16 || !b->about) return;
-    told = true;
+    if (logged || !m->ctx.batch_invariant || m->dtype != DTYPE_BF16 || !b->about) return;
+    logged = true;
     if (!b->about(&m->ctx, text, sizeof text))
         log_warn("%s", text);
     else if (!m->rank)
@@ -82,9 +82,9 @@ static tare_status load_model(struct engine *g, const char *folder, unsigned par
     struct lora_spec lora = {0};
     const bool trains = parts & ENGINE_TRAINS;
     char base[FS_PATH];
-    TRY(compare_sums(g, folder, e));
+    TRY(verify_sums(g, folder, e));
     TRY(adapter_base(folder, &c->model, base, e));
-    if (strcmp(base, folder)) TRY(compare_sums(g, base, e));
+    if (strcmp(base, folder)) TRY(verify_sums(g, base, e));
     if (trains) TRY(lora_spec_of(c, &lora, e));
     TRY(model_open(&(struct model_source){.folder = folder,
                                           .config = &c->model,
@@ -201,21 +201,21 @@ struct collector engine_collector(const struct engine *g, struct arena *arena)
                               .arena = arena};
 }
 
-int64_t engine_prompt_room(const struct engine *g, bool training)
+int64_t engine_prompt_limit(const struct engine *g, bool training)
 {
-    const int64_t room = g->model->shape.max_position - 1, most = g->config->rollout.max_prompt_tokens;
+    const int64_t limit = g->model->shape.max_position - 1, most = g->config->rollout.max_prompt_tokens;
     const bool limited = most && (training || strcmp(config_where(g->config, "rollout", "max_prompt_tokens"), "default"));
-    return limited && most < room ? most : room;
+    return limited && most < limit ? most : limit;
 }
 
 tare_status engine_check_prompts(struct engine *g, const struct dataset *d, bool training, uint64_t *hash, struct err *e)
 {
-    const struct prompt_room room = {.tokens = engine_prompt_room(g, training),
-                                     .context = g->model->shape.max_position,
-                                     .most = g->config->rollout.max_prompt_tokens,
-                                     .vocab = g->model->shape.vocab,
-                                     .warns = !g->comm || !g->comm->rank};
-    return prompts_check(g->prompts, d, &room, hash, e);
+    const struct prompt_room limits = {.tokens = engine_prompt_limit(g, training),
+                                       .context = g->model->shape.max_position,
+                                       .most = g->config->rollout.max_prompt_tokens,
+                                       .vocab = g->model->shape.vocab,
+                                       .warns = !g->comm || !g->comm->rank};
+    return prompts_check(g->prompts, d, &limits, hash, e);
 }
 
 /* ---------------------------------------------------------------- all of it */
@@ -239,7 +239,7 @@ static tare_status open_tokenizer(struct engine *g, struct err *e)
     const struct model_config *c = &g->config->model;
     char folder[FS_PATH];
     TRY(adapter_tokenizer(c->path, c, folder, e));
-    TRY(compare_sums(g, folder, e));
+    TRY(verify_sums(g, folder, e));
     TRY(check_family(folder, e));
     return tokenizer_load(folder, &g->tokenizer, e);
 }

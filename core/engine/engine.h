@@ -72,12 +72,11 @@ struct engine {
     struct kctx comm_ctx; /* of collectives in the backend's memory */
     struct kernel_fault comm_fault;
     struct arena arena; /* lives as long as the engine */
-    bool
-        /* A resumed training, whose models are compared with its manifest (models.h) instead of
-         * their own checksums. Set before they are opened. */
-        goes_on;
-    char summed[FS_PATH]; /* the folder whose checksums were verified last */
-    unsigned opened;      /* enum engine_part */
+    /* A resumed training, whose models are compared with its manifest (models.h) instead of their own
+     * checksums. Set before they are opened. */
+    bool resumed;
+    char verified_folder[FS_PATH]; /* the folder whose checksums were verified last */
+    unsigned opened;               /* enum engine_part */
 };
 
 /* comm: the job's, outlives the engine; NULL: one rank. With it all functions are collective. */
@@ -111,7 +110,7 @@ struct rollout_config engine_evaluation_rollout(const struct config *c);
 /* Returns the most tokens that a prompt may have: one less than the context, and at most
  * rollout.max_prompt_tokens (0: no limit). Its default suits training runs, whose memory follows
  * from it; elsewhere (training false) it only counts if it is set. */
-int64_t engine_prompt_room(const struct engine *g, bool training);
+int64_t engine_prompt_limit(const struct engine *g, bool training);
 /* Calls prompts_check with that limit. */
 tare_status engine_check_prompts(struct engine *g, const struct dataset *d, bool training, uint64_t *hash, struct err *e);
 

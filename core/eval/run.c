@@ -24,7 +24,7 @@ struct evaluation_run {
     make_model make;
     char task[256], out[FS_PATH], record[FS_PATH];
     struct engine engine;
-    struct arena arena, piece; /* of the run; of a chunk of questions */
+    struct arena arena, chunk_arena; /* of the run; of a chunk of questions */
     struct collector collector;
     uint64_t prompts_hash;
     json_t *identity;
@@ -164,7 +164,7 @@ static tare_status append_record(struct evaluation_run *r, const struct str *tex
     return TARE_OK;
 }
 
-static tare_status write_piece(struct evaluation_run *r, const struct batch *b, struct err *e)
+static tare_status write_chunk(struct evaluation_run *r, const struct batch *b, struct err *e)
 {
     OWNED(str_free) struct str text = {0};
     if (r->comm->rank) return TARE_OK;
@@ -172,18 +172,18 @@ static tare_status write_piece(struct evaluation_run *r, const struct batch *b, 
     return append_record(r, &text, e);
 }
 
-static tare_status evaluate_piece(struct evaluation_run *r, int64_t n, int64_t *tokens, struct err *e)
+static tare_status evaluate_chunk(struct evaluation_run *r, int64_t n, int64_t *tokens, struct err *e)
 {
     struct batch b = {0};
     int64_t *rows;
-    arena_reset(&r->piece);
-    TRY(arena_new(&r->piece, &rows, n, e));
+    arena_reset(&r->chunk_arena);
+    TRY(arena_new(&r->chunk_arena, &rows, n, e));
     for (int64_t i = 0; i < n; i++) rows[i] = r->done + i;
     const struct collect_request request = {.chosen = {.data = &r->engine.eval, .rows = rows, .n = n},
                                             .key = rng_key((uint64_t)r->config->run.seed, RNG_EVAL)};
     TRY(collector_run(&r->collector, &request, &b, e));
     *tokens += b.n_tokens;
-    return comm_agree(r->comm, write_piece(r, &b, e), e);
+    return comm_agree(r->comm, write_chunk(r, &b, e), e);
 }
 
 enum { COMPLETIONS_AT_ONCE = 128 };
@@ -197,7 +197,7 @@ static tare_status sample_all(struct evaluation_run *r, struct err *e)
         const int64_t n = all - r->done < chunk ? all - r->done : chunk;
         TRY(comm_stage(r->comm, "evaluate", r->done, e));
         tare_status s = comm_agree(r->comm, *signals_flag() ? TARE_E_CANCELLED : TARE_OK, e);
-        if (!s) s = evaluate_piece(r, n, &tokens, e);
+        if (!s) s = evaluate_chunk(r, n, &tokens, e);
         if (s == TARE_E_CANCELLED)
             FAIL(e, s, "interrupted after %lld of %lld questions; the same command continues", (long long)r->done, (long long)all);
         TRY(s);
@@ -212,7 +212,7 @@ static tare_status sample_all(struct evaluation_run *r, struct err *e)
 
 static void open_collector(struct evaluation_run *r)
 {
-    r->collector = engine_collector(&r->engine, &r->piece);
+    r->collector = engine_collector(&r->engine, &r->chunk_arena);
     r->collector.config = engine_evaluation_rollout(r->config);
     r->collector.params = &r->engine.evaluating;
     r->collector.cancelled = signals_flag();
@@ -299,7 +299,7 @@ tare_status eval_run(const struct config *c, make_model make, struct comm *comm,
     engine_init(&r.engine, c, comm);
     r.engine.env = (struct plugin_env){.seed = (uint64_t)c->run.seed, .cancelled = on_cancelled};
     arena_init(&r.arena, "evaluation");
-    arena_init(&r.piece, "evaluation piece");
+    arena_init(&r.chunk_arena, "evaluation chunk");
     signals_catch();
     const tare_status s = run_evaluation(&r, table, e);
     if (r.fd >= 0) close(r.fd);
@@ -309,6 +309,6 @@ tare_status eval_run(const struct config *c, make_model make, struct comm *comm,
     engine_close(&r.engine);
     collector_free(&r.collector);
     arena_free(&r.arena);
-    arena_free(&r.piece);
+    arena_free(&r.chunk_arena);
     return s;
 }

@@ -141,10 +141,10 @@ static tare_status encode_line(struct generator *g, const json_t *object, const 
     } else {
         FAIL(e, TARE_E_INVALID, "%s: missing prompt: one of \"question\", \"prompt\", \"messages\", \"text\", \"ids\"", where);
     }
-    const int64_t n = g->ids.n - before, room = engine_prompt_room(&g->m->engine, false);
-    if (!n || n > room)
+    const int64_t n = g->ids.n - before, limit = engine_prompt_limit(&g->m->engine, false);
+    if (!n || n > limit)
         FAIL(e, TARE_E_RANGE, "%s: the prompt has %lld tokens: must be 1 to %lld (context %lld, rollout.max_prompt_tokens %lld)",
-             where, (long long)n, (long long)room, (long long)g->m->engine.model->shape.max_position,
+             where, (long long)n, (long long)limit, (long long)g->m->engine.model->shape.max_position,
              (long long)g->m->config.rollout.max_prompt_tokens);
     return TARE_OK;
 }

@@ -35,12 +35,12 @@ struct scores {
 static tare_status score_head(struct scorer *s, const struct packed_batch *p, const float *hidden, double temperature,
                               struct scores out, struct err *e)
 {
-    const int64_t V = s->m->shape.vocab, C = s->m->shape.hidden, fit = (1 << 24) / V, piece = fit > 0 ? fit : 1;
+    const int64_t V = s->m->shape.vocab, C = s->m->shape.hidden, fit = (1 << 24) / V, chunk = fit > 0 ? fit : 1;
     float *logits, *lse;
-    TRY(arena_new_raw(&s->work, &logits, (piece < p->n_targets ? piece : p->n_targets) * V, e));
-    TRY(arena_new_raw(&s->work, &lse, piece * 2, e));
-    for (int64_t at = 0; at < p->n_targets; at += piece) {
-        const int64_t n = p->n_targets - at < piece ? p->n_targets - at : piece;
+    TRY(arena_new_raw(&s->work, &logits, (chunk < p->n_targets ? chunk : p->n_targets) * V, e));
+    TRY(arena_new_raw(&s->work, &lse, chunk * 2, e));
+    for (int64_t at = 0; at < p->n_targets; at += chunk) {
+        const int64_t n = p->n_targets - at < chunk ? p->n_targets - at : chunk;
         model_logits(s->m, hidden + at * C, n, logits);
         KERNEL(s->m->k, &s->m->ctx, head_stats, .logprob = out.logprob + at, .entropy = out.entropy + at, .lse = lse,
                .logits = logits, .target = p->target + at, .temperature = (float)temperature, .r = n, .v = V);

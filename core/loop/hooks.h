@@ -40,10 +40,8 @@ struct learner_hook {
     bool reads_reference;
     /* If false, only load and free are called. */
     bool (*is_on)(const struct config *c);
-    tare_status (*check)(struct run *r, void *state,
-                         /* Checks configuration and rows; data, prompts, model and estimator are
-                          * open. */
-                         struct err *e);
+    /* Checks configuration and rows; data, prompts, model and estimator are open. */
+    tare_status (*check)(struct run *r, void *state, struct err *e);
     /* Called when the trainer is open. */
     tare_status (*open)(struct run *r, void *state, struct err *e);
     void (*begin)(void *state);

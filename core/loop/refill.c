@@ -72,6 +72,6 @@ tare_status refill(struct run *r, struct err *e)
         STAGE("estimate", learner_estimate(r, e));
     }
     warn_still_short(r);
-    observe_set(r->observe, "rollout/groups_sampled", (double)r->n_met);
+    observe_set(r->observe, "rollout/groups_sampled", (double)r->n_drawn);
     return TARE_OK;
 }

@@ -24,7 +24,7 @@ struct relift {
 
 /* True if a verifier gave a verdict on the rollout; a timeout or a crash says nothing about the
  * answer. */
-static bool is_judged(const struct batch *b, int64_t i)
+static bool is_verified(const struct batch *b, int64_t i)
 {
     return b->verdict[i] != TARE_TIMED_OUT && b->verdict[i] != TARE_CRASHED;
 }
@@ -33,7 +33,7 @@ static bool is_unsolved(const struct batch *b, int64_t m, double reward)
 {
     bool any = false;
     for (int64_t i = b->group_begin[m]; i < b->group_begin[m + 1]; i++) {
-        if (!is_judged(b, i)) continue;
+        if (!is_verified(b, i)) continue;
         any = true;
         if (b->reward[i] > reward) return false;
     }
@@ -138,7 +138,7 @@ static tare_status update_on_waiting(struct run *r, void *state, struct err *e)
 static tare_status check_demonstration(const struct run *r, struct relift *l, const struct row *row, struct err *e)
 {
     const int64_t context = r->engine.model->shape.max_position, most = r->config->rollout.max_new_tokens;
-    const int64_t prompts = engine_prompt_room(&r->engine, true), bytes = row->completion.size + 1;
+    const int64_t prompts = engine_prompt_limit(&r->engine, true), bytes = row->completion.size + 1;
     if (bytes <= most && prompts + bytes <= context) return TARE_OK;
     l->prompt_ids.n = l->ids.n = 0;
     TRY(prompts_encode(r->engine.prompts, row, &l->prompt_ids, e));

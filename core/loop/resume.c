@@ -120,8 +120,8 @@ static tare_status read_state(void *ctx, const struct state_reader *s, const cha
     /* missing in checkpoints of older versions */
     if (state_has(s, "rollbacks")) TRY(state_read_int(s, "rollbacks", &r->rollbacks, e));
     TRY(learner_load_hooks(r, s, folder, e));
-    if (state_has(
-            s, "estimator")) { /* A fork leaves out a state that does not fit its configuration; the estimator then starts empty. */
+    /* A fork leaves out a state that does not fit its configuration; the estimator then starts empty. */
+    if (state_has(s, "estimator")) {
         TRY(state_view(s, "estimator", &estimator, &n, e));
         TRY(estimate_load(r->learner.estimator, estimator, n, folder, e));
     }

@@ -243,7 +243,7 @@ tare_status run_open(struct run *r, const struct config *c, struct comm comm, co
     arena_init(&r->arena, "step");
     arena_init(&r->eval_arena, "evaluation");
     engine_init(&r->engine, c, &r->comm);
-    r->engine.goes_on = start->resume;
+    r->engine.resumed = start->resume;
     TRY(same_ranks_program(&r->comm, c, e));
     TRY(check_ranks(r, e));
     if (start->resume) TRY(find_checkpoint(r, folder, &step, e));

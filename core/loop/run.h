@@ -52,9 +52,9 @@ struct run {
     struct arena arena;
     struct arena eval_arena; /* for a part of an evaluation */
     struct batch batch;      /* the whole step's, equal on every rank */
-    int64_t begun;           /* the cursor when the step began, or began again after a rollback */
-    uint64_t *met;           /* [n_met] uids of the prompts that the step has drawn, in the arena */
-    int64_t n_met;
+    int64_t cursor_begin;    /* the cursor when the step began, or began again after a rollback */
+    uint64_t *drawn;         /* [n_drawn] uids of the prompts drawn in this step, in the arena */
+    int64_t n_drawn;
     struct rank_figure { /* of this rank; the largest of all ranks is the metric */
         const char *name;
         double value;

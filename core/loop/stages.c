@@ -10,11 +10,11 @@ static tare_status count_occurrences(struct run *r, struct err *e)
 {
     const struct rollout_config *c = &r->config->rollout;
     struct batch *b = &r->batch;
-    if (!r->n_met) TRY(arena_new(&r->arena, &r->met, c->prompts * (c->refill_rounds + 1), e));
+    if (!r->n_drawn) TRY(arena_new(&r->arena, &r->drawn, c->prompts * (c->refill_rounds + 1), e));
     for (int64_t m = 0; m < b->n_groups; m++)
-        for (int64_t k = 0; k < r->n_met; k++) b->occurrence[m] += r->met[k] == b->prompt_uid[m];
-    memcpy(r->met + r->n_met, b->prompt_uid, (size_t)b->n_groups * sizeof *r->met);
-    r->n_met += b->n_groups;
+        for (int64_t k = 0; k < r->n_drawn; k++) b->occurrence[m] += r->drawn[k] == b->prompt_uid[m];
+    memcpy(r->drawn + r->n_drawn, b->prompt_uid, (size_t)b->n_groups * sizeof *r->drawn);
+    r->n_drawn += b->n_groups;
     return TARE_OK;
 }
 

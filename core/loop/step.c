@@ -49,8 +49,8 @@ tare_status step_collect(struct run *r, int64_t n, struct err *e)
 static tare_status take_batch(struct run *r, struct err *e)
 {
     arena_reset(&r->arena);
-    r->n_met = 0;
-    r->begun = r->cursor;
+    r->n_drawn = 0;
+    r->cursor_begin = r->cursor;
     r->state = RUN_COLLECTING;
     TRY(curriculum_begin(r->curriculum, r->step + 1, &r->arena, e));
     learner_begin(r);

@@ -57,7 +57,7 @@ tare_status train_save(struct train *t, struct err *e)
  * counts. */
 static void forget_step(struct run *r)
 {
-    r->cursor = r->begun;
+    r->cursor = r->cursor_begin;
     cluster_forget(&r->cluster);
     r->state = RUN_READY;
 }
