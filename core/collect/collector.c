@@ -45,7 +45,7 @@ static tare_status submit_completion(void *ctx, const struct sample_ended *x, st
 static tare_status poll_verifiers(void *ctx, struct err *e)
 {
     const struct collector *c = ctx;
-    return verify_turn(c->verifier, e);
+    return verify_poll(c->verifier, e);
 }
 
 /* Asynchronous verifiers (submit and poll) start as soon as a completion ends; collector_verify

@@ -79,16 +79,16 @@ static tare_status check_changes(const struct changes *c, struct err *e)
     return TARE_OK;
 }
 
-/* *then is NULL if there is nothing to compare with, which is logged. */
+/* *then is NULL if the recorded checksums cannot be read and how->allow_change accepts that, with a
+ * warning. */
 static tare_status read_recorded(const struct models_resume *how, json_t **then, struct err *e)
 {
     const tare_status status = model_sums_recorded(how->folder, then, e);
     if (status && !how->allow_change)
         return err_prefix(e, "cannot check that the models are unchanged; put the file back, or %s", how->advice);
-    if (!*then)
-        log_warn("%s: %s: cannot check that the models are unchanged", how->folder,
-                 status ? "manifest.json cannot be read" : "checksums of models are missing");
-    if (status) *e = (struct err){0};
+    if (!status) return TARE_OK;
+    log_warn("%s: cannot check that the models are unchanged", e->message);
+    *e = (struct err){0};
     return TARE_OK;
 }
 

@@ -7,9 +7,7 @@
 
 /* Settings of a resumed training. */
 struct models_resume {
-    /* its manifest.json has the recorded checksums (observe/model_sums.h); if missing, nothing is
-     * compared */
-    const char *folder;
+    const char *folder; /* its manifest.json has the recorded checksums (observe/model_sums.h) */
     const char *advice; /* "... put the files back, or ADVICE" */
     bool checkpoint;    /* it resumes from a checkpoint */
     bool allow_change;  /* changed models are logged and used */

@@ -65,7 +65,7 @@ static tare_status check_traces(struct run *r, void *state, struct err *e)
     const char *where = config_where(c, "rollout", "off_policy");
     for (int64_t i = 0; i < r->engine.train.n; i++) traces += r->engine.train.rows[i].completion.data != NULL;
     if (!traces)
-        FAIL(e, TARE_E_CONFIG, "%s: rollout.off_policy = true, but no row of %s has a \"completion\"", where, c->data.train);
+        FAIL(e, TARE_E_CONFIG, "%s: rollout.off_policy needs rows with a \"completion\", but %s has none", where, c->data.train);
     if (c->rollout.group_size < 2)
         FAIL(e, TARE_E_CONFIG, "%s: rollout.off_policy = true replaces the only rollout of a group of 1; raise rollout.group_size",
              where);

@@ -72,7 +72,7 @@ static tare_status same_states(struct run *r, struct err *e)
 static struct training training_of(const struct run *r, struct training *process)
 {
     const struct engine *g = &r->engine;
-    *process = (struct training){.model = g->reward_model, .trainer = g->reward_trainer, .in_pieces = true};
+    *process = (struct training){.model = g->reward_model, .trainer = g->reward_trainer, .is_reward_model = true};
     return (struct training){.model = g->model,
                              .trainer = g->trainer,
                              .dtype = training_saved_dtype(r->config, g->model),
@@ -117,20 +117,17 @@ static tare_status read_state(void *ctx, const struct state_reader *s, const cha
     TRY(state_read_int(s, "step", &r->step, e));
     TRY(state_read_int(s, "cursor", &r->cursor, e));
     TRY(state_read_int(s, "optimizer_steps", &t->optimizer_steps, e));
-    /* missing in checkpoints of older versions */
-    if (state_has(s, "rollbacks")) TRY(state_read_int(s, "rollbacks", &r->rollbacks, e));
+    TRY(state_read_int(s, "rollbacks", &r->rollbacks, e));
     TRY(learner_load_hooks(r, s, folder, e));
-    /* A fork leaves out a state that does not fit its configuration; the estimator then starts empty. */
+    /* A fork omits the states that do not fit its configuration; these plugins start empty. */
     if (state_has(s, "estimator")) {
         TRY(state_view(s, "estimator", &estimator, &n, e));
         TRY(estimate_load(r->learner.estimator, estimator, n, folder, e));
     }
-    /* Also missing in checkpoints from before objectives existed: ppo, which has no state. */
     if (state_has(s, "objective")) {
         TRY(state_view(s, "objective", &objective, &n, e));
         TRY(objective_load(r->engine.objective, objective, n, folder, e));
     }
-    /* Also missing in checkpoints from before curricula existed: shuffle, which has no state. */
     if (state_has(s, "curriculum")) {
         TRY(state_view(s, "curriculum", &curriculum, &n, e));
         TRY(curriculum_load(r->curriculum, curriculum, n, folder, e));
