@@ -181,10 +181,10 @@ expect 3 'a9' "$TARE" config check least.ini 'data.train=a1.jsonl,a9.jsonl' data
 printf '{"question":"1+1=","answer":"never"}\n' > never.jsonl
 rm base/sums.json
 grep -rl eos_token_id base/*.json | xargs sed -i 's/"eos_token_id": *[0-9]*/"eos_token_id": null/'
-expect 0 '5 steps without any signal' "$TARE" train least.ini data.train=never.jsonl data.prompt=plain run.dir=runs/silent train.steps=6 estimator.plugin=grpo rollout.max_new_tokens=2 \
+expect 0 'no training signal for 5 steps' "$TARE" train least.ini data.train=never.jsonl data.prompt=plain run.dir=runs/silent train.steps=6 estimator.plugin=grpo rollout.max_new_tokens=2 \
     loss.entropy_coef=0.01 verifier.plugins=exact log.progress=none checkpoint.last=false
 grep -q 'entropy bonus alone moves the weights' out.txt && grep -q 'base has no end-of-sequence id' out.txt && ok || { bad "the bonus or the missing end is not warned about"; cat out.txt; }
-[ "$(grep -c 'without any signal' out.txt)" = 1 ] && ok || bad "said more than once"
+[ "$(grep -c 'no training signal' out.txt)" = 1 ] && ok || bad "said more than once"
 if has_python; then
     names=$(python3 -c 'import sqlite3; print(*sorted(r[0] for r in sqlite3.connect("runs/runs.db").execute("select name from runs")), sep=";")')
     [ "$names" = 'least;least (silent)' ] && ok || bad "names in runs.db: $names"

@@ -93,7 +93,7 @@ planned=$("$TARE" plan tiny.ini run.device=cuda plan.memory=4GB log.rollouts=tru
 if TARE_FAKE_MEMORY=$((region / 2)) TARE_FAKE_REPORT=$PWD/none.txt run run.dir=small run.device=cuda $more; then
     bad "a run that does not fit should fail"
 elif grep -q '^does not fit: a device needs' log.txt && grep -q '^  activations ' log.txt && grep -q '^  margin ' log.txt &&
-    grep -q 'are needed (the table above)' log.txt && [ ! -e small/checkpoints ] && grep -q 'region 0 most 0 taken 0' none.txt; then
+    grep -q '(see the table above)' log.txt && [ ! -e small/checkpoints ] && grep -q 'region 0 most 0 taken 0' none.txt; then
     ok
 else
     bad "what does not fit has to end before step 0 with the plan's table"

@@ -30,7 +30,7 @@ tried() { # WHAT COUNT STEP option...: the judge fails at that count, in the ste
     rm -rf run count
     echo "$count" > fail
     train run.dir=run "$@" || status=$?
-    [ $status = 1 ] && [ "$(wc -l < err.txt)" = 1 ] && grep "^tare: step $((step + 1)), verify: row .*; step $step, the last whole one, is saved: tare train .*run --resume$" err.txt > found.txt && ok ||
+    [ $status = 1 ] && [ "$(wc -l < err.txt)" = 1 ] && grep "^tare: step $((step + 1)), verify: row .*; step $step, the last complete one, is saved: tare train .*run --resume$" err.txt > found.txt && ok ||
         bad "$what: status $status: $(cat err.txt)"
     [ -e "run/checkpoints/step-00000$step/complete.json" ] && ok || bad "$what: no checkpoint of step $step: $(ls run/checkpoints 2> /dev/null)"
     rm fail

@@ -93,7 +93,7 @@ explained() { # STATUS WORDS command...
 for name in num_generations=8 --num_generations=8; do explained 3 "TRL's num_generations is rollout.group_size here" generate base "$name"; done
 explained 2 "TRL's num_generations is rollout.group_size here" generate base --num_generations 8
 explained 3 "TRL's max_completion_length is rollout.max_new_tokens here" generate base max_completion_length=8
-explained 3 "tare generate has no key 'beta', and none in its place: TRL's beta is loss.kl_coef here" generate base beta=0.1
+explained 3 "tare generate has no key 'beta', and no equivalent: TRL's beta is loss.kl_coef here" generate base beta=0.1
 explained 3 "tare score has no such key: TRL's beta is loss.kl_coef here" score base beta=0.1
 explained 3 "tare generate has no key 'temprature'; the nearest is 'temperature'" generate base temprature=1
 explained 3 "[estimator.grpo] num_generations is no parameter of it: TRL's num_generations is rollout.group_size here" estimate grpo num_generations=8

@@ -42,7 +42,7 @@ class Handle(Pinned):
     def _use(self):
         held = self._held
         if held.pid != os.getpid():
-            raise TareError("the %s was opened in process %d, and its threads are not in this child of it; open one here" % (self._what, held.pid), 60)
+            raise TareError("the %s was opened in process %d, and its threads do not exist in this child process; open one here" % (self._what, held.pid), 60)
         if not held.lock.acquire(blocking=False):
             raise TareError("the %s is at work, in another thread or in the call that called this function; it does one thing at a time"
                             % self._what, 60)

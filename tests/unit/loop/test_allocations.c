@@ -1,5 +1,6 @@
-/* Sampling and the update take no memory from the system once their sizes are known: every call of malloc and its kin in this program is counted.
- * (What surrounds them, JSON lines and the run's database, allocates small pieces in libraries.) */
+/* Sampling and the update allocate no memory once their sizes are known: every call of malloc and
+ * its relatives in this program is counted. Other parts of a step (JSON lines, the run's database)
+ * make small allocations in libraries. */
 #include "engine.h"
 #include "objective.h"
 
