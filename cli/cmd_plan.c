@@ -132,7 +132,7 @@ static tare_status answer(const struct request *r, const struct config *c, struc
                             .response_tokens = whole(r->response_tokens, 0)};
     struct plan p;
     in.shard = c->dist.shard;
-    TRY(objective_look(c, &in.objective_needs, e));
+    TRY(objective_read_needs(c, &in.objective_needs, e));
     if (adapter_is(c->model.path))
         FAIL(e, TARE_E_CONFIG, "%s: model.path = %s is an adapter; training starts from a whole model, which `tare merge` writes",
              config_where(c, "model", "path"), c->model.path);

@@ -101,7 +101,7 @@ static tare_status walk_update(struct counted *x, struct launches *out, struct e
     l.forward = false; /* the policy's forward and backward pass alone */
     TRY(counted_update(x, e));
     launches_into(micro);
-    tare_status status = update_walk(x->trainer, &l, &m, e);
+    tare_status status = update_run_largest(x->trainer, &l, &m, e);
     launches_into(step);
     if (!status) status = optimizer_step(x->trainer, &norm, &lr, &skipped, e);
     launches_into(NULL);

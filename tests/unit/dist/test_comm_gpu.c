@@ -1,5 +1,6 @@
-/* Collectives in a GPU's memory. Through host copies: with a backend that only pretends to have memory of its own, so that a pointer handed to the wrong
- * side is found. Through NCCL: where there is a GPU, one rank; else SKIP. */
+/* Collectives in a GPU's memory. Through host copies: with a backend that only simulates separate
+ * memory, so that a pointer passed to the wrong side is detected. Through NCCL: one rank if there
+ * is a GPU, otherwise SKIP. */
 #include "base/arena.h"
 #include "check.h"
 #include "dist/device.h"
@@ -8,7 +9,8 @@
 
 #include <string.h>
 
-/* ---- a device whose pointers are off by 1 GiB: using one as host memory crashes, using a host pointer as the device's is counted */
+/* ---- a device whose pointers are off by 1 GiB: using one as host memory crashes, and uses of host
+ * pointers as device pointers are counted */
 
 enum { FAR = 1 << 30 };
 
@@ -46,7 +48,7 @@ static const struct backend FAKE_MEMORY = {
     .device = 1, .alloc = fake_alloc, .release = fake_release, .upload = fake_upload, .download = fake_download};
 static const struct kernels FAKE = {.name = "fake", .backend = &FAKE_MEMORY};
 
-/* Every collective in k's memory against its definition. */
+/* Checks every collective in k's memory against its definition. */
 static tare_status use_device(struct comm *c, const struct kernels *k, const struct kctx *x, int64_t n, struct err *e)
 {
     const int64_t piece = n * 4, whole = c->size * piece;
@@ -102,7 +104,7 @@ static tare_status staged(struct comm *c, void *ctx, struct err *e)
     (void)ctx;
     TRY(comm_device(&copy, &FAKE, &x, COMMUNICATOR_MPI, e));
     for (int64_t n = 1; n < 5000; n = 7 * n + 1) TRY(use_device(&copy, &FAKE, &x, n, e));
-    TRY(use_gather(&copy, e)); /* host memory as before */
+    TRY(use_gather(&copy, e)); /* host memory still works */
     TRY(use_broadcast(&copy, e));
     TRY(use_agree(&copy, e));
     copy.free(&copy);

@@ -1,4 +1,5 @@
-/* Damaged files are refused with the file, the tensor and what is wrong; what is written reads back; conversions. */
+/* Damaged files are refused with a message that names the file, the tensor and the fault; written
+ * files can be read back; conversions. */
 #include "check.h"
 #include "folder.h"
 
@@ -29,12 +30,14 @@ static int tear_down(void **state)
     return fs_remove_tree(dir, &e) ? -1 : 0;
 }
 
-/* A file of this header and n bytes of data, given length as the header's (0: the true one); the status of reading it. */
+/* Parses a file of this header and n bytes of data, with the given header length (0: the true one).
+ * Returns the status. */
 static tare_status parse(const char *header, int64_t n, uint64_t length, struct err *e)
 {
     struct safetensors s;
     const size_t h = strlen(header);
-    unsigned char *bytes = calloc(1, 8 + h + (size_t)n); /* exactly as long: a read beyond is seen by the sanitizer */
+    /* The exact size, so that the sanitizer detects a read beyond it. */
+    unsigned char *bytes = calloc(1, 8 + h + (size_t)n);
     const uint64_t claimed = length ? length : h;
     for (int i = 0; i < 8; i++) bytes[i] = (unsigned char)(claimed >> (8 * i));
     memcpy(bytes + 8, header, h);
@@ -140,7 +143,8 @@ static void written_reads_back(void **state)
     }
     assert_int_equal(safetensors_write(in_dir("w.safetensors"), SOURCES, 3, DTYPE_F16, &e), TARE_E_UNSUPPORTED);
     assert_int_equal(safetensors_write(in_dir("no/such/w.safetensors"), SOURCES, 3, DTYPE_F32, &e), TARE_E_IO);
-    if (!access("/dev/full", W_OK)) { /* a full disk: the write is beside and then renamed, so through a link */
+    /* A full disk. Files are written to a temporary name and renamed, so the test uses a link. */
+    if (!access("/dev/full", W_OK)) {
         assert_int_equal(symlink("/dev/full", in_dir("full.tmp")), 0);
         assert_int_equal(safetensors_write(in_dir("full"), SOURCES, 3, DTYPE_F32, &e), TARE_E_IO);
         assert_false(fs_exists(in_dir("full")));
@@ -191,7 +195,8 @@ static void wrong_tensors(void **state)
                                  "\"shape\":[7],\"data_offsets\":[8,12]}}";
     unsigned char bytes[8 + sizeof header - 1 + 12] = {sizeof header - 1};
     memcpy(bytes + 8, header, sizeof header - 1);
-    assert_ok(safetensors_parse(bytes, sizeof bytes, "f", &s, &e), &e); /* types that nobody asks for are no error */
+    /* Unused types are no error. */
+    assert_ok(safetensors_parse(bytes, sizeof bytes, "f", &s, &e), &e);
     assert_int_equal(safetensors_read(&s, "i", (struct st_extent){1, 2, 0}, x, &e), TARE_E_UNSUPPORTED);
     assert_non_null(strstr(e.message, "I32"));
     assert_int_equal(safetensors_read(&s, "q", (struct st_extent){1, 7, 0}, x, &e), TARE_E_UNSUPPORTED);

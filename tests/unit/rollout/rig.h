@@ -1,4 +1,5 @@
-/* What the sampler's tests share: small random models, requests, and the score of what was sampled. */
+/* Shared by the sampler's tests: small random models, requests, and the logprobs of sampled
+ * tokens. */
 #ifndef TARE_TESTS_RIG_H
 #define TARE_TESTS_RIG_H
 
@@ -25,7 +26,8 @@ static inline const struct kernels *rig_kernels(void)
     return k;
 }
 
-/* V = 250 of which ten ids end a completion, so that texts of a flat distribution end after some 25 tokens. Weights times `gain`. */
+/* V = 250, of which ten ids end a completion, so that completions from a flat distribution end
+ * after about 25 tokens. Weights are multiplied by `gain`. */
 static inline void rig_new(struct rig *r, const char *arch, const char *dtype, int threads, float gain)
 {
     const struct model_config c = small_shape(arch, dtype);
@@ -58,7 +60,7 @@ static inline void rig_free(struct rig *r)
     arena_free(&r->arena);
 }
 
-/* Six prompts around the block borders, 16 completions. */
+/* Six prompts with lengths around the block boundaries, 16 completions. */
 enum { N_REQUESTS = 6, N_SAMPLES = 16 };
 static inline const struct sample_request *rig_requests(int64_t vocab)
 {
@@ -82,7 +84,7 @@ struct rig_scores {
     float *logprob, *entropy;
 };
 
-/* Logprobs and entropies of the sampled ids, all in one packed pass. */
+/* Computes logprobs and entropies of the sampled ids in one packed pass. */
 static inline struct rig_scores rig_score(struct rig *r, const struct sample_request *q, int64_t n, const struct sample_output *o,
                                           float temperature, bool share)
 {
