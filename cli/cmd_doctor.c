@@ -207,12 +207,13 @@ static void look_at_plugins(const struct config *c)
     }
     if (!f.n)
         row("bad", "plugins",
-            "none found; set TARE_PLUGIN_PATH to the folder that holds estimators/, verifiers/, clusterers/, objectives/, curricula/");
+            "none found; set TARE_PLUGIN_PATH to the folder that contains estimators/ and the folders of the other kinds");
 }
 
-/* Whether a configuration's estimator, objective and curriculum can be opened with the parameters that it gives them. */
-static void look_at_choice(const struct config *c, const char *section, const char *name, int32_t kind)
+/* Opens the plugin that the configuration chooses from a kind, and checks the parameters given for it. */
+static void look_at_choice(const struct config *c, int32_t kind)
 {
+    const char *section = CONFIG_KINDS[kind].section, *name = config_kind_choice(c, kind);
     const struct plugin_search search = {.folder = c->run.plugins};
     const struct plugin *p;
     const tare_value *values;
@@ -275,11 +276,8 @@ int cmd_doctor(int argc, char **argv)
     look_at_machine(&c);
     look_at_devices(&c);
     look_at_plugins(&c);
-    if (argc > 1) {
-        look_at_choice(&c, "estimator", c.estimator.plugin, TARE_ESTIMATOR);
-        look_at_choice(&c, "objective", c.objective.plugin, TARE_OBJECTIVE);
-        look_at_choice(&c, "curriculum", c.curriculum.plugin, TARE_CURRICULUM);
-    }
+    for (int32_t kind = PLUGIN_FIRST_KIND; argc > 1 && kind <= PLUGIN_LAST_KIND; kind++)
+        if (config_kind_is_single(kind)) look_at_choice(&c, kind);
     look_at_disk(&c);
     look_at_rest();
     if (cli_flush(&e)) return cli_end(e.code, &e);

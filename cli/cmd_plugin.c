@@ -10,13 +10,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#define KIND_USAGE(CONSTANT, NAME, ...) " " #NAME
 const char plugin_usage[] =
     "usage: tare plugin list [--json | --md]\n"
     "       tare plugin info PLUGIN [--ini | --json | --md]\n"
     "       tare plugin check PLUGIN [key=value ...] [--only TEST] [--seed S] [--limit SECONDS] [--json | --tap] [--in-process]\n"
-    "       tare plugin new estimator | verifier | encoder | codebook | objective | curriculum NAME [--lang c | cpp | rust]\n"
+    "       tare plugin new KIND NAME [--lang c | cpp | rust]\n"
     "PLUGIN: a name on the search path, or a file. list looks into TARE_PLUGIN_PATH, the folder plugins beside the program, and\n"
-    "PREFIX/lib/tare; a name found twice is taken from the first place.\n";
+    "PREFIX/lib/tare; a name found twice is taken from the first place.\n"
+    "KIND:" PLUGIN_KINDS(KIND_USAGE) "\n";
 
 struct listing {
     enum plugin_format format;
@@ -53,13 +55,12 @@ static int print(const struct str *text)
 /* docs/plugins.md: every plugin under the heading of its kind. */
 static tare_status list_markdown(struct listing *l, struct err *e)
 {
-    static const char *const HEADINGS[] = {"", "Estimators", "Verifiers", "Encoders", "Codebooks", "Objectives", "Curricula"};
     TRY(str_add(
         &l->text,
         "# Plugins\n\nWritten by `tare plugin list --md` from the tables in the plugins. Parameters go into the configuration's section\n`[KIND.NAME]`, or on the command line as `KIND.NAME.key=value`.\n",
         -1, e));
     for (l->kind = PLUGIN_FIRST_KIND; l->kind <= PLUGIN_LAST_KIND; l->kind++) {
-        TRY(str_addf(&l->text, e, "\n## %s\n", HEADINGS[l->kind]));
+        TRY(str_addf(&l->text, e, "\n## %s\n", CONFIG_KINDS[l->kind].heading));
         TRY(plugin_list(NULL, list_one, l, e));
     }
     return TARE_OK;

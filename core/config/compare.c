@@ -1,6 +1,7 @@
 #include "config/config.h"
 #include "config/ini_file.h"
 #include "config/keys.h"
+#include "config/kinds.h"
 #include "config/value.h"
 
 #include <stdio.h>
@@ -66,13 +67,15 @@ static bool names(const char *list, const char *plugin)
 
 bool config_uses(const struct config *c, const char *section)
 {
-    if (!strncmp(section, "estimator.", 10)) return names(c->estimator.plugin, section + 10);
-    if (!strncmp(section, "verifier.", 9)) return names(c->verifier.plugins, section + 9);
-    if (!strncmp(section, "objective.", 10)) return names(c->objective.plugin, section + 10);
-    if (!strncmp(section, "curriculum.", 11)) return names(c->curriculum.plugin, section + 11);
-    if (strncmp(section, "clusterer.", 10)) return false;
-    return names(c->clusterer.encoder, section + 10) || names(c->clusterer.codebook, section + 10) ||
-           (!strcmp(c->clusterer.codebook, "auto") && !strcmp(section + 10, "kmeans"));
+    const char *dot = strchr(section, '.');
+    if (!dot) return false;
+    for (int32_t kind = PLUGIN_FIRST_KIND; kind <= PLUGIN_LAST_KIND; kind++) {
+        const char *own = CONFIG_KINDS[kind].section;
+        if (strlen(own) == (size_t)(dot - section) && !strncmp(section, own, strlen(own)) &&
+            names(config_kind_choice(c, kind), dot + 1))
+            return true;
+    }
+    return !strcmp(section, "clusterer.kmeans") && !strcmp(c->clusterer.codebook, "auto");
 }
 
 static const char *param_of(const struct config *c, const char *section, const char *key)

@@ -5,6 +5,7 @@
 #include "base/program.h"
 #include "config/ini_file.h"
 #include "config/keys.h"
+#include "config/kinds.h"
 #include "config/names.h"
 #include "config/recipes.h"
 #include "config/relations.h"
@@ -33,14 +34,9 @@ static const struct config_key *find_key(const char *section, const char *key)
 /* [sweep], and [KIND.NAME] for the parameters of a plugin. */
 static bool is_free_section(const char *section)
 {
-    static const char *const KINDS[] = {"estimator.", "verifier.", "objective.", "curriculum.",
-                                        "clusterer.", "encoder.",  "codebook."};
     if (!strcmp(section, "sweep")) return true;
-    for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++) {
-        const size_t n = strlen(KINDS[i]);
-        if (!strncmp(section, KINDS[i], n) && section[n] && !strchr(section + n, '.')) return true;
-    }
-    return false;
+    const char *dot = strchr(section, '.');
+    return dot && dot[1] && !strchr(dot + 1, '.') && config_kind_of_section(section);
 }
 
 /* ---------------------------------------------------------------- assignment */
@@ -62,9 +58,10 @@ static tare_status set_param(struct config *c, const char *section, const char *
 /* Encoders and codebooks have one section, [clusterer.NAME]; [encoder.NAME] and [codebook.NAME] mean the same. */
 static const char *one_name(const char *section, char *room, size_t n)
 {
-    const char *dot = strchr(section, '.');
-    if (strncmp(section, "encoder.", 8) && strncmp(section, "codebook.", 9)) return section;
-    snprintf(room, n, "clusterer%s", dot);
+    const int32_t kind = config_kind_of_section(section);
+    const char *own = CONFIG_KINDS[kind].section;
+    if (!kind || !strncmp(section, own, strlen(own))) return section;
+    snprintf(room, n, "%s%s", own, strchr(section, '.'));
     return room;
 }
 

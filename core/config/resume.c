@@ -1,7 +1,7 @@
 /* Whether a training may be resumed with this configuration: is it the one that it was started with? */
 #include "base/fs.h"
 #include "base/log.h"
-#include "config/config.h"
+#include "config/kinds.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,9 +14,9 @@ struct changes {
     struct str refused, fixed, told;
 };
 
-/* Keys that supervised training does not read; a word without a dot stands for the sections that begin with it. */
-static const char *const NOT_SUPERVISED[] = {"verifier",     "clusterer",           "estimator",           "curriculum",
-                                             "relift",       "process_reward",      "train.steps",         "train.minibatch",
+/* Keys that supervised training does not read, next to those of plugins. An entry without a dot stands for every
+ * section that begins with it. */
+static const char *const NOT_SUPERVISED[] = {"relift",       "process_reward",      "train.steps",         "train.minibatch",
                                              "train.epochs", "train.max_rollbacks", "dist.gradient_shards"};
 
 static bool is(const struct config_difference *d, const char *section, const char *key)
@@ -44,6 +44,7 @@ static bool changes_supervised(struct changes *c, const struct config_difference
 {
     if (is(d, "sft", "steps")) return rate_has_length(c);
     if (is(d, "sft", "epochs")) return (!c->before->sft.steps || !c->after->sft.steps) && rate_has_length(c);
+    if (config_kind_of_section(d->section)) return false;
     for (size_t i = 0; i < sizeof NOT_SUPERVISED / sizeof *NOT_SUPERVISED; i++) {
         const char *name = NOT_SUPERVISED[i], *dot = strchr(name, '.');
         if (!dot && !strncmp(d->section, name, strlen(name))) return false;

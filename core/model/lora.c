@@ -246,7 +246,7 @@ void lora_product(const struct model *m, const struct model_product *p, struct o
     o.dtype = m->dtype;
     o.int8 = p->int8;
     if (g && has_low_rank(m)) {
-        KERNEL(m->k, &m->ctx, matmul_low_rank, .product = o, .beside = low_rank_of(m, g), .u = r->u[p->role]);
+        KERNEL(m->k, &m->ctx, matmul_low_rank, .product = o, .adapter = low_rank_of(m, g), .u = r->u[p->role]);
         return;
     }
     m->k->matmul(&m->ctx, &o);
@@ -308,7 +308,7 @@ static void low_rank_backward(const struct model *m, const struct lora_group *g,
                                .d = r->all,
                                .dy = p->dy.at,
                                .x = p->x.at,
-                               .beside = low_rank_of(m, g),
+                               .adapter = low_rank_of(m, g),
                                .t = p->t,
                                .n = g->columns,
                                .k = g->k,
@@ -325,7 +325,7 @@ static void low_rank_backward(const struct model *m, const struct lora_group *g,
                        .k = g->k,
                        .dtype = m->dtype,
                        .int8 = p->product->int8},
-           .beside = o.beside, .d = r->all);
+           .adapter = o.adapter, .d = r->all);
     m->k->low_rank_dw(&m->ctx, &o);
 }
 

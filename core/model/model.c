@@ -65,13 +65,13 @@ const void *model_from_backend(const struct model *m, void *staging, const void 
 tare_status model_host_alloc(const struct model *m, int64_t bytes, void **out, struct err *e)
 {
     *out = NULL;
-    return kernels_room(m->k, bytes) ? mem_new(bytes, out, e) : TARE_OK;
+    return kernels_staging_bytes(m->k, bytes) ? mem_new(bytes, out, e) : TARE_OK;
 }
 
 tare_status model_backend_alloc(const struct model *m, struct arena *a, int64_t bytes, void *out, struct err *e)
 {
     void *staging = NULL;
-    if (kernels_room(m->k, bytes)) TRY(arena_push_tensor_raw(a, bytes, &staging, e));
+    if (kernels_staging_bytes(m->k, bytes)) TRY(arena_push_tensor_raw(a, bytes, &staging, e));
     memcpy(out, &staging, sizeof staging);
     return TARE_OK;
 }

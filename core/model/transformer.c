@@ -127,7 +127,7 @@ static struct op_rope rope_operation(const struct model *m, int64_t l, float *qk
                             .t = b->t,
                             .n_heads = s->heads + s->kv_heads,
                             .head_dim = s->head_dim,
-                            .turned = s->rotary_dim};
+                            .rotary_dim = s->rotary_dim};
 }
 
 void layer_rotate(const struct model *m, int64_t l, float *qkv, const struct forward_batch *b, int inverse)

@@ -154,24 +154,12 @@ void plugin_destroy(struct plugin_instance *i)
     struct plugin_call c;
     plugin_enter(&c);
     switch (i->plugin->desc.kind) {
-    case TARE_ESTIMATOR:
-        i->plugin->estimator->destroy(i->self);
+#define DESTROY(CONSTANT, NAME, ...)                                                                                               \
+    case TARE_##CONSTANT:                                                                                                          \
+        i->plugin->NAME->destroy(i->self);                                                                                         \
         break;
-    case TARE_VERIFIER:
-        i->plugin->verifier->destroy(i->self);
-        break;
-    case TARE_ENCODER:
-        i->plugin->encoder->destroy(i->self);
-        break;
-    case TARE_OBJECTIVE:
-        i->plugin->objective->destroy(i->self);
-        break;
-    case TARE_CURRICULUM:
-        i->plugin->curriculum->destroy(i->self);
-        break;
-    default:
-        i->plugin->codebook->destroy(i->self);
-        break;
+        PLUGIN_KINDS(DESTROY)
+#undef DESTROY
     }
     plugin_leave(&c, i, "destroy", -1, TARE_OK, NULL);
     mem_free((void *)(uintptr_t)i->values);

@@ -38,22 +38,13 @@ static tare_status find_sdk(struct sdk *out, struct err *e)
     FAIL(e, TARE_E_NOT_FOUND, "the SDK is not installed: looked for %s; install it, or set TARE_SDK to its folder", templates);
 }
 
+/* Returns the command that tries the new plugin. */
 static const char *try_line(int32_t kind)
 {
-    switch (kind) {
-    case TARE_ESTIMATOR:
-        return "tare train CONFIG estimator.plugin=./@NAME@.so";
-    case TARE_VERIFIER:
-        return "tare train CONFIG verifier.plugins=./@NAME@.so";
-    case TARE_OBJECTIVE:
-        return "tare train CONFIG objective.plugin=./@NAME@.so";
-    case TARE_CURRICULUM:
-        return "tare train CONFIG curriculum.plugin=./@NAME@.so";
-    case TARE_ENCODER:
-        return "tare codebook ./@NAME@.so --clusters 8 -o book.safetensors < corpus.jsonl";
-    default:
-        return "tare train CONFIG clusterer.codebook=./@NAME@.so";
-    }
+#define TRAIN(CONSTANT, NAME, SECTION, KEY, ...) [TARE_##CONSTANT] = "tare train CONFIG " #SECTION "." #KEY "=./@NAME@.so",
+    static const char *const LINES[] = {PLUGIN_KINDS(TRAIN)};
+#undef TRAIN
+    return kind == TARE_ENCODER ? "tare cluster train ./@NAME@.so --clusters 8 -o book.safetensors < corpus.jsonl" : LINES[kind];
 }
 
 /* Writes one file of the template with @NAME@ and the others filled in. */
@@ -115,30 +106,13 @@ static const struct language LANGUAGES[] = {
       {"../common/README.md", "README.md"}}},
 };
 
-/* The folder of our own plugins of a kind. */
-static const char *builtin_folder(int32_t kind)
-{
-    switch (kind) {
-    case TARE_ESTIMATOR:
-        return "estimators";
-    case TARE_VERIFIER:
-        return "verifiers";
-    case TARE_OBJECTIVE:
-        return "objectives";
-    case TARE_CURRICULUM:
-        return "curricula";
-    default:
-        return "clusterers";
-    }
-}
-
 /* A configuration names plugins and their sections by name: two of one name would be mixed up. */
 static tare_status check_new_name(int32_t kind, const char *name, struct err *e)
 {
     if (!plugin_name_ok(name) || strlen(name) > 63)
         FAIL(e, TARE_E_INVALID, "'%s' cannot be a plugin's name; it has to be [a-z][a-z0-9_]*, at most 63 characters", name);
     for (const struct plugin_builtin *b = PLUGIN_BUILTINS; b->name; b++)
-        if (!strcmp(b->folder, builtin_folder(kind)) && !strcmp(b->name, name))
+        if (!strcmp(b->folder, CONFIG_KINDS[kind].folder) && !strcmp(b->name, name))
             FAIL(e, TARE_E_INVALID,
                  "%s is one of tare's own %s, and a configuration that names it would mean either; choose another name", name,
                  b->folder);

@@ -18,6 +18,7 @@
 #include "base/arena.h"
 #include "base/str.h"
 #include "config/config.h"
+#include "config/kinds.h"
 
 #include <fenv.h>
 #include <stdbool.h>
@@ -34,12 +35,9 @@ struct plugin {
     tare_descriptor desc;
     const tare_param *params; /* [desc.n_params], in this build's layout */
     union {
-        const tare_estimator *estimator;
-        const tare_verifier *verifier;
-        const tare_encoder *encoder;
-        const tare_codebook *codebook;
-        const tare_objective *objective;
-        const tare_curriculum *curriculum;
+#define PLUGIN_TABLE(CONSTANT, NAME, ...) const tare_##NAME *NAME;
+        PLUGIN_KINDS(PLUGIN_TABLE) /* const tare_estimator *estimator; and so on: the one of desc.kind */
+#undef PLUGIN_TABLE
     };
 };
 
@@ -76,7 +74,6 @@ typedef tare_status (*plugin_visit)(void *ctx, const char *path, const struct pl
 tare_status plugin_each(const char *path, plugin_visit visit, void *ctx, struct err *e);
 tare_status plugin_list(const struct plugin_search *search, plugin_visit visit, void *ctx, struct err *e);
 
-enum { PLUGIN_FIRST_KIND = TARE_ESTIMATOR, PLUGIN_LAST_KIND = TARE_CURRICULUM };
 const char *plugin_kind_name(int32_t kind); /* "estimator", ... */
 /* The first half of its section: [estimator.NAME], [verifier.NAME], [objective.NAME], [curriculum.NAME], and [clusterer.NAME] for encoders
  * and codebooks. */

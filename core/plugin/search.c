@@ -10,23 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* By kind: its name, the first half of its section in a configuration, and the folder of its files. */
-static const struct {
-    const char *name, *section, *folder;
-} KINDS[PLUGIN_LAST_KIND + 1] = {
-    [TARE_ESTIMATOR] = {"estimator", "estimator", "estimators"}, [TARE_VERIFIER] = {"verifier", "verifier", "verifiers"},
-    [TARE_ENCODER] = {"encoder", "clusterer", "clusterers"},     [TARE_CODEBOOK] = {"codebook", "clusterer", "clusterers"},
-    [TARE_OBJECTIVE] = {"objective", "objective", "objectives"}, [TARE_CURRICULUM] = {"curriculum", "curriculum", "curricula"},
-};
-
 const char *plugin_kind_name(int32_t kind)
 {
-    return kind >= PLUGIN_FIRST_KIND && kind <= PLUGIN_LAST_KIND ? KINDS[kind].name : "plugin of an unknown kind";
+    return kind >= PLUGIN_FIRST_KIND && kind <= PLUGIN_LAST_KIND ? CONFIG_KINDS[kind].name : "plugin of an unknown kind";
 }
 
 const char *plugin_section_kind(int32_t kind)
 {
-    return KINDS[kind].section;
+    return CONFIG_KINDS[kind].section;
 }
 
 bool plugin_name_ok(const char *name)
@@ -42,9 +33,9 @@ static bool kind_folders(const char *folder, int32_t kind, folder_visit visit, v
 {
     for (int32_t k = PLUGIN_FIRST_KIND; k <= PLUGIN_LAST_KIND; k++) {
         char path[FS_PATH];
-        const bool again = !strcmp(KINDS[k].folder, KINDS[k - 1].folder ? KINDS[k - 1].folder : "");
+        const bool again = !strcmp(CONFIG_KINDS[k].folder, k > PLUGIN_FIRST_KIND ? CONFIG_KINDS[k - 1].folder : "");
         if (kind ? k != kind : again) continue;
-        if (!fs_join(path, folder, KINDS[k].folder, NULL) && visit(ctx, path)) return true;
+        if (!fs_join(path, folder, CONFIG_KINDS[k].folder, NULL) && visit(ctx, path)) return true;
     }
     return false;
 }

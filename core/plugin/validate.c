@@ -105,16 +105,22 @@ static const struct member CURRICULUM[] = {MEMBER(tare_curriculum, create, true,
                                            MEMBER(tare_curriculum, describe, false, NULL),
                                            {0}};
 
+/* The bits of `flags` that a kind's header names. */
+enum {
+    FLAGS_ESTIMATOR = 0,
+    FLAGS_VERIFIER = TARE_JUDGES_TOGETHER | TARE_GIVES_SEGMENTS,
+    FLAGS_ENCODER = 0,
+    FLAGS_CODEBOOK = 0,
+    FLAGS_OBJECTIVE = TARE_OBJECTIVE_OWN_CLIP | TARE_OBJECTIVE_OWN_DUAL_CLIP,
+    FLAGS_CURRICULUM = 0
+};
+
+#define KIND(CONSTANT, NAME, ...) [TARE_##CONSTANT] = {.members = CONSTANT, .size = sizeof(tare_##NAME), .flags = FLAGS_##CONSTANT},
 static const struct kind {
     const struct member *members;
-    uint32_t size, flags; /* flags: the bits that its header names */
-} KINDS[] = {{0},
-             {ESTIMATOR, sizeof(tare_estimator), 0},
-             {VERIFIER, sizeof(tare_verifier), TARE_JUDGES_TOGETHER | TARE_GIVES_SEGMENTS},
-             {ENCODER, sizeof(tare_encoder), 0},
-             {CODEBOOK, sizeof(tare_codebook), 0},
-             {OBJECTIVE, sizeof(tare_objective), TARE_OBJECTIVE_OWN_CLIP | TARE_OBJECTIVE_OWN_DUAL_CLIP},
-             {CURRICULUM, sizeof(tare_curriculum), 0}};
+    uint32_t size, flags;
+} KINDS[] = {PLUGIN_KINDS(KIND)};
+#undef KIND
 
 static bool is_set(const void *table, const struct member *m)
 {

@@ -19,7 +19,7 @@ tare_status sampler_new(struct model *m, int64_t max_batch, int64_t kv_tokens, s
     arena_init(&s->run, "sampler");
     model_arena_init(m, &s->scratch, "sampler scratch");
     TRY(decoder_new(m, &s->decoder, e));
-    if (kernels_room(m->k, (int64_t)sizeof *s->draw_memory)) {
+    if (kernels_staging_bytes(m->k, (int64_t)sizeof *s->draw_memory)) {
         s->draw_memory = m->k->backend->alloc(&m->ctx, (int64_t)sizeof *s->draw_memory);
         if (!s->draw_memory) return kernels_no_memory(m->k, &m->ctx, "the drawn tokens", (int64_t)sizeof *s->draw_memory, e);
     }

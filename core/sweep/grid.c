@@ -1,6 +1,7 @@
 /* [sweep] as axes and cells. */
 #include "base/fs.h"
 #include "base/log.h"
+#include "config/kinds.h"
 #include "sweep/sweep.h"
 
 #include <ctype.h>
@@ -192,6 +193,16 @@ tare_status sweep_check_overrides(const struct sweep_plan *plan, const struct co
     return TARE_OK;
 }
 
+/* Lists the keys that choose plugins of this kind's section: "plugin", or "encoder or .codebook". */
+static void keys_of(int32_t kind, char *out, size_t size)
+{
+    size_t n = 0;
+    *out = 0;
+    for (int32_t k = PLUGIN_FIRST_KIND; kind && k <= PLUGIN_LAST_KIND; k++)
+        if (!strcmp(CONFIG_KINDS[k].section, CONFIG_KINDS[kind].section) && n < size)
+            n += (size_t)snprintf(out + n, size - n, "%s%s", n ? " or ." : "", CONFIG_KINDS[k].key);
+}
+
 /* An axis that no cell uses is a plugin's whose name is misspelt, or that was forgotten. */
 static tare_status check_used(struct grid *g)
 {
@@ -201,14 +212,12 @@ static tare_status check_used(struct grid *g)
         for (int64_t c = 0; !used && c < g->plan->n_cells; c++) used = g->plan->cells[c].value[i];
         if (used) continue;
         const int kind = (int)(name - 1 - key), size = (int)strcspn(name, ".");
+        char keys[100];
+        keys_of(config_kind_of_section(key), keys, sizeof keys);
         FAIL(
             g->e, TARE_E_CONFIG,
             "%s: the axis %s changes nothing: no cell runs the %.*s '%.*s'; mend its name, add it to %.*s.%s, or take the axis out (an empty value switches off one of an included file; a plugin of a file is called like the file, or FILE.so:NAME)",
-            where_of(g, key), key, kind, key, size, name, kind, key,
-            !strncmp(key, "verifier.", 9) ? "plugins"
-            : strncmp(key, "clusterer.", 10) && strncmp(key, "encoder.", 8) && strncmp(key, "codebook.", 9)
-                ? "plugin"
-                : "encoder or .codebook");
+            where_of(g, key), key, kind, key, size, name, kind, key, keys);
     }
     return TARE_OK;
 }
@@ -257,20 +266,18 @@ static bool uses(const struct grid *g, const char **value, const char *key)
     const char *first = strchr(key, '.'), *second = first ? strchr(first + 1, '.') : NULL;
     if (!second) return true;
     const char *plugin = first + 1;
-    const size_t n = (size_t)(second - plugin), kind = (size_t)(first - key);
-    if (kind == 9 && !strncmp(key, "estimator", kind))
-        return has_word(value_in(g, value, "estimator.plugin", g->c->estimator.plugin), plugin, n);
-    if (kind == 8 && !strncmp(key, "verifier", kind))
-        return has_word(value_in(g, value, "verifier.plugins", g->c->verifier.plugins), plugin, n);
-    if (kind == 9 && !strncmp(key, "objective", kind))
-        return has_word(value_in(g, value, "objective.plugin", g->c->objective.plugin), plugin, n);
-    if (kind == 10 && !strncmp(key, "curriculum", kind))
-        return has_word(value_in(g, value, "curriculum.plugin", g->c->curriculum.plugin), plugin, n);
-    if (strncmp(key, "clusterer.", 10) && strncmp(key, "encoder.", 8) && strncmp(key, "codebook.", 9))
-        return true; /* no plugin's: refused as any unknown key is */
-    const char *codebook = value_in(g, value, "clusterer.codebook", g->c->clusterer.codebook);
-    return has_word(value_in(g, value, "clusterer.encoder", g->c->clusterer.encoder), plugin, n) || has_word(codebook, plugin, n) ||
-           (!strcmp(codebook, "auto") && n == 6 && !strncmp(plugin, "kmeans", n));
+    const size_t n = (size_t)(second - plugin);
+    const int32_t kind = config_kind_of_section(key);
+    if (!kind) return true; /* refused later, as any unknown key is */
+    for (int32_t k = PLUGIN_FIRST_KIND; k <= PLUGIN_LAST_KIND; k++) {
+        char choice[100];
+        if (strcmp(CONFIG_KINDS[k].section, CONFIG_KINDS[kind].section) != 0) continue;
+        snprintf(choice, sizeof choice, "%s.%s", CONFIG_KINDS[k].section, CONFIG_KINDS[k].key);
+        const char *chosen = value_in(g, value, choice, config_kind_choice(g->c, k));
+        if (has_word(chosen, plugin, n)) return true;
+        if (k == TARE_CODEBOOK && !strcmp(chosen, "auto") && n == 6 && !strncmp(plugin, "kmeans", n)) return true;
+    }
+    return false;
 }
 
 static bool same_values(const struct grid *g, const char **a, const char **b)

@@ -124,9 +124,8 @@ static tare_status check_metric(const struct sweep *s, const struct config *c, s
 static tare_status take_config(struct sweep *s, struct sweep_job *job, const struct config *c, struct err *e)
 {
     const char *path = NULL;
-    TRY(check_plugin(c, c->estimator.plugin, TARE_ESTIMATOR, e));
-    TRY(check_plugin(c, c->objective.plugin, TARE_OBJECTIVE, e));
-    TRY(check_plugin(c, c->curriculum.plugin, TARE_CURRICULUM, e));
+    for (int32_t kind = PLUGIN_FIRST_KIND; kind <= PLUGIN_LAST_KIND; kind++)
+        if (config_kind_is_single(kind)) TRY(check_plugin(c, config_kind_choice(c, kind), kind, e));
     TRY(check_metric(s, c, e));
     if (!s->verifiers.size || strcmp(s->verifiers.data, c->verifier.plugins) != 0)
         TRY(str_addf(&s->verifiers, e, " %s", c->verifier.plugins));

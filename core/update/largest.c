@@ -85,12 +85,6 @@ static tare_status count_memory(struct trainer *t, const struct update_largest *
     return run_passes(t, l, parts, l->groups, e);
 }
 
-tare_status update_run_largest(struct trainer *t, const struct update_largest *l, struct update_memory *out, struct err *e)
-{
-    *out = (struct update_memory){0};
-    return count_memory(t, l, lengths_of(t->train, l), out, e);
-}
-
 static int64_t cache_bytes(const struct model *m, const struct kv_cache *c)
 {
     return c->n_layers * 2 * kv_cache_bytes(m, c->n_blocks);

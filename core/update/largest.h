@@ -17,7 +17,5 @@ struct update_memory {     /* bytes of the backend's memory */
     int64_t reference;     /* key/value caches of forward passes without loss */
 };
 tare_status update_count(struct trainer *t, const struct update_largest *l, struct update_memory *out, struct err *e);
-/* Runs one of them alone, forward and backward; fills rows and targets. */
-tare_status update_run_largest(struct trainer *t, const struct update_largest *l, struct update_memory *out, struct err *e);
 
 #endif

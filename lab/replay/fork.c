@@ -44,7 +44,7 @@ static tare_status is_locked(const struct config *c, int32_t kind, const char *k
     const struct plugin *p;
     const struct plugin_search search = {.folder = c->run.plugins};
     *out = false;
-    TRY(plugin_open(kind == TARE_CURRICULUM ? c->curriculum.plugin : c->estimator.plugin, kind, &search, &p, e));
+    TRY(plugin_open(config_kind_choice(c, kind), kind, &search, &p, e));
     for (uint32_t i = 0; i < p->desc.n_params; i++)
         if (!strcmp(p->params[i].key, key)) *out = p->params[i].flags & TARE_LOCKED_ON_RESUME;
     return TARE_OK;

@@ -79,24 +79,12 @@ static tare_status create_raw(const struct plugin *p, const tare_host *host, con
 static void destroy_raw(const struct plugin *p, void *self)
 {
     switch (p->desc.kind) {
-    case TARE_ESTIMATOR:
-        p->estimator->destroy(self);
+#define DESTROY(CONSTANT, NAME, ...)                                                                                               \
+    case TARE_##CONSTANT:                                                                                                          \
+        p->NAME->destroy(self);                                                                                                    \
         break;
-    case TARE_VERIFIER:
-        p->verifier->destroy(self);
-        break;
-    case TARE_ENCODER:
-        p->encoder->destroy(self);
-        break;
-    case TARE_OBJECTIVE:
-        p->objective->destroy(self);
-        break;
-    case TARE_CURRICULUM:
-        p->curriculum->destroy(self);
-        break;
-    default:
-        p->codebook->destroy(self);
-        break;
+        PLUGIN_KINDS(DESTROY)
+#undef DESTROY
     }
 }
 

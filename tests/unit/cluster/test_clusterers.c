@@ -363,7 +363,7 @@ static void every_changed_bit_is_found(void **state)
         if (bit / 8 < key || bit / 8 >= end) fail_msg("bit %lld of byte %lld was taken", (long long)bit % 8, (long long)bit / 8);
     }
     close(fd);
-    assert_true(taken > 0); /* a book without a sum, as older versions wrote it, is taken */
+    assert_true(taken > 0); /* a codebook without a checksum, as other programs write it, is accepted */
 }
 
 /* The sum is of what the header means, not of how it is written: another program may write the file again. */
