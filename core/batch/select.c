@@ -78,7 +78,7 @@ static void copy_entries(const struct composition *r, int c, struct batch *out)
     }
 }
 
-static void count_anew(const struct composition *r, int c, struct batch *out)
+static void recount_entries(const struct composition *r, int c, struct batch *out)
 {
     const enum batch_axis axis = BATCH_TABLE[c].axis;
     int64_t *to = batch_array(out, c), k = 0;
@@ -122,7 +122,7 @@ static tare_status build_batch(struct composition *r, struct batch *out, struct 
         if (!there) continue;
         TRY(batch_new_array(out, c, r->total[t->axis], r->arena, e));
         if (t->kind == KIND_BEGIN) {
-            count_anew(r, c, out);
+            recount_entries(r, c, out);
             batch_set_count(out, batch_child(c), r->total[batch_child(c)]);
         } else {
             copy_entries(r, c, out);

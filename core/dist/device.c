@@ -219,7 +219,7 @@ static tare_status load_collectives(struct gpu_collectives **out, struct err *e)
         .abi = GPU_COLLECTIVES_ABI,
         .missing = "there is no NCCL",
         .advice =
-            "install it (apt install libnccl2 libnccl-dev beside the CUDA toolkit, or pip install nvidia-nccl-cu13) and build again, or set dist.communicator = mpi"};
+            "install it (apt install libnccl2 libnccl-dev next to the CUDA toolkit, or pip install nvidia-nccl-cu13) and build again, or set dist.communicator = mpi"};
     return load_library_open(&nccl, (void **)out, e);
 }
 

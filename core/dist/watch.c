@@ -168,7 +168,7 @@ static void check_self(struct watch *w)
         w->peers[0].heard = now;
     }
     if (getppid() != w->parent && !w->failing && !w->farewell) {
-        err_set(&w->failure, TARE_E_COMM, __FILE__, __LINE__, "the process that started the ranks (mpirun, srun) is gone");
+        err_set(&w->failure, TARE_E_COMM, __FILE__, __LINE__, "the process that started the ranks (mpirun, srun) has ended");
         w->failing = w->orphan = true;
     }
     if (w->failing && w->leave_at <= 0) {

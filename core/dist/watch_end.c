@@ -106,7 +106,7 @@ static void end_without_hub(struct watch *w, const char *why)
 
 void watch_end_lost(struct watch *w, int r)
 {
-    static const char GONE[] = "its process is gone (killed, crashed, or out of memory)";
+    static const char GONE[] = "its process has died (killed, crashed, or out of memory)";
     struct err e = {0};
     if (w->rank) end_without_hub(w, GONE);
     set_failure(&e, r, &w->peers[r].state, GONE, "");

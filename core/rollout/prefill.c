@@ -56,7 +56,7 @@ struct reported_rows {
 
 /* Marks those of the stretch's next rows done .. done + n that give logits of the prompt's
  * tokens. */
-static void want_prompt(const struct sampler *s, const struct stretch *x, int64_t done, int64_t n, struct reported_rows *t)
+static void mark_prompt_rows(const struct sampler *s, const struct stretch *x, int64_t done, int64_t n, struct reported_rows *t)
 {
     /* The last row of a prompt predicts a new token. */
     const int64_t last = x->n - 1 < done + n ? x->n - 1 : done + n;
@@ -80,7 +80,7 @@ static tare_status run_pass(struct sampler *s, const struct stretch *list, int64
         const int64_t free_rows = s->prefill_rows - r.t, rows = x->n - *done < free_rows ? x->n - *done : free_rows;
         const bool end = *done + rows == x->n, wanted = end && x->group >= 0;
         first[n_reported] = r.t;
-        want_prompt(s, x, *done, rows, &reported[n_reported]);
+        mark_prompt_rows(s, x, *done, rows, &reported[n_reported]);
         n_reported += reported[n_reported].n > 0;
         rows_add(&r, x->ids + *done, rows, x->pos + *done, x->blocks, wanted);
         if (wanted) s->ended[n_ended++] = x->group;

@@ -255,9 +255,9 @@ static void a_killed_rank_ends_the_job(void **state)
 {
     NEED_MPI;
     fails("TARE_FAULT=rank=1,stage=update,step=2,kind=kill", 4, "steps",
-          SAYS("rank 1 (host ", ") failed in update of step 2: its process is gone", "--resume"));
+          SAYS("rank 1 (host ", ") failed in update of step 2: its process has died", "--resume"));
     fails("TARE_FAULT=rank=0,stage=rollout,step=3,kind=kill", 4, "steps",
-          SAYS("rank 0 (host ", ") failed in rollout of step 3: its process is gone"));
+          SAYS("rank 0 (host ", ") failed in rollout of step 3: its process has died"));
     fails("TARE_FAULT=rank=3,stage=update,step=2,kind=kill,after=0.05", 4, "steps", SAYS("rank 3 (host ", "update of step 2"));
     fails("TARE_FAULT=rank=1,stage=rollout,step=1,kind=exit", 2, "steps", SAYS("rank 1 (host ", "rollout of step 1"));
 }

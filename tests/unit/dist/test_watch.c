@@ -188,12 +188,12 @@ static void a_death(void **state)
 {
     (void)state;
     play(rank_1_dies, 0);
-    expect_message(SAYS("rank 1 (host ", "failed in update of step 7: its process is gone", "--resume"), 1);
+    expect_message(SAYS("rank 1 (host ", "failed in update of step 7: its process has died", "--resume"), 1);
     assert_int_equal(got.status[1], 128 + SIGKILL);
     play(rank_0_dies, 0);
-    expect_message(SAYS("rank 0 (host ", "failed in update of step 7: its process is gone"), 1);
+    expect_message(SAYS("rank 0 (host ", "failed in update of step 7: its process has died"), 1);
     play(rank_0_dies_at_once, 0);
-    expect_message(SAYS("rank 0 (host ", "failed in the start: its process is gone"), 1);
+    expect_message(SAYS("rank 0 (host ", "failed in the start: its process has died"), 1);
     assert_null(strstr(got.text, "process 0)"));
 }
 
@@ -246,10 +246,10 @@ static void a_death_is_not_its_consequence(void **state)
     (void)state;
     meanwhile = kill_2_then_1;
     play(rank_1_is_asked_to_end, 0);
-    expect_message(SAYS("rank 2 (host ", "failed in update of step 7: its process is gone"), 1);
+    expect_message(SAYS("rank 2 (host ", "failed in update of step 7: its process has died"), 1);
     meanwhile = kill_1; /* no other rank has died */
     play(rank_1_is_asked_to_end, 0);
-    expect_message(SAYS("rank 1 (host ", "failed in update of step 7: its process is gone"), 1);
+    expect_message(SAYS("rank 1 (host ", "failed in update of step 7: its process has died"), 1);
     meanwhile = NULL;
 }
 
@@ -278,7 +278,7 @@ static void one_error_is_an_echo(struct watch *w, int rank)
 {
     struct err e = {0};
     watch_stage(w, "update", 3);
-    if (rank == 1) err_set(&e, TARE_E_COMM, __FILE__, __LINE__, "the other side is gone");
+    if (rank == 1) err_set(&e, TARE_E_COMM, __FILE__, __LINE__, "the other side has closed");
     if (rank == 2) err_set(&e, TARE_E_NOMEM, __FILE__, __LINE__, "no memory for gradients");
     if (rank == 2) nap(0.1);
     if (rank) watch_fail(w, &e);
@@ -339,13 +339,13 @@ static void goes_on(struct watch *w, int rank)
     nap(60);
 }
 
-static int stopped, told_by; /* ranks: the stopped one, and the one that reports */
+static int stopped, reported_by; /* ranks: the stopped one, and the one that reports */
 
 static void stop_one(const pid_t *pids)
 {
     wait_for(&shared->left, RANKS);
     kill(pids[stopped], SIGSTOP);
-    wait_for_state(pids[told_by], 'Z');
+    wait_for_state(pids[reported_by], 'Z');
     kill(pids[stopped], SIGKILL);
 }
 
@@ -354,11 +354,11 @@ static void silence(void **state)
     (void)state;
     meanwhile = stop_one;
     stopped = 2;
-    told_by = 0;
+    reported_by = 0;
     play(goes_on, 0);
     expect_message(SAYS("rank 2 (host ", "failed in rollout of step 5: nothing has been heard from it for 7 s"), 1);
     stopped = 0;
-    told_by = 1;
+    reported_by = 1;
     play(goes_on, 0);
     expect_message(SAYS("rank 0 (host ", "nothing has been heard from it for 7 s (is its host up? was it stopped?)"), 1);
     meanwhile = NULL;

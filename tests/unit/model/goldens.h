@@ -109,7 +109,7 @@ static inline double goldens_number(const struct goldens *g, const char *a, cons
 }
 
 /* Lists the folders below $TARE_GOLDENS (default $SHARED/models/tiny) that contain goldens; skips
- * if there are none. */
+ * if there are no such folders. */
 static inline int64_t golden_folders(char folders[64][FS_PATH])
 {
     const char *root = getenv("TARE_GOLDENS");

@@ -474,7 +474,7 @@ static void settings_that_are_not_computed_are_refused_by_name(void **state)
                  "{\"peft_type\": \"LORA\", \"base_model_name_or_path\": \"%s/tests/data/models/tiny/qwen3\", \"r\": 4, "
                  "\"lora_alpha\": 8, \"target_modules\": [\"q_proj\"], %s}",
                  getenv("SOURCE"), BAD[i].json);
-        /* Of two equal keys the second would be refused as JSON, so the default one is removed. */
+        /* JSON with two equal keys would be refused, so the default one is removed. */
         char key[64];
         snprintf(key, sizeof key, "%.*s", (int)(strchr(BAD[i].json + 1, '"') + 1 - BAD[i].json), BAD[i].json);
         char *first = strstr(text, key), *again = strstr(first + 1, key);

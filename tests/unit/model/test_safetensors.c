@@ -195,7 +195,7 @@ static void wrong_tensors(void **state)
                                  "\"shape\":[7],\"data_offsets\":[8,12]}}";
     unsigned char bytes[8 + sizeof header - 1 + 12] = {sizeof header - 1};
     memcpy(bytes + 8, header, sizeof header - 1);
-    /* Unused types are no error. */
+    /* Unused types are accepted. */
     assert_ok(safetensors_parse(bytes, sizeof bytes, "f", &s, &e), &e);
     assert_int_equal(safetensors_read(&s, "i", (struct st_extent){1, 2, 0}, x, &e), TARE_E_UNSUPPORTED);
     assert_non_null(strstr(e.message, "I32"));

@@ -80,15 +80,15 @@ static inline struct sample_params rig_params(double temperature, int64_t max_ne
     return (struct sample_params){.temperature = temperature, .top_p = 1, .max_new_tokens = max_new};
 }
 
-struct rig_scores {
+struct rig_logprobs {
     float *logprob, *entropy;
 };
 
 /* Computes logprobs and entropies of the sampled ids in one packed pass. */
-static inline struct rig_scores rig_score(struct rig *r, const struct sample_request *q, int64_t n, const struct sample_output *o,
-                                          float temperature, bool share)
+static inline struct rig_logprobs rig_compute_logprobs(struct rig *r, const struct sample_request *q, int64_t n,
+                                                       const struct sample_output *o, float temperature, bool share)
 {
-    struct rig_scores scores;
+    struct rig_logprobs scores;
     struct err e = {0};
     struct pack_group *groups;
     const int32_t **ids;

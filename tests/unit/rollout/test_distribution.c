@@ -35,7 +35,7 @@ static void draw_many(struct rig *r, const struct sample_params *p, int64_t *cou
     begin[V] = V;
     every = (struct sample_output){.n = V, .n_tokens = V, .token_begin = begin, .ids = ids};
     q.n_samples = V;
-    const float *logprob = rig_score(r, &q, 1, &every, (float)p->temperature, true).logprob;
+    const float *logprob = rig_compute_logprobs(r, &q, 1, &every, (float)p->temperature, true).logprob;
     for (int64_t v = 0; v < V; v++) prob[v] = exp((double)logprob[v]);
     for (int64_t i = 0; i < out.n_tokens; i++)
         assert_memory_equal(&out.logprob[i], &logprob[out.ids[i]], sizeof *logprob); /* before truncation */

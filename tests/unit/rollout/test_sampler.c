@@ -38,10 +38,10 @@ static void assert_same(const struct sample_output *a, const struct sample_outpu
 
 /* A packed pass over the sampled tokens, with prompts shared and repeated, is bit-identical to the
  * sampler's values. */
-static void assert_scored(struct rig *r, const struct sample_output *o)
+static void assert_logprobs(struct rig *r, const struct sample_output *o)
 {
     for (int share = 0; share < 2; share++) {
-        const struct rig_scores scores = rig_score(r, rig_requests(r->m->shape.vocab), N_REQUESTS, o, 1, share);
+        const struct rig_logprobs scores = rig_compute_logprobs(r, rig_requests(r->m->shape.vocab), N_REQUESTS, o, 1, share);
         assert_memory_equal(scores.logprob, o->logprob, (size_t)o->n_tokens * sizeof *scores.logprob);
         assert_memory_equal(scores.entropy, o->entropy, (size_t)o->n_tokens * sizeof *scores.entropy);
     }
@@ -74,7 +74,7 @@ static void check_layouts(void (*make)(struct rig *, const char *, const char *,
         rig_free(&other);
     }
     assert_true(preempted > 0);
-    assert_scored(&r, &base);
+    assert_logprobs(&r, &base);
     rig_free(&r);
 }
 
@@ -143,7 +143,7 @@ static void test_layouts_of_smollm2(void **state)
             assert_same(&base, &out);
             rig_free(&other);
         }
-        assert_scored(&r, &base);
+        assert_logprobs(&r, &base);
         rig_free(&r);
     }
 }

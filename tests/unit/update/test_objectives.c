@@ -23,7 +23,7 @@ struct material {
     int64_t *owner;
 };
 
-static void room(struct material *m, int64_t sequences, int64_t tokens)
+static void material_alloc(struct material *m, int64_t sequences, int64_t tokens)
 {
     struct batch *b = &m->b;
     *b = (struct batch){.step = 3, .n_groups = 1, .n_rollouts = sequences, .n_tokens = tokens};
@@ -71,7 +71,7 @@ static void read_case(struct material *m, const json_t *c)
     const int64_t n = (int64_t)json_array_size(sequences);
     int64_t tokens = 0;
     for (int64_t i = 0; i < n; i++) tokens += (int64_t)json_array_size(json_array_get(grad, (size_t)i));
-    room(m, n, tokens);
+    material_alloc(m, n, tokens);
     for (int64_t i = 0; i < n; i++) read_sequence(m, json_array_get(sequences, (size_t)i), json_array_get(grad, (size_t)i), i);
     m->value = json_number_value(json_object_get(c, "value"));
 }
@@ -209,7 +209,7 @@ static void objectives__agree_with_other_trainers(void **state)
 /* Makes two sequences of two tokens and one, with these new and old logprobs. */
 static void small(struct material *m, const float now[3], const float old[3], const float advantage[3])
 {
-    room(m, 2, 3);
+    material_alloc(m, 2, 3);
     m->b.token_begin[1] = 2, m->b.token_begin[2] = 3;
     m->b.rollout_weight[0] = m->b.rollout_weight[1] = 1;
     for (int t = 0; t < 3; t++) {
@@ -254,7 +254,7 @@ static void clip_cov__draws_a_share(void **state)
                         ratio = {"objective.clip_cov", "ratio", "0.1", "test", &low};
     const struct loss_config loss = {.clip = 0.2};
     struct objective *o;
-    room(&m, 1, N);
+    material_alloc(&m, 1, N);
     m.b.token_begin[1] = N;
     m.b.rollout_weight[0] = 1;
     for (int t = 0; t < N; t++) {
