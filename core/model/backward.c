@@ -45,6 +45,8 @@ static tare_status acts_begin(struct train_pass *p, const struct model *m, int64
     return keeps_gate_up ? arena_push_tensor_raw(p->arena, t * 2 * m->shape.intermediate * bytes, &to->kept_gate_up, e) : TARE_OK;
 }
 
+/* Allocates x [L+1][T, C], the activations of L layers, and the input of the final norm [n_out,
+ * C]. */
 static tare_status pass_new(const struct model *m, const struct forward_batch *b, enum recompute recompute, struct arena *a,
                             struct train_pass **out, struct err *e)
 {
@@ -71,6 +73,8 @@ static tare_status pass_new(const struct model *m, const struct forward_batch *b
     return tensor_new_raw(a, &p->last_rms, b->n_out, e);
 }
 
+/* hidden[n_out, C] = the final norm of rows out_rows. *pass keeps the activations for
+ * model_backward. */
 tare_status model_train_forward(struct model *m, const struct train_input *in, struct arena *acts, struct train_pass **pass,
                                 float **hidden, struct err *e)
 {
@@ -116,6 +120,7 @@ static bool has_branch(const struct model_shape *s)
     return s->norms != NORMS_BEFORE || s->residual_scale > 0;
 }
 
+/* Allocates the gradients of one layer for t rows; dx[t, C] starts at zero. */
 static tare_status row_grads_new(const struct model *m, int64_t t, struct arena *a, struct row_grads *g, struct err *e)
 {
     const struct model_shape *s = &m->shape;
@@ -282,6 +287,7 @@ void model_backward_begin(struct model *m, struct grads *g)
     if (!m->lora) grads_begin(g, model_head_unit(m));
 }
 
+/* dhidden[n, C] = dlogits[n, V] head, and dhead[V, C] += dlogits^T hidden. */
 void model_logits_grad(struct model *m, const struct logits_grad *x, struct grads *g)
 {
     const struct model_product *head = model_head(m);
@@ -292,6 +298,8 @@ void model_logits_grad(struct model *m, const struct logits_grad *x, struct grad
            .k = head->k, .dtype = m->dtype);
 }
 
+/* d->dx[T, C] = the gradient of the last layer's output, from dhidden[n_out, C]; rows not in
+ * out_rows are zero. */
 static tare_status final_norm_backward(struct model *m, struct train_pass *p, const float *dhidden, struct row_grads *d,
                                        struct grads *g, struct err *e)
 {
@@ -312,6 +320,7 @@ static tare_status final_norm_backward(struct model *m, struct train_pass *p, co
     return dw ? grads_end(g, u, e) : TARE_OK;
 }
 
+/* Adds the gradients of all units to the sums of g, from dhidden[n_out, C]. */
 tare_status model_backward(struct model *m, struct train_pass *p, const float *dhidden, struct grads *g, struct err *e)
 {
     const struct forward_batch *b = &p->batch;
@@ -342,6 +351,7 @@ tare_status model_backward(struct model *m, struct train_pass *p, const float *d
     return grads_end(g, 0, e);
 }
 
+/* Takes part in the collectives of model_backward without a micro-batch. */
 tare_status model_backward_idle(struct model *m, struct grads *g, struct err *e)
 {
     const int64_t L = m->shape.layers;

@@ -31,6 +31,7 @@ static int64_t vector_place(const struct model *m, int64_t i)
     }
 }
 
+/* Returns the vector at an offset of the flat layout: in the vector copy, or in the weights. */
 static const float *vector_at(const struct model *m, int64_t offset)
 {
     if (!is_apart(m)) return m->weights + offset;
@@ -44,6 +45,7 @@ static const float *layer_vector(const struct model *m, int64_t l, int64_t offse
     return offset < 0 ? NULL : vector_at(m, m->unit_begin[l + 1] + offset);
 }
 
+/* Sets m->vectors and final_norm_vector. */
 static void point_to_vectors(struct model *m)
 {
     for (int64_t l = 0; l < m->shape.layers; l++) {
@@ -59,6 +61,7 @@ static void point_to_vectors(struct model *m)
     m->final_norm_vector = vector_at(m, m->final_norm);
 }
 
+/* Returns the size of the vector copy. */
 static int64_t vector_floats(const struct model *m)
 {
     int64_t i = m->n_tensors - 1;
@@ -116,6 +119,7 @@ void compute_copy_free(struct model *m)
     mem_free(m->vectors);
 }
 
+/* Copies the vectors of unit u from `whole`, as 1 + w with norm_plus_one. */
 static tare_status copy_vectors(struct model *m, int64_t u, const float *whole, struct err *e)
 {
     float *host = NULL;
@@ -134,6 +138,7 @@ static tare_status copy_vectors(struct model *m, int64_t u, const float *whole, 
     return TARE_OK;
 }
 
+/* Packs W[n, k] of every product of unit u from `whole`. */
 static void pack_unit(struct model *m, struct refresh_proof *proof, int64_t u, const float *whole)
 {
     for (int64_t i = 0; i < m->n_products; i++) {
@@ -172,6 +177,7 @@ static tare_status gather_unit(struct model *m, int64_t u, const float **whole, 
     return sends && u + 1 < shards_unit_end(m) ? gather_start(m, u + 1, e) : TARE_OK;
 }
 
+/* Rebuilds the compute copy unit by unit, and proves it on several ranks. */
 static tare_status refresh_units(struct model *m, struct refresh_proof *proof, struct err *e)
 {
     TRY(proof_refresh_begin(m, proof, e));

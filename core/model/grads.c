@@ -55,6 +55,7 @@ void grads_free(struct grads *g)
     *g = (struct grads){0};
 }
 
+/* Returns the window of unit u. */
 static float *window_of(const struct grads *g, int64_t u)
 {
     return is_end_unit(g->m, u) ? g->ends : g->layer[g->current];
@@ -88,6 +89,7 @@ float *grads_head(const struct grads *g)
     return g->ends;
 }
 
+/* Adds `windows` slices of unit u, one after the other in `from`, to the sums of this rank. */
 static void add_window(const struct grads *g, int64_t u, const float *from, int windows)
 {
     const int64_t slice = shards_unit_slice(g->m, u);
@@ -95,6 +97,7 @@ static void add_window(const struct grads *g, int64_t u, const float *from, int 
         KERNEL(g->m->k, &g->m->ctx, add, .y = g->sum + shards_unit_own(g->m, u), .x = from + r * slice, .n = slice);
 }
 
+/* Adds the norms and biases of unit u from its window to the sums. */
 static void add_vectors(const struct grads *g, int64_t u)
 {
     const struct model *m = g->m;

@@ -123,6 +123,7 @@ static struct model_product *add_product(struct model *m, int64_t layer, enum pr
     return &m->products[id];
 }
 
+/* Appends the tensors and products of layer l. */
 static void add_layer(struct model *m, int64_t *at, int64_t l)
 {
     const struct model_shape *s = &m->shape;

@@ -59,6 +59,7 @@ static struct lora_part part_of(const struct model_shape *s, int kind)
     return (struct lora_part){.kind = kind, .begin = begin[kind], .n = n[kind]};
 }
 
+/* Returns the adapters of product p: A [parts * r, k], and for each part B [n, r]. */
 static struct lora_group group_of(const struct model_shape *s, const struct lora_spec *spec, const struct model_product *p)
 {
     struct lora_group g = {.k = p->k, .columns = p->n};
@@ -99,6 +100,7 @@ void lora_free(struct model *m)
     m->lora = NULL;
 }
 
+/* Allocates W[n, k] in compute precision. */
 static tare_status packed_alloc(struct model *m, int64_t n, int64_t k, void **out, struct err *e)
 {
     const int64_t bytes = m->k->packed_bytes(n, k, m->dtype);
@@ -139,6 +141,7 @@ tare_status lora_init(struct model *m, uint64_t seed, struct err *e)
     return TARE_OK;
 }
 
+/* packed = W[size[0], size[1]] in compute precision. */
 static void pack_one(struct model *m, struct refresh_proof *proof, void *packed, const float *w, const int64_t size[2])
 {
     KERNEL(m->k, &m->ctx, pack, .packed = packed, .w = w, .n = size[0], .k = size[1], .dtype = m->dtype);
@@ -159,6 +162,7 @@ void lora_pack(struct model *m, struct refresh_proof *proof, int64_t u, const fl
 
 /* ---- forward and backward */
 
+/* Returns the number of columns of lora_rows.wide: the widest input or part of a product. */
 static int64_t widest_rows(const struct model_shape *s)
 {
     const int64_t q = s->heads * s->head_dim, most = q > s->hidden ? q : s->hidden;
@@ -226,6 +230,7 @@ static void add_adapters(const struct model *m, const struct lora_group *g, floa
     }
 }
 
+/* Describes the adapters of a product for the kernels. */
 static struct low_rank low_rank_of(const struct model *m, const struct lora_group *g)
 {
     struct low_rank l = {.a = g->packed, .parts = g->n, .rank = m->lora->spec.rank, .scale = m->lora->scale};
@@ -237,6 +242,7 @@ static struct low_rank low_rank_of(const struct model *m, const struct lora_grou
     return l;
 }
 
+/* o.y[t, n] = o.x[t, k] W^T + s (x A^T) B^T */
 void lora_product(const struct model *m, const struct model_product *p, struct op_matmul o, const struct lora_rows *r)
 {
     const struct lora_group *g = lora_group_of(m, p);
@@ -253,12 +259,14 @@ void lora_product(const struct model *m, const struct model_product *p, struct o
     if (g) add_adapters(m, g, o.y, (struct product_rows){o.x, o.x_dtype}, o.t, r);
 }
 
+/* dw[n, k] += dy[t, n]^T x[t, k] */
 static void product_dw(const struct model *m, const struct unit_grads *to, struct op_matmul_dw o)
 {
     o.dtype = m->dtype;
     (to->apart ? m->k->matmul_dw_apart : m->k->matmul_dw)(&m->ctx, &o);
 }
 
+/* dx[t, k] = dy[t, n] W[n, k] */
 static void product_dx(const struct model *m, struct op_matmul_dx o)
 {
     o.dtype = m->dtype;
@@ -300,6 +308,8 @@ static void adapters_backward(const struct model *m, const struct lora_group *g,
     KERNEL(m->k, &m->ctx, add, .y = p->dx, .x = r->wide, .n = t * g->k);
 }
 
+/* dx[t, k] of the product with its adapters, dA [parts * r, k] and dB [n, r] in the operations of
+ * the kernels. */
 static void low_rank_backward(const struct model *m, const struct lora_group *g, const struct unit_grads *to,
                               const struct layer_product *p, const struct lora_rows *r)
 {
@@ -329,6 +339,7 @@ static void low_rank_backward(const struct model *m, const struct lora_group *g,
     m->k->low_rank_dw(&m->ctx, &o);
 }
 
+/* dx[t, k] = dy[t, n] W + s (dy B) A, and the gradients of A and B. */
 void lora_backward(const struct model *m, const struct unit_grads *to, const struct layer_product *p, const struct lora_rows *r)
 {
     const struct model_product *base = p->product;

@@ -28,6 +28,7 @@ static const struct tensor *tensor_for(const struct model *m, const char *name, 
     return NULL;
 }
 
+/* *data = W + s B A of tensor i, [n, k]; the tensor of the base if it has no adapter. */
 static tare_status fetch_merged(void *ctx, int64_t i, const float **data, struct err *e)
 {
     const struct merge *g = ctx;

@@ -7,6 +7,7 @@ static int64_t blocks_for(int64_t keys)
     return (keys + KV_BLOCK - 1) / KV_BLOCK;
 }
 
+/* Returns the input rows of a completion: all tokens but the last. */
 static int64_t n_inputs(int64_t completion_len)
 {
     return completion_len > 0 ? completion_len - 1 : 0;
@@ -63,6 +64,7 @@ struct packer {
     int64_t rows, writes, n_seqs, n_blocks, block_lists, targets;
 };
 
+/* Appends n rows of ids at positions pos, pos + 1, ... */
 static void add_rows(struct packer *p, const int32_t *ids, int64_t n, int64_t pos)
 {
     for (int64_t i = 0; i < n; i++, p->rows++) {
@@ -100,6 +102,7 @@ static void add_targets(struct packer *p, const int32_t *ids, int64_t n, int64_t
     }
 }
 
+/* Appends the prompt once, then the completions, which attend to its rows. */
 static void pack_shared(struct packer *p, const struct pack_group *g)
 {
     const int64_t prefix = p->rows, P = g->prompt_len;
@@ -113,6 +116,7 @@ static void pack_shared(struct packer *p, const struct pack_group *g)
     }
 }
 
+/* Appends every completion with its own copy of the prompt. */
 static void pack_repeated(struct packer *p, const struct pack_group *g)
 {
     for (int64_t i = 0; i < g->n; i++) {

@@ -28,6 +28,7 @@ static double rope_frequency(const struct rope_scaling *r, double theta, int64_t
     return (1 - smooth) * f / r->factor + smooth * f;
 }
 
+/* A task of ROWS positions: host[n, R] = cos | sin of pos * frequency. */
 static void fill_rows(void *arg, int64_t task, int thread)
 {
     const struct position_block *w = arg;

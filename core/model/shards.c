@@ -84,6 +84,7 @@ void shards_free(struct model *m)
     moved_free(m, &m->moved);
 }
 
+/* Gathers unit u into its window; without `wait` it only starts the transfer. */
 static tare_status gather_into(struct model *m, int64_t u, bool wait, struct err *e)
 {
     struct unit_window *w = window_of(m, u);

@@ -130,6 +130,7 @@ static struct op_rope rope_operation(const struct model *m, int64_t l, float *qk
                             .rotary_dim = s->rotary_dim};
 }
 
+/* qkv[T, (H+2J)D]: rotates the heads of q and k in place; v is unchanged. */
 void layer_rotate(const struct model *m, int64_t l, float *qkv, const struct forward_batch *b, int inverse)
 {
     struct op_rope o = rope_operation(m, l, qkv, b);
@@ -150,6 +151,8 @@ static void rotate_and_write(const struct model *m, int64_t l, const struct op_k
     m->k->kv_write(&m->ctx, write);
 }
 
+/* a->qkv[t, (H+2J)D]: norms q and k in place, over each head or over all heads of a row. a->raw
+ * keeps the values before, for the backward pass. */
 static void norm_q_and_k(const struct model *m, const struct layer_vectors *v, const struct layer_acts *a, int64_t t)
 {
     const struct model_shape *s = &m->shape;
@@ -166,6 +169,7 @@ static void norm_q_and_k(const struct model *m, const struct layer_vectors *v, c
            .heads = whole ? 1 : s->kv_heads, .width = whole ? kv : s->head_dim, .eps = (float)s->rms_eps);
 }
 
+/* x[t, C] *= scale */
 void layer_scale_rows(const struct model *m, float *x, int64_t t, double scale)
 {
     const int64_t C = m->shape.hidden;
@@ -179,6 +183,7 @@ struct norm_out {
     float *rms; /* or NULL */
 };
 
+/* Describes n.y[t, C] = rms(x[t, C]) w. */
 static struct op_rmsnorm norm_operation(const struct model *m, const float *x, const float *w, struct norm_out n, int64_t t)
 {
     const int64_t C = m->shape.hidden;
@@ -194,6 +199,7 @@ static struct op_rmsnorm norm_operation(const struct model *m, const float *x, c
                                .eps = (float)m->shape.rms_eps};
 }
 
+/* n.y[t, C] = rms(x[t, C]) w */
 static void norm_rows(const struct model *m, const float *x, const float *w, struct norm_out n, int64_t t)
 {
     const struct op_rmsnorm o = norm_operation(m, x, w, n, t);
@@ -343,6 +349,7 @@ static void mlp_forward(const struct model *m, int64_t l, struct product_rows in
     m->k->swiglu(&m->ctx, &act);
 }
 
+/* norm1[t, C], norm2[t, C] and act[t, F] as layer_forward computed them. */
 void layer_recompute(const struct model *m, int64_t l, const float *x, const struct layer_acts *a, int64_t t,
                      enum recompute recompute)
 {
@@ -355,6 +362,8 @@ void layer_recompute(const struct model *m, int64_t l, const float *x, const str
     m->k->swiglu(&m->ctx, &o);
 }
 
+/* r.out[T, C] = x2 + r N(m Wdown^T), m[T, F] from x2[T, C], which attention computes from r.x[T,
+ * C]. */
 bool layer_forward(const struct model *m, int64_t l, struct layer_rows r, const struct layer_acts *a, struct kv_layer kv,
                    const struct forward_batch *b)
 {
@@ -440,23 +449,28 @@ tare_status layer_batch_to_backend(const struct model *m, const struct forward_b
     return TARE_OK;
 }
 
+/* x[T, C] = table[ids] * embed_scale */
 void layer_embed_rows(const struct model *m, const struct forward_batch *b, float *x)
 {
     KERNEL(m->k, &m->ctx, embed, .x = x, .table = m->table, .ids = b->ids, .t = b->t, .width = m->shape.hidden);
     layer_scale_rows(m, x, b->t, m->shape.embed_scale);
 }
 
+/* hidden[n, C] /= logits_divisor */
 static void divide_hidden(const struct model *m, float *hidden, int64_t n)
 {
     if (m->shape.logits_divisor > 0) layer_scale_rows(m, hidden, n, 1 / m->shape.logits_divisor);
 }
 
+/* hidden[n, C] = rms(x[n, C]) w / logits_divisor */
 void layer_final_norm(const struct model *m, const float *x, float *rms, float *hidden, int64_t n)
 {
     norm_rows(m, x, m->final_norm_vector, (struct norm_out){.y = hidden, .rms = rms}, n);
     divide_hidden(m, hidden, n);
 }
 
+/* hidden[n_out, C] = the final norm of rows out_rows after L layers. x[T, C] holds the residual
+ * stream. */
 void layer_forward_rows(struct model *m, struct kv_cache *cache, const struct forward_batch *b, const struct layer_acts *acts,
                         float *x, float *hidden)
 {
@@ -497,6 +511,7 @@ tare_status model_forward(struct model *m, struct kv_cache *cache, const struct 
     return TARE_OK;
 }
 
+/* logits[n, V] = hidden[n, C] head^T */
 void model_logits(struct model *m, const float *hidden, int64_t n, float *logits)
 {
     kernels_at(&m->ctx, "the head", -1);
