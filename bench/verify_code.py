@@ -4,7 +4,7 @@
 
 A program is one to five attacks in random order, each in a try, some in threads, with random numbers, names and signals. 0 is wanted of each: a program that passes its test (whose output it does
 not know), a file outside (in a folder that the programs know, or with their mark in its name where programs write), a process that is left, a program that lives longer than its time, and
-a reward that one worker gives differently. Tests that are Python share a process with the program, which can deceive them (docs/rewards.md), and are not asked here.
+a reward that one worker gives differently. Tests that are Python share a process with the program, which can deceive them (docs/verifiers.md), and are not asked here.
 """
 import argparse
 import collections

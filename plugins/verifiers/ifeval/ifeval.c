@@ -4,7 +4,7 @@
  *
  * The row has instruction_id_list and kwargs as in the data set google/IFEval: a list of names, and a list of as many objects with their arguments (null
  * where an argument is not of that instruction). Each check does what the published program does; where that one asks a trained model (sentences,
- * languages) or draws a number that the row lacks, docs/rewards.md says what is done here.
+ * languages) or draws a number that the row lacks, docs/verifiers.md says what is done here.
  * mode = loose is the paper's: an instruction counts when it is followed by the response, or by the response without its stars, its first line, its last
  * line, or several of these. The text is what follows the last </think>, unless `thought` is on. Verdicts: correct; partial; wrong; no_answer (blank).
  */
