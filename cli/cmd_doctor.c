@@ -118,7 +118,7 @@ static void look_at_ranks(const struct config *c)
         row(ranks ? "bad" : "no", "mpi", "%s, but mpirun is not in PATH (apt-get install " NEEDS_MPI ")", about);
     else
         row("ok", "mpi", "%s%s", about, in_path("srun") ? ", mpirun, srun" : ", mpirun");
-    if (comm_nccl_about(about, sizeof about, &e))
+    if (device_nccl_about(about, sizeof about, &e))
         row(gpus && c->dist.communicator != COMMUNICATOR_MPI ? "bad" : "no", "nccl", "%s", e.message);
     else
         row("ok", "nccl", "%s", about);

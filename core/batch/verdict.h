@@ -12,11 +12,11 @@ const char *verdict_name(int32_t code);
 /* Returns the code of a name; 0: unknown, or name is NULL. */
 int32_t verdict_code(const char *name);
 /* Map TARE_ROLLOUT_... to "kept", "left_out", "counted" and back; -1: unknown, or name is NULL. */
-const char *fate_name(int32_t fate);
-int32_t fate_code(const char *name);
+const char *batch_fate_name(int32_t fate);
+int32_t batch_fate_code(const char *name);
 /* "stop", "length" */
-const char *finish_name(int32_t finish);
+const char *batch_finish_name(int32_t finish);
 /* Returns the code of a name; -1: unknown, or name is NULL. */
-int32_t finish_code(const char *name);
+int32_t batch_finish_code(const char *name);
 
 #endif

@@ -223,7 +223,7 @@ static tare_status load_collectives(struct gpu_collectives **out, struct err *e)
     return load_library_open(&nccl, (void **)out, e);
 }
 
-tare_status comm_nccl_about(char *text, int64_t capacity, struct err *e)
+tare_status device_nccl_about(char *text, int64_t capacity, struct err *e)
 {
     struct gpu_collectives *g;
     TRY(load_collectives(&g, e));
@@ -244,7 +244,8 @@ static tare_status open_nccl(struct device *d, struct err *e)
     return TARE_OK;
 }
 
-tare_status comm_device(struct comm *c, const struct kernels *k, const struct kctx *ctx, enum communicator library, struct err *e)
+tare_status device_collectives(struct comm *c, const struct kernels *k, const struct kctx *ctx, enum communicator library,
+                               struct err *e)
 {
     struct device *d;
     struct gpu_collectives *gpu = NULL;

@@ -1,5 +1,5 @@
 /* Collectives in a GPU's memory. A communicator is opened before the backend; if the backend's
- * memory is not the host's, comm_device replaces its collectives in "the backend's memory"
+ * memory is not the host's, device_collectives replaces its collectives in "the backend's memory"
  * (all_gather, all_to_all, gather_begin, exchange_begin):
  *
  *   nccl    by NCCL's, on a separate stream, bootstrapped over the replaced communicator. The
@@ -20,8 +20,9 @@
 /* library: dist.communicator. Changes nothing if k's memory is the host's ("nccl" is an error
  * then), and for one rank unless "nccl" is named explicitly. k and ctx must outlive c.
  * Collective. */
-tare_status comm_device(struct comm *c, const struct kernels *k, const struct kctx *ctx, enum communicator library, struct err *e);
+tare_status device_collectives(struct comm *c, const struct kernels *k, const struct kctx *ctx, enum communicator library,
+                               struct err *e);
 /* Writes "NCCL 2.28.3", or why it is missing. */
-tare_status comm_nccl_about(char *text, int64_t capacity, struct err *e);
+tare_status device_nccl_about(char *text, int64_t capacity, struct err *e);
 
 #endif

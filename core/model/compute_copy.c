@@ -78,7 +78,7 @@ static tare_status copy_alloc(struct model *m, int64_t bytes, void *out, struct 
     return TARE_OK;
 }
 
-/* Allocates all products as one segment: single products are too small for huge pages, and every
+/* Allocates all products as one block: single products are too small for huge pages, and every
  * token reads all of them from memory. */
 static tare_status products_new(struct model *m, struct err *e)
 {

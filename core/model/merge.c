@@ -34,7 +34,7 @@ static tare_status fetch_merged(void *ctx, int64_t i, const float **data, struct
     const struct merge *g = ctx;
     const struct st_tensor *t = &g->base->tensors[i];
     const struct tensor *a = tensor_for(g->m, t->name, 'A'), *b = tensor_for(g->m, t->name, 'B');
-    TRY(st_read_f32(g->base, t, g->whole, e));
+    TRY(safetensors_read_f32(g->base, t, g->whole, e));
     *data = g->whole;
     if (!a || !b) return TARE_OK;
     const float *A = g->adapters + a->offset, *B = g->adapters + b->offset;
@@ -58,7 +58,7 @@ static tare_status write_all(struct merge *g, const char *folder, enum dtype dty
     for (int64_t i = 0; i < s->n_tensors && !status; i++) {
         const struct st_tensor *t = &s->tensors[i];
         sources[i] = (struct st_source){.name = t->name, .rank = t->rank, .shape = {t->shape[0], t->shape[1]}};
-        if (st_count(t) > largest) largest = st_count(t);
+        if (safetensors_count(t) > largest) largest = safetensors_count(t);
         if (t->rank < 1 || t->rank > 2)
             status = err_set(e, TARE_E_UNSUPPORTED, __FILE__, __LINE__, "%s: %s has %lld dimensions; 1 or 2 can be written",
                              s->files[t->file].path, t->name, (long long)t->rank);

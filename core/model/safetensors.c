@@ -21,7 +21,7 @@ static int64_t dtype_bits(const char *dtype)
     return 0;
 }
 
-int64_t st_count(const struct st_tensor *t)
+int64_t safetensors_count(const struct st_tensor *t)
 {
     int64_t n = 1;
     for (int64_t i = 0; i < t->rank; i++) n *= t->shape[i];
@@ -84,7 +84,7 @@ static tare_status read_entry(const json_t *entry, const char *path, const unsig
     t->bytes = end - begin;
     const int64_t bits = dtype_bits(dtype);
     int64_t want;
-    if (bits && (__builtin_mul_overflow(st_count(t), bits / 8, &want) || want != t->bytes))
+    if (bits && (__builtin_mul_overflow(safetensors_count(t), bits / 8, &want) || want != t->bytes))
         FAIL(e, TARE_E_CORRUPT, "%s: tensor \"%.200s\": %lld bytes of data, but its shape and type %s need %lld", path, t->name,
              (long long)t->bytes, dtype, (long long)want);
     return TARE_OK;
@@ -295,7 +295,7 @@ const struct st_tensor *safetensors_find(const struct safetensors *s, const char
     return s->n_tensors ? bsearch(&key, s->tensors, (size_t)s->n_tensors, sizeof key, by_name) : NULL;
 }
 
-float st_from_f16(uint16_t h)
+float safetensors_from_f16(uint16_t h)
 {
     const uint32_t sign = (uint32_t)(h >> 15) << 31, exponent = h >> 10 & 31u, mantissa = h & 1023u;
     uint32_t bits;
@@ -311,9 +311,9 @@ float st_from_f16(uint16_t h)
     return x;
 }
 
-tare_status st_read_f32(const struct safetensors *s, const struct st_tensor *t, float *out, struct err *e)
+tare_status safetensors_read_f32(const struct safetensors *s, const struct st_tensor *t, float *out, struct err *e)
 {
-    const int64_t n = st_count(t);
+    const int64_t n = safetensors_count(t);
     if (!strcmp(t->dtype, "F32")) {
         memcpy(out, t->data, (size_t)n * 4);
     } else if (!strcmp(t->dtype, "BF16")) {
@@ -322,7 +322,7 @@ tare_status st_read_f32(const struct safetensors *s, const struct st_tensor *t, 
             memcpy(out + i, &bits, 4);
         }
     } else if (!strcmp(t->dtype, "F16")) {
-        for (int64_t i = 0; i < n; i++) out[i] = st_from_f16((uint16_t)(t->data[2 * i] | t->data[2 * i + 1] << 8));
+        for (int64_t i = 0; i < n; i++) out[i] = safetensors_from_f16((uint16_t)(t->data[2 * i] | t->data[2 * i + 1] << 8));
     } else {
         FAIL(e, TARE_E_UNSUPPORTED,
              "%s: tensor \"%.200s\" has type %s; weights are read from F32, F16 and BF16 (quantized checkpoints: use the original)",
@@ -374,7 +374,7 @@ static bool all_finite(const float *x, int64_t n)
 
 static tare_status check_finite(const struct safetensors *s, const struct st_tensor *t, const float *x, struct err *e)
 {
-    const int64_t n = st_count(t), cols = t->rank == 2 ? t->shape[1] : n;
+    const int64_t n = safetensors_count(t), cols = t->rank == 2 ? t->shape[1] : n;
     int64_t i = 0;
     if (all_finite(x, n)) return TARE_OK;
     while (isfinite(x[i])) i++;
@@ -399,6 +399,6 @@ tare_status safetensors_read(const struct safetensors *s, const char *name, stru
         FAIL(e, TARE_E_SHAPE, "%s: tensor \"%s\" has the shape %s, config.json asks for %s", s->files[t->file].path, name, got,
              wanted);
     }
-    TRY(st_read_f32(s, t, out, e));
+    TRY(safetensors_read_f32(s, t, out, e));
     return check_finite(s, t, out, e);
 }

@@ -50,9 +50,9 @@ void safetensors_close(struct safetensors *s);
 
 /* Returns NULL if there is no such tensor. */
 const struct st_tensor *safetensors_find(const struct safetensors *s, const char *name);
-int64_t st_count(const struct st_tensor *t); /* elements */
+int64_t safetensors_count(const struct st_tensor *t); /* elements */
 /* out[count] = the tensor as float. F32, F16 and BF16 only. */
-tare_status st_read_f32(const struct safetensors *s, const struct st_tensor *t, float *out, struct err *e);
+tare_status safetensors_read_f32(const struct safetensors *s, const struct st_tensor *t, float *out, struct err *e);
 struct st_extent {
     int64_t rank, rows, cols; /* rank 1: cols is ignored */
 };
@@ -84,7 +84,7 @@ tare_status safetensors_write_folder(const char *folder, const struct st_source 
                                      struct err *e);
 
 /* ---- conversions */
-uint16_t st_bf16(float x); /* rounds to nearest even; NaN stays NaN */
-float st_from_f16(uint16_t h);
+uint16_t safetensors_to_bf16(float x); /* rounds to nearest even; NaN stays NaN */
+float safetensors_from_f16(uint16_t h);
 
 #endif

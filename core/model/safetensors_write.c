@@ -8,7 +8,7 @@
 
 enum { CHUNK = 1 << 15 }; /* elements converted at a time */
 
-uint16_t st_bf16(float x)
+uint16_t safetensors_to_bf16(float x)
 {
     uint32_t bits;
     memcpy(&bits, &x, 4);
@@ -62,7 +62,7 @@ static tare_status write_data(const struct shard_writer *w, const float *x, int6
     if (w->dtype != DTYPE_BF16) return fs_put(w->file, w->path, x, 4 * n, e);
     for (int64_t at = 0; at < n; at += CHUNK) {
         const int64_t m = n - at < CHUNK ? n - at : CHUNK;
-        for (int64_t i = 0; i < m; i++) w->buffer[i] = st_bf16(x[at + i]);
+        for (int64_t i = 0; i < m; i++) w->buffer[i] = safetensors_to_bf16(x[at + i]);
         TRY(fs_put(w->file, w->path, w->buffer, 2 * m, e));
     }
     return TARE_OK;

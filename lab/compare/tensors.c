@@ -72,10 +72,10 @@ static tare_status add_tensor(struct finder *f, struct difference d, const struc
     }
     arena_init(&room, "tensors");
     for (int k = 0; k < 2; k++) {
-        TRY(arena_new_raw(&room, &x[k], st_count(t[k]), e));
-        TRY(st_read_f32(&s[k], t[k], x[k], e));
+        TRY(arena_new_raw(&room, &x[k], safetensors_count(t[k]), e));
+        TRY(safetensors_read_f32(&s[k], t[k], x[k], e));
     }
-    return add_floats(f, d, t[0]->name, compare_floats(x[0], x[1], st_count(t[0])), e);
+    return add_floats(f, d, t[0]->name, compare_floats(x[0], x[1], safetensors_count(t[0])), e);
 }
 
 static tare_status compare_tensors(struct finder *f, int64_t step, const struct safetensors s[2], struct err *e)

@@ -46,7 +46,7 @@ TMPDIR=$PWD/plain "$TARE" train tiny.ini train.steps=1 run.dir=plain-tmpdir dist
 if [ "$(id -u)" = 0 ] && unshare -m true 2> /dev/null; then
     status=0
     unshare -m --propagation private sh -c 'mount -t tmpfs none /proc && exec "$0" "$@"' "$TARE" -q train tiny.ini run.dir=no-proc dist.ranks=2 > out.txt 2> err.txt || status=$?
-    [ $status = 3 ] || [ $status = 1 ] && grep -q '/proc/self/exe, which cannot be read here; mount /proc' err.txt && ! grep -q 'build again' err.txt && ok || bad "without /proc: exit status $status: $(cat err.txt)"
+    [ $status = 3 ] || [ $status = 1 ] && grep -q '/proc/self/exe, which cannot be read; mount /proc' err.txt && ! grep -q 'build again' err.txt && ok || bad "without /proc: exit status $status: $(cat err.txt)"
 else
     skip_part "a machine without /proc needs root"
 fi

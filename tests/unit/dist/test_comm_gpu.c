@@ -102,7 +102,7 @@ static tare_status staged(struct comm *c, void *ctx, struct err *e)
     const struct kctx x = {0};
     struct comm copy = *c;
     (void)ctx;
-    TRY(comm_device(&copy, &FAKE, &x, COMMUNICATOR_MPI, e));
+    TRY(device_collectives(&copy, &FAKE, &x, COMMUNICATOR_MPI, e));
     for (int64_t n = 1; n < 5000; n = 7 * n + 1) TRY(use_device(&copy, &FAKE, &x, n, e));
     TRY(use_gather(&copy, e)); /* host memory still works */
     TRY(use_broadcast(&copy, e));
@@ -128,9 +128,9 @@ static void host_memory_stays_as_it_is(void **state)
     const struct kctx x = {0};
     assert_ok(comm_self(&c, &e), &e);
     before = c;
-    assert_ok(comm_device(&c, &host, &x, COMMUNICATOR_AUTO, &e), &e);
+    assert_ok(device_collectives(&c, &host, &x, COMMUNICATOR_AUTO, &e), &e);
     assert_memory_equal(&before, &c, sizeof c);
-    assert_int_equal(comm_device(&c, &host, &x, COMMUNICATOR_NCCL, &e), TARE_E_CONFIG);
+    assert_int_equal(device_collectives(&c, &host, &x, COMMUNICATOR_NCCL, &e), TARE_E_CONFIG);
     assert_non_null(strstr(e.message, "run.device = cuda"));
 }
 
@@ -143,11 +143,11 @@ static void nccl_with_one_rank(void **state)
     const struct kernels *k;
     struct kernel_fault fault = {0};
     const struct kctx x = {.fault = &fault};
-    if (comm_nccl_about(about, sizeof about, &e) || kernels_open(true, NULL, 0, &k, &e)) {
+    if (device_nccl_about(about, sizeof about, &e) || kernels_open(true, NULL, 0, &k, &e)) {
         SKIP("%s", e.message);
     }
     assert_ok(comm_self(&c, &e), &e);
-    assert_ok(comm_device(&c, k, &x, COMMUNICATOR_NCCL, &e), &e);
+    assert_ok(device_collectives(&c, k, &x, COMMUNICATOR_NCCL, &e), &e);
     assert_string_equal(c.kind, "nccl");
     assert_ok(use_device(&c, k, &x, 1, &e), &e);
     assert_ok(use_device(&c, k, &x, 5000001, &e), &e);

@@ -114,7 +114,7 @@ static void refusals(void **state)
             "gemma3_text");
     refused(OF("phi3", ",\"rope_scaling\":{\"type\":\"longrope\",\"short_factor\":[1],\"long_factor\":[1]}"),
             "rope scaling \"longrope\" is not supported; supported: default, linear, llama3");
-    refused(OF("phi3", ",\"partial_rotary_factor\":0.7"), "\"partial_rotary_factor\" 0.7 turns 11 of the 16");
+    refused(OF("phi3", ",\"partial_rotary_factor\":0.7"), "\"partial_rotary_factor\" 0.7 rotates 11 of the 16");
     refused(OF("phi3", ",\"partial_rotary_factor\":1e300"), "\"partial_rotary_factor\" is 1e+300");
     refused(OF("phi3", ",\"partial_rotary_factor\":1.5"), "\"partial_rotary_factor\" 1.5");
     refused(OF("llama", ",\"partial_rotary_factor\":0.5"),
@@ -123,7 +123,7 @@ static void refusals(void **state)
     refused(OF("granite", ",\"residual_multiplier\":\"x\""), "residual_multiplier");
     refused(OF("granite", ",\"attention_bias\":true"), "\"attention_bias\": true is not supported; supported: false");
     refused(OF("smollm3", ",\"no_rope_layers\":[1,1]"), "\"no_rope_layers\" must be a list with an entry for each of the 6 layers");
-    refused(OF("smollm3", ",\"no_rope_layers\":[1,1,1,2,1,1]"), "the entry of layer 3 is neither 1");
+    refused(OF("smollm3", ",\"no_rope_layers\":[1,1,1,2,1,1]"), "the entry of layer 3 must be 1");
     refused(OF("smollm3", ",\"no_rope_layer_interval\":0"), "no_rope_layer_interval");
     refused(OF("smollm3", ",\"use_sliding_window\":true"), "use_sliding_window");
     refused(OF("mistral", ",\"sliding_window\":0"), "\"sliding_window\" is 0");

@@ -86,9 +86,9 @@ static void unsupported(void **state)
     refused(QWEN2 ",\"hidden_act\":\"gelu\"}", "gelu");
     refused(LLAMA ",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4}}", "yarn");
     refused(LLAMA ",\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8}}", "low_freq_factor");
-    refused(LLAMA ",\"rope_scaling\":3}", "not an object");
+    refused(LLAMA ",\"rope_scaling\":3}", "must be an object");
     refused(LLAMA ",\"quantization_config\":{}}", "quantized");
-    refused(LLAMA ",\"head_dim\":15}", "odd");
+    refused(LLAMA ",\"head_dim\":15}", "even");
     refused(LLAMA ",\"head_dim\":0}", "head_dim");
     refused(LLAMA ",\"rope_theta\":0}", "rope_theta");
     refused("{\"model_type\":\"llama\"}", "vocab_size");
@@ -165,7 +165,7 @@ static void round_trip(void **state)
         assert_ok(model_load(folder, NULL, m->k, NULL, &coarse, &e), &e);
         assert_int_equal(coarse->file_dtype, DTYPE_BF16);
         for (int64_t i = 0; i < m->n_params; i++) {
-            const uint32_t bits = (uint32_t)st_bf16(m->weights[i]) << 16;
+            const uint32_t bits = (uint32_t)safetensors_to_bf16(m->weights[i]) << 16;
             assert_memory_equal(&coarse->weights[i], &bits, 4);
         }
         assert_true(hash_of(coarse) != hash_of(m));

@@ -132,7 +132,7 @@ static void read_case(const char *name, struct safetensors *file, int32_t ids[SE
     assert_ok(safetensors_open(path, file, &e), &e);
     const struct st_tensor *t = safetensors_find(file, "ids");
     assert_non_null(t);
-    assert_int_equal(st_count(t), SEQS * LENGTH);
+    assert_int_equal(safetensors_count(t), SEQS * LENGTH);
     for (int i = 0; i < SEQS * LENGTH; i++) ids[i / LENGTH][i % LENGTH] = st_i32(t, i);
 }
 
@@ -158,7 +158,7 @@ static void check_gradients(const char *name, const struct model *m, const struc
         snprintf(key, sizeof key, "grad.%s", t->name);
         const struct st_tensor *want = safetensors_find(file, key);
         assert_non_null(want);
-        assert_int_equal(st_count(want), t->rows * t->cols);
+        assert_int_equal(safetensors_count(want), t->rows * t->cols);
         for (int64_t j = 0; j < t->rows * t->cols; j++) {
             const double a = (double)st_f32(want, j), b = (double)g->sum[t->offset + j];
             d += (a - b) * (a - b), s += a * a;

@@ -218,7 +218,7 @@ static void check_gradients(const struct goldens *g, const struct model *m, cons
         if (!golden_is_there(g, name)) return;
         const struct st_tensor *want = golden(g, name);
         double d = 0, s = 0;
-        assert_int_equal(st_count(want), t->rows * t->cols);
+        assert_int_equal(safetensors_count(want), t->rows * t->cols);
         for (int64_t j = 0; j < t->rows * t->cols; j++) {
             const double x = (double)st_f32(want, j), y = (double)grads[t->offset + j];
             d += (x - y) * (x - y), s += x * x;

@@ -122,7 +122,7 @@ static void check_read(const struct safetensors *s, enum dtype dtype)
         assert_ok(safetensors_read(s, t->name, (struct st_extent){t->rank, t->shape[0], t->shape[1]}, got, &e), &e);
         for (int64_t j = 0; j < n; j++) {
             float want = t->data[j];
-            const uint32_t bits = (uint32_t)st_bf16(want) << 16;
+            const uint32_t bits = (uint32_t)safetensors_to_bf16(want) << 16;
             if (dtype == DTYPE_BF16) memcpy(&want, &bits, 4);
             assert_memory_equal(&want, &got[j], 4);
         }
@@ -225,13 +225,13 @@ static void conversions(void **state)
     for (size_t i = 0; i < sizeof round / sizeof *round; i++) {
         float x;
         memcpy(&x, &round[i].bits, 4);
-        assert_int_equal(st_bf16(x), round[i].bf16);
+        assert_int_equal(safetensors_to_bf16(x), round[i].bf16);
     }
-    assert_int_equal(st_bf16(NAN) & 0x7f80, 0x7f80);
-    assert_true((st_bf16(NAN) & 0x7f) != 0);
-    for (size_t i = 0; i < sizeof half / sizeof *half; i++) assert_true(st_from_f16(half[i].half) == half[i].value);
-    assert_true(isnan(st_from_f16(0x7e00)));
-    assert_true(signbit(st_from_f16(0x8000)));
+    assert_int_equal(safetensors_to_bf16(NAN) & 0x7f80, 0x7f80);
+    assert_true((safetensors_to_bf16(NAN) & 0x7f) != 0);
+    for (size_t i = 0; i < sizeof half / sizeof *half; i++) assert_true(safetensors_from_f16(half[i].half) == half[i].value);
+    assert_true(isnan(safetensors_from_f16(0x7e00)));
+    assert_true(signbit(safetensors_from_f16(0x8000)));
 }
 
 int main(void)

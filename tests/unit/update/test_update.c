@@ -29,7 +29,7 @@ static void read_floats(const struct golden *g, const char *name, int64_t n, flo
     struct err e = {0};
     const struct st_tensor *t = safetensors_find(&g->file, name);
     assert_non_null(t);
-    assert_int_equal(st_count(t), n);
+    assert_int_equal(safetensors_count(t), n);
     if (!strcmp(t->dtype, "I32")) {
         for (int64_t i = 0; i < n; i++) {
             int32_t v;
@@ -37,7 +37,7 @@ static void read_floats(const struct golden *g, const char *name, int64_t n, flo
             out[i] = (float)v;
         }
     } else {
-        assert_ok(st_read_f32(&g->file, t, out, &e), &e);
+        assert_ok(safetensors_read_f32(&g->file, t, out, &e), &e);
     }
 }
 
