@@ -100,7 +100,7 @@ static tare_status print_answer(const struct request *r, const struct config *c,
                             .gradient_shards = c->dist.gradient_shards};
     struct plan p;
     in.shard = c->dist.shard;
-    TRY(objective_look(c, &in.objective_needs, e));
+    TRY(objective_read_needs(c, &in.objective_needs, e));
     if (adapter_is(c->model.path))
         FAIL(e, TARE_E_CONFIG,
              "%s: model.path = %s is an adapter; training must start from a whole model, which `tare merge` writes",

@@ -128,7 +128,7 @@ static tare_status batch_of(struct bench *b, int64_t size, int64_t prompt, const
     *out = (struct batch){.n_groups = o->n / size};
     TRY(batch_regular(out, size, prompt, 0, &b->arena, e));
     rollout_columns(out, o);
-    TRY(batch_room(out, BATCH_ESTIMATE, &b->arena, e));
+    TRY(batch_alloc(out, BATCH_ESTIMATE, &b->arena, e));
     TRY(arena_new(&b->arena, &out->prompt_ids, out->n_prompt_tokens, e));
     for (int64_t i = 0; i < o->n; i++) out->advantage[i] = i % 2 ? -1 : 1, out->rollout_weight[i] = 1;
     return TARE_OK;

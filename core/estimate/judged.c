@@ -68,7 +68,7 @@ static void weigh_counted(struct batch *whole)
 static tare_status spread(const struct judged *j, struct batch *whole, struct arena *a, struct err *e)
 {
     const struct batch *b = &j->batch;
-    TRY(batch_room(whole, BATCH_ESTIMATE, a, e));
+    TRY(batch_alloc(whole, BATCH_ESTIMATE, a, e));
     for (int64_t m = 0; m < whole->n_groups; m++) whole->scale[m] = (double)NAN;
     place(b->advantage, j->rollout, b->n_rollouts, whole->advantage);
     place(b->rollout_weight, j->rollout, b->n_rollouts, whole->rollout_weight);

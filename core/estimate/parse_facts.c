@@ -11,7 +11,7 @@ typedef bool (*take_fact)(const json_t *value, struct batch *b, int64_t at);
 
 static bool take_finish(const json_t *value, struct batch *b, int64_t at)
 {
-    const int32_t finish = finish_code(json_string_value(value));
+    const int32_t finish = batch_finish_code(json_string_value(value));
     if (finish < 0) return false;
     b->finish[at] = (uint8_t)finish;
     return true;
@@ -62,7 +62,7 @@ static bool take_off_policy(const json_t *value, struct batch *b, int64_t at)
 
 static bool take_fate(const json_t *value, struct batch *b, int64_t at)
 {
-    const int32_t fate = fate_code(json_string_value(value));
+    const int32_t fate = batch_fate_code(json_string_value(value));
     if (fate < 0) return false;
     b->fate[at] = (uint8_t)fate;
     return true;

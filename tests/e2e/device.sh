@@ -34,7 +34,7 @@ fi
 # ---- the emulated device
 [ -e "${TARE_FAKE:-}" ] || { skip_part "the fake device is not built"; done_; exit; }
 export TARE_CUDA=$TARE_FAKE
-int8='model.weights = int8 is computed on the CPU only'
+int8='model.weights = int8: supported on the CPU only'
 one_line "$int8" "$TARE" train tiny.ini run.dir=e7 $cuda lora.rank=4 model.weights=int8
 run() { "$TARE" train tiny.ini log.progress=none log.rollouts=true train.steps=6 checkpoint.every=2 "$@" > /dev/null 2> log.txt; }
 same_run() { # DIR DIR: last checkpoint's weights and state of training, rollouts

@@ -42,7 +42,7 @@ expect 1 '^does not fit' plan plan.memory=96GB dist.ranks=1
 FAMILIES=$SOURCE/tests/data/models/families
 expect 0 '^model    olmo2, 0.008656 million' plan model.path="$FAMILIES/olmo2" plan.memory=96GB
 expect 0 '^model    gemma3_text, ' plan model.path="$FAMILIES/gemma3" plan.memory=96GB run.device=cpu
-expect 1 '"sliding_window": 8 is not computed with run.device = cuda' plan model.path="$FAMILIES/gemma3" plan.memory=96GB run.device=cuda
+expect 1 '"sliding_window": 8 is not supported with run.device = cuda' plan model.path="$FAMILIES/gemma3" plan.memory=96GB run.device=cuda
 expect 3 "plan.device = tpu: unknown device; known: a100" plan plan.device=tpu
 expect 3 "plan.memory: invalid quantity '8 gigs'" plan "plan.memory=8 gigs"
 expect 3 'unknown key plan.colour' plan plan.colour=red

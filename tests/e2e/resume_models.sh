@@ -50,7 +50,7 @@ got=0; "$TARE" reproduce named --steps 1-2 > out.txt 2> err.txt || got=$?
 cp -r named taken
 "$TARE" train taken --resume --allow-change log.progress=none > /dev/null 2> err.txt && ok || bad "--allow-change: $(cat err.txt)"
 says 'warning: taken is resumed with another model: model.reference = '
-verify 0 taken "^note: model.reference = $WORK/judge: model.safetensors was another file, or none, for an earlier process"
+verify 0 taken "^note: model.reference = $WORK/judge: model.safetensors was different or missing for an earlier process"
 # a fork may name another reference
 "$TARE" fork named@4 --run-dir forked model.reference=base log.progress=none > /dev/null 2> err.txt && ok || bad "a fork with another reference: $(cat err.txt)"
 verify 0 forked
@@ -71,7 +71,7 @@ cp -r plain told
 says "model.path = $WORK/base: model.safetensors differs from the file that the run was trained with; the checkpoint's values are used instead"
 cmp -s told/$last whole/$last && ok || bad "the start's weights were used"
 verify 1 plain "^model.path = $WORK/base: model.safetensors differs from the file that the run was trained with"
-verify 0 told "^note: model.path = .*model.safetensors was another file, or none, for an earlier process"
+verify 0 told "^note: model.path = .*model.safetensors was different or missing for an earlier process"
 # a run without a checkpoint begins again, from the start's weights
 killed_at update 1 "$TARE" train tiny.ini $KEYS run.dir=early model.path=kept && ok || bad "not killed"
 refused "model.path = $WORK/base: model.safetensors differs from the file" early model.path=base

@@ -71,7 +71,7 @@ static struct batch judge(struct rig *g, const int64_t *row, const char *outcome
 {
     struct batch b = {.step = g->step, .n_groups = (int64_t)(strlen(outcomes) + 1) / 5, .n_components = 0};
     assert_ok(batch_regular(&b, 4, 1, 1, &g->arena, &e), &e);
-    assert_ok(batch_room(&b, BATCH_DATA | BATCH_VERIFY, &g->arena, &e), &e);
+    assert_ok(batch_alloc(&b, BATCH_DATA | BATCH_VERIFY, &g->arena, &e), &e);
     assert_ok(arena_new(&g->arena, &b.finish, b.n_rollouts, &e), &e);
     for (int64_t i = 0; i < b.n_rollouts; i++) {
         const char what = outcomes[i + i / 4];

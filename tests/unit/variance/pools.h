@@ -47,7 +47,7 @@ static inline struct variance_pool made_pool(struct made x)
     p.batch = update_batch(&p.arena, x.prompts, n, x.prompts, n);
     p.batch.n_tokens = n;
     p.batch.n_components = 1;
-    assert_ok(batch_room(&p.batch, BATCH_VERIFY | BATCH_CLUSTER, &p.arena, &e), &e);
+    assert_ok(batch_alloc(&p.batch, BATCH_VERIFY | BATCH_CLUSTER, &p.arena, &e), &e);
     assert_ok(mem_new(n * (int64_t)sizeof *p.square, (void **)&p.square, &e), &e);
     assert_ok(mem_new(n * x.width * (int64_t)sizeof *p.vector, (void **)&p.vector, &e), &e);
     for (int64_t m = 0; m < x.prompts; m++) {

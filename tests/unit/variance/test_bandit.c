@@ -26,7 +26,7 @@ static struct batch one_token_batch(struct arena *a, int64_t each, const int32_t
     struct err e = {0};
     struct batch b = update_batch(a, CONTEXTS, CONTEXTS * each, 2 * CONTEXTS, CONTEXTS * each);
     b.n_components = 1;
-    assert_ok(batch_room(&b, BATCH_VERIFY | BATCH_CLUSTER, a, &e), &e);
+    assert_ok(batch_alloc(&b, BATCH_VERIFY | BATCH_CLUSTER, a, &e), &e);
     for (int64_t k = 0; k < CONTEXTS; k++) {
         b.prompt_uid[k] = (uint64_t)k + 1;
         b.prompt_begin[k + 1] = 2 * (k + 1);

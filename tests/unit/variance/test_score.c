@@ -19,7 +19,7 @@ static void fill_batch(struct rig *r)
     uint64_t n = 0;
     *b = update_batch(&r->a, P, P * N, P * LONGEST, P * N * LONGEST);
     b->n_components = 1;
-    assert_ok(batch_room(b, BATCH_VERIFY | BATCH_CLUSTER, &r->a, &e), &e);
+    assert_ok(batch_alloc(b, BATCH_VERIFY | BATCH_CLUSTER, &r->a, &e), &e);
     for (int64_t m = 0; m < P; m++) {
         b->prompt_uid[m] = (uint64_t)m + 1;
         b->group_begin[m + 1] = (m + 1) * N;
