@@ -1,5 +1,6 @@
-/* A batch without the rollouts that the estimator is not shown: those that no verifier judged (of one that crashed or ran out of time the
- * reward says nothing), and those that the curriculum left out. */
+/* Makes a batch of the rollouts that the estimator is shown. It is not shown rollouts without a
+ * verdict (the reward of a verifier that crashed or ran out of time means nothing), nor those that
+ * the curriculum left out. */
 #ifndef TARE_CORE_ESTIMATE_JUDGED_H
 #define TARE_CORE_ESTIMATE_JUDGED_H
 
@@ -7,13 +8,14 @@
 
 struct judged {
     struct batch batch;
-    const int64_t *rollout, *group; /* of each of the batch's, its place in the whole; NULL: they are the whole */
+    const int64_t *rollout, *group; /* index in the whole batch; NULL: the batch is the whole one */
 };
 
-/* The arrays live in the arena, or are those of the whole. */
+/* The arrays live in the arena, or belong to the whole batch. */
 tare_status judged_of(const struct batch *whole, struct arena *a, struct judged *out, struct err *e);
-/* The columns that the estimator wrote, for the whole: advantage, weight and token advantage 0, confidence and baseline 0 and no scale for
- * what it was not shown; weight 0 for what the curriculum only counts. */
+/* Spreads the estimator's outputs to the whole batch. Rollouts that it was not shown get advantage,
+ * weight and token advantage 0, groups confidence and baseline 0 and no scale. Rollouts that the
+ * curriculum only counts get weight 0. */
 tare_status judged_spread(const struct judged *j, struct batch *whole, struct arena *a, struct err *e);
 
 #endif

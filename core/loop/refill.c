@@ -32,7 +32,7 @@ static tare_status merge(struct estimator *est, const struct batch *a, struct ba
             kept[n++] = m;
     }
     TRY(batch_select(a, (struct batch_indices){left, a->n_groups - n}, KEPT, arena, &gone, e));
-    TRY(estimate_left(est, &gone, arena, e));
+    TRY(estimate_drop(est, &gone, arena, e));
     TRY(batch_select(a, (struct batch_indices){kept, n}, KEPT, arena, &parts[0], e));
     return batch_concat((struct batch_parts){parts, 2}, KEPT, arena, b, e);
 }

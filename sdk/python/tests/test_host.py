@@ -232,7 +232,7 @@ class State(unittest.TestCase):
                 out.write(data)
             with self.assertRaisesRegex(AssertionError, "the state of estimator spo"):
                 engine("grpo", {}, 3, [], "--load", file)
-            with self.assertRaisesRegex(AssertionError, "codebook has 3 clusters, this one's has 2"):
+            with self.assertRaisesRegex(AssertionError, "codebook of 3 clusters, but this run's has 2"):
                 engine("spo", {}, 2, [], "--load", file)
             with self.assertRaisesRegex(TareError, "the state of estimator spo"):
                 Estimator("grpo", n_clusters=3).load(data)
@@ -281,7 +281,7 @@ class Host(unittest.TestCase):
     def test_refusals(self):
         with self.assertRaisesRegex(TareError, "no estimator named"):
             Estimator("nothing_here")
-        with self.assertRaisesRegex(TareError, "holds no verifier"):
+        with self.assertRaisesRegex(TareError, "contains no verifier"):
             Verifier(Estimator("grpo").path)
         with self.assertRaisesRegex(TareError, "not a plugin"):
             Estimator(os.path.abspath(__file__) + "/../../pyproject.toml")
@@ -365,8 +365,8 @@ class Host(unittest.TestCase):
 
     def test_outputs_are_checked(self):
         for name, part in (("nan_advantage", "advantage"), ("unwritten", "advantage"), ("bad_confidence", "confidence"), ("infinite_scale", "scale"),
-                           ("negative_weight", "weight"), ("nan_sums", "sums"), ("unknown_needs", "does not know"), ("null_member", "compute is missing"),
-                           ("unknown_flags", "flags 0x4, of which this host knows 0x0")):
+                           ("negative_weight", "weight"), ("nan_sums", "sums"), ("unknown_needs", "unknown columns"), ("null_member", "compute is missing"),
+                           ("unknown_flags", "unknown flags 0x4 in its function table .this host knows 0x0")):
             with self.subTest(name), self.assertRaisesRegex(TareError, part):
                 Estimator(FIXTURE(name)).step([[1, 0.5], [0.25, 0.75]])
 
@@ -392,7 +392,7 @@ class Host(unittest.TestCase):
         self.assertEqual((wrong.verdict, wrong.reward), ("wrong", 0.0))
         with Verifier("command", command="while read -r line; do echo 0.5; done") as v:
             self.assertEqual(v.verify("x", "y").verdict, "partial")
-        with self.assertRaisesRegex(TareError, "has to be given"):
+        with self.assertRaisesRegex(TareError, "is missing and has no default"):
             Verifier("command")
 
     def test_what_a_verifier_uses_of_a_row(self):

@@ -57,18 +57,18 @@ static void params__messages(void **state)
     (void)state;
     static const char *const cases[][3] = {
         {"factr", "1", "x.ini:7: [estimator.hostile] factr: unknown key; did you mean factor?"},
-        {"zzzzzzzz", "1", "zzzzzzzz: unknown key; there are factor, choice, text, flag, count"},
-        {"factor", "5.5", "x.ini:7: [estimator.hostile] factor: 5.5 is out of range; allowed is 0 <= factor <= 5"},
+        {"zzzzzzzz", "1", "zzzzzzzz: unknown key; the plugin has factor, choice, text, flag, count"},
+        {"factor", "5.5", "x.ini:7: [estimator.hostile] factor: 5.5 is out of range: must be 0 <= factor <= 5"},
         {"factor", "nan", "factor: 'nan' is not a finite number"},
         {"factor", "1e999", "factor: '1e999' is not a finite number"},
         {"factor", "", "factor: '' is not a finite number"},
         {"factor", "0x1p3z", "is not a finite number"},
         {"factor", "1,5", "factor: '1,5' is not a finite number"},
-        {"choice", "c", "choice: 'c' is not one of a, b"},
-        {"choice", "A", "choice: 'A' is not one of a, b"},
-        {"flag", "maybe", "flag: 'maybe' is neither true nor false"},
+        {"choice", "c", "choice: 'c' must be one of a, b"},
+        {"choice", "A", "choice: 'A' must be one of a, b"},
+        {"flag", "maybe", "flag: 'maybe' must be true or false"},
         {"count", "2.5", "count: '2.5' is not a whole number"},
-        {"count", "10", "count: 10 is out of range; allowed is 1 <= count < 10"},
+        {"count", "10", "count: 10 is out of range: must be 1 <= count < 10"},
         {"count", "0", "count: 0 is out of range"},
         {"count", "99999999999999999999", "count: '99999999999999999999' is not a whole number"},
     };
@@ -212,9 +212,9 @@ static void verify__checks_verdicts(void **state)
         const char *part;
     } cases[] = {{"ok", TARE_OK, ""},
                  {"fail", TARE_E_IO, "verifier verdicts: verify: answer 1: the judge is out"},
-                 {"nothing", TARE_E_PLUGIN, "answer 1: the verdict code is 0"},
-                 {"code", TARE_E_PLUGIN, "answer 1: the verdict code is 99"},
-                 {"crashed", TARE_E_PLUGIN, "answer 1: the verdict code is 6"},
+                 {"nothing", TARE_E_PLUGIN, "answer 1: the verdict code 0 is invalid"},
+                 {"code", TARE_E_PLUGIN, "answer 1: the verdict code 99 is invalid"},
+                 {"crashed", TARE_E_PLUGIN, "answer 1: the verdict code 6 is invalid"},
                  {"nan", TARE_E_NOT_FINITE, "answer 1: the reward is"},
                  {"long", TARE_E_PLUGIN, "answer 1: 17 bytes extracted into a buffer of 16"}};
     struct plugin_instance *i;
@@ -312,7 +312,7 @@ static void state__refuses_what_does_not_match(void **state)
     }
     no_load(i, "nothing that was ever saved by anyone, at least not with a frame", 64, TARE_E_CORRUPT,
             "not the saved state of a plugin");
-    no_load(other, text.data, text.size, TARE_E_CONFIG, "saved with factor=1, the configuration says factor=2");
+    no_load(other, text.data, text.size, TARE_E_CONFIG, "saved with factor=1, but the configuration has factor=2");
     str_clear(&text);
     assert_ok(plugin_save(more, &text, &e), &e);
     no_load(more, text.data, text.size, TARE_E_CORRUPT, "read 8 of 12 bytes of its state");
@@ -320,12 +320,12 @@ static void state__refuses_what_does_not_match(void **state)
     assert_ok(plugin_save(reads, &text, &e), &e);
     no_load(reads, text.data, text.size, TARE_E_CORRUPT, "estimator hostile: load: the state is cut short");
     assert_ok(plugin_new(&(struct plugin_wanted){"grpo", TARE_ESTIMATOR, NULL, NULL, 4, NULL}, &grpo, &e), &e);
-    no_load(grpo, text.data, text.size, TARE_E_VERSION, "the state of estimator hostile, the configuration has estimator grpo");
+    no_load(grpo, text.data, text.size, TARE_E_VERSION, "the state of estimator hostile, but the configuration has estimator grpo");
     str_clear(&text);
     assert_ok(plugin_save(grpo, &text, &e), &e);
     assert_ok(plugin_load(grpo, text.data, text.size, NULL, "x.state", &e), &e); /* no state: an empty body */
     assert_ok(plugin_new(&(struct plugin_wanted){"grpo", TARE_ESTIMATOR, NULL, NULL, 5, NULL}, &wider, &e), &e);
-    no_load(wider, text.data, text.size, TARE_E_CONFIG, "a run whose codebook has 4 clusters, this one's has 5");
+    no_load(wider, text.data, text.size, TARE_E_CONFIG, "saved with a codebook of 4 clusters, but this run's has 5");
     plugin_destroy(wider);
     plugin_destroy(grpo);
     plugin_destroy(i);
@@ -346,12 +346,12 @@ static void state__takes_a_new_locked_parameter_at_its_default(void **state)
     assert_ok(plugin_load(to, old.data, old.size, NULL, "x.state", &e), &e);
     no_load(
         other, old.data, old.size, TARE_E_CONFIG,
-        "saved before estimator hostile had the parameter text, which is fixed for a run; the state continues with its default x "
-        "y only");
+        "saved before estimator hostile had the parameter text, which is fixed for a run; the state can continue only with the default x "
+        "y, but");
     assert_ok(plugin_save(to, &newer, &e), &e);
-    no_load(other, newer.data, newer.size, TARE_E_CONFIG, "saved with text=x y, the configuration says text=another");
+    no_load(other, newer.data, newer.size, TARE_E_CONFIG, "saved with text=x y, but the configuration has text=another");
     no_load(from, newer.data, newer.size, TARE_E_CONFIG,
-            "saved with text=x y, a fixed parameter that this version of estimator hostile");
+            "saved with text=x y, a fixed parameter that is unknown to this version of estimator hostile");
     str_free(&old);
     str_free(&newer);
     plugin_destroy(from);
