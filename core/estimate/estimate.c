@@ -18,8 +18,9 @@ struct estimator {
     double *record;               /* [n_groups, record_size] */
     int64_t n_groups, uid_capacity, record_capacity;
     struct estimate_metrics metrics;
-    struct plugin_env env;          /* the caller's; calls of the instance go through it */
-    bool late;                      /* the plugin uses tare.logprob/1: collect and record run after the policy step */
+    struct plugin_env env; /* the caller's; calls of the instance go through it */
+    /* the plugin uses tare.logprob/1: collect and record run after the policy step */
+    bool late;
     const tare_logprob_v1 *logprob; /* the engine's; calls of the plugin go through it */
     tare_logprob_v1 own_logprob;
     struct judged judged; /* the plugin's view of the last batch */
@@ -30,7 +31,7 @@ struct estimator {
     int64_t n_dropped, dropped_capacity;
 };
 
-/* ---------------------------------------------------------------- what the plugin asks of the engine */
+/* ---------------------------------------------------------------- services for the plugin */
 
 static void pass_metric(void *ctx, const char *name, double value)
 {

@@ -36,17 +36,20 @@ struct estimate_options {
     const struct plugin_search *search;  /* or NULL */
     const struct config_param *settings; /* config.params, or NULL */
     int64_t n_clusters;                  /* K of the run's codebook; 0: no codebook */
-    struct plugin_env env;               /* env.metric gets the metrics below and the plugin's own */
+    /* env.metric gets the metrics below and the plugin's own */
+    struct plugin_env env;
 };
 
 /* Metrics of the last estimate_run. They are also given to env.metric. */
 struct estimate_metrics {
-    double
-        effective_signal_ratio; /* estimator/effective_signal_ratio: share of groups with scale > 1e-6; without a scale: any |A| > 1e-6 */
-    double nonzero_advantage_ratio; /* estimator/nonzero_advantage_ratio: share of groups with any |A| > 1e-6 */
-    double confidence_mean;         /* estimator/confidence_mean */
-    double advantage_max;           /* estimator/advantage_max: largest |A| */
-    int64_t refill_groups;          /* number of groups that the plugin wants sampled in addition */
+    /* estimator/effective_signal_ratio: the share of groups with scale > 1e-6, or, without a scale,
+     * with any |A| > 1e-6. */
+    double effective_signal_ratio;
+    /* estimator/nonzero_advantage_ratio: the share of groups with any |A| > 1e-6. */
+    double nonzero_advantage_ratio;
+    double confidence_mean; /* estimator/confidence_mean */
+    double advantage_max;   /* estimator/advantage_max: largest |A| */
+    int64_t refill_groups;  /* number of groups that the plugin wants sampled in addition */
 };
 
 tare_status estimate_open(const struct estimate_options *o, struct estimator **out, struct err *e);

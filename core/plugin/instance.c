@@ -378,8 +378,8 @@ tare_status plugin_identity(const struct plugin_instance *i, struct str *out, st
     const struct plugin *p = i->plugin;
     TRY(str_addf(out, e, "%s/%s", p->desc.name, p->desc.version));
     for (uint32_t j = 0; j < p->desc.n_params; j++) {
-        if (p->params[j].type == TARE_PATH)
-            continue; /* the identity depends on a file's content, which the plugin adds, not on its path */
+        /* the identity depends on a file's content, which the plugin adds, and not on its path */
+        if (p->params[j].type == TARE_PATH) continue;
         TRY(str_addf(out, e, " %s=", p->params[j].key));
         TRY(plugin_value_text(p, j, i->values[j], out, e));
     }

@@ -230,7 +230,8 @@ struct listing {
     plugin_visit visit;
     void *ctx;
     tare_status status;
-    struct str seen; /* "\nKIND NAME\n" of each listed plugin; of several with one name, the first is listed */
+    /* "\nKIND NAME\n" of each listed plugin; of several with one name, the first is listed */
+    struct str seen;
 };
 
 static bool seen_before(struct listing *l, const struct plugin *p)

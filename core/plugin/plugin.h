@@ -128,9 +128,12 @@ struct plugin_env {
     void *ctx;
     void (*metric)(void *ctx, const char *name, double value); /* name: "estimator/..." */
     int32_t (*cancelled)(void *ctx);
-    const void *(*extension)(void *ctx, const char *id); /* "tare.embed/1" -> const tare_embed_v1 * */
-    const tare_loss *loss;                               /* for an objective, until create returns; NULL: the defaults of [loss] */
-    const tare_rows *rows;                               /* for a curriculum, until destroy returns; NULL: eight rows of one file */
+    /* "tare.embed/1" -> const tare_embed_v1 * */
+    const void *(*extension)(void *ctx, const char *id);
+    /* for an objective, until create returns; NULL: the defaults of [loss] */
+    const tare_loss *loss;
+    /* for a curriculum, until destroy returns; NULL: eight rows of one file */
+    const tare_rows *rows;
 };
 
 struct plugin_instance {
@@ -183,7 +186,7 @@ void plugin_watch(const struct plugin_watch *watch);
 tare_status plugin_leave(struct plugin_call *c, const struct plugin_instance *i, const char *phase, int64_t step,
                          tare_status status, struct err *e);
 
-/* The calls below check the outputs as far as possible (verdict codes, finite numbers, clusters in
+/* The calls below check the outputs (verdict codes, finite numbers, clusters in
  * range). */
 /* Verifiers. */
 tare_status plugin_verify(struct plugin_instance *i, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,

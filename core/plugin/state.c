@@ -2,7 +2,8 @@
  *
  *   "tarestat"  8 bytes
  *   u32         version of the frame: 1
- *   u32 x 4     kind; bytes of the name, of the plugin's version, of the locked parameters ("key=value\n" each)
+ *   u32 x 4     kind; bytes of the name, of the plugin's version, of the locked parameters
+ *               ("key=value\n" each)
  *   u32         K of the run's codebook, for an estimator; else 0
  *   u64         bytes of the plugin's own state
  *   u64         XXH3 of everything after this word

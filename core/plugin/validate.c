@@ -259,7 +259,7 @@ static tare_status check_waiting(const struct subject *s, const struct plugin *p
     return TARE_OK;
 }
 
-/* Checks that a plugin which uses members of a later minor version says so. An older host would
+/* Checks that a plugin which uses members of a later minor version declares it. An older host would
  * load it otherwise, and ignore those members. */
 static tare_status check_needed(const struct subject *s, const tare_plugin *raw, const struct plugin *p, struct err *e)
 {

@@ -284,7 +284,8 @@ static tare_status step_with(struct check *c, const tare_value *values, const ch
     c->values = values;
     tare_status status = new_course(c, &CHECK_ROWS, &x, e);
     c->values = mine;
-    if (status) return status == TARE_E_PLUGIN ? status : TARE_OK; /* the test `parameters` checks refusals */
+    /* the test `parameters` checks refusals */
+    if (status) return status == TARE_E_PLUGIN ? status : TARE_OK;
     for (int shape = 0; shape < SHAPES && !status; shape++) {
         x->shape = (enum shape)shape;
         status = run_steps(x, 2, PROMPTS, false, e);

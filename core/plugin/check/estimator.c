@@ -16,7 +16,8 @@ static tare_status one_shape(struct check *c, enum trial_shape shape, bool histo
     tare_status status = history ? trial_instance(c, &i, e) : check_instance(c, &i, e);
     if (!status) status = trial_batch(c, shape, GROUPS, &t.b, e);
     if (!status) status = trial_run(c, i, &t, e);
-    if (status == TARE_E_RANGE && shape == TRIAL_SINGLES) status = TARE_OK; /* refused with a message */
+    /* refused with a message */
+    if (status == TARE_E_RANGE && shape == TRIAL_SINGLES) status = TARE_OK;
     if (!status && t.collected) status = trial_apply(i, &t, e);
     plugin_destroy(i);
     return status ? err_prefix(e, "%s", TRIAL_NAMES[shape]) : TARE_OK;
@@ -33,7 +34,8 @@ static tare_status test_shapes(struct check *c, struct err *e)
     c->no_logprob = true;
     const tare_status status = one_shape(c, TRIAL_MIXED, true, e);
     c->no_logprob = false;
-    return status == TARE_E_CONFIG || status == TARE_E_UNSUPPORTED ? TARE_OK : status; /* refused with a message */
+    /* refused with a message */
+    return status == TARE_E_CONFIG || status == TARE_E_UNSUPPORTED ? TARE_OK : status;
 }
 
 /* Tests that outputs are finite with every parameter at its ends. */
@@ -44,7 +46,8 @@ static tare_status step_with(struct check *c, const tare_value *values, const ch
     c->values = values;
     tare_status status = check_instance(c, &i, e);
     c->values = mine;
-    if (status) return status == TARE_E_PLUGIN ? status : TARE_OK; /* the test `parameters` checks refusals */
+    /* the test `parameters` checks refusals */
+    if (status) return status == TARE_E_PLUGIN ? status : TARE_OK;
     for (int step = 0; step < 3 && !status; step++) {
         struct trial t = {0};
         status = trial_batch(c, step == 1 ? TRIAL_EQUAL : TRIAL_MIXED, GROUPS, &t.b, e);

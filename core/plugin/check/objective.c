@@ -182,7 +182,8 @@ static tare_status step_with(struct check *c, const tare_value *values, const ch
     c->values = values;
     tare_status status = check_instance(c, &i, e);
     c->values = mine;
-    if (status) return status == TARE_E_PLUGIN ? status : TARE_OK; /* the test `parameters` checks refusals */
+    /* the test `parameters` checks refusals */
+    if (status) return status == TARE_E_PLUGIN ? status : TARE_OK;
     for (int step = 0; step < 2 && !status; step++) {
         struct tokens_trial x;
         status = tokens_batch(c, step ? TOKENS_EQUAL : TOKENS_MIXED, &x, e);

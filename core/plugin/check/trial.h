@@ -11,7 +11,8 @@ struct trial {
     tare_advantages out;
     int64_t prepare_size, collect_size, record_size;
     double *prepared, *collected, *records; /* records: [groups, record_size] */
-    const char **columns;                   /* [b.n_columns] copies of the names that the plugin asked for */
+    /* [b.n_columns] copies of the names that the plugin asked for */
+    const char **columns;
 };
 
 enum trial_shape { TRIAL_MIXED, TRIAL_EQUAL, TRIAL_SINGLES, TRIAL_UNCLUSTERED, TRIAL_EMPTY, TRIAL_SHAPES };

@@ -403,7 +403,8 @@ static tare_status long_texts(struct check *c, struct err *e)
     for (size_t k = 0; k < sizeof PARTS / sizeof *PARTS; k++) {
         str_clear(&text);
         while (text.size < 1 << 20) TRY(str_add(&text, PARTS[k], -1, e));
-        double took = INFINITY; /* repeated when it is long, since a busy machine may have delayed the thread */
+        /* repeated when it is long, since a busy machine may have delayed the thread */
+        double took = INFINITY;
         for (int attempt = 0; attempt < 3 && took > 1; attempt++) {
             const double start = clock_seconds();
             TRY(run_verify(i, (tare_text){text.data, text.size}, (tare_text){"42", 2}, clock_ns() + 200000000, &verdict, e));
