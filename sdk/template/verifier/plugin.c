@@ -1,8 +1,8 @@
-/* @NAME@: right when the completion contains the answer.
+/* @NAME@: correct when the completion contains the answer.
  *
- * Replace this by your rule. A verdict is not a status: verify fails only when the call could not be served at all. Look at deadline_ns in
- * long loops. What is taken as the answer goes into `extracted`, cut to its capacity at a UTF-8 boundary.
- */
+ * Replace this with your rule. A verdict is not a status: verify fails only when the call could not
+ * be served at all. Check deadline_ns in long loops. The text taken as the answer goes into
+ * `extracted`, cut to its capacity at a UTF-8 boundary. */
 #include <string.h>
 #include <tare/sdk.h>
 
@@ -24,7 +24,7 @@ static void destroy(void *self)
     (void)self;
 }
 
-/* Where b first stands in a, or -1. */
+/* Returns the position of b's first occurrence in a, or -1. */
 static int64_t find(tare_text a, tare_text b)
 {
     for (int64_t at = 0; at + b.size <= a.size; at++)
@@ -32,7 +32,7 @@ static int64_t find(tare_text a, tare_text b)
     return -1;
 }
 
-/* Copies text, at most capacity bytes, not ending inside a character. */
+/* Copies text, at most capacity bytes, without ending inside a character. */
 static void extract(tare_text text, tare_verdict *v)
 {
     int64_t n = text.size < v->capacity ? text.size : v->capacity;

@@ -1,8 +1,8 @@
-/* @NAME@: right when the completion contains the answer.
+/* @NAME@: correct when the completion contains the answer.
  *
- * Replace this by your rule. A verdict is not a status: throw only when the call could not be served at all. Look at deadline_ns in long
- * loops. What is taken as the answer goes into `extracted` (tare::extract cuts it where it has to).
- */
+ * Replace this with your rule. A verdict is not a status: throw only when the call could not be
+ * served at all. Check deadline_ns in long loops. The text taken as the answer goes into
+ * `extracted` (tare::extract cuts it to the buffer). */
 #include <string_view>
 #include <tare/sdk.hpp>
 
