@@ -21,7 +21,7 @@ constexpr tare_param PARAMS[P_COUNT] = {
     {"rate", "0.1", "weight of the newest batch in the average", nullptr, nullptr, 0, 1, TARE_FLOAT,
      TARE_ABOVE_MIN | TARE_SWEEPABLE},
     {"start", "0", "the average before the first step", nullptr, nullptr, 0, 0, TARE_FLOAT, 0},
-    {"limit", "1e6", "largest reward that is taken for one", nullptr, nullptr, 0, 1e300, TARE_FLOAT, TARE_ABOVE_MIN},
+    {"limit", "1e6", "largest valid reward", nullptr, nullptr, 0, 1e300, TARE_FLOAT, TARE_ABOVE_MIN},
 };
 
 class baseline

@@ -62,7 +62,7 @@ template <class F> tare_status guard(tare_error *out, F f) noexcept
     } catch (const std::exception &e) {
         return tare_fail(out, TARE_E_PLUGIN, "%s", e.what());
     } catch (...) {
-        return tare_fail(out, TARE_E_PLUGIN, "it threw something that is no std::exception");
+        return tare_fail(out, TARE_E_PLUGIN, "it threw an object that is not a std::exception");
     }
 }
 

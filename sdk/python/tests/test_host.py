@@ -108,7 +108,7 @@ class Bits(unittest.TestCase):
             steps.append(groups)
         return steps
 
-    # a parameter set beside the defaults, for estimators that do something else with it
+    # a parameter set in addition to the defaults, for estimators that behave differently with it
     ALSO = {"grpo": [{"convention": "trl"}], "reinforce_pp": [{"gamma": 0.9}], "gpg": [{"convention": "paper"}], "spo": [{"rho": 0.9}],
             "bv_blend": [{"gamma": 0.5}], "rloo": [], "james_stein": [{"correction": False}], "quantile": [{"convention": "released"}],
             "rae": [{"convention": "prime-rl"}], "eb_blend": [{"scale": "prompt"}, {"scale": "none", "rho": 0.5}], "dapo": [{"filter": "correct"}]}
@@ -287,7 +287,7 @@ class Host(unittest.TestCase):
             Estimator(os.path.abspath(__file__) + "/../../pyproject.toml")
         with self.assertRaisesRegex(TareError, "finite"):
             Estimator("grpo").step([[1, math.nan]])
-        with self.assertRaisesRegex(TareError, "clusters are in"):
+        with self.assertRaisesRegex(TareError, "clusters must be in"):
             Estimator("bv_blend", n_clusters=2).step([[1, 0]], cluster=[2])
 
     def test_a_name_is_found_beside_the_program_on_the_path(self):
@@ -405,7 +405,7 @@ class Host(unittest.TestCase):
             self.assertEqual([x.reward for x in v.verify_all(["long", "no"])], [1, 0])
         with Verifier(FIXTURE("answerless"), compare=True) as v:
             self.assertIs(v.uses_answer, True)
-            with self.assertRaisesRegex(TareError, "verifier answerless compares with the answer, and there is none"):
+            with self.assertRaisesRegex(TareError, "verifier answerless compares with the answer, which is missing"):
                 v.verify("long")
         with Verifier("number") as v:  # says nothing
             self.assertIs(v.uses_answer, True)
@@ -473,7 +473,8 @@ class Slime(unittest.TestCase):
             return self.reward
 
     def samples(self, step):
-        # two rollouts of each group, and then again two of each: groups are told apart by group_index, not by where they stand
+        # two rollouts of each group, then two more of each: groups are distinguished by
+        # group_index, not by position
         return [self.Sample(g, 4 * g + k, float((g * k + step) % 3 == 0), 1 + k, k == 3) for half in (0, 2) for g in range(3) for k in (half, half + 1)]
 
     def test_advantages_and_state(self):
@@ -490,12 +491,12 @@ class Slime(unittest.TestCase):
                 other.apply()
                 self.assertEqual([[rewards[i] for i in g] for g in groups], out.advantage)
                 self.assertEqual(raw, [s.reward for s in samples])
-            # a run that goes on after rollout 2 has the state from before it
+            # a run that continues after rollout 2 has the state from before it
             again = RewardPostProcess(Estimator("bv_blend", n_clusters=2))
             args.start_rollout_id = 2
             self.assertEqual(again(args, self.samples(2)), (raw, rewards))
             args.start_rollout_id = 9
-            with self.assertRaisesRegex(TareError, "no state of bv_blend from before it"):
+            with self.assertRaisesRegex(TareError, "the state of bv_blend from before it is missing"):
                 RewardPostProcess(Estimator("bv_blend", n_clusters=2))(args, self.samples(2))
 
     def test_dropped_and_refused(self):

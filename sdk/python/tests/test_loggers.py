@@ -41,7 +41,7 @@ def numbers(line):
 
 
 def stand_in(told, fails_at=None):
-    """A module that keeps what it is told; it raises at step fails_at."""
+    """A module that records its calls; it raises at step fails_at."""
     module = types.ModuleType("wandb")
 
     class Run:

@@ -45,7 +45,7 @@ private:
 };
 
 constexpr tare_descriptor DESCRIPTOR =
-    tare::objective<objective>({"@NAME@", "0.1.0", "the clipped surrogate with a bound of its own", "Apache-2.0"}, PARAMS);
+    tare::objective<objective>({"@NAME@", "0.1.0", "the clipped surrogate with its own bound", "Apache-2.0"}, PARAMS);
 
 } // namespace
 

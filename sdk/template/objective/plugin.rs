@@ -47,7 +47,7 @@ impl tare::Objective for Mine {
 
 tare_plugin!(
     tare::objective::<Mine>(
-        tare::About::new(c!("@NAME@"), c!("0.1.0"), c!("the clipped surrogate with a bound of its own"), c!("Apache-2.0")),
+        tare::About::new(c!("@NAME@"), c!("0.1.0"), c!("the clipped surrogate with its own bound"), c!("Apache-2.0")),
         &PARAMS
     ),
     since = 2

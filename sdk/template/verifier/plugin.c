@@ -51,7 +51,7 @@ static tare_status verify(void *self, const tare_answer *const *answers, tare_ve
         const int64_t at = answer.size ? find(answers[i]->completion, answer) : -1;
         v->code = at >= 0 ? TARE_CORRECT : TARE_WRONG;
         v->reward = at >= 0 ? values[P_REWARD].f : 0;
-        v->reason = at >= 0 ? "the answer stands in the completion" : "the answer does not stand in the completion";
+        v->reason = at >= 0 ? "the completion contains the answer" : "the completion does not contain the answer";
         extract(at >= 0 ? answer : (tare_text){"", 0}, v);
     }
     return TARE_OK;

@@ -33,7 +33,7 @@ public:
         const bool right = !answer.empty() && view(a.completion).find(answer) != std::string_view::npos;
         v.code = right ? TARE_CORRECT : TARE_WRONG;
         v.reward = right ? reward_ : 0;
-        v.reason = right ? "the answer stands in the completion" : "the answer does not stand in the completion";
+        v.reason = right ? "the completion contains the answer" : "the completion does not contain the answer";
         if (right) tare::extract(v, answer.data(), int64_t(answer.size()));
     }
 

@@ -25,14 +25,14 @@ impl tare::Verifier for Mine {
                 code: tare::CORRECT,
                 reward: self.reward,
                 extracted: a.answer.to_vec(),
-                reason: c!("the answer stands in the completion"),
+                reason: c!("the completion contains the answer"),
             }
         } else {
             Verdict {
                 code: tare::WRONG,
                 reward: 0.0,
                 extracted: Vec::new(),
-                reason: c!("the answer does not stand in the completion"),
+                reason: c!("the completion does not contain the answer"),
             }
         })
     }
