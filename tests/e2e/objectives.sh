@@ -43,7 +43,7 @@ refuses "no objective named 'gsop'; did you mean gspo" objective.plugin=gsop
 refuses "did you mean clip_high" objective.plugin=gspo objective.gspo.clip_hihg=1
 refuses "set loss.old_logprobs = recompute" objective.plugin=tis
 refuses "set loss.rollout_is = none" objective.plugin=mis loss.old_logprobs=recompute loss.rollout_is=tis
-refuses "low = 9 is not below high = 5" objective.plugin=clip_cov objective.clip_cov.low=9
+refuses "low = 9: must be below high = 5" objective.plugin=clip_cov objective.clip_cov.low=9
 # a bound that the objective does not read
 warns() { # TEXT argument ...: the text is among the warnings; TEXT empty: there is none of a bound
     local text=$1

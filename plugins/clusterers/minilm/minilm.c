@@ -1,5 +1,6 @@
-/* minilm: sentence embeddings by a BERT encoder from a Hugging Face folder (all-MiniLM-L6-v2 and models of the same form): WordPiece, mean
- * pooling over all tokens (or [CLS], as the folder says), L2 norm. Texts are packed, not padded; texts longer than max_length tokens are cut. */
+/* minilm: sentence embeddings by a BERT encoder from a Hugging Face folder (all-MiniLM-L6-v2 and
+ * models of the same form): WordPiece, mean pooling over all tokens (or [CLS], as the folder says),
+ * L2 norm. Texts are packed, not padded; texts longer than max_length tokens are truncated. */
 #include "../../common/built_in.h"
 #include "../common/fail.h"
 #include "bert.h"
@@ -17,7 +18,7 @@ static const tare_param PARAMS[N_PARAMS] = {
      .flags = TARE_REQUIRED},
     {.key = "max_length",
      .fallback = "0",
-     .doc = "tokens of a text that are read, [CLS] and [SEP] included; 0: as sentence_bert_config.json says",
+     .doc = "largest number of tokens of a text, [CLS] and [SEP] included; 0: as in sentence_bert_config.json",
      .unit = "tokens",
      .min = 0,
      .max = 1000000,
@@ -43,7 +44,7 @@ static tare_status create(const tare_host *host, const tare_value *values, void 
 {
     (void)host;
     if (values[P_MAX_LENGTH].i == 1 || values[P_MAX_LENGTH].i == 2)
-        return fail(error, TARE_E_RANGE, "max_length is %lld; [CLS] and [SEP] alone are two tokens",
+        return fail(error, TARE_E_RANGE, "max_length = %lld: must be 0 or at least 3, since [CLS] and [SEP] are two tokens",
                     (long long)values[P_MAX_LENGTH].i);
     struct minilm *m = calloc(1, sizeof *m);
     if (!m) return fail(error, TARE_E_NOMEM, "no memory");
@@ -75,13 +76,13 @@ static int longest_first(const void *x, const void *y)
 
 struct part {
     const tare_text *texts;         /* of the whole call */
-    const struct text_order *order; /* [n] of it */
+    const struct text_order *order; /* [n] of the call */
     int64_t n;
-    int32_t *ids; /* room for PART texts, as room has for their embeddings */
+    int32_t *ids; /* memory for PART texts and their embeddings */
     float *room;
 };
 
-/* ids and begin of the texts in the given order. */
+/* Computes ids and begin of the texts in the given order. */
 static tare_status tokenize(const struct minilm *m, const struct part *p, int64_t *begin, tare_error *error)
 {
     begin[0] = 0;
@@ -153,5 +154,5 @@ static const tare_encoder FUNCTIONS = {
 };
 
 BUILT_IN("minilm", .kind = TARE_ENCODER,
-         .summary = "sentence embeddings by a BERT encoder (all-MiniLM-L6-v2 and its like) from a Hugging Face folder",
+         .summary = "sentence embeddings by a BERT encoder (all-MiniLM-L6-v2 and similar models) from a Hugging Face folder",
          .source = "arXiv 1908.10084", .params = PARAMS, .n_params = N_PARAMS, .threading = TARE_REENTRANT)

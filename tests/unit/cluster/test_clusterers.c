@@ -292,7 +292,7 @@ static void damaged_files_are_refused(void **state)
     (void)state;
     refuse(NULL, NULL, 1, "cut short");
     refuse(NULL, NULL, 50, "cut short");
-    refuse("tare.codebook/1", "tare.codebook/2", 0, "is not a codebook");
+    refuse("tare.codebook/1", "tare.codebook/2", 0, "not a codebook");
     refuse("\"data_offsets\":[48,51]", "\"data_offsets\":[45,48]", 0, "overlap");
     refuse("\"data_offsets\":[0,48]", "\"data_offsets\":[0,44]", 0, "need 48");
     refuse("\"shape\":[4,3]", "\"shape\":[4,4]", 0, "need 64");

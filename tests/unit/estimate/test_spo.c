@@ -367,7 +367,7 @@ static void spo__takes_rewards_of_a_posterior(void **state)
     make(&s, 1, 9);
     s.reward[0] = 1.5;
     assert_int_equal(estimate_run(est, &s.b, &a, &e), TARE_E_RANGE);
-    assert_non_null(strstr(e.message, "a reward of 1.5; a Beta posterior takes rewards from 0 to 1"));
+    assert_non_null(strstr(e.message, "reward 1.5: must be from 0 to 1 for a Beta posterior"));
     /* all as expected: no signal, exactly */
     make(&s, 1, 9);
     for (int64_t i = 0; i < s.b.n_rollouts; i++) s.reward[i] = 1;
