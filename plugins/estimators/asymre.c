@@ -10,7 +10,7 @@
  *
  * The sum of a group's advantages is -n delta_v, not 0: with delta_v below 0 the group's rollouts
  * together become more likely. A group of one rollout and a group of equal rewards therefore have A
- * = -delta_v. There is no scale. The paper's loss has no ratio and no clip; the objective ppo
+ * = -delta_v. It has no scale. The paper's loss has no ratio and no clip; the objective ppo
  * agrees with it as long as the current policy sampled the rollouts. */
 #include "common/group.h"
 #include "common/stateless.h"

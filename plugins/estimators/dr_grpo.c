@@ -6,7 +6,7 @@
  * (arXiv 2503.20783). Its other half, a loss that is summed over tokens and divided by a constant,
  * is loss.aggregation = constant.
  *
- * A group of one rollout and a group of equal rewards have A exactly 0. There is no scale.
+ * A group of one rollout and a group of equal rewards have A exactly 0. It has no scale.
  * convention verl (SkyRL): a group of one has its reward. */
 #include "common/group.h"
 #include "common/stateless.h"

@@ -7,7 +7,7 @@
  * Hao et al. 2025, "On-Policy RL with Optimal Reward Baseline" (arXiv 2505.23585).
  *
  * Computed relative to the first reward, so that a group of equal rewards has A exactly 0. A group
- * of one has 0 (convention paper), or its reward (convention verl). There is no scale.
+ * of one has 0 (convention paper), or its reward (convention verl). It has no scale.
  */
 #include "common/group.h"
 #include "common/stateless.h"

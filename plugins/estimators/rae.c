@@ -17,7 +17,7 @@
  * A role is a cluster of prompts: a field of the row names the role, and clusterer.codebook = field
  * with clusterer.field.field = role makes clusters of them. Prompts without a cluster (-1, and all
  * prompts without a codebook) share one separate baseline; the host refuses a cluster that the
- * codebook does not have. There is no scale, and no group: rollout.group_size may be 1.
+ * codebook does not have. It has no scale, and no group: rollout.group_size may be 1.
  */
 #include "common/state.h"
 #include "common/stateless.h"

@@ -7,7 +7,7 @@
  * "Back to Basics" (arXiv 2402.14740).
  *
  * The second form is used: it never subtracts two nearly equal sums, so a group of equal rewards
- * has A exactly 0. A group of one has no other rollout: A = 0. There is no scale; the reported
+ * has A exactly 0. A group of one has no other rollout: A = 0. It has no scale; the reported
  * baseline is mu. convention verl (AReaL): a group of one has its reward. whiten: A -> (A - mean) /
  * (deviation + 1e-4) over the batch (TRL's normalize_advantages). */
 #include "common/group.h"

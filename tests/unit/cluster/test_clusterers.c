@@ -1,4 +1,5 @@
-/* The clusterer plugins through the loader: hashed, field, prompt, and k-means with good and damaged files. */
+/* The clusterer plugins through the loader: hashed, field, prompt, and k-means with good and
+ * damaged files. */
 #include "check.h"
 #include "folder.h"
 
@@ -57,15 +58,16 @@ static void hashed_embeds(void **state)
     float all[6 * 256], one[256], fitted[256];
     assert_ok(plugin_encode(h, texts, 6, all, &e), &e);
     for (int i = 0; i < 6; i++) {
-        assert_true(fabs(dot(all + i * d, all + i * d, d) - (i != 3)) < 1e-5); /* unit length; nothing in an empty text */
+        /* unit length; nothing in an empty text */
+        assert_true(fabs(dot(all + i * d, all + i * d, d) - (i != 3)) < 1e-5);
         assert_ok(plugin_encode(h, &texts[i], 1, one, &e), &e);
-        assert_memory_equal(one, all + i * d, sizeof one); /* alone or in company */
+        assert_memory_equal(one, all + i * d, sizeof one); /* alone or with other texts */
     }
     assert_true(dot(all, all + d, d) > dot(all, all + 2 * d, d) + 0.3);
     const tare_text spaced = text("  A TRAIN travels\t60 miles in 2 hours. What is its speed?");
     assert_ok(plugin_encode(h, &spaced, 1, one, &e), &e);
     assert_memory_equal(one, all, sizeof one);
-    /* fit changes the weights, and its state travels */
+    /* fit changes the weights, and its state is saved with them */
     assert_ok(plugin_fit(h, texts, 5, &e), &e);
     assert_ok(plugin_encode(h, texts, 1, fitted, &e), &e);
     assert_memory_not_equal(fitted, all, sizeof fitted);
@@ -255,7 +257,7 @@ static void codebook_file_holds_everything(void **state)
     assert_non_null(json_object_get(m, "iterations"));
     assert_non_null(json_object_get(m, "corpus_hash"));
     json_decref(m);
-    /* another encoder is refused with both identities */
+    /* another encoder is refused with both identities in the message */
     struct plugin_instance *h = open_plugin("hashed", TARE_ENCODER, (const char *const[]){"dim=8"}, 1);
     assert_int_equal(match_encoder(c, h, CODEBOOK, &e), TARE_E_CONFIG);
     assert_non_null(strstr(e.message, "toy/1.0.0 dim=3"));
@@ -332,7 +334,8 @@ static void write_plainly(const char *path, const char *data, int64_t n)
     assert_int_equal(fclose(f), 0);
 }
 
-/* One bit anywhere: refused with the file's name, or it took the sum's key away, and then all else is as it was. */
+/* One changed bit anywhere is refused with the file's name, unless it removed the checksum's key,
+ * and then the rest is unchanged. */
 static void every_changed_bit_is_found(void **state)
 {
     (void)state;
@@ -363,10 +366,12 @@ static void every_changed_bit_is_found(void **state)
         if (bit / 8 < key || bit / 8 >= end) fail_msg("bit %lld of byte %lld was taken", (long long)bit % 8, (long long)bit / 8);
     }
     close(fd);
-    assert_true(taken > 0); /* a book without a sum, as older versions wrote it, is taken */
+    /* a codebook without a checksum, as older versions wrote it, is accepted */
+    assert_true(taken > 0);
 }
 
-/* The sum is of what the header means, not of how it is written: another program may write the file again. */
+/* The checksum is of the header's content, not of its text: another program may write the file
+ * again. */
 static void the_header_may_be_written_anew(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* The nearest centroid against the definition, and k-means: fixed points, bounds that change nothing, threads that change nothing. */
+/* The nearest centroid compared with its definition, and k-means: fixed points, and bounds and
+ * threads that do not change the result. */
 #include "check.h"
 
 #include "base/arena.h"
@@ -25,7 +26,7 @@ static double plain_distance(const float *x, const float *c, int64_t d)
     return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
 }
 
-/* cluster, distance and both bounds of every row, against a loop over all centroids. */
+/* Checks cluster, distance and both bounds of every row against a loop over all centroids. */
 static void check_nearest(const float *x, int64_t n, const float *c, int64_t k, int64_t d)
 {
     struct err e = {0};
@@ -77,17 +78,21 @@ static void nearest_is_the_definition(void **state)
     }
 }
 
-/* Offsets that swallow the differences in fp32, magnitudes that overflow it, centroids that are equal or nearly so. */
+/* Offsets larger than the differences in fp32, magnitudes that overflow it, centroids that are
+ * equal or nearly so. */
 static void nearest_of_hard_rows(void **state)
 {
     (void)state;
     const int64_t n = 120, k = 40, d = 24;
     float *x = random_rows(n, d, 1, 1, 1000), *c = random_rows(k, d, 2, 1, 1000);
     check_nearest(x, n, c, k, d);
-    for (int64_t j = 16; j < 32; j++) memcpy(c + j * d, c + (j - 16) * d, (size_t)d * sizeof *c); /* ties in the same lane */
-    memcpy(c + 39 * d, c, (size_t)d * sizeof *c);                                                 /* and in another */
+    /* ties in the same lane */
+    for (int64_t j = 16; j < 32; j++) memcpy(c + j * d, c + (j - 16) * d, (size_t)d * sizeof *c);
+    /* and in another */
+    memcpy(c + 39 * d, c, (size_t)d * sizeof *c);
     check_nearest(x, n, c, k, d);
-    for (int64_t i = 0; i < n; i++) memcpy(x + i * d, c + i % k * d, (size_t)d * sizeof *c); /* rows on centroids */
+    /* rows on centroids */
+    for (int64_t i = 0; i < n; i++) memcpy(x + i * d, c + i % k * d, (size_t)d * sizeof *c);
     check_nearest(x, n, c, k, d);
     free(x), free(c);
     x = random_rows(n, d, 3, 1e19f, 0), c = random_rows(k, d, 4, 1e19f, 0);
@@ -121,7 +126,7 @@ static void bounds_and_threads_change_nothing(void **state)
     (void)state;
     const int64_t n = 3001, d = 130;
     float *x = random_rows(n, d, 5, 1, 0);
-    for (int64_t i = 0; i < n; i++) x[i * d] += (float)(i % 7) * 3; /* some structure */
+    for (int64_t i = 0; i < n; i++) x[i * d] += (float)(i % 7) * 3; /* clustered data */
     for (int64_t k = 7; k <= 70; k *= 10) {
         const struct kmeans_options o = {.k = k, .restarts = 2, .iterations = 60, .swaps = 3, .seed = 9};
         struct kmeans_options plain = o;
@@ -136,7 +141,8 @@ static void bounds_and_threads_change_nothing(void **state)
     free(x);
 }
 
-/* Every row in its nearest cluster, every centroid the mean of its rows, no cluster empty. Small whole numbers make many ties and empty clusters. */
+/* Every row in its nearest cluster, every centroid the mean of its rows, no cluster empty. Small
+ * whole numbers make many ties and empty clusters. */
 static void small_sets_end_in_fixed_points(void **state)
 {
     (void)state;
@@ -215,7 +221,8 @@ static void reaches_the_reference_inertia(void **state)
     struct safetensors file;
     char kmeans[4096];
     snprintf(kmeans, sizeof kmeans, "%s", shared_or_skip("data/encoder/kmeans.json"));
-    const double within = shared_is_whole(kmeans) ? 1.003 : 1.01; /* of few points the starts end further apart */
+    /* with few points the results of different starts differ more */
+    const double within = shared_is_whole(kmeans) ? 1.003 : 1.01;
     assert_ok(json_read_file(kmeans, &reference, &e), &e);
     assert_ok(safetensors_open(shared_or_skip("data/encoder/gsm8k_train_emb_f16.safetensors"), &file, &e), &e);
     const struct st_tensor *t = safetensors_find(&file, "embeddings");

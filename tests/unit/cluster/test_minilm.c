@@ -1,6 +1,7 @@
-/* The sentence encoder: token ids and embeddings against PyTorch's, and WordPiece rules on a small vocabulary. */
-/* The tokenizer is inside the plugin and not reachable through the ABI; the test compiles it in (before cmocka, which has
- * a macro named fail). */
+/* The sentence encoder: token ids and embeddings against PyTorch's, and WordPiece rules on a small
+ * vocabulary. */
+/* The tokenizer is inside the plugin and not reachable through the ABI; the test compiles it in
+ * (before cmocka, which has a macro named fail). */
 #include "../../../plugins/clusterers/minilm/wordpiece.c"
 #include "../../../plugins/clusterers/minilm/wordpiece_load.c"
 
@@ -26,16 +27,20 @@ static void pieces_of_a_small_vocabulary(void **state)
     } cases[] = {
         {"unaffable", {2, 5, 6, 7, 3}, 5},
         {"UNAFFABLE,  Hello", {2, 5, 6, 7, 8, 9, 3}, 7},
-        {"h\xc3\xa9llo h\xc3\x89LLO", {2, 9, 9, 3}, 4}, /* accents go */
+        {"h\xc3\xa9llo h\xc3\x89LLO", {2, 9, 9, 3}, 4}, /* accents are stripped */
         {"hello\xe4\xb8\xad\xe4\xb8\xad"
          "hellos",
          {2, 9, 10, 10, 9, 11, 3},
-         7},                                               /* CJK characters stand alone */
-        {"unhello", {2, 1, 3}, 3},                         /* an unknown part makes the word unknown */
-        {"hello[MASK]hello [SEP]", {2, 9, 4, 9, 3, 3}, 6}, /* added tokens are found inside the text */
+         7}, /* CJK characters are separate words */
+        /* an unknown part makes the word unknown */
+        {"unhello", {2, 1, 3}, 3},
+        /* added tokens are found inside the text */
+        {"hello[MASK]hello [SEP]", {2, 9, 4, 9, 3, 3}, 6},
         {"", {2, 3}, 2},
-        {"he\xe2\x80\x8bllo\x01 \xc2\xa0\thello\xff", {2, 9, 9, 3}, 4}, /* format and control characters, bad bytes */
-        {"hello hello hello hello hello hello hello hello", {2, 9, 9, 9, 9, 9, 9, 3}, 8}, /* cut to 8 */
+        /* format and control characters, bad bytes */
+        {"he\xe2\x80\x8bllo\x01 \xc2\xa0\thello\xff", {2, 9, 9, 3}, 4},
+        /* truncated to 8 */
+        {"hello hello hello hello hello hello hello hello", {2, 9, 9, 9, 9, 9, 9, 3}, 8},
         {"\xc4\xb0i", {2, 12, 13, 3}, 4},
     };
     struct err e = {0};
@@ -130,7 +135,7 @@ static void ids_and_embeddings_of_minilm(void **state)
     for (int64_t i = 0; i < g.n * g.width; i++) worst = fmax(worst, fabs((double)out[i] - (double)g.expected[i]));
     printf("largest difference %.2g over %lld texts\n", worst, (long long)g.n);
     assert_true(worst < 1e-4);
-    for (int64_t i = 0; i < 5; i++) { /* alone or in company */
+    for (int64_t i = 0; i < 5; i++) { /* alone or with other texts */
         assert_ok(plugin_encode(g.encoder, &g.texts[i], 1, one, &e), &e);
         assert_memory_equal(one, out + i * g.width, (size_t)g.width * sizeof *one);
     }

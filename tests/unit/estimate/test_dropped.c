@@ -1,4 +1,5 @@
-/* Groups that leave a step (dynamic sampling) are in the sums and records of the estimator's state as if they had stayed. */
+/* Groups that are dropped from a step (dynamic sampling) count in the sums and records of the
+ * estimator's state like the others. */
 #include "check.h"
 
 #include "estimate/estimate.h"
@@ -109,6 +110,7 @@ static int start(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(dropped__groups_reach_collect_and_record), cmocka_unit_test(begin__forgets)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(dropped__groups_reach_collect_and_record),
+                                       cmocka_unit_test(begin__forgets)};
     return cmocka_run_group_tests(tests, start, end);
 }

@@ -1,4 +1,4 @@
-/* The phases: what a plugin may not do, and metrics. */
+/* The phases: contract violations of plugins, and metrics. */
 #include "check.h"
 
 #include "estimate/estimate.h"
@@ -52,7 +52,8 @@ static void run__names_what_a_plugin_did_wrong(void **state)
         b.step = 12;
         const tare_status status = estimate_run(est, &b, &arena, &e);
         if (status != cases[i].code || !strstr(e.message, cases[i].part)) fail_msg("%s: %d %s", cases[i].name, status, e.message);
-        assert_int_equal(estimate_apply(est, 12, &e), TARE_E_STATE); /* nothing half-done is applied */
+        /* a failed step is not applied */
+        assert_int_equal(estimate_apply(est, 12, &e), TARE_E_STATE);
         estimate_free(est);
     }
 }
@@ -80,7 +81,7 @@ static void run__keeps_the_floating_point_mode(void **state)
     parse(STEP, &b);
     assert_ok(estimate_run(est, &b, &arena, &e), &e);
     assert_int_equal(fegetround(), FE_TONEAREST);
-    assert_true(tiny * 0.1f > 0); /* not flushed to zero */
+    assert_true(tiny * 0.1f > 0); /* denormal numbers are not flushed to zero */
     estimate_free(est);
 }
 
@@ -127,7 +128,7 @@ static void metrics__are_given(void **state)
                         "estimator/advantage_max=1\n");
     estimate_free(est);
     sink.text[0] = 0;
-    o.plugin = "dr_grpo"; /* no scale: the advantages decide */
+    o.plugin = "dr_grpo"; /* without a scale, the advantages are used */
     assert_ok(estimate_open(&o, &est, &e), &e);
     assert_ok(estimate_run(est, &b, &arena, &e), &e);
     assert_non_null(strstr(sink.text, "effective_signal_ratio=0.5\n"));
@@ -180,7 +181,8 @@ static void parse__reads_uids(void **state)
     assert_true(b.prompt_uid[0] == 7 && b.prompt_uid[1] == 0xfedcba9876543210u && b.prompt_uid[2] == 2);
 }
 
-/* A cluster that the codebook does not have is no prompt without a cluster, whatever the estimator would make of it. */
+/* A cluster that the codebook does not have is an error for every estimator; it does not count as
+ * no cluster. */
 static void clusters__outside_of_the_codebook_are_refused(void **state)
 {
     (void)state;
@@ -215,7 +217,8 @@ static void facts__reach_an_estimator_that_asks(void **state)
     assert_ok(estimate_open(&o, &est, &e), &e);
     parse(FACTS, &b);
     assert_ok(estimate_run(est, &b, &arena, &e), &e);
-    /* plugin/facts.c: finish + 10 off + 100 (version + 2) + 1e3 texts + 1e6 ids + 1e8 verdicts of the components */
+    /* plugin/facts.c: finish + 10 off + 100 (version + 2) + 1e3 texts + 1e6 ids + 1e8 verdicts of
+     * the components */
     assert_true(b.advantage[0] == 0 + 0 + 600 + 1e3 * (11 + 7) + 1e6 * 15 + 1e8 * 1);
     assert_true(b.advantage[1] == 1 + 10 + 100 + 1e3 * 11 + 1e6 * 9 + 1e8 * (4 + 2));
     uint8_t *off = b.off_policy;
@@ -243,7 +246,8 @@ static void facts__that_are_missing_are_named(void **state)
         char text[sizeof FACTS];
         struct batch b;
         memcpy(text, FACTS, sizeof FACTS);
-        for (char *at = strstr(text, cases[i][0]) + 1; *at != '"'; at++) *at = 'x'; /* another name, near to none */
+        /* a name that is similar to no key */
+        for (char *at = strstr(text, cases[i][0]) + 1; *at != '"'; at++) *at = 'x';
         parse(text, &b);
         assert_int_equal(estimate_run(est, &b, &arena, &e), TARE_E_SHAPE);
         if (!strstr(e.message, cases[i][1])) fail_msg("%s: %s", cases[i][0], e.message);
@@ -256,7 +260,7 @@ static void facts__that_are_missing_are_named(void **state)
 static const char ROWS[] = "{\"groups\":[{\"rewards\":[1,2],\"row\":{\"level\":3,\"weight\":0.5}},"
                            "{\"rewards\":[1],\"row\":{\"weight\":true,\"level\":null}},{\"rewards\":[1],\"row\":{\"id\":\"x\"}}]}";
 
-/* plugin/columns.c: R (1 + 10 level + 1000 weight), 7 for a field that is not there */
+/* plugin/columns.c: R (1 + 10 level + 1000 weight), 7 for a missing field */
 static void fields__reach_an_estimator_that_asks(void **state)
 {
     (void)state;
@@ -273,7 +277,8 @@ static void fields__reach_an_estimator_that_asks(void **state)
         parse(ROWS, &b);
         assert_ok(estimate_run(est, &b, &arena, &e), &e);
         for (int i = 0; i < 4; i++) assert_true(b.advantage[i] == want[k][i]);
-        b.verdict[0] = b.verdict[1] = TARE_TIMED_OUT; /* the group leaves, and its row with it */
+        /* the group is dropped, and its row with it */
+        b.verdict[0] = b.verdict[1] = TARE_TIMED_OUT;
         assert_ok(estimate_run(est, &b, &arena, &e), &e);
         for (int i = 0; i < 4; i++) assert_true(b.advantage[i] == (i < 2 ? 0 : want[k][i]));
         b.row_json = NULL;

@@ -1,4 +1,5 @@
-/* tare plugin check on plugins that break the contract: the right test fails, says why, and the checking program goes on. */
+/* Runs tare plugin check on plugins that break the contract: the right test fails with a message
+ * that names the fault, and the checking program continues. */
 #include "check.h"
 
 #include "plugin/check/check.h"
@@ -8,7 +9,7 @@
 static struct err e;
 
 struct found {
-    char failed[400]; /* names of the tests that failed */
+    char failed[400]; /* names of the failed tests */
     char message[4000];
     int64_t passed;
 };
@@ -41,12 +42,12 @@ static const char *fixture(const char *name)
     return path;
 }
 
-/* A fixture, the test that finds its fault, and what it says. */
+/* A fixture, the test that finds its fault, and a part of the message. */
 static const struct {
     const char *name, *test, *part;
 } FAULTS[] = {
     {"aborts", "shapes", "killed by signal 6"},
-#ifndef __SANITIZE_ADDRESS__ /* which makes an exit of it */
+#ifndef __SANITIZE_ADDRESS__ /* the sanitizer turns the fault into an exit */
     {"segfaults", "shapes", "killed by signal 11"},
     {"reads_undeclared", "shapes", "killed by signal"},
 #endif
@@ -91,7 +92,7 @@ static const struct {
     {"weight_by_order", "order", "groups in another order: weights of rollouts"},
     {"changes_fp", "phases", "compute changed the floating-point mode"},
     {"prints", "shapes", "compute wrote 20 bytes to standard output"},
-#ifndef __SANITIZE_ADDRESS__ /* which reports there */
+#ifndef __SANITIZE_ADDRESS__ /* the sanitizer reports it there */
     {"prints_error", "shapes", "compute wrote 20 bytes to standard error"},
     {"leaks_heap", "memory", "create and destroy leak 1"},
 #endif
@@ -166,7 +167,7 @@ static const struct {
     {"past_prepared", "shapes", "prepare wrote outside of its buffer"},
     {"marks_two", "shapes", "is marked as clipped with 2"},
     {"uses_neighbour", "blocks", "in smaller blocks: values"},
-#ifndef __SANITIZE_ADDRESS__ /* which makes an exit of it */
+#ifndef __SANITIZE_ADDRESS__ /* the sanitizer turns the fault into an exit */
     {"reads_sampler", "shapes", "killed by signal 11"},
     {"reads_logprob_early", "shapes", "killed by signal 11"},
 #endif

@@ -1,4 +1,5 @@
-/* Parameters, instances, host services and saved state, on the well-behaved fixture and on some that are not. */
+/* Parameters, instances, host services and saved state, on the well-behaved fixture and on some
+ * faulty ones. */
 #include "check.h"
 
 #include "base/fs.h"
@@ -48,7 +49,8 @@ static void params__defaults_and_values(void **state)
     assert_string_equal(v[2].s, "x y");
     static const char *const given[] = {"factor=2", "choice=a", "factor=0.25", "text= a=b ", "flag=on", "count=9"};
     v = values_of(p, given, 6);
-    assert_true(v[0].f == 0.25 && v[1].i == 0 && v[3].i == 1 && v[4].i == 9); /* the last assignment wins */
+    /* the last assignment wins */
+    assert_true(v[0].f == 0.25 && v[1].i == 0 && v[3].i == 1 && v[4].i == 9);
     assert_string_equal(v[2].s, " a=b ");
 }
 
@@ -155,7 +157,7 @@ static void host__services(void **state)
     struct plugin_instance *i = make("good", NULL, &env), *other = make("good", NULL, NULL);
     const tare_host *h = &i->host;
     const int64_t before = i->allocated;
-    assert_true(before > 0); /* its self */
+    assert_true(before > 0); /* the instance's self */
     char *memory = h->alloc(h->ctx, 1000, 256);
     assert_true(memory && !((uintptr_t)memory % 256) && i->allocated == before + 1000);
     for (int j = 0; j < 1000; j++) assert_int_equal(memory[j], 0);
@@ -170,7 +172,7 @@ static void host__services(void **state)
     assert_int_equal(h->random(h->ctx, 1, 2, b, 7), TARE_OK);
     assert_int_equal(h->random(h->ctx, 1, 2, c, 3), TARE_OK);
     assert_memory_equal(a, b, sizeof a);
-    assert_memory_equal(a, c, sizeof c); /* a shorter request is the beginning of a longer one */
+    assert_memory_equal(a, c, sizeof c); /* a shorter request is a prefix of a longer one */
     h->random(h->ctx, 1, 3, b, 7);
     assert_true(memcmp(a, b, sizeof a) != 0);
     h->random(h->ctx, 2, 2, b, 7);
@@ -180,7 +182,7 @@ static void host__services(void **state)
     h->metric(h->ctx, "answer", 42);
     assert_string_equal(sink.name, "estimator/answer");
     assert_true(sink.value == 42);
-    other->host.metric(other->host.ctx, "answer", 1); /* nobody listens */
+    other->host.metric(other->host.ctx, "answer", 1); /* without a metric function */
     assert_ptr_equal(h->extension(h->ctx, "test/1"), &sink);
     assert_null(h->extension(h->ctx, "test/2"));
     assert_null(other->host.extension(other->host.ctx, "test/1"));
@@ -276,7 +278,7 @@ static void state__goes_there_and_back(void **state)
     e = (struct err){0};
     const int64_t one = text.size;
     add(a, 1);
-    assert_ok(plugin_save(a, &text, &e), &e); /* two in a row: each tells its length */
+    assert_ok(plugin_save(a, &text, &e), &e); /* two states in a row: each frame has its length */
     assert_ok(plugin_load(b, text.data, text.size, &used, "x.state", &e), &e);
     assert_int_equal(used, one);
     assert_ok(plugin_load(b, text.data + used, text.size - used, NULL, "x.state", &e), &e);
@@ -305,7 +307,7 @@ static void state__refuses_what_does_not_match(void **state)
     assert_ok(str_add(&text, "!", 1, &e), &e);
     no_load(i, text.data, text.size, TARE_E_CORRUPT, "1 bytes after the state");
     text.size--;
-    for (int64_t at = 0; at < text.size; at++) { /* one flipped byte anywhere is noticed */
+    for (int64_t at = 0; at < text.size; at++) { /* every flipped byte is found */
         text.data[at] = (char)(text.data[at] ^ 0x40);
         assert_true(plugin_load(i, text.data, text.size, NULL, "x.state", &e) != TARE_OK);
         text.data[at] = (char)(text.data[at] ^ 0x40);
@@ -323,7 +325,8 @@ static void state__refuses_what_does_not_match(void **state)
     no_load(grpo, text.data, text.size, TARE_E_VERSION, "the state of estimator hostile, but the configuration has estimator grpo");
     str_clear(&text);
     assert_ok(plugin_save(grpo, &text, &e), &e);
-    assert_ok(plugin_load(grpo, text.data, text.size, NULL, "x.state", &e), &e); /* no state: an empty body */
+    /* without a state the body is empty */
+    assert_ok(plugin_load(grpo, text.data, text.size, NULL, "x.state", &e), &e);
     assert_ok(plugin_new(&(struct plugin_wanted){"grpo", TARE_ESTIMATOR, NULL, NULL, 5, NULL}, &wider, &e), &e);
     no_load(wider, text.data, text.size, TARE_E_CONFIG, "saved with a codebook of 4 clusters, but this run's has 5");
     plugin_destroy(wider);
@@ -335,7 +338,7 @@ static void state__refuses_what_does_not_match(void **state)
     str_free(&text);
 }
 
-/* A locked parameter that is newer than the state: its default is what the state was written with. */
+/* A locked parameter that is newer than the state: the state was written with its default. */
 static void state__takes_a_new_locked_parameter_at_its_default(void **state)
 {
     (void)state;

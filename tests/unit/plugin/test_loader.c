@@ -1,4 +1,5 @@
-/* The loader on files that are no plugins, and on plugins that break the contract: each has its own clear message. */
+/* The loader on files that are not plugins, and on plugins that break the contract: each gets a
+ * separate, clear message. */
 #include "check.h"
 #include "folder.h"
 
@@ -99,7 +100,8 @@ static void loader__names_what_is_wrong_with_a_plugin(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         refused(fixture(cases[i].name), cases[i].code, cases[i].part);
-        refused(fixture(cases[i].name), cases[i].code, cases[i].part); /* a refusal is not remembered as a success */
+        /* a failed file is not remembered as opened */
+        refused(fixture(cases[i].name), cases[i].code, cases[i].part);
     }
 }
 
@@ -111,7 +113,8 @@ static void loader__looks_at_the_file_first(void **state)
     refused(temporary("text.so", "just text\n", 10), TARE_E_CORRUPT, "not a shared object (no ELF header)");
     refused(temporary("windows.so", "MZ\x90", 4), TARE_E_CORRUPT, "this is a Windows file");
     refused(temporary("empty.so", "", 0), TARE_E_CORRUPT, "");
-    refused("/proc/self/exe", TARE_E_PLUGIN, "exports no function tare_plugin_v1"); /* a program is position independent here */
+    /* programs are position independent here */
+    refused("/proc/self/exe", TARE_E_PLUGIN, "exports no function tare_plugin_v1");
     assert_ok(fs_read_all(fixture("good"), &good, &e), &e);
     refused(temporary("cut.so", good.data, 40), TARE_E_CORRUPT, "cut short");
     refused(temporary("cut-later.so", good.data, good.size / 3), TARE_E_CORRUPT, "cut short");
@@ -128,7 +131,8 @@ static void loader__looks_at_the_file_first(void **state)
     str_free(&good);
 }
 
-/* Every prefix and many single-byte changes of a plugin's headers: refused or not, never a crash. Only the look at the file runs. */
+/* Every prefix and many single-byte changes of a plugin's headers: accepted or refused without a
+ * crash. Only the ELF check runs. */
 static void loader__survives_damaged_headers(void **state)
 {
     (void)state;
@@ -168,7 +172,7 @@ static void loader__opens_a_file_once(void **state)
     refused(other, TARE_E_CONFIG, "contains no estimator named 'third'");
 }
 
-/* What a later minor version may bring: another kind beside a known one, and a longer descriptor. */
+/* A later minor version may add a kind, next to a known one, and members of a descriptor. */
 static void loader__reads_what_it_knows_of_a_newer_plugin(void **state)
 {
     (void)state;
@@ -180,7 +184,7 @@ static void loader__reads_what_it_knows_of_a_newer_plugin(void **state)
     assert_true(p->desc.struct_size > sizeof p->desc && p->desc.n_params == 5);
 }
 
-/* The host that the entry point is given lives as long as the plugin may use it. */
+/* The host that the entry point gets lives as long as the plugin may use it. */
 static void loader__keeps_the_entry_host(void **state)
 {
     (void)state;
@@ -228,7 +232,8 @@ static void loader__puts_the_locale_back(void **state)
     assert_string_equal(setlocale(LC_ALL, NULL), before);
 }
 
-/* An object that an older gcc linked with -ffast-math flushes denormal numbers to zero in the thread that loads it. */
+/* An object that an older gcc linked with -ffast-math flushes denormal numbers to zero in the
+ * thread that loads it. */
 static void loader__puts_the_floating_point_mode_back(void **state)
 {
     (void)state;
