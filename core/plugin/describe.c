@@ -54,7 +54,7 @@ static tare_status describe_ini(const struct plugin *p, struct str *out, struct 
 }
 
 /* Puts a backslash before what would end a table cell. */
-static tare_status add_cell(struct str *out, const char *text, struct err *e)
+static tare_status add_table_cell(struct str *out, const char *text, struct err *e)
 {
     for (; *text; text++) TRY(str_addf(out, e, "%s%c", *text == '|' ? "\\" : "", *text));
     return TARE_OK;
@@ -72,9 +72,9 @@ static tare_status describe_markdown(const struct plugin *p, struct str *out, st
         const tare_param *q = &p->params[i];
         TRY(allowed_values(q, range, e));
         TRY(str_addf(out, e, "| `%s` | %s | %s | ", q->key, type_name(q->type), q->fallback ? q->fallback : "required"));
-        TRY(add_cell(out, range->data ? range->data : "", e));
+        TRY(add_table_cell(out, range->data ? range->data : "", e));
         TRY(str_add(out, " | ", -1, e));
-        TRY(add_cell(out, q->doc, e));
+        TRY(add_table_cell(out, q->doc, e));
         TRY(str_add(out, " |\n", -1, e));
     }
     return TARE_OK;

@@ -8,7 +8,7 @@
  *       reward is at most the median of the groups of earlier steps, at most their upper quartile,
  *       or above it. In the first step: keep
  *
- * Of equal rollouts the earlier one is chosen. The estimator sees S alone, so its means and
+ * Among equal rollouts the earlier one is chosen. The estimator sees S alone, so its means and
  * deviations are those of S, and the other rollouts get no advantage. `length` ignores correctness:
  * a group in which only long answers are correct keeps wrong ones. Use a large rollout.group_size.
  *

@@ -15,9 +15,8 @@
  * small file with a large weight has more epochs than the others. Groups that are replaced in a
  * step count. The state is T, and w, which is fixed for a run.
  *
- * Trainers' samplers use fixed shares of several sources as well; the plugin follows no paper. The
- * rule is the largest remainder, prompt by prompt.
- */
+ * Trainers' samplers use fixed shares of several sources as well; the plugin implements no paper.
+ * The rule is the largest remainder, prompt by prompt. */
 #include "common/curriculum.h"
 #include "common/rows.h"
 

@@ -10,8 +10,8 @@
  * The idea to replay questions that are sometimes solved is from ExGRPO (Zhan et al. 2025, arXiv
  * 2510.02245), which keeps the old rollouts and trains on them off-policy, with importance weights,
  * questions of medium pass rate first. This plugin repeats the row and not the rollouts that solved
- * it. A curriculum sees neither tokens nor logprobs, and a step of this engine learns only from
- * rollouts of its own policy and from the rows' own completions; old groups would have to be stored
+ * it. A curriculum sees neither tokens nor logprobs, and a step of this engine learns only from the
+ * current policy's rollouts and from the rows' own completions; old groups would have to be stored
  * in every checkpoint with both. */
 #include "common/curriculum.h"
 #include "common/rows.h"

@@ -2,7 +2,7 @@
  * groups are sampled in addition.
  *
  *   A[i] = (R[i] - mu) / (sigma + delta)    rollout weight 0 and one more group to sample
- *                                           where there is no signal
+ *                                           without a signal
  *
  * Yu et al. 2025, "DAPO: An Open-Source LLM Reinforcement Learning System at Scale" (arXiv
  * 2503.14476): dynamic sampling, equation 11. Its other parts are not part of an estimator:

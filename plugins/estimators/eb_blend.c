@@ -1,6 +1,6 @@
-/* eb_blend: a prompt's mean, shrunk towards its cluster's history as far as the spread between the
- * cluster's prompts justifies (empirical Bayes). A method of this project; docs/mathematics.md has
- * the derivation and its limits.
+/* eb_blend: a prompt's mean, shrunk towards its cluster's history by an amount that depends on the
+ * spread between the cluster's prompts (empirical Bayes). A method of this project;
+ * docs/mathematics.md has the derivation and its limits.
  *
  * Model: each prompt of cluster k has a mean reward; these means have mean mu and variance tau^2 in
  * the cluster, and a reward varies around its prompt's mean with variance sigma^2. For rewards of 0

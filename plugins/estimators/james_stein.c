@@ -2,7 +2,7 @@
  * baseline.
  *
  * n prompts; group i has m rewards R, mean mu[i] and sample variance var[i]. The sums are without
- * prompt i, and without rollout j where the equation says so:
+ * prompt i, and without rollout j where the equation excludes it:
  *
  *   local   = mean of R[i,k], k != j                                                           (10)
  *   target  = mean of mu[k], k != i                                                            (10)

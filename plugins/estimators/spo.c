@@ -18,8 +18,8 @@
  *
  * d(x) is the distance that the policy moved since x last occurred. The authors keep x's last
  * completion and compare its logprobs then and now: mean over its tokens of |log pi_now - log
- * pi_then|. Here no completion is kept: each step adds the mean |log pi_new - log pi_old| of its
- * own tokens (tare.logprob/1) to the length of the policy's path, and d(x) is the length of the
+ * pi_then|. Here no completion is kept: each step adds the mean |log pi_new - log pi_old| of the
+ * step's tokens (tare.logprob/1) to the length of the policy's path, and d(x) is the length of the
  * path since x occurred. On the same tokens a path is at least as long as the distance between its
  * ends, so this forgets no slower than theirs. A prompt that occurs for the first time has d = 0. A
  * prompt starts with alpha = mass * value, beta = mass * (1 - value). The authors estimate values

@@ -153,7 +153,7 @@ static tare_status call_keep(struct course *x, tare_groups *g, int64_t *replace,
 
 /* Chooses n rows, samples them and asks what to keep. twice: makes each call again and compares the
  * results. */
-static tare_status collect(struct course *x, int64_t n, bool twice, int64_t *replace, struct err *e)
+static tare_status collect_groups(struct course *x, int64_t n, bool twice, int64_t *replace, struct err *e)
 {
     int64_t row[MOST], rollouts[MOST], again[2][MOST], more;
     TRY(call_next(x, n, row, rollouts, e));
@@ -180,7 +180,7 @@ static tare_status collect(struct course *x, int64_t n, bool twice, int64_t *rep
     return TARE_OK;
 }
 
-static tare_status apply(struct course *x, struct err *e)
+static tare_status apply_step(struct course *x, struct err *e)
 {
     struct plugin_call call;
     const tare_curriculum *f = x->i->plugin->curriculum;
@@ -207,13 +207,13 @@ static tare_status run_step(struct course *x, int64_t n, bool twice, struct err 
     x->step++;
     x->n_drawn = x->all.n_groups = x->all.n_rollouts = 0;
     TRY(plugin_save(x->i, &before, e));
-    TRY(collect(x, n, twice, &replace, e));
+    TRY(collect_groups(x, n, twice, &replace, e));
     if (replace > n) replace = n;
-    if (replace > 0) TRY(collect(x, replace, twice, &replace, e));
+    if (replace > 0) TRY(collect_groups(x, replace, twice, &replace, e));
     TRY(plugin_save(x->i, &after, e));
     if (before.size != after.size || (after.size && memcmp(before.data, after.data, (size_t)after.size)))
         FAIL(e, TARE_E_PLUGIN, "next or keep changed the state; only apply may");
-    return apply(x, e);
+    return apply_step(x, e);
 }
 
 static tare_status run_steps(struct course *x, int64_t count, int64_t n, bool twice, struct err *e)
@@ -329,7 +329,7 @@ static tare_status test_state(struct check *c, struct err *e)
                                        : check_skip(c, e, "the plugin has no state");
 }
 
-static tare_status test_cost(struct check *c, struct err *e)
+static tare_status test_next_cost(struct check *c, struct err *e)
 {
     struct course *x;
     int64_t row[MOST], rollouts[MOST];
@@ -358,5 +358,5 @@ const struct check_test CHECK_CURRICULUM[] = {
     {"ranks", "two instances with equal calls give equal results", TARE_CURRICULUM, test_ranks},
     {"extremes", "rows and fates are valid with every parameter at its ends", TARE_CURRICULUM, test_extremes},
     {"state", "save and load continue as without a break; damaged states are refused", TARE_CURRICULUM, test_state},
-    {"cost", "time of next", TARE_CURRICULUM, test_cost},
+    {"cost", "time of next", TARE_CURRICULUM, test_next_cost},
     {0}};

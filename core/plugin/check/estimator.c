@@ -231,7 +231,7 @@ static tare_status test_state(struct check *c, struct err *e)
     return check_state(c, trial_instance, compare_pair, e);
 }
 
-static tare_status test_cost(struct check *c, struct err *e)
+static tare_status test_compute_cost(struct check *c, struct err *e)
 {
     OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
     struct trial t = {0};
@@ -262,5 +262,5 @@ const struct check_test CHECK_ESTIMATOR[] = {
     {"ranks", "1, 2 and 4 ranks give identical bits", TARE_ESTIMATOR, test_ranks},
     {"order", "the order of groups does not matter", TARE_ESTIMATOR, test_order},
     {"state", "save and load continue as without a break; damaged states are refused", TARE_ESTIMATOR, test_state},
-    {"cost", "time of compute", TARE_ESTIMATOR, test_cost},
+    {"cost", "time of compute", TARE_ESTIMATOR, test_compute_cost},
     {0}};

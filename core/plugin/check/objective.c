@@ -221,7 +221,7 @@ static tare_status test_state(struct check *c, struct err *e)
     return check_state(c, tokens_instance, compare_pair, e);
 }
 
-static tare_status test_cost(struct check *c, struct err *e)
+static tare_status test_token_cost(struct check *c, struct err *e)
 {
     OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
     struct tokens_trial x;
@@ -254,5 +254,5 @@ const struct check_test CHECK_OBJECTIVE[] = {
     {"phases", "prepare, compute and collect do not change the state, and repeat their results", TARE_OBJECTIVE, test_phases},
     {"sums", "collect adds to the sum", TARE_OBJECTIVE, test_sums},
     {"state", "save and load continue as without a break; damaged states are refused", TARE_OBJECTIVE, test_state},
-    {"cost", "time of compute", TARE_OBJECTIVE, test_cost},
+    {"cost", "time of compute", TARE_OBJECTIVE, test_token_cost},
     {0}};

@@ -482,7 +482,7 @@ static tare_status test_threads(struct check *c, struct err *e)
     return status;
 }
 
-static tare_status test_cost(struct check *c, struct err *e)
+static tare_status test_verdict_cost(struct check *c, struct err *e)
 {
     OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
     struct judged verdict;
@@ -508,5 +508,5 @@ const struct check_test CHECK_VERIFIER[] = {
     {"explain", "explain writes one JSON object for every text", TARE_VERIFIER, test_explain},
     {"long", "1 MB of text with a deadline", TARE_VERIFIER, long_texts},
     {"threads", "four threads give the verdicts of one", TARE_VERIFIER, test_threads},
-    {"speed", "time of a verdict", TARE_VERIFIER, test_cost},
+    {"speed", "time of a verdict", TARE_VERIFIER, test_verdict_cost},
     {0}};
