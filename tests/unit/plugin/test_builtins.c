@@ -46,8 +46,8 @@ static void make_codebook(const char *where)
 }
 
 /* Requirements of some plugins. %s is the folder of the files made below, or that of the reference
- * data; the tests left out start hundreds of interpreters or read a model hundreds of times. Plugins
- * that need something a machine may lack have a separate case. */
+ * data; the tests left out start hundreds of interpreters or read a model hundreds of times.
+ * Plugins that need something a machine may lack have a separate case. */
 static const struct need {
     const char *name, *first, *second, *only[8];
     bool alone;
