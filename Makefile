@@ -1,9 +1,12 @@
 # Thin: everything is CMake. Two targets do all a newcomer needs; both install what is missing when they may.
 #   make quickstart   builds, makes a tiny model, trains it by reinforcement learning, prints before and after (about 3 minutes)
 #   make test         builds and passes the tests; its last lines say how many cases ran, failed and were skipped, and why
+#   make test-all     the same with every script of tests/e2e, an hour on two cores (docs/dev/testing.md)
 #   make install      what make built, into PREFIX (/usr/local), under DESTDIR; make uninstall removes it. LIBDIR=lib64 belongs to make
 #   make deb          a Debian package in $(BUILD)-deb
+#   make docs         the documents as a site in build-docs/site (mkdocs-material from PyPI, in a virtual environment)
 # make alone builds everything, the CUDA backend (make cuda) too where nvcc is; the two above do not wait for it.
+SHELL := /bin/bash
 BUILD ?= build
 JOBS  ?= $(shell nproc)
 # tests at a time: each uses several threads
@@ -13,14 +16,17 @@ ARGS  ?=
 PREFIX ?= /usr/local
 LIBDIR ?=
 
-.PHONY: all build cuda quickstart test bench bench-report install uninstall deb clean
+# a line for each target
+BUILD_QUIETLY = MAKEFLAGS=--no-print-directory cmake --build $(BUILD) -j $(JOBS) | grep -vE '^\[.*(Building|Linking)|^Consolidate|^Scanning'; exit $${PIPESTATUS[0]}
+
+.PHONY: all build cuda docs quickstart test test-all bench bench-report install uninstall deb clean
 all: build cuda
 
 build:
 	@sh tools/needs.sh build
 	@cmake -S . -B $(BUILD) -DBUILD_TESTING=OFF -DTARE_COMPLETE=ON $(if $(LIBDIR),-DCMAKE_INSTALL_LIBDIR=$(LIBDIR)) > $(BUILD).log 2>&1 || { cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
 	@rm -f $(BUILD).log
-	@cmake --build $(BUILD) -j $(JOBS)
+	@$(BUILD_QUIETLY)
 
 NVCC ?= $(firstword $(shell command -v nvcc) $(wildcard $(CUDA_HOME)/bin/nvcc /usr/local/cuda/bin/nvcc))
 cuda:
@@ -35,11 +41,13 @@ endif
 quickstart: build
 	$(BUILD)/tare train configs/quickstart.ini $(ARGS)
 
-test:
+test: TESTS = -LE deep
+test test-all:
 	@sh tools/needs.sh test
-	cmake -S . -B $(BUILD) -DBUILD_TESTING=ON -DTARE_WERROR=ON -DTARE_COMPLETE=ON
-	cmake --build $(BUILD) -j $(JOBS)
-	cd $(BUILD) && { ctest -j $(TEST_JOBS) --output-on-failure --output-junit results.xml; status=$$?; \
+	@cmake -S . -B $(BUILD) -DBUILD_TESTING=ON -DTARE_WERROR=ON -DTARE_COMPLETE=ON > $(BUILD).log 2>&1 || { cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
+	@rm -f $(BUILD).log
+	@$(BUILD_QUIETLY)
+	@cd $(BUILD) && { ctest $(TESTS) -j $(TEST_JOBS) --output-on-failure --output-junit results.xml; status=$$?; \
 	    bash $(CURDIR)/tests/summary.sh results.xml || exit 1; exit $$status; }
 
 # PEERS: a Python with torch, transformers, trl (bench/peers/run.py says what for); MODEL: a SmolLM2 folder; TINY: a tiny model's folder
@@ -61,6 +69,9 @@ install: $(BUILD)/tare
 
 uninstall:
 	@cmake -DPREFIX="$(DESTDIR)$$(realpath -m "$(PREFIX)")" -P packaging/uninstall.cmake
+
+docs:
+	@sh tools/site.sh
 
 deb:
 	@sh tools/needs.sh deb

@@ -1,4 +1,4 @@
-"""K-means of `tare codebook` beside scikit-learn, in the same run.
+"""K-means of `tare cluster train` beside scikit-learn, in the same run.
 
     python3 bench/kmeans.py --embeddings EMB.safetensors [--reference kmeans.json] [--clusters 16 32] [--seeds 5] [--tare build/tare]
     python3 bench/kmeans.py --million [--rows 1000000] [--clusters 1024] [--tare build/tare]
@@ -40,7 +40,7 @@ def write_header(f, **tensors):
 
 
 def tare(args, *words):
-    out = subprocess.run([args.tare, "codebook", *words], check=True, capture_output=True, text=True).stdout
+    out = subprocess.run([args.tare, "cluster", "train", *words], check=True, capture_output=True, text=True).stdout
     return json.loads(out.splitlines()[-1])
 
 
@@ -85,7 +85,7 @@ def million(args):
             header = json.dumps({"__metadata__": {"format": "tare.codebook/1"},
                                  "centroids": {"dtype": "F32", "shape": [k, d], "data_offsets": [0, k * d * 4]}}).encode()
             f.write(len(header).to_bytes(8, "little") + header + centroids.tobytes())
-        out = subprocess.run([args.tare, "codebook", "assign", codebook, "--embeddings", vectors, "-o", os.path.join(folder, "out.safetensors")],
+        out = subprocess.run([args.tare, "cluster", "assign", codebook, "--embeddings", vectors, "-o", os.path.join(folder, "out.safetensors")],
                              check=True, capture_output=True, text=True).stdout
     r = json.loads(out)
     start = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Sentences a second of `tare embed minilm` and of PyTorch, on the same questions and cores, in turn.
+"""Sentences a second of `tare cluster embed minilm` and of PyTorch, on the same questions and cores, in turn.
 
     python3 bench/minilm.py --model FOLDER --questions gsm8k_test.jsonl [--rows 1319] [--threads 2] [--repeat 3] [--tare build/tare]
 
@@ -18,7 +18,7 @@ import time
 def run_tare(args, texts):
     lines = "".join(json.dumps({"text": t}) + "\n" for t in texts)
     start = time.perf_counter()
-    out = subprocess.run([args.tare, "embed", "minilm", f"model={args.model}", "--threads", str(args.threads)], input=lines, check=True,
+    out = subprocess.run([args.tare, "cluster", "embed", "minilm", f"model={args.model}", "--threads", str(args.threads)], input=lines, check=True,
                          capture_output=True, text=True).stdout
     return time.perf_counter() - start, out
 

@@ -49,9 +49,7 @@
     X(plugin, "list | info P | check P | new KIND NAME", "what plugins there are, and whether they keep the contract") \
     X(estimate, "PLUGIN [key=value ...]", "groups of rewards in, advantages out; --replay RUN --step N") \
     X(verify, "PLUGIN [key=value ...]", "completions and answers in, rewards and verdicts out") \
-    X(codebook, "ENCODER --clusters K -o FILE", "train a codebook from a corpus; inspect FILE") \
-    X(cluster, "CODEBOOK [...]", "text in, cluster and distance out") \
-    X(embed, "ENCODER [key=value ...]", "text in, embedding out")
+    X(cluster, "train | inspect | assign | embed ...", "codebooks of a corpus; text in, clusters or embeddings out")
 #define VERBS_CONFIGURATION(X) \
     X(config, "init | check | dump | diff | docs ...", "begin, check, print or compare a configuration; every key explained") \
     X(data, "check FILE ... | show CONFIG", "rows to mend or leave out, with a reason each; prompts as the model reads them") \

@@ -1,4 +1,4 @@
-/* What `tare embed`, `cluster` and `codebook` share: opening encoders and codebooks from words of the command line. */
+/* Opening encoders and codebooks from words of the command line. */
 #ifndef TARE_CLI_CLUSTERERS_H
 #define TARE_CLI_CLUSTERERS_H
 

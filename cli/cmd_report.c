@@ -17,11 +17,10 @@
 extern char **environ;
 
 const char report_usage[] =
-    "usage: tare report RUN_OR_SWEEP ... [-o FILE] [--svg DIR] [--pdf DIR] [--latex DIR] [--png DIR]\n"
+    "usage: tare report RUN_OR_SWEEP ... [-o FILE] [--svg DIR] [--latex DIR] [--png DIR]\n"
     "One self-contained HTML file: the training signals of runs, or of a sweep's variants over seeds with its table.\n"
     "  -o FILE      default: report.html in the (first) folder\n"
-    "  --svg DIR    also every chart as an SVG file of its own, for papers and slides\n"
-    "  --pdf DIR    the same charts as PDF files, for LaTeX\n"
+    "  --svg DIR    also write every chart as an SVG file (`rsvg-convert -f pdf` makes a PDF of one)\n"
     "  --latex DIR  also the tables of the sweeps as LaTeX (booktabs)\n"
     "  --png DIR    also pictures of the page at desktop and phone width, light and dark (needs Chromium)\n";
 
@@ -190,7 +189,7 @@ static tare_status check_place(const char *path, bool folder, struct err *e)
 /* ---------------------------------------------------------------- the verb */
 
 struct outputs {
-    const char *page, *svg, *pdf, *latex, *png; /* a file and four folders; NULL: not asked for */
+    const char *page, *svg, *latex, *png; /* a file and three folders; NULL: not asked for */
 };
 
 static tare_status write_report(const char *const *paths, int64_t n, const struct outputs *to, struct err *e)
@@ -198,8 +197,8 @@ static tare_status write_report(const char *const *paths, int64_t n, const struc
     char path[FS_PATH];
     OWNED(str_free) struct str text = {0};
     const char *file = to->page;
-    const char *const folders[] = {to->svg, to->pdf, to->latex};
-    for (int i = 0; i < 3; i++) TRY(check_place(folders[i], true, e));
+    const char *const folders[] = {to->svg, to->latex};
+    for (int i = 0; i < 2; i++) TRY(check_place(folders[i], true, e));
     TRY(check_place(to->png, false, e));
     TRY(check_place(to->page, false, e));
     if (!file) {
@@ -209,10 +208,8 @@ static tare_status write_report(const char *const *paths, int64_t n, const struc
     TRY(report_html(paths, n, &text, e));
     TRY(fs_write_atomic(file, text.data, text.size, e));
     log_info("%s (%.0f kB)", file, (double)text.size / 1000);
-    if (to->svg) TRY(report_charts(paths, n, to->svg, false, e));
+    if (to->svg) TRY(report_charts(paths, n, to->svg, e));
     if (to->svg) log_info("%s: every chart as an SVG file", to->svg);
-    if (to->pdf) TRY(report_charts(paths, n, to->pdf, true, e));
-    if (to->pdf) log_info("%s: every chart as a PDF file", to->pdf);
     if (to->latex) TRY(report_latex(paths, n, to->latex, e));
     if (to->latex) log_info("%s: the tables of the sweeps as LaTeX files", to->latex);
     return to->png ? pictures(file, to->png, e) : TARE_OK;
@@ -225,7 +222,7 @@ int cmd_report(int argc, char **argv)
     struct outputs to = {0};
     const struct {
         const char *name, **value;
-    } options[] = {{"-o", &to.page}, {"--svg", &to.svg}, {"--pdf", &to.pdf}, {"--latex", &to.latex}, {"--png", &to.png}};
+    } options[] = {{"-o", &to.page}, {"--svg", &to.svg}, {"--latex", &to.latex}, {"--png", &to.png}};
     enum { OPTIONS = sizeof options / sizeof *options };
     int64_t n = 0;
     for (int i = 1; i < argc; i++) {

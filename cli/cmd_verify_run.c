@@ -15,7 +15,7 @@ const char verify_run_usage[] =
     "  --steps A-B   make these steps again, from the newest checkpoint before A (or the start), and compare all that they left, to the bit\n"
     "  --sample N    the same for N steps drawn at random\n"
     "Keys for these are such as change no training: model.path=, data.train=, run.plugins= where the files lie elsewhere now.\n"
-    "Exit status: 0 all is as it was written, 1 something is not, 2 it cannot be told (a run from before there were chains).\n";
+    "Exit status: 0 all is as it was written, 1 something is not, 2 unknown (no chain.jsonl).\n";
 
 static bool read_steps(const char *text, struct verify_steps *v)
 {

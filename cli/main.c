@@ -66,6 +66,14 @@ static int help(FILE *out)
 
 static int unknown_verb(const char *name)
 {
+    static const struct {
+        const char *before, *now;
+    } RENAMED[] = {{"codebook", "cluster train"}, {"embed", "cluster embed"}};
+    for (size_t i = 0; i < sizeof RENAMED / sizeof *RENAMED; i++) {
+        if (strcmp(name, RENAMED[i].before)) continue;
+        log_message(LOG_ERROR, "`tare %s` is now `tare %s`", name, RENAMED[i].now);
+        return 2;
+    }
     const struct verb *best = VERB_TABLE;
     for (const struct verb *v = VERB_TABLE; *v->name; v++)
         if (str_distance(name, v->name) < str_distance(name, best->name)) best = v;
@@ -80,7 +88,7 @@ static int unknown_verb(const char *name)
 /* Several processes that write the same files would destroy them. */
 static bool is_alone(const char *verb)
 {
-    static const char *const one_process[] = {"sweep", "codebook", "fork", "verify-run", "variance", "serve"};
+    static const char *const one_process[] = {"sweep", "cluster", "fork", "verify-run", "variance", "serve"};
     int rank;
     if (ranks_launched(&rank) <= 1) return true;
     for (size_t i = 0; i < sizeof one_process / sizeof *one_process; i++) {
@@ -168,7 +176,7 @@ int cli_end(tare_status status, const struct err *e)
 static void end_with_reader(const char *verb)
 {
     static const char *const prints[] = {"config", "data",  "doctor",   "tokenize", "detokenize",
-                                         "chat",   "score", "generate", "cluster",  "embed"};
+                                         "chat",   "score", "generate", "cluster"};
     for (size_t i = 0; i < sizeof prints / sizeof *prints; i++)
         if (!strcmp(verb, prints[i])) signal(SIGPIPE, SIG_DFL);
 }

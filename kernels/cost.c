@@ -48,23 +48,28 @@ static struct kernel_cost both(struct kernel_cost a, struct kernel_cost b)
 
 struct kernel_cost cost_matmul_low_rank(const struct op_matmul_low_rank *o)
 {
-    return both(cost_matmul(&o->product), low_rank(&o->beside, o->product.t, o->product.k, o->product.dtype));
+    return both(cost_matmul(&o->product), low_rank(&o->adapter, o->product.t, o->product.k, o->product.dtype));
 }
 
 struct kernel_cost cost_matmul_dx_low_rank(const struct op_matmul_dx_low_rank *o)
 {
     const struct op_matmul_dx *p = &o->product;
-    const struct kernel_cost beside = low_rank(&o->beside, p->t, p->dx ? p->k : 0, p->dtype);
+    const struct kernel_cost beside = low_rank(&o->adapter, p->t, p->dx ? p->k : 0, p->dtype);
     return p->dx ? both(cost_matmul_dx(p), beside) : beside;
 }
 
 struct kernel_cost cost_low_rank_dw(const struct op_low_rank_dw *o)
 {
-    const struct kernel_cost beside = low_rank(&o->beside, o->t, o->k, DTYPE_F32);
+    const struct kernel_cost beside = low_rank(&o->adapter, o->t, o->k, DTYPE_F32);
     return COST(beside.flops, 2 * beside.bytes + (double)(4 * o->t * (o->n + o->k)));
 }
 
-struct attention_work attention_work(const struct op_attention *o)
+/* Pairs of a query and a key that it sees, and keys that are read when leading blocks which neighbours share are read once. */
+struct attention_work {
+    double rows, pairs, keys;
+};
+
+static struct attention_work attention_work(const struct op_attention *o)
 {
     struct attention_work w = {0};
     for (int64_t i = 0; i < o->n_seqs; i++) {
@@ -87,7 +92,7 @@ struct kernel_cost cost_attention(const struct op_attention *o)
                 2 * (double)dtype_bytes(o->shape.dtype) * w.keys * kv + (4 + (double)dtype_bytes(o->out_dtype)) * w.rows * width);
 }
 
-double cost_attention_grad_pairs(const struct op_attention_grad *o)
+static double attention_grad_pairs(const struct op_attention_grad *o)
 {
     double pairs = 0;
     for (int64_t i = 0; i < o->n_segs; i++)
@@ -99,7 +104,7 @@ struct kernel_cost cost_attention_grad(const struct op_attention_grad *o)
 {
     const int64_t width = o->shape.heads * o->shape.head_dim;
     const int64_t qkv = (4 + dtype_bytes(o->qkv_dtype)) * o->shape.stride, out = (4 + dtype_bytes(o->out_dtype)) * width;
-    return COST(10 * cost_attention_grad_pairs(o) * (double)width, o->t * (qkv + out));
+    return COST(10 * attention_grad_pairs(o) * (double)width, o->t * (qkv + out));
 }
 
 struct kernel_cost cost_kv_write(const struct op_kv_write *o)

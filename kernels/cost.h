@@ -17,11 +17,4 @@ COST_ENTRY(matmul_dx_low_rank)
 COST_ENTRY(low_rank_dw)
 #undef COST_ENTRY
 
-/* Pairs of a query and a key that it sees, and keys that are read when leading blocks which neighbours share are read once. */
-struct attention_work {
-    double rows, pairs, keys;
-};
-struct attention_work attention_work(const struct op_attention *o);
-double cost_attention_grad_pairs(const struct op_attention_grad *o);
-
 #endif

@@ -218,23 +218,23 @@ tare_status kernels_finish(const struct kernels *k, const struct kctx *c, struct
     FAIL(e, f->code, "%s, layer %lld: %s", stage, (long long)f->layer, f->message);
 }
 
-int64_t kernels_room(const struct kernels *k, int64_t bytes)
+int64_t kernels_staging_bytes(const struct kernels *k, int64_t bytes)
 {
     return k->backend->device ? bytes : 0;
 }
 
-const void *kernels_place(const struct kernels *k, const struct kctx *c, void *room, const void *host, int64_t bytes)
+const void *kernels_place(const struct kernels *k, const struct kctx *c, void *staging, const void *host, int64_t bytes)
 {
     if (!k->backend->device) return host;
-    k->backend->upload(c, room, host, bytes);
-    return room;
+    k->backend->upload(c, staging, host, bytes);
+    return staging;
 }
 
-const void *kernels_fetch(const struct kernels *k, const struct kctx *c, void *room, const void *bytes_there, int64_t bytes)
+const void *kernels_fetch(const struct kernels *k, const struct kctx *c, void *staging, const void *bytes_there, int64_t bytes)
 {
     if (!k->backend->device) return bytes_there;
-    k->backend->download(c, room, bytes_there, bytes);
-    return room;
+    k->backend->download(c, staging, bytes_there, bytes);
+    return staging;
 }
 
 tare_status kernels_no_memory(const struct kernels *k, const struct kctx *c, const char *what, int64_t bytes, struct err *e)

@@ -70,7 +70,7 @@ static tare_status train_missing(const struct config *config, const char *path, 
     const char *name = o->corpus[0] ? o->corpus : c->data->name;
     if (!o->clusters)
         FAIL(e, TARE_E_NOT_FOUND,
-             "%s: there is no codebook; make one with `tare codebook`, or set clusterer.clusters to have it trained here", path);
+             "%s: there is no codebook; make one with `tare cluster train`, or set clusterer.clusters to have it trained here", path);
     if (o->corpus[0]) {
         TRY(corpus_open(o->corpus, &corpus, e));
         texts = corpus.texts;

@@ -13,7 +13,7 @@ tare_status codebook_metadata(const char *path, json_t **out, struct err *e)
     TRY(json_parse((const char *)m.data + 8, (int64_t)length, path, &header, e));
     json_t *metadata = json_object_get(header, "__metadata__");
     if (!json_is_object(metadata))
-        FAIL(e, TARE_E_CORRUPT, "%s: is not a codebook: it has no __metadata__; make one with `tare codebook`", path);
+        FAIL(e, TARE_E_CORRUPT, "%s: is not a codebook: it has no __metadata__; make one with `tare cluster train`", path);
     *out = json_incref(metadata);
     return TARE_OK;
 }

@@ -31,7 +31,7 @@ static tare_status same_identity(const char *wanted, const struct str *got, cons
     if (!wanted[0] || !strcmp(wanted, got->data)) return TARE_OK;
     FAIL(
         e, TARE_E_CONFIG,
-        "%s: is a codebook for the encoder `%s` (hash %016llx), and the encoder here is `%s` (hash %016llx); name that encoder with its parameters, or train another codebook (tare codebook)",
+        "%s: is a codebook for the encoder `%s` (hash %016llx), and the encoder here is `%s` (hash %016llx); name that encoder with its parameters, or train another codebook (tare cluster train)",
         name, wanted, (unsigned long long)fs_hash(wanted, (int64_t)strlen(wanted), 0), got->data,
         (unsigned long long)fs_hash(got->data, got->size, 0));
 }

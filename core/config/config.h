@@ -124,8 +124,6 @@ struct lora_config {
     double alpha;
     const char *targets; /* names of linear layers, or all-linear */
     bool rslora;
-    double dropout; /* only 0 */
-    bool dora;      /* only false */
 };
 
 struct process_config { /* an implicit process reward model that is trained with the policy */
@@ -246,7 +244,7 @@ tare_status config_no_key(const char *word, const char *where, const char *wrong
 /* The same, but only where it is known what is meant: argument, as it was given ("--num_generations=8", "lr"), is another trainer's name, or a key of
  * ours. TARE_OK: it is neither. */
 tare_status config_hint(const char *argument, const char *where, const char *wrong, struct err *e);
-/* Whether the argument is another trainer's name; *ours: for which key, NULL: for what is not needed here. config_hint says it. */
+/* True for another trainer's name. *ours: the corresponding key, or NULL if tare has none. config_hint reports it. */
 bool config_is_foreign(const char *argument, const char **ours);
 /* A commented configuration to begin with: the keys a first run sets, the others by their reference. */
 tare_status config_starter(struct str *out, struct err *e);

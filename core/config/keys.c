@@ -287,9 +287,6 @@ const struct config_key CONFIG_KEYS[] =
             lora, targets, "all-linear",
             "Linear layers that get an adapter: names out of q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, with commas between them; a model whose checkpoint has them fused (phi3) has qkv_proj, o_proj, gate_up_proj, down_proj. all-linear: all that the model has."),
         BOOL(lora, rslora, "false", "s = alpha / sqrt(rank) (rsLoRA)."),
-        REAL(lora, dropout, "0", 0, 1, 0,
-             "Only 0: with dropout the update would compute other probabilities than the sampler, for the same weights."),
-        BOOL(lora, dora, "false", "Only false: DoRA is not computed here."),
 
         BOOL(
             process_reward, implicit, "false",

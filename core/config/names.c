@@ -10,11 +10,12 @@
 static const char A_STEP_SAMPLES[] = "a step samples once, and may make several optimizer steps";
 static const char ALL_ROLLOUTS[] = "the rollouts of an optimizer step, on all processes together";
 static const char EVERY_STEP[] = "every step is logged, in metrics.jsonl; leave it out";
-static const char SAMPLES_ITSELF[] = "the engine samples by itself, with the weights that it trains; leave it out";
+static const char NO_DROPOUT[] = "sampler and update compute the same probabilities, so nothing is dropped; leave it out";
+static const char SAMPLES_ITSELF[] = "tare samples with the weights that it trains; leave it out";
 
 struct foreign_name {
     const char *trainer, *name; /* name: as much of its end as is unambiguous, "optim.lr" */
-    const char *ours;           /* NULL: no such key is needed, and note says why */
+    const char *ours;           /* NULL: tare has no such key, and note says why */
     const char *note;           /* what is counted in another way, or NULL */
 };
 
@@ -57,10 +58,10 @@ static const struct foreign_name NAMES[] = {
     {"TRL", "use_peft", "lora.rank", "above 0 trains adapters"},
     {"TRL", "lora_r", "lora.rank", NULL},
     {"TRL", "lora_alpha", "lora.alpha", NULL},
-    {"TRL", "lora_dropout", "lora.dropout", NULL},
+    {"TRL", "lora_dropout", NULL, NO_DROPOUT},
     {"TRL", "lora_target_modules", "lora.targets", NULL},
     {"TRL", "use_rslora", "lora.rslora", NULL},
-    {"TRL", "use_dora", "lora.dora", NULL},
+    {"TRL", "use_dora", NULL, "the adapters are LoRA; leave it out"},
     {"TRL", "report_to", "log.export", NULL},
     {"TRL", "logging_steps", NULL, EVERY_STEP},
     {"TRL", "logging_dir", "run.dir", "the log lies in the run's folder"},
@@ -74,7 +75,7 @@ static const struct foreign_name NAMES[] = {
     {"TRL", "steps_per_generation", "train.minibatch", A_STEP_SAMPLES},
     {"TRL", "eval_strategy", "eval.every", NULL},
     {"TRL", "push_to_hub", NULL, "nothing is uploaded; `hf upload` takes a checkpoint's folder"},
-    {"TRL", "disable_dropout", NULL, "there is no dropout but lora.dropout, which is 0"},
+    {"TRL", "disable_dropout", NULL, NO_DROPOUT},
     {"TRL", "run_name", "run.name", NULL},
     {"TRL", "output_dir", "run.dir", NULL},
     {"TRL", "save_steps", "checkpoint.every", NULL},
@@ -225,7 +226,8 @@ static tare_status unknown_name(const struct foreign_name *f, const char *where,
     /* a key of ours that is a letter away is as likely; one farther away is a coincidence */
     if (best && str_distance(strrchr(f->name, '.') ? strrchr(f->name, '.') + 1 : f->name, best) <= 1)
         snprintf(otherwise, sizeof otherwise, "; or did you mean '%s'?", best);
-    if (!f->ours) FAIL(e, TARE_E_CONFIG, "%s: %s's %s is not needed here: %s%s", where, f->trainer, f->name, f->note, otherwise);
+    if (!f->ours)
+        FAIL(e, TARE_E_CONFIG, "%s: %s's %s has no counterpart here: %s%s", where, f->trainer, f->name, f->note, otherwise);
     FAIL(e, TARE_E_CONFIG, "%s: %s's %s is %s here%s%s%s (docs/names.md)%s", where, f->trainer, f->name, f->ours,
          f->note ? " (" : "", f->note ? f->note : "", f->note ? ")" : "", otherwise);
 }

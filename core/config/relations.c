@@ -192,14 +192,6 @@ static tare_status check_lora(const struct config *c, struct err *e)
     char where[FS_PATH + 64];
     snprintf(where, sizeof where, "%s: lora.targets", config_where(c, "lora", "targets"));
     TRY(config_lora_targets(l->targets, where, &targets, e));
-    if (l->dropout > 0)
-        FAIL(
-            e, TARE_E_CONFIG,
-            "lora.dropout = %g (%s): only 0 is possible, because with dropout the update would compute other probabilities than the sampler",
-            l->dropout, config_where(c, "lora", "dropout"));
-    if (l->dora)
-        FAIL(e, TARE_E_CONFIG, "lora.dora = true (%s): DoRA is not computed here; leave it out for LoRA",
-             config_where(c, "lora", "dora"));
     return TARE_OK;
 }
 

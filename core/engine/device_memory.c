@@ -29,13 +29,12 @@ tare_status device_memory_reserve(const struct config *c, const struct kernels *
     k->backend->memory_use(&ctx, &m);
     if (m.region && m.held) return TARE_OK; /* of an earlier run of this process; its pieces are free, or what it still needs */
     k->backend->reserve(&ctx, 0);
-    struct plan_input in = {
-        .config = c,
-        .kernels = k,
-        .ranks = comm->size,
-        .hosts = 1,
-        .gradient_shards = c->dist.gradient_shards > 0 ? c->dist.gradient_shards : 1,
-        .machine = {.gpu = true, .memory = (double)k->backend->memory(&ctx), .memory_use = 0.7, .compute_use = 0.4}};
+    struct plan_input in = {.config = c,
+                            .kernels = k,
+                            .ranks = comm->size,
+                            .hosts = 1,
+                            .gradient_shards = c->dist.gradient_shards > 0 ? c->dist.gradient_shards : 1,
+                            .machine = {.gpu = true, .memory = (double)k->backend->memory(&ctx)}};
     if (!(in.machine.memory > 0))
         FAIL(e, TARE_E_NOMEM, "run.device = %s: the device has no memory left", config_chosen(c, "run", "device"));
     in.machine.reserve = in.machine.memory / OUTSIDE;

@@ -80,7 +80,7 @@ static tare_status embed_some(struct embed_service *s, const int64_t *begin, int
     float *there, *room;
     TRY(plan(s, begin, n, &b, e));
     TRY(model_forward(s->m, &s->view, &b, &s->arena, &there, e));
-    TRY(arena_new_raw(&s->arena, &room, kernels_room(s->m->k, b.n_out * width), e));
+    TRY(arena_new_raw(&s->arena, &room, kernels_staging_bytes(s->m->k, b.n_out * width), e));
     const float *hidden = model_from_backend(s->m, room, there, b.n_out * width * (int64_t)sizeof(float));
     TRY(model_finish(s->m, e));
     for (int64_t i = 0; i < n; i++)

@@ -186,6 +186,17 @@ static tare_status open_sampling(struct engine *g, struct err *e)
     return rollout_sample_params(&evaluation, g->model->shape.vocab, where, &g->arena, &g->evaluating, e);
 }
 
+struct collector engine_collector(const struct engine *g, struct arena *arena)
+{
+    return (struct collector){.prompts = g->prompts,
+                              .tokenizer = g->tokenizer,
+                              .model = g->model,
+                              .sampler = g->sampler,
+                              .verifier = g->verify,
+                              .comm = g->comm,
+                              .arena = arena};
+}
+
 int64_t engine_prompt_room(const struct engine *g, bool training)
 {
     const int64_t room = g->model->shape.max_position - 1, most = g->config->rollout.max_prompt_tokens;

@@ -13,6 +13,7 @@
 #define TARE_CORE_ENGINE_ENGINE_H
 
 #include "base/fs.h"
+#include "collect/collector.h"
 #include "data/order.h"
 #include "data/prompt.h"
 #include "dist/comm.h"
@@ -83,6 +84,8 @@ tare_status engine_open_reward_model(struct engine *g, struct err *e);
 tare_status engine_check_segments(const struct config *c, bool verifier_gives, bool estimator_reads, struct err *e);
 void engine_close(struct engine *g);
 
+/* A collector of the open parts, for batches in arena. The caller sets config, params and what else it needs, and calls collector_free. */
+struct collector engine_collector(const struct engine *g, struct arena *arena);
 /* How `tare eval` and a training run's evaluation sample: rollout.* with eval's samples, temperature, top_p, top_k, min_p and, where it is set,
  * max_new_tokens in place. All else is as in training, stop_ids and ignore_eos too. */
 struct rollout_config engine_evaluation_rollout(const struct config *c);

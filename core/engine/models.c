@@ -76,16 +76,15 @@ static tare_status judge(const struct changes *c, struct err *e)
     return TARE_OK;
 }
 
-/* *then: NULL where there is nothing to compare with, which is told. */
+/* *then: NULL if the recorded checksums cannot be read and how->allow_change accepts that, with a warning. */
 static tare_status read_recorded(const struct models_resume *how, json_t **then, struct err *e)
 {
     const tare_status status = model_sums_recorded(how->folder, then, e);
     if (status && !how->allow_change)
         return err_prefix(e, "whether the models are those of before cannot be told; put the file back, or %s", how->advice);
-    if (!*then)
-        log_warn("%s: %s: whether the models are those of before is not known", how->folder,
-                 status ? "manifest.json cannot be read" : "no sums of models are recorded");
-    if (status) *e = (struct err){0};
+    if (!status) return TARE_OK;
+    log_warn("%s: whether the models are those of before is not known", e->message);
+    *e = (struct err){0};
     return TARE_OK;
 }
 

@@ -7,7 +7,7 @@
 
 /* A training that goes on. */
 struct models_resume {
-    const char *folder; /* its manifest.json has the sums of before (observe/model_sums.h); without it nothing is compared */
+    const char *folder; /* its manifest.json has the sums of before (observe/model_sums.h) */
     const char *advice; /* "... put the files back, or ADVICE" */
     bool checkpoint;    /* it goes on from one */
     bool allow_change;  /* other models are told, and taken */

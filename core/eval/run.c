@@ -6,13 +6,11 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/signals.h"
-#include "dist/deal.h"
+#include "collect/collector.h"
 #include "engine/engine.h"
 #include "engine/same_ranks.h"
 #include "model/shards.h"
 #include "observe/run_lock.h"
-#include "rollout/prompts.h"
-#include "rollout/texts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +25,7 @@ struct evaluation_run {
     char task[256], out[FS_PATH], record[FS_PATH];
     struct engine engine;
     struct arena arena, piece; /* of the run; of a piece */
-    struct token_ids ids;
+    struct collector collector;
     uint64_t prompts_hash;
     json_t *identity;
     struct eval_sample *samples; /* [n, k] */
@@ -165,18 +163,6 @@ static tare_status append(struct evaluation_run *r, const struct str *text, stru
     return TARE_OK;
 }
 
-/* This rank's questions of the piece. */
-static tare_status answer_own(struct evaluation_run *r, const struct rollout_config *shape, struct batch *own, struct err *e)
-{
-    const struct engine *g = &r->engine;
-    struct arena *a = &r->piece;
-    const struct rng_key key = rng_key((uint64_t)r->config->run.seed, RNG_EVAL);
-    if (!own->n_groups) return TARE_OK;
-    TRY(rollout_run(g->sampler, &(struct rollout_job){shape, &g->evaluating, key, signals_flag()}, own, a, e));
-    TRY(rollout_texts(g->tokenizer, g->model, own, a, e));
-    return verify_run(g->verify, own, a, e);
-}
-
 static tare_status write_piece(struct evaluation_run *r, const struct batch *b, struct err *e)
 {
     OWNED(str_free) struct str text = {0};
@@ -187,18 +173,14 @@ static tare_status write_piece(struct evaluation_run *r, const struct batch *b, 
 
 static tare_status evaluate_piece(struct evaluation_run *r, int64_t n, int64_t *tokens, struct err *e)
 {
-    const struct rollout_config shape = engine_evaluation_rollout(r->config);
-    struct arena *a = &r->piece;
     struct batch b = {0};
-    struct share share;
     int64_t *rows;
-    arena_reset(a);
-    TRY(arena_new(a, &rows, n, e));
+    arena_reset(&r->piece);
+    TRY(arena_new(&r->piece, &rows, n, e));
     for (int64_t i = 0; i < n; i++) rows[i] = r->done + i;
-    TRY(rollout_prompts(r->engine.prompts, &(struct chosen_rows){&r->engine.eval, rows, NULL, n}, &r->ids, &b, a, e));
-    TRY(deal_batch(&b, &shape, r->comm, a, &share, e));
-    TRY(comm_agree(r->comm, answer_own(r, &shape, &share.own, e), e));
-    TRY(deal_join(&share, r->comm, a, &b, e));
+    const struct collect_request request = {.chosen = {.data = &r->engine.eval, .rows = rows, .n = n},
+                                            .key = rng_key((uint64_t)r->config->run.seed, RNG_EVAL)};
+    TRY(collector_run(&r->collector, &request, &b, e));
     *tokens += b.n_tokens;
     return comm_agree(r->comm, write_piece(r, &b, e), e);
 }
@@ -225,6 +207,14 @@ static tare_status sample_all(struct evaluation_run *r, struct err *e)
                  (double)tokens / took, took * (double)(all - r->done) / (double)(r->done - first));
     }
     return TARE_OK;
+}
+
+static void open_collector(struct evaluation_run *r)
+{
+    r->collector = engine_collector(&r->engine, &r->piece);
+    r->collector.config = engine_evaluation_rollout(r->config);
+    r->collector.params = &r->engine.evaluating;
+    r->collector.cancelled = signals_flag();
 }
 
 /* ---------------------------------------------------------------- the table */
@@ -294,6 +284,7 @@ static tare_status run_all(struct evaluation_run *r, struct str *table, struct e
     TRY(same_ranks_parts(g, NULL, 0, -1, e));
     TRY(comm_agree(r->comm, take_folder(r, e), e));
     TRY(r->comm->broadcast(r->comm, &r->done, sizeof r->done, 0, e));
+    open_collector(r);
     TRY(sample_all(r, e));
     return comm_agree(r->comm, r->comm->rank ? TARE_OK : report(r, table, e), e);
 }
@@ -312,7 +303,7 @@ tare_status eval_run(const struct config *c, make_model make, struct comm *comm,
     json_decref(r.identity);
     mem_free(r.samples);
     engine_close(&r.engine);
-    token_ids_free(&r.ids);
+    collector_free(&r.collector);
     arena_free(&r.arena);
     arena_free(&r.piece);
     return s;

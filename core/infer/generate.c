@@ -1,10 +1,9 @@
 #include "infer/generate.h"
 
-#include "base/clock.h"
 #include "base/fs.h"
 #include "base/signals.h"
+#include "collect/collector.h"
 #include "data/hash_set.h"
-#include "rollout/texts.h"
 
 #include <string.h>
 
@@ -66,13 +65,14 @@ static tare_status generate(struct generator *g, struct err *e)
                       .occurrence = g->occurrence,
                       .prompt_begin = g->begin,
                       .prompt_ids = g->ids.data};
-    const struct rng_key key = rng_derive(rng_key((uint64_t)g->m->config.run.seed, RNG_EVAL), 0);
+    struct collector c = engine_collector(&g->m->engine, &g->work);
+    c.config = g->m->config.rollout;
+    c.params = &g->sampling;
+    c.cancelled = signals_flag();
     arena_reset(&g->work);
-    const double began = clock_seconds();
-    TRY(rollout_run(g->m->engine.sampler, &(struct rollout_job){&g->m->config.rollout, &g->sampling, key, signals_flag()}, &b,
-                    &g->work, e));
-    g->seconds += clock_seconds() - began;
-    if (g->m->engine.tokenizer) TRY(rollout_texts(g->m->engine.tokenizer, g->m->engine.model, &b, &g->work, e));
+    const struct rng_key key = rng_derive(rng_key((uint64_t)g->m->config.run.seed, RNG_EVAL), 0);
+    TRY(collector_run(&c, &(struct collect_request){.key = key}, &b, e));
+    g->seconds += c.seconds;
     for (int64_t line = 0; line < g->n; line++)
         for (int64_t i = b.group_begin[line]; i < b.group_begin[line + 1]; i++) TRY(print_rollout(g, &b, line, i, e));
     return g->output.end ? g->output.end(g->output.ctx, e) : TARE_OK;

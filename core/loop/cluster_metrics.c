@@ -49,10 +49,10 @@ static void set_confidence(struct run *r)
 tare_status cluster_metrics(struct run *r, struct err *e)
 {
     const int64_t n = r->cluster.n_clusters;
-    if (n < 1 || n > CLUSTERS_MOST || !(estimate_plugin(r->estimator)->desc.needs & TARE_NEED_CLUSTER)) return TARE_OK;
+    if (n < 1 || n > CLUSTERS_MOST || !(estimate_plugin(r->learner.estimator)->desc.needs & TARE_NEED_CLUSTER)) return TARE_OK;
     OWNED(str_free) struct str text = {0};
     OWNED(json_decrefp) json_t *state = NULL;
-    TRY(estimate_describe(r->estimator, &text, e));
+    TRY(estimate_describe(r->learner.estimator, &text, e));
     TRY(json_parse(text.data, text.size, "the estimator's state", &state, e));
     set_state(r, state);
     set_confidence(r);

@@ -6,7 +6,6 @@
 
 #include "base/log.h"
 #include "batch/select.h"
-#include "loop/estimate.h"
 #include "loop/step.h"
 
 enum { KEPT = BATCH_ALL & ~BATCH_ESTIMATE }; /* the estimator computes again */
@@ -39,7 +38,8 @@ static tare_status merge(struct estimator *est, const struct batch *a, struct ba
 
 static int64_t groups_wanted(const struct run *r)
 {
-    const int64_t estimator = estimate_metrics(r->estimator)->refill_groups, curriculum = curriculum_replaces(r->curriculum);
+    const int64_t estimator = estimate_metrics(r->learner.estimator)->refill_groups,
+                  curriculum = curriculum_replaces(r->curriculum);
     return estimator > INT64_MAX - curriculum ? INT64_MAX : estimator + curriculum;
 }
 
@@ -47,8 +47,8 @@ static int64_t groups_wanted(const struct run *r)
 static void tell_short(struct run *r)
 {
     const int64_t short_of = groups_wanted(r);
-    if (short_of < 1 || r->told_short || r->comm.rank) return;
-    r->told_short = true;
+    if (short_of < 1 || r->refill_warned || r->comm.rank) return;
+    r->refill_warned = true;
     log_warn(
         "step %lld: %s asks for %lld more group%s than rollout.refill_rounds = %lld rounds of %lld give; the step learns from what there is. Raise rollout.refill_rounds to fill it (said once)",
         (long long)r->step + 1, curriculum_replaces(r->curriculum) ? r->config->curriculum.plugin : r->config->estimator.plugin,
@@ -64,9 +64,9 @@ tare_status refill(struct run *r, struct err *e)
         int64_t want = groups_wanted(r);
         if (want > c->prompts) want = c->prompts;
         if (want < 1) break;
-        TRY(collect(r, want, e));
-        STAGE("refill", merge(r->estimator, &first, &r->batch, &r->arena, e));
-        STAGE("estimate", stage_estimate(r, e));
+        TRY(step_collect(r, want, e));
+        STAGE("refill", merge(r->learner.estimator, &first, &r->batch, &r->arena, e));
+        STAGE("estimate", learner_estimate(r, e));
     }
     tell_short(r);
     observe_set(r->observe, "rollout/groups_sampled", (double)r->n_met);

@@ -6,8 +6,6 @@
 
 #include "base/log.h"
 #include "checkpoint/training.h"
-#include "loop/process_reward.h"
-#include "loop/relift.h"
 #include "loop/rollback.h"
 
 #include <string.h>
@@ -30,10 +28,9 @@ static tare_status write_state(const void *ctx, struct state_writer *w, struct e
     TRY(state_write_int(w, "cursor", r->cursor, e));
     TRY(state_write_int(w, "optimizer_steps", r->engine.trainer->optimizer_steps, e));
     TRY(state_write_int(w, "rollbacks", r->rollbacks, e));
-    TRY(relift_write(r, w, e));
-    if (r->engine.reward_model) TRY(state_write_int(w, "process_steps", r->engine.reward_trainer->optimizer_steps, e));
+    TRY(learner_save_hooks(r, w, e));
     TRY(state_write_int(w, "ranks", r->config->checkpoint.optimizer ? r->comm.size : 0, e));
-    TRY(estimate_save(r->estimator, &text, e));
+    TRY(estimate_save(r->learner.estimator, &text, e));
     TRY(state_write(w, "estimator", text.data, text.size, e));
     str_clear(&text);
     TRY(objective_save(r->engine.objective, &text, e));
@@ -51,7 +48,7 @@ static tare_status same_states(struct run *r, struct err *e)
 {
     OWNED(str_free) struct str text = {0};
     int64_t *hash;
-    tare_status status = estimate_save(r->estimator, &text, e);
+    tare_status status = estimate_save(r->learner.estimator, &text, e);
     if (!status) status = objective_save(r->engine.objective, &text, e);
     if (!status) status = curriculum_save(r->curriculum, &text, e);
     const uint64_t mine = status ? 0 : fs_hash(text.data, text.size, 0);
@@ -71,7 +68,7 @@ static tare_status same_states(struct run *r, struct err *e)
 static struct training training_of(const struct run *r, struct training *process)
 {
     const struct engine *g = &r->engine;
-    *process = (struct training){.model = g->reward_model, .trainer = g->reward_trainer, .in_pieces = true};
+    *process = (struct training){.model = g->reward_model, .trainer = g->reward_trainer, .is_reward_model = true};
     return (struct training){.model = g->model,
                              .trainer = g->trainer,
                              .dtype = training_saved_dtype(r->config, g->model),
@@ -116,18 +113,18 @@ static tare_status read_state(void *ctx, const struct state_reader *s, const cha
     TRY(state_read_int(s, "step", &r->step, e));
     TRY(state_read_int(s, "cursor", &r->cursor, e));
     TRY(state_read_int(s, "optimizer_steps", &t->optimizer_steps, e));
-    if (state_has(s, "rollbacks")) TRY(state_read_int(s, "rollbacks", &r->rollbacks, e)); /* not in those of older versions */
-    TRY(relift_read(r, s, folder, e));
-    TRY(process_reward_read(r, s, e));
-    if (state_has(s, "estimator")) { /* a fork leaves out what does not fit its configuration: it begins empty */
+    TRY(state_read_int(s, "rollbacks", &r->rollbacks, e));
+    TRY(learner_load_hooks(r, s, folder, e));
+    /* A fork omits the states that do not fit its configuration; these plugins start empty. */
+    if (state_has(s, "estimator")) {
         TRY(state_view(s, "estimator", &estimator, &n, e));
-        TRY(estimate_load(r->estimator, estimator, n, folder, e));
+        TRY(estimate_load(r->learner.estimator, estimator, n, folder, e));
     }
-    if (state_has(s, "objective")) { /* nor in a checkpoint from before there were objectives: ppo, without a state */
+    if (state_has(s, "objective")) {
         TRY(state_view(s, "objective", &objective, &n, e));
         TRY(objective_load(r->engine.objective, objective, n, folder, e));
     }
-    if (state_has(s, "curriculum")) { /* nor in one from before there were curricula: shuffle, without a state */
+    if (state_has(s, "curriculum")) {
         TRY(state_view(s, "curriculum", &curriculum, &n, e));
         TRY(curriculum_load(r->curriculum, curriculum, n, folder, e));
     }

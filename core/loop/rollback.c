@@ -19,7 +19,8 @@ int64_t rollback_step(const struct run *r)
 bool run_overflowed(const struct run *r, tare_status status)
 {
     return status == TARE_E_NOT_FINITE && r->config->train.on_nonfinite == NONFINITE_ROLLBACK &&
-           (r->overflow || r->engine.trainer->overflow || (r->engine.reward_model && r->engine.reward_trainer->overflow));
+           (r->state == RUN_OVERFLOWED || r->engine.trainer->overflow ||
+            (r->engine.reward_model && r->engine.reward_trainer->overflow));
 }
 
 /* The whole checkpoint's folder, compared with its sums, on rank 0. */
@@ -45,7 +46,7 @@ static tare_status restore(struct run *r, int64_t to, const char *why, struct er
     r->step = step;
     r->cursor = cursor;
     r->rollbacks = rollbacks + 1;
-    r->overflow = r->engine.trainer->overflow = false;
+    r->engine.trainer->overflow = false;
     if (r->engine.reward_model) r->engine.reward_trainer->overflow = false;
     return TARE_OK;
 }

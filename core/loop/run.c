@@ -6,12 +6,8 @@
 #include "base/signals.h"
 #include "batch/table.h"
 #include "engine/same_ranks.h"
-#include "loop/off_policy.h"
-#include "loop/process_reward.h"
-#include "loop/relift.h"
 #include "loop/resume.h"
 #include "loop/resume_check.h"
-#include "update/supervised.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +21,7 @@ static void on_metric(void *ctx, const char *name, double value)
 static int32_t on_cancelled(void *ctx)
 {
     const struct run *r = ctx;
-    return !r->evaluating && signals_asked();
+    return r->state != RUN_EVALUATING && signals_asked();
 }
 
 static const void *on_extension(void *ctx, const char *id)
@@ -38,7 +34,7 @@ static const void *on_extension(void *ctx, const char *id)
 static const void *on_estimator_extension(void *ctx, const char *id)
 {
     struct run *r = ctx;
-    return !strcmp(id, "tare.logprob/1") ? logprob_service_extension(&r->logprob) : on_extension(ctx, id);
+    return !strcmp(id, "tare.logprob/1") ? logprob_service_extension(&r->learner.logprob) : on_extension(ctx, id);
 }
 
 static struct plugin_env plugin_env(struct run *r)
@@ -47,17 +43,10 @@ static struct plugin_env plugin_env(struct run *r)
         .seed = (uint64_t)r->config->run.seed, .ctx = r, .metric = on_metric, .cancelled = on_cancelled, .extension = on_extension};
 }
 
-static bool wants_reference(const struct run *r)
-{
-    return r->config->process_reward.implicit || r->config->loss.kl_coef > 0 ||
-           (estimate_needs(r->estimator) & TARE_NEED_REF_LOGPROB) ||
-           (objective_needs(r->engine.objective) & (TARE_OBJECTIVE_REFERENCE | TARE_OBJECTIVE_KL));
-}
-
 /* An estimator with a teacher learns nothing from the policy's own start. */
 static void warn_of_teacher(const struct run *r)
 {
-    if ((estimate_needs(r->estimator) & TARE_NEED_REF_LOGPROB) && !*r->config->model.reference)
+    if ((estimate_needs(r->learner.estimator) & TARE_NEED_REF_LOGPROB) && !*r->config->model.reference)
         log_warn(
             "model.reference is empty, so the teacher of estimator.plugin = %s is the policy as it was at the start, and the first step has nothing to learn; name a teacher with model.reference=FOLDER",
             r->config->estimator.plugin);
@@ -75,8 +64,22 @@ static tare_status check_columns(const struct run *r, struct err *e)
 {
     const struct dataset *d = &r->engine.train;
     uint64_t seen = 0;
-    for (int64_t i = 0; i < d->n; i++) TRY(estimate_check_row(r->estimator, d->rows[i].json, d->rows[i].where, &seen, e));
-    return estimate_check_seen(r->estimator, seen, r->config->data.train, e);
+    for (int64_t i = 0; i < d->n; i++) TRY(estimate_check_row(r->learner.estimator, d->rows[i].json, d->rows[i].where, &seen, e));
+    return estimate_check_seen(r->learner.estimator, seen, r->config->data.train, e);
+}
+
+/* An evaluation is not interrupted: the step before it cannot be made again. */
+static void open_collectors(struct run *r)
+{
+    const struct config *c = r->config;
+    r->collector = engine_collector(&r->engine, &r->arena);
+    r->collector.config = c->rollout;
+    r->collector.params = &r->engine.sampling;
+    r->collector.cancelled = signals_flag();
+    r->collector.columns = COLLECT_VERSION | COLLECT_SEGMENTS | (c->log.rollouts ? COLLECT_PROMPT_TEXT : 0);
+    r->eval_collector = engine_collector(&r->engine, &r->eval_arena);
+    r->eval_collector.config = engine_evaluation_rollout(c);
+    r->eval_collector.params = &r->engine.evaluating;
 }
 
 static tare_status open_parts(struct run *r, struct err *e)
@@ -106,20 +109,18 @@ static tare_status open_parts(struct run *r, struct err *e)
                                                  .settings = c->params,
                                                  .n_clusters = r->cluster.n_clusters,
                                                  .env = estimator_env},
-                      &r->estimator, e));
+                      &r->learner.estimator, e));
     TRY(check_columns(r, e));
     TRY(engine_open_objective(g, e));
-    TRY(off_policy_check(r, e));
-    TRY(relift_check(r, e));
-    TRY(process_reward_check(r, e));
+    TRY(learner_open(r, e));
+    TRY(engine_check_segments(c, verify_gives_segments(g->verify), estimate_needs(r->learner.estimator) & TARE_NEED_SEGMENTS, e));
     warn_of_teacher(r);
-    if (wants_reference(r)) TRY(engine_open_reference(g, e));
+    if (learner_reads_reference(r)) TRY(engine_open_reference(g, e));
     TRY(engine_open(g, ENGINE_SAMPLER, e));
+    open_collectors(r);
     TRY(engine_open_trainer(g, c->rollout.temperature, optimizer_steps(c), e));
     g->trainer->gradient_shards = c->dist.gradient_shards;
-    if (c->process_reward.implicit) TRY(engine_open_reward_model(g, e));
-    if (c->relift.rows) TRY(supervised_add_second(g->trainer, c, e));
-    return TARE_OK;
+    return learner_open_hooks(r, e);
 }
 
 static void add_plugin(struct manifest *m, struct manifest_plugin *list, const struct plugin *p)
@@ -155,7 +156,7 @@ static tare_status open_observe(struct run *r, bool resume, int64_t step, struct
                          .models = r->models,
                          .data_rows = r->engine.train.n,
                          .eval_rows = r->engine.eval.n};
-    add_plugin(&m, plugins, estimate_plugin(r->estimator));
+    add_plugin(&m, plugins, estimate_plugin(r->learner.estimator));
     add_plugin(&m, plugins, objective_plugin(r->engine.objective));
     add_plugin(&m, plugins, curriculum_plugin(r->curriculum));
     for (int64_t k = 0; k < verify_n_components(r->engine.verify) && k < 24; k++)
@@ -216,7 +217,7 @@ static tare_status check_steps(const struct config *c, int64_t step, int64_t unt
 static tare_status compare_parts(const struct run *r, int64_t step, struct err *e)
 {
     const struct plugin *const plugins[] = {
-        estimate_plugin(r->estimator), objective_plugin(r->engine.objective), curriculum_plugin(r->curriculum),
+        estimate_plugin(r->learner.estimator), objective_plugin(r->engine.objective), curriculum_plugin(r->curriculum),
         r->cluster.encoder ? r->cluster.encoder->plugin : NULL, r->cluster.codebook ? r->cluster.codebook->plugin : NULL};
     return same_ranks_parts(&r->engine, plugins, sizeof plugins / sizeof *plugins, step, e);
 }
@@ -234,7 +235,7 @@ tare_status run_open(struct run *r, const struct config *c, struct comm comm, co
 {
     char folder[FS_PATH] = "";
     int64_t step = -1;
-    *r = (struct run){.config = c, .start = start, .comm = comm, .evaluated = -1};
+    *r = (struct run){.config = c, .start = start, .comm = comm, .state = RUN_OPENING, .evaluated_step = -1};
     arena_init(&r->arena, "step");
     arena_init(&r->eval_arena, "evaluation");
     engine_init(&r->engine, c, &r->comm);
@@ -247,7 +248,9 @@ tare_status run_open(struct run *r, const struct config *c, struct comm comm, co
     if (step >= 0) TRY(run_restore(r, folder, e));
     TRY(comm_agree(&r->comm, take_models(r, step, e), e));
     TRY(compare_parts(r, step, e));
-    return comm_agree(&r->comm, open_folder(r, start->resume, step, e), e);
+    TRY(comm_agree(&r->comm, open_folder(r, start->resume, step, e), e));
+    r->state = RUN_READY;
+    return TARE_OK;
 }
 
 /* The bytes that column c points to, in the arena. */
@@ -283,34 +286,32 @@ tare_status run_take_batch(struct run *r, struct run_batch *out, struct err *e)
         const enum batch_kind kind = BATCH_TABLE[c].kind;
         if (batch_array(&r->batch, c) && (kind == KIND_TEXT || kind == KIND_STRING)) TRY(keep_bytes(&r->batch, c, &r->arena, e));
     }
-    *out = (struct run_batch){r->batch, r->arena, r->prompt_ids};
+    *out = (struct run_batch){r->batch, r->arena};
     arena_init(&r->arena, "step");
     r->batch = (struct batch){0};
-    r->share = (struct share){0};
-    r->prompt_ids = (struct token_ids){0};
+    r->collector.share = (struct share){0};
     return TARE_OK;
 }
 
 void run_batch_free(struct run_batch *b)
 {
     arena_free(&b->arena);
-    token_ids_free(&b->prompt_ids);
     *b = (struct run_batch){0};
 }
 
 void run_close(struct run *r)
 {
     observe_close(r->observe, "failed", NULL);
-    estimate_free(r->estimator);
+    learner_close(&r->learner);
     curriculum_free(r->curriculum);
     cluster_close(&r->cluster);
     embed_service_free(r->embed);
     engine_close(&r->engine);
-    relift_free(r);
     json_decref(r->models);
-    token_ids_free(&r->prompt_ids);
-    token_ids_free(&r->trace_ids);
+    collector_free(&r->collector);
+    collector_free(&r->eval_collector);
     arena_free(&r->arena);
     arena_free(&r->eval_arena);
     if (r->comm.free) r->comm.free(&r->comm);
+    r->state = RUN_CLOSED;
 }

@@ -9,19 +9,17 @@
 #include "batch/batch.h"
 #include "checkpoint/checkpoint.h"
 #include "cluster/cluster.h"
+#include "collect/collector.h"
 #include "config/config.h"
 #include "curriculum/curriculum.h"
-#include "dist/deal.h"
 #include "engine/embed_service.h"
 #include "engine/engine.h"
-#include "engine/logprob_service.h"
 #include "engine/make_model.h"
 #include "engine/models.h"
-#include "estimate/estimate.h"
 #include "loop/evaluate.h"
-#include "loop/relift.h"
+#include "loop/learner.h"
+#include "loop/run_state.h"
 #include "observe/observe.h"
-#include "update/update.h"
 
 enum { FIGURES = 32 }; /* at most, of a step */
 
@@ -29,40 +27,38 @@ struct run {
     const struct config *config;
     const struct train_start *start;
     struct comm comm;
-    struct engine engine;           /* data, verifier, model, sampler, trainer */
-    struct embed_service *embed;    /* tare.embed/1, while the weights are the initial ones */
-    struct logprob_service logprob; /* tare.logprob/1, for the estimator */
+    enum run_state state;
+
+    /* Parts, in the order of the data flow. */
+    struct engine engine;        /* data, verifier, model, sampler, trainer */
+    struct embed_service *embed; /* tare.embed/1, while the weights are the initial ones */
     struct cluster cluster;
     struct curriculum *curriculum;
-    struct estimator *estimator;
-    struct observe *observe;     /* on rank 0; NULL elsewhere, where observe_set and the like do nothing */
-    struct token_ids prompt_ids; /* a step's prompts, grown and kept */
-    struct token_ids trace_ids;  /* a step's off-policy traces, an update's demonstrations */
-    struct relift relift;
-    struct arena arena;           /* of the step */
-    struct arena eval_arena;      /* of a piece of an evaluation */
-    struct evaluation evaluation; /* the last one, made after step `evaluated`; -1: none yet */
-    int64_t evaluated;
-    bool told_short;    /* that refill_rounds did not fill a step */
-    bool evaluating;    /* an interruption is heard when the evaluation is done: the step before it cannot be forgotten any more */
-    struct batch batch; /* the whole step's, the same on every rank */
-    struct share share; /* the groups that this rank samples and verifies */
-    struct update_report report;
+    struct collector collector, eval_collector; /* of a step, of an evaluation */
+    struct learner learner;
+    struct observe *observe; /* on rank 0; NULL elsewhere, where observe_set and the like do nothing */
+    json_t *models;          /* on rank 0: the checksums of the files that its models are read from (observe/model_sums.h) */
+
+    /* Of the run. */
+    int64_t step;                 /* steps done */
+    int64_t cursor;               /* prompts taken from the order */
+    int64_t rollbacks;            /* done by the run; saved */
+    struct evaluation evaluation; /* the last one */
+    int64_t evaluated_step;       /* after which it was made; -1: none yet */
+    bool refill_warned;           /* the warning that refill_rounds did not fill a step has been logged */
+
+    /* Of the step. */
+    struct arena arena;
+    struct arena eval_arena; /* of a part of an evaluation */
+    struct batch batch;      /* the whole step's, the same on every rank */
+    int64_t begun;           /* the cursor as the step began, or began again after a rollback */
+    uint64_t *met;           /* [n_met] uids of the prompts that the step has drawn, in the arena */
+    int64_t n_met;
     struct rank_figure { /* of this rank; the largest of all ranks is the metric */
         const char *name;
         double value;
     } figures[FIGURES];
     int64_t n_figures;
-    uint64_t *met; /* uids of the prompts that the step has drawn, in the arena of the step */
-    int64_t n_met;
-    int64_t step;        /* steps done */
-    int64_t cursor;      /* prompts taken from the order */
-    int64_t begun;       /* the cursor as the step began, or began again after a rollback */
-    int64_t rollbacks;   /* done by the run; saved */
-    json_t *models;      /* on rank 0: the sums of the files that its models are read from (observe/model_sums.h) */
-    bool judging_failed; /* a verifier's error, not an interruption, ended the step: on all ranks alike, before its update */
-    bool moved;          /* the step has come to its update: the weights may have changed */
-    bool overflow;       /* the sampler met logits that are not finite, on all ranks alike */
 };
 
 /* How `tare train` was asked to begin. */
@@ -79,7 +75,6 @@ struct train_start {
 struct run_batch {
     struct batch batch;
     struct arena arena;
-    struct token_ids prompt_ids;
 };
 
 /* After a step: its batch with its memory becomes the caller's, who frees it, and the next step takes new memory. Texts of the batch that lie

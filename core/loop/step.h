@@ -12,13 +12,14 @@
         const double began_ = clock_seconds();                                                                                     \
         tare_status status_ = comm_stage(&r->comm, NAME, r->step + 1, e);                                                          \
         if (!status_) status_ = (CALL);                                                                                            \
-        if (!status_) status_ = figure_add(r, "time/" NAME, clock_seconds() - began_, e);                                          \
-        if (status_) return err_prefix(e, "step %lld, %s", (long long)r->step + 1, NAME);                                          \
+        TRY(stage_end(r, "time/" NAME, began_, status_, e));                                                                       \
     } while (0)
+/* metric: the literal "time/NAME". began: clock_seconds at the stage's begin. */
+tare_status stage_end(struct run *r, const char *metric, double began, tare_status status, struct err *e);
 
 tare_status step_run(struct run *r, struct err *e);
 
-/* The next n prompts become the step's batch, sampled and scored. */
-tare_status collect(struct run *r, int64_t n, struct err *e);
+/* Makes the next n prompts the step's batch: sampled, verified, with clusters and the reference's logprobs. */
+tare_status step_collect(struct run *r, int64_t n, struct err *e);
 
 #endif

@@ -70,7 +70,7 @@ static void length_metrics(struct run *r)
 
 static void policy_metrics(struct run *r)
 {
-    const struct update_report *u = &r->report;
+    const struct update_report *u = &r->learner.report;
     observe_set(r->observe, "policy/loss", u->loss);
     observe_set(r->observe, "policy/entropy", u->entropy);
     observe_set(r->observe, "policy/clip_fraction", u->clip_fraction);

@@ -31,8 +31,6 @@ struct train {
     struct run run;
     struct summary summary;
     int64_t saved; /* step of the last checkpoint, as far as this process knows */
-    bool opened;   /* the run: it has to be closed */
-    bool broken;   /* a step failed after the weights had moved */
 };
 
 static bool due(int64_t every, int64_t step)
@@ -43,7 +41,8 @@ static bool due(int64_t every, int64_t step)
 tare_status train_save(struct train *t, struct err *e)
 {
     struct run *r = &t->run;
-    if (t->broken) FAIL(e, TARE_E_STATE, "a step failed after the weights had moved, so there is nothing whole to save");
+    if (r->state == RUN_BROKEN)
+        FAIL(e, TARE_E_STATE, "a step failed after the weights had moved, so there is nothing whole to save");
     if (t->saved == r->step) return TARE_OK;
     TRY(observe_sync(r->observe, e));
     TRY(run_save(r, e));
@@ -56,9 +55,10 @@ static void forget_step(struct run *r)
 {
     r->cursor = r->begun;
     cluster_forget(&r->cluster);
+    r->state = RUN_READY;
 }
 
-static tare_status interrupted(struct train *t, struct err *e)
+static tare_status save_interrupted(struct train *t, struct err *e)
 {
     struct run *r = &t->run;
     TRY(train_save(t, e));
@@ -67,7 +67,7 @@ static tare_status interrupted(struct train *t, struct err *e)
 }
 
 /* A verifier's error ends the run, on all ranks alike, but not what was trained before it: as after an interruption, that is saved. */
-static tare_status judging_failed(struct train *t, struct err *e)
+static tare_status save_before_failure(struct train *t, struct err *e)
 {
     const struct run *r = &t->run;
     const struct err why = *e;
@@ -92,10 +92,10 @@ static void watch_signal(const struct run *r, struct summary *s, double signal)
     log_warn(
         "%d steps without any signal: in every group all rewards are alike, so nothing is learnt. Look at %s/rollouts: can verifier.plugins = %s read the answers, are the questions too hard or too easy, is rollout.max_new_tokens = %lld enough?",
         SILENT_STEPS, c->run.dir, c->verifier.plugins, (long long)c->rollout.max_new_tokens);
-    if (c->loss.entropy_coef > 0 && isfinite(r->report.entropy)) /* else nothing was trained on */
+    if (c->loss.entropy_coef > 0 && isfinite(r->learner.report.entropy)) /* else nothing was trained on */
         log_warn(
             "in such steps the entropy bonus alone moves the weights, towards random text (loss.entropy_coef = %g; the entropy is %.2f now); set loss.entropy_coef = 0 until there are rewards",
-            c->loss.entropy_coef, r->report.entropy);
+            c->loss.entropy_coef, r->learner.report.entropy);
 }
 
 /* Said once: what a verifier had no time for is not learnt from, and a run without any verdict would end as if it had trained. */
@@ -121,7 +121,7 @@ static int by_value(const void *a, const void *b)
  * first steps, whose norms differ widely, are not judged. */
 static void watch_spikes(const struct run *r, struct summary *s)
 {
-    const double norm = r->report.grad_norm;
+    const double norm = r->learner.report.grad_norm;
     double sorted[SPIKE_WINDOW];
     if (!isfinite(norm) || !(norm > 0)) return; /* skipped, or without any signal */
     memcpy(sorted, s->norms, sizeof sorted);
@@ -142,7 +142,7 @@ static void count_step(struct train *t, double seconds)
 {
     struct summary *s = &t->summary;
     struct run *r = &t->run;
-    const double signal = estimate_metrics(r->estimator)->effective_signal_ratio;
+    const double signal = estimate_metrics(r->learner.estimator)->effective_signal_ratio;
     s->steps++;
     s->seconds += seconds;
     s->tokens += (double)r->batch.n_tokens;
@@ -159,29 +159,31 @@ static tare_status one_step(struct train *t, struct err *e)
     const int64_t last = t->summary.last;
     const double began = clock_seconds();
     const tare_status status = step_run(r, e);
-    if (status && !r->moved) forget_step(r); /* it can be made again */
-    if (status && !r->moved && r->judging_failed) return judging_failed(t, e);
-    if (status == TARE_E_CANCELLED && !r->moved) return interrupted(t, e);
+    const enum run_state ended = r->state;
+    if (status && ended != RUN_UPDATING) forget_step(r);
+    if (status && ended == RUN_VERIFY_FAILED) return save_before_failure(t, e);
+    if (status == TARE_E_CANCELLED && ended != RUN_UPDATING) return save_interrupted(t, e);
     TRY(status);
     r->step++;
+    r->state = RUN_RECORDED;
     count_step(t, clock_seconds() - began);
     if (due(c->checkpoint.every, r->step) || (r->step == last && (c->checkpoint.last || last < c->train.steps)))
         TRY(train_save(t, e));
     const tare_status stop = comm_agree(&r->comm, *signals_flag() ? TARE_E_CANCELLED : TARE_OK, e);
-    return stop == TARE_E_CANCELLED ? interrupted(t, e) : stop;
+    return stop == TARE_E_CANCELLED ? save_interrupted(t, e) : stop;
 }
 
 tare_status train_step(struct train *t, bool *more, struct err *e)
 {
     struct run *r = &t->run;
     *more = false;
-    if (t->broken)
+    if (r->state == RUN_BROKEN)
         FAIL(e, TARE_E_STATE,
              "step %lld failed after the weights had moved; resume the run from its last checkpoint (tare train %s --resume)",
              (long long)r->step + 1, r->config->run.dir);
     if (r->step >= t->summary.last) return TARE_OK;
     const tare_status status = one_step(t, e);
-    t->broken = status && status != TARE_E_CANCELLED && r->moved;
+    if (status && (r->state == RUN_UPDATING || (r->state == RUN_RECORDED && status != TARE_E_CANCELLED))) r->state = RUN_BROKEN;
     *more = !status && r->step < t->summary.last;
     return status;
 }
@@ -209,7 +211,7 @@ static void print_summary(const struct run *r, const struct summary *s)
     }
     print_rewards(before, NULL, 0, r->evaluation.reward);
     putchar('\n');
-    printf("%-28s %s\n", "estimator", estimate_plugin(r->estimator)->desc.name);
+    printf("%-28s %s\n", "estimator", estimate_plugin(r->learner.estimator)->desc.name);
     printf("%-28s %10.2f\n", "effective-signal ratio", s->signal / (double)s->steps);
     printf("%-28s %10.0f\n", "sampled tokens/s", s->tokens / s->seconds);
     printf("%-28s %s\n\n", "run", r->config->run.dir);
@@ -256,7 +258,7 @@ static void tell(const struct train *t)
     if (t->summary.last < c->train.steps)
         log_info("stopped after step %lld of %lld; continue with: tare train %s --resume", (long long)r->step,
                  (long long)c->train.steps, c->run.dir);
-    else if (r->evaluated == r->step && t->summary.steps)
+    else if (r->evaluated_step == r->step && t->summary.steps)
         print_summary(r, &t->summary);
     else
         log_info("done: %s", c->run.dir);
@@ -288,7 +290,6 @@ static tare_status open_into(struct train *t, struct config *c, const struct tra
     if (!status) status = err_as_config(settle_ranks(c, &comm, e), e);
     if (!status) status = comm_agree(&comm, comm.rank ? TARE_OK : prepare(c, start, e), e);
     TRY(status);
-    t->opened = true;
     TRY(err_as_config(run_open(r, c, comm, start, e), e));
     t->summary.last = start->until ? start->until : c->train.steps;
     t->saved = r->step;
@@ -311,7 +312,7 @@ tare_status train_open(struct config *c, const struct train_start *start, struct
     TRY(mem_new((int64_t)sizeof *t, (void **)&t, e));
     const tare_status status = open_into(t, c, start, e);
     if (status) {
-        if (status == TARE_E_CANCELLED && t->opened) end_records(&t->run, "interrupted", NULL);
+        if (status == TARE_E_CANCELLED && t->run.state != RUN_CLOSED) end_records(&t->run, "interrupted", NULL);
         if (status == TARE_E_CONFIG) remove_refused_fork(t, c->run.dir);
         train_close(t);
         return status;
@@ -323,7 +324,7 @@ tare_status train_open(struct config *c, const struct train_start *start, struct
 void train_close(struct train *t)
 {
     if (!t) return;
-    if (t->opened) run_close(&t->run);
+    if (t->run.state != RUN_CLOSED) run_close(&t->run);
     mem_free(t);
 }
 

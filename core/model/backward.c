@@ -61,7 +61,7 @@ static tare_status pass_new(const struct model *m, const struct forward_batch *b
         else
             TRY(lora_rows_new(m, b->t, true, a, &p->acts[0].lora, e));
         /* a layer that is computed again leaves its last product out */
-        TRY(lora_kept_new(m, b->t, l && recompute == RECOMPUTE_LAYER ? 3 : 0, a, &p->acts[l].lora, e));
+        TRY(lora_kept_new(m, b->t, l && recompute == RECOMPUTE_LAYER ? PRODUCT_DOWN : PRODUCT_QKV, a, &p->acts[l].lora, e));
     }
     TRY(tensor_new_raw(a, &p->last, b->n_out * C, e));
     return tensor_new_raw(a, &p->last_rms, b->n_out, e);
@@ -122,36 +122,37 @@ static tare_status row_grads_new(const struct model *m, int64_t t, struct arena 
     return tensor_new_raw(a, &g->narrow, t * larger(s->intermediate, s->qk_norm != QK_NORM_NONE ? stride : q), e);
 }
 
-/* dx[T,K] = dy[T,N] W[N,K] for packed product i. */
-static void product_dx(const struct model *m, int64_t i, struct op_matmul_dx o)
+/* dx[T, k] = dy[T, n] W[n, k] */
+static void product_dx(const struct model *m, const struct model_product *p, struct op_matmul_dx o)
 {
-    o.packed = m->packed[i];
+    o.packed = p->packed;
+    o.n = p->n;
+    o.k = p->k;
     o.dtype = m->dtype;
-    o.int8 = model_product_int8(m, i);
+    o.int8 = p->int8;
     m->k->matmul_dx(&m->ctx, &o);
 }
 
-/* Gradients of a product of layer l, or of its adapters;  dx = dy W. */
-static void product_grad(const struct model *m, const struct unit_grads *to, struct layer_product p, const struct lora_rows *r)
+/* dx[T, k] = dy[T, n] W, and the gradients dW = dy^T x [n, k] and of the bias [n]; with adapters those of A and B instead. */
+static void product_backward(const struct model *m, const struct unit_grads *to, struct layer_product p, const struct lora_rows *r)
 {
     if (m->lora) {
         lora_backward(m, to, &p, r);
         return;
     }
-    const struct product at = model_product_of(m, p.i);
-    const int64_t bias = p.i % 4 ? -1 : m->layers[p.i / 4].qkv_bias;
-    const struct op_matmul_dw o = {.dw = to->matrix + at.offset,
-                                   .dbias = bias < 0 ? NULL : to->vector + bias,
+    const struct model_product *w = p.product;
+    const struct op_matmul_dw o = {.dw = to->matrix + w->offset,
+                                   .dbias = w->bias < 0 ? NULL : to->vector + w->bias,
                                    .dy = p.dy.at,
                                    .dy_dtype = p.dy.dtype,
                                    .x = p.x.at,
                                    .x_dtype = p.x.dtype,
                                    .t = p.t,
-                                   .n = at.n,
-                                   .k = at.k,
+                                   .n = w->n,
+                                   .k = w->k,
                                    .dtype = m->dtype};
     (to->apart ? m->k->matmul_dw_apart : m->k->matmul_dw)(&m->ctx, &o);
-    product_dx(m, p.i, (struct op_matmul_dx){.dx = p.dx, .dy = p.dy.at, .dy_dtype = p.dy.dtype, .t = p.t, .n = at.n, .k = at.k});
+    product_dx(m, w, (struct op_matmul_dx){.dx = p.dx, .dy = p.dy.at, .dy_dtype = p.dy.dtype, .t = p.t});
 }
 
 /* Where the gradient of a norm at `offset` of the unit is made; NULL: it is frozen. */
@@ -166,9 +167,9 @@ struct row_norm {
     const float *x, *w, *rms;
 };
 
-/* out = x + r N(y):  from g->dx, that of out, the gradient with respect to y. */
-static const float *leave(const struct model *m, const struct row_norm *n, const struct row_grads *g, int64_t t,
-                          const struct unit_grads *dw)
+/* Gradient [T, C] with respect to y of out = x + r N(y), from g->dx, that of out; branch_output_forward computes y = in W^T. */
+static const float *branch_output_backward(const struct model *m, const struct row_norm *n, const struct row_grads *g, int64_t t,
+                                           const struct unit_grads *dw)
 {
     const struct model_shape *s = &m->shape;
     const int64_t C = s->hidden;
@@ -181,9 +182,9 @@ static const float *leave(const struct model *m, const struct row_norm *n, const
     return g->branch;
 }
 
-/* n = rms(x), or x itself:  g->dx += the gradient with respect to x, from g->norm, that of n. */
-static void enter(const struct model *m, const struct row_norm *n, const struct row_grads *g, int64_t t,
-                  const struct unit_grads *dw)
+/* g->dx [T, C] += the gradient with respect to x of n = rms(x), or of n = x, from g->norm, that of n. */
+static void branch_input_backward(const struct model *m, const struct row_norm *n, const struct row_grads *g, int64_t t,
+                                  const struct unit_grads *dw)
 {
     const int64_t C = m->shape.hidden;
     if (n->w)
@@ -204,12 +205,14 @@ static void mlp_backward(const struct model *m, int64_t l, const struct train_pa
     float *dact = g->narrow;
     const struct product_rows kept = layer_kept_gate_up(a), dgu = {g->wide, g->dgu_dtype},
                               in = v->norm2 ? (struct product_rows){a->norm2, a->dtype} : (struct product_rows){a->mid, DTYPE_F32};
-    const float *dy = leave(m, &(struct row_norm){o.after2, a->after2, v->after2, a->rms_after2}, g, t, dw);
-    product_grad(m, dw, (struct layer_product){4 * l + 3, {a->act, a->dtype}, {dy, DTYPE_F32}, dact, t}, &a->lora);
+    const float *dy = branch_output_backward(m, &(struct row_norm){o.after2, a->after2, v->after2, a->rms_after2}, g, t, dw);
+    product_backward(m, dw,
+                     (struct layer_product){model_layer_product(m, l, PRODUCT_DOWN), {a->act, a->dtype}, {dy, DTYPE_F32}, dact, t},
+                     &a->lora);
     KERNEL(m->k, &m->ctx, swiglu_grad, .dgu = g->wide, .dgu_dtype = g->dgu_dtype, .dact = dact, .gu = kept.at,
            .gu_dtype = kept.dtype, .t = t, .f = F, .gelu = m->shape.gelu, .dtype = m->dtype);
-    product_grad(m, dw, (struct layer_product){4 * l + 2, in, dgu, g->norm, t}, &a->lora);
-    enter(m, &(struct row_norm){o.norm2, a->mid, v->norm2, a->rms2}, g, t, dw);
+    product_backward(m, dw, (struct layer_product){model_layer_product(m, l, PRODUCT_GATE_UP), in, dgu, g->norm, t}, &a->lora);
+    branch_input_backward(m, &(struct row_norm){o.norm2, a->mid, v->norm2, a->rms2}, g, t, dw);
 }
 
 /* Through the norms of q and k; v passes. */
@@ -244,15 +247,19 @@ static void attention_backward(const struct model *m, int64_t l, const struct tr
     const struct product_rows kept = layer_kept_qkv(a),
                               in = v->norm1 ? (struct product_rows){a->norm1, a->dtype} : (struct product_rows){p->x[l], DTYPE_F32};
     as.window = layer_window(&m->shape, l);
-    const float *dy = leave(m, &(struct row_norm){o.after1, a->after1, v->after1, a->rms_after1}, g, t, dw);
-    product_grad(m, dw, (struct layer_product){4 * l + 1, {a->att, a->dtype}, {dy, DTYPE_F32}, datt, t}, &a->lora);
+    const float *dy = branch_output_backward(m, &(struct row_norm){o.after1, a->after1, v->after1, a->rms_after1}, g, t, dw);
+    product_backward(m, dw,
+                     (struct layer_product){model_layer_product(m, l, PRODUCT_OUT), {a->att, a->dtype}, {dy, DTYPE_F32}, datt, t},
+                     &a->lora);
     KERNEL(m->k, &m->ctx, attention_grad, .dqkv = dqkv, .dout = datt, .out = a->att, .out_dtype = a->dtype, .stats = a->stats,
            .qkv = kept.at, .qkv_dtype = kept.dtype, .shape = as, .segs = p->segs, .n_segs = p->n_segs, .t = t);
     layer_turn(m, l, dqkv, &p->batch, 1);
     if (m->shape.qk_norm != QK_NORM_NONE) qk_norm_backward(m, l, p, dqkv, g->narrow, dw);
     const bool ends = m->lora && l == 0; /* the embedding is frozen too */
-    product_grad(m, dw, (struct layer_product){4 * l, in, {dqkv, DTYPE_F32}, ends ? NULL : g->norm, t}, &a->lora);
-    if (!ends) enter(m, &(struct row_norm){o.norm1, p->x[l], v->norm1, a->rms1}, g, t, dw);
+    product_backward(
+        m, dw, (struct layer_product){model_layer_product(m, l, PRODUCT_QKV), in, {dqkv, DTYPE_F32}, ends ? NULL : g->norm, t},
+        &a->lora);
+    if (!ends) branch_input_backward(m, &(struct row_norm){o.norm1, p->x[l], v->norm1, a->rms1}, g, t, dw);
 }
 
 /* ---- units, in the same order on ranks with and without a micro-batch */
@@ -264,13 +271,12 @@ void model_backward_begin(struct model *m, struct grads *g)
 
 void model_logits_grad(struct model *m, const struct logits_grad *x, struct grads *g)
 {
-    const struct product head = model_product_of(m, 4 * m->shape.layers);
-    const int64_t V = m->shape.vocab, C = m->shape.hidden, at = head.offset;
+    const struct model_product *head = model_head(m);
     kernels_at(&m->ctx, "the head's gradient", -1);
-    product_dx(m, 4 * m->shape.layers, (struct op_matmul_dx){.dx = x->dhidden, .dy = x->dlogits, .t = x->n, .n = V, .k = C});
+    product_dx(m, head, (struct op_matmul_dx){.dx = x->dhidden, .dy = x->dlogits, .t = x->n});
     if (m->lora) return;
-    KERNEL(m->k, &m->ctx, matmul_dw, .dw = grads_head(g) + at, .dy = x->dlogits, .x = x->hidden, .t = x->n, .n = V, .k = C,
-           .dtype = m->dtype);
+    KERNEL(m->k, &m->ctx, matmul_dw, .dw = grads_head(g) + head->offset, .dy = x->dlogits, .x = x->hidden, .t = x->n, .n = head->n,
+           .k = head->k, .dtype = m->dtype);
 }
 
 static tare_status final_norm_backward(struct model *m, struct train_pass *p, const float *dhidden, struct row_grads *d,

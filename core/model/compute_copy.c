@@ -35,18 +35,23 @@ static const float *vector_at(const struct model *m, int64_t offset)
         if (m->tensors[i].offset == offset) return m->vector_copy + vector_place(m, i);
 }
 
+/* Vector of layer l at an offset of its unit; NULL for -1. */
+static const float *layer_vector(const struct model *m, int64_t l, int64_t offset)
+{
+    return offset < 0 ? NULL : vector_at(m, m->unit_begin[l + 1] + offset);
+}
+
 static void point_to_vectors(struct model *m)
 {
     for (int64_t l = 0; l < m->shape.layers; l++) {
         const struct layer_offsets *o = &m->layers[l];
-        const int64_t at = m->unit_begin[l + 1];
-        m->vectors[l] = (struct layer_vectors){.qkv_bias = o->qkv_bias < 0 ? NULL : vector_at(m, at + o->qkv_bias),
-                                               .norm1 = o->norm1 < 0 ? NULL : vector_at(m, at + o->norm1),
-                                               .norm2 = o->norm2 < 0 ? NULL : vector_at(m, at + o->norm2),
-                                               .after1 = o->after1 < 0 ? NULL : vector_at(m, at + o->after1),
-                                               .after2 = o->after2 < 0 ? NULL : vector_at(m, at + o->after2),
-                                               .q_norm = o->q_norm < 0 ? NULL : vector_at(m, at + o->q_norm),
-                                               .k_norm = o->k_norm < 0 ? NULL : vector_at(m, at + o->k_norm)};
+        m->vectors[l] = (struct layer_vectors){.qkv_bias = layer_vector(m, l, model_layer_product(m, l, PRODUCT_QKV)->bias),
+                                               .norm1 = layer_vector(m, l, o->norm1),
+                                               .norm2 = layer_vector(m, l, o->norm2),
+                                               .after1 = layer_vector(m, l, o->after1),
+                                               .after2 = layer_vector(m, l, o->after2),
+                                               .q_norm = layer_vector(m, l, o->q_norm),
+                                               .k_norm = layer_vector(m, l, o->k_norm)};
     }
     m->final_norm_vector = vector_at(m, m->final_norm);
 }
@@ -68,34 +73,32 @@ static tare_status take(struct model *m, int64_t bytes, void *out, struct err *e
 }
 
 /* All products in one piece: single ones are too small for huge pages, and a token's products read all of them from memory. */
-static tare_status products_new(struct model *m, int64_t n, struct err *e)
+static tare_status products_new(struct model *m, struct err *e)
 {
     enum { PLACE = 64 /* bytes: a line of a cache */ };
     int64_t all = 0;
     char *at = NULL;
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t bytes = model_product_bytes(m, i);
+    for (int64_t i = 0; i < m->n_products; i++) {
+        const int64_t bytes = model_product_bytes(m, &m->products[i]);
         if (bytes <= 0)
             FAIL(e, TARE_E_UNSUPPORTED, "the %s kernels do not compute in the model.dtype asked for; use f32", m->k->name);
         all += (bytes + PLACE - 1) / PLACE * PLACE;
     }
     TRY(take(m, all, &at, e));
-    for (int64_t i = 0; i < n; i++) {
-        m->packed[i] = at;
-        at += (model_product_bytes(m, i) + PLACE - 1) / PLACE * PLACE;
+    for (int64_t i = 0; i < m->n_products; i++) {
+        m->products[i].packed = at;
+        at += (model_product_bytes(m, &m->products[i]) + PLACE - 1) / PLACE * PLACE;
     }
     return TARE_OK;
 }
 
 tare_status compute_copy_new(struct model *m, struct err *e)
 {
-    const int64_t n_products = 4 * m->shape.layers + 1;
     if (m->int8 && !m->k->int8_bytes)
         FAIL(e, TARE_E_UNSUPPORTED,
              "model.weights = int8 is computed on the CPU only; use run.device = cpu, or model.weights = dtype");
-    TRY(mem_new(n_products * (int64_t)sizeof *m->packed, (void **)&m->packed, e));
     TRY(mem_new(m->shape.layers * (int64_t)sizeof *m->vectors, (void **)&m->vectors, e));
-    TRY(products_new(m, n_products, e));
+    TRY(products_new(m, e));
     if (is_apart(m)) TRY(take(m, vector_floats(m) * (int64_t)sizeof(float), &m->vector_copy, e));
     if (m->lora) TRY(take(m, m->shape.vocab * m->shape.hidden * (int64_t)sizeof(float), &m->lora->table, e));
     m->table = m->lora ? m->lora->table : model_is_whole(m) ? m->weights + m->embed : m->window[3].data;
@@ -105,9 +108,8 @@ tare_status compute_copy_new(struct model *m, struct err *e)
 
 void compute_copy_free(struct model *m)
 {
-    if (m->packed && m->packed[0]) m->k->backend->release(&m->ctx, m->packed[0]);
+    if (m->products && m->products[0].packed) m->k->backend->release(&m->ctx, m->products[0].packed);
     if (m->vector_copy) m->k->backend->release(&m->ctx, m->vector_copy);
-    mem_free(m->packed);
     mem_free(m->vectors);
 }
 
@@ -130,12 +132,12 @@ static tare_status copy_vectors(struct model *m, int64_t u, const float *whole, 
 
 static void pack_unit(struct model *m, struct refresh_proof *proof, int64_t u, const float *whole)
 {
-    for (int64_t i = 0; i < 4 * m->shape.layers + 1; i++) {
-        const struct product p = model_product_of(m, i);
-        if (p.unit != u) continue;
-        KERNEL(m->k, &m->ctx, pack, .packed = m->packed[i], .w = whole + p.offset, .n = p.n, .k = p.k, .dtype = m->dtype,
-               .int8 = model_product_int8(m, i));
-        proof_refresh_copy(m, proof, m->packed[i], model_product_bytes(m, i));
+    for (int64_t i = 0; i < m->n_products; i++) {
+        const struct model_product *p = &m->products[i];
+        if (p->unit != u) continue;
+        KERNEL(m->k, &m->ctx, pack, .packed = p->packed, .w = whole + p->offset, .n = p->n, .k = p->k, .dtype = m->dtype,
+               .int8 = p->int8);
+        proof_refresh_copy(m, proof, p->packed, model_product_bytes(m, p));
     }
 }
 

@@ -43,7 +43,7 @@ static int64_t largest_unit(const struct model *m)
 
 tare_status frozen_read(struct model *m, const char *folder, struct err *e)
 {
-    const int64_t bytes = largest_unit(m) * (int64_t)sizeof(float), far = kernels_room(m->k, bytes);
+    const int64_t bytes = largest_unit(m) * (int64_t)sizeof(float), far = kernels_staging_bytes(m->k, bytes);
     OWNED(safetensors_close) struct safetensors file = {0};
     OWNED(mem_free_at) float *unit = NULL;
     void *room = NULL;

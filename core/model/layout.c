@@ -85,17 +85,55 @@ static void add_norms(struct model *m, int64_t *at, int64_t l, int64_t begin)
     o->after2 = add_layer_tensor(m, at, l, "post_feedforward_layernorm.weight", (struct extent){0, C}, true) - begin;
 }
 
+/* W[n, k] of each role. */
+static struct extent product_extent(const struct model_shape *s, enum product_role role)
+{
+    const int64_t C = s->hidden, q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
+    switch (role) {
+    case PRODUCT_QKV:
+        return (struct extent){q + 2 * kv, C};
+    case PRODUCT_OUT:
+        return (struct extent){C, q};
+    case PRODUCT_GATE_UP:
+        return (struct extent){2 * s->intermediate, C};
+    case PRODUCT_DOWN:
+        return (struct extent){C, s->intermediate};
+    default:
+        return (struct extent){s->vocab, C};
+    }
+}
+
+/* Appends a product without a bias, its W at `offset` of the flat layout. */
+static struct model_product *add_product(struct model *m, int64_t layer, enum product_role role, int64_t offset)
+{
+    const int64_t id = m->n_products++, unit = role == PRODUCT_HEAD ? model_head_unit(m) : layer + 1;
+    const struct extent w = product_extent(&m->shape, role);
+    m->products[id] = (struct model_product){.id = id,
+                                             .layer = layer,
+                                             .role = role,
+                                             .n = w.rows,
+                                             .k = w.cols,
+                                             .unit = unit,
+                                             .offset = offset - m->unit_begin[unit],
+                                             .bias = -1,
+                                             .int8 = m->int8};
+    return &m->products[id];
+}
+
 static void add_layer(struct model *m, int64_t *at, int64_t l)
 {
     const struct model_shape *s = &m->shape;
     const int64_t C = s->hidden, begin = *at, D = s->head_dim;
     struct layer_offsets *o = &m->layers[l];
-    *o = (struct layer_offsets){.qkv_bias = -1, .norm1 = -1, .norm2 = -1, .after1 = -1, .after2 = -1, .q_norm = -1, .k_norm = -1};
-    o->qkv = add_qkv(m, at, l) - begin;
-    if (s->qkv_bias) o->qkv_bias = add_bias(m, at, l) - begin;
-    o->o = add_layer_tensor(m, at, l, "self_attn.o_proj.weight", (struct extent){C, s->heads * D}, true) - begin;
-    o->gate_up = add_gate_up(m, at, l) - begin;
-    o->down = add_layer_tensor(m, at, l, "mlp.down_proj.weight", (struct extent){C, s->intermediate}, true) - begin;
+    *o = (struct layer_offsets){.norm1 = -1, .norm2 = -1, .after1 = -1, .after2 = -1, .q_norm = -1, .k_norm = -1};
+    const int64_t qkv = add_qkv(m, at, l), bias = s->qkv_bias ? add_bias(m, at, l) - begin : -1,
+                  out = add_layer_tensor(m, at, l, "self_attn.o_proj.weight", (struct extent){C, s->heads * D}, true),
+                  gate_up = add_gate_up(m, at, l),
+                  down = add_layer_tensor(m, at, l, "mlp.down_proj.weight", (struct extent){C, s->intermediate}, true);
+    add_product(m, l, PRODUCT_QKV, qkv)->bias = bias;
+    add_product(m, l, PRODUCT_OUT, out);
+    add_product(m, l, PRODUCT_GATE_UP, gate_up);
+    add_product(m, l, PRODUCT_DOWN, down);
     add_norms(m, at, l, begin);
     if (s->qk_norm == QK_NORM_NONE) return;
     const bool whole = s->qk_norm == QK_NORM_WHOLE;
@@ -140,7 +178,7 @@ static tare_status new_arrays(struct model *m, struct err *e)
     return mem_new((L + 2) * 8, (void **)&m->unit_block, e);
 }
 
-void layout_free(struct model *m)
+static void free_arrays(struct model *m)
 {
     mem_free(m->tensors);
     mem_free(m->unit_begin);
@@ -152,36 +190,27 @@ void layout_free(struct model *m)
     m->layers = NULL;
 }
 
-struct product model_product_of(const struct model *m, int64_t i)
+void layout_free(struct model *m)
 {
-    const struct model_shape *s = &m->shape;
-    const int64_t C = s->hidden, q = s->heads * s->head_dim, u = i / 4 + 1;
-    if (i == 4 * s->layers) {
-        const int64_t unit = model_head_unit(m);
-        return (struct product){unit, m->layers ? m->head - m->unit_begin[unit] : 0, s->vocab, C};
-    }
-    const struct layer_offsets o = model_layer_offsets(m, i / 4);
-    switch (i % 4) {
-    case 0:
-        return (struct product){u, o.qkv, q + 2 * s->kv_heads * s->head_dim, C};
-    case 1:
-        return (struct product){u, o.o, C, q};
-    case 2:
-        return (struct product){u, o.gate_up, 2 * s->intermediate, C};
-    default:
-        return (struct product){u, o.down, C, s->intermediate};
-    }
+    free_arrays(m);
+    mem_free(m->products);
+    m->products = NULL;
+    m->n_products = 0;
 }
 
-int model_product_int8(const struct model *m, int64_t i)
+const struct model_product *model_layer_product(const struct model *m, int64_t layer, enum product_role role)
 {
-    return m->int8 && i <= 4 * m->shape.layers;
+    return &m->products[layer * LAYER_PRODUCTS + role];
 }
 
-int64_t model_product_bytes(const struct model *m, int64_t i)
+const struct model_product *model_head(const struct model *m)
 {
-    const struct product p = model_product_of(m, i);
-    return (model_product_int8(m, i) ? m->k->int8_bytes : m->k->packed_bytes)(p.n, p.k, m->dtype);
+    return &m->products[m->n_products - 1];
+}
+
+int64_t model_product_bytes(const struct model *m, const struct model_product *p)
+{
+    return (p->int8 ? m->k->int8_bytes : m->k->packed_bytes)(p->n, p->k, m->dtype);
 }
 
 struct layer_offsets model_layer_offsets(const struct model *m, int64_t l)
@@ -211,10 +240,12 @@ tare_status layout_make_adapters(struct model *m, struct err *e)
 {
     const int64_t L = m->shape.layers;
     int64_t at = 0;
+    free_arrays(m);
     TRY(new_arrays(m, e));
     m->unit_block[0] = m->unit_block[L + 1] = UNIT_ALIGN;
     for (int64_t l = 0; l < L; l++) {
-        for (int64_t i = 4 * l; i < 4 * l + 4; i++) add_group(m, &at, l, &m->lora->groups[i]);
+        for (int role = 0; role < LAYER_PRODUCTS; role++)
+            add_group(m, &at, l, &m->lora->groups[model_layer_product(m, l, (enum product_role)role)->id]);
         end_unit(m, &at, l + 1);
     }
     m->unit_begin[L + 2] = at;
@@ -230,6 +261,8 @@ tare_status layout_make(struct model *m, struct err *e)
     int64_t at = 0;
     TRY(new_arrays(m, e));
     TRY(mem_new(L * (int64_t)sizeof *m->layers, (void **)&m->layers, e));
+    m->n_products = 0;
+    TRY(mem_new((LAYER_PRODUCTS * L + 1) * (int64_t)sizeof *m->products, (void **)&m->products, e));
     m->embed = add(m, &at, "model.embed_tokens.weight", (struct extent){s->vocab, s->hidden}, 0, true);
     end_unit(m, &at, 0);
     for (int64_t l = 0; l < L; l++) {
@@ -238,6 +271,7 @@ tare_status layout_make(struct model *m, struct err *e)
     }
     m->final_norm = add(m, &at, "model.norm.weight", (struct extent){0, s->hidden}, (int)L + 1, true);
     m->head = s->tied ? m->embed : add(m, &at, "lm_head.weight", (struct extent){s->vocab, s->hidden}, (int)L + 1, true);
+    add_product(m, L, PRODUCT_HEAD, m->head);
     end_unit(m, &at, L + 1);
     m->n_params = at;
     m->n_own = at / m->ranks;

@@ -6,19 +6,14 @@
 #include "model/model.h"
 
 tare_status layout_make(struct model *m, struct err *e);
-/* In its place the layout of m->lora: its tensors by peft's names, and where its groups begin. layers, embed, layer_final_norm and head are the base's. */
+/* Replaces the base's layout with that of m->lora: its tensors by peft's names, and the offsets of its groups. The product
+ * table, embed, final_norm and head stay those of the base. */
 tare_status layout_make_adapters(struct model *m, struct err *e);
 void layout_free(struct model *m);
 
-/* Product i of the packed ones (see packed in model.h): its size [n, k], its unit and its place there (0 where the base has no layout). */
-struct product {
-    int64_t unit, offset, n, k;
-};
-struct product model_product_of(const struct model *m, int64_t i);
-/* Its bytes in the compute copy, and whether they are int8. */
-int64_t model_product_bytes(const struct model *m, int64_t i);
-int model_product_int8(const struct model *m, int64_t i);
-/* The places in layer l's unit; all 0 where the base has no layout. */
+/* Bytes of product p in the compute copy. */
+int64_t model_product_bytes(const struct model *m, const struct model_product *p);
+/* Offsets of the vectors in layer l's unit; all 0 once adapters have replaced the base's layout. */
 struct layer_offsets model_layer_offsets(const struct model *m, int64_t l);
 
 /* compute_copy.c: the buffers of the compute copy; weights and windows come before. */

@@ -11,15 +11,15 @@
 #include <string.h>
 
 const struct lora_kind LORA_KIND[LORA_KINDS] = {
-    [LORA_Q_PROJ] = {"q_proj", "self_attn.q_proj", 0, LORA_APART},
-    [LORA_K_PROJ] = {"k_proj", "self_attn.k_proj", 0, LORA_APART},
-    [LORA_V_PROJ] = {"v_proj", "self_attn.v_proj", 0, LORA_APART},
-    [LORA_O_PROJ] = {"o_proj", "self_attn.o_proj", 1, LORA_ANY},
-    [LORA_GATE_PROJ] = {"gate_proj", "mlp.gate_proj", 2, LORA_APART},
-    [LORA_UP_PROJ] = {"up_proj", "mlp.up_proj", 2, LORA_APART},
-    [LORA_DOWN_PROJ] = {"down_proj", "mlp.down_proj", 3, LORA_ANY},
-    [LORA_QKV_PROJ] = {"qkv_proj", "self_attn.qkv_proj", 0, LORA_FUSED},
-    [LORA_GATE_UP_PROJ] = {"gate_up_proj", "mlp.gate_up_proj", 2, LORA_FUSED},
+    [LORA_Q_PROJ] = {"q_proj", "self_attn.q_proj", PRODUCT_QKV, LORA_APART},
+    [LORA_K_PROJ] = {"k_proj", "self_attn.k_proj", PRODUCT_QKV, LORA_APART},
+    [LORA_V_PROJ] = {"v_proj", "self_attn.v_proj", PRODUCT_QKV, LORA_APART},
+    [LORA_O_PROJ] = {"o_proj", "self_attn.o_proj", PRODUCT_OUT, LORA_ANY},
+    [LORA_GATE_PROJ] = {"gate_proj", "mlp.gate_proj", PRODUCT_GATE_UP, LORA_APART},
+    [LORA_UP_PROJ] = {"up_proj", "mlp.up_proj", PRODUCT_GATE_UP, LORA_APART},
+    [LORA_DOWN_PROJ] = {"down_proj", "mlp.down_proj", PRODUCT_DOWN, LORA_ANY},
+    [LORA_QKV_PROJ] = {"qkv_proj", "self_attn.qkv_proj", PRODUCT_QKV, LORA_FUSED},
+    [LORA_GATE_UP_PROJ] = {"gate_up_proj", "mlp.gate_up_proj", PRODUCT_GATE_UP, LORA_FUSED},
 };
 
 /* ---- what is asked for */
@@ -59,14 +59,11 @@ static struct lora_part part_of(const struct model_shape *s, int kind)
     return (struct lora_part){.kind = kind, .begin = begin[kind], .n = n[kind]};
 }
 
-static struct lora_group group_of(const struct model_shape *s, const struct lora_spec *spec, int product)
+static struct lora_group group_of(const struct model_shape *s, const struct lora_spec *spec, const struct model_product *p)
 {
-    const int64_t q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
-    const int64_t columns[4] = {q + 2 * kv, s->hidden, 2 * s->intermediate, s->hidden},
-                  inner[4] = {s->hidden, q, s->hidden, s->intermediate};
-    struct lora_group g = {.k = inner[product], .columns = columns[product]};
+    struct lora_group g = {.k = p->k, .columns = p->n};
     for (int i = 0; i < LORA_KINDS; i++)
-        if (LORA_KIND[i].product == product && (spec->targets >> i & 1)) g.part[g.n++] = part_of(s, i);
+        if (LORA_KIND[i].role == p->role && (spec->targets >> i & 1)) g.part[g.n++] = part_of(s, i);
     g.rows = g.n * spec->rank;
     return g;
 }
@@ -81,8 +78,8 @@ tare_status lora_new(struct model *m, const struct lora_spec *spec, struct err *
     a->spec = *spec;
     a->spec.targets = targets;
     if (spec->rank) a->scale = (float)(spec->alpha / (spec->rslora ? sqrt((double)spec->rank) : (double)spec->rank));
-    TRY(mem_new(4 * s->layers * (int64_t)sizeof *a->groups, (void **)&a->groups, e));
-    for (int64_t i = 0; i < 4 * s->layers; i++) a->groups[i] = group_of(s, &a->spec, (int)(i % 4));
+    TRY(mem_new(m->n_products * (int64_t)sizeof *a->groups, (void **)&a->groups, e));
+    for (int64_t i = 0; i < m->n_products; i++) a->groups[i] = group_of(s, &a->spec, &m->products[i]);
     return TARE_OK;
 }
 
@@ -91,7 +88,7 @@ void lora_free(struct model *m)
     struct lora *a = m->lora;
     if (!a) return;
     if (a->groups)
-        for (int64_t i = 0; i < 4 * m->shape.layers; i++) {
+        for (int64_t i = 0; i < m->n_products; i++) {
             if (a->groups[i].packed) m->k->backend->release(&m->ctx, a->groups[i].packed);
             for (int j = 0; j < a->groups[i].n; j++)
                 if (a->groups[i].part[j].packed) m->k->backend->release(&m->ctx, a->groups[i].part[j].packed);
@@ -114,7 +111,7 @@ static tare_status take(struct model *m, int64_t n, int64_t k, void **out, struc
 tare_status lora_copy_new(struct model *m, struct err *e)
 {
     const int64_t r = m->lora->spec.rank;
-    for (int64_t i = 0; i < 4 * m->shape.layers; i++) {
+    for (int64_t i = 0; i < m->n_products; i++) {
         struct lora_group *g = &m->lora->groups[i];
         if (!g->n) continue;
         TRY(take(m, g->rows, g->k, &g->packed, e));
@@ -151,9 +148,9 @@ static void pack_one(struct model *m, struct refresh_proof *proof, void *packed,
 void lora_pack(struct model *m, struct refresh_proof *proof, int64_t u, const float *whole)
 {
     const int64_t r = m->lora->spec.rank;
-    for (int64_t i = 4 * (u - 1); i < 4 * u; i++) {
-        const struct lora_group *g = &m->lora->groups[i];
-        if (!g->n) continue;
+    for (int64_t i = 0; i < m->n_products; i++) {
+        const struct lora_group *g = lora_group_of(m, &m->products[i]);
+        if (!g || m->products[i].unit != u) continue;
         pack_one(m, proof, g->packed, whole + g->a, (const int64_t[2]){g->rows, g->k});
         for (int j = 0; j < g->n; j++)
             pack_one(m, proof, g->part[j].packed, whole + g->part[j].b, (const int64_t[2]){g->part[j].n, r});
@@ -184,11 +181,15 @@ tare_status lora_rows_new(const struct model *m, int64_t t, bool training, struc
     return tensor_new_raw(a, &out->wide, t * widest(&m->shape), e);
 }
 
-tare_status lora_kept_new(const struct model *m, int64_t t, int first, struct arena *a, struct lora_rows *out, struct err *e)
+tare_status lora_kept_new(const struct model *m, int64_t t, enum product_role first, struct arena *a, struct lora_rows *out,
+                          struct err *e)
 {
     if (!m->lora || !is_beside(m)) return TARE_OK;
-    for (int i = first; i < 4; i++)
-        if (m->lora->groups[i].n) TRY(tensor_new_raw(a, &out->u[i], t * m->lora->groups[i].rows, e));
+    for (int role = first; role < LAYER_PRODUCTS; role++) {
+        /* all layers have the same adapters */
+        const struct lora_group *g = lora_group_of(m, model_layer_product(m, 0, (enum product_role)role));
+        if (g) TRY(tensor_new_raw(a, &out->u[role], t * g->rows, e));
+    }
     return TARE_OK;
 }
 
@@ -236,14 +237,16 @@ static struct low_rank low_rank_of(const struct model *m, const struct lora_grou
     return l;
 }
 
-void lora_product(const struct model *m, int64_t i, struct op_matmul o, const struct lora_rows *r)
+void lora_product(const struct model *m, const struct model_product *p, struct op_matmul o, const struct lora_rows *r)
 {
-    const struct lora_group *g = m->lora && m->lora->groups[i].n ? &m->lora->groups[i] : NULL;
-    o.packed = m->packed[i];
+    const struct lora_group *g = lora_group_of(m, p);
+    o.packed = p->packed;
+    o.n = p->n;
+    o.k = p->k;
     o.dtype = m->dtype;
-    o.int8 = model_product_int8(m, i);
+    o.int8 = p->int8;
     if (g && is_beside(m)) {
-        KERNEL(m->k, &m->ctx, matmul_low_rank, .product = o, .beside = low_rank_of(m, g), .u = r->u[i % 4]);
+        KERNEL(m->k, &m->ctx, matmul_low_rank, .product = o, .adapter = low_rank_of(m, g), .u = r->u[p->role]);
         return;
     }
     m->k->matmul(&m->ctx, &o);
@@ -300,11 +303,11 @@ static void beside_backward(const struct model *m, const struct lora_group *g, c
                             const struct layer_product *p, const struct lora_rows *r)
 {
     struct op_low_rank_dw o = {.da = to->matrix + g->a,
-                               .u = r->u[p->i % 4],
+                               .u = r->u[p->product->role],
                                .d = r->all,
                                .dy = p->dy.at,
                                .x = p->x.at,
-                               .beside = low_rank_of(m, g),
+                               .adapter = low_rank_of(m, g),
                                .t = p->t,
                                .n = g->columns,
                                .k = g->k,
@@ -315,31 +318,32 @@ static void beside_backward(const struct model *m, const struct lora_group *g, c
     KERNEL(m->k, &m->ctx, matmul_dx_low_rank,
            .product = {.dx = p->dx,
                        .dy = p->dy.at,
-                       .packed = m->packed[p->i],
+                       .packed = p->product->packed,
                        .t = p->t,
                        .n = g->columns,
                        .k = g->k,
                        .dtype = m->dtype,
-                       .int8 = model_product_int8(m, p->i)},
-           .beside = o.beside, .d = r->all);
+                       .int8 = p->product->int8},
+           .adapter = o.adapter, .d = r->all);
     m->k->low_rank_dw(&m->ctx, &o);
 }
 
 void lora_backward(const struct model *m, const struct unit_grads *to, const struct layer_product *p, const struct lora_rows *r)
 {
-    const struct lora_group *g = &m->lora->groups[p->i];
-    if (g->n && is_beside(m)) {
+    const struct model_product *base = p->product;
+    const struct lora_group *g = lora_group_of(m, base);
+    if (g && is_beside(m)) {
         beside_backward(m, g, to, p, r);
         return;
     }
     if (p->dx)
         product_dx(m, (struct op_matmul_dx){.dx = p->dx,
                                             .dy = p->dy.at,
-                                            .packed = m->packed[p->i],
+                                            .packed = base->packed,
                                             .dy_dtype = p->dy.dtype,
                                             .t = p->t,
-                                            .n = g->columns,
-                                            .k = g->k,
-                                            .int8 = model_product_int8(m, p->i)});
-    if (g->n) adapters_backward(m, g, to, p, r);
+                                            .n = base->n,
+                                            .k = base->k,
+                                            .int8 = base->int8});
+    if (g) adapters_backward(m, g, to, p, r);
 }

@@ -19,7 +19,7 @@ enum { LORA_ALL = (1 << LORA_KINDS) - 1, LORA_PARTS = 3 };
 /* A linear layer that may have an adapter, in the order of CHOICES_LORA_TARGET, which is that of the products. */
 struct lora_kind {
     const char *name, *path;                      /* "q_proj", "self_attn.q_proj" */
-    int product;                                  /* 0: q|k|v, 1: o, 2: gate|up, 3: down */
+    enum product_role role;                       /* the product that it is part of */
     enum { LORA_ANY, LORA_APART, LORA_FUSED } in; /* which checkpoints have it: all, those with q, k, v apart, or in one tensor */
 };
 extern const struct lora_kind LORA_KIND[LORA_KINDS];
@@ -50,7 +50,7 @@ struct lora_group {  /* the adapters of one product */
 struct lora {
     struct lora_spec spec;
     float scale;               /* s */
-    struct lora_group *groups; /* [4 L] */
+    struct lora_group *groups; /* [n_products] by model_product.id; the head's is empty */
     float *table;              /* the base's embedding, [V, C] */
     char base[4096];           /* its folder */
     uint64_t base_hash;        /* XXH3 of its tensors as fp32, in the order of the layout */
@@ -59,11 +59,17 @@ struct lora {
 /* Rows that adapters are computed in, of a layer after the other. Where the kernels compute them beside the base's products (kernels.h, low_rank) the
  * backward pass reads u, which the forward pass has kept, and needs `all` besides; else it computes x A^T again, and all three are used in both. */
 struct lora_rows {
-    float *all;  /* [T, 3 r] x A^T of a group; its gradient */
-    float *part; /* [T, r] */
-    float *wide; /* [T, the widest of a product] */
-    float *u[4]; /* [T, parts * r] of this layer's products: s x A^T. NULL in sampling, and where it is computed again */
+    float *all;               /* [T, 3 r] x A^T of a group; its gradient */
+    float *part;              /* [T, r] */
+    float *wide;              /* [T, the widest of a product] */
+    float *u[LAYER_PRODUCTS]; /* [T, parts * r] by role: s x A^T. NULL in sampling, and where it is computed again */
 };
+
+/* The adapters of product p; NULL: it has none. */
+static inline const struct lora_group *lora_group_of(const struct model *m, const struct model_product *p)
+{
+    return m->lora && m->lora->groups[p->id].n ? &m->lora->groups[p->id] : NULL;
+}
 
 /* Rows that a product reads. */
 struct product_rows {
@@ -90,13 +96,14 @@ void lora_pack(struct model *m, struct refresh_proof *proof, int64_t u, const fl
 
 /* Room for t rows, which all layers use; none without adapters. */
 tare_status lora_rows_new(const struct model *m, int64_t t, bool training, struct arena *a, struct lora_rows *out, struct err *e);
-/* Room for what the backward pass needs of a layer: u of its products from `first` on. */
-tare_status lora_kept_new(const struct model *m, int64_t t, int first, struct arena *a, struct lora_rows *out, struct err *e);
-/* Product i (model.h, packed), o.y = o.x W^T, with what its adapters add. Of o the rows and widths. */
-void lora_product(const struct model *m, int64_t i, struct op_matmul o, const struct lora_rows *r);
-/* A product of a layer in the backward pass: y[t, columns] = x[t, in] W^T. */
+/* Allocates u of a layer's products, from role `first` on. */
+tare_status lora_kept_new(const struct model *m, int64_t t, enum product_role first, struct arena *a, struct lora_rows *out,
+                          struct err *e);
+/* o.y[t, n] = o.x[t, k] W^T plus what the adapters of p add. The caller sets y, x, bias, residual and t of o. */
+void lora_product(const struct model *m, const struct model_product *p, struct op_matmul o, const struct lora_rows *r);
+/* A product of a layer in the backward pass: y[t, n] = x[t, k] W^T. */
 struct layer_product {
-    int64_t i;                 /* packed product */
+    const struct model_product *product;
     struct product_rows x, dy; /* with adapters dy is fp32: they take columns of it */
     float *dx;                 /* NULL: nobody reads it */
     int64_t t;

@@ -65,13 +65,13 @@ const void *model_from_backend(const struct model *m, void *room, const void *by
 tare_status model_host_alloc(const struct model *m, int64_t bytes, void **out, struct err *e)
 {
     *out = NULL;
-    return kernels_room(m->k, bytes) ? mem_new(bytes, out, e) : TARE_OK;
+    return kernels_staging_bytes(m->k, bytes) ? mem_new(bytes, out, e) : TARE_OK;
 }
 
 tare_status model_backend_alloc(const struct model *m, struct arena *a, int64_t bytes, void *out, struct err *e)
 {
     void *room = NULL;
-    if (kernels_room(m->k, bytes)) TRY(arena_push_tensor_raw(a, bytes, &room, e));
+    if (kernels_staging_bytes(m->k, bytes)) TRY(arena_push_tensor_raw(a, bytes, &room, e));
     memcpy(out, &room, sizeof room);
     return TARE_OK;
 }
@@ -134,8 +134,8 @@ static tare_status whole_buffers(struct model *m, struct err *e)
 static tare_status base_buffers(struct model *m, const struct lora_spec *spec, struct err *e)
 {
     TRY(check_windows(m, e));
-    TRY(lora_new(m, spec, e));
     TRY(layout_make(m, e));
+    TRY(lora_new(m, spec, e));
     TRY(positions_new(m, e));
     return compute_copy_new(m, e);
 }
@@ -143,7 +143,6 @@ static tare_status base_buffers(struct model *m, const struct lora_spec *spec, s
 /* After the base is read: the adapters take the place of its layout. */
 static tare_status adapter_buffers(struct model *m, struct err *e)
 {
-    layout_free(m);
     TRY(layout_make_adapters(m, e));
     TRY(weights_new(m, e));
     return lora_copy_new(m, e);

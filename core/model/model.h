@@ -70,10 +70,24 @@ struct tensor {
 };
 
 /* The flat layout in order: embedding | layer 0: q k v (and biases) o, gate up down, norms | ... | final norm, head when untied.
- * q, k, v are adjacent (one [(H+2J)D, C] product), gate and up too ([2F, C]). Units start at multiples of 64 floats; on R ranks each is padded
- * to R equal pieces (shards.h). */
-struct layer_offsets {                                                                     /* from the start of the layer's unit */
-    int64_t qkv, qkv_bias, o, gate_up, down, norm1, norm2, after1, after2, q_norm, k_norm; /* -1: absent */
+ * q, k, v are adjacent (one [(H+2J)D, C] product), gate and up too ([2F, C]). Units start at multiples of 64 floats; on R ranks
+ * each is padded to R equal slices (shards.h). */
+enum product_role { PRODUCT_QKV, PRODUCT_OUT, PRODUCT_GATE_UP, PRODUCT_DOWN, PRODUCT_HEAD, LAYER_PRODUCTS = PRODUCT_HEAD };
+
+/* A matrix product of the forward pass, y[T, n] = x[T, k] W[n, k]^T. */
+struct model_product {
+    int64_t id;             /* index in model.products and lora.groups */
+    int64_t layer;          /* L for the head */
+    enum product_role role; /* adapters can target every role but the head */
+    int64_t n, k;
+    int64_t unit, offset; /* of W: offset floats from the start of the unit in the base's flat layout */
+    int64_t bias;         /* offset of the bias [n] in the same unit; -1: none */
+    bool int8;            /* the compute copy is int8 blocks with scales */
+    void *packed;         /* W in the compute copy */
+};
+
+struct layer_offsets { /* of vectors, from the start of the layer's unit; -1: absent */
+    int64_t norm1, norm2, after1, after2, q_norm, k_norm;
 };
 struct layer_vectors { /* what the forward pass reads besides the packed products; NULL: absent */
     const float *qkv_bias, *norm1, *norm2, *after1, *after2, *q_norm, *k_norm;
@@ -112,9 +126,10 @@ struct model {
     int64_t *unit_size, *unit_block; /* [L+2] floats without the padding for ranks; of a block (shards.h) */
     int64_t embed, final_norm, head; /* offsets; head == embed when tied */
     struct layer_offsets *layers;    /* [L] */
-    float *weights;                  /* fp32 masters: [n_params], or [n_own] with zero3 on several ranks */
-    /* the compute copy, which every rank has whole; made by model_refresh */
-    void **packed;                 /* [4 L + 1]: qkv, o, gate_up, down of each layer, then the head */
+    struct model_product *products;  /* [n_products] by layer and role, then the head (model_layer_product, model_head) */
+    int64_t n_products;
+    float *weights; /* fp32 masters: [n_params], or [n_own] with zero3 on several ranks */
+    /* the compute copy, whole on every rank and made by model_refresh: products[i].packed and the fields below */
     const float *table;            /* [V, C] the embedding */
     struct layer_vectors *vectors; /* [L] */
     const float *final_norm_vector;
@@ -136,6 +151,10 @@ struct model {
     char folder[4096];     /* where it came from, of an adapter its base's; empty for a new model */
     enum dtype file_dtype; /* of the checkpoint it came from */
 };
+
+/* ---- layout.c: the product table */
+const struct model_product *model_layer_product(const struct model *m, int64_t layer, enum product_role role);
+const struct model_product *model_head(const struct model *m);
 
 /* ---- model.c: life, layout */
 struct lora_spec;

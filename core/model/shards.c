@@ -142,7 +142,7 @@ tare_status shards_backend_hash(const struct model *m, const void *data, int64_t
 {
     enum { CHUNK = 1 << 20 };
     void *host;
-    const int64_t most = kernels_room(m->k, CHUNK) ? CHUNK : bytes; /* at once where no copy is made */
+    const int64_t most = kernels_staging_bytes(m->k, CHUNK) ? CHUNK : bytes; /* at once where no copy is made */
     TRY(model_host_alloc(m, CHUNK, &host, e));
     for (int64_t at = 0; at < bytes; at += most) {
         const int64_t n = bytes - at < most ? bytes - at : most;

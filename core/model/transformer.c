@@ -127,7 +127,7 @@ static struct op_rope turn_of(const struct model *m, int64_t l, float *qkv, cons
                             .t = b->t,
                             .n_heads = s->heads + s->kv_heads,
                             .head_dim = s->head_dim,
-                            .turned = s->turned};
+                            .rotary_dim = s->turned};
 }
 
 void layer_turn(const struct model *m, int64_t l, float *qkv, const struct forward_batch *b, int inverse)
@@ -200,8 +200,8 @@ static void norm(const struct model *m, const float *x, const float *w, struct n
     m->k->rmsnorm(&m->ctx, &o);
 }
 
-/* rms(x) w, or x itself where the family has no norm before (w NULL). */
-static struct product_rows norm_before(const struct model *m, const float *x, const float *w, struct norm_out n, int64_t t)
+/* n.y[t, C] = rms(x) w, the input of attention or the MLP; x itself where the family has no norm there (w NULL). */
+static struct product_rows branch_input_forward(const struct model *m, const float *x, const float *w, struct norm_out n, int64_t t)
 {
     if (!w) return (struct product_rows){x, DTYPE_F32};
     norm(m, x, w, n, t);
@@ -214,48 +214,53 @@ struct next_norm {
     struct norm_out to;
 };
 
-/* What attention or the MLP gives to the stream:  out = x + r N(in W^T), W product i. after, rms: where in W^T is kept for its norm N. */
+/* The end of attention or of the MLP:  out[T, C] = x + r N(in W^T). after, rms: where in W^T is kept for its norm N. */
 struct branch {
-    int64_t i, k;
+    const struct model_product *product; /* W */
     struct product_rows in;
     const float *x, *norm;
     float *out, *after, *rms;
     struct next_norm next;
 };
 
-/* Product, residual and the norm after them in one operation, where the backend has it and nothing comes between. */
-static bool join_and_norm(const struct model *m, const struct branch *b, int64_t t)
+/* y[t, n] = in[t, k] W^T without adapters. */
+static struct op_matmul product_operation(const struct model *m, const struct model_product *p, float *y, struct product_rows in,
+                                          int64_t t)
 {
-    const struct model_shape *s = &m->shape;
-    const bool between = b->norm || s->residual_scale > 0 || (m->lora && m->lora->groups[b->i].n);
+    return (struct op_matmul){.y = y,
+                              .x = in.at,
+                              .x_dtype = in.dtype,
+                              .packed = p->packed,
+                              .t = t,
+                              .n = p->n,
+                              .k = p->k,
+                              .dtype = m->dtype,
+                              .int8 = p->int8};
+}
+
+/* Computes product, residual and the norm after them in one operation, where the backend has it and nothing comes between. */
+static bool branch_output_fused(const struct model *m, const struct branch *b, int64_t t)
+{
+    const bool between = b->norm || m->shape.residual_scale > 0 || lora_group_of(m, b->product);
     if (!m->k->matmul_rmsnorm || !b->next.w || between) return false;
-    const struct op_matmul product = {.y = b->out,
-                                      .x = b->in.at,
-                                      .x_dtype = b->in.dtype,
-                                      .packed = m->packed[b->i],
-                                      .residual = b->x,
-                                      .t = t,
-                                      .n = s->hidden,
-                                      .k = b->k,
-                                      .dtype = m->dtype,
-                                      .int8 = model_product_int8(m, b->i)};
+    struct op_matmul product = product_operation(m, b->product, b->out, b->in, t);
+    product.residual = b->x;
     const struct op_rmsnorm norm = norm_of(m, b->out, b->next.w, b->next.to, t);
     m->k->matmul_rmsnorm(&m->ctx, &product, &norm);
     return true;
 }
 
-/* True: what is next was done too. */
-static bool join(const struct model *m, const struct branch *b, int64_t t, const struct lora_rows *lora)
+/* b->out[t, C] = x + r N(in W^T). True: the norm that follows (b->next) was computed too. */
+static bool branch_output_forward(const struct model *m, const struct branch *b, int64_t t, const struct lora_rows *lora)
 {
-    if (join_and_norm(m, b, t)) return true;
+    if (branch_output_fused(m, b, t)) return true;
     const struct model_shape *s = &m->shape;
     const int64_t C = s->hidden;
     const bool plain = !b->norm && !(s->residual_scale > 0);
     float *y = b->norm ? b->after : b->out;
-    lora_product(m, b->i,
-                 (struct op_matmul){
-                     .y = y, .x = b->in.at, .x_dtype = b->in.dtype, .residual = plain ? b->x : NULL, .t = t, .n = C, .k = b->k},
-                 lora);
+    struct op_matmul product = product_operation(m, b->product, y, b->in, t);
+    product.residual = plain ? b->x : NULL;
+    lora_product(m, b->product, product, lora);
     if (plain) return false;
     if (b->norm) norm(m, y, b->norm, (struct norm_out){.y = b->out, .rms = b->rms}, t);
     layer_scale_rows(m, b->out, t, s->residual_scale);
@@ -275,18 +280,18 @@ static struct product_rows attention_forward(const struct model *m, int64_t l, s
     const int64_t T = b->t;
     as.window = layer_window(s, l);
     const struct norm_out first = {a->norm1, a->dtype, a->rms1}, second = {a->norm2, a->dtype, a->rms2};
-    const struct product_rows in = r.normed ? (struct product_rows){a->norm1, a->dtype} : norm_before(m, x, v->norm1, first, T);
-    lora_product(m, 4 * l,
-                 (struct op_matmul){
-                     .y = a->qkv, .x = in.at, .x_dtype = in.dtype, .bias = v->qkv_bias, .t = T, .n = as.stride, .k = s->hidden},
-                 &a->lora);
+    const struct product_rows in =
+        r.normed ? (struct product_rows){a->norm1, a->dtype} : branch_input_forward(m, x, v->norm1, first, T);
+    const struct model_product *to_qkv = model_layer_product(m, l, PRODUCT_QKV);
+    struct op_matmul product = product_operation(m, to_qkv, a->qkv, in, T);
+    product.bias = v->qkv_bias;
+    lora_product(m, to_qkv, product, &a->lora);
     if (s->qk_norm != QK_NORM_NONE) norm_q_and_k(m, v, a, T);
     turn_and_write(m, l, &(struct op_kv_write){kv, a->qkv, as, b->write_row, b->write_slot, b->n_writes}, a->qkv, b);
     if (a->kept_qkv) KERNEL(m->k, c, to_bf16, .y = a->kept_qkv, .x = a->qkv, .n = T * as.stride);
     KERNEL(m->k, c, attention, .out = a->att, .out_dtype = a->dtype, .stats = a->stats, .qkv = a->qkv, .kv = kv, .shape = as,
            .seqs = b->seqs, .n_seqs = b->n_seqs);
-    const struct branch out = {.i = 4 * l + 1,
-                               .k = s->heads * s->head_dim,
+    const struct branch out = {.product = model_layer_product(m, l, PRODUCT_OUT),
                                .in = {a->att, a->dtype},
                                .x = x,
                                .norm = v->after1,
@@ -294,20 +299,8 @@ static struct product_rows attention_forward(const struct model *m, int64_t l, s
                                .after = a->after1,
                                .rms = a->rms_after1,
                                .next = {v->norm2, second}};
-    return join(m, &out, T, &a->lora) ? (struct product_rows){a->norm2, a->dtype} : norm_before(m, a->mid, v->norm2, second, T);
-}
-
-static struct op_matmul gate_and_up(const struct model *m, int64_t l, struct product_rows in, const struct layer_acts *a, int64_t t)
-{
-    return (struct op_matmul){.y = a->gate_up,
-                              .x = in.at,
-                              .x_dtype = in.dtype,
-                              .packed = m->packed[4 * l + 2],
-                              .t = t,
-                              .n = 2 * m->shape.intermediate,
-                              .k = m->shape.hidden,
-                              .dtype = m->dtype,
-                              .int8 = model_product_int8(m, 4 * l + 2)};
+    return branch_output_forward(m, &out, T, &a->lora) ? (struct product_rows){a->norm2, a->dtype}
+                                                       : branch_input_forward(m, a->mid, v->norm2, second, T);
 }
 
 /* act from gate | up as it lies in `in`. */
@@ -323,23 +316,25 @@ static struct op_swiglu activation(const struct model *m, struct product_rows in
                               .dtype = m->dtype};
 }
 
-/* gate_up = rms(mid) Wgu^T */
-static void into_mlp(const struct model *m, int64_t l, struct product_rows in, const struct layer_acts *a, int64_t t)
+/* gate_up[t, 2F] = in[t, C] Wgu^T */
+static void gate_up_forward(const struct model *m, int64_t l, struct product_rows in, const struct layer_acts *a, int64_t t)
 {
-    lora_product(m, 4 * l + 2, gate_and_up(m, l, in, a, t), &a->lora);
+    const struct model_product *p = model_layer_product(m, l, PRODUCT_GATE_UP);
+    lora_product(m, p, product_operation(m, p, a->gate_up, in, t), &a->lora);
 }
 
-/* act of rows that have no backward pass, which would read gate_up, in one operation where the backend has it. */
-static void mlp_inside(const struct model *m, int64_t l, struct product_rows in, const struct layer_acts *a, int64_t t)
+/* act[t, F] = silu(gate) * up. Where no backward pass will read gate_up it is one operation, if the backend has it. */
+static void mlp_forward(const struct model *m, int64_t l, struct product_rows in, const struct layer_acts *a, int64_t t)
 {
-    const bool backward = a->rms2, adapted = m->lora && m->lora->groups[4 * l + 2].n;
+    const struct model_product *p = model_layer_product(m, l, PRODUCT_GATE_UP);
+    const bool backward = a->rms2, adapted = lora_group_of(m, p);
     struct op_swiglu act = activation(m, (struct product_rows){a->gate_up, DTYPE_F32}, a, t);
     if (m->k->matmul_swiglu && !backward && !adapted) {
-        const struct op_matmul product = gate_and_up(m, l, in, a, t);
+        const struct op_matmul product = product_operation(m, p, a->gate_up, in, t);
         m->k->matmul_swiglu(&m->ctx, &product, &act);
         return;
     }
-    into_mlp(m, l, in, a, t);
+    gate_up_forward(m, l, in, a, t);
     act.kept = a->kept_gate_up;
     m->k->swiglu(&m->ctx, &act);
 }
@@ -348,9 +343,9 @@ void layer_again(const struct model *m, int64_t l, const float *x, const struct 
 {
     const struct layer_vectors *v = &m->vectors[l];
     kernels_at(&m->ctx, "forward pass again", l);
-    norm_before(m, x, v->norm1, (struct norm_out){a->norm1, a->dtype, a->rms1}, t);
-    const struct product_rows in = norm_before(m, a->mid, v->norm2, (struct norm_out){a->norm2, a->dtype, a->rms2}, t);
-    if (recompute == RECOMPUTE_MLP) into_mlp(m, l, in, a, t);
+    branch_input_forward(m, x, v->norm1, (struct norm_out){a->norm1, a->dtype, a->rms1}, t);
+    const struct product_rows in = branch_input_forward(m, a->mid, v->norm2, (struct norm_out){a->norm2, a->dtype, a->rms2}, t);
+    if (recompute == RECOMPUTE_MLP) gate_up_forward(m, l, in, a, t);
     const struct op_swiglu o = activation(m, layer_kept_gate_up(a), a, t);
     m->k->swiglu(&m->ctx, &o);
 }
@@ -359,10 +354,9 @@ bool layer_forward(const struct model *m, int64_t l, struct layer_rows r, const 
                    const struct forward_batch *b)
 {
     kernels_at(&m->ctx, r.out ? "forward pass" : "forward pass again", l);
-    mlp_inside(m, l, attention_forward(m, l, r, a, kv, b), a, b->t);
+    mlp_forward(m, l, attention_forward(m, l, r, a, kv, b), a, b->t);
     if (!r.out) return false;
-    const struct branch out = {.i = 4 * l + 3,
-                               .k = m->shape.intermediate,
+    const struct branch out = {.product = model_layer_product(m, l, PRODUCT_DOWN),
                                .in = {a->act, a->dtype},
                                .x = a->mid,
                                .norm = m->vectors[l].after2,
@@ -370,7 +364,7 @@ bool layer_forward(const struct model *m, int64_t l, struct layer_rows r, const 
                                .after = a->after2,
                                .rms = a->rms_after2,
                                .next = {r.next, {r.next_y, r.next_dtype, NULL}}};
-    return join(m, &out, b->t, &a->lora);
+    return branch_output_forward(m, &out, b->t, &a->lora);
 }
 
 static tare_status check_blocks(const struct kv_cache *cache, const struct forward_batch *b, struct err *e)
@@ -501,6 +495,6 @@ tare_status model_forward(struct model *m, struct kv_cache *cache, const struct 
 void model_logits(struct model *m, const float *hidden, int64_t n, float *logits)
 {
     kernels_at(&m->ctx, "the head", -1);
-    KERNEL(m->k, &m->ctx, matmul, .y = logits, .x = hidden, .packed = m->packed[4 * m->shape.layers], .t = n, .n = m->shape.vocab,
-           .k = m->shape.hidden, .dtype = m->dtype, .int8 = model_product_int8(m, 4 * m->shape.layers));
+    const struct op_matmul o = product_operation(m, model_head(m), logits, (struct product_rows){hidden, DTYPE_F32}, n);
+    m->k->matmul(&m->ctx, &o);
 }

@@ -32,7 +32,7 @@ struct chain_start {
     int n;
 };
 /* Continues the chain after the step with a link of this kind. Links of later steps stay before it until chain_settle, so that whatever is on the disk in
- * between has a link. TARE_E_CORRUPT: the lines that are kept are damaged. A run from before there were chains gets one that begins there. */
+ * between has a link. TARE_E_CORRUPT: the lines that are kept are damaged. A run without a chain gets one that begins there. */
 tare_status chain_open(const char *run_dir, const struct chain_start *start, struct chain **out, struct err *e);
 /* The files are as they were announced, and the records of later steps are gone: now their links go. Before any other link. */
 tare_status chain_settle(struct chain *c, struct err *e);

@@ -105,13 +105,11 @@ tare_status model_sums_recorded(const char *run_dir, json_t **out, struct err *e
     OWNED(json_decrefp) json_t *root = NULL;
     *out = NULL;
     TRY(fs_join(path, run_dir, "manifest.json", e));
-    if (!fs_exists(path)) return TARE_OK;
     TRY(json_read_file(path, &root, e));
     const json_t *list = json_object_get(root, "resumed");
     const json_t *last = json_array_size(list) ? json_array_get(list, json_array_size(list) - 1) : root;
     const json_t *models = json_object_get(last, "models");
-    if (!json_is_object(root) || (models && !json_is_object(models)))
-        FAIL(e, TARE_E_CORRUPT, "%s: is not what was written there", path);
+    if (!json_is_object(models)) FAIL(e, TARE_E_CORRUPT, "%s: no checksums of models are recorded", path);
     TRY(check_recorded(path, models, e));
     *out = json_incref((json_t *)(uintptr_t)models);
     return TARE_OK;

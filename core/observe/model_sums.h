@@ -17,7 +17,8 @@ struct model_role {
 };
 /* A new object. TARE_E_NOT_FOUND where a path is not there. */
 tare_status model_sums(const struct model_role *roles, int n, json_t **out, struct err *e);
-/* Those of the run's last process, owned by the caller. NULL: there is no manifest, or it has none (of an older version). An error where it cannot be read. */
+/* Reads the checksums that manifest.json records for the run's last process. The caller owns *out.
+ * TARE_E_NOT_FOUND: no manifest; TARE_E_CORRUPT: it records none or is damaged. */
 tare_status model_sums_recorded(const char *run_dir, json_t **out, struct err *e);
 
 struct model_change {

@@ -1,8 +1,9 @@
 /* What a run takes, from the run's own allocations: the model, the trainer and the sampler are made on a backend that only counts (kernels_counting),
  * the trainer meets its largest micro-batches, the sampler the longest prompts. What is said here is whose bytes belong to which class. */
-#include "plan/counted.h"
-
+#include "dist/comm.h"
 #include "model/layout.h"
+#include "model/lora.h"
+#include "plan/plan.h"
 #include "rollout/scheduler.h"
 #include "update/largest.h"
 #include "update/process_reward.h"
@@ -10,6 +11,22 @@
 
 #include <string.h>
 #include <tare/objective.h>
+
+struct counted {
+    const struct plan *plan;
+    const struct plan_input *in;
+    struct kernels kernels;
+    struct kctx ctx; /* for the backend's figures */
+    struct comm comm;
+    struct lora_spec lora;
+    struct model *model, *reference;
+    struct trainer *trainer;
+    struct model *reward_model; /* the process reward model and its trainer, where there is one */
+    struct trainer *reward_trainer;
+    struct sampler *sampler;
+    struct arena arena; /* requests */
+    struct plan_counted *out;
+};
 
 static int64_t larger(int64_t a, int64_t b)
 {
@@ -95,7 +112,7 @@ static tare_status make_model(struct counted *x, const struct model_shape *shape
     return model_counted(&source, shape, out, e);
 }
 
-tare_status counted_model(struct counted *x, struct err *e)
+static tare_status count_model(struct counted *x, struct err *e)
 {
     struct plan_counted *out = x->out;
     TRY(measure_base(x, e));
@@ -104,14 +121,9 @@ tare_status counted_model(struct counted *x, struct err *e)
     const int64_t L = m->shape.layers;
     int64_t largest = 0;
     out->trained = tensors_of(m, &largest);
-    out->flat = m->n_params;
-    out->piece = m->n_own;
     out->bytes[PLAN_WEIGHTS] = m->memory.parameters;
     out->bytes[PLAN_GATHERED] = m->memory.windows;
     out->bytes[PLAN_SAMPLER] = held(x) - m->memory.parameters - m->memory.windows;
-    const int64_t beside =
-        m->shape.max_position * m->shape.head_dim + (m->table == m->weights + m->embed ? 0 : m->shape.vocab * m->shape.hidden);
-    out->copy = out->bytes[PLAN_SAMPLER] - beside * (int64_t)sizeof(float);
     out->kv_token = L * 2 * kv_cache_bytes(m, 1) / KV_BLOCK;
     return TARE_OK;
 }
@@ -143,7 +155,8 @@ static bool wants_reference(const struct plan_input *in)
            (in->objective_needs & (TARE_OBJECTIVE_REFERENCE | TARE_OBJECTIVE_KL));
 }
 
-struct update_largest counted_largest(const struct counted *x, int64_t prompt, int64_t completion)
+/* The update's largest micro-batches, at full length. */
+static struct update_largest largest_update(const struct counted *x)
 {
     const struct config *c = x->in->config;
     const int64_t groups = c->train.minibatch / c->rollout.group_size,
@@ -151,8 +164,8 @@ struct update_largest counted_largest(const struct counted *x, int64_t prompt, i
     return (struct update_largest){
         .groups = larger((groups + shards - 1) / shards, 1),
         .rollouts = c->rollout.group_size,
-        .prompt = prompt,
-        .completion = completion,
+        .prompt = x->plan->prompt_tokens,
+        .completion = x->plan->new_tokens,
         .exact_kl = exact_kl(x->in),
         .forward =
             wants_reference(x->in) || c->loss.old_logprobs == OLD_RECOMPUTE || (x->in->objective_needs & TARE_OBJECTIVE_PASS),
@@ -175,10 +188,10 @@ static tare_status count_supervised(struct counted *x, struct update_memory *m, 
     return TARE_OK;
 }
 
-tare_status counted_update(struct counted *x, struct err *e)
+static tare_status count_update(struct counted *x, struct err *e)
 {
     const struct config *c = x->in->config;
-    const struct update_largest largest = counted_largest(x, x->plan->prompt_tokens, x->plan->new_tokens);
+    const struct update_largest largest = largest_update(x);
     struct plan_counted *out = x->out;
     struct update_memory m;
     TRY(count_reference(x, wants_reference(x->in), e));
@@ -205,7 +218,7 @@ static tare_status count_process(struct counted *x, struct err *e)
     const struct config *c = x->in->config;
     struct plan_counted *out = x->out;
     const struct train_config train = process_reward_train_config(c);
-    struct update_largest largest = counted_largest(x, x->plan->prompt_tokens, x->plan->new_tokens);
+    struct update_largest largest = largest_update(x);
     struct update_memory m;
     if (!c->process_reward.implicit) return TARE_OK;
     int64_t before = held(x);
@@ -236,8 +249,9 @@ static tare_status count_process(struct counted *x, struct err *e)
 
 /* ---- sampling */
 
-tare_status counted_requests(struct counted *x, int64_t n, int64_t samples, int64_t prompt_tokens, struct sample_request **out,
-                             struct err *e)
+/* n requests for `samples` completions of prompts of that many tokens, in x's arena. */
+static tare_status make_requests(struct counted *x, int64_t n, int64_t samples, int64_t prompt_tokens, struct sample_request **out,
+                                 struct err *e)
 {
     int32_t *prompt;
     TRY(arena_new(&x->arena, &prompt, prompt_tokens, e));
@@ -257,7 +271,7 @@ static tare_status count_sampling(struct counted *x, int64_t groups, struct err 
     struct sample_request *requests;
     struct sample_output sampled;
     TRY(sampler_new(x->model, c->rollout.batch, c->rollout.kv_tokens, &x->sampler, e));
-    TRY(counted_requests(x, larger(groups, 1), c->rollout.group_size, x->plan->prompt_tokens, &requests, e));
+    TRY(make_requests(x, larger(groups, 1), c->rollout.group_size, x->plan->prompt_tokens, &requests, e));
     TRY(sampler_reserve(x->sampler, requests, larger(groups, 1), x->plan->new_tokens, &out->train, e));
     const int64_t blocks = sampler_memory(x->sampler).cache_blocks;
     if (groups)
@@ -267,7 +281,7 @@ static tare_status count_sampling(struct counted *x, int64_t groups, struct err 
         const int64_t rows = c->eval.rows && c->eval.rows < EVAL_ROWS_AT_ONCE ? c->eval.rows : EVAL_ROWS_AT_ONCE;
         const int64_t longest = c->eval.max_new_tokens ? c->eval.max_new_tokens : c->rollout.max_new_tokens;
         const int64_t own = (rows + x->in->ranks - 1) / x->in->ranks;
-        TRY(counted_requests(x, own, c->eval.samples, x->plan->prompt_tokens, &requests, e));
+        TRY(make_requests(x, own, c->eval.samples, x->plan->prompt_tokens, &requests, e));
         TRY(sampler_reserve(x->sampler, requests, own, longest, &out->eval, e));
     }
     const struct sampler_memory m = sampler_memory(x->sampler);
@@ -279,14 +293,14 @@ static tare_status count_sampling(struct counted *x, int64_t groups, struct err 
     return TARE_OK;
 }
 
-void counted_init(struct counted *x, const struct plan *p, struct plan_counted *out)
+static void init_counted(struct counted *x, const struct plan *p, struct plan_counted *out)
 {
     *x = (struct counted){.plan = p, .in = &p->in, .comm = quiet_comm(&p->in), .out = out};
     *out = (struct plan_counted){0};
     arena_init(&x->arena, "plan");
 }
 
-tare_status counted_backend(struct counted *x, struct err *e)
+static tare_status open_backend(struct counted *x, struct err *e)
 {
     const struct kernels *like = x->in->kernels;
     if (!like && !x->in->machine.gpu) TRY(kernels_cpu(config_kernels(x->in->config), &like, e));
@@ -298,14 +312,14 @@ tare_status counted_backend(struct counted *x, struct err *e)
 
 static tare_status count_all(struct counted *x, int64_t groups, struct err *e)
 {
-    TRY(counted_backend(x, e));
-    TRY(counted_model(x, e));
-    TRY(counted_update(x, e));
+    TRY(open_backend(x, e));
+    TRY(count_model(x, e));
+    TRY(count_update(x, e));
     TRY(count_process(x, e));
     return count_sampling(x, groups, e);
 }
 
-void counted_free(struct counted *x)
+static void free_counted(struct counted *x)
 {
     sampler_free(x->sampler);
     trainer_free(x->reward_trainer);
@@ -318,7 +332,7 @@ void counted_free(struct counted *x)
 
 tare_status plan_count(const struct plan *p, int64_t groups, struct plan_counted *out, struct err *e)
 {
-    OWNED(counted_free) struct counted x = {0};
-    counted_init(&x, p, out);
+    OWNED(free_counted) struct counted x = {0};
+    init_counted(&x, p, out);
     return count_all(&x, groups, e);
 }

@@ -1,6 +1,5 @@
 /* Memory by class and rank, the cache, and whether it fits. What the buffers take is counted (counted.c). */
 #include "batch/batch.h"
-#include "plan/launches.h"
 #include "plan/plan.h"
 #include "rollout/kv_blocks.h"
 
@@ -8,6 +7,9 @@
 
 enum { WORKSPACE = 128000000 };               /* bytes of a GPU's libraries, which only they know */
 enum { MARGIN = 64 << 20, MARGIN_PART = 32 }; /* of a GPU's region: bytes, and one part in so many of what it is for */
+/* kernels/cuda/matmul_chain.cu */
+enum { CHAIN_ROWS = 32, CHAIN_TILE = 128, CHAIN_STEP = 32, CHAIN_BLOCKS = 264, CHAIN_LEAST = 8 };
+enum { CHAIN_PROCESSORS = 132, CHAIN_SUM = 20 };
 
 static int64_t larger(int64_t a, int64_t b)
 {
@@ -25,8 +27,37 @@ static int64_t prompts_of(const struct plan_input *in, int64_t rank)
     return M / in->ranks + (rank < M % in->ranks);
 }
 
+/* K of a product in bf16 is cut into slices where its bits must not depend on its rows (cut_of and apart in kernels/cuda/matmul_chain.cu). */
+struct chain {
+    int64_t slices, steps; /* steps: of each */
+};
+
+static struct chain chain_of(int64_t n, int64_t k)
+{
+    const int64_t steps = (k + CHAIN_STEP - 1) / CHAIN_STEP, columns = (n + CHAIN_TILE - 1) / CHAIN_TILE,
+                  wanted = (CHAIN_BLOCKS + columns - 1) / columns, slice = (steps + wanted - 1) / wanted,
+                  own = slice > CHAIN_LEAST ? slice : CHAIN_LEAST;
+    return (struct chain){(steps + own - 1) / own, own};
+}
+
+/* Whether the sums of slices are added by a launch of their own. */
+static bool chain_apart(int64_t t, int64_t n, int64_t k)
+{
+    const struct chain cut = chain_of(n, k);
+    const int64_t tiles = (t + CHAIN_TILE - 1) / CHAIN_TILE * ((n + CHAIN_TILE - 1) / CHAIN_TILE);
+    return cut.slices > 1 && (t <= CHAIN_ROWS || cut.steps * (CHAIN_PROCESSORS - tiles) > CHAIN_SUM * tiles);
+}
+
+/* The most bytes that the sums of the slices of a product with W of n x k take, whatever its rows. */
+static int64_t chain_bytes(int64_t n, int64_t k)
+{
+    int64_t t = CHAIN_PROCESSORS * CHAIN_TILE; /* no more rows than that */
+    while (t > CHAIN_ROWS && !chain_apart(t, n, k)) t = t > CHAIN_TILE ? (t - 1) / CHAIN_TILE * CHAIN_TILE : CHAIN_ROWS;
+    return chain_apart(t, n, k) ? chain_of(n, k).slices * t * n * (int64_t)sizeof(float) : 0;
+}
+
 /* The sums of the products' slices, where bits must not depend on the batch. */
-static int64_t parts_bytes(const struct plan *p)
+static int64_t slice_sums_bytes(const struct plan *p)
 {
     const struct model_shape *s = &p->in.shape;
     const int64_t q = s->heads * s->head_dim, stride = q + 2 * s->kv_heads * s->head_dim;
@@ -35,7 +66,7 @@ static int64_t parts_bytes(const struct plan *p)
     int64_t most = 0;
     if (p->in.config->run.deterministic != DETERMINISTIC_BATCH_INVARIANT || p->in.config->model.dtype != PRECISION_BF16) return 0;
     for (int i = 0; i < (int)(sizeof products / sizeof *products); i++)
-        most = larger(most, launches_parts_bytes(products[i][0], products[i][1]));
+        most = larger(most, chain_bytes(products[i][0], products[i][1]));
     return most;
 }
 
@@ -48,7 +79,7 @@ static int64_t working_bytes(const struct plan *p)
     if (!p->in.machine.gpu) return 0;
     const int64_t attention = q + larger(stride, s->hidden) + 2 * s->heads,
                   row = p->in.config->lora.rank ? larger(attention, 2 * s->intermediate + s->hidden) : attention;
-    return WORKSPACE + parts_bytes(p) + (s->head_dim << 20) + 2 * larger(p->micro_rows * row, s->vocab * s->hidden);
+    return WORKSPACE + slice_sums_bytes(p) + (s->head_dim << 20) + 2 * larger(p->micro_rows * row, s->vocab * s->hidden);
 }
 
 /* The host's: what the model is read through, the sampler's log, the step's batch, which every rank has whole. */
@@ -95,15 +126,11 @@ static void take_counts(struct plan *p, const struct plan_counted *x)
     const int64_t own = x->train.alone - p->prompt_tokens / KV_BLOCK, group = prefix + G * own, rest = x->kv_blocks % group;
     p->params = x->params;
     p->trained = x->trained;
-    p->flat = x->flat;
-    p->piece = x->piece;
-    p->packed_bytes = x->copy;
     p->kv_token_bytes = x->kv_token;
     p->kv_wanted = (x->eval.blocks ? x->eval : x->train).blocks * KV_BLOCK;
     p->kv_for_eval = x->eval.blocks > 0;
     p->kv_tokens = x->kv_blocks * KV_BLOCK;
     p->kv_sequences = x->kv_blocks / group * G + (rest > prefix ? (rest - prefix) / own : 0);
-    p->decode_batch = x->train.batch;
     p->micro_rows = x->rows;
     p->micro_targets = x->targets;
 }

@@ -247,6 +247,5 @@ tare_status plan_make(const struct plan_input *in, struct plan *out, struct err 
              (long long)in->hosts);
     TRY(reference_shape(in->config, &out->in.reference, e));
     TRY(plan_memory(out, e));
-    plan_time(out);
     return out->fits == 0 ? advise(out, e) : TARE_OK;
 }

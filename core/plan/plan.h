@@ -1,6 +1,6 @@
-/* `tare plan`: what a configuration needs, before anything is allocated: bytes by class and rank, capacity of the key/value cache, bytes on
- * the wire and seconds by stage. Memory is not computed here: model, trainer and sampler make their own buffers on a backend that only counts
- * (counted.c), so a new buffer is in the plan by itself. Times are arithmetic over the model's shape, the configuration and a machine's peaks.
+/* `tare plan`: what a configuration needs, before anything is allocated: bytes by class and rank, and capacity of the
+ * key/value cache. Memory is not computed here: model, trainer and sampler make their own buffers on a backend that only counts
+ * (counted.c), so a new buffer is in the plan by itself.
  *
  *   TRY(plan_shape(&config, vocab, &shape, e));                only config.json is read
  *   TRY(plan_make(&(struct plan_input){...}, &plan, e));
@@ -37,16 +37,9 @@ enum plan_class {
 /* What a rank runs on. 0: not known; then what depends on it is not said. */
 struct plan_machine {
     char name[64];
-    bool gpu;           /* a device of its own for each rank; else all ranks of a host share its memory and its peaks */
-    int capability;     /* a GPU's compute capability, 90 for 9.0; 0: not known */
-    double memory;      /* bytes of the device, or of the host */
-    double flops;       /* peak of products in model.dtype, operations a second, of the device or the host */
-    double bandwidth;   /* of its memory, bytes a second */
-    double link;        /* bytes a second that a rank sends in a collective */
-    double disk;        /* bytes a second, all ranks together */
-    double compute_use; /* share of the peak that products reach */
-    double memory_use;  /* share of the bandwidth that streaming reaches */
-    double reserve;     /* bytes that are left out of the plan: driver, libraries, fragments */
+    bool gpu;       /* a device of its own for each rank; else all ranks of a host share its memory */
+    double memory;  /* bytes of the device, or of the host */
+    double reserve; /* bytes that are left out of the plan: driver, libraries, fragments */
 };
 
 struct plan_input {
@@ -54,9 +47,8 @@ struct plan_input {
     struct model_shape shape, reference; /* reference: filled by plan_make */
     int64_t ranks, hosts;                /* hosts: machines that the ranks are spread over (CPU) */
     enum shard shard;
-    int64_t gradient_shards;                /* a minibatch's groups are dealt to so many before they are cut into micro-batches */
-    int64_t prompt_tokens, response_tokens; /* of a typical row, for the times; 0: the longest allowed */
-    uint32_t objective_needs;               /* TARE_OBJECTIVE_..., of the objective's plugin */
+    int64_t gradient_shards;  /* a minibatch's groups are dealt to so many before they are cut into micro-batches */
+    uint32_t objective_needs; /* TARE_OBJECTIVE_..., of the objective's plugin */
     struct plan_machine machine;
     const struct kernels
         *kernels; /* whose sizes the buffers have; NULL: a GPU's where machine.gpu, else those of this machine's CPU */
@@ -65,14 +57,6 @@ struct plan_input {
 struct plan_rank {
     int64_t groups; /* prompts of a step */
     int64_t bytes[PLAN_CLASSES], device, host, total;
-};
-
-enum plan_stage { PLAN_ROLLOUT, PLAN_UPDATE, PLAN_REFRESH, PLAN_CHECKPOINT, PLAN_STAGES };
-
-struct plan_stage_cost {
-    double flops, memory, wire, disk; /* of the busiest rank, a step; memory: bytes streamed */
-    double seconds;                   /* NAN: a peak it needs is not known */
-    const char *bound;                /* what most of the time goes to */
 };
 
 struct plan_advice {
@@ -84,20 +68,15 @@ enum { PLAN_ADVICE = 8, PLAN_ADAPTER_RANK = 16 };
 struct plan {
     struct plan_input in;
     int64_t params, trained;                    /* N; those that are trained: all, or the adapters' */
-    int64_t flat, piece;                        /* floats of the flat layout of what is trained, of a rank's pieces of it */
-    int64_t packed_bytes;                       /* of the compute copy without its tables */
     int64_t prompt_tokens, new_tokens, longest; /* P and T that memory is planned for; P + T - 1 */
     struct plan_rank first, last;               /* rank 0 has most prompts, rank R-1 fewest */
     int64_t kv_tokens, kv_wanted, kv_sequences,
         kv_token_bytes;                /* capacity; for all sequences at once; full-length ones that fit; bytes */
     bool kv_for_eval;                  /* evaluation inside training is what makes the cache this large */
     int64_t kv_room;                   /* tokens it could have in the memory that is left */
-    int64_t decode_batch;              /* completions that a rank decodes together */
     int64_t micro_rows, micro_targets; /* of the largest micro-batch */
     double budget, need;               /* of a device, or of a host with all its ranks */
     int fits;                          /* 1, 0, or -1: the memory is not known */
-    struct plan_stage_cost stage[PLAN_STAGES];
-    double step_seconds, run_seconds; /* with the checkpoint's share; NAN */
     struct plan_advice advice[PLAN_ADVICE];
     int n_advice;
     int fits_with_advice;
@@ -119,29 +98,24 @@ tare_status plan_memory(struct plan *out, struct err *e);
 
 /* ---- counted.c */
 struct plan_counted {
-    int64_t params, trained, flat, piece; /* params, trained: without padding */
-    int64_t copy;                         /* bytes of the compute copy without its tables, of positions and of the embedding */
-    int64_t staging;                      /* host memory while the model is read */
-    int64_t kv_token, kv_blocks, drawn;   /* bytes of a token in the cache; its blocks; bytes of a drawn token on the host */
-    struct sampler_need train, eval;      /* eval: blocks 0 where there is none, or where training's cache is enough */
-    int64_t rows, targets;                /* of the largest micro-batch */
+    int64_t params, trained;            /* without padding */
+    int64_t staging;                    /* host memory while the model is read */
+    int64_t kv_token, kv_blocks, drawn; /* bytes of a token in the cache; its blocks; bytes of a drawn token on the host */
+    struct sampler_need train, eval;    /* eval: blocks 0 where there is none, or where training's cache is enough */
+    int64_t rows, targets;              /* of the largest micro-batch */
     int64_t bytes[PLAN_CLASSES];
 };
 /* Makes the buffers of the rank with `groups` prompts, and gives them back. */
 tare_status plan_count(const struct plan *p, int64_t groups, struct plan_counted *out, struct err *e);
 
-/* ---- time.c: fills the stages; memory comes before. */
-void plan_time(struct plan *out);
-
 /* ---- machine.c */
 /* A device of the table by name ("h100"); TARE_E_CONFIG names all of them. */
-tare_status plan_device(const char *name, bool bf16, struct plan_machine *out, struct err *e);
-/* "80GB", "1.5e9", "40GiB", "312T" */
+tare_status plan_device(const char *name, struct plan_machine *out, struct err *e);
+/* "80GB", "1.5e9", "40GiB" */
 tare_status plan_quantity(const char *text, double *out, struct err *e);
 
 /* ---- print.c */
 extern const char *const PLAN_CLASS_NAMES[PLAN_CLASSES];
-extern const char *const PLAN_STAGE_NAMES[PLAN_STAGES];
 tare_status plan_print(const struct plan *p, struct str *out, struct err *e);
 tare_status plan_json(const struct plan *p, json_t **out, struct err *e);
 

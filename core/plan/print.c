@@ -3,12 +3,9 @@
 
 #include "model/hf_config.h"
 
-#include <math.h>
-
 const char *const PLAN_CLASS_NAMES[PLAN_CLASSES] = {"weights",   "gradients", "moments",     "sampler", "gathered",
                                                     "reference", "kv_cache",  "activations", "logits",  "prefill",
                                                     "working",   "margin",    "staging"};
-const char *const PLAN_STAGE_NAMES[PLAN_STAGES] = {"rollout", "update", "refresh", "checkpoint"};
 
 static const char *const CLASS_TEXT[PLAN_CLASSES] = {"fp32 masters",
                                                      "fp32",
@@ -27,20 +24,6 @@ static const char *const CLASS_TEXT[PLAN_CLASSES] = {"fp32 masters",
 static const char *const SHARD_NAMES[] = {CHOICES_SHARD(SHARD_NAME)};
 
 #define LL(X) ((long long)(X))
-
-static const char *duration(char *buffer, double s)
-{
-    if (isnan(s)) return "?";
-    if (s < 1)
-        snprintf(buffer, 32, "%.3g ms", s * 1e3);
-    else if (s < 300)
-        snprintf(buffer, 32, "%.3g s", s);
-    else if (s < 7200)
-        snprintf(buffer, 32, "%.3g min", s / 60);
-    else
-        snprintf(buffer, 32, "%.3g h", s / 3600);
-    return buffer;
-}
 
 static tare_status print_head(const struct plan *p, struct str *out, struct err *e)
 {
@@ -95,31 +78,6 @@ static tare_status print_memory(const struct plan *p, struct str *out, struct er
     TRY(str_addf(out, e, "  %-12s %12s", p->in.machine.gpu ? "device" : "total", str_amount(a, (double)p->first.device, "B")));
     if (differ) TRY(str_addf(out, e, " %12s", str_amount(b, (double)p->last.device, "B")));
     return str_add(out, "\n\n", 2, e);
-}
-
-static tare_status print_times(const struct plan *p, struct str *out, struct err *e)
-{
-    char a[32], b[32], d[32], f[32];
-    TRY(str_addf(out, e, "a step, completions of %lld tokens   time       sent by a rank   mostly\n",
-                 LL(p->in.response_tokens ? p->in.response_tokens : p->new_tokens)));
-    for (int i = 0; i < PLAN_STAGES; i++) {
-        const struct plan_stage_cost *s = &p->stage[i];
-        TRY(str_addf(out, e, "  %-14s %25s %18s   %s", PLAN_STAGE_NAMES[i], duration(a, s->seconds),
-                     s->wire > 0 ? str_amount(b, s->wire, "B") : "-", s->bound));
-        if (s->flops > 0) TRY(str_addf(out, e, "%s%s", *s->bound ? "; " : "", str_amount(d, s->flops, "FLOP")));
-        if (s->disk > 0) TRY(str_addf(out, e, "%s%s written", *s->bound ? "; " : "", str_amount(f, s->disk, "B")));
-        if (i == PLAN_CHECKPOINT && p->in.config->checkpoint.every)
-            TRY(str_addf(out, e, ", every %lld steps", LL(p->in.config->checkpoint.every)));
-        TRY(str_add(out, "\n", 1, e));
-    }
-    TRY(str_addf(out, e, "  %-14s %25s\n", "step", duration(a, p->step_seconds)));
-    TRY(str_addf(out, e, "  %-14s %25s   for %lld steps\n", "run", duration(a, p->run_seconds), LL(p->in.config->train.steps)));
-    if (isnan(p->step_seconds))
-        TRY(str_add(
-            out,
-            "  ? needs a peak: plan.device=NAME, or plan.flops, plan.bandwidth, plan.link (more than one rank), plan.disk; or --measure\n",
-            -1, e));
-    return str_add(out, "\n", 1, e);
 }
 
 /* The keys that find_ranks tried. */
@@ -180,16 +138,10 @@ tare_status plan_print(const struct plan *p, struct str *out, struct err *e)
 {
     TRY(print_head(p, out, e));
     TRY(print_memory(p, out, e));
-    if (p->fits) TRY(print_times(p, out, e)); /* of what does not fit there is none */
     return print_verdict(p, out, e);
 }
 
 /* ---- JSON */
-
-static json_t *real_or_null(double x)
-{
-    return isfinite(x) ? json_real(x) : json_null();
-}
 
 static json_t *rank_json(const struct plan_rank *r, int64_t rank)
 {
@@ -204,30 +156,9 @@ static json_t *rank_json(const struct plan_rank *r, int64_t rank)
     return o;
 }
 
-static json_t *stages_json(const struct plan *p)
-{
-    json_t *o = json_object();
-    for (int i = 0; i < PLAN_STAGES; i++) {
-        const struct plan_stage_cost *s = &p->stage[i];
-        json_t *v = json_object();
-        json_object_set_new(v, "seconds", real_or_null(s->seconds));
-        json_object_set_new(v, "flops", json_real(s->flops));
-        json_object_set_new(v, "memory_bytes", json_real(s->memory));
-        json_object_set_new(v, "wire_bytes", json_real(s->wire));
-        json_object_set_new(v, "disk_bytes", json_real(s->disk));
-        json_object_set_new(v, "bound", *s->bound ? json_string(s->bound) : json_null());
-        json_object_set_new(o, PLAN_STAGE_NAMES[i], v);
-    }
-    json_object_set_new(o, "step_seconds", real_or_null(p->step_seconds));
-    json_object_set_new(o, "run_seconds", real_or_null(p->run_seconds));
-    return o;
-}
-
 static json_t *machine_json(const struct plan_machine *m)
 {
-    return json_pack("{s:s, s:b, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "name", m->name, "gpu", (int)m->gpu, "memory", m->memory,
-                     "flops", m->flops, "bandwidth", m->bandwidth, "link", m->link, "disk", m->disk, "compute_use", m->compute_use,
-                     "memory_use", m->memory_use, "reserve", m->reserve);
+    return json_pack("{s:s, s:b, s:f, s:f}", "name", m->name, "gpu", (int)m->gpu, "memory", m->memory, "reserve", m->reserve);
 }
 
 static json_t *advice_json(const struct plan *p)
@@ -257,7 +188,6 @@ tare_status plan_json(const struct plan *p, json_t **out, struct err *e)
                                   (json_int_t)p->kv_token_bytes, "room", (json_int_t)p->kv_room));
     json_object_set_new(o, "micro_batch",
                         json_pack("{s:I, s:I}", "rows", (json_int_t)p->micro_rows, "targets", (json_int_t)p->micro_targets));
-    json_object_set_new(o, "stages", stages_json(p));
     json_object_set_new(o, "need", json_real(p->need));
     json_object_set_new(o, "budget", json_real(p->budget));
     json_object_set_new(o, "fits", p->fits < 0 ? json_null() : json_boolean(p->fits));
@@ -268,7 +198,7 @@ tare_status plan_json(const struct plan *p, json_t **out, struct err *e)
     json_object_set_new(o, "adapters_ranks", p->adapters_need > 0 ? json_integer(p->adapters_ranks) : json_null());
     json_object_set_new(o, "adapters_need", p->adapters_need > 0 ? json_real(p->adapters_need) : json_null());
     json_object_set_new(o, "tokens_needed", p->tokens_needed ? json_integer(p->tokens_needed) : json_null());
-    if (json_object_size(o) != 17) {
+    if (json_object_size(o) != 16) {
         json_decref(o);
         *out = NULL;
         FAIL(e, TARE_E_NOMEM, "no memory for the plan as JSON");

@@ -51,7 +51,7 @@ static tare_status decode_ahead(struct sampler *s, int64_t tokens, struct err *e
         const struct sequence *q = &d->seqs[d->running[i]];
         b.rows[i] = (struct decode_row){.token = q->last,
                                         .pos = (int32_t)q->cached,
-                                        .left = (int32_t)(d->groups[q->group].limit - q->n),
+                                        .remaining = (int32_t)(d->groups[q->group].limit - q->n),
                                         .shared = (int32_t)shared_keys(d, q),
                                         .blocks = q->blocks,
                                         .draw = draw_row(s, q)};

@@ -111,7 +111,7 @@ static uint64_t addresses(const struct decoder *d, const struct kv_cache *cache)
     uint64_t h = fs_hash(own, (int64_t)sizeof own, 0);
     h = fs_hash(&d->acts, (int64_t)sizeof d->acts, h);
     h = fs_hash(m->vectors, m->shape.layers * (int64_t)sizeof *m->vectors, h);
-    h = fs_hash((const void *)m->packed, (4 * m->shape.layers + 1) * (int64_t)sizeof *m->packed, h);
+    for (int64_t i = 0; i < m->n_products; i++) h = fs_hash(&m->products[i].packed, (int64_t)sizeof m->products[i].packed, h);
     return fs_hash(cache->layers, cache->n_layers * (int64_t)sizeof *cache->layers, h);
 }
 

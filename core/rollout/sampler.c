@@ -18,7 +18,7 @@ tare_status sampler_new(struct model *m, int64_t max_batch, int64_t kv_tokens, s
     arena_init(&s->run, "sampler");
     model_arena_init(m, &s->scratch, "sampler scratch");
     TRY(decoder_new(m, &s->decoder, e));
-    if (kernels_room(m->k, (int64_t)sizeof *s->room)) {
+    if (kernels_staging_bytes(m->k, (int64_t)sizeof *s->room)) {
         s->room = m->k->backend->alloc(&m->ctx, (int64_t)sizeof *s->room);
         if (!s->room) return kernels_no_memory(m->k, &m->ctx, "the tokens that are drawn", (int64_t)sizeof *s->room, e);
     }

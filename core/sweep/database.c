@@ -1,7 +1,7 @@
 /* The state of each cell in DIR/runs.db, beside the tables of the runs themselves.
  *
  * SQLite's pages have no sums, and a bit that turns in a row is read as it is. A row of cells steers what a sweep runs, so it has one of its own: XXH3 of its
- * values as text. A row without (sum NULL) is of an older version. */
+ * values as text. */
 #include "sweep/sweep.h"
 
 #include "base/log.h"
@@ -32,18 +32,6 @@ static tare_status run_sql(const struct sweep_db *d, const char *sql, struct err
     return sqlite3_exec(d->db, sql, NULL, NULL, NULL) == SQLITE_OK ? TARE_OK : refuse(d, e);
 }
 
-/* Of an older version: rows that are there get no sum. Another sweep may be doing the same, so all of it is one transaction. */
-static tare_status make_table(const struct sweep_db *d, struct err *e)
-{
-    sqlite3_stmt *s = NULL;
-    TRY(run_sql(d, "BEGIN IMMEDIATE", e));
-    TRY(run_sql(d, SCHEMA, e));
-    const bool old = sqlite3_prepare_v2(d->db, "SELECT sum FROM cells", -1, &s, NULL) != SQLITE_OK;
-    sqlite3_finalize(s);
-    if (old) TRY(run_sql(d, "ALTER TABLE cells ADD COLUMN sum TEXT", e));
-    return run_sql(d, "COMMIT", e);
-}
-
 tare_status sweep_db_open(const char *dir, struct sweep_db **out, struct err *e)
 {
     struct sweep_db *d;
@@ -54,7 +42,7 @@ tare_status sweep_db_open(const char *dir, struct sweep_db **out, struct err *e)
         sqlite3_busy_timeout(d->db, 60000);
         status = run_sql(d, "PRAGMA journal_mode = WAL", e);
     }
-    if (!status) status = make_table(d, e);
+    if (!status) status = run_sql(d, SCHEMA, e);
     if (status) {
         sweep_db_close(d);
         d = NULL;
@@ -105,16 +93,12 @@ static tare_status sum_row(sqlite3_stmt *s, char sum[17], struct err *e)
     return TARE_OK;
 }
 
-/* A row of an older version has no sum, and one of the states that there are. */
 static tare_status row_is_whole(sqlite3_stmt *s, bool *whole, struct err *e)
 {
-    static const char *const STATES[] = {"pending", "running", "done", "failed"};
     char sum[17];
-    const char *was = (const char *)sqlite3_column_text(s, V_SUM), *state = (const char *)sqlite3_column_text(s, V_STATUS);
+    const char *was = (const char *)sqlite3_column_text(s, V_SUM);
     TRY(sum_row(s, sum, e));
     *whole = was && !strcmp(was, sum);
-    if (sqlite3_column_type(s, V_SUM) != SQLITE_NULL || !state) return TARE_OK;
-    for (size_t i = 0; i < sizeof STATES / sizeof *STATES; i++) *whole = *whole || !strcmp(state, STATES[i]);
     return TARE_OK;
 }
 

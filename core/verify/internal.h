@@ -1,4 +1,4 @@
-/* What the files of core/verify share. */
+/* Declarations shared by the files of core/verify. */
 #ifndef TARE_CORE_VERIFY_INTERNAL_H
 #define TARE_CORE_VERIFY_INTERNAL_H
 
@@ -8,23 +8,23 @@
 #include <pthread.h>
 
 enum {
-    VERIFY_MAX = 16,      /* verifiers of one run */
+    VERIFY_MAX = 16,      /* verifiers of a run */
     VERIFY_EXTRACT = 512, /* bytes kept of an extracted answer */
-    VERIFY_SEGMENTS = 256 /* segments of a completion, at most */
+    VERIFY_SEGMENTS = 256 /* segments of a completion */
 };
 
-struct worker;  /* worker_group.c */
+struct worker;  /* call/worker.h */
 struct waiting; /* waiting.c */
 
 struct verifier {
     const struct plugin *plugin;
-    const char *name; /* in verifier.plugins; in the arena of struct verify */
+    const char *name; /* its name in verifier.plugins; in the arena of struct verify */
     double weight;
     const tare_value *values;          /* in the arena of struct verify */
-    uint32_t uses;                     /* of a row: TARE_USES_ANSWER, ... */
-    int64_t n_instances;               /* 1, or one for each worker */
+    uint32_t uses;                     /* fields of the row: TARE_USES_ANSWER, ... */
+    int64_t n_instances;               /* 1, or one per worker */
     struct plugin_instance **instance; /* [n_instances] */
-    struct waiting *waiting;           /* waiting.c; NULL: nothing was submitted yet */
+    struct waiting *waiting;           /* NULL until the first submission */
 };
 
 struct verify {
@@ -32,23 +32,25 @@ struct verify {
     struct pool *pool;
     struct verifier verifiers[VERIFY_MAX];
     int64_t n_verifiers;
-    int64_t segmenter;     /* the verifier that gives segments; -1: none */
-    struct plugin_env env; /* the caller's: what plugins in worker processes report goes there too */
+    int64_t segmenter; /* index of the verifier that gives segments; -1: none */
+    /* the caller's; also receives the metrics of plugins in worker processes */
+    struct plugin_env env;
     struct arena arena;
     struct worker *workers; /* [threads]; NULL: plugins run in this process */
-    pthread_mutex_t lock;   /* of the reasons */
-    const char **reasons;   /* that came from workers, each once */
+    pthread_mutex_t lock;   /* protects the reasons */
+    const char **reasons;   /* distinct reasons from workers */
     int64_t n_reasons, reasons_capacity;
 };
 
-/* A walk through verifier.plugins, whose text it changes: next is the text before the first step. */
+/* Iterates over the entries of verifier.plugins and modifies the text. `next` is the text before
+ * the first step. */
 struct verify_list {
     char *next, *rest;
     bool begun;
 };
 tare_status verify_list_next(struct verify_list *l, struct verify_use *use, bool *more, struct err *e);
 
-/* One call of a plugin: verifier c judges n items as worker `thread`. */
+/* One plugin call: verifier c judges n items on worker `thread`. */
 struct verify_call {
     int64_t c;
     int thread;
@@ -56,42 +58,45 @@ struct verify_call {
     int64_t n;
     tare_verdict *verdicts; /* [n] */
 };
-/* Whether the run is being stopped: what is not judged yet is not judged any more. Any thread. TARE_E_CANCELLED. */
+/* Return true, or TARE_E_CANCELLED, if the run is being cancelled; the remaining items are then not
+ * judged. Any thread. */
 bool verify_cancelled(const struct verify *v);
 tare_status verify_go_on(const struct verify *v, struct err *e);
-enum { VERIFY_LOOK_NS = 100000000 }; /* how often whoever waits for a verdict looks at that */
-/* What a plugin is told of an item. */
+enum { VERIFY_POLL_NS = 100000000 }; /* the longest wait between two checks for cancellation */
+/* Builds the plugin's view of an item. */
 tare_answer verify_answer(const struct verify_item *item, int64_t deadline_ns);
-/* Nanoseconds that the call may take: verifier.timeout for each item. 0: any. */
+/* Returns the time limit of a call in nanoseconds, verifier.timeout per item; 0: unlimited. */
 int64_t verify_call_time(const struct verify *v, const struct verify_call *call);
-/* Whether verifier c gets all items in one call. */
+/* Returns whether verifier c receives all items in one call. */
 bool verify_together(const struct verify *v, int64_t c);
 
-/* waiting.c: whether verifier c's answers are submitted and waited for. waiting_judge: what was submitted before is waited for, the rest
- * submitted too; then the verdict of each, until waiting_end. */
+/* waiting.c: verifiers with submit and poll. waiting_collect submits the items that were not
+ * submitted before and waits for all of them; waiting_take then returns each verdict until
+ * waiting_end. */
 bool verify_waits_for(const struct verify *v, int64_t c);
-tare_status waiting_judge(struct verify *v, int64_t c, const struct verify_item *items, int64_t n, struct err *e);
+tare_status waiting_collect(struct verify *v, int64_t c, const struct verify_item *items, int64_t n, struct err *e);
 void waiting_take(struct verify *v, int64_t c, int64_t at, struct verify_item *item, tare_verdict *out);
 void waiting_end(struct verify *v, int64_t c);
 void waiting_free(struct verify *v, int64_t c);
 
-/* segments.c: the items' segments as columns of the batch's tokens. */
+/* segments.c: writes the items' segments to the token columns of the batch. */
 tare_status verify_place_segments(const struct verify *v, const struct verify_item *items, struct batch *b, struct arena *a,
                                   struct err *e);
 
-/* The one copy of a reason that lives as long as v. Any thread. */
+/* Returns the single copy of a reason, which lives as long as v. Any thread. */
 tare_status verify_intern(struct verify *v, tare_text reason, const char **out, struct err *e);
 
-/* One worker process a thread; the first call of a thread starts its own. A worker that dies gives the verdict crashed, one that is late
- * timeout, to every item of the call; the next call starts another. An error: the worker cannot be started, its plugins refuse, or a plugin's call failed. */
-/* The program to start for workers: NULL, this one, when it is tare; else the one the environment names in TARE (test programs). */
-tare_status worker_program(const char **out, struct err *e);
+/* One worker process per thread, started by the thread's first call. If a worker dies or is late,
+ * every item of the call gets the verdict crashed or timed out, and the next call starts a new
+ * worker. Errors: the worker cannot be started, its plugins refuse to open, or a plugin's call
+ * failed. */
 tare_status worker_group_new(int n, struct worker **out, struct err *e);
 void worker_group_free(struct worker *p, int n);
-tare_status process_start(const struct verify *v, int thread, struct err *e);
+tare_status worker_group_start(const struct verify *v, int thread, struct err *e);
 tare_status worker_group_call(const struct verify *v, const struct verify_call *call, struct err *e);
-/* reply.c: the rest of a worker's answer to a call, after its status. w->bad: it breaks off, or says what no verifier may say (a plugin that writes over
- * its process's memory, say); the verdicts are then undefined. */
+/* reply.c: reads the rest of a worker's reply to a call, after its status. w->bad: the reply is
+ * truncated or has values that a verifier must not return, for instance because a plugin overwrote
+ * its process's memory; the verdicts are then undefined. */
 struct wire;
 tare_status reply_take(const struct verify *v, struct wire *w, const struct verify_call *call, struct err *e);
 

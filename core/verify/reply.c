@@ -1,6 +1,7 @@
-/* What a worker process answers, read. Its plugin may have written over its memory, so nothing of it is believed unseen. */
+/* Reads the replies of worker processes. A plugin may have overwritten its worker's memory, so
+ * every value is checked. */
+#include "call/wire.h"
 #include "verify/internal.h"
-#include "verify/wire.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -37,7 +38,7 @@ static tare_status take_verdict(const struct verify *v, struct wire *w, const st
     return reason.size ? verify_intern((struct verify *)(uintptr_t)v, reason, &out->reason, e) : TARE_OK;
 }
 
-/* What the plugins reported goes to the caller's host, as it does without processes. */
+/* Passes the plugins' metrics to the caller's host, as without worker processes. */
 static void take_metrics(const struct verify *v, struct wire *w)
 {
     char name[160];

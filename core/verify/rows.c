@@ -12,9 +12,11 @@ enum row_answer verify_row_answer(const struct verify *v, int64_t c)
 
 tare_status verify_try_row(struct verify *v, const struct row *row, struct err *e)
 {
-    static const char PLACE[] = "row ?, sample 0: "; /* of an item without a name; the caller knows the place better */
+    /* prefix for an item without a name; the caller knows the place */
+    static const char PLACE[] = "row ?, sample 0: ";
     struct verify_item item = {.prompt = row->question,
-                               .completion = {"-", 1}, /* not blank: ifeval looks at no instruction for a blank one */
+                               /* not blank: ifeval checks no instruction on a blank completion */
+                               .completion = {"-", 1},
                                .answer = row->answer,
                                .row = row->json,
                                .uid = row->uid,
@@ -26,7 +28,8 @@ tare_status verify_try_row(struct verify *v, const struct row *row, struct err *
     return s;
 }
 
-/* Of an entry of verifier.plugins, without an instance: that of `python` or `command` would start a program. */
+/* Reads which fields an entry of verifier.plugins uses, without an instance: `python` and `command`
+ * would start a program. */
 static tare_status uses_of(struct verify *v, const struct verify_use *use, const struct plugin_search *search,
                            const struct config_param *settings, uint32_t *out, struct err *e)
 {
@@ -37,7 +40,8 @@ static tare_status uses_of(struct verify *v, const struct verify_use *use, const
     return plugin_uses(p, values, out, e);
 }
 
-/* Adds those of verifier.plugins that refuse rows; *compared: one of all compares with the answer. */
+/* Adds the verifiers that can refuse a row. *compared: at least one verifier compares with the
+ * answer. */
 static tare_status add_readers(struct verify *v, const struct config *c, char *text, bool *compared, struct err *e)
 {
     const struct plugin_search search = {.folder = c->run.plugins};
@@ -65,7 +69,7 @@ static tare_status check_rows(struct verify *v, bool compared, const struct data
         if (compared && !row->answer.size)
             FAIL(
                 e, TARE_E_INVALID,
-                "%s: \"answer\" is missing or empty, and a verifier of verifier.plugins compares with it; every row needs one (tools/to_jsonl.py takes it from a field of another name)",
+                "%s: \"answer\" is missing or empty, and a verifier of verifier.plugins compares with it; add one to every row (tools/to_jsonl.py converts a field with another name)",
                 row->where);
         if (v->n_verifiers && verify_try_row(v, row, e)) return err_prefix(e, "%s", row->where);
     }
@@ -83,7 +87,7 @@ tare_status verify_check_rows(const struct config *c, const struct dataset *d, s
     TRY(mem_new((int64_t)size, (void **)&text, e));
     memcpy(text, c->verifier.plugins, size);
     TRY(verify_new(&options, &v, e));
-    /* verify_open tells what is wrong with the list; the rows are then not tried */
+    /* verify_open reports errors in the list; the rows are then not checked */
     if (add_readers(v, c, text, &compared, &unused)) {
         verify_close(v);
         v = NULL;

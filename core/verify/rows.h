@@ -1,5 +1,6 @@
-/* What verifiers need of a row: an answer to compare with, or fields of their own (ifeval's instructions, json's schema). A plugin says so itself
- * (tare_verifier.uses); one that does not is taken to compare with the answer. */
+/* Fields of a row that verifiers need: an answer to compare with, or separate fields such as
+ * ifeval's instructions and json's schema. A plugin declares them (tare_verifier.uses); a plugin
+ * that does not is assumed to compare with the answer. */
 #ifndef TARE_CORE_VERIFY_ROWS_H
 #define TARE_CORE_VERIFY_ROWS_H
 
@@ -7,18 +8,20 @@
 #include "verify/verify.h"
 
 enum row_answer {
-    ROW_ANSWER_COMPARED, /* a row without an answer cannot be judged */
-    ROW_ANSWER_UNKNOWN,  /* a program of the user decides: python, command */
+    ROW_ANSWER_COMPARED, /* a row without an answer is an error */
+    ROW_ANSWER_UNKNOWN,  /* decided by a user's program: python, command */
     ROW_ANSWER_UNUSED
 };
-/* Of verifier c, by its name and its parameters. */
+/* Returns how verifier c uses the answer, given its parameters. */
 enum row_answer verify_row_answer(const struct verify *v, int64_t c);
 
-/* Judges a completion of no meaning, to learn whether the verifiers can read the row; the message is theirs, without a place. */
+/* Judges a dummy completion to find out whether the verifiers can read the row. The error is the
+ * verifier's, without a place. */
 tare_status verify_try_row(struct verify *v, const struct row *row, struct err *e);
 
-/* Refuses, with file:line, the first row that a verifier of verifier.plugins could not judge: no answer where one is compared with, or
- * fields that it cannot read. Before verifiers are opened: what is wrong with those themselves is left to verify_open. */
+/* Refuses, with file:line, the first row that a verifier of verifier.plugins cannot judge: its
+ * answer is missing although one is compared, or a field cannot be read. Call it before the
+ * verifiers are opened; verify_open reports errors in verifier.plugins itself. */
 tare_status verify_check_rows(const struct config *c, const struct dataset *d, struct err *e);
 
 #endif

@@ -10,13 +10,13 @@
 struct job {
     struct verify *v;
     struct verify_item *items;
-    int64_t n, first, last; /* verifiers first .. last-1 run in this pass */
+    int64_t n, first, last; /* this pass runs verifiers first .. last-1 */
     double *part;           /* [n, n_verifiers] unweighted rewards */
     int32_t *verdict;       /* [n, C], or NULL */
     _Atomic int64_t failed; /* smallest index that failed; n: none */
     _Atomic int64_t crashed;
-    struct err *errors; /* [threads]: of the smallest index that this thread saw fail */
-    int64_t *error_at;  /* [threads] */
+    struct err *errors; /* [threads] error at error_at */
+    int64_t *error_at;  /* [threads] smallest index that failed on this thread */
 };
 
 static const char *name_of(const struct verify_item *item)
@@ -61,13 +61,14 @@ tare_answer verify_answer(const struct verify_item *item, int64_t deadline_ns)
                          .off_policy = item->off_policy};
 }
 
-struct asked { /* what the plugin gets for each item of a call, [n] each */
+struct call_arguments { /* arguments of a plugin call, [n] each */
     tare_answer *answer;
     const tare_answer **answers;
     tare_verdict **verdicts;
 };
 
-static tare_status ask(const struct verify *v, const struct verify_call *call, const struct asked *a, struct err *e)
+static tare_status call_plugin(const struct verify *v, const struct verify_call *call, const struct call_arguments *a,
+                               struct err *e)
 {
     const struct verifier *f = &v->verifiers[call->c];
     const int64_t time = verify_call_time(v, call), deadline = time ? clock_ns() + time : 0;
@@ -81,8 +82,9 @@ static tare_status ask(const struct verify *v, const struct verify_call *call, c
     return plugin_verify(f->instance[f->n_instances > 1 ? call->thread : 0], a->answers, a->verdicts, call->n, e);
 }
 
-/* Only the first verifier's extracted text is kept. segments: whether verifier c gives them. */
-static tare_verdict room_for(const struct verify_item *item, int64_t c, bool segments, char *nothing)
+/* Returns an empty verdict with its buffers. Only the first verifier's extracted text is kept.
+ * segments: verifier c gives them. */
+static tare_verdict empty_verdict(const struct verify_item *item, int64_t c, bool segments, char *nothing)
 {
     const bool kept = !c && item->extracted;
     return (tare_verdict){.struct_size = sizeof(tare_verdict),
@@ -92,7 +94,7 @@ static tare_verdict room_for(const struct verify_item *item, int64_t c, bool seg
                           .segment_capacity = segments && item->segment ? item->segment_capacity : 0};
 }
 
-static void keep(struct job *j, int64_t i, int64_t c, const tare_verdict *verdict)
+static void store_verdict(struct job *j, int64_t i, int64_t c, const tare_verdict *verdict)
 {
     struct verify_item *item = &j->items[i];
     j->part[i * j->v->n_verifiers + c] = verdict->reward;
@@ -105,41 +107,41 @@ static void keep(struct job *j, int64_t i, int64_t c, const tare_verdict *verdic
     item->extracted_size = verdict->size;
 }
 
-static tare_status judge(struct job *j, int64_t i, int thread, struct err *e)
+static tare_status verify_item_alone(struct job *j, int64_t i, int thread, struct err *e)
 {
     char nothing[8];
     tare_answer answer;
     const tare_answer *answers;
     tare_verdict *verdicts;
-    const struct asked room = {&answer, &answers, &verdicts};
+    const struct call_arguments args = {&answer, &answers, &verdicts};
     for (int64_t c = j->first; c < j->last; c++) {
-        tare_verdict verdict = room_for(&j->items[i], c, c == j->v->segmenter, nothing);
+        tare_verdict verdict = empty_verdict(&j->items[i], c, c == j->v->segmenter, nothing);
         const struct verify_call call = {c, thread, &j->items[i], 1, &verdict};
-        TRY(ask(j->v, &call, &room, e));
-        keep(j, i, c, &verdict);
+        TRY(call_plugin(j->v, &call, &args, e));
+        store_verdict(j, i, c, &verdict);
     }
     return TARE_OK;
 }
 
-static void asked_free(struct asked *a)
+static void call_arguments_free(struct call_arguments *a)
 {
     mem_free(a->answer);
     mem_free((void *)a->answers);
     mem_free(a->verdicts);
 }
 
-static tare_status judge_together(struct job *j, int64_t c, struct err *e)
+static tare_status verify_together_all(struct job *j, int64_t c, struct err *e)
 {
     char nothing[8];
     OWNED(mem_free_at) tare_verdict *verdict = NULL;
-    OWNED(asked_free) struct asked room = {0};
+    OWNED(call_arguments_free) struct call_arguments args = {0};
     TRY(mem_new(j->n * (int64_t)sizeof *verdict, (void **)&verdict, e));
-    TRY(mem_new(j->n * (int64_t)sizeof *room.answer, (void **)&room.answer, e));
-    TRY(mem_new(j->n * (int64_t)sizeof *room.answers, (void **)&room.answers, e));
-    TRY(mem_new(j->n * (int64_t)sizeof *room.verdicts, (void **)&room.verdicts, e));
-    for (int64_t i = 0; i < j->n; i++) verdict[i] = room_for(&j->items[i], c, c == j->v->segmenter, nothing);
-    const tare_status s = ask(j->v, &(struct verify_call){c, 0, j->items, j->n, verdict}, &room, e);
-    for (int64_t i = 0; i < j->n && !s; i++) keep(j, i, c, &verdict[i]);
+    TRY(mem_new(j->n * (int64_t)sizeof *args.answer, (void **)&args.answer, e));
+    TRY(mem_new(j->n * (int64_t)sizeof *args.answers, (void **)&args.answers, e));
+    TRY(mem_new(j->n * (int64_t)sizeof *args.verdicts, (void **)&args.verdicts, e));
+    for (int64_t i = 0; i < j->n; i++) verdict[i] = empty_verdict(&j->items[i], c, c == j->v->segmenter, nothing);
+    const tare_status s = call_plugin(j->v, &(struct verify_call){c, 0, j->items, j->n, verdict}, &args, e);
+    for (int64_t i = 0; i < j->n && !s; i++) store_verdict(j, i, c, &verdict[i]);
     if (s && j->n > 1)
         err_prefix(e, "row %s, sample %lld, and %lld more", name_of(j->items), (long long)j->items->sample, (long long)j->n - 1);
     else if (s)
@@ -147,12 +149,12 @@ static tare_status judge_together(struct job *j, int64_t c, struct err *e)
     return s;
 }
 
-static void task(void *arg, int64_t i, int thread)
+static void verify_task(void *arg, int64_t i, int thread)
 {
     struct job *j = arg;
-    if (i > atomic_load(&j->failed)) return; /* the first failure decides, whatever comes after it */
+    if (i > atomic_load(&j->failed)) return; /* only the first failing index is reported */
     struct err e = {0};
-    if (!judge(j, i, thread, &e)) return;
+    if (!verify_item_alone(j, i, thread, &e)) return;
     if (i < j->error_at[thread]) {
         j->error_at[thread] = i;
         j->errors[thread] = e;
@@ -170,22 +172,22 @@ static tare_status report_failure(const struct job *j, struct err *e)
     return err_prefix(e, "row %s, sample %lld", name_of(&j->items[i]), (long long)j->items[i].sample);
 }
 
-static tare_status judge_waiting(struct job *j, int64_t c, struct err *e)
+static tare_status verify_waiting(struct job *j, int64_t c, struct err *e)
 {
-    const tare_status s = waiting_judge(j->v, c, j->items, j->n, e);
+    const tare_status s = waiting_collect(j->v, c, j->items, j->n, e);
     for (int64_t i = 0; i < j->n && !s; i++) {
         tare_verdict verdict;
         waiting_take(j->v, c, i, &j->items[i], &verdict);
-        keep(j, i, c, &verdict);
+        store_verdict(j, i, c, &verdict);
     }
     waiting_end(j->v, c);
     return s;
 }
 
-enum way { SHARED, ALONE, TOGETHER, WAITING };
+enum pass_kind { SHARED, ALONE, TOGETHER, WAITING };
 
-/* A plugin that takes one call at a time runs alone in the calling thread; the others share the pool. */
-static enum way way_of(const struct verify *v, int64_t c)
+/* A single-threaded plugin runs alone on the calling thread; the others share the pool. */
+static enum pass_kind pass_kind_of(const struct verify *v, int64_t c)
 {
     if (verify_together(v, c)) return TOGETHER;
     if (verify_waits_for(v, c)) return WAITING;
@@ -196,28 +198,28 @@ static tare_status run_passes(struct job *j, struct err *e)
 {
     struct verify *v = j->v;
     for (int64_t c = 0; c < v->n_verifiers && j->n; c = j->last) {
-        const enum way way = way_of(v, c);
+        const enum pass_kind kind = pass_kind_of(v, c);
         j->first = c;
         j->last = c + 1;
-        if (way == TOGETHER || way == WAITING) {
-            TRY(way == WAITING ? judge_waiting(j, c, e) : judge_together(j, c, e));
+        if (kind == TOGETHER || kind == WAITING) {
+            TRY(kind == WAITING ? verify_waiting(j, c, e) : verify_together_all(j, c, e));
             continue;
         }
-        while (j->last < v->n_verifiers && way_of(v, j->last) == way) j->last++;
-        pool_run(way == ALONE ? NULL : v->pool, j->n, task, j);
+        while (j->last < v->n_verifiers && pass_kind_of(v, j->last) == kind) j->last++;
+        pool_run(kind == ALONE ? NULL : v->pool, j->n, verify_task, j);
         TRY(report_failure(j, e));
     }
     return TARE_OK;
 }
 
-static double overlong(const struct verify_options *o, const struct verify_item *item, double sum)
+static double overlong_penalty(const struct verify_options *o, const struct verify_item *item, double sum)
 {
     if (o->overlong == OVERLONG_ZERO) return item->finish == FINISH_LENGTH ? -sum : 0;
     const double over = (double)(item->tokens - (o->max_new_tokens - o->overlong_buffer));
     return over <= 0 ? 0 : -o->overlong_penalty * fmin(1, over / (double)o->overlong_buffer);
 }
 
-/* The weighted sum, in the verifiers' order. */
+/* Adds the weighted rewards in the verifiers' order. */
 static tare_status add_up(struct verify *v, struct verify_item *items, int64_t n, const double *part, double *component,
                           struct err *e)
 {
@@ -225,8 +227,8 @@ static tare_status add_up(struct verify *v, struct verify_item *items, int64_t n
     for (int64_t i = 0; i < n; i++) {
         double sum = 0;
         for (int64_t c = 0; c < C; c++) {
-            const double x =
-                c < v->n_verifiers ? v->verifiers[c].weight * part[i * v->n_verifiers + c] : overlong(&v->options, &items[i], sum);
+            const double x = c < v->n_verifiers ? v->verifiers[c].weight * part[i * v->n_verifiers + c]
+                                                : overlong_penalty(&v->options, &items[i], sum);
             if (component) component[i * C + c] = x;
             sum += x;
         }
@@ -257,7 +259,7 @@ tare_status verify_items(struct verify *v, struct verify_item *items, int64_t n,
     const int64_t crashed = atomic_load(&j.crashed);
     if (n && (double)crashed > v->options.max_crash_share * (double)(n * v->n_verifiers))
         FAIL(e, TARE_E_PLUGIN,
-             "%lld of %lld verifier calls crashed, above verifier.max_crash_share = %g; `tare plugin check` tells more",
+             "%lld of %lld verifier calls crashed, above verifier.max_crash_share = %g; run `tare plugin check` for details",
              (long long)crashed, (long long)(n * v->n_verifiers), v->options.max_crash_share);
     return add_up(v, items, n, j.part, parts.component, e);
 }

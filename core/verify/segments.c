@@ -1,10 +1,11 @@
-/* Process rewards: segments of completions, in bytes, to columns of tokens. A token is in the segment in which it begins; a segment's reward
- * goes to the token in which it ends. Of a segment that lies inside of one token only the reward is seen. */
+/* Process rewards: maps segments of completions, in bytes, to token columns. A token belongs to the
+ * segment in which it begins; a segment's reward goes to the token in which it ends. A segment
+ * inside a single token contributes only its reward. */
 #include "verify/internal.h"
 
 #include <math.h>
 
-static void place(const struct verify_item *item, double weight, int64_t first, int64_t last, struct batch *b)
+static void place_item(const struct verify_item *item, double weight, int64_t first, int64_t last, struct batch *b)
 {
     int64_t k = 0, begin = 0;
     for (int64_t t = first; t < last && k < item->n_segments; begin = b->token_end[t++]) {
@@ -15,7 +16,8 @@ static void place(const struct verify_item *item, double weight, int64_t first, 
     }
 }
 
-/* Estimators sum and square them: so large that a square overflows, they would be called the estimator's fault. */
+/* Refuses rewards whose square would overflow: estimators add and square them, and the error would
+ * name the estimator. */
 static tare_status check_size(const struct verify_item *item, double weight, struct err *e)
 {
     const double most = 1e100;
@@ -23,7 +25,7 @@ static tare_status check_size(const struct verify_item *item, double weight, str
         if (!(fabs(weight * item->segment[k].reward) <= most))
             FAIL(
                 e, TARE_E_NOT_FINITE,
-                "row %s, sample %lld: the reward of segment %lld is %g, with its weight in verifier.plugins %g; allowed are -%g to %g",
+                "row %s, sample %lld: the reward of segment %lld is %g, weighted by verifier.plugins %g: must be in -%g .. %g",
                 item->name ? item->name : "", (long long)item->sample, (long long)k + 1, item->segment[k].reward,
                 weight * item->segment[k].reward, most, most);
     return TARE_OK;
@@ -37,7 +39,7 @@ tare_status verify_place_segments(const struct verify *v, const struct verify_it
     const double weight = v->verifiers[v->segmenter].weight;
     for (int64_t i = 0; i < b->n_rollouts; i++) {
         TRY(check_size(&items[i], weight, e));
-        place(&items[i], weight, b->token_begin[i], b->token_begin[i + 1], b);
+        place_item(&items[i], weight, b->token_begin[i], b->token_begin[i + 1], b);
     }
     return TARE_OK;
 }

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/program.h"
 #include "batch/verdict.h"
+#include "call/worker.h"
 #include "verify/internal.h"
 
 #include <limits.h>
@@ -51,21 +52,21 @@ void verify_close_at(struct verify **v)
     verify_close(*v);
 }
 
-/* A name of its own, as a section of the configuration may have. */
+/* Takes the verifier's name, which must be unique and valid as a section name. */
 static tare_status take_name(struct verify *v, struct verifier *f, const char *as, struct err *e)
 {
     const char *name = as ? as : f->plugin->desc.name;
     if (name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")] || strspn(name, "0123456789_") || !*name || strlen(name) > 63)
         FAIL(e, TARE_E_CONFIG,
-             "verifier.plugins: '%s' is no name for a verifier; a name has small letters, digits and _, and begins with a letter",
+             "verifier.plugins: invalid verifier name '%s': use lowercase letters, digits and '_', starting with a letter",
              name);
     if (!strcmp(name, "overlong"))
-        FAIL(e, TARE_E_CONFIG, "verifier.plugins: overlong is the name of verifier.overlong's part; take another");
+        FAIL(e, TARE_E_CONFIG, "verifier.plugins: the name overlong is reserved for verifier.overlong; choose another");
     for (int64_t c = 0; c < v->n_verifiers; c++)
         if (!strcmp(v->verifiers[c].name, name))
             FAIL(
                 e, TARE_E_CONFIG,
-                "the verifier %s is listed twice; give it once, with the sum of the weights, or give one of them another name and parameters of its own: %s as strict, [verifier.strict]",
+                "the verifier %s is listed twice: list it once, with the sum of the weights, or rename one, with separate parameters: %s as strict, [verifier.strict]",
                 name, f->plugin->desc.name);
     char *copy;
     TRY(arena_strdup(&v->arena, name, -1, &copy, e));
@@ -73,8 +74,8 @@ static tare_status take_name(struct verify *v, struct verifier *f, const char *a
     return TARE_OK;
 }
 
-/* The verifier code is this program's own and shuts programs in by namespaces, which its worker therefore may make. It is known by its name and by where
- * it lies, not by what it says of itself: any plugin could say so. */
+/* Returns whether p is this program's own verifier `code`, whose sandboxes need namespaces. Checks
+ * its name and its path, because any plugin could claim the name. */
 static bool makes_sandboxes(const struct plugin *p)
 {
     const char *const folders[] = {"plugins", PROGRAM_LIBRARIES};
@@ -88,14 +89,14 @@ tare_status verify_add(struct verify *v, const struct verify_use *use, const str
                        const struct config_param *settings, const struct plugin_env *env, struct err *e)
 {
     if (v->n_verifiers == VERIFY_MAX)
-        FAIL(e, TARE_E_CONFIG, "more than %d verifiers; take some out of verifier.plugins", VERIFY_MAX);
+        FAIL(e, TARE_E_CONFIG, "verifier.plugins: more than %d verifiers; remove some", VERIFY_MAX);
     struct verifier *f = &v->verifiers[v->n_verifiers];
     *f = (struct verifier){.weight = use->weight};
     TRY(plugin_open(use->plugin, TARE_VERIFIER, search, &f->plugin, e));
     TRY(take_name(v, f, use->as, e));
     if (f->plugin->verifier->flags & TARE_GIVES_SEGMENTS) {
         if (v->segmenter >= 0)
-            FAIL(e, TARE_E_CONFIG, "verifier.plugins: %s and %s both reward parts of completions; only one can",
+            FAIL(e, TARE_E_CONFIG, "verifier.plugins: %s and %s both reward parts of completions; at most one verifier may",
                  v->verifiers[v->segmenter].name, f->name);
         v->segmenter = v->n_verifiers;
     }
@@ -116,7 +117,7 @@ tare_status verify_add(struct verify *v, const struct verify_use *use, const str
     return TARE_OK;
 }
 
-static tare_status intern(struct verify *v, tare_text reason, const char **out, struct err *e)
+static tare_status intern_locked(struct verify *v, tare_text reason, const char **out, struct err *e)
 {
     char *copy = NULL;
     for (int64_t i = 0; i < v->n_reasons; i++)
@@ -133,12 +134,13 @@ static tare_status intern(struct verify *v, tare_text reason, const char **out, 
 tare_status verify_intern(struct verify *v, tare_text reason, const char **out, struct err *e)
 {
     pthread_mutex_lock(&v->lock);
-    const tare_status status = intern(v, reason, out, e);
+    const tare_status status = intern_locked(v, reason, out, e);
     pthread_mutex_unlock(&v->lock);
     return status;
 }
 
-/* Cuts "name:weight"; the colon of "FILE.so:NAME" is part of the name, as what follows it is not a number. */
+/* Splits "name:weight". The colon of "FILE.so:NAME" is part of the name, because no number follows
+ * it. */
 static tare_status split_weight(char *text, double *weight, struct err *e)
 {
     *weight = 1;
@@ -166,7 +168,7 @@ tare_status verify_list_next(struct verify_list *l, struct verify_use *use, bool
     if (l->next && !strcmp(l->next, "as")) {
         last = strtok_r(NULL, " ,\t", &l->rest);
         if (!last)
-            FAIL(e, TARE_E_CONFIG, "verifier.plugins: no name after 'as'; write %s as NAME, or %s as NAME:WEIGHT", word, word);
+            FAIL(e, TARE_E_CONFIG, "verifier.plugins: missing name after 'as'; write %s as NAME, or %s as NAME:WEIGHT", word, word);
         use->as = last;
         l->next = strtok_r(NULL, " ,\t", &l->rest);
     }
@@ -184,7 +186,7 @@ static tare_status add_all(struct verify *v, const struct config *c, const struc
         TRY(verify_add(v, &use, search, c->params, env, e));
         TRY(verify_list_next(&list, &use, &more, e));
     }
-    if (!v->n_verifiers) FAIL(e, TARE_E_CONFIG, "verifier.plugins names no verifier; set it, for instance to number");
+    if (!v->n_verifiers) FAIL(e, TARE_E_CONFIG, "verifier.plugins is empty; set it, for instance to number");
     return TARE_OK;
 }
 
@@ -209,7 +211,7 @@ tare_status verify_open(const struct config *c, const struct plugin_search *sear
         .overlong_penalty = k->overlong_penalty,
     };
     if (o.overlong == OVERLONG_LINEAR && (o.overlong_buffer < 1 || o.overlong_buffer > o.max_new_tokens))
-        FAIL(e, TARE_E_CONFIG, "%s: verifier.overlong_buffer is %lld; overlong = linear needs 1 .. rollout.max_new_tokens (%lld)",
+        FAIL(e, TARE_E_CONFIG, "%s: verifier.overlong_buffer = %lld: must be in 1 .. rollout.max_new_tokens (%lld) for overlong = linear",
              config_where(c, "verifier", "overlong_buffer"), (long long)o.overlong_buffer, (long long)o.max_new_tokens);
     if (o.processes) TRY(worker_program(&o.worker, e));
     char *list = NULL;
@@ -219,7 +221,8 @@ tare_status verify_open(const struct config *c, const struct plugin_search *sear
     struct verify *v = NULL;
     tare_status s = verify_new(&o, &v, e);
     if (!s) s = add_all(v, c, search, env, list, e);
-    if (!s && o.processes) s = process_start(v, 0, e); /* a plugin that refuses does so now */
+    /* report a plugin that refuses to open now */
+    if (!s && o.processes) s = worker_group_start(v, 0, e);
     mem_free(list);
     if (s)
         verify_close(v);

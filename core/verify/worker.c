@@ -1,21 +1,19 @@
-/* The other end of verifier.isolate = process: a process that holds one instance of every verifier and answers one request at a time. */
+/* The worker's side of verifier.isolate = process: a process that holds one instance of every
+ * verifier and answers one request at a time. */
 #include "base/clock.h"
+#include "call/wire.h"
+#include "call/worker_side.h"
 #include "verify/internal.h"
-#include "verify/refused.h"
-#include "verify/wire.h"
 
-#include <fcntl.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
-enum { ITEM_LEAST = 80 }; /* bytes of an item in a request: ten fields */
+enum { ITEM_LEAST = 80 }; /* minimum bytes of an item in a request: ten fields */
 
 struct worker_state {
     struct plugin_instance *instance[VERIFY_MAX];
     int64_t n;
-    struct arena arena, step; /* step: of a request */
+    struct arena arena, step; /* step: memory of a request */
     struct judging {
         int64_t n; /* 0: the request opened plugins */
         tare_answer *answer;
@@ -24,13 +22,13 @@ struct worker_state {
         tare_verdict **verdicts;
     } judging;
     struct str out;
-    struct str metrics; /* reported since the last reply: name and value of each */
+    struct str metrics; /* metrics since the last reply: name and value of each */
     int64_t n_metrics;
-    int requests; /* from the engine */
-    int refused;  /* errno of a kernel that takes no filter */
+    int requests; /* descriptor of the engine's requests */
+    int refused;  /* errno of a kernel that rejects the filter */
 };
 
-/* Kept for the reply; the engine hands them to its own host. */
+/* Stores a metric for the reply; the engine passes it to its host. */
 static void on_metric(void *ctx, const char *name, double value)
 {
     struct worker_state *w = ctx;
@@ -47,54 +45,33 @@ static tare_status text_copy(struct arena *a, tare_text t, const char **out, str
     return TARE_OK;
 }
 
-/* A worker that is started later must not judge by another verifier than those before it. hash 0: it is not known. */
+/* Opens a plugin and checks its hash, so that a worker started later uses the same verifier as the
+ * others. hash 0: unknown. */
 static tare_status open_same(const char *name, uint64_t hash, const struct plugin **p, struct err *e)
 {
     TRY(plugin_open(name, TARE_VERIFIER, NULL, p, e));
     if (hash && hash != (*p)->hash)
         FAIL(
             e, TARE_E_PLUGIN,
-            "%s: was exchanged while it was in use, and a new worker would judge by another verifier than the others; put the file back, or start again, which takes this one",
+            "%s: the file was replaced while in use, so a new worker would use a different verifier; restore the file, or restart to use the new one",
             (*p)->path);
     return TARE_OK;
-}
-
-static struct confine take_confine(struct wire *in)
-{
-    struct confine c = {.mode = (enum confine_mode)wire_int(in)};
-    c.network = wire_int(in);
-    c.namespaces = wire_int(in);
-    c.memory = wire_int(in);
-    c.open_files = wire_int(in);
-    c.file_size = wire_int(in);
-    return c;
-}
-
-static tare_status confine_worker(struct worker_state *w, const struct confine *confine, struct err *e)
-{
-    struct confined got;
-    const tare_status s = confine_here(confine, &got, e);
-    const bool sent = refused_hand_over(w->requests, got.listener);
-    if (got.listener >= 0) close(got.listener);
-    w->refused = got.refused;
-    if (s || sent) return s;
-    FAIL(e, TARE_E_IO, "a verifier's worker has lost its engine");
 }
 
 static tare_status open_verifiers(struct worker_state *w, struct wire *in, struct err *e)
 {
     const struct plugin_env env = {.seed = (uint64_t)wire_int(in), .ctx = w, .metric = on_metric};
-    const struct confine confine = take_confine(in);
+    const struct confine confine = confine_take(in);
     const int64_t n = wire_int(in);
-    if (w->n) FAIL(e, TARE_E_CORRUPT, "a worker was asked twice to open its plugins");
-    if (in->bad) FAIL(e, TARE_E_CORRUPT, "a worker got a request that it cannot read");
-    TRY(confine_worker(w, &confine, e)); /* before any code of a plugin runs */
+    if (w->n) FAIL(e, TARE_E_CORRUPT, "a worker got a second request to open its plugins");
+    if (in->bad) FAIL(e, TARE_E_CORRUPT, "a worker got an invalid request");
+    TRY(worker_confine(w->requests, &confine, &w->refused, e));
     for (int64_t c = 0; c < n && !in->bad; c++) {
         const char *name, **settings;
         TRY(text_copy(&w->arena, wire_text(in), &name, e));
         const uint64_t hash = (uint64_t)wire_int(in);
         const int64_t k = wire_int(in);
-        if (k < 0 || k > in->size || c == VERIFY_MAX) FAIL(e, TARE_E_CORRUPT, "a worker got a request that it cannot read");
+        if (k < 0 || k > in->size || c == VERIFY_MAX) FAIL(e, TARE_E_CORRUPT, "a worker got an invalid request");
         TRY(arena_new(&w->arena, &settings, k + 1, e));
         for (int64_t i = 0; i < k; i++) TRY(text_copy(&w->arena, wire_text(in), &settings[i], e));
         const struct plugin *p = NULL;
@@ -109,8 +86,8 @@ static tare_status open_verifiers(struct worker_state *w, struct wire *in, struc
     return TARE_OK;
 }
 
-/* Rooms for n verdicts, with their buffers, and for what the plugin gets. */
-static tare_status make_room(struct worker_state *w, int64_t n, bool segments, struct err *e)
+/* Allocates n verdicts with their buffers, and the arguments of the plugin call. */
+static tare_status allocate_verdicts(struct worker_state *w, int64_t n, bool segments, struct err *e)
 {
     struct judging *j = &w->judging;
     const int64_t each = segments ? VERIFY_SEGMENTS : 0;
@@ -136,13 +113,13 @@ static tare_status make_room(struct worker_state *w, int64_t n, bool segments, s
     return TARE_OK;
 }
 
-static tare_status judge(struct worker_state *w, struct wire *in, struct err *e)
+static tare_status verify_request(struct worker_state *w, struct wire *in, struct err *e)
 {
     const int64_t c = wire_int(in), timeout = wire_int(in), n = wire_int(in);
     const int64_t deadline = timeout > 0 && timeout < INT64_MAX / 2 ? clock_ns() + timeout : 0;
     if (in->bad || timeout < 0 || c < 0 || c >= w->n || n < 1 || n > in->size / ITEM_LEAST)
-        FAIL(e, TARE_E_CORRUPT, "a worker got a request that it cannot read");
-    TRY(make_room(w, n, w->instance[c]->plugin->verifier->flags & TARE_GIVES_SEGMENTS, e));
+        FAIL(e, TARE_E_CORRUPT, "a worker got an invalid request");
+    TRY(allocate_verdicts(w, n, w->instance[c]->plugin->verifier->flags & TARE_GIVES_SEGMENTS, e));
     for (int64_t i = 0; i < n; i++) {
         tare_answer *a = &w->judging.answer[i];
         a->struct_size = sizeof *a;
@@ -158,12 +135,14 @@ static tare_status judge(struct worker_state *w, struct wire *in, struct err *e)
         a->off_policy = (int32_t)wire_int(in);
         a->deadline_ns = deadline;
     }
-    if (in->bad) FAIL(e, TARE_E_CORRUPT, "a worker got a request that it cannot read");
+    if (in->bad) FAIL(e, TARE_E_CORRUPT, "a worker got an invalid request");
     return plugin_verify(w->instance[c], w->judging.answers, w->judging.verdicts, n, e);
 }
 
-/* status, message; of opening: errno of a kernel that took no filter; of each verdict: code, reward, extracted, reason, how many segments, end and reward of each; metrics: how many, then name and value of each */
-static tare_status reply(struct worker_state *w, bool opening, tare_status status, const struct err *why, struct err *e)
+/* Writes a reply: status, message; for opening: errno of a kernel that rejects the filter; for each
+ * verdict: code, reward, extracted, reason, number of segments, end and reward of each; number of
+ * metrics, name and value of each. */
+static tare_status write_reply(struct worker_state *w, bool opening, tare_status status, const struct err *why, struct err *e)
 {
     wire_start(&w->out);
     TRY(wire_put_int(&w->out, status, e));
@@ -192,25 +171,17 @@ int verify_worker(int fd)
     struct err e = {0};
     arena_init(&w.arena, "verifier worker");
     arena_init(&w.step, "verifier worker's request");
-    /* What a plugin prints or reads must not reach the engine's output or requests. And a worker that hangs ends with the engine, even
-     * when that was killed. */
-    const int requests = fcntl(fd, F_DUPFD_CLOEXEC, 64), nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (requests < 0 || nothing < 0) return 1;
-    w.requests = requests;
-    dup2(nothing, fd);
-    close(nothing);
-    dup2(STDERR_FILENO, STDOUT_FILENO);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    prctl(PR_SET_NAME, "tare-verifier"); /* in messages of what it asks for, and in ps */
-    while (wire_receive(requests, &in, 0) == WIRE_OK) {
+    w.requests = worker_enter(fd, "tare-verifier");
+    if (w.requests < 0) return 1;
+    while (wire_receive(w.requests, &in, 0) == WIRE_OK) {
         struct wire m = {.data = in.data, .size = in.size};
         struct err why = {0};
         str_clear(&w.metrics);
         w.n_metrics = 0;
         w.judging.n = 0;
         const bool opening = wire_int(&m) == WIRE_OPEN;
-        const tare_status s = opening ? open_verifiers(&w, &m, &why) : judge(&w, &m, &why);
-        if (reply(&w, opening, s, &why, &e) || wire_send(requests, &w.out)) break;
+        const tare_status s = opening ? open_verifiers(&w, &m, &why) : verify_request(&w, &m, &why);
+        if (write_reply(&w, opening, s, &why, &e) || wire_send(w.requests, &w.out)) break;
     }
     for (int64_t c = 0; c < w.n; c++) plugin_destroy(w.instance[c]);
     str_free(&in);
@@ -218,6 +189,6 @@ int verify_worker(int fd)
     str_free(&w.metrics);
     arena_free(&w.arena);
     arena_free(&w.step);
-    close(requests);
+    close(w.requests);
     return 0;
 }

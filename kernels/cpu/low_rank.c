@@ -91,10 +91,10 @@ static void matmul_low_rank(const struct kctx *c, const struct op_matmul_low_ran
     const struct op_matmul *p = &o->product;
     if (p->t <= 0 || p->n <= 0) return;
     struct gemm g = matmul_gemm(p);
-    if (low_in_blocks(&g, &o->beside))
-        low_beside(c, &g, &o->beside, o->u);
+    if (low_in_blocks(&g, &o->adapter))
+        low_beside(c, &g, &o->adapter, o->u);
     else
-        low_after(c, &g, &o->beside, o->u);
+        low_after(c, &g, &o->adapter, o->u);
     arena_reset(c->scratch);
 }
 
@@ -192,7 +192,7 @@ static void low_d(const struct kctx *c, const struct gemm *g, const struct low_r
 static void matmul_dx_low_rank(const struct kctx *c, const struct op_matmul_dx_low_rank *o)
 {
     const struct op_matmul_dx *p = &o->product;
-    const struct low_rank *l = &o->beside;
+    const struct low_rank *l = &o->adapter;
     if (p->t <= 0 || p->k <= 0 || p->n <= 0) return;
     struct gemm g = dx_gemm(p);
     if (p->dx && !p->int8 && low_in_blocks(&g, l)) {
@@ -244,7 +244,7 @@ static void low_dw(const struct kctx *c, const struct op_low_rank_dw *o, struct 
 
 static void low_rank_dw(const struct kctx *c, const struct op_low_rank_dw *o)
 {
-    const struct low_rank *l = &o->beside;
+    const struct low_rank *l = &o->adapter;
     const int64_t rows = low_rows(l);
     if (o->t <= 0 || rows <= 0) return;
     for (int64_t i = 0; i < l->parts; i++) {

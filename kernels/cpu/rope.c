@@ -30,6 +30,6 @@ static void rope_run(const void *arg, int64_t begin, int64_t end, int thread)
 static void rope(const struct kctx *c, const struct op_rope *o)
 {
     spans(c, o->t, o->n_heads * o->head_dim, 1, rope_run,
-          &(struct rope_args){o->x, o->table, o->pos, o->ld, o->n_heads, o->head_dim, o->turned ? o->turned : o->head_dim,
+          &(struct rope_args){o->x, o->table, o->pos, o->ld, o->n_heads, o->head_dim, o->rotary_dim ? o->rotary_dim : o->head_dim,
                               o->inverse});
 }

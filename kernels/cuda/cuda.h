@@ -156,7 +156,7 @@ void cuda_finish(const struct kctx *c);
 KERNEL_OPERATIONS(CUDA_ENTRY)
 #undef CUDA_ENTRY
 void cuda_matmul_dw_apart(const struct kctx *c, const struct op_matmul_dw *o);
-void cuda_rope_kv_write(const struct kctx *c, const struct op_rope *turn, const struct op_kv_write *write);
+void cuda_rope_kv_write(const struct kctx *c, const struct op_rope *rope, const struct op_kv_write *write);
 void cuda_matmul_swiglu(const struct kctx *c, const struct op_matmul *product, const struct op_swiglu *act);
 void cuda_matmul_rmsnorm(const struct kctx *c, const struct op_matmul *product, const struct op_rmsnorm *norm);
 int64_t cuda_packed_bytes(int64_t n, int64_t k, enum dtype dtype);

@@ -24,7 +24,7 @@ struct decode_keys {
 
 /* What the host loads, each [rows] but stop and tables; one piece of memory. */
 struct decode_loaded {
-    int32_t *ids, *pos, *left, *step, *stop, *tables; /* tables: [rows, width] */
+    int32_t *ids, *pos, *remaining, *step, *stop, *tables; /* tables: [rows, width] */
     struct decode_keys *keys;
     struct sample_row *draw;
 };
@@ -81,7 +81,7 @@ __device__ inline void accept(const decode_state &s, int r)
 {
     const int at = s.in.step[r] * s.rows + r;
     s.in.step[r]++;
-    if (s.in.left[r] <= 0) {
+    if (s.in.remaining[r] <= 0) {
         s.log_token[at] = -1;
         return;
     }
@@ -91,7 +91,7 @@ __device__ inline void accept(const decode_state &s, int r)
     s.in.ids[r] = s.token[r];
     s.in.pos[r]++;
     s.in.draw[r].position++;
-    s.in.left[r] = is_stop(s, s.token[r]) ? 0 : s.in.left[r] - 1;
+    s.in.remaining[r] = is_stop(s, s.token[r]) ? 0 : s.in.remaining[r] - 1;
 }
 
 __device__ inline attn_tile tile_of(const decode_state &s, int row, int n, int begin, int end, int part)
@@ -111,7 +111,7 @@ static __global__ void decode_advance(const decode_state s, int first)
     if (thread == 0) {
         if (!first) accept(s, r);
         const int pos = s.in.pos[r];
-        const bool runs = s.in.left[r] > 0;
+        const bool runs = s.in.remaining[r] > 0;
         s.write_row[r] = s.out_rows[r] = r;
         s.write_slot[r] = runs ? (int64_t)s.in.tables[(int64_t)r * s.width + pos / KV_BLOCK] * KV_BLOCK + pos % KV_BLOCK : -1;
         now = runs ? pos + 1 : 0;
@@ -151,7 +151,7 @@ static int64_t place_loaded(decode_loaded &in, unsigned char *base, int64_t rows
 {
     int64_t used = 0;
     in.ids = take(base, &used, rows, in.ids), in.pos = take(base, &used, rows, in.pos);
-    in.left = take(base, &used, rows, in.left), in.step = take(base, &used, rows, in.step);
+    in.remaining = take(base, &used, rows, in.remaining), in.step = take(base, &used, rows, in.step);
     in.keys = take(base, &used, rows, in.keys);
     in.draw = take(base, &used, rows, in.draw);
     in.stop = take(base, &used, n_stop, in.stop);
@@ -251,8 +251,8 @@ static void fill(decode_loaded &host, const struct decode_load &l, int64_t width
 {
     for (int64_t r = 0; r < l.n; r++) {
         const decode_row &row = l.rows[r];
-        const int64_t tokens = row.left < l.tokens ? row.left : l.tokens;
-        host.ids[r] = row.token, host.pos[r] = row.pos, host.left[r] = row.left, host.draw[r] = row.draw;
+        const int64_t tokens = row.remaining < l.tokens ? row.remaining : l.tokens;
+        host.ids[r] = row.token, host.pos[r] = row.pos, host.remaining[r] = row.remaining, host.draw[r] = row.draw;
         memcpy(host.tables + r * width, row.blocks, (size_t)((row.pos + tokens + KV_BLOCK - 1) / KV_BLOCK) * sizeof(int32_t));
     }
     if (l.n_stop) memcpy(host.stop, l.stop, (size_t)l.n_stop * sizeof *l.stop);
@@ -280,7 +280,7 @@ static decode_work cut(decode_keys *keys, const struct decode_load &l)
         tile += pieces, part += pieces * run.n;
         for (int32_t r = run.first; r < run.first + run.n; r++) {
             const decode_row &row = l.rows[r];
-            const int32_t own = pieces_of(row.pos + (row.left < l.tokens ? row.left : l.tokens) - run.shared);
+            const int32_t own = pieces_of(row.pos + (row.remaining < l.tokens ? row.remaining : l.tokens) - run.shared);
             keys[r] = first;
             keys[r].tile = tile, keys[r].tiles = own, keys[r].part = part;
             tile += own, part += own;

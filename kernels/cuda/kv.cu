@@ -102,14 +102,14 @@ void cuda_kv_write(const struct kctx *c, const struct op_kv_write *o)
         CUDA_LAUNCH(c, kv_write_kernel<float>, (unsigned)o->n, KV_THREADS, 0, p, o->kv.k, o->kv.v);
 }
 
-void cuda_rope_kv_write(const struct kctx *c, const struct op_rope *turn, const struct op_kv_write *write)
+void cuda_rope_kv_write(const struct kctx *c, const struct op_rope *rope, const struct op_kv_write *write)
 {
-    CUDA_OP(c, "rope_kv_write", "t kv_heads head_dim", turn->t, write->shape.kv_heads, write->shape.head_dim);
+    CUDA_OP(c, "rope_kv_write", "t kv_heads head_dim", rope->t, write->shape.kv_heads, write->shape.head_dim);
     const int dim = (int)write->shape.head_dim, heads = (int)write->shape.heads, kv_heads = (int)write->shape.kv_heads;
     const kv_turn p = {
-        turn->x, turn->table, turn->pos, write->slots, turn->ld, heads, kv_heads, dim, turn->turned ? (int)turn->turned : dim};
-    if (turn->t <= 0) return;
-    const dim3 grid((unsigned)turn->t, (unsigned)(heads + 2 * kv_heads));
+        rope->x, rope->table, rope->pos, write->slots, rope->ld, heads, kv_heads, dim, rope->rotary_dim ? (int)rope->rotary_dim : dim};
+    if (rope->t <= 0) return;
+    const dim3 grid((unsigned)rope->t, (unsigned)(heads + 2 * kv_heads));
     const unsigned threads = dim > 64 ? 64 : 32; /* a pair, or two values, of a head of 128 each */
     if (write->shape.dtype == DTYPE_BF16)
         CUDA_LAUNCH_AFTER(c, rope_kv_write_kernel<uint16_t>, grid, threads, 0, p, (uint16_t *)write->kv.k, (uint16_t *)write->kv.v);

@@ -6,7 +6,7 @@
 static void rope(const struct kctx *c, const struct op_rope *o)
 {
     (void)c;
-    const int64_t turned = o->turned ? o->turned : o->head_dim, half = turned / 2;
+    const int64_t turned = o->rotary_dim ? o->rotary_dim : o->head_dim, half = turned / 2;
     for (int64_t i = 0; i < o->t * o->n_heads; i++) {
         float *row = o->x + i / o->n_heads * o->ld + i % o->n_heads * o->head_dim;
         const float *turn = o->table + o->pos[i / o->n_heads] * turned;

@@ -166,7 +166,7 @@ static tare_status check_present(void *ctx, const struct chain_link *l, struct e
     return TARE_OK;
 }
 
-/* A run from before there were chains names nothing. */
+/* Without chain.jsonl nothing is compared. */
 static tare_status check_step_files(const struct prefix *p, struct err *e)
 {
     int64_t half;
@@ -267,7 +267,7 @@ static tare_status copy_file(const struct prefix *p, const char *name, const cha
     return fs_copy(from, path, e);
 }
 
-/* A run from before there were chains has none. */
+/* Copies chain.jsonl if the run has one. */
 static tare_status copy_chain(const struct prefix *p, const char *to, struct err *e)
 {
     char from[FS_PATH], path[FS_PATH];

@@ -68,7 +68,7 @@ struct verify_result {
     int64_t begins, last;                /* the step that the chain begins after; the last one it has */
     char head[40];                       /* the last sum, which stands for all of it */
 };
-/* The sums of all files of a run. TARE_E_NOT_FOUND: no run, or one from before there were chains. */
+/* The sums of all files of a run. TARE_E_NOT_FOUND: no run, or one without chain.jsonl. */
 tare_status replay_verify_sums(const char *run, struct verify_result *out, struct err *e);
 
 struct verify_steps {

@@ -130,10 +130,8 @@ static tare_status read_chain(struct sums *s, struct err *e)
     struct err why = {0};
     const tare_status status = chain_each(s->run, take_link, s, &half, &why);
     if (status == TARE_E_NOT_FOUND)
-        FAIL(
-            e, TARE_E_NOT_FOUND,
-            "%s: has no chain.jsonl: it was written before runs kept sums of what they write; --resume begins a chain from its last checkpoint on",
-            s->run);
+        FAIL(e, TARE_E_NOT_FOUND,
+             "%s: chain.jsonl is missing, so its files have no checksums; --resume begins a chain at its last checkpoint", s->run);
     s->broken = status == TARE_E_CORRUPT;
     if (s->broken) TRY(note(s, "what lines of chain.jsonl from the damaged one on are about is not compared", e));
     if (s->broken) return fault(s, e, "%s", why.message);

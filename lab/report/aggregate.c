@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS = 2000, GRID = 24, TURNS = 12 };
+enum { ROUNDS = 2000 };
 
 static int by_value(const void *a, const void *b)
 {
@@ -85,62 +85,4 @@ double aggregate_tau(const double *x, const double *y, int64_t n)
             b += q != 0;
         }
     return a > 0 && b > 0 ? agree / sqrt(a * b) : (double)NAN;
-}
-
-/* ---------------------------------------------------------------- sigmoid */
-
-struct fit {
-    const double *x, *y;
-    int64_t n;
-    double start;
-    const double *range;
-};
-
-/* For given B and log C_mid the best A, and the sum of squares that is left. */
-static double left_over(const struct fit *f, double efficiency, double log_middle, double *asymptote)
-{
-    double top = 0, bottom = 0, sum = 0;
-    for (int64_t i = 0; i < f->n; i++) {
-        const double g = 1 / (1 + exp(efficiency * (log_middle - log(f->x[i]))));
-        top += g * (f->y[i] - f->start);
-        bottom += g * g;
-    }
-    *asymptote = fmin(fmax(f->start + (bottom > 0 ? top / bottom : 0), f->range[0]), f->range[1]);
-    for (int64_t i = 0; i < f->n; i++) {
-        const double g = 1 / (1 + exp(efficiency * (log_middle - log(f->x[i]))));
-        const double d = f->y[i] - f->start - (*asymptote - f->start) * g;
-        sum += d * d;
-    }
-    return sum;
-}
-
-/* A grid over log B and log C_mid, and finer ones around the best of the last. */
-bool aggregate_sigmoid(const double *x, const double *y, int64_t n, double start, const double range[2], struct sigmoid *out)
-{
-    const struct fit f = {x, y, n, start, range};
-    double mean = 0, spread = 0, best = INFINITY;
-    for (int64_t i = 0; i < n; i++) mean += y[i] / (double)n;
-    for (int64_t i = 0; i < n; i++) spread += (y[i] - mean) * (y[i] - mean);
-    if (n < 6 || !(x[0] > 0) || !(spread > 1e-12)) return false;
-    double low[2] = {log(0.2), log(x[0])}, high[2] = {log(20), log(x[n - 1] * 4)}, at[2] = {0, 0};
-    for (int turn = 0; turn < TURNS; turn++) {
-        for (int i = 0; i <= GRID; i++)
-            for (int k = 0; k <= GRID; k++) {
-                const double b = low[0] + (high[0] - low[0]) * i / GRID, c = low[1] + (high[1] - low[1]) * k / GRID;
-                double asymptote;
-                const double left = left_over(&f, exp(b), c, &asymptote);
-                if (!(left < best)) continue;
-                best = left;
-                at[0] = b;
-                at[1] = c;
-                *out = (struct sigmoid){start, asymptote, exp(b), exp(c), 0};
-            }
-        for (int k = 0; k < 2; k++) {
-            const double half = (high[k] - low[k]) / 6;
-            low[k] = at[k] - half;
-            high[k] = at[k] + half;
-        }
-    }
-    out->explained = 1 - best / spread;
-    return isfinite(best);
 }

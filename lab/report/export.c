@@ -2,7 +2,6 @@
  * by value (programs that draw SVG know no CSS variables), a white ground, its title, and a key of its lines. */
 #include "base/fs.h"
 #include "lab/report/page.h"
-#include "lab/report/pdf.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -178,16 +177,7 @@ static tare_status set_add(struct set *s, const char *name, const char *extensio
     return fs_write_atomic(path, text->data, text->size, e);
 }
 
-/* SVG, or the same as PDF. */
-static tare_status print_as(const struct figure *f, bool pdf, struct str *out, struct err *e)
-{
-    OWNED(str_free) struct str svg = {0};
-    if (!pdf) return print_figure(f, out, e);
-    TRY(print_figure(f, &svg, e));
-    return pdf_print(svg.data, COLOURS, out, e);
-}
-
-tare_status report_figures(const char *page, const char *dir, bool pdf, struct err *e)
+tare_status report_figures(const char *page, const char *dir, struct err *e)
 {
     OWNED(str_free) struct str one = {0};
     OWNED(set_free) struct set set = {0};
@@ -197,17 +187,17 @@ tare_status report_figures(const char *page, const char *dir, bool pdf, struct e
         char name[NAME];
         str_clear(&one);
         file_name(f.title.at, f.title.n, name);
-        TRY(print_as(&f, pdf, &one, e));
-        TRY(set_add(&set, name, pdf ? "pdf" : "svg", &one, e));
+        TRY(print_figure(&f, &one, e));
+        TRY(set_add(&set, name, "svg", &one, e));
     }
     return set_publish(&set, e);
 }
 
-tare_status report_charts(const char *const *paths, int64_t n, const char *dir, bool pdf, struct err *e)
+tare_status report_charts(const char *const *paths, int64_t n, const char *dir, struct err *e)
 {
     OWNED(str_free) struct str page = {0};
     TRY(report_html(paths, n, &page, e));
-    return report_figures(page.data, dir, pdf, e);
+    return report_figures(page.data, dir, e);
 }
 
 tare_status report_latex(const char *const *paths, int64_t n, const char *dir, struct err *e)

@@ -193,7 +193,6 @@ static tare_status add_sections(struct page *p, struct str *out, struct err *e)
     if (has_bands(p)) TRY(str_add(out, "<p class=\"dim\">Lines: means over seeds. Bands: one standard deviation.</p>\n", -1, e));
     TRY(add_charts(p, "Held-out questions", "charts", EVALUATION, out, e));
     TRY(curves_subjects(p, out, e));
-    TRY(scaling_section(p, out, e));
     TRY(add_charts(p, "Optimisation", "charts", OPTIMISATION, out, e));
     TRY(curves_clusters(p, out, e));
     TRY(str_add(out, "<h2>Verdicts and time</h2>\n<div class=\"charts\">", -1, e));

@@ -63,8 +63,6 @@ tare_status sweep_section(struct page *p, const struct sweep_table *t, struct st
 
 /* ---- studies.c: several sweeps side by side and together; nothing for one */
 tare_status studies_section(struct page *p, struct str *out, struct err *e);
-/* ---- scaling.c: the sigmoid of each training curve */
-tare_status scaling_section(struct page *p, struct str *out, struct err *e);
 
 /* ---- style.c */
 extern const char REPORT_STYLE[], REPORT_SCRIPT[], REPORT_SCRIPT_SHA256[], REPORT_STYLE_SHA256[];

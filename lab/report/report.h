@@ -74,11 +74,11 @@ tare_status report_difficulty(const char *title, const struct difficulty_point *
 
 /* paths: folders of runs and of sweeps. */
 tare_status report_html(const char *const *paths, int64_t n, struct str *out, struct err *e);
-/* export.c: every chart of that page as dir/TITLE.svg or .pdf, with its colours and a key, for papers and slides; the tables of the sweeps as
+/* export.c: every chart of that page as dir/TITLE.svg, with its colours and a key, for papers and slides; the tables of the sweeps as
  * dir/NAME.tex (TARE_E_INVALID when there is no sweep among the paths). The folder is made. */
-tare_status report_charts(const char *const *paths, int64_t n, const char *dir, bool pdf, struct err *e);
+tare_status report_charts(const char *const *paths, int64_t n, const char *dir, struct err *e);
 /* report_charts for the charts of any page (svg.h). */
-tare_status report_figures(const char *page, const char *dir, bool pdf, struct err *e);
+tare_status report_figures(const char *page, const char *dir, struct err *e);
 tare_status report_latex(const char *const *paths, int64_t n, const char *dir, struct err *e);
 /* The newest state of a run in at most `rows` lines of at most `columns` characters. unicode: braille lines, else ASCII. */
 tare_status watch_print(const char *dir, int columns, int rows, bool unicode, struct str *out, struct err *e);

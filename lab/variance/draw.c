@@ -6,11 +6,10 @@
 #include "base/signals.h"
 #include "batch/select.h"
 #include "cluster/cluster.h"
+#include "collect/collector.h"
 #include "engine/embed_service.h"
 #include "engine/engine.h"
 #include "lab/variance/sketch.h"
-#include "rollout/prompts.h"
-#include "rollout/texts.h"
 #include "update/score.h"
 
 #include <string.h>
@@ -23,7 +22,7 @@ struct drawing {
     struct cluster cluster;
     struct embed_service *embed;
     struct sketch sketch;
-    struct token_ids ids;
+    struct collector collector;
     struct arena arena;
     float *room;             /* of a device's gradient on the host */
     float *factors, *scaled; /* of the metric; a gradient in it. NULL: the plain one */
@@ -95,22 +94,23 @@ static tare_status choose_rows(struct drawing *d, struct err *e)
 
 /* ---------------------------------------------------------------- a piece of the prompts */
 
+static void open_collector(struct drawing *d)
+{
+    d->collector = engine_collector(&d->engine, &d->pool->arena);
+    d->collector.config = d->config->rollout;
+    d->collector.config.group_size = d->options->rollouts;
+    d->collector.params = &d->engine.sampling;
+    d->collector.cancelled = signals_flag();
+    d->collector.columns = COLLECT_VERSION;
+}
+
 static tare_status sample(struct drawing *d, int64_t first, int64_t n, struct batch *b, struct err *e)
 {
-    const struct config *c = d->config;
-    struct engine *g = &d->engine;
-    struct arena *a = &d->pool->arena;
-    struct rollout_config shape = c->rollout;
-    const struct rng_key key = rng_derive(rng_key((uint64_t)c->run.seed, RNG_VARIANCE), 5);
-    shape.group_size = d->options->rollouts;
+    const struct rng_key key = rng_derive(rng_key((uint64_t)d->config->run.seed, RNG_VARIANCE), 5);
+    const struct chosen_rows chosen = {.data = &d->engine.train, .rows = d->rows + first, .n = n};
     *b = (struct batch){.step = d->pool->step + 1};
-    TRY(rollout_prompts(g->prompts, &(struct chosen_rows){&g->train, d->rows + first, NULL, n}, &d->ids, b, a, e));
-    TRY(rollout_run(g->sampler, &(struct rollout_job){&shape, &g->sampling, key, signals_flag()}, b, a, e));
-    TRY(arena_new_raw(a, &b->policy_version, b->n_rollouts, e));
-    for (int64_t i = 0; i < b->n_rollouts; i++) b->policy_version[i] = d->pool->step;
-    TRY(rollout_texts(g->tokenizer, g->model, b, a, e));
-    TRY(verify_run(g->verify, b, a, e));
-    return cluster_assign(&d->cluster, b, a, e);
+    TRY(collector_run(&d->collector, &(struct collect_request){.chosen = chosen, .key = key}, b, e));
+    return cluster_assign(&d->cluster, b, &d->pool->arena, e);
 }
 
 /* An earlier rollout of the group with the same tokens, which has the same score function; -1: none. */
@@ -169,6 +169,7 @@ static tare_status draw_all(struct drawing *d, struct batch *parts, int64_t *n_p
 {
     const int64_t prompts = d->options->prompts, n = d->options->rollouts;
     const int64_t chunk = n >= SAMPLED_AT_ONCE ? 1 : SAMPLED_AT_ONCE / n;
+    open_collector(d);
     d->began = d->told = clock_seconds();
     for (int64_t first = 0; first < prompts; first += chunk) {
         const int64_t k = prompts - first < chunk ? prompts - first : chunk;
@@ -242,7 +243,7 @@ tare_status variance_draw(const struct config *c, const struct variance_options 
     cluster_close(&d.cluster);
     embed_service_free(d.embed);
     engine_close(&d.engine);
-    token_ids_free(&d.ids);
+    collector_free(&d.collector);
     arena_free(&d.arena);
     if (status) pool_close(out);
     return status;

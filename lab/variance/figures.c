@@ -97,5 +97,5 @@ tare_status variance_write_figures(const struct report_of *r, int64_t n, const c
         c.steps = true;
         if (n > 1) TRY(chart(&c, &page, e));
     }
-    return report_figures(page.data ? page.data : "", dir, false, e);
+    return report_figures(page.data ? page.data : "", dir, e);
 }

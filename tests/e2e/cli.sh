@@ -25,6 +25,8 @@ expect 0 '^tare [0-9]' "$TARE" --version
 expect 0 '^tare [0-9]' "$TARE" -V
 expect 2 "did you mean 'train'" "$TARE" trian
 expect 2 "no verb 'zzzzzz'; .tare --help. lists them" "$TARE" zzzzzz
+expect 2 '`tare codebook` is now `tare cluster train`' "$TARE" codebook hashed --clusters 2
+expect 2 '`tare embed` is now `tare cluster embed`' "$TARE" embed
 expect 2 "no option '--frobnicate'" "$TARE" --frobnicate
 expect 2 usage "$TARE" config
 expect 2 usage "$TARE" config show x
@@ -43,8 +45,8 @@ expect 2 usage "$TARE" config docs --mad
 expect 3 'none.ini: no such configuration file' "$TARE" config check none.ini
 printf '[train]\nlr = 3e-4\n\n[estimator.grpo]\nddof = 1\n' >good.ini
 printf '[train]\nlearning_rte = 1\n' >bad.ini
-expect 3 'model.path is not set' "$TARE" config check good.ini
-expect 3 "TRL's use_vllm is not needed here" "$TARE" config check good.ini use_vllm=true
+expect 3 'model.path is missing' "$TARE" config check good.ini
+expect 3 "TRL's use_vllm has no counterpart here" "$TARE" config check good.ini use_vllm=true
 expect 3 'did you mean estimator.plugin' "$TARE" config check good.ini estimator=grpo
 expect 3 "has no key 'warmup'; did you mean 'warmup_ratio' or 'warmup_steps'" "$TARE" config check good.ini train.warmup=3
 expect 3 "no estimator named 'GRPO'; did you mean grpo" "$TARE" config check good.ini estimator.plugin=GRPO

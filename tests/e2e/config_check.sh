@@ -26,10 +26,10 @@ check 3 'none of ' clusterer.field.field=topic
 check 3 'chat_template = none.jinja is not there' data.chat_template=none.jinja
 check 3 'the prompt has ' rollout.max_prompt_tokens=2
 check 3 'bv_blend' clusterer.codebook=none
-check 0 'command line: verifier.python.file does nothing: the plugin python is not used; choose it by verifier.plugins' verifier.python.file=mine.py
+check 0 'command line: verifier.python.file has no effect because plugin python is unused; choose it with verifier.plugins' verifier.python.file=mine.py
 check 0 '\[estimator.bv_blnd\] is not used.*did you mean bv_blend' estimator.bv_blnd.gamma=0.5
 check 0 '\[estimator.grpo\] ddoff: unknown key.*not used' estimator.grpo.ddoff=1
-check 0 'train.max_grad_norm = 0: advantages have no bound' train.max_grad_norm=0
+check 0 'train.max_grad_norm = 0: advantages are unbounded' train.max_grad_norm=0
 check 0 'checkpoints of about [1-9][0-9.]* [KM]B each do not fit' checkpoint.every=1 checkpoint.keep=0 train.steps=100000000
 "$TARE" config check tiny.ini train.max_grad_norm=0 estimator.bv_blend.gamma=0.1 2>&1 | grep -q 'no bound' && bad "a bounded blend warns" || ok
 check 3 "no objective named 'gsop'; did you mean gspo" objective.plugin=gsop
@@ -148,9 +148,9 @@ grep -q 'bv_blend works by cluster.*kmeans' out.txt && grep -q 'at most 64 token
 grep -q '^codebook = kmeans' runs/least/config.ini && grep -q '^max_new_tokens = 64' runs/least/config.ini && ok || bad "what was chosen is not recorded"
 
 # a run's folder
-expect 0 'taking its newest checkpoint' sh -c "echo '{\"question\":\"1+1=\"}' | '$TARE' generate runs/least max_new_tokens=2 data.prompt=plain"
-expect 0 'taking its newest checkpoint' sh -c "echo '{\"text\":\"1\"}' | '$TARE' tokenize runs/least"
-expect 0 'taking its newest checkpoint' "$TARE" config check tiny.ini model.path=runs/least
+expect 0 'using its newest checkpoint' sh -c "echo '{\"question\":\"1+1=\"}' | '$TARE' generate runs/least max_new_tokens=2 data.prompt=plain"
+expect 0 'using its newest checkpoint' sh -c "echo '{\"text\":\"1\"}' | '$TARE' tokenize runs/least"
+expect 0 'using its newest checkpoint' "$TARE" config check tiny.ini model.path=runs/least
 expect 3 'runs/nothing: no such configuration file' "$TARE" config diff runs/least runs/nothing
 expect 0 'train.lr: 1e-06 -> 0.001' "$TARE" config diff runs/least tiny.ini
 expect 0 'train.steps: 500 -> 1$' "$TARE" config diff runs/least
@@ -165,7 +165,7 @@ expect 0 '"text":"<1+1=>"' sh -c "echo '{\"messages\":[{\"role\":\"user\",\"cont
 expect 0 'chosen .*estimator.plugin = bv_blend' "$TARE" doctor runs/least
 expect 0 '^model ' "$TARE" plan runs/least
 expect 0 'pass@1' "$TARE" eval runs/least data.eval='builtin:arithmetic/heldout?rows=4' eval.samples=1 eval.out=runs/judged
-grep -q 'taking its newest checkpoint' out.txt && ok || bad "eval of a run's folder takes the model that the run started from"
+grep -q 'using its newest checkpoint' out.txt && ok || bad "eval of a run's folder takes the model that the run started from"
 mkdir -p empty && expect 3 'empty: a folder without a config.ini' "$TARE" plan empty
 expect 0 'model.path: .*--resume allows it' "$TARE" config diff runs/least runs/least model.path=elsewhere
 expect 0 'leave only 1 of the context.* rollout.max_prompt_tokens' "$TARE" plan runs/least rollout.max_prompt_tokens=4096

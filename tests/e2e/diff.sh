@@ -47,7 +47,7 @@ says '^  data.train: rows.jsonl -> again.jsonl   (whether the data differ is not
 got=0; "$TARE" train rows --resume train.steps=3 data.train=again.jsonl log.progress=none > /dev/null 2> err.txt || got=$?
 [ $got = 0 ] && grep 'data.train: rows.jsonl -> again.jsonl (allowed where it holds the same rows)' err.txt > /dev/null && ok || bad "the same rows by another name: $(cat err.txt)"
 got=0; "$TARE" train rows --resume train.steps=4 data.train=fewer.jsonl log.progress=none > /dev/null 2> err.txt || got=$?
-[ $got = 3 ] && grep 'data.train = fewer.jsonl does not hold the rows that .*new run.*model.path=rows/checkpoints/step-000003' err.txt > /dev/null && ok || bad "other rows: $got, $(cat err.txt)"
+[ $got = 3 ] && grep 'data.train = fewer.jsonl differs from the rows that .*new run.*model.path=rows/checkpoints/step-000003' err.txt > /dev/null && ok || bad "other rows: $got, $(cat err.txt)"
 
 # planted: one change a copy
 again; sed -i '5s/"reward":[^,]*/"reward":0.75/' copy/rollouts/step-000004.jsonl

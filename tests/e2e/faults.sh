@@ -298,12 +298,12 @@ RESULT=(branch) NEXT=("$TARE" train branch --resume)
 injected fork "$TARE" -q fork run@1 --run-dir branch $q
 RESULT=(codebook.safetensors) NEXT=()
 INPUT=rows.jsonl
-injected codebook "$TARE" codebook hashed dim=16 --clusters 2 --seed 1 --restarts 1 -o codebook.safetensors
+injected codebook "$TARE" cluster train hashed dim=16 --clusters 2 --seed 1 --restarts 1 -o codebook.safetensors
 RESULT=()
-"$TARE" codebook hashed dim=16 --clusters 2 --seed 1 --restarts 1 -o known.safetensors < rows.jsonl > /dev/null || bad 'a codebook'
+"$TARE" cluster train hashed dim=16 --clusters 2 --seed 1 --restarts 1 -o known.safetensors < rows.jsonl > /dev/null || bad 'a codebook'
 POINTS=${FAULT_POINTS:-paths} # these take so little time that every place is tried each time
-injected cluster "$TARE" cluster known.safetensors
-injected embed "$TARE" embed hashed dim=16
+injected cluster "$TARE" cluster assign known.safetensors
+injected embed "$TARE" cluster embed hashed dim=16
 INPUT=/dev/null
 injected 'data check' "$TARE" data check rows.jsonl
 RESULT=(new.ini)

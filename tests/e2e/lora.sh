@@ -130,8 +130,8 @@ refused() { # TEXT command...
     if "$@" > out.txt 2> err.txt; then bad "accepted: $*"; return; fi
     grep -F -- "$says" err.txt > /dev/null && ok || { bad "$* does not say: $says"; cat err.txt; }
 }
-refused 'lora.dropout = 0.1' "$TARE" train tiny.ini lora.dropout=0.1
-refused 'DoRA' "$TARE" train tiny.ini lora.dora=true
+refused "TRL's lora_dropout has no counterpart here" "$TARE" train tiny.ini lora_dropout=0.1
+refused "TRL's use_dora has no counterpart here: the adapters are LoRA" "$TARE" train tiny.ini use_dora=true
 refused 'command line: lora.targets: "w_proj"' "$TARE" config check tiny.ini lora.targets=w_proj
 refused '"embed_tokens"' "$TARE" train tiny.ini run.dir=x lora.targets=q_proj,embed_tokens
 refused 'tare merge' "$TARE" train tiny.ini run.dir=x model.path=$last

@@ -51,8 +51,8 @@ warns() { # TEXT argument ...: the text is among the warnings; TEXT empty: there
     "$TARE" config check tiny.ini "$@" > out.txt 2> err.txt || bad "$*: $(tail -n 1 err.txt)"
     if [ -n "$text" ]; then grep -q -- "$text" err.txt; else ! grep -q "is not read" err.txt; fi && ok || bad "$*: '$text' in $(cat err.txt)"
 }
-warns "command line: loss.clip is not read by objective cispo, and does nothing; its own bounds are in \[objective.cispo\]" objective.plugin=cispo loss.clip=0.1
-warns "loss.dual_clip is not read by objective aspo" objective.plugin=aspo loss.dual_clip=3
+warns "command line: loss.clip has no effect because objective cispo does not read it; its own bounds are in \[objective.cispo\]" objective.plugin=cispo loss.clip=0.1
+warns "loss.dual_clip has no effect because objective aspo does not read it" objective.plugin=aspo loss.dual_clip=3
 warns "" objective.plugin=aspo loss.clip=0.1 loss.clip_high=0.3
 warns "" objective.plugin=clip_cov loss.clip=0.1 loss.dual_clip=3
 warns "" objective.plugin=gspo loss.clip=0.2

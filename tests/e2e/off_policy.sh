@@ -39,7 +39,7 @@ for step in (1, 2):
         n += off
 assert n == 8, n
 PY
-! run run.dir=r2 data.train='builtin:arithmetic/train?rows=100' && grep -q 'no row of .* has a "completion"' log.txt && ok || bad "no traces at all was not refused"
+! run run.dir=r2 data.train='builtin:arithmetic/train?rows=100' && grep -q 'needs rows with a "completion", but .* has none' log.txt && ok || bad "no traces at all was not refused"
 sed 's/"completion":"2"/"completion":"2 and much more"/' train.jsonl > long.jsonl
 ! run run.dir=r3 data.train=long.jsonl && grep -q 'long.jsonl:1: the completion has' log.txt && ok || bad "a long trace was not refused"
 done_

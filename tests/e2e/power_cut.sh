@@ -221,7 +221,7 @@ at_last() {
     job_of "$WORK/disk" "$(resumes)"
     if [[ $job == sft* ]] && [ -e disk/model ] && [ ! -e disk/model.training ]; then return; fi
     (cd "$(in_folder disk)" && exec "${command[@]}") > out.txt 2> err.txt || { status=$?; broke "it does not go on: exit status $status: $(grep . err.txt | tail -n 2)"; return; }
-    ! grep -E 'is damaged|were written|is missing|was not written to the end' err.txt > lost.txt || broke "a finished checkpoint is damaged: $(head -1 lost.txt)"
+    ! grep -E 'is damaged|were written|is missing|is incomplete' err.txt > lost.txt || broke "a finished checkpoint is damaged: $(head -1 lost.txt)"
     trains || return 0
     [ "$(began_at)" -ge "$must_have" ] || broke "checkpoint $must_have was finished, and it went on from $(began_at)"
     "$TARE" -q verify-run disk/run > sums.txt 2>&1 || broke "sums: $(grep -v '^note' sums.txt | head -n 2)"

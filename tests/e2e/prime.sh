@@ -87,12 +87,12 @@ for keys in process_reward.implicit=false process_reward.model=narrow "data.trai
     [ $got = 3 ] && [ ! -e forked ] && [ ! -e forked.part ] && ok || bad "fork with $keys: status $got, left: $(ls -d forked*): $(cat err.txt)"
 done
 # keys of a part that is off are told
-"$TARE" config check tiny.ini process_reward.beta=2 relift.epochs=2 relift.lr=1 > out.txt 2>&1 && grep -q 'relift.epochs, relift.lr: set, and without effect while relift.rows is off' out.txt &&
-    grep -q 'process_reward.beta: set, and without effect while process_reward.implicit is off' out.txt && ok || bad "keys without effect: $(cat out.txt)"
+"$TARE" config check tiny.ini process_reward.beta=2 relift.epochs=2 relift.lr=1 > out.txt 2>&1 && grep -q 'relift.epochs, relift.lr: no effect while relift.rows is off' out.txt &&
+    grep -q 'process_reward.beta: no effect while process_reward.implicit is off' out.txt && ok || bad "keys without effect: $(cat out.txt)"
 # switched off and on again, by forks (a resumed run keeps its estimator): what is given up is said
 "$TARE" fork whole@14 --run-dir off log.progress=none train.steps=15 process_reward.implicit=false estimator.plugin=grpo > /dev/null 2> err.txt && ok || bad "switched off: $(cat err.txt)"
 grep -q 'warning: process_reward.implicit = false: the process reward model (trained for 28 optimizer steps) and its moments are given up' err.txt && ok || bad "not said: $(cat err.txt)"
-grep -q 'without effect' err.txt && ok || bad "keys without effect: $(cat err.txt)"
+grep -q 'no effect' err.txt && ok || bad "keys without effect: $(cat err.txt)"
 "$TARE" fork off@15 --run-dir on log.progress=none train.steps=16 process_reward.implicit=true estimator.plugin=prime > /dev/null 2> err.txt && ok || bad "switched on: $(cat err.txt)"
 grep -q 'process_reward.implicit: the checkpoint was written without it; the process reward model begins as base' err.txt && ok || bad "not said: $(cat err.txt)"
 
@@ -111,12 +111,5 @@ m = json.loads(open("whole/metrics.jsonl").readline())
 for name in ("moments", "gradients"):
     assert find(a, name) and find(b, name) == 2 * find(a, name), (name, find(a, name), find(b, name))
     assert m["memory/" + name] == find(b, name), (name, m["memory/" + name])
-# two more forward passes for the rewards, one and a whole update of its own; masters and moments in the checkpoints
-stage = lambda p, s, k: p["stages"][s][k]
-assert stage(b, "update", "flops") > 1.9 * stage(a, "update", "flops"), (stage(a, "update", "flops"), stage(b, "update", "flops"))
-assert stage(b, "refresh", "memory_bytes") > stage(a, "refresh", "memory_bytes")
-import os
-wrote = sum(os.path.getsize(os.path.join("whole/checkpoints/step-000014", f)) for f in ("model.safetensors", "optimizer-00000-of-00001.state"))
-assert abs(stage(b, "checkpoint", "disk_bytes") / wrote - 1) < 0.05, (stage(b, "checkpoint", "disk_bytes"), wrote)
 PY
 done_

@@ -56,5 +56,5 @@ head -n 1 rows.jsonl > one.jsonl
 warns 0 '' "$TARE" config check tiny.ini $keys data.train=one.jsonl data.chat_template=unknown.jinja
 # a plain prompt has neither system message nor template
 "$TARE" config check tiny.ini $keys data.prompt=plain data.system=Think. > out.txt 2> err.txt && bad "a system message that nobody reads" || { grep -q 'a plain prompt has no system message' err.txt && ok || bad "$(cat err.txt)"; }
-"$TARE" config check tiny.ini $keys data.prompt=plain data.chat_template=sound.jinja > out.txt 2> err.txt && grep -q 'data.chat_template is not read with data.prompt = plain' err.txt && ok || bad "$(cat err.txt)"
+"$TARE" config check tiny.ini $keys data.prompt=plain data.chat_template=sound.jinja > out.txt 2> err.txt && grep -q 'data.chat_template has no effect with data.prompt = plain' err.txt && ok || bad "$(cat err.txt)"
 done_

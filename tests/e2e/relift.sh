@@ -80,10 +80,10 @@ refused() { # PATTERN [key=value ...]
 }
 refused 'relift.rows = 12 (command line) and rollout.off_policy = true' rollout.off_policy=true
 refused 'the former divides the latter' relift.minibatch=5
-refused 'relift.rows, and no row of .* has a "completion"' 'data.train=builtin:arithmetic/train?rows=100'
+refused 'relift.rows needs rows with a "completion", but .* has none' 'data.train=builtin:arithmetic/train?rows=100'
 # config check says the same
 # shellcheck disable=SC2086
-"$TARE" config check tiny.ini $KEYS 'data.train=builtin:arithmetic/train?rows=100' > out.txt 2>&1 && bad "config check takes rows without a completion" || { grep -q 'relift.rows, and no row of .* has a "completion"' out.txt && ok || bad "$(cat out.txt)"; }
+"$TARE" config check tiny.ini $KEYS 'data.train=builtin:arithmetic/train?rows=100' > out.txt 2>&1 && bad "config check takes rows without a completion" || { grep -q 'relift.rows needs rows with a "completion", but .* has none' out.txt && ok || bad "$(cat out.txt)"; }
 # switched off and on again by --allow-change: what is given up is said
 cp -r whole switched
 waiting=$(tail -1 whole/metrics.jsonl | sed 's/.*"relift\/waiting":\([0-9]*\).*/\1/') steps=$(tail -1 whole/metrics.jsonl | sed 's/.*"relift\/optimizer_steps":\([0-9]*\).*/\1/')
@@ -111,9 +111,6 @@ def find(o, key):
             if got is not None: return got
 a, b = (find(json.load(open(f)), "moments") for f in ("plan.json", "plan2.json"))
 assert a and b == 2 * a, (a, b)
-p, q = (json.load(open(f))["stages"] for f in ("plan.json", "plan2.json"))
-assert q["update"]["flops"] > 1.1 * p["update"]["flops"] and q["refresh"]["memory_bytes"] > p["refresh"]["memory_bytes"]
-assert abs(q["checkpoint"]["disk_bytes"] / p["checkpoint"]["disk_bytes"] - 20 / 12) < 0.01, (p["checkpoint"], q["checkpoint"])
 m = json.loads(open("whole/metrics.jsonl").readline())
 assert m["memory/moments"] == b, (m["memory/moments"], b)
 PY

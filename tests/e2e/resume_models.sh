@@ -155,16 +155,17 @@ stopped templated data.prompt=chat data.chat_template=own.jinja
 echo '{% for m in messages %}{{ m.content }}  {% endfor %}' > own.jinja
 tune_refused "data.chat_template = $WORK/own.jinja: own.jinja is not the file" templated data.prompt=chat data.chat_template=own.jinja
 # sums that cannot be read: whether the model is the one of before is not known
-for manifest in '' '{"models":' '[]' '{"models":[]}'; do
+for manifest in '' '{"models":' '[]' '{}' '{"models":[]}'; do
     rm -rf unread.training && cp -r tuned.training unread.training && echo "$manifest" > unread.training/manifest.json
     tune sft.out=unread --resume && bad "supervised, manifest '$manifest': gone on with" || ok
     says 'whether the models are those of before cannot be told; put the file back, or add --allow-change.*unread.training/manifest.json'
 done
 tune_goes_on unread --allow-change
-says 'warning: unread.training: manifest.json cannot be read: whether the models are those of before is not known'
+says 'warning: .*unread.training/manifest.json: .*whether the models are those of before is not known'
 rm -rf unread && cp -r tuned.training unread.training && rm unread.training/manifest.json
-tune_goes_on unread
-says 'warning: unread.training: no sums of models are recorded'
+tune sft.out=unread --resume && bad "supervised, no manifest: gone on with" || ok
+says 'whether the models are those of before cannot be told; put the file back, or add --allow-change.*unread.training/manifest.json'
+tune_goes_on unread --allow-change
 # what is not a training's is not removed with it
 mkdir -p noted.training theirs theirs.training/sub
 echo mine | tee noted.training/notes.txt > theirs.training/sub/notes.txt

@@ -77,8 +77,8 @@ refused() { # WHAT PATTERN [argument ...]
     [ $status != 0 ] && grep -q "$pattern" err.txt && ok || { bad "$what: exit status $status"; cat err.txt; }
 }
 refused "a second start" 'holds a training that was not finished; --resume' sft.out=stopped
-refused "another seed" 'run.seed is not what this run was started with' sft.out=stopped run.seed=2 --resume
-refused "another batch" 'sft.batch is not what this run was started with' sft.out=stopped sft.batch=16 --resume
+refused "another seed" 'run.seed differs from the value this run started with' sft.out=stopped run.seed=2 --resume
+refused "another batch" 'sft.batch differs from the value this run started with' sft.out=stopped sft.batch=16 --resume
 refused "nothing to resume" 'no training to resume is there' sft.out=nothing --resume
 [ ! -e nothing.training ] && ok || bad "a refused start leaves a folder"
 # fewer steps than are done, keys that change the training: refused with each difference, and nothing is touched; --allow-change takes them
@@ -95,7 +95,7 @@ refused_whole "fewer steps than are done" 'sft.steps = 5, and stopped.training h
 refused_whole "fewer steps, allowed" 'sft.steps = 5, and stopped.training has done 10 already' checkpoint.every=4 sft.steps=5 --allow-change
 refused_whole "more steps under a schedule" 'another training: sft.steps (60 -> 80) (the learning rate falls.*over sft.steps' checkpoint.every=4 sft.steps=80
 refused_whole "another rate" 'another training: train.micro_tokens (16384 -> 99), train.lr (0.004 -> 0.01); .*stopped.training/config.ini.*--allow-change' $same train.lr=1e-2 train.micro_tokens=99
-refused_whole "other rows" 'phase1?rows=1000 does not hold the rows that' $same data.train='builtin:arithmetic/phase1?rows=1000'
+refused_whole "other rows" 'phase1?rows=1000 differs from the rows that' $same data.train='builtin:arithmetic/phase1?rows=1000'
 grep -q 'data.train: builtin:arithmetic/phase1?rows=2000 -> builtin:arithmetic/phase1?rows=1000' err.txt && ok || { bad "other rows: not named"; cat err.txt; }
 cp -r stopped.training changed.training
 "$TARE" sft sft.ini $same sft.out=changed --resume train.lr=1e-2 --allow-change > /dev/null 2> err.txt && grep -q 'train.lr: 0.004 -> 0.01' err.txt && ok || { bad "allowed"; cat err.txt; }

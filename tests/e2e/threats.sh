@@ -37,7 +37,7 @@ for name in "$WORK/precious" ../../../precious estimator/../../../../precious; d
     mkdir -p elsewhere evil/checkpoints/step-000004/estimator
     sed -i "s|\"files\": *\[|&$(sed "s|config.json|$name|" <<< "$entry"),|" evil/checkpoints/step-000004/complete.json
     "$TARE" fork evil@4 run.dir=elsewhere/deeper/fork > out.txt 2> err.txt || true
-    grep -q 'complete.json: lists .*precious, which is not in that folder' err.txt && ok || bad "$name: taken from a checkpoint: $(cat err.txt)"
+    grep -q 'complete.json: lists .*precious, which is outside that folder' err.txt && ok || bad "$name: taken from a checkpoint: $(cat err.txt)"
     cmp -s precious $checkpoint/config.json && ok || bad "$name: a fork wrote to a file outside of it"
     [ -z "$(find elsewhere -name precious)" ] && ok || bad "$name: a fork left a file outside of it"
 done

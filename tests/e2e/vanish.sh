@@ -138,7 +138,7 @@ fresh
 echo "cp crash.so new.so; printf x >> new.so; mv new.so crash.so; touch acted" > action
 crashing
 by_itself "a worker's plugin that is exchanged"
-[ $status = 1 ] && grep -q "$WORK/crash.so: was exchanged while it was in use" err.txt && ok || bad "a worker's plugin that is exchanged: status $status: $(cat err.txt)"
+[ $status = 1 ] && grep -q "$WORK/crash.so: the file was replaced while in use" err.txt && ok || bad "a worker's plugin that is exchanged: status $status: $(cat err.txt)"
 rm -f action
 crashing --resume
 warns crash.so

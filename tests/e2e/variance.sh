@@ -52,7 +52,7 @@ cmp -s out.txt one.txt && ok || bad "other bits with other threads, or alone"
 # a run in the configuration's place is measured as it is now; a configuration says which model it measures
 few="--warm 0 --estimator rloo --group-sizes 2 --prompts 16 --rollouts 8 --groups 8 --bootstrap 100"
 # shellcheck disable=SC2086
-"$TARE" variance run $few > out.txt 2> err.txt && grep 'step 12' out.txt > /dev/null && grep 'taking its newest checkpoint, run/checkpoints/step-000012' err.txt > /dev/null && ok || bad "a run's folder: $(cat err.txt out.txt)"
+"$TARE" variance run $few > out.txt 2> err.txt && grep 'step 12' out.txt > /dev/null && grep 'using its newest checkpoint, run/checkpoints/step-000012' err.txt > /dev/null && ok || bad "a run's folder: $(cat err.txt out.txt)"
 # shellcheck disable=SC2086
 variance $few
 says 'without --from the model of the configuration is measured: model.path = '

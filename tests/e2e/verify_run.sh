@@ -87,7 +87,7 @@ verify 0 copy # as checkpoint.keep removes them; a copy needs no lock
 says '^note: older checkpoints that checkpoint.keep has removed: 3'
 again; rm copy/chain.jsonl
 verify 2 copy
-grep -q 'copy: has no chain.jsonl: it was written before runs kept sums' err.txt && ok || bad "no chain: $(cat err.txt)"
+grep -q 'copy: chain.jsonl is missing, so its files have no checksums' err.txt && ok || bad "no chain: $(cat err.txt)"
 "$TARE" -q train copy --resume train.steps=14 --allow-change > /dev/null 2> err.txt && ok || bad "a run without a chain cannot be resumed: $(cat err.txt)"
 verify 0 copy
 says '^note: the chain begins after step 12; what was written before has no sums'

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "bytes.h"
 #include "verify/internal.h"
-#include "verify/wire.h"
+#include "call/wire.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -41,7 +41,7 @@ static void put_request(struct str *m, struct bytes *in)
         return;
     }
     const int items = byte(in) % 4;
-    wire_put_int(m, how == 1 ? WIRE_OPEN : WIRE_JUDGE, NULL);
+    wire_put_int(m, how == 1 ? WIRE_OPEN : WIRE_VERIFY, NULL);
     wire_put_int(m, how == 1 ? 1 : bytes_number(in) % 3, NULL);         /* seed, or the verifier */
     wire_put_int(m, how == 1 ? byte(in) % 20 : bytes_number(in), NULL); /* verifiers, or nanoseconds */
     if (how > 1) wire_put_int(m, how == 2 ? bytes_number(in) : items, NULL);

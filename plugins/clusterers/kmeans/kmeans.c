@@ -1,4 +1,4 @@
-/* kmeans: a codebook of K centroids, as `tare codebook` trains it.
+/* kmeans: a codebook of K centroids, as `tare cluster train` trains it.
  *
  *   k(x) = argmin_j d(x, c_j),     d(x, c) = sum_i (x_i - c_i)^2            BV-Blend, Eq. (cluster)
  *
@@ -6,11 +6,11 @@
  * ((0+4)+(2+6)) + ((1+5)+(3+7)): bit-identical on every machine and for every batch, and equal to
  * the definition in training. Ties go to the lowest index.
  *
- * File: safetensors with "centroids" F32 [K, D] and "encoder_state" U8 [n] (what the encoder learnt
- * from the corpus; absent: nothing), and in __metadata__ "format" = "tare.codebook/1", "encoder"
- * (identity of the encoder whose embeddings it takes), how it was made, and "xxh3", the sum of it
- * all (core/cluster/codebook.h). A file without a sum, of an older version or of another program,
- * is taken as it is. */
+ * File: safetensors with "centroids" F32 [K, D] and "encoder_state" U8 [n] (the encoder's state from
+ * the corpus; absent: none), and in __metadata__ "format" = "tare.codebook/1", "encoder" (identity
+ * of the encoder whose embeddings it takes), how it was made, and "xxh3", the checksum of all of it
+ * (core/cluster/codebook.h). A file without a checksum (written by another program) is accepted.
+ */
 #include "../../common/built_in.h"
 #include "common/fail.h"
 #include "safetensors.h"
@@ -25,7 +25,7 @@ enum { P_PATH, N_PARAMS };
 
 static const tare_param PARAMS[N_PARAMS] = {
     {.key = "path",
-     .doc = "the codebook's file (safetensors), written by `tare codebook`",
+     .doc = "the codebook's file (safetensors), written by `tare cluster train`",
      .type = TARE_PATH,
      .flags = TARE_REQUIRED},
 };
@@ -88,7 +88,7 @@ static tare_status compare_sum(const struct kmeans *c, const char *path, tare_er
     if (size == 16 && !strcmp(was, is)) return TARE_OK;
     return fail(
         error, TARE_E_CORRUPT,
-        "%s: is damaged: its sum is %s, %s was written; take another copy or train it again with `tare codebook` (if it was changed on purpose: without xxh3 in its __metadata__ it is taken as it is)",
+        "%s: is damaged: its sum is %s, %s was written; take another copy or train it again with `tare cluster train` (if it was changed on purpose: without xxh3 in its __metadata__ it is taken as it is)",
         path, is, was);
 }
 
@@ -99,7 +99,7 @@ static tare_status open_codebook(struct kmeans *c, const char *path, tare_error 
     const char *format = safetensors_metadata(&c->file, "format", NULL);
     if (!format || strcmp(format, "tare.codebook/1"))
         return fail(error, format ? TARE_E_VERSION : TARE_E_CORRUPT,
-                    "%s: not a codebook (__metadata__ format is %s, not tare.codebook/1); make one with `tare codebook`", path,
+                    "%s: not a codebook (__metadata__ format is %s, not tare.codebook/1); make one with `tare cluster train`", path,
                     format ? format : "absent");
     if ((status = take_centroids(c, path, error))) return status;
     c->encoder.data = safetensors_metadata(&c->file, "encoder", &c->encoder.size);
@@ -202,6 +202,6 @@ static const tare_codebook FUNCTIONS = {
     .encoder_state = encoder_state,
 };
 
-BUILT_IN("kmeans", .kind = TARE_CODEBOOK, .summary = "the nearest of K centroids, from a file of `tare codebook`",
+BUILT_IN("kmeans", .kind = TARE_CODEBOOK, .summary = "the nearest of K centroids, from a file of `tare cluster train`",
          .source = "BV-Blend, prompt clustering: k = argmin_j ||E(q) - c_j||^2", .params = PARAMS, .n_params = N_PARAMS,
          .threading = TARE_REENTRANT)

@@ -366,7 +366,7 @@ static void every_changed_bit_is_found(void **state)
         if (bit / 8 < key || bit / 8 >= end) fail_msg("bit %lld of byte %lld was taken", (long long)bit % 8, (long long)bit / 8);
     }
     close(fd);
-    /* a codebook without a checksum, as older versions wrote it, is accepted */
+    /* a codebook without a checksum, as other programs write it, is accepted */
     assert_true(taken > 0);
 }
 

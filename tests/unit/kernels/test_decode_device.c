@@ -81,7 +81,7 @@ static float *decode(struct scene *s, int first, int n, int64_t later, int64_t t
     float *all = floats(tokens * n * width, 0), *expected = floats(n * width, 0), *stats = floats(n * s->s.heads * 2, 0);
     for (int i = 0; i < n; i++)
         rows[i] = (struct decode_row){.pos = (int32_t)(s->seqs[first + i].pos + later),
-                                      .left = (int32_t)tokens + 1,
+                                      .remaining = (int32_t)tokens + 1,
                                       .shared = (int32_t)s->seqs[first + i].shared,
                                       .blocks = s->blocks[first + i]};
     const struct decode_load load = {.rows = rows, .n = n, .tokens = tokens, .stop = zeros, .shape = s->s};

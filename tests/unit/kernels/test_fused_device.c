@@ -43,7 +43,7 @@ static void rotated(const struct kernels *k, const struct kctx *c)
                                        .t = ROWS,
                                        .n_heads = HEADS + KV,
                                        .head_dim = dim,
-                                       .turned = turned};
+                                       .rotary_dim = turned};
                 struct op_kv_write write = {.kv = two.kv,
                                             .qkv = two.qkv,
                                             .shape = two.shape,

@@ -84,9 +84,9 @@ static void rope(const struct kernels *k, const struct kctx *c)
             const int inverse = turn % 2;
             const int64_t turned = turn / 2 ? (dim / 2 + 1) / 2 * 2 : 0;
             KERNEL(k, c, rope, .x = gx, .ld = ld, .table = gtable, .pos = gpos, .t = t, .n_heads = heads, .head_dim = dim,
-                   .inverse = inverse, .turned = turned);
+                   .inverse = inverse, .rotary_dim = turned);
             KERNEL(ref, &contexts[0], rope, .x = x, .ld = ld, .table = table, .pos = pos, .t = t, .n_heads = heads, .head_dim = dim,
-                   .inverse = inverse, .turned = turned);
+                   .inverse = inverse, .rotary_dim = turned);
             assert_bits("rope", from_device(k, c, gx, 4 * n), x, n);
         }
         device_end(k, c);

@@ -169,7 +169,7 @@ static void forward(const struct kernels *k, const struct kctx *c, const struct 
                        .k = s->k,
                        .dtype = n->dtype,
                        .int8 = n->int8},
-           .beside = w->l, .u = u);
+           .adapter = w->l, .u = u);
 }
 
 static void backward(const struct kernels *k, const struct kctx *c, const struct numbers *n, const struct weights *w,
@@ -179,7 +179,7 @@ static void backward(const struct kernels *k, const struct kctx *c, const struct
     KERNEL(k, c, matmul_dx_low_rank,
            .product =
                {.dx = dx, .dy = n->dy, .packed = w->w, .t = s->t, .n = s->columns, .k = s->k, .dtype = n->dtype, .int8 = n->int8},
-           .beside = w->l, .d = r->d);
+           .adapter = w->l, .d = r->d);
 }
 
 static void assert_same(const char *where, const struct numbers *n, const struct results *got, const struct results *want)
@@ -207,7 +207,7 @@ static void check(const struct kernels *k, const struct kctx *c, const char *whe
         backward_by_parts(&n, want.u, apart, &want);
         backward(k, c, &n, &w, &got, got.dx);
         KERNEL(k, c, low_rank_dw, .da = got.da, .db = {got.db[0], got.db[1], got.db[2]}, .u = got.u, .d = got.d, .dy = n.dy,
-               .x = n.x, .beside = w.l, .t = s->t, .n = s->columns, .k = s->k, .dtype = dtype, .apart = apart);
+               .x = n.x, .adapter = w.l, .t = s->t, .n = s->columns, .k = s->k, .dtype = dtype, .apart = apart);
         assert_same(where, &n, &got, &want);
         memset(got.d, 0, (size_t)(s->t * n.rows) * sizeof *got.d);
     }

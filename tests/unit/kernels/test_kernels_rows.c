@@ -49,9 +49,9 @@ static void rope(const struct kernels *k, const struct kctx *c, const char *wher
             const int inverse = turn % 2;
             const int64_t turned = turn / 2 ? (dim / 2 + 1) / 2 * 2 : 0;
             KERNEL(k, c, rope, .x = x, .ld = ld, .table = table, .pos = pos, .t = t, .n_heads = heads, .head_dim = dim,
-                   .inverse = inverse, .turned = turned);
+                   .inverse = inverse, .rotary_dim = turned);
             KERNEL(ref, &contexts[0], rope, .x = x0, .ld = ld, .table = table, .pos = pos, .t = t, .n_heads = heads,
-                   .head_dim = dim, .inverse = inverse, .turned = turned);
+                   .head_dim = dim, .inverse = inverse, .rotary_dim = turned);
             assert_bits(where, x, x0, t * ld);
         }
         buffers_end();

@@ -227,7 +227,7 @@ static void adapted(const struct kernels *k, const struct kctx *c, const int64_t
                                     .dy = dy,
                                     .x = product.x,
                                     .x_dtype = product.x_dtype,
-                                    .beside = beside,
+                                    .adapter = beside,
                                     .t = t,
                                     .n = n,
                                     .k = inner,
@@ -235,7 +235,7 @@ static void adapted(const struct kernels *k, const struct kctx *c, const int64_t
         dw.db[0] = result[i][3] = floats(n * RANK, 0);
         memset(dw.da, 0, (size_t)(RANK * inner) * sizeof *dw.da);
         memset(dw.db[0], 0, (size_t)(n * RANK) * sizeof *dw.da);
-        KERNEL(k, c, matmul_low_rank, .product = product, .beside = beside, .u = result[i][1]);
+        KERNEL(k, c, matmul_low_rank, .product = product, .adapter = beside, .u = result[i][1]);
         k->low_rank_dw(c, &dw);
     }
     assert_bits("y with adapters", result[1][0], result[0][0], t * n);

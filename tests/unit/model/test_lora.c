@@ -530,7 +530,8 @@ static void weights_that_are_not_finite_are_refused(void **state)
     for (int i = 0; i < 4; i++) {
         struct model *m = opened(&(struct model_source){.folder = base_of("qwen3", folder), .config = &plain});
         const bool matrix = i % 2;
-        const int64_t at = matrix ? m->unit_begin[1] + m->layers[0].down + 3 * m->shape.intermediate : m->final_norm;
+        const int64_t at =
+            matrix ? m->unit_begin[1] + model_layer_product(m, 0, PRODUCT_DOWN)->offset + 3 * m->shape.intermediate : m->final_norm;
         const char *says = matrix ? "\"model.layers.0.mlp.down_proj.weight\": row 3, column 5 is NaN"
                                   : "\"model.norm.weight\": row 0, column 5 is infinite";
         m->weights[at + 5] = matrix ? -NAN : -INFINITY;

@@ -1,4 +1,4 @@
-/* Planning: power against tables and simulation, intervals that hold at every look; several tasks together; the sigmoid of a curve. */
+/* Planning: power against tables and simulation, intervals that hold at every look; several tasks together. */
 #include "check.h"
 
 #include "base/rng.h"
@@ -132,29 +132,6 @@ static void ranks(void **state)
     assert_true(isnan(aggregate_tau(x, ties, 4)));
 }
 
-/* ---------------------------------------------------------------- sigmoid */
-
-static void sigmoid_is_found(void **state)
-{
-    double x[60], y[60];
-    const double range[2] = {0, 1};
-    struct sigmoid s;
-    (void)state;
-    for (int i = 0; i < 60; i++) {
-        x[i] = 5 * (i + 1);
-        y[i] = 0.1 + (0.8 - 0.1) / (1 + pow(90 / x[i], 2.5));
-    }
-    assert_true(aggregate_sigmoid(x, y, 60, 0.1, range, &s));
-    assert_true(fabs(s.asymptote - 0.8) < 1e-3 && fabs(s.efficiency - 2.5) < 1e-2 && fabs(s.middle - 90) < 0.5 &&
-                s.explained > 0.9999);
-    for (int i = 0; i < 60; i++) y[i] += 0.05 * normal(rng_key(7, RNG_DATA), (uint64_t)i);
-    assert_true(aggregate_sigmoid(x, y, 60, 0.1, range, &s));
-    assert_true(fabs(s.asymptote - 0.8) < 0.05 && fabs(s.middle - 90) < 15 && s.explained > 0.9);
-    for (int i = 0; i < 60; i++) y[i] = 0.4;
-    assert_false(aggregate_sigmoid(x, y, 60, 0.1, range, &s));
-    assert_false(aggregate_sigmoid(x, y, 3, 0.1, range, &s));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(seeds_of_the_tables),
@@ -163,7 +140,6 @@ int main(void)
                                        cmocka_unit_test(an_interval_grows_narrow),
                                        cmocka_unit_test(middle_half),
                                        cmocka_unit_test(strata),
-                                       cmocka_unit_test(ranks),
-                                       cmocka_unit_test(sigmoid_is_found)};
+                                       cmocka_unit_test(ranks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

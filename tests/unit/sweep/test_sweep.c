@@ -355,30 +355,6 @@ static void a_changed_state_is_no_state(void **state)
     assert_ok(fs_remove_tree(path, &e), &e);
 }
 
-/* A database of before there were sums: nothing of it is lost, and its rows are taken. */
-static void an_old_database_is_taken(void **state)
-{
-    (void)state;
-    struct err e = {0};
-    struct sweep_db *d;
-    run_sql(
-        "CREATE TABLE cells (cell TEXT PRIMARY KEY, dir TEXT NOT NULL, status TEXT NOT NULL, attempts INTEGER NOT NULL,"
-        " seconds REAL, value REAL, error TEXT, updated INTEGER NOT NULL);"
-        "INSERT INTO cells VALUES ('cell-a', 'runs/a', 'done', 1, 1.5, 0.25, NULL, 7),"
-        " ('cell-b', 'runs/b', 'failed', 2, NULL, NULL, 'no memory', 7), ('cell-c', 'runs/c', 'pending', 0, NULL, NULL, NULL, 7)");
-    for (int i = 0; i < 2; i++) {
-        assert_ok(sweep_db_open(folder, &d, &e), &e);
-        assert_ok(sweep_db_check(d, false, &e), &e);
-        expect_records(d);
-        assert_ok(sweep_db_set(d, CELLS[i], &RECORDS[i], &e), &e);
-        sweep_db_close(d);
-    }
-    run_sql("UPDATE cells SET status = 'faimed' WHERE cell = 'cell-c'"); /* an old row whose state is none */
-    assert_ok(sweep_db_open(folder, &d, &e), &e);
-    assert_int_equal(sweep_db_check(d, false, &e), TARE_E_CORRUPT);
-    sweep_db_close(d);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -394,7 +370,6 @@ int main(void)
         cmocka_unit_test(paired_lists_may_repeat_values),
         cmocka_unit_test(changed_rows_are_found),
         cmocka_unit_test(a_changed_state_is_no_state),
-        cmocka_unit_test(an_old_database_is_taken),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

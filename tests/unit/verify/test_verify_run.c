@@ -184,11 +184,11 @@ static void expect_config_error(const char *plugins, const char *part)
 static void test_errors(void **state)
 {
     (void)state;
-    expect_config_error("number number", "twice; give it once, with the sum of the weights, or give one of them another name");
+    expect_config_error("number number", "twice: list it once, with the sum of the weights, or rename one");
     expect_config_error("number as exact exact", "the verifier exact is listed twice");
-    expect_config_error("number as", "no name after 'as'; write number as NAME");
-    expect_config_error("number as Strict", "'Strict' is no name for a verifier");
-    expect_config_error("number as overlong", "overlong is the name of");
+    expect_config_error("number as", "missing name after 'as'; write number as NAME");
+    expect_config_error("number as Strict", "invalid verifier name 'Strict'");
+    expect_config_error("number as overlong", "the name overlong is reserved");
     expect_config_error("number as strict:much", "weight");
     expect_config_error("number:much", "weight");
     expect_config_error(",", "no verifier");

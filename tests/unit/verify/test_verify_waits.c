@@ -78,7 +78,7 @@ static void test_ahead(void **state)
         assert_ok(verify_begin(b.v, N, &e), &e);
         for (int k = 0; k < ahead; k++) {
             assert_ok(verify_submit(b.v, N - 1 - k, &b.item[N - 1 - k], &e), &e);
-            if (k % 2) assert_ok(verify_turn(b.v, &e), &e);
+            if (k % 2) assert_ok(verify_poll(b.v, &e), &e);
         }
         assert_ok(judge(&b, &e), &e);
         judged(&b, ahead ? "ahead" : "at the end");
@@ -100,7 +100,7 @@ static void test_replaced(void **state)
         set_up(&b, 60);
         assert_ok(verify_begin(b.v, N, &e), &e);
         for (int i = 0; i < N; i++) assert_ok(verify_submit(b.v, i, &b.item[i], &e), &e);
-        for (int k = 0; k < turns; k++) assert_ok(verify_turn(b.v, &e), &e);
+        for (int k = 0; k < turns; k++) assert_ok(verify_poll(b.v, &e), &e);
         for (int i = 0; i < N; i += 5) b.item[i].completion = text(b.item[i].completion.size == 3 ? "no" : "yes");
         assert_ok(judge(&b, &e), &e);
         judged(&b, "replaced");
@@ -149,7 +149,7 @@ static void test_broken(void **state)
     b.item[0].completion = text("broken");
     assert_ok(verify_begin(b.v, N, &e), &e);
     assert_ok(verify_submit(b.v, 0, &b.item[0], &e), &e);
-    assert_int_equal(verify_turn(b.v, &e), TARE_E_IO);
+    assert_int_equal(verify_poll(b.v, &e), TARE_E_IO);
     assert_non_null(strstr(e.message, "row r0, sample 0"));
     verify_close(b.v);
 }
