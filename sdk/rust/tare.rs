@@ -6,9 +6,9 @@
 //!     struct Mine { scale: f64 }
 //!     impl tare::Estimator for Mine { ... }
 //!     static PARAMS: [tare::Param; 1] =
-//!         [tare::Param::float(c!("scale"), c!("1"), c!("multiplies the advantages"), 0.0, 0.0, 0)];
+//!         [tare::Param::float(c!("scale"), c!("1"), c!("scales advantages"), 0.0, 0.0, 0)];
 //!     tare_plugin!(tare::estimator::<Mine>(
-//!         tare::About::new(c!("mine"), c!("0.1.0"), c!("what it does"), c!("Apache-2.0")), &PARAMS));
+//!         tare::About::new(c!("mine"), c!("0.1.0"), c!("a summary"), c!("Apache-2.0")), &PARAMS));
 //!
 //! An Err that a function returns, and a panic, reach the user as an error that begins with the
 //! plugin's name.
@@ -27,7 +27,8 @@ macro_rules! c {
     };
 }
 
-/// The entry point of a file with one plugin. since: the oldest minor version of a host that can run it (1 with RECORDS).
+/// The entry point of a file with one plugin. since: the oldest minor version of a host that can run
+/// it (1 with RECORDS).
 #[macro_export]
 macro_rules! tare_plugin {
     ($descriptor:expr) => {
@@ -1169,7 +1170,8 @@ pub trait Curriculum: Sized + Send {
     }
 }
 
-/// EXPLAINS: explain is offered. GIVES_SEGMENTS: segments is called after verify, where the host wants them. WAITS: submit, poll and cancel are offered.
+/// EXPLAINS: explain is offered. GIVES_SEGMENTS: segments is called after verify, where the host
+/// collects them. WAITS: submit, poll and cancel are offered.
 pub trait Verifier: Sized + Send {
     const EXPLAINS: bool = false;
     const GIVES_SEGMENTS: bool = false;

@@ -1,6 +1,6 @@
 //! closeness: the distance between the last number of the completion and the answer.
 //!
-//!     reward = exp(-|x - y| / scale)          x: the completion's last number, y: the answer; 1 when equal
+//!     reward = exp(-|x - y| / scale)    x: the completion's last number, y: the answer; 1 when equal
 #[macro_use]
 mod tare;
 use tare::{Answer, Host, Param, Values, Verdict};

@@ -1,9 +1,9 @@
 /* median: rewards minus the median of their group, which is robust to an outlier among the rewards.
  *
- *   A[i] = R[i] - med                   med = the middle of R, or the mean of the two in the middle;
- *                                       R: rewards of one group of n rollouts
- *   with divide: A[i] / (MAD + delta)   MAD = median |R[i] - med|; A = 0 in a group of equal rewards
- * */
+ *   A[i] = R[i] - med                  R: rewards of one group of n rollouts; med = the middle of R,
+ *                                      or the mean of the two in the middle
+ *   with divide: A[i] / (MAD + delta)  MAD = median |R[i] - med|; A = 0 in a group of equal rewards
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
