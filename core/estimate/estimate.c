@@ -1,6 +1,6 @@
 #include "estimate/estimate.h"
 
-#include "estimate/judged.h"
+#include "estimate/shown.h"
 #include "estimate/view.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ struct estimator {
     bool late;
     const tare_logprob_v1 *logprob; /* the engine's; calls of the plugin go through it */
     tare_logprob_v1 own_logprob;
-    struct judged judged; /* the plugin's view of the last batch */
+    struct shown shown; /* the plugin's view of the last batch */
     struct columns columns;
     bool ran;
     tare_batch batch;    /* of the last run, for a late collect */
@@ -49,7 +49,7 @@ static int32_t pass_cancelled(void *ctx)
 static tare_status pass_logprob(void *ctx, int64_t rollout, float *out, tare_error *error)
 {
     const struct estimator *est = ctx;
-    if (est->judged.rollout && rollout >= 0 && rollout < est->judged.batch.n_rollouts) rollout = est->judged.rollout[rollout];
+    if (est->shown.rollout && rollout >= 0 && rollout < est->shown.batch.n_rollouts) rollout = est->shown.rollout[rollout];
     return est->logprob->logprob(est->logprob->ctx, rollout, out, error);
 }
 
@@ -394,10 +394,10 @@ void estimate_begin(struct estimator *est)
 
 tare_status estimate_drop(struct estimator *est, const struct batch *groups, struct arena *arena, struct err *e)
 {
-    struct judged judged;
+    struct shown shown;
     TRY(mem_grow((void **)&est->dropped, &est->dropped_capacity, est->n_dropped + 1, sizeof *est->dropped, e));
-    TRY(judged_of(groups, arena, &judged, e));
-    TRY(estimate_view(est->instance->plugin, &est->columns, &judged.batch, arena, &est->dropped[est->n_dropped], e));
+    TRY(shown_of(groups, arena, &shown, e));
+    TRY(estimate_view(est->instance->plugin, &est->columns, &shown.batch, arena, &est->dropped[est->n_dropped], e));
     est->n_dropped++;
     return TARE_OK;
 }
@@ -407,10 +407,10 @@ tare_status estimate_run(struct estimator *est, struct batch *whole, struct aren
     tare_batch batch;
     tare_advantages out;
     struct plugin_call c;
-    struct batch *b = &est->judged.batch;
+    struct batch *b = &est->shown.batch;
     est->ran = false;
     TRY(check_clusters(est, whole, e));
-    TRY(judged_of(whole, arena, &est->judged, e));
+    TRY(shown_of(whole, arena, &est->shown, e));
     TRY(estimate_view(est->instance->plugin, &est->columns, b, arena, &batch, e));
     TRY(new_outputs(est, b, arena, &out, e));
     TRY(prepare_all(est, &batch, e));
@@ -424,7 +424,7 @@ tare_status estimate_run(struct estimator *est, struct batch *whole, struct aren
     if (!est->late) TRY(collect_all(est, &batch, e));
     est->batch = batch;
     measure_groups(est, b, out.refill_groups);
-    TRY(judged_spread(&est->judged, whole, arena, e));
+    TRY(shown_spread(&est->shown, whole, arena, e));
     est->ran = true;
     return TARE_OK;
 }

@@ -79,11 +79,11 @@ static tare_status check_header(const struct fs_map *m, Elf64_Ehdr *h, const cha
 }
 
 /* Returns the major version of an exported tare_plugin_vN, or -1. */
-static long entry_major(const char *name, uint64_t room)
+static long entry_major(const char *name, uint64_t capacity)
 {
     static const char prefix[] = "tare_plugin_v";
-    if (room <= sizeof prefix || strncmp(name, prefix, sizeof prefix - 1)) return -1;
-    if (!memchr(name, 0, room)) return -1;
+    if (capacity <= sizeof prefix || strncmp(name, prefix, sizeof prefix - 1)) return -1;
+    if (!memchr(name, 0, capacity)) return -1;
     char *end;
     const long major = strtol(name + sizeof prefix - 1, &end, 10);
     return *end || major < 0 ? -1 : major;

@@ -1,7 +1,7 @@
 /* cppo: the loss uses the rollouts of a group with the largest advantages, positive or negative;
  * the group's statistics use all rollouts.
  *
- *   k = max(1, floor(n (1 - pruning)))                       of n judged rollouts
+ *   k = max(1, floor(n (1 - pruning)))                       of n verified rollouts
  *   S = the k rollouts with the largest |R_i - mean R|       of equal ones the earlier
  *
  * The paper ranks by |A_i| with A_i = (R_i - mean R) / std R. Within a group that is the order of

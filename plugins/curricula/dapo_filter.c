@@ -1,6 +1,6 @@
 /* dapo_filter: groups of medium pass rate; the others are replaced.
  *
- *   a group is kept when   low < p < high,   p = correct / judged rollouts
+ *   a group is kept when   low < p < high,   p = correct / verified rollouts
  *   (low 0, high 1: neither none nor all)
  *
  * As many groups as were dropped are sampled in addition, at most rollout.refill_rounds times a
@@ -32,10 +32,10 @@ static tare_status keep(const void *self, const tare_groups *groups, uint8_t *fa
     int64_t out = 0;
     (void)error;
     for (int64_t m = 0; m < groups->n_groups; m++) {
-        int64_t right, judged;
-        group_passes(groups, m, &right, &judged);
-        const double p = judged ? (double)right / (double)judged : 0;
-        if (judged && p > s->v[P_LOW].f && p < s->v[P_HIGH].f) continue;
+        int64_t right, verified;
+        group_passes(groups, m, &right, &verified);
+        const double p = verified ? (double)right / (double)verified : 0;
+        if (verified && p > s->v[P_LOW].f && p < s->v[P_HIGH].f) continue;
         for (int64_t i = groups->group_begin[m]; i < groups->group_begin[m + 1]; i++) fate[i] = TARE_ROLLOUT_LEFT_OUT;
         out++;
     }

@@ -1,6 +1,6 @@
 /* difficulty: rows whose questions the policy can almost answer, by their running pass rates.
  *
- *   S(x) <- rho S(x) + correct rollouts,  N(x) <- rho N(x) + judged rollouts
+ *   S(x) <- rho S(x) + correct rollouts,  N(x) <- rho N(x) + verified rollouts
  *           after each step, for the rows of the step
  *   p(x) = S(x) / N(x)
  *

@@ -1,7 +1,7 @@
 /* gfpo: the shortest rollouts of each group, or those with the highest reward per token.
  *
- *   S = the k judged rollouts with the least length                    by = length
- *       the k judged rollouts with the largest R_i / length            by = efficiency
+ *   S = the k verified rollouts with the least length                    by = length
+ *       the k verified rollouts with the largest R_i / length            by = efficiency
  *
  *   k = keep
  *       with adaptive = true: keep, 3/4 keep or 1/2 keep (rounded up), for a group whose mean
@@ -156,7 +156,7 @@ static tare_status save(const void *self, const tare_stream *out, tare_error *er
 /* With a shorter memory, the last means of the state are kept. */
 static tare_status load_into(const struct gfpo *x, const tare_stream *in, double *mean, int64_t *kept, tare_error *error)
 {
-    const int64_t room = x->v[P_MEMORY].i;
+    const int64_t memory = x->v[P_MEMORY].i;
     int64_t n;
     if (in->read(in->ctx, &n, sizeof n)) return tare_fail(error, TARE_E_CORRUPT, "the state is cut short");
     if (n < 0 || n > 65536) return tare_fail(error, TARE_E_CORRUPT, "the state is of %lld groups", (long long)n);
@@ -164,7 +164,7 @@ static tare_status load_into(const struct gfpo *x, const tare_stream *in, double
         double one;
         if (in->read(in->ctx, &one, sizeof one)) return tare_fail(error, TARE_E_CORRUPT, "the state is cut short");
         if (!isfinite(one)) return tare_fail(error, TARE_E_CORRUPT, "the mean reward of group %lld is %g", (long long)k, one);
-        if (k >= n - room) mean[(*kept)++] = one;
+        if (k >= n - memory) mean[(*kept)++] = one;
     }
     return TARE_OK;
 }

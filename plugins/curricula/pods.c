@@ -1,6 +1,6 @@
 /* pods: the rollouts of each group whose rewards spread most.
  *
- *   S = argmax over subsets of `keep` judged rollouts of  Var({R_i : i in S})
+ *   S = argmax over subsets of `keep` verified rollouts of  Var({R_i : i in S})
  *
  * The best subset consists of the k rollouts with the largest and the keep - k with the smallest
  * rewards, for some k, so keep + 1 subsets are tried. Of subsets with equal variance the one with k

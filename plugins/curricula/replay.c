@@ -90,10 +90,10 @@ static tare_status apply(void *self, const tare_groups *groups, tare_error *erro
     for (int64_t i = 0; i < x->n; i++)
         if (x->met[i] > last) last = x->met[i];
     for (int64_t m = 0; m < groups->n_groups; m++) {
-        int64_t right, judged;
-        group_passes(groups, m, &right, &judged);
-        if (!judged) continue;
-        const int waits = right > 0 && (double)right <= x->v[P_MOST].f * (double)judged;
+        int64_t right, verified;
+        group_passes(groups, m, &right, &verified);
+        if (!verified) continue;
+        const int waits = right > 0 && (double)right <= x->v[P_MOST].f * (double)verified;
         x->met[groups->row[m]] = waits ? ++last : 0;
     }
     for (int64_t i = 0; i < x->n; i++) waiting += x->met[i] > 0;

@@ -2,7 +2,7 @@
  *
  *   v(x) = (S(x) + mass value) / (N(x) + mass)
  *          the tracked success rate of row x
- *   S(x) <- rho S(x) + correct rollouts,  N(x) <- rho N(x) + judged rollouts
+ *   S(x) <- rho S(x) + correct rollouts,  N(x) <- rho N(x) + verified rollouts
  *           after each step, for the rows of the step
  *
  *   weight of x = sqrt(v(x) (1 - v(x))) + epsilon                     equation 11

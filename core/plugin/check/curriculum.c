@@ -36,7 +36,7 @@ static const tare_rows ONE_ROW = {.struct_size = sizeof ONE_ROW,
 
 /* The distribution of a step's rewards. */
 enum shape { MIXED, ALL_RIGHT, ALL_WRONG, UNJUDGED, SHAPES };
-static const char *const NAMES[SHAPES] = {"mixed rewards", "everything correct", "everything wrong", "nothing judged"};
+static const char *const NAMES[SHAPES] = {"mixed rewards", "everything correct", "everything wrong", "no verdicts"};
 
 /* A small run. The plugin's inputs are a function of the step and of the rows that it chose. */
 struct course {

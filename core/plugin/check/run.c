@@ -233,10 +233,10 @@ static void collect_report(pid_t child, int pipe_end, double limit, struct repor
         const struct timespec pause = {0, 2000000};
         nanosleep(&pause, NULL);
     }
-    struct report told;
-    const bool complete = read(pipe_end, &told, sizeof told) == (ssize_t)sizeof told;
+    struct report received;
+    const bool complete = read(pipe_end, &received, sizeof received) == (ssize_t)sizeof received;
     if (complete && WIFEXITED(state) && !WEXITSTATUS(state)) {
-        *r = told;
+        *r = received;
         return;
     }
     r->outcome = CHECK_FAIL;
@@ -267,8 +267,8 @@ static tare_status run_in_child(const struct check_test *t, const struct check_o
         log_set_level(LOG_NONE);
         surroundings_catch_output();
         run_here(t, o, &mine);
-        const bool told = write(ends[1], &mine, sizeof mine) == (ssize_t)sizeof mine;
-        _exit(told ? 0 : 9);
+        const bool sent = write(ends[1], &mine, sizeof mine) == (ssize_t)sizeof mine;
+        _exit(sent ? 0 : 9);
     }
     close(ends[1]);
     collect_report(child, ends[0], o->limit > 0 ? o->limit : 20, r);

@@ -8,15 +8,15 @@
 #include <pthread.h>
 #include <string.h>
 
-enum { TEXTS = 60, ROOM = 256, BATCH = 8, GUARD = 32 };
+enum { TEXTS = 60, CAPACITY = 256, BATCH = 8, GUARD = 32 };
 static const char GUARD_BYTE = '\x5a';
 static const char ROW[] = "{\"id\":\"row-1\",\"question\":\"What is 6 times 7?\",\"answer\":\"42\",\"extra\":{\"unit\":\"none\"}}";
 
-struct judged {
+struct outcome {
     int32_t code;
     double reward;
     int64_t size;
-    char extracted[ROOM];
+    char extracted[CAPACITY];
 };
 
 static tare_answer answer_of(tare_text completion, tare_text answer)
@@ -31,43 +31,44 @@ static tare_answer answer_of(tare_text completion, tare_text answer)
 }
 
 /* Verdicts, each with a buffer of `capacity` bytes between guards. */
-struct rooms {
-    char room[BATCH][ROOM + 2 * GUARD];
+struct verdict_buffers {
+    char bytes[BATCH][CAPACITY + 2 * GUARD];
     tare_verdict verdict[BATCH], *verdicts[BATCH];
     int64_t capacity;
 };
 
-static void make_rooms(struct rooms *r, int64_t n, int64_t capacity)
+static void make_buffers(struct verdict_buffers *r, int64_t n, int64_t capacity)
 {
-    memset(r->room, GUARD_BYTE, sizeof r->room);
+    memset(r->bytes, GUARD_BYTE, sizeof r->bytes);
     r->capacity = capacity;
     for (int64_t k = 0; k < n; k++) {
-        r->verdict[k] = (tare_verdict){.struct_size = sizeof *r->verdict, .extracted = r->room[k] + GUARD, .capacity = capacity};
+        r->verdict[k] = (tare_verdict){.struct_size = sizeof *r->verdict, .extracted = r->bytes[k] + GUARD, .capacity = capacity};
         r->verdicts[k] = &r->verdict[k];
     }
 }
 
-static tare_status take_verdict(const struct rooms *r, int64_t k, tare_text completion, struct judged *out, struct err *e)
+static tare_status take_verdict(const struct verdict_buffers *r, int64_t k, tare_text completion, struct outcome *out,
+                                struct err *e)
 {
     for (int64_t g = 0; g < GUARD; g++)
-        if (r->room[k][g] != GUARD_BYTE || r->room[k][GUARD + r->capacity + g] != GUARD_BYTE)
+        if (r->bytes[k][g] != GUARD_BYTE || r->bytes[k][GUARD + r->capacity + g] != GUARD_BYTE)
             FAIL(e, TARE_E_PLUGIN, "it wrote outside of the %lld bytes of `extracted`", (long long)r->capacity);
     out->code = r->verdict[k].code;
     out->reward = r->verdict[k].reward;
     out->size = r->verdict[k].size;
-    memcpy(out->extracted, r->room[k] + GUARD, (size_t)out->size);
+    memcpy(out->extracted, r->bytes[k] + GUARD, (size_t)out->size);
     if (str_utf8_error(out->extracted, out->size) && !str_utf8_error(completion.data, completion.size))
         FAIL(e, TARE_E_PLUGIN, "the text extracted from a valid text into %lld bytes is not valid UTF-8", (long long)r->capacity);
     return TARE_OK;
 }
 
 /* Runs n answers in one call. */
-static tare_status judge_all(struct plugin_instance *i, const tare_answer *answers, int64_t n, int64_t capacity, struct judged *out,
-                             struct err *e)
+static tare_status verify_all(struct plugin_instance *i, const tare_answer *answers, int64_t n, int64_t capacity,
+                              struct outcome *out, struct err *e)
 {
-    struct rooms r;
+    struct verdict_buffers r;
     const tare_answer *a[BATCH] = {NULL};
-    make_rooms(&r, n, capacity);
+    make_buffers(&r, n, capacity);
     for (int64_t k = 0; k < n; k++) a[k] = &answers[k];
     TRY(plugin_verify(i, a, r.verdicts, n, e));
     for (int64_t k = 0; k < n; k++) TRY(take_verdict(&r, k, answers[k].completion, &out[k], e));
@@ -75,14 +76,14 @@ static tare_status judge_all(struct plugin_instance *i, const tare_answer *answe
 }
 
 static tare_status run_verify(struct plugin_instance *i, tare_text completion, tare_text answer, int64_t deadline,
-                              struct judged *out, struct err *e)
+                              struct outcome *out, struct err *e)
 {
     tare_answer a = answer_of(completion, answer);
     a.deadline_ns = deadline;
-    return judge_all(i, &a, 1, ROOM, out, e);
+    return verify_all(i, &a, 1, CAPACITY, out, e);
 }
 
-static bool same_verdict(const struct judged *a, const struct judged *b)
+static bool same_verdict(const struct outcome *a, const struct outcome *b)
 {
     return a->code == b->code && a->reward == b->reward && a->size == b->size &&
            !memcmp(a->extracted, b->extracted, (size_t)a->size);
@@ -109,22 +110,22 @@ static const char *const SEEDS[] = {"The answer is 42.",
                                     "42 42 42",
                                     "\\text{no}"};
 
-static tare_text a_text(struct check *c, int n, struct str *room)
+static tare_text a_text(struct check *c, int n, struct str *text)
 {
     const char *seed = SEEDS[n % (int)(sizeof SEEDS / sizeof *SEEDS)];
-    str_clear(room);
-    str_add(room, seed, -1, NULL);
-    for (int k = n / (int)(sizeof SEEDS / sizeof *SEEDS); k > 0 && room->size;
+    str_clear(text);
+    str_add(text, seed, -1, NULL);
+    for (int k = n / (int)(sizeof SEEDS / sizeof *SEEDS); k > 0 && text->size;
          k--) /* mutated: any byte, NUL and broken UTF-8 included */
-        room->data[check_below(c, (uint64_t)room->size)] = (char)check_below(c, 256);
-    return (tare_text){room->data ? room->data : "", room->size};
+        text->data[check_below(c, (uint64_t)text->size)] = (char)check_below(c, 256);
+    return (tare_text){text->data ? text->data : "", text->size};
 }
 
 static tare_status odd_texts(struct check *c, struct err *e)
 {
     OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
     OWNED(str_free) struct str text = {0}, answer = {0};
-    struct judged first, second;
+    struct outcome first, second;
     TRY(check_instance(c, &i, e));
     for (int n = 0; n < 1000; n++) {
         const tare_text completion = a_text(c, n % TEXTS, &text), gold = a_text(c, (int)check_below(c, 20), &answer);
@@ -153,33 +154,33 @@ static tare_status test_batches(struct check *c, struct err *e)
     OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
     OWNED(texts_free) struct texts text = {0};
     tare_answer a[BATCH];
-    struct judged alone[BATCH], together[BATCH];
+    struct outcome alone[BATCH], together[BATCH];
     TRY(check_instance(c, &i, e));
     for (int round = 0; round < 30; round++) {
         for (int k = 0; k < BATCH; k++)
             a[k] = answer_of(a_text(c, (int)check_below(c, TEXTS), &text.of[k]),
                              check_below(c, 3) ? (tare_text){"42", 2} : (tare_text){"A", 1});
         const int64_t n = 2 + (int64_t)check_below(c, BATCH - 1);
-        for (int64_t k = 0; k < n; k++) TRY(judge_all(i, &a[k], 1, ROOM, &alone[k], e));
-        TRY(judge_all(i, a, n, ROOM, together, e));
+        for (int64_t k = 0; k < n; k++) TRY(verify_all(i, &a[k], 1, CAPACITY, &alone[k], e));
+        TRY(verify_all(i, a, n, CAPACITY, together, e));
         for (int64_t k = 0; k < n; k++)
             if (!same_verdict(&alone[k], &together[k]))
                 FAIL(e, TARE_E_PLUGIN, "answer %lld of %lld in a call got code %d, reward %g, but alone code %d, reward %g",
                      (long long)k + 1, (long long)n, together[k].code, together[k].reward, alone[k].code, alone[k].reward);
     }
-    TRY(judge_all(i, a, 0, ROOM, together, e)); /* none */
+    TRY(verify_all(i, a, 0, CAPACITY, together, e)); /* none */
     return TARE_OK;
 }
 
 /* Submitted answers, of which `open` have no verdict yet. */
 struct open_tickets {
     struct plugin_instance *i;
-    struct rooms rooms;
+    struct verdict_buffers buffers;
     struct str completion[BATCH]; /* as it was submitted */
     struct str text[BATCH], gold[BATCH];
-    struct judged want[BATCH];
+    struct outcome want[BATCH];
     int64_t number[BATCH], open;
-    bool judged[BATCH];
+    bool closed[BATCH];
 };
 
 static tare_status copy_text(struct str *to, tare_text from, tare_text *out, struct err *e)
@@ -213,11 +214,11 @@ static tare_status poll_some(struct check *c, struct open_tickets *o, int64_t wa
     tare_verdict *verdict[BATCH];
     uint8_t done[BATCH];
     for (int64_t k = 0; k < BATCH; k++) {
-        if (o->judged[k] || (n && !check_below(c, 3))) continue;
+        if (o->closed[k] || (n && !check_below(c, 3))) continue;
         at[n] = k;
         number[n] = o->number[k];
         bytes[n] = o->completion[k].size;
-        verdict[n++] = &o->rooms.verdict[k];
+        verdict[n++] = &o->buffers.verdict[k];
     }
     const tare_waiting w = {
         .struct_size = sizeof w, .n = n, .ticket = number, .verdict = verdict, .done = done, .wait_ns = wait_ns};
@@ -227,11 +228,11 @@ static tare_status poll_some(struct check *c, struct open_tickets *o, int64_t wa
         FAIL(e, TARE_E_PLUGIN, "poll with wait_ns 0 took %.1f s: must return at once", clock_seconds() - start);
     for (int64_t q = 0; q < n; q++) {
         const int64_t k = at[q];
-        struct judged got;
+        struct outcome got;
         if (!done[q]) continue;
-        o->judged[k] = true;
+        o->closed[k] = true;
         o->open--;
-        TRY(take_verdict(&o->rooms, k, (tare_text){o->completion[k].data, o->completion[k].size}, &got, e));
+        TRY(take_verdict(&o->buffers, k, (tare_text){o->completion[k].data, o->completion[k].size}, &got, e));
         if (!same_verdict(&got, &o->want[k]))
             FAIL(e, TARE_E_PLUGIN, "answer %lld got code %d, reward %g from poll, but code %d, reward %g from verify", (long long)k,
                  got.code, got.reward, o->want[k].code, o->want[k].reward);
@@ -244,22 +245,22 @@ static tare_status poll_some(struct check *c, struct open_tickets *o, int64_t wa
 static tare_status wait_for_batch(struct check *c, struct open_tickets *o, const tare_answer *a, struct err *e)
 {
     const int64_t cancelled = (int64_t)check_below(c, BATCH), other = (cancelled + 1) % BATCH;
-    make_rooms(&o->rooms, BATCH, ROOM);
+    make_buffers(&o->buffers, BATCH, CAPACITY);
     for (int64_t k = 0; k < BATCH; k++) {
-        TRY(judge_all(o->i, &a[k], 1, ROOM, &o->want[k], e));
-        o->judged[k] = true;
+        TRY(verify_all(o->i, &a[k], 1, CAPACITY, &o->want[k], e));
+        o->closed[k] = true;
     }
     for (int64_t k = 0; k < BATCH; k++) {
         TRY(submit_answer(o, k, &a[k], e));
-        o->judged[k] = false;
+        o->closed[k] = false;
         o->open++;
     }
     plugin_cancel(o->i, o->number[cancelled]);
-    o->judged[cancelled] = true;
+    o->closed[cancelled] = true;
     o->open--;
     TRY(submit_answer(o, cancelled, &a[other], e));
     o->want[cancelled] = o->want[other];
-    o->judged[cancelled] = false;
+    o->closed[cancelled] = false;
     o->open++;
     const double start = clock_seconds();
     for (bool wait = false; o->open; wait = !wait) {
@@ -275,7 +276,7 @@ static tare_status wait_for_batch(struct check *c, struct open_tickets *o, const
 static void tickets_free(struct open_tickets *o)
 {
     for (int k = 0; k < BATCH; k++)
-        if (o->i && o->open && !o->judged[k]) plugin_cancel(o->i, o->number[k]);
+        if (o->i && o->open && !o->closed[k]) plugin_cancel(o->i, o->number[k]);
     plugin_destroy(o->i);
     for (int k = 0; k < BATCH; k++) {
         str_free(&o->completion[k]);
@@ -310,13 +311,13 @@ static tare_status test_capacity(struct check *c, struct err *e)
     static const char *const LONG[] = {"The answer is \\boxed{\xe4\xbd\xa0\xe5\xa5\xbd\xe4\xbd\xa0\xe5\xa5\xbd}.",
                                        "\\boxed{123456789012345678901234567890}", "The answer is \\boxed{42}."};
     OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
-    struct judged whole, cut;
+    struct outcome whole, cut;
     TRY(check_instance(c, &i, e));
     for (int k = 0; k < 3; k++) {
         const tare_answer a = answer_of((tare_text){LONG[k], (int64_t)strlen(LONG[k])}, (tare_text){"42", 2});
-        TRY(judge_all(i, &a, 1, ROOM, &whole, e));
+        TRY(verify_all(i, &a, 1, CAPACITY, &whole, e));
         for (int64_t capacity = 0; capacity <= whole.size; capacity++) {
-            TRY(judge_all(i, &a, 1, capacity, &cut, e));
+            TRY(verify_all(i, &a, 1, capacity, &cut, e));
             if (cut.code != whole.code || cut.reward != whole.reward)
                 FAIL(e, TARE_E_PLUGIN, "the verdict changes with a buffer of %lld bytes for the extracted text",
                      (long long)capacity);
@@ -331,13 +332,14 @@ static tare_status test_rows(struct check *c, struct err *e)
 {
     static const char *const ROWS[] = {"", "{}", "[1]", "{\"answer\":null,\"question\":7}", "{\"a\":"};
     OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
-    struct judged verdict;
+    struct outcome verdict;
     TRY(check_instance(c, &i, e));
     for (int k = 0; k < 5; k++) {
         tare_answer a = answer_of((tare_text){"The answer is 42.", 17}, (tare_text){"42", 2});
         struct err why = {0};
         a.row = (tare_text){ROWS[k], (int64_t)strlen(ROWS[k])};
-        if (judge_all(i, &a, 1, ROOM, &verdict, &why) && (why.code == TARE_E_PLUGIN || strstr(why.message, "and no message"))) {
+        if (verify_all(i, &a, 1, CAPACITY, &verdict, &why) &&
+            (why.code == TARE_E_PLUGIN || strstr(why.message, "and no message"))) {
             *e = why;
             return err_prefix(e, "with the row '%s'", ROWS[k]);
         }
@@ -360,7 +362,7 @@ static tare_status uses_what_it_says(struct check *c, struct err *e)
     TRY(check_instance(c, &i, e));
     for (int n = 0; n < TEXTS && !(uses & (TARE_USES_ANSWER | TARE_MAY_USE_ANSWER)); n++) {
         const tare_text completion = a_text(c, n, &text);
-        struct judged verdict[3];
+        struct outcome verdict[3];
         for (int k = 0; k < 3; k++) TRY(run_verify(i, completion, ANSWERS[k], 0, &verdict[k], e));
         if (!same_verdict(&verdict[0], &verdict[1]) || !same_verdict(&verdict[0], &verdict[2]))
             FAIL(e, TARE_E_PLUGIN, "uses does not include TARE_USES_ANSWER, but another answer changes the verdict");
@@ -397,7 +399,7 @@ static tare_status long_texts(struct check *c, struct err *e)
     static const char *const PARTS[] = {"x", "{", "(", "\\frac", "1", " ", "\xff", "\\boxed{", "-", "the answer is "};
     OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
     OWNED(str_free) struct str text = {0};
-    struct judged verdict;
+    struct outcome verdict;
     double worst = 0;
     TRY(check_instance(c, &i, e));
     for (size_t k = 0; k < sizeof PARTS / sizeof *PARTS; k++) {
@@ -419,7 +421,7 @@ static tare_status long_texts(struct check *c, struct err *e)
 
 struct worker {
     struct plugin_instance *instance;
-    const struct judged *want;
+    const struct outcome *want;
     char (*texts)[64];
     struct err e;
     tare_status status;
@@ -430,7 +432,7 @@ static void *thread_main(void *arg)
     struct worker *w = arg;
     for (int round = 0; round < 20 && !w->status; round++) {
         for (int n = 0; n < TEXTS && !w->status; n++) {
-            struct judged got;
+            struct outcome got;
             w->status = run_verify(w->instance, (tare_text){w->texts[n], (int64_t)strlen(w->texts[n])}, (tare_text){"42", 2}, 0,
                                    &got, &w->e);
             if (!w->status && !same_verdict(&got, &w->want[n]))
@@ -444,11 +446,11 @@ static tare_status test_threads(struct check *c, struct err *e)
 {
     enum { THREADS = 4 };
     const bool shared = c->plugin->desc.threading == TARE_REENTRANT;
-    struct judged want[TEXTS];
+    struct outcome want[TEXTS];
     struct worker w[THREADS];
     pthread_t handles[THREADS];
     char texts[TEXTS][64];
-    struct str room = {0};
+    struct str text = {0};
     tare_status status = TARE_OK;
     if (c->plugin->desc.threading == TARE_SINGLE_THREAD) return check_skip(c, e, "an instance accepts one thread at a time");
     memset(w, 0, sizeof w);
@@ -461,7 +463,7 @@ static tare_status test_threads(struct check *c, struct err *e)
             status = check_instance(c, &w[k].instance, e);
     }
     for (int n = 0; n < TEXTS && !status; n++) {
-        const tare_text t = a_text(c, n % 20, &room);
+        const tare_text t = a_text(c, n % 20, &text);
         memcpy(texts[n], t.data, (size_t)t.size < 63 ? (size_t)t.size : 63);
         status = run_verify(w[0].instance, (tare_text){texts[n], (int64_t)strlen(texts[n])}, (tare_text){"42", 2}, 0, &want[n], e);
     }
@@ -478,14 +480,14 @@ static tare_status test_threads(struct check *c, struct err *e)
         }
     for (int k = 0; k < THREADS; k++)
         if (!k || !shared) plugin_destroy(w[k].instance);
-    str_free(&room);
+    str_free(&text);
     return status;
 }
 
 static tare_status test_verdict_cost(struct check *c, struct err *e)
 {
     OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
-    struct judged verdict;
+    struct outcome verdict;
     const double start = clock_seconds();
     int64_t n = 0;
     TRY(check_instance(c, &i, e));

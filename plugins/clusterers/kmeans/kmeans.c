@@ -179,8 +179,8 @@ static tare_status encoder_identity(const void *self, char *text, int64_t capaci
 {
     const struct kmeans *c = self;
     if (c->encoder.size >= capacity)
-        return fail(error, TARE_E_RANGE, "the encoder's identity has %lld bytes and room is for %lld", (long long)c->encoder.size,
-                    (long long)capacity);
+        return fail(error, TARE_E_RANGE, "the encoder's identity has %lld bytes, but the buffer holds %lld",
+                    (long long)c->encoder.size, (long long)capacity);
     if (c->encoder.size) memcpy(text, c->encoder.data, (size_t)c->encoder.size);
     text[c->encoder.size] = 0;
     return TARE_OK;

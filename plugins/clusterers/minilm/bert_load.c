@@ -110,7 +110,7 @@ struct loader {
     struct bert *b;
     const char *prefix; /* "" or "bert." */
     float *at;          /* position of the next floats */
-    float *room;        /* [largest tensor] */
+    float *scratch;     /* [largest tensor] */
     tare_error *error;
     tare_status status; /* the first failure; later calls do nothing */
 };
@@ -154,8 +154,8 @@ static float *load_matrix(struct loader *l, int64_t n, int64_t k, const char *co
 {
     float *to = l->at;
     l->at += n * parts * k;
-    for (int p = 0; p < parts; p++) read_floats(l, n, k, names[p], l->room + p * n * k);
-    if (!l->status) bert_pack(to, l->room, k, n * parts, k, 0);
+    for (int p = 0; p < parts; p++) read_floats(l, n, k, names[p], l->scratch + p * n * k);
+    if (!l->status) bert_pack(to, l->scratch, k, n * parts, k, 0);
     return to;
 }
 
@@ -212,9 +212,9 @@ static void read_embeddings(struct loader *l)
     types = l->status ? NULL : safetensors_find(&b->file, name);
     if (types && (types->rank != 2 || types->shape[0] < 1 || types->shape[1] != c))
         l->status = fail(l->error, TARE_E_SHAPE, "%s: tensor %s does not have rows of %lld", b->path, name, (long long)c);
-    if (types && !l->status) read_floats(l, types->shape[0], c, "embeddings.token_type_embeddings.weight", l->room);
+    if (types && !l->status) read_floats(l, types->shape[0], c, "embeddings.token_type_embeddings.weight", l->scratch);
     if (types)
-        for (int64_t i = 0; !l->status && i < b->positions * c; i++) b->position[i] += l->room[i % c];
+        for (int64_t i = 0; !l->status && i < b->positions * c; i++) b->position[i] += l->scratch[i % c];
     b->gain = load_vector(l, c, "embeddings.LayerNorm.weight");
     b->bias = load_vector(l, c, "embeddings.LayerNorm.bias");
 }
@@ -224,23 +224,23 @@ static tare_status read_weights(struct bert *b, tare_error *error)
     const int64_t c = b->width, f = b->inner;
     const int64_t floats = (b->positions + 2) * c + b->layers * (4 * c * c + 2 * c * f + 9 * c + f) + 64;
     const struct tensor *types = NULL;
-    int64_t room = 3 * c * c > c * f ? 3 * c * c : c * f;
+    int64_t scratch = 3 * c * c > c * f ? 3 * c * c : c * f;
     struct loader l = {.b = b, .prefix = "", .error = error};
     if (!safetensors_find(&b->file, "embeddings.word_embeddings.weight")) l.prefix = "bert.";
     for (int64_t i = 0; i < b->file.n; i++)
         if (strstr(b->file.tensors[i].name, "token_type_embeddings")) types = &b->file.tensors[i];
-    if (types && types->items > room) room = types->items;
+    if (types && types->items > scratch) scratch = types->items;
     b->memory = aligned_alloc(64, (size_t)((floats * 4 + 63) / 64 * 64));
     b->layer = calloc((size_t)b->layers, sizeof *b->layer);
-    l.room = malloc((size_t)room * sizeof *l.room);
+    l.scratch = malloc((size_t)scratch * sizeof *l.scratch);
     l.at = b->memory;
-    if (!b->memory || !b->layer || !l.room) {
-        free(l.room);
+    if (!b->memory || !b->layer || !l.scratch) {
+        free(l.scratch);
         return fail(error, TARE_E_NOMEM, "no memory for %lld MB of weights", (long long)(floats * 4 >> 20));
     }
     for (int64_t i = 0; i < b->layers && !l.status; i++) read_layer(&l, i);
     if (!l.status) read_embeddings(&l);
-    free(l.room);
+    free(l.scratch);
     return l.status;
 }
 

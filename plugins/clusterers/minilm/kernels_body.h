@@ -106,9 +106,9 @@ TARGET static void tile_rows(int rows, const struct tile *t, int64_t kb)
  * from k0 on. o is passed by value: through a pointer clang 14 keeps less of it in registers. */
 TARGET static void block_product(const struct bert_product o, int64_t k0, int64_t kb, const int64_t *row, int64_t tiles)
 {
-    const int64_t n = o.n, k = o.k, turns = kb / STEPS + 1;
+    const int64_t n = o.n, k = o.k, iterations = kb / STEPS + 1;
     const int64_t share = (kb * PANEL * (int64_t)sizeof *o.packed + tiles - 1) / tiles;
-    struct tile at = {.ldy = o.ldy, .ldx = o.ldx, .ahead_step = (share + turns - 1) / turns, .first = !k0};
+    struct tile at = {.ldy = o.ldy, .ldx = o.ldx, .ahead_step = (share + iterations - 1) / iterations, .first = !k0};
     for (int64_t n0 = 0; n0 < n; n0 += PANEL) {
         at.panel = o.packed + n0 * k + k0 * PANEL;
         at.ahead = (const char *)(n0 + PANEL < n ? at.panel + k * PANEL : at.panel);

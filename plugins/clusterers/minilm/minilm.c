@@ -79,7 +79,7 @@ struct part {
     const struct text_order *order; /* [n] of the call */
     int64_t n;
     int32_t *ids; /* memory for PART texts and their embeddings */
-    float *room;
+    float *embedding;
 };
 
 /* Computes ids and begin of the texts in the given order. */
@@ -103,13 +103,13 @@ static tare_status encode_part(const struct minilm *m, const struct part *p, flo
     int64_t begin[PART + 1];
     const int64_t d = m->bert.width;
     tare_status status = tokenize(m, p, begin, error);
-    if (!status) status = bert_encode(&m->bert, p->ids, begin, p->n, p->room, error);
+    if (!status) status = bert_encode(&m->bert, p->ids, begin, p->n, p->embedding, error);
     for (int64_t i = 0; i < p->n && !status; i++) {
         for (int64_t j = 0; j < d; j++) {
-            if (!isfinite(p->room[i * d + j]))
+            if (!isfinite(p->embedding[i * d + j]))
                 return fail(error, TARE_E_NOT_FINITE, "the embedding of text %lld is not finite; the weights are damaged",
                             (long long)p->order[i].index);
-            out[p->order[i].index * d + j] = p->room[i * d + j];
+            out[p->order[i].index * d + j] = p->embedding[i * d + j];
         }
     }
     return status;
@@ -121,17 +121,17 @@ static tare_status encode(void *self, const tare_text *texts, int64_t n, float *
     if (n <= 0) return TARE_OK;
     struct text_order *order = malloc((size_t)n * sizeof *order);
     int32_t *ids = malloc((size_t)(PART * m->bert.max_length) * sizeof *ids);
-    float *room = malloc((size_t)(PART * m->bert.width) * sizeof *room);
-    tare_status status = order && ids && room ? TARE_OK : fail(error, TARE_E_NOMEM, "no memory for %lld texts", (long long)n);
+    float *embedding = malloc((size_t)(PART * m->bert.width) * sizeof *embedding);
+    tare_status status = order && ids && embedding ? TARE_OK : fail(error, TARE_E_NOMEM, "no memory for %lld texts", (long long)n);
     for (int64_t i = 0; i < n && !status; i++) order[i] = (struct text_order){texts[i].size, i};
     if (!status) qsort(order, (size_t)n, sizeof *order, longest_first);
     for (int64_t first = 0; first < n && !status; first += PART) {
-        const struct part p = {texts, order + first, n - first < PART ? n - first : PART, ids, room};
+        const struct part p = {texts, order + first, n - first < PART ? n - first : PART, ids, embedding};
         status = encode_part(m, &p, out, error);
     }
     free(order);
     free(ids);
-    free(room);
+    free(embedding);
     return status;
 }
 

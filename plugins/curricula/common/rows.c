@@ -101,12 +101,12 @@ void passes_free(struct passes *p)
     p->host->release(p->host->ctx, p->total);
 }
 
-void group_passes(const tare_groups *groups, int64_t m, int64_t *right, int64_t *judged)
+void group_passes(const tare_groups *groups, int64_t m, int64_t *right, int64_t *verified)
 {
-    *right = *judged = 0;
+    *right = *verified = 0;
     for (int64_t i = groups->group_begin[m]; i < groups->group_begin[m + 1]; i++) {
         *right += groups->verdict[i] == TARE_CORRECT;
-        *judged += groups->verdict[i] != TARE_TIMED_OUT && groups->verdict[i] != TARE_CRASHED;
+        *verified += groups->verdict[i] != TARE_TIMED_OUT && groups->verdict[i] != TARE_CRASHED;
     }
 }
 
@@ -114,11 +114,11 @@ void passes_add(struct passes *p, const tare_groups *groups, double rho)
 {
     for (int64_t m = 0; m < groups->n_groups; m++) {
         const int64_t row = groups->row[m];
-        int64_t right, judged;
-        group_passes(groups, m, &right, &judged);
-        if (!judged) continue;
+        int64_t right, verified;
+        group_passes(groups, m, &right, &verified);
+        if (!verified) continue;
         p->right[row] = rho * p->right[row] + (double)right;
-        p->total[row] = rho * p->total[row] + (double)judged;
+        p->total[row] = rho * p->total[row] + (double)verified;
     }
 }
 

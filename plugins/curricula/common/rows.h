@@ -38,7 +38,7 @@ void passes_add(struct passes *p, const tare_groups *groups, double rho);
 tare_status passes_save(const struct passes *p, const tare_stream *out);
 tare_status passes_load(struct passes *p, const tare_stream *in, tare_error *error);
 /* Counts the correct rollouts of group m, and those with a verdict. */
-void group_passes(const tare_groups *groups, int64_t m, int64_t *right, int64_t *judged);
+void group_passes(const tare_groups *groups, int64_t m, int64_t *right, int64_t *verified);
 
 /* Save and load n numbers of at least 0, after their count. */
 tare_status counts_save(const int64_t *count, int64_t n, const tare_stream *out);

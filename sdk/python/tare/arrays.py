@@ -77,7 +77,7 @@ def numbers(values, type_, name):
     return block, c.addressof(block), len(values)
 
 
-def room(type_, n, width=1):
+def buffer(type_, n, width=1):
     """Makes a writable array, and returns it with its address."""
     if numpy is not None:
         array = numpy.empty((n, width) if width != 1 else n, dtype=type_)

@@ -126,10 +126,10 @@ def _with_arguments(message):
 
 def call(name, *arguments):
     """Calls a function that can fail; its error becomes a TareError with the ABI's code."""
-    told = Error()
-    status = getattr(LIBRARY, "tare_api_" + name)(*arguments, c.byref(told))
+    failure = Error()
+    status = getattr(LIBRARY, "tare_api_" + name)(*arguments, c.byref(failure))
     if status:
-        raise TareError(_with_arguments(told.message.decode(errors="replace")), status)
+        raise TareError(_with_arguments(failure.message.decode(errors="replace")), status)
 
 
 def plain(name):

@@ -7,7 +7,7 @@ import weakref
 from tare_sdk import abi
 
 from . import library
-from .arrays import numbers, numpy, room
+from .arrays import numbers, numpy, buffer
 from .handle import Handle
 
 
@@ -62,11 +62,11 @@ class Model(Handle):
             ids += self.encode(line) if isinstance(line, str) else [int(x) for x in numbers(line, c.c_int32, "line %d" % i)[0][: len(line)]]
             begin.append(len(ids))
         n = len(begin) - 1
-        (logprob, at), (entropy, beside) = room(c.c_float, len(ids)), room(c.c_float, len(ids))
+        (logprob, at), (entropy, entropy_at) = buffer(c.c_float, len(ids)), buffer(c.c_float, len(ids))
         flat, ids_at, _ = numbers(ids, c.c_int32, "ids")
         marks, marks_at, _ = numbers(begin, c.c_int64, "begin")
         with self._use() as handle:
-            library.call("score", handle, c.byref(library.Lines(ids_at, marks_at, n, float(temperature))), at, beside)
+            library.call("score", handle, c.byref(library.Lines(ids_at, marks_at, n, float(temperature))), at, entropy_at)
         del flat, marks
         cut = [(b - i, e - i - 1) for i, (b, e) in enumerate(zip(begin, begin[1:]))]
         return [(logprob[b:e], entropy[b:e]) for b, e in cut]
@@ -78,7 +78,7 @@ class Model(Handle):
         if isinstance(texts, str):
             raise TypeError("texts: a list of texts is expected, not one text")
         given = [_text(t, "text %d" % i) for i, t in enumerate(texts)]
-        array, at = room(c.c_float, len(given), self.hidden)
+        array, at = buffer(c.c_float, len(given), self.hidden)
         with self._use() as handle:
             library.call("embed", handle, (abi.Text * max(len(given), 1))(*given), len(given), at)
         return array if numpy is not None else [list(array[i * self.hidden: (i + 1) * self.hidden]) for i in range(len(given))]

@@ -25,9 +25,9 @@ class _Memory(Pinned):
         end.atexit = False
 
     def columns(self):
-        room = (library.Column * 64)()
-        n = library.plain("batch_columns")(self.handle, room, len(room))
-        return {x.name.decode(): (x.data, x.n, x.width, x.type) for x in room[:n]}
+        columns = (library.Column * 64)()
+        n = library.plain("batch_columns")(self.handle, columns, len(columns))
+        return {x.name.decode(): (x.data, x.n, x.width, x.type) for x in columns[:n]}
 
 
 class Step(Pinned):

@@ -41,9 +41,9 @@ class _Asked:
         self.deadline = time.monotonic_ns() + int(timeout * 1e9) if timeout else 0
         self.given = abi.Answer(c.sizeof(abi.Answer), 0, _text(prompt), _text(completion), _text(answer),
                                 _text(json.dumps(row)) if row is not None else abi.Text(), self.deadline, finish=-1)
-        self.room = c.create_string_buffer(4096)
+        self.buffer = c.create_string_buffer(4096)
         self.parts = (abi.Segment * SEGMENTS)() if verifier._table.flags & abi.GIVES_SEGMENTS else None
-        self.out = abi.Verdict(c.sizeof(abi.Verdict), 0, math.nan, c.addressof(self.room), len(self.room), 0, None, self.parts,
+        self.out = abi.Verdict(c.sizeof(abi.Verdict), 0, math.nan, c.addressof(self.buffer), len(self.buffer), 0, None, self.parts,
                                SEGMENTS if self.parts else 0, 0)
 
 
@@ -149,7 +149,7 @@ class Verifier(Opened):
         out = asked.out
         if out.code not in abi.VERDICTS or not math.isfinite(out.reward) or not 0 <= out.size <= out.capacity:
             raise TareError("verifier %s: verify: code %d, reward %r, %d bytes extracted" % (self.name, out.code, out.reward, out.size), 80)
-        return Verdict(abi.VERDICTS[out.code], out.reward, asked.room.raw[: out.size].decode(errors="replace"),
+        return Verdict(abi.VERDICTS[out.code], out.reward, asked.buffer.raw[: out.size].decode(errors="replace"),
                        out.reason.decode(errors="replace") if out.reason else None, self._segments(out, asked.given.completion.size))
 
     def _segments(self, out, size):

@@ -126,7 +126,7 @@ class AdvantageFunction:
             if weight == 0:
                 response_mask[i] = 0
         if out.refill_groups:
-            log.warning("%s: asks for %d more groups; verl's filter_groups is not told, the dropped ones are left out", self.estimator.name, out.refill_groups)
+            log.warning("%s: requests %d more groups, which verl cannot sample; the dropped groups are left out", self.estimator.name, out.refill_groups)
         return advantages
 
     # ---------------------------------------------------------------- the state in a checkpoint

@@ -45,7 +45,7 @@ private:
 };
 
 constexpr tare_descriptor DESCRIPTOR = tare::curriculum<curriculum>(
-    {"@NAME@", "0.1.0", "the plain order, without groups from which nothing can be learnt", "Apache-2.0"}, PARAMS);
+    {"@NAME@", "0.1.0", "the plain order, without groups that give no learning signal", "Apache-2.0"}, PARAMS);
 
 } // namespace
 

@@ -53,7 +53,7 @@ tare_plugin!(
         tare::About::new(
             c!("@NAME@"),
             c!("0.1.0"),
-            c!("the plain order, without groups from which nothing can be learnt"),
+            c!("the plain order, without groups that give no learning signal"),
             c!("Apache-2.0")
         ),
         &PARAMS

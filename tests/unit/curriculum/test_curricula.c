@@ -68,7 +68,7 @@ static void next(struct rig *g, int64_t n, int64_t *row)
 
 /* Groups of four as letters: 1 and 0 correct and wrong, h half a reward, t out of time; a space
  * between groups. length: of rollout i, or NULL. */
-static struct batch judge(struct rig *g, const int64_t *row, const char *outcomes, const int64_t *length)
+static struct batch verify_groups(struct rig *g, const int64_t *row, const char *outcomes, const int64_t *length)
 {
     struct batch b = {.step = g->step, .n_groups = (int64_t)(strlen(outcomes) + 1) / 5, .n_components = 0};
     assert_ok(batch_regular(&b, 4, 1, 1, &g->arena, &e), &e);
@@ -139,7 +139,7 @@ static void what_is_kept(void **state)
         size_t at = 0;
         rig_new(&g, KEPT[k].plugin, KEPT[k].settings, false);
         begin(&g);
-        const struct batch b = judge(&g, row, KEPT[k].outcomes, length);
+        const struct batch b = verify_groups(&g, row, KEPT[k].outcomes, length);
         for (int64_t i = 0; b.fate && i < b.n_rollouts; i++) {
             if (i && i % 4 == 0) got[at++] = ' ';
             got[at++] = "koc"[b.fate[i]];
@@ -172,11 +172,11 @@ static void freed_places_are_filled(void **state)
     rig_new(&g, "cppo", "fill=true", false);
     for (int step = 0; step < 2; step++) {
         begin(&g);
-        judge(&g, row, "1000 1000 1000 1000", NULL);
+        verify_groups(&g, row, "1000 1000 1000 1000", NULL);
         assert_int_equal(curriculum_replaces(g.c), 4);
-        judge(&g, row, "1000 1000 1000", NULL);
+        verify_groups(&g, row, "1000 1000 1000", NULL);
         assert_int_equal(curriculum_replaces(g.c), 1);
-        judge(&g, row, "1000", NULL);
+        verify_groups(&g, row, "1000", NULL);
         assert_int_equal(curriculum_replaces(g.c), 0);
         assert_ok(curriculum_apply(g.c, &e), &e);
     }
@@ -193,18 +193,18 @@ static void fewer_are_kept_of_what_is_easy(void **state)
     (void)state;
     rig_new(&g, "gfpo", "keep=4;adaptive=true", false);
     begin(&g);
-    struct batch b = judge(&g, row, "0000 1000 1100 1110", length);
+    struct batch b = verify_groups(&g, row, "0000 1000 1100 1110", length);
     assert_fates(&b, "kkkk kkkk kkkk kkkk"); /* no history yet */
     assert_ok(curriculum_apply(g.c, &e), &e);
     begin(&g);
-    b = judge(&g, row, "1000 1t00 1001 1111", length); /* 1t00: 1/3 of three */
+    b = verify_groups(&g, row, "1000 1t00 1001 1111", length); /* 1t00: 1/3 of three */
     assert_fates(&b, "kkkk kkkk okkk okko");
     assert_ok(curriculum_save(g.c, &saved, &e), &e);
     rig_new(&again, "gfpo", "keep=4;adaptive=true", false);
     assert_ok(curriculum_load(again.c, saved.data, saved.size, "test", &e), &e);
     again.step = 1;
     begin(&again);
-    b = judge(&again, row, "0000 tttt 1001 1111", length);
+    b = verify_groups(&again, row, "0000 tttt 1001 1111", length);
     assert_fates(&b, "kkkk kkkk okkk okko");
     assert_int_equal(curriculum_load(again.c, saved.data, saved.size - 1, "test", &e), TARE_E_CORRUPT);
     rig_free(&again);
@@ -212,10 +212,10 @@ static void fewer_are_kept_of_what_is_easy(void **state)
     rig_new(&again, "gfpo", "keep=4;adaptive=true;memory=4", false);
     assert_ok(curriculum_load(again.c, saved.data, saved.size, "test", &e), &e);
     begin(&again);
-    judge(&again, row, "1111 1111 1111 1111", length);
+    verify_groups(&again, row, "1111 1111 1111 1111", length);
     assert_ok(curriculum_apply(again.c, &e), &e);
     begin(&again);
-    b = judge(&again, row, "1111 0000 1000 1111", length);
+    b = verify_groups(&again, row, "1111 0000 1000 1111", length);
     assert_fates(&b, "kkkk kkkk kkkk kkkk");
     rig_free(&again);
     /* a curriculum that was not adaptive has no state, and does not become adaptive */
@@ -261,8 +261,8 @@ static void shares_of_files(void **state)
             assert_int_equal(g.rows[row[i]].source, file[i]);
             seen[row[i]]++;
         }
-        judge(&g, row, "1000 1000 1000", NULL);
-        judge(&g, row + 3, "1000", NULL);
+        verify_groups(&g, row, "1000 1000 1000", NULL);
+        verify_groups(&g, row + 3, "1000", NULL);
         assert_ok(curriculum_apply(g.c, &e), &e);
     }
     for (int i = 0; i < ROWS; i++) assert_int_equal(seen[i], 1); /* 15 and 5: an epoch of each */
@@ -279,7 +279,7 @@ static void shares_of_files(void **state)
         begin(&g);
         next(&g, 4, row);
         for (int i = 0; i < 4; i++) first += g.rows[row[i]].source == 0;
-        judge(&g, row, "1000 1000 1000 1000", NULL);
+        verify_groups(&g, row, "1000 1000 1000 1000", NULL);
         assert_ok(curriculum_apply(g.c, &e), &e);
     }
     /* 1500 of 2000 are expected, with a deviation of 19 */
@@ -293,7 +293,7 @@ static void teach(struct rig *g)
 {
     static const int64_t row[] = {0, 1, 2, 3};
     begin(g);
-    judge(g, row, "1111 0000 1100 tttt", NULL);
+    verify_groups(g, row, "1111 0000 1100 tttt", NULL);
     assert_ok(curriculum_apply(g->c, &e), &e);
 }
 
@@ -341,7 +341,7 @@ static void rows_that_come_again(void **state)
     (void)state;
     rig_new(&g, "replay", "share=0.5", false);
     begin(&g);
-    judge(&g, first, "1000 1110 1100 0000", NULL); /* 7 and 11 wait: solved, by no more than half */
+    verify_groups(&g, first, "1000 1110 1100 0000", NULL); /* 7 and 11 wait: solved, by no more than half */
     assert_ok(curriculum_apply(g.c, &e), &e);
     begin(&g);
     next(&g, 4, row);
@@ -350,7 +350,7 @@ static void rows_that_come_again(void **state)
     next(&g, 2, row + 4); /* the waiting rows are drawn */
     assert_int_equal(row[4], 4);
     assert_int_equal(row[5], 5);
-    judge(&g, row, "1110 1000 1000 0000", NULL); /* 7 is mastered; 11 waits again, 0 too */
+    verify_groups(&g, row, "1110 1000 1000 0000", NULL); /* 7 is mastered; 11 waits again, 0 too */
     assert_ok(curriculum_apply(g.c, &e), &e);
     begin(&g);
     g.cursor = 12; /* the plain order has 12 13 14 15 */

@@ -25,9 +25,9 @@ static bool has_flag(const json_t *c, const char *flag)
 static const char *param(const json_t *c, const char *key)
 {
     static char text[4][32];
-    static int turn;
+    static int slot;
     const json_t *v = json_object_get(json_object_get(c, "params"), key);
-    char *out = text[turn++ % 4];
+    char *out = text[slot++ % 4];
     if (json_is_string(v)) return json_string_value(v);
     if (json_is_boolean(v)) return json_is_true(v) ? "true" : "false";
     if (!json_is_number(v)) return "";

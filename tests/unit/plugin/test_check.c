@@ -145,7 +145,7 @@ static const struct {
     {"writes_past_fates", "shapes", "keep wrote outside of its output buffer"},
     {"fate_three", "shapes", "rollout 0 has the fate 3"},
     {"replaces_negative", "shapes", "keep requests -1 more groups"},
-    {"fails_on_unjudged", "shapes", "nothing judged"},
+    {"fails_on_unjudged", "shapes", "no verdicts"},
     {"chooses_by_call", "phases", "next chooses other rows when it is called again"},
     {"keeps_by_call", "phases", "keep decides differently when it is called again"},
     {"writes_in_next", "shapes", "next or keep changed the state; only apply may"},

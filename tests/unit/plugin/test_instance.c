@@ -223,10 +223,10 @@ static void verify__checks_verdicts(void **state)
     const struct plugin *p = fixture("verdicts", TARE_VERIFIER);
     assert_ok(plugin_create(p, values_of(p, NULL, 0), 0, NULL, &i, &e), &e);
     for (size_t j = 0; j < sizeof cases / sizeof *cases; j++) {
-        char room[2][16];
+        char buffer[2][16];
         tare_answer a[2] = {{.struct_size = sizeof *a, .completion = {"ok", 2}}, {.struct_size = sizeof *a}};
-        tare_verdict v[2] = {{.struct_size = sizeof *v, .extracted = room[0], .capacity = 16},
-                             {.struct_size = sizeof *v, .extracted = room[1], .capacity = 16}};
+        tare_verdict v[2] = {{.struct_size = sizeof *v, .extracted = buffer[0], .capacity = 16},
+                             {.struct_size = sizeof *v, .extracted = buffer[1], .capacity = 16}};
         a[1].completion = (tare_text){cases[j].completion, (int64_t)strlen(cases[j].completion)};
         const tare_answer *answers[] = {&a[0], &a[1]};
         tare_verdict *verdicts[] = {&v[0], &v[1]};

@@ -12,7 +12,7 @@
 static const char *comma = ","; /* the locale's decimal point */
 
 /* snprintf of that locale, for one conversion at a time. */
-__attribute__((format(printf, 3, 4))) static int foreign_snprintf(char *to, size_t room, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static int foreign_snprintf(char *to, size_t capacity, const char *format, ...)
 {
     char text[600];
     va_list args;
@@ -24,7 +24,7 @@ __attribute__((format(printf, 3, 4))) static int foreign_snprintf(char *to, size
         memmove(point + strlen(comma), point + 1, strlen(point + 1) + 1);
         memcpy(point, comma, strlen(comma));
     }
-    if (room) snprintf(to, room, "%s", text);
+    if (capacity) snprintf(to, capacity, "%s", text);
     return n + (point ? (int)strlen(comma) - 1 : 0);
 }
 

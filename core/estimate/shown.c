@@ -1,4 +1,4 @@
-#include "estimate/judged.h"
+#include "estimate/shown.h"
 
 #include "batch/select.h"
 
@@ -24,8 +24,7 @@ static bool is_shown(const struct batch *b, int64_t i)
 }
 
 /* Maps the remaining rollouts and groups to their indices in the whole batch. */
-static tare_status remember_indices(const struct batch *whole, const uint8_t *keep, struct arena *a, struct judged *j,
-                                    struct err *e)
+static tare_status remember_indices(const struct batch *whole, const uint8_t *keep, struct arena *a, struct shown *j, struct err *e)
 {
     int64_t *rollout, *group, n = 0, m = 0;
     TRY(arena_new(a, &rollout, whole->n_rollouts + 1, e));
@@ -41,11 +40,11 @@ static tare_status remember_indices(const struct batch *whole, const uint8_t *ke
     return TARE_OK;
 }
 
-tare_status judged_of(const struct batch *whole, struct arena *a, struct judged *out, struct err *e)
+tare_status shown_of(const struct batch *whole, struct arena *a, struct shown *out, struct err *e)
 {
     bool all = true;
     for (int64_t i = 0; i < whole->n_rollouts && all; i++) all = is_shown(whole, i);
-    *out = (struct judged){.batch = *whole};
+    *out = (struct shown){.batch = *whole};
     if (all) return TARE_OK;
     uint8_t *keep;
     TRY(arena_new(a, &keep, whole->n_rollouts, e));
@@ -66,7 +65,7 @@ static void weigh_counted(struct batch *whole)
         if (whole->fate[i] == TARE_ROLLOUT_COUNTED) whole->rollout_weight[i] = 0;
 }
 
-static tare_status spread_column(const struct judged *j, struct batch *whole, struct arena *a, struct err *e)
+static tare_status spread_column(const struct shown *j, struct batch *whole, struct arena *a, struct err *e)
 {
     const struct batch *b = &j->batch;
     TRY(batch_room(whole, BATCH_ESTIMATE, a, e));
@@ -85,7 +84,7 @@ static tare_status spread_column(const struct judged *j, struct batch *whole, st
     return TARE_OK;
 }
 
-tare_status judged_spread(const struct judged *j, struct batch *whole, struct arena *a, struct err *e)
+tare_status shown_spread(const struct shown *j, struct batch *whole, struct arena *a, struct err *e)
 {
     if (j->rollout)
         TRY(spread_column(j, whole, a, e));
