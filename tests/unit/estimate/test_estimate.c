@@ -158,7 +158,7 @@ static void parse__refuses(void **state)
         {"{\"groups\":[{\"cluster\":1.5,\"rewards\":[1]}]}", "\"cluster\" must be a whole number"},
         {"{\"groups\":[{\"uid\":\"12g\",\"rewards\":[1]}]}", "\"uid\" must be a whole number or hexadecimal digits"},
         {"{\"groups\":[{\"rewards\":[1,2],\"lengths\":[1]}]}", "\"lengths\" must be an array of 2"},
-        {"{\"groups\":[{\"rewards\":[1],\"lengths\":[0]}]}", "a length of 0 tokens"},
+        {"{\"groups\":[{\"rewards\":[1],\"lengths\":[0]}]}", "invalid length of 0 tokens"},
         {"{\"groups\":[{\"rewards\":[1],\"entropy\":[[1,2]]}]}", "\"entropy\" must be an array of 1"},
         {"{\"groups\":[{\"rewards\":[1,1],\"components\":[[1],[1,2]]}]}", "2 components, but other rollouts have 1"},
     };
@@ -235,10 +235,10 @@ static void facts__that_are_missing_are_named(void **state)
     (void)state;
     static const char *const cases[][2] = {{"\"finish\"", "needs how the completions ended (finish), but the batch has none"},
                                            {"\"row\"", "needs the data set's rows, but the batch has none"},
-                                           {"\"completions\"", "needs the completions' texts, and"},
-                                           {"\"ids\"", "needs the completions' token ids, and"},
-                                           {"\"component_verdicts\"", "needs each verifier's verdicts, and"},
-                                           {"\"policy_version\"", "needs the policy's version, and"}};
+                                           {"\"completions\"", "needs the completions' texts, but"},
+                                           {"\"ids\"", "needs the completions' token ids, but"},
+                                           {"\"component_verdicts\"", "needs each verifier's verdicts, but"},
+                                           {"\"policy_version\"", "needs the policy's version, but"}};
     const struct estimate_options o = {.plugin = fixture("facts")};
     struct estimator *est;
     assert_ok(estimate_open(&o, &est, &e), &e);
