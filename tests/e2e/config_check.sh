@@ -17,7 +17,7 @@ check 0 'tiny.ini: no errors'
 check 3 'model.head_dim = 7 (command line): must be even' model.init=llama model.head_dim=7
 check 3 "no verifier named 'exactt'" verifier.plugins=exactt
 check 3 "no estimator named 'grpoo'; did you mean grpo" estimator.plugin=grpoo
-check 3 'out of range; allowed is 0 < gamma <= 1' estimator.bv_blend.gamma=1.5
+check 3 'out of range: must be 0 < gamma <= 1' estimator.bv_blend.gamma=1.5
 check 3 'data.train = none.jsonl\|none.jsonl: ' data.train=none.jsonl
 check 3 'none.jsonl' data.eval=none.jsonl
 check 3 'model.path = nowhere does not exist' model.path=nowhere model.warm_start=
@@ -56,7 +56,7 @@ check 0 'tiny.ini: no errors' data.train=follow.jsonl $plain verifier.plugins=$a
 check 3 'follow.jsonl:1: "answer" is missing or empty, and a verifier' data.train=follow.jsonl verifier.plugins=$answerless verifier.answerless.compare=true
 check 3 'follow.jsonl:1: "answer" is missing or empty, and a verifier' data.train=follow.jsonl "verifier.plugins=$answerless as strict" verifier.strict.compare=true
 check 3 'follow.jsonl:1: "answer" is missing or empty, and a verifier' data.train=follow.jsonl verifier.plugins=$answerless:1,$FIXTURES/good_verifier.so:1
-check 3 'verifier hostile: uses returns the bits 0x100000, of which this program knows 0x7' data.train=follow.jsonl verifier.plugins=$FIXTURES/unknown_uses.so
+check 3 'verifier hostile: uses returns the bits 0x100000; this program knows only 0x7' data.train=follow.jsonl verifier.plugins=$FIXTURES/unknown_uses.so
 expect 0 '' "$TARE" train tiny.ini data.prompt=plain data.train=follow.jsonl $plain verifier.plugins=$answerless run.dir=tries/answerless train.steps=1
 expect 0 'follow.jsonl: 9 rows, no problems found' "$TARE" data check follow.jsonl verifier=$answerless
 check 0 'rollout.max_new_tokens = 4096, but base has a context of .* tokens' rollout.max_new_tokens=4096

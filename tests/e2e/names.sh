@@ -96,7 +96,7 @@ explained 3 "TRL's max_completion_length is rollout.max_new_tokens here" generat
 explained 3 "tare generate has no key 'beta', and no equivalent: TRL's beta is loss.kl_coef here" generate base beta=0.1
 explained 3 "tare score has no such key: TRL's beta is loss.kl_coef here" score base beta=0.1
 explained 3 "tare generate has no key 'temprature'; the nearest is 'temperature'" generate base temprature=1
-explained 3 "[estimator.grpo] num_generations is no parameter of it: TRL's num_generations is rollout.group_size here" estimate grpo num_generations=8
+explained 3 "[estimator.grpo] num_generations: unknown key: TRL's num_generations is rollout.group_size here" estimate grpo num_generations=8
 explained 3 "TRL's max_completion_length is rollout.max_new_tokens here" estimate bv_blend max_completion_length=8
 explained 2 "TRL's beta is loss.kl_coef here" estimate grpo --beta 0.1
 explained 2 "unknown option --fast" estimate grpo --fast

@@ -101,7 +101,7 @@ silent
 rm -rf run && mv exchanged run
 anew estimators/dr_grpo.so mine.so
 more
-[ $status = 1 ] && grep -q 'the state of estimator grpo, the configuration has estimator dr_grpo' err.txt && ok || bad "another estimator took the state: $(cat err.txt)"
+[ $status = 1 ] && grep -q 'the state of estimator grpo, but the configuration has estimator dr_grpo' err.txt && ok || bad "another estimator took the state: $(cat err.txt)"
 otherwise estimators/grpo.so mine.so
 more --until 7
 warns mine.so

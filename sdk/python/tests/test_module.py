@@ -43,7 +43,7 @@ def weights(folder):
 
 
 def digest(run, step=4):
-    """Of the weights at a step."""
+    """Digest of the weights at a step."""
     return weights("%s/checkpoints/step-%06d" % (run, step))
 
 

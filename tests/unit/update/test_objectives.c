@@ -291,7 +291,7 @@ static void objectives__refuse_what_cannot_work(void **state)
     struct config_param low = {"objective.clip_cov", "low", "9", "x.ini:4", NULL};
     const struct objective_options crossed = {.plugin = "clip_cov", .settings = &low, .loss = &loss};
     assert_int_equal(objective_open(&crossed, &o, &e), TARE_E_CONFIG);
-    assert_non_null(strstr(e.message, "low = 9 is not below high = 5"));
+    assert_non_null(strstr(e.message, "low = 9: must be below high = 5"));
 }
 
 int main(void)
