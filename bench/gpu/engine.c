@@ -108,7 +108,7 @@ static tare_status bandwidth(struct bench *b, struct err *e)
     const struct kctx c = {.fault = &fault};
     double took[ROUNDS], wrote[ROUNDS], both[ROUNDS];
     float *x = b->k->backend->alloc(&c, (int64_t)FLOATS * 4), *y = b->k->backend->alloc(&c, (int64_t)FLOATS * 4);
-    if (!x || !y) FAIL(e, TARE_E_NOMEM, "no 8 GiB of device memory");
+    if (!x || !y) FAIL(e, TARE_E_NOMEM, "cannot allocate 8 GiB of device memory");
     for (int i = -1; i < ROUNDS; i++) {
         TRY(kernels_finish(b->k, &c, e));
         const double start = clock_seconds();
@@ -150,7 +150,7 @@ static tare_status recompute_named(const char *text, enum recompute *out, struct
 #undef CHOICE_TEXT
     for (*out = RECOMPUTE_NONE; *out <= RECOMPUTE_LAYER; ++*out)
         if (!strcmp(text, texts[*out])) return TARE_OK;
-    FAIL(e, TARE_E_CONFIG, "recompute \"%s\": one of none, norms, mlp, layer", text);
+    FAIL(e, TARE_E_CONFIG, "recompute \"%s\": must be none, norms, mlp or layer", text);
 }
 
 static tare_status train(struct bench *b, struct err *e)
@@ -301,7 +301,7 @@ static tare_status run(struct bench *b, int argc, char **argv, struct err *e)
     if (argc < needed) FAIL(e, TARE_E_INVALID, "bench_gpu %s: too few arguments; see the head of bench/gpu/engine.c", b->what);
     for (int i = 0; i < N_SHAPES; i++)
         if (!strcmp(SHAPES[i].name, argv[2])) b->shape = SHAPES[i];
-    if (!b->shape.name) FAIL(e, TARE_E_INVALID, "no shape %s; one of 1.5b, 7b, toy", argv[2]);
+    if (!b->shape.name) FAIL(e, TARE_E_INVALID, "unknown shape %s: must be 1.5b, 7b or toy", argv[2]);
     for (int i = 0; i < 4 && 3 + i < argc; i++) b->args[i] = strtoll(argv[3 + i], NULL, 10);
     if (operations && b->args[0] > 0) {
         const struct shape *s = &b->shape;
@@ -311,14 +311,14 @@ static tare_status run(struct bench *b, int argc, char **argv, struct err *e)
                                                          s->vocab, invariant},
                               b->args[0], e);
     }
-    if (operations) FAIL(e, TARE_E_INVALID, "bench_gpu operations: %s rows; at least 1", argv[3]);
+    if (operations) FAIL(e, TARE_E_INVALID, "bench_gpu operations: ROWS = %s: must be at least 1", argv[3]);
     if (b->args[0] > 0) b->shape.layers = b->args[0];
     b->recompute = argv[5];
     TRY(make_model(b, e));
     if (!strcmp(b->what, "train")) return train(b, e);
     if (!strcmp(b->what, "decode")) return decode(b, e);
     if (!strcmp(b->what, "step")) return step(b, e);
-    FAIL(e, TARE_E_INVALID, "bench_gpu %s: bandwidth, operations, train, decode or step", b->what);
+    FAIL(e, TARE_E_INVALID, "unknown command bench_gpu %s: must be bandwidth, operations, train, decode or step", b->what);
 }
 
 int main(int argc, char **argv)

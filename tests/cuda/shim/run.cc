@@ -139,7 +139,7 @@ static void release_warp(struct warp *w);
 static void fiber_main(void)
 {
     thread_function(thread_args);
-    if (self->early) shim_report("thread %d ends and has not waited for the launch in front", (int)(self - fibers));
+    if (self->early) shim_report("thread %d ends and has not waited for the preceding launch", (int)(self - fibers));
     self->state = ENDED;
     struct warp *w = &warps[(self - fibers) / WARP];
     live--;
@@ -370,7 +370,7 @@ static void run_block(void)
             waits[fibers[i].state]++;
             forget_frames(&fibers[i]);
         }
-        shim_report("%d threads wait at a barrier, %d in a warp operation and %d for the end of a phase, for each other for ever",
+        shim_report("%d threads wait at a barrier, %d in a warp operation and %d for the end of a phase, for each other forever",
                     waits[AT_BARRIER], waits[IN_WARP], waits[ASLEEP]);
         return;
     }

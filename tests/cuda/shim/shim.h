@@ -107,7 +107,7 @@ void shim_asked(const void *p, int bytes);
 #define __syncthreads() shim_barrier(__FILE__, __LINE__)
 static inline void shim_mask(unsigned mask)
 {
-    if (mask != 0xffffffffu) shim_fail("a warp operation with a partial mask, which the shim does not have");
+    if (mask != 0xffffffffu) shim_fail("a warp operation with a partial mask, which the shim does not support");
 }
 static inline void __syncwarp(unsigned mask = 0xffffffffu)
 {

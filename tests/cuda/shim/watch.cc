@@ -101,7 +101,7 @@ void watch_remove(void *p)
 {
     const int at = region_below((uintptr_t)p);
     if (at < 0 || regions[at].begin != (uintptr_t)p) {
-        shim_report("memory is freed that was not allocated");
+        shim_report("freed memory was not allocated");
         return;
     }
     cells_free(&regions[at]);
@@ -140,7 +140,7 @@ static void touch(struct region *r, uintptr_t a, bool write)
     const int thread = shim_view.thread;
     const bool shared = r == &shared_static || r == &shared_dynamic;
     if (shim_view.early && !shared && (write || c->write_time >= chain_begin))
-        shim_report("thread %d %s byte %zu of device memory before it has waited for the launches in front%s", thread,
+        shim_report("thread %d %s byte %zu of device memory before it has waited for the preceding launches%s", thread,
                     write ? "writes" : "reads", (size_t)(a - r->begin), write ? "" : ", which write it");
     /* a shared word of an earlier block does not count */
     if (c->write_time && !(shared && c->write_time < block_begin) && !(atomic_now && c->write_atomic) &&
@@ -170,7 +170,7 @@ static void outside(uintptr_t a, int bytes, bool write)
         shim_report("thread %d %s %d bytes, %zu bytes after the beginning of an allocation of %zu", shim_view.thread, what, bytes,
                     (size_t)(a - regions[at].begin), (size_t)(regions[at].end - regions[at].begin));
     else if (at + 1 < n_regions && a + 4096 > regions[at + 1].begin)
-        shim_report("thread %d %s %d bytes, %zu bytes in front of an allocation of %zu", shim_view.thread, what, bytes,
+        shim_report("thread %d %s %d bytes, %zu bytes before an allocation of %zu", shim_view.thread, what, bytes,
                     (size_t)(regions[at + 1].begin - a), (size_t)(regions[at + 1].end - regions[at + 1].begin));
     else
         shim_report("thread %d %s %d bytes at %p, which is not device memory", shim_view.thread, what, bytes, (void *)a);
@@ -205,7 +205,7 @@ static void access(const void *p, int bytes, bool write)
     if (quiet) return;
     if (!shim_view.running) {
         const int at = region_below(a);
-        if (at >= 0 && a < regions[at].end) shim_report("host code touches device memory");
+        if (at >= 0 && a < regions[at].end) shim_report("host code accesses device memory");
         return;
     }
     if (a >= shim_view.stack_begin && a < shim_view.stack_end) return;

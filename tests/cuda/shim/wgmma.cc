@@ -152,7 +152,7 @@ void tile_load(void *to, const tensor_map *map, int k, int row, uint64_t *at)
     if (!b) return;
     if (!b->announced) shim_fail("a copy counts at a barrier that was not announced");
     if (begin % TILE_ROW || begin < shim_view.shared_begin || end > shim_view.shared_end) {
-        shim_fail("a tile outside of the launch's shared memory, or not at a multiple of 128 bytes");
+        shim_fail("a tile outside the launch's shared memory, or not at a multiple of 128 bytes");
         return;
     }
     for (int r = 0; r < map->box_rows; r++)
@@ -176,7 +176,7 @@ bool shim_async_step(void)
 
 void shim_async_end(void)
 {
-    if (!of_block().copies.empty()) shim_report("the block ends and a copy into its shared memory is under way");
+    if (!of_block().copies.empty()) shim_report("the block ends and a copy into its shared memory is in progress");
     for (const barrier &b : of_block().barriers)
         if (b.left != b.count || b.bytes) {
             shim_report("the block ends within a phase of a barrier: %d of %d threads have arrived, %lld bytes are missing",
@@ -280,7 +280,7 @@ static bool untouched(const unit &u)
 
 static void begin(unit &u, float *d, int n)
 {
-    if (!u.fenced) shim_fail("a product without wgmma_fence after its sums were touched");
+    if (!u.fenced) shim_fail("a product without wgmma_fence after its sums were accessed");
     u.d = d, u.n = n;
     memcpy(u.sums, d, (size_t)n * 2);
     memset(d, 0xff, (size_t)n * 2);
@@ -288,7 +288,7 @@ static void begin(unit &u, float *d, int n)
 
 static void end(unit &u)
 {
-    if (!untouched(u)) shim_fail("sums are written while a product into them is under way");
+    if (!untouched(u)) shim_fail("sums are written while a product into them is in progress");
     memcpy(u.d, u.sums, (size_t)u.n * 2);
     u.d = NULL, u.fenced = false;
 }
@@ -316,7 +316,7 @@ void wgmma_host(float *d, int n, uint64_t a, uint64_t b)
     if (!u.d)
         begin(u, d, n);
     else if (u.d != d || u.n != n)
-        shim_fail("products into two places are under way, which the shim does not have");
+        shim_fail("products into two places are in progress, which the shim does not support");
     if (!shim_corners) p.digest = read_factors(&f, p, n);
     u.open.push_back(p);
 }
@@ -359,7 +359,7 @@ static void compute(unit &u, const asked &p)
 {
     struct factors f;
     if (shim_corners) return;
-    if (read_factors(&f, p, u.n) != p.digest) shim_fail("a tile changed while a product of it was under way");
+    if (read_factors(&f, p, u.n) != p.digest) shim_fail("a tile changed while a product of it was in progress");
     for (int i = 0; i < u.n / 2; i++) {
         const float *x = f.a[i / 2 % 2], *w = f.b[i / 4 * 2 + i % 2];
         u.sums[i] = mma_host_cuts ? sum_of(u.sums[i], x, w) : shim_mma_sum(u.sums[i], x, w, 0);

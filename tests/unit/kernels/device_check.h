@@ -83,7 +83,7 @@ static inline void device_end(const struct kernels *k, const struct kctx *c)
         k->backend->download(c, guard[1], p->base + DEVICE_GUARD + p->bytes, DEVICE_GUARD);
         for (int j = 0; j < 2 * DEVICE_GUARD; j++)
             if (guard[j / DEVICE_GUARD][j % DEVICE_GUARD] != 0xff)
-                fail_msg("%s: a byte %s a piece of %lld bytes was written", k->name, j < DEVICE_GUARD ? "in front of" : "behind",
+                fail_msg("%s: a byte %s a block of %lld bytes was written", k->name, j < DEVICE_GUARD ? "before" : "after",
                          (long long)p->bytes);
         k->backend->release(c, p->base);
     }

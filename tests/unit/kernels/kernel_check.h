@@ -56,9 +56,9 @@ static inline void buffers_end(void)
         const struct buffer *b = &buffers[i];
         const unsigned char *at = (const unsigned char *)b->base, *end = at + GUARD + 4 * (b->shift + b->n);
         for (int64_t j = 0; j < GUARD + 4 * b->shift; j++)
-            if (at[j] != 0xA5) fail_msg("a byte in front of a buffer of %lld floats was written", (long long)b->n);
+            if (at[j] != 0xA5) fail_msg("a byte before a buffer of %lld floats was written", (long long)b->n);
         for (int j = 0; j < GUARD; j++)
-            if (end[j] != 0xA5) fail_msg("byte %d behind a buffer of %lld floats was written", j, (long long)b->n);
+            if (end[j] != 0xA5) fail_msg("byte %d after a buffer of %lld floats was written", j, (long long)b->n);
         free(b->base);
     }
     n_buffers = 0;

@@ -84,10 +84,10 @@ static void test_accesses_outside_are_found(void **state)
 {
     (void)state;
     found("copy too much", N + 1, "writes 4 bytes, 260 bytes after the beginning of an allocation of 260");
-    found("read in front", N, "in front of an allocation of 256");
+    found("read in front", N, "before an allocation of 256");
     found("index too large", N, "index 64 is beyond its array");
     found("dynamic too much", N, "writes 4 bytes");
-    found("host touches", N, "host code touches device memory");
+    found("host touches", N, "host code accesses device memory");
 }
 
 static void test_graphs(void **state)
@@ -109,7 +109,7 @@ static void test_launches_that_follow(void **state)
     sound("behind, x before it", N);
     found("behind, y before it", N, "reads byte");
     found("behind, w before it", N, "writes byte");
-    found("behind, n", N, "has not waited for the launch in front");
+    found("behind, n", N, "has not waited for the preceding launch");
 }
 
 /* Zones around an allocation, which also an uninstrumented build checks. */
@@ -135,7 +135,7 @@ static void test_waiting_is_found(void **state)
     (void)state;
     const struct ran r = planted("hang", N, 0);
     assert_int_equal(r.fault.code, TARE_E_DEVICE);
-    assert_non_null(strstr(shim_first, "for each other for ever"));
+    assert_non_null(strstr(shim_first, "for each other forever"));
     planted("different barriers", N, 0);
     assert_non_null(strstr(shim_first, "different barriers"));
 }

@@ -230,11 +230,11 @@ static void test_faults_are_found(void **state)
         fault_is_found(WGMMA_NO_FULL, eager, NULL);
         fault_is_found(WGMMA_NO_EMPTY, eager, NULL);
         fault_is_found(WGMMA_NO_ANNOUNCE, eager, "not announced");
-        fault_is_found(WGMMA_BYTES, eager, "for each other for ever");
+        fault_is_found(WGMMA_BYTES, eager, "for each other forever");
         fault_is_found(WGMMA_WHOLE, eager, NULL);
     }
     fault_is_found(WGMMA_LATER, false, NULL);
-    fault_is_found(WGMMA_EARLY, true, "a tile changed while a product of it was under way");
+    fault_is_found(WGMMA_EARLY, true, "a tile changed while a product of it was in progress");
 }
 
 static int about(char text[400])
