@@ -150,7 +150,7 @@ static int64_t utf8_by_the_book(const unsigned char *p, int64_t n)
     return 0;
 }
 
-static void utf8_is_told_from_other_bytes(void **state)
+static void utf8_is_recognised(void **state)
 {
     (void)state;
     static const unsigned char BYTES[] = {0x00, 0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2,
@@ -330,7 +330,7 @@ static void arenas_of_two_memories(void **state)
     arena_free(&a);
 }
 
-static void arenas_hand_out_and_take_back(void **state)
+static void arenas_allocate_and_reset(void **state)
 {
     (void)state;
     struct err e = {0};
@@ -498,13 +498,13 @@ int main(void)
         cmocka_unit_test(numbers_from_text),
         cmocka_unit_test(doubles_to_text_and_back),
         cmocka_unit_test(strings_grow),
-        cmocka_unit_test(utf8_is_told_from_other_bytes),
+        cmocka_unit_test(utf8_is_recognised),
         cmocka_unit_test(edits_are_counted),
         cmocka_unit_test(philox_gives_its_known_answers),
         cmocka_unit_test(draws_have_their_moments),
         cmocka_unit_test(keys_differ),
         cmocka_unit_test(a_shuffle_is_a_permutation),
-        cmocka_unit_test(arenas_hand_out_and_take_back),
+        cmocka_unit_test(arenas_allocate_and_reset),
         cmocka_unit_test(arenas_of_two_memories),
         cmocka_unit_test(memory_grows),
         cmocka_unit_test(json_errors_say_where),

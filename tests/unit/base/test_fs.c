@@ -31,7 +31,7 @@ static const char *in_folder(const char *name)
 
 /* A line of the maximum length is read, and a line one byte longer is refused, wherever buffers
  * end. */
-static void lines_have_a_longest_length(void **state)
+static void lines_have_a_maximum_length(void **state)
 {
     (void)state;
     struct err e = {0};
@@ -221,7 +221,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_larger_than_memory_is_refused),
         cmocka_unit_test(atomic_writes_replace_or_leave),
-        cmocka_unit_test(lines_have_a_longest_length),
+        cmocka_unit_test(lines_have_a_maximum_length),
         cmocka_unit_test(temporary_files_have_a_folder),
         cmocka_unit_test(folders_and_paths),
         cmocka_unit_test(names_that_leave_their_folder),

@@ -32,7 +32,7 @@ static void write_file_under(const char *name, const char *text)
     assert_ok(fs_write_atomic(path, text, (int64_t)strlen(text), &e), &e);
 }
 
-static void nothing_known__is_no_limit(void **state)
+static void unknown_quota__is_no_limit(void **state)
 {
     (void)state;
     assert_true(limits_quota_at(ROOT) == 0);
@@ -53,7 +53,7 @@ static void nothing_known__is_no_limit(void **state)
 }
 
 /* cgroup 2: a quota may be set at any level; the smallest applies. */
-static void least__on_the_path_counts(void **state)
+static void smallest_limit__on_the_path_applies(void **state)
 {
     (void)state;
     write_file_under("proc/self/cgroup", "0::/machine.slice/box/job\n");
@@ -72,7 +72,7 @@ static void least__on_the_path_counts(void **state)
 }
 
 /* cgroup 1 inside a container: the path is the host's, and the mounted group is the container's. */
-static void path_of_the_host__leaves_the_top(void **state)
+static void path_of_the_host__falls_back_to_the_root(void **state)
 {
     (void)state;
     write_file_under("proc/self/cgroup", "4:memory:/docker/0123\n3:cpu,cpuacct:/docker/0123\n0::/\n");
@@ -97,9 +97,9 @@ static void cores__are_at_least_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(nothing_known__is_no_limit, make_root, remove_root),
-        cmocka_unit_test_setup_teardown(least__on_the_path_counts, make_root, remove_root),
-        cmocka_unit_test_setup_teardown(path_of_the_host__leaves_the_top, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(unknown_quota__is_no_limit, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(smallest_limit__on_the_path_applies, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(path_of_the_host__falls_back_to_the_root, make_root, remove_root),
         cmocka_unit_test(cores__are_at_least_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,7 +66,7 @@ static void every_task_once(void **state)
     pool_free(NULL);
 }
 
-static void pools_come_and_go(void **state)
+static void pools_open_and_close(void **state)
 {
     (void)state;
     struct err e = {0};
@@ -79,6 +79,6 @@ static void pools_come_and_go(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_task_once), cmocka_unit_test(pools_come_and_go)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_task_once), cmocka_unit_test(pools_open_and_close)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -208,7 +208,7 @@ static void invariance(const struct kernels *k, const struct kctx *c, const char
     }
 }
 
-static void rows_do_not_depend_on_how_many_there_are(void **state)
+static void rows_do_not_depend_on_their_number(void **state)
 {
     (void)state;
     each_backend(invariance);
@@ -221,6 +221,6 @@ int main(void)
                                        cmocka_unit_test(every_backend_multiplies_the_rounded_weights),
                                        cmocka_unit_test(scales_of_every_size),
                                        cmocka_unit_test(blocking_changes_no_bit),
-                                       cmocka_unit_test(rows_do_not_depend_on_how_many_there_are)};
+                                       cmocka_unit_test(rows_do_not_depend_on_their_number)};
     return cmocka_run_group_tests(tests, kernel_setup, kernel_teardown);
 }

@@ -226,7 +226,7 @@ static void all_shapes(const struct kernels *k, const struct kctx *c, const char
         for (int kind = 0; kind < 4; kind++) check(k, c, where, &SHAPES[i], kind % 2 ? DTYPE_BF16 : DTYPE_F32, kind / 2);
 }
 
-static void the_bits_are_those_of_one_after_the_other(void **state)
+static void fused_equals_one_after_another(void **state)
 {
     (void)state;
     each_backend(all_shapes);
@@ -293,7 +293,7 @@ static void shorter(const struct kernels *k, const struct kctx *c, const char *w
     }
 }
 
-static void a_shorter_part_has_room_for_its_blocks(void **state)
+static void a_shorter_part_fits_its_blocks(void **state)
 {
     (void)state;
     each_backend(shorter);
@@ -366,8 +366,8 @@ static void rows_do_not_depend_on_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_bits_are_those_of_one_after_the_other), cmocka_unit_test(blocking_changes_no_bit),
-        cmocka_unit_test(parts_of_the_inner_index_change_no_bit),    cmocka_unit_test(a_part_reads_its_own_columns),
-        cmocka_unit_test(a_shorter_part_has_room_for_its_blocks),    cmocka_unit_test(rows_do_not_depend_on_others)};
+        cmocka_unit_test(fused_equals_one_after_another),         cmocka_unit_test(blocking_changes_no_bit),
+        cmocka_unit_test(parts_of_the_inner_index_change_no_bit), cmocka_unit_test(a_part_reads_its_own_columns),
+        cmocka_unit_test(a_shorter_part_fits_its_blocks),         cmocka_unit_test(rows_do_not_depend_on_others)};
     return cmocka_run_group_tests(tests, kernel_setup, kernel_teardown);
 }

@@ -126,7 +126,7 @@ static void same(struct shape s, bool ends, int slice)
 
 /* One slice (tiles of 256 rows of W), two, three and more (192), and K that ends within a step and
  * a stage. */
-static void test_the_bits_of_mma(void **state)
+static void test_equals_mma(void **state)
 {
     static const struct shape shapes[] = {{33, 2, 64},     {64, 200, 200}, {65, 192, 264},  {127, 70, 648},
                                           {128, 194, 256}, {129, 258, 72}, {200, 200, 520}, {33, 384, 776},
@@ -146,7 +146,7 @@ static void test_the_bits_of_mma(void **state)
 
 /* The same with sums by a model of the hardware: they differ from those of the chain in fp32, and
  * are equal for both kernels. */
-static void test_the_bits_of_mma_by_a_model(void **state)
+static void test_equals_mma_in_a_model(void **state)
 {
     const struct shape s = {65, 40, 264};
     (void)state;
@@ -318,7 +318,7 @@ static void test_a_check_that_fails(void **state)
 }
 
 /* Nothing is launched and no error is reported: two unwritten results must not compare equal. */
-static void test_a_check_of_nothing(void **state)
+static void test_check_without_launches(void **state)
 {
     char text[400];
     (void)state;
@@ -331,7 +331,7 @@ static void test_a_check_of_nothing(void **state)
 }
 
 /* A context that was broken before ends the run, without blaming the check. */
-static void test_what_broke_before(void **state)
+static void test_earlier_failure_is_not_blamed(void **state)
 {
     char text[400];
     (void)state;
@@ -370,12 +370,16 @@ static void test_a_difference_changes_no_results(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_bits_of_mma),    cmocka_unit_test(test_the_bits_of_mma_by_a_model),
-        cmocka_unit_test(test_orders_of_threads),  cmocka_unit_test(test_the_order_of_slices),
-        cmocka_unit_test(test_faults_are_found),   cmocka_unit_test(test_the_check),
-        cmocka_unit_test(test_a_check_that_fails), cmocka_unit_test(test_a_check_of_nothing),
-        cmocka_unit_test(test_what_broke_before),  cmocka_unit_test(test_a_difference_changes_no_results)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_equals_mma),
+                                       cmocka_unit_test(test_equals_mma_in_a_model),
+                                       cmocka_unit_test(test_orders_of_threads),
+                                       cmocka_unit_test(test_the_order_of_slices),
+                                       cmocka_unit_test(test_faults_are_found),
+                                       cmocka_unit_test(test_the_check),
+                                       cmocka_unit_test(test_a_check_that_fails),
+                                       cmocka_unit_test(test_check_without_launches),
+                                       cmocka_unit_test(test_earlier_failure_is_not_blamed),
+                                       cmocka_unit_test(test_a_difference_changes_no_results)};
     return cmocka_run_group_tests(tests, kernel_setup, kernel_teardown);
 }
 #else
