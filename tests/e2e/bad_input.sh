@@ -63,7 +63,7 @@ for verb in train eval 'config check' sweep; do
         status3 "$key: folder is a folder; name a regular file" $verb $file $key=folder
         status3 "$key: /dev/zero is a device" $verb $file $key=/dev/zero
         status3 'nul.jsonl:2: no row' $verb $file $key=nul.jsonl
-        INPUT=/dev/zero status3 "$key: /dev/stdin: a line of more than 64 MiB" $verb $file $key=/dev/stdin
+        INPUT=/dev/zero status3 "$key: /dev/stdin: a line is longer than 64 MiB" $verb $file $key=/dev/stdin
         status3 'no verifier named' $verb $file verifier.plugins=EXACT
     }
 done

@@ -115,7 +115,7 @@ static void faults_happen_where_they_are_put(void **state)
     (void)state;
     struct err e = {0};
     assert_int_equal(stages_with_fault("rank=1,stage=update,step=2,kind=fail", &e), TARE_E_GENERIC);
-    assert_non_null(strstr(e.message, "rank 1: this rank was told to fail"));
+    assert_non_null(strstr(e.message, "rank 1: simulated failure"));
     assert_ok(stages_with_fault("rank=1,stage=update,step=9,kind=fail", &e), &e);
     assert_ok(stages_with_fault("rank=1,stage=verify,kind=fail", &e), &e);
     assert_ok(stages_with_fault("rank=3,kind=fail", &e), &e);

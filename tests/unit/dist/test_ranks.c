@@ -275,9 +275,9 @@ static void an_error_of_one_rank_is_the_error_of_all(void **state)
 {
     NEED_MPI;
     fails("TARE_FAULT=rank=2,stage=update,step=1,kind=fail", 4, "steps",
-          SAYS("rank 2 (host ", "failed in update of step 1: this rank was told to fail"));
+          SAYS("rank 2 (host ", "failed in update of step 1: simulated failure"));
     fails("TARE_FAULT=rank=0,stage=update,step=1,kind=fail", 2, "steps",
-          SAYS("rank 0 (host ", "failed in update of step 1: this rank was told to fail"));
+          SAYS("rank 0 (host ", "failed in update of step 1: simulated failure"));
 }
 
 static void a_crash_is_named(void **state)
