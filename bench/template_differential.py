@@ -314,8 +314,8 @@ OBJECTS = re.compile(r"<(generator object|bound method|built-in method|function|
 NARROWER = re.compile(r"'(dict_\w+|range|\w*reverse\w*|generator|dict_\w+iterator)'|not \"(range|dict_\w+)\"|unhashable|of type '(generator|\w*iterator|range)'|Undefined' has no|LoopContext|Namespace")
 # In tare, integers have 64 bits, and a dict's method that is not called is not a value; a slice of a constant number is undefined in jinja2 and an error in tare.
 LIMITS = re.compile(r"64 bits|cannot be sliced|is its method; write|a namespace cannot|the variable loop cannot|too (long|large|far)|a range reaches|cannot be the key of a dict")
-# Features refused by name (docs/models.md) that the grammar reaches by chance.
-NOT_SUPPORTED = re.compile(r"not supported|is expected; a loop has one or two")
+# Features that are refused by name (docs/models.md) and that the grammar reaches by chance.
+NOT_SUPPORTED = re.compile(r"not supported|expected 'in'; a loop has one or two")
 
 
 def judge(ours, want):

@@ -192,7 +192,7 @@ fi
 # a tokenizer with more ids than the model; a model that is not supported, without a tokenizer
 cp -r base foreign
 sed -i 's/"vocab_size": *[0-9]*/"vocab_size": 40/' foreign/config.json
-check 3 'token [0-9]* of the prompt is [0-9]*, and the model has ids 0 to 39; are tokenizer.json and config.json' model.path=foreign
+check 3 'token [0-9]* of the prompt is [0-9]*, but the model.s ids are 0 to 39; check that tokenizer.json and config.json' model.path=foreign
 mkdir other && echo '{"model_type":"mamba"}' > other/config.json
 for verb in generate serve; do
     expect 1 'other/config.json: model_type "mamba" is not supported; supported: ' "$TARE" $verb other

@@ -90,7 +90,7 @@ refuses "did you mean draw" curriculum.plugin=mix curriculum.mix.drow=random
 refuses "low = 0.9 is above high = 0.8" curriculum.plugin=difficulty curriculum.difficulty.low=0.9
 refuses "has weights of files, which curriculum shuffle does not read; set curriculum.plugin = mix" "data.train=a.jsonl:0.7 b 1.jsonl:0.3" data.eval=
 refuses "1 of 2 files have a weight" curriculum.plugin=mix "data.train=a.jsonl:0.7, b 1.jsonl" data.eval=
-refuses "a weight is a number from 1e-6 to 1e6" curriculum.plugin=mix "data.train=a.jsonl:0 b 1.jsonl:1" data.eval=
+refuses "invalid weight: must be in 1e-6 .. 1e6" curriculum.plugin=mix "data.train=a.jsonl:0 b 1.jsonl:1" data.eval=
 refuses "data.eval has weights" data.eval=a.jsonl:1
 status=0
 "$TARE" sft sft.ini "data.train=a.jsonl:0.7 b 1.jsonl:0.3" sft.out=none > out.txt 2> err.txt || status=$?

@@ -191,7 +191,7 @@ static void test_errors(void **state)
     expect_config_error("number as overlong", "the name overlong is reserved");
     expect_config_error("number as strict:much", "weight");
     expect_config_error("number:much", "weight");
-    expect_config_error(",", "no verifier");
+    expect_config_error(",", "verifier.plugins is empty");
     expect_config_error("nosuchverifier", "nosuchverifier");
 
     /* two finite rewards whose weighted sum is not: the row and the sample are named, and nothing is returned */
