@@ -1,209 +1,164 @@
-/* tare cluster CODEBOOK [key=value ...]: texts or rows in, clusters out. */
-#include "base/fs.h"
-#include "base/json.h"
+#include "base/arena.h"
 #include "base/log.h"
 #include "cli/cli.h"
-#include "cli/clusterers.h"
-#include "cluster/encode.h"
+#include "cli/cluster.h"
 
-#include <errno.h>
 #include <string.h>
 
-enum { CHUNK = 1024 };
-
 const char cluster_usage[] =
-    "usage: tare cluster CODEBOOK [key=value ...] [--encoder NAME [key=value ...]] [--fit FILE] [--threads N]\n"
-    "  CODEBOOK   a codebook plugin, or a codebook's file (*.safetensors)\n"
-    "  reads      {\"text\"} a line (\"question\" is taken too; codebooks of rows see the whole line)\n"
-    "  writes     {\"cluster\",\"distance\"} a line (with \"id\" where the input has one, \"name\" where clusters have one)\n"
-    "  --encoder NAME  the encoder, and after it its parameters; default: the one that the codebook names\n"
-    "  --fit FILE      rows to learn from (JSONL), for codebooks that see the data set before the run\n"
-    "  --threads N     work on N batches at the same time, reading in chunks; 0: one for each core; default 1\n"
-    "The distance is squared: ||E(q) - c||^2.\n";
+    "usage: tare cluster train ENCODER [key=value ...] --clusters K -o FILE < CORPUS\n"
+    "       tare cluster train --embeddings EMB.safetensors --clusters K -o FILE\n"
+    "       tare cluster inspect FILE [key=value ...] [--encoder NAME] [--corpus F | --embeddings EMB] [--rollouts DUMP]\n"
+    "       tare cluster assign CODEBOOK [key=value ...] [--encoder NAME [key=value ...]] [--fit FILE] < TEXTS\n"
+    "       tare cluster assign FILE --embeddings EMB.safetensors -o OUT.safetensors\n"
+    "       tare cluster embed ENCODER [key=value ...] [--codebook FILE] < TEXTS\n"
+    "ENCODER is an encoder plugin and key=value its parameters (tare plugin info ENCODER). CODEBOOK is a codebook plugin, or\n"
+    "a codebook's file (*.safetensors). CORPUS and TEXTS are JSON lines with \"text\" or \"question\".\n"
+    "train writes a codebook of K centroids to FILE:\n"
+    "  --clusters K      number of clusters\n"
+    "  --seed S          seed of k-means++ (default 0)\n"
+    "  --restarts N      independent runs, of which the best is kept (default 10)\n"
+    "  --iterations I    maximum number of Lloyd iterations per run (default 300)\n"
+    "  --swaps N         attempts to improve the best run by moving single centroids (default: the number of restarts)\n"
+    "  --embeddings EMB  train on a tensor of this file instead of texts\n"
+    "  --tensor NAME     tensor in EMB (default: \"embeddings\", or the only two-dimensional one)\n"
+    "  --identity T      identity of the encoder that produced EMB (default: unknown; any encoder of that width is accepted)\n"
+    "inspect prints size, mean distance and typical questions of each cluster, and the rewards of a rollout dump by cluster:\n"
+    "  --nearest N       questions printed per cluster (default 3)\n"
+    "  --sample N        rows for the silhouette, drawn with --seed (default 1000)\n"
+    "assign writes {\"cluster\",\"distance\"} for each line, with \"id\" if the line has one and \"name\" if the cluster has one.\n"
+    "The distance is squared: ||E(q) - c||^2.\n"
+    "  --encoder NAME    encoder, followed by its parameters (default: the encoder recorded in the codebook)\n"
+    "  --fit FILE        rows to learn from (JSONL), for codebooks that read the data set before the run\n"
+    "embed writes {\"embedding\":[D]} for each line, in the order of the input, with \"id\" if the line has one.\n"
+    "  --codebook FILE   use the encoder's state fitted to that codebook's corpus\n"
+    "All: --threads N (0: one per core). train and inspect default to 0. assign and embed default to 1 and answer each\n"
+    "line at once; with more threads they read in chunks. Results do not depend on it. --json (train, inspect): print JSON.\n";
 
-struct filter {
-    struct plugin_instance *codebook, *encoder;
-    struct pool *pool;
-    json_t *lines[CHUNK];
-    tare_text texts[CHUNK], rows[CHUNK];
-    struct str json[CHUNK]; /* what rows point into */
-    int32_t cluster[CHUNK];
-    float distance[CHUNK], *x; /* x: [capacity, D] */
-    int64_t n, capacity;
-    struct str text;
+enum { TRAIN = 1, INSPECT = 2, ASSIGN = 4, EMBED = 8, MAX_THREADS = 4096 };
+
+struct subverb {
+    const char *name;
+    int bit;
+    int64_t threads; /* default */
 };
 
-static tare_status write_one(struct filter *f, int64_t i, struct err *e)
+static const struct subverb SUBVERBS[] = {
+    {"train", TRAIN, 0}, {"inspect", INSPECT, 0}, {"assign", ASSIGN, 1}, {"embed", EMBED, 1}, {NULL, 0, 0}};
+
+/* Reads the option at argv[*i] with its value. Returns false without an error in e if the sub-verb
+ * has no such option. */
+static bool read_option(int argc, char **argv, int *i, const struct subverb *v, struct cluster_words *w, struct err *e)
 {
-    const tare_codebook *functions = f->codebook->plugin->codebook;
-    OWNED(json_decrefp) json_t *o = json_object();
-    const json_t *id = json_object_get(f->lines[i], "id");
-    if (id) json_object_set(o, "id", (json_t *)(uintptr_t)id);
-    json_object_set_new(o, "cluster", json_integer(f->cluster[i]));
-    json_object_set_new(o, "distance", f->cluster[i] < 0 ? json_null() : json_real((double)f->distance[i]));
-    if (f->cluster[i] >= 0 && functions->cluster_name) {
-        const tare_text name = functions->cluster_name(f->codebook->self, f->cluster[i]);
-        if (name.data) json_object_set_new(o, "name", json_stringn(name.data, (size_t)name.size));
+    const struct {
+        const char *key;
+        int subverbs;
+        const char **text;
+        int64_t *number, least;
+    } options[] = {{.key = "-o", .subverbs = TRAIN | ASSIGN, .text = &w->out},
+                   {.key = "--embeddings", .subverbs = TRAIN | INSPECT | ASSIGN, .text = &w->embeddings},
+                   {.key = "--tensor", .subverbs = TRAIN | INSPECT | ASSIGN, .text = &w->tensor},
+                   {.key = "--identity", .subverbs = TRAIN, .text = &w->identity},
+                   {.key = "--encoder", .subverbs = INSPECT | ASSIGN, .text = &w->encoder},
+                   {.key = "--corpus", .subverbs = INSPECT, .text = &w->corpus},
+                   {.key = "--rollouts", .subverbs = INSPECT, .text = &w->rollouts},
+                   {.key = "--fit", .subverbs = ASSIGN, .text = &w->fit},
+                   {.key = "--codebook", .subverbs = EMBED, .text = &w->codebook},
+                   {.key = "--clusters", .subverbs = TRAIN, .number = &w->options.k, .least = 1},
+                   {.key = "--seed", .subverbs = TRAIN | INSPECT, .number = &w->seed, .least = 0},
+                   {.key = "--restarts", .subverbs = TRAIN, .number = &w->options.restarts, .least = 1},
+                   {.key = "--iterations", .subverbs = TRAIN, .number = &w->options.iterations, .least = 1},
+                   {.key = "--swaps", .subverbs = TRAIN, .number = &w->options.swaps, .least = 0},
+                   {.key = "--nearest", .subverbs = INSPECT, .number = &w->nearest, .least = 0},
+                   {.key = "--sample", .subverbs = INSPECT, .number = &w->sample, .least = 2},
+                   {.key = "--threads", .subverbs = ~0, .number = &w->threads, .least = 0}};
+    if (!strcmp(argv[*i], "--json") && v->bit & (TRAIN | INSPECT)) return w->json = true;
+    if (*i + 1 >= argc) return false;
+    for (size_t k = 0; k < sizeof options / sizeof *options; k++) {
+        if (strcmp(options[k].key, argv[*i]) || !(options[k].subverbs & v->bit)) continue;
+        const char *value = argv[++*i];
+        if (options[k].text) {
+            *options[k].text = value;
+            return true;
+        }
+        if (str_to_int(value, options[k].number, e)) return false;
+        if (*options[k].number < options[k].least)
+            err_set(e, TARE_E_RANGE, __FILE__, __LINE__, "%s = %s: must be at least %lld", options[k].key, value,
+                    (long long)options[k].least);
+        else if (options[k].number == &w->threads && w->threads > MAX_THREADS)
+            err_set(e, TARE_E_RANGE, __FILE__, __LINE__, "%s = %s: must be at most %d", options[k].key, value, MAX_THREADS);
+        return !e->code;
     }
-    str_clear(&f->text);
-    TRY(json_print(o, &f->text, e));
-    TRY(str_add(&f->text, "\n", 1, e));
-    cli_add(&f->text);
-    return TARE_OK;
+    return false;
 }
 
-static tare_status assign_lines(struct filter *f, struct err *e)
+static int unexpected_word(const char *subverb, const char *word)
 {
-    if (f->encoder) TRY(encode_texts(&(struct encoding){f->encoder, f->texts, f->n, f->pool}, f->x, e));
-    return plugin_assign(f->codebook, &(struct plugin_assignment){f->encoder ? f->x : NULL, f->rows, f->n, f->cluster, f->distance},
-                         e);
+    log_message(LOG_ERROR, "cluster %s: unexpected argument '%s'", subverb, word);
+    return cli_usage(cluster_usage);
 }
 
-static tare_status flush_lines(struct filter *f, struct err *e)
+static bool is_complete(int bit, const struct cluster_words *w)
 {
-    tare_status s = f->n ? assign_lines(f, e) : TARE_OK;
-    for (int64_t i = 0; i < f->n; i++) {
-        if (!s) s = write_one(f, i, e);
-        json_decref(f->lines[i]);
+    if (bit == TRAIN) return w->out && w->options.k && !w->name != !w->embeddings;
+    if (bit == ASSIGN && (w->embeddings || w->out || w->tensor)) return w->name && w->embeddings && w->out && !w->n_settings;
+    return w->name;
+}
+
+/* Returns 0, or the index of an unexpected word, or argc if one is missing. */
+static int read_words(int argc, char **argv, const struct subverb *v, struct cluster_words *w, struct err *e)
+{
+    for (int i = 2; i < argc; i++) {
+        const int at = i;
+        if (argv[at][0] == '-') {
+            if (!read_option(argc, argv, &i, v, w, e)) return at;
+            if (!strcmp(argv[at], "--encoder")) w->named = w->n_settings;
+        } else if (strchr(argv[at], '=')) {
+            w->settings[w->n_settings++] = argv[at];
+        } else if (!w->name) {
+            w->name = argv[at];
+        } else {
+            return at;
+        }
     }
-    if (!s && f->n) s = cli_flush(e);
-    f->n = 0;
+    if (!w->encoder) w->named = w->n_settings;
+    if (w->options.swaps < 0) w->options.swaps = w->options.restarts;
+    w->options.seed = (uint64_t)w->seed;
+    return is_complete(v->bit, w) ? 0 : argc;
+}
+
+static tare_status run_subverb(int bit, struct cluster_words *w, struct err *e)
+{
+    TRY(pool_new((int)w->threads, &w->options.pool, e));
+    const tare_status s = bit == TRAIN     ? cluster_train(w, e)
+                          : bit == INSPECT ? cluster_inspect(w, e)
+                          : bit == EMBED   ? cluster_embed_lines(w, e)
+                          : w->embeddings  ? cluster_assign_file(w, e)
+                                           : cluster_assign_lines(w, e);
+    pool_free(w->options.pool);
     return s;
-}
-
-static tare_status take_line(void *ctx, const json_t *object, const char *where, struct err *e)
-{
-    struct filter *f = ctx;
-    if (f->encoder) TRY(json_get_text(object, json_object_get(object, "text") ? "text" : "question", where, &f->texts[f->n], e));
-    str_clear(&f->json[f->n]);
-    TRY(json_print(object, &f->json[f->n], e));
-    f->rows[f->n] = (tare_text){f->json[f->n].data, f->json[f->n].size};
-    f->lines[f->n++] = json_incref((json_t *)(uintptr_t)object);
-    return f->n == f->capacity ? flush_lines(f, e) : TARE_OK;
-}
-
-/* ---------------------------------------------------------------- rows to learn from */
-
-struct rows {
-    struct str *json;
-    int64_t n, capacity;
-};
-
-static void rows_free(struct rows *r)
-{
-    for (int64_t i = 0; i < r->n; i++) str_free(&r->json[i]);
-    mem_free(r->json);
-}
-
-static tare_status take_row(void *ctx, const json_t *object, const char *where, struct err *e)
-{
-    struct rows *r = ctx;
-    (void)where;
-    TRY(mem_grow((void **)&r->json, &r->capacity, r->n + 1, (int64_t)sizeof *r->json, e));
-    r->n++;
-    return json_print(object, &r->json[r->n - 1], e);
-}
-
-static tare_status fit(struct plugin_instance *codebook, const char *path, struct err *e)
-{
-    OWNED(rows_free) struct rows r = {0};
-    OWNED(mem_free_at) tare_text *texts = NULL;
-    OWNED(fs_close_at) FILE *file = fopen(path, "rb");
-    if (!file) FAIL(e, TARE_E_NOT_FOUND, "%s: %s", path, strerror(errno));
-    TRY(json_each_line(file, path, take_row, &r, e));
-    TRY(mem_new(r.n * (int64_t)sizeof *texts, (void **)&texts, e));
-    for (int64_t i = 0; i < r.n; i++) texts[i] = (tare_text){r.json[i].data, r.json[i].size};
-    return plugin_fit(codebook, texts, r.n, e);
-}
-
-/* ---------------------------------------------------------------- the verb */
-
-struct words {
-    const char *codebook, *encoder, *fit, *threads;
-    const char **settings, **encoder_settings;
-    int64_t n, n_encoder, n_threads;
-};
-
-static tare_status open_all(struct filter *f, const struct words *w, struct cli_plugin *codebook, struct cli_plugin *encoder,
-                            struct err *e)
-{
-    TRY(cli_codebook_open(w->codebook, w->settings, w->n, codebook, e));
-    f->codebook = codebook->instance;
-    if (w->fit) TRY(fit(f->codebook, w->fit, e));
-    if (plugin_size(f->codebook) < 1)
-        FAIL(e, TARE_E_CONFIG, "codebook %s: has no clusters before it has seen rows; give them with --fit FILE", w->codebook);
-    const struct cli_choice choice = {w->encoder, w->encoder_settings, w->n_encoder};
-    TRY(cli_encoder_for(f->codebook, w->codebook, &choice, encoder, e));
-    f->encoder = encoder->instance;
-    TRY(pool_new((int)w->n_threads, &f->pool, e));
-    return mem_new(f->capacity * plugin_dim(f->codebook) * (int64_t)sizeof *f->x, (void **)&f->x, e);
-}
-
-static void filter_free_at(struct filter **at)
-{
-    struct filter *f = *at;
-    if (!f) return;
-    pool_free(f->pool);
-    for (int64_t i = 0; i < CHUNK; i++) str_free(&f->json[i]);
-    str_free(&f->text);
-    mem_free(f->x);
-    mem_free(f);
-}
-
-static tare_status run(const struct words *w, struct err *e)
-{
-    OWNED(filter_free_at) struct filter *f = NULL;
-    OWNED(cli_plugin_close) struct cli_plugin codebook = {0}, encoder = {0};
-    TRY(mem_new((int64_t)sizeof *f, (void **)&f, e));
-    f->capacity = w->n_threads == 1 ? 1 : CHUNK;
-    TRY(open_all(f, w, &codebook, &encoder, e));
-    const tare_status read = json_each_line(stdin, "standard input", take_line, f, e);
-    struct err late;
-    const tare_status last = flush_lines(f, read ? &late : e); /* what was read before a bad line is still answered */
-    return read ? read : last;
-}
-
-/* 0: good; otherwise the word that was not expected, or argc when one is missing. */
-static int read_words(int argc, char **argv, struct words *w)
-{
-    for (int i = 1; i < argc; i++) {
-        const bool more = i + 1 < argc;
-        if (!strcmp(argv[i], "--encoder") && more && !w->encoder)
-            w->encoder = argv[++i];
-        else if (!strcmp(argv[i], "--fit") && more)
-            w->fit = argv[++i];
-        else if (!strcmp(argv[i], "--threads") && more)
-            w->threads = argv[++i];
-        else if (argv[i][0] == '-')
-            return i;
-        else if (strchr(argv[i], '=')) {
-            if (w->encoder)
-                w->encoder_settings[w->n_encoder++] = argv[i];
-            else
-                w->settings[w->n++] = argv[i];
-        } else if (!w->codebook)
-            w->codebook = argv[i];
-        else
-            return i;
-    }
-    struct err e;
-    return !w->codebook || str_to_int(w->threads, &w->n_threads, &e) || w->n_threads < 0 || w->n_threads > 4096 ? argc : 0;
 }
 
 int cmd_cluster(int argc, char **argv)
 {
-    const char **room;
     struct err e = {0};
-    if (mem_new((2 * argc + 2) * (int64_t)sizeof *room, (void **)&room, &e)) return cli_end(e.code, &e);
-    struct words w = {.threads = "1", .settings = room, .encoder_settings = room + argc};
-    const int bad = read_words(argc, argv, &w);
-    if (bad) {
-        if (bad < argc) fprintf(stderr, "tare cluster: %s was not expected\n", argv[bad]);
-        fputs(cluster_usage, stderr);
-        mem_free(room);
-        return 2;
+    const struct subverb *v = SUBVERBS;
+    OWNED(mem_free_at) const char **settings = NULL;
+    if (argc < 2) return cli_usage(cluster_usage);
+    while (v->name && strcmp(v->name, argv[1])) v++;
+    if (!v->name) {
+        log_message(LOG_ERROR, "'%s' is not a sub-verb of tare cluster; use train, inspect, assign or embed", argv[1]);
+        return cli_usage(cluster_usage);
     }
-    const tare_status s = run(&w, &e);
-    mem_free(room);
-    return cli_end(s, &e);
+    if (mem_new(argc * (int64_t)sizeof *settings, (void **)&settings, &e)) return cli_end(e.code, &e);
+    struct cluster_words w = {.identity = "",
+                              .settings = settings,
+                              .threads = v->threads,
+                              .nearest = 3,
+                              .sample = 1000,
+                              .options = {.restarts = 10, .iterations = 300, .swaps = -1}};
+    const int bad = read_words(argc, argv, v, &w, &e);
+    if (!bad) return cli_end(run_subverb(v->bit, &w, &e), &e);
+    if (e.code) return cli_end(e.code, &e), 2;
+    return bad < argc ? unexpected_word(argv[1], argv[bad]) : cli_usage(cluster_usage);
 }

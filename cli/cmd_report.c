@@ -17,13 +17,12 @@
 extern char **environ;
 
 const char report_usage[] =
-    "usage: tare report RUN_OR_SWEEP ... [-o FILE] [--svg DIR] [--pdf DIR] [--latex DIR] [--png DIR]\n"
-    "One self-contained HTML file: the training signals of runs, or of a sweep's variants over seeds with its table.\n"
-    "  -o FILE      default: report.html in the (first) folder\n"
-    "  --svg DIR    also every chart as an SVG file of its own, for papers and slides\n"
-    "  --pdf DIR    the same charts as PDF files, for LaTeX\n"
-    "  --latex DIR  also the tables of the sweeps as LaTeX (booktabs)\n"
-    "  --png DIR    also pictures of the page at desktop and phone width, light and dark (needs Chromium)\n";
+    "usage: tare report RUN_OR_SWEEP ... [-o FILE] [--svg DIR] [--latex DIR] [--png DIR]\n"
+    "Write one self-contained HTML file with the training signals of runs, or of a sweep's variants over seeds and its table.\n"
+    "  -o FILE      output; default: report.html in the first folder\n"
+    "  --svg DIR    also write every chart as an SVG file (`rsvg-convert -f pdf` makes a PDF of one)\n"
+    "  --latex DIR  also write the tables of the sweeps as LaTeX (booktabs)\n"
+    "  --png DIR    also write pictures of the page at desktop and phone width, light and dark (needs Chromium)\n";
 
 enum { PATHS = 64, PHONE = 390, DESKTOP = 1280 };
 
@@ -31,7 +30,7 @@ enum { PATHS = 64, PHONE = 390, DESKTOP = 1280 };
 
 static const char *const BROWSERS[] = {"chromium", "chromium-browser", "google-chrome", "chrome", NULL};
 
-/* Runs the browser with its output in `output`; *found false: no such program. */
+/* Runs the browser with its output in `output`; *found = false if there is no such program. */
 static tare_status run_browser(const char *name, const char *const *arguments, const char *output, bool *found, struct err *e)
 {
     const char *argv[24] = {name, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"};
@@ -46,19 +45,19 @@ static tare_status run_browser(const char *name, const char *const *arguments, c
     posix_spawn_file_actions_destroy(&actions);
     *found = why != ENOENT;
     if (!*found) return TARE_OK;
-    if (why) FAIL(e, TARE_E_IO, "%s cannot be started: %s", name, strerror(why));
+    if (why) FAIL(e, TARE_E_IO, "cannot start %s: %s", name, strerror(why));
     while (waitpid(pid, &exit_status, 0) < 0)
         if (errno != EINTR) FAIL(e, TARE_E_IO, "waiting for %s: %s", name, strerror(errno));
     if (WIFEXITED(exit_status) && WEXITSTATUS(exit_status) == 127) {
         *found = false;
         return TARE_OK;
     }
-    if (!WIFEXITED(exit_status) || WEXITSTATUS(exit_status)) FAIL(e, TARE_E_STATE, "%s could not draw the page", name);
+    if (!WIFEXITED(exit_status) || WEXITSTATUS(exit_status)) FAIL(e, TARE_E_STATE, "%s failed to draw the page", name);
     return TARE_OK;
 }
 
-/* A page that shows the report in a frame of the wanted width, because a browser's own window cannot be as narrow as a phone, and writes
- * the report's height into the document. */
+/* Writes a page that shows the report in a frame of the given width, because a browser's own window
+ * cannot be as narrow as a phone, and stores the report's height in the document. */
 static tare_status write_frame(const char *page, const char *file, int width, struct err *e)
 {
     char path[PATH_MAX];
@@ -79,7 +78,7 @@ struct shot {
     long height;
 };
 
-static tare_status measure(struct shot *s, struct err *e)
+static tare_status measure_height(struct shot *s, struct err *e)
 {
     char window[64];
     OWNED(str_free) struct str text = {0};
@@ -90,11 +89,12 @@ static tare_status measure(struct shot *s, struct err *e)
     TRY(fs_read_all(s->dump, &text, e));
     const char *height = text.data ? strstr(text.data, "data-height=\"") : NULL;
     s->height = height ? strtol(height + 13, NULL, 10) : 4000;
-    if (s->height < 200 || s->height > 16000) s->height = s->height < 200 ? 200 : 16000; /* what a picture can hold */
+    /* the limits of a picture */
+    if (s->height < 200 || s->height > 16000) s->height = s->height < 200 ? 200 : 16000;
     return TARE_OK;
 }
 
-static tare_status shoot(const struct shot *s, bool dark, struct err *e)
+static tare_status take_screenshot(const struct shot *s, bool dark, struct err *e)
 {
     char name[64], window[64], png[FS_PATH], option[FS_PATH + 20];
     bool found;
@@ -109,7 +109,7 @@ static tare_status shoot(const struct shot *s, bool dark, struct err *e)
     return TARE_OK;
 }
 
-static tare_status pictures_with(const char *browser, const char *page, const char *dir, struct err *e)
+static tare_status take_pictures_with(const char *browser, const char *page, const char *dir, struct err *e)
 {
     char path[PATH_MAX];
     struct shot s = {.browser = browser, .dir = dir};
@@ -121,32 +121,32 @@ static tare_status pictures_with(const char *browser, const char *page, const ch
         if (!status && !realpath(s.frame, path))
             status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: %s", s.frame, strerror(errno));
         snprintf(s.url, sizeof s.url, "file://%s", path);
-        if (!status) status = measure(&s, e);
-        if (!status) status = shoot(&s, false, e);
-        if (!status) status = shoot(&s, true, e);
+        if (!status) status = measure_height(&s, e);
+        if (!status) status = take_screenshot(&s, false, e);
+        if (!status) status = take_screenshot(&s, true, e);
     }
     unlink(s.frame);
     unlink(s.dump);
     return status;
 }
 
-static tare_status pictures(const char *page, const char *dir, struct err *e)
+static tare_status take_pictures(const char *page, const char *dir, struct err *e)
 {
     TRY(fs_mkdirs(dir, e));
     for (int i = 0; BROWSERS[i]; i++) {
         static const char *const VERSION[] = {"--version", NULL};
         bool found = false;
         TRY(run_browser(BROWSERS[i], VERSION, "/dev/null", &found, e));
-        if (found) return pictures_with(BROWSERS[i], page, dir, e);
+        if (found) return take_pictures_with(BROWSERS[i], page, dir, e);
     }
-    FAIL(e, TARE_E_NOT_FOUND,
-         "--png needs Chromium, and there is none on the path; install it (apt-get install chromium), or open %s", page);
+    FAIL(e, TARE_E_NOT_FOUND, "--png: Chromium is missing from PATH; install it (apt-get install chromium), or open %s", page);
 }
 
-/* ---------------------------------------------------------------- what may be written where */
+/* ---------------------------------------------------------------- output places */
 
-/* The absolute path of what may not be there yet, without links as far as it is. */
-static tare_status absolute(const char *path, char out[FS_PATH], struct err *e)
+/* Returns the absolute path of a file that may not exist yet, with the links of its existing part
+ * resolved. */
+static tare_status absolute_path(const char *path, char out[FS_PATH], struct err *e)
 {
     char whole[FS_PATH], at[FS_PATH], parent[FS_PATH], real[PATH_MAX];
     TRY(fs_join(whole, ".", path, e));
@@ -163,16 +163,17 @@ static tare_status absolute(const char *path, char out[FS_PATH], struct err *e)
     return TARE_OK;
 }
 
-/* `tare verify-run` knows the files of a run's folder, and report.html and report-...; another one would be a stranger's there. */
+/* The check of a run's files (`tare reproduce`) knows report.html and report-... in the run's
+ * folder and reports every other name as unknown. */
 static tare_status check_place(const char *path, bool folder, struct err *e)
 {
     char at[FS_PATH], parent[FS_PATH];
     if (!path) return TARE_OK;
-    TRY(absolute(path, at, e));
+    TRY(absolute_path(path, at, e));
     if (folder && run_data_is_run(at))
         FAIL(
             e, TARE_E_INVALID,
-            "%s is the folder of a run, where tare verify-run would call the charts' files a stranger's; name another one, %s/report-figures say",
+            "%s is the folder of a run, where tare reproduce would report the charts as unknown files; use another folder, such as %s/report-figures",
             path, path);
     for (; strrchr(at, '/')[1]; memcpy(at, parent, sizeof at)) {
         const char *name = strrchr(at, '/') + 1;
@@ -181,7 +182,7 @@ static tare_status check_place(const char *path, bool folder, struct err *e)
         if (!known && run_data_is_run(parent))
             FAIL(
                 e, TARE_E_INVALID,
-                "%s would lie in the folder of a run, %s, where tare verify-run would call it a stranger's; give it a name that begins with report-, or another folder",
+                "%s would be in the folder of a run, %s, where tare reproduce would report it as an unknown file; use a name that begins with report-, or another folder",
                 path, parent);
     }
     return TARE_OK;
@@ -190,7 +191,7 @@ static tare_status check_place(const char *path, bool folder, struct err *e)
 /* ---------------------------------------------------------------- the verb */
 
 struct outputs {
-    const char *page, *svg, *pdf, *latex, *png; /* a file and four folders; NULL: not asked for */
+    const char *page, *svg, *latex, *png; /* a file and three folders; NULL: not requested */
 };
 
 static tare_status write_report(const char *const *paths, int64_t n, const struct outputs *to, struct err *e)
@@ -198,8 +199,8 @@ static tare_status write_report(const char *const *paths, int64_t n, const struc
     char path[FS_PATH];
     OWNED(str_free) struct str text = {0};
     const char *file = to->page;
-    const char *const folders[] = {to->svg, to->pdf, to->latex};
-    for (int i = 0; i < 3; i++) TRY(check_place(folders[i], true, e));
+    const char *const folders[] = {to->svg, to->latex};
+    for (int i = 0; i < 2; i++) TRY(check_place(folders[i], true, e));
     TRY(check_place(to->png, false, e));
     TRY(check_place(to->page, false, e));
     if (!file) {
@@ -209,13 +210,11 @@ static tare_status write_report(const char *const *paths, int64_t n, const struc
     TRY(report_html(paths, n, &text, e));
     TRY(fs_write_atomic(file, text.data, text.size, e));
     log_info("%s (%.0f kB)", file, (double)text.size / 1000);
-    if (to->svg) TRY(report_charts(paths, n, to->svg, false, e));
+    if (to->svg) TRY(report_charts(paths, n, to->svg, e));
     if (to->svg) log_info("%s: every chart as an SVG file", to->svg);
-    if (to->pdf) TRY(report_charts(paths, n, to->pdf, true, e));
-    if (to->pdf) log_info("%s: every chart as a PDF file", to->pdf);
     if (to->latex) TRY(report_latex(paths, n, to->latex, e));
     if (to->latex) log_info("%s: the tables of the sweeps as LaTeX files", to->latex);
-    return to->png ? pictures(file, to->png, e) : TARE_OK;
+    return to->png ? take_pictures(file, to->png, e) : TARE_OK;
 }
 
 int cmd_report(int argc, char **argv)
@@ -225,7 +224,7 @@ int cmd_report(int argc, char **argv)
     struct outputs to = {0};
     const struct {
         const char *name, **value;
-    } options[] = {{"-o", &to.page}, {"--svg", &to.svg}, {"--pdf", &to.pdf}, {"--latex", &to.latex}, {"--png", &to.png}};
+    } options[] = {{"-o", &to.page}, {"--svg", &to.svg}, {"--latex", &to.latex}, {"--png", &to.png}};
     enum { OPTIONS = sizeof options / sizeof *options };
     int64_t n = 0;
     for (int i = 1; i < argc; i++) {

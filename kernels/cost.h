@@ -1,5 +1,6 @@
-/* What operations cost by their definition in kernels.h: floating-point operations, and bytes of memory when every operand is moved once, as the CPU
- * backends keep them (keys and values in fp32), rows in the precision that the operation names. Whoever measures or plans compares with these. */
+/* Costs of operations by their definition in kernels.h: floating-point operations, and bytes of
+ * memory when every operand is moved once. Keys and values are fp32, as the CPU backends keep them;
+ * rows have the precision that the operation names. Benchmarks compare with these. */
 #ifndef TARE_KERNELS_COST_H
 #define TARE_KERNELS_COST_H
 
@@ -16,12 +17,5 @@ COST_ENTRY(matmul_low_rank)
 COST_ENTRY(matmul_dx_low_rank)
 COST_ENTRY(low_rank_dw)
 #undef COST_ENTRY
-
-/* Pairs of a query and a key that it sees, and keys that are read when leading blocks which neighbours share are read once. */
-struct attention_work {
-    double rows, pairs, keys;
-};
-struct attention_work attention_work(const struct op_attention *o);
-double cost_attention_grad_pairs(const struct op_attention_grad *o);
 
 #endif

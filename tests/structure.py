@@ -1,4 +1,4 @@
-"""The house rules that a compiler does not check. usage: structure.py SOURCE edges|sizes|picture|choices|idioms|metrics
+"""The house rules that a compiler does not check. usage: structure.py SOURCE edges|sizes|picture|choices|idioms|metrics|names
 
 edges   A room (a folder of core/ or lab/, or serve/) includes only from the rooms that its line `tare_module(NAME ...)` in CMakeLists.txt
         names, it names only those that it includes from, and those come earlier in the file. core/ includes nothing of lab/, serve/ and cli/.
@@ -12,6 +12,9 @@ idioms  A statement a line: none after a comma, no assignment through a conditio
         declared OWNED (core/base/err.h).
 metrics What a run records (observe_set) stands in the list by which `tare sweep` knows a misspelt metric: core/sweep/metric.c.
 
+names   A function that other files call carries the name of its module, its file, its header or a struct of that header as prefix.
+        No static function's name is defined in more than SAME_NAME files.
+
 picture The picture in docs/dev/architecture.md is what `structure.py SOURCE draw` makes of the tree, and every room has its paragraph there.
 
 Exit status 1 and a line for each breach."""
@@ -23,7 +26,7 @@ NOT_SETTINGS = {("core/model/adapter.c", "none"), ("core/base/fault.c", "stop"),
                 ("core/cluster/nearest_kernel.c", "avx2"), ("core/eval/groups.c", "true"), ("core/eval/groups.c", "false"), ("core/eval/samples.c", "stop"),
                 ("serve/request.c", "none"), ("core/settle/settle.c", "auto"), ("core/sweep/grid.c", "auto")}
 ROOMS = {"sft", "eval", "sweep", "plan", "report", "lab"}
-FILE_LINES, FUNCTION_LINES, PARAMETERS = 600, 60, 6
+FILE_LINES, FUNCTION_LINES, PARAMETERS, SAME_NAME = 600, 60, 6, 3
 OF_THE_ABI = {"assign", "apply_records"}  # functions of a plugin's table: the SDK's headers say what they take
 
 
@@ -242,6 +245,52 @@ def check_metrics(source):
     return wrong if met > 20 else wrong + [f"only {met} calls of observe_set were found; this rule reads nothing any more"]
 
 
+HEAD = re.compile(r"(\w+)\(.*\)[^()]*$")
+CODE = ("core", "lab", "serve", "cli", "kernels")
+
+
+def definitions(path):
+    """(name, is static) of each function that a C file defines"""
+    lines = path.read_text().splitlines()
+    for at, line in enumerate(lines):
+        if line != "{":
+            continue
+        begin = at
+        while begin and lines[begin - 1] and not lines[begin - 1].startswith(("}", "#", "/", " *", "*")) and not lines[begin - 1].endswith(("*/", ";", "\\")):
+            begin -= 1
+        head = " ".join(x.strip() for x in lines[begin:at])
+        if m := HEAD.search(head):
+            yield m[1], head.startswith("static")
+
+
+def check_names(source):
+    wrong, static, headers = [], {}, {}
+    for path in sorted(p for top in CODE for p in (source / top).rglob("*.h")):
+        text = path.read_text()
+        structs = re.findall(r"^(?:struct|enum|union) (\w+)", text, re.M)
+        for m in re.finditer(r"^(?!static|typedef|#|\s|/|\*)[\w \*]*?\b(\w+)\(", text, re.M):
+            headers.setdefault(m[1], (path.stem, structs))
+    for path in sorted(p for top in CODE for p in (source / top).rglob("*.c")):
+        name, parts = str(path.relative_to(source)), path.relative_to(source).parts
+        module = parts[1] if parts[0] in ("core", "lab") else parts[0]
+        for function, is_static in definitions(path):
+            if is_static:
+                static.setdefault(function, set()).add(name)
+                continue
+            if parts[0] == "kernels" or function not in headers:  # the table of kernels.h, and main
+                continue
+            header, structs = headers[function]
+            stems = [module, path.stem, header, *structs]
+            prefixes = set(stems) | {s.split("_")[0] for s in (module, path.stem, header)} | {s.rstrip("s") for s in stems}
+            prefixes |= {"tare_api"} if module == "api" else {"cmd", "cli", "bench"} if module == "cli" else {"stage"} if module == "loop" else set()
+            if not any(function == x or function.startswith(x + "_") for x in prefixes):
+                wrong.append(f"{name}: {function}: other files call it; begin its name with {module}_, {path.stem}_ or the type it serves")
+    for function, files in sorted(static.items()):
+        if len(files) > SAME_NAME:
+            wrong.append(f"{function}: static in {len(files)} files ({', '.join(sorted(files)[:4])}, ...); say what each one does")
+    return wrong
+
+
 if __name__ == "__main__":
     source = pathlib.Path(sys.argv[1])
     if sys.argv[2:] == ["allow"]:  # prints what the list would be
@@ -250,6 +299,6 @@ if __name__ == "__main__":
     if sys.argv[2:] == ["draw"]:
         print(draw(source), end="")
         sys.exit()
-    wrong = {"edges": check_edges, "sizes": check_sizes, "picture": check_picture, "choices": check_choices, "idioms": check_idioms, "metrics": check_metrics}[sys.argv[2]](source)
+    wrong = {"edges": check_edges, "sizes": check_sizes, "picture": check_picture, "choices": check_choices, "idioms": check_idioms, "metrics": check_metrics, "names": check_names}[sys.argv[2]](source)
     print("\n".join(wrong) or "ok")
     sys.exit(bool(wrong))

@@ -95,14 +95,22 @@ tare_cases(test_update update/test_update_of_families "${TEST_ENV};TARE_GOLDENS=
 # The tiny models' goldens, on the device that is none.
 tare_cases(test_update update/test_update_on_fake_device "${TEST_ENV};TARE_TEST_DEVICE=cuda;TARE_CUDA=$<TARGET_FILE:tare_fake>")
 # House rules that the compiler does not check.
-foreach(RULE edges sizes picture choices idioms metrics)
+foreach(RULE edges sizes picture choices idioms metrics names)
     add_test(NAME structure/${RULE} COMMAND bash ${CMAKE_SOURCE_DIR}/tests/by_python.sh ${CMAKE_SOURCE_DIR}/tests/structure.py ${CMAKE_SOURCE_DIR} ${RULE})
     set_tests_properties(structure/${RULE} PROPERTIES ENVIRONMENT "${TEST_ENV}" SKIP_RETURN_CODE 77)
 endforeach()
+# Scripts that tests/quick.list does not name are labelled deep, and turn0 to turn4: CI runs one fifth of them in each turn.
+file(STRINGS tests/quick.list QUICK REGEX "^[a-z]")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS tests/quick.list)
 file(GLOB SCRIPTS CONFIGURE_DEPENDS tests/e2e/*.sh)
+set(TURN 0)
 foreach(FILE ${SCRIPTS})
     get_filename_component(NAME ${FILE} NAME_WE)
     add_test(NAME e2e/${NAME} COMMAND bash ${FILE} WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
     set_tests_properties(e2e/${NAME} PROPERTIES ENVIRONMENT "${TEST_ENV}" SKIP_RETURN_CODE 77 TIMEOUT 1200)
+    if(NOT "${NAME}.sh" IN_LIST QUICK)
+        set_tests_properties(e2e/${NAME} PROPERTIES LABELS "deep;turn${TURN}")
+        math(EXPR TURN "(${TURN} + 1) % 5")
+    endif()
 endforeach()
 include(${CMAKE_SOURCE_DIR}/tests/fuzz/fuzz.cmake)

@@ -14,7 +14,7 @@
 
 static const char COMPLETE[] = "complete.json", SUMS[] = "sums.json";
 
-static tare_status parent_of(const char *run_dir, char *out, struct err *e)
+static tare_status parent_folder(const char *run_dir, char *out, struct err *e)
 {
     return fs_join(out, run_dir, "checkpoints", e);
 }
@@ -28,8 +28,8 @@ tare_status checkpoint_path(const char *run_dir, int64_t step, char *folder, str
 
 /* ---------------------------------------------------------------- writing */
 
-/* A sibling that is never taken for a checkpoint. */
-static tare_status temporary(const char *final, const char *tag, char *out, struct err *e)
+/* Builds the name of a temporary sibling, which is never read as a checkpoint. */
+static tare_status temporary_name(const char *final, const char *tag, char *out, struct err *e)
 {
     if (snprintf(out, FS_PATH, "%s.%s-%ld", final, tag, (long)getpid()) >= FS_PATH)
         FAIL(e, TARE_E_INVALID, "%s: path too long", final);
@@ -40,10 +40,10 @@ tare_status checkpoint_begin(const char *run_dir, int64_t step, struct checkpoin
 {
     *out = (struct checkpoint){.step = step};
     char parent[FS_PATH];
-    TRY(parent_of(run_dir, parent, e));
+    TRY(parent_folder(run_dir, parent, e));
     TRY(fs_mkdirs(parent, e));
     TRY(checkpoint_path(run_dir, step, out->final, e));
-    TRY(temporary(out->final, "tmp", out->folder, e));
+    TRY(temporary_name(out->final, "tmp", out->folder, e));
     TRY(fs_remove_tree(out->folder, e));
     return fs_mkdirs(out->folder, e);
 }
@@ -67,14 +67,14 @@ static tare_status list_file(const char *folder, const char *name, const struct 
     TRY(fs_hash_file(path, &hash, e));
     snprintf(hex, sizeof hex, "%016llx", (unsigned long long)hash);
     json_t *f = json_pack("{s:s, s:I, s:s}", "name", name, "size", (json_int_t)s->st_size, "xxh3", hex);
-    if (!f || json_array_append_new(files, f)) FAIL(e, TARE_E_NOMEM, "%s: cannot be listed", path);
+    if (!f || json_array_append_new(files, f)) FAIL(e, TARE_E_NOMEM, "%s: cannot list the file", path);
     return TARE_OK;
 }
 
-/* Syncs and lists all files below folder/prefix. prefix: "" or "sub/". */
+/* Syncs and lists all files below root/prefix. */
 struct listing {
-    const char *root;   /* the checkpoint's folder */
-    const char *prefix; /* of names in this folder: "" or "estimator/" */
+    const char *root;   /* folder of the checkpoint */
+    const char *prefix; /* prefix of the names in this folder: "" or "estimator/" */
     json_t *files;
 };
 
@@ -91,7 +91,7 @@ static tare_status list_entry(void *ctx, const char *folder, const char *entry, 
         FAIL(e, TARE_E_INVALID, "%s: path too long", path);
     if (S_ISDIR(s.st_mode)) return list_folder(&(struct listing){in->root, name, in->files}, e);
     if (S_ISREG(s.st_mode)) return list_file(in->root, name, &s, in->files, e);
-    FAIL(e, TARE_E_INVALID, "%s: neither a file nor a folder", path);
+    FAIL(e, TARE_E_INVALID, "%s: must be a file or a folder", path);
 }
 
 static tare_status list_folder(const struct listing *in, struct err *e)
@@ -102,17 +102,17 @@ static tare_status list_folder(const struct listing *in, struct err *e)
     return fs_sync_dir(path, e);
 }
 
-/* step -1: of no run */
+/* Writes the list of files. step -1: the folder belongs to no run, so no step is recorded. */
 static tare_status write_list(const char *folder, const char *name, int64_t step, struct err *e)
 {
     OWNED(json_decrefp) json_t *files = json_array(), *root = NULL;
     OWNED(str_free) struct str text = {0};
     char path[FS_PATH];
-    if (!files) FAIL(e, TARE_E_NOMEM, "no memory");
+    if (!files) FAIL(e, TARE_E_NOMEM, "out of memory");
     TRY(list_folder(&(struct listing){folder, "", files}, e));
     root = step < 0 ? json_pack("{s:i, s:O}", "format", 1, "files", files)
                     : json_pack("{s:i, s:I, s:O}", "format", 1, "step", (json_int_t)step, "files", files);
-    if (!root) FAIL(e, TARE_E_NOMEM, "%s: no memory to list its files", folder);
+    if (!root) FAIL(e, TARE_E_NOMEM, "%s: out of memory for the list of its files", folder);
     TRY(json_print(root, &text, e));
     TRY(str_add(&text, "\n", 1, e));
     TRY(fs_join(path, folder, name, e));
@@ -124,12 +124,13 @@ tare_status checkpoint_write_sums(const char *folder, struct err *e)
     return write_list(folder, SUMS, -1, e);
 }
 
-/* Moves the folder to its name. One that is there already (a damaged checkpoint, of which the run did not continue) makes room. */
-static tare_status publish(struct checkpoint *k, struct err *e)
+/* Renames the folder to its final name. An existing folder there, a damaged checkpoint that the run
+ * did not resume from, is moved away first and then removed. */
+static tare_status publish_folder(struct checkpoint *k, struct err *e)
 {
     char parent[FS_PATH], old[FS_PATH];
     fs_dirname(parent, k->final);
-    TRY(temporary(k->final, "old", old, e));
+    TRY(temporary_name(k->final, "old", old, e));
     TRY(fs_remove_tree(old, e));
     if (rename(k->final, old) && errno != ENOENT) FAIL(e, TARE_E_IO, "%s: cannot be moved away: %s", k->final, strerror(errno));
     if (rename(k->folder, k->final)) FAIL(e, TARE_E_IO, "%s: cannot be renamed to %s: %s", k->folder, k->final, strerror(errno));
@@ -143,7 +144,7 @@ tare_status checkpoint_commit(struct checkpoint *k, struct err *e)
     tare_status status = fault_point(0, "checkpoint.files", k->step, e);
     if (!status) status = write_list(k->folder, COMPLETE, k->step, e);
     if (!status) status = fault_point(0, "checkpoint.listed", k->step, e);
-    if (!status) status = publish(k, e);
+    if (!status) status = publish_folder(k, e);
     if (!status) status = fault_point(0, "checkpoint.named", k->step, e);
     if (status) checkpoint_abort(k);
     return status;
@@ -154,8 +155,8 @@ tare_status checkpoint_commit(struct checkpoint *k, struct err *e)
 static tare_status verify_file(const char *folder, const char *list, const json_t *f, struct err *e)
 {
     const char *name = json_text_or(f, "name", NULL);
-    if (!name) FAIL(e, TARE_E_CORRUPT, "%s: a file without a name", list);
-    if (!fs_is_inside(name)) FAIL(e, TARE_E_CORRUPT, "%s: lists %s, which is not in that folder", list, name);
+    if (!name) FAIL(e, TARE_E_CORRUPT, "%s: a listed file has no name", list);
+    if (!fs_is_inside(name)) FAIL(e, TARE_E_CORRUPT, "%s: lists %s, which is outside that folder", list, name);
     char path[FS_PATH], hex[17];
     struct fs_map m;
     TRY(fs_join(path, folder, name, e));
@@ -173,12 +174,12 @@ static tare_status verify_file(const char *folder, const char *list, const json_
     return TARE_OK;
 }
 
-/* weights: files of weights too, which are nearly all of the bytes */
+/* Verifies the listed files. weights: also verify the weight files, which hold nearly all bytes. */
 static tare_status verify_list(const char *folder, const char *path, const json_t *root, bool weights, struct err *e)
 {
     const json_t *files = json_object_get(root, "files");
     if (json_int_or(root, "format", 0) != 1 || !json_is_array(files))
-        FAIL(e, TARE_E_VERSION, "%s: of a format that this version does not know (1 is known)", path);
+        FAIL(e, TARE_E_VERSION, "%s: unknown format; this program reads format 1", path);
     size_t i;
     json_t *f;
     json_array_foreach(files, i, f)
@@ -195,14 +196,15 @@ tare_status checkpoint_verify(const char *folder, int64_t *step, struct err *e)
     OWNED(json_decrefp) json_t *root = NULL;
     TRY(fs_join(path, folder, COMPLETE, e));
     const tare_status status = json_read_file(path, &root, e);
-    if (status == TARE_E_NOT_FOUND) FAIL(e, TARE_E_CORRUPT, "%s: has no %s; it was not written to the end", folder, COMPLETE);
+    if (status == TARE_E_NOT_FOUND) FAIL(e, TARE_E_CORRUPT, "%s: %s is missing, so the checkpoint is incomplete", folder, COMPLETE);
     TRY(status);
     TRY(verify_list(folder, path, root, true, e));
     if (step) *step = json_int_or(root, "step", -1);
     return TARE_OK;
 }
 
-/* Where the folder has a list of that name. other: "take another checkpoint". */
+/* Checks the folder against its list `name`, if there is one. other: the remedy to suggest, such as
+ * "take another checkpoint". */
 static tare_status check_list(const char *folder, const char *name, bool weights, const char *other, struct err *e)
 {
     char path[FS_PATH];
@@ -211,7 +213,7 @@ static tare_status check_list(const char *folder, const char *name, bool weights
     OWNED(json_decrefp) json_t *root = NULL;
     TRY(fs_join(path, folder, name, e));
     if (!fs_exists(path)) {
-        if (!lstat(path, &link)) FAIL(e, TARE_E_CORRUPT, "%s: is a link to nothing; remove it, or put the file back", path);
+        if (!lstat(path, &link)) FAIL(e, TARE_E_CORRUPT, "%s: is a dangling link; remove it, or put the file back", path);
         return TARE_OK;
     }
     tare_status status = json_read_file(path, &root, &why);
@@ -238,7 +240,7 @@ tare_status checkpoint_check_texts(const char *folder, struct err *e)
     return check_list(folder, SUMS, false, AGAIN, e);
 }
 
-/* The steps of all folders named step-N, newest first. */
+/* Steps of all folders named step-N, newest first. */
 struct steps {
     int64_t *step;
     int64_t n, capacity;
@@ -262,7 +264,7 @@ static tare_status add_step(struct steps *out, int64_t step, struct err *e)
     if (out->n == out->capacity) {
         const int64_t wanted = out->capacity ? 2 * out->capacity : 16;
         int64_t *bigger = realloc(out->step, (size_t)wanted * sizeof *bigger);
-        if (!bigger) FAIL(e, TARE_E_NOMEM, "no memory to list checkpoints");
+        if (!bigger) FAIL(e, TARE_E_NOMEM, "out of memory for the list of checkpoints");
         out->step = bigger;
         out->capacity = wanted;
     }
@@ -286,7 +288,7 @@ static tare_status list_steps(const char *run_dir, struct steps *out, struct err
 {
     char parent[FS_PATH];
     *out = (struct steps){0};
-    TRY(parent_of(run_dir, parent, e));
+    TRY(parent_folder(run_dir, parent, e));
     const tare_status status = fs_each(parent, take_step, out, e);
     if (status) {
         free(out->step);
@@ -326,7 +328,7 @@ tare_status checkpoint_before(const char *run_dir, int64_t last, char *folder, i
         if (!bad && written == all.step[i]) {
             *step = written;
         } else {
-            log_warn("checkpoint passed over: %s", bad ? why.message : "its folder's name is another step's");
+            log_warn("checkpoint skipped: %s", bad ? why.message : "the name of its folder belongs to another step");
             folder[0] = 0;
         }
     }
@@ -335,12 +337,13 @@ tare_status checkpoint_before(const char *run_dir, int64_t last, char *folder, i
 
 /* ---------------------------------------------------------------- removing */
 
-/* Out of sight first, on the disk too, so that neither a kill nor a crash halfway leaves a checkpoint with files missing. */
+/* Renames the folder before removing it and syncs the rename, so that neither a kill nor a crash
+ * halfway leaves a checkpoint with missing files. */
 static tare_status remove_checkpoint(const char *folder, struct err *e)
 {
     char old[FS_PATH], parent[FS_PATH];
     fs_dirname(parent, folder);
-    TRY(temporary(folder, "old", old, e));
+    TRY(temporary_name(folder, "old", old, e));
     TRY(fs_remove_tree(old, e));
     if (rename(folder, old)) FAIL(e, TARE_E_IO, "%s: cannot be removed: %s", folder, strerror(errno));
     TRY(fs_sync_dir(parent, e));
@@ -374,7 +377,7 @@ static tare_status remove_later(const char *run_dir, int64_t step, struct err *e
     for (int64_t i = 0; i < all.n && all.step[i] > step; i++) {
         char folder[FS_PATH];
         TRY(checkpoint_path(run_dir, all.step[i], folder, e));
-        log_debug("removing %s, which is computed again", folder);
+        log_debug("removing %s, which will be computed again", folder);
         TRY(remove_checkpoint(folder, e));
     }
     return TARE_OK;
@@ -386,14 +389,14 @@ static tare_status remove_half(void *ctx, const char *parent, const char *name, 
     (void)ctx;
     if (strncmp(name, "step-", 5) || (!strstr(name, ".tmp-") && !strstr(name, ".old-"))) return TARE_OK;
     TRY(fs_join(path, parent, name, e));
-    log_debug("removing %s, which was not written to the end", path);
+    log_debug("removing %s, which is incomplete", path);
     return fs_remove_tree(path, e);
 }
 
 tare_status checkpoint_clean(const char *run_dir, int64_t step, struct err *e)
 {
     char parent[FS_PATH];
-    TRY(parent_of(run_dir, parent, e));
+    TRY(parent_folder(run_dir, parent, e));
     TRY(fs_each(parent, remove_half, NULL, e));
     return remove_later(run_dir, step, e);
 }

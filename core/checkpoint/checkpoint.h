@@ -1,15 +1,15 @@
-/* Checkpoint folders: RUN/checkpoints/step-NNNNNN, there completely or not at all.
+/* Checkpoint folders RUN/checkpoints/step-NNNNNN, which are either complete or absent.
  *
  *   struct checkpoint k;
- *   TRY(checkpoint_begin(run_dir, step, &k, e));          k.folder is an empty folder beside the others
+ *   TRY(checkpoint_begin(run_dir, step, &k, e));   k.folder is an empty temporary folder
  *   ... write files into k.folder; on an error: checkpoint_abort(&k) ...
- *   TRY(checkpoint_commit(&k, e));                        syncs, lists, renames; aborts by itself when it fails
+ *   TRY(checkpoint_commit(&k, e));                 syncs, lists, renames; aborts on failure
  *   TRY(checkpoint_prune(run_dir, keep, -1, e));
  *
- * commit syncs every file, then writes complete.json with the size and XXH3 of each, then renames the folder and syncs its parent. So at
- * every moment a folder named step-NNNNNN holds all its data; a process killed before leaves only step-NNNNNN.tmp-PID, which is never read.
- * Errors: TARE_E_IO with the path and the system's reason (a full disk). One process a run folder (see run_lock).
- */
+ * commit syncs every file, writes complete.json with the size and XXH3 of each, renames the folder
+ * and syncs its parent. A folder named step-NNNNNN therefore always holds all its data; a process
+ * killed earlier leaves only step-NNNNNN.tmp-PID, which is never read. Errors: TARE_E_IO with the
+ * path and the system's reason, such as a full disk. One process per run folder (see run_lock). */
 #ifndef TARE_CORE_CHECKPOINT_CHECKPOINT_H
 #define TARE_CORE_CHECKPOINT_CHECKPOINT_H
 
@@ -17,7 +17,7 @@
 
 struct checkpoint {
     int64_t step;
-    char folder[FS_PATH]; /* to write into; after commit the final one */
+    char folder[FS_PATH]; /* folder to write into; the final one after commit */
     char final[FS_PATH];
 };
 
@@ -25,30 +25,36 @@ tare_status checkpoint_begin(const char *run_dir, int64_t step, struct checkpoin
 tare_status checkpoint_commit(struct checkpoint *k, struct err *e);
 void checkpoint_abort(struct checkpoint *k);
 
-/* Every file that complete.json lists is there with its size and hash; else TARE_E_CORRUPT naming the file. */
+/* Checks that every file listed in complete.json exists with its size and hash. Otherwise returns
+ * TARE_E_CORRUPT and names the file. */
 tare_status checkpoint_verify(const char *folder, int64_t *step, struct err *e);
-/* The same of a model's folder, which may be a checkpoint: one without complete.json passes. */
+/* Like checkpoint_verify, for a model folder that may be a checkpoint: a folder without
+ * complete.json passes. */
 tare_status checkpoint_check(const char *folder, struct err *e);
-/* A model's folder that is not of a run (a supervised training's, a merged adapter's) has the same list in sums.json: written when all its other files are
- * there, which are synced, and compared before the model is used. A folder without one passes: another program's, or an older version's. */
+/* A model folder outside a run (from `tare sft` or `tare merge`) has the same list in sums.json. It
+ * is written after all other files, which are synced, and checked before the model is used. A
+ * folder without sums.json passes: another program wrote it. */
 tare_status checkpoint_write_sums(const char *folder, struct err *e);
 tare_status checkpoint_check_sums(const char *folder, struct err *e);
-/* The same of all but the weights: for who reads the tokenizer or the template alone. */
+/* Like checkpoint_check_sums without the weights, for callers that read only the tokenizer or the
+ * template. */
 tare_status checkpoint_check_texts(const char *folder, struct err *e);
-/* The newest complete checkpoint that passes checkpoint_verify; newer damaged ones are reported as warnings and passed over.
- * folder: FS_PATH bytes. *step = -1 and an empty folder when there is none. */
+/* Finds the newest complete checkpoint that passes checkpoint_verify. Damaged newer ones are
+ * skipped with a warning. folder: FS_PATH bytes. *step = -1 and an empty folder if there is
+ * none. */
 tare_status checkpoint_latest(const char *run_dir, char *folder, int64_t *step, struct err *e);
-/* The same among those of step `last` and before. */
+/* Like checkpoint_latest, among the checkpoints up to step `last`. */
 tare_status checkpoint_before(const char *run_dir, int64_t last, char *folder, int64_t *step, struct err *e);
-/* How many folders of checkpoints there are, whole or damaged. */
+/* Counts the checkpoint folders, complete or damaged. */
 tare_status checkpoint_count(const char *run_dir, int64_t *n, struct err *e);
-/* "RUN/checkpoints/step-000012" */
+/* Writes "RUN/checkpoints/step-000012" into folder. */
 tare_status checkpoint_path(const char *run_dir, int64_t step, char *folder, struct err *e);
-/* Removes all but the newest `keep` complete checkpoints (0: keeps all) and that of step `also` (-1: none), and damaged ones older than
- * the newest. */
+/* Keeps the newest `keep` complete checkpoints (0: all) and that of step `also` (-1: none). Removes
+ * the others, and damaged ones older than the newest. */
 tare_status checkpoint_prune(const char *run_dir, int64_t keep, int64_t also, struct err *e);
-/* For a run that continues after `step` (-1: from the start): removes what a killed process left half-written, and the (damaged) checkpoints
- * of later steps, which are computed again. Call it when the run is locked. */
+/* Prepares a run that continues after `step` (-1: from the start): removes incomplete folders left
+ * by a killed process and damaged checkpoints of later steps, which will be computed again. Call it
+ * with the run lock held. */
 tare_status checkpoint_clean(const char *run_dir, int64_t step, struct err *e);
 
 #endif

@@ -11,15 +11,15 @@
 enum array { MOMENT1, MOMENT2, WEIGHTS, SECOND1, SECOND2, ARRAYS };
 static const char *const NAMES[ARRAYS] = {"moment1", "moment2", "weights", "second1", "second2"};
 
-void optimizer_slices_name(int64_t rank, int64_t ranks, char *out, size_t room)
+void optimizer_slices_name(int64_t rank, int64_t ranks, char *out, size_t capacity)
 {
-    snprintf(out, room, "optimizer-%05lld-of-%05lld.state", (long long)rank, (long long)ranks);
+    snprintf(out, capacity, "optimizer-%05lld-of-%05lld.state", (long long)rank, (long long)ranks);
 }
 
-/* process: of the process reward model */
-static void section_name(bool process, enum array a, int64_t u, char *out, size_t room)
+/* Names the section of array a and unit u. process: it belongs to the process reward model. */
+static void section_name(bool process, enum array a, int64_t u, char *out, size_t capacity)
 {
-    snprintf(out, room, "%s%s.%lld", process ? "process." : "", NAMES[a], (long long)u);
+    snprintf(out, capacity, "%s%s.%lld", process ? "process." : "", NAMES[a], (long long)u);
 }
 
 static float *array_of(const struct training *t, enum array a, bool *whole)
@@ -32,36 +32,37 @@ static float *array_of(const struct training *t, enum array a, bool *whole)
     return a == WEIGHTS ? m->weights : a == MOMENT1 ? t->trainer->moment1 : t->trainer->moment2;
 }
 
-static tare_status write_piece(const struct training *t, struct state_writer *w, enum array a, int64_t u, struct err *e)
+static tare_status write_slice(const struct training *t, struct state_writer *w, enum array a, int64_t u, struct err *e)
 {
     const struct model *m = t->model;
-    const int64_t piece = shards_unit_slice(m, u), bytes = piece * (int64_t)sizeof(float);
+    const int64_t slice = shards_unit_slice(m, u), bytes = slice * (int64_t)sizeof(float);
     bool whole;
     const float *array = array_of(t, a, &whole),
-                *from = array + (whole ? m->unit_begin[u] + m->rank * piece : shards_unit_own(m, u));
-    OWNED(mem_free_at) void *room = NULL;
+                *from = array + (whole ? m->unit_begin[u] + m->rank * slice : shards_unit_own(m, u));
+    OWNED(mem_free_at) void *buffer = NULL;
     char name[64];
-    section_name(t->in_pieces, a, u, name, sizeof name);
-    TRY(model_host_alloc(m, bytes, &room, e));
+    section_name(t->is_reward_model, a, u, name, sizeof name);
+    TRY(model_host_alloc(m, bytes, &buffer, e));
     kernels_at(&m->ctx, "saving the optimizer's state", -1);
-    from = model_from_backend(m, room, from, bytes);
-    TRY(model_finish(m, e)); /* a lost device gives no bytes */
+    from = model_from_backend(m, buffer, from, bytes);
+    TRY(model_finish(m, e)); /* a lost device returns no bytes */
     return state_write(w, name, from, bytes, e);
 }
 
 tare_status optimizer_write_slices(const struct training *t, struct state_writer *w, struct err *e)
 {
     for (int a = MOMENT1; a < ARRAYS; a++) {
-        if ((a == WEIGHTS && t->dtype == DTYPE_F32 && !t->in_pieces) || (a > WEIGHTS && !t->trainer->second)) continue;
+        if ((a == WEIGHTS && t->dtype == DTYPE_F32 && !t->is_reward_model) || (a > WEIGHTS && !t->trainer->second)) continue;
         for (int64_t u = shards_unit_first(t->model); u < shards_unit_end(t->model); u++)
-            TRY(write_piece(t, w, (enum array)a, u, e));
+            TRY(write_slice(t, w, (enum array)a, u, e));
     }
     return t->reward_model ? optimizer_write_slices(t->reward_model, w, e) : TARE_OK;
 }
 
 /* ---------------------------------------------------------------- reading */
 
-/* What this rank holds of unit u, its piece or all of it, out of the pieces of the ranks that wrote it. */
+/* Assembles this rank's part of unit u, a slice or the whole unit, from the slices of all ranks
+ * that wrote the checkpoint. */
 static tare_status read_unit(const struct training *t, struct state_reader *const *files, int64_t ranks, enum array a, int64_t u,
                              struct err *e)
 {
@@ -71,35 +72,38 @@ static tare_status read_unit(const struct training *t, struct state_reader *cons
     float *array = array_of(t, a, &whole), *to = array + (whole ? m->unit_begin[u] : shards_unit_own(m, u));
     const int64_t begin = whole ? 0 : m->rank * mine, end = whole || begin + mine > size ? size : begin + mine;
     char name[64];
-    section_name(t->in_pieces, a, u, name, sizeof name);
-    const int64_t piece = state_size(files[0], name) / (int64_t)sizeof(float);
-    if (piece * ranks < size) FAIL(e, TARE_E_SHAPE, "%s has another size than the model; was it written with another one?", name);
+    section_name(t->is_reward_model, a, u, name, sizeof name);
+    const int64_t slice = state_size(files[0], name) / (int64_t)sizeof(float);
+    if (slice * ranks < size)
+        FAIL(e, TARE_E_SHAPE, "%s: its size differs from the model's; was it written with another model?", name);
     for (int64_t at = begin, stop; at < end; at = stop) {
-        const int64_t q = at / piece;
+        const int64_t q = at / slice;
         const void *data;
         int64_t bytes;
         TRY(state_view(files[q], name, &data, &bytes, e));
-        if (bytes != piece * (int64_t)sizeof(float)) FAIL(e, TARE_E_CORRUPT, "%s has other sizes in the ranks' files", name);
-        stop = (q + 1) * piece < end ? (q + 1) * piece : end;
-        m->k->backend->upload(&m->ctx, to + at - begin, (const float *)data + at - q * piece, (stop - at) * (int64_t)sizeof(float));
+        if (bytes != slice * (int64_t)sizeof(float)) FAIL(e, TARE_E_CORRUPT, "%s: its sizes differ between the ranks' files", name);
+        stop = (q + 1) * slice < end ? (q + 1) * slice : end;
+        m->k->backend->upload(&m->ctx, to + at - begin, (const float *)data + at - q * slice, (stop - at) * (int64_t)sizeof(float));
     }
     return TARE_OK;
 }
 
-static bool has(const struct training *t, const struct state_reader *file, enum array a)
+static bool has_section(const struct training *t, const struct state_reader *file, enum array a)
 {
     char name[64];
-    section_name(t->in_pieces, a, shards_unit_first(t->model), name, sizeof name);
+    section_name(t->is_reward_model, a, shards_unit_first(t->model), name, sizeof name);
     return state_has(file, name);
 }
 
 static tare_status read_arrays(const struct training *t, struct state_reader *const *files, int64_t ranks, const char *folder,
                                struct err *e)
 {
-    const bool weights = has(t, files[0], WEIGHTS);
-    const bool second = t->trainer->second && has(t, files[0], SECOND1); /* else it begins anew */
-    if (t->in_pieces && !weights) return TARE_OK; /* from before there was a process reward model: it begins anew */
-    if (!t->in_pieces) TRY(model_check_folder(t->model, folder, e));
+    const bool weights = has_section(t, files[0], WEIGHTS);
+    /* otherwise its moments start at zero */
+    const bool second = t->trainer->second && has_section(t, files[0], SECOND1);
+    /* Saved without a process reward model: this one starts fresh. */
+    if (t->is_reward_model && !weights) return TARE_OK;
+    if (!t->is_reward_model) TRY(model_check_folder(t->model, folder, e));
     for (int64_t u = shards_unit_first(t->model); u < shards_unit_end(t->model); u++) {
         TRY(read_unit(t, files, ranks, MOMENT1, u, e));
         TRY(read_unit(t, files, ranks, MOMENT2, u, e));

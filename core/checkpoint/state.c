@@ -19,32 +19,32 @@ struct state_writer {
     json_t *sections;
 };
 
-static tare_status put(struct state_writer *w, const void *data, int64_t n, struct err *e)
+static tare_status put_bytes(struct state_writer *w, const void *data, int64_t n, struct err *e)
 {
     TRY(fs_put(w->file, w->path, data, n, e));
     w->at += n;
     return TARE_OK;
 }
 
-static tare_status pad(struct state_writer *w, struct err *e)
+static tare_status write_padding(struct state_writer *w, struct err *e)
 {
     static const char ZERO[ALIGN];
-    return put(w, ZERO, (ALIGN - w->at % ALIGN) % ALIGN, e);
+    return put_bytes(w, ZERO, (ALIGN - w->at % ALIGN) % ALIGN, e);
 }
 
 tare_status state_create(const char *path, struct state_writer **out, struct err *e)
 {
     *out = NULL;
     struct state_writer *w = calloc(1, sizeof *w);
-    if (!w) FAIL(e, TARE_E_NOMEM, "%s: no memory to write it", path);
+    if (!w) FAIL(e, TARE_E_NOMEM, "%s: out of memory", path);
     tare_status status = fs_join(w->path, "", path, e);
     if (!status) {
         w->sections = json_array();
         w->file = fopen(path, "wb");
         if (!w->file || !w->sections)
-            status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: cannot be made: %s", path, strerror(errno));
+            status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: cannot be created: %s", path, strerror(errno));
     }
-    if (!status) status = put(w, HEAD, 8, e);
+    if (!status) status = put_bytes(w, HEAD, 8, e);
     if (status) {
         state_discard(w);
         return status;
@@ -58,7 +58,7 @@ static tare_status list_section(struct state_writer *w, const char *name, int64_
     char hex[17];
     snprintf(hex, sizeof hex, "%016llx", (unsigned long long)hash);
     json_t *s = json_pack("{s:s, s:I, s:I, s:s}", "name", name, "offset", (json_int_t)offset, "size", (json_int_t)n, "xxh3", hex);
-    if (!s || json_array_append_new(w->sections, s)) FAIL(e, TARE_E_NOMEM, "%s: section '%s' cannot be listed", w->path, name);
+    if (!s || json_array_append_new(w->sections, s)) FAIL(e, TARE_E_NOMEM, "%s: out of memory for section '%s'", w->path, name);
     return TARE_OK;
 }
 
@@ -68,11 +68,11 @@ tare_status state_write(struct state_writer *w, const char *name, const void *da
     json_t *s;
     json_array_foreach(w->sections, i, s)
     {
-        if (!strcmp(json_text_or(s, "name", ""), name)) FAIL(e, TARE_E_INVALID, "%s: section '%s' twice", w->path, name);
+        if (!strcmp(json_text_or(s, "name", ""), name)) FAIL(e, TARE_E_INVALID, "%s: section '%s' exists already", w->path, name);
     }
-    TRY(pad(w, e));
+    TRY(write_padding(w, e));
     TRY(list_section(w, name, w->at, n, fs_hash(data, n, 0), e));
-    return put(w, data, n, e);
+    return put_bytes(w, data, n, e);
 }
 
 tare_status state_write_int(struct state_writer *w, const char *name, int64_t value, struct err *e)
@@ -84,11 +84,11 @@ static tare_status write_end(struct state_writer *w, struct err *e)
 {
     OWNED(str_free) struct str list = {0};
     TRY(json_print(w->sections, &list, e));
-    TRY(pad(w, e));
+    TRY(write_padding(w, e));
     uint64_t footer[4] = {(uint64_t)w->at, (uint64_t)list.size, fs_hash(list.data, list.size, 0)};
     memcpy(&footer[3], TAIL, 8);
-    TRY(put(w, list.data, list.size, e));
-    return put(w, footer, FOOTER, e);
+    TRY(put_bytes(w, list.data, list.size, e));
+    return put_bytes(w, footer, FOOTER, e);
 }
 
 tare_status state_finish(struct state_writer *w, struct err *e)
@@ -124,29 +124,33 @@ struct state_reader {
     json_t *sections;
 };
 
-/* The list of sections, each of which is checked to lie inside the file. */
+/* Reads the list of sections and checks that each is inside the file. */
 static tare_status read_list(struct state_reader *r, struct err *e)
 {
     const int64_t size = r->map.size;
-    if (size < 8 + FOOTER || memcmp(r->map.data, HEAD, 8)) FAIL(e, TARE_E_CORRUPT, "%s: is not a state file", r->path);
+    const unsigned char *head = r->map.data;
+    if (size < 8 + FOOTER || memcmp(head, HEAD, 7)) FAIL(e, TARE_E_CORRUPT, "%s: is not a state file", r->path);
+    if (head[7] >= '0' && head[7] <= '9' && head[7] != '1')
+        FAIL(e, TARE_E_VERSION, "%s: unknown format %c; this program reads format 1", r->path, head[7]);
+    if (head[7] != '1') FAIL(e, TARE_E_CORRUPT, "%s: is not a state file", r->path);
     uint64_t footer[4];
     memcpy(footer, r->map.data + size - FOOTER, FOOTER);
     if (memcmp(&footer[3], TAIL, 8))
         FAIL(e, TARE_E_CORRUPT, "%s: ends early (%lld bytes); the file is cut short", r->path, (long long)size);
-    const uint64_t room = (uint64_t)size - FOOTER;
-    if (footer[0] > room || footer[1] != room - footer[0])
-        FAIL(e, TARE_E_CORRUPT, "%s: its list of sections lies outside of it", r->path);
+    const uint64_t limit = (uint64_t)size - FOOTER;
+    if (footer[0] > limit || footer[1] != limit - footer[0])
+        FAIL(e, TARE_E_CORRUPT, "%s: its list of sections is outside the file", r->path);
     const char *list = (const char *)r->map.data + footer[0];
     if (fs_hash(list, (int64_t)footer[1], 0) != footer[2]) FAIL(e, TARE_E_CORRUPT, "%s: its list of sections is damaged", r->path);
     TRY(json_parse(list, (int64_t)footer[1], r->path, &r->sections, e));
-    if (!json_is_array(r->sections)) FAIL(e, TARE_E_CORRUPT, "%s: its list of sections is not a list", r->path);
+    if (!json_is_array(r->sections)) FAIL(e, TARE_E_CORRUPT, "%s: its list of sections must be an array", r->path);
     size_t i;
     json_t *s;
     json_array_foreach(r->sections, i, s)
     {
         const int64_t offset = json_int_or(s, "offset", -1), n = json_int_or(s, "size", -1);
         if (offset < 8 || n < 0 || offset > (int64_t)footer[0] || n > (int64_t)footer[0] - offset)
-            FAIL(e, TARE_E_CORRUPT, "%s: section '%s' lies outside of it", r->path, json_text_or(s, "name", "?"));
+            FAIL(e, TARE_E_CORRUPT, "%s: section '%s' is outside the file", r->path, json_text_or(s, "name", "?"));
     }
     return TARE_OK;
 }
@@ -155,7 +159,7 @@ tare_status state_open(const char *path, struct state_reader **out, struct err *
 {
     *out = NULL;
     struct state_reader *r = calloc(1, sizeof *r);
-    if (!r) FAIL(e, TARE_E_NOMEM, "%s: no memory to read it", path);
+    if (!r) FAIL(e, TARE_E_NOMEM, "%s: out of memory", path);
     tare_status status = fs_join(r->path, "", path, e);
     if (!status) status = fs_map(path, &r->map, e);
     if (!status) status = read_list(r, e);
@@ -180,7 +184,7 @@ void state_close_at(struct state_reader **p)
     state_close(*p);
 }
 
-static const json_t *find(const struct state_reader *r, const char *name)
+static const json_t *find_section(const struct state_reader *r, const char *name)
 {
     size_t i;
     json_t *s;
@@ -203,19 +207,19 @@ const char *state_name(const struct state_reader *r, int64_t i)
 
 int state_has(const struct state_reader *r, const char *name)
 {
-    return find(r, name) != NULL;
+    return find_section(r, name) != NULL;
 }
 
 int64_t state_size(const struct state_reader *r, const char *name)
 {
-    const json_t *s = find(r, name);
+    const json_t *s = find_section(r, name);
     return s ? json_int_or(s, "size", 0) : -1;
 }
 
 tare_status state_view(const struct state_reader *r, const char *name, const void **data, int64_t *n, struct err *e)
 {
-    const json_t *s = find(r, name);
-    if (!s) FAIL(e, TARE_E_NOT_FOUND, "%s: has no section '%s'", r->path, name);
+    const json_t *s = find_section(r, name);
+    if (!s) FAIL(e, TARE_E_NOT_FOUND, "%s: section '%s' is missing", r->path, name);
     *data = r->map.data + json_int_or(s, "offset", 0);
     *n = json_int_or(s, "size", 0);
     char hex[17];

@@ -1,11 +1,10 @@
-/* Mean reward on the evaluation rows: sampled as `tare eval` of the same configuration samples them (engine_evaluation_rollout), the run's own verifiers. The same draws at
- * every evaluation of a run (keyed by seed and row), so two evaluations differ by the weights alone. */
+/* Mean reward on the evaluation rows, sampled as `tare eval` samples them with the same
+ * configuration (engine_evaluation_rollout) and verified by the run's own verifiers. Draws are
+ * keyed by seed and row, so two evaluations of a run differ by the weights alone. */
 #include "loop/evaluate.h"
 
 #include "base/log.h"
 #include "loop/run.h"
-#include "rollout/prompts.h"
-#include "rollout/texts.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -25,23 +24,13 @@ static struct evaluation_part *part_of(struct evaluation *v, tare_text subject)
 
 static tare_status evaluate_rows(struct run *r, int64_t begin, int64_t n, struct evaluation *v, struct err *e)
 {
-    struct arena *a = &r->eval_arena;
     struct batch b = {.step = r->step};
-    struct share share;
     int64_t rows[EVAL_ROWS_AT_ONCE];
     for (int64_t i = 0; i < n; i++) rows[i] = begin + i;
-    arena_reset(a);
-    TRY(rollout_prompts(r->engine.prompts, &(struct chosen_rows){&r->engine.eval, rows, NULL, n}, &r->prompt_ids, &b, a, e));
-    const struct sample_params *p = &r->engine.evaluating;
-    const struct rollout_config shape = engine_evaluation_rollout(r->config);
-    TRY(deal_batch(&b, &shape, &r->comm, a, &share, e));
-    if (share.own.n_groups) {
-        TRY(rollout_run(r->engine.sampler, &(struct rollout_job){&shape, p, rng_key((uint64_t)r->config->run.seed, RNG_EVAL), NULL},
-                        &share.own, a, e));
-        TRY(rollout_texts(r->engine.tokenizer, r->engine.model, &share.own, a, e));
-        TRY(verify_run(r->engine.verify, &share.own, a, e));
-    }
-    TRY(deal_join(&share, &r->comm, a, &b, e));
+    arena_reset(&r->eval_arena);
+    const struct collect_request request = {.chosen = {.data = &r->engine.eval, .rows = rows, .n = n},
+                                            .key = rng_key((uint64_t)r->config->run.seed, RNG_EVAL)};
+    TRY(collector_run(&r->eval_collector, &request, &b, e));
     for (int64_t m = 0; m < b.n_groups; m++) {
         struct evaluation_part *part = b.row[m]->subject.data ? part_of(v, b.row[m]->subject) : NULL;
         for (int64_t i = b.group_begin[m]; i < b.group_begin[m + 1]; i++) {
@@ -68,10 +57,11 @@ static tare_status evaluate_all(struct run *r, struct evaluation *v, struct err 
 
 tare_status evaluate(struct run *r, struct evaluation *v, struct err *e)
 {
+    const enum run_state before = r->state;
     *v = (struct evaluation){0};
-    r->evaluating = true;
+    r->state = RUN_EVALUATING;
     const tare_status status = evaluate_all(r, v, e);
-    r->evaluating = false;
+    r->state = before;
     if (status) return err_prefix(e, "evaluation");
     v->reward /= (double)v->samples;
     v->length /= (double)v->samples;
@@ -86,10 +76,10 @@ tare_status evaluate_when_due(struct run *r, int64_t step, struct err *e)
     const bool last = step == c->train.steps && c->eval.after, first = step == 0 && c->eval.before;
     if (!r->engine.eval.n || (!last && !first && !(step && c->eval.every && step % c->eval.every == 0))) return TARE_OK;
     TRY(evaluate(r, v, e));
-    if (v->more_parts && r->evaluated < 0)
+    if (v->more_parts && r->evaluated_step < 0)
         log_warn("evaluation: the rows have more than %d subjects; eval/reward/SUBJECT is recorded for the first %d only", PARTS,
                  PARTS);
-    r->evaluated = step;
+    r->evaluated_step = step;
     observe_set(r->observe, "eval/reward", v->reward);
     observe_set(r->observe, "eval/response_length", v->length);
     for (int64_t k = 0; k < v->n_parts; k++) {

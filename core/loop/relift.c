@@ -1,11 +1,13 @@
-/* ReLIFT (Ma et al. 2025, "Learning What Reinforcement Learning Can't", arXiv 2506.07527): reinforcement learning, interleaved with supervised updates on the
- * questions that it cannot learn from. A question whose rollouts all fail waits with its row's demonstration ("completion"); as soon as relift.rows of
- * them wait, the policy's update is followed by supervised steps on that many, the newest first, with an optimizer of their own. At most one such
- * update a step; the others keep waiting. */
-#include "loop/relift.h"
+/* ReLIFT (Ma et al. 2025, "Learning What Reinforcement Learning Can't", arXiv 2506.07527):
+ * reinforcement learning interleaved with supervised updates on the questions that it cannot learn
+ * from. A question on which all rollouts fail is queued together with its row's demonstration
+ * ("completion"). Once relift.rows questions are queued, the policy's update is followed by
+ * supervised steps on that many of them, the newest first, with a separate optimizer. At most one
+ * such update is made in a step; the other questions stay queued. */
+#include "loop/hooks.h"
 
 #include "base/log.h"
-#include "loop/off_policy.h"
+#include "loop/row_completion.h"
 #include "loop/run.h"
 #include "rollout/prompts.h"
 #include "update/supervised.h"
@@ -13,8 +15,16 @@
 #include <string.h>
 #include <tare/verifier.h>
 
-/* Whether a verifier judged the rollout: a deadline or a crash says nothing about the answer. */
-static bool is_judged(const struct batch *b, int64_t i)
+/* Rows are indices into data.train. */
+struct relift {
+    int64_t *row, n, capacity;               /* the queue, newest first; saved */
+    int64_t *fresh, n_fresh, fresh_capacity; /* found in this step, in the order of its groups */
+    struct token_ids prompt_ids, ids;        /* scratch: prompts, demonstrations */
+};
+
+/* True if a verifier gave a verdict on the rollout; a timeout or a crash says nothing about the
+ * answer. */
+static bool is_verified(const struct batch *b, int64_t i)
 {
     return b->verdict[i] != TARE_TIMED_OUT && b->verdict[i] != TARE_CRASHED;
 }
@@ -23,22 +33,23 @@ static bool is_unsolved(const struct batch *b, int64_t m, double reward)
 {
     bool any = false;
     for (int64_t i = b->group_begin[m]; i < b->group_begin[m + 1]; i++) {
-        if (!is_judged(b, i)) continue;
+        if (!is_verified(b, i)) continue;
         any = true;
         if (b->reward[i] > reward) return false;
     }
     return any;
 }
 
-void relift_begin(struct run *r)
+static void forget_fresh(void *state)
 {
-    r->relift.n_fresh = 0;
+    ((struct relift *)state)->n_fresh = 0;
 }
 
-tare_status stage_hard(struct run *r, struct err *e)
+/* Records the batch's unsolved questions. */
+static tare_status note_unsolved(struct run *r, void *state, struct err *e)
 {
     const struct batch *b = &r->batch;
-    struct relift *l = &r->relift;
+    struct relift *l = state;
     TRY(mem_grow((void **)&l->fresh, &l->fresh_capacity, l->n_fresh + b->n_groups, sizeof *l->fresh, e));
     for (int64_t m = 0; m < b->n_groups; m++)
         if (b->row[m]->completion.data && is_unsolved(b, m, r->config->relift.reward))
@@ -46,7 +57,7 @@ tare_status stage_hard(struct run *r, struct err *e)
     return TARE_OK;
 }
 
-/* What this step found goes before what waits already. */
+/* Puts the rows found in this step in front of the queue. */
 static tare_status join_fresh(struct relift *l, struct err *e)
 {
     TRY(mem_grow((void **)&l->row, &l->capacity, l->n + l->n_fresh + 1, sizeof *l->row, e));
@@ -57,28 +68,28 @@ static tare_status join_fresh(struct relift *l, struct err *e)
     return TARE_OK;
 }
 
-/* Prompts and demonstrations of n rows, groups of one. */
-static tare_status demonstrations(struct run *r, const int64_t *rows, int64_t n, struct batch *b, struct err *e)
+/* Builds a batch of the chosen rows: prompts and demonstrations, one rollout in each group. */
+static tare_status build_demonstrations(struct run *r, struct relift *l, struct chosen_rows chosen, struct batch *b, struct err *e)
 {
     struct arena *a = &r->arena;
-    const struct chosen_rows chosen = {&r->engine.train, rows, NULL, n};
+    const int64_t n = chosen.n;
     *b = (struct batch){.step = r->step + 1};
-    TRY(rollout_prompts(r->engine.prompts, &chosen, &r->relift.prompt_ids, b, a, e));
+    TRY(rollout_prompts(r->engine.prompts, &chosen, &l->prompt_ids, b, a, e));
     TRY(arena_new(a, &b->group_begin, n + 1, e));
     TRY(arena_new(a, &b->token_begin, n + 1, e));
-    r->trace_ids.n = 0;
+    l->ids.n = 0;
     for (int64_t m = 0; m < n; m++) {
-        TRY(off_policy_encode(r, b->row[m], b->prompt_begin[m + 1] - b->prompt_begin[m], &r->trace_ids, e));
+        TRY(row_completion_encode(r, b->row[m], b->prompt_begin[m + 1] - b->prompt_begin[m], &l->ids, e));
         b->group_begin[m + 1] = m + 1;
-        b->token_begin[m + 1] = r->trace_ids.n;
+        b->token_begin[m + 1] = l->ids.n;
     }
-    b->ids = r->trace_ids.data;
+    b->ids = l->ids.data;
     b->n_rollouts = n;
-    b->n_tokens = r->trace_ids.n;
+    b->n_tokens = l->ids.n;
     return TARE_OK;
 }
 
-static tare_status train_on(struct run *r, const int64_t *rows, struct err *e)
+static tare_status train_on_newest(struct run *r, struct relift *l, struct err *e)
 {
     const struct relift_config *c = &r->config->relift;
     const int64_t each = c->minibatch ? c->minibatch : c->rows;
@@ -88,7 +99,7 @@ static tare_status train_on(struct run *r, const int64_t *rows, struct err *e)
         for (int64_t k = 0; k < c->rows; k += each) {
             struct supervised_report one;
             struct batch b;
-            TRY(demonstrations(r, rows + k, each, &b, e));
+            TRY(build_demonstrations(r, l, (struct chosen_rows){.data = &r->engine.train, .rows = l->row + k, .n = each}, &b, e));
             TRY(supervised_second_step(r->engine.trainer, &b, c->entropy_coef, &one, e));
             sum.loss += one.loss;
             sum.entropy += one.entropy;
@@ -103,14 +114,14 @@ static tare_status train_on(struct run *r, const int64_t *rows, struct err *e)
     return TARE_OK;
 }
 
-tare_status stage_relift(struct run *r, struct err *e)
+static tare_status update_on_waiting(struct run *r, void *state, struct err *e)
 {
     const int64_t wanted = r->config->relift.rows;
-    struct relift *l = &r->relift;
+    struct relift *l = state;
     observe_set(r->observe, "relift/hard_questions", (double)l->n_fresh);
     TRY(join_fresh(l, e));
     if (l->n >= wanted) {
-        TRY(train_on(r, l->row, e));
+        TRY(train_on_newest(r, l, e));
         l->n -= wanted;
         memmove(l->row, l->row + wanted, (size_t)l->n * sizeof *l->row);
     }
@@ -119,82 +130,89 @@ tare_status stage_relift(struct run *r, struct err *e)
     return TARE_OK;
 }
 
-/* ---------------------------------------------------------------- before the run, and in its checkpoints */
+/* ---------------------------------------------------------------- before the run, and in its
+ * checkpoints */
 
-/* A completion has at most as many tokens as bytes, and EOS; only longer ones are counted. */
-static tare_status check_row(struct run *r, const struct row *row, struct err *e)
+/* A completion has at most as many tokens as bytes, plus EOS, so only longer ones are encoded and
+ * counted. */
+static tare_status check_demonstration(const struct run *r, struct relift *l, const struct row *row, struct err *e)
 {
     const int64_t context = r->engine.model->shape.max_position, most = r->config->rollout.max_new_tokens;
-    const int64_t prompts = engine_prompt_room(&r->engine, true), bytes = row->completion.size + 1;
+    const int64_t prompts = engine_prompt_limit(&r->engine, true), bytes = row->completion.size + 1;
     if (bytes <= most && prompts + bytes <= context) return TARE_OK;
-    r->relift.prompt_ids.n = r->trace_ids.n = 0;
-    TRY(prompts_encode(r->engine.prompts, row, &r->relift.prompt_ids, e));
-    return off_policy_encode(r, row, r->relift.prompt_ids.n, &r->trace_ids, e);
+    l->prompt_ids.n = l->ids.n = 0;
+    TRY(prompts_encode(r->engine.prompts, row, &l->prompt_ids, e));
+    return row_completion_encode(r, row, l->prompt_ids.n, &l->ids, e);
 }
 
-tare_status relift_check(struct run *r, struct err *e)
+static tare_status check_demonstrations(struct run *r, void *state, struct err *e)
 {
     const struct config *c = r->config;
     const struct dataset *d = &r->engine.train;
     int64_t rows = 0;
-    if (!c->relift.rows) return TARE_OK;
     const char *where = config_where(c, "relift", "rows");
     if (!r->engine.model->n_eos)
         FAIL(e, TARE_E_CONFIG, "%s: relift.rows: demonstrations end with an end-of-sequence id, and %s has none", where,
              c->model.path);
     for (int64_t i = 0; i < d->n; i++) {
         if (!d->rows[i].completion.data) continue;
-        TRY(check_row(r, &d->rows[i], e));
+        TRY(check_demonstration(r, state, &d->rows[i], e));
         rows++;
     }
-    if (!rows) FAIL(e, TARE_E_CONFIG, "%s: relift.rows, and no row of %s has a \"completion\"", where, c->data.train);
-    log_info("%lld of %lld rows have a demonstration; supervised updates of %lld of them", (long long)rows, (long long)d->n,
+    if (!rows) FAIL(e, TARE_E_CONFIG, "%s: relift.rows needs rows with a \"completion\", but %s has none", where, c->data.train);
+    log_info("%lld of %lld rows have a demonstration; each supervised update uses %lld of them", (long long)rows, (long long)d->n,
              (long long)c->relift.rows);
     return TARE_OK;
 }
 
-void relift_free(struct run *r)
+static tare_status open_second_optimizer(struct run *r, void *state, struct err *e)
 {
-    mem_free(r->relift.row);
-    mem_free(r->relift.fresh);
-    token_ids_free(&r->relift.prompt_ids);
+    (void)state;
+    return supervised_add_second(r->engine.trainer, r->config, e);
 }
 
-tare_status relift_write(const struct run *r, struct state_writer *w, struct err *e)
+static void free_rows(void *state)
 {
-    const struct second_optimizer *second = r->engine.trainer->second;
-    if (!second) return TARE_OK;
-    TRY(state_write_int(w, "relift_steps", second->optimizer_steps, e));
-    return state_write(w, "relift", r->relift.n ? (const void *)r->relift.row : "", r->relift.n * (int64_t)sizeof *r->relift.row,
-                       e);
+    struct relift *l = state;
+    mem_free(l->row);
+    mem_free(l->fresh);
+    token_ids_free(&l->prompt_ids);
+    token_ids_free(&l->ids);
 }
 
-/* The second optimizer was switched off, or on, since: its moments are not in what comes, or not in what was. */
-static tare_status tell_switched(const struct run *r, const struct state_reader *s, struct err *e)
+static tare_status save_waiting(const struct run *r, const void *state, struct state_writer *w, struct err *e)
+{
+    const struct relift *l = state;
+    TRY(state_write_int(w, "relift_steps", r->engine.trainer->second->optimizer_steps, e));
+    return state_write(w, "relift", l->n ? (const void *)l->row : "", l->n * (int64_t)sizeof *l->row, e);
+}
+
+/* Reports that the second optimizer was switched on or off since the checkpoint, so its moments are
+ * missing or discarded. */
+static tare_status report_switched(const struct run *r, const struct state_reader *s, struct err *e)
 {
     int64_t steps;
     const bool is = r->engine.trainer->second != NULL, was = state_has(s, "relift");
     if (r->comm.rank || is == was) return TARE_OK;
     if (is) {
-        log_info(
-            "relift.rows: the checkpoint was written without it; its optimizer begins with empty moments, and no question waits");
+        log_info("relift.rows: the checkpoint was written without it; its optimizer starts with empty moments and an empty queue");
         return TARE_OK;
     }
     TRY(state_read_int(s, "relift_steps", &steps, e));
     log_warn(
-        "relift.rows = 0: the moments of the supervised updates (%lld optimizer steps) and the %lld questions that wait are given up; with relift.rows switched on again they begin anew",
-        (long long)steps, (long long)(state_size(s, "relift") / (int64_t)sizeof *r->relift.row));
+        "relift.rows = 0: the moments of the supervised updates (%lld optimizer steps) and the %lld queued questions are discarded; if relift.rows is set again, both start empty",
+        (long long)steps, (long long)(state_size(s, "relift") / (int64_t)sizeof *((struct relift *)0)->row));
     return TARE_OK;
 }
 
-tare_status relift_read(struct run *r, const struct state_reader *s, const char *folder, struct err *e)
+static tare_status load_waiting(struct run *r, void *state, const struct state_reader *s, const char *folder, struct err *e)
 {
-    struct relift *l = &r->relift;
+    struct relift *l = state;
     struct second_optimizer *second = r->engine.trainer->second;
     const void *rows;
     int64_t bytes;
     l->n = l->n_fresh = 0;
-    TRY(tell_switched(r, s, e));
+    TRY(report_switched(r, s, e));
     if (!second || !state_has(s, "relift")) return TARE_OK;
     TRY(state_read_int(s, "relift_steps", &second->optimizer_steps, e));
     TRY(state_view(s, "relift", &rows, &bytes, e));
@@ -203,8 +221,28 @@ tare_status relift_read(struct run *r, const struct state_reader *s, const char 
     if (n) memcpy(l->row, rows, (size_t)n * sizeof *l->row);
     for (int64_t i = 0; i < n; i++)
         if (l->row[i] < 0 || l->row[i] >= r->engine.train.n || !r->engine.train.rows[l->row[i]].completion.data)
-            FAIL(e, TARE_E_CORRUPT, "%s: row %lld waits for a supervised update, and data.train has no such row with a completion",
-                 folder, (long long)l->row[i]);
+            FAIL(e, TARE_E_CORRUPT,
+                 "%s: row %lld is queued for a supervised update, but data.train has no such row with a completion", folder,
+                 (long long)l->row[i]);
     l->n = n;
     return TARE_OK;
 }
+
+static bool is_on(const struct config *c)
+{
+    return c->relift.rows > 0;
+}
+
+const struct learner_hook relift_hook = {
+    .name = "ReLIFT",
+    .state_size = sizeof(struct relift),
+    .is_on = is_on,
+    .check = check_demonstrations,
+    .open = open_second_optimizer,
+    .begin = forget_fresh,
+    .after_join = HOOK_STAGE("hard", note_unsolved),
+    .after_update = HOOK_STAGE("relift", update_on_waiting),
+    .save = save_waiting,
+    .load = load_waiting,
+    .free = free_rows,
+};

@@ -1,18 +1,19 @@
-/* What a checkpoint of a run holds beside the model's folder: training.state with
- *   step, cursor, optimizer_steps, rollbacks, relift, relift_steps, process_steps, estimator, objective, curriculum, clusters; ranks: how many wrote pieces of the optimizer (optimizer.c);
- *   data, seed and G: a run is only continued on what it was started with.
- * Every random draw is keyed by step and prompt, so there is no generator state. A run continues with the same bits on any number of ranks. */
+/* Contents of a run's checkpoint besides the model's folder. training.state has
+ *   step, cursor, optimizer_steps, rollbacks, relift, relift_steps, process_steps,
+ *   estimator, objective, curriculum, cluster,
+ *   ranks: the number of ranks that wrote parts of the optimizer (optimizer.c),
+ *   data, seed, prompts, group_size: a run can only be resumed with the values it was started with.
+ * Every random draw is keyed by step and prompt, so there is no generator state. A resumed run is
+ * bit-identical on any number of ranks. */
 #include "loop/resume.h"
 
 #include "base/log.h"
 #include "checkpoint/training.h"
-#include "loop/process_reward.h"
-#include "loop/relift.h"
 #include "loop/rollback.h"
 
 #include <string.h>
 
-/* What must be the same for a resumed run to be the same run. */
+/* Values that a resumed run must share with the run that wrote the checkpoint. */
 static tare_status write_identity(const struct run *r, struct state_writer *w, struct err *e)
 {
     TRY(state_write_int(w, "data", (int64_t)r->engine.train.hash, e));
@@ -30,10 +31,9 @@ static tare_status write_state(const void *ctx, struct state_writer *w, struct e
     TRY(state_write_int(w, "cursor", r->cursor, e));
     TRY(state_write_int(w, "optimizer_steps", r->engine.trainer->optimizer_steps, e));
     TRY(state_write_int(w, "rollbacks", r->rollbacks, e));
-    TRY(relift_write(r, w, e));
-    if (r->engine.reward_model) TRY(state_write_int(w, "process_steps", r->engine.reward_trainer->optimizer_steps, e));
+    TRY(learner_save_hooks(r, w, e));
     TRY(state_write_int(w, "ranks", r->config->checkpoint.optimizer ? r->comm.size : 0, e));
-    TRY(estimate_save(r->estimator, &text, e));
+    TRY(estimate_save(r->learner.estimator, &text, e));
     TRY(state_write(w, "estimator", text.data, text.size, e));
     str_clear(&text);
     TRY(objective_save(r->engine.objective, &text, e));
@@ -46,12 +46,13 @@ static tare_status write_state(const void *ctx, struct state_writer *w, struct e
     return state_write(w, "cluster", text.data, text.size, e);
 }
 
-/* What all ranks must have alike: each has applied the same sums to the same states. */
+/* Checks that the states are equal on all ranks: each has applied the same sums to the same
+ * states. */
 static tare_status same_states(struct run *r, struct err *e)
 {
     OWNED(str_free) struct str text = {0};
     int64_t *hash;
-    tare_status status = estimate_save(r->estimator, &text, e);
+    tare_status status = estimate_save(r->learner.estimator, &text, e);
     if (!status) status = objective_save(r->engine.objective, &text, e);
     if (!status) status = curriculum_save(r->curriculum, &text, e);
     const uint64_t mine = status ? 0 : fs_hash(text.data, text.size, 0);
@@ -62,16 +63,16 @@ static tare_status same_states(struct run *r, struct err *e)
         if (hash[k] != hash[0])
             FAIL(
                 e, TARE_E_STATE,
-                "the estimator %s, the objective %s or the curriculum %s has another state on rank %d than on rank 0; are they deterministic? (tare plugin check)",
+                "the state of the estimator %s, the objective %s or the curriculum %s on rank %d differs from rank 0; are they deterministic? (tare plugin check)",
                 r->config->estimator.plugin, r->config->objective.plugin, r->config->curriculum.plugin, k);
     return TARE_OK;
 }
 
-/* process: room for the process reward model's */
+/* process is filled with the process reward model's part. */
 static struct training training_of(const struct run *r, struct training *process)
 {
     const struct engine *g = &r->engine;
-    *process = (struct training){.model = g->reward_model, .trainer = g->reward_trainer, .in_pieces = true};
+    *process = (struct training){.model = g->reward_model, .trainer = g->reward_trainer, .is_reward_model = true};
     return (struct training){.model = g->model,
                              .trainer = g->trainer,
                              .dtype = training_saved_dtype(r->config, g->model),
@@ -91,7 +92,7 @@ tare_status run_save(struct run *r, struct err *e)
     const struct saved_state state = {.ctx = r, .write = write_state};
     tare_status status = training_saved_write(k.folder, &t, r->config->model.path, r->config->checkpoint.optimizer, &state, e);
     if (status && first) checkpoint_abort(&k);
-    TRY(status); /* it ends the job: another rank may wait for a piece */
+    TRY(status); /* ends the job: another rank may be waiting for a part */
     status = comm_agree(&r->comm, status, e);
     if (!status && first) status = checkpoint_commit(&k, e);
     if (!status && first) status = observe_checkpoint(r->observe, r->step, e);
@@ -116,18 +117,18 @@ static tare_status read_state(void *ctx, const struct state_reader *s, const cha
     TRY(state_read_int(s, "step", &r->step, e));
     TRY(state_read_int(s, "cursor", &r->cursor, e));
     TRY(state_read_int(s, "optimizer_steps", &t->optimizer_steps, e));
-    if (state_has(s, "rollbacks")) TRY(state_read_int(s, "rollbacks", &r->rollbacks, e)); /* not in those of older versions */
-    TRY(relift_read(r, s, folder, e));
-    TRY(process_reward_read(r, s, e));
-    if (state_has(s, "estimator")) { /* a fork leaves out what does not fit its configuration: it begins empty */
+    TRY(state_read_int(s, "rollbacks", &r->rollbacks, e));
+    TRY(learner_load_hooks(r, s, folder, e));
+    /* A fork omits the states that do not fit its configuration; these plugins start empty. */
+    if (state_has(s, "estimator")) {
         TRY(state_view(s, "estimator", &estimator, &n, e));
-        TRY(estimate_load(r->estimator, estimator, n, folder, e));
+        TRY(estimate_load(r->learner.estimator, estimator, n, folder, e));
     }
-    if (state_has(s, "objective")) { /* nor in a checkpoint from before there were objectives: ppo, without a state */
+    if (state_has(s, "objective")) {
         TRY(state_view(s, "objective", &objective, &n, e));
         TRY(objective_load(r->engine.objective, objective, n, folder, e));
     }
-    if (state_has(s, "curriculum")) { /* nor in one from before there were curricula: shuffle, without a state */
+    if (state_has(s, "curriculum")) {
         TRY(state_view(s, "curriculum", &curriculum, &n, e));
         TRY(curriculum_load(r->curriculum, curriculum, n, folder, e));
     }

@@ -1,4 +1,5 @@
-/* Opening and closing a run, in the order of the data flow. Nothing is written until everything is known to fit together. */
+/* Opens and closes a run, in the order of the data flow. Nothing is written until all parts are
+ * known to fit together. */
 #include "loop/run.h"
 
 #include "base/fs.h"
@@ -6,12 +7,8 @@
 #include "base/signals.h"
 #include "batch/table.h"
 #include "engine/same_ranks.h"
-#include "loop/off_policy.h"
-#include "loop/process_reward.h"
-#include "loop/relift.h"
 #include "loop/resume.h"
 #include "loop/resume_check.h"
-#include "update/supervised.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +22,7 @@ static void on_metric(void *ctx, const char *name, double value)
 static int32_t on_cancelled(void *ctx)
 {
     const struct run *r = ctx;
-    return !r->evaluating && signals_asked();
+    return r->state != RUN_EVALUATING && signals_asked();
 }
 
 static const void *on_extension(void *ctx, const char *id)
@@ -38,7 +35,7 @@ static const void *on_extension(void *ctx, const char *id)
 static const void *on_estimator_extension(void *ctx, const char *id)
 {
     struct run *r = ctx;
-    return !strcmp(id, "tare.logprob/1") ? logprob_service_extension(&r->logprob) : on_extension(ctx, id);
+    return !strcmp(id, "tare.logprob/1") ? logprob_service_extension(&r->learner.logprob) : on_extension(ctx, id);
 }
 
 static struct plugin_env plugin_env(struct run *r)
@@ -47,19 +44,12 @@ static struct plugin_env plugin_env(struct run *r)
         .seed = (uint64_t)r->config->run.seed, .ctx = r, .metric = on_metric, .cancelled = on_cancelled, .extension = on_extension};
 }
 
-static bool wants_reference(const struct run *r)
-{
-    return r->config->process_reward.implicit || r->config->loss.kl_coef > 0 ||
-           (estimate_needs(r->estimator) & TARE_NEED_REF_LOGPROB) ||
-           (objective_needs(r->engine.objective) & (TARE_OBJECTIVE_REFERENCE | TARE_OBJECTIVE_KL));
-}
-
-/* An estimator with a teacher learns nothing from the policy's own start. */
+/* An estimator with a teacher learns nothing from the policy's own initial weights. */
 static void warn_of_teacher(const struct run *r)
 {
-    if ((estimate_needs(r->estimator) & TARE_NEED_REF_LOGPROB) && !*r->config->model.reference)
+    if ((estimate_needs(r->learner.estimator) & TARE_NEED_REF_LOGPROB) && !*r->config->model.reference)
         log_warn(
-            "model.reference is empty, so the teacher of estimator.plugin = %s is the policy as it was at the start, and the first step has nothing to learn; name a teacher with model.reference=FOLDER",
+            "model.reference is empty, so the teacher of estimator.plugin = %s is the initial policy and the first step has nothing to learn; name a teacher with model.reference=FOLDER",
             r->config->estimator.plugin);
 }
 
@@ -70,13 +60,28 @@ static int64_t optimizer_steps(const struct config *c)
     return c->train.steps * c->train.epochs * per_step;
 }
 
-/* Before the first step: a row of the end of an epoch would stop the run there. */
+/* Checks every row before the first step; otherwise a bad row at the end of an epoch would stop the
+ * run there. */
 static tare_status check_columns(const struct run *r, struct err *e)
 {
     const struct dataset *d = &r->engine.train;
     uint64_t seen = 0;
-    for (int64_t i = 0; i < d->n; i++) TRY(estimate_check_row(r->estimator, d->rows[i].json, d->rows[i].where, &seen, e));
-    return estimate_check_seen(r->estimator, seen, r->config->data.train, e);
+    for (int64_t i = 0; i < d->n; i++) TRY(estimate_check_row(r->learner.estimator, d->rows[i].json, d->rows[i].where, &seen, e));
+    return estimate_check_seen(r->learner.estimator, seen, r->config->data.train, e);
+}
+
+/* An evaluation cannot be interrupted: the step before it cannot be repeated. */
+static void open_collectors(struct run *r)
+{
+    const struct config *c = r->config;
+    r->collector = engine_collector(&r->engine, &r->arena);
+    r->collector.config = c->rollout;
+    r->collector.params = &r->engine.sampling;
+    r->collector.cancelled = signals_flag();
+    r->collector.columns = COLLECT_VERSION | COLLECT_SEGMENTS | (c->log.rollouts ? COLLECT_PROMPT_TEXT : 0);
+    r->eval_collector = engine_collector(&r->engine, &r->eval_arena);
+    r->eval_collector.config = engine_evaluation_rollout(c);
+    r->eval_collector.params = &r->engine.evaluating;
 }
 
 static tare_status open_parts(struct run *r, struct err *e)
@@ -106,20 +111,18 @@ static tare_status open_parts(struct run *r, struct err *e)
                                                  .settings = c->params,
                                                  .n_clusters = r->cluster.n_clusters,
                                                  .env = estimator_env},
-                      &r->estimator, e));
+                      &r->learner.estimator, e));
     TRY(check_columns(r, e));
     TRY(engine_open_objective(g, e));
-    TRY(off_policy_check(r, e));
-    TRY(relift_check(r, e));
-    TRY(process_reward_check(r, e));
+    TRY(learner_open(r, e));
+    TRY(engine_check_segments(c, verify_gives_segments(g->verify), estimate_needs(r->learner.estimator) & TARE_NEED_SEGMENTS, e));
     warn_of_teacher(r);
-    if (wants_reference(r)) TRY(engine_open_reference(g, e));
+    if (learner_reads_reference(r)) TRY(engine_open_reference(g, e));
     TRY(engine_open(g, ENGINE_SAMPLER, e));
+    open_collectors(r);
     TRY(engine_open_trainer(g, c->rollout.temperature, optimizer_steps(c), e));
     g->trainer->gradient_shards = c->dist.gradient_shards;
-    if (c->process_reward.implicit) TRY(engine_open_reward_model(g, e));
-    if (c->relift.rows) TRY(supervised_add_second(g->trainer, c, e));
-    return TARE_OK;
+    return learner_open_hooks(r, e);
 }
 
 static void add_plugin(struct manifest *m, struct manifest_plugin *list, const struct plugin *p)
@@ -129,14 +132,15 @@ static void add_plugin(struct manifest *m, struct manifest_plugin *list, const s
         (struct manifest_plugin){plugin_kind_name(p->desc.kind), p->desc.name, p->desc.version, p->path, p->hash};
 }
 
-/* As of models (core/engine/models.c), and never refused: a plugin that was built anew is another file, though it may do the same. */
+/* Like a changed model (core/engine/models.c), but never an error: a rebuilt plugin is another
+ * file, though it may behave identically. */
 static tare_status warn_of_plugins(const struct run *r, const struct manifest *m, struct err *e)
 {
     OWNED(str_free) struct str changed = {0};
     TRY(manifest_changed_plugins(r->config->run.dir, m, &changed, e));
     if (changed.size)
         log_warn(
-            "%s goes on with another plugin, whose file is not the one that the run was trained with (by the sums in manifest.json): %.1400s",
+            "%s is resumed with a changed plugin: its file differs from the one that the run was trained with (by the checksums in manifest.json): %.1400s",
             r->config->run.dir, changed.data);
     return TARE_OK;
 }
@@ -155,7 +159,7 @@ static tare_status open_observe(struct run *r, bool resume, int64_t step, struct
                          .models = r->models,
                          .data_rows = r->engine.train.n,
                          .eval_rows = r->engine.eval.n};
-    add_plugin(&m, plugins, estimate_plugin(r->estimator));
+    add_plugin(&m, plugins, estimate_plugin(r->learner.estimator));
     add_plugin(&m, plugins, objective_plugin(r->engine.objective));
     add_plugin(&m, plugins, curriculum_plugin(r->curriculum));
     for (int64_t k = 0; k < verify_n_components(r->engine.verify) && k < 24; k++)
@@ -172,12 +176,13 @@ static tare_status check_ranks(const struct run *r, struct err *e)
     if (r->comm.size > c->dist.gradient_shards)
         FAIL(
             e, TARE_E_CONFIG,
-            "%s: dist.gradient_shards = %lld, and there are %d ranks: some would have no part in the update; set it to a multiple of the ranks, or start fewer",
+            "%s: dist.gradient_shards = %lld is smaller than the number of ranks (%d), so some ranks would have no work in the update; set it to a multiple of the ranks, or start fewer",
             config_where(c, "dist", "gradient_shards"), (long long)c->dist.gradient_shards, r->comm.size);
     return TARE_OK;
 }
 
-/* The last complete checkpoint, as rank 0 finds it: *step -1 when there is none. folder: FS_PATH bytes */
+/* Finds the last complete checkpoint on rank 0; *step = -1 if there is none. folder: FS_PATH
+ * bytes. */
 static tare_status find_checkpoint(struct run *r, char *folder, int64_t *step, struct err *e)
 {
     tare_status status = r->comm.rank ? TARE_OK : checkpoint_latest(r->config->run.dir, folder, step, e);
@@ -187,36 +192,36 @@ static tare_status find_checkpoint(struct run *r, char *folder, int64_t *step, s
     return r->comm.broadcast(&r->comm, step, sizeof *step, 0, e);
 }
 
-/* On rank 0, which keeps the run's records. */
+/* Rank 0 keeps the run's records. */
 static tare_status open_folder(struct run *r, bool resume, int64_t step, struct err *e)
 {
     if (r->comm.rank) return TARE_OK;
     TRY(open_observe(r, resume, step, e));
     TRY(checkpoint_clean(r->config->run.dir, step, e));
-    /* A process that was killed after its last checkpoint had its name has not come to this. With rollback the next checkpoint sees to it: one of an older
-     * checkpoint.every may still be what the run goes back to. */
+    /* A process that was killed after its last checkpoint was named did not prune. With rollback,
+     * the next checkpoint prunes: an older one may still be the target of a rollback. */
     if (r->config->train.on_nonfinite == NONFINITE_ROLLBACK) return TARE_OK;
     return checkpoint_prune(r->config->run.dir, r->config->checkpoint.keep, -1, e);
 }
 
-/* step: of the checkpoint that the run continues from, -1 without one. */
+/* step: of the checkpoint that the run resumes from; -1 without one. */
 static tare_status check_steps(const struct config *c, int64_t step, int64_t until, struct err *e)
 {
     if (step > c->train.steps)
-        FAIL(e, TARE_E_CONFIG, "%s: train.steps = %lld, and %s has done %lld already; nothing is left to do",
+        FAIL(e, TARE_E_CONFIG, "%s: train.steps = %lld: %s has already finished %lld steps; nothing remains to do",
              config_where(c, "train", "steps"), (long long)c->train.steps, c->run.dir, (long long)step);
     if (until > c->train.steps)
-        FAIL(e, TARE_E_CONFIG, "--until %lld: the run ends after step %lld (%s: train.steps)", (long long)until,
-             (long long)c->train.steps, config_where(c, "train", "steps"));
+        FAIL(e, TARE_E_CONFIG, "--until %lld: must be at most %lld (%s: train.steps)", (long long)until, (long long)c->train.steps,
+             config_where(c, "train", "steps"));
     if (until && until < step)
-        FAIL(e, TARE_E_CONFIG, "--until %lld: %s has done %lld steps already", (long long)until, c->run.dir, (long long)step);
+        FAIL(e, TARE_E_CONFIG, "--until %lld: %s has already finished %lld steps", (long long)until, c->run.dir, (long long)step);
     return TARE_OK;
 }
 
 static tare_status compare_parts(const struct run *r, int64_t step, struct err *e)
 {
     const struct plugin *const plugins[] = {
-        estimate_plugin(r->estimator), objective_plugin(r->engine.objective), curriculum_plugin(r->curriculum),
+        estimate_plugin(r->learner.estimator), objective_plugin(r->engine.objective), curriculum_plugin(r->curriculum),
         r->cluster.encoder ? r->cluster.encoder->plugin : NULL, r->cluster.codebook ? r->cluster.codebook->plugin : NULL};
     return same_ranks_parts(&r->engine, plugins, sizeof plugins / sizeof *plugins, step, e);
 }
@@ -224,7 +229,7 @@ static tare_status compare_parts(const struct run *r, int64_t step, struct err *
 static tare_status take_models(struct run *r, int64_t step, struct err *e)
 {
     const struct models_resume how = {.folder = r->config->run.dir,
-                                      .advice = "add --allow-change to go on with these",
+                                      .advice = "add --allow-change to continue with these",
                                       .checkpoint = step >= 0,
                                       .allow_change = r->start->allow_change};
     return r->comm.rank ? TARE_OK : models_take(&r->engine, r->start->resume ? &how : NULL, &r->models, e);
@@ -234,11 +239,11 @@ tare_status run_open(struct run *r, const struct config *c, struct comm comm, co
 {
     char folder[FS_PATH] = "";
     int64_t step = -1;
-    *r = (struct run){.config = c, .start = start, .comm = comm, .evaluated = -1};
+    *r = (struct run){.config = c, .start = start, .comm = comm, .state = RUN_OPENING, .evaluated_step = -1};
     arena_init(&r->arena, "step");
     arena_init(&r->eval_arena, "evaluation");
     engine_init(&r->engine, c, &r->comm);
-    r->engine.goes_on = start->resume;
+    r->engine.resumed = start->resume;
     TRY(same_ranks_program(&r->comm, c, e));
     TRY(check_ranks(r, e));
     if (start->resume) TRY(find_checkpoint(r, folder, &step, e));
@@ -247,10 +252,12 @@ tare_status run_open(struct run *r, const struct config *c, struct comm comm, co
     if (step >= 0) TRY(run_restore(r, folder, e));
     TRY(comm_agree(&r->comm, take_models(r, step, e), e));
     TRY(compare_parts(r, step, e));
-    return comm_agree(&r->comm, open_folder(r, start->resume, step, e), e);
+    TRY(comm_agree(&r->comm, open_folder(r, start->resume, step, e), e));
+    r->state = RUN_READY;
+    return TARE_OK;
 }
 
-/* The bytes that column c points to, in the arena. */
+/* Copies the bytes that column c points to into the arena. */
 static tare_status keep_bytes(struct batch *b, int c, struct arena *a, struct err *e)
 {
     const int64_t n = batch_count(b, BATCH_TABLE[c].axis);
@@ -283,34 +290,32 @@ tare_status run_take_batch(struct run *r, struct run_batch *out, struct err *e)
         const enum batch_kind kind = BATCH_TABLE[c].kind;
         if (batch_array(&r->batch, c) && (kind == KIND_TEXT || kind == KIND_STRING)) TRY(keep_bytes(&r->batch, c, &r->arena, e));
     }
-    *out = (struct run_batch){r->batch, r->arena, r->prompt_ids};
+    *out = (struct run_batch){r->batch, r->arena};
     arena_init(&r->arena, "step");
     r->batch = (struct batch){0};
-    r->share = (struct share){0};
-    r->prompt_ids = (struct token_ids){0};
+    r->collector.share = (struct share){0};
     return TARE_OK;
 }
 
 void run_batch_free(struct run_batch *b)
 {
     arena_free(&b->arena);
-    token_ids_free(&b->prompt_ids);
     *b = (struct run_batch){0};
 }
 
 void run_close(struct run *r)
 {
     observe_close(r->observe, "failed", NULL);
-    estimate_free(r->estimator);
+    learner_close(&r->learner);
     curriculum_free(r->curriculum);
     cluster_close(&r->cluster);
     embed_service_free(r->embed);
     engine_close(&r->engine);
-    relift_free(r);
     json_decref(r->models);
-    token_ids_free(&r->prompt_ids);
-    token_ids_free(&r->trace_ids);
+    collector_free(&r->collector);
+    collector_free(&r->eval_collector);
     arena_free(&r->arena);
     arena_free(&r->eval_arena);
     if (r->comm.free) r->comm.free(&r->comm);
+    r->state = RUN_CLOSED;
 }

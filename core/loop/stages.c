@@ -1,45 +1,25 @@
-/* The stages of step.c that are not one folder's own function. */
+/* Stages of step.c that belong to no other module. */
 #include "loop/stages.h"
 
-#include "base/fault.h"
 #include "base/fs.h"
-#include "base/signals.h"
-#include "loop/ahead.h"
-#include "rollout/prompts.h"
-#include "rollout/texts.h"
-#include "update/update.h"
 
 #include <string.h>
 
-/* A prompt that the step has met already, dropped or not, draws anew. */
+/* A prompt that already occurred in this step, dropped or not, gets new draws. */
 static tare_status count_occurrences(struct run *r, struct err *e)
 {
     const struct rollout_config *c = &r->config->rollout;
     struct batch *b = &r->batch;
-    if (!r->n_met) TRY(arena_new(&r->arena, &r->met, c->prompts * (c->refill_rounds + 1), e));
+    if (!r->n_drawn) TRY(arena_new(&r->arena, &r->drawn, c->prompts * (c->refill_rounds + 1), e));
     for (int64_t m = 0; m < b->n_groups; m++)
-        for (int64_t k = 0; k < r->n_met; k++) b->occurrence[m] += r->met[k] == b->prompt_uid[m];
-    memcpy(r->met + r->n_met, b->prompt_uid, (size_t)b->n_groups * sizeof *r->met);
-    r->n_met += b->n_groups;
+        for (int64_t k = 0; k < r->n_drawn; k++) b->occurrence[m] += r->drawn[k] == b->prompt_uid[m];
+    memcpy(r->drawn + r->n_drawn, b->prompt_uid, (size_t)b->n_groups * sizeof *r->drawn);
+    r->n_drawn += b->n_groups;
     return TARE_OK;
 }
 
-/* What the model reads, for the record: the row's question is only a part of it. */
-static tare_status keep_texts(struct run *r, struct err *e)
-{
-    struct batch *b = &r->batch;
-    OWNED(str_free) struct str text = {0};
-    TRY(arena_new(&r->arena, &b->prompt_text, b->n_groups, e));
-    for (int64_t m = 0; m < b->n_groups; m++) {
-        char *copy = NULL;
-        str_clear(&text);
-        TRY(prompts_text(r->engine.prompts, b->row[m], &text, e));
-        TRY(arena_strdup(&r->arena, text.data ? text.data : "", text.size, &copy, e));
-        b->prompt_text[m] = (tare_text){copy, text.size};
-    }
-    return TARE_OK;
-}
-
+/* Chooses the next n rows in the data set's order, or those that the curriculum prefers, and the
+ * number of rollouts for each. */
 static tare_status choose_rows(struct run *r, int64_t n, int64_t *rows, int64_t *samples, struct err *e)
 {
     const int64_t cursor = r->cursor;
@@ -49,7 +29,7 @@ static tare_status choose_rows(struct run *r, int64_t n, int64_t *rows, int64_t 
     return curriculum_next(r->curriculum, &(struct curriculum_draw){n, cursor, ordered}, rows, samples, e);
 }
 
-tare_status stage_data(struct run *r, int64_t n, struct err *e)
+tare_status stage_data(struct run *r, int64_t n, struct collect_request *request, struct err *e)
 {
     int64_t *rows, *occurrence, *samples;
     TRY(arena_new(&r->arena, &rows, n, e));
@@ -57,69 +37,26 @@ tare_status stage_data(struct run *r, int64_t n, struct err *e)
     TRY(arena_new(&r->arena, &samples, n, e));
     TRY(choose_rows(r, n, rows, samples, e));
     order_occurrences(rows, n, occurrence);
-    const struct chosen_rows chosen = {&r->engine.train, rows, occurrence, n};
-    TRY(rollout_prompts(r->engine.prompts, &chosen, &r->prompt_ids, &r->batch, &r->arena, e));
-    r->batch.samples = samples;
-    if (r->config->log.rollouts) TRY(keep_texts(r, e));
+    *request =
+        (struct collect_request){.chosen = {.data = &r->engine.train, .rows = rows, .occurrence = occurrence, .n = n},
+                                 .samples = samples,
+                                 .key = rng_derive(rng_key((uint64_t)r->config->run.seed, RNG_TRAIN), (uint64_t)r->batch.step)};
+    TRY(collector_prompts(&r->collector, request, &r->batch, e));
     return count_occurrences(r, e);
 }
 
-static tare_status sample_own(struct run *r, struct err *e)
+tare_status stage_rollout(struct run *r, const struct collect_request *request, struct err *e)
 {
-    const struct rollout_config *c = &r->config->rollout;
-    const struct rng_key key = rng_derive(rng_key((uint64_t)r->config->run.seed, RNG_TRAIN), (uint64_t)r->batch.step);
-    struct batch *own = &r->share.own;
-    if (!own->n_groups) return TARE_OK; /* more ranks than prompts */
-    TRY(fault_point(r->comm.rank, "sample", r->step + 1, e));
-    TRY(ahead_begin(r, e));
-    const tare_status status =
-        rollout_run(r->engine.sampler, &(struct rollout_job){c, &r->engine.sampling, key, signals_flag()}, own, &r->arena, e);
-    sampler_watch(r->engine.sampler, NULL);
-    TRY(status);
-    TRY(arena_new_raw(&r->arena, &own->policy_version, own->n_rollouts, e));
-    for (int64_t i = 0; i < own->n_rollouts; i++) own->policy_version[i] = own->step - 1;
-    return rollout_texts(r->engine.tokenizer, r->engine.model, own, &r->arena, e);
-}
-
-tare_status stage_rollout(struct run *r, struct err *e)
-{
-    const struct rollout_config *c = &r->config->rollout;
-    TRY(deal_batch(&r->batch, c, &r->comm, &r->arena, &r->share, e));
-    const tare_status status = comm_agree(&r->comm, sample_own(r, e), e); /* an interruption reaches the ranks at different times */
-    r->overflow = status == TARE_E_NOT_FINITE;
+    const tare_status status = collector_sample(&r->collector, request, &r->batch, e);
+    if (status == TARE_E_NOT_FINITE) r->state = RUN_OVERFLOWED;
     return status;
-}
-
-static tare_status verify_own(struct run *r, struct err *e)
-{
-    struct batch *own = &r->share.own;
-    if (!own->n_groups) return TARE_OK;
-    if (verify_gives_segments(r->engine.verify)) TRY(rollout_token_ends(r->engine.tokenizer, own, &r->arena, e));
-    return verify_run(r->engine.verify, own, &r->arena, e);
 }
 
 tare_status stage_verify(struct run *r, struct err *e)
 {
-    const tare_status status = comm_agree(&r->comm, verify_own(r, e), e); /* as in stage_rollout */
-    r->judging_failed = status && status != TARE_E_CANCELLED && status != TARE_E_COMM;
+    const tare_status status = collector_verify(&r->collector, e);
+    if (status && status != TARE_E_CANCELLED && status != TARE_E_COMM) r->state = RUN_VERIFY_FAILED;
     return status;
-}
-
-tare_status stage_gather(struct run *r, struct err *e)
-{
-    return deal_join(&r->share, &r->comm, &r->arena, &r->batch, e);
-}
-
-/* Logprobs of the frozen reference, where the KL estimate is built from single tokens (k1, k2, k3), or estimator or objective want them. */
-tare_status stage_reference(struct run *r, struct err *e)
-{
-    struct batch *b = &r->batch;
-    const bool estimated = r->config->loss.kl_coef > 0 && r->config->loss.kl != KL_EXACT;
-    const bool wanted =
-        (estimate_needs(r->estimator) & TARE_NEED_REF_LOGPROB) || (objective_needs(r->engine.objective) & TARE_OBJECTIVE_REFERENCE);
-    if (!estimated && !wanted) return TARE_OK;
-    TRY(arena_new(&r->arena, &b->ref_logprob, b->n_tokens, e));
-    return update_logprobs(r->engine.trainer, r->engine.reference, b, b->ref_logprob, NULL, e);
 }
 
 tare_status stage_state(struct run *r, struct err *e)
@@ -131,17 +68,13 @@ tare_status stage_state(struct run *r, struct err *e)
     TRY(fs_mkdirs(folder, e));
     snprintf(name, sizeof name, "estimator/step-%06lld.state", (long long)r->batch.step);
     TRY(fs_join(path, r->config->run.dir, name, e));
-    TRY(estimate_save(r->estimator, &state, e));
+    TRY(estimate_save(r->learner.estimator, &state, e));
     TRY(fs_write_atomic(path, state.data, state.size, e));
     return observe_cover(r->observe, name, &state, e);
 }
 
 tare_status stage_apply(struct run *r, struct err *e)
 {
-    TRY(logprob_service_fill(&r->logprob, r->engine.trainer, r->engine.model, &r->batch, &r->arena, e));
-    const tare_status status = estimate_apply(r->estimator, r->batch.step, e);
-    logprob_service_clear(&r->logprob);
-    TRY(status);
-    TRY(update_apply(r->engine.trainer, r->batch.step, e));
+    TRY(learner_apply(r, e));
     return curriculum_apply(r->curriculum, e);
 }

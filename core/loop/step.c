@@ -1,77 +1,95 @@
-/* One step:
+/* One step, take -> learn -> record:
  *
- *   data -> rollout -> verify -> keep -> cluster -> estimate -> update (-> relift) -> apply -> observe
+ *   take     data, rollout, verify, gather, keep, cluster, reference: rows become a finished batch
+ *   learn    estimate, refill, update: the batch becomes an update (learner.c)
+ *   record   state, apply, evaluate
  *
- * The batch is filled from left to right; each stage reads what the ones before it wrote. Until the update nothing outside of the batch
- * and the cursor changes, so a step that is interrupted there can be forgotten. On several ranks each samples and verifies its own
- * groups; from `gather` on every rank has the whole batch and does the same, but for the update, which deals out micro-batches. */
+ * The batch is filled from left to right; each stage reads the columns that earlier stages filled.
+ * Before the update nothing but the batch and the cursor changes, so a step that is interrupted
+ * there can be forgotten (run_state.h). On several ranks each samples and verifies its own groups;
+ * from `gather` on every rank has the whole batch and does the same, except in the update, which
+ * deals out micro-batches.
+ *
+ * Letters: M prompts, N rollouts, T tokens. */
 #include "loop/step.h"
 
 #include "base/fault.h"
-#include "loop/estimate.h"
 #include "loop/evaluate.h"
-#include "loop/off_policy.h"
-#include "loop/process_reward.h"
 #include "loop/refill.h"
-#include "loop/relift.h"
 #include "loop/rollback.h"
 #include "loop/stages.h"
-#include "update/update.h"
 
-tare_status collect(struct run *r, int64_t n, struct err *e)
+#include <string.h>
+
+tare_status stage_end(struct run *r, const char *metric, double began, tare_status status, struct err *e)
 {
-    struct batch *b = &r->batch;
-    *b = (struct batch){.step = r->step + 1};
-
-    STAGE("data", stage_data(r, n, e));                             /* M prompts */
-    STAGE("rollout", stage_rollout(r, e));                          /* N = M G completions, logprob [T] */
-    STAGE("off_policy", stage_off_policy(r, e));                    /* rows' own traces among them */
-    STAGE("verify", stage_verify(r, e));                            /* reward [N] */
-    STAGE("gather", stage_gather(r, e));                            /* the same on every rank from here on */
-    if (r->config->relift.rows) STAGE("hard", stage_hard(r, e));    /* questions that no rollout solved */
-    STAGE("keep", curriculum_keep(r->curriculum, b, e));            /* which of them are learnt from */
-    STAGE("cluster", cluster_assign(&r->cluster, b, &r->arena, e)); /* k [M] */
-    STAGE("reference", stage_reference(r, e));                      /* log pi_ref [T], when the loss wants it */
-    if (r->config->process_reward.implicit) STAGE("process", stage_process_reward(r, e)); /* r [T] of the process reward model */
+    if (!status) status = figure_add(r, metric, clock_seconds() - began, e);
+    if (status) return err_prefix(e, "step %lld, %s", (long long)r->step + 1, metric + strlen("time/"));
     return TARE_OK;
 }
 
-static tare_status learn(struct run *r, struct err *e)
+tare_status step_collect(struct run *r, int64_t n, struct err *e)
 {
     struct batch *b = &r->batch;
-    arena_reset(&r->arena);
-    r->n_met = 0;
-    r->begun = r->cursor;
-    r->moved = r->judging_failed = false;
+    struct collect_request request;
+    *b = (struct batch){.step = r->step + 1};
 
+    STAGE("data", stage_data(r, n, &request, e));    /* M prompts */
+    STAGE("rollout", stage_rollout(r, &request, e)); /* N completions, logprob [T] */
+    TRY(learner_run_hooks(r, HOOK_AFTER_SAMPLE, e));
+    STAGE("verify", stage_verify(r, e));                  /* reward [N] */
+    STAGE("gather", collector_join(&r->collector, b, e)); /* equal on every rank from here on */
+    TRY(learner_run_hooks(r, HOOK_AFTER_JOIN, e));
+    STAGE("keep", curriculum_keep(r->curriculum, b, e));            /* fate [N] */
+    STAGE("cluster", cluster_assign(&r->cluster, b, &r->arena, e)); /* k [M] */
+    STAGE("reference", learner_reference(r, e));                    /* log pi_ref [T] */
+    return learner_run_hooks(r, HOOK_AFTER_COLLECT, e);
+}
+
+static tare_status take_batch(struct run *r, struct err *e)
+{
+    arena_reset(&r->arena);
+    r->n_drawn = 0;
+    r->cursor_begin = r->cursor;
+    r->state = RUN_COLLECTING;
     TRY(curriculum_begin(r->curriculum, r->step + 1, &r->arena, e));
-    estimate_begin(r->estimator);
-    relift_begin(r);
+    learner_begin(r);
     cluster_begin(&r->cluster);
-    TRY(collect(r, r->config->rollout.prompts, e));
-    STAGE("estimate", stage_estimate(r, e)); /* A [N], from the state before this step */
-    TRY(refill(r, e));                       /* groups in place of dropped ones */
-    r->moved = true;
-    STAGE("update", update_run(r->engine.trainer, b, &r->report, e));                                   /* theta */
-    if (r->config->process_reward.implicit) STAGE("process_update", stage_process_reward_update(r, e)); /* phi */
-    if (r->config->relift.rows) STAGE("relift", stage_relift(r, e)); /* theta too, on demonstrations of those questions */
-    return TARE_OK;
+    return step_collect(r, r->config->rollout.prompts, e);
+}
+
+static tare_status learn_from_batch(struct run *r, struct err *e)
+{
+    STAGE("estimate", learner_estimate(r, e)); /* A [N], from the state before this step */
+    TRY(refill(r, e));                         /* replaces dropped groups */
+    r->state = RUN_UPDATING;
+    STAGE("update", learner_update(r, e)); /* theta */
+    return learner_run_hooks(r, HOOK_AFTER_UPDATE, e);
+}
+
+static tare_status take_and_learn(struct run *r, struct err *e)
+{
+    for (;;) {
+        tare_status status = take_batch(r, e);
+        if (!status) status = learn_from_batch(r, e);
+        if (!run_overflowed(r, status)) return status;
+        STAGE("rollback", run_roll_back(r, e)); /* repeats the step with the next prompts */
+    }
+}
+
+static tare_status record_step(struct run *r, double began, struct err *e)
+{
+    STAGE("state", stage_state(r, e)); /* the state that A was computed from, for a replay */
+    STAGE("apply", stage_apply(r, e)); /* the states of estimator, objective and curriculum */
+    STAGE("evaluate", evaluate_when_due(r, r->batch.step, e));
+    TRY(step_record(r, clock_seconds() - began, e));
+    return fault_point(r->comm.rank, "recorded", r->batch.step, e);
 }
 
 tare_status step_run(struct run *r, struct err *e)
 {
-    struct batch *b = &r->batch;
     const double began = clock_seconds();
     r->n_figures = 0;
-
-    for (tare_status status; (status = learn(r, e));) { /* again after a rollback */
-        if (!run_overflowed(r, status)) return status;
-        STAGE("rollback", run_roll_back(r, e));
-    }
-    STAGE("state", stage_state(r, e)); /* what A came from, kept for a replay */
-    STAGE("apply", stage_apply(r, e)); /* the states of estimator, objective and curriculum */
-
-    STAGE("evaluate", evaluate_when_due(r, b->step, e)); /* on held-out rows, now and then */
-    TRY(step_record(r, clock_seconds() - began, e));
-    return fault_point(r->comm.rank, "recorded", b->step, e);
+    TRY(take_and_learn(r, e));
+    return record_step(r, began, e);
 }

@@ -6,19 +6,22 @@
 #include "loop/run.h"
 #include "loop/step_metrics.h"
 
-/* In a function with a run r and an err e: runs a stage, adds its time to time/NAME, names it in its error. */
+/* In a function with a run r and an err e: runs a stage, adds its time to time/NAME, and names it
+ * in its error. */
 #define STAGE(NAME, CALL)                                                                                                          \
     do {                                                                                                                           \
         const double began_ = clock_seconds();                                                                                     \
         tare_status status_ = comm_stage(&r->comm, NAME, r->step + 1, e);                                                          \
         if (!status_) status_ = (CALL);                                                                                            \
-        if (!status_) status_ = figure_add(r, "time/" NAME, clock_seconds() - began_, e);                                          \
-        if (status_) return err_prefix(e, "step %lld, %s", (long long)r->step + 1, NAME);                                          \
+        TRY(stage_end(r, "time/" NAME, began_, status_, e));                                                                       \
     } while (0)
+/* Ends a stage. metric: the literal "time/NAME"; began: clock_seconds when the stage began. */
+tare_status stage_end(struct run *r, const char *metric, double began, tare_status status, struct err *e);
 
 tare_status step_run(struct run *r, struct err *e);
 
-/* The next n prompts become the step's batch, sampled and scored. */
-tare_status collect(struct run *r, int64_t n, struct err *e);
+/* Collects the next n prompts into the step's batch: sampled, verified, with clusters and the
+ * reference's logprobs. */
+tare_status step_collect(struct run *r, int64_t n, struct err *e);
 
 #endif

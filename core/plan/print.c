@@ -1,46 +1,29 @@
-/* The plan as a table for people and as one JSON object. */
+/* Print the plan as a table and as a JSON object. */
 #include "plan/plan.h"
 
 #include "model/hf_config.h"
 
-#include <math.h>
-
 const char *const PLAN_CLASS_NAMES[PLAN_CLASSES] = {"weights",   "gradients", "moments",     "sampler", "gathered",
                                                     "reference", "kv_cache",  "activations", "logits",  "prefill",
                                                     "working",   "margin",    "staging"};
-const char *const PLAN_STAGE_NAMES[PLAN_STAGES] = {"rollout", "update", "refresh", "checkpoint"};
 
 static const char *const CLASS_TEXT[PLAN_CLASSES] = {"fp32 masters",
                                                      "fp32",
                                                      "AdamW's two, fp32",
                                                      "the compute copy: all products; positions",
-                                                     "units of weights and gradients that are whole for the moment",
-                                                     "frozen policy of the KL term",
+                                                     "units of weights and gradients gathered at one time",
+                                                     "the frozen policy of the KL term",
                                                      "",
                                                      "",
-                                                     "a chunk of the update's head",
+                                                     "a chunk of the update's head rows",
                                                      "the sampler's passes, with their logits",
                                                      "rounded copies, the libraries' workspace",
-                                                     "fragments, and what grows while the old is still there",
-                                                     "host memory: reading a tensor, the step's tokens"};
+                                                     "fragmentation, and buffers that grow while the old one exists",
+                                                     "host memory: a tensor being read, the step's tokens"};
 #define SHARD_NAME(ID, TEXT) TEXT,
 static const char *const SHARD_NAMES[] = {CHOICES_SHARD(SHARD_NAME)};
 
 #define LL(X) ((long long)(X))
-
-static const char *duration(char *buffer, double s)
-{
-    if (isnan(s)) return "?";
-    if (s < 1)
-        snprintf(buffer, 32, "%.3g ms", s * 1e3);
-    else if (s < 300)
-        snprintf(buffer, 32, "%.3g s", s);
-    else if (s < 7200)
-        snprintf(buffer, 32, "%.3g min", s / 60);
-    else
-        snprintf(buffer, 32, "%.3g h", s / 3600);
-    return buffer;
-}
 
 static tare_status print_head(const struct plan *p, struct str *out, struct err *e)
 {
@@ -68,7 +51,7 @@ static tare_status print_head(const struct plan *p, struct str *out, struct err 
     if (p->new_tokens < in->config->rollout.max_new_tokens)
         TRY(str_addf(
             out, e,
-            "warning  the longest prompts leave only %lld of the context's %lld tokens to a completion, and rollout.max_new_tokens is %lld; set rollout.max_prompt_tokens to what the prompts really have\n",
+            "warning  the longest prompts leave only %lld of the context's %lld tokens for a completion, but rollout.max_new_tokens is %lld; set rollout.max_prompt_tokens to the longest prompt\n",
             LL(p->new_tokens), LL(s->max_position), LL(in->config->rollout.max_new_tokens)));
     return str_add(out, "\n", 1, e);
 }
@@ -84,11 +67,11 @@ static tare_status print_memory(const struct plan *p, struct str *out, struct er
         if (differ) TRY(str_addf(out, e, " %12s", str_amount(b, (double)p->last.bytes[i], "B")));
         TRY(str_addf(out, e, "   %s", CLASS_TEXT[i]));
         if (i == PLAN_KV)
-            TRY(str_addf(out, e, "%lld tokens, %lld bytes each; %lld full-length completions at once, a step's want %lld tokens%s",
-                         LL(p->kv_tokens), LL(p->kv_token_bytes), LL(p->kv_sequences), LL(p->kv_wanted),
-                         p->kv_for_eval ? ", evaluation more" : ""));
+            TRY(str_addf(out, e, "%lld tokens of %lld bytes; %lld full-length completions at once; %s needs %lld tokens",
+                         LL(p->kv_tokens), LL(p->kv_token_bytes), LL(p->kv_sequences), p->kv_for_eval ? "evaluation" : "a step",
+                         LL(p->kv_wanted)));
         if (i == PLAN_ACTIVATIONS)
-            TRY(str_addf(out, e, "micro-batch of %lld rows, %lld targets, recompute %s", LL(p->micro_rows), LL(p->micro_targets),
+            TRY(str_addf(out, e, "micro-batch of %lld tokens, %lld targets, recompute %s", LL(p->micro_rows), LL(p->micro_targets),
                          config_chosen(p->in.config, "train", "recompute")));
         TRY(str_add(out, "\n", 1, e));
     }
@@ -97,32 +80,7 @@ static tare_status print_memory(const struct plan *p, struct str *out, struct er
     return str_add(out, "\n\n", 2, e);
 }
 
-static tare_status print_times(const struct plan *p, struct str *out, struct err *e)
-{
-    char a[32], b[32], d[32], f[32];
-    TRY(str_addf(out, e, "a step, completions of %lld tokens   time       sent by a rank   mostly\n",
-                 LL(p->in.response_tokens ? p->in.response_tokens : p->new_tokens)));
-    for (int i = 0; i < PLAN_STAGES; i++) {
-        const struct plan_stage_cost *s = &p->stage[i];
-        TRY(str_addf(out, e, "  %-14s %25s %18s   %s", PLAN_STAGE_NAMES[i], duration(a, s->seconds),
-                     s->wire > 0 ? str_amount(b, s->wire, "B") : "-", s->bound));
-        if (s->flops > 0) TRY(str_addf(out, e, "%s%s", *s->bound ? "; " : "", str_amount(d, s->flops, "FLOP")));
-        if (s->disk > 0) TRY(str_addf(out, e, "%s%s written", *s->bound ? "; " : "", str_amount(f, s->disk, "B")));
-        if (i == PLAN_CHECKPOINT && p->in.config->checkpoint.every)
-            TRY(str_addf(out, e, ", every %lld steps", LL(p->in.config->checkpoint.every)));
-        TRY(str_add(out, "\n", 1, e));
-    }
-    TRY(str_addf(out, e, "  %-14s %25s\n", "step", duration(a, p->step_seconds)));
-    TRY(str_addf(out, e, "  %-14s %25s   for %lld steps\n", "run", duration(a, p->run_seconds), LL(p->in.config->train.steps)));
-    if (isnan(p->step_seconds))
-        TRY(str_add(
-            out,
-            "  ? needs a peak: plan.device=NAME, or plan.flops, plan.bandwidth, plan.link (more than one rank), plan.disk; or --measure\n",
-            -1, e));
-    return str_add(out, "\n", 1, e);
-}
-
-/* The keys that find_ranks tried. */
+/* Print the keys found by find_ranks. */
 static tare_status print_ranks(const struct plan *p, struct str *out, struct err *e)
 {
     const int64_t tokens = p->prompt_tokens + p->tokens_needed;
@@ -144,18 +102,19 @@ static tare_status print_advice(const struct plan *p, struct str *out, struct er
     char a[32];
     for (int i = 0; i < p->n_advice; i++)
         TRY(str_addf(out, e, "  %s=%s saves %s%s\n", p->advice[i].key, p->advice[i].value, str_amount(a, p->advice[i].saves, "B"),
-                     p->in.ranks > 1 ? " a rank" : ""));
+                     p->in.ranks > 1 ? " per rank" : ""));
     if (p->fits_with_advice) return str_add(out, p->n_advice > 1 ? "with these it fits\n" : "with this it fits\n", -1, e);
     TRY(str_addf(out, e, "%s it does not fit; ",
                  p->n_advice > 1 ? "even with these"
                  : p->n_advice   ? "even with this"
                                  : "with smaller caches and micro-batches"));
     if (!p->ranks_needed)
-        TRY(str_add(out, "give more memory a rank, or a smaller model\n", -1, e));
+        TRY(str_add(out, "use more memory per rank, or a smaller model\n", -1, e));
     else
         TRY(print_ranks(p, out, e));
     if (p->adapters_need > 0)
-        TRY(str_addf(out, e, "or train adapters, not all weights: with lora.rank=%d%s on dist.ranks=%lld %s needs %s and fits\n",
+        TRY(str_addf(out, e,
+                     "or train adapters instead of all weights: with lora.rank=%d%s on dist.ranks=%lld %s needs %s and fits\n",
                      PLAN_ADAPTER_RANK, p->n_advice ? " and the changes above," : "", LL(p->adapters_ranks),
                      p->in.machine.gpu ? "a device" : "a host", str_amount(a, p->adapters_need, "B")));
     return TARE_OK;
@@ -166,12 +125,12 @@ static tare_status print_verdict(const struct plan *p, struct str *out, struct e
     char a[32], b[32], c[32];
     const char *what = p->in.machine.gpu ? "a device" : "a host";
     if (p->fits < 0)
-        return str_addf(out, e, "%s needs %s; give plan.memory to know whether it fits\n", what, str_amount(a, p->need, "B"));
-    TRY(str_addf(out, e, "%s: %s needs %s of %s (%s kept back)", p->fits ? "fits" : "does not fit", what,
+        return str_addf(out, e, "%s needs %s; give plan.memory to check whether it fits\n", what, str_amount(a, p->need, "B"));
+    TRY(str_addf(out, e, "%s: %s needs %s of %s (%s reserved)", p->fits ? "fits" : "does not fit", what,
                  str_amount(a, p->need, "B"), str_amount(b, p->in.machine.memory, "B"), str_amount(c, p->in.machine.reserve, "B")));
     if (p->fits)
-        return str_addf(out, e, ", %s left; the key/value cache could have %lld tokens\n", str_amount(a, p->budget - p->need, "B"),
-                        LL(p->kv_room));
+        return str_addf(out, e, ", %s free; the key/value cache could have %lld tokens\n", str_amount(a, p->budget - p->need, "B"),
+                        LL(p->kv_free));
     TRY(str_addf(out, e, ", %s too much\n", str_amount(a, p->need - p->budget, "B")));
     return print_advice(p, out, e);
 }
@@ -180,16 +139,10 @@ tare_status plan_print(const struct plan *p, struct str *out, struct err *e)
 {
     TRY(print_head(p, out, e));
     TRY(print_memory(p, out, e));
-    if (p->fits) TRY(print_times(p, out, e)); /* of what does not fit there is none */
     return print_verdict(p, out, e);
 }
 
 /* ---- JSON */
-
-static json_t *real_or_null(double x)
-{
-    return isfinite(x) ? json_real(x) : json_null();
-}
 
 static json_t *rank_json(const struct plan_rank *r, int64_t rank)
 {
@@ -204,30 +157,9 @@ static json_t *rank_json(const struct plan_rank *r, int64_t rank)
     return o;
 }
 
-static json_t *stages_json(const struct plan *p)
-{
-    json_t *o = json_object();
-    for (int i = 0; i < PLAN_STAGES; i++) {
-        const struct plan_stage_cost *s = &p->stage[i];
-        json_t *v = json_object();
-        json_object_set_new(v, "seconds", real_or_null(s->seconds));
-        json_object_set_new(v, "flops", json_real(s->flops));
-        json_object_set_new(v, "memory_bytes", json_real(s->memory));
-        json_object_set_new(v, "wire_bytes", json_real(s->wire));
-        json_object_set_new(v, "disk_bytes", json_real(s->disk));
-        json_object_set_new(v, "bound", *s->bound ? json_string(s->bound) : json_null());
-        json_object_set_new(o, PLAN_STAGE_NAMES[i], v);
-    }
-    json_object_set_new(o, "step_seconds", real_or_null(p->step_seconds));
-    json_object_set_new(o, "run_seconds", real_or_null(p->run_seconds));
-    return o;
-}
-
 static json_t *machine_json(const struct plan_machine *m)
 {
-    return json_pack("{s:s, s:b, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "name", m->name, "gpu", (int)m->gpu, "memory", m->memory,
-                     "flops", m->flops, "bandwidth", m->bandwidth, "link", m->link, "disk", m->disk, "compute_use", m->compute_use,
-                     "memory_use", m->memory_use, "reserve", m->reserve);
+    return json_pack("{s:s, s:b, s:f, s:f}", "name", m->name, "gpu", (int)m->gpu, "memory", m->memory, "reserve", m->reserve);
 }
 
 static json_t *advice_json(const struct plan *p)
@@ -244,7 +176,7 @@ tare_status plan_json(const struct plan *p, json_t **out, struct err *e)
     const struct plan_input *in = &p->in;
     json_t *ranks = json_array(), *o = json_object();
     *out = o;
-    /* prompts are dealt so that the first ranks have one more */
+    /* the first ranks have one prompt more */
     for (int64_t r = 0; r < in->ranks; r++)
         json_array_append_new(ranks, rank_json(r < in->config->rollout.prompts % in->ranks ? &p->first : &p->last, r));
     json_object_set_new(o, "parameters", json_integer(p->params));
@@ -254,10 +186,9 @@ tare_status plan_json(const struct plan *p, json_t **out, struct err *e)
     json_object_set_new(o, "kv_cache",
                         json_pack("{s:I, s:I, s:I, s:I, s:I}", "tokens", (json_int_t)p->kv_tokens, "wanted",
                                   (json_int_t)p->kv_wanted, "sequences", (json_int_t)p->kv_sequences, "token_bytes",
-                                  (json_int_t)p->kv_token_bytes, "room", (json_int_t)p->kv_room));
+                                  (json_int_t)p->kv_token_bytes, "available", (json_int_t)p->kv_free));
     json_object_set_new(o, "micro_batch",
                         json_pack("{s:I, s:I}", "rows", (json_int_t)p->micro_rows, "targets", (json_int_t)p->micro_targets));
-    json_object_set_new(o, "stages", stages_json(p));
     json_object_set_new(o, "need", json_real(p->need));
     json_object_set_new(o, "budget", json_real(p->budget));
     json_object_set_new(o, "fits", p->fits < 0 ? json_null() : json_boolean(p->fits));
@@ -268,10 +199,10 @@ tare_status plan_json(const struct plan *p, json_t **out, struct err *e)
     json_object_set_new(o, "adapters_ranks", p->adapters_need > 0 ? json_integer(p->adapters_ranks) : json_null());
     json_object_set_new(o, "adapters_need", p->adapters_need > 0 ? json_real(p->adapters_need) : json_null());
     json_object_set_new(o, "tokens_needed", p->tokens_needed ? json_integer(p->tokens_needed) : json_null());
-    if (json_object_size(o) != 17) {
+    if (json_object_size(o) != 16) {
         json_decref(o);
         *out = NULL;
-        FAIL(e, TARE_E_NOMEM, "no memory for the plan as JSON");
+        FAIL(e, TARE_E_NOMEM, "no memory to print the plan as JSON");
     }
     return TARE_OK;
 }

@@ -25,7 +25,7 @@ enum { CHAIN = 8 };
 static tare_status check_file(const struct config *c, const char *section, const char *key, const char *path, struct err *e)
 {
     if (!*path || fs_exists(path)) return TARE_OK;
-    FAIL(e, TARE_E_CONFIG, "%s: %s.%s = %s is not there", config_where(c, section, key), section, key, path);
+    FAIL(e, TARE_E_CONFIG, "%s: %s.%s = %s does not exist", config_where(c, section, key), section, key, path);
 }
 
 static tare_status check_files(const struct config *c, struct faults *f, struct err *e)
@@ -40,19 +40,19 @@ static tare_status check_files(const struct config *c, struct faults *f, struct 
 
 /* ---------------------------------------------------------------- plugins */
 
-static int32_t never(void *ctx)
+static int32_t is_cancelled(void *ctx)
 {
     (void)ctx;
     return 0;
 }
 
-static const void *extension(void *ctx, const char *id)
+static const void *file_extension(void *ctx, const char *id)
 {
     return !strcmp(id, "tare.logprob/1") ? logprob_service_extension(ctx) : NULL;
 }
 
-/* A plugin that is not there: the key that names it goes in front. */
-static tare_status at_key(const struct config *c, const char *section, const char *key, tare_status status, struct err *e)
+/* Opens a plugin. If that fails, the error names the key that chose it. */
+static tare_status open_at_key(const struct config *c, const char *section, const char *key, tare_status status, struct err *e)
 {
     return status == TARE_E_NOT_FOUND ? err_prefix(e, "%s: %s.%s", config_where(c, section, key), section, key) : status;
 }
@@ -62,7 +62,7 @@ static tare_status check_objective(const struct config *c, const struct plugin_e
     OWNED(engine_close) struct engine g = {0};
     engine_init(&g, c, NULL);
     g.env = *env;
-    return at_key(c, "objective", "plugin", engine_open_objective(&g, e), e);
+    return open_at_key(c, "objective", "plugin", engine_open_objective(&g, e), e);
 }
 
 static tare_status check_curriculum(const struct config *c, const struct dataset *train, const struct plugin_env *env,
@@ -77,12 +77,12 @@ static tare_status check_curriculum(const struct config *c, const struct dataset
                                                .prompts = c->rollout.prompts,
                                                .group_size = c->rollout.group_size,
                                                .env = *env};
-    TRY(at_key(c, "curriculum", "plugin", curriculum_open(&options, &curriculum, e), e));
+    TRY(open_at_key(c, "curriculum", "plugin", curriculum_open(&options, &curriculum, e), e));
     curriculum_free(curriculum);
     return TARE_OK;
 }
 
-/* Who gives rewards of tokens or steps, and who reads them: known of what can be opened. */
+/* Tracks which of the plugins that open produce token or step rewards, and which read them. */
 struct segments {
     bool verifier, gives, estimator, reads;
 };
@@ -91,14 +91,14 @@ static tare_status check_verifier(const struct config *c, const struct plugin_en
 {
     const struct plugin_search search = {.folder = c->run.plugins};
     struct verify *verify;
-    TRY(at_key(c, "verifier", "plugins", verify_open(c, &search, env, &verify, e), e));
+    TRY(open_at_key(c, "verifier", "plugins", verify_open(c, &search, env, &verify, e), e));
     s->verifier = true;
     s->gives = verify_gives_segments(verify);
     verify_close(verify);
     return TARE_OK;
 }
 
-/* train NULL: the rows could not be read, which was told. */
+/* train is NULL if the rows could not be read, which has already been reported. */
 static tare_status check_estimator(const struct config *c, const struct dataset *train, int64_t clusters,
                                    const struct plugin_env *env, struct segments *s, struct err *e)
 {
@@ -106,7 +106,7 @@ static tare_status check_estimator(const struct config *c, const struct dataset 
     OWNED(estimate_free_at) struct estimator *estimator = NULL;
     const struct estimate_options options = {
         .plugin = c->estimator.plugin, .search = &search, .settings = c->params, .n_clusters = clusters, .env = *env};
-    TRY(at_key(c, "estimator", "plugin", estimate_open(&options, &estimator, e), e));
+    TRY(open_at_key(c, "estimator", "plugin", estimate_open(&options, &estimator, e), e));
     s->estimator = true;
     s->reads = estimate_needs(estimator) & TARE_NEED_SEGMENTS;
     uint64_t seen = 0;
@@ -116,16 +116,22 @@ static tare_status check_estimator(const struct config *c, const struct dataset 
     return TARE_OK;
 }
 
+/* True for a kind whose plugins have their parameters in this section, [KIND.NAME]. */
+static bool kind_has_section(int32_t kind, const char *section)
+{
+    const size_t n = strlen(CONFIG_KINDS[kind].section);
+    return !strncmp(section, CONFIG_KINDS[kind].section, n) && section[n] == '.';
+}
+
+/* Opens the plugin of a section, [KIND.NAME]. */
 static tare_status find_named(const struct config *c, const char *section, const struct plugin **out, struct err *e)
 {
     const struct plugin_search search = {.folder = c->run.plugins};
     const char *name = strchr(section, '.') + 1;
-    if (!strncmp(section, "estimator.", 10)) return plugin_open(name, TARE_ESTIMATOR, &search, out, e);
-    if (!strncmp(section, "verifier.", 9)) return plugin_open(name, TARE_VERIFIER, &search, out, e);
-    if (!strncmp(section, "objective.", 10)) return plugin_open(name, TARE_OBJECTIVE, &search, out, e);
-    if (!strncmp(section, "curriculum.", 11)) return plugin_open(name, TARE_CURRICULUM, &search, out, e);
-    if (!plugin_open(name, TARE_ENCODER, &search, out, e)) return TARE_OK;
-    return plugin_open(name, TARE_CODEBOOK, &search, out, e);
+    tare_status status = TARE_E_NOT_FOUND;
+    for (int32_t kind = config_kind_of_section(section); status && kind <= PLUGIN_LAST_KIND; kind++)
+        if (kind_has_section(kind, section)) status = plugin_open(name, kind, &search, out, e);
+    return status;
 }
 
 static bool first_of_section(const struct config *c, const struct config_param *p)
@@ -135,56 +141,58 @@ static bool first_of_section(const struct config *c, const struct config_param *
     return true;
 }
 
-/* The tables of the plugins that `chosen`, a key's value, names; kind: "estimator.". *sound: nothing is wrong, so that they can be opened. A
- * file may hold a plugin of any name: its table is looked at when it is opened. */
-static tare_status check_tables(const struct config *c, const char *kind, const char *chosen, bool *sound, struct faults *f,
-                                struct err *e)
+/* Checks the parameters of the plugins that the configuration chooses from a kind. *sound: no fault was found, so that
+ * they can be opened. A file may hold a plugin of any name: its parameters are checked when it is opened. */
+static tare_status check_tables(const struct config *c, int32_t kind, bool *sound, struct faults *f, struct err *e)
 {
+    const char *chosen = config_kind_choice(c, kind);
     const int64_t before = f ? f->n : 0;
     const bool file = strchr(chosen, '/') || strstr(chosen, ".so");
     for (const struct config_param *p = c->params; p && !file; p = p->next) {
         const struct plugin *plugin;
         struct err unused;
-        if (strncmp(p->section, kind, strlen(kind)) || !first_of_section(c, p) || !config_uses(c, p->section)) continue;
+        if (!kind_has_section(kind, p->section) || !first_of_section(c, p) || !config_uses(c, p->section)) continue;
         if (!find_named(c, p->section, &plugin, &unused)) TRY(plugin_check_params(plugin, c->params, f, e));
     }
     *sound = !f || f->n == before;
     return TARE_OK;
 }
 
-/* train NULL: the rows could not be read, which was told. */
+/* train is NULL if the rows could not be read, which has already been reported. */
 static tare_status check_clusters(const struct config *c, const struct dataset *train, const struct plugin_env *env,
                                   int64_t *clusters, struct faults *f, struct err *e)
 {
     bool sound;
     *clusters = c->clusterer.clusters;
-    TRY(check_tables(c, "clusterer.", c->clusterer.codebook, &sound, f, e));
+    TRY(check_tables(c, TARE_CODEBOOK, &sound, f, e));
     return sound && train ? err_note_fault(f, cluster_check(c, train, env, clusters, e), e) : TARE_OK;
 }
 
 static tare_status check_plugins(const struct config *c, const struct dataset *train, struct faults *f, struct err *e)
 {
     struct logprob_service logprob = {0};
-    const struct plugin_env env = {.seed = (uint64_t)c->run.seed, .ctx = &logprob, .cancelled = never, .extension = extension};
+    const struct plugin_env env = {
+        .seed = (uint64_t)c->run.seed, .ctx = &logprob, .cancelled = is_cancelled, .extension = file_extension};
     struct segments s = {0};
     int64_t clusters = 0;
     bool sound;
-    TRY(check_tables(c, "verifier.", c->verifier.plugins, &sound, f, e));
+    TRY(check_tables(c, TARE_VERIFIER, &sound, f, e));
     if (sound) TRY(err_note_fault(f, check_verifier(c, &env, &s, e), e));
-    TRY(check_tables(c, "objective.", c->objective.plugin, &sound, f, e));
+    TRY(check_tables(c, TARE_OBJECTIVE, &sound, f, e));
     if (sound) TRY(err_note_fault(f, check_objective(c, &env, e), e));
-    TRY(check_tables(c, "curriculum.", c->curriculum.plugin, &sound, f, e));
+    TRY(check_tables(c, TARE_CURRICULUM, &sound, f, e));
     if (sound && train) TRY(err_note_fault(f, check_curriculum(c, train, &env, e), e));
-    if (!config_codebook_settled(c)) return TARE_OK; /* there is no such estimator, which was told */
+    /* the estimator is unknown, which has already been reported */
+    if (!config_codebook_settled(c)) return TARE_OK;
     TRY(check_clusters(c, train, &env, &clusters, f, e));
-    TRY(check_tables(c, "estimator.", c->estimator.plugin, &sound, f, e));
+    TRY(check_tables(c, TARE_ESTIMATOR, &sound, f, e));
     if (sound) TRY(err_note_fault(f, check_estimator(c, train, clusters, &env, &s, e), e));
     return s.verifier && s.estimator ? err_note_fault(f, engine_check_segments(c, s.gives, s.reads, e), e) : TARE_OK;
 }
 
 /* ---------------------------------------------------------------- the model, and its prompts */
 
-/* data: those that could be read */
+/* data: the data sets that could be read, NULL for others */
 static tare_status check_model(const struct config *c, const struct dataset *const data[2], struct faults *f, struct err *e)
 {
     struct model_shape shape;
@@ -216,7 +224,7 @@ static tare_status check_sft(const struct config *c, int depth, struct err *e)
     for (int64_t i = 0; !status && i < d.n; i++)
         if (!d.rows[i].completion.data)
             status = err_set(e, TARE_E_CONFIG, __FILE__, __LINE__,
-                             "%s: no \"completion\"; supervised training needs one in every row", d.rows[i].where);
+                             "%s: \"completion\" is missing; supervised training needs one in every row", d.rows[i].where);
     dataset_free(&d);
     TRY(status);
     if (fs_is_dir(c->model.path) || c->model.init != INIT_NONE) return TARE_OK;
@@ -229,13 +237,13 @@ static tare_status check_warm_start(const struct config *c, int depth, struct er
     char file[FS_PATH];
     OWNED(config_free) struct config child = {0};
     if (depth == CHAIN)
-        FAIL(e, TARE_E_CONFIG, "%s: model.warm_start = %s: more than %d configurations lead to each other; is there a circle?",
+        FAIL(e, TARE_E_CONFIG, "%s: model.warm_start = %s: more than %d chained configurations; do they form a cycle?",
              config_where(c, "model", "warm_start"), c->model.warm_start, CHAIN);
     TRY(warm_start_config(c, file, &child, e));
     return check_sft(&child, depth, e);
 }
 
-/* *read: d holds the rows. */
+/* *read: true if d holds the rows. */
 static tare_status check_rows(const struct config *c, const char *key, struct dataset *d, bool *read, struct faults *f,
                               struct err *e)
 {
@@ -244,15 +252,15 @@ static tare_status check_rows(const struct config *c, const char *key, struct da
     return err_note_fault(f, status ? status : verify_check_rows(c, d, e), e);
 }
 
-/* Supervised updates and traces need rows that have a completion. */
+/* Supervised updates and off-policy traces need rows that have a completion. */
 static tare_status check_completions(const struct config *c, const struct dataset *d, struct err *e)
 {
     const char *section = c->relift.rows ? "relift" : "rollout", *key = c->relift.rows ? "rows" : "off_policy";
     if (!c->relift.rows && !c->rollout.off_policy) return TARE_OK;
     for (int64_t i = 0; i < d->n; i++)
         if (d->rows[i].completion.data) return TARE_OK;
-    FAIL(e, TARE_E_CONFIG, "%s: %s.%s, and no row of %s has a \"completion\"", config_where(c, section, key), section, key,
-         c->data.train);
+    FAIL(e, TARE_E_CONFIG, "%s: %s.%s needs rows with a \"completion\", but %s has none", config_where(c, section, key), section,
+         key, c->data.train);
 }
 
 static tare_status check_all(const struct config *c, struct dataset data[2], struct faults *f, struct err *e)
@@ -264,7 +272,8 @@ static tare_status check_all(const struct config *c, struct dataset data[2], str
     if (c->data.eval[0]) TRY(check_rows(c, "eval", &data[1], &eval, f, e));
     const struct dataset *const rows[2] = {train ? &data[0] : NULL, eval ? &data[1] : NULL};
     TRY(check_plugins(c, rows[0], f, e));
-    if (f && (!*c->model.path || !c->rollout.max_new_tokens)) return TARE_OK; /* told by settle, which looks at the model */
+    /* already reported by settle, which looks at the model */
+    if (f && (!*c->model.path || !c->rollout.max_new_tokens)) return TARE_OK;
     if (fs_is_dir(c->model.path)) return err_note_fault(f, check_model(c, rows, f, e), e);
     if (*c->model.warm_start) return err_note_fault(f, check_warm_start(c, 0, e), e);
     return err_note_fault(f, config_no_model(c, "give a Hugging Face folder, or model.warm_start to make one", e), e);
@@ -282,7 +291,8 @@ tare_status preflight(const struct config *c, struct faults *f, struct err *e)
 static tare_status check_paths(const struct config *c, struct dataset data[2], struct err *e)
 {
     struct logprob_service logprob = {0};
-    const struct plugin_env env = {.seed = (uint64_t)c->run.seed, .ctx = &logprob, .cancelled = never, .extension = extension};
+    const struct plugin_env env = {
+        .seed = (uint64_t)c->run.seed, .ctx = &logprob, .cancelled = is_cancelled, .extension = file_extension};
     struct segments s = {0};
     TRY(check_files(c, NULL, e));
     TRY(dataset_of(c, "train", &data[0], e));
@@ -297,8 +307,8 @@ tare_status preflight_cell(const struct config *c, bool met, struct err *e)
 {
     struct dataset data[2] = {0};
     bool sound;
-    TRY(check_tables(c, "verifier.", c->verifier.plugins, &sound, NULL, e));
-    TRY(check_tables(c, "clusterer.", c->clusterer.codebook, &sound, NULL, e));
+    TRY(check_tables(c, TARE_VERIFIER, &sound, NULL, e));
+    TRY(check_tables(c, TARE_CODEBOOK, &sound, NULL, e));
     if (met) return TARE_OK;
     const tare_status status = check_paths(c, data, e);
     dataset_free(&data[0]);
@@ -308,7 +318,7 @@ tare_status preflight_cell(const struct config *c, bool met, struct err *e)
 
 /* ---------------------------------------------------------------- warnings */
 
-/* A section is looked at once, when its first parameter is met. */
+/* Checks a section once, when its first parameter is met. */
 static void warn_section(const struct config *c, const struct config_param *p)
 {
     const struct plugin *plugin;
@@ -317,31 +327,31 @@ static void warn_section(const struct config *c, const struct config_param *p)
     struct err e = {0};
     if (!first_of_section(c, p) || !strchr(p->section, '.') || config_uses(c, p->section)) return;
     if (find_named(c, p->section, &plugin, &e)) {
-        log_warn("%s: [%s] is not used, and %s", p->where, p->section, e.message);
+        log_warn("%s: [%s] is unused, and %s", p->where, p->section, e.message);
         return;
     }
     arena_init(&a, "parameters");
-    /* "[section] key is missing" is no fault of a section that is not used */
-    if (plugin_params(plugin, c->params, &a, &values, &e) && e.message[0] != '[')
-        log_warn("%s (the section is not used)", e.message);
+    /* "[section] key is missing" is not a fault of an unused section. */
+    if (plugin_params(plugin, c->params, &a, &values, &e) && e.message[0] != '[') log_warn("%s (the section is unused)", e.message);
     arena_free(&a);
 }
 
-/* What was given on the command line, for a plugin that was not chosen: most likely the line that chooses it was forgotten. In a file such sections
- * stand ready for another choice. */
+/* Warns about a command-line parameter of a plugin that was not chosen: the user probably forgot to
+ * choose it. In a file such sections may be prepared for another choice. */
 static void warn_override(const struct config *c, const struct config_param *p)
 {
     const char *name = strchr(p->section, '.');
     const bool verifier = !strncmp(p->section, "verifier.", 9);
     if (!name || strcmp(p->where, "command line") || config_uses(c, p->section)) return;
-    log_warn("%s: %s.%s does nothing: the plugin %s is not used; choose it by %.*s.%s, or leave the key out", p->where, p->section,
+    log_warn("%s: %s.%s has no effect because plugin %s is unused; choose it with %.*s.%s, or omit the key", p->where, p->section,
              p->key, name + 1, (int)(name - p->section), p->section,
              verifier                                 ? "plugins"
              : !strncmp(p->section, "clusterer.", 10) ? "encoder or .codebook"
                                                       : "plugin");
 }
 
-/* Advantages without a bound, and steps without one: AdamW's second moment remembers 1e8 for thousands of steps. */
+/* Warns about unbounded advantages with unbounded steps: AdamW's second moment remembers 1e8 for
+ * thousands of steps. */
 static void warn_unbounded(const struct config *c)
 {
     double gamma = 0.9, clip = 0;
@@ -356,12 +366,12 @@ static void warn_unbounded(const struct config *c)
     }
     if (gamma > 0.5 && clip == 0)
         log_warn(
-            "%s.gamma = %g with train.max_grad_norm = 0: advantages have no bound, and one of them can stop the learning for the rest of the run; set train.max_grad_norm = 1, or %s.advantage_clip = 5",
+            "%s.gamma = %g with train.max_grad_norm = 0: advantages are unbounded, and a single one can stall learning for the rest of the run; set train.max_grad_norm = 1, or %s.advantage_clip = 5",
             section, gamma, section);
 }
 
-/* A bound that somebody set, and that the chosen objective does not read: it would do nothing, without a word. One that is the default does
- * nothing with any objective. */
+/* Warns about a bound that the user set but the chosen objective does not read. A default bound
+ * gives no warning. */
 static void warn_bounds(const struct config *c)
 {
     const struct plugin_search search = {.folder = c->run.plugins};
@@ -379,7 +389,7 @@ static void warn_bounds(const struct config *c)
     for (int i = 0; i < 3; i++)
         if (bounds[i].set && (p->objective->flags & bounds[i].flag))
             log_warn(
-                "%s: loss.%s is not read by objective %s, and does nothing; its own bounds are in [objective.%s] (`tare plugin info %s`)",
+                "%s: loss.%s has no effect because objective %s does not read it; its own bounds are in [objective.%s] (`tare plugin info %s`)",
                 config_where(c, "loss", bounds[i].key), bounds[i].key, p->desc.name, p->desc.name, p->desc.name);
     config_free(&plain);
 }
@@ -389,11 +399,12 @@ static double checkpoint_bytes(const struct config *c, const struct model_shape 
     const double C = (double)s->hidden, D = (double)(s->heads * s->head_dim), J = (double)(s->kv_heads * s->head_dim);
     const double layer = 2 * C * D + 2 * C * J + 3 * C * (double)s->intermediate;
     const double n = (double)s->layers * layer + C * (double)s->vocab * (s->tied ? 1 : 2);
-    const double more = (c->process_reward.implicit ? 12 : 0) + (c->relift.rows ? 8 : 0); /* masters and moments; moments */
+    /* 12: master weights and moments; 8: moments */
+    const double more = (c->process_reward.implicit ? 12 : 0) + (c->relift.rows ? 8 : 0);
     return n * (4 + (c->checkpoint.optimizer ? 12 + more : 0));
 }
 
-/* keep + 1: the oldest is removed when the newest is there. */
+/* Uses keep + 1 because the oldest checkpoint is removed after the newest is complete. */
 static void warn_disk(const struct config *c)
 {
     struct model_shape shape;
@@ -417,27 +428,26 @@ static void warn_disk(const struct config *c)
             (long long)c->checkpoint.every);
 }
 
-/* Prompt and completion share the context: longer completions end there, with no word about it. */
+/* Prompt and completion share the context, so longer completions would be cut there silently. */
 static void warn_context(const struct config *c)
 {
     struct model_shape shape;
     struct err e = {0};
     if (c->rollout.max_new_tokens <= 0 || plan_shape(c, 0, &shape, &e) || c->rollout.max_new_tokens < shape.max_position) return;
     log_warn(
-        "rollout.max_new_tokens = %lld, but %s has a context of %lld tokens for prompt and completion together: completions end there; set a smaller rollout.max_new_tokens",
+        "rollout.max_new_tokens = %lld, but %s has a context of %lld tokens for prompt and completion together, where completions are cut; set a smaller rollout.max_new_tokens",
         (long long)c->rollout.max_new_tokens, c->model.path, (long long)shape.max_position);
 }
 
 static void warn_template(const struct config *c)
 {
     if (c->data.prompt == PROMPT_PLAIN && *c->data.chat_template)
-        log_warn("%s: data.chat_template is not read with data.prompt = plain, and does nothing",
-                 config_where(c, "data", "chat_template"));
+        log_warn("%s: data.chat_template has no effect with data.prompt = plain", config_where(c, "data", "chat_template"));
 }
 
-/* Keys of a part that is switched off do nothing. */
+/* A feature that is off, whose other keys therefore have no effect. */
 struct idle {
-    const char *section, *key; /* the part, and the key that switches it on */
+    const char *section, *key; /* section of the feature, and the key that enables it */
     struct str keys;
 };
 
@@ -455,12 +465,12 @@ static void warn_idle(const struct config *c, const char *section, const char *k
     struct idle i = {.section = section, .key = key};
     if (config_load(&plain, NULL, NULL, 0, &e)) return;
     if (!config_compare(&plain, c, take_idle, &i, &e) && i.keys.size)
-        log_warn("%s: set, and without effect while %s.%s is off", i.keys.data, section, key);
+        log_warn("%s: no effect while %s.%s is off", i.keys.data, section, key);
     str_free(&i.keys);
     config_free(&plain);
 }
 
-/* What is asked of worker processes means nothing where there are none. */
+/* Limits for worker processes have no effect with threads. */
 static tare_status take_of_workers(void *ctx, const struct config_difference *d, struct err *e)
 {
     static const char *const KEYS[] = {"confine", "network", "memory", "open_files", "file_size"};
@@ -477,8 +487,7 @@ static void warn_workers(const struct config *c)
     struct err e = {0};
     if (c->verifier.isolate == ISOLATE_PROCESS || config_load(&plain, NULL, NULL, 0, &e)) return;
     if (!config_compare(&plain, c, take_of_workers, &keys, &e) && keys.size)
-        log_warn("%s: set, and without effect while verifier.isolate = thread: in a thread a verifier may do whatever tare may",
-                 keys.data);
+        log_warn("%s: no effect with verifier.isolate = thread: a thread has all permissions of tare", keys.data);
     config_free(&plain);
 }
 

@@ -22,12 +22,12 @@ tare_status settle_model(const char *given, char *folder, struct err *e)
         return fs_join(folder, "", given, e);
     }
     TRY(checkpoint_latest(given, folder, &step, e));
-    if (step < 0) FAIL(e, TARE_E_NOT_FOUND, "%s: the folder of a run without a whole checkpoint; name another model", given);
-    log_info("%s is the folder of a run: taking its newest checkpoint, %s", given, folder);
+    if (step < 0) FAIL(e, TARE_E_NOT_FOUND, "%s: this run has no complete checkpoint; name another model", given);
+    log_info("%s is a run folder: using its newest checkpoint, %s", given, folder);
     return TARE_OK;
 }
 
-/* The key keeps its place, for messages. */
+/* Changes the value but keeps the recorded origin of the key, for messages. */
 static tare_status set_model(struct config *c, const char *key, const char *given, struct err *e)
 {
     char folder[FS_PATH], where[FS_PATH];
@@ -47,7 +47,7 @@ static tare_status set_codebook(struct config *c, bool say, struct err *e)
         return err_prefix(e, "%s: estimator.plugin", config_where(c, "estimator", "plugin"));
     const bool by_cluster = p->desc.needs & TARE_NEED_CLUSTER;
     if (by_cluster && say)
-        log_info("clusterer.codebook = auto: %s works by cluster, so prompts are put into %lld clusters by kmeans (encoder %s)",
+        log_info("clusterer.codebook = auto: %s works by cluster, so kmeans assigns prompts to %lld clusters (encoder %s)",
                  p->desc.name, (long long)c->clusterer.clusters, c->clusterer.encoder);
     return config_set(c, "clusterer", "codebook", by_cluster ? "kmeans" : "none", "auto", e);
 }
@@ -63,7 +63,7 @@ tare_status settle_tokens(struct config *c, bool say, struct err *e)
     struct model_shape shape;
     char text[32];
     if (!*c->model.path)
-        FAIL(e, TARE_E_CONFIG, "model.path is not set; name a Hugging Face folder, a checkpoint or a run: model.path=FOLDER");
+        FAIL(e, TARE_E_CONFIG, "model.path is missing; set it to a Hugging Face folder, a checkpoint or a run: model.path=FOLDER");
     if (c->rollout.max_new_tokens) return TARE_OK;
     TRY(plan_shape(c, 0, &shape, e));
     snprintf(text, sizeof text, "%lld", (long long)new_tokens(shape.max_position));
@@ -73,7 +73,7 @@ tare_status settle_tokens(struct config *c, bool say, struct err *e)
     return config_set(c, "rollout", "max_new_tokens", text, "auto", e);
 }
 
-/* A run that continues keeps the date it was started on. */
+/* A resumed run keeps the date of its first start. */
 static tare_status set_date(struct config *c, struct err *e)
 {
     char path[FS_PATH], today[32];
@@ -105,8 +105,8 @@ tare_status settle(struct config *c, bool say, struct faults *f, struct err *e)
     return err_as_config(settle_keys(c, say, f, e), e);
 }
 
-/* The clocks of ranks may say different days, at midnight or for good. A rank whose user gave a date keeps it: one that differs is refused
- * later, where all keys are compared. */
+/* The clocks of ranks may show different days, at midnight or always. A rank with a date from the
+ * user keeps it: a rank whose date differs is refused later, where all keys are compared. */
 tare_status settle_ranks(struct config *c, struct comm *comm, struct err *e)
 {
     const bool given = *c->data.date;

@@ -63,7 +63,7 @@ for verb in train eval 'config check' sweep; do
         status3 "$key: folder is a folder; name a regular file" $verb $file $key=folder
         status3 "$key: /dev/zero is a device" $verb $file $key=/dev/zero
         status3 'nul.jsonl:2: not a row' $verb $file $key=nul.jsonl
-        INPUT=/dev/zero status3 "$key: /dev/stdin: a line of more than 64 MiB" $verb $file $key=/dev/stdin
+        INPUT=/dev/zero status3 "$key: /dev/stdin: a line is longer than 64 MiB" $verb $file $key=/dev/stdin
         status3 'no verifier named' $verb $file verifier.plugins=EXACT
     }
 done
@@ -118,10 +118,10 @@ refused_broken shape 'q_proj.weight.*' 'k = [x for x in names if "q_proj.weight"
 
 # a codebook made for another encoder
 for i in 1 2 3 4 5 6 7 8; do printf '{"text":"row number %d of the corpus"}\n' $i; done > corpus.jsonl
-if "$TARE" codebook hashed --clusters 2 --seed 1 --restarts 1 -o cb.safetensors < corpus.jsonl > /dev/null 2>&1; then
+if "$TARE" cluster train hashed --clusters 2 --seed 1 --restarts 1 -o cb.safetensors < corpus.jsonl > /dev/null 2>&1; then
     refused 'encoder' train tiny.ini $q clusterer.codebook=kmeans clusterer.encoder=hashed clusterer.kmeans.path=cb.safetensors clusterer.hashed.dim=128
 else
-    bad "tare codebook hashed"
+    bad "tare cluster train hashed"
 fi
 
 # a full disk: a file size limit stands in for it

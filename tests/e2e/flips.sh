@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# One bit that turned in a file that is read: found by a sum, and the file named. A folder's checkpoints and a run's chain are tested in checkpoint/test_checkpoint and e2e/verify_run,
+# One bit that turned in a file that is read: found by a sum, and the file named. A folder's checkpoints and a run's chain are tested in checkpoint/test_checkpoint and e2e/reproduce,
 # what travels between ranks in e2e/ranks_flip.
 . "$(dirname "$0")/common.inc"
 tiny_config
@@ -48,15 +48,15 @@ flip merged/model.safetensors
 refused 1 'merged/model.safetensors: is damaged' "$TARE" generate merged rollout.max_new_tokens=2
 
 # a codebook: in a new run, and in what reads it alone
-taken "$TARE" codebook hashed dim=16 --clusters 2 --seed 1 --restarts 1 -o book.safetensors
+taken "$TARE" cluster train hashed dim=16 --clusters 2 --seed 1 --restarts 1 -o book.safetensors
 at=$(($(stat -c %s book.safetensors) - 90)) # a centroid, or what the encoder learnt
 flip book.safetensors $at 64
-refused 1 'book.safetensors: is damaged' "$TARE" cluster book.safetensors
-refused 1 'book.safetensors: is damaged' "$TARE" codebook inspect book.safetensors
+refused 1 'book.safetensors: is damaged' "$TARE" cluster assign book.safetensors
+refused 1 'book.safetensors: is damaged' "$TARE" cluster inspect book.safetensors
 # shellcheck disable=SC2086
 refused 1 'book.safetensors: is damaged' "$TARE" train tiny.ini $quick run.dir=clusters clusterer.codebook=kmeans clusterer.encoder=hashed clusterer.hashed.dim=16 clusterer.kmeans.path=book.safetensors
 flip book.safetensors $at 64
-taken "$TARE" cluster book.safetensors
+taken "$TARE" cluster assign book.safetensors
 
 # a run's rollouts and metrics, in what reads them: told once, by the file's name; a fork, which would go on from them, refuses
 # shellcheck disable=SC2086
@@ -76,9 +76,9 @@ flip $file $at # 0.0 is 1.0
 told 1 $file "$TARE" report one
 told 1 $file "$TARE" audit one
 told 1 $file "$TARE" audit $file
-refused 1 "$file: is not what the run wrote .*put the file back, or fork at a step before 2" "$TARE" fork one@4 --run-dir forked
+refused 1 "$file: was changed .*restore the file, or fork at a step before 2" "$TARE" fork one@4 --run-dir forked
 [ ! -e forked ] && ok || bad 'a refused fork left its folder'
-mv one/chain.jsonl kept.jsonl # a run of before there were chains has no sums
+mv one/chain.jsonl kept.jsonl # without its chain a run has no checksums
 told 0 '' "$TARE" audit one
 mv kept.jsonl one/chain.jsonl
 flip $file $at
@@ -87,7 +87,7 @@ file=one/metrics.jsonl
 at=$(($(place '"policy/entropy":' $file) + 19)) # a digit after the point
 flip $file $at
 told 1 $file:1 "$TARE" report one
-refused 1 "$file:1: is not what the run wrote .*put the file back" "$TARE" fork one@4 --run-dir forked
+refused 1 "$file:1: is not what the run wrote .*restore the file" "$TARE" fork one@4 --run-dir forked
 flip $file $at
 taken "$TARE" fork one@4 --run-dir forked
 

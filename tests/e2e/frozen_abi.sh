@@ -46,7 +46,7 @@ for release in "$SOURCE"/tests/abi/frozen/v*; do
     if [ "$got" = '"advantages":[[2,0]],"advantages":[[1,-1]],' ]; then ok; else bad "$release estimator: $got"; fi
     got=$(echo '{"completion":"it is 42","answer":"42"}' | "$TARE" verify ./frozen_verifier.so | grep -o '"verdict":"[a-z]*"')
     if [ "$got" = '"verdict":"correct"' ]; then ok; else bad "$release verifier: $got"; fi
-    got=$(echo '{"text":"aab"}' | "$TARE" embed ./frozen_encoder.so dim=2)
+    got=$(echo '{"text":"aab"}' | "$TARE" cluster embed ./frozen_encoder.so dim=2)
     case $got in *0.447213*0.894427*) ok ;; *) bad "$release encoder: $got" ;; esac
 done
 # the gate itself: two members change places in a copy, and in another one is inserted

@@ -84,13 +84,13 @@ told() {
 printed() {
     status=0
     timeout -s KILL 300 "$@" < "$INPUT" > /dev/full 2> err.txt || status=$?
-    case $2 in diff | verify-run) [ $status = 2 ] ;; *) [ $status = 1 ] ;; esac && ok || bad "$*, on a full standard output: exit status $status: $(tail -1 err.txt)"
+    case $2 in diff | reproduce) [ $status = 2 ] ;; *) [ $status = 1 ] ;; esac && ok || bad "$*, on a full standard output: exit status $status: $(tail -1 err.txt)"
     grep "^tare: .*No space left on device" err.txt > /dev/null && ok || bad "$*, on a full standard output: $(tail -1 err.txt)"
 }
 
 on 'config init' "$TARE" config init place/mine.ini
 on 'data check' "$TARE" data check rows.jsonl write=place/kept.jsonl
-on codebook "$TARE" codebook hashed dim=64 --clusters 4 -o place/book.safetensors
+on codebook "$TARE" cluster train hashed dim=64 --clusters 4 -o place/book.safetensors
 on report "$TARE" report run -o place/page.html
 on merge "$TARE" merge lora place/merged
 INPUT=groups.jsonl
@@ -112,8 +112,8 @@ MAY_STAY=--retry # of its cells
 on sweep "$TARE" sweep sweep.ini $q train.steps=1 sweep.dir=place/sweep sweep.metric=reward/mean
 [ ! -e "${INTERPOSE:-}" ] || for plant in quiet 'done'; do told "$plant"; done
 
-for command in 'config dump tiny.ini' 'config docs' 'plugin list' doctor 'data show tiny.ini' 'diff run run' 'verify-run run' 'plan tiny.ini' 'estimate grpo' \
-    'tokenize base' 'embed hashed' 'cluster book.safetensors' 'generate base rollout.max_new_tokens=2' 'verify exact' 'codebook inspect book.safetensors' '--help' 'train --help'; do
+for command in 'config dump tiny.ini' 'config docs' 'plugin list' doctor 'data show tiny.ini' 'diff run run' 'reproduce run' 'plan tiny.ini' 'estimate grpo' \
+    'tokenize base' 'cluster embed hashed' 'cluster assign book.safetensors' 'generate base rollout.max_new_tokens=2' 'verify exact' 'cluster inspect book.safetensors' '--help' 'train --help'; do
     case $command in estimate*) INPUT=groups.jsonl ;; *) INPUT=rows.jsonl ;; esac
     # shellcheck disable=SC2086
     printed "$TARE" $command

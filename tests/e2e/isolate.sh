@@ -78,7 +78,7 @@ reward 0 huge verifier.file_size=0
 reward 1 files verifier.open_files=200 verifier.confine=off
 [ -z "${INTERPOSE:-}" ] || reward 1 memory verifier.memory=30000 # a sanitizer's build needs all addresses
 train run.dir=thread train.steps=1 verifier.plugins=exact verifier.confine=require || bad "confine with threads: $(cat log)"
-grep -q 'verifier.confine: set, and without effect while verifier.isolate = thread' log && ok || bad "confine = require is silently without effect: $(cat log)"
+grep -q 'verifier.confine: no effect with verifier.isolate = thread' log && ok || bad "confine = require is silently without effect: $(cat log)"
 # programs: theirs is the same, threads, processes and memory work, and the network is there when asked for
 cat > judge.py <<'PY'
 import mmap, multiprocessing, socket, subprocess, threading

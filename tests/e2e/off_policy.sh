@@ -9,7 +9,7 @@ tiny_config
 } > train.jsonl
 run() { "$TARE" train tiny.ini data.train=train.jsonl train.steps=2 log.progress=none rollout.off_policy=true "$@" > /dev/null 2>> log.txt; }
 run || { bad "the run failed"; tail -3 log.txt; }
-grep -q '4 of 8 rows bring a trace' log.txt && ok || bad "the number of traces is not said"
+grep -q '4 of 8 rows add a trace' log.txt && ok || bad "the number of traces is not said"
 checked "the traces are not where they belong" <<'PY'
 import json
 rows = [json.loads(l) for s in (1, 2) for l in open(f"run/rollouts/step-{s:06d}.jsonl")]
@@ -39,7 +39,7 @@ for step in (1, 2):
         n += off
 assert n == 8, n
 PY
-! run run.dir=r2 data.train='builtin:arithmetic/train?rows=100' && grep -q 'no row of .* has a "completion"' log.txt && ok || bad "no traces at all was not refused"
+! run run.dir=r2 data.train='builtin:arithmetic/train?rows=100' && grep -q 'needs rows with a "completion", but .* has none' log.txt && ok || bad "no traces at all was not refused"
 sed 's/"completion":"2"/"completion":"2 and much more"/' train.jsonl > long.jsonl
 ! run run.dir=r3 data.train=long.jsonl && grep -q 'long.jsonl:1: the completion has' log.txt && ok || bad "a long trace was not refused"
 done_

@@ -19,15 +19,15 @@ for kind in estimator verifier encoder codebook objective curriculum; do
     cmake -S my_$kind -B cmake_$kind -DCMAKE_PREFIX_PATH="$work/prefix" -DTARE_INCLUDE=/nowhere > log 2>&1 && cmake --build cmake_$kind >> log 2>&1 || { cat log; exit 1; }
     tare plugin check cmake_$kind/my_$kind.so > log || { cat log; exit 1; }
 done
-# README.md shows what the template computes
-awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' "$SOURCE/README.md" > readme.c
-sed -n '/^static tare_status compute(/,/^}/p' my_estimator/my_estimator.c | cmp - readme.c || { echo "README.md's estimator is not the template's"; exit 1; }
+# docs/writing-plugins.md shows what the template computes, in its first block of C
+awk '/^```c$/ { on = 1; next } on && /^```$/ { exit } on' "$SOURCE/docs/writing-plugins.md" > page.c
+sed -n '/^static tare_status compute(/,/^}/p' my_estimator/my_estimator.c | cmp - page.c || { echo "the estimator of docs/writing-plugins.md is not the template's"; exit 1; }
 if tare plugin new estimator my_estimator 2> log; then echo "an existing folder was overwritten"; exit 1; fi
 grep -q 'exists already' log
 for taken in "estimator grpo" "verifier exact" "codebook kmeans" "objective ppo" "curriculum mix"; do
     status=0
     tare plugin new $taken 2> log || status=$?
-    [ $status != 0 ] && [ ! -e "${taken#* }" ] && grep -q "${taken#* } is one of tare's own" log || { echo "$taken: status $status: $(cat log)"; exit 1; }
+    [ $status != 0 ] && [ ! -e "${taken#* }" ] && grep -q "${taken#* } is the name of one of tare's own" log || { echo "$taken: status $status: $(cat log)"; exit 1; }
 done
 tare plugin new verifier grpo > /dev/null # a name of another kind is free
 echo "six kinds: built with make and with CMake, checked"

@@ -22,7 +22,7 @@ for wrong in rows=0 rows=x set=all; do
     show $wrong && bad "$wrong is taken" || { grep -q "^tare: $wrong: " err.txt && ok || bad "$wrong: $(cat err.txt)"; }
 done
 show rows && bad "a word is taken" || { grep -q '^usage: tare data' err.txt && ok || bad "a word: $(cat err.txt)"; }
-show model.path=nowhere && bad "no model" || { grep -q 'model.path = nowhere is not there' err.txt && ok || bad "no model: $(cat err.txt)"; }
+show model.path=nowhere && bad "no model" || { grep -q 'model.path = nowhere does not exist' err.txt && ok || bad "no model: $(cat err.txt)"; }
 
 # as a run records it, and the run's folder in place of its configuration
 "$TARE" -q train tiny.ini $keys train.steps=1 rollout.prompts=3 train.minibatch=4 estimator.plugin=grpo data.shuffle=false verifier.plugins=number 2> err.txt || bad "train: $(cat err.txt)"
@@ -56,5 +56,5 @@ head -n 1 rows.jsonl > one.jsonl
 warns 0 '' "$TARE" config check tiny.ini $keys data.train=one.jsonl data.chat_template=unknown.jinja
 # a plain prompt has neither system message nor template
 "$TARE" config check tiny.ini $keys data.prompt=plain data.system=Think. > out.txt 2> err.txt && bad "a system message that nobody reads" || { grep -q 'a plain prompt has no system message' err.txt && ok || bad "$(cat err.txt)"; }
-"$TARE" config check tiny.ini $keys data.prompt=plain data.chat_template=sound.jinja > out.txt 2> err.txt && grep -q 'data.chat_template is not read with data.prompt = plain' err.txt && ok || bad "$(cat err.txt)"
+"$TARE" config check tiny.ini $keys data.prompt=plain data.chat_template=sound.jinja > out.txt 2> err.txt && grep -q 'data.chat_template has no effect with data.prompt = plain' err.txt && ok || bad "$(cat err.txt)"
 done_

@@ -1,4 +1,4 @@
-/* libFuzzer target: any bytes as the file of a codebook, as the plugin kmeans and `tare codebook` read it. Where the first byte is odd the rest is the
+/* libFuzzer target: any bytes as the file of a codebook, as the plugin kmeans and `tare cluster train` read it. Where the first byte is odd the rest is the
  * header up to the first newline, whose length is made right, and after it the tensors' bytes. */
 #include "cluster/codebook.h"
 

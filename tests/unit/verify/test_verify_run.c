@@ -522,8 +522,8 @@ static void test_segments_that_are_wrong(void **state)
     (void)state;
     static const struct {
         const char *said, *message;
-    } CASES[] = {{"!back", "segment 1 ends at byte 2; it has to end after 2, and the completion has 5 bytes"},
-                 {"!far", "segment 0 ends at byte 5; it has to end after 0, and the completion has 4 bytes"},
+    } CASES[] = {{"!back", "segment 1 ends at byte 2; it must end after 2, and the completion has 5 bytes"},
+                 {"!far", "segment 0 ends at byte 5; it must end after 0, and the completion has 4 bytes"},
                  {"!nan", "the reward of segment 0 is nan"},
                  {"!many", "257 segments in a buffer of 256"}};
     for (int processes = 0; processes < 2; processes++) {
