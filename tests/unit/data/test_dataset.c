@@ -99,14 +99,14 @@ static void test_bad_rows(void **state)
         {"{\"question\":\"q\",\"answer\":\"1\",\"choices\":[1]}", "\"choices\"[0] is not a string"},
         {"{\"question\":\"q\",\"answer\":\"1\",\"choices\":[]}", "\"choices\" is not a list"},
         {"{\"question\":\"q\",\"answer\":\"1\",\"messages\":[{\"role\":\"user\"}]}", "\"messages\"[0]"},
-        {"{\"question\":\"q\",\"answer\":\"1\",\"level\":[1]}", "\"level\" is neither"},
+        {"{\"question\":\"q\",\"answer\":\"1\",\"level\":[1]}", "\"level\" must be a number or a text"},
         {"{\"question\":\"q\xFF\",\"answer\":\"1\"}", "bad.jsonl:1: invalid UTF-8 at byte 15"},
         {"{\"question\":\"q\",\"answer\":\"1\"", "bad.jsonl:1: not valid JSON"},
         {"1", "bad.jsonl:1: not a JSON object"},
         {"[1]", "bad.jsonl is a JSON list"},
         {"question,answer\n1+1,2\n", "bad.jsonl:1: not a row: a data file has one JSON object per line"},
         {"[\n{\"question\":\"q\"}]\n", "tools/to_jsonl.py converts a list"},
-        {"PAR1\xFF\xFE", "bad.jsonl:1: no row: "},
+        {"PAR1\xFF\xFE", "bad.jsonl:1: not a row: "},
         {"{\"id\":\"x\",\"question\":\"q\",\"answer\":\"1\"}\n{\"id\":\"x\",\"question\":\"r\",\"answer\":\"1\"}",
          "bad.jsonl:1 too"},
     };
@@ -520,7 +520,7 @@ static void test_several_files(void **state)
     dataset_free(&d);
     snprintf(source, sizeof source, "%s/part-?.jsonl,%s/part-1.jsonl", folder, folder);
     assert_int_equal(dataset_load(source, 0, &d, &e), TARE_E_INVALID);
-    assert_non_null(strstr(e.message, "the id \"a\" is that of"));
+    assert_non_null(strstr(e.message, "the id \"a\" is also used by"));
     snprintf(source, sizeof source, "%s/x-*.jsonl", folder);
     assert_int_equal(dataset_load(source, 0, &d, &e), TARE_E_NOT_FOUND);
     snprintf(source, sizeof source, "%s/part-1.jsonl,%s/none.json", folder, folder);

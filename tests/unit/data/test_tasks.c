@@ -219,7 +219,7 @@ static void wrong_names_are_refused(void **state)
     struct err e = {0};
     (void)state;
     assert_int_equal(dataset_load("builtin:rewrite/nothing", 0, &d, &e), TARE_E_NOT_FOUND);
-    assert_non_null(strstr(e.message, "builtin:rewrite/train, .../heldout and .../warm"));
+    assert_non_null(strstr(e.message, "builtin:rewrite/train, .../heldout or .../warm"));
     assert_true(dataset_load("builtin:bandit/train?rows=0", 0, &d, &e) != TARE_OK);
     assert_int_equal(dataset_load("builtin:rewrites/train", 0, &d, &e), TARE_E_NOT_FOUND);
 }

@@ -441,7 +441,7 @@ static void test_refusals_of_characters(void **state)
         {"\"start\":1", "\"start\":-1", "a start of 0 or more"},
         {"\"<unk>\",", "\"<none>\",", "model.unk_token is not in model.vocab"},
         {"\"rstrip\"", "\"single_word\"", "single_word"},
-        {"\"decoder\"", "\"post_processor\"", "there is no decoder"},
+        {"\"decoder\"", "\"post_processor\"", "missing decoder"},
     };
     static const struct refusal unigram[] = {
         {"\"unk_id\":0", "\"unk_id\":8", "model.unk_id is outside model.vocab"},
@@ -478,7 +478,7 @@ static void test_refusals(void **state)
         {"\"type\":\"BPE\"", "\"type\":\"BPE\",\"unk_token\":\"a\"", "model.unk_token"},
         {"{\"added", "{\"extra\":1,\"added", "\"extra\" is not supported"},
         {"{\"added", "[{\"added", "not valid JSON"},
-        {"\"model\"", "\"version\"", "\"model\" is missing"},
+        {"\"model\"", "\"version\"", "missing \"model\""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) expect_refusal(small_json, &cases[i]);
 }

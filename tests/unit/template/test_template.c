@@ -130,7 +130,7 @@ static void test_refusals(void **state)
         {"{{ 1\n is notest }}", "case:2: the test 'notest' is not supported"},
         {"{{ x.format(1) }}", "the method format() is not supported"},
         {"{{ cycler(1) }}", "the function cycler() is not supported"},
-        {"{{ x.strip(foo=1) }}", "strip has no argument 'foo'"},
+        {"{{ x.strip(foo=1) }}", "strip does not support the argument 'foo'"},
         {"{{ 2 ** 3 }}", "** is not supported"},
         {"{% for x in y recursive %}{% endfor %}", "recursive loops"},
         {"{% if x %}\nabc", "case:2: the template ends before elif"},
