@@ -61,7 +61,7 @@ static tare_status check_traces(struct run *r, void *state, struct err *e)
     (void)state;
     const char *where = config_where(c, "rollout", "off_policy");
     for (int64_t i = 0; i < r->engine.train.n; i++) traces += r->engine.train.rows[i].completion.data != NULL;
-    if (!traces) FAIL(e, TARE_E_CONFIG, "%s: rollout.off_policy, and no row of %s has a \"completion\"", where, c->data.train);
+    if (!traces) FAIL(e, TARE_E_CONFIG, "%s: rollout.off_policy needs rows with a \"completion\", but %s has none", where, c->data.train);
     if (c->rollout.group_size < 2)
         FAIL(e, TARE_E_CONFIG, "%s: rollout.off_policy leaves no sampled rollout in a group of 1; raise rollout.group_size", where);
     if (estimate_needs(r->learner.estimator) & (TARE_NEED_ENTROPY | TARE_NEED_LOGPROB))

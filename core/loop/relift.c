@@ -154,7 +154,7 @@ static tare_status check_demonstrations(struct run *r, void *state, struct err *
         TRY(check_row(r, state, &d->rows[i], e));
         rows++;
     }
-    if (!rows) FAIL(e, TARE_E_CONFIG, "%s: relift.rows, and no row of %s has a \"completion\"", where, c->data.train);
+    if (!rows) FAIL(e, TARE_E_CONFIG, "%s: relift.rows needs rows with a \"completion\", but %s has none", where, c->data.train);
     log_info("%lld of %lld rows have a demonstration; supervised updates of %lld of them", (long long)rows, (long long)d->n,
              (long long)c->relift.rows);
     return TARE_OK;
