@@ -19,7 +19,7 @@ static bool has_path(const struct plugin *p)
     return false;
 }
 
-/* A codebook's file without a name is in the run's folder. */
+/* Adds the path of a codebook's file in the run's folder, unless a path is set. */
 static tare_status default_path(const struct config *config, const struct plugin *p, struct arena *a,
                                 const struct config_param **settings, struct err *e)
 {
@@ -53,7 +53,7 @@ static tare_status open_encoder(const struct config *config, const struct plugin
 
 /* ---------------------------------------------------------------- training a missing codebook */
 
-static tare_status questions(const struct dataset *data, struct arena *a, tare_text **out, struct err *e)
+static tare_status collect_questions(const struct dataset *data, struct arena *a, tare_text **out, struct err *e)
 {
     TRY(arena_new(a, out, data->n, e));
     for (int64_t i = 0; i < data->n; i++) (*out)[i] = data->rows[i].question;
@@ -68,9 +68,9 @@ static tare_status train_missing(const struct config *config, const char *path, 
     const char *name = c->data->name;
     if (!o->clusters)
         FAIL(e, TARE_E_NOT_FOUND,
-             "%s: there is no codebook; make one with `tare cluster train`, or set clusterer.clusters to have it trained here",
+             "%s: missing codebook; make one with `tare cluster train`, or set clusterer.clusters to train it here",
              path);
-    TRY(questions(c->data, &c->arena, &texts, e));
+    TRY(collect_questions(c->data, &c->arena, &texts, e));
     const struct kmeans_options options = {.k = o->clusters,
                                            .restarts = o->restarts,
                                            .iterations = o->iterations,
@@ -86,7 +86,8 @@ static tare_status train_missing(const struct config *config, const char *path, 
     return TARE_OK;
 }
 
-/* Rank 0 trains; the others wait until its file is there. A rank that fails ends the job. */
+/* Trains a missing codebook on rank 0 while the other ranks wait for its file. A rank that fails
+ * ends the job. */
 static tare_status ensure_codebook(const struct config *config, const char *path, struct comm *comm, struct cluster *c,
                                    struct err *e)
 {
@@ -106,7 +107,7 @@ static tare_status open_codebook(const struct config *config, const struct plugi
     TRY(default_path(config, p, &c->arena, &settings, e));
     TRY(plugin_params(p, settings, &c->arena, &values, e));
     const char *path = path_in(p, values);
-    if (path) { /* a codebook with a file works on embeddings */
+    if (path) { /* a codebook with a file needs embeddings */
         TRY(open_encoder(config, search, o->env, c, e));
         TRY(ensure_codebook(config, path, o->comm, c, e));
     }
@@ -121,12 +122,12 @@ static tare_status check_clusters(const struct cluster *c, const int32_t *cluste
 {
     for (int64_t i = 0; i < n; i++)
         if (cluster[i] < -1 || cluster[i] >= c->n_clusters)
-            FAIL(e, TARE_E_PLUGIN, "codebook %s: put a prompt into cluster %d of %lld", c->codebook->plugin->desc.name, cluster[i],
-                 (long long)c->n_clusters);
+            FAIL(e, TARE_E_PLUGIN, "codebook %s: assigned a prompt to cluster %d of %lld", c->codebook->plugin->desc.name,
+                 cluster[i], (long long)c->n_clusters);
     return TARE_OK;
 }
 
-/* rows: [n] pointers. cache: folder or NULL. */
+/* rows: [n] pointers; cache: folder or NULL. */
 static tare_status assign_rows(struct cluster *c, const struct row *const *rows, int64_t n, const char *cache, int32_t *cluster,
                                struct err *e)
 {
@@ -161,7 +162,8 @@ static tare_status assign_data(const struct config *config, struct comm *comm, s
     TRY(fit_rows(c, e));
     c->n_clusters = plugin_size(c->codebook);
     if (c->n_clusters < 1 || c->n_clusters > INT32_MAX)
-        FAIL(e, TARE_E_PLUGIN, "codebook %s: has %lld clusters", c->codebook->plugin->desc.name, (long long)c->n_clusters);
+        FAIL(e, TARE_E_PLUGIN, "codebook %s: invalid number of clusters: %lld", c->codebook->plugin->desc.name,
+             (long long)c->n_clusters);
     TRY(arena_new(&c->arena, &c->of_row, c->data->n, e));
     TRY(arena_new(&c->arena, &c->rows, c->n_clusters, e));
     TRY(arena_new(&c->arena, &c->used, c->n_clusters, e));
@@ -180,12 +182,12 @@ static tare_status assign_data(const struct config *config, struct comm *comm, s
     return TARE_OK;
 }
 
-static void warn(const struct cluster *c)
+static void warn_unused(const struct cluster *c)
 {
-    int64_t empty = 0; /* of the data set's rows */
+    int64_t empty = 0; /* clusters without a row of the data set */
     for (int64_t k = 0; k < c->n_clusters; k++) empty += !c->rows[k];
     if (empty)
-        log_warn("%lld of %lld clusters have no row of %s; they will never be seen", (long long)empty, (long long)c->n_clusters,
+        log_warn("%lld of %lld clusters have no row of %s and will not be used", (long long)empty, (long long)c->n_clusters,
                  c->data->name);
     if (c->unassigned)
         log_warn("%lld of %lld rows of %s are in no cluster", (long long)c->unassigned, (long long)c->data->n, c->data->name);
@@ -206,7 +208,7 @@ tare_status cluster_open(const struct config *config, const struct dataset *data
         return status;
     }
     out->seconds = clock_seconds() - start;
-    warn(out);
+    warn_unused(out);
     return TARE_OK;
 }
 

@@ -213,7 +213,7 @@ static tare_status keep_link(void *ctx, const struct chain_link *l, struct err *
     if (!l->follows)
         FAIL(
             e, TARE_E_CORRUPT,
-            "%s:%lld: does not follow from the line before it, so files of this run were changed; inspect them with tare verify-run %s, or remove the file to start a new chain",
+            "%s:%lld: does not follow from the line before it, so files of this run were changed; inspect them with tare reproduce %s, or remove the file to start a new chain",
             k->c->path, (long long)l->line, k->c->dir);
     memcpy(k->c->last, l->chain, CHAIN_SUM);
     return TARE_OK;

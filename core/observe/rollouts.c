@@ -91,7 +91,7 @@ static void put_advantage(json_t *o, bool *bad, const struct batch *b, int64_t m
     if (b->confidence) json_put(o, bad, "confidence", number_json(b->confidence[m]));
     if (b->advantage) json_put(o, bad, "advantage", number_json(b->advantage[i]));
     if (b->rollout_weight) json_put(o, bad, "rollout_weight", number_json(b->rollout_weight[i]));
-    if (b->fate) json_put(o, bad, "fate", json_string(fate_name(b->fate[i])));
+    if (b->fate) json_put(o, bad, "fate", json_string(batch_fate_name(b->fate[i])));
 }
 
 static tare_status print_rollout(const struct batch *b, int64_t m, int64_t i, struct str *out, struct err *e)
@@ -108,7 +108,7 @@ static tare_status print_rollout(const struct batch *b, int64_t m, int64_t i, st
     put_advantage(o, &bad, b, m, i);
     if (b->token_begin) json_put(o, &bad, "length", json_integer(b->token_begin[i + 1] - b->token_begin[i]));
     if (b->off_policy && b->off_policy[i]) json_put(o, &bad, "off_policy", json_true());
-    if (b->finish) json_put(o, &bad, "finish", json_string(finish_name(b->finish[i])));
+    if (b->finish) json_put(o, &bad, "finish", json_string(batch_finish_name(b->finish[i])));
     tare_status status =
         bad ? err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "out of memory for rollout %lld", (long long)i) : json_print(o, out, e);
     json_decref(o);

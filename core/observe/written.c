@@ -143,7 +143,7 @@ void written_report(const struct written *w)
     char more[80] = "";
     if (w->changed > 1) snprintf(more, sizeof more, ", and so are %lld others that were read", (long long)w->changed - 1);
     if (w->changed)
-        log_warn("%s%s; results computed from it may be wrong; `tare verify-run %s` checks all files", w->first, more, w->run);
+        log_warn("%s%s; results computed from it may be wrong; `tare reproduce %s` checks all files", w->first, more, w->run);
 }
 
 tare_status written_report_metrics(const char *run_dir, struct err *e)

@@ -1,5 +1,5 @@
 /* Compares a run's records with the checksums in chain.jsonl, for commands that read some of them.
- * `tare verify-run` checks all.
+ * `tare reproduce` checks all.
  *
  *   TRY(written_open("runs/one", &w, e));                    without a chain, nothing is compared
  *   TRY(written_file(&w, "rollouts/step-000003.jsonl", e));  for each file that is read

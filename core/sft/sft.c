@@ -146,7 +146,7 @@ static tare_status sft_open(struct sft *s, enum sft_start start, struct err *e)
     TRY(s->comm.broadcast(&s->comm, &s->ended, sizeof s->ended, 0, e));
     if (s->ended) return TARE_OK;
     TRY(s->comm.broadcast(&s->comm, &s->checkpoints, sizeof s->checkpoints, 0, e));
-    g->goes_on = s->checkpoints > 0;
+    g->resumed = s->checkpoints > 0;
     if (!fs_is_dir(c->model.path)) TRY(new_model(s, e));
     TRY(engine_open(g, ENGINE_MODEL | ENGINE_TRAINS | ENGINE_PROMPTS, e));
     /* One shard: the way a run adds its gradients does not change its warm start. */

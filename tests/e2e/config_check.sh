@@ -17,7 +17,7 @@ check 0 'tiny.ini: no errors'
 check 3 'model.head_dim = 7 (command line): must be even' model.init=llama model.head_dim=7
 check 3 "no verifier named 'exactt'" verifier.plugins=exactt
 check 3 "no estimator named 'grpoo'; did you mean grpo" estimator.plugin=grpoo
-check 3 'out of range; allowed is 0 < gamma <= 1' estimator.bv_blend.gamma=1.5
+check 3 'out of range: must be 0 < gamma <= 1' estimator.bv_blend.gamma=1.5
 check 3 'data.train = none.jsonl\|none.jsonl: ' data.train=none.jsonl
 check 3 'none.jsonl' data.eval=none.jsonl
 check 3 'model.path = nowhere does not exist' model.path=nowhere model.warm_start=
@@ -56,9 +56,9 @@ check 0 'tiny.ini: no errors' data.train=follow.jsonl $plain verifier.plugins=$a
 check 3 'follow.jsonl:1: "answer" is missing or empty, and a verifier' data.train=follow.jsonl verifier.plugins=$answerless verifier.answerless.compare=true
 check 3 'follow.jsonl:1: "answer" is missing or empty, and a verifier' data.train=follow.jsonl "verifier.plugins=$answerless as strict" verifier.strict.compare=true
 check 3 'follow.jsonl:1: "answer" is missing or empty, and a verifier' data.train=follow.jsonl verifier.plugins=$answerless:1,$FIXTURES/good_verifier.so:1
-check 3 'verifier hostile: uses returns the bits 0x100000, of which this program knows 0x7' data.train=follow.jsonl verifier.plugins=$FIXTURES/unknown_uses.so
+check 3 'verifier hostile: uses returns the bits 0x100000; this program knows only 0x7' data.train=follow.jsonl verifier.plugins=$FIXTURES/unknown_uses.so
 expect 0 '' "$TARE" train tiny.ini data.prompt=plain data.train=follow.jsonl $plain verifier.plugins=$answerless run.dir=tries/answerless train.steps=1
-expect 0 'follow.jsonl: 9 rows, nothing wrong found' "$TARE" data check follow.jsonl verifier=$answerless
+expect 0 'follow.jsonl: 9 rows, no problems found' "$TARE" data check follow.jsonl verifier=$answerless
 check 0 'rollout.max_new_tokens = 4096, but base has a context of .* tokens' rollout.max_new_tokens=4096
 check 3 'allowed: from 0 to 10$' train.lr=100
 # all errors are told, each with its place
@@ -139,8 +139,8 @@ expect 3 'gamma' "$TARE" train tiny.ini model.path=base3 model.warm_start="$PWD/
 [ ! -e base3 ] && [ ! -e base3.training ] && ok || bad "a warm start was made before a configuration error"
 
 # init, and the smallest configuration
-expect 0 'tare.ini written' "$TARE" config init
-expect 1 'is there already' "$TARE" config init
+expect 0 'tare.ini is written' "$TARE" config init
+expect 1 'exists already' "$TARE" config init
 expect 0 'no errors' "$TARE" config check tare.ini model.path=base data.train=builtin:arithmetic/train?rows=40 data.prompt=plain verifier.plugins=exact
 printf '[model]\npath = base\n[data]\ntrain = builtin:arithmetic/train?rows=200\n' > least.ini
 expect 0 'done: runs/least' "$TARE" train least.ini train.steps=1 verifier.plugins=exact log.progress=none
@@ -181,10 +181,10 @@ expect 3 'a9' "$TARE" config check least.ini 'data.train=a1.jsonl,a9.jsonl' data
 printf '{"question":"1+1=","answer":"never"}\n' > never.jsonl
 rm base/sums.json
 grep -rl eos_token_id base/*.json | xargs sed -i 's/"eos_token_id": *[0-9]*/"eos_token_id": null/'
-expect 0 '5 steps without any signal' "$TARE" train least.ini data.train=never.jsonl data.prompt=plain run.dir=runs/silent train.steps=6 estimator.plugin=grpo rollout.max_new_tokens=2 \
+expect 0 'no training signal for 5 steps' "$TARE" train least.ini data.train=never.jsonl data.prompt=plain run.dir=runs/silent train.steps=6 estimator.plugin=grpo rollout.max_new_tokens=2 \
     loss.entropy_coef=0.01 verifier.plugins=exact log.progress=none checkpoint.last=false
 grep -q 'entropy bonus alone moves the weights' out.txt && grep -q 'base has no end-of-sequence id' out.txt && ok || { bad "the bonus or the missing end is not warned about"; cat out.txt; }
-[ "$(grep -c 'without any signal' out.txt)" = 1 ] && ok || bad "said more than once"
+[ "$(grep -c 'no training signal' out.txt)" = 1 ] && ok || bad "said more than once"
 if has_python; then
     names=$(python3 -c 'import sqlite3; print(*sorted(r[0] for r in sqlite3.connect("runs/runs.db").execute("select name from runs")), sep=";")')
     [ "$names" = 'least;least (silent)' ] && ok || bad "names in runs.db: $names"
@@ -192,13 +192,13 @@ fi
 # a tokenizer with more ids than the model; a model that is not supported, without a tokenizer
 cp -r base foreign
 sed -i 's/"vocab_size": *[0-9]*/"vocab_size": 40/' foreign/config.json
-check 3 'token [0-9]* of the prompt is [0-9]*, and the model has ids 0 to 39; are tokenizer.json and config.json' model.path=foreign
+check 3 'token [0-9]* of the prompt is [0-9]*, but the model.s ids are 0 to 39; check that tokenizer.json and config.json' model.path=foreign
 mkdir other && echo '{"model_type":"mamba"}' > other/config.json
 for verb in generate serve; do
     expect 1 'other/config.json: model_type "mamba" is not supported; supported: ' "$TARE" $verb other
 done
 # bad arguments are named
-expect 2 "'--steps': no such option.*steps is a key of .train. and .sft." "$TARE" train tiny.ini --steps 3
-expect 2 "'--train.steps=3': no such option; keys are set without dashes: train.steps=3" "$TARE" train tiny.ini --train.steps=3
-expect 2 "'train.steps': is not section.key=value" "$TARE" train tiny.ini train.steps
+expect 2 "'--steps': unknown option.*steps is a key of .train. and .sft." "$TARE" train tiny.ini --steps 3
+expect 2 "'--train.steps=3': unknown option; keys are set without dashes: train.steps=3" "$TARE" train tiny.ini --train.steps=3
+expect 2 "'train.steps': must be section.key=value" "$TARE" train tiny.ini train.steps
 done_

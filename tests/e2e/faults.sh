@@ -269,8 +269,8 @@ rm -rf run
 "$TARE" train tiny.ini $q train.steps=2 > /dev/null || bad 'training'
 ENDS=2 # 1: the runs differ, the run is not as it was written; neither may come of a fault
 injected diff "$TARE" diff run run
-injected verify-run "$TARE" verify-run run
-paths look injected 'verify-run, questions' "$TARE" verify-run run
+injected reproduce "$TARE" reproduce run
+paths look injected 'reproduce, questions' "$TARE" reproduce run
 ENDS='1 3'
 RESULT=(page.html)
 injected report "$TARE" report run -o page.html

@@ -22,7 +22,7 @@ same() { # RUN WHAT
         [ ! -e "whole/checkpoints/step-000006/$f" ] || { cmp -s "whole/checkpoints/step-000006/$f" "$1/checkpoints/step-000006/$f" && ok || bad "$2: $f differs"; }
     done
     cmp -s <(records whole) <(records "$1") && ok || bad "$2: the metrics differ"
-    "$TARE" -q verify-run "$1" > sums.txt 2>&1 && ok || bad "$2: sums: $(tail -n 2 sums.txt)"
+    "$TARE" -q reproduce "$1" > sums.txt 2>&1 && ok || bad "$2: sums: $(tail -n 2 sums.txt)"
 }
 tried() { # WHAT COUNT STEP option...: the judge fails at that count, in the step after STEP
     local what=$1 count=$2 step=$3 status=0
@@ -30,7 +30,7 @@ tried() { # WHAT COUNT STEP option...: the judge fails at that count, in the ste
     rm -rf run count
     echo "$count" > fail
     train run.dir=run "$@" || status=$?
-    [ $status = 1 ] && [ "$(wc -l < err.txt)" = 1 ] && grep "^tare: step $((step + 1)), verify: row .*; step $step, the last whole one, is saved: tare train .*run --resume$" err.txt > found.txt && ok ||
+    [ $status = 1 ] && [ "$(wc -l < err.txt)" = 1 ] && grep "^tare: step $((step + 1)), verify: row .*; step $step, the last complete one, is saved: tare train .*run --resume$" err.txt > found.txt && ok ||
         bad "$what: status $status: $(cat err.txt)"
     [ -e "run/checkpoints/step-00000$step/complete.json" ] && ok || bad "$what: no checkpoint of step $step: $(ls run/checkpoints 2> /dev/null)"
     rm fail

@@ -54,7 +54,7 @@ exported run
 exported run
 [ "$(steps)" = 123456789101112 ] && [ "$(sort -u records.txt | wc -l)" = 1 ] && ok || bad "not every step once, in one record: $(cat sent.jsonl records.txt)"
 same run "with an exporter"
-"$TARE" verify-run run --steps 11-12 > out.txt 2>&1 && ok || bad "the run's folder: $(tail -n 5 out.txt)"
+"$TARE" reproduce run --steps 11-12 > out.txt 2>&1 && ok || bad "the run's folder: $(tail -n 5 out.txt)"
 
 # killed in the middle: what the dead process had not saved is made again, and is not sent again
 rm -f sent.jsonl records.txt
@@ -104,7 +104,7 @@ printf '#!/bin/sh\nexec %s -S "$@"\n' "$(command -v python3)" > bare/python3
 chmod +x bare/python3
 mv wandb.py away.py
 PATH=$PWD/bare:$PATH "$TARE" config check tiny.ini log.export=wandb,comet > out.txt 2> err.txt || bad "a check: $(cat err.txt)"
-grep 'log.export = wandb,comet: python3 does not find wandb (`pip install wandb`), comet_ml (`pip install comet_ml`); a run would go on and send nothing' err.txt > found.txt && ok ||
+grep 'log.export = wandb,comet: python3 does not find wandb (`pip install wandb`), comet_ml (`pip install comet_ml`); a run would continue without sending anything' err.txt > found.txt && ok ||
     bad "a client that is missing: $(cat err.txt)"
 PATH=$PWD/bare:$PATH train run.dir="$WORK"/lacks log.export=wandb && ok || bad "without a client: $(cat err.txt)"
 warnings 1 "without a client"

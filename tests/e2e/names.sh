@@ -93,16 +93,16 @@ explained() { # STATUS WORDS command...
 for name in num_generations=8 --num_generations=8; do explained 3 "TRL's num_generations is rollout.group_size here" generate base "$name"; done
 explained 2 "TRL's num_generations is rollout.group_size here" generate base --num_generations 8
 explained 3 "TRL's max_completion_length is rollout.max_new_tokens here" generate base max_completion_length=8
-explained 3 "tare generate has no key 'beta', and none in its place: TRL's beta is loss.kl_coef here" generate base beta=0.1
+explained 3 "tare generate has no key 'beta', and no equivalent: TRL's beta is loss.kl_coef here" generate base beta=0.1
 explained 3 "tare score has no such key: TRL's beta is loss.kl_coef here" score base beta=0.1
 explained 3 "tare generate has no key 'temprature'; the nearest is 'temperature'" generate base temprature=1
-explained 3 "[estimator.grpo] num_generations is no parameter of it: TRL's num_generations is rollout.group_size here" estimate grpo num_generations=8
+explained 3 "[estimator.grpo] num_generations: unknown key: TRL's num_generations is rollout.group_size here" estimate grpo num_generations=8
 explained 3 "TRL's max_completion_length is rollout.max_new_tokens here" estimate bv_blend max_completion_length=8
 explained 2 "TRL's beta is loss.kl_coef here" estimate grpo --beta 0.1
 explained 2 "unknown option --fast" estimate grpo --fast
 explained 3 "TRL's num_generations is rollout.group_size here" config check tiny.ini estimator.bv_blend.num_generations=8
 "$TARE" eval tiny.ini --steps > out.txt 2> err.txt && bad "--steps without a value"
-grep -q 'no such option' err.txt && bad "eval's own option is called none: $(head -2 err.txt)" || ok
+grep -q 'unknown option' err.txt && bad "eval's own option is called none: $(head -2 err.txt)" || ok
 "$TARE" diff tiny.ini --num_generations 8 > out.txt 2> err.txt && bad "diff has no keys"
 grep -q 'rollout.group_size\|section.key' err.txt && bad "diff takes no settings: $(head -2 err.txt)" || ok
 done_

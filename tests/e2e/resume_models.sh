@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A run reads models that are not among its own files: the policy's start with its tokenizer, a reference, the start of the process reward model. One that changed on disk is
-# not gone on with in silence: refused by its name, or told where nothing of it is used; tare verify-run names it, too. The same of supervised training.
+# not gone on with in silence: refused by its name, or told where nothing of it is used; tare reproduce names it, too. The same of supervised training.
 . "$(dirname "$0")/common.inc"
 tiny_config
 easy_judge
@@ -12,8 +12,8 @@ says() { grep -q "$1" err.txt && ok || bad "not said: $1: $(cat err.txt)"; }
 quiet() { grep -q "$1" err.txt && bad "said: $(cat err.txt)" || ok; }
 verify() { # STATUS RUN [PATTERN]
     local got=0
-    "$TARE" verify-run "$2" > out.txt 2> err.txt || got=$?
-    [ $got = "$1" ] && grep -q "${3:-.}" out.txt && ok || bad "verify-run $2: status $got, expected $1 with '${3:-}': $(cat out.txt err.txt)"
+    "$TARE" reproduce "$2" > out.txt 2> err.txt || got=$?
+    [ $got = "$1" ] && grep -q "${3:-.}" out.txt && ok || bad "reproduce $2: status $got, expected $1 with '${3:-}': $(cat out.txt err.txt)"
 }
 refused() { # PATTERN RUN [key=value ...]
     local pattern=$1 run=$2 got=0
@@ -45,18 +45,18 @@ last=checkpoints/step-000008/model.safetensors
 flip judge/model.safetensors
 refused "model.reference = $WORK/judge: model.safetensors differs from the file that the run was trained with" named
 verify 1 named "^model.reference = $WORK/judge: model.safetensors differs from the file that the run was trained with"
-got=0; "$TARE" verify-run named --steps 1-2 > out.txt 2> err.txt || got=$?
+got=0; "$TARE" reproduce named --steps 1-2 > out.txt 2> err.txt || got=$?
 [ $got != 0 ] && says 'model.reference = '
 cp -r named taken
 "$TARE" train taken --resume --allow-change log.progress=none > /dev/null 2> err.txt && ok || bad "--allow-change: $(cat err.txt)"
-says 'warning: taken goes on with another model: model.reference = '
-verify 0 taken "^note: model.reference = $WORK/judge: model.safetensors was another file, or none, for an earlier process"
+says 'warning: taken is resumed with another model: model.reference = '
+verify 0 taken "^note: model.reference = $WORK/judge: model.safetensors was different or missing for an earlier process"
 # a fork may name another reference
 "$TARE" fork named@4 --run-dir forked model.reference=base log.progress=none > /dev/null 2> err.txt && ok || bad "a fork with another reference: $(cat err.txt)"
 verify 0 forked
 # the process reward model's weights are the checkpoint's
 "$TARE" train prime --resume log.progress=none > /dev/null 2> err.txt && ok || bad "prime: $(cat err.txt)"
-says 'process_reward.model = .*judge: model.safetensors differs from the file .* taken in its place'
+says 'process_reward.model = .*judge: model.safetensors differs from the file .* values are used instead'
 flip judge/model.safetensors
 "$TARE" train named --resume log.progress=none > /dev/null 2> err.txt && ok || bad "put back, not resumed: $(cat err.txt)"
 verify 0 named
@@ -68,10 +68,10 @@ flip base/model.safetensors
 refused "model.reference = $WORK/base: model.safetensors differs from the file" same
 cp -r plain told
 "$TARE" train told --resume log.progress=none > /dev/null 2> err.txt && ok || bad "told: $(cat err.txt)"
-says "model.path = $WORK/base: model.safetensors differs from the file that the run was trained with; what the checkpoint has is taken in its place"
+says "model.path = $WORK/base: model.safetensors differs from the file that the run was trained with; the checkpoint's values are used instead"
 cmp -s told/$last whole/$last && ok || bad "the start's weights were used"
 verify 1 plain "^model.path = $WORK/base: model.safetensors differs from the file that the run was trained with"
-verify 0 told "^note: model.path = .*model.safetensors was another file, or none, for an earlier process"
+verify 0 told "^note: model.path = .*model.safetensors was different or missing for an earlier process"
 # a run without a checkpoint begins again, from the start's weights
 killed_at update 1 "$TARE" train tiny.ini $KEYS run.dir=early model.path=kept && ok || bad "not killed"
 refused "model.path = $WORK/base: model.safetensors differs from the file" early model.path=base
@@ -88,7 +88,7 @@ echo '{{ messages }}' > base/chat_template.jinja
 refused "model.path = $WORK/base: chat_template.jinja did not exist when the run was trained" plain
 verify 1 plain "^model.path = $WORK/base: chat_template.jinja did not exist"
 rm -r base
-verify 0 plain "^note: model.path = $WORK/base is not there, so it is not compared"
+verify 0 plain "^note: model.path = $WORK/base is missing, so it is not checked"
 # moved, or a checkpoint in its place: the same
 for from in kept plain/checkpoints/step-000004; do
     rm -rf moved
@@ -138,7 +138,7 @@ quiet 'model.path'
 flip start/model.safetensors
 cp -r tuned.training other.training
 tune_goes_on other
-says "model.path = $WORK/start: model.safetensors differs from the file that the run was trained with; what the checkpoint has is taken in its place"
+says "model.path = $WORK/start: model.safetensors differs from the file that the run was trained with; the checkpoint's values are used instead"
 cp base/model.safetensors start
 # the tokenizer and the template are not
 sed -i 's/}$/ }/' start/tokenizer.json
@@ -146,7 +146,7 @@ tune_refused "model.path = $WORK/start: tokenizer.json differs from the file tha
 cp -r tuned.training taken.training
 rm -rf taken
 tune sft.out=taken --resume --allow-change && ok || bad "supervised, --allow-change: $(cat err.txt)"
-says 'warning: taken.training goes on with another model: model.path = .*tokenizer.json'
+says 'warning: taken.training is resumed with another model: model.path = .*tokenizer.json'
 cp base/tokenizer.json start
 echo '{{ messages }}' > start/chat_template.jinja
 tune_refused "chat_template.jinja did not exist when the run was trained" tuned
@@ -158,13 +158,13 @@ tune_refused "data.chat_template = $WORK/own.jinja: own.jinja differs from the f
 for manifest in '' '{"models":' '[]' '{}' '{"models":[]}'; do
     rm -rf unread.training && cp -r tuned.training unread.training && echo "$manifest" > unread.training/manifest.json
     tune sft.out=unread --resume && bad "supervised, manifest '$manifest': gone on with" || ok
-    says 'whether the models are those of before cannot be told; put the file back, or add --allow-change.*unread.training/manifest.json'
+    says 'cannot check that the models are unchanged; put the file back, or add --allow-change.*unread.training/manifest.json'
 done
 tune_goes_on unread --allow-change
-says 'warning: .*unread.training/manifest.json: .*whether the models are those of before is not known'
+says 'warning: .*unread.training/manifest.json: .*cannot check that the models are unchanged'
 rm -rf unread && cp -r tuned.training unread.training && rm unread.training/manifest.json
 tune sft.out=unread --resume && bad "supervised, no manifest: gone on with" || ok
-says 'whether the models are those of before cannot be told; put the file back, or add --allow-change.*unread.training/manifest.json'
+says 'cannot check that the models are unchanged; put the file back, or add --allow-change.*unread.training/manifest.json'
 tune_goes_on unread --allow-change
 # what is not a training's is not removed with it
 mkdir -p noted.training theirs theirs.training/sub
@@ -195,7 +195,7 @@ tune_refused 'model.path = later: was not there, and a new model was begun' made
 stopped lost $new
 mv later gone
 # shellcheck disable=SC2086
-tune_refused 'model.path = later: is gone, and a new model would be in its place' lost $new
+tune_refused 'model.path = later: is missing, and a new model would replace it' lost $new
 # a warm start says how to go on without --allow-change
 cp -r tuned.training warm.training
 sed 's/^out = tuned/out = warm/' tune.ini > warm.ini

@@ -54,7 +54,7 @@ for option in --dry-run ''; do
     grep -q "baseline 'estimator.plugin=gropo': no row" refused.txt || { bad "a baseline that names no cell: the message"; cat refused.txt; }
 done
 "$TARE" sweep two.ini --table --metric reward/maen > refused.txt 2>&1 && bad "a metric that no run has"
-grep -q 'has the metric reward/maen; .* has: .*reward/mean' refused.txt || { bad "a metric that no run has: the message"; cat refused.txt; }
+grep -q 'unknown metric reward/maen; .* has: .*reward/mean' refused.txt || { bad "a metric that no run has: the message"; cat refused.txt; }
 "$TARE" sweep two.ini --table --csv --metric reward/mean:tail --metric eval/reward > two.csv
 [ "$(grep -c '^variant,' two.csv)" = 2 ] && grep -q 'bv_blend,0.3,reward/mean:tail,2,2,' two.csv && ok || bad "CSV: $(cat two.csv)"
 
