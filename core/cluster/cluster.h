@@ -3,7 +3,7 @@
  * assigns to a row. E reads the row's question, never the rendered chat.
  *
  * At the start the whole data set is encoded once (cached in run.dir/cache under a hash of encoder
- * and texts) and assigned; a step only looks clusters up. Codebook "none": every cluster is -1 and
+ * and texts) and assigned; a step only reads the table. Codebook "none": every cluster is -1 and
  * K is 0. A missing codebook file is trained from clusterer.corpus (or the data set) if
  * clusterer.clusters > 0; with clusterer.clusters = 0 it is an error. A codebook of another encoder
  * is refused with both identities and hashes.
