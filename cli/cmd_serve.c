@@ -171,7 +171,7 @@ int cmd_serve(int argc, char **argv)
     if (argc < 2) return cli_usage(serve_usage);
     tare_status status = read_serve_arguments(&s, argc, argv, &e);
     if (!status && !s.n) {
-        log_message(LOG_ERROR, "missing MODEL");
+        log_message(LOG_ERROR, "MODEL is missing");
         status = TARE_E_CONFIG;
         cli_usage(serve_usage);
     } else {
