@@ -113,7 +113,7 @@ static tare_status make_batch(struct stage *s, int64_t size, int64_t prompt, con
     *b = (struct batch){.n_groups = groups};
     TRY(batch_regular(b, size, prompt, 0, &s->batch, e));
     rollout_columns(b, o);
-    TRY(batch_room(b, BATCH_ESTIMATE, &s->batch, e));
+    TRY(batch_alloc(b, BATCH_ESTIMATE, &s->batch, e));
     TRY(arena_new(&s->batch, &b->prompt_ids, b->n_prompt_tokens, e));
     for (int64_t i = 0; i < o->n; i++) {
         b->advantage[i] = i % 2 ? -1 : 1;

@@ -15,7 +15,7 @@
     X(train, "CONFIG [section.key=value ...]", "train by reinforcement learning; --resume continues a run") \
     X(sft, "CONFIG [...]", "train on given completions: warm start or baseline; --resume") \
     X(eval, "CONFIG [...]", "measure pass@1, avg@k and pass@k on held-out questions") \
-    X(plan, "CONFIG [plan.key=value ...]", "compute the memory and traffic of a run without allocating it")
+    X(plan, "CONFIG [plan.key=value ...]", "compute the memory of a run without allocating it")
 #ifdef TARE_LAB
 #define VERBS_SWEEP(X) \
     X(sweep, "CONFIG [...] (--table)", "train every cell of the grid in [sweep]; tabulate the results")

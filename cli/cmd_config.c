@@ -35,7 +35,7 @@ static tare_status check_config(const char *file, const char *const *overrides, 
     OWNED(config_free) struct config c = {0};
     struct faults f = {.tell = log_error};
     char why[700];
-    TRY(config_load_telling(&c, file, overrides, n, &f, e));
+    TRY(config_load_collecting(&c, file, overrides, n, &f, e));
     TRY(settle(&c, true, &f, e));
     preflight_warn(&c);
     if (exporter_lacks(c.log.export, why, sizeof why))

@@ -120,7 +120,7 @@ static void check_ranks(const struct config *c)
         print_row(ranks ? "bad" : "no", "mpi", "%s, but mpirun is not in PATH (apt-get install " NEEDS_MPI ")", about);
     else
         print_row("ok", "mpi", "%s%s", about, in_path("srun") ? ", mpirun, srun" : ", mpirun");
-    if (comm_nccl_about(about, sizeof about, &e))
+    if (device_nccl_about(about, sizeof about, &e))
         print_row(gpus && c->dist.communicator != COMMUNICATOR_MPI ? "bad" : "no", "nccl", "%s", e.message);
     else
         print_row("ok", "nccl", "%s", about);

@@ -46,7 +46,7 @@ tare_status embeddings_read(const struct embeddings *x, int64_t first, int64_t n
     part.shape[0] = n;
     part.bytes = n * x->d * item;
     part.data = x->tensor->data + first * x->d * item;
-    TRY(st_read_f32(&x->file, &part, out, e));
+    TRY(safetensors_read_f32(&x->file, &part, out, e));
     for (int64_t i = 0; i < n * x->d; i++)
         if (!isfinite(out[i]))
             FAIL(e, TARE_E_NOT_FINITE, "tensor %s: row %lld has a NaN or an infinity", part.name, (long long)(first + i / x->d));

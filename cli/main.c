@@ -220,7 +220,7 @@ int main(int argc, char **argv)
     }
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error with a message */
     signal(SIGXFSZ, SIG_IGN); /* and so is a file at its size limit */
-    lost_page_tell();
+    lost_page_report();
     json_begin();
     for (struct verb *v = VERB_TABLE; *v->name; v++) dash_name(v);
     for (int i = 1; i < argc; i++) {

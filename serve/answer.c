@@ -12,7 +12,7 @@ static tare_status add_text(struct str *out, const char *text, int64_t n, struct
     return json_print(j, out, e);
 }
 
-static const char *finish_name(const struct choice *c)
+static const char *finish_reason(const struct choice *c)
 {
     return c->finish == FINISH_STOP ? "\"stop\"" : "\"length\"";
 }
@@ -79,7 +79,7 @@ static tare_status add_whole_choice(const struct job *job, int64_t i, struct str
     TRY(str_add(out, ",\"logprobs\":", -1, e));
     TRY(logprobs_add(job, i, &(struct logprobs_span){.prompt = true, .to = c->tokens.n}, out, e));
     TRY(add_token_ids(job, i, 0, out, e));
-    return str_addf(out, e, ",\"finish_reason\":%s}", finish_name(c));
+    return str_addf(out, e, ",\"finish_reason\":%s}", finish_reason(c));
 }
 
 tare_status answer_whole(const struct job *job, struct str *out, struct err *e)
@@ -138,7 +138,7 @@ static tare_status add_chunk(struct job *job, int64_t i, const struct str *text,
     TRY(str_add(out, ",\"logprobs\":", -1, e));
     TRY(logprobs_add(job, i, &span, out, e));
     TRY(add_token_ids(job, i, c->sent_tokens, out, e));
-    TRY(str_addf(out, e, ",\"finish_reason\":%s}]%s", c->done ? finish_name(c) : "null", job->r.usage ? ",\"usage\":null" : ""));
+    TRY(str_addf(out, e, ",\"finish_reason\":%s}]%s", c->done ? finish_reason(c) : "null", job->r.usage ? ",\"usage\":null" : ""));
     c->sent_tokens = span.to;
     return end_event(out, e);
 }

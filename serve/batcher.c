@@ -207,7 +207,7 @@ static void sample_tokens(struct server *s)
     for (int64_t i = 0; i < s->models.n; i++) {
         struct served *m = &s->models.list[i];
         struct err e;
-        if (session_left(m->engine.sampler) && session_turn(m->engine.sampler, &e)) give_up(s, m, &e);
+        if (session_remaining(m->engine.sampler) && session_iterate(m->engine.sampler, &e)) give_up(s, m, &e);
     }
 }
 

@@ -1,11 +1,14 @@
-/* libtare.so: the engine for other programs. sdk/python/tare is the layer over it that `import tare` loads; it needs no compiler.
+/* libtare.so: the engine for other programs. `import tare` loads it through sdk/python/tare, which
+ * needs no compiler.
  *
- * Version 1. Functions and members are only added; a struct that a caller fills begins with its size. Handles are opaque. Every function that can
- * fail returns a status (tare/base.h) and puts a text into *error (NULL: not wanted). Nothing here ends the process, catches a signal, or writes to
- * standard output. Messages go to the caller's function, or to standard error without one.
+ * Version 1. Functions and members are only added; a struct that a caller fills begins with its
+ * size. Handles are opaque. Every function that can fail returns a status (tare/base.h) and writes
+ * a message to *error, which may be NULL. No function ends the process, catches a signal, or writes
+ * to standard output. Messages go to the caller's function, or to standard error without one.
  *
- * A handle is used by one thread at a time, in the process that made it (TARE_E_STATE in a child of fork). Several handles, of models and of runs, may
- * be open at once. What a function gives lives as long as its handle, unless it says otherwise. */
+ * A handle is used by one thread at a time, in the process that made it (TARE_E_STATE in a child of
+ * fork). Several handles, of models and of runs, may be open at once. Results live as long as their
+ * handle, unless stated otherwise. */
 #ifndef TARE_CORE_API_API_H
 #define TARE_CORE_API_API_H
 
@@ -25,13 +28,14 @@ typedef struct tare_api_error {
 
 TARE_EXPORT int32_t tare_api_version(void);
 TARE_EXPORT const char *tare_api_release(void); /* of the program, "0.1.0" */
-/* level: TARE_LOG_...; text lives for the call. From any thread. */
+/* level: TARE_LOG_...; text is valid during the call. Called from any thread. */
 typedef void (*tare_api_log)(void *ctx, int32_t level, const char *text);
-/* First of all, once. program: the file of the program tare, beside which plugins and configurations are found, and which is started as a worker
- * (verifier.isolate = process). log NULL: messages go to standard error. */
+/* Called first, once. program: the file of the program tare, next to which plugins and
+ * configurations are found, and which is started as a worker (verifier.isolate = process). log
+ * NULL: messages go to standard error. */
 TARE_EXPORT tare_status tare_api_begin(const char *program, tare_api_log log, void *ctx, tare_api_error *error);
 TARE_EXPORT void tare_api_log_level(int32_t least);
-/* Frees what a function gave as the caller's. */
+/* Frees a result that the caller owns. */
 TARE_EXPORT void tare_api_free(void *memory);
 
 /* ---------------------------------------------------------------- models */
@@ -45,18 +49,18 @@ typedef struct tare_api_facts {
 /* folder: a model's or a run's. settings: n strings key=value, the keys of `tare generate`. */
 TARE_EXPORT tare_status tare_api_model_open(const char *folder, const char *const *settings, int64_t n, tare_api_model **out,
                                             tare_api_error *error);
-TARE_EXPORT void tare_api_model_close(tare_api_model *m); /* NULL: nothing */
+TARE_EXPORT void tare_api_model_close(tare_api_model *m); /* may be NULL */
 TARE_EXPORT tare_status tare_api_model_facts(const tare_api_model *m, tare_api_facts *out, tare_api_error *error);
 typedef struct tare_api_settings {
     const char *const *list; /* [n] key=value */
     int64_t n;
 } tare_api_settings;
-/* Text of the library's that is the caller's: tare_api_free(data). Ended by NUL. */
+/* Text allocated by the library and owned by the caller: tare_api_free(data). NUL-terminated. */
 typedef struct tare_api_text {
     char *data;
     int64_t size;
 } tare_api_text;
-/* Lines of JSON as `tare generate` reads and writes them. settings: of this call alone, those that say how completions are sampled. */
+/* Answers lines of JSON like `tare generate`. settings: sampling settings, for this call alone. */
 TARE_EXPORT tare_status tare_api_generate(tare_api_model *m, const tare_text *lines, const tare_api_settings *settings,
                                           tare_api_text *out, tare_api_error *error);
 typedef struct tare_api_lines {
@@ -65,12 +69,13 @@ typedef struct tare_api_lines {
     int64_t n;
     double temperature;
 } tare_api_lines;
-/* Logprobs of given tokens under the softmax at a temperature. logprob, entropy: one number for each token but the first of each line. */
+/* Computes logprobs of given tokens under the softmax at a temperature. logprob, entropy: one value
+ * for each token except the first of each line. */
 TARE_EXPORT tare_status tare_api_score(tare_api_model *m, const tare_api_lines *lines, float *logprob, float *entropy,
                                        tare_api_error *error);
-/* Mean-pooled last hidden states, [n, hidden]. */
+/* Computes mean-pooled last hidden states, [n, hidden]. */
 TARE_EXPORT tare_status tare_api_embed(tare_api_model *m, const tare_text *texts, int64_t n, float *out, tare_api_error *error);
-/* *ids: the caller's. */
+/* *ids: owned by the caller. */
 TARE_EXPORT tare_status tare_api_encode(tare_api_model *m, tare_text text, int32_t **ids, int64_t *n, tare_api_error *error);
 TARE_EXPORT tare_status tare_api_decode(tare_api_model *m, const int32_t *ids, int64_t n, tare_api_text *out,
                                         tare_api_error *error);
@@ -80,39 +85,41 @@ TARE_EXPORT tare_status tare_api_decode(tare_api_model *m, const int32_t *ids, i
 typedef struct tare_api_run tare_api_run;
 typedef struct tare_api_batch tare_api_batch;
 
-/* Functions of the caller in place of a plugin: verifier.plugins = python_function, estimator.plugin = python_function. They are called in the thread
- * that makes the step. A status other than 0 ends the step with the error's text; TARE_E_CANCELLED interrupts the run. */
+/* Functions of the caller that act as plugins: verifier.plugins = python_function, estimator.plugin
+ * = python_function. They are called in the thread that makes the step. A non-zero status ends the
+ * step with the error's message; TARE_E_CANCELLED interrupts the run. */
 typedef tare_status (*tare_api_reward)(void *ctx, const tare_answer *const *answers, int64_t n, double *reward, tare_error *error);
 typedef tare_status (*tare_api_advantage)(void *ctx, const tare_batch *batch, double *advantage, tare_error *error);
 
 typedef struct tare_api_run_options {
     uint32_t struct_size;
-    int32_t resume, allow_change; /* as of `tare train` */
+    int32_t resume, allow_change; /* as for `tare train` */
     const char *config;           /* a file, or builtin:NAME */
     const char *const *settings;  /* [n] section.key=value */
     int64_t n;
-    void *ctx; /* of the two functions, which may be NULL */
+    void *ctx; /* for the two functions, which may be NULL */
     tare_api_reward reward;
     tare_api_advantage advantage;
 } tare_api_run_options;
 
 typedef struct tare_api_place {
     const char *dir;
-    int64_t step, steps; /* done; of the run */
+    int64_t step, steps; /* finished steps; all steps */
 } tare_api_place;
 
-/* All that `tare train` does before its first step: the warm start, the evaluation before training. */
+/* Does everything that `tare train` does before its first step: the warm start, the evaluation
+ * before training. */
 TARE_EXPORT tare_status tare_api_run_open(const tare_api_run_options *options, tare_api_run **out, tare_api_error *error);
 TARE_EXPORT tare_status tare_api_run_place(const tare_api_run *run, tare_api_place *out, tare_api_error *error);
-/* One step. *out: the caller's, NULL after the last one. A function of the caller that fails leaves the run as it was before the step: it can be
- * made again. */
+/* Makes one step. *out: owned by the caller, NULL after the last step. If a function of the caller
+ * fails, the run is as before the step, which can be repeated. */
 TARE_EXPORT tare_status tare_api_run_step(tare_api_run *run, tare_api_batch **out, tare_api_error *error);
-/* A checkpoint of the last whole step. */
+/* Writes a checkpoint of the last complete step. */
 TARE_EXPORT tare_status tare_api_run_save(tare_api_run *run, tare_api_error *error);
-/* Saves as `tare train` does on SIGINT where steps are left. run is gone in any case; NULL: nothing. */
+/* Saves as `tare train` does on SIGINT if steps remain. Always frees run, which may be NULL. */
 TARE_EXPORT tare_status tare_api_run_close(tare_api_run *run, tare_api_error *error);
 
-/* A step's batch, which lives until tare_api_batch_free, longer than its run if need be. */
+/* A step's batch, valid until tare_api_batch_free, even after its run is closed. */
 enum {
     TARE_API_U8 = 1,
     TARE_API_I32,
@@ -126,14 +133,15 @@ enum {
 typedef struct tare_api_column {
     const char *name;
     const void *data;
-    int64_t n, width; /* n entries of width numbers each */
+    int64_t n, width; /* n entries of width values each */
     int32_t type;
 } tare_api_column;
-/* Those that the step filled (core/batch/batch.h names all); at most `most` of them. Returns how many there are. */
+/* Fills out with the columns that the step filled (core/batch/batch.h names all), at most `most`.
+ * Returns their number. */
 TARE_EXPORT int64_t tare_api_batch_columns(const tare_api_batch *b, tare_api_column *out, int64_t most);
-/* The step's line of metrics.jsonl. */
+/* Returns the step's line of metrics.jsonl. */
 TARE_EXPORT const char *tare_api_batch_metrics(const tare_api_batch *b);
-TARE_EXPORT void tare_api_batch_free(tare_api_batch *b); /* NULL: nothing */
+TARE_EXPORT void tare_api_batch_free(tare_api_batch *b); /* may be NULL */
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,4 @@
-/* What the files of core/api share. */
+/* Declarations shared by the files of core/api. */
 #ifndef TARE_CORE_API_INTERNAL_H
 #define TARE_CORE_API_INTERNAL_H
 
@@ -7,12 +7,14 @@
 
 #include <sys/types.h>
 
-/* The end of a function: e's text for the caller, and the status. */
-tare_status api_told(tare_status status, const struct err *e, tare_api_error *error);
-/* TARE_E_INVALID for a NULL handle, TARE_E_STATE in another process than made_by: its threads are not here. what: "model" */
+/* Ends an API function: copies e's message to the caller's error and returns the status. */
+tare_status api_finish(tare_status status, const struct err *e, tare_api_error *error);
+/* TARE_E_INVALID for a NULL handle; TARE_E_STATE in a process other than made_by, which lacks its
+ * threads. what: "model" */
 tare_status api_check(const void *handle, pid_t made_by, const char *what, struct err *e);
 
-/* callbacks.c: the plugins whose functions are the caller's, added once. They take these from the host's extension. */
+/* Registers the plugins that call the caller's functions (callbacks.c), once. They get these from
+ * the host's extension. */
 struct callbacks {
     void *ctx;
     tare_api_reward reward;

@@ -1,4 +1,4 @@
-/* A model that is asked: `tare generate`, `tare score` and the embeddings of encoders, for one open model. */
+/* Inference with one open model: `tare generate`, `tare score`, and the embeddings of encoders. */
 #include "api/internal.h"
 #include "engine/embed_service.h"
 #include "infer/generate.h"
@@ -9,21 +9,21 @@
 
 struct tare_api_model {
     struct infer infer;
-    struct scorer *scorer;       /* made when first asked */
-    struct embed_service *embed; /* the same */
+    struct scorer *scorer;       /* made on first use */
+    struct embed_service *embed; /* made on first use */
     pid_t pid;
 };
 
-static tare_status check(const tare_api_model *m, struct err *e)
+static tare_status check_model(const tare_api_model *m, struct err *e)
 {
     return api_check(m, m ? m->pid : 0, "model", e);
 }
 
 static tare_status check_tokenizer(const tare_api_model *m, struct err *e)
 {
-    TRY(check(m, e));
+    TRY(check_model(m, e));
     if (!m->infer.engine.tokenizer)
-        FAIL(e, TARE_E_NOT_FOUND, "%s has no tokenizer.json, so only token ids can be read", m->infer.config.model.path);
+        FAIL(e, TARE_E_NOT_FOUND, "%s has no tokenizer.json, so only token ids can be used", m->infer.config.model.path);
     return TARE_OK;
 }
 
@@ -34,14 +34,14 @@ tare_status tare_api_model_open(const char *folder, const char *const *settings,
     struct tare_api_model *m = NULL;
     *out = NULL;
     tare_status status = mem_new((int64_t)sizeof *m, (void **)&m, &e);
-    if (status) return api_told(status, &e, error);
+    if (status) return api_finish(status, &e, error);
     m->pid = getpid();
     status = infer_open(&m->infer, folder, settings, n, &e);
     if (status)
         tare_api_model_close(m);
     else
         *out = m;
-    return api_told(status, &e, error);
+    return api_finish(status, &e, error);
 }
 
 void tare_api_model_close(tare_api_model *m)
@@ -56,11 +56,11 @@ void tare_api_model_close(tare_api_model *m)
 tare_status tare_api_model_facts(const tare_api_model *m, tare_api_facts *out, tare_api_error *error)
 {
     struct err e = {0};
-    const tare_status status = check(m, &e);
-    if (status) return api_told(status, &e, error);
+    const tare_status status = check_model(m, &e);
+    if (status) return api_finish(status, &e, error);
     const struct model_shape *s = &m->infer.engine.model->shape;
     *out = (tare_api_facts){s->vocab, s->hidden, s->layers, s->max_position, m->infer.engine.tokenizer != NULL};
-    return api_told(TARE_OK, &e, error);
+    return api_finish(TARE_OK, &e, error);
 }
 
 static tare_status add_line(void *ctx, const struct str *line, struct err *e)
@@ -68,13 +68,13 @@ static tare_status add_line(void *ctx, const struct str *line, struct err *e)
     return str_add(ctx, line->data, line->size, e);
 }
 
-static tare_status answer(struct infer *m, tare_text lines, struct str *out, struct err *e)
+static tare_status generate_text(struct infer *m, tare_text lines, struct str *out, struct err *e)
 {
     const struct generator_output output = {.ctx = out, .line = add_line};
     struct generator *g;
     if (!lines.size) return TARE_OK;
     FILE *in = fmemopen((void *)(uintptr_t)lines.data, (size_t)lines.size, "r");
-    if (!in) FAIL(e, TARE_E_NOMEM, "no memory to read the prompts");
+    if (!in) FAIL(e, TARE_E_NOMEM, "out of memory while reading the prompts");
     tare_status status = generator_new(m, &output, &g, e);
     if (!status) status = generator_read(g, in, "prompts", e);
     generator_free(g);
@@ -82,8 +82,8 @@ static tare_status answer(struct infer *m, tare_text lines, struct str *out, str
     return status;
 }
 
-/* The text is the caller's, or nobody's after an error. */
-static tare_status give(tare_status status, struct str *text, tare_api_text *out)
+/* On success the text becomes the caller's; on error it is freed. */
+static tare_status give_text(tare_status status, struct str *text, tare_api_text *out)
 {
     *out = (tare_api_text){0};
     if (status)
@@ -98,29 +98,29 @@ tare_status tare_api_generate(tare_api_model *m, const tare_text *lines, const t
 {
     struct err e = {0};
     struct str text = {0};
-    tare_status status = check(m, &e);
-    if (status) return api_told(give(status, &text, out), &e, error);
+    tare_status status = check_model(m, &e);
+    if (status) return api_finish(give_text(status, &text, out), &e, error);
     const struct rollout_config before = m->infer.config.rollout;
     const int64_t seed = m->infer.config.run.seed;
     for (int64_t i = 0; i < settings->n && !status; i++) status = infer_set(&m->infer, settings->list[i], &e);
     if (!status) status = str_add(&text, "", 0, &e);
-    if (!status) status = answer(&m->infer, *lines, &text, &e);
+    if (!status) status = generate_text(&m->infer, *lines, &text, &e);
     m->infer.config.rollout = before;
     m->infer.config.run.seed = seed;
-    return api_told(give(status, &text, out), &e, error);
+    return api_finish(give_text(status, &text, out), &e, error);
 }
 
 tare_status tare_api_score(tare_api_model *m, const tare_api_lines *lines, float *logprob, float *entropy, tare_api_error *error)
 {
     struct err e = {0};
-    tare_status status = check(m, &e);
+    tare_status status = check_model(m, &e);
     if (!status && !(lines->temperature > 0 && lines->temperature <= 100))
-        status = err_set(&e, TARE_E_RANGE, __FILE__, __LINE__, "temperature = %g; it has to be above 0 and at most 100",
-                         lines->temperature);
+        status =
+            err_set(&e, TARE_E_RANGE, __FILE__, __LINE__, "temperature = %g: must be above 0 and at most 100", lines->temperature);
     if (!status && !m->scorer) status = scorer_new(m->infer.engine.model, &m->scorer, &e);
     const struct score_lines x = {lines->ids, lines->begin, lines->n, lines->temperature};
     if (!status) status = scorer_run(m->scorer, &x, logprob, entropy, &e);
-    return api_told(status, &e, error);
+    return api_finish(status, &e, error);
 }
 
 tare_status tare_api_embed(tare_api_model *m, const tare_text *texts, int64_t n, float *out, tare_api_error *error)
@@ -134,7 +134,7 @@ tare_status tare_api_embed(tare_api_model *m, const tare_text *texts, int64_t n,
         status = service->embed(service->ctx, texts, n, out, &inner);
         if (status) err_set(&e, status, __FILE__, __LINE__, "%s", inner.message);
     }
-    return api_told(status, &e, error);
+    return api_finish(status, &e, error);
 }
 
 tare_status tare_api_encode(tare_api_model *m, tare_text text, int32_t **ids, int64_t *n, tare_api_error *error)
@@ -144,18 +144,18 @@ tare_status tare_api_encode(tare_api_model *m, tare_text text, int32_t **ids, in
     *ids = NULL;
     *n = 0;
     if (check_tokenizer(m, &e) || tokenizer_encode(m->infer.engine.tokenizer, text.data, text.size, &found, &e))
-        return api_told(e.code, &e, error);
+        return api_finish(e.code, &e, error);
     *ids = found.data;
     *n = found.n;
     found = (struct token_ids){0};
-    return api_told(TARE_OK, &e, error);
+    return api_finish(TARE_OK, &e, error);
 }
 
-static tare_status decode(const struct infer *m, const int32_t *ids, int64_t n, struct str *text, struct err *e)
+static tare_status decode_ids(const struct infer *m, const int32_t *ids, int64_t n, struct str *text, struct err *e)
 {
     TRY(str_add(text, "", 0, e));
     for (int64_t i = 0; i < n; i++)
-        if (ids[i] < 0) FAIL(e, TARE_E_RANGE, "token id %d is below 0", ids[i]);
+        if (ids[i] < 0) FAIL(e, TARE_E_RANGE, "token id %d: must be at least 0", ids[i]);
     return tokenizer_decode(m->engine.tokenizer, ids, n, false, text, e);
 }
 
@@ -164,6 +164,6 @@ tare_status tare_api_decode(tare_api_model *m, const int32_t *ids, int64_t n, ta
     struct err e = {0};
     struct str text = {0};
     tare_status status = check_tokenizer(m, &e);
-    if (!status) status = decode(&m->infer, ids, n, &text, &e);
-    return api_told(give(status, &text, out), &e, error);
+    if (!status) status = decode_ids(&m->infer, ids, n, &text, &e);
+    return api_finish(give_text(status, &text, out), &e, error);
 }

@@ -1,4 +1,4 @@
-/* A training run step by step, for a caller who looks at each step. */
+/* A training run step by step, for a caller that inspects each step. */
 #include "batch/table.h"
 #include "dist/ranks.h"
 #include "loop/resume.h"
@@ -24,28 +24,32 @@ struct tare_api_batch {
     struct str metrics;
 };
 
-static tare_status check(const tare_api_run *run, struct err *e)
+static tare_status check_run(const tare_api_run *run, struct err *e)
 {
     return api_check(run, run ? run->pid : 0, "run", e);
 }
 
-static const void *extension(void *ctx, const char *id)
+static const void *run_extension(void *ctx, const char *id)
 {
     const struct tare_api_run *run = ctx;
     return strcmp(id, CALLBACKS_ID) ? NULL : &run->callbacks;
 }
 
-static tare_status open_into(struct tare_api_run *run, const tare_api_run_options *o, struct err *e)
+static tare_status open_run(struct tare_api_run *run, const tare_api_run_options *o, struct err *e)
 {
     int rank;
     if (o->struct_size < sizeof *o || !o->config)
-        FAIL(e, TARE_E_INVALID, "the options of a run are incomplete: struct_size, config");
+        FAIL(e, TARE_E_INVALID, "incomplete run options: struct_size and config must be set");
     if (ranks_launched(&rank) > 1)
-        FAIL(e, TARE_E_CONFIG, "a launcher (mpirun, srun) started several processes; here a run has one: use tare train for ranks");
+        FAIL(e, TARE_E_CONFIG,
+             "a launcher (mpirun, srun) started several processes, but here a run has one: use tare train for ranks");
     TRY(config_load(&run->config, o->config, o->settings, o->n, e));
     run->callbacks = (struct callbacks){o->ctx, o->reward, o->advantage};
-    run->start = (struct train_start){
-        .resume = o->resume, .allow_change = o->allow_change, .extension = extension, .extension_ctx = run, .make = preflight_make};
+    run->start = (struct train_start){.resume = o->resume,
+                                      .allow_change = o->allow_change,
+                                      .extension = run_extension,
+                                      .extension_ctx = run,
+                                      .make = preflight_make};
     return train_open(&run->config, &run->start, &run->train, e);
 }
 
@@ -55,26 +59,26 @@ tare_status tare_api_run_open(const tare_api_run_options *options, tare_api_run 
     struct tare_api_run *run = NULL;
     *out = NULL;
     tare_status status = mem_new((int64_t)sizeof *run, (void **)&run, &e);
-    if (status) return api_told(status, &e, error);
+    if (status) return api_finish(status, &e, error);
     run->pid = getpid();
-    status = open_into(run, options, &e);
+    status = open_run(run, options, &e);
     if (status)
         tare_api_run_close(run, NULL);
     else
         *out = run;
-    return api_told(status, &e, error);
+    return api_finish(status, &e, error);
 }
 
 tare_status tare_api_run_place(const tare_api_run *run, tare_api_place *out, tare_api_error *error)
 {
     struct err e = {0};
-    const tare_status status = check(run, &e);
+    const tare_status status = check_run(run, &e);
     if (!status) *out = (tare_api_place){run->config.run.dir, train_run_of(run->train)->step, run->config.train.steps};
-    return api_told(status, &e, error);
+    return api_finish(status, &e, error);
 }
 
-/* The records are complete once, when all steps are done or the run is closed. */
-static tare_status end(struct tare_api_run *run, struct err *e)
+/* Completes the records, once: when all steps are done or the run is closed. */
+static tare_status end_run(struct tare_api_run *run, struct err *e)
 {
     if (run->ended) return TARE_OK;
     TRY(train_end(run->train, e));
@@ -82,7 +86,7 @@ static tare_status end(struct tare_api_run *run, struct err *e)
     return TARE_OK;
 }
 
-static tare_status step(struct tare_api_run *run, struct tare_api_batch *b, bool *made, struct err *e)
+static tare_status make_step(struct tare_api_run *run, struct tare_api_batch *b, bool *made, struct err *e)
 {
     bool more;
     struct run *r = train_run_of(run->train);
@@ -94,7 +98,7 @@ static tare_status step(struct tare_api_run *run, struct tare_api_batch *b, bool
         TRY(str_add(&b->metrics, line->data, line->size, e));
         TRY(run_take_batch(r, &b->memory, e));
     }
-    return more ? TARE_OK : end(run, e);
+    return more ? TARE_OK : end_run(run, e);
 }
 
 tare_status tare_api_run_step(tare_api_run *run, tare_api_batch **out, tare_api_error *error)
@@ -103,36 +107,36 @@ tare_status tare_api_run_step(tare_api_run *run, tare_api_batch **out, tare_api_
     struct tare_api_batch *b = NULL;
     bool made = false;
     *out = NULL;
-    tare_status status = check(run, &e);
-    if (!status && run->ended) return api_told(TARE_OK, &e, error);
+    tare_status status = check_run(run, &e);
+    if (!status && run->ended) return api_finish(TARE_OK, &e, error);
     if (!status) status = mem_new((int64_t)sizeof *b, (void **)&b, &e);
-    if (!status) status = step(run, b, &made, &e);
+    if (!status) status = make_step(run, b, &made, &e);
     if (status || !made)
         tare_api_batch_free(b);
     else
         *out = b;
-    return api_told(status, &e, error);
+    return api_finish(status, &e, error);
 }
 
 tare_status tare_api_run_save(tare_api_run *run, tare_api_error *error)
 {
     struct err e = {0};
-    tare_status status = check(run, &e);
+    tare_status status = check_run(run, &e);
     if (!status && !run->ended) status = train_save(run->train, &e);
-    return api_told(status, &e, error);
+    return api_finish(status, &e, error);
 }
 
 tare_status tare_api_run_close(tare_api_run *run, tare_api_error *error)
 {
     struct err e = {0};
-    if (!run) return api_told(TARE_OK, &e, error);
-    tare_status status = check(run, &e);
-    if (status) return api_told(status, &e, error);
-    if (run->train) status = end(run, &e);
+    if (!run) return api_finish(TARE_OK, &e, error);
+    tare_status status = check_run(run, &e);
+    if (status) return api_finish(status, &e, error);
+    if (run->train) status = end_run(run, &e);
     train_close(run->train);
     config_free(&run->config);
     mem_free(run);
-    return api_told(status, &e, error);
+    return api_finish(status, &e, error);
 }
 
 /* ---------------------------------------------------------------- a step's batch */

@@ -5,7 +5,6 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "cluster/codebook.h"
-#include "cluster/corpus.h"
 #include "cluster/encode.h"
 #include "cluster/match.h"
 
@@ -64,20 +63,14 @@ static tare_status collect_questions(const struct dataset *data, struct arena *a
 static tare_status train_missing(const struct config *config, const char *path, struct cluster *c, struct err *e)
 {
     const struct clusterer_config *o = &config->clusterer;
-    OWNED(corpus_free) struct corpus corpus = {0};
     tare_text *texts;
-    int64_t n = c->data->n;
-    const char *name = o->corpus[0] ? o->corpus : c->data->name;
+    const int64_t n = c->data->n;
+    const char *name = c->data->name;
     if (!o->clusters)
         FAIL(e, TARE_E_NOT_FOUND,
-             "%s: missing codebook; make one with `tare cluster train`, or set clusterer.clusters to train it here", path);
-    if (o->corpus[0]) {
-        TRY(corpus_open(o->corpus, &corpus, e));
-        texts = corpus.texts;
-        n = corpus.n;
-    } else {
-        TRY(collect_questions(c->data, &c->arena, &texts, e));
-    }
+             "%s: missing codebook; make one with `tare cluster train`, or set clusterer.clusters to train it here",
+             path);
+    TRY(collect_questions(c->data, &c->arena, &texts, e));
     const struct kmeans_options options = {.k = o->clusters,
                                            .restarts = o->restarts,
                                            .iterations = o->iterations,
@@ -233,9 +226,6 @@ static tare_status check_codebook(const struct config *config, const struct plug
         TRY(plugin_open(config->clusterer.encoder, TARE_ENCODER, &search, &encoder, e));
         TRY(plugin_params(encoder, config->params, &c->arena, &values, e));
         c->n_clusters = config->clusterer.clusters;
-        if (config->clusterer.corpus[0] && !fs_exists(config->clusterer.corpus))
-            FAIL(e, TARE_E_CONFIG, "%s: clusterer.corpus = %s: no such file", config_where(config, "clusterer", "corpus"),
-                 config->clusterer.corpus);
         if (!fs_exists(path)) return TARE_OK;
         TRY(plugin_params(p, settings, &c->arena, &values, e));
     }

@@ -48,8 +48,8 @@ static tare_status poll_verifiers(void *ctx, struct err *e)
     return verify_poll(c->verifier, e);
 }
 
-/* Asynchronous verifiers (submit and poll) start as soon as a completion ends; collector_verify collects the verdicts. A completion that is
- * replaced after sampling is verified needlessly. */
+/* Asynchronous verifiers (submit and poll) start as soon as a completion ends; collector_verify
+ * collects the verdicts. A completion that is replaced after sampling is verified needlessly. */
 static tare_status watch_completions(struct collector *c, struct err *e)
 {
     const struct batch *own = &c->share.own;
@@ -87,7 +87,8 @@ static tare_status sample_own(struct collector *c, struct rng_key key, struct er
     return c->tokenizer ? rollout_texts(c->tokenizer, c->model, own, c->arena, e) : TARE_OK;
 }
 
-/* An interruption, or a failure, reaches the ranks at different times: they leave a stage with one status. */
+/* An interruption, or a failure, reaches the ranks at different times: they leave a stage with one
+ * status. */
 static tare_status agree_on(const struct collector *c, tare_status status, struct err *e)
 {
     return c->comm ? comm_agree(c->comm, status, e) : status;
@@ -100,7 +101,8 @@ tare_status collector_sample(struct collector *c, const struct collect_request *
     return agree_on(c, sample_own(c, request->key, e), e);
 }
 
-/* ---------------------------------------------------------------- verification, and the whole batch */
+/* ---------------------------------------------------------------- verification, and the whole
+ * batch */
 
 static tare_status verify_own(struct collector *c, struct err *e)
 {

@@ -1,4 +1,5 @@
-/* A run's memory on a device: one region, as large as the plan says (plan.h), taken before the model is loaded. What does not fit is known then. */
+/* A run's memory on a device: one region, as large as the plan says (plan.h), reserved before the
+ * model is loaded, so that a lack of memory is known then. */
 #ifndef TARE_CORE_ENGINE_DEVICE_MEMORY_H
 #define TARE_CORE_ENGINE_DEVICE_MEMORY_H
 
@@ -6,12 +7,15 @@
 #include "dist/comm.h"
 #include "kernels.h"
 
-/* Reserves the region (kernels.h) for this rank of comm: what the plan's classes add up to, the margin among them. When the device has not so much, the plan's
- * table is printed on standard error, with what would make it smaller, and the error is TARE_E_NOMEM. A share of 1/64 of what the device has left stays outside of the region:
- * code of kernels and libraries, graphs. Backends that are the host's memory are not asked. vocab: of a model that is to be made. */
+/* Reserves the region (kernels.h) for this rank of comm: the sum of the plan's classes, margin
+ * included. If the device has less memory left, prints the plan's table on standard error, with
+ * remedies, and fails with TARE_E_NOMEM. 1/64 of the remaining memory stays outside of the region,
+ * for code of kernels and libraries and for graphs. Does nothing for backends in host memory.
+ * vocab: of a model that is yet to be made. */
 tare_status device_memory_reserve(const struct config *c, const struct kernels *k, const struct comm *comm, int64_t vocab,
                                   struct err *e);
-/* Warns once a process when the region turned out to be too small and memory beside it was taken: the plan was wrong then. Between steps. */
+/* Warns once in a process if the region was too small and memory was allocated outside of it, which
+ * means that the plan was wrong. Called between steps. */
 void device_memory_watch(const struct kernels *k);
 
 #endif

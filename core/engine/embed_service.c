@@ -4,13 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS_MOST = 4096 }; /* rows of one forward pass, unless one text is longer */
+enum { ROWS_MOST = 4096 }; /* tokens of one forward pass, unless one text is longer */
 
 struct embed_service {
     tare_embed_v1 extension;
     struct model *m;
     const struct tokenizer *tokenizer;
-    struct kv_cache cache, view; /* one layer, shown as every layer's: whole sequences in one pass need no more */
+    /* One layer, shown as every layer's: whole sequences in one pass need no more. */
+    struct kv_cache cache, view;
     struct arena arena;
     struct token_ids ids;
 };
@@ -30,8 +31,8 @@ static tare_status service_identity(void *ctx, char *text, int64_t capacity)
     return n < capacity ? TARE_OK : TARE_E_RANGE;
 }
 
-/* Texts [n] as sequences of one batch; begin[n+1] their rows. */
-static tare_status plan(struct embed_service *s, const int64_t *begin, int64_t n, struct forward_batch *b, struct err *e)
+/* Lays texts [n] out as sequences of one batch; begin [n+1]: their positions. */
+static tare_status plan_batch(struct embed_service *s, const int64_t *begin, int64_t n, struct forward_batch *b, struct err *e)
 {
     struct arena *a = &s->arena;
     const int64_t rows = begin[n];
@@ -77,11 +78,11 @@ static tare_status embed_some(struct embed_service *s, const int64_t *begin, int
 {
     const int64_t width = s->m->shape.hidden;
     struct forward_batch b;
-    float *there, *room;
-    TRY(plan(s, begin, n, &b, e));
+    float *there, *host;
+    TRY(plan_batch(s, begin, n, &b, e));
     TRY(model_forward(s->m, &s->view, &b, &s->arena, &there, e));
-    TRY(arena_new_raw(&s->arena, &room, kernels_staging_bytes(s->m->k, b.n_out * width), e));
-    const float *hidden = model_from_backend(s->m, room, there, b.n_out * width * (int64_t)sizeof(float));
+    TRY(arena_new_raw(&s->arena, &host, kernels_staging_bytes(s->m->k, b.n_out * width), e));
+    const float *hidden = model_from_backend(s->m, host, there, b.n_out * width * (int64_t)sizeof(float));
     TRY(model_finish(s->m, e));
     for (int64_t i = 0; i < n; i++)
         for (int64_t d = 0; d < width; d++) {

@@ -50,25 +50,25 @@ static tare_status open_kernels(struct engine *g, struct err *e)
     TRY(kernels_open(c->run.device == RUN_CUDA, config_kernels(c), g->comm ? g->comm->local : 0, &g->kernels, e));
     if (!g->comm) return TARE_OK;
     g->comm_ctx = (struct kctx){.fault = &g->comm_fault};
-    return comm_device(g->comm, g->kernels, &g->comm_ctx, c->dist.communicator, e);
+    return device_collectives(g->comm, g->kernels, &g->comm_ctx, c->dist.communicator, e);
 }
 
-/* Each rank reads the files itself, so each compares them. */
-static tare_status compare_sums(struct engine *g, const char *folder, struct err *e)
+/* Each rank reads the files itself, so each verifies them. */
+static tare_status verify_sums(struct engine *g, const char *folder, struct err *e)
 {
-    if (g->goes_on || !strcmp(g->summed, folder)) return TARE_OK;
+    if (g->resumed || !strcmp(g->verified_folder, folder)) return TARE_OK;
     TRY(checkpoint_check_sums(folder, e));
-    return fs_join(g->summed, "", folder, e);
+    return fs_join(g->verified_folder, "", folder, e);
 }
 
-/* By what batch_invariant computes on this device, once. */
-static void say_about_device(const struct model *m)
+/* Logs once which kernels batch_invariant selects on this device. */
+static void log_device_kernels(const struct model *m)
 {
-    static bool told;
+    static bool logged;
     char text[400];
     const struct backend *b = m->k->backend;
-    if (told || !m->ctx.batch_invariant || m->dtype != DTYPE_BF16 || !b->about) return;
-    told = true;
+    if (logged || !m->ctx.batch_invariant || m->dtype != DTYPE_BF16 || !b->about) return;
+    logged = true;
     if (!b->about(&m->ctx, text, sizeof text))
         log_warn("%s", text);
     else if (!m->rank)
@@ -82,9 +82,9 @@ static tare_status load_model(struct engine *g, const char *folder, unsigned par
     struct lora_spec lora = {0};
     const bool trains = parts & ENGINE_TRAINS;
     char base[FS_PATH];
-    TRY(compare_sums(g, folder, e));
+    TRY(verify_sums(g, folder, e));
     TRY(adapter_base(folder, &c->model, base, e));
-    if (strcmp(base, folder)) TRY(compare_sums(g, base, e));
+    if (strcmp(base, folder)) TRY(verify_sums(g, base, e));
     if (trains) TRY(lora_spec_of(c, &lora, e));
     TRY(model_open(&(struct model_source){.folder = folder,
                                           .config = &c->model,
@@ -97,11 +97,12 @@ static tare_status load_model(struct engine *g, const char *folder, unsigned par
                                           .trains = trains},
                    out, e));
     model_set_deterministic(*out, c->run.deterministic);
-    say_about_device(*out);
+    log_device_kernels(*out);
     return TARE_OK;
 }
 
-/* A configuration that names a folder which is not there; without a file it was an argument, and the loader says what it misses. */
+/* Reports a missing folder that a configuration names; without a file the name was an argument, and
+ * the loader reports it. */
 static tare_status check_folder(const struct config *c, struct err *e)
 {
     if (!c->file || fs_is_dir(c->model.path)) return TARE_OK;
@@ -114,7 +115,7 @@ static bool same_shape(const struct model_shape *a, const struct model_shape *b)
            a->kv_heads == b->kv_heads && a->head_dim == b->head_dim && a->intermediate == b->intermediate && a->tied == b->tied;
 }
 
-/* Whether the model in `folder` has the policy's tokenizer. */
+/* Sets *same if the model in `folder` has the policy's tokenizer. */
 static tare_status has_our_tokenizer(const struct engine *g, const char *folder, bool *same, struct err *e)
 {
     struct tokenizer *t = NULL;
@@ -124,7 +125,8 @@ static tare_status has_our_tokenizer(const struct engine *g, const char *folder,
     return TARE_OK;
 }
 
-/* A reference of another shape reads the policy's tokens, so it has to have the same ones. What compares whole distributions needs as many logits. */
+/* A reference of another shape reads the policy's tokens, so it needs the same tokenizer. Comparing
+ * whole distributions also needs the same number of logits. */
 static tare_status check_teacher(const struct engine *g, struct err *e)
 {
     const struct config *c = g->config;
@@ -132,20 +134,21 @@ static tare_status check_teacher(const struct engine *g, struct err *e)
     const bool exact = (c->loss.kl_coef > 0 && c->loss.kl == KL_EXACT) || (objective_needs(g->objective) & TARE_OBJECTIVE_KL);
     bool same;
     if (has_our_tokenizer(g, g->reference->folder, &same, e))
-        return err_prefix(e, "model.reference = %s has another shape than the policy, and needs its tokenizer", c->model.reference);
+        return err_prefix(e, "model.reference = %s differs from the policy in shape, so it needs the policy's tokenizer",
+                          c->model.reference);
     if (!same)
         FAIL(
             e, TARE_E_CONFIG,
-            "model.reference = %s has another tokenizer than model.path = %s (their tokenizer.json differ), so it cannot score the policy's tokens; name a model with the same one",
+            "model.reference = %s has another tokenizer than model.path = %s (their tokenizer.json differ), so it cannot read the policy's tokens; name a model with the same one",
             c->model.reference, c->model.path);
     if (teacher->vocab < policy->vocab)
         FAIL(e, TARE_E_CONFIG,
-             "model.reference = %s has %lld logits and the policy %lld; it needs one for each token that the policy can sample",
+             "model.reference = %s has %lld logits and the policy %lld; it must have one for each token that the policy can sample",
              c->model.reference, (long long)teacher->vocab, (long long)policy->vocab);
     if (exact && teacher->vocab != policy->vocab)
         FAIL(
             e, TARE_E_CONFIG,
-            "model.reference = %s has %lld logits and the policy %lld; the exact KL needs as many: set loss.kl = k3, or another reference",
+            "model.reference = %s has %lld logits and the policy %lld; the exact KL needs equal numbers: set loss.kl = k3, or another reference",
             c->model.reference, (long long)teacher->vocab, (long long)policy->vocab);
     return TARE_OK;
 }
@@ -162,7 +165,8 @@ tare_status engine_open_reference(struct engine *g, struct err *e)
 
 static tare_status open_prompts(struct engine *g, struct err *e)
 {
-    const char *folder = g->model ? g->model->folder : g->config->model.path; /* a new model has none */
+    /* a new model has no folder */
+    const char *folder = g->model ? g->model->folder : g->config->model.path;
     return prompts_new(&g->config->data, *folder ? folder : ".", g->tokenizer, &g->prompts, e);
 }
 
@@ -197,26 +201,27 @@ struct collector engine_collector(const struct engine *g, struct arena *arena)
                               .arena = arena};
 }
 
-int64_t engine_prompt_room(const struct engine *g, bool training)
+int64_t engine_prompt_limit(const struct engine *g, bool training)
 {
-    const int64_t room = g->model->shape.max_position - 1, most = g->config->rollout.max_prompt_tokens;
+    const int64_t limit = g->model->shape.max_position - 1, most = g->config->rollout.max_prompt_tokens;
     const bool limited = most && (training || strcmp(config_where(g->config, "rollout", "max_prompt_tokens"), "default"));
-    return limited && most < room ? most : room;
+    return limited && most < limit ? most : limit;
 }
 
 tare_status engine_check_prompts(struct engine *g, const struct dataset *d, bool training, uint64_t *hash, struct err *e)
 {
-    const struct prompt_room room = {.tokens = engine_prompt_room(g, training),
-                                     .context = g->model->shape.max_position,
-                                     .most = g->config->rollout.max_prompt_tokens,
-                                     .vocab = g->model->shape.vocab,
-                                     .warns = !g->comm || !g->comm->rank};
-    return prompts_check(g->prompts, d, &room, hash, e);
+    const struct prompt_room limits = {.tokens = engine_prompt_limit(g, training),
+                                       .context = g->model->shape.max_position,
+                                       .most = g->config->rollout.max_prompt_tokens,
+                                       .vocab = g->model->shape.vocab,
+                                       .warns = !g->comm || !g->comm->rank};
+    return prompts_check(g->prompts, d, &limits, hash, e);
 }
 
 /* ---------------------------------------------------------------- all of it */
 
-/* Of a model that is not supported, that is what to say: a tokenizer.json would not help. */
+/* For an unsupported model, reports that instead of a missing tokenizer.json, which would not
+ * help. */
 static tare_status check_family(const char *folder, struct err *e)
 {
     struct model_shape shape;
@@ -228,18 +233,18 @@ static tare_status check_family(const char *folder, struct err *e)
     return hf_config_shape(text.data, text.size, path, &shape, e);
 }
 
-/* A folder of peft's has no tokenizer: its base's is taken. */
+/* An adapter folder of peft has no tokenizer; its base's is used. */
 static tare_status open_tokenizer(struct engine *g, struct err *e)
 {
     const struct model_config *c = &g->config->model;
     char folder[FS_PATH];
     TRY(adapter_tokenizer(c->path, c, folder, e));
-    TRY(compare_sums(g, folder, e));
+    TRY(verify_sums(g, folder, e));
     TRY(check_family(folder, e));
     return tokenizer_load(folder, &g->tokenizer, e);
 }
 
-/* all: the parts that are opened with it */
+/* all: the parts that are opened together */
 static tare_status open_part(struct engine *g, unsigned part, unsigned all, struct err *e)
 {
     const struct config *c = g->config;
@@ -272,7 +277,7 @@ static tare_status open_part(struct engine *g, unsigned part, unsigned all, stru
     }
 }
 
-/* What each part needs. */
+/* Adds the parts that each part needs. */
 static unsigned with_needs(unsigned parts)
 {
     if (parts & (ENGINE_SAMPLING | ENGINE_SAMPLER)) parts |= ENGINE_MODEL;
@@ -315,7 +320,8 @@ tare_status engine_open_trainer(struct engine *g, double temperature, int64_t st
     return TARE_OK;
 }
 
-/* It reads the policy's tokens. Of another shape it would not be in the plan. */
+/* Checks the process reward model: it reads the policy's tokens, and the plan assumes the policy's
+ * shape. */
 static tare_status check_process(const struct engine *g, struct err *e)
 {
     bool same;
@@ -335,7 +341,7 @@ tare_status engine_open_reward_model(struct engine *g, struct err *e)
 {
     const struct config *c = g->config;
     if (*c->process_reward.model && !fs_is_dir(c->process_reward.model))
-        FAIL(e, TARE_E_CONFIG, "%s: process_reward.model = %s: there is no such folder", config_where(c, "process_reward", "model"),
+        FAIL(e, TARE_E_CONFIG, "%s: process_reward.model = %s: missing folder", config_where(c, "process_reward", "model"),
              c->process_reward.model);
     TRY(load_model(g, *c->process_reward.model ? c->process_reward.model : c->model.path, ENGINE_TRAINS, &g->reward_model, e));
     TRY(check_process(g, e));
@@ -354,16 +360,17 @@ tare_status engine_check_segments(const struct config *c, bool verifier_gives, b
     if (c->process_reward.implicit && verifier_gives)
         FAIL(
             e, TARE_E_CONFIG,
-            "%s: process_reward.implicit, and a verifier of verifier.plugins = %s gives rewards of segments too; use one of the two",
+            "%s: process_reward.implicit and a verifier of verifier.plugins = %s both give rewards of segments; use one of the two",
             where, verifiers);
     if (c->process_reward.implicit && !estimator_reads)
-        FAIL(e, TARE_E_CONFIG,
-             "%s: process_reward.implicit gives rewards to tokens, and the estimator %s reads none; set estimator.plugin = prime",
-             where, estimator);
+        FAIL(
+            e, TARE_E_CONFIG,
+            "%s: process_reward.implicit gives rewards to tokens, but the estimator %s does not read them; set estimator.plugin = prime",
+            where, estimator);
     if (estimator_reads && !c->process_reward.implicit && !verifier_gives)
         FAIL(
             e, TARE_E_CONFIG,
-            "%s: estimator.plugin = %s reads rewards of tokens or steps, and nobody gives any: set process_reward.implicit = true, or name a verifier that gives segments (none of verifier.plugins = %s does)",
+            "%s: estimator.plugin = %s needs rewards of tokens or steps: set process_reward.implicit = true, or use a verifier that gives segments (none of verifier.plugins = %s does)",
             config_where(c, "estimator", "plugin"), estimator, verifiers);
     return TARE_OK;
 }

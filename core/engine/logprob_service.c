@@ -15,10 +15,10 @@ static tare_status service_logprob(void *ctx, int64_t rollout, float *out, tare_
     if (status && error) {
         error->code = status;
         if (s->b)
-            snprintf(error->message, sizeof error->message, "tare.logprob/1: there is no rollout %lld", (long long)rollout);
+            snprintf(error->message, sizeof error->message, "tare.logprob/1: invalid rollout %lld", (long long)rollout);
         else
             snprintf(error->message, sizeof error->message,
-                     "tare.logprob/1 answers after the policy step: in collect, record and apply");
+                     "tare.logprob/1 can only be called after the policy step: in collect, record and apply");
     }
     if (status) return status;
     const int64_t first = s->b->token_begin[rollout], n = s->b->token_begin[rollout + 1] - first;

@@ -1,4 +1,5 @@
-/* What makes model.path when the folder is absent: the warm start (sft/sft.h), which a verb hands to what it runs. */
+/* Makes model.path if the folder is missing: the warm start (sft/sft.h), which a verb passes to the
+ * function that it runs. */
 #ifndef TARE_CORE_ENGINE_MAKE_MODEL_H
 #define TARE_CORE_ENGINE_MAKE_MODEL_H
 

@@ -1,19 +1,19 @@
-/* Which models a training reads, and whether one that goes on reads those that it was trained with. */
+/* The model files that a training reads, and whether a resumed training reads the same ones. */
 #ifndef TARE_CORE_ENGINE_MODELS_H
 #define TARE_CORE_ENGINE_MODELS_H
 
 #include "base/json.h"
 #include "engine/engine.h"
 
-/* A training that goes on. */
+/* Settings of a resumed training. */
 struct models_resume {
-    const char *folder; /* its manifest.json has the sums of before (observe/model_sums.h) */
+    const char *folder; /* its manifest.json has the recorded checksums (observe/model_sums.h) */
     const char *advice; /* "... put the files back, or ADVICE" */
-    bool checkpoint;    /* it goes on from one */
-    bool allow_change;  /* other models are told, and taken */
+    bool checkpoint;    /* it resumes from a checkpoint */
+    bool allow_change;  /* changed models are logged and used */
 };
-/* *out: the sums of the files that the engine's models, which are open, are read from; the caller's. how: NULL for a new training.
- * TARE_E_CONFIG where one that goes on would go on with other models. */
+/* *out: checksums of the files of the engine's open models, owned by the caller. how: NULL for a
+ * new training. TARE_E_CONFIG if a resumed training would continue with other models. */
 tare_status models_take(const struct engine *g, const struct models_resume *how, json_t **out, struct err *e);
 
 #endif

@@ -1,4 +1,4 @@
-/* One evaluation after another, and what came out of them together. */
+/* Evaluates a series of checkpoints and tabulates the results together. */
 #include "eval/checkpoints.h"
 
 #include "base/fs.h"
@@ -17,12 +17,12 @@ struct steps_run {
     struct eval_steps what;
     struct arena arena;
     char task[256], out[FS_PATH], estimate[FS_PATH], difficulty[FS_PATH];
-    struct config runs[EVAL_RUNS]; /* config.ini of each run; read where base is not given */
+    struct config runs[EVAL_RUNS]; /* config.ini of each run; read only if base is not given */
     struct difficulty_point *points;
     int64_t n_points, capacity;
 };
 
-/* ---- what to evaluate */
+/* ---- steps and models to evaluate */
 
 tare_status eval_steps_parse(const char *text, struct eval_steps *out, struct err *e)
 {
@@ -32,7 +32,7 @@ tare_status eval_steps_parse(const char *text, struct eval_steps *out, struct er
         const long long step = strtoll(at, &end, 10);
         if (end == at || step < 0 || (*end && *end != ',') || out->n_steps == EVAL_STEPS ||
             (out->n_steps && step <= out->steps[out->n_steps - 1]))
-            FAIL(e, TARE_E_CONFIG, "--steps %s: growing step numbers separated by commas, such as 0,30,60", text);
+            FAIL(e, TARE_E_CONFIG, "--steps %s: must be growing step numbers separated by commas, such as 0,30,60", text);
         out->steps[out->n_steps++] = step;
         if (!*end) return TARE_OK;
         at = end;
@@ -58,13 +58,13 @@ static tare_status take_step(void *ctx, const char *folder, const char *name, st
     return TARE_OK;
 }
 
-/* The complete checkpoints of a run, and 0. */
+/* Lists the complete checkpoints of a run, and 0. */
 static tare_status find_steps(const char *run, struct eval_steps *out, struct err *e)
 {
     char folder[FS_PATH];
     TRY(fs_join(folder, run, "checkpoints", e));
     if (!fs_is_dir(folder))
-        FAIL(e, TARE_E_NOT_FOUND, "%s: no checkpoints; train with checkpoint.every=30 checkpoint.keep=0", folder);
+        FAIL(e, TARE_E_NOT_FOUND, "%s: missing checkpoints; train with checkpoint.every=30 checkpoint.keep=0", folder);
     out->steps[0] = 0;
     out->n_steps = 1;
     TRY(fs_each(folder, take_step, out, e));
@@ -72,7 +72,7 @@ static tare_status find_steps(const char *run, struct eval_steps *out, struct er
     return TARE_OK;
 }
 
-/* The model of a run at a step. */
+/* Finds the model of a run at a step. */
 static tare_status model_at(const struct steps_run *s, int run, int64_t step, char *path, struct err *e)
 {
     const char *base = s->what.base ? s->what.base : s->runs[run].model.path;
@@ -85,7 +85,7 @@ static tare_status check_models(struct steps_run *s, struct err *e)
     for (int r = 0; r < s->what.n_runs; r++) {
         char path[FS_PATH];
         TRY(fs_join(path, s->what.runs[r], "config.ini", e));
-        if (!fs_exists(path)) FAIL(e, TARE_E_NOT_FOUND, "%s: is not the folder of a run: it has no config.ini", s->what.runs[r]);
+        if (!fs_exists(path)) FAIL(e, TARE_E_NOT_FOUND, "%s: not the folder of a run: missing config.ini", s->what.runs[r]);
         if (!s->what.base) TRY(config_load(&s->runs[r], path, NULL, 0, e));
     }
     if (!s->what.n_steps) TRY(find_steps(s->what.runs[0], &s->what, e));
@@ -97,29 +97,29 @@ static tare_status check_models(struct steps_run *s, struct err *e)
             TRY(fs_join(mark, path, step ? "complete.json" : "config.json", e));
             if (fs_exists(mark)) continue;
             if (!step)
-                FAIL(e, TARE_E_NOT_FOUND, "%s: the model that %s started from is not there; name it with --base", path,
-                     s->what.runs[r]);
+                FAIL(e, TARE_E_NOT_FOUND, "%s: missing model that %s started from; name it with --base", path, s->what.runs[r]);
             FAIL(
                 e, TARE_E_NOT_FOUND,
-                "%s: no complete checkpoint of step %lld; train with checkpoint.every and checkpoint.keep=0, or leave it out of --steps",
+                "%s: missing complete checkpoint of step %lld; train with checkpoint.every and checkpoint.keep=0, or leave it out of --steps",
                 path, (long long)step);
         }
     return TARE_OK;
 }
 
-/* ---- where to */
+/* ---- output folders */
 
 tare_status eval_task_name(const struct config *c, char task[256], struct err *e)
 {
     const char *slash = strrchr(c->data.eval, '/'), *base = slash ? slash + 1 : c->data.eval;
-    if (!*c->data.eval) FAIL(e, TARE_E_CONFIG, "data.eval is not set: the JSONL file with the questions");
+    if (!*c->data.eval) FAIL(e, TARE_E_CONFIG, "data.eval is not set: it must be the JSONL file with the questions");
     snprintf(task, 256, "%s", *c->eval.name ? c->eval.name : base);
     char *ending = strstr(task, ".jsonl");
     if (!*c->eval.name && ending) *ending = 0;
     if (!*c->eval.name)
         for (char *p = task; *p; p++)
             if (strchr(":?&= ", *p)) *p = '-';
-    if (strchr(task, '/')) FAIL(e, TARE_E_CONFIG, "eval.name = %s is the name of a folder too; leave out the slash", task);
+    if (strchr(task, '/'))
+        FAIL(e, TARE_E_CONFIG, "eval.name = %s: must not contain a slash, because a folder gets this name", task);
     return TARE_OK;
 }
 
@@ -177,7 +177,7 @@ static tare_status evaluate_one(struct steps_run *s, struct config *c, const cha
     return status == TARE_E_CANCELLED || !status ? status : err_prefix(e, "%s", out);
 }
 
-static tare_status estimate(struct steps_run *s, struct err *e)
+static tare_status estimate_work(struct steps_run *s, struct err *e)
 {
     char model[FS_PATH];
     struct config c = *s->config;
@@ -189,7 +189,7 @@ static tare_status estimate(struct steps_run *s, struct err *e)
     return evaluate_one(s, &c, model, s->estimate, e);
 }
 
-static tare_status take_row(struct steps_run *s, int run, int64_t step, const json_t *row, struct err *e)
+static tare_status add_result_row(struct steps_run *s, int run, int64_t step, const json_t *row, struct err *e)
 {
     static const char *const SUBSETS[] = {"standard ", "complex "};
     const char *label = json_text_or(row, "label", ""), *subset = "";
@@ -227,7 +227,7 @@ static tare_status take_results(struct steps_run *s, int run, int64_t step, cons
         if (strcmp(json_text_or(table, "name", ""), "difficulty")) continue;
         json_array_foreach(json_object_get(table, "rows"), k, row)
         {
-            TRY(take_row(s, run, step, row, e));
+            TRY(add_result_row(s, run, step, row, e));
         }
     }
     return TARE_OK;
@@ -248,7 +248,7 @@ static tare_status evaluate_all(struct steps_run *s, struct err *e)
     return TARE_OK;
 }
 
-/* ---- together */
+/* ---- the combined table */
 
 static int rank_of(const char *bucket)
 {
@@ -274,7 +274,7 @@ static bool same_row(const struct difficulty_point *a, const struct difficulty_p
     return !strcmp(a->run, b->run) && !strcmp(a->subset, b->subset) && !strcmp(a->bucket, b->bucket);
 }
 
-/* One table: a row for each subset, bucket and run, a column for each step. */
+/* Prints one table: a row for each subset, bucket and run, a column for each step. */
 static tare_status print_table(const struct steps_run *s, const char *title, bool length, struct str *out, struct err *e)
 {
     TRY(str_addf(out, e, "\n| %s |%s questions |", title, s->what.n_runs > 1 ? " run |" : ""));
@@ -305,7 +305,7 @@ static tare_status print_markdown(const struct steps_run *s, struct str *out, st
     return print_table(s, "mean tokens", true, out, e);
 }
 
-static json_t *real_or_null(double x)
+static json_t *finite_or_null(double x)
 {
     return isfinite(x) ? json_real(x) : json_null();
 }
@@ -318,8 +318,8 @@ static json_t *as_json(const struct steps_run *s)
         json_array_append_new(points,
                               json_pack("{s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "run", p->run, "subset", p->subset,
                                         "bucket", p->bucket, "step", (json_int_t)p->step, "questions", (json_int_t)p->questions,
-                                        "accuracy", real_or_null(p->accuracy), "low", real_or_null(p->low), "high",
-                                        real_or_null(p->high), "length", real_or_null(p->length)));
+                                        "accuracy", finite_or_null(p->accuracy), "low", finite_or_null(p->low), "high",
+                                        finite_or_null(p->high), "length", finite_or_null(p->length)));
     }
     return json_pack("{s:s, s:I, s:s, s:s, s:o}", "task", s->task, "samples", (json_int_t)s->config->eval.samples, "difficulty",
                      s->difficulty, "buckets", s->config->eval.buckets, "points", points);
@@ -353,11 +353,11 @@ static tare_status write_all(struct steps_run *s, struct str *table, struct err 
     return TARE_OK;
 }
 
-static tare_status run_all(struct steps_run *s, struct str *table, struct err *e)
+static tare_status evaluate_steps(struct steps_run *s, struct str *table, struct err *e)
 {
     TRY(check_models(s, e));
     TRY(name_folders(s, e));
-    TRY(estimate(s, e));
+    TRY(estimate_work(s, e));
     TRY(evaluate_all(s, e));
     return comm_agree(s->comm, s->comm->rank ? TARE_OK : write_all(s, table, e), e);
 }
@@ -371,7 +371,7 @@ tare_status eval_steps_run(const struct config *c, const struct eval_steps *what
     s->comm = comm;
     s->what = *what;
     arena_init(&s->arena, "steps");
-    const tare_status status = run_all(s, table, e);
+    const tare_status status = evaluate_steps(s, table, e);
     for (int r = 0; r < EVAL_RUNS; r++)
         if (s->runs[r].file) config_free(&s->runs[r]);
     mem_free(s->points);

@@ -11,7 +11,7 @@
 
 /* ---------------------------------------------------------------- a field of a row as text */
 
-/* NULL: absent. Numbers as the shortest text, true and false by name. */
+/* Returns NULL for a missing field, a number as its shortest text, true and false by name. */
 static tare_status field_text(const json_t *row, const char *field, struct arena *a, const char **out, struct err *e)
 {
     const json_t *v = json_object_get(row, field);
@@ -113,22 +113,22 @@ static tare_status parse_rule(const char *line, int64_t n, const char *where, st
     at += strlen(OPERATORS[k].text);
     at += strspn(at, " \t");
     const int64_t size = line + n - at;
-    if (size < 1 || size >= (int64_t)sizeof r->value) return bad_rule(where, "no value, or too long a one", e);
+    if (size < 1 || size >= (int64_t)sizeof r->value) return bad_rule(where, "the value is missing or too long", e);
     memcpy(r->value, at, (size_t)size);
     r->is_number = !str_to_double(r->value, &r->number, &ignored);
-    if (r->op <= OP_AT_LEAST && !r->is_number) return bad_rule(where, "the value is not a number", e);
-    if (r->length && (r->op == OP_MATCH || !r->is_number)) return bad_rule(where, "a length is compared with a number", e);
+    if (r->op <= OP_AT_LEAST && !r->is_number) return bad_rule(where, "the value must be a number", e);
+    if (r->length && (r->op == OP_MATCH || !r->is_number)) return bad_rule(where, "a length must be compared with a number", e);
     return r->op == OP_MATCH ? compile_pattern(r, where, e) : TARE_OK;
 }
 
-static double characters(const char *text)
+static double count_characters(const char *text)
 {
     int64_t n = 0;
     for (; *text; text++) n += ((unsigned char)*text & 0xC0) != 0x80;
     return (double)n;
 }
 
-static bool compare(enum operator op, double x, double y)
+static bool compare_values(enum operator op, double x, double y)
 {
     switch (op) {
     case OP_LESS:
@@ -146,7 +146,7 @@ static bool compare(enum operator op, double x, double y)
     }
 }
 
-static bool matches(const struct rule *r, const char *text)
+static bool text_matches(const struct rule *r, const char *text)
 {
     pcre2_match_data *m = pcre2_match_data_create_from_pattern(r->pattern, NULL);
     const bool yes = m && pcre2_match(r->pattern, (PCRE2_SPTR)text, PCRE2_ZERO_TERMINATED, 0, 0, m, NULL) >= 0;
@@ -154,15 +154,15 @@ static bool matches(const struct rule *r, const char *text)
     return yes;
 }
 
-/* A field that is absent, or is no number where one is compared, fulfils no rule. */
-static bool holds(const struct rule *r, const char *text)
+/* A field that is missing, or not a number where one is compared, satisfies no rule. */
+static bool rule_holds(const struct rule *r, const char *text)
 {
     struct err ignored;
     double x;
     if (!text) return false;
-    if (r->length) return compare(r->op, characters(text), r->number);
-    if (r->op == OP_MATCH) return matches(r, text);
-    if (r->is_number && !str_to_double(text, &x, &ignored)) return compare(r->op, x, r->number);
+    if (r->length) return compare_values(r->op, count_characters(text), r->number);
+    if (r->op == OP_MATCH) return text_matches(r, text);
+    if (r->is_number && !str_to_double(text, &x, &ignored)) return compare_values(r->op, x, r->number);
     if (r->op == OP_EQUAL) return !strcmp(text, r->value);
     return r->op == OP_OTHER && strcmp(text, r->value) != 0;
 }
@@ -176,7 +176,7 @@ static tare_status apply_rule(const struct rule *r, const struct dataset *d, boo
         const char *text = NULL;
         TRY(row_json(&d->rows[i], &row, e));
         TRY(field_text(row, r->field, &a, &text, e));
-        if (holds(r, text)) out[i] = true;
+        if (rule_holds(r, text)) out[i] = true;
         json_decref(row);
         arena_reset(&a);
     }
@@ -204,7 +204,7 @@ tare_status eval_rules(const char *text, const char *name, const struct dataset 
         TRY(s);
         rules++;
     }
-    if (!rules) FAIL(e, TARE_E_CONFIG, "%s: no rule; a line such as: length(question) >= 400", name);
+    if (!rules) FAIL(e, TARE_E_CONFIG, "%s: missing rules; write lines such as: length(question) >= 400", name);
     return TARE_OK;
 }
 
@@ -225,8 +225,7 @@ static tare_status parse_buckets(const struct config *c, double bound[3], struct
         }
     }
     if (n != 3)
-        FAIL(e, TARE_E_CONFIG,
-             "%s: eval.buckets = %s: three falling pass rates between 0 and 1 are expected, such as 0.75 0.5 0.25",
+        FAIL(e, TARE_E_CONFIG, "%s: eval.buckets = %s: must be three falling pass rates between 0 and 1, such as 0.75 0.5 0.25",
              config_where(c, "eval", "buckets"), c->eval.buckets);
     return TARE_OK;
 }
@@ -234,7 +233,7 @@ static tare_status parse_buckets(const struct config *c, double bound[3], struct
 struct estimates {
     json_t *rate; /* id -> pass rate */
     double bound[3];
-    bool *complex_row; /* NULL: they are not told apart */
+    bool *complex_row; /* NULL: not distinguished */
 };
 
 static tare_status take_estimate(void *ctx, const json_t *o, const char *where, struct err *e)
@@ -244,7 +243,7 @@ static tare_status take_estimate(void *ctx, const json_t *o, const char *where, 
     double rate;
     TRY(json_get_text(o, "id", where, &id, e));
     TRY(json_get_double(o, "pass_rate", where, &rate, e));
-    if (!(rate >= 0 && rate <= 1)) FAIL(e, TARE_E_RANGE, "%s: pass_rate is %g, it lies between 0 and 1", where, rate);
+    if (!(rate >= 0 && rate <= 1)) FAIL(e, TARE_E_RANGE, "%s: pass_rate = %g: must be between 0 and 1", where, rate);
     if (json_object_set_new(s->rate, id.data, json_real(rate))) FAIL(e, TARE_E_NOMEM, "no memory for the difficulty estimate");
     return TARE_OK;
 }
@@ -252,7 +251,7 @@ static tare_status take_estimate(void *ctx, const json_t *o, const char *where, 
 static tare_status read_estimates(const char *path, struct estimates *s, struct err *e)
 {
     OWNED(fs_close_at) FILE *f = fopen(path, "r");
-    if (!f) FAIL(e, TARE_E_IO, "eval.difficulty = %s cannot be read; a first `tare eval` writes it (questions.jsonl)", path);
+    if (!f) FAIL(e, TARE_E_IO, "eval.difficulty = %s cannot be read; run `tare eval` first to write it (questions.jsonl)", path);
     s->rate = json_object();
     return s->rate ? json_each_line(f, path, take_estimate, s, e) : TARE_E_NOMEM;
 }
@@ -268,7 +267,7 @@ static tare_status complex_by_field(const struct config *c, const struct dataset
         const char *v = g.label[i] ? g.label[i] : "absent";
         out[i] = !strcmp(v, "true") || !strcmp(v, "complex");
         if (!out[i] && strcmp(v, "false") && strcmp(v, "standard"))
-            FAIL(e, TARE_E_INVALID, "%s: \"%s\" is %s; eval.complex_field wants true or \"complex\", false or \"standard\"",
+            FAIL(e, TARE_E_INVALID, "%s: \"%s\" is %s; eval.complex_field must be true or \"complex\", false or \"standard\"",
                  d->rows[i].where, c->eval.complex_field, v);
     }
     return TARE_OK;
@@ -293,8 +292,8 @@ static tare_status label_difficulty(const struct config *c, const struct dataset
         const bool hard = s->complex_row && s->complex_row[i];
         if (!v)
             FAIL(e, TARE_E_NOT_FOUND,
-                 "%s: eval.difficulty = %s has no line for \"%s\"; make it by `tare eval` on the same questions", d->rows[i].where,
-                 c->eval.difficulty, d->rows[i].id);
+                 "%s: eval.difficulty = %s has no line for \"%s\"; make it with `tare eval` on the same questions",
+                 d->rows[i].where, c->eval.difficulty, d->rows[i].id);
         int bucket = 0;
         while (bucket < 3 && json_number_value(v) < s->bound[bucket]) bucket++;
         char label[64], *copy;

@@ -1,4 +1,5 @@
-/* The numbers of an evaluation: results.json first, the Markdown table from it, so that both say the same. */
+/* Results of an evaluation: results.json first, then the Markdown table from it, so that both
+ * agree. */
 #include "eval/eval.h"
 
 #include "batch/verdict.h"
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static json_t *number(double x)
+static json_t *number_or_null(double x)
 {
     return isfinite(x) ? json_real(x) : json_null();
 }
@@ -25,10 +26,11 @@ static int64_t n_correct(const struct eval_report *r, int64_t q)
     return c;
 }
 
-static struct eval_resampling resampling(const struct eval_report *r)
+/* 0x626F6F747374 is "bootst" in ASCII. */
+static struct eval_resampling resampling_of(const struct eval_report *r)
 {
     return (struct eval_resampling){r->config->eval.bootstrap,
-                                    rng_derive(rng_key((uint64_t)r->config->run.seed, RNG_DATA), 0x626F6F747374u)}; /* "bootst" */
+                                    rng_derive(rng_key((uint64_t)r->config->run.seed, RNG_DATA), 0x626F6F747374u)};
 }
 
 /* ---------------------------------------------------------------- all questions */
@@ -52,7 +54,7 @@ static tare_status pass_json(const struct eval_report *r, json_t **out, struct e
     TRY(mem_new(n * m * (int64_t)sizeof *x, (void **)&x, e));
     for (int64_t q = 0; q < n; q++)
         for (int j = 0; j < m; j++) x[q * m + j] = eval_pass_at(r->k, n_correct(r, q), size[j]);
-    tare_status s = eval_bootstrap(&(struct eval_values){x, n, m}, resampling(r), low, high, e);
+    tare_status s = eval_bootstrap(&(struct eval_values){x, n, m}, resampling_of(r), low, high, e);
     json_t *list = *out = json_array();
     bool bad = !list;
     for (int j = 0; !s && j < m; j++) {
@@ -60,9 +62,9 @@ static tare_status pass_json(const struct eval_report *r, json_t **out, struct e
         for (int64_t q = 0; q < n; q++) sum += x[q * m + j];
         json_t *o = json_object();
         json_put(o, &bad, "k", json_integer(size[j]));
-        json_put(o, &bad, "value", number(sum / (double)n));
-        json_put(o, &bad, "low", number(low[j]));
-        json_put(o, &bad, "high", number(high[j]));
+        json_put(o, &bad, "value", number_or_null(sum / (double)n));
+        json_put(o, &bad, "low", number_or_null(low[j]));
+        json_put(o, &bad, "high", number_or_null(high[j]));
         if (json_array_append_new(list, o)) bad = true;
     }
     mem_free(x);
@@ -70,7 +72,7 @@ static tare_status pass_json(const struct eval_report *r, json_t **out, struct e
     return s;
 }
 
-static int by_value(const void *a, const void *b)
+static int compare_lengths(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
@@ -86,14 +88,14 @@ static tare_status length_json(const struct eval_report *r, json_t **out, struct
         sum += length[i];
         cut += r->samples[i].cut;
     }
-    qsort(length, (size_t)n, sizeof *length, by_value);
+    qsort(length, (size_t)n, sizeof *length, compare_lengths);
     bool bad = !(*out = json_object());
-    json_put(*out, &bad, "mean", number(sum / (double)n));
-    json_put(*out, &bad, "median", number(eval_quantile(length, n, 0.5)));
-    json_put(*out, &bad, "p90", number(eval_quantile(length, n, 0.9)));
-    json_put(*out, &bad, "max", number(length[n - 1]));
+    json_put(*out, &bad, "mean", number_or_null(sum / (double)n));
+    json_put(*out, &bad, "median", number_or_null(eval_quantile(length, n, 0.5)));
+    json_put(*out, &bad, "p90", number_or_null(eval_quantile(length, n, 0.9)));
+    json_put(*out, &bad, "max", number_or_null(length[n - 1]));
     json_put(*out, &bad, "limit", json_integer(r->max_new_tokens));
-    json_put(*out, &bad, "cut", number(cut / (double)n));
+    json_put(*out, &bad, "cut", number_or_null(cut / (double)n));
     mem_free(length);
     if (bad) FAIL(e, TARE_E_NOMEM, "no memory for the results");
     return TARE_OK;
@@ -137,7 +139,7 @@ static int by_label(const void *a, const void *b)
     return order ? order : (x->q > y->q) - (x->q < y->q);
 }
 
-/* One group: questions of places [n]; x: scratch [n]. */
+/* Counts one group: question indices [n]; x: scratch [n]. */
 static tare_status group_json(const struct eval_report *r, const struct place *places, int64_t n, double *x, json_t **out,
                               struct err *e)
 {
@@ -153,16 +155,16 @@ static tare_status group_json(const struct eval_report *r, const struct place *p
             cut += s[j].cut;
         }
     }
-    TRY(eval_bootstrap(&(struct eval_values){x, n, 1}, resampling(r), &low, &high, e));
+    TRY(eval_bootstrap(&(struct eval_values){x, n, 1}, resampling_of(r), &low, &high, e));
     bool bad = !(*out = json_object());
     json_put(*out, &bad, "label", json_string(places->label));
     json_put(*out, &bad, "questions", json_integer(n));
-    json_put(*out, &bad, "accuracy", number(sum / (double)n));
-    json_put(*out, &bad, "low", number(low));
-    json_put(*out, &bad, "high", number(high));
-    json_put(*out, &bad, "length", number(length / samples));
-    json_put(*out, &bad, "length_geometric", number(exp(logs / samples)));
-    json_put(*out, &bad, "cut", number(cut / samples));
+    json_put(*out, &bad, "accuracy", number_or_null(sum / (double)n));
+    json_put(*out, &bad, "low", number_or_null(low));
+    json_put(*out, &bad, "high", number_or_null(high));
+    json_put(*out, &bad, "length", number_or_null(length / samples));
+    json_put(*out, &bad, "length_geometric", number_or_null(exp(logs / samples)));
+    json_put(*out, &bad, "cut", number_or_null(cut / samples));
     if (bad) FAIL(e, TARE_E_INVALID, "a group cannot be written as JSON");
     return TARE_OK;
 }
@@ -201,10 +203,10 @@ tare_status eval_results(const struct eval_report *r, json_t **out, struct err *
     json_put(o, &bad, "task", json_string(r->task));
     json_put(o, &bad, "questions", json_integer(r->data->n));
     json_put(o, &bad, "samples", json_integer(r->k));
-    json_put(o, &bad, "temperature", number(r->config->eval.temperature));
+    json_put(o, &bad, "temperature", number_or_null(r->config->eval.temperature));
     TRY(pass_json(r, &pass, e));
     json_put(o, &bad, "pass", pass);
-    json_put(o, &bad, "reward", number(mean_reward(r)));
+    json_put(o, &bad, "reward", number_or_null(mean_reward(r)));
     json_put(o, &bad, "verdicts", verdicts_json(r));
     TRY(length_json(r, &length, e));
     json_put(o, &bad, "length", length);
@@ -235,8 +237,8 @@ static tare_status add_interval(struct str *out, const json_t *o, struct err *e)
     return isnan(low) ? str_add(out, " - |", -1, e) : str_addf(out, e, " %.1f - %.1f |", 100 * low, 100 * high);
 }
 
-/* A bar would end the cell. */
-static tare_status add_cell(struct str *out, const char *text, struct err *e)
+/* A vertical bar would end the cell. */
+static tare_status add_table_cell(struct str *out, const char *text, struct err *e)
 {
     TRY(str_add(out, "| ", -1, e));
     for (; *text; text++) TRY(*text == '|' ? str_add(out, "\\|", 2, e) : str_add(out, *text == '\n' ? " " : text, 1, e));
@@ -253,7 +255,7 @@ static tare_status print_table(const json_t *table, struct str *out, struct err 
         json_text_or(table, "name", "")));
     json_array_foreach(json_object_get(table, "rows"), i, row)
     {
-        TRY(add_cell(out, json_text_or(row, "label", ""), e));
+        TRY(add_table_cell(out, json_text_or(row, "label", ""), e));
         TRY(str_addf(out, e, " %lld |", (long long)json_int_or(row, "questions", 0)));
         TRY(add_share(out, row, "accuracy", e));
         TRY(add_interval(out, row, e));

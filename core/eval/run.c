@@ -1,4 +1,4 @@
-/* Sampling and judging for `tare eval`, piece by piece, after what the folder holds already. */
+/* Samples and verifies the questions that the folder of a `tare eval` lacks, chunk by chunk. */
 #include "eval/eval.h"
 
 #include "base/clock.h"
@@ -24,7 +24,7 @@ struct evaluation_run {
     make_model make;
     char task[256], out[FS_PATH], record[FS_PATH];
     struct engine engine;
-    struct arena arena, piece; /* of the run; of a piece */
+    struct arena arena, chunk_arena; /* of the run; of a chunk of questions */
     struct collector collector;
     uint64_t prompts_hash;
     json_t *identity;
@@ -53,14 +53,14 @@ static tare_status open_folder(struct evaluation_run *r, struct err *e)
 
 /* ---------------------------------------------------------------- the folder's identity */
 
-static json_t *hex(uint64_t x)
+static json_t *hex_string(uint64_t x)
 {
     char text[17];
     snprintf(text, sizeof text, "%016" PRIx64, x);
     return json_string(text);
 }
 
-/* Parameters of the verifiers, as they were given. */
+/* Hashes the verifiers' parameters as given. */
 static uint64_t verifier_params(const struct config *c)
 {
     uint64_t h = 0;
@@ -87,25 +87,26 @@ static tare_status make_identity(struct evaluation_run *r, struct err *e)
     uint64_t weights = model_frozen_hash(m);
     if (m->int8) weights = fs_hash("int8", 4, weights);
     TRY(shards_backend_hash(m, m->weights, m->n_params * (int64_t)sizeof(float), &weights, e));
-    r->identity =
-        json_pack("{s:s, s:s, s:o, s:s, s:o, s:o, s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:o, s:s, s:o, s:s}", "data.eval",
-                  c->data.eval, "model.path", c->model.path, "weights", hex(weights), "model.dtype",
-                  config_chosen(c, "model", "dtype"), "rows", hex(r->engine.eval.hash), "prompts", hex(r->prompts_hash), "run.seed",
-                  (json_int_t)c->run.seed, "eval.samples", (json_int_t)c->eval.samples, "eval.temperature", c->eval.temperature,
-                  "eval.top_p", c->eval.top_p, "eval.min_p", c->eval.min_p, "eval.top_k", (json_int_t)c->eval.top_k,
-                  "eval.max_new_tokens", (json_int_t)r->engine.evaluating.max_new_tokens, "stop_ids", hex(stop), "verifier.plugins",
-                  verifiers.data, "verifier parameters", hex(verifier_params(c)), "run.kernels", r->engine.kernels->name);
+    r->identity = json_pack(
+        "{s:s, s:s, s:o, s:s, s:o, s:o, s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:o, s:s, s:o, s:s}", "data.eval", c->data.eval,
+        "model.path", c->model.path, "weights", hex_string(weights), "model.dtype", config_chosen(c, "model", "dtype"), "rows",
+        hex_string(r->engine.eval.hash), "prompts", hex_string(r->prompts_hash), "run.seed", (json_int_t)c->run.seed,
+        "eval.samples", (json_int_t)c->eval.samples, "eval.temperature", c->eval.temperature, "eval.top_p", c->eval.top_p,
+        "eval.min_p", c->eval.min_p, "eval.top_k", (json_int_t)c->eval.top_k, "eval.max_new_tokens",
+        (json_int_t)r->engine.evaluating.max_new_tokens, "stop_ids", hex_string(stop), "verifier.plugins", verifiers.data,
+        "verifier parameters", hex_string(verifier_params(c)), "run.kernels", r->engine.kernels->name);
     if (!r->identity) FAIL(e, TARE_E_INVALID, "the settings cannot be written as JSON; are the paths valid UTF-8?");
     return TARE_OK;
 }
 
-/* Paths may change (a folder moved), and so may the kernels: another machine continues with the same questions. */
+/* Paths may change (a moved folder), and so may the kernels: another machine continues with the
+ * same questions. */
 static bool may_differ(const char *key)
 {
     return !strcmp(key, "data.eval") || !strcmp(key, "model.path") || !strcmp(key, "run.kernels");
 }
 
-/* The folder is new, or holds samples of the very same evaluation. */
+/* Checks that the folder is new or holds samples of the same evaluation. */
 static tare_status check_identity(struct evaluation_run *r, struct err *e)
 {
     char path[FS_PATH];
@@ -116,7 +117,7 @@ static tare_status check_identity(struct evaluation_run *r, struct err *e)
     TRY(fs_join(path, r->out, "eval.json", e));
     if (!fs_exists(path)) {
         if (fs_exists(r->record))
-            FAIL(e, TARE_E_STATE, "%s is there without eval.json; remove the folder or choose another eval.out", r->record);
+            FAIL(e, TARE_E_STATE, "%s exists without eval.json; remove the folder or choose another eval.out", r->record);
         TRY(json_print(r->identity, &text, e));
         TRY(str_add(&text, "\n", 1, e));
         return fs_write_atomic(path, text.data, text.size, e);
@@ -136,7 +137,7 @@ static tare_status check_identity(struct evaluation_run *r, struct err *e)
 
 /* ---------------------------------------------------------------- the record */
 
-/* Reads what is there, and cuts what is not whole. */
+/* Reads the record and truncates an incomplete end. */
 static tare_status open_record(struct evaluation_run *r, struct err *e)
 {
     struct eval_progress there;
@@ -146,12 +147,12 @@ static tare_status open_record(struct evaluation_run *r, struct err *e)
     r->fd = open(r->record, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     if (r->fd < 0) FAIL(e, TARE_E_IO, "%s: %s", r->record, strerror(errno));
     if (ftruncate(r->fd, (off_t)there.bytes) || lseek(r->fd, 0, SEEK_END) < 0)
-        FAIL(e, TARE_E_IO, "%s: cannot be cut after its last whole question: %s", r->record, strerror(errno));
+        FAIL(e, TARE_E_IO, "%s: cannot be truncated after its last complete question: %s", r->record, strerror(errno));
     if (r->done) log_info("%s: continuing after %lld of %lld questions", r->out, (long long)r->done, (long long)r->engine.eval.n);
     return TARE_OK;
 }
 
-static tare_status append(struct evaluation_run *r, const struct str *text, struct err *e)
+static tare_status append_record(struct evaluation_run *r, const struct str *text, struct err *e)
 {
     for (int64_t at = 0; at < text->size;) {
         const ssize_t n = write(r->fd, text->data + at, (size_t)(text->size - at));
@@ -163,26 +164,26 @@ static tare_status append(struct evaluation_run *r, const struct str *text, stru
     return TARE_OK;
 }
 
-static tare_status write_piece(struct evaluation_run *r, const struct batch *b, struct err *e)
+static tare_status write_chunk(struct evaluation_run *r, const struct batch *b, struct err *e)
 {
     OWNED(str_free) struct str text = {0};
     if (r->comm->rank) return TARE_OK;
     TRY(eval_samples_print(b, &text, e));
-    return append(r, &text, e);
+    return append_record(r, &text, e);
 }
 
-static tare_status evaluate_piece(struct evaluation_run *r, int64_t n, int64_t *tokens, struct err *e)
+static tare_status evaluate_chunk(struct evaluation_run *r, int64_t n, int64_t *tokens, struct err *e)
 {
     struct batch b = {0};
     int64_t *rows;
-    arena_reset(&r->piece);
-    TRY(arena_new(&r->piece, &rows, n, e));
+    arena_reset(&r->chunk_arena);
+    TRY(arena_new(&r->chunk_arena, &rows, n, e));
     for (int64_t i = 0; i < n; i++) rows[i] = r->done + i;
     const struct collect_request request = {.chosen = {.data = &r->engine.eval, .rows = rows, .n = n},
                                             .key = rng_key((uint64_t)r->config->run.seed, RNG_EVAL)};
     TRY(collector_run(&r->collector, &request, &b, e));
     *tokens += b.n_tokens;
-    return comm_agree(r->comm, write_piece(r, &b, e), e);
+    return comm_agree(r->comm, write_chunk(r, &b, e), e);
 }
 
 enum { COMPLETIONS_AT_ONCE = 128 };
@@ -196,7 +197,7 @@ static tare_status sample_all(struct evaluation_run *r, struct err *e)
         const int64_t n = all - r->done < chunk ? all - r->done : chunk;
         TRY(comm_stage(r->comm, "evaluate", r->done, e));
         tare_status s = comm_agree(r->comm, *signals_flag() ? TARE_E_CANCELLED : TARE_OK, e);
-        if (!s) s = evaluate_piece(r, n, &tokens, e);
+        if (!s) s = evaluate_chunk(r, n, &tokens, e);
         if (s == TARE_E_CANCELLED)
             FAIL(e, s, "interrupted after %lld of %lld questions; the same command continues", (long long)r->done, (long long)all);
         TRY(s);
@@ -211,7 +212,7 @@ static tare_status sample_all(struct evaluation_run *r, struct err *e)
 
 static void open_collector(struct evaluation_run *r)
 {
-    r->collector = engine_collector(&r->engine, &r->piece);
+    r->collector = engine_collector(&r->engine, &r->chunk_arena);
     r->collector.config = engine_evaluation_rollout(r->config);
     r->collector.params = &r->engine.evaluating;
     r->collector.cancelled = signals_flag();
@@ -226,8 +227,9 @@ static tare_status write_text(const struct evaluation_run *r, const char *name, 
     return fs_write_atomic(path, text->data, text->size, e);
 }
 
-/* From the file, also when every sample was made by this process: a table never depends on where the work was cut. */
-static tare_status report(struct evaluation_run *r, struct str *table, struct err *e)
+/* Makes the table from the file, even if this process made every sample: it never depends on
+ * interruptions. */
+static tare_status write_report(struct evaluation_run *r, struct str *table, struct err *e)
 {
     struct eval_grouping groupings[EVAL_GROUPINGS];
     struct eval_report p = {.config = r->config,
@@ -255,7 +257,8 @@ static tare_status report(struct evaluation_run *r, struct str *table, struct er
     return eval_markdown(results, table, e);
 }
 
-/* On rank 0: the folder is locked, is of this very evaluation, and its record can be continued. */
+/* On rank 0: locks the folder, checks that it belongs to this evaluation, and continues its
+ * record. */
 static tare_status take_folder(struct evaluation_run *r, struct err *e)
 {
     if (r->comm->rank) return TARE_OK;
@@ -267,7 +270,7 @@ static tare_status take_folder(struct evaluation_run *r, struct err *e)
     return open_record(r, e);
 }
 
-static tare_status run_all(struct evaluation_run *r, struct str *table, struct err *e)
+static tare_status run_evaluation(struct evaluation_run *r, struct str *table, struct err *e)
 {
     const struct config *c = r->config;
     struct engine *g = &r->engine;
@@ -276,7 +279,8 @@ static tare_status run_all(struct evaluation_run *r, struct str *table, struct e
     TRY(same_ranks_program(r->comm, c, e));
     TRY(open_folder(r, e));
     TRY(engine_open(g, ENGINE_EVAL | ENGINE_ANSWERS, e));
-    TRY(eval_groupings(c, &g->eval, &r->arena, groupings, &n, e)); /* a bad rule is told before hours of sampling */
+    /* a bad rule is reported before hours of sampling */
+    TRY(eval_groupings(c, &g->eval, &r->arena, groupings, &n, e));
     TRY(engine_open(g, ENGINE_VERIFIER, e));
     TRY(comm_agree(r->comm, r->make && !r->comm->rank ? r->make(c, e) : TARE_OK, e));
     TRY(engine_open(g, ENGINE_WHOLE | ENGINE_PROMPTS | ENGINE_SAMPLING | ENGINE_SAMPLER, e));
@@ -286,7 +290,7 @@ static tare_status run_all(struct evaluation_run *r, struct str *table, struct e
     TRY(r->comm->broadcast(r->comm, &r->done, sizeof r->done, 0, e));
     open_collector(r);
     TRY(sample_all(r, e));
-    return comm_agree(r->comm, r->comm->rank ? TARE_OK : report(r, table, e), e);
+    return comm_agree(r->comm, r->comm->rank ? TARE_OK : write_report(r, table, e), e);
 }
 
 tare_status eval_run(const struct config *c, make_model make, struct comm *comm, struct str *table, struct err *e)
@@ -295,9 +299,9 @@ tare_status eval_run(const struct config *c, make_model make, struct comm *comm,
     engine_init(&r.engine, c, comm);
     r.engine.env = (struct plugin_env){.seed = (uint64_t)c->run.seed, .cancelled = on_cancelled};
     arena_init(&r.arena, "evaluation");
-    arena_init(&r.piece, "evaluation piece");
+    arena_init(&r.chunk_arena, "evaluation chunk");
     signals_catch();
-    const tare_status s = run_all(&r, table, e);
+    const tare_status s = run_evaluation(&r, table, e);
     if (r.fd >= 0) close(r.fd);
     run_lock_release(r.lock);
     json_decref(r.identity);
@@ -305,6 +309,6 @@ tare_status eval_run(const struct config *c, make_model make, struct comm *comm,
     engine_close(&r.engine);
     collector_free(&r.collector);
     arena_free(&r.arena);
-    arena_free(&r.piece);
+    arena_free(&r.chunk_arena);
     return s;
 }

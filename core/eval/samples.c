@@ -13,7 +13,7 @@ static json_t *text_json(tare_text t)
     return json_stringn(t.data ? t.data : "", (size_t)t.size);
 }
 
-/* The order of the options, where choices_permute left it. */
+/* Prints the order of the options, if choices_permute changed it. */
 static void put_choice_order(json_t *o, bool *bad, const struct row *row)
 {
     json_t *parsed = row->n_choices ? json_loadb(row->json.data, (size_t)row->json.size, JSON_ALLOW_NUL, NULL) : NULL;
@@ -32,7 +32,7 @@ static tare_status print_sample(const struct batch *b, int64_t m, int64_t i, str
     json_put(o, &bad, "reward", json_real(b->reward[i]));
     json_put(o, &bad, "verdict", json_string(verdict_name(b->verdict[i])));
     json_put(o, &bad, "length", json_integer(b->token_begin[i + 1] - b->token_begin[i]));
-    json_put(o, &bad, "finish", json_string(finish_name(b->finish[i])));
+    json_put(o, &bad, "finish", json_string(batch_finish_name(b->finish[i])));
     json_put(o, &bad, "answer", text_json(row->answer));
     json_put(o, &bad, "extracted", text_json(b->extracted[i]));
     if (b->reason[i]) json_put(o, &bad, "reason", json_string(b->reason[i]));
@@ -66,8 +66,8 @@ static tare_status read_line(tare_text line, const char *where, const struct row
     TRY(json_get_int(o, "length", where, &out->length, e));
     if (strcmp(id, row->id) || json_int_or(o, "sample", -1) != sample || !out->verdict || (!out->cut && strcmp(finish, "stop")))
         FAIL(e, TARE_E_CORRUPT,
-             "%s: sample %lld of \"%s\" is expected here, and this is another line; remove the folder, or choose another eval.out",
-             where, (long long)sample, row->id);
+             "%s: expected sample %lld of \"%s\" but found another line; remove the folder, or choose another eval.out", where,
+             (long long)sample, row->id);
     return TARE_OK;
 }
 
@@ -82,7 +82,8 @@ tare_status eval_samples_read(const char *path, const struct dataset *d, int64_t
     while (at < text.size) {
         const char *begin = text.data + at, *end = memchr(begin, '\n', (size_t)(text.size - at));
         char where[FS_PATH + 32];
-        /* cut through by a kill; zeros are a page that a crash of the machine took, of a piece that was not synced: from there on all is sampled again */
+        /* A kill may leave half a line; after a crash of the machine, an unsynced page reads as
+         * zeros. All samples from there on are repeated. */
         if (!end || memchr(begin, 0, (size_t)(end - begin))) break;
         snprintf(where, sizeof where, "%s:%lld", path, (long long)line + 1);
         if (line >= d->n * k)

@@ -3,7 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* C(n - c, k) / C(n, k) = prod_{i = n-c+1}^{n} (1 - k / i): no factorial overflows, and it is exactly 0 when n - c < k. */
+/* C(n - c, k) / C(n, k) = prod_{i = n-c+1}^{n} (1 - k / i): no factorial overflows, and it is
+ * exactly 0 when n - c < k. */
 double eval_pass_at(int64_t n, int64_t c, int64_t k)
 {
     double none = 1;
@@ -20,14 +21,15 @@ double eval_quantile(const double *x, int64_t n, double q)
     return x[i] + (at - (double)i) * (x[i + 1] - x[i]);
 }
 
-static int by_value(const void *a, const void *b)
+static int compare_doubles(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-/* n questions of one value v: each resampling gives v, which says nothing of the others. The share of questions with another value is, at 97.5 %, at most
- * u = 1 - 0.025^(1/n) (Clopper and Pearson 1934, none of n), and those have 0 at least and 1 at most. */
+/* n questions with one value v: every resampling gives v, which says nothing about other questions.
+ * The share of questions with another value is, at 97.5 %, at most u = 1 - 0.025^(1/n) (Clopper and
+ * Pearson 1934, none of n), and their value is between 0 and 1. */
 static void all_equal(double v, int64_t n, double *low, double *high)
 {
     const double u = 1 - pow(0.025, 1 / (double)n);
@@ -51,7 +53,7 @@ tare_status eval_bootstrap(const struct eval_values *v, struct eval_resampling h
         for (int64_t j = 0; j < m; j++) mean[j * rounds + r] /= (double)n;
     }
     for (int64_t j = 0; j < m; j++) {
-        qsort(mean + j * rounds, (size_t)rounds, sizeof *mean, by_value);
+        qsort(mean + j * rounds, (size_t)rounds, sizeof *mean, compare_doubles);
         low[j] = eval_quantile(mean + j * rounds, rounds, 0.025);
         high[j] = eval_quantile(mean + j * rounds, rounds, 0.975);
         int64_t same = 1;

@@ -7,22 +7,23 @@
 
 #include <string.h>
 
-enum { BATCHES = 4 }; /* input is read until that many batches of completions are due */
+enum { BATCHES = 4 }; /* input is read until this many batches of completions are due */
 
 struct generator {
-    struct infer *m; /* prompts are opened when the first line needs them */
+    /* Prompts are opened when the first line needs them. */
+    struct infer *m;
     struct generator_output output;
     struct sample_params sampling;
     struct arena lines, work, own;
-    double seconds; /* of sampling */
-    /* lines that wait */
+    double seconds; /* in the sampler */
+    /* Lines waiting for the next batch. */
     int64_t n, capacity;
     json_t **id;
-    const struct row **row; /* of which only `where` is set */
+    const struct row **row; /* only `where` is set */
     uint64_t *uid;
     int64_t *occurrence, *begin; /* [capacity], [capacity + 1] */
     struct token_ids ids;
-    /* how often each id came */
+    /* Number of occurrences of each id. */
     struct seen seen;
     int64_t *times, n_times, times_capacity;
     struct str out;
@@ -57,7 +58,7 @@ static void drop_lines(struct generator *g)
     arena_reset(&g->lines);
 }
 
-static tare_status generate(struct generator *g, struct err *e)
+static tare_status generate_lines(struct generator *g, struct err *e)
 {
     struct batch b = {.n_groups = g->n,
                       .row = g->row,
@@ -78,9 +79,9 @@ static tare_status generate(struct generator *g, struct err *e)
     return g->output.end ? g->output.end(g->output.ctx, e) : TARE_OK;
 }
 
-static tare_status flush(struct generator *g, struct err *e)
+static tare_status flush_lines(struct generator *g, struct err *e)
 {
-    const tare_status status = g->n ? generate(g, e) : TARE_OK;
+    const tare_status status = g->n ? generate_lines(g, e) : TARE_OK;
     drop_lines(g);
     return status;
 }
@@ -89,12 +90,12 @@ static tare_status flush(struct generator *g, struct err *e)
 
 static tare_status read_ids(struct generator *g, const json_t *ids, const char *where, struct err *e)
 {
-    if (!json_is_array(ids)) FAIL(e, TARE_E_INVALID, "%s: \"ids\" has to be an array of token ids", where);
+    if (!json_is_array(ids)) FAIL(e, TARE_E_INVALID, "%s: \"ids\" must be an array of token ids", where);
     for (size_t i = 0; i < json_array_size(ids); i++) {
         const json_t *v = json_array_get(ids, i);
         const int64_t id = json_is_integer(v) ? json_integer_value(v) : -1;
         if (id < 0 || id >= g->m->engine.model->shape.vocab)
-            FAIL(e, TARE_E_RANGE, "%s: ids[%zu] has to be a whole number from 0 to %lld", where, i,
+            FAIL(e, TARE_E_RANGE, "%s: ids[%zu]: must be an integer from 0 to %lld", where, i,
                  (long long)g->m->engine.model->shape.vocab - 1);
         TRY(token_ids_add(&g->ids, (int32_t)id, e));
     }
@@ -114,10 +115,10 @@ static tare_status encode_row(struct generator *g, const json_t *object, const c
         return prompts_encode(g->m->engine.prompts, &row, &g->ids, e);
     }
     if (!json_is_array(messages) || !json_array_size(messages))
-        FAIL(e, TARE_E_INVALID, "%s: \"%s\" has to be an array of at least one message", where,
+        FAIL(e, TARE_E_INVALID, "%s: \"%s\" must be an array of at least one message", where,
              messages == prompt ? "prompt" : "messages");
     if (g->m->config.data.prompt == PROMPT_PLAIN)
-        FAIL(e, TARE_E_CONFIG, "%s: \"messages\" need a chat template, and data.prompt is plain", where);
+        FAIL(e, TARE_E_CONFIG, "%s: \"messages\" need a chat template, but data.prompt is plain", where);
     TRY(json_print(messages, &text, e));
     row.messages = (tare_text){text.data, text.size};
     return prompts_encode(g->m->engine.prompts, &row, &g->ids, e);
@@ -130,8 +131,7 @@ static tare_status encode_line(struct generator *g, const json_t *object, const 
     if (ids && !json_is_null(ids)) {
         TRY(read_ids(g, ids, where, e));
     } else if (!g->m->engine.tokenizer) {
-        FAIL(e, TARE_E_NOT_FOUND, "%s: %s has no tokenizer.json, so only \"ids\" can be read; this line has none", where,
-             g->m->config.model.path);
+        FAIL(e, TARE_E_NOT_FOUND, "%s: %s has no tokenizer.json, so the line must have \"ids\"", where, g->m->config.model.path);
     } else if (text && !json_is_null(text)) {
         tare_text t;
         TRY(json_get_text(object, "text", where, &t, e));
@@ -139,25 +139,25 @@ static tare_status encode_line(struct generator *g, const json_t *object, const 
     } else if (json_object_get(object, "question") || json_object_get(object, "messages") || json_object_get(object, "prompt")) {
         TRY(encode_row(g, object, where, e));
     } else {
-        FAIL(e, TARE_E_INVALID, "%s: one of \"question\", \"prompt\", \"messages\", \"text\", \"ids\" is needed", where);
+        FAIL(e, TARE_E_INVALID, "%s: missing prompt: one of \"question\", \"prompt\", \"messages\", \"text\", \"ids\"", where);
     }
-    const int64_t n = g->ids.n - before, room = engine_prompt_room(&g->m->engine, false);
-    if (!n || n > room)
-        FAIL(e, TARE_E_RANGE,
-             "%s: the prompt has %lld tokens, 1 to %lld are allowed (context %lld, rollout.max_prompt_tokens %lld)", where,
-             (long long)n, (long long)room, (long long)g->m->engine.model->shape.max_position,
+    const int64_t n = g->ids.n - before, limit = engine_prompt_limit(&g->m->engine, false);
+    if (!n || n > limit)
+        FAIL(e, TARE_E_RANGE, "%s: the prompt has %lld tokens: must be 1 to %lld (context %lld, rollout.max_prompt_tokens %lld)",
+             where, (long long)n, (long long)limit, (long long)g->m->engine.model->shape.max_position,
              (long long)g->m->config.rollout.max_prompt_tokens);
     return TARE_OK;
 }
 
-/* The id that is printed, and the uid that it is sampled by: as data/dataset.h makes them of a row's id; without one, the line's number. */
+/* The id that is printed, and the uid that keys its draws, made from a row's id as in
+ * data/dataset.h; without an id, the line number. */
 static tare_status read_id(const json_t *object, const char *where, json_t **id, uint64_t *uid, struct err *e)
 {
     const json_t *given = json_object_get(object, "id");
     const char *colon = strrchr(where, ':');
     char text[64];
     if (given && !json_is_null(given) && !json_is_string(given) && !json_is_number(given))
-        FAIL(e, TARE_E_INVALID, "%s: \"id\" is not a string or a number", where);
+        FAIL(e, TARE_E_INVALID, "%s: \"id\" must be a string or a number", where);
     if (json_is_integer(given))
         snprintf(text, sizeof text, "%lld", (long long)json_integer_value(given));
     else if (json_is_real(given))
@@ -165,7 +165,7 @@ static tare_status read_id(const json_t *object, const char *where, json_t **id,
     else
         snprintf(text, sizeof text, "line-%s", colon ? colon + 1 : where);
     *id = given && !json_is_null(given) ? json_deep_copy(given) : json_string(text);
-    if (!*id) FAIL(e, TARE_E_NOMEM, "no memory for a line");
+    if (!*id) FAIL(e, TARE_E_NOMEM, "out of memory for a line");
     if (json_is_string(given))
         *uid = fs_hash(json_string_value(given), (int64_t)json_string_length(given), 0);
     else
@@ -183,7 +183,7 @@ static tare_status count_id(struct generator *g, uint64_t uid, int64_t *occurren
     return TARE_OK;
 }
 
-static tare_status take_line(void *ctx, const json_t *object, const char *where, struct err *e)
+static tare_status add_line(void *ctx, const json_t *object, const char *where, struct err *e)
 {
     struct generator *g = ctx;
     struct row *row;
@@ -192,17 +192,17 @@ static tare_status take_line(void *ctx, const json_t *object, const char *where,
     TRY(arena_strdup(&g->lines, where, -1, (char **)&row->where, e));
     TRY(encode_line(g, object, row->where, e));
     TRY(read_id(object, where, &g->id[i], &g->uid[i], e));
-    g->n++; /* from here on drop_lines owns the id */
+    g->n++; /* drop_lines owns the id from here on */
     g->row[i] = row;
     g->begin[i + 1] = g->ids.n;
     TRY(count_id(g, g->uid[i], &g->occurrence[i], e));
     if (g->n < g->capacity) return TARE_OK;
-    return flush(g, e);
+    return flush_lines(g, e);
 }
 
-/* ---- the whole */
+/* ---- the generator */
 
-static tare_status make_room(struct generator *g, struct err *e)
+static tare_status allocate_lines(struct generator *g, struct err *e)
 {
     const struct rollout_config *c = &g->m->config.rollout;
     const int64_t due = (c->batch ? c->batch : AUTO_BATCH) * BATCHES;
@@ -214,12 +214,12 @@ static tare_status make_room(struct generator *g, struct err *e)
     return mem_new((g->capacity + 1) * (int64_t)sizeof *g->begin, (void **)&g->begin, e);
 }
 
-static tare_status open_into(struct generator *g, struct err *e)
+static tare_status open_generator(struct generator *g, struct err *e)
 {
     const struct config *c = &g->m->config;
     const char *where = config_where(c, "rollout", "stop_ids");
     TRY(rollout_sample_params(&c->rollout, g->m->engine.model->shape.vocab, where, &g->own, &g->sampling, e));
-    return make_room(g, e);
+    return allocate_lines(g, e);
 }
 
 tare_status generator_new(struct infer *m, const struct generator_output *output, struct generator **out, struct err *e)
@@ -232,7 +232,7 @@ tare_status generator_new(struct infer *m, const struct generator_output *output
     arena_init(&g->lines, "generate lines");
     arena_init(&g->work, "generate");
     arena_init(&g->own, "generate settings");
-    const tare_status status = open_into(g, e);
+    const tare_status status = open_generator(g, e);
     if (status) {
         generator_free(g);
         return status;
@@ -243,10 +243,10 @@ tare_status generator_new(struct infer *m, const struct generator_output *output
 
 tare_status generator_read(struct generator *g, FILE *in, const char *name, struct err *e)
 {
-    /* what was read before a bad line is still answered */
-    const tare_status status = json_each_line(in, name, take_line, g, e);
+    /* Lines before a bad one are still answered. */
+    const tare_status status = json_each_line(in, name, add_line, g, e);
     struct err later = {0};
-    const tare_status last = status == TARE_E_CANCELLED ? TARE_OK : flush(g, status ? &later : e);
+    const tare_status last = status == TARE_E_CANCELLED ? TARE_OK : flush_lines(g, status ? &later : e);
     return status ? status : last;
 }
 

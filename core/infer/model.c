@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* Those of infer_set stand first. */
+/* The first CHANGE keys may be changed by infer_set. */
 static const struct model_key KEYS[] = {
     {"rollout", "group_size"},
     {"rollout", "max_new_tokens"},
@@ -36,19 +36,19 @@ static tare_status open_engine(struct infer *m, const char *given, struct err *e
     TRY(settle_model(given, folder, e));
     TRY(config_set(&m->config, "model", "path", folder, "command line", e));
     TRY(adapter_base(folder, &m->config.model, base, e));
-    TRY(fs_join(path, base, "config.json", e)); /* without one the loader says what is missing */
+    TRY(fs_join(path, base, "config.json", e)); /* if it is missing, the loader reports it */
     if (fs_exists(path)) TRY(settle_tokens(&m->config, false, e));
     TRY(fs_join(path, base, "tokenizer.json", e));
     TRY(engine_open(&m->engine, ENGINE_SAMPLER | (fs_exists(path) ? ENGINE_TOKENIZER : 0), e));
     const long long most = (long long)m->config.rollout.max_new_tokens, context = (long long)m->engine.model->shape.max_position;
     if (most >= context)
         log_warn(
-            "rollout.max_new_tokens = %lld, but %s has a context of %lld tokens for prompt and completion together: completions end there; set a smaller rollout.max_new_tokens",
+            "rollout.max_new_tokens = %lld, but the context of %s, for prompt and completion together, has %lld tokens: completions end there; set a smaller rollout.max_new_tokens",
             most, folder, context);
     return TARE_OK;
 }
 
-static tare_status set(struct infer *m, const char *assignment, int n_keys, struct err *e)
+static tare_status set_key(struct infer *m, const char *assignment, int n_keys, struct err *e)
 {
     if (!strchr(assignment, '=')) FAIL(e, TARE_E_CONFIG, "%s: expected key=value; see tare generate --help", assignment);
     return model_key_set(&m->config, "generate", KEYS, n_keys, assignment, e);
@@ -56,7 +56,7 @@ static tare_status set(struct infer *m, const char *assignment, int n_keys, stru
 
 tare_status infer_set(struct infer *m, const char *assignment, struct err *e)
 {
-    return set(m, assignment, CHANGE, e);
+    return set_key(m, assignment, CHANGE, e);
 }
 
 tare_status infer_open(struct infer *m, const char *given, const char *const *settings, int64_t n, struct err *e)
@@ -64,7 +64,7 @@ tare_status infer_open(struct infer *m, const char *given, const char *const *se
     TRY(config_load(&m->config, NULL, NULL, 0, e));
     engine_init(&m->engine, &m->config, NULL);
     TRY(model_keys_of_run(&m->config, given, false, e));
-    for (int64_t i = 0; i < n; i++) TRY(set(m, settings[i], N_KEYS, e));
+    for (int64_t i = 0; i < n; i++) TRY(set_key(m, settings[i], N_KEYS, e));
     return open_engine(m, given, e);
 }
 

@@ -1,4 +1,5 @@
-/* A model that is asked and not trained: its configuration, from keys, and its engine. For `tare generate`, `tare score` and the library. */
+/* A model for inference: its configuration, from keys, and its engine. Used by `tare generate`,
+ * `tare score` and the library. */
 #ifndef TARE_CORE_INFER_MODEL_H
 #define TARE_CORE_INFER_MODEL_H
 
@@ -6,13 +7,15 @@
 
 struct infer {
     struct config config;
-    struct engine engine; /* tokenizer NULL: the folder has none */
+    struct engine engine; /* tokenizer is NULL if the folder has none */
 };
 
-/* given: a Hugging Face folder, or the folder of a run: its newest checkpoint, with the data.* keys of its config.ini. settings: n strings
- * "key=value" or "section.key=value", the keys of `tare generate`. Zero-initialise *m; close it in every case. */
+/* given: a Hugging Face folder, or the folder of a run, whose newest checkpoint is used with the
+ * data.* keys of its config.ini. settings: n strings "key=value" or "section.key=value", the keys
+ * of `tare generate`. Zero-initialise *m; close it in every case. */
 tare_status infer_open(struct infer *m, const char *given, const char *const *settings, int64_t n, struct err *e);
-/* One more setting, of those that may change between two questions: how completions are sampled, and run.seed. */
+/* Changes one setting of those that may change between prompts: the sampling of completions, and
+ * run.seed. */
 tare_status infer_set(struct infer *m, const char *assignment, struct err *e);
 void infer_close(struct infer *m);
 

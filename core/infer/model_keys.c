@@ -32,7 +32,7 @@ tare_status model_key_set(struct config *c, const char *verb, const struct model
             taken = !strcmp(full, ours);
         }
         char where[300];
-        snprintf(where, sizeof where, "tare %s has no key '%s'%s", verb, given, taken ? "" : ", and none in its place");
+        snprintf(where, sizeof where, "tare %s has no key '%s'%s", verb, given, taken ? "" : ", and no equivalent");
         return config_hint(given, where, "", e);
     }
     FAIL(e, TARE_E_CONFIG, "tare %s has no key '%s'; the nearest is '%s', `tare %s --help` lists them", verb, given, near, verb);
@@ -59,7 +59,7 @@ tare_status model_keys_of_run(struct config *c, const char *run, bool messages, 
     }
     if (messages)
         log_info(
-            "data.chat_template as in %s; requests bring their own messages; the run's data.system and data.suffix are not added",
+            "data.chat_template as in %s; requests bring their own messages, so the run's data.system and data.suffix are not added",
             path);
     else
         log_info("data.prompt = %s, and chat_template, system and suffix as in %s", keys[2].value, path);

@@ -4,16 +4,19 @@
 
 #include <math.h>
 
-enum { TOKENS_MAX = 16384 }; /* that are computed together */
+enum { TOKENS_MAX = 16384 }; /* computed together */
 
 struct scorer {
     struct model *m;
-    struct kv_cache cache; /* one layer; view shows it as every layer's, for a pass over whole sequences needs no more */
+    /* One layer. view shows it as every layer's, because a pass over whole sequences needs no
+     * more. */
+    struct kv_cache cache;
     struct kv_cache view;
     struct arena work;
 };
 
-/* A cache of at least n_blocks; every layer writes its keys over those of the layer before. */
+/* Allocates a cache of at least n_blocks. Every layer overwrites the keys of the layer before
+ * it. */
 static tare_status grow_cache(struct scorer *s, int64_t n_blocks, struct err *e)
 {
     if (n_blocks <= s->cache.n_blocks) return TARE_OK;
@@ -28,16 +31,16 @@ struct scores {
     float *logprob, *entropy;
 };
 
-/* The head in pieces of rows, so that its logits stay within 64 MiB. */
-static tare_status head(struct scorer *s, const struct packed_batch *p, const float *hidden, double temperature, struct scores out,
-                        struct err *e)
+/* Runs the head in chunks of positions, so that its logits stay within 64 MiB. */
+static tare_status score_head(struct scorer *s, const struct packed_batch *p, const float *hidden, double temperature,
+                              struct scores out, struct err *e)
 {
-    const int64_t V = s->m->shape.vocab, C = s->m->shape.hidden, fit = (1 << 24) / V, piece = fit > 0 ? fit : 1;
+    const int64_t V = s->m->shape.vocab, C = s->m->shape.hidden, fit = (1 << 24) / V, chunk = fit > 0 ? fit : 1;
     float *logits, *lse;
-    TRY(arena_new_raw(&s->work, &logits, (piece < p->n_targets ? piece : p->n_targets) * V, e));
-    TRY(arena_new_raw(&s->work, &lse, piece * 2, e));
-    for (int64_t at = 0; at < p->n_targets; at += piece) {
-        const int64_t n = p->n_targets - at < piece ? p->n_targets - at : piece;
+    TRY(arena_new_raw(&s->work, &logits, (chunk < p->n_targets ? chunk : p->n_targets) * V, e));
+    TRY(arena_new_raw(&s->work, &lse, chunk * 2, e));
+    for (int64_t at = 0; at < p->n_targets; at += chunk) {
+        const int64_t n = p->n_targets - at < chunk ? p->n_targets - at : chunk;
         model_logits(s->m, hidden + at * C, n, logits);
         KERNEL(s->m->k, &s->m->ctx, head_stats, .logprob = out.logprob + at, .entropy = out.entropy + at, .lse = lse,
                .logits = logits, .target = p->target + at, .temperature = (float)temperature, .r = n, .v = V);
@@ -45,8 +48,8 @@ static tare_status head(struct scorer *s, const struct packed_batch *p, const fl
     return model_finish(s->m, e);
 }
 
-/* Line i is packed as a prompt of one token and a completion of the rest. */
-static tare_status compute(struct scorer *s, const struct score_lines *x, struct scores out, struct err *e)
+/* Packs line i as a prompt of one token and a completion of the rest. */
+static tare_status compute_scores(struct scorer *s, const struct score_lines *x, struct scores out, struct err *e)
 {
     struct pack_group *groups;
     const int32_t **rest;
@@ -67,35 +70,35 @@ static tare_status compute(struct scorer *s, const struct score_lines *x, struct
     TRY(grow_cache(s, p.n_blocks, e));
     if (!p.n_targets) return TARE_OK;
     TRY(model_forward(s->m, &s->view, &p.forward, &s->work, &hidden, e));
-    return head(s, &p, hidden, x->temperature, out, e);
+    return score_head(s, &p, hidden, x->temperature, out, e);
 }
 
-static tare_status check_line(const struct scorer *s, const struct score_lines *x, int64_t i, struct err *e)
+static tare_status check_score_line(const struct scorer *s, const struct score_lines *x, int64_t i, struct err *e)
 {
     const int64_t n = x->begin[i + 1] - x->begin[i], most = s->m->shape.max_position, vocab = s->m->shape.vocab;
-    if (n < 1) FAIL(e, TARE_E_INVALID, "line %lld: at least one token id is needed", (long long)i);
+    if (n < 1) FAIL(e, TARE_E_INVALID, "line %lld: must have at least one token id", (long long)i);
     if (n - 1 > most)
-        FAIL(e, TARE_E_RANGE, "line %lld: %lld tokens; the model's context is %lld", (long long)i, (long long)n, (long long)most);
+        FAIL(e, TARE_E_RANGE, "line %lld: has %lld tokens; the model's context is %lld", (long long)i, (long long)n,
+             (long long)most);
     for (int64_t k = x->begin[i]; k < x->begin[i + 1]; k++)
         if (x->ids[k] < 0 || x->ids[k] >= vocab)
-            FAIL(e, TARE_E_RANGE, "line %lld: token id %d is not from 0 to %lld", (long long)i, x->ids[k], (long long)vocab - 1);
+            FAIL(e, TARE_E_RANGE, "line %lld: token id %d: must be from 0 to %lld", (long long)i, x->ids[k], (long long)vocab - 1);
     return TARE_OK;
 }
 
 tare_status scorer_run(struct scorer *s, const struct score_lines *x, float *logprob, float *entropy, struct err *e)
 {
-    for (int64_t i = 0; i < x->n; i++) TRY(check_line(s, x, i, e));
+    for (int64_t i = 0; i < x->n; i++) TRY(check_score_line(s, x, i, e));
     for (int64_t i = 0, end; i < x->n; i = end) {
         const int64_t at = x->begin[i] - x->begin[0] - i;
         for (end = i + 1; end < x->n && x->begin[end + 1] - x->begin[i] <= TOKENS_MAX;) end++;
         const struct score_lines part = {x->ids, x->begin + i, end - i, x->temperature};
-        TRY(compute(s, &part, (struct scores){logprob + at, entropy + at}, e));
+        TRY(compute_scores(s, &part, (struct scores){logprob + at, entropy + at}, e));
     }
     const int64_t n = x->n ? x->begin[x->n] - x->begin[0] - x->n : 0;
     for (int64_t k = 0; k < n; k++)
         if (!isfinite(logprob[k]) || !isfinite(entropy[k]))
-            FAIL(e, TARE_E_NOT_FINITE,
-                 "the model gives a logprob that is not finite; its weights are damaged or dtype is too coarse");
+            FAIL(e, TARE_E_NOT_FINITE, "the model computed a non-finite logprob; its weights are damaged or dtype is too coarse");
     return TARE_OK;
 }
 

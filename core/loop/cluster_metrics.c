@@ -1,5 +1,6 @@
-/* The history of each cluster beside the step's metrics: what the estimator's description holds as arrays of K numbers (m1, m2, n_eff, ...), and the
- * mean confidence w of the step's groups. Named by the cluster where it has a name: cluster/add2/m1. Left out above 64 clusters. */
+/* History of each cluster, recorded with the step's metrics: arrays of K numbers in the estimator's
+ * description (m1, m2, n_eff, ...), and the mean confidence w of the step's groups. A cluster with
+ * a name is recorded under it: cluster/add2/m1. Nothing is recorded above 64 clusters. */
 #include "loop/step_metrics.h"
 
 #include "base/json.h"
@@ -8,7 +9,7 @@
 
 enum { CLUSTERS_MOST = 64 };
 
-static void set(struct run *r, int64_t k, const char *what, double value)
+static void set_cluster_metric(struct run *r, int64_t k, const char *what, double value)
 {
     char name[200];
     const tare_text label = cluster_name(&r->cluster, k);
@@ -28,7 +29,7 @@ static void set_state(struct run *r, const json_t *state)
         if (!json_is_array(values) || (int64_t)json_array_size(values) != r->cluster.n_clusters) continue;
         for (int64_t k = 0; k < r->cluster.n_clusters; k++) {
             const json_t *value = json_array_get(values, (size_t)k);
-            if (json_is_number(value)) set(r, k, key, json_number_value(value));
+            if (json_is_number(value)) set_cluster_metric(r, k, key, json_number_value(value));
         }
     }
 }
@@ -43,7 +44,7 @@ static void set_confidence(struct run *r)
         count[b->cluster[m]]++;
     }
     for (int64_t k = 0; k < r->cluster.n_clusters; k++)
-        if (count[k] > 0) set(r, k, "w", sum[k] / count[k]);
+        if (count[k] > 0) set_cluster_metric(r, k, "w", sum[k] / count[k]);
 }
 
 tare_status cluster_metrics(struct run *r, struct err *e)

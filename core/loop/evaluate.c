@@ -1,5 +1,6 @@
-/* Mean reward on the evaluation rows: sampled as `tare eval` of the same configuration samples them (engine_evaluation_rollout), the run's own verifiers. The same draws at
- * every evaluation of a run (keyed by seed and row), so two evaluations differ by the weights alone. */
+/* Mean reward on the evaluation rows, sampled as `tare eval` samples them with the same
+ * configuration (engine_evaluation_rollout) and verified by the run's own verifiers. Draws are
+ * keyed by seed and row, so two evaluations of a run differ by the weights alone. */
 #include "loop/evaluate.h"
 
 #include "base/log.h"

@@ -80,8 +80,8 @@ tare_status learner_run_hooks(struct run *r, enum hook_point point, struct err *
     return TARE_OK;
 }
 
-/* The KL estimate is built from the logprobs of single tokens for loss.kl = k1, k2 and k3; the exact one needs whole distributions and is computed
- * in the update. */
+/* For loss.kl = k1, k2 and k3 the KL estimate is built from the logprobs of single tokens; the
+ * exact KL needs whole distributions and is computed in the update. */
 tare_status learner_reference(struct run *r, struct err *e)
 {
     const struct learner *l = &r->learner;

@@ -1,6 +1,8 @@
-/* Off-policy traces in a group (LUFFY, arXiv 2504.14945): with rollout.off_policy the completion that a row brings along, followed by EOS, takes
- * the place of its group's last rollout. It is judged, and counts in the group's statistics, like the others; the loss treats its tokens by
- * policy shaping (update/loss.c). Its probability under the policy that wrote it is not known and taken as 1: logprob 0. */
+/* Off-policy traces in a group (LUFFY, arXiv 2504.14945). With rollout.off_policy, a row's own
+ * completion, followed by EOS, replaces the last rollout of its group. It is verified and counts in
+ * the group's statistics like the others; the loss applies policy shaping to its tokens
+ * (update/loss.c). Its probability under the policy that wrote it is unknown and taken as 1:
+ * logprob 0. */
 #include "loop/hooks.h"
 
 #include "base/log.h"
@@ -11,15 +13,15 @@
 #include <string.h>
 
 struct luffy {
-    struct token_ids ids; /* of the step's traces, one after the other */
+    struct token_ids ids; /* of the step's traces, concatenated */
 };
 
-/* The traces as a batch of one rollout a group: group k ends before token end[k] of all of them. */
+/* Builds a batch of n groups with one trace each. end [n]: group k ends before token end[k]. */
 static tare_status trace_batch(const struct token_ids *ids, const int64_t *end, int64_t n, struct arena *a, struct batch *out,
                                struct err *e)
 {
     *out = (struct batch){.n_groups = n, .n_rollouts = n, .n_tokens = ids->n};
-    TRY(batch_room(out, BATCH_ROLLOUT, a, e));
+    TRY(batch_alloc(out, BATCH_ROLLOUT, a, e));
     TRY(arena_new(a, &out->off_policy, n, e));
     for (int64_t k = 0; k < n; k++) {
         out->group_begin[k + 1] = k + 1;
@@ -36,7 +38,8 @@ static tare_status replace_last_rollouts(struct run *r, void *state, struct err 
 {
     struct token_ids *ids = &((struct luffy *)state)->ids;
     struct batch *b = &r->collector.share.own, traces, mixed;
-    int64_t *last, *end, n = 0; /* of the rollouts that go; of their traces' tokens */
+    /* last: the rollouts that are replaced. end: the ends of their traces. */
+    int64_t *last, *end, n = 0;
     if (!b->n_groups) return TARE_OK;
     ids->n = 0;
     TRY(arena_new(&r->arena, &last, b->n_groups, e));
@@ -61,13 +64,17 @@ static tare_status check_traces(struct run *r, void *state, struct err *e)
     (void)state;
     const char *where = config_where(c, "rollout", "off_policy");
     for (int64_t i = 0; i < r->engine.train.n; i++) traces += r->engine.train.rows[i].completion.data != NULL;
-    if (!traces) FAIL(e, TARE_E_CONFIG, "%s: rollout.off_policy, and no row of %s has a \"completion\"", where, c->data.train);
+    if (!traces)
+        FAIL(e, TARE_E_CONFIG, "%s: rollout.off_policy needs rows with a \"completion\", but %s has none", where, c->data.train);
     if (c->rollout.group_size < 2)
-        FAIL(e, TARE_E_CONFIG, "%s: rollout.off_policy leaves no sampled rollout in a group of 1; raise rollout.group_size", where);
+        FAIL(e, TARE_E_CONFIG, "%s: rollout.off_policy = true replaces the only rollout of a group of 1; raise rollout.group_size",
+             where);
     if (estimate_needs(r->learner.estimator) & (TARE_NEED_ENTROPY | TARE_NEED_LOGPROB))
-        FAIL(e, TARE_E_CONFIG, "%s: the estimator %s wants entropies or logprobs of the sampled tokens, and traces have none",
-             where, c->estimator.plugin);
-    log_info("%lld of %lld rows bring a trace into their group", (long long)traces, (long long)r->engine.train.n);
+        FAIL(
+            e, TARE_E_CONFIG,
+            "%s: rollout.off_policy cannot be used with the estimator %s: it reads entropies or logprobs of the sampled tokens, and traces have none",
+            where, c->estimator.plugin);
+    log_info("%lld of %lld rows add a trace to their group", (long long)traces, (long long)r->engine.train.n);
     return TARE_OK;
 }
 

@@ -1,5 +1,7 @@
-/* PRIME (Cui et al. 2025, arXiv 2502.01456): a process reward model is trained with the policy, and each token's reward is its log-ratio to the reference
- * (update/process_reward.c). Estimators see the rewards as those of segments of one token each; they are those of the model before the step's update. */
+/* PRIME (Cui et al. 2025, arXiv 2502.01456). A process reward model is trained together with the
+ * policy; the reward of a token is that model's log-ratio to the reference
+ * (update/process_reward.c). Estimators read the rewards as those of one-token segments. They come
+ * from the reward model before the step's update. */
 #include "loop/hooks.h"
 
 #include "base/log.h"
@@ -16,7 +18,7 @@ static tare_status compute_rewards(struct run *r, void *state, struct err *e)
                                   e);
 }
 
-/* The rewards of tokens as those of segments of one token each, as estimators read them. */
+/* Fills segment and segment_reward [T]: one segment for each token. */
 static tare_status set_segments(struct run *r, void *state, struct err *e)
 {
     (void)state;
@@ -57,13 +59,13 @@ static tare_status load_steps(struct run *r, void *state, const struct state_rea
     if (was && is) return state_read_int(s, "process_steps", &r->engine.reward_trainer->optimizer_steps, e);
     if (was == is || r->comm.rank) return TARE_OK;
     if (is) {
-        log_info("process_reward.implicit: the checkpoint was written without it; the process reward model begins as %s",
+        log_info("process_reward.implicit: the checkpoint was written without it; the process reward model starts as %s",
                  *c->process_reward.model ? c->process_reward.model : c->model.path);
         return TARE_OK;
     }
     TRY(state_read_int(s, "process_steps", &steps, e));
     log_warn(
-        "process_reward.implicit = false: the process reward model (trained for %lld optimizer steps) and its moments are given up; with process_reward.implicit switched on again it begins anew",
+        "process_reward.implicit = false: the process reward model (trained for %lld optimizer steps) and its moments are discarded; if process_reward.implicit is switched on again, training it starts over",
         (long long)steps);
     return TARE_OK;
 }

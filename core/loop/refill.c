@@ -1,37 +1,40 @@
-/* Dynamic sampling (DAPO, arXiv 2503.14476, section 3.2): estimator or curriculum may drop groups (rollout_weight 0 for all their rollouts) and ask
- * for others in their place. The dropped groups leave the batch (the sums and records of the estimator's state still count them), as many new
- * prompts as were asked for are sampled and scored, and the estimator computes again on all of them; at most rollout.refill_rounds times a
- * step. compute is without effect on the estimator's state, so it may be called again. */
+/* Dynamic sampling (DAPO, arXiv 2503.14476, section 3.2). The estimator or the curriculum may drop
+ * groups (rollout_weight 0 for all their rollouts) and ask for replacements. Dropped groups leave
+ * the batch, though the estimator's sums and records still count them; as many new prompts as
+ * requested are sampled and verified, and the estimator computes again on all groups. This repeats
+ * at most rollout.refill_rounds times a step. `compute` does not change the estimator's state, so
+ * it may be called again. */
 #include "loop/refill.h"
 
 #include "base/log.h"
 #include "batch/select.h"
 #include "loop/step.h"
 
-enum { KEPT = BATCH_ALL & ~BATCH_ESTIMATE }; /* the estimator computes again */
+/* all columns except the estimator's, which computes again */
+enum { KEPT = BATCH_ALL & ~BATCH_ESTIMATE };
 
-static bool dropped(const struct batch *b, int64_t m)
+static bool is_dropped(const struct batch *b, int64_t m)
 {
     for (int64_t i = b->group_begin[m]; i < b->group_begin[m + 1]; i++)
         if (b->rollout_weight[i] > 0) return false;
     return true;
 }
 
-/* The groups of a that were dropped leave; the others, then those of b, become b. */
-static tare_status merge(struct estimator *est, const struct batch *a, struct batch *b, struct arena *arena, struct err *e)
+/* b becomes the groups of a that were not dropped, followed by those of b. */
+static tare_status merge_groups(struct estimator *est, const struct batch *a, struct batch *b, struct arena *arena, struct err *e)
 {
-    int64_t *kept, *left, n = 0;
-    struct batch parts[2] = {*a, *b}, gone;
+    int64_t *kept, *dropped, n = 0;
+    struct batch parts[2] = {*a, *b}, removed;
     TRY(arena_new_raw(arena, &kept, a->n_groups, e));
-    TRY(arena_new_raw(arena, &left, a->n_groups, e));
+    TRY(arena_new_raw(arena, &dropped, a->n_groups, e));
     for (int64_t m = 0; m < a->n_groups; m++) {
-        if (dropped(a, m))
-            left[m - n] = m;
+        if (is_dropped(a, m))
+            dropped[m - n] = m;
         else
             kept[n++] = m;
     }
-    TRY(batch_select(a, (struct batch_indices){left, a->n_groups - n}, KEPT, arena, &gone, e));
-    TRY(estimate_left(est, &gone, arena, e));
+    TRY(batch_select(a, (struct batch_indices){dropped, a->n_groups - n}, KEPT, arena, &removed, e));
+    TRY(estimate_drop(est, &removed, arena, e));
     TRY(batch_select(a, (struct batch_indices){kept, n}, KEPT, arena, &parts[0], e));
     return batch_concat((struct batch_parts){parts, 2}, KEPT, arena, b, e);
 }
@@ -43,14 +46,14 @@ static int64_t groups_wanted(const struct run *r)
     return estimator > INT64_MAX - curriculum ? INT64_MAX : estimator + curriculum;
 }
 
-/* Said once: from here on the reader knows that steps may learn from less than was asked for. */
-static void tell_short(struct run *r)
+/* Warns once that steps may train on fewer groups than requested. */
+static void warn_still_short(struct run *r)
 {
     const int64_t short_of = groups_wanted(r);
     if (short_of < 1 || r->refill_warned || r->comm.rank) return;
     r->refill_warned = true;
     log_warn(
-        "step %lld: %s asks for %lld more group%s than rollout.refill_rounds = %lld rounds of %lld give; the step learns from what there is. Raise rollout.refill_rounds to fill it (said once)",
+        "step %lld: %s asks for %lld more group%s after rollout.refill_rounds = %lld rounds of %lld; training on the groups collected. Raise rollout.refill_rounds to fill the step (warned once)",
         (long long)r->step + 1, curriculum_replaces(r->curriculum) ? r->config->curriculum.plugin : r->config->estimator.plugin,
         (long long)short_of, short_of > 1 ? "s" : "", (long long)r->config->rollout.refill_rounds,
         (long long)r->config->rollout.prompts);
@@ -65,10 +68,10 @@ tare_status refill(struct run *r, struct err *e)
         if (want > c->prompts) want = c->prompts;
         if (want < 1) break;
         TRY(step_collect(r, want, e));
-        STAGE("refill", merge(r->learner.estimator, &first, &r->batch, &r->arena, e));
+        STAGE("refill", merge_groups(r->learner.estimator, &first, &r->batch, &r->arena, e));
         STAGE("estimate", learner_estimate(r, e));
     }
-    tell_short(r);
-    observe_set(r->observe, "rollout/groups_sampled", (double)r->n_met);
+    warn_still_short(r);
+    observe_set(r->observe, "rollout/groups_sampled", (double)r->n_drawn);
     return TARE_OK;
 }

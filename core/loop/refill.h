@@ -3,7 +3,7 @@
 
 #include "loop/run.h"
 
-/* After the estimate; collects and estimates again until no group is asked for. */
+/* Called after the estimate: collects and estimates again until no more groups are requested. */
 tare_status refill(struct run *r, struct err *e);
 
 #endif

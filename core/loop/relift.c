@@ -1,7 +1,9 @@
-/* ReLIFT (Ma et al. 2025, "Learning What Reinforcement Learning Can't", arXiv 2506.07527): reinforcement learning, interleaved with supervised updates on the
- * questions that it cannot learn from. A question whose rollouts all fail waits with its row's demonstration ("completion"); as soon as relift.rows of
- * them wait, the policy's update is followed by supervised steps on that many, the newest first, with an optimizer of their own. At most one such
- * update a step; the others keep waiting. */
+/* ReLIFT (Ma et al. 2025, "Learning What Reinforcement Learning Can't", arXiv 2506.07527):
+ * reinforcement learning interleaved with supervised updates on the questions that it cannot learn
+ * from. A question on which all rollouts fail is queued together with its row's demonstration
+ * ("completion"). Once relift.rows questions are queued, the policy's update is followed by
+ * supervised steps on that many of them, the newest first, with a separate optimizer. At most one
+ * such update is made in a step; the other questions stay queued. */
 #include "loop/hooks.h"
 
 #include "base/log.h"
@@ -13,15 +15,16 @@
 #include <string.h>
 #include <tare/verifier.h>
 
-/* Rows by their place in data.train. */
+/* Rows are indices into data.train. */
 struct relift {
-    int64_t *row, n, capacity;               /* waiting for a supervised update, the newest first; saved */
-    int64_t *fresh, n_fresh, fresh_capacity; /* of this step, in the order of its groups */
+    int64_t *row, n, capacity;               /* the queue, newest first; saved */
+    int64_t *fresh, n_fresh, fresh_capacity; /* found in this step, in the order of its groups */
     struct token_ids prompt_ids, ids;        /* scratch: prompts, demonstrations */
 };
 
-/* Whether a verifier judged the rollout: a deadline or a crash says nothing about the answer. */
-static bool is_judged(const struct batch *b, int64_t i)
+/* True if a verifier gave a verdict on the rollout; a timeout or a crash says nothing about the
+ * answer. */
+static bool is_verified(const struct batch *b, int64_t i)
 {
     return b->verdict[i] != TARE_TIMED_OUT && b->verdict[i] != TARE_CRASHED;
 }
@@ -30,7 +33,7 @@ static bool is_unsolved(const struct batch *b, int64_t m, double reward)
 {
     bool any = false;
     for (int64_t i = b->group_begin[m]; i < b->group_begin[m + 1]; i++) {
-        if (!is_judged(b, i)) continue;
+        if (!is_verified(b, i)) continue;
         any = true;
         if (b->reward[i] > reward) return false;
     }
@@ -42,7 +45,7 @@ static void forget_fresh(void *state)
     ((struct relift *)state)->n_fresh = 0;
 }
 
-/* Notes the batch's unsolved questions. */
+/* Records the batch's unsolved questions. */
 static tare_status note_unsolved(struct run *r, void *state, struct err *e)
 {
     const struct batch *b = &r->batch;
@@ -54,7 +57,7 @@ static tare_status note_unsolved(struct run *r, void *state, struct err *e)
     return TARE_OK;
 }
 
-/* What this step found goes before what waits already. */
+/* Puts the rows found in this step in front of the queue. */
 static tare_status join_fresh(struct relift *l, struct err *e)
 {
     TRY(mem_grow((void **)&l->row, &l->capacity, l->n + l->n_fresh + 1, sizeof *l->row, e));
@@ -65,8 +68,8 @@ static tare_status join_fresh(struct relift *l, struct err *e)
     return TARE_OK;
 }
 
-/* Prompts and demonstrations of n rows, groups of one. */
-static tare_status demonstrations(struct run *r, struct relift *l, struct chosen_rows chosen, struct batch *b, struct err *e)
+/* Builds a batch of the chosen rows: prompts and demonstrations, one rollout in each group. */
+static tare_status build_demonstrations(struct run *r, struct relift *l, struct chosen_rows chosen, struct batch *b, struct err *e)
 {
     struct arena *a = &r->arena;
     const int64_t n = chosen.n;
@@ -96,7 +99,7 @@ static tare_status train_on_newest(struct run *r, struct relift *l, struct err *
         for (int64_t k = 0; k < c->rows; k += each) {
             struct supervised_report one;
             struct batch b;
-            TRY(demonstrations(r, l, (struct chosen_rows){.data = &r->engine.train, .rows = l->row + k, .n = each}, &b, e));
+            TRY(build_demonstrations(r, l, (struct chosen_rows){.data = &r->engine.train, .rows = l->row + k, .n = each}, &b, e));
             TRY(supervised_second_step(r->engine.trainer, &b, c->entropy_coef, &one, e));
             sum.loss += one.loss;
             sum.entropy += one.entropy;
@@ -127,13 +130,15 @@ static tare_status update_on_waiting(struct run *r, void *state, struct err *e)
     return TARE_OK;
 }
 
-/* ---------------------------------------------------------------- before the run, and in its checkpoints */
+/* ---------------------------------------------------------------- before the run, and in its
+ * checkpoints */
 
-/* A completion has at most as many tokens as bytes, and EOS; only longer ones are counted. */
-static tare_status check_row(const struct run *r, struct relift *l, const struct row *row, struct err *e)
+/* A completion has at most as many tokens as bytes, plus EOS, so only longer ones are encoded and
+ * counted. */
+static tare_status check_demonstration(const struct run *r, struct relift *l, const struct row *row, struct err *e)
 {
     const int64_t context = r->engine.model->shape.max_position, most = r->config->rollout.max_new_tokens;
-    const int64_t prompts = engine_prompt_room(&r->engine, true), bytes = row->completion.size + 1;
+    const int64_t prompts = engine_prompt_limit(&r->engine, true), bytes = row->completion.size + 1;
     if (bytes <= most && prompts + bytes <= context) return TARE_OK;
     l->prompt_ids.n = l->ids.n = 0;
     TRY(prompts_encode(r->engine.prompts, row, &l->prompt_ids, e));
@@ -151,11 +156,11 @@ static tare_status check_demonstrations(struct run *r, void *state, struct err *
              c->model.path);
     for (int64_t i = 0; i < d->n; i++) {
         if (!d->rows[i].completion.data) continue;
-        TRY(check_row(r, state, &d->rows[i], e));
+        TRY(check_demonstration(r, state, &d->rows[i], e));
         rows++;
     }
-    if (!rows) FAIL(e, TARE_E_CONFIG, "%s: relift.rows, and no row of %s has a \"completion\"", where, c->data.train);
-    log_info("%lld of %lld rows have a demonstration; supervised updates of %lld of them", (long long)rows, (long long)d->n,
+    if (!rows) FAIL(e, TARE_E_CONFIG, "%s: relift.rows needs rows with a \"completion\", but %s has none", where, c->data.train);
+    log_info("%lld of %lld rows have a demonstration; each supervised update uses %lld of them", (long long)rows, (long long)d->n,
              (long long)c->relift.rows);
     return TARE_OK;
 }
@@ -182,20 +187,20 @@ static tare_status save_waiting(const struct run *r, const void *state, struct s
     return state_write(w, "relift", l->n ? (const void *)l->row : "", l->n * (int64_t)sizeof *l->row, e);
 }
 
-/* The second optimizer was switched off, or on, since: its moments are not in what comes, or not in what was. */
+/* Reports that the second optimizer was switched on or off since the checkpoint, so its moments are
+ * missing or discarded. */
 static tare_status report_switched(const struct run *r, const struct state_reader *s, struct err *e)
 {
     int64_t steps;
     const bool is = r->engine.trainer->second != NULL, was = state_has(s, "relift");
     if (r->comm.rank || is == was) return TARE_OK;
     if (is) {
-        log_info(
-            "relift.rows: the checkpoint was written without it; its optimizer begins with empty moments, and no question waits");
+        log_info("relift.rows: the checkpoint was written without it; its optimizer starts with empty moments and an empty queue");
         return TARE_OK;
     }
     TRY(state_read_int(s, "relift_steps", &steps, e));
     log_warn(
-        "relift.rows = 0: the moments of the supervised updates (%lld optimizer steps) and the %lld questions that wait are given up; with relift.rows switched on again they begin anew",
+        "relift.rows = 0: the moments of the supervised updates (%lld optimizer steps) and the %lld queued questions are discarded; if relift.rows is set again, both start empty",
         (long long)steps, (long long)(state_size(s, "relift") / (int64_t)sizeof *((struct relift *)0)->row));
     return TARE_OK;
 }
@@ -216,8 +221,9 @@ static tare_status load_waiting(struct run *r, void *state, const struct state_r
     if (n) memcpy(l->row, rows, (size_t)n * sizeof *l->row);
     for (int64_t i = 0; i < n; i++)
         if (l->row[i] < 0 || l->row[i] >= r->engine.train.n || !r->engine.train.rows[l->row[i]].completion.data)
-            FAIL(e, TARE_E_CORRUPT, "%s: row %lld waits for a supervised update, and data.train has no such row with a completion",
-                 folder, (long long)l->row[i]);
+            FAIL(e, TARE_E_CORRUPT,
+                 "%s: row %lld is queued for a supervised update, but data.train has no such row with a completion", folder,
+                 (long long)l->row[i]);
     l->n = n;
     return TARE_OK;
 }

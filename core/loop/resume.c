@@ -1,7 +1,10 @@
-/* What a checkpoint of a run holds beside the model's folder: training.state with
- *   step, cursor, optimizer_steps, rollbacks, relift, relift_steps, process_steps, estimator, objective, curriculum, clusters; ranks: how many wrote pieces of the optimizer (optimizer.c);
- *   data, seed and G: a run is only continued on what it was started with.
- * Every random draw is keyed by step and prompt, so there is no generator state. A run continues with the same bits on any number of ranks. */
+/* Contents of a run's checkpoint besides the model's folder. training.state has
+ *   step, cursor, optimizer_steps, rollbacks, relift, relift_steps, process_steps,
+ *   estimator, objective, curriculum, cluster,
+ *   ranks: the number of ranks that wrote parts of the optimizer (optimizer.c),
+ *   data, seed, prompts, group_size: a run can only be resumed with the values it was started with.
+ * Every random draw is keyed by step and prompt, so there is no generator state. A resumed run is
+ * bit-identical on any number of ranks. */
 #include "loop/resume.h"
 
 #include "base/log.h"
@@ -10,7 +13,7 @@
 
 #include <string.h>
 
-/* What must be the same for a resumed run to be the same run. */
+/* Values that a resumed run must share with the run that wrote the checkpoint. */
 static tare_status write_identity(const struct run *r, struct state_writer *w, struct err *e)
 {
     TRY(state_write_int(w, "data", (int64_t)r->engine.train.hash, e));
@@ -43,7 +46,8 @@ static tare_status write_state(const void *ctx, struct state_writer *w, struct e
     return state_write(w, "cluster", text.data, text.size, e);
 }
 
-/* What all ranks must have alike: each has applied the same sums to the same states. */
+/* Checks that the states are equal on all ranks: each has applied the same sums to the same
+ * states. */
 static tare_status same_states(struct run *r, struct err *e)
 {
     OWNED(str_free) struct str text = {0};
@@ -59,12 +63,12 @@ static tare_status same_states(struct run *r, struct err *e)
         if (hash[k] != hash[0])
             FAIL(
                 e, TARE_E_STATE,
-                "the estimator %s, the objective %s or the curriculum %s has another state on rank %d than on rank 0; are they deterministic? (tare plugin check)",
+                "the state of the estimator %s, the objective %s or the curriculum %s on rank %d differs from rank 0; are they deterministic? (tare plugin check)",
                 r->config->estimator.plugin, r->config->objective.plugin, r->config->curriculum.plugin, k);
     return TARE_OK;
 }
 
-/* process: room for the process reward model's */
+/* process is filled with the process reward model's part. */
 static struct training training_of(const struct run *r, struct training *process)
 {
     const struct engine *g = &r->engine;
@@ -88,7 +92,7 @@ tare_status run_save(struct run *r, struct err *e)
     const struct saved_state state = {.ctx = r, .write = write_state};
     tare_status status = training_saved_write(k.folder, &t, r->config->model.path, r->config->checkpoint.optimizer, &state, e);
     if (status && first) checkpoint_abort(&k);
-    TRY(status); /* it ends the job: another rank may wait for a piece */
+    TRY(status); /* ends the job: another rank may be waiting for a part */
     status = comm_agree(&r->comm, status, e);
     if (!status && first) status = checkpoint_commit(&k, e);
     if (!status && first) status = observe_checkpoint(r->observe, r->step, e);

@@ -1,4 +1,5 @@
-/* Before a run is resumed: is its configuration the one it was started with, and what would be lost if no checkpoint can be used? */
+/* Checks before a run is resumed: its configuration against the one it was started with, and the
+ * data that would be lost if no checkpoint can be used. */
 #include "loop/resume_check.h"
 
 #include "base/fs.h"
@@ -13,7 +14,7 @@ tare_status resume_check(const struct config *c, bool allow_change, struct err *
 {
     char advice[FS_PATH + 120];
     snprintf(advice, sizeof advice,
-             "`tare train %s --resume` keeps those the run has, --allow-change takes the new ones from here on", c->run.dir);
+             "`tare train %s --resume` keeps the run's values, --allow-change applies the new ones from here on", c->run.dir);
     return config_check_resume(&(struct config_resume){.run = c->run.dir, .advice = advice, .allow_change = allow_change}, c, e);
 }
 
@@ -28,6 +29,6 @@ tare_status resume_lost(const char *run_dir, struct err *e)
     TRY(run_last_step(run_dir, &step, e));
     FAIL(
         e, TARE_E_CORRUPT,
-        "%s: none of its %lld checkpoints can be used (the warnings above say why). Starting over would delete them and the metrics and rollouts of %lld steps, so nothing was touched; put the damaged files back, or start another run with run.dir=FOLDER",
+        "%s: none of its %lld checkpoints can be used (see the warnings above). Starting over would delete them and the metrics and rollouts of %lld steps, so nothing was changed; restore the damaged files, or start another run with run.dir=FOLDER",
         run_dir, (long long)checkpoints, (long long)(step > 0 ? step : 0));
 }

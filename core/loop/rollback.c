@@ -1,7 +1,9 @@
-/* train.on_nonfinite = rollback: where the weights have overflowed, the run goes back to a checkpoint and passes over the prompts that led there.
+/* train.on_nonfinite = rollback: when the weights have overflowed, the run goes back to a
+ * checkpoint and skips the prompts that led there.
  *
- * The checkpoint is that of the last step that checkpoint.every divides, and no other: one that an interruption left does not count, or a run that
- * was interrupted would end with other bits than one that was not. */
+ * That checkpoint is always the one of the last step that checkpoint.every divides. A checkpoint
+ * left by an interruption does not count, or an interrupted run would end with other bits than an
+ * uninterrupted one. */
 #include "loop/rollback.h"
 
 #include "base/fault.h"
@@ -23,23 +25,23 @@ bool run_overflowed(const struct run *r, tare_status status)
             (r->engine.reward_model && r->engine.reward_trainer->overflow));
 }
 
-/* The whole checkpoint's folder, compared with its sums, on rank 0. */
-static tare_status find(const struct run *r, int64_t to, char *folder, struct err *e)
+/* Finds the checkpoint's folder and verifies its checksums, on rank 0. */
+static tare_status find_target(const struct run *r, int64_t to, char *folder, struct err *e)
 {
     int64_t step;
     TRY(checkpoint_path(r->config->run.dir, to, folder, e));
     if (r->comm.rank) return TARE_OK;
     if (!to || !fs_is_dir(folder))
-        FAIL(e, TARE_E_NOT_FOUND, "train.on_nonfinite = rollback: there is no checkpoint of step %lld to go back to%s",
-             (long long)to, to ? "" : "; before the first one a run can only stop or skip: lower checkpoint.every");
+        FAIL(e, TARE_E_NOT_FOUND, "train.on_nonfinite = rollback: missing checkpoint of step %lld%s", (long long)to,
+             to ? "" : "; before the first one a run can only stop or skip: lower checkpoint.every");
     return checkpoint_verify(folder, &step, e);
 }
 
-static tare_status restore(struct run *r, int64_t to, const char *why, struct err *e)
+static tare_status restore_target(struct run *r, int64_t to, const char *why, struct err *e)
 {
     char folder[FS_PATH];
     const int64_t step = r->step, cursor = r->cursor, rollbacks = r->rollbacks;
-    TRY(comm_agree(&r->comm, find(r, to, folder, e), e));
+    TRY(comm_agree(&r->comm, find_target(r, to, folder, e), e));
     TRY(comm_agree(&r->comm, observe_rollback(r->observe, &(struct manifest_rollback){step + 1, to, why}, e), e));
     TRY(fault_point(r->comm.rank, "rollback", step + 1, e));
     TRY(run_restore(r, folder, e));
@@ -57,9 +59,9 @@ tare_status run_roll_back(struct run *r, struct err *e)
     char why[400];
     struct err failed = {0};
     if (r->rollbacks >= most)
-        return err_prefix(e, "the run has gone back %lld times (train.max_rollbacks) and ends here", (long long)r->rollbacks);
+        return err_prefix(e, "the run has rolled back %lld times (train.max_rollbacks) and stops", (long long)r->rollbacks);
     snprintf(why, sizeof why, "%.399s", e->message);
-    const tare_status status = restore(r, to, why, &failed);
+    const tare_status status = restore_target(r, to, why, &failed);
     if (status) {
         *e = failed;
         return err_prefix(e, "%s; rolling back", why);
@@ -67,7 +69,7 @@ tare_status run_roll_back(struct run *r, struct err *e)
     *e = (struct err){0};
     if (!r->comm.rank)
         log_warn(
-            "%s: back to the checkpoint of step %lld; step %lld is made again with the prompts that come next (%lld of at most %lld rollbacks, train.max_rollbacks)",
+            "%s: rolled back to the checkpoint of step %lld; step %lld is repeated with the next prompts (rollback %lld of at most %lld, train.max_rollbacks)",
             why, (long long)to, (long long)r->step + 1, (long long)r->rollbacks, (long long)most);
     return TARE_OK;
 }

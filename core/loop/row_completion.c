@@ -1,4 +1,4 @@
-/* The completion that a row of the data set brings along: a trace (luffy.c) or a demonstration (relift.c). */
+/* The completion in a row of the data set: a trace (luffy.c) or a demonstration (relift.c). */
 #include "loop/row_completion.h"
 
 tare_status row_completion_encode(const struct run *r, const struct row *row, int64_t prompt, struct token_ids *out, struct err *e)

@@ -3,8 +3,9 @@
 
 #include "loop/run.h"
 
-/* Appends the tokens of the row's completion and EOS to out. TARE_E_RANGE with the row's place if they are more than a rollout may have, or do not
- * fit into the context after a prompt of `prompt` tokens. */
+/* Appends the tokens of the row's completion and EOS to out. prompt: tokens of its prompt.
+ * TARE_E_RANGE, naming the row, if the completion is longer than rollout.max_new_tokens or does not
+ * fit into the context after the prompt. */
 tare_status row_completion_encode(const struct run *r, const struct row *row, int64_t prompt, struct token_ids *out, struct err *e);
 
 #endif

@@ -1,4 +1,5 @@
-/* Opening and closing a run, in the order of the data flow. Nothing is written until everything is known to fit together. */
+/* Opens and closes a run, in the order of the data flow. Nothing is written until all parts are
+ * known to fit together. */
 #include "loop/run.h"
 
 #include "base/fs.h"
@@ -43,12 +44,12 @@ static struct plugin_env plugin_env(struct run *r)
         .seed = (uint64_t)r->config->run.seed, .ctx = r, .metric = on_metric, .cancelled = on_cancelled, .extension = on_extension};
 }
 
-/* An estimator with a teacher learns nothing from the policy's own start. */
+/* An estimator with a teacher learns nothing from the policy's own initial weights. */
 static void warn_of_teacher(const struct run *r)
 {
     if ((estimate_needs(r->learner.estimator) & TARE_NEED_REF_LOGPROB) && !*r->config->model.reference)
         log_warn(
-            "model.reference is empty, so the teacher of estimator.plugin = %s is the policy as it was at the start, and the first step has nothing to learn; name a teacher with model.reference=FOLDER",
+            "model.reference is empty, so the teacher of estimator.plugin = %s is the initial policy and the first step has nothing to learn; name a teacher with model.reference=FOLDER",
             r->config->estimator.plugin);
 }
 
@@ -59,7 +60,8 @@ static int64_t optimizer_steps(const struct config *c)
     return c->train.steps * c->train.epochs * per_step;
 }
 
-/* Before the first step: a row of the end of an epoch would stop the run there. */
+/* Checks every row before the first step; otherwise a bad row at the end of an epoch would stop the
+ * run there. */
 static tare_status check_columns(const struct run *r, struct err *e)
 {
     const struct dataset *d = &r->engine.train;
@@ -68,7 +70,7 @@ static tare_status check_columns(const struct run *r, struct err *e)
     return estimate_check_seen(r->learner.estimator, seen, r->config->data.train, e);
 }
 
-/* An evaluation is not interrupted: the step before it cannot be made again. */
+/* An evaluation cannot be interrupted: the step before it cannot be repeated. */
 static void open_collectors(struct run *r)
 {
     const struct config *c = r->config;
@@ -130,14 +132,15 @@ static void add_plugin(struct manifest *m, struct manifest_plugin *list, const s
         (struct manifest_plugin){plugin_kind_name(p->desc.kind), p->desc.name, p->desc.version, p->path, p->hash};
 }
 
-/* As of models (core/engine/models.c), and never refused: a plugin that was built anew is another file, though it may do the same. */
+/* Like a changed model (core/engine/models.c), but never an error: a rebuilt plugin is another
+ * file, though it may behave identically. */
 static tare_status warn_of_plugins(const struct run *r, const struct manifest *m, struct err *e)
 {
     OWNED(str_free) struct str changed = {0};
     TRY(manifest_changed_plugins(r->config->run.dir, m, &changed, e));
     if (changed.size)
         log_warn(
-            "%s goes on with another plugin, whose file is not the one that the run was trained with (by the sums in manifest.json): %.1400s",
+            "%s is resumed with a changed plugin: its file differs from the one that the run was trained with (by the checksums in manifest.json): %.1400s",
             r->config->run.dir, changed.data);
     return TARE_OK;
 }
@@ -173,12 +176,13 @@ static tare_status check_ranks(const struct run *r, struct err *e)
     if (r->comm.size > c->dist.gradient_shards)
         FAIL(
             e, TARE_E_CONFIG,
-            "%s: dist.gradient_shards = %lld, and there are %d ranks: some would have no part in the update; set it to a multiple of the ranks, or start fewer",
+            "%s: dist.gradient_shards = %lld is smaller than the number of ranks (%d), so some ranks would have no work in the update; set it to a multiple of the ranks, or start fewer",
             config_where(c, "dist", "gradient_shards"), (long long)c->dist.gradient_shards, r->comm.size);
     return TARE_OK;
 }
 
-/* The last complete checkpoint, as rank 0 finds it: *step -1 when there is none. folder: FS_PATH bytes */
+/* Finds the last complete checkpoint on rank 0; *step = -1 if there is none. folder: FS_PATH
+ * bytes. */
 static tare_status find_checkpoint(struct run *r, char *folder, int64_t *step, struct err *e)
 {
     tare_status status = r->comm.rank ? TARE_OK : checkpoint_latest(r->config->run.dir, folder, step, e);
@@ -188,29 +192,29 @@ static tare_status find_checkpoint(struct run *r, char *folder, int64_t *step, s
     return r->comm.broadcast(&r->comm, step, sizeof *step, 0, e);
 }
 
-/* On rank 0, which keeps the run's records. */
+/* Rank 0 keeps the run's records. */
 static tare_status open_folder(struct run *r, bool resume, int64_t step, struct err *e)
 {
     if (r->comm.rank) return TARE_OK;
     TRY(open_observe(r, resume, step, e));
     TRY(checkpoint_clean(r->config->run.dir, step, e));
-    /* A process that was killed after its last checkpoint had its name has not come to this. With rollback the next checkpoint sees to it: one of an older
-     * checkpoint.every may still be what the run goes back to. */
+    /* A process that was killed after its last checkpoint was named did not prune. With rollback,
+     * the next checkpoint prunes: an older one may still be the target of a rollback. */
     if (r->config->train.on_nonfinite == NONFINITE_ROLLBACK) return TARE_OK;
     return checkpoint_prune(r->config->run.dir, r->config->checkpoint.keep, -1, e);
 }
 
-/* step: of the checkpoint that the run continues from, -1 without one. */
+/* step: of the checkpoint that the run resumes from; -1 without one. */
 static tare_status check_steps(const struct config *c, int64_t step, int64_t until, struct err *e)
 {
     if (step > c->train.steps)
-        FAIL(e, TARE_E_CONFIG, "%s: train.steps = %lld, and %s has done %lld already; nothing is left to do",
+        FAIL(e, TARE_E_CONFIG, "%s: train.steps = %lld: %s has already finished %lld steps; nothing remains to do",
              config_where(c, "train", "steps"), (long long)c->train.steps, c->run.dir, (long long)step);
     if (until > c->train.steps)
-        FAIL(e, TARE_E_CONFIG, "--until %lld: the run ends after step %lld (%s: train.steps)", (long long)until,
-             (long long)c->train.steps, config_where(c, "train", "steps"));
+        FAIL(e, TARE_E_CONFIG, "--until %lld: must be at most %lld (%s: train.steps)", (long long)until, (long long)c->train.steps,
+             config_where(c, "train", "steps"));
     if (until && until < step)
-        FAIL(e, TARE_E_CONFIG, "--until %lld: %s has done %lld steps already", (long long)until, c->run.dir, (long long)step);
+        FAIL(e, TARE_E_CONFIG, "--until %lld: %s has already finished %lld steps", (long long)until, c->run.dir, (long long)step);
     return TARE_OK;
 }
 
@@ -225,7 +229,7 @@ static tare_status compare_parts(const struct run *r, int64_t step, struct err *
 static tare_status take_models(struct run *r, int64_t step, struct err *e)
 {
     const struct models_resume how = {.folder = r->config->run.dir,
-                                      .advice = "add --allow-change to go on with these",
+                                      .advice = "add --allow-change to continue with these",
                                       .checkpoint = step >= 0,
                                       .allow_change = r->start->allow_change};
     return r->comm.rank ? TARE_OK : models_take(&r->engine, r->start->resume ? &how : NULL, &r->models, e);
@@ -239,7 +243,7 @@ tare_status run_open(struct run *r, const struct config *c, struct comm comm, co
     arena_init(&r->arena, "step");
     arena_init(&r->eval_arena, "evaluation");
     engine_init(&r->engine, c, &r->comm);
-    r->engine.goes_on = start->resume;
+    r->engine.resumed = start->resume;
     TRY(same_ranks_program(&r->comm, c, e));
     TRY(check_ranks(r, e));
     if (start->resume) TRY(find_checkpoint(r, folder, &step, e));
@@ -253,7 +257,7 @@ tare_status run_open(struct run *r, const struct config *c, struct comm comm, co
     return TARE_OK;
 }
 
-/* The bytes that column c points to, in the arena. */
+/* Copies the bytes that column c points to into the arena. */
 static tare_status keep_bytes(struct batch *b, int c, struct arena *a, struct err *e)
 {
     const int64_t n = batch_count(b, BATCH_TABLE[c].axis);

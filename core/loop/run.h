@@ -1,4 +1,4 @@
-/* A training run: every part it is made of, opened in the order of the data flow and closed in reverse.
+/* A training run: all its parts, opened in the order of the data flow and closed in reverse.
  *
  *   run_open (with start->resume: run_restore) -> step_run until train.steps -> run_close
  *
@@ -21,7 +21,7 @@
 #include "loop/run_state.h"
 #include "observe/observe.h"
 
-enum { FIGURES = 32 }; /* at most, of a step */
+enum { FIGURES = 32 }; /* most figures of a step */
 
 struct run {
     const struct config *config;
@@ -34,26 +34,27 @@ struct run {
     struct embed_service *embed; /* tare.embed/1, while the weights are the initial ones */
     struct cluster cluster;
     struct curriculum *curriculum;
-    struct collector collector, eval_collector; /* of a step, of an evaluation */
+    struct collector collector, eval_collector; /* for a step, for an evaluation */
     struct learner learner;
-    struct observe *observe; /* on rank 0; NULL elsewhere, where observe_set and the like do nothing */
-    json_t *models;          /* on rank 0: the checksums of the files that its models are read from (observe/model_sums.h) */
+    /* on rank 0; NULL elsewhere, where observe_set and the like do nothing */
+    struct observe *observe;
+    json_t *models; /* on rank 0: checksums of the model files (observe/model_sums.h) */
 
-    /* Of the run. */
-    int64_t step;                 /* steps done */
+    /* State of the run. */
+    int64_t step;                 /* finished steps */
     int64_t cursor;               /* prompts taken from the order */
-    int64_t rollbacks;            /* done by the run; saved */
+    int64_t rollbacks;            /* performed so far; saved */
     struct evaluation evaluation; /* the last one */
-    int64_t evaluated_step;       /* after which it was made; -1: none yet */
-    bool refill_warned;           /* the warning that refill_rounds did not fill a step has been logged */
+    int64_t evaluated_step;       /* the step after which it was made; -1: none yet */
+    bool refill_warned;           /* the warning about rollout.refill_rounds has been logged */
 
-    /* Of the step. */
+    /* State of the step. */
     struct arena arena;
-    struct arena eval_arena; /* of a part of an evaluation */
-    struct batch batch;      /* the whole step's, the same on every rank */
-    int64_t begun;           /* the cursor as the step began, or began again after a rollback */
-    uint64_t *met;           /* [n_met] uids of the prompts that the step has drawn, in the arena */
-    int64_t n_met;
+    struct arena eval_arena; /* for a part of an evaluation */
+    struct batch batch;      /* the whole step's, equal on every rank */
+    int64_t cursor_begin;    /* the cursor when the step began, or began again after a rollback */
+    uint64_t *drawn;         /* [n_drawn] uids of the prompts drawn in this step, in the arena */
+    int64_t n_drawn;
     struct rank_figure { /* of this rank; the largest of all ranks is the metric */
         const char *name;
         double value;
@@ -61,29 +62,34 @@ struct run {
     int64_t n_figures;
 };
 
-/* How `tare train` was asked to begin. */
+/* Options of `tare train`. */
 struct train_start {
-    bool resume, allow_change; /* allow_change: a resumed run may be trained with another configuration from here on */
-    int64_t until;             /* stop after this step with a checkpoint; 0: train.steps */
-    /* What a program that holds this library offers plugins beside the engine's own extensions, or NULL. */
+    /* allow_change: a resumed run may continue with another configuration. */
+    bool resume, allow_change;
+    int64_t until; /* stop after this step with a checkpoint; 0: train.steps */
+    /* Extensions that a program embedding this library offers to plugins, in addition to the
+     * engine's; or NULL. */
     const void *(*extension)(void *ctx, const char *id);
     void *extension_ctx;
-    make_model make; /* called on rank 0 before anything is opened; makes model.path when it is not there. NULL: nothing */
+    /* Called on rank 0 before anything is opened; creates model.path if it is missing. May be
+     * NULL. */
+    make_model make;
 };
 
-/* The memory that a step's batch lies in. */
+/* A step's batch with the memory that it points into. */
 struct run_batch {
     struct batch batch;
     struct arena arena;
 };
 
-/* After a step: its batch with its memory becomes the caller's, who frees it, and the next step takes new memory. Texts of the batch that lie
- * elsewhere (rows, reasons) are copied into it. */
+/* Transfers the batch of the last step, with its memory, to the caller, who frees it; the next step
+ * allocates new memory. Texts stored elsewhere (rows, reasons) are copied into it. */
 tare_status run_take_batch(struct run *r, struct run_batch *out, struct err *e);
 void run_batch_free(struct run_batch *b);
 
-/* Sets up everything for `tare train`; nothing is written before all of it is known to fit together. start->resume: continue run.dir's last complete
- * checkpoint; else run.dir must not hold a run. comm: of the job; the run ends it. Collective, as all functions here. */
+/* Opens everything for `tare train`; nothing is written before all parts are known to fit together.
+ * With start->resume the run continues from the last complete checkpoint of run.dir; otherwise
+ * run.dir must not hold a run. run_close closes comm. Collective, as all functions here. */
 tare_status run_open(struct run *r, const struct config *c, struct comm comm, const struct train_start *start, struct err *e);
 void run_close(struct run *r);
 

@@ -1,24 +1,25 @@
-/* The stages of step.c that are not one folder's own function. */
+/* Stages of step.c that belong to no other module. */
 #include "loop/stages.h"
 
 #include "base/fs.h"
 
 #include <string.h>
 
-/* A prompt that the step has met already, dropped or not, draws anew. */
+/* A prompt that already occurred in this step, dropped or not, gets new draws. */
 static tare_status count_occurrences(struct run *r, struct err *e)
 {
     const struct rollout_config *c = &r->config->rollout;
     struct batch *b = &r->batch;
-    if (!r->n_met) TRY(arena_new(&r->arena, &r->met, c->prompts * (c->refill_rounds + 1), e));
+    if (!r->n_drawn) TRY(arena_new(&r->arena, &r->drawn, c->prompts * (c->refill_rounds + 1), e));
     for (int64_t m = 0; m < b->n_groups; m++)
-        for (int64_t k = 0; k < r->n_met; k++) b->occurrence[m] += r->met[k] == b->prompt_uid[m];
-    memcpy(r->met + r->n_met, b->prompt_uid, (size_t)b->n_groups * sizeof *r->met);
-    r->n_met += b->n_groups;
+        for (int64_t k = 0; k < r->n_drawn; k++) b->occurrence[m] += r->drawn[k] == b->prompt_uid[m];
+    memcpy(r->drawn + r->n_drawn, b->prompt_uid, (size_t)b->n_groups * sizeof *r->drawn);
+    r->n_drawn += b->n_groups;
     return TARE_OK;
 }
 
-/* The next n rows of the order, or those that the curriculum takes in their place; how many rollouts of each. */
+/* Chooses the next n rows in the data set's order, or those that the curriculum prefers, and the
+ * number of rollouts for each. */
 static tare_status choose_rows(struct run *r, int64_t n, int64_t *rows, int64_t *samples, struct err *e)
 {
     const int64_t cursor = r->cursor;

@@ -6,7 +6,8 @@
 #include "loop/run.h"
 #include "loop/step_metrics.h"
 
-/* In a function with a run r and an err e: runs a stage, adds its time to time/NAME, names it in its error. */
+/* In a function with a run r and an err e: runs a stage, adds its time to time/NAME, and names it
+ * in its error. */
 #define STAGE(NAME, CALL)                                                                                                          \
     do {                                                                                                                           \
         const double began_ = clock_seconds();                                                                                     \
@@ -14,12 +15,13 @@
         if (!status_) status_ = (CALL);                                                                                            \
         TRY(stage_end(r, "time/" NAME, began_, status_, e));                                                                       \
     } while (0)
-/* metric: the literal "time/NAME". began: clock_seconds at the stage's begin. */
+/* Ends a stage. metric: the literal "time/NAME"; began: clock_seconds when the stage began. */
 tare_status stage_end(struct run *r, const char *metric, double began, tare_status status, struct err *e);
 
 tare_status step_run(struct run *r, struct err *e);
 
-/* Makes the next n prompts the step's batch: sampled, verified, with clusters and the reference's logprobs. */
+/* Collects the next n prompts into the step's batch: sampled, verified, with clusters and the
+ * reference's logprobs. */
 tare_status step_collect(struct run *r, int64_t n, struct err *e);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Mean and sample deviation over the batch, in double, around the first value. */
+/* Computes mean and sample standard deviation of x [n] in double, shifted by the first value. */
 static void mean_std(const double *x, int64_t n, double *mean, double *std)
 {
     double s1 = 0, s2 = 0;
@@ -85,7 +85,8 @@ static void policy_metrics(struct run *r)
     if (r->rollbacks) observe_set(r->observe, "rollbacks", (double)r->rollbacks);
 }
 
-/* Bytes of the backend's memory by class; what a rank holds of the first three falls with the number of ranks. */
+/* Adds the bytes of the backend's memory by class. Parameters, gradients and moments of a rank
+ * shrink with the number of ranks. */
 static tare_status memory_of(struct run *r, const struct trainer *t, struct err *e)
 {
     const struct model_memory *m = &t->m->memory;

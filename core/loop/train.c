@@ -1,4 +1,4 @@
-/* All steps of a run, with evaluation, checkpoints and interruption around step.c. */
+/* Runs all steps of a run, with evaluations, checkpoints and interruptions around step.c. */
 #include "loop/train.h"
 
 #include "base/clock.h"
@@ -19,21 +19,24 @@
 enum { SPIKE_WINDOW = 20, SPIKE = 10 };
 
 struct summary {
-    double signal, tokens, seconds; /* sums over the steps of this process */
-    int64_t last;                   /* the step to stop after */
-    int64_t steps, silent;          /* silent: steps without any signal, the latest in a row */
-    bool warned, late;              /* told of silent steps, of timeouts */
-    double norms[SPIKE_WINDOW];     /* of the gradients of the last steps of this process, in a ring */
+    /* Sums over the steps of this process. */
+    double signal, tokens, seconds;
+    int64_t last; /* the step to stop after */
+    /* silent: consecutive steps without any signal, up to the latest. */
+    int64_t steps, silent;
+    bool silent_warned, timeouts_warned; /* warnings that have been logged: no signal, timeouts */
+    /* Ring buffer: gradient norms of the last steps of this process. */
+    double norms[SPIKE_WINDOW];
     int64_t n_norms;
 };
 
 struct train {
     struct run run;
     struct summary summary;
-    int64_t saved; /* step of the last checkpoint, as far as this process knows */
+    int64_t saved; /* step of the last checkpoint that this process knows of */
 };
 
-static bool due(int64_t every, int64_t step)
+static bool is_due(int64_t every, int64_t step)
 {
     return every > 0 && step % every == 0;
 }
@@ -42,7 +45,7 @@ tare_status train_save(struct train *t, struct err *e)
 {
     struct run *r = &t->run;
     if (r->state == RUN_BROKEN)
-        FAIL(e, TARE_E_STATE, "a step failed after the weights had moved, so there is nothing whole to save");
+        FAIL(e, TARE_E_STATE, "a step failed after the weights had moved, so no complete step is left to save");
     if (t->saved == r->step) return TARE_OK;
     TRY(observe_sync(r->observe, e));
     TRY(run_save(r, e));
@@ -50,10 +53,11 @@ tare_status train_save(struct train *t, struct err *e)
     return TARE_OK;
 }
 
-/* A step that ended before its update left model and states as they were; what it had drawn and counted is put back. */
+/* A step that ended before its update left model and states unchanged; resets its draws and
+ * counts. */
 static void forget_step(struct run *r)
 {
-    r->cursor = r->begun;
+    r->cursor = r->cursor_begin;
     cluster_forget(&r->cluster);
     r->state = RUN_READY;
 }
@@ -66,7 +70,8 @@ static tare_status save_interrupted(struct train *t, struct err *e)
          r->config->run.dir);
 }
 
-/* A verifier's error ends the run, on all ranks alike, but not what was trained before it: as after an interruption, that is saved. */
+/* A verifier's error ends the run on all ranks. The steps trained before it are saved, as after an
+ * interruption. */
 static tare_status save_before_failure(struct train *t, struct err *e)
 {
     const struct run *r = &t->run;
@@ -74,64 +79,69 @@ static tare_status save_before_failure(struct train *t, struct err *e)
     struct err unsaved = {0};
     if (!r->step) return why.code; /* nothing was trained */
     if (train_save(t, &unsaved))
-        return err_set(e, why.code, __FILE__, __LINE__, "%.1200s; and step %lld, the last whole one, cannot be saved: %.500s",
+        return err_set(e, why.code, __FILE__, __LINE__, "%.1200s; and step %lld, the last complete one, cannot be saved: %.500s",
                        why.message, (long long)r->step, unsaved.message);
-    return err_set(e, why.code, __FILE__, __LINE__, "%.1600s; step %lld, the last whole one, is saved: tare train %.200s --resume",
-                   why.message, (long long)r->step, r->config->run.dir);
+    return err_set(e, why.code, __FILE__, __LINE__,
+                   "%.1600s; step %lld, the last complete one, is saved: tare train %.200s --resume", why.message,
+                   (long long)r->step, r->config->run.dir);
 }
 
 enum { SILENT_STEPS = 5 };
 
-/* Said once: steps without any advantage teach nothing, and where there is an entropy bonus, it alone moves the weights. */
+/* Warns once: without any advantage nothing is learnt, and an entropy bonus, if set, alone moves
+ * the weights. */
 static void watch_signal(const struct run *r, struct summary *s, double signal)
 {
     const struct config *c = r->config;
     s->silent = signal > 0 ? 0 : s->silent + 1;
-    if (s->silent != SILENT_STEPS || s->warned || r->comm.rank) return;
-    s->warned = true;
+    if (s->silent != SILENT_STEPS || s->silent_warned || r->comm.rank) return;
+    s->silent_warned = true;
     log_warn(
-        "%d steps without any signal: in every group all rewards are alike, so nothing is learnt. Look at %s/rollouts: can verifier.plugins = %s read the answers, are the questions too hard or too easy, is rollout.max_new_tokens = %lld enough?",
+        "no training signal for %d steps: all rewards within each group are equal. Look at %s/rollouts: can verifier.plugins = %s read the answers, are the questions too hard or too easy, is rollout.max_new_tokens = %lld enough?",
         SILENT_STEPS, c->run.dir, c->verifier.plugins, (long long)c->rollout.max_new_tokens);
-    if (c->loss.entropy_coef > 0 && isfinite(r->learner.report.entropy)) /* else nothing was trained on */
+    /* otherwise nothing was trained on */
+    if (c->loss.entropy_coef > 0 && isfinite(r->learner.report.entropy))
         log_warn(
-            "in such steps the entropy bonus alone moves the weights, towards random text (loss.entropy_coef = %g; the entropy is %.2f now); set loss.entropy_coef = 0 until there are rewards",
+            "without a signal the entropy bonus alone moves the weights, towards random text (loss.entropy_coef = %g, entropy %.2f); set loss.entropy_coef = 0 until there are rewards",
             c->loss.entropy_coef, r->learner.report.entropy);
 }
 
-/* Said once: what a verifier had no time for is not learnt from, and a run without any verdict would end as if it had trained. */
+/* Warns once: completions that time out teach nothing, and a run without any verdict would end as
+ * if it had trained. */
 static void watch_timeouts(const struct run *r, struct summary *s)
 {
     const struct batch *b = &r->batch;
     int64_t late = 0;
     for (int64_t i = 0; i < b->n_rollouts; i++) late += b->verdict[i] == TARE_TIMED_OUT;
-    if (s->late || 2 * late <= b->n_rollouts || r->comm.rank) return;
-    s->late = true;
+    if (s->timeouts_warned || 2 * late <= b->n_rollouts || r->comm.rank) return;
+    s->timeouts_warned = true;
     log_warn(
-        "step %lld: %lld of %lld verdicts are timeouts, and those completions teach nothing. verifier.timeout = %g is what one completion may take, in seconds; a verifier may have a shorter limit of its own (verifier.python.timeout). Raise it, or look at what the verifier waits for",
+        "step %lld: %lld of %lld verdicts are timeouts, and those completions teach nothing. verifier.timeout = %g limits the seconds for one completion; a verifier may have a shorter limit (verifier.python.timeout). Raise it, or check what the verifier waits for",
         (long long)r->step, (long long)late, (long long)b->n_rollouts, r->config->verifier.timeout);
 }
 
-static int by_value(const void *a, const void *b)
+static int compare_norms(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-/* A spike: the gradient's norm is above SPIKE times the median of the last SPIKE_WINDOW steps. It is told; train.max_grad_norm bounds what it does. The
- * first steps, whose norms differ widely, are not judged. */
+/* Warns of a spike: a gradient norm above SPIKE times the median of the last SPIKE_WINDOW steps.
+ * train.max_grad_norm limits its effect. The first steps, whose norms vary widely, are not
+ * checked. */
 static void watch_spikes(const struct run *r, struct summary *s)
 {
     const double norm = r->learner.report.grad_norm;
     double sorted[SPIKE_WINDOW];
-    if (!isfinite(norm) || !(norm > 0)) return; /* skipped, or without any signal */
+    if (!isfinite(norm) || !(norm > 0)) return; /* skipped, or no signal */
     memcpy(sorted, s->norms, sizeof sorted);
-    qsort(sorted, SPIKE_WINDOW, sizeof *sorted, by_value);
+    qsort(sorted, SPIKE_WINDOW, sizeof *sorted, compare_norms);
     const double median = sorted[SPIKE_WINDOW / 2];
     if (s->n_norms >= SPIKE_WINDOW && norm > SPIKE * median && !r->comm.rank) {
         char times[32] = "more than 10000";
         if (norm <= 10000 * median) snprintf(times, sizeof times, "%.0f", norm / median);
         log_warn(
-            "step %lld: a spike: the gradient's norm is %.3g, %s times the median of the %d steps before; look at its rewards in %s/rollouts, and lower train.lr or %s train.max_grad_norm if it comes again",
+            "step %lld: the gradient norm spiked to %.3g, %s times the median of the %d steps before; look at its rewards in %s/rollouts, and lower train.lr or %s train.max_grad_norm if it happens again",
             (long long)r->step, norm, times, SPIKE_WINDOW, r->config->run.dir,
             r->config->train.max_grad_norm > 0 ? "lower" : "set");
     }
@@ -167,7 +177,7 @@ static tare_status one_step(struct train *t, struct err *e)
     r->step++;
     r->state = RUN_RECORDED;
     count_step(t, clock_seconds() - began);
-    if (due(c->checkpoint.every, r->step) || (r->step == last && (c->checkpoint.last || last < c->train.steps)))
+    if (is_due(c->checkpoint.every, r->step) || (r->step == last && (c->checkpoint.last || last < c->train.steps)))
         TRY(train_save(t, e));
     const tare_status stop = comm_agree(&r->comm, *signals_flag() ? TARE_E_CANCELLED : TARE_OK, e);
     return stop == TARE_E_CANCELLED ? save_interrupted(t, e) : stop;
@@ -188,7 +198,8 @@ tare_status train_step(struct train *t, bool *more, struct err *e)
     return status;
 }
 
-/* before: what was recorded before the first step, by this process or by the one that is continued; NULL: no evaluation was. */
+/* before: recorded before the first step, by this process or the one that it continues; NULL if no
+ * evaluation was. */
 static void print_rewards(const json_t *before, const char *subject, int width, double after)
 {
     char name[200] = "eval/reward", text[32] = "-";
@@ -198,12 +209,12 @@ static void print_rewards(const json_t *before, const char *subject, int width, 
     printf("  %-26.*s %10s %10.3f\n", subject ? width : 3, subject ? subject : "all", text, after);
 }
 
-/* The table at the end: what a newcomer looks at. */
+/* Prints the table of rewards before and after the run. */
 static void print_summary(const struct run *r, const struct summary *s)
 {
     OWNED(json_decrefp) json_t *before = NULL;
     struct err why = {0};
-    if (run_before(r->config->run.dir, &before, &why)) log_warn("the rewards before the run cannot be shown: %s", why.message);
+    if (run_before(r->config->run.dir, &before, &why)) log_warn("cannot show the rewards before the run: %s", why.message);
     printf("\n%-28s %10s %10s\n", "held-out mean reward", "before", "after");
     for (int64_t k = 0; k < r->evaluation.n_parts; k++) {
         const struct evaluation_part *part = &r->evaluation.parts[k];
@@ -222,7 +233,7 @@ static void warn_of_no_end(const struct run *r)
     const struct config *c = r->config;
     if (!r->engine.model->n_eos && !*c->rollout.stop_ids && !c->rollout.ignore_eos && !r->comm.rank)
         log_warn(
-            "%s has no end-of-sequence id (eos_token_id in generation_config.json or config.json): every completion runs to rollout.max_new_tokens = %lld; name the ids that end one with rollout.stop_ids",
+            "%s has no end-of-sequence id (eos_token_id in generation_config.json or config.json): every completion runs to rollout.max_new_tokens = %lld; set the ids that end a completion with rollout.stop_ids",
             c->model.path, (long long)c->rollout.max_new_tokens);
 }
 
@@ -234,7 +245,7 @@ static tare_status evaluate_first(struct train *t, struct err *e)
     return observe_step(r->observe, 0, NULL, e);
 }
 
-/* The records are closed whatever happens to them. */
+/* Closes the records, also on failure. */
 static tare_status end_records(struct run *r, const char *how, struct err *e)
 {
     struct observe *o = r->observe;
@@ -250,8 +261,8 @@ tare_status train_end(struct train *t, struct err *e)
     return end_records(r, done ? "done" : "interrupted", e);
 }
 
-/* What is said at the end. */
-static void tell(const struct train *t)
+/* Logs the result of the run. */
+static void log_result(const struct train *t)
 {
     const struct run *r = &t->run;
     const struct config *c = r->config;
@@ -264,15 +275,16 @@ static void tell(const struct train *t)
         log_info("done: %s", c->run.dir);
 }
 
-/* What rank 0 does alone before the run is opened. */
-static tare_status prepare(const struct config *c, const struct train_start *start, struct err *e)
+/* Checks and preparations of rank 0 before the run is opened. */
+static tare_status prepare_folder(const struct config *c, const struct train_start *start, struct err *e)
 {
     TRY(run_lock_check(c->run.dir, start->resume, e));
     if (start->resume) TRY(resume_check(c, start->allow_change, e));
     return start->make ? start->make(c, e) : TARE_OK;
 }
 
-/* `tare train CONFIG run.dir=RUN --resume` of a run whose model was named on the command line. */
+/* Explains `tare train CONFIG run.dir=RUN --resume` for a run whose model was named on the command
+ * line. */
 static tare_status check_model(const struct config *c, const struct train_start *start, struct err *e)
 {
     if (*c->model.path || !start->resume || !run_data_is_run(c->run.dir)) return TARE_OK;
@@ -280,7 +292,7 @@ static tare_status check_model(const struct config *c, const struct train_start 
          c->run.dir);
 }
 
-static tare_status open_into(struct train *t, struct config *c, const struct train_start *start, struct err *e)
+static tare_status open_train(struct train *t, struct config *c, const struct train_start *start, struct err *e)
 {
     struct comm comm;
     struct run *r = &t->run;
@@ -288,7 +300,7 @@ static tare_status open_into(struct train *t, struct config *c, const struct tra
     r->comm = comm;
     tare_status status = check_model(c, start, e);
     if (!status) status = err_as_config(settle_ranks(c, &comm, e), e);
-    if (!status) status = comm_agree(&comm, comm.rank ? TARE_OK : prepare(c, start, e), e);
+    if (!status) status = comm_agree(&comm, comm.rank ? TARE_OK : prepare_folder(c, start, e), e);
     TRY(status);
     TRY(err_as_config(run_open(r, c, comm, start, e), e));
     t->summary.last = start->until ? start->until : c->train.steps;
@@ -297,12 +309,13 @@ static tare_status open_into(struct train *t, struct config *c, const struct tra
     return evaluate_first(t, e);
 }
 
-/* A fork that was made for this process (lab/replay/train.c) and is refused is taken away again: all that it has is the other run's. */
+/* Removes a fork that was made for this process (lab/replay/train.c) and refused: it holds only the
+ * other run's data. */
 static void remove_refused_fork(const struct train *t, const char *dir)
 {
     const char *forked = getenv("TARE_FORKED");
     if (!forked || strcmp(forked, dir) || t->run.comm.rank || t->run.observe || fs_remove_tree(dir, NULL)) return;
-    log_info("%s was not kept", dir);
+    log_info("%s was removed", dir);
 }
 
 tare_status train_open(struct config *c, const struct train_start *start, struct train **out, struct err *e)
@@ -310,7 +323,7 @@ tare_status train_open(struct config *c, const struct train_start *start, struct
     struct train *t;
     *out = NULL;
     TRY(mem_new((int64_t)sizeof *t, (void **)&t, e));
-    const tare_status status = open_into(t, c, start, e);
+    const tare_status status = open_train(t, c, start, e);
     if (status) {
         if (status == TARE_E_CANCELLED && t->run.state != RUN_CLOSED) end_records(&t->run, "interrupted", NULL);
         if (status == TARE_E_CONFIG) remove_refused_fork(t, c->run.dir);
@@ -345,7 +358,7 @@ tare_status train_run(struct config *c, const struct train_start *start, struct 
         end_records(&t->run, "interrupted", NULL);
     else if (!status)
         status = end_records(&t->run, t->summary.last < c->train.steps ? "interrupted" : "done", e);
-    if (!status) tell(t);
+    if (!status) log_result(t);
     train_close(t);
     return status;
 }

@@ -98,7 +98,7 @@ tare_status audit(const struct audit_options *o, json_t **out, struct err *e)
     arena_init(&a.run, "audit");
     tare_status status = open_parts(&a, e);
     if (!status) status = dump_read(&a, e);
-    written_tell(&a.written);
+    written_report(&a.written);
     if (!status && !a.rows) status = err_set(e, TARE_E_INVALID, __FILE__, __LINE__, "%s: must have at least one row", o->dumps[0]);
     if (!status) status = pack_result(&a, out, e);
     if (status) {

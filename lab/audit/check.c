@@ -167,7 +167,7 @@ static tare_status make_item(struct audit *a, const struct audit_step *s, int64_
                                  .group = r->group,
                                  .sample = i,
                                  .tokens = r->length < 0 ? 0 : r->length,
-                                 .finish = finish ? finish_code(finish) : -1,
+                                 .finish = finish ? batch_finish_code(finish) : -1,
                                  .extracted = extracted,
                                  .capacity = EXTRACT};
     return TARE_OK;

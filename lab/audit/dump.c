@@ -138,7 +138,7 @@ static tare_status check_written(struct audit *a, const char *path, struct err *
     fs_dirname(folder, path);
     fs_dirname(run, folder);
     if (strcmp(a->written.run, run)) { /* several runs may be named */
-        written_tell(&a->written);
+        written_report(&a->written);
         written_close(&a->written);
         TRY(written_open(run, &a->written, e));
     }

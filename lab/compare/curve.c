@@ -21,7 +21,7 @@ static tare_status bootstrap_interval(const double *d, int64_t n, struct moments
         for (int64_t i = begin; i < end; i++) sum += d[i];
         mean[k] = sum / (double)(end - begin);
     }
-    return stats_moments(mean, blocks, out, e);
+    return statistics_moments(mean, blocks, out, e);
 }
 
 static json_t *json_finite(double x)

@@ -60,7 +60,7 @@ static bool same_shape(const struct st_tensor *a, const struct st_tensor *b)
 static tare_status add_tensor(struct finder *f, struct difference d, const struct safetensors s[2],
                               const struct st_tensor *const t[2], struct err *e)
 {
-    OWNED(arena_free) struct arena capacity = {0};
+    OWNED(arena_free) struct arena arena = {0};
     float *x[2];
     if (!t[1] || !same_shape(t[0], t[1])) {
         char where[400];
@@ -70,12 +70,12 @@ static tare_status add_tensor(struct finder *f, struct difference d, const struc
         d.b = json_string(t[1] ? "different type or shape" : "not there");
         return compare_add_difference(f, &d, e);
     }
-    arena_init(&capacity, "tensors");
+    arena_init(&arena, "tensors");
     for (int k = 0; k < 2; k++) {
-        TRY(arena_new_raw(&capacity, &x[k], st_count(t[k]), e));
-        TRY(st_read_f32(&s[k], t[k], x[k], e));
+        TRY(arena_new_raw(&arena, &x[k], safetensors_count(t[k]), e));
+        TRY(safetensors_read_f32(&s[k], t[k], x[k], e));
     }
-    return add_floats(f, d, t[0]->name, compare_floats(x[0], x[1], st_count(t[0])), e);
+    return add_floats(f, d, t[0]->name, compare_floats(x[0], x[1], safetensors_count(t[0])), e);
 }
 
 static tare_status compare_tensors(struct finder *f, int64_t step, const struct safetensors s[2], struct err *e)

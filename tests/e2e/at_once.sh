@@ -78,7 +78,7 @@ for out in after again; do
 done
 first locking 0 $(sft stopped)
 killed_at update 3 $(sft stopped) checkpoint.every=1 && ok || bad "not killed"
-goes_on 1 'stopped.training: holds a training that was not finished'
+goes_on 1 'stopped.training: holds an unfinished training'
 quiet sft sft.ini sft.steps=3 sft.out=stopped --resume && diff -r made stopped > /dev/null && ok || bad "supervised, a training that another one would have begun anew: $(cat out.txt)"
 
 # an evaluation: it is continued by whoever comes, so one that comes after the other has its result

@@ -132,7 +132,7 @@ says '^first disagreement: run/rollouts/step-000003.jsonl:7, step 3, group 1, ro
 
 : > run/estimator/step-000002.state
 audit 2 run
-errs 'step-000002.state: not the saved state of a plugin (0 bytes); it is damaged'
+errs 'step-000002.state: not the saved state of a plugin (0 bytes): damaged'
 again trl
 sed -i '1s/^/\xEF\xBB\xBF/' copy/$T # the byte order mark of some editors
 audit 0 copy $EXACT

@@ -47,5 +47,5 @@ within 800000 "$TARE" -q train tiny.ini $keys data.train=answers.jsonl
 [ $status = 0 ] && [ ! -s err.txt ] && ok || bad "train, a long answer: exit status $status: $(cut -c 1-200 err.txt)"
 row question 67200000 '","answer":"72"' > rows.jsonl
 within 600000 "$TARE" data check rows.jsonl
-[ $status = 3 ] && grep -q 'rows.jsonl: a line of more than 64 MiB' err.txt && ok || bad "a line of 67.2 MB: exit status $status: $(cut -c 1-200 err.txt)"
+[ $status = 3 ] && grep -q 'rows.jsonl: a line is longer than 64 MiB' err.txt && ok || bad "a line of 67.2 MB: exit status $status: $(cut -c 1-200 err.txt)"
 done_

@@ -52,7 +52,7 @@ expect 3 "TRL's use_vllm has no counterpart here" "$TARE" config check good.ini 
 expect 3 'did you mean estimator.plugin' "$TARE" config check good.ini estimator=grpo
 expect 3 "has no key 'warmup'; did you mean 'warmup_ratio' or 'warmup_steps'" "$TARE" config check good.ini train.warmup=3
 expect 3 "no estimator named 'GRPO'; did you mean grpo" "$TARE" config check good.ini estimator.plugin=GRPO
-expect 3 'is not one number (.tare sweep. takes several' "$TARE" config check good.ini train.lr=1e-4,2e-4
+expect 3 'must be one number (.tare sweep. takes several' "$TARE" config check good.ini train.lr=1e-4,2e-4
 quickstart=$SOURCE/configs/quickstart.ini
 printf 'include = %s\n\n[data]\neval = nothere.jsonl\n' "$quickstart" >own.ini
 expect 0 'scale is the divisor of the advantages: 1 where' "$TARE" estimate --help
@@ -89,7 +89,7 @@ done
 expect 2 "^tare: '--what'" "$TARE" doctor --what
 expect 3 '^tare: command line: data.train: nothere.jsonl: No such file' "$TARE" config check "$quickstart" data.train=nothere.jsonl
 expect 3 '^tare: own.ini:4: data.eval: nothere.jsonl: No such file' "$TARE" config check own.ini
-expect 3 'no section' "$TARE" doctor nothing.x=1
+expect 3 'unknown section' "$TARE" doctor nothing.x=1
 # a reader that has gone ends a filter quietly, as it ends others (more is written than a pipe holds)
 awk 'BEGIN { for (i = 0; i < 20000; i++) print "{\"completion\":\"1\",\"answer\":\"1\"}" }' > many.jsonl
 { "$TARE" verify exact < many.jsonl 2> err.txt || echo $? > status.txt; } | head -1 > /dev/null || true

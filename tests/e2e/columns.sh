@@ -46,7 +46,7 @@ sed -i '7s/"level":1.25/"level":"hard"/' rows.jsonl
 for verb in "config check" train; do
     status=0
     "$TARE" $verb tiny.ini $common run.dir=none > out.txt 2> err.txt || status=$?
-    [ $status = 3 ] && grep -q 'rows.jsonl:7: "level" is a text; the estimator reads it as a number: write a number, or leave it out' err.txt && [ ! -e none ] && ok ||
+    [ $status = 3 ] && grep -q 'rows.jsonl:7: "level" is a text, but the estimator reads it as a number: write a number, or remove it' err.txt && [ ! -e none ] && ok ||
         bad "tare $verb with a text: status $status: $(tail -n 1 err.txt)"
 done
 done_

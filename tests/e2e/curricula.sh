@@ -46,7 +46,7 @@ done
 for pruning in 0.5 0.75; do
     "$TARE" train tiny.ini $common train.steps=3 run.dir=short-$pruning rollout.refill_rounds=1 curriculum.plugin=cppo curriculum.cppo.fill=true curriculum.cppo.pruning=$pruning > out.txt 2> err.txt ||
         bad "cppo with one round: $(tail -n 2 err.txt)"
-    told=$(grep -c ' cppo asks for .* more groups than rollout.refill_rounds = 1 rounds of 8 give.*said once' err.txt || true)
+    told=$(grep -c ' cppo asks for .* more groups after rollout.refill_rounds = 1 rounds of 8;.*warned once' err.txt || true)
     [ "$pruning $told" = "0.5 0" ] || [ "$pruning $told" = "0.75 1" ] && ok || bad "pruning $pruning with one round: told $told times: $(cat err.txt)"
 done
 [ "$(weights cppo-fill)" != "$(weights cppo)" ] && [ "$(weights gfpo-adaptive)" != "$(weights gfpo)" ] && ok || bad "fill or adaptive makes no difference"
@@ -88,11 +88,11 @@ refuses() { # TEXT argument ...
 refuses "no curriculum named 'mixx'; did you mean mix" curriculum.plugin=mixx
 refuses "did you mean draw" curriculum.plugin=mix curriculum.mix.drow=random
 refuses "low = 0.9 is above high = 0.8" curriculum.plugin=difficulty curriculum.difficulty.low=0.9
-refuses "gives the files weights, which curriculum shuffle does not read; set curriculum.plugin = mix" "data.train=a.jsonl:0.7 b 1.jsonl:0.3" data.eval=
+refuses "has weights of files, which curriculum shuffle does not read; set curriculum.plugin = mix" "data.train=a.jsonl:0.7 b 1.jsonl:0.3" data.eval=
 refuses "1 of 2 files have a weight" curriculum.plugin=mix "data.train=a.jsonl:0.7, b 1.jsonl" data.eval=
-refuses "a weight is a number from 1e-6 to 1e6" curriculum.plugin=mix "data.train=a.jsonl:0 b 1.jsonl:1" data.eval=
+refuses "invalid weight: must be in 1e-6 .. 1e6" curriculum.plugin=mix "data.train=a.jsonl:0 b 1.jsonl:1" data.eval=
 refuses "data.eval has weights" data.eval=a.jsonl:1
 status=0
 "$TARE" sft sft.ini "data.train=a.jsonl:0.7 b 1.jsonl:0.3" sft.out=none > out.txt 2> err.txt || status=$?
-[ $status = 3 ] && grep -q "supervised training takes every row once an epoch" err.txt && ok || bad "sft with weights: status $status: $(tail -n 1 err.txt)"
+[ $status = 3 ] && grep -q "supervised training takes every row once per epoch" err.txt && ok || bad "sft with weights: status $status: $(tail -n 1 err.txt)"
 done_

@@ -45,7 +45,7 @@ compare 1 rows again
 says '^  data.train: rows.jsonl -> again.jsonl   (no record of the data)$'
 # resumed with them
 got=0; "$TARE" train rows --resume train.steps=3 data.train=again.jsonl log.progress=none > /dev/null 2> err.txt || got=$?
-[ $got = 0 ] && grep 'data.train: rows.jsonl -> again.jsonl (allowed where it holds the same rows)' err.txt > /dev/null && ok || bad "the same rows by another name: $(cat err.txt)"
+[ $got = 0 ] && grep 'data.train: rows.jsonl -> again.jsonl (allowed if it holds the same rows)' err.txt > /dev/null && ok || bad "the same rows by another name: $(cat err.txt)"
 got=0; "$TARE" train rows --resume train.steps=4 data.train=fewer.jsonl log.progress=none > /dev/null 2> err.txt || got=$?
 [ $got = 3 ] && grep 'data.train = fewer.jsonl differs from the rows that .*new run.*model.path=rows/checkpoints/step-000003' err.txt > /dev/null && ok || bad "other rows: $got, $(cat err.txt)"
 
@@ -140,7 +140,7 @@ compare 2 run copy
 says '^damaged: copy/checkpoints/.: Not a directory'
 mkdir closed; ln -s metrics.jsonl closed/metrics.jsonl
 compare 2 run closed
-grep 'closed/metrics.jsonl: ' err.txt > /dev/null && ! grep 'no run is there' err.txt > /dev/null && ok || bad "a run that may not be read: $(cat err.txt)"
+grep 'closed/metrics.jsonl: ' err.txt > /dev/null && ! grep 'no run found' err.txt > /dev/null && ok || bad "a run that may not be read: $(cat err.txt)"
 compare 2 run
 compare 2 run run run
 compare 2 run run --what

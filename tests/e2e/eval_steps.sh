@@ -81,8 +81,8 @@ refused() { # STATUS PATTERN ARGUMENTS...
     "$TARE" eval $SETTINGS "$@" > out.txt 2> log.txt || got=$?
     [ $got = "$status" ] && grep -qe "$pattern" log.txt && ok || bad "$* (status $got): $(head -2 log.txt)"
 }
-refused 1 'no complete checkpoint of step 5' --checkpoints runs/grpo --steps 0,5
-refused 1 'is not the folder of a run' --checkpoints nowhere
+refused 1 'missing complete checkpoint of step 5' --checkpoints runs/grpo --steps 0,5
+refused 1 'not the folder of a run' --checkpoints nowhere
 refused 1 'name it with --base' --checkpoints runs/grpo --base nowhere
 refused 3 'growing step numbers' --checkpoints runs/grpo --steps 30,0
 refused 3 'growing step numbers' --checkpoints runs/grpo --steps 0,

@@ -30,7 +30,7 @@ tried() { # WHAT COUNT STEP option...: the judge fails at that count, in the ste
     rm -rf run count
     echo "$count" > fail
     train run.dir=run "$@" || status=$?
-    [ $status = 1 ] && [ "$(wc -l < err.txt)" = 1 ] && grep "^tare: step $((step + 1)), verify: row .*; step $step, the last whole one, is saved: tare train .*run --resume$" err.txt > found.txt && ok ||
+    [ $status = 1 ] && [ "$(wc -l < err.txt)" = 1 ] && grep "^tare: step $((step + 1)), verify: row .*; step $step, the last complete one, is saved: tare train .*run --resume$" err.txt > found.txt && ok ||
         bad "$what: status $status: $(cat err.txt)"
     [ -e "run/checkpoints/step-00000$step/complete.json" ] && ok || bad "$what: no checkpoint of step $step: $(ls run/checkpoints 2> /dev/null)"
     rm fail
@@ -51,7 +51,7 @@ grep '^tare: step 1, verify: row ' err.txt > found.txt && ! grep saved err.txt >
 # started again there, it says how; and each of the two ways is one
 rm fail
 train run.dir=run && bad "a run is overwritten"
-grep 'run: holds a run already, which has no checkpoint yet; remove the folder to begin anew, or --resume begins at the first step again' err.txt > found.txt && ok || bad "started again after a first step that failed: $(cat err.txt)"
+grep 'run: holds a run already, without a checkpoint; remove the folder to start over, or --resume starts at the first step again' err.txt > found.txt && ok || bad "started again after a first step that failed: $(cat err.txt)"
 train run.dir=run --resume && ok || bad "resumed from the first step: $(cat err.txt)"
 same run 'resumed from the first step'
 train run.dir=run && bad "a run is overwritten"

@@ -53,7 +53,7 @@ grep 'lora.rank' err.txt > /dev/null && ok || { bad "resuming with another rank:
 
 for key in lora.rank=8 lora.rank=0 lora.alpha=16 lora.rslora=true lora.targets=q_proj; do
     "$TARE" train tiny.ini log.progress=none train.micro_tokens=60 loss.kl_coef=0.05 run.dir=broken $key --resume --allow-change > out.txt 2> err.txt && bad "resumed with $key"
-    grep -F "cannot go on with ${key%%=*} (" err.txt > /dev/null && ok || { bad "resuming with $key: the message"; cat err.txt; }
+    grep -F "cannot be resumed with ${key%%=*} (" err.txt > /dev/null && ok || { bad "resuming with $key: the message"; cat err.txt; }
     "$TARE" fork broken@9 --run-dir never $key > out.txt 2> err.txt && bad "forked with $key"
     grep -F "${key%%=*} (" err.txt > /dev/null && [ ! -e never ] && [ ! -e never.part ] && ok || { bad "a fork with $key: the message"; cat err.txt; }
 done
@@ -142,7 +142,7 @@ refused "$both" "$TARE" plan tiny.ini model.base=base
 refused "$both" "$TARE" config check tiny.ini run.dir=x model.base=base
 refused "$both" "$TARE" generate base model.base=base < /dev/null
 refused "$both" "$TARE" score base model.base=base < /dev/null
-refused 'needs a model to put adapters on' "$TARE" sft sft.ini lora.rank=4 sft.out=none-such run.dir=y
+refused 'needs a base model' "$TARE" sft sft.ini lora.rank=4 sft.out=none-such run.dir=y
 # an estimator with a teacher says that it has none
 "$TARE" train tiny.ini run.dir=taught train.steps=1 estimator.plugin=opd > out.txt 2> err.txt && ok || { bad "opd"; cat err.txt; }
 grep 'model.reference is empty' err.txt > out.txt && ok || { bad "opd without a teacher: no warning"; cat err.txt; }

@@ -9,7 +9,7 @@ tiny_config
 } > train.jsonl
 run() { "$TARE" train tiny.ini data.train=train.jsonl train.steps=2 log.progress=none rollout.off_policy=true "$@" > /dev/null 2>> log.txt; }
 run || { bad "the run failed"; tail -3 log.txt; }
-grep -q '4 of 8 rows bring a trace' log.txt && ok || bad "the number of traces is not said"
+grep -q '4 of 8 rows add a trace' log.txt && ok || bad "the number of traces is not said"
 checked "the traces are not where they belong" <<'PY'
 import json
 rows = [json.loads(l) for s in (1, 2) for l in open(f"run/rollouts/step-{s:06d}.jsonl")]

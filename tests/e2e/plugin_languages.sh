@@ -109,6 +109,6 @@ case $languages in *rust*)
     grep -q 'verifier rust_verifier: verify: panicked: three is too few' log && [ "$(wc -l < log)" = 1 ] || { cat log; exit 1; } ;;
 esac
 if tare plugin new verifier other --lang fortran 2> log; then echo "a language that is not there was taken"; exit 1; fi
-grep -q 'there are c, cpp and rust' log && [ ! -e other ]
+grep -q 'must be c, cpp or rust' log && [ ! -e other ]
 echo "languages:$languages; four kinds each"
 [ -z "$skipped" ] || { echo "SKIP: $skipped"; exit 77; }

@@ -179,7 +179,7 @@ attempt() {
     case $status in
     0 | 137) ;;
     1 | 3)
-        pages+=$(sed -n 's|^tare: .*/\(.*\): a part of it cannot be read any more.*|, \1|p' err.txt) # of mapped files
+        pages+=$(sed -n 's|^tare: .*/\(.*\): part of this file can no longer be read.*|, \1|p' err.txt) # of mapped files
         grep -q '^tare: ' err.txt || broke "exit status $status without a message"
         [ -z "$at" ] && on_ranks || ended=$((ended + 1)) # where a rank was killed, the others say so
         ;;

@@ -68,14 +68,14 @@ refused() { # PATTERN [key=value ...]
     shift
     run run.dir=refused "$@" && bad "taken: $*" || { tail -n 1 log.txt | grep -q "$pattern" && ok || bad "$*: $(tail -1 log.txt)"; }
 }
-refused 'the estimator grpo reads none; set estimator.plugin = prime' estimator.plugin=grpo
-refused 'not beside adapters' lora.rank=4
-refused "learns from the policy's own rollouts" rollout.off_policy=true
+refused 'the estimator grpo does not read them; set estimator.plugin = prime' estimator.plugin=grpo
+refused 'without adapters' lora.rank=4
+refused "learns only from the policy's own rollouts" rollout.off_policy=true
 refused 'process_reward.model = nowhere: there is no such folder' process_reward.model=nowhere
 "$TARE" sft sft.ini sft.out=narrow model.hidden_size=32 sft.steps=1 2> /dev/null
 refused 'process_reward.model = narrow has another shape than model.path = base' process_reward.model=narrow
 for plugin in prime grpo_process; do # nobody gives rewards of tokens: refused before the first step, by a check, and by a fork, which leaves nothing
-    refused "estimator.plugin = $plugin reads rewards of tokens or steps, and nobody gives any" process_reward.implicit=false estimator.plugin=$plugin
+    refused "estimator.plugin = $plugin needs rewards of tokens or steps: set process_reward.implicit = true" process_reward.implicit=false estimator.plugin=$plugin
     [ ! -e refused ] && ok || bad "a refused run left its folder"
     # shellcheck disable=SC2086
     "$TARE" config check tiny.ini $KEYS process_reward.implicit=false estimator.plugin=$plugin > out.txt 2>&1 && bad "config check takes $plugin alone" || { grep -q "$plugin reads rewards of tokens or steps" out.txt && ok || bad "$(cat out.txt)"; }
@@ -91,10 +91,10 @@ done
     grep -q 'process_reward.beta: no effect while process_reward.implicit is off' out.txt && ok || bad "keys without effect: $(cat out.txt)"
 # switched off and on again, by forks (a resumed run keeps its estimator): what is given up is said
 "$TARE" fork whole@14 --run-dir off log.progress=none train.steps=15 process_reward.implicit=false estimator.plugin=grpo > /dev/null 2> err.txt && ok || bad "switched off: $(cat err.txt)"
-grep -q 'warning: process_reward.implicit = false: the process reward model (trained for 28 optimizer steps) and its moments are given up' err.txt && ok || bad "not said: $(cat err.txt)"
+grep -q 'warning: process_reward.implicit = false: the process reward model (trained for 28 optimizer steps) and its moments are discarded' err.txt && ok || bad "not said: $(cat err.txt)"
 grep -q 'no effect' err.txt && ok || bad "keys without effect: $(cat err.txt)"
 "$TARE" fork off@15 --run-dir on log.progress=none train.steps=16 process_reward.implicit=true estimator.plugin=prime > /dev/null 2> err.txt && ok || bad "switched on: $(cat err.txt)"
-grep -q 'process_reward.implicit: the checkpoint was written without it; the process reward model begins as base' err.txt && ok || bad "not said: $(cat err.txt)"
+grep -q 'process_reward.implicit: the checkpoint was written without it; the process reward model starts as base' err.txt && ok || bad "not said: $(cat err.txt)"
 
 "$TARE" plan tiny.ini estimator.plugin=prime clusterer.codebook=none --json > plan.json 2> err.txt &&
     "$TARE" plan tiny.ini estimator.plugin=prime clusterer.codebook=none process_reward.implicit=true --json > plan2.json 2>> err.txt || bad "no plan: $(cat err.txt)"

@@ -16,7 +16,7 @@ KEYS="data.train=train.jsonl data.eval= eval.before=false eval.after=false eval.
 # shellcheck disable=SC2086
 run() { "$TARE" train tiny.ini $KEYS "$@" > /dev/null 2>> log.txt; }
 run run.dir=whole || { bad "the run failed: $(tail -3 log.txt)"; done_; }
-grep -q '24 of 32 rows have a demonstration; supervised updates of 12 of them' log.txt && ok || bad "the number of demonstrations is not said: $(head -5 log.txt)"
+grep -q '24 of 32 rows have a demonstration; each supervised update uses 12 of them' log.txt && ok || bad "the number of demonstrations is not said: $(head -5 log.txt)"
 
 # what waits follows from the records: rows with a demonstration and no reward, the newest first; one update a step, of three optimizer steps
 checked "the updates are not those that the rollouts ask for" << 'PY'
@@ -79,7 +79,7 @@ refused() { # PATTERN [key=value ...]
     run run.dir=refused "$@" && bad "taken: $*" || { tail -n 1 log.txt | grep -q "$pattern" && ok || bad "$*: $(tail -1 log.txt)"; }
 }
 refused 'relift.rows = 12 (command line) and rollout.off_policy = true' rollout.off_policy=true
-refused 'the former divides the latter' relift.minibatch=5
+refused 'the former must divide the latter' relift.minibatch=5
 refused 'relift.rows needs rows with a "completion", but .* has none' 'data.train=builtin:arithmetic/train?rows=100'
 # config check says the same
 # shellcheck disable=SC2086
@@ -88,9 +88,9 @@ refused 'relift.rows needs rows with a "completion", but .* has none' 'data.trai
 cp -r whole switched
 waiting=$(tail -1 whole/metrics.jsonl | sed 's/.*"relift\/waiting":\([0-9]*\).*/\1/') steps=$(tail -1 whole/metrics.jsonl | sed 's/.*"relift\/optimizer_steps":\([0-9]*\).*/\1/')
 "$TARE" train switched --resume --allow-change log.progress=none train.steps=11 relift.rows=0 > /dev/null 2> err.txt && ok || bad "switched off: $(cat err.txt)"
-grep -q "warning: relift.rows = 0: the moments of the supervised updates ($steps optimizer steps) and the $waiting questions that wait are given up" err.txt && ok || bad "not said: $(cat err.txt)"
+grep -q "warning: relift.rows = 0: the moments of the supervised updates ($steps optimizer steps) and the $waiting queued questions are discarded" err.txt && ok || bad "not said: $(cat err.txt)"
 "$TARE" train switched --resume --allow-change log.progress=none train.steps=12 relift.rows=12 > /dev/null 2> err.txt && ok || bad "switched on: $(cat err.txt)"
-grep -q 'relift.rows: the checkpoint was written without it; its optimizer begins with empty moments' err.txt && ok || bad "not said: $(cat err.txt)"
+grep -q 'relift.rows: the checkpoint was written without it; its optimizer starts with empty moments' err.txt && ok || bad "not said: $(cat err.txt)"
 sed 's/"completion":"[0-9]*"/"completion":"2 and much more"/' train.jsonl > long.jsonl
 refused 'long.jsonl:1: the completion has .* tokens; rollout.max_new_tokens is 6' data.train=long.jsonl
 refused 'must be\|is not\|range\|between' relift.rows=-1

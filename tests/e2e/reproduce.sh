@@ -76,7 +76,7 @@ truncate -s 1000 checkpoints/step-000012/model.safetensors => checkpoints/step-0
 : > rollouts/step-000001.jsonl => rollouts/step-000001.jsonl: was changed
 cp config.ini notes.txt => notes.txt: unknown file: no command of tare writes it into a run's folder
 mkdir more => more: unknown file
-truncate -s 500 tensorboard/* => tensorboard/events.out.tfevents.0000000001.tare: does not say what metrics.jsonl says
+truncate -s 500 tensorboard/* => tensorboard/events.out.tfevents.0000000001.tare: differs from metrics.jsonl
 CHANGES
 [ $n = 24 ] && ok || bad "$n changes"
 again; sed -i '5s/{/(/' copy/chain.jsonl

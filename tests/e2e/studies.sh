@@ -25,7 +25,7 @@ for name in first second; do study $name reward/mean:tail estimator.plugin=grpo 
 for name in first second; do "$TARE" -q sweep $name.ini > $name.md 2> err.txt && ok || bad "$name: $(cat err.txt)"; done
 "$TARE" -q sweep first.ini --plan --difference 0.1 --power 0.9 --alpha 0.01 > plan.md 2> err.txt && ok || bad "--plan: $(cat err.txt)"
 grep -q 'no bound yet | open | [0-9]* | [0-9]* |' plan.md && ok || bad "the plan of three seeds: $(cat plan.md)"
-grep -q 'at 0.01 finds a mean difference of 0.1 with probability 0.9' plan.md && ok || bad "the note: $(cat plan.md)"
+grep -q 'at 0.01 detects a mean difference of 0.1 with probability 0.9' plan.md && ok || bad "the note: $(cat plan.md)"
 for wrong in '--difference 0' '--power 1' '--alpha 0' '--difference'; do
     # shellcheck disable=SC2086 # an option and its value
     "$TARE" sweep first.ini --plan $wrong > out.txt 2> err.txt && bad "$wrong was taken" || ok

@@ -28,5 +28,5 @@ train run.dir=refused model.reference=other && bad "another tokenizer passes" ||
 grep -q 'model.reference = other has another tokenizer than model.path = base' err.txt && ok || bad "another tokenizer: $(tail -n 2 err.txt)"
 rm other/tokenizer.json
 train run.dir=refused model.reference=other && bad "no tokenizer passes" || ok
-grep -q 'model.reference = other has another shape than the policy, and needs its tokenizer' err.txt && ok || bad "no tokenizer: $(tail -n 2 err.txt)"
+grep -q "model.reference = other differs from the policy in shape, so it needs the policy's tokenizer" err.txt && ok || bad "no tokenizer: $(tail -n 2 err.txt)"
 done_

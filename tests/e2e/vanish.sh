@@ -82,9 +82,9 @@ plugins=${TARE_PLUGIN_PATH%%:*}
 anew() { cp "$plugins/$1" "$2"; } # PLUGIN FILE: as a build that gives the same bytes
 otherwise() { cp "$plugins/$1" new.so; printf x >> new.so; mv new.so "$2"; } # as one that gives others
 warns() { # FILE
-    [ $status = 0 ] && grep "warning: run goes on with another plugin" err.txt | grep -q ": $WORK/$1\$\|: $WORK/$1;" && ok || bad "$1 was exchanged, not said: status $status: $(cat err.txt)"
+    [ $status = 0 ] && grep "warning: run is resumed with a changed plugin" err.txt | grep -q ": $WORK/$1\$\|: $WORK/$1;" && ok || bad "$1 was exchanged, not said: status $status: $(cat err.txt)"
 }
-silent() { [ $status = 0 ] && ! grep -q 'another plugin' err.txt && ok || bad "nothing was exchanged: status $status: $(cat err.txt)"; }
+silent() { [ $status = 0 ] && ! grep -q 'changed plugin' err.txt && ok || bad "nothing was exchanged: status $status: $(cat err.txt)"; }
 anew estimators/grpo.so mine.so
 fresh
 echo "cp $plugins/estimators/dr_grpo.so other.so; mv other.so mine.so; touch acted" > action
@@ -101,7 +101,7 @@ silent
 rm -rf run && mv exchanged run
 anew estimators/dr_grpo.so mine.so
 more
-[ $status = 1 ] && grep -q 'the state of estimator grpo, the configuration has estimator dr_grpo' err.txt && ok || bad "another estimator took the state: $(cat err.txt)"
+[ $status = 1 ] && grep -q 'the state of estimator grpo, but the configuration has estimator dr_grpo' err.txt && ok || bad "another estimator took the state: $(cat err.txt)"
 otherwise estimators/grpo.so mine.so
 more --until 7
 warns mine.so

@@ -189,7 +189,7 @@ def test_a_run():
     with Server("tiny=own") as s:
         assert s.chat(**body)["usage"]["prompt_tokens"] == wanted
         said = s.said()
-    assert "requests bring their own messages; the run's data.system and data.suffix are not added" in said, said
+    assert "requests bring their own messages, so the run's data.system and data.suffix are not added" in said, said
     assert "system and suffix as in" not in said, said
 
 

@@ -43,7 +43,7 @@ def weights(folder):
 
 
 def digest(run, step=4):
-    """Of the weights at a step."""
+    """Digest of the weights at a step."""
     return weights("%s/checkpoints/step-%06d" % (run, step))
 
 
@@ -481,7 +481,7 @@ class Library(unittest.TestCase):
                                          (dict(config="tiny.ini", reward=even, verifier__plugins="number"), ValueError, "leaves out the function"),
                                          (dict(config="tiny.ini", advantage=centred, estimator__plugin="rloo"), ValueError, "leaves out the function"),
                                          (dict(config="tiny.ini", train__steps=[1]), TypeError, "train.steps"),
-                                         (dict(config="tiny.ini", verifier__plugins="python_function", run__dir="without"), tare.TareError, "no reward function")):
+                                         (dict(config="tiny.ini", verifier__plugins="python_function", run__dir="without"), tare.TareError, "missing reward function")):
             with self.assertRaisesRegex(kind, message):
                 next(tare.Run(**arguments))
 

@@ -1,5 +1,6 @@
-/* libtare's interface without Python: a run step by step with functions of the caller, batches that outlive their run, a model that is asked; what is
- * wrong is a status and a text. (sdk/python/tests/test_module.py compares with the program.) */
+/* libtare's interface without Python: a run step by step with the caller's functions, batches that
+ * outlive their run, inference with a model; every error is a status and a message.
+ * (sdk/python/tests/test_module.py compares with the program.) */
 #include "check.h"
 #include "folder.h"
 
@@ -148,11 +149,11 @@ static void a_function_that_fails(void **state)
     assert_null(b);
     assert_non_null(strstr(e.message, "step 2, verify"));
     assert_non_null(strstr(e.message, "the caller fails"));
-    b = next(run); /* the step is made again */
+    b = next(run); /* the step is repeated */
     assert_non_null(strstr(tare_api_batch_metrics(b), "{\"step\":2,"));
     check_batch(b);
     tare_api_batch_free(b);
-    assert_int_equal(tare_api_run_close(run, &e), 0); /* a step is left: saved */
+    assert_int_equal(tare_api_run_close(run, &e), 0); /* a step remains: saved */
     assert_true(fs_is_dir("fails/checkpoints/step-000002"));
 }
 
@@ -192,7 +193,8 @@ static void a_model_is_asked(void **state)
     int32_t *found;
     int64_t n;
     (void)state;
-    assert_int_equal(tare_api_run_close(open_run(&c, "run.dir=made"), NULL), 0); /* makes the model */
+    /* makes the model */
+    assert_int_equal(tare_api_run_close(open_run(&c, "run.dir=made"), NULL), 0);
     assert_int_not_equal(tare_api_model_open("nosuch", NULL, 0, &m, &e), 0);
     if (tare_api_model_open("base", SETTINGS, 2, &m, &e)) fail_msg("%s", e.message);
     assert_int_equal(tare_api_model_facts(m, &facts, &e), 0);

@@ -257,7 +257,7 @@ static void codebook_file_holds_everything(void **state)
     assert_non_null(json_object_get(m, "iterations"));
     assert_non_null(json_object_get(m, "corpus_hash"));
     json_decref(m);
-    /* another encoder is refused with both identities */
+    /* another encoder is refused with both identities in the message */
     struct plugin_instance *h = open_plugin("hashed", TARE_ENCODER, (const char *const[]){"dim=8"}, 1);
     assert_int_equal(match_encoder(c, h, CODEBOOK, &e), TARE_E_CONFIG);
     assert_non_null(strstr(e.message, "toy/1.0.0 dim=3"));
@@ -294,7 +294,7 @@ static void damaged_files_are_refused(void **state)
     (void)state;
     refuse(NULL, NULL, 1, "cut short");
     refuse(NULL, NULL, 50, "cut short");
-    refuse("tare.codebook/1", "tare.codebook/2", 0, "is not a codebook");
+    refuse("tare.codebook/1", "tare.codebook/2", 0, "not a codebook");
     refuse("\"data_offsets\":[48,51]", "\"data_offsets\":[45,48]", 0, "overlap");
     refuse("\"data_offsets\":[0,48]", "\"data_offsets\":[0,44]", 0, "need 48");
     refuse("\"shape\":[4,3]", "\"shape\":[4,4]", 0, "need 64");
@@ -366,7 +366,8 @@ static void every_changed_bit_is_found(void **state)
         if (bit / 8 < key || bit / 8 >= end) fail_msg("bit %lld of byte %lld was accepted", (long long)bit % 8, (long long)bit / 8);
     }
     close(fd);
-    assert_true(taken > 0); /* a codebook without a checksum, as other programs write it, is accepted */
+    /* a codebook without a checksum, as other programs write it, is accepted */
+    assert_true(taken > 0);
 }
 
 /* The checksum covers the content of the header and not its formatting: another program may rewrite

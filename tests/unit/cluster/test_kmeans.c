@@ -229,7 +229,7 @@ static void reaches_the_reference_inertia(void **state)
     assert_non_null(t);
     const int64_t n = t->shape[0], d = t->shape[1];
     float *x = malloc((size_t)(n * d) * sizeof *x);
-    assert_ok(st_read_f32(&file, t, x, &e), &e);
+    assert_ok(safetensors_read_f32(&file, t, x, &e), &e);
     size_t i;
     json_t *one;
     json_array_foreach(reference, i, one)

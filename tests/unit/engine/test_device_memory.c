@@ -1,5 +1,7 @@
-/* The engine on memory that the host cannot touch (tests/device/fake.c): sampling, scoring, an update with a reference, a clone, hashes, embedding of texts and
- * saved weights have the CPU's bits for every architecture, in fp32 and bf16; a device that is lost is an error that says where. */
+/* The engine on memory that the host cannot access (tests/device/fake.c): sampling, scoring, an
+ * update with a reference, a clone, hashes, text embeddings and saved weights are bit-identical to
+ * the CPU's for every architecture, in fp32 and bf16; a lost device is an error that names the
+ * place. */
 #include "engine.h"
 #include "folder.h"
 #include "objective.h"
@@ -15,7 +17,7 @@
 
 enum { VOCAB = 211, GROUPS = 3, SAMPLES = 4, NEW = 24 };
 
-struct outcome { /* of everything on one backend */
+struct outcome { /* everything on one backend */
     struct sample_output sampled;
     float *logprob, *entropy;
     struct update_report report;
@@ -200,7 +202,7 @@ static struct kernel_memory use(const struct kernels *k)
     return m;
 }
 
-/* What device_memory_watch says on standard error. */
+/* Captures the output of device_memory_watch on standard error. */
 static int64_t watched(const struct kernels *k, char *text, size_t room)
 {
     FILE *f = tmpfile();
@@ -216,7 +218,8 @@ static int64_t watched(const struct kernels *k, char *text, size_t room)
     return (int64_t)n;
 }
 
-/* A model, a sampler and an update in a region that is large enough ask the device once; in one that is too small the rest comes from beside it. */
+/* A model, a sampler and an update in a large enough region allocate from the device once; with too
+ * small a region the rest is allocated outside of it. */
 static void test_region(void **state)
 {
     (void)state;
@@ -225,11 +228,12 @@ static void test_region(void **state)
     struct outcome whole, split;
     const int64_t before = k->backend->memory(&c);
     assert_true(k->backend->reserve(&c, 64 << 20));
-    assert_int_equal(k->backend->memory(&c), before); /* what can be had is the same */
+    assert_int_equal(k->backend->memory(&c), before); /* the available memory is unchanged */
     run_all(k, "qwen2", "f32", &whole);
     struct kernel_memory m = use(k);
     assert_true(m.region == 64 << 20 && m.taken == 1 && m.beyond_most == 0 && !m.beyond_stage);
-    assert_true(m.held == 0 && m.largest == m.region && m.most > 1 << 20); /* everything was given back, and is one piece again */
+    /* everything was freed into one block again */
+    assert_true(m.held == 0 && m.largest == m.region && m.most > 1 << 20);
     char warning[500];
     assert_int_equal(watched(k, warning, sizeof warning), 0);
     const int64_t needed = m.most;
@@ -237,10 +241,11 @@ static void test_region(void **state)
     run_all(k, "qwen2", "f32", &split);
     m = use(k);
     assert_true(m.taken > 1 && m.beyond_most >= needed / 2 && m.most <= needed / 2 && m.beyond == 0);
-    assert_string_equal(m.beyond_stage, "forward pass"); /* weights and compute copy are in the first half */
+    /* weights and compute copy are in the first half */
+    assert_string_equal(m.beyond_stage, "forward pass");
     assert_true(split.after == whole.after);
     assert_true(watched(k, warning, sizeof warning) > 0);
-    assert_non_null(strstr(warning, "MB beside it, first in: forward pass"));
+    assert_non_null(strstr(warning, "MB were allocated outside of it, first in: forward pass"));
     assert_int_equal(watched(k, warning, sizeof warning), 0); /* once */
     outcome_free(&whole);
     outcome_free(&split);
@@ -253,7 +258,8 @@ static void says(const struct err *e, const char *words)
     if (!strstr(e->message, words)) fail_msg("'%s' does not say '%s'", e->message, words);
 }
 
-/* More than there is: an error that names what it was for, what was asked and what is left; the pieces stay usable. */
+/* An allocation larger than the device: an error that names its purpose, the size and the memory
+ * left; the other blocks stay usable. */
 static void test_exhausted(void **state)
 {
     (void)state;
@@ -266,14 +272,14 @@ static void test_exhausted(void **state)
     assert_false(k->backend->reserve(&c, INT64_C(1) << 40));
     assert_true(k->backend->reserve(&c, 64 << 20));
     struct model *m = model(k, "qwen2", "f32");
-    assert_false(k->backend->reserve(&c, 32 << 20)); /* pieces are out */
+    assert_false(k->backend->reserve(&c, 32 << 20)); /* blocks are in use */
     assert_int_equal(kv_cache_new(m, 2, INT64_C(1) << 22, &cache, &e), TARE_E_NOMEM);
-    says(&e, "no memory for a key/value cache of 67108864 tokens in 2 layers (rollout.kv_tokens): 24576.0 MiB asked; "
-             "the region of 64.0 MiB that was planned has 6");
+    says(&e, "no memory for a key/value cache of 67108864 tokens in 2 layers (rollout.kv_tokens): 24576.0 MiB requested; "
+             "the planned region of 64.0 MiB has 6");
     model_arena_init(m, &a, "activations");
     assert_int_equal(tensor_new(&a, &p, INT64_C(5) << 30, &e), TARE_E_NOMEM);
-    says(&e, "no memory for activations: 5120.0 MiB asked; the region of 64.0 MiB");
-    says(&e, "the device beside it 4032.0 MiB");
+    says(&e, "no memory for activations: 5120.0 MiB requested; the planned region of 64.0 MiB");
+    says(&e, "the device 4032.0 MiB outside it");
     assert_ok(tensor_new(&a, &p, 1 << 20, &e), &e);
     arena_free(&a);
     assert_true(use(k).beyond == 0);

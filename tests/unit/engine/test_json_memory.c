@@ -1,5 +1,6 @@
-/* What the engine writes as JSON, where each of jansson's calls for memory fails once: the same text, or an error; never a text without one of its parts. In
- * libtare.so, whose host has other work than to end for that (json_begin), jansson itself would leave the part out and say nothing. */
+/* JSON written by the engine when each of jansson's allocations fails once: the text is unchanged,
+ * or there is an error, but never a text that lacks a part. libtare.so cannot end its host's
+ * process for that (json_begin), and jansson would omit the part silently. */
 #include "check.h"
 #include "folder.h"
 
@@ -33,7 +34,8 @@ static void *some(size_t n)
     return malloc(n);
 }
 
-/* Where the buffer of a string that is read cannot grow, jansson reads beyond it: that is not tried here (docs/dev/reliability.md). */
+/* If the buffer of a string that is being read cannot grow, jansson reads beyond it: not tested
+ * here (docs/dev/reliability.md). */
 json_t *__real_json_loadb(const char *text, size_t n, size_t flags, json_error_t *error);
 json_t *__wrap_json_loadb(const char *text, size_t n, size_t flags, json_error_t *error);
 json_t *__wrap_json_loadb(const char *text, size_t n, size_t flags, json_error_t *error)
@@ -63,7 +65,7 @@ static int end(void **state)
     return (int)fs_remove_tree(folder, NULL);
 }
 
-/* Files of the folder that are made, or out itself. */
+/* Appends NAME and the text of that file of the folder, or "-" if it is missing. */
 static void add_file(struct str *out, const char *name)
 {
     char path[FS_PATH];
@@ -77,7 +79,7 @@ static void add_file(struct str *out, const char *name)
 
 typedef tare_status (*writer)(struct str *out, struct err *e);
 
-/* With no memory at each point in turn; the first time none is missing. */
+/* Repeats the work with a failing allocation at each point in turn, until none fails. */
 static void every_call(writer write, long least)
 {
     OWNED(str_free) struct str want = {0}, got = {0};
@@ -102,7 +104,7 @@ static void every_call(writer write, long least)
     if (failed < least) fail_msg("only %ld of %ld calls made it fail", failed, k);
 }
 
-/* ---- what is written */
+/* ---- written JSON */
 
 static struct model *m;
 
@@ -135,7 +137,7 @@ static void config_of_a_model(void **state)
     const struct model_config other = {.rope_theta = 123, .max_position_embeddings = 77};
     (void)state;
     m = open_model(NULL, &other);
-    m->folder[0] = 0; /* generation_config.json is made, not copied */
+    m->folder[0] = 0; /* generation_config.json is generated, not copied */
     m->n_eos = 2;
     m->eos[1] = 3;
     every_call(write_config, 10);
@@ -187,7 +189,7 @@ static tare_status write_manifest(struct str *out, struct err *e)
     const struct manifest x = {
         .kernels = "avx2", .threads = 2, .ranks = 1, .plugins = PLUGINS, .n_plugins = 2, .model = "base", .models = models};
     TRY(manifest_print(&x, previous, 4, out, e));
-    char *started = out->data; /* the time of each process goes on meanwhile */
+    char *started = out->data; /* the clock of each process advances meanwhile */
     while ((started = strstr(started, "\"started\": \""))) memset(started += 12, 'x', 20);
     return TARE_OK;
 }

@@ -1,4 +1,5 @@
-/* tare estimate: the filter carries the state over lines; --replay gives a run's advantages again and notices every other bit. */
+/* tare estimate: the filter keeps the state between lines; --replay reproduces a run's advantages
+ * and finds every changed bit. */
 #include "check.h"
 #include "folder.h"
 
@@ -97,7 +98,8 @@ static void filter__exit_status(void **state)
     str_free(&out);
 }
 
-/* Writes what a run leaves of step 1: the state before it, and its rollouts. flip: change one bit of one advantage. */
+/* Writes a run's files of step 1: the state before it, and its rollouts. flip: change one bit of
+ * one advantage. */
 static void write_run(bool flip)
 {
     struct estimate_options o = {.plugin = "bv_blend", .n_clusters = 2};

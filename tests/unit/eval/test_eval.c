@@ -1,4 +1,5 @@
-/* The statistics of an evaluation against brute force and known values; its record, cut and damaged; choices, rules, buckets, overlaps. */
+/* Statistics of an evaluation against brute force and known values; truncated and damaged records;
+ * choices, rules, buckets, overlaps. */
 #include "check.h"
 #include "folder.h"
 
@@ -39,7 +40,8 @@ static const char *write_file(const char *name, const char *text)
 
 /* ---------------------------------------------------------------- statistics */
 
-/* Share of the k-subsets of n samples, of which the first c are correct, that hold a correct one. */
+/* Returns the share of the k-subsets of n samples that contain a correct one; the first c are
+ * correct. */
 static double pass_by_counting(int n, int c, int k)
 {
     int64_t all = 0, with = 0;
@@ -58,7 +60,8 @@ static void test_pass_at(void **state)
         for (int c = 0; c <= n; c++)
             for (int k = 1; k <= n; k++) assert_true(fabs(eval_pass_at(n, c, k) - pass_by_counting(n, c, k)) < 1e-14);
     assert_true(fabs(eval_pass_at(32, 5, 1) - 5.0 / 32) < 1e-15);
-    assert_true(eval_pass_at(100000, 0, 4) == 0 && eval_pass_at(4, 1, 4) == 1); /* exact at the ends */
+    /* exact at the ends */
+    assert_true(eval_pass_at(100000, 0, 4) == 0 && eval_pass_at(4, 1, 4) == 1);
 }
 
 static void test_quantile(void **state)
@@ -76,7 +79,8 @@ static void test_bootstrap(void **state)
     enum { N = 400 };
     double x[2 * N], low[2], high[2], low2[2], high2[2];
     struct err e = {0};
-    for (int i = 0; i < N; i++) x[2 * i] = i % 4 == 0, x[2 * i + 1] = 0.5; /* a share of 1/4; a constant */
+    /* a share of 1/4; a constant */
+    for (int i = 0; i < N; i++) x[2 * i] = i % 4 == 0, x[2 * i + 1] = 0.5;
     const struct rng_key key = rng_key(7, RNG_DATA);
     assert_ok(eval_bootstrap(&(struct eval_values){x, N, 2}, (struct eval_resampling){4000, key}, low, high, &e), &e);
     /* normal approximation: 0.25 +- 1.96 sqrt(0.25 * 0.75 / 400) */
@@ -91,7 +95,7 @@ static void test_bootstrap(void **state)
     assert_true(low2[0] != low[0] || high2[0] != high[0]);
     assert_ok(eval_bootstrap(&(struct eval_values){x, N, 2}, (struct eval_resampling){0, key}, low, high, &e), &e);
     assert_true(isnan(low[0]) && isnan(high[1]));
-    /* none and all of ten: the tables of Clopper and Pearson */
+    /* none and all of ten: tables of Clopper and Pearson */
     double ends[20];
     for (int i = 0; i < 10; i++) ends[2 * i] = 0, ends[2 * i + 1] = 1;
     assert_ok(eval_bootstrap(&(struct eval_values){ends, 10, 2}, (struct eval_resampling){200, key}, low, high, &e), &e);
@@ -127,7 +131,8 @@ static void test_record(void **state)
     const int64_t whole = at - text;
     at = sample_line(at, "b", 0, "no_answer", 4);
     assert_ok(eval_samples_read(write_file("record", text), &d, 2, s, &there, &e), &e);
-    assert_true(there.done == 1 && there.bytes == whole); /* the question with one sample of two is done again */
+    /* the question with one of two samples is repeated */
+    assert_true(there.done == 1 && there.bytes == whole);
     assert_true(s[0].verdict == TARE_CORRECT && s[0].reward == 1 && s[0].length == 3 && !s[0].cut);
     assert_true(s[1].verdict == TARE_WRONG && s[1].cut);
     for (int64_t n = 0; n < at - text; n++) { /* a kill at any byte */
@@ -138,9 +143,9 @@ static void test_record(void **state)
         assert_int_equal(there.done, n >= whole);
         assert_int_equal(there.bytes, n >= whole ? whole : 0);
     }
-    sample_line(text, "b", 0, "correct", 3); /* another file's */
+    sample_line(text, "b", 0, "correct", 3); /* another file's record */
     assert_int_equal(eval_samples_read(write_file("record", text), &d, 2, s, &there, &e), TARE_E_CORRUPT);
-    assert_non_null(strstr(e.message, "record:1: sample 0 of \"a\" is expected"));
+    assert_non_null(strstr(e.message, "record:1: expected sample 0 of \"a\""));
     at = text;
     for (int q = 0; q < 4; q++) at = sample_line(at, q == 3 ? "a" : (const char *[]){"a", "b", "c"}[q], 0, "correct", 1);
     assert_int_equal(eval_samples_read(write_file("record", text), &d, 1, s, &there, &e), TARE_E_CORRUPT);
@@ -175,7 +180,7 @@ static void test_report(void **state)
     assert_ok(config_load(&c, NULL, overrides, 4, &e), &e);
     assert_ok(eval_groupings(&c, &d, &a, g, &n, &e), &e);
     assert_int_equal(n, 3);
-    assert_string_equal(g[2].label[0], "complex Easy"); /* the bound itself belongs to the easier bucket */
+    assert_string_equal(g[2].label[0], "complex Easy"); /* the bound belongs to the easier bucket */
     assert_string_equal(g[2].label[1], "standard Hardest");
     assert_string_equal(g[2].label[2], "complex Hard");
     assert_null(g[1].label[1]); /* a row without a subject */
@@ -193,7 +198,8 @@ static void test_report(void **state)
     assert_true(real_of(length, "mean") == 7 && real_of(length, "median") == 4.5 && real_of(length, "max") == 20);
     assert_true(fabs(real_of(length, "p90") - 15) < 1e-12 && fabs(real_of(length, "cut") - 1.0 / 6) < 1e-15);
     const json_t *levels = json_object_get(json_array_get(json_object_get(o, "tables"), 0), "rows");
-    assert_string_equal(json_text_or(json_array_get(levels, 0), "label", ""), "9"); /* numbers by value, then texts */
+    /* numbers by value, then texts */
+    assert_string_equal(json_text_or(json_array_get(levels, 0), "label", ""), "9");
     assert_string_equal(json_text_or(json_array_get(levels, 1), "label", ""), "10");
     assert_string_equal(json_text_or(json_array_get(levels, 2), "label", ""), "Level 1");
     assert_true(real_of(json_array_get(levels, 1), "accuracy") == 0.5);
@@ -260,7 +266,7 @@ static void test_rules(void **state)
         {"length(question) = 11", {false, false, true}}, /* characters, not bytes */
         {"question ~ ^t", {false, true, true}},
         {"subject = S|x", {true, false, false}},
-        {"subject != S|x", {false, false, false}}, /* an absent field fulfils nothing */
+        {"subject != S|x", {false, false, false}}, /* a missing field satisfies nothing */
         {"# any of them\n\n  level > 9 \r\n; and\nquestion = two\n", {true, true, false}},
         {"hard = true", {true, false, false}},
     };
@@ -307,15 +313,18 @@ static void test_choices(void **state)
             const struct row *r = &d[0].rows[i];
             const tare_text chosen = r->choices[r->answer.data[0] - 'A'];
             assert_true(r->answer.size == 1 && chosen.size == 5 && !memcmp(chosen.data, "right", 5));
-            assert_memory_equal(r->json.data, d[1].rows[i].json.data, (size_t)r->json.size); /* the same seed, the same order */
+            /* the same seed, the same order */
+            assert_memory_equal(r->json.data, d[1].rows[i].json.data, (size_t)r->json.size);
             moved += r->answer.data[0] != 'C';
             struct row again;
             assert_ok(dataset_row_parse(r->json.data, r->json.size, "x:1", &d[0].arena, &again, &e),
                       &e); /* plugins see the new order */
             assert_true(again.answer.data[0] == r->answer.data[0] && !memcmp(again.choices[0].data, r->choices[0].data, 2));
         }
-        differ += d[0].rows[0].answer.data[0] != d[0].rows[1].answer.data[0]; /* each row has an order of its own */
-        assert_int_equal(d[0].rows[2].answer.data[0], 'B');                   /* its turns show the options already */
+        /* each row has a separate order */
+        differ += d[0].rows[0].answer.data[0] != d[0].rows[1].answer.data[0];
+        /* its messages already show the options */
+        assert_int_equal(d[0].rows[2].answer.data[0], 'B');
         assert_int_equal(d[0].rows[3].answer.data[0], '7');
         dataset_free(&d[0]), dataset_free(&d[1]);
     }
@@ -357,7 +366,8 @@ static void test_overlap(void **state)
     assert_ok(overlap_find(&o, text_of("find X, if  x + 1 = 2"), &name, &e), &e);
     assert_non_null(name);
     assert_non_null(strstr(name, "t1 of "));
-    for (int i = 0; i < 2; i++) { /* asked twice: a question of one's own is no evaluation's */
+    /* queried twice: a query is not added to the evaluation's questions */
+    for (int i = 0; i < 2; i++) {
         assert_ok(overlap_find(&o, text_of("Find x if x+1 = 3."), &name, &e), &e);
         assert_null(name);
     }

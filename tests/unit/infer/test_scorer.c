@@ -1,4 +1,4 @@
-/* Scores of given tokens: an operation that failed is an error, and no numbers. */
+/* Scores of given tokens: a failed operation is an error without values. */
 #include "unit/model/small.h"
 
 #include "fault.h"

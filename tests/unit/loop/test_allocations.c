@@ -1,5 +1,6 @@
-/* Sampling and the update take no memory from the system once their sizes are known: every call of malloc and its kin in this program is counted.
- * (What surrounds them, JSON lines and the run's database, allocates small pieces in libraries.) */
+/* Sampling and the update allocate no memory once their sizes are known: every call of malloc and
+ * its relatives in this program is counted. Other parts of a step (JSON lines, the run's database)
+ * make small allocations in libraries. */
 #include "engine.h"
 #include "objective.h"
 
@@ -94,7 +95,7 @@ static void step(struct rig *r, int64_t i)
         sampler_run(r->sampler, &(struct sample_job){&p, rng_key((uint64_t)i, RNG_TRAIN), q, GROUPS, NULL}, &r->arena, &o, &e), &e);
     assert_ok(batch_regular(&b, SIZE, PROMPT, 0, &r->arena, &e), &e);
     rollout_columns(&b, &o);
-    assert_ok(batch_room(&b, BATCH_ESTIMATE, &r->arena, &e), &e);
+    assert_ok(batch_alloc(&b, BATCH_ESTIMATE, &r->arena, &e), &e);
     for (int k = 0; k < GROUPS * SIZE; k++) b.advantage[k] = k % 2 ? 1 : -1, b.rollout_weight[k] = 1;
     assert_ok(update_run(r->trainer, &b, &report, &e), &e);
     assert_true(report.mismatch == 0);

@@ -1,4 +1,4 @@
-/* A step's figures: as many as the loop has, and an error for one more. */
+/* Figures of a step: as many as the loop records, and an error for one more. */
 #include "check.h"
 
 #include "loop/step_metrics.h"
@@ -13,7 +13,7 @@ static void one_too_many(void **state)
         snprintf(names[i], sizeof names[i], "time/%d", i);
         assert_ok(figure_add(&r, names[i], 1, &e), &e);
     }
-    assert_ok(figure_add(&r, names[0], 2, &e), &e); /* one that is there grows */
+    assert_ok(figure_add(&r, names[0], 2, &e), &e); /* an existing figure grows */
     assert_true(r.figures[0].value == 3);
     assert_int_equal(figure_add(&r, "time/more", 1, &e), TARE_E_STATE);
     assert_non_null(strstr(e.message, "time/more"));
