@@ -76,7 +76,7 @@ static void rig_new(struct rig *r, const char *dtype, int threads)
     r->trainer->gradient_shards = 2;
 }
 
-static void step(struct rig *r, int64_t i)
+static void make_step(struct rig *r, int64_t i)
 {
     static int32_t prompt[GROUPS * PROMPT];
     const struct sample_params p = {.temperature = 1, .top_p = 1, .max_new_tokens = NEW, .ignore_eos = true};
@@ -113,7 +113,7 @@ static void test_nothing_is_taken_after_the_second_step(void **state)
         rig_new(&r, kind & 1 ? "bf16" : "f32", kind & 2 ? 2 : 1);
         for (int i = 0; i < 6; i++) {
             before[i] = calls;
-            step(&r, i);
+            make_step(&r, i);
         }
         assert_true(before[1] > before[0]); /* the first step is counted */
         assert_int_equal(calls - before[2], 0);
