@@ -75,7 +75,8 @@ static const struct sample_request *all_requests(void)
     static struct sample_request r[GROUPS];
     for (int64_t i = 0; i < GROUPS; i++) {
         for (int64_t j = 0; j < lens[i]; j++) ids[i][j] = (int32_t)((i * 31 + j * j * 7 + 5) % VOCAB);
-        r[i] = (struct sample_request){ids[i], lens[i], SAMPLES, 1000 + (uint64_t)i, 0, NULL};
+        r[i] = (struct sample_request){
+            .prompt = ids[i], .prompt_len = lens[i], .n_samples = SAMPLES, .prompt_uid = 1000 + (uint64_t)i};
     }
     return r;
 }
@@ -115,12 +116,18 @@ static void run_all(const struct kernels *k, const char *arch, const char *dtype
     o->before = hash_of(m);
     o->clone = hash_of(reference);
     assert_ok(sampler_new(m, 5, 0, &s, &e), &e);
-    assert_ok(
-        sampler_run(s, &(struct sample_job){&p, rng_key(3, RNG_TRAIN), all_requests(), GROUPS, NULL}, &o->arena, &o->sampled, &e),
-        &e);
+    assert_ok(sampler_run(s,
+                          &(struct sample_job){.params = &p, .key = rng_key(3, RNG_TRAIN), .requests = all_requests(), .n = GROUPS},
+                          &o->arena, &o->sampled, &e),
+              &e);
     sampler_free(s);
     struct batch b = batch_of(o);
-    assert_ok(trainer_new(m, &(struct trainer_options){reference, &train, &LOSS, 0.9, 5, 10}, &t, &e), &e);
+    assert_ok(
+        trainer_new(m,
+                    &(struct trainer_options){
+                        .reference = reference, .train = &train, .loss = &LOSS, .temperature = 0.9, .seed = 5, .total_steps = 10},
+                    &t, &e),
+        &e);
     set_objective(t, "ppo", NULL);
     assert_ok(arena_new(&o->arena, &o->logprob, b.n_tokens, &e), &e);
     assert_ok(arena_new(&o->arena, &o->entropy, b.n_tokens, &e), &e);
