@@ -1,22 +1,27 @@
-# Thin: everything is CMake. Two targets do all a newcomer needs; both install what is missing when they may.
-#   make quickstart   builds, makes a tiny model, trains it by reinforcement learning, prints before and after (about 3 minutes)
-#   make test         builds and passes the tests; its last lines say how many cases ran, failed and were skipped, and why
-#   make test-all     the same with every script of tests/e2e, an hour on two cores (docs/dev/testing.md)
-#   make install      what make built, into PREFIX (/usr/local), under DESTDIR; make uninstall removes it. LIBDIR=lib64 belongs to make
-#   make deb          a Debian package in $(BUILD)-deb
-#   make docs         the documents as a site in build-docs/site (mkdocs-material from PyPI, in a virtual environment)
-# make alone builds everything, the CUDA backend (make cuda) too where nvcc is; the two above do not wait for it.
+# A thin wrapper for CMake. Two targets do all that a newcomer needs; both install missing packages if allowed.
+#   make quickstart   builds, makes a tiny model, trains it by reinforcement learning, prints the reward
+#                     before and after (about 3 minutes)
+#   make test         builds and runs the tests; the last lines count cases that ran, failed and were
+#                     skipped, with reasons
+#   make test-all     also runs every script of tests/e2e, an hour on two cores (docs/dev/testing.md)
+#   make install      installs the build into PREFIX (/usr/local), under DESTDIR; make uninstall removes it.
+#                     LIBDIR=lib64 must be given to make
+#   make deb          makes a Debian package in $(BUILD)-deb
+#   make docs         builds the documentation site in build-docs/site (mkdocs-material from PyPI, in a
+#                     virtual environment)
+# make alone builds everything, including the CUDA backend (make cuda) if nvcc is installed; quickstart
+# and test do not build that.
 SHELL := /bin/bash
 BUILD ?= build
 JOBS  ?= $(shell nproc)
-# tests at a time: each uses several threads
+# concurrent tests; each uses several threads
 TEST_JOBS ?= $(shell n=$$(nproc); [ $$n -gt 4 ] && echo 4 || echo $$n)
 ARGS  ?=
 
 PREFIX ?= /usr/local
 LIBDIR ?=
 
-# a line for each target
+# prints one line per target
 BUILD_QUIETLY = MAKEFLAGS=--no-print-directory cmake --build $(BUILD) -j $(JOBS) | grep -vE '^\[.*(Building|Linking)|^Consolidate|^Scanning'; exit $${PIPESTATUS[0]}
 
 .PHONY: all build cuda docs quickstart test test-all bench bench-report install uninstall deb clean
@@ -31,7 +36,7 @@ build:
 NVCC ?= $(firstword $(shell command -v nvcc) $(wildcard $(CUDA_HOME)/bin/nvcc /usr/local/cuda/bin/nvcc))
 cuda:
 ifeq ($(NVCC),)
-	@echo "nvcc is not there: the CUDA backend is left out (run.device = cpu needs none)"
+	@echo "nvcc not found: skipping the CUDA backend (run.device = cpu does not need it)"
 else
 	@mkdir -p $(BUILD)
 	@cmake -S kernels/cuda -B $(BUILD)/cuda -DNVCC=$(NVCC) -DTARE_CUDA_OUT=$(abspath $(BUILD)) > $(BUILD)/cuda.log 2>&1 || { cat $(BUILD)/cuda.log; exit 1; }
@@ -50,16 +55,18 @@ test test-all:
 	@cd $(BUILD) && { ctest $(TESTS) -j $(TEST_JOBS) --output-on-failure --output-junit results.xml; status=$$?; \
 	    bash $(CURDIR)/tests/summary.sh results.xml || exit 1; exit $$status; }
 
-# PEERS: a Python with torch, transformers, trl (bench/peers/run.py says what for); MODEL: a SmolLM2 folder; TINY: a tiny model's folder
+# PEERS: a Python with torch, transformers, trl (see bench/peers/run.py); MODEL: a SmolLM2 folder;
+# TINY: a tiny model's folder
 bench: build
 	$(BUILD)/tare bench
 	$(if $(PEERS),$(PEERS) bench/peers/run.py --peers $(PEERS) --tare $(BUILD)/tare $(if $(MODEL),--model $(MODEL)) $(if $(TINY),--tiny $(TINY)))
 
-# Every table of docs/dev/performance.md, with date, machine and commit: MODEL, PEERS and what else bench/report.py takes in ARGS
+# Makes every table of docs/dev/performance.md, with date, machine and commit: MODEL, PEERS, and in ARGS
+# other options of bench/report.py
 bench-report: build
 	bench/report.py --tare $(BUILD)/tare $(if $(MODEL),--model $(MODEL)) $(if $(PEERS),--peers $(PEERS)) $(if $(TINY),--tiny $(TINY)) $(ARGS)
 
-# does not build again, so that `sudo make install` compiles nothing as root
+# only builds if the program is missing, so that `sudo make install` compiles nothing as root
 $(BUILD)/tare:
 	@$(MAKE) build
 

@@ -1,11 +1,13 @@
-/* How fast products of few rows read their weights, beside a loop that only reads: SmolLM2's products, one after the other as a token takes them, from memory.
+/* Measures how fast products of few rows read their weights, compared with a loop that only reads:
+ * SmolLM2's products, in the order in which a token uses them, from memory.
  *
- *   cc -O2 -Icore -Ikernels -Isdk/include bench/few_rows.c build/libtare_kernels.a build/libtare_base.a -ljansson -lm -lpthread -o /tmp/few_rows
+ *   cc -O2 -Icore -Ikernels -Isdk/include bench/few_rows.c build/libtare_kernels.a \
+ *      build/libtare_base.a -ljansson -lm -lpthread -o /tmp/few_rows
  *   /tmp/few_rows [ISA [THREADS [ROWS [f32|bf16|int8]]]]
  *
- * Both take turns, 25 rounds; printed are the median rates in GB/s and the median of the rounds' ratios. The loop has the products' bytes, cut into as many
- * tasks. Weights lie on huge pages, as the engine's do.
- */
+ * Both alternate for 25 rounds. Prints the median rates in GB/s and the median of the rounds'
+ * ratios. The loop reads the same bytes, split into as many tasks. Weights are on huge pages, as in
+ * the engine. */
 #define _GNU_SOURCE
 #include "base/arena.h"
 #include "base/clock.h"
@@ -19,10 +21,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { ROUNDS = 25, LAYERS = 30, PRODUCTS = 4, MOST_ROWS = 64, TASKS = 8 /* a thread */, PAGE = 2 << 20 };
+/* TASKS: per thread */
+enum { ROUNDS = 25, LAYERS = 30, PRODUCTS = 4, MOST_ROWS = 64, TASKS = 8, PAGE = 2 << 20 };
 
 static const int64_t SHAPE[PRODUCTS + 1][2] = {
-    {960, 576}, {576, 576}, {3072, 576}, {576, 1536}, {49152, 576}}; /* the last one: the head */
+    {960, 576}, {576, 576}, {3072, 576}, {576, 1536}, {49152, 576}}; /* the last one is the head */
 
 struct bench {
     const struct kernels *k;
@@ -80,7 +83,8 @@ static void one(const struct bench *b, int product, const char *at, int only_rea
 
 enum { LAYERS_RATE, HEAD_RATE, RATES };
 
-/* Bytes a second of a token's layers, and then of its head, which so comes from memory as the layers do and not from the last cache. */
+/* Bytes per second of a token's layers, and then of its head. The head therefore comes from memory,
+ * like the layers, and not from the last cache. */
 static void token(const struct bench *b, int only_read, double rates[RATES])
 {
     const char *at = b->weights;

@@ -1,13 +1,16 @@
-/* The engine's products against oneDNN's matmul primitive (weights in its own layout) in the same run: forward, dx, dw, in fp32 and bf16.
+/* Compares the engine's products with oneDNN's matmul primitive (weights in its own layout) in the
+ * same run: forward, dx and dw, in fp32 and bf16.
  *
- *   cc -O2 -Icore -Ikernels -Isdk/include bench/gemm_vs_onednn.c build/libtare_kernels.a build/libtare_base.a -ldnnl -ljansson -lm -lpthread -o /tmp/gemm
+ *   cc -O2 -Icore -Ikernels -Isdk/include bench/gemm_vs_onednn.c build/libtare_kernels.a \
+ *      build/libtare_base.a -ldnnl -ljansson -lm -lpthread -o /tmp/gemm
  *   /tmp/gemm [THREADS [f32|bf16 [ROWS [ISA]]]]          (oneDNN 2.x: libdnnl-dev)
  *
- * Both take turns in runs of about 5 ms, 21 rounds; printed are the medians of the rates and the median of the rounds' ratios. libgomp's threads spin
- * after a region and would run in the other's turn, so the program starts itself again with OMP_WAIT_POLICY=passive and OMP_NUM_THREADS=THREADS.
- * What each is given: activations and gradients are ours in fp32, and rounding them is part of our time; oneDNN's bf16 lie in bf16 already. Its weights are
- * in the layout it likes best, for dx too, where ours are packed in the call; dw is added to what is there by both.
- */
+ * Both alternate in runs of about 5 ms, for 21 rounds. Prints the medians of the rates and the
+ * median of the rounds' ratios. libgomp's threads spin after a region and would disturb the other
+ * program's run, so the program restarts itself with OMP_WAIT_POLICY=passive and
+ * OMP_NUM_THREADS=THREADS. Inputs: our activations and gradients are fp32, and rounding them is
+ * part of our time; oneDNN's are already bf16. Its weights have its preferred layout, for dx too,
+ * where ours are packed in the call. Both add dw to the existing values. */
 #define _GNU_SOURCE
 #include "base/arena.h"
 #include "base/clock.h"
@@ -90,7 +93,7 @@ static void theirs_run(const struct theirs *s)
     CHECK(dnnl_stream_wait(stream));
 }
 
-/* Ours: x [t, k], w [n, k] and packed, y [t, n]. */
+/* Our data: x [t, k], w [n, k] and packed, y [t, n]. */
 struct ours {
     const struct kernels *k;
     const struct kctx *c;

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""How time and memory of a step (sampling and policy update) grow with what it is asked for: one of G, M, prompt and new tokens at a time.
+"""Measures how time and memory of a step (sampling and policy update) grow with G, M, prompt length and new tokens, one at a time.
 
     bench/growth.py [--tare build/tare] [--model tiny] [--small] [--rounds 1] [--json FILE]
 
---small: from a smaller base, for a model like SmolLM2. A line a setting: seconds of the step, its microseconds a row that goes through the model (in sampling and in the
-update), attention's share of the time, peak memory, and how often memory was taken in the last round (0: nothing is). A step is linear in G and M when the
-time a row stays; in lengths it grows by attention's share."""
+--small: start from smaller values, for a model like SmolLM2. Prints one line per setting: seconds of the step, microseconds per row that
+passes through the model (in sampling and in the update), attention's share of the time, peak memory, and the number of allocations in the
+last round (0 is expected). A step is linear in G and M if the time per row is constant; in lengths it grows by attention's share."""
 import argparse
 import json
 import subprocess
@@ -32,9 +32,9 @@ def main():
     p.add_argument("--model", default="tiny")
     p.add_argument("--small", action="store_true")
     p.add_argument("--rounds", type=int, default=1)
-    p.add_argument("--only", help="one of group_size, prompts, prompt, new")
+    p.add_argument("--only", help="measure only one of group_size, prompts, prompt, new")
     p.add_argument("--json", dest="out")
-    p.add_argument("set", nargs="*", help="further keys, such as run.threads=1")
+    p.add_argument("set", nargs="*", help="additional keys, such as run.threads=1")
     args = p.parse_args()
     base, results = SMALL_BASE if args.small else BASE, []
     print(f"Base: G = {base['group_size']}, M = {base['prompts']}, {base['prompt']} prompt + {base['new']} new tokens.\n")

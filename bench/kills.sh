@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Every test that kills a program or a rank, again and again: at full speed, and with the share of a processor that a cgroup leaves it. A test that races the clock
-# fails here.
+# Repeats every test that kills a program or a rank, at full speed and with a share of one core limited by a
+# cgroup. A test that depends on timing fails here.
 #   bench/kills.sh BUILD [TIMES [THROTTLED [PERCENT]]]      TIMES 50 at full speed, THROTTLED 50 with PERCENT (20) of one core; 0: none
-#   KILLS     only the tests that this regular expression fits
-# Prints a line a test: how often it passed. Exit status 1 when one failed. The throttled part needs root (cgroup), or cpulimit.
+#   KILLS     only tests that match this regular expression
+# Prints for each test how often it passed. Exit status 1 if one failed. The throttled part requires root (cgroup) or cpulimit.
 set -euo pipefail
 build=$(cd "${1:?usage: kills.sh BUILD [TIMES [THROTTLED [PERCENT]]]}" && pwd) times=${2:-50} throttled=${3:-50} percent=${4:-20}
 group=
-quota() { # makes a cgroup of PERCENT of one core; what runs in it joins by its own process id
+quota() { # makes a cgroup with PERCENT of one core; processes join it by their process id
     local root=/sys/fs/cgroup
     if [ -e $root/cgroup.controllers ] && mkdir $root/tare-kills-$$ 2> /dev/null; then
         group=$root/tare-kills-$$

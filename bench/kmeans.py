@@ -1,12 +1,12 @@
-"""K-means of `tare cluster train` beside scikit-learn, in the same run.
+"""Compares K-means of `tare cluster train` with scikit-learn in the same run.
 
     python3 bench/kmeans.py --embeddings EMB.safetensors [--reference kmeans.json] [--clusters 16 32] [--seeds 5] [--tare build/tare]
     python3 bench/kmeans.py --million [--rows 1000000] [--clusters 1024] [--tare build/tare]
 
-The first compares inertia and seconds for 10 restarts (both on the same rows as fp32; scikit-learn: k-means++, Lloyd, n_init 10). Seconds are those
-of the training alone, on all cores, the two programs in turn. The second makes synthetic vectors of 384 dimensions and gives the rate of the
-assignment against the rate of numpy's matrix product (OpenBLAS) of the same shape in the same process order, and the memory it took.
-Needs numpy, and scikit-learn for the first.
+The first form compares inertia and seconds for 10 restarts (both on the same rows as fp32; scikit-learn: k-means++, Lloyd, n_init 10).
+Seconds are those of training alone, on all cores, with the two programs alternating. The second form makes synthetic vectors of 384
+dimensions and compares the rate of the assignment with that of numpy's matrix product (OpenBLAS) of the same shape, in the same order of
+processes, and reports the memory used. Requires numpy, and scikit-learn for the first form.
 """
 import argparse
 import json
@@ -104,7 +104,7 @@ def main():
     p.add_argument("--seeds", type=int, default=5)
     p.add_argument("--million", action="store_true")
     p.add_argument("--rows", type=int, default=1000000)
-    p.add_argument("--folder", help="where the synthetic vectors go (1.5 GB for a million)")
+    p.add_argument("--folder", help="folder for the synthetic vectors (1.5 GB for a million)")
     p.add_argument("--tare", default="build/tare")
     args = p.parse_args()
     args.clusters = args.clusters or ([1024] if args.million else [16, 32])

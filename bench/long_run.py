@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""A run of many steps: do memory, descriptors, threads and files grow?
+"""Checks that memory, descriptors, threads and files do not grow in a run of many steps.
 
 usage: bench/long_run.py TARE FOLDER [STEPS]
-TARE is the program. In FOLDER, which it makes, a model of 8 channels takes STEPS (100000) steps of two rollouts of a token, with checkpoints and without dumps of rollouts.
-The process is looked at ten times a second; the table has what it held after each tenth of the steps, and the sizes of the records. Exit status 1 when resident memory
-after the last tenth is more than a MiB above that after the second one, or there are more descriptors, threads or files.
+TARE is the program. In FOLDER, which the script creates, a model of 8 channels trains for STEPS (100000) steps of two rollouts of one token,
+with checkpoints and without rollout dumps. The process is sampled ten times a second. The table shows its resources after each tenth of
+the steps, and the sizes of the records. Exit status 1 if resident memory after the last tenth exceeds that after the second one by more
+than a MiB, or if the number of descriptors, threads or files has grown.
 """
 import os
 import subprocess
@@ -100,7 +101,7 @@ def main():
         print("%9d %13d %12d %8d %6d %15.1f %13.1f" % (*rows[-1], *sizes), flush=True)
     print(f"{steps} steps in {time.time() - began:.0f} s, exit status {p.returncode}")
     if p.returncode or len(rows) < 3:
-        sys.exit("the run failed, or was too short to look at")
+        sys.exit("the run failed or was too short to measure")
     first, last = rows[1], rows[-1]
     grown = last[1] > first[1] + 1024 or any(last[k] > first[k] for k in (2, 3)) or last[4] > max(r[4] for r in rows[1:3])
     print("grows" if grown else "does not grow")

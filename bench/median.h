@@ -1,4 +1,4 @@
-/* The median of a benchmark's rounds. */
+/* Median of a benchmark's rounds. */
 #ifndef TARE_BENCH_MEDIAN_H
 #define TARE_BENCH_MEDIAN_H
 
@@ -10,7 +10,7 @@ static int median_less(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorts v[n]. */
+/* Return the median of v[n]; sorts v. */
 static double median(double *v, int n)
 {
     qsort(v, (size_t)n, sizeof *v, median_less);

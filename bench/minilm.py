@@ -1,11 +1,11 @@
-"""Sentences a second of `tare cluster embed minilm` and of PyTorch, on the same questions and cores, in turn.
+"""Compares sentences per second of `tare cluster embed minilm` and of PyTorch, on the same questions and cores, alternating.
 
     python3 bench/minilm.py --model FOLDER --questions gsm8k_test.jsonl [--rows 1319] [--threads 2] [--repeat 3] [--tare build/tare]
 
-Sequence lengths: both read at most 256 tokens of a text. tare sorts by length and packs texts without padding; PyTorch gets what
-sentence-transformers does: texts sorted by length, batches of 32, each padded to its longest text, attention masked. Tokenizing counts for
-both; loading does not: tare's rate is from the difference between a run over all rows and one over a single row.
-Needs torch and transformers; sentence-transformers itself runs too where it is installed.
+Both read at most 256 tokens of a text. tare sorts by length and packs texts without padding; PyTorch gets the batches of
+sentence-transformers: texts sorted by length, batches of 32, each padded to its longest text, attention masked. Tokenizing counts for both,
+loading does not: tare's rate is computed from the difference between a run over all rows and one over a single row.
+Requires torch and transformers; sentence-transformers is measured too if it is installed.
 """
 import argparse
 import json

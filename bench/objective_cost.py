@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What it costs that the loss is a plugin: the share of a tiny training step, in instructions, that goes into calling the objective.
+"""Measures the cost of making the loss a plugin: the share of a tiny training step, in instructions, spent on calling the objective.
 
   objective_cost.py [TARE] [--objectives ppo,gspo,mis] [--steps 1] [--keep FOLDER]
 
-Counted is all that core/update/objective.c does in a step (columns, copies, entering and leaving the plugin, checks of what it wrote), without the
-plugin's own work, which a loss inside the engine would have as well. The step is the quickstart's: 16 prompts x 8 rollouts, a new model of its
-shape, one thread. Valgrind's callgrind counts a run of one step and a run of 1 + STEPS; their difference is the steps alone, without start and end.
-Counts hardly depend on what else the machine does; a run takes two to five minutes, as valgrind emulates FMA. Exit status 1: more than 1 % of
-the step. Needs valgrind (apt-get install valgrind) and a program with symbols.
+Counts everything that core/update/objective.c does in a step (columns, copies, entering and leaving the plugin, checks of its output), without
+the plugin's own work, which a loss inside the engine would need as well. The step is the quickstart's: 16 prompts x 8 rollouts, a new model
+of its shape, one thread. Valgrind's callgrind counts a run of one step and a run of 1 + STEPS; the difference is the steps alone, without
+startup and shutdown. Counts hardly depend on other load; a run takes two to five minutes, as valgrind emulates FMA. Exit status 1 if the
+share exceeds 1 % of the step. Requires valgrind (apt-get install valgrind) and a program with symbols.
 """
 import argparse
 import os
@@ -85,7 +85,7 @@ after = false
 
 
 class Profile:
-    """A file of callgrind: instructions of all functions, of the host's side of the objective with what it calls, and of the plugin called from there."""
+    """Reads a callgrind file: instructions of all functions, of the host's side of the objective with its callees, and of the plugin called from it."""
 
     def __init__(self, path):
         self.names = {}
@@ -133,7 +133,7 @@ def run(command, folder):
 
 def counted(tare, folder, objective, steps):
     name = f"{objective}-{steps}"
-    # both compare the sampler's probabilities with the old policy's, which have to be others then
+    # both compare the sampler's probabilities with the old policy's, which must therefore differ
     sampler = "old_logprobs = recompute" if objective in ("mis", "tis") else ""
     with open(os.path.join(folder, name + ".ini"), "w") as f:
         f.write(STEPS.format(name=name, objective=objective, steps=steps, sampler=sampler))
@@ -147,17 +147,17 @@ def main():
     p.add_argument("tare", nargs="?", default="build/tare")
     p.add_argument("--objectives", default="ppo,gspo,mis")
     p.add_argument("--steps", type=int, default=1)
-    p.add_argument("--keep", help="a new folder, in which the counts are left")
+    p.add_argument("--keep", help="a new folder for the counts")
     a = p.parse_args()
     tare = os.path.abspath(a.tare)
     if not shutil.which("valgrind"):
         sys.exit("valgrind is missing: apt-get install valgrind")
     if not os.path.isfile(tare) or not os.access(tare, os.X_OK):
-        sys.exit(f"{tare}: no program there; build it (make), or name it as the first argument")
+        sys.exit(f"{tare}: not found; build it (make), or pass its path as the first argument")
     if a.steps < 1:
-        sys.exit(f"--steps {a.steps}: 1 or more")
+        sys.exit(f"--steps {a.steps}: must be at least 1")
     if a.keep and os.path.exists(a.keep):
-        sys.exit(f"--keep {a.keep}: is there already; name a new folder")
+        sys.exit(f"--keep {a.keep}: already exists; name a new folder")
     folder = a.keep or tempfile.mkdtemp()
     os.makedirs(folder, exist_ok=True)
     worst = 0

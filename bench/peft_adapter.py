@@ -1,9 +1,9 @@
-"""An adapter that tare wrote, as peft loads it: the logprobs of both on random tokens.
+"""Compares an adapter written by tare with the same adapter loaded by peft: logprobs of both on random tokens.
 
 usage: peft_adapter.py TARE ADAPTER [--sequences N] [--weights dtype|int8] [--within X]
 
-Needs torch, transformers and peft, and ends with status 1 where a logprob differs by more than X (1e-4). peft computes in f32, on the base as its files have it; tare with
---weights, so that int8 shows what rounding the base does."""
+Requires torch, transformers and peft. Exit status 1 if a logprob differs by more than X (1e-4). peft computes in f32 on the base as stored in
+its files; tare uses --weights, so int8 shows the effect of rounding the base."""
 import argparse
 import json
 import subprocess

@@ -1,7 +1,9 @@
-/* What the plugin ABI costs: milliseconds to load every built-in plugin but math (found, looked at as ELF, opened, hashed, checked), each time in
- * a new process; microseconds of one `compute` on 16 groups of 8 rollouts, called as the engine calls it.
- *   cc -O2 -Icore -Isdk/include bench/plugins.c build/libtare_estimate.a build/libtare_dist.a build/libtare_plugin.a build/libtare_config.a \
- *      build/libtare_base.a -ljansson -linih -lxxhash -lutf8proc -ldl -lm -o plugins_bench
+/* Measures the cost of the plugin ABI: milliseconds to load every built-in plugin except math
+ * (find, inspect as ELF, open, hash, check), each time in a new process; and microseconds of one
+ * `compute` on 16 groups of 8 rollouts, called as the engine calls it.
+ *   cc -O2 -Icore -Isdk/include bench/plugins.c build/libtare_estimate.a build/libtare_dist.a \
+ *      build/libtare_plugin.a build/libtare_config.a build/libtare_base.a \
+ *      -ljansson -linih -lxxhash -lutf8proc -ldl -lm -o plugins_bench
  *   TARE_PLUGIN_PATH=build/plugins ./plugins_bench [ROUNDS] */
 #include "base/clock.h"
 #include "estimate/estimate.h"
@@ -19,14 +21,15 @@ static tare_status count(void *ctx, const char *path, const struct plugin *p, co
     return TARE_OK;
 }
 
-/* Milliseconds for everything in FOLDER/{estimators,verifiers,clusterers,objectives} but math, in this process. */
+/* Milliseconds to load everything in FOLDER/{estimators,verifiers,clusterers,objectives} except
+ * math, in this process. */
 static double load_all(int *loaded)
 {
     static const char *const names[][2] = {{"estimators", ""}, {"verifiers", "math"}, {"clusterers", ""}, {"objectives", ""}};
     char command[5000], line[4200];
     char paths[64][4200];
     int n = 0;
-    for (int i = 0; i < 4; i++) { /* the names first: a directory is not what is measured */
+    for (int i = 0; i < 4; i++) { /* read the names first, so that directories are not measured */
         snprintf(command, sizeof command, "ls %s/%s/*.so", getenv("TARE_PLUGIN_PATH"), names[i][0]);
         FILE *list = popen(command, "r");
         while (list && n < 64 && fgets(line, sizeof line, list)) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What sharding costs: a model on 1 rank with 2 threads against 2 ranks with 1 thread each; 4 prompts x 8 rollouts of 64 + 64 tokens.
-#   bench/ranks.sh TARE MODEL [steps]      in turn, one step more than is counted; prints the medians of each stage and compares the weights
+# Measures the cost of sharding: a model on 1 rank with 2 threads against 2 ranks with 1 thread each; 4 prompts x 8 rollouts of 64 + 64 tokens.
+#   bench/ranks.sh TARE MODEL [steps]      alternating, one step more than is counted; prints the medians of each stage and compares the weights
 set -euo pipefail
 tare=$(readlink -f "$1")
 model=$(readlink -f "$2")
@@ -12,7 +12,7 @@ python3 - > rows.jsonl <<'PY'
 import json, random
 random.seed(1)
 for i in range(64):
-    # about 64 tokens: one a word
+    # about 64 tokens, one per word
     words = " ".join(random.choice("the of and to in is was for on that with as by at from".split()) for _ in range(60))
     print(json.dumps({"id": str(i), "question": words + " =", "answer": "1"}))
 PY

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Ten random kills in a row (the tests run three, always the same): bench/ranks_kills.sh BUILD_FOLDER [KILLS]; RANKS_SEED draws others
+# Runs ten random kills in a row (the tests run three fixed ones): bench/ranks_kills.sh BUILD_FOLDER [KILLS]; RANKS_SEED selects others
 set -euo pipefail
 BUILD=$(readlink -f "${1:?usage: bench/ranks_kills.sh BUILD_FOLDER [KILLS]}")
 SOURCE=$(cd "$(dirname "$0")/.." && pwd)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measures and writes the tables of docs/dev/performance.md: what stands between <!-- bench NAME --> and <!-- end --> is replaced, all else stays.
+"""Measures and writes the tables of docs/dev/performance.md: replaces the text between <!-- bench NAME --> and <!-- end -->, keeps all else.
 
-    bench/report.py --model SMOLLM2 [--peers PYTHON] [--tiny MODEL] [--gguf FILE.gguf] [--vllm PYTHON] [--tables products,stages,attention,threads,peers]
-                    [--rounds 3] [--tare build/tare] [--doc docs/dev/performance.md]
+    bench/report.py --model SMOLLM2 [--peers PYTHON] [--tiny MODEL] [--gguf FILE.gguf] [--vllm PYTHON]
+                    [--tables products,stages,attention,threads,peers] [--rounds 3] [--tare build/tare] [--doc docs/dev/performance.md]
 
-make bench-report MODEL=... PEERS=... is the same. Every table begins with the date, the machine and the commit. A table whose peers or model are absent
-stays as it is, and its name is printed. Wants a quiet machine: about forty minutes with three rounds, most of it the peers', of whose work --work names the
-parts (fewshot, which is not among them unless it is named, takes TRL another hour).
+Same as make bench-report MODEL=... PEERS=... . Every table begins with the date, the machine and the commit. A table whose peers or model are
+missing is kept, and its name is printed. Requires an idle machine: about forty minutes for three rounds, most of it for the peers. --work
+selects the peers' work (fewshot, which runs only if it is named, takes another hour with TRL).
 """
 import argparse
 import datetime
@@ -117,7 +117,7 @@ def attention(args):
 
 
 def threads(args):
-    """How much of two threads' time every operation that takes one of them longer than 50 us gets: medians of rounds in turn."""
+    """Speedup by a second thread of every operation that takes one thread longer than 50 us: medians of alternating rounds."""
     times = {}
     for _ in range(args.rounds):
         for n in (1, 2):
@@ -159,17 +159,17 @@ def main():
     makers = {"products": products, "stages": stages, "attention": attention, "threads": threads, "peers": peers}
     for name in args.tables.split(","):
         if name not in makers:
-            sys.exit(f"bench/report.py: no table is called {name}; there are {', '.join(makers)}")
+            sys.exit(f"bench/report.py: unknown table {name}: must be one of {', '.join(makers)}")
         with open(args.doc) as f:
             text = f.read()
         place = re.search(rf"(<!-- bench {name} -->\n).*?(<!-- end -->)", text, re.S)
         if not place:
-            sys.exit(f"bench/report.py: {args.doc} has no place for {name}: <!-- bench {name} --> ... <!-- end -->")
+            sys.exit(f"bench/report.py: {args.doc} has no section for {name}: <!-- bench {name} --> ... <!-- end -->")
         made = makers[name](args)
         if not made:
             print(f"{name}: left as it is")
             continue
-        with open(args.doc) as f: # it may have been edited meanwhile
+        with open(args.doc) as f: # read it again, since it may have been edited
             text = f.read()
         place = re.search(rf"(<!-- bench {name} -->\n).*?(<!-- end -->)", text, re.S)
         text = text[:place.end(1)] + "\n".join([origin() + " " + made[0], *made[1:]]) + "\n" + text[place.start(2):]

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# What rows of data take of memory: a set of so many is read whole, as training does (`tare data show`), and one of one row, each with its most memory at once.
-# `tare data check`, which keeps no row, beside it.
-#   bench/rows.sh BUILD [ROWS]     ROWS: 10000000; the file (51 bytes a row) lies in TMPDIR and is removed again
+# Measures the memory used by rows of data: peak memory for reading a whole set of ROWS rows, as training does (`tare data show`), and
+# for a set of one row; `tare data check`, which keeps no rows, for comparison.
+#   bench/rows.sh BUILD [ROWS]     ROWS: 10000000; the file (51 bytes per row) is created in TMPDIR and removed again
 set -euo pipefail
 build=$(cd "${1:?usage: rows.sh BUILD [ROWS]}" && pwd) rows=${2:-10000000}
 export TARE_PLUGIN_PATH=${TARE_PLUGIN_PATH:-$build/plugins}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-most() { # command...: the most memory that it takes, in bytes, and the seconds
+most() { # command...: its peak memory in bytes, and the seconds
     python3 - "$build/tare" -q data "$@" << 'PY'
 import resource, subprocess, sys, time
 began = time.time()
@@ -17,7 +17,7 @@ PY
 }
 awk -v n="$rows" 'BEGIN { for (i = 0; i < n; i++) printf "{\"question\":\"what is %07d plus 2\",\"answer\":\"7\"}\n", i }' > "$work/rows.jsonl"
 head -1 "$work/rows.jsonl" > "$work/one.jsonl"
-# what `data show` needs of a model: its tokenizer and its config.json
+# `data show` needs only a model's tokenizer and config.json
 here=$(cd "$(dirname "$0")/.." && pwd)
 cp -r "$here/tests/data/models/tokenizers/smollm2" "$work/model"
 cp "$here/tests/data/models/tiny/qwen3/config.json" "$work/model/"

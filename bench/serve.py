@@ -1,9 +1,9 @@
-"""Throughput of `tare serve` at 1, 8 and 32 clients beside one call of `tare generate` for the same prompts, in turn.
+"""Compares the throughput of `tare serve` at 1, 8 and 32 clients with one call of `tare generate` for the same prompts, alternating.
 
     python3 bench/serve.py build/tare MODEL [TOKENS=32] [ROUNDS=3]
 
-32 prompts, each with TOKENS new tokens past any end of sequence. A client asks for one prompt after the other. Prints new tokens a second, the median of the
-rounds with the least and the most, and as a ratio to `tare generate`; the texts have to be the same."""
+There are 32 prompts, each with TOKENS new tokens, ignoring ends of sequence. A client sends one prompt after another. Prints new tokens per
+second (the median of the rounds, with minimum and maximum) and the ratio to `tare generate`; the texts must be equal."""
 import concurrent.futures
 import http.client
 import json

@@ -1,10 +1,10 @@
-"""The clients that people have, against `tare serve`: the openai package, and lm-evaluation-harness with its local-completions.
+"""Tests common clients against `tare serve`: the openai package, and lm-evaluation-harness with its local-completions.
 
     python3 -m venv venv && venv/bin/pip install openai "lm-eval[api]" transformers
     venv/bin/python bench/serve_clients.py build/tare MODEL [openai] [lm_eval]
 
-MODEL: a folder with a tokenizer. Where packages are named, only those run. Without one of the packages its part is left out, with a line that says so. Greedy answers are compared with those of
-`tare generate`, the harness's loglikelihoods with `tare score`."""
+MODEL is a folder with a tokenizer. If packages are named, only those run. The part of a missing package is skipped with a message. Greedy
+answers are compared with those of `tare generate`, the harness's loglikelihoods with `tare score`."""
 import asyncio
 import json
 import subprocess

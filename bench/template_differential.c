@@ -1,7 +1,9 @@
-/* Renders templates: a line of {"template", "variables"} on standard input gives a line of {"text"}, {"refused": message} (the template is not read) or
- * {"error": message} (it is, and does not come to its end).
- *   cc -O2 -Icore -Isdk/include bench/template_differential.c build/libtare_template.a build/libtare_base.a -ljansson -lpcre2-8 -lutf8proc -lxxhash -lm -o build/template_differential
- * For bench/template_differential.py. */
+/* Renders templates: a line of {"template", "variables"} on standard input gives a line of
+ * {"text"}, {"refused": message} (the template cannot be parsed) or {"error": message} (rendering
+ * fails).
+ *   cc -O2 -Icore -Isdk/include bench/template_differential.c build/libtare_template.a \
+ *      build/libtare_base.a -ljansson -lpcre2-8 -lutf8proc -lxxhash -lm -o build/template_differential
+ * Used by bench/template_differential.py. */
 #include "base/log.h"
 #include "template/template.h"
 

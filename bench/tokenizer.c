@@ -1,6 +1,8 @@
-/* Encodes a file's texts (cut at blank lines) six times, prints the seconds of the best pass, writes the ids as int32.
- *   cc -O2 -Icore -Isdk/include bench/tokenizer.c build/libtare_data.a build/libtare_base.a -ljansson -lpcre2-8 -lutf8proc -lxxhash -lm
- * For bench/tokenizer.py. */
+/* Encodes a file's texts (split at blank lines) six times, prints the seconds of the fastest pass
+ * and writes the ids as int32.
+ *   cc -O2 -Icore -Isdk/include bench/tokenizer.c build/libtare_data.a build/libtare_base.a \
+ *      -ljansson -lpcre2-8 -lutf8proc -lxxhash -lm
+ * Used by bench/tokenizer.py. */
 #include "data/tokenizer.h"
 #include "base/clock.h"
 #include "base/fs.h"

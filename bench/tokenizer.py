@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""tare's tokenizer against Hugging Face `tokenizers` on the same text in the same run, one thread each.
+"""Compares tare's tokenizer with Hugging Face `tokenizers` on the same text in the same run, one thread each.
 
 usage: bench/tokenizer.py BENCH_PROGRAM TOKENIZER_FOLDER TEXT_FILE
-BENCH_PROGRAM is bench/tokenizer.c, built (its head says how). The text is cut at blank lines; both encode the same pieces. Prints MB/s
-of each (the best of five passes, after one to warm up) and whether all ids are equal.
-Needs: pip install tokenizers
+BENCH_PROGRAM is the compiled bench/tokenizer.c (its first comment has the command). The text is split at blank lines; both encode the same
+parts. Prints the MB/s of each (the best of five passes after a warm-up) and whether all ids are equal.
+Requires: pip install tokenizers
 """
 import os
 import struct

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""tare's tokenizers against Hugging Face `tokenizers` on random and hostile strings: ids and decoded texts.
+"""Compares tare's tokenizers with Hugging Face `tokenizers` on random and hostile strings: ids and decoded texts.
 
 usage: bench/tokenizer_differential.py TARE COUNT [--seed N] [--out FILE] [FOLDER...]
-TARE is the program. Each FOLDER holds a tokenizer.json; without one, a small tokenizer of every kind that tokenizer.json files of
-SentencePiece models have is trained here on the texts of docs/ (`KINDS` below). COUNT strings go through each: the ids have to be
-equal, and so do the texts of a tenth of these ids and of COUNT / 5 lists of random ids. Exit status 1 with the first differences otherwise.
-Another --seed (1) draws other strings; --out FILE gets every difference as a line of JSON.
+TARE is the program. Each FOLDER holds a tokenizer.json; without a FOLDER, small tokenizers of every kind found in tokenizer.json files of
+SentencePiece models are trained here on the texts of docs/ (`KINDS` below). COUNT strings go through each. The ids must be equal, and so
+must the texts of a tenth of these ids and of COUNT / 5 lists of random ids. Otherwise prints the first differences; exit status 1.
+Another --seed (1) gives other strings; --out FILE writes every difference as a line of JSON.
 --write OUT writes the small tokenizers and 40 rows each in the form of tests/data/data/tokenizer, and compares nothing.
-Needs: pip install tokenizers
+Requires: pip install tokenizers
 """
 import glob
 import json
@@ -42,14 +42,14 @@ def special(content, **flags):
     return AddedToken(content, **{"special": True, "normalized": False, **flags})
 
 
-scale = 1  # of vocabularies
+scale = 1  # scale of vocabularies
 BATCH = 50000
-kept = None  # file of --out
-stopped = []  # by SIGTERM: after the batch at hand, with what was counted
+kept = None  # the file of --out
+stopped = []  # set by SIGTERM: stop after the current batch and print the counts
 
 
 def bpe(size, bytes_from=0, unk="<unk>", fuse=True, ignore_merges=False):
-    """A BPE model on characters, whose alphabet is small on purpose: the rest falls back."""
+    """A BPE model on characters with a deliberately small alphabet: other characters use the fallback."""
     size = int(259 + (size - 259) * scale)
     tokens = ["<unk>", "<s>", "</s>"] + BYTES[bytes_from:]
     t = Tokenizer(models.BPE(unk_token="<unk>"))
@@ -95,7 +95,7 @@ def llama2(**flags):
 
 
 def llama1():
-    """normalized special tokens: found in the normal form, which begins with the mark."""
+    """Normalized special tokens, which are found in the normal form, which begins with the mark."""
     t = bpe(900)
     t.normalizer = legacy()
     spell(t, True)
@@ -129,7 +129,7 @@ def gemma():
 
 
 def old_metaspace():
-    """As files had it before prepend_scheme: add_prefix_space, no split."""
+    """The form of files before prepend_scheme: add_prefix_space, no split."""
     t = bpe(900)
     spell(t, True, "always")
     j = json.loads(t.to_str())
@@ -177,7 +177,7 @@ WRITTEN = ["phi3", "gemma", "mistral", "t5"]
 
 
 def strings(rng, t, n):
-    """Random joints of pieces; the pieces are drawn once for all n, which is what makes this fast."""
+    """Random concatenations of fragments; the fragments are drawn once for all n, which makes this fast."""
     words = [w for line in corpus() for w in line.split(" ")]
     added = [a.content for a in t.get_added_tokens_decoder().values()]
     joints = ["", " ", " ", "  ", "\n", "\n\n", "\t", MARK, MARK + " ", "\u00a0", "\u3000", "\u2028", "\r\n", "   "]
@@ -203,7 +203,7 @@ def strings(rng, t, n):
 
 
 def ask(tare, verb, folder, rows):
-    """The process reads while the next lines are written: its output goes to a file."""
+    """Runs the process with its output in a file, since it reads while the next lines are written."""
     with tempfile.TemporaryFile() as out:
         with subprocess.Popen([tare, verb, folder], stdin=subprocess.PIPE, stdout=out) as p:
             p.stdin.write("\n".join(rows).encode() + b"\n")
@@ -236,7 +236,7 @@ def compare(tare, name, folder, count, seed):
         for text, ids, line in zip(texts, want, ask(tare, "tokenize", folder, [json.dumps({"text": s}) for s in texts])):
             if b'"ids":%s' % json.dumps(ids, separators=(",", ":")).encode() not in line and json.loads(line)["ids"] != ids:
                 tell(0, text, ids, json.loads(line)["ids"])
-        few = len(texts) // 10  # texts of a tenth of the ids, and of as many random lists of each kind
+        few = len(texts) // 10  # decode a tenth of the ids, and as many random lists of each kind
         lists = want[:few] + [rng.choices(range(size), k=rng.randint(0, 12)) for _ in range(few)] + [rng.choices(range(3, 259), k=rng.randint(0, 6)) for _ in range(few)]
         there = t.decode_batch(lists, skip_special_tokens=False)
         here = ask(tare, "detokenize", folder, [json.dumps({"ids": ids}) for ids in lists])

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Are the math verifier's "correct" verdicts true? Its explanation holds both answers as it understood them; this checks them by another path:
-mpmath at 60 digits, at random points where there are letters, and no line of the plugin's own arithmetic.
+"""Checks that "correct" verdicts of the math verifier are true. Its explanation contains both answers as parsed; this script checks
+them independently: with mpmath at 60 digits, at random points if there are letters, and without the plugin's arithmetic.
 
-    bench/verify_certificates.py TARE [--pairs N]       TARE: the program; needs mpmath (python3-mpmath, or bench/verify_math.py's --venv)
+    bench/verify_certificates.py TARE [--pairs N]       TARE: the program; requires mpmath (python3-mpmath, or the --venv of
+                                                        bench/verify_math.py)
 
-Pairs come from tests/verify/meaning.py (odd seeds). What the checker cannot read (inequalities, sums with letters, words) is counted apart."""
+Pairs come from tests/verify/meaning.py (odd seeds). Answers that the checker cannot read (inequalities, sums with letters, words) are
+counted separately."""
 import argparse, json, os, random, re, subprocess, sys
 import mpmath
 from mpmath import mp, mpf, mpc
@@ -113,7 +115,7 @@ def is_equation(x):
 
 
 def proportional(a, b):
-    """Two equations with letters: their differences of sides have a constant ratio, at four points. None: not such equations."""
+    """Compares two equations with letters: the differences of their sides must have a constant ratio at four points. None: not such equations."""
     ratios = []
     for seed in range(4):
         letters = Letters(seed)
@@ -165,7 +167,7 @@ def same(a, b):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("tare")
-    p.add_argument("--pairs", type=int, default=24000, help="pairs judged; a little under half of them are equal")
+    p.add_argument("--pairs", type=int, default=24000, help="number of pairs; slightly under half of them are equal")
     a = p.parse_args()
     seeds = a.pairs // 116 * 2
     rows = subprocess.run([sys.executable, os.path.join(HERE, "..", "tests", "verify", "meaning.py"), "20001", str(20001 + seeds), "--step", "2"], check=True, capture_output=True).stdout

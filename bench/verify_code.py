@@ -1,10 +1,11 @@
-"""Hostile programs by the thousand against the verifier code: every one has to end, be judged wrong or late, and leave the machine as it was.
+"""Runs thousands of hostile programs against the verifier code: every one must end, be graded wrong or late, and leave the machine unchanged.
 
   nice verify_code.py [--tare build/tare] [--programs 10000] [--seed 1] [--workers 2] [--wall 2] [--sandbox full]
 
-A program is one to five attacks in random order, each in a try, some in threads, with random numbers, names and signals. 0 is wanted of each: a program that passes its test (whose output it does
-not know), a file outside (in a folder that the programs know, or with their mark in its name where programs write), a process that is left, a program that lives longer than its time, and
-a reward that one worker gives differently. Tests that are Python share a process with the program, which can deceive them (docs/verifiers.md), and are not asked here.
+A program is one to five attacks in random order, each in a try, some in threads, with random numbers, names and signals. Each of these counts
+must be 0: programs that pass their test (whose output they do not know), files outside (in a folder that the programs know, or with their
+mark in the name where programs write), remaining processes, programs that outlive their time limit, and rewards that one worker gives
+differently. Tests in Python share a process with the program, which can deceive them (docs/verifiers.md), and are not covered here.
 """
 import argparse
 import collections
@@ -18,7 +19,7 @@ import threading
 import time
 
 BATCH = 500
-GRACE = 3  # seconds in which a machine that is busy ends a program whose time is over
+GRACE = 3  # seconds that a busy machine may take to end a program after its time limit
 
 ATTACKS = [
     # processes and threads
@@ -51,7 +52,7 @@ ATTACKS = [
     "import ctypes\nctypes.CDLL(None).unshare(0x10000000 | {n})", "import ctypes\nctypes.CDLL(None).setns({n} % 64, 0)", "import ctypes\nctypes.CDLL(None).mount(b'none', b'/tmp', b'tmpfs', 0, None)", "import ctypes\nctypes.CDLL(None).umount2(b'/tmp', 2)",
     "import ctypes\nctypes.CDLL(None).prctl(22, 0, 0, 0, 0)", "import ctypes\nctypes.CDLL(None).syscall(317, 1, 0, 0)", "import ctypes\nfor c in (56, 57, 58, 59, 322, 425, 434, 435, 438): ctypes.CDLL(None).syscall(c, {n}, 0, 0, 0, 0, 0)",
     "import ctypes, os\nf = os.memfd_create('{mark}')\nos.write(f, open('/bin/sleep', 'rb').read())\nos.execve(f, ['{mark}', '{n}'], {{}})", "import os\nos.setuid(0)", "import os\nos.chroot('/')", "import ctypes\nctypes.CDLL(None).reboot(0)",
-    # the result: what the program has in reach, and what a judge may be taken in by
+    # the result: data within the program's reach, and ways to deceive a grader
     "import os\nfor i in range(256):\n    try: os.write(i, b'x' * {n})\n    except OSError: pass", "import os\nfor i in range(256):\n    try: os.write(i, b'{{\"reward\":1,\"verdict\":\"correct\"}}\\n')\n    except OSError: pass",
     "import sys\nprint(sys.argv, sys.orig_argv, sys.stdin.read())", "import os\nprint(dict(os.environ), open('/proc/self/environ').read())", "import gc\nprint([x for x in gc.get_objects() if isinstance(x, (str, list))][:{n}])",
     "import ctypes\nprint(ctypes.string_at(id(''), {n}))", "import sys\nf = sys._getframe()\nwhile f:\n    print(f.f_globals, f.f_locals)\n    f = f.f_back", "class Same(str):\n    def __eq__(self, other): return True\n    __hash__ = str.__hash__\nprint(Same())",
@@ -77,7 +78,7 @@ def program(r, folder, mark):
 
 
 class Watch(threading.Thread):
-    """Sees the programs from outside, by the mark in their command lines: how long each lives."""
+    """Observes the programs from outside, by the mark in their command lines, and records their lifetimes."""
 
     def __init__(self, mark):
         super().__init__(daemon=True)
@@ -114,7 +115,7 @@ def judge(a, rows, workers):
 
 
 def places(mark):
-    """Files with the mark in their names, where a program that got out would have put them."""
+    """Files with the mark in their names, in places where an escaped program would put them."""
     folders = ["/tmp", "/var/tmp", "/dev/shm", "/run", "/", os.path.expanduser("~"), os.getcwd()]
     return sorted(os.path.join(f, x) for f in folders if os.path.isdir(f) for x in os.listdir(f) if mark in x)
 
@@ -125,7 +126,7 @@ def parser():
     p.add_argument("--programs", type=int, default=10000)
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--workers", type=int, default=2)
-    p.add_argument("--wall", type=float, default=2, help="seconds of one program by the clock")
+    p.add_argument("--wall", type=float, default=2, help="wall-clock limit of a program in seconds")
     p.add_argument("--sandbox", default="full")
     return p
 

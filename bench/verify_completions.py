@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What the extractors of `math` and `choice` take from real completions, against what a reader takes for the answer.
+"""Compares the answers extracted by `math` and `choice` from real completions with those found by a human reader.
 
     bench/verify_completions.py TARE
 
-tests/verify/completions.jsonl: 500 completions that SmolLM2-135M-Instruct wrote for rows of GSM8K, MATH-500 (320) and ARC (180) at temperature 0.7,
+tests/verify/completions.jsonl: 500 completions by SmolLM2-135M-Instruct for rows of GSM8K, MATH-500 (320) and ARC (180) at temperature 0.7,
 half of them cut at 180 tokens. first, second: the answer as read in two passes over the last lines of each; null: none is given; "?": unclear."""
 import json, os, subprocess, sys
 from collections import Counter
@@ -18,7 +18,7 @@ def extracted(tare, verifier, rows):
 
 
 def equal(tare, pairs):
-    """Is what was taken the reader's answer? As the verifier compares."""
+    """Compares the extracted answer with the reader's answer, as the verifier does."""
     lines = "".join(json.dumps({"id": k, "completion": "\\boxed{%s}" % took, "answer": said, "gold_is_latex": True}) + "\n" for k, (said, took) in enumerate(pairs))
     out = subprocess.run([tare, "verify", "math"], input=lines, text=True, capture_output=True, check=True).stdout
     return [json.loads(line)["verdict"] == "correct" for line in out.splitlines()]

@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
-"""Three judges on the same generated pairs: `math`, Math-Verify, and sympy on what the generator meant. Where do they differ, and who is right?
+"""Compares three graders on the same generated pairs: `math`, Math-Verify, and sympy on the generator's meaning. Reports where they differ.
 
     tests/verify/pairs.py 100500 --seed 25 > PAIRS
-    VENV/bin/python bench/verify_differential.py sympy PAIRS OUT          one verdict a line; goes on where it stopped
+    VENV/bin/python bench/verify_differential.py sympy PAIRS OUT          one verdict per line; continues an interrupted run
     VENV/bin/python bench/verify_differential.py math-verify PAIRS OUT
     bench/verify_differential.py report PLUGIN PAIRS SYMPY MATH_VERIFY [--draw 300 [--even] --table FILE]
 
-VENV holds math-verify (bench/verify_math.py makes one). sympy does not read the LaTeX: it compares what the generator wrote for it, by exact
-arithmetic, else to 30 digits, with letters at four points. Pairs that a judge has not come to are left out. Every disagreement is put into a class by a
-rule on its text; --draw writes some as a table, with who is right and why; --even: as many of each class as there are, up to an equal share."""
+VENV holds math-verify (bench/verify_math.py makes one). sympy does not read the LaTeX: it compares the expressions written by the generator,
+by exact arithmetic, otherwise to 30 digits, with letters at four points. Pairs that a grader has not reached are skipped. Every disagreement
+is classified by a rule on its text; --draw writes some as a table, with the correct verdict and the reason; --even: the same number of each
+class, as available."""
 import argparse, collections, json, os, random, re, sys
 
 sys.set_int_max_str_digits(0) if hasattr(sys, "set_int_max_str_digits") else None
 
-# ---------------------------------------------------------------- judges
+# ---------------------------------------------------------------- graders
 
 
 def sympy_judge():
@@ -80,7 +81,7 @@ def run_judge(judge, pairs, out):
 
 # ---------------------------------------------------------------- classes
 
-# The first that fits is the class of a disagreement; what is said of Math-Verify was seen in what it parses such a text to.
+# The first matching rule is the class of a disagreement; statements about Math-Verify are based on its parse of such texts.
 CLASSES = [
     ("log_10", r"\\log_1\d\(", "1 is no base: base 10 is meant, where TeX by the letter takes the first digit; Math-Verify reads log(100, 1)"),
     ("repeating decimal", r"\\overline\{\d", "the bar marks the period, an exact fraction; Math-Verify reads a product with a name, or nothing"),
@@ -114,7 +115,7 @@ def cell(text):
 
 
 def evenly(differ, n):
-    """n of them: one of each class in turn, until a class has no more."""
+    """Selects n of them: one of each class in turn, until a class is exhausted."""
     classes = collections.defaultdict(list)
     for d in random.Random(25).sample(differ, len(differ)):
         classes[d[4]].append(d)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Errors of `math`, and of Math-Verify where it is installed, on the same pairs, by kind.
+"""Errors of `math`, and of Math-Verify if it is installed, on the same pairs, by kind.
 
     bench/verify_heldout.py PLUGIN FILE... [--venv FOLDER] [--show]
 
-FILE: pairs in the fields of tests/verify/heldout_*.jsonl. --venv: a virtual environment with math-verify (see bench/verify_math.py);
-without it only ours is measured. --show: the pairs that are wrong. Pairs marked "policy", about which graders differ, are left out."""
+FILE: pairs with the fields of tests/verify/heldout_*.jsonl. --venv: a virtual environment with math-verify (see bench/verify_math.py);
+without it only `math` is measured. --show: print the wrong pairs. Pairs marked "policy", on which graders differ, are skipped."""
 import argparse, collections, json, os, subprocess, sys
 
 from verify_math import run_ours

@@ -1,11 +1,13 @@
-"""The verifier ifeval against the published program, on generated responses: every instruction, strict and loose.
+"""Compares the verifier ifeval with the published program on generated responses: every instruction, strict and loose.
 
   verify_ifeval.py --reference FOLDER [--tare build/tare] [--responses 4000] [--seed 1]
 
-FOLDER: instructions.py, instructions_registry.py, instructions_util.py and utils.py of lm-evaluation-harness (lm_eval/tasks/ifeval), which are Google's; needs langdetect, nltk and
-immutabledict. Of each response one instruction is asked. What needs nltk's trained splitter or langdetect is not compared but where both are sure: sentences that end in a letter, a mark and
-a blank before a capital, texts in a script of their own. Words are cut by nltk's Treebank rules in sentences of its untrained splitter, and counted by Python's
-re (nltk 3.10 has the package regex instead, to which an exponent is no word). --golden FILE writes the shorter responses with the reference's verdicts, for the tests.
+FOLDER has instructions.py, instructions_registry.py, instructions_util.py and utils.py of lm-evaluation-harness (lm_eval/tasks/ifeval), which
+are Google's; requires langdetect, nltk and immutabledict. One instruction is checked per response. Instructions that need nltk's trained
+splitter or langdetect are compared only if both are certain: sentences that end in a letter, a punctuation mark and a blank before a
+capital, and texts in a distinct script. Words are split by nltk's Treebank rules in sentences of its untrained splitter, and counted by
+Python's re (nltk 3.10 uses the package regex instead, which does not count an exponent as a word). --golden FILE writes the shorter
+responses with the reference's verdicts, for the tests.
 """
 import argparse
 import collections
@@ -68,7 +70,7 @@ def arguments(r, kind):
 
 
 def plain(r, kind):
-    """A response on which nltk and langdetect are sure."""
+    """A response on which nltk and langdetect are certain."""
     if kind == "language:response_language":
         return r.choice(["สวัสดีครับ วันนี้อากาศดีมากและเราจะไปตลาด", "வணக்கம் இன்று வானிலை நன்றாக உள்ளது", "안녕하세요 오늘은 날씨가 아주 좋습니다", "שלום היום מזג האוויר יפה מאוד", "The weather is very nice today and we go to the market."])
     if kind == "length_constraints:number_sentences":
@@ -97,7 +99,7 @@ def load(folder):
 
 
 def golden(path, rows):
-    """Of each instruction some that are followed, by the whole or only loosely, and some that are not."""
+    """For each instruction, some responses that follow it, strictly or only loosely, and some that do not."""
     taken = collections.Counter()
     with open(path, "w", encoding="utf-8") as f:
         for row in rows:

@@ -1,8 +1,9 @@
-"""The verifier json against the standard's own tests, and against Python's jsonschema on random schemas and values.
+"""Compares the verifier json with the standard's own tests, and with Python's jsonschema on random schemas and values.
 
   verify_json.py SUITE [--tare build/tare] [--venv FOLDER] [--random 3000] [--seed 1]
 
-SUITE: a checkout of json-schema-org/JSON-Schema-Test-Suite. FOLDER: an environment with jsonschema (pip install jsonschema); without it only the suite runs.
+SUITE: a checkout of json-schema-org/JSON-Schema-Test-Suite. FOLDER: an environment with jsonschema (pip install jsonschema); without it only
+the suite runs.
 """
 import argparse
 import collections
@@ -15,7 +16,7 @@ import sys
 
 
 def judge(tare, rows):
-    """[verdict object], or the message of the refusal"""
+    """[verdict object], or the error message"""
     lines = "".join(json.dumps({"completion": json.dumps(value), "answer": "", "schema": schema}) + "\n" for schema, value in rows)
     done = subprocess.run([tare, "verify", "json"], input=lines, capture_output=True, text=True)
     if done.returncode:

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""The math verifier and Math-Verify on the same rows in the same run: pairs a second and core, latencies, errors.
+"""Compares the math verifier with Math-Verify on the same rows in the same run: pairs per second and core, latencies, errors.
 
     bench/verify_math.py PLUGIN [--cases FOLDER] [--rows N] [--venv FOLDER]
     bench/verify_math.py PLUGIN --folds [--meaning FIRST:END]
 
-PLUGIN is the built math.so; FOLDER holds realistic.jsonl (shared/data/verify/math). Math-Verify is installed with pip into a virtual
-environment (made when absent), and run there by this file itself. Times are CPU seconds of one thread, extraction included.
+PLUGIN is the compiled math.so; FOLDER holds realistic.jsonl (shared/data/verify/math). Math-Verify is installed with pip into a virtual
+environment (created if missing), and this file runs it there. Times are CPU seconds of one thread, including extraction.
 
---folds: errors by class and fold (five, by a hash of the row's id) over all four files of FOLDER, then over pairs written by meaning
-(tests/verify/meaning.py), even seeds and odd ones apart. The rules were written with the files and the even seeds in view: of these figures
-the one on odd seeds was held out."""
+--folds: errors by class and fold (five, by a hash of the row's id) over all four files of FOLDER, then over pairs generated from meanings
+(tests/verify/meaning.py), even and odd seeds separately. The rules were written with the files and the even seeds in view; only the figure
+for odd seeds is held out."""
 import argparse, collections, ctypes, hashlib, json, os, random, subprocess, sys, time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -91,7 +91,7 @@ def run_ours(path, rows):
     pa = (ctypes.POINTER(Answer) * n)(*[ctypes.pointer(a) for a in answers])
     pv = (ctypes.POINTER(Verdict) * n)(*[ctypes.pointer(v) for v in verdicts])
     each = []
-    for i in range(n):  # latencies, with Python's call around each; also warms up
+    for i in range(n):  # latencies, including Python's call overhead; also a warm-up
         t = time.thread_time_ns()
         verify(self, ctypes.byref(pa, i * 8), ctypes.byref(pv, i * 8), 1, None)
         each.append((time.thread_time_ns() - t) / 1e6)
@@ -170,7 +170,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("plugin")
     p.add_argument("--cases", default=os.path.join(os.path.dirname(__file__), "..", "..", "shared", "data", "verify", "math"))
-    p.add_argument("--rows", type=int, default=1000, help="rows drawn by a fixed seed; 0: all")
+    p.add_argument("--rows", type=int, default=1000, help="number of rows, selected with a fixed seed; 0: all")
     p.add_argument("--venv", default="/tmp/tare-math-verify")
     p.add_argument("--folds", action="store_true", help="errors by class and fold instead of times")
     p.add_argument("--meaning", default="0:400", help="seeds of tests/verify/meaning.py for --folds")

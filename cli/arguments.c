@@ -8,32 +8,34 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST = sizeof((struct arguments){0}.overrides) / sizeof(char *) - 1 }; /* one is kept for run.dir */
+/* one is reserved for run.dir */
+enum { MOST = sizeof((struct arguments){0}.overrides) / sizeof(char *) - 1 };
 
-static bool refuse(const char *argument, const char *what)
+static bool refuse_argument(const char *argument, const char *what)
 {
     log_message(LOG_ERROR, "'%s': %s", argument, what);
     return false;
 }
 
-/* "--steps 3" is a key elsewhere. */
+/* Refuses an option and, where it is a key of another trainer or misspelt, names the key. */
 static bool refuse_option(const char *argument)
 {
     char text[400], key[100];
     struct err e = {0};
     const char *word = argument + strspn(argument, "-");
     if (strchr(word, '.') && strchr(word, '=')) {
-        snprintf(text, sizeof text, "no such option; keys are set without dashes: %.300s", word);
-        return refuse(argument, text);
+        snprintf(text, sizeof text, "unknown option; keys are set without dashes: %.300s", word);
+        return refuse_argument(argument, text);
     }
     snprintf(key, sizeof key, "%.*s", (int)strcspn(word, "="), word);
     snprintf(text, sizeof text, "'%.200s'", argument);
-    config_no_key(key, text, "no such option; keys are set as section.key=value, and --help lists the options", &e);
+    config_no_key(key, text, "unknown option; keys are set as section.key=value, and --help lists the options", &e);
     log_message(LOG_ERROR, "%s", e.message);
     return false;
 }
 
-/* Last but one word: the command line's own run.dir comes later. */
+/* Replaces a run's folder by its config.ini and puts run.dir first, so that a run.dir on the
+ * command line overrides it. */
 static void use_run(struct arguments *out)
 {
     snprintf(out->run_config, sizeof out->run_config, "%.4000s/config.ini", out->file);
@@ -48,7 +50,7 @@ static void use_run(struct arguments *out)
 static bool take_until(const char *text, struct arguments *out)
 {
     if (text && !str_to_int(text, &out->until, NULL) && out->until > 0) return true;
-    return refuse("--until", "needs a step after it, from 1 on");
+    return refuse_argument("--until", "must be followed by a step, 1 or greater");
 }
 
 bool arguments_read(int argc, char **argv, struct arguments *out)
@@ -65,14 +67,14 @@ bool arguments_read(int argc, char **argv, struct arguments *out)
         } else if (argv[i][0] == '-')
             return refuse_option(argv[i]);
         else if (!strchr(argv[i], '=')) {
-            if (out->file) return refuse(argv[i], "is not section.key=value, and the configuration is named already");
+            if (out->file) return refuse_argument(argv[i], "must be section.key=value; the configuration is already given");
             out->file = argv[i];
         } else if (out->n < MOST)
             out->overrides[out->n++] = argv[i];
         else
-            return refuse(argv[i], "too many arguments");
+            return refuse_argument(argv[i], "too many arguments");
     }
-    if (!out->file) return out->n ? refuse(out->overrides[0], "no configuration is named before it") : false;
+    if (!out->file) return out->n ? refuse_argument(out->overrides[0], "CONFIG is missing before it") : false;
     use_run(out);
     return true;
 }

@@ -1,4 +1,4 @@
-/* CONFIG | RUN [--resume] [--allow-change] [--until STEP] [section.key=value ...] */
+/* The arguments CONFIG | RUN [--resume] [--allow-change] [--until STEP] [section.key=value ...]. */
 #ifndef TARE_CLI_ARGUMENTS_H
 #define TARE_CLI_ARGUMENTS_H
 
@@ -10,10 +10,11 @@ struct arguments {
     int n;
     bool resume, allow_change, help;
     int64_t until;                        /* of train; 0: not given */
-    char run_config[4200], run_dir[4200]; /* of a run's folder in CONFIG's place */
+    char run_config[4200], run_dir[4200]; /* RUN/config.ini, run.dir=RUN */
 };
 
-/* false: they are not of this form, and the error has been printed. A run's folder means its config.ini, with run.dir set to the folder. */
+/* Returns false after printing an error if the arguments are invalid. The folder RUN stands for
+ * RUN/config.ini with run.dir=RUN. */
 bool arguments_read(int argc, char **argv, struct arguments *out);
 
 #endif

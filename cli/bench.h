@@ -1,11 +1,13 @@
-/* What `tare bench` measures: cases of kernels at the shapes of real models, and the peaks of the machine they are compared with. */
+/* Measurements of `tare bench`: kernels at the shapes of real models, and the peaks of the machine
+ * that they are compared with. */
 #ifndef TARE_CLI_BENCH_H
 #define TARE_CLI_BENCH_H
 
 #include "kernels.h"
 #include "model/model.h"
 
-/* One operation at one shape. flops and bytes are what the definition needs at least, for one run. */
+/* One operation at one shape. flops and bytes are the minimum that its definition needs for a run.
+ */
 struct bench_case {
     char name[80];
     int (*setup)(struct bench_case *b); /* nonzero: no memory */
@@ -21,15 +23,20 @@ struct bench_case {
 /* Calls visit for every case; stops when it returns nonzero, and returns that. */
 int bench_kernels(int (*visit)(const struct bench_case *b, void *arg), void *arg);
 
-/* Seconds: of this thread's CPU time when the pool has one thread (others on the machine count less), of the clock otherwise. */
+/* Seconds of this thread's CPU time if the pool has one thread, which other work on the machine
+ * disturbs less; seconds of wall-clock time otherwise. */
 double bench_clock(struct pool *pool);
 
-/* Fused multiply-add peak of all threads, 10^9 operations a second (2 an fma), with the widest vectors that `isa` has. */
+/* Fused multiply-add peak of all threads in 10^9 operations per second (an fma counts 2), with the
+ * widest vectors of `isa`. */
 double bench_peak_flops(struct pool *pool, const char *isa);
-/* Less than a millisecond of a product's innermost loop in the first cache, on all threads; returns its operations, 0 where there is none. The rate
- * that it has between a stage's operations is what the machine gave a product in those seconds, whatever peak a short burst reaches. */
+/* Runs a matrix product's innermost loop in the first-level cache for less than a millisecond on
+ * all threads. Returns its operations, 0 if there is no such loop. Its rate between the operations
+ * of a stage is the rate available to a product at that time, regardless of the peak of a short
+ * burst. */
 double bench_tile(struct pool *pool, const char *isa);
-/* Reading memory far larger than the caches, all threads, 10^9 bytes a second; 0 when there is no memory for it. */
+/* Rate of reading memory far larger than the caches on all threads, in 10^9 bytes per second; 0 if
+ * the allocation fails. */
 double bench_peak_read(struct pool *pool);
 
 /* ---- whole stages: bench_profile.c, bench_stage.c */
@@ -42,16 +49,19 @@ struct bench_profile {
     struct bench_op op[BENCH_OPS];
 };
 const char *bench_op_name(int op);
-/* k with every operation timed. One table at a time, and no call before bench_profile_into. */
+/* Returns a table that times every operation of k. One table at a time; bench_profile_into must be
+ * called before its first operation. */
 const struct kernels *bench_profile_wrap(const struct kernels *k);
-/* Where operations are added from now on. m: its products of a vocabulary's width are the head's; NULL while there is none. */
+/* Sets the profile that receives operations from now on. Products of m's vocabulary width count as
+ * the head's; m may be NULL. */
 void bench_profile_into(struct bench_profile *p, const struct model *m);
-/* bench_clock without the time that samples of bench_tile took; one is taken every 50 ms. */
+/* bench_clock minus the time spent in samples of bench_tile, taken every 50 ms. */
 double bench_profile_clock(void);
-/* 10^9 operations a second of all samples since bench_profile_wrap; 0: there was none. */
+/* Rate of all samples since bench_profile_wrap, in 10^9 operations per second; 0 without samples.
+ */
 double bench_profile_tile(void);
 
-/* `tare bench step|train|generate`; argv[1] is that word. */
+/* Runs `tare bench step|train|generate`; argv[1] is that word. */
 int bench_stage(int argc, char **argv);
 
 #endif

@@ -1,4 +1,4 @@
-/* Cases of `tare bench`: every operation at the shapes of a tiny model and of SmolLM2-135M. */
+/* The cases of `tare bench`: every operation at the shapes of a tiny model and of SmolLM2-135M. */
 #include "bench.h"
 
 #include <math.h>
@@ -11,8 +11,8 @@ struct net {
 };
 static const struct net MODELS[] = {{"tiny", 128, 4, 2, 32, 384, 256}, {"smollm2", 576, 9, 3, 64, 1536, 49152}};
 
-/* n floats of a small pattern. */
-static void *take(struct bench_case *b, int64_t n)
+/* Allocates n floats of a repeating pattern. */
+static void *alloc_pattern(struct bench_case *b, int64_t n)
 {
     float *p = b->k->backend->alloc(b->c, n * 4 + 64);
     if (!p) return NULL;
@@ -20,13 +20,13 @@ static void *take(struct bench_case *b, int64_t n)
     return b->memory[b->n_memory++] = p;
 }
 
-static int takes(struct bench_case *b, int n, const int64_t *sizes)
+static int alloc_buffers(struct bench_case *b, int n, const int64_t *sizes)
 {
     for (int i = 0; i < n; i++)
-        if (!take(b, sizes[i])) return 1;
+        if (!alloc_pattern(b, sizes[i])) return 1;
     return 0;
 }
-#define TAKE(B, ...) takes((B), (int)(sizeof((int64_t[]){__VA_ARGS__}) / 8), (int64_t[]){__VA_ARGS__})
+#define TAKE(B, ...) alloc_buffers((B), (int)(sizeof((int64_t[]){__VA_ARGS__}) / 8), (int64_t[]){__VA_ARGS__})
 
 /* ---- products: shape T, N, K */
 static int matmul_setup(struct bench_case *b)
@@ -58,7 +58,8 @@ static void dw_run(struct bench_case *b)
            .k = b->shape[2], .dtype = DTYPE_F32);
 }
 
-/* ---- attention: shape sequences, queries of each, shared keys, own keys before the queries, model */
+/* ---- attention. shape: sequences, queries per sequence, shared keys, own keys before the queries;
+ * then the model */
 static struct attn_shape shape_of(const struct net *m)
 {
     return (struct attn_shape){m->h, m->j, m->d, (m->h + 2 * m->j) * m->d, 1.0f / sqrtf((float)m->d), DTYPE_F32, 0};
@@ -86,7 +87,8 @@ static void attention_run(struct bench_case *b)
     KERNEL(b->k, b->c, attention, .out = b->memory[0], .qkv = b->memory[1], .kv = (struct kv_layer){b->memory[2], b->memory[3]},
            .shape = shape_of(&MODELS[b->shape[4]]), .seqs = b->memory[5], .n_seqs = b->shape[0]);
 }
-static int attention_grad_setup(struct bench_case *b) /* shape rollouts, their length, prompt length; model in [4] */
+/* shape: rollouts, their length, prompt length; [4]: the model */
+static int attention_grad_setup(struct bench_case *b)
 {
     const struct net *m = &MODELS[b->shape[4]];
     const int64_t t = b->shape[0] * b->shape[1] + b->shape[2], stride = (m->h + 2 * m->j) * m->d;
@@ -199,13 +201,13 @@ struct visitor {
     int stop;
 };
 
-static void offer(struct visitor *v, struct bench_case b, const char *op, const char *model, const char *what)
+static void visit_case(struct visitor *v, struct bench_case b, const char *op, const char *model, const char *what)
 {
     snprintf(b.name, sizeof b.name, "%s %s %s", op, model, what);
     if (!v->stop) v->stop = v->visit(&b, v->arg);
 }
 
-static void products(struct visitor *v, const struct net *m, int64_t t)
+static void visit_products(struct visitor *v, const struct net *m, int64_t t)
 {
     const struct {
         const char *name;
@@ -217,35 +219,35 @@ static void products(struct visitor *v, const struct net *m, int64_t t)
         char what[40];
         if (t * n > 8 << 20) continue;
         snprintf(what, sizeof what, "%s T=%lld", layers[i].name, (long long)t);
-        offer(v,
-              (struct bench_case){.setup = matmul_setup,
-                                  .run = matmul_run,
-                                  .shape = {t, n, k, DTYPE_F32},
-                                  .flops = flops,
-                                  .bytes = data + 4.0 * (double)(n * k)},
-              "matmul", m->name, what);
+        visit_case(v,
+                   (struct bench_case){.setup = matmul_setup,
+                                       .run = matmul_run,
+                                       .shape = {t, n, k, DTYPE_F32},
+                                       .flops = flops,
+                                       .bytes = data + 4.0 * (double)(n * k)},
+                   "matmul", m->name, what);
         if (i == 2)
-            offer(v,
-                  (struct bench_case){.setup = matmul_setup,
-                                      .run = matmul_run,
-                                      .shape = {t, n, k, DTYPE_BF16},
-                                      .flops = flops,
-                                      .bytes = data + 2.0 * (double)(n * k)},
-                  "matmul_bf16", m->name, what);
+            visit_case(v,
+                       (struct bench_case){.setup = matmul_setup,
+                                           .run = matmul_run,
+                                           .shape = {t, n, k, DTYPE_BF16},
+                                           .flops = flops,
+                                           .bytes = data + 2.0 * (double)(n * k)},
+                       "matmul_bf16", m->name, what);
         if (t < 128) continue;
         struct bench_case grad = {.setup = matmul_setup,
                                   .run = dx_run,
                                   .shape = {t, n, k, DTYPE_F32},
                                   .flops = flops,
                                   .bytes = data + 4.0 * (double)(n * k)};
-        offer(v, grad, "matmul_dx", m->name, what);
+        visit_case(v, grad, "matmul_dx", m->name, what);
         grad.setup = dw_setup;
         grad.run = dw_run;
-        offer(v, grad, "matmul_dw", m->name, what);
+        visit_case(v, grad, "matmul_dw", m->name, what);
     }
 }
 
-static void attentions(struct visitor *v, const struct net *m, int64_t index)
+static void visit_attention(struct visitor *v, const struct net *m, int64_t index)
 {
     static const struct {
         const char *name;
@@ -258,52 +260,57 @@ static void attentions(struct visitor *v, const struct net *m, int64_t index)
         const double q = (double)(cases[i].n * cases[i].q), before = (double)(cases[i].shared + cases[i].own);
         const double pairs = q * (before + 0.5 * (double)(cases[i].q + 1)) * (double)(m->h * m->d);
         const double keys = (double)cases[i].shared + (double)cases[i].n * (double)(cases[i].own + cases[i].q);
-        offer(v,
-              (struct bench_case){.setup = attention_setup,
-                                  .run = attention_run,
-                                  .shape = {cases[i].n, cases[i].q, cases[i].shared, cases[i].own, index},
-                                  .flops = 4 * pairs,
-                                  .bytes = 8 * keys * (double)(m->j * m->d) + 8 * q * (double)(m->h * m->d)},
-              "attention", m->name, cases[i].name);
+        visit_case(v,
+                   (struct bench_case){.setup = attention_setup,
+                                       .run = attention_run,
+                                       .shape = {cases[i].n, cases[i].q, cases[i].shared, cases[i].own, index},
+                                       .flops = 4 * pairs,
+                                       .bytes = 8 * keys * (double)(m->j * m->d) + 8 * q * (double)(m->h * m->d)},
+                   "attention", m->name, cases[i].name);
     }
     static const int64_t grads[][3] = {{0, 0, 128}, {0, 0, 1024}, {8, 128, 128}};
     static const char *const names[] = {"128", "1024", "128+8x128"};
     for (int i = 0; i < 3; i++) {
         const double n = (double)grads[i][0], len = (double)grads[i][1], p = (double)grads[i][2];
         const double pairs = (p * (p + 1) / 2 + n * len * (p + (len + 1) / 2)) * (double)(m->h * m->d), rows = n * len + p;
-        offer(v,
-              (struct bench_case){.setup = attention_grad_setup,
-                                  .run = attention_grad_run,
-                                  .shape = {grads[i][0], grads[i][1], grads[i][2], 0, index},
-                                  .flops = 10 * pairs,
-                                  .bytes = 8 * rows * (double)((2 * m->h + 2 * m->j) * m->d)},
-              "attention_grad", m->name, names[i]);
+        visit_case(v,
+                   (struct bench_case){.setup = attention_grad_setup,
+                                       .run = attention_grad_run,
+                                       .shape = {grads[i][0], grads[i][1], grads[i][2], 0, index},
+                                       .flops = 10 * pairs,
+                                       .bytes = 8 * rows * (double)((2 * m->h + 2 * m->j) * m->d)},
+                   "attention_grad", m->name, names[i]);
     }
 }
 
-static void rows(struct visitor *v, const struct net *m, int64_t t)
+static void visit_row_operations(struct visitor *v, const struct net *m, int64_t t)
 {
     char what[40];
     snprintf(what, sizeof what, "T=%lld", (long long)t);
     const double c = (double)(t * m->c), f = (double)(t * m->f), z = (double)(t * m->v);
-    offer(v, (struct bench_case){.setup = rows_setup, .run = rmsnorm_run, .shape = {t, m->c}, .flops = 4 * c, .bytes = 8 * c},
-          "rmsnorm", m->name, what);
-    offer(v,
-          (struct bench_case){.setup = rows_setup, .run = rmsnorm_grad_run, .shape = {t, m->c}, .flops = 11 * c, .bytes = 16 * c},
-          "rmsnorm_grad", m->name, what);
-    offer(v, (struct bench_case){.setup = rows_setup, .run = swiglu_run, .shape = {t, m->f}, .flops = 20 * f, .bytes = 12 * f},
-          "swiglu", m->name, what);
-    offer(v, (struct bench_case){.setup = rows_setup, .run = swiglu_grad_run, .shape = {t, m->f}, .flops = 26 * f, .bytes = 20 * f},
-          "swiglu_grad", m->name, what);
+    visit_case(v, (struct bench_case){.setup = rows_setup, .run = rmsnorm_run, .shape = {t, m->c}, .flops = 4 * c, .bytes = 8 * c},
+               "rmsnorm", m->name, what);
+    visit_case(
+        v, (struct bench_case){.setup = rows_setup, .run = rmsnorm_grad_run, .shape = {t, m->c}, .flops = 11 * c, .bytes = 16 * c},
+        "rmsnorm_grad", m->name, what);
+    visit_case(v, (struct bench_case){.setup = rows_setup, .run = swiglu_run, .shape = {t, m->f}, .flops = 20 * f, .bytes = 12 * f},
+               "swiglu", m->name, what);
+    visit_case(
+        v, (struct bench_case){.setup = rows_setup, .run = swiglu_grad_run, .shape = {t, m->f}, .flops = 26 * f, .bytes = 20 * f},
+        "swiglu_grad", m->name, what);
     if (t > 32) return;
-    offer(v, (struct bench_case){.setup = head_setup, .run = head_stats_run, .shape = {t, m->v}, .flops = 22 * z, .bytes = 4 * z},
-          "head_stats", m->name, what);
-    offer(v, (struct bench_case){.setup = head_setup, .run = head_grad_run, .shape = {t, m->v}, .flops = 22 * z, .bytes = 8 * z},
-          "head_grad", m->name, what);
-    offer(v, (struct bench_case){.setup = head_setup, .run = sample_run, .shape = {t, m->v, 0}, .flops = 24 * z, .bytes = 4 * z},
-          "sample", m->name, what);
-    offer(v, (struct bench_case){.setup = head_setup, .run = sample_run, .shape = {t, m->v, 1}, .flops = 24 * z, .bytes = 4 * z},
-          "sample_truncated", m->name, what);
+    visit_case(v,
+               (struct bench_case){.setup = head_setup, .run = head_stats_run, .shape = {t, m->v}, .flops = 22 * z, .bytes = 4 * z},
+               "head_stats", m->name, what);
+    visit_case(v,
+               (struct bench_case){.setup = head_setup, .run = head_grad_run, .shape = {t, m->v}, .flops = 22 * z, .bytes = 8 * z},
+               "head_grad", m->name, what);
+    visit_case(v,
+               (struct bench_case){.setup = head_setup, .run = sample_run, .shape = {t, m->v, 0}, .flops = 24 * z, .bytes = 4 * z},
+               "sample", m->name, what);
+    visit_case(v,
+               (struct bench_case){.setup = head_setup, .run = sample_run, .shape = {t, m->v, 1}, .flops = 24 * z, .bytes = 4 * z},
+               "sample_truncated", m->name, what);
 }
 
 int bench_kernels(int (*visit)(const struct bench_case *b, void *arg), void *arg)
@@ -312,22 +319,22 @@ int bench_kernels(int (*visit)(const struct bench_case *b, void *arg), void *arg
     struct visitor v = {visit, arg, 0};
     for (int i = 0; i < 2; i++) {
         const struct net *m = &MODELS[i];
-        for (int j = 0; j < 6; j++) products(&v, m, batch[j]);
-        attentions(&v, m, i);
-        rows(&v, m, 1);
-        rows(&v, m, 32);
-        rows(&v, m, 1024);
+        for (int j = 0; j < 6; j++) visit_products(&v, m, batch[j]);
+        visit_attention(&v, m, i);
+        visit_row_operations(&v, m, 1);
+        visit_row_operations(&v, m, 32);
+        visit_row_operations(&v, m, 1024);
     }
     const int64_t n = 4 << 20;
-    offer(&v,
-          (struct bench_case){
-              .setup = adamw_setup, .run = adamw_run, .shape = {n}, .flops = 14.0 * (double)n, .bytes = 28.0 * (double)n},
-          "adamw", "-", "n=4Mi");
-    offer(&v,
-          (struct bench_case){
-              .setup = adamw_setup, .run = squares_run, .shape = {n}, .flops = 2.0 * (double)n, .bytes = 4.0 * (double)n},
-          "sum_squares", "-", "n=4Mi");
-    offer(&v, (struct bench_case){.setup = adamw_setup, .run = digest_run, .shape = {n}, .bytes = 4.0 * (double)n}, "digest", "-",
-          "n=4Mi");
+    visit_case(&v,
+               (struct bench_case){
+                   .setup = adamw_setup, .run = adamw_run, .shape = {n}, .flops = 14.0 * (double)n, .bytes = 28.0 * (double)n},
+               "adamw", "-", "n=4Mi");
+    visit_case(&v,
+               (struct bench_case){
+                   .setup = adamw_setup, .run = squares_run, .shape = {n}, .flops = 2.0 * (double)n, .bytes = 4.0 * (double)n},
+               "sum_squares", "-", "n=4Mi");
+    visit_case(&v, (struct bench_case){.setup = adamw_setup, .run = digest_run, .shape = {n}, .bytes = 4.0 * (double)n}, "digest",
+               "-", "n=4Mi");
     return v.stop;
 }

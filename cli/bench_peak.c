@@ -13,12 +13,12 @@ enum { ROUNDS = 25, STEPS = 200000, CHAINS = 12 };
 struct peak {
     const float *memory;
     int64_t threads;
-    volatile float sink[64]; /* so that no loop is without effect */
+    volatile float sink[64]; /* keeps the loops from being optimised away */
     int wide;
 };
 
 #if defined(__x86_64__)
-/* Every chain ends in the result, or the compiler drops it. */
+/* The result depends on every chain; otherwise the compiler drops it. */
 #define LOOP(VECTOR, SET, FMA, ADD, STORE)                                                                                         \
     VECTOR c[CHAINS], sum = SET(0.0f);                                                                                             \
     const VECTOR a = SET(0.999f), b = SET(1e-3f);                                                                                  \
@@ -39,15 +39,16 @@ __attribute__((target("avx512f"))) static void fma_16(float *out)
     LOOP(__m512, _mm512_set1_ps, _mm512_fmadd_ps, _mm512_add_ps, _mm512_storeu_ps)
 }
 
-/* A tile of a product as gemm.c keeps it, ROWS x two vectors, whose operands stay in the first cache: 2 loads and ROWS broadcasts a step. Two
- * threads of other people's on the core's other half leave plain multiply-adds alone and slow this down. */
-enum { TILE_STEPS = 192, TILE_RUNS = 150, TILE_TASKS = 16 /* a thread */, TILE_FLOATS = TILE_STEPS * (14 + 32) };
+/* The register tile of gemm.c, ROWS x two vectors, with operands in the first-level cache: 2 loads
+ * and ROWS broadcasts per step. Other work on the second hardware thread of a core slows this down
+ * while it leaves plain multiply-adds at full speed. */
+enum { TILE_STEPS = 192, TILE_RUNS = 150, TILE_TASKS = 16, TILE_FLOATS = TILE_STEPS * (14 + 32) };
 #define TILE(VECTOR, ZERO, LOAD, SET, FMA, ADD, STORE, ROWS, LANES)                                                                \
     VECTOR c[ROWS][2], sum = ZERO();                                                                                               \
     _Pragma("GCC unroll 16") for (int r = 0; r < ROWS; r++) c[r][0] = c[r][1] = ZERO();                                            \
     for (int run = 0; run < TILE_RUNS; run++) {                                                                                    \
         const float *a = in, *b = in + ROWS * TILE_STEPS;                                                                          \
-        __asm__ volatile("" : "+r"(a), "+r"(b)); /* the next run loads again */                                                    \
+        __asm__ volatile("" : "+r"(a), "+r"(b)); /* forces the next run to load again */                                           \
         _Pragma("GCC unroll 4") for (int k = 0; k < TILE_STEPS; k++, a += ROWS, b += 2 * LANES)                                    \
         {                                                                                                                          \
             const VECTOR w0 = LOAD(b), w1 = LOAD(b + LANES);                                                                       \
@@ -116,7 +117,7 @@ static double best_seconds(struct pool *pool, pool_task task, struct peak *p)
 }
 
 #if defined(__x86_64__)
-/* Whether a table of this name computes with AVX-512. */
+/* True if the table of this name computes with AVX-512. */
 static int is_wide(const char *isa)
 {
     return !strncmp(isa, "avx512", 6) || !strcmp(isa, "amx") || !strcmp(isa, "amx-avx512");
@@ -155,7 +156,7 @@ static void read_task(void *arg, int64_t task, int thread)
     const int64_t n = READ_BYTES / 4 / p->threads / 64 * 64;
     const float *at = p->memory + task * n;
     const uint64_t *word = (const uint64_t *)(const void *)at;
-    uint64_t sum[4] = {0}; /* a word of every cache line: memory moves lines */
+    uint64_t sum[4] = {0}; /* one word per cache line: memory transfers whole lines */
     (void)thread;
     for (int64_t i = 0; i < n / 2; i += 32)
         for (int j = 0; j < 4; j++) sum[j] += word[i + 8 * j];
@@ -168,7 +169,8 @@ double bench_peak_read(struct pool *pool)
     struct err e;
     void *memory;
     if (mem_new(READ_BYTES, &memory, &e)) return 0;
-    memset(memory, 1, (size_t)READ_BYTES); /* untouched pages are all one page of zeros, which lies in the cache */
+    /* untouched pages share one page of zeros, which stays in the cache */
+    memset(memory, 1, (size_t)READ_BYTES);
     p.memory = memory;
     const double seconds = best_seconds(pool, read_task, &p);
     mem_free(memory);

@@ -1,4 +1,5 @@
-/* A table of kernels that times another one: every operation goes on to it, and its time, floating-point operations and bytes are added up. */
+/* A table of kernels that forwards every operation to another table and accumulates its time,
+ * floating-point operations and bytes. */
 #include "bench.h"
 #include "cost.h"
 
@@ -42,14 +43,14 @@ enum {
 };
 
 static struct {
-    const struct kernels *k; /* what is timed */
+    const struct kernels *k; /* the table that is timed */
     struct kernels table;
     struct backend backend;
     struct bench_profile *into;
     struct pool *pool;
     int64_t vocab;
     double next, tile_seconds, tile_flops; /* samples of bench_tile */
-} profiled;                                /* operations carry no argument of the caller's, so one at a time */
+} profiled;                                /* a global, because operations carry no context of the caller */
 
 static void sample_tile(double now)
 {
@@ -69,7 +70,7 @@ static void count(int op, double start, struct kernel_cost cost)
     if (now >= profiled.next && profiled.vocab >= 0) sample_tile(now);
 }
 
-/* TIMED(op, operation, operation whose cost it has) of the arguments o */
+/* TIMED(op, operation, operation with the same cost): calls it with the arguments o. */
 #define TIMED(OP, NAME, COST)                                                                                                      \
     do {                                                                                                                           \
         const double start_ = bench_clock(profiled.pool);                                                                          \
@@ -77,7 +78,7 @@ static void count(int op, double start, struct kernel_cost cost)
         count((OP), start_, cost_##COST(o));                                                                                       \
     } while (0)
 
-/* Products of the vocabulary's width are the head's. */
+/* A product of the vocabulary's width counts as the head's. */
 static void matmul(const struct kctx *c, const struct op_matmul *o)
 {
     TIMED(o->n == profiled.vocab ? MATMUL_HEAD : MATMUL, matmul, matmul);
@@ -171,7 +172,7 @@ const struct kernels *bench_profile_wrap(const struct kernels *k)
 {
     struct kernels *t = &profiled.table;
     profiled.k = k;
-    *t = *k; /* memory operations stay as they are */
+    *t = *k; /* memory operations are not timed */
     profiled.backend = *k->backend;
     profiled.backend.zero = zero;
     t->backend = &profiled.backend;

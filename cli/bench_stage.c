@@ -1,4 +1,5 @@
-/* tare bench step|train|generate: a whole stage on a model, every kernel of it timed and set beside what the machine can do. */
+/* tare bench step|train|generate: times a whole stage on a model and each of its kernels, next to
+ * the peaks of the machine. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "cli/bench.h"
@@ -24,15 +25,15 @@ struct phase { /* one stage of a round */
 struct round {
     struct phase phase[PHASES];
     double seconds;
-    int64_t grown; /* arenas and caches that took memory in this round */
+    int64_t grown; /* arenas and caches that allocated memory in this round */
 };
 
 struct stage {
     const char *kind, *model;
     bool json;
     int64_t prompt, rounds;
-    double started, ready; /* seconds from the start until the model can sample and learn */
-    double peak, read;     /* of the machine: 10^9 operations and bytes a second */
+    double started, ready; /* seconds until the model can sample and train */
+    double peak, read;     /* of the machine: 10^9 operations and bytes per second */
     struct config config;
     struct engine engine;
     struct arena arena, batch;
@@ -41,7 +42,7 @@ struct stage {
     struct round round[MAX_ROUNDS];
 };
 
-/* ---- what runs */
+/* ---- running */
 
 static tare_status open_model(struct stage *s, struct err *e)
 {
@@ -49,7 +50,7 @@ static tare_status open_model(struct stage *s, struct err *e)
     struct engine *g = &s->engine;
     const bool tiny = !strcmp(s->model, "tiny");
     if (c->run.device != RUN_CPU)
-        FAIL(e, TARE_E_CONFIG, "run.device = %s: these rounds time the CPU's operations one by one; leave run.device = cpu",
+        FAIL(e, TARE_E_CONFIG, "run.device = %s: must be cpu; tare bench times the operations of the CPU",
              config_chosen(c, "run", "device"));
     TRY(engine_open(g, ENGINE_KERNELS, e));
     g->kernels = bench_profile_wrap(g->kernels);
@@ -104,7 +105,7 @@ static tare_status sample_tokens(struct stage *s, int64_t max_new, int64_t round
         out, e);
 }
 
-/* Groups of `size` rollouts over the prompts; advantages +1 and -1 in turn. */
+/* Fills a batch of `size` rollouts per prompt with advantages +1 and -1 in turn. */
 static tare_status make_batch(struct stage *s, int64_t size, int64_t prompt, const struct sample_output *o, struct batch *b,
                               struct err *e)
 {
@@ -112,7 +113,7 @@ static tare_status make_batch(struct stage *s, int64_t size, int64_t prompt, con
     *b = (struct batch){.n_groups = groups};
     TRY(batch_regular(b, size, prompt, 0, &s->batch, e));
     rollout_columns(b, o);
-    TRY(batch_room(b, BATCH_ESTIMATE, &s->batch, e));
+    TRY(batch_alloc(b, BATCH_ESTIMATE, &s->batch, e));
     TRY(arena_new(&s->batch, &b->prompt_ids, b->n_prompt_tokens, e));
     for (int64_t i = 0; i < o->n; i++) {
         b->advantage[i] = i % 2 ? -1 : 1;
@@ -137,7 +138,7 @@ static tare_status run_step(struct stage *s, int64_t i, struct round *r, struct 
     bench_profile_into(&r->phase[1].profile, s->engine.model);
     b.step = i;
     TRY(update_run(s->engine.trainer, &b, &report, e));
-    if (report.mismatch != 0) FAIL(e, TARE_E_INVALID, "the update's logprobs differ from the sampler's by %g", report.mismatch);
+    if (report.mismatch != 0) FAIL(e, TARE_E_INVALID, "logprobs of update and sampler differ by %g", report.mismatch);
     const double end = bench_profile_clock();
     r->phase[0].name = "rollout";
     r->phase[0].seconds = middle - start;
@@ -170,7 +171,7 @@ static tare_status run_train(struct stage *s, int64_t i, struct round *r, struct
     return TARE_OK;
 }
 
-/* The time up to the first tokens comes from a run that stops there. */
+/* Measures the time to the first tokens by a separate run that stops there. */
 static tare_status run_generate(struct stage *s, int64_t i, struct round *r, struct err *e)
 {
     struct sample_output out;
@@ -205,7 +206,8 @@ static int64_t memory_taken(const struct stage *s)
            (t ? t->pack.grown + t->acts.grown + t->head.grown + t->work.grown : 0);
 }
 
-/* The higher of before and after the rounds: for a moment two threads may be given one core. */
+/* Takes the higher peak of before and after the rounds, because two threads may briefly share a
+ * core. */
 static void take_peaks(struct stage *s)
 {
     s->peak = fmax(s->peak, bench_peak_flops(s->engine.pool, s->engine.kernels->name));
@@ -231,9 +233,9 @@ static tare_status run_rounds(struct stage *s, struct err *e)
     return TARE_OK;
 }
 
-/* ---- what is shown */
+/* ---- printing */
 
-static int faster(const void *a, const void *b)
+static int by_seconds(const void *a, const void *b)
 {
     const double x = ((const struct round *)a)->seconds, y = ((const struct round *)b)->seconds;
     return x < y ? -1 : x > y;
@@ -292,10 +294,10 @@ static void print_json(const struct stage *s, const struct round *r)
     printf("}\n");
 }
 
-static void report(struct stage *s)
+static void print_report(struct stage *s)
 {
-    const int64_t grown = s->round[s->rounds].grown; /* of the last */
-    qsort(s->round + 1, (size_t)s->rounds, sizeof *s->round, faster);
+    const int64_t grown = s->round[s->rounds].grown; /* in the last round */
+    qsort(s->round + 1, (size_t)s->rounds, sizeof *s->round, by_seconds);
     const struct round *r = &s->round[1 + (s->rounds - 1) / 2];
     if (s->json) {
         print_json(s, r);
@@ -303,7 +305,7 @@ static void report(struct stage *s)
     }
     printf("# %s, %s, %s, %s, %d threads: peak %.1f GFLOP/s, reading %.1f GB/s\n", s->kind, s->model,
            config_chosen(&s->config, "model", "dtype"), s->engine.kernels->name, pool_threads(s->engine.pool), s->peak, s->read);
-    printf("# in these rounds the innermost loop of a product, in the first cache, ran at %.1f GFLOP/s: %.0f %% of that peak\n",
+    printf("# in these rounds the innermost loop of a product ran at %.1f GFLOP/s in the first-level cache: %.0f %% of that peak\n",
            bench_profile_tile(), 100 * bench_profile_tile() / s->peak);
     printf(
         "# ready after %.2f s, round %.4f s (%.4f to %.4f of %lld), peak memory %.1f MiB, memory taken in the last round: %lld times\n",
@@ -314,17 +316,17 @@ static void report(struct stage *s)
 
 /* ---- the command */
 
-static tare_status whole(const char *text, const char *key, int64_t low, int64_t high, int64_t *out, struct err *e)
+static tare_status read_whole(const char *text, const char *key, int64_t low, int64_t high, int64_t *out, struct err *e)
 {
     char *end;
     const long long n = strtoll(text, &end, 10);
     if (*end || end == text || n < low || n > high)
-        FAIL(e, TARE_E_CONFIG, "%s = %s is not in %lld..%lld", key, text, (long long)low, (long long)high);
+        FAIL(e, TARE_E_CONFIG, "%s = %s: must be from %lld to %lld", key, text, (long long)low, (long long)high);
     *out = n;
     return TARE_OK;
 }
 
-static tare_status settings(struct stage *s, int argc, char **argv, struct err *e)
+static tare_status read_settings(struct stage *s, int argc, char **argv, struct err *e)
 {
     const char *overrides[64];
     int n = 0;
@@ -332,11 +334,11 @@ static tare_status settings(struct stage *s, int argc, char **argv, struct err *
         if (!strcmp(argv[i], "--json"))
             s->json = true;
         else if (!strncmp(argv[i], "prompt=", 7))
-            TRY(whole(argv[i] + 7, "prompt", 1, 1 << 20, &s->prompt, e));
+            TRY(read_whole(argv[i] + 7, "prompt", 1, 1 << 20, &s->prompt, e));
         else if (!strncmp(argv[i], "rounds=", 7))
-            TRY(whole(argv[i] + 7, "rounds", 1, MAX_ROUNDS - 1, &s->rounds, e));
+            TRY(read_whole(argv[i] + 7, "rounds", 1, MAX_ROUNDS - 1, &s->rounds, e));
         else if (n == 64)
-            FAIL(e, TARE_E_CONFIG, "more than 64 keys");
+            FAIL(e, TARE_E_CONFIG, "too many keys: at most 64");
         else
             overrides[n++] = argv[i];
     }
@@ -344,9 +346,9 @@ static tare_status settings(struct stage *s, int argc, char **argv, struct err *
     return s->config.rollout.max_new_tokens ? TARE_OK : config_set(&s->config, "rollout", "max_new_tokens", "256", "default", e);
 }
 
-static tare_status run(struct stage *s, int argc, char **argv, struct err *e)
+static tare_status run_stage(struct stage *s, int argc, char **argv, struct err *e)
 {
-    TRY(settings(s, argc, argv, e));
+    TRY(read_settings(s, argc, argv, e));
     TRY(config_set(&s->config, "model", "path", s->model, "command line", e));
     engine_init(&s->engine, &s->config, NULL);
     TRY(open_model(s, e));
@@ -363,7 +365,7 @@ static tare_status run(struct stage *s, int argc, char **argv, struct err *e)
     take_peaks(s);
     TRY(run_rounds(s, e));
     take_peaks(s);
-    report(s);
+    print_report(s);
     return cli_flush(e);
 }
 
@@ -383,7 +385,7 @@ int bench_stage(int argc, char **argv)
     s->rounds = 3;
     arena_init(&s->arena, "bench");
     arena_init(&s->batch, "bench batch");
-    const tare_status status = run(s, argc, argv, &e);
+    const tare_status status = run_stage(s, argc, argv, &e);
     if (status) log_error(&e);
     engine_close(&s->engine);
     arena_free(&s->arena);

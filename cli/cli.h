@@ -1,6 +1,9 @@
-/* The verbs of the command line: name (an underscore stands for a dash), arguments and purpose as `tare --help` prints them. A verb is a line here and a file cmd_VERB.c, with the
- * text of `tare VERB --help` in VERB_usage and the verb itself in cmd_VERB: argv[0] is its name; it returns the exit status: 0 ok, 1 failed, 2 usage,
- * 3 configuration, 130 interrupted. */
+/* The table of verbs: name (an underscore stands for a dash), arguments and purpose, as `tare
+ * --help` prints them.
+ *
+ * A verb is a line here and a file cmd_VERB.c that defines VERB_usage, the text of `tare VERB
+ * --help`, and cmd_VERB. argv[0] is the verb's name. cmd_VERB returns the exit status: 0 done, 1
+ * failed, 2 usage, 3 configuration, 130 interrupted. */
 #ifndef TARE_CLI_CLI_H
 #define TARE_CLI_CLI_H
 
@@ -9,52 +12,52 @@
 
 /* clang-format off */
 #define VERBS_TRAIN(X) \
-    X(train, "CONFIG [section.key=value ...]", "train by reinforcement learning; --resume continues from the last checkpoint") \
-    X(sft, "CONFIG [...]", "supervised training: the warm start, and the baseline; --resume") \
-    X(eval, "CONFIG [...]", "pass@1, avg@k, pass@k on held-out questions") \
-    X(plan, "CONFIG [plan.key=value ...]", "memory, wire and time of a run, before anything is allocated")
+    X(train, "CONFIG [section.key=value ...]", "train by reinforcement learning; --resume continues a run") \
+    X(sft, "CONFIG [...]", "train on given completions: warm start or baseline; --resume") \
+    X(eval, "CONFIG [...]", "measure pass@1, avg@k and pass@k on held-out questions") \
+    X(plan, "CONFIG [plan.key=value ...]", "compute the memory of a run without allocating it")
 #ifdef TARE_LAB
 #define VERBS_SWEEP(X) \
-    X(sweep, "CONFIG [...] (--table)", "a run for each cell of the grid in [sweep]; the results, with intervals")
+    X(sweep, "CONFIG [...] (--table)", "train every cell of the grid in [sweep]; tabulate the results")
 #else
 #define VERBS_SWEEP(X)
 #endif
 #ifdef TARE_LAB
 #define VERBS_RUNS(X) \
-    X(report, "RUN_OR_SWEEP ... [-o FILE]", "one self-contained HTML file with plots") \
-    X(watch, "RUN", "a run's signals, live in the terminal") \
-    X(diff, "RUN RUN", "the first step, token, advantage or weight in which two runs differ, and by how much") \
-    X(fork, "RUN@STEP [section.key=value ...]", "a new run that branches off another at a step, with other keys") \
-    X(verify_run, "RUN [--steps A-B] [--sample N]", "whether a run's files are those it wrote, and its steps come out again") \
-    X(variance, "CONFIG [--from CHECKPOINT ...]", "each estimator's bias, variance and direction at a checkpoint") \
-    X(audit, "DUMP ... [section.key=value ...]", "a rollout dump's rewards, groups, advantages computed again, of any trainer") \
-    X(ladder, "[RUNG ...] [section.key=value ...]", "small tasks that provably learn: is this program in their band?")
+    X(report, "RUN_OR_SWEEP ... [-o FILE]", "write one self-contained HTML file with plots") \
+    X(watch, "RUN", "show a run's metrics live in the terminal") \
+    X(diff, "RUN RUN", "find the first step, token, advantage or weight that differs") \
+    X(fork, "RUN@STEP [section.key=value ...]", "branch a new run off another one at a step, with other keys") \
+    X(reproduce, "RUN [--steps A-B] [--sample N]", "check a run's files against their checksums, recompute its steps") \
+    X(variance, "CONFIG [--from CHECKPOINT ...]", "compare the bias and variance of estimators at a checkpoint") \
+    X(audit, "DUMP ... [section.key=value ...]", "recompute rewards and advantages of any trainer's rollout dump") \
+    X(ladder, "[RUNG ...] [section.key=value ...]", "train small reference tasks and compare with their known range")
 #else
 #define VERBS_RUNS(X)
 #endif
 #define VERBS_MODEL(X) \
-    X(generate, "MODEL [key=value ...]", "questions in, completions out (JSON lines)") \
-    X(score, "MODEL", "token ids in, logprobs and entropies out") \
-    X(merge, "ADAPTER OUT", "an adapter and its base as one model") \
-    X(tokenize, "MODEL", "text in, token ids out") \
-    X(detokenize, "MODEL", "token ids in, text out") \
-    X(chat, "MODEL [template=FILE]", "messages in, the rendered prompt out")
+    X(generate, "MODEL [key=value ...]", "read questions, write completions (JSON lines)") \
+    X(score, "MODEL", "read token ids, write logprobs and entropies") \
+    X(merge, "ADAPTER OUT", "merge an adapter into its base model") \
+    X(tokenize, "MODEL", "read text, write token ids") \
+    X(detokenize, "MODEL", "read token ids, write text") \
+    X(chat, "MODEL [template=FILE]", "read messages, write the rendered prompt")
 #ifdef TARE_SERVE
 #define VERBS_SERVE(X) \
-    X(serve, "[NAME=]MODEL ... [--port N ...]", "models behind an OpenAI-compatible HTTP server")
+    X(serve, "[NAME=]MODEL ... [--port N ...]", "serve models over an OpenAI-compatible HTTP API")
 #else
 #define VERBS_SERVE(X)
 #endif
 #define VERBS_PLUGINS(X) \
-    X(plugin, "list | info P | check P | new KIND NAME", "what plugins there are, and whether they keep the contract") \
-    X(estimate, "PLUGIN [key=value ...]", "groups of rewards in, advantages out; --replay RUN --step N") \
-    X(verify, "PLUGIN [key=value ...]", "completions and answers in, rewards and verdicts out") \
-    X(cluster, "train | inspect | assign | embed ...", "codebooks of a corpus; text in, clusters or embeddings out")
+    X(plugin, "list | info P | check P | new KIND NAME", "list, describe, test or create plugins") \
+    X(estimate, "PLUGIN [key=value ...]", "read groups of rewards, write advantages") \
+    X(verify, "PLUGIN [key=value ...]", "read completions and answers, write rewards and verdicts") \
+    X(cluster, "train | inspect | assign | embed ...", "train codebooks; read text, write clusters or embeddings")
 #define VERBS_CONFIGURATION(X) \
-    X(config, "init | check | dump | diff | docs ...", "begin, check, print or compare a configuration; every key explained") \
-    X(data, "check FILE ... | show CONFIG", "rows to mend or leave out, with a reason each; prompts as the model reads them") \
-    X(doctor, "[CONFIG]", "what this machine and this build have") \
-    X(bench, "[pattern]", "kernels and stages against the machine's peaks")
+    X(config, "init | check | dump | diff | docs ...", "create, check, print, compare or explain configurations") \
+    X(data, "check FILE ... | show CONFIG", "find invalid rows; show prompts as the model reads them") \
+    X(doctor, "[CONFIG]", "report the capabilities of this machine and build") \
+    X(bench, "[pattern]", "time kernels and stages against the machine's peaks")
 /* The groups of `tare --help`: GROUP(title, verbs). */
 #define VERB_GROUPS(GROUP, X) \
     GROUP("Train", VERBS_TRAIN(X) VERBS_SWEEP(X)) \
@@ -70,22 +73,23 @@
     int cmd_##NAME(int argc, char **argv);
 VERBS(DECLARE_VERB)
 
-/* Text to standard output, at once. When its reader has gone (| head) the program ends as other filters do: quietly, by SIGPIPE. */
+/* Writes text to standard output and flushes it. If the reader has closed the pipe (| head), the
+ * program ends quietly by SIGPIPE, as other filters do. */
 tare_status cli_print(const struct str *text, struct err *e);
-/* The same for a table or a sentence, in which names and rows of strangers stand: their control characters become '?'. */
+/* cli_print for text that contains untrusted names or rows: replaces control characters by '?'. */
 tare_status cli_show(struct str *text, struct err *e);
-/* The same in two steps, for many lines: what cannot be written is an error of cli_flush. */
+/* cli_print in two steps, for many lines: cli_flush reports write errors. */
 void cli_add(const struct str *text);
 tare_status cli_flush(struct err *e);
-/* The end of a verb: tells the error, if there is one, and gives the exit status. */
+/* Ends a verb: logs e if status is an error, and returns the exit status. */
 int cli_end(tare_status status, const struct err *e);
 
 struct tokenizer;
-/* The tokenizer of a model, of a run's newest model, or of an adapter's base. */
+/* Loads the tokenizer of a model, of a run's newest model, or of an adapter's base. */
 tare_status cli_tokenizer(const char *model, struct tokenizer **out, struct err *e);
-/* Prints usage on standard error; the exit status 2. */
+/* Prints usage on standard error and returns the exit status 2. */
 int cli_usage(const char *usage);
-/* The same, after a line that names the argument which is not understood. */
+/* cli_usage after a message that names the unexpected argument. */
 int cli_unexpected(const char *argument, const char *usage);
 
 #endif

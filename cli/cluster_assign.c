@@ -9,14 +9,14 @@
 
 #include <string.h>
 
-enum { ASSIGN_ROWS = 16384 }; /* rows in memory at a time */
+enum { ASSIGN_ROWS = 16384 }; /* embeddings in memory at a time */
 
 struct assignment {
     struct nearest nearest;
     float *centroids, *x;
     int32_t *cluster;        /* [n] */
     double *distance;        /* [ASSIGN_ROWS] */
-    double inertia, seconds; /* seconds: of the assignment itself, without reading */
+    double inertia, seconds; /* seconds: without reading the file */
 };
 
 static tare_status assign_parts(const struct embeddings *x, struct assignment *a, struct pool *pool, struct err *e)
@@ -47,7 +47,7 @@ static tare_status write_clusters(const char *path, const int32_t *cluster, int6
     return fs_write_atomic(path, file.data, file.size, e);
 }
 
-/* The largest resident size so far; getrusage's would include that of the program which started this one. */
+/* Peak resident size in MiB; that of getrusage includes the program which started this one. */
 static double peak_memory_mb(void)
 {
     FILE *f = fopen("/proc/self/status", "r");
@@ -72,7 +72,7 @@ static tare_status assign_with(const struct cluster_words *w, const struct embed
 {
     OWNED(assignment_free) struct assignment a = {0};
     if (x->d != c->d)
-        FAIL(e, TARE_E_SHAPE, "%s: embeddings of width %lld, and %s takes %lld", w->embeddings, (long long)x->d, w->name,
+        FAIL(e, TARE_E_SHAPE, "%s: embeddings of width %lld; %s needs width %lld", w->embeddings, (long long)x->d, w->name,
              (long long)c->d);
     TRY(mem_new(c->n * c->d * (int64_t)sizeof(float), (void **)&a.centroids, e));
     TRY(mem_new(ASSIGN_ROWS * x->d * (int64_t)sizeof(float), (void **)&a.x, e));

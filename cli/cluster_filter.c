@@ -1,4 +1,5 @@
-/* Lines of JSON on standard input, read in chunks: their clusters, or their embeddings, on standard output. */
+/* Lines of JSON on standard input, read in chunks: their clusters, or their embeddings, on standard
+ * output. */
 #include "base/fs.h"
 #include "base/json.h"
 #include "cli/cli.h"
@@ -10,10 +11,12 @@
 #include <errno.h>
 #include <string.h>
 
-enum { CHUNK = 4096 /* lines at a time */, SLICES = 16 /* slices of a chunk that are formatted in parallel */ };
+/* Lines of a chunk, and slices of a chunk that are formatted in parallel. */
+enum { CHUNK = 4096, SLICES = 16 };
 
 struct filter {
-    struct cli_plugin codebook, encoder; /* codebook not open: embeddings are printed; encoder: not needed by every codebook */
+    struct cli_plugin codebook; /* not open: embeddings are printed */
+    struct cli_plugin encoder;  /* not open: the codebook reads rows */
     struct pool *pool;
     json_t *lines[CHUNK];
     tare_text texts[CHUNK], rows[CHUNK];
@@ -58,7 +61,8 @@ static tare_status print_cluster(const struct filter *f, int64_t i, struct str *
     return str_add(text, "\n", 1, e);
 }
 
-/* Formatting a number costs as much as a thousand of the encoder's operations, so the pool does it. */
+/* Formatting a number costs as much as a thousand of the encoder's operations, so the pool does it.
+ */
 static void print_slice(void *arg, int64_t slice, int thread)
 {
     struct filter *f = arg;
@@ -74,7 +78,8 @@ static void print_slice(void *arg, int64_t slice, int thread)
 
 static tare_status write_lines(struct filter *f, struct err *e)
 {
-    struct pool *pool = f->codebook.open ? NULL : f->pool; /* a plugin's cluster_name is called on one thread */
+    /* a plugin's cluster_name is called on one thread */
+    struct pool *pool = f->codebook.open ? NULL : f->pool;
     pool_run(pool, SLICES, print_slice, f);
     for (int i = 0; i < SLICES; i++) {
         cli_add(&f->printed[i]);

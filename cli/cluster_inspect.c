@@ -31,10 +31,10 @@ static tare_status read_rows(const struct cluster_words *w, struct cli_plugin *c
     if (w->embeddings) {
         TRY(embeddings_open(w->embeddings, w->tensor, &r->embeddings, e));
         if (r->embeddings.d != r->d)
-            FAIL(e, TARE_E_SHAPE, "%s: embeddings of width %lld, and %s takes %lld", w->embeddings, (long long)r->embeddings.d,
+            FAIL(e, TARE_E_SHAPE, "%s: embeddings of width %lld; %s needs width %lld", w->embeddings, (long long)r->embeddings.d,
                  w->name, (long long)r->d);
         if (w->corpus && r->embeddings.n != r->n)
-            FAIL(e, TARE_E_SHAPE, "%s has %lld rows and %s %lld", w->embeddings, (long long)r->embeddings.n, w->corpus,
+            FAIL(e, TARE_E_SHAPE, "%s: %lld embeddings; %s has %lld rows", w->embeddings, (long long)r->embeddings.n, w->corpus,
                  (long long)r->n);
         r->n = r->embeddings.n;
     }
@@ -109,7 +109,7 @@ static void print_rollouts(const json_t *o)
     if (json_is_real(drift))
         printf("%.4f\n", json_real_value(drift));
     else
-        printf("not known (one file)\n");
+        printf("unknown (one file)\n");
     printf("%8s %9s %12s %15s\n", "cluster", "rollouts", "reward mean", "reward variance");
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *c = json_array_get(list, i);

@@ -32,7 +32,7 @@ tare_status cli_codebook_open(const char *name, const char *const *settings, int
 {
     if (!str_ends_with(name, ".safetensors")) return cli_plugin_open(name, TARE_CODEBOOK, settings, n, out, e);
     char path[FS_PATH + 8];
-    if (snprintf(path, sizeof path, "path=%s", name) >= (int)sizeof path) FAIL(e, TARE_E_INVALID, "%s: path too long", name);
+    if (snprintf(path, sizeof path, "path=%s", name) >= (int)sizeof path) FAIL(e, TARE_E_INVALID, "%s: the path is too long", name);
     OWNED(mem_free_at) const char **all = NULL;
     TRY(mem_new((n + 1) * (int64_t)sizeof *all, (void **)&all, e));
     all[0] = path;
@@ -48,7 +48,7 @@ static bool has_param(const struct plugin *p, const char *assignment)
     return false;
 }
 
-/* identity: "name/version key=value ... rest". Splits it in place: name, and the assignments that the plugin has. */
+/* Opens the encoder with identity "name/version key=value ... rest", which is split in place. Skips words that do not name a parameter of the plugin. */
 static tare_status open_by_identity(char *identity, const char *const *settings, int64_t n, struct cli_plugin *out, struct err *e)
 {
     const struct plugin *p;
@@ -76,8 +76,7 @@ tare_status cli_encoder_for(struct plugin_instance *codebook, const char *codebo
         char identity[4100] = "";
         TRY(match_identity(codebook, identity, 4096, e));
         if (!identity[0])
-            FAIL(e, TARE_E_CONFIG, "%s: does not say which encoder its embeddings come from; name it with --encoder",
-                 codebook_name);
+            FAIL(e, TARE_E_CONFIG, "%s: does not record the encoder of its embeddings; name it with --encoder", codebook_name);
         TRY(open_by_identity(identity, choice->settings, choice->n, out, e));
     }
     return match_encoder(codebook, out->instance, codebook_name, e);

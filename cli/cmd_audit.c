@@ -9,21 +9,21 @@
 
 const char audit_usage[] =
     "usage: tare audit DUMP ... [section.key=value ...] [options]\n"
-    "Computes each row of a rollout dump again (answer, group, reward, advantage, loss scale), and names the first that disagrees.\n"
-    "DUMP: files of JSON lines, a folder of such, or a run's folder, whose configuration then holds.\n"
+    "Recomputes each rollout of a dump (answer, group, reward, advantage, loss scale) and names the first that disagrees.\n"
+    "DUMP is a file of JSON lines, a folder of such files, or the folder of a run, which brings its configuration.\n"
     "  as=NAME               the conventions of verl, trl, openrlhf, slime or nemo\n"
-    "  verifier.plugins=...  judges the completions again; default math\n"
-    "  data.train=FILE       answers and questions, where the dump lacks them or is to be compared with them\n"
+    "  verifier.plugins=...  verifiers for the completions; default: math\n"
+    "  data.train=FILE       answers and questions that the dump lacks or is compared with\n"
     "  rollout.group_size=G  default: the number of rollouts that most prompts have\n"
-    "  --config FILE         a configuration to begin with\n"
+    "  --config FILE         a configuration to start from\n"
     "  --format NAME         tare, verl, trl, openrlhf, slime; default: by the columns\n"
-    "  --field NAME=COLUMN   another column, or a path (metadata.answer), for step, group, prompt, completion, answer, reward (also a sum:\n"
-    "                        a+0.5*b), advantage, weight, length, loss_scale; groups=order or groups=prompt. Repeatable\n"
-    "  --rewards WRONG,RIGHT the dump's rewards for the verifier's 0 and 1; default 0,1\n"
+    "  --field NAME=COLUMN   column or path (metadata.answer) of step, group, prompt, completion, answer, reward (also a sum:\n"
+    "                        a+0.5*b), advantage, weight, length or loss_scale; groups=order or groups=prompt. Repeatable\n"
+    "  --rewards WRONG,RIGHT rewards in the dump for the verifier's 0 and 1; default 0,1\n"
     "  --tolerance X         |a - b| <= X max(1, |b|) agrees; default 1e-5\n"
-    "  --json                everything as one JSON object\n"
-    "Exit status: 0 no row disagrees in what was checked, 1 some do, 2 the dump could not be audited, or neither its rewards nor\n"
-    "its advantages could be checked.\n";
+    "  --json                print one JSON object\n"
+    "Exit status: 0 no rollout disagrees, 1 some do, 2 the dump could not be audited, or neither its rewards nor its advantages\n"
+    "could be checked.\n";
 
 struct audit_arguments {
     struct audit_options o;
@@ -42,7 +42,7 @@ static bool take_range(const char *text, struct audit_options *o)
            isfinite(o->right) && o->wrong != o->right;
 }
 
-/* Whether the option, with its value, was understood. */
+/* Returns false if the option is unknown or its value invalid. */
 static bool take_option(struct audit_arguments *a, const char *option, const char *value)
 {
     if (!strcmp(option, "--config")) {
@@ -63,7 +63,7 @@ static bool take_option(struct audit_arguments *a, const char *option, const cha
     return false;
 }
 
-static bool parse(int argc, char **argv, struct audit_arguments *a)
+static bool read_arguments(int argc, char **argv, struct audit_arguments *a)
 {
     for (int i = 1; i < argc; i++) {
         a->bad = argv[i];
@@ -85,8 +85,8 @@ static bool parse(int argc, char **argv, struct audit_arguments *a)
     return true;
 }
 
-/* A run's folder brings its own configuration. */
-static tare_status load(struct audit_arguments *a, struct config *c, struct err *e)
+/* Loads --config, else the configuration of the run if the dump is a run's folder. */
+static tare_status load_config(struct audit_arguments *a, struct config *c, struct err *e)
 {
     char path[FS_PATH];
     if (!a->file) {
@@ -96,13 +96,13 @@ static tare_status load(struct audit_arguments *a, struct config *c, struct err 
     return config_load(c, a->file, a->overrides, a->n, e);
 }
 
-/* code: the exit status as audit_usage has it. */
-static tare_status run(struct audit_arguments *a, int *code, struct err *e)
+/* code: the exit status described in audit_usage. */
+static tare_status run_audit(struct audit_arguments *a, int *code, struct err *e)
 {
     OWNED(config_free) struct config c = {0};
     OWNED(str_free) struct str out = {0};
     OWNED(json_decrefp) json_t *result = NULL;
-    TRY(load(a, &c, e));
+    TRY(load_config(a, &c, e));
     a->o.config = &c;
     TRY(audit(&a->o, &result, e));
     TRY(a->json ? json_print(result, &out, e) : audit_print(result, &out, e));
@@ -120,9 +120,9 @@ int cmd_audit(int argc, char **argv)
     int code = 2;
     struct audit_arguments a = {.o = {.tolerance = 1e-5, .right = 1}};
     json_end_with(2);
-    if (!parse(argc, argv, &a)) return cli_unexpected(a.bad, audit_usage);
+    if (!read_arguments(argc, argv, &a)) return cli_unexpected(a.bad, audit_usage);
     if (!a.o.n_dumps) return cli_usage(audit_usage);
-    if (run(&a, &code, &e)) {
+    if (run_audit(&a, &code, &e)) {
         log_error(&e);
         return 2;
     }

@@ -1,4 +1,5 @@
-/* tare bench: the kernels against what this machine can do, measured in the same run. */
+/* tare bench: times kernels and compares them with the machine's peaks, measured in the same run.
+ */
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -11,22 +12,27 @@
 
 const char bench_usage[] =
     "usage: tare bench [PATTERN] [--isa NAME|all] [--threads N]\n"
-    "       tare bench step|train|generate MODEL [--json] [key=value ...]   whole stages\n"
-    "  PATTERN      only cases whose name contains it, e.g. \"matmul\", \"smollm2\", \"T=1024\"\n"
-    "  --isa NAME   ref, avx2, avx512, avx512bf16 or amx in place of the fastest; all: every one this machine has\n"
-    "  --threads N  0 or absent: one for each core\n"
-    "One line for each case: median time, the best rate in 10^9 operations and bytes a second, and its share of the peaks\n"
-    "(fused multiply-add; reading memory - above 100 % the data came from a cache). One thread is timed by its own CPU time, several by the clock.\n"
-    "\ntare bench step|train|generate MODEL [--json] [key=value ...]\n"
-    "  step      sampling and policy update: rollout.prompts x rollout.group_size, `prompt` random tokens and rollout.max_new_tokens new ones each\n"
-    "  train     one supervised optimizer step on sft.batch rows of rollout.max_new_tokens tokens\n"
-    "  generate  rollout.prompts completions of one prompt each\n"
-    "  MODEL     a Hugging Face folder, or `tiny`, `smollm2`: new models of that shape\n"
-    "  prompt=64 tokens of a prompt; rounds=3 rounds after the first, of which the median is shown; all other keys are the configuration's\n"
-    "  --json    one JSON object in place of the tables\n";
+    "       tare bench step|train|generate MODEL [--json] [key=value ...]\n"
+    "The first form times kernels:\n"
+    "  PATTERN      only cases with this text in their name, for example \"matmul\", \"smollm2\", \"T=1024\"\n"
+    "  --isa NAME   ref, avx2, avx512, avx512bf16 or amx instead of the fastest; all: every one that this machine supports\n"
+    "  --threads N  0 (the default): one per core\n"
+    "It prints a line per case: median time, the best rate in 10^9 operations and bytes per second, and its share of the peaks\n"
+    "for fused multiply-adds and for reading memory (above 100 % the data came from a cache). One thread is timed by its CPU\n"
+    "time, several threads by the clock.\n"
+    "\nThe second form times a whole stage on a model:\n"
+    "  step       sampling and policy update: rollout.prompts x rollout.group_size completions, each of `prompt` random tokens\n"
+    "             and rollout.max_new_tokens new ones\n"
+    "  train      one supervised optimizer step on sft.batch rows of rollout.max_new_tokens tokens\n"
+    "  generate   rollout.prompts prompts with one completion each\n"
+    "  MODEL      a Hugging Face folder, or `tiny` or `smollm2`: new models of that shape\n"
+    "  prompt=64  tokens of a prompt\n"
+    "  rounds=3   rounds after the first, of which the median is shown; all other keys are those of a configuration\n"
+    "  --json     print one JSON object instead of the tables\n";
 
 enum { RUNS = 15 };
-#define RUN_SECONDS 0.0015 /* shorter than a time slice: the best of many is then undisturbed */
+/* Shorter than a time slice, so that the best of many runs is undisturbed. */
+#define RUN_SECONDS 0.0015
 #define CASE_SECONDS 0.25
 
 struct bench {
@@ -39,36 +45,36 @@ struct bench {
     int64_t cases;
 };
 
-static int ascending(const void *a, const void *b)
+static int by_double(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
     return x < y ? -1 : x > y;
 }
 
-static double seconds(struct bench_case *b, int64_t runs)
+static double time_runs(struct bench_case *b, int64_t runs)
 {
     const double start = bench_clock(b->c->pool);
     for (int64_t i = 0; i < runs; i++) b->run(b);
     return (bench_clock(b->c->pool) - start) / (double)runs;
 }
 
-static void measure(struct bench_case *b, const struct bench *s)
+static void measure_case(struct bench_case *b, const struct bench *s)
 {
     double took[RUNS];
-    seconds(b, 1);
-    const double one = seconds(b, 1);
+    time_runs(b, 1);
+    const double one = time_runs(b, 1);
     const int64_t runs = one > RUN_SECONDS ? 1 : (int64_t)(RUN_SECONDS / (one > 1e-7 ? one : 1e-7)) + 1;
     int n = 0;
     for (const double start = clock_seconds(); n < RUNS && (n < 3 || clock_seconds() - start < CASE_SECONDS); n++)
-        took[n] = seconds(b, runs);
-    qsort(took, (size_t)n, sizeof *took, ascending);
+        took[n] = time_runs(b, runs);
+    qsort(took, (size_t)n, sizeof *took, by_double);
     const double flops = b->flops / took[0] * 1e-9, bytes = b->bytes / took[0] * 1e-9;
     printf("%-7s %-42s %12.1f us %8.1f GFLOP/s %4.0f %% %8.1f GB/s %4.0f %%\n", s->k->name, b->name, took[n / 2] * 1e6, flops,
            s->flops > 0 ? 100 * flops / s->flops : 0, bytes, s->read > 0 ? 100 * bytes / s->read : 0);
     fflush(stdout);
 }
 
-static int visit(const struct bench_case *given, void *arg)
+static int visit_case(const struct bench_case *given, void *arg)
 {
     struct bench *s = arg;
     struct bench_case b = *given;
@@ -77,7 +83,7 @@ static int visit(const struct bench_case *given, void *arg)
     b.k = s->k;
     b.c = &s->c;
     const int failed = b.setup(&b);
-    if (!failed) measure(&b, s);
+    if (!failed) measure_case(&b, s);
     for (int i = 0; i < b.n_memory; i++) b.k->backend->release(b.c, b.memory[i]);
     if (failed) log_message(LOG_ERROR, "bench: no memory for %s", b.name);
     return failed;
@@ -93,10 +99,10 @@ static int run_isa(struct bench *s, const char *isa)
     s->flops = bench_peak_flops(s->c.pool, s->k->name);
     s->read = bench_peak_read(s->c.pool);
     printf("# %s, %d threads: peak %.1f GFLOP/s, reading %.1f GB/s\n", s->k->name, pool_threads(s->c.pool), s->flops, s->read);
-    return bench_kernels(visit, s) ? 1 : 0;
+    return bench_kernels(visit_case, s) ? 1 : 0;
 }
 
-static int run_all(struct bench *s)
+static int run_cases(struct bench *s)
 {
     static const char *const names[] = {"ref", "avx2", "avx512", "avx512bf16", "amx"};
     if (!s->isa || strcmp(s->isa, "all") != 0) return run_isa(s, s->isa);
@@ -113,8 +119,8 @@ static int run_all(struct bench *s)
     return 0;
 }
 
-/* 0: continue; otherwise the exit status plus one. */
-static int arguments(struct bench *s, int argc, char **argv)
+/* Returns 0 to continue, otherwise the exit status plus one. */
+static int read_arguments(struct bench *s, int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--isa") && i + 1 < argc) {
@@ -123,14 +129,14 @@ static int arguments(struct bench *s, int argc, char **argv)
             char *end;
             const long n = strtol(argv[++i], &end, 10);
             if (*end || end == argv[i] || n < 0 || n > 1024) {
-                log_message(LOG_ERROR, "bench: --threads %s is not in 0..1024", argv[i]);
+                log_message(LOG_ERROR, "bench: --threads %s: must be from 0 to 1024", argv[i]);
                 return 3;
             }
             s->threads = (int)n;
         } else if (argv[i][0] != '-' && !s->pattern) {
             s->pattern = argv[i];
         } else {
-            log_message(LOG_ERROR, "bench: unexpected \"%s\"; see tare bench --help", argv[i]);
+            log_message(LOG_ERROR, "bench: unexpected argument \"%s\"; see tare bench --help", argv[i]);
             return 3;
         }
     }
@@ -143,7 +149,7 @@ int cmd_bench(int argc, char **argv)
         return bench_stage(argc, argv);
     struct bench s = {0};
     struct err e;
-    const int stop = arguments(&s, argc, argv);
+    const int stop = read_arguments(&s, argc, argv);
     if (stop) return stop - 1;
     if (pool_new(s.threads, &s.c.pool, &e)) {
         log_error(&e);
@@ -151,13 +157,14 @@ int cmd_bench(int argc, char **argv)
     }
     arena_init(&s.scratch, "bench scratch");
     s.c.scratch = &s.scratch;
-    int status = run_all(&s);
+    int status = run_cases(&s);
     if (!status && !s.cases) {
-        log_message(LOG_ERROR, "bench: no case contains \"%s\"; tare bench alone lists them", s.pattern ? s.pattern : "");
+        log_message(LOG_ERROR, "bench: no case matches \"%s\"; run tare bench without arguments for all cases",
+                    s.pattern ? s.pattern : "");
         status = 1;
     }
     if (!status && (fflush(stdout) || ferror(stdout))) {
-        log_message(LOG_ERROR, "bench: cannot write to standard output");
+        log_message(LOG_ERROR, "bench: standard output cannot be written");
         status = 1;
     }
     pool_free(s.c.pool);

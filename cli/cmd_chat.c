@@ -1,4 +1,5 @@
-/* tare chat MODEL [template=FILE]: {"messages","add_generation_prompt"} -> {"text"}, line by line. */
+/* tare chat MODEL [template=FILE]: {"messages","add_generation_prompt"} -> {"text"}, line by line.
+ */
 #include "base/fs.h"
 #include "checkpoint/checkpoint.h"
 #include "cli/cli.h"
@@ -17,11 +18,11 @@ static tare_status chat_line(void *ctx, const json_t *object, const char *where,
 {
     struct chatting *k = ctx;
     const json_t *messages = json_object_get(object, "messages"), *prompt = json_object_get(object, "add_generation_prompt");
-    if (!json_is_array(messages)) FAIL(e, TARE_E_INVALID, "%s: \"messages\" is not a list", where);
-    if (prompt && !json_is_boolean(prompt))
-        FAIL(e, TARE_E_INVALID, "%s: \"add_generation_prompt\" is neither true nor false", where);
+    if (!json_is_array(messages)) FAIL(e, TARE_E_INVALID, "%s: \"messages\" must be a list", where);
+    if (prompt && !json_is_boolean(prompt)) FAIL(e, TARE_E_INVALID, "%s: \"add_generation_prompt\" must be true or false", where);
     OWNED(json_decrefp)
-    json_t *extra = json_copy((json_t *)object); /* tools, documents and the like are variables of the template */
+    /* tools, documents and other members are variables of the template */
+    json_t *extra = json_copy((json_t *)object);
     if (!extra) FAIL(e, TARE_E_NOMEM, "%s: no memory", where);
     json_object_del(extra, "messages");
     json_object_del(extra, "add_generation_prompt");
@@ -36,10 +37,12 @@ static tare_status chat_line(void *ctx, const json_t *object, const char *where,
 }
 
 const char chat_usage[] =
-    "usage: tare chat MODEL [template=FILE]   reads {\"messages\":[...],\"add_generation_prompt\":true}, writes {\"text\"}\n"
-    "MODEL is a Hugging Face folder, or the folder of a run: then its data.chat_template counts, unless template= is given.\n";
+    "usage: tare chat MODEL [template=FILE]\n"
+    "Reads {\"messages\":[...],\"add_generation_prompt\":true} and writes {\"text\"}, line by line. MODEL is a Hugging Face folder, or\n"
+    "the folder of a run, whose data.chat_template applies unless template= is given.\n";
 
-/* The chat template that a run's configuration names; "" for none, or where MODEL is no run. */
+/* Finds the chat template that a run's configuration names; "" if none, or if MODEL is not a run.
+ */
 static tare_status template_of_run(const char *model, char *file, struct err *e)
 {
     char path[FS_PATH];

@@ -46,7 +46,8 @@ struct subverb {
 static const struct subverb SUBVERBS[] = {
     {"train", TRAIN, 0}, {"inspect", INSPECT, 0}, {"assign", ASSIGN, 1}, {"embed", EMBED, 1}, {NULL, 0, 0}};
 
-/* Reads the option at argv[*i] with its value. Returns false without an error in e if the sub-verb has no such option. */
+/* Reads the option at argv[*i] with its value. Returns false without an error in e if the sub-verb
+ * has no such option. */
 static bool read_option(int argc, char **argv, int *i, const struct subverb *v, struct cluster_words *w, struct err *e)
 {
     const struct {

@@ -11,18 +11,18 @@
 #include <string.h>
 
 const char config_usage[] =
-    "usage: tare config init [FILE]                            write a commented configuration to begin with (tare.ini)\n"
-    "       tare config check CONFIG [section.key=value ...]   every error that training would meet: keys, plugins and their parameters,\n"
-    "                                                          paths, data, the model's configuration, prompts\n"
-    "       tare config dump CONFIG [section.key=value ...]    print every key with the value it would have\n"
+    "usage: tare config init [FILE]                            write a commented configuration to start from (tare.ini)\n"
+    "       tare config check CONFIG [section.key=value ...]   report every error that training would meet: keys, plugins and\n"
+    "                                                          their parameters, paths, data, model configuration, prompts\n"
+    "       tare config dump CONFIG [section.key=value ...]    print every key with its value\n"
     "       tare config diff RUN [CONFIG] [section.key=value ...]\n"
-    "                                                          how a run's configuration differs from CONFIG (a file or\n"
-    "                                                          another run; without one: the defaults)\n"
-    "       tare config docs [--md]                            explain every key, as plain text or Markdown\n"
-    "       tare config docs SECTION|KEY                       explain one section, or one key: lora, train.lr, lr\n"
-    "CONFIG may also be the folder of a run.\n";
+    "                                                          compare a run's configuration with CONFIG (a file or\n"
+    "                                                          another run; default: the defaults)\n"
+    "       tare config docs [--md]                            describe every key, as plain text or Markdown\n"
+    "       tare config docs SECTION|KEY                       describe one section or one key: lora, train.lr, lr\n"
+    "CONFIG may be the folder of a run.\n";
 
-/* A sweep's file is checked cell by cell; what the cells have in common, as a run. */
+/* Checks a sweep cell by cell, and the configuration that its cells share as a run. */
 static tare_status check_sweep(const char *file, const char *const *overrides, int n, struct err *e)
 {
     OWNED(sweep_close) struct sweep s = {0};
@@ -30,17 +30,17 @@ static tare_status check_sweep(const char *file, const char *const *overrides, i
     return sweep_check_cells(&s, 0, s.plan.n_cells, preflight_cell, e);
 }
 
-static tare_status check(const char *file, const char *const *overrides, int n, struct err *e)
+static tare_status check_config(const char *file, const char *const *overrides, int n, struct err *e)
 {
     OWNED(config_free) struct config c = {0};
     struct faults f = {.tell = log_error};
     char why[700];
-    TRY(config_load_telling(&c, file, overrides, n, &f, e));
+    TRY(config_load_collecting(&c, file, overrides, n, &f, e));
     TRY(settle(&c, true, &f, e));
     preflight_warn(&c);
     if (exporter_lacks(c.log.export, why, sizeof why))
-        log_warn("%s: log.export = %s: %s; a run would go on and send nothing", config_where(&c, "log", "export"), c.log.export,
-                 why);
+        log_warn("%s: log.export = %s: %s; a run would continue without sending anything", config_where(&c, "log", "export"),
+                 c.log.export, why);
     TRY(preflight(&c, &f, e));
     for (const struct config_param *p = c.params; p && !f.n; p = p->next) {
         if (strcmp(p->section, "sweep")) continue;
@@ -52,7 +52,7 @@ static tare_status check(const char *file, const char *const *overrides, int n, 
     return TARE_OK;
 }
 
-static tare_status dump(const char *file, const char *const *overrides, int n, struct err *e)
+static tare_status dump_config(const char *file, const char *const *overrides, int n, struct err *e)
 {
     OWNED(config_free) struct config c = {0};
     OWNED(str_free) struct str out = {0};
@@ -68,7 +68,7 @@ static tare_status print_difference(void *ctx, const struct config_difference *d
                     d->changes_training ? "" : "   (--resume allows it)");
 }
 
-static tare_status diff(const char *run, const char *with, const char *const *overrides, int n, struct err *e)
+static tare_status diff_configs(const char *run, const char *with, const char *const *overrides, int n, struct err *e)
 {
     OWNED(config_free) struct config a = {0}, b = {0};
     OWNED(str_free) struct str out = {0};
@@ -80,8 +80,8 @@ static tare_status diff(const char *run, const char *with, const char *const *ov
     return TARE_OK;
 }
 
-/* what: "--md", a section, a key, or NULL for all as plain text */
-static tare_status docs(const char *what, struct err *e)
+/* what: "--md", a section, a key, or NULL for all keys as plain text. */
+static tare_status print_docs(const char *what, struct err *e)
 {
     OWNED(str_free) struct str out = {0};
     if (what && what[0] != '-')
@@ -91,37 +91,38 @@ static tare_status docs(const char *what, struct err *e)
     return cli_print(&out, e);
 }
 
-static tare_status init(const char *file, struct err *e)
+static tare_status write_template(const char *file, struct err *e)
 {
     OWNED(str_free) struct str out = {0};
-    if (fs_exists(file)) FAIL(e, TARE_E_STATE, "%s is there already; name another file: tare config init FILE", file);
+    if (fs_exists(file)) FAIL(e, TARE_E_STATE, "%s exists already; name another file: tare config init FILE", file);
     TRY(config_starter(&out, e));
     if (fs_write_atomic(file, out.data, out.size, e)) {
-        remove(file); /* its name may not be on the disk; the next try is to find none */
+        remove(file); /* its name may not be synced; the next attempt must find no file */
         return e->code;
     }
-    log_info("%s written: set model.path and data.train, then `tare config check %s`", file, file);
+    log_info("%s is written; set model.path and data.train, then run `tare config check %s`", file, file);
     return TARE_OK;
 }
 
-/* -1: not of this form */
-static int run(int argc, char **argv, struct err *e)
+/* Returns the exit status, or -1 for invalid arguments. */
+static int run_config(int argc, char **argv, struct err *e)
 {
     const char *const verb = argv[1], *const *rest = (const char *const *)argv + 3;
     if (!strcmp(verb, "docs") && argc <= 3 && (argc == 2 || argv[2][0] != '-' || !strcmp(argv[2], "--md")))
-        return docs(argc == 3 ? argv[2] : NULL, e);
-    if (!strcmp(verb, "init") && argc <= 3 && (argc == 2 || argv[2][0] != '-')) return init(argc == 3 ? argv[2] : "tare.ini", e);
+        return print_docs(argc == 3 ? argv[2] : NULL, e);
+    if (!strcmp(verb, "init") && argc <= 3 && (argc == 2 || argv[2][0] != '-'))
+        return write_template(argc == 3 ? argv[2] : "tare.ini", e);
     if (argc < 3 || argv[2][0] == '-') return -1;
-    if (!strcmp(verb, "check")) return check(argv[2], rest, argc - 3, e);
-    if (!strcmp(verb, "dump")) return dump(argv[2], rest, argc - 3, e);
+    if (!strcmp(verb, "check")) return check_config(argv[2], rest, argc - 3, e);
+    if (!strcmp(verb, "dump")) return dump_config(argv[2], rest, argc - 3, e);
     if (strcmp(verb, "diff")) return -1;
     const int with = argc > 3 && !strchr(argv[3], '=');
-    return diff(argv[2], with ? argv[3] : NULL, rest + with, argc - 3 - with, e);
+    return diff_configs(argv[2], with ? argv[3] : NULL, rest + with, argc - 3 - with, e);
 }
 
 int cmd_config(int argc, char **argv)
 {
     struct err e = {0};
-    const int status = argc > 1 ? run(argc, argv, &e) : -1;
+    const int status = argc > 1 ? run_config(argc, argv, &e) : -1;
     return status < 0 ? cli_usage(config_usage) : cli_end((tare_status)status, &e);
 }

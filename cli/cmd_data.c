@@ -1,5 +1,6 @@
-/* tare data check FILE ...: the rows that cannot be trained on, one line each, and a summary; write=OUT keeps the others.
- * tare data show CONFIG: prompts as the model reads them (data_show.c). */
+/* tare data check FILE ...: prints a line for each row that cannot be trained on, and a summary;
+ * write=OUT writes the other rows. tare data show CONFIG: prints prompts as the model reads them
+ * (data_show.c). */
 #include "base/fs.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -21,20 +22,21 @@
 const char data_usage[] =
     "usage: tare data check FILE ... [verifier=NAME[,parameter=value...]] [model=FOLDER max_tokens=N] [against=FILE ...] [write=OUT]\n"
     "       tare data show CONFIG [rows=N] [set=train|eval] [section.key=value ...]\n"
-    "FILE may also be several with commas between them, or a pattern ('part-?.jsonl'), as in data.train.\n"
-    "check writes {\"where\",\"id\",\"reason\"} for every row that is no valid row or a duplicate, then how often each reason came, and with\n"
-    "  verifier=NAME            an answer that the verifier cannot read, or does not accept as a completion; with verifiers\n"
-    "                           that judge without one (ifeval, json, ...) fields of the row that they cannot read\n"
-    "  model=FOLDER max_tokens=N   a completion of more than N tokens (its end-of-sequence token counts)\n"
-    "  against=FILE             a question of that file: its first 80 letters and digits, lower case, are the same\n"
-    "  write=OUT                writes the other rows to OUT, unchanged\n"
-    "Exit status 1 if there is such a row, 0 if there is none, or they are left out by write=.\n"
-    "show writes {\"where\",\"id\",\"prompt\",\"tokens\",\"answer\"} for the first N rows (3) of data.train or data.eval. prompt is\n"
-    "the text that the model reads, with chat template, system message and suffix. CONFIG may be the folder of a run.\n";
+    "FILE may be a list with commas or a pattern ('part-?.jsonl'), as in data.train.\n"
+    "check writes {\"where\",\"id\",\"reason\"} for every invalid or duplicate row, then the number of rows for each reason. Options\n"
+    "find further rows, or write the valid ones:\n"
+    "  verifier=NAME            rows with an answer that the verifier cannot read, or does not accept as a completion; for\n"
+    "                           verifiers without an answer (ifeval, json, ...), rows with fields that they cannot read\n"
+    "  model=FOLDER max_tokens=N   rows with a completion of more than N tokens, including the end-of-sequence token\n"
+    "  against=FILE             rows with a question of that file: the first 80 letters and digits are equal in lower case\n"
+    "  write=OUT                write the valid rows to OUT, unchanged\n"
+    "Exit status: 1 if there are invalid rows, 0 if all rows are valid or write= is given.\n"
+    "show writes {\"where\",\"id\",\"prompt\",\"tokens\",\"answer\"} for the first N rows (default 3) of data.train or data.eval.\n"
+    "prompt is the text that the model reads, with chat template, system message and suffix. CONFIG may be the folder of a run.\n";
 
 enum { EXTRACT = 512, REASONS = 8 };
 
-/* How often each reason came, for the summary; those after the first few are counted together. */
+/* Number of rows for each reason; reasons after the first few are counted together. */
 struct reasons {
     struct {
         char text[256];
@@ -45,9 +47,9 @@ struct reasons {
 };
 
 struct checker {
-    struct verify *verify; /* NULL: not asked for */
+    struct verify *verify; /* NULL: answers are not checked */
     const char *verifier;
-    struct tokenizer *tokenizer; /* NULL: not asked for */
+    struct tokenizer *tokenizer; /* NULL: lengths are not checked */
     int64_t max_tokens;
     struct overlap overlap;
     struct token_ids ids;
@@ -73,7 +75,7 @@ static tare_status report_row(void *ctx, const char *where, const char *id, cons
     struct checker *k = ctx;
     OWNED(json_decrefp) json_t *out = json_pack("{s:s, s:s, s:s}", "where", where, "id", id, "reason", reason);
     OWNED(str_free) struct str line = {0};
-    if (!out) FAIL(e, TARE_E_INVALID, "%s: cannot be reported: %s", where, reason);
+    if (!out) FAIL(e, TARE_E_INVALID, "%s: row cannot be reported: %s", where, reason);
     TRY(json_print(out, &line, e));
     count_reason(&k->reasons, reason);
     if (puts(line.data) < 0) FAIL(e, TARE_E_IO, "standard output cannot be written: %s", strerror(errno));
@@ -82,19 +84,23 @@ static tare_status report_row(void *ctx, const char *where, const char *id, cons
 
 /* ---------------------------------------------------------------- the checks of one row */
 
-/* A row that the verifier cannot read is a row to mend; any other failure ends the check. */
+/* Turns the error of an unreadable row into a reason; any other error ends the check. */
 static tare_status as_reason(tare_status s, char *reason, struct err *e)
 {
     if (s != TARE_E_CONFIG && s != TARE_E_INVALID) return s;
-    const char *const place = strncmp(e->message, "row ", 4) ? NULL : strstr(e->message, ", sample 0: "); /* the report has it */
+    const char *const place =
+        /* the report contains the place */
+        strncmp(e->message, "row ", 4) ? NULL : strstr(e->message, ", sample 0: ");
     snprintf(reason, 256, "%.255s", place ? place + strlen(", sample 0: ") : e->message);
-    const int64_t broken = str_utf8_error(reason, (int64_t)strlen(reason)); /* a character cut through by the limit */
+    /* the limit may cut a character */
+    const int64_t broken = str_utf8_error(reason, (int64_t)strlen(reason));
     if (broken) reason[broken - 1] = 0;
     *e = (struct err){0};
     return TARE_OK;
 }
 
-/* The answer as a completion: in a box, as models are told to write it, then as it is. One of them has to be correct. */
+/* Verifies the answer as a completion: in \boxed{}, as prompts ask for it, and as it is. One of the
+ * two must be correct. */
 static tare_status try_answer(struct checker *k, const struct row *row, char *reason, struct err *e)
 {
     OWNED(str_free) struct str boxed = {0};
@@ -119,9 +125,9 @@ static tare_status try_answer(struct checker *k, const struct row *row, char *re
         verdict = verdict_name(item.verdict);
     }
     if (!strcmp(verdict, "unparsable") || !strcmp(verdict, "no_answer"))
-        snprintf(reason, 256, "the verifier %s cannot read the answer (%s), so no completion could be right", k->verifier, verdict);
+        snprintf(reason, 256, "the verifier %s cannot read the answer (%s), so no completion can be correct", k->verifier, verdict);
     else
-        snprintf(reason, 256, "the verifier %s refuses the answer itself as a completion (%s), in \\boxed{} and without",
+        snprintf(reason, 256, "the verifier %s rejects the answer itself as a completion (%s), with and without \\boxed{}",
                  k->verifier, verdict);
     return TARE_OK;
 }
@@ -134,7 +140,7 @@ static tare_status check_answer(struct checker *k, const struct row *row, char *
             reason, 256, "\"answer\" is missing or empty%s",
             k->verify
                 ? ", and the verifier compares with it"
-                : "; verifier=NAME tells whether that verifier needs one (tools/to_jsonl.py takes answers from fields of other names)");
+                : "; verifier=NAME checks if that verifier needs one (tools/to_jsonl.py reads answers from fields of other names)");
     else if (k->verify && use == ROW_ANSWER_UNUSED)
         return as_reason(verify_try_row(k->verify, row, e), reason, e);
     else if (k->verify && row->answer.size)
@@ -148,7 +154,7 @@ static tare_status check_length(struct checker *k, const struct row *row, char *
     k->ids.n = 0;
     TRY(tokenizer_encode(k->tokenizer, row->completion.data, row->completion.size, &k->ids, e));
     if (k->ids.n + 1 > k->max_tokens)
-        snprintf(reason, 256, "the completion has %lld tokens, %lld are allowed", (long long)k->ids.n + 1,
+        snprintf(reason, 256, "the completion has %lld tokens; at most %lld are allowed", (long long)k->ids.n + 1,
                  (long long)k->max_tokens);
     return TARE_OK;
 }
@@ -157,11 +163,11 @@ static tare_status check_overlap(struct checker *k, const struct row *row, char 
 {
     const char *name;
     TRY(overlap_find(&k->overlap, row->question, &name, e));
-    if (name) snprintf(reason, 256, "the question is an evaluation's: %.200s", name);
+    if (name) snprintf(reason, 256, "the question is in an evaluation set: %.200s", name);
     return TARE_OK;
 }
 
-static tare_status check_row(void *ctx, const struct row *row, char *reason, struct err *e)
+static tare_status check_valid_row(void *ctx, const struct row *row, char *reason, struct err *e)
 {
     struct checker *k = ctx;
     TRY(check_overlap(k, row, reason, e));
@@ -175,13 +181,13 @@ static tare_status check_row(void *ctx, const struct row *row, char *reason, str
 /* ---------------------------------------------------------------- command line */
 
 struct arguments {
-    struct str files; /* with commas between them */
+    struct str files; /* separated by commas */
     const char *verifier, *model, *max_tokens, *write;
     const char *against[64];
     int n_against;
 };
 
-static bool take(const char *argument, const char *key, const char **value)
+static bool read_option(const char *argument, const char *key, const char **value)
 {
     const size_t n = strlen(key);
     if (strncmp(argument, key, n) || argument[n] != '=') return false;
@@ -189,16 +195,16 @@ static bool take(const char *argument, const char *key, const char **value)
     return true;
 }
 
-/* false, without an error in e: not as the usage says */
-static bool parse(int argc, char **argv, struct arguments *a, struct err *e)
+/* Returns false without an error in e if the arguments are invalid. */
+static bool read_arguments(int argc, char **argv, struct arguments *a, struct err *e)
 {
     *a = (struct arguments){0};
     for (int i = 2; i < argc; i++) {
         const char *against = NULL;
-        if (take(argv[i], "verifier", &a->verifier) || take(argv[i], "model", &a->model) ||
-            take(argv[i], "max_tokens", &a->max_tokens) || take(argv[i], "write", &a->write))
+        if (read_option(argv[i], "verifier", &a->verifier) || read_option(argv[i], "model", &a->model) ||
+            read_option(argv[i], "max_tokens", &a->max_tokens) || read_option(argv[i], "write", &a->write))
             continue;
-        if (take(argv[i], "against", &against)) {
+        if (read_option(argv[i], "against", &against)) {
             if (a->n_against == (int)(sizeof a->against / sizeof *a->against)) return false;
             a->against[a->n_against++] = against;
         } else if (strchr(argv[i], '=') || str_addf(&a->files, e, "%s%s", a->files.size ? "," : "", argv[i])) {
@@ -208,7 +214,7 @@ static bool parse(int argc, char **argv, struct arguments *a, struct err *e)
     return a->files.size && !a->model == !a->max_tokens;
 }
 
-/* "math,timeout=1": the name, then parameters. */
+/* Opens a verifier from its name and parameters: "math,timeout=1". */
 static tare_status open_verifier(struct checker *k, const char *text, struct arena *arena, struct err *e)
 {
     char *copy, *rest = NULL;
@@ -216,7 +222,7 @@ static tare_status open_verifier(struct checker *k, const char *text, struct are
     int64_t n = 0;
     TRY(arena_strdup(arena, text, -1, &copy, e));
     k->verifier = strtok_r(copy, ",", &rest);
-    if (!k->verifier) FAIL(e, TARE_E_CONFIG, "verifier= names none; for instance verifier=math");
+    if (!k->verifier) FAIL(e, TARE_E_CONFIG, "verifier= must name a verifier, for example verifier=math");
     for (char *word; n < 32 && (word = strtok_r(NULL, ",", &rest));) parameters[n++] = word;
     const struct plugin *p;
     const struct config_param *settings = NULL;
@@ -234,7 +240,7 @@ static tare_status open_checker(struct checker *k, const struct arguments *a, st
     k->keep = a->write != NULL;
     if (a->max_tokens) {
         TRY(str_to_int(a->max_tokens, &k->max_tokens, e));
-        if (k->max_tokens < 1) FAIL(e, TARE_E_RANGE, "max_tokens = %s; it has to be 1 or more", a->max_tokens);
+        if (k->max_tokens < 1) FAIL(e, TARE_E_RANGE, "max_tokens = %s: must be at least 1", a->max_tokens);
         TRY(checkpoint_check_texts(a->model, e));
         TRY(tokenizer_load(a->model, &k->tokenizer, e));
     }
@@ -251,19 +257,19 @@ static void close_checker(struct checker *k)
     str_free(&k->kept);
 }
 
-static void summarize(const char *files, const struct dataset_check *c, const struct reasons *r, bool answers)
+static void log_summary(const char *files, const struct dataset_check *c, const struct reasons *r, bool answers)
 {
-    const char *const unread = answers ? "" : "; whether a verifier can read the answers was not checked (verifier=NAME)";
+    const char *const unread = answers ? "" : "; the answers were not checked by a verifier (verifier=NAME)";
     for (int i = 0; i < r->n; i++)
         if (r->at[i].n > 1) log_info("%lld rows: %s", (long long)r->at[i].n, r->at[i].text);
     if (c->bad)
-        log_info("%s: %lld rows, %lld of them to mend or to leave out (write=OUT writes the others)", files, (long long)c->rows,
-                 (long long)c->bad);
+        log_info("%s: %lld rows, %lld of them invalid (write=OUT writes the others)", files, (long long)c->rows, (long long)c->bad);
     else
-        log_info("%s: %lld row%s, nothing wrong found%s", files, (long long)c->rows, c->rows == 1 ? "" : "s", unread);
+        log_info("%s: %lld row%s, no problems found%s", files, (long long)c->rows, c->rows == 1 ? "" : "s", unread);
 }
 
-/* Before anything is read: a file that cannot be written to, or that is one of those that are read, under whatever name. */
+/* Refuses an output file that cannot be written, or that is one of the input files under any name.
+ */
 static tare_status check_write(const char *path, const char *list, struct arena *a, struct err *e)
 {
     struct files files;
@@ -273,14 +279,14 @@ static tare_status check_write(const char *path, const char *list, struct arena 
     TRY(files_of(list, a, &files, e));
     for (int64_t i = 0; i < files.n; i++)
         if (!stat(files.path[i], &from) && from.st_dev == to.st_dev && from.st_ino == to.st_ino)
-            FAIL(e, TARE_E_CONFIG, "write=%s is the file that is read, %s; the rows to mend would be lost, name another file", path,
-                 files.path[i]);
+            FAIL(e, TARE_E_CONFIG, "write=%s is the input file %s; name another file, otherwise the invalid rows would be lost",
+                 path, files.path[i]);
     return TARE_OK;
 }
 
 static tare_status write_kept(const char *path, const struct str *kept, struct err *e)
 {
-    if (!kept->size) FAIL(e, TARE_E_INVALID, "%s: not written: no row is left; it stays as it was", path);
+    if (!kept->size) FAIL(e, TARE_E_INVALID, "%s: not written, because no row is valid", path);
     return fs_write_atomic(path, kept->data, kept->size, e);
 }
 
@@ -289,15 +295,15 @@ static void arguments_free(struct arguments *a)
     str_free(&a->files);
 }
 
-static int check(int argc, char **argv)
+static int check_files(int argc, char **argv)
 {
     OWNED(arguments_free) struct arguments a = {0};
     struct err e = {0};
-    if (!parse(argc, argv, &a, &e)) return e.code ? cli_end(e.code, &e) : cli_usage(data_usage);
+    if (!read_arguments(argc, argv, &a, &e)) return e.code ? cli_end(e.code, &e) : cli_usage(data_usage);
     OWNED(arena_free) struct arena arena = {0};
     OWNED(close_checker) struct checker k = {0};
     arena_init(&arena, "checker");
-    struct dataset_check check = {.ctx = &k, .check = check_row, .report = report_row};
+    struct dataset_check check = {.ctx = &k, .check = check_valid_row, .report = report_row};
     tare_status status = open_checker(&k, &a, &arena, &e);
     if (!status && a.write) status = check_write(a.write, a.files.data, &arena, &e);
     if (!status) status = dataset_check(a.files.data, &check, &e);
@@ -306,12 +312,12 @@ static int check(int argc, char **argv)
     if (status)
         log_error(&e);
     else
-        summarize(a.files.data, &check, &k.reasons, a.verifier != NULL);
+        log_summary(a.files.data, &check, &k.reasons, a.verifier != NULL);
     if (status) return err_exit_code(status);
     return check.bad && !a.write ? 1 : 0;
 }
 
-static int show(int argc, char **argv)
+static int show_rows(int argc, char **argv)
 {
     struct err e = {0};
     const tare_status status = data_show(argc - 2, argv + 2, &e);
@@ -321,7 +327,7 @@ static int show(int argc, char **argv)
 
 int cmd_data(int argc, char **argv)
 {
-    if (argc >= 3 && !strcmp(argv[1], "check")) return check(argc, argv);
-    if (argc >= 3 && !strcmp(argv[1], "show")) return show(argc, argv);
+    if (argc >= 3 && !strcmp(argv[1], "check")) return check_files(argc, argv);
+    if (argc >= 3 && !strcmp(argv[1], "show")) return show_rows(argc, argv);
     return cli_usage(data_usage);
 }

@@ -16,12 +16,12 @@ static tare_status read_ids(struct detokenizing *k, const json_t *object, const 
 {
     const json_t *list = json_object_get(object, "ids"), *v;
     size_t i;
-    if (!json_is_array(list)) FAIL(e, TARE_E_INVALID, "%s: \"ids\" is not a list", where);
+    if (!json_is_array(list)) FAIL(e, TARE_E_INVALID, "%s: \"ids\" must be a list", where);
     k->ids.n = 0;
     json_array_foreach(list, i, v)
     {
         const json_int_t id = json_is_integer(v) ? json_integer_value(v) : -1;
-        if (id < 0 || id > INT32_MAX) FAIL(e, TARE_E_INVALID, "%s: \"ids\"[%zu] is not the id of a token", where, i);
+        if (id < 0 || id > INT32_MAX) FAIL(e, TARE_E_INVALID, "%s: \"ids\"[%zu]: must be the id of a token", where, i);
         TRY(token_ids_add(&k->ids, (int32_t)id, e));
     }
     return TARE_OK;
@@ -42,7 +42,8 @@ static tare_status detokenize_line(void *ctx, const json_t *object, const char *
 }
 
 const char detokenize_usage[] =
-    "usage: tare detokenize MODEL [skip_special=true]   reads {\"ids\"}, writes {\"text\"}; bytes that are not UTF-8 become U+FFFD\n";
+    "usage: tare detokenize MODEL [skip_special=true]\n"
+    "Reads {\"ids\":[...]} and writes {\"text\"}, line by line. Bytes that are not UTF-8 become U+FFFD.\n";
 
 static void detokenizing_free(struct detokenizing *k)
 {

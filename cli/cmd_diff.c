@@ -8,14 +8,14 @@
 
 const char diff_usage[] =
     "usage: tare diff RUN RUN [--metric NAME] [--json]\n"
-    "Where two runs part: keys of their configurations; then the first step, rollout, token, reward, baseline, scale, confidence,\n"
-    "advantage, metric, tensor and section of a checkpoint that are not the same bits, and by how much; then a metric's paired\n"
-    "differences along the curve. Times and memory are not compared. Runs may have any lengths; what both have is compared.\n"
-    "  --metric NAME   of the curve; default reward/mean\n"
-    "  --json          everything as one JSON object, with every step of the curve\n"
-    "Exit status: 0 the same, 1 they differ, 2 something could not be compared.\n";
+    "Compares two runs bit by bit. It prints the keys that differ; then the first step, rollout, token, reward, baseline, scale,\n"
+    "confidence, advantage, metric, tensor and checkpoint section that differ, and by how much; then a metric's paired\n"
+    "differences along the curve. Times and memory are not compared. Of runs of different length the common steps are compared.\n"
+    "  --metric NAME   metric of the curve (default: reward/mean)\n"
+    "  --json          print one JSON object, with every step of the curve\n"
+    "Exit status: 0 equal, 1 different, 2 something could not be compared.\n";
 
-static tare_status print(const struct compare_options *o, bool json, bool *same, bool *damaged, struct err *e)
+static tare_status print_comparison(const struct compare_options *o, bool json, bool *same, bool *damaged, struct err *e)
 {
     OWNED(json_decrefp) json_t *result = NULL;
     OWNED(str_free) struct str out = {0};
@@ -45,11 +45,11 @@ int cmd_diff(int argc, char **argv)
             return cli_unexpected(argv[i], diff_usage);
     }
     if (n < 2) return cli_usage(diff_usage);
-    if (print(&o, json, &same, &damaged, &e)) {
+    if (print_comparison(&o, json, &same, &damaged, &e)) {
         log_error(&e);
         return 2;
     }
     if (damaged)
-        log_message(LOG_ERROR, "not all of %s and %s could be compared; what is damaged stands in the output", o.run[0], o.run[1]);
+        log_message(LOG_ERROR, "%s and %s could not be compared completely; the output names what is damaged", o.run[0], o.run[1]);
     return damaged ? 2 : !same;
 }

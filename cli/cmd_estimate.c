@@ -1,4 +1,4 @@
-/* tare estimate: an estimator alone, one step a line; or a run's own step again. */
+/* tare estimate: runs an estimator alone, one step per line, or recomputes a step of a run. */
 #include "base/fs.h"
 #include "base/log.h"
 #include "cli/cli.h"
@@ -11,15 +11,16 @@
 
 const char estimate_usage[] =
     "usage: tare estimate PLUGIN [clusters=K] [key=value ...] [--load FILE] [--save FILE]\n"
-    "                                                            steps as JSON lines on standard input\n"
-    "       tare estimate --replay RUN --step N                  a run's step again, compared with its dump bit for bit\n"
-    "in:  {\"groups\":[{\"cluster\":0,\"rewards\":[1,0]}]}, one step a line; the state is carried over the lines\n"
-    "out: {\"advantages\":[[...]],\"baseline\":[...],\"scale\":[...],\"confidence\":[...],\"state\":{...}}\n"
-    "--load, --save: the state before the first step and after the last, as in a checkpoint\n"
-    "scale is what advantages were divided by: 1 where the estimator divides by nothing.\n"
-    "clusters=K: how many clusters the codebook has. A group may have uid, lengths, components, entropy, logprob, ref_logprob,\n"
-    "row, finish, completions, ids, verdicts, component_verdicts, fate, off_policy, policy_version,\n"
-    "segments, segment_rewards.\n";
+    "       tare estimate --replay RUN --step N\n"
+    "The first form reads one step per line from standard input and carries the estimator's state from line to line:\n"
+    "  in:   {\"groups\":[{\"cluster\":0,\"rewards\":[1,0]}]}\n"
+    "  out:  {\"advantages\":[[...]],\"baseline\":[...],\"scale\":[...],\"confidence\":[...],\"state\":{...}}\n"
+    "The second form recomputes a step of a run and compares it with the run's dump bit by bit.\n"
+    "  --load, --save  state before the first step and after the last one, as in a checkpoint\n"
+    "  clusters=K      number of clusters of the codebook\n"
+    "scale is the divisor of the advantages: 1 where the estimator does not divide.\n"
+    "A group may also have uid, lengths, components, entropy, logprob, ref_logprob, row, finish, completions, ids, verdicts,\n"
+    "component_verdicts, fate, off_policy, policy_version, segments and segment_rewards.\n";
 
 struct filter {
     struct estimator *est;
@@ -28,14 +29,14 @@ struct filter {
     int64_t step;
 };
 
-static tare_status print(struct filter *f, const struct batch *b, struct err *e)
+static tare_status print_step(struct filter *f, const struct batch *b, struct err *e)
 {
     str_clear(&f->line);
     TRY(estimate_print(f->est, b, &f->line, e));
     return cli_print(&f->line, e);
 }
 
-static tare_status step(void *ctx, const json_t *object, const char *where, struct err *e)
+static tare_status estimate_line(void *ctx, const json_t *object, const char *where, struct err *e)
 {
     struct filter *f = ctx;
     struct batch b;
@@ -43,7 +44,7 @@ static tare_status step(void *ctx, const json_t *object, const char *where, stru
     TRY(estimate_parse(object, where, &f->arena, &b, e));
     b.step = f->step++;
     if (estimate_run(f->est, &b, &f->arena, e) || estimate_apply(f->est, b.step, e)) return err_prefix(e, "%s", where);
-    return print(f, &b, e);
+    return print_step(f, &b, e);
 }
 
 /* ---------------------------------------------------------------- steps from standard input */
@@ -55,7 +56,8 @@ static int64_t find_param(const struct plugin *p, const char *key)
     return -1;
 }
 
-/* clusters=K is the codebook's size for every estimator; one that has a parameter of that name gets it too. */
+/* Opens an estimator. clusters=K sets the codebook's size, and the parameter of that name if there
+ * is one. */
 static tare_status open_plain(const char *name, const char **assignments, int64_t n, struct filter *f, struct err *e)
 {
     const struct plugin *p;
@@ -66,7 +68,7 @@ static tare_status open_plain(const char *name, const char **assignments, int64_
     for (int64_t i = 0; i < n; i++) {
         const bool clusters = !strncmp(assignments[i], "clusters=", 9);
         if (clusters && (str_to_int(assignments[i] + 9, &o.n_clusters, e) || o.n_clusters < 0))
-            FAIL(e, TARE_E_CONFIG, "command line: clusters: '%s' is not a number of clusters", assignments[i] + 9);
+            FAIL(e, TARE_E_CONFIG, "command line: clusters = '%s': must be a number of clusters", assignments[i] + 9);
         if (!clusters || find_param(p, "clusters") >= 0) assignments[kept++] = assignments[i];
     }
     TRY(plugin_settings(p, (struct plugin_words){assignments, kept}, NULL, &f->arena, &settings, e));
@@ -88,14 +90,15 @@ static tare_status save_state(const struct filter *f, const char *file, struct e
     return fs_write_atomic(file, state.data, state.size, e);
 }
 
-/* from, to: files of the state, or NULL. */
-static tare_status plain(const char *name, const char **assignments, int64_t n, const char *from, const char *to, struct err *e)
+/* from, to: files of the state to load and save, or NULL. */
+static tare_status estimate_lines(const char *name, const char **assignments, int64_t n, const char *from, const char *to,
+                                  struct err *e)
 {
     struct filter f = {0};
     arena_init(&f.arena, "estimate");
     tare_status status = open_plain(name, assignments, n, &f, e);
     if (!status && from) status = load_state(&f, from, e);
-    if (!status) status = json_each_line(stdin, "standard input", step, &f, e);
+    if (!status) status = json_each_line(stdin, "standard input", estimate_line, &f, e);
     if (!status && to) status = save_state(&f, to, e);
     estimate_free(f.est);
     arena_free(&f.arena);
@@ -103,12 +106,12 @@ static tare_status plain(const char *name, const char **assignments, int64_t n, 
     return status;
 }
 
-/* ---------------------------------------------------------------- a run's step again */
+/* ---------------------------------------------------------------- recomputing a step of a run */
 
 struct dump {
     json_t *groups; /* [{"cluster", "rewards", ...}] */
     json_t *advantages;
-    int64_t group; /* the group of the last line */
+    int64_t group; /* group of the previous line */
 };
 
 static tare_status dump_line(void *ctx, const json_t *line, const char *where, struct err *e)
@@ -127,7 +130,8 @@ static tare_status dump_line(void *ctx, const json_t *line, const char *where, s
     TRY(json_get_int(line, "group", where, &group, e));
     TRY(json_get_double(line, "reward", where, &reward, e));
     TRY(json_get_double(line, "advantage", where, &advantage, e));
-    if (group < d->group) FAIL(e, TARE_E_CORRUPT, "%s: group %lld after group %lld", where, (long long)group, (long long)d->group);
+    if (group < d->group)
+        FAIL(e, TARE_E_CORRUPT, "%s: group %lld follows group %lld", where, (long long)group, (long long)d->group);
     if (group > d->group || !json_array_size(d->groups)) {
         json_t *g = json_object();
         json_array_append_new(d->groups, g);
@@ -149,13 +153,13 @@ static tare_status dump_line(void *ctx, const json_t *line, const char *where, s
 static tare_status read_dump(const char *path, struct dump *d, struct err *e)
 {
     OWNED(fs_close_at) FILE *file = fopen(path, "rb");
-    if (!file) FAIL(e, TARE_E_NOT_FOUND, "%s: no rollouts of that step; a run keeps them with log.rollouts = true", path);
+    if (!file) FAIL(e, TARE_E_NOT_FOUND, "%s: missing: a run records the rollouts of its steps with log.rollouts = true", path);
     d->groups = json_array();
     d->advantages = json_array();
     return json_each_line(file, path, dump_line, d, e);
 }
 
-/* A replay ends before the policy step, so tare.logprob/1 is offered, and never asked. */
+/* A replay ends before the policy step, so tare.logprob/1 is offered but never called. */
 static tare_status no_policy_step(void *ctx, int64_t rollout, float *out, tare_error *error)
 {
     (void)ctx, (void)rollout, (void)out, (void)error;
@@ -169,7 +173,7 @@ static const void *replay_extension(void *ctx, const char *id)
     return strcmp(id, "tare.logprob/1") ? NULL : &LOGPROB;
 }
 
-/* The estimator with the run's parameters, its state as it was before the step. */
+/* Opens the estimator with the run's parameters and its state before the step. */
 static tare_status open_replay(const char *run, int64_t number, struct filter *f, struct err *e)
 {
     OWNED(config_free) struct config config = {0};
@@ -192,7 +196,7 @@ static tare_status open_replay(const char *run, int64_t number, struct filter *f
     return estimate_load(f->est, state.data, state.size, path, e);
 }
 
-/* A dump names its prompts; the rows themselves are those of data.train. */
+/* Finds the rows of a dump's prompts in data.train by their uid. */
 static tare_status find_rows(const struct config *c, struct arena *a, struct batch *b, struct err *e)
 {
     OWNED(dataset_free) struct dataset d = {0};
@@ -212,7 +216,7 @@ static tare_status find_rows(const struct config *c, struct arena *a, struct bat
     return TARE_OK;
 }
 
-/* What an estimator reads of the data set's rows is not in a dump. */
+/* Adds the rows of the data set, which a dump does not contain, if the estimator reads them. */
 static tare_status add_rows(const char *run, struct filter *f, struct batch *b, struct err *e)
 {
     struct config config;
@@ -225,15 +229,15 @@ static tare_status add_rows(const char *run, struct filter *f, struct batch *b, 
     return status ? err_prefix(e, "%s", run) : TARE_OK;
 }
 
-static tare_status compare(const struct batch *b, const json_t *dumped, const char *run, struct err *e)
+static tare_status compare_advantages(const struct batch *b, const json_t *dumped, const char *run, struct err *e)
 {
     for (int64_t m = 0; m < b->n_groups; m++) {
         for (int64_t i = b->group_begin[m]; i < b->group_begin[m + 1]; i++) {
             const double was = json_real_value(json_array_get(dumped, (size_t)i)), is = b->advantage[i];
             if (memcmp(&was, &is, sizeof was) && !(was == 0 && is == 0))
                 FAIL(e, TARE_E_GENERIC,
-                     "%s: group %lld, rollout %lld: the advantage is %.17g, the run wrote %.17g; is it the same plugin?", run,
-                     (long long)m, (long long)(i - b->group_begin[m]), is, was);
+                     "%s: group %lld, rollout %lld: the advantage is %.17g, but the run recorded %.17g; is it the same plugin?",
+                     run, (long long)m, (long long)(i - b->group_begin[m]), is, was);
         }
     }
     return TARE_OK;
@@ -254,13 +258,13 @@ static tare_status replay_into(const char *run, int64_t number, struct filter *f
     b.step = number;
     TRY(add_rows(run, f, &b, e));
     TRY(estimate_run(f->est, &b, &f->arena, e));
-    TRY(print(f, &b, e));
-    TRY(compare(&b, d->advantages, run, e));
-    log_info("%s: step %lld: %lld advantages, the same bits as the run's", run, (long long)number, (long long)b.n_rollouts);
+    TRY(print_step(f, &b, e));
+    TRY(compare_advantages(&b, d->advantages, run, e));
+    log_info("%s: step %lld: %lld advantages, bit-identical to the run's", run, (long long)number, (long long)b.n_rollouts);
     return TARE_OK;
 }
 
-static tare_status replay(const char *run, int64_t number, struct err *e)
+static tare_status replay_step(const char *run, int64_t number, struct err *e)
 {
     struct filter f = {0};
     struct dump d = {0};
@@ -276,7 +280,7 @@ static tare_status replay(const char *run, int64_t number, struct err *e)
 
 /* ---------------------------------------------------------------- command */
 
-static int usage(const char *what, const char *which)
+static int usage_error(const char *what, const char *which)
 {
     fprintf(stderr, "tare: estimate: %s%s\n%s", what, which, estimate_usage);
     return 2;
@@ -296,11 +300,11 @@ int cmd_estimate(int argc, char **argv)
         size_t k = 0;
         while (k < 4 && strcmp(a, options[k].option)) k++;
         if (k < 4) {
-            if (i + 1 == argc) return usage("nothing after ", a);
+            if (i + 1 == argc) return usage_error("missing value of ", a);
             *options[k].value = argv[++i];
         } else if (a[0] == '-') {
-            if (!config_hint(a, a, "no such option; a plugin's parameters are set as key=value", &e))
-                return usage("unknown option ", a);
+            if (!config_hint(a, a, "unknown option; a plugin's parameters are set as key=value", &e))
+                return usage_error("unknown option ", a);
             log_error(&e);
             return 2;
         } else if (!name && !strchr(a, '=')) {
@@ -308,13 +312,13 @@ int cmd_estimate(int argc, char **argv)
         } else if (strchr(a, '=')) {
             assignments[n++] = a;
         } else {
-            return usage("unexpected ", a);
+            return usage_error("unexpected argument ", a);
         }
     }
     int64_t step_number = -1;
     if (run ? name || n || !number || from || to : !name || number)
-        return usage(run ? "--replay takes RUN and --step N, and nothing else" : "PLUGIN is missing", "");
-    if (number && (str_to_int(number, &step_number, &e) || step_number < 0)) return usage("not a step: ", number);
-    const tare_status status = run ? replay(run, step_number, &e) : plain(name, assignments, n, from, to, &e);
+        return usage_error(run ? "--replay accepts only RUN and --step N" : "PLUGIN is missing", "");
+    if (number && (str_to_int(number, &step_number, &e) || step_number < 0)) return usage_error("invalid step: ", number);
+    const tare_status status = run ? replay_step(run, step_number, &e) : estimate_lines(name, assignments, n, from, to, &e);
     return cli_end(status, &e);
 }

@@ -1,4 +1,4 @@
-/* tare eval CONFIG: accuracy on a task. */
+/* tare eval CONFIG: measures accuracy on a task. */
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/signals.h"
@@ -19,30 +19,32 @@
 const char eval_usage[] =
     "usage: tare eval CONFIG [section.key=value ...]\n"
     "       tare eval CONFIG --checkpoints RUN [...] [--steps 0,30,60] [--estimate-samples 16] [--base MODEL] [section.key=value ...]\n"
-    "Samples eval.samples completions of every row of data.eval, judges them, and prints a Markdown table: pass@1 (avg@k), unbiased\n"
-    "pass@k, 95 % intervals, lengths, and the same by level, subject and difficulty. The folder eval.out gets samples.jsonl,\n"
-    "questions.jsonl and results.json; the same command continues where it was interrupted. docs/evaluation.md explains all of it.\n"
+    "Samples eval.samples completions of every row of data.eval, verifies them, and prints a Markdown table: pass@1 (avg@k),\n"
+    "unbiased pass@k, 95 % intervals and lengths, in total and by level, subject and difficulty. It writes samples.jsonl,\n"
+    "questions.jsonl and results.json to the folder eval.out; the same command resumes an interrupted evaluation. Details are in\n"
+    "docs/evaluation.md. Example:\n"
     "  tare eval configs/eval/gsm8k.ini model.path=FOLDER eval.samples=4\n"
-    "CONFIG may be the folder of a run: its config.ini counts, and its newest checkpoint is the model.\n"
-    "With --checkpoints: accuracy and length by difficulty over the checkpoints of one or more runs, as a table and as a figure\n"
-    "(difficulty.html); the buckets come from an estimate by the model before training, or from eval.difficulty.\n"
-    "  --checkpoints RUN       the folder of a run; may be given for several runs\n"
-    "  --steps LIST            which steps, 0 for the model that the run started from; default: all checkpoints\n"
-    "  --estimate-samples N    samples per question for the estimate (16)\n"
-    "  --base MODEL            the model of step 0, when model.path of RUN/config.ini is not it\n";
+    "CONFIG may be the folder of a run: then its config.ini is used, and its newest checkpoint is the model.\n"
+    "With --checkpoints it prints accuracy and length by difficulty over the checkpoints of one or more runs, as a table and as\n"
+    "a figure (difficulty.html). The buckets come from an estimate by the model before training, or from eval.difficulty.\n"
+    "  --checkpoints RUN       the folder of a run; repeatable\n"
+    "  --steps LIST            steps to evaluate; 0 is the model that the run started from (default: all checkpoints)\n"
+    "  --estimate-samples N    samples per question for the estimate (default 16)\n"
+    "  --base MODEL            the model of step 0 if it is not model.path of RUN/config.ini\n";
 
 struct arguments {
-    const char *overrides[258], *file; /* two are kept for model.path and run.dir */
+    const char *overrides[258], *file; /* two are reserved for model.path and run.dir */
     int n;
     struct eval_steps steps;
-    char model[FS_PATH + 16], dir[FS_PATH + 16]; /* model.path=RUN and run.dir=RUN, of a run's folder in CONFIG's place */
+    /* model.path=RUN and run.dir=RUN if CONFIG is the folder of a run */
+    char model[FS_PATH + 16], dir[FS_PATH + 16];
 };
 
-/* The value of an option, from the next argument. */
-static tare_status option(struct arguments *a, const char *name, const char *value, struct err *e)
+/* Sets an option to the value in the next argument. */
+static tare_status set_option(struct arguments *a, const char *name, const char *value, struct err *e)
 {
     if (!strcmp(name, "--checkpoints")) {
-        if (a->steps.n_runs == EVAL_RUNS) FAIL(e, TARE_E_CONFIG, "--checkpoints: at most %d runs", EVAL_RUNS);
+        if (a->steps.n_runs == EVAL_RUNS) FAIL(e, TARE_E_CONFIG, "--checkpoints: too many runs: at most %d", EVAL_RUNS);
         a->steps.runs[a->steps.n_runs++] = value;
         return TARE_OK;
     }
@@ -52,7 +54,7 @@ static tare_status option(struct arguments *a, const char *name, const char *val
         return TARE_OK;
     }
     if (str_to_int(value, &a->steps.estimate_samples, e) || a->steps.estimate_samples < 1 || a->steps.estimate_samples > 100000)
-        FAIL(e, TARE_E_CONFIG, "--estimate-samples %s: a number from 1 to 100000", value);
+        FAIL(e, TARE_E_CONFIG, "--estimate-samples %s: must be from 1 to 100000", value);
     return TARE_OK;
 }
 
@@ -61,8 +63,8 @@ static bool is_option(const char *arg)
     return !strcmp(arg, "--checkpoints") || !strcmp(arg, "--steps") || !strcmp(arg, "--base") || !strcmp(arg, "--estimate-samples");
 }
 
-/* 0: continue; otherwise the exit status plus one. */
-static int parse(struct arguments *a, int argc, char **argv)
+/* Returns 0 to continue, otherwise the exit status plus one. */
+static int read_arguments(struct arguments *a, int argc, char **argv)
 {
     struct err e = {0};
     *a = (struct arguments){.steps = {.estimate_samples = 16}};
@@ -71,7 +73,7 @@ static int parse(struct arguments *a, int argc, char **argv)
 #endif
     for (int i = 1; i < argc; i++) {
         if (is_option(argv[i]) && i + 1 < argc) {
-            const tare_status s = option(a, argv[i], argv[i + 1], &e);
+            const tare_status s = set_option(a, argv[i], argv[i + 1], &e);
             if (s) return log_error(&e), err_exit_code(s) + 1;
             i++;
         } else if (!a->file && argv[i][0] != '-' && !strchr(argv[i], '=')) {
@@ -86,8 +88,9 @@ static int parse(struct arguments *a, int argc, char **argv)
     return 0;
 }
 
-/* A run's folder in CONFIG's place: the question is how good its own model is, not the one that it started from, and the answer belongs into
- * this folder, also where it was moved or copied since its config.ini was written. The command line's own keys come later, so they count. */
+/* Evaluates the newest model of a run's folder, not the model that the run started from, and writes
+ * the results into this folder even if it was moved or copied since its config.ini was written.
+ * Keys on the command line follow these two, so they override them. */
 static void evaluate_run(struct arguments *a)
 {
     if (!fs_is_dir(a->file)) return;
@@ -99,12 +102,13 @@ static void evaluate_run(struct arguments *a)
     a->n += 2;
 }
 
-static tare_status run(struct config *c, const struct arguments *a, struct err *e)
+static tare_status run_eval(struct config *c, const struct arguments *a, struct err *e)
 {
     struct comm comm;
     OWNED(str_free) struct str table = {0};
     TRY(comm_open(c->dist.ranks, &comm, e));
-    /* of --checkpoints every model comes from the runs; the first one's context bounds the answers */
+    /* with --checkpoints the models come from the runs; the context of the first bounds the answers
+     */
     tare_status s = TARE_OK;
     if (a->steps.n_runs && !fs_is_dir(c->model.path)) s = config_set(c, "model", "path", a->steps.runs[0], "--checkpoints", e);
     if (!s) s = settle_ranks(c, &comm, e);
@@ -120,14 +124,14 @@ int cmd_eval(int argc, char **argv)
     OWNED(config_free) struct config c = {0};
     struct arguments a;
     bool done;
-    const int stop = parse(&a, argc, argv);
+    const int stop = read_arguments(&a, argc, argv);
     if (stop) return stop - 1;
     evaluate_run(&a);
     signals_catch();
-    watch_continue_by("the same command goes on with the answers that are saved");
+    watch_continue_by("the same command resumes from the saved answers");
     const bool loaded = !config_load(&c, a.file, a.overrides, a.n, &e);
     if (loaded) config_use_log_level(&c);
     tare_status status = ranks_start_of(loaded ? &c : NULL, loaded ? TARE_OK : e.code, &done, &e);
-    if (!status && !done) status = run(&c, &a, &e);
+    if (!status && !done) status = run_eval(&c, &a, &e);
     return ranks_end(status, &e);
 }

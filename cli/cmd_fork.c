@@ -8,18 +8,18 @@
 
 const char fork_usage[] =
     "usage: tare fork RUN@STEP [section.key=value ...] [--run-dir NEW]\n"
-    "A new run whose first STEP steps are those of RUN, to the bit, and which continues with other keys. Both draw the same random numbers\n"
-    "from there on, so what differs between them comes from the keys (`tare diff RUN NEW`). Without keys it is RUN again.\n"
-    "  --run-dir NEW   default: RUN-fork-STEP\n"
-    "Where RUN has no checkpoint of STEP, the steps from the newest one before it are made again. RUN is only read.\n"
-    "Seed, data, model, rollout.prompts and rollout.group_size cannot change. NEW is an ordinary run: tare train NEW --resume continues it.\n";
+    "Makes a new run with the first STEP steps of RUN, bit by bit, and continues it with other keys. Both use the same random\n"
+    "numbers after STEP, so all differences come from the keys (`tare diff RUN NEW`). Without keys NEW repeats RUN.\n"
+    "  --run-dir NEW   folder of the new run (default: RUN-fork-STEP)\n"
+    "If RUN has no checkpoint of STEP, the steps after the newest one before it are recomputed. RUN is only read. Seed, data,\n"
+    "model, rollout.prompts and rollout.group_size cannot change. NEW is an ordinary run: tare train NEW --resume continues it.\n";
 
 struct request {
     const char *from, *to, *keys[256];
     int n;
 };
 
-static tare_status make(const struct request *q, struct fork *f, struct err *e)
+static tare_status make_fork(const struct request *q, struct fork *f, struct err *e)
 {
     TRY(fork_open(f, q->from, q->to, q->keys, q->n, e));
     config_use_log_level(&f->after);
@@ -52,7 +52,7 @@ int cmd_fork(int argc, char **argv)
     OWNED(fork_close) struct fork f = {0};
     if (!read_request(argc, argv, &q)) return 2;
     signals_catch();
-    tare_status status = make(&q, &f, &e);
-    if (!status) status = replay_go_on(f.to, &e);
+    tare_status status = make_fork(&q, &f, &e);
+    if (!status) status = replay_continue(f.to, &e);
     return cli_end(status, &e);
 }

@@ -1,4 +1,4 @@
-/* tare generate: prompts in, sampled completions out, one JSON object a line. */
+/* tare generate: reads prompts and writes sampled completions, one JSON object per line. */
 #include "base/log.h"
 #include "base/signals.h"
 #include "cli/cli.h"
@@ -10,17 +10,18 @@
 
 const char generate_usage[] =
     "usage: tare generate MODEL [key=value ...]\n\n"
-    "Reads one prompt a line: {\"id\",\"question\"} or {\"id\",\"messages\"} (rendered as data.prompt says), {\"id\",\"text\"} (encoded as\n"
-    "it is), or {\"id\",\"ids\"} (no tokenizer needed; completion is then null). With several of them, ids, text, messages, question is\n"
-    "the order. Writes rollout.group_size lines for each: {\"id\",\"sample\",\"completion\",\"ids\",\"logprobs\",\"finish\"}, in input\n"
-    "order; finish is stop or length. A completion depends on the model, the prompt, its id and the seed, not on the lines around it;\n"
-    "a repeated id draws new ones. MODEL is a Hugging Face folder, or the folder of a run: its newest checkpoint, with the\n"
-    "data.{prompt,chat_template,date,system,suffix} of the run's config.ini. As in a training file, \"prompt\" (a text or messages)\n"
-    "may stand for question and messages.\n\n"
-    "Keys, the section may be left out: rollout.{group_size,max_new_tokens,temperature,top_p,top_k,min_p,stop_ids,ignore_eos,batch,kv_tokens,\n"
-    "max_prompt_tokens}, run.{seed,threads,kernels}, model.{dtype,weights,rope_theta,max_position_embeddings},\n"
-    "data.{prompt,chat_template,system,suffix}; `tare config docs` explains them.\n"
-    "--stats: one line at the end, on standard error, with the seconds of sampling and the tokens read and written.\n";
+    "Reads one prompt per line: {\"id\",\"question\"} or {\"id\",\"messages\"} (rendered as data.prompt says), {\"id\",\"text\"} (encoded\n"
+    "as is), or {\"id\",\"ids\"} (no tokenizer needed; completion is null). If a line has several, the first of ids, text,\n"
+    "messages, question is used. \"prompt\" (a text or messages) may replace question and messages, as in a training file.\n"
+    "Writes rollout.group_size lines per prompt in input order: {\"id\",\"sample\",\"completion\",\"ids\",\"logprobs\",\"finish\"}, where\n"
+    "finish is stop or length. A completion depends on the model, the prompt, its id and the seed, not on the other lines; a\n"
+    "repeated id gets new random numbers. MODEL is a Hugging Face folder, or the folder of a run: its newest checkpoint, with\n"
+    "data.{prompt,chat_template,date,system,suffix} of its config.ini.\n\n"
+    "Keys (the section may be omitted; `tare config docs` describes them):\n"
+    "  rollout.{group_size,max_new_tokens,temperature,top_p,top_k,min_p,stop_ids,ignore_eos,batch,kv_tokens,max_prompt_tokens}\n"
+    "  run.{seed,threads,kernels}, model.{dtype,weights,rope_theta,max_position_embeddings}\n"
+    "  data.{prompt,chat_template,system,suffix}\n"
+    "--stats prints a line on standard error at the end: seconds of sampling, and tokens read and written.\n";
 
 static tare_status write_line(void *ctx, const struct str *line, struct err *e)
 {
@@ -35,7 +36,7 @@ static tare_status end_batch(void *ctx, struct err *e)
     return cli_flush(e);
 }
 
-/* One line on standard error, so that standard output stays one line a rollout. */
+/* Prints to standard error, so that standard output has one line per rollout. */
 static void print_stats(const struct generator *g)
 {
     const struct generator_stats s = generator_stats(g);
@@ -43,7 +44,7 @@ static void print_stats(const struct generator *g)
             (long long)s.sampler.prompt_tokens, (long long)s.sampler.new_tokens, (long long)s.sampler.decode_steps);
 }
 
-static tare_status run(struct infer *m, int argc, char **argv, bool stats, struct err *e)
+static tare_status run_generate(struct infer *m, int argc, char **argv, bool stats, struct err *e)
 {
     const struct generator_output out = {NULL, write_line, end_batch};
     const char **settings;
@@ -75,14 +76,14 @@ int cmd_generate(int argc, char **argv)
             stats = true;
             continue;
         }
-        if (*argv[i] == '-' && config_hint(argv[i], argv[i], "no such option; keys are set as section.key=value", &e)) {
+        if (*argv[i] == '-' && config_hint(argv[i], argv[i], "unknown option; keys are set as section.key=value", &e)) {
             log_error(&e);
             return 2;
         }
-        log_message(LOG_ERROR, "%s: expected key=value or --stats; see tare generate --help", argv[i]);
+        log_message(LOG_ERROR, "%s: must be key=value or --stats; see tare generate --help", argv[i]);
         return 2;
     }
-    const tare_status status = run(&m, argc, argv, stats, &e);
+    const tare_status status = run_generate(&m, argc, argv, stats, &e);
     infer_close(&m);
     return cli_end(status, &e);
 }

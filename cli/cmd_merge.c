@@ -1,4 +1,4 @@
-/* tare merge ADAPTER OUT: an adapter and its base as one model. */
+/* tare merge ADAPTER OUT: merges an adapter into its base model. */
 #include "base/fs.h"
 #include "base/log.h"
 #include "checkpoint/checkpoint.h"
@@ -15,11 +15,11 @@
 
 const char merge_usage[] =
     "usage: tare merge ADAPTER OUT [dtype=f32|bf16] [model.base=FOLDER]\n"
-    "Writes the folder OUT: the base of ADAPTER with W + s B A in place of each weight W that the adapter belongs to, its config.json and\n"
-    "tokenizer. ADAPTER is an adapter's folder (adapter_config.json), or the folder of a run that was trained with [lora].\n"
-    "  dtype=             precision of OUT; as the base's files unless it is given. bf16 rounds the sums\n"
-    "  model.base=        folder of the base, in place of the one that adapter_config.json names\n"
-    "  model.rope_theta=  in place of that of the base's config.json, where the adapter was trained with another one\n";
+    "Writes the folder OUT: ADAPTER's base model, with each adapted weight W replaced by W + s B A, its config.json and its\n"
+    "tokenizer. ADAPTER is the folder of an adapter (adapter_config.json), or of a run that was trained with [lora].\n"
+    "  dtype=             precision of OUT (default: that of the base's files). bf16 rounds W + s B A\n"
+    "  model.base=        folder of the base, if not the one that adapter_config.json names\n"
+    "  model.rope_theta=  rope_theta that the adapter was trained with, if not the one in the base's config.json\n";
 
 struct merge {
     struct config config;
@@ -42,18 +42,18 @@ static tare_status set_option(struct merge *g, const char *argument, struct err 
         g->dtype = MERGE_BF16;
     else
         FAIL(e, TARE_E_CONFIG,
-             "%s: expected dtype=f32, dtype=bf16, model.base=FOLDER or model.rope_theta=NUMBER; see tare merge --help", argument);
+             "%s: must be dtype=f32, dtype=bf16, model.base=FOLDER or model.rope_theta=NUMBER; see tare merge --help", argument);
     return TARE_OK;
 }
 
-/* The folder is there whole or not at all: written beside, then renamed. */
+/* Writes to a temporary folder and renames it, so that OUT is either complete or absent. */
 static tare_status write_folder(struct merge *g, const char *adapter, const char *out, struct err *e)
 {
     char beside[FS_PATH], tokenizer[FS_PATH], parent[FS_PATH];
     if (snprintf(beside, sizeof beside, "%s.tmp-%ld", out, (long)getpid()) >= FS_PATH)
-        FAIL(e, TARE_E_INVALID, "%s: path too long", out);
+        FAIL(e, TARE_E_INVALID, "%s: the path is too long", out);
     TRY(adapter_tokenizer(adapter, &g->config.model, tokenizer, e));
-    if (fs_exists(beside)) FAIL(e, TARE_E_CONFIG, "%s is in the way; remove it", beside);
+    if (fs_exists(beside)) FAIL(e, TARE_E_CONFIG, "%s: exists already; remove it", beside);
     tare_status status = fs_mkdirs(beside, e);
     if (!status) status = model_merge(g->engine.model, beside, g->dtype, tokenizer, e);
     if (!status) status = checkpoint_write_sums(beside, e);
@@ -65,15 +65,15 @@ static tare_status write_folder(struct merge *g, const char *adapter, const char
     return fs_sync_dir(parent, e);
 }
 
-static tare_status run(struct merge *g, int argc, char **argv, struct err *e)
+static tare_status run_merge(struct merge *g, int argc, char **argv, struct err *e)
 {
     char folder[FS_PATH], out[FS_PATH];
     TRY(settle_model(argv[1], folder, e));
     TRY(fs_join(out, argv[2], "", e));
     for (int i = 3; i < argc; i++) TRY(set_option(g, argv[i], e));
-    if (!fs_is_dir(folder)) FAIL(e, TARE_E_NOT_FOUND, "%s: there is no such folder", folder);
-    if (!adapter_is(folder)) FAIL(e, TARE_E_INVALID, "%s: has no adapter_config.json, so there is no adapter to merge", folder);
-    if (fs_exists(out)) FAIL(e, TARE_E_CONFIG, "%s exists already; remove it or choose another folder", out);
+    if (!fs_is_dir(folder)) FAIL(e, TARE_E_NOT_FOUND, "%s: no such folder", folder);
+    if (!adapter_is(folder)) FAIL(e, TARE_E_INVALID, "%s: adapter_config.json is missing, so this is not an adapter", folder);
+    if (fs_exists(out)) FAIL(e, TARE_E_CONFIG, "%s: exists already; remove it or choose another folder", out);
     TRY(config_set(&g->config, "model", "path", folder, "command line", e));
     TRY(engine_open(&g->engine, ENGINE_MODEL, e));
     TRY(write_folder(g, folder, out, e));
@@ -88,7 +88,7 @@ int cmd_merge(int argc, char **argv)
     if (argc < 3) return cli_usage(merge_usage);
     tare_status status = config_load(&g.config, NULL, NULL, 0, &e);
     engine_init(&g.engine, &g.config, NULL);
-    if (!status) status = run(&g, argc, argv, &e);
+    if (!status) status = run_merge(&g, argc, argv, &e);
     engine_close(&g.engine);
     config_free(&g.config);
     return cli_end(status, &e);

@@ -1,4 +1,4 @@
-/* tare plan CONFIG: what a run needs in memory, before anything is allocated. */
+/* tare plan CONFIG: the memory a run needs, before anything is allocated. */
 #include "base/fs.h"
 #include "base/log.h"
 #include "cli/cli.h"
@@ -14,15 +14,15 @@
 
 const char plan_usage[] =
     "usage: tare plan CONFIG [--json] [plan.key=value ...] [section.key=value ...]\n"
-    "Memory by class and rank, capacity of the key/value cache, and whether it fits; nothing is allocated, and of the model only\n"
-    "config.json is read. The exit status is 1 when it does not fit. docs/plan.md has the formulas.\n"
-    "  --json                  one JSON object in place of the table\n"
-    "  dist.ranks=8            for any number of ranks\n"
-    "  plan.device=NAME        a device whose memory is known: a100-40 a100 h100 h20 gh200 h200 b200 l40s rtx-pro-6000 rtx4090\n"
+    "Memory by class and rank, capacity of the key/value cache, and whether the run fits. Allocates nothing and reads only the model's\n"
+    "config.json. The exit status is 1 when the run does not fit. docs/plan.md has the formulas.\n"
+    "  --json                  print one JSON object instead of the table\n"
+    "  dist.ranks=8            any number of ranks\n"
+    "  plan.device=NAME        a device of known memory: a100-40 a100 h100 h20 gh200 h200 b200 l40s rtx-pro-6000 rtx4090\n"
     "  plan.memory=80GB        bytes of a device, or of a host when run.device = cpu (KB MB GB TB KiB MiB GiB TiB)\n"
-    "  plan.reserve=2GB        memory kept back\n"
+    "  plan.reserve=2GB        memory kept out of the plan\n"
     "  plan.hosts=1            machines that the ranks are spread over (run.device = cpu)\n"
-    "  plan.vocab=N            of a model that does not exist yet\n"
+    "  plan.vocab=N            vocabulary size of a model that does not exist yet\n"
     "  tare plan configs/qwen2.5-math-7b-bv-blend.ini model.path=configs/models/Qwen2.5-Math-7B plan.device=rtx-pro-6000\n";
 
 struct request {
@@ -31,8 +31,8 @@ struct request {
     double memory, reserve, hosts, vocab; /* NAN: not given */
 };
 
-/* One plan.key=value. */
-static tare_status set(struct request *r, const char *key, size_t n, const char *value, struct err *e)
+/* Set one plan.key=value. */
+static tare_status set_key(struct request *r, const char *key, size_t n, const char *value, struct err *e)
 {
     const struct {
         const char *key;
@@ -52,19 +52,19 @@ static tare_status set(struct request *r, const char *key, size_t n, const char 
         double x;
         if (plan_quantity(value, &x, e)) return err_prefix(e, "plan.%s", KEYS[i].key);
         if (x < KEYS[i].least || x > KEYS[i].most || (KEYS[i].whole && x != floor(x)))
-            FAIL(e, TARE_E_CONFIG, "plan.%s = %s: a %snumber from %g to %g", KEYS[i].key, value, KEYS[i].whole ? "whole " : "",
-                 KEYS[i].least, KEYS[i].most);
+            FAIL(e, TARE_E_CONFIG, "plan.%s = %s: must be a %snumber from %g to %g", KEYS[i].key, value,
+                 KEYS[i].whole ? "whole " : "", KEYS[i].least, KEYS[i].most);
         *KEYS[i].number = x;
         return TARE_OK;
     }
     char word[100], wrong[200];
     snprintf(word, sizeof word, "%.*s", (int)n, key);
-    snprintf(wrong, sizeof wrong, "there is no plan.%s, and other keys are set as section.key=value", word);
+    snprintf(wrong, sizeof wrong, "unknown key plan.%s; other keys are set as section.key=value", word);
     TRY(config_hint(key, "command line", wrong, e));
-    FAIL(e, TARE_E_CONFIG, "no plan.%.*s; `tare plan --help` lists the keys", (int)n, key);
+    FAIL(e, TARE_E_CONFIG, "unknown key plan.%.*s; `tare plan --help` lists the keys", (int)n, key);
 }
 
-static void prefer(double *x, double given)
+static void override_value(double *x, double given)
 {
     if (!isnan(given)) *x = given;
 }
@@ -81,30 +81,31 @@ static tare_status machine_of(const struct request *r, const struct config *c, s
         m->memory = (double)here.memory;
         snprintf(m->name, sizeof m->name, "%.60s", here.host);
     }
-    prefer(&m->memory, r->memory);
+    override_value(&m->memory, r->memory);
     m->reserve = gpu ? fmax(1e9, 0.03 * m->memory) : 0.05 * m->memory;
-    prefer(&m->reserve, r->reserve);
+    override_value(&m->reserve, r->reserve);
     return TARE_OK;
 }
 
-static int64_t whole(double x, int64_t otherwise)
+static int64_t whole_or(double x, int64_t otherwise)
 {
     return isnan(x) ? otherwise : (int64_t)x;
 }
 
-static tare_status answer(const struct request *r, const struct config *c, struct str *out, int *fits, struct err *e)
+static tare_status print_answer(const struct request *r, const struct config *c, struct str *out, int *fits, struct err *e)
 {
     struct plan_input in = {.config = c,
                             .ranks = c->dist.ranks ? c->dist.ranks : 1,
-                            .hosts = whole(r->hosts, 1),
+                            .hosts = whole_or(r->hosts, 1),
                             .gradient_shards = c->dist.gradient_shards};
     struct plan p;
     in.shard = c->dist.shard;
-    TRY(objective_look(c, &in.objective_needs, e));
+    TRY(objective_read_needs(c, &in.objective_needs, e));
     if (adapter_is(c->model.path))
-        FAIL(e, TARE_E_CONFIG, "%s: model.path = %s is an adapter; training starts from a whole model, which `tare merge` writes",
+        FAIL(e, TARE_E_CONFIG,
+             "%s: model.path = %s is an adapter; training must start from a whole model, which `tare merge` writes",
              config_where(c, "model", "path"), c->model.path);
-    TRY(plan_shape(c, whole(r->vocab, 0), &in.shape, e));
+    TRY(plan_shape(c, whole_or(r->vocab, 0), &in.shape, e));
     TRY(machine_of(r, c, &in.machine, e));
     TRY(plan_make(&in, &p, e));
     *fits = p.fits;
@@ -115,13 +116,14 @@ static tare_status answer(const struct request *r, const struct config *c, struc
     return str_add(out, "\n", 1, e);
 }
 
-static tare_status run(const struct request *r, const char *file, const char *const *overrides, int n, int *fits, struct err *e)
+static tare_status run_plan(const struct request *r, const char *file, const char *const *overrides, int n, int *fits,
+                            struct err *e)
 {
     OWNED(config_free) struct config c = {0};
     OWNED(str_free) struct str out = {0};
     TRY(config_load(&c, file, overrides, n, e));
     TRY(settle(&c, true, NULL, e));
-    TRY(answer(r, &c, &out, fits, e));
+    TRY(print_answer(r, &c, &out, fits, e));
     return r->json ? cli_print(&out, e) : cli_show(&out, e);
 }
 
@@ -142,12 +144,12 @@ int cmd_plan(int argc, char **argv)
         else if (!equals)
             file = argv[i];
         else if (ours)
-            status = set(&r, argv[i] + (strncmp(argv[i], "plan.", 5) ? 0 : 5),
-                         (size_t)(equals - argv[i]) - (strncmp(argv[i], "plan.", 5) ? 0 : 5), equals + 1, &e);
+            status = set_key(&r, argv[i] + (strncmp(argv[i], "plan.", 5) ? 0 : 5),
+                             (size_t)(equals - argv[i]) - (strncmp(argv[i], "plan.", 5) ? 0 : 5), equals + 1, &e);
         else
             overrides[n++] = argv[i];
     }
     if (!status && !file) return cli_usage(plan_usage);
-    if (!status) status = run(&r, file, overrides, n, &fits, &e);
+    if (!status) status = run_plan(&r, file, overrides, n, &fits, &e);
     return status ? cli_end(status, &e) : fits == 0;
 }

@@ -1,4 +1,4 @@
-/* tare plugin: what plugins there are, what they take. */
+/* tare plugin: lists, describes, checks and creates plugins. */
 #include "base/fs.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -16,8 +16,8 @@ const char plugin_usage[] =
     "       tare plugin info PLUGIN [--ini | --json | --md]\n"
     "       tare plugin check PLUGIN [key=value ...] [--only TEST] [--seed S] [--limit SECONDS] [--json | --tap] [--in-process]\n"
     "       tare plugin new KIND NAME [--lang c | cpp | rust]\n"
-    "PLUGIN: a name on the search path, or a file. list looks into TARE_PLUGIN_PATH, the folder plugins beside the program, and\n"
-    "PREFIX/lib/tare; a name found twice is taken from the first place.\n"
+    "PLUGIN is a name on the search path, or a file. The search path is TARE_PLUGIN_PATH, the folder plugins next to the program,\n"
+    "and PREFIX/lib/tare; the first match is used.\n"
     "KIND:" PLUGIN_KINDS(KIND_USAGE) "\n";
 
 struct listing {
@@ -44,7 +44,7 @@ static tare_status list_one(void *ctx, const char *path, const struct plugin *p,
                     p->desc.summary);
 }
 
-static int print(const struct str *text)
+static int print_output(const struct str *text)
 {
     struct err e = {0};
     if (!cli_print(text, &e)) return 0;
@@ -52,7 +52,7 @@ static int print(const struct str *text)
     return 1;
 }
 
-/* docs/plugins.md: every plugin under the heading of its kind. */
+/* Prints docs/plugins.md: every plugin under the heading of its kind. */
 static tare_status list_markdown(struct listing *l, struct err *e)
 {
     TRY(str_add(
@@ -66,7 +66,7 @@ static tare_status list_markdown(struct listing *l, struct err *e)
     return TARE_OK;
 }
 
-static int list(enum plugin_format format)
+static int list_plugins(enum plugin_format format)
 {
     struct listing l = {.format = format};
     struct err e = {0};
@@ -74,8 +74,8 @@ static int list(enum plugin_format format)
     if (format == PLUGIN_MARKDOWN ? list_markdown(&l, &e) : plugin_list(NULL, list_one, &l, &e))
         log_error(&e);
     else
-        rc = print(&l.text);
-    if (!rc && !l.n) log_warn("no plugin was found; set TARE_PLUGIN_PATH");
+        rc = print_output(&l.text);
+    if (!rc && !l.n) log_warn("no plugin found; set TARE_PLUGIN_PATH");
     str_free(&l.text);
     return rc;
 }
@@ -93,8 +93,8 @@ static tare_status info_one(void *ctx, const char *path, const struct plugin *p,
     return plugin_describe(p, a->format, &a->text, a->e);
 }
 
-/* The plugins of a file, or of a name in every kind. */
-static int info(const char *name, enum plugin_format format)
+/* Describes the plugins of a file, or the plugins with a name in every kind. */
+static int print_info(const char *name, enum plugin_format format)
 {
     struct err e = {0}, first = {0};
     struct asked a = {.format = format, .e = &e};
@@ -111,7 +111,7 @@ static int info(const char *name, enum plugin_format format)
     } else {
         status = plugin_each(name, info_one, &a, &e);
     }
-    int rc = status ? err_exit_code(status) : print(&a.text);
+    int rc = status ? err_exit_code(status) : print_output(&a.text);
     if (status) log_error(&e);
     str_free(&a.text);
     return rc;
@@ -149,8 +149,9 @@ static void report_one(void *ctx, const struct check_result *r)
     fflush(stdout);
 }
 
-/* The file that a name on the search path means, of any kind. It is not opened here: its code runs only in the children. */
-static tare_status resolve(const char *name, char found[FS_PATH], const char **path, struct err *e)
+/* Finds the file of a plugin of any kind on the search path. Does not open it: its code runs only
+ * in the child processes. */
+static tare_status resolve_file(const char *name, char found[FS_PATH], const char **path, struct err *e)
 {
     *path = name;
     if (strchr(name, '/') || strstr(name, ".so")) {
@@ -172,7 +173,7 @@ static int check_usage(const char *what)
     return 2;
 }
 
-static int check(int argc, char **argv)
+static int check_plugin(int argc, char **argv)
 {
     struct check_options o = {.seed = 1};
     struct report report = {.format = REPORT_TEXT};
@@ -192,7 +193,7 @@ static int check(int argc, char **argv)
         } else if (!strcmp(a, "--seed") && next) {
             if (str_to_int(argv[++i], &seed, &e)) return check_usage(e.message);
         } else if (!strcmp(a, "--limit") && next) {
-            if (str_to_double(argv[++i], &o.limit, &e) || !(o.limit > 0)) return check_usage("--limit takes seconds");
+            if (str_to_double(argv[++i], &o.limit, &e) || !(o.limit > 0)) return check_usage("--limit must be a number of seconds");
         } else if (a[0] == '-') {
             return check_usage(a);
         } else if (strchr(a, '=')) {
@@ -203,17 +204,17 @@ static int check(int argc, char **argv)
             return check_usage(a);
         }
     }
-    if (!name) return check_usage("PLUGIN is missing");
+    if (!name) return check_usage("missing PLUGIN");
     o.assignments = assignments;
     o.seed = (uint64_t)seed;
-    tare_status status = resolve(name, found, &o.path, &e);
+    tare_status status = resolve_file(name, found, &o.path, &e);
     if (!status && report.format == REPORT_TEXT) printf("%s, seed %lld\n", o.path, (long long)seed);
     if (!status) status = check_run(&o, report_one, &report, &failed, &e);
     if (!status && report.format == REPORT_TAP) printf("1..%lld\n", (long long)report.n);
     if (!status && report.format == REPORT_TEXT) printf("%lld tests, %lld failed\n", (long long)report.n, (long long)failed);
     if (status) log_error(&e);
     const struct str nothing = {0};
-    return status ? err_exit_code(status) : print(&nothing) || failed;
+    return status ? err_exit_code(status) : print_output(&nothing) || failed;
 }
 
 /* ---------------------------------------------------------------- new */
@@ -228,7 +229,7 @@ static int make_new(int argc, char **argv)
     else if (argc != 4)
         return cli_usage(plugin_usage);
     while (kind <= PLUGIN_LAST_KIND && strcmp(argv[2], plugin_kind_name(kind))) kind++;
-    if (kind > PLUGIN_LAST_KIND) return fprintf(stderr, "tare: plugin new: no kind '%s'\n%s", argv[2], plugin_usage), 2;
+    if (kind > PLUGIN_LAST_KIND) return fprintf(stderr, "tare: plugin new: unknown kind '%s'\n%s", argv[2], plugin_usage), 2;
     const tare_status status = plugin_template(kind, argv[3], language, &e);
     if (status) {
         log_error(&e);
@@ -242,7 +243,7 @@ int cmd_plugin(int argc, char **argv)
 {
     const char *verb = argc > 1 ? argv[1] : "", *name = NULL;
     enum plugin_format format = PLUGIN_TEXT;
-    if (!strcmp(verb, "check")) return check(argc, argv);
+    if (!strcmp(verb, "check")) return check_plugin(argc, argv);
     if (!strcmp(verb, "new")) return make_new(argc, argv);
     for (int i = 2; i < argc; i++) {
         if (!strcmp(argv[i], "--json"))
@@ -252,11 +253,11 @@ int cmd_plugin(int argc, char **argv)
         else if (!strcmp(argv[i], "--md"))
             format = PLUGIN_MARKDOWN;
         else if (argv[i][0] == '-' || name)
-            return fprintf(stderr, "tare: plugin %s: unexpected '%s'\n%s", verb, argv[i], plugin_usage), 2;
+            return fprintf(stderr, "tare: plugin %s: unexpected argument '%s'\n%s", verb, argv[i], plugin_usage), 2;
         else
             name = argv[i];
     }
-    if (!strcmp(verb, "list") && !name && format != PLUGIN_INI) return list(format);
-    if (!strcmp(verb, "info") && name) return info(name, format);
+    if (!strcmp(verb, "list") && !name && format != PLUGIN_INI) return list_plugins(format);
+    if (!strcmp(verb, "info") && name) return print_info(name, format);
     return cli_usage(plugin_usage);
 }

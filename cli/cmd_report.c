@@ -18,11 +18,11 @@ extern char **environ;
 
 const char report_usage[] =
     "usage: tare report RUN_OR_SWEEP ... [-o FILE] [--svg DIR] [--latex DIR] [--png DIR]\n"
-    "One self-contained HTML file: the training signals of runs, or of a sweep's variants over seeds with its table.\n"
-    "  -o FILE      default: report.html in the (first) folder\n"
+    "Write one self-contained HTML file with the training signals of runs, or of a sweep's variants over seeds and its table.\n"
+    "  -o FILE      output; default: report.html in the first folder\n"
     "  --svg DIR    also write every chart as an SVG file (`rsvg-convert -f pdf` makes a PDF of one)\n"
-    "  --latex DIR  also the tables of the sweeps as LaTeX (booktabs)\n"
-    "  --png DIR    also pictures of the page at desktop and phone width, light and dark (needs Chromium)\n";
+    "  --latex DIR  also write the tables of the sweeps as LaTeX (booktabs)\n"
+    "  --png DIR    also write pictures of the page at desktop and phone width, light and dark (needs Chromium)\n";
 
 enum { PATHS = 64, PHONE = 390, DESKTOP = 1280 };
 
@@ -30,7 +30,7 @@ enum { PATHS = 64, PHONE = 390, DESKTOP = 1280 };
 
 static const char *const BROWSERS[] = {"chromium", "chromium-browser", "google-chrome", "chrome", NULL};
 
-/* Runs the browser with its output in `output`; *found false: no such program. */
+/* Runs the browser with its output in `output`; *found = false if there is no such program. */
 static tare_status run_browser(const char *name, const char *const *arguments, const char *output, bool *found, struct err *e)
 {
     const char *argv[24] = {name, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"};
@@ -45,19 +45,19 @@ static tare_status run_browser(const char *name, const char *const *arguments, c
     posix_spawn_file_actions_destroy(&actions);
     *found = why != ENOENT;
     if (!*found) return TARE_OK;
-    if (why) FAIL(e, TARE_E_IO, "%s cannot be started: %s", name, strerror(why));
+    if (why) FAIL(e, TARE_E_IO, "cannot start %s: %s", name, strerror(why));
     while (waitpid(pid, &exit_status, 0) < 0)
         if (errno != EINTR) FAIL(e, TARE_E_IO, "waiting for %s: %s", name, strerror(errno));
     if (WIFEXITED(exit_status) && WEXITSTATUS(exit_status) == 127) {
         *found = false;
         return TARE_OK;
     }
-    if (!WIFEXITED(exit_status) || WEXITSTATUS(exit_status)) FAIL(e, TARE_E_STATE, "%s could not draw the page", name);
+    if (!WIFEXITED(exit_status) || WEXITSTATUS(exit_status)) FAIL(e, TARE_E_STATE, "%s failed to draw the page", name);
     return TARE_OK;
 }
 
-/* A page that shows the report in a frame of the wanted width, because a browser's own window cannot be as narrow as a phone, and writes
- * the report's height into the document. */
+/* Writes a page that shows the report in a frame of the given width, because a browser's own window
+ * cannot be as narrow as a phone, and stores the report's height in the document. */
 static tare_status write_frame(const char *page, const char *file, int width, struct err *e)
 {
     char path[PATH_MAX];
@@ -78,7 +78,7 @@ struct shot {
     long height;
 };
 
-static tare_status measure(struct shot *s, struct err *e)
+static tare_status measure_height(struct shot *s, struct err *e)
 {
     char window[64];
     OWNED(str_free) struct str text = {0};
@@ -89,11 +89,12 @@ static tare_status measure(struct shot *s, struct err *e)
     TRY(fs_read_all(s->dump, &text, e));
     const char *height = text.data ? strstr(text.data, "data-height=\"") : NULL;
     s->height = height ? strtol(height + 13, NULL, 10) : 4000;
-    if (s->height < 200 || s->height > 16000) s->height = s->height < 200 ? 200 : 16000; /* what a picture can hold */
+    /* the limits of a picture */
+    if (s->height < 200 || s->height > 16000) s->height = s->height < 200 ? 200 : 16000;
     return TARE_OK;
 }
 
-static tare_status shoot(const struct shot *s, bool dark, struct err *e)
+static tare_status take_screenshot(const struct shot *s, bool dark, struct err *e)
 {
     char name[64], window[64], png[FS_PATH], option[FS_PATH + 20];
     bool found;
@@ -108,7 +109,7 @@ static tare_status shoot(const struct shot *s, bool dark, struct err *e)
     return TARE_OK;
 }
 
-static tare_status pictures_with(const char *browser, const char *page, const char *dir, struct err *e)
+static tare_status take_pictures_with(const char *browser, const char *page, const char *dir, struct err *e)
 {
     char path[PATH_MAX];
     struct shot s = {.browser = browser, .dir = dir};
@@ -120,32 +121,32 @@ static tare_status pictures_with(const char *browser, const char *page, const ch
         if (!status && !realpath(s.frame, path))
             status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: %s", s.frame, strerror(errno));
         snprintf(s.url, sizeof s.url, "file://%s", path);
-        if (!status) status = measure(&s, e);
-        if (!status) status = shoot(&s, false, e);
-        if (!status) status = shoot(&s, true, e);
+        if (!status) status = measure_height(&s, e);
+        if (!status) status = take_screenshot(&s, false, e);
+        if (!status) status = take_screenshot(&s, true, e);
     }
     unlink(s.frame);
     unlink(s.dump);
     return status;
 }
 
-static tare_status pictures(const char *page, const char *dir, struct err *e)
+static tare_status take_pictures(const char *page, const char *dir, struct err *e)
 {
     TRY(fs_mkdirs(dir, e));
     for (int i = 0; BROWSERS[i]; i++) {
         static const char *const VERSION[] = {"--version", NULL};
         bool found = false;
         TRY(run_browser(BROWSERS[i], VERSION, "/dev/null", &found, e));
-        if (found) return pictures_with(BROWSERS[i], page, dir, e);
+        if (found) return take_pictures_with(BROWSERS[i], page, dir, e);
     }
-    FAIL(e, TARE_E_NOT_FOUND,
-         "--png needs Chromium, and there is none on the path; install it (apt-get install chromium), or open %s", page);
+    FAIL(e, TARE_E_NOT_FOUND, "--png: Chromium is missing from PATH; install it (apt-get install chromium), or open %s", page);
 }
 
-/* ---------------------------------------------------------------- what may be written where */
+/* ---------------------------------------------------------------- output places */
 
-/* The absolute path of what may not be there yet, without links as far as it is. */
-static tare_status absolute(const char *path, char out[FS_PATH], struct err *e)
+/* Returns the absolute path of a file that may not exist yet, with the links of its existing part
+ * resolved. */
+static tare_status absolute_path(const char *path, char out[FS_PATH], struct err *e)
 {
     char whole[FS_PATH], at[FS_PATH], parent[FS_PATH], real[PATH_MAX];
     TRY(fs_join(whole, ".", path, e));
@@ -162,16 +163,17 @@ static tare_status absolute(const char *path, char out[FS_PATH], struct err *e)
     return TARE_OK;
 }
 
-/* `tare verify-run` knows the files of a run's folder, and report.html and report-...; another one would be a stranger's there. */
+/* The check of a run's files (`tare reproduce`) knows report.html and report-... in the run's
+ * folder and reports every other name as unknown. */
 static tare_status check_place(const char *path, bool folder, struct err *e)
 {
     char at[FS_PATH], parent[FS_PATH];
     if (!path) return TARE_OK;
-    TRY(absolute(path, at, e));
+    TRY(absolute_path(path, at, e));
     if (folder && run_data_is_run(at))
         FAIL(
             e, TARE_E_INVALID,
-            "%s is the folder of a run, where tare verify-run would call the charts' files a stranger's; name another one, %s/report-figures say",
+            "%s is the folder of a run, where tare reproduce would report the charts as unknown files; use another folder, such as %s/report-figures",
             path, path);
     for (; strrchr(at, '/')[1]; memcpy(at, parent, sizeof at)) {
         const char *name = strrchr(at, '/') + 1;
@@ -180,7 +182,7 @@ static tare_status check_place(const char *path, bool folder, struct err *e)
         if (!known && run_data_is_run(parent))
             FAIL(
                 e, TARE_E_INVALID,
-                "%s would lie in the folder of a run, %s, where tare verify-run would call it a stranger's; give it a name that begins with report-, or another folder",
+                "%s would be in the folder of a run, %s, where tare reproduce would report it as an unknown file; use a name that begins with report-, or another folder",
                 path, parent);
     }
     return TARE_OK;
@@ -189,7 +191,7 @@ static tare_status check_place(const char *path, bool folder, struct err *e)
 /* ---------------------------------------------------------------- the verb */
 
 struct outputs {
-    const char *page, *svg, *latex, *png; /* a file and three folders; NULL: not asked for */
+    const char *page, *svg, *latex, *png; /* a file and three folders; NULL: not requested */
 };
 
 static tare_status write_report(const char *const *paths, int64_t n, const struct outputs *to, struct err *e)
@@ -212,7 +214,7 @@ static tare_status write_report(const char *const *paths, int64_t n, const struc
     if (to->svg) log_info("%s: every chart as an SVG file", to->svg);
     if (to->latex) TRY(report_latex(paths, n, to->latex, e));
     if (to->latex) log_info("%s: the tables of the sweeps as LaTeX files", to->latex);
-    return to->png ? pictures(file, to->png, e) : TARE_OK;
+    return to->png ? take_pictures(file, to->png, e) : TARE_OK;
 }
 
 int cmd_report(int argc, char **argv)

@@ -1,4 +1,5 @@
-/* tare score: token ids in, the logprob of every token but the first and the entropy of the distribution it was drawn from out. */
+/* tare score: reads token ids; writes the logprob of every token but the first, and the entropy of
+ * its distribution. */
 #include "base/json.h"
 #include "base/log.h"
 #include "cli/cli.h"
@@ -8,7 +9,7 @@
 
 #include <string.h>
 
-enum { BATCH_MAX = 4096, TOKENS_MAX = 16384 }; /* lines that wait; their tokens, beyond which they are computed at once */
+enum { BATCH_MAX = 4096, TOKENS_MAX = 16384 }; /* limits on pending lines, and on their tokens */
 
 struct score {
     struct config config;
@@ -19,19 +20,21 @@ struct score {
     double temperature;
     int64_t batch, n;
     json_t **id;
-    struct token_ids ids; /* of the lines that wait */
+    struct token_ids ids; /* of the pending lines */
     int64_t *begin;
 };
 
 const char score_usage[] =
     "usage: tare score MODEL [temperature=1] [dtype=f32|bf16] [weights=dtype|int8] [threads=0] [batch=16]\n"
     "                        [model.base=FOLDER] [model.rope_theta=NUMBER]\n\n"
-    "Reads {\"ids\":[...]} a line, writes {\"logprobs\":[...],\"entropy\":[...]}: of token t+1 given tokens 0..t, in nats, under the softmax at\n"
-    "the temperature. A member \"id\" is passed through. MODEL is a Hugging Face folder; no tokenizer is needed. Up to `batch` lines are\n"
-    "computed together; the numbers do not depend on it. threads=0: one for each core.\n"
-    "model.base is the folder of an adapter's base, in place of the one that its adapter_config.json names; model.rope_theta is in place of\n"
-    "that of the base's config.json, where the adapter was trained with another one. weights=int8 keeps the weights by blocks of 32\n"
-    "with a scale each (model.weights).\n";
+    "Reads {\"ids\":[...]} and writes {\"logprobs\":[...],\"entropy\":[...]}, line by line: logprob of token t+1 and entropy of its\n"
+    "distribution given tokens 0..t, in nats, under the softmax at the temperature. A member \"id\" is copied to the output.\n"
+    "MODEL is a Hugging Face folder; no tokenizer is needed.\n"
+    "  batch=16           lines that are computed together; results do not depend on it\n"
+    "  threads=0          0: one per core\n"
+    "  weights=int8       store the weights in blocks of 32 with a scale each (model.weights)\n"
+    "  model.base=        folder of an adapter's base, if not the one that adapter_config.json names\n"
+    "  model.rope_theta=  rope_theta that the adapter was trained with, if not the one in the base's config.json\n";
 
 /* ---- a batch of lines */
 static tare_status print_numbers(const float *x, int64_t n, struct str *out, struct err *e)
@@ -77,7 +80,7 @@ static void drop_lines(struct score *s)
     s->n = s->ids.n = 0;
 }
 
-static tare_status answer(struct score *s, struct err *e)
+static tare_status compute_lines(struct score *s, struct err *e)
 {
     float *logprob, *entropy;
     arena_reset(&s->work);
@@ -87,10 +90,10 @@ static tare_status answer(struct score *s, struct err *e)
     return print_batch(s, logprob, entropy, e);
 }
 
-static tare_status flush(struct score *s, struct err *e)
+static tare_status flush_lines(struct score *s, struct err *e)
 {
     if (!s->n) return TARE_OK;
-    const tare_status status = answer(s, e);
+    const tare_status status = compute_lines(s, e);
     drop_lines(s);
     return status;
 }
@@ -102,26 +105,26 @@ static tare_status read_ids(struct score *s, const json_t *ids, const char *wher
         const json_t *v = json_array_get(ids, i);
         const int64_t id = json_is_integer(v) ? json_integer_value(v) : -1;
         if (id < 0 || id >= s->m->shape.vocab)
-            FAIL(e, TARE_E_RANGE, "%s: ids[%zu] has to be a whole number from 0 to %lld", where, i,
-                 (long long)s->m->shape.vocab - 1);
+            FAIL(e, TARE_E_RANGE, "%s: ids[%zu] must be an integer from 0 to %lld", where, i, (long long)s->m->shape.vocab - 1);
         TRY(token_ids_add(&s->ids, (int32_t)id, e));
     }
     return TARE_OK;
 }
 
-static tare_status take_line(void *ctx, const json_t *object, const char *where, struct err *e)
+static tare_status read_line(void *ctx, const json_t *object, const char *where, struct err *e)
 {
     struct score *s = ctx;
     const json_t *ids = json_object_get(object, "ids");
     const int64_t n = (int64_t)json_array_size(ids), max = s->m->shape.max_position;
-    if (!json_is_array(ids) || !n) FAIL(e, TARE_E_INVALID, "%s: \"ids\" has to be an array of at least one token id", where);
-    if (n - 1 > max) FAIL(e, TARE_E_RANGE, "%s: %lld tokens; the model's context is %lld", where, (long long)n, (long long)max);
-    if (s->n && s->ids.n + n > TOKENS_MAX) TRY(flush(s, e));
+    if (!json_is_array(ids) || !n) FAIL(e, TARE_E_INVALID, "%s: \"ids\" must be an array of at least one token id", where);
+    if (n - 1 > max)
+        FAIL(e, TARE_E_RANGE, "%s: %lld tokens exceed the model's context of %lld", where, (long long)n, (long long)max);
+    if (s->n && s->ids.n + n > TOKENS_MAX) TRY(flush_lines(s, e));
     TRY(read_ids(s, ids, where, e));
     s->id[s->n] = json_incref(json_object_get(object, "id"));
     s->n++;
     s->begin[s->n] = s->ids.n;
-    return s->n == s->batch ? flush(s, e) : TARE_OK;
+    return s->n == s->batch ? flush_lines(s, e) : TARE_OK;
 }
 
 /* ---- command line */
@@ -136,7 +139,7 @@ static tare_status set_option(struct options *o, const char *key, const char *va
     if (!strcmp(key, "temperature")) {
         TRY(str_to_double(value, &o->temperature, e));
         if (!(o->temperature > 0 && o->temperature <= 100))
-            FAIL(e, TARE_E_RANGE, "temperature = %s; it has to be above 0 and at most 100", value);
+            FAIL(e, TARE_E_RANGE, "temperature = %s: must be greater than 0 and at most 100", value);
     } else if (!strcmp(key, "dtype")) {
         o->dtype = value;
     } else if (!strcmp(key, "weights")) {
@@ -147,10 +150,10 @@ static tare_status set_option(struct options *o, const char *key, const char *va
         o->rope_theta = value;
     } else if (!strcmp(key, "threads")) {
         TRY(str_to_int(value, &o->threads, e));
-        if (o->threads < 0 || o->threads > 1024) FAIL(e, TARE_E_RANGE, "threads = %s; it has to be 0 to 1024", value);
+        if (o->threads < 0 || o->threads > 1024) FAIL(e, TARE_E_RANGE, "threads = %s: must be from 0 to 1024", value);
     } else if (!strcmp(key, "batch")) {
         TRY(str_to_int(value, &o->batch, e));
-        if (o->batch < 1 || o->batch > BATCH_MAX) FAIL(e, TARE_E_RANGE, "batch = %s; it has to be 1 to %d", value, BATCH_MAX);
+        if (o->batch < 1 || o->batch > BATCH_MAX) FAIL(e, TARE_E_RANGE, "batch = %s: must be from 1 to %d", value, BATCH_MAX);
     } else {
         const char *ours;
         if (config_is_foreign(key, &ours)) return config_hint(key, "tare score has no such key", "", e);
@@ -171,7 +174,7 @@ static tare_status parse_options(int argc, char **argv, struct options *o, struc
             continue;
         }
         if (!equals || equals - argv[i] >= (int)sizeof key)
-            FAIL(e, TARE_E_CONFIG, "%s: expected key=value; see tare score --help", argv[i]);
+            FAIL(e, TARE_E_CONFIG, "%s: must be key=value; see tare score --help", argv[i]);
         snprintf(key, sizeof key, "%.*s", (int)(equals - argv[i]), argv[i]);
         if (set_option(o, key, equals + 1, e)) {
             e->code = TARE_E_CONFIG;
@@ -181,7 +184,7 @@ static tare_status parse_options(int argc, char **argv, struct options *o, struc
     return TARE_OK;
 }
 
-static tare_status run(const struct options *o, struct score *s, struct err *e)
+static tare_status run_score(const struct options *o, struct score *s, struct err *e)
 {
     char folder[FS_PATH];
     TRY(settle_model(o->model, folder, e));
@@ -200,10 +203,10 @@ static tare_status run(const struct options *o, struct score *s, struct err *e)
     TRY(scorer_new(s->m, &s->scorer, e));
     TRY(mem_new(s->batch * (int64_t)sizeof *s->id, (void **)&s->id, e));
     TRY(mem_new((s->batch + 1) * (int64_t)sizeof *s->begin, (void **)&s->begin, e));
-    /* what was read before a bad line is still answered */
-    const tare_status status = json_each_line(stdin, "standard input", take_line, s, e);
+    /* the lines before an invalid one are still answered */
+    const tare_status status = json_each_line(stdin, "standard input", read_line, s, e);
     struct err later = {0};
-    const tare_status last = flush(s, status ? &later : e);
+    const tare_status last = flush_lines(s, status ? &later : e);
     return status ? status : last;
 }
 
@@ -215,7 +218,7 @@ int cmd_score(int argc, char **argv)
     if (argc < 2) return cli_usage(score_usage);
     arena_init(&s.work, "score");
     tare_status status = parse_options(argc, argv, &o, &e);
-    if (!status) status = run(&o, &s, &e);
+    if (!status) status = run_score(&o, &s, &e);
     drop_lines(&s);
     scorer_free(s.scorer);
     mem_free(s.id);

@@ -1,4 +1,4 @@
-/* tare serve: models behind an OpenAI-compatible HTTP server. */
+/* tare serve: an OpenAI-compatible HTTP server. */
 #include "base/fs.h"
 #include "base/log.h"
 #include "cli/cli.h"
@@ -15,18 +15,20 @@
 
 const char serve_usage[] =
     "usage: tare serve [NAME=]MODEL [[NAME=]MODEL ...] [section.key=value ...] [--option value ...]\n\n"
-    "Serves models over HTTP as OpenAI's API does: /v1/completions, /v1/chat/completions, /v1/models; /health, and /metrics for\n"
-    "Prometheus. MODEL is a Hugging Face folder, the folder of an adapter, or the folder of a run: its newest checkpoint. Without a NAME\n"
-    "a model has the name of its folder. Requests join the running batch as places get free, and their tokens do not depend on what\n"
-    "else is in it. SIGTERM and SIGINT stop the server once what runs has finished. See docs/serving.md.\n\n"
+    "Serves models over HTTP with OpenAI's API: /v1/completions, /v1/chat/completions, /v1/models; also /health, and /metrics\n"
+    "for Prometheus. MODEL is a Hugging Face folder, the folder of an adapter, or the folder of a run: its newest checkpoint.\n"
+    "NAME defaults to the name of the folder. Requests join the running batch as slots become free; their tokens do not depend\n"
+    "on the rest of the batch. SIGTERM and SIGINT stop the server after the running requests have finished. See docs/serving.md.\n\n"
     "Options, with their defaults:\n"
     "  --host 127.0.0.1\n"
-    "      the address to listen at. Others than this machine's own need a key\n"
+    "      address to listen on. Addresses that other machines can reach require a key\n"
     "  --key-file FILE\n"
-    "      its first line is the key that requests send as Authorization: Bearer KEY. Or set the environment variable TARE_SERVE_KEY\n" SERVE_OPTIONS(
-        OPTION_LINE) "\nKeys, the section is part of the name: rollout.{batch,kv_tokens}, run.{seed,threads,kernels,device,deterministic},\n"
-                     "model.{base,dtype,weights,rope_theta,max_position_embeddings}, data.{chat_template,date}; `tare config docs` explains them. rollout.batch\n"
-                     "is 32 unless it is set. run.seed is the seed of requests that name none.\n";
+    "      file whose first line is the key that requests send as Authorization: Bearer KEY; or set the environment variable\n"
+    "      TARE_SERVE_KEY\n" SERVE_OPTIONS(
+        OPTION_LINE) "\nKeys, written with their section (`tare config docs` describes them):\n"
+                     "  rollout.{batch,kv_tokens}, run.{seed,threads,kernels,device,deterministic}, data.{chat_template,date}\n"
+                     "  model.{base,dtype,weights,rope_theta,max_position_embeddings}\n"
+                     "rollout.batch defaults to 32. run.seed is the seed of requests without one.\n";
 
 static const struct model_key KEYS[] = {
     {"rollout", "batch"}, {"rollout", "kv_tokens"}, {"run", "seed"}, MODEL_KEYS_COMMON, {"data", "chat_template"}, {"data", "date"},
@@ -63,15 +65,15 @@ static tare_status set_option(struct serving *s, const char *option, const char 
         if (strcmp(name, OPTIONS[i].name) != 0) continue;
         if (str_to_int(text, &value, e)) return err_prefix(e, "%s", option);
         if (value < OPTIONS[i].least || value > OPTIONS[i].most)
-            FAIL(e, TARE_E_CONFIG, "%s %s: a whole number from %lld to %lld", option, text, (long long)OPTIONS[i].least,
+            FAIL(e, TARE_E_CONFIG, "%s %s: must be an integer from %lld to %lld", option, text, (long long)OPTIONS[i].least,
                  (long long)OPTIONS[i].most);
         memcpy((char *)&s->options + OPTIONS[i].at, &value, sizeof value);
         return TARE_OK;
     }
-    FAIL(e, TARE_E_CONFIG, "tare serve has no option %s; `tare serve --help` lists them", option);
+    FAIL(e, TARE_E_CONFIG, "unknown option %s; `tare serve --help` lists the options", option);
 }
 
-/* Not on the command line, which every user of the machine can read. */
+/* Reads the key from a file or the environment, because every user can read the command line. */
 static tare_status read_key(struct serving *s, struct err *e)
 {
     const char *environment = getenv("TARE_SERVE_KEY");
@@ -83,7 +85,8 @@ static tare_status read_key(struct serving *s, struct err *e)
         return TARE_OK;
     s->key.size = (int64_t)strcspn(s->key.data ? s->key.data : "", "\r\n");
     if (!s->key.size)
-        FAIL(e, TARE_E_CONFIG, "%s: the key is empty", *s->key_file ? s->key_file : "the environment variable TARE_SERVE_KEY");
+        FAIL(e, TARE_E_CONFIG, "%s: the key must not be empty",
+             *s->key_file ? s->key_file : "the environment variable TARE_SERVE_KEY");
     s->key.data[s->key.size] = 0;
     s->options.key = s->key.data;
     return TARE_OK;
@@ -100,22 +103,22 @@ static bool is_key(const char *argument)
     return false;
 }
 
-/* A name goes into addresses and metrics: letters, digits and a few signs. */
+/* Sets a model's name, which appears in addresses and metrics: letters, digits and a few signs. */
 static tare_status set_name(struct serving *s, struct serve_model *m, const char *name, int n, struct err *e)
 {
     bool good = n > 0 && n < (int)sizeof m->name;
     for (int i = 0; good && i < n; i++) good = isalnum((unsigned char)name[i]) || strchr("._-:/+@", name[i]);
     if (!good)
-        FAIL(e, TARE_E_CONFIG, "'%.*s' cannot be the name of a model: 1 to %zu letters, digits and ._-:/+@; give one as NAME=MODEL",
-             n, name, sizeof m->name - 1);
+        FAIL(e, TARE_E_CONFIG, "invalid model name '%.*s': use 1 to %zu letters, digits and ._-:/+@, as NAME=MODEL", n, name,
+             sizeof m->name - 1);
     snprintf(m->name, sizeof m->name, "%.*s", n, name);
     for (int64_t i = 0; i < s->n; i++)
         if (!strcmp(s->models[i].name, m->name))
-            FAIL(e, TARE_E_CONFIG, "two models have the name '%s'; give them names as NAME=MODEL", m->name);
+            FAIL(e, TARE_E_CONFIG, "two models have the name '%s'; name them with NAME=MODEL", m->name);
     return TARE_OK;
 }
 
-/* The folder's own name, of a path that may end in slashes. */
+/* Names a model after its folder; the path may end in slashes. */
 static tare_status name_of_folder(struct serving *s, struct serve_model *m, const char *path, struct err *e)
 {
     size_t end = strlen(path);
@@ -129,10 +132,10 @@ static tare_status add_model(struct serving *s, const char *argument, int argc, 
 {
     const char *equals = strchr(argument, '='), *given = equals ? equals + 1 : argument;
     char folder[FS_PATH];
-    if (s->n == MODELS) FAIL(e, TARE_E_CONFIG, "more than %d models", MODELS);
+    if (s->n == MODELS) FAIL(e, TARE_E_CONFIG, "too many models: at most %d", MODELS);
     struct serve_model *m = &s->models[s->n];
     if (!fs_is_dir(given))
-        FAIL(e, TARE_E_NOT_FOUND, "%s: there is no such folder; give a Hugging Face folder, an adapter's or a run's%s%s%s", given,
+        FAIL(e, TARE_E_NOT_FOUND, "%s: no such folder; name the folder of a Hugging Face model, an adapter or a run%s%s%s", given,
              equals ? " ('" : "", equals ? argument : "", equals ? "' is read as NAME=MODEL; a key is section.key=value)" : "");
     TRY(equals ? set_name(s, m, argument, (int)(equals - argument), e) : name_of_folder(s, m, given, e));
     TRY(config_load(&m->config, NULL, NULL, 0, e));
@@ -153,7 +156,7 @@ static tare_status read_arguments(struct serving *s, int argc, char **argv, stru
             TRY(add_model(s, argv[i], argc, argv, e));
             continue;
         }
-        if (i + 1 == argc) FAIL(e, TARE_E_CONFIG, "%s: a value is missing; `tare serve --help` lists the options", argv[i]);
+        if (i + 1 == argc) FAIL(e, TARE_E_CONFIG, "%s: missing value; `tare serve --help` lists the options", argv[i]);
         TRY(set_option(s, argv[i], argv[i + 1], e));
         i++;
     }
@@ -168,7 +171,7 @@ int cmd_serve(int argc, char **argv)
     if (argc < 2) return cli_usage(serve_usage);
     tare_status status = read_arguments(&s, argc, argv, &e);
     if (!status && !s.n) {
-        log_message(LOG_ERROR, "no model is given");
+        log_message(LOG_ERROR, "missing MODEL");
         status = TARE_E_CONFIG;
         cli_usage(serve_usage);
     } else {

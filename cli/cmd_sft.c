@@ -10,20 +10,20 @@
 
 const char sft_usage[] =
     "usage: tare sft CONFIG [--resume [--allow-change]] [section.key=value ...]\n"
-    "Supervised training on rows with \"question\" and \"completion\": writes the model to sft.out.\n"
-    "  --resume         continue from the last complete checkpoint, in SFT.OUT.training\n"
-    "  --allow-change   with --resume: another configuration may change the training from here on\n"
-    "Without model.path, a new model is made as model.init and the keys after it say (`tare config docs`, sections model and sft).\n";
+    "Trains on rows with \"question\" and \"completion\", and writes the model to sft.out.\n"
+    "  --resume         continue from the last complete checkpoint in SFT.OUT.training\n"
+    "  --allow-change   with --resume: accept a configuration that changes the training from here on\n"
+    "Without model.path, a new model is initialised as model.init and the keys after it specify (`tare config docs model`).\n";
 
-static tare_status run(const struct config *c, const struct arguments *a, struct err *e)
+static tare_status run_sft(const struct config *c, const struct arguments *a, struct err *e)
 {
     struct comm comm;
     TRY(comm_open(c->dist.ranks, &comm, e));
     return sft_run(c, !a->resume ? SFT_NEW : a->allow_change ? SFT_CHANGE : SFT_RESUME, &comm, e);
 }
 
-/* The whole command that continues. */
-static tare_status say_how_to_continue(int argc, char **argv, bool resume, struct err *e)
+/* Logs the complete command that continues the training. */
+static tare_status log_resume_command(int argc, char **argv, bool resume, struct err *e)
 {
     OWNED(str_free) struct str command = {0};
     struct err unused;
@@ -47,7 +47,7 @@ int cmd_sft(int argc, char **argv)
     const bool loaded = !config_load(&c, a.file, a.overrides, a.n, &e);
     if (loaded) config_use_log_level(&c);
     tare_status status = ranks_start_of(loaded ? &c : NULL, loaded ? TARE_OK : e.code, &done, &e);
-    if (!status && !done) status = run(&c, &a, &e);
-    if (status == TARE_E_CANCELLED && !done) say_how_to_continue(argc, argv, a.resume, &e);
+    if (!status && !done) status = run_sft(&c, &a, &e);
+    if (status == TARE_E_CANCELLED && !done) log_resume_command(argc, argv, a.resume, &e);
     return ranks_end(status, &e);
 }

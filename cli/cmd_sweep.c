@@ -15,21 +15,22 @@ const char sweep_usage[] =
     "       tare sweep CONFIG --table [--metric NAME] [--baseline key=value[,...]] [--csv | --latex]\n"
     "       tare sweep CONFIG --plan [--difference X] [--power P] [--alpha A] [--metric NAME] [--baseline ...]\n"
     "       tare sweep --suggest PLUGIN\n"
-    "Trains one run for each cell of the grid in [sweep]; a sweep that was stopped continues with the same command.\n"
-    "  --retry      cells that failed before, too\n"
-    "  --dry-run    checks the cells, prints them (with --slurm: the script) and runs nothing\n"
-    "  --slurm      writes and submits an sbatch array in place of local processes\n"
-    "  --table      the results so far: mean, deviation, interval, paired difference to the baseline\n"
-    "  --metric     eval/reward, reward/mean:tail, ... (:last :first :mean :max :min :tail); may be given several times\n"
-    "  --csv        the table as CSV\n"
-    "  --latex      the table as LaTeX (booktabs)\n"
-    "  --plan       from the cells that are done: the seeds that show a mean difference of X with probability P (default 0.8) at level A\n"
-    "               (default 0.05), and intervals that hold at every look, so that the study may stop when they leave 0\n"
-    "  --until-decided  runs cells until all those intervals have left 0\n"
-    "  --suggest    lines of [sweep] for the parameters that the plugin declares sweepable\n"
+    "Trains one run for each cell of the grid in [sweep]; the same command continues a sweep that was stopped.\n"
+    "  --retry      run cells again that failed before\n"
+    "  --dry-run    check and print the cells (with --slurm: the script) and run nothing\n"
+    "  --slurm      write and submit an sbatch array instead of starting local processes\n"
+    "  --table      print the results so far: mean, deviation, interval, paired difference to the baseline\n"
+    "  --metric     eval/reward, reward/mean:tail, ... (:last :first :mean :max :min :tail); repeatable\n"
+    "  --csv        print the table as CSV\n"
+    "  --latex      print the table as LaTeX (booktabs)\n"
+    "  --plan       compute from the finished cells how many seeds show a mean difference of X with probability P (default\n"
+    "               0.8) at level A (default 0.05), and intervals that are valid at every look: the study may stop when they\n"
+    "               exclude 0\n"
+    "  --until-decided  run cells until all these intervals exclude 0\n"
+    "  --suggest    print lines for [sweep] with the parameters that the plugin declares sweepable\n"
     "An axis is a key with several values: estimator.plugin = grpo, bv_blend; run.seed = 1..10;\n"
-    "on the command line: sweep.train.lr=1e-4,2e-4 (one value in place of an axis of the file: sweep.run.seed=1)\n"
-    "estimator.bv_blend.temperature = log 0.01..1 x 5; pair = KEY, KEY makes lists advance together.\n";
+    "estimator.bv_blend.temperature = log 0.01..1 x 5. pair = KEY, KEY advances two lists together. On the command line:\n"
+    "sweep.train.lr=1e-4,2e-4; one value (sweep.run.seed=1) replaces an axis of the file.\n";
 
 enum { METRICS = 16, OVERRIDES = 256 };
 
@@ -41,7 +42,7 @@ struct arguments {
     int64_t cell;
 };
 
-/* Options with a value; NULL: arg is none of them. */
+/* Reads an option with a value; returns false if arg is not one. */
 static bool take_value(struct arguments *a, const char *arg, const char *value, struct err *e)
 {
     if (!strcmp(arg, "--metric") && a->n_metrics < METRICS) return a->metrics[a->n_metrics++] = value, true;
@@ -53,7 +54,7 @@ static bool take_value(struct arguments *a, const char *arg, const char *value, 
     return !strcmp(arg, "--cell") && !str_to_int(value, &a->cell, e) && a->cell >= 0;
 }
 
-static bool parse(int argc, char **argv, struct arguments *a, struct err *e)
+static bool read_arguments(int argc, char **argv, struct arguments *a, struct err *e)
 {
     const struct {
         const char *name;
@@ -98,7 +99,8 @@ static tare_status print_table(const struct sweep *s, const struct arguments *a,
     return TARE_OK;
 }
 
-/* A baseline that names no cell is refused before the first run: the table is made without any data. */
+/* Refuses a baseline that matches no cell before the first run, by making the table without data.
+ */
 static tare_status check_baseline(const struct sweep *s, const char *baseline, bool needed, struct err *e)
 {
     OWNED(arena_free) struct arena arena = {0};
@@ -107,12 +109,11 @@ static tare_status check_baseline(const struct sweep *s, const char *baseline, b
     TRY(arena_new(&arena, &t.runs, s->plan.n_cells + 1, e));
     TRY(err_as_config(sweep_table_make(&s->plan, NULL, baseline, &arena, &t, e), e));
     if (needed && !t.baseline[0])
-        FAIL(e, TARE_E_CONFIG,
-             "--until-decided compares variants with a baseline; name one: --baseline key=value, or baseline in [sweep]");
+        FAIL(e, TARE_E_CONFIG, "--until-decided needs a baseline; set --baseline key=value, or baseline in [sweep]");
     return TARE_OK;
 }
 
-/* What would be refused before the first run is refused here. */
+/* Prints the cells after the checks that precede the first run. */
 static tare_status print_cells(struct sweep *s, struct str *out, struct err *e)
 {
     TRY(sweep_check_cells(s, 0, s->plan.n_cells, preflight_cell, e));
@@ -123,7 +124,7 @@ static tare_status print_cells(struct sweep *s, struct str *out, struct err *e)
                     (long long)s->concurrent, (long long)s->threads, s->threads == 1 ? "" : "s");
 }
 
-static tare_status slurm(struct sweep *s, const struct arguments *a, struct str *out, struct err *e)
+static tare_status submit_slurm(struct sweep *s, const struct arguments *a, struct str *out, struct err *e)
 {
     const bool is_new = !run_data_is_sweep(s->plan.dir);
     if (is_new) TRY(sweep_check_cells(s, 0, s->plan.n_cells, preflight_cell, e));
@@ -136,7 +137,8 @@ static tare_status slurm(struct sweep *s, const struct arguments *a, struct str 
     return sweep_slurm_submit(s, e);
 }
 
-/* Called after each cell. A look that fails (a file that is just being written) decides nothing. */
+/* Called after each cell. Returns false if the results cannot be read, for example while a file is
+ * being written. */
 static bool is_decided(void *ctx, const struct sweep *s)
 {
     const struct arguments *a = ctx;
@@ -150,7 +152,7 @@ static bool is_decided(void *ctx, const struct sweep *s)
     return decided;
 }
 
-static tare_status run(const struct arguments *a, struct str *out, struct err *e)
+static tare_status run_sweep(const struct arguments *a, struct str *out, struct err *e)
 {
     OWNED(sweep_close) struct sweep s = {0};
     if (a->suggest) return sweep_suggest(a->suggest, out, e);
@@ -161,7 +163,7 @@ static tare_status run(const struct arguments *a, struct str *out, struct err *e
         return print_table(&s, a, out, e);
     }
     for (int i = 0; i < a->n_metrics; i++) TRY(sweep_check_metric(&s, "--metric", a->metrics[i], e));
-    if (a->slurm) return slurm(&s, a, out, e);
+    if (a->slurm) return submit_slurm(&s, a, out, e);
     if (a->dry_run) return print_cells(&s, out, e);
     const struct sweep_mode mode = {.retry = a->retry,
                                     .cell = a->cell,
@@ -177,8 +179,9 @@ int cmd_sweep(int argc, char **argv)
     struct err e = {0};
     struct arguments a = {.cell = -1, .study = {.difference = NAN, .power = 0.8, .alpha = 0.05}};
     OWNED(str_free) struct str out = {0};
-    if (!parse(argc, argv, &a, &e)) return a.unexpected ? cli_unexpected(a.unexpected, sweep_usage) : cli_usage(sweep_usage);
-    tare_status status = run(&a, &out, &e);
+    if (!read_arguments(argc, argv, &a, &e))
+        return a.unexpected ? cli_unexpected(a.unexpected, sweep_usage) : cli_usage(sweep_usage);
+    tare_status status = run_sweep(&a, &out, &e);
     if (!status) status = cli_show(&out, &e);
     return cli_end(status, &e);
 }

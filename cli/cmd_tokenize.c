@@ -28,8 +28,8 @@ static tare_status tokenize_line(void *ctx, const json_t *object, const char *wh
     return cli_print(&k->line, e);
 }
 
-const char tokenize_usage[] =
-    "usage: tare tokenize MODEL   reads {\"text\"}, writes {\"ids\"}; MODEL is a folder with tokenizer.json\n";
+const char tokenize_usage[] = "usage: tare tokenize MODEL\n"
+                              "Reads {\"text\"} and writes {\"ids\"}, line by line. MODEL is a folder with tokenizer.json.\n";
 
 tare_status cli_tokenizer(const char *model, struct tokenizer **out, struct err *e)
 {

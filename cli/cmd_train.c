@@ -12,13 +12,16 @@
 const char train_usage[] =
     "usage: tare train CONFIG [--resume [--allow-change]] [--until STEP] [section.key=value ...]\n"
     "       tare train RUN --resume\n"
-    "Reinforcement learning with verifiable rewards, as CONFIG says (`tare config docs` explains every key).\n"
-    "  --resume         continue from the last complete checkpoint of run.dir, or of the folder RUN, with the configuration it was\n"
-    "                   started with\n"
-    "  --allow-change   with --resume: another configuration may change the training from here on; RUN/config.ini keeps what it was\n"
-    "  --until STEP     stop after STEP with a checkpoint, as if interrupted there; the schedule is that of train.steps\n"
-    "Another estimator is one argument: tare train configs/quickstart.ini estimator.plugin=grpo\n"
-    "So are the conventions of another trainer (verl, trl, nemo, openrlhf, slime): tare train configs/quickstart.ini as=verl\n";
+    "Trains a model by reinforcement learning with verifiable rewards (`tare config docs` describes every key).\n"
+    "  --resume         continue from the last complete checkpoint of run.dir, or of the folder RUN with the configuration it\n"
+    "                   was started with\n"
+    "  --allow-change   with --resume: accept a configuration that changes the training from here on; RUN/config.ini records the\n"
+    "                   previous values\n"
+    "  --until STEP     stop after STEP with a checkpoint, as if interrupted; the schedule remains that of train.steps\n"
+    "One argument selects another estimator:\n"
+    "  tare train configs/quickstart.ini estimator.plugin=grpo\n"
+    "or the conventions of another trainer (verl, trl, nemo, openrlhf, slime):\n"
+    "  tare train configs/quickstart.ini as=verl\n";
 
 int cmd_train(int argc, char **argv)
 {

@@ -1,4 +1,4 @@
-/* tare verify PLUGIN [key=value ...]: judge completions, one JSON object a line. */
+/* tare verify PLUGIN [key=value ...]: verifies completions, one JSON object per line. */
 #include "base/json.h"
 #include "base/log.h"
 #include "batch/verdict.h"
@@ -13,23 +13,24 @@ enum { CHUNK = 512, EXTRACT = 4096 };
 
 const char verify_usage[] =
     "usage: tare verify PLUGIN [key=value ...] [--explain] [--threads N] [--timeout SECONDS]\n"
-    "  reads   {\"id\",\"completion\",\"answer\"} a line (pred is taken for completion, gold for answer; other fields are the row)\n"
-    "  writes  {\"id\",\"reward\",\"verdict\",\"extracted\",\"reason\"} a line, in the order of the input\n"
-    "  --explain      the steps to each verdict, in \"explain\"\n"
-    "  --threads N    judge N lines at the same time (input is then read in chunks); 0: one for each core; default 1.\n"
-    "                 python gets up to 512 lines in one call\n"
-    "  --isolate      run the plugin in worker processes: a crash is a verdict, not the end;\n"
-    "                 workers have no network and the limits that verifier.confine and open_files describe (tare config docs)\n"
-    "  --network      with --isolate: connections may be opened\n"
-    "  --confine M    with --isolate: try (default), require or off, as verifier.confine; off for judges that make sandboxes\n"
-    "                 of their own (unshare, bubblewrap) or run 32-bit programs\n"
-    "  --timeout S    seconds that one completion may take; default 10\n"
+    "Reads {\"id\",\"completion\",\"answer\"} per line (\"pred\" is accepted for completion, \"gold\" for answer; other fields belong to\n"
+    "the row) and writes {\"id\",\"reward\",\"verdict\",\"extracted\",\"reason\"} per line, in the order of the input.\n"
+    "  --explain      add the steps to each verdict, in \"explain\"\n"
+    "  --threads N    verify N lines at the same time and read in chunks; 0: one per core (default 1).\n"
+    "                 The plugin python gets up to 512 lines in one call\n"
+    "  --isolate      run the plugin in worker processes, so that a crash gives a verdict and does not end the program; workers\n"
+    "                 have no network and the limits of verifier.confine and verifier.open_files (tare config docs verifier)\n"
+    "  --network      with --isolate: allow connections\n"
+    "  --confine M    with --isolate: try (default), require or off, as verifier.confine; off for verifiers that create sandboxes\n"
+    "                 themselves (unshare, bubblewrap) or run 32-bit programs\n"
+    "  --timeout S    seconds allowed per completion (default 10)\n"
     "  key=value      parameters of the plugin: tare plugin info PLUGIN\n";
 
 struct line {
     json_t *object;
     struct str row;
-    char extracted[EXTRACT], name[96], number[32]; /* number: the text of an answer that is a JSON number */
+    /* number: text of an answer that is a JSON number */
+    char extracted[EXTRACT], name[96], number[32];
 };
 
 struct filter {
@@ -44,7 +45,7 @@ struct filter {
 static tare_status add_field(struct str *out, const char *key, tare_text value, struct err *e)
 {
     OWNED(json_decrefp) json_t *j = json_stringn(value.data ? value.data : "", (size_t)value.size);
-    if (!j) FAIL(e, TARE_E_INVALID, "%s of a verdict is not valid UTF-8", key);
+    if (!j) FAIL(e, TARE_E_INVALID, "%s of a verdict: invalid UTF-8", key);
     TRY(str_addf(out, e, ",\"%s\":", key));
     return json_print(j, out, e);
 }
@@ -96,7 +97,8 @@ static tare_text text_member(const json_t *o, const char *key, const char *other
     return json_is_string(j) ? (tare_text){json_string_value(j), (int64_t)json_string_length(j)} : (tare_text){0};
 }
 
-/* "answer": 1000, as a row of training data may have it. A fraction is printed in the fewest digits that read back as it. */
+/* Returns the text of a number, such as "answer": 1000 in a row of training data; a fraction with
+ * the fewest digits that read back as the same value. */
 static tare_text number_member(const json_t *o, char number[32])
 {
     const json_t *j = json_object_get(o, "answer");
@@ -110,17 +112,18 @@ static tare_text number_member(const json_t *o, char number[32])
     return (tare_text){number, (int64_t)strlen(number)};
 }
 
-static tare_status take_line(void *ctx, const json_t *object, const char *where, struct err *e)
+static tare_status read_line(void *ctx, const json_t *object, const char *where, struct err *e)
 {
     struct filter *f = ctx;
     struct line *line = &f->lines[f->n];
     const tare_text completion = text_member(object, "completion", "pred");
     tare_text answer = text_member(object, "answer", "gold");
-    if (!completion.data) FAIL(e, TARE_E_INVALID, "%s: no text \"completion\" (or \"pred\")", where);
+    if (!completion.data) FAIL(e, TARE_E_INVALID, "%s: \"completion\" (or \"pred\") is missing or not a text", where);
     if (!answer.data) answer = number_member(object, line->number);
     if (!answer.data && verify_row_answer(f->v, 0) == ROW_ANSWER_COMPARED)
-        FAIL(e, TARE_E_INVALID, "%s: no \"answer\" (or \"gold\") that is a text or a number", where);
-    json_t *row = json_copy((json_t *)(uintptr_t)object); /* shallow: the row without the completion */
+        FAIL(e, TARE_E_INVALID, "%s: \"answer\" (or \"gold\") is missing or not a text or number", where);
+    /* a shallow copy: the row without the completion */
+    json_t *row = json_copy((json_t *)(uintptr_t)object);
     if (!row) FAIL(e, TARE_E_NOMEM, "%s: no memory", where);
     json_object_del(row, json_object_get(object, "completion") ? "completion" : "pred");
     str_clear(&line->row);
@@ -152,8 +155,8 @@ static void filter_free(struct filter *f)
     verify_close(f->v);
 }
 
-static tare_status run(const char *plugin, const char *const *settings, int64_t n, struct verify_options *o, bool explain,
-                       struct err *e)
+static tare_status run_verify(const char *plugin, const char *const *settings, int64_t n, struct verify_options *o, bool explain,
+                              struct err *e)
 {
     OWNED(arena_free) struct arena arena = {0};
     OWNED(filter_free) struct filter f = {.explain = explain, .capacity = o->workers == 1 ? 1 : CHUNK};
@@ -167,19 +170,21 @@ static tare_status run(const char *plugin, const char *const *settings, int64_t 
     if (p->verifier->flags & TARE_JUDGES_TOGETHER) f.capacity = CHUNK;
     TRY(mem_new(f.capacity * (int64_t)sizeof *f.lines, (void **)&f.lines, e));
     TRY(mem_new(f.capacity * (int64_t)sizeof *f.items, (void **)&f.items, e));
-    const tare_status read = json_each_line(stdin, "standard input", take_line, &f, e);
+    const tare_status read = json_each_line(stdin, "standard input", read_line, &f, e);
     struct err late;
-    const tare_status last = flush_lines(&f, read ? &late : e); /* what was read before a bad line is still answered */
+    /* the lines before an invalid one are still answered */
+    const tare_status last = flush_lines(&f, read ? &late : e);
     return read ? read : last;
 }
 
-static int usage(const char *what, const char *word)
+static int usage_error(const char *what, const char *word)
 {
     fprintf(stderr, "tare: verify: %s %s\n%s", what, word, verify_usage);
     return 2;
 }
 
-/* The texts of a choice are compared where a configuration is read, and nowhere else (config/choices.h). */
+/* Reads --confine through a configuration, the only place that compares the texts of a choice
+ * (config/choices.h). */
 static tare_status confine_mode(const char *word, enum confine_mode *out, struct err *e)
 {
     OWNED(config_free) struct config c = {0};
@@ -195,10 +200,12 @@ int cmd_verify(int argc, char **argv)
     struct verify_options o = {.workers = 1,
                                .timeout = 10,
                                .max_crash_share = 1,
-                               .confine = {.open_files = 1024, .file_size = 4096}}; /* as verifier.open_files and file_size */
-    if (argc == 2 && !strcmp(argv[1], "--worker")) return verify_worker(0); /* started by the engine: core/verify/worker_group.c */
+                               /* as verifier.open_files and file_size */
+                               .confine = {.open_files = 1024, .file_size = 4096}};
+    /* started by the engine: core/verify/worker_group.c */
+    if (argc == 2 && !strcmp(argv[1], "--worker")) return verify_worker(0);
     const char *plugin = NULL, **settings = NULL;
-    bool explain = false, asked = false; /* asked: for what only --isolate does */
+    bool explain = false, asked = false; /* asked: an option was given that needs --isolate */
     int64_t n = 0;
     struct err e = {0};
     if (mem_new((int64_t)sizeof *settings * (argc + 1), (void **)&settings, &e)) return log_error(&e), 1;
@@ -210,33 +217,33 @@ int cmd_verify(int argc, char **argv)
         else if (!strcmp(a, "--network"))
             o.confine.network = asked = true;
         else if (!strcmp(a, "--confine"))
-            code = confine_mode(value, &o.confine.mode, &e) ? usage("--confine: neither try, require nor off:", value) : 0,
+            code = confine_mode(value, &o.confine.mode, &e) ? usage_error("--confine: must be try, require or off:", value) : 0,
             asked = true, i++;
         else if (!strcmp(a, "--explain"))
             explain = true;
         else if (!strcmp(a, "--threads"))
             code = str_to_int(value, &o.workers, &e) || o.workers < 0 || o.workers > 4096
-                       ? usage("--threads: not a number of threads:", value)
+                       ? usage_error("--threads: must be a number of threads:", value)
                        : 0,
             i++;
         else if (!strcmp(a, "--timeout"))
             code = str_to_double(value, &o.timeout, &e) || !(o.timeout > 0 && o.timeout <= 86400)
-                       ? usage("--timeout: not a number of seconds:", value)
+                       ? usage_error("--timeout: must be a number of seconds:", value)
                        : 0,
             i++;
         else if (a[0] == '-')
-            code = usage("unknown option", a);
+            code = usage_error("unknown option", a);
         else if (strchr(a, '='))
             settings[n++] = a;
         else if (plugin)
-            code = usage("more than one plugin:", a);
+            code = usage_error("more than one plugin:", a);
         else
             plugin = a;
     }
-    if (!code && !plugin) code = usage("no plugin given", "");
-    if (!code && asked && !o.processes) code = usage("--network and --confine are for worker processes; add", "--isolate");
-    if (!code && explain && o.processes) code = usage("--explain works in this process only; leave out", "--isolate");
-    if (!code && run(plugin, settings, n, &o, explain, &e)) {
+    if (!code && !plugin) code = usage_error("missing PLUGIN", "");
+    if (!code && asked && !o.processes) code = usage_error("--network and --confine need worker processes; add", "--isolate");
+    if (!code && explain && o.processes) code = usage_error("--explain works without worker processes only; remove", "--isolate");
+    if (!code && run_verify(plugin, settings, n, &o, explain, &e)) {
         log_error(&e);
         code = err_exit_code(e.code);
     }

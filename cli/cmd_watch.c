@@ -13,9 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-const char watch_usage[] =
-    "usage: tare watch RUN\n"
-    "The signals of a run, redrawn every second on a terminal until Ctrl-C; once when standard output is not a terminal.\n";
+const char watch_usage[] = "usage: tare watch RUN\n"
+                           "Print the signals of a run. On a terminal they are redrawn every second until Ctrl-C.\n";
 
 static bool can_unicode(void)
 {
@@ -25,7 +24,7 @@ static bool can_unicode(void)
     return can;
 }
 
-static tare_status draw(const char *dir, bool terminal, bool unicode, struct str *out, struct err *e)
+static tare_status draw_screen(const char *dir, bool terminal, bool unicode, struct str *out, struct err *e)
 {
     struct winsize size = {0};
     int columns = 100, rows = 40;
@@ -35,7 +34,7 @@ static tare_status draw(const char *dir, bool terminal, bool unicode, struct str
     }
     str_clear(out);
     TRY(watch_print(dir, columns, rows, unicode, out, e));
-    if (terminal) fputs("\033[H\033[J", stdout); /* home, and clear what is below */
+    if (terminal) fputs("\033[H\033[J", stdout); /* cursor to home, clear the screen below */
     return cli_show(out, e);
 }
 
@@ -48,7 +47,7 @@ int cmd_watch(int argc, char **argv)
     if (terminal) signals_catch();
     tare_status status;
     do {
-        status = draw(argv[1], terminal, unicode, &out, &e);
+        status = draw_screen(argv[1], terminal, unicode, &out, &e);
         if (!status && terminal && !*signals_flag()) nanosleep(&(struct timespec){1, 0}, NULL);
     } while (!status && terminal && !*signals_flag());
     return cli_end(status, &e);

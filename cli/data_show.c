@@ -20,15 +20,15 @@ static tare_status read_request(int argc, char **argv, struct request *r, struct
     for (int i = 1; i < argc; i++) {
         if (!strncmp(argv[i], "rows=", 5)) {
             if (str_to_int(argv[i] + 5, &r->rows, NULL) || r->rows < 1)
-                FAIL(e, TARE_E_CONFIG, "rows=%s: how many rows, 1 or more", argv[i] + 5);
+                FAIL(e, TARE_E_CONFIG, "rows=%s: must be 1 or greater", argv[i] + 5);
         } else if (!strncmp(argv[i], "set=", 4)) {
             r->eval = !strcmp(argv[i] + 4, "eval");
             if (!r->eval && strcmp(argv[i] + 4, "train") != 0)
-                FAIL(e, TARE_E_CONFIG, "set=%s: train (data.train) or eval (data.eval)", argv[i] + 4);
+                FAIL(e, TARE_E_CONFIG, "set=%s: must be train (data.train) or eval (data.eval)", argv[i] + 4);
         } else if (r->n < 256 && strchr(argv[i], '=')) {
             r->overrides[r->n++] = argv[i];
         } else {
-            if (*argv[i] == '-') TRY(config_hint(argv[i], argv[i], "no such option; keys are set as section.key=value", e));
+            if (*argv[i] == '-') TRY(config_hint(argv[i], argv[i], "unknown option; keys are set as section.key=value", e));
             return TARE_E_INVALID;
         }
     }
@@ -51,8 +51,8 @@ static tare_status print_row(const struct engine *g, const struct row *row, stru
     return cli_print(&line, e);
 }
 
-/* The model's weights are not read: tokenizer and chat template do. */
-static tare_status show(const struct config *c, const struct request *r, struct err *e)
+/* Reads tokenizer and chat template of the model, but not its weights. */
+static tare_status show_prompts(const struct config *c, const struct request *r, struct err *e)
 {
     OWNED(engine_close) struct engine g = {0};
     if (r->eval && !*c->data.eval) FAIL(e, TARE_E_CONFIG, "%s: data.eval is not set", r->file);
@@ -71,5 +71,5 @@ tare_status data_show(int argc, char **argv, struct err *e)
     TRY(read_request(argc, argv, &r, e));
     TRY(config_load(&c, r.file, r.overrides, r.n, e));
     TRY(settle(&c, false, NULL, e));
-    return show(&c, &r, e);
+    return show_prompts(&c, &r, e);
 }

@@ -22,13 +22,13 @@ tare_status embeddings_open(const char *path, const char *name, struct embedding
     }
     tare_status s = TARE_OK;
     if (!t)
-        s = err_set(e, TARE_E_NOT_FOUND, __FILE__, __LINE__, "%s: has no tensor \"%s\"; name one with --tensor", path,
+        s = err_set(e, TARE_E_NOT_FOUND, __FILE__, __LINE__, "%s: missing tensor \"%s\"; name one with --tensor", path,
                     name ? name : "embeddings");
     else if (t->rank != 2 || t->shape[0] < 1 || t->shape[1] < 1)
-        s = err_set(e, TARE_E_SHAPE, __FILE__, __LINE__, "%s: tensor %s is not of shape [rows, width]", path, t->name);
+        s = err_set(e, TARE_E_SHAPE, __FILE__, __LINE__, "%s: tensor %s: must have the shape [rows, width]", path, t->name);
     else if (strcmp(t->dtype, "F32") && strcmp(t->dtype, "F16") && strcmp(t->dtype, "BF16"))
-        s = err_set(e, TARE_E_UNSUPPORTED, __FILE__, __LINE__, "%s: tensor %s has type %s; F32, F16 and BF16 are understood", path,
-                    t->name, t->dtype);
+        s = err_set(e, TARE_E_UNSUPPORTED, __FILE__, __LINE__, "%s: tensor %s has type %s: must be F32, F16 or BF16", path, t->name,
+                    t->dtype);
     if (s) {
         embeddings_close(out);
         return s;
@@ -46,7 +46,7 @@ tare_status embeddings_read(const struct embeddings *x, int64_t first, int64_t n
     part.shape[0] = n;
     part.bytes = n * x->d * item;
     part.data = x->tensor->data + first * x->d * item;
-    TRY(st_read_f32(&x->file, &part, out, e));
+    TRY(safetensors_read_f32(&x->file, &part, out, e));
     for (int64_t i = 0; i < n * x->d; i++)
         if (!isfinite(out[i]))
             FAIL(e, TARE_E_NOT_FINITE, "tensor %s: row %lld has a NaN or an infinity", part.name, (long long)(first + i / x->d));

@@ -1,4 +1,4 @@
-/* tare: the verb decides which cmd_VERB runs. Options before the verb (-v, -q) apply to all of them. */
+/* The program tare: runs cmd_VERB. Options before the verb (-v, -q) apply to every verb. */
 #include "base/json.h"
 #include "base/log.h"
 #include "base/lost_page.h"
@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 struct verb {
-    char name[16]; /* with a dash where NAME has an underscore */
+    char name[16]; /* an underscore of NAME is a dash */
     const char *arguments, *what, *usage;
     int (*run)(int argc, char **argv);
 };
@@ -37,10 +37,10 @@ static int print_end(void)
     return cli_end(cli_flush(&e), &e);
 }
 
-/* One heading of `tare --help` and its verbs; verbs ends with a row without a name. */
+/* Prints a heading of `tare --help` and its verbs; an entry without a name ends them. */
 static void help_group(FILE *out, const char *title, const struct verb *verbs)
 {
-    if (*verbs->name) fprintf(out, "%s\n", title);
+    if (*verbs->name) fprintf(out, "\n%s\n", title);
     for (const struct verb *v = verbs; *v->name; v++) {
         struct verb row = *v;
         dash_name(&row);
@@ -50,15 +50,16 @@ static void help_group(FILE *out, const char *title, const struct verb *verbs)
 
 #define HELP_GROUP(TITLE, ROWS) help_group(out, TITLE, (const struct verb[]){ROWS{{0}, NULL, NULL, NULL, NULL}});
 
-static int help(FILE *out)
+static int print_help(FILE *out)
 {
-    fputs("usage: tare [-v | -q] VERB ...\n\nCritic-free reinforcement learning of language models with verifiable rewards.\n\n",
+    fputs("usage: tare [-v | -q] VERB ...\n\nCritic-free reinforcement learning of language models with verifiable rewards.\n",
           out);
     VERB_GROUPS(HELP_GROUP, VERB_ROW)
-    fputs("\n  -v, --verbose   debug messages, and where an error came from\n"
+    fputs("\nOptions\n"
+          "  -v, --verbose   debug messages, and the source location of errors\n"
           "  -q, --quiet     warnings and errors only\n"
           "  -V, --version   version and ABI\n\n"
-          "`tare VERB --help` explains a verb, `tare config docs` every key of a configuration.\n"
+          "`tare VERB --help` describes a verb, `tare config docs` every configuration key.\n"
           "Exit status: 0 done, 1 failed, 2 usage, 3 configuration, 130 interrupted.\n",
           out);
     return out == stdout ? print_end() : 0;
@@ -68,7 +69,7 @@ static int unknown_verb(const char *name)
 {
     static const struct {
         const char *before, *now;
-    } RENAMED[] = {{"codebook", "cluster train"}, {"embed", "cluster embed"}};
+    } RENAMED[] = {{"codebook", "cluster train"}, {"embed", "cluster embed"}, {"verify-run", "reproduce"}};
     for (size_t i = 0; i < sizeof RENAMED / sizeof *RENAMED; i++) {
         if (strcmp(name, RENAMED[i].before)) continue;
         log_message(LOG_ERROR, "`tare %s` is now `tare %s`", name, RENAMED[i].now);
@@ -78,17 +79,17 @@ static int unknown_verb(const char *name)
     for (const struct verb *v = VERB_TABLE; *v->name; v++)
         if (str_distance(name, v->name) < str_distance(name, best->name)) best = v;
     if (str_distance(name, best->name) <= 1 + (int64_t)strlen(name) / 3) {
-        log_message(LOG_ERROR, "no verb '%s'; did you mean '%s'?", name, best->name);
+        log_message(LOG_ERROR, "unknown verb '%s'; did you mean '%s'?", name, best->name);
     } else {
-        log_message(LOG_ERROR, "no verb '%s'; `tare --help` lists them", name);
+        log_message(LOG_ERROR, "unknown verb '%s'; `tare --help` lists the verbs", name);
     }
     return 2;
 }
 
-/* Several processes that write the same files would destroy them. */
-static bool is_alone(const char *verb)
+/* Refuses several processes for verbs that write files: they would overwrite each other's. */
+static bool may_run(const char *verb)
 {
-    static const char *const one_process[] = {"sweep", "cluster", "fork", "verify-run", "variance", "serve"};
+    static const char *const one_process[] = {"sweep", "cluster", "fork", "reproduce", "variance", "serve"};
     int rank;
     if (ranks_launched(&rank) <= 1) return true;
     for (size_t i = 0; i < sizeof one_process / sizeof *one_process; i++) {
@@ -96,7 +97,7 @@ static bool is_alone(const char *verb)
         if (!rank)
             log_message(
                 LOG_ERROR,
-                "tare %s runs in one process; start it without mpirun and srun (tare train, sft and eval run on several ranks)",
+                "tare %s runs in one process: start it without mpirun and srun (tare train, sft and eval run on several ranks)",
                 verb);
         return false;
     }
@@ -109,7 +110,7 @@ int cli_usage(const char *usage)
     return 2;
 }
 
-/* Whether the usage names the option: then it is its value that is missing or wrong. */
+/* True if the usage has the option: then its value is missing or invalid. */
 static bool has_option(const char *usage, const char *argument)
 {
     const char *word = argument + strspn(argument, "-");
@@ -126,11 +127,11 @@ int cli_unexpected(const char *argument, const char *usage)
     const bool settings = strstr(usage, "key=value") != NULL, word_alone = *argument != '-' && !strchr(argument, '=');
     snprintf(where, sizeof where, "'%.200s'", argument);
     if (settings && !word_alone && !has_option(usage, argument) &&
-        config_hint(argument, where, "no such option; keys are set as section.key=value", &e)) {
+        config_hint(argument, where, "unknown option; keys are set as section.key=value", &e)) {
         log_error(&e);
         return 2;
     }
-    log_message(LOG_ERROR, "'%s' is not understood here; options are listed below%s", argument,
+    log_message(LOG_ERROR, "'%s': unexpected argument; the options are listed below%s", argument,
                 settings ? ", keys are set as section.key=value" : "");
     return cli_usage(usage);
 }
@@ -155,15 +156,15 @@ tare_status cli_show(struct str *text, struct err *e)
 tare_status cli_flush(struct err *e)
 {
     int why = fflush(stdout) ? errno : 0;
-    if (!why && ferror(stdout))
-        why = write(STDOUT_FILENO, "\n", 1) < 0 ? errno : EIO; /* why a write before failed is gone; one more tells it */
+    if (!why && ferror(stdout)) /* errno of the failed write is lost; a second write yields it */
+        why = write(STDOUT_FILENO, "\n", 1) < 0 ? errno : EIO;
     if (!why) return TARE_OK;
     if (why == EPIPE) {
         signal(SIGPIPE, SIG_DFL);
         raise(SIGPIPE);
     }
     FAIL(e, TARE_E_IO, "standard output cannot be written: %s",
-         why == EBADF ? "it is closed, or was opened for reading only" : strerror(why));
+         why == EBADF ? "it is closed or open for reading only" : strerror(why));
 }
 
 int cli_end(tare_status status, const struct err *e)
@@ -172,7 +173,7 @@ int cli_end(tare_status status, const struct err *e)
     return err_exit_code(status);
 }
 
-/* Verbs that only print, and write to no pipe but standard output: they end quietly when its reader has gone (| head). */
+/* Lets verbs that write to no pipe but standard output end quietly when the reader closes it. */
 static void end_with_reader(const char *verb)
 {
     static const char *const prints[] = {"config", "data",  "doctor",   "tokenize", "detokenize",
@@ -186,7 +187,7 @@ static bool is_option(const char *arg, const char *brief, const char *full)
     return !strcmp(arg, brief) || !strcmp(arg, full);
 }
 
-/* --help may be anywhere after a verb, for every verb. */
+/* --help is accepted anywhere after a verb. */
 static int run_verb(int argc, char **argv)
 {
     const struct verb *v = VERB_TABLE;
@@ -194,14 +195,15 @@ static int run_verb(int argc, char **argv)
     if (!*v->name) return unknown_verb(argv[0]);
     for (int i = 1; i < argc; i++)
         if (is_option(argv[i], "-h", "--help")) return fputs(v->usage, stdout), print_end();
-    if (!is_alone(v->name)) return ranks_refused(2);
+    if (!may_run(v->name)) return ranks_refused(2);
     end_with_reader(v->name);
     return v->run(argc, argv);
 }
 
-/* Whatever is opened first would get the number of a standard descriptor that is closed, and be read or written in its place: a run's lock would have its
- * progress in it. So each gets /dev/null, opened the wrong way round where that loses something: what asks for rows, or prints a result, is then told
- * as with any other descriptor that fails. Messages alone may go nowhere: a run goes on without them. */
+/* Opens /dev/null for each standard descriptor that is closed. Otherwise the next file to be opened
+ * would get its number: progress lines would be written into a run's lock. Standard input and
+ * output are opened in the wrong direction, so that reading rows or printing a result fails with an
+ * error; a run continues without its messages. */
 static bool standard_descriptors(void)
 {
     static const int HOW[] = {O_WRONLY, O_RDONLY, O_WRONLY};
@@ -213,12 +215,12 @@ static bool standard_descriptors(void)
 int main(int argc, char **argv)
 {
     if (!standard_descriptors()) {
-        log_message(LOG_ERROR, "a standard descriptor is closed, and /dev/null cannot be opened in its place: %s", strerror(errno));
+        log_message(LOG_ERROR, "a standard descriptor is closed and /dev/null cannot be opened for it: %s", strerror(errno));
         return 1;
     }
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error with a message, */
-    signal(SIGXFSZ, SIG_IGN); /* so is a file at the limit of its size */
-    lost_page_tell();
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error with a message */
+    signal(SIGXFSZ, SIG_IGN); /* and so is a file at its size limit */
+    lost_page_report();
     json_begin();
     for (struct verb *v = VERB_TABLE; *v->name; v++) dash_name(v);
     for (int i = 1; i < argc; i++) {
@@ -227,17 +229,17 @@ int main(int argc, char **argv)
         } else if (is_option(argv[i], "-q", "--quiet")) {
             log_set_level(LOG_WARN);
         } else if (is_option(argv[i], "-h", "--help") || !strcmp(argv[i], "help")) {
-            return help(stdout);
+            return print_help(stdout);
         } else if (is_option(argv[i], "-V", "--version")) {
             printf("tare %s (plugin ABI %d.%d)\n", TARE_VERSION, TARE_ABI_MAJOR, TARE_ABI_MINOR);
             return print_end();
         } else if (argv[i][0] == '-') {
-            log_message(LOG_ERROR, "no option '%s'; `tare --help` lists them", argv[i]);
+            log_message(LOG_ERROR, "unknown option '%s'; `tare --help` lists the options", argv[i]);
             return 2;
         } else {
             return run_verb(argc - i, argv + i);
         }
     }
-    help(stderr);
+    print_help(stderr);
     return 2;
 }

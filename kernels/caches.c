@@ -12,7 +12,8 @@ static int pretending;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 #if defined(__x86_64__)
-/* Leaf 4 (Intel) or 0x8000001d (AMD): a subleaf a cache until type 0. type 1 data, 3 both; sharing counts logical processors. */
+/* Read leaf 4 (Intel) or 0x8000001d (AMD): one subleaf per cache, up to type 0. Types 1 (data) and
+ * 3 (unified) count; the sharing field counts logical processors. */
 static void find_by_cpuid(unsigned leaf, struct caches *c)
 {
     for (unsigned i = 0; i < 16; i++) {
@@ -21,13 +22,13 @@ static void find_by_cpuid(unsigned leaf, struct caches *c)
         if ((a & 31) == 2) continue;
         const int64_t bytes = (int64_t)((b >> 22) + 1) * ((b >> 12 & 0x3ff) + 1) * ((b & 0xfff) + 1) * ((int64_t)sets + 1);
         const unsigned level = a >> 5 & 7, sharing = (a >> 14 & 0xfff) + 1, threads = sharing > 2 ? sharing / 2 : 1;
-        if (level == 1) c->first = bytes; /* we run one thread on the two logical processors of a core */
+        if (level == 1) c->first = bytes; /* the two logical processors of a core run one thread */
         if (level == 2) c->second = bytes / threads;
     }
 }
 #endif
 
-static void find(void)
+static void find_caches(void)
 {
 #if defined(__x86_64__)
     unsigned a, b, features, d;
@@ -45,7 +46,7 @@ static void find(void)
 struct caches caches_of_this_machine(void)
 {
     if (pretending) return pretended;
-    pthread_once(&once, find);
+    pthread_once(&once, find_caches);
     return found;
 }
 

@@ -5,20 +5,22 @@
 
 #define COST(FLOPS, BYTES) ((struct kernel_cost){(double)(FLOPS), (double)(BYTES)})
 
-/* n k packed weights; int8: a scale of two bytes for every INT8_BLOCK. */
-static int64_t packed(int64_t n, int64_t k, enum dtype dtype, int int8)
+/* Return the bytes of n x k packed weights. int8 has a two-byte scale for every INT8_BLOCK
+ * weights. */
+static int64_t packed_bytes(int64_t n, int64_t k, enum dtype dtype, int int8)
 {
     return int8 ? n * (k + (k + INT8_BLOCK - 1) / INT8_BLOCK * 2) : n * k * dtype_bytes(dtype);
 }
 
 struct kernel_cost cost_pack(const struct op_pack *o)
 {
-    return COST(0, o->n * o->k * 4 + packed(o->n, o->k, o->dtype, o->int8));
+    return COST(0, o->n * o->k * 4 + packed_bytes(o->n, o->k, o->dtype, o->int8));
 }
 
 struct kernel_cost cost_matmul(const struct op_matmul *o)
 {
-    return COST(2 * o->t * o->n * o->k, o->t * (4 * o->n + o->k * dtype_bytes(o->x_dtype)) + packed(o->n, o->k, o->dtype, o->int8));
+    return COST(2 * o->t * o->n * o->k,
+                o->t * (4 * o->n + o->k * dtype_bytes(o->x_dtype)) + packed_bytes(o->n, o->k, o->dtype, o->int8));
 }
 
 struct kernel_cost cost_matmul_dx(const struct op_matmul_dx *o)
@@ -32,7 +34,8 @@ struct kernel_cost cost_matmul_dw(const struct op_matmul_dw *o)
                 o->t * (o->n * dtype_bytes(o->dy_dtype) + o->k * dtype_bytes(o->x_dtype)) + 8 * o->n * o->k);
 }
 
-/* Two products beside one of k (or n) columns: with the A's, or with the B's. Packed numbers are read, u or d is written. */
+/* Cost of the two products of adapters next to one product with k (or n) columns: with the A's, or
+ * with the B's. Reads the packed factors; writes u or d. */
 static struct kernel_cost low_rank(const struct low_rank *l, int64_t t, int64_t k, enum dtype dtype)
 {
     int64_t columns = 0;
@@ -41,30 +44,31 @@ static struct kernel_cost low_rank(const struct low_rank *l, int64_t t, int64_t 
     return COST(2 * t * numbers, numbers * dtype_bytes(dtype) + 4 * t * rows);
 }
 
-static struct kernel_cost both(struct kernel_cost a, struct kernel_cost b)
+static struct kernel_cost add_costs(struct kernel_cost a, struct kernel_cost b)
 {
     return COST(a.flops + b.flops, a.bytes + b.bytes);
 }
 
 struct kernel_cost cost_matmul_low_rank(const struct op_matmul_low_rank *o)
 {
-    return both(cost_matmul(&o->product), low_rank(&o->adapter, o->product.t, o->product.k, o->product.dtype));
+    return add_costs(cost_matmul(&o->product), low_rank(&o->adapter, o->product.t, o->product.k, o->product.dtype));
 }
 
 struct kernel_cost cost_matmul_dx_low_rank(const struct op_matmul_dx_low_rank *o)
 {
     const struct op_matmul_dx *p = &o->product;
-    const struct kernel_cost beside = low_rank(&o->adapter, p->t, p->dx ? p->k : 0, p->dtype);
-    return p->dx ? both(cost_matmul_dx(p), beside) : beside;
+    const struct kernel_cost adapters = low_rank(&o->adapter, p->t, p->dx ? p->k : 0, p->dtype);
+    return p->dx ? add_costs(cost_matmul_dx(p), adapters) : adapters;
 }
 
 struct kernel_cost cost_low_rank_dw(const struct op_low_rank_dw *o)
 {
-    const struct kernel_cost beside = low_rank(&o->adapter, o->t, o->k, DTYPE_F32);
-    return COST(beside.flops, 2 * beside.bytes + (double)(4 * o->t * (o->n + o->k)));
+    const struct kernel_cost adapters = low_rank(&o->adapter, o->t, o->k, DTYPE_F32);
+    return COST(adapters.flops, 2 * adapters.bytes + (double)(4 * o->t * (o->n + o->k)));
 }
 
-/* Pairs of a query and a key that it sees, and keys that are read when leading blocks which neighbours share are read once. */
+/* Rows, pairs of a query and a key that it sees, and keys read when leading blocks shared by
+ * neighbours are read once. */
 struct attention_work {
     double rows, pairs, keys;
 };

@@ -1,5 +1,6 @@
-/* What operations cost by their definition in kernels.h: floating-point operations, and bytes of memory when every operand is moved once, as the CPU
- * backends keep them (keys and values in fp32), rows in the precision that the operation names. Whoever measures or plans compares with these. */
+/* Costs of operations by their definition in kernels.h: floating-point operations, and bytes of
+ * memory when every operand is moved once. Keys and values are fp32, as the CPU backends keep them;
+ * rows have the precision that the operation names. Benchmarks compare with these. */
 #ifndef TARE_KERNELS_COST_H
 #define TARE_KERNELS_COST_H
 

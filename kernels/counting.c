@@ -1,18 +1,20 @@
-/* The backend that computes nothing (kernels_counting). A piece of its memory is a header that holds its size; its bytes do not exist. */
+/* The backend that computes nothing (kernels_counting). An allocation is a header that holds its
+ * size; its bytes do not exist. */
 #include "sizes.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static _Thread_local struct kernel_memory counted; /* region: the memory of the machine that is planned for; 0: any */
+/* region: memory of the machine for which the run is planned; 0: unlimited */
+static _Thread_local struct kernel_memory counted;
 
-struct piece {
+struct block {
     int64_t bytes;
 };
 
 static void *counting_alloc(const struct kctx *c, int64_t bytes)
 {
-    struct piece *p = malloc(sizeof *p);
+    struct block *p = malloc(sizeof *p);
     (void)c;
     if (!p) return NULL;
     p->bytes = bytes;
@@ -24,7 +26,7 @@ static void *counting_alloc(const struct kctx *c, int64_t bytes)
 static void counting_release(const struct kctx *c, void *p)
 {
     (void)c;
-    counted.held -= ((struct piece *)p)->bytes;
+    counted.held -= ((struct block *)p)->bytes;
     free(p);
 }
 
@@ -90,8 +92,8 @@ NOTHING(matmul_low_rank)
 NOTHING(matmul_dx_low_rank)
 NOTHING(low_rank_dw)
 
-/* On the host the caller reads where the tokens were to go; on a device it downloads them. */
-static void draw_zeros(const struct kctx *c, const struct op_sample *o)
+/* On the host the caller reads the tokens in place; on a device it downloads them. */
+static void counting_sample_zeros(const struct kctx *c, const struct op_sample *o)
 {
     (void)c;
     memset(o->token, 0, (size_t)o->r * sizeof *o->token);
@@ -99,9 +101,9 @@ static void draw_zeros(const struct kctx *c, const struct op_sample *o)
     if (o->entropy) memset(o->entropy, 0, (size_t)o->r * sizeof *o->entropy);
 }
 
-static void counting_rope_kv_write(const struct kctx *c, const struct op_rope *turn, const struct op_kv_write *write)
+static void counting_rope_kv_write(const struct kctx *c, const struct op_rope *rope, const struct op_kv_write *write)
 {
-    (void)c, (void)turn, (void)write;
+    (void)c, (void)rope, (void)write;
 }
 
 static void counting_matmul_swiglu(const struct kctx *c, const struct op_matmul *product, const struct op_swiglu *act)
@@ -168,7 +170,7 @@ void kernels_counting(const struct kernels *like, struct kernels *out)
                             .matmul_dw_apart = counting_matmul_dw,
                             KERNEL_OPERATIONS(ENTRY)};
 #undef ENTRY
-    if (!device) out->sample = draw_zeros;
+    if (!device) out->sample = counting_sample_zeros;
     if (!like || like->rope_kv_write) out->rope_kv_write = counting_rope_kv_write;
     if (!like || like->matmul_swiglu) out->matmul_swiglu = counting_matmul_swiglu;
     if (!like || like->matmul_rmsnorm) out->matmul_rmsnorm = counting_matmul_rmsnorm;

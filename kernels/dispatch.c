@@ -1,4 +1,5 @@
-/* Which table runs. On the CPU the fastest this one has, unless a name or TARE_CPU asks for another; on a GPU the one in libtare_cuda.so. */
+/* Select the kernel table. On a CPU it is the fastest one that the CPU supports, unless a name or
+ * TARE_CPU requests another; on a GPU it is the one in libtare_cuda.so. */
 #include "kernels_cpu.h"
 #include "tiles/tiles.h"
 
@@ -24,7 +25,8 @@ static void dot_time(void)
     dot_is_faster = kernels_avx512bf16_faster();
 }
 
-/* Once a process: the bits are the same, but a process has one table. */
+/* Measured once per process, because a process must keep one table, although both compute the same
+ * bits. */
 static int dot_faster(void)
 {
     pthread_once(&dot_once, dot_time);
@@ -34,7 +36,7 @@ static int dot_faster(void)
 
 #ifdef TARE_CPU_AMX
 #include <cpuid.h>
-/* GCC 12's __builtin_cpu_supports does not know it */
+/* __builtin_cpu_supports of GCC 12 does not know AMX */
 static int kernels_amx_cpu(void)
 {
     enum { TILE = 1 << 24, BF16 = 1 << 22 };
@@ -44,7 +46,8 @@ static int kernels_amx_cpu(void)
 #endif
 
 #ifdef TARE_CPU_SIMD
-/* Products in AMX's order of sums: by AMX, and by what else a CPU has. NULL: this one cannot. */
+/* Tables for products in AMX's order of sums: with AMX, with AVX-512 and with AVX2. NULL: this CPU
+ * does not support it. */
 static struct kernels tiles_made[3];
 static const struct kernels *tiles_amx, *tiles_avx512, *tiles_avx2;
 static pthread_once_t tiles_once = PTHREAD_ONCE_INIT;
@@ -71,7 +74,7 @@ static void tiles_make(void)
 
 enum { CHOICES = 16 };
 
-static int choices(struct choice out[CHOICES])
+static int list_choices(struct choice out[CHOICES])
 {
     int n = 0;
 #if defined(__x86_64__)
@@ -85,7 +88,7 @@ static int choices(struct choice out[CHOICES])
     out[n++] = (struct choice){"avx512bf16", "AVX-512 F, BW, DQ, VL and BF16, as documented", &kernels_avx512bf16, dot,
                                dot && dot_faster()};
 #else
-    out[n++] = (struct choice){"avx512bf16", "AVX-512 BF16, or the compiler of this build did", NULL, 0, 0};
+    out[n++] = (struct choice){"avx512bf16", "AVX-512 BF16", NULL, 0, 0};
 #endif
     out[n++] = (struct choice){"avx512", "AVX-512 F, BW, DQ and VL", &kernels_avx512, wide, 1};
     out[n++] = (struct choice){"avx2", "AVX2 and FMA", &kernels_avx2, fma, 1};
@@ -93,7 +96,7 @@ static int choices(struct choice out[CHOICES])
     out[n++] = (struct choice){"amx", NULL, tiles_amx, tiles_amx != NULL, 0};
     out[n++] = (struct choice){"amx", NULL, tiles_avx512, tiles_avx512 != NULL, 0};
     out[n++] = (struct choice){"amx", "AVX2 and FMA", tiles_avx2, tiles_avx2 != NULL, 0};
-    out[n++] = (struct choice){"amx-native", "AMX with bf16, or this build's compiler did", tiles_amx, tiles_amx != NULL, 0};
+    out[n++] = (struct choice){"amx-native", "AMX with bf16", tiles_amx, tiles_amx != NULL, 0};
     out[n++] = (struct choice){"amx-avx512", "AVX-512 F, BW, DQ and VL", tiles_avx512, tiles_avx512 != NULL, 0};
     out[n++] = (struct choice){"amx-avx2", "AVX2 and FMA", tiles_avx2, tiles_avx2 != NULL, 0};
 #ifdef TARE_CPU_EMU512
@@ -112,7 +115,7 @@ tare_status kernels_cpu(const char *name, const struct kernels **out, struct err
 {
     const char *asked = name ? name : getenv("TARE_CPU");
     struct choice list[CHOICES];
-    const int n = choices(list);
+    const int n = list_choices(list);
     const struct choice *known = NULL;
     *out = NULL;
     if (asked && !*asked) asked = NULL;
@@ -124,23 +127,25 @@ tare_status kernels_cpu(const char *name, const struct kernels **out, struct err
         return TARE_OK;
     }
     if (known)
-        FAIL(e, TARE_E_UNSUPPORTED, "%s: this CPU lacks %s; leave %s unset for the fastest it can run", asked, known->needs,
-             name ? "the name" : "TARE_CPU");
-    FAIL(e, TARE_E_INVALID, "%s \"%s\" is not known; one of ref, avx2, avx512, avx512bf16, amx", name ? "CPU kernels" : "TARE_CPU",
+        FAIL(e, TARE_E_UNSUPPORTED,
+             "%s requires %s, which this CPU or this build does not support; unset %s to choose automatically", asked, known->needs,
+             name ? "run.kernels" : "TARE_CPU");
+    FAIL(e, TARE_E_INVALID, "unknown %s \"%s\": must be ref, avx2, avx512, avx512bf16 or amx", name ? "CPU kernels" : "TARE_CPU",
          asked);
 }
 
-/* ---- the CUDA backend: an object of its own, so that this program runs where there is no CUDA */
+/* ---- the CUDA backend: a separate shared object, so that this program also runs without CUDA */
 
 enum { PATH_MOST = 4096 };
 
-/* Where place i would have the object; 0: there is no such place. */
+/* Write candidate path i of the object; 0: there are no more candidates. */
 static int cuda_place(int i, char path[PATH_MOST])
 {
-    static const char *const beside[] = {"libtare_cuda.so", "../lib/tare/libtare_cuda.so"};
+    static const char *const candidates[] = {"libtare_cuda.so", "../lib/tare/libtare_cuda.so"};
     const char *asked = getenv("TARE_CUDA");
     if (asked && *asked) return !i && snprintf(path, PATH_MOST, "%s", asked) < PATH_MOST;
-    if (i > 1) return i == 2 && snprintf(path, PATH_MOST, "libtare_cuda.so") > 0; /* the loader's search */
+    /* search path of the loader */
+    if (i > 1) return i == 2 && snprintf(path, PATH_MOST, "libtare_cuda.so") > 0;
     char self[PATH_MOST / 2];
     const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     if (n <= 0) return 0;
@@ -148,7 +153,7 @@ static int cuda_place(int i, char path[PATH_MOST])
     char *slash = strrchr(self, '/');
     if (!slash) return 0;
     slash[1] = 0;
-    return snprintf(path, PATH_MOST, "%s%s", self, beside[i]) < PATH_MOST;
+    return snprintf(path, PATH_MOST, "%s%s", self, candidates[i]) < PATH_MOST;
 }
 
 static void one_line(char *text)
@@ -174,7 +179,8 @@ static tare_status cuda_object(void **object, char path[PATH_MOST], struct err *
         if (strchr(path, '/')) FAIL(e, TARE_E_UNSUPPORTED, "%s cannot be loaded: %s", path, why);
     }
     FAIL(e, TARE_E_NOT_FOUND,
-         "libtare_cuda.so is not there (%s); build it with make where the CUDA toolkit is, or use run.device = cpu", places);
+         "libtare_cuda.so: not found (%s); build it with make where the CUDA toolkit is installed, or use run.device = cpu",
+         places);
 }
 
 tare_status kernels_cuda(int local, const struct kernels **out, struct err *e)
@@ -202,9 +208,7 @@ tare_status kernels_open(bool cuda, const char *name, int local, const struct ke
 {
     *out = NULL;
     if (!cuda) return kernels_cpu(name, out, e);
-    if (name)
-        FAIL(e, TARE_E_CONFIG, "run.kernels = %s names CPU kernels, and run.device = cuda has its own; leave run.kernels = auto",
-             name);
+    if (name) FAIL(e, TARE_E_CONFIG, "run.kernels = %s: must be auto with run.device = cuda, which has its own kernels", name);
     return kernels_cuda(local, out, e);
 }
 
@@ -246,11 +250,11 @@ tare_status kernels_no_memory(const struct kernels *k, const struct kctx *c, con
     if (m.region)
         FAIL(
             e, TARE_E_NOMEM,
-            "no memory for %s: %.1f MiB asked; the region of %.1f MiB that was planned has %.1f MiB left (%.1f MiB in one piece), the device beside it %.1f MiB",
+            "no memory for %s: %.1f MiB requested; the planned region of %.1f MiB has %.1f MiB free (largest block %.1f MiB), the device %.1f MiB outside it",
             what, asked, mib * (double)m.region, mib * (double)(m.region - m.held), mib * (double)m.largest,
             mib * (double)m.device);
     if (k->backend->memory_use)
-        FAIL(e, TARE_E_NOMEM, "no memory for %s: %.1f MiB asked, the device has %.1f MiB left", what, asked,
+        FAIL(e, TARE_E_NOMEM, "no memory for %s: %.1f MiB requested, the device has %.1f MiB free", what, asked,
              mib * (double)m.device);
     FAIL(e, TARE_E_NOMEM, "no memory for %s: %.1f MiB", what, asked);
 }

@@ -1,10 +1,11 @@
-/* Arithmetic that every backend does in the same order, so that all give the same bits: exp and log as polynomials, bf16 rounding, and
- * the fixed point in which sampling adds probabilities. The vector versions (cpu/simd.h) repeat these operations lane by lane.
+/* Arithmetic that every backend performs in the same order, so that all give bit-identical results:
+ * exp and log as polynomials, bf16 rounding, and the fixed point in which sampling adds
+ * probabilities. The vector versions (cpu/simd.h) repeat these operations lane by lane.
  *
- * exp: x = n ln2 + r, |r| <= ln2/2; e^r = 1 + r + r^2 P(r), P from Cephes (Moshier) expf; at most 1.1 ulp (tests measure it).
- *      0 below -87.33 (no denormals), the value at 88.37 above it, NaN stays NaN.
- * log: x = 2^n m, m in [sqrt(1/2), sqrt 2); P from Cephes logf; for x > 0, normal.
- */
+ * exp: x = n ln2 + r, |r| <= ln2/2; e^r = 1 + r + r^2 P(r), P from Cephes (Moshier) expf; at most
+ *      1.1 ulp (tests measure it). 0 below -87.33 (no denormals); above 88.37 the value at 88.37;
+ *      NaN stays NaN.
+ * log: x = 2^n m, m in [sqrt(1/2), sqrt 2); P from Cephes logf; for x > 0, normal. */
 #ifndef TARE_KERNELS_EXACT_H
 #define TARE_KERNELS_EXACT_H
 
@@ -29,7 +30,8 @@
 #define EXACT_FUNCTION static inline
 #endif
 
-/* Below this exp is 0; logits this far under the maximum are treated alike, so that 0 * -inf never appears. */
+/* exp is 0 below this bound. Logits this far below the maximum are all treated as this value, so
+ * that 0 * -inf never occurs. */
 #define SOFTMAX_FLOOR (-200.0f)
 
 EXACT_FUNCTION uint32_t f32_bits(float x)
@@ -67,7 +69,7 @@ EXACT_FUNCTION float exact_log(float x)
 {
     const uint32_t u = f32_bits(x);
     int32_t n = (int32_t)(u >> 23) - 126;
-    float m = f32_from_bits((u & 0x007fffffu) | 0x3f000000u); /* [1/2, 1) */
+    float m = f32_from_bits((u & 0x007fffffu) | 0x3f000000u); /* in [1/2, 1) */
     if (m < 0.707106781186547524f) {
         n--;
         m = m + m;
@@ -89,7 +91,7 @@ EXACT_FUNCTION float exact_log(float x)
     return fmaf(e, EXP_LN2_HIGH, m + p);
 }
 
-/* Sixteen lanes added in the fixed tree 8+8, 4+4, 2+2, 1+1. */
+/* Add sixteen lanes in the fixed tree 8+8, 4+4, 2+2, 1+1. */
 EXACT_FUNCTION float lanes_sum(const float lane[16])
 {
     float a[8];
@@ -99,7 +101,7 @@ EXACT_FUNCTION float lanes_sum(const float lane[16])
     return a[0] + a[1];
 }
 
-/* Nearest even; NaN stays NaN. */
+/* Round to nearest even; NaN stays NaN. */
 EXACT_FUNCTION uint16_t bf16_from_f32(float x)
 {
     const uint32_t u = f32_bits(x);
@@ -117,10 +119,12 @@ EXACT_FUNCTION float bf16_round(float x)
     return bf16_to_f32(bf16_from_f32(x));
 }
 
-/* Weights in int8: of a row of W, every INT8_BLOCK numbers (the last ones may be fewer) have one scale s = max|w| / 127, rounded to bf16, and each is
- * kept as q = w / s, rounded to the nearest, ties to even. Every product sees the number s q, rounded to bf16 where products are of bf16; in fp32 it is
- * exact. s is 0 where it would not be a normal number, and at most 2^112, so that no s q is a denormal or infinite, nor s (2^15 + 128), with which
- * kernels make it (cpu/gemm_int8.c). */
+/* Weights in int8. Every INT8_BLOCK numbers of a row of W (the last block may be shorter) share one
+ * scale s = max|w| / 127, rounded to bf16. Each number is stored as q = w / s, rounded to nearest,
+ * ties to even. Every product uses the number s q, rounded to bf16 if the product is in bf16; in
+ * fp32 it is exact. s is 0 where it would not be a normal number, and at most 2^112, so that
+ * neither s q nor s (2^15 + 128), with which kernels compute it (cpu/gemm_int8.c), is denormal or
+ * infinite. */
 enum { INT8_BLOCK = 32 };
 
 EXACT_FUNCTION uint16_t int8_scale(const float *w, int64_t n)
@@ -134,7 +138,8 @@ EXACT_FUNCTION uint16_t int8_scale(const float *w, int64_t n)
 EXACT_FUNCTION int8_t int8_from_f32(float w, uint16_t scale)
 {
     const float q = scale ? w / bf16_to_f32(scale) : 0;
-    if (!(q > -127.0f)) return q <= -127.0f ? -127 : 0; /* NaN: 0; who packs has refused it (kernels.h) */
+    /* NaN gives 0; packing has already refused it (kernels_ops.h) */
+    if (!(q > -127.0f)) return q <= -127.0f ? -127 : 0;
     return (int8_t)nearbyintf(q < 127.0f ? q : 127.0f);
 }
 
@@ -144,14 +149,16 @@ EXACT_FUNCTION float int8_to_f32(int8_t q, uint16_t scale, int bf16)
     return bf16 ? bf16_round(w) : w;
 }
 
-/* Where the i-th term of a chain over n products of bf16 numbers stands: pairs come with the odd one first, as vdpbf16ps adds them. */
+/* Index of the i-th term of a chain over n products of bf16 numbers: pairs, the odd one first, as
+ * vdpbf16ps adds them. */
 EXACT_FUNCTION int64_t bf16_place(int64_t i, int64_t n)
 {
     return (i ^ 1) < n ? i ^ 1 : i;
 }
 
-/* What 32-bit word i adds to a digest (kernels.h): the finalizer of splitmix64 (Steele, Lea and Flood 2014) on word and place. It is a bijection, so a
- * change of one word always changes the sum. */
+/* The term that 32-bit word i adds to a digest (kernels_ops.h): the finalizer of splitmix64
+ * (Steele, Lea and Flood 2014) of word and index. It is a bijection, so changing one word always
+ * changes the digest. */
 EXACT_FUNCTION uint64_t digest_word(uint32_t word, uint64_t i)
 {
     uint64_t x = i * UINT64_C(0x9e3779b97f4a7c15) + word;
@@ -160,7 +167,8 @@ EXACT_FUNCTION uint64_t digest_word(uint32_t word, uint64_t i)
     return x ^ x >> 31;
 }
 
-/* A probability relative to the row's largest, in [0, 1], as a multiple of 2^-44: sums of these are exact, in any order. NaN gives 0. */
+/* A probability relative to the row's largest, in [0, 1], as a multiple of 2^-44. Sums of these are
+ * exact in any order. NaN gives 0. */
 EXACT_FUNCTION uint64_t mass_of(float e)
 {
     return e > 0 ? (uint64_t)(e * 0x1p44f) : 0;

@@ -1,4 +1,5 @@
-/* Keeping the first failure of a context (kernels.h). Without the engine's own functions, so that libtare_cuda.so links nothing of it. */
+/* Store the first failure of a context (kernels.h). Uses no function of the engine, so that
+ * libtare_cuda.so does not link to it. */
 #ifndef TARE_KERNELS_FAULT_H
 #define TARE_KERNELS_FAULT_H
 

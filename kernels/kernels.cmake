@@ -1,4 +1,5 @@
-# The CPU backends. ref/ref.c and cpu/cpu.c are whole backends in one translation unit each, built once per instruction set.
+# The CPU backends. ref/ref.c and cpu/cpu.c are each a whole backend in one translation unit, built once
+# per instruction set.
 set(KERNELS ${CMAKE_CURRENT_LIST_DIR})
 function(kernels_build NAME SOURCE)
     add_library(tare_kernels_${NAME} OBJECT ${KERNELS}/${SOURCE})
@@ -9,15 +10,16 @@ endfunction()
 
 add_library(tare_kernels STATIC ${KERNELS}/dispatch.c ${KERNELS}/caches.c ${KERNELS}/counting.c ${KERNELS}/cost.c)
 target_link_libraries(tare_kernels PUBLIC tare_base)
-# emu512 runs the 16-lane code on AVX2, so that a machine without AVX-512 tests its indexing. For the kernels' own tests alone: its tiles do not fit the
-# registers, and a compiler spends a minute on them.
+# emu512 runs the 16-lane code on AVX2, so that a machine without AVX-512 tests its indexing. Only for
+# the kernels' tests: its tiles do not fit in registers, and compiling them takes a minute.
 option(TARE_EMULATE_AVX512 "build the emulated AVX-512 kernels for the tests" OFF)
-# Every check of a sanitizer in every inlined vector operation: at -O3 that takes a compiler many minutes.
+# Sanitizer checks in every inlined vector operation would take a compiler many minutes at -O3.
 set(KERNELS_OPTIMIZE -O3)
 if(TARE_SANITIZE)
     set(KERNELS_OPTIMIZE -O1)
 endif()
-# For the fuzz targets of clang, which compiles them so for a quarter of an hour, they have no checks; those of gcc's sanitizers have.
+# clang, for the fuzz targets, would take a quarter of an hour, so there they have no checks; with gcc's
+# sanitizers they have.
 if(TARE_FUZZ_ENGINE)
     set(KERNELS_OPTIMIZE -O2 -fno-sanitize=all)
 endif()

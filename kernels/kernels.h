@@ -112,7 +112,8 @@ struct kernel_memory {
 struct backend {
     /* 1: the host must not touch alloc's memory, and operations run asynchronously until finish. */
     int device;
-    int counts;            /* 1: alloc only counts, and a pass allocates its temporary tensors from it */
+    /* 1: alloc only counts, and a pass also allocates its temporary tensors from it. */
+    int counts;
     int64_t logits_floats; /* number of logits in a chunk of head rows */
     /* Waits for all operations issued so far and stores a failure in c->fault. NULL: operations are
      * complete when they return. */
@@ -137,7 +138,7 @@ struct backend {
     int (*reserve)(const struct kctx *c, int64_t bytes);
     void (*memory_use)(const struct kctx *c, struct kernel_memory *out);
     /* The device stream on which operations are issued, so that transfers can be ordered after
-     * them; NULL: there is no stream. */
+     * them; NULL: none. */
     void *(*stream)(const struct kctx *c);
     /* Describes the code path chosen for this device, probing it on first use, which takes a
      * moment. Returns 0 if the line is a warning. NULL: there is nothing to report. */
@@ -233,8 +234,8 @@ void kernels_counting(const struct kernels *like, struct kernels *out);
 tare_status kernels_cuda(int local, const struct kernels **out, struct err *e);
 /* Copies for backends with their own memory. kernels_place makes host bytes readable by operations,
  * kernels_fetch makes operands readable by the host; each copies through `staging`, a buffer of
- * kernels_staging_bytes(k, bytes) bytes on the reading side, and returns the readable bytes. If both
- * are one memory, that size is 0, staging is NULL and the given pointer is returned. */
+ * kernels_staging_bytes(k, bytes) bytes on the reading side, and returns the readable bytes. If
+ * both are one memory, that size is 0, staging is NULL and the given pointer is returned. */
 int64_t kernels_staging_bytes(const struct kernels *k, int64_t bytes);
 const void *kernels_place(const struct kernels *k, const struct kctx *c, void *staging, const void *host, int64_t bytes);
 const void *kernels_fetch(const struct kernels *k, const struct kctx *c, void *staging, const void *bytes_there, int64_t bytes);

@@ -243,8 +243,8 @@ struct op_kv_copy {
 
 /* Attention. For query row t and head h (key/value head h*J/H), over the keys j visible to it:
  *   s_j = scale * (chain over d of q_d k_jd)      m = max_j s_j      p_j = exp(s_j - m)
- *   l = sum_j p_j in 16 lanes (lane j % 16)       out_d = (chain over j = 0, 1, ... of p_j v_jd) / l
- */
+ *   l = sum_j p_j in 16 lanes (lane j % 16)
+ *   out_d = (chain over j = 0, 1, ... of p_j v_jd) / l */
 struct op_attention {
     void *out;    /* [T, H*D] */
     float *stats; /* [T, H, 2] = m, l for the backward pass, or NULL */

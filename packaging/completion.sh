@@ -1,5 +1,5 @@
 #!/bin/sh
-# Completion for bash (tare.bash) and zsh (_tare): the verbs and their options from --help, keys and choices from the key table.
+# Writes completions for bash (tare.bash) and zsh (_tare): verbs and options from --help, keys and choices from the key table.
 #   completion.sh TARE FOLDER
 set -eu
 tare=$1
@@ -7,13 +7,13 @@ out=$2
 mkdir -p "$out"
 verbs=$("$tare" --help | awk '/^  [a-z]/ { print $1 }')
 
-options() { # the cases of a shell `case`: VERB) OPTIONS
+options() { # prints the cases of a shell `case`: VERB) OPTIONS
     for verb in $verbs; do
         printf '    %s) echo "%s" ;;\n' "$verb" "$("$tare" "$verb" --help | grep -oE '(^|[^a-z])--[a-z][a-z-]+' | grep -oE -- '--.*' | sort -u | tr '\n' ' ')"
     done
 }
 keys() { "$tare" config docs | awk '/^[a-z_0-9]+\.[a-z_0-9]+ \(default: / { print $1 "=" }'; }
-choices() { # the cases KEY) CHOICES, where a key has a list of them
+choices() { # prints the cases KEY) CHOICES for keys with a list of values
     "$tare" config docs | sed -n 's/^\([a-z_0-9]*\.[a-z_0-9]*\) (default: .*; allowed: \([a-z0-9_, -]*, [a-z0-9_, -]*\))$/\1) echo "\2" ;;/p' | sed -e 's/,//g' -e 's/^/    /'
 }
 

@@ -1,5 +1,5 @@
-# make install, the Debian package and the wheel: the same files under another prefix.
-# Installing builds nothing: make comes first, so that nothing is compiled as root.
+# make install, the Debian package and the wheel install the same files under different prefixes.
+# Installing does not build: run make first, so that nothing is compiled as root.
 #   program: bin/tare, LIBDIR/tare (libtare.so, plugins, MPI), share/tare/configs     doc: manual pages, completions, documents
 set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY TRUE)
 install(TARGETS tare COMPONENT program)
@@ -8,7 +8,7 @@ install(DIRECTORY ${TARE_PLUGIN_DIR}/ DESTINATION ${TARE_LIBRARIES} COMPONENT pr
 install(FILES ${CMAKE_BINARY_DIR}/libtare_cuda.so DESTINATION ${TARE_LIBRARIES} COMPONENT program OPTIONAL) # make cuda
 install(DIRECTORY configs DESTINATION ${TARE_DATA} COMPONENT program)
 
-# Manual pages from the --help texts, completions from the key table: written by the program that they describe.
+# The program writes its manual pages from the --help texts and completions from the key table.
 if(NOT CMAKE_CROSSCOMPILING)
     set(WRITTEN ${CMAKE_BINARY_DIR}/written)
     add_custom_command(OUTPUT ${WRITTEN}/done
@@ -25,7 +25,7 @@ install(FILES README.md CHANGELOG.md CITATION.cff DESTINATION ${CMAKE_INSTALL_DO
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright COMPONENT doc)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc PATTERN dev EXCLUDE)
 
-# What make uninstall removes. A Debian package and a wheel keep such a list themselves.
+# The list of files for make uninstall. A Debian package and a wheel have their own list.
 install(CODE [[
     if(NOT CMAKE_INSTALL_COMPONENT AND NOT "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}" MATCHES "_CPack_Packages")
         set(LINES "")
@@ -46,8 +46,8 @@ set(CPACK_PACKAGING_INSTALL_PREFIX ${CMAKE_INSTALL_PREFIX})
 set(CPACK_STRIP_FILES TRUE)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON) # dpkg-shlibdeps asks the libraries that were linked for their packages
-set(CPACK_DEBIAN_PACKAGE_DEPENDS libmicrohttpd12) # beside them; `tare serve` loads it when it starts
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON) # dpkg-shlibdeps finds the packages of the linked libraries
+set(CPACK_DEBIAN_PACKAGE_DEPENDS libmicrohttpd12) # additionally; `tare serve` loads it when it starts
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS openmpi-bin)
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS python3)
 include(CPack)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Manual pages from what the program prints: tare.1, tare-VERB.1, and tare.ini.5 with every configuration key.
+# Writes manual pages from the output of the program: tare.1, tare-VERB.1, and tare.ini.5 with every configuration key.
 #   man.sh TARE FOLDER
 set -eu
 tare=$1
@@ -7,7 +7,7 @@ out=$2
 version=$("$tare" --version | cut -d' ' -f2)
 mkdir -p "$out/man1" "$out/man5"
 
-roff() { # plain lines, so that nothing in them is a command
+roff() { # escapes lines, so that none is a roff command
     sed -e 's/\\/\\e/g' -e 's/-/\\-/g' -e "s/^\\([.']\\)/\\\\\\&\\1/"
 }
 page() { # NAME SECTION WHAT; usage and text on standard input
@@ -24,7 +24,7 @@ page() { # NAME SECTION WHAT; usage and text on standard input
 "$tare" --help > "$out/help"
 page tare 1 "critic-free reinforcement learning of language models with verifiable rewards" < "$out/help" > "$out/man1/tare.1"
 printf '.SH "SEE ALSO"\n' >> "$out/man1/tare.1"
-# a verb's line: two spaces, the verb, its arguments, what it does, with at least two spaces between them
+# the line of a verb: two spaces, verb, arguments, description, separated by at least two spaces
 awk '/^  [a-z]/ { n = split(substr($0, 3), part, /  +/); split(part[1], word, " "); print word[1] "\t" part[n] }' "$out/help" > "$out/verbs"
 while IFS='	' read -r verb what; do
     "$tare" "$verb" --help > "$out/help"

@@ -1,16 +1,16 @@
-# cmake -DPREFIX=FOLDER -P uninstall.cmake: removes what FOLDER/share/tare/installed.txt lists, and tare's own folders that are then empty.
+# cmake -DPREFIX=FOLDER -P uninstall.cmake: removes the files listed in FOLDER/share/tare/installed.txt, and then the empty folders of tare.
 set(LIST "${PREFIX}/share/tare/installed.txt")
 if(NOT EXISTS "${LIST}")
-    message(FATAL_ERROR "${LIST} is not there: tare was not installed under this prefix (make uninstall PREFIX=... DESTDIR=...)")
+    message(FATAL_ERROR "${LIST} is missing: tare was not installed under this prefix (make uninstall PREFIX=... DESTDIR=...)")
 endif()
 file(STRINGS "${LIST}" FILES)
 set(FOLDERS)
 foreach(FILE ${FILES} share/tare/installed.txt)
     file(REMOVE "${PREFIX}/${FILE}")
     if(EXISTS "${PREFIX}/${FILE}")
-        message(FATAL_ERROR "${PREFIX}/${FILE} could not be removed; run this as the user that installed it")
+        message(FATAL_ERROR "${PREFIX}/${FILE} cannot be removed; run this as the user that installed it")
     endif()
-    # folders named tare, and those inside; shared ones such as share/man stay
+    # folders named tare and their subfolders; shared ones such as share/man remain
     get_filename_component(FOLDER "${FILE}" DIRECTORY)
     while(FOLDER MATCHES "(^|/)tare(-sdk)?(/|$)")
         list(APPEND FOLDERS "${FOLDER}")
@@ -18,7 +18,7 @@ foreach(FILE ${FILES} share/tare/installed.txt)
     endwhile()
 endforeach()
 list(REMOVE_DUPLICATES FOLDERS)
-list(SORT FOLDERS ORDER DESCENDING) # the inner ones first
+list(SORT FOLDERS ORDER DESCENDING) # inner folders first
 foreach(FOLDER ${FOLDERS})
     file(GLOB LEFT "${PREFIX}/${FOLDER}/*" "${PREFIX}/${FOLDER}/.*")
     if(NOT LEFT)

@@ -1,5 +1,6 @@
-# Every plugin is a shared object that includes only the SDK and links nothing of the engine. A file is a plugin; so is a folder.
-# A plugin with a folder of its own may have FOLDER/plugin.cmake, which sees the target as ${PLUGIN} (to link FLINT, say).
+# Every plugin is a shared object that includes only the SDK and links no library of the engine. A
+# file is a plugin; so is a folder. A plugin with its own folder may have FOLDER/plugin.cmake, where
+# the target is ${PLUGIN} (to link FLINT, for example).
 function(tare_plugin KIND NAME)
     add_library(plugin_${NAME} MODULE ${ARGN})
     set_target_properties(plugin_${NAME} PROPERTIES PREFIX "" OUTPUT_NAME ${NAME} LIBRARY_OUTPUT_DIRECTORY ${TARE_PLUGIN_DIR}/${KIND}
@@ -14,7 +15,8 @@ function(tare_plugin KIND NAME)
     set_property(GLOBAL APPEND PROPERTY TARE_PLUGINS plugin_${NAME})
 endfunction()
 
-# A row of the program's list of its own plugins (plugin.h), so that it can say of a missing one which package it wants.
+# Adds a row to the program's list of built-in plugins (plugin.h), which names the package that a
+# missing plugin needs.
 function(tare_builtin KIND NAME PART BUILT)
     set(NEEDS NULL)
     if(PART)

@@ -1,4 +1,5 @@
-# What third parties build plugins against: headers, templates, a CMake package (find_package(tare-sdk) -> tare::sdk) and a pkg-config file.
+# The SDK for plugins outside of this tree: headers, templates, a CMake package
+# (find_package(tare-sdk) -> tare::sdk) and a pkg-config file.
 include(CMakePackageConfigHelpers)
 set_source_files_properties(core/plugin/new.c PROPERTIES COMPILE_DEFINITIONS TARE_SDK_SOURCE="${CMAKE_SOURCE_DIR}/sdk")
 install(DIRECTORY sdk/include/tare DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT sdk)

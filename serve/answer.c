@@ -8,16 +8,16 @@
 static tare_status add_text(struct str *out, const char *text, int64_t n, struct err *e)
 {
     OWNED(json_decrefp) json_t *j = json_stringn(text ? text : "", (size_t)n);
-    if (!j) FAIL(e, TARE_E_INVALID, "a text is not UTF-8");
+    if (!j) FAIL(e, TARE_E_INVALID, "invalid UTF-8 in a text");
     return json_print(j, out, e);
 }
 
-static const char *finish_name(const struct choice *c)
+static const char *finish_reason(const struct choice *c)
 {
     return c->finish == FINISH_STOP ? "\"stop\"" : "\"length\"";
 }
 
-/* {"id":...,"object":...,"created":...,"model":... */
+/* Adds {"id":...,"object":...,"created":...,"model":... */
 static tare_status add_head(const struct job *job, const char *object, struct str *out, struct err *e)
 {
     TRY(str_addf(out, e, "{\"id\":\"%s\",\"object\":\"%s\",\"created\":%lld,\"model\":", job->id, object, (long long)job->created));
@@ -40,7 +40,8 @@ static tare_status add_ids(const char *name, const int32_t *ids, int64_t n, stru
     return str_add(out, "]", 1, e);
 }
 
-/* Tokens from .. of a choice, those of its prompt when it is echoed; for a client that compares ids. */
+/* Adds the token ids of a choice from `from` on, with those of the prompt at its start, for clients
+ * that compare ids. */
 static tare_status add_token_ids(const struct job *job, int64_t i, int64_t from, struct str *out, struct err *e)
 {
     const struct request *r = &job->r;
@@ -54,7 +55,7 @@ static tare_status add_token_ids(const struct job *job, int64_t i, int64_t from,
     return str_add(out, "]", 1, e);
 }
 
-/* ---- whole */
+/* ---- complete answers */
 
 static tare_status add_whole_choice(const struct job *job, int64_t i, struct str *out, struct err *e)
 {
@@ -78,7 +79,7 @@ static tare_status add_whole_choice(const struct job *job, int64_t i, struct str
     TRY(str_add(out, ",\"logprobs\":", -1, e));
     TRY(logprobs_add(job, i, &(struct logprobs_span){.prompt = true, .to = c->tokens.n}, out, e));
     TRY(add_token_ids(job, i, 0, out, e));
-    return str_addf(out, e, ",\"finish_reason\":%s}", finish_name(c));
+    return str_addf(out, e, ",\"finish_reason\":%s}", finish_reason(c));
 }
 
 tare_status answer_whole(const struct job *job, struct str *out, struct err *e)
@@ -106,7 +107,7 @@ static tare_status end_event(struct str *out, struct err *e)
     return str_add(out, "}\n\n", -1, e);
 }
 
-/* The members of a chunk's choice before its logprobs. */
+/* Adds the members of a chunk's choice before its logprobs. */
 static tare_status add_delta(const struct job *job, int64_t i, const struct str *text, struct str *out, struct err *e)
 {
     const bool first = !job->choices[i].begun;
@@ -120,10 +121,10 @@ static tare_status add_delta(const struct job *job, int64_t i, const struct str 
     return str_add(out, "}", 1, e);
 }
 
-/* Tokens whose text is ready to be told. */
+/* Returns the number of tokens whose text can be sent. */
 static int64_t tokens_ready(const struct choice *c)
 {
-    int64_t n = c->told_tokens;
+    int64_t n = c->sent_tokens;
     while (n < c->tokens.n && (c->done || c->tokens.list[n].offset < c->ready)) n++;
     return n;
 }
@@ -131,14 +132,14 @@ static int64_t tokens_ready(const struct choice *c)
 static tare_status add_chunk(struct job *job, int64_t i, const struct str *text, struct str *out, struct err *e)
 {
     struct choice *c = &job->choices[i];
-    const struct logprobs_span span = {.prompt = !c->begun, .from = c->told_tokens, .to = tokens_ready(c)};
+    const struct logprobs_span span = {.prompt = !c->begun, .from = c->sent_tokens, .to = tokens_ready(c)};
     TRY(begin_event(job, out, e));
     TRY(add_delta(job, i, text, out, e));
     TRY(str_add(out, ",\"logprobs\":", -1, e));
     TRY(logprobs_add(job, i, &span, out, e));
-    TRY(add_token_ids(job, i, c->told_tokens, out, e));
-    TRY(str_addf(out, e, ",\"finish_reason\":%s}]%s", c->done ? finish_name(c) : "null", job->r.usage ? ",\"usage\":null" : ""));
-    c->told_tokens = span.to;
+    TRY(add_token_ids(job, i, c->sent_tokens, out, e));
+    TRY(str_addf(out, e, ",\"finish_reason\":%s}]%s", c->done ? finish_reason(c) : "null", job->r.usage ? ",\"usage\":null" : ""));
+    c->sent_tokens = span.to;
     return end_event(out, e);
 }
 
@@ -147,13 +148,13 @@ tare_status answer_chunk(struct job *job, int64_t i, struct str *out, struct err
     struct choice *c = &job->choices[i];
     const struct part *p = &job->parts[i / job->r.n];
     OWNED(str_free) struct str text = {0};
-    if (c->told == c->ready && !c->done) return TARE_OK;
+    if (c->sent == c->ready && !c->done) return TARE_OK;
     tare_status status = str_reserve(&text, 0, e);
     if (!status && !c->begun) status = str_add(&text, p->text.data ? p->text.data : "", p->text.size, e);
-    if (!status && job->r.max_tokens) status = str_add(&text, c->text.data + c->told, c->ready - c->told, e);
+    if (!status && job->r.max_tokens) status = str_add(&text, c->text.data + c->sent, c->ready - c->sent, e);
     if (!status) status = add_chunk(job, i, &text, out, e);
     c->begun = true;
-    c->told = c->ready;
+    c->sent = c->ready;
     return status;
 }
 
@@ -179,7 +180,7 @@ tare_status answer_refusal(const struct refusal *no, struct str *out, struct err
 {
     const char *message = no->e.message;
     TRY(str_add(out, "{\"error\":{\"message\":", -1, e));
-    TRY(add_or_null(out, str_utf8_error(message, (int64_t)strlen(message)) ? "the request is not UTF-8" : message, e));
+    TRY(add_or_null(out, str_utf8_error(message, (int64_t)strlen(message)) ? "invalid UTF-8 in the request" : message, e));
     TRY(str_add(out, ",\"type\":", -1, e));
     TRY(add_or_null(out, no->type, e));
     TRY(str_add(out, ",\"param\":", -1, e));

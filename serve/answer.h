@@ -1,14 +1,15 @@
-/* What a client is told, as JSON. All functions append to out. */
+/* Answers to a client as JSON. All functions append to out. */
 #ifndef TARE_SERVE_ANSWER_H
 #define TARE_SERVE_ANSWER_H
 
 #include "serve/job.h"
 
 tare_status answer_whole(const struct job *job, struct str *out, struct err *e);
-/* The events of a stream: what choice i has that was not told yet (nothing: no event); at its end the numbers of tokens, if they are wanted, and [DONE]. */
+/* Events of a stream: an event with the unsent part of choice i, if any; at the end the token
+ * counts if requested, and [DONE]. */
 tare_status answer_chunk(struct job *job, int64_t i, struct str *out, struct err *e);
 tare_status answer_end(const struct job *job, struct str *out, struct err *e);
-/* {"error": {...}} */
+/* Adds {"error": {...}}. */
 tare_status answer_refusal(const struct refusal *no, struct str *out, struct err *e);
 tare_status answer_models(const struct server *s, struct str *out, struct err *e);
 tare_status answer_model(const struct server *s, const struct served *m, struct str *out, struct err *e);

@@ -1,4 +1,5 @@
-/* The thread that computes: jobs join the sessions of their models, each turn gives every running completion a token, jobs that have ended leave. */
+/* The computing thread: jobs join the sessions of their models, each iteration samples a token for
+ * every running completion, and finished jobs leave. */
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/log.h"
@@ -10,7 +11,7 @@
 
 /* ---- tokens */
 
-/* What a stream has not told yet, into the job's output. */
+/* Adds the unsent part of a choice to the output of its stream. */
 static void stream_choice(struct job *job, int64_t i)
 {
     struct server *s = job->server;
@@ -22,15 +23,15 @@ static void stream_choice(struct job *job, int64_t i)
     if (event.size) job_wake(job);
     pthread_mutex_unlock(&s->lock);
     if (status) {
-        refuse(&job->failure, 500, "server_error", NULL);
+        request_refuse(&job->failure, 500, "server_error", NULL);
         job->failure.e = e;
     }
 }
 
-static void fail(struct job *job, const struct err *e, int http, const char *code)
+static void fail_job(struct job *job, const struct err *e, int http, const char *code)
 {
     if (job->failure.http) return;
-    refuse(&job->failure, http, code, NULL);
+    request_refuse(&job->failure, http, code, NULL);
     job->failure.e = *e;
 }
 
@@ -41,10 +42,10 @@ static bool add_token(struct job *job, int64_t i, const struct session_token *t)
     bool more = false;
     if (c->done || job->failure.http) return false;
     if (choice_add(c, &job->r, t, &more, &e)) {
-        fail(job, &e, 500, "server_error");
+        fail_job(job, &e, 500, "server_error");
         return false;
     }
-    if (!job->r.max_tokens) { /* the prompt alone was wanted */
+    if (!job->r.max_tokens) { /* only the prompt was requested */
         c->done = true;
         c->finish = FINISH_LENGTH;
         more = false;
@@ -61,14 +62,15 @@ bool batcher_listen(void *part, const struct session_token *t)
     struct err e;
     if (job->first_token <= 0) job->first_token = clock_seconds();
     if (t->sample != SESSION_PROMPT) return add_token(job, p->index * job->r.n + t->sample, t);
-    if (choice_info_set(&p->tokens.list[t->position], &job->r, t, &e)) fail(job, &e, 500, "server_error");
+    if (choice_info_set(&p->tokens.list[t->position], &job->r, t, &e)) fail_job(job, &e, 500, "server_error");
     return true;
 }
 
 /* ---- jobs */
 
-/* The completions of prompt i have the key of line i + 1 of `tare generate` under the seed: its first, without an "id". */
-static tare_status join(struct job *job, struct err *e)
+/* Adds a job to its model's session. The completions of prompt i have the random key of line i + 1
+ * of `tare generate` with the same seed and without an "id". */
+static tare_status join_session(struct job *job, struct err *e)
 {
     const struct request *r = &job->r;
     const bool tops = r->logprobs && r->top;
@@ -90,12 +92,13 @@ static tare_status join(struct job *job, struct err *e)
     return TARE_OK;
 }
 
-static void drop(struct job *job)
+static void drop_job(struct job *job)
 {
     for (int64_t i = 0; i < job->r.n_prompts; i++) session_drop(job->r.model->engine.sampler, &job->parts[i]);
 }
 
-/* A stream that has not begun is answered with the failure's status instead; under the lock. */
+/* Ends a stream. A stream that has not begun is answered with the failure's status instead. Under
+ * the lock. */
 static tare_status end_stream(struct job *job, struct err *e)
 {
     if (job->failure.http && !job->streams && !job->out.size) return TARE_OK;
@@ -107,8 +110,8 @@ static tare_status end_stream(struct job *job, struct err *e)
     return answer_end(job, &job->out, e);
 }
 
-/* The job leaves the batcher; under the lock. */
-static void end(struct server *s, struct job *job)
+/* Removes the job from the batcher. Under the lock. */
+static void end_job(struct server *s, struct job *job)
 {
     struct err e;
     const double now = clock_seconds();
@@ -129,7 +132,7 @@ static void end(struct server *s, struct job *job)
     job_release(job);
 }
 
-/* A connection that waits reads nothing: whether its client has closed it is looked at here. */
+/* True if the client has closed a suspended connection, which libmicrohttpd does not read. */
 static bool has_left(const struct job *job)
 {
     char byte;
@@ -139,7 +142,8 @@ static bool has_left(const struct job *job)
     return n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
 }
 
-/* Why a job cannot go on: its client has left, its time is up, or the server ends. Under the lock. */
+/* True if a job must end: its client has left, its time is over, or the server stops. Under the
+ * lock. */
 static bool is_over(struct server *s, struct job *job)
 {
     struct err e;
@@ -150,38 +154,38 @@ static bool is_over(struct server *s, struct job *job)
     }
     if (s->finish) {
         err_set(&e, TARE_E_CANCELLED, __FILE__, __LINE__, "the server has stopped");
-        fail(job, &e, 503, "stopping");
+        fail_job(job, &e, 503, "stopping");
     } else if (clock_seconds() - job->arrived > (double)s->options->timeout) {
         s->metrics.timed_out++;
-        err_set(&e, TARE_E_CANCELLED, __FILE__, __LINE__, "the request has run for %lld seconds, which is all it gets",
+        err_set(&e, TARE_E_CANCELLED, __FILE__, __LINE__, "the request exceeded its limit of %lld seconds",
                 (long long)s->options->timeout);
-        fail(job, &e, 504, "timeout");
+        fail_job(job, &e, 504, "timeout");
     }
     return job->failure.http != 0;
 }
 
-/* Before a turn: what came, what ended, what is to end. Under the lock. */
+/* Adds new jobs and removes finished ones before an iteration. Under the lock. */
 static void sort_jobs(struct server *s)
 {
     for (struct job *job = s->first, *next; job; job = next) {
         struct err e;
         next = job->after;
         if (!job->open) {
-            end(s, job);
+            end_job(s, job);
         } else if (is_over(s, job)) {
-            if (job->joined) drop(job);
-            end(s, job);
+            if (job->joined) drop_job(job);
+            end_job(s, job);
         } else if (!job->joined) {
             job->joined = true;
-            if (!join(job, &e)) continue;
-            fail(job, &e, e.code == TARE_E_NOMEM ? 500 : 400, "invalid_value");
-            drop(job);
-            end(s, job);
+            if (!join_session(job, &e)) continue;
+            fail_job(job, &e, e.code == TARE_E_NOMEM ? 500 : 400, "invalid_value");
+            drop_job(job);
+            end_job(s, job);
         }
     }
 }
 
-/* A turn that failed has ended the session of its model, with all jobs that are in it. */
+/* Fails the jobs of a model whose session ended with an error, and restarts the session. */
 static void give_up(struct server *s, struct served *m, const struct err *why)
 {
     struct err e;
@@ -190,24 +194,24 @@ static void give_up(struct server *s, struct served *m, const struct err *why)
     for (struct job *job = s->first, *next; job; job = next) {
         next = job->after;
         if (job->r.model != m || !job->joined) continue;
-        fail(job, why, 500, "server_error");
-        end(s, job);
+        fail_job(job, why, 500, "server_error");
+        end_job(s, job);
     }
     pthread_mutex_unlock(&s->lock);
     if (!models_restart(&s->models, m, batcher_listen, &e)) return;
     log_error(&e);
 }
 
-static void turn(struct server *s)
+static void sample_tokens(struct server *s)
 {
     for (int64_t i = 0; i < s->models.n; i++) {
         struct served *m = &s->models.list[i];
         struct err e;
-        if (session_left(m->engine.sampler) && session_turn(m->engine.sampler, &e)) give_up(s, m, &e);
+        if (session_remaining(m->engine.sampler) && session_iterate(m->engine.sampler, &e)) give_up(s, m, &e);
     }
 }
 
-/* For /metrics; under the lock. */
+/* Copies the state of the sessions for /metrics. Under the lock. */
 static void note_state(struct server *s)
 {
     for (int64_t i = 0; i < s->models.n; i++) {
@@ -226,7 +230,7 @@ void *batcher_run(void *server)
         note_state(s);
         if (s->first) {
             pthread_mutex_unlock(&s->lock);
-            turn(s);
+            sample_tokens(s);
             pthread_mutex_lock(&s->lock);
         } else if (!s->finish) {
             pthread_cond_wait(&s->work, &s->lock);

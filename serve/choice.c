@@ -4,8 +4,8 @@
 
 /* ---- logprobs */
 
-/* Position of a row's k largest logits, by insertion: k is small. */
-static int64_t largest(const float *logits, int64_t vocab, int64_t k, int32_t *ids)
+/* Finds the ids of the k largest logits by insertion, because k is small. Returns their number. */
+static int64_t find_largest(const float *logits, int64_t vocab, int64_t k, int32_t *ids)
 {
     int64_t n = 0;
     for (int64_t v = 0; v < vocab; v++) {
@@ -17,13 +17,14 @@ static int64_t largest(const float *logits, int64_t vocab, int64_t k, int32_t *i
     return n;
 }
 
-/* log p(v) = log p(id) + (z_v - z_id) / T: the sum over the vocabulary has been made for the token itself. */
+/* Adds the likeliest alternatives: log p(v) = log p(id) + (z_v - z_id) / T, which reuses the sum
+ * over the vocabulary of the token itself. */
 static tare_status add_likely(struct token_info *info, const struct request *r, const float *logits, struct err *e)
 {
     const double temperature = r->temperature > 0 ? r->temperature : 1;
     const int64_t vocab = r->model->engine.model->shape.vocab;
     int32_t ids[MAX_TOP];
-    info->n_top = largest(logits, vocab, r->top < vocab ? r->top : vocab, ids);
+    info->n_top = find_largest(logits, vocab, r->top < vocab ? r->top : vocab, ids);
     TRY(mem_new(info->n_top * (int64_t)sizeof *info->top, (void **)&info->top, e));
     for (int64_t i = 0; i < info->n_top; i++) {
         const double step = ((double)logits[ids[i]] - (double)logits[info->id]) / temperature;
@@ -68,7 +69,8 @@ void choice_free(struct choice *c)
     str_free(&c->text);
 }
 
-/* Cuts the text before the first stop string that begins at c->ready or later; true: there was one. */
+/* Cuts the text before the first stop string that begins at c->ready or later. Returns true if
+ * there is one. */
 static bool cut_at_stop(struct choice *c, const struct request *r)
 {
     int64_t first = c->text.size;
@@ -83,7 +85,7 @@ static bool cut_at_stop(struct choice *c, const struct request *r)
     return true;
 }
 
-/* The longest end of the text that may be the beginning of a stop string has to wait. */
+/* Holds back the longest end of the text that may be the beginning of a stop string. */
 static void hold_back(struct choice *c, const struct request *r)
 {
     int64_t held = 0;
@@ -96,7 +98,7 @@ static void hold_back(struct choice *c, const struct request *r)
     c->ready = c->text.size - held;
 }
 
-/* An id that ends a completion is no part of its text. */
+/* True for an id that ends a completion; it is not part of the text. */
 static bool is_end(const struct request *r, const struct session_token *t)
 {
     const struct model *m = r->model->engine.model;

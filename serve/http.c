@@ -12,7 +12,7 @@
 struct exchange;
 struct route {
     const char *method, *path;
-    bool open, prefix; /* needs no key; any path below it too */
+    bool open, prefix; /* open: needs no key; prefix: with all paths below */
     enum MHD_Result (*answer)(struct exchange *x);
 };
 
@@ -20,7 +20,7 @@ struct exchange {
     struct server *server;
     struct MHD_Connection *connection;
     const struct route *route;
-    const char *rest; /* of the path, after a prefix; during the call */
+    const char *rest; /* rest of the path after a prefix, during the call */
     struct str body;
     struct job *job;
     struct refusal no; /* http 0: none */
@@ -65,7 +65,7 @@ static enum MHD_Result send_refusal(struct exchange *x, const struct refusal *no
     return send_json(x, no->http, answer_refusal(no, &text, &e), &text);
 }
 
-/* ---- what is told at once */
+/* ---- immediate answers */
 
 static enum MHD_Result answer_health(struct exchange *x)
 {
@@ -102,7 +102,7 @@ static tare_status find_model(const struct exchange *x, const struct served **m,
 {
     *m = models_find(&x->server->models, x->rest);
     if (!*m)
-        REFUSE(no, 404, "model_not_found", "model", TARE_E_NOT_FOUND, "there is no model '%.200s'; GET /v1/models lists them",
+        REFUSE(no, 404, "model_not_found", "model", TARE_E_NOT_FOUND, "unknown model '%.200s'; GET /v1/models lists the models",
                x->rest);
     return TARE_OK;
 }
@@ -118,17 +118,17 @@ static enum MHD_Result answer_one(struct exchange *x)
 
 /* ---- completions */
 
-/* The next bytes of a stream. */
-static ssize_t read_stream(void *exchange, uint64_t pos, char *out, size_t room)
+/* Copies the next bytes of a stream: up to `capacity`. */
+static ssize_t read_stream(void *exchange, uint64_t pos, char *out, size_t capacity)
 {
     const struct exchange *x = exchange;
     struct job *job = x->job;
     ssize_t n = 0;
     (void)pos;
     pthread_mutex_lock(&x->server->lock);
-    const int64_t left = job->out.size - job->sent;
-    if (left) {
-        n = left < (int64_t)room ? (ssize_t)left : (ssize_t)room;
+    const int64_t unsent = job->out.size - job->sent;
+    if (unsent) {
+        n = unsent < (int64_t)capacity ? (ssize_t)unsent : (ssize_t)capacity;
         memcpy(out, job->out.data + job->sent, (size_t)n);
         job->sent += n;
         if (job->sent == job->out.size) {
@@ -152,7 +152,8 @@ static enum MHD_Result send_stream(struct exchange *x)
     return send_with(x, 200, "text/event-stream", response);
 }
 
-/* true: the job has an answer, or its beginning; else the connection is suspended until it has. */
+/* Returns true if the job has an answer or the beginning of one; otherwise suspends the connection
+ * until it has. */
 static bool is_ready(struct exchange *x)
 {
     struct job *job = x->job;
@@ -167,7 +168,7 @@ static bool is_ready(struct exchange *x)
     return ready;
 }
 
-static enum MHD_Result complete(struct exchange *x, bool chat)
+static enum MHD_Result send_completion(struct exchange *x, bool chat)
 {
     struct server *s = x->server;
     if (!x->job) {
@@ -187,12 +188,12 @@ static enum MHD_Result complete(struct exchange *x, bool chat)
 
 static enum MHD_Result answer_completion(struct exchange *x)
 {
-    return complete(x, false);
+    return send_completion(x, false);
 }
 
 static enum MHD_Result answer_chat(struct exchange *x)
 {
-    return complete(x, true);
+    return send_completion(x, true);
 }
 
 static const struct route ROUTES[] = {
@@ -215,14 +216,15 @@ static tare_status find_route(struct exchange *x, const char *method, const char
         x->route = r;
         x->rest = url + n;
         if (strcmp(method, r->method) != 0)
-            REFUSE(no, 405, "method_not_allowed", NULL, TARE_E_INVALID, "%.20s %.200s: this path takes %s", method, url, r->method);
+            REFUSE(no, 405, "method_not_allowed", NULL, TARE_E_INVALID, "%.20s %.200s: this path supports %s", method, url,
+                   r->method);
         return TARE_OK;
     }
     REFUSE(no, 404, "not_found", NULL, TARE_E_NOT_FOUND,
-           "there is no %.200s here; there are /v1/completions, /v1/chat/completions, /v1/models, /health and /metrics", url);
+           "unknown path %.200s; the paths are /v1/completions, /v1/chat/completions, /v1/models, /health and /metrics", url);
 }
 
-/* Takes as long for a wrong key as for the right one. */
+/* Compares keys in constant time. */
 static bool is_key(const char *given, const char *key)
 {
     const size_t n = strlen(key), m = given ? strlen(given) : 0;
@@ -231,7 +233,7 @@ static bool is_key(const char *given, const char *key)
     return !differs;
 }
 
-static const char *header(const struct exchange *x, const char *name)
+static const char *get_header(const struct exchange *x, const char *name)
 {
     return x->server->mhd->lookup_connection_value(x->connection, MHD_HEADER_KIND, name);
 }
@@ -239,39 +241,40 @@ static const char *header(const struct exchange *x, const char *name)
 static tare_status check_key(const struct exchange *x, struct refusal *no)
 {
     static const char bearer[] = "Bearer ";
-    const char *given = header(x, "Authorization"), *key = x->server->options->key;
+    const char *given = get_header(x, "Authorization"), *key = x->server->options->key;
     if (!key || x->route->open) return TARE_OK;
     if (!given || strncasecmp(given, bearer, sizeof bearer - 1) != 0 || !is_key(given + sizeof bearer - 1, key))
         REFUSE(no, 401, "invalid_api_key", NULL, TARE_E_INVALID,
-               "the key is missing or wrong; send it as the header Authorization: Bearer KEY");
+               "the key is missing or invalid; send it in the header Authorization: Bearer KEY");
     return TARE_OK;
 }
 
-/* JSON alone: a page in a browser can send a form to this machine unasked, but not JSON. */
+/* Accepts JSON only: a page in a browser can send a form to this machine without permission, but
+ * not JSON. */
 static tare_status check_type(const struct exchange *x, struct refusal *no)
 {
     static const char json[] = "application/json";
-    const char *type = header(x, "Content-Type");
+    const char *type = get_header(x, "Content-Type");
     if (strcmp(x->route->method, "POST") != 0 || (type && !strncasecmp(type, json, sizeof json - 1))) return TARE_OK;
-    REFUSE(no, 415, "unsupported_media_type", NULL, TARE_E_INVALID, "the body has to be sent with Content-Type: application/json");
+    REFUSE(no, 415, "unsupported_media_type", NULL, TARE_E_INVALID, "the body must be sent with Content-Type: application/json");
 }
 
 static tare_status too_large(const struct exchange *x, struct refusal *no)
 {
-    REFUSE(no, 413, "too_large", NULL, TARE_E_RANGE, "the body is larger than %lld bytes, which this server takes at most",
+    REFUSE(no, 413, "too_large", NULL, TARE_E_RANGE, "the body exceeds this server's limit of %lld bytes",
            (long long)x->server->options->max_body);
 }
 
 static tare_status check_length(const struct exchange *x, struct refusal *no)
 {
-    const char *text = header(x, "Content-Length");
+    const char *text = get_header(x, "Content-Length");
     struct err e;
     int64_t n;
     if (!text || (!str_to_int(text, &n, &e) && n <= x->server->options->max_body)) return TARE_OK;
     return too_large(x, no);
 }
 
-static tare_status check(struct exchange *x, const char *method, const char *url, struct refusal *no)
+static tare_status check_request(struct exchange *x, const char *method, const char *url, struct refusal *no)
 {
     TRY(find_route(x, method, url, no));
     TRY(check_key(x, no));
@@ -279,10 +282,10 @@ static tare_status check(struct exchange *x, const char *method, const char *url
     return check_length(x, no);
 }
 
-/* ---- what libmicrohttpd calls */
+/* ---- callbacks of libmicrohttpd */
 
-static enum MHD_Result begin(struct server *s, struct MHD_Connection *connection, const char *url, const char *method,
-                             void **exchange)
+static enum MHD_Result begin_request(struct server *s, struct MHD_Connection *connection, const char *url, const char *method,
+                                     void **exchange)
 {
     struct exchange *x;
     struct err e;
@@ -293,8 +296,9 @@ static enum MHD_Result begin(struct server *s, struct MHD_Connection *connection
     pthread_mutex_lock(&s->lock);
     s->n_exchanges++;
     pthread_mutex_unlock(&s->lock);
-    /* a body that is too long is not read at all; other refusals come after it, where clients look for them */
-    if (check(x, method, url, &x->no) && x->no.http == 413) return send_refusal(x, &x->no);
+    /* a body that is too long is not read; other refusals follow the body, where clients expect
+     * them */
+    if (check_request(x, method, url, &x->no) && x->no.http == 413) return send_refusal(x, &x->no);
     return MHD_YES;
 }
 
@@ -305,7 +309,7 @@ static void take_body(struct exchange *x, const char *data, size_t n)
         too_large(x, &x->no);
         str_free(&x->body);
     } else if (str_add(&x->body, data, (int64_t)n, &x->no.e)) {
-        refuse(&x->no, 500, "no_memory", NULL);
+        request_refuse(&x->no, 500, "no_memory", NULL);
     }
 }
 
@@ -313,7 +317,7 @@ enum MHD_Result http_request(void *server, struct MHD_Connection *connection, co
                              const char *version, const char *data, size_t *n, void **exchange)
 {
     (void)version;
-    if (!*exchange) return begin(server, connection, url, method, exchange);
+    if (!*exchange) return begin_request(server, connection, url, method, exchange);
     struct exchange *x = *exchange;
     if (*n) {
         take_body(x, data, *n);

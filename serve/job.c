@@ -31,7 +31,7 @@ void job_wake(struct job *job)
     job->waits = NULL;
 }
 
-/* A prompt's text and where its tokens begin in it. */
+/* Stores a prompt's text and the offsets of its tokens in it. */
 static tare_status echo_prompt(struct part *p, const struct request *r, struct err *e)
 {
     OWNED(token_stream_free) struct token_stream stream = {0};
@@ -73,19 +73,20 @@ static tare_status job_new(struct server *s, struct request *r, struct job **out
     return TARE_OK;
 }
 
-/* Whether there is room for it; under the lock. */
-static tare_status admit(const struct server *s, const struct job *job, struct refusal *no)
+/* Refuses a job that exceeds the capacity of batch and queue. Under the lock. */
+static tare_status check_capacity(const struct server *s, const struct job *job, struct refusal *no)
 {
     const struct served *m = job->r.model;
-    const int64_t room = m->batch + s->options->queue;
-    if (s->stopping) REFUSE(no, 503, "stopping", NULL, TARE_E_STATE, "the server is stopping; it takes no new requests");
-    if (job->open > room)
-        REFUSE(no, 400, "invalid_value", "n", TARE_E_RANGE, "%lld completions in one request; batch and queue have room for %lld",
-               (long long)job->open, (long long)room);
-    if (m->pending + job->open > room)
+    const int64_t capacity = m->batch + s->options->queue;
+    if (s->stopping) REFUSE(no, 503, "stopping", NULL, TARE_E_STATE, "the server is stopping and accepts no new requests");
+    if (job->open > capacity)
+        REFUSE(no, 400, "invalid_value", "n", TARE_E_RANGE,
+               "too many completions in one request: %lld; batch and queue have capacity for %lld", (long long)job->open,
+               (long long)capacity);
+    if (m->pending + job->open > capacity)
         REFUSE(no, 429, "queue_full", NULL, TARE_E_STATE,
-               "%lld completions run or wait, and there is room for %lld in all; try again later", (long long)m->pending,
-               (long long)room);
+               "%lld completions are running or waiting; the capacity is %lld; try again later", (long long)m->pending,
+               (long long)capacity);
     return TARE_OK;
 }
 
@@ -94,12 +95,12 @@ tare_status job_submit(struct server *s, struct request *r, struct job **out, st
     struct job *job = NULL;
     tare_status status = job_new(s, r, &job, &no->e);
     if (status) {
-        refuse(no, 500, "no_memory", NULL);
+        request_refuse(no, 500, "no_memory", NULL);
         if (job) job_free(job);
         return status;
     }
     pthread_mutex_lock(&s->lock);
-    status = admit(s, job, no);
+    status = check_capacity(s, job, no);
     if (!status) {
         job->owners = 2;
         job->r.model->pending += job->open;

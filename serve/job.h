@@ -1,5 +1,5 @@
-/* A request on its way: made by the thread of the connections, computed by the batcher's, answered by the first again. It has an owner in each; the
- * last one to let go frees it. */
+/* A request in progress. The connection thread creates it, the batcher thread computes it, and the
+ * connection thread answers it. Each thread owns a reference; the last release frees it. */
 #ifndef TARE_SERVE_JOB_H
 #define TARE_SERVE_JOB_H
 
@@ -10,10 +10,11 @@
 #include <pthread.h>
 
 struct job;
-struct part { /* of one prompt; the owner that a session's listener is given */
+/* The part of a job for one prompt, passed to the session's listener as its owner. */
+struct part {
     struct job *job;
     int64_t index;
-    /* where echo asks for it */
+    /* with echo only */
     struct str text;
     struct token_list tokens;
 };
@@ -24,16 +25,16 @@ struct job {
     struct sample_params params;
     struct part *parts;     /* [n_prompts] */
     struct choice *choices; /* [n_prompts * n] */
-    int64_t open;           /* choices that go on */
+    int64_t open;           /* unfinished choices */
     char id[48];
     int64_t created;        /* seconds since 1970 */
     double arrived;         /* clock_seconds() */
-    double first_token;     /* of the batcher; 0: none yet */
+    double first_token;     /* time of the first token; 0: none yet */
     struct refusal failure; /* http 0: none */
     /* under the server's lock from here on */
-    bool joined, ended, gone;     /* in its session; computed, or failed; the client has left */
+    bool joined, ended, gone;     /* in its session; computed or failed; client has left */
     struct str out;               /* a stream's events */
-    int64_t sent;                 /* of them, what the connection took */
+    int64_t sent;                 /* bytes of out that the connection has read */
     bool streams;                 /* the answer has begun */
     struct MHD_Connection *waits; /* suspended until there is something to send */
     int owners;
@@ -46,22 +47,23 @@ struct server {
     const struct mhd *mhd;
     struct MHD_Daemon *daemon;
     pthread_mutex_t lock;
-    pthread_cond_t work; /* for the batcher: a job, or the end */
+    pthread_cond_t work; /* wakes the batcher: a job, or the end */
     struct job *first, *last;
-    int64_t n_exchanges, n_requests; /* requests that are open; ids given out */
+    int64_t n_exchanges, n_requests; /* open requests; assigned ids */
     pthread_cond_t quiet;            /* an exchange has ended */
-    bool stopping;                   /* nothing new is taken */
-    bool finish;                     /* the batcher ends what runs, and itself */
+    bool stopping;                   /* no new requests are accepted */
+    bool finish;                     /* the batcher ends running jobs and returns */
     struct metrics metrics;
     int64_t began; /* seconds since 1970 */
 };
 
 /* ---- job.c */
-/* Takes what is in r. TARE_OK: the job waits for the batcher, and *out is the connection's share of it. */
+/* Takes ownership of the contents of r. TARE_OK: the job is queued, and *out is the connection's
+ * reference. */
 tare_status job_submit(struct server *s, struct request *r, struct job **out, struct refusal *no);
-/* One owner less; under the server's lock. */
+/* Releases a reference. Under the server's lock. */
 void job_release(struct job *job);
-/* Lets the connection look again, if it waits; under the server's lock. */
+/* Resumes the connection if it is suspended. Under the server's lock. */
 void job_wake(struct job *job);
 
 /* ---- batcher.c */

@@ -1,4 +1,4 @@
-/* The socket and libmicrohttpd's daemon on it. */
+/* Opens the socket and libmicrohttpd's daemon on it. */
 #include "base/log.h"
 #include "serve/http.h"
 
@@ -34,17 +34,17 @@ static tare_status find_address(const struct serve_options *o, struct addrinfo *
     snprintf(port, sizeof port, "%lld", (long long)o->port);
     const int failed = getaddrinfo(o->host, port, &hints, out);
     if (failed)
-        FAIL(e, TARE_E_CONFIG, "--host %s: %s; give an address of this machine, such as 127.0.0.1 or 0.0.0.0", o->host,
+        FAIL(e, TARE_E_CONFIG, "--host %s: %s; use an address of this machine, such as 127.0.0.1 or 0.0.0.0", o->host,
              gai_strerror(failed));
     if (o->key || is_loopback((*out)->ai_addr)) return TARE_OK;
     freeaddrinfo(*out);
     FAIL(
         e, TARE_E_CONFIG,
-        "--host %s can be reached from other machines, and there is no key; set the environment variable TARE_SERVE_KEY, or give --key-file FILE",
+        "--host %s can be reached from other machines and needs a key; set the environment variable TARE_SERVE_KEY or --key-file FILE",
         o->host);
 }
 
-/* With a key pair: the port that was chosen. */
+/* Returns the port that the socket is bound to. */
 static int bound_port(const struct server *s)
 {
     const union MHD_DaemonInfo *info = s->mhd->get_daemon_info(s->daemon, MHD_DAEMON_INFO_BIND_PORT);
@@ -57,8 +57,9 @@ tare_status http_open(struct server *s, char where[HTTP_WHERE], struct err *e)
     struct addrinfo *address;
     TRY(find_address(o, &address, e));
     const bool v6 = address->ai_family == AF_INET6;
-    /* poll, not epoll: with epoll libmicrohttpd 0.9.75 does not see that clients leave once CONNECTION_LIMIT was reached, and answers nobody
-       until they are idle for too long. */
+    /* poll instead of epoll: with epoll libmicrohttpd 0.9.75 does not notice that clients leave
+     * once CONNECTION_LIMIT was reached, and answers no request until the idle timeout closes them.
+     */
     const unsigned flags = MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | (v6 ? MHD_USE_IPv6 : 0);
     errno = 0;
     s->daemon = s->mhd->start_daemon(flags, (uint16_t)o->port, NULL, NULL, http_request, s, MHD_OPTION_EXTERNAL_LOGGER, on_log,
@@ -68,7 +69,7 @@ tare_status http_open(struct server *s, char where[HTTP_WHERE], struct err *e)
     const int why = errno;
     freeaddrinfo(address);
     if (!s->daemon)
-        FAIL(e, TARE_E_CONFIG, "cannot listen on %s, port %lld: %s; choose another with --port", o->host, (long long)o->port,
+        FAIL(e, TARE_E_CONFIG, "cannot listen on %s, port %lld: %s; choose another port with --port", o->host, (long long)o->port,
              why ? strerror(why) : "libmicrohttpd refused");
     snprintf(where, HTTP_WHERE, v6 ? "[%.250s]:%d" : "%.250s:%d", o->host, bound_port(s));
     return TARE_OK;

@@ -7,11 +7,11 @@
 static tare_status add_json(struct str *out, const char *text, int64_t n, struct err *e)
 {
     OWNED(json_decrefp) json_t *j = json_stringn(text, (size_t)n);
-    if (!j) FAIL(e, TARE_E_INVALID, "a token is not UTF-8");
+    if (!j) FAIL(e, TARE_E_INVALID, "invalid UTF-8 in a token");
     return json_print(j, out, e);
 }
 
-/* ---- a token's name: distinct tokens have distinct names, also where one is a part of a character or has no text */
+/* ---- token names: distinct, also for tokens that are part of a character or have no text */
 
 static tare_status add_name(const struct tokenizer *t, int32_t id, struct str *out, struct err *e)
 {
@@ -44,7 +44,7 @@ static tare_status add_entry(const struct text_form *f, const struct likely *x, 
     return str_addf(out, e, ":%.9g", (double)x->logprob);
 }
 
-/* {"token": logprob, ...}: the likeliest, and the token itself. */
+/* Adds {"token": logprob, ...} of the likeliest tokens and of the token itself. */
 static tare_status add_top(const struct text_form *f, const struct token_info *info, struct str *out, struct err *e)
 {
     const struct likely own = {info->id, info->logprob};
@@ -64,14 +64,15 @@ static tare_status add_top(const struct text_form *f, const struct token_info *i
     return str_add(out, "}", 1, e);
 }
 
-static int64_t characters(const char *text, int64_t n)
+static int64_t count_characters(const char *text, int64_t n)
 {
     int64_t count = 0;
     for (int64_t i = 0; i < n; i++) count += ((unsigned char)text[i] & 0xC0) != 0x80;
     return count;
 }
 
-/* Tokens from .. to of a list; before: characters of the answer's text that come before that list's text. */
+/* Adds the tokens from .. to of a list. before: characters of the answer that precede the list's
+ * text. */
 static tare_status add_tokens(struct text_form *f, const struct token_list *list, const struct logprobs_span *span,
                               const struct str *text, int64_t before, struct err *e)
 {
@@ -80,7 +81,7 @@ static tare_status add_tokens(struct text_form *f, const struct token_list *list
         const struct token_info *info = &list->list[i];
         const int64_t offset = info->offset < text->size ? info->offset : text->size;
         const char *comma = f->n++ ? "," : "";
-        before += characters(text->data + bytes, offset - bytes);
+        before += count_characters(text->data + bytes, offset - bytes);
         bytes = offset;
         TRY(str_add(&f->tokens, comma, -1, e));
         TRY(add_name(f->tokenizer, info->id, &f->tokens, e));
@@ -112,7 +113,7 @@ static tare_status add_text_form(const struct job *job, int64_t i, const struct 
     const struct request *r = &job->r;
     const struct choice *c = &job->choices[i];
     const struct part *p = &job->parts[i / r->n];
-    const int64_t before = r->echo ? characters(p->text.data, p->text.size) : 0;
+    const int64_t before = r->echo ? count_characters(p->text.data, p->text.size) : 0;
     struct text_form f = {.tokenizer = r->model->engine.tokenizer, .r = r};
     tare_status status = TARE_OK;
     if (r->echo && span->prompt) status = add_tokens(&f, &p->tokens, &(struct logprobs_span){.to = p->tokens.n}, &p->text, 0, e);

@@ -1,4 +1,4 @@
-/* What /metrics tells, in Prometheus' text format. Under the server's lock. */
+/* Counters of /metrics in Prometheus' text format. Used under the server's lock. */
 #ifndef TARE_SERVE_METRICS_H
 #define TARE_SERVE_METRICS_H
 
@@ -7,7 +7,7 @@
 enum { METRIC_BUCKETS = 12, METRIC_STATUSES = 16 };
 
 struct histogram {
-    int64_t count[METRIC_BUCKETS + 1]; /* the last: above all bounds */
+    int64_t count[METRIC_BUCKETS + 1]; /* the last bucket is unbounded */
     double sum;
 };
 
@@ -15,7 +15,7 @@ struct metrics {
     struct {
         int http;
         int64_t n;
-    } answers[METRIC_STATUSES];          /* by status, in order of the first of each */
+    } answers[METRIC_STATUSES];          /* by status, in order of first occurrence */
     struct histogram first_token, whole; /* seconds */
     int64_t cancelled, timed_out;
 };

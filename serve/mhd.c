@@ -14,7 +14,7 @@ tare_status mhd_open(const struct mhd **out, struct err *e)
              dlerror());
 #define MHD_LOAD(NAME)                                                                                                             \
     symbol = dlsym(library, "MHD_" #NAME);                                                                                         \
-    if (!symbol) FAIL(e, TARE_E_VERSION, "libmicrohttpd has no MHD_" #NAME "; it is too old for tare serve");                      \
+    if (!symbol) FAIL(e, TARE_E_VERSION, "libmicrohttpd lacks MHD_" #NAME "; it is too old for tare serve");                       \
     memcpy(&table.NAME, &symbol, sizeof symbol);
     MHD_CALLS(MHD_LOAD)
 #undef MHD_LOAD

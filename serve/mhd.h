@@ -1,4 +1,4 @@
-/* libmicrohttpd, loaded when `tare serve` starts: the other verbs do not need it on the machine. */
+/* libmicrohttpd, loaded when `tare serve` starts, so that other verbs work without it. */
 #ifndef TARE_SERVE_MHD_H
 #define TARE_SERVE_MHD_H
 
@@ -27,7 +27,7 @@ struct mhd {
 #undef MHD_FIELD
 };
 
-/* TARE_E_UNSUPPORTED: it is not on this machine. */
+/* TARE_E_UNSUPPORTED: the library is missing on this machine. */
 tare_status mhd_open(const struct mhd **out, struct err *e);
 
 #endif

@@ -7,7 +7,7 @@
 
 enum { USUAL_BATCH = 32 };
 
-/* A folder without a chat template still serves completions. */
+/* Opens the chat template. A model without one still serves completions. */
 static tare_status open_chat(struct served *s, const struct config *c, struct err *e)
 {
     char folder[FS_PATH];
@@ -58,7 +58,7 @@ void models_close(struct served_models *m)
         struct served *s = &m->list[i];
         if (s->engine.sampler) session_close(s->engine.sampler);
         chat_free(s->chat);
-        if (i) s->engine.pool = NULL; /* the first one's */
+        if (i) s->engine.pool = NULL; /* the pool belongs to the first model */
         engine_close(&s->engine);
     }
     mem_free(m->list);

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-void refuse(struct refusal *no, int http, const char *code, const char *param)
+void request_refuse(struct refusal *no, int http, const char *code, const char *param)
 {
     no->http = http;
     no->code = code;
@@ -29,15 +29,14 @@ struct value {
 static tare_status read_int(const struct value *v, int64_t least, int64_t most, int64_t *out)
 {
     const int64_t x = json_is_integer(v->json) ? json_integer_value(v->json) : least - 1;
-    if (x < least || x > most)
-        WRONG(v, "'%s' has to be a whole number from %lld to %lld", v->name, (long long)least, (long long)most);
+    if (x < least || x > most) WRONG(v, "'%s' must be an integer from %lld to %lld", v->name, (long long)least, (long long)most);
     *out = x;
     return TARE_OK;
 }
 
 static tare_status read_bool(const struct value *v, bool *out)
 {
-    if (!json_is_boolean(v->json)) WRONG(v, "'%s' has to be true or false", v->name);
+    if (!json_is_boolean(v->json)) WRONG(v, "'%s' must be true or false", v->name);
     *out = json_is_true(v->json);
     return TARE_OK;
 }
@@ -46,7 +45,7 @@ static tare_status read_share(const struct value *v, bool zero, double *out)
 {
     const double x = json_number_value(v->json);
     if (!json_is_number(v->json) || !(x <= 1) || x < 0 || (x == 0 && !zero))
-        WRONG(v, "'%s' has to be a number %s 0 and at most 1", v->name, zero ? "of at least" : "above");
+        WRONG(v, "'%s' must be a number %s 0 and at most 1", v->name, zero ? "of at least" : "above");
     *out = x;
     return TARE_OK;
 }
@@ -60,7 +59,7 @@ static tare_status read_temperature(struct request *r, const struct value *v, co
     const double x = json_number_value(v->json);
     (void)o;
     if (!json_is_number(v->json) || !((x >= 0.01 && x <= 100) || x == 0))
-        WRONG(v, "'%s' has to be 0, the likeliest token each time, or a number from 0.01 to 100", v->name);
+        WRONG(v, "'%s' must be 0 (always the likeliest token) or from 0.01 to 100", v->name);
     r->temperature = x;
     return TARE_OK;
 }
@@ -91,7 +90,7 @@ static tare_status read_n(struct request *r, const struct value *v, const struct
 static tare_status read_seed(struct request *r, const struct value *v, const struct serve_options *o)
 {
     (void)o;
-    if (!json_is_integer(v->json)) WRONG(v, "'%s' has to be a whole number of at most 64 bits", v->name);
+    if (!json_is_integer(v->json)) WRONG(v, "'%s' must be an integer of at most 64 bits", v->name);
     r->seed = json_integer_value(v->json);
     return TARE_OK;
 }
@@ -113,12 +112,13 @@ static tare_status read_stream_options(struct request *r, const struct value *v,
     const json_t *usage = json_object_get(v->json, "include_usage");
     (void)o;
     if (!json_is_object(v->json) || json_object_size(v->json) > 1 || (json_object_size(v->json) && !json_is_boolean(usage)))
-        WRONG(v, "'%s' has to be an object whose only member is \"include_usage\": true or false", v->name);
+        WRONG(v, "'%s' must be an object whose only member is \"include_usage\": true or false", v->name);
     r->usage = json_is_true(usage);
     return TARE_OK;
 }
 
-/* Completions: a number, of the likeliest tokens to tell; chat: true or false, and the number in top_logprobs. */
+/* Reads "logprobs". Completions: the number of likeliest tokens; chat: true or false, with the
+ * number in top_logprobs. */
 static tare_status read_logprobs(struct request *r, const struct value *v, const struct serve_options *o)
 {
     (void)o;
@@ -160,7 +160,7 @@ static tare_status read_add_special(struct request *r, const struct value *v, co
 static tare_status add_stop(struct request *r, const struct value *v, const json_t *text)
 {
     if (!json_is_string(text) || !json_string_length(text))
-        WRONG(v, "'%s' has to be a text that is not empty, or a list of at most %d of them", v->name, MAX_STOPS);
+        WRONG(v, "'%s' must be a non-empty text, or a list of at most %d of them", v->name, MAX_STOPS);
     return str_add(&r->stop[r->n_stop++], json_string_value(text), (int64_t)json_string_length(text), &v->no->e);
 }
 
@@ -177,7 +177,7 @@ static tare_status read_stop_ids(struct request *r, const struct value *v, const
 {
     (void)o;
     if (!json_is_array(v->json) || json_array_size(v->json) > MAX_STOP_IDS)
-        WRONG(v, "'%s' has to be a list of at most %d token ids", v->name, MAX_STOP_IDS);
+        WRONG(v, "'%s' must be a list of at most %d token ids", v->name, MAX_STOP_IDS);
     for (size_t i = 0; i < json_array_size(v->json); i++) {
         const struct value one = {v->name, json_array_get(v->json, i), v->no};
         int64_t id;
@@ -204,7 +204,7 @@ static tare_status read_messages(struct request *r, const struct value *v, const
 static tare_status read_variables(struct request *r, const struct value *v, const struct serve_options *o)
 {
     (void)o;
-    if (!json_is_object(v->json)) WRONG(v, "'%s' has to be an object: variables of the chat template", v->name);
+    if (!json_is_object(v->json)) WRONG(v, "'%s' must be an object: variables of the chat template", v->name);
     r->template_variables = v->json;
     return TARE_OK;
 }
@@ -217,13 +217,13 @@ static tare_status read_nothing(struct request *r, const struct value *v, const 
     return TARE_OK;
 }
 
-/* What is not done here: taken with the one value that asks for nothing. */
+/* Reads a number that is not supported and accepts it only with the value that has no effect. */
 static tare_status read_zero(struct request *r, const struct value *v, const struct serve_options *o)
 {
     (void)r;
     (void)o;
     if (!json_is_number(v->json) || json_number_value(v->json) != 0)
-        WRONG(v, "'%s' is not supported by this server; leave it out, or set it to 0", v->name);
+        WRONG(v, "'%s' is not supported by this server; omit it or set it to 0", v->name);
     return TARE_OK;
 }
 
@@ -234,7 +234,7 @@ static tare_status read_empty(struct request *r, const struct value *v, const st
     const bool empty = (json_is_string(v->json) && !json_string_length(v->json)) ||
                        (json_is_array(v->json) && !json_array_size(v->json)) ||
                        (json_is_object(v->json) && !json_object_size(v->json));
-    if (!empty) WRONG(v, "'%s' is not supported by this server; leave it out", v->name);
+    if (!empty) WRONG(v, "'%s' is not supported by this server; omit it", v->name);
     return TARE_OK;
 }
 
@@ -244,7 +244,7 @@ static tare_status read_none(struct request *r, const struct value *v, const str
     (void)o;
     const char *type = json_string_value(json_is_object(v->json) ? json_object_get(v->json, "type") : v->json);
     if (!type || (strcmp(type, "none") != 0 && strcmp(type, "text") != 0))
-        WRONG(v, "'%s' is not supported by this server; leave it out", v->name);
+        WRONG(v, "'%s' is not supported by this server; omit it", v->name);
     return TARE_OK;
 }
 
@@ -253,7 +253,7 @@ static tare_status read_best_of(struct request *r, const struct value *v, const 
     int64_t best = 1;
     (void)o;
     TRY(read_int(v, 1, INT32_MAX, &best));
-    if (best != 1) WRONG(v, "'best_of' is not supported by this server; leave it out, or set it to 1 and use 'n'");
+    if (best != 1) WRONG(v, "'best_of' is not supported by this server; omit it, or set it to 1 and use 'n'");
     (void)r;
     return TARE_OK;
 }
@@ -264,7 +264,7 @@ static const struct field {
     int where;
     read_field *read;
 } FIELDS[] = {
-    {"model", BOTH, read_nothing}, /* read first */
+    {"model", BOTH, read_nothing}, /* read before the others */
     {"prompt", TEXT, read_prompt},
     {"messages", CHAT, read_messages},
     {"max_tokens", BOTH, read_max_tokens},
@@ -316,8 +316,8 @@ static tare_status unknown_field(const struct request *r, const char *name, stru
         nearest = distance;
         near = FIELDS[i].name;
     }
-    REFUSE(no, 400, "unknown_field", name, TARE_E_INVALID,
-           "there is no field '%.60s'; the nearest is '%s', docs/serving.md has all", name, near);
+    REFUSE(no, 400, "unknown_field", name, TARE_E_INVALID, "unknown field '%.60s'; the nearest is '%s', docs/serving.md lists all",
+           name, near);
 }
 
 static tare_status read_fields(struct request *r, const json_t *body, const struct serve_options *o, struct refusal *no)
@@ -339,17 +339,17 @@ static tare_status read_fields(struct request *r, const json_t *body, const stru
     return TARE_OK;
 }
 
-/* ---- all of it */
+/* ---- the body */
 
 static tare_status find_model(struct request *r, const json_t *body, const struct served_models *models, struct refusal *no)
 {
     const json_t *name = json_object_get(body, "model");
     if (!json_is_string(name))
         REFUSE(no, 400, "invalid_value", "model", TARE_E_INVALID,
-               "'model' has to be the name of a model; GET /v1/models lists them");
+               "'model' must be the name of a model; GET /v1/models lists the models");
     r->model = models_find(models, json_string_value(name));
     if (!r->model)
-        REFUSE(no, 404, "model_not_found", "model", TARE_E_NOT_FOUND, "there is no model '%.200s'; GET /v1/models lists them",
+        REFUSE(no, 404, "model_not_found", "model", TARE_E_NOT_FOUND, "unknown model '%.200s'; GET /v1/models lists the models",
                json_string_value(name));
     return TARE_OK;
 }
@@ -357,7 +357,7 @@ static tare_status find_model(struct request *r, const json_t *body, const struc
 static tare_status read_body(const json_t *body, const struct served_models *models, const struct serve_options *o,
                              struct request *r, struct refusal *no)
 {
-    if (!json_is_object(body)) REFUSE(no, 400, "invalid_json", NULL, TARE_E_INVALID, "the body has to be a JSON object");
+    if (!json_is_object(body)) REFUSE(no, 400, "invalid_json", NULL, TARE_E_INVALID, "the body must be a JSON object");
     TRY(find_model(r, body, models, no));
     r->n = 1;
     r->temperature = r->top_p = 1;
@@ -368,7 +368,7 @@ static tare_status read_body(const json_t *body, const struct served_models *mod
     TRY(prompt_of_request(r, no));
     if (r->n_prompts * r->n > o->max_n)
         REFUSE(no, 400, "invalid_value", "n", TARE_E_RANGE,
-               "%lld prompts with n = %lld are %lld completions; one request may ask for %lld", (long long)r->n_prompts,
+               "%lld prompts with n = %lld are %lld completions: must be at most %lld per request", (long long)r->n_prompts,
                (long long)r->n, (long long)(r->n_prompts * r->n), (long long)o->max_n);
     return TARE_OK;
 }
@@ -379,13 +379,13 @@ tare_status request_read(const struct str *body, bool chat, const struct served_
     json_t *json = NULL;
     out->chat = chat;
     if (json_parse(body->data ? body->data : "", body->size, "the body", &json, &no->e)) {
-        refuse(no, 400, "invalid_json", NULL);
+        request_refuse(no, 400, "invalid_json", NULL);
         return no->e.code;
     }
     const tare_status status = read_body(json, models, o, out, no);
     out->prompt = out->messages = out->template_variables = NULL;
     json_decref(json);
-    if (status && !no->http) refuse(no, status == TARE_E_NOMEM ? 500 : 400, "invalid_value", NULL);
+    if (status && !no->http) request_refuse(no, status == TARE_E_NOMEM ? 500 : 400, "invalid_value", NULL);
     return status;
 }
 

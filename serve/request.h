@@ -5,7 +5,7 @@
 #include "data/tokenizer.h"
 #include "serve/models.h"
 
-/* Why a request is not answered: the HTTP status and the parts of OpenAI's error object. */
+/* The refusal of a request: the HTTP status and the members of OpenAI's error object. */
 struct refusal {
     int http;
     const char *type, *code; /* code NULL: null */
@@ -18,8 +18,8 @@ enum { MAX_STOPS = 16, MAX_TOP = 20, MAX_STOP_IDS = 64 };
 struct request {
     struct served *model;
     bool chat, stream, usage, echo, logprobs, token_ids, ignore_eos, add_special;
-    int64_t top, n;     /* likeliest tokens beside each; completions of a prompt */
-    int64_t max_tokens; /* -1: as many as the context leaves */
+    int64_t top, n;     /* likeliest tokens per token; completions per prompt */
+    int64_t max_tokens; /* -1: up to the context's limit */
     double temperature, top_p, min_p;
     int64_t top_k, seed;
     struct str stop[MAX_STOPS];
@@ -28,21 +28,21 @@ struct request {
     int64_t n_stop_ids;
     struct token_ids ids;      /* of all prompts */
     int64_t n_prompts, *begin; /* [n_prompts + 1] */
-    /* what is made into prompts once all fields are read; borrowed from the body */
+    /* made into prompts after all fields are read; borrowed from the body */
     const json_t *prompt, *messages, *template_variables;
 };
 
-/* Fills out, which comes zeroed; request_free gives it back, after a refusal too. */
+/* Fills out, which must be zeroed. Free it with request_free, also after a refusal. */
 tare_status request_read(const struct str *body, bool chat, const struct served_models *models, const struct serve_options *o,
                          struct request *out, struct refusal *no);
 void request_free(struct request *r);
 
-/* A refusal with a message as FAIL's. */
+/* Refuses with a message, as FAIL does. */
 #define REFUSE(NO, HTTP, CODE, PARAM, STATUS, ...)                                                                                 \
     do {                                                                                                                           \
-        refuse((NO), (HTTP), (CODE), (PARAM));                                                                                     \
+        request_refuse((NO), (HTTP), (CODE), (PARAM));                                                                             \
         FAIL(&(NO)->e, (STATUS), __VA_ARGS__);                                                                                     \
     } while (0)
-void refuse(struct refusal *no, int http, const char *code, const char *param);
+void request_refuse(struct refusal *no, int http, const char *code, const char *param);
 
 #endif

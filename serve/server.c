@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { LAST_SECONDS = 5 }; /* for answers to be read once everything has ended */
+enum { LAST_SECONDS = 5 }; /* for clients to read their answers after everything has ended */
 
 static tare_status say_where(const struct server *s, const char *where, struct err *e)
 {
@@ -19,7 +19,7 @@ static tare_status say_where(const struct server *s, const char *where, struct e
     return TARE_OK;
 }
 
-/* Until no request is open, or the seconds are over. */
+/* Waits until no request is open, or the seconds are over. */
 static void wait_quiet(struct server *s, double seconds)
 {
     struct timespec until;
@@ -35,11 +35,11 @@ static void our_signals(sigset_t *set)
     sigemptyset(set);
     sigaddset(set, SIGINT);
     sigaddset(set, SIGTERM);
-    sigaddset(set, SIGUSR1); /* mpirun's */
+    sigaddset(set, SIGUSR1); /* sent by mpirun */
 }
 
-/* What runs ends; nothing new is taken. */
-static void stop(struct server *s, pthread_t batcher)
+/* Ends running requests and accepts no new ones. */
+static void stop_server(struct server *s, pthread_t batcher)
 {
     pthread_mutex_lock(&s->lock);
     s->stopping = true;
@@ -56,8 +56,9 @@ static void stop(struct server *s, pthread_t batcher)
     http_close(s, fd);
 }
 
-/* ours: the signals, which are blocked in all threads: this one takes the first when it comes, or has come while the models were opened. */
-static tare_status serve(struct server *s, const sigset_t *ours, const sigset_t *open, struct err *e)
+/* Serves until a signal of `ours` arrives. They are blocked in all threads, and this thread
+ * receives the first one, also if it arrived while the models were opened. */
+static tare_status serve_requests(struct server *s, const sigset_t *ours, const sigset_t *open, struct err *e)
 {
     char where[HTTP_WHERE];
     pthread_t batcher;
@@ -66,14 +67,14 @@ static tare_status serve(struct server *s, const sigset_t *ours, const sigset_t 
     tare_status status = TARE_OK;
     if (pthread_create(&batcher, NULL, batcher_run, s)) {
         http_close(s, -1);
-        FAIL(e, TARE_E_NOMEM, "no thread for sampling");
+        FAIL(e, TARE_E_NOMEM, "cannot create the sampling thread");
     }
     status = say_where(s, where, e);
     if (!status && !sigwait(ours, &first)) {
         pthread_sigmask(SIG_SETMASK, open, NULL);
-        raise(first); /* base/signals.h notes it, and a second one ends the process at once */
+        raise(first); /* base/signals.h records it, and a second one ends the process at once */
     }
-    stop(s, batcher);
+    stop_server(s, batcher);
     return status;
 }
 
@@ -84,7 +85,8 @@ tare_status serve_run(const struct serve_options *o, const struct serve_model *m
     sigset_t ours, open;
     TRY(mhd_open(&s.mhd, e));
     our_signals(&ours);
-    pthread_sigmask(SIG_BLOCK, &ours, &open); /* before there are threads, which inherit it */
+    /* before any thread is created, because threads inherit it */
+    pthread_sigmask(SIG_BLOCK, &ours, &open);
     signals_catch();
     pthread_mutex_init(&s.lock, NULL);
     pthread_cond_init(&s.work, NULL);
@@ -93,7 +95,7 @@ tare_status serve_run(const struct serve_options *o, const struct serve_model *m
     pthread_cond_init(&s.quiet, &monotonic);
     pthread_condattr_destroy(&monotonic);
     tare_status status = models_open(models, n, batcher_listen, &s.models, e);
-    if (!status) status = serve(&s, &ours, &open, e);
+    if (!status) status = serve_requests(&s, &ours, &open, e);
     models_close(&s.models);
     pthread_cond_destroy(&s.quiet);
     pthread_cond_destroy(&s.work);

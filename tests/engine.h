@@ -65,7 +65,7 @@ static inline struct batch update_batch(struct arena *a, int64_t n_groups, int64
 {
     struct err e = {0};
     struct batch b = {.n_groups = n_groups, .n_rollouts = n_rollouts, .n_prompt_tokens = prompt_ids, .n_tokens = tokens};
-    assert_ok(batch_room(&b, BATCH_DATA | BATCH_ROLLOUT | BATCH_ESTIMATE, a, &e), &e);
+    assert_ok(batch_alloc(&b, BATCH_DATA | BATCH_ROLLOUT | BATCH_ESTIMATE, a, &e), &e);
     b.n_tokens = 0;
     return b;
 }

@@ -19,7 +19,7 @@ TILE = """
 #include "cpu/scratch.h"
 #include "cpu/simd.h"
 #include "cpu/spans.h"
-#include "cpu/pieces.h"
+#include "cpu/vectors.h"
 #include "cpu/gemm.c"
 #include "cpu/gemm_int8.c"
 void tile(int rows, int dot, int64_t k, const float *a, const float *b, const struct gemm_tile *t);

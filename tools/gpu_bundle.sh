@@ -1,9 +1,10 @@
 #!/bin/bash
-# A folder with all that a bare machine with a GPU needs to test and to time the CUDA backend, built on a machine without one:
-#   tools/gpu_bundle.sh [FOLDER, default build-gpu-bundle]      wants nvcc; BUILD and ARCH as in tests/gpu/run.sh
-# There, where nothing can be installed:   bash FOLDER/run.sh STAGE      (tests/gpu/stages.sh, which says what the stages are)
-# In the folder: the program, its tests and plugins, the shared libraries they were linked with (but the C library and NVIDIA's large ones, which are
-# looked for over there), tiny models, configurations. A check of it without a GPU: DRY=1 bash FOLDER/run.sh STAGE, with the stand-in device.
+# Makes a folder with everything that a bare machine with a GPU needs to test and time the CUDA backend:
+#   tools/gpu_bundle.sh [FOLDER, default build-gpu-bundle]   requires nvcc, no GPU; BUILD and ARCH as in tests/gpu/run.sh
+# On the GPU machine, which needs no installation:   bash FOLDER/run.sh STAGE   (stages: see tests/gpu/stages.sh)
+# The folder has the program, its tests and plugins, their shared libraries (except the C library and
+# NVIDIA's large ones, which the GPU machine must have), tiny models and configurations. To check it
+# without a GPU, use the stand-in device: DRY=1 bash FOLDER/run.sh STAGE
 set -euo pipefail
 ROOT=$(realpath "$(dirname "$0")/..")
 case ${1:-} in -*) sed -n '2,7s/^# \?//p' "$0"; exit 2 ;; esac
@@ -11,14 +12,14 @@ to=$(realpath -m "${1:-$ROOT/build-gpu-bundle}")
 cd "$ROOT"
 BUILD=${BUILD:-build}
 ARCH=${ARCH:-90a}
-MOST=60 # MiB: what travels is bounded
+MOST=60 # MiB: limit for the transfer
 
 say() { echo "gpu_bundle: $*" >&2; }
 if [ -e "$to" ] && ! { [ -s "$to/glibc" ] && [ -s "$to/run.sh" ]; }; then
-    say "$to is there and is not a bundle that this script made: choose another folder, or remove it"
+    say "$to exists and was not made by this script: choose another folder, or remove it"
     exit 1
 fi
-NVCC=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2> /dev/null) || { say "nvcc is not there: install the CUDA toolkit"; exit 1; }
+NVCC=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2> /dev/null) || { say "nvcc not found: install the CUDA toolkit"; exit 1; }
 
 cmake -S . -B "$BUILD" -DBUILD_TESTING=ON -DTARE_COMPLETE=ON > "$BUILD.log" 2>&1 || { tail -20 "$BUILD.log" >&2; exit 1; }
 rm -f "$BUILD.log"
@@ -45,7 +46,8 @@ if [ -d "${SHARED:-../shared}/models/tiny" ]; then
 fi
 printf '#!/bin/bash\nexec bash "$(dirname "$0")/tests/gpu/stages.sh" "$@"\n' > "$new/run.sh"
 
-# What they were linked with: the loader's own list, without the C library's parts (those of the machine that runs it) and NVIDIA's.
+# Shared libraries from the loader's list, without those of the C library and of NVIDIA, which come
+# from the machine that runs the bundle.
 find "$new/build" -type f \( -perm -u+x -o -name '*.so' \) -print0 | xargs -0 -n1 ldd 2> /dev/null | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
     grep -vE '/(libc|libm|libdl|librt|libpthread|libutil|ld-linux[^/]*|libcublas[^/]*|libnccl|libcuda|libmpi|libopen-[^/]*)\.so' | while read -r library; do
     cp -L "$library" "$new/lib/"
@@ -55,7 +57,7 @@ find "$new/build" "$new/lib" -type f -print0 | xargs -0 strip --strip-unneeded 2
 git rev-parse --short HEAD > "$new/commit" 2> /dev/null || echo unknown > "$new/commit"
 ldd --version | sed -n '1s/.* //p' > "$new/glibc"
 size=$(du -sm "$new" | cut -f1)
-[ "$size" -le $MOST ] || { say "the bundle has $size MiB, more than the $MOST that travel"; exit 1; }
+[ "$size" -le $MOST ] || { say "the bundle has $size MiB, more than the limit of $MOST MiB"; exit 1; }
 rm -rf "$to"
 chmod 755 "$new"
 mv "$new" "$to"

@@ -1,9 +1,9 @@
-# What tools/needs.list says, for messages of this file, of the program (generated/needs.h) and of doctor.
+# Reads tools/needs.list for messages of this file, of the program (generated/needs.h) and of doctor.
 option(TARE_COMPLETE "an optional part that cannot be built is an error (make, make quickstart and make test want all)" OFF)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tools/needs.list)
 file(STRINGS ${CMAKE_SOURCE_DIR}/tools/needs.list TARE_NEEDS REGEX "^[^#]")
 
-# OUT: "libopenmpi-dev openmpi-bin", what apt-get is asked for to have PART.
+# OUT: the packages that PART needs, such as "libopenmpi-dev openmpi-bin".
 function(tare_packages PART OUT)
     set(ALWAYS)
     set(OLD)
@@ -27,17 +27,18 @@ function(tare_packages PART OUT)
     set(${OUT} "${TEXT}" PARENT_SCOPE)
 endfunction()
 
-# A part that cannot be built: WHAT ("verifier math") is left out, or an error.
+# A part that cannot be built: WHAT ("verifier math") is skipped with a warning, or is an error.
 function(tare_left_out PART WHAT)
     tare_packages(${PART} PACKAGES)
     if(TARE_COMPLETE)
-        message(FATAL_ERROR "${WHAT}: what it needs is missing. apt-get install ${PACKAGES}   (sh tools/needs.sh build does it; "
+        message(FATAL_ERROR "${WHAT}: required packages are missing. apt-get install ${PACKAGES}   (sh tools/needs.sh build does it; "
             "-DTARE_COMPLETE=OFF builds without)")
     endif()
-    message(WARNING "${WHAT}: left out of this build, what it needs is missing (apt-get install ${PACKAGES})")
+    message(WARNING "${WHAT}: left out of this build because packages are missing (apt-get install ${PACKAGES})")
 endfunction()
 
-# tare_required(PART VARIABLE...): libraries that PART cannot be without; when one is missing, all of them that are missing are named with their packages.
+# tare_required(PART VARIABLE...): libraries that PART requires. If one is missing, the error names all
+# missing ones with their packages.
 function(tare_required WANTED)
     set(ALL TRUE)
     foreach(FOUND ${ARGN})
@@ -70,13 +71,14 @@ function(tare_required WANTED)
     message(FATAL_ERROR "packages are missing (Debian's names):${TEXT}\nsh tools/needs.sh ${SET} installs what is missing")
 endfunction()
 
-# What tools/needs.sh finds missing of SET: a line for each package.
+# OUT: the missing packages of SET, one per line.
 function(tare_missing SET OUT)
     execute_process(COMMAND sh ${CMAKE_SOURCE_DIR}/tools/needs.sh --missing ${SET} OUTPUT_VARIABLE TEXT ERROR_QUIET)
     set(${OUT} "${TEXT}" PARENT_SCOPE)
 endfunction()
 
-# Before project(), which stops without a compiler, the headers of the C library or make, and does not say where to get them.
+# Called before project(), which fails without a compiler, the headers of the C library or make, and
+# does not name the packages.
 function(tare_compiler_required)
     if(CMAKE_C_COMPILER OR CMAKE_TOOLCHAIN_FILE)
         return()
@@ -97,16 +99,16 @@ function(tare_compiler_required)
     endif()
 endfunction()
 
-# The complete set of tests: a program that one of them would skip without is an error too.
+# For the complete set of tests, a missing program without which a test would be skipped is an error too.
 function(tare_tests_required)
     tare_missing(test TEXT)
     if(TARE_COMPLETE AND TEXT)
         message(FATAL_ERROR "packages are missing (Debian's names):\n${TEXT}sh tools/needs.sh test installs what is missing "
-            "(-DTARE_COMPLETE=OFF goes on without)")
+            "(-DTARE_COMPLETE=OFF continues without)")
     endif()
 endfunction()
 
-# The program's own copy.
+# The program's copy of the list.
 set(TEXT "/* made from tools/needs.list */\n")
 foreach(PART math mpi serve)
     tare_packages(${PART} PACKAGES)

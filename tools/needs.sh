@@ -1,9 +1,11 @@
 #!/bin/sh
-# Looks for what tools/needs.list asks for; installs what is missing with apt-get where that is allowed, else prints what to run.
-#   tools/needs.sh build|test|deb|ci all that the set needs
-#   tools/needs.sh --packages SET    only prints the packages of the set for this release, one a line
+# Checks for the packages in tools/needs.list; installs missing ones with apt-get if that is allowed,
+# otherwise prints the command to run.
+#   tools/needs.sh build|test|deb|ci all packages of the set
+#   tools/needs.sh --packages SET    only prints the packages of the set for this release, one per line
 #   tools/needs.sh --markdown SET    only prints the table of docs/install.md
-#   tools/needs.sh --missing SET     only prints what is missing: package and what for, one a line; exit status 1 when there is any
+#   tools/needs.sh --missing SET     only prints missing packages and their purpose, one per line; exit
+#                                    status 1 if any are missing
 set -eu
 list=$(dirname "$0")/needs.list
 compiler=${CC:-cc}
@@ -20,11 +22,11 @@ test) sets=" build deb test " ;;
 deb) sets=" build deb " ;;
 ci) sets=" build test deb ci " ;;
 *)
-    echo "needs.sh: no set '$1'; build, test, deb or ci" >&2
+    echo "needs.sh: unknown set '$1': must be build, test, deb or ci" >&2
     exit 2
     ;;
 esac
-# cmocka.h and pcre2.h want something before them. Without a compiler the folders of the system are looked into.
+# cmocka.h and pcre2.h need definitions before them. Without a compiler, search the system's folders.
 has_header() {
     if ! found program:cc; then
         ls /usr/include/"$1" /usr/local/include/"$1" /usr/include/*-linux-*/"$1" 2> /dev/null | grep -q .
@@ -42,7 +44,7 @@ found() { # CHECK
     case $1 in
     program:cc) command -v "${compiler%% *}" ;;
     program:c++) command -v "${CXX:-c++}" ;;
-    program:*) PATH=$PATH:/usr/sbin:/sbin command -v "${1#program:}" ;; # a user's PATH is without these
+    program:*) PATH=$PATH:/usr/sbin:/sbin command -v "${1#program:}" ;; # a user's PATH lacks these
     mpi:*) echo "#include <${1#mpi:}>" | mpicc -E -x c - ;;
     python:*) python3 -c "import ${1#python:}" ;;
     header:*)
@@ -65,7 +67,7 @@ missing() {
     done
 }
 exists_here() { apt-cache policy "$1" 2> /dev/null | grep 'Candidate:' | grep -qv '(none)'; }
-# The packages of rows on standard input, as this release has them.
+# Map rows on standard input to the packages of this release.
 packages() {
     while IFS='|' read -r package _; do
         case $package in
@@ -119,7 +121,7 @@ install() {
     # shellcheck disable=SC2046 # a list of words
     $run DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(echo "$need" | packages)
 }
-# A new machine has no lists of packages, and then does not know which of them its release has.
+# A new machine has no package lists, so it does not know which packages its release has.
 exists_here libjansson-dev || $run apt-get update -qq > /dev/null
 echo "installing: $(echo "$need" | packages | tr '\n' ' ')"
 if ! install > /dev/null 2>&1; then

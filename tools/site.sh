@@ -1,6 +1,7 @@
 #!/bin/sh
-# Build the documents as a site in build-docs/site (make docs). mkdocs-material comes from PyPI into a virtual environment of its own;
-# a page that is missing from the navigation, a link that leads nowhere or an unknown anchor is an error.
+# Build the documentation site in build-docs/site (make docs). mkdocs-material is installed from PyPI
+# into a separate virtual environment. A page that is missing from the navigation, a broken link or an
+# unknown anchor is an error.
 set -eu
 cd "$(dirname "$0")/.."
 out=build-docs

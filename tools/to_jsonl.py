@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Data sets to the JSONL rows that tare reads: {"id", "question", "answer"} and, where there are columns for them, choices, level,
+"""Converts data sets to the JSONL rows that tare reads: {"id", "question", "answer"} and, if there are columns for them, choices, level,
 subject, completion.
 
     tools/to_jsonl.py FILE.parquet -o OUT.jsonl --question problem --answer answer
@@ -11,13 +11,13 @@ subject, completion.
     tools/to_jsonl.py verl.parquet -o train.jsonl --question prompt.-1.content --answer reward_model.ground_truth
     tools/to_jsonl.py completions_00012.parquet -o completions_00012.jsonl --rows
 
---rows writes every column as it is, for `tare audit`: TRL's Parquet files, and the samples that slime saves (.pt; torch, which reads numbers and texts
-there and nothing else).
+--rows writes every column unchanged, for `tare audit`: TRL's Parquet files, and the samples saved by slime (.pt; loaded by torch, restricted to
+numbers and texts).
 
 A question may be a text or a list of messages ({"role", "content"}). A column is a name, or a path into nested values: prompt.-1.content is the last
 element of the list `prompt`, its `content`.
 Sources: .parquet (pyarrow, or pandas with one of its engines), .pt, .jsonl, .json (a list), .csv (nothing to install), and hf:NAME[:CONFIG]
-(the package `datasets`; it downloads). Rows that lack a question or an answer are counted and left out; --strict makes them an error.
+(the package `datasets`; it downloads). Rows without a question or an answer are counted and skipped; --strict makes them an error.
 """
 import argparse
 import csv
@@ -109,7 +109,7 @@ def rows_of(source, split):
 
 
 def look_up(row, path):
-    """Value of a column, or of a path through nested lists and objects; None when it is absent."""
+    """Value of a column, or of a path through nested lists and objects; None if absent."""
     if isinstance(row, dict) and path in row:
         return row[path]
     value = row
@@ -163,7 +163,7 @@ def answer_of(value, options):
 
 
 def choices_of(row, options):
-    """(choices, letter of the answer or None); (None, None) for rows without."""
+    """Returns (choices, letter of the answer or None); (None, None) for rows without choices."""
     if options.choices_from:
         choices = [look_up(row, column) for column in options.choices_from]
         if any(c is None for c in choices):
@@ -189,7 +189,7 @@ def choices_of(row, options):
 
 
 def plain(value):
-    """A value as JSON has it: numbers that are none become null, tensors and arrays lists."""
+    """Converts a value for JSON: NaN becomes null, tensors and arrays become lists."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, float) and not math.isfinite(value):
@@ -242,22 +242,22 @@ def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("source", nargs="+")
     p.add_argument("-o", "--out", required=True, help="JSONL file; - for standard output")
-    p.add_argument("--split", default="train", help="of hf: sources")
-    p.add_argument("--rows", action="store_true", help="every column as it is")
+    p.add_argument("--split", default="train", help="split of hf: sources")
+    p.add_argument("--rows", action="store_true", help="write every column unchanged")
     p.add_argument("--question", default="question")
-    p.add_argument("--answer", default="answer", help="'' for rows without one")
+    p.add_argument("--answer", default="answer", help="column of the answer; '' for rows without one")
     p.add_argument("--boxed", action="store_true", help="the answer is the last \\boxed{} in its column")
     p.add_argument("--after", help="the answer follows the last of these marks in its column (GSM8K: '####')")
     p.add_argument("--choices", help="column with the list of options; the answer is a letter, an index, or the text of one")
-    p.add_argument("--choices-from", nargs="+", metavar="COLUMN", help="a column each; the first is the right one (tare permutes them)")
+    p.add_argument("--choices-from", nargs="+", metavar="COLUMN", help="columns of the options; the first is correct (tare permutes them)")
     p.add_argument("--id")
-    p.add_argument("--prefix", default="row-", help="of made-up ids")
+    p.add_argument("--prefix", default="row-", help="prefix of generated ids")
     p.add_argument("--level")
     p.add_argument("--subject")
     p.add_argument("--completion")
-    p.add_argument("--keep", action="append", default=[], metavar="COLUMN", help="a column to leave in the rows, for a reward function; again for several")
+    p.add_argument("--keep", action="append", default=[], metavar="COLUMN", help="column to keep in the rows for a reward function; may be repeated")
     p.add_argument("--limit", type=int, default=0)
-    p.add_argument("--strict", action="store_true", help="a row that cannot be used is an error")
+    p.add_argument("--strict", action="store_true", help="an unusable row is an error")
     return p.parse_args()
 
 
@@ -286,7 +286,7 @@ def write(options, out):
 
 
 def write_whole(options):
-    """Into a file beside OUT, which takes its name when it is whole."""
+    """Writes a temporary file next to OUT and renames it when it is complete."""
     path = os.path.realpath(options.out)
     if any(os.path.exists(path) and os.path.exists(s) and os.path.samefile(path, s) for s in options.source):
         die(f"{options.out} is a source; name another file")
@@ -314,7 +314,7 @@ def main():
         die(f"--limit {options.limit}: a number of rows, 0 for all")
     try:
         told = write(options, sys.stdout) if options.out == "-" else write_whole(options)
-    except BrokenPipeError:  # the reader has what it wanted
+    except BrokenPipeError:  # the reader closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return
     except OSError as error:

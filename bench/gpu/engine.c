@@ -1,12 +1,20 @@
-/* tare on a GPU, measured: random weights in the shapes of Qwen2.5.
+/* Benchmarks of tare on a GPU: random weights in the shapes of Qwen2.5.
  *
- *   bench_gpu bandwidth                              bytes a second of reading, of writing, and of both (y += x)
- *   bench_gpu operations SHAPE ROWS [invariant]      single operations on so many rows, an object each; with run.deterministic = batch_invariant
- *   bench_gpu train SHAPE LAYERS TOKENS RECOMPUTE    forward, backward and AdamW of one sequence of TOKENS tokens; RECOMPUTE: none, norms,
- *                                                  mlp, layer
- *   bench_gpu decode SHAPE LAYERS SEQUENCES CONTEXT  a token of all sequences at that context
- *   bench_gpu step SHAPE LAYERS PROMPTS SAMPLES NEW  sampling and policy update with the time of each
- * SHAPE: 1.5b, 7b, toy. LAYERS 0: all of them. Each prints one JSON object. run.sh runs them beside PyTorch. */
+ *   bench_gpu bandwidth
+ *       bytes per second of reading, of writing, and of both (y += x)
+ *   bench_gpu operations SHAPE ROWS [invariant]
+ *       single operations on that many rows, one object each; invariant: run.deterministic =
+ *       batch_invariant
+ *   bench_gpu train SHAPE LAYERS TOKENS RECOMPUTE
+ *       forward, backward and AdamW of one sequence of TOKENS tokens; RECOMPUTE: none, norms, mlp,
+ *       layer
+ *   bench_gpu decode SHAPE LAYERS SEQUENCES CONTEXT
+ *       one token of all sequences at that context
+ *   bench_gpu step SHAPE LAYERS PROMPTS SAMPLES NEW
+ *       sampling and policy update, with the time of each
+ *
+ * SHAPE: 1.5b, 7b, toy. LAYERS 0: all of them. Each prints one JSON object. run.sh compares them
+ * with PyTorch. */
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -77,7 +85,8 @@ static tare_status make_model(struct bench *b, struct err *e)
     return model_new(&(struct model_source){.config = &c, .kernels = b->k, .seed = 1}, s->vocab, NULL, 0, &b->m, e);
 }
 
-/* Operations of a token's products in the forward pass: 2 for each weight that multiplies it, the embedding's lookup left out. */
+/* Operations of a token's products in the forward pass: 2 for each weight by which it is
+ * multiplied, without the embedding's lookup. */
 static double product_flops(const struct shape *s, int64_t width)
 {
     const double qkv = (double)((s->heads + 2 * s->kv_heads) * width), C = (double)s->hidden;
@@ -88,7 +97,7 @@ static double product_flops(const struct shape *s, int64_t width)
 /* Bytes of weights that a token reads, in bf16. */
 static double weight_bytes(const struct shape *s, int64_t width)
 {
-    return product_flops(s, width); /* 2 operations and 2 bytes a weight */
+    return product_flops(s, width); /* 2 operations and 2 bytes per weight */
 }
 
 /* ---- bandwidth */
@@ -99,7 +108,7 @@ static tare_status bandwidth(struct bench *b, struct err *e)
     const struct kctx c = {.fault = &fault};
     double took[ROUNDS], wrote[ROUNDS], both[ROUNDS];
     float *x = b->k->backend->alloc(&c, (int64_t)FLOATS * 4), *y = b->k->backend->alloc(&c, (int64_t)FLOATS * 4);
-    if (!x || !y) FAIL(e, TARE_E_NOMEM, "no 8 GiB of device memory");
+    if (!x || !y) FAIL(e, TARE_E_NOMEM, "cannot allocate 8 GiB of device memory");
     for (int i = -1; i < ROUNDS; i++) {
         TRY(kernels_finish(b->k, &c, e));
         const double start = clock_seconds();
@@ -128,7 +137,7 @@ static tare_status batch_of(struct bench *b, int64_t size, int64_t prompt, const
     *out = (struct batch){.n_groups = o->n / size};
     TRY(batch_regular(out, size, prompt, 0, &b->arena, e));
     rollout_columns(out, o);
-    TRY(batch_room(out, BATCH_ESTIMATE, &b->arena, e));
+    TRY(batch_alloc(out, BATCH_ESTIMATE, &b->arena, e));
     TRY(arena_new(&b->arena, &out->prompt_ids, out->n_prompt_tokens, e));
     for (int64_t i = 0; i < o->n; i++) out->advantage[i] = i % 2 ? -1 : 1, out->rollout_weight[i] = 1;
     return TARE_OK;
@@ -141,7 +150,7 @@ static tare_status recompute_named(const char *text, enum recompute *out, struct
 #undef CHOICE_TEXT
     for (*out = RECOMPUTE_NONE; *out <= RECOMPUTE_LAYER; ++*out)
         if (!strcmp(text, texts[*out])) return TARE_OK;
-    FAIL(e, TARE_E_CONFIG, "recompute \"%s\": one of none, norms, mlp, layer", text);
+    FAIL(e, TARE_E_CONFIG, "recompute \"%s\": must be none, norms, mlp or layer", text);
 }
 
 static tare_status train(struct bench *b, struct err *e)
@@ -168,7 +177,8 @@ static tare_status train(struct bench *b, struct err *e)
         if (i >= 0) took[i] = clock_seconds() - start;
     }
     const int64_t D = b->m->shape.head_dim;
-    /* attention: 2 products of T^2/2 pairs and width D in each head; training: three times the forward pass */
+    /* attention: 2 products of T^2/2 pairs and width D in each head; training: three times the
+     * forward pass */
     const double attention = 2.0 * (double)b->shape.layers * (double)(b->shape.heads * D) * (double)tokens * (double)tokens;
     const double flops = 3 * (product_flops(&b->shape, D) * (double)tokens + attention), seconds = median(took, ROUNDS);
     printf(
@@ -218,7 +228,8 @@ static tare_status decode(struct bench *b, struct err *e)
     double first[ROUNDS], all[ROUNDS], token[ROUNDS];
     TRY(sampler_new(b->m, n, n * (context + DECODE_NEW + 2 * KV_BLOCK), &s, e));
     TRY(requests_of(b, n, 1, context - DECODE_NEW / 2, &r, e)); /* at that context on average */
-    for (int i = -2; i < ROUNDS; i++) {                         /* the first rounds issue operations one by one, and capture them */
+    /* the first rounds issue operations one by one, and capture them */
+    for (int i = -2; i < ROUNDS; i++) {
         double one, many;
         TRY(sample_timed(b, s, (struct requests){r, n, 1}, &out, &one, e));
         TRY(sample_timed(b, s, (struct requests){r, n, 1 + DECODE_NEW}, &out, &many, e));
@@ -227,7 +238,7 @@ static tare_status decode(struct bench *b, struct err *e)
     const int64_t D = b->m->shape.head_dim;
     const double keys = 4.0 * (double)(b->shape.layers * b->shape.kv_heads * D) * (double)(n * context);
     const double bytes = weight_bytes(&b->shape, D) + keys, seconds = median(token, ROUNDS);
-    const char *chain = getenv("TARE_CUDA_CHAIN"); /* the CUDA backend reads it */
+    const char *chain = getenv("TARE_CUDA_CHAIN"); /* read by the CUDA backend */
     printf(
         "{\"bench\":\"decode\",\"peer\":\"tare\",\"launches\":\"%s\",\"shape\":\"%s\",\"layers\":%lld,\"sequences\":%lld,\"context\":%lld,\"seconds_per_token\":%.8f,\"tokens_per_second\":%.1f,\"bytes\":%.0f,\"gbs\":%.1f,\"prefill_seconds\":%.6f,\"run_seconds\":%.6f}\n",
         chain && !strcmp(chain, "0") ? "apart" : "chained", b->shape.name, (long long)b->shape.layers, (long long)n,
@@ -237,7 +248,8 @@ static tare_status decode(struct bench *b, struct err *e)
     return TARE_OK;
 }
 
-/* One step of the recipe without verifier and estimator: sampling, then the update in minibatches of 64 rollouts. */
+/* One step of the recipe without verifier and estimator: sampling, then the update in minibatches
+ * of 64 rollouts. */
 static tare_status step(struct bench *b, struct err *e)
 {
     enum { PROMPT = 256 };
@@ -255,7 +267,7 @@ static tare_status step(struct bench *b, struct err *e)
     TRY(objective_open(&(struct objective_options){.plugin = b->config.objective.plugin, .loss = &b->config.loss}, &t->objective,
                        e));
     TRY(requests_of(b, prompts, samples, PROMPT, &r, e));
-    for (int i = 0; i < 2; i++) { /* the second is shown */
+    for (int i = 0; i < 2; i++) { /* prints the second */
         TRY(sample_timed(b, s, (struct requests){r, prompts, new_tokens}, &out, &rollout, e));
         TRY(batch_of(b, samples, PROMPT, &out, &batch, e));
         for (int64_t g = 0; g < prompts; g++) memcpy(batch.prompt_ids + g * PROMPT, r[g].prompt, (size_t)PROMPT * sizeof(int32_t));
@@ -289,7 +301,7 @@ static tare_status run(struct bench *b, int argc, char **argv, struct err *e)
     if (argc < needed) FAIL(e, TARE_E_INVALID, "bench_gpu %s: too few arguments; see the head of bench/gpu/engine.c", b->what);
     for (int i = 0; i < N_SHAPES; i++)
         if (!strcmp(SHAPES[i].name, argv[2])) b->shape = SHAPES[i];
-    if (!b->shape.name) FAIL(e, TARE_E_INVALID, "no shape %s; one of 1.5b, 7b, toy", argv[2]);
+    if (!b->shape.name) FAIL(e, TARE_E_INVALID, "unknown shape %s: must be 1.5b, 7b or toy", argv[2]);
     for (int i = 0; i < 4 && 3 + i < argc; i++) b->args[i] = strtoll(argv[3 + i], NULL, 10);
     if (operations && b->args[0] > 0) {
         const struct shape *s = &b->shape;
@@ -299,14 +311,14 @@ static tare_status run(struct bench *b, int argc, char **argv, struct err *e)
                                                          s->vocab, invariant},
                               b->args[0], e);
     }
-    if (operations) FAIL(e, TARE_E_INVALID, "bench_gpu operations: %s rows; at least 1", argv[3]);
+    if (operations) FAIL(e, TARE_E_INVALID, "bench_gpu operations: ROWS = %s: must be at least 1", argv[3]);
     if (b->args[0] > 0) b->shape.layers = b->args[0];
     b->recompute = argv[5];
     TRY(make_model(b, e));
     if (!strcmp(b->what, "train")) return train(b, e);
     if (!strcmp(b->what, "decode")) return decode(b, e);
     if (!strcmp(b->what, "step")) return step(b, e);
-    FAIL(e, TARE_E_INVALID, "bench_gpu %s: bandwidth, operations, train, decode or step", b->what);
+    FAIL(e, TARE_E_INVALID, "unknown command bench_gpu %s: must be bandwidth, operations, train, decode or step", b->what);
 }
 
 int main(int argc, char **argv)

@@ -1,5 +1,6 @@
-/* Single operations of a decoded token, and of a pass over many rows, in the shapes of a model: each is issued many times between two waits. What an
- * operation reads again is spread over copies, so that weights come from memory and not from the second cache. */
+/* Single operations of a decoded token, and of a pass over many rows, in the shapes of a model.
+ * Each is issued many times between two waits. Its operands alternate between copies, so that
+ * weights come from memory and not from the second cache. */
 #include "operations.h"
 
 #include "base/clock.h"
@@ -10,7 +11,8 @@
 #include <string.h>
 
 enum { COPIES_MOST = 64, PIECES = 256, ISSUED = 128, CONTEXT = 2048 };
-static const int64_t SPREAD = INT64_C(256) << 20; /* bytes of copies: several times a second cache */
+/* bytes of copies: several times the second cache */
+static const int64_t SPREAD = INT64_C(256) << 20;
 
 struct room {
     const struct kernels *k;
@@ -38,7 +40,8 @@ static void give(struct room *r)
     while (r->n) r->k->backend->release(&r->c, r->piece[--r->n]);
 }
 
-static const char *mode = "true"; /* run.deterministic, and what products of many rows go by */
+/* run.deterministic, which selects the kernels for products of many rows */
+static const char *mode = "true";
 
 static void mode_of(const struct room *r)
 {
@@ -67,7 +70,8 @@ static int ascending(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Seconds of one of them: of `issued` between two waits, the median of five rounds; the first round is not counted. run: issues number i. */
+/* Seconds of one operation: `issued` of them between two waits, the median of five rounds after one
+ * that is not counted. run issues number i. */
 static tare_status timed(struct room *r, void (*run)(const struct room *r, const void *args, int64_t i), const void *args,
                          int64_t issued, double *seconds, struct err *e)
 {
@@ -85,8 +89,8 @@ static tare_status timed(struct room *r, void (*run)(const struct room *r, const
     return TARE_OK;
 }
 
-/* ---- products. act.act: gate and up with the activation, norm.y: with residual and the norm after it; in one operation where there is one, as the
- * model does it */
+/* ---- products. act.act: gate and up with the activation; norm.y: with residual and the norm after
+ * it; each in one operation if there is one, as in the model */
 struct product {
     struct op_matmul w[COPIES_MOST];
     int64_t copies;
@@ -111,7 +115,7 @@ static void product_run(const struct room *r, const void *args, int64_t i)
     if (p->norm.y) r->k->rmsnorm(&r->c, &p->norm);
 }
 
-/* Of a product's result y. */
+/* RMSNorm of a product's result y. */
 static struct op_rmsnorm norm_of(struct room *r, const struct op_matmul *o)
 {
     return (struct op_rmsnorm){.y = take(r, o->t * o->n * 4),
@@ -195,7 +199,7 @@ static void sample_run(const struct room *r, const void *args, int64_t i)
     r->k->sample(&r->c, args);
 }
 
-/* Sums of four uniform numbers between -4 and 4: as wide as a model's logits are, about. */
+/* Sums of four uniform numbers between -4 and 4, about as spread as a model's logits. */
 static void fill_logits(const struct room *r, const struct op_sample *o, float *logits, float *row)
 {
     uint32_t state = 1;
@@ -246,7 +250,8 @@ static void attention_run(const struct room *r, const void *args, int64_t i)
     r->k->attention(&r->c, args);
 }
 
-/* Rows that are each the newest of a sequence, with CONTEXT keys of its own. The host cuts tiles for each, which a decode session has done once. */
+/* Rows that are each the newest of a sequence with CONTEXT separate keys. The host plans tiles in
+ * every call, which a decode session does once. */
 static tare_status attend(struct room *r, const struct operations_shape *s, int64_t rows, struct err *e)
 {
     enum { BLOCKS = CONTEXT / KV_BLOCK };
@@ -269,7 +274,8 @@ static tare_status attend(struct room *r, const struct operations_shape *s, int6
         seqs[i] = (struct attn_seq){i, 1, CONTEXT - 1, blocks + i * BLOCKS, 0};
     }
     if (!status) status = timed(r, attention_run, &o, ISSUED / 8, &seconds, e);
-    const double moved = 2 * (double)bytes + 8 * (double)(rows * s->heads * s->head_dim); /* keys and values as they lie there */
+    /* keys and values as stored */
+    const double moved = 2 * (double)bytes + 8 * (double)(rows * s->heads * s->head_dim);
     if (!status) report(&(struct operation){"attention", {cost_attention(&o).flops, moved}, rows}, s->name, seconds);
     free(blocks);
     free(seqs);

@@ -1,4 +1,4 @@
-/* Single operations, timed (operations.c). */
+/* Timing of single operations (operations.c). */
 #ifndef TARE_BENCH_GPU_OPERATIONS_H
 #define TARE_BENCH_GPU_OPERATIONS_H
 
@@ -10,7 +10,7 @@ struct operations_shape {
     bool batch_invariant;
 };
 
-/* One JSON object a line for each operation on so many rows. */
+/* Print one JSON object per line for each operation on that many rows. */
 tare_status operations_run(const struct kernels *k, const struct operations_shape *s, int64_t rows, struct err *e);
 
 #endif

@@ -1,6 +1,7 @@
-"""PyTorch on the same GPU, the same shapes and random weights: peer.py bandwidth | matmul | train SHAPE LAYERS TOKENS | decode SHAPE LAYERS SEQUENCES CONTEXT
-One JSON object a run. Training: fp32 master weights, autocast to bf16, torch.compile where it works, fused AdamW. Decoding: bf16 weights, static key/value
-cache, the token as a CUDA graph. Needs torch with CUDA alone; installs nothing."""
+"""PyTorch on the same GPU with the same shapes and random weights:
+    peer.py bandwidth | matmul | train SHAPE LAYERS TOKENS | decode SHAPE LAYERS SEQUENCES CONTEXT
+Prints one JSON object per run. Training: fp32 master weights, autocast to bf16, torch.compile if it works, fused AdamW. Decoding: bf16
+weights, static key/value cache, the token as a CUDA graph. Requires only torch with CUDA; installs nothing."""
 import json
 import statistics
 import sys
@@ -173,7 +174,7 @@ def decode(name, layers, n, context):
 
 if __name__ == "__main__":
     if not torch.cuda.is_available():
-        sys.exit("peer.py: torch %s sees no GPU" % torch.__version__)
+        sys.exit("peer.py: torch %s finds no GPU" % torch.__version__)
     what, rest = sys.argv[1], [a if a in SHAPES else int(a) for a in sys.argv[2:]]
     result = {"bandwidth": bandwidth, "matmul": matmul, "train": train, "decode": decode}[what](*rest)
     print(json.dumps({**result, "peer": "torch " + torch.__version__}))

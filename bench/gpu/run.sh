@@ -1,8 +1,8 @@
 #!/bin/bash
-# The engine beside PyTorch on this machine's GPU, in one run of at most about 25 minutes:   bench/gpu/run.sh [OUT]
-# Builds into build/ and build/cuda/ (or takes BUILD), writes one JSON object a line to OUT/results.jsonl and a table to OUT/table.txt.
-# PYTHON: one with torch (default python3); without it the peer's lines are left out and said so. QUICK=1: the toy shape alone, to try the script.
-# BUILT=1: nothing is built. PARTS="bandwidth operations decode train": those alone. STATE: a folder where results are kept; what is there is not measured again.
+# Compares the engine with PyTorch on this machine's GPU, in one run of at most about 25 minutes:   bench/gpu/run.sh [OUT]
+# Builds into build/ and build/cuda/ (or uses BUILD), writes one JSON object per line to OUT/results.jsonl and a table to OUT/table.txt.
+# PYTHON: one with torch (default python3); without it the peer is skipped with a message. QUICK=1: only the toy shape, to try the script.
+# BUILT=1: do not build. PARTS="bandwidth operations decode train": only those. STATE: a folder that keeps results, which are not measured again.
 cd "$(dirname "$0")/../.." || exit 1
 OUT=${1:-${OUT:-bench/gpu/out}}
 BUILD=${BUILD:-build}
@@ -27,7 +27,7 @@ echo "built after $SECONDS s"
 PEER=1
 "$PYTHON" -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2> /dev/null || { PEER=0; echo "no torch with CUDA in $PYTHON: the peer is left out (set PYTHON)"; }
 
-one() { # name, command...: a process of its own each, so that each has the whole device
+one() { # name, command...: each in a separate process, so that it has the whole device
     local name=$1 kept left=$((LIMIT - SECONDS))
     shift
     kept=${STATE:+$STATE/$(echo "$name" | tr ' /' '__').json}
@@ -53,14 +53,14 @@ part_bandwidth() {
     theirs bandwidth
     theirs matmul
 }
-part_operations() { # one by one
+part_operations() { # one at a time
     local n
     if [ -n "${QUICK:-}" ]; then
         ours operations toy 4
         ours operations toy 257 && ours operations toy 257 invariant && mma operations toy 257 invariant
         return
     fi
-    # many rows: by cuBLASLt, and with batch_invariant by wgmma (where the check found mma's bits) and by mma
+    # many rows: by cuBLASLt, and with batch_invariant by wgmma (if the check found it identical to mma) and by mma
     for n in 4096 512; do
         ours operations 7b $n
         ours operations 7b $n invariant
@@ -89,7 +89,7 @@ part_train() {
     local t
     for t in 4096 8192; do ours train 1.5b 0 $t none && theirs train 1.5b 0 $t; done
     ours step 1.5b 0 16 8 1024
-    # 7B: 18 bytes a parameter of weights, gradients and moments leave no room for all layers on one device; 8 of 28 have the same shapes
+    # 7B: weights, gradients and moments of 18 bytes per parameter do not fit on one device; 8 of the 28 layers have the same shapes
     for t in 4096 8192; do ours train 7b 8 $t none && theirs train 7b 8 $t; done
 }
 for part in ${PARTS:-bandwidth operations decode train}; do "part_$part"; done

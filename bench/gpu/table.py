@@ -1,4 +1,4 @@
-"""results.jsonl of run.sh as a table, beside what is wanted and what the machine can do: table.py RESULTS"""
+"""Prints the results.jsonl of run.sh as a table, with targets and the machine's limits: table.py RESULTS"""
 import json
 import sys
 

@@ -1,5 +1,5 @@
-"""Decoding by llama.cpp, all sequences in one call a token, greedy: llamacpp_generate.py FILE.gguf DTYPE BATCH LENGTH NEW THREADS
-DTYPE is the file's own. Prints {"rate": new tokens a second after the prompt, the choice of tokens (by numpy) left out}."""
+"""Greedy decoding by llama.cpp, all sequences in one call per token: llamacpp_generate.py FILE.gguf DTYPE BATCH LENGTH NEW THREADS
+DTYPE must be the file's. Prints {"rate": new tokens per second after the prompt, without the selection of tokens (by numpy)}."""
 import ctypes
 import json
 import sys

@@ -1,21 +1,23 @@
 #!/usr/bin/env python3
-"""tare beside its peers on this machine: the same work, in turn, in one go.
+"""Compares tare with its peers on this machine: the same work, alternating, in one run.
 
-    bench/peers/run.py --model SMOLLM2 --tiny runs/quickstart-base-1 --peers PYTHON [--work grpo,tiny,fewshot,train,generate] [--rounds 3]
-                       [--threads 2] [--tare build/tare] [--vllm PYTHON [--vllm-dtype float32]] [--gguf FILE.gguf] [--json OUT]
+    bench/peers/run.py --model SMOLLM2 --tiny runs/quickstart-base-1 --peers PYTHON [--work grpo,tiny,fewshot,train,generate]
+                       [--rounds 3] [--threads 2] [--tare build/tare] [--vllm PYTHON [--vllm-dtype float32]]
+                       [--gguf FILE.gguf] [--json OUT]
 
-PYTHON is an interpreter with torch, transformers, trl, datasets (and llama-cpp-python for --gguf); --vllm one with vllm (bfloat16 unless --vllm-dtype says otherwise: on a processor without bf16 instructions its float32 is the faster one). A peer that cannot be
-imported is left out by name. The work, as bench/peers/trl_step.py and torch_train.py do it:
+PYTHON is an interpreter with torch, transformers, trl, datasets (and llama-cpp-python for --gguf), --vllm one with vllm. vLLM uses bfloat16
+unless --vllm-dtype is given: on a CPU without bf16 instructions, float32 is faster. A peer that cannot be imported is skipped with a
+message. The work, as in bench/peers/trl_step.py and torch_train.py:
 
   grpo      a GRPO step of SMOLLM2, 4 prompts x 8 rollouts, 64 prompt + 64 new tokens, one optimizer step            TRL GRPOTrainer
-  tiny      the same of a tiny model, 16 x 8, 32 + 32                                                                TRL GRPOTrainer
-  fewshot   SMOLLM2, 16 x 8, 120 + 8                                                                                 TRL GRPOTrainer
+  tiny      a GRPO step of a tiny model, 16 x 8, 32 + 32                                                             TRL GRPOTrainer
+  fewshot   a GRPO step of SMOLLM2, 16 x 8, 120 + 8                                                                  TRL GRPOTrainer
   train     forward, backward and AdamW on 8 x 256 tokens                                                            PyTorch
-  generate  64 + 64 tokens at batch 1, 32, 128: new tokens a second of decoding                                      llama.cpp, vLLM
+  generate  64 + 64 tokens at batch 1, 32, 128: new tokens per second of decoding                                    llama.cpp, vLLM
 
-TRL and PyTorch run under tcmalloc where it is installed, which is faster. A round runs every program once; a step's time is the median of the
-steps after the first. Printed: the median over rounds, least and largest, and the ratio of medians. tare's step is what its metrics call
-time/step: data, sampling, verifying, estimating, update.
+TRL and PyTorch run under tcmalloc if it is installed, which is faster. A round runs every program once; a step's time is the median of the
+steps after the first. Prints the median, minimum and maximum over rounds, and the ratio of medians. tare's step is its metric time/step:
+data, sampling, verifying, estimating, update.
 """
 import argparse
 import glob
@@ -39,7 +41,7 @@ def fail(text):
 
 
 def ran(command, **more):
-    """Standard output, standard error, and the largest resident size in MiB, of a finished program."""
+    """Runs a program and returns its standard output, standard error and peak resident size in MiB."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
         child = subprocess.Popen(command, stdout=out, stderr=errors, **more)
         _, status, usage = os.wait4(child.pid, 0)
@@ -53,7 +55,7 @@ def ran(command, **more):
 
 
 def exact_prompts(tare, model, length, count):
-    """count texts of exactly length tokens: words that are one token each, after a first one; digits where words are not."""
+    """Makes count texts of exactly length tokens: words of one token each after a first one, or digits if words have more tokens."""
     def ids(texts):
         lines = "".join(json.dumps({"text": t}) + "\n" for t in texts)
         out = subprocess.run([tare, "tokenize", model], input=lines, check=True, capture_output=True, text=True).stdout
@@ -115,7 +117,7 @@ class Bench:
     # ---- training
     def tare_train(self, dtype, batch, length, steps):
         run = tempfile.mkdtemp(dir=self.folder)
-        texts = exact_prompts(self.args.tare, self.args.model, length - 1, batch * steps)  # the end-of-sequence token makes it length
+        texts = exact_prompts(self.args.tare, self.args.model, length - 1, batch * steps)  # the end-of-sequence token makes the total length
         rows = os.path.join(run, "rows.jsonl")
         with open(rows, "w") as f:
             for i, text in enumerate(texts):
@@ -126,7 +128,7 @@ class Bench:
                     f"prompt = plain\n[sft]\nsteps = {steps}\nbatch = {batch}\nout = {run}/out\n[train]\nlr = 1e-6\n[log]\ntensorboard = false\n"
                     "database = false\nlevel = info\nprogress = lines\n")
         _, log, mib = ran([self.args.tare, "sft", config])
-        # the mean over all steps, the first one included
+        # the mean over all steps, including the first
         return {"rate": float(re.findall(r"([0-9.]+) tokens/s", log)[-1]), "mib": mib}
 
     def torch_train(self, dtype, batch, length, steps):
@@ -134,7 +136,7 @@ class Bench:
                        env=tcmalloc())
         return {**json.loads(out.splitlines()[-1]), "mib": mib}
 
-    # ---- generation: the time of 64 new tokens less that of 1, which leaves 63 decoded for every sequence
+    # ---- generation: the time of 64 new tokens minus that of 1, which leaves 63 decoded tokens per sequence
     def tare_generate(self, dtype, batch, length, new):
         lines = "".join(json.dumps({"id": str(i), "text": t}) + "\n"
                         for i, t in enumerate(exact_prompts(self.args.tare, self.args.model, length, batch)))
@@ -149,7 +151,7 @@ class Bench:
         out, _, mib = ran([python, f"{HERE}/{program}", model, dtype, str(batch), str(length), str(new), str(self.args.threads)])
         return {**json.loads(out.splitlines()[-1]), "mib": mib}
 
-    # ---- in turn
+    # ---- alternating rounds
     def compare(self, what, unit, more_is_better, programs):
         key = "rate" if more_is_better else "seconds"
         got = {name: [] for name in programs}

@@ -1,5 +1,6 @@
 """Training steps of plain PyTorch: torch_train.py MODEL f32|bf16 BATCH LENGTH STEPS THREADS
-Forward, cross entropy, backward, fused AdamW, eager, attention by sdpa. Prints {"rate": tokens a second, median of the steps after the first}."""
+Forward, cross entropy, backward, fused AdamW, eager mode, attention by sdpa. Prints {"rate": tokens per second, median of the steps after the
+first}."""
 import json
 import statistics
 import sys

@@ -1,6 +1,6 @@
 """GRPO steps of TRL's GRPOTrainer on the CPU with fixed work: trl_step.py MODEL f32|bf16 ROWS.jsonl M G NEW STEPS THREADS
-Every trajectory gets exactly NEW tokens; one optimizer step each; beta 0, clip 0.2, temperature 1. bf16: weights, activations and AdamW's state in
-bf16, its fastest setting. Prints {"seconds": median of the steps after the first}."""
+Every rollout has exactly NEW tokens, with one optimizer step per step; beta 0, clip 0.2, temperature 1. bf16: weights, activations and
+AdamW's state in bf16, its fastest setting. Prints {"seconds": median of the steps after the first}."""
 import json
 import statistics
 import sys

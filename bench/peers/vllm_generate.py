@@ -1,5 +1,5 @@
 """Decoding by vLLM on the CPU: vllm_generate.py MODEL DTYPE BATCH LENGTH NEW THREADS
-Prints {"rate": new tokens a second: the time of NEW tokens less that of one}."""
+Prints {"rate": new tokens per second, from the time of NEW tokens minus that of one}."""
 import json
 import os
 import random

@@ -1,7 +1,8 @@
 #!/bin/sh
 # The figure by difficulty: for each seed, both methods' checkpoints on buckets from the model before training.
 #   tare sweep configs/studies/difficulty.ini && sh configs/studies/difficulty.sh
-# TARE: the program. SAMPLES: answers of a question at each checkpoint; ESTIMATE: those that the buckets are made from.
+# TARE: the program. SAMPLES: answers per question at each checkpoint; ESTIMATE: answers per question
+# that define the buckets.
 set -eu
 TARE=${TARE:-build/tare}
 SAMPLES=${SAMPLES:-8}

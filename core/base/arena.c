@@ -8,13 +8,13 @@
 #define ALIGN 64
 #define BLOCK_MIN (1 << 20)
 #define HUGE_PAGE (2 << 20)
-#define PIECE_MOST                                                                                                                 \
-    (INT64_C(1) << 40) /* a terabyte in one piece is a wrong size, not a wish; rounding up cannot overflow below it */
+/* a request of a terabyte is an error in the caller; below it, rounding up cannot overflow */
+#define BLOCK_MOST (INT64_C(1) << 40)
 
 struct arena_block {
     struct arena_block *next;
     int64_t size, used;
-    char *data; /* after this header, or in the source's memory */
+    char *data; /* follows this header, or points to the source's memory */
     char pad[ALIGN - 4 * 8];
 };
 
@@ -23,20 +23,22 @@ static int64_t round_up(int64_t n, int64_t to)
     return (n + to - 1) / to * to;
 }
 
-/* Large pieces sit on huge pages where the kernel allows it: weights and activations are walked end to end. */
-static void *take(int64_t n)
+/* Allocate n bytes, aligned to 64. Large blocks use huge pages where the kernel allows it, because
+ * weights and activations are read sequentially. */
+static void *take_block(int64_t n)
 {
     const int64_t align = n >= 2 * HUGE_PAGE ? HUGE_PAGE : ALIGN;
     void *p = NULL;
-    if (n >= PIECE_MOST) return NULL;
+    if (n >= BLOCK_MOST) return NULL;
     if (posix_memalign(&p, (size_t)align, (size_t)round_up(n, align))) return NULL;
     if (align == HUGE_PAGE) madvise(p, (size_t)round_up(n, align), MADV_HUGEPAGE);
     return p;
 }
 
-/* Zeroes a piece from take(). Of a large one the pages go back to the kernel, which hands out zeroed ones when they are first touched: gradients,
- * moments and a key/value cache cost no time before they are used, and no memory where they never are. */
-static void clear(void *p, int64_t n)
+/* Zero a block from take_block(). The pages of a large block are returned to the kernel, which
+ * provides zeroed ones on first access: gradients, moments and a key/value cache take no time
+ * before they are used, and no memory if they never are. */
+static void clear_block(void *p, int64_t n)
 {
     if (n >= 2 * HUGE_PAGE && !madvise(p, (size_t)round_up(n, HUGE_PAGE), MADV_DONTNEED)) return;
     memset(p, 0, (size_t)n);
@@ -52,11 +54,12 @@ void arena_init_from(struct arena *a, const char *name, const struct arena_sourc
     *a = (struct arena){.name = name, .source = source};
 }
 
-/* An arena of tensors is one that has a source and is itself what another one's tensors point to; its blocks' headers stay on the host. */
+/* An arena of tensors has a source and is itself the `tensors` of another arena. The headers of its
+ * blocks stay on the host. */
 static struct arena_block *block_new(const struct arena *a, int64_t size)
 {
     const bool far = a->source && a->tensors == a;
-    struct arena_block *b = take((int64_t)sizeof *b + (far ? 0 : size));
+    struct arena_block *b = take_block((int64_t)sizeof *b + (far ? 0 : size));
     if (!b) return NULL;
     *b = (struct arena_block){.size = size, .data = (char *)(b + 1)};
     if (!far) return b;
@@ -69,7 +72,7 @@ static struct arena_block *block_new(const struct arena *a, int64_t size)
 tare_status arena_push_raw(struct arena *a, int64_t n, void **out, struct err *e)
 {
     *out = NULL;
-    if (n < 0 || n > INT64_MAX / 2) FAIL(e, TARE_E_NOMEM, "%s: a request of %lld bytes", a->name, (long long)n);
+    if (n < 0 || n > INT64_MAX / 2) FAIL(e, TARE_E_NOMEM, "%s: invalid request of %lld bytes", a->name, (long long)n);
     const int64_t need = round_up(n ? n : 1, ALIGN);
     struct arena_block *b = a->current;
     while (b && b->size - b->used < need) {
@@ -82,7 +85,8 @@ tare_status arena_push_raw(struct arena *a, int64_t n, void **out, struct err *e
         if (!b && a->source && a->source->none) return a->source->none(a->source->ctx, a->name, size, e);
         if (!b) FAIL(e, TARE_E_NOMEM, "%s: no memory for %lld bytes (%lld in use)", a->name, (long long)n, (long long)a->used);
         struct arena_block **tail = a->current ? &a->current->next : &a->first;
-        b->next = *tail; /* blocks too small for this request come after it, for later ones */
+        /* move blocks that are too small for this request behind it, for later requests */
+        b->next = *tail;
         *tail = b;
         a->grown++;
     }
@@ -157,7 +161,8 @@ void arena_reset(struct arena *a)
     }
     if (a->tensors == a && a->first && a->first->next) {
         give_blocks(a);
-        a->first = block_new(a, a->high_water > BLOCK_MIN ? a->high_water : BLOCK_MIN); /* NULL: whoever asks next hears of it */
+        /* if this fails, first is NULL and the next request reports it */
+        a->first = block_new(a, a->high_water > BLOCK_MIN ? a->high_water : BLOCK_MIN);
         a->grown++;
     }
     for (struct arena_block *b = a->first; b; b = b->next) b->used = 0;
@@ -178,9 +183,9 @@ void arena_free(struct arena *a)
 
 tare_status mem_new(int64_t n, void **out, struct err *e)
 {
-    *out = n >= 0 ? take(n ? n : 1) : NULL;
+    *out = n >= 0 ? take_block(n ? n : 1) : NULL;
     if (!*out) FAIL(e, TARE_E_NOMEM, "no memory for %lld bytes", (long long)n);
-    clear(*out, n);
+    clear_block(*out, n);
     return TARE_OK;
 }
 
@@ -206,6 +211,6 @@ void mem_free(void *p)
 void mem_free_at(void *at)
 {
     void *p;
-    memcpy(&p, at, sizeof p); /* a pointer of any type */
+    memcpy(&p, at, sizeof p); /* *at may be a pointer of any type */
     free(p);
 }

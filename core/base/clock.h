@@ -1,4 +1,4 @@
-/* Monotonic seconds, for durations; never for results. */
+/* Monotonic seconds, for measuring durations only; results must not depend on them. */
 #ifndef TARE_CORE_BASE_CLOCK_H
 #define TARE_CORE_BASE_CLOCK_H
 

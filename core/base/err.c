@@ -4,12 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What is too long loses its middle, a long path say: the reason stands at the end. */
-static void keep_ends(char *out, size_t room, const char *text)
+/* Shorten a text that is too long (a long path, for example) in the middle, because the reason is
+ * at the end. */
+static void keep_ends(char *out, size_t capacity, const char *text)
 {
     static const char gap[] = " ... ";
-    const size_t n = strlen(text), head = (room - sizeof gap) / 2, tail = room - sizeof gap - head;
-    if (n < room) {
+    const size_t n = strlen(text), head = (capacity - sizeof gap) / 2, tail = capacity - sizeof gap - head;
+    if (n < capacity) {
         memcpy(out, text, n + 1);
         return;
     }

@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 struct fault {
-    int rank;       /* -1: every */
-    char stage[32]; /* "": every */
-    int64_t step;   /* -1: every */
+    int rank;       /* -1: every rank */
+    char stage[32]; /* "": every stage */
+    int64_t step;   /* -1: every step */
     int64_t count;
     char kind[8];
     double after;
@@ -25,7 +25,7 @@ static tare_status known_kind(const char *kind, struct err *e)
     static const char *const KINDS[] = {"kill", "hang", "fail", "nan", "exit", "stop", "freeze", "flip"};
     for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++)
         if (!strcmp(kind, KINDS[i])) return TARE_OK;
-    FAIL(e, TARE_E_INVALID, "TARE_FAULT: kind = '%s'; kill, hang, fail, nan, exit, stop, freeze or flip", kind);
+    FAIL(e, TARE_E_INVALID, "TARE_FAULT: kind = '%s': must be kill, hang, fail, nan, exit, stop, freeze or flip", kind);
 }
 
 static tare_status read_fault(const char *text, struct fault *f, struct err *e)
@@ -50,7 +50,7 @@ static tare_status read_fault(const char *text, struct fault *f, struct err *e)
         else if (!strcmp(item, "kind"))
             snprintf(f->kind, sizeof f->kind, "%s", value);
         else
-            FAIL(e, TARE_E_INVALID, "TARE_FAULT: no key '%s'; there are rank, stage, step, count, kind, after", item);
+            FAIL(e, TARE_E_INVALID, "TARE_FAULT: unknown key '%s'; use rank, stage, step, count, kind or after", item);
     }
     return known_kind(f->kind, e);
 }
@@ -61,27 +61,27 @@ static void sleep_for(double seconds)
     nanosleep(&t, NULL);
 }
 
-static void leave(const struct fault *f)
+static void end_process(const struct fault *f)
 {
     if (!strcmp(f->kind, "kill")) kill(getpid(), SIGKILL);
     _exit(0);
 }
 
-static void *leave_later(void *arg)
+static void *end_process_later(void *arg)
 {
     struct fault f = *(struct fault *)arg;
     free(arg);
     sleep_for(f.after);
-    leave(&f);
+    end_process(&f);
     return NULL;
 }
 
-static tare_status leave_after(const struct fault *f, struct err *e)
+static tare_status end_process_after(const struct fault *f, struct err *e)
 {
     struct fault *copy = malloc(sizeof *copy);
     pthread_t thread;
     if (copy) *copy = *f;
-    if (!copy || pthread_create(&thread, NULL, leave_later, copy)) {
+    if (!copy || pthread_create(&thread, NULL, end_process_later, copy)) {
         free(copy);
         FAIL(e, TARE_E_NOMEM, "no memory or thread for TARE_FAULT");
     }
@@ -89,12 +89,12 @@ static tare_status leave_after(const struct fault *f, struct err *e)
     return TARE_OK;
 }
 
-static tare_status fall(int rank, const struct fault *f, struct err *e)
+static tare_status trigger_fault(int rank, const struct fault *f, struct err *e)
 {
-    if (!strcmp(f->kind, "fail")) FAIL(e, TARE_E_GENERIC, "this rank was told to fail here (TARE_FAULT)");
-    if (!strcmp(f->kind, "nan")) FAIL(e, TARE_E_NOT_FINITE, "this rank was told to meet a number that is not finite (TARE_FAULT)");
+    if (!strcmp(f->kind, "fail")) FAIL(e, TARE_E_GENERIC, "simulated failure (TARE_FAULT)");
+    if (!strcmp(f->kind, "nan")) FAIL(e, TARE_E_NOT_FINITE, "simulated number that is not finite (TARE_FAULT)");
     if (!strcmp(f->kind, "stop")) {
-        raise(SIGINT); /* its handler has run when this returns */
+        raise(SIGINT); /* the signal handler has run when this returns */
         return TARE_OK;
     }
     if (!strcmp(f->kind, "freeze")) {
@@ -105,19 +105,20 @@ static tare_status fall(int rank, const struct fault *f, struct err *e)
         log_debug("rank %d hangs (TARE_FAULT)", rank);
         for (;;) sleep_for(3600);
     }
-    if (f->after > 0) return leave_after(f, e);
-    leave(f);
+    if (f->after > 0) return end_process_after(f, e);
+    end_process(f);
     return TARE_OK;
 }
 
-/* Whether there is a fault that fits here, of the kind flip or of another one. */
+/* Check whether a configured fault applies to this point, either of kind flip or of another
+ * kind. */
 struct point {
     int rank;
     const char *stage;
     int64_t step;
     bool flip;
 };
-static tare_status fits(struct point p, struct fault *f, bool *here, struct err *e)
+static tare_status fault_applies(struct point p, struct fault *f, bool *here, struct err *e)
 {
     static _Atomic int64_t passes;
     const char *text = getenv("TARE_FAULT");
@@ -135,12 +136,12 @@ tare_status fault_point(int rank, const char *stage, int64_t step, struct err *e
 {
     struct fault f;
     bool here;
-    TRY(fits((struct point){rank, stage, step, false}, &f, &here, e));
-    return here ? fall(rank, &f, e) : TARE_OK;
+    TRY(fault_applies((struct point){rank, stage, step, false}, &f, &here, e));
+    return here ? trigger_fault(rank, &f, e) : TARE_OK;
 }
 
 tare_status fault_flips(int rank, const char *stage, int64_t step, bool *flips, struct err *e)
 {
     struct fault f;
-    return fits((struct point){rank, stage, step, true}, &f, flips, e);
+    return fault_applies((struct point){rank, stage, step, true}, &f, flips, e);
 }

@@ -42,28 +42,29 @@ tare_status fs_there(const char *path, bool *there, struct err *e)
     return TARE_OK;
 }
 
-static tare_status check_line(const char *path, const char *line, const char *end, struct err *e)
+static tare_status check_line_length(const char *path, const char *line, const char *end, struct err *e)
 {
     if (end - line <= FS_LINE) return TARE_OK;
-    FAIL(e, TARE_E_CONFIG, "%s: a line of more than %d MiB; a file with one JSON object a line is expected", path, FS_LINE >> 20);
+    FAIL(e, TARE_E_CONFIG, "%s: a line is longer than %d MiB; the file must have one JSON object per line", path, FS_LINE >> 20);
 }
 
-/* `most` bytes are read at least, and no more than a buffer above it. lines: no line may be longer than FS_LINE. */
+/* Read at least `most` bytes (or up to the end), and at most one buffer more. lines: refuse lines
+ * longer than FS_LINE. */
 static tare_status read_until(const char *path, int64_t most, bool lines, struct str *out, struct err *e)
 {
     OWNED(fs_close_at) FILE *f = fopen(path, "rb");
     if (!f) FAIL(e, errno == ENOENT ? TARE_E_NOT_FOUND : TARE_E_IO, "%s: %s", path, strerror(errno));
     str_clear(out);
-    int64_t line = 0; /* where the last one begins */
+    int64_t line = 0; /* offset at which the last line begins */
     while (out->size <= most) {
         if (str_reserve(out, 1 << 16, e)) return err_prefix(e, "%s", path);
         const size_t n = fread(out->data + out->size, 1, (size_t)(out->capacity - out->size - 1), f);
         const char *newline, *end = out->data + out->size + n;
         for (char *at = out->data + out->size; lines && (newline = memchr(at, '\n', (size_t)(end - at))); at = out->data + line) {
-            TRY(check_line(path, out->data + line, newline, e));
+            TRY(check_line_length(path, out->data + line, newline, e));
             line = newline + 1 - out->data;
         }
-        if (lines) TRY(check_line(path, out->data + line, end, e));
+        if (lines) TRY(check_line_length(path, out->data + line, end, e));
         out->size += (int64_t)n;
         out->data[out->size] = 0;
         if (!n) break;
@@ -72,7 +73,7 @@ static tare_status read_until(const char *path, int64_t most, bool lines, struct
     return TARE_OK;
 }
 
-/* What the program was started with may be a pipe. */
+/* Test for a path given by the process that started the program, which may be a pipe. */
 static bool is_given(const char *path)
 {
     return !strcmp(path, "/dev/stdin") || !strncmp(path, "/dev/fd/", 8) || !strncmp(path, "/proc/self/fd/", 14);
@@ -98,12 +99,12 @@ tare_status fs_read_all(const char *path, struct str *out, struct err *e)
 {
     struct stat s;
     const bool there = !is_given(path) && !stat(path, &s);
-    if (there && S_ISFIFO(s.st_mode)) FAIL(e, TARE_E_IO, "%s: is a named pipe, which would be waited for; put a file there", path);
+    if (there && S_ISFIFO(s.st_mode)) FAIL(e, TARE_E_IO, "%s: is a named pipe and would block; use a regular file", path);
     if (there && (S_ISCHR(s.st_mode) || S_ISBLK(s.st_mode)))
-        FAIL(e, TARE_E_IO, "%s: is a device, which may have no end; put a file there", path);
-    if (there && s.st_size > machine_memory()) /* most of it may be a hole: memory would run out before the file ends */
-        FAIL(e, TARE_E_IO,
-             "%s: has %.1f GiB, more than this machine's memory; it is damaged or another file, put the right one there", path,
+        FAIL(e, TARE_E_IO, "%s: is a device and may be endless; use a regular file", path);
+    /* a sparse file may be larger than memory, so refuse it before reading */
+    if (there && s.st_size > machine_memory())
+        FAIL(e, TARE_E_IO, "%s: has %.1f GiB, more than this machine's memory; it is damaged or the wrong file, replace it", path,
              (double)s.st_size / (1 << 30));
     return read_until(path, INT64_MAX, false, out, e);
 }
@@ -113,7 +114,7 @@ tare_status fs_read_written(const char *path, struct str *out, struct err *e)
     TRY(fs_check_regular(path, true, e));
     TRY(read_until(path, FS_WRITTEN, false, out, e));
     if (out->size > FS_WRITTEN)
-        FAIL(e, TARE_E_CONFIG, "%s has more than %d MiB; that is no file that anybody wrote, name another one", path,
+        FAIL(e, TARE_E_CONFIG, "%s has more than %d MiB, the limit for a hand-written file; name another one", path,
              FS_WRITTEN >> 20);
     return TARE_OK;
 }
@@ -157,7 +158,8 @@ void fs_list_free(struct fs_list *l)
     free(l->entry);
 }
 
-/* The name of a new folder. One that may be written and not read cannot be opened, so not synced either. */
+/* Sync the name of a new folder. A folder that may be written but not read cannot be opened, so it
+ * is not synced. */
 static tare_status sync_name(const char *made, struct err *e)
 {
     char parent[FS_PATH];
@@ -212,7 +214,7 @@ void fs_close_at(FILE **f)
     if (*f) fclose(*f);
 }
 
-/* What errno says is only sure here; closing would tell an unnamed error. */
+/* errno is only certain here; a later close could not name the error. */
 tare_status fs_put(FILE *f, const char *path, const void *data, int64_t n, struct err *e)
 {
     errno = 0;
@@ -233,7 +235,7 @@ tare_status fs_close_synced(FILE *f, const char *path, struct err *e)
     return TARE_OK;
 }
 
-/* A device or a pipe is written to, not replaced by a file. */
+/* Write to a device or a pipe directly, instead of replacing it with a file. */
 static tare_status write_through(const char *path, const void *data, int64_t n, struct err *e)
 {
     FILE *f = fopen(path, "wb");
@@ -243,7 +245,7 @@ static tare_status write_through(const char *path, const void *data, int64_t n, 
     return TARE_OK;
 }
 
-/* The path without links; empty where there is none. */
+/* Resolve links in a path; out is empty if it does not exist. */
 static bool real_path(const char *path, char out[PATH_MAX])
 {
     if (realpath(path, out)) return true;
@@ -253,24 +255,25 @@ static bool real_path(const char *path, char out[PATH_MAX])
 
 tare_status fs_write_atomic(const char *path, const void *data, int64_t n, struct err *e)
 {
-    char beside[FS_PATH], dir[FS_PATH], target[PATH_MAX] = "";
+    char temporary[FS_PATH], dir[FS_PATH], target[PATH_MAX] = "";
     struct stat s = {0}, link = {0};
     if ((stat(path, &s) || lstat(path, &link) || (S_ISLNK(link.st_mode) && !real_path(path, target))) && !fs_is_answer(errno))
-        FAIL(e, TARE_E_IO, "%s: what is there cannot be told: %s", path, strerror(errno));
+        FAIL(e, TARE_E_IO, "%s: cannot be examined: %s", path, strerror(errno));
     if (S_ISDIR(s.st_mode)) FAIL(e, TARE_E_IO, "%s: is a folder; name a file", path);
     if (s.st_mode && !S_ISREG(s.st_mode)) return write_through(path, data, n, e);
-    if (*target) path = target; /* the link stays one */
-    if (snprintf(beside, sizeof beside, "%s.tmp", path) >= (int)sizeof beside) FAIL(e, TARE_E_INVALID, "%s: path too long", path);
-    FILE *f = fopen(beside, "wb");
-    if (!f) FAIL(e, TARE_E_IO, "%s: %s", beside, strerror(errno));
+    if (*target) path = target; /* keep the symbolic link and replace its target */
+    if (snprintf(temporary, sizeof temporary, "%s.tmp", path) >= (int)sizeof temporary)
+        FAIL(e, TARE_E_INVALID, "%s: path too long", path);
+    FILE *f = fopen(temporary, "wb");
+    if (!f) FAIL(e, TARE_E_IO, "%s: %s", temporary, strerror(errno));
     tare_status status = fs_put(f, path, data, n, e);
     if (status)
         fclose(f);
     else
         status = fs_close_synced(f, path, e);
-    if (!status && rename(beside, path)) status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: %s", path, strerror(errno));
+    if (!status && rename(temporary, path)) status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: %s", path, strerror(errno));
     if (status) {
-        unlink(beside);
+        unlink(temporary);
         return status;
     }
     fs_dirname(dir, path);
@@ -287,7 +290,8 @@ tare_status fs_copy(const char *from, const char *to, struct err *e)
 tare_status fs_map(const char *path, struct fs_map *out, struct err *e)
 {
     *out = (struct fs_map){0};
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a named pipe would be waited for */
+    /* opening a named pipe would block */
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) FAIL(e, errno == ENOENT ? TARE_E_NOT_FOUND : TARE_E_IO, "%s: %s", path, strerror(errno));
     struct stat s;
     const int unknown = fstat(fd, &s) ? errno : 0;

@@ -12,7 +12,8 @@ static int end_status = 1;
 static void (*stop_first)(void *ctx);
 static void *stop_ctx;
 
-/* jansson reads beyond its buffer when that cannot grow, so without memory the process ends here. */
+/* jansson reads beyond its buffer when the buffer cannot grow, so end the process if out of
+ * memory. */
 static void *memory_or_end(size_t n)
 {
     void *p = malloc(n ? n : 1);
@@ -63,7 +64,8 @@ tare_status json_read_file(const char *path, json_t **out, struct err *e)
     return read_with(json_parse, path, out, e);
 }
 
-/* End of the string or number that begins at i, else of the one character. digits: of a whole number; else 0. */
+/* Return the end of the string or number that begins at i, or of a single character. digits is the
+ * number of digits of a whole number, otherwise 0. */
 static int64_t part_end(const char *text, int64_t n, int64_t i, int64_t *digits)
 {
     int64_t at = i + 1;
@@ -98,7 +100,8 @@ tare_status json_read_wide(const char *path, json_t **out, struct err *e)
     return read_with(json_parse_wide, path, out, e);
 }
 
-/* Jansson does not ask whether a key could be written, and would go on without it: once failed, always failed. */
+/* Jansson does not check whether a key was written, and would continue; so a failure is
+ * permanent. */
 struct printed {
     struct str *out;
     int failed;
@@ -111,7 +114,7 @@ static int dump_part(const char *data, size_t n, void *ctx)
     return p->failed;
 }
 
-static tare_status print(const json_t *j, size_t form, struct str *out, struct err *e)
+static tare_status print_json(const json_t *j, size_t form, struct str *out, struct err *e)
 {
     struct printed p = {out, 0};
     if (json_dump_callback(j, dump_part, &p, form | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17)) || p.failed)
@@ -121,12 +124,12 @@ static tare_status print(const json_t *j, size_t form, struct str *out, struct e
 
 tare_status json_print(const json_t *j, struct str *out, struct err *e)
 {
-    return print(j, JSON_COMPACT, out, e);
+    return print_json(j, JSON_COMPACT, out, e);
 }
 
 tare_status json_print_lines(const json_t *j, struct str *out, struct err *e)
 {
-    return print(j, JSON_INDENT(2), out, e);
+    return print_json(j, JSON_INDENT(2), out, e);
 }
 
 void json_put(json_t *o, bool *bad, const char *key, json_t *value)
@@ -208,11 +211,12 @@ tare_status json_each_line(FILE *f, const char *name, json_line line, void *ctx,
         const ssize_t n = getline(&text, &capacity, f);
         if (n < 0) {
             if (feof(f)) return TARE_OK;
-            /* its line may also have found no memory, of which ferror() says nothing */
+            /* reading the line may have run out of memory, which ferror() does not report */
             FAIL(e, errno == ENOMEM ? TARE_E_NOMEM : TARE_E_IO, "%s: cannot be read: %s", name, strerror(errno));
         }
         if (strspn(text, " \t\r\n") == (size_t)n) continue;
-        const bool marked = number == 1 && n >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3); /* the byte order mark of some editors */
+        /* byte order mark, written by some editors */
+        const bool marked = number == 1 && n >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3);
         char where[FS_PATH];
         snprintf(where, sizeof where, "%s:%lld", name, (long long)number);
         OWNED(json_decrefp) json_t *object = NULL;

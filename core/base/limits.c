@@ -11,10 +11,10 @@
 
 enum { WORD = 64 };
 
-/* cgroup 1 writes "no limit" of memory as the largest number of whole pages. */
+/* cgroup 1 writes "no limit" of memory as the largest whole number of pages. */
 static const double NO_LIMIT = 1e18;
 
-/* The first word of a file. */
+/* Read the first word of a file. */
 static bool read_word(const char *folder, const char *name, char word[WORD])
 {
     char path[PATH_MAX];
@@ -26,7 +26,7 @@ static bool read_word(const char *folder, const char *name, char word[WORD])
     return there;
 }
 
-/* NAN: there is no such file, or no number in it ("max"). */
+/* Read a number. NAN if the file is missing or does not hold a number ("max"). */
 static double read_number(const char *folder, const char *name)
 {
     char word[WORD];
@@ -34,7 +34,7 @@ static double read_number(const char *folder, const char *name)
     return read_word(folder, name, word) && sscanf(word, "%lf", &x) == 1 ? x : NAN;
 }
 
-/* "KEY VALUE" of a file of such lines, else 0. */
+/* Read VALUE from the line "KEY VALUE" of a file; 0 if missing. */
 static double read_line(const char *folder, const char *name, const char *key)
 {
     char path[PATH_MAX], word[WORD];
@@ -60,7 +60,7 @@ static double cores_of(const char *group)
         if (fscanf(f, "%lf %lf", &quota, &period) != 2) quota = NAN; /* "max 100000" */
         fclose(f);
     } else {
-        quota = read_number(group, "cpu.cfs_quota_us"); /* -1: none */
+        quota = read_number(group, "cpu.cfs_quota_us"); /* -1: no quota */
         period = read_number(group, "cpu.cfs_period_us");
     }
     return quota > 0 && period > 0 ? quota / period : NAN;
@@ -77,9 +77,10 @@ static double memory_of(const char *group, double *left)
     return most;
 }
 
-/* ---------------------------------------------------------------- from the process's group to the root */
+/* ---------------------------------------------------------------- from the process's group to the
+ * root */
 
-/* The path of the process's group: of `controller` in cgroup 1, or ("") of cgroup 2. */
+/* Path of the process's group: of `controller` in cgroup 1, or of cgroup 2 (controller ""). */
 static bool own_path(const char *root, const char *controller, char path[PATH_MAX])
 {
     char file[PATH_MAX], line[PATH_MAX];
@@ -102,8 +103,9 @@ static bool own_path(const char *root, const char *controller, char path[PATH_MA
     return found;
 }
 
-/* look at the group and at all above it. In a container the path may be the host's and lie outside of what is mounted: then only the top is there. */
-static void each_group(const char *root, const char *controller, void (*look)(const char *group, void *ctx), void *ctx)
+/* Call visit for the group and every group above it. In a container the path may be the host's and
+ * be outside the mounted hierarchy; then only the root is visited. */
+static void each_group(const char *root, const char *controller, void (*visit)(const char *group, void *ctx), void *ctx)
 {
     static const char *const TOPS[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
     char path[PATH_MAX], group[2 * PATH_MAX];
@@ -112,7 +114,7 @@ static void each_group(const char *root, const char *controller, void (*look)(co
         for (;;) {
             for (int t = 0; t < 1 + second; t++) {
                 snprintf(group, sizeof group, "%s%s%s%s%s", root, TOPS[t], second ? "" : "/", second ? "" : controller, path);
-                look(group, ctx);
+                visit(group, ctx);
             }
             char *last = strrchr(path, '/');
             if (!last) break;

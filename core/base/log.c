@@ -10,7 +10,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static enum log_level least = LOG_INFO;
-static bool chosen; /* by log_set_level */
+static bool chosen; /* set by log_set_level */
 static char status_line[400];
 static char prefix[32];
 

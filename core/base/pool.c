@@ -15,17 +15,19 @@
 
 enum { SPINS = 4000 };
 
-/* A word that threads wait on: they spin for a while, then sleep. Who changes it makes a system call only when somebody sleeps. */
+/* A word that threads wait on: they spin for a while, then sleep. The thread that changes the word
+ * makes a system call only if a thread sleeps. */
 struct gate {
     _Atomic uint32_t word;
     _Atomic uint32_t sleepers;
 };
 
-/* A round is one pool_run. It ends when its tasks are done, not when every worker has seen it: on a machine with other work a
- * worker may be without a core for milliseconds, and the caller then does its tasks as well. So a worker may come to a round that is
- * over, while the caller sets up the next. `left` holds the round in its upper half and the tasks not yet taken in its lower half;
- * a task is taken by a compare-and-swap of both. If it succeeds with tasks left, the round was not over, and so task, arg and n,
- * read before, were this round's. */
+/* A round is one pool_run. It ends when its tasks are done, not when every worker has seen it: on a
+ * busy machine a worker may be without a core for milliseconds, and the caller then runs its tasks
+ * as well. So a worker may reach a round that is over while the caller sets up the next one. `left`
+ * holds the round in its upper half and the number of tasks not yet taken in its lower half; a task
+ * is taken by a compare-and-swap of both. If the swap succeeds, the round was not over, and so
+ * task, arg and n, read before it, belong to this round. */
 struct pool {
     int threads;
     pthread_t *handles;
@@ -34,8 +36,10 @@ struct pool {
     _Atomic uint32_t n;
     _Atomic int stop;
     _Alignas(64) _Atomic uint64_t left;
-    _Alignas(64) struct gate done;  /* tasks of this round that have ended; the caller waits for n */
-    _Alignas(64) struct gate round; /* grows with every pool_run; workers wait for it to change */
+    /* tasks of this round that have finished; the caller waits for n */
+    _Alignas(64) struct gate done;
+    /* incremented by every pool_run; workers wait for it to change */
+    _Alignas(64) struct gate round;
 };
 
 struct worker {
@@ -51,12 +55,13 @@ static void gate_wait_while(struct gate *g, uint32_t value)
         __builtin_ia32_pause();
 #endif
     }
-    atomic_fetch_add(&g->sleepers, 1); /* before the word is read once more: gate_add reads them in the other order */
+    /* must precede the second read of word: gate_add accesses them in the opposite order */
+    atomic_fetch_add(&g->sleepers, 1);
     while (atomic_load(&g->word) == value) syscall(SYS_futex, (uint32_t *)&g->word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
     atomic_fetch_sub(&g->sleepers, 1);
 }
 
-/* Returns the sum. */
+/* Add value, wake sleepers and return the new value. */
 static uint32_t gate_add(struct gate *g, uint32_t value)
 {
     const uint32_t sum = atomic_fetch_add(&g->word, value) + value;

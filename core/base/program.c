@@ -20,7 +20,7 @@ const char *program_given(void)
     return *given ? given : NULL;
 }
 
-/* The file of this program, FS_PATH bytes. False when the system does not tell. */
+/* Path of this executable, FS_PATH bytes. False if the system cannot report it. */
 static bool program_file(char *out)
 {
     if (*given) {
@@ -46,5 +46,5 @@ tare_status program_builtin_config(char *out, const char *name, struct err *e)
     if (snprintf(file, sizeof file, "configs/%s.ini", name) >= (int)sizeof file) file[0] = 0;
     if (program_path(folder, PROGRAM_DATA) && !fs_join(out, folder, file, NULL) && fs_exists(out)) return TARE_OK;
     if (!fs_join(out, TARE_SOURCE, file, NULL) && fs_exists(out)) return TARE_OK;
-    FAIL(e, TARE_E_CONFIG, "builtin:%s: no such configuration; %s/configs holds the ones there are", name, folder);
+    FAIL(e, TARE_E_CONFIG, "builtin:%s: unknown configuration; see %s/configs for those available", name, folder);
 }

@@ -1,4 +1,4 @@
-/* Where this program lies, and what was built or installed with it. */
+/* Location of this program and of the files installed or built with it. */
 #ifndef TARE_CORE_BASE_PROGRAM_H
 #define TARE_CORE_BASE_PROGRAM_H
 
@@ -6,18 +6,22 @@
 
 #include <stdbool.h>
 
-/* From the folder of the installed program to those of its shared objects (PREFIX/LIBDIR/tare), data (PREFIX/share/tare) and headers. */
+/* Paths from the folder of the installed program to its shared objects (PREFIX/LIBDIR/tare), data
+ * (PREFIX/share/tare) and headers. */
 extern const char PROGRAM_LIBRARIES[], PROGRAM_DATA[], PROGRAM_HEADERS[];
 
-/* Inside of another program (libtare.so): FILE is the program tare that everything is found from, and that is started as a worker. Once, before all
- * else. False: the path is too long. */
+/* For use inside another program (libtare.so): file is the executable `tare`, relative to which all
+ * files are found and which is started as a worker. Call it once, before anything else. False: the
+ * path is too long. */
 bool program_set(const char *file);
-const char *program_given(void); /* NULL: none was */
+const char *program_given(void); /* NULL: not set */
 
-/* A path counted from the folder of this program, FS_PATH bytes. An installation can therefore be moved as a whole. */
+/* Make a path relative to the folder of this program, FS_PATH bytes, so that an installation can be
+ * moved as a whole. */
 bool program_path(char *out, const char *relative);
 
-/* builtin:NAME -> the file of configs/NAME.ini, installed or of the source tree, FS_PATH bytes. */
+/* Map builtin:NAME to the path of configs/NAME.ini, installed or in the source tree, FS_PATH
+ * bytes. */
 tare_status program_builtin_config(char *out, const char *name, struct err *e);
 
 #endif

@@ -2,7 +2,8 @@
 
 #include <math.h>
 
-static uint64_t mix(uint64_t x) /* splitmix64's finaliser: spreads seeds and ids over all bits */
+/* splitmix64's finaliser: spreads seeds and ids over all bits */
+static uint64_t mix_bits(uint64_t x)
 {
     x += 0x9E3779B97F4A7C15u;
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -17,12 +18,12 @@ static struct rng_key key_of(uint64_t x)
 
 struct rng_key rng_key(uint64_t seed, enum rng_purpose purpose)
 {
-    return key_of(mix(mix(seed) ^ (uint64_t)purpose));
+    return key_of(mix_bits(mix_bits(seed) ^ (uint64_t)purpose));
 }
 
 struct rng_key rng_derive(struct rng_key key, uint64_t word)
 {
-    return key_of(mix(((uint64_t)key.k[1] << 32 | key.k[0]) ^ mix(word)));
+    return key_of(mix_bits(((uint64_t)key.k[1] << 32 | key.k[0]) ^ mix_bits(word)));
 }
 
 void rng_block(struct rng_key key, uint64_t counter_low, uint64_t counter_high, uint32_t out[4])
@@ -46,7 +47,7 @@ void rng_block(struct rng_key key, uint64_t counter_low, uint64_t counter_high, 
     out[3] = c3;
 }
 
-static double unit(uint32_t low, uint32_t high)
+static double unit_interval(uint32_t low, uint32_t high)
 {
     return (double)(((uint64_t)high << 32 | low) >> 11) * 0x1p-53;
 }
@@ -55,7 +56,7 @@ double rng_uniform(struct rng_key key, uint64_t counter_low, uint64_t counter_hi
 {
     uint32_t w[4];
     rng_block(key, counter_low, counter_high, w);
-    return unit(w[0], w[1]);
+    return unit_interval(w[0], w[1]);
 }
 
 uint64_t rng_below(struct rng_key key, uint64_t counter, uint64_t n)
@@ -69,7 +70,7 @@ double rng_normal(struct rng_key key, uint64_t counter)
 {
     uint32_t w[4];
     rng_block(key, counter, 0, w);
-    return sqrt(-2 * log(1 - unit(w[0], w[1]))) * cos(6.283185307179586476925 * unit(w[2], w[3]));
+    return sqrt(-2 * log(1 - unit_interval(w[0], w[1]))) * cos(6.283185307179586476925 * unit_interval(w[2], w[3]));
 }
 
 void rng_shuffle(struct rng_key key, int64_t *order, int64_t n)

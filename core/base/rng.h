@@ -1,10 +1,11 @@
-/* Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"): a counter-based generator. Draws depend on
- * nothing but key and counter, so neither batch layout, threads nor ranks change them, and there is no state to save.
+/* Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"), a
+ * counter-based generator. Draws depend only on key and counter, so batch layout, threads and ranks
+ * do not change them, and no state needs saving.
  *
- * A stream is keyed by (run seed, purpose); a draw by four further words. For token sampling these are
+ * A stream is keyed by (run seed, purpose), and a draw by four more words. For token sampling these
+ * are
  *   (step, prompt uid, occurrence of the prompt in the step, rollout, position)
- * so a prompt met again draws anew.
- */
+ * so a prompt that occurs again gets new draws. */
 #ifndef TARE_CORE_BASE_RNG_H
 #define TARE_CORE_BASE_RNG_H
 
@@ -26,17 +27,17 @@ struct rng_key {
 };
 
 struct rng_key rng_key(uint64_t seed, enum rng_purpose purpose);
-/* Mixes one more word into a key: for hierarchies such as (seed, purpose) -> step -> prompt. */
+/* Mix one more word into a key, for hierarchies such as (seed, purpose) -> step -> prompt. */
 struct rng_key rng_derive(struct rng_key key, uint64_t word);
-/* Four words for (key, counter). */
+/* Generate four words for (key, counter). */
 void rng_block(struct rng_key key, uint64_t counter_low, uint64_t counter_high, uint32_t out[4]);
-/* In [0, 1), 53 bits. */
+/* Uniform in [0, 1), 53 bits. */
 double rng_uniform(struct rng_key key, uint64_t counter_low, uint64_t counter_high);
-/* In [0, n), without bias worth naming (64-bit multiply). */
+/* Uniform in [0, n), with negligible bias (64-bit multiply). */
 uint64_t rng_below(struct rng_key key, uint64_t counter, uint64_t n);
 /* Standard normal (Box-Muller). */
 double rng_normal(struct rng_key key, uint64_t counter);
-/* Fisher-Yates over order[n], which comes filled. */
+/* Shuffle the existing contents of order[n] (Fisher-Yates). */
 void rng_shuffle(struct rng_key key, int64_t *order, int64_t n);
 
 #endif

@@ -3,7 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-static volatile int stop_asked; /* written where the signal arrives, which may be any thread */
+static volatile int stop_asked; /* written by the handler, which may run on any thread */
 
 static void on_signal(int signal)
 {
@@ -27,5 +27,6 @@ void signals_catch(void)
     sigemptyset(&a.sa_mask);
     sigaction(SIGINT, &a, NULL);
     sigaction(SIGTERM, &a, NULL);
-    sigaction(SIGUSR1, &a, NULL); /* mpirun hands it on to all ranks; on the others it kills */
+    /* mpirun forwards SIGUSR1 to all ranks; its default action would end them */
+    sigaction(SIGUSR1, &a, NULL);
 }

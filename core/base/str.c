@@ -129,7 +129,8 @@ void str_disarm(char *text, int64_t n)
     unsigned char *p = (unsigned char *)text;
     for (int64_t i = 0; i < n; i++) {
         if ((p[i] < 0x20 && p[i] != '\n' && p[i] != '\t') || p[i] == 0x7f) p[i] = '?';
-        if (p[i] == 0xc2 && i + 1 < n && p[i + 1] >= 0x80 && p[i + 1] <= 0x9f) p[i] = p[i + 1] = '?'; /* U+0080 to U+009F */
+        /* U+0080 to U+009F */
+        if (p[i] == 0xc2 && i + 1 < n && p[i + 1] >= 0x80 && p[i + 1] <= 0x9f) p[i] = p[i + 1] = '?';
     }
 }
 
@@ -144,7 +145,8 @@ int64_t str_distance(const char *a, const char *b)
     enum { MOST = 128 };
     const size_t na = strlen(a), nb = strlen(b);
     if (na >= MOST || nb >= MOST) return MOST;
-    int64_t rows[3][MOST]; /* row i of the table, and the two before it: a swap looks back two */
+    /* row i of the table and the two before it, since a swap looks back two rows */
+    int64_t rows[3][MOST];
     for (size_t j = 0; j <= nb; j++) rows[0][j] = (int64_t)j;
     for (size_t i = 1; i <= na; i++) {
         int64_t *row = rows[i % 3];

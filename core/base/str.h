@@ -1,4 +1,5 @@
-/* A growable byte string. Always NUL-ended, may hold NUL. Zero-initialise, str_free when done. */
+/* A growable byte string, always NUL-terminated, which may contain NUL. Zero-initialise it and call
+ * str_free when done. */
 #ifndef TARE_CORE_BASE_STR_H
 #define TARE_CORE_BASE_STR_H
 
@@ -12,21 +13,27 @@ struct str {
 };
 
 tare_status str_reserve(struct str *s, int64_t extra, struct err *e);
-tare_status str_add(struct str *s, const char *data, int64_t n, struct err *e); /* n < 0: up to NUL */
+/* n < 0: up to the terminating NUL */
+tare_status str_add(struct str *s, const char *data, int64_t n, struct err *e);
 tare_status str_addf(struct str *s, struct err *e, const char *format, ...) ERR_PRINTF(3, 4);
 void str_clear(struct str *s);
 void str_free(struct str *s);
 
-/* Parses the whole of text as a number; refuses anything after it, overflow, and an empty text. Never depends on the locale. */
+/* Parse the whole text as a number. Trailing text, overflow and an empty text are errors. The
+ * result does not depend on the locale. */
 tare_status str_to_int(const char *text, int64_t *out, struct err *e);
 tare_status str_to_double(const char *text, double *out, struct err *e);
-/* The shortest text that reads back as exactly x ("0.1", "1e-08"); buffer of at least 32 bytes. */
+/* Format the shortest text that reads back as exactly x ("0.1", "1e-08"); buffer has at least 32
+ * bytes. */
 const char *str_from_double(char *buffer, double x);
-/* "3.81 GB", "512 B": three digits of x and the unit with its prefix; buffer of at least 32 bytes. */
+/* Format three digits of x and the unit with its prefix ("3.81 GB", "512 B"); buffer has at least
+ * 32 bytes. */
 const char *str_amount(char *buffer, double x, const char *unit);
-/* 0 if data is valid UTF-8 (no surrogates, no overlong forms), else 1 + the offset of the first bad byte. */
+/* Return 0 if data is valid UTF-8 (no surrogates, no overlong forms), otherwise 1 + the offset of
+ * the first invalid byte. */
 int64_t str_utf8_error(const char *data, int64_t n);
-/* Control characters become '?', of which a terminal would make more than text: names and rows of strangers stand in messages and tables. Lines and tabs stay. */
+/* Replace control characters by '?', because a terminal would interpret them: messages and tables
+ * contain untrusted names and rows. Newlines and tabs are kept. */
 void str_disarm(char *text, int64_t n);
 bool str_ends_with(const char *s, const char *end);
 /* Number of single-character edits from a to b, for "did you mean". */

@@ -1,10 +1,10 @@
-/* Walking over valid UTF-8. Internal to the data folder. */
+/* Iterate over valid UTF-8. Internal to core/data. */
 #ifndef TARE_CORE_BASE_UTF8_H
 #define TARE_CORE_BASE_UTF8_H
 
 #include <stdint.h>
 
-/* The character at *p, which moves past it. */
+/* Decode the character at *p and advance p. */
 static inline int32_t utf8_next(const unsigned char **p)
 {
     const unsigned char *q = *p;
@@ -14,7 +14,7 @@ static inline int32_t utf8_next(const unsigned char **p)
     return *p = q + 4, (q[0] & 0x07) << 18 | (q[1] & 0x3F) << 12 | (q[2] & 0x3F) << 6 | (q[3] & 0x3F);
 }
 
-/* Writes c; returns the number of bytes, at most 4. */
+/* Encode c; return the number of bytes, at most 4. */
 static inline int utf8_put(char *out, int32_t c)
 {
     if (c < 0x80) return out[0] = (char)c, 1;

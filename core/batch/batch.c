@@ -8,7 +8,7 @@ static int64_t count_field(const struct batch *b, enum batch_axis axis)
     return (const int64_t[]){BATCH_AXES(COUNT)}[axis];
 }
 
-tare_status batch_room(struct batch *b, unsigned stages, struct arena *a, struct err *e)
+tare_status batch_alloc(struct batch *b, unsigned stages, struct arena *a, struct err *e)
 {
     for (int c = 0; c < BATCH_N_COLUMNS; c++) {
         const struct batch_column *t = &BATCH_TABLE[c];

@@ -1,14 +1,16 @@
-/* What one training step carries from folder to folder: the prompts, their rollouts, and what each stage adds.
+/* The data of one training step: the prompts, their rollouts, and the columns that each stage adds.
  *
- * A batch is a set of columns over axes: M groups, N rollouts, T completion tokens, and the tokens of the prompts. BATCH_COLUMNS
- * names every column once. The struct, choosing groups (select.h), bytes for other ranks (pack.h) are written against that table,
- * so a new column is one line in it. A column is NULL until its stage has run.
+ * A batch is a set of columns over axes: M groups, N rollouts, T completion tokens, and the tokens
+ * of the prompts. BATCH_COLUMNS names every column once. The struct, choosing groups (select.h) and
+ * bytes for other ranks (pack.h) are written against that table, so a new column is one line in it.
+ * A column is NULL until its stage has run.
  *
  *   struct batch b = {.n_groups = M, .n_rollouts = N, .n_tokens = T};
- *   TRY(batch_room(&b, BATCH_ROLLOUT, arena, e));      every column of that stage, zeroed
+ *   TRY(batch_alloc(&b, BATCH_ROLLOUT, arena, e));      every column of that stage, zeroed
  *
- * Arrays live in the step's arena. Groups are in global prompt order; on several ranks a batch may hold one rank's groups. A batch
- * is a value: a copy of the struct is another view of the same arrays. */
+ * Arrays are in the step's arena. Groups are in global prompt order; on several ranks a batch may
+ * hold one rank's groups. A batch is a value: a copy of the struct is another view of the same
+ * arrays. */
 #ifndef TARE_CORE_BATCH_BATCH_H
 #define TARE_CORE_BATCH_BATCH_H
 
@@ -16,7 +18,7 @@
 
 enum finish { FINISH_STOP = TARE_FINISH_STOP, FINISH_LENGTH = TARE_FINISH_LENGTH };
 
-/* Who writes a column. Their sum is a set of stages. */
+/* The stage that writes a column. Stages can be combined with |. */
 enum batch_stage {
     BATCH_DATA = 1,
     BATCH_ROLLOUT = 2,
@@ -27,57 +29,60 @@ enum batch_stage {
     BATCH_ALL = 63
 };
 
-/* What a column has entries for: X(axis, how many, axis it belongs to, column that says which).
- * Entry i of the parent has those from begin[i] up to begin[i+1]. A parent comes before its children, the groups come first. */
+/* The axes of columns: X(axis, number of entries, parent axis, column with the counts). Entry i of
+ * the parent has the entries from begin[i] up to begin[i+1]. A parent comes before its children,
+ * the groups come first. */
 #define BATCH_AXES(X)                                                                                                              \
     X(GROUP, n_groups, GROUP, row)                                                                                                 \
     X(PROMPT, n_prompt_tokens, GROUP, prompt_begin)                                                                                \
     X(ROLLOUT, n_rollouts, GROUP, group_begin)                                                                                     \
     X(TOKEN, n_tokens, ROLLOUT, token_begin)
 
-/* The columns: X(stage, name, type, axis, kind, how many side by side). Kinds, and who owns what an entry points to:
+/* The columns: X(stage, name, type, axis, kind, values per entry). Kinds, with the ownership of the
+ * data that an entry points to:
  *
  *   NUMBER    copied
- *   OPTIONAL  a number that is there only when something wants it; 0 for the parts of a batch without it
- *   BEGIN     of a child axis, one entry more than its own axis has; counted anew when groups are chosen
- *   TEXT      tare_text: copies of a batch share its bytes, packed bytes hold them. data NULL: no text
- *   STRING    const char *, the same
- *   LOCAL     a pointer into this process: shared by copies, never packed (every rank has its own) */
+ *   OPTIONAL  a number that exists only if it is needed; 0 for parts of a batch without it
+ *   BEGIN     of a child axis, one entry more than its own axis; recounted when groups are chosen
+ *   TEXT      tare_text: copies of a batch share its bytes, packed bytes contain them; data may be NULL
+ *   STRING    const char *, owned like TEXT
+ *   LOCAL     a pointer into this process: shared by copies, never packed (every rank has its own)
+ */
 /* clang-format off */
 #define BATCH_COLUMNS(X)                                                                                                           \
     X(DATA,      row,             const struct row *, GROUP,   LOCAL,    1)        /* data/dataset.h */                            \
-    X(DATA,      row_json,        tare_text,          GROUP,   TEXT,     1)        /* the same as a JSON object */                 \
-    X(DATA,      prompt_uid,      uint64_t,           GROUP,   NUMBER,   1)        /* the same for a prompt in every epoch */      \
-    X(DATA,      occurrence,      int64_t,            GROUP,   NUMBER,   1)        /* earlier ones of this prompt in the step */   \
+    X(DATA,      row_json,        tare_text,          GROUP,   TEXT,     1)        /* row as a JSON object */                      \
+    X(DATA,      prompt_uid,      uint64_t,           GROUP,   NUMBER,   1)        /* equal for a prompt in every epoch */         \
+    X(DATA,      occurrence,      int64_t,            GROUP,   NUMBER,   1)        /* earlier rows of this prompt in the step */   \
     X(DATA,      prompt_begin,    int64_t,            GROUP,   BEGIN,    1)        /* [M+1] */                                     \
     X(DATA,      prompt_ids,      int32_t,            PROMPT,  NUMBER,   1)                                                        \
-    X(DATA,      prompt_text,     tare_text,          GROUP,   TEXT,     1)        /* what they encode; where it is recorded */    \
-    X(DATA,      samples,         int64_t,            GROUP,   OPTIONAL, 1)        /* rollouts wanted; 0: rollout.group_size */    \
+    X(DATA,      prompt_text,     tare_text,          GROUP,   TEXT,     1)        /* the text they encode, if recorded */         \
+    X(DATA,      samples,         int64_t,            GROUP,   OPTIONAL, 1)        /* rollouts requested; 0: rollout.group_size */ \
     X(ROLLOUT,   group_begin,     int64_t,            GROUP,   BEGIN,    1)        /* [M+1] rollouts of a group */                 \
-    X(ROLLOUT,   token_begin,     int64_t,            ROLLOUT, BEGIN,    1)        /* [N+1] completion tokens, EOS included */     \
+    X(ROLLOUT,   token_begin,     int64_t,            ROLLOUT, BEGIN,    1)        /* [N+1] completion tokens, including EOS */    \
     X(ROLLOUT,   ids,             int32_t,            TOKEN,   NUMBER,   1)                                                        \
     X(ROLLOUT,   logprob,         float,              TOKEN,   NUMBER,   1)        /* when sampled, at that temperature; nats */   \
-    X(ROLLOUT,   entropy,         float,              TOKEN,   NUMBER,   1)        /* the same */                                  \
+    X(ROLLOUT,   entropy,         float,              TOKEN,   NUMBER,   1)        /* as for logprob */                            \
     X(ROLLOUT,   finish,          uint8_t,            ROLLOUT, NUMBER,   1)        /* enum finish */                               \
-    X(ROLLOUT,   off_policy,      uint8_t,            ROLLOUT, OPTIONAL, 1)        /* 1: the row's trace; logprob, entropy 0 */    \
-    X(ROLLOUT,   policy_version,  int64_t,            ROLLOUT, NUMBER,   1)        /* policy steps before it; -1: another's */    \
+    X(ROLLOUT,   off_policy,      uint8_t,            ROLLOUT, OPTIONAL, 1)        /* 1: a trace; logprob, entropy 0 */            \
+    X(ROLLOUT,   policy_version,  int64_t,            ROLLOUT, NUMBER,   1)        /* policy steps before it; -1: another policy */ \
     X(ROLLOUT,   completion,      tare_text,          ROLLOUT, TEXT,     1)        /* decoded, without the stop token */           \
-    X(ROLLOUT,   token_end,       int64_t,            TOKEN,   OPTIONAL, 1)        /* bytes of completion up to its end */         \
+    X(ROLLOUT,   token_end,       int64_t,            TOKEN,   OPTIONAL, 1)        /* its end in completion, in bytes */           \
     X(VERIFY,    reward,          double,             ROLLOUT, NUMBER,   1)                                                        \
     X(VERIFY,    component,       double,             ROLLOUT, NUMBER,   n_components) /* of the reward, weighted */               \
     X(VERIFY,    verdict,         int32_t,            ROLLOUT, NUMBER,   1)        /* tare_verdict_code, first verifier */         \
-    X(VERIFY,    component_verdict, int32_t,          ROLLOUT, NUMBER,   n_components) /* each verifier's; 0: overlong */           \
+    X(VERIFY,    component_verdict, int32_t,          ROLLOUT, NUMBER,   n_components) /* of each verifier; 0: overlong */         \
     X(VERIFY,    extracted,       tare_text,          ROLLOUT, TEXT,     1)        /* the answer in the completion */              \
     X(VERIFY,    reason,          const char *,       ROLLOUT, STRING,   1)        /* of the verdict; NULL: none */                \
-    X(VERIFY,    segment,         int32_t,            TOKEN,   OPTIONAL, 1)        /* of the verifier's, from 1; 0: none */        \
-    X(VERIFY,    segment_reward,  double,             TOKEN,   OPTIONAL, 1)        /* of those that end in the token, weighted */  \
-    X(VERIFY,    fate,            uint8_t,            ROLLOUT, OPTIONAL, 1)        /* TARE_ROLLOUT_..., of the curriculum */       \
+    X(VERIFY,    segment,         int32_t,            TOKEN,   OPTIONAL, 1)        /* of the verifier, from 1; 0: none */          \
+    X(VERIFY,    segment_reward,  double,             TOKEN,   OPTIONAL, 1)        /* of segments ending in the token, weighted */ \
+    X(VERIFY,    fate,            uint8_t,            ROLLOUT, OPTIONAL, 1)        /* TARE_ROLLOUT_..., set by the curriculum */   \
     X(CLUSTER,   cluster,         int32_t,            GROUP,   NUMBER,   1)        /* -1: none */                                  \
     X(REFERENCE, ref_logprob,     float,              TOKEN,   OPTIONAL, 1)        /* under the frozen reference */                \
     X(REFERENCE, process_reward,  float,              TOKEN,   OPTIONAL, 1)        /* of the implicit model, before norm */        \
-    X(REFERENCE, process_ref,     float,              TOKEN,   OPTIONAL, 1)        /* its reference's logprobs */                  \
+    X(REFERENCE, process_ref,     float,              TOKEN,   OPTIONAL, 1)        /* logprobs of its reference */                 \
     X(ESTIMATE,  advantage,       double,             ROLLOUT, NUMBER,   1)                                                        \
-    X(ESTIMATE,  rollout_weight,      double,             ROLLOUT, NUMBER,   1)        /* in the loss; all 0: the group is dropped */  \
+    X(ESTIMATE,  rollout_weight,  double,             ROLLOUT, NUMBER,   1)        /* in the loss; all 0: the group is dropped */  \
     X(ESTIMATE,  baseline,        double,             GROUP,   NUMBER,   1)                                                        \
     X(ESTIMATE,  scale,           double,             GROUP,   NUMBER,   1)        /* NaN: none */                                 \
     X(ESTIMATE,  confidence,      double,             GROUP,   NUMBER,   1)        /* w, from 0 to 1 */                            \
@@ -94,13 +99,16 @@ struct batch {
 #undef BATCH_COUNT
 #undef BATCH_FIELD
 
-/* Every column of the stages but the optional ones, zeroed, for as many groups, rollouts, ... as the struct says. */
-tare_status batch_room(struct batch *b, unsigned stages, struct arena *a, struct err *e);
-/* Bytes of all columns, about, for as many groups, rollouts, ... as the struct says; texts are not counted. */
+/* Allocates every column of the stages except optional ones, zeroed, for the numbers of groups,
+ * rollouts, ... in the struct. */
+tare_status batch_alloc(struct batch *b, unsigned stages, struct arena *a, struct err *e);
+/* Approximate bytes of all columns for the numbers of groups, rollouts, ... in the struct; texts
+ * are not counted. */
 int64_t batch_bytes(const struct batch *b);
-/* n_groups groups of one shape: rollouts, prompt tokens, tokens of a completion. Counts the other axes, fills BEGIN columns. */
+/* Makes n_groups groups of one shape: rollouts, prompt tokens, tokens of a completion. Counts the
+ * other axes and fills BEGIN columns. */
 tare_status batch_regular(struct batch *b, int64_t rollouts, int64_t prompt, int64_t completion, struct arena *a, struct err *e);
-/* Columns of the stages, and the counts of their axes, become those of `from`. */
+/* Sets the columns of the stages, and the counts of their axes, to those of `from`. */
 void batch_adopt(struct batch *to, const struct batch *from, unsigned stages);
 
 #endif

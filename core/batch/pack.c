@@ -7,14 +7,14 @@
 #include <string.h>
 
 enum { PAD = 8, WHOLE = 64 };
-static const int64_t MOST = (int64_t)1 << 40; /* entries of an axis, where no column has them */
+static const int64_t MOST = (int64_t)1 << 40; /* entries of an axis that no column counts */
 
 struct header {
-    uint64_t hash, columns; /* of all bytes after these 8; of the table */
+    uint64_t hash, columns; /* of all bytes after the first 8; of the table */
     int64_t bytes, step, n_components, n_clusters, count[BATCH_N_AXES];
 };
 
-/* Two builds agree on what bytes mean when their tables have this in common. */
+/* Hashes the part of the table that two builds must share to agree on the meaning of the bytes. */
 static uint64_t hash_table(void)
 {
     uint64_t hash = BATCH_N_AXES;
@@ -35,18 +35,18 @@ static uint64_t hash_bytes(const char *bytes, int64_t n)
 
 /* ---------------------------------------------------------------- packing */
 
-static tare_status put(struct str *out, const void *data, int64_t n, struct err *e)
+static tare_status append_bytes(struct str *out, const void *data, int64_t n, struct err *e)
 {
     return n ? str_add(out, data, n, e) : TARE_OK;
 }
 
-static tare_status pad(struct str *out, int64_t start, int64_t to, struct err *e)
+static tare_status append_padding(struct str *out, int64_t start, int64_t to, struct err *e)
 {
     static const char zeros[WHOLE];
-    return put(out, zeros, (to - (out->size - start) % to) % to, e);
+    return append_bytes(out, zeros, (to - (out->size - start) % to) % to, e);
 }
 
-/* Entry i of a column of texts; size -1: none. */
+/* Returns entry i of a column of texts; size -1: none. */
 static tare_text text_at(const struct batch *b, int c, int64_t i)
 {
     if (BATCH_TABLE[c].kind == KIND_TEXT) {
@@ -61,18 +61,18 @@ static tare_status put_texts(const struct batch *b, int c, int64_t n, struct str
 {
     for (int64_t i = 0; i < n; i++) {
         const tare_text t = text_at(b, c, i);
-        TRY(put(out, &t.size, sizeof t.size, e));
+        TRY(append_bytes(out, &t.size, sizeof t.size, e));
     }
     for (int64_t i = 0; i < n; i++) {
         const tare_text t = text_at(b, c, i);
         if (t.size < 0) continue;
-        TRY(put(out, t.data, t.size, e));
-        TRY(put(out, "", 1, e));
+        TRY(append_bytes(out, t.data, t.size, e));
+        TRY(append_bytes(out, "", 1, e));
     }
     return TARE_OK;
 }
 
-/* Entries of the axes whose BEGIN columns travel; others have none. */
+/* Counts the entries of axes whose BEGIN columns are packed; other axes have none. */
 static void count_packed(const struct batch *b, unsigned stages, int64_t *count)
 {
     count[AXIS_GROUP] = b->n_groups;
@@ -83,16 +83,16 @@ static void count_packed(const struct batch *b, unsigned stages, int64_t *count)
     }
 }
 
-/* n -1: it is not there */
-static tare_status put_column(const struct batch *b, int c, int64_t n, struct str *out, struct err *e)
+/* Appends column c; n -1: absent */
+static tare_status append_column(const struct batch *b, int c, int64_t n, struct str *out, struct err *e)
 {
     const struct batch_column *t = &BATCH_TABLE[c];
     const int64_t there = n >= 0;
-    TRY(put(out, &there, sizeof there, e));
+    TRY(append_bytes(out, &there, sizeof there, e));
     if (!there) return TARE_OK;
     if (t->kind == KIND_TEXT || t->kind == KIND_STRING) return put_texts(b, c, n, out, e);
     const int64_t entries = t->kind == KIND_BEGIN ? n + 1 : n * batch_width(b, c);
-    return put(out, batch_array(b, c), entries * (int64_t)t->size, e);
+    return append_bytes(out, batch_array(b, c), entries * (int64_t)t->size, e);
 }
 
 tare_status batch_pack(const struct batch *b, unsigned stages, struct str *out, struct err *e)
@@ -100,14 +100,14 @@ tare_status batch_pack(const struct batch *b, unsigned stages, struct str *out, 
     const int64_t start = out->size;
     struct header h = {.columns = hash_table(), .step = b->step, .n_components = b->n_components, .n_clusters = b->n_clusters};
     count_packed(b, stages, h.count);
-    TRY(put(out, &h, sizeof h, e));
+    TRY(append_bytes(out, &h, sizeof h, e));
     for (int c = 0; c < BATCH_N_COLUMNS; c++) {
         const struct batch_column *t = &BATCH_TABLE[c];
         const bool there = (t->stage & stages) && t->kind != KIND_LOCAL && batch_array(b, c);
-        TRY(put_column(b, c, there ? h.count[t->axis] : -1, out, e));
-        TRY(pad(out, start, PAD, e));
+        TRY(append_column(b, c, there ? h.count[t->axis] : -1, out, e));
+        TRY(append_padding(out, start, PAD, e));
     }
-    TRY(pad(out, start, WHOLE, e));
+    TRY(append_padding(out, start, WHOLE, e));
     h.bytes = out->size - start;
     memcpy(out->data + start, &h, sizeof h);
     h.hash = hash_bytes(out->data + start, h.bytes);
@@ -123,12 +123,12 @@ struct cursor {
     struct arena *arena;
 };
 
-/* count times size bytes, and what pads them */
-static tare_status take(struct cursor *c, int64_t count, int64_t size, void *out, struct err *e)
+/* Takes count times size bytes and their padding. */
+static tare_status take_bytes(struct cursor *c, int64_t count, int64_t size, void *out, struct err *e)
 {
     int64_t n;
     if (count < 0 || __builtin_mul_overflow(count, size, &n) || n > c->end - c->at)
-        FAIL(e, TARE_E_CORRUPT, "a packed batch is cut short");
+        FAIL(e, TARE_E_CORRUPT, "packed batch: truncated");
     memcpy(out, &c->at, sizeof c->at);
     c->at += n;
     return TARE_OK;
@@ -138,7 +138,7 @@ static tare_status check_begin(const int64_t *begin, int64_t n, int64_t children
 {
     bool good = begin[0] == 0 && begin[n] == children;
     for (int64_t i = 0; good && i < n; i++) good = begin[i] <= begin[i + 1];
-    if (!good) FAIL(e, TARE_E_CORRUPT, "a packed batch counts its entries wrongly");
+    if (!good) FAIL(e, TARE_E_CORRUPT, "packed batch: wrong numbers of entries");
     return TARE_OK;
 }
 
@@ -147,9 +147,9 @@ static tare_status take_text(struct cursor *c, int64_t size, tare_text *out, str
     char *bytes = NULL;
     *out = (tare_text){0};
     if (size == -1) return TARE_OK;
-    if (size < 0 || size == INT64_MAX) FAIL(e, TARE_E_CORRUPT, "a packed batch has a text of %lld bytes", (long long)size);
-    TRY(take(c, size + 1, 1, &bytes, e));
-    if (bytes[size]) FAIL(e, TARE_E_CORRUPT, "a packed batch has a text without its end");
+    if (size < 0 || size == INT64_MAX) FAIL(e, TARE_E_CORRUPT, "packed batch: invalid text of %lld bytes", (long long)size);
+    TRY(take_bytes(c, size + 1, 1, &bytes, e));
+    if (bytes[size]) FAIL(e, TARE_E_CORRUPT, "packed batch: unterminated text");
     *out = (tare_text){bytes, size};
     return TARE_OK;
 }
@@ -157,7 +157,7 @@ static tare_status take_text(struct cursor *c, int64_t size, tare_text *out, str
 static tare_status take_texts(struct cursor *c, struct batch *b, int column, int64_t n, struct err *e)
 {
     const int64_t *sizes = NULL;
-    TRY(take(c, n, sizeof *sizes, &sizes, e));
+    TRY(take_bytes(c, n, sizeof *sizes, &sizes, e));
     TRY(batch_new_array(b, column, n, c->arena, e));
     for (int64_t i = 0; i < n; i++) {
         tare_text text;
@@ -176,7 +176,7 @@ static tare_status take_column(struct cursor *c, struct batch *b, int column, co
     const int64_t n = c->header->count[t->axis];
     const int64_t *there = NULL;
     void *array = NULL;
-    TRY(take(c, 1, sizeof *there, &there, e));
+    TRY(take_bytes(c, 1, sizeof *there, &there, e));
     if (*there && t->kind != KIND_LOCAL) {
         if (t->kind == KIND_TEXT || t->kind == KIND_STRING) {
             TRY(take_texts(c, b, column, n, e));
@@ -184,29 +184,29 @@ static tare_status take_column(struct cursor *c, struct batch *b, int column, co
             const int64_t width = batch_width(b, column);
             int64_t entries;
             if (width < 0 || __builtin_mul_overflow(n, width, &entries) || entries == INT64_MAX) entries = -1;
-            TRY(take(c, entries < 0 ? -1 : entries + (t->kind == KIND_BEGIN), (int64_t)t->size, &array, e));
+            TRY(take_bytes(c, entries < 0 ? -1 : entries + (t->kind == KIND_BEGIN), (int64_t)t->size, &array, e));
             if (t->kind == KIND_BEGIN) TRY(check_begin(array, n, c->header->count[batch_child(column)], e));
             batch_set_array(b, column, array);
         }
     } else if (t->kind == KIND_BEGIN && c->header->count[batch_child(column)]) {
-        FAIL(e, TARE_E_CORRUPT, "a packed batch does not say whose its entries are");
+        FAIL(e, TARE_E_CORRUPT, "packed batch: missing column that assigns its entries");
     }
-    return take(c, (PAD - (c->at - start) % PAD) % PAD, 1, &array, e);
+    return take_bytes(c, (PAD - (c->at - start) % PAD) % PAD, 1, &array, e);
 }
 
 tare_status batch_unpack(void *bytes, int64_t n, struct arena *a, struct batch *out, struct err *e)
 {
     const struct header *h = bytes;
-    if (n < (int64_t)sizeof *h || n % WHOLE || h->bytes != n) FAIL(e, TARE_E_CORRUPT, "a packed batch is cut short");
-    if (h->columns != hash_table()) FAIL(e, TARE_E_CORRUPT, "a packed batch has other columns; it is of another build of tare");
-    if (h->hash != hash_bytes(bytes, n)) FAIL(e, TARE_E_CORRUPT, "a packed batch was changed on its way (its hash does not match)");
+    if (n < (int64_t)sizeof *h || n % WHOLE || h->bytes != n) FAIL(e, TARE_E_CORRUPT, "packed batch: truncated");
+    if (h->columns != hash_table()) FAIL(e, TARE_E_CORRUPT, "packed batch: other columns; it is from another build of tare");
+    if (h->hash != hash_bytes(bytes, n)) FAIL(e, TARE_E_CORRUPT, "packed batch: changed in transit (its hash does not match)");
     struct cursor c = {(char *)bytes + sizeof *h, (char *)bytes + n, h, a};
     *out = (struct batch){.step = h->step, .n_components = h->n_components, .n_clusters = h->n_clusters};
     for (int axis = 0; axis < BATCH_N_AXES; axis++) {
-        if (h->count[axis] < 0 || h->count[axis] > MOST) FAIL(e, TARE_E_CORRUPT, "a packed batch counts its entries wrongly");
+        if (h->count[axis] < 0 || h->count[axis] > MOST) FAIL(e, TARE_E_CORRUPT, "packed batch: wrong numbers of entries");
         batch_set_count(out, (enum batch_axis)axis, h->count[axis]);
     }
     for (int column = 0; column < BATCH_N_COLUMNS; column++) TRY(take_column(&c, out, column, bytes, e));
-    if (c.end - c.at >= WHOLE) FAIL(e, TARE_E_CORRUPT, "a packed batch has bytes after its end");
+    if (c.end - c.at >= WHOLE) FAIL(e, TARE_E_CORRUPT, "packed batch: bytes after its end");
     return TARE_OK;
 }

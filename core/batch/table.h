@@ -1,4 +1,4 @@
-/* The columns of a batch as data: for code that treats all of them alike. */
+/* The columns of a batch as data, for code that treats all of them equally. */
 #ifndef TARE_CORE_BATCH_TABLE_H
 #define TARE_CORE_BATCH_TABLE_H
 
@@ -24,20 +24,20 @@ struct batch_column {
 
 extern const struct batch_column BATCH_TABLE[BATCH_N_COLUMNS];
 
-/* The BEGIN column of an axis. Not for AXIS_GROUP, which has none. */
+/* Returns the BEGIN column of an axis. Not for AXIS_GROUP, which has none. */
 int batch_begin_column(enum batch_axis axis);
 enum batch_axis batch_parent(enum batch_axis axis);
-/* The axis that BEGIN column c tells apart. */
+/* Returns the axis that BEGIN column c divides. */
 enum batch_axis batch_child(int c);
-/* Entries of an axis as its BEGIN columns say: 0 where they are missing. */
+/* Counts the entries of an axis from its BEGIN columns: 0 if they are missing. */
 int64_t batch_count(const struct batch *b, enum batch_axis axis);
 void batch_set_count(struct batch *b, enum batch_axis axis, int64_t n);
-/* Numbers side by side in an entry of column c. */
+/* Number of values in an entry of column c. */
 int64_t batch_width(const struct batch *b, int c);
-/* The array of column c; NULL: not there. */
+/* Returns the array of column c; NULL: absent. */
 void *batch_array(const struct batch *b, int c);
 void batch_set_array(struct batch *b, int c, void *array);
-/* A new array of column c, with room for n entries (and one more, BEGIN). */
+/* Allocates an array of column c for n entries (and one more for BEGIN). */
 tare_status batch_new_array(struct batch *b, int c, int64_t n, struct arena *a, struct err *e);
 
 #endif

@@ -17,29 +17,29 @@ int32_t verdict_code(const char *name)
     return 0;
 }
 
-const char *finish_name(int32_t finish)
+const char *batch_finish_name(int32_t finish)
 {
     static const char *const names[] = {"stop", "length"};
     return names[finish == TARE_FINISH_LENGTH];
 }
 
-int32_t finish_code(const char *name)
+int32_t batch_finish_code(const char *name)
 {
     if (name)
         for (int32_t finish = TARE_FINISH_STOP; finish <= TARE_FINISH_LENGTH; finish++)
-            if (!strcmp(name, finish_name(finish))) return finish;
+            if (!strcmp(name, batch_finish_name(finish))) return finish;
     return -1;
 }
 
 static const char *const FATES[] = {
     [TARE_ROLLOUT_KEPT] = "kept", [TARE_ROLLOUT_LEFT_OUT] = "left_out", [TARE_ROLLOUT_COUNTED] = "counted"};
 
-const char *fate_name(int32_t fate)
+const char *batch_fate_name(int32_t fate)
 {
     return FATES[fate >= TARE_ROLLOUT_KEPT && fate <= TARE_ROLLOUT_COUNTED ? fate : TARE_ROLLOUT_KEPT];
 }
 
-int32_t fate_code(const char *name)
+int32_t batch_fate_code(const char *name)
 {
     for (int32_t fate = TARE_ROLLOUT_KEPT; name && fate <= TARE_ROLLOUT_COUNTED; fate++)
         if (!strcmp(name, FATES[fate])) return fate;

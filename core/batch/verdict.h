@@ -1,4 +1,4 @@
-/* Verdicts and ends of completions by name, as records write them. */
+/* Names of verdicts and of ends of completions, as records use them. */
 #ifndef TARE_CORE_BATCH_VERDICT_H
 #define TARE_CORE_BATCH_VERDICT_H
 
@@ -6,16 +6,17 @@
 #include <tare/curriculum.h>
 #include <tare/verifier.h>
 
-/* "correct", "wrong", "no_answer", "unparsable", "timeout", "crashed", "partial" for code 1..7; NULL otherwise. */
+/* Returns "correct", "wrong", "no_answer", "unparsable", "timeout", "crashed", "partial" for code
+ * 1..7; NULL otherwise. */
 const char *verdict_name(int32_t code);
-/* The code of a name; 0: there is no such verdict, or name is NULL. */
+/* Returns the code of a name; 0: unknown, or name is NULL. */
 int32_t verdict_code(const char *name);
-/* "kept", "left_out", "counted": TARE_ROLLOUT_... by name, and back; -1: there is none of that name, or it is NULL. */
-const char *fate_name(int32_t fate);
-int32_t fate_code(const char *name);
+/* Map TARE_ROLLOUT_... to "kept", "left_out", "counted" and back; -1: unknown, or name is NULL. */
+const char *batch_fate_name(int32_t fate);
+int32_t batch_fate_code(const char *name);
 /* "stop", "length" */
-const char *finish_name(int32_t finish);
-/* -1: there is none of that name, or name is NULL. */
-int32_t finish_code(const char *name);
+const char *batch_finish_name(int32_t finish);
+/* Returns the code of a name; -1: unknown, or name is NULL. */
+int32_t batch_finish_code(const char *name);
 
 #endif

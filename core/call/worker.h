@@ -6,8 +6,8 @@
  *   worker_spawn(&w, "/proc/self/exe", e);
  *   ... write a request into w.message ...
  *   enum wire_result r;
- *   worker_open(&w, deadline, check, &r, e);      first request: also receives the listener of refused.h
- *   worker_ask(&w, deadline, check, &r, e);       every other request
+ *   worker_open(&w, deadline, check, &r, e);   first request: also receives the listener
+ *   worker_ask(&w, deadline, check, &r, e);    every other request
  *   worker_end(&w, true);
  *
  * Threads: one worker from one thread at a time.
@@ -41,10 +41,10 @@ tare_status worker_program(const char **out, struct err *e);
 
 /* Starts `BINARY verify --worker` with one end of a socket as its standard input. */
 tare_status worker_spawn(struct worker *w, const char *binary, struct err *e);
-/* Closes the socket and waits for the process; kills it first where `at_once`. No-op if not running. */
+/* Closes the socket and waits for the process; kills it first if at_once. No-op if not running. */
 void worker_end(struct worker *w, bool at_once);
 
-/* Sends w->message and receives the reply into w->message. *result is not WIRE_OK if the worker died
+/* Sends w->message and receives the reply into it. *result is not WIRE_OK if the worker died
  * (WIRE_CLOSED) or missed the deadline (WIRE_LATE; CLOCK_MONOTONIC, 0: none); the caller then ends
  * it. An error comes from `check` only. */
 tare_status worker_ask(struct worker *w, int64_t deadline_ns, struct worker_check check, enum wire_result *result, struct err *e);

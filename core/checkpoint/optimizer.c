@@ -11,15 +11,15 @@
 enum array { MOMENT1, MOMENT2, WEIGHTS, SECOND1, SECOND2, ARRAYS };
 static const char *const NAMES[ARRAYS] = {"moment1", "moment2", "weights", "second1", "second2"};
 
-void optimizer_slices_name(int64_t rank, int64_t ranks, char *out, size_t room)
+void optimizer_slices_name(int64_t rank, int64_t ranks, char *out, size_t capacity)
 {
-    snprintf(out, room, "optimizer-%05lld-of-%05lld.state", (long long)rank, (long long)ranks);
+    snprintf(out, capacity, "optimizer-%05lld-of-%05lld.state", (long long)rank, (long long)ranks);
 }
 
 /* Names the section of array a and unit u. process: it belongs to the process reward model. */
-static void section_name(bool process, enum array a, int64_t u, char *out, size_t room)
+static void section_name(bool process, enum array a, int64_t u, char *out, size_t capacity)
 {
-    snprintf(out, room, "%s%s.%lld", process ? "process." : "", NAMES[a], (long long)u);
+    snprintf(out, capacity, "%s%s.%lld", process ? "process." : "", NAMES[a], (long long)u);
 }
 
 static float *array_of(const struct training *t, enum array a, bool *whole)
@@ -39,12 +39,12 @@ static tare_status write_slice(const struct training *t, struct state_writer *w,
     bool whole;
     const float *array = array_of(t, a, &whole),
                 *from = array + (whole ? m->unit_begin[u] + m->rank * slice : shards_unit_own(m, u));
-    OWNED(mem_free_at) void *room = NULL;
+    OWNED(mem_free_at) void *buffer = NULL;
     char name[64];
     section_name(t->is_reward_model, a, u, name, sizeof name);
-    TRY(model_host_alloc(m, bytes, &room, e));
+    TRY(model_host_alloc(m, bytes, &buffer, e));
     kernels_at(&m->ctx, "saving the optimizer's state", -1);
-    from = model_from_backend(m, room, from, bytes);
+    from = model_from_backend(m, buffer, from, bytes);
     TRY(model_finish(m, e)); /* a lost device returns no bytes */
     return state_write(w, name, from, bytes, e);
 }

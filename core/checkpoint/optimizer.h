@@ -25,7 +25,7 @@ struct training {
     const struct training *reward_model;
 };
 
-void optimizer_slices_name(int64_t rank, int64_t ranks, char *out, size_t room);
+void optimizer_slices_name(int64_t rank, int64_t ranks, char *out, size_t capacity);
 tare_status optimizer_write_slices(const struct training *t, struct state_writer *w, struct err *e);
 /* Reads this rank's moments and weights from files that `ranks` ranks wrote. The caller refreshes
  * the model afterwards. */

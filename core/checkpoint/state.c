@@ -137,8 +137,8 @@ static tare_status read_list(struct state_reader *r, struct err *e)
     memcpy(footer, r->map.data + size - FOOTER, FOOTER);
     if (memcmp(&footer[3], TAIL, 8))
         FAIL(e, TARE_E_CORRUPT, "%s: ends early (%lld bytes); the file is cut short", r->path, (long long)size);
-    const uint64_t room = (uint64_t)size - FOOTER;
-    if (footer[0] > room || footer[1] != room - footer[0])
+    const uint64_t limit = (uint64_t)size - FOOTER;
+    if (footer[0] > limit || footer[1] != limit - footer[0])
         FAIL(e, TARE_E_CORRUPT, "%s: its list of sections is outside the file", r->path);
     const char *list = (const char *)r->map.data + footer[0];
     if (fs_hash(list, (int64_t)footer[1], 0) != footer[2]) FAIL(e, TARE_E_CORRUPT, "%s: its list of sections is damaged", r->path);

@@ -5,7 +5,6 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "cluster/codebook.h"
-#include "cluster/corpus.h"
 #include "cluster/encode.h"
 #include "cluster/match.h"
 
@@ -20,7 +19,7 @@ static bool has_path(const struct plugin *p)
     return false;
 }
 
-/* A codebook's file without a name is in the run's folder. */
+/* Adds the path of a codebook's file in the run's folder, unless a path is set. */
 static tare_status default_path(const struct config *config, const struct plugin *p, struct arena *a,
                                 const struct config_param **settings, struct err *e)
 {
@@ -54,7 +53,7 @@ static tare_status open_encoder(const struct config *config, const struct plugin
 
 /* ---------------------------------------------------------------- training a missing codebook */
 
-static tare_status questions(const struct dataset *data, struct arena *a, tare_text **out, struct err *e)
+static tare_status collect_questions(const struct dataset *data, struct arena *a, tare_text **out, struct err *e)
 {
     TRY(arena_new(a, out, data->n, e));
     for (int64_t i = 0; i < data->n; i++) (*out)[i] = data->rows[i].question;
@@ -64,20 +63,14 @@ static tare_status questions(const struct dataset *data, struct arena *a, tare_t
 static tare_status train_missing(const struct config *config, const char *path, struct cluster *c, struct err *e)
 {
     const struct clusterer_config *o = &config->clusterer;
-    OWNED(corpus_free) struct corpus corpus = {0};
     tare_text *texts;
-    int64_t n = c->data->n;
-    const char *name = o->corpus[0] ? o->corpus : c->data->name;
+    const int64_t n = c->data->n;
+    const char *name = c->data->name;
     if (!o->clusters)
         FAIL(e, TARE_E_NOT_FOUND,
-             "%s: there is no codebook; make one with `tare cluster train`, or set clusterer.clusters to have it trained here", path);
-    if (o->corpus[0]) {
-        TRY(corpus_open(o->corpus, &corpus, e));
-        texts = corpus.texts;
-        n = corpus.n;
-    } else {
-        TRY(questions(c->data, &c->arena, &texts, e));
-    }
+             "%s: missing codebook; make one with `tare cluster train`, or set clusterer.clusters to train it here",
+             path);
+    TRY(collect_questions(c->data, &c->arena, &texts, e));
     const struct kmeans_options options = {.k = o->clusters,
                                            .restarts = o->restarts,
                                            .iterations = o->iterations,
@@ -93,7 +86,8 @@ static tare_status train_missing(const struct config *config, const char *path, 
     return TARE_OK;
 }
 
-/* Rank 0 trains; the others wait until its file is there. A rank that fails ends the job. */
+/* Trains a missing codebook on rank 0 while the other ranks wait for its file. A rank that fails
+ * ends the job. */
 static tare_status ensure_codebook(const struct config *config, const char *path, struct comm *comm, struct cluster *c,
                                    struct err *e)
 {
@@ -113,7 +107,7 @@ static tare_status open_codebook(const struct config *config, const struct plugi
     TRY(default_path(config, p, &c->arena, &settings, e));
     TRY(plugin_params(p, settings, &c->arena, &values, e));
     const char *path = path_in(p, values);
-    if (path) { /* a codebook with a file works on embeddings */
+    if (path) { /* a codebook with a file needs embeddings */
         TRY(open_encoder(config, search, o->env, c, e));
         TRY(ensure_codebook(config, path, o->comm, c, e));
     }
@@ -128,12 +122,12 @@ static tare_status check_clusters(const struct cluster *c, const int32_t *cluste
 {
     for (int64_t i = 0; i < n; i++)
         if (cluster[i] < -1 || cluster[i] >= c->n_clusters)
-            FAIL(e, TARE_E_PLUGIN, "codebook %s: put a prompt into cluster %d of %lld", c->codebook->plugin->desc.name, cluster[i],
-                 (long long)c->n_clusters);
+            FAIL(e, TARE_E_PLUGIN, "codebook %s: assigned a prompt to cluster %d of %lld", c->codebook->plugin->desc.name,
+                 cluster[i], (long long)c->n_clusters);
     return TARE_OK;
 }
 
-/* rows: [n] pointers. cache: folder or NULL. */
+/* rows: [n] pointers; cache: folder or NULL. */
 static tare_status assign_rows(struct cluster *c, const struct row *const *rows, int64_t n, const char *cache, int32_t *cluster,
                                struct err *e)
 {
@@ -168,7 +162,8 @@ static tare_status assign_data(const struct config *config, struct comm *comm, s
     TRY(fit_rows(c, e));
     c->n_clusters = plugin_size(c->codebook);
     if (c->n_clusters < 1 || c->n_clusters > INT32_MAX)
-        FAIL(e, TARE_E_PLUGIN, "codebook %s: has %lld clusters", c->codebook->plugin->desc.name, (long long)c->n_clusters);
+        FAIL(e, TARE_E_PLUGIN, "codebook %s: invalid number of clusters: %lld", c->codebook->plugin->desc.name,
+             (long long)c->n_clusters);
     TRY(arena_new(&c->arena, &c->of_row, c->data->n, e));
     TRY(arena_new(&c->arena, &c->rows, c->n_clusters, e));
     TRY(arena_new(&c->arena, &c->used, c->n_clusters, e));
@@ -187,12 +182,12 @@ static tare_status assign_data(const struct config *config, struct comm *comm, s
     return TARE_OK;
 }
 
-static void warn(const struct cluster *c)
+static void warn_unused(const struct cluster *c)
 {
-    int64_t empty = 0; /* of the data set's rows */
+    int64_t empty = 0; /* clusters without a row of the data set */
     for (int64_t k = 0; k < c->n_clusters; k++) empty += !c->rows[k];
     if (empty)
-        log_warn("%lld of %lld clusters have no row of %s; they will never be seen", (long long)empty, (long long)c->n_clusters,
+        log_warn("%lld of %lld clusters have no row of %s and will not be used", (long long)empty, (long long)c->n_clusters,
                  c->data->name);
     if (c->unassigned)
         log_warn("%lld of %lld rows of %s are in no cluster", (long long)c->unassigned, (long long)c->data->n, c->data->name);
@@ -213,7 +208,7 @@ tare_status cluster_open(const struct config *config, const struct dataset *data
         return status;
     }
     out->seconds = clock_seconds() - start;
-    warn(out);
+    warn_unused(out);
     return TARE_OK;
 }
 
@@ -231,9 +226,6 @@ static tare_status check_codebook(const struct config *config, const struct plug
         TRY(plugin_open(config->clusterer.encoder, TARE_ENCODER, &search, &encoder, e));
         TRY(plugin_params(encoder, config->params, &c->arena, &values, e));
         c->n_clusters = config->clusterer.clusters;
-        if (config->clusterer.corpus[0] && !fs_exists(config->clusterer.corpus))
-            FAIL(e, TARE_E_CONFIG, "%s: clusterer.corpus = %s is not there", config_where(config, "clusterer", "corpus"),
-                 config->clusterer.corpus);
         if (!fs_exists(path)) return TARE_OK;
         TRY(plugin_params(p, settings, &c->arena, &values, e));
     }

@@ -1,4 +1,4 @@
-/* What a checkpoint keeps of a run's clusters. */
+/* The state of a run's clusters in a checkpoint. */
 #include "base/fs.h"
 #include "base/json.h"
 #include "cluster/cluster.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static tare_status set(json_t *o, const char *key, json_t *value, struct err *e)
+static tare_status set_member(json_t *o, const char *key, json_t *value, struct err *e)
 {
     if (json_object_set_new(o, key, value)) FAIL(e, TARE_E_NOMEM, "clusters: no memory for %s", key);
     return TARE_OK;
@@ -17,20 +17,21 @@ static tare_status set_identity(json_t *o, const char *key, const struct plugin_
 {
     OWNED(str_free) struct str identity = {0};
     TRY(plugin_identity(i, &identity, e));
-    return set(o, key, json_stringn(identity.data, (size_t)identity.size), e);
+    return set_member(o, key, json_stringn(identity.data, (size_t)identity.size), e);
 }
 
 static tare_status set_hash(json_t *o, const char *key, uint64_t hash, struct err *e)
 {
     char text[32];
     snprintf(text, sizeof text, "%016llx", (unsigned long long)hash);
-    return set(o, key, json_string(text), e);
+    return set_member(o, key, json_string(text), e);
 }
 
-/* What decides the clusters: the plugins, the codebook's file, and where every row went. */
+/* Stores everything that determines the clusters: plugins, the codebook's file, and the cluster of
+ * every row. */
 static tare_status set_origin(const struct cluster *c, json_t *o, struct err *e)
 {
-    TRY(set(o, "clusters", json_integer((json_int_t)c->n_clusters), e));
+    TRY(set_member(o, "clusters", json_integer((json_int_t)c->n_clusters), e));
     if (!c->codebook) return TARE_OK;
     TRY(set_identity(o, "codebook", c->codebook, e));
     if (c->encoder) TRY(set_identity(o, "encoder", c->encoder, e));
@@ -52,10 +53,10 @@ static tare_status set_counts(const struct cluster *c, json_t *o, const char *ke
                 json_decref(list);
                 list = NULL;
             }
-    return set(o, key, list, e);
+    return set_member(o, key, list, e);
 }
 
-static tare_status print(json_t *o, tare_status status, struct str *out, struct err *e)
+static tare_status print_state(json_t *o, tare_status status, struct str *out, struct err *e)
 {
     if (!status) status = json_print(o, out, e);
     json_decref(o);
@@ -67,10 +68,10 @@ tare_status cluster_save(const struct cluster *c, struct str *out, struct err *e
     json_t *o = json_object();
     tare_status status = set_origin(c, o, e);
     if (!status && c->codebook) status = set_counts(c, o, "used", c->used, e);
-    return print(o, status, out, e);
+    return print_state(o, status, out, e);
 }
 
-static tare_status same(const json_t *saved, const json_t *now, const char *where, struct err *e)
+static tare_status check_origin(const json_t *saved, const json_t *now, const char *where, struct err *e)
 {
     static const char *const KEYS[] = {"clusters", "codebook", "encoder", "codebook_hash", "assignment_hash"};
     for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS; i++) {
@@ -81,7 +82,7 @@ static tare_status same(const json_t *saved, const json_t *now, const char *wher
         if (b) TRY(json_print(b, &is, e));
         err_set(
             e, TARE_E_CONFIG, __FILE__, __LINE__,
-            "%s: the run was made with %s %s of its clusters, and now it is %s; moments of one clustering mean nothing in another: restore the codebook, the encoder and the data set, or begin a new run",
+            "%s: the run's clusters have %s %s, but now it is %s; the moments of one clustering are meaningless in another: restore the codebook, the encoder and the data set, or start a new run",
             where, KEYS[i], was.size ? was.data : "none", is.size ? is.data : "none");
         str_free(&was);
         str_free(&is);
@@ -95,10 +96,10 @@ tare_status cluster_resume(struct cluster *c, const char *data, int64_t n, const
     OWNED(json_decrefp) json_t *saved = NULL, *now = json_object();
     TRY(json_parse(data, n, where, &saved, e));
     TRY(set_origin(c, now, e));
-    TRY(same(saved, now, where, e));
+    TRY(check_origin(saved, now, where, e));
     const json_t *used = json_object_get(saved, "used");
     if (c->codebook && json_array_size(used) != (size_t)c->n_clusters)
-        FAIL(e, TARE_E_CORRUPT, "%s: \"used\" does not hold one number for each of %lld clusters", where, (long long)c->n_clusters);
+        FAIL(e, TARE_E_CORRUPT, "%s: \"used\" must have one number for each of %lld clusters", where, (long long)c->n_clusters);
     if (c->codebook)
         for (int64_t k = 0; k < c->n_clusters; k++) c->used[k] = json_integer_value(json_array_get(used, (size_t)k));
     return TARE_OK;

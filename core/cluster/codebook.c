@@ -7,7 +7,7 @@
 static tare_status add_text(json_t *o, const char *key, const char *value, struct err *e)
 {
     if (json_object_set_new(o, key, json_string(value)))
-        FAIL(e, TARE_E_NOMEM, "codebook: %s cannot be stored (no memory, or not UTF-8)", key);
+        FAIL(e, TARE_E_NOMEM, "codebook: %s cannot be stored (no memory or invalid UTF-8)", key);
     return TARE_OK;
 }
 
@@ -25,8 +25,8 @@ static tare_status add_hash(json_t *o, const char *key, uint64_t value, struct e
     return add_text(o, key, text, e);
 }
 
-static tare_status describe(json_t *m, int64_t d, const struct kmeans_options *o, const struct codebook_origin *from,
-                            const struct kmeans_result *r, struct err *e)
+static tare_status set_metadata(json_t *m, int64_t d, const struct kmeans_options *o, const struct codebook_origin *from,
+                                const struct kmeans_result *r, struct err *e)
 {
     char inertia[32];
     TRY(add_text(m, "format", "tare.codebook/1", e));
@@ -49,9 +49,9 @@ static tare_status describe(json_t *m, int64_t d, const struct kmeans_options *o
     return add_text(m, "created_by", "tare " TARE_VERSION, e);
 }
 
-/* header, padded so that the floats after it are aligned; then the tensors. */
-static tare_status write_file(const char *path, json_t *header, const float *centroids, int64_t bytes, tare_text state,
-                              struct err *e)
+/* Writes the header, padded so that the floats after it are aligned, and the tensors. */
+static tare_status write_tensors(const char *path, json_t *header, const float *centroids, int64_t bytes, tare_text state,
+                                 struct err *e)
 {
     OWNED(str_free) struct str text = {0}, file = {0};
     TRY(json_print(header, &text, e));
@@ -71,7 +71,7 @@ static tare_status write_file(const char *path, json_t *header, const float *cen
 static tare_status add_sum(const char *path, json_t *header, const float *centroids, int64_t bytes, tare_text state, struct err *e)
 {
     OWNED(mem_free_at) char *text = json_dumps(header, JSON_COMPACT | JSON_SORT_KEYS);
-    if (!text) FAIL(e, TARE_E_NOMEM, "%s: no memory for the sum of its header", path);
+    if (!text) FAIL(e, TARE_E_NOMEM, "%s: no memory for the checksum of the header", path);
     uint64_t hash = fs_hash(centroids, bytes, fs_hash(text, (int64_t)strlen(text), 0));
     if (state.size) hash = fs_hash(state.data, state.size, hash);
     return add_hash(json_object_get(header, "__metadata__"), "xxh3", hash, e);
@@ -85,15 +85,15 @@ static tare_status write_codebook(const char *path, int64_t d, const struct kmea
     OWNED(json_decrefp)
     json_t *header = json_pack("{s:o, s:{s:s, s:[I,I], s:[I,I]}}", "__metadata__", metadata, "centroids", "dtype", "F32", "shape",
                                (json_int_t)r->k, (json_int_t)d, "data_offsets", (json_int_t)0, (json_int_t)bytes);
-    if (!header) FAIL(e, TARE_E_NOMEM, "%s: no memory for its header", path);
-    TRY(describe(metadata, d, o, from, r, e));
+    if (!header) FAIL(e, TARE_E_NOMEM, "%s: no memory for the header", path);
+    TRY(set_metadata(metadata, d, o, from, r, e));
     const json_int_t size = (json_int_t)from->encoder_state.size;
     if (size && json_object_set_new(header, "encoder_state",
                                     json_pack("{s:s, s:[I], s:[I,I]}", "dtype", "U8", "shape", size, "data_offsets",
                                               (json_int_t)bytes, (json_int_t)bytes + size)))
-        FAIL(e, TARE_E_NOMEM, "%s: no memory for its header", path);
+        FAIL(e, TARE_E_NOMEM, "%s: no memory for the header", path);
     TRY(add_sum(path, header, r->centroids, bytes, from->encoder_state, e));
-    return write_file(path, header, r->centroids, bytes, from->encoder_state, e);
+    return write_tensors(path, header, r->centroids, bytes, from->encoder_state, e);
 }
 
 tare_status codebook_train(const char *path, struct kmeans_rows rows, const struct kmeans_options *o,
@@ -112,7 +112,7 @@ tare_status codebook_train_texts(const char *path, const struct encoding *texts,
     const int64_t n = texts->n, d = plugin_dim(encoder);
     OWNED(str_free) struct str identity = {0}, state = {0};
     OWNED(mem_free_at) float *x = NULL;
-    TRY(kmeans_check(o, n, e)); /* before the long part */
+    TRY(kmeans_check(o, n, e)); /* before the encoding, which takes long */
     TRY(plugin_fit(encoder, texts->texts, n, e));
     TRY(plugin_identity(encoder, &identity, e));
     if (encoder->plugin->encoder->save) TRY(plugin_save_raw(encoder, &state, e));

@@ -6,12 +6,12 @@
 #include <errno.h>
 #include <string.h>
 
-static tare_status take_line(void *ctx, const json_t *object, const char *where, struct err *e)
+static tare_status add_text(void *ctx, const json_t *object, const char *where, struct err *e)
 {
     struct corpus *c = ctx;
     tare_text text;
     TRY(json_get_text(object, json_object_get(object, "text") ? "text" : "question", where, &text, e));
-    if (!text.size) FAIL(e, TARE_E_INVALID, "%s: its text is empty", where);
+    if (!text.size) FAIL(e, TARE_E_INVALID, "%s: the text must not be empty", where);
     char *copy;
     TRY(arena_strdup(&c->arena, text.data, text.size, &copy, e));
     TRY(mem_grow((void **)&c->texts, &c->capacity, c->n + 1, (int64_t)sizeof *c->texts, e));
@@ -23,10 +23,9 @@ tare_status corpus_read(FILE *f, const char *name, struct corpus *out, struct er
 {
     *out = (struct corpus){0};
     arena_init(&out->arena, "corpus");
-    tare_status status = json_each_line(f, name, take_line, out, e);
+    tare_status status = json_each_line(f, name, add_text, out, e);
     if (!status && !out->n)
-        status = err_set(e, TARE_E_INVALID, __FILE__, __LINE__,
-                         "%s: has no lines; {\"text\"} or {\"question\"} is expected in each", name);
+        status = err_set(e, TARE_E_INVALID, __FILE__, __LINE__, "%s: must have lines of JSON with \"text\" or \"question\"", name);
     if (status) corpus_free(out);
     return status;
 }

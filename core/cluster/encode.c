@@ -17,11 +17,11 @@ struct entry {
 struct job {
     struct plugin_instance *encoder;
     const tare_text *texts;
-    const struct entry *order; /* longest first, so that the last batches to run are short */
+    const struct entry *order; /* longest first, so that the last batches are short */
     int64_t n, d;
     float *out;
     pthread_mutex_t lock;
-    int64_t failed; /* lowest batch that failed, or -1 */
+    int64_t failed; /* lowest failed batch, or -1 */
     struct err *err;
 };
 
@@ -96,7 +96,7 @@ uint64_t encode_hash_texts(const tare_text *texts, int64_t n)
 
 struct cache_head {
     char magic[8];
-    uint64_t key, content; /* of encoder and texts; of the numbers after them */
+    uint64_t key, content; /* hash of encoder and texts; hash of the embeddings */
     int64_t n, d;
 };
 static const char MAGIC[8] = "tareemb1";
@@ -116,7 +116,7 @@ static bool cache_read(const char *path, uint64_t key, int64_t n, int64_t d, flo
     struct err e;
     if (!fs_exists(path)) return false;
     if (fs_map(path, &m, &e)) {
-        log_warn("%s; the embeddings are computed anew", e.message);
+        log_warn("%s; computing the embeddings again", e.message);
         return false;
     }
     struct cache_head h;
@@ -129,7 +129,7 @@ static bool cache_read(const char *path, uint64_t key, int64_t n, int64_t d, flo
     }
     if (good) memcpy(out, m.data + sizeof h, (size_t)bytes);
     fs_unmap(&m);
-    if (!good) log_warn("%s: is damaged; the embeddings are computed anew", path);
+    if (!good) log_warn("%s: is damaged; computing the embeddings again", path);
     return good;
 }
 

@@ -1,5 +1,6 @@
-/* Embeddings of many texts: the work is cut into small batches of texts of similar length, which run on the pool where the encoder allows
- * it. A text's embedding does not depend on the others in its batch, so neither order nor threads change the result. */
+/* Embeddings of many texts. The texts are divided into small batches of similar length, which run
+ * on the pool if the encoder allows it. A text's embedding does not depend on the others in its
+ * batch, so neither order nor threads change the result. */
 #ifndef TARE_CORE_CLUSTER_ENCODE_H
 #define TARE_CORE_CLUSTER_ENCODE_H
 
@@ -16,11 +17,12 @@ struct encoding {
 /* out: [n, D], D = plugin_dim(encoder). Every number is finite on success. */
 tare_status encode_texts(const struct encoding *what, float *out, struct err *e);
 
-/* The same with a file in between: folder/embeddings-HASH.bin, where HASH is of the encoder (identity and fitted state) and all texts.
- * A file that is damaged, or of another size, is computed anew and replaced. folder NULL: no file. hit may be NULL. */
+/* encode_texts with a cache: folder/embeddings-HASH.bin, where HASH covers the encoder (identity
+ * and fitted state) and all texts. A damaged file, or one of another size, is computed again and
+ * replaced. folder NULL: no cache. hit may be NULL. */
 tare_status encode_cached(const struct encoding *what, const char *folder, float *out, bool *hit, struct err *e);
 
-/* XXH3 over sizes and bytes of texts, in order. */
+/* XXH3 over the sizes and bytes of the texts, in order. */
 uint64_t encode_hash_texts(const tare_text *texts, int64_t n);
 
 #endif

@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static tare_status set(json_t *o, const char *key, json_t *value, struct err *e)
+static tare_status set_member(json_t *o, const char *key, json_t *value, struct err *e)
 {
     if (json_object_set_new(o, key, value)) FAIL(e, TARE_E_NOMEM, "inspect: no memory for %s", key);
     return TARE_OK;
 }
 
-static json_t *number(double x)
+static json_t *json_number_or_null(double x)
 {
     return isfinite(x) ? json_real(x) : json_null();
 }
@@ -54,7 +54,7 @@ tare_status inspect_silhouette(const struct inspect_rows *rows, const struct ins
                                struct err *e)
 {
     OWNED(mem_free_at) int64_t *index = NULL;
-    OWNED(mem_free_at) double *room = NULL;
+    OWNED(mem_free_at) double *buffer = NULL;
     int64_t n = 0, clusters = 0;
     *out = NAN;
     TRY(mem_new((rows->n + rows->k) * (int64_t)sizeof *index, (void **)&index, e));
@@ -64,8 +64,8 @@ tare_status inspect_silhouette(const struct inspect_rows *rows, const struct ins
     rng_shuffle(rng_key(o->seed, RNG_SHUFFLE), index, n);
     if (n > o->sample) n = o->sample;
     for (int64_t i = 0; i < n; i++) clusters += !sizes[rows->cluster[index[i]]]++;
-    TRY(mem_new((n + pool_threads(o->pool) * rows->k) * (int64_t)sizeof *room, (void **)&room, e));
-    struct silhouette s = {.rows = rows, .index = index, .n = n, .sizes = sizes, .value = room, .sum = room + n};
+    TRY(mem_new((n + pool_threads(o->pool) * rows->k) * (int64_t)sizeof *buffer, (void **)&buffer, e));
+    struct silhouette s = {.rows = rows, .index = index, .n = n, .sizes = sizes, .value = buffer, .sum = buffer + n};
     if (clusters > 1) {
         pool_run(o->pool, n, silhouette_task, &s);
         double total = 0;
@@ -90,50 +90,50 @@ static int by_distance(const void *x, const void *y)
     return a->row < b->row ? -1 : a->row > b->row;
 }
 
-static tare_status describe_cluster(const struct inspect_rows *r, int64_t k, struct ranked *room, int64_t nearest, json_t *list,
+static tare_status describe_cluster(const struct inspect_rows *r, int64_t k, struct ranked *order, int64_t nearest, json_t *list,
                                     struct err *e)
 {
     int64_t n = 0;
     double total = 0;
     for (int64_t i = 0; i < r->n; i++) {
         if (r->cluster[i] != k) continue;
-        room[n++] = (struct ranked){r->distance ? r->distance[i] : 0, i};
+        order[n++] = (struct ranked){r->distance ? r->distance[i] : 0, i};
         if (r->distance) total += sqrt((double)r->distance[i]);
     }
-    qsort(room, (size_t)n, sizeof *room, by_distance);
+    qsort(order, (size_t)n, sizeof *order, by_distance);
     json_t *o = json_object(), *texts = json_array();
     if (json_array_append_new(list, o)) {
         json_decref(texts);
         FAIL(e, TARE_E_NOMEM, "inspect: no memory for cluster %lld", (long long)k);
     }
-    TRY(set(o, "cluster", json_integer((json_int_t)k), e));
-    TRY(set(o, "rows", json_integer((json_int_t)n), e));
-    TRY(set(o, "mean_distance", number(n && r->distance ? total / (double)n : NAN), e));
+    TRY(set_member(o, "cluster", json_integer((json_int_t)k), e));
+    TRY(set_member(o, "rows", json_integer((json_int_t)n), e));
+    TRY(set_member(o, "mean_distance", json_number_or_null(n && r->distance ? total / (double)n : NAN), e));
     for (int64_t i = 0; i < n && i < nearest; i++)
-        json_array_append_new(texts, r->texts ? json_stringn(r->texts[room[i].row].data, (size_t)r->texts[room[i].row].size)
-                                              : json_integer((json_int_t)room[i].row));
-    return set(o, "nearest", texts, e);
+        json_array_append_new(texts, r->texts ? json_stringn(r->texts[order[i].row].data, (size_t)r->texts[order[i].row].size)
+                                              : json_integer((json_int_t)order[i].row));
+    return set_member(o, "nearest", texts, e);
 }
 
 tare_status inspect_clusters(const struct inspect_rows *rows, const struct inspect_options *options, json_t **out, struct err *e)
 {
-    OWNED(mem_free_at) struct ranked *room = NULL;
+    OWNED(mem_free_at) struct ranked *order = NULL;
     OWNED(json_decrefp) json_t *o = json_object(), *list = json_array();
     int64_t none = 0, empty = 0, sampled = 0;
     double silhouette = NAN;
-    TRY(mem_new(rows->n * (int64_t)sizeof *room, (void **)&room, e));
+    TRY(mem_new(rows->n * (int64_t)sizeof *order, (void **)&order, e));
     for (int64_t i = 0; i < rows->n; i++) none += rows->cluster[i] < 0;
     for (int64_t k = 0; k < rows->k; k++) {
-        TRY(describe_cluster(rows, k, room, options->nearest, list, e));
+        TRY(describe_cluster(rows, k, order, options->nearest, list, e));
         empty += !json_integer_value(json_object_get(json_array_get(list, (size_t)k), "rows"));
     }
     if (rows->x) TRY(inspect_silhouette(rows, options, &silhouette, &sampled, e));
-    TRY(set(o, "rows", json_integer((json_int_t)rows->n), e));
-    TRY(set(o, "in_no_cluster", json_integer((json_int_t)none), e));
-    TRY(set(o, "empty", json_integer((json_int_t)empty), e));
-    TRY(set(o, "silhouette", number(silhouette), e));
-    TRY(set(o, "sampled", json_integer((json_int_t)sampled), e));
-    TRY(set(o, "clusters", json_incref(list), e));
+    TRY(set_member(o, "rows", json_integer((json_int_t)rows->n), e));
+    TRY(set_member(o, "in_no_cluster", json_integer((json_int_t)none), e));
+    TRY(set_member(o, "empty", json_integer((json_int_t)empty), e));
+    TRY(set_member(o, "silhouette", json_number_or_null(silhouette), e));
+    TRY(set_member(o, "sampled", json_integer((json_int_t)sampled), e));
+    TRY(set_member(o, "clusters", json_incref(list), e));
     *out = json_incref(o);
     return TARE_OK;
 }

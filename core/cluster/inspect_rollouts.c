@@ -1,4 +1,4 @@
-/* Rewards by cluster from a run's rollout dumps. */
+/* Computes rewards by cluster from a run's rollout dumps. */
 #include "base/arena.h"
 #include "base/fs.h"
 #include "cluster/inspect.h"
@@ -12,23 +12,23 @@
 struct tally {
     int64_t n;
     double sum, squares;
-    int64_t half[2]; /* rollouts in the first and in the second half of the files */
+    int64_t half[2]; /* rollouts in the first and second half of the files */
 };
 
 struct dump {
-    struct tally *clusters; /* [n_clusters], index cluster + 1: the first is "none" */
+    struct tally *clusters; /* [n_clusters] at cluster + 1; the first is "none" */
     int64_t n_clusters, capacity;
     int half;
 };
 
-static tare_status take_line(void *ctx, const json_t *o, const char *where, struct err *e)
+static tare_status add_rollout(void *ctx, const json_t *o, const char *where, struct err *e)
 {
     struct dump *d = ctx;
     double reward;
     int64_t cluster;
     TRY(json_get_double(o, "reward", where, &reward, e));
     TRY(json_get_int(o, "cluster", where, &cluster, e));
-    if (cluster < -1 || cluster > 100000000) FAIL(e, TARE_E_RANGE, "%s: cluster is %lld", where, (long long)cluster);
+    if (cluster < -1 || cluster > 100000000) FAIL(e, TARE_E_RANGE, "%s: invalid cluster %lld", where, (long long)cluster);
     TRY(mem_grow((void **)&d->clusters, &d->capacity, cluster + 2, (int64_t)sizeof *d->clusters, e));
     if (d->n_clusters < cluster + 2) d->n_clusters = cluster + 2;
     struct tally *t = &d->clusters[cluster + 1];
@@ -43,7 +43,7 @@ static tare_status take_file(struct dump *d, const char *path, struct err *e)
 {
     OWNED(fs_close_at) FILE *f = fopen(path, "rb");
     if (!f) FAIL(e, errno == ENOENT ? TARE_E_NOT_FOUND : TARE_E_IO, "%s: %s", path, strerror(errno));
-    return json_each_line(f, path, take_line, d, e);
+    return json_each_line(f, path, add_rollout, d, e);
 }
 
 static int is_dump(const struct dirent *entry)
@@ -55,7 +55,7 @@ static tare_status take_folder(struct dump *d, const char *path, struct err *e)
 {
     OWNED(fs_list_free) struct fs_list files = {0};
     TRY(fs_list(path, is_dump, &files, e));
-    if (!files.n) FAIL(e, TARE_E_NOT_FOUND, "%s: holds no .jsonl file; name a run's rollouts folder", path);
+    if (!files.n) FAIL(e, TARE_E_NOT_FOUND, "%s: has no .jsonl file; name a run's folder of rollouts", path);
     for (int i = 0; i < files.n; i++) {
         char file[FS_PATH];
         d->half = i >= (files.n + 1) / 2;
@@ -65,7 +65,7 @@ static tare_status take_folder(struct dump *d, const char *path, struct err *e)
     return TARE_OK;
 }
 
-static tare_status describe(const struct dump *d, json_t **out, struct err *e)
+static tare_status describe_dump(const struct dump *d, json_t **out, struct err *e)
 {
     struct tally all = {0};
     for (int64_t k = 0; k < d->n_clusters; k++) {
@@ -73,7 +73,7 @@ static tare_status describe(const struct dump *d, json_t **out, struct err *e)
         all.sum += d->clusters[k].sum;
         for (int h = 0; h < 2; h++) all.half[h] += d->clusters[k].half[h];
     }
-    if (!all.n) FAIL(e, TARE_E_INVALID, "the rollout dump has no lines");
+    if (!all.n) FAIL(e, TARE_E_INVALID, "the rollout dump must have lines");
     const double mean = all.sum / (double)all.n;
     double total = 0, between = 0, drift = 0;
     json_t *list = json_array();
@@ -99,7 +99,7 @@ tare_status inspect_rollouts(const char *path, json_t **out, struct err *e)
 {
     struct dump d = {0};
     tare_status status = fs_is_dir(path) ? take_folder(&d, path, e) : take_file(&d, path, e);
-    if (!status) status = describe(&d, out, e);
+    if (!status) status = describe_dump(&d, out, e);
     mem_free(d.clusters);
     return status;
 }

@@ -23,7 +23,8 @@ static tare_status run_new(struct kmeans_run *r, struct err *e)
     TRY(mem_new(kd * (int64_t)sizeof(double), (void **)&r->sums, e));
     TRY(mem_new(r->k * (int64_t)sizeof(int64_t), (void **)&r->sizes, e));
     TRY(mem_new(r->k * (int64_t)sizeof(double), (void **)&r->drift, e));
-    return nearest_pack(&r->nearest, r->centroids, r->k, r->d, e); /* reserves its memory; packed again in each round */
+    /* allocates its memory; packed again in each iteration */
+    return nearest_pack(&r->nearest, r->centroids, r->k, r->d, e);
 }
 
 static void run_free(struct kmeans_run *r)
@@ -36,17 +37,15 @@ static void run_free(struct kmeans_run *r)
 
 tare_status kmeans_check(const struct kmeans_options *o, int64_t n, struct err *e)
 {
-    if (o->k < 1 || o->k > INT32_MAX) FAIL(e, TARE_E_RANGE, "%lld clusters; at least 1 is needed", (long long)o->k);
-    if (o->k > n)
-        FAIL(e, TARE_E_RANGE, "%lld clusters from %lld rows; ask for at most as many clusters as rows", (long long)o->k,
-             (long long)n);
-    if (o->restarts < 1) FAIL(e, TARE_E_RANGE, "%lld restarts; at least 1 is needed", (long long)o->restarts);
-    if (o->iterations < 1) FAIL(e, TARE_E_RANGE, "%lld iterations; at least 1 is needed", (long long)o->iterations);
-    if (o->swaps < 0) FAIL(e, TARE_E_RANGE, "%lld swaps; 0 or more are possible", (long long)o->swaps);
+    if (o->k < 1 || o->k > INT32_MAX) FAIL(e, TARE_E_RANGE, "clusters = %lld: must be at least 1", (long long)o->k);
+    if (o->k > n) FAIL(e, TARE_E_RANGE, "clusters = %lld: must be at most the number of rows, %lld", (long long)o->k, (long long)n);
+    if (o->restarts < 1) FAIL(e, TARE_E_RANGE, "restarts = %lld: must be at least 1", (long long)o->restarts);
+    if (o->iterations < 1) FAIL(e, TARE_E_RANGE, "iterations = %lld: must be at least 1", (long long)o->iterations);
+    if (o->swaps < 0) FAIL(e, TARE_E_RANGE, "swaps = %lld: must be at least 0", (long long)o->swaps);
     return TARE_OK;
 }
 
-/* Keeps what the run has reached. */
+/* Copies the result of the run. */
 void kmeans_keep(const struct kmeans_run *r, struct kmeans_result *out, double inertia, int64_t iterations, bool converged)
 {
     memcpy(out->centroids, r->centroids, (size_t)(r->k * r->d) * sizeof *out->centroids);
@@ -57,7 +56,7 @@ void kmeans_keep(const struct kmeans_run *r, struct kmeans_result *out, double i
     out->converged = converged;
 }
 
-static tare_status restarts(struct kmeans_run *r, const struct kmeans_options *o, struct kmeans_result *out, struct err *e)
+static tare_status run_restarts(struct kmeans_run *r, const struct kmeans_options *o, struct kmeans_result *out, struct err *e)
 {
     for (int64_t s = 0; s < o->restarts; s++) {
         const struct rng_key key = rng_derive(rng_key(o->seed, RNG_INIT), (uint64_t)s);
@@ -102,7 +101,7 @@ tare_status kmeans_train(struct kmeans_rows rows, const struct kmeans_options *o
         nearest_norms(rows.x, rows.n, rows.d, o->pool, r.norm2);
         status = check_finite(&r, e);
     }
-    if (!status) status = restarts(&r, o, out, e);
+    if (!status) status = run_restarts(&r, o, out, e);
     if (!status && r.k > 1 && o->swaps) status = kmeans_swap(&r, o, out, e);
     out->rows_computed = r.rows_computed;
     out->rows_skipped = r.rows_skipped;

@@ -1,5 +1,6 @@
-/* Lloyd's iteration with Hamerly's bounds: upper[i] >= d(x_i, c_own), lower[i] <= d(x_i, every other). Centroids move by drift[j], so a round
- * adds drift[own] to upper and takes the largest drift of the others from lower; a row with upper < lower cannot change its cluster. */
+/* Lloyd's iteration with Hamerly's bounds: upper[i] >= d(x_i, c_own), lower[i] <= d(x_i, every
+ * other). Centroids move by drift[j], so an iteration adds drift[own] to upper and subtracts the
+ * largest drift of the others from lower. A row with upper < lower cannot change its cluster. */
 #include "cluster/kmeans_internal.h"
 
 #include "base/arena.h"
@@ -7,8 +8,9 @@
 #include <math.h>
 #include <string.h>
 
-enum { TIGHTEN_FROM = 48 };       /* clusters from which one exact distance is cheaper than a product with all centroids */
-static const double SLACK = 1e-9; /* far above the rounding of the bounds themselves, which is in double */
+/* from this many clusters on, one exact distance is cheaper than a product with all centroids */
+enum { TIGHTEN_FROM = 48 };
+static const double SLACK = 1e-9; /* far above the rounding of the bounds, which are in double */
 
 struct pass {
     struct kmeans_run *r;
@@ -17,7 +19,7 @@ struct pass {
     bool all;               /* no bounds yet */
 };
 
-static bool stays(const struct pass *p, int64_t i)
+static bool stays_assigned(const struct pass *p, int64_t i)
 {
     struct kmeans_run *r = p->r;
     const int32_t own = r->cluster[i];
@@ -48,7 +50,7 @@ static void assign_task(void *arg, int64_t task, int thread)
     int64_t index[NEAREST_BLOCK], count = 0, computed = 0;
     (void)thread;
     for (int64_t i = task * KM_CHUNK; i < r->n && i < (task + 1) * KM_CHUNK; i++) {
-        if (!p->all && stays(p, i)) continue;
+        if (!p->all && stays_assigned(p, i)) continue;
         index[count++] = i;
         computed++;
         if (count < NEAREST_BLOCK) continue;
@@ -60,7 +62,7 @@ static void assign_task(void *arg, int64_t task, int thread)
 }
 
 /* Assigns every row; moved lists those that changed their cluster, in order. */
-static tare_status assign(struct kmeans_run *r, bool all, struct err *e)
+static tare_status assign_rows(struct kmeans_run *r, bool all, struct err *e)
 {
     struct pass p = {.r = r, .all = all || r->no_bounds};
     for (int64_t j = 0; j < r->k; j++) {
@@ -85,10 +87,10 @@ static tare_status assign(struct kmeans_run *r, bool all, struct err *e)
 
 tare_status kmeans_assign_all(struct kmeans_run *r, struct err *e)
 {
-    return assign(r, true, e);
+    return assign_rows(r, true, e);
 }
 
-/* ---------------------------------------------------------------- sums: a task owns a slice of the columns and takes rows in order */
+/* ---- sums: a task owns a slice of the columns and adds rows in order */
 
 static void move_task(void *arg, int64_t task, int thread)
 {
@@ -117,7 +119,7 @@ static void move_sums(struct kmeans_run *r)
     }
 }
 
-/* All sums anew from the assignment. */
+/* Computes all sums again from the assignment. */
 static void sum_all(struct kmeans_run *r)
 {
     memset(r->sums, 0, (size_t)(r->k * r->d) * sizeof *r->sums);
@@ -148,7 +150,8 @@ double kmeans_inertia(struct kmeans_run *r)
     return kmeans_chunk_total(r, 0);
 }
 
-/* An empty cluster takes the row farthest from its own centroid out of a cluster of two or more. */
+/* Moves to each empty cluster the row farthest from its own centroid in a cluster of two or more.
+ */
 static void fill_empty(struct kmeans_run *r)
 {
     bool measured = false;
@@ -165,12 +168,12 @@ static void fill_empty(struct kmeans_run *r)
         r->n_moved = 1;
         move_sums(r);
         r->distance[far] = 0;
-        r->upper[far] = INFINITY; /* so that the next pass looks at it */
+        r->upper[far] = INFINITY; /* so that the next pass computes it */
         r->lower[far] = 0;
     }
 }
 
-/* Centroids to the means; drift is how far they went. Returns whether any moved. */
+/* Moves centroids to the means and sets drift to the distances. Returns true if any moved. */
 static bool move_centroids(struct kmeans_run *r, float *old)
 {
     bool any = false;
@@ -193,12 +196,12 @@ tare_status kmeans_lloyd(struct kmeans_run *r, double *inertia, int64_t *iterati
     memset(r->drift, 0, (size_t)r->k * sizeof *r->drift);
     for (int64_t i = 0; i < r->n; i++) r->previous[i] = -1;
     *converged = false;
-    TRY(assign(r, true, e));
+    TRY(assign_rows(r, true, e));
     for (*iterations = 0; *iterations < r->iterations; ++*iterations) {
         move_sums(r);
         fill_empty(r);
         bool any = move_centroids(r, old);
-        if (!any) { /* settled on running sums: once more from sums taken afresh */
+        if (!any) { /* converged with running sums: repeat with sums computed again */
             sum_all(r);
             any = move_centroids(r, old);
         }
@@ -206,7 +209,7 @@ tare_status kmeans_lloyd(struct kmeans_run *r, double *inertia, int64_t *iterati
             *converged = true;
             break;
         }
-        TRY(assign(r, false, e));
+        TRY(assign_rows(r, false, e));
     }
     if (!*converged) move_sums(r); /* sizes follow the last pass */
     *inertia = kmeans_inertia(r);

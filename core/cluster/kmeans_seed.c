@@ -1,4 +1,5 @@
-/* Greedy k-means++ seeding. All candidates of a step are measured in one pass over the rows, as the lanes of one panel. */
+/* Greedy k-means++ seeding. One pass over the rows measures all candidates of a step, as the lanes
+ * of a panel. */
 #include "cluster/kmeans_internal.h"
 
 #include "base/arena.h"
@@ -8,12 +9,13 @@
 
 struct trial_job {
     struct kmeans_run *r;
-    const float *panel;  /* [D, 16] the candidates side by side */
-    const int64_t *rows; /* [n] which rows they are */
+    const float *panel;  /* [D, 16] interleaved candidates */
+    const int64_t *rows; /* [n] their rows */
     int64_t n;
 };
 
-/* ||x||^2 + ||c||^2 - 2 x.c cancels when the two are close; then the sum of squares is taken instead, so equal rows are at exactly 0. */
+/* Returns d(x, c). ||x||^2 + ||c||^2 - 2 x.c cancels if the two are close; then the sum of squares
+ * is used instead, so equal rows have distance 0. */
 static float trial_distance(const struct kmeans_run *r, int64_t i, int64_t candidate, float dot)
 {
     const double size = r->norm2[i] + r->norm2[candidate], d = size - 2 * (double)dot;
@@ -94,8 +96,8 @@ int64_t kmeans_measure(struct kmeans_run *r, float *panel, const int64_t *rows, 
     return best;
 }
 
-/* Puts the best of n rows into the centroids. Returns J with it. */
-static double take_best(struct kmeans_run *r, float *panel, const int64_t *rows, int64_t n, int64_t centroid)
+/* Adds the best of n rows to the centroids. Returns J with it. */
+static double add_best(struct kmeans_run *r, float *panel, const int64_t *rows, int64_t n, int64_t centroid)
 {
     const int64_t best = kmeans_measure(r, panel, rows, n);
     struct take_job take = {r, best};
@@ -117,13 +119,13 @@ tare_status kmeans_seed(struct kmeans_run *r, struct rng_key key, struct err *e)
     for (int64_t i = 0; i < r->n; i++) r->distance[i] = INFINITY;
     int64_t rows[KM_TRIALS] = {(int64_t)rng_below(key, 0, (uint64_t)r->n)};
     const int64_t trials = kmeans_trials(r->k);
-    double total = take_best(r, panel, rows, 1, 0);
+    double total = add_best(r, panel, rows, 1, 0);
     for (int64_t c = 1; c < r->k; c++) {
         if (!(total > 0))
-            FAIL(e, TARE_E_RANGE, "only %lld of %lld rows are distinct, and %lld clusters are wanted; ask for fewer clusters",
+            FAIL(e, TARE_E_RANGE, "only %lld of %lld rows are distinct, but %lld clusters are requested; use fewer clusters",
                  (long long)c, (long long)r->n, (long long)r->k);
         for (int64_t t = 0; t < trials; t++) rows[t] = kmeans_draw(r, total, rng_uniform(key, (uint64_t)c, (uint64_t)t + 1));
-        total = take_best(r, panel, rows, trials, c);
+        total = add_best(r, panel, rows, trials, c);
     }
     return TARE_OK;
 }

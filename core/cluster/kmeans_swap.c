@@ -1,5 +1,6 @@
-/* Lloyd's iteration ends where no single row wants to move; it cannot carry a centroid from a region that has too many to one that has too
- * few. A swap does: take the centroid away that is missed least, put it on a row drawn as in seeding, iterate again, keep what is better. */
+/* Lloyd's iteration ends when no single row moves; it cannot move a centroid from a region with too
+ * many to a region with too few. A swap can: it moves the centroid whose removal costs least to a
+ * row drawn as in seeding, iterates again, and keeps the better result. */
 #include "cluster/kmeans_internal.h"
 
 #include "base/arena.h"
@@ -7,8 +8,9 @@
 #include <math.h>
 #include <string.h>
 
-/* loss[j] = how much J grows without centroid j (its rows go to their second nearest), from the bounds of a full pass. */
-static int64_t least_missed(const struct kmeans_run *r, double *loss, int64_t not_this)
+/* Returns the centroid whose removal costs least. loss[j]: growth of J without centroid j, whose
+ * rows move to their second nearest, from the bounds of a full pass. */
+static int64_t cheapest_centroid(const struct kmeans_run *r, double *loss, int64_t not_this)
 {
     memset(loss, 0, (size_t)r->k * sizeof *loss);
     for (int64_t i = 0; i < r->n; i++) loss[r->cluster[i]] += r->lower[i] * r->lower[i] - r->distance[i];
@@ -34,7 +36,7 @@ tare_status kmeans_swap(struct kmeans_run *r, const struct kmeans_options *o, st
         int64_t rows[KM_TRIALS];
         for (int64_t t = 0; t < trials; t++) rows[t] = kmeans_draw(r, total, rng_uniform(key, 0, (uint64_t)t));
         const int64_t row = rows[kmeans_measure(r, panel, rows, trials)];
-        const int64_t away = least_missed(r, loss, r->cluster[row]);
+        const int64_t away = cheapest_centroid(r, loss, r->cluster[row]);
         memcpy(r->centroids + away * r->d, r->x + row * r->d, (size_t)r->d * sizeof *r->centroids);
         double inertia;
         int64_t iterations;

@@ -31,7 +31,7 @@ static tare_status same_identity(const char *wanted, const struct str *got, cons
     if (!wanted[0] || !strcmp(wanted, got->data)) return TARE_OK;
     FAIL(
         e, TARE_E_CONFIG,
-        "%s: is a codebook for the encoder `%s` (hash %016llx), and the encoder here is `%s` (hash %016llx); name that encoder with its parameters, or train another codebook (tare cluster train)",
+        "%s: the codebook needs the encoder `%s` (hash %016llx), but the encoder is `%s` (hash %016llx); name that encoder with its parameters, or train another codebook (tare cluster train)",
         name, wanted, (unsigned long long)fs_hash(wanted, (int64_t)strlen(wanted), 0), got->data,
         (unsigned long long)fs_hash(got->data, got->size, 0));
 }
@@ -42,13 +42,13 @@ tare_status match_encoder(struct plugin_instance *codebook, struct plugin_instan
     if (!plugin_dim(codebook)) return TARE_OK;
     TRY(match_identity(codebook, wanted, IDENTITY, e));
     if (!encoder)
-        FAIL(e, TARE_E_CONFIG, "%s: is a codebook for embeddings%s%s%s; name its encoder", name, wanted[0] ? " of `" : "", wanted,
+        FAIL(e, TARE_E_CONFIG, "%s: the codebook needs embeddings%s%s%s; name its encoder", name, wanted[0] ? " of `" : "", wanted,
              wanted[0] ? "`" : "");
     OWNED(str_free) struct str got = {0};
     TRY(plugin_identity(encoder, &got, e));
     TRY(same_identity(wanted, &got, name, e));
     if (plugin_dim(encoder) != plugin_dim(codebook))
-        FAIL(e, TARE_E_SHAPE, "%s: takes embeddings of width %lld, and encoder %s makes %lld", name,
+        FAIL(e, TARE_E_SHAPE, "%s: the codebook needs embeddings of width %lld, but encoder %s has width %lld", name,
              (long long)plugin_dim(codebook), encoder->plugin->desc.name, (long long)plugin_dim(encoder));
     if (!codebook->plugin->codebook->encoder_state) return TARE_OK;
     const tare_text state = codebook->plugin->codebook->encoder_state(codebook->self);

@@ -28,7 +28,7 @@ double nearest_squared_distance(const float *x, const float *c, int64_t d)
     return add_lanes(&lane);
 }
 
-static double squares(const float *x, int64_t d)
+static double squared_norm(const float *x, int64_t d)
 {
     double8 lane = {0};
     for (int64_t i = 0; i < d; i += 8) {
@@ -58,7 +58,7 @@ tare_status nearest_pack(struct nearest *n, const float *centroids, int64_t k, i
         n->half_norms[j] = INFINITY;
         for (int64_t i = 0; i < d; i++) to[i * NEAREST_LANES] = j < k ? centroids[j * d + i] : 0;
         if (j >= k) continue;
-        const double s = squares(centroids + j * d, d);
+        const double s = squared_norm(centroids + j * d, d);
         n->half_norms[j] = (float)(s / 2);
         n->max_norm = fmax(n->max_norm, sqrt(s));
     }
@@ -72,13 +72,14 @@ void nearest_free(struct nearest *n)
     *n = (struct nearest){0};
 }
 
-/* One row's outcome. */
+/* The result of a row. */
 struct found {
     int32_t cluster;
-    double distance, upper, second; /* distance: exact and squared, negative when it was not computed */
+    /* distance: exact and squared, negative if it was not computed */
+    double distance, upper, second;
 };
 
-/* Every centroid by its exact distance: for the rare row with two candidates in one lane. */
+/* Compares all exact distances, for the rare row with two candidates in a lane. */
 static struct found nearest_of_all(const struct nearest *n, const float *x)
 {
     double best = INFINITY, next = INFINITY;
@@ -96,8 +97,8 @@ static struct found nearest_of_all(const struct nearest *n, const float *x)
     return (struct found){cluster, best, sqrt(best), sqrt(next)};
 }
 
-/* From the scores of a row to its nearest centroid. ||x - c||^2 = ||x||^2 + 2 s turns a score into a distance. */
-static struct found settle(const struct nearest *n, const float *x, double norm2, const struct lane_best *b)
+/* Finds the nearest centroid from a row's values s; ||x - c||^2 = ||x||^2 + 2 s is the distance. */
+static struct found find_nearest(const struct nearest *n, const float *x, double norm2, const struct lane_best *b)
 {
     const double scale = sqrt(norm2) * n->max_norm + n->max_norm * n->max_norm;
     const double margin = 1.01 * (double)(n->d + 4) * 0x1p-24 * scale;
@@ -106,7 +107,7 @@ static struct found settle(const struct nearest *n, const float *x, double norm2
     for (int l = 1; l < NEAREST_LANES; l++) least = b->best[l] < least ? b->best[l] : least;
     const double limit = (double)least + 2 * margin;
     int candidates[NEAREST_LANES], n_candidates = 0;
-    double rest = INFINITY; /* smallest score of those that are out */
+    double rest = INFINITY; /* smallest s of the excluded centroids */
     for (int l = 0; l < NEAREST_LANES; l++) {
         if ((double)b->second[l] <= limit) return nearest_of_all(n, x);
         if ((double)b->best[l] <= limit) {
@@ -158,7 +159,8 @@ void nearest_block(const struct nearest *n, const float *x, const double *norm2,
         n->kernel(rows, count, &panel, best, NULL);
     }
     for (int64_t i = 0; i < count; i++) {
-        const struct found f = settle(n, rows[i], norm2 ? norm2[index ? index[i] : i] : squares(rows[i], n->d), &best[i]);
+        const struct found f =
+            find_nearest(n, rows[i], norm2 ? norm2[index ? index[i] : i] : squared_norm(rows[i], n->d), &best[i]);
         out.cluster[i] = f.cluster;
         if (out.distance)
             out.distance[i] =
@@ -203,7 +205,7 @@ static void norm_task(void *arg, int64_t task, int thread)
     const struct norm_job *job = arg;
     (void)thread;
     for (int64_t i = task * NORM_ROWS; i < job->n_rows && i < (task + 1) * NORM_ROWS; i++)
-        job->norm2[i] = squares(job->x + i * job->d, job->d);
+        job->norm2[i] = squared_norm(job->x + i * job->d, job->d);
 }
 
 void nearest_norms(const float *x, int64_t n_rows, int64_t d, struct pool *pool, double *norm2)

@@ -1,5 +1,6 @@
-/* The product of nearest.c: rows against a panel of 16 centroids. acc[row, lane] stays in registers over all of D:
- * 6 rows x 2 vectors on AVX2 (12 accumulators, 2 loads of the panel, 1 broadcast), 12 rows x 1 vector on AVX-512. */
+/* The product of nearest.c: rows against a panel of 16 centroids. acc[row, lane] stays in registers
+ * over all of D: 6 rows x 2 vectors on AVX2 (12 accumulators, 2 loads of the panel, 1 broadcast),
+ * 12 rows x 1 vector on AVX-512. */
 #include "cluster/nearest.h"
 
 #include <stdlib.h>
@@ -42,7 +43,8 @@ AVX2 static inline __attribute__((always_inline)) void take_avx2(__m256 s, int32
     _mm256_store_ps(best, _mm256_min_ps(s, was));
 }
 
-/* R is a constant at every call. Every loop over it must unroll: one that does not makes acc an array in memory, stored at each step. */
+/* R is a constant at every call. Every loop over it must unroll; otherwise acc is an array in
+ * memory that is stored in each step. */
 AVX2 static inline __attribute__((always_inline)) void
 tile_avx2(const int R, const float *const *x, const struct nearest_panel *panel, struct lane_best *best, float *dots)
 {

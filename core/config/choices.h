@@ -1,7 +1,9 @@
-/* The choices of every key that has some, once: the enum that struct config holds, the texts that a file may have, and the documentation of the key
- * are made from these lists. X(constant, text), in the order in which they are told to a reader.
+/* The choices of keys that have a fixed set of values. The enum in struct config, the texts in
+ * files and the documentation of the key are generated from these lists of X(constant, text), in
+ * the order shown to the user.
  *
- * A text is compared where a configuration is read and nowhere else; config_chosen (config.h) gives it back for a message. */
+ * A text is compared only when a configuration is read; config_chosen (config.h) returns it for
+ * messages. */
 #ifndef TARE_CORE_CONFIG_CHOICES_H
 #define TARE_CORE_CONFIG_CHOICES_H
 

@@ -7,12 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Keys that a run may be resumed with other values of: where files are (they may have been moved; that they hold the same is the user's
- * word), what is recorded, how the work is spread. "section." stands for a whole section. */
+/* Keys that may change when a run is resumed: locations of files (which may have moved; the user
+ * vouches for their content), what is recorded, and how the work is distributed. "section." stands
+ * for a whole section. */
 static const char *const FREE[] = {"run.dir",
                                    "run.name",
                                    "run.plugins",
-                                   "run.as", /* the keys that it set are compared themselves */
+                                   "run.as", /* the keys that it set are compared instead */
                                    "run.threads",
                                    "run.kernels",
                                    "model.path",
@@ -51,8 +52,9 @@ bool config_changes_training(const char *section, const char *key)
     return true;
 }
 
-/* Whether a plugin is chosen by a key that lists names, files or name:weight. A file may hold a plugin of any name. */
-static bool names(const char *list, const char *plugin)
+/* Returns true if a key's list of names, files or name:weight may choose the plugin. A file may
+ * hold a plugin of any name. */
+static bool may_choose(const char *list, const char *plugin)
 {
     const size_t n = strlen(plugin);
     if (strchr(list, '/') || strstr(list, ".so")) return true;
@@ -72,7 +74,7 @@ bool config_uses(const struct config *c, const char *section)
     for (int32_t kind = PLUGIN_FIRST_KIND; kind <= PLUGIN_LAST_KIND; kind++) {
         const char *own = CONFIG_KINDS[kind].section;
         if (strlen(own) == (size_t)(dot - section) && !strncmp(section, own, strlen(own)) &&
-            names(config_kind_choice(c, kind), dot + 1))
+            may_choose(config_kind_choice(c, kind), dot + 1))
             return true;
     }
     return !strcmp(section, "clusterer.kmeans") && !strcmp(c->clusterer.codebook, "auto");
@@ -88,10 +90,11 @@ static const char *param_of(const struct config *c, const char *section, const c
 static tare_status compare_params(const struct config *before, const struct config *after, config_difference_visit visit, void *ctx,
                                   struct err *e)
 {
-    for (int turn = 0; turn < 2; turn++) { /* those of before, then those that only after has */
-        for (const struct config_param *p = turn ? after->params : before->params; p; p = p->next) {
+    for (int pass = 0; pass < 2; pass++) {
+        /* parameters of `before`, then those that only `after` has */
+        for (const struct config_param *p = pass ? after->params : before->params; p; p = p->next) {
             const char *a = param_of(before, p->section, p->key), *b = param_of(after, p->section, p->key);
-            if (!strcmp(p->section, "sweep") || (turn && a) || (a && b && !strcmp(a, b))) continue;
+            if (!strcmp(p->section, "sweep") || (pass && a) || (a && b && !strcmp(a, b))) continue;
             const struct config_difference d = {p->section, p->key, a ? a : "(not set)", b ? b : "(not set)",
                                                 config_uses(before, p->section) || config_uses(after, p->section)};
             TRY(visit(ctx, &d, e));
@@ -104,7 +107,7 @@ struct comparison {
     const struct config *before, *after;
     config_difference_visit visit;
     void *ctx;
-    struct str text[2]; /* a key's two values */
+    struct str text[2]; /* the key's two values */
 };
 
 static tare_status compare_key(struct comparison *c, const struct config_key *k, struct err *e)

@@ -18,7 +18,7 @@
 
 enum { INCLUDE_DEPTH = 16 };
 
-struct config_source { /* one for each key of the table */
+struct config_source { /* one for each key in the table */
     const char *where;
 };
 
@@ -31,7 +31,7 @@ static const struct config_key *find_key(const char *section, const char *key)
     return NULL;
 }
 
-/* [sweep], and [KIND.NAME] for the parameters of a plugin. */
+/* Returns true for [sweep], and for [KIND.NAME], the parameters of a plugin. */
 static bool is_free_section(const char *section)
 {
     if (!strcmp(section, "sweep")) return true;
@@ -55,31 +55,33 @@ static tare_status set_param(struct config *c, const char *section, const char *
     return arena_strdup(&c->arena, where, -1, (char **)(uintptr_t) & (*at)->where, e);
 }
 
-/* Encoders and codebooks have one section, [clusterer.NAME]; [encoder.NAME] and [codebook.NAME] mean the same. */
-static const char *one_name(const char *section, char *room, size_t n)
+/* Maps [encoder.NAME] and [codebook.NAME] to [clusterer.NAME], the common section of encoders and
+ * codebooks. */
+static const char *common_section(const char *section, char *buffer, size_t n)
 {
     const int32_t kind = config_kind_of_section(section);
     const char *own = CONFIG_KINDS[kind].section;
     if (!kind || !strncmp(section, own, strlen(own))) return section;
-    snprintf(room, n, "%s%s", own, strchr(section, '.'));
-    return room;
+    snprintf(buffer, n, "%s%s", own, strchr(section, '.'));
+    return buffer;
 }
 
-static tare_status assign(struct config *c, const char *section, const char *key, const char *value, const char *where,
-                          struct err *e)
+static tare_status assign_key(struct config *c, const char *section, const char *key, const char *value, const char *where,
+                              struct err *e)
 {
-    char room[256];
-    if (is_free_section(section)) return set_param(c, one_name(section, room, sizeof room), key, value, where, e);
+    char buffer[256];
+    if (is_free_section(section)) return set_param(c, common_section(section, buffer, sizeof buffer), key, value, where, e);
     const struct config_key *k = find_key(section, key);
     if (!k) return names_unknown_key(section, key, where, e);
     TRY(value_set(c, k, value, where, e));
     TRY(arena_strdup(&c->arena, where, -1, (char **)(uintptr_t)&c->sources[k - CONFIG_KEYS].where, e));
-    return !strcmp(section, "run") && !strcmp(key, "as") ? recipe_apply(c, where, assign, e) : TARE_OK;
+    return !strcmp(section, "run") && !strcmp(key, "as") ? recipe_apply(c, where, assign_key, e) : TARE_OK;
 }
 
 /* ---------------------------------------------------------------- ${run.seed} and ${run.name} */
 
-/* The length of a "${word.word}" at p; 0 where there is none ("${" of a formula is text). */
+/* Returns the length of a "${word.word}" at p; 0 without one. (In a formula, "${" is plain
+ * text.) */
 static size_t reference_length(const char *p)
 {
     if (p[0] != '$' || p[1] != '{') return 0;
@@ -88,7 +90,7 @@ static size_t reference_length(const char *p)
     return n > 2 && p[n] == '}' ? n + 1 : 0;
 }
 
-static tare_status substitute(struct config *c, const char **text, bool is_name, const char *where, struct err *e)
+static tare_status substitute_text(struct config *c, const char **text, bool is_name, const char *where, struct err *e)
 {
     if (!strstr(*text, "${")) return TARE_OK;
     OWNED(str_free) struct str out = {0};
@@ -103,7 +105,7 @@ static tare_status substitute(struct config *c, const char **text, bool is_name,
         } else if (n == 11 && !memcmp(p, "${run.name}", n) && !is_name) {
             TRY(str_add(&out, c->run.name, -1, e));
         } else {
-            FAIL(e, TARE_E_CONFIG, "%s: '%.*s' is not known here; allowed: ${run.seed}%s", where, (int)n, p,
+            FAIL(e, TARE_E_CONFIG, "%s: unknown reference '%.*s'; allowed: ${run.seed}%s", where, (int)n, p,
                  is_name ? "" : " and ${run.name}");
         }
         p += n;
@@ -117,8 +119,8 @@ static tare_status substitute(struct config *c, const char **text, bool is_name,
 static tare_status substitute_key(struct config *c, const struct config_key *k, struct err *e)
 {
     if (k->type != KEY_TEXT) return TARE_OK;
-    return substitute(c, value_text(c, k), !strcmp(k->section, "run") && !strcmp(k->key, "name"),
-                      config_where(c, k->section, k->key), e);
+    return substitute_text(c, value_text(c, k), !strcmp(k->section, "run") && !strcmp(k->key, "name"),
+                           config_where(c, k->section, k->key), e);
 }
 
 static tare_status name_run(struct config *c, struct err *e)
@@ -133,7 +135,7 @@ static tare_status name_run(struct config *c, struct err *e)
     return TARE_OK;
 }
 
-static tare_status resolve(struct config *c, struct faults *f, struct err *e)
+static tare_status resolve_references(struct config *c, struct faults *f, struct err *e)
 {
     const struct config_key *name = find_key("run", "name");
     TRY(name_run(c, e));
@@ -141,7 +143,7 @@ static tare_status resolve(struct config *c, struct faults *f, struct err *e)
     for (const struct config_key *k = CONFIG_KEYS; k->section; k++)
         if (k != name) TRY(err_note_fault(f, substitute_key(c, k, e), e));
     for (struct config_param *p = c->params; p; p = p->next)
-        TRY(err_note_fault(f, substitute(c, &p->value, false, p->where, e), e));
+        TRY(err_note_fault(f, substitute_text(c, &p->value, false, p->where, e), e));
     return TARE_OK;
 }
 
@@ -154,15 +156,15 @@ struct loading {
     struct stat id;
     int depth;
     struct faults *faults;
-    char unknown[64]; /* a section that was told to be unknown: its other keys are passed over */
+    char unknown[64]; /* a section already reported as unknown, whose other keys are skipped */
 };
 
 static tare_status load_file(struct loading *l, struct err *e);
 
 static tare_status load_include(struct loading *l, const char *value, const char *where, struct err *e)
 {
-    if (!*value) FAIL(e, TARE_E_CONFIG, "%s: include without a file name", where);
-    if (l->depth >= INCLUDE_DEPTH) FAIL(e, TARE_E_CONFIG, "%s: includes more than %d deep", where, INCLUDE_DEPTH);
+    if (!*value) FAIL(e, TARE_E_CONFIG, "%s: include needs a file name", where);
+    if (l->depth >= INCLUDE_DEPTH) FAIL(e, TARE_E_CONFIG, "%s: includes are nested more than %d deep", where, INCLUDE_DEPTH);
     char folder[FS_PATH], path[FS_PATH];
     fs_dirname(folder, l->path);
     TRY(fs_join(path, strcmp(folder, ".") ? folder : "", value, e));
@@ -177,7 +179,7 @@ static tare_status load_entry(void *ctx, const char *section, const char *key, c
     if (*section && l->faults && !strcmp(section, l->unknown)) return TARE_OK;
     if (*section && !is_free_section(section) && !config_is_section(section))
         snprintf(l->unknown, sizeof l->unknown, "%s", section);
-    if (*section) return assign(l->c, section, key, value, where, e);
+    if (*section) return assign_key(l->c, section, key, value, where, e);
     if (!strcmp(key, "include")) return load_include(l, value, where, e);
     char wrong[200];
     snprintf(wrong, sizeof wrong, "'%.60s' is before the first section, where only include = FILE is allowed", key);
@@ -189,14 +191,14 @@ static tare_status load_file(struct loading *l, struct err *e)
     if (stat(l->path, &l->id)) {
         if (!fs_is_answer(errno)) FAIL(e, TARE_E_IO, "%s: %s", l->path, strerror(errno));
         if (l->outer)
-            FAIL(e, TARE_E_CONFIG, "%s: include = %s: no such file (paths count from the including file)", l->include_where,
+            FAIL(e, TARE_E_CONFIG, "%s: include = %s: no such file (paths are relative to the including file)", l->include_where,
                  l->path);
         FAIL(e, TARE_E_CONFIG, "%s: no such configuration file", l->path);
     }
     for (const struct loading *o = l->outer; o; o = o->outer)
         if (o->id.st_dev == l->id.st_dev && o->id.st_ino == l->id.st_ino)
-            FAIL(e, TARE_E_CONFIG, "%s: include = %s: this file is being read already (a cycle); remove one include",
-                 l->include_where, l->path);
+            FAIL(e, TARE_E_CONFIG, "%s: include = %s: the file includes itself (a cycle); remove one include", l->include_where,
+                 l->path);
     if (l->outer && fs_check_regular(l->path, false, e)) return err_prefix(e, "%s: include", l->include_where);
     return ini_read_file(l->path, "include", load_entry, l, l->faults, e);
 }
@@ -205,17 +207,18 @@ static tare_status not_an_override(const char *text, const char *equals, struct 
 {
     char wrong[300], key[200];
     snprintf(wrong, sizeof wrong, "'%.200s' is not section.key=value", text);
-    const char *word = text + strspn(text, "-"); /* "--num_generations" is an option elsewhere */
+    const char *word = text + strspn(text, "-"); /* some commands accept "--num_generations" */
     snprintf(key, sizeof key, "%.*s", (int)(equals ? equals - word : word > text ? 199 : 0), word);
     return config_no_key(key, "command line", wrong, e);
 }
 
-/* "section.key", where section may be KIND.NAME, and every dot after "sweep." belongs to the key. */
+/* Parses "section.key=value". The section may be KIND.NAME; after "sweep." every dot belongs to the
+ * key. */
 static tare_status load_override(struct config *c, const char *text, struct err *e)
 {
     char section[200];
     const char *equals = strchr(text, '='), *dot = strchr(text, '.');
-    if (!strncmp(text, "as=", 3)) return assign(c, "run", "as", text + 3, "command line", e);
+    if (!strncmp(text, "as=", 3)) return assign_key(c, "run", "as", text + 3, "command line", e);
     if (!equals || !dot || dot > equals || dot == text || equals == dot + 1) return not_an_override(text, equals, e);
     if (strncmp(text, "sweep.", 6)) {
         const char *second = memchr(dot + 1, '.', (size_t)(equals - dot - 1));
@@ -228,7 +231,7 @@ static tare_status load_override(struct config *c, const char *text, struct err 
     snprintf(key, sizeof key, "%.*s", (int)(equals - dot - 1), dot + 1);
     const int64_t bad = str_utf8_error(equals + 1, (int64_t)strlen(equals + 1));
     if (bad) FAIL(e, TARE_E_CONFIG, "command line: the value of %s.%s is not valid UTF-8", section, key);
-    return assign(c, section, key, equals + 1, "command line", e);
+    return assign_key(c, section, key, equals + 1, "command line", e);
 }
 
 static tare_status set_defaults(struct config *c, struct err *e)
@@ -238,7 +241,8 @@ static tare_status set_defaults(struct config *c, struct err *e)
     return TARE_OK;
 }
 
-/* The folder "plugins" beside the file: kept as run.plugins, so that a run's own copy of its configuration has it too. */
+/* Finds the folder "plugins" next to the file, and stores it in run.plugins so that a run's copy of
+ * its configuration has it too. */
 static tare_status find_plugins(struct config *c, struct err *e)
 {
     char folder[FS_PATH];
@@ -246,30 +250,30 @@ static tare_status find_plugins(struct config *c, struct err *e)
     bool there;
     TRY(fs_join(folder, c->dir, "plugins", e));
     TRY(fs_there(folder, &there, e));
-    return there && fs_is_dir(folder) ? assign(c, "run", "plugins", folder, "default", e) : TARE_OK;
+    return there && fs_is_dir(folder) ? assign_key(c, "run", "plugins", folder, "default", e) : TARE_OK;
 }
 
-/* The name that CONFIG stands for: builtin:NAME, or the folder of a run. room: FS_PATH bytes. */
-static tare_status find_file(const char **file, char *room, struct err *e)
+/* Resolves CONFIG: builtin:NAME, or the folder of a run. path: FS_PATH bytes. */
+static tare_status find_file(const char **file, char *path, struct err *e)
 {
     char folder[FS_PATH];
     if (*file && !strncmp(*file, "builtin:", 8)) {
-        TRY(program_builtin_config(room, *file + 8, e));
-        *file = room;
+        TRY(program_builtin_config(path, *file + 8, e));
+        *file = path;
     }
     struct stat s = {0};
     if (*file && stat(*file, &s) && !fs_is_answer(errno)) FAIL(e, TARE_E_IO, "%s: %s", *file, strerror(errno));
     if (!S_ISDIR(s.st_mode)) return TARE_OK;
     TRY(fs_join(folder, "", *file, e));
-    TRY(fs_join(room, folder, "config.ini", e));
-    if (!fs_exists(room))
-        FAIL(e, TARE_E_CONFIG, "%s: a folder without a config.ini, so not that of a run; name a configuration file", folder);
-    *file = room;
+    TRY(fs_join(path, folder, "config.ini", e));
+    if (!fs_exists(path))
+        FAIL(e, TARE_E_CONFIG, "%s: config.ini is missing, so this folder is not a run; name a configuration file", folder);
+    *file = path;
     return TARE_OK;
 }
 
-static tare_status load(struct config *c, const char *file, const char *const *overrides, int64_t n, struct faults *f,
-                        struct err *e)
+static tare_status load_layers(struct config *c, const char *file, const char *const *overrides, int64_t n, struct faults *f,
+                               struct err *e)
 {
     char folder[FS_PATH] = ".", builtin[FS_PATH];
     TRY(find_file(&file, builtin, e));
@@ -285,23 +289,23 @@ static tare_status load(struct config *c, const char *file, const char *const *o
     }
     for (int64_t i = 0; i < n; i++) TRY(err_note_fault(f, load_override(c, overrides[i], e), e));
     TRY(find_plugins(c, e));
-    TRY(resolve(c, f, e));
+    TRY(resolve_references(c, f, e));
     return config_check_relations(c, f, e);
 }
 
-tare_status config_load_telling(struct config *c, const char *file, const char *const *overrides, int64_t n, struct faults *faults,
-                                struct err *e)
+tare_status config_load_collecting(struct config *c, const char *file, const char *const *overrides, int64_t n,
+                                   struct faults *faults, struct err *e)
 {
     *c = (struct config){0};
     arena_init(&c->arena, "configuration");
-    const tare_status status = load(c, file, overrides, n, faults, e);
+    const tare_status status = load_layers(c, file, overrides, n, faults, e);
     if (status) config_free(c);
     return status;
 }
 
 tare_status config_load(struct config *c, const char *file, const char *const *overrides, int64_t n, struct err *e)
 {
-    return config_load_telling(c, file, overrides, n, NULL, e);
+    return config_load_collecting(c, file, overrides, n, NULL, e);
 }
 
 void config_free(struct config *c)
@@ -312,11 +316,11 @@ void config_free(struct config *c)
 
 tare_status config_set(struct config *c, const char *section, const char *key, const char *value, const char *where, struct err *e)
 {
-    TRY(assign(c, section, key, value, where, e));
+    TRY(assign_key(c, section, key, value, where, e));
     const struct config_key *k = find_key(section, key);
     if (k) return substitute_key(c, k, e);
     for (struct config_param *p = c->params; p; p = p->next)
-        if (!strcmp(p->section, section) && !strcmp(p->key, key)) return substitute(c, &p->value, false, where, e);
+        if (!strcmp(p->section, section) && !strcmp(p->key, key)) return substitute_text(c, &p->value, false, where, e);
     return TARE_OK;
 }
 

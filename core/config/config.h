@@ -1,7 +1,8 @@
-/* The configuration: an INI file (and the files it includes), then section.key=value from the command line, into typed, range-checked
- * structs. keys.c holds one table with type, range, default and documentation of every key; --help, `tare config docs` and the checks
- * are printed from it. A plugin's own parameters ([estimator.NAME], ...) are kept as text with their file:line, and checked against the
- * plugin's table when it is loaded. */
+/* The configuration: an INI file with its includes, then section.key=value from the command line,
+ * parsed into typed, range-checked structs. keys.c holds one table with type, range, default and
+ * documentation of every key, from which --help, `tare config docs` and the checks are generated. A
+ * plugin's own parameters ([estimator.NAME], ...) are kept as text with their file:line, and
+ * checked against the plugin's table when it is loaded. */
 #ifndef TARE_CORE_CONFIG_CONFIG_H
 #define TARE_CORE_CONFIG_CONFIG_H
 
@@ -14,8 +15,8 @@
 struct run_config {
     const char *dir;     /* run.dir */
     const char *name;    /* shown in tables */
-    const char *plugins; /* a folder with plugins, absolute; empty: none */
-    enum run_as as;      /* the trainer whose conventions are the defaults (recipes.c) */
+    const char *plugins; /* absolute path of a folder with plugins; empty: none */
+    enum run_as as;      /* trainer whose conventions are the defaults (recipes.c) */
     enum device_choice device;
     enum kernels_choice kernels;
     int64_t seed, threads;
@@ -23,17 +24,18 @@ struct run_config {
 };
 
 struct model_config {
-    const char *path;       /* Hugging Face folder */
-    const char *reference;  /* folder of the frozen reference policy; empty: a copy of path */
-    const char *base;       /* folder of the base, when path is an adapter; empty: as the adapter says */
-    const char *warm_start; /* a config for `tare sft` that makes path when it is absent */
+    const char *path;      /* Hugging Face folder */
+    const char *reference; /* folder of the frozen reference policy; empty: a copy of path */
+    /* folder of the base model, if path is an adapter; empty: from the adapter */
+    const char *base;
+    const char *warm_start; /* configuration for `tare sft` that makes a missing path */
     enum precision dtype;   /* of the forward and backward pass */
     enum bf16_sums bf16_sums;
-    enum weights weights; /* that are not trained, as products read them */
+    enum weights weights; /* format of weights that are not trained */
     enum save_dtype save_dtype;
-    double rope_theta; /* 0: as config.json says */
+    double rope_theta; /* 0: from config.json */
     int64_t max_position_embeddings;
-    /* a new model, when path does not exist and init is not empty */
+    /* A new model, if path does not exist and init is not empty. */
     enum model_init init;
     int64_t hidden_size, layers, heads, kv_heads, head_dim, intermediate_size, context;
     bool tie_embeddings;
@@ -44,41 +46,43 @@ struct data_config {
     const char *train, *eval; /* JSONL file, or builtin:arithmetic/SPLIT */
     enum prompt_form prompt;
     const char *chat_template;   /* file; empty: the model's */
-    const char *date;            /* that a chat template's strftime_now tells; empty: today's */
+    const char *date;            /* date for a chat template's strftime_now; empty: today's */
     const char *system, *suffix; /* system message; text after every question */
     bool shuffle;
-    bool permute_choices; /* options of multiple choice, by permute_seed and the row */
+    bool permute_choices; /* permutes multiple-choice options by permute_seed and the row */
     int64_t permute_seed;
     int64_t limit; /* first rows only; 0: all */
 };
 
 struct rollout_config {
-    int64_t prompts, group_size, max_new_tokens, max_prompt_tokens, batch, kv_tokens, refill_rounds; /* M, G, ... */
+    /* M, G, ... */
+    int64_t prompts, group_size, max_new_tokens, max_prompt_tokens, batch, kv_tokens, refill_rounds;
     double temperature, top_p, min_p;
     int64_t top_k;
-    const char *stop_ids; /* extra ids, separated by commas */
-    bool ignore_eos;      /* completions run to max_new_tokens */
-    bool off_policy;      /* a row's completion takes the place of its group's last rollout */
+    const char *stop_ids; /* additional ids, separated by commas */
+    bool ignore_eos;      /* completions continue to max_new_tokens */
+    bool off_policy;      /* a row's completion replaces the last rollout of its group */
 };
 
 struct verifier_config {
-    const char *plugins; /* names separated by spaces or commas; each may have a weight: "math:1 python:0.1" */
+    /* names separated by spaces or commas, each with an optional weight: "math:1 python:0.1" */
+    const char *plugins;
     int64_t workers;
-    double timeout; /* seconds for one completion */
+    double timeout; /* seconds per completion */
     enum overlong overlong;
     int64_t overlong_buffer;
     double overlong_penalty;
     enum isolate isolate;
-    enum confine_mode confine; /* from here to file_size: of worker processes */
+    enum confine_mode confine; /* this key to file_size: for worker processes */
     bool network;
-    int64_t memory, open_files, file_size; /* MB, number, MB; 0: as it is */
+    int64_t memory, open_files, file_size; /* MB, number, MB; 0: unlimited or inherited */
     double max_crash_share;
 };
 
 struct clusterer_config {
-    const char *encoder, *codebook;               /* plugin names; codebook none: no clusters */
-    const char *corpus;                           /* trains the codebook's file when it is absent; empty: data.train */
-    int64_t clusters, seed, restarts, iterations; /* of that training */
+    const char *encoder, *codebook; /* plugin names; codebook "none": no clusters */
+    /* how a missing codebook is trained, on the questions of data.train */
+    int64_t clusters, seed, restarts, iterations;
 };
 
 struct estimator_config {
@@ -95,7 +99,7 @@ struct curriculum_config {
 
 struct loss_config {
     enum aggregation aggregation;
-    int64_t aggregation_length;        /* of constant; 0: rollout.max_new_tokens */
+    int64_t aggregation_length;        /* for constant; 0: rollout.max_new_tokens */
     double clip, clip_high, dual_clip; /* clip_high 0: as clip; dual_clip 0: off */
     double kl_coef, entropy_coef;
     enum kl_form kl;
@@ -110,7 +114,7 @@ struct loss_config {
 struct train_config {
     int64_t steps, minibatch, epochs, micro_tokens;
     double lr, lr_floor, warmup_ratio;
-    int64_t warmup_steps; /* counts optimizer steps; when 0 warmup_ratio of all is used */
+    int64_t warmup_steps; /* in optimizer steps; 0: warmup_ratio decides */
     enum schedule schedule;
     double beta1, beta2, eps, weight_decay, max_grad_norm;
     enum recompute recompute;
@@ -126,9 +130,9 @@ struct lora_config {
     bool rslora;
 };
 
-struct process_config { /* an implicit process reward model that is trained with the policy */
+struct process_config { /* an implicit process reward model, trained with the policy */
     bool implicit;
-    const char *model; /* folder that it begins from; empty: model.path */
+    const char *model; /* initial weights; empty: model.path */
     int64_t minibatch;
     double beta, lr, max_grad_norm;
     enum process_norm norm;
@@ -140,7 +144,7 @@ struct relift_config { /* supervised updates between policy updates; rows 0: off
 };
 
 struct sft_config {
-    int64_t steps, batch, epochs; /* rows an optimizer step; epochs used when steps is 0 */
+    int64_t steps, batch, epochs; /* rows per optimizer step; epochs counts if steps is 0 */
     bool train_on_prompt;
     const char *out; /* folder of the result */
 };
@@ -153,13 +157,13 @@ struct dist_config {
     int64_t gradient_shards;
 };
 
-enum { EVAL_ROWS_AT_ONCE = 256 }; /* questions that an evaluation inside training samples together */
+enum { EVAL_ROWS_AT_ONCE = 256 }; /* questions sampled together by an evaluation during training */
 struct eval_config {
-    int64_t every, samples, rows, max_new_tokens; /* every 0: only by `tare eval` */
+    int64_t every, samples, rows, max_new_tokens; /* every 0: only with `tare eval` */
     double temperature, top_p, min_p;
     int64_t top_k;
     bool before, after; /* evaluate before the first and after the last step */
-    /* of `tare eval` */
+    /* For `tare eval`. */
     const char *name, *out;
     int64_t chunk, bootstrap;
     const char *difficulty, *buckets, *complex_field, *complex_rules;
@@ -202,75 +206,87 @@ struct config {
     struct eval_config eval;
     struct checkpoint_config checkpoint;
     struct log_config log;
-    struct config_param *params; /* plugin parameters, last assignment of a key wins */
-    const char *file;            /* NULL when there is none */
-    const char
-        *dir; /* folder of file: relative paths inside are relative to the working directory, includes and warm_start to this */
+    struct config_param *params; /* plugin parameters; the last assignment of a key wins */
+    const char *file;            /* NULL without a file */
+    /* Folder of file. Includes and warm_start are relative to it, other paths to the working
+     * directory. */
+    const char *dir;
     struct arena arena;
-    struct config_source *sources; /* where each key was set, for messages */
+    struct config_source *sources; /* origin of each key, for messages */
 };
 
-/* as=NAME among the overrides is run.as=NAME. file may be NULL, builtin:NAME for configs/NAME.ini as installed, or the folder of a run for its config.ini; overrides: n strings
- * "section.key=value". The struct is filled with defaults first. */
+/* Loads a configuration on top of the defaults. file: a path, builtin:NAME for the installed
+ * configs/NAME.ini, the folder of a run for its config.ini, or NULL. overrides: n strings
+ * "section.key=value"; as=NAME stands for run.as=NAME. */
 tare_status config_load(struct config *c, const char *file, const char *const *overrides, int64_t n, struct err *e);
-/* The same, but every error is told (err_note_fault), and what is wrong keeps its default. Fails when the file cannot be read at all. */
-tare_status config_load_telling(struct config *c, const char *file, const char *const *overrides, int64_t n, struct faults *faults,
-                                struct err *e);
+/* Like config_load, but collects every error in `faults` (err_note_fault); a wrong value keeps its
+ * default. Fails if the file cannot be read at all. */
+tare_status config_load_collecting(struct config *c, const char *file, const char *const *overrides, int64_t n,
+                                   struct faults *faults, struct err *e);
 void config_free(struct config *c);
-/* Where a key was set ("configs/x.ini:12", "command line", "default"). */
+/* Returns the place where a key was set: "configs/x.ini:12", "command line", "default". */
 const char *config_where(const struct config *c, const char *section, const char *key);
-/* The text of a key's choice, for messages and records ("bf16" of model.dtype). "" for a key that has no choices. */
+/* Returns the text of a key's choice for messages and records ("bf16" for model.dtype), or "" for a
+ * key without choices. */
 const char *config_chosen(const struct config *c, const char *section, const char *key);
-/* run.kernels and model.bf16_sums as kernels_cpu takes them: NULL for auto and pairs. */
+/* Returns run.kernels and model.bf16_sums in the form for kernels_cpu: NULL for auto and pairs. */
 const char *config_kernels(const struct config *c);
-/* Names as lora.targets has them ("q_proj, v_proj", or all-linear): bit i of out is the layer i of CHOICES_LORA_TARGET. where: for messages. */
+/* Parses lora.targets ("q_proj, v_proj", or all-linear). Bit i of out is layer i of
+ * CHOICES_LORA_TARGET. where: for messages. */
 tare_status config_lora_targets(const char *names, const char *where, unsigned *out, struct err *e);
-/* Whether clusterer.codebook has been decided (settle/settle.h): it is not "auto" any more. */
+/* Returns true if clusterer.codebook is no longer "auto" (settle/settle.h). */
 bool config_codebook_settled(const struct config *c);
-/* Whether clusterer.codebook names a plugin. */
+/* Returns true if clusterer.codebook names a plugin. */
 bool config_has_codebook(const struct config *c);
-/* The resolved configuration as INI text that loads to the same values. */
+/* Prints the resolved configuration as INI text that loads to the same values. */
 tare_status config_dump(const struct config *c, struct str *out, struct err *e);
-/* Messages from here on are those that log.level asks for, unless -v or -q was given. */
+/* Sets the log level from log.level, unless -v or -q was given. */
 void config_use_log_level(const struct config *c);
-/* The reference of every key, Markdown or plain text. */
+/* Prints the reference of every key as Markdown or plain text. */
 tare_status config_docs(struct str *out, bool markdown, struct err *e);
-/* The plain text of one section, of one key, or of all keys of a name: "lora", "train.lr", "lr". TARE_E_CONFIG: there is none, and what may be meant. */
+/* Prints the reference of a section, a key, or all keys with a name: "lora", "train.lr", "lr".
+ * TARE_E_CONFIG: unknown name, with suggestions. */
 tare_status config_docs_of(const char *name, struct str *out, struct err *e);
-/* TARE_E_CONFIG: model.path is not there, and what a user may have meant; otherwise: what to do. */
+/* Always fails with TARE_E_CONFIG: model.path does not exist, with suggestions. otherwise: the
+ * remedy. */
 tare_status config_no_model(const struct config *c, const char *otherwise, struct err *e);
-/* Fails, always: a key without a section, or a word that is none, and what may be meant. where: as it was given; wrong: what is wrong with it. */
+/* Always fails: a key without a section, or an unknown word, with suggestions. where: its origin;
+ * wrong: the fault. */
 tare_status config_no_key(const char *word, const char *where, const char *wrong, struct err *e);
-/* The same, but only where it is known what is meant: argument, as it was given ("--num_generations=8", "lr"), is another trainer's name, or a key of
- * ours. TARE_OK: it is neither. */
+/* Like config_no_key, but returns TARE_OK unless the argument ("--num_generations=8", "lr") is
+ * another trainer's name or one of our keys. */
 tare_status config_hint(const char *argument, const char *where, const char *wrong, struct err *e);
-/* True for another trainer's name. *ours: the corresponding key, or NULL if tare has none. config_hint reports it. */
+/* Returns true for another trainer's name. *ours: the corresponding key, or NULL if tare has none.
+ * config_hint reports it. */
 bool config_is_foreign(const char *argument, const char **ours);
-/* A commented configuration to begin with: the keys a first run sets, the others by their reference. */
+/* Prints a commented configuration to start from: the keys needed for a first run, and others
+ * commented out. */
 tare_status config_starter(struct str *out, struct err *e);
-/* What differs, in the order of the table, then the plugins' parameters ([sweep] is left out). The texts live until visit returns. */
+/* Visits the differences in table order, then those of plugin parameters; [sweep] is ignored. The
+ * texts are valid until visit returns. */
 struct config_difference {
     const char *section, *key, *before, *after;
-    bool
-        changes_training; /* false: a run may be resumed with it (files that may have moved, what is recorded, how the work is spread) */
+    /* false: a run may be resumed with the new value (file locations, records, distribution of
+     * work) */
+    bool changes_training;
 };
 typedef tare_status (*config_difference_visit)(void *ctx, const struct config_difference *d, struct err *e);
 tare_status config_compare(const struct config *before, const struct config *after, config_difference_visit visit, void *ctx,
                            struct err *e);
-/* resume.c: before a training is resumed. Every difference to the configuration in its folder is told; one that changes the training is
- * TARE_E_CONFIG unless it is allowed. */
+/* resume.c: Compares the configuration in a training's folder with the current one. Logs every
+ * difference; one that changes the training is TARE_E_CONFIG unless allowed. */
 struct config_resume {
-    const char *run;    /* the folder, which has config.ini */
-    const char *advice; /* what to do when values are refused */
+    const char *run;    /* folder that contains config.ini */
+    const char *advice; /* the remedy when values are refused */
     bool allow_change;
-    bool supervised; /* `tare sft`: it reads [sft] and leaves out what is for rollouts and rewards */
+    bool supervised; /* `tare sft`: reads [sft] and ignores keys for rollouts and rewards */
 };
 tare_status config_check_resume(const struct config_resume *how, const struct config *now, struct err *e);
-/* Whether a run with another value of this key would be another training. */
+/* Returns true if a different value of this key makes a different training. */
 bool config_changes_training(const char *section, const char *key);
-/* Whether [KIND.NAME] belongs to a plugin that the configuration chooses. */
+/* Returns true if [KIND.NAME] belongs to a plugin chosen by the configuration. */
 bool config_uses(const struct config *c, const char *section);
-/* Applies the text form of one key of a section to the struct (as the command line does). */
+/* Sets one key of a section from its text form, like the command line. */
 tare_status config_set(struct config *c, const char *section, const char *key, const char *value, const char *where, struct err *e);
 
 #endif

@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-/* Keys of verl, OpenRLHF, Open-Reasoner-Zero and TRL's PPO. One with a dot counts only in that section. */
+/* Keys of verl, OpenRLHF, Open-Reasoner-Zero and TRL's PPO. A name with a dot counts only in that
+ * section. */
 static const char *const KEYS[] = {"critic_pretrain",
                                    "critic_learning_rate",
                                    "critic_update_steps",
@@ -46,4 +47,4 @@ bool critic_has_estimator(const char *name)
 
 /* With gamma = lambda = 1 GAE telescopes: A_t = R - V(s_t). */
 const char CRITIC_MISSING[] =
-    "needs a critic, and this engine has none: no second network is trained to predict returns. With gamma and lambda 1 the advantage is the reward minus the critic's value; estimator.plugin = reinforce_pp_baseline has the mean of the group in its place (configs/open-reasoner-zero.ini, docs/recipes.md)";
+    "needs a critic, but tare trains no second network to predict returns. With gamma and lambda 1 the advantage is the reward minus the critic's value; estimator.plugin = reinforce_pp_baseline uses the group's mean instead (configs/open-reasoner-zero.ini, docs/recipes.md)";

@@ -1,14 +1,15 @@
-/* PPO with a critic, asked for in other trainers' words. There is none here, and the refusal says what takes its place. */
+/* Refuses PPO with a critic, under the names that other trainers use, and says what replaces it. */
 #ifndef TARE_CORE_CONFIG_CRITIC_H
 #define TARE_CORE_CONFIG_CRITIC_H
 
 #include <stdbool.h>
 
-/* Whether "section.key" sets something of a critic, or of the advantages that are made with one (GAE). section may be empty. */
+/* Returns true if "section.key" configures a critic or advantages based on one (GAE). section may
+ * be empty. */
 bool critic_has_key(const char *section, const char *key);
-/* Whether an estimator of that name takes a critic's values. */
+/* Returns true if an estimator of that name uses a critic's values. */
 bool critic_has_estimator(const char *name);
-/* What is said of such a key or estimator, after its name. */
+/* The message for such a key or estimator, to follow its name. */
 extern const char CRITIC_MISSING[];
 
 #endif

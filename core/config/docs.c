@@ -10,7 +10,7 @@
 
 /* ---------------------------------------------------------------- dump */
 
-/* The end of a line: a comment where the value is that of run.as. */
+/* Ends a line, with a comment if the value comes from run.as. */
 static tare_status add_source(const struct config *c, const char *section, const char *key, struct str *out, struct err *e)
 {
     if (!recipe_set(c, section, key)) return str_add(out, "\n", 1, e);
@@ -38,7 +38,8 @@ static int param_order(const struct config_param *a, const struct config_param *
     return order ? order : strcmp(a->key, b->key);
 }
 
-/* Of all parameters after `last` (NULL: of all), the first by section and key. Each stands once in the list. */
+/* Finds the first parameter after `last` (NULL: the first of all) by section and key. Parameters
+ * are unique. */
 static const struct config_param *next_param(const struct config *c, const struct config_param *last)
 {
     const struct config_param *found = NULL;
@@ -47,8 +48,8 @@ static const struct config_param *next_param(const struct config *c, const struc
     return found;
 }
 
-/* By name, not as they were given: then what is printed, read and printed again is the same text, whether a value came from run.as, a file
-   or the command line. */
+/* Sorted by name instead of in the order given, so that text that is printed, read and printed
+ * again stays the same, whether a value came from run.as, a file or the command line. */
 static tare_status dump_params(const struct config *c, struct str *out, struct err *e)
 {
     for (const struct config_param *last = NULL, *p; (p = next_param(c, last)); last = p) {
@@ -71,13 +72,13 @@ tare_status config_dump(const struct config *c, struct str *out, struct err *e)
 
 static const char INTRODUCTION[] =
     "A configuration is an INI file: `[section]`, `key = value`, comments after `#` at the start of a line or ` ;` anywhere. `include = other.ini` before the\n"
-    "first section reads that file first (its path counts from the including file); the command line comes last: `section.key=value`. In a file, a value in double\n"
+    "first section reads that file first (its path is relative to the including file); the command line comes last: `section.key=value`. In a file, a value in double\n"
     "quotes may hold `\\n`, `\\t`, `\\\"` and `\\\\`. `${run.seed}` and `${run.name}` stand for "
-    "their values. An unknown key, a wrong type and a value out of\n"
-    "range are refused before anything starts. Other paths than those of includes, run.plugins and model.warm_start count from the working directory.\n";
+    "their values. An unknown key, a wrong type or a value out of\n"
+    "range is refused before anything starts. Paths other than those of includes, run.plugins and model.warm_start are relative to the working directory.\n";
 
 static const char FREE_SECTIONS[] =
-    "`[estimator.NAME]`, `[verifier.NAME]`, `[clusterer.NAME]` hold the parameters of the plugin NAME; `tare plugin info NAME` documents them.\n"
+    "`[estimator.NAME]`, `[verifier.NAME]`, `[clusterer.NAME]` hold the parameters of plugin NAME; `tare plugin info NAME` documents them.\n"
     "On the command line: `estimator.bv_blend.gamma=0.5`. `[sweep]` holds lists for `tare sweep`: `estimator.plugin = grpo, bv_blend`.\n";
 
 static tare_status doc_fallback(const struct config_key *k, bool markdown, struct str *out, struct err *e)
@@ -135,12 +136,12 @@ tare_status config_docs_of(const char *name, struct str *out, struct err *e)
     if (out->size) return TARE_OK;
     if (!dot)
         return config_no_key(name, "tare config docs",
-                             "no section and no key of the engine has this name (`tare plugin info NAME` has a plugin's)", e);
+                             "unknown section or key (`tare plugin info NAME` documents those of a plugin)", e);
     char section[64];
     snprintf(section, sizeof section, "%.*s", (int)(dot - name), name);
     const char *const second = strchr(dot + 1, '.');
     if (second && second > dot + 1 && config_is_plugin_section(section))
-        FAIL(e, TARE_E_CONFIG, "%s: a plugin's own parameter; `tare plugin info %.*s` documents it", name, (int)(second - dot - 1),
+        FAIL(e, TARE_E_CONFIG, "%s: a parameter of a plugin; `tare plugin info %.*s` documents it", name, (int)(second - dot - 1),
              dot + 1);
     return names_unknown_key(section, dot + 1, "tare config docs", e);
 }

@@ -7,7 +7,7 @@ const struct export_service EXPORT_SERVICES[EXPORTS] = {
     {"swanlab", "swanlab", "swanlab"}, {"comet", "comet_ml", "comet_ml"},
 };
 
-static const struct export_service *named(const char *name, size_t n)
+static const struct export_service *find_service(const char *name, size_t n)
 {
     for (int i = 0; i < EXPORTS; i++)
         if (strlen(EXPORT_SERVICES[i].name) == n && !strncmp(EXPORT_SERVICES[i].name, name, n)) return &EXPORT_SERVICES[i];
@@ -19,10 +19,10 @@ tare_status exports_read(const char *text, const struct export_service **out, in
     *n = 0;
     for (const char *at = text + strspn(text, ", \t"); *at; at += strspn(at, ", \t")) {
         const size_t size = strcspn(at, ", \t");
-        const struct export_service *s = named(at, size);
+        const struct export_service *s = find_service(at, size);
         bool again = false;
         if (!s)
-            FAIL(e, TARE_E_CONFIG, "'%.*s' is no service; there are wandb, trackio, mlflow, swanlab, comet, separated by commas",
+            FAIL(e, TARE_E_CONFIG, "unknown service '%.*s'; allowed: wandb, trackio, mlflow, swanlab, comet, separated by commas",
                  (int)size, at);
         for (int i = 0; i < *n; i++) again |= out[i] == s;
         if (!again) out[(*n)++] = s;

@@ -1,4 +1,4 @@
-/* The services that log.export may name. sdk/python/tare_sdk/loggers.py has the same names. */
+/* Services for log.export. sdk/python/tare_sdk/loggers.py uses the same names. */
 #ifndef TARE_CORE_CONFIG_EXPORTS_H
 #define TARE_CORE_CONFIG_EXPORTS_H
 
@@ -9,11 +9,13 @@
 enum { EXPORTS = 5 };
 
 struct export_service {
-    const char *name, *module, *package; /* of its client: what Python imports, what pip installs */
+    /* module: name for Python's import; package: name for pip */
+    const char *name, *module, *package;
 };
 extern const struct export_service EXPORT_SERVICES[EXPORTS];
 
-/* text: names by comma or blank; out [EXPORTS]: those services, each once; *n: how many. TARE_E_CONFIG: a name that is none of them. */
+/* Parses names separated by commas or blanks into out [EXPORTS], each once. TARE_E_CONFIG: unknown
+ * name. */
 tare_status exports_read(const char *text, const struct export_service **out, int *n, struct err *e);
 
 #endif

@@ -29,9 +29,9 @@ struct ini_reader {
     struct seen *seen;
 };
 
-#define REFUSE(R, ...) ((R)->status = refuse((R), __VA_ARGS__))
+#define REFUSE(R, ...) ((R)->status = refuse_line((R), __VA_ARGS__))
 
-ERR_PRINTF(2, 3) static tare_status refuse(struct ini_reader *r, const char *format, ...)
+ERR_PRINTF(2, 3) static tare_status refuse_line(struct ini_reader *r, const char *format, ...)
 {
     char text[1500];
     va_list args;
@@ -41,35 +41,36 @@ ERR_PRINTF(2, 3) static tare_status refuse(struct ini_reader *r, const char *for
     return err_set(r->e, TARE_E_CONFIG, __FILE__, __LINE__, "%s:%lld: %s", r->path, (long long)r->line, text);
 }
 
-/* A section's line, checked in full: libinih would cut a long name and ignore what follows the bracket. */
+/* Checks a section's line in full, because libinih would cut a long name and ignore text after the
+ * bracket. */
 static tare_status check_section(struct ini_reader *r, const char *text, int64_t n)
 {
     const char *close = memchr(text, ']', (size_t)n);
-    if (!close) return refuse(r, "a section needs a closing bracket: [name]");
-    if (close - text - 1 > SECTION_MOST) return refuse(r, "a section's name has at most %d characters", SECTION_MOST);
-    if (close == text + 1) return refuse(r, "a section without a name");
+    if (!close) return refuse_line(r, "a section needs a closing bracket: [name]");
+    if (close - text - 1 > SECTION_MOST) return refuse_line(r, "a section's name has at most %d characters", SECTION_MOST);
+    if (close == text + 1) return refuse_line(r, "the name of the section is missing");
     for (const char *p = close + 1; p < text + n; p++) {
         if (*p == ';' || *p == '#') break;
-        if (*p != ' ' && *p != '\t') return refuse(r, "text after the section's bracket; start a new line");
+        if (*p != ' ' && *p != '\t') return refuse_line(r, "text after the section's bracket; start a new line");
     }
     return TARE_OK;
 }
 
-static tare_status check_line(struct ini_reader *r, const char *text, int64_t n, int64_t room)
+static tare_status check_text(struct ini_reader *r, const char *text, int64_t n, int64_t limit)
 {
-    if (memchr(text, 0, (size_t)n)) return refuse(r, "a NUL byte; is this a text file?");
-    if (str_utf8_error(text, n)) return refuse(r, "byte %lld is not valid UTF-8", (long long)str_utf8_error(text, n));
-    if (n > room) return refuse(r, "a line has at most %lld bytes, this one has %lld", (long long)room, (long long)n);
+    if (memchr(text, 0, (size_t)n)) return refuse_line(r, "a NUL byte is not allowed; is this a text file?");
+    if (str_utf8_error(text, n)) return refuse_line(r, "byte %lld is not valid UTF-8", (long long)str_utf8_error(text, n));
+    if (n > limit) return refuse_line(r, "a line has at most %lld bytes, but this one has %lld", (long long)limit, (long long)n);
     if (!n || *text == ';' || *text == '#') return TARE_OK;
     if (*text == '[') return check_section(r, text, n);
     const char *equals = memchr(text, '=', (size_t)n), *colon = memchr(text, ':', (size_t)n);
     if (!equals || (colon && colon < equals))
-        return refuse(r, "expected key = value, [section], or a comment that starts with # or ;");
-    if (equals == text) return refuse(r, "a value without a key");
+        return refuse_line(r, "expected key = value, [section], or a comment that starts with # or ;");
+    if (equals == text) return refuse_line(r, "the key before the value is missing");
     return TARE_OK;
 }
 
-/* One line a call, in the manner of fgets. */
+/* Returns one line per call, like fgets. */
 static char *next_line(char *out, int size, void *ctx)
 {
     struct ini_reader *r = ctx;
@@ -80,7 +81,7 @@ static char *next_line(char *out, int size, void *ctx)
     r->line++;
     if (end > begin && end[-1] == '\r') end--;
     while (begin < end && (*begin == ' ' || *begin == '\t')) begin++;
-    const tare_status bad = check_line(r, begin, end - begin, size - 3);
+    const tare_status bad = check_text(r, begin, end - begin, size - 3);
     if ((r->status = err_note_fault(r->faults, bad, r->e))) return NULL;
     if (bad) end = begin;
     memcpy(out, begin, (size_t)(end - begin));
@@ -89,20 +90,20 @@ static char *next_line(char *out, int size, void *ctx)
     return out;
 }
 
-/* "1e-5 # mine": only ; begins a comment there, because # is common in prompts. */
-static void warn_of_hash(const struct ini_reader *r, const char *value)
+/* Warns about "1e-5 # mine": only ; starts a comment there, because # is common in prompts. */
+static void warn_hash(const struct ini_reader *r, const char *value)
 {
     for (const char *p = value; *p; p++)
         if (*p == '#' && (p[1] == ' ' || p[1] == '\t') && (p == value || p[-1] == ' ' || p[-1] == '\t')) {
             log_warn(
-                "%s:%lld: '%.60s' is part of the value: a comment after a value begins with ; (quotes around the value say that it is meant)",
+                "%s:%lld: '%.60s' is part of the value: a comment after a value starts with ; (put the value in quotes if this is intended)",
                 r->path, (long long)r->line, p);
             return;
         }
 }
 
-/* The value after "=": quotes and escapes resolved, or the comment cut off. In place. */
-static tare_status unquote(struct ini_reader *r, char *value)
+/* Resolves quotes and escapes in the value after "=", or removes the comment. Works in place. */
+static tare_status unquote_value(struct ini_reader *r, char *value)
 {
     if (*value != '"') {
         for (char *p = value; *p; p++) {
@@ -111,7 +112,7 @@ static tare_status unquote(struct ini_reader *r, char *value)
             *p = 0;
             break;
         }
-        warn_of_hash(r, value);
+        warn_hash(r, value);
         return TARE_OK;
     }
     char *to = value, *from = value + 1;
@@ -119,28 +120,28 @@ static tare_status unquote(struct ini_reader *r, char *value)
         if (*from == '\\') {
             static const char *const KNOWN = "\"\\nt", *const MEANS = "\"\\\n\t";
             const char *which = from[1] ? strchr(KNOWN, from[1]) : NULL;
-            if (!which) return refuse(r, "'\\%.1s' in quotes is unknown; allowed: \\\" \\\\ \\n \\t", from + 1);
+            if (!which) return refuse_line(r, "unknown escape '\\%.1s' in quotes; allowed: \\\" \\\\ \\n \\t", from + 1);
             *to++ = MEANS[which - KNOWN];
             from++;
         } else {
             *to++ = *from;
         }
     }
-    if (!*from) return refuse(r, "the closing quote is missing");
+    if (!*from) return refuse_line(r, "the closing quote is missing");
     for (from++; *from == ' ' || *from == '\t';) from++;
-    if (*from && *from != ';') return refuse(r, "text after the closing quote; write \\\" for a quote inside");
+    if (*from && *from != ';') return refuse_line(r, "text after the closing quote; write \\\" for a quote inside");
     *to = 0;
     return TARE_OK;
 }
 
-static tare_status remember(struct ini_reader *r, const char *section, const char *key)
+static tare_status remember_key(struct ini_reader *r, const char *section, const char *key)
 {
     if (r->repeatable && !*section && !strcmp(key, r->repeatable)) return TARE_OK;
     char name[SECTION_MOST + KEY_MOST + 8];
     snprintf(name, sizeof name, "%s.%s", section, key);
     for (const struct seen *s = r->seen; s; s = s->next)
         if (!strcmp(s->name, name))
-            return refuse(r, "%s is in this file twice, first in line %lld; remove one", key, (long long)s->line);
+            return refuse_line(r, "%s appears twice in this file, first in line %lld; remove one", key, (long long)s->line);
     struct seen *s;
     TRY(arena_new(&r->arena, &s, 1, r->e));
     TRY(arena_strdup(&r->arena, name, -1, (char **)(uintptr_t)&s->name, r->e));
@@ -150,13 +151,13 @@ static tare_status remember(struct ini_reader *r, const char *section, const cha
     return TARE_OK;
 }
 
-static tare_status take(struct ini_reader *r, const char *section, const char *key, const char *value)
+static tare_status pass_entry(struct ini_reader *r, const char *section, const char *key, const char *value)
 {
-    if (strlen(key) > KEY_MOST) return refuse(r, "a key has at most %d characters", KEY_MOST);
-    TRY(remember(r, section, key));
+    if (strlen(key) > KEY_MOST) return refuse_line(r, "a key has at most %d characters", KEY_MOST);
+    TRY(remember_key(r, section, key));
     char *text, where[FS_PATH];
     TRY(arena_strdup(&r->arena, value, -1, &text, r->e));
-    TRY(unquote(r, text));
+    TRY(unquote_value(r, text));
     snprintf(where, sizeof where, "%s:%lld", r->path, (long long)r->line);
     return r->entry(r->ctx, section, key, text, where, r->e);
 }
@@ -164,7 +165,7 @@ static tare_status take(struct ini_reader *r, const char *section, const char *k
 static int on_entry(void *ctx, const char *section, const char *key, const char *value)
 {
     struct ini_reader *r = ctx;
-    if (!r->status) r->status = err_note_fault(r->faults, take(r, section, key, value), r->e);
+    if (!r->status) r->status = err_note_fault(r->faults, pass_entry(r, section, key, value), r->e);
     return !r->status;
 }
 
@@ -187,8 +188,8 @@ tare_status ini_read_file(const char *path, const char *repeatable, ini_entry en
     ini_allow_multiline = ini_allow_inline_comments = false;
     ini_stop_on_first_error = true;
     const int bad = ini_parse_stream(next_line, &r, on_entry, &r);
-    if (bad < 0 && !r.status) r.status = err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "%s: no memory to read it", path);
-    if (bad && !r.status) REFUSE(&r, "cannot be understood; expected key = value");
+    if (bad < 0 && !r.status) r.status = err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "%s: out of memory", path);
+    if (bad && !r.status) REFUSE(&r, "invalid line; expected key = value");
     arena_free(&r.arena);
     str_free(&text);
     return r.status;
@@ -196,7 +197,7 @@ tare_status ini_read_file(const char *path, const char *repeatable, ini_entry en
 
 tare_status ini_quote(struct str *out, const char *value, struct err *e)
 {
-    static const char BLANKS[] = " \t\r\v\f"; /* what libinih takes from both ends */
+    static const char BLANKS[] = " \t\r\v\f"; /* characters that libinih strips from both ends */
     const size_t n = strlen(value);
     const bool ends = n && (strchr(BLANKS, value[0]) || strchr(BLANKS, value[n - 1]));
     if (!ends && !strpbrk(value, ";#\"\\\n\t")) return str_add(out, value, (int64_t)n, e);

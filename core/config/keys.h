@@ -1,4 +1,4 @@
-/* The table of every key: what it is called, where its value lies in struct config, what is allowed, and what it means. */
+/* The table of all keys: name, place in struct config, allowed values and documentation. */
 #ifndef TARE_CORE_CONFIG_KEYS_H
 #define TARE_CORE_CONFIG_KEYS_H
 
@@ -9,18 +9,20 @@
 enum key_type { KEY_BOOL, KEY_INT, KEY_FLOAT, KEY_TEXT, KEY_CHOICE };
 
 enum {
-    KEY_ABOVE_MIN = 1,    /* min itself is refused */
-    KEY_FILE_RELATIVE = 2 /* a path relative to the folder of the file that sets it; kept absolute */
+    KEY_ABOVE_MIN = 1, /* min itself is not allowed */
+    /* a path relative to the folder of the file that sets it; stored as an absolute path */
+    KEY_FILE_RELATIVE = 2
 };
 
 struct config_key {
     const char *section, *key;
     enum key_type type;
-    size_t offset;        /* in struct config: bool, int64_t, double, const char *, or an enum */
-    const char *fallback; /* the default, as it would stand in a file */
-    double min, max;      /* of KEY_INT and KEY_FLOAT, inclusive */
+    size_t offset;        /* in struct config; of a bool, int64_t, double, const char * or enum */
+    const char *fallback; /* default, as written in a file */
+    double min, max;      /* for KEY_INT and KEY_FLOAT, inclusive */
     unsigned flags;
-    const char *const *choices; /* of KEY_CHOICE: the texts of its enum's constants (choices.h), NULL at the end */
+    /* for KEY_CHOICE: texts of its enum's constants (choices.h), NULL-terminated */
+    const char *const *choices;
     const char *doc;
 };
 
@@ -28,7 +30,8 @@ struct config_section {
     const char *name, *doc;
 };
 
-extern const struct config_key CONFIG_KEYS[]; /* ended by section NULL; the keys of a section stand together */
+/* terminated by section NULL; keys of a section are adjacent */
+extern const struct config_key CONFIG_KEYS[];
 extern const struct config_section CONFIG_SECTIONS[];
 int64_t config_n_keys(void);
 

@@ -1,14 +1,14 @@
-/* The kinds of plugins. Every list of kinds in the engine is made from PLUGIN_KINDS, so a new kind is
- * one line here, its function table in sdk/include/tare, its members in plugin/validate.c, and the
- * calls that open it.
+/* The kinds of plugins. Every list of kinds in the engine is made from PLUGIN_KINDS, so a new kind
+ * is one line here, its function table in sdk/include/tare, its members in plugin/validate.c, and
+ * the calls that open it.
  *
  * KIND(CONSTANT, NAME, SECTION, KEY, FOLDER, HEADING):
- *   CONSTANT   TARE_CONSTANT is the kind in a descriptor; the lines are in the order of its values
- *   NAME       the name in messages and in `tare plugin new NAME`; tare_NAME is its function table
- *   SECTION    [SECTION.NAME-OF-THE-PLUGIN] has the parameters of a plugin of this kind
+ *   CONSTANT   TARE_CONSTANT is the kind in a descriptor; lines are in the order of its values
+ *   NAME       in messages and in `tare plugin new NAME`; tare_NAME is the function table
+ *   SECTION    [SECTION.PLUGIN] has the parameters of a plugin of this kind
  *   KEY        SECTION.KEY chooses the plugin, or several of them
- *   FOLDER     holds the built-in plugins of the kind
- *   HEADING    its heading in docs/plugins.md
+ *   FOLDER     contains the built-in plugins of the kind
+ *   HEADING    the heading in docs/plugins.md
  *
  * Two kinds may have the same section and folder; they are neighbours then. */
 #ifndef TARE_CORE_CONFIG_KINDS_H
@@ -33,7 +33,7 @@ enum { PLUGIN_FIRST_KIND = 1, PLUGIN_LAST_KIND = 0 PLUGIN_KINDS(PLUGIN_KIND_ONE)
 
 struct config_kind {
     const char *name, *section, *key, *folder, *heading; /* the columns of PLUGIN_KINDS */
-    size_t choice;                                       /* the offset of SECTION.KEY, a text, in struct config */
+    size_t choice;                                       /* offset of SECTION.KEY, a text, in struct config */
 };
 
 /* By kind; entry 0 is empty. */

@@ -8,18 +8,18 @@
 #include <string.h>
 
 static const char A_STEP_SAMPLES[] = "a step samples once, and may make several optimizer steps";
-static const char ALL_ROLLOUTS[] = "the rollouts of an optimizer step, on all processes together";
+static const char ALL_ROLLOUTS[] = "the number of rollouts per optimizer step, over all processes";
 static const char EVERY_STEP[] = "every step is logged, in metrics.jsonl; leave it out";
 static const char NO_DROPOUT[] = "sampler and update compute the same probabilities, so nothing is dropped; leave it out";
 static const char SAMPLES_ITSELF[] = "tare samples with the weights that it trains; leave it out";
 
 struct foreign_name {
-    const char *trainer, *name; /* name: as much of its end as is unambiguous, "optim.lr" */
-    const char *ours;           /* NULL: tare has no such key, and note says why */
-    const char *note;           /* what is counted in another way, or NULL */
+    const char *trainer, *name; /* name: its shortest unambiguous suffix, such as "optim.lr" */
+    const char *ours;           /* NULL: tare has no such key, and note explains why */
+    const char *note;           /* difference in meaning, or NULL */
 };
 
-/* The pairs of docs/names.md; e2e/names holds one against the other. */
+/* The pairs of docs/names.md; e2e/names compares the two. */
 static const struct foreign_name NAMES[] = {
     {"TRL", "model_name_or_path", "model.path", NULL},
     {"TRL", "train_dataset", "data.train", NULL},
@@ -33,7 +33,7 @@ static const struct foreign_name NAMES[] = {
     {"TRL", "max_steps", "train.steps", A_STEP_SAMPLES},
     {"TRL", "max_completion_length", "rollout.max_new_tokens", NULL},
     {"TRL", "chat_template_path", "data.chat_template", NULL},
-    {"TRL", "reward_funcs", "verifier.plugins", "a Python function is the verifier python"},
+    {"TRL", "reward_funcs", "verifier.plugins", "a Python function runs in verifier python"},
     {"TRL", "reward_weights", "verifier.plugins", "NAME:WEIGHT"},
     {"TRL", "mask_truncated_completions", "verifier.overlong", NULL},
     {"TRL", "scale_rewards", "estimator.plugin", "group is grpo, none is dr_grpo"},
@@ -41,7 +41,7 @@ static const struct foreign_name NAMES[] = {
     {"TRL", "top_entropy_quantile", "estimator.plugin", "entropy_top"},
     {"TRL", "epsilon", "loss.clip", NULL},
     {"TRL", "epsilon_high", "loss.clip_high", NULL},
-    {"TRL", "delta", "loss.dual_clip", "which bounds the loss; TRL's bounds the ratio"},
+    {"TRL", "delta", "loss.dual_clip", "bounds the loss here, the ratio in TRL"},
     {"TRL", "loss_type", "loss.aggregation", "grpo is sequence, dapo is token, dr_grpo is constant"},
     {"TRL", "importance_sampling_level", "objective.plugin", "sequence is gspo"},
     {"TRL", "vllm_importance_sampling_mode", "objective.plugin", "tis, mis"},
@@ -64,12 +64,12 @@ static const struct foreign_name NAMES[] = {
     {"TRL", "use_dora", NULL, "the adapters are LoRA; leave it out"},
     {"TRL", "report_to", "log.export", NULL},
     {"TRL", "logging_steps", NULL, EVERY_STEP},
-    {"TRL", "logging_dir", "run.dir", "the log lies in the run's folder"},
+    {"TRL", "logging_dir", "run.dir", "the log is in the run's folder"},
     {"TRL", "optim", NULL, "the optimizer is AdamW; leave it out"},
     {"TRL", "adam_beta1", "train.beta1", NULL},
     {"TRL", "adam_beta2", "train.beta2", NULL},
     {"TRL", "adam_epsilon", "train.eps", NULL},
-    {"TRL", "fp16", "model.dtype", "f32 or bf16; there is no fp16"},
+    {"TRL", "fp16", "model.dtype", "f32 or bf16; fp16 is not supported"},
     {"TRL", "deepspeed", "dist.shard", NULL},
     {"TRL", "fsdp", "dist.shard", NULL},
     {"TRL", "steps_per_generation", "train.minibatch", A_STEP_SAMPLES},
@@ -152,7 +152,7 @@ static bool ends_in(const char *text, const char *name)
     return n >= m && !strcmp(text + n - m, name) && (n == m || text[n - m - 1] == '.');
 }
 
-/* The entry that "section.key" is or ends in, the longest; NULL: none. */
+/* Finds the longest entry that "section.key" equals or ends in; NULL: none. */
 static const struct foreign_name *find_foreign(const char *section, const char *key)
 {
     char full[256];
@@ -170,60 +170,62 @@ bool config_is_section(const char *section)
     return false;
 }
 
-static const char *nearest(const char *wanted, const char *best, const char *candidate)
+static const char *nearer_name(const char *wanted, const char *best, const char *candidate)
 {
     if (!*wanted) return best;
     const int64_t most = 1 + (int64_t)strlen(wanted) / 3, d = str_distance(wanted, candidate);
     return d <= most && (!best || d < str_distance(wanted, best)) ? candidate : best;
 }
 
-/* The keys of a section that begin with the wanted text, or with none of them the nearest: " 'warmup_steps' or 'warmup_ratio'"; empty: none. */
-static const char *meant(const char *section, const char *key, char *room, size_t n)
+/* Lists the keys of a section that start with the given text, or else the nearest one:
+ * "'warmup_steps' or 'warmup_ratio'"; empty: none. */
+static const char *list_similar(const char *section, const char *key, char *buffer, size_t n)
 {
     const char *best = NULL;
     size_t at = 0;
-    room[0] = 0;
+    buffer[0] = 0;
     for (const struct config_key *k = CONFIG_KEYS; k->section; k++) {
         if (strcmp(k->section, section)) continue;
-        best = nearest(key, best, k->key);
+        best = nearer_name(key, best, k->key);
         if (*key && !strncmp(k->key, key, strlen(key)) && at < n)
-            at += (size_t)snprintf(room + at, n - at, "%s'%s'", at ? " or " : "", k->key);
+            at += (size_t)snprintf(buffer + at, n - at, "%s'%s'", at ? " or " : "", k->key);
     }
-    if (best && !at) snprintf(room, n, "'%s'", best);
-    return room;
+    if (best && !at) snprintf(buffer, n, "'%s'", best);
+    return buffer;
 }
 
 static tare_status unknown_section(const char *section, const char *where, struct err *e)
 {
     const char *best = NULL;
-    for (const struct config_section *s = CONFIG_SECTIONS; s->name; s++) best = nearest(section, best, s->name);
-    if (best) FAIL(e, TARE_E_CONFIG, "%s: no section [%s]; did you mean [%s]?", where, section, best);
+    for (const struct config_section *s = CONFIG_SECTIONS; s->name; s++) best = nearer_name(section, best, s->name);
+    if (best) FAIL(e, TARE_E_CONFIG, "%s: unknown section [%s]; did you mean [%s]?", where, section, best);
     FAIL(
         e, TARE_E_CONFIG,
-        "%s: no section [%s]; `tare config docs` lists them, and the parameters of a plugin go under its own, as in [estimator.grpo]",
+        "%s: unknown section [%s]; `tare config docs` lists them; the parameters of a plugin go in a section such as [estimator.grpo]",
         where, section);
 }
 
-/* Sections whose plugins have parameters of their own, under [SECTION.NAME]. */
+/* Sections whose plugins have their own parameters, in [SECTION.NAME]. */
 bool config_is_plugin_section(const char *section)
 {
     const int32_t kind = config_kind_of_section(section);
     return kind && !strcmp(section, CONFIG_KINDS[kind].section);
 }
 
-/* A parameter of a plugin stands under the plugin's name; a key of the same name in another section is hardly meant. */
+/* A plugin's parameter belongs in [SECTION.NAME]. A key of the same name in another section is
+ * probably not meant. */
 static tare_status unknown_of_plugin(const char *section, const char *key, const char *where, const char *elsewhere, struct err *e)
 {
     if (elsewhere)
-        FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; a plugin's own parameters go under [%s.NAME] (%s.%s is another key)",
-             where, section, key, section, elsewhere, key);
-    FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; a plugin's own parameters go under [%s.NAME]", where, section, key, section);
+        FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; a plugin's own parameters go in [%s.NAME] (%s.%s is another key)", where,
+             section, key, section, elsewhere, key);
+    FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; a plugin's own parameters go in [%s.NAME]", where, section, key, section);
 }
 
 static tare_status unknown_name(const struct foreign_name *f, const char *where, const char *best, struct err *e)
 {
     char otherwise[200] = "";
-    /* a key of ours that is a letter away is as likely; one farther away is a coincidence */
+    /* one of our keys one letter away is just as likely; a more distant one is a coincidence */
     if (best && str_distance(strrchr(f->name, '.') ? strrchr(f->name, '.') + 1 : f->name, best) <= 1)
         snprintf(otherwise, sizeof otherwise, "; or did you mean '%s'?", best);
     if (!f->ours)
@@ -242,24 +244,24 @@ tare_status names_unknown_key(const char *section, const char *key, const char *
     if (!config_is_section(section)) return foreign ? unknown_name(foreign, where, NULL, e) : unknown_section(section, where, e);
     const char *best = NULL, *elsewhere = NULL;
     for (const struct config_key *k = CONFIG_KEYS; k->section; k++) {
-        if (!strcmp(k->section, section)) best = nearest(key, best, k->key);
+        if (!strcmp(k->section, section)) best = nearer_name(key, best, k->key);
         if (!strcmp(k->key, key) && !elsewhere) elsewhere = k->section;
     }
     if (foreign) return unknown_name(foreign, where, best, e);
     char likely[400];
-    if (*meant(section, key, likely, sizeof likely))
+    if (*list_similar(section, key, likely, sizeof likely))
         FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; did you mean %s?", where, section, key, likely);
     if (config_is_plugin_section(section)) return unknown_of_plugin(section, key, where, elsewhere, e);
     if (elsewhere) FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; did you mean '%s.%s'?", where, section, key, elsewhere, key);
     FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; `tare config docs` lists them", where, section, key);
 }
 
-/* Of all keys and all names of other trainers, the nearest; NULL: none is near. */
+/* Finds the nearest among all keys and all names of other trainers; NULL: none is near. */
 static const char *nearest_name(const char *wanted)
 {
     const char *best = NULL;
-    for (const struct config_key *k = CONFIG_KEYS; k->section; k++) best = nearest(wanted, best, k->key);
-    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) best = nearest(wanted, best, NAMES[i].name);
+    for (const struct config_key *k = CONFIG_KEYS; k->section; k++) best = nearer_name(wanted, best, k->key);
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) best = nearer_name(wanted, best, NAMES[i].name);
     return best;
 }
 
@@ -295,7 +297,7 @@ tare_status config_no_key(const char *key, const char *where, const char *wrong,
     FAIL(e, TARE_E_CONFIG, "%s: %s%s%s%s", where, wrong, n ? "; " : "", n ? key : "", places);
 }
 
-/* "--lr=1": lr */
+/* Extracts "lr" from "--lr=1". */
 static void bare_word(const char *argument, char word[100])
 {
     const char *name = argument + strspn(argument, "-");

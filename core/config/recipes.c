@@ -1,5 +1,5 @@
-/* run.as: what another trainer's GRPO does where its user sets nothing else, as keys of ours. docs/recipes.md says which versions these are,
- * and what of them cannot be had by a key. */
+/* run.as: the defaults of another trainer's GRPO, as tare's keys. docs/recipes.md lists the
+ * versions, and differences that no key can reproduce. */
 #include "config/recipes.h"
 
 #include <stdio.h>
@@ -12,8 +12,9 @@ struct recipe_key {
     const char *of[TRAINERS]; /* in the order of CHOICES_AS: verl, trl, nemo, openrlhf, slime */
 };
 
-/* The coefficient of the KL is 0 where the trainer's is; its form stands there for those who switch it on. estimator.grpo.delta = 0: the
- * convention's. slime has no convention of its own: 1e-6, and 0 for a group of one. */
+/* The KL coefficient is 0 if the trainer's is; the form is set for users who enable it.
+ * estimator.grpo.delta = 0 selects the convention's value. slime has its own convention: 1e-6, and
+ * 0 for a group of one. */
 static const struct recipe_key KEYS[] = {
     {"verifier", "overlong", {"none", "none", "none", "none", "none"}},
     {"estimator", "plugin", {"grpo", "grpo", "grpo", "grpo", "grpo"}},
@@ -36,7 +37,7 @@ static const struct recipe_key KEYS[] = {
     {"loss", "rollout_is", {"none", "none", "none", "none", "none"}},
 };
 
-/* The file in "file:line"; all of "command line". */
+/* Returns the length of the file in "file:line", or of all of "command line". */
 static size_t length_of_file(const char *where)
 {
     const char *end = strrchr(where, ':');

@@ -6,10 +6,10 @@
 
 typedef tare_status (*recipe_assign)(struct config *c, const char *section, const char *key, const char *value, const char *where,
                                      struct err *e);
-/* Gives every key of the recipe run.as its value, but for those that the same file, or the same command line, sets by itself. layer: where
- * run.as was set. */
+/* Sets the keys of the recipe run.as, except keys that the same file, or the same command line,
+ * sets explicitly. layer: the place where run.as was set. */
 tare_status recipe_apply(struct config *c, const char *layer, recipe_assign assign, struct err *e);
-/* Whether a key has the value that run.as gave it. */
+/* Returns true if the value of a key comes from run.as. */
 bool recipe_set(const struct config *c, const char *section, const char *key);
 
 #endif

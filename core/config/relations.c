@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* "train.minibatch = 60 (x.ini:3) and rollout.group_size = 8 (default): what; what to do" */
+/* Reports "train.minibatch = 60 (x.ini:3) and rollout.group_size = 8 (default): fault; remedy". */
 #define APART(C, S1, K1, S2, K2, F, V1, V2, ...)                                                                                   \
     FAIL(e, TARE_E_CONFIG, #S1 "." #K1 " = " F " (%s) and " #S2 "." #K2 " = " F " (%s): %s", V1, config_where((C), #S1, #K1), V2,  \
          config_where((C), #S2, #K2), __VA_ARGS__)
@@ -17,7 +17,7 @@ struct number_text {
     char text[24];
 };
 
-/* For APART, whose two values have one format. */
+/* Formats a value for APART, whose two values share one format. */
 static struct number_text in_digits(int64_t value)
 {
     struct number_text n;
@@ -30,25 +30,24 @@ static tare_status check_rollout(const struct config *c, struct err *e)
     const int64_t all = c->rollout.prompts * c->rollout.group_size;
     if (c->rollout.prompts > INT64_MAX / c->rollout.group_size || all > 1 << 30)
         APART(c, rollout, prompts, rollout, group_size, "%lld", LL(c->rollout.prompts), LL(c->rollout.group_size),
-              "too many rollouts a step");
+              "too many rollouts per step");
     if (c->train.minibatch % c->rollout.group_size)
         APART(c, train, minibatch, rollout, group_size, "%lld", LL(c->train.minibatch), LL(c->rollout.group_size),
               "a minibatch holds whole groups; make it a multiple of the group size");
     if (c->train.minibatch > all)
         APART(
             c, train, minibatch, rollout, prompts, "%lld", LL(c->train.minibatch), LL(c->rollout.prompts),
-            "a minibatch is larger than the step's prompts times rollout.group_size; lower train.minibatch or raise rollout.prompts");
+            "a minibatch cannot exceed the step's prompts times rollout.group_size; lower train.minibatch or raise rollout.prompts");
     const int64_t longest = c->model.max_position_embeddings;
     if (longest && c->rollout.max_new_tokens >= longest)
         APART(c, rollout, max_new_tokens, model, max_position_embeddings, "%lld", LL(c->rollout.max_new_tokens), LL(longest),
-              "no room for a prompt in the context; lower the former");
+              "the context has no space for a prompt; lower the former");
     return TARE_OK;
 }
 
 static tare_status check_sums(const struct config *c, struct err *e)
 {
-    static const char what[] =
-        "tiles are an order of products in bf16 on the CPU, of weights that are kept so; leave model.bf16_sums away, or change the other";
+    static const char what[] = "tiles order the products of bf16 weights on the CPU; omit model.bf16_sums, or change the other key";
     if (c->model.bf16_sums != SUMS_TILES) return TARE_OK;
     if (c->model.dtype != PRECISION_BF16)
         APART(c, model, bf16_sums, model, dtype, "%s", "tiles", config_chosen(c, "model", "dtype"), what);
@@ -61,7 +60,7 @@ static tare_status check_ranks(const struct config *c, struct err *e)
 {
     if (c->dist.ranks > c->dist.gradient_shards)
         APART(c, dist, ranks, dist, gradient_shards, "%lld", LL(c->dist.ranks), LL(c->dist.gradient_shards),
-              "some ranks would have no part in the update; set the latter to the number of ranks or a multiple of it");
+              "some ranks would not take part in the update; set the latter to a multiple of the number of ranks");
     return TARE_OK;
 }
 
@@ -88,9 +87,9 @@ static tare_status check_loss(const struct config *c, struct err *e)
     const struct loss_config *l = &c->loss;
     if (l->clip_high > 0 && l->clip_high < l->clip)
         APART(c, loss, clip_high, loss, clip, "%g", l->clip_high, l->clip,
-              "the upper epsilon is at least the lower one; 0 takes loss.clip for both");
+              "the upper epsilon must be at least the lower one; 0 uses loss.clip for both");
     if (l->dual_clip > 0 && l->dual_clip <= 1)
-        FAIL(e, TARE_E_CONFIG, "loss.dual_clip = %g (%s): a bound is above 1; 0 switches it off", l->dual_clip,
+        FAIL(e, TARE_E_CONFIG, "loss.dual_clip = %g (%s): must be above 1; 0 switches it off", l->dual_clip,
              config_where(c, "loss", "dual_clip"));
     if (l->aggregation_length && l->aggregation != AGGREGATE_CONSTANT)
         APART(c, loss, aggregation_length, loss, aggregation, "%s", in_digits(l->aggregation_length).text,
@@ -128,7 +127,7 @@ static tare_status check_eval(const struct config *c, struct err *e)
 {
     const char *key = c->eval.every ? "every" : c->eval.before ? "before" : c->eval.after ? "after" : NULL;
     if (key && !*c->data.eval)
-        FAIL(e, TARE_E_CONFIG, "eval.%s (%s) needs questions, and data.eval (%s) is empty; name a file, or switch it off", key,
+        FAIL(e, TARE_E_CONFIG, "eval.%s (%s) needs questions, but data.eval (%s) is empty; name a file, or switch it off", key,
              config_where(c, "eval", key), config_where(c, "data", "eval"));
     return TARE_OK;
 }
@@ -142,16 +141,16 @@ static tare_status check_new_model(const struct config *c, struct err *e)
              config_chosen(c, "model", "init"), config_where(c, "model", "init"));
     if (m->heads % m->kv_heads)
         APART(c, model, heads, model, kv_heads, "%lld", LL(m->heads), LL(m->kv_heads),
-              "the key and value heads divide the query heads");
+              "the key and value heads must divide the query heads");
     if (!m->head_dim && m->hidden_size % m->heads)
         APART(c, model, hidden_size, model, heads, "%lld", LL(m->hidden_size), LL(m->heads),
-              "the heads divide the width, or model.head_dim is given");
+              "the heads must divide the width, unless model.head_dim is set");
     if (m->head_dim % 2)
-        FAIL(e, TARE_E_CONFIG, "model.head_dim = %lld (%s): the width of a head is even (rotary pairs)", LL(m->head_dim),
+        FAIL(e, TARE_E_CONFIG, "model.head_dim = %lld (%s): must be even (rotary pairs)", LL(m->head_dim),
              config_where(c, "model", "head_dim"));
     if (!m->head_dim && m->hidden_size / m->heads % 2)
         APART(c, model, hidden_size, model, heads, "%lld", LL(m->hidden_size), LL(m->heads),
-              "the width of a head is even (rotary pairs)");
+              "the width of a head must be even (rotary pairs)");
     return TARE_OK;
 }
 
@@ -181,7 +180,7 @@ tare_status config_lora_targets(const char *names, const char *where, unsigned *
         *out |= named;
         at += n;
     }
-    if (!*out) FAIL(e, TARE_E_CONFIG, "%s: names no layer; all-linear takes all of them", where);
+    if (!*out) FAIL(e, TARE_E_CONFIG, "%s: names no layer; all-linear selects all of them", where);
     return TARE_OK;
 }
 
@@ -200,10 +199,10 @@ static tare_status check_relift(const struct config *c, struct err *e)
     const struct relift_config *l = &c->relift;
     if (!l->rows) return TARE_OK;
     if (l->minibatch && l->rows % l->minibatch)
-        APART(c, relift, minibatch, relift, rows, "%lld", LL(l->minibatch), LL(l->rows), "the former divides the latter");
+        APART(c, relift, minibatch, relift, rows, "%lld", LL(l->minibatch), LL(l->rows), "the former must divide the latter");
     if (c->rollout.off_policy)
         APART(c, relift, rows, rollout, off_policy, "%s", in_digits(l->rows).text, "true",
-              "a trace in the group solves its question, so that none would be collected; use one of the two");
+              "an off-policy trace in the group solves its question, so no demonstration would be collected; use one of the two");
     return TARE_OK;
 }
 
@@ -212,10 +211,10 @@ static tare_status check_process(const struct config *c, struct err *e)
     if (!c->process_reward.implicit) return TARE_OK;
     if (c->lora.rank)
         APART(c, process_reward, implicit, lora, rank, "%s", "true", in_digits(c->lora.rank).text,
-              "the process reward model trains all of its weights, and not beside adapters; leave one of the two out");
+              "the process reward model trains all of its weights, without adapters; remove one of the two");
     if (c->rollout.off_policy)
         APART(c, process_reward, implicit, rollout, off_policy, "%s", "true", "true",
-              "the process reward model learns from the policy's own rollouts; leave one of the two out");
+              "the process reward model learns only from the policy's own rollouts; remove one of the two");
     return TARE_OK;
 }
 
@@ -224,16 +223,17 @@ static tare_status check_rollback(const struct config *c, struct err *e)
     if (c->train.on_nonfinite != NONFINITE_ROLLBACK) return TARE_OK;
     if (!c->checkpoint.every)
         APART(c, train, on_nonfinite, checkpoint, every, "%s", "rollback", "0",
-              "there would be no checkpoint to go back to; set checkpoint.every");
+              "a rollback needs a checkpoint; set checkpoint.every");
     if (!c->checkpoint.optimizer)
         APART(c, train, on_nonfinite, checkpoint, optimizer, "%s", "rollback", "false",
-              "a checkpoint without the optimizer cannot be gone back to");
+              "a rollback needs the optimizer in the checkpoint");
     return TARE_OK;
 }
 
 static tare_status check_run(const struct config *c, struct err *e)
 {
-    if (!*c->run.dir) FAIL(e, TARE_E_CONFIG, "%s: run.dir is empty; name the folder of the run", config_where(c, "run", "dir"));
+    if (!*c->run.dir)
+        FAIL(e, TARE_E_CONFIG, "%s: run.dir is empty; set it to the folder of the run", config_where(c, "run", "dir"));
     if (c->train.warmup_steps && c->train.warmup_steps > c->train.steps * c->train.epochs * c->rollout.prompts)
         APART(c, train, warmup_steps, train, steps, "%lld", LL(c->train.warmup_steps), LL(c->train.steps),
               "the warmup is longer than the training; lower train.warmup_steps (0: none), or raise train.steps");
@@ -244,7 +244,8 @@ tare_status config_check_relations(const struct config *c, struct faults *faults
 {
     tare_status (*const checks[])(const struct config *, struct err *) = {
         check_run,
-        c->file ? check_rollout : NULL, /* without a file (`tare generate MODEL rollout.group_size=1`) nothing is trained */
+        /* without a file (`tare generate MODEL rollout.group_size=1`) nothing is trained */
+        c->file ? check_rollout : NULL,
         check_sums,
         check_ranks,
         check_export,
@@ -263,7 +264,7 @@ tare_status config_check_relations(const struct config *c, struct faults *faults
     return TARE_OK;
 }
 
-/* "Qwen/Qwen2.5-0.5B": one slash, and no character that a hub's names do not have. */
+/* Recognises "Qwen/Qwen2.5-0.5B": one slash, and only characters used in hub names. */
 static bool is_hub_name(const char *path)
 {
     const char *slash = strchr(path, '/');
@@ -279,7 +280,7 @@ tare_status config_no_model(const struct config *c, const char *otherwise, struc
     if (is_hub_name(path))
         FAIL(
             e, TARE_E_CONFIG,
-            "%s: model.path = %s is not there; %s. Is it a name on the Hugging Face hub? Nothing is downloaded here: `hf download %s --local-dir %s` makes that folder",
+            "%s: model.path = %s does not exist; %s. Is it a name on the Hugging Face hub? tare downloads nothing: `hf download %s --local-dir %s` makes that folder",
             where, path, otherwise, path, path);
-    FAIL(e, TARE_E_CONFIG, "%s: model.path = %s is not there; %s", where, path, otherwise);
+    FAIL(e, TARE_E_CONFIG, "%s: model.path = %s does not exist; %s", where, path, otherwise);
 }

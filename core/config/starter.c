@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* The keys a first run sets or may soon want to; value NULL: the default, commented out. */
+/* Keys that a first run sets or may soon need. value NULL: the default, commented out. */
 static const struct {
     const char *section, *key, *value;
 } LINES[] = {{"model", "path", ""},
@@ -33,11 +33,11 @@ static const struct {
 
 static const char HEAD[] =
     "# A run needs two keys, model.path and data.train. Every other key below has its default; remove the ; to change it.\n"
-    "#   tare config check FILE     is everything there, and does it fit together?\n"
-    "#   tare train FILE            any key may also come from the command line: tare train FILE estimator.plugin=grpo\n"
+    "#   tare config check FILE     checks keys, files and plugins\n"
+    "#   tare train FILE            keys may also be given here: tare train FILE estimator.plugin=grpo\n"
     "# `tare config docs` explains every key, `tare plugin list` the estimators and verifiers.\n";
 
-/* A comment of lines of at most 100 characters. */
+/* Adds a comment with lines of at most 100 characters. */
 static tare_status add_comment(struct str *out, const char *text, struct err *e)
 {
     while (*text) {

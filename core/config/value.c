@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { UNLIMITED = 1000000000 }; /* a larger bound is there to catch overflow and is not worth telling */
+enum { UNLIMITED = 1000000000 }; /* larger bounds only catch overflow and are not shown */
 
 const char **value_text(struct config *c, const struct config_key *k)
 {
     return (const char **)(void *)((char *)c + k->offset);
 }
 
-/* -1: not among them */
+/* Returns the index of the text among the choices; -1: not found. */
 static int find_choice(const struct config_key *k, const char *text)
 {
     for (int i = 0; k->choices[i]; i++)
@@ -42,7 +42,7 @@ tare_status value_allowed(const struct config_key *k, struct str *out, struct er
     return TARE_OK;
 }
 
-static tare_status refuse(const struct config_key *k, const char *text, const char *where, const char *what, struct err *e)
+static tare_status refuse_value(const struct config_key *k, const char *text, const char *where, const char *what, struct err *e)
 {
     OWNED(str_free) struct str allowed = {0};
     TRY(value_allowed(k, &allowed, e));
@@ -64,16 +64,18 @@ static bool in_range(const struct config_key *k, double x)
     return (k->flags & KEY_ABOVE_MIN ? x > k->min : x >= k->min) && x <= k->max;
 }
 
-/* value_allowed leaves out an upper bound that is hardly ever met; whoever meets it is told. */
+/* Reports a value out of range. value_allowed omits very large upper bounds; this message shows
+ * them. */
 static tare_status refuse_range(const struct config_key *k, const char *text, const char *where, bool above, struct err *e)
 {
     char what[64] = "is out of range";
     if (above && k->max >= UNLIMITED) snprintf(what, sizeof what, "is above the largest value, %.9g", k->max);
-    return refuse(k, text, where, what, e);
+    return refuse_value(k, text, where, what, e);
 }
 
-/* A path in a file counts from that file's folder. It is kept absolute, so that a copy of the configuration elsewhere means the same. */
-static tare_status absolute(const char *text, const char *where, char *out, struct err *e)
+/* Makes a path relative to its file's folder absolute, so that a copy of the configuration
+ * elsewhere means the same. */
+static tare_status absolute_path(const char *text, const char *where, char *out, struct err *e)
 {
     char file[FS_PATH], folder[FS_PATH] = ".", full[PATH_MAX];
     const char *colon = strrchr(where, ':');
@@ -87,11 +89,11 @@ static tare_status absolute(const char *text, const char *where, char *out, stru
     return fs_join(out, "", text, e);
 }
 
-/* Several values, where one belongs. */
-static const char *no_number(const char *text, const char *otherwise)
+/* Recognises several values given for a single one. */
+static const char *not_a_number(const char *text, const char *otherwise)
 {
     return strchr(text, ',') || strstr(text, "..")
-               ? "is not one number (`tare sweep` takes several from [sweep], or as sweep.KEY=...)"
+               ? "must be one number (`tare sweep` takes several from [sweep], or as sweep.KEY=...)"
                : otherwise;
 }
 
@@ -100,14 +102,14 @@ tare_status value_set(struct config *c, const struct config_key *k, const char *
     char *at = (char *)c + k->offset, path[FS_PATH], *copy;
     switch (k->type) {
     case KEY_BOOL:
-        if (to_bool(text, (bool *)at)) return refuse(k, text, where, "is neither true nor false", e);
+        if (to_bool(text, (bool *)at)) return refuse_value(k, text, where, "is not a boolean", e);
         return TARE_OK;
     case KEY_INT: {
         int64_t value = 0;
         const tare_status bad = str_to_int(text, &value, NULL);
         if (bad)
-            return refuse(k, text, where,
-                          bad == TARE_E_RANGE ? "does not fit in 64 bits" : no_number(text, "is not a whole number"), e);
+            return refuse_value(k, text, where,
+                                bad == TARE_E_RANGE ? "does not fit in 64 bits" : not_a_number(text, "is not a whole number"), e);
         if (!in_range(k, (double)value)) return refuse_range(k, text, where, (double)value > k->max, e);
         *(int64_t *)(void *)at = value;
         return TARE_OK;
@@ -116,20 +118,21 @@ tare_status value_set(struct config *c, const struct config_key *k, const char *
         double value = 0;
         const tare_status bad = str_to_double(text, &value, NULL);
         if (bad)
-            return refuse(k, text, where, bad == TARE_E_RANGE ? "is not a finite number" : no_number(text, "is not a number"), e);
+            return refuse_value(k, text, where,
+                                bad == TARE_E_RANGE ? "is not a finite number" : not_a_number(text, "is not a number"), e);
         if (!in_range(k, value)) return refuse_range(k, text, where, value > k->max, e);
         *(double *)(void *)at = value;
         return TARE_OK;
     }
     case KEY_CHOICE: {
         const int chosen = find_choice(k, text);
-        if (chosen < 0) return refuse(k, text, where, "is unknown", e);
+        if (chosen < 0) return refuse_value(k, text, where, "is unknown", e);
         memcpy(at, &chosen, sizeof chosen);
         return TARE_OK;
     }
     case KEY_TEXT:
         if (!(k->flags & KEY_FILE_RELATIVE) || !*text) break;
-        TRY(absolute(text, where, path, e));
+        TRY(absolute_path(text, where, path, e));
         text = path;
         break;
     }

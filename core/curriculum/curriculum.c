@@ -10,7 +10,7 @@ struct curriculum {
     const tare_curriculum *call;
     const struct dataset *data;
     tare_rows rows;
-    struct arena own;    /* what lives as long as the curriculum: the columns of rows */
+    struct arena own;    /* lives as long as the curriculum: the columns of rows */
     struct arena *arena; /* of the step */
     tare_groups *part;   /* [n_parts] the step's collections, in their order */
     int64_t n_parts, part_capacity;
@@ -26,7 +26,7 @@ const struct plugin *curriculum_plugin(const struct curriculum *c)
     return c->instance->plugin;
 }
 
-static const char *name_of(const struct curriculum *c)
+static const char *curriculum_name(const struct curriculum *c)
 {
     return c->instance->plugin->desc.name;
 }
@@ -41,7 +41,7 @@ void curriculum_free(struct curriculum *c)
     mem_free(c);
 }
 
-/* The data set as the plugin sees it. */
+/* Makes the view of the data set that the plugin gets. */
 static tare_status show_rows(struct curriculum *c, const struct curriculum_options *o, struct err *e)
 {
     const struct dataset *d = o->rows;
@@ -70,7 +70,7 @@ static tare_status show_rows(struct curriculum *c, const struct curriculum_optio
     return TARE_OK;
 }
 
-static tare_status open_into(struct curriculum *c, const struct curriculum_options *o, struct err *e)
+static tare_status open_curriculum(struct curriculum *c, const struct curriculum_options *o, struct err *e)
 {
     struct plugin_env env = o->env;
     c->data = o->rows;
@@ -80,13 +80,12 @@ static tare_status open_into(struct curriculum *c, const struct curriculum_optio
     c->call = c->instance->plugin->curriculum;
     const uint32_t needs = c->instance->plugin->desc.needs;
     if (needs & ~(uint32_t)KNOWN_NEEDS)
-        FAIL(e, TARE_E_UNSUPPORTED, "curriculum %s: needs something that this program does not know (needs 0x%x); update tare",
-             name_of(c), needs);
+        FAIL(e, TARE_E_UNSUPPORTED, "curriculum %s: unknown needs 0x%x; update tare", curriculum_name(c), needs);
     if (c->data->weight && !(needs & TARE_CURRICULUM_WEIGHTS))
         FAIL(
             e, TARE_E_CONFIG,
-            "data.train = %s gives the files weights, which curriculum %s does not read; set curriculum.plugin = mix, or leave the weights out",
-            c->data->name, name_of(c));
+            "data.train = %s has weights of files, which curriculum %s does not read; set curriculum.plugin = mix, or remove the weights",
+            c->data->name, curriculum_name(c));
     return TARE_OK;
 }
 
@@ -96,7 +95,7 @@ tare_status curriculum_open(const struct curriculum_options *o, struct curriculu
     *out = NULL;
     TRY(mem_new((int64_t)sizeof *c, (void **)&c, e));
     arena_init(&c->own, "curriculum");
-    const tare_status status = open_into(c, o, e);
+    const tare_status status = open_curriculum(c, o, e);
     if (status) {
         curriculum_free(c);
         return status;
@@ -113,7 +112,7 @@ tare_status curriculum_begin(struct curriculum *c, int64_t step, struct arena *a
     c->step = step;
     c->arena = arena;
     c->n_parts = c->replaces = 0;
-    if (step < 1) FAIL(e, TARE_E_STATE, "curriculum %s: there is no step %lld", name_of(c), (long long)step);
+    if (step < 1) FAIL(e, TARE_E_STATE, "curriculum %s: invalid step %lld", curriculum_name(c), (long long)step);
     return TARE_OK;
 }
 
@@ -123,13 +122,13 @@ static tare_status check_next(const struct curriculum *c, int64_t n, const int64
     int64_t sum = 0;
     for (int64_t i = 0; i < n; i++) {
         if (row[i] < 0 || row[i] >= c->rows.n)
-            FAIL(e, TARE_E_PLUGIN, "curriculum %s: next, step %lld: choice %lld is row %lld; there are rows 0 to %lld", name_of(c),
+            FAIL(e, TARE_E_PLUGIN, "curriculum %s: next, step %lld: choice %lld is row %lld: must be 0 to %lld", curriculum_name(c),
                  (long long)c->step, (long long)i, (long long)row[i], (long long)c->rows.n - 1);
         if (rollouts[i] < 1 || rollouts[i] > most - sum)
             FAIL(
                 e, TARE_E_PLUGIN,
-                "curriculum %s: next, step %lld: choice %lld gets %lld rollouts, after %lld for those before it; each gets 1 or more, all together at most %lld",
-                name_of(c), (long long)c->step, (long long)i, (long long)rollouts[i], (long long)sum, (long long)most);
+                "curriculum %s: next, step %lld: choice %lld gets %lld rollouts after %lld for the choices before it: must be at least 1 each, and at most %lld together",
+                curriculum_name(c), (long long)c->step, (long long)i, (long long)rollouts[i], (long long)sum, (long long)most);
         sum += rollouts[i];
     }
     return TARE_OK;
@@ -172,8 +171,8 @@ static tare_status show_groups(struct curriculum *c, const struct batch *b, tare
     for (int64_t i = 0; i < b->n_rollouts; i++) {
         length[i] = b->token_begin[i + 1] - b->token_begin[i];
         if (!isfinite(b->reward[i]))
-            FAIL(e, TARE_E_NOT_FINITE, "step %lld: the reward of rollout %lld is %g; every reward has to be finite",
-                 (long long)c->step, (long long)i, b->reward[i]);
+            FAIL(e, TARE_E_NOT_FINITE, "step %lld: the reward of rollout %lld is %g: must be finite", (long long)c->step,
+                 (long long)i, b->reward[i]);
     }
     *out = (tare_groups){.struct_size = sizeof *out,
                          .step = c->step,
@@ -193,11 +192,11 @@ static tare_status check_keep(const struct curriculum *c, const struct batch *b,
 {
     for (int64_t i = 0; i < b->n_rollouts; i++)
         if (fate[i] > TARE_ROLLOUT_COUNTED)
-            FAIL(e, TARE_E_PLUGIN, "curriculum %s: keep, step %lld: rollout %lld has the fate %d; there are 0, 1 and 2", name_of(c),
-                 (long long)c->step, (long long)i, fate[i]);
+            FAIL(e, TARE_E_PLUGIN, "curriculum %s: keep, step %lld: rollout %lld has the fate %d: must be 0, 1 or 2",
+                 curriculum_name(c), (long long)c->step, (long long)i, fate[i]);
     if (c->replaces < 0)
-        FAIL(e, TARE_E_PLUGIN, "curriculum %s: keep, step %lld: it asks for %lld more groups", name_of(c), (long long)c->step,
-             (long long)c->replaces);
+        FAIL(e, TARE_E_PLUGIN, "curriculum %s: keep, step %lld: invalid request for %lld more groups", curriculum_name(c),
+             (long long)c->step, (long long)c->replaces);
     return TARE_OK;
 }
 
@@ -231,8 +230,8 @@ int64_t curriculum_replaces(const struct curriculum *c)
 
 /* ---------------------------------------------------------------- state */
 
-/* All groups of the step as one. */
-static tare_status join(const struct curriculum *c, tare_groups *out, struct err *e)
+/* Joins all groups of the step into one view. */
+static tare_status join_groups(const struct curriculum *c, tare_groups *out, struct err *e)
 {
     int64_t *row, *begin, *length, m = 0, n = 0;
     double *reward;
@@ -279,7 +278,7 @@ tare_status curriculum_apply(struct curriculum *c, struct err *e)
     struct plugin_call call;
     tare_groups groups;
     if (!c->call->apply) return TARE_OK;
-    TRY(join(c, &groups, e));
+    TRY(join_groups(c, &groups, e));
     plugin_enter(&call);
     return plugin_leave(&call, c->instance, "apply", c->step, c->call->apply(c->instance->self, &groups, &call.error), e);
 }

@@ -1,13 +1,16 @@
-/* Curricula: which rows come next, how many rollouts each, and what of a finished group is kept, as a plugin
- * (sdk/include/tare/curriculum.h).
+/* Curricula: plugins that choose the next rows, the number of rollouts for each, and the rollouts
+ * of a finished group that are kept (sdk/include/tare/curriculum.h).
  *
  *   TRY(curriculum_open(&options, &c, e));
  *   each step:        TRY(curriculum_begin(c, step, arena, e));
- *   each collection:  TRY(curriculum_next(c, &draw, rows, rollouts, e));   ...sampled, judged...   TRY(curriculum_keep(c, batch, e));
+ *   each collection:  TRY(curriculum_next(c, &draw, rows, rollouts, e));
+ *   ...sample and verify...
+ *                     TRY(curriculum_keep(c, batch, e));
  *   at its end:       TRY(curriculum_apply(c, e));
  *
- * Every rank calls it with the whole batch, so every rank has the same state. Until apply nothing changes but what begin resets: a step
- * that is interrupted can be forgotten. Not thread-safe. */
+ * Every rank calls it with the whole batch, so every rank has the same state. Until apply nothing
+ * changes except the fields that begin resets, so an interrupted step can be forgotten. Not
+ * thread-safe. */
 #ifndef TARE_CORE_CURRICULUM_CURRICULUM_H
 #define TARE_CORE_CURRICULUM_CURRICULUM_H
 
@@ -26,27 +29,29 @@ struct curriculum_options {
     struct plugin_env env;
 };
 
-/* Errors: what plugin_open says; needs that this program does not know; weights in data.train that the plugin does not read. */
+/* Errors: those of plugin_open; needs that this program does not know; weights in data.train that
+ * the plugin does not read. */
 tare_status curriculum_open(const struct curriculum_options *o, struct curriculum **out, struct err *e);
-void curriculum_free(struct curriculum *c); /* NULL: nothing */
+void curriculum_free(struct curriculum *c); /* no-op for NULL */
 const struct plugin *curriculum_plugin(const struct curriculum *c);
 
-/* The arena lives until apply returns. A step that is begun again (after a rollback) passes over the rows that it had. */
+/* Begins a step. The arena lives until apply returns. A step that begins again (after a rollback)
+ * forgets the rows of its first attempt. */
 tare_status curriculum_begin(struct curriculum *c, int64_t step, struct arena *arena, struct err *e);
 struct curriculum_draw {
     int64_t n, cursor;
-    const int64_t *ordered; /* [n] of the plain order */
+    const int64_t *ordered; /* [n] the next rows of the plain order */
 };
 /* row [n]; rollouts [n]. */
 tare_status curriculum_next(struct curriculum *c, const struct curriculum_draw *d, int64_t *row, int64_t *rollouts, struct err *e);
-/* Judged groups: b->fate, which stays NULL where all is kept. */
+/* Sets b->fate of the groups with verdicts. It stays NULL where all rollouts are kept. */
 tare_status curriculum_keep(struct curriculum *c, struct batch *b, struct err *e);
-/* How many groups the last keep wants sampled in addition. */
+/* Returns the number of groups that the last keep wants sampled in addition. */
 int64_t curriculum_replaces(const struct curriculum *c);
-/* The only change of state. */
+/* Applies the step: the only change of state. */
 tare_status curriculum_apply(struct curriculum *c, struct err *e);
 
-/* The plugin's state, framed (plugin.h). */
+/* Save and load the plugin's state, framed (plugin.h). */
 tare_status curriculum_save(const struct curriculum *c, struct str *out, struct err *e);
 tare_status curriculum_load(struct curriculum *c, const void *data, int64_t n, const char *where, struct err *e);
 

@@ -37,8 +37,8 @@ static int64_t longest_at(const struct added *a, const unsigned char *p, const u
     return size;
 }
 
-/* The first token in the text from `from` on: its size, 0 if there is none. */
-static int64_t find(const struct added *a, const struct added_walk *w, int64_t *at, int32_t *place)
+/* Finds the first token at or after `from`. Returns its size, or 0 if there is none. */
+static int64_t find_token(const struct added *a, const struct added_walk *w, int64_t *at, int32_t *place)
 {
     if (!a->n) return 0;
     for (const unsigned char *p = w->text + w->searched, *end = w->text + w->n; p < end; p++) {
@@ -55,7 +55,7 @@ static int64_t find(const struct added *a, const struct added_walk *w, int64_t *
     return 0;
 }
 
-/* Begin of the white space that ends at `at`. */
+/* Returns where the white space that ends at `at` begins. */
 static int64_t blanks_before(const unsigned char *text, int64_t at)
 {
     while (at > 0) {
@@ -82,7 +82,7 @@ bool added_next(struct added_walk *w, int64_t *before, int64_t *before_size, int
 {
     int64_t at = 0;
     int32_t place = 0;
-    const int64_t size = find(w->set, w, &at, &place);
+    const int64_t size = find_token(w->set, w, &at, &place);
     *before = w->done;
     if (!size) {
         *before_size = w->n - w->done;
@@ -93,7 +93,7 @@ bool added_next(struct added_walk *w, int64_t *before, int64_t *before_size, int
     w->searched = end;
     if (token->flags & ADDED_LSTRIP) begin = blanks_before(w->text, begin);
     if (token->flags & ADDED_RSTRIP) end = blanks_after(w->text, w->n, end);
-    /* A token that begins in the white space of the one before it counts all the same. */
+    /* a token inside the white space of the previous one still counts */
     *before_size = begin > w->done ? begin - w->done : 0;
     w->done = end;
     *id = token->id;

@@ -1,11 +1,12 @@
-/* Added tokens: found in the text before anything else is done with it, the leftmost first, the longest of those that begin there.
- * Internal to the data folder. */
+/* Added tokens: matched in the text before any other step, leftmost first and the longest at each
+ * position. Internal to core/data. */
 #ifndef TARE_CORE_DATA_ADDED_TOKENS_H
 #define TARE_CORE_DATA_ADDED_TOKENS_H
 
 #include "data/trie.h"
 
-enum { ADDED_LSTRIP = 1, ADDED_RSTRIP = 2 }; /* takes the white space before, after it as well */
+/* the token also takes the white space before or after it */
+enum { ADDED_LSTRIP = 1, ADDED_RSTRIP = 2 };
 
 struct added_token {
     int32_t id;
@@ -13,26 +14,28 @@ struct added_token {
 };
 
 struct added {
-    struct trie trie; /* its numbers: places in tokens */
+    struct trie trie; /* maps contents to indices into tokens */
     struct added_token *tokens;
     int64_t n, capacity;
-    bool begins[256]; /* some token begins with this byte */
+    bool begins[256]; /* true if some token begins with this byte */
     int only;         /* the byte that all tokens begin with, or -1 */
 };
 
-/* content is not empty. */
+/* content must not be empty. */
 tare_status added_insert(struct added *a, const char *content, int64_t n, struct added_token token, struct err *e);
 void added_free(struct added *a);
 
-/* Walks over a text: zero-initialise but for set, text and n. */
+/* Iterates over a text. Zero-initialise, then fill in set, text and n. */
 struct added_walk {
     const struct added *set;
     const unsigned char *text;
     int64_t n;
-    int64_t searched; /* up to here tokens were looked for */
-    int64_t done;     /* up to here the text was given out; what a token takes with it counts */
+    int64_t searched; /* the text before this offset was searched */
+    /* the text before this offset was returned, including what tokens take with them */
+    int64_t done;
 };
-/* The next token: true, its id, and what is before it, which may be empty. False: the text before is all that is left. */
+/* Returns true with the next token's id and the text before it, which may be empty; false at the
+ * end, with the remaining text. */
 bool added_next(struct added_walk *w, int64_t *before, int64_t *before_size, int32_t *id);
 
 #endif

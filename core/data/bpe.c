@@ -57,13 +57,13 @@ void bpe_merges_free(struct merges *m)
 
 enum { NONE = INT32_MAX, SHORT_PIECE = 48 };
 
-struct bpe_node { /* a symbol, and its pair with the next one */
+struct bpe_node { /* a symbol and the pair it forms with the next one */
     int32_t id, rank, joined;
-    int32_t before, after; /* long pieces: linked; -1 ends */
+    int32_t before, after; /* linked list for long pieces; -1 ends it */
 };
 
 struct bpe_heap_item {
-    int32_t rank, node, left, right; /* left, right: ids when it was queued */
+    int32_t rank, node, left, right; /* left, right: ids when the item was queued */
 };
 
 static void look_up(const struct merges *m, struct bpe_node *left, int32_t right)
@@ -73,7 +73,7 @@ static void look_up(const struct merges *m, struct bpe_node *left, int32_t right
     left->joined = s ? s->joined : 0;
 }
 
-/* A short piece: scan for the lowest rank, close the gap, again. */
+/* Merges a short piece: scans for the lowest rank, closes the gap and repeats. */
 static int64_t merge_short(const struct merges *m, struct bpe_node *nodes, int64_t n)
 {
     for (int64_t i = 0; i + 1 < n; i++) look_up(m, &nodes[i], nodes[i + 1].id);
@@ -91,7 +91,7 @@ static int64_t merge_short(const struct merges *m, struct bpe_node *nodes, int64
     return n;
 }
 
-static bool earlier(const struct bpe_heap_item *a, const struct bpe_heap_item *b)
+static bool merges_before(const struct bpe_heap_item *a, const struct bpe_heap_item *b)
 {
     return a->rank != b->rank ? a->rank < b->rank : a->node < b->node;
 }
@@ -99,7 +99,7 @@ static bool earlier(const struct bpe_heap_item *a, const struct bpe_heap_item *b
 static void heap_push(struct bpe_heap_item *heap, int64_t *n, struct bpe_heap_item item)
 {
     int64_t i = (*n)++;
-    for (; i > 0 && earlier(&item, &heap[(i - 1) / 2]); i = (i - 1) / 2) heap[i] = heap[(i - 1) / 2];
+    for (; i > 0 && merges_before(&item, &heap[(i - 1) / 2]); i = (i - 1) / 2) heap[i] = heap[(i - 1) / 2];
     heap[i] = item;
 }
 
@@ -108,8 +108,8 @@ static struct bpe_heap_item heap_pop(struct bpe_heap_item *heap, int64_t *n)
     const struct bpe_heap_item top = heap[0], last = heap[--*n];
     int64_t i = 0;
     for (int64_t child; (child = 2 * i + 1) < *n; i = child) {
-        if (child + 1 < *n && earlier(&heap[child + 1], &heap[child])) child++;
-        if (!earlier(&heap[child], &last)) break;
+        if (child + 1 < *n && merges_before(&heap[child + 1], &heap[child])) child++;
+        if (!merges_before(&heap[child], &last)) break;
         heap[i] = heap[child];
     }
     heap[i] = last;
@@ -124,8 +124,9 @@ static void queue_pair(const struct merges *m, struct bpe_node *nodes, int32_t a
     if (nodes[at].rank != NONE) heap_push(heap, n_heap, (struct bpe_heap_item){nodes[at].rank, at, nodes[at].id, nodes[next].id});
 }
 
-/* A long piece: pairs wait in a heap, O(n log n). An item whose two symbols have changed since is dropped. Each merge queues two
- * pairs at most, so the heap never holds more than 3n. */
+/* Merges a long piece in O(n log n): pairs wait in a heap, and an item is dropped if either of its
+ * symbols has changed since. Each merge queues at most two pairs, so the heap holds at most 3n
+ * items. */
 static int64_t merge_long(const struct merges *m, struct bpe_scratch *s, int64_t n)
 {
     struct bpe_node *nodes = s->nodes;
@@ -167,8 +168,9 @@ static int64_t byte_symbols(const struct symbols *symbols, const unsigned char *
     return count;
 }
 
-/* A character that is a token, else its bytes, else the unknown token; without one it vanishes. An unknown character waits for the next
- * known one: bytes that come between go before it, as in HF. */
+/* Emits the token of a character, else its byte tokens, else the unknown token; without one the
+ * character vanishes. An unknown character waits for the next known one, and byte tokens in between
+ * precede it, as in HF. */
 static int64_t char_symbols(const struct bpe *b, const unsigned char *piece, int64_t n, struct bpe_node *nodes)
 {
     const struct symbols *symbols = b->symbols;
@@ -194,7 +196,7 @@ static int64_t char_symbols(const struct bpe *b, const unsigned char *piece, int
 tare_status bpe_encode(const struct bpe *b, struct bpe_scratch *s, const unsigned char *piece, int64_t n, struct token_ids *out,
                        struct err *e)
 {
-    if (n > INT32_MAX / 4) FAIL(e, TARE_E_RANGE, "a text of %lld bytes without a place to cut is too long to encode", (long long)n);
+    if (n > INT32_MAX / 4) FAIL(e, TARE_E_RANGE, "a text of %lld bytes that cannot be split is too long to encode", (long long)n);
     TRY(mem_grow((void **)&s->nodes, &s->n_nodes, n, sizeof *s->nodes, e));
     int64_t count = b->symbols->characters ? char_symbols(b, piece, n, s->nodes) : byte_symbols(b->symbols, piece, n, s->nodes);
     if (count > SHORT_PIECE) {

@@ -1,5 +1,6 @@
-/* Byte-pair encoding of one piece: among neighbouring pairs the one with the lowest rank is merged, the leftmost of equals first, until no
- * pair is in the table (Sennrich et al. 2016; on bytes as in GPT-2, or on characters as SentencePiece does). Internal to the data folder. */
+/* Byte-pair encoding of one piece of text: repeatedly merges the neighbouring pair with the lowest
+ * rank, the leftmost on ties, until no pair is in the table (Sennrich et al. 2016; on bytes as in
+ * GPT-2, or on characters as in SentencePiece). Internal to core/data. */
 #ifndef TARE_CORE_DATA_BPE_H
 #define TARE_CORE_DATA_BPE_H
 
@@ -8,8 +9,8 @@
 #include "data/vocab.h"
 
 struct merge_slot {
-    uint64_t pair;        /* left << 32 | right; all ones: free */
-    int32_t rank, joined; /* joined: id of the token both make */
+    uint64_t pair;        /* left << 32 | right; all ones: empty slot */
+    int32_t rank, joined; /* joined: id of the merged token */
 };
 
 struct merges {
@@ -18,12 +19,13 @@ struct merges {
 };
 
 tare_status bpe_merges_new(struct merges *m, int64_t n, struct err *e);
-/* An earlier rank for the same pair stays. */
+/* Adds a merge. A pair that is in the table keeps its earlier rank. */
 void bpe_merges_add(struct merges *m, int32_t left, int32_t right, int32_t rank, int32_t joined);
-const struct merge_slot *bpe_merges_find(const struct merges *m, int32_t left, int32_t right); /* NULL: none */
+/* NULL if absent */
+const struct merge_slot *bpe_merges_find(const struct merges *m, int32_t left, int32_t right);
 void bpe_merges_free(struct merges *m);
 
-/* What an encoding thread merges in. */
+/* Scratch memory of one encoding thread. */
 struct bpe_scratch {
     struct bpe_node *nodes;
     struct bpe_heap_item *heap;

@@ -102,8 +102,9 @@ static void ones(struct draws *d, char *question, char *answer)
 static const struct kind {
     const char *name;
     void (*make)(struct draws *d, char *question, char *answer);
-    int share;                   /* of the questions, in tenths */
-    double convention;           /* phase2: probability of the accepted form, the number itself */
+    int share; /* share of the questions, in tenths */
+    /* phase2: probability of the accepted form, which is the plain number */
+    double convention;
     const char *prefix, *suffix; /* cold: the accepted form is prefix number suffix */
     double cold;                 /* cold/phase2: probability of the kind's own form */
 } kinds[] = {
@@ -134,7 +135,7 @@ struct making {
     struct seen seen;
     int64_t capacity, seed;
     const char *split;
-    int round[KINDS]; /* how often all questions of a kind have been used up */
+    int round[KINDS]; /* how often all questions of a kind were used up */
 };
 
 struct problem {
@@ -142,7 +143,8 @@ struct problem {
     char question[TEXT], answer[TEXT];
 };
 
-/* id, subject, question, answer and completion (may be NULL) are plain ASCII without quotes, so their JSON is themselves. */
+/* Appends a row. id, subject, question, answer and completion (may be NULL) are plain ASCII without
+ * quotes, so they need no JSON escapes. */
 static tare_status push_row(struct making *m, const char *id, const struct problem *p, const char *completion, struct err *e)
 {
     struct dataset *d = m->out;
@@ -177,8 +179,8 @@ static void write_form(const struct kind *form, const char *number, char *out)
     snprintf(out, COMPLETION, "%s%s%s", form->prefix, number, form->suffix);
 }
 
-/* The number as the verifier wants it. */
-static void accept(const struct making *m, struct problem *p)
+/* Writes the answer in the form that the verifier accepts. */
+static void write_accepted(const struct making *m, struct problem *p)
 {
     char number[TEXT];
     if (!m->cold) return;
@@ -186,10 +188,10 @@ static void accept(const struct making *m, struct problem *p)
     snprintf(p->answer, TEXT, "%s%.40s%s", p->kind->prefix, number, p->kind->suffix);
 }
 
-/* A kind has at least 256 questions, so that this many draws miss one with probability e^-78. */
+/* A kind has at least 256 questions, so this many draws miss one with probability e^-78. */
 enum { EXHAUSTED = 20000 };
 
-/* A question of its kind not met before in its round; found false: there is none. */
+/* Draws a question of its kind that is new in its round; found = false if none is left. */
 static tare_status draw_new(struct making *m, bool held, struct problem *p, bool *found, struct err *e)
 {
     *found = false;
@@ -214,14 +216,14 @@ static tare_status make_heldout(struct making *m, struct err *e)
             bool found;
             TRY(draw_new(m, true, &p, &found, e));
             if (!found) break;
-            accept(m, &p);
+            write_accepted(m, &p);
             snprintf(id, sizeof id, "%s:%s", kinds[k].name, p.question);
             TRY(push_row(m, id, &p, NULL, e));
         }
     return TARE_OK;
 }
 
-/* Kinds keep their shares: one whose questions are all used starts over, under new ids. */
+/* Kinds keep their shares: a kind whose questions are used up starts over under new ids. */
 static tare_status make_train(struct making *m, struct err *e)
 {
     char id[64];
@@ -233,7 +235,7 @@ static tare_status make_train(struct making *m, struct err *e)
             TRY(draw_new(m, false, &p, &found, e));
             if (!found) (*round)++;
         }
-        accept(m, &p);
+        write_accepted(m, &p);
         if (*round)
             snprintf(id, sizeof id, "%s:%s#%d", p.kind->name, p.question, *round + 1);
         else
@@ -265,7 +267,8 @@ static void write_completion(struct draws *d, double convention, const char *ans
     }
 }
 
-/* The kind's own form rarely, else that of another kind, all alike: the policy knows every form, and what one kind learns helps no other. */
+/* Writes the kind's own form rarely, otherwise the form of another kind, all equally likely. The
+ * policy then knows every form, and what it learns on one kind does not help another. */
 static void write_cold(struct draws *d, const struct kind *kind, const char *answer, char *out)
 {
     const struct kind *form = kind;
@@ -288,7 +291,7 @@ static tare_status make_supervised(struct making *m, bool mixed, struct err *e)
             write_cold(&m->draws, p.kind, p.answer, completion);
         else
             write_completion(&m->draws, mixed ? p.kind->convention : 1, p.answer, completion);
-        accept(m, &p);
+        write_accepted(m, &p);
         snprintf(id, sizeof id, "%s-%06lld", m->split, (long long)m->out->n);
         TRY(push_row(m, id, &p, completion, e));
     }
@@ -311,10 +314,10 @@ tare_status builtin_options(const char *text, int64_t *rows, int64_t *seed, stru
         if (value) *value++ = 0;
         int64_t *target = !strcmp(part, "rows") ? rows : !strcmp(part, "seed") ? seed : NULL;
         if (!target || !value)
-            FAIL(e, TARE_E_CONFIG, "builtin data: '%s' is no option; there are rows=N and seed=N, joined by &", part);
+            FAIL(e, TARE_E_CONFIG, "builtin data: unknown option '%s'; use rows=N and seed=N, joined by &", part);
         if (str_to_int(value, target, e)) return err_prefix(e, "builtin data: %s", part);
         if (*target < (target == rows) || *target > 10000000)
-            FAIL(e, TARE_E_RANGE, "builtin data: %s is %s; allowed are %d to 10000000", part, value, target == rows);
+            FAIL(e, TARE_E_RANGE, "builtin data: %s = %s: must be in %d .. 10000000", part, value, target == rows);
         text += size + (text[size] == '&');
     }
     return TARE_OK;
@@ -333,7 +336,7 @@ tare_status builtin_generate(const char *name, struct dataset *out, struct err *
     if ((strncmp(name, "arithmetic/", 11) && !cold) || which == SPLITS)
         FAIL(
             e, TARE_E_NOT_FOUND,
-            "there is no data set builtin:%s; there are builtin:arithmetic/train, .../heldout, .../phase1 and .../phase2, and the same under builtin:cold/; and train, heldout and warm of builtin:rewrite/, countdown/, answers/, bandit/, words/",
+            "unknown data set builtin:%s; use train, heldout, phase1 or phase2 of builtin:arithmetic/ or builtin:cold/, or train, heldout or warm of builtin:rewrite/, countdown/, answers/, bandit/ or words/",
             name);
     struct making m = {.out = out, .cold = cold, .split = splits[which].name, .capacity = splits[which].rows};
     TRY(builtin_options(options ? options + 1 : "", &m.capacity, &m.seed, e));

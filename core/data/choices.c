@@ -3,19 +3,20 @@
 #include "base/json.h"
 #include "base/rng.h"
 
-static bool applies(const struct row *row)
+static bool has_options(const struct row *row)
 {
     return row->n_choices && !row->messages.data;
 }
 
 static tare_status too_many(const struct row *row, struct err *e)
 {
-    FAIL(e, TARE_E_RANGE, "%s: %lld choices; letters go to %d of them", row->where, (long long)row->n_choices, MAX_CHOICES);
+    FAIL(e, TARE_E_RANGE, "%s: %lld choices, but there are letters for at most %d", row->where, (long long)row->n_choices,
+         MAX_CHOICES);
 }
 
 tare_status choices_render(const struct row *row, struct str *out, struct err *e)
 {
-    if (!applies(row)) return TARE_OK;
+    if (!has_options(row)) return TARE_OK;
     if (row->n_choices > MAX_CHOICES) return too_many(row, e);
     TRY(str_add(out, "\n", 1, e));
     for (int64_t i = 0; i < row->n_choices; i++) {
@@ -25,7 +26,7 @@ tare_status choices_render(const struct row *row, struct str *out, struct err *e
     return TARE_OK;
 }
 
-/* The row's JSON with the new order. */
+/* Rewrites the row's JSON for the new order. */
 static tare_status rewrite_json(struct row *row, const char *letters, struct arena *a, struct err *e)
 {
     OWNED(json_decrefp) json_t *o = NULL, *list = json_array();
@@ -73,8 +74,9 @@ static tare_status permute_row(struct row *row, struct rng_key key, struct arena
 
 tare_status choices_permute(struct dataset *d, uint64_t seed, struct err *e)
 {
-    const struct rng_key key = rng_derive(rng_key(seed, RNG_DATA), 0x63686F69636573u); /* "choices" */
+    /* "choices" */
+    const struct rng_key key = rng_derive(rng_key(seed, RNG_DATA), 0x63686F69636573u);
     for (int64_t i = 0; i < d->n; i++)
-        if (applies(&d->rows[i]) && d->rows[i].answer.size) TRY(permute_row(&d->rows[i], key, &d->arena, e));
+        if (has_options(&d->rows[i]) && d->rows[i].answer.size) TRY(permute_row(&d->rows[i], key, &d->arena, e));
     return TARE_OK;
 }

@@ -18,7 +18,8 @@ static const char *skip_space(const char *p, const char *end)
     return p;
 }
 
-/* End of the string that opens at p. The text has been parsed already, so it is well formed. */
+/* Returns the end of the string that opens at p. The text was parsed before, so it is well
+ * formed. */
 static const char *skip_string(const char *p, const char *end)
 {
     for (p++; p < end && *p != '"'; p++)
@@ -42,8 +43,8 @@ static const char *skip_value(const char *p, const char *end)
     return p;
 }
 
-/* The text of a member of the row as it is in the file, so that numbers keep their digits; {NULL, 0} if its key is written with
- * escapes. */
+/* Returns the text of a member of the row as the file has it, so numbers keep their digits; {NULL,
+ * 0} if its key is written with escapes. */
 static tare_text member_text(const char *json, int64_t n, const char *key)
 {
     const char *p = skip_space(json, json + n), *end = json + n;
@@ -65,20 +66,20 @@ static tare_text member_text(const char *json, int64_t n, const char *key)
     return (tare_text){0};
 }
 
-struct reader { /* what every field of one row needs */
+struct reader { /* arguments common to all fields of a row */
     const json_t *row;
     const char *json, *where;
     int64_t n;
     struct arena *arena;
 };
 
-static const json_t *field(const struct reader *r, const char *key)
+static const json_t *find_field(const struct reader *r, const char *key)
 {
     const json_t *v = json_object_get(r->row, key);
     return json_is_null(v) ? NULL : v;
 }
 
-static tare_status keep(const struct reader *r, const char *data, int64_t n, tare_text *out, struct err *e)
+static tare_status keep_text(const struct reader *r, const char *data, int64_t n, tare_text *out, struct err *e)
 {
     char *copy;
     TRY(arena_strdup(r->arena, data, n, &copy, e));
@@ -86,23 +87,23 @@ static tare_status keep(const struct reader *r, const char *data, int64_t n, tar
     return TARE_OK;
 }
 
-/* A string, or where numbers are allowed their text; absent: {NULL, 0}. */
+/* Reads a string, or the text of a number where numbers are allowed; absent: {NULL, 0}. */
 static tare_status read_text(const struct reader *r, const char *key, bool numbers, tare_text *out, struct err *e)
 {
-    const json_t *v = field(r, key);
+    const json_t *v = find_field(r, key);
     *out = (tare_text){0};
     if (!v) return TARE_OK;
-    if (json_is_string(v)) return keep(r, json_string_value(v), (int64_t)json_string_length(v), out, e);
+    if (json_is_string(v)) return keep_text(r, json_string_value(v), (int64_t)json_string_length(v), out, e);
     if (!numbers || !json_is_number(v))
         FAIL(e, TARE_E_INVALID, "%s: \"%s\" is not a string%s", r->where, key, numbers ? " or a number" : "");
     const tare_text raw = member_text(r->json, r->n, key);
-    if (raw.data) return keep(r, raw.data, raw.size, out, e);
+    if (raw.data) return keep_text(r, raw.data, raw.size, out, e);
     char digits[32];
     if (json_is_integer(v))
         snprintf(digits, sizeof digits, "%lld", (long long)json_integer_value(v));
     else
         str_from_double(digits, json_real_value(v));
-    return keep(r, digits, (int64_t)strlen(digits), out, e);
+    return keep_text(r, digits, (int64_t)strlen(digits), out, e);
 }
 
 static tare_status read_id(const struct reader *r, struct row *out, struct err *e)
@@ -120,7 +121,7 @@ static tare_status read_id(const struct reader *r, struct row *out, struct err *
     OWNED(str_free) struct str name = {0};
     TRY(str_addf(&name, e, "line-%s", colon ? colon + 1 : r->where));
     tare_text kept = {0};
-    TRY(keep(r, name.data, name.size, &kept, e));
+    TRY(keep_text(r, name.data, name.size, &kept, e));
     out->id = kept.data;
     out->uid = fs_hash(out->question.data, out->question.size, 1);
     return TARE_OK;
@@ -128,7 +129,7 @@ static tare_status read_id(const struct reader *r, struct row *out, struct err *
 
 static tare_status read_choices(const struct reader *r, struct row *out, struct err *e)
 {
-    const json_t *list = field(r, "choices");
+    const json_t *list = find_field(r, "choices");
     if (!list) return TARE_OK;
     if (!json_is_array(list) || !json_array_size(list))
         FAIL(e, TARE_E_INVALID, "%s: \"choices\" is not a list of at least one string", r->where);
@@ -138,7 +139,7 @@ static tare_status read_choices(const struct reader *r, struct row *out, struct 
     for (size_t i = 0; i < n; i++) {
         const json_t *v = json_array_get(list, i);
         if (!json_is_string(v)) FAIL(e, TARE_E_INVALID, "%s: \"choices\"[%zu] is not a string", r->where, i);
-        TRY(keep(r, json_string_value(v), (int64_t)json_string_length(v), &choices[i], e));
+        TRY(keep_text(r, json_string_value(v), (int64_t)json_string_length(v), &choices[i], e));
     }
     out->choices = choices;
     out->n_choices = (int64_t)n;
@@ -147,7 +148,7 @@ static tare_status read_choices(const struct reader *r, struct row *out, struct 
 
 static tare_status read_messages(const struct reader *r, const char *key, struct row *out, struct err *e)
 {
-    const json_t *list = field(r, key), *m;
+    const json_t *list = find_field(r, key), *m;
     size_t i;
     if (!list) return TARE_OK;
     if (!json_is_array(list) || !json_array_size(list))
@@ -155,31 +156,31 @@ static tare_status read_messages(const struct reader *r, const char *key, struct
     json_array_foreach(list, i, m)
     {
         if (!json_is_string(json_object_get(m, "role")) || !json_is_string(json_object_get(m, "content")))
-            FAIL(e, TARE_E_INVALID, "%s: \"%s\"[%zu] has to be an object with the strings \"role\" and \"content\"", r->where, key,
+            FAIL(e, TARE_E_INVALID, "%s: \"%s\"[%zu] must be an object with the strings \"role\" and \"content\"", r->where, key,
                  i);
     }
     OWNED(str_free) struct str text = {0};
     TRY(json_print(list, &text, e));
-    return keep(r, text.data, text.size, &out->messages, e);
+    return keep_text(r, text.data, text.size, &out->messages, e);
 }
 
-/* The last user turn of the messages is taken as the question (encoders and codebooks see it). */
+/* Uses the last user message as the question, for encoders and codebooks. */
 static tare_status question_of_messages(const struct reader *r, const json_t *list, struct row *out, struct err *e)
 {
     for (size_t i = json_array_size(list); i-- > 0;) {
         const json_t *m = json_array_get(list, i), *content = json_object_get(m, "content");
         if (strcmp(json_text_or(m, "role", ""), "user") || !json_is_string(content)) continue;
         if (!json_string_length(content))
-            FAIL(e, TARE_E_INVALID, "%s: the last user turn of its messages is empty, and it is the question", r->where);
-        return keep(r, json_string_value(content), (int64_t)json_string_length(content), &out->question, e);
+            FAIL(e, TARE_E_INVALID, "%s: the last user message is empty, but it is the question", r->where);
+        return keep_text(r, json_string_value(content), (int64_t)json_string_length(content), &out->question, e);
     }
-    FAIL(e, TARE_E_INVALID, "%s: its messages have no user turn", r->where);
+    FAIL(e, TARE_E_INVALID, "%s: \"messages\" has no user message", r->where);
 }
 
-/* "question", or in its place "prompt" (a text, or messages as TRL has them), or "messages". */
+/* Reads "question", else "prompt" (a text, or messages as in TRL), else "messages". */
 static tare_status read_question(const struct reader *r, struct row *out, struct err *e)
 {
-    const json_t *prompt = field(r, "prompt");
+    const json_t *prompt = find_field(r, "prompt");
     TRY(read_text(r, "question", false, &out->question, e));
     TRY(read_messages(r, "messages", out, e));
     if (!out->question.size && json_is_array(prompt)) {
@@ -187,9 +188,9 @@ static tare_status read_question(const struct reader *r, struct row *out, struct
         return question_of_messages(r, prompt, out, e);
     }
     if (!out->question.size && prompt) TRY(read_text(r, "prompt", false, &out->question, e));
-    if (!out->question.size && out->messages.data) return question_of_messages(r, field(r, "messages"), out, e);
+    if (!out->question.size && out->messages.data) return question_of_messages(r, find_field(r, "messages"), out, e);
     if (out->question.size) return TARE_OK;
-    FAIL(e, TARE_E_INVALID, "%s: \"question\" is missing or empty; a row has a \"question\", a \"prompt\" or \"messages\"",
+    FAIL(e, TARE_E_INVALID, "%s: \"question\" is missing or empty; a row needs a \"question\", a \"prompt\" or \"messages\"",
          r->where);
 }
 
@@ -202,15 +203,15 @@ static tare_status read_fields(const struct reader *r, struct row *out, struct e
     TRY(read_text(r, "subject", true, &out->subject, e));
     TRY(read_id(r, out, e));
     TRY(read_choices(r, out, e));
-    const json_t *level = field(r, "level");
+    const json_t *level = find_field(r, "level");
     if (level && !json_is_number(level) && !json_is_string(level))
-        FAIL(e, TARE_E_INVALID, "%s: \"level\" is neither a number nor a text; write one of them (1 for true), or leave it out",
-             r->where);
+        FAIL(e, TARE_E_INVALID, "%s: \"level\" must be a number or a text (1 for true); correct or remove it", r->where);
     out->level = json_is_number(level) ? json_number_value(level) : NAN;
     return TARE_OK;
 }
 
-/* A line that does not even begin as an object is hardly a damaged row, but another kind of file: CSV, Parquet, JSON over several lines. */
+/* A line that does not begin as an object is rarely a damaged row; usually the file has another
+ * format: CSV, Parquet, or JSON over several lines. */
 static tare_status parse_line(const char *json, int64_t n, const char *where, json_t **out, struct err *e)
 {
     int64_t begin = 0;
@@ -222,12 +223,12 @@ static tare_status parse_line(const char *json, int64_t n, const char *where, js
     if (!status) return TARE_OK;
     if (object && strstr(e->message, "near end of file")) {
         const struct err why = *e;
-        FAIL(e, TARE_E_INVALID, "%.1500s; the line ends before its object does, and a row is one object on one line", why.message);
+        FAIL(e, TARE_E_INVALID, "%.1500s; the line ends within an object; write each row as one object on one line", why.message);
     }
     if (object) return e->code = status == TARE_E_CORRUPT ? TARE_E_INVALID : status;
     FAIL(
         e, TARE_E_INVALID,
-        "%s: no row: a data file has one JSON object a line, {\"question\": ...}; tools/to_jsonl.py makes it of CSV, JSON and Parquet",
+        "%s: not a row: a data file has one JSON object per line, {\"question\": ...}; tools/to_jsonl.py converts CSV, JSON and Parquet",
         where);
 }
 
@@ -249,9 +250,9 @@ tare_status dataset_row_parse(const char *json, int64_t n, const char *where, st
 
 /* ---------------------------------------------------------------- a file */
 
-struct lines { /* the non-empty lines of a text */
+struct lines { /* iterates over the non-empty lines of a text */
     const char *p, *end;
-    int64_t number; /* of the line last returned */
+    int64_t number; /* of the line returned last */
 };
 
 static struct lines lines_of(const struct str *text)
@@ -276,17 +277,17 @@ static bool next_line(struct lines *l, tare_text *out)
     return false;
 }
 
-/* A file that is one list has lines that look like rows, most of them with a comma at their end. */
+/* Refuses a file that is a single list: most of its lines look like rows with a comma at the
+ * end. */
 static tare_status refuse_list(const char *path, const struct str *text, struct err *e)
 {
     const struct lines l = lines_of(text);
     const char *p = l.p;
     while (p < l.end && *p && strchr(" \t\r\n", *p)) p++;
     if (p == l.end || *p != '[') return TARE_OK;
-    FAIL(
-        e, TARE_E_CONFIG,
-        "%s is one JSON list, and a data file has one JSON object a line, {\"question\": ...}; tools/to_jsonl.py makes it of a list",
-        path);
+    FAIL(e, TARE_E_CONFIG,
+         "%s is a JSON list, but a data file has one JSON object per line, {\"question\": ...}; tools/to_jsonl.py converts a list",
+         path);
 }
 
 static void make_where(char where[FS_PATH], const char *path, int64_t line)
@@ -294,7 +295,7 @@ static void make_where(char where[FS_PATH], const char *path, int64_t line)
     snprintf(where, FS_PATH, "%.*s:%lld", FS_PATH - 32, path, (long long)line);
 }
 
-/* Rows with equal ids are refused; rows without id whose question came before get a uid of their own. */
+/* Refuses duplicate ids. Rows without id that repeat a question get a separate uid. */
 static tare_status place_row(struct dataset *d, struct seen *ids, int64_t index, struct err *e)
 {
     struct row *row = &d->rows[index];
@@ -303,7 +304,7 @@ static tare_status place_row(struct dataset *d, struct seen *ids, int64_t index,
         TRY(hash_set_add(ids, row->uid, index, &earlier, e));
         if (earlier < 0) return TARE_OK;
         if (row->has_id)
-            FAIL(e, TARE_E_INVALID, "%s: the id \"%s\" is that of %s too; every row needs an id of its own", row->where, row->id,
+            FAIL(e, TARE_E_INVALID, "%s: the id \"%s\" is also used by %s; every row needs a different id", row->where, row->id,
                  d->rows[earlier].where);
         row->uid = fs_hash(row->question.data, row->question.size, copy);
     }
@@ -334,16 +335,16 @@ static tare_status count_rows(const char *path, const struct str *text, int64_t 
     tare_text line;
     TRY(refuse_list(path, text, e));
     while (next_line(&lines, &line)) ++*count;
-    if (*count == before) FAIL(e, TARE_E_INVALID, "%s: no rows; a JSON object is expected on every line", path);
+    if (*count == before) FAIL(e, TARE_E_INVALID, "%s: no rows; every line must be a JSON object", path);
     return TARE_OK;
 }
 
-/* What every file of a data set needs while it is read. */
+/* State while the files of a data set are read. */
 struct loading {
     const struct files *files;
     struct str *text; /* [files->n] */
     struct seen ids;
-    int64_t most; /* rows */
+    int64_t most; /* maximum number of rows */
     struct dataset *d;
 };
 
@@ -376,7 +377,7 @@ static tare_status load_all(struct loading *l, int64_t limit, struct err *e)
     return TARE_OK;
 }
 
-/* The rows of the files, in their order. */
+/* Loads the rows of the files in order. */
 static tare_status load_files(const struct files *f, int64_t limit, struct dataset *d, struct err *e)
 {
     struct loading l = {.files = f, .d = d};
@@ -393,9 +394,8 @@ static tare_status load_files(const struct files *f, int64_t limit, struct datas
 tare_status dataset_load(const char *source, int64_t limit, struct dataset *out, struct err *e)
 {
     *out = (struct dataset){0};
-    if (!source || !*source)
-        FAIL(e, TARE_E_CONFIG, "no data set given; set data.train to a JSONL file or builtin:arithmetic/train");
-    if (limit < 0) FAIL(e, TARE_E_RANGE, "data.limit is %lld; it has to be 0 (all rows) or more", (long long)limit);
+    if (!source || !*source) FAIL(e, TARE_E_CONFIG, "missing data set; set data.train to a JSONL file or builtin:arithmetic/train");
+    if (limit < 0) FAIL(e, TARE_E_RANGE, "data.limit = %lld: must be 0 (all rows) or more", (long long)limit);
     arena_init(&out->arena, "data set");
     tare_status status;
     if (!strncmp(source, "builtin:", 8)) {
@@ -423,7 +423,7 @@ tare_status dataset_of(const struct config *c, const char *key, struct dataset *
     const tare_status status = dataset_load(train ? c->data.train : c->data.eval, train ? c->data.limit : c->eval.rows, out, e);
     if (!status && out->weight && !train) {
         dataset_free(out);
-        FAIL(e, TARE_E_CONFIG, "%s: data.eval has weights, and evaluation takes every row; leave them out",
+        FAIL(e, TARE_E_CONFIG, "%s: data.eval has weights, but evaluation uses every row; remove them",
              config_where(c, "data", key));
     }
     if (status == TARE_E_NOT_FOUND || status == TARE_E_CONFIG) err_prefix(e, "%s: data.%s", config_where(c, "data", key), key);
@@ -441,14 +441,14 @@ void dataset_free(struct dataset *d)
 struct checking {
     struct dataset_check *c;
     struct seen ids, questions;
-    struct arena arena; /* of the row at hand */
+    struct arena arena; /* memory of the current row */
     struct files files;
-    int64_t file; /* the one at hand */
+    int64_t file; /* index of the current file */
 };
 
 enum { LINE_BITS = 40 };
 
-/* A place in one number, for the tables of what came before. */
+/* Encodes file and line as one number for the tables of earlier rows. */
 static int64_t place_of(const struct checking *k, int64_t line)
 {
     return k->file << LINE_BITS | line;
@@ -474,9 +474,10 @@ static tare_status check_row(struct checking *k, tare_text line, int64_t number,
     reason[0] = 0;
     if (dataset_row_parse(line.data, line.size, where, &k->arena, &row, &bad)) {
         if (bad.code == TARE_E_NOMEM) return *e = bad, bad.code;
-        const size_t skip = strlen(where) + 2; /* the report has the place already */
+        const size_t skip = strlen(where) + 2; /* the report already has the place */
         snprintf(reason, 256, "%.255s", strlen(bad.message) > skip ? bad.message + skip : bad.message);
-        const int64_t broken = str_utf8_error(reason, (int64_t)strlen(reason)); /* a character cut through by the limit */
+        /* a character truncated by the limit */
+        const int64_t broken = str_utf8_error(reason, (int64_t)strlen(reason));
         if (broken) reason[broken - 1] = 0;
         return TARE_OK;
     }
@@ -517,7 +518,7 @@ static tare_status check_file(struct checking *k, struct err *e)
         }
         arena_reset(&k->arena);
     }
-    if (k->c->rows == before) FAIL(e, TARE_E_INVALID, "%s: no rows; a JSON object is expected on every line", path);
+    if (k->c->rows == before) FAIL(e, TARE_E_INVALID, "%s: no rows; every line must be a JSON object", path);
     return TARE_OK;
 }
 

@@ -1,19 +1,19 @@
-/* Ids to text, whole and id by id. */
+/* Decodes ids to text, all at once or one by one. */
 #include "data/tokenizer_impl.h"
 
 #include <string.h>
 
 /* ---------------------------------------------------------------- byte-level tokens */
 
-static int sequence_size(unsigned char lead) /* 0: no character begins so */
+static int sequence_size(unsigned char lead) /* 0: not a lead byte */
 {
     if (lead < 0x80) return 1;
     if (lead < 0xC2 || lead > 0xF4) return 0;
     return lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
 }
 
-/* Whether b may follow the n bytes held. */
-static bool continues(const unsigned char *held, int n, unsigned char b)
+/* Returns whether b may follow the n bytes held. */
+static bool continues_sequence(const unsigned char *held, int n, unsigned char b)
 {
     if ((b & 0xC0) != 0x80) return false;
     if (n > 1) return true;
@@ -34,12 +34,13 @@ static bool continues(const unsigned char *held, int n, unsigned char b)
 static tare_status give_up(struct token_stream *s, struct str *out, struct err *e)
 {
     s->n_held = 0;
-    return str_add(out, "\xEF\xBF\xBD", 3, e); /* U+FFFD for the longest beginning of a character that broke off */
+    /* U+FFFD for the longest prefix of a truncated character */
+    return str_add(out, "\xEF\xBF\xBD", 3, e);
 }
 
 static tare_status push_byte(struct token_stream *s, unsigned char b, struct str *out, struct err *e)
 {
-    if (s->n_held && !continues(s->held, s->n_held, b)) TRY(give_up(s, out, e));
+    if (s->n_held && !continues_sequence(s->held, s->n_held, b)) TRY(give_up(s, out, e));
     s->held[s->n_held++] = b;
     const int size = sequence_size(s->held[0]);
     if (!size) return give_up(s, out, e);
@@ -63,9 +64,10 @@ static tare_status put_bytes(struct token_stream *s, tare_text bytes, struct str
     return TARE_OK;
 }
 
-/* ---------------------------------------------------------------- tokens that are characters, and tokens that are bytes */
+/* ---------------------------------------------------------------- tokens that are characters, and
+ * tokens that are bytes */
 
-/* A part of the text, without what is to be taken from the front. */
+/* Appends text, without the characters to strip from the front. */
 static tare_status put_text(struct token_stream *s, tare_text text, struct str *out, struct err *e)
 {
     const struct decoding *d = &s->tokenizer->decoding;
@@ -89,7 +91,7 @@ static tare_status end_run(struct token_stream *s, struct str *out, struct err *
     return TARE_OK;
 }
 
-/* The text of the first token where a decoder gives it no spaces for its marks. */
+/* Appends the text of the first token, for decoders that drop the space of its mark. */
 static tare_status put_first(struct token_stream *s, tare_text content, struct str *out, struct err *e)
 {
     struct spelling bare = s->tokenizer->model.vocab.spelling;

@@ -20,32 +20,33 @@ static tare_status add_pattern(struct files *f, const char *pattern, struct aren
 {
     OWNED(globfree) glob_t g = {0};
     if (fs_exists(pattern) || !strpbrk(pattern, "*?[")) return add_path(f, pattern, a, e);
-    const int bad = glob(pattern, 0, NULL, &g); /* in the order of their names */
+    const int bad = glob(pattern, 0, NULL, &g); /* sorted by name */
     if (bad == GLOB_NOSPACE) FAIL(e, TARE_E_NOMEM, "%s: no memory to list the files", pattern);
-    if (bad) FAIL(e, TARE_E_NOT_FOUND, "%s: no file is named so", pattern);
+    if (bad) FAIL(e, TARE_E_NOT_FOUND, "%s: no such file", pattern);
     for (size_t i = 0; i < g.gl_pathc; i++) TRY(add_path(f, g.gl_pathv[i], a, e));
     return TARE_OK;
 }
 
-/* Where the weight of an entry begins, at its last colon; NULL: it has none. */
+/* Returns where the weight of an entry begins, at its last colon; NULL: no weight. */
 static char *weight_of(char *name, double *weight)
 {
     char *colon = strrchr(name, ':');
     return colon && colon > name && !str_to_double(colon + 1, weight, NULL) ? colon : NULL;
 }
 
-/* Cuts "name:0.7" in two. A file of the whole name comes first. weight 0: it has none. */
+/* Splits "name:0.7". An existing file with the whole name takes precedence. weight 0: none. */
 static tare_status take_weight(char *name, double *weight, struct err *e)
 {
     char *colon = fs_exists(name) ? NULL : weight_of(name, weight);
     if (!colon) return *weight = 0, TARE_OK;
     if (!(*weight >= 1e-6 && *weight <= 1e6))
-        FAIL(e, TARE_E_CONFIG, "%s: a weight is a number from 1e-6 to 1e6; leave out a file that is not to be used", name);
+        FAIL(e, TARE_E_CONFIG, "%s: invalid weight: must be in 1e-6 .. 1e6; remove files that are not to be used", name);
     *colon = 0;
     return TARE_OK;
 }
 
-/* Cuts the next entry off the list: it ends at a comma, or at a space after its weight, since names may have spaces. NULL: there is none. */
+/* Splits the next entry off the list. It ends at a comma, or at a space after its weight, because
+ * names may contain spaces. NULL: the list is empty. */
 static char *next_entry(char **list)
 {
     char *name = *list + strspn(*list, " ,"), *end = name;
@@ -64,13 +65,13 @@ static char *next_entry(char **list)
     return name;
 }
 
-/* weight: [n_sources] 0 for an entry without one */
+/* weight: [n_sources], 0 for an entry without one */
 static tare_status keep_weights(struct files *f, double *weight, const char *list, struct err *e)
 {
     int64_t weighted = 0;
     for (int64_t s = 0; s < f->n_sources; s++) weighted += weight[s] > 0;
     if (weighted && weighted < f->n_sources)
-        FAIL(e, TARE_E_CONFIG, "'%s': %lld of %lld files have a weight (file.jsonl:0.7); give one to all of them or to none", list,
+        FAIL(e, TARE_E_CONFIG, "'%s': %lld of %lld files have a weight (file.jsonl:0.7); give a weight to all or none", list,
              (long long)weighted, (long long)f->n_sources);
     f->weight = weighted ? weight : NULL;
     return TARE_OK;

@@ -1,5 +1,5 @@
-/* The files that a value such as data.train names: one, several with commas between them, or patterns such as data/part-?.jsonl, each with
- * a weight ("a.jsonl:0.7 b.jsonl:0.3") or none of them. */
+/* Files named by a value such as data.train: one, several separated by commas, or patterns such as
+ * data/part-?.jsonl, either all with a weight ("a.jsonl:0.7 b.jsonl:0.3") or none. */
 #ifndef TARE_CORE_DATA_FILES_H
 #define TARE_CORE_DATA_FILES_H
 
@@ -7,13 +7,14 @@
 
 struct files {
     const char **path;
-    int32_t *source; /* [n] which entry of the list it belongs to */
+    int32_t *source; /* [n] index of its list entry */
     int64_t n;
-    double *weight; /* [n_sources] finite and above 0; NULL: none has one */
+    double *weight; /* [n_sources] finite and positive; NULL: no weights */
     int64_t n_sources;
 };
 
-/* Memory from the arena. TARE_E_CONFIG: it names no file, or its weights cannot be; TARE_E_NOT_FOUND: a pattern without a file. */
+/* Memory from the arena. TARE_E_CONFIG: the list is empty or a weight is invalid; TARE_E_NOT_FOUND:
+ * a pattern matches no file. */
 tare_status files_of(const char *list, struct arena *a, struct files *out, struct err *e);
 
 #endif

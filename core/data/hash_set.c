@@ -10,7 +10,7 @@ static struct seen_slot *slot_of(const struct seen *s, uint64_t hash)
     return &s->slots[i];
 }
 
-static tare_status grow(struct seen *s, struct err *e)
+static tare_status grow_table(struct seen *s, struct err *e)
 {
     struct seen bigger = {.n = s->n, .capacity = s->capacity ? 2 * s->capacity : 256};
     TRY(mem_new(bigger.capacity * (int64_t)sizeof *bigger.slots, (void **)&bigger.slots, e));
@@ -23,7 +23,7 @@ static tare_status grow(struct seen *s, struct err *e)
 
 tare_status hash_set_add(struct seen *s, uint64_t hash, int64_t index, int64_t *earlier, struct err *e)
 {
-    if (2 * s->n >= s->capacity) TRY(grow(s, e));
+    if (2 * s->n >= s->capacity) TRY(grow_table(s, e));
     struct seen_slot *slot = slot_of(s, hash);
     *earlier = slot->index - 1;
     if (slot->index) return TARE_OK;

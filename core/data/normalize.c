@@ -18,8 +18,8 @@ static const struct form {
              {"NFKC", UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_COMPAT},
              {"NFKD", UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT}};
 
-/* End of the stretch from p on that is in the normal form for certain. In every form that is ASCII; in NFC it is whatever is made of
- * starters that neither decompose nor compose. */
+/* Returns the end of the longest prefix of p that is certainly in the normal form. For every form
+ * that includes ASCII; for NFC it includes all starters that neither decompose nor compose. */
 static const unsigned char *plain_until(int form, const unsigned char *p, const unsigned char *end)
 {
     if (form != forms[0].options) {
@@ -31,7 +31,8 @@ static const unsigned char *plain_until(int form, const unsigned char *p, const 
             p++;
             continue;
         }
-        if (*p >= 0xD0 && *p <= 0xD3 && !(*p == 0xD2 && p[1] < 0x8A)) { /* U+0400-U+04FF but for the combining U+0480-U+0489 */
+        /* U+0400-U+04FF except the combining U+0480-U+0489 */
+        if (*p >= 0xD0 && *p <= 0xD3 && !(*p == 0xD2 && p[1] < 0x8A)) {
             p += 2;
             continue;
         }
@@ -44,8 +45,8 @@ static const unsigned char *plain_until(int form, const unsigned char *p, const 
     return p;
 }
 
-/* Characters that Unicode 9.0 does not have, which is what `tokenizers` (0.23) normalizes by: to it they neither combine, compose nor decompose. In all forms,
- * and in those of compatibility. */
+/* Characters missing from Unicode 9.0, the version by which `tokenizers` (0.23) normalizes: it
+ * neither combines, composes nor decomposes them. In all forms, and in the compatibility forms. */
 struct range {
     int32_t first, last;
 };
@@ -84,7 +85,7 @@ static tare_status map_old(int form, const unsigned char *p, const unsigned char
     return status;
 }
 
-/* Young characters stay, and separate what is before them from what comes after. */
+/* Characters newer than Unicode 9.0 are kept; they separate the text before and after them. */
 static tare_status map_stretch(int form, const unsigned char *p, const unsigned char *end, struct str *out, struct err *e)
 {
     for (const unsigned char *q = p, *begin = p; q < end;) {
@@ -97,8 +98,8 @@ static tare_status map_stretch(int form, const unsigned char *p, const unsigned 
     return map_old(form, p, end, out, e);
 }
 
-/* Only what plain_until does not vouch for goes through utf8proc, from the character before (it may compose) up to the next ASCII
- * character (which never does with what is before it). */
+/* Passes only the text that plain_until excludes through utf8proc: from the preceding character,
+ * which may compose, to the next ASCII character, which never composes with the text before it. */
 static tare_status to_form(int form, tare_text text, struct str *out, struct err *e)
 {
     const unsigned char *p = (const unsigned char *)text.data, *end = p + text.size;
@@ -131,7 +132,7 @@ static tare_status put_part(void *ctx, const unsigned char *text, int64_t n, boo
     return str_add(r->out, (const char *)text, n, e);
 }
 
-static tare_status strip(const struct normalizer_step *s, tare_text text, struct str *out, struct err *e)
+static tare_status strip_spaces(const struct normalizer_step *s, tare_text text, struct str *out, struct err *e)
 {
     const unsigned char *begin = (const unsigned char *)text.data, *end = begin + text.size;
     while (s->left && begin < end) {
@@ -158,7 +159,7 @@ static tare_status apply_step(const struct normalizer_step *s, tare_text text, s
     case NORMALIZE_REPLACE:
         return regex_each(&s->regex, (const unsigned char *)text.data, text.size, put_part, &(struct replacing){&s->text, out}, e);
     case NORMALIZE_STRIP:
-        return strip(s, text, out, e);
+        return strip_spaces(s, text, out, e);
     default:
         return to_form(s->form, text, out, e);
     }
@@ -172,7 +173,8 @@ bool normalizer_keeps(const struct normalizer *z, const unsigned char *text, int
     return keeps;
 }
 
-/* Steps that multiply a text, one after the other, are a file's way to take all memory. NFKC makes 18 characters of one at most. */
+/* Limits on growth: a file could exhaust memory with consecutive steps that each multiply the text.
+ * NFKC turns one character into at most 18. */
 enum { MOST_GROWTH = 64, MOST_SMALL = 1 << 20 };
 
 tare_status normalizer_apply(const struct normalizer *z, const unsigned char *text, int64_t n, struct str *out, struct err *e)
@@ -187,7 +189,7 @@ tare_status normalizer_apply(const struct normalizer *z, const unsigned char *te
         if (next.size > MOST_SMALL && next.size / MOST_GROWTH > n)
             FAIL(
                 e, TARE_E_INVALID,
-                "tokenizer.json: its normalizer makes %lld bytes of a text of %lld (step %lld); at most %d times as many are taken",
+                "tokenizer.json: its normalizer expands a text to %lld bytes from %lld (step %lld); at most %d times as many are allowed",
                 (long long)next.size, (long long)n, (long long)i + 1, MOST_GROWTH);
         const struct str made = next;
         next = now;
@@ -250,7 +252,7 @@ static tare_status read_step(struct normalizer_step *s, const json_t *p, const c
     if (!strcmp(type, "Prepend")) return read_prepend(s, p, where, e);
     if (!strcmp(type, "Replace")) return read_replace(s, p, where, e);
     if (!strcmp(type, "Strip")) return read_strip(s, p, where, e);
-    FAIL(e, TARE_E_UNSUPPORTED, "%s: type \"%.60s\" is not supported; NFC, NFD, NFKC, NFKD, Prepend, Replace and Strip are", where,
+    FAIL(e, TARE_E_UNSUPPORTED, "%s: type \"%.60s\" is not supported; use NFC, NFD, NFKC, NFKD, Prepend, Replace or Strip", where,
          type);
 }
 

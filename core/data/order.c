@@ -25,8 +25,9 @@ static void enter_epoch(struct order *o, int64_t epoch)
     o->epoch = epoch;
 }
 
-/* A step that reaches over k epochs meets a row at most k + 1 times; counting back among the m prompts needs no table. */
-static int64_t occurrences(const int64_t *rows, int64_t upto)
+/* Counts how often the row occurred before. A step over k epochs meets a row at most k + 1 times,
+ * so scanning back over m prompts needs no table. */
+static int64_t count_occurrences(const int64_t *rows, int64_t upto)
 {
     int64_t n = 0;
     for (int64_t i = 0; i < upto; i++) n += rows[i] == rows[upto];
@@ -35,18 +36,18 @@ static int64_t occurrences(const int64_t *rows, int64_t upto)
 
 void order_occurrences(const int64_t *rows, int64_t m, int64_t *occurrence)
 {
-    for (int64_t i = 0; i < m; i++) occurrence[i] = occurrences(rows, i);
+    for (int64_t i = 0; i < m; i++) occurrence[i] = count_occurrences(rows, i);
 }
 
 tare_status order_next(struct order *o, int64_t *cursor, int64_t m, int64_t *rows, int64_t *occurrence, struct err *e)
 {
     if (*cursor < 0 || m < 0 || *cursor > INT64_MAX - m)
-        FAIL(e, TARE_E_RANGE, "cursor %lld and %lld prompts are no place in the prompt order", (long long)*cursor, (long long)m);
+        FAIL(e, TARE_E_RANGE, "cursor %lld with %lld prompts is outside the prompt order", (long long)*cursor, (long long)m);
     for (int64_t i = 0; i < m; i++) {
         const int64_t at = *cursor + i;
         enter_epoch(o, at / o->n);
         rows[i] = o->index[at % o->n];
-        if (occurrence) occurrence[i] = occurrences(rows, i);
+        if (occurrence) occurrence[i] = count_occurrences(rows, i);
     }
     *cursor += m;
     return TARE_OK;

@@ -2,7 +2,7 @@
 
 #include "base/fs.h"
 
-/* Bytes of characters beyond ASCII count as letters: a question in Chinese keeps its text. */
+/* Non-ASCII bytes count as letters, so a question in Chinese keeps its text. */
 int64_t overlap_normalise(tare_text question, char *out)
 {
     int64_t n = 0;
@@ -54,7 +54,7 @@ tare_status overlap_find(struct overlap *o, tare_text question, const char **nam
     const uint64_t key = key_of(question, &n);
     *name = NULL;
     if (!n || !o->n) return TARE_OK;
-    /* the set has no look-up that does not add: what is added here gets an index above those of the evaluation's rows */
+    /* a look-up also adds; hashes added here get an index beyond the evaluation rows */
     TRY(hash_set_add(&o->seen, key, o->n + o->extra++, &earlier, e));
     if (earlier >= 0 && earlier < o->n) *name = o->names[earlier];
     return TARE_OK;

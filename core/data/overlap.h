@@ -1,5 +1,6 @@
-/* Is a question one of an evaluation file? Compared by the first 80 letters and digits of the question (ASCII, lower case; everything else is
- * left out), so that spacing, punctuation and markup do not hide a copy. Questions in other scripts are compared by their other bytes too. */
+/* Checks whether a question also occurs in an evaluation file. Questions are compared by their
+ * first 80 letters and digits (ASCII, lower case; everything else is skipped), so spacing,
+ * punctuation and markup do not hide a copy. Bytes of other scripts count as letters. */
 #ifndef TARE_CORE_DATA_OVERLAP_H
 #define TARE_CORE_DATA_OVERLAP_H
 
@@ -20,7 +21,8 @@ int64_t overlap_normalise(tare_text question, char *out);
 void overlap_init(struct overlap *o);
 /* Adds every question of a file. */
 tare_status overlap_add(struct overlap *o, const char *path, struct err *e);
-/* name: "id of FILE" when the question is one of those, else NULL. Questions without a letter or digit are none. */
+/* name: "id of FILE" if the question is in one of the files, else NULL. Questions without a letter
+ * or digit never match. */
 tare_status overlap_find(struct overlap *o, tare_text question, const char **name, struct err *e);
 void overlap_free(struct overlap *o);
 

@@ -56,7 +56,7 @@ void token_model_free(struct token_model *m)
     vocab_free(&m->vocab);
 }
 
-static tare_status append(struct token_ids *out, const int32_t *ids, int64_t n, struct err *e)
+static tare_status append_ids(struct token_ids *out, const int32_t *ids, int64_t n, struct err *e)
 {
     if (out->n + n > out->capacity) TRY(mem_grow((void **)&out->data, &out->capacity, out->n + n, sizeof *out->data, e));
     if (n) memcpy(out->data + out->n, ids, (size_t)n * sizeof *ids);
@@ -69,13 +69,13 @@ static int32_t whole_token(const struct token_model *m, const unsigned char *pie
     return m->symbols.characters ? vocab_find_own(&m->vocab, (const char *)piece, n) : vocab_find_bytes(&m->vocab, piece, n);
 }
 
-static tare_status encode(const struct token_model *m, struct piece_scratch *s, tare_text piece, struct token_ids *out,
-                          struct err *e)
+static tare_status encode_piece(const struct token_model *m, struct piece_scratch *s, tare_text piece, struct token_ids *out,
+                                struct err *e)
 {
     const unsigned char *text = (const unsigned char *)piece.data;
     if (m->is_unigram) return unigram_encode(&(struct viterbi){&m->unigram, &m->vocab, &m->symbols}, &s->unigram, piece, out, e);
     const int32_t id = m->whole ? whole_token(m, text, piece.size) : -1;
-    if (id >= 0) return append(out, &id, 1, e);
+    if (id >= 0) return append_ids(out, &id, 1, e);
     return bpe_encode(&(struct bpe){&m->vocab, &m->merges, &m->symbols}, &s->bpe, text, piece.size, out, e);
 }
 
@@ -83,9 +83,9 @@ tare_status piece_encode(const struct token_model *m, struct piece_scratch *s, c
                          struct token_ids *out, struct err *e)
 {
     struct cached_piece *c = n <= CACHE_TEXT ? cache_slot(s, piece, n) : NULL;
-    if (c && c->size == n && !memcmp(c->text, piece, (size_t)n)) return append(out, c->ids, c->n, e);
+    if (c && c->size == n && !memcmp(c->text, piece, (size_t)n)) return append_ids(out, c->ids, c->n, e);
     const int64_t begin = out->n;
-    TRY(encode(m, s, (tare_text){(const char *)piece, n}, out, e));
+    TRY(encode_piece(m, s, (tare_text){(const char *)piece, n}, out, e));
     if (!c || out->n - begin > CACHE_IDS) return TARE_OK;
     c->size = (uint8_t)n;
     c->n = (uint8_t)(out->n - begin);

@@ -1,4 +1,5 @@
-/* One piece of text to ids, by the tokenizer's model; pieces that were met before come from a cache. Internal to the data folder. */
+/* Encodes one piece of text to ids with the tokenizer's model; a cache holds pieces seen before.
+ * Internal to core/data. */
 #ifndef TARE_CORE_DATA_PIECES_H
 #define TARE_CORE_DATA_PIECES_H
 
@@ -10,14 +11,14 @@ struct token_model {
     struct symbols symbols;
     bool is_unigram;
     struct merges merges; /* BPE */
-    bool whole;           /* BPE: a piece that is a token is taken as it is, before any merge (ignore_merges) */
+    bool whole;           /* BPE: a piece that is a token is not split (ignore_merges) */
     struct unigram unigram;
 };
 void token_model_free(struct token_model *m);
 
-/* What one encoding thread works with; kept between calls for its cache of pieces. */
+/* Scratch memory and piece cache of one encoding thread, kept between calls. */
 struct piece_scratch {
-    struct piece_scratch *next; /* in the tokenizer's list of idle ones */
+    struct piece_scratch *next; /* links the tokenizer's idle ones */
     struct bpe_scratch bpe;
     struct unigram_scratch unigram;
     struct cached_piece *cache;

@@ -16,7 +16,7 @@ const char PATTERN_LLAMA3[] = CL100K("\\p{N}{1,3}");
 
 /* ---------------------------------------------------------------- characters */
 
-enum { OTHER, LETTER, NUMBER, SPACE, NEWLINE, END }; /* NEWLINE: \r and \n, which are \s too */
+enum { OTHER, LETTER, NUMBER, SPACE, NEWLINE, END }; /* NEWLINE: \r and \n, which \s also matches */
 
 static const unsigned char ascii_class[128] = {
     ['\t'] = SPACE, ['\v'] = SPACE, ['\f'] = SPACE, [' '] = SPACE,  ['\n'] = NEWLINE, ['\r'] = NEWLINE, ['0'] = NUMBER,
@@ -58,7 +58,7 @@ bool pretokenize_is_space(int32_t c)
     return class == SPACE || class == NEWLINE;
 }
 
-/* Class of the character at p, whose end goes to *next. */
+/* Returns the class of the character at p; *next is its end. */
 static inline int class_at(const unsigned char *p, const unsigned char *end, const unsigned char **next)
 {
     if (p >= end) return *next = p, END;
@@ -76,8 +76,9 @@ static const unsigned char *run_of(int class, const unsigned char *p, const unsi
 
 /* ---------------------------------------------------------------- the three expressions */
 
-/* 's 't 'm 'd 're 've 'll after the apostrophe at p; p if there is none. fold: any case, and U+017F counts as s. */
-static const unsigned char *contraction(const unsigned char *p, const unsigned char *end, bool fold)
+/* Matches 's 't 'm 'd 're 've 'll after the apostrophe at p; returns p if there is no match. fold:
+ * ignores case, and U+017F counts as s. */
+static const unsigned char *match_contraction(const unsigned char *p, const unsigned char *end, bool fold)
 {
     if (end - p < 2) return p;
     const unsigned char a = fold ? (unsigned char)(p[1] | 0x20) : p[1];
@@ -90,8 +91,9 @@ static const unsigned char *contraction(const unsigned char *p, const unsigned c
     return ((a == 'r' || a == 'v') && b == 'e') || (a == 'l' && b == 'l') ? p + 3 : p;
 }
 
-/* \s+(?!\S)|\s+ at p, which is a space: the run, without its last character when text follows. */
-static const unsigned char *blanks(const unsigned char *p, const unsigned char *end, bool newlines_first)
+/* Matches \s+(?!\S)|\s+ at p, which is a space: the run, without its last character if text
+ * follows. */
+static const unsigned char *match_blanks(const unsigned char *p, const unsigned char *end, bool newlines_first)
 {
     const unsigned char *at = p, *next, *last = p, *newline = NULL;
     int class;
@@ -107,7 +109,7 @@ static const unsigned char *blanks(const unsigned char *p, const unsigned char *
 const unsigned char *pretokenize_gpt2(const unsigned char *p, const unsigned char *end)
 {
     if (*p == '\'') {
-        const unsigned char *stop = contraction(p, end, false);
+        const unsigned char *stop = match_contraction(p, end, false);
         if (stop > p) return stop;
     }
     const unsigned char *next;
@@ -121,13 +123,13 @@ const unsigned char *pretokenize_gpt2(const unsigned char *p, const unsigned cha
         }
     }
     if (class <= NUMBER) return run_of(class, next, end);
-    return blanks(p, end, false);
+    return match_blanks(p, end, false);
 }
 
 static const unsigned char *match_cl100k(const unsigned char *p, const unsigned char *end, int digits)
 {
     if (*p == '\'') {
-        const unsigned char *stop = contraction(p, end, true);
+        const unsigned char *stop = match_contraction(p, end, true);
         if (stop > p) return stop;
     }
     const unsigned char *next, *after;
@@ -138,12 +140,14 @@ static const unsigned char *match_cl100k(const unsigned char *p, const unsigned 
         return next;
     }
     const int follows = class_at(next, end, &after);
-    if (class != NEWLINE && follows == LETTER) return run_of(LETTER, after, end); /* [^\r\n\p{L}\p{N}]?\p{L}+ */
+    /* [^\r
+     * \p{L}\p{N}]?\p{L}+ */
+    if (class != NEWLINE && follows == LETTER) return run_of(LETTER, after, end);
     if (class == OTHER || (*p == ' ' && follows == OTHER)) {
         p = run_of(OTHER, next, end);
         return run_of(NEWLINE, p, end);
     }
-    return blanks(p, end, true);
+    return match_blanks(p, end, true);
 }
 
 const unsigned char *pretokenize_qwen2(const unsigned char *p, const unsigned char *end)
@@ -184,10 +188,10 @@ void pretokenize_free(struct split *s)
 
 static tare_status run_steps(const struct pretokenizer *w, int64_t step, const unsigned char *text, int64_t n, struct err *e);
 
-struct cutting { /* the pieces of one regular expression */
+struct cutting { /* splits by one regular expression */
     const struct pretokenizer *w;
     int64_t step;
-    const unsigned char *held; /* the beginning of a piece that may go on */
+    const unsigned char *held; /* start of a piece that may continue */
     int64_t n_held;
 };
 
@@ -198,7 +202,7 @@ static tare_status let_go(struct cutting *c, struct err *e)
     return n ? run_steps(c->w, c->step + 1, c->held, n, e) : TARE_OK;
 }
 
-static tare_status cut(void *ctx, const unsigned char *text, int64_t n, bool match, struct err *e)
+static tare_status cut_match(void *ctx, const unsigned char *text, int64_t n, bool match, struct err *e)
 {
     struct cutting *c = ctx;
     const enum split_behavior behavior = c->w->steps[c->step].behavior;
@@ -213,7 +217,7 @@ static tare_status cut(void *ctx, const unsigned char *text, int64_t n, bool mat
 static tare_status run_regex(const struct pretokenizer *w, int64_t step, const unsigned char *text, int64_t n, struct err *e)
 {
     struct cutting c = {.w = w, .step = step};
-    TRY(regex_each(&w->steps[step].regex, text, n, cut, &c, e));
+    TRY(regex_each(&w->steps[step].regex, text, n, cut_match, &c, e));
     return let_go(&c, e);
 }
 
@@ -248,7 +252,7 @@ static bool begins_with_mark(const struct metaspace *m, const unsigned char *tex
     return n >= m->mark_size && !memcmp(text, m->mark, (size_t)m->mark_size);
 }
 
-/* The text with a mark for each space, and one in front of it. */
+/* Replaces each space by the mark and puts a mark in front. */
 static tare_status mark_spaces(const struct pretokenizer *w, int64_t step, tare_text text, struct str *out, struct err *e)
 {
     const struct metaspace *m = &w->steps[step].metaspace;

@@ -38,7 +38,7 @@ void prompts_free(struct prompts *p)
     mem_free(p);
 }
 
-static json_t *message(const char *role, const char *text, int64_t n)
+static json_t *new_message(const char *role, const char *text, int64_t n)
 {
     json_t *m = json_object();
     if (json_object_set_new(m, "role", json_string(role)) || json_object_set_new(m, "content", json_stringn(text, (size_t)n))) {
@@ -53,7 +53,7 @@ static tare_status no_memory(struct err *e)
     FAIL(e, TARE_E_NOMEM, "no memory for the messages of a prompt");
 }
 
-/* The suffix is added to the last user message. */
+/* Appends the suffix to the last user message. */
 static tare_status add_suffix(const struct prompts *p, json_t *messages, const struct row *row, struct err *e)
 {
     const char *suffix = p->config->suffix;
@@ -66,7 +66,7 @@ static tare_status add_suffix(const struct prompts *p, json_t *messages, const s
     }
     const json_t *content = json_object_get(last, "content");
     if (!json_is_string(content))
-        FAIL(e, TARE_E_INVALID, "%s: \"messages\" has no user turn that data.suffix could follow", row->where);
+        FAIL(e, TARE_E_INVALID, "%s: \"messages\" has no user message to which data.suffix can be appended", row->where);
     OWNED(str_free) struct str text = {0};
     TRY(str_add(&text, json_string_value(content), (int64_t)json_string_length(content), e));
     TRY(str_add(&text, suffix, -1, e));
@@ -89,12 +89,12 @@ static tare_status make_messages(const struct prompts *p, const struct row *row,
         struct str text = {0};
         *out = json_array();
         tare_status status = question_text(row, &text, e);
-        if (!status && json_array_append_new(*out, message("user", text.data, text.size))) status = no_memory(e);
+        if (!status && json_array_append_new(*out, new_message("user", text.data, text.size))) status = no_memory(e);
         str_free(&text);
         TRY(status);
     }
     const bool own = !strcmp(json_text_or(json_array_get(*out, 0), "role", ""), "system");
-    if (system && *system && !own && json_array_insert_new(*out, 0, message("system", system, (int64_t)strlen(system))))
+    if (system && *system && !own && json_array_insert_new(*out, 0, new_message("system", system, (int64_t)strlen(system))))
         return no_memory(e);
     return add_suffix(p, *out, row, e);
 }
@@ -126,13 +126,14 @@ static bool same_text(tare_text a, tare_text b)
     return a.size == b.size && (!a.size || !memcmp(a.data, b.data, (size_t)a.size));
 }
 
-/* Whether all prompts are the same ids although the rows ask different things: then the model never sees what is asked. */
+/* Detects prompts that have the same ids although the rows ask different questions: the model then
+ * never sees the question. */
 struct likeness {
     uint64_t first; /* hash of the first prompt */
     bool alike, rows_differ;
 };
 
-static void compare(struct likeness *k, const struct dataset *d, int64_t i, const struct token_ids *ids)
+static void compare_prompts(struct likeness *k, const struct dataset *d, int64_t i, const struct token_ids *ids)
 {
     const struct row *a = &d->rows[0], *b = &d->rows[i];
     const uint64_t hash = fs_hash(ids->data, ids->n * (int64_t)sizeof *ids->data, 0);
@@ -147,19 +148,19 @@ static tare_status warn_alike(const struct prompts *p, const struct dataset *d, 
     TRY(chat_blame(p->chat, &why, e));
     for (int k = 0; CHAT_VARIABLES[k]; k++) TRY(str_addf(&names, e, "%s%s", k ? ", " : "", CHAT_VARIABLES[k]));
     log_warn(
-        "%s: all %lld prompts are the same text, so the model does not see what a row asks: the chat template %s; a template's variables are %s (look at prompts with `tare data show`)",
+        "%s: all %lld prompts are the same text, so the model does not see the question: the chat template %s; a template's variables are %s (show prompts with `tare data show`)",
         d->name, (long long)d->n, why.data, names.data);
     return TARE_OK;
 }
 
-/* A tokenizer of another model: the model has no vector for some of its ids. */
+/* Refuses ids for which the model has no embedding: the tokenizer belongs to another model. */
 static tare_status check_ids(const struct row *row, const struct token_ids *ids, int64_t vocab, struct err *e)
 {
     for (int64_t k = 0; vocab && k < ids->n; k++)
         if (ids->data[k] >= vocab)
             FAIL(
                 e, TARE_E_RANGE,
-                "%s: token %lld of the prompt is %d, and the model has ids 0 to %lld; are tokenizer.json and config.json in the model's folder of the same model?",
+                "%s: token %lld of the prompt is %d, but the model's ids are 0 to %lld; check that tokenizer.json and config.json belong to the same model",
                 row->where, (long long)k, ids->data[k], (long long)vocab - 1);
     return TARE_OK;
 }
@@ -176,10 +177,10 @@ tare_status prompts_check(const struct prompts *p, const struct dataset *d, cons
         if (ids.n > room->tokens)
             FAIL(
                 e, TARE_E_RANGE,
-                "%s: the prompt has %lld tokens, %lld are allowed (context %lld, rollout.max_prompt_tokens %lld); shorten or drop the row",
+                "%s: the prompt has %lld tokens, but at most %lld are allowed (context %lld, rollout.max_prompt_tokens %lld); shorten or drop the row",
                 row->where, (long long)ids.n, (long long)room->tokens, (long long)room->context, (long long)room->most);
         TRY(check_ids(row, &ids, room->vocab, e));
-        compare(&k, d, i, &ids);
+        compare_prompts(&k, d, i, &ids);
         if (hash) *hash = fs_hash(ids.data, ids.n * (int64_t)sizeof *ids.data, *hash);
         if (hash) *hash = fs_hash(row->answer.data, row->answer.size, *hash);
     }

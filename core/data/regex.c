@@ -5,7 +5,8 @@
 
 #include <pcre2.h>
 
-/* PCRE2's \s under UCP takes in U+180E; \p{White_Space} is what the ecosystem's regex engines mean by \s. */
+/* PCRE2's \s under UCP includes U+180E; other regex engines of the ecosystem match
+ * \p{White_Space}. */
 static tare_status white_space(const char *pattern, int64_t n, struct str *out, struct err *e)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -34,7 +35,8 @@ tare_status regex_compile(const char *pattern, int64_t n, bool literal, const ch
         FAIL(e, TARE_E_UNSUPPORTED, "%s: the expression \"%.*s\" cannot be compiled: %s (at byte %zu)", where,
              (int)(n < 300 ? n : 300), pattern, (const char *)message, (size_t)at);
     }
-    pcre2_jit_compile(out->code, PCRE2_JIT_COMPLETE); /* without it the interpreter runs: slower, the same matches */
+    /* without JIT the interpreter runs: slower, same matches */
+    pcre2_jit_compile(out->code, PCRE2_JIT_COMPLETE);
     return TARE_OK;
 }
 
@@ -54,14 +56,14 @@ tare_status regex_each(const struct regex *r, const unsigned char *text, int64_t
     OWNED(match_free) pcre2_match_data *match = pcre2_match_data_create_from_pattern(r->code, NULL);
     if (!match) FAIL(e, TARE_E_NOMEM, "no memory to match a tokenizer's pattern");
     const PCRE2_SIZE *span = pcre2_get_ovector_pointer(match);
-    int64_t done = 0, at = 0; /* [done, at) has been searched without a match */
+    int64_t done = 0, at = 0; /* [done, at) was searched without a match */
     while (at < n) {
         const int found = pcre2_match(r->code, text, (PCRE2_SIZE)n, (PCRE2_SIZE)at, PCRE2_NO_UTF_CHECK, match, NULL);
         if (found == PCRE2_ERROR_NOMATCH) break;
         if (found < 0)
-            FAIL(e, TARE_E_RANGE, "the tokenizer's pattern gave up on a text of %lld bytes (PCRE2 error %d)", (long long)n, found);
+            FAIL(e, TARE_E_RANGE, "the tokenizer's pattern failed on a text of %lld bytes (PCRE2 error %d)", (long long)n, found);
         const int64_t begin = (int64_t)span[0], stop = (int64_t)span[1];
-        if (stop <= begin) { /* an empty match cuts nothing off */
+        if (stop <= begin) { /* an empty match splits nothing */
             at = (begin > at ? begin : at) + 1;
             while (at < n && (text[at] & 0xC0) == 0x80) at++;
             continue;

@@ -1,4 +1,5 @@
-/* Regular expressions of tokenizer.json, by PCRE2. Internal to the data folder. Text is valid UTF-8. */
+/* Regular expressions of tokenizer.json, compiled with PCRE2. Internal to core/data. Text is valid
+ * UTF-8. */
 #ifndef TARE_CORE_DATA_REGEX_H
 #define TARE_CORE_DATA_REGEX_H
 
@@ -14,9 +15,9 @@ struct regex {
 tare_status regex_compile(const char *pattern, int64_t n, bool literal, const char *where, struct regex *out, struct err *e);
 void regex_free(struct regex *r);
 
-/* match: false for the text between two matches, which is not empty. */
+/* match: false for the non-empty text between two matches. */
 typedef tare_status (*regex_sink)(void *ctx, const unsigned char *text, int64_t n, bool match, struct err *e);
-/* Every match that is not empty, and what is between them, in order. */
+/* Calls the sink with every non-empty match and the text between matches, in order. */
 tare_status regex_each(const struct regex *r, const unsigned char *text, int64_t n, regex_sink sink, void *ctx, struct err *e);
 
 #endif

@@ -15,7 +15,7 @@ struct task_row {
 
 /* ---------------------------------------------------------------- the tasks */
 
-static void rewrite(struct draws *d, struct task_row *r)
+static void make_rewrite(struct draws *d, struct task_row *r)
 {
     char word[SHORT];
     const int n = draw(d, 4, 6);
@@ -32,8 +32,8 @@ static void rewrite(struct draws *d, struct task_row *r)
 
 static const int ORDERS[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
 
-/* Expression k of 24: an order of the digits and two signs. Returns its value. */
-static int expression(const int digit[3], int k, char out[SHORT], bool pattern)
+/* Writes expression k of 24: an order of the digits and two signs. Returns its value. */
+static int write_expression(const int digit[3], int k, char out[SHORT], bool pattern)
 {
     const int *o = ORDERS[k / 4];
     const int one = k & 1 ? -1 : 1, two = k & 2 ? -1 : 1;
@@ -42,22 +42,22 @@ static int expression(const int digit[3], int k, char out[SHORT], bool pattern)
     return digit[o[0]] + one * digit[o[1]] + two * digit[o[2]];
 }
 
-static void countdown(struct draws *d, struct task_row *r)
+static void make_countdown(struct draws *d, struct task_row *r)
 {
     int digit[3];
     char text[SHORT];
     for (int i = 0; i < 3; i++) digit[i] = draw(d, 1, 9);
-    int target = expression(digit, draw(d, 0, 23), r->answer, false);
-    while (target < 0) target = expression(digit, draw(d, 0, 23), r->answer, false);
+    int target = write_expression(digit, draw(d, 0, 23), r->answer, false);
+    while (target < 0) target = write_expression(digit, draw(d, 0, 23), r->answer, false);
     snprintf(r->question, QUESTION, "%d,%d,%d=%d", digit[0], digit[1], digit[2], target);
     size_t at = 0;
     for (int k = 0; k < 24; k++)
-        if (expression(digit, k, text, true) == target)
+        if (write_expression(digit, k, text, true) == target)
             at += (size_t)snprintf(r->pattern + at, PATTERN - at, "%s%s", at ? "|" : "", text);
-    expression(digit, draw(d, 0, 23), r->completion, false);
+    write_expression(digit, draw(d, 0, 23), r->completion, false);
 }
 
-static void answers(struct draws *d, struct task_row *r)
+static void make_answers(struct draws *d, struct task_row *r)
 {
     const int sum = draw(d, 2, 17), least = sum > 9 ? sum - 9 : 0, most = sum < 9 ? sum : 9;
     size_t at = 0;
@@ -70,7 +70,7 @@ static void answers(struct draws *d, struct task_row *r)
     snprintf(r->completion, SHORT, "%d+%d", one, other);
 }
 
-static void bandit(struct draws *d, struct task_row *r)
+static void make_bandit(struct draws *d, struct task_row *r)
 {
     static const char ARMS[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     const int context = draw(d, 0, 7);
@@ -84,8 +84,8 @@ static void bandit(struct draws *d, struct task_row *r)
     snprintf(r->completion, SHORT, "%c", ARMS[draw(d, 0, (int)sizeof ARMS - 2)]);
 }
 
-/* A question of one of seven kinds; returns its answer. */
-static int ask(struct draws *d, int kind, char q[QUESTION])
+/* Writes a question of one of seven kinds; returns its answer. */
+static int write_question(struct draws *d, int kind, char q[QUESTION])
 {
     static const char *const PEOPLE[] = {"Anna", "Ben", "Carla", "David", "Emma", "Felix", "Grace", "Henry"};
     static const char *const THINGS[] = {"apples", "books", "cards", "coins", "eggs", "marbles", "pencils", "stamps"};
@@ -103,19 +103,19 @@ static int ask(struct draws *d, int kind, char q[QUESTION])
     return answer[kind];
 }
 
-/* The question after two of its kind with their answers, as a chat. */
-static void words(struct draws *d, struct task_row *r)
+/* Writes the question as a chat, after two questions of its kind with their answers. */
+static void make_words(struct draws *d, struct task_row *r)
 {
     static const char *const KINDS[] = {"after", "before", "larger", "largest", "plus10", "gain", "loss"};
     const int kind = draw(d, 0, 6);
     size_t at = (size_t)snprintf(r->messages, MESSAGES, "[");
     for (int turn = 0; turn < 2; turn++) {
-        const int answer = ask(d, kind, r->question);
+        const int answer = write_question(d, kind, r->question);
         at += (size_t)snprintf(r->messages + at, MESSAGES - at,
                                "{\"role\":\"user\",\"content\":\"%s\"},{\"role\":\"assistant\",\"content\":\"%d\"},", r->question,
                                answer);
     }
-    snprintf(r->answer, SHORT, "%d", ask(d, kind, r->question));
+    snprintf(r->answer, SHORT, "%d", write_question(d, kind, r->question));
     snprintf(r->messages + at, MESSAGES - at, "{\"role\":\"user\",\"content\":\"%s\"}]", r->question);
     memcpy(r->completion, r->answer, SHORT);
     r->subject = KINDS[kind];
@@ -125,11 +125,11 @@ static const struct task {
     const char *name;
     void (*make)(struct draws *d, struct task_row *r);
     bool holds_out;
-} TASKS[] = {{"rewrite", rewrite, true},
-             {"countdown", countdown, true},
-             {"answers", answers, false},
-             {"bandit", bandit, false},
-             {"words", words, true}};
+} TASKS[] = {{"rewrite", make_rewrite, true},
+             {"countdown", make_countdown, true},
+             {"answers", make_answers, false},
+             {"bandit", make_bandit, false},
+             {"words", make_words, true}};
 enum { N_TASKS = sizeof TASKS / sizeof *TASKS };
 static const struct split {
     const char *name;
@@ -139,8 +139,8 @@ enum { TRAIN, HELDOUT, WARM, N_SPLITS };
 
 /* ---------------------------------------------------------------- rows */
 
-/* Everything is ASCII without quotes and backslashes, so its JSON is itself. */
-static tare_text put(char *json, int *at, const char *key, const char *value)
+/* Everything is ASCII without quotes and backslashes, so it needs no JSON escapes. */
+static tare_text put_member(char *json, int *at, const char *key, const char *value)
 {
     *at += snprintf(json + *at, (size_t)(ROW - *at), "%s\"%s\":\"", *at > 1 ? "," : "", key);
     const tare_text text = {json + *at, (int64_t)strlen(value)};
@@ -148,7 +148,7 @@ static tare_text put(char *json, int *at, const char *key, const char *value)
     return text;
 }
 
-static tare_status push(struct dataset *d, const struct task *task, const char *split, const struct task_row *r, struct err *e)
+static tare_status push_row(struct dataset *d, const struct task *task, const char *split, const struct task_row *r, struct err *e)
 {
     char *json, *id, *where;
     const int room = r->messages[0] ? LONG_ROW : ROW;
@@ -161,12 +161,12 @@ static tare_status push(struct dataset *d, const struct task *task, const char *
     struct row *row = &d->rows[d->n++];
     *row = (struct row){.id = id, .has_id = true, .level = NAN, .where = where, .uid = fs_hash(id, (int64_t)strlen(id), 0)};
     json[0] = '{';
-    put(json, &at, "id", id);
-    row->question = put(json, &at, "question", r->question);
-    row->answer = put(json, &at, "answer", r->answer);
-    row->subject = put(json, &at, "subject", r->subject ? r->subject : task->name);
-    if (r->completion[0]) row->completion = put(json, &at, "completion", r->completion);
-    if (r->pattern[0]) put(json, &at, "regex", r->pattern);
+    put_member(json, &at, "id", id);
+    row->question = put_member(json, &at, "question", r->question);
+    row->answer = put_member(json, &at, "answer", r->answer);
+    row->subject = put_member(json, &at, "subject", r->subject ? r->subject : task->name);
+    if (r->completion[0]) row->completion = put_member(json, &at, "completion", r->completion);
+    if (r->pattern[0]) put_member(json, &at, "regex", r->pattern);
     if (r->messages[0]) {
         at += snprintf(json + at, (size_t)(room - at), ",\"messages\":");
         row->messages = (tare_text){json + at, (int64_t)strlen(r->messages)};
@@ -200,8 +200,7 @@ tare_status tasks_generate(const char *name, struct dataset *out, struct err *e)
     int64_t seed = 0;
     while (which < N_SPLITS && (strlen(SPLITS[which].name) != size || strncmp(split, SPLITS[which].name, size))) which++;
     if (which == N_SPLITS)
-        FAIL(e, TARE_E_NOT_FOUND, "there is no data set builtin:%s; there are builtin:%s/train, .../heldout and .../warm", name,
-             task->name);
+        FAIL(e, TARE_E_NOT_FOUND, "unknown data set builtin:%s; use builtin:%s/train, .../heldout or .../warm", name, task->name);
     int64_t rows = SPLITS[which].rows;
     TRY(builtin_options(options ? options + 1 : "", &rows, &seed, e));
     struct draws d = {
@@ -212,7 +211,7 @@ tare_status tasks_generate(const char *name, struct dataset *out, struct err *e)
         task->make(&d, &r);
         if (task->holds_out && (builtin_crc32(r.question, (int64_t)strlen(r.question)) % 8 == 0) != (which == HELDOUT)) continue;
         if (which != WARM) r.completion[0] = 0;
-        TRY(push(out, task, SPLITS[which].name, &r, e));
+        TRY(push_row(out, task, SPLITS[which].name, &r, e));
     }
     return TARE_OK;
 }

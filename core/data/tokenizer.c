@@ -27,7 +27,7 @@ static tare_status parse_into(struct tokenizer *t, const char *json, int64_t n, 
     return tokenizer_read(t, root, where, e);
 }
 
-static tare_status configure(struct tokenizer *t, const char *config, int64_t n, const char *where, struct err *e)
+static tare_status read_config(struct tokenizer *t, const char *config, int64_t n, const char *where, struct err *e)
 {
     OWNED(json_decrefp) json_t *root = NULL;
     TRY(json_parse_wide(config, n, where, &root, e));
@@ -52,7 +52,7 @@ tare_status tokenizer_parse(tare_text json, tare_text config, const char *where,
         fs_dirname(place, where);
         char path[FS_PATH + 32];
         snprintf(path, sizeof path, "%s/tokenizer_config.json", place);
-        status = configure(t, config.data, config.size, path, e);
+        status = read_config(t, config.data, config.size, path, e);
     }
     if (status)
         tokenizer_free(t);
@@ -61,7 +61,7 @@ tare_status tokenizer_parse(tare_text json, tare_text config, const char *where,
     return status;
 }
 
-/* e says why tokenizer.json could not be read. */
+/* Reports why tokenizer.json could not be read; e has the error so far. */
 static tare_status no_tokenizer(const char *folder, struct err *e)
 {
     char path[FS_PATH];
@@ -70,7 +70,7 @@ static tare_status no_tokenizer(const char *folder, struct err *e)
     if (!sentencepiece) return err_prefix(e, "a tokenizer.json is needed");
     FAIL(
         e, TARE_E_UNSUPPORTED,
-        "%s: tokenizer.model is not read; make a tokenizer.json of it: pip install transformers sentencepiece protobuf && python3 -c 'import sys, transformers as t; t.AutoTokenizer.from_pretrained(sys.argv[1]).save_pretrained(sys.argv[1])' %s",
+        "%s: tokenizer.model is not supported; convert it to tokenizer.json: pip install transformers sentencepiece protobuf && python3 -c 'import sys, transformers as t; t.AutoTokenizer.from_pretrained(sys.argv[1]).save_pretrained(sys.argv[1])' %s",
         folder, folder);
 }
 
@@ -138,7 +138,8 @@ static tare_status encode_piece(void *ctx, const unsigned char *text, int64_t n,
     return piece_encode(&k->t->model, k->scratch, text, n, k->out, e);
 }
 
-/* Normalised text: the added tokens that are looked for here, and the pieces between them. first: the whole text begins with it. */
+/* Encodes normalised text: added tokens that match normalised text, and the pieces between them.
+ * first: the whole text begins here. */
 static tare_status encode_normalized(struct encoding *k, tare_text text, bool first, struct err *e)
 {
     const struct tokenizer *t = k->t;
@@ -154,7 +155,7 @@ static tare_status encode_normalized(struct encoding *k, tare_text text, bool fi
     return pretokenize(&p, begin + before, size, e);
 }
 
-/* A stretch between added tokens. */
+/* Encodes the text between added tokens. */
 static tare_status encode_stretch(struct encoding *k, tare_text text, bool first, struct err *e)
 {
     if (!text.size) return TARE_OK;

@@ -1,4 +1,4 @@
-/* What the readers of tokenizer.json share. Internal to the data folder. */
+/* Helpers shared by the readers of tokenizer.json. Internal to core/data. */
 #ifndef TARE_CORE_DATA_TOKENIZER_JSON_H
 #define TARE_CORE_DATA_TOKENIZER_JSON_H
 
@@ -6,14 +6,14 @@
 
 #include <stdbool.h>
 
-/* null and absent are the same everywhere in tokenizer.json. */
+/* In tokenizer.json, null and absent always mean the same. */
 const json_t *tokenizer_json_member(const json_t *o, const char *key);
 const char *tokenizer_json_type(const json_t *o);
-/* The members of a Sequence, or the object itself; NULL after the last. */
+/* Returns member i of a Sequence, or the object itself for i = 0; NULL after the last. */
 const json_t *tokenizer_json_part(const json_t *o, const char *list, size_t i);
 /* Refuses a member that is not in allowed, which ends with NULL. */
 tare_status tokenizer_json_only_keys(const json_t *o, const char *const *allowed, const char *where, struct err *e);
-/* pattern.Regex or pattern.String. */
+/* Reads pattern.Regex or pattern.String. */
 tare_status tokenizer_json_pattern(const json_t *o, const char *where, tare_text *pattern, bool *literal, struct err *e);
 
 #endif

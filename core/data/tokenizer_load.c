@@ -1,4 +1,5 @@
-/* tokenizer.json -> struct tokenizer. Every member that HF `tokenizers` acts on is either done here or refused with its path. */
+/* tokenizer.json -> struct tokenizer. Every member that HF `tokenizers` uses is either supported or
+ * refused with its path. */
 #include "data/tokenizer_impl.h"
 #include "data/tokenizer_json.h"
 
@@ -6,7 +7,7 @@
 
 /* ---------------------------------------------------------------- post-processor */
 
-/* Nothing is added while encoding; what is read here is whether plain text is meant to begin with BOS. */
+/* Encoding adds no tokens; this only reads whether plain text should begin with BOS. */
 static tare_status read_template(struct tokenizer *t, const json_t *p, const char *where, struct err *e)
 {
     const json_t *single = json_object_get(p, "single"), *item;
@@ -18,11 +19,11 @@ static tare_status read_template(struct tokenizer *t, const json_t *p, const cha
         if (json_object_get(item, "Sequence")) text = true;
         if (!special) continue;
         if (text || i)
-            FAIL(e, TARE_E_UNSUPPORTED, "%s: post_processor puts more than one token in front of the text, which is not supported",
+            FAIL(e, TARE_E_UNSUPPORTED, "%s: post_processor prepends more than one token, which is not supported",
                  where);
         const char *id = json_text_or(special, "id", "");
         t->role_id[TOKEN_BOS] = vocab_find(&t->model.vocab, id, (int64_t)strlen(id));
-        if (t->role_id[TOKEN_BOS] < 0) FAIL(e, TARE_E_CORRUPT, "%s: post_processor names \"%.60s\", which is no token", where, id);
+        if (t->role_id[TOKEN_BOS] < 0) FAIL(e, TARE_E_CORRUPT, "%s: post_processor names the unknown token \"%.60s\"", where, id);
         t->add_bos = true;
     }
     return TARE_OK;
@@ -33,11 +34,11 @@ static tare_status read_post_processor(struct tokenizer *t, const json_t *root, 
     const json_t *post = tokenizer_json_member(root, "post_processor"), *p;
     if (post)
         for (size_t i = 0; (p = tokenizer_json_part(post, "processors", i)); i++) {
-            if (!strcmp(tokenizer_json_type(p), "TemplateProcessing"))
-                TRY(read_template(t, p, where, e));
-            else if (strcmp(tokenizer_json_type(p), "ByteLevel")) /* ByteLevel changes offsets only */
+            if (!strcmp(tokenizer_json_type(p), "TemplateProcessing")) TRY(read_template(t, p, where, e));
+            /* ByteLevel changes offsets only */
+            else if (strcmp(tokenizer_json_type(p), "ByteLevel"))
                 FAIL(e, TARE_E_UNSUPPORTED,
-                     "%s: post_processor of type \"%.60s\" is not supported; ByteLevel and TemplateProcessing are", where,
+                     "%s: post_processor of type \"%.60s\" is not supported; use ByteLevel or TemplateProcessing", where,
                      tokenizer_json_type(p));
         }
     return TARE_OK;
@@ -45,7 +46,7 @@ static tare_status read_post_processor(struct tokenizer *t, const json_t *root, 
 
 /* ---------------------------------------------------------------- added tokens */
 
-/* A token that is looked for in normalised text is looked for, and decoded, in its own normal form. */
+/* A token matched in normalised text is matched, and decoded, in its own normal form. */
 static tare_status insert_normalized(struct tokenizer *t, tare_text content, struct added_token token, struct err *e)
 {
     OWNED(str_free) struct str normal = {0};
@@ -66,7 +67,7 @@ static tare_status read_added_token(struct tokenizer *t, const json_t *a, const 
     TRY(json_get_text(a, "content", where, &content, e));
     TRY(json_get_int(a, "id", where, &id, e));
     if (json_bool_or(a, "single_word", 0)) FAIL(e, TARE_E_UNSUPPORTED, "%s: single_word is set, which is not supported", where);
-    if (!content.size) return TARE_OK; /* HF leaves empty ones out as well */
+    if (!content.size) return TARE_OK; /* HF skips empty ones too */
     if (vocab_find(v, content.data, content.size) != id) {
         TRY(vocab_add(v, id, content.data, content.size, where, e));
         v->tokens[id].added = true;
@@ -113,13 +114,13 @@ tare_status tokenizer_read_config(struct tokenizer *t, const json_t *config, con
     if (!json_is_object(config)) FAIL(e, TARE_E_CORRUPT, "%s: not a JSON object", where);
     for (int k = 0; k < TOKEN_ROLES; k++) {
         const json_t *v = tokenizer_json_member(config, roles[k]);
-        if (json_is_object(v)) v = json_object_get(v, "content"); /* an AddedToken written out */
+        if (json_is_object(v)) v = json_object_get(v, "content"); /* an AddedToken object */
         if (!v) continue;
         if (!json_is_string(v)) FAIL(e, TARE_E_CORRUPT, "%s: %s is neither a string nor a token", where, roles[k]);
         t->role_id[k] = vocab_find(&t->model.vocab, json_string_value(v), (int64_t)json_string_length(v));
     }
     t->add_bos = json_bool_or(config, "add_bos_token", t->add_bos);
     if (t->add_bos && t->role_id[TOKEN_BOS] < 0)
-        FAIL(e, TARE_E_CONFIG, "%s: add_bos_token is true, and bos_token names no token of the vocabulary", where);
+        FAIL(e, TARE_E_CONFIG, "%s: add_bos_token is true, but bos_token is not in the vocabulary", where);
     return TARE_OK;
 }

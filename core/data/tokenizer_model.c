@@ -1,4 +1,4 @@
-/* The model of tokenizer.json: BPE or Unigram. */
+/* Reads the model of tokenizer.json: BPE or Unigram. */
 #include "data/tokenizer_impl.h"
 #include "data/tokenizer_json.h"
 
@@ -60,7 +60,7 @@ static tare_status read_merges(struct tokenizer *t, const json_t *merges, const 
             FAIL(e, status, "%s: model.merges[%zu] is neither \"left right\" nor [\"left\", \"right\"]", where, i);
         const int32_t joined = status ? -1 : vocab_find_pair(&t->model.vocab, pair[0], pair[1]);
         if (joined < 0)
-            FAIL(e, TARE_E_CORRUPT, "%s: model.merges[%zu] has a half, or a whole, that is not in model.vocab", where, i);
+            FAIL(e, TARE_E_CORRUPT, "%s: model.merges[%zu] has a part or a result that is not in model.vocab", where, i);
         bpe_merges_add(&t->model.merges, pair[0], pair[1], (int32_t)i, joined);
     }
     return TARE_OK;
@@ -75,7 +75,7 @@ static tare_status refuse_option(const json_t *model, const char *key, const cha
     return TARE_OK;
 }
 
-/* Without missing bytes the unknown token of a byte-level model is never used. */
+/* A byte-level model with all 256 bytes never uses its unknown token. */
 static tare_status read_unknown(struct tokenizer *t, const json_t *model, const char *where, struct err *e)
 {
     struct symbols *s = &t->model.symbols;
@@ -83,11 +83,11 @@ static tare_status read_unknown(struct tokenizer *t, const json_t *model, const 
     if (!name) return TARE_OK;
     for (int b = 0; b < 256 && !s->characters; b++)
         if (s->byte_id[b] < 0)
-            FAIL(e, TARE_E_UNSUPPORTED, "%s: model.unk_token is set and byte %02X has no token, which is not supported", where, b);
+            FAIL(e, TARE_E_UNSUPPORTED, "%s: model.unk_token is set but byte %02X has no token, which is not supported", where, b);
     if (!s->characters) return TARE_OK;
     s->unknown =
         vocab_find(&t->model.vocab, json_is_string(name) ? json_string_value(name) : "", (int64_t)json_string_length(name));
-    if (s->unknown < 0) FAIL(e, TARE_E_CORRUPT, "%s: model.unk_token is no token of model.vocab", where);
+    if (s->unknown < 0) FAIL(e, TARE_E_CORRUPT, "%s: model.unk_token is not in model.vocab", where);
     return TARE_OK;
 }
 
@@ -151,7 +151,7 @@ static tare_status read_unigram(struct tokenizer *t, const json_t *model, const 
     const json_t *unknown = tokenizer_json_member(model, "unk_id");
     if (!unknown) return TARE_OK;
     if (!json_is_integer(unknown) || json_integer_value(unknown) < 0 || json_integer_value(unknown) >= t->model.vocab.size)
-        FAIL(e, TARE_E_CORRUPT, "%s: model.unk_id is no place in model.vocab", where);
+        FAIL(e, TARE_E_CORRUPT, "%s: model.unk_id is outside model.vocab", where);
     t->model.symbols.unknown = (int32_t)json_integer_value(unknown);
     return TARE_OK;
 }
@@ -159,9 +159,9 @@ static tare_status read_unigram(struct tokenizer *t, const json_t *model, const 
 tare_status tokenizer_read_model(struct tokenizer *t, const json_t *root, const char *where, struct err *e)
 {
     const json_t *model = json_object_get(root, "model");
-    if (!json_is_object(model)) FAIL(e, TARE_E_CORRUPT, "%s: \"model\" is missing; this is no tokenizer.json", where);
+    if (!json_is_object(model)) FAIL(e, TARE_E_CORRUPT, "%s: missing \"model\"; this is not a tokenizer.json", where);
     const char *type = json_text_or(model, "type", json_is_array(json_object_get(model, "vocab")) ? "Unigram" : "BPE");
     if (!strcmp(type, "BPE")) return read_bpe(t, model, where, e);
     if (!strcmp(type, "Unigram")) return read_unigram(t, model, where, e);
-    FAIL(e, TARE_E_UNSUPPORTED, "%s: model.type \"%.60s\" is not supported; BPE and Unigram are", where, type);
+    FAIL(e, TARE_E_UNSUPPORTED, "%s: model.type \"%.60s\" is not supported; use BPE or Unigram", where, type);
 }

@@ -1,4 +1,5 @@
-/* pre_tokenizer and decoder of tokenizer.json: how a text is cut for the model, and how tokens become text. */
+/* pre_tokenizer and decoder of tokenizer.json: how a text is split for the model, and how tokens
+ * become text. */
 #include "base/utf8.h"
 #include "data/tokenizer_impl.h"
 #include "data/tokenizer_json.h"
@@ -15,7 +16,7 @@ static tare_status read_behavior(struct split *out, const json_t *p, const char 
     while (k < 4 && strcmp(names[k], behavior)) k++;
     if (k == 4)
         FAIL(e, TARE_E_UNSUPPORTED,
-             "%s: Split with behavior \"%.60s\" is not supported; Isolated, Removed, MergedWithPrevious and MergedWithNext are",
+             "%s: Split with behavior \"%.60s\" is not supported; use Isolated, Removed, MergedWithPrevious or MergedWithNext",
              where, behavior);
     if (k && json_bool_or(p, "invert", 0))
         FAIL(e, TARE_E_UNSUPPORTED, "%s: Split with invert is supported with behavior Isolated only, not with %s", where, behavior);
@@ -46,18 +47,18 @@ static tare_status read_digits(struct split *out, const json_t *p, const char *w
     return TARE_OK;
 }
 
-/* One character; n: its bytes. */
+/* Reads one character; n: its bytes. */
 static tare_status read_mark(const json_t *p, const char *key, const char *where, tare_text *out, struct err *e)
 {
     TRY(json_get_text(p, key, where, out, e));
     const unsigned char *at = (const unsigned char *)out->data;
     if (out->size) utf8_next(&at);
     if (!out->size || at != (const unsigned char *)out->data + out->size)
-        FAIL(e, TARE_E_UNSUPPORTED, "%s: %s is \"%.60s\"; it has to be one character", where, key, out->data);
+        FAIL(e, TARE_E_UNSUPPORTED, "%s: %s is \"%.60s\": must be one character", where, key, out->data);
     return TARE_OK;
 }
 
-/* Older files have add_prefix_space for prepend_scheme "always", and no "split". */
+/* Older files have add_prefix_space instead of prepend_scheme "always", and no "split". */
 static tare_status read_metaspace(struct metaspace *out, const json_t *p, const char *where, struct err *e)
 {
     static const char *const keys[] = {"type", "replacement", "add_prefix_space", "prepend_scheme", "split", "str_rep", NULL};
@@ -70,9 +71,9 @@ static tare_status read_metaspace(struct metaspace *out, const json_t *p, const 
     size_t k = 0;
     while (k < 3 && strcmp(schemes[k], name)) k++;
     if (k == 3)
-        FAIL(e, TARE_E_UNSUPPORTED, "%s: prepend_scheme \"%.60s\" is not supported; always, first and never are", where, name);
+        FAIL(e, TARE_E_UNSUPPORTED, "%s: prepend_scheme \"%.60s\" is not supported; use always, first or never", where, name);
     if (json_is_false(adds) && k != PREFIX_NEVER) {
-        if (scheme) FAIL(e, TARE_E_CORRUPT, "%s: add_prefix_space is false and prepend_scheme is \"%.60s\"", where, name);
+        if (scheme) FAIL(e, TARE_E_CORRUPT, "%s: add_prefix_space is false but prepend_scheme is \"%.60s\"", where, name);
         k = PREFIX_NEVER;
     }
     *out = (struct metaspace){.mark_size = (int)mark.size, .prefix = (enum metaspace_prefix)k, .cut = json_bool_or(p, "split", 1)};
@@ -80,7 +81,8 @@ static tare_status read_metaspace(struct metaspace *out, const json_t *p, const 
     return TARE_OK;
 }
 
-/* ByteLevel comes last: it turns pieces into bytes, and with use_regex cuts by GPT-2's expression before. */
+/* ByteLevel comes last: it converts pieces to bytes, and with use_regex first splits by GPT-2's
+ * expression. */
 static tare_status read_byte_level(struct tokenizer *t, const json_t *p, const char *where, struct err *e)
 {
     static const char *const keys[] = {"type", "add_prefix_space", "trim_offsets", "use_regex", NULL};
@@ -111,7 +113,7 @@ static tare_status read_step(struct tokenizer *t, const json_t *p, const char *w
         next->kind = SPLIT_METASPACE;
         return read_metaspace(&next->metaspace, p, where, e);
     }
-    FAIL(e, TARE_E_UNSUPPORTED, "%s: type \"%.60s\" is not supported; Split, Digits, WhitespaceSplit, Metaspace and ByteLevel are",
+    FAIL(e, TARE_E_UNSUPPORTED, "%s: type \"%.60s\" is not supported; use Split, Digits, WhitespaceSplit, Metaspace or ByteLevel",
          where, type);
 }
 
@@ -122,7 +124,7 @@ static tare_status read_pre_tokenizer(struct tokenizer *t, const json_t *pre, co
     for (size_t i = 0; pre && (p = tokenizer_json_part(pre, "pretokenizers", i)); i++) {
         char place[600];
         snprintf(place, sizeof place, "%.500s: pre_tokenizer[%zu]", where, i);
-        if (byte_level) FAIL(e, TARE_E_UNSUPPORTED, "%s comes after ByteLevel, which has to be the last", place);
+        if (byte_level) FAIL(e, TARE_E_UNSUPPORTED, "%s comes after ByteLevel, which must be last", place);
         if (t->n_splits == MAX_SPLITS) FAIL(e, TARE_E_UNSUPPORTED, "%s: more than %d steps are not supported", place, MAX_SPLITS);
         TRY(read_step(t, p, place, e));
         byte_level = !strcmp(tokenizer_json_type(p), "ByteLevel");
@@ -136,7 +138,7 @@ static tare_status read_pre_tokenizer(struct tokenizer *t, const json_t *pre, co
 static tare_status set_mark(struct spelling *s, tare_text mark, tare_text in_place, const char *where, struct err *e)
 {
     if (!mark.size || mark.size > (int64_t)sizeof s->mark || in_place.size > (int64_t)sizeof s->in_place)
-        FAIL(e, TARE_E_UNSUPPORTED, "%s: Replace of \"%.60s\" by \"%.60s\" is not supported; a text of 1 to %d bytes is", where,
+        FAIL(e, TARE_E_UNSUPPORTED, "%s: Replace of \"%.60s\" by \"%.60s\" is not supported; use 1 to %d bytes", where,
              mark.data, in_place.data, (int)sizeof s->mark);
     memcpy(s->mark, mark.data, (size_t)mark.size);
     memcpy(s->in_place, in_place.data, (size_t)in_place.size);
@@ -151,7 +153,7 @@ static tare_status read_replace(struct tokenizer *t, const json_t *p, const char
     bool literal;
     TRY(tokenizer_json_pattern(p, where, &mark, &literal, e));
     TRY(json_get_text(p, "content", where, &in_place, e));
-    if (!literal) FAIL(e, TARE_E_UNSUPPORTED, "%s: Replace by an expression is not supported; by pattern.String it is", where);
+    if (!literal) FAIL(e, TARE_E_UNSUPPORTED, "%s: Replace by an expression is not supported; use pattern.String", where);
     return set_mark(&t->model.vocab.spelling, mark, in_place, where, e);
 }
 
@@ -186,7 +188,7 @@ static tare_status read_fuse(struct tokenizer *t, const json_t *p, const char *w
     return TARE_OK;
 }
 
-/* The steps that tokenizer.json can ask for, in the one order in which they are done here. */
+/* Reads the decoder. Its steps must be a subset of the supported ones, in their fixed order. */
 static tare_status read_decoder(struct tokenizer *t, const json_t *decoder, const char *where, struct err *e)
 {
     static const struct step {
@@ -209,14 +211,14 @@ static tare_status read_decoder(struct tokenizer *t, const json_t *decoder, cons
         if (k == 5 || (k == 1 && done) || (k == 4 && !fused))
             FAIL(
                 e, TARE_E_UNSUPPORTED,
-                "%s: \"%.60s\" is not supported here; ByteLevel alone is, or Metaspace or Replace, then ByteFallback, Fuse and Strip",
+                "%s: \"%.60s\" is not supported here; use ByteLevel alone, or Metaspace or Replace, then ByteFallback, Fuse and Strip",
                 place, type);
         TRY(order[k].read(t, p, place, e));
         fused = k == 3;
         done = k + 1;
     }
     if (!done)
-        FAIL(e, TARE_E_UNSUPPORTED, "%s: there is no decoder; the text of tokens with spaces between them is not supported", where);
+        FAIL(e, TARE_E_UNSUPPORTED, "%s: missing decoder; decoding tokens with spaces between them is not supported", where);
     return TARE_OK;
 }
 
@@ -227,9 +229,9 @@ static tare_status read_byte_level_decoder(const json_t *decoder, const char *wh
     for (; decoder && (p = tokenizer_json_part(decoder, "decoders", n)); n++)
         if (strcmp(tokenizer_json_type(p), "ByteLevel"))
             FAIL(e, TARE_E_UNSUPPORTED,
-                 "%s: decoder of type \"%.60s\" is not supported with a pre_tokenizer ByteLevel; ByteLevel is", where,
+                 "%s: decoder of type \"%.60s\" is not supported with a pre_tokenizer ByteLevel; use ByteLevel", where,
                  tokenizer_json_type(p));
-    if (n != 1) FAIL(e, TARE_E_UNSUPPORTED, "%s: the decoder has to be one ByteLevel", where);
+    if (n != 1) FAIL(e, TARE_E_UNSUPPORTED, "%s: the decoder must be a single ByteLevel", where);
     return TARE_OK;
 }
 

@@ -1,4 +1,4 @@
-/* A new byte-level model's tokenizer files. */
+/* Writes the tokenizer files of a new byte-level model. */
 #include "data/tokenizer.h"
 
 #include "base/fs.h"
@@ -18,7 +18,8 @@ static const char chatml[] = "{%- for message in messages %}\n"
                              "    {{- '<|im_start|>assistant\\n' }}\n"
                              "{%- endif %}\n";
 
-/* NULL anywhere makes json_pack fail as a whole, so a lack of memory is seen once, at the end. */
+/* A NULL anywhere makes json_pack fail as a whole, so out of memory is detected once, at the
+ * end. */
 static json_t *added_token(int id, bool with_id)
 {
     json_t *t = json_pack("{s:s, s:b, s:b, s:b, s:b, s:b}", "content", specials[id - 256], "single_word", 0, "lstrip", 0, "rstrip",

@@ -1,4 +1,4 @@
-/* Byte strings with a number each, found by walking over a text. Internal to the data folder. */
+/* A map from byte strings to numbers, matched by walking over a text. Internal to core/data. */
 #ifndef TARE_CORE_DATA_TRIE_H
 #define TARE_CORE_DATA_TRIE_H
 
@@ -8,7 +8,7 @@
 
 struct trie_node {
     int32_t child, sibling; /* 0: none */
-    int32_t id;             /* of the string that ends here, -1: none */
+    int32_t id;             /* number of the string that ends here; -1: none */
     unsigned char byte;
 };
 
@@ -19,7 +19,7 @@ struct trie { /* node 0 is the root */
 
 tare_status trie_insert(struct trie *t, const char *content, int64_t n, int32_t id, struct err *e);
 void trie_free(struct trie *t);
-/* The node after byte, 0: no string goes on so. Of an empty trie: 0. */
+/* Returns the node after byte; 0: no string continues this way, or the trie is empty. */
 int32_t trie_step(const struct trie *t, int32_t node, unsigned char byte);
 
 #endif

@@ -4,11 +4,11 @@
 #include "base/utf8.h"
 
 enum { UNKNOWN = -1 };
-static const double unknown_penalty = 10; /* below the lowest score: SentencePiece's number */
+static const double unknown_penalty = 10; /* below the lowest score, as in SentencePiece */
 
-struct unigram_end { /* the best way to write the text up to here */
+struct unigram_end { /* the best segmentation of the text up to here */
     double score;
-    int64_t begin; /* of its last token; -1: none is known */
+    int64_t begin; /* start of its last token; -1: no segmentation */
     int32_t id;
 };
 
@@ -35,13 +35,14 @@ void unigram_scratch_free(struct unigram_scratch *s)
     *s = (struct unigram_scratch){0};
 }
 
-static void offer(struct unigram_end *end, double score, int64_t begin, int32_t id)
+static void offer_path(struct unigram_end *end, double score, int64_t begin, int32_t id)
 {
     if (end->begin < 0 || score > end->score) *end = (struct unigram_end){score, begin, id};
 }
 
-/* Every token that begins at `at`, and the unknown one where no token is this very character. */
-static void extend(const struct unigram *u, struct unigram_end *ends, const unsigned char *text, int64_t n, int64_t at)
+/* Extends the paths by every token that begins at `at`, and by the unknown token if no token is
+ * exactly this character. */
+static void extend_paths(const struct unigram *u, struct unigram_end *ends, const unsigned char *text, int64_t n, int64_t at)
 {
     const double so_far = ends[at].score;
     const unsigned char *next = text + at;
@@ -53,10 +54,10 @@ static void extend(const struct unigram *u, struct unigram_end *ends, const unsi
         const int32_t id = u->trie.nodes[node].id;
         i++;
         if (id < 0) continue;
-        offer(&ends[i], u->scores[id] + so_far, at, id);
+        offer_path(&ends[i], u->scores[id] + so_far, at, id);
         covered = covered || i == character;
     }
-    if (!covered) offer(&ends[character], u->lowest - unknown_penalty + so_far, at, UNKNOWN);
+    if (!covered) offer_path(&ends[character], u->lowest - unknown_penalty + so_far, at, UNKNOWN);
 }
 
 static tare_status put_unknown(const struct viterbi *m, tare_text run, struct token_ids *out, struct err *e)
@@ -78,7 +79,8 @@ static bool is_unknown(const struct symbols *symbols, int32_t id)
     return id == UNKNOWN || id == symbols->unknown;
 }
 
-/* The path is known from its end; afterwards ends[i].begin is where the token that begins at i ends. */
+/* Reverses the path, which is known from its end; afterwards ends[i].begin is the end of the token
+ * that begins at i. */
 static void turn_round(struct unigram_end *ends, int64_t n)
 {
     for (int64_t at = n, after = n; at >= 0;) {
@@ -96,7 +98,7 @@ tare_status unigram_encode(const struct viterbi *m, struct unigram_scratch *s, t
     const int64_t n = piece.size;
     TRY(mem_grow((void **)&s->ends, &s->n_ends, n + 1, sizeof *s->ends, e));
     for (int64_t i = 0; i <= n; i++) s->ends[i] = (struct unigram_end){.begin = -1};
-    for (const unsigned char *p = text; p < text + n; utf8_next(&p)) extend(m->unigram, s->ends, text, n, p - text);
+    for (const unsigned char *p = text; p < text + n; utf8_next(&p)) extend_paths(m->unigram, s->ends, text, n, p - text);
     turn_round(s->ends, n);
     for (int64_t at = 0, end; at < n; at = end) {
         end = s->ends[at].begin;

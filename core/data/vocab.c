@@ -76,7 +76,8 @@ tare_status vocab_reserve(struct vocab *v, int64_t tokens, struct err *e)
     return TARE_OK;
 }
 
-/* A content of GPT-2's alphabet: its characters as bytes, or when one is not of the alphabet the content itself (as HF does). */
+/* Adds a content in GPT-2's alphabet: its characters as bytes, or the content itself if a character
+ * is not in the alphabet (as in HF). */
 static tare_status add_byte_level(struct vocab *v, struct vocab_token *t, struct err *e)
 {
     TRY(str_reserve(&v->text, t->content_size, e));
@@ -103,7 +104,7 @@ static int hex_digit(char c) /* -1: none */
     return (int)(at - digits < 16 ? at - digits : at - digits - 6);
 }
 
-static int byte_of(const char *content, int64_t n) /* <0x0A>; -1: no byte token */
+static int byte_of(const char *content, int64_t n) /* <0x0A>; -1: not a byte token */
 {
     if (n != 6 || memcmp(content, "<0x", 3) != 0 || content[5] != '>') return -1;
     const int high = hex_digit(content[3]), low = hex_digit(content[4]);

@@ -1,4 +1,5 @@
-/* Collectives made of the communicator's own: sizes, agreement on an error, facts that must be the same everywhere. */
+/* Collectives built on the communicator's own: sizes, agreement on an error, facts that must be
+ * equal on all ranks. */
 #include "base/arena.h"
 #include "base/str.h"
 #include "dist/comm.h"
@@ -7,12 +8,13 @@
 #include <string.h>
 
 enum {
-    MOST_CODE = 1000,    /* no status is larger */
+    MOST_CODE = 1000,    /* every status is smaller */
     MOST_FACTS = 1 << 24 /* bytes of a rank's facts */
 };
 static const int64_t MOST_BYTES = (int64_t)1 << 44;
 
-/* Equal pieces of host memory; all_gather takes the backend's memory, which may be another. */
+/* Gathers equally sized host memory from all ranks; all_gather works on the backend's memory, which
+ * may be elsewhere. */
 static tare_status gather_equal(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
 {
     OWNED(mem_free_at) int64_t *each = NULL;
@@ -26,18 +28,20 @@ tare_status comm_gather_numbers(struct comm *c, int64_t n, int64_t *all, struct 
     return gather_equal(c, &n, sizeof n, all, e);
 }
 
-/* What is about to be sent is not believed unseen: a negative size, or a sum beyond all memory, is a message that was changed on its way. */
+/* Checks sizes before they are used: a negative size, or a total beyond all memory, means that the
+ * message was changed in transit. */
 tare_status comm_gather_sizes(struct comm *c, int64_t n, int64_t *sizes, struct err *e)
 {
     TRY(comm_gather_numbers(c, n, sizes, e));
     for (int r = 0; r < c->size; r++)
         if (sizes[r] < 0 || sizes[r] > MOST_BYTES)
-            FAIL(e, TARE_E_COMM, "rank %d announces %lld bytes, which cannot be: its message was changed on its way", r,
+            FAIL(e, TARE_E_COMM, "rank %d announces an invalid size of %lld bytes: its message was changed in transit", r,
                  (long long)sizes[r]);
     return TARE_OK;
 }
 
-/* The error that counts: the lowest rank's, but a cancellation only when there is no other. */
+/* Returns the rank whose error is reported: the lowest that failed, but a cancellation only if
+ * nothing else failed. */
 static int first_failed(const int64_t *codes, int size)
 {
     int cancelled = -1;
@@ -65,9 +69,9 @@ tare_status comm_agree(struct comm *c, tare_status status, struct err *e)
             if (e) *e = mine;
             got = codes[failed] > 0 && codes[failed] < MOST_CODE ? (tare_status)codes[failed] : TARE_E_GENERIC;
             if (e) e->code = got;
-            int alike = 0; /* the same from all ranks belongs to no rank in particular */
-            for (int r = 0; r < c->size; r++) alike += codes[r] == codes[failed];
-            if (alike < c->size && got != TARE_E_CANCELLED) err_prefix(e, "rank %d", failed);
+            int equal = 0; /* an error that all ranks share is not attributed to one rank */
+            for (int r = 0; r < c->size; r++) equal += codes[r] == codes[failed];
+            if (equal < c->size && got != TARE_E_CANCELLED) err_prefix(e, "rank %d", failed);
         }
     }
     mem_free(codes);
@@ -100,8 +104,8 @@ static const char *find_fact(const struct facts *f, tare_text name, int64_t *n)
     return NULL;
 }
 
-/* Ranks whose fact is not what rank 0 has, as "1, 3": into text. */
-static int list_others(const struct facts *all, int size, tare_text name, char *text, int64_t room)
+/* Lists the ranks whose fact differs from that of rank 0 in text, as "1, 3". */
+static int list_others(const struct facts *all, int size, tare_text name, char *text, int64_t capacity)
 {
     int64_t n = 0, m = 0, at = 0;
     int count = 0;
@@ -110,7 +114,7 @@ static int list_others(const struct facts *all, int size, tare_text name, char *
     for (int r = 0; r < size; r++) {
         const char *other = find_fact(&all[r], name, &m);
         if (!value == !other && (!value || (n == m && !memcmp(value, other, (size_t)n)))) continue;
-        if (at + 16 < room) at += snprintf(text + at, (size_t)(room - at), "%s%d", count ? ", " : "", r);
+        if (at + 16 < capacity) at += snprintf(text + at, (size_t)(capacity - at), "%s%d", count ? ", " : "", r);
         count++;
     }
     return count;
@@ -122,16 +126,18 @@ static tare_status refuse_difference(const struct facts *all, int size, const ch
     char ranks[300];
     const char *mine = find_fact(&all[0], name, &n[0]), *other = find_fact(&all[rank], name, &n[1]);
     const int count = list_others(all, size, name, ranks, sizeof ranks);
-    FAIL(e, TARE_E_CONFIG, "%s differs between ranks: %.*s is %s%.*s%s on rank 0 and %s%.*s%s on rank%s %s; start all ranks alike",
+    FAIL(e, TARE_E_CONFIG,
+         "%s differs between ranks: %.*s is %s%.*s%s on rank 0 and %s%.*s%s on rank%s %s; start all ranks with the same settings",
          what, (int)name.size, name.data, mine ? "'" : "", mine ? (int)n[0] : 7, mine ? mine : "missing", mine ? "'" : "",
          other ? "'" : "", other ? (int)n[1] : 7, other ? other : "missing", other ? "'" : "", count > 1 ? "s" : "", ranks);
 }
 
-static tare_status compare(const struct facts *all, int size, const char *what, struct err *e)
+static tare_status compare_facts(const struct facts *all, int size, const char *what, struct err *e)
 {
     for (int r = 1; r < size; r++) {
         if (all[r].size == all[0].size && !memcmp(all[r].text, all[0].text, (size_t)all[0].size)) continue;
-        for (int side = 0; side < 2; side++) { /* names of rank 0, then names that it lacks */
+        /* Names of rank 0, then names that it lacks. */
+        for (int side = 0; side < 2; side++) {
             const struct facts *from = &all[side ? r : 0], *in = &all[side ? 0 : r];
             int64_t at = 0, n, m, k;
             for (const char *name; (name = line_of(from, &at, &n));) {
@@ -155,7 +161,7 @@ static tare_status gather_facts(struct comm *c, const char *what, const struct s
     TRY(comm_gather_sizes(c, mine->size, sizes, e));
     for (int r = 0; r < c->size; r++) {
         if (sizes[r] > MOST_FACTS)
-            FAIL(e, TARE_E_COMM, "%s: rank %d announces %lld bytes, which cannot be: its message was changed on its way", what, r,
+            FAIL(e, TARE_E_COMM, "%s: rank %d announces an invalid size of %lld bytes: its message was changed in transit", what, r,
                  (long long)sizes[r]);
         total += sizes[r];
     }
@@ -163,7 +169,7 @@ static tare_status gather_facts(struct comm *c, const char *what, const struct s
     TRY(c->gather(c, mine->data, mine->size, texts, sizes, e));
     total = 0;
     for (int r = 0; r < c->size; total += sizes[r++]) all[r] = (struct facts){texts + total, sizes[r]};
-    return compare(all, c->size, what, e);
+    return compare_facts(all, c->size, what, e);
 }
 
 tare_status comm_same(struct comm *c, const char *what, const struct comm_fact *facts, int64_t n, struct err *e)

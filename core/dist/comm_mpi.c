@@ -30,12 +30,12 @@ _Static_assert(SLOT_EXCHANGE + COMM_EXCHANGES <= TRANSPORT_SLOTS, "every half ha
 struct mpi_comm {
     struct transport *t;
     struct watch *watch;
-    uint32_t calls; /* gives the tag */
+    uint32_t calls; /* number of calls; determines the tag */
     struct halves gathers, exchanges;
     bool crowded; /* more threads than cores: do not spin */
 };
 
-static tare_status broken(const struct comm *c, const char *what, struct err *e)
+static tare_status slot_failed(const struct comm *c, const char *what, struct err *e)
 {
     const struct mpi_comm *p = c->self;
     FAIL(e, TARE_E_COMM, "%s: %s", what, p->t->error);
@@ -46,14 +46,15 @@ static int next_tag(struct mpi_comm *p)
     return (int)(p->calls++ % TAGS);
 }
 
-/* Waits for a slot: a short while without leaving the core, then in small sleeps, so that ranks which share a core let each other run. */
+/* Waits for a slot: briefly without leaving the core, then in short sleeps, so that ranks that
+ * share a core let each other run. */
 static tare_status wait_slot(struct comm *c, int slot, const char *what, struct err *e)
 {
     struct mpi_comm *p = c->self;
     const double began = clock_seconds();
     long pause = 20000;
     for (bool done;;) {
-        if (p->t->poll(p->t, slot, &done)) return broken(c, what, e);
+        if (p->t->poll(p->t, slot, &done)) return slot_failed(c, what, e);
         if (done) return TARE_OK;
         const double waited = clock_seconds() - began;
         if (!p->crowded && waited < 300e-6) continue;
@@ -67,10 +68,10 @@ static tare_status wait_slot(struct comm *c, int slot, const char *what, struct 
     }
 }
 
-static tare_status post(struct comm *c, int slot, struct transport_message m, struct err *e)
+static tare_status post_message(struct comm *c, int slot, struct transport_message m, struct err *e)
 {
     struct mpi_comm *p = c->self;
-    return p->t->post(p->t, slot, &m) ? broken(c, m.send ? "sending" : "receiving", e) : TARE_OK;
+    return p->t->post(p->t, slot, &m) ? slot_failed(c, m.send ? "sending" : "receiving", e) : TARE_OK;
 }
 
 static struct transport_message to_send(int peer, int tag, const void *data, int64_t n)
@@ -83,15 +84,17 @@ static struct transport_message to_receive(int peer, int tag, void *data, int64_
     return (struct transport_message){false, peer, tag, data, n};
 }
 
-struct gathering { /* from every rank q out's next sizes[q] bytes (NULL: n each), to all the own n */
+/* out receives sizes[q] bytes (NULL: n) from every rank q; every rank gets the n bytes of `own` */
+struct gather_call {
     const void *in;
     int64_t n;
     void *out;
     const int64_t *sizes;
 };
 
-/* Peers in the order r+1, r+2, ... so that not all ranks turn to one at a time. */
-static tare_status post_gather(struct comm *c, int slot, const struct gathering *g, struct err *e)
+/* Posts to peers in the order r+1, r+2, ... so that ranks do not all address the same peer at
+ * once. */
+static tare_status post_gather(struct comm *c, int slot, const struct gather_call *g, struct err *e)
 {
     const int tag = next_tag(c->self);
     char *to = g->out;
@@ -101,15 +104,15 @@ static tare_status post_gather(struct comm *c, int slot, const struct gathering 
         if (q == c->rank) {
             if (size && to + offset != (const char *)g->in) memcpy(to + offset, g->in, (size_t)size);
         } else if (size) {
-            TRY(post(c, slot, to_receive(q, tag, to + offset, size), e));
+            TRY(post_message(c, slot, to_receive(q, tag, to + offset, size), e));
         }
         offset += size;
     }
-    for (int i = 1; i < c->size && g->n; i++) TRY(post(c, slot, to_send((c->rank + i) % c->size, tag, g->in, g->n), e));
+    for (int i = 1; i < c->size && g->n; i++) TRY(post_message(c, slot, to_send((c->rank + i) % c->size, tag, g->in, g->n), e));
     return TARE_OK;
 }
 
-static tare_status gather_named(struct comm *c, const char *what, const struct gathering *g, struct err *e)
+static tare_status gather_named(struct comm *c, const char *what, const struct gather_call *g, struct err *e)
 {
     struct mpi_comm *p = c->self;
     watch_enter(p->watch, what);
@@ -123,12 +126,12 @@ static tare_status process_gather(struct comm *c, const void *in, int64_t n, voi
 {
     if (out_bytes[c->rank] != n)
         FAIL(e, TARE_E_COMM, "gather: %lld bytes given where %lld were announced", (long long)n, (long long)out_bytes[c->rank]);
-    return gather_named(c, "gather", &(struct gathering){in, n, out, out_bytes}, e);
+    return gather_named(c, "gather", &(struct gather_call){in, n, out, out_bytes}, e);
 }
 
 static tare_status process_all_gather(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
 {
-    return gather_named(c, "all_gather", &(struct gathering){in, bytes, out, NULL}, e);
+    return gather_named(c, "all_gather", &(struct gather_call){in, bytes, out, NULL}, e);
 }
 
 static tare_status process_barrier(struct comm *c, struct err *e)
@@ -137,10 +140,11 @@ static tare_status process_barrier(struct comm *c, struct err *e)
     OWNED(mem_free_at) char *all = NULL;
     TRY(mem_new(c->size, (void **)&all, e));
     (void)p;
-    return gather_named(c, "barrier", &(struct gathering){all + c->rank, 1, all, NULL}, e);
+    return gather_named(c, "barrier", &(struct gather_call){all + c->rank, 1, all, NULL}, e);
 }
 
-/* A binomial tree from root: the rank at distance d receives from d without its lowest bit, and sends to d + 2^k for the bits below. */
+/* Broadcasts along a binomial tree from root: the rank at distance d receives from d without its
+ * lowest bit, and sends to d + 2^k for the bits below. */
 static tare_status process_broadcast(struct comm *c, void *data, int64_t n, int root, struct err *e)
 {
     struct mpi_comm *p = c->self;
@@ -151,11 +155,11 @@ static tare_status process_broadcast(struct comm *c, void *data, int64_t n, int 
     watch_enter(p->watch, "broadcast");
     while (low < c->size && !(d & low)) low *= 2;
     if (d) {
-        TRY(post(c, SLOT_CALL, to_receive((d - low + root) % c->size, tag, data, n), e));
+        TRY(post_message(c, SLOT_CALL, to_receive((d - low + root) % c->size, tag, data, n), e));
         TRY(wait_slot(c, SLOT_CALL, "broadcast", e));
     }
     for (int bit = low / 2; bit > 0; bit /= 2)
-        if (d + bit < c->size) TRY(post(c, SLOT_CALL, to_send((d + bit + root) % c->size, tag, data, n), e));
+        if (d + bit < c->size) TRY(post_message(c, SLOT_CALL, to_send((d + bit + root) % c->size, tag, data, n), e));
     TRY(wait_slot(c, SLOT_CALL, "broadcast", e));
     watch_enter(p->watch, NULL);
     return TARE_OK;
@@ -169,10 +173,10 @@ static tare_status post_all_to_all(struct comm *c, int slot, const void *in, int
     if (!bytes) return TARE_OK;
     memcpy(to + c->rank * bytes, from + c->rank * bytes, (size_t)bytes);
     for (int q = 0; q < c->size; q++)
-        if (q != c->rank) TRY(post(c, slot, to_receive(q, tag, to + q * bytes, bytes), e));
+        if (q != c->rank) TRY(post_message(c, slot, to_receive(q, tag, to + q * bytes, bytes), e));
     for (int i = 1; i < c->size; i++) {
         const int q = (c->rank + i) % c->size;
-        TRY(post(c, slot, to_send(q, tag, from + q * bytes, bytes), e));
+        TRY(post_message(c, slot, to_send(q, tag, from + q * bytes, bytes), e));
     }
     return TARE_OK;
 }
@@ -187,14 +191,15 @@ static tare_status process_all_to_all(struct comm *c, const void *in, int64_t by
     return TARE_OK;
 }
 
-/* ---- gathers and exchanges in two halves: the messages are posted; a library without a thread of its own carries most of them in the wait */
+/* ---- gathers and exchanges in two halves: the messages are posted; a library without its own
+ * thread transfers most of them in the wait */
 
 static tare_status process_gather_begin(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
 {
     struct mpi_comm *p = c->self;
     int slot;
     TRY(halves_begin(&p->gathers, &slot, e));
-    return post_gather(c, slot, &(struct gathering){in, bytes, out, NULL}, e);
+    return post_gather(c, slot, &(struct gather_call){in, bytes, out, NULL}, e);
 }
 
 static tare_status process_gather_wait(struct comm *c, struct err *e)
@@ -256,7 +261,7 @@ static void process_free(struct comm *c)
     c->self = NULL;
 }
 
-static tare_status load(struct transport **out, struct err *e)
+static tare_status load_transport(struct transport **out, struct err *e)
 {
     static const struct library mpi = {.file = "libtare_mpi.so",
                                        .symbol = TRANSPORT_SYMBOL,
@@ -266,17 +271,18 @@ static tare_status load(struct transport **out, struct err *e)
     return load_library_open(&mpi, (void **)out, e);
 }
 
-tare_status comm_mpi_about(char *text, int64_t room, struct err *e)
+tare_status comm_mpi_about(char *text, int64_t capacity, struct err *e)
 {
     struct transport *t;
-    TRY(load(&t, e));
+    TRY(load_transport(&t, e));
     t->describe(t);
-    snprintf(text, (size_t)room, "%s", t->about);
+    snprintf(text, (size_t)capacity, "%s", t->about);
     return TARE_OK;
 }
 
-/* Rank 0 tells the others where it listens; then all connect. Until the watch runs an error of one rank cannot be told to the others: they
- * learn it here, from the address ("!..." when rank 0 has none) and, if one cannot connect, from rank 0 that waits for it. */
+/* Connects the watch: rank 0 sends the others its address, then all connect. Until the watch runs,
+ * ranks cannot report errors to each other: they learn of them from the address ("!..." if rank 0
+ * has none) and, if one cannot connect, from rank 0, which waits for it. */
 static tare_status begin_watch(struct comm *c, double timeout_s, struct err *e)
 {
     struct mpi_comm *p = c->self;
@@ -285,8 +291,8 @@ static tare_status begin_watch(struct comm *c, double timeout_s, struct err *e)
     if (c->rank == 0) status = watch_listen(c->size, address, &p->watch, e);
     const int tag = next_tag(p);
     if (c->rank == 0)
-        for (int q = 1; q < c->size; q++) TRY(post(c, SLOT_CALL, to_send(q, tag, address, sizeof address), e));
-    if (c->rank) TRY(post(c, SLOT_CALL, to_receive(0, tag, address, sizeof address), e));
+        for (int q = 1; q < c->size; q++) TRY(post_message(c, SLOT_CALL, to_send(q, tag, address, sizeof address), e));
+    if (c->rank) TRY(post_message(c, SLOT_CALL, to_receive(0, tag, address, sizeof address), e));
     TRY(wait_slot(c, SLOT_CALL, "start", e));
     TRY(status);
     if (c->rank) {
@@ -296,7 +302,8 @@ static tare_status begin_watch(struct comm *c, double timeout_s, struct err *e)
     return watch_start(p->watch, timeout_s, e);
 }
 
-/* Cores for this rank: those it may run on, shared with the ranks of this host that may run on the same. */
+/* Determines the cores for this rank: those it may run on, shared with the ranks of this host that
+ * may run on the same. */
 static tare_status share_cores(struct comm *c, struct err *e)
 {
     struct place {
@@ -310,15 +317,15 @@ static tare_status share_cores(struct comm *c, struct err *e)
     if (sched_getaffinity(0, sizeof mine.cores, &mine.cores)) CPU_SET(0, &mine.cores);
     cores = CPU_COUNT(&mine.cores);
     TRY(mem_new(c->size * (int64_t)sizeof *all, (void **)&all, e));
-    TRY(gather_named(c, "gather", &(struct gathering){&mine, sizeof mine, all, NULL}, e));
+    TRY(gather_named(c, "gather", &(struct gather_call){&mine, sizeof mine, all, NULL}, e));
     for (int r = 0; r < c->size; r++) {
         cpu_set_t both;
         CPU_AND(&both, &mine.cores, &all[r].cores);
         sharing += !strcmp(mine.host, all[r].host) && CPU_COUNT(&both) > 0;
         c->local += r < c->rank && !strcmp(mine.host, all[r].host);
     }
-    const int usable =
-        limits_cores(); /* fewer than the mask has where a control group has a quota, which the ranks of a host share */
+    /* A control group's quota, shared by the ranks of a host, may allow fewer cores than the mask. */
+    const int usable = limits_cores();
     if (usable < cores) cores = usable;
     c->threads = cores / sharing > 1 ? cores / sharing : 1;
     ((struct mpi_comm *)c->self)->crowded = sharing > cores;
@@ -329,7 +336,7 @@ tare_status comm_mpi(double timeout_s, struct comm *out, struct err *e)
 {
     struct transport *t;
     struct mpi_comm *p;
-    TRY(load(&t, e));
+    TRY(load_transport(&t, e));
     if (t->start(t)) FAIL(e, TARE_E_COMM, "MPI does not start: %s", t->error);
     TRY(mem_new((int64_t)sizeof *p, (void **)&p, e));
     p->t = t;

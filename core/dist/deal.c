@@ -5,7 +5,8 @@
 #include "batch/select.h"
 #include "dist/balance.h"
 
-enum { SHARED = BATCH_ROLLOUT | BATCH_VERIFY }; /* what a rank adds to its groups; every rank has the rest */
+/* columns that a rank adds to its groups; every rank has the others */
+enum { SHARED = BATCH_ROLLOUT | BATCH_VERIFY };
 
 tare_status deal_batch(const struct batch *all, const struct rollout_config *c, struct comm *comm, struct arena *a,
                        struct share *out, struct err *e)
@@ -23,7 +24,7 @@ tare_status deal_batch(const struct batch *all, const struct rollout_config *c, 
     return batch_split(all, out->rank, comm->rank, a, &out->own, e);
 }
 
-/* The ranks' packed batches, one after the other; sizes: [ranks] */
+/* Unpacks the ranks' batches, which follow one another; sizes: [ranks] */
 static tare_status unpack_all(char *bytes, const int64_t *sizes, int ranks, struct arena *a, struct batch *parts, struct err *e)
 {
     for (int r = 0; r < ranks; bytes += sizes[r++])

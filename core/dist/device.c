@@ -19,17 +19,17 @@ enum {
 _Static_assert(SLOT_EXCHANGE + COMM_EXCHANGES <= GPU_SLOTS, "every half has a slot");
 
 struct device {
-    struct comm host; /* what was replaced */
+    struct comm host; /* the replaced functions */
     const struct kernels *k;
     const struct kctx *ctx;
     struct gpu_collectives *gpu;
-    void *stream; /* that the backend computes on; NULL: not known */
+    void *stream; /* compute stream of the backend; NULL: unknown */
     struct halves gathers, exchanges;
     char *copy[2]; /* host memory */
     int64_t copy_size[2];
 };
 
-/* ---- what needs no GPU goes through the communicator that was replaced */
+/* ---- collectives that need no GPU use the replaced communicator */
 
 static tare_status host_gather(struct comm *c, const void *in, int64_t n, void *out, const int64_t *out_bytes, struct err *e)
 {
@@ -80,8 +80,8 @@ static void device_free(struct comm *c)
     host.free(&host);
 }
 
-/* Everything that was computed is there; a fault of the backend is an error here. */
-static tare_status finish(const struct device *d, struct err *e)
+/* Waits for all computation; a fault of the backend is an error here. */
+static tare_status finish_backend(const struct device *d, struct err *e)
 {
     if (d->k->backend->finish) d->k->backend->finish(d->ctx);
     if (d->ctx->fault && d->ctx->fault->code) FAIL(e, TARE_E_DEVICE, "a collective follows a failure of the device");
@@ -92,7 +92,7 @@ static tare_status finish(const struct device *d, struct err *e)
 
 static tare_status stage_in(struct device *d, const void *in, int64_t bytes, int64_t out_bytes, struct err *e)
 {
-    TRY(finish(d, e));
+    TRY(finish_backend(d, e));
     TRY(mem_grow((void **)&d->copy[0], &d->copy_size[0], bytes, 1, e));
     TRY(mem_grow((void **)&d->copy[1], &d->copy_size[1], out_bytes, 1, e));
     d->k->backend->download(d->ctx, d->copy[0], in, bytes);
@@ -102,7 +102,7 @@ static tare_status stage_in(struct device *d, const void *in, int64_t bytes, int
 static tare_status stage_out(struct device *d, void *out, int64_t bytes, struct err *e)
 {
     d->k->backend->upload(d->ctx, out, d->copy[1], bytes);
-    return finish(d, e);
+    return finish_backend(d, e);
 }
 
 static tare_status staged_all_gather(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
@@ -125,31 +125,32 @@ static tare_status staged_all_to_all(struct comm *c, const void *in, int64_t byt
 
 static tare_status staged_wait(struct comm *c, struct err *e)
 {
-    (void)c, (void)e; /* begin has done it */
+    (void)c, (void)e; /* begin has completed it */
     return TARE_OK;
 }
 
 /* ---- NCCL */
 
-static tare_status broken(const struct device *d, const char *what, struct err *e)
+static tare_status slot_failed(const struct device *d, const char *what, struct err *e)
 {
     FAIL(e, TARE_E_COMM, "%s: %s", what, d->gpu->error);
 }
 
-/* The stream of collectives follows the compute stream by itself when it knows it. */
-static tare_status before(const struct device *d, struct err *e)
+/* Waits for the backend unless the stream of collectives follows the compute stream by events. */
+static tare_status order_after_backend(const struct device *d, struct err *e)
 {
-    return d->stream ? TARE_OK : finish(d, e);
+    return d->stream ? TARE_OK : finish_backend(d, e);
 }
 
-/* The host waits, so that a rank that hangs is seen to (comm.h, timeout_s), and what comes next finds the result there. */
+/* Waits on the host, so that a rank that hangs is noticed (comm.h, timeout_s) and the result is
+ * complete afterwards. */
 static tare_status wait_slot(struct comm *c, int slot, const char *what, struct err *e)
 {
     struct device *d = c->self;
     const double began = clock_seconds();
     host_enter(c, what);
     for (bool done = false; !done;) {
-        if (d->gpu->done(d->gpu, slot, &done)) return broken(d, what, e);
+        if (d->gpu->done(d->gpu, slot, &done)) return slot_failed(d, what, e);
         if (done || clock_seconds() - began < 2e-3) continue;
         const struct timespec t = {0, 50000};
         nanosleep(&t, NULL);
@@ -162,8 +163,8 @@ static tare_status nccl_all_gather(struct comm *c, const void *in, int64_t bytes
 {
     struct device *d = c->self;
     if (!bytes) return TARE_OK;
-    TRY(before(d, e));
-    if (d->gpu->all_gather(d->gpu, SLOT_CALL, in, bytes, out)) return broken(d, "all_gather", e);
+    TRY(order_after_backend(d, e));
+    if (d->gpu->all_gather(d->gpu, SLOT_CALL, in, bytes, out)) return slot_failed(d, "all_gather", e);
     return wait_slot(c, SLOT_CALL, "all_gather", e);
 }
 
@@ -171,8 +172,8 @@ static tare_status nccl_all_to_all(struct comm *c, const void *in, int64_t bytes
 {
     struct device *d = c->self;
     if (!bytes) return TARE_OK;
-    TRY(before(d, e));
-    if (d->gpu->all_to_all(d->gpu, SLOT_CALL, in, bytes, out)) return broken(d, "all_to_all", e);
+    TRY(order_after_backend(d, e));
+    if (d->gpu->all_to_all(d->gpu, SLOT_CALL, in, bytes, out)) return slot_failed(d, "all_to_all", e);
     return wait_slot(c, SLOT_CALL, "all_to_all", e);
 }
 
@@ -181,8 +182,8 @@ static tare_status nccl_gather_begin(struct comm *c, const void *in, int64_t byt
     struct device *d = c->self;
     int slot;
     TRY(halves_begin(&d->gathers, &slot, e));
-    TRY(before(d, e));
-    return d->gpu->all_gather(d->gpu, slot, in, bytes, out) ? broken(d, "all_gather", e) : TARE_OK;
+    TRY(order_after_backend(d, e));
+    return d->gpu->all_gather(d->gpu, slot, in, bytes, out) ? slot_failed(d, "all_gather", e) : TARE_OK;
 }
 
 static tare_status nccl_gather_wait(struct comm *c, struct err *e)
@@ -198,8 +199,8 @@ static tare_status nccl_exchange_begin(struct comm *c, const void *in, int64_t b
     struct device *d = c->self;
     int slot;
     TRY(halves_begin(&d->exchanges, &slot, e));
-    TRY(before(d, e));
-    return d->gpu->all_to_all(d->gpu, slot, in, bytes, out) ? broken(d, "all_to_all", e) : TARE_OK;
+    TRY(order_after_backend(d, e));
+    return d->gpu->all_to_all(d->gpu, slot, in, bytes, out) ? slot_failed(d, "all_to_all", e) : TARE_OK;
 }
 
 static tare_status nccl_exchange_wait(struct comm *c, struct err *e)
@@ -210,7 +211,7 @@ static tare_status nccl_exchange_wait(struct comm *c, struct err *e)
     return wait_slot(c, slot, "all_to_all", e);
 }
 
-static tare_status load(struct gpu_collectives **out, struct err *e)
+static tare_status load_collectives(struct gpu_collectives **out, struct err *e)
 {
     static const struct library nccl = {
         .file = "libtare_nccl.so",
@@ -218,16 +219,16 @@ static tare_status load(struct gpu_collectives **out, struct err *e)
         .abi = GPU_COLLECTIVES_ABI,
         .missing = "there is no NCCL",
         .advice =
-            "install it (apt install libnccl2 libnccl-dev beside the CUDA toolkit, or pip install nvidia-nccl-cu13) and build again, or set dist.communicator = mpi"};
+            "install it (apt install libnccl2 libnccl-dev next to the CUDA toolkit, or pip install nvidia-nccl-cu13) and build again, or set dist.communicator = mpi"};
     return load_library_open(&nccl, (void **)out, e);
 }
 
-tare_status comm_nccl_about(char *text, int64_t room, struct err *e)
+tare_status device_nccl_about(char *text, int64_t capacity, struct err *e)
 {
     struct gpu_collectives *g;
-    TRY(load(&g, e));
+    TRY(load_collectives(&g, e));
     g->describe(g);
-    snprintf(text, (size_t)room, "%s", g->about);
+    snprintf(text, (size_t)capacity, "%s", g->about);
     return TARE_OK;
 }
 
@@ -235,25 +236,26 @@ static tare_status open_nccl(struct device *d, struct err *e)
 {
     char id[GPU_ID_BYTES] = {0};
     tare_status status = TARE_OK;
-    if (d->host.rank == 0 && d->gpu->make_id(d->gpu, id)) status = broken(d, "NCCL", e);
+    if (d->host.rank == 0 && d->gpu->make_id(d->gpu, id)) status = slot_failed(d, "NCCL", e);
     TRY(comm_agree(&d->host, status, e));
     TRY(d->host.broadcast(&d->host, id, sizeof id, 0, e));
-    TRY(finish(d, e)); /* the device is chosen */
-    if (d->gpu->open(d->gpu, d->host.rank, d->host.size, id, d->stream)) return broken(d, "NCCL", e);
+    TRY(finish_backend(d, e)); /* the device is chosen */
+    if (d->gpu->open(d->gpu, d->host.rank, d->host.size, id, d->stream)) return slot_failed(d, "NCCL", e);
     return TARE_OK;
 }
 
-tare_status comm_device(struct comm *c, const struct kernels *k, const struct kctx *ctx, enum communicator library, struct err *e)
+tare_status device_collectives(struct comm *c, const struct kernels *k, const struct kctx *ctx, enum communicator library,
+                               struct err *e)
 {
     struct device *d;
     struct gpu_collectives *gpu = NULL;
     const bool wanted = library == COMMUNICATOR_NCCL;
     if (!k->backend->device && wanted)
-        FAIL(e, TARE_E_CONFIG, "dist.communicator = nccl is between GPUs; set run.device = cuda, or dist.communicator = auto");
+        FAIL(e, TARE_E_CONFIG, "dist.communicator = nccl: needs GPUs; set run.device = cuda, or dist.communicator = auto");
     if (!k->backend->device || (c->size == 1 && !wanted)) return TARE_OK;
     if (library != COMMUNICATOR_MPI) {
         struct err why = {0};
-        const tare_status status = comm_agree(c, load(&gpu, &why), &why); /* all, or none */
+        const tare_status status = comm_agree(c, load_collectives(&gpu, &why), &why); /* all ranks, or none */
         if (status && wanted) FAIL(e, status, "%s", why.message);
         if (status) gpu = NULL;
     }

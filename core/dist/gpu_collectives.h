@@ -1,7 +1,9 @@
-/* Collectives between GPUs: a thin shared object around NCCL and the CUDA runtime, loaded at run time. libtare_nccl.so exports
- * `tare_gpu_collectives`. One GPU a process, one thread at a time. Functions return nonzero with the reason in error.
+/* Collectives between GPUs: a thin shared object around NCCL and the CUDA runtime, loaded at run
+ * time. libtare_nccl.so exports `tare_gpu_collectives`. One GPU a process, one thread at a time.
+ * Functions return nonzero with the reason in error.
  *
- * Everything is issued to a stream of its own, which first waits for what the compute stream has been given so far; nothing waits on the host. */
+ * All work is issued to a separate stream, which first waits for the work issued to the compute
+ * stream so far; nothing waits on the host. */
 #ifndef TARE_CORE_DIST_GPU_COLLECTIVES_H
 #define TARE_CORE_DIST_GPU_COLLECTIVES_H
 
@@ -18,15 +20,18 @@ struct gpu_collectives {
     char error[300];
 
     void (*describe)(struct gpu_collectives *g);
-    int (*make_id)(struct gpu_collectives *g, char id[GPU_ID_BYTES]); /* rank 0's; all give it to open */
-    /* compute: the CUDA stream whose results are sent; NULL: the caller has waited for them. Collective. */
+    /* rank 0 makes it; all ranks pass it to open */
+    int (*make_id)(struct gpu_collectives *g, char id[GPU_ID_BYTES]);
+    /* compute: the CUDA stream whose results are sent; NULL: the caller has waited for them.
+     * Collective. */
     int (*open)(struct gpu_collectives *g, int rank, int size, const char id[GPU_ID_BYTES], void *compute);
-    /* slot: what `done` asks for */
+    /* slot: the one to query with `done` */
     int (*all_gather)(struct gpu_collectives *g, int slot, const void *in, int64_t bytes, void *out);
     int (*all_to_all)(struct gpu_collectives *g, int slot, const void *in, int64_t bytes, void *out);
-    /* Whether the slot's work is done; an error of any rank's connection is an error here. Never waits. */
+    /* Sets *done if the slot's work is complete; an error of any rank's connection is an error
+     * here. Never waits. */
     int (*done)(struct gpu_collectives *g, int slot, bool *done);
-    int (*close)(struct gpu_collectives *g, bool regular); /* not regular: gives up what is under way */
+    int (*close)(struct gpu_collectives *g, bool regular); /* not regular: abandons work in progress */
 };
 
 #endif

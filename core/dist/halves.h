@@ -1,4 +1,5 @@
-/* Collectives in two halves, counted: each that is begun takes a slot of the library below, and is waited for in the order of beginning (comm.h). */
+/* Counts collectives in two halves: each one begun takes a slot of the library below, and they are
+ * waited for in the order of beginning (comm.h). */
 #ifndef TARE_CORE_DIST_HALVES_H
 #define TARE_CORE_DIST_HALVES_H
 
@@ -10,7 +11,7 @@ struct halves {
     int begun, waited;
 };
 
-/* The slot of one that is begun now; it counts at once. */
+/* Takes the slot for one that is begun now; it counts immediately. */
 static inline tare_status halves_begin(struct halves *h, int *slot, struct err *e)
 {
     *slot = h->first + h->begun % h->most;
@@ -19,7 +20,7 @@ static inline tare_status halves_begin(struct halves *h, int *slot, struct err *
     return TARE_OK;
 }
 
-/* The slot of the oldest that is under way. */
+/* Returns the slot of the oldest one in progress. */
 static inline tare_status halves_wait(struct halves *h, int *slot, struct err *e)
 {
     *slot = h->first + h->waited % h->most;

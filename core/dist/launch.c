@@ -20,17 +20,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Names the file in memory in which ranks tell their launcher how far they came and that the user has been told: it goes with the launcher, however that ends. */
+/* Environment variable with the name of a memory file in which ranks report to their launcher how
+ * far they came and that the user has been informed. The file disappears with the launcher, however
+ * that ends. */
 #define NOTE "TARE_LAUNCH_NOTE"
 #define NOTE_FILE "tare-ranks"
 
-/* STUCK: seconds that mpirun may take to end after its ranks. */
+/* Seconds that mpirun may take to end after its ranks. */
 #define STUCK 20.0
 
 static volatile pid_t child;
 
-/* mpirun would kill the ranks on SIGINT and SIGTERM. It passes SIGUSR1 on, and the ranks stop after a checkpoint. The third signal ends them. */
-static void hand_on(int signal_number)
+/* Forwards signals: mpirun would kill the ranks on SIGINT and SIGTERM, but passes SIGUSR1 on, and
+ * the ranks stop after a checkpoint. The third signal ends them. */
+static void forward_signal(int signal_number)
 {
     static volatile sig_atomic_t times;
     (void)signal_number;
@@ -50,8 +53,9 @@ static bool in_path(const char *name)
     return false;
 }
 
-/* argv of mpirun: its options, this program's file, this process's arguments. Points into `text` (the NUL-separated command line). */
-static tare_status command(int64_t ranks, struct str *text, const char ***out, char *number, char *exe, struct err *e)
+/* Builds argv of mpirun: its options, this program's file, this process's arguments. Points into
+ * `text` (the NUL-separated command line). */
+static tare_status build_command(int64_t ranks, struct str *text, const char ***out, char *number, char *exe, struct err *e)
 {
     const char *const head[] = {"mpirun", "--oversubscribe", "--bind-to", "none", "-n", number, "--allow-run-as-root"};
     const int n_head = (int)(sizeof head / sizeof *head) - (geteuid() != 0);
@@ -69,7 +73,8 @@ static tare_status command(int64_t ranks, struct str *text, const char ***out, c
     return TARE_OK;
 }
 
-/* In the child: a process group of its own (the terminal's Ctrl-C goes to the parent alone), and an end with its parent. */
+/* Runs in the child: makes it a separate process group (the terminal's Ctrl-C goes to the parent
+ * alone) that ends with its parent. */
 static void become_mpirun(const char *const *argv, pid_t parent, int error_output)
 {
     char *const *arguments;
@@ -80,13 +85,13 @@ static void become_mpirun(const char *const *argv, pid_t parent, int error_outpu
     const int null = open("/dev/null", O_RDONLY);
     if (null >= 0) dup2(null, STDIN_FILENO);
     if (error_output >= 0) dup2(error_output, STDERR_FILENO);
-    setenv("OMPI_MCA_btl", "^tcp", 0); /* all ranks are on this machine, whatever its network is like */
+    setenv("OMPI_MCA_btl", "^tcp", 0); /* all ranks are on this machine, so TCP between them is not needed */
     execvp(arguments[0], arguments);
     _exit(127);
 }
 
-/* The launcher may have gone, and its number be another process's by now: then the file is not this one. */
-static void tell_launcher(const char *word)
+/* Checks the file first: the launcher may have gone, and another process may have its number. */
+static void notify_launcher(const char *word)
 {
     char file[64];
     const char *note = getenv(NOTE), is[] = "/memfd:" NOTE_FILE;
@@ -99,27 +104,28 @@ static void tell_launcher(const char *word)
     close(fd);
 }
 
-void launch_told(void)
+void launch_reported(void)
 {
-    tell_launcher("told\n");
+    notify_launcher("reported\n");
 }
 
 void launch_joined(void)
 {
-    tell_launcher("joined\n");
+    notify_launcher("joined\n");
 }
 
-/* A rank that ends before it has joined the job cannot speak for itself. `says` is what mpirun reported. */
-static void tell_if_nobody_did(int note, int exit_status, const char *number, const struct str *says)
+/* Reports a rank that ended before it joined the job and therefore could not report itself. `says`
+ * is mpirun's report. */
+static void report_if_unreported(int note, int exit_status, const char *number, const struct str *says)
 {
     char text[256];
     const ssize_t n = pread(note, text, sizeof text - 1, 0);
     text[n < 0 ? 0 : n] = 0;
-    if (!exit_status || strstr(text, "told")) return;
+    if (!exit_status || strstr(text, "reported")) return;
     const bool joined = strstr(text, "joined");
     const char *const how = exit_status > 128 && exit_status < 128 + NSIG ? " (a signal)" : "";
     const char *const when = joined
-                                 ? "the ranks ended without a word"
+                                 ? "the ranks ended without a message"
                                  : "a rank ended while MPI was starting, before the ranks had found each other; nothing was begun";
     if (says->size)
         log_message(LOG_ERROR, "%s, exit status %d%s; mpirun says: %s", when, exit_status, how, says->data);
@@ -128,7 +134,7 @@ static void tell_if_nobody_did(int note, int exit_status, const char *number, co
                     number);
 }
 
-/* A child of mpirun: whether it has ended (mpirun has not waited for it yet), and how. */
+/* Returns whether a child of mpirun has ended (mpirun has not waited for it yet), and how. */
 static bool has_ended(long pid, int *how)
 {
     char path[64], text[1000];
@@ -143,7 +149,8 @@ static bool has_ended(long pid, int *how)
     return true;
 }
 
-/* Whether mpirun has children, and all of them have ended. *status: what it should end with: the first one that is not 0. */
+/* Returns whether mpirun has children and all of them have ended. *status: the exit status to pass
+ * on, the first that is not 0. */
 static bool ranks_have_ended(pid_t mpirun, int *status)
 {
     char path[64];
@@ -160,8 +167,8 @@ static bool ranks_have_ended(pid_t mpirun, int *status)
     return n && ended == n;
 }
 
-/* Open MPI 4.1 waits for itself at its end now and then (a lock of its PMIx server), and would never come back. When all ranks have ended and mpirun has
- * not for so long, it is ended. */
+/* Detects a hang of Open MPI 4.1, which occasionally waits for itself at its end (a lock of its
+ * PMIx server). If all ranks have ended and mpirun has not for STUCK seconds, it is killed. */
 static bool is_stuck(pid_t mpirun, double *since, int *how)
 {
     if (!ranks_have_ended(mpirun, how)) {
@@ -170,12 +177,13 @@ static bool is_stuck(pid_t mpirun, double *since, int *how)
     }
     if (*since <= 0) *since = clock_seconds();
     if (clock_seconds() - *since < STUCK) return false;
-    log_debug("mpirun (process %d) does not end though its ranks have: it is killed", (int)mpirun);
+    log_debug("mpirun (process %d) hangs after its ranks have ended: killing it", (int)mpirun);
     kill(mpirun, SIGKILL);
     return true;
 }
 
-/* Hands on what mpirun writes to the pipe `from` until it ends. A process that outlives it may hold the pipe open. */
+/* Passes on the output of mpirun from the pipe `from` until mpirun ends. A process that outlives
+ * mpirun may hold the pipe open. */
 static int wait_for(pid_t pid, int from, struct launch_report *r)
 {
     char text[4096];
@@ -190,23 +198,23 @@ static int wait_for(pid_t pid, int from, struct launch_report *r)
         ended = got == pid;
         if (!ended && !stuck) stuck = is_stuck(pid, &since, &ranks);
         while (poll(&p, 1, ended ? 0 : 100) > 0 && (n = read(from, text, sizeof text)) > 0) launch_report_take(r, text, n);
-        if (n == 0 && (p.revents & (POLLIN | POLLHUP))) from = -1; /* closed: nothing more comes */
+        if (n == 0 && (p.revents & (POLLIN | POLLHUP))) from = -1; /* closed: no more output */
     }
     launch_report_end(r);
     if (stuck) how = ranks;
     return WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
 }
 
-/* Runs mpirun with this process's signals handed on. */
+/* Runs mpirun and forwards the signals of this process to it. */
 static tare_status run_mpirun(const char **argv, struct launch_report *r, int *exit_status, struct err *e)
 {
     int ends[2] = {-1, -1};
-    const struct sigaction a = {.sa_handler = hand_on};
+    const struct sigaction a = {.sa_handler = forward_signal};
     const int signals[] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
     struct sigaction old[4];
     tare_status status = TARE_OK;
     const pid_t parent = getpid();
-    if (pipe2(ends, O_CLOEXEC)) FAIL(e, TARE_E_IO, "no pipe for mpirun: %s", strerror(errno));
+    if (pipe2(ends, O_CLOEXEC)) FAIL(e, TARE_E_IO, "cannot create a pipe for mpirun: %s", strerror(errno));
     fflush(NULL);
     for (int i = 0; i < 4; i++) sigaction(signals[i], &a, &old[i]);
     child = fork();
@@ -216,7 +224,7 @@ static tare_status run_mpirun(const char **argv, struct launch_report *r, int *e
     }
     close(ends[1]);
     if (child < 0)
-        status = err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "no process for mpirun: %s", strerror(errno));
+        status = err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "cannot start a process for mpirun: %s", strerror(errno));
     else
         *exit_status = wait_for(child, ends[0], r);
     close(ends[0]);
@@ -224,12 +232,13 @@ static tare_status run_mpirun(const char **argv, struct launch_report *r, int *e
     return status;
 }
 
-/* mpirun would fail over such a folder, at length; the program itself takes /tmp then, too. */
-static void leave_out_bad_tmpdir(void)
+/* Removes an unusable TMPDIR, over which mpirun would fail with a long message; the program itself
+ * uses /tmp then, too. */
+static void remove_bad_tmpdir(void)
 {
     const char *folder = getenv("TMPDIR");
     if (!folder || (fs_is_dir(folder) && !access(folder, W_OK | X_OK))) return;
-    log_warn("TMPDIR = %s is not a folder that can be written: mpirun gets /tmp", folder);
+    log_warn("TMPDIR = %s: not a writable folder; mpirun uses /tmp", folder);
     unsetenv("TMPDIR");
 }
 
@@ -242,13 +251,13 @@ tare_status launch_ranks(int64_t ranks, int *exit_status, struct err *e)
     if (!in_path("mpirun"))
         FAIL(e, TARE_E_CONFIG, "dist.ranks = %lld needs mpirun, which is not in PATH; apt-get install " NEEDS_MPI,
              (long long)ranks);
-    TRY(command(ranks, &text, &argv, number, exe, e));
-    leave_out_bad_tmpdir();
+    TRY(build_command(ranks, &text, &argv, number, exe, e));
+    remove_bad_tmpdir();
     const int file = memfd_create(NOTE_FILE, MFD_CLOEXEC);
     snprintf(note, sizeof note, "/proc/%d/fd/%d", (int)getpid(), file);
     setenv(NOTE, file >= 0 ? note : "", 1);
     const tare_status status = run_mpirun(argv, &report, exit_status, e);
-    if (file >= 0 && !status) tell_if_nobody_did(file, *exit_status, number, &report.ends);
+    if (file >= 0 && !status) report_if_unreported(file, *exit_status, number, &report.ends);
     if (file >= 0) close(file);
     str_free(&report.ends);
     return status;

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { RULE = 70 }; /* mpirun puts a report between two lines of 74 dashes */
+enum { RULE = 70 }; /* mpirun frames a report with two lines of 74 dashes */
 
 static const char RULE_LINE[] = "--------------------------------------------------------------------------\n";
 
@@ -13,13 +13,14 @@ static void write_all(int to, const char *text, int64_t n)
 {
     while (n > 0) {
         const ssize_t done = write(to, text, (size_t)n);
-        if (done <= 0) return; /* standard error is closed: no one reads it */
+        if (done <= 0) return; /* standard error is closed */
         text += done;
         n -= done;
     }
 }
 
-/* A report on ranks that ended says how they exited; any other one (a warning of MPI) is the user's. */
+/* Handles a complete block: a report on ended ranks is kept, any other block (a warning of MPI) is
+ * passed to the user. */
 static void close_block(struct launch_report *r)
 {
     if (r->block.size && strstr(r->block.data, "exit")) {
@@ -32,16 +33,16 @@ static void close_block(struct launch_report *r)
     str_clear(&r->block);
 }
 
-static void pass(struct launch_report *r, const char *text, int64_t n)
+static void pass_on(struct launch_report *r, const char *text, int64_t n)
 {
     if (!r->inside || str_add(&r->block, text, n, NULL)) write_all(r->to, text, n);
 }
 
-/* One line, or the part of it that has come; its dashes at the start have been counted. */
+/* Passes on a line, or the received part of it; its leading dashes have been counted. */
 static void pass_line(struct launch_report *r, const char *text, int64_t n)
 {
-    for (; r->dashes > 0; r->dashes--) pass(r, "-", 1);
-    pass(r, text, n);
+    for (; r->dashes > 0; r->dashes--) pass_on(r, "-", 1);
+    pass_on(r, text, n);
     r->dashes = text[n - 1] == '\n' ? 0 : -1;
 }
 
@@ -67,7 +68,7 @@ void launch_report_take(struct launch_report *r, const char *text, int64_t n)
 
 void launch_report_end(struct launch_report *r)
 {
-    for (; r->dashes > 0; r->dashes--) pass(r, "-", 1);
+    for (; r->dashes > 0; r->dashes--) pass_on(r, "-", 1);
     if (r->block.size) write_all(r->to, r->block.data, r->block.size);
     str_free(&r->block);
 }

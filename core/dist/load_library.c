@@ -9,16 +9,16 @@
 #include <string.h>
 #include <unistd.h>
 
-static void *find(const char *file, const char *symbol, char *why, size_t room)
+static void *find_symbol(const char *file, const char *symbol, char *why, size_t capacity)
 {
     const char *const folders[] = {".", PROGRAM_LIBRARIES};
     char folder[FS_PATH], path[FS_PATH];
-    snprintf(why, room, "%s is not beside the program", file);
+    snprintf(why, capacity, "%s is not in the program's folder", file);
     for (int i = 0; i < 2; i++) {
         if (!program_path(folder, folders[i]) || fs_join(path, folder, file, NULL) || access(path, R_OK)) continue;
-        /* global: MPI's own plugins look for its symbols */
+        /* Global, because MPI's own plugins look for its symbols. */
         void *handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL), *found = handle ? dlsym(handle, symbol) : NULL;
-        if (!found) snprintf(why, room, "%s", dlerror());
+        if (!found) snprintf(why, capacity, "%s", dlerror());
         return found;
     }
     return NULL;
@@ -30,13 +30,13 @@ tare_status load_library_open(const struct library *l, void **table, struct err 
     int abi;
     char folder[FS_PATH];
     if (!program_path(folder, "."))
-        FAIL(e, TARE_E_UNSUPPORTED, "%s: where %s lies is known from /proc/self/exe, which cannot be read here; mount /proc",
+        FAIL(e, TARE_E_UNSUPPORTED, "%s: the location of %s is found through /proc/self/exe, which cannot be read; mount /proc",
              l->missing, l->file);
-    void *t = find(l->file, l->symbol, why, sizeof why);
+    void *t = find_symbol(l->file, l->symbol, why, sizeof why);
     if (!t) FAIL(e, TARE_E_UNSUPPORTED, "%s (%s); %s", l->missing, why, l->advice);
     memcpy(&abi, t, sizeof abi);
     if (abi != l->abi)
-        FAIL(e, TARE_E_VERSION, "%s is of another build (interface %d, this program's is %d); build again", l->file, abi, l->abi);
+        FAIL(e, TARE_E_VERSION, "%s: from another build (interface %d, this program has %d); build again", l->file, abi, l->abi);
     *table = t;
     return TARE_OK;
 }

@@ -1,4 +1,4 @@
-/* The communicator of this process. */
+/* Opens the communicator of this process. */
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
@@ -17,7 +17,7 @@ enum { PATIENCE = 10 }; /* seconds */
 static struct comm job; /* size 0: not started */
 static bool launched;   /* this process has run the job's mpirun */
 static int launched_status;
-static bool same_on_all; /* what ended this process ends every rank, before MPI is open */
+static bool same_on_all; /* the error that ends this process is the same on every rank, before MPI is open */
 
 static bool number_of(const char *name, int *out)
 {
@@ -29,7 +29,8 @@ static bool number_of(const char *name, int *out)
 
 int ranks_launched(int *rank)
 {
-    /* mpirun of Open MPI; of MPICH; srun, which says which step a process belongs to (a batch script alone is no step) */
+    /* mpirun of Open MPI; of MPICH; srun, which also names the step of a process (a batch script
+     * alone has none). */
     const char *const names[][3] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
                                     {"PMI_SIZE", "PMI_RANK", "PMI_SIZE"},
                                     {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_STEP_ID"}};
@@ -48,19 +49,19 @@ int ranks_refused(int exit_code)
     return rank ? 0 : exit_code;
 }
 
-/* Before ranks can talk to each other: every rank meets the same error, one says it. */
+/* Checks before ranks can communicate: every rank meets the same error, and one reports it. */
 static tare_status check_number(const struct ranks_options *o, int size, struct err *e)
 {
     if (size && o->ranks && o->ranks != size)
         FAIL(e, TARE_E_CONFIG,
-             "%s: dist.ranks = %lld, but the launcher (mpirun, srun) started %d; leave dist.ranks out, or give both the same",
+             "%s: dist.ranks = %lld, but the launcher (mpirun, srun) started %d; remove dist.ranks, or set both to the same number",
              o->where, (long long)o->ranks, size);
     if (o->library == COMMUNICATOR_NCCL && !o->device_memory)
-        FAIL(e, TARE_E_CONFIG, "dist.communicator = nccl is between GPUs; set run.device = cuda, or dist.communicator = auto");
+        FAIL(e, TARE_E_CONFIG, "dist.communicator = nccl: needs GPUs; set run.device = cuda, or dist.communicator = auto");
     return TARE_OK;
 }
 
-/* Where MPI itself would fail, at length. */
+/* Checks for a launcher with which MPI itself would fail with a long message. */
 static tare_status check_launcher(int size, struct err *e)
 {
     if (size > 1 && getenv("SLURM_STEP_ID") && !getenv("OMPI_COMM_WORLD_SIZE") && !getenv("PMI_SIZE") && !getenv("PMIX_RANK"))
@@ -69,7 +70,7 @@ static tare_status check_launcher(int size, struct err *e)
     return TARE_OK;
 }
 
-static tare_status join(const struct ranks_options *o, int rank, struct err *e)
+static tare_status join_job(const struct ranks_options *o, int rank, struct err *e)
 {
     tare_status status = fault_point(rank, "start", 0, e);
     if (!status) status = comm_mpi(o->timeout_s, &job, e);
@@ -78,7 +79,7 @@ static tare_status join(const struct ranks_options *o, int rank, struct err *e)
         return status;
     }
     if (!job.rank) launch_joined();
-    if (rank != job.rank) log_debug("the launcher calls this rank %d, MPI %d", rank, job.rank);
+    if (rank != job.rank) log_debug("the launcher reports rank %d, MPI rank %d", rank, job.rank);
     if (job.rank) {
         char prefix[32];
         snprintf(prefix, sizeof prefix, "rank %d: ", job.rank);
@@ -99,7 +100,7 @@ tare_status ranks_start(const struct ranks_options *o, tare_status status, bool 
     if (!status) status = check_number(o, size, e);
     if (size > 1) {
         struct err why = {0};
-        const tare_status joined = join(o, rank, &why);
+        const tare_status joined = join_job(o, rank, &why);
         if (joined && !status) *e = why;
         if (joined) return status ? status : joined;
         status = comm_agree(&job, status, e);
@@ -124,9 +125,10 @@ tare_status ranks_start_of(const struct config *c, tare_status status, bool *don
     return ranks_start(&o, status, done, e);
 }
 
-/* MPI did not open on this rank. Where rank 0 has met the same, it says so and ends, and mpirun ends this process with SIGTERM. Otherwise rank 0 waits
- * in MPI for this rank and says nothing. So this rank speaks when nothing has ended it for a while. */
-static void speak_late(int rank, const struct err *e)
+/* Reports that MPI did not open on this rank. If rank 0 has met the same error, it reports it and
+ * ends, and mpirun ends this process with SIGTERM. Otherwise rank 0 waits silently in MPI for this
+ * rank. So this rank reports if it has not been ended after a while. */
+static void report_late(int rank, const struct err *e)
 {
     const double until = clock_seconds() + PATIENCE;
     const struct timespec nap = {0, 50000000};
@@ -137,7 +139,7 @@ static void speak_late(int rank, const struct err *e)
     gethostname(host, sizeof host - 1);
     if (strncmp(mine.message, "rank ", 5)) err_prefix(&mine, "rank %d (host %s)", rank, host);
     log_error(&mine);
-    launch_told();
+    launch_reported();
 }
 
 int ranks_end(tare_status status, const struct err *e)
@@ -151,23 +153,23 @@ int ranks_end(tare_status status, const struct err *e)
         job = (struct comm){0};
     } else if (status && rank == 0) {
         log_error(e);
-        launch_told();
+        launch_reported();
     } else if (status && !same_on_all) {
-        speak_late(rank, e);
+        report_late(rank, e);
     }
     return same_on_all ? ranks_refused(err_exit_code(status)) : err_exit_code(status);
 }
 
-static void keep(struct comm *c)
+static void keep_job(struct comm *c)
 {
-    (void)c; /* ranks_end ends it */
+    (void)c; /* closed by ranks_end */
 }
 
 tare_status comm_open(int64_t ranks, struct comm *out, struct err *e)
 {
     if (job.size) {
         *out = job;
-        out->free = keep;
+        out->free = keep_job;
         return TARE_OK;
     }
     if (ranks > 1)

@@ -34,7 +34,7 @@ static tare_status self_all_gather(struct comm *c, const void *in, int64_t bytes
 
 static void self_abort(struct comm *c, const struct err *e)
 {
-    (void)c, (void)e; /* the caller's own error is the message */
+    (void)c, (void)e; /* the caller reports its own error */
 }
 
 static void self_free(struct comm *c)

@@ -1,4 +1,4 @@
-/* What a rank is doing. */
+/* Sets the stage of a rank. */
 #include "dist/comm.h"
 
 #include "base/fault.h"

@@ -16,13 +16,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TICK 0.25     /* seconds between signs of life */
-#define LAST_WORD 3.0 /* seconds that a rank which has to leave waits for rank 0 to say so */
+#define TICK 0.25     /* seconds between heartbeats */
+#define LAST_WORD 3.0 /* seconds that a failed rank waits for rank 0 to report */
 
 static struct watch *watched; /* for the signal handler */
 static atomic_int crashed;    /* set by the handler, read by the watching thread */
 
-/* ---- what a rank says about itself */
+/* ---- the state that a rank reports */
 
 static void fill_state(struct watch *w, uint32_t kind)
 {
@@ -31,7 +31,7 @@ static void fill_state(struct watch *w, uint32_t kind)
     w->mine.asked = *signals_flag() != 0;
 }
 
-/* Under the lock: to rank 0, or from rank 0 to everybody. */
+/* Sends this rank's state to rank 0, or from rank 0 to all. Called under the lock. */
 static void send_mine(struct watch *w, uint32_t kind)
 {
     fill_state(w, kind);
@@ -40,7 +40,7 @@ static void send_mine(struct watch *w, uint32_t kind)
         if (w->peers[r].connection.fd >= 0 && !w->peers[r].gone) watch_net_send(w->peers[r].connection.fd, &w->mine);
 }
 
-static void wake(struct watch *w)
+static void wake_thread(struct watch *w)
 {
     const char one = 1;
     if (write(w->wake[1], &one, 1) < 0) return; /* full: it is awake */
@@ -71,7 +71,7 @@ void watch_fail(struct watch *w, const struct err *e)
     w->failure = *e;
     w->failing = true;
     pthread_mutex_unlock(&w->lock);
-    wake(w);
+    wake_thread(w);
     for (int i = 0; i < 80; i++) { /* the watching thread ends the process */
         const struct timespec t = {0, 100000000};
         nanosleep(&t, NULL);
@@ -80,13 +80,14 @@ void watch_fail(struct watch *w, const struct err *e)
     _exit(err_exit_code(e->code));
 }
 
-/* A packet of rank r at rank 0. */
-static void take_report(struct watch *w, int r)
+/* Handles a packet of rank r at rank 0. */
+static void handle_packet(struct watch *w, int r)
 {
     struct peer *p = &w->peers[r];
     const struct packet *in = &p->connection.in;
     p->heard = clock_seconds();
-    if (in->kind == PACKET_SIGNAL) watch_end_crashed(w, r, in->code); /* it carries no state: the last one holds */
+    /* carries no state: the previous one remains valid */
+    if (in->kind == PACKET_SIGNAL) watch_end_crashed(w, r, in->code);
     p->state = *in;
     switch (in->kind) {
     case PACKET_BYE:
@@ -111,7 +112,7 @@ static void hear_peer(struct watch *w, int r)
     int got;
     while ((got = watch_net_receive(&p->connection)) > 0) {
         if (w->rank == 0) {
-            take_report(w, r);
+            handle_packet(w, r);
         } else {
             p->heard = clock_seconds();
             if (p->connection.in.kind == PACKET_END) _exit(p->connection.in.code);
@@ -121,12 +122,14 @@ static void hear_peer(struct watch *w, int r)
     }
     if (got == 0) return;
     pthread_mutex_lock(&w->lock);
-    p->gone = true; /* nothing is sent to it any more */
+    p->gone = true; /* nothing more is sent to it */
     pthread_mutex_unlock(&w->lock);
-    if (p->bye || p->failed) return;         /* one that failed is named by its error */
-    if (w->rank && w->missed_at > 0) return; /* rank 0 has ended, and may have spoken: watch_decide waits for the launcher */
+    if (p->bye || p->failed) return; /* a failed rank is named by its error */
+    /* Rank 0 has ended, and may have reported: watch_decide waits for the launcher. */
+    if (w->rank && w->missed_at > 0) return;
     if (w->rank || !p->state.asked) watch_end_lost(w, w->rank ? 0 : r);
-    /* mpirun asks all to end, then kills them, when one has died: that one is to be named */
+    /* When one rank has died, mpirun asks all to end, then kills them: the first one must be
+     * named. */
     if (!w->lost) {
         w->lost = r;
         w->lost_at = clock_seconds();
@@ -141,7 +144,7 @@ static void wait_for_news(struct watch *w)
     const int n = w->rank ? 1 : w->size;
     if (n > 64 && !(list = calloc((size_t)n + 1, sizeof *list))) return;
     list[0] = (struct pollfd){.fd = w->wake[0], .events = POLLIN};
-    for (int r = 0; r < n; r++) /* poll passes over -1 */
+    for (int r = 0; r < n; r++) /* poll skips -1 */
         list[1 + r] = (struct pollfd){.fd = w->peers[r].gone ? -1 : w->peers[r].connection.fd, .events = POLLIN};
     poll(list, (nfds_t)n + 1, (int)(TICK * 1000));
     if (list[0].revents) {
@@ -153,8 +156,9 @@ static void wait_for_news(struct watch *w)
     if (list != fds) free(list);
 }
 
-/* This rank's own trouble: an error of the main thread, a crash in rank 0, a launcher that has gone. */
-static void look_at_self(struct watch *w)
+/* Checks for trouble of this rank: an error of the main thread, a crash in rank 0, a vanished
+ * launcher. */
+static void check_self(struct watch *w)
 {
     pthread_mutex_lock(&w->lock);
     const double now = clock_seconds();
@@ -164,7 +168,7 @@ static void look_at_self(struct watch *w)
         w->peers[0].heard = now;
     }
     if (getppid() != w->parent && !w->failing && !w->farewell) {
-        err_set(&w->failure, TARE_E_COMM, __FILE__, __LINE__, "the process that started the ranks (mpirun, srun) is gone");
+        err_set(&w->failure, TARE_E_COMM, __FILE__, __LINE__, "the process that started the ranks (mpirun, srun) has ended");
         w->failing = w->orphan = true;
     }
     if (w->failing && w->leave_at <= 0) {
@@ -184,8 +188,9 @@ static void look_at_self(struct watch *w)
     if (w->rank && w->leave_at > 0 && now > w->leave_at) _exit(err_exit_code(w->failure.code));
 }
 
-/* Another rank that has lost rank 0 tells it, which may still hear (a network that is down in one direction). */
-static void look_for_hub(struct watch *w)
+/* Checks rank 0. A rank that has lost rank 0 tries to notify it, because rank 0 may still receive
+ * (a network that is down in one direction). */
+static void check_hub(struct watch *w)
 {
     if (!w->rank || w->missed_at > 0 || !watch_misses_hub(w)) return;
     w->missed_at = clock_seconds();
@@ -211,8 +216,8 @@ static void *watch_main(void *arg)
         }
         pthread_mutex_unlock(&w->lock);
         if (stop) return NULL;
-        look_at_self(w);
-        look_for_hub(w);
+        check_self(w);
+        check_hub(w);
         pthread_mutex_lock(&w->lock);
         const bool farewell = w->farewell;
         pthread_mutex_unlock(&w->lock);
@@ -224,8 +229,10 @@ static void *watch_main(void *arg)
 
 static struct sigaction before[NSIG];
 
-/* Reports, then leaves the signal to whoever had it before: a fault happens again on return, a signal that was sent is sent again.
-   Of *w it reads only what is constant while the watching thread runs: the lock may be held by anybody, this thread included. */
+/* Reports a crash, then restores the previous handler of the signal: a fault recurs on return, a
+ * signal that was sent is sent again.
+ * Of *w it reads only fields that are constant while the watching thread runs: any thread may hold
+ * the lock, including this one. */
 static void on_crash(int signal_number, siginfo_t *info, void *context)
 {
     struct watch *w = watched;
@@ -238,7 +245,7 @@ static void on_crash(int signal_number, siginfo_t *info, void *context)
         } else if (!pthread_equal(pthread_self(), w->thread)) {
             const struct timespec t = {3, 0};
             crashed = signal_number;
-            wake(w);
+            wake_thread(w);
             nanosleep(&t, NULL); /* the watching thread ends the process */
         }
     }
@@ -342,7 +349,7 @@ tare_status watch_start(struct watch *w, double timeout_s, struct err *e)
     if (w->rank == 0) TRY(accept_all(w, e));
     for (int r = 0; r < (w->rank ? 1 : w->size); r++) w->peers[r].heard = clock_seconds();
     sigset_t all, old;
-    sigfillset(&all); /* signals are the main thread's */
+    sigfillset(&all); /* the main thread handles signals */
     pthread_sigmask(SIG_SETMASK, &all, &old);
     const int code = pthread_create(&w->thread, NULL, watch_main, w);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -368,7 +375,7 @@ void watch_free(struct watch *w)
         pthread_mutex_lock(&w->lock);
         w->stop = true;
         pthread_mutex_unlock(&w->lock);
-        wake(w);
+        wake_thread(w);
         pthread_join(w->thread, NULL);
     }
     watched = NULL;

@@ -10,9 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Seconds that rank 0 waits for other ranks' errors, or deaths, after one that may be their consequence. */
+/* Seconds that rank 0 waits for other ranks' errors or deaths after one that may be their
+ * consequence. */
 #define COLLECT 0.25
-/* Seconds that a rank which has lost rank 0 waits for the launcher to end it, because rank 0 has spoken already. */
+/* Seconds that a rank without rank 0 waits for the launcher to end it, in case rank 0 has reported
+ * already. */
 #define GRACE 2.0
 
 static const char *continued_by = "--resume continues from the last checkpoint";
@@ -22,54 +24,54 @@ void watch_continue_by(const char *how)
     continued_by = how;
 }
 
-/* ---- sentences */
+/* ---- messages */
 
-static void where(const struct packet *p, char *text, size_t room)
+static void describe_place(const struct packet *p, char *text, size_t capacity)
 {
     if (p->stage[0])
-        snprintf(text, room, "%s of step %lld", p->stage, (long long)p->step);
+        snprintf(text, capacity, "%s of step %lld", p->stage, (long long)p->step);
     else
-        snprintf(text, room, "the start");
+        snprintf(text, capacity, "the start");
 }
 
-static void name_rank(int rank, const struct packet *p, char *text, size_t room)
+static void name_rank(int rank, const struct packet *p, char *text, size_t capacity)
 {
-    snprintf(text, room, "rank %d (host %s, process %d)", rank, p->host[0] ? p->host : "?", (int)p->pid);
+    snprintf(text, capacity, "rank %d (host %s, process %d)", rank, p->host[0] ? p->host : "?", (int)p->pid);
 }
 
-static void explain(struct err *e, int rank, const struct packet *p, const char *format, const char *detail)
+static void set_failure(struct err *e, int rank, const struct packet *p, const char *format, const char *detail)
 {
     char who[128], at[64], what[500];
     name_rank(rank, p, who, sizeof who);
-    where(p, at, sizeof at);
+    describe_place(p, at, sizeof at);
     snprintf(what, sizeof what, "%s%s", format, detail);
     err_set(e, TARE_E_COMM, __FILE__, __LINE__, "%s failed in %s: %s; the job ends on all ranks, %s", who, at, what, continued_by);
 }
 
-static void explain_silence(struct err *e, int rank, const struct packet *p)
+static void set_silence(struct err *e, int rank, const struct packet *p)
 {
     char detail[100];
     snprintf(detail, sizeof detail, "nothing has been heard from it for %d s (is its host up? was it stopped?)", WATCH_SILENCE);
-    explain(e, rank, p, detail, "");
+    set_failure(e, rank, p, detail, "");
 }
 
-void watch_hub_is_missing(char *text, size_t room)
+void watch_hub_is_missing(char *text, size_t capacity)
 {
     snprintf(
-        text, room,
+        text, capacity,
         "it has heard nothing from rank 0 for %d s (is the network between their hosts up in both directions? was rank 0 stopped?); the job ends on all ranks, %s",
         WATCH_SILENCE, continued_by);
 }
 
-/* ---- the end */
+/* ---- ending the job */
 
-/* Rank 0: says it to the user and to everybody, gives them a moment, leaves. */
+/* On rank 0: reports to the user and to all ranks, gives them a moment, and exits. */
 static void end_job(struct watch *w, const struct err *e) __attribute__((noreturn));
 static void end_job(struct watch *w, const struct err *e)
 {
     struct packet end = {.magic = PACKET_MAGIC, .kind = PACKET_END, .code = err_exit_code(e->code)};
     log_error(e);
-    launch_told();
+    launch_reported();
     pthread_mutex_lock(&w->lock);
     for (int r = 1; r < w->size; r++)
         if (!w->peers[r].gone && w->peers[r].connection.fd >= 0) watch_net_send(w->peers[r].connection.fd, &end);
@@ -87,40 +89,42 @@ static void end_job(struct watch *w, const struct err *e)
     _exit(end.code);
 }
 
-/* Another rank: rank 0 has gone without a word (why NULL: it is silent). Rank 1 speaks for all. */
+/* On another rank: rank 0 has gone without a report (why NULL: it is silent). Rank 1 reports for
+ * all. */
 static void end_without_hub(struct watch *w, const char *why) __attribute__((noreturn));
 static void end_without_hub(struct watch *w, const char *why)
 {
     struct err e = {0};
     if (why)
-        explain(&e, 0, &w->peers[0].state, why, "");
+        set_failure(&e, 0, &w->peers[0].state, why, "");
     else
-        explain_silence(&e, 0, &w->peers[0].state);
+        set_silence(&e, 0, &w->peers[0].state);
     if (w->rank == 1) log_error(&e);
-    launch_told();
+    launch_reported();
     _exit(1);
 }
 
 void watch_end_lost(struct watch *w, int r)
 {
-    static const char GONE[] = "its process is gone (killed, crashed, or out of memory)";
+    static const char GONE[] = "its process has died (killed, crashed, or out of memory)";
     struct err e = {0};
     if (w->rank) end_without_hub(w, GONE);
-    explain(&e, r, &w->peers[r].state, GONE, "");
+    set_failure(&e, r, &w->peers[r].state, GONE, "");
     end_job(w, &e);
 }
 
 void watch_end_crashed(struct watch *w, int r, int signal_number)
 {
     struct err e = {0};
-    explain(&e, r, &w->peers[r].state, "it crashed with ", strsignal(signal_number));
+    set_failure(&e, r, &w->peers[r].state, "it crashed with ", strsignal(signal_number));
     end_job(w, &e);
 }
 
-/* ---- rank 0 decides */
+/* ---- decisions of rank 0 */
 
-/* The errors that ranks reported: the lowest rank's, one that is not just the echo of another rank's end before one that is. The same
- * from all ranks, so no rank's in particular. */
+/* Chooses among the errors that ranks reported: the lowest rank's, preferring one that is not a
+ * consequence of another rank's end. An error that all ranks share is not attributed to one
+ * rank. */
 static void end_with_errors(struct watch *w) __attribute__((noreturn));
 static void end_with_errors(struct watch *w)
 {
@@ -137,9 +141,10 @@ static void end_with_errors(struct watch *w)
         char who[128], at[64], stage[64];
         const struct packet *p = &w->peers[best].state;
         name_rank(best, p, who, sizeof who);
-        where(p, at, sizeof at);
+        describe_place(p, at, sizeof at);
         const int n = snprintf(stage, sizeof stage, "step %lld, %s: ", (long long)p->step, p->stage);
-        if (!strncmp(e.message, stage, (size_t)n)) memmove(e.message, e.message + n, strlen(e.message + n) + 1); /* said already */
+        /* already printed */
+        if (!strncmp(e.message, stage, (size_t)n)) memmove(e.message, e.message + n, strlen(e.message + n) + 1);
         if (p->stage[0])
             err_prefix(&e, "%s failed in %s", who, at);
         else
@@ -148,17 +153,18 @@ static void end_with_errors(struct watch *w)
     end_job(w, &e);
 }
 
-static void list_ranks(const struct watch *w, int64_t below, char *text, size_t room)
+static void list_ranks(const struct watch *w, int64_t below, char *text, size_t capacity)
 {
     size_t at = 0;
     text[0] = 0;
-    for (int r = 0; r < w->size && at + 12 < room; r++) {
+    for (int r = 0; r < w->size && at + 12 < capacity; r++) {
         const struct packet *p = &w->peers[r].state;
-        if (p->calls < below) at += (size_t)snprintf(text + at, room - at, "%s%d", at ? ", " : "", r);
+        if (p->calls < below) at += (size_t)snprintf(text + at, capacity - at, "%s%d", at ? ", " : "", r);
     }
 }
 
-/* Somebody waits for longer than is allowed: whose fault? Those who have not entered that collective. */
+/* Finds the rank at fault if a rank waits for longer than allowed: one that has not entered that
+ * collective. */
 static void check_timeouts(struct watch *w)
 {
     const struct packet *waits = NULL, *late = NULL;
@@ -175,8 +181,10 @@ static void check_timeouts(struct watch *w)
             who = r;
         }
     }
-    if (!waits || !late->stage[0]) return; /* before the first stage a rank may be busy alone: a warm start, a codebook */
-    if (late->calls == waits->calls && shortest < w->timeout_s) return; /* the last one has just come */
+    /* Before the first stage a rank may be busy alone: a warm start, a codebook. */
+    if (!waits || !late->stage[0]) return;
+    /* the last rank has only just entered */
+    if (late->calls == waits->calls && shortest < w->timeout_s) return;
     struct err e = {0};
     char detail[300], ranks[100];
     if (late->calls < waits->calls) {
@@ -189,7 +197,7 @@ static void check_timeouts(struct watch *w)
                  waits->what, waits->since, w->timeout_s);
         late = waits;
     }
-    explain(&e, who, late, detail, "");
+    set_failure(&e, who, late, detail, "");
     end_job(w, &e);
 }
 
@@ -201,7 +209,7 @@ static void check_silence(struct watch *w)
         if (p->bye || p->gone || now - p->heard < WATCH_SILENCE) continue;
         struct err e = {0};
         p->silent = true;
-        explain_silence(&e, r, &p->state);
+        set_silence(&e, r, &p->state);
         end_job(w, &e);
     }
 }
@@ -218,7 +226,8 @@ bool watch_misses_hub(const struct watch *w)
     return !w->peers[0].bye && w->leave_at <= 0 && clock_seconds() - w->peers[0].heard > WATCH_SILENCE;
 }
 
-/* Where rank 0 has ended the job for the same reason, the launcher's SIGTERM comes, and rank 0 has spoken for all. */
+/* Waits for the launcher's SIGTERM, which comes if rank 0 has ended the job for the same reason and
+ * has reported for all. */
 static void decide_without_hub(struct watch *w)
 {
     if (w->missed_at <= 0 || !watch_misses_hub(w)) return;

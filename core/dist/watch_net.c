@@ -28,8 +28,9 @@ static void set_options(int fd)
     fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
-/* IPv4 addresses of this host, the loopback last: on another host it is somebody else. */
-static void list_addresses(char *text, size_t room)
+/* Lists the IPv4 addresses of this host, the loopback last: on another host it is a different
+ * machine. */
+static void list_addresses(char *text, size_t capacity)
 {
     struct ifaddrs *list = NULL;
     size_t at = strlen(text);
@@ -39,11 +40,11 @@ static void list_addresses(char *text, size_t room)
             if (!a->ifa_addr || a->ifa_addr->sa_family != AF_INET || !(a->ifa_flags & IFF_UP) || (a->ifa_flags & IFF_LOOPBACK))
                 continue;
             const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)a->ifa_addr;
-            if (!inet_ntop(AF_INET, &in->sin_addr, ip, sizeof ip) || at + strlen(ip) + 12 > room) continue;
-            at += (size_t)snprintf(text + at, room - at, " %s", ip);
+            if (!inet_ntop(AF_INET, &in->sin_addr, ip, sizeof ip) || at + strlen(ip) + 12 > capacity) continue;
+            at += (size_t)snprintf(text + at, capacity - at, " %s", ip);
         }
     if (list) freeifaddrs(list);
-    snprintf(text + at, room - at, " 127.0.0.1");
+    snprintf(text + at, capacity - at, " 127.0.0.1");
 }
 
 tare_status watch_net_listen(char *address, uint64_t *token, int *fd, struct err *e)
@@ -66,13 +67,13 @@ tare_status watch_net_listen(char *address, uint64_t *token, int *fd, struct err
 bool watch_net_send(int fd, const struct packet *p)
 {
     const char *at = (const char *)p;
-    size_t left = sizeof *p;
-    while (left) {
-        const ssize_t n = send(fd, at, left, MSG_NOSIGNAL);
+    size_t remaining = sizeof *p;
+    while (remaining) {
+        const ssize_t n = send(fd, at, remaining, MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) return false;
         at += n;
-        left -= (size_t)n;
+        remaining -= (size_t)n;
     }
     return true;
 }
@@ -92,7 +93,7 @@ int watch_net_receive(struct connection *c)
     return c->in.magic == PACKET_MAGIC ? 1 : -1;
 }
 
-/* A whole packet within two seconds. */
+/* Waits up to two seconds for a whole packet. */
 static bool wait_packet(int fd, struct connection *c)
 {
     const double until = clock_seconds() + 2;
@@ -123,7 +124,8 @@ void watch_net_accept(int listener, uint64_t token, const struct packet *mine, i
     *fd = -1;
 }
 
-/* Connects within a second, says hello, and wants the token back: a stranger on that port does not do it. */
+/* Connects within a second, sends hello, and expects the token back: an unrelated service on that
+ * port would not return it. */
 static int try_address(const char *ip, int port, const struct packet *hello, struct packet *reply)
 {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
@@ -156,7 +158,7 @@ tare_status watch_net_connect(const char *address, struct packet *hello, struct 
     snprintf(copy, sizeof copy, "%s", address);
     const char *token = strtok_r(rest, " ", &rest), *port = strtok_r(rest, " ", &rest);
     *fd = -1;
-    if (!token || !port) FAIL(e, TARE_E_COMM, "rank 0 gave no address to watch from: '%s'", address);
+    if (!token || !port) FAIL(e, TARE_E_COMM, "rank 0 sent an invalid address: '%s'", address);
     hello->kind = PACKET_HELLO;
     hello->calls = (int64_t)strtoull(token, NULL, 16);
     for (const char *ip; *fd < 0 && (ip = strtok_r(rest, " ", &rest));) *fd = try_address(ip, atoi(port), hello, reply);

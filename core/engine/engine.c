@@ -50,7 +50,7 @@ static tare_status open_kernels(struct engine *g, struct err *e)
     TRY(kernels_open(c->run.device == RUN_CUDA, config_kernels(c), g->comm ? g->comm->local : 0, &g->kernels, e));
     if (!g->comm) return TARE_OK;
     g->comm_ctx = (struct kctx){.fault = &g->comm_fault};
-    return comm_device(g->comm, g->kernels, &g->comm_ctx, c->dist.communicator, e);
+    return device_collectives(g->comm, g->kernels, &g->comm_ctx, c->dist.communicator, e);
 }
 
 /* Each rank reads the files itself, so each verifies them. */

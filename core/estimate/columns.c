@@ -8,12 +8,12 @@
 static tare_status check_name(const struct plugin *p, const char *const *names, int64_t k, struct err *e)
 {
     if (k == COLUMNS_MOST)
-        FAIL(e, TARE_E_PLUGIN, "estimator %s: columns: more than %d names; is the NULL at the end missing?", p->desc.name,
+        FAIL(e, TARE_E_PLUGIN, "estimator %s: columns returns more than %d names; is the NULL at the end missing?", p->desc.name,
              COLUMNS_MOST);
-    if (!*names[k]) FAIL(e, TARE_E_PLUGIN, "estimator %s: columns: name %lld is empty", p->desc.name, (long long)k);
+    if (!*names[k]) FAIL(e, TARE_E_PLUGIN, "estimator %s: columns: empty name %lld", p->desc.name, (long long)k);
     for (int64_t j = 0; j < k; j++)
         if (!strcmp(names[j], names[k]))
-            FAIL(e, TARE_E_PLUGIN, "estimator %s: columns: \"%s\" is named twice", p->desc.name, names[k]);
+            FAIL(e, TARE_E_PLUGIN, "estimator %s: columns: duplicate name \"%s\"", p->desc.name, names[k]);
     return TARE_OK;
 }
 
@@ -29,7 +29,7 @@ tare_status columns_open(const struct plugin_instance *i, struct columns *out, s
     return TARE_OK;
 }
 
-static const char *kind_of(const json_t *value)
+static const char *json_kind(const json_t *value)
 {
     return json_is_string(value) ? "a text" : json_is_array(value) ? "a list" : "an object";
 }
@@ -44,8 +44,9 @@ static tare_status read_field(const json_t *row, const char *name, const char *w
     else if (json_is_number(value))
         *out = json_number_value(value);
     else
-        FAIL(e, TARE_E_INVALID, "%s: \"%s\" is %s; the estimator reads it as a number: write a number%s, or leave it out", where,
-             name, kind_of(value), strcmp(name, "level") ? ", true or false" : ""); /* a row's level is never true */
+        FAIL(e, TARE_E_INVALID, "%s: \"%s\" is %s, but the estimator reads it as a number: write a number%s, or remove it", where,
+             /* a row's level is never true */
+             name, json_kind(value), strcmp(name, "level") ? ", true or false" : "");
     return TARE_OK;
 }
 

@@ -1,4 +1,5 @@
-/* Fields of the data set's rows as numbers, for an estimator that asks for them (tare_estimator.columns). */
+/* Reads fields of the data set's rows as numbers, for an estimator that asks for them
+ * (tare_estimator.columns). */
 #ifndef TARE_CORE_ESTIMATE_COLUMNS_H
 #define TARE_CORE_ESTIMATE_COLUMNS_H
 
@@ -12,14 +13,16 @@ struct columns {
     int64_t n;
 };
 
-/* Asks the instance. Refused: more than COLUMNS_MOST names, an empty one, the same one twice. */
+/* Asks the instance for its names. Refused: more than COLUMNS_MOST names, an empty one, a
+ * duplicate. */
 tare_status columns_open(const struct plugin_instance *i, struct columns *out, struct err *e);
 
-/* One row, the text of a JSON object: a number as it is, true and false as 1 and 0, a field that is missing or null as NaN. Anything else is
- * refused. where: what the message begins with, "file:line". out: [n] */
+/* Reads one row, the text of a JSON object: a number as it is, true and false as 1 and 0, a field
+ * that is missing or null as NaN. Any other value is refused. where: prefix of messages,
+ * "file:line". out: [n]. */
 tare_status columns_read(const struct columns *c, tare_text row, const char *where, double *out, struct err *e);
 
-/* Of every group of a batch that has its rows: [n_groups, n], in the arena. */
+/* Reads every group of a batch that has its rows. out: [n_groups, n], in the arena. */
 tare_status columns_of(const struct columns *c, const struct batch *b, struct arena *a, const double **out, struct err *e);
 
 #endif

@@ -1,6 +1,6 @@
 #include "estimate/estimate.h"
 
-#include "estimate/judged.h"
+#include "estimate/shown.h"
 #include "estimate/view.h"
 
 #include <math.h>
@@ -11,26 +11,27 @@ struct estimator {
     struct plugin_instance *instance;
     const tare_estimator *call;
     int64_t prepare_size, collect_size, record_size;
-    int64_t n_clusters;           /* K of the codebook; 0: none */
-    double *vector;               /* one group's share: [max(prepare_size, collect_size)] */
+    int64_t n_clusters;           /* K of the codebook; 0: no codebook */
+    double *vector;               /* one group's vector: [max(prepare_size, collect_size)] */
     double *prepared, *collected; /* sums over all groups */
     uint64_t *uid;                /* [n_groups] of the last collect, for apply_records */
     double *record;               /* [n_groups, record_size] */
     int64_t n_groups, uid_capacity, record_capacity;
     struct estimate_metrics metrics;
-    struct plugin_env env;          /* the caller's; the instance's goes through it */
-    bool late;                      /* it took tare.logprob/1: collect and record run after the policy step */
-    const tare_logprob_v1 *logprob; /* the engine's; the plugin's goes through it */
+    struct plugin_env env; /* the caller's; calls of the instance go through it */
+    /* the plugin uses tare.logprob/1: collect and record run after the policy step */
+    bool late;
+    const tare_logprob_v1 *logprob; /* the engine's; calls of the plugin go through it */
     tare_logprob_v1 own_logprob;
-    struct judged judged; /* what the plugin saw of the last batch */
+    struct shown shown; /* the plugin's view of the last batch */
     struct columns columns;
     bool ran;
-    tare_batch batch; /* of the last run, for a late collect */
-    tare_batch *left; /* [n_left] groups that left the step */
-    int64_t n_left, left_capacity;
+    tare_batch batch;    /* of the last run, for a late collect */
+    tare_batch *dropped; /* [n_dropped] groups dropped from the step */
+    int64_t n_dropped, dropped_capacity;
 };
 
-/* ---------------------------------------------------------------- what the plugin asks of the engine */
+/* ---------------------------------------------------------------- services for the plugin */
 
 static void pass_metric(void *ctx, const char *name, double value)
 {
@@ -44,11 +45,11 @@ static int32_t pass_cancelled(void *ctx)
     return env->cancelled ? env->cancelled(env->ctx) : 0;
 }
 
-/* The plugin counts the rollouts that it was shown. */
+/* Maps a rollout's index, as the plugin counts those it was shown, to the batch's. */
 static tare_status pass_logprob(void *ctx, int64_t rollout, float *out, tare_error *error)
 {
     const struct estimator *est = ctx;
-    if (est->judged.rollout && rollout >= 0 && rollout < est->judged.batch.n_rollouts) rollout = est->judged.rollout[rollout];
+    if (est->shown.rollout && rollout >= 0 && rollout < est->shown.batch.n_rollouts) rollout = est->shown.rollout[rollout];
     return est->logprob->logprob(est->logprob->ctx, rollout, out, error);
 }
 
@@ -83,9 +84,8 @@ tare_status estimate_check_seen(const struct estimator *est, uint64_t seen, cons
 {
     for (int64_t k = 0; k < est->columns.n; k++)
         if (!(seen >> k & 1))
-            FAIL(e, TARE_E_INVALID,
-                 "%s: no row has a number in the field \"%s\", which estimator %s reads; is the name spelt like that?", data,
-                 est->columns.name[k], est->instance->plugin->desc.name);
+            FAIL(e, TARE_E_INVALID, "%s: no row has a number in the field \"%s\", which estimator %s reads; check its spelling",
+                 data, est->columns.name[k], est->instance->plugin->desc.name);
     return TARE_OK;
 }
 
@@ -108,7 +108,7 @@ void estimate_free(struct estimator *est)
     mem_free(est->collected);
     mem_free(est->uid);
     mem_free(est->record);
-    mem_free(est->left);
+    mem_free(est->dropped);
     mem_free(est);
 }
 
@@ -117,7 +117,7 @@ void estimate_free_at(struct estimator **p)
     estimate_free(*p);
 }
 
-static tare_status open_into(struct estimator *est, const struct estimate_options *o, struct err *e)
+static tare_status open_estimator(struct estimator *est, const struct estimate_options *o, struct err *e)
 {
     struct plugin_call c;
     est->env = o->env;
@@ -137,10 +137,11 @@ static tare_status open_into(struct estimator *est, const struct estimate_option
     plugin_leave(&c, est->instance, "prepare_size", -1, TARE_OK, NULL);
     const int64_t most = 1 << 30;
     if (est->prepare_size < 0 || est->prepare_size > most || est->collect_size < 0 || est->collect_size > most)
-        FAIL(e, TARE_E_PLUGIN, "estimator %s: wants sums of %lld and %lld numbers", p->desc.name, (long long)est->prepare_size,
-             (long long)est->collect_size);
+        FAIL(e, TARE_E_PLUGIN, "estimator %s: invalid sizes of its sums: %lld and %lld numbers", p->desc.name,
+             (long long)est->prepare_size, (long long)est->collect_size);
     if (est->record_size < 0 || est->record_size > 1 << 20)
-        FAIL(e, TARE_E_PLUGIN, "estimator %s: wants records of %lld numbers", p->desc.name, (long long)est->record_size);
+        FAIL(e, TARE_E_PLUGIN, "estimator %s: invalid size of its records: %lld numbers", p->desc.name,
+             (long long)est->record_size);
     const int64_t larger = est->prepare_size > est->collect_size ? est->prepare_size : est->collect_size;
     TRY(mem_new(larger * 8 + 8, (void **)&est->vector, e));
     TRY(mem_new(est->prepare_size * 8 + 8, (void **)&est->prepared, e));
@@ -152,7 +153,7 @@ tare_status estimate_open(const struct estimate_options *o, struct estimator **o
     struct estimator *est;
     *out = NULL;
     TRY(mem_new((int64_t)sizeof *est, (void **)&est, e));
-    const tare_status status = open_into(est, o, e);
+    const tare_status status = open_estimator(est, o, e);
     if (status) {
         estimate_free(est);
         return status;
@@ -172,7 +173,7 @@ struct sums {
     double *sum; /* [size] */
 };
 
-/* sum += the groups' vectors, in the order of the groups. */
+/* Adds the groups' vectors to the sum, in the order of the groups. */
 static tare_status add_groups(struct estimator *est, const tare_batch *batch, const struct sums *s, struct err *e)
 {
     struct plugin_call c;
@@ -191,7 +192,7 @@ static tare_status add_groups(struct estimator *est, const tare_batch *batch, co
     return TARE_OK;
 }
 
-/* A record of each group, known by its prompt, after those that are there. */
+/* Appends a record of each group, identified by its prompt. */
 static tare_status add_records(struct estimator *est, const tare_batch *batch, struct err *e)
 {
     const int64_t size = est->record_size, first = est->n_groups, n = first + batch->n_groups;
@@ -220,14 +221,14 @@ static tare_status collect_part(struct estimator *est, const tare_batch *batch, 
     return est->call->record ? add_records(est, batch, e) : TARE_OK;
 }
 
-/* What apply will be given. */
+/* Fills the arguments of apply. */
 static tare_status collect_all(struct estimator *est, const tare_batch *batch, struct err *e)
 {
     const struct sums sums = {est->call->collect, "collect", est->collect_size, est->collected};
     memset(est->collected, 0, (size_t)est->collect_size * sizeof *est->collected);
     est->n_groups = 0;
     TRY(collect_part(est, batch, &sums, e));
-    for (int64_t k = 0; k < est->n_left && !est->late; k++) TRY(collect_part(est, &est->left[k], &sums, e));
+    for (int64_t k = 0; k < est->n_dropped && !est->late; k++) TRY(collect_part(est, &est->dropped[k], &sums, e));
     return TARE_OK;
 }
 
@@ -241,11 +242,11 @@ static tare_status prepare_all(struct estimator *est, const tare_batch *batch, s
 
 /* ---------------------------------------------------------------- output */
 
-/* Outputs lie between guards, so that a plugin that writes past an end is caught where it happens. */
+/* Output buffers between guards, so that a write past an end is caught where it happens. */
 enum { GUARD = 8 };
-static const uint64_t GUARD_WORD = 0xfff4deadfff4beefu; /* also a NaN */
+static const uint64_t GUARD_WORD = 0xfff4deadfff4beefu; /* false for a NaN as well */
 
-static tare_status guarded(struct arena *a, int64_t n, int64_t width, double fill, void **out, struct err *e)
+static tare_status guarded_buffer(struct arena *a, int64_t n, int64_t width, double fill, void **out, struct err *e)
 {
     char *p;
     TRY(arena_push_raw(a, n * width + 2 * GUARD * 8 + 8, (void **)&p, e));
@@ -261,7 +262,7 @@ static tare_status guarded(struct arena *a, int64_t n, int64_t width, double fil
     return TARE_OK;
 }
 
-static bool intact(const void *buffer, int64_t n, int64_t width)
+static bool guards_intact(const void *buffer, int64_t n, int64_t width)
 {
     const char *p = buffer;
     if (!p) return true;
@@ -273,12 +274,13 @@ static bool intact(const void *buffer, int64_t n, int64_t width)
 static tare_status new_outputs(const struct estimator *est, struct batch *b, struct arena *a, tare_advantages *out, struct err *e)
 {
     *out = (tare_advantages){.struct_size = sizeof *out};
-    TRY(guarded(a, b->n_rollouts, 8, (double)NAN, (void **)&out->advantage, e));
-    TRY(guarded(a, b->n_rollouts, 8, 1, (void **)&out->rollout_weight, e));
-    TRY(guarded(a, b->n_groups, 8, (double)NAN, (void **)&out->baseline, e));
-    TRY(guarded(a, b->n_groups, 8, (double)NAN, (void **)&out->scale, e));
-    TRY(guarded(a, b->n_groups, 8, (double)NAN, (void **)&out->confidence, e));
-    if (estimate_needs(est) & TARE_GIVES_TOKENS) TRY(guarded(a, b->n_tokens, 4, (double)NAN, (void **)&out->token_advantage, e));
+    TRY(guarded_buffer(a, b->n_rollouts, 8, (double)NAN, (void **)&out->advantage, e));
+    TRY(guarded_buffer(a, b->n_rollouts, 8, 1, (void **)&out->rollout_weight, e));
+    TRY(guarded_buffer(a, b->n_groups, 8, (double)NAN, (void **)&out->baseline, e));
+    TRY(guarded_buffer(a, b->n_groups, 8, (double)NAN, (void **)&out->scale, e));
+    TRY(guarded_buffer(a, b->n_groups, 8, (double)NAN, (void **)&out->confidence, e));
+    if (estimate_needs(est) & TARE_GIVES_TOKENS)
+        TRY(guarded_buffer(a, b->n_tokens, 4, (double)NAN, (void **)&out->token_advantage, e));
     b->advantage = out->advantage;
     b->rollout_weight = out->rollout_weight;
     b->baseline = out->baseline;
@@ -292,18 +294,17 @@ static tare_status check_rollout(const struct batch *b, int64_t m, int64_t i, co
 {
     const long long r = i - b->group_begin[m];
     if (!isfinite(b->advantage[i]))
-        FAIL(e, TARE_E_NOT_FINITE,
-             "%s: the advantage of group %lld, rollout %lld is %g (reward %g); each has to be written and finite", who,
-             (long long)m, r, b->advantage[i], b->reward[i]);
+        FAIL(e, TARE_E_NOT_FINITE, "%s: the advantage of group %lld, rollout %lld is %g (reward %g): must be written and finite",
+             who, (long long)m, r, b->advantage[i], b->reward[i]);
     if (!isfinite(b->rollout_weight[i]) || b->rollout_weight[i] < 0)
-        FAIL(e, TARE_E_NOT_FINITE, "%s: the weight of group %lld, rollout %lld is %g; it has to be finite and not negative", who,
+        FAIL(e, TARE_E_NOT_FINITE, "%s: the weight of group %lld, rollout %lld is %g: must be finite and at least 0", who,
              (long long)m, r, b->rollout_weight[i]);
     if (!b->token_advantage) return TARE_OK;
     for (int64_t t = b->token_begin[i]; t < b->token_begin[i + 1]; t++)
         if (!isfinite(b->token_advantage[t]))
             FAIL(e, TARE_E_NOT_FINITE,
-                 "%s: the advantage of group %lld, rollout %lld, token %lld is %g; each has to be written and finite", who,
-                 (long long)m, r, (long long)(t - b->token_begin[i]), (double)b->token_advantage[t]);
+                 "%s: the advantage of group %lld, rollout %lld, token %lld is %g: must be written and finite", who, (long long)m,
+                 r, (long long)(t - b->token_begin[i]), (double)b->token_advantage[t]);
     return TARE_OK;
 }
 
@@ -311,20 +312,20 @@ static tare_status check_outputs(const struct estimator *est, const struct batch
 {
     char who[128];
     snprintf(who, sizeof who, "estimator %s: compute, step %lld", est->instance->plugin->desc.name, (long long)b->step);
-    if (!intact(b->advantage, b->n_rollouts, 8) || !intact(b->rollout_weight, b->n_rollouts, 8) ||
-        !intact(b->baseline, b->n_groups, 8) || !intact(b->scale, b->n_groups, 8) || !intact(b->confidence, b->n_groups, 8) ||
-        !intact(b->token_advantage, b->n_tokens, 4))
+    if (!guards_intact(b->advantage, b->n_rollouts, 8) || !guards_intact(b->rollout_weight, b->n_rollouts, 8) ||
+        !guards_intact(b->baseline, b->n_groups, 8) || !guards_intact(b->scale, b->n_groups, 8) ||
+        !guards_intact(b->confidence, b->n_groups, 8) || !guards_intact(b->token_advantage, b->n_tokens, 4))
         FAIL(e, TARE_E_PLUGIN, "%s: it wrote outside of its output buffers", who);
     for (int64_t m = 0; m < b->n_groups; m++) {
         if (!isfinite(b->baseline[m]))
-            FAIL(e, TARE_E_NOT_FINITE, "%s: the baseline of group %lld is %g; it has to be written and finite", who, (long long)m,
+            FAIL(e, TARE_E_NOT_FINITE, "%s: the baseline of group %lld is %g: must be written and finite", who, (long long)m,
                  b->baseline[m]);
         if (isinf(b->scale[m]) || b->scale[m] < 0)
-            FAIL(e, TARE_E_NOT_FINITE, "%s: the scale of group %lld is %g; it has to be finite, or NaN for none", who, (long long)m,
+            FAIL(e, TARE_E_NOT_FINITE, "%s: the scale of group %lld is %g: must be finite, or NaN for none", who, (long long)m,
                  b->scale[m]);
         if (!(b->confidence[m] >= 0 && b->confidence[m] <= 1))
-            FAIL(e, TARE_E_NOT_FINITE, "%s: the confidence of group %lld is %g; it has to be written and in [0, 1]", who,
-                 (long long)m, b->confidence[m]);
+            FAIL(e, TARE_E_NOT_FINITE, "%s: the confidence of group %lld is %g: must be written and in [0, 1]", who, (long long)m,
+                 b->confidence[m]);
         for (int64_t i = b->group_begin[m]; i < b->group_begin[m + 1]; i++) TRY(check_rollout(b, m, i, who, e));
     }
     return TARE_OK;
@@ -332,7 +333,7 @@ static tare_status check_outputs(const struct estimator *est, const struct batch
 
 /* ---------------------------------------------------------------- metrics */
 
-enum { SIGNAL = 4 }; /* of each group: effective, nonzero, confidence, largest |A| */
+enum { SIGNAL = 4 }; /* by group: effective, nonzero, confidence, largest |A| */
 
 static void group_signal(const struct batch *b, int64_t m, double out[SIGNAL])
 {
@@ -350,7 +351,7 @@ static void group_signal(const struct batch *b, int64_t m, double out[SIGNAL])
     out[3] = largest;
 }
 
-static void measure(struct estimator *est, const struct batch *b, int64_t refill)
+static void measure_groups(struct estimator *est, const struct batch *b, int64_t refill)
 {
     double sum[SIGNAL] = {0};
     for (int64_t m = 0; m < b->n_groups; m++) {
@@ -375,28 +376,29 @@ static void measure(struct estimator *est, const struct batch *b, int64_t refill
 
 /* ---------------------------------------------------------------- a step */
 
-/* Clusters come from the codebook, or from a file of somebody. Without a codebook they mean nothing to an estimator, and are not looked at. */
+/* Checks clusters, which come from the codebook or from a file of the user. Without a codebook they
+ * mean nothing to an estimator, and are not checked. */
 static tare_status check_clusters(const struct estimator *est, const struct batch *b, struct err *e)
 {
     for (int64_t m = 0; b->cluster && est->n_clusters && m < b->n_groups; m++)
         if (b->cluster[m] < -1 || b->cluster[m] >= est->n_clusters)
-            FAIL(e, TARE_E_RANGE, "step %lld: group %lld is of cluster %d; the codebook has the clusters 0 to %lld, and -1 is none",
-                 (long long)b->step, (long long)m, b->cluster[m], (long long)est->n_clusters - 1);
+            FAIL(e, TARE_E_RANGE, "step %lld: group %lld has the cluster %d: must be 0 to %lld, or -1 for none", (long long)b->step,
+                 (long long)m, b->cluster[m], (long long)est->n_clusters - 1);
     return TARE_OK;
 }
 
 void estimate_begin(struct estimator *est)
 {
-    est->n_left = 0;
+    est->n_dropped = 0;
 }
 
-tare_status estimate_left(struct estimator *est, const struct batch *groups, struct arena *arena, struct err *e)
+tare_status estimate_drop(struct estimator *est, const struct batch *groups, struct arena *arena, struct err *e)
 {
-    struct judged judged;
-    TRY(mem_grow((void **)&est->left, &est->left_capacity, est->n_left + 1, sizeof *est->left, e));
-    TRY(judged_of(groups, arena, &judged, e));
-    TRY(estimate_view(est->instance->plugin, &est->columns, &judged.batch, arena, &est->left[est->n_left], e));
-    est->n_left++;
+    struct shown shown;
+    TRY(mem_grow((void **)&est->dropped, &est->dropped_capacity, est->n_dropped + 1, sizeof *est->dropped, e));
+    TRY(shown_of(groups, arena, &shown, e));
+    TRY(estimate_view(est->instance->plugin, &est->columns, &shown.batch, arena, &est->dropped[est->n_dropped], e));
+    est->n_dropped++;
     return TARE_OK;
 }
 
@@ -405,10 +407,10 @@ tare_status estimate_run(struct estimator *est, struct batch *whole, struct aren
     tare_batch batch;
     tare_advantages out;
     struct plugin_call c;
-    struct batch *b = &est->judged.batch;
+    struct batch *b = &est->shown.batch;
     est->ran = false;
     TRY(check_clusters(est, whole, e));
-    TRY(judged_of(whole, arena, &est->judged, e));
+    TRY(shown_of(whole, arena, &est->shown, e));
     TRY(estimate_view(est->instance->plugin, &est->columns, b, arena, &batch, e));
     TRY(new_outputs(est, b, arena, &out, e));
     TRY(prepare_all(est, &batch, e));
@@ -417,12 +419,12 @@ tare_status estimate_run(struct estimator *est, struct batch *whole, struct aren
                      est->call->compute(est->instance->self, &batch, est->prepared, &out, &c.error), e));
     TRY(check_outputs(est, b, e));
     if (out.refill_groups < 0)
-        FAIL(e, TARE_E_PLUGIN, "estimator %s: asks for %lld more groups", est->instance->plugin->desc.name,
+        FAIL(e, TARE_E_PLUGIN, "estimator %s: invalid request for %lld more groups", est->instance->plugin->desc.name,
              (long long)out.refill_groups);
     if (!est->late) TRY(collect_all(est, &batch, e));
     est->batch = batch;
-    measure(est, b, out.refill_groups);
-    TRY(judged_spread(&est->judged, whole, arena, e));
+    measure_groups(est, b, out.refill_groups);
+    TRY(shown_spread(&est->shown, whole, arena, e));
     est->ran = true;
     return TARE_OK;
 }
@@ -431,7 +433,7 @@ tare_status estimate_apply(struct estimator *est, int64_t step, struct err *e)
 {
     struct plugin_call c;
     if (!est->ran)
-        FAIL(e, TARE_E_STATE, "estimator %s: apply, step %lld: there is no step to apply", est->instance->plugin->desc.name,
+        FAIL(e, TARE_E_STATE, "estimator %s: apply, step %lld: missing call of estimate_run", est->instance->plugin->desc.name,
              (long long)step);
     est->ran = false;
     if (est->late) TRY(collect_all(est, &est->batch, e));

@@ -1,4 +1,4 @@
-/* One step from JSON. */
+/* Reads one step from JSON. */
 #include "estimate/parse.h"
 #include "estimate/estimate.h"
 
@@ -18,11 +18,11 @@ static tare_status array_of(const json_t *group, const char *key, size_t n, stru
 {
     *out = json_object_get(group, key);
     if (*out && (!json_is_array(*out) || json_array_size(*out) != n))
-        FAIL(e, TARE_E_SHAPE, "%s: group %zu: \"%s\" has to be an array of %zu, one for each reward", at.where, at.m, key, n);
+        FAIL(e, TARE_E_SHAPE, "%s: group %zu: \"%s\" must be an array of %zu, one for each reward", at.where, at.m, key, n);
     return TARE_OK;
 }
 
-/* A misspelt key would be left out without a word. */
+/* Refuses a misspelt key, which would be ignored otherwise. */
 static tare_status check_keys(const json_t *group, const char *where, size_t m, struct err *e)
 {
     static const char *const KEYS[] = {"rewards",     "cluster",
@@ -54,14 +54,14 @@ static tare_status check_keys(const json_t *group, const char *where, size_t m, 
     return TARE_OK;
 }
 
-static tare_status count(const json_t *groups, const char *where, struct counts *c, struct err *e)
+static tare_status count_groups(const json_t *groups, const char *where, struct counts *c, struct err *e)
 {
     *c = (struct counts){.groups = (int64_t)json_array_size(groups)};
     for (size_t m = 0; m < json_array_size(groups); m++) {
         const json_t *group = json_array_get(groups, m), *rewards = json_object_get(group, "rewards"), *lengths, *components;
         TRY(check_keys(group, where, m, e));
         if (!json_is_array(rewards) || !json_array_size(rewards))
-            FAIL(e, TARE_E_INVALID, "%s: group %zu has no \"rewards\"", where, m);
+            FAIL(e, TARE_E_INVALID, "%s: group %zu: missing \"rewards\"", where, m);
         const size_t n = json_array_size(rewards);
         TRY(array_of(group, "lengths", n, (struct place){where, m}, &lengths, e));
         TRY(array_of(group, "components", n, (struct place){where, m}, &components, e));
@@ -69,11 +69,11 @@ static tare_status count(const json_t *groups, const char *where, struct counts 
         for (size_t i = 0; i < n; i++) {
             const json_int_t length = lengths ? json_integer_value(json_array_get(lengths, i)) : 1;
             if (length < 1 || length > 1 << 26)
-                FAIL(e, TARE_E_RANGE, "%s: group %zu, rollout %zu: a length of %lld tokens", where, m, i, (long long)length);
+                FAIL(e, TARE_E_RANGE, "%s: group %zu, rollout %zu: invalid length of %lld tokens", where, m, i, (long long)length);
             c->tokens += length;
             const int64_t parts = (int64_t)json_array_size(json_array_get(components, i));
             if (components && (!parts || (c->components && c->components != parts)))
-                FAIL(e, TARE_E_SHAPE, "%s: group %zu, rollout %zu: %lld components where the others have %lld", where, m, i,
+                FAIL(e, TARE_E_SHAPE, "%s: group %zu, rollout %zu: %lld components, but other rollouts have %lld", where, m, i,
                      (long long)parts, (long long)c->components);
             if (parts) c->components = parts;
         }
@@ -81,7 +81,7 @@ static tare_status count(const json_t *groups, const char *where, struct counts 
     return TARE_OK;
 }
 
-static tare_status number(const json_t *j, const char *what, struct place at, size_t i, double *out, struct err *e)
+static tare_status parse_number(const json_t *j, const char *what, struct place at, size_t i, double *out, struct err *e)
 {
     if (!json_is_number(j)) FAIL(e, TARE_E_INVALID, "%s: group %zu, rollout %zu: %s is not a number", at.where, at.m, i, what);
     *out = json_number_value(j);
@@ -94,8 +94,8 @@ struct column {
     bool given; /* by any group */
 };
 
-/* A column of tokens, where the group has it. */
-static tare_status tokens(const json_t *group, const struct batch *b, struct place where, struct column *c, struct err *e)
+/* Reads a column of tokens, where the group has it. */
+static tare_status parse_tokens(const json_t *group, const struct batch *b, struct place where, struct column *c, struct err *e)
 {
     const int64_t *begin = b->token_begin + b->group_begin[where.m];
     const size_t n = (size_t)(b->group_begin[where.m + 1] - b->group_begin[where.m]);
@@ -107,18 +107,18 @@ static tare_status tokens(const json_t *group, const struct batch *b, struct pla
         const int64_t at = begin[i], length = begin[i + 1] - at;
         const json_t *row = json_array_get(rows, i);
         if ((int64_t)json_array_size(row) != length)
-            FAIL(e, TARE_E_SHAPE, "%s: group %zu, rollout %zu: \"%s\" has to be an array of %lld, one for each token", where.where,
+            FAIL(e, TARE_E_SHAPE, "%s: group %zu, rollout %zu: \"%s\" must be an array of %lld, one for each token", where.where,
                  where.m, i, c->key, (long long)length);
         for (int64_t t = 0; t < length; t++) {
             double x = 0;
-            TRY(number(json_array_get(row, (size_t)t), c->key, where, i, &x, e));
+            TRY(parse_number(json_array_get(row, (size_t)t), c->key, where, i, &x, e));
             c->out[at + t] = (float)x;
         }
     }
     return TARE_OK;
 }
 
-/* A whole number, or 16 hexadecimal digits (a rollout dump's prompt_uid). */
+/* Reads a whole number, or 16 hexadecimal digits (a rollout dump's prompt_uid). */
 static tare_status parse_uid(const json_t *uid, const char *where, size_t m, uint64_t *out, struct err *e)
 {
     char *end = NULL;
@@ -127,7 +127,7 @@ static tare_status parse_uid(const json_t *uid, const char *where, size_t m, uin
     else if (json_is_string(uid))
         *out = strtoull(json_string_value(uid), &end, 16);
     if (!json_is_integer(uid) && (!end || *end || end == json_string_value(uid)))
-        FAIL(e, TARE_E_INVALID, "%s: group %zu: \"uid\" has to be a whole number, or hexadecimal digits", where, m);
+        FAIL(e, TARE_E_INVALID, "%s: group %zu: \"uid\" must be a whole number or hexadecimal digits", where, m);
     return TARE_OK;
 }
 
@@ -142,7 +142,7 @@ static tare_status fill_group(const json_t *group, const char *where, size_t m, 
     const json_t *cluster = json_object_get(group, "cluster"), *uid = json_object_get(group, "uid");
     if (cluster && !json_is_null(cluster) &&
         (!json_is_integer(cluster) || json_integer_value(cluster) < -1 || json_integer_value(cluster) > INT32_MAX))
-        FAIL(e, TARE_E_INVALID, "%s: group %zu: \"cluster\" has to be a whole number, -1 for none", where, m);
+        FAIL(e, TARE_E_INVALID, "%s: group %zu: \"cluster\" must be a whole number, -1 for none", where, m);
     uint64_t prompt = (uint64_t)m;
     if (uid) TRY(parse_uid(uid, where, m, &prompt, e));
     b->cluster[m] = json_is_integer(cluster) ? (int32_t)json_integer_value(cluster) : -1;
@@ -150,15 +150,16 @@ static tare_status fill_group(const json_t *group, const char *where, size_t m, 
     b->group_begin[m + 1] = first + (int64_t)n;
     for (size_t i = 0; i < n; i++) {
         const int64_t at = first + (int64_t)i;
-        TRY(number(json_array_get(rewards, i), "a reward", place, i, &b->reward[at], e));
+        TRY(parse_number(json_array_get(rewards, i), "a reward", place, i, &b->reward[at], e));
         b->token_begin[at + 1] = b->token_begin[at] + (lengths ? json_integer_value(json_array_get(lengths, i)) : 1);
         b->verdict[at] = b->reward[at] > 0 ? TARE_CORRECT : TARE_WRONG;
-        if (b->component && !components) FAIL(e, TARE_E_SHAPE, "%s: group %zu has no \"components\", others have", where, m);
+        if (b->component && !components)
+            FAIL(e, TARE_E_SHAPE, "%s: group %zu: missing \"components\", which other groups have", where, m);
         for (int64_t c = 0; c < b->n_components; c++)
-            TRY(number(json_array_get(json_array_get(components, i), (size_t)c), "a component", place, i,
-                       &b->component[at * b->n_components + c], e));
+            TRY(parse_number(json_array_get(json_array_get(components, i), (size_t)c), "a component", place, i,
+                             &b->component[at * b->n_components + c], e));
     }
-    for (int c = 0; c < 3; c++) TRY(tokens(group, b, place, &columns[c], e));
+    for (int c = 0; c < 3; c++) TRY(parse_tokens(group, b, place, &columns[c], e));
     return TARE_OK;
 }
 
@@ -168,7 +169,7 @@ tare_status estimate_parse(const json_t *object, const char *where, struct arena
     struct counts c;
     if (!json_is_array(groups))
         FAIL(e, TARE_E_INVALID, "%s: \"groups\" is missing: {\"groups\":[{\"cluster\":0,\"rewards\":[1,0]}]}", where);
-    TRY(count(groups, where, &c, e));
+    TRY(count_groups(groups, where, &c, e));
     *b = (struct batch){.n_groups = c.groups, .n_rollouts = c.rollouts, .n_tokens = c.tokens, .n_components = c.components};
     TRY(arena_new(a, &b->group_begin, c.groups + 1, e));
     TRY(arena_new(a, &b->prompt_uid, c.groups, e));

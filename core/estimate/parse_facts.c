@@ -1,4 +1,5 @@
-/* Columns of a JSON step that only some estimators need. A column is there for all groups or for none. */
+/* Reads the columns of a JSON step that only some estimators need. A column exists for all groups
+ * or for none. */
 #include "batch/table.h"
 #include "batch/verdict.h"
 #include "estimate/parse.h"
@@ -6,12 +7,13 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Reads one entry: at is the group or the rollout. False: the value is not what the column takes. */
+/* Reads one entry: at is the group or the rollout. Returns false when the column does not accept
+ * the value. */
 typedef bool (*take_fact)(const json_t *value, struct batch *b, int64_t at);
 
 static bool take_finish(const json_t *value, struct batch *b, int64_t at)
 {
-    const int32_t finish = finish_code(json_string_value(value));
+    const int32_t finish = batch_finish_code(json_string_value(value));
     if (finish < 0) return false;
     b->finish[at] = (uint8_t)finish;
     return true;
@@ -62,7 +64,7 @@ static bool take_off_policy(const json_t *value, struct batch *b, int64_t at)
 
 static bool take_fate(const json_t *value, struct batch *b, int64_t at)
 {
-    const int32_t fate = fate_code(json_string_value(value));
+    const int32_t fate = batch_fate_code(json_string_value(value));
     if (fate < 0) return false;
     b->fate[at] = (uint8_t)fate;
     return true;
@@ -109,16 +111,16 @@ static const struct fact {
     {"verdicts", COLUMN_verdict, take_verdict,
      "a verdict: \"correct\", \"wrong\", \"no_answer\", \"unparsable\", \"timeout\", \"crashed\", \"partial\""},
     {"component_verdicts", COLUMN_component_verdict, take_component_verdicts,
-     "an array of a verdict for each of its \"components\", null where no verifier gave one"},
+     "an array of verdicts, one for each of its \"components\", null where no verifier gave one"},
     {"off_policy", COLUMN_off_policy, take_off_policy, "true or false"},
     {"fate", COLUMN_fate, take_fate, "\"kept\", \"left_out\" or \"counted\""},
     {"policy_version", COLUMN_policy_version, take_policy_version, "a whole number, -1 for another policy"},
-    {"segments", COLUMN_segment, take_segments, "an array of a segment's number for each token, from 1, 0 for none"},
+    {"segments", COLUMN_segment, take_segments, "an array of segment numbers, one for each token, from 1, 0 for none"},
     {"segment_rewards", COLUMN_segment_reward, take_segment_rewards,
-     "an array of numbers, one for each token: the reward of what ends in it"},
+     "an array of numbers, one for each token: the reward of the segment that ends in it"},
 };
 
-static bool anywhere(const json_t *groups, const char *key)
+static bool has_column(const json_t *groups, const char *key)
 {
     for (size_t m = 0; m < json_array_size(groups); m++)
         if (json_object_get(json_array_get(groups, m), key)) return true;
@@ -131,24 +133,24 @@ static tare_status of_rollouts(const struct fact *f, const json_t *group, const 
     const json_t *values = json_object_get(group, f->key);
     const int64_t first = b->group_begin[m], n = b->group_begin[m + 1] - first;
     if (!json_is_array(values) || (int64_t)json_array_size(values) != n)
-        FAIL(e, TARE_E_SHAPE, "%s: group %lld: \"%s\" has to be an array of %lld, one for each reward%s", where, (long long)m,
-             f->key, (long long)n, values ? "" : "; other groups have it");
+        FAIL(e, TARE_E_SHAPE, "%s: group %lld: \"%s\" must be an array of %lld, one for each reward%s", where, (long long)m, f->key,
+             (long long)n, values ? "" : "; other groups have it");
     for (int64_t i = 0; i < n; i++)
         if (!f->take(json_array_get(values, (size_t)i), b, first + i))
-            FAIL(e, TARE_E_INVALID, "%s: group %lld, rollout %lld: \"%s\" has to be %s", where, (long long)m, (long long)i, f->key,
+            FAIL(e, TARE_E_INVALID, "%s: group %lld, rollout %lld: \"%s\" must be %s", where, (long long)m, (long long)i, f->key,
                  f->allowed);
     return TARE_OK;
 }
 
-static tare_status rows(const json_t *groups, const char *where, struct arena *a, struct batch *b, struct err *e)
+static tare_status parse_rows(const json_t *groups, const char *where, struct arena *a, struct batch *b, struct err *e)
 {
-    if (!anywhere(groups, "row")) return TARE_OK;
+    if (!has_column(groups, "row")) return TARE_OK;
     TRY(arena_new(a, &b->row_json, b->n_groups, e));
     for (int64_t m = 0; m < b->n_groups; m++) {
         const json_t *row = json_object_get(json_array_get(groups, (size_t)m), "row");
         struct str text = {0};
         char *copy = NULL;
-        if (!json_is_object(row)) FAIL(e, TARE_E_INVALID, "%s: group %lld: \"row\" has to be an object", where, (long long)m);
+        if (!json_is_object(row)) FAIL(e, TARE_E_INVALID, "%s: group %lld: \"row\" must be an object", where, (long long)m);
         tare_status status = json_print(row, &text, e);
         if (!status) status = arena_strdup(a, text.data, text.size, &copy, e);
         b->row_json[m] = (tare_text){copy, text.size};
@@ -158,7 +160,7 @@ static tare_status rows(const json_t *groups, const char *where, struct arena *a
     return TARE_OK;
 }
 
-/* The texts in JSON end with the line; the batch's live as long as the arena. */
+/* The texts in JSON end with the line; the batch's texts live as long as the arena. */
 static tare_status keep_completions(struct arena *a, struct batch *b, struct err *e)
 {
     if (b->completion)
@@ -174,10 +176,10 @@ tare_status estimate_parse_facts(const json_t *groups, const char *where, struct
 {
     for (size_t k = 0; k < sizeof FACTS / sizeof *FACTS; k++) {
         const struct fact *f = &FACTS[k];
-        if (!anywhere(groups, f->key)) continue;
+        if (!has_column(groups, f->key)) continue;
         TRY(batch_new_array(b, f->column, BATCH_TABLE[f->column].axis == AXIS_TOKEN ? b->n_tokens : b->n_rollouts, a, e));
         for (int64_t m = 0; m < b->n_groups; m++) TRY(of_rollouts(f, json_array_get(groups, (size_t)m), where, b, m, e));
     }
     TRY(keep_completions(a, b, e));
-    return rows(groups, where, a, b, e);
+    return parse_rows(groups, where, a, b, e);
 }

@@ -1,4 +1,4 @@
-/* One step's outcome as a JSON line. */
+/* Writes one step's outcome as a JSON line. */
 #include "estimate/estimate.h"
 
 #include <math.h>

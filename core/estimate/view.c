@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* Columns that are shown on demand: X(need, column of the batch, member of tare_batch, what it is called). */
+/* Optional columns: X(need, column of the batch, member of tare_batch, name in messages). */
 #define ON_DEMAND(X)                                                                                                               \
     X(ENTROPY, entropy, token_entropy, "the tokens' entropy")                                                                      \
     X(LOGPROB, logprob, token_logprob, "the tokens' logprobs")                                                                     \
@@ -23,26 +23,25 @@ enum { KNOWN_NEEDS = (TARE_NEED_CLUSTER | TARE_NEED_OFF_POLICY | TARE_GIVES_TOKE
 tare_status estimate_check_needs(const struct plugin *p, struct err *e)
 {
     if (p->desc.needs & ~(uint32_t)KNOWN_NEEDS)
-        FAIL(e, TARE_E_UNSUPPORTED, "estimator %s: needs columns that this program does not know (needs 0x%x); update tare",
-             p->desc.name, p->desc.needs);
+        FAIL(e, TARE_E_UNSUPPORTED, "estimator %s: unknown needs 0x%x; update tare", p->desc.name, p->desc.needs);
     return TARE_OK;
 }
 
-static tare_status check(const struct plugin *p, const struct columns *c, const struct batch *b, struct err *e)
+static tare_status check_columns(const struct plugin *p, const struct columns *c, const struct batch *b, struct err *e)
 {
 #define MISSING(NEED, FROM, TO, WHAT)                                                                                              \
     if ((p->desc.needs & TARE_NEED_##NEED) && !b->FROM)                                                                            \
-        FAIL(e, TARE_E_SHAPE, "estimator %s needs " WHAT ", and the batch has none", p->desc.name);
+        FAIL(e, TARE_E_SHAPE, "estimator %s needs " WHAT ", but the batch has none", p->desc.name);
     ON_DEMAND(MISSING)
     if (c->n && !b->row_json)
         FAIL(
             e, TARE_E_SHAPE,
-            "estimator %s reads \"%s\" of the data set's rows, and the batch has no rows; give each group its row: \"row\":{\"%s\":1}",
+            "estimator %s reads \"%s\" of the data set's rows, but the batch has no rows; give each group its row: \"row\":{\"%s\":1}",
             p->desc.name, c->name[0], c->name[0]);
     for (int64_t m = 0; m < b->n_groups; m++)
         for (int64_t i = b->group_begin[m]; i < b->group_begin[m + 1]; i++)
             if (!isfinite(b->reward[i]))
-                FAIL(e, TARE_E_NOT_FINITE, "step %lld: the reward of group %lld, rollout %lld is %g; every reward has to be finite",
+                FAIL(e, TARE_E_NOT_FINITE, "step %lld: the reward of group %lld, rollout %lld is %g: must be finite",
                      (long long)b->step, (long long)m, (long long)(i - b->group_begin[m]), b->reward[i]);
     return TARE_OK;
 }
@@ -51,7 +50,7 @@ tare_status estimate_view(const struct plugin *p, const struct columns *c, const
                           struct err *e)
 {
     const uint32_t needs = p->desc.needs;
-    TRY(check(p, c, b, e));
+    TRY(check_columns(p, c, b, e));
     *out = (tare_batch){.struct_size = sizeof *out,
                         .step = b->step,
                         .n_groups = b->n_groups,

@@ -21,7 +21,7 @@ static tare_status trace_batch(const struct token_ids *ids, const int64_t *end, 
                                struct err *e)
 {
     *out = (struct batch){.n_groups = n, .n_rollouts = n, .n_tokens = ids->n};
-    TRY(batch_room(out, BATCH_ROLLOUT, a, e));
+    TRY(batch_alloc(out, BATCH_ROLLOUT, a, e));
     TRY(arena_new(a, &out->off_policy, n, e));
     for (int64_t k = 0; k < n; k++) {
         out->group_begin[k + 1] = k + 1;

@@ -34,7 +34,7 @@ static tare_status merge_groups(struct estimator *est, const struct batch *a, st
             kept[n++] = m;
     }
     TRY(batch_select(a, (struct batch_indices){dropped, a->n_groups - n}, KEPT, arena, &removed, e));
-    TRY(estimate_left(est, &removed, arena, e));
+    TRY(estimate_drop(est, &removed, arena, e));
     TRY(batch_select(a, (struct batch_indices){kept, n}, KEPT, arena, &parts[0], e));
     return batch_concat((struct batch_parts){parts, 2}, KEPT, arena, b, e);
 }

@@ -30,7 +30,7 @@ static bool is_empty(const json_t *v)
            ((json_is_object(v) || json_is_array(v)) && !json_object_size(v) && !json_array_size(v));
 }
 
-/* Settings that change what is computed, and the value that is computed here. */
+/* Refuses settings that change the computation, unless they have the supported value. */
 static tare_status refuse_others(const json_t *j, const char *path, struct err *e)
 {
     static const char *const OFF[] = {"use_dora",
@@ -53,25 +53,26 @@ static tare_status refuse_others(const json_t *j, const char *path, struct err *
                                       "megatron_config",
                                       "trainable_token_indices",
                                       "alora_invocation_tokens"};
-    static const char *const STARTS[] = {"gaussian", "eva", "orthogonal"}; /* the others change the base's weights */
+    /* other values change the base's weights */
+    static const char *const STARTS[] = {"gaussian", "eva", "orthogonal"};
     const char *start = json_text_or(j, "init_lora_weights", STARTS[0]);
     size_t known = 0;
     const char *type = json_text_or(j, "peft_type", "");
-    if (strcmp(type, "LORA")) FAIL(e, TARE_E_UNSUPPORTED, "%s: peft_type = \"%s\"; only LORA is computed here", path, type);
+    if (strcmp(type, "LORA")) FAIL(e, TARE_E_UNSUPPORTED, "%s: peft_type = \"%s\": only LORA is supported", path, type);
     if (strcmp(json_text_or(j, "bias", "none"), "none"))
-        FAIL(e, TARE_E_UNSUPPORTED, "%s: bias = \"%s\"; only \"none\" is computed here", path, json_text_or(j, "bias", ""));
+        FAIL(e, TARE_E_UNSUPPORTED, "%s: bias = \"%s\": only \"none\" is supported", path, json_text_or(j, "bias", ""));
     for (size_t i = 0; i < sizeof OFF / sizeof *OFF; i++)
         if (!is_empty(json_object_get(j, OFF[i])))
-            FAIL(e, TARE_E_UNSUPPORTED, "%s: %s is set; adapters with it are not computed here", path, OFF[i]);
+            FAIL(e, TARE_E_UNSUPPORTED, "%s: %s is set: adapters with it are not supported", path, OFF[i]);
     while (known < sizeof STARTS / sizeof *STARTS && strcmp(start, STARTS[known])) known++;
     if (known == sizeof STARTS / sizeof *STARTS)
         FAIL(e, TARE_E_UNSUPPORTED,
-             "%s: init_lora_weights = \"%s\" belongs to a changed base; let peft convert the adapter to plain LoRA first", path,
-             start);
+             "%s: init_lora_weights = \"%s\" changes the base; let peft convert the adapter to plain LoRA first", path, start);
     return TARE_OK;
 }
 
-/* Names, or whole paths ("model.layers.0.mlp.up_proj"), of which the tensors then show whether every layer has one. */
+/* Reads names or whole paths ("model.layers.0.mlp.up_proj"). The tensors then show whether every
+ * layer has one. */
 static tare_status read_targets(const json_t *j, const char *path, unsigned *out, struct err *e)
 {
     const json_t *list = json_object_get(j, "target_modules"), *one;
@@ -80,7 +81,7 @@ static tare_status read_targets(const json_t *j, const char *path, unsigned *out
     snprintf(where, sizeof where, "%s: target_modules", path);
     *out = 0;
     if (json_is_string(list)) return config_lora_targets(json_string_value(list), where, out, e);
-    if (!json_is_array(list)) FAIL(e, TARE_E_INVALID, "%s is neither a list of names nor \"all-linear\"", where);
+    if (!json_is_array(list)) FAIL(e, TARE_E_INVALID, "%s: must be a list of names or \"all-linear\"", where);
     json_array_foreach(list, i, one)
     {
         const char *name = json_is_string(one) ? json_string_value(one) : "", *dot = strrchr(name, '.');
@@ -98,11 +99,11 @@ static tare_status read_spec(const json_t *j, const char *path, struct lora_spec
     TRY(json_get_int(j, "r", path, &out->rank, e));
     TRY(json_get_double(j, "lora_alpha", path, &out->alpha, e));
     if (out->rank < 1 || out->rank > 1 << 20 || !isfinite(out->alpha))
-        FAIL(e, TARE_E_RANGE, "%s: r = %lld, lora_alpha = %g; the rank is 1 or more, alpha a number", path, (long long)out->rank,
-             out->alpha);
+        FAIL(e, TARE_E_RANGE, "%s: r = %lld, lora_alpha = %g: r must be at least 1, lora_alpha a number", path,
+             (long long)out->rank, out->alpha);
     const json_t *rslora = json_object_get(j, "use_rslora");
     if (rslora && !json_is_boolean(rslora) && !json_is_null(rslora))
-        FAIL(e, TARE_E_INVALID, "%s: use_rslora is neither true nor false", path);
+        FAIL(e, TARE_E_INVALID, "%s: use_rslora must be true or false", path);
     out->rslora = json_is_true(rslora);
     return read_targets(j, path, &out->targets, e);
 }
@@ -117,8 +118,7 @@ tare_status adapter_config(const char *folder, const struct model_config *c, str
     TRY(read_spec(j, path, spec, e));
     TRY(fs_join(base, named, "", e));
     if (!fs_is_dir(named))
-        FAIL(e, TARE_E_NOT_FOUND, "%s: its base \"%s\" is not a folder here; name the base's folder with model.base=FOLDER", path,
-             named);
+        FAIL(e, TARE_E_NOT_FOUND, "%s: the folder of its base, \"%s\", does not exist; set model.base=FOLDER", path, named);
     return TARE_OK;
 }
 
@@ -133,7 +133,7 @@ tare_status adapter_check_base(const struct model_config *c, struct err *e)
     if (!c->base || !*c->base || !c->path || !fs_is_dir(c->path) || adapter_is(c->path)) return TARE_OK;
     FAIL(
         e, TARE_E_CONFIG,
-        "model.base = %s, but model.path = %s is a whole model (it has no %s), which has no base; leave out model.base, or name an adapter's folder as model.path",
+        "model.base = %s, but model.path = %s is a whole model (it has no %s), which has no base; remove model.base, or set model.path to the folder of an adapter",
         c->base, c->path, CONFIG);
 }
 
@@ -159,12 +159,12 @@ static tare_status write_json(json_t *made, const char *folder, const char *file
     OWNED(json_decrefp) json_t *j = made;
     OWNED(str_free) struct str text = {0};
     TRY(fs_join(path, folder, file, e));
-    if (!j) FAIL(e, TARE_E_NOMEM, "%s cannot be made; are the paths valid UTF-8?", path);
+    if (!j) FAIL(e, TARE_E_NOMEM, "%s: cannot be written; are the paths valid UTF-8?", path);
     TRY(json_print_lines(j, &text, e));
     return fs_write_atomic(path, text.data, text.size, e);
 }
 
-/* base.json, which check_base compares. */
+/* Writes base.json, which check_base compares. */
 static tare_status write_base(const struct model *m, const char *folder, const char *base, struct err *e)
 {
     struct hf_value values[HF_VALUES];
@@ -179,7 +179,7 @@ static tare_status write_base(const struct model *m, const char *folder, const c
                       e);
 }
 
-/* The base by its absolute path: an adapter is opened from other folders too. */
+/* Writes the base as an absolute path, because an adapter is opened from other folders too. */
 static tare_status write_configs(const struct model *m, const char *folder, struct err *e)
 {
     const struct lora_spec *s = &m->lora->spec;
@@ -200,7 +200,7 @@ static tare_status write_configs(const struct model *m, const char *folder, stru
 /* ---- weights */
 
 static const char RIGHT_BASE[] =
-    "Name the right base with model.base=FOLDER (with model.path where training goes on), or remove base.json to use this one all the same";
+    "Set model.base=FOLDER to the right base (model.path when resuming training), or remove base.json to use this base anyway";
 
 static tare_status check_hash(const struct model *m, const json_t *j, const char *path, struct err *e)
 {
@@ -229,13 +229,13 @@ static tare_status check_values(const struct model *m, const json_t *j, const ch
     return TARE_OK;
 }
 
-/* Another base would be computed with in silence. */
+/* Refuses another base, with which the adapter would compute silently wrong results. */
 static tare_status check_base(const struct model *m, const char *folder, struct err *e)
 {
     char path[FS_PATH];
     OWNED(json_decrefp) json_t *j = NULL;
     TRY(fs_join(path, folder, BASE, e));
-    if (!fs_exists(path)) return TARE_OK; /* peft writes none */
+    if (!fs_exists(path)) return TARE_OK; /* peft writes no base.json */
     TRY(json_read_file(path, &j, e));
     TRY(check_hash(m, j, path, e));
     return check_values(m, j, path, e);
@@ -248,23 +248,23 @@ static tare_status check_spec(const struct model *m, const char *folder, struct 
     struct lora_spec s = {0};
     char base[FS_PATH];
     if (!adapter_is(folder))
-        FAIL(e, TARE_E_CONFIG, "%s holds a whole model, and [lora] asks for an adapter; a resumed run cannot change it", folder);
+        FAIL(e, TARE_E_CONFIG, "%s: contains a whole model, but [lora] is set; a resumed run cannot change that", folder);
     TRY(adapter_config(folder, &here, &s, base, e));
     TRY(lora_targets(&m->shape, s.targets, folder, &s.targets, e));
     if (s.rank != mine->rank || s.alpha != mine->alpha || s.rslora != mine->rslora || s.targets != mine->targets)
         FAIL(
             e, TARE_E_CONFIG,
-            "%s: an adapter of rank %lld and alpha %g; [lora] asks for rank %lld, alpha %g, or for other targets or rslora; a resumed run cannot change them",
+            "%s: the adapter has rank %lld and alpha %g, but [lora] sets rank %lld, alpha %g, or other targets or rslora; a resumed run cannot change them",
             folder, (long long)s.rank, s.alpha, (long long)mine->rank, mine->alpha);
     return TARE_OK;
 }
 
-/* Tensors that the adapter would have beside those that are read would be left out in silence. */
+/* Refuses tensors that are not in the adapter: they would be ignored silently. */
 static tare_status check_names(const struct model *m, const struct safetensors *file, const char *path, struct err *e)
 {
     for (int64_t i = 0; i < file->n_tensors; i++)
         if (!layout_has(m, file->tensors[i].name))
-            FAIL(e, TARE_E_UNSUPPORTED, "%s: has the tensor %s, which no adapter of its adapter_config.json has", path,
+            FAIL(e, TARE_E_UNSUPPORTED, "%s: unknown tensor %s, which is not part of the adapter of its adapter_config.json", path,
                  file->tensors[i].name);
     return TARE_OK;
 }

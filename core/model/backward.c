@@ -1,7 +1,9 @@
-/* The backward pass, layer by layer from the last. Letters as in layer.h; d before a name is the loss's gradient with respect to it.
- * dw is where the gradient of the layer's unit is made. With adapters (lora.h) only theirs is made.
+/* The backward pass, layer by layer from the last. Letters as in layer.h; a d before a name is the
+ * gradient of the loss with respect to it. dw is the destination of the unit's gradient. With
+ * adapters (lora.h) only theirs are computed.
  *
- * dx is computed from the compute copy, as the forward pass is: the fp32 weights stay with the ranks that own them. */
+ * dx is computed from the compute copy, as the forward pass is: the fp32 weights stay with the
+ * ranks that own them. */
 #include "model/grads.h"
 #include "model/layer.h"
 #include "model/layout.h"
@@ -16,16 +18,18 @@ struct train_pass {
     struct kv_cache *cache;
     struct arena *arena;
     float **x;               /* [L+1] each layer's input; the last is the stack's output */
-    struct layer_acts *acts; /* [L]; what is computed again has one buffer for all layers */
+    struct layer_acts *acts; /* [L]; recomputed buffers are shared by all layers */
     float *last, *last_rms;  /* [n_out, C], [n_out]: input of the final norm */
 };
 
-/* The buffers of the first layer that layer l has as well, and what each has of its own in bf16 beside them. */
+/* Sets the buffers that layer l shares with the first layer, and allocates its own bf16 copies next
+ * to them. */
 static tare_status acts_begin(struct train_pass *p, const struct model *m, int64_t l, struct err *e)
 {
     const enum recompute recompute = p->recompute;
-    const bool keeps = layer_rows_dtype(m) == DTYPE_BF16 && recompute != RECOMPUTE_LAYER, again = recompute == RECOMPUTE_MLP,
-               keeps_qkv = keeps && m->shape.head_dim % 2 == 0 /* else the cache may be fp32 */, keeps_gate_up = keeps && !again;
+    const bool keeps = layer_rows_dtype(m) == DTYPE_BF16 && recompute != RECOMPUTE_LAYER, again = recompute == RECOMPUTE_MLP;
+    /* With an odd head width the cache may be fp32. */
+    const bool keeps_qkv = keeps && m->shape.head_dim % 2 == 0, keeps_gate_up = keeps && !again;
     const struct layer_acts *first = &p->acts[0];
     const int64_t t = p->batch.t, bytes = dtype_bytes(DTYPE_BF16);
     struct layer_acts *to = &p->acts[l];
@@ -41,6 +45,8 @@ static tare_status acts_begin(struct train_pass *p, const struct model *m, int64
     return keeps_gate_up ? arena_push_tensor_raw(p->arena, t * 2 * m->shape.intermediate * bytes, &to->kept_gate_up, e) : TARE_OK;
 }
 
+/* Allocates x [L+1][T, C], the activations of L layers, and the input of the final norm [n_out,
+ * C]. */
 static tare_status pass_new(const struct model *m, const struct forward_batch *b, enum recompute recompute, struct arena *a,
                             struct train_pass **out, struct err *e)
 {
@@ -60,13 +66,15 @@ static tare_status pass_new(const struct model *m, const struct forward_batch *b
             p->acts[l].lora = p->acts[0].lora;
         else
             TRY(lora_rows_new(m, b->t, true, a, &p->acts[0].lora, e));
-        /* a layer that is computed again leaves its last product out */
+        /* A recomputed layer omits its last product. */
         TRY(lora_kept_new(m, b->t, l && recompute == RECOMPUTE_LAYER ? PRODUCT_DOWN : PRODUCT_QKV, a, &p->acts[l].lora, e));
     }
     TRY(tensor_new_raw(a, &p->last, b->n_out * C, e));
     return tensor_new_raw(a, &p->last_rms, b->n_out, e);
 }
 
+/* hidden[n_out, C] = the final norm of rows out_rows. *pass keeps the activations for
+ * model_backward. */
 tare_status model_train_forward(struct model *m, const struct train_input *in, struct arena *acts, struct train_pass **pass,
                                 float **hidden, struct err *e)
 {
@@ -90,25 +98,29 @@ tare_status model_train_forward(struct model *m, const struct train_input *in, s
     return TARE_OK;
 }
 
-struct row_grads {        /* one layer's, reused for all */
-    float *dx;            /* [T, C] of the residual stream: comes in for the layer's output, leaves for its input */
+struct row_grads { /* of one layer, reused for all */
+    /* [T, C] of the residual stream: gradient of the layer's output, replaced by that of its
+     * input */
+    float *dx;
     float *norm, *narrow; /* [T, C], [T, max(F, HD, (H+2J)D with q and k norms)] */
-    void *wide;           /* of gate and up, [T, 2F] in dgu_dtype, then of q, k and v, [T, (H+2J)D] in fp32 */
-    enum dtype dgu_dtype; /* products alone read dgu; adapters take columns of it, in fp32 */
-    float *branch;        /* [T, C] of what attention or the MLP gave; NULL where that is dx itself */
+    void *wide;           /* [T, 2F] of gate and up in dgu_dtype; then [T, (H+2J)D] of q, k and v in fp32 */
+    enum dtype dgu_dtype; /* only products read dgu; adapters read columns of it, in fp32 */
+    float *branch;        /* [T, C] of the output of attention or the MLP; NULL if that is dx itself */
 };
 
-static int64_t larger(int64_t a, int64_t b)
+static int64_t larger_of(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
 
-/* Whether something stands between what attention or the MLP gives and its sum with the stream. */
+/* Returns whether a norm or a scale comes between the output of attention or the MLP and the
+ * residual. */
 static bool has_branch(const struct model_shape *s)
 {
     return s->norms != NORMS_BEFORE || s->residual_scale > 0;
 }
 
+/* Allocates the gradients of one layer for t rows; dx[t, C] starts at zero. */
 static tare_status row_grads_new(const struct model *m, int64_t t, struct arena *a, struct row_grads *g, struct err *e)
 {
     const struct model_shape *s = &m->shape;
@@ -117,9 +129,9 @@ static tare_status row_grads_new(const struct model *m, int64_t t, struct arena 
     TRY(tensor_new_raw(a, &g->norm, t * s->hidden, e));
     if (has_branch(s)) TRY(tensor_new_raw(a, &g->branch, t * s->hidden, e));
     g->dgu_dtype = m->lora ? DTYPE_F32 : layer_rows_dtype(m);
-    TRY(arena_push_tensor_raw(a, t * larger(2 * s->intermediate * dtype_bytes(g->dgu_dtype), stride * dtype_bytes(DTYPE_F32)),
+    TRY(arena_push_tensor_raw(a, t * larger_of(2 * s->intermediate * dtype_bytes(g->dgu_dtype), stride * dtype_bytes(DTYPE_F32)),
                               &g->wide, e));
-    return tensor_new_raw(a, &g->narrow, t * larger(s->intermediate, s->qk_norm != QK_NORM_NONE ? stride : q), e);
+    return tensor_new_raw(a, &g->narrow, t * larger_of(s->intermediate, s->qk_norm != QK_NORM_NONE ? stride : q), e);
 }
 
 /* dx[T, k] = dy[T, n] W[n, k] */
@@ -133,7 +145,8 @@ static void product_dx(const struct model *m, const struct model_product *p, str
     m->k->matmul_dx(&m->ctx, &o);
 }
 
-/* dx[T, k] = dy[T, n] W, and the gradients dW = dy^T x [n, k] and of the bias [n]; with adapters those of A and B instead. */
+/* dx[T, k] = dy[T, n] W, and the gradients dW[n, k] = dy^T x and of the bias [n]; with adapters the
+ * gradients of A and B instead. */
 static void product_backward(const struct model *m, const struct unit_grads *to, struct layer_product p, const struct lora_rows *r)
 {
     if (m->lora) {
@@ -155,19 +168,21 @@ static void product_backward(const struct model *m, const struct unit_grads *to,
     product_dx(m, w, (struct op_matmul_dx){.dx = p.dx, .dy = p.dy.at, .dy_dtype = p.dy.dtype, .t = p.t});
 }
 
-/* Where the gradient of a norm at `offset` of the unit is made; NULL: it is frozen. */
+/* Returns the destination of the gradient of a norm at `offset` of the unit; NULL if it is
+ * frozen. */
 static float *norm_grad(const struct model *m, const struct unit_grads *dw, int64_t offset)
 {
     return m->lora ? NULL : dw->vector + offset;
 }
 
-/* A norm of rows of C in the backward pass. */
+/* A norm over rows of C, as the backward pass needs it. */
 struct row_norm {
     int64_t offset; /* of its weights in the unit */
     const float *x, *w, *rms;
 };
 
-/* Gradient [T, C] with respect to y of out = x + r N(y), from g->dx, that of out; branch_output_forward computes y = in W^T. */
+/* Returns the gradient [T, C] with respect to y of out = x + r N(y), from g->dx, the gradient of
+ * out. Backward of branch_output_forward without its product y = in W^T. */
 static const float *branch_output_backward(const struct model *m, const struct row_norm *n, const struct row_grads *g, int64_t t,
                                            const struct unit_grads *dw)
 {
@@ -182,7 +197,8 @@ static const float *branch_output_backward(const struct model *m, const struct r
     return g->branch;
 }
 
-/* g->dx [T, C] += the gradient with respect to x of n = rms(x), or of n = x, from g->norm, that of n. */
+/* g->dx[T, C] += the gradient with respect to x of n = rms(x), or of n = x, from g->norm, the
+ * gradient of n. Backward of branch_input_forward. */
 static void branch_input_backward(const struct model *m, const struct row_norm *n, const struct row_grads *g, int64_t t,
                                   const struct unit_grads *dw)
 {
@@ -194,7 +210,8 @@ static void branch_input_backward(const struct model *m, const struct row_norm *
         KERNEL(m->k, &m->ctx, add, .y = g->dx, .x = g->norm, .n = t * C);
 }
 
-/* out = x2 + r N(m Wdown^T),  m = silu(gate) * up,  gate | up = rms(x2) Wgu^T */
+/* Backward of out = x2 + r N(m Wdown^T), m = silu(gate) * up, gate | up = rms(x2) Wgu^T: g->dx[T,
+ * C] from d out to d x2. */
 static void mlp_backward(const struct model *m, int64_t l, const struct train_pass *p, struct row_grads *g,
                          const struct unit_grads *dw)
 {
@@ -215,7 +232,7 @@ static void mlp_backward(const struct model *m, int64_t l, const struct train_pa
     branch_input_backward(m, &(struct row_norm){o.norm2, a->mid, v->norm2, a->rms2}, g, t, dw);
 }
 
-/* Through the norms of q and k; v passes. */
+/* dqkv[T, (H+2J)D]: backward of the norms of q and k; the columns of v are unchanged. */
 static void qk_norm_backward(const struct model *m, int64_t l, const struct train_pass *p, float *dqkv, float *copy,
                              const struct unit_grads *dw)
 {
@@ -234,7 +251,8 @@ static void qk_norm_backward(const struct model *m, int64_t l, const struct trai
            .width = whole ? s->kv_heads * D : D, .accumulate = 0);
 }
 
-/* x2 = x + r N(attention(qkv) Wo^T),  qkv = rms(x) Wqkv^T + b, q and k normed and turned */
+/* Backward of x2 = x + r N(attention(qkv) Wo^T), qkv = rms(x) Wqkv^T + b, q and k normed and
+ * rotated: g->dx[T, C] from d x2 to d x. */
 static void attention_backward(const struct model *m, int64_t l, const struct train_pass *p, struct row_grads *g,
                                const struct unit_grads *dw)
 {
@@ -253,7 +271,7 @@ static void attention_backward(const struct model *m, int64_t l, const struct tr
                      &a->lora);
     KERNEL(m->k, &m->ctx, attention_grad, .dqkv = dqkv, .dout = datt, .out = a->att, .out_dtype = a->dtype, .stats = a->stats,
            .qkv = kept.at, .qkv_dtype = kept.dtype, .shape = as, .segs = p->segs, .n_segs = p->n_segs, .t = t);
-    layer_turn(m, l, dqkv, &p->batch, 1);
+    layer_rotate(m, l, dqkv, &p->batch, 1);
     if (m->shape.qk_norm != QK_NORM_NONE) qk_norm_backward(m, l, p, dqkv, g->narrow, dw);
     const bool ends = m->lora && l == 0; /* the embedding is frozen too */
     product_backward(
@@ -269,6 +287,7 @@ void model_backward_begin(struct model *m, struct grads *g)
     if (!m->lora) grads_begin(g, model_head_unit(m));
 }
 
+/* dhidden[n, C] = dlogits[n, V] head, and dhead[V, C] += dlogits^T hidden. */
 void model_logits_grad(struct model *m, const struct logits_grad *x, struct grads *g)
 {
     const struct model_product *head = model_head(m);
@@ -279,6 +298,8 @@ void model_logits_grad(struct model *m, const struct logits_grad *x, struct grad
            .k = head->k, .dtype = m->dtype);
 }
 
+/* d->dx[T, C] = the gradient of the last layer's output, from dhidden[n_out, C]; rows not in
+ * out_rows are zero. */
 static tare_status final_norm_backward(struct model *m, struct train_pass *p, const float *dhidden, struct row_grads *d,
                                        struct grads *g, struct err *e)
 {
@@ -299,6 +320,7 @@ static tare_status final_norm_backward(struct model *m, struct train_pass *p, co
     return dw ? grads_end(g, u, e) : TARE_OK;
 }
 
+/* Adds the gradients of all units to the sums of g, from dhidden[n_out, C]. */
 tare_status model_backward(struct model *m, struct train_pass *p, const float *dhidden, struct grads *g, struct err *e)
 {
     const struct forward_batch *b = &p->batch;
@@ -309,12 +331,13 @@ tare_status model_backward(struct model *m, struct train_pass *p, const float *d
     TRY(final_norm_backward(m, p, dhidden, &d, g, e));
     for (int64_t l = L - 1; l >= 0; l--) {
         const struct unit_grads dw = grads_begin(g, l + 1);
-        /* a norm after the MLP needs what the MLP gave; the layer's output goes where it was, which nobody reads any more */
+        /* A norm after the MLP needs the MLP's output; the layer's output goes to its old place,
+         * which is no longer needed. */
         float *out = m->shape.norms == NORMS_BEFORE ? NULL : p->x[l + 1];
         if (l != L - 1 && p->recompute == RECOMPUTE_LAYER)
             layer_forward(m, l, (struct layer_rows){.x = p->x[l], .out = out}, &p->acts[l], p->cache->layers[0], b);
         else if (l != L - 1 && p->recompute != RECOMPUTE_NONE)
-            layer_again(m, l, p->x[l], &p->acts[l], b->t, p->recompute);
+            layer_recompute(m, l, p->x[l], &p->acts[l], b->t, p->recompute);
         kernels_at(&m->ctx, "backward pass", l);
         mlp_backward(m, l, p, &d, &dw);
         attention_backward(m, l, p, &d, &dw);
@@ -328,6 +351,7 @@ tare_status model_backward(struct model *m, struct train_pass *p, const float *d
     return grads_end(g, 0, e);
 }
 
+/* Takes part in the collectives of model_backward without a micro-batch. */
 tare_status model_backward_idle(struct model *m, struct grads *g, struct err *e)
 {
     const int64_t L = m->shape.layers;

@@ -26,7 +26,7 @@ static tare_status add_eos(struct model *m, const json_t *v, const char *where, 
     }
     const int64_t id = json_is_integer(v) ? json_integer_value(v) : -1;
     if (id < 0 || id >= m->shape.vocab)
-        FAIL(e, TARE_E_RANGE, "%s: eos_token_id %lld; it has to be an id from 0 to %lld, or a list of such", where, (long long)id,
+        FAIL(e, TARE_E_RANGE, "%s: eos_token_id = %lld: must be an id from 0 to %lld, or a list of ids", where, (long long)id,
              (long long)m->shape.vocab - 1);
     for (int64_t i = 0; i < m->n_eos; i++)
         if (m->eos[i] == id) return TARE_OK;
@@ -50,7 +50,7 @@ static tare_status load_eos(struct model *m, const char *folder, const char *con
     return add_eos(m, json_object_get(j, "eos_token_id"), config, e);
 }
 
-/* A number for a set of layers; another set has almost surely another one. */
+/* Maps a set of layers to a number; different sets almost surely have different numbers. */
 static double layers_value(const struct layer_set *set)
 {
     uint64_t h = 0;
@@ -71,7 +71,7 @@ void hf_config_values(const struct model_shape *s, struct hf_value out[HF_VALUES
                                                {"high_freq_factor", r->high},
                                                {"original_max_position_embeddings", r->original},
                                                {"rope_local_base_freq", s->local_theta},
-                                               {"partial_rotary_factor", (double)s->turned / (double)s->head_dim},
+                                               {"partial_rotary_factor", (double)s->rotary_dim / (double)s->head_dim},
                                                {"no_rope_layers", layers_value(&s->no_rope)},
                                                {"sliding_window", (double)s->window},
                                                {"layer_types", layers_value(&s->sliding)},
@@ -97,7 +97,7 @@ tare_status hf_config_check(const struct model *m, const char *folder, struct er
     for (int i = 0; i < HF_VALUES; i++)
         if (was[i].value != is[i].value && !(m->rope_theta_set && !strcmp(is[i].key, "rope_theta")))
             FAIL(e, TARE_E_CONFIG,
-                 "%s: the run has %s = %.9g; %s/config.json says %.9g now. Put back the config.json with which the run began", path,
+                 "%s: the run has %s = %.9g; %s/config.json has %.9g now. Restore the config.json that the run started with", path,
                  was[i].key, was[i].value, m->folder, is[i].value);
     return TARE_OK;
 }
@@ -147,7 +147,7 @@ tare_status hf_config_new(struct model *m, const struct model_config *c, int64_t
     TRY(new_arch(c, &arch, e));
     const char *type = hf_family(arch, &class_name);
     if (c->heads < 1 || c->kv_heads < 1 || c->hidden_size < 1)
-        FAIL(e, TARE_E_CONFIG, "model.hidden_size, model.heads and model.kv_heads have to be at least 1 for a new model");
+        FAIL(e, TARE_E_CONFIG, "model.hidden_size, model.heads and model.kv_heads must be at least 1 for a new model");
     const int64_t head_dim = c->head_dim > 0 ? c->head_dim : c->hidden_size / c->heads;
     const int64_t context = c->max_position_embeddings > 0 ? c->max_position_embeddings : c->context;
     OWNED(json_decrefp)
@@ -167,7 +167,7 @@ tare_status hf_config_new(struct model *m, const struct model_config *c, int64_t
     return TARE_OK;
 }
 
-/* Keys whose value follows what was computed, not what was read. */
+/* Updates keys that describe the computation rather than the file as it was read. */
 static tare_status update_config(const struct model *m, json_t *j, enum dtype dtype, struct err *e)
 {
     const char *name = dtype == DTYPE_BF16 ? "bfloat16" : "float32";

@@ -1,28 +1,30 @@
-/* The shape of a model from its config.json: what its family is (FAMILIES), and what the file says on top. */
+/* The shape of a model from its config.json: the defaults of its family (FAMILIES), and the values
+ * of the file. */
 #include "model/hf_config.h"
 
 #include <math.h>
 #include <string.h>
 
-enum window_of { WINDOW_NONE, WINDOW_ALL, WINDOW_BY_LAYER }; /* layers that sliding_window holds for */
+enum window_of { WINDOW_NONE, WINDOW_ALL, WINDOW_BY_LAYER }; /* layers that sliding_window applies to */
 
-/* What distinguishes the families. Everything that is 0 is as in Llama; the values are those of a key that config.json leaves out. */
+/* The differences between the families. A field that is 0 means the same as in Llama; values are
+ * defaults for keys missing from config.json. */
 struct family {
     const char *type, *class_name;
     double rope_theta, window;  /* 0: 10,000; 0: no window */
     int64_t head_dim;           /* 0: hidden_size / num_attention_heads */
-    double query_scalar;        /* 0: there is no query_pre_attn_scalar */
+    double query_scalar;        /* 0: no query_pre_attn_scalar */
     const char *activation_key; /* NULL: hidden_act */
     enum window_of windows;
     enum norms norms;
     enum qk_norm qk_norm;
     bool qkv_bias, tied, fused;
-    bool any_kv_heads;  /* num_key_value_heads may be left out: num_attention_heads then */
-    bool norm_plus_one; /* norms multiply by 1 + w */
-    bool embed_sqrt;    /* the embedding is multiplied by sqrt(hidden_size) */
-    bool multipliers;   /* embedding_, residual_, attention_multiplier, logits_scaling */
-    bool no_rope;       /* no_rope_layers */
-    bool part_turned;   /* partial_rotary_factor */
+    bool any_kv_heads;   /* num_key_value_heads may be missing and is then num_attention_heads */
+    bool norm_plus_one;  /* norms multiply by 1 + w */
+    bool embed_sqrt;     /* the embedding is multiplied by sqrt(hidden_size) */
+    bool multipliers;    /* embedding_, residual_, attention_multiplier, logits_scaling */
+    bool no_rope;        /* no_rope_layers */
+    bool partial_rotary; /* partial_rotary_factor */
 };
 
 static const struct family FAMILIES[] = {
@@ -35,7 +37,7 @@ static const struct family FAMILIES[] = {
                    .windows = WINDOW_ALL,
                    .fused = true,
                    .any_kv_heads = true,
-                   .part_turned = true},
+                   .partial_rotary = true},
     [ARCH_GRANITE] = {.type = "granite", .class_name = "GraniteForCausalLM", .any_kv_heads = true, .multipliers = true},
     [ARCH_SMOLLM3] = {.type = "smollm3", .class_name = "SmolLM3ForCausalLM", .rope_theta = 2e6, .tied = true, .no_rope = true},
     [ARCH_OLMO2] =
@@ -67,18 +69,17 @@ static tare_status get_size(const json_t *j, const char *key, const char *where,
 {
     TRY(json_get_int(j, key, where, out, e));
     if (*out < 1 || *out > SIZE_MAX_ALLOWED)
-        FAIL(e, TARE_E_RANGE, "%s: \"%s\" is %lld; it has to be 1 to %lld", where, key, (long long)*out,
-             (long long)SIZE_MAX_ALLOWED);
+        FAIL(e, TARE_E_RANGE, "%s: \"%s\" is %lld: must be 1 to %lld", where, key, (long long)*out, (long long)SIZE_MAX_ALLOWED);
     return TARE_OK;
 }
 
-/* A positive number, or what is there where the key is not. */
+/* Reads a positive number; *out keeps its value if the key is missing. */
 static tare_status get_factor(const json_t *j, const char *key, const char *where, double *out, struct err *e)
 {
     if (!value_of(j, key)) return TARE_OK;
     TRY(json_get_double(j, key, where, out, e));
-    if (!(*out >= 1e-12 && *out <= 1e12)) /* in fp32 it is neither 0 nor infinite */
-        FAIL(e, TARE_E_RANGE, "%s: \"%s\" is %g; it has to be above 0, from 1e-12 to 1e12", where, key, *out);
+    if (!(*out >= 1e-12 && *out <= 1e12)) /* fp32 holds it, neither as 0 nor as infinity */
+        FAIL(e, TARE_E_RANGE, "%s: \"%s\" is %g: must be from 1e-12 to 1e12", where, key, *out);
     return TARE_OK;
 }
 
@@ -102,7 +103,7 @@ static tare_status get_arch(const json_t *j, const char *where, enum arch *out, 
     FAIL(e, TARE_E_UNSUPPORTED, "%s: model_type \"%.100s\" is not supported; supported: %s", where, type, list);
 }
 
-/* ---- what would change the computation and is not computed here */
+/* ---- unsupported settings */
 
 static tare_status refuse_true(const json_t *j, const char *key, const char *where, struct err *e)
 {
@@ -184,26 +185,27 @@ static tare_status get_scaling(const json_t *r, const char *where, struct rope_s
     return TARE_OK;
 }
 
-/* The first elements of a head, if not all of them, are turned. */
-static tare_status get_turned(const json_t *j, const json_t *r, const struct family *f, const char *where, struct model_shape *s,
-                              struct err *e)
+/* Reads how many of the first elements of a head are rotated, if not all. */
+static tare_status get_rotary_dim(const json_t *j, const json_t *r, const struct family *f, const char *where,
+                                  struct model_shape *s, struct err *e)
 {
     double part = 1;
     TRY(get_factor(j, "partial_rotary_factor", where, &part, e));
     TRY(get_factor(r, "partial_rotary_factor", where, &part, e));
     if (!(part < 1 || part > 1)) return TARE_OK;
-    if (!f->part_turned)
+    if (!f->partial_rotary)
         FAIL(e, TARE_E_UNSUPPORTED, "%s: \"partial_rotary_factor\": %g is not supported with model_type \"%s\"; supported: 1",
              where, part, f->type);
-    s->turned = part < 1 ? (int64_t)((double)s->head_dim * part) : 0;
-    if (s->turned < 2 || s->turned % 2)
+    s->rotary_dim = part < 1 ? (int64_t)((double)s->head_dim * part) : 0;
+    if (s->rotary_dim < 2 || s->rotary_dim % 2)
         FAIL(e, TARE_E_RANGE,
-             "%s: \"partial_rotary_factor\" %g turns %lld of the %lld elements of a head; it has to be an even number of them",
-             where, part, (long long)s->turned, (long long)s->head_dim);
+             "%s: \"partial_rotary_factor\" %g rotates %lld of the %lld elements of a head: must be an even number of them", where,
+             part, (long long)s->rotary_dim, (long long)s->head_dim);
     return TARE_OK;
 }
 
-/* Layers with a window have positions of their own: rope_parameters.sliding_attention, or rope_local_base_freq. */
+/* Reads the separate positions of layers with a window: rope_parameters.sliding_attention, or
+ * rope_local_base_freq. */
 static tare_status get_local(const json_t *j, const json_t *local, const char *where, struct model_shape *s, struct err *e)
 {
     struct rope_scaling scaling = {0};
@@ -227,14 +229,14 @@ static tare_status get_rope(const json_t *j, const struct family *f, const char 
     if (!r) r = value_of(j, "rope_scaling");
     s->rope_theta = json_double_or(j, "rope_theta", f->rope_theta > 0 ? f->rope_theta : 10000);
     if (r) {
-        if (!json_is_object(r)) FAIL(e, TARE_E_INVALID, "%s: rope_parameters or rope_scaling is not an object", where);
+        if (!json_is_object(r)) FAIL(e, TARE_E_INVALID, "%s: rope_parameters or rope_scaling must be an object", where);
         s->rope_theta = json_double_or(r, "rope_theta", s->rope_theta);
         TRY(get_scaling(r, where, &s->scaling, e));
     }
-    TRY(get_turned(j, r, f, where, s, e));
-    if (!(s->rope_theta > 1)) FAIL(e, TARE_E_RANGE, "%s: rope_theta is %g; it has to be above 1", where, s->rope_theta);
+    TRY(get_rotary_dim(j, r, f, where, s, e));
+    if (!(s->rope_theta > 1)) FAIL(e, TARE_E_RANGE, "%s: rope_theta is %g: must be above 1", where, s->rope_theta);
     if (f->windows == WINDOW_BY_LAYER && !(s->local_theta > 1))
-        FAIL(e, TARE_E_RANGE, "%s: rope_local_base_freq is %g; it has to be above 1", where, s->local_theta);
+        FAIL(e, TARE_E_RANGE, "%s: rope_local_base_freq is %g: must be above 1", where, s->local_theta);
     return TARE_OK;
 }
 
@@ -248,15 +250,16 @@ static void add_layer(struct layer_set *set, int64_t l)
 static tare_status check_pattern(const struct model_shape *s, const json_t *list, const char *key, const char *where, struct err *e)
 {
     if (list && (!json_is_array(list) || (int64_t)json_array_size(list) < s->layers))
-        FAIL(e, TARE_E_SHAPE, "%s: \"%s\" has to be a list with an entry for each of the %lld layers", where, key,
+        FAIL(e, TARE_E_SHAPE, "%s: \"%s\" must be a list with an entry for each of the %lld layers", where, key,
              (long long)s->layers);
     if (s->layers > LAYER_SET)
-        FAIL(e, TARE_E_RANGE, "%s: num_hidden_layers is %lld; with layers that differ (\"%s\") at most %d are possible", where,
+        FAIL(e, TARE_E_RANGE, "%s: num_hidden_layers is %lld; with layers that differ (\"%s\") at most %d are supported", where,
              (long long)s->layers, key, LAYER_SET);
     return TARE_OK;
 }
 
-/* no_rope_layers: 1 with positions, 0 without; where it is left out every no_rope_layer_interval-th layer is without. */
+/* Reads no_rope_layers: 1 with positions, 0 without. If it is missing, every
+ * no_rope_layer_interval-th layer is without. */
 static tare_status get_no_rope(const json_t *j, const char *where, struct model_shape *s, struct err *e)
 {
     const json_t *list = value_of(j, "no_rope_layers");
@@ -267,14 +270,15 @@ static tare_status get_no_rope(const json_t *j, const char *where, struct model_
         const json_t *v = list ? json_array_get(list, (size_t)l) : NULL;
         const json_int_t with = v ? json_integer_value(v) : (l + 1) % interval != 0;
         if (v && (!json_is_integer(v) || with < 0 || with > 1))
-            FAIL(e, TARE_E_INVALID, "%s: no_rope_layers: the entry of layer %lld is neither 1 (rotary positions) nor 0 (none)",
-                 where, (long long)l);
+            FAIL(e, TARE_E_INVALID, "%s: no_rope_layers: the entry of layer %lld must be 1 (rotary positions) or 0 (none)", where,
+                 (long long)l);
         if (!with) add_layer(&s->no_rope, l);
     }
     return TARE_OK;
 }
 
-/* layer_types; where it is left out all but every sliding_window_pattern-th layer have a window. */
+/* Reads layer_types. If it is missing, all but every sliding_window_pattern-th layer have a
+ * window. */
 static tare_status get_layer_types(const json_t *j, const struct family *f, const char *where, struct model_shape *s, struct err *e)
 {
     const json_t *list = value_of(j, "layer_types");
@@ -312,7 +316,7 @@ static tare_status get_window(const json_t *j, const struct family *f, const cha
     return TARE_OK;
 }
 
-/* ---- factors. 1 is 0 in the shape: nothing is multiplied */
+/* ---- factors: 0 in the shape means 1 */
 
 static tare_status get_multiplier(const json_t *j, const char *key, const char *where, double *out, struct err *e)
 {
@@ -348,12 +352,12 @@ static tare_status get_heads(const json_t *j, const struct family *f, const char
     if (value_of(j, "head_dim"))
         TRY(get_size(j, "head_dim", where, &s->head_dim, e));
     else if (!f->head_dim && s->hidden % s->heads)
-        FAIL(e, TARE_E_SHAPE, "%s: hidden_size %lld is no multiple of num_attention_heads %lld, and there is no head_dim", where,
+        FAIL(e, TARE_E_SHAPE, "%s: hidden_size %lld must be a multiple of num_attention_heads %lld if head_dim is missing", where,
              (long long)s->hidden, (long long)s->heads);
     if (s->heads % s->kv_heads)
-        FAIL(e, TARE_E_SHAPE, "%s: num_attention_heads %lld is no multiple of num_key_value_heads %lld", where, (long long)s->heads,
-             (long long)s->kv_heads);
-    if (s->head_dim % 2) FAIL(e, TARE_E_SHAPE, "%s: head_dim %lld is odd", where, (long long)s->head_dim);
+        FAIL(e, TARE_E_SHAPE, "%s: num_attention_heads %lld must be a multiple of num_key_value_heads %lld", where,
+             (long long)s->heads, (long long)s->kv_heads);
+    if (s->head_dim % 2) FAIL(e, TARE_E_SHAPE, "%s: head_dim %lld must be even", where, (long long)s->head_dim);
     return TARE_OK;
 }
 
@@ -369,8 +373,7 @@ static tare_status get_sizes(const json_t *j, const struct family *f, const char
     if (s->layers > 100000 || s->heads > 100000 || s->head_dim > 100000)
         FAIL(e, TARE_E_RANGE, "%s: more than 100000 layers, heads or head_dim", where);
     TRY(json_get_double(j, "rms_norm_eps", where, &s->rms_eps, e));
-    if (!(s->rms_eps >= 0 && s->rms_eps < 1))
-        FAIL(e, TARE_E_RANGE, "%s: rms_norm_eps is %g; it has to be 0 to 1", where, s->rms_eps);
+    if (!(s->rms_eps >= 0 && s->rms_eps < 1)) FAIL(e, TARE_E_RANGE, "%s: rms_norm_eps is %g: must be 0 to 1", where, s->rms_eps);
     return TARE_OK;
 }
 

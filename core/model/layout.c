@@ -1,4 +1,4 @@
-/* The flat layout of the parameters; see model.h. */
+/* The flat layout of the parameters and the product table; see model.h. */
 #include "model/layout.h"
 
 #include "model/lora.h"
@@ -10,7 +10,7 @@
 
 enum { UNIT_ALIGN = 64, GROUP_ALIGN = 16 }; /* floats */
 
-static void align(int64_t *at, int64_t to)
+static void align_offset(int64_t *at, int64_t to)
 {
     *at = (*at + to - 1) / to * to;
 }
@@ -19,10 +19,11 @@ struct extent {
     int64_t rows, cols; /* rows 0: a vector */
 };
 
-/* The next tensor of the layout; group: it starts a product of its own (aligned), otherwise it is adjacent to the one before. */
-static int64_t add(struct model *m, int64_t *at, const char *name, struct extent x, int unit, bool group)
+/* Appends a tensor to the layout and returns its offset. group: it starts an (aligned) product;
+ * otherwise it is adjacent to the previous tensor. */
+static int64_t add_tensor(struct model *m, int64_t *at, const char *name, struct extent x, int unit, bool group)
 {
-    if (group) align(at, GROUP_ALIGN);
+    if (group) align_offset(at, GROUP_ALIGN);
     struct tensor *t = &m->tensors[m->n_tensors++];
     const int64_t rows = x.rows ? x.rows : 1;
     *t = (struct tensor){.offset = *at, .rows = rows, .cols = x.cols, .unit = unit, .vector = !x.rows};
@@ -35,10 +36,11 @@ static int64_t add_layer_tensor(struct model *m, int64_t *at, int64_t layer, con
 {
     char name[96];
     snprintf(name, sizeof name, "model.layers.%lld.%s", (long long)layer, part);
-    return add(m, at, name, x, (int)layer + 1, group);
+    return add_tensor(m, at, name, x, (int)layer + 1, group);
 }
 
-/* q, k, v adjacent, and gate and up: as tensors of their own, or in one. Returns where the first begins. */
+/* Appends q, k and v, adjacent as separate tensors or fused in one; add_gate_up does the same for
+ * gate and up. Returns the offset of the first. */
 static int64_t add_qkv(struct model *m, int64_t *at, int64_t l)
 {
     const struct model_shape *s = &m->shape;
@@ -69,7 +71,8 @@ static int64_t add_bias(struct model *m, int64_t *at, int64_t l)
     return first;
 }
 
-/* post_attention_layernorm is the norm before the MLP in Llama, and the one after attention where there is one. */
+/* Appends the norms of a layer. post_attention_layernorm is the norm before the MLP in Llama, and
+ * the one after attention in families that have one. */
 static void add_norms(struct model *m, int64_t *at, int64_t l, int64_t begin)
 {
     const struct model_shape *s = &m->shape;
@@ -85,7 +88,7 @@ static void add_norms(struct model *m, int64_t *at, int64_t l, int64_t begin)
     o->after2 = add_layer_tensor(m, at, l, "post_feedforward_layernorm.weight", (struct extent){0, C}, true) - begin;
 }
 
-/* W[n, k] of each role. */
+/* Returns the shape of W[n, k] of each role. */
 static struct extent product_extent(const struct model_shape *s, enum product_role role)
 {
     const int64_t C = s->hidden, q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
@@ -103,7 +106,7 @@ static struct extent product_extent(const struct model_shape *s, enum product_ro
     }
 }
 
-/* Appends a product without a bias, its W at `offset` of the flat layout. */
+/* Appends a product without bias; its W is at `offset` of the flat layout. */
 static struct model_product *add_product(struct model *m, int64_t layer, enum product_role role, int64_t offset)
 {
     const int64_t id = m->n_products++, unit = role == PRODUCT_HEAD ? model_head_unit(m) : layer + 1;
@@ -120,6 +123,7 @@ static struct model_product *add_product(struct model *m, int64_t layer, enum pr
     return &m->products[id];
 }
 
+/* Appends the tensors and products of layer l. */
 static void add_layer(struct model *m, int64_t *at, int64_t l)
 {
     const struct model_shape *s = &m->shape;
@@ -142,10 +146,11 @@ static void add_layer(struct model *m, int64_t *at, int64_t l)
         add_layer_tensor(m, at, l, "self_attn.k_norm.weight", (struct extent){0, whole ? s->kv_heads * D : D}, true) - begin;
 }
 
-/* Ends unit u: its blocks, and the padding that makes R pieces of whole blocks. On one rank there is no padding. */
+/* Ends unit u: sets its blocks, and pads it to R slices of whole blocks. One rank needs no
+ * padding. */
 static void end_unit(struct model *m, int64_t *at, int64_t u)
 {
-    align(at, UNIT_ALIGN);
+    align_offset(at, UNIT_ALIGN);
     const int64_t size = *at - m->unit_begin[u],
                   block = size ? (size + UNIT_BLOCKS * UNIT_ALIGN - 1) / (UNIT_BLOCKS * UNIT_ALIGN) * UNIT_ALIGN : UNIT_ALIGN;
     const int64_t blocks = (size + block - 1) / block;
@@ -155,17 +160,18 @@ static void end_unit(struct model *m, int64_t *at, int64_t u)
     m->unit_begin[u + 1] = *at;
 }
 
-/* Refuses shapes whose flat buffer could not be addressed, before anything is multiplied in 64 bits. */
+/* Refuses shapes whose flat buffer could not be addressed, before any size is multiplied in 64
+ * bits. */
 static tare_status check_size(const struct model_shape *s, struct err *e)
 {
     const double c = (double)s->hidden,
                  width = (double)(2 * s->heads + 2 * s->kv_heads) * (double)s->head_dim + 3 * (double)s->intermediate;
     const double total = (double)s->layers * c * width + 2 * (double)s->vocab * c;
-    if (total > 1e13) FAIL(e, TARE_E_RANGE, "the model would have %.3g parameters; at most 1e13 can be held", total);
+    if (total > 1e13) FAIL(e, TARE_E_RANGE, "the model would have %.3g parameters; at most 1e13 are supported", total);
     return TARE_OK;
 }
 
-enum { LAYER_TENSORS = 16 }; /* most of a layer, and of its adapters */
+enum { LAYER_TENSORS = 16 }; /* maximum per layer, and per layer of adapters */
 
 static tare_status new_arrays(struct model *m, struct err *e)
 {
@@ -218,7 +224,7 @@ struct layer_offsets model_layer_offsets(const struct model *m, int64_t l)
     return m->layers ? m->layers[l] : (struct layer_offsets){0};
 }
 
-/* A's of a product are adjacent, each B starts a product of its own. */
+/* Appends the adapters of a product: the A's are adjacent, and each B starts a product. */
 static void add_group(struct model *m, int64_t *at, int64_t l, struct lora_group *g)
 {
     const int64_t begin = m->unit_begin[l + 1], r = m->lora->spec.rank;
@@ -228,7 +234,8 @@ static void add_group(struct model *m, int64_t *at, int64_t l, struct lora_group
             snprintf(name, sizeof name, "base_model.model.model.layers.%lld.%s.lora_%c.weight", (long long)l,
                      LORA_KIND[g->part[j].kind].path, half ? 'B' : 'A');
             const int64_t offset =
-                add(m, at, name, (struct extent){half ? g->part[j].n : r, half ? r : g->k}, (int)l + 1, half || j == 0) - begin;
+                add_tensor(m, at, name, (struct extent){half ? g->part[j].n : r, half ? r : g->k}, (int)l + 1, half || j == 0) -
+                begin;
             if (half)
                 g->part[j].b = offset;
             else if (j == 0)
@@ -263,14 +270,14 @@ tare_status layout_make(struct model *m, struct err *e)
     TRY(mem_new(L * (int64_t)sizeof *m->layers, (void **)&m->layers, e));
     m->n_products = 0;
     TRY(mem_new((LAYER_PRODUCTS * L + 1) * (int64_t)sizeof *m->products, (void **)&m->products, e));
-    m->embed = add(m, &at, "model.embed_tokens.weight", (struct extent){s->vocab, s->hidden}, 0, true);
+    m->embed = add_tensor(m, &at, "model.embed_tokens.weight", (struct extent){s->vocab, s->hidden}, 0, true);
     end_unit(m, &at, 0);
     for (int64_t l = 0; l < L; l++) {
         add_layer(m, &at, l);
         end_unit(m, &at, l + 1);
     }
-    m->final_norm = add(m, &at, "model.norm.weight", (struct extent){0, s->hidden}, (int)L + 1, true);
-    m->head = s->tied ? m->embed : add(m, &at, "lm_head.weight", (struct extent){s->vocab, s->hidden}, (int)L + 1, true);
+    m->final_norm = add_tensor(m, &at, "model.norm.weight", (struct extent){0, s->hidden}, (int)L + 1, true);
+    m->head = s->tied ? m->embed : add_tensor(m, &at, "lm_head.weight", (struct extent){s->vocab, s->hidden}, (int)L + 1, true);
     add_product(m, L, PRODUCT_HEAD, m->head);
     end_unit(m, &at, L + 1);
     m->n_params = at;
@@ -293,7 +300,7 @@ tare_status layout_check_names(const struct model *m, const struct safetensors *
         if (!layout_has(m, name))
             FAIL(
                 e, TARE_E_UNSUPPORTED,
-                "%s: has the tensor %s, which the model that its config.json describes does not have; it would be left out, and lost in every checkpoint. Mend config.json, or take the tensor out of the file",
+                "%s: unknown tensor %s, which is not part of the model of its config.json and would be lost in every checkpoint; correct config.json, or remove the tensor from the file",
                 folder, name);
     }
     return TARE_OK;

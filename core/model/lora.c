@@ -22,7 +22,7 @@ const struct lora_kind LORA_KIND[LORA_KINDS] = {
     [LORA_GATE_UP_PROJ] = {"gate_up_proj", "mlp.gate_up_proj", PRODUCT_GATE_UP, LORA_FUSED},
 };
 
-/* ---- what is asked for */
+/* ---- configuration */
 
 tare_status lora_spec_of(const struct config *c, struct lora_spec *out, struct err *e)
 {
@@ -43,14 +43,14 @@ tare_status lora_targets(const struct model_shape *s, unsigned asked, const char
     }
     if (*missing && asked != LORA_ALL)
         FAIL(e, TARE_E_CONFIG,
-             "%s: the model (model_type \"%s\") has no %s; its linear layers are %s, and all-linear takes all of them", where,
+             "%s: the model (model_type \"%s\") has no %s; its linear layers are %s; all-linear selects all of them", where,
              hf_family(s->arch, NULL), missing, has);
     return TARE_OK;
 }
 
 /* ---- life */
 
-/* The columns of a kind in its product, and the widths of that product. */
+/* Returns the columns of a kind in its product. */
 static struct lora_part part_of(const struct model_shape *s, int kind)
 {
     const int64_t q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim, F = s->intermediate;
@@ -59,6 +59,7 @@ static struct lora_part part_of(const struct model_shape *s, int kind)
     return (struct lora_part){.kind = kind, .begin = begin[kind], .n = n[kind]};
 }
 
+/* Returns the adapters of product p: A [parts * r, k], and for each part B [n, r]. */
 static struct lora_group group_of(const struct model_shape *s, const struct lora_spec *spec, const struct model_product *p)
 {
     struct lora_group g = {.k = p->k, .columns = p->n};
@@ -99,7 +100,8 @@ void lora_free(struct model *m)
     m->lora = NULL;
 }
 
-static tare_status take(struct model *m, int64_t n, int64_t k, void **out, struct err *e)
+/* Allocates W[n, k] in compute precision. */
+static tare_status packed_alloc(struct model *m, int64_t n, int64_t k, void **out, struct err *e)
 {
     const int64_t bytes = m->k->packed_bytes(n, k, m->dtype);
     *out = m->k->backend->alloc(&m->ctx, bytes);
@@ -114,8 +116,8 @@ tare_status lora_copy_new(struct model *m, struct err *e)
     for (int64_t i = 0; i < m->n_products; i++) {
         struct lora_group *g = &m->lora->groups[i];
         if (!g->n) continue;
-        TRY(take(m, g->rows, g->k, &g->packed, e));
-        for (int j = 0; j < g->n; j++) TRY(take(m, g->part[j].n, r, &g->part[j].packed, e));
+        TRY(packed_alloc(m, g->rows, g->k, &g->packed, e));
+        for (int j = 0; j < g->n; j++) TRY(packed_alloc(m, g->part[j].n, r, &g->part[j].packed, e));
     }
     return TARE_OK;
 }
@@ -139,6 +141,7 @@ tare_status lora_init(struct model *m, uint64_t seed, struct err *e)
     return TARE_OK;
 }
 
+/* packed = W[size[0], size[1]] in compute precision. */
 static void pack_one(struct model *m, struct refresh_proof *proof, void *packed, const float *w, const int64_t size[2])
 {
     KERNEL(m->k, &m->ctx, pack, .packed = packed, .w = w, .n = size[0], .k = size[1], .dtype = m->dtype);
@@ -159,14 +162,15 @@ void lora_pack(struct model *m, struct refresh_proof *proof, int64_t u, const fl
 
 /* ---- forward and backward */
 
-static int64_t widest(const struct model_shape *s)
+/* Returns the number of columns of lora_rows.wide: the widest input or part of a product. */
+static int64_t widest_rows(const struct model_shape *s)
 {
     const int64_t q = s->heads * s->head_dim, most = q > s->hidden ? q : s->hidden;
     return s->intermediate > most ? s->intermediate : most;
 }
 
-/* Whether the kernels compute adapters beside the base's products. */
-static bool is_beside(const struct model *m)
+/* Returns whether the kernels compute adapters together with the base's products. */
+static bool has_low_rank(const struct model *m)
 {
     return m->k->matmul_low_rank != NULL;
 }
@@ -175,49 +179,49 @@ tare_status lora_rows_new(const struct model *m, int64_t t, bool training, struc
 {
     *out = (struct lora_rows){0};
     if (!m->lora || !m->lora->spec.rank) return TARE_OK;
-    if (training || !is_beside(m)) TRY(tensor_new_raw(a, &out->all, t * LORA_PARTS * m->lora->spec.rank, e));
-    if (is_beside(m)) return TARE_OK;
+    if (training || !has_low_rank(m)) TRY(tensor_new_raw(a, &out->all, t * LORA_PARTS * m->lora->spec.rank, e));
+    if (has_low_rank(m)) return TARE_OK;
     TRY(tensor_new_raw(a, &out->part, t * m->lora->spec.rank, e));
-    return tensor_new_raw(a, &out->wide, t * widest(&m->shape), e);
+    return tensor_new_raw(a, &out->wide, t * widest_rows(&m->shape), e);
 }
 
 tare_status lora_kept_new(const struct model *m, int64_t t, enum product_role first, struct arena *a, struct lora_rows *out,
                           struct err *e)
 {
-    if (!m->lora || !is_beside(m)) return TARE_OK;
+    if (!m->lora || !has_low_rank(m)) return TARE_OK;
     for (int role = first; role < LAYER_PRODUCTS; role++) {
-        /* all layers have the same adapters */
+        /* All layers have the same adapters. */
         const struct lora_group *g = lora_group_of(m, model_layer_product(m, 0, (enum product_role)role));
         if (g) TRY(tensor_new_raw(a, &out->u[role], t * g->rows, e));
     }
     return TARE_OK;
 }
 
-/* r->all = x A^T */
-static void into_ranks(const struct model *m, const struct lora_group *g, struct product_rows x, int64_t t,
-                       const struct lora_rows *r)
+/* r->all[t, parts * rank] = x A^T */
+static void project_down(const struct model *m, const struct lora_group *g, struct product_rows x, int64_t t,
+                         const struct lora_rows *r)
 {
     KERNEL(m->k, &m->ctx, matmul, .y = r->all, .x = x.at, .x_dtype = x.dtype, .packed = g->packed, .t = t, .n = g->rows, .k = g->k,
            .dtype = m->dtype);
 }
 
-/* r->part = s times the columns of part j in r->all */
-static void take_part(const struct model *m, const struct lora_group *g, int j, int64_t t, const struct lora_rows *r)
+/* r->part[t, rank] = s times the columns of part j in r->all */
+static void scale_part(const struct model *m, const struct lora_group *g, int j, int64_t t, const struct lora_rows *r)
 {
     const int64_t rank = m->lora->spec.rank;
     KERNEL(m->k, &m->ctx, add_columns, .y = r->part, .ldy = rank, .x = r->all + j * rank, .ldx = g->rows, .t = t, .n = rank,
            .scale = m->lora->scale);
 }
 
-/* y[t, columns] of a product gets what its adapters add. */
+/* y[t, columns] of a product += s (x A^T) B^T of its adapters. */
 static void add_adapters(const struct model *m, const struct lora_group *g, float *y, struct product_rows x, int64_t t,
                          const struct lora_rows *r)
 {
-    into_ranks(m, g, x, t, r);
+    project_down(m, g, x, t, r);
     for (int j = 0; j < g->n; j++) {
         const struct lora_part *p = &g->part[j];
-        const bool all = p->n == g->columns; /* of the product: the sum is made in place */
-        take_part(m, g, j, t, r);
+        const bool all = p->n == g->columns; /* spans the product: added in place */
+        scale_part(m, g, j, t, r);
         KERNEL(m->k, &m->ctx, matmul, .y = all ? y : r->wide, .x = r->part, .packed = p->packed, .residual = all ? y : NULL, .t = t,
                .n = p->n, .k = m->lora->spec.rank, .dtype = m->dtype);
         if (!all)
@@ -226,6 +230,7 @@ static void add_adapters(const struct model *m, const struct lora_group *g, floa
     }
 }
 
+/* Describes the adapters of a product for the kernels. */
 static struct low_rank low_rank_of(const struct model *m, const struct lora_group *g)
 {
     struct low_rank l = {.a = g->packed, .parts = g->n, .rank = m->lora->spec.rank, .scale = m->lora->scale};
@@ -237,6 +242,7 @@ static struct low_rank low_rank_of(const struct model *m, const struct lora_grou
     return l;
 }
 
+/* o.y[t, n] = o.x[t, k] W^T + s (x A^T) B^T */
 void lora_product(const struct model *m, const struct model_product *p, struct op_matmul o, const struct lora_rows *r)
 {
     const struct lora_group *g = lora_group_of(m, p);
@@ -245,7 +251,7 @@ void lora_product(const struct model *m, const struct model_product *p, struct o
     o.k = p->k;
     o.dtype = m->dtype;
     o.int8 = p->int8;
-    if (g && is_beside(m)) {
+    if (g && has_low_rank(m)) {
         KERNEL(m->k, &m->ctx, matmul_low_rank, .product = o, .adapter = low_rank_of(m, g), .u = r->u[p->role]);
         return;
     }
@@ -253,26 +259,29 @@ void lora_product(const struct model *m, const struct model_product *p, struct o
     if (g) add_adapters(m, g, o.y, (struct product_rows){o.x, o.x_dtype}, o.t, r);
 }
 
+/* dw[n, k] += dy[t, n]^T x[t, k] */
 static void product_dw(const struct model *m, const struct unit_grads *to, struct op_matmul_dw o)
 {
     o.dtype = m->dtype;
     (to->apart ? m->k->matmul_dw_apart : m->k->matmul_dw)(&m->ctx, &o);
 }
 
+/* dx[t, k] = dy[t, n] W[n, k] */
 static void product_dx(const struct model *m, struct op_matmul_dx o)
 {
     o.dtype = m->dtype;
     m->k->matmul_dx(&m->ctx, &o);
 }
 
-/* With u = s x A^T of a part:  dB = dy^T u,   d(x A^T) = s dy B,   which takes the place of x A^T in r->all. */
+/* With u = s x A^T of a part: dB[n, rank] = dy^T u, and d(x A^T) = s dy B, which replaces x A^T in
+ * r->all. */
 static void part_backward(const struct model *m, const struct lora_group *g, int j, const struct unit_grads *to,
                           const struct layer_product *p, const struct lora_rows *r)
 {
     const struct lora_part *part = &g->part[j];
     const int64_t rank = m->lora->spec.rank, t = p->t, n = part->n;
     const float *dy = p->dy.at;
-    take_part(m, g, j, t, r);
+    scale_part(m, g, j, t, r);
     if (n != g->columns) {
         KERNEL(m->k, &m->ctx, add_columns, .y = r->wide, .ldy = n, .x = dy + part->begin, .ldx = g->columns, .t = t, .n = n,
                .scale = 1);
@@ -284,12 +293,12 @@ static void part_backward(const struct model *m, const struct lora_group *g, int
            .scale = m->lora->scale);
 }
 
-/* Gradients of A and B, and what they add to dx. */
+/* Computes the gradients of A and B, and adds those of x to dx[t, k]. */
 static void adapters_backward(const struct model *m, const struct lora_group *g, const struct unit_grads *to,
                               const struct layer_product *p, const struct lora_rows *r)
 {
     const int64_t t = p->t;
-    into_ranks(m, g, p->x, t, r); /* again: to keep it from the forward pass would cost more memory than it saves time */
+    project_down(m, g, p->x, t, r); /* recomputed: keeping it would cost more memory than it saves time */
     for (int j = 0; j < g->n; j++) part_backward(m, g, j, to, p, r);
     product_dw(m, to,
                (struct op_matmul_dw){
@@ -299,8 +308,10 @@ static void adapters_backward(const struct model *m, const struct lora_group *g,
     KERNEL(m->k, &m->ctx, add, .y = p->dx, .x = r->wide, .n = t * g->k);
 }
 
-static void beside_backward(const struct model *m, const struct lora_group *g, const struct unit_grads *to,
-                            const struct layer_product *p, const struct lora_rows *r)
+/* dx[t, k] of the product with its adapters, dA [parts * r, k] and dB [n, r] in the operations of
+ * the kernels. */
+static void low_rank_backward(const struct model *m, const struct lora_group *g, const struct unit_grads *to,
+                              const struct layer_product *p, const struct lora_rows *r)
 {
     struct op_low_rank_dw o = {.da = to->matrix + g->a,
                                .u = r->u[p->product->role],
@@ -328,12 +339,13 @@ static void beside_backward(const struct model *m, const struct lora_group *g, c
     m->k->low_rank_dw(&m->ctx, &o);
 }
 
+/* dx[t, k] = dy[t, n] W + s (dy B) A, and the gradients of A and B. */
 void lora_backward(const struct model *m, const struct unit_grads *to, const struct layer_product *p, const struct lora_rows *r)
 {
     const struct model_product *base = p->product;
     const struct lora_group *g = lora_group_of(m, base);
-    if (g && is_beside(m)) {
-        beside_backward(m, g, to, p, r);
+    if (g && has_low_rank(m)) {
+        low_rank_backward(m, g, to, p, r);
         return;
     }
     if (p->dx)

@@ -7,16 +7,16 @@
 #include <stdio.h>
 #include <string.h>
 
-static const int64_t SHARD_BYTES = 5000000000; /* what transformers and the Hub take for a file */
+static const int64_t SHARD_BYTES = 5000000000; /* shard size of transformers and the Hub */
 
-struct merging {
+struct merge {
     const struct model *m;
     const struct safetensors *base;
-    const float *adapters; /* the flat layout */
-    float *whole;          /* of the largest tensor */
+    const float *adapters; /* in the flat layout */
+    float *whole;          /* buffer for the largest tensor */
 };
 
-/* The adapter's tensor for the weight `name` of the base; NULL: it has none. */
+/* Returns the adapter's tensor for the weight `name` of the base; NULL: it has none. */
 static const struct tensor *tensor_for(const struct model *m, const char *name, char half)
 {
     char wanted[128];
@@ -28,12 +28,13 @@ static const struct tensor *tensor_for(const struct model *m, const char *name, 
     return NULL;
 }
 
-static tare_status fetch(void *ctx, int64_t i, const float **data, struct err *e)
+/* *data = W + s B A of tensor i, [n, k]; the tensor of the base if it has no adapter. */
+static tare_status fetch_merged(void *ctx, int64_t i, const float **data, struct err *e)
 {
-    const struct merging *g = ctx;
+    const struct merge *g = ctx;
     const struct st_tensor *t = &g->base->tensors[i];
     const struct tensor *a = tensor_for(g->m, t->name, 'A'), *b = tensor_for(g->m, t->name, 'B');
-    TRY(st_read_f32(g->base, t, g->whole, e));
+    TRY(safetensors_read_f32(g->base, t, g->whole, e));
     *data = g->whole;
     if (!a || !b) return TARE_OK;
     const float *A = g->adapters + a->offset, *B = g->adapters + b->offset;
@@ -47,7 +48,7 @@ static tare_status fetch(void *ctx, int64_t i, const float **data, struct err *e
     return TARE_OK;
 }
 
-static tare_status write_all(struct merging *g, const char *folder, enum dtype dtype, struct err *e)
+static tare_status write_all(struct merge *g, const char *folder, enum dtype dtype, struct err *e)
 {
     const struct safetensors *s = g->base;
     struct st_source *sources;
@@ -57,14 +58,15 @@ static tare_status write_all(struct merging *g, const char *folder, enum dtype d
     for (int64_t i = 0; i < s->n_tensors && !status; i++) {
         const struct st_tensor *t = &s->tensors[i];
         sources[i] = (struct st_source){.name = t->name, .rank = t->rank, .shape = {t->shape[0], t->shape[1]}};
-        if (st_count(t) > largest) largest = st_count(t);
+        if (safetensors_count(t) > largest) largest = safetensors_count(t);
         if (t->rank < 1 || t->rank > 2)
             status = err_set(e, TARE_E_UNSUPPORTED, __FILE__, __LINE__, "%s: %s has %lld dimensions; 1 or 2 can be written",
                              s->files[t->file].path, t->name, (long long)t->rank);
     }
     if (!status) status = mem_new(largest * (int64_t)sizeof(float), (void **)&g->whole, e);
     if (!status)
-        status = safetensors_write_folder(folder, sources, s->n_tensors, &(struct st_writer){fetch, g, dtype, SHARD_BYTES}, e);
+        status =
+            safetensors_write_folder(folder, sources, s->n_tensors, &(struct st_writer){fetch_merged, g, dtype, SHARD_BYTES}, e);
     mem_free(g->whole);
     mem_free(sources);
     return status;
@@ -74,13 +76,13 @@ tare_status model_merge(struct model *m, const char *folder, enum merge_dtype dt
 {
     OWNED(safetensors_close) struct safetensors base = {0};
     OWNED(mem_free_at) float *adapters = NULL;
-    if (!m->lora) FAIL(e, TARE_E_INVALID, "%s is a whole model, there is no adapter to merge", m->folder);
+    if (!m->lora) FAIL(e, TARE_E_INVALID, "%s: must be an adapter to merge, but is a whole model", m->folder);
     TRY(mem_new(m->n_params * (int64_t)sizeof *adapters, (void **)&adapters, e));
     TRY(adapter_fetch(m, adapters, e));
     TRY(safetensors_open_folder(m->lora->base, &base, e));
     const struct st_tensor *first = safetensors_find(&base, "model.embed_tokens.weight");
     const bool bf16 = dtype == MERGE_BF16 || (dtype == MERGE_AS_BASE && first && !strcmp(first->dtype, "BF16"));
-    struct merging g = {.m = m, .base = &base, .adapters = adapters};
+    struct merge g = {.m = m, .base = &base, .adapters = adapters};
     TRY(write_all(&g, folder, bf16 ? DTYPE_BF16 : DTYPE_F32, e));
     TRY(hf_config_save(m, folder, bf16 ? DTYPE_BF16 : DTYPE_F32, e));
     return model_copy_tokenizer(tokenizer_folder, folder, e);

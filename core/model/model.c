@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const int64_t SHARD_BYTES = 5000000000; /* what transformers and the Hub take for a file */
+static const int64_t SHARD_BYTES = 5000000000; /* shard size of transformers and the Hub */
 
 static void *source_take(const void *ctx, int64_t bytes)
 {
@@ -52,14 +52,14 @@ void model_arena_init(const struct model *m, struct arena *a, const char *name)
     arena_init_from(a, name, m->k->backend->device || m->k->backend->counts ? &m->source : NULL);
 }
 
-const void *model_to_backend(const struct model *m, void *room, const void *host, int64_t bytes)
+const void *model_to_backend(const struct model *m, void *staging, const void *host, int64_t bytes)
 {
-    return kernels_place(m->k, &m->ctx, room, host, bytes);
+    return kernels_place(m->k, &m->ctx, staging, host, bytes);
 }
 
-const void *model_from_backend(const struct model *m, void *room, const void *bytes_there, int64_t bytes)
+const void *model_from_backend(const struct model *m, void *staging, const void *bytes_there, int64_t bytes)
 {
-    return kernels_fetch(m->k, &m->ctx, room, bytes_there, bytes);
+    return kernels_fetch(m->k, &m->ctx, staging, bytes_there, bytes);
 }
 
 tare_status model_host_alloc(const struct model *m, int64_t bytes, void **out, struct err *e)
@@ -70,9 +70,9 @@ tare_status model_host_alloc(const struct model *m, int64_t bytes, void **out, s
 
 tare_status model_backend_alloc(const struct model *m, struct arena *a, int64_t bytes, void *out, struct err *e)
 {
-    void *room = NULL;
-    if (kernels_staging_bytes(m->k, bytes)) TRY(arena_push_tensor_raw(a, bytes, &room, e));
-    memcpy(out, &room, sizeof room);
+    void *staging = NULL;
+    if (kernels_staging_bytes(m->k, bytes)) TRY(arena_push_tensor_raw(a, bytes, &staging, e));
+    memcpy(out, &staging, sizeof staging);
     return TARE_OK;
 }
 
@@ -111,17 +111,19 @@ static tare_status weights_new(struct model *m, struct err *e)
     return shards_new(m, e);
 }
 
-/* Layers that see a window of positions are computed where the kernels can. A window that no position is beyond is none. */
+/* Refuses layers with a window where the kernels do not support them. A window over all positions
+ * does not count. */
 static tare_status check_windows(const struct model *m, struct err *e)
 {
     if (!m->shape.window || m->shape.window >= m->shape.max_position || m->k->windows) return TARE_OK;
     FAIL(
         e, TARE_E_UNSUPPORTED,
-        "config.json: \"sliding_window\": %lld is not computed with run.device = cuda; use run.device = cpu, or sequences that fit into the window: model.max_position_embeddings = %lld or less",
+        "config.json: \"sliding_window\": %lld is not supported with run.device = cuda; use run.device = cpu, or sequences that fit into the window: model.max_position_embeddings = %lld or less",
         (long long)m->shape.window, (long long)m->shape.window);
 }
 
-/* After the shape and the ranks are known: layout, weights (zero), windows, compute copy. */
+/* Allocates layout, weights (zero), windows and compute copy, once the shape and the ranks are
+ * known. */
 static tare_status whole_buffers(struct model *m, struct err *e)
 {
     TRY(check_windows(m, e));
@@ -140,7 +142,7 @@ static tare_status base_buffers(struct model *m, const struct lora_spec *spec, s
     return compute_copy_new(m, e);
 }
 
-/* After the base is read: the adapters take the place of its layout. */
+/* Replaces the base's layout with that of the adapters, once the base is read. */
 static tare_status adapter_buffers(struct model *m, struct err *e)
 {
     TRY(layout_make_adapters(m, e));
@@ -177,13 +179,13 @@ static void set_dtype(struct model *m, const struct model_config *c)
     m->int8 = c && c->weights == WEIGHTS_INT8;
 }
 
-/* A model all of whose weights are trained has none to keep in int8. */
+/* Refuses int8 for a model whose weights are all trained. */
 static tare_status refuse_int8(const struct model *m, struct err *e)
 {
     if (!m->int8) return TARE_OK;
     FAIL(
         e, TARE_E_CONFIG,
-        "model.weights = int8 is for weights that are not trained, and all of this model's are; set lora.rank to train adapters on them, or model.weights = dtype");
+        "model.weights = int8: cannot be trained, and all weights of this model are; set lora.rank to train adapters on them, or model.weights = dtype");
 }
 
 static enum dtype dtype_of(const struct st_tensor *t)
@@ -212,7 +214,7 @@ tare_status model_read_weights(struct model *m, const char *folder, struct err *
                              e));
         shards_upload(m, t->offset, staging, t->rows * t->cols);
     }
-    TRY(layout_check_names(m, &file, folder, e)); /* what is missing is told first */
+    TRY(layout_check_names(m, &file, folder, e)); /* missing tensors are reported first */
     m->file_dtype = dtype_of(safetensors_find(&file, "model.embed_tokens.weight"));
     return TARE_OK;
 }
@@ -236,7 +238,8 @@ static tare_status open_whole(struct model *m, const struct model_source *s, str
     return model_read_weights(m, s->folder, e);
 }
 
-/* The compute copy of the base first, whole on every rank; then the adapters take the place of its layout. */
+/* Reads the compute copy of the base first, whole on every rank; then the adapters replace its
+ * layout. */
 static tare_status open_base(struct model *m, const struct model_source *s, const char *base, const struct lora_spec *spec,
                              struct err *e)
 {
@@ -262,7 +265,7 @@ static tare_status open_adapter(struct model *m, const struct model_source *s, s
     return adapter_read(m, s->folder, e);
 }
 
-/* The base alone, whole on every rank. */
+/* Opens the base alone, whole on every rank. */
 static tare_status open_frozen(struct model *m, const struct model_source *s, struct err *e)
 {
     struct model_source alone = *s;
@@ -281,7 +284,7 @@ tare_status model_open(const struct model_source *s, struct model **out, struct 
 {
     struct model *m;
     *out = NULL;
-    if (!fs_is_dir(s->folder)) FAIL(e, TARE_E_NOT_FOUND, "%s: there is no such model folder", s->folder);
+    if (!fs_is_dir(s->folder)) FAIL(e, TARE_E_NOT_FOUND, "%s: model folder not found", s->folder);
     if (s->config) TRY(adapter_check_base(s->config, e));
     TRY(model_alloc(s->kernels, s->pool, &m, e));
     set_dtype(m, s->config);
@@ -340,7 +343,9 @@ struct initial {
     int64_t n;
     float *x;
 };
-enum { INITIAL_TASK = 1 << 14 }; /* numbers; each is a function of its place, so who draws it does not matter */
+/* Numbers per task. Each number is a function of its index, so the assignment to threads does not
+ * matter. */
+enum { INITIAL_TASK = 1 << 14 };
 
 static void init_task(void *arg, int64_t task, int thread)
 {
@@ -350,7 +355,8 @@ static void init_task(void *arg, int64_t task, int thread)
     for (int64_t j = first; j < last; j++) t->x[j] = (float)(t->deviation * rng_normal(t->key, (uint64_t)j));
 }
 
-/* Norms 1, biases 0, products and embedding normal; what ends in the residual stream is scaled down so that its variance does not grow with L
+/* Initialises norms to 1, biases to 0, products and embedding from a normal distribution. Products
+ * that write to the residual stream are scaled down so that its variance does not grow with L
  * (Radford et al. 2019, GPT-2). */
 static void init_tensor(const struct model *m, int64_t i, double std, uint64_t seed, float *x)
 {
@@ -368,7 +374,7 @@ static void init_tensor(const struct model *m, int64_t i, double std, uint64_t s
     for (int64_t j = 0; j < draws.n; j++) x[j] = value;
 }
 
-/* A tensor at a time, so that the host holds no second copy of the model. */
+/* Initialises one tensor at a time, so that the host holds no second copy of the model. */
 static tare_status init_weights(struct model *m, double std, uint64_t seed, struct err *e)
 {
     float *staging;
@@ -418,10 +424,11 @@ tare_status model_copy_tokenizer(const char *from, const char *to, struct err *e
     return TARE_OK;
 }
 
-/* The tensor's floats in host memory, from its unit, which is gathered when it is another than before. */
+/* Fetches a tensor's floats to host memory from its unit, which is gathered when the unit
+ * changes. */
 struct saving {
     struct model *m;
-    void *host; /* room of model_from_backend for the largest tensor */
+    void *host; /* staging of model_from_backend for the largest tensor */
 };
 
 static tare_status fetch_tensor(void *ctx, int64_t i, const float **out, struct err *e)
@@ -463,7 +470,7 @@ tare_status model_save(struct model *m, const char *folder, enum dtype dtype, co
         TRY(adapter_write(m, folder, dtype, e));
         return tokenizer_folder && !m->rank ? model_copy_tokenizer(tokenizer_folder, folder, e) : TARE_OK;
     }
-    if (m->rank) { /* rank 0 writes; the others lend their pieces */
+    if (m->rank) { /* rank 0 writes; the others send their slices */
         for (int64_t u = 0; u < shards_unit_count(m); u++) TRY(shards_unit_weights(m, u, &unit, e));
         return TARE_OK;
     }

@@ -7,53 +7,53 @@ static int64_t bytes_of(const struct model *m)
     return 2 * m->ranks * (int64_t)sizeof(uint64_t);
 }
 
-tare_status moved_new(const struct model *m, struct moved_sums *x, struct err *e)
+tare_status moved_new(const struct model *m, struct moved_digests *x, struct err *e)
 {
-    *x = (struct moved_sums){0};
+    *x = (struct moved_digests){0};
     if (m->ranks == 1) return TARE_OK;
-    x->sums = m->k->backend->alloc(&m->ctx, bytes_of(m));
-    if (!x->sums) return kernels_no_memory(m->k, &m->ctx, "the sums of what ranks send", bytes_of(m), e);
-    m->k->backend->zero(&m->ctx, x->sums, bytes_of(m));
+    x->digests = m->k->backend->alloc(&m->ctx, bytes_of(m));
+    if (!x->digests) return kernels_no_memory(m->k, &m->ctx, "the digests of data sent between ranks", bytes_of(m), e);
+    m->k->backend->zero(&m->ctx, x->digests, bytes_of(m));
     return TARE_OK;
 }
 
-void moved_free(const struct model *m, struct moved_sums *x)
+void moved_free(const struct model *m, struct moved_digests *x)
 {
-    if (x->sums) m->k->backend->release(&m->ctx, x->sums);
-    *x = (struct moved_sums){0};
+    if (x->digests) m->k->backend->release(&m->ctx, x->digests);
+    *x = (struct moved_digests){0};
 }
 
-static void add(const struct model *m, uint64_t *sum, const float *piece, int64_t floats, int64_t at)
+static void add_digest(const struct model *m, uint64_t *digest, const float *slice, int64_t floats, int64_t at)
 {
-    KERNEL(m->k, &m->ctx, digest, .out = sum, .data = piece, .bytes = floats * (int64_t)sizeof(float), .first = at);
+    KERNEL(m->k, &m->ctx, digest, .out = digest, .data = slice, .bytes = floats * (int64_t)sizeof(float), .first = at);
 }
 
-static int64_t advance(struct moved_sums *x, int64_t floats)
+static int64_t advance_words(struct moved_digests *x, int64_t floats)
 {
     x->words += floats;
     return x->words - floats;
 }
 
-int64_t moved_send(const struct model *m, struct moved_sums *x, const float *pieces, int64_t floats)
+int64_t moved_send(const struct model *m, struct moved_digests *x, const float *slices, int64_t floats)
 {
-    if (!x->sums) return 0;
-    for (int r = 0; r < m->ranks; r++) add(m, x->sums + r, pieces + r * floats, floats, x->words);
-    return advance(x, floats);
+    if (!x->digests) return 0;
+    for (int r = 0; r < m->ranks; r++) add_digest(m, x->digests + r, slices + r * floats, floats, x->words);
+    return advance_words(x, floats);
 }
 
-int64_t moved_send_all(const struct model *m, struct moved_sums *x, const float *piece, int64_t floats)
+int64_t moved_send_all(const struct model *m, struct moved_digests *x, const float *slice, int64_t floats)
 {
-    if (!x->sums) return 0;
-    for (int r = 0; r < m->ranks; r++) add(m, x->sums + r, piece, floats, x->words);
-    return advance(x, floats);
+    if (!x->digests) return 0;
+    for (int r = 0; r < m->ranks; r++) add_digest(m, x->digests + r, slice, floats, x->words);
+    return advance_words(x, floats);
 }
 
-void moved_got(const struct model *m, struct moved_sums *x, const float *pieces, int64_t floats, int64_t at)
+void moved_received(const struct model *m, struct moved_digests *x, const float *slices, int64_t floats, int64_t at)
 {
-    for (int r = 0; x->sums && r < m->ranks; r++) add(m, x->sums + m->ranks + r, pieces + r * floats, floats, at);
+    for (int r = 0; x->digests && r < m->ranks; r++) add_digest(m, x->digests + m->ranks + r, slices + r * floats, floats, at);
 }
 
-static tare_status compare(const struct model *m, const uint64_t *all, const char *what, struct err *e)
+static tare_status compare_digests(const struct model *m, const uint64_t *all, const char *what, struct err *e)
 {
     const int R = m->ranks;
     for (int from = 0; from < R; from++)
@@ -62,25 +62,25 @@ static tare_status compare(const struct model *m, const uint64_t *all, const cha
             if (sent != got)
                 FAIL(
                     e, TARE_E_CORRUPT,
-                    "%s that rank %d sent to rank %d were changed on their way (digest %016llx, arrived with %016llx); is the network or the memory of a host damaged?",
+                    "%s that rank %d sent to rank %d were changed in transit (digest %016llx, arrived with %016llx); is the network or the memory of a host damaged?",
                     what, from, to, (unsigned long long)sent, (unsigned long long)got);
         }
     return TARE_OK;
 }
 
-tare_status moved_check(const struct model *m, struct moved_sums *x, const char *what, struct err *e)
+tare_status moved_check(const struct model *m, struct moved_digests *x, const char *what, struct err *e)
 {
     OWNED(mem_free_at) uint64_t *all = NULL;
     OWNED(mem_free_at) int64_t *sizes = NULL;
-    if (!x->sums || !x->words) return TARE_OK;
+    if (!x->digests || !x->words) return TARE_OK;
     TRY(mem_new((m->ranks + 1) * bytes_of(m), (void **)&all, e));
     TRY(mem_new(m->ranks * (int64_t)sizeof *sizes, (void **)&sizes, e));
     uint64_t *mine = all + 2 * m->ranks * m->ranks;
     for (int r = 0; r < m->ranks; r++) sizes[r] = bytes_of(m);
-    m->k->backend->download(&m->ctx, mine, x->sums, bytes_of(m));
+    m->k->backend->download(&m->ctx, mine, x->digests, bytes_of(m));
     TRY(model_finish(m, e));
     TRY(m->comm->gather(m->comm, mine, bytes_of(m), all, sizes, e));
-    m->k->backend->zero(&m->ctx, x->sums, bytes_of(m));
+    m->k->backend->zero(&m->ctx, x->digests, bytes_of(m));
     x->words = 0;
-    return compare(m, all, what, e);
+    return compare_digests(m, all, what, e);
 }

@@ -7,6 +7,7 @@ static int64_t blocks_for(int64_t keys)
     return (keys + KV_BLOCK - 1) / KV_BLOCK;
 }
 
+/* Returns the input rows of a completion: all tokens but the last. */
 static int64_t n_inputs(int64_t completion_len)
 {
     return completion_len > 0 ? completion_len - 1 : 0;
@@ -23,12 +24,12 @@ int64_t pack_group_rows(const struct pack_group *g, bool share)
     return rows + (share && used ? g->prompt_len : 0);
 }
 
-/* Sizes of everything, so that each array is taken from the arena once. */
+/* Sizes of all arrays, so that each is allocated from the arena once. */
 struct sizes {
     int64_t rows, writes, seqs, block_lists, targets;
 };
 
-static tare_status count(const struct pack_group *g, int64_t index, bool share, struct sizes *s, struct err *e)
+static tare_status count_group(const struct pack_group *g, int64_t index, bool share, struct sizes *s, struct err *e)
 {
     if (g->prompt_len < 1)
         FAIL(e, TARE_E_INVALID, "group %lld: the prompt has no tokens; a completion needs at least one to follow",
@@ -63,6 +64,7 @@ struct packer {
     int64_t rows, writes, n_seqs, n_blocks, block_lists, targets;
 };
 
+/* Appends n rows of ids at positions pos, pos + 1, ... */
 static void add_rows(struct packer *p, const int32_t *ids, int64_t n, int64_t pos)
 {
     for (int64_t i = 0; i < n; i++, p->rows++) {
@@ -71,8 +73,9 @@ static void add_rows(struct packer *p, const int32_t *ids, int64_t n, int64_t po
     }
 }
 
-/* Rows q_begin .. +q_len-1 as a sequence whose keys 0 .. prefix_len-1 are the rows from prefix_begin on; shared: blocks that hold the
- * whole blocks of that prefix (NULL: none). Writes its keys and returns its block list. */
+/* Adds rows q_begin .. +q_len-1 as a sequence with the keys 0 .. prefix_len-1 of the rows from
+ * prefix_begin on. shared: blocks that hold the whole blocks of that prefix (NULL: none). Writes
+ * its keys and returns its block list. */
 static const int32_t *add_seq(struct packer *p, int64_t q_begin, int64_t q_len, int64_t prefix_begin, int64_t prefix_len,
                               const int32_t *shared)
 {
@@ -89,7 +92,8 @@ static const int32_t *add_seq(struct packer *p, int64_t q_begin, int64_t q_len, 
     return blocks;
 }
 
-/* Targets of a completion whose first token follows row `last` and whose inputs start at row `first`. */
+/* Adds the targets of a completion whose first token follows row `last` and whose inputs start at
+ * row `first`. */
 static void add_targets(struct packer *p, const int32_t *ids, int64_t n, int64_t last, int64_t first)
 {
     for (int64_t i = 0; i < n; i++, p->targets++) {
@@ -98,6 +102,7 @@ static void add_targets(struct packer *p, const int32_t *ids, int64_t n, int64_t
     }
 }
 
+/* Appends the prompt once, then the completions, which attend to its rows. */
 static void pack_shared(struct packer *p, const struct pack_group *g)
 {
     const int64_t prefix = p->rows, P = g->prompt_len;
@@ -111,6 +116,7 @@ static void pack_shared(struct packer *p, const struct pack_group *g)
     }
 }
 
+/* Appends every completion with its own copy of the prompt. */
 static void pack_repeated(struct packer *p, const struct pack_group *g)
 {
     for (int64_t i = 0; i < g->n; i++) {
@@ -123,7 +129,7 @@ static void pack_repeated(struct packer *p, const struct pack_group *g)
     }
 }
 
-static tare_status take(struct packer *p, const struct sizes *s, struct arena *arena, struct err *e)
+static tare_status alloc_arrays(struct packer *p, const struct sizes *s, struct arena *arena, struct err *e)
 {
     TRY(arena_new_raw(arena, &p->ids, s->rows, e));
     TRY(arena_new_raw(arena, &p->pos, s->rows, e));
@@ -142,8 +148,8 @@ tare_status pack_groups(const struct pack_group *groups, int64_t n, bool share, 
     struct sizes s = {0};
     struct packer p = {0};
     *out = (struct packed_batch){0};
-    for (int64_t g = 0; g < n; g++) TRY(count(&groups[g], g, share, &s, e));
-    TRY(take(&p, &s, arena, e));
+    for (int64_t g = 0; g < n; g++) TRY(count_group(&groups[g], g, share, &s, e));
+    TRY(alloc_arrays(&p, &s, arena, e));
     for (int64_t g = 0; g < n; g++) {
         if (!pack_group_rows(&groups[g], share)) continue;
         if (share)

@@ -3,16 +3,19 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { PIECE = 4096, ROWS = 64 }; /* positions that are made in host memory at a time; of a task */
+/* Positions computed in host memory at a time, and per task. */
+enum { BLOCK = 4096, ROWS = 64 };
 
-struct piece {
+struct position_block {
     const double *frequency; /* [R/2] */
     float *host;             /* [n, R] */
     int64_t begin, n, width;
 };
 
-/* The frequency of pair i: theta^(-2i/R). Linear scaling divides it by the factor; with llama3 scaling (Llama 3.1, "rope_type": "llama3"): wavelengths longer than original/low are
- * stretched by factor, those shorter than original/high stay, and between the two the factor changes smoothly. */
+/* Returns the frequency of pair i: theta^(-2i/R). Linear scaling divides it by the factor. With
+ * llama3 scaling (Llama 3.1, "rope_type": "llama3") wavelengths longer than original/low are
+ * stretched by factor, those shorter than original/high stay, and between the two the factor
+ * changes smoothly. */
 static double rope_frequency(const struct rope_scaling *r, double theta, int64_t i, int64_t width)
 {
     const double f = pow(theta, -2.0 * (double)i / (double)width);
@@ -25,9 +28,10 @@ static double rope_frequency(const struct rope_scaling *r, double theta, int64_t
     return (1 - smooth) * f / r->factor + smooth * f;
 }
 
+/* A task of ROWS positions: host[n, R] = cos | sin of pos * frequency. */
 static void fill_rows(void *arg, int64_t task, int thread)
 {
-    const struct piece *w = arg;
+    const struct position_block *w = arg;
     const int64_t end = (task + 1) * ROWS < w->n ? (task + 1) * ROWS : w->n, half = w->width / 2;
     (void)thread;
     for (int64_t row = task * ROWS; row < end; row++)
@@ -40,7 +44,7 @@ static void fill_rows(void *arg, int64_t task, int thread)
 
 int64_t positions_rope_width(const struct model_shape *s)
 {
-    return s->turned ? s->turned : s->head_dim;
+    return s->rotary_dim ? s->rotary_dim : s->head_dim;
 }
 
 static tare_status table_new(struct model *m, float **out, struct err *e)
@@ -62,14 +66,14 @@ tare_status positions_new(struct model *m, struct err *e)
 
 static tare_status table_fill(struct model *m, float *table, const struct rope_scaling *scaling, double theta, struct err *e)
 {
-    const int64_t n = m->shape.max_position, R = positions_rope_width(&m->shape), most = n < PIECE ? n : PIECE;
+    const int64_t n = m->shape.max_position, R = positions_rope_width(&m->shape), most = n < BLOCK ? n : BLOCK;
     OWNED(mem_free_at) double *frequency = NULL;
     OWNED(mem_free_at) float *host = NULL;
     TRY(mem_new(R / 2 * (int64_t)sizeof *frequency, (void **)&frequency, e));
     TRY(mem_new(most * R * (int64_t)sizeof *host, (void **)&host, e));
     for (int64_t i = 0; i < R / 2; i++) frequency[i] = rope_frequency(scaling, theta, i, R);
     for (int64_t at = 0; at < n; at += most) {
-        struct piece w = {frequency, host, at, n - at < most ? n - at : most, R};
+        struct position_block w = {frequency, host, at, n - at < most ? n - at : most, R};
         pool_run(m->ctx.pool, (w.n + ROWS - 1) / ROWS, fill_rows, &w);
         m->k->backend->upload(&m->ctx, table + at * R, host, w.n * R * (int64_t)sizeof *host);
     }

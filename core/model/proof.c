@@ -6,15 +6,15 @@
 #include "model/lora.h"
 #include "model/shards.h"
 
-/* Where the digests of struct refresh_proof lie. */
-static uint64_t *piece_digests(const struct model *m, const struct refresh_proof *p, int64_t u)
+/* Offsets of the digests of struct refresh_proof. */
+static uint64_t *slice_digests(const struct model *m, const struct refresh_proof *p, int64_t u)
 {
     return p->digests + shards_unit_count(m) + u * m->ranks;
 }
 
 static uint64_t *copy_digest(const struct model *m, const struct refresh_proof *p)
 {
-    return piece_digests(m, p, shards_unit_count(m));
+    return slice_digests(m, p, shards_unit_count(m));
 }
 
 static int64_t n_digests(const struct model *m)
@@ -22,7 +22,7 @@ static int64_t n_digests(const struct model *m)
     return shards_unit_count(m) * (1 + m->ranks) + 2;
 }
 
-/* Words before unit u where units lie without the padding that the number of ranks asks for. */
+/* Returns the number of words before unit u, not counting the padding for ranks. */
 static int64_t words_before(const struct model *m, int64_t u)
 {
     int64_t words = 0;
@@ -48,7 +48,7 @@ static tare_status new_digests(const struct model *m, int64_t n, uint64_t **out,
     return *out ? TARE_OK : kernels_no_memory(m->k, &m->ctx, "the digests of the weights", bytes, e);
 }
 
-/* Copies n digests to the host, which waits for them. */
+/* Waits for n digests and copies them to the host. */
 static tare_status read_digests(const struct model *m, const uint64_t *digests, int64_t n, uint64_t *out, struct err *e)
 {
     m->k->backend->download(&m->ctx, out, digests, n * (int64_t)sizeof *out);
@@ -104,17 +104,17 @@ tare_status proof_weights_kept(const struct model *m, struct err *e)
     const bool whole = model_is_whole(m);
     TRY(whole ? proof_digest(m, &now, e) : own_hash(m, &now, e));
     const uint64_t was = whole ? m->hash : m->own_hash;
-    if (now != was && !m->k->backend->counts) /* a plan's weights have no bytes */
+    if (now != was && !m->k->backend->counts) /* a counting backend has no bytes */
         FAIL(
             e, TARE_E_CORRUPT,
-            "the weights that rank %d holds changed since the last optimizer step, and nothing was trained (digest %016llx, it left %016llx); is the memory of its host damaged?",
+            "the weights that rank %d holds changed since the last optimizer step, and nothing was trained (digest %016llx, was %016llx); is the memory of its host damaged?",
             m->rank, (unsigned long long)now, (unsigned long long)was);
     return TARE_OK;
 }
 
 /* ---------------------------------------------------------------- faults */
 
-static tare_status flip(const struct model *m, float *at, struct err *e)
+static tare_status flip_bit(const struct model *m, float *at, struct err *e)
 {
     uint32_t bits;
     m->k->backend->download(&m->ctx, &bits, at, sizeof bits);
@@ -124,13 +124,13 @@ static tare_status flip(const struct model *m, float *at, struct err *e)
     return TARE_OK;
 }
 
-/* Of the first layer that is trained; a piece of another rank's, where there is one here. */
-static tare_status fault_at(const struct model *m, const char *point, int64_t u, float *pieces, struct err *e)
+/* Flips a bit in the first trained layer; in the slice of another rank, if this rank has one. */
+static tare_status fault_at(const struct model *m, const char *point, int64_t u, float *slices, struct err *e)
 {
     bool flips;
     if (m->ranks == 1 || u != shards_unit_first(m)) return TARE_OK;
     TRY(fault_flips(m->rank, point, m->comm->step, &flips, e));
-    return flips ? flip(m, pieces, e) : TARE_OK;
+    return flips ? flip_bit(m, slices, e) : TARE_OK;
 }
 
 tare_status proof_weights_fault(const struct model *m, struct err *e)
@@ -172,11 +172,11 @@ tare_status proof_refresh_begin(const struct model *m, struct refresh_proof *p, 
 
 void proof_refresh_unit(const struct model *m, struct refresh_proof *p, int64_t u, const float *whole)
 {
-    const int64_t piece = shards_unit_slice(m, u);
+    const int64_t slice = shards_unit_slice(m, u);
     if (!p->digests) return;
     for (int r = 0; r < m->ranks; r++)
-        KERNEL(m->k, &m->ctx, digest, .out = piece_digests(m, p, u) + r, .data = whole + r * piece,
-               .bytes = piece * (int64_t)sizeof(float), .first = r * piece);
+        KERNEL(m->k, &m->ctx, digest, .out = slice_digests(m, p, u) + r, .data = whole + r * slice,
+               .bytes = slice * (int64_t)sizeof(float), .first = r * slice);
     add_unit(m, copy_digest(m, p) + 1, u, whole);
 }
 
@@ -187,7 +187,7 @@ void proof_refresh_copy(const struct model *m, struct refresh_proof *p, const vo
     p->copied += (bytes + 3) / 4;
 }
 
-static tare_status compare_pieces(const struct model *m, const struct refresh_proof *p, const uint64_t *got, struct err *e)
+static tare_status compare_slices(const struct model *m, const struct refresh_proof *p, const uint64_t *got, struct err *e)
 {
     const int64_t n = shards_unit_count(m);
     for (int64_t u = shards_unit_first(m); u < shards_unit_end(m); u++)
@@ -210,24 +210,24 @@ static tare_status compare_copies(const struct model *m, uint64_t mine, struct e
     return TARE_OK;
 }
 
-static tare_status prove(const struct model *m, const struct refresh_proof *p, uint64_t *weights, struct err *e)
+static tare_status compare_all(const struct model *m, const struct refresh_proof *p, uint64_t *weights, struct err *e)
 {
     OWNED(mem_free_at) uint64_t *got = NULL;
     TRY(mem_new(n_digests(m) * (int64_t)sizeof *got, (void **)&got, e));
     TRY(read_digests(m, p->digests, n_digests(m), got, e));
     *weights = with_frozen(m, got[n_digests(m) - 1]);
-    struct err piece = {0};
-    const tare_status pieces = compare_pieces(m, p, got, &piece);
-    const tare_status copies =
-        compare_copies(m, with_frozen(m, got[n_digests(m) - 2]), e); /* a collective: a rank with a bad piece takes part */
-    if (pieces) *e = piece;
-    return pieces ? pieces : copies;
+    struct err slice_error = {0};
+    const tare_status slices = compare_slices(m, p, got, &slice_error);
+    /* This is a collective: a rank with a bad slice takes part. */
+    const tare_status copies = compare_copies(m, with_frozen(m, got[n_digests(m) - 2]), e);
+    if (slices) *e = slice_error;
+    return slices ? slices : copies;
 }
 
 tare_status proof_refresh_end(const struct model *m, struct refresh_proof *p, uint64_t *weights, struct err *e)
 {
     if (!p->digests) return TARE_OK;
-    const tare_status status = prove(m, p, weights, e);
+    const tare_status status = compare_all(m, p, weights, e);
     proof_refresh_free(m, p);
     return status;
 }

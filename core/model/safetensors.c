@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const int64_t HEADER_MAX = 100 * 1000 * 1000; /* the format's own limit */
+static const int64_t HEADER_MAX = 100 * 1000 * 1000; /* limit of the format */
 
-/* Bits of one element; 0: a type this program does not know. */
+/* Returns the bits of one element; 0 for an unknown type. */
 static int64_t dtype_bits(const char *dtype)
 {
     static const struct {
@@ -21,7 +21,7 @@ static int64_t dtype_bits(const char *dtype)
     return 0;
 }
 
-int64_t st_count(const struct st_tensor *t)
+int64_t safetensors_count(const struct st_tensor *t)
 {
     int64_t n = 1;
     for (int64_t i = 0; i < t->rank; i++) n *= t->shape[i];
@@ -59,7 +59,7 @@ static tare_status read_shape(const json_t *entry, const char *path, struct st_t
     return TARE_OK;
 }
 
-/* One entry of the header. data, size: the bytes after the header. */
+/* Reads one entry of the header. data, size: the bytes after the header. */
 static tare_status read_entry(const json_t *entry, const char *path, const unsigned char *data, int64_t size, struct st_tensor *t,
                               struct err *e)
 {
@@ -71,7 +71,7 @@ static tare_status read_entry(const json_t *entry, const char *path, const unsig
     const json_t *offsets = json_object_get(entry, "data_offsets"), *b = json_array_get(offsets, 0),
                  *n = json_array_get(offsets, 1);
     if (json_array_size(offsets) != 2 || !json_is_integer(b) || !json_is_integer(n))
-        FAIL(e, TARE_E_CORRUPT, "%s: tensor \"%.200s\": \"data_offsets\" is not a pair of whole numbers", path, t->name);
+        FAIL(e, TARE_E_CORRUPT, "%s: tensor \"%.200s\": \"data_offsets\" must be a pair of whole numbers", path, t->name);
     const int64_t begin = json_integer_value(b), end = json_integer_value(n);
     if (begin < 0 || end < begin)
         FAIL(e, TARE_E_CORRUPT, "%s: tensor \"%.200s\": data_offsets [%lld, %lld] run backwards", path, t->name, (long long)begin,
@@ -84,13 +84,13 @@ static tare_status read_entry(const json_t *entry, const char *path, const unsig
     t->bytes = end - begin;
     const int64_t bits = dtype_bits(dtype);
     int64_t want;
-    if (bits && (__builtin_mul_overflow(st_count(t), bits / 8, &want) || want != t->bytes))
+    if (bits && (__builtin_mul_overflow(safetensors_count(t), bits / 8, &want) || want != t->bytes))
         FAIL(e, TARE_E_CORRUPT, "%s: tensor \"%.200s\": %lld bytes of data, but its shape and type %s need %lld", path, t->name,
              (long long)t->bytes, dtype, (long long)want);
     return TARE_OK;
 }
 
-/* Sorted by offset, every tensor has to begin where the one before it ends. */
+/* Checks that every tensor, sorted by offset, begins where the previous one ends. */
 static tare_status check_coverage(struct st_tensor *t, int64_t n, const char *path, const unsigned char *data, int64_t size,
                                   struct err *e)
 {
@@ -110,7 +110,7 @@ static tare_status check_coverage(struct st_tensor *t, int64_t n, const char *pa
     return TARE_OK;
 }
 
-struct tensor_bytes { /* what comes after the header */
+struct tensor_bytes { /* the bytes after the header */
     const unsigned char *data;
     int64_t size;
 };
@@ -150,7 +150,7 @@ static tare_status add_bytes(struct safetensors *s, const unsigned char *data, i
              (long long)size);
     for (int i = 7; i >= 0; i--) n = n << 8 | data[i];
     if (n > (uint64_t)HEADER_MAX)
-        FAIL(e, TARE_E_CORRUPT, "%s: a header of %llu bytes; at most %lld are allowed, so this is no safetensors file", path,
+        FAIL(e, TARE_E_CORRUPT, "%s: a header of %llu bytes; at most %lld are allowed, so this is not a safetensors file", path,
              (unsigned long long)n, (long long)HEADER_MAX);
     if ((int64_t)n > size - 8)
         FAIL(e, TARE_E_CORRUPT,
@@ -161,7 +161,7 @@ static tare_status add_bytes(struct safetensors *s, const unsigned char *data, i
     return add_header(s, header, path, file, (struct tensor_bytes){data + 8 + n, size - 8 - (int64_t)n}, e);
 }
 
-static tare_status add_file(struct safetensors *s, const char *path, struct err *e)
+static tare_status map_file(struct safetensors *s, const char *path, struct err *e)
 {
     struct st_file *files;
     char *copy;
@@ -180,7 +180,7 @@ static void sort_names(struct safetensors *s)
     if (s->n_tensors) qsort(s->tensors, (size_t)s->n_tensors, sizeof *s->tensors, by_name);
 }
 
-static tare_status parse(const unsigned char *data, int64_t size, const char *name, struct safetensors *out, struct err *e)
+static tare_status parse_json(const unsigned char *data, int64_t size, const char *name, struct safetensors *out, struct err *e)
 {
     char *copy;
     TRY(arena_strdup(&out->arena, name, -1, &copy, e));
@@ -196,7 +196,7 @@ tare_status safetensors_parse(const unsigned char *data, int64_t size, const cha
     OWNED(safetensors_close) struct safetensors s = {0};
     arena_init(&s.arena, "safetensors header");
     *out = (struct safetensors){0};
-    TRY(parse(data, size, name, &s, e));
+    TRY(parse_json(data, size, name, &s, e));
     *out = s;
     s = (struct safetensors){0};
     return TARE_OK;
@@ -206,7 +206,7 @@ tare_status safetensors_open(const char *path, struct safetensors *out, struct e
 {
     *out = (struct safetensors){0};
     arena_init(&out->arena, "safetensors header");
-    const tare_status status = add_file(out, path, e);
+    const tare_status status = map_file(out, path, e);
     if (status)
         safetensors_close(out);
     else
@@ -221,7 +221,8 @@ static int64_t file_index(const struct safetensors *s, const char *path)
     return -1;
 }
 
-/* After all shards are mapped: a tensor that is in several of them is taken from the one that the index names. */
+/* Keeps, once all shards are mapped, only the copy that the index names of a tensor found in
+ * several shards. */
 static tare_status keep_indexed(struct safetensors *s, const json_t *map, const char *folder, const char *index, struct err *e)
 {
     int64_t kept = 0;
@@ -259,7 +260,7 @@ static tare_status open_shards(struct safetensors *s, const char *folder, const 
         if (!file || !*file || strchr(file, '/') || !strcmp(file, "..") || !strcmp(file, "."))
             FAIL(e, TARE_E_CORRUPT, "%s: tensor \"%.200s\" is in no plain file of the folder", index, name);
         TRY(fs_join(path, folder, file, e));
-        if (file_index(s, path) < 0) TRY(add_file(s, path, e));
+        if (file_index(s, path) < 0) TRY(map_file(s, path, e));
     }
     return keep_indexed(s, map, folder, index, e);
 }
@@ -273,7 +274,7 @@ tare_status safetensors_open_folder(const char *folder, struct safetensors *out,
     if (fs_exists(single)) return safetensors_open(single, out, e);
     if (!fs_exists(index))
         FAIL(e, TARE_E_NOT_FOUND,
-             "%s: neither model.safetensors nor model.safetensors.index.json is there; model.path has to be a Hugging Face folder",
+             "%s: neither model.safetensors nor model.safetensors.index.json exists; model.path must be a Hugging Face folder",
              folder);
     arena_init(&out->arena, "safetensors header");
     const tare_status status = open_shards(out, folder, index, e);
@@ -294,7 +295,7 @@ const struct st_tensor *safetensors_find(const struct safetensors *s, const char
     return s->n_tensors ? bsearch(&key, s->tensors, (size_t)s->n_tensors, sizeof key, by_name) : NULL;
 }
 
-float st_from_f16(uint16_t h)
+float safetensors_from_f16(uint16_t h)
 {
     const uint32_t sign = (uint32_t)(h >> 15) << 31, exponent = h >> 10 & 31u, mantissa = h & 1023u;
     uint32_t bits;
@@ -310,9 +311,9 @@ float st_from_f16(uint16_t h)
     return x;
 }
 
-tare_status st_read_f32(const struct safetensors *s, const struct st_tensor *t, float *out, struct err *e)
+tare_status safetensors_read_f32(const struct safetensors *s, const struct st_tensor *t, float *out, struct err *e)
 {
-    const int64_t n = st_count(t);
+    const int64_t n = safetensors_count(t);
     if (!strcmp(t->dtype, "F32")) {
         memcpy(out, t->data, (size_t)n * 4);
     } else if (!strcmp(t->dtype, "BF16")) {
@@ -321,7 +322,7 @@ tare_status st_read_f32(const struct safetensors *s, const struct st_tensor *t, 
             memcpy(out + i, &bits, 4);
         }
     } else if (!strcmp(t->dtype, "F16")) {
-        for (int64_t i = 0; i < n; i++) out[i] = st_from_f16((uint16_t)(t->data[2 * i] | t->data[2 * i + 1] << 8));
+        for (int64_t i = 0; i < n; i++) out[i] = safetensors_from_f16((uint16_t)(t->data[2 * i] | t->data[2 * i + 1] << 8));
     } else {
         FAIL(e, TARE_E_UNSUPPORTED,
              "%s: tensor \"%.200s\" has type %s; weights are read from F32, F16 and BF16 (quantized checkpoints: use the original)",
@@ -338,7 +339,8 @@ static void print_shape(char *out, size_t size, const int64_t *shape, int64_t ra
     if (used < size) snprintf(out + used, size - used, "]");
 }
 
-/* Weights packed by GPTQ, AWQ or compressed-tensors have other tensors in the place of NAME.weight. */
+/* Refuses weights packed by GPTQ, AWQ or compressed-tensors, which have other tensors instead of
+ * NAME.weight. */
 static tare_status refuse_quantized(const struct safetensors *s, const char *name, struct err *e)
 {
     static const char *const PACKED[] = {"qweight", "weight_packed"};
@@ -356,7 +358,8 @@ static tare_status refuse_quantized(const struct safetensors *s, const char *nam
     return TARE_OK;
 }
 
-/* As integers, magnitudes of floats are in order, and those above the largest finite one are infinite or NaN. */
+/* Compares as integers: magnitudes of floats are ordered, and those above the largest finite one
+ * are infinite or NaN. */
 static bool all_finite(const float *x, int64_t n)
 {
     uint32_t largest = 0;
@@ -371,13 +374,13 @@ static bool all_finite(const float *x, int64_t n)
 
 static tare_status check_finite(const struct safetensors *s, const struct st_tensor *t, const float *x, struct err *e)
 {
-    const int64_t n = st_count(t), cols = t->rank == 2 ? t->shape[1] : n;
+    const int64_t n = safetensors_count(t), cols = t->rank == 2 ? t->shape[1] : n;
     int64_t i = 0;
     if (all_finite(x, n)) return TARE_OK;
     while (isfinite(x[i])) i++;
     FAIL(
         e, TARE_E_NOT_FINITE,
-        "%s: tensor \"%s\": row %lld, column %lld is %s; every weight has to be finite. The file is damaged, or its training had diverged: fetch it again, or take an earlier checkpoint",
+        "%s: tensor \"%s\": row %lld, column %lld is %s; every weight must be finite. The file is damaged, or its training had diverged: fetch it again, or take an earlier checkpoint",
         s->files[t->file].path, t->name, (long long)(i / cols), (long long)(i % cols), isnan(x[i]) ? "NaN" : "infinite");
 }
 
@@ -396,6 +399,6 @@ tare_status safetensors_read(const struct safetensors *s, const char *name, stru
         FAIL(e, TARE_E_SHAPE, "%s: tensor \"%s\" has the shape %s, config.json asks for %s", s->files[t->file].path, name, got,
              wanted);
     }
-    TRY(st_read_f32(s, t, out, e));
+    TRY(safetensors_read_f32(s, t, out, e));
     return check_finite(s, t, out, e);
 }

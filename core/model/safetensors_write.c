@@ -8,7 +8,7 @@
 
 enum { CHUNK = 1 << 15 }; /* elements converted at a time */
 
-uint16_t st_bf16(float x)
+uint16_t safetensors_to_bf16(float x)
 {
     uint32_t bits;
     memcpy(&bits, &x, 4);
@@ -21,7 +21,7 @@ static int64_t source_bytes(const struct st_source *t, enum dtype dtype)
     return t->shape[0] * (t->rank == 2 ? t->shape[1] : 1) * (dtype == DTYPE_BF16 ? 2 : 4);
 }
 
-/* The header, padded with spaces to a multiple of 8 so that the data are aligned. */
+/* Makes the header, padded with spaces to a multiple of 8 so that the data are aligned. */
 static tare_status make_header(const struct st_source *tensors, int64_t n, enum dtype dtype, struct str *out, struct err *e)
 {
     int64_t at = 0;
@@ -45,8 +45,9 @@ static tare_status make_header(const struct st_source *tensors, int64_t n, enum 
     return TARE_OK;
 }
 
-/* What is written, where to, and the source of tensors whose floats are not in memory yet. */
-struct writing {
+/* The tensors to write, their destination, and the source of those whose floats are not in memory
+ * yet. */
+struct shard_writer {
     const struct st_source *tensors;
     st_fetch fetch;
     void *ctx;
@@ -56,18 +57,18 @@ struct writing {
     uint16_t *buffer; /* [CHUNK] */
 };
 
-static tare_status write_data(const struct writing *w, const float *x, int64_t n, struct err *e)
+static tare_status write_data(const struct shard_writer *w, const float *x, int64_t n, struct err *e)
 {
     if (w->dtype != DTYPE_BF16) return fs_put(w->file, w->path, x, 4 * n, e);
     for (int64_t at = 0; at < n; at += CHUNK) {
         const int64_t m = n - at < CHUNK ? n - at : CHUNK;
-        for (int64_t i = 0; i < m; i++) w->buffer[i] = st_bf16(x[at + i]);
+        for (int64_t i = 0; i < m; i++) w->buffer[i] = safetensors_to_bf16(x[at + i]);
         TRY(fs_put(w->file, w->path, w->buffer, 2 * m, e));
     }
     return TARE_OK;
 }
 
-static tare_status write_tensors(const struct writing *w, const struct str *header, int64_t first, int64_t end, struct err *e)
+static tare_status write_tensors(const struct shard_writer *w, const struct str *header, int64_t first, int64_t end, struct err *e)
 {
     unsigned char length[8];
     for (int i = 0; i < 8; i++) length[i] = (unsigned char)((uint64_t)header->size >> (8 * i));
@@ -82,10 +83,10 @@ static tare_status write_tensors(const struct writing *w, const struct str *head
     return TARE_OK;
 }
 
-/* Tensors first .. end-1. */
-static tare_status write_file(const char *path, const struct writing *w, int64_t first, int64_t end, struct err *e)
+/* Writes tensors first .. end-1. */
+static tare_status write_shard(const char *path, const struct shard_writer *w, int64_t first, int64_t end, struct err *e)
 {
-    struct writing to = *w;
+    struct shard_writer to = *w;
     char beside[FS_PATH], dir[FS_PATH];
     OWNED(str_free) struct str header = {0};
     OWNED(mem_free_at) uint16_t *buffer = NULL;
@@ -113,11 +114,12 @@ static tare_status write_file(const char *path, const struct writing *w, int64_t
 
 tare_status safetensors_write(const char *path, const struct st_source *tensors, int64_t n, enum dtype dtype, struct err *e)
 {
-    return write_file(path, &(struct writing){.tensors = tensors, .dtype = dtype}, 0, n, e);
+    return write_shard(path, &(struct shard_writer){.tensors = tensors, .dtype = dtype}, 0, n, e);
 }
 
-/* first[i]: index of shard i's first tensor; first has room for n + 1. Returns the number of shards. */
-static int64_t cut(const struct st_source *tensors, int64_t n, enum dtype dtype, int64_t shard_bytes, int64_t *first)
+/* first[i] = index of shard i's first tensor; first has capacity n + 1. Returns the number of
+ * shards. */
+static int64_t cut_shards(const struct st_source *tensors, int64_t n, enum dtype dtype, int64_t shard_bytes, int64_t *first)
 {
     int64_t shards = 0, used = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -132,8 +134,8 @@ static int64_t cut(const struct st_source *tensors, int64_t n, enum dtype dtype,
     return shards;
 }
 
-static tare_status write_shards(const char *folder, const struct writing *w, const int64_t *first, int64_t shards, json_t *index,
-                                struct err *e)
+static tare_status write_shards(const char *folder, const struct shard_writer *w, const int64_t *first, int64_t shards,
+                                json_t *index, struct err *e)
 {
     json_t *map = json_object_get(index, "weight_map");
     json_int_t total = 0;
@@ -141,7 +143,7 @@ static tare_status write_shards(const char *folder, const struct writing *w, con
         char name[64], path[FS_PATH];
         snprintf(name, sizeof name, "model-%05lld-of-%05lld.safetensors", (long long)(s + 1), (long long)shards);
         TRY(fs_join(path, folder, name, e));
-        TRY(write_file(path, w, first[s], first[s + 1], e));
+        TRY(write_shard(path, w, first[s], first[s + 1], e));
         for (int64_t i = first[s]; i < first[s + 1]; i++) {
             total += source_bytes(&w->tensors[i], w->dtype);
             if (json_object_set_new(map, w->tensors[i].name, json_string(name)))
@@ -156,16 +158,16 @@ static tare_status write_shards(const char *folder, const struct writing *w, con
 tare_status safetensors_write_folder(const char *folder, const struct st_source *tensors, int64_t n, const struct st_writer *how,
                                      struct err *e)
 {
-    const struct writing w = {.tensors = tensors, .fetch = how->fetch, .ctx = how->ctx, .dtype = how->dtype};
+    const struct shard_writer w = {.tensors = tensors, .fetch = how->fetch, .ctx = how->ctx, .dtype = how->dtype};
     char path[FS_PATH];
     OWNED(mem_free_at) int64_t *first = NULL;
     OWNED(json_decrefp) json_t *index = NULL;
     OWNED(str_free) struct str text = {0};
     TRY(mem_new((n + 1) * 8, (void **)&first, e));
-    const int64_t shards = cut(tensors, n, how->dtype, how->shard_bytes, first);
+    const int64_t shards = cut_shards(tensors, n, how->dtype, how->shard_bytes, first);
     if (shards <= 1) {
         TRY(fs_join(path, folder, "model.safetensors", e));
-        return write_file(path, &w, 0, n, e);
+        return write_shard(path, &w, 0, n, e);
     }
     index = json_pack("{s:{}, s:{}}", "metadata", "weight_map");
     if (!index) FAIL(e, TARE_E_NOMEM, "no memory for the index of %s", folder);

@@ -47,8 +47,8 @@ int64_t shards_unit_own_weights(const struct model *m, int64_t u)
 
 /* ---------------------------------------------------------------- windows */
 
-/* Neighbouring layers have a window each, so that the next one can be gathered meanwhile. The embedding's window is the table that forward passes
- * read. */
+/* Returns the window of unit u. Neighbouring layers have different windows, so that the next one
+ * can be gathered meanwhile. The embedding's window is the table that forward passes read. */
 static struct unit_window *window_of(struct model *m, int64_t u)
 {
     return &m->window[u == 0 ? 3 : u == m->shape.layers + 1 ? 2 : u & 1];
@@ -84,7 +84,8 @@ void shards_free(struct model *m)
     moved_free(m, &m->moved);
 }
 
-static tare_status gather(struct model *m, int64_t u, bool wait, struct err *e)
+/* Gathers unit u into its window; without `wait` it only starts the transfer. */
+static tare_status gather_into(struct model *m, int64_t u, bool wait, struct err *e)
 {
     struct unit_window *w = window_of(m, u);
     struct comm *c = m->comm;
@@ -93,7 +94,7 @@ static tare_status gather(struct model *m, int64_t u, bool wait, struct err *e)
     const int64_t at = moved_send_all(m, &m->moved, m->weights + shards_unit_own(m, u), shards_unit_slice(m, u));
     TRY((wait ? c->all_gather : c->gather_begin)(c, m->weights + shards_unit_own(m, u), bytes, w->data, e));
     *w = (struct unit_window){.data = w->data, .unit = u, .version = m->version, .pending = !wait, .at = at};
-    if (wait) moved_got(m, &m->moved, w->data, shards_unit_slice(m, u), at);
+    if (wait) moved_received(m, &m->moved, w->data, shards_unit_slice(m, u), at);
     return TARE_OK;
 }
 
@@ -108,9 +109,9 @@ tare_status shards_unit_weights(struct model *m, int64_t u, const float **out, s
     struct unit_window *w = window_of(m, u);
     *out = m->weights + m->unit_begin[u];
     if (model_is_whole(m)) return TARE_OK;
-    if (!is_there(m, u)) TRY(gather(m, u, true, e));
+    if (!is_there(m, u)) TRY(gather_into(m, u, true, e));
     if (w->pending) TRY(m->comm->gather_wait(m->comm, e));
-    if (w->pending) moved_got(m, &m->moved, w->data, shards_unit_slice(m, u), w->at);
+    if (w->pending) moved_received(m, &m->moved, w->data, shards_unit_slice(m, u), w->at);
     w->pending = false;
     *out = w->data;
     return TARE_OK;
@@ -118,7 +119,7 @@ tare_status shards_unit_weights(struct model *m, int64_t u, const float **out, s
 
 tare_status shards_unit_prefetch(struct model *m, int64_t u, struct err *e)
 {
-    return model_is_whole(m) || is_there(m, u) ? TARE_OK : gather(m, u, false, e);
+    return model_is_whole(m) || is_there(m, u) ? TARE_OK : gather_into(m, u, false, e);
 }
 
 void shards_upload(struct model *m, int64_t offset, const float *host, int64_t n)
@@ -128,9 +129,9 @@ void shards_upload(struct model *m, int64_t offset, const float *host, int64_t n
         m->k->backend->upload(&m->ctx, m->weights + offset, host, n * (int64_t)sizeof(float));
         return;
     }
-    while (m->unit_begin[u + 1] <= offset) u++; /* a tensor lies in one unit */
-    const int64_t piece = shards_unit_slice(m, u), first = m->unit_begin[u] + m->rank * piece;
-    const int64_t from = offset > first ? offset : first, to = offset + n < first + piece ? offset + n : first + piece;
+    while (m->unit_begin[u + 1] <= offset) u++; /* a tensor is in one unit */
+    const int64_t slice = shards_unit_slice(m, u), first = m->unit_begin[u] + m->rank * slice;
+    const int64_t from = offset > first ? offset : first, to = offset + n < first + slice ? offset + n : first + slice;
     if (from < to)
         m->k->backend->upload(&m->ctx, m->weights + shards_unit_own(m, u) + from - first, host + from - offset,
                               (to - from) * (int64_t)sizeof(float));
@@ -142,7 +143,7 @@ tare_status shards_backend_hash(const struct model *m, const void *data, int64_t
 {
     enum { CHUNK = 1 << 20 };
     void *host;
-    const int64_t most = kernels_staging_bytes(m->k, CHUNK) ? CHUNK : bytes; /* at once where no copy is made */
+    const int64_t most = kernels_staging_bytes(m->k, CHUNK) ? CHUNK : bytes; /* whole where no copy is made */
     TRY(model_host_alloc(m, CHUNK, &host, e));
     for (int64_t at = 0; at < bytes; at += most) {
         const int64_t n = bytes - at < most ? bytes - at : most;

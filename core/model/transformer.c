@@ -68,7 +68,7 @@ struct product_rows layer_kept_gate_up(const struct layer_acts *a)
     return a->kept_gate_up ? (struct product_rows){a->kept_gate_up, DTYPE_BF16} : (struct product_rows){a->gate_up, DTYPE_F32};
 }
 
-/* n elements, unless there is room already. */
+/* Allocates n elements unless *out is set. */
 static tare_status rows_new(struct arena *a, void **out, int64_t n, enum dtype dtype, struct err *e)
 {
     return *out ? TARE_OK : arena_push_tensor_raw(a, n * dtype_bytes(dtype), out, e);
@@ -117,7 +117,7 @@ const float *layer_rope(const struct model *m, int64_t l)
     return m->rope_local && layer_in(&m->shape.sliding, l) ? m->rope_local : m->rope;
 }
 
-static struct op_rope turn_of(const struct model *m, int64_t l, float *qkv, const struct forward_batch *b)
+static struct op_rope rope_operation(const struct model *m, int64_t l, float *qkv, const struct forward_batch *b)
 {
     const struct model_shape *s = &m->shape;
     return (struct op_rope){.x = qkv,
@@ -127,29 +127,32 @@ static struct op_rope turn_of(const struct model *m, int64_t l, float *qkv, cons
                             .t = b->t,
                             .n_heads = s->heads + s->kv_heads,
                             .head_dim = s->head_dim,
-                            .rotary_dim = s->turned};
+                            .rotary_dim = s->rotary_dim};
 }
 
-void layer_turn(const struct model *m, int64_t l, float *qkv, const struct forward_batch *b, int inverse)
+/* qkv[T, (H+2J)D]: rotates the heads of q and k in place; v is unchanged. */
+void layer_rotate(const struct model *m, int64_t l, float *qkv, const struct forward_batch *b, int inverse)
 {
-    struct op_rope o = turn_of(m, l, qkv, b);
+    struct op_rope o = rope_operation(m, l, qkv, b);
     o.inverse = inverse;
     if (o.table) m->k->rope(&m->ctx, &o);
 }
 
-/* q and k turned, keys and values into the cache. */
-static void turn_and_write(const struct model *m, int64_t l, const struct op_kv_write *write, float *qkv,
-                           const struct forward_batch *b)
+/* Rotates q and k of qkv[T, (H+2J)D] and writes keys and values to the cache. */
+static void rotate_and_write(const struct model *m, int64_t l, const struct op_kv_write *write, float *qkv,
+                             const struct forward_batch *b)
 {
-    const struct op_rope turn = turn_of(m, l, qkv, b);
-    if (m->k->rope_kv_write && b->row_by_row && turn.table) {
-        m->k->rope_kv_write(&m->ctx, &turn, write);
+    const struct op_rope rope = rope_operation(m, l, qkv, b);
+    if (m->k->rope_kv_write && b->row_by_row && rope.table) {
+        m->k->rope_kv_write(&m->ctx, &rope, write);
         return;
     }
-    layer_turn(m, l, qkv, b, 0);
+    layer_rotate(m, l, qkv, b, 0);
     m->k->kv_write(&m->ctx, write);
 }
 
+/* a->qkv[t, (H+2J)D]: norms q and k in place, over each head or over all heads of a row. a->raw
+ * keeps the values before, for the backward pass. */
 static void norm_q_and_k(const struct model *m, const struct layer_vectors *v, const struct layer_acts *a, int64_t t)
 {
     const struct model_shape *s = &m->shape;
@@ -166,20 +169,22 @@ static void norm_q_and_k(const struct model *m, const struct layer_vectors *v, c
            .heads = whole ? 1 : s->kv_heads, .width = whole ? kv : s->head_dim, .eps = (float)s->rms_eps);
 }
 
+/* x[t, C] *= scale */
 void layer_scale_rows(const struct model *m, float *x, int64_t t, double scale)
 {
     const int64_t C = m->shape.hidden;
     if (scale > 0) KERNEL(m->k, &m->ctx, add_columns, .y = x, .ldy = C, .x = x, .ldx = C, .t = t, .n = C, .scale = (float)scale);
 }
 
-/* A norm of rows of C, and where it goes. */
+/* Output of a norm over rows of C. */
 struct norm_out {
     void *y;
     enum dtype dtype;
     float *rms; /* or NULL */
 };
 
-static struct op_rmsnorm norm_of(const struct model *m, const float *x, const float *w, struct norm_out n, int64_t t)
+/* Describes n.y[t, C] = rms(x[t, C]) w. */
+static struct op_rmsnorm norm_operation(const struct model *m, const float *x, const float *w, struct norm_out n, int64_t t)
 {
     const int64_t C = m->shape.hidden;
     return (struct op_rmsnorm){.y = n.y,
@@ -194,27 +199,30 @@ static struct op_rmsnorm norm_of(const struct model *m, const float *x, const fl
                                .eps = (float)m->shape.rms_eps};
 }
 
-static void norm(const struct model *m, const float *x, const float *w, struct norm_out n, int64_t t)
+/* n.y[t, C] = rms(x[t, C]) w */
+static void norm_rows(const struct model *m, const float *x, const float *w, struct norm_out n, int64_t t)
 {
-    const struct op_rmsnorm o = norm_of(m, x, w, n, t);
+    const struct op_rmsnorm o = norm_operation(m, x, w, n, t);
     m->k->rmsnorm(&m->ctx, &o);
 }
 
-/* n.y[t, C] = rms(x) w, the input of attention or the MLP; x itself where the family has no norm there (w NULL). */
+/* n.y[t, C] = rms(x) w, the input of attention or the MLP; returns x itself if the family has no
+ * norm there (w NULL). */
 static struct product_rows branch_input_forward(const struct model *m, const float *x, const float *w, struct norm_out n, int64_t t)
 {
     if (!w) return (struct product_rows){x, DTYPE_F32};
-    norm(m, x, w, n, t);
+    norm_rows(m, x, w, n, t);
     return (struct product_rows){n.y, n.dtype};
 }
 
-/* The norm of the stream that follows a branch; w NULL: none. */
+/* The norm of the residual stream that follows a branch; w NULL: none. */
 struct next_norm {
     const float *w;
     struct norm_out to;
 };
 
-/* The end of attention or of the MLP:  out[T, C] = x + r N(in W^T). after, rms: where in W^T is kept for its norm N. */
+/* The end of attention or of the MLP:  out[T, C] = x + r N(in W^T). after and rms keep in W^T for
+ * its norm N. */
 struct branch {
     const struct model_product *product; /* W */
     struct product_rows in;
@@ -238,19 +246,20 @@ static struct op_matmul product_operation(const struct model *m, const struct mo
                               .int8 = p->int8};
 }
 
-/* Computes product, residual and the norm after them in one operation, where the backend has it and nothing comes between. */
+/* Computes product, residual and the following norm in one operation, if the backend has it and
+ * nothing comes between. */
 static bool branch_output_fused(const struct model *m, const struct branch *b, int64_t t)
 {
     const bool between = b->norm || m->shape.residual_scale > 0 || lora_group_of(m, b->product);
     if (!m->k->matmul_rmsnorm || !b->next.w || between) return false;
     struct op_matmul product = product_operation(m, b->product, b->out, b->in, t);
     product.residual = b->x;
-    const struct op_rmsnorm norm = norm_of(m, b->out, b->next.w, b->next.to, t);
+    const struct op_rmsnorm norm = norm_operation(m, b->out, b->next.w, b->next.to, t);
     m->k->matmul_rmsnorm(&m->ctx, &product, &norm);
     return true;
 }
 
-/* b->out[t, C] = x + r N(in W^T). True: the norm that follows (b->next) was computed too. */
+/* b->out[t, C] = x + r N(in W^T). Returns true if the following norm (b->next) was computed too. */
 static bool branch_output_forward(const struct model *m, const struct branch *b, int64_t t, const struct lora_rows *lora)
 {
     if (branch_output_fused(m, b, t)) return true;
@@ -262,13 +271,13 @@ static bool branch_output_forward(const struct model *m, const struct branch *b,
     product.residual = plain ? b->x : NULL;
     lora_product(m, b->product, product, lora);
     if (plain) return false;
-    if (b->norm) norm(m, y, b->norm, (struct norm_out){.y = b->out, .rms = b->rms}, t);
+    if (b->norm) norm_rows(m, y, b->norm, (struct norm_out){.y = b->out, .rms = b->rms}, t);
     layer_scale_rows(m, b->out, t, s->residual_scale);
     KERNEL(m->k, &m->ctx, add, .y = b->out, .x = b->x, .n = t * C);
     return false;
 }
 
-/* mid = x + attention's output; returns the rows that the MLP takes. */
+/* mid[T, C] = x + r N(attention(qkv) Wo^T). Returns the input rows of the MLP, [T, C]. */
 static struct product_rows attention_forward(const struct model *m, int64_t l, struct layer_rows r, const struct layer_acts *a,
                                              struct kv_layer kv, const struct forward_batch *b)
 {
@@ -287,7 +296,7 @@ static struct product_rows attention_forward(const struct model *m, int64_t l, s
     product.bias = v->qkv_bias;
     lora_product(m, to_qkv, product, &a->lora);
     if (s->qk_norm != QK_NORM_NONE) norm_q_and_k(m, v, a, T);
-    turn_and_write(m, l, &(struct op_kv_write){kv, a->qkv, as, b->write_row, b->write_slot, b->n_writes}, a->qkv, b);
+    rotate_and_write(m, l, &(struct op_kv_write){kv, a->qkv, as, b->write_row, b->write_slot, b->n_writes}, a->qkv, b);
     if (a->kept_qkv) KERNEL(m->k, c, to_bf16, .y = a->kept_qkv, .x = a->qkv, .n = T * as.stride);
     KERNEL(m->k, c, attention, .out = a->att, .out_dtype = a->dtype, .stats = a->stats, .qkv = a->qkv, .kv = kv, .shape = as,
            .seqs = b->seqs, .n_seqs = b->n_seqs);
@@ -303,8 +312,8 @@ static struct product_rows attention_forward(const struct model *m, int64_t l, s
                                                        : branch_input_forward(m, a->mid, v->norm2, second, T);
 }
 
-/* act from gate | up as it lies in `in`. */
-static struct op_swiglu activation(const struct model *m, struct product_rows in, const struct layer_acts *a, int64_t t)
+/* act[t, F] = silu(gate) * up of the rows gate | up in `in`. */
+static struct op_swiglu activation_operation(const struct model *m, struct product_rows in, const struct layer_acts *a, int64_t t)
 {
     return (struct op_swiglu){.act = a->act,
                               .act_dtype = a->dtype,
@@ -323,12 +332,13 @@ static void gate_up_forward(const struct model *m, int64_t l, struct product_row
     lora_product(m, p, product_operation(m, p, a->gate_up, in, t), &a->lora);
 }
 
-/* act[t, F] = silu(gate) * up. Where no backward pass will read gate_up it is one operation, if the backend has it. */
+/* act[t, F] = silu(gate) * up. One operation if no backward pass will read gate_up and the backend
+ * has it. */
 static void mlp_forward(const struct model *m, int64_t l, struct product_rows in, const struct layer_acts *a, int64_t t)
 {
     const struct model_product *p = model_layer_product(m, l, PRODUCT_GATE_UP);
     const bool backward = a->rms2, adapted = lora_group_of(m, p);
-    struct op_swiglu act = activation(m, (struct product_rows){a->gate_up, DTYPE_F32}, a, t);
+    struct op_swiglu act = activation_operation(m, (struct product_rows){a->gate_up, DTYPE_F32}, a, t);
     if (m->k->matmul_swiglu && !backward && !adapted) {
         const struct op_matmul product = product_operation(m, p, a->gate_up, in, t);
         m->k->matmul_swiglu(&m->ctx, &product, &act);
@@ -339,17 +349,21 @@ static void mlp_forward(const struct model *m, int64_t l, struct product_rows in
     m->k->swiglu(&m->ctx, &act);
 }
 
-void layer_again(const struct model *m, int64_t l, const float *x, const struct layer_acts *a, int64_t t, enum recompute recompute)
+/* norm1[t, C], norm2[t, C] and act[t, F] as layer_forward computed them. */
+void layer_recompute(const struct model *m, int64_t l, const float *x, const struct layer_acts *a, int64_t t,
+                     enum recompute recompute)
 {
     const struct layer_vectors *v = &m->vectors[l];
     kernels_at(&m->ctx, "forward pass again", l);
     branch_input_forward(m, x, v->norm1, (struct norm_out){a->norm1, a->dtype, a->rms1}, t);
     const struct product_rows in = branch_input_forward(m, a->mid, v->norm2, (struct norm_out){a->norm2, a->dtype, a->rms2}, t);
     if (recompute == RECOMPUTE_MLP) gate_up_forward(m, l, in, a, t);
-    const struct op_swiglu o = activation(m, layer_kept_gate_up(a), a, t);
+    const struct op_swiglu o = activation_operation(m, layer_kept_gate_up(a), a, t);
     m->k->swiglu(&m->ctx, &o);
 }
 
+/* r.out[T, C] = x2 + r N(m Wdown^T), m[T, F] from x2[T, C], which attention computes from r.x[T,
+ * C]. */
 bool layer_forward(const struct model *m, int64_t l, struct layer_rows r, const struct layer_acts *a, struct kv_layer kv,
                    const struct forward_batch *b)
 {
@@ -396,13 +410,13 @@ tare_status layer_check_batch(struct model *m, const struct kv_cache *cache, int
         FAIL(e, TARE_E_SHAPE, "the cache has %lld layers, %lld are needed", (long long)cache->n_layers, (long long)n_layers);
     for (int64_t i = 0; i < b->t; i++) {
         if (b->ids[i] < 0 || b->ids[i] >= m->shape.vocab)
-            FAIL(e, TARE_E_RANGE, "token id %d; the model knows 0 to %lld", b->ids[i], (long long)m->shape.vocab - 1);
+            FAIL(e, TARE_E_RANGE, "token id %d: must be 0 to %lld", b->ids[i], (long long)m->shape.vocab - 1);
         if (b->pos[i] < 0) FAIL(e, TARE_E_RANGE, "row %lld at position %d", (long long)i, b->pos[i]);
         if (b->pos[i] >= positions) positions = (int64_t)b->pos[i] + 1;
     }
     for (int64_t i = 0; i < b->n_out; i++)
         if (b->out_rows[i] < 0 || b->out_rows[i] >= b->t)
-            FAIL(e, TARE_E_RANGE, "row %lld is wanted, there are %lld", (long long)b->out_rows[i], (long long)b->t);
+            FAIL(e, TARE_E_RANGE, "output row %lld: there are %lld rows", (long long)b->out_rows[i], (long long)b->t);
     TRY(check_blocks(cache, b, e));
     return model_positions(m, positions, e);
 }
@@ -410,9 +424,9 @@ tare_status layer_check_batch(struct model *m, const struct kv_cache *cache, int
 static tare_status array_to_backend(const struct model *m, const void *host, int64_t bytes, struct arena *a, const void **out,
                                     struct err *e)
 {
-    void *room;
-    TRY(model_backend_alloc(m, a, bytes, &room, e));
-    *out = model_to_backend(m, room, host, bytes);
+    void *staging;
+    TRY(model_backend_alloc(m, a, bytes, &staging, e));
+    *out = model_to_backend(m, staging, host, bytes);
     return TARE_OK;
 }
 
@@ -435,23 +449,28 @@ tare_status layer_batch_to_backend(const struct model *m, const struct forward_b
     return TARE_OK;
 }
 
+/* x[T, C] = table[ids] * embed_scale */
 void layer_embed_rows(const struct model *m, const struct forward_batch *b, float *x)
 {
     KERNEL(m->k, &m->ctx, embed, .x = x, .table = m->table, .ids = b->ids, .t = b->t, .width = m->shape.hidden);
     layer_scale_rows(m, x, b->t, m->shape.embed_scale);
 }
 
+/* hidden[n, C] /= logits_divisor */
 static void divide_hidden(const struct model *m, float *hidden, int64_t n)
 {
     if (m->shape.logits_divisor > 0) layer_scale_rows(m, hidden, n, 1 / m->shape.logits_divisor);
 }
 
+/* hidden[n, C] = rms(x[n, C]) w / logits_divisor */
 void layer_final_norm(const struct model *m, const float *x, float *rms, float *hidden, int64_t n)
 {
-    norm(m, x, m->final_norm_vector, (struct norm_out){.y = hidden, .rms = rms}, n);
+    norm_rows(m, x, m->final_norm_vector, (struct norm_out){.y = hidden, .rms = rms}, n);
     divide_hidden(m, hidden, n);
 }
 
+/* hidden[n_out, C] = the final norm of rows out_rows after L layers. x[T, C] holds the residual
+ * stream. */
 void layer_forward_rows(struct model *m, struct kv_cache *cache, const struct forward_batch *b, const struct layer_acts *acts,
                         float *x, float *hidden)
 {
@@ -492,6 +511,7 @@ tare_status model_forward(struct model *m, struct kv_cache *cache, const struct 
     return TARE_OK;
 }
 
+/* logits[n, V] = hidden[n, C] head^T */
 void model_logits(struct model *m, const float *hidden, int64_t n, float *logits)
 {
     kernels_at(&m->ctx, "the head", -1);

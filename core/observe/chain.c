@@ -11,9 +11,9 @@
 
 struct chain {
     char dir[FS_PATH], path[FS_PATH], last[CHAIN_SUM];
-    int fd;           /* -1: not settled yet */
-    json_t *covered;  /* name -> sum */
-    struct str whole; /* the chain as chain_settle leaves it; empty: as it is on the disk */
+    int fd;           /* -1 before chain_settle */
+    json_t *covered;  /* name -> checksum */
+    struct str whole; /* the chain as chain_settle writes it; empty: the file on disk is final */
 };
 
 const char CHAIN_PROCESS[] = "process", CHAIN_FORK[] = "fork", CHAIN_BACK[] = "back";
@@ -27,8 +27,8 @@ void chain_sum(const void *data, int64_t n, char out[CHAIN_SUM])
     snprintf(out, CHAIN_SUM, "%016llx%016llx", (unsigned long long)half[0], (unsigned long long)half[1]);
 }
 
-/* Of the line before, then of this one up to its own sum. */
-static tare_status link_sum(const char *before, const char *line, int64_t n, char out[CHAIN_SUM], struct err *e)
+/* Computes the checksum of the previous line's checksum followed by this line up to its own. */
+static tare_status link_checksum(const char *before, const char *line, int64_t n, char out[CHAIN_SUM], struct err *e)
 {
     OWNED(str_free) struct str text = {0};
     TRY(str_add(&text, before, -1, e));
@@ -43,10 +43,10 @@ struct walk {
     chain_visit visit;
     void *ctx;
     const char *path;
-    char before[CHAIN_SUM]; /* the sum of the line before */
+    char before[CHAIN_SUM]; /* checksum of the previous line */
 };
 
-/* The members live as long as root. */
+/* Parses a line into l, whose members are valid as long as root. */
 static tare_status parse_link(struct walk *w, const char *line, int64_t n, struct chain_link *l, json_t **root, struct err *e)
 {
     char sum[CHAIN_SUM], where[FS_PATH + 32];
@@ -61,13 +61,13 @@ static tare_status parse_link(struct walk *w, const char *line, int64_t n, struc
     l->files = json_object_get(*root, "files");
     if (l->step < 0 || strlen(l->chain) != CHAIN_SUM - 1 || n <= TAIL || memcmp(line + n - TAIL, END, sizeof END - 1))
         FAIL(e, TARE_E_CORRUPT, "%s: is not a link of the chain", where);
-    TRY(link_sum(w->before, line, n - TAIL, sum, e));
+    TRY(link_checksum(w->before, line, n - TAIL, sum, e));
     l->follows = !strcmp(sum, l->chain);
     memcpy(w->before, l->chain, CHAIN_SUM);
     return TARE_OK;
 }
 
-/* The lines one after another; *end: bytes of whole lines. */
+/* Visits the lines in order. *end: bytes of complete lines. */
 static tare_status walk_lines(struct walk *w, const struct str *text, int64_t *end, struct err *e)
 {
     struct chain_link l = {.line = 1};
@@ -84,7 +84,8 @@ static tare_status walk_lines(struct walk *w, const struct str *text, int64_t *e
     return TARE_OK;
 }
 
-/* A write that was cut off leaves the beginning of a line; a whole link and more is one whose end was changed. */
+/* Checks the text after the last complete line. An interrupted write leaves the start of a line; a
+ * complete link with more text is one whose end was changed. */
 static tare_status check_rest(const char *path, const char *rest, int64_t n, struct err *e)
 {
     const char *sum = n ? strstr(rest, END) : NULL;
@@ -106,10 +107,11 @@ tare_status chain_each(const char *run_dir, chain_visit visit, void *ctx, int64_
 
 /* ---------------------------------------------------------------- writing */
 
-static tare_status cover_sum(struct chain *c, const char *name, const char *sum, struct err *e)
+static tare_status cover_checksum(struct chain *c, const char *name, const char *sum, struct err *e)
 {
     json_t *s = json_string(sum);
-    if (!s || json_object_set_new(c->covered, name, s)) FAIL(e, TARE_E_NOMEM, "%s: no memory for the sum of %s", c->path, name);
+    if (!s || json_object_set_new(c->covered, name, s))
+        FAIL(e, TARE_E_NOMEM, "%s: out of memory for the checksum of %s", c->path, name);
     return TARE_OK;
 }
 
@@ -117,7 +119,7 @@ tare_status chain_cover(struct chain *c, const char *name, const void *data, int
 {
     char sum[CHAIN_SUM];
     chain_sum(data, n, sum);
-    return cover_sum(c, name, sum, e);
+    return cover_checksum(c, name, sum, e);
 }
 
 static tare_status cover_file(struct chain *c, const char *name, struct err *e)
@@ -134,7 +136,7 @@ static tare_status print_link(struct chain *c, int64_t step, const char *kind, s
     char sum[CHAIN_SUM];
     TRY(str_addf(line, e, "{\"step\":%lld,\"link\":\"%s\",\"files\":", (long long)step, kind));
     TRY(json_print(c->covered, line, e));
-    TRY(link_sum(c->last, line->data, line->size, sum, e));
+    TRY(link_checksum(c->last, line->data, line->size, sum, e));
     TRY(str_addf(line, e, "%s%s\"}\n", END, sum));
     memcpy(c->last, sum, CHAIN_SUM);
     return TARE_OK;
@@ -195,22 +197,23 @@ void chain_close(struct chain *c)
     free(c);
 }
 
-/* ---------------------------------------------------------------- going on */
+/* ---------------------------------------------------------------- resuming */
 
 struct cut {
     struct chain *c;
     int64_t step, lines;
 };
 
-/* Links up to the step are kept. Those of a process that began there, or ended there, are history and stay. */
+/* Keeps links up to the step. Links of processes that started or ended at that step are history and
+ * also stay. */
 static tare_status keep_link(void *ctx, const struct chain_link *l, struct err *e)
 {
     struct cut *k = ctx;
-    if (l->step > k->step) return TARE_E_CANCELLED; /* the rest is cut off */
+    if (l->step > k->step) return TARE_E_CANCELLED; /* the remaining links are removed */
     if (!l->follows)
         FAIL(
             e, TARE_E_CORRUPT,
-            "%s:%lld: does not follow from the line before it, so files of this run were changed; look with tare verify-run %s, or remove the file to go on with a chain that begins anew",
+            "%s:%lld: does not follow from the line before it, so files of this run were changed; inspect them with tare reproduce %s, or remove the file to start a new chain",
             k->c->path, (long long)l->line, k->c->dir);
     memcpy(k->c->last, l->chain, CHAIN_SUM);
     return TARE_OK;
@@ -227,7 +230,7 @@ tare_status chain_check(const char *run_dir, int64_t step, struct err *e)
     return status == TARE_E_CANCELLED ? TARE_OK : status;
 }
 
-/* Bytes of the links up to the step, whose last sum goes to c->last. */
+/* Computes the bytes of the links up to the step, and stores the last checksum in c->last. */
 static tare_status kept_bytes(struct chain *c, const struct str *text, int64_t step, int64_t *end, struct err *e)
 {
     struct cut k = {.c = c, .step = step};
@@ -237,8 +240,9 @@ static tare_status kept_bytes(struct chain *c, const struct str *text, int64_t s
     return status == TARE_E_CANCELLED ? TARE_OK : status;
 }
 
-/* Takes the sum of the last line, and what *last was. False: the line is no link. */
-static bool last_sum(const struct str *text, char last[CHAIN_SUM], char was[CHAIN_SUM])
+/* Stores the checksum of the last line in `last`, and the former value of `last` in `was`. Returns
+ * false if that line is not a link. */
+static bool last_checksum(const struct str *text, char last[CHAIN_SUM], char was[CHAIN_SUM])
 {
     const char *end = text->data + text->size - 1; /* the newline */
     if (text->size <= TAIL || memcmp(end - TAIL, END, sizeof END - 1)) return false;
@@ -247,7 +251,7 @@ static bool last_sum(const struct str *text, char last[CHAIN_SUM], char was[CHAI
     return true;
 }
 
-/* A link after this text. */
+/* Appends a link to the text. */
 static tare_status append_link(struct chain *c, int64_t step, const char *kind, struct str *text, struct err *e)
 {
     OWNED(str_free) struct str line = {0};
@@ -255,11 +259,12 @@ static tare_status append_link(struct chain *c, int64_t step, const char *kind, 
     return str_add(text, line.data, line.size, e);
 }
 
-/* Links of later steps stay until what they are about is gone: until then this link follows them too. */
-static tare_status announce(struct chain *c, struct str *old, int64_t step, const char *kind, struct err *e)
+/* Links of later steps stay until their files are removed. Until then this link follows them
+ * too. */
+static tare_status announce_link(struct chain *c, struct str *old, int64_t step, const char *kind, struct err *e)
 {
     char settled[CHAIN_SUM];
-    if (!last_sum(old, c->last, settled)) return TARE_OK;
+    if (!last_checksum(old, c->last, settled)) return TARE_OK;
     TRY(append_link(c, step, kind, old, e));
     memcpy(c->last, settled, CHAIN_SUM);
     return fs_write_atomic(c->path, old->data, old->size, e);
@@ -272,10 +277,11 @@ static tare_status begin_link(struct chain *c, int64_t step, const char *kind, s
     int64_t kept = 0;
     tare_status status = fs_exists(c->path) ? fs_read_all(c->path, &old, e) : TARE_OK;
     if (!status) status = kept_bytes(c, &old, step, &kept, e);
-    while (old.size && old.data[old.size - 1] != '\n') old.size--; /* half a line, from a write that was cut off */
+    /* drops a partial line left by an interrupted write */
+    while (old.size && old.data[old.size - 1] != '\n') old.size--;
     const bool goes_back = kept < old.size;
     if (!status) status = str_add(&c->whole, old.data, kept, e);
-    if (!status && goes_back) status = announce(c, &old, at, kind, e);
+    if (!status && goes_back) status = announce_link(c, &old, at, kind, e);
     if (!status) status = append_link(c, at, kind, &c->whole, e);
     if (!status && !goes_back) {
         status = fs_write_atomic(c->path, c->whole.data, c->whole.size, e);
@@ -317,10 +323,11 @@ tare_status chain_open(const char *run_dir, const struct chain_start *start, str
 {
     *out = NULL;
     struct chain *c = calloc(1, sizeof *c);
-    if (!c) FAIL(e, TARE_E_NOMEM, "%s: no memory for its chain", run_dir);
+    if (!c) FAIL(e, TARE_E_NOMEM, "%s: out of memory for its chain", run_dir);
     c->fd = -1;
     c->covered = json_object();
-    tare_status status = c->covered ? fs_join(c->dir, "", run_dir, e) : err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "no memory");
+    tare_status status =
+        c->covered ? fs_join(c->dir, "", run_dir, e) : err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "out of memory");
     if (!status) status = fs_join(c->path, run_dir, FILE_NAME, e);
     if (!status) status = open_at(c, start, e);
     if (status)

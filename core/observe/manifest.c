@@ -26,7 +26,7 @@ const char *manifest_commit(void)
     return TARE_COMMIT;
 }
 
-/* The text after "key : " in a file of /proc. */
+/* Reads the text after "key : " in a file of /proc. */
 static bool proc_value(const char *file, const char *key, char *out, size_t n)
 {
     FILE *f = fopen(file, "r");
@@ -93,7 +93,7 @@ static json_t *plugins_json(const struct manifest *m)
     return json_unless(bad, all);
 }
 
-/* This process's own command line, as the system keeps it: arguments ended by NUL. */
+/* Returns this process's command line from the system, which separates arguments with NUL. */
 static json_t *command_json(void)
 {
     json_t *all = json_array();
@@ -115,7 +115,7 @@ static json_t *now_json(void)
     return json_string(text);
 }
 
-/* What holds for one process: the first, or one that went on. */
+/* Describes one process: the first, or one that resumed the run. */
 static json_t *process_json(const struct manifest *m, uint64_t program)
 {
     char abi[32];
@@ -129,7 +129,7 @@ static json_t *process_json(const struct manifest *m, uint64_t program)
                      jansson_version_str(), "sqlite", sqlite3_libversion(), "compiler", __VERSION__);
 }
 
-static tare_status print(const json_t *root, struct str *out, struct err *e)
+static tare_status print_manifest(const json_t *root, struct str *out, struct err *e)
 {
     TRY(json_print_lines(root, out, e));
     return str_add(out, "\n", 1, e);
@@ -141,23 +141,22 @@ tare_status manifest_print(const struct manifest *m, const char *previous, int64
     bool bad = false;
     TRY(fs_hash_file("/proc/self/exe", &program, e));
     OWNED(json_decrefp) json_t *now = process_json(m, program), *root = NULL;
-    if (!now)
-        FAIL(e, TARE_E_INVALID, "the manifest cannot be made; there is no memory, or a path or a plugin's name is not valid UTF-8");
+    if (!now) FAIL(e, TARE_E_INVALID, "cannot print the manifest: out of memory, or a path or a plugin's name is not valid UTF-8");
     if (m->models) json_put(now, &bad, "models", json_incref((json_t *)(uintptr_t)m->models));
     if (previous && json_parse(previous, (int64_t)strlen(previous), "manifest.json", &root, e) == TARE_E_NOMEM) return e->code;
     if (json_is_object(root)) {
         json_t *list = json_object_get(root, "resumed");
         if (!json_is_array(list)) json_put(root, &bad, "resumed", list = json_array());
         json_put(now, &bad, "step", json_integer(step));
-        json_add(bad ? NULL : list, &bad, json_incref(now)); /* without memory the list is gone */
+        json_add(bad ? NULL : list, &bad, json_incref(now)); /* without memory the list is NULL */
         json_t *rollbacks = json_object_get(root, "rollbacks");
         while ((int64_t)json_array_size(rollbacks) > m->rollbacks) json_array_remove(rollbacks, json_array_size(rollbacks) - 1);
-    } else { /* the first process, or a manifest that cannot be read and is not worth losing a run for */
+    } else { /* the first process, or an unreadable manifest, which is not worth ending a run */
         json_decref(root);
         root = json_incref(now);
     }
-    if (bad) FAIL(e, TARE_E_NOMEM, "no memory for the manifest");
-    return print(root, out, e);
+    if (bad) FAIL(e, TARE_E_NOMEM, "out of memory for the manifest");
+    return print_manifest(root, out, e);
 }
 
 tare_status manifest_add_rollback(const char *run_dir, const struct manifest_rollback *b, struct str *out, struct err *e)
@@ -169,9 +168,10 @@ tare_status manifest_add_rollback(const char *run_dir, const struct manifest_rol
     json_t *list = json_object_get(root, "rollbacks");
     if (!json_is_array(list) && !json_object_set_new(root, "rollbacks", json_array())) list = json_object_get(root, "rollbacks");
     json_t *one = json_pack("{s:I, s:I, s:o}", "step", (json_int_t)b->step, "to", (json_int_t)b->to, "why",
-                            json_readable(b->why)); /* it may name a file whose name is not UTF-8 */
-    if (!one || json_array_append_new(list, one)) FAIL(e, TARE_E_NOMEM, "%s: no memory", path);
-    return print(root, out, e);
+                            /* it may contain a file name that is not UTF-8 */
+                            json_readable(b->why));
+    if (!one || json_array_append_new(list, one)) FAIL(e, TARE_E_NOMEM, "%s: out of memory", path);
+    return print_manifest(root, out, e);
 }
 
 tare_status manifest_continue(const char *run_dir, const struct manifest *m, bool resume, int64_t step, struct str *text,
@@ -184,7 +184,7 @@ tare_status manifest_continue(const char *run_dir, const struct manifest *m, boo
     return manifest_print(m, before.data, step, text, e);
 }
 
-/* Its name, or its file's: either may have been exchanged with the file. */
+/* Compares the name and the file name: either may change when the file is replaced. */
 static bool is_same_plugin(const json_t *then, const struct manifest_plugin *p)
 {
     return !strcmp(json_text_or(then, "kind", ""), p->kind) &&
@@ -196,7 +196,7 @@ tare_status manifest_changed_plugins(const char *run_dir, const struct manifest 
     char path[FS_PATH], hash[17];
     OWNED(json_decrefp) json_t *root = NULL;
     TRY(fs_join(path, run_dir, "manifest.json", e));
-    if (json_read_file(path, &root, NULL) == TARE_E_NOMEM) FAIL(e, TARE_E_NOMEM, "%s: no memory to read it", path);
+    if (json_read_file(path, &root, NULL) == TARE_E_NOMEM) FAIL(e, TARE_E_NOMEM, "%s: out of memory", path);
     const json_t *list = json_object_get(root, "resumed");
     const json_t *last = json_array_size(list) ? json_array_get(list, json_array_size(list) - 1) : root;
     for (int64_t i = 0; i < m->n_plugins; i++) {

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-struct names { /* the names that are set, with their values */
+struct names { /* metrics of the current step */
     char **name;
     double *value;
     int64_t n, capacity;
@@ -23,9 +23,9 @@ struct names { /* the names that are set, with their values */
 struct metrics {
     char path[FS_PATH]; /* metrics.jsonl */
     int fd;
-    int64_t last; /* step recorded last, -1: none */
+    int64_t last; /* last recorded step; -1: none */
     struct names now;
-    bool lost; /* no memory in metrics_set: told by metrics_step */
+    bool lost; /* metrics_set ran out of memory; reported by metrics_step */
     pthread_mutex_t lock;
     struct str line;
     struct events *events;
@@ -110,13 +110,13 @@ static tare_status print_line(int64_t step, const struct names *s, struct str *o
     return str_add(out, "}\n", 2, e);
 }
 
-/* A line of metrics.jsonl back into step, names and values. */
+/* Parses a line of metrics.jsonl into step, names and values. */
 static tare_status parse_line(const char *text, int64_t n, const char *where, int64_t *step, struct names *s, struct err *e)
 {
     OWNED(json_decrefp) json_t *o = NULL;
     names_clear(s);
     tare_status status = json_parse(text, n, where, &o, e);
-    if (!status && !json_is_object(o)) status = err_set(e, TARE_E_CORRUPT, __FILE__, __LINE__, "%s: not a JSON object", where);
+    if (!status && !json_is_object(o)) status = err_set(e, TARE_E_CORRUPT, __FILE__, __LINE__, "%s: must be a JSON object", where);
     if (!status) status = json_get_int(o, "step", where, step, e);
     if (status) {
         if (e) e->code = TARE_E_CORRUPT;
@@ -128,7 +128,7 @@ static tare_status parse_line(const char *text, int64_t n, const char *where, in
     {
         if (!strcmp(key, "step")) continue;
         if (!names_set(s, key, json_is_number(value) ? json_number_value(value) : NAN))
-            FAIL(e, TARE_E_NOMEM, "%s: no memory", where);
+            FAIL(e, TARE_E_NOMEM, "%s: out of memory", where);
     }
     return TARE_OK;
 }
@@ -141,12 +141,13 @@ static struct metric_row row_of(int64_t step, const struct names *s)
     return row;
 }
 
-/* The database can be made from metrics.jsonl at any time, so a run does not end for it: a full disk, a lock that stays, a path that is
- * too long for SQLite. */
-static void without_database(struct metrics *m, const struct err *why)
+/* Continues without the database, which can be rebuilt from metrics.jsonl at any time: a full disk,
+ * a persistent lock or a path too long for SQLite does not end the run. */
+static void drop_database(struct metrics *m, const struct err *why)
 {
-    log_warn("%s; this run continues without it. metrics.jsonl has every step, and --resume fills the database from it",
-             why->message);
+    log_warn(
+        "%s; this run continues without the database; metrics.jsonl has every step, and --resume rebuilds the database from it",
+        why->message);
     database_close(m->database);
     m->database = NULL;
 }
@@ -154,14 +155,15 @@ static void without_database(struct metrics *m, const struct err *why)
 static void add_to_database(struct metrics *m, const struct metric_row *row)
 {
     struct err why = {0};
-    if (m->database && database_add(m->database, row, &why)) without_database(m, &why);
+    if (m->database && database_add(m->database, row, &why)) drop_database(m, &why);
 }
 
-/* Goes through the lines with step <= keep, handing each to the sinks that are open. *kept: bytes of them. The last line may be half
- * written (no newline, or no JSON): it is where a process was killed. A line after that of step keep is made again in any case: a crash of the
- * machine may have torn it. Any other bad line is refused. */
-static tare_status replay(struct metrics *m, const struct str *text, int64_t keep, struct str *records, int64_t *kept,
-                          struct err *e)
+/* Feeds the lines with step <= keep to the open sinks. *kept: bytes of these lines. The last line
+ * may be partial (no newline, or invalid JSON) if a process was killed. A line after that of step
+ * keep is written again anyway, so it may be torn by a crash of the machine. Any other bad line is
+ * an error. */
+static tare_status replay_lines(struct metrics *m, const struct str *text, int64_t keep, struct str *records, int64_t *kept,
+                                struct err *e)
 {
     OWNED(names_free) struct names s = {0};
     int64_t number = 1;
@@ -204,19 +206,19 @@ static tare_status open_sinks(struct metrics *m, const struct metrics_options *o
     int64_t kept = 0;
     struct err why = {0};
     const struct database_run run = {o->name, o->config, o->manifest, o->keep < 0};
-    if (o->database && database_open(o->dir, run, &m->database, &why)) without_database(m, &why);
+    if (o->database && database_open(o->dir, run, &m->database, &why)) drop_database(m, &why);
     if (o->tensorboard) TRY(events_header(records, unix_seconds(), e));
-    if (text->size && o->keep >= 0) TRY(replay(m, text, o->keep, o->tensorboard ? records : NULL, &kept, e));
+    if (text->size && o->keep >= 0) TRY(replay_lines(m, text, o->keep, o->tensorboard ? records : NULL, &kept, e));
     if (o->keep > 0 && m->last < o->keep)
-        log_warn("%s: the last step on record is %lld, and the run continues after step %lld", m->path, (long long)m->last,
+        log_warn("%s: the last recorded step is %lld, but the run continues after step %lld", m->path, (long long)m->last,
                  (long long)o->keep);
     TRY(cut_and_open(m, text, kept, e));
     if (o->tensorboard) TRY(events_open(o->dir, records, &m->events, e));
-    if (m->database && database_commit(m->database, &why)) without_database(m, &why);
+    if (m->database && database_commit(m->database, &why)) drop_database(m, &why);
     return TARE_OK;
 }
 
-static void destroy(struct metrics *m)
+static void destroy_metrics(struct metrics *m)
 {
     if (m->fd >= 0) close(m->fd);
     events_close(m->events);
@@ -231,7 +233,7 @@ tare_status metrics_open(const struct metrics_options *o, struct metrics **out, 
 {
     *out = NULL;
     struct metrics *m = calloc(1, sizeof *m);
-    if (!m) FAIL(e, TARE_E_NOMEM, "%s: no memory for metrics", o->dir);
+    if (!m) FAIL(e, TARE_E_NOMEM, "%s: out of memory for metrics", o->dir);
     m->fd = -1;
     m->last = -1;
     pthread_mutex_init(&m->lock, NULL);
@@ -240,7 +242,7 @@ tare_status metrics_open(const struct metrics_options *o, struct metrics **out, 
     if (!status && fs_exists(m->path)) status = fs_read_all(m->path, &text, e);
     if (!status) status = open_sinks(m, o, &text, &records, e);
     if (status) {
-        destroy(m);
+        destroy_metrics(m);
         return status;
     }
     *out = m;
@@ -249,31 +251,33 @@ tare_status metrics_open(const struct metrics_options *o, struct metrics **out, 
 
 /* ---------------------------------------------------------------- a step */
 
-static tare_status record(struct metrics *m, int64_t step, struct err *e)
+static tare_status record_step(struct metrics *m, int64_t step, struct err *e)
 {
-    if (m->lost) FAIL(e, TARE_E_NOMEM, "no memory for the metrics of step %lld", (long long)step);
+    if (m->lost) FAIL(e, TARE_E_NOMEM, "out of memory for the metrics of step %lld", (long long)step);
     if (step <= m->last)
         FAIL(e, TARE_E_STATE, "metrics of step %lld after those of step %lld", (long long)step, (long long)m->last);
     if (!names_set(&m->now, "time/unix", unix_seconds()))
-        FAIL(e, TARE_E_NOMEM, "no memory for the metrics of step %lld", (long long)step);
+        FAIL(e, TARE_E_NOMEM, "out of memory for the metrics of step %lld", (long long)step);
     str_clear(&m->line);
     TRY(print_line(step, &m->now, &m->line, e));
-    m->last = step; /* even if a sink fails: a line that may be half there must not be followed by another of this step */
+    /* Set before the sinks run: a line that may be partly written must not be followed by another
+     * of this step. */
+    m->last = step;
     TRY(fs_check_open(m->fd, m->path, e));
     TRY(events_append_all(m->fd, m->path, m->line.data, m->line.size, e));
     const struct metric_row row = row_of(step, &m->now);
     if (m->events) TRY(events_add(m->events, &row, e));
     struct err why = {0};
-    if (m->database && database_begin(m->database, &why)) without_database(m, &why);
+    if (m->database && database_begin(m->database, &why)) drop_database(m, &why);
     add_to_database(m, &row);
-    if (m->database && database_commit(m->database, &why)) without_database(m, &why);
+    if (m->database && database_commit(m->database, &why)) drop_database(m, &why);
     return TARE_OK;
 }
 
 tare_status metrics_step(struct metrics *m, int64_t step, struct err *e)
 {
     pthread_mutex_lock(&m->lock);
-    const tare_status status = record(m, step, e);
+    const tare_status status = record_step(m, step, e);
     names_clear(&m->now);
     pthread_mutex_unlock(&m->lock);
     return status;
@@ -295,14 +299,14 @@ tare_status metrics_close(struct metrics *m, const char *status, struct err *e)
     if (!m) return TARE_OK;
     const tare_status result = metrics_sync(m, e);
     struct err why = {0};
-    if (m->database && database_status(m->database, status, &why)) without_database(m, &why);
-    destroy(m);
+    if (m->database && database_status(m->database, status, &why)) drop_database(m, &why);
+    destroy_metrics(m);
     return result;
 }
 
 /* ---------------------------------------------------------------- checking */
 
-/* What TensorBoard should be told: the rows of metrics.jsonl. */
+/* Builds the expected TensorBoard events from the rows of metrics.jsonl. */
 static tare_status expected_events(const char *dir, struct str *records, struct err *e)
 {
     struct metrics m = {.last = -1};
@@ -310,7 +314,7 @@ static tare_status expected_events(const char *dir, struct str *records, struct 
     int64_t kept;
     TRY(fs_join(m.path, dir, "metrics.jsonl", e));
     if (fs_exists(m.path)) TRY(fs_read_all(m.path, &text, e));
-    if (text.size) TRY(replay(&m, &text, INT64_MAX, records, &kept, e));
+    if (text.size) TRY(replay_lines(&m, &text, INT64_MAX, records, &kept, e));
     return TARE_OK;
 }
 
@@ -325,6 +329,6 @@ tare_status metrics_check_events(const char *dir, bool open, struct err *e)
     TRY(events_read_header(&file, path, &head, e));
     const int64_t n = file.size - head, same = n < records.size ? n : records.size;
     if ((n != records.size && !open) || (same && memcmp(file.data + head, records.data, (size_t)same)))
-        FAIL(e, TARE_E_CORRUPT, "%s: does not say what metrics.jsonl says", EVENTS_FILE);
+        FAIL(e, TARE_E_CORRUPT, "%s: differs from metrics.jsonl", EVENTS_FILE);
     return TARE_OK;
 }

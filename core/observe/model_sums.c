@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* consolidated.safetensors: some folders have their weights a second time, in a form that is not read. */
+/* Selects the files that a model is read from. Some folders contain their weights a second time as
+ * consolidated.safetensors, which is never read. */
 static int is_read(const struct dirent *d)
 {
     static const char *const NAMES[] = {
@@ -18,15 +19,16 @@ static int is_read(const struct dirent *d)
     return str_ends_with(d->d_name, ".safetensors") && strncmp(d->d_name, "consolidated", 12);
 }
 
-static tare_status add_file(json_t *files, const char *folder, const char *name, struct err *e)
+static tare_status add_checksum(json_t *files, const char *folder, const char *name, struct err *e)
 {
     char path[FS_PATH], text[17];
     uint64_t hash;
     TRY(fs_join(path, folder, name, e));
     TRY(fs_hash_file(path, &hash, e));
     snprintf(text, sizeof text, "%016llx", (unsigned long long)hash);
-    if (str_utf8_error(name, (int64_t)strlen(name))) return TARE_OK; /* JSON has no such names, and no model */
-    if (json_object_set_new(files, name, json_string(text))) FAIL(e, TARE_E_NOMEM, "%s: no memory for its sum", path);
+    /* JSON cannot hold such names, and models do not use them */
+    if (str_utf8_error(name, (int64_t)strlen(name))) return TARE_OK;
+    if (json_object_set_new(files, name, json_string(text))) FAIL(e, TARE_E_NOMEM, "%s: out of memory for its checksum", path);
     return TARE_OK;
 }
 
@@ -34,11 +36,11 @@ static tare_status add_folder(json_t *files, const char *folder, struct err *e)
 {
     OWNED(fs_list_free) struct fs_list list = {0};
     TRY(fs_list(folder, is_read, &list, e));
-    for (int i = 0; i < list.n; i++) TRY(add_file(files, folder, list.entry[i]->d_name, e));
+    for (int i = 0; i < list.n; i++) TRY(add_checksum(files, folder, list.entry[i]->d_name, e));
     return TARE_OK;
 }
 
-/* Another role's sums, if it has the same path: they are not made again. */
+/* Returns the checksums of another role with the same path, to compute them only once. */
 static json_t *same_path(json_t *all, const char *path)
 {
     const char *key;
@@ -62,14 +64,15 @@ static tare_status add_role(json_t *all, const struct model_role *r, struct err 
     } else {
         fs_dirname(folder, path);
         const tare_status status =
-            fs_is_dir(path) ? add_folder(files, path, e) : add_file(files, folder, strrchr(path, '/') + 1, e);
+            fs_is_dir(path) ? add_folder(files, path, e) : add_checksum(files, folder, strrchr(path, '/') + 1, e);
         one = json_pack("{s:o, s:O}", "path", json_readable(path), "files", files);
         if (status) {
             json_decref(one);
             return status;
         }
     }
-    if (!one || json_object_set_new(all, r->key, one)) FAIL(e, TARE_E_NOMEM, "%s: no memory for the sums of its files", r->key);
+    if (!one || json_object_set_new(all, r->key, one))
+        FAIL(e, TARE_E_NOMEM, "%s: out of memory for the checksums of its files", r->key);
     return TARE_OK;
 }
 
@@ -81,7 +84,7 @@ tare_status model_sums(const struct model_role *roles, int n, json_t **out, stru
     return TARE_OK;
 }
 
-/* Where a sum is none, every file would be called new. */
+/* Checks that every recorded file has a checksum; otherwise each file would be reported as new. */
 static tare_status check_recorded(const char *path, const json_t *models, struct err *e)
 {
     const char *key, *name;
@@ -89,11 +92,11 @@ static tare_status check_recorded(const char *path, const json_t *models, struct
     json_object_foreach((json_t *)(uintptr_t)models, key, role)
     {
         json_t *files = json_object_get(role, "files");
-        if (!json_is_object(files)) FAIL(e, TARE_E_CORRUPT, "%s: models, %s: is not what was written there", path, key);
+        if (!json_is_object(files)) FAIL(e, TARE_E_CORRUPT, "%s: models, %s: must be an object with \"files\"", path, key);
         json_object_foreach(files, name, sum)
         {
             if (!json_is_string(sum))
-                FAIL(e, TARE_E_CORRUPT, "%s: models, %s: the sum of %s is not what was written there", path, key, name);
+                FAIL(e, TARE_E_CORRUPT, "%s: models, %s: the checksum of %s must be a string", path, key, name);
         }
     }
     return TARE_OK;
@@ -123,10 +126,10 @@ static tare_status compare_files(const json_t *then, const json_t *now, struct m
     {
         const char *was = json_string_value(sum), *is = json_text_or(now, c.file, NULL);
         if (was && is && !strcmp(was, is)) continue;
-        c.what = is ? "is not the file that the run was trained with" : "is gone";
+        c.what = is ? "differs from the file that the run was trained with" : "was removed";
         TRY(visit(ctx, &c, e));
     }
-    c.what = "was not there when the run was trained";
+    c.what = "did not exist when the run was trained";
     c.is_new = true;
     json_object_foreach((json_t *)(uintptr_t)now, c.file, sum)
     {

@@ -14,14 +14,15 @@ struct observe {
     char dir[FS_PATH];
     int lock;
     bool rollouts;
-    int64_t synced, last; /* steps whose dumps are on the disk; step recorded last */
+    int64_t synced, last; /* last step whose dumps are synced; last recorded step */
     struct metrics *metrics;
     struct chain *chain;
     struct progress *progress;
     struct exporter *exporter; /* NULL: none */
 };
 
-/* ---- the history of config.ini: a resumed run whose configuration differs keeps what earlier steps ran with, as comments at the top */
+/* ---- The history of config.ini: a resumed run with a changed configuration keeps the former
+ * values as comments at the top. */
 
 static const char HISTORY[] = "# after step ";
 
@@ -42,7 +43,7 @@ static tare_status add_change(void *ctx, const struct config_difference *d, stru
     return str_add(h->out, "\n", 1, e);
 }
 
-/* The old file's own history, then what changes now. */
+/* Copies the history of the old file, then adds the current changes. */
 static tare_status add_history(const char *path, const struct config *c, int64_t step, struct str *out, struct err *e)
 {
     struct str old = {0};
@@ -59,21 +60,22 @@ static tare_status add_history(const char *path, const struct config *c, int64_t
     gmtime_r(&now, &t);
     strftime(h.when, sizeof h.when, "%Y-%m-%dT%H:%M:%SZ", &t);
     status = config_load(&before, path, NULL, 0, e);
-    if (status == TARE_E_NOMEM || status == TARE_E_IO) return status; /* the file may be well */
+    /* the file itself may be valid */
+    if (status == TARE_E_NOMEM || status == TARE_E_IO) return status;
     if (status) return str_addf(out, e, "%s%lld (%s): the file could not be read\n", HISTORY, (long long)h.step, h.when);
     status = config_compare(&before, c, add_change, &h, e);
     config_free(&before);
     return status;
 }
 
-/* The text of config.ini. before: the file that it continues from `step`, or NULL. */
+/* Prints the text of config.ini. before: the file that it continues from `step`, or NULL. */
 static tare_status config_text(const struct config *c, const char *before, int64_t step, struct str *text, struct err *e)
 {
     OWNED(str_free) struct str history = {0}, out = {0};
     if (before) TRY(add_history(before, c, step, &history, e));
     if (history.size)
         TRY(str_addf(text, e,
-                     "# Changed when the run was resumed; up to the step named, the value before the arrow was used:\n%s\n",
+                     "# Changed when the run was resumed. Up to the named step, the value before the arrow was used:\n%s\n",
                      history.data));
     TRY(config_dump(c, &out, e));
     return str_add(text, out.data, out.size, e);
@@ -86,15 +88,16 @@ tare_status observe_config(const char *path, const struct config *c, const char 
     return fs_write_atomic(path, text.data, text.size, e);
 }
 
-/* What describes the run: made before the first step, and again when the run continues. */
+/* Files that describe the run: written before the first step, and again when the run is resumed. */
 struct description {
     const char *dir;
-    int64_t step; /* that the run continues from */
+    int64_t step; /* the step resumed from */
     char config_path[FS_PATH], manifest_path[FS_PATH];
-    struct str config, manifest, lock, settings; /* settings: the configuration alone */
+    /* settings: the configuration without its history */
+    struct str config, manifest, lock, settings;
 };
 
-static tare_status describe(struct description *d, const struct config *c, const struct manifest *m, bool resume, struct err *e)
+static tare_status describe_run(struct description *d, const struct config *c, const struct manifest *m, bool resume, struct err *e)
 {
     TRY(fs_join(d->config_path, d->dir, "config.ini", e));
     TRY(fs_join(d->manifest_path, d->dir, "manifest.json", e));
@@ -104,8 +107,8 @@ static tare_status describe(struct description *d, const struct config *c, const
     return manifest_continue(d->dir, m, resume, d->step, &d->manifest, e);
 }
 
-/* The chain's link comes first: whenever the process is killed from here on, the chain ends with a link that says what the files are about to be
- * (lab/replay/sums.c). */
+/* The link is written first: if the process is killed later, the chain ends with a link that
+ * describes the files about to be written (lab/replay/sums.c). */
 static tare_status begin_records(struct observe *o, const struct description *d, const struct metrics_options *metrics,
                                  struct err *e)
 {
@@ -129,7 +132,7 @@ static tare_status open_records(struct observe *o, const struct config *c, const
                                 struct err *e)
 {
     struct description d = {.dir = o->dir, .step = step};
-    tare_status status = describe(&d, c, m, resume, e);
+    tare_status status = describe_run(&d, c, m, resume, e);
     const struct metrics_options metrics = {.dir = o->dir,
                                             .name = c->run.name,
                                             .config = d.settings.data,
@@ -150,13 +153,14 @@ tare_status observe_open(const struct config *c, const struct manifest *m, bool 
 {
     *out = NULL;
     struct observe *o = calloc(1, sizeof *o);
-    if (!o) FAIL(e, TARE_E_NOMEM, "%s: no memory", c->run.dir);
+    if (!o) FAIL(e, TARE_E_NOMEM, "%s: out of memory", c->run.dir);
     o->lock = -1;
     o->rollouts = c->log.rollouts;
     o->synced = o->last = step;
     tare_status status = fs_join(o->dir, "", c->run.dir, e);
     if (!status) status = run_lock_hold(o->dir, &o->lock, e);
-    if (!status) status = run_lock_check(o->dir, resume, e); /* again: another process may have been here since the first look */
+    /* Check again: another process may have used the folder since the first check. */
+    if (!status) status = run_lock_check(o->dir, resume, e);
     if (!status) status = open_records(o, c, m, resume, step, e);
     if (!status) status = progress_new(c->log.progress, "step", step > 0 ? step : 0, c->train.steps, &o->progress, e);
     if (status) {

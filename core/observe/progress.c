@@ -24,7 +24,7 @@ tare_status progress_new(enum progress_form form, const char *what, int64_t done
                          struct err *e)
 {
     struct progress *p = *out = calloc(1, sizeof *p);
-    if (!p) FAIL(e, TARE_E_NOMEM, "no memory for the progress line");
+    if (!p) FAIL(e, TARE_E_NOMEM, "out of memory for the progress line");
     snprintf(p->what, sizeof p->what, "%s", what);
     p->done = done;
     p->total = total;
@@ -67,7 +67,8 @@ void progress_print(char *text, int64_t n, struct progress_place place, const st
     }
 }
 
-/* "[=======>      ] step ...", cut to the terminal's width: a longer line could not be redrawn in place. */
+/* Draws "[=======> ] step ...", cut to the terminal's width, because a longer line could not be
+ * redrawn in place. */
 static void draw_bar(const struct progress *p, const char *text)
 {
     char line[400];

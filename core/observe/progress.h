@@ -1,5 +1,5 @@
-/* Progress on standard error: a line that is redrawn on a terminal; plain lines elsewhere, at most one in ten seconds and the last;
- * nothing when messages below warnings are not wanted. */
+/* Progress on standard error: a redrawn line on a terminal; elsewhere plain lines, at most one
+ * every ten seconds and the last one; nothing if the log level hides messages below warnings. */
 #ifndef TARE_CORE_OBSERVE_PROGRESS_H
 #define TARE_CORE_OBSERVE_PROGRESS_H
 
@@ -11,17 +11,17 @@ struct progress_values { /* NaN: not shown */
     double reward, length, entropy, signal, tokens_per_second;
 };
 
-/* mode: auto, bar, lines, none (log.progress). done: of total steps. what: "train", shown first. */
+/* form: log.progress. done: steps done of total. what: "train", shown first. */
 tare_status progress_new(enum progress_form form, const char *what, int64_t done, int64_t total, struct progress **out,
                          struct err *e);
 void progress_step(struct progress *p, int64_t done, const struct progress_values *v);
-void progress_free(struct progress *p); /* removes the line; NULL: nothing */
+void progress_free(struct progress *p); /* removes the line; no-op for NULL */
 struct progress_place {
     const char *what;
     int64_t done, total;
-    double left; /* seconds, NaN: unknown */
+    double left; /* seconds; NaN: unknown */
 };
-/* "step 12/500  reward 0.312  ...": at most n bytes. */
+/* Prints "step 12/500 reward 0.312 ..." in at most n bytes. */
 void progress_print(char *text, int64_t n, struct progress_place at, const struct progress_values *v);
 
 #endif

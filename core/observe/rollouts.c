@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Text as JSON; bytes that are not UTF-8 become U+FFFD, one for one. */
+/* Converts text to JSON. Each byte that is not UTF-8 becomes U+FFFD. */
 static json_t *text_json(tare_text t)
 {
     if (!t.data) return json_string("");
@@ -46,7 +46,8 @@ static json_t *verdict_json(int32_t code)
     return json_string(name ? name : "none");
 }
 
-/* The prompt itself stands in the first line of its group alone: it may be much longer than its completions. */
+/* Only the first line of a group contains the prompt, which may be much longer than its
+ * completions. */
 static void put_prompt(json_t *o, bool *bad, const struct batch *b, int64_t m, bool first)
 {
     const struct row *row = b->row ? b->row[m] : NULL;
@@ -90,7 +91,7 @@ static void put_advantage(json_t *o, bool *bad, const struct batch *b, int64_t m
     if (b->confidence) json_put(o, bad, "confidence", number_json(b->confidence[m]));
     if (b->advantage) json_put(o, bad, "advantage", number_json(b->advantage[i]));
     if (b->rollout_weight) json_put(o, bad, "rollout_weight", number_json(b->rollout_weight[i]));
-    if (b->fate) json_put(o, bad, "fate", json_string(fate_name(b->fate[i])));
+    if (b->fate) json_put(o, bad, "fate", json_string(batch_fate_name(b->fate[i])));
 }
 
 static tare_status print_rollout(const struct batch *b, int64_t m, int64_t i, struct str *out, struct err *e)
@@ -107,9 +108,9 @@ static tare_status print_rollout(const struct batch *b, int64_t m, int64_t i, st
     put_advantage(o, &bad, b, m, i);
     if (b->token_begin) json_put(o, &bad, "length", json_integer(b->token_begin[i + 1] - b->token_begin[i]));
     if (b->off_policy && b->off_policy[i]) json_put(o, &bad, "off_policy", json_true());
-    if (b->finish) json_put(o, &bad, "finish", json_string(finish_name(b->finish[i])));
+    if (b->finish) json_put(o, &bad, "finish", json_string(batch_finish_name(b->finish[i])));
     tare_status status =
-        bad ? err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "no memory to print rollout %lld", (long long)i) : json_print(o, out, e);
+        bad ? err_set(e, TARE_E_NOMEM, __FILE__, __LINE__, "out of memory for rollout %lld", (long long)i) : json_print(o, out, e);
     json_decref(o);
     return status ? status : str_add(out, "\n", 1, e);
 }

@@ -1,4 +1,4 @@
-/* metrics.jsonl read back into series. */
+/* Reads metrics.jsonl back into series. */
 #include "observe/run_data.h"
 
 #include "base/fs.h"
@@ -52,10 +52,11 @@ tare_status run_folder_check(const char *dir, struct err *e)
     for (int i = 0; i < 3; i++) {
         TRY(fs_join(path, dir, FILES[i], e));
         TRY(fs_there(path, &there[i], e));
-        if (there[i]) TRY(fs_map(path, &m, e)); /* what is no regular file might be waited for */
+        /* opening a pipe would block, so only regular files are mapped */
+        if (there[i]) TRY(fs_map(path, &m, e));
         if (there[i]) fs_unmap(&m);
     }
-    if (!there[0] && !there[1]) FAIL(e, TARE_E_NOT_FOUND, "%s: no run is there (no metrics.jsonl, no manifest.json)", dir);
+    if (!there[0] && !there[1]) FAIL(e, TARE_E_NOT_FOUND, "%s: no run found (no metrics.jsonl, no manifest.json)", dir);
     return TARE_OK;
 }
 
@@ -65,7 +66,7 @@ bool run_data_is_sweep(const char *dir)
     return !fs_join(path, dir, "sweep.json", NULL) && fs_exists(path);
 }
 
-static tare_status grow(struct reading *r)
+static tare_status grow_series(struct reading *r)
 {
     struct series *larger;
     const int64_t capacity = r->capacity ? 2 * r->capacity : 64;
@@ -77,7 +78,7 @@ static tare_status grow(struct reading *r)
     return TARE_OK;
 }
 
-/* The series called name, made when it is new: with room for a value of every line. */
+/* Finds the series called name, or creates it with capacity for a value of every line. */
 static tare_status series_of(struct reading *r, const char *name, struct series **out)
 {
     struct run_data *d = r->out;
@@ -86,7 +87,7 @@ static tare_status series_of(struct reading *r, const char *name, struct series 
         *out = &d->series[r->slot[at] - 1];
         if (!strcmp((*out)->name, name)) return TARE_OK;
     }
-    if (d->n_series == r->capacity) TRY(grow(r));
+    if (d->n_series == r->capacity) TRY(grow_series(r));
     *out = &d->series[d->n_series++];
     r->slot[at] = (int32_t)d->n_series;
     TRY(arena_strdup(r->a, name, -1, (char **)(uintptr_t) & (*out)->name, r->e));
@@ -94,14 +95,14 @@ static tare_status series_of(struct reading *r, const char *name, struct series 
     return arena_new_raw(r->a, &(*out)->value, r->lines, r->e);
 }
 
-static tare_status take_line(struct reading *r, const json_t *row, const char *where)
+static tare_status read_line(struct reading *r, const json_t *row, const char *where)
 {
     const char *name;
     json_t *value;
     int64_t step;
     TRY(json_get_int(row, "step", where, &step, r->e));
     if (step <= r->out->last_step)
-        FAIL(r->e, TARE_E_CORRUPT, "%s: step %lld after step %lld; steps must grow", where, (long long)step,
+        FAIL(r->e, TARE_E_CORRUPT, "%s: step %lld after step %lld; steps must increase", where, (long long)step,
              (long long)r->out->last_step);
     r->out->last_step = step;
     json_object_foreach((json_t *)(uintptr_t)row, name, value)
@@ -115,17 +116,17 @@ static tare_status take_line(struct reading *r, const json_t *row, const char *w
     return TARE_OK;
 }
 
-static tare_status take_text(struct reading *r, const struct str *text, const char *path)
+static tare_status read_lines(struct reading *r, const struct str *text, const char *path)
 {
     const char *at = text->data, *end = text->data + text->size;
     for (int64_t line = 1; at < end; line++) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
-        if (!newline) break; /* half written */
+        if (!newline) break; /* partial last line */
         char where[FS_PATH + 32];
         json_t *row = NULL;
         snprintf(where, sizeof where, "%s:%lld", path, (long long)line);
         tare_status status = json_parse(at, newline - at, where, &row, r->e);
-        if (!status) status = take_line(r, row, where);
+        if (!status) status = read_line(r, row, where);
         json_decref(row);
         if (status) return status;
         at = newline + 1;
@@ -146,7 +147,7 @@ tare_status run_data_read(const char *dir, struct arena *a, struct run_data *out
     TRY(fs_join(path, dir, "metrics.jsonl", e));
     if (!fs_exists(path)) {
         if (run_data_is_run(dir)) return TARE_OK; /* nothing recorded yet */
-        FAIL(e, TARE_E_NOT_FOUND, "%s: no run is there (no metrics.jsonl)", dir);
+        FAIL(e, TARE_E_NOT_FOUND, "%s: no run found (no metrics.jsonl)", dir);
     }
     OWNED(str_free) struct str text = {0};
     OWNED(mem_free_at) struct reading *r = NULL;
@@ -156,7 +157,7 @@ tare_status run_data_read(const char *dir, struct arena *a, struct run_data *out
     r->out = out;
     r->e = e;
     for (int64_t i = 0; i < text.size; i++) r->lines += text.data[i] == '\n';
-    return take_text(r, &text, path);
+    return read_lines(r, &text, path);
 }
 
 const struct series *run_data_find(const struct run_data *r, const char *name)
@@ -182,8 +183,8 @@ tare_status run_data_value(const struct run_data *r, const char *metric, double 
     snprintf(name, sizeof name, "%.*s", (int)(colon ? colon - metric : (long)strlen(metric)), metric);
     while (colon && how < 6 && strcmp(colon + 1, HOW[how])) how++;
     if (how == 6)
-        FAIL(e, TARE_E_INVALID, "metric %s: ':%s' is not known; allowed after the colon: last, first, mean, max, min, tail", metric,
-             colon + 1);
+        FAIL(e, TARE_E_INVALID, "metric %s: unknown suffix ':%s'; allowed after the colon: last, first, mean, max, min, tail",
+             metric, colon + 1);
     const struct series *s = run_data_find(r, name);
     *out = NAN;
     if (!s || !s->n) return TARE_OK;
@@ -196,7 +197,8 @@ tare_status run_data_value(const struct run_data *r, const char *metric, double 
     return TARE_OK;
 }
 
-/* What was half written when a process was killed, or torn by a crash of the machine, is passed over: the run itself decides about it when it goes on. */
+/* Skips a line left partial by a kill or torn by a crash of the machine: a resumed run handles
+ * it. */
 tare_status run_last_step(const char *dir, int64_t *step, struct err *e)
 {
     char path[FS_PATH];

@@ -1,8 +1,8 @@
-/* A run's numbers read back from metrics.jsonl, the record.
+/* Reads a run's numbers back from metrics.jsonl.
  *
- * Everything returned lives in the arena that is given. A run that is being written may be read: a half-written last line is left out.
- * Errors: TARE_E_NOT_FOUND, TARE_E_IO with the path, TARE_E_CORRUPT with file:line. Functions may be called from any thread, each with its
- * own arena. */
+ * Results live in the given arena. A run that is being written may be read: a partial last line is
+ * skipped. Errors: TARE_E_NOT_FOUND, TARE_E_IO with the path, TARE_E_CORRUPT with file:line.
+ * Functions may be called from any thread, each with its own arena. */
 #ifndef TARE_CORE_OBSERVE_RUN_DATA_H
 #define TARE_CORE_OBSERVE_RUN_DATA_H
 
@@ -11,30 +11,32 @@
 
 #include <stdbool.h>
 
-struct series { /* the finite values of one metric, steps growing */
+struct series { /* finite values of one metric, by increasing step */
     const char *name;
     double *step, *value; /* [n] */
     int64_t n;
 };
 
 struct run_data {
-    const char *dir, *name; /* name: the folder's own */
+    const char *dir, *name; /* name: of the folder */
     struct series *series;
     int64_t n_series, last_step; /* last_step -1: nothing recorded yet */
 };
 
 tare_status run_data_read(const char *dir, struct arena *a, struct run_data *out, struct err *e);
-/* NULL: the run has no such metric. */
+/* Returns NULL if the run has no such metric. */
 const struct series *run_data_find(const struct run_data *r, const char *name);
-/* "eval/reward", or with what to make of its values: ":last" (the default), ":first", ":mean", ":max", ":min", ":tail" (mean over the last
- * fifth of the values). NAN: no value. TARE_E_INVALID: no such suffix. */
+/* Evaluates "eval/reward" with an optional suffix: ":last" (the default), ":first", ":mean",
+ * ":max", ":min", ":tail" (mean over the last fifth of the values). NAN: no value. TARE_E_INVALID:
+ * unknown suffix. */
 tare_status run_data_value(const struct run_data *r, const char *metric, double *out, struct err *e);
-/* The last step in metrics.jsonl; -1: no such file or no whole line. */
+/* Reads the last step in metrics.jsonl; -1: no such file or no complete line. */
 tare_status run_last_step(const char *dir, int64_t *step, struct err *e);
-/* What was recorded before the first step, an object that is the caller's; NULL: nothing was, metrics.jsonl begins with step 1. */
+/* Reads the metrics recorded before the first step, as an object owned by the caller; NULL:
+ * metrics.jsonl begins with step 1. */
 tare_status run_before(const char *dir, json_t **out, struct err *e);
 bool run_data_is_run(const char *dir);
-/* TARE_E_NOT_FOUND: it is none; TARE_E_IO: that cannot be told. */
+/* Checks that dir is a run folder. TARE_E_NOT_FOUND: it is not; TARE_E_IO: unknown. */
 tare_status run_folder_check(const char *dir, struct err *e);
 bool run_data_is_sweep(const char *dir);
 

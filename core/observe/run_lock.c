@@ -15,7 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What makes a folder a run: it was opened once. (The chain's link alone, which comes before the manifest, tells nothing that could be lost.) */
+/* A folder holds a run if it was opened once. (The chain's link alone, written before the manifest,
+ * holds nothing that could be lost.) */
 static bool holds_run(const char *run_dir)
 {
     static const char *const MARKS[] = {"manifest.json", "metrics.jsonl", "checkpoints"};
@@ -25,7 +26,7 @@ static bool holds_run(const char *run_dir)
     return false;
 }
 
-/* The folder is made with the first checkpoint. */
+/* The folder is created with the first checkpoint. */
 static bool has_checkpoint(const char *run_dir)
 {
     char path[FS_PATH];
@@ -34,16 +35,16 @@ static bool has_checkpoint(const char *run_dir)
 
 tare_status run_lock_check(const char *run_dir, bool resume, struct err *e)
 {
-    if (fs_exists(run_dir) && !fs_is_dir(run_dir)) FAIL(e, TARE_E_INVALID, "%s: is not a folder; choose another run.dir", run_dir);
+    if (fs_exists(run_dir) && !fs_is_dir(run_dir)) FAIL(e, TARE_E_INVALID, "%s: must be a folder; choose another run.dir", run_dir);
     const bool holds = holds_run(run_dir);
-    if (resume && !holds) FAIL(e, TARE_E_NOT_FOUND, "%s: no run to resume is there; leave out --resume, or check run.dir", run_dir);
+    if (resume && !holds) FAIL(e, TARE_E_NOT_FOUND, "%s: no run to resume; omit --resume, or check run.dir", run_dir);
     if (resume || !holds) return TARE_OK;
     if (has_checkpoint(run_dir))
         FAIL(e, TARE_E_STATE, "%s: holds a run already; --resume continues it, run.dir=FOLDER starts another, or remove the folder",
              run_dir);
     FAIL(
         e, TARE_E_STATE,
-        "%s: holds a run already, which has no checkpoint yet; remove the folder to begin anew, or --resume begins at the first step again (with other keys --resume --allow-change); run.dir=FOLDER starts another",
+        "%s: holds a run already, without a checkpoint; remove the folder to start over, or --resume starts at the first step again (with other keys --resume --allow-change); run.dir=FOLDER starts another",
         run_dir);
 }
 
@@ -52,7 +53,8 @@ tare_status run_lock_text(struct str *out, struct err *e)
     return str_addf(out, e, "%ld\n", (long)getpid());
 }
 
-/* What is read and written at a fixed name is a file: a pipe would be waited for, a device has no end. */
+/* Requires regular files at the fixed names: opening a pipe would block, and a device has no
+ * end. */
 static tare_status check_files(const char *run_dir, struct err *e)
 {
     static const char *const FILES[] = {"lock", "config.ini", "manifest.json", "metrics.jsonl", "chain.jsonl", "ended"};
@@ -61,15 +63,15 @@ static tare_status check_files(const char *run_dir, struct err *e)
     for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++) {
         TRY(fs_join(path, run_dir, FILES[i], e));
         if (stat(path, &s) && !lstat(path, &s))
-            FAIL(e, TARE_E_IO, "%s: is a link to a file that is not there; bring the file back, or move the link away", path);
-        if (!stat(path, &s) && !S_ISREG(s.st_mode))
-            FAIL(e, TARE_E_IO, "%s: is not a regular file, and a file of that name is kept here; move it away", path);
+            FAIL(e, TARE_E_IO, "%s: is a dangling link; put the file back, or move the link away", path);
+        if (!stat(path, &s) && !S_ISREG(s.st_mode)) FAIL(e, TARE_E_IO, "%s: is not a regular file; move it away", path);
     }
     return TARE_OK;
 }
 
-/* Who has the lock: the file names the process before while the one that holds it has not signed it yet, or nobody. */
-static tare_status refuse(int fd, const char *run_dir, struct err *e)
+/* Reports the process that holds the lock. The file may still name the previous process, or none,
+ * until the holder has signed it. */
+static tare_status refuse_lock(int fd, const char *run_dir, struct err *e)
 {
     char text[32] = "", who[48] = "";
     if (read(fd, text, sizeof text - 1) < 0) text[0] = 0;
@@ -82,8 +84,9 @@ static tare_status refuse(int fd, const char *run_dir, struct err *e)
          run_dir, who);
 }
 
-/* 0 when this process has the lock alone. Whoever looks whether it is held (run_lock_is_held) shares it for a moment: that is waited for, two seconds at
- * most, unless a process holds it alone, which is EWOULDBLOCK at once. */
+/* Returns 0 once this process has the lock exclusively. A process that checks the lock
+ * (run_lock_is_held) shares it briefly, so this waits up to two seconds. If a process holds it
+ * exclusively, returns EWOULDBLOCK at once. */
 static int lock_alone(int fd)
 {
     struct err ignored;
@@ -97,7 +100,7 @@ static int lock_alone(int fd)
     return EWOULDBLOCK;
 }
 
-/* fd -1, and no error: who had the lock removed the file with its folder. */
+/* *fd = -1 without an error if the former holder removed the file with its folder. */
 static tare_status hold_once(const char *run_dir, int *fd, struct err *e)
 {
     char path[FS_PATH];
@@ -110,7 +113,7 @@ static tare_status hold_once(const char *run_dir, int *fd, struct err *e)
     const int why = lock_alone(f);
     tare_status status = TARE_OK;
     if (why == EWOULDBLOCK)
-        status = refuse(f, run_dir, e);
+        status = refuse_lock(f, run_dir, e);
     else if (why)
         status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: cannot be locked: %s", path, strerror(why));
     else if (!fs_check_open(f, path, NULL))
@@ -126,7 +129,7 @@ tare_status run_lock_hold(const char *run_dir, int *fd, struct err *e)
         TRY(hold_once(run_dir, fd, e));
         if (*fd >= 0) return TARE_OK;
     }
-    FAIL(e, TARE_E_IO, "%s: its lock is removed by other processes as often as it is made; choose another folder", run_dir);
+    FAIL(e, TARE_E_IO, "%s: other processes keep removing its lock; choose another folder", run_dir);
 }
 
 tare_status run_lock_sign(int fd, const char *run_dir, struct err *e)
@@ -154,7 +157,7 @@ tare_status run_lock_take(const char *run_dir, int *fd, struct err *e)
 void run_lock_release(int fd)
 {
     if (fd < 0) return;
-    flock(fd, LOCK_UN); /* a child made by fork may hold the same open file */
+    flock(fd, LOCK_UN); /* a forked child may hold the same open file */
     close(fd);
 }
 
@@ -162,9 +165,11 @@ bool run_lock_is_held(const char *run_dir)
 {
     char path[FS_PATH];
     if (fs_join(path, run_dir, "lock", NULL)) return false;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a named pipe would be waited for */
+    /* O_NONBLOCK because opening a named pipe would block */
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return false;
-    const bool held = flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK; /* shared: several may look at once */
+    /* shared, so that several processes may check at once */
+    const bool held = flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
     close(fd);
     return held;
 }

@@ -1,4 +1,5 @@
-/* sweep.json: {"name","metric","baseline","axes":[{"key","values":[...]}],"cells":[{"name","values":[... or null]}]} */
+/* sweep.json: {"name","metric","baseline","axes":[{"key","values":[...]}],
+ *              "cells":[{"name","values":[... or null]}]} */
 #include "observe/sweep_plan.h"
 
 #include "base/fs.h"
@@ -6,7 +7,7 @@
 
 #include <string.h>
 
-static tare_status keep(struct arena *a, const char *text, const char **out, struct err *e)
+static tare_status copy_text(struct arena *a, const char *text, const char **out, struct err *e)
 {
     return arena_strdup(a, text, -1, (char **)(uintptr_t)out, e);
 }
@@ -22,14 +23,14 @@ static tare_status read_axes(const json_t *list, const char *where, struct arena
         const json_t *values = json_object_get(axis, "values");
         struct sweep_axis *x = &p->axes[i];
         const char *key = json_text_or(axis, "key", NULL);
-        if (!key || !json_is_array(values)) FAIL(e, TARE_E_CORRUPT, "%s: axis %zu has no \"key\" and \"values\"", where, i);
-        TRY(keep(a, key, &x->key, e));
+        if (!key || !json_is_array(values)) FAIL(e, TARE_E_CORRUPT, "%s: axis %zu: \"key\" or \"values\" is missing", where, i);
+        TRY(copy_text(a, key, &x->key, e));
         x->n = (int64_t)json_array_size(values);
         TRY(arena_new(a, &x->values, x->n + 1, e));
         json_array_foreach(values, j, value)
         {
             if (!json_is_string(value)) FAIL(e, TARE_E_CORRUPT, "%s: axis %s: values must be strings", where, key);
-            TRY(keep(a, json_string_value(value), &x->values[j], e));
+            TRY(copy_text(a, json_string_value(value), &x->values[j], e));
         }
     }
     return TARE_OK;
@@ -46,11 +47,11 @@ static tare_status read_cells(const json_t *list, const char *where, struct aren
         const json_t *values = json_object_get(cell, "values");
         const char *name = json_text_or(cell, "name", NULL);
         if (!name || (int64_t)json_array_size(values) != p->n_axes)
-            FAIL(e, TARE_E_CORRUPT, "%s: cell %zu does not have a \"name\" and %lld \"values\"", where, i, (long long)p->n_axes);
-        TRY(keep(a, name, &p->cells[i].name, e));
+            FAIL(e, TARE_E_CORRUPT, "%s: cell %zu must have a \"name\" and %lld \"values\"", where, i, (long long)p->n_axes);
+        TRY(copy_text(a, name, &p->cells[i].name, e));
         TRY(arena_new(a, &p->cells[i].value, p->n_axes + 1, e));
         json_array_foreach(values, j, value) if (json_is_string(value))
-            TRY(keep(a, json_string_value(value), &p->cells[i].value[j], e));
+            TRY(copy_text(a, json_string_value(value), &p->cells[i].value[j], e));
     }
     return TARE_OK;
 }
@@ -62,10 +63,10 @@ tare_status sweep_plan_read(const char *dir, struct arena *a, struct sweep_plan 
     *out = (struct sweep_plan){0};
     TRY(fs_join(path, dir, "sweep.json", e));
     TRY(json_read_file(path, &j, e));
-    TRY(keep(a, dir, &out->dir, e));
-    TRY(keep(a, json_text_or(j, "name", ""), &out->name, e));
-    TRY(keep(a, json_text_or(j, "metric", "eval/reward"), &out->metric, e));
-    TRY(keep(a, json_text_or(j, "baseline", ""), &out->baseline, e));
+    TRY(copy_text(a, dir, &out->dir, e));
+    TRY(copy_text(a, json_text_or(j, "name", ""), &out->name, e));
+    TRY(copy_text(a, json_text_or(j, "metric", "eval/reward"), &out->metric, e));
+    TRY(copy_text(a, json_text_or(j, "baseline", ""), &out->baseline, e));
     TRY(read_axes(json_object_get(j, "axes"), path, a, out, e));
     return read_cells(json_object_get(j, "cells"), path, a, out, e);
 }
@@ -94,7 +95,7 @@ tare_status sweep_plan_write(const struct sweep_plan *p, struct err *e)
     OWNED(str_free) struct str text = {0};
     TRY(fs_join(path, p->dir, "sweep.json", e));
     OWNED(json_decrefp) json_t *j = plan_json(p);
-    if (!j) FAIL(e, TARE_E_INVALID, "%s: the plan cannot be written as JSON", path);
+    if (!j) FAIL(e, TARE_E_INVALID, "%s: cannot write the plan as JSON", path);
     TRY(json_print(j, &text, e));
     TRY(str_add(&text, "\n", 1, e));
     return fs_write_atomic(path, text.data, text.size, e);

@@ -1,6 +1,7 @@
-/* sweep.json: the axes and cells of a sweep. `tare sweep` writes it, reports read it.
+/* sweep.json: the axes and cells of a sweep, written by `tare sweep` and read by reports.
  *
- * Everything returned lives in the arena that is given. Errors: TARE_E_NOT_FOUND, TARE_E_IO with the path, TARE_E_CORRUPT. */
+ * Results live in the given arena. Errors: TARE_E_NOT_FOUND, TARE_E_IO with the path,
+ * TARE_E_CORRUPT. */
 #ifndef TARE_CORE_OBSERVE_SWEEP_PLAN_H
 #define TARE_CORE_OBSERVE_SWEEP_PLAN_H
 
@@ -13,8 +14,10 @@ struct sweep_axis {
 };
 
 struct sweep_cell {
-    const char *name;   /* its folder under the sweep's */
-    const char **value; /* [n_axes]; NULL: this cell does not use the axis (a parameter of a plugin that it does not run) */
+    const char *name; /* its folder below the sweep's */
+    /* [n_axes]; NULL: the cell does not use the axis (a parameter of a plugin that it does not
+     * run) */
+    const char **value;
 };
 
 struct sweep_plan {
@@ -26,7 +29,7 @@ struct sweep_plan {
 
 tare_status sweep_plan_read(const char *dir, struct arena *a, struct sweep_plan *out, struct err *e);
 tare_status sweep_plan_write(const struct sweep_plan *p, struct err *e);
-/* The axis called key, also by its last word when only one has it; -1: none. */
+/* Finds the axis called key, or by its last word if only one axis has it; -1: none. */
 int64_t sweep_plan_axis(const struct sweep_plan *p, const char *key);
 
 #endif

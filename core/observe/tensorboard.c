@@ -9,7 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---------------------------------------------------------------- CRC32C (Castagnoli), reflected polynomial 0x82F63B78 */
+/* ---------------------------------------------------------------- CRC32C (Castagnoli)
+ * Reflected polynomial 0x82F63B78. */
 
 static uint32_t table[256];
 
@@ -33,15 +34,16 @@ uint32_t events_crc32c(const void *data, int64_t n)
 }
 
 /* TFRecord stores CRCs rotated and shifted, since a CRC of data that holds its own CRC is weak. */
-static uint32_t masked(uint32_t crc)
+static uint32_t mask_crc(uint32_t crc)
 {
     return (crc >> 15 | crc << 17) + 0xA282EAD8u;
 }
 
-/* ---------------------------------------------------------------- protobuf by hand
+/* ---------------------------------------------------------------- protobuf, encoded by hand
  * Event   { double wall_time = 1; int64 step = 2; string file_version = 3; Summary summary = 5; }
  * Summary { repeated Value value = 1; }     Value { string tag = 1; float simple_value = 2; }
- * A field is a varint of number << 3 | type (0 varint, 1 eight bytes, 2 length and bytes, 5 four bytes), and its content. */
+ * A field is a varint of number << 3 | type (0 varint, 1 eight bytes, 2 length and bytes,
+ * 5 four bytes), and its content. */
 
 static tare_status put_varint(struct str *s, uint64_t x, struct err *e)
 {
@@ -76,7 +78,7 @@ static tare_status put_float(struct str *s, int field, float x, struct err *e)
 static tare_status put_frame(struct str *out, const struct str *event, struct err *e)
 {
     const uint64_t n = (uint64_t)event->size;
-    const uint32_t head = masked(events_crc32c(&n, sizeof n)), body = masked(events_crc32c(event->data, event->size));
+    const uint32_t head = mask_crc(events_crc32c(&n, sizeof n)), body = mask_crc(events_crc32c(event->data, event->size));
     TRY(str_add(out, (const char *)&n, sizeof n, e));
     TRY(str_add(out, (const char *)&head, sizeof head, e));
     TRY(str_add(out, event->data, event->size, e));
@@ -99,11 +101,11 @@ tare_status events_read_header(const struct str *file, const char *path, int64_t
     if (right) {
         memcpy(&n, file->data, sizeof n);
         memcpy(&head, file->data + sizeof n, sizeof head);
-        right = head == masked(events_crc32c(&n, sizeof n)) && n <= (uint64_t)file->size && (int64_t)n <= file->size - 16;
+        right = head == mask_crc(events_crc32c(&n, sizeof n)) && n <= (uint64_t)file->size && (int64_t)n <= file->size - 16;
     }
     if (right) {
         memcpy(&body, file->data + 12 + n, sizeof body);
-        right = body == masked(events_crc32c(file->data + 12, (int64_t)n));
+        right = body == mask_crc(events_crc32c(file->data + 12, (int64_t)n));
         *size = 16 + (int64_t)n;
     }
     if (!right) FAIL(e, TARE_E_CORRUPT, "%s: its first record is damaged", path);
@@ -135,7 +137,8 @@ tare_status events_row(struct str *out, const struct metric_row *row, struct err
 
 /* ---------------------------------------------------------------- the file */
 
-/* One name for the life of the run, so that a resumed run replaces the file. Readers sort by name and want this prefix. */
+/* The name is constant, so a resumed run replaces the file. Readers sort by name and require this
+ * prefix. */
 const char EVENTS_FILE[] = "tensorboard/events.out.tfevents.0000000001.tare";
 
 struct events {
@@ -159,7 +162,7 @@ tare_status events_open(const char *run_dir, const struct str *records, struct e
 {
     *out = NULL;
     struct events *t = calloc(1, sizeof *t);
-    if (!t) FAIL(e, TARE_E_NOMEM, "%s: no memory for TensorBoard events", run_dir);
+    if (!t) FAIL(e, TARE_E_NOMEM, "%s: out of memory for TensorBoard events", run_dir);
     t->fd = -1;
     char folder[FS_PATH];
     tare_status status = fs_join(folder, run_dir, "tensorboard", e);

@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether a record "FOLDER/step-N..." is of a step after this one. */
+/* Returns true for a record "FOLDER/step-N..." of a step after this one. */
 static bool is_after(const char *name, int64_t step)
 {
     const char *at = strstr(name, "/step-");
     return at && strtoll(at + 6, NULL, 10) > step;
 }
 
-/* A run that goes back makes later records anew. */
+/* Forgets records after the step: a run that goes back writes them again. */
 static void forget_after(struct written *w, int64_t step)
 {
     const char *name;
@@ -29,12 +29,12 @@ static void forget_after(struct written *w, int64_t step)
     }
 }
 
-static void note(struct written *w, const char *name, const char *what)
+static void note_difference(struct written *w, const char *name, const char *what)
 {
     if (!w->changed++) snprintf(w->first, sizeof w->first, "%.3800s/%.100s: %.100s", w->run, name, what);
 }
 
-static tare_status take_link(void *ctx, const struct chain_link *l, struct err *e)
+static tare_status read_link(void *ctx, const struct chain_link *l, struct err *e)
 {
     struct written *w = ctx;
     char step[32], where[64];
@@ -42,13 +42,13 @@ static tare_status take_link(void *ctx, const struct chain_link *l, struct err *
     json_t *sum;
     snprintf(step, sizeof step, "%lld", (long long)l->step);
     snprintf(where, sizeof where, "chain.jsonl:%lld", (long long)l->line);
-    if (!l->follows) note(w, where, "its sum does not follow from the line before");
-    if (!l->follows) return TARE_OK; /* what it says of files is not believed */
+    if (!l->follows) note_difference(w, where, "its checksum does not follow from the line before");
+    if (!l->follows) return TARE_OK; /* its checksums are not trusted */
     if (!strcmp(l->kind, CHAIN_PROCESS) || !strcmp(l->kind, CHAIN_BACK)) forget_after(w, l->step);
     json_object_foreach((json_t *)(uintptr_t)l->files, name, sum)
     {
         const bool line = !strcmp(name, "metrics.jsonl");
-        if (json_object_set(line ? w->lines : w->sums, line ? step : name, sum)) FAIL(e, TARE_E_NOMEM, "%s: no memory", w->run);
+        if (json_object_set(line ? w->lines : w->sums, line ? step : name, sum)) FAIL(e, TARE_E_NOMEM, "%s: out of memory", w->run);
     }
     return TARE_OK;
 }
@@ -59,8 +59,8 @@ tare_status written_read(const char *run_dir, struct written *out, struct err *e
     int64_t half;
     *out = (struct written){.sums = json_object(), .lines = json_object()};
     TRY(fs_join(out->run, "", run_dir, e));
-    if (!out->sums || !out->lines) FAIL(e, TARE_E_NOMEM, "%s: no memory", run_dir);
-    const tare_status status = chain_each(run_dir, take_link, out, &half, &why);
+    if (!out->sums || !out->lines) FAIL(e, TARE_E_NOMEM, "%s: out of memory", run_dir);
+    const tare_status status = chain_each(run_dir, read_link, out, &half, &why);
     if (!status || status == TARE_E_NOT_FOUND) return TARE_OK;
     if (status != TARE_E_CORRUPT) FAIL(e, status, "%s", why.message);
     if (!out->changed++) snprintf(out->first, sizeof out->first, "%s", why.message);
@@ -81,7 +81,7 @@ void written_close(struct written *w)
     *w = (struct written){0};
 }
 
-static bool same(const char *want, const void *data, int64_t n)
+static bool has_checksum(const char *want, const void *data, int64_t n)
 {
     char sum[CHAIN_SUM];
     if (!want) return true;
@@ -91,10 +91,10 @@ static bool same(const char *want, const void *data, int64_t n)
 
 bool written_same(const struct written *w, const char *name, const void *data, int64_t n)
 {
-    return same(json_text_or(w->sums, name, NULL), data, n);
+    return has_checksum(json_text_or(w->sums, name, NULL), data, n);
 }
 
-static const char CHANGED[] = "is not what the run wrote (its sum in chain.jsonl is another)";
+static const char CHANGED[] = "is not what the run wrote (its checksum differs from the one in chain.jsonl)";
 
 tare_status written_file(struct written *w, const char *name, struct err *e)
 {
@@ -105,11 +105,11 @@ tare_status written_file(struct written *w, const char *name, struct err *e)
     const tare_status status = fs_exists(path) ? fs_map(path, &m, e) : TARE_E_NOT_FOUND;
     if (status == TARE_E_NOT_FOUND) return TARE_OK;
     TRY(status);
-    if (!written_same(w, name, m.data, m.size)) note(w, name, CHANGED);
+    if (!written_same(w, name, m.data, m.size)) note_difference(w, name, CHANGED);
     return TARE_OK;
 }
 
-/* The step of a line of metrics.jsonl; -1: it is no such line. */
+/* Parses the step of a line of metrics.jsonl; -1: not such a line. */
 static int64_t step_of(const char *line, int64_t n)
 {
     static const char HEAD[] = "{\"step\":";
@@ -131,25 +131,26 @@ tare_status written_metrics(struct written *w, int64_t last, struct err *e)
         if (at_step > last) break;
         snprintf(where, sizeof where, "metrics.jsonl:%lld", (long long)number);
         snprintf(step, sizeof step, "%lld", (long long)at_step);
-        if (at_step < 0 || !same(json_text_or(w->lines, step, NULL), at, newline + 1 - at)) note(w, where, CHANGED);
+        if (at_step < 0 || !has_checksum(json_text_or(w->lines, step, NULL), at, newline + 1 - at))
+            note_difference(w, where, CHANGED);
         at = newline + 1;
     }
     return TARE_OK;
 }
 
-void written_tell(const struct written *w)
+void written_report(const struct written *w)
 {
     char more[80] = "";
     if (w->changed > 1) snprintf(more, sizeof more, ", and so are %lld others that were read", (long long)w->changed - 1);
     if (w->changed)
-        log_warn("%s%s; what is made of it here may be wrong, and `tare verify-run %s` looks at all files", w->first, more, w->run);
+        log_warn("%s%s; results computed from it may be wrong; `tare reproduce %s` checks all files", w->first, more, w->run);
 }
 
-tare_status written_tell_metrics(const char *run_dir, struct err *e)
+tare_status written_report_metrics(const char *run_dir, struct err *e)
 {
     OWNED(written_close) struct written w = {0};
     TRY(written_open(run_dir, &w, e));
     TRY(written_metrics(&w, INT64_MAX, e));
-    written_tell(&w);
+    written_report(&w);
     return TARE_OK;
 }

@@ -1,10 +1,12 @@
-/* Whether a run's records are still those that it wrote, by the sums of its chain.jsonl: for what reads a few of them. `tare verify-run` looks at all.
+/* Compares a run's records with the checksums in chain.jsonl, for commands that read some of them.
+ * `tare reproduce` checks all.
  *
- *   TRY(written_open("runs/one", &w, e));                          without a chain nothing is known, and nothing differs
- *   TRY(written_file(&w, "rollouts/step-000003.jsonl", e));        for each file that is read
- *   written_tell(&w);                                              one warning, which names the first that differs
+ *   TRY(written_open("runs/one", &w, e));                    without a chain, nothing is compared
+ *   TRY(written_file(&w, "rollouts/step-000003.jsonl", e));  for each file that is read
+ *   written_report(&w);                                      one warning, with the first difference
  *
- * While a process writes the run nothing is said to differ: a file may be newer than its sum. */
+ * While a process writes the run no difference is reported, because a file may be newer than its
+ * checksum. */
 #ifndef TARE_CORE_OBSERVE_WRITTEN_H
 #define TARE_CORE_OBSERVE_WRITTEN_H
 
@@ -15,23 +17,26 @@
 
 struct written {
     char run[FS_PATH];
-    json_t *sums, *lines;     /* name -> sum; step, as text -> sum of its line in metrics.jsonl */
-    char first[FS_PATH + 64]; /* what differs, and where */
-    int64_t changed;          /* how many files and lines do */
+    /* name -> checksum; step as text -> checksum of its line in metrics.jsonl */
+    json_t *sums, *lines;
+    char first[FS_PATH + 64]; /* first difference and its file */
+    int64_t changed;          /* number of files and lines that differ */
 };
 
 tare_status written_open(const char *run_dir, struct written *out, struct err *e);
-/* The same where all that is asked about is of steps that are done for good, whoever writes the run. */
+/* Like written_open, for records of finished steps only, which can be compared even while a process
+ * writes the run. */
 tare_status written_read(const char *run_dir, struct written *out, struct err *e);
 void written_close(struct written *w);
-/* False: it is another one than the run wrote. True also where no link names it. */
+/* Returns false if the data differs from what the run wrote, true if it is equal or no link names
+ * it. */
 bool written_same(const struct written *w, const char *name, const void *data, int64_t n);
-/* A file that is read; one that is not there differs in nothing. */
+/* Compares a file; a missing file is not a difference. */
 tare_status written_file(struct written *w, const char *name, struct err *e);
-/* The lines of metrics.jsonl up to a step. */
+/* Compares the lines of metrics.jsonl up to a step. */
 tare_status written_metrics(struct written *w, int64_t last, struct err *e);
-void written_tell(const struct written *w);
-/* The metrics of one run: looked at, and told. */
-tare_status written_tell_metrics(const char *run_dir, struct err *e);
+void written_report(const struct written *w);
+/* Compares the metrics of one run and warns about a difference. */
+tare_status written_report_metrics(const char *run_dir, struct err *e);
 
 #endif

@@ -1,5 +1,7 @@
-/* What a run takes, from the run's own allocations: the model, the trainer and the sampler are made on a backend that only counts (kernels_counting),
- * the trainer meets its largest micro-batches, the sampler the longest prompts. What is said here is whose bytes belong to which class. */
+/* Count the memory of a run with the run's own allocations. The model, the trainer and the sampler
+ * are made on a backend that only counts (kernels_counting), the trainer meets its largest
+ * micro-batches, and the sampler the longest prompts. This file only decides which bytes belong to
+ * which class. */
 #include "dist/comm.h"
 #include "model/layout.h"
 #include "model/lora.h"
@@ -16,31 +18,31 @@ struct counted {
     const struct plan *plan;
     const struct plan_input *in;
     struct kernels kernels;
-    struct kctx ctx; /* for the backend's figures */
+    struct kctx ctx; /* to read the backend's counters */
     struct comm comm;
     struct lora_spec lora;
     struct model *model, *reference;
     struct trainer *trainer;
-    struct model *reward_model; /* the process reward model and its trainer, where there is one */
+    struct model *reward_model; /* the process reward model and its trainer; NULL without one */
     struct trainer *reward_trainer;
     struct sampler *sampler;
-    struct arena arena; /* requests */
+    struct arena arena; /* of the sampling requests */
     struct plan_counted *out;
 };
 
-static int64_t larger(int64_t a, int64_t b)
+static int64_t larger_of(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
 
-static int64_t held(const struct counted *x)
+static int64_t held_bytes(const struct counted *x)
 {
     struct kernel_memory m;
     x->kernels.backend->memory_use(&x->ctx, &m);
     return m.held;
 }
 
-/* ---- a communicator that moves nothing */
+/* ---- a communicator without transfers */
 
 static tare_status no_collective(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
 {
@@ -84,19 +86,20 @@ static int64_t tensors_of(const struct model *m, int64_t *largest)
     for (int64_t i = 0; i < m->n_tensors; i++) {
         const int64_t n = m->tensors[i].rows * m->tensors[i].cols;
         all += n;
-        *largest = larger(*largest, n);
+        *largest = larger_of(*largest, n);
     }
     return all;
 }
 
-/* Parameters of the base, and what the host holds of it while it is read: a tensor, of a base with adapters a unit. */
+/* Count the parameters of the base, and the host memory needed while it is read: one tensor, or one
+ * unit of a base with adapters. */
 static tare_status measure_base(const struct counted *x, struct err *e)
 {
     OWNED(layout_free) struct model m = {.shape = x->in->shape, .ranks = 1};
     int64_t tensor = 0, unit = 0;
     TRY(layout_make(&m, e));
     x->out->params = tensors_of(&m, &tensor);
-    for (int64_t u = 0; u < m.shape.layers + 2; u++) unit = larger(unit, m.unit_size[u]);
+    for (int64_t u = 0; u < m.shape.layers + 2; u++) unit = larger_of(unit, m.unit_size[u]);
     x->out->staging = (x->lora.rank ? unit : tensor) * (int64_t)sizeof(float);
     return TARE_OK;
 }
@@ -123,7 +126,7 @@ static tare_status count_model(struct counted *x, struct err *e)
     out->trained = tensors_of(m, &largest);
     out->bytes[PLAN_WEIGHTS] = m->memory.parameters;
     out->bytes[PLAN_GATHERED] = m->memory.windows;
-    out->bytes[PLAN_SAMPLER] = held(x) - m->memory.parameters - m->memory.windows;
+    out->bytes[PLAN_SAMPLER] = held_bytes(x) - m->memory.parameters - m->memory.windows;
     out->kv_token = L * 2 * kv_cache_bytes(m, 1) / KV_BLOCK;
     return TARE_OK;
 }
@@ -136,16 +139,16 @@ static bool exact_kl(const struct plan_input *in)
     return (l->kl_coef > 0 && l->kl == KL_EXACT) || (in->objective_needs & TARE_OBJECTIVE_KL);
 }
 
-/* The base with its adapters off is the reference, unless another one is named. */
+/* With adapters the base alone is the reference, unless model.reference names another model. */
 static tare_status count_reference(struct counted *x, bool wanted, struct err *e)
 {
     const struct config *c = x->in->config;
-    const int64_t before = held(x);
+    const int64_t before = held_bytes(x);
     if (!wanted) return TARE_OK;
     TRY(x->lora.rank && !*c->model.reference
             ? model_base_view(x->model, &x->reference, e)
             : make_model(x, x->in->reference.layers ? &x->in->reference : &x->in->shape, false, &x->reference, e));
-    x->out->bytes[PLAN_REFERENCE] = held(x) - before;
+    x->out->bytes[PLAN_REFERENCE] = held_bytes(x) - before;
     return TARE_OK;
 }
 
@@ -155,14 +158,14 @@ static bool wants_reference(const struct plan_input *in)
            (in->objective_needs & (TARE_OBJECTIVE_REFERENCE | TARE_OBJECTIVE_KL));
 }
 
-/* The update's largest micro-batches, at full length. */
+/* Return the update's largest micro-batches, at full length. */
 static struct update_largest largest_update(const struct counted *x)
 {
     const struct config *c = x->in->config;
     const int64_t groups = c->train.minibatch / c->rollout.group_size,
                   shards = x->in->gradient_shards > 0 ? x->in->gradient_shards : 1;
     return (struct update_largest){
-        .groups = larger((groups + shards - 1) / shards, 1),
+        .groups = larger_of((groups + shards - 1) / shards, 1),
         .rollouts = c->rollout.group_size,
         .prompt = x->plan->prompt_tokens,
         .completion = x->plan->new_tokens,
@@ -172,19 +175,20 @@ static struct update_largest largest_update(const struct counted *x)
     };
 }
 
-/* A supervised update's micro-batches, where they are larger: prompts that are not shared. */
+/* Raise m to a supervised update's micro-batches where they are larger: their prompts are not
+ * shared. */
 static tare_status count_supervised(struct counted *x, struct update_memory *m, struct err *e)
 {
     const struct relift_config *c = &x->in->config->relift;
-    const int64_t each = c->minibatch ? c->minibatch : c->rows, shards = larger(x->in->gradient_shards, 1);
+    const int64_t each = c->minibatch ? c->minibatch : c->rows, shards = larger_of(x->in->gradient_shards, 1);
     const struct update_largest largest = {
         .groups = (each + shards - 1) / shards, .rollouts = 1, .prompt = x->plan->prompt_tokens, .completion = x->plan->new_tokens};
     struct update_memory more;
     TRY(update_count(x->trainer, &largest, &more, e));
-    m->rows = larger(m->rows, more.rows);
-    m->targets = larger(m->targets, more.targets);
-    m->activations = larger(m->activations, more.activations);
-    m->head = larger(m->head, more.head);
+    m->rows = larger_of(m->rows, more.rows);
+    m->targets = larger_of(m->targets, more.targets);
+    m->activations = larger_of(m->activations, more.activations);
+    m->head = larger_of(m->head, more.head);
     return TARE_OK;
 }
 
@@ -195,13 +199,16 @@ static tare_status count_update(struct counted *x, struct err *e)
     struct plan_counted *out = x->out;
     struct update_memory m;
     TRY(count_reference(x, wants_reference(x->in), e));
-    const int64_t before = held(x);
-    TRY(trainer_new(x->model, &(struct trainer_options){x->reference, &c->train, &c->loss, 1, 0, 1}, &x->trainer, e));
+    const int64_t before = held_bytes(x);
+    TRY(trainer_new(x->model,
+                    &(struct trainer_options){
+                        .reference = x->reference, .train = &c->train, .loss = &c->loss, .temperature = 1, .total_steps = 1},
+                    &x->trainer, e));
     if (c->relift.rows) TRY(supervised_add_second(x->trainer, c, e));
     const struct trainer *t = x->trainer;
     out->bytes[PLAN_GRADIENTS] = t->grads.sum_bytes;
     out->bytes[PLAN_MOMENTS] = t->moment_bytes;
-    out->bytes[PLAN_GATHERED] += held(x) - before - t->grads.sum_bytes - t->moment_bytes;
+    out->bytes[PLAN_GATHERED] += held_bytes(x) - before - t->grads.sum_bytes - t->moment_bytes;
     TRY(update_count(x->trainer, &largest, &m, e));
     if (c->relift.rows) TRY(count_supervised(x, &m, e));
     out->rows = m.rows;
@@ -212,7 +219,7 @@ static tare_status count_update(struct counted *x, struct err *e)
     return TARE_OK;
 }
 
-/* The implicit process reward model: a second model in training, with buffers of its own. */
+/* Count the implicit process reward model, a second trained model with its buffers. */
 static tare_status count_process(struct counted *x, struct err *e)
 {
     const struct config *c = x->in->config;
@@ -221,26 +228,29 @@ static tare_status count_process(struct counted *x, struct err *e)
     struct update_largest largest = largest_update(x);
     struct update_memory m;
     if (!c->process_reward.implicit) return TARE_OK;
-    int64_t before = held(x);
+    int64_t before = held_bytes(x);
     TRY(make_model(x, &x->in->shape, true, &x->reward_model, e));
     const struct model_memory *own = &x->reward_model->memory;
     out->bytes[PLAN_WEIGHTS] += own->parameters;
     out->bytes[PLAN_GATHERED] += own->windows;
-    out->bytes[PLAN_SAMPLER] += held(x) - before - own->parameters - own->windows;
-    before = held(x);
-    TRY(trainer_new(x->reward_model, &(struct trainer_options){x->reference, &train, &c->loss, 1, 0, 1}, &x->reward_trainer, e));
+    out->bytes[PLAN_SAMPLER] += held_bytes(x) - before - own->parameters - own->windows;
+    before = held_bytes(x);
+    TRY(trainer_new(
+        x->reward_model,
+        &(struct trainer_options){.reference = x->reference, .train = &train, .loss = &c->loss, .temperature = 1, .total_steps = 1},
+        &x->reward_trainer, e));
     const struct trainer *t = x->reward_trainer;
     out->bytes[PLAN_GRADIENTS] += t->grads.sum_bytes;
     out->bytes[PLAN_MOMENTS] += t->moment_bytes;
-    out->bytes[PLAN_GATHERED] += held(x) - before - t->grads.sum_bytes - t->moment_bytes;
+    out->bytes[PLAN_GATHERED] += held_bytes(x) - before - t->grads.sum_bytes - t->moment_bytes;
     largest.forward = true;
     largest.exact_kl = false;
     const int64_t groups =
         c->process_reward.minibatch ? c->process_reward.minibatch / c->rollout.group_size + 1 : c->rollout.prompts;
-    const int64_t shards = larger(x->in->gradient_shards, 1);
+    const int64_t shards = larger_of(x->in->gradient_shards, 1);
     largest.groups = (groups + shards - 1) / shards;
     TRY(update_count(x->reward_trainer, &largest, &m, e));
-    x->reward_trainer->train = &c->train; /* the own settings are this function's */
+    x->reward_trainer->train = &c->train; /* `train` is local to this function */
     out->bytes[PLAN_ACTIVATIONS] += m.activations;
     out->bytes[PLAN_LOGITS] += m.head;
     out->bytes[PLAN_REFERENCE] += m.reference;
@@ -249,7 +259,8 @@ static tare_status count_process(struct counted *x, struct err *e)
 
 /* ---- sampling */
 
-/* n requests for `samples` completions of prompts of that many tokens, in x's arena. */
+/* Make n requests for `samples` completions each of prompts of prompt_tokens tokens, in
+ * x->arena. */
 static tare_status make_requests(struct counted *x, int64_t n, int64_t samples, int64_t prompt_tokens, struct sample_request **out,
                                  struct err *e)
 {
@@ -261,8 +272,8 @@ static tare_status make_requests(struct counted *x, int64_t n, int64_t samples, 
     return TARE_OK;
 }
 
-/* The cache at full length; then two tokens of everybody, whose passes are as large as any later one. Evaluation inside training may want a larger
- * cache than the step. */
+/* Reserve the cache at full length, then sample two tokens of every sequence: no later pass is
+ * larger. Evaluation inside training may need a larger cache than the step. */
 static tare_status count_sampling(struct counted *x, int64_t groups, struct err *e)
 {
     const struct config *c = x->in->config;
@@ -271,12 +282,13 @@ static tare_status count_sampling(struct counted *x, int64_t groups, struct err 
     struct sample_request *requests;
     struct sample_output sampled;
     TRY(sampler_new(x->model, c->rollout.batch, c->rollout.kv_tokens, &x->sampler, e));
-    TRY(make_requests(x, larger(groups, 1), c->rollout.group_size, x->plan->prompt_tokens, &requests, e));
-    TRY(sampler_reserve(x->sampler, requests, larger(groups, 1), x->plan->new_tokens, &out->train, e));
+    TRY(make_requests(x, larger_of(groups, 1), c->rollout.group_size, x->plan->prompt_tokens, &requests, e));
+    TRY(sampler_reserve(x->sampler, requests, larger_of(groups, 1), x->plan->new_tokens, &out->train, e));
     const int64_t blocks = sampler_memory(x->sampler).cache_blocks;
     if (groups)
-        TRY(sampler_run(x->sampler, &(struct sample_job){&two, rng_key(0, RNG_TRAIN), requests, groups, NULL}, &x->arena, &sampled,
-                        e));
+        TRY(sampler_run(x->sampler,
+                        &(struct sample_job){.params = &two, .key = rng_key(0, RNG_TRAIN), .requests = requests, .n = groups},
+                        &x->arena, &sampled, e));
     if (c->eval.every || c->eval.before || c->eval.after) {
         const int64_t rows = c->eval.rows && c->eval.rows < EVAL_ROWS_AT_ONCE ? c->eval.rows : EVAL_ROWS_AT_ONCE;
         const int64_t longest = c->eval.max_new_tokens ? c->eval.max_new_tokens : c->rollout.max_new_tokens;

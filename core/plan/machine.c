@@ -1,11 +1,11 @@
-/* Devices whose memory is published, and quantities as people write them. */
+/* Devices with published memory sizes, and quantities with units. */
 #include "plan/plan.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Memory by the data sheets, bytes. */
+/* Bytes according to the data sheets. */
 static const struct {
     const char *name;
     double memory;
@@ -25,7 +25,7 @@ tare_status plan_device(const char *name, struct plan_machine *out, struct err *
         return TARE_OK;
     }
     for (int i = 0; i < N_DEVICES; i++) TRY(str_addf(&known, e, " %s", DEVICES[i].name));
-    return err_set(e, TARE_E_CONFIG, __FILE__, __LINE__, "plan.device = %s is not known; known:%s; or give plan.memory", name,
+    return err_set(e, TARE_E_CONFIG, __FILE__, __LINE__, "plan.device = %s: unknown device; known:%s; or give plan.memory", name,
                    known.data);
 }
 
@@ -47,5 +47,5 @@ tare_status plan_quantity(const char *text, double *out, struct err *e)
         *out *= ENDINGS[i].factor;
         return TARE_OK;
     }
-    FAIL(e, TARE_E_CONFIG, "'%s' is not a quantity of at least 0, such as 80GB, 40GiB or 8e10", text);
+    FAIL(e, TARE_E_CONFIG, "invalid quantity '%s': must be at least 0, such as 80GB, 40GiB or 8e10", text);
 }

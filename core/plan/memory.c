@@ -1,22 +1,24 @@
-/* Memory by class and rank, the cache, and whether it fits. What the buffers take is counted (counted.c). */
+/* Memory by class and rank, the cache, and whether it fits. counted.c counts the buffers. */
 #include "batch/batch.h"
 #include "plan/plan.h"
 #include "rollout/kv_blocks.h"
 
 #include <math.h>
 
-enum { WORKSPACE = 128000000 };               /* bytes of a GPU's libraries, which only they know */
-enum { MARGIN = 64 << 20, MARGIN_PART = 32 }; /* of a GPU's region: bytes, and one part in so many of what it is for */
-/* kernels/cuda/matmul_chain.cu */
+/* bytes that a GPU's libraries allocate; an estimate */
+enum { WORKSPACE = 128000000 };
+/* of a GPU's region: bytes, and 1/32 of its content */
+enum { MARGIN = 64 << 20, MARGIN_PART = 32 };
+/* The constants of kernels/cuda/matmul_chain.cu. */
 enum { CHAIN_ROWS = 32, CHAIN_TILE = 128, CHAIN_STEP = 32, CHAIN_BLOCKS = 264, CHAIN_LEAST = 8 };
 enum { CHAIN_PROCESSORS = 132, CHAIN_SUM = 20 };
 
-static int64_t larger(int64_t a, int64_t b)
+static int64_t larger_of(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
 
-static int64_t smaller(int64_t a, int64_t b)
+static int64_t smaller_of(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -27,9 +29,10 @@ static int64_t prompts_of(const struct plan_input *in, int64_t rank)
     return M / in->ranks + (rank < M % in->ranks);
 }
 
-/* K of a product in bf16 is cut into slices where its bits must not depend on its rows (cut_of and apart in kernels/cuda/matmul_chain.cu). */
+/* In batch_invariant mode K of a bf16 product is cut into slices (cut_of and apart in
+ * kernels/cuda/matmul_chain.cu). */
 struct chain {
-    int64_t slices, steps; /* steps: of each */
+    int64_t slices, steps; /* steps of each slice */
 };
 
 static struct chain chain_of(int64_t n, int64_t k)
@@ -40,7 +43,7 @@ static struct chain chain_of(int64_t n, int64_t k)
     return (struct chain){(steps + own - 1) / own, own};
 }
 
-/* Whether the sums of slices are added by a launch of their own. */
+/* Return true if a separate launch adds the sums of the slices. */
 static bool chain_apart(int64_t t, int64_t n, int64_t k)
 {
     const struct chain cut = chain_of(n, k);
@@ -48,15 +51,16 @@ static bool chain_apart(int64_t t, int64_t n, int64_t k)
     return cut.slices > 1 && (t <= CHAIN_ROWS || cut.steps * (CHAIN_PROCESSORS - tiles) > CHAIN_SUM * tiles);
 }
 
-/* The most bytes that the sums of the slices of a product with W of n x k take, whatever its rows. */
+/* Return the most bytes that the sums of the slices of a product with W [n, k] take, for any number
+ * of rows. */
 static int64_t chain_bytes(int64_t n, int64_t k)
 {
-    int64_t t = CHAIN_PROCESSORS * CHAIN_TILE; /* no more rows than that */
+    int64_t t = CHAIN_PROCESSORS * CHAIN_TILE; /* with more rows K is not cut */
     while (t > CHAIN_ROWS && !chain_apart(t, n, k)) t = t > CHAIN_TILE ? (t - 1) / CHAIN_TILE * CHAIN_TILE : CHAIN_ROWS;
     return chain_apart(t, n, k) ? chain_of(n, k).slices * t * n * (int64_t)sizeof(float) : 0;
 }
 
-/* The sums of the products' slices, where bits must not depend on the batch. */
+/* Return the bytes of the largest product's slice sums, 0 unless batch_invariant. */
 static int64_t slice_sums_bytes(const struct plan *p)
 {
     const struct model_shape *s = &p->in.shape;
@@ -66,23 +70,26 @@ static int64_t slice_sums_bytes(const struct plan *p)
     int64_t most = 0;
     if (p->in.config->run.deterministic != DETERMINISTIC_BATCH_INVARIANT || p->in.config->model.dtype != PRECISION_BF16) return 0;
     for (int i = 0; i < (int)(sizeof products / sizeof *products); i++)
-        most = larger(most, chain_bytes(products[i][0], products[i][1]));
+        most = larger_of(most, chain_bytes(products[i][0], products[i][1]));
     return most;
 }
 
-/* What a GPU's operations take beside: rounded copies of q, k, v and of what attention gives, with adapters of gate and up; the partial sums of
- * attention's gradient, a MiB an element of a head at most; the head; the library's workspace; sums of slices. The backend takes it from its own region. */
+/* Return the working memory of a GPU's operations, which the backend takes from its own region:
+ * rounded copies of q, k, v and of attention's output (with adapters also of gate and up), partial
+ * sums of attention's gradient (at most 1 MiB per element of a head), the head, the library's
+ * workspace, and the sums of slices. */
 static int64_t working_bytes(const struct plan *p)
 {
     const struct model_shape *s = &p->in.shape;
     const int64_t q = s->heads * s->head_dim, stride = q + 2 * s->kv_heads * s->head_dim;
     if (!p->in.machine.gpu) return 0;
-    const int64_t attention = q + larger(stride, s->hidden) + 2 * s->heads,
-                  row = p->in.config->lora.rank ? larger(attention, 2 * s->intermediate + s->hidden) : attention;
-    return WORKSPACE + slice_sums_bytes(p) + (s->head_dim << 20) + 2 * larger(p->micro_rows * row, s->vocab * s->hidden);
+    const int64_t attention = q + larger_of(stride, s->hidden) + 2 * s->heads,
+                  row = p->in.config->lora.rank ? larger_of(attention, 2 * s->intermediate + s->hidden) : attention;
+    return WORKSPACE + slice_sums_bytes(p) + (s->head_dim << 20) + 2 * larger_of(p->micro_rows * row, s->vocab * s->hidden);
 }
 
-/* The host's: what the model is read through, the sampler's log, the step's batch, which every rank has whole. */
+/* Return host memory: the buffer that the model is read through, the sampler's log, and the step's
+ * batch, which every rank holds in full. */
 static int64_t staging_bytes(const struct plan *p, const struct plan_counted *x, int64_t groups)
 {
     const struct config *c = p->in.config;
@@ -108,19 +115,20 @@ static void fill_rank(const struct plan *p, const struct plan_counted *x, int64_
     out->total = out->device + out->host;
 }
 
-static void judge(struct plan *p)
+static void check_fit(struct plan *p)
 {
     const struct plan_machine *m = &p->in.machine;
     const double on_a_host = ceil((double)p->in.ranks / (double)p->in.hosts);
     p->need = m->gpu ? (double)p->first.device : (double)p->first.total * on_a_host;
     p->budget = m->memory - m->reserve;
     p->fits = m->memory > 0 ? p->need <= p->budget : -1;
-    const double room = (p->budget - p->need) / (m->gpu ? 1 : on_a_host) / (double)p->kv_token_bytes;
-    p->kv_room =
-        m->memory > 0 && (double)p->kv_tokens + room > 0 ? (int64_t)((double)p->kv_tokens + room) / KV_BLOCK * KV_BLOCK : 0;
+    const double free_tokens = (p->budget - p->need) / (m->gpu ? 1 : on_a_host) / (double)p->kv_token_bytes;
+    p->kv_free = m->memory > 0 && (double)p->kv_tokens + free_tokens > 0
+                     ? (int64_t)((double)p->kv_tokens + free_tokens) / KV_BLOCK * KV_BLOCK
+                     : 0;
 }
 
-static void take_counts(struct plan *p, const struct plan_counted *x)
+static void copy_counts(struct plan *p, const struct plan_counted *x)
 {
     const int64_t G = p->in.config->rollout.group_size, prefix = kv_blocks_for(p->prompt_tokens);
     const int64_t own = x->train.alone - p->prompt_tokens / KV_BLOCK, group = prefix + G * own, rest = x->kv_blocks % group;
@@ -140,18 +148,19 @@ tare_status plan_memory(struct plan *p, struct err *e)
     const struct config *c = p->in.config;
     const int64_t context = p->in.shape.max_position, most = prompts_of(&p->in, 0), least = prompts_of(&p->in, p->in.ranks - 1);
     struct plan_counted x;
-    p->prompt_tokens = smaller(c->rollout.max_prompt_tokens, context - 1);
-    p->new_tokens = larger(1, smaller(c->rollout.max_new_tokens, context - p->prompt_tokens));
+    p->prompt_tokens = smaller_of(c->rollout.max_prompt_tokens, context - 1);
+    p->new_tokens = larger_of(1, smaller_of(c->rollout.max_new_tokens, context - p->prompt_tokens));
     p->longest = p->prompt_tokens + p->new_tokens - 1;
     TRY(plan_count(p, most, &x, e));
-    take_counts(p, &x);
+    copy_counts(p, &x);
     fill_rank(p, &x, most, &p->first);
     if (least != most) {
         const int64_t cache = x.bytes[PLAN_KV];
         TRY(plan_count(p, least, &x, e));
-        x.bytes[PLAN_KV] = cache; /* dealt anew in every step: a rank may have the most next time */
+        /* prompts are dealt again every step: any rank may have the most */
+        x.bytes[PLAN_KV] = cache;
     }
     fill_rank(p, &x, least, &p->last);
-    judge(p);
+    check_fit(p);
     return TARE_OK;
 }

@@ -1,4 +1,4 @@
-/* The plan of a configuration, and what to change when it does not fit. */
+/* The plan of a configuration, and changes that help when it does not fit. */
 #include "plan/plan.h"
 
 #include "base/fs.h"
@@ -24,13 +24,13 @@ static tare_status read_shape(const char *path, const struct model_config *c, st
     return TARE_OK;
 }
 
-/* The vocabulary of the tokenizer that a new model gets. */
+/* Return the vocabulary size of the byte tokenizer that a new model gets. */
 static tare_status byte_vocabulary(int64_t *out, struct err *e)
 {
     char folder[FS_PATH];
     struct tokenizer *t = NULL;
     TRY(fs_temporary(folder, "tare-plan", e));
-    if (!mkdtemp(folder)) FAIL(e, TARE_E_IO, "%s: cannot be made; give plan.vocab", folder);
+    if (!mkdtemp(folder)) FAIL(e, TARE_E_IO, "cannot create %s; give plan.vocab", folder);
     tare_status status = tokenizer_write_bytes(folder, e);
     if (!status) status = tokenizer_load(folder, &t, e);
     if (!status) *out = tokenizer_size(t);
@@ -59,7 +59,7 @@ static tare_status shape_of(const struct config *c, int64_t vocab, int depth, st
     if (fs_exists(path)) return read_shape(path, &c->model, out, e);
     if (c->model.init != INIT_NONE) return new_shape(&c->model, vocab, out, e);
     if (!*c->model.warm_start || depth == CHAIN)
-        return config_no_model(c, "name the folder of a model; for `tare plan` its config.json is enough, as in configs/models", e);
+        return config_no_model(c, "name the folder of a model; `tare plan` only needs its config.json, as in configs/models", e);
     struct config before;
     TRY(config_load(&before, c->model.warm_start, NULL, 0, e));
     const tare_status status = shape_of(&before, vocab, depth + 1, out, e);
@@ -75,7 +75,8 @@ tare_status plan_shape(const struct config *c, int64_t vocab, struct model_shape
     return shape_of(c, vocab, 0, out, e);
 }
 
-/* The reference's own shape, where it is named and there; 0 layers: the policy's. */
+/* Read the reference's shape if model.reference names an existing folder. Zero layers: as the
+ * policy. */
 static tare_status reference_shape(const struct config *c, struct model_shape *out, struct err *e)
 {
     char path[FS_PATH];
@@ -84,15 +85,15 @@ static tare_status reference_shape(const struct config *c, struct model_shape *o
     return fs_exists(path) ? read_shape(path, &c->model, out, e) : TARE_OK;
 }
 
-/* ---- what to change */
+/* ---- changes that help */
 
 struct change {
-    struct config config; /* a copy whose numbers are changed */
+    struct config config; /* a copy with changed values */
     struct plan plan;
 };
 
-/* Takes the change when it saves anything. */
-static tare_status take(struct change *x, struct plan *out, const char *key, const char *value, struct err *e)
+/* Adopt the changed configuration, and add it to the advice if it saves memory. */
+static tare_status apply_change(struct change *x, struct plan *out, const char *key, const char *value, struct err *e)
 {
     struct plan next = {.in = x->plan.in};
     TRY(plan_memory(&next, e));
@@ -107,17 +108,18 @@ static tare_status take(struct change *x, struct plan *out, const char *key, con
     return TARE_OK;
 }
 
-static tare_status take_number(struct change *x, struct plan *out, const char *key, int64_t *number, int64_t value, struct err *e)
+static tare_status apply_number(struct change *x, struct plan *out, const char *key, int64_t *number, int64_t value, struct err *e)
 {
     char text[32];
     if (x->plan.fits || (*number && *number <= value)) return TARE_OK;
     *number = value;
     snprintf(text, sizeof text, "%lld", (long long)value);
-    return take(x, out, key, text, e);
+    return apply_change(x, out, key, text, e);
 }
 
-/* The first of the choices that is enough, else the last: each saves more and costs more than the one before it. */
-static tare_status take_recompute(struct change *x, struct plan *out, struct err *e)
+/* Choose the first setting of train.recompute that fits, or the last: each saves more and costs
+ * more than the one before. */
+static tare_status apply_recompute(struct change *x, struct plan *out, struct err *e)
 {
     enum recompute *chosen = &x->config.train.recompute;
     if (x->plan.fits || *chosen == RECOMPUTE_LAYER) return TARE_OK;
@@ -126,32 +128,33 @@ static tare_status take_recompute(struct change *x, struct plan *out, struct err
         TRY(plan_memory(&next, e));
         if (next.fits) break;
     }
-    return take(x, out, "train.recompute", config_chosen(&x->config, "train", "recompute"), e);
+    return apply_change(x, out, "train.recompute", config_chosen(&x->config, "train", "recompute"), e);
 }
 
-/* The cheapest change first. With a smaller cache the sampler drops completions and computes them again; it comes last, and is as large as fits. */
-static tare_status take_all(struct change *x, struct plan *out, struct err *e)
+/* Apply the changes, cheapest first. The cache comes last and gets the size that fits: with a
+ * smaller cache the sampler drops completions and computes them again. */
+static tare_status apply_all(struct change *x, struct plan *out, struct err *e)
 {
     struct config *c = &x->config;
     if (x->plan.in.ranks > 1 && x->plan.in.shard != SHARD_ZERO3) {
         x->plan.in.shard = SHARD_ZERO3;
-        TRY(take(x, out, "dist.shard", "zero3", e));
+        TRY(apply_change(x, out, "dist.shard", "zero3", e));
     }
-    TRY(take_recompute(x, out, e));
+    TRY(apply_recompute(x, out, e));
     if (!x->plan.fits && c->model.dtype != PRECISION_BF16) {
         c->model.dtype = PRECISION_BF16;
-        TRY(take(x, out, "model.dtype", "bf16", e));
+        TRY(apply_change(x, out, "model.dtype", "bf16", e));
     }
     if (x->plan.micro_rows > x->plan.longest)
-        TRY(take_number(x, out, "train.micro_tokens", &c->train.micro_tokens, x->plan.longest, e));
+        TRY(apply_number(x, out, "train.micro_tokens", &c->train.micro_tokens, x->plan.longest, e));
     const int64_t least = (x->plan.longest + KV_BLOCK) / KV_BLOCK * KV_BLOCK;
-    const int64_t room = x->plan.kv_room > least ? x->plan.kv_room : least;
-    if (room < x->plan.kv_tokens) TRY(take_number(x, out, "rollout.kv_tokens", &c->rollout.kv_tokens, room, e));
+    const int64_t tokens = x->plan.kv_free > least ? x->plan.kv_free : least;
+    if (tokens < x->plan.kv_tokens) TRY(apply_number(x, out, "rollout.kv_tokens", &c->rollout.kv_tokens, tokens, e));
     return TARE_OK;
 }
 
-/* The plan of x with so many ranks (CPU: on as many more hosts) and completions of at most t tokens, the cache and the micro-batches as small as that
- * allows. */
+/* Plan x on `ranks` ranks (CPU: on proportionally more hosts) with completions of at most t tokens
+ * and the smallest cache and micro-batches that these allow. */
 static tare_status try_ranks(const struct change *x, int64_t ranks, int64_t t, struct plan *out, struct err *e)
 {
     struct config c = x->config;
@@ -168,8 +171,8 @@ static tare_status try_ranks(const struct change *x, int64_t ranks, int64_t t, s
     return plan_memory(out, e);
 }
 
-/* Notes what was tried; whether it fits. */
-static bool enough(const struct plan *tried, int64_t tokens, struct plan *out)
+/* Record the attempt; return true if it fits. */
+static bool record_attempt(const struct plan *tried, int64_t tokens, struct plan *out)
 {
     out->ranks_needed = tried->in.ranks;
     out->hosts_needed = tried->in.machine.gpu ? 0 : tried->in.hosts;
@@ -177,7 +180,8 @@ static bool enough(const struct plan *tried, int64_t tokens, struct plan *out)
     return tried->fits;
 }
 
-/* The plan of x, with the configuration c, on one rank of each of its hosts: ranks of a CPU share their host's memory. */
+/* Plan x with the configuration c on one rank per host: ranks of a CPU share their host's
+ * memory. */
 static tare_status try_one_a_host(const struct change *x, const struct config *c, struct plan *out, struct err *e)
 {
     *out = (struct plan){.in = x->plan.in};
@@ -191,28 +195,30 @@ static bool shares_hosts(const struct plan *p)
     return !p->in.machine.gpu && p->in.ranks > p->in.hosts;
 }
 
-/* On CPUs fewer ranks first. Then twice as many until it fits; where that is never enough also half as many tokens, and half of that. */
+/* On CPUs try fewer ranks first. Then double the ranks until it fits. If it never does, halve the
+ * number of tokens, repeatedly. */
 static tare_status find_ranks(const struct change *x, struct plan *out, struct err *e)
 {
     struct plan next;
     if (shares_hosts(&x->plan)) {
         TRY(try_one_a_host(x, &x->config, &next, e));
-        if (enough(&next, 0, out)) return TARE_OK;
+        if (record_attempt(&next, 0, out)) return TARE_OK;
     }
     for (int64_t ranks = 2 * x->plan.in.ranks; ranks <= RANKS_MOST; ranks *= 2) {
         TRY(try_ranks(x, ranks, 0, &next, e));
-        if (enough(&next, 0, out)) return TARE_OK;
+        if (record_attempt(&next, 0, out)) return TARE_OK;
     }
     for (int64_t ranks = x->plan.in.ranks; ranks <= RANKS_MOST; ranks *= 2)
         for (int64_t t = x->plan.new_tokens / 2; t >= TOKENS_LEAST; t /= 2) {
             TRY(try_ranks(x, ranks, t, &next, e));
-            if (enough(&next, t, out)) return TARE_OK;
+            if (record_attempt(&next, t, out)) return TARE_OK;
         }
     out->ranks_needed = out->hosts_needed = out->tokens_needed = 0;
     return TARE_OK;
 }
 
-/* Adapters in place of all weights: another method, so it is said apart from the advice. */
+/* Try adapters instead of all weights. This is a different method, so it is reported apart from the
+ * advice. */
 static tare_status try_adapters(const struct change *x, struct plan *out, struct err *e)
 {
     struct config c = x->config;
@@ -228,11 +234,11 @@ static tare_status try_adapters(const struct change *x, struct plan *out, struct
     return TARE_OK;
 }
 
-static tare_status advise(struct plan *out, struct err *e)
+static tare_status find_advice(struct plan *out, struct err *e)
 {
     struct change x = {.config = *out->in.config, .plan = *out};
     x.plan.in.config = &x.config;
-    TRY(take_all(&x, out, e));
+    TRY(apply_all(&x, out, e));
     out->fits_with_advice = x.plan.fits;
     if (x.plan.fits) return TARE_OK;
     TRY(try_adapters(&x, out, e));
@@ -243,9 +249,9 @@ tare_status plan_make(const struct plan_input *in, struct plan *out, struct err 
 {
     *out = (struct plan){.in = *in};
     if (in->ranks < 1 || in->hosts < 1 || in->hosts > in->ranks)
-        FAIL(e, TARE_E_CONFIG, "%lld ranks on %lld hosts; at least 1 of each, and no host without a rank", (long long)in->ranks,
-             (long long)in->hosts);
+        FAIL(e, TARE_E_CONFIG, "%lld ranks on %lld hosts: must be at least 1 of each, and at most one host per rank",
+             (long long)in->ranks, (long long)in->hosts);
     TRY(reference_shape(in->config, &out->in.reference, e));
     TRY(plan_memory(out, e));
-    return out->fits == 0 ? advise(out, e) : TARE_OK;
+    return out->fits == 0 ? find_advice(out, e) : TARE_OK;
 }

@@ -1,4 +1,4 @@
-/* The plan as a table for people and as one JSON object. */
+/* Print the plan as a table and as a JSON object. */
 #include "plan/plan.h"
 
 #include "model/hf_config.h"
@@ -11,15 +11,15 @@ static const char *const CLASS_TEXT[PLAN_CLASSES] = {"fp32 masters",
                                                      "fp32",
                                                      "AdamW's two, fp32",
                                                      "the compute copy: all products; positions",
-                                                     "units of weights and gradients that are whole for the moment",
-                                                     "frozen policy of the KL term",
+                                                     "units of weights and gradients gathered at one time",
+                                                     "the frozen policy of the KL term",
                                                      "",
                                                      "",
-                                                     "a chunk of the update's head",
+                                                     "a chunk of the update's head rows",
                                                      "the sampler's passes, with their logits",
                                                      "rounded copies, the libraries' workspace",
-                                                     "fragments, and what grows while the old is still there",
-                                                     "host memory: reading a tensor, the step's tokens"};
+                                                     "fragmentation, and buffers that grow while the old one exists",
+                                                     "host memory: a tensor being read, the step's tokens"};
 #define SHARD_NAME(ID, TEXT) TEXT,
 static const char *const SHARD_NAMES[] = {CHOICES_SHARD(SHARD_NAME)};
 
@@ -51,7 +51,7 @@ static tare_status print_head(const struct plan *p, struct str *out, struct err 
     if (p->new_tokens < in->config->rollout.max_new_tokens)
         TRY(str_addf(
             out, e,
-            "warning  the longest prompts leave only %lld of the context's %lld tokens to a completion, and rollout.max_new_tokens is %lld; set rollout.max_prompt_tokens to what the prompts really have\n",
+            "warning  the longest prompts leave only %lld of the context's %lld tokens for a completion, but rollout.max_new_tokens is %lld; set rollout.max_prompt_tokens to the longest prompt\n",
             LL(p->new_tokens), LL(s->max_position), LL(in->config->rollout.max_new_tokens)));
     return str_add(out, "\n", 1, e);
 }
@@ -67,11 +67,11 @@ static tare_status print_memory(const struct plan *p, struct str *out, struct er
         if (differ) TRY(str_addf(out, e, " %12s", str_amount(b, (double)p->last.bytes[i], "B")));
         TRY(str_addf(out, e, "   %s", CLASS_TEXT[i]));
         if (i == PLAN_KV)
-            TRY(str_addf(out, e, "%lld tokens, %lld bytes each; %lld full-length completions at once, a step's want %lld tokens%s",
-                         LL(p->kv_tokens), LL(p->kv_token_bytes), LL(p->kv_sequences), LL(p->kv_wanted),
-                         p->kv_for_eval ? ", evaluation more" : ""));
+            TRY(str_addf(out, e, "%lld tokens of %lld bytes; %lld full-length completions at once; %s needs %lld tokens",
+                         LL(p->kv_tokens), LL(p->kv_token_bytes), LL(p->kv_sequences), p->kv_for_eval ? "evaluation" : "a step",
+                         LL(p->kv_wanted)));
         if (i == PLAN_ACTIVATIONS)
-            TRY(str_addf(out, e, "micro-batch of %lld rows, %lld targets, recompute %s", LL(p->micro_rows), LL(p->micro_targets),
+            TRY(str_addf(out, e, "micro-batch of %lld tokens, %lld targets, recompute %s", LL(p->micro_rows), LL(p->micro_targets),
                          config_chosen(p->in.config, "train", "recompute")));
         TRY(str_add(out, "\n", 1, e));
     }
@@ -80,7 +80,7 @@ static tare_status print_memory(const struct plan *p, struct str *out, struct er
     return str_add(out, "\n\n", 2, e);
 }
 
-/* The keys that find_ranks tried. */
+/* Print the keys found by find_ranks. */
 static tare_status print_ranks(const struct plan *p, struct str *out, struct err *e)
 {
     const int64_t tokens = p->prompt_tokens + p->tokens_needed;
@@ -102,18 +102,19 @@ static tare_status print_advice(const struct plan *p, struct str *out, struct er
     char a[32];
     for (int i = 0; i < p->n_advice; i++)
         TRY(str_addf(out, e, "  %s=%s saves %s%s\n", p->advice[i].key, p->advice[i].value, str_amount(a, p->advice[i].saves, "B"),
-                     p->in.ranks > 1 ? " a rank" : ""));
+                     p->in.ranks > 1 ? " per rank" : ""));
     if (p->fits_with_advice) return str_add(out, p->n_advice > 1 ? "with these it fits\n" : "with this it fits\n", -1, e);
     TRY(str_addf(out, e, "%s it does not fit; ",
                  p->n_advice > 1 ? "even with these"
                  : p->n_advice   ? "even with this"
                                  : "with smaller caches and micro-batches"));
     if (!p->ranks_needed)
-        TRY(str_add(out, "give more memory a rank, or a smaller model\n", -1, e));
+        TRY(str_add(out, "use more memory per rank, or a smaller model\n", -1, e));
     else
         TRY(print_ranks(p, out, e));
     if (p->adapters_need > 0)
-        TRY(str_addf(out, e, "or train adapters, not all weights: with lora.rank=%d%s on dist.ranks=%lld %s needs %s and fits\n",
+        TRY(str_addf(out, e,
+                     "or train adapters instead of all weights: with lora.rank=%d%s on dist.ranks=%lld %s needs %s and fits\n",
                      PLAN_ADAPTER_RANK, p->n_advice ? " and the changes above," : "", LL(p->adapters_ranks),
                      p->in.machine.gpu ? "a device" : "a host", str_amount(a, p->adapters_need, "B")));
     return TARE_OK;
@@ -124,12 +125,12 @@ static tare_status print_verdict(const struct plan *p, struct str *out, struct e
     char a[32], b[32], c[32];
     const char *what = p->in.machine.gpu ? "a device" : "a host";
     if (p->fits < 0)
-        return str_addf(out, e, "%s needs %s; give plan.memory to know whether it fits\n", what, str_amount(a, p->need, "B"));
-    TRY(str_addf(out, e, "%s: %s needs %s of %s (%s kept back)", p->fits ? "fits" : "does not fit", what,
+        return str_addf(out, e, "%s needs %s; give plan.memory to check whether it fits\n", what, str_amount(a, p->need, "B"));
+    TRY(str_addf(out, e, "%s: %s needs %s of %s (%s reserved)", p->fits ? "fits" : "does not fit", what,
                  str_amount(a, p->need, "B"), str_amount(b, p->in.machine.memory, "B"), str_amount(c, p->in.machine.reserve, "B")));
     if (p->fits)
-        return str_addf(out, e, ", %s left; the key/value cache could have %lld tokens\n", str_amount(a, p->budget - p->need, "B"),
-                        LL(p->kv_room));
+        return str_addf(out, e, ", %s free; the key/value cache could have %lld tokens\n", str_amount(a, p->budget - p->need, "B"),
+                        LL(p->kv_free));
     TRY(str_addf(out, e, ", %s too much\n", str_amount(a, p->need - p->budget, "B")));
     return print_advice(p, out, e);
 }
@@ -175,7 +176,7 @@ tare_status plan_json(const struct plan *p, json_t **out, struct err *e)
     const struct plan_input *in = &p->in;
     json_t *ranks = json_array(), *o = json_object();
     *out = o;
-    /* prompts are dealt so that the first ranks have one more */
+    /* the first ranks have one prompt more */
     for (int64_t r = 0; r < in->ranks; r++)
         json_array_append_new(ranks, rank_json(r < in->config->rollout.prompts % in->ranks ? &p->first : &p->last, r));
     json_object_set_new(o, "parameters", json_integer(p->params));
@@ -185,7 +186,7 @@ tare_status plan_json(const struct plan *p, json_t **out, struct err *e)
     json_object_set_new(o, "kv_cache",
                         json_pack("{s:I, s:I, s:I, s:I, s:I}", "tokens", (json_int_t)p->kv_tokens, "wanted",
                                   (json_int_t)p->kv_wanted, "sequences", (json_int_t)p->kv_sequences, "token_bytes",
-                                  (json_int_t)p->kv_token_bytes, "room", (json_int_t)p->kv_room));
+                                  (json_int_t)p->kv_token_bytes, "available", (json_int_t)p->kv_free));
     json_object_set_new(o, "micro_batch",
                         json_pack("{s:I, s:I}", "rows", (json_int_t)p->micro_rows, "targets", (json_int_t)p->micro_targets));
     json_object_set_new(o, "need", json_real(p->need));
@@ -201,7 +202,7 @@ tare_status plan_json(const struct plan *p, json_t **out, struct err *e)
     if (json_object_size(o) != 16) {
         json_decref(o);
         *out = NULL;
-        FAIL(e, TARE_E_NOMEM, "no memory for the plan as JSON");
+        FAIL(e, TARE_E_NOMEM, "no memory to print the plan as JSON");
     }
     return TARE_OK;
 }

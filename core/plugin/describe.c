@@ -1,4 +1,5 @@
-/* A plugin for people: its parameters as text, as an INI section, as JSON, as a table of a document. */
+/* Describes a plugin to its users: its parameters as text, as an INI section, as JSON or as a
+ * Markdown table. */
 #include "base/json.h"
 #include "plugin/internal.h"
 
@@ -10,8 +11,8 @@ static const char *type_name(int32_t type)
     return NAMES[type];
 }
 
-/* "0 < gamma <= 1", "sem, n_eff, fixed", or "" */
-static tare_status allowed(const tare_param *p, struct str *out, struct err *e)
+/* Writes the allowed values: "0 < gamma <= 1", "sem, n_eff, fixed", or "". */
+static tare_status allowed_values(const tare_param *p, struct str *out, struct err *e)
 {
     char range[160];
     str_clear(out);
@@ -32,7 +33,7 @@ static tare_status describe_text(const struct plugin *p, struct str *out, struct
     TRY(str_add(out, "  parameters:\n", -1, e));
     for (uint32_t i = 0; i < p->desc.n_params; i++) {
         const tare_param *q = &p->params[i];
-        TRY(allowed(q, range, e));
+        TRY(allowed_values(q, range, e));
         TRY(str_addf(out, e, "    %-18s %s\n    %-18s %s%s%s%s%s%s%s\n", q->key, q->doc, "", type_name(q->type),
                      q->fallback ? ", default " : ", required", q->fallback ? (*q->fallback ? q->fallback : "empty") : "",
                      range->size ? "; " : "", range->size ? range->data : "", q->unit ? "; unit: " : "", q->unit ? q->unit : ""));
@@ -45,7 +46,7 @@ static tare_status describe_ini(const struct plugin *p, struct str *out, struct 
     TRY(str_addf(out, e, "; %s\n[%s.%s]\n", p->desc.summary, plugin_section_kind(p->desc.kind), p->desc.name));
     for (uint32_t i = 0; i < p->desc.n_params; i++) {
         const tare_param *q = &p->params[i];
-        TRY(allowed(q, range, e));
+        TRY(allowed_values(q, range, e));
         TRY(str_addf(out, e, "; %s%s%s%s\n%s%s = %s\n", q->doc, range->size ? " (" : "", range->size ? range->data : "",
                      range->size ? ")" : "", q->fallback ? "" : ";", q->key, q->fallback ? q->fallback : ""));
     }
@@ -53,7 +54,7 @@ static tare_status describe_ini(const struct plugin *p, struct str *out, struct 
 }
 
 /* Puts a backslash before what would end a table cell. */
-static tare_status add_cell(struct str *out, const char *text, struct err *e)
+static tare_status add_table_cell(struct str *out, const char *text, struct err *e)
 {
     for (; *text; text++) TRY(str_addf(out, e, "%s%c", *text == '|' ? "\\" : "", *text));
     return TARE_OK;
@@ -69,11 +70,11 @@ static tare_status describe_markdown(const struct plugin *p, struct str *out, st
                  plugin_section_kind(p->desc.kind), p->desc.name));
     for (uint32_t i = 0; i < p->desc.n_params; i++) {
         const tare_param *q = &p->params[i];
-        TRY(allowed(q, range, e));
+        TRY(allowed_values(q, range, e));
         TRY(str_addf(out, e, "| `%s` | %s | %s | ", q->key, type_name(q->type), q->fallback ? q->fallback : "required"));
-        TRY(add_cell(out, range->data ? range->data : "", e));
+        TRY(add_table_cell(out, range->data ? range->data : "", e));
         TRY(str_add(out, " | ", -1, e));
-        TRY(add_cell(out, q->doc, e));
+        TRY(add_table_cell(out, q->doc, e));
         TRY(str_add(out, " |\n", -1, e));
     }
     return TARE_OK;

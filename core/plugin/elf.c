@@ -1,4 +1,5 @@
-/* A look at a file as ELF before the dynamic loader runs its constructors. Only what decides whether it can be a plugin here. */
+/* Checks a file as ELF before the dynamic loader runs its constructors. Only those parts are read
+ * that decide whether it can be a plugin here. */
 #include "base/fs.h"
 #include "plugin/check/internal.h"
 
@@ -38,7 +39,7 @@ static const char *machine_name(unsigned machine)
     }
 }
 
-static bool inside(const struct fs_map *m, uint64_t offset, uint64_t size)
+static bool is_inside(const struct fs_map *m, uint64_t offset, uint64_t size)
 {
     return offset <= (uint64_t)m->size && size <= (uint64_t)m->size - offset;
 }
@@ -65,33 +66,34 @@ static tare_status check_header(const struct fs_map *m, Elf64_Ehdr *h, const cha
              : h->e_type == ET_EXEC ? "a program"
              : h->e_type == ET_CORE ? "a core dump"
                                     : "an ELF file of an unknown type");
-    if (!inside(m, h->e_phoff, (uint64_t)h->e_phnum * sizeof(Elf64_Phdr)))
+    if (!is_inside(m, h->e_phoff, (uint64_t)h->e_phnum * sizeof(Elf64_Phdr)))
         FAIL(e, TARE_E_CORRUPT, "%s: cut short: its program headers are beyond its end", path);
     for (unsigned i = 0; i < h->e_phnum; i++) {
         Elf64_Phdr p;
         memcpy(&p, d + h->e_phoff + i * sizeof p, sizeof p);
-        if (p.p_type == PT_LOAD && !inside(m, p.p_offset, p.p_filesz))
-            FAIL(e, TARE_E_CORRUPT, "%s: cut short: %lld bytes, a segment ends at %llu", path, (long long)m->size,
+        if (p.p_type == PT_LOAD && !is_inside(m, p.p_offset, p.p_filesz))
+            FAIL(e, TARE_E_CORRUPT, "%s: cut short: %lld bytes, but a segment ends at %llu", path, (long long)m->size,
                  (unsigned long long)(p.p_offset + p.p_filesz));
     }
     return TARE_OK;
 }
 
-/* The major of an exported tare_plugin_vN, or -1. */
-static long entry_major(const char *name, uint64_t room)
+/* Returns the major version of an exported tare_plugin_vN, or -1. */
+static long entry_major(const char *name, uint64_t capacity)
 {
     static const char prefix[] = "tare_plugin_v";
-    if (room <= sizeof prefix || strncmp(name, prefix, sizeof prefix - 1)) return -1;
-    if (!memchr(name, 0, room)) return -1;
+    if (capacity <= sizeof prefix || strncmp(name, prefix, sizeof prefix - 1)) return -1;
+    if (!memchr(name, 0, capacity)) return -1;
     char *end;
     const long major = strtol(name + sizeof prefix - 1, &end, 10);
     return *end || major < 0 ? -1 : major;
 }
 
-/* Looks for entry points in the dynamic symbol table. A file without section headers is left to dlsym. */
+/* Looks for entry points in the dynamic symbol table. A file without section headers is left to
+ * dlsym. */
 static tare_status check_entry(const struct fs_map *m, const Elf64_Ehdr *h, const char *path, struct err *e)
 {
-    if (!h->e_shnum || h->e_shentsize != sizeof(Elf64_Shdr) || !inside(m, h->e_shoff, (uint64_t)h->e_shnum * sizeof(Elf64_Shdr)))
+    if (!h->e_shnum || h->e_shentsize != sizeof(Elf64_Shdr) || !is_inside(m, h->e_shoff, (uint64_t)h->e_shnum * sizeof(Elf64_Shdr)))
         return TARE_OK;
     long other = -1;
     for (unsigned i = 0; i < h->e_shnum; i++) {
@@ -99,7 +101,7 @@ static tare_status check_entry(const struct fs_map *m, const Elf64_Ehdr *h, cons
         memcpy(&symbols, m->data + h->e_shoff + i * sizeof symbols, sizeof symbols);
         if (symbols.sh_type != SHT_DYNSYM || symbols.sh_link >= h->e_shnum) continue;
         memcpy(&strings, m->data + h->e_shoff + symbols.sh_link * sizeof strings, sizeof strings);
-        if (!inside(m, symbols.sh_offset, symbols.sh_size) || !inside(m, strings.sh_offset, strings.sh_size))
+        if (!is_inside(m, symbols.sh_offset, symbols.sh_size) || !is_inside(m, strings.sh_offset, strings.sh_size))
             FAIL(e, TARE_E_CORRUPT, "%s: cut short: its symbol table is beyond its end", path);
         for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= symbols.sh_size; at += sizeof(Elf64_Sym)) {
             Elf64_Sym s;
@@ -111,8 +113,8 @@ static tare_status check_entry(const struct fs_map *m, const Elf64_Ehdr *h, cons
         }
     }
     if (other >= 0)
-        FAIL(e, TARE_E_VERSION, "%s: built for plugin ABI %ld, this program speaks %d; rebuild it against this program's SDK", path,
-             other, TARE_ABI_MAJOR);
+        FAIL(e, TARE_E_VERSION, "%s: built for plugin ABI %ld, but this program has %d; rebuild it against this program's SDK",
+             path, other, TARE_ABI_MAJOR);
     FAIL(
         e, TARE_E_PLUGIN,
         "%s: a shared object, but not a tare plugin: it exports no function tare_plugin_v%d; is TARE_EXPORT missing, or hidden by a version script?",
@@ -138,14 +140,14 @@ tare_status elf_exports(const char *path, tare_status (*visit)(void *ctx, const 
     TRY(fs_map(path, &m, e));
     tare_status status = check_header(&m, &h, path, e);
     const bool sections = !status && h.e_shnum && h.e_shentsize == sizeof(Elf64_Shdr) &&
-                          inside(&m, h.e_shoff, (uint64_t)h.e_shnum * sizeof(Elf64_Shdr));
+                          is_inside(&m, h.e_shoff, (uint64_t)h.e_shnum * sizeof(Elf64_Shdr));
     if (sections)
         for (unsigned i = 0; i < h.e_shnum && !status; i++) {
             Elf64_Shdr symbols, strings;
             memcpy(&symbols, m.data + h.e_shoff + i * sizeof symbols, sizeof symbols);
             if (symbols.sh_type != SHT_DYNSYM || symbols.sh_link >= h.e_shnum) continue;
             memcpy(&strings, m.data + h.e_shoff + symbols.sh_link * sizeof strings, sizeof strings);
-            if (!inside(&m, symbols.sh_offset, symbols.sh_size) || !inside(&m, strings.sh_offset, strings.sh_size)) continue;
+            if (!is_inside(&m, symbols.sh_offset, symbols.sh_size) || !is_inside(&m, strings.sh_offset, strings.sh_size)) continue;
             for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= symbols.sh_size && !status; at += sizeof(Elf64_Sym)) {
                 Elf64_Sym s;
                 memcpy(&s, m.data + symbols.sh_offset + at, sizeof s);

@@ -1,4 +1,5 @@
-/* What the host offers to an instance: messages, counted memory, random numbers, metrics, and the engine's extensions. */
+/* Services that the host offers to an instance: messages, counted memory, random numbers, metrics,
+ * and the engine's extensions. */
 #include "base/log.h"
 #include "base/rng.h"
 #include "plugin/internal.h"
@@ -18,8 +19,8 @@ static void host_log(void *ctx, int32_t level, const char *message)
         log_message(shown, "plugin: %s", message ? message : "");
 }
 
-/* In front of each piece of memory: where it starts, and how much it is. */
-struct piece {
+/* Header in front of each block of memory: where the block starts, and its size in bytes. */
+struct block {
     void *start;
     int64_t size;
 };
@@ -29,12 +30,12 @@ static void *host_alloc(void *ctx, int64_t size, int64_t align)
     struct plugin_instance *i = ctx;
     if (size < 0 || size > INT64_MAX / 4 || align < 0 || align > 1 << 20 || (align & (align - 1))) return NULL;
     if (align < 16) align = 16;
-    const int64_t room = (int64_t)sizeof(struct piece) + align;
-    char *start = calloc(1, (size_t)(size + room));
+    const int64_t header = (int64_t)sizeof(struct block) + align;
+    char *start = calloc(1, (size_t)(size + header));
     if (!start) return NULL;
-    char *memory = start + room - (uintptr_t)(start + room) % (uintptr_t)align;
-    const struct piece piece = {start, size};
-    memcpy(memory - sizeof piece, &piece, sizeof piece);
+    char *memory = start + header - (uintptr_t)(start + header) % (uintptr_t)align;
+    const struct block block = {start, size};
+    memcpy(memory - sizeof block, &block, sizeof block);
     if (i) __atomic_fetch_add(&i->allocated, size, __ATOMIC_RELAXED);
     return memory;
 }
@@ -42,11 +43,11 @@ static void *host_alloc(void *ctx, int64_t size, int64_t align)
 static void host_release(void *ctx, void *memory)
 {
     struct plugin_instance *i = ctx;
-    struct piece piece;
+    struct block block;
     if (!memory) return;
-    memcpy(&piece, (char *)memory - sizeof piece, sizeof piece);
-    if (i) __atomic_fetch_sub(&i->allocated, piece.size, __ATOMIC_RELAXED);
-    free(piece.start);
+    memcpy(&block, (char *)memory - sizeof block, sizeof block);
+    if (i) __atomic_fetch_sub(&i->allocated, block.size, __ATOMIC_RELAXED);
+    free(block.start);
 }
 
 static tare_status host_random(void *ctx, uint64_t stream, uint64_t counter, uint32_t *out, int64_t n)

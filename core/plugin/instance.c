@@ -1,5 +1,5 @@
-/* Instances, and the calls into them: the floating-point environment is kept, a plugin's error gets the plugin's name in front, and
- * what a call gave back is checked before anybody uses it. */
+/* Instances, and the calls into them. Every call keeps the floating-point environment, puts the
+ * plugin's name in front of the plugin's error, and checks the outputs before they are used. */
 #include "plugin/internal.h"
 
 #include <stdio.h>
@@ -12,21 +12,22 @@
 
 static const struct plugin_watch *WATCH;
 
-/* exit() in a plugin would end a run as if it were done. It runs this, in the thread that called it. */
+/* A call of exit() in a plugin would end a run as if it were complete. It runs this handler, in the
+ * thread that called it. */
 static _Thread_local int calls_of_thread;
-static void ended_inside(void)
+static void report_exit(void)
 {
     if (!calls_of_thread) return;
     fprintf(
         stderr,
-        "tare: a plugin called exit; no plugin may (`tare plugin check FILE` says in which function), and nothing after the last checkpoint is kept\n");
+        "tare: a plugin called exit(), which is not allowed (`tare plugin check FILE` names the function); work since the last checkpoint is lost\n");
     fflush(NULL);
     _exit(err_exit_code(TARE_E_PLUGIN));
 }
 
 static void watch_exit(void)
 {
-    atexit(ended_inside);
+    atexit(report_exit);
 }
 
 void plugin_watch(const struct plugin_watch *watch)
@@ -63,7 +64,7 @@ tare_status plugin_leave(struct plugin_call *c, const struct plugin_instance *i,
          status, err_name(status));
 }
 
-/* The instance's own copy of its values, strings included: they live until destroy. */
+/* Copies the values for the instance, strings included. The copy lives until destroy. */
 static tare_status copy_values(struct plugin_instance *i, const tare_value *values, struct err *e)
 {
     const struct plugin *p = i->plugin;
@@ -84,10 +85,10 @@ static tare_status copy_values(struct plugin_instance *i, const tare_value *valu
     return TARE_OK;
 }
 
-/* The defaults of [loss], for an instance that no engine makes. */
+/* Default of an objective without an engine: the defaults of [loss]. */
 static const tare_loss PLAIN_LOSS = {.struct_size = sizeof PLAIN_LOSS, .clip = 0.2, .clip_high = 0.2, .shaping = 0.1};
 
-/* Rows for a curriculum that no engine makes. */
+/* Default of a curriculum without an engine. */
 enum { PLAIN_N = 8 };
 static const uint64_t PLAIN_UID[PLAIN_N] = {1, 2, 3, 4, 5, 6, 7, 8};
 static const int32_t PLAIN_SOURCE[PLAIN_N];
@@ -122,7 +123,7 @@ static tare_status call_create(struct plugin_instance *i, int64_t n_clusters, ta
     }
 }
 
-/* The plugin made nothing: its destroy is not called. */
+/* Frees an instance whose create failed, so there is nothing for destroy to free. */
 static void uncreated_free(struct plugin_instance **i)
 {
     if (*i) mem_free((void *)(uintptr_t)(*i)->values);
@@ -195,11 +196,11 @@ static tare_status check_segments(const struct plugin_instance *i, const tare_ve
         if (v->segment[k].end <= before || v->segment[k].end > size)
             FAIL(
                 e, TARE_E_PLUGIN,
-                "verifier %s: verify, answer %lld: segment %lld ends at byte %lld; it has to end after %lld, and the completion has %lld bytes",
+                "verifier %s: verify, answer %lld: segment %lld ends at byte %lld; it must end after %lld, and the completion has %lld bytes",
                 name, (long long)at, (long long)k, (long long)v->segment[k].end, (long long)before, (long long)size);
         if (!isfinite(v->segment[k].reward))
-            FAIL(e, TARE_E_NOT_FINITE, "verifier %s: verify, answer %lld: the reward of segment %lld is %g; it has to be finite",
-                 name, (long long)at, (long long)k, v->segment[k].reward);
+            FAIL(e, TARE_E_NOT_FINITE, "verifier %s: verify, answer %lld: the reward of segment %lld is %g: must be finite", name,
+                 (long long)at, (long long)k, v->segment[k].reward);
     }
     return TARE_OK;
 }
@@ -208,9 +209,10 @@ static tare_status check_verdict(const struct plugin_instance *i, const tare_ver
 {
     const char *name = i->plugin->desc.name;
     const bool known = v->code >= TARE_CORRECT && v->code <= TARE_PARTIAL && v->code != TARE_CRASHED;
-    if (!known) FAIL(e, TARE_E_PLUGIN, "verifier %s: verify, answer %lld: the verdict code is %d", name, (long long)at, v->code);
+    if (!known)
+        FAIL(e, TARE_E_PLUGIN, "verifier %s: verify, answer %lld: the verdict code %d is invalid", name, (long long)at, v->code);
     if (!isfinite(v->reward))
-        FAIL(e, TARE_E_NOT_FINITE, "verifier %s: verify, answer %lld: the reward is %g; it has to be finite", name, (long long)at,
+        FAIL(e, TARE_E_NOT_FINITE, "verifier %s: verify, answer %lld: the reward is %g: must be finite", name, (long long)at,
              v->reward);
     if (v->size < 0 || v->size > v->capacity)
         FAIL(e, TARE_E_PLUGIN, "verifier %s: verify, answer %lld: %lld bytes extracted into a buffer of %lld", name, (long long)at,
@@ -218,7 +220,7 @@ static tare_status check_verdict(const struct plugin_instance *i, const tare_ver
     return TARE_OK;
 }
 
-static void clear(tare_verdict *v)
+static void clear_verdict(tare_verdict *v)
 {
     v->code = 0;
     v->reward = NAN;
@@ -231,7 +233,7 @@ tare_status plugin_verify(struct plugin_instance *i, const tare_answer *const *a
                           struct err *e)
 {
     struct plugin_call c;
-    for (int64_t j = 0; j < n; j++) clear(verdicts[j]);
+    for (int64_t j = 0; j < n; j++) clear_verdict(verdicts[j]);
     plugin_enter(&c);
     TRY(plugin_leave(&c, i, "verify", -1, i->plugin->verifier->verify(i->self, answers, verdicts, n, &c.error), e));
     for (int64_t j = 0; j < n; j++) {
@@ -252,8 +254,7 @@ tare_status plugin_uses(const struct plugin *p, const tare_value *values, uint32
     *out = p->verifier->uses(values);
     TRY(plugin_leave(&c, &none, "uses", -1, TARE_OK, e));
     if (*out & ~known)
-        FAIL(e, TARE_E_PLUGIN, "verifier %s: uses returns the bits 0x%x, of which this program knows 0x%x", p->desc.name, *out,
-             known);
+        FAIL(e, TARE_E_PLUGIN, "verifier %s: uses returns the bits 0x%x; this program knows only 0x%x", p->desc.name, *out, known);
     return TARE_OK;
 }
 
@@ -273,7 +274,7 @@ tare_status plugin_poll(struct plugin_instance *i, const tare_waiting *w, const 
 {
     struct plugin_call c;
     for (int64_t j = 0; j < w->n; j++) {
-        clear(w->verdict[j]);
+        clear_verdict(w->verdict[j]);
         w->done[j] = TARE_TICKET_OPEN;
     }
     plugin_enter(&c);
@@ -286,7 +287,7 @@ tare_status plugin_poll(struct plugin_instance *i, const tare_waiting *w, const 
         tare_status status = check_verdict(i, w->verdict[j], j, e);
         if (!status) status = check_segments(i, w->verdict[j], bytes[j], j, e);
         if (!status) continue;
-        w->done[j] = TARE_TICKET_FAILED; /* the host is told which one by this */
+        w->done[j] = TARE_TICKET_FAILED; /* marks the failed ticket for the host */
         return status;
     }
     return TARE_OK;
@@ -335,7 +336,9 @@ tare_status plugin_encode(struct plugin_instance *i, const tare_text *texts, int
 {
     struct plugin_call c;
     const int64_t dim = plugin_dim(i);
-    if (dim <= 0) FAIL(e, TARE_E_PLUGIN, "encoder %s: its embeddings have %lld numbers", i->plugin->desc.name, (long long)dim);
+    if (dim <= 0)
+        FAIL(e, TARE_E_PLUGIN, "encoder %s: invalid embedding width %lld: must be greater than 0", i->plugin->desc.name,
+             (long long)dim);
     plugin_enter(&c);
     TRY(plugin_leave(&c, i, "encode", -1, i->plugin->encoder->encode(i->self, texts, n, out, &c.error), e));
     for (int64_t j = 0; j < n * dim; j++)
@@ -375,8 +378,8 @@ tare_status plugin_identity(const struct plugin_instance *i, struct str *out, st
     const struct plugin *p = i->plugin;
     TRY(str_addf(out, e, "%s/%s", p->desc.name, p->desc.version));
     for (uint32_t j = 0; j < p->desc.n_params; j++) {
-        if (p->params[j].type == TARE_PATH)
-            continue; /* where a file lies does not decide; what it holds is the plugin's identity */
+        /* the identity depends on a file's content, which the plugin adds, and not on its path */
+        if (p->params[j].type == TARE_PATH) continue;
         TRY(str_addf(out, e, " %s=", p->params[j].key));
         TRY(plugin_value_text(p, j, i->values[j], out, e));
     }

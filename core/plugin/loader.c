@@ -1,4 +1,5 @@
-/* Opening files: once each, checked before and after the dynamic loader sees them, never closed. */
+/* Opens the files of plugins. Each is opened once, checked before and after the dynamic loader
+ * reads it, and never closed. */
 #include "base/fs.h"
 #include "base/log.h"
 #include "plugin/internal.h"
@@ -18,9 +19,10 @@ typedef const tare_plugin *(*entry_function)(const tare_host *, tare_error *);
 
 static pthread_mutex_t LOCK = PTHREAD_MUTEX_INITIALIZER;
 static struct plugin_file *FILES; /* lives as long as the process, as the code in the files does */
-static struct plugin_file *ADDED; /* of the program itself */
+static struct plugin_file *ADDED; /* plugins of the program itself */
 
-/* The control word: rounding, flush-to-zero, traps; not the sticky flags of past operations. */
+/* Returns the floating-point control bits (rounding, flush-to-zero, traps) without the sticky flags
+ * of past operations. */
 static unsigned fp_control(void)
 {
 #if defined(__x86_64__)
@@ -30,20 +32,21 @@ static unsigned fp_control(void)
 #endif
 }
 
-/* What to install when the libraries of one of our own plugins are missing; "" of others. */
-static void advice(const char *path, char *text, size_t room)
+/* Names the packages to install when the libraries of a built-in plugin are missing. Writes "" for
+ * other plugins. */
+static void write_advice(const char *path, char *text, size_t capacity)
 {
     const char *file = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
     text[0] = 0;
     for (const struct plugin_builtin *b = PLUGIN_BUILTINS; b->name; b++) {
         const size_t n = strlen(b->name);
         if (b->needs && !strncmp(file, b->name, n) && !strcmp(file + n, ".so"))
-            snprintf(text, room, "; it needs the libraries of %s (apt-get install)", b->needs);
+            snprintf(text, capacity, "; it needs the libraries of %s (apt-get install)", b->needs);
     }
 }
 
-/* dlopen and the entry point; what they change in the process is put back. An object that was linked with -ffast-math by an older gcc
- * turns on flush-to-zero for the thread that loads it. */
+/* Runs dlopen and the entry point, and undoes their changes to the process. An object that an older
+ * gcc linked with -ffast-math turns on flush-to-zero for the thread that loads it. */
 static tare_status open_guarded(const char *path, const tare_plugin **out, struct err *e)
 {
     fenv_t fenv;
@@ -64,18 +67,19 @@ static tare_status open_guarded(const char *path, const tare_plugin **out, struc
     const bool locale_changed = strcmp(before, setlocale(LC_ALL, NULL)) != 0;
     if (locale_changed) setlocale(LC_ALL, before);
     if (fp_changed)
-        log_warn("%s: changed the floating-point mode while it was loaded; put back (was it linked with -ffast-math?)", path);
-    if (locale_changed) log_warn("%s: changed the locale while it was loaded; put back", path);
+        log_warn("%s: changed the floating-point mode while it was loaded; the mode was restored (was it linked with -ffast-math?)",
+                 path);
+    if (locale_changed) log_warn("%s: changed the locale while it was loaded; the locale was restored", path);
 
     if (!handle) {
         char help[400];
-        advice(path, help, sizeof help);
-        FAIL(e, TARE_E_PLUGIN, "%s: the dynamic loader refuses it: %s%s", path, why ? why : "no reason given", help);
+        write_advice(path, help, sizeof help);
+        FAIL(e, TARE_E_PLUGIN, "%s: the dynamic loader cannot open it: %s%s", path, why ? why : "no reason given", help);
     }
     if (!entry) FAIL(e, TARE_E_PLUGIN, "%s: exports no function tare_plugin_v1", path);
     error.message[sizeof error.message - 1] = 0;
     if (!*out)
-        FAIL(e, error.code > 0 ? error.code : TARE_E_PLUGIN, "%s: refuses to be used: %s", path,
+        FAIL(e, error.code > 0 ? error.code : TARE_E_PLUGIN, "%s: the plugin refuses this host: %s", path,
              error.message[0] ? error.message : "no reason given");
     return TARE_OK;
 }
@@ -149,8 +153,8 @@ tare_status plugin_add(const char *origin, const tare_plugin *plugin, struct err
     return status;
 }
 
-/* NULL: there is none of that name. */
-static const struct plugin *added(const char *name, int32_t kind)
+/* Returns NULL if no added plugin has this name. */
+static const struct plugin *find_added(const char *name, int32_t kind)
 {
     const struct plugin *found = NULL;
     pthread_mutex_lock(&LOCK);
@@ -161,8 +165,10 @@ static const struct plugin *added(const char *name, int32_t kind)
     return found;
 }
 
-/* The plugin of a file by kind and name; wanted NULL: the only one, or the one that is called like the file. */
-static tare_status pick(const struct plugin_file *f, int32_t kind, const char *wanted, const struct plugin **out, struct err *e)
+/* Chooses the plugin of a file by kind and name. wanted NULL: the only plugin of the kind, or the
+ * one named like the file. */
+static tare_status choose_plugin(const struct plugin_file *f, int32_t kind, const char *wanted, const struct plugin **out,
+                                 struct err *e)
 {
     const struct plugin *only = NULL, *named = NULL;
     char stem[FS_PATH], holds[600] = "";
@@ -179,11 +185,12 @@ static tare_status pick(const struct plugin_file *f, int32_t kind, const char *w
         only = p;
         if (!strcmp(p->desc.name, wanted ? wanted : stem)) named = p;
     }
-    if (!of_kind) FAIL(e, TARE_E_CONFIG, "%s: holds no %s, but %s", f->path, plugin_kind_name(kind), holds);
+    if (!of_kind) FAIL(e, TARE_E_CONFIG, "%s: contains no %s; it contains %s", f->path, plugin_kind_name(kind), holds);
     *out = named ? named : of_kind == 1 && !wanted ? only : NULL;
     if (*out) return TARE_OK;
-    if (wanted) FAIL(e, TARE_E_CONFIG, "%s: holds no %s named '%s', but %s", f->path, plugin_kind_name(kind), wanted, holds);
-    FAIL(e, TARE_E_CONFIG, "%s: holds several: %s; say which with FILE.so:NAME", f->path, holds);
+    if (wanted)
+        FAIL(e, TARE_E_CONFIG, "%s: contains no %s named '%s'; it contains %s", f->path, plugin_kind_name(kind), wanted, holds);
+    FAIL(e, TARE_E_CONFIG, "%s: contains several: %s; choose one with FILE.so:NAME", f->path, holds);
 }
 
 tare_status plugin_open(const char *name, int32_t kind, const struct plugin_search *search, const struct plugin **out,
@@ -192,9 +199,9 @@ tare_status plugin_open(const char *name, int32_t kind, const struct plugin_sear
     char path[FS_PATH];
     const struct plugin_file *f;
     *out = NULL;
-    if (!name || !*name) FAIL(e, TARE_E_CONFIG, "no %s is named", plugin_kind_name(kind));
+    if (!name || !*name) FAIL(e, TARE_E_CONFIG, "missing name of the %s", plugin_kind_name(kind));
     const size_t n = strlen(name);
-    if (n >= sizeof path) FAIL(e, TARE_E_CONFIG, "%s: a name too long", name);
+    if (n >= sizeof path) FAIL(e, TARE_E_CONFIG, "%s: the name is too long", name);
     snprintf(path, sizeof path, "%s", name);
     char *colon = strstr(path, ".so:");
     const char *wanted = NULL;
@@ -203,12 +210,12 @@ tare_status plugin_open(const char *name, int32_t kind, const struct plugin_sear
         wanted = colon + 4;
     }
     if (!wanted && !strchr(path, '/') && (n < 3 || strcmp(path + n - 3, ".so"))) {
-        *out = added(name, kind);
+        *out = find_added(name, kind);
         if (*out) return TARE_OK;
         TRY(plugin_find(name, kind, search, path, e));
     }
     TRY(plugin_file_open(path, &f, e));
-    return pick(f, kind, wanted, out, e);
+    return choose_plugin(f, kind, wanted, out, e);
 }
 
 tare_status plugin_each(const char *path, plugin_visit visit, void *ctx, struct err *e)
@@ -223,7 +230,8 @@ struct listing {
     plugin_visit visit;
     void *ctx;
     tare_status status;
-    struct str seen; /* "\nKIND NAME\n" of each that was listed: a name found twice is taken from the first place */
+    /* "\nKIND NAME\n" of each listed plugin; of several with one name, the first is listed */
+    struct str seen;
 };
 
 static bool seen_before(struct listing *l, const struct plugin *p)

@@ -35,7 +35,7 @@ static tare_status find_sdk(struct sdk *out, struct err *e)
         program_path(include, PROGRAM_HEADERS) && sdk_at(templates, include, out))
         return TARE_OK;
     if (sdk_at(TARE_SDK_SOURCE "/template", TARE_SDK_SOURCE "/include", out)) return TARE_OK;
-    FAIL(e, TARE_E_NOT_FOUND, "the SDK is not installed: looked for %s; install it, or set TARE_SDK to its folder", templates);
+    FAIL(e, TARE_E_NOT_FOUND, "the SDK is missing: searched %s; install it, or set TARE_SDK to its folder", templates);
 }
 
 /* Returns the command that tries the new plugin. */
@@ -47,9 +47,9 @@ static const char *try_line(int32_t kind)
     return kind == TARE_ENCODER ? "tare cluster train ./@NAME@.so --clusters 8 -o book.safetensors < corpus.jsonl" : LINES[kind];
 }
 
-/* Writes one file of the template with @NAME@ and the others filled in. */
-static tare_status write_file(const char *from, const char *to, int32_t kind, const char *name, const struct sdk *sdk,
-                              struct err *e)
+/* Writes one file of the template with @NAME@ and the other words filled in. */
+static tare_status write_template_file(const char *from, const char *to, int32_t kind, const char *name, const struct sdk *sdk,
+                                       struct err *e)
 {
     const char *const words[][2] = {{"@TRY@", try_line(kind)},
                                     {"@NAME@", name},
@@ -73,7 +73,8 @@ static tare_status write_file(const char *from, const char *to, int32_t kind, co
     return fs_write_atomic(to, text.data, text.size, e);
 }
 
-/* What a language's folder is made of: a file of the SDK's template/KIND, and its name there (NULL: the plugin's, with the suffix). */
+/* One language: the files of a new plugin's folder. Each is a file of the SDK's template/KIND, with
+ * its name in the new folder (NULL: the plugin's name with the suffix). */
 struct language {
     const char *name, *suffix;
     const char *files[8][2];
@@ -106,15 +107,16 @@ static const struct language LANGUAGES[] = {
       {"../common/README.md", "README.md"}}},
 };
 
-/* A configuration names plugins and their sections by name: two of one name would be mixed up. */
+/* Refuses the name of a built-in plugin: a configuration names plugins and their sections by name,
+ * so two plugins with one name would be confused. */
 static tare_status check_new_name(int32_t kind, const char *name, struct err *e)
 {
     if (!plugin_name_ok(name) || strlen(name) > 63)
-        FAIL(e, TARE_E_INVALID, "'%s' cannot be a plugin's name; it has to be [a-z][a-z0-9_]*, at most 63 characters", name);
+        FAIL(e, TARE_E_INVALID, "invalid plugin name '%s': must be [a-z][a-z0-9_]*, at most 63 characters", name);
     for (const struct plugin_builtin *b = PLUGIN_BUILTINS; b->name; b++)
         if (!strcmp(b->folder, CONFIG_KINDS[kind].folder) && !strcmp(b->name, name))
             FAIL(e, TARE_E_INVALID,
-                 "%s is one of tare's own %s, and a configuration that names it would mean either; choose another name", name,
+                 "%s is the name of one of tare's own %s, so a configuration could mean either; choose another name", name,
                  b->folder);
     if (fs_exists(name)) FAIL(e, TARE_E_INVALID, "%s: exists already; choose another name, or remove it", name);
     return TARE_OK;
@@ -129,7 +131,7 @@ static tare_status write_files(int32_t kind, const char *name, const struct lang
     for (size_t i = 0; l->files[i][0]; i++) {
         TRY(fs_join(from, folder, l->files[i][0], e));
         TRY(fs_join(to, name, l->files[i][1] ? l->files[i][1] : source, e));
-        TRY(write_file(from, to, kind, name, sdk, e));
+        TRY(write_template_file(from, to, kind, name, sdk, e));
     }
     return TARE_OK;
 }
@@ -140,10 +142,10 @@ tare_status plugin_template(int32_t kind, const char *name, const char *language
     const struct language *l = NULL;
     for (size_t i = 0; i < sizeof LANGUAGES / sizeof *LANGUAGES; i++)
         if (!strcmp(language, LANGUAGES[i].name)) l = &LANGUAGES[i];
-    if (!l) FAIL(e, TARE_E_INVALID, "there is no template in the language '%s'; there are c, cpp and rust", language);
+    if (!l) FAIL(e, TARE_E_INVALID, "unknown language '%s': must be c, cpp or rust", language);
     TRY(check_new_name(kind, name, e));
     TRY(find_sdk(&sdk, e));
     const tare_status status = write_files(kind, name, l, &sdk, e);
-    if (status) fs_remove_tree(name, NULL); /* half a folder would stand in the way of the next try */
+    if (status) fs_remove_tree(name, NULL); /* half a folder would prevent the next attempt */
     return status;
 }

@@ -1,4 +1,5 @@
-/* Parameters as text -> checked values in the order of the plugin's table; and the table as documentation. */
+/* Parses parameters into checked values in the order of the plugin's table, and writes a value as
+ * text. */
 #include "plugin/internal.h"
 
 #include "base/fs.h"
@@ -8,8 +9,8 @@
 #include <math.h>
 #include <string.h>
 
-/* A bound of the range: whole numbers as such. */
-static const char *bound(const tare_param *p, double x, char *buffer)
+/* Formats a bound of the range. Whole numbers are written without a fraction. */
+static const char *format_bound(const tare_param *p, double x, char *buffer)
 {
     snprintf(buffer, 32, p->type == TARE_INT ? "%.0f" : "%.9g", x);
     return buffer;
@@ -23,12 +24,12 @@ const char *param_range(const tare_param *p, char *buffer, size_t n)
     if (!number || (p->min == 0 && p->max == 0)) return buffer;
     const bool has_low = p->min > -1e300, has_high = p->max < 1e300;
     if (has_low && has_high)
-        snprintf(buffer, n, "%s %s %s %s %s", bound(p, p->min, low), p->flags & TARE_ABOVE_MIN ? "<" : "<=", p->key,
-                 p->flags & TARE_BELOW_MAX ? "<" : "<=", bound(p, p->max, high));
+        snprintf(buffer, n, "%s %s %s %s %s", format_bound(p, p->min, low), p->flags & TARE_ABOVE_MIN ? "<" : "<=", p->key,
+                 p->flags & TARE_BELOW_MAX ? "<" : "<=", format_bound(p, p->max, high));
     else if (has_low)
-        snprintf(buffer, n, "%s %s %s", p->key, p->flags & TARE_ABOVE_MIN ? ">" : ">=", bound(p, p->min, low));
+        snprintf(buffer, n, "%s %s %s", p->key, p->flags & TARE_ABOVE_MIN ? ">" : ">=", format_bound(p, p->min, low));
     else if (has_high)
-        snprintf(buffer, n, "%s %s %s", p->key, p->flags & TARE_BELOW_MAX ? "<" : "<=", bound(p, p->max, high));
+        snprintf(buffer, n, "%s %s %s", p->key, p->flags & TARE_BELOW_MAX ? "<" : "<=", format_bound(p, p->max, high));
     return buffer;
 }
 
@@ -47,7 +48,7 @@ static tare_status parse_bool(const char *text, const char *what, int64_t *out, 
             return TARE_OK;
         }
     }
-    FAIL(e, TARE_E_CONFIG, "%s: '%s' is neither true nor false", what, text);
+    FAIL(e, TARE_E_CONFIG, "%s: '%s' must be true or false", what, text);
 }
 
 static tare_status parse_choice(const tare_param *p, const char *text, const char *what, int64_t *out, struct err *e)
@@ -61,7 +62,7 @@ static tare_status parse_choice(const tare_param *p, const char *text, const cha
         const size_t used = strlen(all);
         snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", p->choices[i]);
     }
-    FAIL(e, TARE_E_CONFIG, "%s: '%s' is not one of %s", what, text, all);
+    FAIL(e, TARE_E_CONFIG, "%s: '%s' must be one of %s", what, text, all);
 }
 
 tare_status param_parse(const tare_param *p, const char *text, const char *what, tare_value *out, struct err *e)
@@ -74,14 +75,14 @@ tare_status param_parse(const tare_param *p, const char *text, const char *what,
     case TARE_CHOICE:
         return parse_choice(p, text, what, &out->i, e);
     case TARE_INT:
-        if (str_to_int(text, &out->i, &inner)) FAIL(e, TARE_E_CONFIG, "%s: '%s' is not a whole number", what, text);
+        if (str_to_int(text, &out->i, &inner)) FAIL(e, TARE_E_CONFIG, "%s: '%s' must be a whole number", what, text);
         if (!in_range(p, (double)out->i))
-            FAIL(e, TARE_E_CONFIG, "%s: %s is out of range; allowed is %s", what, text, param_range(p, range, sizeof range));
+            FAIL(e, TARE_E_CONFIG, "%s: %s is out of range: must be %s", what, text, param_range(p, range, sizeof range));
         return TARE_OK;
     case TARE_FLOAT:
-        if (str_to_double(text, &out->f, &inner)) FAIL(e, TARE_E_CONFIG, "%s: '%s' is not a finite number", what, text);
+        if (str_to_double(text, &out->f, &inner)) FAIL(e, TARE_E_CONFIG, "%s: '%s' must be a finite number", what, text);
         if (!in_range(p, out->f))
-            FAIL(e, TARE_E_CONFIG, "%s: %s is out of range; allowed is %s", what, text, param_range(p, range, sizeof range));
+            FAIL(e, TARE_E_CONFIG, "%s: %s is out of range: must be %s", what, text, param_range(p, range, sizeof range));
         return TARE_OK;
     default:
         out->s = text;
@@ -111,14 +112,14 @@ static tare_status unknown_key(const struct plugin *p, const struct config_param
         FAIL(e, TARE_E_CONFIG, "%s: [%s] %s: unknown key; did you mean %s?", s->where, s->section, s->key, near);
     const char *ours;
     char all[600] = "", where[FS_PATH];
-    snprintf(where, sizeof where, "%.3000s: [%s] %s is no parameter of it", s->where, s->section, s->key);
+    snprintf(where, sizeof where, "%.3000s: [%s] %s: unknown key", s->where, s->section, s->key);
     if (config_is_foreign(s->key, &ours)) return config_hint(s->key, where, "", e);
     for (uint32_t i = 0; i < p->desc.n_params; i++) {
         const size_t used = strlen(all);
         snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", p->params[i].key);
     }
     FAIL(e, TARE_E_CONFIG, "%s: [%s] %s: unknown key; %s%s", s->where, s->section, s->key,
-         p->desc.n_params ? "there are " : "it has no parameters", all);
+         p->desc.n_params ? "the plugin has " : "the plugin has no parameters", all);
 }
 
 static void section_name(const struct plugin *p, const char *name, char section[128])
@@ -151,7 +152,7 @@ tare_status plugin_params_as(const struct plugin *p, const char *name, const str
     for (int64_t i = 0; i < n; i++) {
         const tare_param *param = &p->params[i];
         const char *text = given[i] ? given[i]->value : param->fallback;
-        if (!text) FAIL(e, TARE_E_CONFIG, "[%s] %s is missing; it has to be given: %s", section, param->key, param->doc);
+        if (!text) FAIL(e, TARE_E_CONFIG, "[%s] %s is missing and has no default: %s", section, param->key, param->doc);
         snprintf(what, sizeof what, "%s: [%s] %s", given[i] ? given[i]->where : "default", section, param->key);
         TRY(param_parse(param, text, what, &values[i], e));
         if (param->type == TARE_STRING || param->type == TARE_PATH)
@@ -194,7 +195,7 @@ tare_status plugin_settings(const struct plugin *p, struct plugin_words assignme
         TRY(arena_strdup(a, equals + 1, -1, &value, e));
         *s = (struct config_param){
             .section = owned, .key = key, .value = value, .where = "command line", .next = (struct config_param *)(uintptr_t)*out};
-        *out = s; /* in front: the first one found is the last one said */
+        *out = s; /* in front, so that the last assignment is found first */
     }
     return TARE_OK;
 }

@@ -1,17 +1,22 @@
-/* Plugins: finding, checking and loading shared objects, their parameters, what the host offers them, and their saved state.
+/* Plugins: finding, checking and loading shared objects, their parameters, the host's services for
+ * them, and their saved state.
  *
  *   const struct plugin *p;
  *   TRY(plugin_open("grpo", TARE_ESTIMATOR, &search, &p, e));
  *   TRY(plugin_params(p, config.params, &arena, &values, e));
  *   TRY(plugin_create(p, values, 0, &env, &instance, e));
- *   ...p->estimator->compute(instance->self, ...) between plugin_enter and plugin_leave, or one of the calls below...
+ *   ...p->estimator->compute(instance->self, ...) between plugin_enter and plugin_leave,
+ *      or one of the calls below...
  *   plugin_destroy(instance);
  *
- * A file is opened once in a process (by real path), and never closed: code may still be referenced by threads and exit handlers.
- * Before the dynamic loader runs any of its code the file is looked at as ELF, so that a text file, another machine's object or one
- * for another ABI is refused by name. The floating-point environment is restored after every call into a plugin.
- * plugin_open and plugin_list may be called from any thread; an instance as its descriptor's threading says.
- */
+ * A file is opened once in a process (by real path), and never closed: threads and exit handlers
+ * may still refer to its code. The file is checked as ELF before the dynamic loader runs any of its
+ * code, so that a text file, another machine's object or an object for another ABI is refused with
+ * a message that says so. The floating-point environment is restored after every call into a
+ * plugin.
+ *
+ * Threads: plugin_open and plugin_list may be called from any thread; an instance as its
+ * descriptor's threading allows. */
 #ifndef TARE_CORE_PLUGIN_PLUGIN_H
 #define TARE_CORE_PLUGIN_PLUGIN_H
 
@@ -26,8 +31,9 @@
 
 /* ---------------------------------------------------------------- loading */
 
-/* One descriptor of a loaded file. Lives until the process ends. The tables are the host's copies: a member which the plugin's build
- * did not have is NULL, so it can be tested and called without TARE_HAS. */
+/* One descriptor of a loaded file. Lives until the process ends. The tables are the host's copies:
+ * a member that the plugin's build did not have is NULL, so it can be tested and called without
+ * TARE_HAS. */
 struct plugin {
     const char *path; /* real path */
     uint64_t hash;    /* XXH3 of the file, for the run's manifest */
@@ -36,85 +42,98 @@ struct plugin {
     const tare_param *params; /* [desc.n_params], in this build's layout */
     union {
 #define PLUGIN_TABLE(CONSTANT, NAME, ...) const tare_##NAME *NAME;
-        PLUGIN_KINDS(PLUGIN_TABLE) /* const tare_estimator *estimator; and so on: the one of desc.kind */
+        /* const tare_estimator *estimator; and so on: desc.kind has the one to use */
+        PLUGIN_KINDS(PLUGIN_TABLE)
 #undef PLUGIN_TABLE
     };
 };
 
-/* Where names are looked up beside TARE_PLUGIN_PATH, the folder of the executable and PREFIX/lib/tare. May be NULL everywhere. */
+/* Adds a folder to those that are searched for names: TARE_PLUGIN_PATH, the folder of the
+ * executable and PREFIX/lib/tare. A pointer to it may be NULL everywhere. */
 struct plugin_search {
     const char *folder; /* run.plugins; NULL or empty: none */
 };
 
-/* The verifier and the estimator that are functions of the program which holds this library (core/api). No file has this name. */
+/* Name of the verifier and the estimator that are functions of the program which loads this library
+ * (core/api). No file has this name. */
 #define PLUGIN_OF_CALLER "python_function"
 
-/* The plugins of this project, whether or not this build has them. Ends with a NULL name. */
+/* The plugins of this project, including those that are missing from this build. The list ends with
+ * a NULL name. */
 struct plugin_builtin {
     const char *folder; /* "verifiers" */
     const char *name;
-    const char *needs; /* Debian's packages beside those of the engine; NULL: none */
+    const char *needs; /* Debian packages in addition to the engine's; NULL: none */
     bool built;
 };
 extern const struct plugin_builtin PLUGIN_BUILTINS[];
 
-/* name: a name on the search path ("grpo"), or a file (with a '/' or ending in .so). A file with several plugins of the kind:
- * "FILE.so:NAME". Errors: TARE_E_NOT_FOUND with the folders looked at and the nearest names; TARE_E_VERSION, TARE_E_CORRUPT,
- * TARE_E_PLUGIN with what is wrong with the file. */
+/* Opens a plugin. name: a name on the search path ("grpo"), or a file (with a '/' or ending in
+ * .so). For a file with several plugins of the kind: "FILE.so:NAME". Errors: TARE_E_NOT_FOUND lists
+ * the folders searched and the most similar name; TARE_E_VERSION, TARE_E_CORRUPT and TARE_E_PLUGIN
+ * say what is wrong with the file. */
 tare_status plugin_open(const char *name, int32_t kind, const struct plugin_search *search, const struct plugin **out,
                         struct err *e);
 
-/* Plugins of the program itself, found by their names before any file. origin: stands where a file's path does, and lives as long as the process; what
- * was added under it before stays. */
+/* Adds plugins of the program itself, which are found by their names before any file. origin:
+ * replaces a file's path in messages, and lives as long as the process. Plugins already added under
+ * this origin stay. */
 tare_status plugin_add(const char *origin, const tare_plugin *plugin, struct err *e);
 
-/* Every plugin of a file, or of every file on the search path. each returns non-zero to stop. A file that cannot be used is
- * reported with plugin NULL and why. */
+/* Visit every plugin of a file, or of every file on the search path. visit returns non-zero to
+ * stop. A file that cannot be used is reported with plugin NULL and the reason in why. */
 typedef tare_status (*plugin_visit)(void *ctx, const char *path, const struct plugin *plugin, const struct err *why);
 tare_status plugin_each(const char *path, plugin_visit visit, void *ctx, struct err *e);
 tare_status plugin_list(const struct plugin_search *search, plugin_visit visit, void *ctx, struct err *e);
 
 const char *plugin_kind_name(int32_t kind); /* "estimator", ... */
-/* The first half of its section: [estimator.NAME], [verifier.NAME], [objective.NAME], [curriculum.NAME], and [clusterer.NAME] for encoders
- * and codebooks. */
+/* Returns the section that has the parameters: [estimator.NAME], [verifier.NAME], [objective.NAME],
+ * [curriculum.NAME], and [clusterer.NAME] for encoders and codebooks. */
 const char *plugin_section_kind(int32_t kind);
 
 /* ---------------------------------------------------------------- parameters */
 
-/* Checks the settings of section [KIND.NAME] (plugin_section_kind) against the plugin's table: values in table order, defaults filled in, strings in the
- * arena. settings: config.params (other sections are passed over), or what plugin_settings made; NULL: none.
- * Errors: TARE_E_CONFIG "file:line: [estimator.bv_blend] gama: unknown; did you mean gamma?" */
+/* Checks the settings of section [KIND.NAME] (plugin_section_kind) against the plugin's table. out:
+ * values in table order with the defaults filled in, strings in the arena. settings: config.params
+ * (other sections are ignored), or the result of plugin_settings; NULL: none. Errors: TARE_E_CONFIG
+ * "file:line: [estimator.bv_blend] gama: unknown key; did you mean gamma?" */
 tare_status plugin_params(const struct plugin *p, const struct config_param *settings, struct arena *a, const tare_value **out,
                           struct err *e);
-/* The same from section [KIND.name], for a plugin that is used under another name. */
+/* Like plugin_params with the section [KIND.name], for a plugin that is used under another name. */
 tare_status plugin_params_as(const struct plugin *p, const char *name, const struct config_param *settings, struct arena *a,
                              const tare_value **out, struct err *e);
-/* Each setting of the plugin's section by itself, unknown keys and bad values: with faults (else NULL) all of them are told. */
+/* Checks each setting of the plugin's section separately, for unknown keys and invalid values.
+ * faults: collects all faults; NULL: stops at the first. */
 tare_status plugin_check_params(const struct plugin *p, const struct config_param *settings, struct faults *faults, struct err *e);
 struct plugin_words {
     const char *const *at; /* "NAME=VALUE", [n] */
     int64_t n;
 };
-/* n strings "key=value" as settings of this plugin, in front of those in `next`: the last assignment of a key wins. */
+/* Turns n strings "key=value" into settings of this plugin, placed before those in `next`: the last
+ * assignment of a key wins. */
 tare_status plugin_settings(const struct plugin *p, struct plugin_words assignments, const struct config_param *next,
                             struct arena *a, const struct config_param **out, struct err *e);
-/* Value i as it would stand in the INI file. */
+/* Writes value i as in an INI file. */
 tare_status plugin_value_text(const struct plugin *p, int64_t i, tare_value value, struct str *out, struct err *e);
-/* Every parameter with its documentation, in one of the formats. */
+/* Documents every parameter, in one of the formats. */
 enum plugin_format { PLUGIN_TEXT, PLUGIN_INI, PLUGIN_JSON, PLUGIN_MARKDOWN };
 tare_status plugin_describe(const struct plugin *p, enum plugin_format format, struct str *out, struct err *e);
 
 /* ---------------------------------------------------------------- instances */
 
-/* What the engine gives to an instance. All members may be zero. The functions may be called from any thread. */
+/* Services of the engine for an instance. All members may be zero. The functions may be called from
+ * any thread. */
 struct plugin_env {
     uint64_t seed; /* run.seed */
     void *ctx;
     void (*metric)(void *ctx, const char *name, double value); /* name: "estimator/..." */
     int32_t (*cancelled)(void *ctx);
-    const void *(*extension)(void *ctx, const char *id); /* "tare.embed/1" -> const tare_embed_v1 * */
-    const tare_loss *loss;                               /* for an objective, until create returns; NULL: the defaults of [loss] */
-    const tare_rows *rows;                               /* for a curriculum, until destroy returns; NULL: eight rows of one file */
+    /* "tare.embed/1" -> const tare_embed_v1 * */
+    const void *(*extension)(void *ctx, const char *id);
+    /* for an objective, until create returns; NULL: the defaults of [loss] */
+    const tare_loss *loss;
+    /* for a curriculum, until destroy returns; NULL: eight rows of one file */
+    const tare_rows *rows;
 };
 
 struct plugin_instance {
@@ -127,10 +146,10 @@ struct plugin_instance {
     int64_t allocated; /* bytes held through host->alloc; atomic */
 };
 
-/* n_clusters: estimators only (K of the run's codebook, 0 without one). */
+/* Creates an instance. n_clusters: for estimators, K of the run's codebook, 0 without one. */
 tare_status plugin_create(const struct plugin *p, const tare_value *values, int64_t n_clusters, const struct plugin_env *env,
                           struct plugin_instance **out, struct err *e);
-void plugin_destroy(struct plugin_instance *i); /* NULL: nothing */
+void plugin_destroy(struct plugin_instance *i); /* no-op for NULL */
 void plugin_destroy_at(struct plugin_instance **i);
 struct plugin_wanted {
     const char *name;
@@ -140,21 +159,24 @@ struct plugin_wanted {
     int64_t n_clusters;
     const struct plugin_env *env;
 };
-/* plugin_open, plugin_params and plugin_create in one. */
+/* plugin_open, plugin_params and plugin_create in one call. */
 tare_status plugin_new(const struct plugin_wanted *w, struct plugin_instance **out, struct err *e);
 
-/* Brackets for a call into a plugin: keep the floating-point environment, and turn the plugin's error into
- * "estimator bv_blend: compute, step 12: message". step < 0: not said. leave returns the status (0 stays 0).
+/* Brackets for a call into a plugin: they keep the floating-point environment, and turn the
+ * plugin's error into "estimator bv_blend: compute, step 12: message". step < 0: not in the
+ * message. plugin_leave returns the status (0 stays 0).
  *     struct plugin_call c;
  *     plugin_enter(&c);
- *     TRY(plugin_leave(&c, i, "compute", step, i->plugin->estimator->compute(i->self, ..., &c.error), e)); */
+ *     TRY(plugin_leave(&c, i, "compute", step,
+ *                      i->plugin->estimator->compute(i->self, ..., &c.error), e)); */
 struct plugin_call {
     fenv_t fenv;
     tare_error error;
 };
 void plugin_enter(struct plugin_call *c);
-/* For `tare plugin check`, which looks at what a call changes in the process: enter runs before each call into a plugin, leave after it, while
- * the floating-point environment is as the plugin left it. NULL: none. Set while no other thread calls plugins. */
+/* For `tare plugin check`, which observes the changes that a call makes to the process: enter runs
+ * before each call into a plugin, leave after it, while the floating-point environment is as the
+ * plugin left it. NULL: none. Set while no other thread calls plugins. */
 struct plugin_watch {
     void *ctx;
     void (*enter)(void *ctx);
@@ -164,23 +186,26 @@ void plugin_watch(const struct plugin_watch *watch);
 tare_status plugin_leave(struct plugin_call *c, const struct plugin_instance *i, const char *phase, int64_t step,
                          tare_status status, struct err *e);
 
-/* The calls below check what can be checked about the outcome (verdict codes, finite numbers, clusters in range). */
-/* verifier */
+/* The calls below check the outputs (verdict codes, finite numbers, clusters in
+ * range). */
+/* Verifiers. */
 tare_status plugin_verify(struct plugin_instance *i, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,
                           struct err *e);
-/* What its verdicts rest on beside the completion, with these parameters (TARE_USES_ANSWER, ...). No instance is needed. */
+/* Returns the inputs that the verdicts depend on in addition to the completion, with these
+ * parameters (TARE_USES_ANSWER, ...). Needs no instance. */
 tare_status plugin_uses(const struct plugin *p, const tare_value *values, uint32_t *out, struct err *e);
-/* Whether it offers submit, poll and cancel. bytes: of each ticket's completion. */
+/* True if the verifier offers submit, poll and cancel. */
 bool plugin_waits(const struct plugin *p);
 tare_status plugin_submit(struct plugin_instance *i, const tare_answer *answer, int64_t ticket, struct err *e);
+/* bytes: the size of each ticket's completion. */
 tare_status plugin_poll(struct plugin_instance *i, const tare_waiting *w, const int64_t *bytes, struct err *e);
 void plugin_cancel(struct plugin_instance *i, int64_t ticket);
 tare_status plugin_explain(struct plugin_instance *i, tare_answer *answer, struct str *out,
                            struct err *e); /* TARE_E_UNSUPPORTED: not offered */
-/* encoder */
-tare_status plugin_encode(struct plugin_instance *i, const tare_text *texts, int64_t n, float *out,
-                          struct err *e); /* out: [n, D] */
-/* encoder and codebook: D; K; learn from a corpus of texts or rows (TARE_OK without doing anything where there is no fit) */
+/* Encoders. out: [n, D]. */
+tare_status plugin_encode(struct plugin_instance *i, const tare_text *texts, int64_t n, float *out, struct err *e);
+/* Encoders and codebooks. plugin_dim returns D, plugin_size K. plugin_fit learns from a corpus of
+ * texts or rows; without a fit function it returns TARE_OK. */
 int64_t plugin_dim(const struct plugin_instance *i);
 int64_t plugin_size(const struct plugin_instance *i);
 tare_status plugin_fit(struct plugin_instance *i, const tare_text *items, int64_t n, struct err *e);
@@ -188,36 +213,44 @@ struct plugin_assignment {
     const float *embedding; /* [n, dim], or NULL for a codebook of rows */
     const tare_text *rows;  /* [n] */
     int64_t n;
-    int32_t *cluster; /* [n], made here */
-    float *distance;  /* [n], or NULL */
+    int32_t *cluster; /* [n], output */
+    float *distance;  /* [n], output, or NULL */
 };
-/* codebook; embedding [n, D] or NULL, rows [n] or NULL, distance [n] or NULL */
+/* Codebooks: assigns a cluster to each embedding [n, D] or row [n]. */
 tare_status plugin_assign(const struct plugin_instance *i, const struct plugin_assignment *q, struct err *e);
-/* Name, version, parameters and, for an encoder, what else decides its embedding, as one line of text: equal for equal results. */
+/* Appends one line of text with name, version, parameters and, for an encoder, its identity
+ * function's text. Equal lines mean equal results. */
 tare_status plugin_identity(const struct plugin_instance *i, struct str *out, struct err *e);
 
 /* ---------------------------------------------------------------- saved state */
 
-/* What the plugin writes, framed by kind, name, version, parameters locked on resume, length and XXH3. No state: an empty body. */
+/* Appends the plugin's state, framed with kind, name, version, parameters locked on resume, length
+ * and XXH3. The body is empty for a plugin without a state. */
 tare_status plugin_save(const struct plugin_instance *i, struct str *out, struct err *e);
-/* where names the source in messages. Refused: another plugin, another major version, another value of a locked parameter (one that the
- * state does not name has to have its default), damaged, cut short, or bytes left over. Returns the bytes used by the frame in *used when it is not NULL, else n must be the frame's length. */
+/* Loads a framed state. where: names the source in messages. Refused: another plugin, another major
+ * version, another value of a locked parameter (one that the state does not name must have its
+ * default), damaged or truncated bytes, or trailing bytes. *used: bytes of the frame; with used
+ * NULL, n must be the frame's length. */
 tare_status plugin_load(struct plugin_instance *i, const void *data, int64_t n, int64_t *used, const char *where, struct err *e);
-/* K of the codebook in the run that wrote a framed state, to make an instance that can read it. where: names the bytes. TARE_E_CORRUPT: they are none */
+/* Reads K of the codebook in the run that wrote a framed state, to make an instance that can load
+ * it. where: names the source in messages. TARE_E_CORRUPT when the bytes are not a state. */
 tare_status plugin_state_clusters(const void *data, int64_t n, const char *where, int64_t *clusters, struct err *e);
-/* The plugin's own bytes without a frame (an encoder's fitted state inside a codebook's file). */
+/* Save and load the plugin's own bytes without a frame (an encoder's fitted state inside a
+ * codebook's file). */
 tare_status plugin_save_raw(const struct plugin_instance *i, struct str *out, struct err *e);
 tare_status plugin_load_raw(struct plugin_instance *i, const void *data, int64_t n, const char *where, struct err *e);
 
-/* Most bytes that a plugin may write in one call: 4 GiB, so that one that never ends does not take the machine's memory. */
+/* Limit on the bytes that a plugin may write in one call: 4 GiB, so that a plugin that never stops
+ * does not exhaust the machine's memory. */
 #define PLUGIN_MOST_STATE (1LL << 32)
-/* Streams over a string, for describe, explain and save: write appends to out; read takes from data. */
+/* A stream over a string, for describe, explain and save: write appends to out, read takes from
+ * data. */
 struct plugin_stream {
     struct str *out;
     const char *data;
     int64_t at, size;    /* at: bytes written, or read */
-    bool full;           /* more was written than PLUGIN_MOST_STATE */
-    const char *version; /* of the plugin that wrote the data; NULL: not known */
+    bool full;           /* more than PLUGIN_MOST_STATE was written */
+    const char *version; /* of the plugin that wrote the data; NULL: unknown */
 };
 tare_stream plugin_stream(struct plugin_stream *s);
 

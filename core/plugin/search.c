@@ -1,4 +1,5 @@
-/* Where plugins lie. Names are never given to the dynamic loader bare, so LD_LIBRARY_PATH does not decide. */
+/* The search path of plugins. A bare name is never given to the dynamic loader, so LD_LIBRARY_PATH
+ * has no effect. */
 #include "base/fs.h"
 #include "base/program.h"
 #include "config/critic.h"
@@ -28,7 +29,7 @@ bool plugin_name_ok(const char *name)
     return true;
 }
 
-/* folder/estimators and so on: the one of this kind, or each. */
+/* Visits folder/estimators and so on: the folder of this kind, or of each kind. */
 static bool kind_folders(const char *folder, int32_t kind, folder_visit visit, void *ctx)
 {
     for (int32_t k = PLUGIN_FIRST_KIND; k <= PLUGIN_LAST_KIND; k++) {
@@ -71,11 +72,11 @@ struct hunt {
     char *path; /* FS_PATH */
     bool found;
     struct str looked;
-    char near[256];   /* the most similar name in the folders, */
-    int64_t distance; /* and how many edits away */
+    char near[256];   /* the most similar name in the folders */
+    int64_t distance; /* its edit distance */
 };
 
-static bool look(void *ctx, const char *folder)
+static bool look_for_file(void *ctx, const char *folder)
 {
     struct hunt *h = ctx;
     char file[FS_PATH];
@@ -85,8 +86,8 @@ static bool look(void *ctx, const char *folder)
     return false;
 }
 
-/* The name in the folders that is nearest, if it is a slip of the keyboard away. */
-static bool look_near(void *ctx, const char *folder)
+/* Keeps the most similar name in the folders if it is within a typing error. */
+static bool look_similar(void *ctx, const char *folder)
 {
     struct hunt *h = ctx;
     DIR *d = opendir(folder);
@@ -106,7 +107,7 @@ static bool look_near(void *ctx, const char *folder)
     return false;
 }
 
-/* A plugin of this project that this build lacks. */
+/* Returns the entry of a built-in plugin that is missing from this build. */
 static const struct plugin_builtin *left_out(const char *name)
 {
     for (const struct plugin_builtin *b = PLUGIN_BUILTINS; b->name; b++)
@@ -117,15 +118,15 @@ static const struct plugin_builtin *left_out(const char *name)
 tare_status plugin_find(const char *name, int32_t kind, const struct plugin_search *search, char *path, struct err *e)
 {
     struct hunt h = {.name = name, .path = path, .distance = 3 + (int64_t)strlen(name) / 6};
-    plugin_folders(search, kind, look, &h);
+    plugin_folders(search, kind, look_for_file, &h);
     char lower[256];
-    if (!h.found) { /* GRPO is grpo */
+    if (!h.found) { /* so that GRPO suggests grpo */
         size_t n = 0;
         for (; name[n] && n + 1 < sizeof lower; n++)
             lower[n] = (char)(name[n] >= 'A' && name[n] <= 'Z' ? name[n] - 'A' + 'a' : name[n]);
         lower[n] = 0;
         h.name = lower;
-        plugin_folders(search, kind, look_near, &h);
+        plugin_folders(search, kind, look_similar, &h);
         h.name = name;
     }
     tare_status status = TARE_OK;
@@ -133,23 +134,23 @@ tare_status plugin_find(const char *name, int32_t kind, const struct plugin_sear
     if (missing) {
         status =
             err_set(e, TARE_E_NOT_FOUND, __FILE__, __LINE__,
-                    "%s %s was left out of this build, because what it needs was missing; apt-get install %s, then build again",
+                    "%s %s is missing from this build, because its libraries were missing; apt-get install %s, then build again",
                     plugin_kind_name(kind), name, missing->needs);
     } else if (!h.found && !strcmp(name, PLUGIN_OF_CALLER)) {
         status = err_set(e, TARE_E_NOT_FOUND, __FILE__, __LINE__,
-                         "%s %s: a function that a Python program hands over (tare.Run, docs/python.md); such a run goes on there",
+                         "%s %s is a function of a Python program (tare.Run, docs/python.md); resume the run from that program",
                          plugin_kind_name(kind), name);
     } else if (!h.found && kind == TARE_ESTIMATOR && critic_has_estimator(name)) {
         status = err_set(e, TARE_E_NOT_FOUND, __FILE__, __LINE__, "estimator %s %s", name, CRITIC_MISSING);
     } else if (!h.found) {
         if (h.near[0])
             status =
-                err_set(e, TARE_E_NOT_FOUND, __FILE__, __LINE__,
-                        "no %s named '%s'; did you mean %s? `tare plugin list` has them all", plugin_kind_name(kind), name, h.near);
+                err_set(e, TARE_E_NOT_FOUND, __FILE__, __LINE__, "no %s named '%s'; did you mean %s? `tare plugin list` lists all",
+                        plugin_kind_name(kind), name, h.near);
         else
             status = err_set(
                 e, TARE_E_NOT_FOUND, __FILE__, __LINE__,
-                "no %s named '%s' (`tare plugin list` has them all); looked in %s. A plugin of your own is named by its file (./%s.so), or lies in a folder that run.plugins or TARE_PLUGIN_PATH names",
+                "no %s named '%s' (`tare plugin list` lists all); searched %s. Name your own plugin by its file (./%s.so), or put it into a folder of run.plugins or TARE_PLUGIN_PATH",
                 plugin_kind_name(kind), name, h.looked.size ? h.looked.data : "no folder", name);
     }
     str_free(&h.looked);

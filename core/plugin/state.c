@@ -2,7 +2,8 @@
  *
  *   "tarestat"  8 bytes
  *   u32         version of the frame: 1
- *   u32 x 4     kind; bytes of the name, of the plugin's version, of the locked parameters ("key=value\n" each)
+ *   u32 x 4     kind; bytes of the name, of the plugin's version, of the locked parameters
+ *               ("key=value\n" each)
  *   u32         K of the run's codebook, for an estimator; else 0
  *   u64         bytes of the plugin's own state
  *   u64         XXH3 of everything after this word
@@ -16,7 +17,7 @@
 #include <string.h>
 
 static const char MAGIC[8] = {'t', 'a', 'r', 'e', 's', 't', 'a', 't'};
-enum { FRAME_VERSION = 1, VERSION_ROOM = 64 };
+enum { FRAME_VERSION = 1, VERSION_CAPACITY = 64 };
 
 struct frame {
     char magic[8];
@@ -90,12 +91,12 @@ tare_status plugin_save_raw(const struct plugin_instance *i, struct str *out, st
     plugin_enter(&c);
     const tare_status status = plugin_leave(&c, i, "save", -1, own.save(i->self, &stream, &c.error), e);
     if (s.full)
-        FAIL(e, TARE_E_PLUGIN, "%s %s: save: it wrote more than %lld GiB of state", plugin_kind_name(i->plugin->desc.kind),
+        FAIL(e, TARE_E_PLUGIN, "%s %s: save wrote more than %lld GiB of state", plugin_kind_name(i->plugin->desc.kind),
              i->plugin->desc.name, PLUGIN_MOST_STATE >> 30);
     return status;
 }
 
-/* version: of the plugin that wrote the bytes; NULL: not known */
+/* version: of the plugin that wrote the bytes; NULL: unknown */
 static tare_status load_bytes(struct plugin_instance *i, const void *data, int64_t n, const char *version, const char *where,
                               struct err *e)
 {
@@ -105,7 +106,7 @@ static tare_status load_bytes(struct plugin_instance *i, const void *data, int64
     const struct state_functions own = state_functions(i->plugin);
     const char *kind = plugin_kind_name(i->plugin->desc.kind), *name = i->plugin->desc.name;
     if (!own.load && n)
-        FAIL(e, TARE_E_CORRUPT, "%s: %lld bytes of state for %s %s, which has none", where, (long long)n, kind, name);
+        FAIL(e, TARE_E_CORRUPT, "%s: unexpected %lld bytes of state: %s %s has no state", where, (long long)n, kind, name);
     if (!own.load) return TARE_OK;
     plugin_enter(&c);
     if (plugin_leave(&c, i, "load", -1, own.load(i->self, &stream, &c.error), e)) return err_prefix(e, "%s", where);
@@ -157,7 +158,8 @@ tare_status plugin_save(const struct plugin_instance *i, struct str *out, struct
     return TARE_OK;
 }
 
-/* The value that "key=value" lines have for a key, n bytes; NULL: they do not name it. */
+/* Returns the value of a key in "key=value" lines, with its length in *n, or NULL if no line has
+ * the key. */
 static const char *locked_value(const char *lines, int64_t size, const char *key, int *n)
 {
     const size_t length = strlen(key);
@@ -172,8 +174,9 @@ static const char *locked_value(const char *lines, int64_t size, const char *key
     return NULL;
 }
 
-/* A locked parameter has the value that the state was saved with. One that the state does not name is newer than the state, whose writer worked as
- * its default says (tare_param in sdk/include/tare/base.h). */
+/* Checks that a locked parameter has the value that the state was saved with. A parameter that the
+ * state does not name is newer than the state: the plugin that wrote it worked as with the default
+ * (tare_param in sdk/include/tare/base.h). */
 static tare_status check_locked_param(const struct plugin_instance *i, uint32_t param, const char *saved, int64_t n,
                                       const char *where, struct err *e)
 {
@@ -191,14 +194,15 @@ static tare_status check_locked_param(const struct plugin_instance *i, uint32_t 
         if (now.size != fallback.size || memcmp(now.data, fallback.data, (size_t)now.size))
             FAIL(
                 e, TARE_E_CONFIG,
-                "%s: saved before %s %s had the parameter %s, which is fixed for a run; the state continues with its default %s only, the configuration says %.*s",
+                "%s: saved before %s %s had the parameter %s, which is fixed for a run; the state can continue only with the default %s, but the configuration has %.*s",
                 where, kind, p->desc.name, row->key, row->fallback, (int)now.size, now.data);
     } else if (!then) {
         FAIL(e, TARE_E_CONFIG, "%s: saved before %s %s had the parameter %s, which has no default", where, kind, p->desc.name,
              row->key);
     } else if ((now.size != then_size || (then_size && memcmp(now.data, then, (size_t)then_size)))) {
-        FAIL(e, TARE_E_CONFIG, "%s: saved with %s=%.*s, the configuration says %s=%.*s; this parameter of %s %s is fixed for a run",
-             where, row->key, then_size, then, row->key, (int)now.size, now.size ? now.data : "", kind, p->desc.name);
+        FAIL(e, TARE_E_CONFIG,
+             "%s: saved with %s=%.*s, but the configuration has %s=%.*s; this parameter of %s %s is fixed for a run", where,
+             row->key, then_size, then, row->key, (int)now.size, now.size ? now.data : "", kind, p->desc.name);
     }
     return TARE_OK;
 }
@@ -220,7 +224,7 @@ static tare_status check_locked(const struct plugin_instance *i, const char *sav
         const char *newline = memchr(line, '\n', (size_t)(end - line)), *stop = newline ? newline : end;
         const char *equals = memchr(line, '=', (size_t)(stop - line));
         if (!equals || !is_locked_param(p, line, (size_t)(equals - line)))
-            FAIL(e, TARE_E_CONFIG, "%s: saved with %.*s, a fixed parameter that this version of %s %s does not have", where,
+            FAIL(e, TARE_E_CONFIG, "%s: saved with %.*s, a fixed parameter that is unknown to this version of %s %s", where,
                  (int)(stop - line), line, plugin_kind_name(p->desc.kind), p->desc.name);
         line = stop + 1;
     }
@@ -233,31 +237,31 @@ static tare_status check_frame(const struct plugin_instance *i, const char *data
     const struct plugin *p = i->plugin;
     const char *kind = plugin_kind_name(p->desc.kind);
     if (n < (int64_t)sizeof *f)
-        FAIL(e, TARE_E_CORRUPT, "%s: cut short: %lld bytes, a saved state has at least %zu", where, (long long)n, sizeof *f);
+        FAIL(e, TARE_E_CORRUPT, "%s: cut short: %lld bytes; a saved state has at least %zu", where, (long long)n, sizeof *f);
     memcpy(f, data, sizeof *f);
     if (memcmp(f->magic, MAGIC, sizeof MAGIC)) FAIL(e, TARE_E_CORRUPT, "%s: not the saved state of a plugin", where);
     if (f->version != FRAME_VERSION)
-        FAIL(e, TARE_E_VERSION, "%s: saved state of format %u, this program reads %d", where, f->version, FRAME_VERSION);
-    const int64_t room = n - (int64_t)sizeof *f;
+        FAIL(e, TARE_E_VERSION, "%s: saved state of format %u; this program reads format %d", where, f->version, FRAME_VERSION);
+    const int64_t most = n - (int64_t)sizeof *f;
     const uint64_t texts = (uint64_t)f->name + f->plugin_version + f->locked;
-    if (texts > (uint64_t)room || f->body > (uint64_t)room - texts)
-        FAIL(e, TARE_E_CORRUPT, "%s: cut short: %lld bytes where %llu were written", where, (long long)n,
+    if (texts > (uint64_t)most || f->body > (uint64_t)most - texts)
+        FAIL(e, TARE_E_CORRUPT, "%s: cut short: %lld of %llu bytes", where, (long long)n,
              (unsigned long long)(sizeof *f + texts + f->body));
     const char *text = data + sizeof *f;
     if (fs_hash(text, (int64_t)(texts + f->body), 0) != f->hash)
-        FAIL(e, TARE_E_CORRUPT, "%s: damaged: its checksum does not fit its bytes", where);
+        FAIL(e, TARE_E_CORRUPT, "%s: damaged: the checksum does not match", where);
     if (f->kind != (uint32_t)p->desc.kind || f->name != strlen(p->desc.name) || memcmp(text, p->desc.name, f->name))
-        FAIL(e, TARE_E_VERSION, "%s: the state of %s %.*s, the configuration has %s %s", where, plugin_kind_name((int32_t)f->kind),
-             (int)f->name, text, kind, p->desc.name);
+        FAIL(e, TARE_E_VERSION, "%s: the state of %s %.*s, but the configuration has %s %s", where,
+             plugin_kind_name((int32_t)f->kind), (int)f->name, text, kind, p->desc.name);
     const char *version = text + f->name;
-    if (!f->plugin_version || f->plugin_version >= VERSION_ROOM)
-        FAIL(e, TARE_E_CORRUPT, "%s: it names no version of %s %s", where, kind, p->desc.name);
+    if (!f->plugin_version || f->plugin_version >= VERSION_CAPACITY)
+        FAIL(e, TARE_E_CORRUPT, "%s: missing version of %s %s", where, kind, p->desc.name);
     if (strtol(version, NULL, 10) != strtol(p->desc.version, NULL, 10))
-        FAIL(e, TARE_E_VERSION, "%s: written by %s %s %.*s, this is %s; another major version cannot read it", where, kind,
+        FAIL(e, TARE_E_VERSION, "%s: written by %s %s %.*s, but this is %s; another major version cannot read it", where, kind,
              p->desc.name, (int)f->plugin_version, version, p->desc.version);
     TRY(check_locked(i, version + f->plugin_version, f->locked, where, e));
     if (f->clusters != (uint32_t)i->n_clusters)
-        FAIL(e, TARE_E_CONFIG, "%s: saved in a run whose codebook has %u clusters, this one's has %lld", where, f->clusters,
+        FAIL(e, TARE_E_CONFIG, "%s: saved with a codebook of %u clusters, but this run's has %lld", where, f->clusters,
              (long long)i->n_clusters);
     return TARE_OK;
 }
@@ -267,10 +271,10 @@ tare_status plugin_load(struct plugin_instance *i, const void *data, int64_t n, 
     struct frame f;
     TRY(check_frame(i, data, n, &f, where, e));
     const int64_t texts = (int64_t)f.name + f.plugin_version + f.locked, total = (int64_t)sizeof f + texts + (int64_t)f.body;
-    if (!used && total != n) FAIL(e, TARE_E_CORRUPT, "%s: %lld bytes after the state", where, (long long)(n - total));
+    if (!used && total != n) FAIL(e, TARE_E_CORRUPT, "%s: unexpected %lld bytes after the state", where, (long long)(n - total));
     if (used) *used = total;
     const char *text = (const char *)data + sizeof f;
-    char version[VERSION_ROOM];
+    char version[VERSION_CAPACITY];
     snprintf(version, sizeof version, "%.*s", (int)f.plugin_version, text + f.name);
     return load_bytes(i, text + texts, (int64_t)f.body, version, where, e);
 }
@@ -280,7 +284,7 @@ tare_status plugin_state_clusters(const void *data, int64_t n, const char *where
     struct frame f = {0};
     if (n >= (int64_t)sizeof f) memcpy(&f, data, sizeof f);
     if (memcmp(f.magic, MAGIC, sizeof MAGIC) != 0)
-        FAIL(e, TARE_E_CORRUPT, "%s: not the saved state of a plugin (%lld bytes); it is damaged", where, (long long)n);
+        FAIL(e, TARE_E_CORRUPT, "%s: not the saved state of a plugin (%lld bytes): damaged", where, (long long)n);
     *clusters = f.clusters;
     return TARE_OK;
 }

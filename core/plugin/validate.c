@@ -1,5 +1,6 @@
-/* What an entry point returned: is it complete, sane, and for this program? Makes the host's copies, zero where the plugin's build had
- * no such member. A message names the file, the plugin and the member. */
+/* Checks that the plugin returned by an entry point is complete, valid, and for this program. Makes
+ * the host's copies, which are zero where the plugin's build had no such member. A message names
+ * the file, the plugin and the member. */
 #include "base/log.h"
 #include "plugin/internal.h"
 
@@ -9,8 +10,9 @@
 
 enum { MAX_DESCRIPTORS = 64, MAX_PARAMS = 256, MAX_STRUCT = 4096 };
 
-/* What every plugin of major 1 has, as released with 1.0. Members that are added later are optional: a smaller struct is copied and the rest
- * stays zero, of a larger one the part that this program knows is read. */
+/* The sizes that every plugin of major 1 has, as released with 1.0. Members that are added later
+ * are optional: a smaller struct is copied and the rest stays zero; of a larger one, the part that
+ * this program knows is read. */
 enum {
     MIN_PLUGIN = offsetof(tare_plugin, descriptors) + sizeof(void *),
     MIN_DESCRIPTOR = offsetof(tare_descriptor, functions) + sizeof(void *),
@@ -19,7 +21,7 @@ enum {
 
 struct subject {
     const char *path;
-    char name[96]; /* "estimator grpo", or "descriptor 2" as long as that is not known */
+    char name[96]; /* "estimator grpo", or "descriptor 2" until the name is known */
 };
 
 /* One member of a function table. */
@@ -27,7 +29,7 @@ struct member {
     const char *name;
     uint32_t offset;
     bool required;
-    const char *with; /* must be there when this one is; "a|b": one of them */
+    const char *with; /* this member needs another one; "a|b": one of the two */
 };
 
 #define MEMBER(T, F, R, W)                                                                                                         \
@@ -129,7 +131,7 @@ static bool is_set(const void *table, const struct member *m)
     return f != NULL;
 }
 
-/* names: of one member, or of several with a bar between them. */
+/* True if the table has the named member, or one of several separated by a bar. */
 static bool any_is_set(const void *table, const struct member *list, const char *names)
 {
     for (; list->name; list++) {
@@ -141,26 +143,27 @@ static bool any_is_set(const void *table, const struct member *list, const char 
     return false;
 }
 
-static size_t smaller(size_t a, size_t b)
+static size_t smaller_size(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
 
-/* Copies the plugin's function table, which may have another size, into the host's, and checks its members. */
+/* Copies the plugin's function table, which may have another size, into the host's, and checks its
+ * members. */
 static tare_status copy_table(const struct subject *s, const struct kind *k, const void *table, void *copy, struct err *e)
 {
     uint32_t size, flags;
     memcpy(&size, table, sizeof size);
     if (size < 8 || size > MAX_STRUCT)
-        FAIL(e, TARE_E_PLUGIN, "%s: %s: its function table says it has %u bytes; set struct_size to sizeof the table", s->path,
+        FAIL(e, TARE_E_PLUGIN, "%s: %s: invalid size %u of its function table; set struct_size to sizeof the table", s->path,
              s->name, size);
-    memcpy(copy, table, smaller(size, k->size));
+    memcpy(copy, table, smaller_size(size, k->size));
     memcpy(copy, &size, sizeof size);
     memcpy(&flags, (const char *)table + sizeof size, sizeof flags);
     if (flags & ~k->flags)
         FAIL(e, TARE_E_PLUGIN,
-             "%s: %s: its function table has the flags 0x%x, of which this program knows 0x%x; set flags to 0, or update tare",
-             s->path, s->name, flags, k->flags);
+             "%s: %s: unknown flags 0x%x in its function table (this program knows 0x%x); set flags to 0, or update tare", s->path,
+             s->name, flags, k->flags);
     for (const struct member *m = k->members; m->name; m++) {
         if (m->required && size < m->offset + sizeof(void *))
             FAIL(e, TARE_E_PLUGIN,
@@ -169,8 +172,8 @@ static tare_status copy_table(const struct subject *s, const struct kind *k, con
         if (m->required && !is_set(copy, m))
             FAIL(e, TARE_E_PLUGIN, "%s: %s: the function %s is missing (NULL)", s->path, s->name, m->name);
         if (m->with && is_set(copy, m) && !any_is_set(copy, k->members, m->with))
-            FAIL(e, TARE_E_PLUGIN, "%s: %s: it has the function %s but not %s, which belongs with it", s->path, s->name, m->name,
-                 m->with);
+            FAIL(e, TARE_E_PLUGIN, "%s: %s: it has the function %s but is missing %s, which is required with it", s->path, s->name,
+                 m->name, m->with);
     }
     return TARE_OK;
 }
@@ -179,7 +182,7 @@ static tare_status check_param(const struct subject *s, const tare_param *params
 {
     const tare_param *p = &params[i];
     if (!plugin_name_ok(p->key))
-        FAIL(e, TARE_E_PLUGIN, "%s: %s: parameter %u has no key of the form [a-z][a-z0-9_]*", s->path, s->name, i + 1);
+        FAIL(e, TARE_E_PLUGIN, "%s: %s: invalid key of parameter %u: must be [a-z][a-z0-9_]*", s->path, s->name, i + 1);
     for (uint32_t j = 0; j < i; j++)
         if (!strcmp(params[j].key, p->key)) FAIL(e, TARE_E_PLUGIN, "%s: %s: two parameters are named %s", s->path, s->name, p->key);
     if (p->type < TARE_BOOL || p->type > TARE_PATH)
@@ -211,7 +214,7 @@ static tare_status copy_params(const struct subject *s, const tare_descriptor *d
         FAIL(e, TARE_E_PLUGIN, "%s: %s: param_size is %u; set it to sizeof(tare_param)", s->path, s->name, d->param_size);
     TRY(mem_new((int64_t)d->n_params * (int64_t)sizeof(tare_param), (void **)out, e));
     for (uint32_t i = 0; i < d->n_params; i++) {
-        memcpy(&(*out)[i], (const char *)d->params + (size_t)i * d->param_size, smaller(d->param_size, sizeof(tare_param)));
+        memcpy(&(*out)[i], (const char *)d->params + (size_t)i * d->param_size, smaller_size(d->param_size, sizeof(tare_param)));
         TRY(check_param(s, *out, i, e));
     }
     return TARE_OK;
@@ -233,16 +236,16 @@ static tare_status check_descriptor(struct subject *s, const tare_descriptor *d,
         FAIL(e, TARE_E_PLUGIN, "%s: %s: struct_size is %u, needed %d; set it to sizeof the descriptor", s->path, s->name,
              d->struct_size, MIN_DESCRIPTOR);
     if (!plugin_name_ok(d->name) || strlen(d->name) > 63)
-        FAIL(e, TARE_E_PLUGIN, "%s: %s: its name is %s%s%s; it has to be [a-z][a-z0-9_]*, at most 63 characters", s->path, s->name,
+        FAIL(e, TARE_E_PLUGIN, "%s: %s: invalid name %s%s%s: must be [a-z][a-z0-9_]*, at most 63 characters", s->path, s->name,
              d->name ? "'" : "", d->name ? d->name : "missing", d->name ? "'" : "");
     snprintf(s->name, sizeof s->name, "%s %s", plugin_kind_name(d->kind), d->name);
     if (!version_ok(d->version))
-        FAIL(e, TARE_E_PLUGIN, "%s: %s: its version is '%s'; it has to be like 1.0.0", s->path, s->name,
+        FAIL(e, TARE_E_PLUGIN, "%s: %s: invalid version '%s': must be like 1.0.0", s->path, s->name,
              d->version ? d->version : "missing");
     if (!d->summary || !*d->summary) FAIL(e, TARE_E_PLUGIN, "%s: %s: it has no summary", s->path, s->name);
-    if (!d->functions) FAIL(e, TARE_E_PLUGIN, "%s: %s: it has no function table", s->path, s->name);
+    if (!d->functions) FAIL(e, TARE_E_PLUGIN, "%s: %s: missing function table", s->path, s->name);
     if (d->threading > TARE_REENTRANT) FAIL(e, TARE_E_PLUGIN, "%s: %s: unknown threading %u", s->path, s->name, d->threading);
-    memcpy(&p->desc, d, smaller(d->struct_size, sizeof p->desc));
+    memcpy(&p->desc, d, smaller_size(d->struct_size, sizeof p->desc));
     return TARE_OK;
 }
 
@@ -251,35 +254,36 @@ static tare_status check_waiting(const struct subject *s, const struct plugin *p
     if (p->desc.kind == TARE_VERIFIER && p->verifier->submit && (p->verifier->flags & TARE_JUDGES_TOGETHER))
         FAIL(
             e, TARE_E_PLUGIN,
-            "%s: %s: it has submit, which takes one answer at a time, and the flag TARE_JUDGES_TOGETHER, which asks for all of them; leave one of the two out",
+            "%s: %s: it has submit, which takes one answer at a time, and the flag TARE_JUDGES_TOGETHER, which asks for all answers together; remove one of the two",
             s->path, s->name);
     return TARE_OK;
 }
 
-/* What came with a later minor version: a host of before would load the plugin, and not do its part. */
+/* Checks that a plugin which uses members of a later minor version declares it. An older host would
+ * load it otherwise, and ignore those members. */
 static tare_status check_needed(const struct subject *s, const tare_plugin *raw, const struct plugin *p, struct err *e)
 {
     if (p->desc.kind == TARE_ESTIMATOR && p->estimator->apply_records && raw->abi_minor_needed < 1)
         FAIL(
             e, TARE_E_PLUGIN,
-            "%s: %s: it has records, which came with plugin ABI 1.1, and says that it needs 1.%u; set abi_minor_needed to 1 (TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, 1))",
+            "%s: %s: it has records, which need plugin ABI 1.1, but it declares 1.%u; set abi_minor_needed to 1 (TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, 1))",
             s->path, s->name, raw->abi_minor_needed);
     const uint32_t second = TARE_NEED_FINISH | TARE_NEED_ROW | TARE_NEED_COMPLETION | TARE_NEED_TOKEN_ID | TARE_NEED_VERDICTS |
                             TARE_NEED_OFF_POLICY | TARE_NEED_POLICY_VERSION | TARE_NEED_SEGMENTS;
     if (p->desc.kind == TARE_ESTIMATOR && p->estimator->columns && raw->abi_minor_needed < 2)
         FAIL(
             e, TARE_E_PLUGIN,
-            "%s: %s: it has the function columns, which came with plugin ABI 1.2, and says that it needs 1.%u; set abi_minor_needed to 2 (TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, 2))",
+            "%s: %s: it has the function columns, which needs plugin ABI 1.2, but it declares 1.%u; set abi_minor_needed to 2 (TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, 2))",
             s->path, s->name, raw->abi_minor_needed);
     if (p->desc.kind == TARE_ESTIMATOR && (p->desc.needs & second) && raw->abi_minor_needed < 2)
         FAIL(
             e, TARE_E_PLUGIN,
-            "%s: %s: it needs columns that came with plugin ABI 1.2 (needs 0x%x), and says that it needs 1.%u; set abi_minor_needed to 2 (TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, 2))",
+            "%s: %s: it needs columns of plugin ABI 1.2 (needs 0x%x), but it declares 1.%u; set abi_minor_needed to 2 (TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, 2))",
             s->path, s->name, p->desc.needs, raw->abi_minor_needed);
     return TARE_OK;
 }
 
-/* Descriptor i of the file, as the plugin after the n that are complete. */
+/* Validates descriptor i of the file, as the plugin after the n that are complete. */
 static tare_status validate_one(struct subject *s, const tare_plugin *raw, uint32_t i, struct plugin *all, uint32_t n,
                                 struct err *e)
 {
@@ -288,7 +292,7 @@ static tare_status validate_one(struct subject *s, const tare_plugin *raw, uint3
     TRY(check_descriptor(s, raw->descriptors[i], i, p, e));
     for (uint32_t j = 0; j < n; j++)
         if (all[j].desc.kind == p->desc.kind && !strcmp(all[j].desc.name, p->desc.name))
-            FAIL(e, TARE_E_PLUGIN, "%s: %s: there are two of that name in the file", s->path, s->name);
+            FAIL(e, TARE_E_PLUGIN, "%s: %s: the file has two plugins of that name", s->path, s->name);
     const struct kind *k = &KINDS[p->desc.kind];
     TRY(mem_new(k->size, &table, e));
     p->estimator = table; /* the union's members are all pointers */
@@ -302,26 +306,26 @@ static tare_status validate_one(struct subject *s, const tare_plugin *raw, uint3
     return status;
 }
 
-/* A kind that came with a later minor version does not keep the file's other plugins from being used. */
+/* Logs and skips a kind of a later minor version, so that the file's other plugins can be used. */
 static bool known_kind(const struct subject *s, const tare_descriptor *d)
 {
     if (!d || d->struct_size < MIN_DESCRIPTOR || (d->kind >= PLUGIN_FIRST_KIND && d->kind <= PLUGIN_LAST_KIND)) return true;
-    log_info("%s: a plugin of kind %d is passed over; this program (plugin ABI %d.%d) does not know that kind", s->path, d->kind,
-             TARE_ABI_MAJOR, TARE_ABI_MINOR);
+    log_info("%s: a plugin of the unknown kind %d is ignored; this program has plugin ABI %d.%d", s->path, d->kind, TARE_ABI_MAJOR,
+             TARE_ABI_MINOR);
     return false;
 }
 
 static tare_status check_plugin(const char *path, const tare_plugin *raw, struct err *e)
 {
     if (raw->struct_size < MIN_PLUGIN || raw->struct_size > MAX_STRUCT)
-        FAIL(e, TARE_E_PLUGIN, "%s: its tare_plugin says it has %u bytes, needed %d; set struct_size to sizeof(tare_plugin)", path,
+        FAIL(e, TARE_E_PLUGIN, "%s: invalid size %u of its tare_plugin, at least %d; set struct_size to sizeof(tare_plugin)", path,
              raw->struct_size, MIN_PLUGIN);
     if (raw->abi_minor_needed > TARE_ABI_MINOR)
         FAIL(e, TARE_E_VERSION,
-             "%s: needs plugin ABI %d.%u, this program has %d.%d; update tare or rebuild the plugin against its SDK", path,
+             "%s: needs plugin ABI %d.%u, but this program has %d.%d; update tare or rebuild the plugin against its SDK", path,
              TARE_ABI_MAJOR, raw->abi_minor_needed, TARE_ABI_MAJOR, TARE_ABI_MINOR);
     if (!raw->n_descriptors || raw->n_descriptors > MAX_DESCRIPTORS || !raw->descriptors)
-        FAIL(e, TARE_E_PLUGIN, "%s: holds %u descriptors; 1 to %d are possible", path, raw->n_descriptors, MAX_DESCRIPTORS);
+        FAIL(e, TARE_E_PLUGIN, "%s: contains %u descriptors; must be 1 to %d", path, raw->n_descriptors, MAX_DESCRIPTORS);
     return TARE_OK;
 }
 
@@ -341,8 +345,7 @@ tare_status plugin_validate(const char *path, const tare_plugin *raw, struct plu
     }
     if (!status && !*n)
         status = err_set(e, TARE_E_PLUGIN, __FILE__, __LINE__,
-                         "%s: holds no plugin of a kind that this program knows, but the unknown kind %d; it needs a newer tare",
-                         path, raw->descriptors[0]->kind);
+                         "%s: contains only plugins of unknown kinds (%d); it needs a newer tare", path, raw->descriptors[0]->kind);
     if (status) {
         for (uint32_t i = 0; i < raw->n_descriptors; i++) {
             mem_free((void *)(uintptr_t)all[i].estimator);

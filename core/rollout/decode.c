@@ -1,9 +1,9 @@
-/* The next token of all running sequences. */
+/* Decoding: the next token of all running sequences. */
 #include "rollout/sampler.h"
 
 #include <string.h>
 
-/* Keys that the samples of a prompt have in common: its full blocks (scheduler.h). */
+/* Number of keys shared by the samples of a prompt: those of its full blocks (scheduler.h). */
 static int64_t shared_keys(const struct scheduler *d, const struct sequence *q)
 {
     return d->groups[q->group].request->prompt_len / KV_BLOCK * KV_BLOCK;
@@ -37,7 +37,7 @@ static tare_status decode_one(struct sampler *s, struct err *e)
     return TARE_OK;
 }
 
-/* The same for several tokens on a device. A sequence draws nothing after its end. */
+/* Decodes several tokens on a device. A sequence draws nothing after its end. */
 static tare_status decode_ahead(struct sampler *s, int64_t tokens, struct err *e)
 {
     struct scheduler *d = &s->sched;
@@ -59,7 +59,7 @@ static tare_status decode_ahead(struct sampler *s, int64_t tokens, struct err *e
     TRY(decoder_run(s->decoder, &s->cache, &b, e));
     for (int64_t at = 0; at < tokens * n; at++) {
         const int64_t seq = d->running[at % n];
-        if (b.token[at] < 0 || d->seqs[seq].done) continue; /* done: the listener has ended it */
+        if (b.token[at] < 0 || d->seqs[seq].done) continue; /* done: ended by the listener */
         d->seqs[seq].cached++;
         TRY(draw_accept(s, (struct drawn){(int32_t)seq, b.token[at], b.logprob[at], b.entropy[at], 0}, NULL, e));
     }
@@ -68,7 +68,8 @@ static tare_status decode_ahead(struct sampler *s, int64_t tokens, struct err *e
     return TARE_OK;
 }
 
-/* A device stops all sequences at the same ids, and keeps their logits. */
+/* Returns whether a device can decode ahead: it needs the same stop ids for all sequences, and
+ * gives no logits to the host. */
 static bool can_run_ahead(const struct sampler *s)
 {
     const struct scheduler *d = &s->sched;
@@ -82,15 +83,15 @@ static bool can_run_ahead(const struct sampler *s)
     return true;
 }
 
-/* Tokens until the host looks again. */
+/* Number of tokens to decode before the host takes over again. */
 static int64_t tokens_ahead(const struct sampler *s)
 {
     const struct scheduler *d = &s->sched;
     int64_t most = 1;
     for (int64_t i = 0; i < d->n_running; i++) {
         const struct sequence *q = &d->seqs[d->running[i]];
-        const int64_t left = d->groups[q->group].limit - q->n;
-        if (left > most) most = left;
+        const int64_t remaining = d->groups[q->group].limit - q->n;
+        if (remaining > most) most = remaining;
     }
     return most < DECODER_TOKENS ? most : DECODER_TOKENS;
 }

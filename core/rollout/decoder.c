@@ -3,12 +3,12 @@
 #include "base/fs.h"
 #include "model/layer.h"
 
-enum { BUCKET = 64 }; /* rows that a backend adds to a batch at most */
+enum { BUCKET = 64 }; /* most rows that a backend adds to a batch */
 
 struct decoder {
     struct model *model;
     struct decode *session;
-    int64_t most; /* rows that there is room for */
+    int64_t capacity; /* capacity in rows */
     struct arena tensors, host;
     struct layer_acts acts;
     float *x, *hidden, *logits;
@@ -34,7 +34,7 @@ static void drop_session(struct decoder *d)
 {
     if (d->session) d->model->k->decode_close(&d->model->ctx, d->session);
     d->session = NULL;
-    d->most = 0;
+    d->capacity = 0;
 }
 
 void decoder_free(struct decoder *d)
@@ -51,8 +51,8 @@ int64_t decoder_bytes(const struct decoder *d)
     return d ? arena_tensor_bytes(&d->tensors) : 0;
 }
 
-/* Tensors for `rows` rows. A session that knew the old ones goes with them. */
-static tare_status grow(struct decoder *d, int64_t rows, struct err *e)
+/* Allocates tensors for `rows` rows and closes the session that used the old ones. */
+static tare_status grow_tensors(struct decoder *d, int64_t rows, struct err *e)
 {
     const struct model *m = d->model;
     const int64_t padded = rows + BUCKET;
@@ -71,19 +71,19 @@ static tare_status grow(struct decoder *d, int64_t rows, struct err *e)
     TRY(arena_new(&d->host, &d->entropy, rows * DECODER_TOKENS, e));
     d->session = m->k->decode_open(&m->ctx);
     if (!d->session) FAIL(e, TARE_E_NOMEM, "no memory for a decode session");
-    d->most = rows;
+    d->capacity = rows;
     return TARE_OK;
 }
 
 tare_status decoder_begin(struct decoder *d, int64_t n, struct decoder_batch *b, struct err *e)
 {
-    if (n > d->most) TRY(grow(d, n, e));
+    if (n > d->capacity) TRY(grow_tensors(d, n, e));
     *b = (struct decoder_batch){.rows = d->rows, .n = n, .token = d->token, .logprob = d->logprob, .entropy = d->entropy};
     return TARE_OK;
 }
 
-/* One token of all rows, from its ids to the next. */
-static void issue(struct decoder *d, struct kv_cache *cache, const struct decode_places *p)
+/* Issues one token of all rows, from its ids to the next. */
+static void issue_token(struct decoder *d, struct kv_cache *cache, const struct decode_places *p)
 {
     struct model *m = d->model;
     const struct forward_batch b = {.t = p->rows,
@@ -103,8 +103,8 @@ static void issue(struct decoder *d, struct kv_cache *cache, const struct decode
            .ld = m->shape.vocab, .rows = p->draw, .r = p->rows, .v = m->shape.vocab);
 }
 
-/* A hash of every address that `issue` hands to an operation. */
-static uint64_t addresses(const struct decoder *d, const struct kv_cache *cache)
+/* Hashes every address that issue_token passes to an operation. */
+static uint64_t hash_addresses(const struct decoder *d, const struct kv_cache *cache)
 {
     const struct model *m = d->model;
     const void *const own[] = {m->rope, m->rope_local, m->table, m->final_norm_vector, d->x, d->hidden, d->logits};
@@ -126,13 +126,13 @@ tare_status decoder_run(struct decoder *d, struct kv_cache *cache, struct decode
                                      .stop = b->stop,
                                      .n_stop = b->n_stop,
                                      .shape = model_attn_shape(m),
-                                     .addresses = addresses(d, cache)};
+                                     .addresses = hash_addresses(d, cache)};
     kernels_at(&m->ctx, "decoding", -1);
     k->decode_load(&m->ctx, d->session, &load, &places);
     if (places.rows)
         for (int64_t i = 0; i < b->tokens; i++) {
             if (!k->decode_begin(&m->ctx, d->session)) continue;
-            issue(d, cache, &places);
+            issue_token(d, cache, &places);
             k->decode_end(&m->ctx, d->session);
         }
     k->decode_read(&m->ctx, d->session, b->token, b->logprob, b->entropy);

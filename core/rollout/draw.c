@@ -1,9 +1,9 @@
-/* Logits to tokens. */
+/* Draws tokens from logits. */
 #include "rollout/sampler.h"
 
 #include <math.h>
 
-static tare_status remember(struct sampler *s, struct drawn token, struct err *e)
+static tare_status append_log(struct sampler *s, struct drawn token, struct err *e)
 {
     if (s->n_log == s->log_capacity) {
         TRY(mem_grow((void **)&s->log, &s->log_capacity, s->n_log + 1, (int64_t)sizeof *s->log, e));
@@ -29,40 +29,41 @@ int64_t draw_stops(const struct model *m, const struct sample_params *p, int32_t
     return n;
 }
 
-/* Logits of one row where the host may read them. room: NULL where they are there already */
-static tare_status host_row(struct sampler *s, const float *logits, const float **row, void **room, struct err *e)
+/* Returns the logits of one row in host memory. staging: host memory for a copy; NULL where none is
+ * needed. */
+static tare_status host_row(struct sampler *s, const float *logits, const float **row, void **staging, struct err *e)
 {
     const int64_t bytes = s->model->shape.vocab * (int64_t)sizeof *logits;
-    TRY(model_host_alloc(s->model, bytes, room, e));
-    *row = model_from_backend(s->model, *room, logits, bytes);
+    TRY(model_host_alloc(s->model, bytes, staging, e));
+    *row = model_from_backend(s->model, *staging, logits, bytes);
     return model_finish(s->model, e);
 }
 
-/* Tells the listener; *more: the sample goes on. */
-static tare_status tell(struct sampler *s, const struct drawing *how, struct session_token t, const float *logits, bool *more,
-                        struct err *e)
+/* Reports a token to the listener; *more: the sample continues. */
+static tare_status report_token(struct sampler *s, const struct drawing *how, struct session_token t, const float *logits,
+                                bool *more, struct err *e)
 {
-    void *room = NULL;
-    if (logits) TRY(host_row(s, logits, &t.logits, &room, e));
+    void *staging = NULL;
+    if (logits) TRY(host_row(s, logits, &t.logits, &staging, e));
     *more = s->listener(how->owner, &t);
-    mem_free(room);
+    mem_free(staging);
     return TARE_OK;
 }
 
-/* Tells a run's watch of a completion that has ended. */
-static tare_status tell_end(struct sampler *s, int64_t seq, struct err *e)
+/* Reports a finished completion to the watch of a run. */
+static tare_status report_end(struct sampler *s, int64_t seq, struct err *e)
 {
     const struct sequence *q = &s->sched.seqs[seq];
     if (!s->watch.ended || s->listener) return TARE_OK;
-    if (q->n > s->told_capacity) {
-        TRY(mem_grow((void **)&s->told, &s->told_capacity, q->n, (int64_t)sizeof *s->told, e));
+    if (q->n > s->report_capacity) {
+        TRY(mem_grow((void **)&s->report_ids, &s->report_capacity, q->n, (int64_t)sizeof *s->report_ids, e));
         s->grown_elsewhere++;
     }
-    for (int64_t t = q->n, at = q->newest; t-- > 0; at = s->log[at].before) s->told[t] = s->log[at].id;
+    for (int64_t t = q->n, at = q->newest; t-- > 0; at = s->log[at].before) s->report_ids[t] = s->log[at].id;
     const struct sample_ended x = {.request = q->group,
                                    .sample = seq - s->sched.groups[q->group].first,
                                    .at = seq,
-                                   .ids = s->told,
+                                   .ids = s->report_ids,
                                    .n = q->n,
                                    .finish = q->finish};
     return s->watch.ended(s->watch.ctx, &x, e);
@@ -79,24 +80,24 @@ tare_status draw_accept(struct sampler *s, struct drawn token, const float *logi
              g->request->where ? g->request->where : "a prompt", (long long)q->n, (long long)(token.seq - g->first));
     token.before = q->newest;
     q->newest = s->n_log;
-    TRY(remember(s, token, e));
+    TRY(append_log(s, token, e));
     q->last = token.id;
     q->n++;
     s->stats.new_tokens++;
     const bool stop = is_stop(g->how, token.id), ends = stop || q->n == g->limit;
     const enum finish finish = stop ? FINISH_STOP : FINISH_LENGTH;
     if (s->listener)
-        TRY(tell(s, g->how,
-                 (struct session_token){.sample = token.seq - g->first,
-                                        .position = q->n - 1,
-                                        .id = token.id,
-                                        .logprob = token.logprob,
-                                        .ends = ends,
-                                        .finish = finish},
-                 g->how->token_rows ? logits : NULL, &more, e));
+        TRY(report_token(s, g->how,
+                         (struct session_token){.sample = token.seq - g->first,
+                                                .position = q->n - 1,
+                                                .id = token.id,
+                                                .logprob = token.logprob,
+                                                .ends = ends,
+                                                .finish = finish},
+                         g->how->token_rows ? logits : NULL, &more, e));
     if (!ends && more) return TARE_OK;
     scheduler_finish(&s->sched, token.seq, finish);
-    return tell_end(s, token.seq, e);
+    return report_end(s, token.seq, e);
 }
 
 struct sample_row draw_row(const struct sampler *s, const struct sequence *q)
@@ -114,39 +115,39 @@ struct sample_row draw_row(const struct sampler *s, const struct sequence *q)
 
 tare_status sampler_draws_begin(struct sampler *s, int64_t most, struct draws *b, struct err *e)
 {
-    *b = (struct draws){.s = s, .room = most < DRAW_ROWS ? most : DRAW_ROWS};
-    TRY(arena_new_raw(&s->scratch, &b->seqs, b->room, e));
-    TRY(arena_new_raw(&s->scratch, &b->logits, b->room, e));
-    TRY(arena_new_raw(&s->scratch, &b->rows, b->room, e));
+    *b = (struct draws){.s = s, .capacity = most < DRAW_ROWS ? most : DRAW_ROWS};
+    TRY(arena_new_raw(&s->scratch, &b->seqs, b->capacity, e));
+    TRY(arena_new_raw(&s->scratch, &b->logits, b->capacity, e));
+    TRY(arena_new_raw(&s->scratch, &b->rows, b->capacity, e));
     float *results;
-    TRY(arena_new_raw(&s->scratch, &results, 3 * b->room, e));
+    TRY(arena_new_raw(&s->scratch, &results, 3 * b->capacity, e));
     b->host = results;
     return TARE_OK;
 }
 
-/* Where the operation leaves tokens; logprobs and entropies come after them. */
+/* Returns the destination of drawn tokens; logprobs and entropies follow them. */
 static int32_t *results_of(const struct draws *b)
 {
-    return b->s->room ? (int32_t *)(void *)b->s->room->results : b->host;
+    return b->s->draw_memory ? (int32_t *)(void *)b->s->draw_memory->results : b->host;
 }
 
-static void issue(const struct draws *b, int64_t n, const float *logits, int64_t ld)
+static void issue_draw(const struct draws *b, int64_t n, const float *logits, int64_t ld)
 {
     const struct model *m = b->s->model;
     const struct sample_row *rows = b->rows + b->n;
     int32_t *token = results_of(b) + b->n;
-    float *logprob = (float *)(void *)(token + b->room);
+    float *logprob = (float *)(void *)(token + b->capacity);
     kernels_at(&m->ctx, "drawing tokens", -1);
-    KERNEL(m->k, &m->ctx, sample, .token = token, .logprob = logprob, .entropy = logprob + b->room, .logits = logits, .ld = ld,
-           .rows = model_to_backend(m, b->s->room ? b->s->room->rows + b->n : NULL, rows, n * (int64_t)sizeof *rows), .r = n,
-           .v = m->shape.vocab);
+    KERNEL(m->k, &m->ctx, sample, .token = token, .logprob = logprob, .entropy = logprob + b->capacity, .logits = logits, .ld = ld,
+           .rows = model_to_backend(m, b->s->draw_memory ? b->s->draw_memory->rows + b->n : NULL, rows, n * (int64_t)sizeof *rows),
+           .r = n, .v = m->shape.vocab);
 }
 
 tare_status sampler_draws_add(struct draws *b, const int64_t *seqs, int64_t n, const float *logits, int64_t ld, struct err *e)
 {
     for (int64_t at = 0; at < n;) {
-        if (b->n == b->room) TRY(sampler_draws_end(b, e));
-        const int64_t left = b->room - b->n, some = n - at < left ? n - at : left;
+        if (b->n == b->capacity) TRY(sampler_draws_end(b, e));
+        const int64_t free_rows = b->capacity - b->n, some = n - at < free_rows ? n - at : free_rows;
         for (int64_t i = 0; i < some; i++) {
             const struct sequence *q = &b->s->sched.seqs[seqs[at + i]];
             b->seqs[b->n + i] = seqs[at + i];
@@ -154,7 +155,7 @@ tare_status sampler_draws_add(struct draws *b, const int64_t *seqs, int64_t n, c
             b->rows[b->n + i] = draw_row(b->s, q);
             b->listens |= b->s->sched.groups[q->group].how->token_rows;
         }
-        issue(b, some, logits + at * ld, ld);
+        issue_draw(b, some, logits + at * ld, ld);
         b->n += some;
         at += some;
     }
@@ -167,8 +168,8 @@ tare_status sampler_draws_end(struct draws *b, struct err *e)
     const int64_t n = b->n;
     if (!n) return TARE_OK;
     kernels_at(&m->ctx, "drawing tokens", -1);
-    const int32_t *token = model_from_backend(m, b->host, results_of(b), 3 * b->room * (int64_t)sizeof *token);
-    const float *logprob = (const float *)(const void *)(token + b->room), *entropy = logprob + b->room;
+    const int32_t *token = model_from_backend(m, b->host, results_of(b), 3 * b->capacity * (int64_t)sizeof *token);
+    const float *logprob = (const float *)(const void *)(token + b->capacity), *entropy = logprob + b->capacity;
     TRY(model_finish(m, e));
     b->n = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -180,23 +181,25 @@ tare_status sampler_draws_end(struct draws *b, struct err *e)
 
 /* ---- the tokens of a prompt */
 
-struct head_piece {
+struct head_slice {
     const float *logits;
     const int32_t *target;
     int64_t n;
     float temperature;
 };
 
-/* Logprobs of a prompt's tokens target[0 .. n), n <= LOGIT_ROWS, from their logits. out: the host's */
-static tare_status score(struct sampler *s, const struct head_piece *p, float *out, struct err *e)
+/* Computes logprobs of a prompt's tokens target[0 .. n), n <= LOGIT_ROWS, from their logits. out:
+ * host memory */
+static tare_status prompt_logprobs(struct sampler *s, const struct head_slice *p, float *out, struct err *e)
 {
     const struct model *m = s->model;
-    float *to = s->room ? s->room->results : out, *lse;
+    float *to = s->draw_memory ? s->draw_memory->results : out, *lse;
     TRY(tensor_new_raw(&s->scratch, &lse, 2 * p->n, e));
     KERNEL(m->k, &m->ctx, head_stats, .logprob = to, .entropy = NULL, .lse = lse, .logits = p->logits,
-           .target = model_to_backend(m, s->room ? s->room->results + p->n : NULL, p->target, p->n * (int64_t)sizeof *p->target),
+           .target = model_to_backend(m, s->draw_memory ? s->draw_memory->results + p->n : NULL, p->target,
+                                      p->n * (int64_t)sizeof *p->target),
            .temperature = p->temperature, .r = p->n, .v = m->shape.vocab);
-    if (s->room) model_from_backend(m, out, to, p->n * (int64_t)sizeof *out);
+    if (s->draw_memory) model_from_backend(m, out, to, p->n * (int64_t)sizeof *out);
     return model_finish(m, e);
 }
 
@@ -213,14 +216,14 @@ tare_status draw_prompt(struct sampler *s, int64_t group, int64_t at, int64_t n,
         float got[LOGIT_ROWS];
         bool more;
         model_logits(s->model, hidden + from * s->model->shape.hidden, rows, logits);
-        TRY(score(s, &(struct head_piece){logits, target, rows, temperature}, got, e));
+        TRY(prompt_logprobs(s, &(struct head_slice){logits, target, rows, temperature}, got, e));
         for (int64_t i = 0; i < rows; i++) {
             if (!isfinite(got[i]))
                 FAIL(e, TARE_E_NOT_FINITE, "%s: the logits of token %lld of the prompt are not finite",
                      g->request->where ? g->request->where : "a prompt", (long long)(at + from + i));
             const struct session_token token = {
                 .sample = SESSION_PROMPT, .position = at + from + i, .id = target[i], .logprob = got[i]};
-            TRY(tell(s, g->how, token, logits + i * vocab, &more, e));
+            TRY(report_token(s, g->how, token, logits + i * vocab, &more, e));
         }
     }
     return TARE_OK;

@@ -1,4 +1,4 @@
-/* Prompts into the cache, and the first tokens of their samples. */
+/* Prefill: prompts into the cache, and the first tokens of their samples. */
 #include "rollout/sampler.h"
 
 static int64_t samples_of(const struct sampler *s, int64_t group)
@@ -6,8 +6,9 @@ static int64_t samples_of(const struct sampler *s, int64_t group)
     return s->sched.groups[group].request->n_samples;
 }
 
-/* The sequences that one operation draws for, from the logits of groups[0 .. rows-1]: those of the first prompt, a row for all, or where it has a single
- * one those of all such prompts that follow, a row each. How many prompts that are. */
+/* Selects the sequences that one operation draws for, from the logits of groups[0 .. rows-1]: all
+ * samples of the first prompt from one row, or if it has a single sample, one row each for it and
+ * the single-sample prompts that follow. Returns the number of prompts. */
 static int64_t drawn_together(const struct sampler *s, const int64_t *groups, int64_t rows, int64_t *seqs, int64_t *n)
 {
     const int64_t samples = samples_of(s, groups[0]);
@@ -17,7 +18,8 @@ static int64_t drawn_together(const struct sampler *s, const int64_t *groups, in
     return *n;
 }
 
-/* hidden [n, C]: the last rows of the prompts of groups[0 .. n-1]. The host waits once for the first tokens of all their samples. */
+/* Draws the first tokens of the samples of groups[0 .. n-1] from hidden [n, C], the last rows of
+ * their prompts. The host waits once for all of them. */
 static tare_status first_tokens(struct sampler *s, const float *hidden, const int64_t *groups, int64_t n, struct err *e)
 {
     const int64_t vocab = s->model->shape.vocab;
@@ -47,52 +49,56 @@ static tare_status first_tokens(struct sampler *s, const float *hidden, const in
     return TARE_OK;
 }
 
-/* Rows of a pass that are tokens of a prompt whose listener wants their logprobs. */
-struct told {
-    int64_t group, at, n; /* tokens at .. at + n of its prompt, each drawn from the row before it */
+/* Rows of a pass that are prompt tokens with logprobs for the listener. */
+struct reported_rows {
+    int64_t group, at, n; /* tokens at .. at + n of its prompt, each predicted by the row before it */
 };
 
-/* The stretch's rows done .. done + n come next: those that give logits of the prompt's tokens. */
-static void want_prompt(const struct sampler *s, const struct stretch *x, int64_t done, int64_t n, struct told *t)
+/* Marks those of the stretch's next rows done .. done + n that give logits of the prompt's
+ * tokens. */
+static void mark_prompt_rows(const struct sampler *s, const struct stretch *x, int64_t done, int64_t n, struct reported_rows *t)
 {
-    const int64_t last = x->n - 1 < done + n ? x->n - 1 : done + n; /* the last row of a prompt gives a new token */
-    *t = (struct told){.group = x->group, .at = done + 1};
+    /* The last row of a prompt predicts a new token. */
+    const int64_t last = x->n - 1 < done + n ? x->n - 1 : done + n;
+    *t = (struct reported_rows){.group = x->group, .at = done + 1};
     if (x->group >= 0 && s->sched.groups[x->group].how->prompt_rows && last > done) t->n = last - done;
 }
 
-/* A forward pass with as many rows of the stretches as allowed. at, done: stretch, and rows of it that are computed */
+/* Runs a forward pass with as many rows of the stretches as allowed. at, done: the current stretch,
+ * and the number of its rows that are computed */
 static tare_status run_pass(struct sampler *s, const struct stretch *list, int64_t n, int64_t *at, int64_t *done, struct err *e)
 {
     const int64_t most = n - *at < s->prefill_rows ? n - *at : s->prefill_rows;
     struct rows r;
-    struct told *told;
-    int64_t n_ended = 0, n_told = 0, *first;
+    struct reported_rows *reported;
+    int64_t n_ended = 0, n_reported = 0, *first;
     TRY(rows_new(&s->scratch, s->prefill_rows, most, &r, e));
-    TRY(arena_new_raw(&s->scratch, &told, most, e));
+    TRY(arena_new_raw(&s->scratch, &reported, most, e));
     TRY(arena_new_raw(&s->scratch, &first, most, e));
     while (*at < n && r.t < s->prefill_rows) {
         const struct stretch *x = &list[*at];
-        const int64_t room = s->prefill_rows - r.t, rows = x->n - *done < room ? x->n - *done : room;
+        const int64_t free_rows = s->prefill_rows - r.t, rows = x->n - *done < free_rows ? x->n - *done : free_rows;
         const bool end = *done + rows == x->n, wanted = end && x->group >= 0;
-        first[n_told] = r.t;
-        want_prompt(s, x, *done, rows, &told[n_told]);
-        n_told += told[n_told].n > 0;
+        first[n_reported] = r.t;
+        mark_prompt_rows(s, x, *done, rows, &reported[n_reported]);
+        n_reported += reported[n_reported].n > 0;
         rows_add(&r, x->ids + *done, rows, x->pos + *done, x->blocks, wanted);
         if (wanted) s->ended[n_ended++] = x->group;
         *done = end ? 0 : *done + rows;
         *at += end;
     }
-    for (int64_t i = 0; i < n_told; i++) rows_want(&r, first[i], told[i].n);
+    for (int64_t i = 0; i < n_reported; i++) rows_want(&r, first[i], reported[i].n);
     float *hidden;
     TRY(sampler_rows_forward(s, &r, &hidden, e));
     const float *row = hidden + n_ended * s->model->shape.hidden;
-    for (int64_t i = 0; i < n_told; row += told[i++].n * s->model->shape.hidden)
-        TRY(draw_prompt(s, told[i].group, told[i].at, told[i].n, row, e));
+    for (int64_t i = 0; i < n_reported; row += reported[i++].n * s->model->shape.hidden)
+        TRY(draw_prompt(s, reported[i].group, reported[i].at, reported[i].n, row, e));
     return n_ended ? first_tokens(s, hidden, s->ended, n_ended, e) : TARE_OK;
 }
 
-/* Brings the keys of all stretches into the cache. The groups whose prompts end in a pass draw their first tokens before the next one. Sequences
- * that finish here give blocks back, and nothing takes any before the templates are copied. */
+/* Computes the keys of all stretches. Groups whose prompts end in a pass draw their first tokens
+ * before the next pass. Sequences that finish here free blocks, and nothing takes any before the
+ * partial blocks are copied. */
 static tare_status run_stretches(struct sampler *s, const struct stretch *list, int64_t n, const volatile int *cancelled,
                                  struct err *e)
 {
@@ -104,26 +110,26 @@ static tare_status run_stretches(struct sampler *s, const struct stretch *list, 
     return TARE_OK;
 }
 
-static tare_status copy_templates(struct sampler *s, struct err *e)
+static tare_status copy_partials(struct sampler *s, struct err *e)
 {
     const struct model *m = s->model;
     const struct attn_shape shape = model_attn_shape(m);
     const int64_t n = s->sched.n_copies, bytes = n * (int64_t)sizeof *s->sched.copy_to;
-    int32_t *room;
+    int32_t *staging;
     if (!n) return TARE_OK;
-    TRY(model_backend_alloc(m, &s->scratch, 2 * bytes, &room, e));
-    const int32_t *to = model_to_backend(m, room, s->sched.copy_to, bytes);
-    const int32_t *from = model_to_backend(m, room ? room + n : NULL, s->sched.copy_from, bytes);
+    TRY(model_backend_alloc(m, &s->scratch, 2 * bytes, &staging, e));
+    const int32_t *to = model_to_backend(m, staging, s->sched.copy_to, bytes);
+    const int32_t *from = model_to_backend(m, staging ? staging + n : NULL, s->sched.copy_from, bytes);
     for (int64_t l = 0; l < s->cache.n_layers; l++)
         KERNEL(m->k, &m->ctx, kv_copy, .kv = s->cache.layers[l], .shape = shape, .to = to, .from = from, .n = n);
     return TARE_OK;
 }
 
-/* The stretches of sequences that were put back. Their ids are gathered from the log in one walk. */
+/* Lists the stretches of preempted sequences. Their ids are gathered from the log in one pass. */
 static tare_status refill_stretches(struct sampler *s, struct stretch *list, int64_t *n, struct err *e)
 {
     struct scheduler *d = &s->sched;
-    int64_t total = 0, *fill; /* [n_running] where the next id of a sequence goes */
+    int64_t total = 0, *fill; /* [n_running] index of the next id of a sequence */
     *n = 0;
     for (int64_t i = d->admitted; i < d->n_running; i++) {
         const struct sequence *q = &d->seqs[d->running[i]];
@@ -166,7 +172,7 @@ tare_status prefill(struct sampler *s, const volatile int *cancelled, struct err
             s->stats.prompt_tokens += g->request->prompt_len;
     }
     TRY(run_stretches(s, list, d->n_fresh, cancelled, e));
-    TRY(copy_templates(s, e));
+    TRY(copy_partials(s, e));
     int64_t n;
     TRY(refill_stretches(s, list, &n, e));
     TRY(run_stretches(s, list, n, cancelled, e));

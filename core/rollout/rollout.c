@@ -24,8 +24,8 @@ tare_status rollout_sample_params(const struct rollout_config *c, int64_t vocab,
         more = *after == ',';
         if (end == at || id < 0 || id >= vocab || (*after && !more))
             FAIL(e, TARE_E_CONFIG,
-                 "%s: rollout.stop_ids = '%s': at '%s' a token id, 0 to %lld, is missing; write ids with a comma between two",
-                 where, text, at, (long long)vocab - 1);
+                 "%s: rollout.stop_ids = '%s': invalid at '%s': must be token ids from 0 to %lld, separated by commas", where, text,
+                 at, (long long)vocab - 1);
         stop[out->n_stop++] = (int32_t)id;
         at = after + more;
     }

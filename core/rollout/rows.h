@@ -1,4 +1,4 @@
-/* A forward pass that is being filled, row by row. */
+/* A forward pass under construction, row by row. */
 #ifndef TARE_CORE_ROLLOUT_ROWS_H
 #define TARE_CORE_ROLLOUT_ROWS_H
 
@@ -11,11 +11,12 @@ struct rows {
     int64_t t, n_seqs, n_out;
 };
 
-/* Room for t rows of n_seqs sequences in the arena, which is reset. */
+/* Allocates t rows of n_seqs sequences from the arena, which is reset. */
 tare_status rows_new(struct arena *a, int64_t t, int64_t n_seqs, struct rows *r, struct err *e);
-/* n tokens of a sequence from position pos on, with its cache blocks. wanted: the last one's output is. */
+/* Appends n tokens of a sequence from position pos on, with its cache blocks. wanted: output the
+ * last one. */
 void rows_add(struct rows *r, const int32_t *ids, int64_t n, int64_t pos, const int32_t *blocks, bool wanted);
-/* The output of rows row .. row + n is wanted too, after all that were asked for before. */
+/* Also outputs rows row .. row + n, after all rows requested before. */
 void rows_want(struct rows *r, int64_t row, int64_t n);
 struct forward_batch rows_batch(const struct rows *r);
 

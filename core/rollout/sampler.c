@@ -7,8 +7,9 @@
 tare_status sampler_new(struct model *m, int64_t max_batch, int64_t kv_tokens, struct sampler **out, struct err *e)
 {
     *out = NULL;
-    if (max_batch < 0 || max_batch > 1 << 20) FAIL(e, TARE_E_RANGE, "rollout.batch = %lld: 0 to %d", (long long)max_batch, 1 << 20);
-    if (kv_tokens < 0) FAIL(e, TARE_E_RANGE, "rollout.kv_tokens = %lld: 0 or more", (long long)kv_tokens);
+    if (max_batch < 0 || max_batch > 1 << 20)
+        FAIL(e, TARE_E_RANGE, "rollout.batch = %lld: must be 0 to %d", (long long)max_batch, 1 << 20);
+    if (kv_tokens < 0) FAIL(e, TARE_E_RANGE, "rollout.kv_tokens = %lld: must be 0 or more", (long long)kv_tokens);
     OWNED(sampler_free_at) struct sampler *s = NULL;
     TRY(mem_new((int64_t)sizeof *s, (void **)&s, e));
     s->model = m;
@@ -18,9 +19,9 @@ tare_status sampler_new(struct model *m, int64_t max_batch, int64_t kv_tokens, s
     arena_init(&s->run, "sampler");
     model_arena_init(m, &s->scratch, "sampler scratch");
     TRY(decoder_new(m, &s->decoder, e));
-    if (kernels_staging_bytes(m->k, (int64_t)sizeof *s->room)) {
-        s->room = m->k->backend->alloc(&m->ctx, (int64_t)sizeof *s->room);
-        if (!s->room) return kernels_no_memory(m->k, &m->ctx, "the tokens that are drawn", (int64_t)sizeof *s->room, e);
+    if (kernels_staging_bytes(m->k, (int64_t)sizeof *s->draw_memory)) {
+        s->draw_memory = m->k->backend->alloc(&m->ctx, (int64_t)sizeof *s->draw_memory);
+        if (!s->draw_memory) return kernels_no_memory(m->k, &m->ctx, "the drawn tokens", (int64_t)sizeof *s->draw_memory, e);
     }
     *out = s;
     s = NULL;
@@ -32,13 +33,13 @@ void sampler_free(struct sampler *s)
     if (!s) return;
     decoder_free(s->decoder);
     if (s->cache.layers) kv_cache_free(s->model, &s->cache);
-    if (s->room) s->model->k->backend->release(&s->model->ctx, s->room);
+    if (s->draw_memory) s->model->k->backend->release(&s->model->ctx, s->draw_memory);
     kv_blocks_free(&s->sched.pool);
     arena_free(&s->run);
     arena_free(&s->scratch);
     mem_free(s->log);
     mem_free(s->refill);
-    mem_free(s->told);
+    mem_free(s->report_ids);
     mem_free(s);
 }
 
@@ -68,8 +69,9 @@ int64_t sampler_block_bytes(const struct model *m)
     return m->shape.layers * 2 * kv_cache_bytes(m, 1);
 }
 
-/* Without a size from the user: what the batch needs when every completion runs to its limit, but no more than a quarter of the machine's
- * memory, or half of what a device has left; beyond that sequences are put back when blocks run out. */
+/* Computes the size of the cache if the user gave none: enough for the batch if every completion
+ * runs to its limit, but no more than a quarter of the machine's memory, or half of a device's free
+ * memory; with less, sequences are preempted when blocks run out. */
 static int64_t automatic_blocks(const struct sampler *s, int64_t max_batch)
 {
     const int64_t most = s->model->k->backend->cache_most(&s->model->ctx) / sampler_block_bytes(s->model);
@@ -78,7 +80,7 @@ static int64_t automatic_blocks(const struct sampler *s, int64_t max_batch)
         const int64_t need = scheduler_group_need(&s->sched.groups[i]);
         if (need > least) least = need;
     }
-    wanted += wanted / 8; /* the next call's prompts may be a little longer */
+    wanted += wanted / 8; /* the next call's prompts may be slightly longer */
     if (wanted > most) wanted = most;
     return wanted > least ? wanted : least;
 }
@@ -114,11 +116,11 @@ static tare_status fit_cache(struct sampler *s, int64_t max_batch, struct err *e
 tare_status sampler_check_params(const struct sample_params *p, struct err *e)
 {
     if (!(p->temperature >= 0) || !isfinite(p->temperature))
-        FAIL(e, TARE_E_RANGE, "temperature = %g: a number of at least 0 (0: greedy)", p->temperature);
-    if (!(p->top_p > 0 && p->top_p <= 1)) FAIL(e, TARE_E_RANGE, "top_p = %g: above 0, at most 1 (1: off)", p->top_p);
-    if (!(p->min_p >= 0 && p->min_p <= 1)) FAIL(e, TARE_E_RANGE, "min_p = %g: 0 to 1 (0: off)", p->min_p);
-    if (p->top_k < 0) FAIL(e, TARE_E_RANGE, "top_k = %lld: 0 or more (0: off)", (long long)p->top_k);
-    if (p->max_new_tokens < 1) FAIL(e, TARE_E_RANGE, "max_new_tokens = %lld: at least 1", (long long)p->max_new_tokens);
+        FAIL(e, TARE_E_RANGE, "temperature = %g: must be at least 0 (0: greedy)", p->temperature);
+    if (!(p->top_p > 0 && p->top_p <= 1)) FAIL(e, TARE_E_RANGE, "top_p = %g: must be above 0 and at most 1 (1: off)", p->top_p);
+    if (!(p->min_p >= 0 && p->min_p <= 1)) FAIL(e, TARE_E_RANGE, "min_p = %g: must be 0 to 1 (0: off)", p->min_p);
+    if (p->top_k < 0) FAIL(e, TARE_E_RANGE, "top_k = %lld: must be 0 or more (0: off)", (long long)p->top_k);
+    if (p->max_new_tokens < 1) FAIL(e, TARE_E_RANGE, "max_new_tokens = %lld: must be at least 1", (long long)p->max_new_tokens);
     return TARE_OK;
 }
 
@@ -128,7 +130,7 @@ tare_status sampler_check_ids(const struct sampler *s, const struct sample_reque
     for (int64_t i = 0; i < n; i++)
         for (int64_t k = 0; k < requests[i].prompt_len; k++)
             if (requests[i].prompt[k] < 0 || requests[i].prompt[k] >= vocab)
-                FAIL(e, TARE_E_RANGE, "%s: token %lld of the prompt is %d; ids go from 0 to %lld",
+                FAIL(e, TARE_E_RANGE, "%s: token %lld of the prompt is %d: must be 0 to %lld",
                      requests[i].where ? requests[i].where : "a prompt", (long long)k, requests[i].prompt[k], (long long)vocab - 1);
     return TARE_OK;
 }
@@ -139,8 +141,8 @@ static int64_t batch_of(const struct sampler *s)
     return batch < s->sched.n_seqs ? batch : s->sched.n_seqs;
 }
 
-/* All groups of a run draw alike. */
-static tare_status draw_alike(struct sampler *s, const struct sample_params *p, struct err *e)
+/* Sets the same sampling parameters for all groups of a run. */
+static tare_status set_drawing(struct sampler *s, const struct sample_params *p, struct err *e)
 {
     struct drawing *how;
     int32_t *stop;
@@ -151,13 +153,13 @@ static tare_status draw_alike(struct sampler *s, const struct sample_params *p, 
     return TARE_OK;
 }
 
-tare_status sampler_room(struct sampler *s, struct err *e)
+tare_status sampler_scratch_new(struct sampler *s, struct err *e)
 {
     TRY(arena_new_raw(&s->run, &s->stretches, s->sched.max_batch, e));
     return arena_new_raw(&s->run, &s->ended, s->sched.max_batch, e);
 }
 
-static tare_status start(struct sampler *s, const struct sample_job *job, struct err *e)
+static tare_status start_job(struct sampler *s, const struct sample_job *job, struct err *e)
 {
     const struct sample_params *p = job->params;
     const struct scheduler_work work = {job->requests, job->n, p->max_new_tokens, s->model->shape.max_position, job->key};
@@ -166,8 +168,8 @@ static tare_status start(struct sampler *s, const struct sample_job *job, struct
     arena_reset(&s->run);
     TRY(sampler_check_params(p, e));
     TRY(sampler_check_ids(s, job->requests, job->n, e));
-    TRY(scheduler_plan(&s->sched, &work, &s->run, e));
-    TRY(draw_alike(s, p, e));
+    TRY(scheduler_enqueue(&s->sched, &work, &s->run, e));
+    TRY(set_drawing(s, p, e));
     for (int64_t i = 0; i < job->n; i++) {
         const int64_t len = job->requests[i].prompt_len + s->sched.groups[i].limit;
         if (len > longest) longest = len;
@@ -176,7 +178,7 @@ static tare_status start(struct sampler *s, const struct sample_job *job, struct
     const int64_t batch = batch_of(s);
     TRY(fit_cache(s, batch, e));
     TRY(scheduler_start(&s->sched, batch, &s->run, e));
-    return sampler_room(s, e);
+    return sampler_scratch_new(s, e);
 }
 
 tare_status sampler_reserve(struct sampler *s, const struct sample_request *requests, int64_t n, int64_t max_new,
@@ -184,7 +186,7 @@ tare_status sampler_reserve(struct sampler *s, const struct sample_request *requ
 {
     const struct scheduler_work work = {requests, n, max_new, s->model->shape.max_position, rng_key(0, RNG_TRAIN)};
     arena_reset(&s->run);
-    TRY(scheduler_plan(&s->sched, &work, &s->run, e));
+    TRY(scheduler_enqueue(&s->sched, &work, &s->run, e));
     *out = (struct sampler_need){.batch = batch_of(s), .alone = scheduler_group_need(&s->sched.groups[0])};
     out->blocks = scheduler_batch_need(&s->sched, out->batch);
     return fit_cache(s, out->batch, e);
@@ -198,8 +200,8 @@ struct sampler_memory sampler_memory(const struct sampler *s)
                                    .token = (int64_t)sizeof *s->log};
 }
 
-/* The log, sorted by sequence: a sequence's tokens stand in it in their order. */
-static tare_status collect(const struct sampler *s, struct arena *arena, struct sample_output *out, struct err *e)
+/* Sorts the log by sequence; the tokens of a sequence stay in order. */
+static tare_status collect_output(const struct sampler *s, struct arena *arena, struct sample_output *out, struct err *e)
 {
     const struct scheduler *d = &s->sched;
     *out = (struct sample_output){.n = d->n_seqs, .n_tokens = s->n_log};
@@ -223,7 +225,7 @@ static tare_status collect(const struct sampler *s, struct arena *arena, struct 
     return TARE_OK;
 }
 
-tare_status sampler_turn(struct sampler *s, const volatile int *cancelled, struct err *e)
+tare_status sampler_iterate(struct sampler *s, const volatile int *cancelled, struct err *e)
 {
     struct scheduler *d = &s->sched;
     if (cancelled && *cancelled) FAIL(e, TARE_E_CANCELLED, "sampling was interrupted");
@@ -231,7 +233,7 @@ tare_status sampler_turn(struct sampler *s, const volatile int *cancelled, struc
     if (d->n_running > d->admitted)
         TRY(prefill(s, cancelled, e));
     else if (!d->n_running)
-        FAIL(e, TARE_E_STATE, "%lld sequences wait and none can run", (long long)d->left);
+        FAIL(e, TARE_E_STATE, "%lld sequences wait and none can run", (long long)d->remaining);
     return d->n_running ? decode(s, e) : TARE_OK;
 }
 
@@ -239,10 +241,10 @@ tare_status sampler_run(struct sampler *s, const struct sample_job *job, struct 
                         struct err *e)
 {
     *out = (struct sample_output){0};
-    TRY(start(s, job, e));
-    while (s->sched.left) {
+    TRY(start_job(s, job, e));
+    while (s->sched.remaining) {
         if (s->watch.round) TRY(s->watch.round(s->watch.ctx, e));
-        TRY(sampler_turn(s, job->cancelled, e));
+        TRY(sampler_iterate(s, job->cancelled, e));
     }
-    return collect(s, arena, out, e);
+    return collect_output(s, arena, out, e);
 }

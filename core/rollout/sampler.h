@@ -1,13 +1,15 @@
-/* What the files of the sampler share. One turn of its loop:
+/* Declarations shared by the files of the sampler. One iteration of its loop:
  *
  *   admit     sequences from the queue (scheduler.c)
- *   prefill   the prompts that are not in the cache, several packed into one forward pass, long ones cut; the last row of a prompt gives the
- *             logits from which the first tokens of all its samples are drawn (prefill.c)
- *   refill    the tokens of sequences that were put back: the same forward, no logits
- *   decode    one row a running sequence: its newest token in, the next one out (decode.c)
+ *   prefill   the prompts that are not in the cache, several packed into one forward pass, long ones
+ *             cut; the first tokens of a prompt's samples are drawn from the logits of its last
+ *             row (prefill.c)
+ *   refill    the tokens of preempted sequences: the same forward pass, without logits
+ *   decode    one row for each running sequence: its newest token in, the next one out (decode.c)
  *
- * Tokens go to a log in the order they are drawn; the output of a run is the log sorted by sequence, so memory follows the tokens there are and
- * not the longest that was allowed. A session (session.h) tells its listener each token as well. */
+ * Tokens are appended to a log in the order they are drawn; the output of a run is the log sorted
+ * by sequence, so memory grows with the tokens drawn and not with the longest length allowed. A
+ * session (session.h) also reports each token to its listener. */
 #ifndef TARE_CORE_ROLLOUT_SAMPLER_H
 #define TARE_CORE_ROLLOUT_SAMPLER_H
 
@@ -22,14 +24,16 @@ enum { LOGIT_ROWS = 64, DRAW_ROWS = 1024, PREFILL_ROWS = 2048 };
 struct drawn { /* one token */
     int32_t seq, id;
     float logprob, entropy;
-    int64_t before; /* of a run: where the log has the token before it of the sequence; of the first token: nothing */
+    /* In a run, index in the log of the sequence's previous token; undefined for the first
+     * token. */
+    int64_t before;
 };
 
-/* A stretch of one sequence that goes through the model for its keys. */
+/* Consecutive tokens of a sequence that the model computes keys for. */
 struct stretch {
     const int32_t *ids, *blocks;
     int64_t n, pos;
-    int64_t group; /* whose first tokens the last row gives; -1: none wanted */
+    int64_t group; /* group whose first tokens the last row predicts; -1: none */
 };
 
 struct sampler {
@@ -40,23 +44,24 @@ struct sampler {
     struct arena run, scratch; /* of one sampler_run; of one forward pass */
     struct drawn *log;
     int64_t n_log, log_capacity;
-    int32_t *refill; /* ids of the sequences that are computed again */
+    int32_t *refill; /* ids of the sequences computed again */
     int64_t refill_capacity;
     struct sample_watch watch; /* of runs */
-    int32_t *told;             /* ids of a completion that the watch is told of */
-    int64_t told_capacity;
-    int64_t grown_elsewhere; /* log, refill, told and cache */
+    int32_t *report_ids;       /* ids of a completion reported to the watch */
+    int64_t report_capacity;
+    int64_t grown_elsewhere; /* of log, refill, report_ids and cache */
     struct sampler_stats stats;
-    struct draw_room *room;     /* in the backend's memory; NULL where that is the host's */
-    struct decoder *decoder;    /* NULL: a token at a time */
-    session_listener *listener; /* of a session; NULL: none */
+    struct draw_buffers *draw_memory; /* in the backend's memory; NULL where that is the host's */
+    struct decoder *decoder;          /* NULL: decode one token at a time */
+    session_listener *listener;       /* of a session; NULL: none */
     /* of the current run or session */
     struct stretch *stretches; /* [max_batch] */
     int64_t *ended;            /* [max_batch] */
 };
 
-/* What draws read beside the logits, and what they give: tokens, logprobs and entropies, one after another. */
-struct draw_room {
+/* Inputs of draws other than logits, and their results: tokens, logprobs and entropies, one after
+ * another. */
+struct draw_buffers {
     struct sample_row rows[DRAW_ROWS];
     float results[3 * DRAW_ROWS];
 };
@@ -64,39 +69,43 @@ struct draw_room {
 /* Draws that the host waits for together: each is issued as soon as its logits are. */
 struct draws {
     struct sampler *s;
-    int64_t n, room;      /* issued; how many may be, at most DRAW_ROWS */
-    int64_t *seqs;        /* [room] */
-    const float **logits; /* [room] what each is drawn from */
+    int64_t n, capacity;  /* number issued; capacity, at most DRAW_ROWS */
+    int64_t *seqs;        /* [capacity] */
+    const float **logits; /* [capacity] logits of each draw */
     struct sample_row *rows;
-    void *host;   /* [3 room] results where the host reads them */
-    bool listens; /* someone asks for the logits: they have to stay until sampler_draws_end */
+    void *host; /* [3 capacity] results in host memory */
+    /* A listener reads the logits, which must stay valid until sampler_draws_end. */
+    bool listens;
 };
 
 /* ---- sampler.c */
 tare_status sampler_check_params(const struct sample_params *p, struct err *e);
 tare_status sampler_check_ids(const struct sampler *s, const struct sample_request *requests, int64_t n, struct err *e);
-/* Makes the cache hold n blocks at least; what was in it is gone then. */
+/* Grows the cache to at least n blocks; its contents are lost. */
 tare_status sampler_cache(struct sampler *s, int64_t n, struct err *e);
 int64_t sampler_block_bytes(const struct model *m);
-/* What the turns of a run or session work in, in s->run. */
-tare_status sampler_room(struct sampler *s, struct err *e);
-/* One turn of the loop; at least one sequence is left. */
-tare_status sampler_turn(struct sampler *s, const volatile int *cancelled, struct err *e);
+/* Allocates the scratch of a run or session in s->run. */
+tare_status sampler_scratch_new(struct sampler *s, struct err *e);
+/* Runs one iteration of the loop; at least one sequence must be unfinished. */
+tare_status sampler_iterate(struct sampler *s, const volatile int *cancelled, struct err *e);
 
 /* ---- draw.c */
-/* Ids that end a completion. stop: room for p->n_stop and the model's */
+/* Collects the ids that end a completion. stop: capacity for p->n_stop and the model's */
 int64_t draw_stops(const struct model *m, const struct sample_params *p, int32_t *stop);
 struct sample_row draw_row(const struct sampler *s, const struct sequence *q);
-/* A token of a sequence. logits: what it was drawn from, where the group asks for that; may be NULL */
+/* Records a token of a sequence. logits: the row it was drawn from, if the group wants it; may be
+ * NULL */
 tare_status draw_accept(struct sampler *s, struct drawn token, const float *logits, struct err *e);
-/* The next tokens of `most` sequences, in s->scratch. sampler_draws_add: those of seqs[0 .. n-1] from logits with ld floats a row (0: all from one row), which
- * may be overwritten by later operations; sampler_draws_end brings all to the host. */
+/* Draw the next tokens of at most `most` sequences, in s->scratch. sampler_draws_add issues those
+ * of seqs[0 .. n-1] from logits with ld floats a row (0: all from one row), which later operations
+ * may overwrite; sampler_draws_end copies all results to the host. */
 tare_status sampler_draws_begin(struct sampler *s, int64_t most, struct draws *b, struct err *e);
 tare_status sampler_draws_add(struct draws *b, const int64_t *seqs, int64_t n, const float *logits, int64_t ld, struct err *e);
 tare_status sampler_draws_end(struct draws *b, struct err *e);
-/* Tells a session's listener tokens at .. at + n of a group's prompt, whose logits come from hidden [n, C]. */
+/* Reports tokens at .. at + n of a group's prompt to a session's listener, with logits computed
+ * from hidden [n, C]. */
 tare_status draw_prompt(struct sampler *s, int64_t group, int64_t at, int64_t n, const float *hidden, struct err *e);
-/* Room for a piece of logits, at most LOGIT_ROWS rows. */
+/* Allocates logits for at most LOGIT_ROWS rows. */
 tare_status sampler_logits_new(struct sampler *s, int64_t rows, float **logits, struct err *e);
 tare_status sampler_rows_forward(struct sampler *s, const struct rows *r, float **hidden, struct err *e);
 

@@ -13,21 +13,21 @@ static const char *request_where(const struct sample_request *r, int64_t index, 
     return buffer;
 }
 
-static tare_status plan_group(struct group *g, const struct sample_request *r, int64_t index, int64_t max_new, int64_t context,
-                              struct err *e)
+static tare_status enqueue_group(struct group *g, const struct sample_request *r, int64_t index, int64_t max_new, int64_t context,
+                                 struct err *e)
 {
     char buffer[WHERE_SIZE];
     if (r->n_samples < 1)
-        FAIL(e, TARE_E_RANGE, "%s: %lld samples asked for; at least 1", request_where(r, index, buffer), (long long)r->n_samples);
+        FAIL(e, TARE_E_RANGE, "%s: %lld samples: must be at least 1", request_where(r, index, buffer), (long long)r->n_samples);
     if (r->prompt_len < 1)
         FAIL(e, TARE_E_INVALID, "%s: the prompt has no tokens; a model needs at least one", request_where(r, index, buffer));
     if (r->prompt_len >= context)
         FAIL(
             e, TARE_E_RANGE,
-            "%s: the prompt has %lld tokens, and the context of %lld leaves no room for a new one; shorten it, or raise model.max_position_embeddings",
+            "%s: the prompt has %lld tokens, and the context of %lld leaves no space for a new one; shorten it, or raise model.max_position_embeddings",
             request_where(r, index, buffer), (long long)r->prompt_len, (long long)context);
     g->request = r;
-    g->left = r->n_samples;
+    g->remaining = r->n_samples;
     g->limit = max_new < context - r->prompt_len ? max_new : context - r->prompt_len;
     return TARE_OK;
 }
@@ -40,29 +40,29 @@ static void seed_samples(struct scheduler *s, int64_t group, struct rng_key key)
         s->seqs[g->first + k] = (struct sequence){.group = group, .key = rng_derive(of_prompt, (uint64_t)k)};
 }
 
-tare_status scheduler_plan(struct scheduler *s, const struct scheduler_work *w, struct arena *arena, struct err *e)
+tare_status scheduler_enqueue(struct scheduler *s, const struct scheduler_work *w, struct arena *arena, struct err *e)
 {
     s->n_groups = w->n;
     s->n_seqs = 0;
     TRY(arena_new(arena, &s->groups, w->n, e));
     for (int64_t i = 0; i < w->n; i++) {
         struct group *g = &s->groups[i];
-        TRY(plan_group(g, &w->requests[i], i, w->max_new, w->context, e));
+        TRY(enqueue_group(g, &w->requests[i], i, w->max_new, w->context, e));
         TRY(arena_new_raw(arena, &g->blocks, kv_blocks_for(w->requests[i].prompt_len), e));
         g->first = s->n_seqs;
         s->n_seqs += w->requests[i].n_samples;
     }
     if (s->n_seqs > INT32_MAX) FAIL(e, TARE_E_RANGE, "%lld completions in one run; at most %d", (long long)s->n_seqs, INT32_MAX);
-    s->left = s->n_seqs;
+    s->remaining = s->n_seqs;
     TRY(arena_new(arena, &s->seqs, s->n_seqs, e));
     for (int64_t i = 0; i < w->n; i++) seed_samples(s, i, w->key);
     return TARE_OK;
 }
 
-tare_status scheduler_make_room(struct scheduler *s, int64_t n, struct err *e)
+tare_status scheduler_reserve(struct scheduler *s, int64_t n, struct err *e)
 {
-    TRY(mem_grow((void **)&s->groups, &s->group_room, s->n_groups + 1, (int64_t)sizeof *s->groups, e));
-    return mem_grow((void **)&s->seqs, &s->seq_room, s->n_seqs + n, (int64_t)sizeof *s->seqs, e);
+    TRY(mem_grow((void **)&s->groups, &s->group_capacity, s->n_groups + 1, (int64_t)sizeof *s->groups, e));
+    return mem_grow((void **)&s->seqs, &s->seq_capacity, s->n_seqs + n, (int64_t)sizeof *s->seqs, e);
 }
 
 void scheduler_join(struct scheduler *s, const struct group *g, struct rng_key key)
@@ -70,27 +70,27 @@ void scheduler_join(struct scheduler *s, const struct group *g, struct rng_key k
     struct group *new = &s->groups[s->n_groups];
     *new = *g;
     new->first = s->n_seqs;
-    new->left = g->request->n_samples;
+    new->remaining = g->request->n_samples;
     seed_samples(s, s->n_groups++, key);
-    s->n_seqs += new->left;
-    s->left += new->left;
+    s->n_seqs += new->remaining;
+    s->remaining += new->remaining;
 }
 
-/* What stays keeps its order, so that a running sequence still has a lower number than one that waits. */
-void scheduler_forget(struct scheduler *s, int64_t *map)
+/* Compacts stably, so running sequences still precede waiting ones. */
+void scheduler_remove_ended(struct scheduler *s, int64_t *map)
 {
     int64_t n_groups = 0, n_seqs = 0, next = 0;
     for (int64_t i = 0; i < s->n_groups; i++) {
         const struct group g = s->groups[i];
         const int64_t first = n_seqs;
         for (int64_t k = g.first; k < g.first + g.request->n_samples; k++) {
-            map[k] = g.left ? n_seqs++ : -1;
-            if (!g.left) continue;
+            map[k] = g.remaining ? n_seqs++ : -1;
+            if (!g.remaining) continue;
             s->seqs[map[k]] = s->seqs[k];
             s->seqs[map[k]].group = n_groups;
             if (k < s->next) next = n_seqs;
         }
-        if (!g.left) continue;
+        if (!g.remaining) continue;
         s->groups[n_groups] = g;
         s->groups[n_groups++].first = first;
     }
@@ -160,35 +160,35 @@ tare_status scheduler_start(struct scheduler *s, int64_t max_batch, struct arena
 
 /* ---- prompts in the cache */
 
-static void drop_template(struct scheduler *s, struct group *g)
+static void drop_partial(struct scheduler *s, struct group *g)
 {
-    if (g->has_template) kv_blocks_release(&s->pool, g->blocks[g->request->prompt_len / KV_BLOCK]);
-    g->has_template = false;
+    if (g->has_partial) kv_blocks_release(&s->pool, g->blocks[g->request->prompt_len / KV_BLOCK]);
+    g->has_partial = false;
 }
 
 static void drop_prompt(struct scheduler *s, struct group *g)
 {
     if (!g->resident) return;
-    drop_template(s, g);
+    drop_partial(s, g);
     for (int64_t i = 0; i < g->request->prompt_len / KV_BLOCK; i++) kv_blocks_release(&s->pool, g->blocks[i]);
     g->resident = false;
 }
 
-/* After a sample has left: what will not be read again. */
+/* Releases the prompt's blocks that are not needed once a sample has ended. */
 static void trim_group(struct scheduler *s, struct group *g)
 {
-    const bool copies = g->left > g->running; /* samples to come */
-    if (!g->left || (!g->running && g->request->prompt_len % KV_BLOCK && !g->has_template))
+    const bool copies = g->remaining > g->running; /* samples still to be admitted */
+    if (!g->remaining || (!g->running && g->request->prompt_len % KV_BLOCK && !g->has_partial))
         drop_prompt(s, g);
     else if (!copies)
-        drop_template(s, g);
+        drop_partial(s, g);
 }
 
 /* ---- admission */
 
-static int32_t template_source(const struct scheduler *s, const struct group *g, int64_t at)
+static int32_t partial_source(const struct scheduler *s, const struct group *g, int64_t at)
 {
-    if (g->has_template) return g->blocks[at];
+    if (g->has_partial) return g->blocks[at];
     for (int64_t i = 0; i < s->n_running; i++) {
         const struct sequence *q = &s->seqs[s->running[i]];
         if (&s->groups[q->group] == g) return q->blocks[at];
@@ -196,7 +196,8 @@ static int32_t template_source(const struct scheduler *s, const struct group *g,
     return -1;
 }
 
-/* Keys that a sequence put back has to compute again: its tokens but the last. */
+/* Number of keys that a preempted sequence has to compute again: those of all its tokens but the
+ * last. */
 static int64_t keys_to_refill(const struct sequence *q)
 {
     return q->n > 1 ? q->n - 1 : 0;
@@ -205,19 +206,19 @@ static int64_t keys_to_refill(const struct sequence *q)
 static bool can_admit(const struct scheduler *s, const struct group *g, const struct sequence *q, bool *take)
 {
     const int64_t prompt = g->request->prompt_len, prefix = kv_blocks_for(prompt);
-    const bool partial = prompt % KV_BLOCK != 0, template = !g->resident || g->has_template;
+    const bool partial = prompt % KV_BLOCK != 0, available = !g->resident || g->has_partial;
     int64_t need = (g->resident ? 0 : prefix) + kv_blocks_for(prompt + keys_to_refill(q)) - prefix;
-    *take = partial && template && (g->running + 1 == g->left || (!s->n_running && s->pool.n_free < need + 1));
+    *take = partial && available && (g->running + 1 == g->remaining || (!s->n_running && s->pool.n_free < need + 1));
     if (partial && !*take) need++;
     if (!s->n_running) return true;
-    /* Every running sequence can take one more block before anything has to be put back. */
+    /* Every running sequence must be able to take one more block before any is preempted. */
     if (s->pool.n_free < need + s->n_running + 1) return false;
-    /* A forward pass for a few prompt rows costs as much as one for many: wait until an eighth of the batch is free, or go along with prompts that
-     * are let in now. */
+    /* A forward pass for a few prompt rows costs as much as one for many: wait until an eighth of
+     * the batch is free, or join prompts that are admitted now. */
     return s->eager || (g->resident && !keys_to_refill(q)) || s->n_fresh || s->max_batch - s->n_running >= s->max_batch / 8;
 }
 
-static void admit(struct scheduler *s, int64_t seq, bool take)
+static void admit_sequence(struct scheduler *s, int64_t seq, bool take)
 {
     struct sequence *q = &s->seqs[seq];
     struct group *g = &s->groups[q->group];
@@ -225,7 +226,7 @@ static void admit(struct scheduler *s, int64_t seq, bool take)
     if (!g->resident) {
         for (int64_t i = 0; i < kv_blocks_for(prompt); i++) g->blocks[i] = kv_blocks_take(&s->pool);
         g->resident = true;
-        g->has_template = prompt % KV_BLOCK != 0;
+        g->has_partial = prompt % KV_BLOCK != 0;
         s->fresh[s->n_fresh++] = q->group;
     }
     q->blocks = s->tables[--s->n_tables];
@@ -233,9 +234,10 @@ static void admit(struct scheduler *s, int64_t seq, bool take)
     q->n_blocks = full;
     if (prompt % KV_BLOCK && take) {
         q->blocks[q->n_blocks++] = g->blocks[full];
-        g->has_template = false; /* the number stays: the prompt is computed through this table */
+        /* The block number stays: the prompt is computed through this table. */
+        g->has_partial = false;
     } else if (prompt % KV_BLOCK) {
-        s->copy_from[s->n_copies] = template_source(s, g, full);
+        s->copy_from[s->n_copies] = partial_source(s, g, full);
         s->copy_to[s->n_copies++] = q->blocks[q->n_blocks++] = kv_blocks_take(&s->pool);
     }
     const int64_t total = kv_blocks_for(prompt + keys_to_refill(q));
@@ -255,13 +257,13 @@ void scheduler_admit(struct scheduler *s)
         bool take;
         if (q->done) continue;
         if (s->n_running == s->max_batch || !can_admit(s, &s->groups[q->group], q, &take)) return;
-        admit(s, s->next, take);
+        admit_sequence(s, s->next, take);
     }
 }
 
 /* ---- the end of a sequence, and preemption */
 
-static void leave(struct scheduler *s, struct sequence *q)
+static void release_sequence(struct scheduler *s, struct sequence *q)
 {
     for (int64_t i = 0; i < q->n_blocks; i++) kv_blocks_release(&s->pool, q->blocks[i]);
     s->tables[s->n_tables++] = q->blocks;
@@ -276,9 +278,9 @@ void scheduler_finish(struct scheduler *s, int64_t seq, enum finish finish)
     struct sequence *q = &s->seqs[seq];
     q->done = true;
     q->finish = (uint8_t)finish;
-    s->left--;
-    s->groups[q->group].left--;
-    if (q->running) leave(s, q);
+    s->remaining--;
+    s->groups[q->group].remaining--;
+    if (q->running) release_sequence(s, q);
     trim_group(s, &s->groups[q->group]);
 }
 
@@ -294,15 +296,16 @@ static void preempt_youngest(struct scheduler *s)
 {
     const int64_t seq = s->running[--s->n_running];
     struct group *g = &s->groups[s->seqs[seq].group];
-    leave(s, &s->seqs[seq]);
+    release_sequence(s, &s->seqs[seq]);
     s->next = seq;
     s->preemptions++;
     if (!g->running) drop_prompt(s, g);
 }
 
-/* Frees blocks without touching running[i]; false: that one itself was put back. The order: a prompt that waits for its next sample, the
- * youngest sequence, the template of the only sequence. */
-static bool make_room(struct scheduler *s, int64_t i)
+/* Frees blocks without touching running[i]; false if running[i] itself was preempted. In this
+ * order: a prompt that waits for its next sample, the youngest sequence, the partial block of the
+ * only sequence. */
+static bool free_blocks(struct scheduler *s, int64_t i)
 {
     while (s->next < s->n_seqs && s->seqs[s->next].done) s->next++;
     struct group *waiting = s->next < s->n_seqs ? &s->groups[s->seqs[s->next].group] : NULL;
@@ -311,7 +314,7 @@ static bool make_room(struct scheduler *s, int64_t i)
     else if (s->n_running > 1)
         preempt_youngest(s);
     else
-        drop_template(s, &s->groups[s->seqs[s->running[i]].group]);
+        drop_partial(s, &s->groups[s->seqs[s->running[i]].group]);
     return i < s->n_running;
 }
 
@@ -319,10 +322,10 @@ void scheduler_grow(struct scheduler *s, int64_t tokens)
 {
     for (int64_t i = 0; i < s->n_running; i++) {
         struct sequence *q = &s->seqs[s->running[i]];
-        const int64_t left = s->groups[q->group].limit - q->n, keys = q->cached + (left < tokens ? left : tokens);
+        const int64_t remaining = s->groups[q->group].limit - q->n, keys = q->cached + (remaining < tokens ? remaining : tokens);
         while (q->n_blocks * KV_BLOCK < keys) {
             while (!s->pool.n_free)
-                if (!make_room(s, i)) return;
+                if (!free_blocks(s, i)) return;
             q->blocks[q->n_blocks++] = kv_blocks_take(&s->pool);
         }
     }

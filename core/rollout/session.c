@@ -32,17 +32,18 @@ static int64_t session_blocks(const struct sampler *s, const struct session_opti
 tare_status session_open(struct sampler *s, const struct session_options *o, struct err *e)
 {
     struct scheduler *d = &s->sched;
-    if (o->batch < 1 || o->batch > 1 << 20) FAIL(e, TARE_E_RANGE, "rollout.batch = %lld: 1 to %d", (long long)o->batch, 1 << 20);
+    if (o->batch < 1 || o->batch > 1 << 20)
+        FAIL(e, TARE_E_RANGE, "rollout.batch = %lld: must be 1 to %d", (long long)o->batch, 1 << 20);
     arena_reset(&s->run);
     s->n_log = 0;
     TRY(model_positions(s->model, s->model->shape.max_position, e));
     TRY(sampler_cache(s, session_blocks(s, o), e));
     const int64_t context = kv_blocks_for(s->model->shape.max_position);
     TRY(scheduler_open(d, o->batch, context < d->pool.n ? context : d->pool.n, &s->run, e));
-    TRY(sampler_room(s, e));
+    TRY(sampler_scratch_new(s, e));
     d->groups = NULL;
     d->seqs = NULL;
-    d->n_groups = d->n_seqs = d->left = d->group_room = d->seq_room = 0;
+    d->n_groups = d->n_seqs = d->remaining = d->group_capacity = d->seq_capacity = 0;
     d->eager = true;
     s->listener = o->listener;
     return TARE_OK;
@@ -64,19 +65,20 @@ void session_close(struct sampler *s)
     mem_free(d->seqs);
     d->groups = NULL;
     d->seqs = NULL;
-    d->n_groups = d->n_seqs = d->left = d->n_running = d->group_room = d->seq_room = 0;
+    d->n_groups = d->n_seqs = d->remaining = d->n_running = d->group_capacity = d->seq_capacity = 0;
     d->eager = false;
     s->listener = NULL;
 }
 
 /* ---- requests */
 
-static tare_status check(const struct sampler *s, const struct session_request *r, struct group *g, struct err *e)
+static tare_status check_request(const struct sampler *s, const struct session_request *r, struct group *g, struct err *e)
 {
     const int64_t context = s->model->shape.max_position, n = r->sample.prompt_len, capacity = s->sched.pool.n * KV_BLOCK;
     const char *where = r->sample.where ? r->sample.where : "a prompt";
     TRY(sampler_check_params(r->params, e));
-    if (r->sample.n_samples < 1) FAIL(e, TARE_E_RANGE, "%s: %lld samples; at least 1", where, (long long)r->sample.n_samples);
+    if (r->sample.n_samples < 1)
+        FAIL(e, TARE_E_RANGE, "%s: %lld samples: must be at least 1", where, (long long)r->sample.n_samples);
     if (n < 1) FAIL(e, TARE_E_INVALID, "%s has no tokens; a model needs at least one", where);
     if (n >= context)
         FAIL(e, TARE_E_RANGE, "%s has %lld tokens; at most %lld fit in the model's context of %lld with a new one", where,
@@ -119,8 +121,8 @@ tare_status session_add(struct sampler *s, const struct session_request *r, stru
     struct group g = {0};
     struct entry *entry;
     if (!s->listener) FAIL(e, TARE_E_STATE, "the sampler has no session");
-    TRY(check(s, r, &g, e));
-    TRY(scheduler_make_room(&s->sched, r->sample.n_samples, e));
+    TRY(check_request(s, r, &g, e));
+    TRY(scheduler_reserve(&s->sched, r->sample.n_samples, e));
     TRY(new_entry(s, r, &entry, e));
     g.request = &entry->request;
     g.how = &entry->how;
@@ -135,16 +137,17 @@ void session_drop(struct sampler *s, const void *owner)
     for (int64_t i = 0; i < d->n_groups; i++) {
         const struct group *g = &d->groups[i];
         if (g->how->owner != owner) continue;
-        for (int64_t k = g->first; g->left && k < g->first + g->request->n_samples; k++)
+        for (int64_t k = g->first; g->remaining && k < g->first + g->request->n_samples; k++)
             if (!d->seqs[k].done) scheduler_finish(d, k, FINISH_STOP);
     }
     scheduler_compact(d);
 }
 
-/* ---- turns */
+/* ---- iterations */
 
-/* Requests that have ended, and their part of the log, which is read only to compute sequences again. */
-static tare_status forget(struct sampler *s, struct err *e)
+/* Removes requests that have ended, and their part of the log, which is read only to compute
+ * sequences again. */
+static tare_status remove_ended(struct sampler *s, struct err *e)
 {
     struct scheduler *d = &s->sched;
     struct group *ended; /* their entries are read until nothing points to them */
@@ -153,8 +156,8 @@ static tare_status forget(struct sampler *s, struct err *e)
     TRY(arena_new_raw(&s->scratch, &map, d->n_seqs, e));
     TRY(arena_new_raw(&s->scratch, &ended, d->n_groups, e));
     for (int64_t i = 0; i < d->n_groups; i++)
-        if (!d->groups[i].left) ended[n_ended++] = d->groups[i];
-    scheduler_forget(d, map);
+        if (!d->groups[i].remaining) ended[n_ended++] = d->groups[i];
+    scheduler_remove_ended(d, map);
     for (int64_t i = 0; i < n_ended; i++) free_entry(&ended[i]);
     for (int64_t i = 0; i < s->n_log; i++) {
         struct drawn token = s->log[i];
@@ -165,23 +168,23 @@ static tare_status forget(struct sampler *s, struct err *e)
     return TARE_OK;
 }
 
-tare_status session_turn(struct sampler *s, struct err *e)
+tare_status session_iterate(struct sampler *s, struct err *e)
 {
     const struct scheduler *d = &s->sched;
     int64_t ended = 0;
-    if (d->left) TRY(sampler_turn(s, NULL, e));
-    for (int64_t i = 0; i < d->n_groups; i++) ended += !d->groups[i].left;
-    return ended == d->n_groups || (ended > FORGET_AT && 2 * ended > d->n_groups) ? forget(s, e) : TARE_OK;
+    if (d->remaining) TRY(sampler_iterate(s, NULL, e));
+    for (int64_t i = 0; i < d->n_groups; i++) ended += !d->groups[i].remaining;
+    return ended == d->n_groups || (ended > FORGET_AT && 2 * ended > d->n_groups) ? remove_ended(s, e) : TARE_OK;
 }
 
-int64_t session_left(const struct sampler *s)
+int64_t session_remaining(const struct sampler *s)
 {
-    return s->sched.left;
+    return s->sched.remaining;
 }
 
 struct session_state session_state(const struct sampler *s)
 {
     const struct scheduler *d = &s->sched;
     return (struct session_state){
-        .left = d->left, .running = d->n_running, .blocks = d->pool.n, .blocks_used = d->pool.n - d->pool.n_free};
+        .remaining = d->remaining, .running = d->n_running, .blocks = d->pool.n, .blocks_used = d->pool.n - d->pool.n_free};
 }

@@ -1,4 +1,4 @@
-/* A supervised training in progress. Internal to sft.c and resume.c. */
+/* State of a supervised training. Internal to sft.c and resume.c. */
 #ifndef TARE_CORE_SFT_INTERNAL_H
 #define TARE_CORE_SFT_INTERNAL_H
 
@@ -11,30 +11,35 @@
 struct sft {
     const struct config *config;
     struct comm comm;
-    char out[FS_PATH], folder[FS_PATH]; /* of the result; of the checkpoints, until the result is there */
-    int lock;                           /* on folder; -1: none */
+    /* folder of the result; folder of the checkpoints, until the result is complete */
+    char out[FS_PATH], folder[FS_PATH];
+    int lock; /* lock on folder; -1: none */
     struct engine engine;
     struct arena arena;
     struct token_ids prompt_ids, ids;
-    int64_t step, steps; /* done; wanted */
-    int64_t cursor;      /* rows taken from the order */
+    int64_t step, steps; /* steps done; steps wanted */
+    int64_t cursor;      /* rows taken from the data order */
     int64_t saved;       /* step of the last checkpoint; -1: none */
-    int64_t checkpoints; /* in its folder, whole or damaged, before it began or went on */
-    bool ended; /* the result is there: a process that is gone had written it, and only its checkpoints were left to remove */
+    int64_t checkpoints; /* checkpoints in its folder, complete or damaged, before this process */
+    /* the result exists: a former process wrote it and only its checkpoints remain to be removed */
+    bool ended;
 };
 
-/* Where the result and the checkpoints are; on rank 0 also whether a result that is there is this training's. */
+/* Finds the folders of the result and the checkpoints; on rank 0 also checks whether an existing
+ * result belongs to this training. */
 tare_status sft_find_folders(struct sft *s, enum sft_start start, struct err *e);
-/* On rank 0: takes the folder of the checkpoints, as `start` says; nothing is read yet. */
+/* On rank 0: locks the folder of the checkpoints, as `start` requires. Reads nothing yet. */
 tare_status sft_take_folder(struct sft *s, enum sft_start start, struct err *e);
-/* Removes what a process that was killed just after its model got its name left beside it. */
+/* Removes files left by a process that was killed just after it renamed its model. */
 void sft_clear_ended(const char *out);
-/* On rank 0, before the result gets its name: says in the folder of the checkpoints that it does. */
+/* On rank 0: marks the training as ended in the folder of the checkpoints, before the result is
+ * renamed. */
 tare_status sft_mark_ended(const struct sft *s, struct err *e);
-/* Collective: back to the last complete checkpoint, if there is one. */
+/* Collective: restores the last complete checkpoint, if there is one. */
 tare_status sft_restore(struct sft *s, enum sft_start start, struct err *e);
 tare_status sft_save(struct sft *s, struct err *e); /* collective */
-/* On rank 0. done: the result is written, so the checkpoints go; else only a folder without any goes. */
+/* On rank 0. done: the result is complete, so the folder is removed; otherwise only a folder
+ * without checkpoints is. */
 tare_status sft_leave_folder(struct sft *s, bool done, struct err *e);
 
 #endif

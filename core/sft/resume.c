@@ -1,8 +1,14 @@
-/* Checkpoints of `tare sft`, as those of `tare train` (training.h), in SFT.OUT.training until SFT.OUT is there, beside config.ini and
- * manifest.json, which has the sums of the models that it reads, {"models": ...} (observe/model_sums.h). training.state has
- *   step, cursor, optimizer_steps, ranks (how many wrote pieces of the optimizer; 0: it is not there); data, seed, batch, train_on_prompt, which
- * cannot change. Any number of ranks continues. `ended` there has the number of steps of a training whose result is about to get its name; it goes last,
- * so a process that is killed while it removes the rest leaves a training that --resume knows to be done. A result without its name is model.tmp there. */
+/* Checkpoints of `tare sft`. They have the form of those of `tare train` (training.h) and are kept
+ * in SFT.OUT.training until SFT.OUT is complete, with config.ini and manifest.json, which holds the
+ * checksums of the input models, {"models": ...} (observe/model_sums.h).
+ *
+ * training.state holds step, cursor, optimizer_steps, and ranks (number of ranks that wrote
+ * optimizer slices; 0: not saved); also data, seed, batch and train_on_prompt, which cannot change.
+ * Any number of ranks can resume.
+ *
+ * The file `ended` holds the number of steps of a training whose result is about to be renamed. It
+ * is removed last, so if a process is killed while it removes the others, --resume recognises a
+ * finished training. A result without its final name is model.tmp in that folder. */
 #include "sft/internal.h"
 
 #include "base/log.h"
@@ -19,20 +25,20 @@
 
 #define ENDED "ended"
 
-static bool holds(const char *folder, const char *name)
+static bool has_entry(const char *folder, const char *name)
 {
     char path[FS_PATH];
     return !fs_join(path, folder, name, NULL) && fs_exists(path);
 }
 
-static bool has(const struct sft *s, const char *name)
+static bool folder_has(const struct sft *s, const char *name)
 {
-    return holds(s->folder, name);
+    return has_entry(s->folder, name);
 }
 
 static bool has_checkpoints(const struct sft *s)
 {
-    return has(s, "checkpoints");
+    return folder_has(s, "checkpoints");
 }
 
 static tare_status count_entry(void *ctx, const char *folder, const char *name, struct err *e)
@@ -42,35 +48,38 @@ static tare_status count_entry(void *ctx, const char *folder, const char *name, 
     return TARE_OK;
 }
 
-/* Beside a result: its training had ended, and its folder was about to be removed, or nothing but the lock is left of it. */
+/* With a result present: the training had ended, and its folder was about to be removed, or only
+ * the lock remains. */
 static bool has_ended(const struct sft *s)
 {
     int others = 0;
     if (!fs_is_dir(s->folder)) return false;
-    return has(s, ENDED) || (!fs_each(s->folder, count_entry, &others, NULL) && !others);
+    return folder_has(s, ENDED) || (!fs_each(s->folder, count_entry, &others, NULL) && !others);
 }
 
 static bool is_model(const char *folder)
 {
-    return holds(folder, "config.json") || holds(folder, "adapter_config.json");
+    return has_entry(folder, "config.json") || has_entry(folder, "adapter_config.json");
 }
 
-/* The folder is removed at the training's end: nothing else may lie there. */
+/* Refuses foreign files, because the folder is removed when the training ends. */
 static tare_status check_entry(void *ctx, const char *folder, const char *name, struct err *e)
 {
     static const char *const own[] = {"checkpoints", "config.ini", "manifest.json", "lock", ENDED, "model", "tokenizer"};
     (void)ctx;
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
         if (strncmp(name, own[i], strlen(own[i]))) continue;
-        const char *rest = name + strlen(own[i]); /* NAME.tmp is what NAME is made of */
+        const char *rest = name + strlen(own[i]); /* NAME.tmp is the temporary file of NAME */
         if (!*rest || !strcmp(rest, ".tmp")) return TARE_OK;
     }
-    FAIL(e, TARE_E_STATE,
-         "%s: %s is not of a training, and this folder is removed when the training ends; move it away, or choose another sft.out",
-         folder, name);
+    FAIL(
+        e, TARE_E_STATE,
+        "%s: %s does not belong to the training, and this folder is removed when the training ends; move it away, or choose another sft.out",
+        folder, name);
 }
 
-/* OUT and OUT.training; a slash at its end, or `/.`, would put the second into the first. */
+/* Sets OUT and OUT.training. Removes a trailing slash or `/.`, which would place the second inside
+ * the first. */
 static tare_status set_folders(struct sft *s, const char *folder, const char *name, struct err *e)
 {
     TRY(fs_join(s->out, folder, name, e));
@@ -81,7 +90,8 @@ static tare_status set_folders(struct sft *s, const char *folder, const char *na
     return TARE_OK;
 }
 
-/* The model is made in one and gets its name beside it: both have to be on one file system. */
+/* The model is written in one folder and renamed out of it, so both must be on the same file
+ * system. */
 static tare_status check_file_system(const struct sft *s, struct err *e)
 {
     char parent[FS_PATH];
@@ -90,11 +100,11 @@ static tare_status check_file_system(const struct sft *s, struct err *e)
     if (stat(s->folder, &there) || stat(parent, &beside) || there.st_dev == beside.st_dev) return TARE_OK;
     FAIL(
         e, TARE_E_CONFIG,
-        "%s: lies on another file system than %s, so the model that is made there could not be renamed to %s; move it there, or choose another sft.out",
+        "%s: is on another file system than %s, so the finished model could not be renamed to %s; move it there, or choose another sft.out",
         s->folder, parent, s->out);
 }
 
-/* sft.out, or `model` in run.dir */
+/* Uses sft.out, or `model` in run.dir. */
 tare_status sft_find_folders(struct sft *s, enum sft_start start, struct err *e)
 {
     const struct config *c = s->config;
@@ -102,15 +112,16 @@ tare_status sft_find_folders(struct sft *s, enum sft_start start, struct err *e)
     if (c->model.warm_start[0] && !strcmp(c->model.path, s->out))
         FAIL(
             e, TARE_E_CONFIG,
-            "%s: sft.out = %s is model.path too: model.warm_start would make the model that this training makes; give one of them another folder",
+            "%s: sft.out = %s is also model.path, so model.warm_start would make the model that this training makes; give one of them another folder",
             config_where(c, "sft", "out"), s->out);
     if (s->comm.rank) return TARE_OK;
     struct stat at;
     if (!fs_exists(s->out) && !lstat(s->out, &at))
-        FAIL(e, TARE_E_CONFIG, "sft.out = %s is a link to what is not there; remove it or choose another", s->out);
+        FAIL(e, TARE_E_CONFIG, "sft.out = %s is a dangling link; remove it or choose another", s->out);
     if (!fs_exists(s->out)) return TARE_OK;
     s->ended = (start == SFT_RESUME || start == SFT_CHANGE) && has_ended(s) && is_model(s->out);
-    /* A warm start asked whether it is there just now: another process has made it since. */
+    /* A warm start has just checked that the folder is missing, so another process has made it
+     * since. */
     const bool made = start == SFT_GO_ON && fs_is_dir(s->out);
     if (!s->ended) FAIL(e, made ? TARE_E_STATE : TARE_E_CONFIG, "sft.out = %s exists already; remove it or choose another", s->out);
     return TARE_OK;
@@ -123,7 +134,7 @@ tare_status sft_mark_ended(const struct sft *s, struct err *e)
     return fs_write_atomic(path, text, snprintf(text, sizeof text, "%lld\n", (long long)s->steps), e);
 }
 
-/* The result that is there has as many steps as are asked for now. */
+/* Checks that the existing result has the requested number of steps. */
 static tare_status check_ended(const struct sft *s, struct err *e)
 {
     OWNED(str_free) struct str text = {0};
@@ -132,7 +143,7 @@ static tare_status check_ended(const struct sft *s, struct err *e)
     TRY(fs_read_all(path, &text, e));
     const long long steps = text.size ? strtoll(text.data, NULL, 10) : -1;
     if (steps != s->steps)
-        FAIL(e, TARE_E_CONFIG, "%s: sft.%s asks for %lld steps, and %s is there with %lld; remove it or choose another sft.out",
+        FAIL(e, TARE_E_CONFIG, "%s: sft.%s asks for %lld steps, but %s exists with %lld; remove it or choose another sft.out",
              config_where(s->config, "sft", s->config->sft.steps ? "steps" : "epochs"), s->config->sft.steps ? "steps" : "epochs",
              (long long)s->steps, s->out, steps);
     return TARE_OK;
@@ -141,29 +152,31 @@ static tare_status check_ended(const struct sft *s, struct err *e)
 static tare_status check_new(const struct sft *s, enum sft_start start, struct err *e)
 {
     if (start == SFT_NEW && has_checkpoints(s))
-        FAIL(e, TARE_E_STATE, "%s: holds a training that was not finished; --resume continues it, or remove the folder", s->folder);
+        FAIL(e, TARE_E_STATE, "%s: holds an unfinished training; --resume continues it, or remove the folder", s->folder);
     return fs_each(s->folder, check_entry, NULL, e);
 }
 
 tare_status sft_take_folder(struct sft *s, enum sft_start start, struct err *e)
 {
     if ((start == SFT_RESUME || start == SFT_CHANGE) && !fs_is_dir(s->folder))
-        FAIL(e, TARE_E_NOT_FOUND, "%s: no training to resume is there; leave out --resume, or check sft.out", s->folder);
+        FAIL(e, TARE_E_NOT_FOUND, "%s: no training to resume; omit --resume, or check sft.out", s->folder);
     TRY(check_new(s, start, e));
     TRY(check_file_system(s, e));
     TRY(run_lock_take(s->folder, &s->lock, e));
-    const tare_status status = check_new(s, start, e); /* again: another process may have been here since the first look */
-    if (status) {                                      /* what it left is not removed with the lock */
+    /* check again: another process may have used the folder since the first check */
+    const tare_status status = check_new(s, start, e);
+    if (status) {
+        /* a folder that another process left is not removed with the lock */
         run_lock_release(s->lock);
         s->lock = -1;
         return status;
     }
     if (!s->ended && fs_exists(s->out))
         FAIL(e, TARE_E_STATE, "sft.out = %s was made by another process meanwhile; remove it or choose another", s->out);
-    return s->ended && has(s, ENDED) ? check_ended(s, e) : TARE_OK;
+    return s->ended && folder_has(s, ENDED) ? check_ended(s, e) : TARE_OK;
 }
 
-/* All but the mark, which thereby goes last, and the lock on this process. */
+/* Removes an entry, except the mark, which must be removed last, and the lock. */
 static tare_status remove_entry(void *ctx, const char *folder, const char *name, struct err *e)
 {
     char path[FS_PATH];
@@ -190,7 +203,7 @@ void sft_clear_ended(const char *out)
     if (!status) status = run_lock_take(s.folder, &s.lock, &e);
     if (!status) status = remove_folder(&s, &e);
     run_lock_release(s.lock);
-    if (status) log_warn("what is left of the training that made %s stays: %s", out, e.message);
+    if (status) log_warn("cannot remove the remaining files of the training that made %s: %s", out, e.message);
 }
 
 tare_status sft_leave_folder(struct sft *s, bool done, struct err *e)
@@ -202,7 +215,7 @@ tare_status sft_leave_folder(struct sft *s, bool done, struct err *e)
     return status;
 }
 
-/* ---------------------------------------------------------------- what is in a checkpoint */
+/* ---------------------------------------------------------------- state */
 
 static tare_status write_state(const void *ctx, struct state_writer *w, struct err *e)
 {
@@ -238,7 +251,7 @@ static struct training training_of(const struct sft *s)
         .model = s->engine.model, .trainer = s->engine.trainer, .dtype = training_saved_dtype(s->config, s->engine.model)};
 }
 
-/* ---------------------------------------------------------------- there and back */
+/* ---------------------------------------------------------------- saving and restoring */
 
 static tare_status write_folder(struct sft *s, const char *folder, struct err *e)
 {
@@ -258,7 +271,7 @@ tare_status sft_save(struct sft *s, struct err *e)
     TRY(s->comm.broadcast(&s->comm, &k, sizeof k, 0, e));
     tare_status status = write_folder(s, k.folder, e);
     if (status && first) checkpoint_abort(&k);
-    TRY(status); /* it ends the job: another rank may wait for a piece */
+    TRY(status); /* ends the job: another rank may wait for a slice */
     status = comm_agree(&s->comm, status, e);
     if (!status && first) status = checkpoint_commit(&k, e);
     if (!status && first) status = checkpoint_prune(s->folder, s->config->checkpoint.keep, -1, e);
@@ -268,7 +281,8 @@ tare_status sft_save(struct sft *s, struct err *e)
     return status;
 }
 
-/* The training after `step` with this configuration: steps are left, and it is the one that was begun, or may be another. */
+/* Checks that steps remain after `step`, and that the configuration is the one that the training
+ * started with, unless it may change. */
 static tare_status check_resumed(const struct sft *s, enum sft_start start, int64_t step, struct err *e)
 {
     char advice[FS_PATH + 200];
@@ -279,10 +293,10 @@ static tare_status check_resumed(const struct sft *s, enum sft_start start, int6
             config_where(s->config, "sft", s->config->sft.steps ? "steps" : "epochs"), (long long)s->steps, s->folder,
             (long long)step);
     if (start == SFT_GO_ON)
-        snprintf(advice, sizeof advice,
-                 "%s/config.ini has those it was begun with; put them back, or remove the folder to start over", s->folder);
+        snprintf(advice, sizeof advice, "%s/config.ini has the original values; put them back, or remove the folder to start over",
+                 s->folder);
     else
-        snprintf(advice, sizeof advice, "%s/config.ini has those it was begun with, --allow-change takes the new ones from here on",
+        snprintf(advice, sizeof advice, "%s/config.ini has the original values; --allow-change uses the new ones from here on",
                  s->folder);
     const struct config_resume how = {.run = s->folder, .advice = advice, .allow_change = start == SFT_CHANGE, .supervised = true};
     return config_check_resume(&how, s->config, e);
@@ -294,18 +308,19 @@ static tare_status write_models(const struct sft *s, const json_t *models, struc
     OWNED(json_decrefp) json_t *root = json_pack("{s:O}", "models", models);
     char path[FS_PATH];
     TRY(fs_join(path, s->folder, "manifest.json", e));
-    if (!root) FAIL(e, TARE_E_NOMEM, "%s: no memory", path);
+    if (!root) FAIL(e, TARE_E_NOMEM, "%s: out of memory", path);
     TRY(json_print(root, &text, e));
     TRY(str_add(&text, "\n", 1, e));
     return fs_write_atomic(path, text.data, text.size, e);
 }
 
-/* config.ini and manifest.json in the folder: what a resumed training is compared with. Here its models are; the configuration was before they were open. */
+/* Writes config.ini and manifest.json into the folder, and compares the models with those of a
+ * resumed training. The configuration was compared before the models were opened. */
 static tare_status write_start(const struct sft *s, enum sft_start start, int64_t step, struct err *e)
 {
     const struct models_resume how = {.folder = s->folder,
                                       .advice = start == SFT_GO_ON ? "remove the folder to start over"
-                                                                   : "add --allow-change to go on with these",
+                                                                   : "add --allow-change to continue with these",
                                       .checkpoint = true,
                                       .allow_change = start == SFT_CHANGE};
     OWNED(json_decrefp) json_t *models = NULL;
@@ -316,7 +331,7 @@ static tare_status write_start(const struct sft *s, enum sft_start start, int64_
     return write_models(s, models, e);
 }
 
-/* On rank 0. *step: -1 when there is no checkpoint. */
+/* On rank 0: finds the checkpoint to resume from. *step: -1 without one. */
 static tare_status find_checkpoint(const struct sft *s, enum sft_start start, char *folder, int64_t *step, struct err *e)
 {
     int64_t damaged;
@@ -326,7 +341,7 @@ static tare_status find_checkpoint(const struct sft *s, enum sft_start start, ch
     if (damaged)
         FAIL(
             e, TARE_E_CORRUPT,
-            "%s: none of its %lld checkpoints can be used (the warnings above say why); nothing was touched: put the damaged files back, or remove the folder to start over",
+            "%s: none of its %lld checkpoints is usable (see the warnings above); nothing was changed: put the damaged files back, or remove the folder to start over",
             s->folder, (long long)damaged);
     if (start == SFT_RESUME || start == SFT_CHANGE) log_warn("%s has no checkpoint yet: starting from the beginning", s->folder);
     return TARE_OK;

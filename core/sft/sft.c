@@ -1,6 +1,7 @@
-/* Supervised training on rows with a completion: the warm start, and the SFT baseline. The batch of an optimizer step is a training batch
- * in which every row is a group of one rollout, so packing, the head and the optimizer are those of the update, on several ranks too: every rank makes
- * the whole batch, micro-batches are dealt out, and the model has the same bits for any number of ranks. */
+/* Supervised training on rows with a completion: the warm start, and the SFT baseline. The batch of
+ * an optimizer step is a training batch in which every row is a group of one rollout, so packing,
+ * head and optimizer are those of the update. On several ranks every rank builds the whole batch
+ * and the micro-batches are distributed, so the model has the same bits for any number of ranks. */
 #include "sft/internal.h"
 
 #include "base/clock.h"
@@ -16,12 +17,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Appends completion and EOS of row m to the batch; with train_on_prompt all of the prompt but its first token comes before. */
-static tare_status add_row(struct sft *s, struct batch *b, int64_t m, struct err *e)
+/* Appends completion and EOS of row m to the batch. With train_on_prompt the prompt except its
+ * first token comes before them. */
+static tare_status append_row(struct sft *s, struct batch *b, int64_t m, struct err *e)
 {
     const struct row *row = b->row[m];
     if (!row->completion.data)
-        FAIL(e, TARE_E_INVALID, "%s: no \"completion\"; supervised training needs one in every row", row->where);
+        FAIL(e, TARE_E_INVALID, "%s: \"completion\" is missing; supervised training needs one in every row", row->where);
     b->token_begin[m] = s->ids.n;
     if (s->config->sft.train_on_prompt)
         for (int64_t i = b->prompt_begin[m] + 1; i < b->prompt_begin[m + 1]; i++) TRY(token_ids_add(&s->ids, b->prompt_ids[i], e));
@@ -30,12 +32,13 @@ static tare_status add_row(struct sft *s, struct batch *b, int64_t m, struct err
     b->token_begin[m + 1] = s->ids.n;
     const int64_t length = b->prompt_begin[m + 1] - b->prompt_begin[m] + b->token_begin[m + 1] - b->token_begin[m];
     if (length > s->engine.model->shape.max_position)
-        FAIL(e, TARE_E_RANGE, "%s: %lld tokens, the model's context is %lld; shorten the row or set model.max_position_embeddings",
-             row->where, (long long)length, (long long)s->engine.model->shape.max_position);
+        FAIL(e, TARE_E_RANGE,
+             "%s: %lld tokens, but the model's context is %lld; shorten the row or set model.max_position_embeddings", row->where,
+             (long long)length, (long long)s->engine.model->shape.max_position);
     return TARE_OK;
 }
 
-/* With train_on_prompt the prompt is its first token. */
+/* With train_on_prompt only the first token counts as prompt. */
 static void keep_first_prompt_tokens(struct batch *b)
 {
     for (int64_t m = 0; m < b->n_groups; m++) b->prompt_ids[m] = b->prompt_ids[b->prompt_begin[m]];
@@ -57,7 +60,7 @@ static tare_status next_batch(struct sft *s, struct batch *b, struct err *e)
     TRY(arena_new(a, &b->token_begin, n + 1, e));
     for (int64_t m = 0; m < n; m++) {
         b->group_begin[m + 1] = m + 1;
-        TRY(add_row(s, b, m, e));
+        TRY(append_row(s, b, m, e));
     }
     if (s->config->sft.train_on_prompt) keep_first_prompt_tokens(b);
     b->ids = s->ids.data;
@@ -66,13 +69,14 @@ static tare_status next_batch(struct sft *s, struct batch *b, struct err *e)
     return TARE_OK;
 }
 
-/* A folder in that of the checkpoints, which is this process's alone: what lies beside the result may be anybody's. */
+/* Builds the path of a temporary folder inside that of the checkpoints, which only this process
+ * uses. */
 static tare_status own_folder(const struct sft *s, const char *name, char *out, struct err *e)
 {
     return fs_join(out, s->folder, name, e);
 }
 
-/* The tokenizer of a new model, through a folder that rank 0 makes and removes. */
+/* Makes the tokenizer of a new model in a folder that rank 0 creates and removes. */
 static tare_status new_tokenizer(struct sft *s, struct err *e)
 {
     char folder[FS_PATH];
@@ -84,13 +88,13 @@ static tare_status new_tokenizer(struct sft *s, struct err *e)
     return status;
 }
 
-/* A new policy, of the shape model.init asks for, and its tokenizer. */
+/* Makes a new policy of the shape that model.init asks for, and its tokenizer. */
 static tare_status new_model(struct sft *s, struct err *e)
 {
     const struct config *c = s->config;
     struct engine *g = &s->engine;
     if (c->lora.rank)
-        FAIL(e, TARE_E_CONFIG, "%s: lora.rank = %lld needs a model to put adapters on, and model.path = %s is not there",
+        FAIL(e, TARE_E_CONFIG, "%s: lora.rank = %lld needs a base model, but model.path = %s does not exist",
              config_where(c, "lora", "rank"), (long long)c->lora.rank, c->model.path);
     if (c->model.init == INIT_NONE) return config_no_model(c, "give a Hugging Face folder, or set model.init for a new model", e);
     TRY(new_tokenizer(s, e));
@@ -106,8 +110,9 @@ static tare_status new_model(struct sft *s, struct err *e)
     return TARE_OK;
 }
 
-/* What rank 0 does alone before anything is opened. */
-static tare_status prepare(struct sft *s, enum sft_start start, struct err *e)
+/* On rank 0, before anything is opened: locks the folder, counts its checkpoints, and makes a missing
+ * model by its warm start. */
+static tare_status prepare_start(struct sft *s, enum sft_start start, struct err *e)
 {
     if (s->comm.rank) return TARE_OK;
     TRY(sft_take_folder(s, start, e));
@@ -118,7 +123,8 @@ static tare_status prepare(struct sft *s, enum sft_start start, struct err *e)
 static tare_status check_keys(const struct config *c, struct err *e)
 {
     if (c->train.on_nonfinite == NONFINITE_ROLLBACK)
-        FAIL(e, TARE_E_CONFIG, "%s: train.on_nonfinite = rollback is for `tare train`; supervised training can stop or skip",
+        FAIL(e, TARE_E_CONFIG,
+             "%s: train.on_nonfinite = rollback works only with `tare train`; supervised training can stop or skip",
              config_where(c, "train", "on_nonfinite"));
     return TARE_OK;
 }
@@ -133,17 +139,18 @@ static tare_status sft_open(struct sft *s, enum sft_start start, struct err *e)
     TRY(engine_open(g, ENGINE_KERNELS | ENGINE_TRAIN, e));
     if (g->train.weight)
         FAIL(e, TARE_E_CONFIG,
-             "%s: data.train gives the files weights, and supervised training takes every row once an epoch; leave them out",
+             "%s: data.train gives the files weights, but supervised training takes every row once per epoch; remove the weights",
              config_where(c, "data", "train"));
     s->steps = c->sft.steps ? c->sft.steps : c->sft.epochs * ((g->train.n + c->sft.batch - 1) / c->sft.batch);
-    TRY(comm_agree(&s->comm, prepare(s, start, e), e));
+    TRY(comm_agree(&s->comm, prepare_start(s, start, e), e));
     TRY(s->comm.broadcast(&s->comm, &s->ended, sizeof s->ended, 0, e));
     if (s->ended) return TARE_OK;
     TRY(s->comm.broadcast(&s->comm, &s->checkpoints, sizeof s->checkpoints, 0, e));
     g->resumed = s->checkpoints > 0;
     if (!fs_is_dir(c->model.path)) TRY(new_model(s, e));
     TRY(engine_open(g, ENGINE_MODEL | ENGINE_TRAINS | ENGINE_PROMPTS, e));
-    TRY(engine_open_trainer(g, 1, s->steps, e)); /* in one shard: how a run sums its gradients does not change its warm start */
+    /* One shard: the way a run adds its gradients does not change its warm start. */
+    TRY(engine_open_trainer(g, 1, s->steps, e));
     return sft_restore(s, start, e);
 }
 
@@ -156,7 +163,7 @@ static void sft_close(struct sft *s)
     if (s->comm.free) s->comm.free(&s->comm);
 }
 
-/* The result is there whole or not at all: written beside, then renamed. */
+/* Writes the result to a temporary folder and renames it, so it is either complete or absent. */
 static tare_status save_result(struct sft *s, struct err *e)
 {
     char beside[FS_PATH], parent[FS_PATH];
@@ -181,20 +188,21 @@ static tare_status save_result(struct sft *s, struct err *e)
     return fault_point(0, "result", 1, e);
 }
 
-static tare_status interrupted(struct sft *s, enum sft_start start, struct err *e)
+static tare_status save_interrupted(struct sft *s, enum sft_start start, struct err *e)
 {
     if (s->saved != s->step) TRY(sft_save(s, e));
     FAIL(e, TARE_E_CANCELLED, "interrupted after step %lld of %lld%s", (long long)s->step, (long long)s->steps,
          start == SFT_GO_ON ? "; continue with the same command" : "");
 }
 
-/* Micro-batches are cut by their tokens alone, so that the model does not depend on the ranks. */
-static void tell_of_idle_ranks(const struct sft *s, int64_t tokens)
+/* Logs when ranks will be idle. Micro-batches depend only on their tokens, so that the model does
+ * not depend on the number of ranks. */
+static void report_idle_ranks(const struct sft *s, int64_t tokens)
 {
     const int64_t micro = s->config->train.micro_tokens;
     if (s->comm.size > 1 && tokens <= (s->comm.size - 1) * micro)
         log_info(
-            "a batch of %lld tokens is at most %lld micro-batches of train.micro_tokens = %lld, fewer than the %d ranks: the others wait; lower train.micro_tokens or raise sft.batch (both change the bits, the number of ranks does not)",
+            "a batch of %lld tokens has at most %lld micro-batches of train.micro_tokens = %lld, fewer than the %d ranks, so the others wait; lower train.micro_tokens or raise sft.batch (both change the bits, the number of ranks does not)",
             (long long)tokens, (long long)((tokens + micro - 1) / micro), (long long)micro, s->comm.size);
 }
 
@@ -212,12 +220,12 @@ static tare_status sft_loop(struct sft *s, enum sft_start start, struct err *e)
         TRY(comm_stage(&s->comm, "update", s->step + 1, e));
         TRY(supervised_step(s->engine.trainer, &b, 0, &done, e));
         s->step++;
-        if (!tokens) tell_of_idle_ranks(s, b.n_tokens + b.prompt_begin[b.n_groups]);
+        if (!tokens) report_idle_ranks(s, b.n_tokens + b.prompt_begin[b.n_groups]);
         tokens += b.n_tokens + b.prompt_begin[b.n_groups];
         const bool last = s->step == s->steps;
         if (every && s->step % every == 0 && !last) TRY(sft_save(s, e));
         const tare_status stop = comm_agree(&s->comm, *signals_flag() && !last ? TARE_E_CANCELLED : TARE_OK, e);
-        if (stop == TARE_E_CANCELLED) return interrupted(s, start, e);
+        if (stop == TARE_E_CANCELLED) return save_interrupted(s, start, e);
         TRY(stop);
         const double now = clock_seconds();
         if (now - shown < 5 && !last) continue;
@@ -241,7 +249,7 @@ tare_status sft_run(const struct config *c, enum sft_start start, struct comm *c
     tare_status status = sft_open(&s, start, e);
     if (!status && !s.ended) status = sft_loop(&s, start, e);
     if (!status && !s.ended) status = comm_agree(&s.comm, save_result(&s, e), e);
-    if (!status) log_info(s.ended ? "%s is there and whole: the training had ended" : "model written to %s", s.out);
+    if (!status) log_info(s.ended ? "%s is complete: the training had ended" : "model written to %s", s.out);
     const tare_status left = sft_leave_folder(&s, !status, status ? NULL : e);
     return status ? status : left;
 }

@@ -1,5 +1,6 @@
-/* model.warm_start names a configuration for `tare sft` that makes model.path when the folder is absent; that one may name another. The
- * seed, device, determinism and threads of the run go with it. One that was interrupted continues from its last checkpoint. */
+/* model.warm_start names a configuration for `tare sft` that makes model.path if the folder is
+ * missing; that configuration may name another. It receives the run's seed, device, determinism and
+ * threads. An interrupted one continues from its last checkpoint. */
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/signals.h"
@@ -9,7 +10,8 @@
 #include <string.h>
 #include <time.h>
 
-/* The configuration that makes c's model, with what goes along from c. file: FS_PATH bytes, its name. */
+/* Loads the configuration that makes c's model, with the keys taken from c. file: FS_PATH bytes,
+ * receives its name. */
 tare_status warm_start_config(const struct config *c, char *file, struct config *child, struct err *e)
 {
     char seed[64], threads[64], device[64], deterministic[64];
@@ -22,7 +24,7 @@ tare_status warm_start_config(const struct config *c, char *file, struct config 
     TRY(config_load(child, file, overrides, 4, e));
     if (!strcmp(child->sft.out, c->model.path)) return TARE_OK;
     const tare_status status =
-        err_set(e, TARE_E_CONFIG, __FILE__, __LINE__, "%s: sft.out = %s, but %s wants model.path = %s; make them the same", file,
+        err_set(e, TARE_E_CONFIG, __FILE__, __LINE__, "%s: sft.out = %s, but %s wants model.path = %s; make them equal", file,
                 child->sft.out, c->file ? c->file : "the command line", c->model.path);
     config_free(child);
     return status;
@@ -33,7 +35,8 @@ bool warm_start_due(const struct config *c)
     return c->model.warm_start[0] && !fs_is_dir(c->model.path);
 }
 
-/* Warm starts that name each other would wait for each other for ever: none of the models that are to be made is asked for again further on. */
+/* Refuses warm starts that need each other, which would wait forever: no model of the chain may be
+ * needed again further on. */
 enum { CHAIN = 8 };
 static tare_status check_circle(const struct config *c, const struct config *first, int depth, struct err *e)
 {
@@ -44,13 +47,14 @@ static tare_status check_circle(const struct config *c, const struct config *fir
     if (warm_start_due(&child) && !strcmp(child.model.path, first->model.path))
         FAIL(
             e, TARE_E_CONFIG,
-            "%s: model.warm_start leads back to %s, which is to be made: each would wait for the other; one of them has to start from a model that is there, or from model.init",
+            "%s: model.warm_start leads back to %s, which is to be made, so each would wait for the other; let one of them start from an existing model, or from model.init",
             file, first->model.path);
-    if (depth == CHAIN) FAIL(e, TARE_E_CONFIG, "%s: model.warm_start: a chain of more than %d, or a circle", file, CHAIN);
+    if (depth == CHAIN)
+        FAIL(e, TARE_E_CONFIG, "%s: model.warm_start: more than %d chained configurations, or a cycle", file, CHAIN);
     return check_circle(&child, first, depth + 1, e);
 }
 
-/* Another run may be making the same model: it is waited for. */
+/* Waits while another run makes the same model. */
 static tare_status wait_for_other(const struct config *c, struct err *e)
 {
     char folder[FS_PATH + 16];
@@ -75,11 +79,11 @@ tare_status warm_start(const struct config *c, struct err *e)
     }
     TRY(check_circle(c, c, 1, e));
     TRY(warm_start_config(c, file, &child, e));
-    tare_status status = TARE_E_STATE; /* another process took it between the look and the start */
+    tare_status status = TARE_E_STATE; /* another process took it since the check */
     while (status == TARE_E_STATE) {
         status = wait_for_other(c, e);
         if (status || fs_is_dir(c->model.path)) break;
-        log_info("%s is not there: making it by %s", c->model.path, file);
+        log_info("%s does not exist: making it with %s", c->model.path, file);
         status = sft_run(&child, SFT_GO_ON, NULL, e);
     }
     config_free(&child);

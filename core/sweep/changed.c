@@ -1,4 +1,5 @@
-/* A finished run is never repeated. So a table may hold results of a plugin as it was before it was built again: that is told. */
+/* Finished runs are never repeated, so a table may hold results of a plugin that has been rebuilt
+ * since. This file warns about them. */
 #include "base/json.h"
 #include "base/log.h"
 #include "sweep/sweep.h"
@@ -6,11 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-struct plugin_now { /* a plugin's file as it is now */
+struct plugin_now { /* current file of a plugin */
     struct plugin_now *next;
     const char *path, *first; /* first: a run made with another build */
-    char hash[24];            /* "": it is not there, and nothing can be said */
-    int64_t runs;             /* how many were */
+    char hash[24];            /* "": the file is missing, so nothing can be compared */
+    int64_t runs;             /* number of runs made with another build */
 };
 
 static tare_status find_plugin(const char *path, struct plugin_now **list, struct arena *a, struct plugin_now **out, struct err *e)
@@ -33,7 +34,8 @@ static tare_status look_at_run(const char *dir, struct plugin_now **list, struct
     const json_t *plugin;
     size_t i;
     TRY(fs_join(path, dir, "manifest.json", e));
-    if (!fs_exists(path) || json_read_file(path, &manifest, NULL)) return TARE_OK; /* not run yet, or damaged, which others tell */
+    /* not run yet, or damaged, which is reported elsewhere */
+    if (!fs_exists(path) || json_read_file(path, &manifest, NULL)) return TARE_OK;
     tare_status status = TARE_OK;
     json_array_foreach(json_object_get(manifest, "plugins"), i, plugin)
     {
@@ -58,7 +60,7 @@ tare_status sweep_warn_changed(const struct sweep *s, struct err *e)
     for (const struct plugin_now *p = list; p; p = p->next)
         if (p->runs)
             log_warn(
-                "%s is another build than the one that %lld run%s of this sweep began with (%s): finished runs are not repeated; remove their folders to make them again, or give the sweep another name",
+                "%s differs from the build that %lld run%s of this sweep started with (%s): finished runs are not repeated; remove their folders to repeat them, or give the sweep another name",
                 p->path, (long long)p->runs, p->runs == 1 ? "" : "s", p->first);
     return TARE_OK;
 }

@@ -1,9 +1,11 @@
-/* What the cells read is looked at before the first run: a path that only the last cell has would else be missed after hours. */
+/* Validates every cell's inputs before the first run, so that a bad path in the last cell is not
+ * found hours later. */
 #include "sweep/sweep.h"
 
 #include <string.h>
 
-/* What a cell reads and opens: of cells that have the same, one is looked at closely. */
+/* Hashes the keys that decide which files a cell reads and which plugins it opens. Of cells with
+ * equal hashes, only one is checked in full. */
 static uint64_t hash_read(const struct config *c)
 {
     const char *const paths[] = {c->model.path,           c->model.base,       c->model.reference,
@@ -24,7 +26,7 @@ tare_status sweep_check_cells(struct sweep *s, int64_t first, int64_t end, sweep
     TRY(arena_new(&s->arena, &seen, end - first, e));
     for (int64_t i = first; i < end; i++) {
         OWNED(config_free) struct config c = {0};
-        if (s->jobs[i].state != SWEEP_PENDING) continue; /* what is done needs nothing */
+        if (s->jobs[i].state != SWEEP_PENDING) continue; /* finished cells need no check */
         TRY(sweep_load_cell(s, i, &c, e));
         const uint64_t h = hash_read(&c);
         int64_t at = 0;

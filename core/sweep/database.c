@@ -1,7 +1,7 @@
-/* The state of each cell in DIR/runs.db, beside the tables of the runs themselves.
+/* The state of each cell in DIR/runs.db, next to the tables of the runs.
  *
- * SQLite's pages have no sums, and a bit that turns in a row is read as it is. A row of cells steers what a sweep runs, so it has one of its own: XXH3 of its
- * values as text. */
+ * SQLite pages have no checksums, so a flipped bit would be read as it is. A row of `cells` decides
+ * what a sweep runs, so it has a checksum: XXH3 of its values as text. */
 #include "sweep/sweep.h"
 
 #include "base/log.h"
@@ -22,14 +22,14 @@ struct sweep_db {
     char path[FS_PATH];
 };
 
-static tare_status refuse(const struct sweep_db *d, struct err *e)
+static tare_status sqlite_error(const struct sweep_db *d, struct err *e)
 {
-    FAIL(e, TARE_E_IO, "%s: %s", d->path, d->db ? sqlite3_errmsg(d->db) : "no memory");
+    FAIL(e, TARE_E_IO, "%s: %s", d->path, d->db ? sqlite3_errmsg(d->db) : "out of memory");
 }
 
-static tare_status run_sql(const struct sweep_db *d, const char *sql, struct err *e)
+static tare_status execute_sql(const struct sweep_db *d, const char *sql, struct err *e)
 {
-    return sqlite3_exec(d->db, sql, NULL, NULL, NULL) == SQLITE_OK ? TARE_OK : refuse(d, e);
+    return sqlite3_exec(d->db, sql, NULL, NULL, NULL) == SQLITE_OK ? TARE_OK : sqlite_error(d, e);
 }
 
 tare_status sweep_db_open(const char *dir, struct sweep_db **out, struct err *e)
@@ -37,12 +37,12 @@ tare_status sweep_db_open(const char *dir, struct sweep_db **out, struct err *e)
     struct sweep_db *d;
     TRY(mem_new((int64_t)sizeof *d, (void **)&d, e));
     tare_status status = fs_join(d->path, dir, "runs.db", e);
-    if (!status && sqlite3_open(d->path, &d->db) != SQLITE_OK) status = refuse(d, e);
+    if (!status && sqlite3_open(d->path, &d->db) != SQLITE_OK) status = sqlite_error(d, e);
     if (!status) {
         sqlite3_busy_timeout(d->db, 60000);
-        status = run_sql(d, "PRAGMA journal_mode = WAL", e);
+        status = execute_sql(d, "PRAGMA journal_mode = WAL", e);
     }
-    if (!status) status = run_sql(d, SCHEMA, e);
+    if (!status) status = execute_sql(d, SCHEMA, e);
     if (status) {
         sweep_db_close(d);
         d = NULL;
@@ -58,9 +58,9 @@ void sweep_db_close(struct sweep_db *d)
     mem_free(d);
 }
 
-/* ---------------------------------------------------------------- sums */
+/* ---------------------------------------------------------------- checksums */
 
-/* The values of a row, in the order of VALUES: cell, dir, status, attempts, seconds, value, error, updated. */
+/* Columns of a row, in the order of VALUES. */
 #define VALUES "cell, dir, status, attempts, seconds, value, error, updated"
 enum { V_CELL, V_DIR, V_STATUS, V_ATTEMPTS, V_SECONDS, V_VALUE, V_ERROR, V_UPDATED, N_VALUES, V_SUM = N_VALUES, V_ROWID };
 
@@ -84,8 +84,8 @@ static tare_status add_value(sqlite3_stmt *s, int i, struct str *out, struct err
     }
 }
 
-/* Of the row that s stands at. */
-static tare_status sum_row(sqlite3_stmt *s, char sum[17], struct err *e)
+/* Computes the checksum of the current row of s. */
+static tare_status row_checksum(sqlite3_stmt *s, char sum[17], struct err *e)
 {
     OWNED(str_free) struct str text = {0};
     for (int i = 0; i < N_VALUES; i++) TRY(add_value(s, i, &text, e));
@@ -97,7 +97,7 @@ static tare_status row_is_whole(sqlite3_stmt *s, bool *whole, struct err *e)
 {
     char sum[17];
     const char *was = (const char *)sqlite3_column_text(s, V_SUM);
-    TRY(sum_row(s, sum, e));
+    TRY(row_checksum(s, sum, e));
     *whole = was && !strcmp(was, sum);
     return TARE_OK;
 }
@@ -106,11 +106,12 @@ static tare_status remove_row(const struct sweep_db *d, int64_t rowid, struct er
 {
     char sql[64];
     snprintf(sql, sizeof sql, "DELETE FROM cells WHERE rowid = %lld", (long long)rowid);
-    return run_sql(d, sql, e);
+    return execute_sql(d, sql, e);
 }
 
-/* retry: a damaged row is removed, whether or not its cell is of this plan; what the cell does next writes it anew. */
-static tare_status check_row(const struct sweep_db *d, sqlite3_stmt *s, bool retry, struct err *e)
+/* Checks a row. retry: removes a damaged row, even of a cell outside this plan; the cell writes it
+ * again. */
+static tare_status check_cell_row(const struct sweep_db *d, sqlite3_stmt *s, bool retry, struct err *e)
 {
     bool whole;
     const char *cell = (const char *)sqlite3_column_text(s, V_CELL);
@@ -118,29 +119,29 @@ static tare_status check_row(const struct sweep_db *d, sqlite3_stmt *s, bool ret
     if (whole) return TARE_OK;
     if (retry)
         log_warn(
-            "%s: the row of cell %s is damaged (its sum does not match) and was removed: the cell is looked at by its folder alone",
+            "%s: the row of cell %s is damaged (its checksum does not match) and was removed; the state of the cell is read from its folder",
             d->path, cell ? cell : "?");
     if (retry) return remove_row(d, sqlite3_column_int64(s, V_ROWID), e);
     FAIL(
         e, TARE_E_CORRUPT,
-        "%s: the row of cell %s in the table cells is damaged (its sum does not match), so whether the cell failed is not known; --retry goes by what lies in its folder and runs it again where it is not done",
+        "%s: the row of cell %s in the table cells is damaged (its checksum does not match), so it is unknown whether the cell failed; --retry reads the state from its folder, and runs the cell again unless it is done",
         d->path, cell ? cell : "?");
 }
 
-/* Rows, and the index that leads to them, which has no sum but has to agree with them. */
+/* Checks that the index agrees with the rows; it has no checksum. */
 static tare_status check_index(const struct sweep_db *d, struct err *e)
 {
     sqlite3_stmt *s = NULL;
     tare_status status = TARE_OK;
-    if (sqlite3_prepare_v2(d->db, "PRAGMA integrity_check(cells)", -1, &s, NULL) != SQLITE_OK) return refuse(d, e);
+    if (sqlite3_prepare_v2(d->db, "PRAGMA integrity_check(cells)", -1, &s, NULL) != SQLITE_OK) return sqlite_error(d, e);
     const int got = sqlite3_step(s);
     const char *text = got == SQLITE_ROW ? (const char *)sqlite3_column_text(s, 0) : NULL;
     if (text && strcmp(text, "ok"))
         status = err_set(e, TARE_E_CORRUPT, __FILE__, __LINE__,
-                         "%s: is damaged: %s; move it away: cells that are done are known by their folders and run no step again",
+                         "%s: is damaged: %s; move it away: finished cells are recognised by their folders and run no step again",
                          d->path, text);
     else if (!text)
-        status = refuse(d, e);
+        status = sqlite_error(d, e);
     sqlite3_finalize(s);
     return status;
 }
@@ -151,30 +152,31 @@ tare_status sweep_db_check(struct sweep_db *d, bool retry, struct err *e)
     tare_status status = check_index(d, e);
     if (status) return status;
     if (sqlite3_prepare_v2(d->db, "SELECT " VALUES ", sum, rowid FROM cells NOT INDEXED", -1, &s, NULL) != SQLITE_OK)
-        return refuse(d, e);
+        return sqlite_error(d, e);
     int got;
-    while ((got = sqlite3_step(s)) == SQLITE_ROW && !status) status = check_row(d, s, retry, e);
-    if (!status && got != SQLITE_DONE) status = refuse(d, e);
+    while ((got = sqlite3_step(s)) == SQLITE_ROW && !status) status = check_cell_row(d, s, retry, e);
+    if (!status && got != SQLITE_DONE) status = sqlite_error(d, e);
     sqlite3_finalize(s);
     return status;
 }
 
-/* The sum of a row that was just written, of its values as SQLite has them. */
-static tare_status write_sum(struct sweep_db *d, const char *cell, struct err *e)
+/* Stores the checksum of a row that was just written, computed from the values that SQLite
+ * returns. */
+static tare_status write_checksum(struct sweep_db *d, const char *cell, struct err *e)
 {
     sqlite3_stmt *row = NULL, *s = NULL;
     char sum[17];
     tare_status status = TARE_OK;
     if (sqlite3_prepare_v2(d->db, "SELECT " VALUES " FROM cells WHERE cell = ?1", -1, &row, NULL) != SQLITE_OK ||
         sqlite3_bind_text(row, 1, cell, -1, SQLITE_TRANSIENT) != SQLITE_OK || sqlite3_step(row) != SQLITE_ROW)
-        status = refuse(d, e);
-    if (!status) status = sum_row(row, sum, e);
+        status = sqlite_error(d, e);
+    if (!status) status = row_checksum(row, sum, e);
     sqlite3_finalize(row);
     if (status) return status;
     if (sqlite3_prepare_v2(d->db, "UPDATE cells SET sum = ?2 WHERE cell = ?1", -1, &s, NULL) != SQLITE_OK ||
         sqlite3_bind_text(s, 1, cell, -1, SQLITE_TRANSIENT) != SQLITE_OK ||
         sqlite3_bind_text(s, 2, sum, -1, SQLITE_TRANSIENT) != SQLITE_OK || sqlite3_step(s) != SQLITE_DONE)
-        status = refuse(d, e);
+        status = sqlite_error(d, e);
     sqlite3_finalize(s);
     return status;
 }
@@ -185,7 +187,7 @@ static tare_status write_row(struct sweep_db *d, const char *cell, const struct 
 {
     static const char SQL[] = "INSERT OR REPLACE INTO cells (" VALUES ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
     sqlite3_stmt *s = NULL;
-    if (sqlite3_prepare_v2(d->db, SQL, -1, &s, NULL) != SQLITE_OK) return refuse(d, e);
+    if (sqlite3_prepare_v2(d->db, SQL, -1, &s, NULL) != SQLITE_OK) return sqlite_error(d, e);
     sqlite3_bind_text(s, 1, cell, -1, SQLITE_TRANSIENT);
     sqlite3_bind_text(s, 2, r->dir, -1, SQLITE_TRANSIENT);
     sqlite3_bind_text(s, 3, r->status, -1, SQLITE_TRANSIENT);
@@ -194,23 +196,23 @@ static tare_status write_row(struct sweep_db *d, const char *cell, const struct 
     if (isfinite(r->value)) sqlite3_bind_double(s, 6, r->value);
     if (r->error) sqlite3_bind_text(s, 7, r->error, -1, SQLITE_TRANSIENT);
     sqlite3_bind_int64(s, 8, (sqlite3_int64)time(NULL));
-    const tare_status result = sqlite3_step(s) == SQLITE_DONE ? TARE_OK : refuse(d, e);
+    const tare_status result = sqlite3_step(s) == SQLITE_DONE ? TARE_OK : sqlite_error(d, e);
     sqlite3_finalize(s);
     return result;
 }
 
 tare_status sweep_db_set(struct sweep_db *d, const char *cell, const struct sweep_record *r, struct err *e)
 {
-    TRY(run_sql(d, "BEGIN IMMEDIATE", e));
+    TRY(execute_sql(d, "BEGIN IMMEDIATE", e));
     tare_status status = write_row(d, cell, r, e);
-    if (!status) status = write_sum(d, cell, e);
-    if (!status) return run_sql(d, "COMMIT", e);
+    if (!status) status = write_checksum(d, cell, e);
+    if (!status) return execute_sql(d, "COMMIT", e);
     sqlite3_exec(d->db, "ROLLBACK", NULL, NULL, NULL);
     return status;
 }
 
-/* A row that sweep_db_check has called damaged counts as none. */
-static tare_status take_row(sqlite3_stmt *s, struct arena *a, struct sweep_record *out, struct err *e)
+/* Reads a row. A damaged row, which sweep_db_check has reported, counts as missing. */
+static tare_status read_row(sqlite3_stmt *s, struct arena *a, struct sweep_record *out, struct err *e)
 {
     bool whole;
     const char *text = (const char *)sqlite3_column_text(s, V_ERROR);
@@ -227,13 +229,13 @@ tare_status sweep_db_get(struct sweep_db *d, const char *cell, struct arena *a, 
     tare_status result = TARE_OK;
     *out = (struct sweep_record){.seconds = NAN, .value = NAN};
     if (sqlite3_prepare_v2(d->db, "SELECT " VALUES ", sum FROM cells NOT INDEXED WHERE cell = ?1", -1, &s, NULL) != SQLITE_OK)
-        return refuse(d, e);
+        return sqlite_error(d, e);
     sqlite3_bind_text(s, 1, cell, -1, SQLITE_TRANSIENT);
     const int got = sqlite3_step(s);
     if (got == SQLITE_ROW)
-        result = take_row(s, a, out, e);
+        result = read_row(s, a, out, e);
     else if (got != SQLITE_DONE)
-        result = refuse(d, e);
+        result = sqlite_error(d, e);
     sqlite3_finalize(s);
     return result;
 }
@@ -248,10 +250,10 @@ tare_status sweep_db_run_status(struct sweep_db *d, const char *dir, char status
         return TARE_OK;
     }
     if (sqlite3_prepare_v2(d->db, "SELECT status FROM runs WHERE dir = ?1", -1, &s, NULL) != SQLITE_OK)
-        return TARE_OK; /* no run yet */
+        return TARE_OK; /* no run exists yet */
     sqlite3_bind_text(s, 1, full, -1, SQLITE_TRANSIENT);
     const int got = sqlite3_step(s);
     if (got == SQLITE_ROW) snprintf(status, 16, "%s", (const char *)sqlite3_column_text(s, 0));
     sqlite3_finalize(s);
-    return got == SQLITE_ROW || got == SQLITE_DONE ? TARE_OK : refuse(d, e);
+    return got == SQLITE_ROW || got == SQLITE_DONE ? TARE_OK : sqlite_error(d, e);
 }

@@ -1,4 +1,4 @@
-/* [sweep] as axes and cells. */
+/* Turns [sweep] into axes and cells. */
 #include "base/fs.h"
 #include "base/log.h"
 #include "config/kinds.h"
@@ -16,9 +16,9 @@ struct grid {
     const struct config *c;
     struct arena *a;
     struct sweep_plan *plan;
-    int dial[AXES_MOST];       /* which counter moves the axis: paired axes have one */
-    int64_t sizes[AXES_MOST];  /* of each counter */
-    double *number[AXES_MOST]; /* of each axis: its values as numbers; NAN: a text */
+    int dial[AXES_MOST];       /* the counter that advances the axis; paired axes share one */
+    int64_t sizes[AXES_MOST];  /* length of each counter */
+    double *number[AXES_MOST]; /* values of each axis as numbers; NAN: a text */
     int n_dials;
     struct err *e;
 };
@@ -56,7 +56,7 @@ static tare_status read_axes(struct grid *g)
 {
     struct sweep_plan *plan = g->plan;
     TRY(arena_new(g->a, &plan->axes, AXES_MOST, g->e));
-    for (int pass = 0; pass < 2; pass++) /* the seed first: it advances slowest */
+    for (int pass = 0; pass < 2; pass++) /* the seed first, because it advances slowest */
         for (const struct config_param *p = g->c->params; p; p = p->next) {
             if (strcmp(p->section, "sweep") || (!strcmp(p->key, "run.seed")) != (pass == 0)) continue;
             if (!strchr(p->key, '.')) {
@@ -65,7 +65,8 @@ static tare_status read_axes(struct grid *g)
             }
             if (!strcmp(p->key, "run.dir") || !strcmp(p->key, "run.name") || !strcmp(p->key, "run.threads"))
                 FAIL(g->e, TARE_E_CONFIG, "%s: %s is set by the sweep itself (name, dir and threads of [sweep])", p->where, p->key);
-            if (!*p->value) { /* an axis of an included file, or of the file on the command line */
+            if (!*p->value) {
+                /* switches off an axis of an included file, or of the file by the command line */
                 log_info("%s: the axis %s is off", p->where, p->key);
                 continue;
             }
@@ -79,7 +80,7 @@ static tare_status read_axes(struct grid *g)
     return TARE_OK;
 }
 
-/* One group of "pair": its axes get one dial. */
+/* Reads one group of "pair" and gives its axes a common dial. */
 static tare_status read_pair(struct grid *g, const char *text, const char *where)
 {
     const char **keys;
@@ -87,11 +88,11 @@ static tare_status read_pair(struct grid *g, const char *text, const char *where
     TRY(sweep_values(text, where, g->a, &keys, &n, g->e));
     for (int64_t i = 0; i < n; i++) {
         const int64_t axis = sweep_plan_axis(g->plan, keys[i]);
-        if (axis < 0) FAIL(g->e, TARE_E_CONFIG, "%s: pair: there is no axis %s in [sweep]", where, keys[i]);
+        if (axis < 0) FAIL(g->e, TARE_E_CONFIG, "%s: pair: axis %s is not in [sweep]", where, keys[i]);
         if (g->dial[axis] >= 0) FAIL(g->e, TARE_E_CONFIG, "%s: pair: %s is in it twice", where, keys[i]);
         if (size >= 0 && size != g->plan->axes[axis].n)
-            FAIL(g->e, TARE_E_CONFIG, "%s: pair: %s has %lld values, %s has %lld; paired lists have equal lengths", where, keys[0],
-                 (long long)size, keys[i], (long long)g->plan->axes[axis].n);
+            FAIL(g->e, TARE_E_CONFIG, "%s: pair: %s has %lld values, %s has %lld; paired lists must have equal lengths", where,
+                 keys[0], (long long)size, keys[i], (long long)g->plan->axes[axis].n);
         size = g->plan->axes[axis].n;
         g->dial[axis] = g->n_dials;
     }
@@ -115,14 +116,14 @@ static tare_status read_pairs(struct grid *g)
     return TARE_OK;
 }
 
-/* ---------------------------------------------------------------- what would be dropped, or run twice */
+/* ---------------------------------------------------------------- values without effect, and repeats */
 
 static const char *where_of(const struct grid *g, const char *key)
 {
     return config_where(g->c, "sweep", key);
 }
 
-/* "0.001" is 1e-3. */
+/* Compares values as numbers if both are, so that "0.001" equals 1e-3. */
 static bool same_value(const struct grid *g, int64_t axis, int64_t i, int64_t j)
 {
     const char *const *v = g->plan->axes[axis].values;
@@ -141,14 +142,14 @@ static tare_status refuse_repeat(struct grid *g, int dial, int64_t i, int64_t j)
     if (axes > 1)
         FAIL(
             g->e, TARE_E_CONFIG,
-            "%s: pair: places %lld and %lld of the lists of %s and its partners are equal, so the same run would be made twice; take one of them out",
+            "%s: pair: places %lld and %lld of the lists of %s and its partners are equal, which would repeat a run; remove one of them",
             where_of(g, "pair"), (long long)i + 1, (long long)j + 1, first->key);
-    FAIL(g->e, TARE_E_CONFIG,
-         "%s: the axis %s has %s twice (places %lld and %lld), so the same run would be made twice; take one of them out",
+    FAIL(g->e, TARE_E_CONFIG, "%s: the axis %s has %s twice (places %lld and %lld), which would repeat a run; remove one of them",
          where_of(g, first->key), first->key, first->values[i], (long long)i + 1, (long long)j + 1);
 }
 
-/* Equal values of a paired axis become one text, so that cells which differ in nothing are found to be one cell. */
+/* Gives equal values of a paired axis the same text, so that equal cells are found to be one
+ * cell. */
 static tare_status check_repeats(struct grid *g, int dial)
 {
     for (int64_t j = 1; j < g->sizes[dial]; j++)
@@ -166,7 +167,7 @@ static tare_status check_repeats(struct grid *g, int dial)
     return TARE_OK;
 }
 
-/* What the configuration's key gives in every cell, when an axis of the same key decides: nothing. */
+/* Refuses an override without effect, because the sweep or an axis sets its key in every cell. */
 static tare_status check_override(const struct sweep_plan *plan, const char *override, const struct config *c, struct err *e)
 {
     static const char *const SET[] = {"run.dir", "run.name", "run.threads"};
@@ -175,13 +176,13 @@ static tare_status check_override(const struct sweep_plan *plan, const char *ove
         if (strlen(SET[i]) == n && !strncmp(SET[i], override, n))
             FAIL(
                 e, TARE_E_CONFIG,
-                "command line: %s does nothing: the sweep sets %s for each cell; the options are sweep.name, sweep.dir and sweep.threads",
+                "command line: %s has no effect: the sweep sets %s for each cell; the options are sweep.name, sweep.dir and sweep.threads",
                 override, SET[i]);
     for (int64_t i = 0; i < plan->n_axes; i++)
         if (strlen(plan->axes[i].key) == n && !strncmp(plan->axes[i].key, override, n))
             FAIL(
                 e, TARE_E_CONFIG,
-                "command line: %s does nothing: the axis %s of [sweep] (%s) decides; sweep.%s takes one value in place of the axis, an empty sweep.%s= switches the axis off",
+                "command line: %s has no effect: the axis %s of [sweep] (%s) decides; sweep.%s replaces the axis by one value, an empty sweep.%s= switches the axis off",
                 override, plan->axes[i].key, config_where(c, "sweep", plan->axes[i].key), override, plan->axes[i].key);
     return TARE_OK;
 }
@@ -194,7 +195,7 @@ tare_status sweep_check_overrides(const struct sweep_plan *plan, const struct co
 }
 
 /* Lists the keys that choose plugins of this kind's section: "plugin", or "encoder or .codebook". */
-static void keys_of(int32_t kind, char *out, size_t size)
+static void list_kind_keys(int32_t kind, char *out, size_t size)
 {
     size_t n = 0;
     *out = 0;
@@ -203,7 +204,7 @@ static void keys_of(int32_t kind, char *out, size_t size)
             n += (size_t)snprintf(out + n, size - n, "%s%s", n ? " or ." : "", CONFIG_KINDS[k].key);
 }
 
-/* An axis that no cell uses is a plugin's whose name is misspelt, or that was forgotten. */
+/* Refuses an axis that no cell uses: its plugin is misspelt or missing. */
 static tare_status check_used(struct grid *g)
 {
     for (int64_t i = 0; i < g->plan->n_axes; i++) {
@@ -213,10 +214,10 @@ static tare_status check_used(struct grid *g)
         if (used) continue;
         const int kind = (int)(name - 1 - key), size = (int)strcspn(name, ".");
         char keys[100];
-        keys_of(config_kind_of_section(key), keys, sizeof keys);
+        list_kind_keys(config_kind_of_section(key), keys, sizeof keys);
         FAIL(
             g->e, TARE_E_CONFIG,
-            "%s: the axis %s changes nothing: no cell runs the %.*s '%.*s'; mend its name, add it to %.*s.%s, or take the axis out (an empty value switches off one of an included file; a plugin of a file is called like the file, or FILE.so:NAME)",
+            "%s: the axis %s changes nothing: no cell runs the %.*s '%.*s'; correct its name, add it to %.*s.%s, or remove the axis (an empty value switches off one of an included file; a plugin of a file is called like the file, or FILE.so:NAME)",
             where_of(g, key), key, kind, key, size, name, kind, key, keys);
     }
     return TARE_OK;
@@ -224,7 +225,7 @@ static tare_status check_used(struct grid *g)
 
 /* ---------------------------------------------------------------- cells */
 
-/* What a key of the configuration is in a cell: the axis's value, or the file's. */
+/* Returns the value of a key in a cell: from an axis, or from the file. */
 static const char *value_in(const struct grid *g, const char **value, const char *key, const char *otherwise)
 {
     for (int64_t i = 0; i < g->plan->n_axes; i++)
@@ -232,7 +233,8 @@ static const char *value_in(const struct grid *g, const char **value, const char
     return otherwise;
 }
 
-/* A plugin as a key names it: by its name (with a weight after ':'), or by its file, FILE.so:NAME or FILE.so whose last part is the name. */
+/* Compares a plugin's name with a word of a key: a name (with an optional weight after ':'), or a
+ * file, FILE.so:NAME or FILE.so whose last part is the name. */
 static bool is_named(const char *word, size_t size, const char *name, size_t n)
 {
     const char *end = word + size, *last = word;
@@ -260,15 +262,15 @@ static bool has_word(const char *list, const char *word, size_t n)
     return false;
 }
 
-/* A parameter of a plugin that the cell does not run is no part of it. */
-static bool uses(const struct grid *g, const char **value, const char *key)
+/* Returns false for a parameter of a plugin that the cell does not run. */
+static bool uses_axis(const struct grid *g, const char **value, const char *key)
 {
     const char *first = strchr(key, '.'), *second = first ? strchr(first + 1, '.') : NULL;
     if (!second) return true;
     const char *plugin = first + 1;
     const size_t n = (size_t)(second - plugin);
     const int32_t kind = config_kind_of_section(key);
-    if (!kind) return true; /* refused later, as any unknown key is */
+    if (!kind) return true; /* refused later like any unknown key */
     for (int32_t k = PLUGIN_FIRST_KIND; k <= PLUGIN_LAST_KIND; k++) {
         char choice[100];
         if (strcmp(CONFIG_KINDS[k].section, CONFIG_KINDS[kind].section) != 0) continue;
@@ -283,26 +285,26 @@ static bool uses(const struct grid *g, const char **value, const char *key)
 static bool same_values(const struct grid *g, const char **a, const char **b)
 {
     for (int64_t i = 0; i < g->plan->n_axes; i++)
-        if (a[i] != b[i]) return false; /* pointers into the axis's list */
+        if (a[i] != b[i]) return false; /* both point into the axis's list */
     return true;
 }
 
-static tare_status add_cell(struct grid *g, const int64_t *at)
+static tare_status add_combination(struct grid *g, const int64_t *at)
 {
     struct sweep_plan *p = g->plan;
     const char **all, **value;
     TRY(arena_new(g->a, &all, p->n_axes + 1, g->e));
     TRY(arena_new(g->a, &value, p->n_axes + 1, g->e));
     for (int64_t i = 0; i < p->n_axes; i++) all[i] = p->axes[i].values[at[g->dial[i]]];
-    for (int64_t i = 0; i < p->n_axes; i++) value[i] = uses(g, all, p->axes[i].key) ? all[i] : NULL;
+    for (int64_t i = 0; i < p->n_axes; i++) value[i] = uses_axis(g, all, p->axes[i].key) ? all[i] : NULL;
     for (int64_t c = 0; c < p->n_cells; c++)
         if (same_values(g, p->cells[c].value, value)) return TARE_OK;
     p->cells[p->n_cells++].value = value;
     return TARE_OK;
 }
 
-/* Dial d becomes dial 0. */
-static void turn_slowest(struct grid *g, int d)
+/* Moves dial d to position 0. */
+static void make_slowest(struct grid *g, int d)
 {
     const int64_t size = g->sizes[d];
     g->sizes[d] = g->sizes[0];
@@ -319,7 +321,7 @@ static tare_status make_cells(struct grid *g)
     }
     TRY(arena_new(g->a, &g->plan->cells, total, g->e));
     for (int64_t k = 0; k < total; k++) {
-        TRY(add_cell(g, at));
+        TRY(add_combination(g, at));
         for (int i = g->n_dials - 1; i >= 0 && ++at[i] == g->sizes[i]; i--) at[i] = 0;
     }
     return TARE_OK;
@@ -327,7 +329,8 @@ static tare_status make_cells(struct grid *g)
 
 /* ---------------------------------------------------------------- names of cells */
 
-/* A plugin's file is named by its last part: plugins/mine.so is mine. */
+/* Appends a value to a cell's name. Only the last part of a plugin's file is used: plugins/mine.so
+ * becomes mine. */
 static tare_status add_word(struct str *out, const char *text, struct err *e)
 {
     const char *end = strstr(text, ".so"), *slash = end ? strrchr(text, '/') : NULL;
@@ -339,7 +342,7 @@ static tare_status add_word(struct str *out, const char *text, struct err *e)
     return TARE_OK;
 }
 
-/* The seed comes last: bv_blend_temperature-0.1_seed-3. */
+/* Prints the cell's name with the seed last: bv_blend_temperature-0.1_seed-3. */
 static tare_status print_name(struct grid *g, const struct sweep_cell *c, struct str *out)
 {
     const struct sweep_plan *p = g->plan;
@@ -361,7 +364,8 @@ static tare_status name_cell(struct grid *g, int64_t index, struct str *text)
     TRY(print_name(g, c, text));
     bool clash = text->size > NAME_MOST || text->data[0] == '.';
     for (int64_t i = 0; !clash && i < index; i++) clash = !strcmp(g->plan->cells[i].name, text->data);
-    if (clash) { /* too long, or two values that read alike: a hash of the values makes it its own */
+    if (clash) {
+        /* too long, or equal texts for two values: a hash of the values makes the name unique */
         uint64_t hash = 0;
         for (int64_t i = 0; i < g->plan->n_axes; i++)
             if (c->value[i]) hash = fs_hash(c->value[i], (int64_t)strlen(c->value[i]), hash + (uint64_t)i);
@@ -386,7 +390,7 @@ static tare_status name_plan(struct grid *g)
         name = base;
     }
     if (strchr(name, '/'))
-        FAIL(g->e, TARE_E_CONFIG, "%s: sweep.name = %s: a name without '/'; dir gives the folder",
+        FAIL(g->e, TARE_E_CONFIG, "%s: sweep.name = %s: a name cannot contain '/'; dir sets the folder",
              config_where(g->c, "sweep", "name"), name);
     snprintf(path, sizeof path, "runs/%s", name);
     TRY(arena_strdup(g->a, name, -1, (char **)(uintptr_t)&g->plan->name, g->e));
@@ -412,7 +416,7 @@ tare_status sweep_grid(const struct config *c, struct arena *a, struct sweep_pla
             g.sizes[g.n_dials] = out->axes[i].n;
             g.dial[i] = g.n_dials++;
         }
-    if (!strcmp(out->axes[0].key, "run.seed")) turn_slowest(&g, g.dial[0]);
+    if (!strcmp(out->axes[0].key, "run.seed")) make_slowest(&g, g.dial[0]);
     for (int i = 0; i < g.n_dials; i++) TRY(check_repeats(&g, i));
     TRY(make_cells(&g));
     TRY(check_used(&g));

@@ -1,4 +1,5 @@
-/* What several cells need and one of them makes: PATH is made by whoever holds flock on PATH.making. */
+/* Files that several cells need and one of them makes: PATH is made by the process that holds flock
+ * on PATH.making. */
 #include "sweep/sweep.h"
 
 #include <errno.h>
@@ -16,12 +17,12 @@ bool sweep_is_locked(const char *file)
     return locked;
 }
 
-static void let_go(struct sweep_job *job, int i)
+static void unlock_file(struct sweep_job *job, int i)
 {
     char path[FS_PATH + 16];
     if (job->lock[i] < 0) return;
     snprintf(path, sizeof path, "%s.making", job->shared[i]);
-    unlink(path); /* whoever opened it before finds PATH there, or makes it */
+    unlink(path); /* a process that opened it before finds PATH, or makes it */
     close(job->lock[i]);
     job->lock[i] = -1;
 }
@@ -29,11 +30,11 @@ static void let_go(struct sweep_job *job, int i)
 void sweep_unlock_shared(struct sweep_job *job, bool all)
 {
     for (int i = 0; i < 2; i++)
-        if (job->lock[i] >= 0 && (all || fs_exists(job->shared[i]))) let_go(job, i);
+        if (job->lock[i] >= 0 && (all || fs_exists(job->shared[i]))) unlock_file(job, i);
 }
 
-/* *taken: PATH is there, or is ours to make. */
-static tare_status take(struct sweep_job *job, int i, bool *taken, struct err *e)
+/* *taken: PATH exists, or this process may make it. */
+static tare_status lock_file(struct sweep_job *job, int i, bool *taken, struct err *e)
 {
     char path[FS_PATH + 16], folder[FS_PATH];
     snprintf(path, sizeof path, "%s.making", job->shared[i]);
@@ -58,7 +59,7 @@ tare_status sweep_lock_shared(struct sweep_job *job, bool *ready, struct err *e)
     *ready = true;
     for (int i = 0; i < 2 && *ready; i++) {
         if (!job->shared[i] || fs_exists(job->shared[i])) continue;
-        const tare_status status = take(job, i, ready, e);
+        const tare_status status = lock_file(job, i, ready, e);
         if (status) {
             sweep_unlock_shared(job, true);
             return status;

@@ -1,11 +1,12 @@
-/* The names of metrics, so that a misspelt one is found before the first run and not in the table at the end. */
+/* Checks names of metrics, so that a misspelt one is found before the first run and not in the
+ * table at the end. */
 #include "sweep/sweep.h"
 
 #include "base/log.h"
 
 #include <string.h>
 
-/* What a run records (e2e/sweep holds a run's own metrics.jsonl against it). */
+/* Metrics that every run records (e2e/sweep compares the list with a run's metrics.jsonl). */
 static const char *const NAMES[] = {"reward/mean",
                                     "reward/std",
                                     "reward/all_correct_groups",
@@ -82,11 +83,12 @@ static const char *const NAMES[] = {"reward/mean",
                                     "time/evaluate",
                                     "time/refill"};
 
-/* What plugins report, with names of their own; subjects of rows; clusters. */
+/* Prefixes of metrics with open names: reports of plugins, subjects of rows, clusters. */
 static const char *const OPEN[] = {"estimator/", "objective/", "curriculum/",  "verifier/",
                                    "encoder/",   "codebook/",  "eval/reward/", "cluster/"};
 
-/* reward/NAME of a verifier that is one of several (a second one of a name is NAME_2 or so), or of the penalty for length. */
+/* Recognises reward/NAME, the reward of one of several verifiers (a second one of a name is NAME_2
+ * and so on) or of the penalty for length. */
 static bool is_component(const struct sweep *s, const char *name)
 {
     if (strncmp(name, "reward/", 7)) return false;
@@ -100,15 +102,15 @@ static bool is_component(const struct sweep *s, const char *name)
     return false;
 }
 
-/* Without what is after the colon. */
-static void name_of(const char *metric, char name[300])
+/* Copies the metric without its suffix after the colon. */
+static void base_name(const char *metric, char name[300])
 {
     const char *colon = strrchr(metric, ':');
     snprintf(name, 300, "%.*s", colon ? (int)(colon - metric) : 299, metric);
 }
 
-/* The names that a run has recorded of that kind ("estimator/"), the nearest first. */
-static void recorded(const struct run_data *d, const char *name, char *list, size_t room)
+/* Lists the recorded metrics with the same prefix ("estimator/"), the nearest first. */
+static void list_recorded(const struct run_data *d, const char *name, char *list, size_t capacity)
 {
     const size_t kind = strcspn(name, "/") + 1;
     const char *best = NULL;
@@ -117,12 +119,12 @@ static void recorded(const struct run_data *d, const char *name, char *list, siz
         if (!best || str_distance(name, d->series[i].name) < str_distance(name, best)) best = d->series[i].name;
     list[0] = 0;
     if (best && str_distance(name, best) <= 1 + (int64_t)strlen(name) / 3)
-        at += (size_t)snprintf(list, room, "did you mean %s? ", best);
+        at += (size_t)snprintf(list, capacity, "did you mean %s? ", best);
     size_t begun = at;
-    for (int64_t i = 0; i < d->n_series && at < room; i++)
+    for (int64_t i = 0; i < d->n_series && at < capacity; i++)
         if (!strncmp(d->series[i].name, name, kind))
-            at += (size_t)snprintf(list + at, room - at, "%s%s", at > begun ? ", " : "it records ", d->series[i].name);
-    if (at == begun) snprintf(list + at, room - at, "it records nothing under %.*s", (int)kind, name);
+            at += (size_t)snprintf(list + at, capacity - at, "%s%s", at > begun ? ", " : "it records ", d->series[i].name);
+    if (at == begun) snprintf(list + at, capacity - at, "it records nothing under %.*s", (int)kind, name);
 }
 
 void sweep_look_metric(struct sweep *s, const struct sweep_job *job)
@@ -132,16 +134,17 @@ void sweep_look_metric(struct sweep *s, const struct sweep_job *job)
     struct err e;
     char name[300], list[1200];
     if (s->metric_met) return;
-    name_of(s->plan.metric, name);
+    base_name(s->plan.metric, name);
     s->metric_met = !strncmp(name, "eval/", 5);
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES && !s->metric_met; i++) s->metric_met = !strcmp(NAMES[i], name);
     arena_init(&a, "metrics");
-    if (s->metric_met || run_data_read(job->dir, &a, &d, &e) || d.last_step < 1) return; /* nothing is recorded yet */
+    /* nothing is recorded yet */
+    if (s->metric_met || run_data_read(job->dir, &a, &d, &e) || d.last_step < 1) return;
     s->metric_met = true;
     if (run_data_find(&d, name)) return;
-    recorded(&d, name, list, sizeof list);
+    list_recorded(&d, name, list, sizeof list);
     log_warn(
-        "sweep.metric = %s: %s has made %lld step%s and not recorded it; %s. The runs go on; a table of another metric can be had with --metric",
+        "sweep.metric = %s: %s has made %lld step%s without recording it; %s. The runs continue; --metric makes a table of another metric",
         s->plan.metric, job->dir, (long long)d.last_step, d.last_step == 1 ? "" : "s", list);
 }
 
@@ -152,7 +155,7 @@ tare_status sweep_check_metric(const struct sweep *s, const char *what, const ch
     const struct run_data empty = {0};
     const char *best = NULL;
     if (run_data_value(&empty, metric, &none, e)) return err_as_config(err_prefix(e, "%s", what), e);
-    name_of(metric, name);
+    base_name(metric, name);
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
         if (!strcmp(NAMES[i], name)) return TARE_OK;
         if (!best || str_distance(name, NAMES[i]) < str_distance(name, best)) best = NAMES[i];

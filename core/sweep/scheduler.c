@@ -1,4 +1,4 @@
-/* The scheduler: keeps `concurrent` runs going until no cell is left. */
+/* The scheduler: keeps `concurrent` runs in progress until every cell is finished. */
 #include "sweep/sweep.h"
 
 #include "base/clock.h"
@@ -23,12 +23,12 @@ enum { POLL_NS = 20000000 }; /* a finished run is replaced within this time */
 
 struct scheduler {
     struct sweep *s;
-    int64_t first, end; /* the cells it works on */
+    int64_t first, end; /* range of cells to run */
     int64_t running, elsewhere, done, failed, waiting;
     int64_t finished_here;
-    double began, busy;     /* busy: seconds of finished runs, summed */
-    bool stopping, decided; /* decided: no more cells are started */
-    int64_t asked;          /* cells that were done when it was asked last */
+    double began, busy;     /* busy: total seconds of finished runs */
+    bool stopping, decided; /* decided: start no more cells */
+    int64_t asked;          /* number of finished cells at the last call of mode->enough */
     const struct sweep_mode *mode;
 };
 
@@ -39,7 +39,7 @@ static tare_status log_path(const struct sweep_job *job, char *path, struct err 
     return fs_join(path, job->dir, "log.txt", e);
 }
 
-static tare_status spawn(struct sweep_job *job, struct err *e)
+static tare_status spawn_run(struct sweep_job *job, struct err *e)
 {
     char path[FS_PATH];
     int64_t n = 0;
@@ -58,7 +58,8 @@ static tare_status spawn(struct sweep_job *job, struct err *e)
     posix_spawn_file_actions_addopen(&actions, 1, path, O_WRONLY | O_CREAT | O_APPEND, 0666);
     posix_spawn_file_actions_adddup2(&actions, 1, 2);
     posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP); /* a Ctrl-C is for us; we pass it on once */
+    /* the sweep receives Ctrl-C and forwards it once */
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
     posix_spawnattr_setpgroup(&attributes, 0);
     const int why = posix_spawn(&pid, "/proc/self/exe", &actions, &attributes, (char *const *)(uintptr_t)job->argv, environ);
     posix_spawn_file_actions_destroy(&actions);
@@ -68,7 +69,7 @@ static tare_status spawn(struct sweep_job *job, struct err *e)
     return TARE_OK;
 }
 
-/* The last message of a failed run's log; else its last line. */
+/* Returns the last error message in the log of a failed run, or else its last line. */
 static tare_status last_error(struct sweep *s, const struct sweep_job *job, int exit_status, const char **out, struct err *e)
 {
     char path[FS_PATH], message[1000] = "";
@@ -94,7 +95,7 @@ static const char *state_name(enum sweep_state state)
     return NAMES[state];
 }
 
-static tare_status record(struct scheduler *q, int64_t i, double seconds, double value, struct err *e)
+static tare_status record_cell(struct scheduler *q, int64_t i, double seconds, double value, struct err *e)
 {
     const struct sweep_job *job = &q->s->jobs[i];
     struct sweep_record r = {.dir = job->dir, .attempts = job->attempts, .seconds = seconds, .value = value};
@@ -143,23 +144,23 @@ static void report_cell(const struct scheduler *q, int64_t i, double seconds, do
              (long long)open, (long long)q->failed, left, q->s->plan.cells[i].name, what, seconds);
 }
 
-static tare_status start(struct scheduler *q, int64_t i, bool *started, struct err *e)
+static tare_status start_cell(struct scheduler *q, int64_t i, bool *started, struct err *e)
 {
     struct sweep_job *job = &q->s->jobs[i];
     TRY(sweep_lock_shared(job, started, e));
     if (!*started) return TARE_OK;
-    TRY(spawn(job, e));
+    TRY(spawn_run(job, e));
     job->state = SWEEP_RUNNING;
     job->attempts++;
     job->began = clock_seconds();
     q->running++;
     q->waiting--;
     log_debug("started %s", q->s->plan.cells[i].name);
-    return record(q, i, NAN, NAN, e);
+    return record_cell(q, i, NAN, NAN, e);
 }
 
-/* A run of ours has ended. */
-static tare_status ended(struct scheduler *q, int64_t i, int exit_status, struct err *e)
+/* Handles the end of a run started by this scheduler. */
+static tare_status run_ended(struct scheduler *q, int64_t i, int exit_status, struct err *e)
 {
     struct sweep_job *job = &q->s->jobs[i];
     const double seconds = clock_seconds() - job->began;
@@ -182,13 +183,13 @@ static tare_status ended(struct scheduler *q, int64_t i, int exit_status, struct
         q->failed++;
         TRY(last_error(q->s, job, exit_status, &job->error, e));
     }
-    TRY(record(q, i, seconds, value, e));
+    TRY(record_cell(q, i, seconds, value, e));
     if (job->state != SWEEP_PENDING) report_cell(q, i, seconds, value);
     return fault_point(0, "cell", q->done, e);
 }
 
-/* A run that an earlier sweep left going: it is over when its lock is free. */
-static tare_status look_elsewhere(struct scheduler *q, int64_t i, struct err *e)
+/* Checks a run left by an earlier sweep, which has ended once its lock is free. */
+static tare_status check_elsewhere(struct scheduler *q, int64_t i, struct err *e)
 {
     struct sweep_job *job = &q->s->jobs[i];
     char lock[FS_PATH], status[16];
@@ -207,38 +208,38 @@ static tare_status look_elsewhere(struct scheduler *q, int64_t i, struct err *e)
     job->state = SWEEP_DONE;
     q->done++;
     TRY(metric_of(q->s, job, &value, e));
-    TRY(record(q, i, NAN, value, e));
+    TRY(record_cell(q, i, NAN, value, e));
     report_cell(q, i, 0, value);
     return TARE_OK;
 }
 
-static tare_status reap(struct scheduler *q, struct err *e)
+static tare_status collect_ended(struct scheduler *q, struct err *e)
 {
     for (int64_t i = q->first; i < q->end; i++) {
         struct sweep_job *job = &q->s->jobs[i];
         int exit_status;
-        if (job->state == SWEEP_ELSEWHERE) TRY(look_elsewhere(q, i, e));
+        if (job->state == SWEEP_ELSEWHERE) TRY(check_elsewhere(q, i, e));
         if (job->state != SWEEP_RUNNING) continue;
         sweep_look_metric(q->s, job);
         sweep_unlock_shared(job, false);
         const pid_t got = waitpid((pid_t)job->pid, &exit_status, WNOHANG);
         if (got < 0 && errno != EINTR) FAIL(e, TARE_E_IO, "waiting for %s: %s", job->dir, strerror(errno));
-        if (got == (pid_t)job->pid) TRY(ended(q, i, exit_status, e));
+        if (got == (pid_t)job->pid) TRY(run_ended(q, i, exit_status, e));
     }
     return TARE_OK;
 }
 
-/* *blocked: cells are waiting, and none of them can start. */
-static tare_status fill(struct scheduler *q, struct err *e)
+/* Starts waiting cells while there are free places. */
+static tare_status start_waiting(struct scheduler *q, struct err *e)
 {
     for (int64_t i = q->first; i < q->end && q->running + q->elsewhere < q->s->concurrent && q->waiting; i++) {
         bool started;
-        if (q->s->jobs[i].state == SWEEP_PENDING) TRY(start(q, i, &started, e));
+        if (q->s->jobs[i].state == SWEEP_PENDING) TRY(start_cell(q, i, &started, e));
     }
     return TARE_OK;
 }
 
-static void terminate(const struct scheduler *q)
+static void terminate_runs(const struct scheduler *q)
 {
     for (int64_t i = q->first; i < q->end; i++)
         if (q->s->jobs[i].pid) kill((pid_t)q->s->jobs[i].pid, SIGTERM);
@@ -248,10 +249,10 @@ static void stop_all(struct scheduler *q)
 {
     q->stopping = true;
     log_warn("stopping: %lld runs save a checkpoint", (long long)q->running);
-    terminate(q);
+    terminate_runs(q);
 }
 
-/* Whatever else fails, no run goes on alone, and a process that is left would write into its folder. */
+/* Waits for all runs even after an error: a run left alone would keep writing into its folder. */
 static void wait_all(struct scheduler *q)
 {
     for (int64_t i = q->first; i < q->end; i++) {
@@ -264,11 +265,11 @@ static void wait_all(struct scheduler *q)
 
 static void stop_without_memory(void *ctx)
 {
-    terminate(ctx);
+    terminate_runs(ctx);
     wait_all(ctx);
 }
 
-static void ask(struct scheduler *q)
+static void ask_enough(struct scheduler *q)
 {
     if (!q->mode->enough || q->decided || q->asked == q->done) return;
     q->asked = q->done;
@@ -276,21 +277,21 @@ static void ask(struct scheduler *q)
     if (q->decided) log_info("every difference is decided; %lld cells are not run", (long long)q->waiting);
 }
 
-static tare_status work(struct scheduler *q, struct err *e)
+static tare_status run_cells(struct scheduler *q, struct err *e)
 {
     while (q->running || (!q->stopping && !q->decided && (q->waiting || q->elsewhere))) {
-        TRY(reap(q, e));
-        ask(q);
-        if (!q->stopping && !q->decided) TRY(fill(q, e));
+        TRY(collect_ended(q, e));
+        ask_enough(q);
+        if (!q->stopping && !q->decided) TRY(start_waiting(q, e));
         if (*signals_flag() && !q->stopping) stop_all(q);
         if (q->running || q->waiting || q->elsewhere) nanosleep(&(struct timespec){0, POLL_NS}, NULL);
     }
     return TARE_OK;
 }
 
-/* ---------------------------------------------------------------- the whole */
+/* ---------------------------------------------------------------- the sweep */
 
-static void count(struct scheduler *q)
+static void count_cells(struct scheduler *q)
 {
     for (int64_t i = q->first; i < q->end; i++) {
         const enum sweep_state state = q->s->jobs[i].state;
@@ -301,7 +302,7 @@ static void count(struct scheduler *q)
     }
 }
 
-static tare_status finish(struct scheduler *q, struct err *e)
+static tare_status report_end(struct scheduler *q, struct err *e)
 {
     const double seconds = clock_seconds() - q->began;
     if (q->finished_here)
@@ -329,7 +330,7 @@ tare_status sweep_run(struct sweep *s, const struct sweep_mode *mode, struct err
         q.first = mode->cell;
         q.end = mode->cell + 1;
     }
-    const bool is_new = !run_data_is_sweep(s->plan.dir); /* a refused one leaves no folder */
+    const bool is_new = !run_data_is_sweep(s->plan.dir); /* a refused sweep leaves no folder */
     if (is_new) TRY(sweep_check_cells(s, q.first, q.end, mode->check, e));
     if (mode->cell < 0) TRY(run_lock_take(s->plan.dir, &lock, e));
     signals_catch();
@@ -338,22 +339,22 @@ tare_status sweep_run(struct sweep *s, const struct sweep_mode *mode, struct err
     if (!status && mode->cell < 0) status = sweep_warn_changed(s, e);
     if (!status && !is_new) status = sweep_check_cells(s, q.first, q.end, mode->check, e);
     if (!status) {
-        count(&q);
+        count_cells(&q);
         log_info("%s: %lld cells, %lld done, %lld to run%s; %lld at a time, %lld thread%s each", s->plan.dir,
                  (long long)(q.end - q.first), (long long)q.done, (long long)(q.waiting + q.elsewhere),
                  q.failed ? ", some failed before (--retry)" : "", (long long)s->concurrent, (long long)s->threads,
                  s->threads == 1 ? "" : "s");
         json_stop_first(stop_without_memory, &q);
-        status = work(&q, e);
-        if (status && q.running) { /* an error of the sweep itself: the runs are stopped too */
+        status = run_cells(&q, e);
+        if (status && q.running) { /* an error of the sweep itself: stop the runs too */
             struct err ignored;
             stop_all(&q);
-            work(&q, &ignored);
-            wait_all(&q); /* of those whose end could not be recorded */
+            run_cells(&q, &ignored);
+            wait_all(&q); /* runs whose end could not be recorded */
         }
         json_stop_first(NULL, NULL);
     }
-    if (!status) status = finish(&q, e);
+    if (!status) status = report_end(&q, e);
     run_lock_release(lock);
     return status;
 }

@@ -1,4 +1,4 @@
-/* A Slurm array: one task a cell that is not done yet. */
+/* A Slurm array with one task for each unfinished cell. */
 #include "sweep/sweep.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ static tare_status shell_word(struct str *out, const char *text, struct err *e)
     return str_add(out, "'", 1, e);
 }
 
-/* "0-3,7,9-12" of the cells that wait */
+/* Appends the indices of waiting cells as "0-3,7,9-12". */
 static tare_status add_indices(const struct sweep *s, struct str *out, struct err *e)
 {
     const char *comma = "";
@@ -36,7 +36,7 @@ tare_status sweep_slurm_script(const struct sweep *s, struct str *out, struct er
 {
     char here[FS_PATH], self[FS_PATH];
     const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n < 0 || !getcwd(here, sizeof here)) FAIL(e, TARE_E_IO, "where this program is cannot be told: %s", strerror(errno));
+    if (n < 0 || !getcwd(here, sizeof here)) FAIL(e, TARE_E_IO, "cannot find the path of this program: %s", strerror(errno));
     self[n] = 0;
     TRY(str_addf(out, e, "#!/bin/bash\n#SBATCH --job-name=%s\n#SBATCH --array=", s->plan.name));
     TRY(add_indices(s, out, e));
@@ -71,7 +71,8 @@ tare_status sweep_slurm_submit(struct sweep *s, struct err *e)
     const char *argv[] = {"sbatch", path, NULL};
     const int why = posix_spawnp(&pid, "sbatch", NULL, NULL, (char *const *)(uintptr_t)argv, environ);
     if (why)
-        FAIL(e, TARE_E_NOT_FOUND, "sbatch cannot be started (%s); the script is %s, submit it where Slurm is", strerror(why), path);
+        FAIL(e, TARE_E_NOT_FOUND, "sbatch cannot be started (%s); the script is %s, submit it on a Slurm machine", strerror(why),
+             path);
     while (waitpid(pid, &exit_status, 0) < 0)
         if (errno != EINTR) FAIL(e, TARE_E_IO, "waiting for sbatch: %s", strerror(errno));
     if (!WIFEXITED(exit_status) || WEXITSTATUS(exit_status)) FAIL(e, TARE_E_STATE, "sbatch refused %s; its message is above", path);

@@ -1,4 +1,5 @@
-/* Lines of [sweep] for the parameters that a plugin declares sweepable, around their defaults and within their ranges. */
+/* Suggests lines of [sweep] for the parameters that a plugin declares sweepable, around their
+ * defaults and within their ranges. */
 #include "sweep/sweep.h"
 
 #include "plugin/plugin.h"
@@ -11,7 +12,7 @@ static bool is_bounded(const tare_param *p)
     return (p->min != 0 || p->max != 0) && p->max < 1e12 && p->min > -1e12;
 }
 
-static double clamp(const tare_param *p, double x)
+static double clamp_range(const tare_param *p, double x)
 {
     if (p->min == 0 && p->max == 0) return x;
     return fmin(fmax(x, p->min), p->max);
@@ -21,8 +22,8 @@ static tare_status suggest_float(const tare_param *p, double d, struct str *out,
 {
     char low[40], high[40];
     if (p->flags & TARE_LOG_SCALE && d > 0) {
-        sweep_number(low, clamp(p, d / 10));
-        sweep_number(high, clamp(p, d * 10));
+        sweep_number(low, clamp_range(p, d / 10));
+        sweep_number(high, clamp_range(p, d * 10));
         if (strcmp(low, "0")) return str_addf(out, e, "log %s..%s x 5", low, high);
     }
     if (is_bounded(p)) {
@@ -31,7 +32,8 @@ static tare_status suggest_float(const tare_param *p, double d, struct str *out,
         const double to = p->flags & TARE_BELOW_MAX ? p->max - span / 10 : p->max;
         return str_addf(out, e, "%s..%s x 5", sweep_number(low, from), sweep_number(high, to));
     }
-    if (d > 0) return str_addf(out, e, "%s..%s x 4", sweep_number(low, clamp(p, d / 2)), sweep_number(high, clamp(p, d * 2)));
+    if (d > 0)
+        return str_addf(out, e, "%s..%s x 4", sweep_number(low, clamp_range(p, d / 2)), sweep_number(high, clamp_range(p, d * 2)));
     return str_addf(out, e, "%s, 1", sweep_number(low, d));
 }
 
@@ -42,7 +44,7 @@ static tare_status suggest_int(const tare_param *p, double d, struct str *out, s
     if (is_bounded(p) && p->max - p->min <= 8) return str_addf(out, e, "%.0f..%.0f", p->min, p->max);
     const char *comma = "";
     for (int i = 0; i < 5; i++) {
-        const double x = clamp(p, d != 0 ? floor(d * FACTORS[i]) : (double)(1 << i));
+        const double x = clamp_range(p, d != 0 ? floor(d * FACTORS[i]) : (double)(1 << i));
         if (x == last) continue;
         TRY(str_addf(out, e, "%s%.0f", comma, x));
         comma = ", ";
@@ -51,7 +53,7 @@ static tare_status suggest_int(const tare_param *p, double d, struct str *out, s
     return TARE_OK;
 }
 
-static tare_status suggest(const struct plugin *p, const tare_param *q, struct str *out, struct err *e)
+static tare_status suggest_param(const struct plugin *p, const tare_param *q, struct str *out, struct err *e)
 {
     double d = 0;
     struct err ignored;
@@ -95,8 +97,8 @@ tare_status sweep_suggest(const char *name, struct str *out, struct err *e)
     TRY(str_add(out, "[sweep]\n", -1, e));
     for (uint32_t i = 0; i < p->desc.n_params; i++) {
         if (!(p->params[i].flags & TARE_SWEEPABLE)) continue;
-        TRY(suggest(p, &p->params[i], out, e));
+        TRY(suggest_param(p, &p->params[i], out, e));
         n++;
     }
-    return n ? TARE_OK : str_addf(out, e, "; %s declares no parameter sweepable\n", p->desc.name);
+    return n ? TARE_OK : str_addf(out, e, "; %s has no sweepable parameters\n", p->desc.name);
 }

@@ -1,4 +1,5 @@
-/* Opening a sweep: every cell's configuration made and checked before the first run starts; and how far each cell is. */
+/* Opens a sweep: prepares and checks every cell's configuration before the first run starts, and
+ * finds the progress of each cell. */
 #include "sweep/sweep.h"
 
 #include "base/limits.h"
@@ -11,21 +12,21 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---------------------------------------------------------------- a configuration as sorted lines */
+/* ---------------------------------------------------------------- configuration lines */
 
 static int by_text(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* What does not change a run's numbers; and the day on which it was started. */
+/* Returns true for keys that do not change a run's numbers, and for the date of its start. */
 static bool is_neutral(const char *section, const char *line)
 {
     if (!strcmp(section, "[data]") && !strncmp(line, "date ", 5)) return true;
     return !strcmp(section, "[sweep]") || !strcmp(section, "[log]") || (!strcmp(section, "[run]") && !strncmp(line, "threads ", 8));
 }
 
-/* "[section] key = value" lines, sorted, so that the order of a file's lines does not matter. */
+/* Collects "[section] key = value" lines, sorted, so that the order in the file does not matter. */
 static tare_status config_lines(const struct config *c, struct arena *a, const char **out, struct err *e)
 {
     OWNED(str_free) struct str text = {0}, line = {0}, sorted = {0};
@@ -50,7 +51,7 @@ static tare_status config_lines(const struct config *c, struct arena *a, const c
     return arena_strdup(a, sorted.data, sorted.size, (char **)(uintptr_t)out, e);
 }
 
-/* The first line in which two configurations differ, for a message. */
+/* Finds the first line in which two configurations differ, for a message. */
 static void first_difference(const char *a, const char *b, char *out, size_t size)
 {
     while (*a && *b) {
@@ -71,7 +72,7 @@ struct arguments {
     struct err *e;
 };
 
-/* format with x for 1 and y for 2 */
+/* Appends an argument: format, with x for the first %s and y for the second. */
 static tare_status add_argument(struct arguments *to, const char *format, const char *x, const char *y)
 {
     struct err *e = to->e;
@@ -82,7 +83,7 @@ static tare_status add_argument(struct arguments *to, const char *format, const 
     return arena_strdup(to->arena, text.data, text.size, (char **)(uintptr_t)&to->list[to->n++], e);
 }
 
-/* tare train FILE overrides axes run.dir run.name run.threads; room for --resume is left. */
+/* Builds "tare train FILE overrides axes run.dir run.name run.threads", with space for --resume. */
 static tare_status make_arguments(struct sweep *s, const struct sweep_cell *cell, struct sweep_job *job, struct err *e)
 {
     char threads[32];
@@ -112,7 +113,7 @@ static tare_status check_plugin(const struct config *c, const char *name, int32_
     return plugin_params(p, c->params, &a, &values, e);
 }
 
-/* A table of a metric that no run records would be found out only at the end. */
+/* Checks the metric now: an unknown one would be noticed only at the end. */
 static tare_status check_metric(const struct sweep *s, const struct config *c, struct err *e)
 {
     if (strncmp(s->plan.metric, "eval/", 5) || (*c->data.eval && (c->eval.after || c->eval.every))) return TARE_OK;
@@ -139,7 +140,8 @@ static tare_status take_config(struct sweep *s, struct sweep_job *job, const str
     return TARE_OK;
 }
 
-/* "cell lr-0.1 (train.lr = 0.1)": what the message calls the command line is an axis. */
+/* Turns the "command line" of a message into the cell and its axis values: "cell lr-0.1 (train.lr =
+ * 0.1)". */
 tare_status sweep_name_cell(const struct sweep *s, int64_t i, struct err *e)
 {
     char values[300] = "";
@@ -148,7 +150,8 @@ tare_status sweep_name_cell(const struct sweep *s, int64_t i, struct err *e)
     for (int64_t k = 0; k < s->plan.n_axes && n < sizeof values; k++)
         if (cell->value[k])
             n += (size_t)snprintf(values + n, sizeof values - n, "%s%s = %s", n ? ", " : "", s->plan.axes[k].key, cell->value[k]);
-    const int64_t cut = str_utf8_error(values, (int64_t)strlen(values)); /* a character cut through by the limit */
+    /* drops a character cut by the limit */
+    const int64_t cut = str_utf8_error(values, (int64_t)strlen(values));
     if (cut) values[cut - 1] = 0;
     return err_prefix(e, "cell %s (%s%s)", cell->name, values, n < sizeof values ? "" : "...");
 }
@@ -181,7 +184,7 @@ static tare_status option_int(const struct config *c, const char *key, int64_t l
     *out = least;
     if (!text) return TARE_OK;
     if (str_to_int(text, out, e) || *out < least || *out > 4096)
-        FAIL(e, TARE_E_CONFIG, "%s: sweep.%s = %s: allowed are %lld to 4096", config_where(c, "sweep", key), key, text,
+        FAIL(e, TARE_E_CONFIG, "%s: sweep.%s = %s: must be from %lld to 4096", config_where(c, "sweep", key), key, text,
              (long long)least);
     return TARE_OK;
 }
@@ -230,9 +233,9 @@ tare_status sweep_begin(struct sweep *s, struct err *e)
     return sweep_db_open(s->plan.dir, &s->db, e);
 }
 
-/* ---------------------------------------------------------------- how far */
+/* ---------------------------------------------------------------- progress */
 
-/* The folder's run was made by the configuration that the cell has now. */
+/* Checks that the run in the cell's folder was made with the cell's current configuration. */
 static tare_status check_same(struct sweep *s, const struct sweep_job *job, struct err *e)
 {
     char path[FS_PATH], difference[400];
@@ -252,7 +255,7 @@ static tare_status check_same(struct sweep *s, const struct sweep_job *job, stru
     return TARE_OK;
 }
 
-static tare_status look(struct sweep *s, int64_t i, bool retry, struct err *e)
+static tare_status find_progress(struct sweep *s, int64_t i, bool retry, struct err *e)
 {
     struct sweep_job *job = &s->jobs[i];
     struct sweep_record known;
@@ -279,6 +282,6 @@ static tare_status look(struct sweep *s, int64_t i, bool retry, struct err *e)
 tare_status sweep_look(struct sweep *s, bool retry, struct err *e)
 {
     TRY(sweep_db_check(s->db, retry, e));
-    for (int64_t i = 0; i < s->plan.n_cells; i++) TRY(look(s, i, retry, e));
+    for (int64_t i = 0; i < s->plan.n_cells; i++) TRY(find_progress(s, i, retry, e));
     return TARE_OK;
 }

@@ -1,4 +1,4 @@
-/* The values of one axis: a list whose items are texts or ranges. */
+/* Parses the values of one axis: a list of texts and ranges. */
 #include "sweep/sweep.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ struct list {
     struct err *e;
 };
 
-static tare_status add(struct list *l, const char *text, int64_t size)
+static tare_status add_value(struct list *l, const char *text, int64_t size)
 {
     if (l->n == VALUES_MOST) FAIL(l->e, TARE_E_CONFIG, "%s: more than %d values", l->where, VALUES_MOST);
     if (l->n == l->capacity) {
@@ -30,7 +30,8 @@ static tare_status add(struct list *l, const char *text, int64_t size)
 
 const char *sweep_number(char *buffer, double x)
 {
-    if (x == floor(x) && fabs(x) < 1e15) { /* the shortest text of 10 is 1e+01, which is no whole number to a reader */
+    if (x == floor(x) && fabs(x) < 1e15) {
+        /* the shortest text of 10 is 1e+01, which does not look like a whole number */
         snprintf(buffer, 32, "%.0f", x);
         return buffer;
     }
@@ -40,10 +41,11 @@ const char *sweep_number(char *buffer, double x)
 static tare_status add_number(struct list *l, double x)
 {
     char text[40];
-    return add(l, sweep_number(text, x), -1);
+    return add_value(l, sweep_number(text, x), -1);
 }
 
-/* x[i] between low and high, rounded to 6 digits so that names and texts stay short; the ends exact. */
+/* Adds count values between low and high, rounded to 6 digits so that names and texts stay short;
+ * the ends are exact. */
 static tare_status add_points(struct list *l, double low, double high, int64_t count, bool ratio)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -73,7 +75,8 @@ static tare_status add_steps(struct list *l, double low, double high, double ste
     return TARE_OK;
 }
 
-/* "LOW..HIGH", "LOW..HIGH step S", "[log] LOW..HIGH x N". Not a range at all: *is_range = false. */
+/* Parses "LOW..HIGH", "LOW..HIGH step S" or "[log] LOW..HIGH x N". *is_range = false for other
+ * items. */
 static tare_status add_range(struct list *l, const char *item, bool *is_range)
 {
     char text[200], *dots, *tail;
@@ -96,7 +99,7 @@ static tare_status add_range(struct list *l, const char *item, bool *is_range)
     tail += strspn(tail, " ");
     if (str_to_double(text, &low, &ignored) || str_to_double(dots + 2, &high, &ignored)) {
         if (ratio) FAIL(l->e, TARE_E_CONFIG, "%s: '%s': expected log LOW..HIGH x COUNT", l->where, item);
-        return TARE_OK; /* a path with .. in it */
+        return TARE_OK; /* a path that contains .. */
     }
     *is_range = true;
     const bool times = tail[0] == 'x' && tail[1] == ' ', by = !strncmp(tail, "step ", 5);
@@ -104,8 +107,8 @@ static tare_status add_range(struct list *l, const char *item, bool *is_range)
         (by && (str_to_double(tail + 5, &step, &ignored) || !(step > 0))) || (ratio && !times))
         FAIL(l->e, TARE_E_CONFIG, "%s: '%s': expected LOW..HIGH, LOW..HIGH step S, LOW..HIGH x COUNT or log LOW..HIGH x COUNT",
              l->where, item);
-    if (high < low) FAIL(l->e, TARE_E_CONFIG, "%s: '%s': the range ends below its beginning", l->where, item);
-    if (ratio && !(low > 0)) FAIL(l->e, TARE_E_CONFIG, "%s: '%s': a range in equal ratios begins above 0", l->where, item);
+    if (high < low) FAIL(l->e, TARE_E_CONFIG, "%s: '%s': the end of a range must be above its start", l->where, item);
+    if (ratio && !(low > 0)) FAIL(l->e, TARE_E_CONFIG, "%s: '%s': a range in equal ratios must start above 0", l->where, item);
     if (!*tail && (low != floor(low) || high != floor(high)))
         FAIL(l->e, TARE_E_CONFIG, "%s: '%s': give a step (step 0.1) or a count (x 5)", l->where, item);
     return times ? add_points(l, low, high, count, ratio) : add_steps(l, low, high, step);
@@ -124,7 +127,7 @@ tare_status sweep_values(const char *text, const char *where, struct arena *a, c
         if (last <= at) FAIL(e, TARE_E_CONFIG, "%s: an empty value in '%s'; remove the separator", where, text);
         TRY(arena_strdup(a, at, last - at, &item, e));
         TRY(add_range(&l, item, &is_range));
-        if (!is_range) TRY(add(&l, item, -1));
+        if (!is_range) TRY(add_value(&l, item, -1));
         if (!*end) break;
         at = end + 1;
     }

@@ -1,4 +1,4 @@
-/* Functions, tests, and the filters that are not about strings. */
+/* Functions, tests, and the filters that do not take strings. */
 #include "base/utf8.h"
 #include "template/internal.h"
 
@@ -47,7 +47,8 @@ static tare_status do_range(struct call *c, struct value *out)
     int64_t bound[3] = {0, 0, 1};
     for (int k = 0; k < 3; k++) {
         if (!c->arg[k]) continue;
-        if (c->arg[k]->type != V_INT) return render_fail(c->r, c->line, "range takes whole numbers, not %s", type_name(*c->arg[k]));
+        if (c->arg[k]->type != V_INT)
+            return render_fail(c->r, c->line, "range needs whole numbers, not %s", value_type_name(*c->arg[k]));
         bound[k] = c->arg[k]->i;
     }
     if (!c->arg[1]) {
@@ -87,12 +88,13 @@ static tare_status filter_length(struct call *c, struct value *out)
 {
     struct list *items;
     if (c->self.type == V_STRING) return *out = value_int(value_count_chars(c->self.s)), TARE_OK;
-    TRY(iterate(c->r, c->line, c->self, &items));
+    TRY(value_iterate(c->r, c->line, c->self, &items));
     *out = value_int(items->n);
     return TARE_OK;
 }
 
-/* -1: all on one line. As Python's json: a number below 0 is 0, lines without spaces before them. */
+/* Reads the indent of tojson; -1: everything on one line. As in Python's json, a negative number
+ * counts as 0: line breaks without spaces. */
 static tare_status json_indent(const struct call *c, int64_t *indent)
 {
     enum { MOST = 64 };
@@ -114,28 +116,28 @@ static tare_status filter_tojson(struct call *c, struct value *out)
     return template_keep_text(c->r, c->line, &text, out);
 }
 
-static tare_status ends(struct call *c, bool last, struct value *out)
+static tare_status end_item(struct call *c, bool last, struct value *out)
 {
     struct list *items;
-    TRY(iterate(c->r, c->line, c->self, &items));
+    TRY(value_iterate(c->r, c->line, c->self, &items));
     *out = items->n ? items->items[last ? items->n - 1 : 0] : (struct value){.type = V_UNDEFINED, .s = {"item", 4}};
     return TARE_OK;
 }
 
 static tare_status filter_first(struct call *c, struct value *out)
 {
-    return ends(c, false, out);
+    return end_item(c, false, out);
 }
 
 static tare_status filter_last(struct call *c, struct value *out)
 {
-    return ends(c, true, out);
+    return end_item(c, true, out);
 }
 
 static tare_status filter_list(struct call *c, struct value *out)
 {
     struct list *items;
-    TRY(iterate(c->r, c->line, c->self, &items));
+    TRY(value_iterate(c->r, c->line, c->self, &items));
     TRY(value_new_list(c->r, c->line, items->n, out));
     for (int64_t i = 0; i < items->n; i++) out->list->items[i] = items->items[i];
     return TARE_OK;
@@ -163,22 +165,25 @@ static tare_status filter_string(struct call *c, struct value *out)
     return template_as_text(c->r, c->line, c->self, &out->s);
 }
 
-/* c where Python's int() and float() look for digits: a digit of any script is that of ASCII, other white space than ASCII's a blank. */
+/* Maps c to ASCII as Python's int() and float() do: a digit of any script to its ASCII digit,
+ * non-ASCII white space to a blank. */
 static char plain_digit(int32_t c)
 {
     int32_t zero = c;
     if (c < 127) return (char)c;
     if (value_is_python_space(c)) return ' ';
     if (utf8proc_category(c) != UTF8PROC_CATEGORY_ND) return '?';
-    while (utf8proc_category(zero - 1) == UTF8PROC_CATEGORY_ND) zero--; /* a script's digits lie together, one set after another */
+    /* the digits of a script are consecutive, and sets may be adjacent */
+    while (utf8proc_category(zero - 1) == UTF8PROC_CATEGORY_ND) zero--;
     return (char)('0' + (c - zero) % 10);
 }
 
-/* t with nothing but digits, signs, points and exponents, or empty where Python's int() and float() read no number. */
+/* Copies t if it has only digits, signs, points and exponents; leaves out empty if Python's int()
+ * and float() would not read a number. */
 static tare_status plain_number(struct call *c, tare_text t, struct str *out)
 {
     const unsigned char *p = (const unsigned char *)t.data, *end = p + t.size;
-    TRY(spend(c->r, c->line, t.size / 4));
+    TRY(render_spend(c->r, c->line, t.size / 4));
     while (p < end) {
         const char next = plain_digit(utf8_next(&p));
         TRY(str_add(out, &next, 1, c->r->e));
@@ -226,23 +231,24 @@ static tare_status filter_abs(struct call *c, struct value *out)
 {
     if (c->self.type == V_FLOAT) return *out = (struct value){.type = V_FLOAT, .f = fabs(c->self.f)}, TARE_OK;
     if (c->self.type != V_INT || c->self.i == INT64_MIN)
-        return render_fail(c->r, c->line, "abs needs a number, not %s", type_name(c->self));
+        return render_fail(c->r, c->line, "abs needs a number, not %s", value_type_name(c->self));
     *out = value_int(c->self.i < 0 ? -c->self.i : c->self.i);
     return TARE_OK;
 }
 
-/* What a filter goes through: of what is not true there is nothing, whatever it is. */
-static tare_status members(struct call *c, struct list **items)
+/* Returns the members that a filter iterates over: none for any false value. */
+static tare_status list_members(struct call *c, struct list **items)
 {
     struct value none;
-    if (value_truthy(c->self)) return iterate(c->r, c->line, c->self, items);
+    if (value_truthy(c->self)) return value_iterate(c->r, c->line, c->self, items);
     TRY(value_new_list(c->r, c->line, 0, &none));
     *items = none.list;
     return TARE_OK;
 }
 
-/* The test named by argument k, or truth; applied to v with the arguments after it. */
-static tare_status passes(struct call *c, int k, struct value v, bool *out)
+/* Applies the test named by argument k, with the arguments after it, to v; without one tests for
+ * truth. */
+static tare_status passes_test(struct call *c, int k, struct value v, bool *out)
 {
     struct value yes;
     *out = value_truthy(v);
@@ -259,16 +265,16 @@ static tare_status passes(struct call *c, int k, struct value v, bool *out)
 static tare_status select_items(struct call *c, bool attribute, bool keep, struct value *out)
 {
     struct list *items;
-    TRY(members(c, &items));
+    TRY(list_members(c, &items));
     TRY(value_new_list(c->r, c->line, items->n, out));
     out->list->n = 0;
     if (attribute && c->arg[0]->type != V_STRING) return render_fail(c->r, c->line, "the name of an attribute is needed");
     for (int64_t i = 0; i < items->n; i++) {
         struct value v = items->items[i];
         bool yes;
-        TRY(spend(c->r, c->line, 1));
+        TRY(render_spend(c->r, c->line, 1));
         if (attribute) TRY(value_get_attribute(c->r, c->line, items->items[i], c->arg[0]->s, &v));
-        TRY(passes(c, attribute, v, &yes));
+        TRY(passes_test(c, attribute, v, &yes));
         if (yes == keep) out->list->items[out->list->n++] = items->items[i];
     }
     return TARE_OK;
@@ -299,7 +305,7 @@ static tare_status filter_map(struct call *c, struct value *out)
 {
     struct list *items;
     const struct builtin *filter = NULL;
-    TRY(members(c, &items));
+    TRY(list_members(c, &items));
     if (!c->arg[1]) {
         filter = c->arg[0] && c->arg[0]->type == V_STRING ? template_find_filter(c->arg[0]->s) : NULL;
         if (!filter) return render_fail(c->r, c->line, "map takes attribute=\"name\", or the name of a supported filter");
@@ -308,7 +314,7 @@ static tare_status filter_map(struct call *c, struct value *out)
     }
     TRY(value_new_list(c->r, c->line, items->n, out));
     for (int64_t i = 0; i < items->n; i++) {
-        TRY(spend(c->r, c->line, 1));
+        TRY(render_spend(c->r, c->line, 1));
         struct call inner = {.r = c->r, .line = c->line, .self = items->items[i]};
         if (filter)
             TRY(template_call_builtin(&inner, filter, &out->list->items[i]));
@@ -363,56 +369,56 @@ TYPE_TEST(is_sequence, v.type == V_STRING || v.type == V_LIST || v.type == V_UND
 TYPE_TEST(is_true, v.type == V_BOOL && v.i)
 TYPE_TEST(is_false, v.type == V_BOOL && !v.i)
 
-static tare_status compare(struct call *c, enum operation op, struct value *out)
+static tare_status compare_values(struct call *c, enum operation op, struct value *out)
 {
-    return binary(c->r, c->line, op, c->self, *c->arg[0], out);
+    return value_binary(c->r, c->line, op, c->self, *c->arg[0], out);
 }
 
 static tare_status is_equal(struct call *c, struct value *out)
 {
-    return compare(c, OP_EQ, out);
+    return compare_values(c, OP_EQ, out);
 }
 
 static tare_status is_unequal(struct call *c, struct value *out)
 {
-    return compare(c, OP_NE, out);
+    return compare_values(c, OP_NE, out);
 }
 
 static tare_status is_less(struct call *c, struct value *out)
 {
-    return compare(c, OP_LT, out);
+    return compare_values(c, OP_LT, out);
 }
 
 static tare_status is_greater(struct call *c, struct value *out)
 {
-    return compare(c, OP_GT, out);
+    return compare_values(c, OP_GT, out);
 }
 
 static tare_status is_in(struct call *c, struct value *out)
 {
-    return compare(c, OP_IN, out);
+    return compare_values(c, OP_IN, out);
 }
 
-static tare_status divides(struct call *c, struct value by, int64_t rest, struct value *out)
+static tare_status test_remainder(struct call *c, struct value by, int64_t rest, struct value *out)
 {
-    TRY(binary(c->r, c->line, OP_MOD, c->self, by, out));
+    TRY(value_binary(c->r, c->line, OP_MOD, c->self, by, out));
     *out = value_bool(out->type == V_INT ? out->i == rest : out->f == (double)rest);
     return TARE_OK;
 }
 
 static tare_status is_divisible(struct call *c, struct value *out)
 {
-    return divides(c, *c->arg[0], 0, out);
+    return test_remainder(c, *c->arg[0], 0, out);
 }
 
 static tare_status is_even(struct call *c, struct value *out)
 {
-    return divides(c, value_int(2), 0, out);
+    return test_remainder(c, value_int(2), 0, out);
 }
 
 static tare_status is_odd(struct call *c, struct value *out)
 {
-    return divides(c, value_int(2), 1, out);
+    return test_remainder(c, value_int(2), 1, out);
 }
 
 static const struct builtin tests[] = {

@@ -1,11 +1,12 @@
-/* Upper, lower and title case of texts, as Python's str has them. */
+/* Upper, lower and title case of texts, as in Python's str. */
 #include "base/utf8.h"
 #include "template/internal.h"
 
 #include <string.h>
 #include <utf8proc.h>
 
-/* Characters that become several (Unicode's SpecialCasing.txt, what holds in all languages): in upper case, as the first of a word. */
+/* Characters that map to several (Unicode's SpecialCasing.txt, the rules that hold in all
+ * languages), in upper case and in title case. */
 static const struct special {
     int32_t code;
     const char *upper, *title;
@@ -33,7 +34,7 @@ static const struct special {
     {0xFB16, "ՎՆ", "Վն"}, {0xFB17, "ՄԽ", "Մխ"},
 };
 
-static const char *several(int32_t ch, bool title)
+static const char *special_case(int32_t ch, bool title)
 {
     for (size_t i = 0; ch >= SPECIAL[0].code && i < sizeof SPECIAL / sizeof *SPECIAL; i++)
         if (SPECIAL[i].code == ch) return title ? SPECIAL[i].title : SPECIAL[i].upper;
@@ -47,7 +48,8 @@ static bool is_cased(int32_t c)
            utf8proc_toupper(c) != c || c == 0xAA || c == 0xBA;
 }
 
-/* What does not end a word for the sigma at its end: marks, modifiers, and punctuation that stands inside of words. */
+/* Returns whether a character does not end a word for a final sigma: marks, modifiers, and
+ * punctuation inside words. */
 static bool is_passed_over(int32_t c)
 {
     static const int32_t INSIDE[] = {0x27,   0x2E,   0x3A,   0xB7,   0x387,  0x55F,  0x5F4,  0x2018, 0x2019,
@@ -70,7 +72,7 @@ struct span {
     const unsigned char *begin, *end;
 };
 
-/* The character before p, and p at it. */
+/* Returns the character before p and moves p to it. */
 static int32_t step_back(const unsigned char **p)
 {
     const unsigned char *q;
@@ -81,7 +83,7 @@ static int32_t step_back(const unsigned char **p)
     return utf8_next(&q);
 }
 
-/* Whether a capital sigma at p ends a word of the span. */
+/* Returns whether a capital sigma at p ends a word of the span. */
 static bool ends_word(struct span s, const unsigned char *p)
 {
     const unsigned char *back = p, *on = p;
@@ -109,7 +111,7 @@ static int put_lower(char *out, struct span s, const unsigned char *p, int32_t c
 
 static int put_raised(char *out, int32_t ch, bool title)
 {
-    const char *more = several(ch, title);
+    const char *more = special_case(ch, title);
     if (!more) return utf8_put(out, title ? utf8proc_totitle(ch) : utf8proc_toupper(ch));
     memcpy(out, more, strlen(more));
     return (int)strlen(more);
@@ -125,16 +127,19 @@ tare_status template_change_case(struct call *c, enum text_case how, struct valu
     tare_text text;
     TRY(template_as_text(c->r, c->line, c->self, &text));
     OWNED(str_free) struct str changed = {0};
-    TRY(spend(c->r, c->line, text.size / 8));
-    TRY(str_reserve(&changed, 3 * text.size + 8, c->r->e)); /* a mapped character is at most three times as long */
-    bool inside = false;                                    /* a word (title, words), or after the first character (capitalize) */
+    TRY(render_spend(c->r, c->line, text.size / 8));
+    /* a mapped character is at most three times as long */
+    TRY(str_reserve(&changed, 3 * text.size + 8, c->r->e));
+    /* inside a word (title, words), or past the first character (capitalize) */
+    bool inside = false;
     struct span s = {(const unsigned char *)text.data, (const unsigned char *)text.data + text.size};
     for (const unsigned char *p = s.begin, *at = p; p < s.end; at = p) {
         const int32_t ch = utf8_next(&p);
         const bool raise = how == CASE_UPPER || (how != CASE_LOWER && !inside);
         char *to = changed.data + changed.size;
         changed.size += raise ? put_raised(to, ch, how == CASE_TITLE || how == CASE_CAPITAL) : put_lower(to, s, at, ch);
-        if (how == CASE_WORDS && !inside) s.begin = p; /* the filter lowers the rest of a word by itself */
+        /* the title filter lower-cases the rest of a word separately */
+        if (how == CASE_WORDS && !inside) s.begin = p;
         inside = how == CASE_CAPITAL || (how == CASE_WORDS ? !begins_word(ch) : is_cased(ch));
     }
     return template_keep_text(c->r, c->line, &changed, out);

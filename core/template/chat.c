@@ -16,7 +16,8 @@ struct chat {
     json_t *variables; /* bos_token, eos_token, ... */
 };
 
-/* chat_template of tokenizer_config.json: a string, or a list of {"name","template"} of which "default" is taken. */
+/* Reads chat_template of tokenizer_config.json: a string, or a list of {"name","template"} from
+ * which "default" is used. */
 static const json_t *template_of(const json_t *config)
 {
     const json_t *t = json_object_get(config, "chat_template"), *entry;
@@ -63,7 +64,7 @@ static tare_status read_template(struct chat *c, const char *folder, const char 
     if (!json_is_string(t))
         FAIL(
             e, TARE_E_NOT_FOUND,
-            "%s has no chat template (neither chat_template.jinja nor chat_template in tokenizer_config.json); give one with data.chat_template or template=FILE, or set data.prompt = plain",
+            "%s has no chat template (neither chat_template.jinja nor chat_template in tokenizer_config.json); set one with data.chat_template or template=FILE, or set data.prompt = plain",
             folder);
     snprintf(path, sizeof path, "%.4000s (chat_template)", config_path);
     return template_parse(json_string_value(t), (int64_t)json_string_length(t), path, &c->template, e);
@@ -99,7 +100,7 @@ tare_status chat_load(const char *folder, const char *file, struct chat **out, s
     return TARE_OK;
 }
 
-/* Days from 1970-01-01 to a date of the Gregorian calendar (years from 1970). */
+/* Returns the days from 1970-01-01 to a date of the Gregorian calendar (years from 1970). */
 static int64_t days_to(int64_t year, int64_t month, int64_t day)
 {
     static const int before[] = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334};
@@ -114,7 +115,7 @@ tare_status chat_set_date(struct chat *c, const char *date, struct err *e)
     static const int length[] = {31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
     if (sscanf(date, "%4d-%2d-%2d%n", &year, &month, &day, &used) != 3 || used != 10 || date[10] || year < 1970 || month < 1 ||
         month > 12 || day < 1 || day > length[month - 1])
-        FAIL(e, TARE_E_CONFIG, "data.date = %s: a date is written as 2026-11-22", date);
+        FAIL(e, TARE_E_CONFIG, "data.date = %s: must be written as 2026-11-22", date);
     template_set_now(c->template, 86400 * days_to(year, month, day));
     return TARE_OK;
 }
@@ -122,8 +123,10 @@ tare_status chat_set_date(struct chat *c, const char *date, struct err *e)
 tare_status chat_render(const struct chat *c, const json_t *messages, bool add_generation_prompt, const json_t *extra,
                         struct str *out, struct err *e)
 {
-    OWNED(json_decrefp) json_t *variables = json_copy(c->variables);             /* shallow */
-    bool failed = json_object_size(variables) != json_object_size(c->variables); /* what there was no memory for is left out */
+    /* a shallow copy */
+    OWNED(json_decrefp) json_t *variables = json_copy(c->variables);
+    /* variables are missing if json_object_set ran out of memory */
+    bool failed = json_object_size(variables) != json_object_size(c->variables);
     failed = failed || json_object_set(variables, "messages", (json_t *)messages);
     failed = failed || json_object_set_new(variables, "add_generation_prompt", json_boolean(add_generation_prompt));
     if (!failed && extra) failed = json_object_update(variables, (json_t *)extra) != 0;
@@ -138,6 +141,6 @@ tare_status chat_blame(const struct chat *c, struct str *out, struct err *e)
 {
     OWNED(str_free) struct str unknown = {0};
     TRY(template_unknown(c->template, CHAT_VARIABLES, &unknown, e));
-    if (unknown.size) return str_addf(out, e, "%s reads %s, which nothing defines", c->template->where, unknown.data);
+    if (unknown.size) return str_addf(out, e, "%s reads %s, which is not defined", c->template->where, unknown.data);
     return str_addf(out, e, "%s does not write them", c->template->where);
 }

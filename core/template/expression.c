@@ -1,11 +1,12 @@
-/* Expressions, with Jinja's precedence: a filter binds tighter than any operator, `is` tighter than comparison. */
+/* Parses expressions with Jinja's precedence: filters bind tighter than any operator, `is` tighter
+ * than comparison. */
 #include "template/parser.h"
 
 #include <string.h>
 
 static tare_status parse_unary(struct parser *p, bool filters, struct node **out);
 
-static tare_status wrap(struct parser *p, enum node_kind kind, struct node *a, struct node *b, struct node **out)
+static tare_status wrap_nodes(struct parser *p, enum node_kind kind, struct node *a, struct node *b, struct node **out)
 {
     struct node *n;
     TRY(new_node(p, kind, &n));
@@ -22,7 +23,7 @@ static tare_status parse_string(struct parser *p, struct node **out)
     TRY(new_node(p, E_CONST, out));
     tare_text all = p->at->text;
     step(p);
-    while (p->at->kind == T_STRING) { /* neighbours are one string */
+    while (p->at->kind == T_STRING) { /* adjacent strings are concatenated */
         char *joined;
         TRY(arena_push(p->arena, all.size + p->at->text.size + 1, (void **)&joined, p->e));
         memcpy(joined, all.data, (size_t)all.size);
@@ -52,7 +53,7 @@ static tare_status parse_name(struct parser *p, struct node **out)
     return TARE_OK;
 }
 
-/* Items up to close; those of a dict are key and value in turn. */
+/* Parses items up to close; for a dict keys and values alternate. */
 static tare_status parse_items(struct parser *p, const char *close, bool pairs, struct node *list)
 {
     struct node **tail = &list->args;
@@ -64,7 +65,7 @@ static tare_status parse_items(struct parser *p, const char *close, bool pairs, 
             TRY(parser_expression(p, tail));
             tail = &(*tail)->next;
         }
-        if (!skip_op(p, ",") && !is_op(p, close)) PARSE_FAIL(p, TARE_E_INVALID, "',' or '%s' is expected", close);
+        if (!skip_op(p, ",") && !is_op(p, close)) PARSE_FAIL(p, TARE_E_INVALID, "',' or expected '%s'", close);
     }
     return TARE_OK;
 }
@@ -114,10 +115,11 @@ static tare_status parse_primary(struct parser *p, struct node **out)
         return parse_items(p, dict ? "}" : "]", dict, *out);
     }
     if (p->at->kind == T_OP) PARSE_FAIL(p, TARE_E_INVALID, "unexpected '%.*s'", (int)p->at->text.size, p->at->text.data);
-    PARSE_FAIL(p, TARE_E_INVALID, "an expression is expected");
+    PARSE_FAIL(p, TARE_E_INVALID, "expected an expression");
 }
 
-/* ---------------------------------------------------------------- calls, attributes, filters, tests */
+/* ---------------------------------------------------------------- calls, attributes, filters,
+ * tests */
 
 static bool takes_keyword(const struct builtin *b, tare_text key)
 {
@@ -142,21 +144,21 @@ static tare_status parse_arguments(struct parser *p, struct node *call)
             step(p);
             step(p);
             if (!takes_keyword(call->builtin, key))
-                PARSE_FAIL(p, TARE_E_UNSUPPORTED, "%s has no argument '%.*s' that is supported", call->builtin->name, (int)key.size,
+                PARSE_FAIL(p, TARE_E_UNSUPPORTED, "%s does not support the argument '%.*s'", call->builtin->name, (int)key.size,
                            key.data);
         } else if (keyword) {
-            PARSE_FAIL(p, TARE_E_INVALID, "an argument without a name follows one with a name");
+            PARSE_FAIL(p, TARE_E_INVALID, "a positional argument follows a keyword argument");
         }
         keyword = key.data != NULL;
         if (++n > MAX_ARGS && strcmp(call->builtin->params, "*"))
             PARSE_FAIL(p, TARE_E_UNSUPPORTED, "%s has too many arguments", call->builtin->name);
         TRY(parser_expression(p, tail));
         struct node *copy; /* constants may be shared; the keyword belongs to this call */
-        TRY(wrap(p, E_COND, *tail, NULL, &copy));
+        TRY(wrap_nodes(p, E_COND, *tail, NULL, &copy));
         copy->name2 = key;
         *tail = copy;
         tail = &copy->next;
-        if (!skip_op(p, ",") && !is_op(p, ")")) PARSE_FAIL(p, TARE_E_INVALID, "',' or ')' is expected");
+        if (!skip_op(p, ",") && !is_op(p, ")")) PARSE_FAIL(p, TARE_E_INVALID, "expected ',' or ')'");
     }
     return TARE_OK;
 }
@@ -170,7 +172,7 @@ static tare_status parse_call(struct parser *p, struct node **node)
     if (!b)
         PARSE_FAIL(p, TARE_E_UNSUPPORTED, "the %s %.*s() is not supported", method ? "method" : "function", (int)callee->name.size,
                    callee->name.data);
-    TRY(wrap(p, method ? E_METHOD : E_FUNCTION, method ? callee->a : NULL, NULL, node));
+    TRY(wrap_nodes(p, method ? E_METHOD : E_FUNCTION, method ? callee->a : NULL, NULL, node));
     (*node)->builtin = b;
     step(p);
     return parse_arguments(p, *node);
@@ -187,7 +189,7 @@ static tare_status parse_subscript(struct parser *p, struct node **node)
         if (!is_op(p, ":") && !is_op(p, "]")) TRY(parser_expression(p, &bound[k]));
     }
     TRY(expect_op(p, "]"));
-    TRY(wrap(p, k ? E_SLICE : E_ITEM, *node, bound[0], &item));
+    TRY(wrap_nodes(p, k ? E_SLICE : E_ITEM, *node, bound[0], &item));
     item->c = bound[1];
     item->body = bound[2];
     *node = item;
@@ -201,9 +203,9 @@ static tare_status parse_attribute(struct parser *p, struct node **node)
     if (p->at->kind == T_INT) { /* items.0 */
         struct node *index;
         TRY(parse_primary(p, &index));
-        return wrap(p, E_ITEM, *node, index, node);
+        return wrap_nodes(p, E_ITEM, *node, index, node);
     }
-    TRY(wrap(p, E_ATTRIBUTE, *node, NULL, &n));
+    TRY(wrap_nodes(p, E_ATTRIBUTE, *node, NULL, &n));
     TRY(expect_name(p, &n->name));
     *node = n;
     return TARE_OK;
@@ -229,7 +231,7 @@ static tare_status parse_filter(struct parser *p, struct node **node)
     tare_text name;
     step(p);
     TRY(expect_name(p, &name));
-    TRY(wrap(p, E_FILTER, *node, NULL, node));
+    TRY(wrap_nodes(p, E_FILTER, *node, NULL, node));
     (*node)->builtin = template_find_filter(name);
     if (!(*node)->builtin) PARSE_FAIL(p, TARE_E_UNSUPPORTED, "the filter '%.*s' is not supported", (int)name.size, name.data);
     return skip_op(p, "(") ? parse_arguments(p, *node) : TARE_OK;
@@ -250,7 +252,7 @@ static tare_status parse_test(struct parser *p, struct node **node)
     step(p);
     const bool negated = skip_name(p, "not");
     TRY(expect_name(p, &name));
-    TRY(wrap(p, E_TEST, *node, NULL, node));
+    TRY(wrap_nodes(p, E_TEST, *node, NULL, node));
     struct node *test = *node;
     test->builtin = template_find_test(name);
     if (!test->builtin) PARSE_FAIL(p, TARE_E_UNSUPPORTED, "the test '%.*s' is not supported", (int)name.size, name.data);
@@ -259,9 +261,9 @@ static tare_status parse_test(struct parser *p, struct node **node)
     } else if (test->builtin->required && argument_follows(p)) { /* x is divisibleby 3 */
         TRY(parse_primary(p, &test->args));
         TRY(parse_postfix(p, &test->args));
-        TRY(wrap(p, E_COND, test->args, NULL, &test->args));
+        TRY(wrap_nodes(p, E_COND, test->args, NULL, &test->args));
     }
-    return negated ? wrap(p, E_NOT, test, NULL, node) : TARE_OK;
+    return negated ? wrap_nodes(p, E_NOT, test, NULL, node) : TARE_OK;
 }
 
 static tare_status parse_unary(struct parser *p, bool filters, struct node **out)
@@ -270,9 +272,9 @@ static tare_status parse_unary(struct parser *p, bool filters, struct node **out
     if (is_op(p, "-")) {
         step(p);
         TRY(parse_unary(p, false, out));
-        TRY(wrap(p, E_NEGATE, *out, NULL, out));
+        TRY(wrap_nodes(p, E_NEGATE, *out, NULL, out));
     } else if (is_op(p, "+")) {
-        PARSE_FAIL(p, TARE_E_UNSUPPORTED, "a sign '+' is not supported");
+        PARSE_FAIL(p, TARE_E_UNSUPPORTED, "the unary '+' is not supported");
     } else {
         TRY(parse_primary(p, out));
     }
@@ -320,12 +322,12 @@ static tare_status parse_level(struct parser *p, int level, struct node **out)
         struct node *right;
         step(p);
         TRY(parse_level(p, level - 1, &right));
-        TRY(wrap(p, E_BINARY, *out, right, out));
+        TRY(wrap_nodes(p, E_BINARY, *out, right, out));
         (*out)->op = levels[level].meant[k];
     }
 }
 
-/* a < b < c: the operands but the first are linked as args, each with its op. */
+/* Parses a < b < c: all operands but the first are linked as args, each with its operator. */
 static tare_status parse_compare(struct parser *p, struct node **out)
 {
     static const char *const ops[] = {"==", "!=", "<", "<=", ">", ">="};
@@ -342,10 +344,10 @@ static tare_status parse_compare(struct parser *p, struct node **out)
         if (op == OP_NOT_IN) step(p);
         struct node *right, *link;
         TRY(parse_level(p, 2, &right));
-        TRY(wrap(p, E_BINARY, right, NULL, &link));
+        TRY(wrap_nodes(p, E_BINARY, right, NULL, &link));
         link->op = (enum operation)op;
         if (!chain) {
-            TRY(wrap(p, E_COMPARE, *out, NULL, &chain));
+            TRY(wrap_nodes(p, E_COMPARE, *out, NULL, &chain));
             *out = chain;
             tail = &chain->args;
         }
@@ -360,7 +362,7 @@ static tare_status parse_not(struct parser *p, struct node **out)
     TRY(deeper(p));
     TRY(parse_not(p, out));
     p->depth--;
-    return wrap(p, E_NOT, *out, NULL, out);
+    return wrap_nodes(p, E_NOT, *out, NULL, out);
 }
 
 static tare_status parse_logic(struct parser *p, bool or, struct node **out)
@@ -370,7 +372,7 @@ static tare_status parse_logic(struct parser *p, bool or, struct node **out)
         struct node *right;
         if (n == 10 * MAX_NESTING) PARSE_FAIL(p, TARE_E_UNSUPPORTED, "an expression of more than %d operators", n);
         TRY(or ? parse_logic(p, false, &right) : parse_not(p, &right));
-        TRY(wrap(p, or ? E_OR : E_AND, *out, right, out));
+        TRY(wrap_nodes(p, or ? E_OR : E_AND, *out, right, out));
     }
     return TARE_OK;
 }
@@ -381,8 +383,8 @@ tare_status parser_expression(struct parser *p, struct node **out)
     TRY(parse_logic(p, true, out));
     for (int n = 0; skip_name(p, "if"); n++) { /* value if condition else otherwise */
         struct node *cond;
-        if (n == MAX_NESTING) PARSE_FAIL(p, TARE_E_UNSUPPORTED, "nested more than %d deep", MAX_NESTING);
-        TRY(wrap(p, E_COND, *out, NULL, &cond));
+        if (n == MAX_NESTING) PARSE_FAIL(p, TARE_E_UNSUPPORTED, "nested more than %d levels deep", MAX_NESTING);
+        TRY(wrap_nodes(p, E_COND, *out, NULL, &cond));
         TRY(parse_logic(p, true, &cond->b));
         if (skip_name(p, "else")) TRY(parser_expression(p, &cond->c));
         *out = cond;

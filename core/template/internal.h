@@ -1,4 +1,5 @@
-/* Syntax tree, values and built-in functions of the template language. Internal to the data folder. */
+/* Syntax tree, values and built-in functions of the template language. Internal to
+ * core/template. */
 #ifndef TARE_CORE_TEMPLATE_INTERNAL_H
 #define TARE_CORE_TEMPLATE_INTERNAL_H
 
@@ -7,17 +8,19 @@
 
 #include <stdbool.h>
 
-/* ---------------------------------------------------------------- values; memory in the arena of one rendering */
+/* ---------------------------------------------------------------- values; memory in the arena of
+ * one rendering */
 
-/* V_METHOD: what d['items'] is in Python where d has no such entry, and x.upper without a call. It is true and defined; nothing else can be done with it. */
+/* V_METHOD: the value of d['items'] in Python if d has no such entry, and of x.upper without a
+ * call. It is true and defined; every other use is an error. */
 enum value_type { V_UNDEFINED, V_NONE, V_BOOL, V_INT, V_FLOAT, V_STRING, V_LIST, V_DICT, V_METHOD };
 
 struct value {
     enum value_type type;
     union {
-        int64_t i; /* also of a bool */
+        int64_t i; /* also the value of a bool */
         double f;
-        tare_text s; /* of undefined and of a method: the name, for messages */
+        tare_text s; /* the text; the name of an undefined value or a method, for messages */
         struct list *list;
         struct dict *dict;
     };
@@ -26,7 +29,7 @@ struct value {
 struct list {
     struct value *items;
     int64_t n;
-    bool tuple; /* Python's other kind of list: written, compared and joined apart */
+    bool tuple; /* a Python tuple: printed, compared and concatenated separately from lists */
 };
 
 struct dict { /* in insertion order */
@@ -35,7 +38,7 @@ struct dict { /* in insertion order */
         struct value value;
     } * entries;
     int64_t n, capacity;
-    bool namespace, loop; /* no dict of Python's */
+    bool namespace, loop; /* not a plain dict of Python */
 };
 
 /* ---------------------------------------------------------------- tokens */
@@ -55,10 +58,11 @@ struct tokens {
     int64_t n, capacity;
 };
 
-/* Strings land in the arena. */
+/* Converts source to tokens. Their strings are in the arena. */
 tare_status template_lex(const char *source, int64_t n, const char *where, struct arena *arena, struct tokens *out, struct err *e);
 
-/* ---------------------------------------------------------------- tree; memory in the template's arena */
+/* ---------------------------------------------------------------- tree; memory in the template's
+ * arena */
 
 enum node_kind {
     S_TEXT,
@@ -115,9 +119,10 @@ struct node {
     struct value constant;
     struct node *a, *b, *c;        /* operands */
     struct node *body, *otherwise; /* statements, linked by next */
-    struct node *args, *next;      /* args linked by next, a keyword in its name2 */
+    /* args are linked by next; name2 of a keyword argument is its name */
+    struct node *args, *next;
     const struct builtin *builtin;
-    bool tuple; /* of E_LIST */
+    bool tuple; /* E_LIST is a tuple */
 };
 
 struct template
@@ -125,7 +130,7 @@ struct template
     struct arena arena;
     const char *where;
     struct node *body;
-    int64_t now; /* of strftime_now */
+    int64_t now; /* time of strftime_now */
 };
 
 /* ---------------------------------------------------------------- rendering */
@@ -141,18 +146,18 @@ struct render {
         struct dict names[MAX_FRAMES]; /* innermost last */
         int n;
     } scope;
-    int64_t work;  /* steps so far, long strings counting for more */
-    int64_t begin; /* size of out before */
+    int64_t work;  /* steps so far; long strings count as several */
+    int64_t begin; /* size of out before rendering */
     int depth;
 };
 
-struct call { /* of a function, method, filter or test */
+struct call { /* a call of a function, method, filter or test */
     struct render *r;
     int line;
-    struct value self;           /* of methods, filters and tests */
-    struct value *arg[MAX_ARGS]; /* in the order of the builtin's parameters; NULL: not given */
+    struct value self;           /* the receiver of methods, filters and tests */
+    struct value *arg[MAX_ARGS]; /* in the order of the builtin's parameters; NULL: omitted */
     struct value rest[MAX_ARGS]; /* storage */
-    struct dict *named;          /* of functions that take any keywords */
+    struct dict *named;          /* arguments of functions that accept any keyword */
 };
 
 typedef tare_status (*builtin_call)(struct call *c, struct value *out);
@@ -160,7 +165,7 @@ typedef tare_status (*builtin_call)(struct call *c, struct value *out);
 struct builtin {
     const char *name;
     builtin_call call;
-    const char *params; /* names separated by commas, "*": any keywords, "": none */
+    const char *params; /* names separated by commas; "*": any keyword; "": none */
     int required;
 };
 
@@ -170,21 +175,22 @@ const struct builtin *template_find_filter(tare_text name);
 const struct builtin *template_find_string_filter(tare_text name); /* strings.c */
 bool template_method_of_text(const struct builtin *b);
 bool template_is_dict_method(tare_text name);
-bool template_is_string_method(tare_text name); /* of Python, supported here or not */
+bool template_is_string_method(tare_text name); /* string methods of Python, supported or not */
 bool template_is_list_method(tare_text name, bool tuple);
-bool template_is_reading_method(tare_text name); /* one that leaves the dict as it is: the others are undefined in the sandbox */
+/* dict methods that do not modify the dict; the sandbox leaves the others undefined */
+bool template_is_reading_method(tare_text name);
 const struct builtin *template_find_test(tare_text name);
 
 /* Fails with file:line. */
 tare_status render_fail(struct render *r, int line, const char *format, ...) ERR_PRINTF(3, 4);
-tare_status spend(struct render *r, int line, int64_t work);
-tare_status take(struct render *r, int line, int64_t n, void **out);
+tare_status render_spend(struct render *r, int line, int64_t work);
+tare_status render_take(struct render *r, int line, int64_t n, void **out);
 tare_status template_call_builtin(struct call *c, const struct builtin *b, struct value *out);
 
 /* value.c */
 bool value_truthy(struct value v);
-tare_status equal(struct render *r, int line, struct value a, struct value b, bool *out);
-const char *type_name(struct value v);
+tare_status value_equal(struct render *r, int line, struct value a, struct value b, bool *out);
+const char *value_type_name(struct value v);
 bool value_text_is(tare_text t, const char *s);
 struct value value_string(const char *data, int64_t n);
 struct value value_bool(bool b);
@@ -194,18 +200,21 @@ tare_status value_new_dict(struct render *r, int line, struct value *out);
 struct value *value_dict_find(const struct dict *d, tare_text key);
 tare_status value_dict_put(struct render *r, int line, struct dict *d, tare_text key, struct value v);
 tare_status value_from_json(struct render *r, const json_t *j, int depth, struct value *out);
-/* A list of what iterating gives: items, keys, characters. */
-tare_status iterate(struct render *r, int line, struct value v, struct list **out);
-bool value_is_plain_dict(struct value v);                                     /* neither a namespace nor the variable loop */
-tare_status template_fail_method(struct render *r, int line, tare_text name); /* where a V_METHOD is of no use */
+/* Returns the list of items, keys or characters that iteration yields. */
+tare_status value_iterate(struct render *r, int line, struct value v, struct list **out);
+/* false for a namespace and the variable loop */
+bool value_is_plain_dict(struct value v);
+/* error for an unsupported use of a V_METHOD */
+tare_status template_fail_method(struct render *r, int line, tare_text name);
 tare_status value_get_attribute(struct render *r, int line, struct value v, tare_text name, struct value *out);
 tare_status value_get_item(struct render *r, int line, struct value v, struct value key, struct value *out);
 tare_status value_get_slice(struct render *r, int line, struct value v, const struct value bound[3], struct value *out);
-tare_status binary(struct render *r, int line, enum operation op, struct value a, struct value b, struct value *out);
+tare_status value_binary(struct render *r, int line, enum operation op, struct value a, struct value b, struct value *out);
 int64_t value_count_chars(tare_text t);
 bool value_is_python_space(int32_t c);
 
-/* case.c: of the call's self. WORDS: the filter title, whose words begin after white space and one of -({[<; TITLE: the method. */
+/* case.c: changes the case of the call's self. CASE_WORDS: the filter title, whose words begin
+ * after white space and -({[<; CASE_TITLE: the method. */
 enum text_case { CASE_LOWER, CASE_UPPER, CASE_TITLE, CASE_CAPITAL, CASE_WORDS };
 tare_status template_change_case(struct call *c, enum text_case how, struct value *out);
 
@@ -213,8 +222,9 @@ tare_status template_change_case(struct call *c, enum text_case how, struct valu
 /* str() and repr() of Python, json.dumps(ensure_ascii=False). indent -1: on one line. */
 tare_status print_text(struct render *r, int line, struct value v, struct str *out);
 tare_status print_json(struct render *r, int line, struct value v, int64_t indent, struct str *out);
-/* The string itself, or str() of anything else. */
+/* Returns a string unchanged, and str() of any other value. */
 tare_status template_as_text(struct render *r, int line, struct value v, tare_text *out);
-tare_status template_keep_text(struct render *r, int line, const struct str *text, struct value *out); /* copies into the arena */
+/* copies the text into the arena */
+tare_status template_keep_text(struct render *r, int line, const struct str *text, struct value *out);
 
 #endif

@@ -1,4 +1,5 @@
-/* Template source -> tokens, with Jinja's rules for white space: trim_blocks, lstrip_blocks, "-" and "+" at a tag's ends. */
+/* Template source -> tokens, with Jinja's rules for white space: trim_blocks, lstrip_blocks, "-"
+ * and "+" at the ends of a tag. */
 #include "base/utf8.h"
 #include "template/internal.h"
 
@@ -11,7 +12,7 @@ struct lexer {
     struct tokens *out;
     struct err *e;
     int line;
-    bool line_starting; /* the text before p ends a line, or there is none */
+    bool line_starting; /* only white space, or nothing, precedes p on its line */
 };
 
 #define LEX_FAIL(L, CODE, ...)                                                                                                     \
@@ -25,20 +26,20 @@ static bool is_space(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-static bool starts(const struct lexer *l, const char *s)
+static bool starts_with(const struct lexer *l, const char *s)
 {
     const size_t n = strlen(s);
     return (size_t)(l->end - l->p) >= n && !memcmp(l->p, s, n);
 }
 
-static void advance(struct lexer *l, int64_t n)
+static void advance_text(struct lexer *l, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) l->line += l->p[i] == '\n';
     if (n) l->line_starting = l->p[n - 1] == '\n';
     l->p += n;
 }
 
-static tare_status add(struct lexer *l, struct token token)
+static tare_status add_token(struct lexer *l, struct token token)
 {
     TRY(mem_grow((void **)&l->out->items, &l->out->capacity, l->out->n + 1, sizeof token, l->e));
     token.line = l->line;
@@ -46,7 +47,8 @@ static tare_status add(struct lexer *l, struct token token)
     return TARE_OK;
 }
 
-/* Size of a tag's end at p (mark is "}}", "%}" or "#}"), with the white space it takes along; 0 if there is none. */
+/* Returns the size of a tag's end at p (mark is "}}", "%}" or "#}"), with the white space it
+ * strips; 0: no tag ends here. */
 static int64_t end_size(const struct lexer *l, const char *mark)
 {
     const int sign = l->p < l->end && (*l->p == '-' || (*l->p == '+' && mark[0] != '}'));
@@ -66,8 +68,9 @@ static int hex_digit(char c)
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* The escape after a backslash, *p at the letter; returns the bytes written, -1 for a malformed one. */
-static int escape(const char **p, const char *end, char *out)
+/* Decodes the escape after a backslash, with *p at its letter. Returns the bytes written, or -1 if
+ * it is malformed. */
+static int decode_escape(const char **p, const char *end, char *out)
 {
     static const char letters[] = "ntrabfv\\'\"", meant[] = "\n\t\r\a\b\f\v\\'\"";
     const char c = *(*p)++;
@@ -89,7 +92,7 @@ static int escape(const char **p, const char *end, char *out)
         for (int i = 1; i < 3 && *p < end && **p >= '0' && **p <= '7'; i++) code = code << 3 | (*(*p)++ - '0');
         return utf8_put(out, code);
     }
-    return out[0] = '\\', out[1] = c, 2; /* Python leaves unknown ones as they are */
+    return out[0] = '\\', out[1] = c, 2; /* Python keeps unknown escapes */
 }
 
 static tare_status lex_string(struct lexer *l)
@@ -107,13 +110,14 @@ static tare_status lex_string(struct lexer *l)
             continue;
         }
         p++;
-        const int size = escape(&p, stop, text + n);
-        if (size < 0) LEX_FAIL(l, TARE_E_INVALID, "a string holds a malformed escape");
+        const int size = decode_escape(&p, stop, text + n);
+        if (size < 0) LEX_FAIL(l, TARE_E_INVALID, "a string has a malformed escape");
         n += size;
     }
-    if (str_utf8_error(text, n)) LEX_FAIL(l, TARE_E_INVALID, "a string holds a malformed escape"); /* cut through a character */
-    TRY(add(l, (struct token){.kind = T_STRING, .text = {text, n}}));
-    advance(l, stop + 1 - l->p);
+    /* truncated within a character */
+    if (str_utf8_error(text, n)) LEX_FAIL(l, TARE_E_INVALID, "a string has a malformed escape");
+    TRY(add_token(l, (struct token){.kind = T_STRING, .text = {text, n}}));
+    advance_text(l, stop + 1 - l->p);
     return TARE_OK;
 }
 
@@ -144,8 +148,8 @@ static tare_status lex_number(struct lexer *l)
         LEX_FAIL(l, TARE_E_UNSUPPORTED, "a number of this form is not supported");
     const tare_status status = real ? str_to_double(digits, &t.f, l->e) : str_to_int(digits, &t.i, l->e);
     if (status) return err_prefix(l->e, "%s:%d", l->where, l->line);
-    TRY(add(l, t));
-    advance(l, p - l->p);
+    TRY(add_token(l, t));
+    advance_text(l, p - l->p);
     return TARE_OK;
 }
 
@@ -160,8 +164,8 @@ static tare_status lex_name(struct lexer *l)
     while (p < l->end && name_char(*p, p == l->p)) p++;
     char *text;
     TRY(arena_strdup(l->arena, l->p, p - l->p, &text, l->e));
-    TRY(add(l, (struct token){.kind = T_NAME, .text = {text, p - l->p}}));
-    advance(l, p - l->p);
+    TRY(add_token(l, (struct token){.kind = T_NAME, .text = {text, p - l->p}}));
+    advance_text(l, p - l->p);
     return TARE_OK;
 }
 
@@ -170,27 +174,27 @@ static tare_status lex_operator(struct lexer *l)
     static const char *const operators[] = {"**", "//", "==", "!=", "<=", ">=", "+", "-", "/", "*", "%", "~", "[",
                                             "]",  "(",  ")",  "{",  "}",  "<",  ">", "=", ".", ":", "|", ",", ";"};
     for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
-        if (starts(l, operators[i])) {
+        if (starts_with(l, operators[i])) {
             const int64_t n = (int64_t)strlen(operators[i]);
-            TRY(add(l, (struct token){.kind = T_OP, .text = {operators[i], n}}));
-            advance(l, n);
+            TRY(add_token(l, (struct token){.kind = T_OP, .text = {operators[i], n}}));
+            advance_text(l, n);
             return TARE_OK;
         }
     LEX_FAIL(l, TARE_E_INVALID, "unexpected character '%.1s' (code %d)", *l->p >= ' ' && *l->p <= '~' ? l->p : "?",
              (unsigned char)*l->p);
 }
 
-/* Up to and with the tag's end. */
+/* Reads tokens up to and including the tag's end. */
 static tare_status lex_inside(struct lexer *l, const char *mark, enum token_kind end_kind)
 {
-    int open = 0; /* brackets: }} inside a dict is two braces */
+    int open = 0; /* open brackets: }} inside a dict is two braces */
     for (;;) {
-        while (l->p < l->end && is_space(*l->p)) advance(l, 1);
+        while (l->p < l->end && is_space(*l->p)) advance_text(l, 1);
         if (l->p >= l->end) LEX_FAIL(l, TARE_E_INVALID, "a tag is not closed with %s", mark);
         const int64_t n = open ? 0 : end_size(l, mark);
         if (n) {
-            TRY(add(l, (struct token){.kind = end_kind}));
-            advance(l, n);
+            TRY(add_token(l, (struct token){.kind = end_kind}));
+            advance_text(l, n);
             return TARE_OK;
         }
         const char c = *l->p;
@@ -211,16 +215,17 @@ static tare_status lex_inside(struct lexer *l, const char *mark, enum token_kind
 
 static tare_status lex_comment(struct lexer *l)
 {
-    for (; l->p < l->end; advance(l, 1)) {
+    for (; l->p < l->end; advance_text(l, 1)) {
         const int64_t n = end_size(l, "#}");
         if (!n) continue;
-        advance(l, n);
+        advance_text(l, n);
         return TARE_OK;
     }
     LEX_FAIL(l, TARE_E_INVALID, "a comment is not closed with #}");
 }
 
-/* Text up to the tag that opens at `open` (or the end), less what that tag strips. */
+/* Reads text up to the tag that opens at `open` (or the end), without the white space that the tag
+ * strips. */
 static tare_status lex_text(struct lexer *l, const char *open)
 {
     const char *stop = open, sign = open + 2 < l->end ? open[2] : 0;
@@ -234,9 +239,9 @@ static tare_status lex_text(struct lexer *l, const char *open)
     if (stop > l->p) {
         char *text;
         TRY(arena_strdup(l->arena, l->p, stop - l->p, &text, l->e));
-        TRY(add(l, (struct token){.kind = T_TEXT, .text = {text, stop - l->p}}));
+        TRY(add_token(l, (struct token){.kind = T_TEXT, .text = {text, stop - l->p}}));
     }
-    advance(l, open - l->p);
+    advance_text(l, open - l->p);
     return TARE_OK;
 }
 
@@ -250,16 +255,17 @@ static tare_status lex_all(struct lexer *l)
         if (l->p >= l->end) break;
         const char kind = l->p[1];
         const bool sign = l->p + 2 < l->end && (l->p[2] == '-' || l->p[2] == '+');
-        if (kind != '#') TRY(add(l, (struct token){.kind = kind == '{' ? T_OUT : T_TAG}));
-        advance(l, 2 + sign);
-        if (kind == '#' && l->p < l->end) /* one that opens at the very end is none, as in jinja2 */
+        if (kind != '#') TRY(add_token(l, (struct token){.kind = kind == '{' ? T_OUT : T_TAG}));
+        advance_text(l, 2 + sign);
+        /* a comment that opens at the very end is text, as in jinja2 */
+        if (kind == '#' && l->p < l->end)
             TRY(lex_comment(l));
         else if (kind == '#')
             break;
         else
             TRY(lex_inside(l, kind == '{' ? "}}" : "%}", kind == '{' ? T_OUT_END : T_TAG_END));
     }
-    return add(l, (struct token){.kind = T_END});
+    return add_token(l, (struct token){.kind = T_END});
 }
 
 tare_status template_lex(const char *source, int64_t n, const char *where, struct arena *arena, struct tokens *out, struct err *e)

@@ -1,9 +1,10 @@
-/* The variables that a template reads and that nobody gives it: Jinja takes them for empty, so a misspelt one goes unnoticed. */
+/* Collects the variables that a template reads but that are never defined. Jinja renders them as
+ * empty, so a misspelt name would go unnoticed. */
 #include "template/internal.h"
 
 #include <string.h>
 
-enum { MAX_DEPTH = 1000 }; /* as in rendering, which refuses what is deeper */
+enum { MAX_DEPTH = 1000 }; /* as in rendering, which refuses deeper nesting */
 
 struct name {
     struct name *next;
@@ -12,22 +13,23 @@ struct name {
 
 struct names {
     struct arena arena;
-    struct name *given, *read; /* set by the template, or asked for with care; read by it */
+    /* names defined by the template or tested before use; names read by it */
+    struct name *given, *read;
     int depth;
     struct err *e;
 };
 
-static bool among(const struct name *list, tare_text text)
+static bool contains_name(const struct name *list, tare_text text)
 {
     for (; list; list = list->next)
         if (list->text.size == text.size && !memcmp(list->text.data, text.data, (size_t)text.size)) return true;
     return false;
 }
 
-static tare_status note(struct names *w, struct name **list, tare_text text)
+static tare_status note_name(struct names *w, struct name **list, tare_text text)
 {
     struct name *n;
-    if (!text.data || among(*list, text)) return TARE_OK;
+    if (!text.data || contains_name(*list, text)) return TARE_OK;
     TRY(arena_new(&w->arena, &n, 1, w->e));
     n->text = text;
     while (*list) list = &(*list)->next;
@@ -35,7 +37,8 @@ static tare_status note(struct names *w, struct name **list, tare_text text)
     return TARE_OK;
 }
 
-/* "x is defined" and "x | default(...)": the template knows that x may be missing. */
+/* Returns whether the node is "x is defined" or "x | default(...)": the template expects that x may
+ * be missing. */
 static bool asks_first(const struct node *n)
 {
     static const char *const ASKING[] = {"defined", "undefined", "default", "d"};
@@ -45,27 +48,27 @@ static bool asks_first(const struct node *n)
     return false;
 }
 
-static tare_status visit(struct names *w, const struct node *n)
+static tare_status visit_node(struct names *w, const struct node *n)
 {
-    if (n->kind == E_NAME) return note(w, &w->read, n->name);
-    if (asks_first(n)) return note(w, &w->given, n->a->name);
+    if (n->kind == E_NAME) return note_name(w, &w->read, n->name);
+    if (asks_first(n)) return note_name(w, &w->given, n->a->name);
     if (n->kind == S_FOR) {
-        TRY(note(w, &w->given, (tare_text){"loop", 4}));
-        TRY(note(w, &w->given, n->name));
-        return note(w, &w->given, n->name2);
+        TRY(note_name(w, &w->given, (tare_text){"loop", 4}));
+        TRY(note_name(w, &w->given, n->name));
+        return note_name(w, &w->given, n->name2);
     }
     const bool sets = (n->kind == S_SET || n->kind == S_SET_BLOCK) && !n->name2.data;
-    return sets ? note(w, &w->given, n->name) : TARE_OK;
+    return sets ? note_name(w, &w->given, n->name) : TARE_OK;
 }
 
-static tare_status walk(struct names *w, const struct node *n)
+static tare_status walk_nodes(struct names *w, const struct node *n)
 {
     if (w->depth == MAX_DEPTH) return TARE_OK;
     w->depth++;
     for (; n; n = n->next) {
         const struct node *const parts[] = {n->a, n->b, n->c, n->body, n->otherwise, n->args};
-        TRY(visit(w, n));
-        for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) TRY(walk(w, parts[i]));
+        TRY(visit_node(w, n));
+        for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) TRY(walk_nodes(w, parts[i]));
     }
     w->depth--;
     return TARE_OK;
@@ -82,10 +85,10 @@ tare_status template_unknown(const struct template *t, const char *const *variab
 {
     struct names w = {.e = e};
     arena_init(&w.arena, "names of a template");
-    tare_status status = walk(&w, t->body);
+    tare_status status = walk_nodes(&w, t->body);
     const int64_t begin = out->size;
     for (const struct name *n = w.read; n && !status; n = n->next)
-        if (!among(w.given, n->text) && !is_variable(variables, n->text))
+        if (!contains_name(w.given, n->text) && !is_variable(variables, n->text))
             status = str_addf(out, e, "%s%.*s", out->size > begin ? ", " : "", (int)n->text.size, n->text.data);
     arena_free(&w.arena);
     return status;

@@ -1,16 +1,16 @@
-/* Tokens -> tree: statements, whose expressions expression.c reads. */
+/* Tokens -> tree: parses statements; expression.c parses their expressions. */
 #include "template/parser.h"
 
 static tare_status parse_body(struct parser *p, const char *const *stops, struct node **out);
 
 static tare_status end_tag(struct parser *p)
 {
-    if (p->at->kind != T_TAG_END) PARSE_FAIL(p, TARE_E_INVALID, "%%} is expected");
+    if (p->at->kind != T_TAG_END) PARSE_FAIL(p, TARE_E_INVALID, "expected %%}");
     step(p);
     return TARE_OK;
 }
 
-/* After {% if or {% elif. */
+/* Parses the rest after {% if or {% elif. */
 static tare_status parse_if(struct parser *p, struct node **out)
 {
     static const char *const stops[] = {"elif", "else", "endif", NULL};
@@ -40,7 +40,7 @@ static tare_status parse_for(struct parser *p, struct node **out)
     *out = n;
     TRY(expect_name(p, &n->name));
     if (skip_op(p, ",")) TRY(expect_name(p, &n->name2));
-    if (!skip_name(p, "in")) PARSE_FAIL(p, TARE_E_UNSUPPORTED, "'in' is expected; a loop has one or two variables");
+    if (!skip_name(p, "in")) PARSE_FAIL(p, TARE_E_UNSUPPORTED, "expected 'in'; a loop has one or two variables");
     TRY(parser_no_choice(p, &n->a)); /* an `if` after it filters the loop */
     if (skip_name(p, "if")) TRY(parser_expression(p, &n->b));
     if (is_name(p, "recursive")) PARSE_FAIL(p, TARE_E_UNSUPPORTED, "recursive loops are not supported");
@@ -68,7 +68,7 @@ static tare_status parse_set(struct parser *p, struct node **out)
         TRY(parser_expression(p, &n->a));
         return end_tag(p);
     }
-    if (p->at->kind != T_TAG_END) PARSE_FAIL(p, TARE_E_UNSUPPORTED, "'=' is expected; set takes one variable");
+    if (p->at->kind != T_TAG_END) PARSE_FAIL(p, TARE_E_UNSUPPORTED, "expected '='; set takes one variable");
     n->kind = S_SET_BLOCK;
     TRY(end_tag(p));
     TRY(parse_body(p, stops, &n->body));
@@ -76,7 +76,7 @@ static tare_status parse_set(struct parser *p, struct node **out)
     return end_tag(p);
 }
 
-/* {% generation %} marks what the assistant said; the text inside is rendered as it is. */
+/* Parses {% generation %}, which marks the assistant's text; its body is rendered unchanged. */
 static tare_status parse_generation(struct parser *p, struct node **out)
 {
     static const char *const stops[] = {"endgeneration", NULL};
@@ -103,7 +103,7 @@ static tare_status parse_tag(struct parser *p, struct node **out)
     }
     if (p->at->kind == T_NAME)
         PARSE_FAIL(p, TARE_E_UNSUPPORTED, "the tag '%.*s' is not supported here", (int)p->at->text.size, p->at->text.data);
-    PARSE_FAIL(p, TARE_E_INVALID, "the name of a tag is expected");
+    PARSE_FAIL(p, TARE_E_INVALID, "expected the name of a tag");
 }
 
 static bool stops_here(const struct parser *p, const char *const *stops)
@@ -113,7 +113,8 @@ static bool stops_here(const struct parser *p, const char *const *stops)
     return false;
 }
 
-/* Up to a tag named in stops (left at its name), or the end of the template. */
+/* Parses up to a tag named in stops, leaving the parser at its name, or to the end of the
+ * template. */
 static tare_status parse_body(struct parser *p, const char *const *stops, struct node **out)
 {
     TRY(deeper(p));
@@ -131,7 +132,7 @@ static tare_status parse_body(struct parser *p, const char *const *stops, struct
             step(p);
             TRY(new_node(p, S_OUT, out));
             TRY(parser_expression(p, &(*out)->a));
-            if (p->at->kind != T_OUT_END) PARSE_FAIL(p, TARE_E_INVALID, "}} is expected");
+            if (p->at->kind != T_OUT_END) PARSE_FAIL(p, TARE_E_INVALID, "expected }}");
             step(p);
         } else {
             step(p);

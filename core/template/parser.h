@@ -1,11 +1,12 @@
-/* What the two halves of the parser share: its place among the tokens, and what steps over them. Internal to the data folder. */
+/* The parser's position among the tokens and the functions that advance it, shared by parse.c and
+ * expression.c. Internal to core/template. */
 #ifndef TARE_CORE_TEMPLATE_PARSER_H
 #define TARE_CORE_TEMPLATE_PARSER_H
 
 #include "template/internal.h"
 
 struct parser {
-    const struct token *at; /* ends with T_END, which is never passed */
+    const struct token *at; /* ends with T_END, which is never consumed */
     struct arena *arena;
     const char *where;
     struct err *e;
@@ -20,7 +21,7 @@ struct parser {
 
 /* expression.c */
 tare_status parser_expression(struct parser *p, struct node **out);
-/* Without `x if y else z`: an `if` after it is left. */
+/* Parses an expression without `x if y else z`; leaves an `if` after it. */
 tare_status parser_no_choice(struct parser *p, struct node **out);
 
 static inline bool is_op(const struct parser *p, const char *op)
@@ -54,13 +55,13 @@ static inline bool skip_name(struct parser *p, const char *name)
 
 static inline tare_status expect_op(struct parser *p, const char *op)
 {
-    if (!skip_op(p, op)) PARSE_FAIL(p, TARE_E_INVALID, "'%s' is expected", op);
+    if (!skip_op(p, op)) PARSE_FAIL(p, TARE_E_INVALID, "expected '%s'", op);
     return TARE_OK;
 }
 
 static inline tare_status expect_name(struct parser *p, tare_text *out)
 {
-    if (p->at->kind != T_NAME) PARSE_FAIL(p, TARE_E_INVALID, "a name is expected");
+    if (p->at->kind != T_NAME) PARSE_FAIL(p, TARE_E_INVALID, "expected a name");
     *out = p->at->text;
     step(p);
     return TARE_OK;
@@ -76,7 +77,7 @@ static inline tare_status new_node(struct parser *p, enum node_kind kind, struct
 
 static inline tare_status deeper(struct parser *p)
 {
-    if (++p->depth > MAX_NESTING) PARSE_FAIL(p, TARE_E_UNSUPPORTED, "nested more than %d deep", MAX_NESTING);
+    if (++p->depth > MAX_NESTING) PARSE_FAIL(p, TARE_E_UNSUPPORTED, "nested more than %d levels deep", MAX_NESTING);
     return TARE_OK;
 }
 

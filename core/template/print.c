@@ -7,7 +7,8 @@
 #include <string.h>
 #include <utf8proc.h>
 
-/* repr() of a float: the shortest digits that read back, an exponent below 1e-4 and from 1e16 on. */
+/* Writes repr() of a float: the shortest digits that read back, with an exponent below 1e-4 and
+ * from 1e16. */
 static tare_status print_float(struct render *r, double x, bool json, struct str *out)
 {
     if (isnan(x)) return str_add(out, json ? "NaN" : "nan", -1, r->e);
@@ -24,7 +25,7 @@ static tare_status print_float(struct render *r, double x, bool json, struct str
     return str_addf(out, r->e, "%.*f", decimals > 1 ? decimals : 1, x);
 }
 
-static bool printable(int32_t c)
+static bool is_printable(int32_t c)
 {
     if (c < 0x80) return c >= ' ' && c < 0x7F;
     switch (utf8proc_category(c)) {
@@ -56,7 +57,7 @@ static tare_status print_quoted(struct render *r, tare_text t, bool json, struct
             TRY(str_add(out, c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\t", 2, r->e));
         else if (json && (c == '\b' || c == '\f'))
             TRY(str_add(out, c == '\b' ? "\\b" : "\\f", 2, r->e));
-        else if (json ? c < ' ' : !printable(c))
+        else if (json ? c < ' ' : !is_printable(c))
             TRY(str_addf(out, r->e,
                          json || (c > 0xFF && c < 0x10000) ? "\\u%04x"
                          : c <= 0xFF                       ? "\\x%02x"
@@ -68,7 +69,7 @@ static tare_status print_quoted(struct render *r, tare_text t, bool json, struct
     return str_add(out, &quote, 1, r->e);
 }
 
-/* How a value is written: as Python's repr(), or as JSON. indent: of a level, on lines of their own; -1: all on one line. */
+/* Output format: Python's repr() or JSON. indent: spaces per level; -1: everything on one line. */
 struct writing {
     struct render *r;
     int line;
@@ -80,7 +81,7 @@ struct writing {
 static tare_status write_break(const struct writing *w, int level)
 {
     if (w->indent < 0) return TARE_OK;
-    TRY(spend(w->r, w->line, w->indent * level / 16));
+    TRY(render_spend(w->r, w->line, w->indent * level / 16));
     TRY(str_add(w->out, "\n", 1, w->r->e));
     for (int64_t i = 0; i < w->indent * level; i++) TRY(str_add(w->out, " ", 1, w->r->e));
     return TARE_OK;
@@ -88,7 +89,7 @@ static tare_status write_break(const struct writing *w, int level)
 
 static tare_status write_quoted(const struct writing *w, tare_text text)
 {
-    TRY(spend(w->r, w->line, text.size / 16));
+    TRY(render_spend(w->r, w->line, text.size / 16));
     return print_quoted(w->r, text, w->json, w->out);
 }
 
@@ -108,8 +109,8 @@ static tare_status write_item(const struct writing *w, int64_t i, const tare_tex
 static tare_status write_value(const struct writing *w, struct value v, int level)
 {
     struct render *r = w->r;
-    if (level > MAX_NESTING) return render_fail(r, w->line, "a value is nested more than %d deep", MAX_NESTING);
-    TRY(spend(r, w->line, 1));
+    if (level > MAX_NESTING) return render_fail(r, w->line, "a value is nested more than %d levels deep", MAX_NESTING);
+    TRY(render_spend(r, w->line, 1));
     switch (v.type) {
     case V_UNDEFINED:
         if (!w->json) return str_add(w->out, "Undefined", -1, r->e);
@@ -149,7 +150,7 @@ tare_status print_text(struct render *r, int line, struct value v, struct str *o
 {
     if (v.type == V_UNDEFINED) return TARE_OK;
     if (v.type != V_STRING) return write_value(&(struct writing){r, line, false, -1, out}, v, 0);
-    TRY(spend(r, line, v.s.size / 16));
+    TRY(render_spend(r, line, v.s.size / 16));
     return str_add(out, v.s.data, v.s.size, r->e);
 }
 
@@ -161,7 +162,7 @@ tare_status print_json(struct render *r, int line, struct value v, int64_t inden
 tare_status template_keep_text(struct render *r, int line, const struct str *text, struct value *out)
 {
     char *copy = NULL;
-    TRY(take(r, line, text->size + 1, (void **)&copy));
+    TRY(render_take(r, line, text->size + 1, (void **)&copy));
     if (text->size) memcpy(copy, text->data, (size_t)text->size);
     *out = value_string(copy, text->size);
     return TARE_OK;

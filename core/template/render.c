@@ -1,4 +1,5 @@
-/* Rendering: a walk over the tree. Work, memory, output and depth are bounded, so that every template ends. */
+/* Renders a template by walking its tree. Work, memory, output and depth are bounded, so every
+ * template terminates. */
 #include "template/internal.h"
 
 #include <stdarg.h>
@@ -6,10 +7,10 @@
 
 enum { MAX_WORK = 5000000, MAX_MEMORY = 1 << 27, MAX_OUTPUT = 1 << 27, MAX_DEPTH = 1000 };
 
-static tare_status eval(struct render *r, const struct node *n, struct value *out);
-static tare_status run(struct render *r, const struct node *n);
+static tare_status eval_node(struct render *r, const struct node *n, struct value *out);
+static tare_status run_nodes(struct render *r, const struct node *n);
 
-enum { FLOW_BREAK = 1000, FLOW_CONTINUE }; /* statuses that leave a loop's body */
+enum { FLOW_BREAK = 1000, FLOW_CONTINUE }; /* status values that leave a loop's body */
 
 tare_status render_fail(struct render *r, int line, const char *format, ...)
 {
@@ -21,17 +22,19 @@ tare_status render_fail(struct render *r, int line, const char *format, ...)
     FAIL(r->e, TARE_E_INVALID, "%s:%d: %s", r->t->where, line, message);
 }
 
-tare_status spend(struct render *r, int line, int64_t work)
+tare_status render_spend(struct render *r, int line, int64_t work)
 {
     r->work += work;
-    return r->work > MAX_WORK ? render_fail(r, line, "the template was stopped after %d steps; does it loop?", MAX_WORK) : TARE_OK;
+    return r->work > MAX_WORK
+               ? render_fail(r, line, "the template was stopped after %d steps; check it for endless loops", MAX_WORK)
+               : TARE_OK;
 }
 
-tare_status take(struct render *r, int line, int64_t n, void **out)
+tare_status render_take(struct render *r, int line, int64_t n, void **out)
 {
     if (n < 0 || n > MAX_MEMORY || r->arena.used + n > MAX_MEMORY)
         return render_fail(r, line, "the template was stopped after %d MiB of memory", MAX_MEMORY >> 20);
-    TRY(spend(r, line, n / 64));
+    TRY(render_spend(r, line, n / 64));
     return arena_push(&r->arena, n, out, r->e);
 }
 
@@ -46,14 +49,14 @@ static struct value look_up(const struct render *r, tare_text name)
     return (struct value){.type = V_UNDEFINED, .s = name};
 }
 
-static tare_status assign(struct render *r, int line, tare_text name, struct value v)
+static tare_status assign_name(struct render *r, int line, tare_text name, struct value v)
 {
     return value_dict_put(r, line, &r->scope.names[r->scope.n - 1], name, v);
 }
 
-static tare_status enter(struct render *r, int line)
+static tare_status enter_scope(struct render *r, int line)
 {
-    if (r->scope.n == MAX_FRAMES) return render_fail(r, line, "loops are nested more than %d deep", MAX_FRAMES - 1);
+    if (r->scope.n == MAX_FRAMES) return render_fail(r, line, "loops are nested more than %d levels deep", MAX_FRAMES - 1);
     r->scope.names[r->scope.n++] = (struct dict){0};
     return TARE_OK;
 }
@@ -93,9 +96,9 @@ static tare_status call_node(struct render *r, const struct node *n, struct valu
     const bool any = !strcmp(n->builtin->params, "*");
     const int most = any ? MAX_ARGS : param_count(n->builtin);
     struct value named;
-    if (n->a) TRY(eval(r, n->a, &c.self));
+    if (n->a) TRY(eval_node(r, n->a, &c.self));
     if (n->kind == E_METHOD && template_method_of_text(n->builtin) && c.self.type != V_STRING)
-        return render_fail(r, n->line, "%s has no method %s(), which strings have", type_name(c.self), n->builtin->name);
+        return render_fail(r, n->line, "%s has no method %s(), which strings have", value_type_name(c.self), n->builtin->name);
     if (any) {
         TRY(value_new_dict(r, n->line, &named));
         c.named = named.dict;
@@ -103,7 +106,7 @@ static tare_status call_node(struct render *r, const struct node *n, struct valu
     int k = 0;
     for (const struct node *a = n->args; a; a = a->next) {
         struct value v;
-        TRY(eval(r, a, &v));
+        TRY(eval_node(r, a, &v));
         if (a->name2.data && any) {
             TRY(value_dict_put(r, n->line, c.named, a->name2, v));
             continue;
@@ -123,7 +126,7 @@ static tare_status eval_list(struct render *r, const struct node *n, struct valu
     TRY(value_new_list(r, n->line, count, out));
     out->list->tuple = n->tuple;
     const struct node *a = n->args;
-    for (int64_t i = 0; i < count; i++, a = a->next) TRY(eval(r, a, &out->list->items[i]));
+    for (int64_t i = 0; i < count; i++, a = a->next) TRY(eval_node(r, a, &out->list->items[i]));
     return TARE_OK;
 }
 
@@ -132,9 +135,9 @@ static tare_status eval_dict(struct render *r, const struct node *n, struct valu
     TRY(value_new_dict(r, n->line, out));
     for (const struct node *a = n->args; a; a = a->next->next) {
         struct value key, v;
-        TRY(eval(r, a, &key));
-        TRY(eval(r, a->next, &v));
-        if (key.type != V_STRING) return render_fail(r, n->line, "%s as the key of a dict is not supported", type_name(key));
+        TRY(eval_node(r, a, &key));
+        TRY(eval_node(r, a->next, &v));
+        if (key.type != V_STRING) return render_fail(r, n->line, "%s as the key of a dict is not supported", value_type_name(key));
         TRY(value_dict_put(r, n->line, out->dict, key.s, v));
     }
     return TARE_OK;
@@ -144,19 +147,19 @@ static tare_status eval_slice(struct render *r, const struct node *n, struct val
 {
     struct value v, bound[3] = {{.type = V_NONE}, {.type = V_NONE}, {.type = V_NONE}};
     const struct node *parts[3] = {n->b, n->c, n->body};
-    TRY(eval(r, n->a, &v));
+    TRY(eval_node(r, n->a, &v));
     for (int k = 0; k < 3; k++)
-        if (parts[k]) TRY(eval(r, parts[k], &bound[k]));
+        if (parts[k]) TRY(eval_node(r, parts[k], &bound[k]));
     return value_get_slice(r, n->line, v, bound, out);
 }
 
 static tare_status eval_compare(struct render *r, const struct node *n, struct value *out)
 {
     struct value left, right;
-    TRY(eval(r, n->a, &left));
+    TRY(eval_node(r, n->a, &left));
     for (const struct node *link = n->args; link; link = link->next) {
-        TRY(eval(r, link->a, &right));
-        TRY(binary(r, n->line, link->op, left, right, out));
+        TRY(eval_node(r, link->a, &right));
+        TRY(value_binary(r, n->line, link->op, left, right, out));
         if (!value_truthy(*out)) break;
         left = right;
     }
@@ -165,11 +168,11 @@ static tare_status eval_compare(struct render *r, const struct node *n, struct v
 
 static tare_status eval_cond(struct render *r, const struct node *n, struct value *out)
 {
-    if (!n->b) return eval(r, n->a, out); /* an argument */
+    if (!n->b) return eval_node(r, n->a, out); /* an argument */
     struct value condition;
-    TRY(eval(r, n->b, &condition));
-    if (value_truthy(condition)) return eval(r, n->a, out);
-    if (n->c) return eval(r, n->c, out);
+    TRY(eval_node(r, n->b, &condition));
+    if (value_truthy(condition)) return eval_node(r, n->a, out);
+    if (n->c) return eval_node(r, n->c, out);
     *out = (struct value){.type = V_UNDEFINED, .s = {"the value of an if without else", 31}};
     return TARE_OK;
 }
@@ -177,9 +180,9 @@ static tare_status eval_cond(struct render *r, const struct node *n, struct valu
 static tare_status eval_negate(struct render *r, const struct node *n, struct value *out)
 {
     struct value v;
-    TRY(eval(r, n->a, &v));
+    TRY(eval_node(r, n->a, &v));
     if (v.type == V_FLOAT) return *out = (struct value){.type = V_FLOAT, .f = -v.f}, TARE_OK;
-    return binary(r, n->line, OP_SUB, value_int(0), v, out);
+    return value_binary(r, n->line, OP_SUB, value_int(0), v, out);
 }
 
 static tare_status eval_kind(struct render *r, const struct node *n, struct value *out)
@@ -197,14 +200,14 @@ static tare_status eval_kind(struct render *r, const struct node *n, struct valu
     case E_DICT:
         return eval_dict(r, n, out);
     case E_ATTRIBUTE:
-        TRY(eval(r, n->a, &a));
+        TRY(eval_node(r, n->a, &a));
         if (value_is_plain_dict(a) && template_is_dict_method(n->name))
             return render_fail(r, n->line, "'.%.*s' of a dict is its method; write %.*s() to call it, or ['%.*s'] for its entry",
                                (int)n->name.size, n->name.data, (int)n->name.size, n->name.data, (int)n->name.size, n->name.data);
         return value_get_attribute(r, n->line, a, n->name, out);
     case E_ITEM:
-        TRY(eval(r, n->a, &a));
-        TRY(eval(r, n->b, &b));
+        TRY(eval_node(r, n->a, &a));
+        TRY(eval_node(r, n->b, &b));
         return value_get_item(r, n->line, a, b, out);
     case E_SLICE:
         return eval_slice(r, n, out);
@@ -214,32 +217,32 @@ static tare_status eval_kind(struct render *r, const struct node *n, struct valu
     case E_TEST:
         return call_node(r, n, out);
     case E_NOT:
-        TRY(eval(r, n->a, &a));
+        TRY(eval_node(r, n->a, &a));
         *out = value_bool(!value_truthy(a));
         return TARE_OK;
     case E_NEGATE:
         return eval_negate(r, n, out);
     case E_AND:
     case E_OR:
-        TRY(eval(r, n->a, out));
-        return value_truthy(*out) == (n->kind == E_AND) ? eval(r, n->b, out) : TARE_OK;
+        TRY(eval_node(r, n->a, out));
+        return value_truthy(*out) == (n->kind == E_AND) ? eval_node(r, n->b, out) : TARE_OK;
     case E_BINARY:
-        TRY(eval(r, n->a, &a));
-        TRY(eval(r, n->b, &b));
-        return binary(r, n->line, n->op, a, b, out);
+        TRY(eval_node(r, n->a, &a));
+        TRY(eval_node(r, n->b, &b));
+        return value_binary(r, n->line, n->op, a, b, out);
     case E_COMPARE:
         return eval_compare(r, n, out);
     case E_COND:
         return eval_cond(r, n, out);
     default:
-        return render_fail(r, n->line, "a statement is in place of an expression");
+        return render_fail(r, n->line, "a statement was found where an expression is required");
     }
 }
 
-static tare_status eval(struct render *r, const struct node *n, struct value *out)
+static tare_status eval_node(struct render *r, const struct node *n, struct value *out)
 {
-    TRY(spend(r, n->line, 1));
-    if (++r->depth > MAX_DEPTH) return render_fail(r, n->line, "an expression is nested more than %d deep", MAX_DEPTH);
+    TRY(render_spend(r, n->line, 1));
+    if (++r->depth > MAX_DEPTH) return render_fail(r, n->line, "an expression is nested more than %d levels deep", MAX_DEPTH);
     *out = (struct value){0};
     const tare_status status = eval_kind(r, n, out);
     r->depth--;
@@ -248,7 +251,7 @@ static tare_status eval(struct render *r, const struct node *n, struct value *ou
 
 /* ---------------------------------------------------------------- statements */
 
-static tare_status put(struct render *r, int line, struct dict *d, const char *key, struct value v)
+static tare_status put_entry(struct render *r, int line, struct dict *d, const char *key, struct value v)
 {
     return value_dict_put(r, line, d, (tare_text){key, (int64_t)strlen(key)}, v);
 }
@@ -258,31 +261,31 @@ static tare_status set_loop(struct render *r, const struct node *n, const struct
     struct value loop;
     const int64_t count = items->n;
     TRY(value_new_dict(r, n->line, &loop));
-    TRY(put(r, n->line, loop.dict, "index", value_int(i + 1)));
-    TRY(put(r, n->line, loop.dict, "index0", value_int(i)));
-    TRY(put(r, n->line, loop.dict, "revindex", value_int(count - i)));
-    TRY(put(r, n->line, loop.dict, "revindex0", value_int(count - i - 1)));
-    TRY(put(r, n->line, loop.dict, "first", value_bool(i == 0)));
-    TRY(put(r, n->line, loop.dict, "last", value_bool(i == count - 1)));
-    TRY(put(r, n->line, loop.dict, "length", value_int(count)));
-    TRY(put(r, n->line, loop.dict, "depth", value_int(1))); /* counts recursive loops only */
-    TRY(put(r, n->line, loop.dict, "depth0", value_int(0)));
-    if (i > 0) TRY(put(r, n->line, loop.dict, "previtem", items->items[i - 1]));
-    if (i + 1 < count) TRY(put(r, n->line, loop.dict, "nextitem", items->items[i + 1]));
+    TRY(put_entry(r, n->line, loop.dict, "index", value_int(i + 1)));
+    TRY(put_entry(r, n->line, loop.dict, "index0", value_int(i)));
+    TRY(put_entry(r, n->line, loop.dict, "revindex", value_int(count - i)));
+    TRY(put_entry(r, n->line, loop.dict, "revindex0", value_int(count - i - 1)));
+    TRY(put_entry(r, n->line, loop.dict, "first", value_bool(i == 0)));
+    TRY(put_entry(r, n->line, loop.dict, "last", value_bool(i == count - 1)));
+    TRY(put_entry(r, n->line, loop.dict, "length", value_int(count)));
+    TRY(put_entry(r, n->line, loop.dict, "depth", value_int(1))); /* counts recursive loops only */
+    TRY(put_entry(r, n->line, loop.dict, "depth0", value_int(0)));
+    if (i > 0) TRY(put_entry(r, n->line, loop.dict, "previtem", items->items[i - 1]));
+    if (i + 1 < count) TRY(put_entry(r, n->line, loop.dict, "nextitem", items->items[i + 1]));
     loop.dict->loop = true;
-    return assign(r, n->line, (tare_text){"loop", 4}, loop);
+    return assign_name(r, n->line, (tare_text){"loop", 4}, loop);
 }
 
-/* The loop variables; two of them unpack a pair. */
+/* Sets the loop variables; two variables unpack a pair. */
 static tare_status set_targets(struct render *r, const struct node *n, struct value item)
 {
-    if (!n->name2.data) return assign(r, n->line, n->name, item);
+    if (!n->name2.data) return assign_name(r, n->line, n->name, item);
     struct list *pair;
-    TRY(iterate(r, n->line, item, &pair));
+    TRY(value_iterate(r, n->line, item, &pair));
     if (pair->n != 2)
         return render_fail(r, n->line, "an item of %lld values cannot be unpacked into two variables", (long long)pair->n);
-    TRY(assign(r, n->line, n->name, pair->items[0]));
-    return assign(r, n->line, n->name2, pair->items[1]);
+    TRY(assign_name(r, n->line, n->name, pair->items[0]));
+    return assign_name(r, n->line, n->name2, pair->items[1]);
 }
 
 static tare_status filter_items(struct render *r, const struct node *n, struct list **items)
@@ -293,7 +296,7 @@ static tare_status filter_items(struct render *r, const struct node *n, struct l
     for (int64_t i = 0; i < (*items)->n; i++) {
         r->scope.names[r->scope.n - 1].n = 0;
         TRY(set_targets(r, n, (*items)->items[i]));
-        TRY(eval(r, n->b, &yes));
+        TRY(eval_node(r, n->b, &yes));
         if (value_truthy(yes)) kept.list->items[kept.list->n++] = (*items)->items[i];
     }
     *items = kept.list;
@@ -304,24 +307,27 @@ static tare_status run_for(struct render *r, const struct node *n)
 {
     struct value over;
     struct list *items;
-    TRY(eval(r, n->a, &over));
-    TRY(iterate(r, n->line, over, &items));
-    TRY(enter(r, n->line));
+    TRY(eval_node(r, n->a, &over));
+    TRY(value_iterate(r, n->line, over, &items));
+    TRY(enter_scope(r, n->line));
     if (n->b) TRY(filter_items(r, n, &items));
     tare_status status = TARE_OK;
-    bool none = true; /* came to its end: as in jinja2, `else` runs where all were left by break or continue, too */
+    /* no iteration ran to its end: as in jinja2, `else` also runs if all were left by break or
+     * continue */
+    bool none = true;
     for (int64_t i = 0; i < items->n; i++) {
-        TRY(spend(r, n->line, 1));
-        r->scope.names[r->scope.n - 1].n = 0; /* what an iteration sets is gone in the next */
+        TRY(render_spend(r, n->line, 1));
+        /* variables set in an iteration are dropped before the next */
+        r->scope.names[r->scope.n - 1].n = 0;
         TRY(set_loop(r, n, items, i));
         TRY(set_targets(r, n, items->items[i]));
-        status = run(r, n->body);
+        status = run_nodes(r, n->body);
         if (status == FLOW_BREAK) break;
         if (status && status != FLOW_CONTINUE) return status;
         none = none && status;
     }
     r->scope.names[r->scope.n - 1].n = 0;
-    status = none ? run(r, n->otherwise) : TARE_OK;
+    status = none ? run_nodes(r, n->otherwise) : TARE_OK;
     r->scope.n--;
     return status;
 }
@@ -332,20 +338,21 @@ static tare_status run_set(struct render *r, const struct node *n)
     if (n->kind == S_SET_BLOCK) {
         OWNED(str_free) struct str text = {0};
         struct str *outer = r->out;
-        TRY(enter(r, n->line)); /* what is set inside is gone after it */
+        TRY(enter_scope(r, n->line)); /* variables set inside the block are dropped after it */
         r->out = &text;
-        const tare_status status = run(r, n->body);
+        const tare_status status = run_nodes(r, n->body);
         r->out = outer;
         r->scope.n--;
         TRY(status);
         TRY(template_keep_text(r, n->line, &text, &v));
     } else {
-        TRY(eval(r, n->a, &v));
+        TRY(eval_node(r, n->a, &v));
     }
-    if (!n->name2.data) return assign(r, n->line, n->name, v);
+    if (!n->name2.data) return assign_name(r, n->line, n->name, v);
     const struct value target = look_up(r, n->name);
     if (target.type != V_DICT || !target.dict->namespace)
-        return render_fail(r, n->line, "'%.*s' is no namespace, so its attributes cannot be set", (int)n->name.size, n->name.data);
+        return render_fail(r, n->line, "'%.*s' is not a namespace, so its attributes cannot be set", (int)n->name.size,
+                           n->name.data);
     return value_dict_put(r, n->line, target.dict, n->name2, v);
 }
 
@@ -354,14 +361,14 @@ static tare_status run_one(struct render *r, const struct node *n)
     struct value v;
     switch (n->kind) {
     case S_TEXT:
-        TRY(spend(r, n->line, n->name.size / 16));
+        TRY(render_spend(r, n->line, n->name.size / 16));
         return str_add(r->out, n->name.data, n->name.size, r->e);
     case S_OUT:
-        TRY(eval(r, n->a, &v));
+        TRY(eval_node(r, n->a, &v));
         return print_text(r, n->line, v, r->out);
     case S_IF:
-        TRY(eval(r, n->a, &v));
-        return run(r, value_truthy(v) ? n->body : n->otherwise);
+        TRY(eval_node(r, n->a, &v));
+        return run_nodes(r, value_truthy(v) ? n->body : n->otherwise);
     case S_FOR:
         return run_for(r, n);
     case S_SET:
@@ -372,14 +379,14 @@ static tare_status run_one(struct render *r, const struct node *n)
     case S_CONTINUE:
         return FLOW_CONTINUE;
     default:
-        return render_fail(r, n->line, "an expression is in place of a statement");
+        return render_fail(r, n->line, "an expression was found where a statement is required");
     }
 }
 
-static tare_status run(struct render *r, const struct node *n)
+static tare_status run_nodes(struct render *r, const struct node *n)
 {
     for (; n; n = n->next) {
-        TRY(spend(r, n->line, 1));
+        TRY(render_spend(r, n->line, 1));
         TRY(run_one(r, n));
         if (r->out->size - r->begin > MAX_OUTPUT)
             return render_fail(r, n->line, "the template wrote more than %d MiB", MAX_OUTPUT >> 20);
@@ -404,7 +411,7 @@ tare_status template_render(const struct template *t, const json_t *variables, s
     if (!status) status = value_from_json(&r, variables, 0, &names);
     if (!status) {
         r.scope.names[0] = *names.dict;
-        status = run(&r, t->body);
+        status = run_nodes(&r, t->body);
     }
     if (status) out->size = begin;
     if (status && out->data) out->data[begin] = 0;

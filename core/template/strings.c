@@ -1,4 +1,4 @@
-/* Methods of strings and dicts, and the filters that do the same. */
+/* Methods of strings and dicts, and the filters with the same effect. */
 #define _GNU_SOURCE /* memmem */
 #include "base/utf8.h"
 #include "template/internal.h"
@@ -9,7 +9,7 @@
 
 #define NEED_TEXT(C, V)                                                                                                            \
     do {                                                                                                                           \
-        if ((V).type != V_STRING) return render_fail((C)->r, (C)->line, "a string is needed here, not %s", type_name(V));          \
+        if ((V).type != V_STRING) return render_fail((C)->r, (C)->line, "a string is needed here, not %s", value_type_name(V));    \
     } while (0)
 
 static tare_status text_arg(struct call *c, int k, tare_text fallback, tare_text *out)
@@ -25,14 +25,15 @@ static tare_status int_arg(struct call *c, int k, int64_t fallback, int64_t *out
 {
     *out = fallback;
     if (!c->arg[k]) return TARE_OK;
-    if (c->arg[k]->type != V_INT) return render_fail(c->r, c->line, "a whole number is needed here, not %s", type_name(*c->arg[k]));
+    if (c->arg[k]->type != V_INT)
+        return render_fail(c->r, c->line, "a whole number is needed here, not %s", value_type_name(*c->arg[k]));
     *out = c->arg[k]->i;
     return TARE_OK;
 }
 
 /* ---------------------------------------------------------------- stripping */
 
-static bool stripped(const unsigned char *p, const tare_text *chars)
+static bool is_stripped(const unsigned char *p, const tare_text *chars)
 {
     const unsigned char *q = p;
     const int32_t c = utf8_next(&q);
@@ -43,18 +44,18 @@ static bool stripped(const unsigned char *p, const tare_text *chars)
     return false;
 }
 
-static tare_status strip(struct call *c, bool left, bool right, struct value *out)
+static tare_status strip_text(struct call *c, bool left, bool right, struct value *out)
 {
     tare_text chars, text;
     TRY(text_arg(c, 0, (tare_text){0}, &chars));
     TRY(template_as_text(c->r, c->line, c->self, &text));
-    TRY(spend(c->r, c->line, text.size / 16 * (1 + chars.size / 16)));
+    TRY(render_spend(c->r, c->line, text.size / 16 * (1 + chars.size / 16)));
     const unsigned char *p = (const unsigned char *)text.data, *end = p + text.size;
-    while (left && p < end && stripped(p, &chars)) utf8_next(&p);
+    while (left && p < end && is_stripped(p, &chars)) utf8_next(&p);
     while (right && end > p) {
         const unsigned char *last = end - 1;
         while ((*last & 0xC0) == 0x80) last--;
-        if (!stripped(last, &chars)) break;
+        if (!is_stripped(last, &chars)) break;
         end = last;
     }
     *out = value_string((const char *)p, end - p);
@@ -63,17 +64,17 @@ static tare_status strip(struct call *c, bool left, bool right, struct value *ou
 
 static tare_status do_strip(struct call *c, struct value *out)
 {
-    return strip(c, true, true, out);
+    return strip_text(c, true, true, out);
 }
 
 static tare_status do_lstrip(struct call *c, struct value *out)
 {
-    return strip(c, true, false, out);
+    return strip_text(c, true, false, out);
 }
 
 static tare_status do_rstrip(struct call *c, struct value *out)
 {
-    return strip(c, false, true, out);
+    return strip_text(c, false, true, out);
 }
 
 /* ---------------------------------------------------------------- case */
@@ -93,7 +94,8 @@ static tare_status do_title(struct call *c, struct value *out)
     return template_change_case(c, CASE_TITLE, out);
 }
 
-/* The filter: words begin after white space and one of -({[<. The method takes every letter after what is none. */
+/* The title filter: words begin after white space and -({[<. The title method starts a word at
+ * every letter that follows a non-letter. */
 static tare_status filter_title(struct call *c, struct value *out)
 {
     return template_change_case(c, CASE_WORDS, out);
@@ -106,12 +108,12 @@ static tare_status do_capitalize(struct call *c, struct value *out)
 
 /* ---------------------------------------------------------------- searching */
 
-static tare_status fixed(struct call *c, bool at_end, bool *out)
+static tare_status has_affix(struct call *c, bool at_end, bool *out)
 {
     struct list *options;
     struct value one = *c->arg[0], list;
     NEED_TEXT(c, c->self);
-    if (one.type == V_LIST && one.list->tuple) { /* any of them */
+    if (one.type == V_LIST && one.list->tuple) { /* a tuple: any of its items */
         options = one.list;
     } else {
         TRY(value_new_list(c->r, c->line, 1, &list));
@@ -131,7 +133,7 @@ static tare_status fixed(struct call *c, bool at_end, bool *out)
 static tare_status do_startswith(struct call *c, struct value *out)
 {
     bool yes;
-    TRY(fixed(c, false, &yes));
+    TRY(has_affix(c, false, &yes));
     *out = value_bool(yes);
     return TARE_OK;
 }
@@ -139,7 +141,7 @@ static tare_status do_startswith(struct call *c, struct value *out)
 static tare_status do_endswith(struct call *c, struct value *out)
 {
     bool yes;
-    TRY(fixed(c, true, &yes));
+    TRY(has_affix(c, true, &yes));
     *out = value_bool(yes);
     return TARE_OK;
 }
@@ -147,7 +149,7 @@ static tare_status do_endswith(struct call *c, struct value *out)
 static tare_status do_removeprefix(struct call *c, struct value *out)
 {
     bool yes;
-    TRY(fixed(c, false, &yes));
+    TRY(has_affix(c, false, &yes));
     const int64_t n = yes && c->arg[0]->type == V_STRING ? c->arg[0]->s.size : 0;
     *out = value_string(c->self.s.data + n, c->self.s.size - n);
     return TARE_OK;
@@ -156,7 +158,7 @@ static tare_status do_removeprefix(struct call *c, struct value *out)
 static tare_status do_removesuffix(struct call *c, struct value *out)
 {
     bool yes;
-    TRY(fixed(c, true, &yes));
+    TRY(has_affix(c, true, &yes));
     const int64_t n = yes && c->arg[0]->type == V_STRING ? c->arg[0]->s.size : 0;
     *out = value_string(c->self.s.data, c->self.s.size - n);
     return TARE_OK;
@@ -169,12 +171,12 @@ static const char *find_last(tare_text text, tare_text what)
     return NULL;
 }
 
-static tare_status find(struct call *c, bool last, struct value *out)
+static tare_status find_substring(struct call *c, bool last, struct value *out)
 {
     NEED_TEXT(c, c->self);
     NEED_TEXT(c, *c->arg[0]);
     const tare_text text = c->self.s, what = c->arg[0]->s;
-    TRY(spend(c->r, c->line, text.size / 16 * (last ? 1 + what.size / 16 : 1)));
+    TRY(render_spend(c->r, c->line, text.size / 16 * (last ? 1 + what.size / 16 : 1)));
     const char *at = last ? find_last(text, what) : memmem(text.data, (size_t)text.size, what.data, (size_t)what.size);
     *out = value_int(at ? value_count_chars((tare_text){text.data, at - text.data}) : -1);
     return TARE_OK;
@@ -182,12 +184,12 @@ static tare_status find(struct call *c, bool last, struct value *out)
 
 static tare_status do_find(struct call *c, struct value *out)
 {
-    return find(c, false, out);
+    return find_substring(c, false, out);
 }
 
 static tare_status do_rfind(struct call *c, struct value *out)
 {
-    return find(c, true, out);
+    return find_substring(c, true, out);
 }
 
 static tare_status count_items(struct call *c, struct value *out)
@@ -195,7 +197,7 @@ static tare_status count_items(struct call *c, struct value *out)
     *out = value_int(0);
     for (int64_t i = 0; i < c->self.list->n; i++) {
         bool same;
-        TRY(equal(c->r, c->line, c->self.list->items[i], *c->arg[0], &same));
+        TRY(value_equal(c->r, c->line, c->self.list->items[i], *c->arg[0], &same));
         out->i += same;
     }
     return TARE_OK;
@@ -209,7 +211,7 @@ static tare_status do_count(struct call *c, struct value *out)
     const tare_text what = c->arg[0]->s;
     const char *p = c->self.s.data, *end = p + c->self.s.size;
     int64_t n = what.size ? 0 : value_count_chars(c->self.s) + 1;
-    TRY(spend(c->r, c->line, c->self.s.size / 16));
+    TRY(render_spend(c->r, c->line, c->self.s.size / 16));
     while (what.size && p < end && (p = memmem(p, (size_t)(end - p), what.data, (size_t)what.size))) {
         n++;
         p += what.size;
@@ -218,7 +220,7 @@ static tare_status do_count(struct call *c, struct value *out)
     return TARE_OK;
 }
 
-/* Every `old` by `new`, at most `count` of them (negative: all). */
+/* Replaces `old` by `new`, at most `count` times (negative: all). */
 static tare_status do_replace(struct call *c, struct value *out)
 {
     tare_text text, old, new;
@@ -234,7 +236,7 @@ static tare_status do_replace(struct call *c, struct value *out)
     const char *p = text.data, *end = p + text.size;
     while (p < end) {
         const char *at = count ? memmem(p, (size_t)(end - p), old.data, (size_t)old.size) : NULL;
-        TRY(spend(c->r, c->line, 1 + ((at ? at : end) - p + new.size) / 16));
+        TRY(render_spend(c->r, c->line, 1 + ((at ? at : end) - p + new.size) / 16));
         TRY(str_add(&replaced, p, (at ? at : end) - p, c->r->e));
         if (at) TRY(str_add(&replaced, new.data, new.size, c->r->e));
         p = at ? at + old.size : end;
@@ -245,11 +247,11 @@ static tare_status do_replace(struct call *c, struct value *out)
 
 /* ---------------------------------------------------------------- splitting and joining */
 
-static tare_status push(struct call *c, struct value list, int64_t *capacity, const char *data, int64_t n)
+static tare_status push_part(struct call *c, struct value list, int64_t *capacity, const char *data, int64_t n)
 {
     if (list.list->n == *capacity) {
         struct value *bigger;
-        TRY(take(c->r, c->line, 2 * *capacity * (int64_t)sizeof *bigger, (void **)&bigger));
+        TRY(render_take(c->r, c->line, 2 * *capacity * (int64_t)sizeof *bigger, (void **)&bigger));
         memcpy(bigger, list.list->items, (size_t)*capacity * sizeof *bigger);
         list.list->items = bigger;
         *capacity *= 2;
@@ -258,18 +260,18 @@ static tare_status push(struct call *c, struct value list, int64_t *capacity, co
     return TARE_OK;
 }
 
-/* split() without a separator: at runs of white space, none empty. */
+/* split() without a separator: splits at runs of white space and drops empty parts. */
 static tare_status split_blank(struct call *c, int64_t most, struct value list, int64_t *capacity)
 {
     static const tare_text blank = {0};
     const unsigned char *p = (const unsigned char *)c->self.s.data, *end = p + c->self.s.size;
     for (;;) {
-        while (p < end && stripped(p, &blank)) utf8_next(&p);
+        while (p < end && is_stripped(p, &blank)) utf8_next(&p);
         if (p >= end) return TARE_OK;
         const unsigned char *begin = p;
-        if (most >= 0 && list.list->n == most) return push(c, list, capacity, (const char *)begin, end - begin);
-        while (p < end && !stripped(p, &blank)) utf8_next(&p);
-        TRY(push(c, list, capacity, (const char *)begin, p - begin));
+        if (most >= 0 && list.list->n == most) return push_part(c, list, capacity, (const char *)begin, end - begin);
+        while (p < end && !is_stripped(p, &blank)) utf8_next(&p);
+        TRY(push_part(c, list, capacity, (const char *)begin, p - begin));
     }
 }
 
@@ -280,17 +282,17 @@ static tare_status do_split(struct call *c, struct value *out)
     NEED_TEXT(c, c->self);
     TRY(text_arg(c, 0, (tare_text){0}, &by));
     TRY(int_arg(c, 1, -1, &most));
-    TRY(spend(c->r, c->line, c->self.s.size / 8));
+    TRY(render_spend(c->r, c->line, c->self.s.size / 8));
     TRY(value_new_list(c->r, c->line, capacity, out));
     out->list->n = 0;
     if (!by.data) return split_blank(c, most, *out, &capacity);
     if (!by.size) return render_fail(c->r, c->line, "split needs a separator that is not empty");
     const char *p = c->self.s.data, *end = p + c->self.s.size, *at;
     while ((most < 0 || out->list->n < most) && (at = memmem(p, (size_t)(end - p), by.data, (size_t)by.size))) {
-        TRY(push(c, *out, &capacity, p, at - p));
+        TRY(push_part(c, *out, &capacity, p, at - p));
         p = at + by.size;
     }
-    return push(c, *out, &capacity, p, end - p);
+    return push_part(c, *out, &capacity, p, end - p);
 }
 
 static tare_status do_rsplit(struct call *c, struct value *out)
@@ -306,11 +308,11 @@ static tare_status do_rsplit(struct call *c, struct value *out)
     TRY(value_new_list(c->r, c->line, capacity, out));
     out->list->n = 0;
     for (const char *at; most-- > 0 && (at = find_last(rest, by));) {
-        TRY(spend(c->r, c->line, 1 + (rest.data + rest.size - at) / 16));
-        TRY(push(c, *out, &capacity, at + by.size, rest.data + rest.size - at - by.size));
+        TRY(render_spend(c->r, c->line, 1 + (rest.data + rest.size - at) / 16));
+        TRY(push_part(c, *out, &capacity, at + by.size, rest.data + rest.size - at - by.size));
         rest.size = at - rest.data;
     }
-    TRY(push(c, *out, &capacity, rest.data, rest.size));
+    TRY(push_part(c, *out, &capacity, rest.data, rest.size));
     for (int64_t i = 0, j = out->list->n - 1; i < j; i++, j--) {
         const struct value swap = out->list->items[i];
         out->list->items[i] = out->list->items[j];
@@ -323,7 +325,7 @@ static tare_status do_splitlines(struct call *c, struct value *out)
 {
     int64_t capacity = 8;
     NEED_TEXT(c, c->self);
-    TRY(spend(c->r, c->line, c->self.s.size / 8));
+    TRY(render_spend(c->r, c->line, c->self.s.size / 8));
     TRY(value_new_list(c->r, c->line, capacity, out));
     out->list->n = 0;
     const unsigned char *p = (const unsigned char *)c->self.s.data, *end = p + c->self.s.size, *begin = p;
@@ -332,23 +334,23 @@ static tare_status do_splitlines(struct call *c, struct value *out)
         const int32_t ch = utf8_next(&p);
         if (!((ch >= 10 && ch <= 13) || (ch >= 28 && ch <= 30) || ch == 0x85 || ch == 0x2028 || ch == 0x2029)) continue;
         if (ch == '\r' && p < end && *p == '\n') p++;
-        TRY(push(c, *out, &capacity, (const char *)begin, at - begin));
+        TRY(push_part(c, *out, &capacity, (const char *)begin, at - begin));
         begin = p;
     }
-    return begin < end ? push(c, *out, &capacity, (const char *)begin, end - begin) : TARE_OK;
+    return begin < end ? push_part(c, *out, &capacity, (const char *)begin, end - begin) : TARE_OK;
 }
 
-static tare_status join(struct call *c, tare_text by, struct value over, bool strict, struct value *out)
+static tare_status join_items(struct call *c, tare_text by, struct value over, bool strict, struct value *out)
 {
     struct list *items;
     OWNED(str_free) struct str text = {0};
-    TRY(iterate(c->r, c->line, over, &items));
+    TRY(value_iterate(c->r, c->line, over, &items));
     TRY(str_reserve(&text, 0, c->r->e));
     for (int64_t i = 0; i < items->n; i++) {
         if (strict && items->items[i].type != V_STRING)
-            TRY(render_fail(c->r, c->line, "join needs strings, not %s", type_name(items->items[i])));
+            TRY(render_fail(c->r, c->line, "join needs strings, not %s", value_type_name(items->items[i])));
         if (i) TRY(str_add(&text, by.data, by.size, c->r->e));
-        TRY(spend(c->r, c->line, 1 + by.size / 16));
+        TRY(render_spend(c->r, c->line, 1 + by.size / 16));
         TRY(print_text(c->r, c->line, items->items[i], &text));
     }
     return template_keep_text(c->r, c->line, &text, out);
@@ -357,17 +359,17 @@ static tare_status join(struct call *c, tare_text by, struct value over, bool st
 static tare_status do_join(struct call *c, struct value *out) /* ",".join(list) */
 {
     NEED_TEXT(c, c->self);
-    return join(c, c->self.s, *c->arg[0], true, out);
+    return join_items(c, c->self.s, *c->arg[0], true, out);
 }
 
 static tare_status filter_join(struct call *c, struct value *out) /* list | join(",") */
 {
     tare_text by;
     TRY(text_arg(c, 0, (tare_text){"", 0}, &by));
-    return join(c, by, c->self, false, out);
+    return join_items(c, by, c->self, false, out);
 }
 
-/* Every line but the first is indented by `width` spaces; lines that are empty stay so unless blank. */
+/* Indents every line but the first by `width` spaces; empty lines are indented only with blank. */
 static tare_status filter_indent(struct call *c, struct value *out)
 {
     static const char spaces[] = "                                                                ";
@@ -378,14 +380,15 @@ static tare_status filter_indent(struct call *c, struct value *out)
     if (width < 0 || width >= (int64_t)sizeof spaces)
         return render_fail(c->r, c->line, "indent takes 0 to %zu spaces", sizeof spaces - 1);
     const bool first = c->arg[1] && value_truthy(*c->arg[1]), blank = c->arg[2] && value_truthy(*c->arg[2]);
-    TRY(binary(c->r, c->line, OP_ADD, c->self, value_string("\n", 1), &c->self)); /* so that the last newline stays */
+    /* keeps the last newline */
+    TRY(value_binary(c->r, c->line, OP_ADD, c->self, value_string("\n", 1), &c->self));
     TRY(do_splitlines(c, &lines));
     OWNED(str_free) struct str text = {0};
     TRY(str_reserve(&text, 0, c->r->e));
     for (int64_t i = 0; i < lines.list->n; i++) {
         const tare_text line = lines.list->items[i].s;
         const bool pad = i ? blank || line.size : first;
-        TRY(spend(c->r, c->line, 1 + (line.size + width) / 16));
+        TRY(render_spend(c->r, c->line, 1 + (line.size + width) / 16));
         if (i) TRY(str_add(&text, "\n", 1, c->r->e));
         if (pad) TRY(str_add(&text, spaces, width, c->r->e));
         TRY(str_add(&text, line.data, line.size, c->r->e));
@@ -398,7 +401,7 @@ static tare_status filter_indent(struct call *c, struct value *out)
 static tare_status need_dict(struct call *c)
 {
     if (c->self.type == V_DICT && !c->self.dict->namespace) return TARE_OK;
-    return render_fail(c->r, c->line, "a dict is needed here, not %s", type_name(c->self));
+    return render_fail(c->r, c->line, "a dict is needed here, not %s", value_type_name(c->self));
 }
 
 enum { PART_KEYS, PART_VALUES, PART_ITEMS };
@@ -500,7 +503,7 @@ const struct builtin *template_find_string_filter(tare_text name)
     return find_in(string_filters, sizeof string_filters / sizeof *string_filters, name);
 }
 
-/* names: each between spaces */
+/* names: separated and enclosed by spaces */
 static bool is_among(tare_text name, const char *names)
 {
     char word[32];

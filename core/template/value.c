@@ -1,5 +1,5 @@
 #define _GNU_SOURCE /* memmem */
-/* Values of the template language, with the meaning they have in Python. */
+/* Values of the template language, with Python's semantics. */
 #include "base/utf8.h"
 #include "template/internal.h"
 
@@ -31,7 +31,7 @@ struct value value_int(int64_t i)
     return (struct value){.type = V_INT, .i = i};
 }
 
-const char *type_name(struct value v)
+const char *value_type_name(struct value v)
 {
     static const char *const names[] = {"undefined", "none",   "a bool", "an int",  "a float",
                                         "a string",  "a list", "a dict", "a method"};
@@ -70,7 +70,7 @@ static bool is_whole(struct value v)
     return v.type == V_BOOL || v.type == V_INT;
 }
 
-static double number(struct value v)
+static double number_value(struct value v)
 {
     return v.type == V_FLOAT ? v.f : (double)v.i;
 }
@@ -83,14 +83,14 @@ tare_status template_fail_method(struct render *r, int line, tare_text name)
 
 static tare_status equal_at(struct render *r, int line, struct value a, struct value b, int depth, bool *out)
 {
-    TRY(spend(r, line, 1));
-    if (depth > MAX_NESTING) return render_fail(r, line, "a value is nested more than %d deep", MAX_NESTING);
+    TRY(render_spend(r, line, 1));
+    if (depth > MAX_NESTING) return render_fail(r, line, "a value is nested more than %d levels deep", MAX_NESTING);
     *out = false;
     if (is_number(a) && is_number(b)) {
-        *out = a.type == V_FLOAT || b.type == V_FLOAT ? number(a) == number(b) : a.i == b.i;
+        *out = a.type == V_FLOAT || b.type == V_FLOAT ? number_value(a) == number_value(b) : a.i == b.i;
     } else if (a.type != b.type) {
         return TARE_OK;
-    } else if (a.type == V_METHOD) { /* theirs are equal when they are those of one dict */
+    } else if (a.type == V_METHOD) { /* methods are equal if they belong to the same dict */
         return template_fail_method(r, line, a.s);
     } else if (a.type == V_STRING) {
         *out = same_text(a.s, b.s);
@@ -112,7 +112,7 @@ static tare_status equal_at(struct render *r, int line, struct value a, struct v
     return TARE_OK;
 }
 
-tare_status equal(struct render *r, int line, struct value a, struct value b, bool *out)
+tare_status value_equal(struct render *r, int line, struct value a, struct value b, bool *out)
 {
     return equal_at(r, line, a, b, 0, out);
 }
@@ -120,8 +120,8 @@ tare_status equal(struct render *r, int line, struct value a, struct value b, bo
 tare_status value_new_list(struct render *r, int line, int64_t n, struct value *out)
 {
     struct list *list;
-    TRY(take(r, line, sizeof *list, (void **)&list));
-    TRY(take(r, line, n * (int64_t)sizeof *list->items, (void **)&list->items));
+    TRY(render_take(r, line, sizeof *list, (void **)&list));
+    TRY(render_take(r, line, n * (int64_t)sizeof *list->items, (void **)&list->items));
     list->n = n;
     *out = (struct value){.type = V_LIST, .list = list};
     return TARE_OK;
@@ -130,7 +130,7 @@ tare_status value_new_list(struct render *r, int line, int64_t n, struct value *
 tare_status value_new_dict(struct render *r, int line, struct value *out)
 {
     out->type = V_DICT;
-    return take(r, line, sizeof *out->dict, (void **)&out->dict);
+    return render_take(r, line, sizeof *out->dict, (void **)&out->dict);
 }
 
 struct value *value_dict_find(const struct dict *d, tare_text key)
@@ -143,12 +143,12 @@ struct value *value_dict_find(const struct dict *d, tare_text key)
 tare_status value_dict_put(struct render *r, int line, struct dict *d, tare_text key, struct value v)
 {
     struct value *old = value_dict_find(d, key);
-    TRY(spend(r, line, d->n / 8));
+    TRY(render_spend(r, line, d->n / 8));
     if (old) return *old = v, TARE_OK;
     if (d->n == d->capacity) {
         struct dict_entry *bigger;
         const int64_t capacity = d->capacity ? 2 * d->capacity : 8;
-        TRY(take(r, line, capacity * (int64_t)sizeof *bigger, (void **)&bigger));
+        TRY(render_take(r, line, capacity * (int64_t)sizeof *bigger, (void **)&bigger));
         if (d->n) memcpy(bigger, d->entries, (size_t)d->n * sizeof *bigger);
         d->entries = bigger;
         d->capacity = capacity;
@@ -159,7 +159,7 @@ tare_status value_dict_put(struct render *r, int line, struct dict *d, tare_text
 
 tare_status value_from_json(struct render *r, const json_t *j, int depth, struct value *out)
 {
-    if (depth > MAX_NESTING) return render_fail(r, 1, "a variable is nested more than %d deep", MAX_NESTING);
+    if (depth > MAX_NESTING) return render_fail(r, 1, "a variable is nested more than %d levels deep", MAX_NESTING);
     switch (json_typeof(j)) {
     case JSON_NULL:
         *out = (struct value){.type = V_NONE};
@@ -210,7 +210,7 @@ int64_t value_count_chars(tare_text t)
     return n;
 }
 
-tare_status iterate(struct render *r, int line, struct value v, struct list **out)
+tare_status value_iterate(struct render *r, int line, struct value v, struct list **out)
 {
     struct value list;
     if (v.type == V_LIST) return *out = v.list, TARE_OK;
@@ -220,7 +220,7 @@ tare_status iterate(struct render *r, int line, struct value v, struct list **ou
         TRY(value_new_list(r, line, v.dict->n, &list));
         for (int64_t i = 0; i < v.dict->n; i++) list.list->items[i] = (struct value){.type = V_STRING, .s = v.dict->entries[i].key};
     } else if (v.type == V_STRING) {
-        TRY(spend(r, line, v.s.size));
+        TRY(render_spend(r, line, v.s.size));
         TRY(value_new_list(r, line, value_count_chars(v.s), &list));
         const unsigned char *p = (const unsigned char *)v.s.data;
         for (int64_t i = 0; i < list.list->n; i++) {
@@ -229,13 +229,13 @@ tare_status iterate(struct render *r, int line, struct value v, struct list **ou
             list.list->items[i] = value_string((const char *)begin, p - begin);
         }
     } else {
-        return render_fail(r, line, "%s cannot be iterated over", type_name(v));
+        return render_fail(r, line, "%s cannot be iterated over", value_type_name(v));
     }
     *out = list.list;
     return TARE_OK;
 }
 
-static struct value undefined(tare_text name)
+static struct value undefined_value(tare_text name)
 {
     return (struct value){.type = V_UNDEFINED, .s = name};
 }
@@ -248,9 +248,9 @@ bool value_is_plain_dict(struct value v)
 tare_status value_get_attribute(struct render *r, int line, struct value v, tare_text name, struct value *out)
 {
     if (v.type == V_UNDEFINED)
-        return render_fail(r, line, "'%.*s' is undefined, it has no '%.*s'", (int)v.s.size, v.s.data, (int)name.size, name.data);
+        return render_fail(r, line, "'%.*s' is undefined and has no '%.*s'", (int)v.s.size, v.s.data, (int)name.size, name.data);
     const struct value *found = v.type == V_DICT ? value_dict_find(v.dict, name) : NULL;
-    *out = found ? *found : undefined(name);
+    *out = found ? *found : undefined_value(name);
     const bool method = v.type == V_STRING ? template_is_string_method(name)
                         : v.type == V_LIST ? template_is_list_method(name, v.list->tuple)
                                            : value_is_plain_dict(v) && template_is_reading_method(name);
@@ -258,27 +258,27 @@ tare_status value_get_attribute(struct render *r, int line, struct value v, tare
     return TARE_OK;
 }
 
-/* The character or item at index, negative from the end. */
+/* Returns the character or item at index; negative indices count from the end. */
 static tare_status at_index(struct render *r, int line, struct value v, int64_t index, struct value *out)
 {
     struct list *items;
-    TRY(iterate(r, line, v, &items));
+    TRY(value_iterate(r, line, v, &items));
     if (index < 0) index += items->n;
-    *out = index >= 0 && index < items->n ? items->items[index] : undefined((tare_text){"item", 4});
+    *out = index >= 0 && index < items->n ? items->items[index] : undefined_value((tare_text){"item", 4});
     return TARE_OK;
 }
 
 tare_status value_get_item(struct render *r, int line, struct value v, struct value key, struct value *out)
 {
     const bool integer = key.type == V_INT || key.type == V_BOOL;
-    if (v.type == V_UNDEFINED) return render_fail(r, line, "'%.*s' is undefined, it has no items", (int)v.s.size, v.s.data);
+    if (v.type == V_UNDEFINED) return render_fail(r, line, "'%.*s' is undefined and has no items", (int)v.s.size, v.s.data);
     if (key.type == V_STRING) return value_get_attribute(r, line, v, key.s, out);
     if (integer && (v.type == V_LIST || v.type == V_STRING)) return at_index(r, line, v, key.i, out);
-    *out = undefined((tare_text){"item", 4});
+    *out = undefined_value((tare_text){"item", 4});
     return TARE_OK;
 }
 
-static int64_t clamp(int64_t x, int64_t low, int64_t high)
+static int64_t clamp_index(int64_t x, int64_t low, int64_t high)
 {
     return x < low ? low : x > high ? high : x;
 }
@@ -287,19 +287,20 @@ tare_status value_get_slice(struct render *r, int line, struct value v, const st
 {
     for (int k = 0; k < 3; k++)
         if (bound[k].type != V_NONE && !is_whole(bound[k]))
-            return render_fail(r, line, "a slice needs whole numbers, not %s", type_name(bound[k]));
-    if (v.type != V_LIST && v.type != V_STRING) return render_fail(r, line, "%s cannot be sliced", type_name(v));
+            return render_fail(r, line, "a slice needs whole numbers, not %s", value_type_name(bound[k]));
+    if (v.type != V_LIST && v.type != V_STRING) return render_fail(r, line, "%s cannot be sliced", value_type_name(v));
     struct list *items;
-    TRY(iterate(r, line, v, &items));
+    TRY(value_iterate(r, line, v, &items));
     const int64_t n = items->n, by = is_whole(bound[2]) ? bound[2].i : 1;
     if (!by || by < -(INT64_MAX / 4) || by > INT64_MAX / 4) return render_fail(r, line, "a slice with this step is not possible");
     const int64_t low = by > 0 ? 0 : -1, high = by > 0 ? n : n - 1;
     int64_t limits[2] = {by > 0 ? low : high, by > 0 ? high : low};
     for (int k = 0; k < 2; k++)
-        if (is_whole(bound[k])) limits[k] = clamp(bound[k].i < 0 ? clamp(bound[k].i, -n - 1, 0) + n : bound[k].i, low, high);
+        if (is_whole(bound[k]))
+            limits[k] = clamp_index(bound[k].i < 0 ? clamp_index(bound[k].i, -n - 1, 0) + n : bound[k].i, low, high);
     const int64_t span = by > 0 ? limits[1] - limits[0] : limits[0] - limits[1], stride = by > 0 ? by : -by;
     const int64_t count = span > 0 ? (span - 1) / stride + 1 : 0;
-    TRY(spend(r, line, count));
+    TRY(render_spend(r, line, count));
     TRY(value_new_list(r, line, count, out));
     for (int64_t i = 0; i < count; i++) out->list->items[i] = items->items[limits[0] + i * by];
     out->list->tuple = items->tuple;
@@ -311,10 +312,10 @@ tare_status value_get_slice(struct render *r, int line, struct value v, const st
 
 /* ---------------------------------------------------------------- operators */
 
-static tare_status concatenate(struct render *r, int line, tare_text a, tare_text b, struct value *out)
+static tare_status concatenate_texts(struct render *r, int line, tare_text a, tare_text b, struct value *out)
 {
     char *joined;
-    TRY(take(r, line, a.size + b.size + 1, (void **)&joined));
+    TRY(render_take(r, line, a.size + b.size + 1, (void **)&joined));
     if (a.size) memcpy(joined, a.data, (size_t)a.size);
     if (b.size) memcpy(joined + a.size, b.data, (size_t)b.size);
     *out = value_string(joined, a.size + b.size);
@@ -340,35 +341,35 @@ static tare_status repeat_list(struct render *r, int line, const struct list *a,
     return TARE_OK;
 }
 
-static tare_status repeat(struct render *r, int line, tare_text t, int64_t times, struct value *out)
+static tare_status repeat_text(struct render *r, int line, tare_text t, int64_t times, struct value *out)
 {
     int64_t size;
     if (times < 0) times = 0;
     char *text;
     if (__builtin_mul_overflow(t.size, times, &size)) return render_fail(r, line, "a repeated string is too long");
-    TRY(take(r, line, size + 1, (void **)&text));
+    TRY(render_take(r, line, size + 1, (void **)&text));
     if (t.size)
         for (int64_t i = 0; i < times; i++) memcpy(text + i * t.size, t.data, (size_t)t.size);
     *out = value_string(text, size);
     return TARE_OK;
 }
 
-static tare_status contains(struct render *r, int line, struct value item, struct value v, bool *out)
+static tare_status contains_value(struct render *r, int line, struct value item, struct value v, bool *out)
 {
     *out = false;
     if (v.type == V_STRING) {
-        if (item.type != V_STRING) return render_fail(r, line, "%s cannot be searched for in a string", type_name(item));
-        TRY(spend(r, line, v.s.size / 16));
+        if (item.type != V_STRING) return render_fail(r, line, "%s cannot be searched for in a string", value_type_name(item));
+        TRY(render_spend(r, line, v.s.size / 16));
         *out = memmem(v.s.data, (size_t)v.s.size, item.s.data, (size_t)item.s.size) != NULL;
     } else if (v.type == V_DICT && !v.dict->namespace) {
         if (item.type == V_DICT || (item.type == V_LIST && !item.list->tuple))
-            return render_fail(r, line, "%s cannot be the key of a dict", type_name(item));
+            return render_fail(r, line, "%s cannot be the key of a dict", value_type_name(item));
         *out = item.type == V_STRING && value_dict_find(v.dict, item.s);
     } else {
         struct list *items;
-        TRY(iterate(r, line, v, &items));
-        TRY(spend(r, line, items->n));
-        for (int64_t i = 0; i < items->n && !*out; i++) TRY(equal(r, line, item, items->items[i], out));
+        TRY(value_iterate(r, line, v, &items));
+        TRY(render_spend(r, line, items->n));
+        for (int64_t i = 0; i < items->n && !*out; i++) TRY(value_equal(r, line, item, items->items[i], out));
     }
     return TARE_OK;
 }
@@ -381,12 +382,12 @@ static bool of_one_kind(struct value a, struct value b)
 static tare_status order_values(struct render *r, int line, enum operation op, struct value a, struct value b, struct value *out)
 {
     int sign = 0, depth = 0;
-    while (of_one_kind(a, b)) { /* their first items that differ decide, else their lengths */
+    while (of_one_kind(a, b)) { /* compare the first items that differ, else the lengths */
         const struct list *x = a.list, *y = b.list;
         bool same = true;
         int64_t i = 0;
-        for (; i < x->n && i < y->n && same; i += same) TRY(equal(r, line, x->items[i], y->items[i], &same));
-        if (++depth > MAX_NESTING) return render_fail(r, line, "a value is nested more than %d deep", MAX_NESTING);
+        for (; i < x->n && i < y->n && same; i += same) TRY(value_equal(r, line, x->items[i], y->items[i], &same));
+        if (++depth > MAX_NESTING) return render_fail(r, line, "a value is nested more than %d levels deep", MAX_NESTING);
         a = same ? value_int(x->n) : x->items[i];
         b = same ? value_int(y->n) : y->items[i];
     }
@@ -396,9 +397,9 @@ static tare_status order_values(struct render *r, int line, enum operation op, s
         if (!sign) sign = (a.s.size > b.s.size) - (a.s.size < b.s.size);
     } else if (is_number(a) && is_number(b)) {
         const bool real = a.type == V_FLOAT || b.type == V_FLOAT;
-        sign = real ? (number(a) > number(b)) - (number(a) < number(b)) : (a.i > b.i) - (a.i < b.i);
+        sign = real ? (number_value(a) > number_value(b)) - (number_value(a) < number_value(b)) : (a.i > b.i) - (a.i < b.i);
     } else {
-        return render_fail(r, line, "%s and %s have no order", type_name(a), type_name(b));
+        return render_fail(r, line, "%s and %s cannot be ordered", value_type_name(a), value_type_name(b));
     }
     *out = value_bool(op == OP_LT ? sign < 0 : op == OP_LE ? sign <= 0 : op == OP_GT ? sign > 0 : sign >= 0);
     return TARE_OK;
@@ -424,8 +425,9 @@ static tare_status whole_arithmetic(struct render *r, int line, enum operation o
     return TARE_OK;
 }
 
-/* x // y or x % y of floats, as Python computes them: the remainder is exact, and has the sign of y. */
-static double divided(double x, double y, bool rest)
+/* Computes x // y or x % y of floats as Python does: the remainder is exact and has the sign of
+ * y. */
+static double floor_divide(double x, double y, bool rest)
 {
     double mod = fmod(x, y);
     const double div = (x - mod) / y - (mod != 0 && (y < 0) != (mod < 0) ? 1 : 0);
@@ -438,48 +440,48 @@ static double divided(double x, double y, bool rest)
     return floor(div) + (div - floor(div) > 0.5 ? 1 : 0);
 }
 
-static tare_status arithmetic(struct render *r, int line, enum operation op, struct value a, struct value b, struct value *out)
+static tare_status eval_arithmetic(struct render *r, int line, enum operation op, struct value a, struct value b, struct value *out)
 {
     if (!is_number(a) || !is_number(b)) {
         const struct value *unknown = a.type == V_UNDEFINED ? &a : b.type == V_UNDEFINED ? &b : NULL;
         if (unknown) return render_fail(r, line, "'%.*s' is undefined", (int)unknown->s.size, unknown->s.data);
-        return render_fail(r, line, "%s and %s cannot be combined by this operator", type_name(a), type_name(b));
+        return render_fail(r, line, "%s and %s cannot be combined by this operator", value_type_name(a), value_type_name(b));
     }
     const bool real = a.type == V_FLOAT || b.type == V_FLOAT || op == OP_DIV;
     if (!real) return whole_arithmetic(r, line, op, a.i, b.i, out);
-    const double x = number(a), y = number(b);
+    const double x = number_value(a), y = number_value(b);
     if (op >= OP_DIV && op <= OP_MOD && y == 0) return render_fail(r, line, "division by zero");
     const double z = op == OP_ADD   ? x + y
                      : op == OP_SUB ? x - y
                      : op == OP_MUL ? x * y
                      : op == OP_DIV ? x / y
-                                    : divided(x, y, op == OP_MOD);
+                                    : floor_divide(x, y, op == OP_MOD);
     *out = (struct value){.type = V_FLOAT, .f = z};
     return TARE_OK;
 }
 
-tare_status binary(struct render *r, int line, enum operation op, struct value a, struct value b, struct value *out)
+tare_status value_binary(struct render *r, int line, enum operation op, struct value a, struct value b, struct value *out)
 {
     bool found;
     switch (op) {
     case OP_ADD:
-        if (a.type == V_STRING && b.type == V_STRING) return concatenate(r, line, a.s, b.s, out);
+        if (a.type == V_STRING && b.type == V_STRING) return concatenate_texts(r, line, a.s, b.s, out);
         if (of_one_kind(a, b)) return join_lists(r, line, a.list, b.list, out);
-        return arithmetic(r, line, op, a, b, out);
+        return eval_arithmetic(r, line, op, a, b, out);
     case OP_MUL:
-        if (is_whole(a) && (b.type == V_STRING || b.type == V_LIST)) return binary(r, line, op, b, a, out);
-        if (a.type == V_STRING && is_whole(b)) return repeat(r, line, a.s, b.i, out);
+        if (is_whole(a) && (b.type == V_STRING || b.type == V_LIST)) return value_binary(r, line, op, b, a, out);
+        if (a.type == V_STRING && is_whole(b)) return repeat_text(r, line, a.s, b.i, out);
         if (a.type == V_LIST && is_whole(b)) return repeat_list(r, line, a.list, b.i, out);
-        return arithmetic(r, line, op, a, b, out);
+        return eval_arithmetic(r, line, op, a, b, out);
     case OP_CONCAT: {
         tare_text x, y;
         TRY(template_as_text(r, line, a, &x));
         TRY(template_as_text(r, line, b, &y));
-        return concatenate(r, line, x, y, out);
+        return concatenate_texts(r, line, x, y, out);
     }
     case OP_EQ:
     case OP_NE:
-        TRY(equal(r, line, a, b, &found));
+        TRY(value_equal(r, line, a, b, &found));
         *out = value_bool(found == (op == OP_EQ));
         return TARE_OK;
     case OP_LT:
@@ -489,10 +491,10 @@ tare_status binary(struct render *r, int line, enum operation op, struct value a
         return order_values(r, line, op, a, b, out);
     case OP_IN:
     case OP_NOT_IN:
-        TRY(contains(r, line, a, b, &found));
+        TRY(contains_value(r, line, a, b, &found));
         *out = value_bool(found == (op == OP_IN));
         return TARE_OK;
     default:
-        return arithmetic(r, line, op, a, b, out);
+        return eval_arithmetic(r, line, op, a, b, out);
     }
 }

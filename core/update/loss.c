@@ -1,20 +1,24 @@
-/* The loss token by token: what the objective gives (objective.h), and what the host adds to each.
+/* The loss of a token: the objective's part (objective.h), and the terms that the host adds.
  *
- *   dL/dlogp = c (dv/dlogp + beta dKL/dlogp)   k1: 1;  k2: logp - ref;  k3: 1 - exp(ref - logp)     (Schulman, "Approximating KL divergence")
+ *   dL/dlogp = c (dv/dlogp + beta dKL/dlogp)   k1: 1;  k2: logp - ref;  k3: 1 - exp(ref - logp)
+ *                                              (Schulman, "Approximating KL divergence")
  *   dL/dH    = c (dv/dH - lambda)
  *
- * An estimate K from sampled tokens has the gradient of the KL only with the token's probability in it: kl_weight = ratio takes r K, r = pi/old, with
- * the derivative r (K + dK/dlogp); score the same at r = 1. kl_place = reward leaves it out of the loss and lowers the advantage of token t by
- * beta sum_{s >= t} K_s at old: the return of the rewards -beta K_s.
+ * An estimate K from sampled tokens has the gradient of the KL only if it is multiplied by the
+ * token's probability: kl_weight = ratio uses r K, r = pi/old, with the derivative r (K +
+ * dK/dlogp); kl_weight = score uses the same at r = 1. kl_place = reward omits it from the loss and
+ * lowers the advantage of token t by beta sum_{s >= t} K_s at old: the return of the rewards -beta
+ * K_s.
  *
  *   dL/dKL   = c (dv/dKL + beta)               exact: KL(pi || ref) over the whole vocabulary
  *
- * Truncated importance sampling (rollout_is = tis) multiplies v and its derivatives by min(exp(old - sampled), cap), a constant.
+ * Truncated importance sampling (rollout_is = tis) multiplies v and its derivatives by min(exp(old
+ * - sampled), cap), a constant.
  *
- * Off-policy tokens (traces mixed into a group), for an objective that does not treat them itself: v = -f(pi) A with f(pi) = pi / (pi + gamma),
- * LUFFY's policy shaping (arXiv 2504.14945), with the probability under the policy that wrote the trace taken as 1.
- * df/dlogp = gamma pi / (pi + gamma)^2: tokens that the policy finds unlikely keep a gradient.
- */
+ * Off-policy tokens (traces mixed into a group), if the objective does not handle them: v = -f(pi)
+ * A with f(pi) = pi / (pi + gamma), LUFFY's policy shaping (arXiv 2504.14945), where the
+ * probability under the policy that wrote the trace counts as 1. df/dlogp = gamma pi / (pi +
+ * gamma)^2: tokens that are unlikely under the policy keep a gradient. */
 #include "update/loss.h"
 #include "update/microbatch.h"
 
@@ -23,7 +27,7 @@
 struct weighed {
     struct loss_term token;
     double dentropy, dkl;
-    bool off; /* a trace's */
+    bool off; /* a token of a trace */
 };
 
 struct loss_term loss_kl_estimate(enum kl_form form, double logp, double ref)
@@ -34,7 +38,7 @@ struct loss_term loss_kl_estimate(enum kl_form form, double logp, double ref)
     return (struct loss_term){exp(d) - d - 1, 1 - exp(d)}; /* k3 */
 }
 
-/* K of a token in the loss, by loss.kl_weight. ratio: pi/old. */
+/* Returns K of a token as it enters the loss, by loss.kl_weight. ratio: pi/old. */
 static struct loss_term weighted_kl(const struct loss_config *c, struct loss_term k, double ratio)
 {
     if (c->kl_weight == KL_PLAIN) return k;
@@ -42,14 +46,15 @@ static struct loss_term weighted_kl(const struct loss_config *c, struct loss_ter
     return (struct loss_term){r * k.value, r * (k.value + k.dlogp)};
 }
 
-static struct loss_term shaped(double gamma, double logp, double advantage)
+static struct loss_term shaped_trace(double gamma, double logp, double advantage)
 {
     const double pi = exp(logp), all = pi + gamma;
     return (struct loss_term){-pi / all * advantage, -gamma * pi / (all * all) * advantage};
 }
 
-/* exp(logp - old) of each token of a block; 1 for a trace, which no old policy sampled. */
-static tare_status ratios(const struct policy_loss *p, const struct token_block *s, bool *finite, struct err *e)
+/* p->ratio[t] = exp(logp - old) for each token of a block; 1 for off-policy traces, which have no
+ * old policy. */
+static tare_status compute_ratios(const struct policy_loss *p, const struct token_block *s, bool *finite, struct err *e)
 {
     const struct batch *b = p->b;
     *finite = true;
@@ -65,10 +70,10 @@ static tare_status ratios(const struct policy_loss *p, const struct token_block 
     return TARE_OK;
 }
 
-/* The objective's value and derivatives for token t, place i of the block: shaped for a trace that it does not treat, times the weight of
- * truncated importance sampling. */
-static void weigh(const struct policy_loss *p, const struct objective_block *x, int64_t i, int64_t t, double logp,
-                  struct weighed *out)
+/* Computes the objective's value and derivatives for token t, entry i of the block: shaped if it is
+ * a trace that the objective does not handle, and multiplied by the truncated importance weight. */
+static void weigh_token(const struct policy_loss *p, const struct objective_block *x, int64_t i, int64_t t, double logp,
+                        struct weighed *out)
 {
     const struct batch *b = p->b;
     const int64_t owner = p->columns.owner[t];
@@ -76,13 +81,14 @@ static void weigh(const struct policy_loss *p, const struct objective_block *x, 
     struct loss_term v = {x->value[i], x->dlogprob[i]};
     double is = 1;
     if (off && !p->traces)
-        v = shaped(p->c->shaping, logp, b->token_advantage ? (double)b->token_advantage[t] : b->advantage[owner]);
+        v = shaped_trace(p->c->shaping, logp, b->token_advantage ? (double)b->token_advantage[t] : b->advantage[owner]);
     if (p->sampled && !off) is = fmin(exp((double)p->columns.old[t] - (double)p->sampled[t]), p->c->rollout_is_cap);
     *out = (struct weighed){{v.value * is, v.dlogp * is}, x->dentropy[i] * is, x->dkl ? x->dkl[i] * is : 0, off};
 }
 
-/* A loss that is not finite makes the gradient so: the one number that every rank looks at before the weights move. */
-static void spoil(const struct token_block *s, struct head_grad_row *coef, struct tally *tally)
+/* Makes the gradient NaN as well as the loss: its norm is the number that every rank checks before
+ * the weights change. */
+static void poison_block(const struct token_block *s, struct head_grad_row *coef, struct tally *tally)
 {
     for (int64_t i = 0; i < s->n; i++) coef[i] = (struct head_grad_row){NAN, 0, 0};
     tally->loss = (double)NAN;
@@ -97,9 +103,9 @@ tare_status loss_policy_tokens(void *ctx, const struct token_block *s, struct he
     const bool exact = s->kl && p->c->kl == KL_EXACT;
     struct objective_block x;
     bool finite;
-    TRY(ratios(p, s, &finite, e));
+    TRY(compute_ratios(p, s, &finite, e));
     if (!finite) {
-        spoil(s, coef, tally);
+        poison_block(s, coef, tally);
         return TARE_OK;
     }
     TRY(objective_compute(p->objective, s, tally->sums, &x, e));
@@ -111,7 +117,7 @@ tare_status loss_policy_tokens(void *ctx, const struct token_block *s, struct he
         if (!exact && b->ref_logprob) k = loss_kl_estimate(p->c->kl, logp, b->ref_logprob[t]);
         const double kl = k.value;
         k = weighted_kl(p->c, k, p->ratio[t]);
-        weigh(p, &x, i, t, logp, &v);
+        weigh_token(p, &x, i, t, logp, &v);
         coef[i] =
             (struct head_grad_row){(float)(w * (v.token.dlogp + (exact ? 0 : beta * k.dlogp))), (float)(-w * (lambda - v.dentropy)),
                                    s->kl ? (float)(w * ((exact ? beta : 0) + v.dkl)) : 0};

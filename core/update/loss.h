@@ -1,4 +1,5 @@
-/* The policy loss of one token block: the objective, KL, entropy and importance weights. loss.c has the equations. */
+/* The policy loss of one token block: the objective, KL, entropy and importance weights. loss.c has
+ * the equations. */
 #ifndef TARE_CORE_UPDATE_LOSS_H
 #define TARE_CORE_UPDATE_LOSS_H
 
@@ -12,18 +13,21 @@ struct policy_loss {
     struct objective_columns columns;
     double *ratio;        /* [T] */
     const float *sampled; /* [T] for truncated importance sampling; NULL: none */
-    bool traces;          /* the objective treats them itself */
-    bool stops;           /* a ratio that is not finite is an error; else it shows in the gradient's norm, on all ranks */
-    bool first;           /* the weights are still those that sampled: measure the mismatch */
+    bool traces;          /* the objective handles traces itself */
+    /* A ratio that is not finite is an error; otherwise it shows in the gradient's norm, on all
+     * ranks. */
+    bool stops;
+    bool first; /* the weights are still the sampling weights: measure the mismatch */
 };
 
 struct loss_term {
     double value, dlogp;
 };
-/* An estimate of KL(pi || ref) from one token, and its derivative in logp. */
+/* Estimates KL(pi || ref) from one token, with its derivative in logp. */
 struct loss_term loss_kl_estimate(enum kl_form form, double logp, double ref);
 
-/* A token_loss (microbatch.h) whose ctx is a struct policy_loss: fills coef for a block of tokens and counts. */
+/* A token_loss (microbatch.h) with ctx a struct policy_loss: fills coef for a block of tokens and
+ * adds to the tally. */
 tare_status loss_policy_tokens(void *ctx, const struct token_block *s, struct head_grad_row *coef, struct tally *tally,
                                struct err *e);
 

@@ -1,5 +1,6 @@
-/* Forward and backward over groups, a micro-batch at a time: pack, run the layers, then the head in chunks of rows, so that logits
- * never exist for more than a chunk. A chunk's loss gradient is known as soon as its logprobs are, so the head is run once. */
+/* Forward and backward over groups, one micro-batch at a time: pack, run the layers, then the head
+ * in chunks of rows, so that logits exist for one chunk only. A chunk's loss gradient follows from
+ * its logprobs, so the head is run once. */
 #include "update/microbatch.h"
 #include "update/update.h"
 
@@ -12,10 +13,11 @@
 
 enum { ROWS_MOST = 1024, ROWS_LEAST = 16 };
 
-/* One micro-batch: pieces of groups (a prompt and some of its rollouts), and the token of b that each head row predicts. */
-struct plan {
-    struct pack_group *pieces;
-    int64_t n_pieces;
+/* The packing of a micro-batch: parts of groups (a prompt and some of its rollouts), and the token
+ * of b that each head row predicts. */
+struct packing {
+    struct pack_group *parts;
+    int64_t n_parts;
     int64_t *token; /* [n_targets] index into b->ids */
     int64_t n_tokens;
     struct packed_batch packed;
@@ -26,24 +28,25 @@ static bool takes_part(const struct microbatch_job *j, int64_t rollout)
     return !j->rollout_weight || j->rollout_weight[rollout] > 0;
 }
 
-/* Rows that a rollout adds: all its tokens but the last, which is only a target. */
+/* Number of rows that a rollout adds: all its tokens but the last, which is only a target. */
 static int64_t rows_of(const struct batch *b, int64_t rollout)
 {
     return b->token_begin[rollout + 1] - b->token_begin[rollout] - 1;
 }
 
-/* ---------------------------------------------------------------- the cut into micro-batches */
+/* ---------------------------------------------------------------- cutting into micro-batches */
 
-/* Groups are dealt to shards, each shard is cut into micro-batches of train.micro_tokens rows, and the first micro-batches of all shards come before the
- * second ones. The order, and with it every sum of gradients, does not depend on the number of ranks; neighbours are about equally long, and micro-batch i
- * goes to rank i mod R. */
+/* Groups are dealt to shards, each shard is cut into micro-batches of train.micro_tokens rows, and
+ * the first micro-batches of all shards come before the second ones. The order, and with it every
+ * sum of gradients, does not depend on the number of ranks. Consecutive micro-batches are about
+ * equally long, and micro-batch i goes to rank i mod R. */
 struct micro {
     int64_t begin, end; /* of cut.rollout */
-    int64_t round;      /* how many of its shard come before */
+    int64_t round;      /* index of the micro-batch in its shard */
 };
 
 struct cut {
-    int64_t *rollout, *group; /* [n_rollouts] those that take part, and their groups */
+    int64_t *rollout, *group; /* [n_rollouts] rollouts to compute, and their groups */
     struct micro *micro;
     int64_t n;
 };
@@ -66,7 +69,8 @@ static tare_status deal_groups(struct trainer *t, const struct microbatch_job *j
     return balance(cost, j->n_groups, shards, shard_of, &t->work, e);
 }
 
-/* Rollouts until the next would exceed the budget, at least one. A group cut in two has its prompt computed in both. */
+/* Cuts a shard: a micro-batch takes rollouts until the next would exceed the budget, at least one.
+ * A group cut in two has its prompt computed in both. */
 static void cut_shard(const struct trainer *t, const struct microbatch_job *j, const int64_t *shard_of, int64_t shard,
                       struct cut *c, int64_t *taken)
 {
@@ -118,30 +122,30 @@ static tare_status cut_job(struct trainer *t, const struct microbatch_job *j, in
     return TARE_OK;
 }
 
-static tare_status plan_micro(struct trainer *t, const struct microbatch_job *j, const struct cut *c, const struct micro *m,
-                              struct plan *p, struct err *e)
+static tare_status pack_micro(struct trainer *t, const struct microbatch_job *j, const struct cut *c, const struct micro *m,
+                              struct packing *p, struct err *e)
 {
     const struct batch *b = j->b;
     struct arena *a = &t->pack;
     const int64_t n = m->end - m->begin;
     const int32_t **completion;
     int64_t *length, tokens = 0;
-    struct pack_group *piece = NULL;
+    struct pack_group *part = NULL;
     arena_reset(a);
-    *p = (struct plan){0};
-    TRY(arena_new(a, &p->pieces, n, e));
+    *p = (struct packing){0};
+    TRY(arena_new(a, &p->parts, n, e));
     TRY(arena_new(a, &completion, n, e));
     TRY(arena_new(a, &length, n, e));
     for (int64_t k = 0; k < n; k++) {
         const int64_t i = c->rollout[m->begin + k], g = c->group[m->begin + k];
         if (!k || g != c->group[m->begin + k - 1]) {
-            piece = &p->pieces[p->n_pieces++];
-            *piece = (struct pack_group){.prompt = b->prompt_ids + b->prompt_begin[g],
-                                         .prompt_len = prompt_of(b, g),
-                                         .completion = completion + k,
-                                         .completion_len = length + k};
+            part = &p->parts[p->n_parts++];
+            *part = (struct pack_group){.prompt = b->prompt_ids + b->prompt_begin[g],
+                                        .prompt_len = prompt_of(b, g),
+                                        .completion = completion + k,
+                                        .completion_len = length + k};
         }
-        piece->n++;
+        part->n++;
         completion[k] = b->ids + b->token_begin[i];
         length[k] = b->token_begin[i + 1] - b->token_begin[i];
         tokens += length[k];
@@ -161,22 +165,24 @@ static tare_status reserve_cache(const struct model *m, struct kv_cache *c, int6
     return kv_cache_new(m, layers, blocks + blocks / 4, c, e);
 }
 
-/* Where a forward pass of m without a loss keeps its keys and values. */
+/* Returns the key/value cache for a forward pass of m without a loss. */
 static struct kv_cache *pass_cache(struct trainer *t, const struct model *m)
 {
     const struct model *ref = t->reference;
-    const bool alike = !ref || (ref->shape.layers == t->m->shape.layers && kv_cache_bytes(ref, 1) == kv_cache_bytes(t->m, 1));
-    return alike || m == ref ? &t->ref_cache : &t->own_cache;
+    const bool same_shape = !ref || (ref->shape.layers == t->m->shape.layers && kv_cache_bytes(ref, 1) == kv_cache_bytes(t->m, 1));
+    return same_shape || m == ref ? &t->ref_cache : &t->own_cache;
 }
 
-/* Logits and scores of a chunk of head rows, in the backend's memory, and room for what goes to the host and comes from it. What the host reads
- * (logprob, entropy, kl) lies in one piece, so that it comes in one transfer. */
+/* Logits and logprobs of a chunk of head rows in the backend's memory, and staging for transfers
+ * from and to the host. logprob, entropy and kl are adjacent, so that the host reads them in one
+ * transfer. */
 struct chunk {
     float *logits, *logprob, *entropy, *lse, *ref_logits, *ref_logprob, *ref_lse, *kl;
     struct head_grad_row *coef;
     int64_t rows;
-    float *host;               /* [3 rows] */
-    struct head_grad_row *far; /* coef there, and targets; NULL where the backend's memory is the host's */
+    float *host; /* [3 rows] */
+    /* Copies of coef and targets in the backend's memory; NULL if the host shares it. */
+    struct head_grad_row *far;
     int32_t *target;
 };
 
@@ -198,7 +204,7 @@ static tare_status chunk_new(const struct model *m, struct arena *a, bool refere
     return TARE_OK;
 }
 
-/* n rows: one array after the other. */
+/* Sets the arrays of n rows, one after the other. */
 static void chunk_places(struct chunk *c, int64_t n)
 {
     c->entropy = c->logprob + n;
@@ -206,24 +212,24 @@ static void chunk_places(struct chunk *c, int64_t n)
     c->lse = c->logprob + 3 * n;
 }
 
-/* A chunk's scores in host memory: those that are computed. */
-static tare_status read_scores(const struct model *m, const struct chunk *c, struct token_block *out, struct err *e)
+/* Copies the computed logprobs, entropies and KLs of a chunk to host memory. */
+static tare_status read_logprobs(const struct model *m, const struct chunk *c, struct token_block *out, struct err *e)
 {
     const int64_t n = out->n;
-    const float *scores = model_from_backend(m, c->host, c->logprob, (c->kl ? 3 : 2) * n * (int64_t)sizeof(float));
-    out->logprob = scores;
-    out->entropy = scores + n;
-    out->kl = c->kl ? scores + 2 * n : NULL;
+    const float *values = model_from_backend(m, c->host, c->logprob, (c->kl ? 3 : 2) * n * (int64_t)sizeof(float));
+    out->logprob = values;
+    out->entropy = values + n;
+    out->kl = c->kl ? values + 2 * n : NULL;
     return model_finish(m, e);
 }
 
-struct last_hidden {              /* [n, C] after the last layer */
+struct last_hidden {              /* [n, C] output of the final norm */
     const float *own, *reference; /* reference NULL: none */
-    float *gradient;              /* filled when there is a loss */
+    float *gradient;              /* written if there is a loss */
 };
 
-/* The head over all targets. */
-static tare_status run_head(struct trainer *t, const struct microbatch_job *j, const struct plan *p, struct last_hidden h,
+/* Runs the head over all targets. */
+static tare_status run_head(struct trainer *t, const struct microbatch_job *j, const struct packing *p, struct last_hidden h,
                             struct tally *tally, struct err *e)
 {
     struct model *m = j->m;
@@ -247,7 +253,7 @@ static tare_status run_head(struct trainer *t, const struct microbatch_job *j, c
             KERNEL(k, &m->ctx, head_kl, .kl = c.kl, .logits = c.logits, .lse = c.lse, .ref_logits = c.ref_logits,
                    .ref_lse = c.ref_lse, .temperature = temperature, .r = n, .v = vocab);
         }
-        TRY(read_scores(m, &c, &s, e));
+        TRY(read_logprobs(m, &c, &s, e));
         for (int64_t i = 0; i < n; i++) {
             if (j->logprob) j->logprob[p->token[begin + i]] = s.logprob[i];
             if (j->entropy) j->entropy[p->token[begin + i]] = s.entropy[i];
@@ -263,10 +269,11 @@ static tare_status run_head(struct trainer *t, const struct microbatch_job *j, c
     return TARE_OK;
 }
 
-static tare_status run_plan(struct trainer *t, const struct microbatch_job *j, struct plan *p, struct tally *tally, struct err *e)
+static tare_status run_packing(struct trainer *t, const struct microbatch_job *j, struct packing *p, struct tally *tally,
+                               struct err *e)
 {
     struct model *m = j->m;
-    TRY(pack_groups(p->pieces, p->n_pieces, t->train->prompt_sharing, &t->pack, &p->packed, e));
+    TRY(pack_groups(p->parts, p->n_parts, t->train->prompt_sharing, &t->pack, &p->packed, e));
     float *hidden, *ref_hidden = NULL, *dhidden = NULL;
     arena_reset(&t->acts);
     if (j->exact_kl) {
@@ -292,17 +299,18 @@ static tare_status run_plan(struct trainer *t, const struct microbatch_job *j, s
     return model_finish(m, e);
 }
 
-tare_status microbatch_alone(struct trainer *t, const struct microbatch_job *j, struct pack_group *pieces, int64_t n, struct err *e)
+tare_status microbatch_alone(struct trainer *t, const struct microbatch_job *j, struct pack_group *parts, int64_t n, struct err *e)
 {
-    struct plan p = {.pieces = pieces, .n_pieces = n};
+    struct packing p = {.parts = parts, .n_parts = n};
     struct tally tally = {0};
     for (int64_t g = 0; g < n; g++)
-        for (int64_t i = 0; i < pieces[g].n; i++) p.n_tokens += pieces[g].completion_len[i];
+        for (int64_t i = 0; i < parts[g].n; i++) p.n_tokens += parts[g].completion_len[i];
     TRY(arena_new(&t->work, &p.token, p.n_tokens, e));
-    return run_plan(t, j, &p, &tally, e);
+    return run_packing(t, j, &p, &tally, e);
 }
 
-/* ---------------------------------------------------------------- all of them, on all ranks */
+/* ---------------------------------------------------------------- all micro-batches, on all
+ * ranks */
 
 static void add_tally(struct tally *to, const struct tally *x, const double *sums, int64_t n_sums)
 {
@@ -317,14 +325,15 @@ static void add_tally(struct tally *to, const struct tally *x, const double *sum
     to->mismatch = fmax(to->mismatch, x->mismatch);
 }
 
-/* Bytes that each rank gives when micro-batch i gives bytes[i]. */
+/* sizes[r] = bytes that rank r contributes if micro-batch i has bytes[i]. */
 static void sizes_of(const struct cut *c, int ranks, const int64_t *bytes, int64_t *sizes)
 {
     memset(sizes, 0, (size_t)ranks * sizeof *sizes);
     for (int64_t i = 0; i < c->n; i++) sizes[i % ranks] += bytes[i];
 }
 
-/* Gathers what the ranks made of their micro-batches: in[] has this rank's one after the other, out[] those of rank 0, then of rank 1, ... */
+/* Gathers the results of all micro-batches: in[] has this rank's one after the other, out[] those
+ * of rank 0, then of rank 1, ... */
 static tare_status gather_micros(struct trainer *t, const struct cut *c, const int64_t *bytes, const void *in, void *out,
                                  struct err *e)
 {
@@ -335,7 +344,7 @@ static tare_status gather_micros(struct trainer *t, const struct cut *c, const i
     return m->comm->gather(m->comm, in, sizes[m->rank], out, sizes, e);
 }
 
-/* item bytes for each micro-batch of each rank; on one rank for its own. */
+/* Gathers `item` bytes for each micro-batch from all ranks; on one rank *all is mine. */
 static tare_status gather_items(struct trainer *t, const struct cut *c, const void *mine, int64_t item, const void **all,
                                 struct err *e)
 {
@@ -350,7 +359,8 @@ static tare_status gather_items(struct trainer *t, const struct cut *c, const vo
     return gather_micros(t, c, bytes, mine, gathered, e);
 }
 
-/* The tallies of all micro-batches, added in their order. sums: [micro-batches of this rank, n_sums] */
+/* Adds the tallies of all micro-batches in their order. sums: [micro-batches of this rank,
+ * n_sums] */
 static tare_status add_tallies(struct trainer *t, const struct cut *c, const struct tally *mine, const double *sums,
                                const struct microbatch_job *j, struct err *e)
 {
@@ -359,15 +369,16 @@ static tare_status add_tallies(struct trainer *t, const struct cut *c, const str
     TRY(gather_items(t, c, mine, (int64_t)sizeof *mine, &tallies, e));
     TRY(gather_items(t, c, sums, j->n_sums * (int64_t)sizeof *sums, &all_sums, e));
     for (int64_t i = 0; i < c->n; i++) {
-        int64_t before = i / ranks; /* micro-batches of this rank, and of the ranks before it */
+        int64_t before = i / ranks; /* micro-batches of the lower ranks, and earlier ones of this rank */
         for (int64_t r = 0; r < i % ranks; r++) before += (c->n - r + ranks - 1) / ranks;
         add_tally(j->tally, (const struct tally *)tallies + before, (const double *)all_sums + before * j->n_sums, j->n_sums);
     }
     return TARE_OK;
 }
 
-/* Numbers of the completion tokens of one micro-batch, from x to the buffer or back. */
-static float *copy_tokens(const struct batch *b, const struct cut *c, int64_t i, float *x, float *buffer, bool back)
+/* Copies the values of the completion tokens of one micro-batch from x to the buffer, or back.
+ * Returns the end of the copied part of the buffer. */
+static float *copy_token_values(const struct batch *b, const struct cut *c, int64_t i, float *x, float *buffer, bool back)
 {
     for (int64_t k = c->micro[i].begin; k < c->micro[i].end; k++) {
         float *at = x + b->token_begin[c->rollout[k]];
@@ -388,14 +399,14 @@ static tare_status gather_tokens(struct trainer *t, const struct batch *b, const
     TRY(arena_new(&t->work, &all, b->n_tokens, e));
     TRY(arena_new(&t->work, &bytes, c->n, e));
     at = mine;
-    for (int64_t i = m->rank; i < c->n; i += m->ranks) at = copy_tokens(b, c, i, x, at, false);
+    for (int64_t i = m->rank; i < c->n; i += m->ranks) at = copy_token_values(b, c, i, x, at, false);
     for (int64_t i = 0; i < c->n; i++)
         for (int64_t k = c->micro[i].begin; k < c->micro[i].end; k++)
             bytes[i] += (b->token_begin[c->rollout[k] + 1] - b->token_begin[c->rollout[k]]) * (int64_t)sizeof(float);
     TRY(gather_micros(t, c, bytes, mine, all, e));
     at = all;
     for (int r = 0; r < m->ranks; r++)
-        for (int64_t i = r; i < c->n; i += m->ranks) at = copy_tokens(b, c, i, x, at, true);
+        for (int64_t i = r; i < c->n; i += m->ranks) at = copy_token_values(b, c, i, x, at, true);
     return TARE_OK;
 }
 
@@ -420,18 +431,18 @@ tare_status microbatch_run(struct trainer *t, const struct microbatch_job *j, st
     struct tally *tally;
     double *sums;
     TRY(reserve_positions(t, j, e));
-    TRY(cut_job(t, j, j->loss ? t->gradient_shards : ranks, &c,
-                e)); /* a forward pass gives the same numbers however the batch is cut */
+    /* A forward pass gives the same values however the batch is cut. */
+    TRY(cut_job(t, j, j->loss ? t->gradient_shards : ranks, &c, e));
     TRY(arena_new(&t->work, &tally, c.n / ranks + 1, e));
     TRY(arena_new(&t->work, &sums, (c.n / ranks + 1) * j->n_sums, e));
     for (int64_t i = 0; i <= c.n / ranks; i++) tally[i].sums = sums + i * j->n_sums;
     for (int64_t first = 0; first < c.n; first += ranks) {
-        const int64_t left = c.n - first;
-        t->grads.active = (int)(left < ranks ? left : ranks);
-        if (rank < left) {
-            struct plan p;
-            TRY(plan_micro(t, j, &c, &c.micro[first + rank], &p, e));
-            TRY(run_plan(t, j, &p, &tally[first / ranks], e));
+        const int64_t remaining = c.n - first;
+        t->grads.active = (int)(remaining < ranks ? remaining : ranks);
+        if (rank < remaining) {
+            struct packing p;
+            TRY(pack_micro(t, j, &c, &c.micro[first + rank], &p, e));
+            TRY(run_packing(t, j, &p, &tally[first / ranks], e));
         } else if (j->loss) {
             TRY(model_backward_idle(t->m, &t->grads, e));
         }

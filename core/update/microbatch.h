@@ -4,34 +4,37 @@
 
 #include "update/trainer.h"
 
-/* What is counted over tokens; micro-batches' tallies are added in the order of the micro-batches. */
+/* Counts and sums over tokens. Tallies of micro-batches are added in the order of the
+ * micro-batches. */
 struct tally {
     double loss, entropy, clipped, kl_old, kl_ref, tokens; /* sums */
     double ratio_max, mismatch;                            /* maxima */
     double *sums;                                          /* [microbatch_job.n_sums] */
 };
-/* Fills coef for the tokens of a block and counts; s->kl is NULL unless exact KL was asked for. */
+/* Fills coef for the tokens of a block and adds to the tally; s->kl is NULL unless exact_kl is
+ * set. */
 typedef tare_status (*token_loss)(void *ctx, const struct token_block *s, struct head_grad_row *coef, struct tally *tally,
                                   struct err *e);
-/* Forward and backward over the given groups of b, cut into micro-batches; gradients are added to t->grads. loss NULL: forward only. The frozen
- * reference is run when exact_kl. */
+/* Runs forward and backward over the given groups of b, cut into micro-batches; gradients are added
+ * to t->grads. loss NULL: forward only. exact_kl also runs the frozen reference. */
 struct microbatch_job {
     const struct batch *b;
     const int64_t *groups; /* [n_groups] */
     int64_t n_groups;
-    const double *rollout_weight; /* [N] rollouts with weight 0 are left out; NULL: all */
+    const double *rollout_weight; /* [N] rollouts with weight 0 are skipped; NULL: none */
     struct model *m;              /* the policy, or any model for a forward pass */
     bool exact_kl;
     token_loss loss;
     void *ctx;
     struct tally *tally;      /* with a loss: added to */
     int64_t n_sums;           /* of tally->sums */
-    float *logprob, *entropy; /* [T] outputs, may be NULL */
+    float *logprob, *entropy; /* [T] outputs; may be NULL */
 };
 tare_status microbatch_run(struct trainer *t, const struct microbatch_job *job, struct err *e);
-/* One micro-batch of these pieces in place of a batch's: b and the outputs by token of the job are not used. */
+/* Runs one micro-batch of these groups instead of a batch: b and the token outputs of the job are
+ * not used. */
 struct pack_group;
-tare_status microbatch_alone(struct trainer *t, const struct microbatch_job *job, struct pack_group *pieces, int64_t n,
+tare_status microbatch_alone(struct trainer *t, const struct microbatch_job *job, struct pack_group *parts, int64_t n,
                              struct err *e);
 
 #endif

@@ -9,14 +9,14 @@ enum {
     MOST_NUMBERS = 64
 };
 
-/* Columns of tokens next to each other, as the plugin gets them, and what it writes. */
+/* Token columns as the plugin gets them, each contiguous, and its outputs. */
 struct buffers {
     float *logprob, *old, *sampled, *ref, *kl, *entropy;
     double *advantage, *weight, *prepared;
     uint8_t *off_policy;
     double *value, *dlogprob, *dentropy, *dkl;
     uint8_t *clipped;
-    int64_t *at; /* place in the host's block */
+    int64_t *at; /* index in the host's block */
     int64_t *sequence_begin, *group_begin;
 };
 
@@ -25,7 +25,7 @@ struct objective {
     const tare_objective *call;
     uint32_t needs;
     int64_t prepare_size, collect_size;
-    const struct batch *b; /* of this step, in the next two as well */
+    const struct batch *b; /* of this step, like columns and prepared */
     struct objective_columns columns;
     double *prepared; /* [T, prepare_size] */
     bool any_trace;
@@ -54,7 +54,7 @@ int64_t objective_sums(const struct objective *o)
     return o->collect_size;
 }
 
-static const char *name_of(const struct objective *o)
+static const char *objective_name(const struct objective *o)
 {
     return o->instance->plugin->desc.name;
 }
@@ -68,8 +68,8 @@ void objective_free(struct objective *o)
     mem_free(o);
 }
 
-/* Refuses an importance weight between sampler and old policy that would be 1 everywhere (both are the same column) or applied twice (the
- * host has one, too). */
+/* Refuses an importance weight between sampler and old policy that would be 1 everywhere (both are
+ * the same column) or applied twice (the host has one too). */
 static tare_status check_sampler(const struct objective *o, const struct loss_config *c, struct err *e)
 {
     if (!(o->needs & TARE_OBJECTIVE_SAMPLER)) return TARE_OK;
@@ -77,13 +77,14 @@ static tare_status check_sampler(const struct objective *o, const struct loss_co
         FAIL(
             e, TARE_E_CONFIG,
             "objective %s compares the logprobs recorded while sampling with those of the update; set loss.old_logprobs = recompute",
-            name_of(o));
+            objective_name(o));
     if (c->rollout_is != ROLLOUT_IS_NONE)
-        FAIL(e, TARE_E_CONFIG, "objective %s weighs by the sampler's probabilities itself; set loss.rollout_is = none", name_of(o));
+        FAIL(e, TARE_E_CONFIG, "objective %s weighs by the sampler's probabilities itself; set loss.rollout_is = none",
+             objective_name(o));
     return TARE_OK;
 }
 
-static tare_status open_into(struct objective *o, const struct objective_options *x, struct err *e)
+static tare_status open_plugin(struct objective *o, const struct objective_options *x, struct err *e)
 {
     struct plugin_call c;
     const struct loss_config *l = x->loss;
@@ -100,17 +101,17 @@ static tare_status open_into(struct objective *o, const struct objective_options
     o->call = o->instance->plugin->objective;
     o->needs = o->instance->plugin->desc.needs;
     if (o->needs & ~(uint32_t)KNOWN_NEEDS)
-        FAIL(e, TARE_E_UNSUPPORTED, "objective %s: needs columns that this program does not know (needs 0x%x); update tare",
-             name_of(o), o->needs);
+        FAIL(e, TARE_E_UNSUPPORTED, "objective %s: unknown needs 0x%x; update tare", objective_name(o), o->needs);
     plugin_enter(&c);
     if (o->call->prepare_size) o->prepare_size = o->call->prepare_size(o->instance->self);
     if (o->call->collect_size) o->collect_size = o->call->collect_size(o->instance->self);
     plugin_leave(&c, o->instance, "prepare_size", -1, TARE_OK, NULL);
     if (o->call->prepare && (o->prepare_size < 1 || o->prepare_size > MOST_NUMBERS))
-        FAIL(e, TARE_E_PLUGIN, "objective %s: wants %lld numbers for each token; 1 to %d are possible", name_of(o),
-             (long long)o->prepare_size, MOST_NUMBERS);
+        FAIL(e, TARE_E_PLUGIN, "objective %s: prepare_size = %lld: must be 1 to %d", objective_name(o), (long long)o->prepare_size,
+             MOST_NUMBERS);
     if (o->collect_size < 0 || o->collect_size > 1 << 20)
-        FAIL(e, TARE_E_PLUGIN, "objective %s: wants sums of %lld numbers", name_of(o), (long long)o->collect_size);
+        FAIL(e, TARE_E_PLUGIN, "objective %s: collect_size = %lld: must be 0 to 1048576", objective_name(o),
+             (long long)o->collect_size);
     return check_sampler(o, l, e);
 }
 
@@ -121,7 +122,7 @@ tare_status objective_open(const struct objective_options *x, struct objective *
     TRY(mem_new((int64_t)sizeof *o, (void **)&o, e));
     arena_init(&o->step, "objective");
     arena_init(&o->block, "a block of the objective");
-    const tare_status status = open_into(o, x, e);
+    const tare_status status = open_plugin(o, x, e);
     if (status) {
         objective_free(o);
         return status;
@@ -130,7 +131,7 @@ tare_status objective_open(const struct objective_options *x, struct objective *
     return TARE_OK;
 }
 
-tare_status objective_look(const struct config *c, uint32_t *needs, struct err *e)
+tare_status objective_read_needs(const struct config *c, uint32_t *needs, struct err *e)
 {
     const struct plugin *p;
     const struct plugin_search search = {.folder = c->run.plugins};
@@ -152,7 +153,7 @@ tare_status objective_begin(struct objective *o, const struct batch *b, const st
     if (b->off_policy)
         for (int64_t i = 0; i < b->n_rollouts; i++) o->any_trace = o->any_trace || b->off_policy[i];
     if ((o->needs & TARE_OBJECTIVE_REFERENCE) && !b->ref_logprob)
-        FAIL(e, TARE_E_SHAPE, "objective %s needs the reference policy's logprobs, and the batch has none", name_of(o));
+        FAIL(e, TARE_E_SHAPE, "objective %s needs the reference policy's logprobs, and the batch has none", objective_name(o));
     return arena_new(&o->step, &o->prepared, b->n_tokens * o->prepare_size + 1, e);
 }
 
@@ -161,8 +162,9 @@ static bool is_trace(const struct objective *o, int64_t token)
     return o->any_trace && o->b->off_policy[o->columns.owner[token]];
 }
 
-/* The traces of an objective that does not treat them are treated by the host. */
-static bool shown(const struct objective *o, int64_t token)
+/* Returns whether the plugin sees a token. The host handles the traces if the objective does
+ * not. */
+static bool is_shown(const struct objective *o, int64_t token)
 {
     return (o->needs & TARE_OBJECTIVE_TRACES) || !is_trace(o, token);
 }
@@ -184,8 +186,8 @@ static tare_status buffers_new(struct objective *o, int64_t n, struct buffers *x
     return arena_new_raw(a, &x->at, n, e);
 }
 
-/* Column entry i: token t of the batch. */
-static void put_token(const struct objective *o, struct buffers *x, int64_t i, int64_t t)
+/* Fills entry i of the columns from token t of the batch. */
+static void fill_token(const struct objective *o, struct buffers *x, int64_t i, int64_t t)
 {
     const struct batch *b = o->b;
     x->old[i] = o->columns.old[t];
@@ -196,7 +198,7 @@ static void put_token(const struct objective *o, struct buffers *x, int64_t i, i
     if (x->off_policy) x->off_policy[i] = is_trace(o, t);
 }
 
-static tare_tokens view(const struct objective *o, const struct buffers *x, int64_t n)
+static tare_tokens tokens_view(const struct objective *o, const struct buffers *x, int64_t n)
 {
     return (tare_tokens){.struct_size = sizeof(tare_tokens),
                          .step = o->b->step,
@@ -216,15 +218,16 @@ static tare_tokens view(const struct objective *o, const struct buffers *x, int6
 
 /* ---------------------------------------------------------------- prepare */
 
-/* The minibatch's rollouts that count, group by group; x->at holds the batch's tokens. Returns how many tokens. */
-static int64_t take_groups(const struct objective *o, const int64_t *groups, int64_t n, struct buffers *x, tare_tokens *v)
+/* Selects the minibatch's rollouts with a positive weight, group by group; x->at receives their
+ * tokens. Returns the number of tokens. */
+static int64_t select_groups(const struct objective *o, const int64_t *groups, int64_t n, struct buffers *x, tare_tokens *v)
 {
     const struct batch *b = o->b;
     int64_t tokens = 0;
     for (int64_t g = 0; g < n; g++) {
         const int64_t before = v->n_sequences;
         for (int64_t i = b->group_begin[groups[g]]; i < b->group_begin[groups[g] + 1]; i++) {
-            if (!(b->rollout_weight[i] > 0) || !shown(o, b->token_begin[i])) continue;
+            if (!(b->rollout_weight[i] > 0) || !is_shown(o, b->token_begin[i])) continue;
             for (int64_t t = b->token_begin[i]; t < b->token_begin[i + 1]; t++) x->at[tokens++] = t;
             x->sequence_begin[++v->n_sequences] = tokens;
         }
@@ -245,18 +248,18 @@ tare_status objective_prepare(struct objective *o, const int64_t *groups, int64_
     TRY(buffers_new(o, most, &x, e));
     TRY(arena_new(&o->block, &x.sequence_begin, o->b->n_rollouts + 1, e));
     TRY(arena_new(&o->block, &x.group_begin, n + 1, e));
-    const int64_t tokens = take_groups(o, groups, n, &x, &counts);
+    const int64_t tokens = select_groups(o, groups, n, &x, &counts);
     if (!tokens) return TARE_OK;
     TRY(arena_new(&o->block, &out, tokens * k, e));
     for (int64_t i = 0; i < tokens; i++) {
-        put_token(o, &x, i, x.at[i]);
+        fill_token(o, &x, i, x.at[i]);
         if (logprob) x.logprob[i] = logprob[x.at[i]];
         if (entropy) x.entropy[i] = entropy[x.at[i]];
     }
     x.kl = NULL;
     if (!logprob) x.logprob = NULL;
     if (!entropy) x.entropy = NULL;
-    tare_tokens v = view(o, &x, tokens);
+    tare_tokens v = tokens_view(o, &x, tokens);
     v.n_sequences = counts.n_sequences;
     v.n_groups = counts.n_groups;
     v.sequence_begin = x.sequence_begin;
@@ -265,8 +268,8 @@ tare_status objective_prepare(struct objective *o, const int64_t *groups, int64_
     TRY(plugin_leave(&c, o->instance, "prepare", o->b->step, o->call->prepare(o->instance->self, &v, out, &c.error), e));
     for (int64_t i = 0; i < tokens * k; i++)
         if (!isfinite(out[i]))
-            FAIL(e, TARE_E_NOT_FINITE, "objective %s: prepare, step %lld: number %lld of a token of rollout %lld is %g", name_of(o),
-                 (long long)o->b->step, (long long)(i % k), (long long)o->columns.owner[x.at[i / k]], out[i]);
+            FAIL(e, TARE_E_NOT_FINITE, "objective %s: prepare, step %lld: number %lld of a token of rollout %lld is %g",
+                 objective_name(o), (long long)o->b->step, (long long)(i % k), (long long)o->columns.owner[x.at[i / k]], out[i]);
     for (int64_t i = 0; i < tokens; i++) memcpy(o->prepared + x.at[i] * k, out + i * k, (size_t)k * sizeof *out);
     return TARE_OK;
 }
@@ -300,15 +303,15 @@ static tare_status check_outputs(const struct objective *o, const struct token_b
         const int64_t t = block->token[x->at[i]], r = o->columns.owner[t];
         FAIL(
             e, TARE_E_NOT_FINITE,
-            "objective %s: compute, step %lld: rollout %lld, token %lld has value %g and derivatives %g, %g, %g; each has to be written and finite",
-            name_of(o), (long long)o->b->step, (long long)r, (long long)(t - o->b->token_begin[r]), x->value[i], x->dlogprob[i],
-            x->dentropy[i], x->dkl ? x->dkl[i] : 0);
+            "objective %s: compute, step %lld: rollout %lld, token %lld has value %g and derivatives %g, %g, %g; each must be set and finite",
+            objective_name(o), (long long)o->b->step, (long long)r, (long long)(t - o->b->token_begin[r]), x->value[i],
+            x->dlogprob[i], x->dentropy[i], x->dkl ? x->dkl[i] : 0);
     }
     return TARE_OK;
 }
 
-/* From the plugin's places to the host's, last first, in the same memory. */
-static void spread(struct buffers *x, int64_t shown_tokens, int64_t n)
+/* Moves the outputs from the plugin's order to the host's, last first, within the same memory. */
+static void spread_outputs(struct buffers *x, int64_t shown_tokens, int64_t n)
 {
     for (int64_t i = n - 1, j = shown_tokens - 1; i >= 0; i--) {
         const bool has = j >= 0 && x->at[j] == i;
@@ -326,13 +329,13 @@ static int64_t fill_block(const struct objective *o, const struct token_block *s
     const int64_t k = o->prepare_size;
     int64_t count = 0;
     for (int64_t i = 0; i < s->n; i++) {
-        if (!shown(o, s->token[i])) continue;
+        if (!is_shown(o, s->token[i])) continue;
         x->at[count] = i;
         x->logprob[count] = s->logprob[i];
         x->entropy[count] = s->entropy[i];
         if (x->kl) x->kl[count] = s->kl[i];
         if (k) memcpy(x->prepared + count * k, o->prepared + s->token[i] * k, (size_t)k * sizeof *x->prepared);
-        put_token(o, x, count, s->token[i]);
+        fill_token(o, x, count, s->token[i]);
         count++;
     }
     return count;
@@ -349,7 +352,7 @@ tare_status objective_compute(struct objective *o, const struct token_block *blo
     if (o->call->prepare) TRY(arena_new_raw(&o->block, &x.prepared, n * o->prepare_size, e));
     TRY(outputs_new(o, n, &x, &loss, e));
     const int64_t count = fill_block(o, block, &x);
-    const tare_tokens v = view(o, &x, count);
+    const tare_tokens v = tokens_view(o, &x, count);
     plugin_enter(&c);
     TRY(plugin_leave(&c, o->instance, "compute", o->b->step, o->call->compute(o->instance->self, &v, &loss, &c.error), e));
     TRY(check_outputs(o, block, &x, count, e));
@@ -359,10 +362,10 @@ tare_status objective_compute(struct objective *o, const struct token_block *blo
                          e));
         for (int64_t i = 0; i < o->collect_size; i++)
             if (!isfinite(sums[i]))
-                FAIL(e, TARE_E_NOT_FINITE, "objective %s: collect, step %lld: number %lld is %g", name_of(o), (long long)o->b->step,
-                     (long long)i, sums[i]);
+                FAIL(e, TARE_E_NOT_FINITE, "objective %s: collect, step %lld: number %lld is %g", objective_name(o),
+                     (long long)o->b->step, (long long)i, sums[i]);
     }
-    if (count < n) spread(&x, count, n);
+    if (count < n) spread_outputs(&x, count, n);
     *out = (struct objective_block){x.value, x.dlogprob, x.dentropy, x.dkl, x.clipped};
     return TARE_OK;
 }

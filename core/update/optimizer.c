@@ -1,7 +1,8 @@
-/* Global-norm clipping and AdamW (Loshchilov & Hutter 2019) on the flat buffers. Decay applies to every parameter, as the parameters are
- * one flat buffer; train.weight_decay is 0 unless set.
+/* Global-norm clipping and AdamW (Loshchilov & Hutter 2019) on the flat buffers. Decay applies to
+ * every parameter, because the parameters are one flat buffer; train.weight_decay is 0 unless set.
  *
- *   g <- g min(1, max_norm / (|g| + 1e-6));  p <- p - lr decay p;  m, v <- moments;  p <- p - lr m^/(sqrt(v^) + eps)
+ *   g <- g min(1, max_norm / (|g| + 1e-6));  p <- p - lr decay p;
+ *   m, v <- moments;  p <- p - lr m^/(sqrt(v^) + eps)
  */
 #include "update/optimizer.h"
 #include "update/schedule.h"
@@ -14,14 +15,15 @@
 #include <math.h>
 #include <string.h>
 
-/* The sums of squares of this rank's blocks, unit by unit, in the backend's memory. A rank's last blocks may be padding: zero. */
+/* Computes the sums of squares of this rank's blocks, unit by unit, in the backend's memory. A
+ * rank's last blocks may be padding: zero. */
 static void own_squares(const struct trainer *t, double *out)
 {
     const struct model *m = t->m;
     for (int64_t u = shards_unit_first(m); u < shards_unit_end(m); u++) {
-        const int64_t piece = shards_unit_slice(m, u), block = m->unit_block[u];
-        KERNEL(m->k, &m->ctx, sum_squares, .out = out, .x = t->grads.sum + shards_unit_own(m, u), .n = piece, .block = block);
-        out += (piece + block - 1) / block;
+        const int64_t slice = shards_unit_slice(m, u), block = m->unit_block[u];
+        KERNEL(m->k, &m->ctx, sum_squares, .out = out, .x = t->grads.sum + shards_unit_own(m, u), .n = slice, .block = block);
+        out += (slice + block - 1) / block;
     }
 }
 
@@ -33,7 +35,8 @@ static int64_t own_blocks(const struct model *m)
     return n;
 }
 
-/* |g|: squares are added in blocks of the layout, block by block, so that the sum does not depend on the number of ranks. */
+/* Computes |g|. Squares are added in blocks of the layout, block by block, so that the sum does not
+ * depend on the number of ranks. */
 static tare_status gradient_norm(struct trainer *t, double *norm, struct err *e)
 {
     const struct model *m = t->m;
@@ -42,7 +45,7 @@ static tare_status gradient_norm(struct trainer *t, double *norm, struct err *e)
     int64_t *sizes;
     TRY(grads_check(&t->grads, e));
     TRY(model_check_moved(t->m, e));
-    arena_reset(&t->head); /* the micro-batches are done */
+    arena_reset(&t->head); /* the micro-batches are finished */
     TRY(tensor_new(&t->head, &squares, n, e));
     TRY(arena_new(&t->work, &host, n, e));
     TRY(arena_new(&t->work, &all, n * m->ranks, e));
@@ -61,11 +64,12 @@ static tare_status gradient_norm(struct trainer *t, double *norm, struct err *e)
         for (int r = 0; r < m->ranks; r++)
             for (int64_t b = 0; b < blocks; b++) sum += all[r * n + first + b];
     }
-    *norm = fabs(sqrt(sum)); /* a NaN without a sign, which would say nothing */
+    *norm = fabs(sqrt(sum)); /* drops the meaningless sign of a NaN */
     return TARE_OK;
 }
 
-/* AdamW on what this rank trains: its pieces, or with dist.shard = none everything, from gradients gathered unit by unit. */
+/* Applies AdamW to this rank's slices, or with dist.shard = none to all weights, with gradients
+ * gathered unit by unit. */
 static tare_status train_units(struct trainer *t, double scale, double lr, struct err *e)
 {
     const struct train_config *c = t->train;
@@ -74,21 +78,21 @@ static tare_status train_units(struct trainer *t, double scale, double lr, struc
     const bool all = m->ranks > 1 && m->shard == SHARD_NONE;
     kernels_at(&m->ctx, "optimizer step", -1);
     for (int64_t u = shards_unit_first(m); u < shards_unit_end(m); u++) {
-        const int64_t piece = shards_unit_slice(m, u), moments = all ? m->unit_begin[u] : shards_unit_own(m, u);
+        const int64_t slice = shards_unit_slice(m, u), moments = all ? m->unit_begin[u] : shards_unit_own(m, u);
         const float *g = t->grads.sum + shards_unit_own(m, u);
-        if (all) TRY(m->comm->all_gather(m->comm, g, piece * (int64_t)sizeof(float), t->grads.received, e));
+        if (all) TRY(m->comm->all_gather(m->comm, g, slice * (int64_t)sizeof(float), t->grads.received, e));
         KERNEL(m->k, &m->ctx, adamw, .p = m->weights + (all ? m->unit_begin[u] : shards_unit_own_weights(m, u)),
                .g = all ? t->grads.received : g, .m = t->moment1 + moments, .v = t->moment2 + moments,
-               .n = all ? m->ranks * piece : piece, .grad_scale = (float)scale, .lr = (float)lr, .beta1 = (float)c->beta1,
+               .n = all ? m->ranks * slice : slice, .grad_scale = (float)scale, .lr = (float)lr, .beta1 = (float)c->beta1,
                .beta2 = (float)c->beta2, .eps = (float)c->eps, .decay = (float)c->weight_decay, .correct1 = 1 - pow(c->beta1, step),
                .correct2 = 1 - pow(c->beta2, step));
     }
     return TARE_OK;
 }
 
-/* Whether the second moment of a gradient of this norm is finite in single precision: once infinite it stays so, and the weight never
- * moves again. NaN: no. */
-static bool fits(double norm)
+/* Returns whether the second moment of a gradient of this norm is finite in single precision: once
+ * infinite it stays so, and the weight never moves again. False for NaN. */
+static bool moment_fits(double norm)
 {
     return norm * norm < (double)FLT_MAX;
 }
@@ -120,7 +124,7 @@ tare_status optimizer_step(struct trainer *t, double *grad_norm, double *lr, boo
     TRY(proof_weights_kept(m, e));
     TRY(gradient_norm(t, grad_norm, e));
     const double scale = c->max_grad_norm > 0 ? fmin(1, c->max_grad_norm / (*grad_norm + 1e-6)) : 1;
-    if (!fits(*grad_norm * scale)) return not_finite(t, *grad_norm, skipped, e);
+    if (!moment_fits(*grad_norm * scale)) return not_finite(t, *grad_norm, skipped, e);
     TRY(train_units(t, scale, *lr, e));
     m->k->backend->zero(&m->ctx, t->grads.sum, t->grads.sum_bytes);
     t->optimizer_steps++;

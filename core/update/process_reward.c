@@ -1,8 +1,11 @@
-/* The implicit process reward model (Cui et al. 2025, "Process Reinforcement through Implicit Rewards", arXiv 2502.01456): a language model phi whose
- * log-ratio to a frozen reference is a reward, and which learns from the outcomes of whole rollouts.
+/* The implicit process reward model (Cui et al. 2025, "Process Reinforcement through Implicit
+ * Rewards", arXiv 2502.01456): a language model phi. Its log-ratio to a frozen reference is the
+ * reward, and it is trained on the outcomes of whole rollouts.
  *
- *   r_t = beta (log phi(y_t) - log ref(y_t)),   s_i = sum of r_t over rollout i,   o_i in [0, 1]: its outcome
- *   L = -1/N sum_i [o_i log sigma(s_i) + (1 - o_i) log(1 - sigma(s_i))] = 1/N sum_i [log(1 + exp s_i) - o_i s_i]
+ *   r_t = beta (log phi(y_t) - log ref(y_t)),   s_i = sum of r_t over rollout i
+ *   o_i in [0, 1]: the outcome of rollout i
+ *   L = -1/N sum_i [o_i log sigma(s_i) + (1 - o_i) log(1 - sigma(s_i))]
+ *     =  1/N sum_i [log(1 + exp s_i) - o_i s_i]
  *   dL/dlog phi(y_t) = beta (sigma(s_i) - o_i) / N          for every token t of rollout i
  */
 #include "update/process_reward.h"
@@ -35,36 +38,38 @@ double process_reward_largest(const struct batch *b)
     return most;
 }
 
-/* The released code divides the log-ratios by their largest return + 1e-6: with beta in both the quotient is the same. */
+/* The released code divides the log-ratios by their largest return + 1e-6: with beta in both terms
+ * the quotient is the same. */
 void process_reward_normed(const struct batch *b, const struct process_config *c, double *out)
 {
     const double divisor = c->norm == PROCESS_NORM_LARGEST ? process_reward_largest(b) + 1e-6 * c->beta : 1;
     for (int64_t t = 0; t < b->n_tokens; t++) out[t] = (double)b->process_reward[t] / divisor;
 }
 
-static double outcome(const struct batch *b, int64_t i)
+static double rollout_outcome(const struct batch *b, int64_t i)
 {
     return fmin(fmax(b->reward[i], 0), 1);
 }
 
-static double score(const struct batch *b, int64_t i)
+static double rollout_return(const struct batch *b, int64_t i)
 {
     double sum = 0;
     for (int64_t t = b->token_begin[i]; t < b->token_begin[i + 1]; t++) sum += b->process_reward[t];
     return sum;
 }
 
-/* Pairs of a group are counted by how far their outcomes are apart; a group of equal outcomes says nothing. */
+/* Pairs of a group are weighted by the difference of their outcomes; a group of equal outcomes
+ * counts as 0.5. */
 tare_status process_reward_accuracy(const struct batch *b, struct arena *a, double *accuracy, struct err *e)
 {
     double groups = 0, *s;
     TRY(arena_new(a, &s, b->n_rollouts, e));
-    for (int64_t i = 0; i < b->n_rollouts; i++) s[i] = score(b, i);
+    for (int64_t i = 0; i < b->n_rollouts; i++) s[i] = rollout_return(b, i);
     for (int64_t m = 0; m < b->n_groups; m++) {
         double right = 0, all = 0;
         for (int64_t i = b->group_begin[m]; i < b->group_begin[m + 1]; i++)
             for (int64_t j = i + 1; j < b->group_begin[m + 1]; j++) {
-                const double apart = outcome(b, i) - outcome(b, j);
+                const double apart = rollout_outcome(b, i) - rollout_outcome(b, j);
                 all += fabs(apart);
                 if ((s[i] > s[j]) == (apart > 0)) right += fabs(apart);
             }
@@ -107,8 +112,9 @@ static tare_status process_work_new(struct trainer *t, const struct batch *b, st
     return TARE_OK;
 }
 
-/* Scores of the groups under the current weights, the loss, and its derivatives. *rollouts: that are learnt from. */
-static tare_status score_groups(struct trainer *t, const struct microbatch_job *forward, double beta, struct process_work *w,
+/* Computes the returns of the groups under the current weights, the loss, and its derivatives. Adds
+ * the number of rollouts in the loss to r->rollouts. */
+static tare_status group_losses(struct trainer *t, const struct microbatch_job *forward, double beta, struct process_work *w,
                                 struct process_reward_report *r, struct err *e)
 {
     const struct batch *b = forward->b;
@@ -123,8 +129,8 @@ static tare_status score_groups(struct trainer *t, const struct microbatch_job *
             double s = 0;
             for (int64_t k = b->token_begin[i]; k < b->token_begin[i + 1]; k++)
                 s += beta * ((double)w->now[k] - (double)b->process_ref[k]);
-            loss += (fmax(s, 0) + log1p(exp(-fabs(s))) - outcome(b, i) * s) / n;
-            w->dlogp[i] = beta * (1 / (1 + exp(-s)) - outcome(b, i)) / n;
+            loss += (fmax(s, 0) + log1p(exp(-fabs(s))) - rollout_outcome(b, i) * s) / n;
+            w->dlogp[i] = beta * (1 / (1 + exp(-s)) - rollout_outcome(b, i)) / n;
         }
     r->loss += loss;
     r->rollouts += (int64_t)n;
@@ -140,7 +146,7 @@ static tare_status process_step(struct trainer *t, const struct microbatch_job *
     double norm;
     bool skipped;
     const int64_t before = r->rollouts;
-    TRY(score_groups(t, forward, beta, w, r, e));
+    TRY(group_losses(t, forward, beta, w, r, e));
     if (r->rollouts == before) return TARE_OK;
     job.logprob = NULL;
     job.loss = process_token_loss;

@@ -1,4 +1,5 @@
-/* Linear warm-up to the peak, then cosine (or linear, or constant) to lr_floor times the peak. Counts optimizer steps. */
+/* Linear warm-up to the peak, then cosine (or linear, or constant) decay to lr_floor times the
+ * peak. Counts optimizer steps. */
 #include "update/schedule.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
 
 #include "config/config.h"
 
-/* Lr of optimizer step s = 0, 1, ... */
+/* Returns the learning rate of optimizer step s = 0, 1, ... */
 double schedule_lr(const struct train_config *c, int64_t s, int64_t total);
 
 #endif

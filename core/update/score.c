@@ -1,4 +1,4 @@
-/* The score function of one rollout, by the forward and backward pass that updates use. */
+/* The score function of one rollout, computed by the forward and backward pass of updates. */
 #include "update/score.h"
 #include "update/microbatch.h"
 

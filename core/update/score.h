@@ -3,8 +3,8 @@
 
 #include "update/trainer.h"
 
-/* T->grads.sum becomes weight * sum over the tokens of one rollout of grad log p(token), in the layout of the weights. The rollout is
- * one of the group's. */
+/* t->grads.sum = weight * sum over the tokens of one rollout of grad log p(token), in the layout of
+ * the weights. The rollout must belong to the group. */
 tare_status update_score(struct trainer *t, const struct batch *b, int64_t group, int64_t rollout, double weight, struct err *e);
 
 #endif

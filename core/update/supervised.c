@@ -1,4 +1,5 @@
-/* Supervised steps, and a second optimizer of the same weights for those that come between policy updates (ReLIFT).
+/* Supervised steps, and a second optimizer of the same weights for steps between policy updates
+ * (ReLIFT).
  *
  *   L = -1/T sum_t log p(t) - lambda/T sum_t H_t         over the T tokens of all rows
  */
@@ -88,8 +89,8 @@ void supervised_free_second(struct trainer *t)
     free(s);
 }
 
-/* The trainer's optimizer and the second one change places. */
-static void exchange(struct trainer *t)
+/* Swaps the trainer's optimizer with the second one. */
+static void swap_optimizers(struct trainer *t)
 {
     struct second_optimizer *s = t->second;
     const struct second_optimizer first = {.train = t->train,
@@ -112,8 +113,8 @@ static void exchange(struct trainer *t)
 tare_status supervised_second_step(struct trainer *t, const struct batch *b, double entropy_coef, struct supervised_report *r,
                                    struct err *e)
 {
-    exchange(t);
+    swap_optimizers(t);
     const tare_status status = supervised_step(t, b, entropy_coef, r, e);
-    exchange(t);
+    swap_optimizers(t);
     return status;
 }

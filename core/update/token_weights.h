@@ -7,9 +7,10 @@
 
 struct minibatch {         /* of whole groups */
     const int64_t *groups; /* [n] */
-    int64_t n, length;     /* length: the longest completion that is possible, for aggregation = constant */
+    int64_t n, length;     /* length: of the longest possible completion, for aggregation = constant */
 };
-/* weight [n_tokens of the batch]: those of the groups are written. A rollout with rollout_weight 0 counts in no mean, and neither does a group that has no other rollouts. */
+/* Writes weight[n_tokens of the batch] for the tokens of the groups. A rollout with rollout_weight
+ * 0 counts in no mean, nor does a group without other rollouts. */
 tare_status token_weights(const struct batch *b, const struct loss_config *c, const struct minibatch *part, double *weight,
                           struct err *e);
 

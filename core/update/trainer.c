@@ -15,7 +15,7 @@ tare_status trainer_new(struct model *m, const struct trainer_options *o, struct
     t->temperature = o->temperature > 0 ? o->temperature : 1;
     t->seed = o->seed;
     t->total_steps = o->total_steps;
-    arena_init(&t->pack, "micro-batch plan");
+    arena_init(&t->pack, "micro-batch packing");
     model_arena_init(m, &t->acts, "activations");
     model_arena_init(m, &t->head, "logits");
     arena_init(&t->work, "update");

@@ -1,5 +1,5 @@
-/* A model in training: its gradients, the moments of AdamW, and the arenas of the passes. One trainer serves reinforcement learning and
- * supervised training. */
+/* A model in training: its gradients, the moments of AdamW, and the arenas of the passes. One
+ * trainer serves reinforcement learning and supervised training. */
 #ifndef TARE_CORE_UPDATE_TRAINER_H
 #define TARE_CORE_UPDATE_TRAINER_H
 
@@ -13,32 +13,35 @@ struct second_optimizer;
 
 struct trainer {
     struct model *m;
-    struct model *reference; /* NULL unless a KL coefficient or an estimator asks for it */
+    struct model *reference; /* NULL unless a KL coefficient or an estimator needs it */
     const struct train_config *train;
     const struct loss_config *loss;
-    struct objective *objective; /* the caller's; NULL: supervised steps only */
-    const double *collected;     /* what the objective collected in the last update, for its apply; NULL: nothing */
-    double temperature;          /* of pi and pi_old */
+    struct objective *objective; /* owned by the caller; NULL: supervised steps only */
+    /* Numbers that the objective collected in the last update, for objective_apply; NULL: none. */
+    const double *collected;
+    double temperature; /* of pi and pi_old */
     uint64_t seed;
-    int64_t total_steps;                 /* optimizer steps of the whole run, for the schedule */
-    int64_t optimizer_steps;             /* done; saved */
-    bool overflow;                       /* the last error was a gradient that is not finite, found by all ranks alike */
-    int64_t gradient_shards;             /* dist.gradient_shards; 1 unless set */
-    struct grads grads;                  /* sums of this optimizer step */
-    float *moment1, *moment2;            /* [n_own]; with dist.shard = none [n_params] */
-    int64_t moment_bytes;                /* of both, and of the second optimizer's */
-    struct second_optimizer *second;     /* supervised.c; NULL: none */
-    struct kv_cache cache;               /* one layer, grown as needed */
-    struct kv_cache ref_cache;           /* all layers of the reference, and of a pass of the policy where one cache serves both */
-    struct kv_cache own_cache;           /* of the policy, where the reference has another shape */
-    struct arena pack, acts, head, work; /* a micro-batch's plan, activations, logits; an iteration's arrays */
+    int64_t total_steps;             /* optimizer steps of the whole run, for the schedule */
+    int64_t optimizer_steps;         /* number done; saved */
+    bool overflow;                   /* the last error was a gradient that is not finite, found by all ranks */
+    int64_t gradient_shards;         /* dist.gradient_shards; 1 unless set */
+    struct grads grads;              /* sums of this optimizer step */
+    float *moment1, *moment2;        /* [n_own]; with dist.shard = none [n_params] */
+    int64_t moment_bytes;            /* of both moments; also the size of the second optimizer's */
+    struct second_optimizer *second; /* supervised.c; NULL: none */
+    struct kv_cache cache;           /* one layer; grows as needed */
+    /* all layers of the reference; also for a pass of the policy if one cache fits both */
+    struct kv_cache ref_cache;
+    struct kv_cache own_cache; /* for the policy, if the reference has another shape */
+    /* A micro-batch's packing, activations, and logits; the arrays of an iteration. */
+    struct arena pack, acts, head, work;
 };
 
 struct trainer_options {
     struct model *reference; /* NULL: none */
     const struct train_config *train;
     const struct loss_config *loss;
-    double temperature; /* of the rollouts; 0: 1 */
+    double temperature; /* of the rollouts; 0 means 1 */
     uint64_t seed;
     int64_t total_steps;
 };

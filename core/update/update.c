@@ -1,4 +1,5 @@
-/* An iteration of the policy update: minibatches in a seeded order, an optimizer step after each. */
+/* An iteration of the policy update: minibatches in a seeded order, with an optimizer step after
+ * each. */
 #include "update/update.h"
 
 #include "base/rng.h"
@@ -11,7 +12,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Groups in seeded order, cut into minibatches of at least train.minibatch rollouts (whole groups). end[k]: end of minibatch k in order. */
+/* Shuffles groups by the seed and cuts them into minibatches of at least train.minibatch rollouts
+ * (whole groups). end[k] is the end of minibatch k in order. Returns the number of minibatches. */
 static int64_t cut_minibatches(const struct trainer *t, const struct batch *b, int64_t epoch, int64_t *order, int64_t *end)
 {
     for (int64_t g = 0; g < b->n_groups; g++) order[g] = g;
@@ -31,7 +33,7 @@ static int64_t cut_minibatches(const struct trainer *t, const struct batch *b, i
 struct work {
     double *weight, *ratio, *sums;
     int64_t *owner, *order, *end;
-    float *old, *now, *now_entropy; /* now: before each minibatch, for an objective that asks */
+    float *old, *now, *now_entropy; /* now: before each minibatch, if the objective needs it */
 };
 
 static tare_status work_new(struct trainer *t, const struct batch *b, struct work *w, struct err *e)
@@ -62,7 +64,7 @@ static bool any_weight(const struct batch *b, const int64_t *groups, int64_t n)
     return false;
 }
 
-static int64_t longest(const struct batch *b)
+static int64_t longest_completion(const struct batch *b)
 {
     int64_t most = 1;
     for (int64_t i = 0; i < b->n_rollouts; i++)
@@ -70,9 +72,10 @@ static int64_t longest(const struct batch *b)
     return most;
 }
 
-/* Before the minibatch's gradients: an objective that asks for it gets the logprobs of all its tokens under the current weights. */
-static tare_status prepare(struct trainer *t, const struct batch *b, const struct work *w, const struct minibatch *part,
-                           struct err *e)
+/* Passes the logprobs of the minibatch's tokens under the current weights to an objective that
+ * needs them, before the gradients. */
+static tare_status prepare_objective(struct trainer *t, const struct batch *b, const struct work *w, const struct minibatch *part,
+                                     struct err *e)
 {
     if (!objective_prepares(t->objective)) return TARE_OK;
     if (w->now)
@@ -96,7 +99,7 @@ static tare_status run_minibatch(struct trainer *t, const struct work *w, struct
     const bool exact = (c->kl_coef > 0 && c->kl == KL_EXACT) || (objective_needs(t->objective) & TARE_OBJECTIVE_KL);
     if (!any_weight(b, part.groups, part.n)) return TARE_OK;
     TRY(token_weights(b, c, &part, w->weight, e));
-    TRY(prepare(t, b, w, &part, e));
+    TRY(prepare_objective(t, b, w, &part, e));
     return microbatch_run(t,
                           &(struct microbatch_job){.b = b,
                                                    .groups = part.groups,
@@ -114,7 +117,7 @@ static tare_status run_minibatch(struct trainer *t, const struct work *w, struct
 static tare_status run_minibatches(struct trainer *t, struct work *w, struct policy_loss *p, struct tally *total,
                                    struct update_report *r, struct err *e)
 {
-    const int64_t length = longest(p->b);
+    const int64_t length = longest_completion(p->b);
     double grad_norm = 0;
     for (int64_t epoch = 0; epoch < t->train->epochs; epoch++) {
         const int64_t n = cut_minibatches(t, p->b, epoch, w->order, w->end);
@@ -134,7 +137,8 @@ static tare_status run_minibatches(struct trainer *t, struct work *w, struct pol
     return TARE_OK;
 }
 
-/* kl_place = reward: a copy of *b whose token advantages have lost the KL from the token on. A trace's tokens have no old policy, and no KL. */
+/* For kl_place = reward, replaces *b by a copy: the KL from each token on is subtracted from its
+ * advantage. Tokens of traces have no old policy, and no KL. */
 static tare_status reward_kl(struct trainer *t, const float *old, const struct batch **b, struct err *e)
 {
     const struct loss_config *c = t->loss;

@@ -1,32 +1,38 @@
-/* The policy update: minibatches of whole groups, packed micro-batches in which a prompt is computed once for its G rollouts, the
- * objective (objective.h), AdamW.
+/* The policy update: minibatches of whole groups, packed micro-batches in which a prompt is
+ * computed once for its G rollouts, the objective (objective.h), AdamW.
  *
- *   L = sum_t c_t v_t + beta sum_t c_t KL_t - lambda sum_t c_t H_t                             (paper Eq. grpo_obj, appendix_objective)
- *   v_t of the objective; of ppo - min(r_t A_t, clip(r_t, 1-eps, 1+eps_high) A_t), r_t = exp(logp_t - old_t)
- *   c_t = 1/n_i * 1/G * 1/M of the minibatch (aggregation = sequence, the paper's means), 1/sum n_i (token), 1/(N length) (constant).
+ *   L = sum_t c_t v_t + beta sum_t c_t KL_t - lambda sum_t c_t H_t
+ *                                                           (paper Eq. grpo_obj, appendix_objective)
+ *   v_t: the objective's; ppo: - min(r_t A_t, clip(r_t, 1-eps, 1+eps_high) A_t),
+ *        r_t = exp(logp_t - old_t)
+ *   c_t = 1/n_i * 1/G * 1/M of the minibatch (aggregation = sequence, the paper's means),
+ *         1/sum n_i (token), 1/(N length) (constant)
  *
- * One trainer serves reinforcement learning and supervised training: both hand microbatch_run a function that turns a token's logprob,
- * entropy and KL into the three coefficients of its gradient (struct head_grad_row).
+ * One trainer serves reinforcement learning and supervised training: both pass microbatch_run a
+ * function that maps a token's logprob, entropy and KL to the three coefficients of its gradient
+ * (struct head_grad_row).
  *
- * On the ranks of the model's job all functions are collective and get the same batch; micro-batches are dealt out (microbatch.c), and weights,
- * moments and figures have the same bits for every number of ranks up to gradient_shards.
- */
+ * On the ranks of the model's job all functions are collective and take the same batch;
+ * micro-batches are dealt to the ranks (microbatch.c), and weights, moments and metrics are
+ * bit-identical for every number of ranks up to gradient_shards. */
 #ifndef TARE_CORE_UPDATE_UPDATE_H
 #define TARE_CORE_UPDATE_UPDATE_H
 
 #include "update/trainer.h"
 
-struct update_report { /* means over the tokens of all minibatches; NaN where there was none */
+struct update_report { /* means over the tokens of all minibatches; NaN for no tokens */
     double loss, entropy, clip_fraction, approx_kl, ratio_max, reference_kl, grad_norm, lr, mismatch;
     int64_t optimizer_steps, skipped, tokens;
 };
 
-/* One iteration: train.epochs passes over the batch in minibatches. b's advantages and row weights are constants. */
+/* Runs one iteration: train.epochs passes over the batch in minibatches. The advantages and rollout
+ * weights of b are constants. */
 tare_status update_run(struct trainer *t, const struct batch *b, struct update_report *report, struct err *e);
-/* Gives the objective what the last update collected, for its state. */
+/* Passes the objective the numbers that the last update collected, for its state. */
 tare_status update_apply(struct trainer *t, int64_t step, struct err *e);
 
-/* logprob (and entropy, may be NULL) [T] of the batch's completion tokens under m, at the trainer's temperature. */
+/* Computes logprob (and entropy, may be NULL) [T] of the batch's completion tokens under m, at the
+ * trainer's temperature. */
 tare_status update_logprobs(struct trainer *t, struct model *m, const struct batch *b, float *logprob, float *entropy,
                             struct err *e);
 

@@ -302,7 +302,7 @@ tare_status verify_run(struct verify *v, struct batch *b, struct arena *a, struc
     b->n_components = verify_n_components(v);
     TRY(arena_new(a, &items, N, e));
     TRY(arena_push_raw(a, N * VERIFY_EXTRACT, (void **)&text, e));
-    TRY(batch_room(b, BATCH_VERIFY, a, e));
+    TRY(batch_alloc(b, BATCH_VERIFY, a, e));
     fill_items(b, items, text);
     if (segments) TRY(arena_push_raw(a, N * VERIFY_SEGMENTS * (int64_t)sizeof *segment, (void **)&segment, e));
     for (int64_t i = 0; i < N && segments; i++) {

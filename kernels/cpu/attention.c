@@ -1,15 +1,16 @@
 /* Attention over the blocked cache (definition: ref/attention.c).
  *
- * A tile is up to ATTN_ROWS (query, head) rows that share a key/value head: neighbouring positions, the heads of the group, and for decoding
- * neighbouring sequences. Scores are products of the tile's queries with a block of 16 keys, [rows, D] [D, 16]; blocks that lead the tables of
- * all sequences of the tile are read once for all. A row of scores stays in scratch for the two passes of the softmax, then
- * [rows, keys] [keys, D] continues in one chain from block to block.
- */
+ * A tile is up to ATTN_ROWS (query, head) rows that share a key/value head: adjacent positions, the
+ * heads of the group and, in decoding, adjacent sequences. Attention scores are products of the
+ * tile's queries with a block of 16 keys, [rows, D] [D, 16]. Blocks that lead the tables of all
+ * sequences of the tile are read once for all of them. A row of scores stays in scratch for the two
+ * passes of the softmax; then [rows, keys] [keys, D] continues in one chain from block to block. */
 enum {
     ATTN_ROWS = MR,
-    ATTN_TILES = 4 /* of a task */,
-    ATTN_BLOCKS = 16 /* that they go through together: keys in the second cache */,
-    ATTN_FEW = 3 /* rows */
+    ATTN_TILES = 4 /* tiles of a task */,
+    /* blocks that a task's tiles process together: their keys fit in the second cache */
+    ATTN_BLOCKS = 16,
+    ATTN_FEW = 3 /* rows for which the few-rows path is used */
 };
 
 struct attn_args {
@@ -20,34 +21,35 @@ struct attn_args {
     struct kv_layer kv;
     struct attn_shape s;
     const struct attn_seq *seqs;
-    const int32_t *query;                 /* [queries, 2] sequence, index in it */
-    int64_t queries, group, chunks, keys; /* heads a key/value head; tasks a key/value head; floats in a row of scores */
-    int64_t rows, tiles;                  /* of a tile, of a task: at most ATTN_ROWS, ATTN_TILES */
-    int words;                            /* 1: keys and values are words of two numbers (kv_words) */
-    int64_t block;                        /* floats, or words, of a head's keys or values in a block */
-    float *scratch;                       /* a thread: scores [rows, keys], queries and outputs [rows, D] */
+    const int32_t *query; /* [queries, 2]: sequence, index in it */
+    /* heads per key/value head; tasks per key/value head; floats in a row of scores */
+    int64_t queries, group, chunks, keys;
+    int64_t rows, tiles; /* of a tile, at most ATTN_ROWS; of a task, at most ATTN_TILES */
+    int words;           /* 1: keys and values are words of two numbers (kv_words) */
+    int64_t block;       /* floats, or words, of one head's keys or values in a block */
+    float *scratch;      /* per thread: scores [rows, keys], queries and outputs [rows, D] */
     int64_t scratch_size;
 };
 
 struct attn_tile {
     int rows, runs;
-    int64_t shared;               /* leading blocks that all runs have in common */
-    int64_t keys[ATTN_ROWS];      /* up to a row's position */
-    int64_t first[ATTN_ROWS];     /* of them those before are not seen */
+    int64_t shared;               /* number of leading blocks shared by all sequences of the tile */
+    int64_t keys[ATTN_ROWS];      /* number of keys up to a row's position */
+    int64_t first[ATTN_ROWS];     /* keys below this one are outside the window */
     int64_t at[ATTN_ROWS];        /* row * H + head in out */
-    int run_begin[ATTN_ROWS + 1]; /* rows of one sequence */
+    int run_begin[ATTN_ROWS + 1]; /* ranges of rows that belong to one sequence */
     const int32_t *blocks[ATTN_ROWS];
     int64_t run_blocks[ATTN_ROWS];
     float *score, *q, *o, m[ATTN_ROWS], l[ATTN_ROWS];
 };
 
-/* A number of q, k or v as the cache has it. */
+/* Numbers of q, k or v with the rounding of the cache. */
 INLINE vf kv_in(int words, vf x)
 {
     return words ? v_round_bf16(x) : x;
 }
 
-/* A head's row of them. */
+/* One head's row of such numbers. */
 static void kv_row(float *to, const void *from, enum dtype dtype, int64_t dim, int words)
 {
     for (int64_t d = 0; d < dim; d += LANES) gemm_store(to + d, kv_in(words, rows_load(from, dtype, d, dim - d)), dim - d);
@@ -88,7 +90,7 @@ static void attn_fetch(const float *p, int64_t n)
     for (int64_t i = 0; i < n; i += LANES) _mm_prefetch((const char *)(p + i), _MM_HINT_T0);
 }
 
-/* Rows of a tile against blocks begin .. end-1 of one table, and the blocks that are needed next. */
+/* Rows of a tile against blocks begin .. end-1 of one table, and the blocks needed after them. */
 struct attn_span {
     int from, to;
     const int32_t *blocks;
@@ -97,13 +99,15 @@ struct attn_span {
     int64_t thens;
 };
 
-/* Block b of the span or, beyond it, of what comes next. Few rows wait for memory, so blocks are fetched line by line while others are computed. */
+/* Block b of the span, or of the blocks that follow it. With few rows the time goes to waiting for
+ * memory, so blocks are prefetched line by line while others are computed. */
 static int64_t attn_block(const struct attn_span *p, int64_t b)
 {
     return b < p->end ? p->blocks[b] : b - p->end < p->thens ? p->then[b - p->end] : p->blocks[p->end - 1];
 }
 
-/* Few rows of p against two blocks of keys, k[0] and k[1]: one block's chains alone would wait for each other. The next two are fetched. */
+/* Compute a few rows of p against two blocks of keys, k[0] and k[1], because the chains of one
+ * block alone would wait for each other. The next two blocks are prefetched. */
 TILE_FUNCTION void attn_scores_pair(const int rows, const int words, const struct small *p, const float *const k[4])
 {
     const float *q = p->a;
@@ -183,17 +187,19 @@ static void attn_scores(const struct attn_tile *t, const struct attn_args *s, in
 struct attn_values {
     const struct attn_span *span;
     const float *p;          /* [rows, keys] weights */
-    int64_t keys, dim, most; /* the most keys of a row */
+    int64_t keys, dim, most; /* most: the largest number of keys of a row */
     const float *v;          /* of this head in block 0 */
     int64_t block_size;      /* of all heads */
     float *o;
 };
 
-/* A block of values, or what is left of it to the right of a column, and the same of the next block, which is fetched. */
+/* A block of values, or its part to the right of a column, and the next block, which is
+ * prefetched. */
 struct attn_values_block {
-    const float *v, *p, *next; /* v, next: rows `dim` apart; p: the block's weights of the first row */
-    int64_t n, left;           /* keys; columns */
-    int64_t dim, keys;         /* floats from a row of v, of p, to the next */
+    /* v, next: rows `dim` apart; p: the block's weights of the first row */
+    const float *v, *p, *next;
+    int64_t n, left;   /* keys; remaining columns */
+    int64_t dim, keys; /* floats between rows of v and of p */
 };
 
 INLINE void attn_values_add(vf acc[MR][2], const int rows, const int width, const vf x[2], const float *p, int64_t keys)
@@ -205,7 +211,7 @@ INLINE void attn_values_add(vf acc[MR][2], const int rows, const int width, cons
     }
 }
 
-/* One row of it: a key, or two in words, of which the second may not be there. */
+/* Add one row of values: one key, or two in words, of which the second may be missing. */
 INLINE void attn_values_row(vf acc[MR][2], const int rows, const int width, const int words, const struct attn_values_block *b,
                             int64_t i)
 {
@@ -224,7 +230,7 @@ INLINE void attn_values_row(vf acc[MR][2], const int rows, const int width, cons
     attn_values_add(acc, rows, width, y, b->p + key + 1, b->keys);
 }
 
-/* rows x 16 `width` columns of the output, its chain kept in registers from block to block. */
+/* Compute rows x 16 `width` columns of the output, keeping the chain in registers across blocks. */
 TILE_FUNCTION void attn_values_tile(const int rows, const int width, const int words, const struct attn_values *s, int64_t column)
 {
     vf acc[MR][2];
@@ -249,7 +255,7 @@ TILE_FUNCTION void attn_values_tile(const int rows, const int width, const int w
         gemm_store(s->o + r * s->dim + column + w * LANES, acc[r][w], left - w * LANES);
 }
 
-/* R rows where they are wanted, with words and without. */
+/* R rows where they are needed, with words and without. */
 #define VALUES_TILE(R, WANTED, WIDTH)                                                                                              \
     case 2 * R:                                                                                                                    \
         if (WANTED) attn_values_tile(R, WIDTH, 0, &s, column);                                                                     \
@@ -284,7 +290,7 @@ static void attn_values(const struct attn_tile *t, const struct attn_args *a, in
         }
 }
 
-/* Scores before a window: their weights are 0. */
+/* Mask scores before a window, so that their weights are 0. */
 static void attn_mask(float *score, int64_t first)
 {
     const vf low = v_set(-INFINITY);
@@ -293,7 +299,8 @@ static void attn_mask(float *score, int64_t first)
     if (j < first) v_store(score + j, v_select_n(low, v_load(score + j), first - j));
 }
 
-/* Scores to weights exp(s - m); returns l. Beyond the row's keys, up to `width`, weights are 0. */
+/* Turn scores into weights exp(s - m) and return l. Weights beyond the row's keys, up to `width`,
+ * are 0. */
 static float attn_softmax(float *score, int64_t keys, int64_t width, float scale, float *top)
 {
     const vf sv = v_set(scale), low = v_set(-INFINITY);
@@ -317,7 +324,7 @@ static float attn_softmax(float *score, int64_t keys, int64_t width, float scale
 
 typedef void (*attn_step)(const struct attn_tile *t, const struct attn_args *s, int64_t head, const struct attn_span *span);
 
-/* A step over blocks begin .. end-1: those in common for all rows, the others sequence by sequence. */
+/* Apply a step to blocks begin .. end-1: shared blocks for all rows, the others per sequence. */
 static void attn_walk(attn_step step, const struct attn_tile *t, const struct attn_args *s, int64_t head, int64_t begin,
                       int64_t end)
 {
@@ -361,7 +368,7 @@ static void attn_tile_end(const struct attn_tile *t, const struct attn_args *s)
 static void attn_task(void *arg, int64_t task, int thread)
 {
     const struct attn_args *s = arg;
-    /* late positions cost most: they come first, so that the threads end together */
+    /* late positions cost most and are processed first, so that the threads finish together */
     const int64_t head = task % s->s.kv_heads, chunk = s->chunks - 1 - task / s->s.kv_heads, rows = s->queries * s->group;
     float *own = s->scratch + thread * s->scratch_size;
     struct attn_tile tiles[ATTN_TILES];
@@ -386,7 +393,8 @@ static void attn_task(void *arg, int64_t task, int thread)
     for (int i = 0; i < n; i++) attn_tile_end(&tiles[i], s);
 }
 
-/* Few rows are dealt in smaller tasks, so that the threads end together; a query's heads stay together, since they read the same keys. */
+/* Few rows are split into smaller tasks, so that the threads finish together. The heads of a query
+ * stay together, since they read the same keys. */
 static void attn_cut(struct attn_args *a, int64_t threads)
 {
     const int64_t rows = a->queries * a->group, wanted = threads > 1 ? (2 * threads + a->s.kv_heads - 1) / a->s.kv_heads : 1;
@@ -398,7 +406,7 @@ static void attn_cut(struct attn_args *a, int64_t threads)
     a->chunks = (rows + a->rows * a->tiles - 1) / (a->rows * a->tiles);
 }
 
-static void attention(const struct kctx *c, const struct op_attention *o)
+static void cpu_attention(const struct kctx *c, const struct op_attention *o)
 {
     struct attn_args a = {.out = o->out,
                           .out_dtype = o->out_dtype,
@@ -426,7 +434,7 @@ static void attention(const struct kctx *c, const struct op_attention *o)
         }
     a.query = query;
     a.block = (o->shape.head_dim * KV_BLOCK) >> a.words;
-    a.keys += LANES; /* rows of scores a power of two apart would fall on the same cache sets */
+    a.keys += LANES; /* rows of scores a power of two apart would map to the same cache sets */
     a.scratch_size = ATTN_TILES * ATTN_ROWS * (a.keys + 2 * o->shape.head_dim) + LANES;
     a.scratch = scratch(c, a.scratch_size * pool_threads(c->pool));
     if (!a.scratch) return;
@@ -445,7 +453,7 @@ struct kv_args {
     const int32_t *to, *from;
 };
 
-/* A head's key and value, in bf16. */
+/* Store one head's key and value in bf16. */
 static void kv_write_words(const struct kv_args *a, const float *key, const float *value, int64_t slot, int64_t head)
 {
     const int64_t block = slot / KV_BLOCK, lane = slot % KV_BLOCK;
@@ -477,7 +485,7 @@ static void kv_write_run(const void *arg, int64_t begin, int64_t end, int thread
     }
 }
 
-static void kv_write(const struct kctx *c, const struct op_kv_write *o)
+static void cpu_kv_write(const struct kctx *c, const struct op_kv_write *o)
 {
     spans(c, o->n, 4 * o->shape.kv_heads * o->shape.head_dim, 1, kv_write_run,
           &(struct kv_args){.kv = o->kv, .qkv = o->qkv, .s = o->shape, .rows = o->rows, .slots = o->slots});
@@ -494,9 +502,9 @@ static void kv_copy_run(const void *arg, int64_t begin, int64_t end, int thread)
     }
 }
 
-static void kv_copy(const struct kctx *c, const struct op_kv_copy *o)
+static void cpu_kv_copy(const struct kctx *c, const struct op_kv_copy *o)
 {
-    /* in the calling thread: a later copy may read what an earlier one wrote */
+    /* runs on the calling thread, since a later copy may read what an earlier one wrote */
     const struct kv_args a = {.kv = o->kv, .s = o->shape, .to = o->to, .from = o->from};
     (void)c;
     kv_copy_run(&a, 0, o->n, 0);

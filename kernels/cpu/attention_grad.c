@@ -1,22 +1,28 @@
-/* Gradient of attention (definition: ref/attention.c). Weights are made again from m and l (FlashAttention, Dao et al. 2022).
+/* Gradient of attention (definition: ref/attention.c). Weights are recomputed from m and l
+ * (FlashAttention, Dao et al. 2022).
  *
- * A key/value head's rows are the (query, head) rows of all segments in order, in tiles of up to GRAD_ROWS. The tiles of all heads, one head after the
- * other, go through a window of memory, as many at a time as it holds. With the transposed keys K^T and values V^T of every segment laid out once:
+ * The rows of a key/value head are the (query, head) rows of all segments in order, in tiles of up
+ * to GRAD_ROWS. The tiles of all heads, one head after another, pass through a window of memory, as
+ * many at a time as it holds. With the transposed keys K^T and values V^T of every segment laid out
+ * once:
  *
- *   S = Q K^T     P = exp(scale S - m)/l     dP = dO V^T     dS = scale P (dP - delta),  delta = dO . O
+ *   S = Q K^T     P = exp(scale S - m)/l     dP = dO V^T     dS = scale P (dP - delta)
+ *   delta = dO . O
  *   dQ = dS K     dK += dS^T Q               dV += P^T dO
  *
- * A tile leaves Q, dO, P and dS in the window and is done with dQ; then blocks of keys go through the window in order. So every sum has one order. As many
- * heads as give every thread the same number are tasks: what one core has read, another one writes slowly, and so a head's window stays in one core's cache.
- * Of the heads that are left, tiles are tasks first and then blocks of keys, so that one sequence of few heads keeps all threads busy.
- */
+ * A tile stores Q, dO, P and dS in the window and finishes dQ; then blocks of keys pass through the
+ * window in order. So every sum has one order. As many heads as give every thread the same number
+ * are one task each: data read by one core is slow to write from another, so a head's window stays
+ * in one core's cache. The remaining heads are split into tasks by tiles first and then by blocks
+ * of keys, so that one sequence with few heads keeps all threads busy. */
 enum {
-    GRAD_ROWS = 2 * MR < 24 ? 24 : 2 * MR /* few: on the diagonal a tile computes what its first rows do not see */,
-    GRAD_KEYS = 64 /* that a tile takes at a time */,
+    /* small, because on the diagonal a tile also computes keys that its first rows do not see */
+    GRAD_ROWS = 2 * MR < 24 ? 24 : 2 * MR,
+    GRAD_KEYS = 64 /* keys that a tile processes at a time */,
     GRAD_OWNED = GRAD_ROWS /* keys of a task */
 };
 
-struct grad_place { /* of a segment in kt and vt: rows, whole blocks */
+struct grad_place { /* position of a segment in kt and vt: rows, whole blocks */
     int64_t prefix, own;
 };
 
@@ -38,23 +44,25 @@ struct grad_args {
     struct grad_tile *tiles;   /* [n_tiles] of a head, `rows` rows */
     int64_t n_tiles, rows;
     float *kt, *vt; /* [J, laid/16, D, 16] */
-    float *k;       /* [J, laid, D], with words */
+    float *k;       /* [J, laid, D], with words only */
     int64_t laid;
     int words;                  /* 1: the cache holds keys and values in bf16 (kv_words) */
     float *wq, *wdout, *p, *ds; /* the window: [window, D], [window, columns] */
     int64_t window, columns;
-    float *dq;               /* a thread: [GRAD_ROWS, D] */
-    int64_t head, heads_end; /* key/value heads */
-    int64_t first, last;     /* tiles in the window; number i is tile i % n_tiles of head i / n_tiles */
-    int64_t begin, end;      /* rows of the batch that are keys to them */
+    float *dq;               /* per thread: [GRAD_ROWS, D] */
+    int64_t head, heads_end; /* range of key/value heads */
+    /* range of tiles in the window; number i is tile i % n_tiles of head i / n_tiles */
+    int64_t first, last;
+    int64_t begin, end; /* range of the batch's rows that are keys of these tiles */
 };
 
-/* The rows of a tile, and where it stands in the window. */
+/* The rows of a tile and their place in the window. */
 struct grad_rows {
     int n;
     int64_t keys_at, values_at; /* columns of the key and value head in qkv */
     int64_t token[GRAD_ROWS], head[GRAD_ROWS];
-    int64_t first[GRAD_ROWS]; /* the first row of the batch that is seen, of the prefix and of the segment's own */
+    /* first visible row of the batch, of the prefix and of the segment's own rows */
+    int64_t first[GRAD_ROWS];
     int64_t first_own[GRAD_ROWS];
     float m[GRAD_ROWS], inverse[GRAD_ROWS], delta[GRAD_ROWS];
     const float *kt, *vt, *k; /* of the head */
@@ -67,7 +75,7 @@ static int64_t grad_blocks(int64_t rows) /* rounded up to whole blocks */
     return (rows + LANES - 1) / LANES * LANES;
 }
 
-/* Rounded to bf16 where the cache is. from: a number of qkv, here and below. */
+/* Transpose rows, rounded to bf16 if the cache is. `from` is an index into qkv, here and below. */
 static void grad_transpose(const struct grad_args *s, float *to, int64_t from, int64_t rows)
 {
     const int64_t dim = s->s.head_dim, stride = s->s.stride;
@@ -86,12 +94,13 @@ static void grad_round(const struct grad_args *s, float *to, int64_t from, int64
         kv_row(to, rows_from(s->qkv, s->qkv_dtype, from), s->qkv_dtype, dim, s->words);
 }
 
-static int grad_same_prefix(const struct attn_seg *segs, int64_t i) /* as the segment before */
+/* the segment shares the prefix of the one before it */
+static int grad_same_prefix(const struct attn_seg *segs, int64_t i)
 {
     return i && segs[i].prefix_begin == segs[i - 1].prefix_begin && segs[i].prefix_len == segs[i - 1].prefix_len;
 }
 
-/* K^T or V^T of a segment and of its prefix, and K where it is rounded. */
+/* Lay out K^T or V^T of a segment and of its prefix, and K if it is rounded. */
 static void grad_lay_task(void *arg, int64_t task, int thread)
 {
     (void)thread;
@@ -111,7 +120,7 @@ static void grad_lay_task(void *arg, int64_t task, int thread)
     grad_round(s, s->k + to_own, own, seg->q_len);
 }
 
-/* What a head adds to, and the rows of no segment. */
+/* Zero the gradients to which a head adds, and the rows outside all segments. */
 static void grad_zero_run(const void *arg, int64_t begin, int64_t end, int thread)
 {
     (void)thread;
@@ -125,7 +134,8 @@ static void grad_zero_run(const void *arg, int64_t begin, int64_t end, int threa
     }
 }
 
-static int64_t grad_row_of(const struct grad_args *s, int64_t tile) /* in the window */
+/* row of the tile in the window */
+static int64_t grad_row_of(const struct grad_args *s, int64_t tile)
 {
     const int64_t first = s->first / s->n_tiles * s->rows + s->tiles[s->first % s->n_tiles].at;
     return tile / s->n_tiles * s->rows + s->tiles[tile % s->n_tiles].at - first;
@@ -141,7 +151,8 @@ static void grad_rows_begin(struct grad_rows *t, const struct grad_args *s, cons
         t->token[r] = token;
         t->head[r] = head;
         const int64_t hidden =
-            s->s.window ? seg->prefix_len + token - seg->q_begin + 1 - s->s.window : 0; /* keys before the window */
+            /* keys before the window */
+            s->s.window ? seg->prefix_len + token - seg->q_begin + 1 - s->s.window : 0;
         t->first[r] = seg->prefix_begin + hidden;
         t->first_own[r] = seg->q_begin + hidden - seg->prefix_len;
         t->m[r] = s->stats[at * 2];
@@ -157,13 +168,15 @@ static void grad_rows_begin(struct grad_rows *t, const struct grad_args *s, cons
     memset(t->dq, 0, (size_t)(t->n * dim) * sizeof(float));
 }
 
-/* n rows of the batch from `begin`, which stand in kt and vt from row `at` on and take the columns of p and ds from `column` on */
+/* n rows of the batch from `begin`. They start at row `at` of kt and vt and use the columns of p
+ * and ds from `column` on. */
 struct grad_span {
-    int own; /* rows of the segment itself */
+    int own; /* 1: rows of the segment itself */
     int64_t begin, n, at, column;
 };
 
-/* P and dS of the tile against a span; of the segment's own rows those up to the query's are seen. S stands in p and dP in ds before. */
+/* Compute P and dS of the tile against a span. Of the segment's own rows, only those up to the
+ * query's are visible. On entry p holds S and ds holds dP. */
 static void grad_weights(const struct grad_rows *t, const struct grad_span *k, float scale)
 {
     const vf sv = v_set(scale);
@@ -191,7 +204,7 @@ static void grad_weights(const struct grad_rows *t, const struct grad_span *k, f
     }
 }
 
-/* The tile against a span, in order. */
+/* Process the tile against a span, in order. */
 static void grad_keys(const struct grad_rows *t, const struct grad_args *s, const struct grad_span *k)
 {
     const int64_t dim = s->s.head_dim, stride = s->s.stride;
@@ -217,7 +230,8 @@ static void grad_keys(const struct grad_rows *t, const struct grad_args *s, cons
 static void grad_tile_task(void *arg, int64_t task, int thread)
 {
     const struct grad_args *s = arg;
-    /* late rows of a segment see most keys: they come first, so that the threads end together */
+    /* late rows of a segment see most keys and are processed first, so that the threads finish
+     * together */
     const int64_t i = s->last - 1 - task, kv_head = i / s->n_tiles, dim = s->s.head_dim, row = grad_row_of(s, i);
     const struct grad_tile *tile = &s->tiles[i % s->n_tiles];
     const struct attn_seg *seg = &s->segs[tile->seg];
@@ -241,7 +255,8 @@ static void grad_tile_task(void *arg, int64_t task, int thread)
         memcpy(s->dqkv + t.token[r] * s->s.stride + t.head[r] * dim, t.dq + r * dim, (size_t)dim * sizeof(float));
 }
 
-/* Keys begin .. end-1 of the batch, columns of the window from `column` on, and neighbouring rows of the window that see them. */
+/* Keys begin .. end-1 of the batch, columns of the window from `column` on, and adjacent rows of
+ * the window that see these keys. */
 struct grad_sum {
     int64_t kv_head, begin, end, column, row, rows;
 };
@@ -256,7 +271,8 @@ static void grad_add(const struct grad_args *s, const struct grad_sum *u)
         &(struct small){n, dim, u->rows, s->p + from, 1, s->columns, s->wdout + u->row * dim, dim, dvalue, stride, 1, 0, 0});
 }
 
-/* Rows of a tile that see keys of a task's: added to the rows before where they are neighbours and see the same, else those are summed up first. */
+/* Add a tile's rows that see keys of the task: merge them with the rows before if they are adjacent
+ * and see the same keys, otherwise sum those first. */
 static void grad_see(const struct grad_args *s, struct grad_sum *u, const struct grad_sum *next)
 {
     if (next->begin >= next->end) return;
@@ -295,7 +311,7 @@ static void grad_key_task(void *arg, int64_t task, int thread)
     grad_add(s, &sum);
 }
 
-/* Where segments stand, and their tiles. */
+/* Compute the places of segments and their tiles. */
 static void grad_cut(struct grad_args *s)
 {
     const int64_t group = s->s.heads / s->s.kv_heads;
@@ -314,10 +330,10 @@ static void grad_cut(struct grad_args *s)
             s->rows += n;
         }
     }
-    s->columns += LANES; /* rows a power of two apart would fall on the same cache sets */
+    s->columns += LANES; /* rows a power of two apart would map to the same cache sets */
 }
 
-/* The tiles from `first` on that the window holds, and the keys that they see. */
+/* Select the tiles from `first` on that the window holds, and the keys that they see. */
 static void grad_fill(struct grad_args *s, int64_t first)
 {
     s->first = s->last = first;
@@ -355,7 +371,7 @@ static float *grad_scratch(const struct kctx *c, struct grad_args *a)
     return a->kt;
 }
 
-/* Heads `head` to `heads_end` of a, dealt to a pool. */
+/* Process heads `head` to `heads_end` of a on a pool. */
 static void grad_heads(struct grad_args *a, struct pool *pool)
 {
     const struct kctx c = {.pool = pool};
@@ -370,7 +386,7 @@ static void grad_heads(struct grad_args *a, struct pool *pool)
     }
 }
 
-/* One head in one thread, with the thread's part of the window. */
+/* Process one head on one thread, with the thread's part of the window. */
 static void grad_head_task(void *arg, int64_t task, int thread)
 {
     struct grad_args a = *(const struct grad_args *)arg;
@@ -385,7 +401,7 @@ static void grad_head_task(void *arg, int64_t task, int thread)
     grad_heads(&a, NULL);
 }
 
-static void attention_grad(const struct kctx *c, const struct op_attention_grad *o)
+static void cpu_attention_grad(const struct kctx *c, const struct op_attention_grad *o)
 {
     struct grad_args a = {.dqkv = o->dqkv,
                           .dout = o->dout,

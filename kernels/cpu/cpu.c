@@ -1,9 +1,10 @@
-/* The SIMD backend in one translation unit, built once per instruction set: CPU_TABLE and CPU_NAME name the build, the compiler's
- * target flags choose the vectors (simd.h). Definitions of the operations: kernels.h and ref/. */
+/* The SIMD backend in one translation unit, built once per instruction set. CPU_TABLE and CPU_NAME
+ * name the build, and the compiler's target flags select the vectors (simd.h). Definitions of the
+ * operations: kernels_ops.h and ref/. */
 #include "caches.h"
 #include "kernels.h"
 #include "kernels_cpu.h"
-#include "pieces.h"
+#include "vectors.h"
 #include "scratch.h"
 #include "spans.h"
 
@@ -37,7 +38,8 @@
 #include "swiglu.c"
 
 #ifdef CPU_DOT
-/* Numbers of up to 2^16 times different size, so that another order, a missing or an additional rounding show in many of the sums. */
+/* Numbers that differ in magnitude by up to 2^16, so that a different order and a missing or extra
+ * rounding change many of the sums. */
 static uint32_t dot_bits(uint32_t *state)
 {
     *state = *state * 1664525u + 1013904223u;
@@ -51,7 +53,7 @@ static uint32_t dot_word(uint32_t *state)
     return high | dot_bits(state) >> 16;
 }
 
-/* 1: the instruction computes what it is documented to and this table relies on. */
+/* 1: the instruction computes its documented result, on which this table relies. */
 int CPU_DOT_CHECK(void);
 int CPU_DOT_CHECK(void)
 {
@@ -75,7 +77,8 @@ int CPU_DOT_CHECK(void)
 #endif
 
 #ifdef CPU_DOT_FASTER
-/* Ticks of so many rounds of eight chains, each a dot product of pairs or a multiply-add; the least of some tries. */
+/* Ticks of a number of rounds of eight chains, each a dot product of pairs or a multiply-add; the
+ * minimum of several trials. */
 static uint64_t chain_ticks(int dot)
 {
     enum { CHAINS = 8, TURNS = 512, TRIES = 8 };
@@ -95,7 +98,8 @@ static uint64_t chain_ticks(int dot)
     return least;
 }
 
-/* A dot product does the work of two multiply-adds. It takes one's time on AMD's processors, and more than four on Intel's, which have AMX for it. */
+/* A dot product does the work of two multiply-adds. It takes the time of one on AMD processors, and
+ * of more than four on Intel processors, which have AMX for this purpose. */
 int CPU_DOT_FASTER(void);
 int CPU_DOT_FASTER(void)
 {
@@ -103,7 +107,7 @@ int CPU_DOT_FASTER(void)
 }
 #endif
 
-#define ENTRY(NAME) .NAME = NAME,
+#define ENTRY(NAME) .NAME = cpu_##NAME,
 const struct kernels CPU_TABLE = {
     .name = CPU_NAME,
     .backend = &host_backend,
@@ -112,8 +116,8 @@ const struct kernels CPU_TABLE = {
     .packed_bytes = matmul_packed_bytes,
     .int8_bytes = matmul_int8_bytes,
     .kv_bytes = cpu_kv_bytes,
-    KERNEL_OPERATIONS(ENTRY).matmul_dw_apart = matmul_dw_apart,
-    .matmul_low_rank = matmul_low_rank,
-    .matmul_dx_low_rank = matmul_dx_low_rank,
-    .low_rank_dw = low_rank_dw,
+    KERNEL_OPERATIONS(ENTRY).matmul_dw_apart = cpu_matmul_dw_apart,
+    .matmul_low_rank = cpu_matmul_low_rank,
+    .matmul_dx_low_rank = cpu_matmul_dx_low_rank,
+    .low_rank_dw = cpu_low_rank_dw,
 };

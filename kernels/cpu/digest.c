@@ -1,4 +1,5 @@
-/* Digests (definition: ref/digest.c). A run of words a task; the order in which their sums are added is free. */
+/* Digests (definition: ref/digest.c). A task is a run of words; their digests may be added in any
+ * order. */
 enum { DIGEST_RUN = 1 << 16 }; /* words */
 
 struct digest_args {
@@ -24,7 +25,7 @@ static void digest_run(const void *arg, int64_t begin, int64_t end, int thread)
     }
 }
 
-static void digest(const struct kctx *c, const struct op_digest *o)
+static void cpu_digest(const struct kctx *c, const struct op_digest *o)
 {
     const int64_t words = o->bytes / 4, tail = o->bytes % 4, runs = (words + DIGEST_RUN - 1) / DIGEST_RUN;
     const struct digest_args a = {o, scratch(c, 2 * runs + 2)};

@@ -1,8 +1,9 @@
-/* Rows in and out, and sums of them (definitions: ref/elementwise.c). Sums into rows are cut by columns, so each runs over t in order. */
+/* Gathering, scattering and adding rows (definitions: ref/elementwise.c). Sums into rows are split
+ * by columns, so that each sum runs over t in order. */
 struct rows_args {
     float *to;
     const float *from;
-    const int32_t *ids; /* one of ids and rows */
+    const int32_t *ids; /* only one of ids and rows is set */
     const int64_t *rows;
     int64_t n, width;
 };
@@ -35,22 +36,22 @@ static void rows_scatter(const void *arg, int64_t begin, int64_t end, int thread
         v_accumulate(s->to + rows_at(s, i) * s->width + begin, s->from + i * s->width + begin, end - begin);
 }
 
-static void embed(const struct kctx *c, const struct op_embed *o)
+static void cpu_embed(const struct kctx *c, const struct op_embed *o)
 {
     spans(c, o->t, o->width, 1, rows_gather, &(struct rows_args){o->x, o->table, o->ids, NULL, o->t, o->width});
 }
 
-static void embed_grad(const struct kctx *c, const struct op_embed_grad *o)
+static void cpu_embed_grad(const struct kctx *c, const struct op_embed_grad *o)
 {
     spans(c, o->width, o->t, LANES, rows_scatter, &(struct rows_args){o->dtable, o->dx, o->ids, NULL, o->t, o->width});
 }
 
-static void gather_rows(const struct kctx *c, const struct op_gather_rows *o)
+static void cpu_gather_rows(const struct kctx *c, const struct op_gather_rows *o)
 {
     spans(c, o->n, o->width, 1, rows_gather, &(struct rows_args){o->y, o->x, NULL, o->rows, o->n, o->width});
 }
 
-static void scatter_add_rows(const struct kctx *c, const struct op_scatter_add_rows *o)
+static void cpu_scatter_add_rows(const struct kctx *c, const struct op_scatter_add_rows *o)
 {
     spans(c, o->width, o->n, LANES, rows_scatter, &(struct rows_args){o->y, o->x, NULL, o->rows, o->n, o->width});
 }
@@ -62,7 +63,7 @@ static void to_bf16_run(const void *arg, int64_t begin, int64_t end, int thread)
     for (int64_t i = begin; i < end; i += LANES) rows_store(o->y, DTYPE_BF16, i, gemm_load(o->x + i, end - i), end - i);
 }
 
-static void to_bf16(const struct kctx *c, const struct op_to_bf16 *o)
+static void cpu_to_bf16(const struct kctx *c, const struct op_to_bf16 *o)
 {
     spans(c, o->n, 1, LANES, to_bf16_run, o);
 }
@@ -74,7 +75,7 @@ static void add_run(const void *arg, int64_t begin, int64_t end, int thread)
     v_accumulate(s->to + begin, s->from + begin, end - begin);
 }
 
-static void add(const struct kctx *c, const struct op_add *o)
+static void cpu_add(const struct kctx *c, const struct op_add *o)
 {
     spans(c, o->n, 1, LANES, add_run, &(struct rows_args){.to = o->y, .from = o->x});
 }
@@ -97,7 +98,7 @@ static void add_columns_run(const void *arg, int64_t begin, int64_t end, int thr
     }
 }
 
-static void add_columns(const struct kctx *c, const struct op_add_columns *o)
+static void cpu_add_columns(const struct kctx *c, const struct op_add_columns *o)
 {
     spans(c, o->t, o->n, 1, add_columns_run, o);
 }

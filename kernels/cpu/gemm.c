@@ -2,47 +2,51 @@
  *
  *   C[i,j] = chain over k of A(i,k) B(k,j),  i < m, j < n        A(i,k) = a[i a_row + k a_col]
  *
- * B comes in panels of NR columns, [n/NR][words][NR], the last one padded with zeros: weights are kept so; for the backward products panels
- * are made from a row-major B. A word is an fp32 number, or two bf16 numbers, k even and k odd, of which the chain takes the odd one first, as
- * vdpbf16ps does (CPU_DOT). Without that instruction a word of two is made into two steps of fp32; the bits are the same.
- * With many rows a task is a block of rows against a group of panels, KC steps at a time: its part of A lies in the second cache, a panel's
- * part in the first. Blocking over k stores the partial chain and takes it up again, so no blocking, no tile height and no thread changes a bit.
- */
+ * B comes in panels of NR columns, [n/NR][words][NR], the last one padded with zeros. Weights are
+ * stored that way; for the backward products, panels are made from a row-major B. A word is an fp32
+ * number, or two bf16 numbers, k even and k odd, of which the chain takes the odd one first, as
+ * vdpbf16ps does (CPU_DOT). Without that instruction, a word of two is expanded to two steps of
+ * fp32; the results are bit-identical. With many rows a task is a block of rows against a group of
+ * panels, KC steps at a time: its part of A stays in the second cache, and a panel's part in the
+ * first. Blocking over k stores the partial chain and resumes it, so that no blocking, tile height
+ * or thread count changes a bit. */
 #ifdef CPU_DOT
 enum { DOT = 1 };
 #else
 enum { DOT = 0 };
-INLINE vf v_dot(vf x, vf y, vf sum) /* not called */
+INLINE vf v_dot(vf x, vf y, vf sum) /* never called */
 {
     (void)x, (void)y;
     return sum;
 }
-INLINE void v_dot_to(vf *sum, vf x, vf y) /* nor this */
+INLINE void v_dot_to(vf *sum, vf x, vf y) /* never called */
 {
     (void)sum, (void)x, (void)y;
 }
 #endif
 
-/* Products of a low rank beside a product of many rows:  U = s (A L^T), then C[:, columns] += U(:, some) R^T, each a chain of its own. L's product has A's
- * rows in common, R's the tile of C that has just been made: both cost little more than their multiply-adds. */
+/* Low-rank products added to a product of many rows: U = s (A L^T), then C[:, columns] += U(:,
+ * some) R^T, each a separate chain. L's product shares the rows of A, R's the tile of C that has
+ * just been computed, so both cost little more than their multiply-adds. */
 struct gemm_add {
-    const float *b;   /* R^T in panels, from the first of the columns on */
+    const float *b;   /* R^T in panels, starting at the first of the columns */
     int64_t from, k;  /* columns of U */
-    int64_t begin, n; /* columns of C; begin is a panel's */
+    int64_t begin, n; /* columns of C; begin is the first column of a panel */
 };
 
-/* Some columns of U, whose rows of L are 0 outside of some words of the inner index. */
+/* Some columns of U, whose rows of L are 0 outside a range of words of the inner index. */
 struct gemm_sum {
-    const float *panels; /* L^T, of these words */
+    const float *panels; /* L^T, for this range of words */
     int64_t word, words, from, n;
 };
 
 struct gemm_low {
     struct gemm_sum sum[LOW_RANK_PARTS];
-    int64_t sums, rows; /* rows of L */
+    int64_t sums, rows; /* number of entries; rows of L */
     float scale;
-    float *u;       /* [m, rows] or NULL */
-    float *part[2]; /* [m, rows]: U so far, before and after a part of the inner index; NULL where B lies in panels */
+    float *u; /* [m, rows] or NULL */
+    /* [m, rows]: partial U before and after a part of the inner index; NULL if B is in panels */
+    float *part[2];
     struct gemm_add add[LOW_RANK_PARTS];
     int64_t adds;
 };
@@ -50,37 +54,42 @@ struct gemm_low {
 struct gemm {
     int64_t m, n, k;
     const void *a;
-    int64_t a_row, a_col; /* one of them 1 */
-    enum dtype a_dtype;   /* how A lies; in bf16 it is rounded */
-    int bf16;             /* A and B are rounded; A of few rows already is (matmul_few_rows), and panels are */
-    const float *panels;  /* B in panels; or */
-    const uint8_t *int8;  /* B in panels of int8 (gemm_int8.c); or */
-    const float *
-        turned; /* panels of B transposed, of which B's are made: weights as they are kept, the other way round; or all three NULL: */
+    int64_t a_row, a_col; /* one of them is 1 */
+    enum dtype a_dtype;   /* storage type of A; in bf16 it is rounded */
+    /* A and B are rounded; an A of few rows already is (matmul_few_rows), and so are panels */
+    int bf16;
+    const float *panels; /* B in panels; or */
+    const uint8_t *int8; /* B in panels of int8 (gemm_int8.c); or */
+    /* Panels of the transpose of B, from which B's panels are made (stored weights, in the
+     * backward pass); or all three NULL: */
+    const float *transposed;
     const void *b; /* B(k,j) = b[k b_row + j] */
     int64_t b_row;
     enum dtype b_dtype;
     float *c;
     int64_t c_row;
-    int continues;                /* the chain starts at C instead of 0 */
-    const float *bias, *residual; /* added to the complete chain; residual has C's stride and may be C */
-    const struct gemm_low *low;   /* NULL: none */
+    int continues; /* the chain starts at C instead of 0 */
+    /* added to the complete chain; residual has C's stride and may be C */
+    const float *bias, *residual;
+    const struct gemm_low *low; /* NULL: none */
 };
 
-/* One tile's place: rows and columns of C, where its chain starts, and what comes after the chain. */
+/* One tile: its rows and columns of C, the start of its chain, and the additions after the
+ * chain. */
 struct gemm_tile {
     float *c;
     int64_t c_row, columns;
-    const float *start; /* partial sums, NULL: 0 */
+    const float *start; /* partial sums; NULL: 0 */
     int64_t start_row;
     const float *bias, *residual;
-    /* Fetched meanwhile: FETCHES times in a turn of STEPS steps, so many bytes apart; after a run of so many turns it goes on so many bytes after the
-     * run's begin. */
+    /* Prefetched meanwhile: FETCHES times per iteration of STEPS steps, ahead_step bytes apart.
+     * After ahead_run iterations the address continues ahead_jump bytes after the start of the
+     * run. */
     const char *ahead;
     int64_t ahead_step, ahead_run, ahead_jump;
 };
 
-/* MR numbers of a step of A's tile; the next step overwrites what is beyond them. */
+/* Store MR numbers of a step of A's tile; the next step overwrites anything beyond them. */
 INLINE void gemm_store_steps(float *to, vf x)
 {
 #if defined(__AVX512F__) || defined(CPU_TILE_512)
@@ -115,14 +124,16 @@ INLINE void gemm_end(vf acc[][NRV], const int rows, const int width, const struc
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < width; v++) gemm_finish(t, r, v * LANES, acc[r][v]);
 }
 
-enum half { WHOLE, ODD, EVEN, BOTH }; /* of a word: it is fp32; one number of a pair; the pair, by v_dot */
+/* part of a word: an fp32 number; one number of a pair; the pair, by v_dot */
+enum half { WHOLE, ODD, EVEN, BOTH };
 
 INLINE vf gemm_half(vf words, const enum half half)
 {
     return half == ODD ? v_odd(words) : half == EVEN ? v_even(words) : words;
 }
 
-/* A step's numbers of A, a[r a_row], and its words of B. By value, so that a stride that is known stays a literal. */
+/* Numbers of A in a step, a[r a_row], and words of B. Passed by value, so that a stride known at
+ * compile time stays a literal. */
 struct gemm_operands {
     const float *a, *b;
     int64_t a_row;
@@ -132,26 +143,27 @@ struct gemm_operands {
 INLINE void gemm_step(vf acc[][NRV], const int rows, const int width, const enum half half, const struct gemm_operands s)
 {
     vf w[NRV];
-    /* v % NRV is v, but without it clang 14 leaves the sums of one vector in memory */
+    /* v % NRV equals v, but without it clang 14 leaves the sums of one vector in memory */
     UNROLL for (int v = 0; v < width; v++) w[v] = gemm_half(v_load(s.b + v % NRV * LANES), half);
     UNROLL for (int r = 0; r < rows; r++)
     {
         const vf x = v_set(s.a[r * s.a_row]);
         UNROLL for (int v = 0; v < width; v++)(half == BOTH ? v_dot_to : v_fma_to)(&acc[r][v], x, w[v]);
     }
-    /* GCC 14 would put the last sums in their place, and lack a register for it. */
+    /* Without this, GCC 14 would compute the last sums in place and run out of registers. */
     UNROLL for (int v = 0; v < width; v++) v_keep(w[v]);
 }
 
-/* k steps from the rows of A as they lie, a[r a_row + k]; by value too. */
+/* k steps from rows of A in their original layout, a[r a_row + k]; passed by value too. */
 struct gemm_source {
     int64_t k;
     const float *a, *b;
     int64_t a_row;
 };
 
-/* Against one panel, whose words come from memory. They are read in the order in which they lie: a short loop runs so far ahead of itself that nothing
- * has to be fetched, which would only slow it down; a long one fetches what it will read (docs/dev/performance.md). */
+/* Multiply against one panel whose words come from memory. They are read sequentially: a short loop
+ * runs so far ahead that prefetching would only slow it down; a long one prefetches
+ * (docs/dev/performance.md). */
 TILE_FUNCTION void gemm_stream(const int rows, const int bf16, const struct gemm_source s, const struct gemm_tile *t)
 {
     enum { AHEAD = 1024 /* floats */ };
@@ -174,37 +186,41 @@ TILE_FUNCTION void gemm_stream(const int rows, const int bf16, const struct gemm
     gemm_end(acc, rows, NRV, t);
 }
 
-/* Steps and fetches of a turn: with fewer steps, counting and fetching cost as much as a tenth of the multiply-adds. */
+/* Steps and prefetches per iteration: with fewer steps, counting and prefetching cost up to a tenth
+ * of the multiply-adds. */
 enum { STEPS = 4, FETCHES = MR < 8 ? 1 : 2 };
-/* Loads stay in their step, or GCC keeps those of several at once, for which there are no registers (tests/tile_code.py). */
+/* Loads stay in their step; otherwise GCC keeps those of several steps at once, for which there are
+ * too few registers (tests/tile_code.py). */
 #define KEEP_ORDER() __asm__ volatile("" ::: "memory")
 #define HIDE(POINTER) __asm__("" : "+r"(POINTER))
 
-/* k steps of A's tile and of a panel. A(r,k): a[k MR + r] */
+/* k steps of A's tile and of a panel. A(r,k) = a[k MR + r]. */
 struct gemm_chain {
     int64_t k;
     const float *a, *b;
 };
 
-/* rows x `width` vectors of a panel, everything in the caches. */
+/* Multiply rows x `width` vectors of a panel, with everything in the caches. */
 TILE_FUNCTION void gemm_micro(const int rows, const int width, const enum half half, const struct gemm_chain *chain,
                               const struct gemm_tile *t)
 {
     vf acc[MR][NRV];
     gemm_begin(acc, rows, width, t);
-    HIDE(t); /* so nothing of the loop is made before the sums, or of their end before the loop, and lies on the stack meanwhile */
+    /* so that nothing of the loop is computed before the sums, or of their end before the loop, and
+     * spilled meanwhile */
+    HIDE(t);
     const int64_t step = t->ahead_step, again = t->ahead_run, elsewhere = t->ahead_jump - t->ahead_run * FETCHES * step;
     const float *a = chain->a, *b = chain->b;
     const char *ahead = t->ahead;
     int64_t left = again;
-    for (int64_t turns = chain->k / STEPS; turns > 0; turns--) {
+    for (int64_t iterations = chain->k / STEPS; iterations > 0; iterations--) {
         UNROLL for (int j = 0; j < STEPS; j++)
         {
             if (j < FETCHES) _mm_prefetch(ahead + j * step, _MM_HINT_T0);
             gemm_step(acc, rows, width, half, (struct gemm_operands){a + j * MR, b + j * NR, 1});
             KEEP_ORDER();
         }
-        /* a turn of AVX2 is too short for it: pieces are taken for one */
+        /* an AVX2 iteration is too short for runs: the data is treated as contiguous */
         const int64_t ended = MR < 8 ? 0 : -(int64_t)(--left == 0);
         ahead += FETCHES * step + (ended & elsewhere);
         left += ended & again;
@@ -227,7 +243,7 @@ TILE_FUNCTION void gemm_micro(const int rows, const int width, const enum half h
 #define TILE_CASES_WIDE(X)
 #endif
 
-/* A function for each, so that a compiler finds registers for one loop at a time. */
+/* One function per case, so that a compiler allocates registers for one loop at a time. */
 #define TILE_OF(NAME, WIDTH, HALF, R)                                                                                              \
     static NOINLINE void gemm_##NAME##_##R(const struct gemm_chain *chain, const struct gemm_tile *t)                              \
     {                                                                                                                              \
@@ -250,7 +266,8 @@ TILE_CASES(TILE)
 #define TILE_PAIRS(R)
 #endif
 
-/* Of a panel's vectors only the first is multiplied where no more columns are there, by as many rows as hide its latency. */
+/* If no more columns exist, only the first of a panel's vectors is multiplied, by as many rows as
+ * hide its latency. */
 static void gemm_cached(int rows, int dot, int64_t k, const float *a, const float *b, const struct gemm_tile *t)
 {
     enum { LATENCY = 8 };

@@ -1,4 +1,4 @@
-/* Products of many rows by blocks: what a task does, and how the work is cut (gemm_lay.c). */
+/* Products of many rows by blocks: the work of a task, and the division into tasks (gemm_lay.c). */
 
 static void gemm_fetch(const float *p, int64_t row, int64_t rows)
 {
@@ -6,19 +6,21 @@ static void gemm_fetch(const float *p, int64_t row, int64_t rows)
         UNROLL for (int v = 0; v < NRV; v++) _mm_prefetch((const char *)(p + r * row + v * LANES), _MM_HINT_T0);
 }
 
-/* How often a tile fetches in a part's steps. */
+/* Number of prefetches of a tile in the steps of a part. */
 static int64_t gemm_fetches(const struct gemm_part *part)
 {
     return (part->steps / STEPS + 1) * FETCHES;
 }
 
-/* What tile i of a panel fetches of pieces that lie apart: whole pieces, its share of them. */
-static void gemm_fetch_pieces(const struct gemm_part *part, int64_t tiles, int64_t i, struct gemm_tile *t)
+/* Set up the prefetches of tile i of a panel from chunks that are apart: its share, in whole
+ * chunks. */
+static void gemm_fetch_runs(const struct gemm_part *part, int64_t tiles, int64_t i, struct gemm_tile *t)
 {
     enum { LINE = 64 };
-    const int64_t pieces = part->next_bytes / part->next_run, first = i * pieces / tiles, own = (i + 1) * pieces / tiles - first,
+    const int64_t runs = part->next_bytes / part->next_run, first = i * runs / tiles, own = (i + 1) * runs / tiles - first,
                   fetches = gemm_fetches(part), wanted = own * part->next_run / LINE;
-    int64_t size = LINE; /* a power of two, so that pieces are whole numbers of turns; so is NR */
+    /* a power of two, so that chunks are whole numbers of iterations; so is NR */
+    int64_t size = LINE;
     while (size > 1 && size / 2 * fetches >= wanted * LINE) size /= 2;
     if (fetches < wanted && part->next_run % (2 * LINE * FETCHES) == 0)
         size = 2 * LINE; /* processors fetch the other line of a pair themselves */
@@ -28,8 +30,8 @@ static void gemm_fetch_pieces(const struct gemm_part *part, int64_t tiles, int64
     t->ahead_jump = part->next_jump;
 }
 
-/* What tile i of a panel fetches: its share of the next panel; where there are rows of B to fetch, the first two tiles take the panel, the others
- * their share of the rows. */
+/* Set up the prefetches of tile i of a panel: its share of the next panel. If there are rows of B
+ * to fetch, the first two tiles fetch the panel and the others share the rows. */
 static void gemm_fetch_ahead(const struct gemm_block *s, const struct gemm_part *part, int64_t tiles, int64_t i,
                              struct gemm_tile *t)
 {
@@ -37,12 +39,12 @@ static void gemm_fetch_ahead(const struct gemm_block *s, const struct gemm_part 
     const int rows = s->later && tiles > FIRST;
     const int64_t fetches = gemm_fetches(part);
     if (part->next_run) {
-        gemm_fetch_pieces(part, tiles, i, t);
+        gemm_fetch_runs(part, tiles, i, t);
         return;
     }
     if (rows && i >= FIRST) {
         const int64_t share = s->later_bytes / (s->row_blocks * s->chunks * ((s->g->n + NR - 1) / NR) * (tiles - FIRST)) + 1;
-        t->ahead = s->later + (part->turn * (tiles - FIRST) + i - FIRST) * share;
+        t->ahead = s->later + (part->iteration * (tiles - FIRST) + i - FIRST) * share;
         t->ahead_step = (share + fetches - 1) / fetches;
         return;
     }
@@ -51,7 +53,7 @@ static void gemm_fetch_ahead(const struct gemm_block *s, const struct gemm_part 
     t->ahead_step = (share + fetches - 1) / fetches;
 }
 
-/* All tiles of a share against a chunk of one panel. */
+/* Multiply all tiles of a share by a chunk of one panel. */
 static void gemm_panel(const struct gemm_block *s, const struct gemm_share *o, int64_t p, const struct gemm_part *part)
 {
     const struct gemm *g = s->g;
@@ -78,7 +80,7 @@ static void gemm_panel(const struct gemm_block *s, const struct gemm_share *o, i
     }
 }
 
-/* Words [word, word + words) of panel p, for gemm_cached: made in `wide`, or where they lie. */
+/* Locate words [word, word + words) of panel p for gemm_cached: expanded in `wide`, or in place. */
 static void gemm_part_of(const struct gemm_block *s, const struct gemm_share *o, int64_t p, int64_t word, int64_t words,
                          struct gemm_part *out)
 {
@@ -95,18 +97,19 @@ static void gemm_part_of(const struct gemm_block *s, const struct gemm_share *o,
         gemm_split(o->wide, (const float *)(const void *)(panel + first), out->steps);
 }
 
-/* What the next panel is made from, and is fetched meanwhile: some words of many rows of W that lie together. */
-static void gemm_next_turned(const struct gemm_block *s, int64_t next, int64_t words, struct gemm_part *out)
+/* Prefetch the source of the next panel: some words of many adjacent rows of W. */
+static void gemm_next_transposed(const struct gemm_block *s, int64_t next, int64_t words, struct gemm_part *out)
 {
     const struct gemm *g = s->g;
     const int64_t rows = g->bf16 ? 2 : 1, kept = (g->n + rows - 1) / rows;
     out->next_run = NR / rows * NR * 4;
     out->next_jump = kept * NR * 4;
     out->next_bytes = (words * rows + NR - 1) / NR * out->next_run;
-    out->next = (const char *)(g->turned + out->row / NR * NR * kept + next * NR / rows * NR);
+    out->next = (const char *)(g->transposed + out->row / NR * NR * kept + next * NR / rows * NR);
 }
 
-/* Or a share of the rows of the panels that are made next; at: of this panel among those that were made with it. */
+/* Prefetch a share of the rows of the panels that are made next. `at` is the index of this panel
+ * among those made together. */
 static void gemm_next_rows(const struct gemm_block *s, const struct gemm_share *o, int64_t p, int64_t words, struct gemm_part *out)
 {
     const struct gemm *g = s->g;
@@ -119,45 +122,48 @@ static void gemm_next_rows(const struct gemm_block *s, const struct gemm_share *
     out->next = rows_from(g->b, g->b_dtype, (out->row + first) * g->b_row + next * NR);
 }
 
-/* The same of a panel that is made here. */
+/* Locate words [word, word + words) of a panel that this task makes. */
 static void gemm_part_made(const struct gemm_block *s, const struct gemm_share *o, int64_t p, int64_t word, int64_t words,
                            struct gemm_part *out)
 {
     const int64_t at = (p - o->panel) % s->made, left = o->panel_end - p;
-    if (at == 0) (s->g->turned ? gemm_make_turned : gemm_make_rows)(s, o->made, p, left < s->made ? left : s->made, word, words);
+    if (at == 0)
+        (s->g->transposed ? gemm_make_transposed : gemm_make_rows)(s, o->made, p, left < s->made ? left : s->made, word, words);
     out->panel = o->made + at * words * NR;
     out->next = (const char *)s->own;
     out->next_bytes = 64;
     out->row = (s->word + word) * (s->g->bf16 ? 2 : 1);
-    if (!s->g->turned)
+    if (!s->g->transposed)
         gemm_next_rows(s, o, p, words, out);
     else if (p - at + s->made < o->panel_end)
-        gemm_next_turned(s, p - at + s->made, words, out);
+        gemm_next_transposed(s, p - at + s->made, words, out);
     if (!gemm_splits(s->g)) return;
     gemm_split(o->wide, out->panel, out->steps);
     out->panel = o->wide;
 }
 
-/* Makes TURNED panels from p on: of words [word, word + words) those that begin and end where blocks of W's rows do; words before that came with the
- * chunk before. */
+/* Make TRANSPOSED panels from p on: of words [word, word + words), those that begin and end at
+ * blocks of W's rows; words before them were made with the previous chunk. */
 static void gemm_make_chunk(const struct gemm_block *s, float *b, int64_t p, int64_t word, int64_t words)
 {
     const int64_t panels = (s->g->n + NR - 1) / NR, first = (word + PACK_WORDS - 1) / PACK_WORDS * PACK_WORDS,
                   end = (word + words + PACK_WORDS - 1) / PACK_WORDS * PACK_WORDS, last = end < s->words ? end : s->words;
-    gemm_turn_panels(s->g, &(struct gemm_turn){b + (p * s->words + first) * NR, s->words * NR, s->word + first, last - first,
-                                               p * NR, (p + TURNED < panels ? p + TURNED : panels) * NR});
+    gemm_transpose_panels(s->g,
+                          &(struct gemm_transpose){b + (p * s->words + first) * NR, s->words * NR, s->word + first, last - first,
+                                                   p * NR, (p + TRANSPOSED < panels ? p + TRANSPOSED : panels) * NR});
 }
 
-/* A panel that is made by the first thread that comes to it, and used by it while it is in its caches; who comes meanwhile waits. */
+/* A panel is made by the first thread to reach it, which uses it while it is cached; later threads
+ * wait. */
 static void gemm_part_once(const struct gemm_block *s, const struct gemm_share *o, int64_t p, int64_t word, int64_t words,
                            struct gemm_part *out)
 {
     enum { SPINS = 1000 };
-    _Atomic int *states = o->state + out->chunk * gemm_turned(s->g);
-    _Atomic int *state = states + p / TURNED;
+    _Atomic int *states = o->state + out->chunk * gemm_transposed(s->g);
+    _Atomic int *state = states + p / TRANSPOSED;
     int none = NOT_MADE;
     if (atomic_load_explicit(state, memory_order_acquire) == NOT_MADE && atomic_compare_exchange_strong(state, &none, BEING_MADE)) {
-        gemm_make_chunk(s, o->b, p / TURNED * TURNED, word, words);
+        gemm_make_chunk(s, o->b, p / TRANSPOSED * TRANSPOSED, word, words);
         atomic_store_explicit(state, MADE, memory_order_release);
     }
     for (int i = 0; atomic_load_explicit(state, memory_order_acquire) != MADE; i++) {
@@ -168,13 +174,15 @@ static void gemm_part_once(const struct gemm_block *s, const struct gemm_share *
     }
     gemm_part_of(s, o, p, word, words, out);
     out->row = (s->word + word) * (s->g->bf16 ? 2 : 1);
-    if (atomic_load_explicit(states + out->then / TURNED, memory_order_relaxed) == NOT_MADE)
-        gemm_next_turned(s, out->then, words, out);
+    if (atomic_load_explicit(states + out->then / TRANSPOSED, memory_order_relaxed) == NOT_MADE)
+        gemm_next_transposed(s, out->then, words, out);
 }
 
-/* The block of rows, and the group, of a thread's next task. A thread that stays with a block makes its U once, and reads all of B; it goes on with a block
- * that nobody has begun, then with what is left of the others'. Else it makes all of U, but reads the same part of B for every block. There are as many
- * tasks as groups of all blocks, so it finds one. */
+/* Choose the block of rows and the group of a thread's next task. A thread that stays with a block
+ * computes its U once and reads all of B; then it continues with an untouched block, and finally
+ * with the remaining groups of other threads' blocks. Otherwise it computes all of U, but reads the
+ * same part of B for every block. There are as many tasks as groups of all blocks, so it finds
+ * one. */
 static int64_t gemm_next(const struct gemm_block *s, int64_t task, int thread, int64_t *group)
 {
     int64_t block = s->held[thread];
@@ -207,7 +215,7 @@ static void gemm_block_task(void *arg, int64_t task, int thread)
                            .panel_end = (group + 1) * panels / s->groups,
                            .a = s->own + thread * s->own_size,
                            .b = s->b ? s->b + copy * panels * NR * s->words : NULL,
-                           .state = s->state ? s->state + copy * s->chunks * gemm_turned(g) : NULL,
+                           .state = s->state ? s->state + copy * s->chunks * gemm_transposed(g) : NULL,
                            .first = group == 0};
     const int64_t most = s->block_tiles;
     const int held = s->held[thread] == block;
@@ -218,7 +226,7 @@ static void gemm_block_task(void *arg, int64_t task, int thread)
     o.narrow = o.low + most * s->low_tile;
     o.wide = o.a + s->own_size - s->most.steps * NR;
     o.made = o.narrow + s->low_steps * NR;
-    /* where panels are made for all threads each begins with others */
+    /* if panels are made for all threads, each thread starts with different ones */
     const int64_t own = o.panel_end - o.panel, shift = s->state && s->copies == 1 ? thread * own / s->threads : 0;
     for (int64_t c = 0; c < s->chunks; c++) {
         const int64_t word = c * s->words / s->chunks, words = (c + 1) * s->words / s->chunks - word,
@@ -235,7 +243,7 @@ static void gemm_block_task(void *arg, int64_t task, int thread)
                                      .steps = steps,
                                      .chunk = c,
                                      .then = then,
-                                     .turn = (block * s->chunks + c) * panels + p,
+                                     .iteration = (block * s->chunks + c) * panels + p,
                                      .first = c == 0,
                                      .last = c + 1 == s->chunks};
             (s->made ? gemm_part_made : s->state ? gemm_part_once : gemm_part_of)(s, &o, p, word, words, &part);
@@ -259,8 +267,8 @@ static struct gemm_sizes gemm_most(void)
     return most;
 }
 
-/* Of up to `wanted` groups, at least `least`, the number whose tasks keep no thread longer than the others: the largest of a group times the tasks of a
- * thread. The largest number of those. */
+/* Choose the number of groups, from `least` to `wanted`, that minimises the longest
+ * thread: the largest group times the tasks of a thread. On ties, choose the largest number. */
 static int64_t gemm_even_groups(const struct gemm_block *s, int64_t panels, int64_t least, int64_t wanted, int64_t threads)
 {
     int64_t best = wanted, time = INT64_MAX;
@@ -273,8 +281,8 @@ static int64_t gemm_even_groups(const struct gemm_block *s, int64_t panels, int6
     return best;
 }
 
-/* Tasks down and across: enough for the threads. With one block of rows B comes from memory, so its panels are dealt to the threads and not the
- * rows. */
+/* Divide the work into tasks down and across, enough for the threads. With one block of rows, B
+ * comes from memory, so its panels are divided among the threads instead of the rows. */
 static void gemm_cut(struct gemm_block *s, int64_t threads)
 {
     const int64_t panels = (s->g->n + NR - 1) / NR, chunk = gemm_chunk(s);
@@ -295,13 +303,14 @@ static void gemm_cut(struct gemm_block *s, int64_t threads)
     if (wanted * least > panels) wanted = panels / least;
     if (threads > 1 && s->groups < wanted) s->groups = gemm_even_groups(s, panels, s->groups, wanted, threads);
     s->whole = s->row_blocks;
-    if (threads == 1 || s->groups > 1 || s->g->a_col != 1) return; /* to take A's columns in narrower parts costs more than that */
+    /* reading A's columns in narrower parts costs more than that */
+    if (threads == 1 || s->groups > 1 || s->g->a_col != 1) return;
     if (s->row_blocks < 2 * threads || s->block_tiles < 2 * BLOCK_PARTS) return;
     s->whole -= threads;
     s->row_blocks += threads * (BLOCK_PARTS - 1);
 }
 
-/* Memory of a thread for the first cut, whose chunks and groups are the largest. */
+/* Lay out a thread's memory for the first part, whose chunks and groups are the largest. */
 static void gemm_layout(struct gemm_block *s)
 {
     const int64_t panels = (s->g->n + NR - 1) / NR, tiles = s->block_tiles;
@@ -314,7 +323,7 @@ static void gemm_layout(struct gemm_block *s)
                   (gemm_widens(s->g) ? s->most.steps * NR : 0);
 }
 
-/* What `words` words of B's panels from `word` on are made from. */
+/* Set the source of `words` words of B's panels from `word` on, to be prefetched. */
 static void gemm_later(struct gemm_block *s, int64_t word, int64_t words)
 {
     const int64_t rows = s->g->bf16 ? 2 : 1;
@@ -322,8 +331,9 @@ static void gemm_later(struct gemm_block *s, int64_t word, int64_t words)
     s->later_bytes = rows * words * s->g->b_row * dtype_bytes(s->g->b_dtype);
 }
 
-/* About `fit` words of `all`: whole chunks, or equal parts of a chunk at most, so that no later part has larger chunks than the first. A multiple of
- * PACK_WORDS, as chunks are: so panels that are turned are cut between blocks of their rows. */
+/* About `fit` of `all` words: whole chunks, or equal parts of at most a chunk, so that no later
+ * part has larger chunks than the first. The result is a multiple of PACK_WORDS, as chunks are, so
+ * that transposed panels are split between blocks of their rows. */
 static int64_t gemm_words_at_once(int64_t all, int64_t fit, int64_t chunk)
 {
     if (fit >= 2 * chunk) return fit / chunk * chunk;
@@ -331,62 +341,67 @@ static int64_t gemm_words_at_once(int64_t all, int64_t fit, int64_t chunk)
     return ((all + times - 1) / times + PACK_WORDS - 1) / PACK_WORDS * PACK_WORDS;
 }
 
-/* How many of B's panels a task makes at a time where it uses them, 0: none. Of weights that are turned one, if A is small enough to lie in the second
- * cache beside it, since they are then read once in any case. Of rows several, if so few tiles use a panel that to write it for all threads costs as
- * much as to use it: what is read of a row is then long enough for the processor to see that it goes on. */
+/* Number of B's panels that a task makes at a time where it uses them; 0: none. For transposed
+ * weights it is one, if A is small enough to share the second cache, since the weights are then
+ * read only once in any case. For rows of B it is several, if so few tiles use a panel that writing
+ * it for all threads costs as much as using it: the part read of a row is then long enough for the
+ * hardware prefetcher to recognise. */
 static int gemm_makes(const struct gemm_block *s, int64_t words)
 {
     enum { FEW = 4, TOGETHER = 4 };
     const struct gemm *g = s->g;
     const int64_t tiles = gemm_tiles(g->m);
     if (g->panels || g->int8) return 0;
-    if (!g->turned) return g->a_col != 1 && tiles <= FEW ? TOGETHER : 0;
-    return words <= gemm_chunk(s) && tiles * s->most.steps * MR * 4 <= caches_of_this_machine().second / 2 ? TURNED : 0;
+    if (!g->transposed) return g->a_col != 1 && tiles <= FEW ? TOGETHER : 0;
+    return words <= gemm_chunk(s) && tiles * s->most.steps * MR * 4 <= caches_of_this_machine().second / 2 ? TRANSPOSED : 0;
 }
 
-/* How many copies there are of panels that are made where they are used. A thread with many tiles for each makes all of them for itself: that takes less
- * time than to have them from another's caches, and to take their lines from these when they are made anew. */
+/* Number of copies of panels that are made where they are used. A thread with many tiles per panel
+ * makes all of them for itself, which is faster than transferring them from another core's caches
+ * and invalidating their lines there when they are made again. */
 static int64_t gemm_copies(const struct gemm_block *s)
 {
     enum { MANY = 8, MOST = 1 << 20 /* words of a copy */ };
     const int64_t padded = (s->g->n + NR - 1) / NR * NR;
-    return s->g->turned && s->tiles >= MANY * s->threads && padded * s->words <= MOST ? s->threads : 1;
+    return s->g->transposed && s->tiles >= MANY * s->threads && padded * s->words <= MOST ? s->threads : 1;
 }
 
 static void gemm_blocked(const struct kctx *c, const struct gemm *g)
 {
-    /* Words of B made into panels at a time. With few, the rows of the next ones are fetched while these are used; but where A's columns are
-     * contiguous C is the larger matrix, and every time leaves its partial sums there. */
+    /* Words of B that are made into panels at a time. With few, the rows of the next ones are
+     * prefetched while these are used; but if A's columns are contiguous, C is the larger matrix,
+     * and each part stores its partial sums there. */
     const int64_t packed = g->a_col == 1 ? 1 << 19 : 4 << 20;
     const int64_t threads = pool_threads(c->pool), padded = (g->n + NR - 1) / NR * NR, all = gemm_words(g);
     struct gemm_block s = {.g = g, .most = gemm_most()};
     const int64_t chunk = gemm_chunk(&s), part = gemm_words_at_once(all, 0, chunk);
-    const int lies = g->panels || g->int8; /* as panels, which need not be made */
+    const int in_panels = g->panels || g->int8;
     int64_t most = all;
     s.made = gemm_makes(&s, g->residual ? all : part);
-    if (!lies && !g->residual && g->turned && s.made)
+    if (!in_panels && !g->residual && g->transposed && s.made)
         most = part;
-    else if (!lies && !s.made && !g->residual && padded * all > packed)
+    else if (!in_panels && !s.made && !g->residual && padded * all > packed)
         most = gemm_words_at_once(all, packed / padded, chunk);
     s.words = most < all ? most : all;
     gemm_cut(&s, threads);
     gemm_layout(&s);
     s.own = scratch(c, threads * s.own_size);
     s.held = scratch(c, 2 * threads);
-    s.out = scratch(c, 2 * (s.row_blocks + threads * (BLOCK_PARTS - 1))); /* a later cut may halve blocks that the first does not */
+    /* a later part may split blocks that the first does not */
+    s.out = scratch(c, 2 * (s.row_blocks + threads * (BLOCK_PARTS - 1)));
     s.threads = threads;
     s.copies = gemm_copies(&s);
-    if (!lies && !s.made) s.b = scratch(c, s.copies * padded * s.words);
-    if (s.b && g->turned) s.state = scratch(c, s.copies * s.chunks * gemm_turned(g));
-    if (!s.own || !s.held || !s.out || (!lies && !s.made && !s.b) || (s.b && g->turned && !s.state)) return;
+    if (!in_panels && !s.made) s.b = scratch(c, s.copies * padded * s.words);
+    if (s.b && g->transposed) s.state = scratch(c, s.copies * s.chunks * gemm_transposed(g));
+    if (!s.own || !s.held || !s.out || (!in_panels && !s.made && !s.b) || (s.b && g->transposed && !s.state)) return;
     for (s.word = 0; s.word < all; s.word += most) {
         s.words = all - s.word < most ? all - s.word : most;
         s.part = s.word / most;
         if (s.word > 0) gemm_cut(&s, threads);
-        if (s.b && !g->turned) gemm_later(&s, s.word + s.words, all - s.word - s.words < most ? all - s.word - s.words : most);
+        if (s.b && !g->transposed) gemm_later(&s, s.word + s.words, all - s.word - s.words < most ? all - s.word - s.words : most);
         for (int64_t i = 0; i < threads; i++) s.held[i] = -1;
         for (int64_t i = 0; i < s.row_blocks; i++) atomic_init(&s.out[i], 0);
-        for (int64_t i = 0; s.state && i < s.copies * s.chunks * gemm_turned(g); i++) atomic_init(&s.state[i], NOT_MADE);
+        for (int64_t i = 0; s.state && i < s.copies * s.chunks * gemm_transposed(g); i++) atomic_init(&s.state[i], NOT_MADE);
         if (s.b && !s.state) pool_run(c->pool, (s.words + PACK_WORDS - 1) / PACK_WORDS, gemm_pack_task, &s);
         pool_run(c->pool, s.row_blocks * s.groups, gemm_block_task, &s);
     }

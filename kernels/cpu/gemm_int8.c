@@ -1,11 +1,14 @@
 /* Weights in int8 by blocks with scales (exact.h), as B of a product.
  *
- * Panels of NR columns as those of gemm.c. A panel is blocks of INT8_BLOCK of the inner index: NR scales in bf16, then the numbers, row by row of the
- * inner index; where words of two are multiplied (CPU_DOT in bf16), two rows as one row of words, k even beside k odd, with a bias and in another order
- * (int8_biased). The last block is as long as the others, with zeros. A product of few rows reads these bytes and makes its words of them in registers;
- * for more rows a part of a panel is made into words once for all of them (int8_widen). Both make the same words, and the chain is that of gemm.c.
- */
-enum { INT8_BYTES = NR * (2 + INT8_BLOCK), INT8_ROWS = MR < 8 ? 2 : 4 /* few rows */, INT8_BIAS = 128 };
+ * Panels have NR columns as in gemm.c. A panel is a sequence of blocks of INT8_BLOCK of the inner
+ * index: NR scales in bf16, then the numbers, row by row of the inner index. If words of two are
+ * multiplied (CPU_DOT in bf16), two rows form one row of words, k even next to k odd, with a bias
+ * and in another order (int8_biased). The last block has full length and is padded with zeros. A
+ * product of few rows reads these bytes and makes words in registers; for more rows, a part of a
+ * panel is expanded to words once for all of them (int8_widen). Both make the same words, and the
+ * chain is that of gemm.c. */
+/* few rows */
+enum { INT8_BYTES = NR * (2 + INT8_BLOCK), INT8_ROWS = MR < 8 ? 2 : 4, INT8_BIAS = 128 };
 
 static int64_t matmul_int8_bytes(int64_t n, int64_t k, enum dtype dtype)
 {
@@ -18,7 +21,8 @@ static int64_t int8_panel_bytes(const struct gemm *g)
     return (g->k + INT8_BLOCK - 1) / INT8_BLOCK * INT8_BYTES;
 }
 
-/* Where number i of column j of a block is, after the scales. Of a row of words, the n-th sixteen numbers are byte n of sixteen lanes of 32 bits. */
+/* Offset of number i of column j of a block, after the scales. In a row of words, the n-th sixteen
+ * numbers are byte n of sixteen lanes of 32 bits. */
 static int64_t int8_place(int64_t i, int64_t j, int pairs)
 {
     const int64_t number = 2 * j + i % 2;
@@ -45,26 +49,33 @@ static void pack_int8_task(void *arg, int64_t panel, int thread)
     }
 }
 
-/* Scales for a vector of words. Where words are of two numbers, 32 numbers lie side by side: the second scales are for the second half of them, and
- * `bias` is the bias in these scales, negative (int8_biased). */
+/* Scales for a vector of words. If words hold two numbers, 32 numbers are adjacent, and the second
+ * scales are for their second half. `bias` is the bias times these scales, negative
+ * (int8_biased). */
 struct int8_scales {
     vf scale[1 + DOT], bias[1 + DOT];
+#if defined(CPU_DOT) && defined(__AVX512F__)
+    __m512i byte, exponent; /* 0xff00, 0x47000000 in each lane (int8_biased) */
+#endif
 };
 
 #ifdef CPU_DOT
-/* The n-th sixteen numbers q of a row of words, as floats x = 2^15 + 128 + q. They lie as bytes 128 + q, and a float of exponent 15 counts whole numbers
- * from its bit 8 on, so a shift puts the byte there. Then s x - s (2^15 + 128), one multiply-add, is s q, exactly: s has 8 bits and 2^15 + 128 has 9, so
- * their product is a float, and finite since s is at most 2^112 (exact.h); s q has 15 bits and is rounded nowhere. Zeros are +0, as of a product. */
-INLINE vf int8_biased(const uint8_t *row, const int n)
+/* The n-th sixteen numbers q of a row of words, as floats x = 2^15 + 128 + q. They are stored as
+ * bytes 128 + q. A float of exponent 15 counts whole numbers from its bit 8 up, so a shift puts the
+ * byte there. Then the single multiply-add s x - s (2^15 + 128) is exactly s q: s has 8 bits and
+ * 2^15 + 128 has 9, so their product is a float, finite because s is at most 2^112 (exact.h); s q
+ * has 15 bits and is not rounded. Zeros are +0, as in a product. */
+INLINE vf int8_biased(const uint8_t *row, const int n, const struct int8_scales *s)
 {
 #ifdef __AVX512F__
     __m512i x = _mm512_loadu_si512(row);
     if (n == 0) x = _mm512_slli_epi32(x, 8);
     if (n == 2) x = _mm512_srli_epi32(x, 8);
     if (n == 3) x = _mm512_srli_epi32(x, 16);
-    return _mm512_castsi512_ps(
-        _mm512_ternarylogic_epi32(x, _mm512_set1_epi32(0xff00), _mm512_set1_epi32(0x47000000), 0xea /* and, or */));
+    /* and, or */
+    return _mm512_castsi512_ps(_mm512_ternarylogic_epi32(x, s->byte, s->exponent, 0xea));
 #else
+    (void)s;
     float x[LANES];
     for (int i = 0; i < LANES; i++) x[i] = 0x1p15f + row[4 * i + n];
     return v_load(x);
@@ -83,25 +94,33 @@ INLINE struct int8_scales int8_scales(const uint8_t *block, int v, const int pai
             s.scale[half] = v_twice(both, half);
             s.bias[half] = v_mul(s.scale[half], v_set(-0x1p15f - INT8_BIAS));
         }
+#ifdef __AVX512F__
+        /* GCC 14 would keep constants on the stack and read them in every step; values of unknown origin stay in registers. */
+        s.byte = _mm512_set1_epi32(0xff00);
+        s.exponent = _mm512_set1_epi32(0x47000000);
+        __asm__("" : "+v"(s.byte), "+v"(s.exponent));
+#endif
     }
 #endif
     (void)pairs;
     return s;
 }
 
-/* Vector v of a row: LANES words, which are numbers, rounded to bf16 where products are, or pairs of rounded numbers. */
+/* Vector v of a row: LANES words, which are numbers (rounded to bf16 if the products are) or pairs
+ * of rounded numbers. */
 INLINE vf int8_words(const uint8_t *row, const int v, const struct int8_scales *s, const int bf16)
 {
 #ifdef CPU_DOT
     if (bf16)
-        return v_words(v_fma(int8_biased(row, 2 * v), s->scale[0], s->bias[0]),
-                       v_fma(int8_biased(row, 2 * v + 1), s->scale[1], s->bias[1]));
+        return v_words(v_fma(int8_biased(row, 2 * v, s), s->scale[0], s->bias[0]),
+                       v_fma(int8_biased(row, 2 * v + 1, s), s->scale[1], s->bias[1]));
 #endif
     const vf w = v_mul(v_load_int8(row + v * LANES), s->scale[0]);
     return bf16 ? v_round_finite_bf16(w) : w;
 }
 
-/* Words [word, word + words) of a panel, as gemm_cached takes them (gemm_split): [steps][NR]. */
+/* Expand words [word, word + words) of a panel to the layout of gemm_cached (gemm_split):
+ * [steps][NR]. */
 static void int8_widen(const struct gemm *g, float *to, const uint8_t *panel, int64_t word, int64_t words)
 {
     const int bf16 = g->bf16, pairs = DOT && bf16, splits = bf16 && !DOT;
@@ -121,15 +140,16 @@ static void int8_widen(const struct gemm *g, float *to, const uint8_t *panel, in
     }
 }
 
-/* ---- few rows against one panel, the sums in registers from the first block to the last, memory read in its order (gemm_stream) */
+/* ---- few rows against one panel: the sums stay in registers from the first block to the last, and
+ * memory is read sequentially (gemm_stream) */
 
-/* What is constant where it is used. */
+/* Values that are compile-time constants where they are used. */
 struct int8_tile {
     int rows, bf16;
 };
 
 struct int8_part {
-    const float *a; /* rows as of gemm_stream */
+    const float *a; /* rows as in gemm_stream */
     int64_t a_row, k;
     const uint8_t *b;
     float *sums; /* [rows][NR] */
@@ -145,7 +165,8 @@ INLINE void int8_step(const struct int8_tile o, vf acc[][NRV], const struct int8
         const vf w = int8_words(q, v, &s[v], o.bf16);
         UNROLL for (int r = 0; r < o.rows; r++)
         {
-            const vf x = v_set(p->a[r * p->a_row + i]); /* the same for every v: clang leaves an array of them in memory */
+            /* the same for every v: clang would leave an array of them in memory */
+            const vf x = v_set(p->a[r * p->a_row + i]);
             acc[r][v] = pairs ? v_dot(x, w, acc[r][v]) : v_fma(x, w, acc[r][v]);
         }
     }
@@ -172,13 +193,14 @@ INLINE void int8_rows(const struct int8_tile o, const struct int8_part *p)
         v_store(p->sums + (r * NRV + v) * LANES, acc[r][v]);
 }
 
-/* The last number of an odd inner index, where numbers come by twos; in the tile it would be a second way out of its loop. */
+/* The last number of an odd inner index, if numbers come in pairs; inside the tile it would be a
+ * second exit from its loop. */
 static __attribute__((noinline)) void int8_last(float *sum, float x, const uint8_t *row, int v, const struct int8_scales *s)
 {
     v_store(sum, v_fma(v_set(x), int8_words(row, v, s, 1), v_load(sum)));
 }
 
-/* A function for every tile: of several in one, clang leaves sums in memory. */
+/* One function per tile: with several in one function, clang leaves sums in memory. */
 #define INT8_TILE(NAME, ROWS, BF16)                                                                                                \
     static __attribute__((noinline)) void NAME(const struct int8_part *p)                                                          \
     {                                                                                                                              \
@@ -194,7 +216,7 @@ static __attribute__((noinline)) void int8_last(float *sum, float x, const uint8
 INT8_CASES(INT8_TILES)
 static void (*const INT8_TILE_OF[INT8_ROWS][2])(const struct int8_part *) = {INT8_CASES(INT8_NAMES)};
 
-/* rows (INT8_ROWS at most) against panel `panel` of g. */
+/* Multiply rows (at most INT8_ROWS) by panel `panel` of g. */
 static void int8_few(const struct gemm *g, int rows, int64_t panel, const struct gemm_tile *t, const float *a)
 {
     const uint8_t *b = g->int8 + panel * int8_panel_bytes(g);

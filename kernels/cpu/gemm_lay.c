@@ -1,70 +1,82 @@
 /* ---- many rows
  *
- * A task is a block of rows against a group of panels. Its part of A is laid into tiles, [step][MR], where it stays for all panels of the group, and for
- * the next task of the same thread when that has the same rows; a panel is used by all tiles of the block before the next.
+ * A task is a block of rows against a group of panels. Its part of A is laid into tiles,
+ * [step][MR], which are reused for all panels of the group, and for the next task of the same
+ * thread if that has the same rows. A panel is used by all tiles of the block before the next
+ * panel.
  *
- * How large these are follows from the caches (caches.h) by a model whose shares were measured (docs/dev/performance.md):
- *   steps of a chunk    A tile of A is read once for every panel, B's panel once for every tile, both in sequence; the panel may come from the second cache.
- *                       So a tile of 14 rows takes up to seven eighths of the first cache, one of 6 rows, beside which B's stream is wider, half of that.
- *   tiles of a block    The block of A in a third of the second cache. The rest is left to panels on their way and to C, and half may be a neighbour's.
- *   columns of a group  All, where the chain is complete in one chunk; else the block's partial sums are in a quarter of the second cache.
- */
+ * The sizes follow from the caches (caches.h) by a model whose shares were measured
+ * (docs/dev/performance.md):
+ *   - steps of a chunk: a tile of A is read once per panel and B's panel once per tile, both
+ *     sequentially; the panel may come from the second cache. So a tile of 14 rows takes up to
+ *     seven eighths of the first cache; a tile of 6 rows, next to which B's stream is wider, takes
+ *     half of that.
+ *   - tiles of a block: the block of A takes a third of the second cache. The rest is left to
+ *     incoming panels and to C, and half of it may belong to the other logical processor.
+ *   - columns of a group: all, if the chain is complete in one chunk; otherwise the block's partial
+ *     sums take a quarter of the second cache. */
 struct gemm_sizes {
     int64_t steps, tiles, columns;
 };
 
 enum state { NOT_MADE, BEING_MADE, MADE };
-/* Panels that are made together of a B that is turned: as many as a vector of words of a row covers. */
-enum { TURNED = NR < 2 * LANES ? 2 : 1 };
+/* Panels that are made together from a transposed B: as many as a vector of words of a row
+ * covers. */
+enum { TRANSPOSED = NR < 2 * LANES ? 2 : 1 };
 
 struct gemm_block {
     const struct gemm *g;
     int64_t word, words;               /* of the inner index, from `word` on */
-    int64_t tiles, row_blocks, groups; /* of all rows; tasks down and across */
-    int64_t block_tiles, whole;        /* tiles of a block at most; so many blocks are whole, the others a part */
-    float *b;                          /* [copies] B's panels for these words; NULL: they lie in g, or */
-    int made;                          /* so many at a time a task makes itself, of those that it uses; 0: none */
-    const char *later;                 /* rows of B that the next panels are made from, fetched meanwhile; NULL: none */
+    int64_t tiles, row_blocks, groups; /* tiles of all rows; tasks down and across */
+    /* maximum number of tiles in a block; number of whole blocks, the others being parts */
+    int64_t block_tiles, whole;
+    float *b; /* [copies] B's panels for these words; NULL: they are in g, or */
+    int made; /* number of panels that a task makes at a time for its own use; 0: none */
+    /* rows of B from which the next panels are made, prefetched meanwhile; NULL: none */
+    const char *later;
     int64_t later_bytes;
     struct gemm_sizes most;
-    int64_t chunks, kept;              /* of these words; of A at a time: 1 or all */
+    int64_t chunks, kept;              /* chunks of these words; of A at a time: 1 or all */
     int64_t a_tile, a_chunk, sums_row; /* floats */
-    int64_t low_row, low_tile,
-        low_steps; /* floats of a row of U, of a tile of it as A of its products; their longest chain where panels are made fp32 */
-    int64_t part;  /* of the inner index, 0 the first */
+    /* Floats of a row of U, and of a tile of it used as A; the longest chain of its products, where
+     * panels are expanded to fp32. */
+    int64_t low_row, low_tile, low_steps;
+    int64_t part; /* index of this part of the inner index, 0 for the first */
     int64_t own_size;
-    float *
-        own; /* [threads, own_size]: part of A, partial sums, U, its tiles, a panel of its products made fp32, a panel, one made fp32 */
-    int64_t *held;           /* [threads] the block of rows whose A lies there, -1: none */
+    /* [threads, own_size]: part of A, partial sums, U, its tiles, a panel of its products
+     * expanded to fp32, a panel, and a panel expanded to fp32. */
+    float *own;
+    int64_t *held;           /* [threads] block of rows whose A is in memory; -1: none */
     int stay;                /* 1: a thread stays with a block of rows */
-    _Atomic int64_t *out;    /* [row_blocks] groups of a block that have been given out */
-    int64_t threads, copies; /* of b: one for all threads, or for each its own */
-    /* [copies, chunks, panels / TURNED], of a b that is made where it is used first; NULL: made before all tasks */
+    _Atomic int64_t *out;    /* [row_blocks] number of groups of a block already handed out */
+    int64_t threads, copies; /* copies of b: one for all threads, or one per thread */
+    /* [copies, chunks, panels / TRANSPOSED] state of a b that is made on first use; NULL: b is made
+     * before all tasks */
     _Atomic int *state;
 };
 
-/* A task's share, and its memory. */
+/* A task's share of the work, and its memory. */
 struct gemm_share {
     int64_t tile, tile_end, panel, panel_end, row;
     float *a, *sums, *u, *low, *narrow, *made, *wide;
     float *b; /* its copy of B's panels, and their state */
     _Atomic int *state;
-    int first; /* of the groups of its rows */
+    int first; /* the first of the groups of its rows */
 };
 
-/* Words that are made into two steps each. */
+/* 1 if a word is expanded to two steps. */
 static int gemm_splits(const struct gemm *g)
 {
     return g->bf16 && !DOT;
 }
 
-/* Whether a part of a panel is made into steps before it is multiplied. */
+/* 1 if a part of a panel is expanded to steps before it is multiplied. */
 static int gemm_widens(const struct gemm *g)
 {
     return gemm_splits(g) || g->int8;
 }
 
-/* Words of a chunk at most, and steps of the chain that words from `word` on are. */
+/* Maximum number of words in a chunk, and number of steps that words from `word` on make. */
 static int64_t gemm_chunk(const struct gemm_block *s)
 {
     return gemm_splits(s->g) ? s->most.steps / 2 : s->most.steps;
@@ -81,7 +93,8 @@ static int64_t gemm_tile_row(const struct gemm_block *s, int64_t tile)
     return tile * s->g->m / s->tiles;
 }
 
-/* The last blocks are in parts, so that who is late with one does not keep the others for the time of a whole one. */
+/* The last blocks are split, so that a thread that is late does not delay the others by a whole
+ * block. */
 enum { BLOCK_PARTS = 2 };
 
 static int64_t gemm_block_tile(const struct gemm_block *s, int64_t block)
@@ -90,8 +103,8 @@ static int64_t gemm_block_tile(const struct gemm_block *s, int64_t block)
     return (block < s->whole ? block * BLOCK_PARTS : s->whole * BLOCK_PARTS + block - s->whole) * s->tiles / parts;
 }
 
-/* LANES steps of the row of A that begins with number `row`, from a word on, `left` of them there: as it is, in words of two, or the odd one of two
- * first. */
+/* Load LANES steps of the row of A that begins at number `row`, from a word on, of which `left`
+ * exist: unchanged, as words of two, or with the odd one of two first. */
 INLINE vf gemm_take(const struct gemm *g, int64_t row, int64_t word, int64_t left)
 {
     if (!g->bf16) return gemm_load((const float *)g->a + row + word, left);
@@ -105,8 +118,9 @@ INLINE vf gemm_take(const struct gemm *g, int64_t row, int64_t word, int64_t lef
 #endif
 }
 
-/* A's rows are contiguous: LANES steps of a tile, whose first row is `from`, are transposed at a time. Whole vectors are stored; the next step overwrites
- * what is too much. */
+/* Lay out a tile whose rows of A are contiguous: LANES steps of the tile, whose first row is
+ * `from`, are transposed at a time. Whole vectors are stored; the next step overwrites the
+ * excess. */
 static void gemm_take_tile(const struct gemm *g, float *to, int64_t from, int64_t rows, int64_t word, int64_t words)
 {
     const int64_t steps = gemm_steps(g, word, words);
@@ -127,20 +141,20 @@ static void gemm_take_rows(const struct gemm_block *s, const struct gemm_share *
     }
 }
 
-/* Something contiguous along the index that is not the inner one: A's columns, B's rows. */
+/* A matrix contiguous along the outer index: A's columns or B's rows. */
 struct gemm_rows {
     const void *at;
     enum dtype dtype;
-    int64_t row, end; /* row k, one of `end`, begins with number k row */
+    int64_t row, end; /* row k, below `end`, begins at number k row */
 };
 
-/* LANES numbers of row k from a column on, as far as there are. */
+/* Load LANES numbers of row k from a column on, as many as exist. */
 INLINE vf gemm_across(const struct gemm_rows *r, int64_t k, int64_t column, int64_t left)
 {
     return k < r->end ? rows_load(r->at, r->dtype, k * r->row + column, left) : v_zero();
 }
 
-/* Of row k and the next, as words. */
+/* Load row k and the next one as words. */
 INLINE vf gemm_across_words(const struct gemm_rows *r, int64_t k, int64_t column, int64_t left)
 {
     if (r->dtype == DTYPE_BF16 && left >= LANES && k + 1 < r->end)
@@ -154,10 +168,11 @@ INLINE void gemm_fetch_number(const void *rows, enum dtype dtype, int64_t i)
     _mm_prefetch(rows_from(rows, dtype, i), _MM_HINT_T0);
 }
 
-/* A's columns are contiguous. */
+/* Lay out tiles of an A whose columns are contiguous. */
 static void gemm_take_columns(const struct gemm_block *s, const struct gemm_share *o, float *tiles, int64_t word, int64_t words)
 {
-    enum { ROWS_AHEAD = 8 /* rows are pages apart: nobody else fetches them in time */ };
+    /* rows are pages apart, so the hardware does not prefetch them in time */
+    enum { ROWS_AHEAD = 8 };
     const struct gemm *g = s->g;
     const int64_t steps = gemm_steps(g, word, words), k = g->bf16 ? 2 * word : word, end = g->k;
     const int pairs = g->bf16 && DOT;
@@ -181,7 +196,7 @@ static void gemm_take_columns(const struct gemm_block *s, const struct gemm_shar
     }
 }
 
-/* Words of pairs as steps of fp32; of an odd last one only the even half. */
+/* Expand words of pairs to steps of fp32; of an odd last pair only the even half. */
 static void gemm_split(float *to, const float *from, int64_t steps)
 {
     for (int64_t i = 0; i + 1 < steps; i += 2, from += NR)
@@ -193,10 +208,11 @@ static void gemm_split(float *to, const float *from, int64_t steps)
         for (int v = 0; v < NRV; v++) v_store(to + (steps - 1) * NR + v * LANES, v_even(v_load(from + v * LANES)));
 }
 
-/* ---- B's panels of words, all columns at a time or one panel */
+/* ---- B's panels of words: all columns at a time, or one panel */
 enum { PACK_WORDS = 16 };
 
-/* Words from rows of B: both rows and panels are pages apart, so what comes `ahead` columns later is fetched. */
+/* Make words from rows of B. Rows and panels are pages apart, so data `ahead` columns later is
+ * prefetched. */
 INLINE void gemm_pack_word(const struct gemm *g, float *to, int64_t word, int64_t column, const int64_t ahead_columns)
 {
     const int64_t k = g->bf16 ? 2 * word : word;
@@ -229,20 +245,21 @@ static void gemm_pack_task(void *arg, int64_t task, int thread)
         }
 }
 
-/* Panels of B to be made of those of its transpose W: `words` words from `word` on, a multiple of PACK_WORDS, of columns [column, end), `panel`
- * floats from one panel to the next. */
-struct gemm_turn {
+/* Panels of B to be made from those of its transpose W: `words` words from `word` on, a multiple of
+ * PACK_WORDS, of columns [column, end); panels are `panel` floats apart. */
+struct gemm_transpose {
     float *to;
     int64_t panel, word, words, column, end;
 };
 
-/* Rows [row, row + LANES) of W, counted from the first word, in as many columns as LANES words of a row have; `rows` of W are a word, 2 in bf16: a
- * constant, since to divide by what is read costs more than a tile. */
-INLINE void gemm_turn_tile(const struct gemm *g, const struct gemm_turn *t, int64_t row, int64_t column, const int rows)
+/* Transpose rows [row, row + LANES) of W, counted from the first word, in as many columns as LANES
+ * words of a row have. `rows` of W make a word, 2 in bf16; it is a compile-time constant, since a
+ * division by a variable costs more than a tile. */
+INLINE void gemm_transpose_tile(const struct gemm *g, const struct gemm_transpose *t, int64_t row, int64_t column, const int rows)
 {
     const int64_t kept = (g->n + rows - 1) / rows, at = t->word * rows + row,
                   first = column / rows; /* words of a row; the row; its word */
-    const float *from = g->turned + at / NR * NR * kept + at % NR + first * NR;
+    const float *from = g->transposed + at / NR * NR * kept + at % NR + first * NR;
     vf x[LANES];
     UNROLL for (int i = 0; i < LANES; i++) x[i] = first + i < kept ? v_load(from + i * NR) : v_zero();
     v_transpose(x);
@@ -253,27 +270,28 @@ INLINE void gemm_turn_tile(const struct gemm *g, const struct gemm_turn *t, int6
     }
 }
 
-/* So often panels of B are made, of all its columns. */
-static int64_t gemm_turned(const struct gemm *g)
+/* Number of times that panels of all columns of B are made. */
+static int64_t gemm_transposed(const struct gemm *g)
 {
-    return ((g->n + NR - 1) / NR + TURNED - 1) / TURNED;
+    return ((g->n + NR - 1) / NR + TRANSPOSED - 1) / TRANSPOSED;
 }
 
-static void gemm_turn_panels(const struct gemm *g, const struct gemm_turn *t)
+static void gemm_transpose_panels(const struct gemm *g, const struct gemm_transpose *t)
 {
     for (int64_t row = 0; g->bf16 && row < 2 * t->words; row += LANES)
-        for (int64_t column = t->column; column < t->end; column += 2 * LANES) gemm_turn_tile(g, t, row, column, 2);
+        for (int64_t column = t->column; column < t->end; column += 2 * LANES) gemm_transpose_tile(g, t, row, column, 2);
     for (int64_t row = 0; !g->bf16 && row < t->words; row += LANES)
-        for (int64_t column = t->column; column < t->end; column += LANES) gemm_turn_tile(g, t, row, column, 1);
+        for (int64_t column = t->column; column < t->end; column += LANES) gemm_transpose_tile(g, t, row, column, 1);
 }
 
-/* Words [word, word + words) of `panels` panels from p on, of a B that is turned. */
-static void gemm_make_turned(const struct gemm_block *s, float *to, int64_t p, int64_t panels, int64_t word, int64_t words)
+/* Make words [word, word + words) of `panels` panels from p on, of a transposed B. */
+static void gemm_make_transposed(const struct gemm_block *s, float *to, int64_t p, int64_t panels, int64_t word, int64_t words)
 {
-    gemm_turn_panels(s->g, &(struct gemm_turn){to, words * NR, s->word + word, words, p * NR, (p + panels) * NR});
+    gemm_transpose_panels(s->g, &(struct gemm_transpose){to, words * NR, s->word + word, words, p * NR, (p + panels) * NR});
 }
 
-/* The same from rows of B: a row's columns one after the other, as they are in memory, and what comes some rows later is fetched. */
+/* Make them from rows of B: the columns of a row in memory order, prefetching the data some rows
+ * later. */
 static void gemm_make_rows(const struct gemm_block *s, float *to, int64_t p, int64_t panels, int64_t word, int64_t words)
 {
     enum { ROWS_LATER = 8 };

@@ -1,21 +1,25 @@
-/* Products of a low rank beside one of many rows (gemm.c, struct gemm_low). U of a block of rows is made when its part of A is laid into tiles, and lies
- * beside it; what it gives to a panel's columns comes to a tile of C when that is complete, and still in the first cache. */
-/* A chunk of the chain: where its part of A and of the panel lie. */
+/* Low-rank products added to a product of many rows (gemm.c, struct gemm_low). U of a block of rows
+ * is computed when its part of A is laid into tiles, and stored next to it. Its contribution to a
+ * panel's columns is added to a tile of C when that is complete and still in the first cache. */
+/* A chunk of the chain: the locations of its part of A and of the panel. */
 struct gemm_part {
     const float *a, *panel;
-    const char *next; /* the next panel's part as it is in memory */
+    const char *next; /* the next panel's part in memory */
     int64_t next_bytes, steps;
-    int64_t next_run, next_jump; /* it is next_run bytes, next_jump bytes apart; 0: in one piece */
-    int64_t row;                 /* of B, the first */
-    int64_t turn;                /* of all panels and row blocks */
-    int64_t chunk, then;         /* which part of the inner index; the panel that comes next, or this one */
+    /* it consists of chunks of next_run bytes, next_jump bytes apart; 0: contiguous */
+    int64_t next_run, next_jump;
+    int64_t row;       /* its first row of B */
+    int64_t iteration; /* counter over all panels and row blocks */
+    /* index of the chunk of the inner index; the panel that comes next, or this one */
+    int64_t chunk, then;
     int first, last;
-    const struct gemm_add *add;   /* what comes to this panel's columns when their chain is complete; NULL: nothing */
+    /* added to this panel's columns when their chain is complete; NULL: nothing */
+    const struct gemm_add *add;
     const float *added, *added_a; /* its panel; U's first tile for it */
-    int64_t added_columns;        /* there, from this panel's first on */
+    int64_t added_columns;        /* columns of it, counted from this panel's first */
 };
 
-/* Words of rows of U that a product of it takes. */
+/* Number of words of a row of U that a product with it uses. */
 static int64_t gemm_low_words(const struct gemm *g, const struct gemm_add *add)
 {
     return g->bf16 ? (add->k + 1) / 2 : add->k;
@@ -26,7 +30,7 @@ static int64_t gemm_low_steps(const struct gemm *g, const struct gemm_add *add)
     return gemm_splits(g) ? add->k : gemm_low_words(g, add);
 }
 
-/* Where the steps of add lie in a tile of U; of add number `adds` their end. */
+/* Offset of the steps of add in a tile of U; for add number `adds`, their end. */
 static int64_t gemm_low_at(const struct gemm *g, int64_t add)
 {
     int64_t at = 0;
@@ -34,7 +38,8 @@ static int64_t gemm_low_at(const struct gemm *g, int64_t add)
     return at;
 }
 
-/* One sum over words [range[1], range[2]) of the inner index, of a chunk whose part of A is there and begins at word range[0]. */
+/* Compute one entry over words [range[1], range[2]) of the inner index, of a chunk whose part of A
+ * is laid out and begins at word range[0]. */
 static void gemm_low_sum(const struct gemm_block *s, const struct gemm_share *o, const struct gemm_sum *m, const float *a,
                          const int64_t range[3])
 {
@@ -58,7 +63,8 @@ static void gemm_low_sum(const struct gemm_block *s, const struct gemm_share *o,
     }
 }
 
-/* U over a chunk of the inner index, whose part of A is there; the first goes on where the part of the index before has left it. */
+/* Compute U over a chunk of the inner index whose part of A is laid out. The first chunk continues
+ * the partial U of the previous part of the index. */
 static void gemm_low_sums(const struct gemm_block *s, const struct gemm_share *o, const float *a, int64_t c)
 {
     const struct gemm_low *low = s->g->low;
@@ -72,7 +78,7 @@ static void gemm_low_sums(const struct gemm_block *s, const struct gemm_share *o
     }
 }
 
-/* U is complete: scaled, and laid into tiles. */
+/* Scale the complete U and lay it into tiles. */
 static void gemm_low_tiles(const struct gemm_block *s, const struct gemm_share *o)
 {
     const struct gemm *g = s->g;
@@ -89,7 +95,8 @@ static void gemm_low_tiles(const struct gemm_block *s, const struct gemm_share *
     }
 }
 
-/* U's rows, for who asked, or for the next part of the inner index. One group writes them for all. */
+/* Store U's rows, for the caller or for the next part of the inner index. One group writes them for
+ * all. */
 static void gemm_low_keep(const struct gemm_block *s, const struct gemm_share *o, float *to)
 {
     const int64_t rows = s->g->low->rows;
@@ -98,7 +105,7 @@ static void gemm_low_keep(const struct gemm_block *s, const struct gemm_share *o
         memcpy(to + row * rows, o->u + (row - o->row) * s->low_row, (size_t)rows * sizeof *to);
 }
 
-/* After a chunk of A is there. held: and was before, with U. */
+/* Called after a chunk of A is laid out. held: it already was, with U. */
 static void gemm_low_chunk(const struct gemm_block *s, const struct gemm_share *o, const float *a, int64_t c, int held)
 {
     const struct gemm_low *low = s->g->low;
@@ -110,7 +117,7 @@ static void gemm_low_chunk(const struct gemm_block *s, const struct gemm_share *
     gemm_low_keep(s, o, ends ? low->u : low->part[(s->part + 1) % 2]);
 }
 
-/* What comes to panel p. */
+/* Set up the addition to panel p. */
 static void gemm_low_panel(const struct gemm_block *s, const struct gemm_share *o, int64_t p, struct gemm_part *part)
 {
     const struct gemm *g = s->g;
@@ -129,7 +136,7 @@ static void gemm_low_panel(const struct gemm_block *s, const struct gemm_share *
     }
 }
 
-/* done: the tile of C that it comes to, `rows` rows, number i of the share. */
+/* Add to a finished tile of C (done), `rows` rows, number i of the share. */
 static void gemm_low_tile(const struct gemm_block *s, const struct gemm_part *part, int64_t i, int64_t rows,
                           const struct gemm_tile *done)
 {
@@ -142,7 +149,7 @@ static void gemm_low_tile(const struct gemm_block *s, const struct gemm_part *pa
     gemm_cached((int)rows, g->bf16, gemm_low_steps(g, part->add), part->added_a + i * s->low_tile, part->added, &t);
 }
 
-/* Memory of a thread for U: its rows, its tiles, a panel. */
+/* Lay out a thread's memory for U: its rows, its tiles, a panel. */
 static int64_t gemm_low_layout(struct gemm_block *s, int64_t tiles)
 {
     const struct gemm *g = s->g;

@@ -1,4 +1,5 @@
-/* ---- few rows: all tiles of rows against a group of panels; every weight is read from memory once. */
+/* ---- few rows: all tiles of rows against a group of panels; every weight is read from memory
+ * once. */
 
 static void gemm_rows(const struct gemm *g, int rows, const float *a, const float *b, const struct gemm_tile *t)
 {
@@ -25,7 +26,7 @@ static int64_t gemm_tiles(int64_t m)
     return (m + MR - 1) / MR;
 }
 
-/* Tasks have as many panels as each other or one more, so that every thread can have the same number. */
+/* First panel of a task. Tasks differ by at most one panel, so that threads get equal shares. */
 static int64_t gemm_skinny_panel(const struct gemm_skinny *s, int64_t task)
 {
     return (task * s->panels + s->tasks - 1) / s->tasks;

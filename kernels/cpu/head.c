@@ -1,4 +1,5 @@
-/* Softmax statistics of rows of logits and their gradient (definitions: ref/head.c). Rows are dealt to threads, a row runs in one. */
+/* Softmax statistics of rows of logits and their gradient (definitions: ref/head.c). Rows are
+ * divided among threads; a row is processed by one. */
 struct head_args {
     float *logprob, *entropy, *lse, *kl, *grad;
     const float *logits, *ref_logits, *entropy_in, *lse_in, *ref_lse, *kl_in;
@@ -31,8 +32,8 @@ static float head_max(const float *z, float scale, int64_t v)
     return v_max_of(v_max(v_max(m[0], m[1]), v_max(m[2], m[3]))) + 0.0f;
 }
 
-/* A row of logits. Of its weights e = exp(d) sampling keeps the mass of every MASS_BLOCK ids and, where e is given, the weights themselves and the largest
- * one of each lane in a block. */
+/* A row of logits. For its weights e = exp(d), sampling keeps the mass of every MASS_BLOCK ids and,
+ * if e is set, the weights themselves and the largest weight of each lane in a block. */
 enum { MASS_BLOCK = 1024 };
 struct head_row {
     const float *z;
@@ -81,7 +82,7 @@ INLINE struct head_sums head_blocks(const struct head_row *h, const int mass, co
     return s;
 }
 
-/* lse[0..1] = m, log l; returns the entropy. */
+/* Store lse[0..1] = m, log l; return the entropy. */
 static float head_row(float *lse, struct head_row *h)
 {
     h->top = head_max(h->z, h->scale, h->v);
@@ -106,7 +107,7 @@ static void head_stats_run(const void *arg, int64_t begin, int64_t end, int thre
     }
 }
 
-static void head_stats(const struct kctx *c, const struct op_head_stats *o)
+static void cpu_head_stats(const struct kctx *c, const struct op_head_stats *o)
 {
     const struct head_args s = {.logprob = o->logprob,
                                 .entropy = o->entropy,
@@ -140,7 +141,7 @@ static void head_kl_run(const void *arg, int64_t begin, int64_t end, int thread)
     }
 }
 
-static void head_kl(const struct kctx *c, const struct op_head_kl *o)
+static void cpu_head_kl(const struct kctx *c, const struct op_head_kl *o)
 {
     const struct head_args s = {.kl = o->kl,
                                 .logits = o->logits,
@@ -181,7 +182,7 @@ static void head_grad_run(const void *arg, int64_t begin, int64_t end, int threa
     for (int64_t i = begin; i < end; i++) head_grad_row(arg, i);
 }
 
-static void head_grad(const struct kctx *c, const struct op_head_grad *o)
+static void cpu_head_grad(const struct kctx *c, const struct op_head_grad *o)
 {
     const struct head_args s = {.grad = o->logits,
                                 .target = o->target,

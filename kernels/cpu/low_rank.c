@@ -1,5 +1,7 @@
-/* Products of a low rank beside a product of the layers (kernels.h, struct low_rank). With many rows they are computed with its blocks (gemm.c, struct
- * gemm_low); with few, and where a part of the columns begins within a panel, one after the other. Both give the same bits. */
+/* Low-rank products added to a product of the layers (kernels_ops.h, struct low_rank). With many
+ * rows they are computed block by block together with it (gemm.c, struct gemm_low). With few rows,
+ * or if a column range begins inside a panel, they are computed one after another. Both give the
+ * same bits. */
 
 static int64_t low_rows(const struct low_rank *l)
 {
@@ -32,7 +34,7 @@ static void low_scale(const struct kctx *c, float *x, int64_t n, float scale)
     spans(c, n, 1, LANES, low_scale_run, &(struct low_scale){x, scale});
 }
 
-/* Whether every part begins where a panel does, and there are rows for blocks. */
+/* 1 if every column range begins where a panel does and there are enough rows for blocks. */
 static int low_in_blocks(const struct gemm *g, const struct low_rank *l)
 {
     int starts = g->m > few_rows(g) && g->k > 1 && l->parts > 0;
@@ -86,7 +88,7 @@ static void low_after(const struct kctx *c, struct gemm *g, const struct low_ran
     }
 }
 
-static void matmul_low_rank(const struct kctx *c, const struct op_matmul_low_rank *o)
+static void cpu_matmul_low_rank(const struct kctx *c, const struct op_matmul_low_rank *o)
 {
     const struct op_matmul *p = &o->product;
     if (p->t <= 0 || p->n <= 0) return;
@@ -100,7 +102,7 @@ static void matmul_low_rank(const struct kctx *c, const struct op_matmul_low_ran
 
 /* ---- backward */
 
-/* A row-major matrix [k, n] in panels, as B of a product whose inner index is k. */
+/* Pack a row-major matrix [k, n] in panels, as B of a product whose inner index is k. */
 static const float *low_panels(const struct kctx *c, const float *w, int64_t k, int64_t n, int bf16)
 {
     const struct gemm g = {.n = n, .k = k, .bf16 = bf16, .b = w, .b_row = n};
@@ -110,7 +112,7 @@ static const float *low_panels(const struct kctx *c, const float *w, int64_t k, 
     return s.b;
 }
 
-/* The numbers of packed weights [n, k], row by row, `stride` apart. */
+/* Unpack the numbers of packed weights [n, k], row by row, `stride` apart. */
 static void low_unpack(float *to, int64_t stride, const float *packed, const int64_t size[2], int bf16)
 {
     const int64_t n = size[0], k = size[1], words = bf16 ? (k + 1) / 2 : k;
@@ -129,7 +131,7 @@ static void low_unpack(float *to, int64_t stride, const float *packed, const int
         }
 }
 
-/* D = s dy L^T, a sum for each part, which reads its own columns of dy only. */
+/* Set up D = s dy L^T: one entry per column range, which reads only its own columns of dy. */
 static int low_sums_of_b(const struct kctx *c, const struct low_rank *l, int bf16, struct gemm_low *low)
 {
     for (int64_t i = 0; i < l->parts; i++) {
@@ -167,7 +169,7 @@ static void low_dx_beside(const struct kctx *c, struct gemm *g, const struct low
     gemm_blocked(c, g);
 }
 
-/* d alone. */
+/* Compute only d. */
 static void low_d(const struct kctx *c, const struct gemm *g, const struct low_rank *l, float *d)
 {
     const int64_t rows = low_rows(l);
@@ -180,7 +182,7 @@ static void low_d(const struct kctx *c, const struct gemm *g, const struct low_r
                                   .a_col = 1,
                                   .a_dtype = g->a_dtype,
                                   .bf16 = g->bf16,
-                                  .turned = l->b[i],
+                                  .transposed = l->b[i],
                                   .c = d + i * l->rank,
                                   .c_row = rows};
         gemm_blocked(c, &part);
@@ -189,7 +191,7 @@ static void low_d(const struct kctx *c, const struct gemm *g, const struct low_r
     arena_reset(c->scratch);
 }
 
-static void matmul_dx_low_rank(const struct kctx *c, const struct op_matmul_dx_low_rank *o)
+static void cpu_matmul_dx_low_rank(const struct kctx *c, const struct op_matmul_dx_low_rank *o)
 {
     const struct op_matmul_dx *p = &o->product;
     const struct low_rank *l = &o->adapter;
@@ -202,7 +204,7 @@ static void matmul_dx_low_rank(const struct kctx *c, const struct op_matmul_dx_l
     }
     low_d(c, &g, l, o->d);
     if (!p->dx) return;
-    matmul_dx(c, p);
+    cpu_matmul_dx(c, p);
     const struct gemm add = {.m = g.m,
                              .n = g.n,
                              .k = low_rows(l),
@@ -210,7 +212,7 @@ static void matmul_dx_low_rank(const struct kctx *c, const struct op_matmul_dx_l
                              .a_row = low_rows(l),
                              .a_col = 1,
                              .bf16 = g.bf16,
-                             .turned = l->a,
+                             .transposed = l->a,
                              .c = g.c,
                              .c_row = g.c_row,
                              .residual = g.c};
@@ -218,9 +220,10 @@ static void matmul_dx_low_rank(const struct kctx *c, const struct op_matmul_dx_l
     arena_reset(c->scratch);
 }
 
-/* ---- gradients of A and B: few rows of C, which are columns of u and d, against all columns of dy and x */
+/* ---- gradients of A and B: few rows of C, which are columns of u and d, against all columns of dy
+ * and x */
 
-static void low_turn(float *to, const float *from, int64_t rows, int64_t columns)
+static void low_transpose(float *to, const float *from, int64_t rows, int64_t columns)
 {
     for (int64_t i = 0; i < rows; i += LANES)
         for (int64_t j = 0; j < columns; j += LANES) {
@@ -230,7 +233,8 @@ static void low_turn(float *to, const float *from, int64_t rows, int64_t columns
         }
 }
 
-/* c[n, k] += a^T b: a's columns are some of rows of a_row, b's of b_row. */
+/* c[n, k] += a^T b, where a's columns are some columns of rows of a_row numbers, and b's of
+ * b_row. */
 static void low_dw(const struct kctx *c, const struct op_low_rank_dw *o, struct gemm g)
 {
     g.k = o->t;
@@ -242,7 +246,7 @@ static void low_dw(const struct kctx *c, const struct op_low_rank_dw *o, struct 
     gemm_blocked(c, &g);
 }
 
-static void low_rank_dw(const struct kctx *c, const struct op_low_rank_dw *o)
+static void cpu_low_rank_dw(const struct kctx *c, const struct op_low_rank_dw *o)
 {
     const struct low_rank *l = &o->adapter;
     const int64_t rows = low_rows(l);
@@ -250,7 +254,7 @@ static void low_rank_dw(const struct kctx *c, const struct op_low_rank_dw *o)
     for (int64_t i = 0; i < l->parts; i++) {
         float *sum = scratch(c, l->rank * l->n[i]);
         if (!sum) return;
-        low_turn(sum, o->db[i], l->n[i], l->rank);
+        low_transpose(sum, o->db[i], l->n[i], l->rank);
         low_dw(c, o,
                (struct gemm){.m = l->rank,
                              .n = l->n[i],
@@ -259,7 +263,7 @@ static void low_rank_dw(const struct kctx *c, const struct op_low_rank_dw *o)
                              .b = (const float *)o->dy + l->begin[i],
                              .b_row = o->n,
                              .c = sum});
-        low_turn(o->db[i], sum, l->rank, l->n[i]);
+        low_transpose(o->db[i], sum, l->rank, l->n[i]);
         arena_reset(c->scratch);
     }
     low_dw(

@@ -1,11 +1,13 @@
-/* Products of the layers (definitions: ref/matmul.c). Packed weights: panels of NR output columns, [ceil(N/NR)][words][NR] (gemm.c). */
+/* Products of the layers (definitions: ref/matmul.c). Packed weights are panels of NR output
+ * columns, [ceil(N/NR)][words][NR] (gemm.c). */
 static int64_t matmul_packed_bytes(int64_t n, int64_t k, enum dtype dtype)
 {
     if (dtype != DTYPE_F32 && dtype != DTYPE_BF16) return 0;
     return (n + NR - 1) / NR * NR * (dtype == DTYPE_BF16 ? (k + 1) / 2 : k) * 4;
 }
 
-/* Sixteen rows of W at a time become sixteen lanes of a panel; rows are pages apart, so what comes next of them is fetched. */
+/* Transpose sixteen rows of W at a time into sixteen lanes of a panel. Rows are pages apart, so the
+ * data that follows is prefetched. */
 static void pack_task(void *arg, int64_t panel, int thread)
 {
     (void)thread;
@@ -28,35 +30,37 @@ static void pack_task(void *arg, int64_t panel, int thread)
     }
 }
 
-static void pack(const struct kctx *c, const struct op_pack *o)
+static void cpu_pack(const struct kctx *c, const struct op_pack *o)
 {
     struct op_pack s = *o;
     pool_run(c->pool, (o->n + NR - 1) / NR, o->int8 ? pack_int8_task : pack_task, &s);
 }
 
-/* A of few rows, which is not copied block by block: rounded, and paired where that is how it is multiplied; as it lies, where it does so. */
+/* Prepare an A of few rows, which is not copied block by block: rounded, and paired if pairs are
+ * multiplied; used in place if it already has that form. */
 static int matmul_few_rows(const struct kctx *c, struct gemm *g)
 {
     const int64_t row = DOT ? gemm_words(g) : g->k;
-    const int lies = DOT && g->a_dtype == DTYPE_BF16 && g->a_row % 2 == 0 && g->k % 2 == 0;
-    float *rounded = lies ? NULL : scratch(c, g->m * row + LANES);
-    if (!lies && !rounded) return 0;
-    for (int64_t i = 0; !lies && i < g->m; i++)
+    const int in_place = DOT && g->a_dtype == DTYPE_BF16 && g->a_row % 2 == 0 && g->k % 2 == 0;
+    float *rounded = in_place ? NULL : scratch(c, g->m * row + LANES);
+    if (!in_place && !rounded) return 0;
+    for (int64_t i = 0; !in_place && i < g->m; i++)
         for (int64_t j = 0; j < g->k; j += LANES) {
             const vf x = rows_load(g->a, g->a_dtype, i * g->a_row + j, g->k - j);
             if (DOT)
-                v_store_bf16(rounded + i * row + j / 2, x); /* the next row overwrites what is too much */
+                v_store_bf16(rounded + i * row + j / 2, x); /* the next row overwrites the excess */
             else
                 gemm_store(rounded + i * row + j, v_round_bf16(x), g->k - j);
         }
-    g->a_row = lies ? g->a_row / 2 : row;
-    if (!lies) g->a = rounded;
+    g->a_row = in_place ? g->a_row / 2 : row;
+    if (!in_place) g->a = rounded;
     g->a_dtype = DTYPE_F32;
     return 1;
 }
 
-/* So few rows that weights come from memory faster than a part of them is used again: one tile of them. Two small tiles of fp32 still are, with
- * larger ones, or weights that are split, the blocks fetch what comes next while they compute. */
+/* 1 if there are so few rows that streaming the weights from memory is faster than reusing a part
+ * of them: one tile of rows. Two small tiles of fp32 also qualify; with larger ones, or with
+ * weights that are split, the blocked path prefetches while it computes. */
 static int64_t few_rows(const struct gemm *g)
 {
     if (g->int8) return INT8_ROWS;
@@ -81,7 +85,7 @@ static struct gemm matmul_gemm(const struct op_matmul *o)
                          .residual = o->residual};
 }
 
-static void matmul(const struct kctx *c, const struct op_matmul *o)
+static void cpu_matmul(const struct kctx *c, const struct op_matmul *o)
 {
     if (o->t <= 0 || o->n <= 0) return;
     struct gemm g = matmul_gemm(o);
@@ -103,12 +107,13 @@ static struct gemm dx_gemm(const struct op_matmul_dx *o)
                          .a_col = 1,
                          .a_dtype = o->dy_dtype,
                          .bf16 = o->dtype == DTYPE_BF16,
-                         .turned = o->int8 ? NULL : o->packed,
+                         .transposed = o->int8 ? NULL : o->packed,
                          .c = o->dx,
                          .c_row = o->k};
 }
 
-/* Rows of W as fp32 from its panels of int8: `rows` of them from `row` on, a multiple of NR, whole panels a task. */
+/* Unpacks rows of W to fp32 from its int8 panels: `rows` of them from `row` on, a multiple of NR; a
+ * task handles whole panels. */
 struct unpack_args {
     float *to;
     const void *packed;
@@ -141,7 +146,8 @@ static void unpack_int8_task(void *arg, int64_t panel, int thread)
     }
 }
 
-/* Weights in int8 are made fp32 first, part by part. The chain over n is taken up again where the rows before have left it, so the cut changes no bit. */
+/* Weights in int8 are first expanded to fp32, part by part. The chain over n resumes where the
+ * previous rows ended, so splitting does not change the result. */
 static void dx_int8(const struct kctx *c, const struct gemm *whole, const void *packed)
 {
     enum { UNPACKED = 4 << 20 /* floats of W at a time */ };
@@ -165,7 +171,7 @@ static void dx_int8(const struct kctx *c, const struct gemm *whole, const void *
     }
 }
 
-static void matmul_dx(const struct kctx *c, const struct op_matmul_dx *o)
+static void cpu_matmul_dx(const struct kctx *c, const struct op_matmul_dx *o)
 {
     if (o->t <= 0 || o->k <= 0) return;
     if (o->n <= 0) {
@@ -200,7 +206,8 @@ static void dbias_task(void *arg, int64_t task, int thread)
     }
 }
 
-/* dW[n,k] += sum_t dy[t,n] x[t,k]: the inner index is t, A is dy transposed. apart: the sum is added to dw when it is complete. */
+/* dW[n,k] += sum_t dy[t,n] x[t,k]: the inner index is t, and A is dy transposed. apart: each
+ * complete sum is added to dw. */
 static void product_dw(const struct kctx *c, const struct op_matmul_dw *o, int apart)
 {
     if (o->t <= 0) return;
@@ -226,12 +233,12 @@ static void product_dw(const struct kctx *c, const struct op_matmul_dw *o, int a
     arena_reset(c->scratch);
 }
 
-static void matmul_dw(const struct kctx *c, const struct op_matmul_dw *o)
+static void cpu_matmul_dw(const struct kctx *c, const struct op_matmul_dw *o)
 {
     product_dw(c, o, 0);
 }
 
-static void matmul_dw_apart(const struct kctx *c, const struct op_matmul_dw *o)
+static void cpu_matmul_dw_apart(const struct kctx *c, const struct op_matmul_dw *o)
 {
     product_dw(c, o, 1);
 }

@@ -1,4 +1,5 @@
-/* RMSNorm and its gradient (definitions: ref/norm.c). The gradient of the weights is cut by columns, rows in order. */
+/* RMSNorm and its gradient (definitions: ref/norm.c). The gradient of the weights is split by
+ * columns, with rows in order. */
 struct norm_args {
     void *y;
     enum dtype y_dtype;
@@ -14,7 +15,7 @@ INLINE int64_t norm_row(int64_t i, int64_t ld, const struct norm_args *s)
     return i / s->heads * ld + i % s->heads * s->width;
 }
 
-/* A row of y from number `at` on: x r w */
+/* Store x r w in a row of y from number `at` on. */
 INLINE void norm_scale(const struct norm_args *s, const enum dtype dtype, int64_t at, const float *x, float r)
 {
     void *y = s->y;
@@ -47,7 +48,7 @@ static void norm_run(const void *arg, int64_t begin, int64_t end, int thread)
     }
 }
 
-static void rmsnorm(const struct kctx *c, const struct op_rmsnorm *o)
+static void cpu_rmsnorm(const struct kctx *c, const struct op_rmsnorm *o)
 {
     const struct norm_args s = {.y = o->y,
                                 .y_dtype = o->y_dtype,
@@ -100,7 +101,7 @@ static void norm_grad_run(const void *arg, int64_t begin, int64_t end, int threa
     }
 }
 
-static void rmsnorm_grad(const struct kctx *c, const struct op_rmsnorm_grad *o)
+static void cpu_rmsnorm_grad(const struct kctx *c, const struct op_rmsnorm_grad *o)
 {
     const struct norm_args s = {.dx = o->dx,
                                 .dw = o->dw,
@@ -115,6 +116,7 @@ static void rmsnorm_grad(const struct kctx *c, const struct op_rmsnorm_grad *o)
                                 .heads = o->heads,
                                 .width = o->width,
                                 .accumulate = o->accumulate};
-    if (o->dw) spans(c, o->width, o->t * o->heads, LANES, norm_weight_grad, &s); /* before dx, which may be dy */
+    /* runs before dx is written, which may be dy */
+    if (o->dw) spans(c, o->width, o->t * o->heads, LANES, norm_weight_grad, &s);
     spans(c, o->t * o->heads, o->width, 1, norm_grad_run, &s);
 }

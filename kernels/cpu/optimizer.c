@@ -34,7 +34,7 @@ static void squares_run(const void *arg, int64_t begin, int64_t end, int thread)
     }
 }
 
-static double squares(const struct kctx *c, const float *x, int64_t n)
+static double block_squares(const struct kctx *c, const float *x, int64_t n)
 {
     const int64_t blocks = (n + SQUARES_BLOCK - 1) / SQUARES_BLOCK;
     const struct squares_args s = {x, scratch(c, 2 * blocks), n};
@@ -46,10 +46,10 @@ static double squares(const struct kctx *c, const float *x, int64_t n)
     return sum;
 }
 
-static void sum_squares(const struct kctx *c, const struct op_sum_squares *o)
+static void cpu_sum_squares(const struct kctx *c, const struct op_sum_squares *o)
 {
     for (int64_t at = 0, i = 0; at < o->n; at += o->block, i++)
-        o->out[i] = squares(c, o->x + at, o->n - at < o->block ? o->n - at : o->block);
+        o->out[i] = block_squares(c, o->x + at, o->n - at < o->block ? o->n - at : o->block);
 }
 
 struct adamw_args {
@@ -76,7 +76,7 @@ static void adamw_run(const void *arg, int64_t begin, int64_t end, int thread)
     }
 }
 
-static void adamw(const struct kctx *c, const struct op_adamw *o)
+static void cpu_adamw(const struct kctx *c, const struct op_adamw *o)
 {
     const struct adamw_args s = {o->p,
                                  o->m,

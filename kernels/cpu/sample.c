@@ -1,10 +1,12 @@
-/* Drawing tokens (definition: ref/sample.c). The masses of blocks of ids come with the softmax's sums; only the block that holds the
- * target is looked through. Truncation keeps the row's weights e in scratch and finds the cut by bisection over the bits of a float, which looks at few
- * weights: those from a bound up that the largest weights of the blocks' lanes give, and fewer and fewer of them. */
+/* Sampling tokens (definition: ref/sample.c). The masses of blocks of ids are computed with the
+ * softmax's sums, and only the block that contains the target is searched. Truncation keeps the
+ * row's weights e in scratch and finds the cut by bisection over a float's bits. It examines
+ * few weights: those above a bound derived from the largest weights of the blocks' lanes, and fewer
+ * and fewer of them. */
 enum {
-    SAMPLE_TOP = 0x3f800001, /* the bits after those of 1, which no weight exceeds */
-    SAMPLE_SHORT = 64,       /* weights that are not worth sorting out */
-    SAMPLE_FEW = 4096        /* weights for which no bound is sought */
+    SAMPLE_TOP = 0x3f800001, /* the bits after those of 1, which is the largest weight */
+    SAMPLE_SHORT = 64,       /* at most this many weights are not filtered further */
+    SAMPLE_FEW = 4096        /* up to this many weights, no bound is computed */
 };
 
 struct sample_args {
@@ -16,17 +18,18 @@ struct sample_args {
     uint64_t *mass; /* [threads, blocks] */
     int64_t *ties;  /* [threads, blocks] */
     float *most;    /* [threads, blocks, LANES] */
-    float *weights; /* [threads, 2, V rounded up]: the weights, and room for those between two bounds */
+    /* [threads, 2, V rounded up]: the weights, and scratch for those between two bounds */
+    float *weights;
 };
 
-struct sample_part { /* weights above a bound */
+struct sample_part { /* all weights above a bound */
     int64_t count;
     uint64_t mass;
 };
 
-struct sample_list { /* of weights */
+struct sample_list { /* a list of weights */
     const float *e;
-    float *room; /* for those that stay; may be e */
+    float *scratch; /* scratch for the weights that remain; may be e */
     int64_t n;
 };
 
@@ -35,19 +38,19 @@ struct sample_cut {
     int64_t ties;
 };
 
-/* A row while it is drawn from. */
+/* A row during sampling. */
 struct sample_work {
     struct head_row h;
     const struct sample_row *row;
     struct sample_list list; /* all with bits >= low */
     uint32_t low;
     int64_t blocks;
-    float *room;   /* [V rounded up] */
-    int64_t *ties; /* [blocks]: weights equal to the cut */
+    float *scratch; /* [V rounded up] */
+    int64_t *ties;  /* [blocks]: number of weights equal to the cut */
     struct sample_cut cut;
 };
 
-/* All with e bits >= bound. NaN has no rank. */
+/* Count and mass of all weights with bits >= bound. NaN has no rank. */
 static struct sample_part sample_above(const float *e, int64_t v, uint32_t bound)
 {
     struct sample_part part = {0, 0};
@@ -68,7 +71,8 @@ static struct sample_part sample_above(const float *e, int64_t v, uint32_t bound
     return part;
 }
 
-/* The lanes of x that `keep` has, side by side; what follows them, up to a vector, is overwritten. */
+/* Store the lanes of x selected by `keep` contiguously; the rest of the vector after them is
+ * overwritten. */
 INLINE void sample_store(float *to, vf x, unsigned keep)
 {
 #ifdef __AVX512F__
@@ -80,7 +84,7 @@ INLINE void sample_store(float *to, vf x, unsigned keep)
 #endif
 }
 
-/* Those with low <= bits < high, in their order; `to` may be e. Returns how many. */
+/* Copy the weights with low <= bits < high, in order, and return their number; `to` may be e. */
 static int64_t sample_between(float *to, const float *e, int64_t n, uint32_t low, uint32_t high)
 {
     int64_t kept = 0;
@@ -98,16 +102,19 @@ static int64_t sample_between(float *to, const float *e, int64_t n, uint32_t low
 
 struct sample_found {
     uint32_t bits;
-    struct sample_part above; /* all with more */
+    struct sample_part above; /* all weights above the cut */
 };
 
-/* The largest bits from `low` up such that all with at least those are `count` or more, and their mass is `mass` or more; `low` if there are none. The list has
- * all from `low` up. From 1 downwards in growing steps, since a pass over few is cheap, and then by bisection. What is above the interval that is left is
- * counted once, and what is not in it is left out when that halves the list. */
+/* Find the largest bits from `low` up such that the weights with at least those bits number `count`
+ * or more and have mass `mass` or more; `low` if no bits qualify. The list holds all weights from
+ * `low` up. The search goes down from 1 in growing steps, since a pass over few weights is cheap,
+ * and then bisects. Weights above the remaining interval are counted once, and weights outside it
+ * are dropped when that halves the list. */
 static struct sample_found sample_search(struct sample_list l, uint32_t low, int64_t count, uint64_t mass)
 {
-    struct sample_part above = {0, 0}, left_out = {0, 0}; /* left_out: of those above, what is not in the list */
-    uint32_t high = SAMPLE_TOP, step = 1u << 23;          /* an octave */
+    /* left_out: of those above, the weights that are not in the list */
+    struct sample_part above = {0, 0}, left_out = {0, 0};
+    uint32_t high = SAMPLE_TOP, step = 1u << 23; /* an octave */
     while (high - low > 1) {
         const uint32_t middle = step && step < high - low ? high - step : low + (high - low) / 2;
         const struct sample_part part = sample_above(l.e, l.n, middle),
@@ -121,30 +128,33 @@ static struct sample_found sample_search(struct sample_list l, uint32_t low, int
             above = all;
         }
         if (l.n <= SAMPLE_SHORT || (enough ? part.count : l.n - part.count) > l.n / 2) continue;
-        l.n = sample_between(l.room, l.e, l.n, low, high);
-        l.e = l.room;
+        l.n = sample_between(l.scratch, l.e, l.n, low, high);
+        l.e = l.scratch;
         left_out = above;
     }
     return (struct sample_found){low, above};
 }
 
-/* Weights with these bits or more are `count` or more and have `mass` or more, since the largest ones of the blocks' lanes have. Often not many more have,
- * and one pass leaves few weights to search. 0: those are not enough. Once for a row: it sorts them out in place. */
+/* Find bits such that the weights with at least these bits number `count` or more and have mass
+ * `mass` or more, because the largest ones of the blocks' lanes do. Often not many more qualify, so
+ * one pass leaves few weights to search. 0: the largest ones are not enough. Call it once per row,
+ * since it sorts them in place. */
 static uint32_t sample_bound(const struct sample_work *w, int64_t count, uint64_t mass)
 {
     if (w->h.v <= SAMPLE_FEW) return 0;
     return sample_search((struct sample_list){w->h.most, w->h.most, w->blocks * LANES}, 0, count, mass).bits;
 }
 
-/* The list gets all from `low` up, and room for a search that leaves them as they are; if there is none, the list is made anew for the next one. */
+/* Collect all weights from `low` up in the list, with scratch for a search that does not change
+ * them. Without scratch, the list is made again for the next search. */
 static void sample_gather(struct sample_work *w, uint32_t low)
 {
-    if (w->list.n && w->list.e != w->list.room && w->low <= low) return;
-    w->list = (struct sample_list){w->h.e, w->room, w->h.v};
+    if (w->list.n && w->list.e != w->list.scratch && w->low <= low) return;
+    w->list = (struct sample_list){w->h.e, w->scratch, w->h.v};
     w->low = low;
     if (!low) return;
-    const int64_t n = sample_between(w->room, w->h.e, w->h.v, low, SAMPLE_TOP), vectors = (n + LANES - 1) / LANES * LANES;
-    w->list = (struct sample_list){w->room, 2 * vectors <= w->h.v ? w->room + vectors : w->room, n};
+    const int64_t n = sample_between(w->scratch, w->h.e, w->h.v, low, SAMPLE_TOP), vectors = (n + LANES - 1) / LANES * LANES;
+    w->list = (struct sample_list){w->scratch, 2 * vectors <= w->h.v ? w->scratch + vectors : w->scratch, n};
 }
 
 static uint64_t sample_total(const struct sample_work *w)
@@ -182,7 +192,7 @@ static struct sample_cut sample_truncate(struct sample_work *w)
     return cut;
 }
 
-/* Masses of what the cut leaves in every block. Of ties the first ones stay. */
+/* Compute the masses that the cut leaves in every block. The first ties are kept. */
 static void sample_keep(struct sample_work *w)
 {
     const uint32_t bits = w->cut.bits;
@@ -207,7 +217,8 @@ static void sample_keep(struct sample_work *w)
     }
 }
 
-/* The first of the largest logits, which `top` is unless the first one is NaN: nothing is more than that. */
+/* Index of the first of the largest logits. `top` is that maximum unless the first logit is NaN; no
+ * number is greater than NaN. */
 static int32_t sample_greedy(const float *z, int64_t v, float top)
 {
     int64_t i = 0;
@@ -222,7 +233,8 @@ static int32_t sample_draw(const struct sample_work *w)
     const uint64_t *mass = w->h.mass, total = sample_total(w);
     uint64_t below = 0;
     int64_t block = 0;
-    if (!total) return sample_greedy(w->h.z, w->h.v, head_max(w->h.z, 1, w->h.v)); /* logits are not finite */
+    /* logits are not finite */
+    if (!total) return sample_greedy(w->h.z, w->h.v, head_max(w->h.z, 1, w->h.v));
     const uint64_t target = sample_target(w->row, total);
     while (below + mass[block] <= target) below += mass[block++];
     const int64_t begin = block * MASS_BLOCK, n = w->h.v - begin < MASS_BLOCK ? w->h.v - begin : MASS_BLOCK;
@@ -254,12 +266,13 @@ static void sample_one(const struct sample_args *s, int64_t i, int thread)
     struct sample_work w = {.h = {.z = s->logits + i * s->ld,
                                   .v = s->v,
                                   .scale = row->temperature > 0 ? 1.0f / row->temperature : 1.0f,
-                                  .mass = truncated && (top_k || !top_p) ? NULL : s->mass + first, /* all that top-p is a part of */
+                                  /* the total of which top-p takes a part */
+                                  .mass = truncated && (top_k || !top_p) ? NULL : s->mass + first,
                                   .e = truncated ? e : NULL,
                                   .most = s->most + first * LANES},
                             .row = row,
                             .blocks = s->blocks,
-                            .room = e + s->blocks * MASS_BLOCK,
+                            .scratch = e + s->blocks * MASS_BLOCK,
                             .ties = s->ties + first};
     const float h = head_row(lse, &w.h);
     if (s->entropy) s->entropy[i] = h;
@@ -277,7 +290,7 @@ static void sample_run(const void *arg, int64_t begin, int64_t end, int thread)
     for (int64_t i = begin; i < end; i++) sample_one(arg, i, thread);
 }
 
-static void sample(const struct kctx *c, const struct op_sample *o)
+static void cpu_sample(const struct kctx *c, const struct op_sample *o)
 {
     struct sample_args s = {.token = o->token,
                             .logprob = o->logprob,

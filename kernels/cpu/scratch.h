@@ -1,11 +1,13 @@
-/* Working memory of an operation: pieces of the caller's arena, given back together when the operation returns. */
+/* Scratch memory of an operation, from the caller's arena; released as a whole when the operation
+ * returns. */
 #ifndef TARE_KERNELS_CPU_SCRATCH_H
 #define TARE_KERNELS_CPU_SCRATCH_H
 
 #include "base/arena.h"
 #include "fault.h"
 
-/* n floats, 64-byte aligned, not zeroed. NULL: no memory, which is the context's fault then; the operation leaves its results as they are. */
+/* Allocate n floats, 64-byte aligned, not zeroed. NULL: out of memory, which is stored as the
+ * context's fault; the operation then leaves its results unchanged. */
 static inline void *scratch(const struct kctx *c, int64_t n)
 {
     struct err e;

@@ -1,7 +1,7 @@
-/* Sixteen floats as one value: a __m512, or a pair of __m256. Every build of the CPU backend is written against this, so lane l of a
- * reduction and lane l of a block of 16 keys are the same everywhere. Functions repeat exact.h lane by lane.
- * MR x NR: the tile of a product that the registers hold; NRV vectors make NR columns.
- */
+/* Sixteen floats as one value: a __m512 or a pair of __m256. Every build of the CPU backend is
+ * written against this type, so lane l of a reduction and lane l of a block of 16 keys are the same
+ * everywhere. Functions repeat exact.h lane by lane. MR x NR is the tile of a product that the
+ * registers hold; NRV vectors make NR columns. */
 #ifndef TARE_KERNELS_CPU_SIMD_H
 #define TARE_KERNELS_CPU_SIMD_H
 
@@ -11,7 +11,8 @@
 
 #define INLINE static inline __attribute__((always_inline))
 #define NOINLINE __attribute__((noinline))
-/* A tile held in registers: made anew for every number of rows. The emulation of AVX-512 has no registers for it, so one function serves all. */
+/* A tile held in registers is compiled separately for every number of rows. The emulation of
+ * AVX-512 lacks the registers for it, so there one function serves all. */
 #ifdef CPU_TILE_512
 #define TILE_FUNCTION static __attribute__((noinline))
 #define UNROLL
@@ -30,7 +31,7 @@ enum { MR = 14, NRV = 2 };
 
 typedef __m512 vf;
 
-/* x is held in its register up to here. */
+/* Keep x in its register up to this point. */
 INLINE void v_keep(vf x)
 {
     __asm__ volatile("" ::"v"(x));
@@ -99,10 +100,11 @@ INLINE vf v_fma(vf a, vf b, vf c)
 {
     return _mm512_fmadd_ps(a, b, c);
 }
+/* Returns b if either is NaN. */
 INLINE vf v_max(vf a, vf b)
 {
     return _mm512_max_ps(a, b);
-} /* b where either is NaN */
+}
 INLINE vf v_min(vf a, vf b)
 {
     return _mm512_min_ps(a, b);
@@ -144,8 +146,8 @@ INLINE float v_sum(vf a)
     return _mm_cvtss_f32(_mm_add_ss(d, _mm_movehdup_ps(d)));
 }
 
-/* Words hold two bf16 numbers each: v_pair rounds and makes them, v_even and v_odd are their halves as fp32. v_pair_exact keeps denormals, as
- * bf16_from_f32 does. */
+/* Words hold two bf16 numbers each. v_pair rounds two vectors and makes words; v_even and v_odd are
+ * their halves as fp32. v_pair_exact keeps denormals, as bf16_from_f32 does. */
 INLINE __m512i bf16_16(vf x)
 {
     const __m512i u = _mm512_castps_si512(x), odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1)),
@@ -157,17 +159,17 @@ INLINE vf v_pair_exact(vf even, vf odd)
     const __m512i high = _mm512_and_si512(bf16_16(odd), _mm512_set1_epi32((int)0xffff0000u));
     return _mm512_castsi512_ps(_mm512_or_si512(high, _mm512_srli_epi32(bf16_16(even), 16)));
 }
-INLINE vf v_swap(vf x) /* neighbours change places */
+INLINE vf v_swap(vf x) /* swaps adjacent lanes */
 {
     return _mm512_permute_ps(x, 0xb1);
 }
 #ifdef CPU_DOT
-/* The instruction makes denormals zero, which v_dot would do anyway. */
-INLINE void v_store_bf16(void *p, vf x) /* sixteen numbers side by side: eight words */
+/* The instruction flushes denormals to zero, which v_dot would do anyway. */
+INLINE void v_store_bf16(void *p, vf x) /* sixteen adjacent numbers: eight words */
 {
     _mm256_storeu_si256((__m256i *)p, (__m256i)_mm512_cvtneps_pbh(x));
 }
-INLINE vf v_words(vf first, vf second) /* thirty-two numbers side by side */
+INLINE vf v_words(vf first, vf second) /* thirty-two adjacent numbers */
 {
     return _mm512_castsi512_ps((__m512i)_mm512_cvtne2ps_pbh(second, first));
 }
@@ -205,19 +207,20 @@ INLINE vf v_round_finite_bf16(vf x)
     return v_odd(_mm512_castsi512_ps(_mm512_add_epi32(u, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)))));
 }
 #ifdef CPU_DOT
-INLINE vf v_twice(vf x, const int half) /* each of the first eight lanes, or of the last eight, twice */
+/* each of the first eight lanes, or of the last eight, twice */
+INLINE vf v_twice(vf x, const int half)
 {
     const __m512i place = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
     return _mm512_permutexvar_ps(_mm512_add_epi32(place, _mm512_set1_epi32(8 * half)), x);
 }
-/* (sum + odd products) + even products, each rounded once; denormals are zero */
+/* (sum + odd products) + even products, each rounded once; denormals are treated as zero */
 INLINE vf v_dot(vf x, vf y, vf sum)
 {
     return _mm512_dpbf16_ps(sum, (__m512bh)_mm512_castps_si512(x), (__m512bh)_mm512_castps_si512(y));
 }
 #endif
 
-INLINE void v_transpose(vf x[LANES]) /* lane j of x[i] and lane i of x[j] change places */
+INLINE void v_transpose(vf x[LANES]) /* swaps lane j of x[i] and lane i of x[j] */
 {
     vf t[LANES];
     UNROLL for (int i = 0; i < LANES; i += 2)
@@ -243,7 +246,8 @@ INLINE void v_transpose(vf x[LANES]) /* lane j of x[i] and lane i of x[j] change
     }
 }
 
-/* The mass (exact.h) in two parts of 22 bits, added into 32-bit lanes. The maximum with 0 is 0 where e is NaN. */
+/* The mass (exact.h) in two parts of 22 bits, added in 32-bit lanes. The maximum with 0 is 0 where
+ * e is NaN. */
 typedef struct {
     __m512i high, low;
 } vmass;
@@ -359,10 +363,11 @@ INLINE vf v_fma(vf x, vf y, vf z)
 {
     return (vf){_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)};
 }
+/* Returns y if either is NaN. */
 INLINE vf v_max(vf x, vf y)
 {
     return PAIR2(_mm256_max_ps, x, y);
-} /* y where either is NaN */
+}
 INLINE vf v_min(vf x, vf y)
 {
     return PAIR2(_mm256_min_ps, x, y);
@@ -472,7 +477,7 @@ INLINE vf v_odd(vf words)
 {
     return (vf){odd_8(words.a), odd_8(words.b)};
 }
-#ifdef CPU_DOT /* as the instruction is documented, for tests on a machine without it */
+#ifdef CPU_DOT /* emulates the instruction as documented, for tests on a machine without it */
 INLINE vf v_dot(vf x, vf y, vf sum)
 {
     return v_fma(v_even(x), v_even(y), v_fma(v_odd(x), v_odd(y), sum));

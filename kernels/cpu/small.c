@@ -1,6 +1,6 @@
-/* Products of small matrices that lie in the caches, for attention: no layout step.
- *   C[m, n] (+)= A B,   A(r,k) = a[r a_row + k a_col],   B(k,j) = b[k b_row + j],   chains in order of k, from 0 or from C
- */
+/* Products of small matrices that are in the caches, for attention, without a layout step.
+ *   C[m, n] (+)= A B,   A(r,k) = a[r a_row + k a_col],   B(k,j) = b[k b_row + j]
+ * Chains run in order of k, from 0 or from C. */
 struct small {
     int64_t m, n, k;
     const float *a;
@@ -10,17 +10,17 @@ struct small {
     float *c;
     int64_t c_row;
     int continues;
-    int64_t b_next; /* floats from a vector of B's columns to the next; 0: they lie side by side */
-    int words;      /* 1: B's rows are words, of which each is two of them in bf16; k is even */
+    int64_t b_next; /* floats between vectors of B's columns; 0: they are adjacent */
+    int words;      /* 1: B's rows are words, each of which holds two rows in bf16; k is even */
 };
 
-/* Of words of two numbers the first or second ones; without words the numbers themselves. */
+/* The first or second numbers of words of two; without words, the numbers themselves. */
 INLINE vf small_numbers(vf x, const int words, const int second)
 {
     return !words ? x : second ? v_odd(x) : v_even(x);
 }
 
-/* rows x 16 `width` columns; width 1 unless so many are there. */
+/* Compute rows x 16 `width` columns; width is 1 unless that many columns exist. */
 TILE_FUNCTION void small_tile(const int rows, const int width, const int words, const struct small *s, int64_t row, int64_t column)
 {
     vf acc[MR][NRV];

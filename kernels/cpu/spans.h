@@ -1,4 +1,5 @@
-/* Items cut in runs of some size and dealt to the pool; little work stays in the calling thread. */
+/* Split items into runs of some size and divide them among the pool's threads; a small amount of
+ * work stays on the calling thread. */
 #ifndef TARE_KERNELS_CPU_SPANS_H
 #define TARE_KERNELS_CPU_SPANS_H
 

@@ -10,7 +10,7 @@ struct swiglu_args {
     int64_t f;
     enum dtype to_dtype;
     enum dtype gu_dtype;
-    int rounds; /* gate and up, which lie in fp32 */
+    int rounds; /* 1: gate and up, stored in fp32, are rounded to bf16 */
 };
 
 INLINE vf swiglu_in(const struct swiglu_args *s, int64_t at, int64_t left)
@@ -30,7 +30,7 @@ INLINE vf gelu_slope(vf g, float c3)
     return v_fma(v_set(c3), v_mul(g, g), v_set(GELU_C));
 }
 
-/* gelu is a constant of the caller. */
+/* gelu is a compile-time constant of the caller. */
 INLINE vf swiglu_gate(vf g, const int gelu)
 {
     return v_sigmoid(gelu ? v_mul(g, gelu_slope(g, GELU_C3)) : g);
@@ -67,7 +67,7 @@ static int swiglu_rounds(enum dtype dtype, enum dtype gu_dtype)
     return dtype == DTYPE_BF16 && gu_dtype == DTYPE_F32;
 }
 
-static void swiglu(const struct kctx *c, const struct op_swiglu *o)
+static void cpu_swiglu(const struct kctx *c, const struct op_swiglu *o)
 {
     spans(c, o->t, 4 * o->f, 1, o->gelu ? geglu_run : swiglu_run,
           &(struct swiglu_args){.to = o->act,
@@ -104,7 +104,7 @@ static void geglu_grad_run(const void *arg, int64_t begin, int64_t end, int thre
     swiglu_grad_rows(arg, begin, end, 1);
 }
 
-static void swiglu_grad(const struct kctx *c, const struct op_swiglu_grad *o)
+static void cpu_swiglu_grad(const struct kctx *c, const struct op_swiglu_grad *o)
 {
     spans(c, o->t, 6 * o->f, 1, o->gelu ? geglu_grad_run : swiglu_grad_run,
           &(struct swiglu_args){.to = o->dgu,

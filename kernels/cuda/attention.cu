@@ -1,4 +1,4 @@
-/* The attention operation: plans tiles on the host, chooses a kernel, launches. */
+/* The attention operation: plans tiles on the host, chooses a kernel and launches it. */
 #include "attention_plan.h"
 
 #include "decode.h"
@@ -18,7 +18,7 @@ void attention_plan_whole(attn_plan &p, const struct attn_seq *seqs, int64_t n, 
                                         (int32_t)(s.pos + at + 1), -1, table});
         }
     }
-    /* Blocks start in the order of the grid: those with many keys first, so that all end together. */
+    /* Blocks start in grid order: those with many keys come first, so that all end together. */
     std::vector<attn_tile> sorted;
     std::vector<std::vector<attn_tile>> by(33);
     for (const attn_tile &t : p.tiles) {
@@ -37,8 +37,9 @@ bool attention_plan_decodes(const struct attn_seq *seqs, int64_t n)
     return n > 0;
 }
 
-/* Leading keys that others may share. The block of the newest key is a sequence's own. */
-static int32_t shareable(const struct attn_seq &s)
+/* Number of leading keys that others may share. The block of the newest key belongs to the sequence
+ * alone. */
+static int32_t shareable_keys(const struct attn_seq &s)
 {
     return (int32_t)((s.shared < s.pos ? s.shared : s.pos) / KV_BLOCK * KV_BLOCK);
 }
@@ -52,7 +53,7 @@ std::vector<attn_run> attention_runs(const struct attn_seq *seqs, int64_t n, int
 {
     std::vector<attn_run> runs;
     for (int64_t i = 0; i < n; i++) {
-        const int32_t shared = shareable(seqs[i]);
+        const int32_t shared = shareable_keys(seqs[i]);
         if (!runs.empty()) {
             attn_run &r = runs.back();
             if (r.n < queries && shared > 0 && shared == r.shared && same_blocks(seqs[r.first], seqs[i], shared)) {
@@ -102,7 +103,7 @@ void attention_plan_split(attn_plan &p, const struct attn_seq *seqs, int64_t n, 
 
 /* ---- the operation */
 
-/* The plan of the last attention on the device: every layer of a pass asks for the same one. */
+/* The plan of the last attention on the device; every layer of a pass uses the same one. */
 static struct plan_memo {
     std::vector<attn_seq> seqs;
     std::vector<int32_t> blocks;
@@ -126,7 +127,7 @@ static bool memo_holds(const struct attn_seq *seqs, int64_t n, int64_t queries, 
     return true;
 }
 
-static int64_t piece(int64_t *total, int64_t bytes)
+static int64_t add_aligned(int64_t *total, int64_t bytes)
 {
     const int64_t at = *total;
     *total += (bytes + 255) / 256 * 256;
@@ -143,9 +144,9 @@ static void memo_make(const struct kctx *c, const struct attn_seq *seqs, int64_t
     memo.seqs.clear();
     memo.blocks.clear();
     int64_t bytes = 0;
-    piece(&bytes, (int64_t)(plan.tiles.size() * sizeof(attn_tile)));
-    memo.tables_at = piece(&bytes, (int64_t)(plan.tables.size() * sizeof(int32_t)));
-    memo.parts_at = piece(&bytes, (int64_t)(plan.parts.size() * sizeof(attn_parts)));
+    add_aligned(&bytes, (int64_t)(plan.tiles.size() * sizeof(attn_tile)));
+    memo.tables_at = add_aligned(&bytes, (int64_t)(plan.tables.size() * sizeof(int32_t)));
+    memo.parts_at = add_aligned(&bytes, (int64_t)(plan.parts.size() * sizeof(attn_parts)));
     if (bytes > memo.bytes) {
         void *p = nullptr;
         cuda_give(memo.device);
@@ -168,7 +169,7 @@ static void memo_make(const struct kctx *c, const struct attn_seq *seqs, int64_t
     memo.n_tiles = (int64_t)plan.tiles.size(), memo.n_parts = plan.n_parts;
 }
 
-/* rows: of a tile, 64 or 128. */
+/* rows: rows of a tile, 64 or 128. */
 static void attention_run(const struct kctx *c, attn_args &a, struct attn_shape s, const decode_view &v, int rows)
 {
     a.tiles = v.tiles, a.tables = v.tables;

@@ -1,4 +1,4 @@
-/* The gradient of attention: plans on the host, launches. */
+/* The gradient of attention: plans on the host and launches the kernels. */
 #include "attention_grad.cuh"
 
 #include "convert.h"
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-/* delta[t, h] = sum_d dout out. A warp a (row, head); lane i takes elements i, i + 32, ... */
+/* delta[t, h] = sum_d dout out. One warp per (row, head); lane i takes elements i, i + 32, ... */
 template <typename O>
 static __global__ void grad_delta(float *delta, const float *dout, const O *out, int64_t n, int dim, int rounds)
 {
@@ -24,14 +24,15 @@ struct grad_plan {
     std::vector<grad_keys> keys;
     std::vector<grad_job> jobs;
     std::vector<grad_rest> rests;
-    int32_t parts = 0; /* beside dqkv */
-    int64_t rows = 0;  /* that are some segment's queries */
+    int32_t parts = 0; /* number of parts outside dqkv */
+    int64_t rows = 0;  /* number of rows that are queries of a segment */
 };
 using grad_tiles = std::vector<std::vector<grad_job>>; /* jobs of each tile of keys */
 
-/* Queries of a part: a block's time goes with them, so long tiles are cut until there are some 1024 blocks, but not below PART_ROWS rows. */
+/* Maximum number of queries in a part. A block's time is proportional to it, so long tiles are
+ * split until there are about 1024 blocks, but not below PART_ROWS rows. */
 #ifdef TARE_CUDA_SHIM
-enum { PART_ROWS = 64, PART_BLOCKS = 1 << 20 }; /* small tests are to have parts too */
+enum { PART_ROWS = 64, PART_BLOCKS = 1 << 20 }; /* small tests must have parts too */
 #else
 enum { PART_ROWS = 4096, PART_BLOCKS = 1024 };
 #endif
@@ -46,7 +47,8 @@ static void plan_queries(grad_plan &p, const struct attn_seg &s, int64_t queries
     p.rows += s.q_len;
 }
 
-/* Jobs of the keys begin .. end-1 (in tiles of `width` from row 0 on) that are a segment's own or its prefix. */
+/* Add the jobs of keys begin .. end-1 (in tiles of `width` from row 0 on) that are a segment's own
+ * or its prefix. */
 static void plan_jobs(grad_tiles &tiles, const struct attn_seg &s, int64_t width)
 {
     const grad_job all = {(int32_t)s.q_begin, (int32_t)(s.q_begin + s.q_len), (int32_t)s.prefix_begin,
@@ -54,14 +56,15 @@ static void plan_jobs(grad_tiles &tiles, const struct attn_seg &s, int64_t width
     const int64_t first = s.prefix_begin / width, last = s.prefix_len > 0 ? (s.prefix_begin + s.prefix_len - 1) / width : first - 1;
     for (int64_t t = first; t <= last; t++) tiles[(size_t)t].push_back(all);
     for (int64_t t = s.q_begin / width; t <= (s.q_begin + s.q_len - 1) / width; t++) {
-        if (t >= first && t <= last) continue; /* all of the segment's queries are listed there already */
+        /* all queries of the segment are already listed there */
+        if (t >= first && t <= last) continue;
         grad_job own = all;
         own.from = std::max(own.from, (int32_t)(t * width));
         tiles[(size_t)t].push_back(own);
     }
 }
 
-static int64_t work(const grad_plan &p, const grad_keys &k)
+static int64_t keys_work(const grad_plan &p, const grad_keys &k)
 {
     int64_t n = 0;
     for (int32_t i = k.first; i < k.last; i++) n += p.jobs[(size_t)i].to - p.jobs[(size_t)i].from;
@@ -77,24 +80,24 @@ static int64_t part_of(const grad_tiles &tiles, struct attn_shape s)
     return std::max(least, all * s.kv_heads / PART_BLOCKS);
 }
 
-/* One tile's jobs as parts of `most` queries, in their order. */
+/* Split one tile's jobs into parts of `most` queries, in order. */
 static void plan_parts(grad_plan &p, const std::vector<grad_job> &jobs, int32_t row, int32_t n, int64_t most)
 {
     const int32_t first_part = p.parts + 1;
     grad_keys part = {row, n, (int32_t)p.jobs.size(), 0, 0};
-    int64_t room = most;
+    int64_t remaining = most;
     for (grad_job j : jobs)
         while (j.from < j.to) {
-            if (!room) {
+            if (!remaining) {
                 part.last = (int32_t)p.jobs.size();
                 p.keys.push_back(part);
-                part.first = part.last, part.part = ++p.parts, room = most;
+                part.first = part.last, part.part = ++p.parts, remaining = most;
             }
-            grad_job piece = j;
-            piece.to = (int32_t)std::min<int64_t>(j.to, j.from + room);
-            p.jobs.push_back(piece);
-            room -= piece.to - piece.from;
-            j.from = piece.to;
+            grad_job slice = j;
+            slice.to = (int32_t)std::min<int64_t>(j.to, j.from + remaining);
+            p.jobs.push_back(slice);
+            remaining -= slice.to - slice.from;
+            j.from = slice.to;
         }
     part.last = (int32_t)p.jobs.size();
     p.keys.push_back(part);
@@ -116,9 +119,9 @@ static void plan_make(grad_plan &p, const struct op_attention_grad *o, int64_t q
         const int64_t row = (int64_t)i * width;
         plan_parts(p, tiles[i], (int32_t)row, (int32_t)std::min(width, t - row), most);
     }
-    /* Blocks start in the order of the grid: those with most work first. */
+    /* Blocks start in grid order: those with most work come first. */
     std::stable_sort(p.keys.begin(), p.keys.end(),
-                     [&p](const grad_keys &a, const grad_keys &b) { return work(p, a) > work(p, b); });
+                     [&p](const grad_keys &a, const grad_keys &b) { return keys_work(p, a) > keys_work(p, b); });
     std::stable_sort(p.queries.begin(), p.queries.end(), [](const grad_queries &a, const grad_queries &b) {
         return a.prefix_len + a.row - a.own > b.prefix_len + b.row - b.own;
     });
@@ -153,7 +156,7 @@ static void delta_of(const struct kctx *c, const struct op_attention_grad *o, fl
         CUDA_LAUNCH(c, grad_delta<float>, blocks, 128, 0, delta, o->dout, static_cast<const float *>(o->out), n, dim, rounds);
 }
 
-/* delta, room for parts, and in bf16 qkv and (mma) dout as the kernels read them. */
+/* Allocate delta, memory for parts and, in bf16, qkv and (mma) dout as the kernels read them. */
 static bool working_memory(const struct kctx *c, const struct op_attention_grad *o, const grad_plan &p, bool mma, grad_args &a)
 {
     const int64_t width = o->shape.heads * o->shape.head_dim, n_delta = (o->t * o->shape.heads + 127) / 128 * 128,

@@ -1,27 +1,29 @@
-/* The gradient of attention on tensor cores. Factors are bf16, P and dS too when they enter a product; sums are fp32.
+/* The gradient of attention on tensor cores. Factors are bf16, including P and dS when they enter a
+ * product; sums are fp32.
  *
- * Queries: a warp owns 16 (query, head) rows and walks keys 64 at a time, as in the forward pass.
- * Keys: a warp owns 16 keys and works on the transposed S^T = K Q^T and dP^T = V dO^T, 32 (query, head) rows at a time; P^T and dS^T then are A operands
- * of dV += P^T dO and dK += dS^T Q as they lie in registers.
- */
+ * Queries: a warp owns 16 (query, head) rows and iterates over keys 64 at a time, as in the forward
+ * pass. Keys: a warp owns 16 keys and computes the transposed S^T = K Q^T and dP^T = V dO^T, 32
+ * (query, head) rows at a time. P^T and dS^T in registers then are the A operands of dV += P^T dO
+ * and dK += dS^T Q. */
 #include "attention_grad.cuh"
 
 enum {
     QUERY_THREADS = 2 * GRAD_MMA_ROWS,
     KEY_THREADS = 2 * GRAD_MMA_KEYS /* a warp has 16 rows */,
     KEYS = TILE_KEYS,
-    STEP = 32 /* query rows a step of the kernel over keys */
+    STEP = 32 /* query rows per step of the kernel over keys */
 };
 
 /* ---- tiles in shared memory */
 
-struct row_source {            /* rows of a head group: row r < n is (query first + r / group, head r % group) */
+/* rows of a head group: row r < n is (query first + r / group, head r % group) */
+struct row_source {
     const __nv_bfloat16 *from; /* [any, ld], at the group's first head */
     int64_t ld, first;
-    int n, group; /* keys and values: a group of 1 */
+    int n, group; /* for keys and values group is 1 */
 };
 
-/* Rows `row` .. +ROWS-1 to shared memory; zeros from row n on. */
+/* Load rows `row` .. +ROWS-1 into shared memory, with zeros from row n on. */
 template <int D, int ROWS> __device__ inline void rows_load(__nv_bfloat16 *tile, const row_source &s, int row)
 {
     for (int i = (int)threadIdx.x; i < ROWS * D / 8; i += (int)blockDim.x) {
@@ -34,8 +36,9 @@ template <int D, int ROWS> __device__ inline void rows_load(__nv_bfloat16 *tile,
 
 /* ---- dQ */
 
-struct
-    key_block { /* 64 keys of a tile of queries: rows begin .. +63, those below `end` exist; own: seen up to the query's own row */
+/* 64 keys of a tile of queries: rows begin .. +63, of which those below `end` exist. own: visible
+ * up to the query's own row. */
+struct key_block {
     int begin, end;
     bool own;
 };
@@ -56,12 +59,12 @@ __device__ inline void key_block_load(__nv_bfloat16 *k, __nv_bfloat16 *v, const 
 }
 
 /* scores[16, 64] += A[16, D] B[64, D]^T for the warp's rows of A. */
-template <int D> __device__ inline void scores(float s[KEYS / 8][4], __nv_bfloat16 *rows, __nv_bfloat16 *keys)
+template <int D> __device__ inline void warp_scores(float s[KEYS / 8][4], __nv_bfloat16 *rows, __nv_bfloat16 *keys)
 {
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
 #pragma unroll
     for (int n = 0; n < KEYS / 8; n++) s[n][0] = s[n][1] = s[n][2] = s[n][3] = 0;
-#pragma unroll 2 /* more would hoist so many addresses that sums are spilled */
+#pragma unroll 2 /* a larger factor would hoist so many addresses that sums are spilled */
     for (int d = 0; d < D / 16; d++) {
         uint32_t x[4];
         ldmatrix(x, tile_at<D>(rows, warp * 16 + tile_row(lane), d * 16 + tile_col(lane)));
@@ -80,7 +83,9 @@ struct row_state { /* of the lane's two rows */
     int query[2];
 };
 
-struct query_tiles { /* in shared memory: rows of queries, [GRAD_MMA_ROWS, D], and the keys and values of a block, [KEYS, D] */
+/* in shared memory: rows of queries, [GRAD_MMA_ROWS, D], and keys and values of a block, [KEYS,
+ * D] */
+struct query_tiles {
     __nv_bfloat16 *q, *dout, *k, *v;
 };
 
@@ -91,8 +96,8 @@ __device__ inline void grad_query_step(float dq[D / 8][4], const grad_args &a, c
     const int lane = (int)threadIdx.x % 32;
     const float scale2 = a.scale * LOG2E;
     float s[KEYS / 8][4], dp[KEYS / 8][4];
-    scores<D>(s, t.q, t.k);
-    scores<D>(dp, t.dout, t.v);
+    warp_scores<D>(s, t.q, t.k);
+    warp_scores<D>(dp, t.dout, t.v);
 #pragma unroll
     for (int n = 0; n < KEYS / 8; n++)
 #pragma unroll
@@ -169,7 +174,7 @@ template <int D> __global__ void __launch_bounds__(QUERY_THREADS, 1) attention_g
 
 /* ---- dK, dV */
 
-struct step_rows { /* STEP query rows of a job, and where they stand in shared memory */
+struct step_rows { /* STEP query rows of a job, and their addresses in shared memory */
     __nv_bfloat16 *q, *dout;
     float *m, *inverse, *delta; /* m in units of log 2 */
     int *query;                 /* -1: no row */
@@ -197,7 +202,7 @@ template <int D> __device__ inline void step_scores(float s[STEP / 8][4], __nv_b
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
 #pragma unroll
     for (int n = 0; n < STEP / 8; n++) s[n][0] = s[n][1] = s[n][2] = s[n][3] = 0;
-#pragma unroll 2 /* more would hoist so many addresses that sums are spilled */
+#pragma unroll 2 /* a larger factor would hoist so many addresses that sums are spilled */
     for (int d = 0; d < D / 16; d++) {
         uint32_t x[4];
         ldmatrix(x, tile_at<D>(keys, warp * 16 + tile_row(lane), d * 16 + tile_col(lane)));
@@ -229,7 +234,8 @@ template <int D> __device__ inline void step_add(float sum[D / 8][4], const floa
     }
 }
 
-struct key_tile { /* GRAD_MMA_KEYS keys and values in shared memory; first: the batch row of the warp's first key */
+/* GRAD_MMA_KEYS keys and values in shared memory; first: batch row of the warp's first key */
+struct key_tile {
     __nv_bfloat16 *k, *v;
     int first;
 };
@@ -291,7 +297,7 @@ template <int D> __global__ void __launch_bounds__(KEY_THREADS, 1) attention_gra
     for (int d = 0; d < D / 8; d++)
 #pragma unroll
         for (int i = 0; i < 4; i++) dk[d][i] = dv[d][i] = 0;
-    int stage = 0, job = t.first, row = 0; /* of the step that is loaded */
+    int stage = 0, job = t.first, row = 0; /* of the step being loaded */
     if (job < t.last) step_load<D>(step_at<D>(steps, 0), a, a.jobs[job], 0, head, group);
     cp_async_commit();
     while (job < t.last) {
@@ -306,7 +312,7 @@ template <int D> __global__ void __launch_bounds__(KEY_THREADS, 1) attention_gra
         __syncthreads();
         job = next, row = next_row, stage ^= 1;
     }
-    cp_async_wait<0>(); /* keys that nobody sees are still on their way */
+    cp_async_wait<0>(); /* copies of keys without queries may still be in flight */
     float *sums = t.part ? part_at<D>(a, t.part, head) : a.dqkv + t.row * a.stride + (a.heads + head) * D;
     const int64_t ld = t.part ? 2 * D : a.stride, values = t.part ? D : a.kv_heads * D;
 #pragma unroll
@@ -322,7 +328,7 @@ template <int D> __global__ void __launch_bounds__(KEY_THREADS, 1) attention_gra
     }
 }
 
-/* A block has four keys, a warp one of them: its gradient, then its value's. */
+/* A block handles four keys, one per warp: the gradient of the key, then of its value. */
 template <int D> static __global__ void grad_keys_add(const grad_args a)
 {
     const grad_rest r = a.rests[blockIdx.x];

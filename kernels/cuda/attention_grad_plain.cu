@@ -1,10 +1,11 @@
-/* The gradient of attention without tensor cores, in fp32: 16 (query, head) rows against 16 keys at a time, 128 threads. Dot products are chains
- * over d as in ref/attention.c. */
+/* The gradient of attention without tensor cores, in fp32: 16 (query, head) rows against 16 keys at
+ * a time, 128 threads. Dot products are chains over d as in ref/attention.c. */
 #include "attention_grad.cuh"
 
 enum { ROWS = GRAD_PLAIN_ROWS, KEYS = GRAD_PLAIN_KEYS, THREADS = 128 };
 
-struct grad_shared { /* q, dout [ROWS, D+1]; k, v [KEYS, D+1]; weights [ROWS, KEYS]; sums [2][16, D]; of rows */
+/* q, dout [ROWS, D+1]; k, v [KEYS, D+1]; weights [ROWS, KEYS]; sums [2][16, D]; values per row */
+struct grad_shared {
     float *q, *dout, *k, *v, *p, *ds, *sum, *sum2, *m, *l, *delta;
     int *query;
 };
@@ -14,7 +15,7 @@ static int64_t grad_plain_bytes(int64_t dim)
     return (4 * 16 * (dim + 1) + 2 * 16 * 16 + 2 * 16 * dim + 4 * 16) * (int64_t)sizeof(float);
 }
 
-__device__ inline grad_shared grad_pieces(float *base, int dim)
+__device__ inline grad_shared grad_shared_at(float *base, int dim)
 {
     grad_shared s;
     s.q = base, s.dout = s.q + 16 * (dim + 1), s.k = s.dout + 16 * (dim + 1), s.v = s.k + 16 * (dim + 1);
@@ -23,7 +24,8 @@ __device__ inline grad_shared grad_pieces(float *base, int dim)
     return s;
 }
 
-struct grad_rows { /* (query, head) rows r < n: query first + r / group of the batch, head head * group + r % group */
+/* (query, head) rows r < n: query first + r / group of the batch, head head * group + r % group */
+struct grad_rows {
     int first, n, head, group;
 };
 
@@ -32,7 +34,7 @@ __device__ inline float qkv_at(const grad_args &a, int64_t i)
     return a.qkv16 ? __bfloat162float(a.qkv16[i]) : a.qkv[i];
 }
 
-/* Rows `row` .. +15 of them. */
+/* Load rows `row` .. +15 of them. */
 __device__ inline void grad_rows_load(const grad_shared &s, const grad_args &a, const grad_rows &q, int row)
 {
     for (int i = (int)threadIdx.x; i < ROWS * a.dim; i += THREADS) {
@@ -63,7 +65,8 @@ __device__ inline void grad_keys_load(const grad_shared &s, const grad_args &a, 
     }
 }
 
-/* P and dS of the rows against the keys row .. ; seen: rows prefix .. prefix_end-1 and own .. the query. */
+/* P and dS of the rows against the keys from `row` on; visible are rows prefix .. prefix_end-1, and
+ * own .. the query. */
 __device__ inline void grad_weights(const grad_shared &s, const grad_args &a, int row, int prefix, int prefix_end, int own)
 {
     for (int i = (int)threadIdx.x; i < ROWS * KEYS; i += THREADS) {
@@ -85,7 +88,7 @@ static __global__ void __launch_bounds__(THREADS, 1) grad_plain_queries(const gr
     CUDA_SHARED(float, shared);
     const grad_queries t = a.queries[blockIdx.x];
     const int head = (int)blockIdx.y, group = a.heads / a.kv_heads;
-    const grad_shared s = grad_pieces(shared, a.dim);
+    const grad_shared s = grad_shared_at(shared, a.dim);
     for (int row = 0; row < t.n * group; row += ROWS) {
         __syncthreads();
         grad_rows_load(s, a, grad_rows{t.row, t.n * group, head, group}, row);
@@ -121,7 +124,7 @@ static __global__ void __launch_bounds__(THREADS, 1) grad_plain_keys(const grad_
     CUDA_SHARED(float, shared);
     const grad_keys t = a.keys[blockIdx.x];
     const int head = (int)blockIdx.y, group = a.heads / a.kv_heads;
-    const grad_shared s = grad_pieces(shared, a.dim);
+    const grad_shared s = grad_shared_at(shared, a.dim);
     grad_keys_load(s, a, t.row, t.row + t.n, head);
     for (int i = (int)threadIdx.x; i < KEYS * a.dim; i += THREADS) s.sum[i] = s.sum2[i] = 0;
     for (int job = t.first; job < t.last; job++) {

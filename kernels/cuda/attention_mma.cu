@@ -1,12 +1,15 @@
-/* Attention on tensor cores (definition: ref/attention.c), with the memory of FlashAttention (Dao 2023, "FlashAttention-2", Algorithm 1):
- * keys go by in blocks of 64, and a row keeps its maximum m, its sum l and its output O, rescaled when m grows.
+/* Attention on tensor cores (definition: ref/attention.c), with the memory use of FlashAttention
+ * (Dao 2023, "FlashAttention-2", Algorithm 1): keys are processed in blocks of 64, and each row
+ * keeps its maximum m, its sum l and its output O, which are rescaled when m grows.
  *
- *   S = scale Q K^T     m' = max(m, max_j S)     P = exp(S - m')     l = l exp(m - m') + sum_j P     O = O exp(m - m') + P V     out = O / l
+ *   S = scale Q K^T     m' = max(m, max_j S)     P = exp(S - m')
+ *   l = l exp(m - m') + sum_j P     O = O exp(m - m') + P V     out = O / l
  *
- * Q, K, V and P are rounded to bf16; sums and the softmax are fp32. A warp owns 16 rows of the tile and all keys: nothing is exchanged between
- * warps but the keys and values in shared memory, two stages of cp.async. Blocks of keys begin at multiples of 64 and a block beyond a row's limit
- * changes nothing in it (p = 0, factor 1), so without splitting a row's bits do not depend on the tile or the batch it is in.
- */
+ * Q, K, V and P are rounded to bf16; sums and the softmax are fp32. A warp owns 16 rows of the tile
+ * and all keys: warps exchange nothing but the keys and values in shared memory, in two stages of
+ * cp.async. Blocks of keys begin at multiples of 64, and a block beyond a row's limit does not
+ * change the row (p = 0, factor 1), so without splitting a row's result does not depend on its tile
+ * or batch. */
 #include "attention.cuh"
 
 template <int D, int WARPS> struct mma_tiles {
@@ -18,10 +21,10 @@ template <int D, int WARPS> struct mma_tiles {
 struct key_source {    /* keys, or values, of one head in the cache */
     const void *cache; /* [n_blocks, kv_heads, KV_BLOCK, D] in bf16 */
     const int32_t *table;
-    int end, kv_heads, head; /* keys from `end` on are not there */
+    int end, kv_heads, head; /* keys from `end` on do not exist */
 };
 
-/* Keys begin .. +63, zeros from the end on. */
+/* Load keys begin .. +63, with zeros from the end on. */
 template <int D, int THREADS> __device__ inline void keys_load(__nv_bfloat16 *tile, const key_source &s, int begin)
 {
     const __nv_bfloat16 *base = static_cast<const __nv_bfloat16 *>(s.cache);
@@ -34,7 +37,7 @@ template <int D, int THREADS> __device__ inline void keys_load(__nv_bfloat16 *ti
     }
 }
 
-/* Queries of the tile to shared memory, zeros after the last row. */
+/* Load the tile's queries into shared memory, with zeros after the last row. */
 template <int D, int ROWS, int THREADS>
 __device__ inline void queries_load(__nv_bfloat16 *tile, const attn_args &a, const attn_tile &t, int head, int group)
 {
@@ -48,8 +51,9 @@ __device__ inline void queries_load(__nv_bfloat16 *tile, const attn_args &a, con
     }
 }
 
-/* What a warp's 16 rows keep while keys go by, as the lane has it (mma.cuh): output, and of its two rows maximum and sum. References, since arrays of the kernel
- * become registers more surely than a struct's do (sm_100: 187 registers instead of 195). */
+/* State of a warp's 16 rows across keys, as held by the lane (mma.cuh): output, and maximum and sum
+ * of its two rows. These are references, since arrays of the kernel become registers more reliably
+ * than those of a struct (sm_100: 187 registers instead of 195). */
 template <int D> struct attn_sums {
     float (&o)[D / 8][4], (&m)[2], (&l)[2];
 };
@@ -60,7 +64,7 @@ struct attn_keys {
     int begin; /* the first key */
 };
 
-/* s[16, 64] = Q K^T of the warp's rows. */
+/* s[16, 64] = Q K^T for the warp's rows. */
 template <int D>
 __device__ __forceinline__ void attend_scores(float (&s)[TILE_KEYS / 8][4], const uint32_t (&q)[D / 16][4], __nv_bfloat16 *k)
 {
@@ -78,8 +82,9 @@ __device__ __forceinline__ void attend_scores(float (&s)[TILE_KEYS / 8][4], cons
         }
 }
 
-/* Row r of the lane's two: s becomes exp(scale (s - m)) with the new maximum m, 0 for keys from `seen` on, counted from the lane's first, and enters l. Returns
- * exp(scale (m - m')), by which the output has to be multiplied. scale2: scale in units of log 2. */
+/* Row r of the lane's two: s becomes exp(scale (s - m)) with the new maximum m, 0 for keys from
+ * `seen` on (counted from the lane's first), and is added to l. Returns exp(scale (m - m')), by
+ * which the output must be multiplied. scale2 is scale in units of log 2. */
 __device__ __forceinline__ float attend_softmax(float (&s)[TILE_KEYS / 8][4], int r, float &m, float &l, int seen, float scale2)
 {
     float top = m;
@@ -107,7 +112,7 @@ __device__ __forceinline__ float attend_softmax(float (&s)[TILE_KEYS / 8][4], in
     return factor;
 }
 
-/* One block of keys for a warp's 16 rows. limit: of the lane's two rows. */
+/* Process one block of keys for a warp's 16 rows. limit: of the lane's two rows. */
 template <int D>
 __device__ __forceinline__ void attend(attn_sums<D> &a, const uint32_t (&q)[D / 16][4], const attn_keys &keys,
                                        const int (&limit)[2], float scale2)
@@ -192,7 +197,8 @@ template <int D, int WARPS> __global__ void __launch_bounds__(32 * WARPS) attent
     for (int d = 0; d < D / 8; d++) sums.o[d][0] = sums.o[d][1] = sums.o[d][2] = sums.o[d][3] = 0;
     int limit[2];
 #pragma unroll
-    for (int r = 0; r < 2; r++) { /* rows after the last see what the last query sees: finite, and not stored */
+    /* rows after the last see the same keys as the last query: finite, and not stored */
+    for (int r = 0; r < 2; r++) {
         const int query = (warp * 16 + lane / 4 + r * 8) / group;
         limit[r] = min(t.end, t.limit + min(query, t.n - 1));
     }
@@ -214,7 +220,8 @@ template <int D, int WARPS> __global__ void __launch_bounds__(32 * WARPS) attent
     if (works) results_store<D>(a, t, head, group, sums);
 }
 
-/* Partial results of a (query, head) in the order of their keys. Grid (queries, H), D threads. */
+/* Combine the partial results of a (query, head) in the order of their keys. Grid (queries, H), D
+ * threads. */
 __global__ void attention_combine(const attn_args a, const attn_parts *parts)
 {
     launch_wait();
@@ -249,7 +256,7 @@ template <int D, int WARPS> static void mma_launch(const struct kctx *c, const a
     CUDA_LAUNCH_AFTER(c, (attention_mma<D, WARPS>), dim3((unsigned)n_tiles, (unsigned)a.kv_heads), T::THREADS, T::BYTES, a);
 }
 
-/* rows: of a tile, 64 or 128. */
+/* rows: rows of a tile, 64 or 128. */
 void attention_mma_launch(const struct kctx *c, const attn_args &a, int64_t n_tiles, int rows)
 {
     if (a.dim == 64 && rows == 64)

@@ -1,6 +1,6 @@
-/* Attention without tensor cores, for fp32 and for head widths that they do not take: the same tiles, blocks of 16 keys. Scores are chains over d
- * as in ref/attention.c; m, l and O go along block by block as in attention_mma.cu. 128 threads; eight share a row of scores.
- */
+/* Attention without tensor cores, for fp32 and for head widths that they do not support: the same
+ * tiles, blocks of 16 keys. Attention scores are chains over d as in ref/attention.c; m, l and O
+ * are updated block by block as in attention_mma.cu. 128 threads; eight share a row of scores. */
 #include "attention.cuh"
 
 enum { PLAIN_ROWS = 16, PLAIN_KEYS = 16, PLAIN_THREADS = 128, PLAIN_LANES = PLAIN_THREADS / PLAIN_ROWS };
@@ -13,7 +13,7 @@ __device__ inline float cache_value(__nv_bfloat16 x)
 {
     return __bfloat162float(x);
 }
-/* As the products take it: the cache's precision. */
+/* Convert to the precision of the product, which is the cache's. */
 template <typename T> __device__ inline float query_value(float x);
 template <> __device__ inline float query_value<float>(float x)
 {
@@ -24,11 +24,11 @@ template <> __device__ inline float query_value<__nv_bfloat16>(float x)
     return __bfloat162float(__float2bfloat16_rn(x));
 }
 
-struct plain_shared { /* pieces of dynamic shared memory */
+struct plain_shared { /* arrays in dynamic shared memory */
     float *q, *o, *k, *v, *p, *factor, *sum;
 };
 
-__device__ inline plain_shared plain_pieces(float *base, int dim)
+__device__ inline plain_shared plain_shared_at(float *base, int dim)
 {
     plain_shared s;
     s.q = base, s.o = s.q + PLAIN_ROWS * dim, s.v = s.o + PLAIN_ROWS * dim, s.k = s.v + PLAIN_KEYS * dim;
@@ -41,7 +41,7 @@ static int64_t plain_bytes(int64_t dim)
     return (PLAIN_ROWS * 2 * dim + PLAIN_KEYS * (2 * dim + 1) + PLAIN_ROWS * (PLAIN_KEYS + 2)) * (int64_t)sizeof(float);
 }
 
-/* Maximum and sum of the eight threads of a row. */
+/* Maximum and sum over the eight threads of a row. */
 __device__ inline float row_max(float x)
 {
     for (int i = 1; i < PLAIN_LANES; i *= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, i));
@@ -71,7 +71,7 @@ __device__ inline void plain_keys_load(const plain_shared &s, const attn_args &a
     }
 }
 
-/* Weights of a block of keys for the thread's row, and the row's new m and l. */
+/* Compute the weights of a block of keys for the thread's row, and the row's new m and l. */
 template <typename T>
 __device__ inline void plain_weights(const plain_shared &s, const attn_args &a, int begin, int limit, float &m, float &l)
 {
@@ -97,7 +97,7 @@ __device__ inline void plain_weights(const plain_shared &s, const attn_args &a, 
     if (lane == 0) s.factor[row] = factor;
 }
 
-/* The outputs of all rows after a block of keys. */
+/* Update the outputs of all rows after a block of keys. */
 __device__ inline void plain_values(const plain_shared &s, int dim)
 {
     for (int i = (int)threadIdx.x; i < PLAIN_ROWS * dim; i += PLAIN_THREADS) {
@@ -108,7 +108,7 @@ __device__ inline void plain_values(const plain_shared &s, int dim)
     }
 }
 
-/* Rows first .. of the tile to where they belong; m, l: of the thread's row. */
+/* Store the results of rows first .. of the tile; m, l: of the thread's row. */
 __device__ inline void plain_results(const plain_shared &s, const attn_args &a, const attn_tile &t, int first, float m, float l)
 {
     const int group = a.heads / a.kv_heads, head = (int)blockIdx.y, rows = min(PLAIN_ROWS, t.n * group - first);
@@ -130,7 +130,7 @@ __device__ inline void plain_results(const plain_shared &s, const attn_args &a, 
     }
 }
 
-/* Rows first .. of the tile. */
+/* Process rows first .. of the tile. */
 template <typename T> __device__ inline void plain_rows(const plain_shared &s, const attn_args &a, const attn_tile &t, int first)
 {
     const int group = a.heads / a.kv_heads, rows = min(PLAIN_ROWS, t.n * group - first), head = (int)blockIdx.y;
@@ -161,7 +161,7 @@ template <typename T> __global__ void __launch_bounds__(PLAIN_THREADS, 1) attent
     launch_wait();
     const attn_tile t = a.tiles[blockIdx.x];
     if (t.n <= 0 || t.begin >= t.end) return;
-    const plain_shared s = plain_pieces(shared, a.dim);
+    const plain_shared s = plain_shared_at(shared, a.dim);
     for (int first = 0; first < t.n * (a.heads / a.kv_heads); first += PLAIN_ROWS) {
         __syncthreads();
         plain_rows<T>(s, a, t, first);

@@ -1,5 +1,6 @@
-/* What the host decides for an attention: sequences cut into tiles, block tables one after the other, and for decoding the runs of keys that several
- * sequences share. Plain host code; the result is uploaded as it stands. */
+/* Host-side plan of an attention: sequences split into tiles, concatenated block tables, and for
+ * decoding the runs of keys that several sequences share. Plain host code; the result is uploaded
+ * unchanged. */
 #ifndef TARE_KERNELS_CUDA_ATTENTION_PLAN_H
 #define TARE_KERNELS_CUDA_ATTENTION_PLAN_H
 
@@ -10,22 +11,25 @@
 struct attn_plan {
     std::vector<attn_tile> tiles;
     std::vector<int32_t> tables;
-    std::vector<attn_parts> parts; /* [queries] when split: queries stand in rows row0 .. of the batch */
-    int64_t n_parts = 0;           /* partial results */
+    /* [queries] when split; queries are in rows row0 .. of the batch */
+    std::vector<attn_parts> parts;
+    int64_t n_parts = 0; /* partial results */
 };
 
-/* Tiles of at most `queries` queries of one sequence over all of its keys. */
+/* Make tiles of at most `queries` queries of one sequence over all of its keys. */
 void attention_plan_whole(attn_plan &p, const struct attn_seq *seqs, int64_t n, int64_t queries);
 
-/* Sequences of one query each, in rows 0, 1, ... of the batch: keys cut where those that may be shared end, and on both sides in pieces of SPLIT_KEYS. So
- * a sequence is cut by what it is alone, and its sums do not depend on the batch. Pieces that neighbours share are one tile for at most `queries` of
- * them. */
+/* For sequences of one query each, in rows 0, 1, ... of the batch: split the keys where the
+ * shareable ones end, and both parts into chunks of SPLIT_KEYS. The split depends on the sequence
+ * alone, so its sums do not depend on the batch. Chunks shared by adjacent sequences are one tile
+ * for at most `queries` of them. */
 void attention_plan_split(attn_plan &p, const struct attn_seq *seqs, int64_t n, int64_t queries);
 
-/* True when every sequence has one query, in rows 0, 1, ... of the batch. */
+/* True if every sequence has one query, in rows 0, 1, ... of the batch. */
 bool attention_plan_decodes(const struct attn_seq *seqs, int64_t n);
 
-/* A run of neighbours first .. first+n-1 that have their leading `shared` keys in common; of one sequence those that others might share. */
+/* A run of adjacent sequences first .. first+n-1 that have their leading `shared` keys in common;
+ * for a single sequence, the keys that others might share. */
 struct attn_run {
     int32_t first, n, shared;
 };

@@ -1,4 +1,5 @@
-/* fp32 to bf16, nearest even: a copy, or where a kernel writes and reads rows (kernels.h, bf16_rows). */
+/* Conversion of fp32 to bf16 (nearest even): as a copy, or in kernels that write and read rows
+ * (kernels.h, bf16_rows). */
 #ifndef TARE_KERNELS_CUDA_CONVERT_H
 #define TARE_KERNELS_CUDA_CONVERT_H
 

@@ -1,18 +1,23 @@
-/* What the files of the CUDA backend share. One file a family of operations; the functions have the table's signatures and are named cuda_NAME;
- * table.cu fills the table. Compiled by nvcc, and, with TARE_CUDA_SHIM, for the host by a C++ compiler (tests/cuda/shim/shim.h), where kernels without
- * tensor cores run as fibers in the tests.
+/* Definitions shared by the files of the CUDA backend. Each file is one family of operations. The
+ * functions have the table's signatures and are named cuda_NAME; table.cu fills the table. nvcc
+ * compiles the files; with TARE_CUDA_SHIM, a C++ compiler compiles them for the host
+ * (tests/cuda/shim/shim.h), where kernels without tensor cores run as fibers in the tests.
  *
  *   void cuda_add(const struct kctx *c, const struct op_add *o)
  *   {
  *       CUDA_OP(c, "add", "n", o->n);
- *       if (o->n > 0) CUDA_LAUNCH(c, add_kernel, cuda_blocks(o->n, 256), 256, 0, o->y, o->x, o->n);
+ *       if (o->n <= 0) return;
+ *       CUDA_LAUNCH(c, add_kernel, cuda_blocks(o->n, 256), 256, 0, o->y, o->x, o->n);
  *   }
  *
- * Numbers. Compiled with -fmad=false: a multiplication and an addition are fused only where fmaf stands, as on the CPU, so element-wise
- * operations have the reference's bits. A row's reduction runs in one block, thread i taking elements i, i + B, ..., then in a fixed tree: the
- * order depends on neither the number of rows nor their place. No atomics on floating point anywhere.
+ * Numbers. The code is compiled with -fmad=false: a multiplication and an addition are fused only
+ * by an explicit fmaf, as on the CPU, so element-wise operations are bit-identical to the
+ * reference. A row's reduction runs in one block, thread i taking elements i, i + B, ..., followed
+ * by a fixed tree: the order depends neither on the number of rows nor on their place.
+ * Floating-point atomics are not used.
  *
- * Threads: one process a GPU; one host thread at a time uses a context. Everything is issued to one stream; results are there after finish. */
+ * Threads. There is one process per GPU, and one host thread at a time uses a context. Everything
+ * is issued to one stream; results are complete after finish. */
 #ifndef TARE_KERNELS_CUDA_CUDA_H
 #define TARE_KERNELS_CUDA_CUDA_H
 
@@ -29,43 +34,47 @@
 #define EXACT_FUNCTION static __host__ __device__ inline
 #include "exact.h"
 
-/* ---- state.cu: the process's device, its stream, its working memory */
+/* ---- state.cu: the process's device, its stream, its scratch memory */
 
-/* Begins an operation: false when the context has failed before. names: of the shapes, "t n k". Gives the working memory of the last one back. */
+/* Begin an operation and release the scratch memory of the previous one. Returns false if the
+ * context has already failed. names are those of the shapes, "t n k". */
 bool cuda_begin(const struct kctx *c, const char *op, const char *names, int n, const int64_t *shapes);
-/* Records a failure of the current operation with its shapes. what: the call, NULL for a launch. */
+/* Record a failure of the current operation with its shapes. what is the call; NULL: a launch. */
 void cuda_failed(const struct kctx *c, tare_status code, const char *what, const char *why);
-/* After a launch. */
+/* Check for errors after a launch. */
 void cuda_launched(const struct kctx *c, const char *kernel);
 bool cuda_try(const struct kctx *c, cudaError_t status, const char *what);
 cudaStream_t cuda_stream(const struct kctx *c);
-/* Device memory until the operation returns (and, in stream order, until the next one writes there); 256-byte aligned, not zeroed. NULL after a
- * failure. During a capture it cannot grow: cuda_scratch_reserve before it. */
+/* Device memory valid until the operation returns (and, in stream order, until the next operation
+ * writes there); 256-byte aligned, not zeroed. NULL after a failure. It cannot grow during a
+ * capture: call cuda_scratch_reserve before. */
 void *cuda_scratch(const struct kctx *c, int64_t bytes);
 bool cuda_scratch_reserve(const struct kctx *c, int64_t bytes);
-/* A copy of host bytes on the device, at least until the operation returns; the host's may change at once. Not during a capture. NULL after a
- * failure. */
+/* Copy host bytes to the device, valid at least until the operation returns; the host's bytes may
+ * change immediately. Not allowed during a capture. NULL after a failure. */
 void *cuda_upload_args(const struct kctx *c, const void *host, int64_t bytes);
-/* Device memory that an operation keeps, from the region where one is reserved; not zeroed. what: for the message when there is none (NULL then). Only
- * operations of one stream use it: given back, it may be handed out while they run. */
+/* Allocate device memory that an operation keeps, from the region if one is reserved; not zeroed.
+ * what is used in the error message if memory runs out (then NULL). Only operations of one stream
+ * may use it: after its release it may be handed out again while they run. */
 void *cuda_take(const struct kctx *c, int64_t bytes, const char *what);
 void cuda_give(void *p);
-/* Counts operations: the present one's number. */
+/* Number of the current operation. */
 uint64_t cuda_operation(void);
-/* Multiprocessors of the device; its compute capability, 90 for 9.0. */
+/* Number of multiprocessors of the device; its compute capability, 90 for 9.0. */
 int cuda_processors(void);
 int cuda_capability(void);
 
 #define CUDA_OP(C, NAME, NAMES, ...)                                                                                               \
     const int64_t op_shapes_[] = {__VA_ARGS__};                                                                                    \
     if (!cuda_begin((C), (NAME), (NAMES), (int)(sizeof op_shapes_ / sizeof *op_shapes_), op_shapes_)) return
-/* The same for an operation with a result. */
+/* CUDA_OP for an operation with a result. */
 #define CUDA_OP_OR(C, RESULT, NAME, NAMES, ...)                                                                                    \
     const int64_t op_shapes_[] = {__VA_ARGS__};                                                                                    \
     if (!cuda_begin((C), (NAME), (NAMES), (int)(sizeof op_shapes_ / sizeof *op_shapes_), op_shapes_)) return (RESULT)
 #define CUDA_TRY(C, CALL) cuda_try((C), (CALL), #CALL)
 
-/* On the host, memory that was given back is filled with NaN, so that a graph or a launch that still has its address is found. */
+/* On the host, released memory is filled with NaN, so that tests find a graph or a launch that
+ * still has its address. */
 static inline void cuda_poison(void *p, int64_t bytes)
 {
 #ifdef TARE_CUDA_SHIM
@@ -74,20 +83,24 @@ static inline void cuda_poison(void *p, int64_t bytes)
     (void)p, (void)bytes;
 }
 
-/* A decoded token is a chain of short launches, each of which begins when the one in front of it has ended, but for what does not depend on that
- * (programmatic dependent launch, sm_90 and newer). A kernel that CUDA_LAUNCH_AFTER launches may begin while the launch in front of it runs. So every one of
- * its threads calls launch_wait before it touches memory of the device, to read or to write it, and before it ends. Only what no launch of a token writes may be
- * asked for earlier: weights. Everything else is launched by CUDA_LAUNCH and begins when all before it has ended.
+/* A decoded token is a chain of short launches. Each begins when the preceding one has ended,
+ * except for work that does not depend on it (programmatic dependent launch, sm_90 and newer). A
+ * kernel launched with CUDA_LAUNCH_AFTER may begin while the preceding launch runs. So each of its
+ * threads calls launch_wait before it reads or writes device memory, and before it ends. Only
+ * memory that no launch of a token writes may be read earlier: weights. All other kernels are
+ * launched by CUDA_LAUNCH and begin when all preceding work has ended.
  *
- * cuda_chain: a decode session says where a token begins and ends; outside of tokens, and on a GPU that has no such launches, CUDA_LAUNCH_AFTER is
- * CUDA_LAUNCH. */
+ * cuda_chain: a decode session marks where a token begins and ends. Outside tokens, and on a GPU
+ * without such launches, CUDA_LAUNCH_AFTER is CUDA_LAUNCH. */
 void cuda_chain(bool on);
-/* Whether a launch may follow the one in front of it that way: in a chain, after a kernel of ours. Asked for by each launch once. */
+/* True if a launch may follow the preceding one that way: in a chain, after one of our kernels.
+ * Each launch calls it once. */
 bool cuda_follows(void);
-void cuda_no_kernel(void); /* what was issued last is a library's, or no kernel */
+void cuda_no_kernel(void); /* the last issued work is a library's, or not a kernel */
 
 #ifndef TARE_CUDA_SHIM
-/* What was launched in front has ended, and what it wrote is there; the next launch may begin (and wait for this one). */
+/* Wait until the preceding launch has ended and its writes are visible; let the next launch begin
+ * (and wait for this one). */
 __device__ inline void launch_wait()
 {
 #if __CUDA_ARCH__ >= 900
@@ -131,7 +144,7 @@ static inline cudaError_t cuda_launch_after(cudaStream_t stream, dim3 grid, dim3
     TYPE *NAME = reinterpret_cast<TYPE *>(cuda_dynamic_shared_)
 #endif
 
-/* Blocks that cover n items, `block` each. */
+/* Number of blocks that cover n items, `block` each. */
 static inline unsigned cuda_blocks(int64_t n, int64_t block)
 {
     return (unsigned)((n + block - 1) / block);
@@ -151,7 +164,7 @@ void cuda_memory_use(const struct kctx *c, struct kernel_memory *out);
 void *cuda_own_stream(const struct kctx *c);
 int cuda_about(const struct kctx *c, char *text, int64_t size); /* matmul_wgmma_check.cu */
 void cuda_finish(const struct kctx *c);
-/* the operations, each in the file of its family */
+/* operations, each in the file of its family */
 #define CUDA_ENTRY(NAME) void cuda_##NAME(const struct kctx *c, const struct op_##NAME *o);
 KERNEL_OPERATIONS(CUDA_ENTRY)
 #undef CUDA_ENTRY
@@ -170,7 +183,7 @@ int cuda_decode_begin(const struct kctx *c, struct decode *d);
 void cuda_decode_end(const struct kctx *c, struct decode *d);
 void cuda_decode_read(const struct kctx *c, struct decode *d, int32_t *token, float *logprob, float *entropy);
 
-/* The whole table; in the shim's build, kernels_shim. */
+/* Fill the whole table; in the shim's build, kernels_shim. */
 void cuda_table(struct kernels *k);
 
 #endif

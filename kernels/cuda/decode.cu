@@ -1,11 +1,14 @@
-/* Decoding without the host: a session's rows in fixed device memory, a kernel that carries them from one token to the next, and the token's
- * operations as a CUDA graph a number of rows and of attention's tiles (both in buckets, so that few graphs serve all batches).
+/* Decoding without the host: a session's rows in fixed device memory, a kernel that advances them
+ * from one token to the next, and the token's operations as a CUDA graph for each number of rows
+ * and of attention tiles (both in buckets, so that few graphs serve all batches).
  *
- * Attention's tiles lie one after the other. A load gives each row as many as its keys can need until the next one, and a run of rows that share their
- * leading keys those tiles once; after a token a kernel fills in where the newest keys end. A row's own tile that no key has reached yet is empty, and so are those
- * that fill the bucket up: of the first there is at most one a row, since a load is DECODE_TOKENS at most, of the second less than half as many as of all others. So a
- * graph's launches never change while sequences grow, and their blocks follow the sum of the lengths.
- */
+ * Attention's tiles are consecutive. A load gives each row as many as its keys can need until the
+ * next load, and gives a run of rows that share leading keys those tiles once; after each token a
+ * kernel updates where the newest keys end. A row's own tile that no key has reached yet is empty,
+ * and so are those that fill up the bucket. There is at most one of the former per row, since a
+ * load is at most DECODE_TOKENS, and there are less than half as many of the latter as of all
+ * others. So a graph's launches never change while sequences grow, and their blocks follow the
+ * total length. */
 #include "decode.h"
 
 #include "attention_plan.h"
@@ -15,14 +18,17 @@
 #include <new>
 #include <string.h>
 
-/* How a row's keys are cut: those that it shares with the run of rows first .. first+n-1, and its own after them. */
+/* How a row's keys are split: those it shares with the run of rows first .. first+n-1, and its own
+ * keys after them. */
 struct decode_keys {
     int32_t first, n, shared;
-    int32_t shared_tile, shared_part; /* the run's first tile, and the first of its n partial results */
-    int32_t tile, tiles, part;        /* the row's own: the first, how many, the first partial result */
+    /* the run's first tile, and the first of its n partial results */
+    int32_t shared_tile, shared_part;
+    /* the row's own tiles: the first, their number, the first partial result */
+    int32_t tile, tiles, part;
 };
 
-/* What the host loads, each [rows] but stop and tables; one piece of memory. */
+/* Data loaded by the host, each [rows] except stop and tables; one block of memory. */
 struct decode_loaded {
     int32_t *ids, *pos, *remaining, *step, *stop, *tables; /* tables: [rows, width] */
     struct decode_keys *keys;
@@ -37,13 +43,15 @@ struct decode_state {
     struct attn_tile *tiles; /* [n_tiles] */
     struct attn_parts *parts;
     int rows, width, n_stop;
-    int whole; /* one tile of all keys a row, as in a pass over many tokens: batch_invariant */
+    /* 1: one tile of all keys per row, as in a pass over many tokens (batch_invariant) */
+    int whole;
 };
 
 enum decode_mode { IDLE, AT_ONCE, CAPTURE };
 
 struct decode_graph {
-    bool tried = false; /* issued once without a capture: working memory has its size, modules are loaded */
+    /* issued once without a capture, so scratch memory has its size and modules are loaded */
+    bool tried = false;
     cudaGraphExec_t run = nullptr;
 };
 
@@ -51,12 +59,12 @@ struct decode {
     struct decode_state s = {};
     struct decode_view view = {};
     struct decode_load load = {};
-    unsigned char *memory = nullptr, *results = nullptr; /* device, pinned */
+    unsigned char *memory = nullptr, *results = nullptr; /* on the device; in pinned host memory */
     int64_t bytes = 0, results_bytes = 0;
     int64_t most_rows = 0, most_width = 0, most_tiles = 0, most_parts = 0, most_stop = 0;
     std::map<std::array<int64_t, 3>, decode_graph> graphs; /* by rows, tiles, stop ids */
-    void *scratch = nullptr;                               /* working memory that the graphs point to */
-    uint64_t addresses = 0;                                /* of the tensors that they point to */
+    void *scratch = nullptr;                               /* scratch of the graphs */
+    uint64_t addresses = 0;                                /* hash of their tensors' addresses */
     enum decode_mode mode = IDLE;
 };
 
@@ -76,8 +84,8 @@ __device__ inline bool is_stop(const decode_state &s, int32_t id)
     return false;
 }
 
-/* The token that was drawn becomes the row's newest. */
-__device__ inline void accept(const decode_state &s, int r)
+/* Make the sampled token the row's newest. */
+__device__ inline void accept_token(const decode_state &s, int r)
 {
     const int at = s.in.step[r] * s.rows + r;
     s.in.step[r]++;
@@ -103,13 +111,13 @@ __device__ inline attn_tile tile_of(const decode_state &s, int row, int n, int b
     return t;
 }
 
-/* A block a row. first: after a load, when nothing has been drawn. */
+/* One block per row. first: after a load, when nothing has been sampled. */
 static __global__ void decode_advance(const decode_state s, int first)
 {
-    __shared__ int now; /* keys of the row after the next token, or 0 */
+    __shared__ int now; /* number of keys of the row after the next token, or 0 */
     const int r = (int)blockIdx.x, thread = (int)threadIdx.x;
     if (thread == 0) {
-        if (!first) accept(s, r);
+        if (!first) accept_token(s, r);
         const int pos = s.in.pos[r];
         const bool runs = s.in.remaining[r] > 0;
         s.write_row[r] = s.out_rows[r] = r;
@@ -118,58 +126,58 @@ static __global__ void decode_advance(const decode_state s, int first)
     }
     __syncthreads();
     const decode_keys k = s.in.keys[r];
-    const int keys = now, pieces = (k.shared + SPLIT_KEYS - 1) / SPLIT_KEYS;
+    const int keys = now, chunks = (k.shared + SPLIT_KEYS - 1) / SPLIT_KEYS;
     for (int i = thread; i < k.tiles; i += (int)blockDim.x)
         s.tiles[k.tile + i] = tile_of(s, r, 1, k.shared + i * SPLIT_KEYS, keys, k.part + i);
-    if (first && k.first == r) /* until the next load they are what they are */
-        for (int i = thread; i < pieces; i += (int)blockDim.x)
+    if (first && k.first == r) /* they do not change until the next load */
+        for (int i = thread; i < chunks; i += (int)blockDim.x)
             s.tiles[k.shared_tile + i] = tile_of(s, r, k.n, i * SPLIT_KEYS, k.shared, k.shared_part + i * k.n);
     if (thread) return;
     attn_parts p = {};
     p.first[0] = k.shared_part + r - k.first, p.stride[0] = k.n;
     p.first[1] = k.part, p.stride[1] = 1;
-    if (keys) p.count[0] = pieces, p.count[1] = (keys - k.shared + SPLIT_KEYS - 1) / SPLIT_KEYS;
+    if (keys) p.count[0] = chunks, p.count[1] = (keys - k.shared + SPLIT_KEYS - 1) / SPLIT_KEYS;
     s.parts[r] = p;
 }
 
 /* ---- memory */
 
-static unsigned char *take(unsigned char *base, int64_t *used, int64_t bytes)
+static unsigned char *place_array(unsigned char *base, int64_t *used, int64_t bytes)
 {
     unsigned char *p = base + *used;
     *used += (bytes + 255) / 256 * 256;
     return p;
 }
 
-template <typename T> static T *take(unsigned char *base, int64_t *used, int64_t n, T *)
+template <typename T> static T *place_array(unsigned char *base, int64_t *used, int64_t n, T *)
 {
-    return reinterpret_cast<T *>(take(base, used, n * (int64_t)sizeof(T)));
+    return reinterpret_cast<T *>(place_array(base, used, n * (int64_t)sizeof(T)));
 }
 
-/* Places in `base`: what is loaded first, in one piece. Returns its bytes. */
+/* Compute the addresses in `base` of the loaded data, in one block. Returns its bytes. */
 static int64_t place_loaded(decode_loaded &in, unsigned char *base, int64_t rows, int64_t width, int64_t n_stop)
 {
     int64_t used = 0;
-    in.ids = take(base, &used, rows, in.ids), in.pos = take(base, &used, rows, in.pos);
-    in.remaining = take(base, &used, rows, in.remaining), in.step = take(base, &used, rows, in.step);
-    in.keys = take(base, &used, rows, in.keys);
-    in.draw = take(base, &used, rows, in.draw);
-    in.stop = take(base, &used, n_stop, in.stop);
-    in.tables = take(base, &used, rows * width, in.tables);
+    in.ids = place_array(base, &used, rows, in.ids), in.pos = place_array(base, &used, rows, in.pos);
+    in.remaining = place_array(base, &used, rows, in.remaining), in.step = place_array(base, &used, rows, in.step);
+    in.keys = place_array(base, &used, rows, in.keys);
+    in.draw = place_array(base, &used, rows, in.draw);
+    in.stop = place_array(base, &used, n_stop, in.stop);
+    in.tables = place_array(base, &used, rows * width, in.tables);
     return used;
 }
 
-static int64_t place(decode_state &s, unsigned char *base, int64_t rows, int64_t width, int64_t tiles, int64_t n_stop)
+static int64_t place_state(decode_state &s, unsigned char *base, int64_t rows, int64_t width, int64_t tiles, int64_t n_stop)
 {
     int64_t used = place_loaded(s.in, base, rows, width, n_stop);
-    s.write_row = take(base, &used, rows, s.write_row), s.write_slot = take(base, &used, rows, s.write_slot);
-    s.out_rows = take(base, &used, rows, s.out_rows), s.token = take(base, &used, rows, s.token);
-    s.logprob = take(base, &used, rows, s.logprob), s.entropy = take(base, &used, rows, s.entropy);
-    s.log_token = take(base, &used, rows * DECODE_TOKENS, s.log_token);
-    s.log_logprob = take(base, &used, rows * DECODE_TOKENS, s.log_logprob);
-    s.log_entropy = take(base, &used, rows * DECODE_TOKENS, s.log_entropy);
-    s.parts = take(base, &used, rows, s.parts);
-    s.tiles = take(base, &used, tiles, s.tiles);
+    s.write_row = place_array(base, &used, rows, s.write_row), s.write_slot = place_array(base, &used, rows, s.write_slot);
+    s.out_rows = place_array(base, &used, rows, s.out_rows), s.token = place_array(base, &used, rows, s.token);
+    s.logprob = place_array(base, &used, rows, s.logprob), s.entropy = place_array(base, &used, rows, s.entropy);
+    s.log_token = place_array(base, &used, rows * DECODE_TOKENS, s.log_token);
+    s.log_logprob = place_array(base, &used, rows * DECODE_TOKENS, s.log_logprob);
+    s.log_entropy = place_array(base, &used, rows * DECODE_TOKENS, s.log_entropy);
+    s.parts = place_array(base, &used, rows, s.parts);
+    s.tiles = place_array(base, &used, tiles, s.tiles);
     return used;
 }
 
@@ -180,20 +188,21 @@ static void drop_graphs(struct decode *d)
     d->graphs.clear();
 }
 
-static int64_t most(int64_t a, int64_t b)
+static int64_t larger_of(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
 
-/* Room for that many; graphs of a smaller room are dropped with it. */
-static bool reserve(const struct kctx *c, struct decode *d, int64_t rows, int64_t width, int64_t tiles, int64_t n_stop)
+/* Allocate for that many rows, tiles and stop ids; graphs of a smaller allocation are dropped with
+ * it. */
+static bool reserve_session(const struct kctx *c, struct decode *d, int64_t rows, int64_t width, int64_t tiles, int64_t n_stop)
 {
     if (rows <= d->most_rows && width <= d->most_width && tiles <= d->most_tiles && n_stop <= d->most_stop) return true;
-    rows = most(rows, d->most_rows), n_stop = most(most(n_stop, 16), d->most_stop);
+    rows = larger_of(rows, d->most_rows), n_stop = larger_of(larger_of(n_stop, 16), d->most_stop);
     width = width > d->most_width ? 2 * width : d->most_width;
     tiles = tiles > d->most_tiles ? 2 * tiles : d->most_tiles;
     decode_state s = {};
-    const int64_t bytes = place(s, nullptr, rows, width, tiles, n_stop), results = rows * DECODE_TOKENS * 3 * 4;
+    const int64_t bytes = place_state(s, nullptr, rows, width, tiles, n_stop), results = rows * DECODE_TOKENS * 3 * 4;
     void *p = nullptr, *q = nullptr;
     drop_graphs(d);
     if (!CUDA_TRY(c, cudaStreamSynchronize(cuda_stream(c)))) return false;
@@ -201,13 +210,13 @@ static bool reserve(const struct kctx *c, struct decode *d, int64_t rows, int64_
     cudaFreeHost(d->results);
     d->memory = d->results = nullptr;
     d->most_rows = d->most_width = d->most_tiles = d->most_stop = 0;
-    if (!(p = cuda_take(c, bytes, "the places of a decode session"))) return false;
+    if (!(p = cuda_take(c, bytes, "the slots of a decoding session"))) return false;
     d->memory = static_cast<unsigned char *>(p);
     if (!CUDA_TRY(c, cudaMallocHost(&q, (size_t)results))) return false;
     if (!CUDA_TRY(c, cudaMemsetAsync(p, 0, (size_t)bytes, cuda_stream(c)))) return false;
     d->results = static_cast<unsigned char *>(q);
     d->most_rows = rows, d->most_width = width, d->most_tiles = tiles, d->most_stop = n_stop;
-    place(d->s, d->memory, rows, width, tiles, n_stop);
+    place_state(d->s, d->memory, rows, width, tiles, n_stop);
     return true;
 }
 
@@ -230,8 +239,8 @@ void cuda_decode_close(const struct kctx *c, struct decode *d)
     delete d;
 }
 
-/* Rows that a batch of n is issued with. */
-static int64_t bucket(int64_t n)
+/* Number of rows with which a batch of n is issued. */
+static int64_t row_bucket(int64_t n)
 {
     static const int64_t steps[] = {8, 32, 128, 256}, units[] = {1, 4, 8, 16, 64};
     int i = 0;
@@ -239,7 +248,7 @@ static int64_t bucket(int64_t n)
     return (n + units[i] - 1) / units[i] * units[i];
 }
 
-/* Attention's tiles that n are issued with: 1, 2, 3, 4, 6, 8, 12, ... */
+/* Number of attention tiles with which n are issued: 1, 2, 3, 4, 6, 8, 12, ... */
 static int64_t tile_bucket(int64_t n)
 {
     int64_t unit = 1;
@@ -247,7 +256,7 @@ static int64_t tile_bucket(int64_t n)
     return n <= unit ? unit : 2 * n <= 3 * unit ? 3 * unit / 2 : 2 * unit;
 }
 
-static void fill(decode_loaded &host, const struct decode_load &l, int64_t width)
+static void fill_loaded(decode_loaded &host, const struct decode_load &l, int64_t width)
 {
     for (int64_t r = 0; r < l.n; r++) {
         const decode_row &row = l.rows[r];
@@ -258,7 +267,7 @@ static void fill(decode_loaded &host, const struct decode_load &l, int64_t width
     if (l.n_stop) memcpy(host.stop, l.stop, (size_t)l.n_stop * sizeof *l.stop);
 }
 
-static int32_t pieces_of(int64_t keys)
+static int32_t chunks_of(int64_t keys)
 {
     return (int32_t)((keys + SPLIT_KEYS - 1) / SPLIT_KEYS);
 }
@@ -267,20 +276,21 @@ struct decode_work {
     int64_t tiles, parts;
 };
 
-/* Tiles and partial results of every row: those of a run's shared keys, then each row's own. */
-static decode_work cut(decode_keys *keys, const struct decode_load &l)
+/* Assign tiles and partial results to every row: those of a run's shared keys, then each row's
+ * own. */
+static decode_work cut_keys(decode_keys *keys, const struct decode_load &l)
 {
     std::vector<attn_seq> seqs((size_t)l.n);
     const int64_t group = l.shape.heads / l.shape.kv_heads, queries = group < 64 ? 64 / group : 1;
     int32_t tile = 0, part = 0;
     for (int64_t r = 0; r < l.n; r++) seqs[(size_t)r] = attn_seq{r, 1, l.rows[r].pos, l.rows[r].blocks, l.rows[r].shared};
     for (const attn_run &run : attention_runs(seqs.data(), l.n, queries)) {
-        const int32_t pieces = pieces_of(run.shared);
+        const int32_t chunks = chunks_of(run.shared);
         const decode_keys first = {run.first, run.n, run.shared, tile, part, 0, 0, 0};
-        tile += pieces, part += pieces * run.n;
+        tile += chunks, part += chunks * run.n;
         for (int32_t r = run.first; r < run.first + run.n; r++) {
             const decode_row &row = l.rows[r];
-            const int32_t own = pieces_of(row.pos + (row.remaining < l.tokens ? row.remaining : l.tokens) - run.shared);
+            const int32_t own = chunks_of(row.pos + (row.remaining < l.tokens ? row.remaining : l.tokens) - run.shared);
             keys[r] = first;
             keys[r].tile = tile, keys[r].tiles = own, keys[r].part = part;
             tile += own, part += own;
@@ -289,8 +299,8 @@ static decode_work cut(decode_keys *keys, const struct decode_load &l)
     return {tile, part};
 }
 
-/* batch_invariant: a tile of all keys a row. */
-static decode_work cut_nothing(decode_keys *keys, int64_t n)
+/* batch_invariant: one tile of all keys per row. */
+static decode_work cut_whole(decode_keys *keys, int64_t n)
 {
     for (int32_t r = 0; r < n; r++) keys[r] = {r, 1, 0, 0, 0, r, 1, 0};
     return {n, 0};
@@ -299,19 +309,20 @@ static decode_work cut_nothing(decode_keys *keys, int64_t n)
 void cuda_decode_load(const struct kctx *c, struct decode *d, const struct decode_load *load, struct decode_places *places)
 {
     CUDA_OP(c, "decode_load", "sequences tokens", load->n, load->tokens);
-    const int64_t rows = bucket(load->n);
+    const int64_t rows = row_bucket(load->n);
     int64_t keys = 1;
-    std::vector<decode_keys> cuts((size_t)rows, decode_keys{-1, 1, 0, 0, 0, 0, 0, 0}); /* rows that are no sequence have no tile */
-    for (int64_t i = 0; i < load->n; i++) keys = most(keys, load->rows[i].pos + load->tokens + 1);
-    const decode_work work = c->batch_invariant ? cut_nothing(cuts.data(), load->n) : cut(cuts.data(), *load);
+    /* rows without a sequence have no tile */
+    std::vector<decode_keys> cuts((size_t)rows, decode_keys{-1, 1, 0, 0, 0, 0, 0, 0});
+    for (int64_t i = 0; i < load->n; i++) keys = larger_of(keys, load->rows[i].pos + load->tokens + 1);
+    const decode_work work = c->batch_invariant ? cut_whole(cuts.data(), load->n) : cut_keys(cuts.data(), *load);
     const int64_t tiles = c->batch_invariant ? rows : tile_bucket(work.tiles), parts = tile_bucket(work.parts);
     if (load->addresses != d->addresses || parts > d->most_parts) drop_graphs(d);
-    d->addresses = load->addresses, d->most_parts = most(parts, d->most_parts);
-    if (!reserve(c, d, rows, (keys + KV_BLOCK - 1) / KV_BLOCK, tiles, load->n_stop)) return;
+    d->addresses = load->addresses, d->most_parts = larger_of(parts, d->most_parts);
+    if (!reserve_session(c, d, rows, (keys + KV_BLOCK - 1) / KV_BLOCK, tiles, load->n_stop)) return;
     decode_loaded host = {};
     std::vector<unsigned char> bytes((size_t)place_loaded(host, nullptr, d->most_rows, d->most_width, d->most_stop));
     place_loaded(host, bytes.data(), d->most_rows, d->most_width, d->most_stop);
-    fill(host, *load, d->most_width);
+    fill_loaded(host, *load, d->most_width);
     memcpy(host.keys, cuts.data(), cuts.size() * sizeof *host.keys);
     if (!CUDA_TRY(c, cudaMemcpyAsync(d->memory, bytes.data(), bytes.size(), cudaMemcpyHostToDevice, cuda_stream(c))) ||
         !CUDA_TRY(c, cudaMemsetAsync(d->s.tiles, 0, (size_t)tiles * sizeof *d->s.tiles, cuda_stream(c))))
@@ -330,7 +341,8 @@ static std::array<int64_t, 3> graph_key(const struct decode *d)
     return {d->s.rows, d->view.n_tiles, d->s.n_stop};
 }
 
-/* Graphs hold the address of the working memory; when an operation has needed more of it, they are made again. n_stop and width are theirs too. */
+/* Graphs hold the address of the scratch memory, n_stop and width. They are made again if an
+ * operation has needed more scratch memory. */
 static decode_graph *graph_of(const struct kctx *c, struct decode *d)
 {
     void *scratch = cuda_scratch(c, 256);
@@ -362,7 +374,7 @@ void cuda_decode_end(const struct kctx *c, struct decode *d)
     cuda_chain(false);
     issuing = nullptr;
     decode_graph &g = d->graphs[graph_key(d)];
-    if (d->mode == CAPTURE) { /* ended after a failure too */
+    if (d->mode == CAPTURE) { /* the capture must end even after a failure */
         cudaGraph_t graph = nullptr;
         if (CUDA_TRY(c, cudaStreamEndCapture(cuda_stream(c), &graph)) && !kernel_faulted(c) &&
             CUDA_TRY(c, cudaGraphInstantiate(&g.run, graph, 0)))

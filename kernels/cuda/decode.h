@@ -1,11 +1,12 @@
-/* What the operations see of a decode session (decode.cu): while one of its tokens is issued, attention takes its tiles from the session's device
- * memory, which a kernel renews after every token, and not from sequences of the host. */
+/* Interface of a decode session (decode.cu) to the operations. While one of its tokens is issued,
+ * attention takes its tiles from the session's device memory, which a kernel updates after every
+ * token, and not from host descriptors of sequences. */
 #ifndef TARE_KERNELS_CUDA_DECODE_H
 #define TARE_KERNELS_CUDA_DECODE_H
 
 #include "attention.cuh"
 
-struct decode_view { /* what one attention works on */
+struct decode_view { /* the arguments of one attention */
     const struct attn_tile *tiles;
     const struct attn_parts *parts; /* [rows] */
     const int32_t *tables;

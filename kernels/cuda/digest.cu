@@ -1,10 +1,11 @@
-/* Digests (definition: kernels.h). A block adds a run of words; a second kernel adds the blocks' sums. The order is free, integers wrap. */
+/* Digests (definition: kernels_ops.h). A block adds a run of words; a second kernel adds the
+ * blocks' sums. The order is arbitrary, since integers wrap. */
 #include "cuda.h"
 #include "reduce.cuh"
 
 enum { DIGEST_THREADS = 256, DIGEST_BLOCKS = 1024 };
 
-/* Word i of n; the last one may be cut. */
+/* Word i of n; the last one may be incomplete. */
 static __device__ uint32_t word_at(const uint32_t *__restrict__ data, int64_t i, int64_t bytes)
 {
     if (4 * (i + 1) <= bytes) return data[i];

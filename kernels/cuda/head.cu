@@ -1,15 +1,18 @@
-/* Softmax statistics of rows of logits z[V] at temperature T, and the gradient of a loss through them (definitions: ref/head.c).
+/* Softmax statistics of rows of logits z[V] at temperature T, and the gradient of a loss through
+ * them (definitions: ref/head.c).
  *
- *   l = sum_v e^d_v      w = sum_v e^d_v d_v      log p_v = d_v - log l      H = log l - w/l      lse = (m, log l)
- *   KL = sum_v p (log p - log q)
- *   dL/dz_v = (1/T) [ p_v (-a - b (log p_v + H) + c (log p_v - log q_v - KL)) + a [v = target] ]     for dL = a dlogp[target] + b dH + c dKL
+ *   l = sum_v e^d_v      w = sum_v e^d_v d_v      log p_v = d_v - log l      H = log l - w/l
+ *   lse = (m, log l)     KL = sum_v p (log p - log q)
+ *   dL/dz_v = (1/T) [ p_v (-a - b (log p_v + H) + c (log p_v - log q_v - KL)) + a [v = target] ]
+ *             for dL = a dlogp[target] + b dH + c dKL
  *
- * A block a row for the statistics; the gradient has a block a piece of a row. */
+ * Statistics use one block per row; the gradient splits a row into parts, one block each. */
 #include "softmax.cuh"
 
 enum { HEAD_THREADS = 512, GRAD_THREADS = 256, GRAD_COLUMNS = 8 * GRAD_THREADS };
 
-/* scale: 1/T, here and below. logits (and ref_logits): the operation's, apart, since they are only read. */
+/* scale is 1/T, here and below. logits (and ref_logits) are the operation's; they are separate
+ * arguments because they are only read. */
 static __global__ void head_stats_kernel(const struct op_head_stats o, const float *__restrict__ logits, float scale)
 {
     __shared__ float part[HEAD_THREADS / 32];
@@ -49,10 +52,10 @@ static __global__ void head_kl_kernel(const struct op_head_kl o, const float *__
     if (threadIdx.x == 0) o.kl[row] = sum;
 }
 
-/* entropy NULL: no entropy term; kl NULL: no reference. pieces: blocks of a row. */
-static __global__ void head_grad_kernel(const struct op_head_grad o, float scale, unsigned pieces)
+/* entropy NULL: no entropy term; kl NULL: no reference. parts: blocks per row. */
+static __global__ void head_grad_kernel(const struct op_head_grad o, float scale, unsigned parts)
 {
-    const int64_t row = blockIdx.x / pieces, begin = (int64_t)(blockIdx.x % pieces) * GRAD_COLUMNS + threadIdx.x;
+    const int64_t row = blockIdx.x / parts, begin = (int64_t)(blockIdx.x % parts) * GRAD_COLUMNS + threadIdx.x;
     const struct head_grad_row g = o.coef[row];
     const float m = o.lse[2 * row], log_l = o.lse[2 * row + 1], h = o.entropy ? o.entropy[row] : 0;
     const float ref_m = o.kl ? o.ref_lse[2 * row] : 0, ref_log_l = o.kl ? o.ref_lse[2 * row + 1] : 0, kl = o.kl ? o.kl[row] : 0;
@@ -86,7 +89,7 @@ void cuda_head_kl(const struct kctx *c, const struct op_head_kl *o)
 void cuda_head_grad(const struct kctx *c, const struct op_head_grad *o)
 {
     CUDA_OP(c, "head_grad", "rows vocab", o->r, o->v);
-    const unsigned pieces = cuda_blocks(o->v, GRAD_COLUMNS);
+    const unsigned parts = cuda_blocks(o->v, GRAD_COLUMNS);
     if (o->r > 0 && o->v > 0)
-        CUDA_LAUNCH(c, head_grad_kernel, (unsigned)o->r * pieces, GRAD_THREADS, 0, *o, 1.0f / o->temperature, pieces);
+        CUDA_LAUNCH(c, head_grad_kernel, (unsigned)o->r * parts, GRAD_THREADS, 0, *o, 1.0f / o->temperature, parts);
 }

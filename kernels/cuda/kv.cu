@@ -1,9 +1,13 @@
-/* Keys and values into the paged cache, and copies of its blocks. Here both k and v are [n_blocks, J, 16, D] in attn_shape's dtype, so that a
- * key is one contiguous row of D and a block of a head one piece of 16 D for the tensor cores.
+/* Writes keys and values to the paged cache, and copies its blocks. Here both k and v are
+ * [n_blocks, J, 16, D] in attn_shape's dtype, so that a key is one contiguous row of D, and a block
+ * of a head is 16 D contiguous numbers for the tensor cores.
  *
- *   k[slot/16, j, slot%16, :] = qkv[row, H D + j D ..]        v[slot/16, j, slot%16, :] = qkv[row, (H + J) D + j D ..]
+ *   k[slot/16, j, slot%16, :] = qkv[row, H D + j D ..]
+ *   v[slot/16, j, slot%16, :] = qkv[row, (H + J) D + j D ..]
  *
- * With rotation in front of it (rope_kv_write) row i goes to slot i. Slots of one call are distinct, so no two threads write one place; a slot below 0 is none (an empty row of a decode batch). */
+ * With rotation before it (rope_kv_write), row i goes to slot i. The slots of one call are
+ * distinct, so no two threads write to one place; a slot below 0 is skipped (an empty row of a
+ * decode batch). */
 #include "rope.cuh"
 #include "sizes.h"
 
@@ -14,19 +18,19 @@ static __device__ void kv_store(float *to, float x)
     *to = x;
 }
 
-static __device__ void kv_store(uint16_t *to, float x) /* bf16, nearest even */
+static __device__ void kv_store(uint16_t *to, float x) /* rounds to bf16, nearest even */
 {
     *to = bf16_from_f32(x);
 }
 
 struct kv_rows {
     const float *qkv;            /* [any, stride] */
-    const int64_t *rows, *slots; /* of qkv, of the cache: a pair each block */
+    const int64_t *rows, *slots; /* rows of qkv and slots of the cache: one pair per block */
     int64_t stride;
     int heads, kv_heads, dim;
 };
 
-/* A block has keys and values of a row. S: what the cache holds. */
+/* A block handles the keys and values of a row. S is the cache's element type. */
 template <class S> static __global__ void kv_write_kernel(const kv_rows p, S *__restrict__ k, S *__restrict__ v)
 {
     const int64_t slot = p.slots[blockIdx.x], block = slot / KV_BLOCK, lane = slot % KV_BLOCK;
@@ -41,7 +45,7 @@ template <class S> static __global__ void kv_write_kernel(const kv_rows p, S *__
     }
 }
 
-/* ---- rotation and cache write in one: a block has a head of a row, q, k or v */
+/* ---- rotation and cache write in one: a block handles a head of a row, q, k or v */
 
 struct kv_turn {
     float *x;
@@ -49,32 +53,32 @@ struct kv_turn {
     const int32_t *pos;
     const int64_t *slots;
     int64_t ld;
-    int heads, kv_heads, dim, turned;
+    int heads, kv_heads, dim, rotary_dim;
 };
 
 template <class S> static __global__ void rope_kv_write_kernel(const kv_turn p, S *__restrict__ k, S *__restrict__ v)
 {
     launch_wait();
     const int64_t slot = p.slots[blockIdx.x];
-    const int head = (int)blockIdx.y, kv = head - p.heads, half = p.turned / 2;
-    const bool turns = kv < p.kv_heads;
-    const float *__restrict__ turn = p.table + (int64_t)p.pos[blockIdx.x] * p.turned;
+    const int head = (int)blockIdx.y, kv = head - p.heads, half = p.rotary_dim / 2;
+    const bool rotates = kv < p.kv_heads;
+    const float *__restrict__ angles = p.table + (int64_t)p.pos[blockIdx.x] * p.rotary_dim;
     float *x = p.x + (int64_t)blockIdx.x * p.ld + (int64_t)head * p.dim;
     S *to = nullptr;
     if (kv >= 0 && slot >= 0)
-        to = (turns ? k : v) + ((slot / KV_BLOCK * p.kv_heads + kv % p.kv_heads) * KV_BLOCK + slot % KV_BLOCK) * p.dim;
-    for (int i = (int)threadIdx.x; turns && i < half; i += (int)blockDim.x) {
-        const float2 y = rope_turned(x[i], x[i + half], turn[i], turn[i + half]);
+        to = (rotates ? k : v) + ((slot / KV_BLOCK * p.kv_heads + kv % p.kv_heads) * KV_BLOCK + slot % KV_BLOCK) * p.dim;
+    for (int i = (int)threadIdx.x; rotates && i < half; i += (int)blockDim.x) {
+        const float2 y = rope_rotated(x[i], x[i + half], angles[i], angles[i + half]);
         x[i] = y.x;
         x[i + half] = y.y;
         if (!to) continue;
         kv_store(to + i, y.x);
         kv_store(to + i + half, y.y);
     }
-    for (int i = (turns ? 2 * half : 0) + (int)threadIdx.x; to && i < p.dim; i += (int)blockDim.x) kv_store(to + i, x[i]);
+    for (int i = (rotates ? 2 * half : 0) + (int)threadIdx.x; to && i < p.dim; i += (int)blockDim.x) kv_store(to + i, x[i]);
 }
 
-/* words: 4-byte words in a block of one of k, v */
+/* words: number of 4-byte words in a block of either k or v */
 static __global__ void kv_copy_kernel(uint32_t *k, uint32_t *v, int64_t words, const int32_t *__restrict__ to_block,
                                       const int32_t *__restrict__ from_block)
 {
@@ -106,11 +110,13 @@ void cuda_rope_kv_write(const struct kctx *c, const struct op_rope *rope, const 
 {
     CUDA_OP(c, "rope_kv_write", "t kv_heads head_dim", rope->t, write->shape.kv_heads, write->shape.head_dim);
     const int dim = (int)write->shape.head_dim, heads = (int)write->shape.heads, kv_heads = (int)write->shape.kv_heads;
-    const kv_turn p = {
-        rope->x, rope->table, rope->pos, write->slots, rope->ld, heads, kv_heads, dim, rope->rotary_dim ? (int)rope->rotary_dim : dim};
+    const kv_turn p = {rope->x,      rope->table, rope->pos,
+                       write->slots, rope->ld,    heads,
+                       kv_heads,     dim,         rope->rotary_dim ? (int)rope->rotary_dim : dim};
     if (rope->t <= 0) return;
     const dim3 grid((unsigned)rope->t, (unsigned)(heads + 2 * kv_heads));
-    const unsigned threads = dim > 64 ? 64 : 32; /* a pair, or two values, of a head of 128 each */
+    /* each handles a pair, or two values, of a head of 128 */
+    const unsigned threads = dim > 64 ? 64 : 32;
     if (write->shape.dtype == DTYPE_BF16)
         CUDA_LAUNCH_AFTER(c, rope_kv_write_kernel<uint16_t>, grid, threads, 0, p, (uint16_t *)write->kv.k, (uint16_t *)write->kv.v);
     else
@@ -122,7 +128,7 @@ void cuda_kv_copy(const struct kctx *c, const struct op_kv_copy *o)
     CUDA_OP(c, "kv_copy", "n kv_heads head_dim", o->n, o->shape.kv_heads, o->shape.head_dim);
     const int64_t words = o->shape.kv_heads * o->shape.head_dim * KV_BLOCK / (o->shape.dtype == DTYPE_BF16 ? 2 : 1);
     if (o->n <= 0 || words <= 0) return;
-    const unsigned pieces = words > 16 * KV_THREADS ? 8 : 1;
-    CUDA_LAUNCH(c, kv_copy_kernel, dim3((unsigned)o->n, pieces), KV_THREADS, 0, (uint32_t *)o->kv.k, (uint32_t *)o->kv.v, words,
+    const unsigned parts = words > 16 * KV_THREADS ? 8 : 1;
+    CUDA_LAUNCH(c, kv_copy_kernel, dim3((unsigned)o->n, parts), KV_THREADS, 0, (uint32_t *)o->kv.k, (uint32_t *)o->kv.v, words,
                 o->to, o->from);
 }

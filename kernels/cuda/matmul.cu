@@ -1,5 +1,5 @@
-/* The products of the table: packed weights are W itself, [N,K], in the precision of the computation. Which kernel computes one depends on its
- * shape alone. */
+/* The products of the table. Packed weights are W itself, [N,K], in the precision of the
+ * computation. The choice of kernel depends only on the product's shape. */
 #include "matmul.h"
 
 #include "convert.h"
@@ -20,7 +20,7 @@ void cuda_pack(const struct kctx *c, const struct op_pack *o)
                  cudaMemcpyAsync(o->packed, o->w, (size_t)(o->n * o->k) * sizeof *o->w, cudaMemcpyDeviceToDevice, cuda_stream(c)));
 }
 
-/* The shim has no cuBLASLt, and takes the kernels of batch_invariant. */
+/* The shim has no cuBLASLt and uses the kernels of batch_invariant. */
 #ifdef TARE_CUDA_SHIM
 static bool has_lt(const struct kctx *)
 {
@@ -34,7 +34,7 @@ static bool has_lt(const struct kctx *)
 }
 #endif
 
-/* Rows as they lie in memory, n elements. */
+/* Stored rows, n elements. */
 struct rows {
     const void *at;
     int64_t n;
@@ -46,8 +46,8 @@ static int64_t copy_bytes(const rows &r)
     return r.dtype == DTYPE_BF16 ? 0 : (2 * r.n + 255) / 256 * 256;
 }
 
-/* r in bf16: themselves, or a copy in working memory at `at`; at moves past it. */
-static const void *rounded(const struct kctx *c, unsigned char **at, const rows &r)
+/* Return r in bf16: r itself, or a copy in scratch memory at `at`, which then advances past it. */
+static const void *round_rows(const struct kctx *c, unsigned char **at, const rows &r)
 {
     __nv_bfloat16 *to = reinterpret_cast<__nv_bfloat16 *>(*at);
     if (r.dtype == DTYPE_BF16) return r.at;
@@ -56,7 +56,7 @@ static const void *rounded(const struct kctx *c, unsigned char **at, const rows 
     return to;
 }
 
-static unsigned char *room(const struct kctx *c, const rows &a, const rows &b)
+static unsigned char *round_scratch(const struct kctx *c, const rows &a, const rows &b)
 {
     return static_cast<unsigned char *>(cuda_scratch(c, copy_bytes(a) + copy_bytes(b)));
 }
@@ -73,7 +73,8 @@ static __device__ float odd_value(float x)
     return odd_value(__float2bfloat16_rn(x));
 }
 
-/* bf16 weights that the kernels for it cannot take: K is no multiple of 8. Tiny models only. */
+/* For bf16 weights that the bf16 kernels do not support, because K is not a multiple of 8. Tiny
+ * models only. */
 template <typename X> static __global__ void product_odd(const product p)
 {
     const int64_t n = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, t = blockIdx.y;
@@ -89,7 +90,7 @@ template <typename X> static __global__ void product_odd(const product p)
 
 template <typename X> static void matmul_odd(const struct kctx *c, const product &p)
 {
-    for (int64_t t = 0; t < p.t; t += 65535) { /* the grid's height */
+    for (int64_t t = 0; t < p.t; t += 65535) { /* the maximum height of a grid */
         product q = p;
         q.t = p.t - t < 65535 ? p.t - t : 65535;
         q.x = static_cast<const X *>(p.x) + t * p.k, q.y = p.y + t * p.ldy;
@@ -98,29 +99,31 @@ template <typename X> static void matmul_odd(const struct kctx *c, const product
     }
 }
 
-/* Every weight is read once, and the bits are those of the batch (kernels.h, batch_invariant). */
-static bool streams(const struct kctx *c, const product &p)
+/* True if every weight is to be read once and the result is batch-invariant (kernels.h). */
+static bool uses_stream(const struct kctx *c, const product &p)
 {
     return !c->batch_invariant && matmul_stream_fits(p.t, p.k);
 }
 
-/* After a product: a gate of its result, or a norm that is done where the sum of its slices is. */
+/* Fused after a product: a gate of its result, or a norm computed together with the sum of its
+ * slices. */
 struct product_end {
     const product_gate *gate;
     const product_norm *norm;
 };
 
-/* True: the norm was done. */
+/* Returns true if the norm was computed. */
 static bool matmul_few(const struct kctx *c, product p, enum dtype x_dtype, product_end end)
 {
-    const bool as_it_is = x_dtype == DTYPE_F32 && p.k <= 4096 && p.t <= 16; /* x fits in the first cache in fp32 */
+    /* x fits in the first cache in fp32 */
+    const bool as_it_is = x_dtype == DTYPE_F32 && p.k <= 4096 && p.t <= 16;
     const rows x = {p.x, p.t * p.k, x_dtype};
     const int slices = end.gate ? 1 : stream_cut_of(p).slices;
     const int64_t parts = slices > 1 ? slices * p.t * p.n * (int64_t)sizeof(float) : 0,
                   bytes = (as_it_is ? 0 : copy_bytes(x)) + parts;
     unsigned char *at = bytes ? static_cast<unsigned char *>(cuda_scratch(c, bytes)) : nullptr;
     if (bytes && !at) return false;
-    if (!as_it_is) p.x = rounded(c, &at, x);
+    if (!as_it_is) p.x = round_rows(c, &at, x);
     matmul_stream(c, p, !as_it_is, end.gate, parts ? reinterpret_cast<float *>(at) : nullptr);
     if (!parts) return false;
     matmul_add(c, p, reinterpret_cast<const float *>(at), slices, end.norm);
@@ -130,7 +133,7 @@ static bool matmul_few(const struct kctx *c, product p, enum dtype x_dtype, prod
 static bool matmul_bf16(const struct kctx *c, product p, enum dtype x_dtype, const product_norm *norm)
 {
     const rows x = {p.x, p.t * p.k, x_dtype};
-    if (streams(c, p)) return matmul_few(c, p, x_dtype, product_end{nullptr, norm});
+    if (uses_stream(c, p)) return matmul_few(c, p, x_dtype, product_end{nullptr, norm});
     if (p.k % 8 || p.k <= 0) {
         if (x_dtype == DTYPE_BF16)
             matmul_odd<__nv_bfloat16>(c, p);
@@ -142,7 +145,7 @@ static bool matmul_bf16(const struct kctx *c, product p, enum dtype x_dtype, con
     const int64_t bytes = copy_bytes(x) + (chain ? matmul_chain_bytes(p) : 0);
     unsigned char *at = bytes ? static_cast<unsigned char *>(cuda_scratch(c, bytes)) : nullptr;
     if (bytes && !at) return false;
-    p.x = rounded(c, &at, x);
+    p.x = round_rows(c, &at, x);
     if (chain) return matmul_chain(c, p, at, norm);
     matmul_lt(c, lt_product{p.y, p.w, p.x, p.bias, p.residual, p.n, p.t, p.k, p.k, p.k, p.ldy, p.ldy, 1, 0, DTYPE_BF16});
     return false;
@@ -166,7 +169,7 @@ void cuda_matmul_swiglu(const struct kctx *c, const struct op_matmul *o, const s
 {
     const product p = {o->y, o->x, o->packed, nullptr, nullptr, o->n, o->t, o->n, o->k};
     const product_gate gate = {act->act, act->f, act->gelu, act->act_dtype, act->dtype == DTYPE_BF16};
-    if (o->dtype != DTYPE_BF16 || o->bias || !streams(c, p)) {
+    if (o->dtype != DTYPE_BF16 || o->bias || !uses_stream(c, p)) {
         cuda_matmul(c, o);
         cuda_swiglu(c, act);
         return;
@@ -190,7 +193,8 @@ void cuda_matmul_rmsnorm(const struct kctx *c, const struct op_matmul *o, const 
 
 /* ---- gradients */
 
-/* The last operation's dy in bf16, at the start of the working memory: dx follows dw of the same product in the backward pass. */
+/* The last operation's dy in bf16, at the start of the scratch memory: in the backward pass, dx
+ * follows dw of the same product. */
 static struct last_dy {
     const void *dy, *at;
     int64_t n;
@@ -203,7 +207,7 @@ static const void *rounded_dy(const struct kctx *c, unsigned char **at, const ro
     const bool there = last.dy == dy.at && last.n == dy.n && last.at == *at && last.operation + 1 == cuda_operation();
     const void *to = *at;
     last = last_dy{dy.at, to, dy.n, cuda_operation()};
-    if (!there) return rounded(c, at, dy);
+    if (!there) return round_rows(c, at, dy);
     *at += copy_bytes(dy);
     return to;
 }
@@ -221,14 +225,15 @@ void cuda_matmul_dx(const struct kctx *c, const struct op_matmul_dx *o)
     const void *b = o->dy;
     if (round) {
         const rows dy = {o->dy, o->t * o->n, o->dy_dtype}, none = {nullptr, 0, DTYPE_BF16};
-        unsigned char *at = copy_bytes(dy) ? room(c, dy, none) : nullptr;
+        unsigned char *at = copy_bytes(dy) ? round_scratch(c, dy, none) : nullptr;
         if (copy_bytes(dy) && !at) return;
         b = rounded_dy(c, &at, dy);
     }
     matmul_lt(c, lt_product{o->dx, o->packed, b, nullptr, nullptr, o->k, o->t, o->n, o->k, o->n, o->k, o->k, 0, 0, o->dtype});
 }
 
-/* dbias[n] += sum_t dy[t, n]: a block takes 32 columns, its warps every 8th row in order, then the warps' sums in order. */
+/* dbias[n] += sum_t dy[t, n]: a block takes 32 columns, each warp every 8th row in order; then the
+ * warps' sums are added in order. */
 static __global__ void product_dbias(float *dbias, const float *dy, int64_t t, int64_t n)
 {
     __shared__ float sums[8][32];
@@ -243,7 +248,8 @@ static __global__ void product_dbias(float *dbias, const float *dy, int64_t t, i
     dbias[column] += sum;
 }
 
-/* apart: the product's sums begin at 0, and dw is added at their end. The library always does so: dw is its C, with beta = 1. */
+/* apart: the product's sums begin at 0, and dw is added at the end. The library always does so: dw
+ * is its C, with beta = 1. */
 static void dw_product(const struct kctx *c, const struct op_matmul_dw *o, bool apart)
 {
     CUDA_OP(c, "matmul_dw", "t n k", o->t, o->n, o->k);
@@ -260,10 +266,10 @@ static void dw_product(const struct kctx *c, const struct op_matmul_dw *o, bool 
     const void *a = o->x, *b = o->dy;
     const rows x = {o->x, o->t * o->k, o->x_dtype}, dy = {o->dy, o->t * o->n, o->dy_dtype};
     if (round && copy_bytes(x) + copy_bytes(dy)) {
-        unsigned char *at = room(c, dy, x);
+        unsigned char *at = round_scratch(c, dy, x);
         if (!at) return;
         b = rounded_dy(c, &at, dy);
-        a = rounded(c, &at, x);
+        a = round_rows(c, &at, x);
     }
     matmul_lt(c, lt_product{o->dw, a, b, nullptr, o->dw, o->k, o->n, o->t, o->k, o->n, o->k, o->k, 0, 1, o->dtype});
 }

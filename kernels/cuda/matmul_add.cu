@@ -1,8 +1,10 @@
-/* The sums of a product's slices of K in their order, then bias and residual; and where the rows' norm follows, that too, by the block that has the row. */
+/* Adds the slices of a product over K in order, then bias and residual. If the rows' norm follows,
+ * the block that has the row computes that too. */
 #include "matmul.h"
 #include "norm.cuh"
 
-enum { COLUMNS = 16 }; /* of a thread at a time: as many reads of a slice are on the way together */
+/* of a thread at a time: the same number of reads of a slice is in flight together */
+enum { COLUMNS = 16 };
 
 static __global__ void product_add(const product p, const float *parts, int slices)
 {
@@ -17,10 +19,11 @@ static __global__ void product_add(const product p, const float *parts, int slic
     p.y[t * p.ldy + n] = y;
 }
 
-struct add_columns { /* of a thread: first, first + NORM_THREADS, ... below n */
+struct add_columns { /* columns of a thread: first, first + NORM_THREADS, ... below n */
     float v[COLUMNS];
 
-    /* v = what `from` has there, added to v or in its place; as many reads are on the way together. */
+    /* Read values from `from` into v, or add them to v; the same number of reads is in flight
+     * together. */
     template <bool ADDS> __device__ inline void read(const float *from, int64_t first, int64_t n)
     {
 #pragma unroll
@@ -35,8 +38,9 @@ struct add_columns { /* of a thread: first, first + NORM_THREADS, ... below n */
     }
 };
 
-/* A block a row; a thread has columns thread, thread + NORM_THREADS, ... as in rmsnorm_kernel, COLUMNS of them at a time: the last ones stay in registers,
- * of wider rows the others are read again. */
+/* One block per row. A thread has columns thread, thread + NORM_THREADS, ... as in rmsnorm_kernel,
+ * COLUMNS of them at a time: the last ones stay in registers; for wider rows the others are read
+ * again. */
 template <typename Y>
 static __global__ void __launch_bounds__(NORM_THREADS, 1)
     product_add_norm(const product p, const float *parts, int slices, const product_norm norm)
@@ -63,7 +67,7 @@ static __global__ void __launch_bounds__(NORM_THREADS, 1)
     w.read<false>(norm.w, last + thread, p.n);
     const float scale = norm_scale<NORM_THREADS>(squares, p.n, norm.eps, part);
     for (int64_t n = thread; n < last; n += NORM_THREADS)
-        row_store(normed + n, to[n] * scale * norm.w[n]); /* this thread wrote it */
+        row_store(normed + n, to[n] * scale * norm.w[n]); /* written by this thread */
     y.each(last + thread, p.n, [&](int64_t n, float x, int c) { row_store(normed + n, x * scale * w.v[c]); });
     if (norm.rms && thread == 0) norm.rms[t] = scale;
 }

@@ -1,22 +1,29 @@
-/* Products on tensor cores whose bits depend on neither T nor a row's place nor the tile: those of deterministic = batch_invariant, for any number of
- * rows. K is cut into slices, by N and K alone. A slice is one chain of mma.m16n8k16 over its k in order, from 0 (an output of mma depends on its row of
- * A, its column of B and the sum that it continues); the slices are added in order, then bias, then residual.
+/* Products on tensor cores whose results depend neither on T nor on a row's place nor on the tile:
+ * those of deterministic = batch_invariant, for any number of rows. K is split into slices, by N
+ * and K alone. A slice is one chain of mma.m16n8k16 over its k in order, starting at 0 (an output
+ * of mma depends on its row of A, its column of B and the sum that it continues). The slices are
+ * added in order, then bias, then residual.
  *
- * Blocks of ROWS rows of x and 128 of W; 32 inner indices a stage, three stages of cp.async. With few rows, or with more where tiles are so few that most of the
- * GPU would wait, a block computes one slice, so that there are enough blocks to read W as fast as memory gives it, and a kernel of its own adds the slices. Else
- * a block computes one after the other. More than 32 rows go by another kernel with the same sums where there is one (matmul_wgmma.cu).
- */
+ * Blocks have ROWS rows of x and 128 of W, with 32 inner indices per stage and three stages of
+ * cp.async. With few rows, or with more rows but so few tiles that most of the GPU would be idle, a
+ * block computes one slice, so that there are enough blocks to read W at memory speed, and a
+ * separate kernel adds the slices. Otherwise a block computes one slice after another. More than 32
+ * rows use another kernel with the same sums where it exists (matmul_wgmma.cu). */
 #include "matmul.h"
 
 enum { MANY_ROWS = 128, COLUMNS = 128, STEP = CHAIN_STEP, STAGES = 3, THREADS = 256, FEW_ROWS = 32 };
 enum {
-    PROCESSORS = 132, /* an H100's, the same on every GPU: bits follow from what K is cut into */
-    BLOCKS = 264,     /* wanted for few rows, two for each of them */
-    LEAST_STEPS = 8,  /* of a slice */
-    SUM_STEPS = 20    /* that all of them together could make while a tile's sums of one slice are written and read again */
+    /* an H100's number, used on every GPU because results depend on how K is split */
+    PROCESSORS = 132,
+    BLOCKS = 264,    /* wanted for few rows, two for each processor */
+    LEAST_STEPS = 8, /* of a slice */
+    /* steps that all of them together could compute while a tile's sums of one slice are written
+     * and read */
+    SUM_STEPS = 20
 };
 
-/* rows x 32 bf16 in shared memory, chunks of 16 bytes moved so that eight rows of an 8x8 matrix lie in different banks. */
+/* Address in a tile of rows x 32 bf16 in shared memory. Chunks of 16 bytes are permuted so that
+ * eight rows of an 8x8 matrix are in different banks. */
 __device__ inline __nv_bfloat16 *chain_at(__nv_bfloat16 *tile, int row, int column)
 {
     return tile + row * STEP + ((column / 8) ^ (row / 2 % 4)) * 8;
@@ -33,10 +40,11 @@ __device__ inline void chain_load(__nv_bfloat16 *tile, const void *from, int64_t
     }
 }
 
-/* Warps: 8 side by side over the columns for 16 rows of x, 2 x 4 for 128. */
+/* Arrangement of warps: 8 across the columns for 16 rows of x, 2 x 4 for 128. */
 template <int ROWS> struct chain_shape {
     static constexpr int DOWN = ROWS == 16 ? 1 : 2, ACROSS = 8 / DOWN;
-    static constexpr int M = ROWS / DOWN / 16, N = COLUMNS / ACROSS / 16; /* 16 x 16 tiles of a warp */
+    /* 16 x 16 tiles of a warp */
+    static constexpr int M = ROWS / DOWN / 16, N = COLUMNS / ACROSS / 16;
     static constexpr int STAGE = (ROWS + COLUMNS) * STEP, BYTES = STAGES * STAGE * 2;
 };
 
@@ -92,15 +100,16 @@ static chain_cut cut_of(const product &p)
     return chain_cut{steps, slice > LEAST_STEPS ? slice : (int)LEAST_STEPS};
 }
 
-/* Whether a block computes one slice alone. Of many rows: where tiles are so few that it takes less time, with what the sums of slices cost in memory, by
- * PROCESSORS and a tile that is 128 x 128 in any kernel. Bits are the same either way. */
-static bool apart(const product &p, const chain_cut &cut)
+/* True if a block computes only one slice. For many rows this holds if there are so few tiles that
+ * it takes less time, including the memory traffic of the slices' sums, with PROCESSORS and a tile
+ * of 128 x 128 for any kernel. Both ways give the same bits. */
+static bool slices_apart(const product &p, const chain_cut &cut)
 {
     const int64_t tiles = (p.t + MANY_ROWS - 1) / MANY_ROWS * ((p.n + COLUMNS - 1) / COLUMNS);
     return chain_slices(cut) > 1 && (p.t <= FEW_ROWS || cut.slice * (PROCESSORS - tiles) > SUM_STEPS * tiles);
 }
 
-/* f(row of x, row of W, sum) of the sums that exist. */
+/* Call f(row of x, row of W, sum) for the sums that exist. */
 template <int ROWS, typename F> __device__ inline void chain_results(const product &p, chain_sums<ROWS> &sums, F f)
 {
     using S = chain_shape<ROWS>;
@@ -120,7 +129,8 @@ __device__ inline void chain_finish(const product &p, int64_t r, int64_t q, floa
     p.y[r * p.ldy + q] = y;
 }
 
-/* parts: one slice a block, blockIdx.z of them, to parts [slices, T, N]; NULL: all of them, to y. */
+/* parts: one slice per block, blockIdx.z of them, to parts [slices, T, N]; NULL: all slices, to
+ * y. */
 template <int ROWS, bool PARTS>
 static __global__ void __launch_bounds__(THREADS, 1) product_chain(const product p, const chain_cut cut, float *parts)
 {
@@ -187,13 +197,13 @@ void matmul_chain_many(const struct kctx *c, const product &p, const chain_cut &
 int64_t matmul_chain_bytes(const product &p)
 {
     const chain_cut cut = cut_of(p);
-    return apart(p, cut) ? chain_slices(cut) * p.t * p.n * (int64_t)sizeof(float) : 0;
+    return slices_apart(p, cut) ? chain_slices(cut) * p.t * p.n * (int64_t)sizeof(float) : 0;
 }
 
-bool matmul_chain(const struct kctx *c, const product &p, void *room, const product_norm *norm)
+bool matmul_chain(const struct kctx *c, const product &p, void *scratch, const product_norm *norm)
 {
     const chain_cut cut = cut_of(p);
-    float *parts = apart(p, cut) ? static_cast<float *>(room) : nullptr;
+    float *parts = slices_apart(p, cut) ? static_cast<float *>(scratch) : nullptr;
     if (p.t <= FEW_ROWS)
         chain_launch<16>(c, p, cut, parts);
     else if (!matmul_wgmma_fits(p) || !matmul_wgmma_taken(c) || !matmul_wgmma(c, p, cut, parts, 0))

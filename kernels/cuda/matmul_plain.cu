@@ -1,10 +1,12 @@
-/* Products without tensor cores in the order that kernels.h defines: acc = fma(a[k], b[k], acc) for k = 0, 1, ..., then bias, then residual. Blocks of
- * 64 x 64, 256 threads with 4 x 4 outputs each, 16 inner indices at a time. */
+/* Products without tensor cores in the order that kernels_ops.h defines: acc = fma(a[k], b[k], acc)
+ * for k = 0, 1, ..., then bias, then residual. Blocks of 64 x 64, 256 threads with 4 x 4 outputs
+ * each, 16 inner indices at a time. */
 #include "matmul.h"
 
 enum { TILE = 64, STEP = 16, THREADS = 256 };
 
-/* rows x STEP of a factor to shared memory, transposed: to[k][row]. The inner loop runs along whichever index is contiguous. */
+/* Load rows x STEP of a factor into shared memory, transposed: to[k][row]. The inner loop runs
+ * along the contiguous index. */
 struct plain_factor {
     const void *from;
     int64_t rows, row_step, k_step;

@@ -1,15 +1,21 @@
-/* Products of few rows: y[T,N] = x W^T with T <= 32, where the time is that of reading W once. W^T x^T on tensor cores, W's rows as A and x's rows as
- * B; both go from memory to registers in pieces of 16 bytes: a lane's eight consecutive k of a row serve as columns (2t, 2t+1, 2t+8, 2t+9) of two mma, the
- * same for A and B, and a sum over k does not care which column is called which.
+/* Products of few rows: y[T,N] = x W^T with T <= 32, where the time is that of reading W once. They
+ * are computed as W^T x^T on tensor cores, with W's rows as A and x's rows as B. Both go from
+ * memory to registers in chunks of 16 bytes: a lane's eight consecutive k of a row serve as columns
+ * (2t, 2t+1, 2t+8, 2t+9) of two mma. A and B use the same assignment, so the sum over k is
+ * unchanged.
  *
- * A block has 64 rows of W, or 32 or 16 where that would be too few blocks; its eight warps take 64 k in turn, and their sums are added in the order of
- * the warps. A block reads all of x once, T / rows as many bytes as of W, which is why it has as many rows as it can. K is cut into slices where a product
- * is followed by a sum anyway (stream_cut_of); they are added in their order (matmul_add.cu). So an output has one order, by N and K, whatever T and the
- * rows of a block are. Of a gated MLP half of a block's rows are the gate's and half the same of what it gates, and it gives their product alone.
+ * A block has 64 rows of W, or 32 or 16 if that would give too few blocks. Its eight warps take 64
+ * k in turn, and their sums are added in the order of the warps. A block reads all of x once, T /
+ * rows as many bytes as of W, so it has as many rows as possible. K is split into slices if a
+ * product is followed by a sum anyway (stream_cut_of); they are added in order (matmul_add.cu). So
+ * an output has one order, determined by N and K, for every T and every number of rows in a block.
+ * For a gated MLP, half of a block's rows are the gate's and half the corresponding gated rows, and
+ * only their product is stored.
  *
- * W comes by cp.async through a ring of each warp's own in shared memory, so that what is on the way is not bound by registers. A lane copies what it
- * will read itself: nobody waits for another before the warps' sums are added. The first stages are asked for before the launch in front has ended.
- */
+ * W comes by cp.async through a separate ring for each warp in shared memory, so that data in
+ * flight is not limited by registers. A lane copies the data that it reads itself, so no thread
+ * waits for another before the warps' sums are added. The first stages are requested before the
+ * preceding launch ends. */
 #include "matmul.h"
 
 #include "convert.h"
@@ -18,7 +24,8 @@
 enum {
     PIECE = 64,
     WARPS = 8,
-    BLOCKS = 132 /* at least, where there are rows enough: an H100's multiprocessors, the same on every GPU */
+    /* at least, if there are enough rows: an H100's multiprocessors, used on every GPU */
+    BLOCKS = 132
 };
 
 template <typename X> struct stream_x;
@@ -42,8 +49,9 @@ template <> struct stream_x<float> {
     }
 };
 
-/* A stage of a warp's ring: 64 k of 16 or 32 rows of W, or 32 k of 64 rows; a chunk of 16 bytes of every lane is [lanes]. While a block's warps work on
- * the oldest stage, 64 KB (M = 1: 48 KB) are on the way. Within the 99 KB that a block has on sm_120. */
+/* A stage of a warp's ring: 64 k of 16 or 32 rows of W, or 32 k of 64 rows; one chunk of 16 bytes
+ * of every lane is [lanes]. While a block's warps process the oldest stage, 64 KB (M = 1: 48 KB)
+ * are in flight. This fits in the 99 KB that a block has on sm_120. */
 template <int M> struct stream_ring {
     static constexpr int HALVES = M == 4 ? 1 : 2; /* of 32 k */
     static constexpr int STAGES = M == 1 ? 4 : 3, STAGE = 2 * M * HALVES * 32, BYTES = WARPS * STAGES * STAGE * 16;
@@ -58,7 +66,7 @@ template <int M> struct stream_ring {
                 for (int g = 0; g < HALVES; g++) cp_async16(to + ((m * 2 + r) * HALVES + g) * 32, rows[m][r] + k + g * 32, true);
     }
 
-    /* Where the warp's stage i begins. */
+    /* First inner index of the warp's stage i. */
     static __device__ inline int64_t inner(int64_t first, int i)
     {
         return first + (int64_t)(i * HALVES / 2) * WARPS * PIECE + (HALVES == 1 ? i % 2 * 32 : 0);
@@ -113,8 +121,9 @@ __device__ inline void stream_add(float acc[M][N][4], const stream_w<M> &w, cons
         }
 }
 
-/* The sums of 16 M rows of W with 8 N tokens over pieces first .. end-1 of 64 k, warp by warp: [WARPS][16 M][8 N] in shared memory, where the ring was.
- * GATED: 8 M rows of the gate and the same of what it gates. */
+/* Sums of 16 M rows of W with 8 N tokens over groups first .. end-1 of 64 k, per warp: [WARPS][16
+ * M][8 N] in shared memory, which replaces the ring. GATED: 8 M rows of the gate and the
+ * corresponding gated rows. */
 template <int M, int N, typename X, bool GATED>
 __device__ inline void stream_sums(unsigned char *shared, const product &p, int64_t row, int64_t first, int64_t end)
 {
@@ -144,24 +153,24 @@ __device__ inline void stream_sums(unsigned char *shared, const product &p, int6
 #pragma unroll
         for (int n = 0; n < N; n++) acc[m][n][0] = acc[m][n][1] = acc[m][n][2] = acc[m][n][3] = 0;
     const int64_t k = (first + warp) * PIECE;
-    const int pieces = (int)((end - first - warp + WARPS - 1) / WARPS),
-              turns = pieces * 2 / R::HALVES; /* below 1: the warp has none */
+    const int groups = (int)((end - first - warp + WARPS - 1) / WARPS),
+              iterations = groups * 2 / R::HALVES; /* below 1: the warp has no group */
     for (int i = 0; i < R::STAGES; i++) {
-        if (i < turns) R::fetch(ring + i * R::STAGE, rows, R::inner(k, i));
+        if (i < iterations) R::fetch(ring + i * R::STAGE, rows, R::inner(k, i));
         cp_async_commit();
     }
-    launch_wait(); /* W is on its way; x may be what the launch in front writes */
-    for (int i = 0, stage = 0; i < turns; i++, stage = stage + 1 < R::STAGES ? stage + 1 : 0) {
+    launch_wait(); /* W is being copied; x may still be written by the preceding launch */
+    for (int i = 0, stage = 0; i < iterations; i++, stage = stage + 1 < R::STAGES ? stage + 1 : 0) {
         stream_tokens<N, X, R::HALVES> x;
         stream_w<M> w;
         x.load(tokens, R::inner(k, i));
         cp_async_wait<R::STAGES - 1>();
         w.load(ring + stage * R::STAGE);
         stream_add<M, N, X>(acc, w, x);
-        if (i + R::STAGES < turns) R::fetch(ring + stage * R::STAGE, rows, R::inner(k, i + R::STAGES));
+        if (i + R::STAGES < iterations) R::fetch(ring + stage * R::STAGE, rows, R::inner(k, i + R::STAGES));
         cp_async_commit();
     }
-    __syncthreads(); /* of no ring anything is on the way */
+    __syncthreads(); /* no copy into any ring is in flight */
 #pragma unroll
     for (int m = 0; m < M; m++)
 #pragma unroll
@@ -172,7 +181,7 @@ __device__ inline void stream_sums(unsigned char *shared, const product &p, int6
     __syncthreads();
 }
 
-/* Row r of the block's and token t: the warps' sums in order. */
+/* Sum of the block's row r and token t: the warps' sums in order. */
 template <int M, int N> __device__ inline float stream_sum(const float *sums, int r, int64_t t)
 {
     float y = 0;
@@ -181,14 +190,15 @@ template <int M, int N> __device__ inline float stream_sum(const float *sums, in
     return y;
 }
 
-/* parts: the sums of slice blockIdx.y go to parts [slices, T, N]; NULL: there is one slice, and y is finished here. */
+/* parts: the sums of slice blockIdx.y go to parts [slices, T, N]; NULL: there is one slice, and y
+ * is finished here. */
 template <int M, int N, typename X>
-static __global__ void __launch_bounds__(32 * WARPS, 1) product_stream(const product p, int pieces, float *parts)
+static __global__ void __launch_bounds__(32 * WARPS, 1) product_stream(const product p, int groups, float *parts)
 {
     CUDA_SHARED(unsigned char, shared);
     const float *sums = reinterpret_cast<const float *>(shared);
-    const int64_t row = (int64_t)blockIdx.x * 16 * M, first = (int64_t)blockIdx.y * pieces, all = p.k / PIECE;
-    stream_sums<M, N, X, false>(shared, p, row, first, min(all, first + pieces));
+    const int64_t row = (int64_t)blockIdx.x * 16 * M, first = (int64_t)blockIdx.y * groups, all = p.k / PIECE;
+    stream_sums<M, N, X, false>(shared, p, row, first, min(all, first + groups));
     for (int i = (int)threadIdx.x; i < 16 * M * 8 * N; i += (int)blockDim.x) {
         const int64_t n = row + i % (16 * M), t = i / (16 * M);
         if (n >= p.n || t >= p.t) continue;
@@ -223,7 +233,7 @@ static __global__ void __launch_bounds__(32 * WARPS, 1) product_gated(const prod
     }
 }
 
-/* What a product is cut into and launched as; cut and rows of a block by its shape. */
+/* How a product is split and launched; the split and the rows per block follow from its shape. */
 struct stream_job {
     const product &p;
     const product_gate *gate;
@@ -231,17 +241,18 @@ struct stream_job {
     float *parts;
 };
 
-static bool fills(const stream_job &j, int64_t rows) /* the GPU, with that many rows of W a block */
+/* true if that many rows of W per block keep the whole GPU busy */
+static bool fills_device(const stream_job &j, int64_t rows)
 {
     return (j.p.n + rows - 1) / rows * j.cut.slices >= BLOCKS;
 }
 
 template <int M, int N, typename X> static void stream_launch(const struct kctx *c, const stream_job &j)
 {
-    static_assert(stream_ring<M>::BYTES >= WARPS * 16 * M * 8 * N * 4, "the sums lie where the ring was");
+    static_assert(stream_ring<M>::BYTES >= WARPS * 16 * M * 8 * N * 4, "the sums reuse the ring's shared memory");
     const dim3 grid((unsigned)((j.p.n + 16 * M - 1) / (16 * M)), (unsigned)j.cut.slices);
     CUDA_SHARED_LIMIT(c, (product_stream<M, N, X>), stream_ring<M>::BYTES);
-    CUDA_LAUNCH_AFTER(c, (product_stream<M, N, X>), grid, 32 * WARPS, stream_ring<M>::BYTES, j.p, j.cut.pieces, j.parts);
+    CUDA_LAUNCH_AFTER(c, (product_stream<M, N, X>), grid, 32 * WARPS, stream_ring<M>::BYTES, j.p, j.cut.groups, j.parts);
 }
 
 template <int M, int N, typename X> static void gated_launch(const struct kctx *c, const stream_job &j)
@@ -253,13 +264,13 @@ template <int M, int N, typename X> static void gated_launch(const struct kctx *
 
 template <int N, typename X> static void stream_rows(const struct kctx *c, const stream_job &j)
 {
-    if (j.gate && fills(j, 64))
+    if (j.gate && fills_device(j, 64))
         gated_launch<4, N, X>(c, j);
     else if (j.gate)
         gated_launch<2, N, X>(c, j);
-    else if (fills(j, 64))
+    else if (fills_device(j, 64))
         stream_launch<4, N, X>(c, j);
-    else if (fills(j, 32))
+    else if (fills_device(j, 32))
         stream_launch<2, N, X>(c, j);
     else
         stream_launch<1, N, X>(c, j);
@@ -285,8 +296,8 @@ stream_cut stream_cut_of(const product &p)
     const int64_t tiles = (p.n + 63) / 64, all = p.k / PIECE, wanted = (BLOCKS + tiles - 1) / tiles, most = all / WARPS;
     const int64_t slices = wanted < most ? wanted : most;
     if (!p.residual || (p.n + 31) / 32 >= BLOCKS || slices < 2) return stream_cut{1, (int)all};
-    const int64_t pieces = (all + slices - 1) / slices;
-    return stream_cut{(int)((all + pieces - 1) / pieces), (int)pieces};
+    const int64_t groups = (all + slices - 1) / slices;
+    return stream_cut{(int)((all + groups - 1) / groups), (int)groups};
 }
 
 void matmul_stream(const struct kctx *c, const product &p, bool x_is_bf16, const product_gate *gate, float *parts)

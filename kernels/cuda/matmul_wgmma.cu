@@ -1,38 +1,45 @@
-/* Products of many rows by Hopper's wgmma, with the sums of matmul_chain.cu: the same slices of K in the same order, each a chain over 16 k at a time from 0,
- * the last step of 32 k filled up with zeros; then bias, then residual. That an addition of 16 products to a sum has the bits of mma's is not promised by
- * anybody; matmul_wgmma_check.cu looks before this kernel is taken.
+/* Products of many rows by Hopper's wgmma, with the sums of matmul_chain.cu: the same slices of K
+ * in the same order, each a chain over 16 k at a time from 0, with the last step of 32 k padded
+ * with zeros; then bias, then residual. No document promises that adding 16 products to a sum gives
+ * the same bits as with mma, so matmul_wgmma_check.cu checks this before the kernel is used.
  *
- * A block has 128 rows of x and, where K is cut, 192 of W: two warpgroups of 64 rows each hold the slice's sums and those of the slices before, 96 registers a
- * thread each. With one slice it is 256 of W. One thread asks for tiles (TMA) and runs ahead of them through a ring of stages of 64 k: 5 of 40 KB, or 4 of
- * 48 KB. A slice begins with a stage of its own, so where its steps are odd the last stage is used by half.
+ * A block has 128 rows of x and, if K is split, 192 of W: two warpgroups of 64 rows each hold the
+ * slice's sums and those of the slices before, 96 registers a thread each. With one slice it has
+ * 256 rows of W. One thread requests tiles (TMA) and runs ahead through a ring of stages of 64 k: 5
+ * of 40 KB, or 4 of 48 KB. A slice begins with a new stage, so if its number of steps is odd, the
+ * last stage is half used.
  *
- * Where tiles are few (matmul_chain.cu says where) a block takes one slice of a tile of 192 at a time and writes its sums, and matmul_add.cu adds them in order:
- * the same additions, from 0 on.
+ * If there are few tiles (see matmul_chain.cu), a block takes one slice of a tile of 192 at a time
+ * and writes its sums, and matmul_add.cu adds them in order: the same additions, starting at 0.
  *
- * Blocks stay, one a multiprocessor; of n blocks each takes every n-th tile. The next tile's stages are on the way while results are written, and while one
- * warpgroup writes the other multiplies. Tiles go down 16 tiles of rows, then to the next of W, so that the blocks that run at a time read few rows of both.
- */
+ * Blocks are persistent, one per multiprocessor; of n blocks, each takes every n-th tile. The next
+ * tile's stages are loaded while results are written, and while one warpgroup writes, the other
+ * multiplies. Tiles go down 16 tiles of rows, then to the next of W, so that concurrent blocks read
+ * few rows of both. */
 #include "matmul.h"
 
 #include "wgmma.cuh"
 
 enum { ROWS = 128, GROUP_ROWS = 64, CONSUMERS = 256, THREADS = 384, DOWN = 16, WARPS = CONSUMERS / 32 };
-enum { TILE_STEPS = TILE_K / CHAIN_STEP, PATTERN = 8 * TILE_ROW }; /* of the swizzle: where a tile may begin */
+/* of the swizzle: a tile may begin at a multiple of PATTERN */
+enum { TILE_STEPS = TILE_K / CHAIN_STEP, PATTERN = 8 * TILE_ROW };
 
 template <int COLUMNS> struct wgmma_shape {
     static constexpr int X = ROWS * TILE_ROW, STAGE = X + COLUMNS * TILE_ROW, STAGES = COLUMNS == 256 ? 4 : 5;
-    static constexpr int BYTES = STAGES * STAGE + PATTERN; /* dynamic shared memory begins at 16 bytes, the ring at PATTERN */
+    /* dynamic shared memory is aligned to 16 bytes, the ring to PATTERN */
+    static constexpr int BYTES = STAGES * STAGE + PATTERN;
 };
 
 struct wgmma_job {
     tensor_map x, w;
     product p;
     chain_cut cut;
-    int down, across; /* tiles */
-    int works;        /* for blocks to take: tiles, or slices of tiles */
+    int down, across; /* numbers of tiles */
+    int works;        /* number of work items for blocks: tiles, or slices of tiles */
 };
 
-/* What a block has to do at a time: PARTS: a slice of a tile, all tiles of a slice after each other, so that blocks that run at a time read the same of x. */
+/* One work item of a block. PARTS: a slice of a tile, with all tiles of a slice in sequence, so
+ * that concurrent blocks read the same part of x. */
 struct wgmma_place {
     int row, column; /* of a tile's first sum */
     int begin, end;  /* steps of K */
@@ -52,7 +59,7 @@ template <int COLUMNS> struct wgmma_ring {
     unsigned char *stages;
     uint64_t *full, *empty;
     int at;
-    uint32_t turn; /* how often the ring has come round, modulo 2 */
+    uint32_t turn; /* number of passes through the ring, modulo 2 */
 
     __device__ inline unsigned char *stage() const { return stages + at * S::STAGE; }
     __device__ inline void next()
@@ -63,7 +70,7 @@ template <int COLUMNS> struct wgmma_ring {
     }
 };
 
-/* One thread: all tiles of the block, slice by slice. */
+/* One thread loads all tiles of the block, slice by slice. */
 template <int COLUMNS, bool PARTS> __device__ inline void wgmma_produce(const wgmma_job &job, wgmma_ring<COLUMNS> ring)
 {
     using S = wgmma_shape<COLUMNS>;
@@ -82,7 +89,8 @@ template <int COLUMNS, bool PARTS> __device__ inline void wgmma_produce(const wg
     }
 }
 
-template <int COLUMNS> struct wgmma_sums { /* of a thread: two rows of its warp's 16, by 8 columns */
+/* of a thread: two rows of its warp's 16, by 8 columns */
+template <int COLUMNS> struct wgmma_sums {
     float v[COLUMNS / 2];
 
     __device__ inline void zero()
@@ -97,14 +105,15 @@ template <int COLUMNS> struct wgmma_sums { /* of a thread: two rows of its warp'
     }
 };
 
-/* What the stages of a slice are worked on with. A stage is free when its products are done: while the newest is under way, the one before it. */
+/* State with which the stages of a slice are processed. A stage is free when its products are done:
+ * while the newest is in progress, the one before it is freed. */
 template <int COLUMNS> struct wgmma_worker {
     using S = wgmma_shape<COLUMNS>;
     wgmma_ring<COLUMNS> ring;
-    uint64_t *busy; /* the barrier of a stage that is under way, NULL: none */
+    uint64_t *busy; /* barrier of the stage in progress; NULL: none */
     int group;
 
-    /* K16: times 16 k of the stage */
+    /* K16: number of groups of 16 k in the stage */
     template <int K16> __device__ inline void stage(wgmma_sums<COLUMNS> &acc)
     {
         barrier_wait(&ring.full[ring.at], ring.turn);
@@ -134,12 +143,12 @@ template <int COLUMNS> struct wgmma_worker {
     }
 };
 
-/* A thread's place in a tile, and how far y goes. */
+/* A thread's place in a tile, and the limits of y. */
 struct wgmma_edge {
     int row, column, rows, columns;
 };
 
-/* What stands at `from` is added. INSIDE: all columns of the tile are there. */
+/* Add the values at `from`. INSIDE: all columns of the tile exist. */
 template <int COLUMNS, bool INSIDE>
 __device__ inline void wgmma_add(wgmma_sums<COLUMNS> &sums, const wgmma_edge &at, const float *from, int64_t ld)
 {
@@ -156,8 +165,8 @@ __device__ inline void wgmma_add(wgmma_sums<COLUMNS> &sums, const wgmma_edge &at
     }
 }
 
-/* Bias, then residual, then results, each for all sums: a load that follows the store of the sum before it would wait until that one's load is back. n is
- * even. */
+/* Add bias, then residual, then store results, each for all sums: a load after the store of the
+ * previous sum would wait for that sum's load. n is even. */
 template <int COLUMNS, bool INSIDE>
 __device__ inline void wgmma_finish(const product &p, const wgmma_edge &at, wgmma_sums<COLUMNS> &sums)
 {
@@ -185,7 +194,7 @@ template <int COLUMNS> __device__ inline void wgmma_finish(const product &p, wgm
         wgmma_finish<COLUMNS, false>(p, at, sums);
 }
 
-/* A warpgroup: 64 rows of every tile of the block. SLICED: it adds the slices of a tile. */
+/* One warpgroup: 64 rows of every tile of the block. SLICED: it adds the slices of a tile. */
 template <int COLUMNS, bool SLICED, bool PARTS> __device__ inline void wgmma_consume(const wgmma_job &job, wgmma_ring<COLUMNS> ring)
 {
     wgmma_worker<COLUMNS> worker = {ring, nullptr, (int)threadIdx.x / 128};
@@ -244,7 +253,8 @@ static bool at_multiple(const void *p, uintptr_t of)
 
 bool matmul_wgmma_fits(const product &p)
 {
-    const int64_t most = INT64_C(1) << 30; /* rows and k are 32 bits in a tensor map, and tiles are counted in 32 */
+    /* rows and k are 32 bits in a tensor map, and tiles are counted in 32 bits */
+    const int64_t most = INT64_C(1) << 30;
     return cuda_capability() == 90 && p.k >= TILE_K && p.k % 8 == 0 && p.n % 2 == 0 && p.ldy % 2 == 0 && p.t < most && p.n < most &&
            p.k < most && (p.t / ROWS + 1) * (p.n / 192 + 1) < most && at_multiple(p.x, 16) && at_multiple(p.w, 16) &&
            at_multiple(p.y, 8) && at_multiple(p.bias, 8) && at_multiple(p.residual, 8);
@@ -273,7 +283,7 @@ bool matmul_wgmma(const struct kctx *c, const product &p, const chain_cut &cut, 
 }
 
 #ifndef TARE_CUDA_SHIM
-/* The driver's function is asked for at run time, so that nothing is linked with the driver. */
+/* The driver's function is looked up at run time, so that the driver is not linked. */
 bool tile_map(tensor_map *map, const void *base, int64_t rows, int64_t k, int box_rows)
 {
     typedef CUresult encode(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *, const cuuint64_t *,
@@ -284,7 +294,7 @@ bool tile_map(tensor_map *map, const void *base, int64_t rows, int64_t k, int bo
     if (!known &&
         (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &known, 12000, cudaEnableDefault, &found) != cudaSuccess ||
          found != cudaDriverEntryPointSuccess)) {
-        cudaGetLastError(); /* nothing is broken */
+        cudaGetLastError(); /* clears the error */
         known = nullptr;
         return false;
     }

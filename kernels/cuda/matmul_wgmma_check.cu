@@ -1,10 +1,13 @@
-/* Whether wgmma has the bits of mma on this GPU: both kernels compute the same products, once a process, and the results are compared bit by bit. Nobody promises
- * it, so nothing is taken for granted: where one bit differs, or something cannot be asked, the products of many rows go on by mma.
+/* Checks that wgmma gives the same bits as mma on this GPU. Both kernels compute the same products,
+ * once per process, and the results are compared bit by bit. No document promises equality: if one
+ * bit differs, or something cannot be queried, products of many rows use mma.
  *
- * Rows of x and of W are of the kinds below, every kind against every other, so that a sum of other order, width or rounding, one that drops small terms or
- * denormal ones, or rounds where the other cuts, comes out with other bits somewhere. Infinities and NaN are not among them.
+ * Rows of x and of W are of the kinds below, every kind against every other, so that a sum with
+ * another order, width or rounding, or one that drops small or denormal terms or truncates
+ * differently, gives different bits somewhere. Infinities and NaN are not among them.
  *
- * A product that nobody computed is no agreement: an error of any launch fails the check, and results that were not written differ. */
+ * A product that was not computed is not a match: an error of any launch fails the check, and
+ * results that were not written differ. */
 #include "matmul.h"
 
 #include <stdio.h>
@@ -12,16 +15,18 @@
 #include <string.h>
 
 enum { KINDS = 11 };
-/* How a case is computed: the first time by mma, then by wgmma. blocks: 0: as many as there are multiprocessors; 1: one, which goes on from tile to tile as
- * blocks of large products do. apart: slices are blocks' work of their own, as where tiles are few, and added afterwards; where there is more than one. */
+/* The ways to compute a case: the first with mma, the others with wgmma. blocks: 0: as many as
+ * there are multiprocessors; 1: one, which continues from tile to tile as blocks of large products
+ * do. apart: slices are separate work items, as with few tiles, and are added afterwards, if there
+ * is more than one. */
 static const struct wgmma_run {
     int blocks;
     bool apart;
 } RUN[] = {{0, false}, {0, false}, {1, false}, {0, true}, {1, true}};
 enum { RUNS = sizeof RUN / sizeof *RUN };
 
-/* Products of the check; slice 0: K is one chain; ends: with bias and residual, in which small sums would be lost. On the host, where a product takes seconds,
- * they are shorter. */
+/* Products of the check. slice 0: K is one chain. ends: with bias and residual, which would hide
+ * small sums. On the host, where a product takes seconds, they are shorter. */
 static const struct wgmma_case {
     int64_t t, n, k;
     int slice; /* steps */
@@ -31,9 +36,10 @@ static const struct wgmma_case {
     {34, 200, 200, 3, false},
     {34, 260, 160, 0, false},
 #else
-    {200, 328, 1048, 8, false}, /* tiles that are not full, five slices, the last of one step that is not full */
-    {200, 328, 4128, 0, false}, /* full steps: after zeros that fill one up a sum of -0 could not be told from +0 */
-    {64, 194, 520, 7, true},    /* slices that end, and begin, within a stage */
+    {200, 328, 1048, 8, false}, /* incomplete tiles; five slices, the last of one incomplete step */
+    /* full steps: after padding zeros, a sum of -0 could not be distinguished from +0 */
+    {200, 328, 4128, 0, false},
+    {64, 194, 520, 7, true}, /* slices that end, and begin, within a stage */
 #endif
 };
 enum { N_CASES = sizeof CASES / sizeof *CASES };
@@ -45,36 +51,41 @@ static uint32_t random_bits(uint32_t *state)
 }
 
 /* bf16 of either sign, 1 <= |x| < 2, times 2^e. */
-static uint16_t scaled(uint32_t *state, int e)
+static uint16_t scaled_bf16(uint32_t *state, int e)
 {
     const uint32_t r = random_bits(state);
     return (uint16_t)((r & 1) << 15 | (uint32_t)(127 + e) << 7 | (r >> 1 & 127));
 }
 
-static uint16_t number(uint32_t *state, int64_t row, int64_t k)
+static uint16_t test_number(uint32_t *state, int64_t row, int64_t k)
 {
     const int e = (int)(random_bits(state) % 64);
     switch (row % KINDS) {
     case 0:
-        return scaled(state, e % 4 - 3); /* as weights are */
+        return scaled_bf16(state, e % 4 - 3); /* like weights */
     case 1:
-        return scaled(state, e - 32); /* exponents that lie far apart */
+        return scaled_bf16(state, e - 32); /* exponents that are far apart */
     case 2:
-        return k % 4 == 0 ? 0x4b83 : k % 4 == 2 ? 0xcb83 : scaled(state, -2); /* large ones that cancel, small ones between */
+        /* large ones that cancel, small ones between */
+        return k % 4 == 0 ? 0x4b83 : k % 4 == 2 ? 0xcb83 : scaled_bf16(state, -2);
     case 3:
-        return scaled(state, -60 - e % 12); /* products around the smallest fp32 */
+        return scaled_bf16(state, -60 - e % 12); /* products around the smallest fp32 */
     case 4:
-        return scaled(state, -127) & 0x807f; /* denormal */
+        return scaled_bf16(state, -127) & 0x807f; /* denormal */
     case 5:
-        return scaled(state, 40 + e % 12); /* large */
+        return scaled_bf16(state, 40 + e % 12); /* large */
     case 6:
-        return (uint16_t)(scaled(state, 0) & 0x7fff); /* sums that grow, with a carry each few */
+        /* sums that grow, with a carry every few terms */
+        return (uint16_t)(scaled_bf16(state, 0) & 0x7fff);
     case 7:
-        return scaled(state, -(int)(k % 29)); /* a bit less with every k: where terms are cut off */
+        /* slightly less with every k: shows where terms are truncated */
+        return scaled_bf16(state, -(int)(k % 29));
     case 8:
-        return k % 4 ? scaled(state, -20 - e % 4) : (uint16_t)(e % 2 << 15); /* zeros of both signs, against these: */
+        /* zeros of both signs, against these: */
+        return k % 4 ? scaled_bf16(state, -20 - e % 4) : (uint16_t)(e % 2 << 15);
     case 9:
-        return k % 4 ? scaled(state, -70 - e % 30) : scaled(state, 50); /* large numbers beside tiny ones, which have to be kept */
+        /* large numbers next to tiny ones, which must be kept */
+        return k % 4 ? scaled_bf16(state, -70 - e % 30) : scaled_bf16(state, 50);
     default:
         return 0x8000; /* -0: the sign of a sum of zeros */
     }
@@ -82,16 +93,16 @@ static uint16_t number(uint32_t *state, int64_t row, int64_t k)
 
 struct wgmma_tensors {
     void *x, *w;
-    float *y[RUNS], *add, *parts; /* add: residual; its first row is the bias; parts: of slices */
+    float *y[RUNS], *add, *parts; /* add: residual, whose first row is the bias; parts: of slices */
 };
 
-static float addend(int64_t i)
+static float test_addend(int64_t i)
 {
     return (float)(i % 251) * 0x1p-9f;
 }
 
-/* bytes of the host on the device, filled by f(i) of n elements. */
-template <typename T, typename F> static void *filled(const struct kctx *c, int64_t n, F f)
+/* Host bytes on the device, filled with n elements f(i). */
+template <typename T, typename F> static void *upload_filled(const struct kctx *c, int64_t n, F f)
 {
     T *host = static_cast<T *>(malloc((size_t)n * sizeof(T)));
     void *there = cuda_take(c, n * (int64_t)sizeof(T), "the check of wgmma");
@@ -107,7 +118,7 @@ template <typename T, typename F> static void *filled(const struct kctx *c, int6
 
 static void *random_rows(const struct kctx *c, int64_t rows, int64_t k, uint32_t seed)
 {
-    return filled<uint16_t>(c, rows * k, [&](int64_t i) { return number(&seed, i / k, i % k); });
+    return upload_filled<uint16_t>(c, rows * k, [&](int64_t i) { return test_number(&seed, i / k, i % k); });
 }
 
 static chain_cut cut_of(const wgmma_case &of)
@@ -115,7 +126,7 @@ static chain_cut cut_of(const wgmma_case &of)
     return chain_cut{(int)((of.k + CHAIN_STEP - 1) / CHAIN_STEP), of.slice ? of.slice : (int)(of.k / CHAIN_STEP + 1)};
 }
 
-/* False: no tensor map. */
+/* Returns false if no tensor map could be made. */
 static bool run_wgmma(const struct kctx *c, const product &p, const chain_cut &cut, const wgmma_run &run, float *parts)
 {
     const int slices = chain_slices(cut);
@@ -126,7 +137,7 @@ static bool run_wgmma(const struct kctx *c, const product &p, const chain_cut &c
 }
 
 /* The results of all runs on the host, [RUNS][t n]; NULL: a fault, or no tensor map. */
-static uint32_t *results(const struct kctx *c, const wgmma_case &of, const wgmma_tensors &at)
+static uint32_t *run_results(const struct kctx *c, const wgmma_case &of, const wgmma_tensors &at)
 {
     const size_t bytes = (size_t)(of.t * of.n) * sizeof(float);
     const float *add = of.ends ? at.add : nullptr;
@@ -147,37 +158,39 @@ static uint32_t *results(const struct kctx *c, const wgmma_case &of, const wgmma
 }
 
 struct wgmma_found {
-    bool asked, taken, wanted, broken; /* wanted: and not taken, which somebody should know; broken: the device's context is */
+    /* wanted: but not used, which calls for a warning; broken: the device's context is unusable */
+    bool asked, taken, wanted, broken;
     int64_t sums;
     char text[300];
 };
 
-/* Of a case, what it is computed from; each run's results begin as words of their own, so that what nobody writes differs. */
-static wgmma_tensors tensors(const struct kctx *c, const wgmma_case &of)
+/* Operands of a case. Each run's results begin as distinct words, so that unwritten ones differ. */
+static wgmma_tensors make_tensors(const struct kctx *c, const wgmma_case &of)
 {
     const int64_t sums = of.t * of.n;
     wgmma_tensors at = {random_rows(c, of.t, of.k, 1), random_rows(c, of.n, of.k, 2), {}, nullptr, nullptr};
     for (int run = 0; run < RUNS; run++)
-        at.y[run] = static_cast<float *>(filled<uint32_t>(c, sums, [&](int64_t) { return 0x7fc00001u + (uint32_t)run; }));
-    at.add = static_cast<float *>(filled<float>(c, sums, addend));
-    at.parts = static_cast<float *>(filled<uint32_t>(c, chain_slices(cut_of(of)) * sums, [](int64_t) { return 0x7fc00000u; }));
+        at.y[run] = static_cast<float *>(upload_filled<uint32_t>(c, sums, [&](int64_t) { return 0x7fc00001u + (uint32_t)run; }));
+    at.add = static_cast<float *>(upload_filled<float>(c, sums, test_addend));
+    at.parts =
+        static_cast<float *>(upload_filled<uint32_t>(c, chain_slices(cut_of(of)) * sums, [](int64_t) { return 0x7fc00000u; }));
     return at;
 }
 
-/* True: no bit differs. */
-static bool compare(const struct kctx *c, const wgmma_case &of, wgmma_found *found)
+/* Returns true if no bit differs. */
+static bool compare_case(const struct kctx *c, const wgmma_case &of, wgmma_found *found)
 {
     const int64_t sums = of.t * of.n, compared = (RUNS - 1) * sums;
-    const wgmma_tensors at = tensors(c, of);
-    uint32_t *all = kernel_faulted(c) ? nullptr : results(c, of, at);
+    const wgmma_tensors at = make_tensors(c, of);
+    uint32_t *all = kernel_faulted(c) ? nullptr : run_results(c, of, at);
     int64_t differ = 0, first = -1;
     for (int64_t i = 0; all && i < compared; i++) {
         if (all[i % sums] == all[sums + i]) continue;
         if (!differ++) first = i;
     }
     if (!all)
-        snprintf(found->text, sizeof found->text, "the check failed (TARE_CUDA_WGMMA=0 leaves wgmma out): %.200s",
-                 kernel_faulted(c) ? c->fault->message : "the driver makes no tensor maps");
+        snprintf(found->text, sizeof found->text, "the check failed (TARE_CUDA_WGMMA=0 disables wgmma): %.200s",
+                 kernel_faulted(c) ? c->fault->message : "the driver cannot create tensor maps");
     else if (differ)
         snprintf(found->text, sizeof found->text,
                  "%lld of %lld sums of %lld products differ on this GPU, the first, row %lld and column %lld: %08x by mma, %08x by "
@@ -195,16 +208,17 @@ static bool compare(const struct kctx *c, const wgmma_case &of, wgmma_found *fou
     return same;
 }
 
-/* What a check that failed leaves behind. The error of a call that was refused would be taken for the next launch's, so it is asked for here. Where the
- * context is broken every call fails from here on, and the run ends with what the check says and not with whatever comes next. */
-static void leave(const struct kctx *c, wgmma_found *found)
+/* Clean up after a failed check. The error of a rejected call would be attributed to the next
+ * launch, so it is read here. If the context is unusable, every call fails from here on, and the
+ * run ends with the check's message instead of a later one. */
+static void clear_failure(const struct kctx *c, wgmma_found *found)
 {
     cudaGetLastError();
     found->broken = cudaStreamSynchronize(cuda_stream(c)) != cudaSuccess;
     if (found->broken) kernel_fail(c, TARE_E_DEVICE, "products of many rows by wgmma: %s", found->text);
 }
 
-static void check(const struct kctx *c, wgmma_found *found)
+static void check_cases(const struct kctx *c, wgmma_found *found)
 {
     struct kernel_fault fault = {};
     struct kctx own = *c;
@@ -212,7 +226,7 @@ static void check(const struct kctx *c, wgmma_found *found)
     own.fault = &fault;
     fault.layer = -1;
     if (cuda_capability() != 90) {
-        snprintf(found->text, sizeof found->text, "this GPU's compute capability is %d.%d, and wgmma is 9.0's",
+        snprintf(found->text, sizeof found->text, "this GPU's compute capability is %d.%d, but wgmma requires 9.0",
                  cuda_capability() / 10, cuda_capability() % 10);
         return;
     }
@@ -222,12 +236,12 @@ static void check(const struct kctx *c, wgmma_found *found)
     }
     found->wanted = true;
     for (int i = 0; i < N_CASES; i++)
-        if (!compare(&own, CASES[i], found)) {
-            leave(c, found);
+        if (!compare_case(&own, CASES[i], found)) {
+            clear_failure(c, found);
             return;
         }
     found->taken = true;
-    snprintf(found->text, sizeof found->text, "the check's %lld sums have the bits of mma", (long long)found->sums);
+    snprintf(found->text, sizeof found->text, "all %lld sums of the check are bit-identical to mma", (long long)found->sums);
 }
 
 static wgmma_found found;
@@ -236,11 +250,12 @@ bool matmul_wgmma_taken(const struct kctx *c)
 {
     cudaStreamCaptureStatus recording = cudaStreamCaptureStatusNone;
     if (found.asked || kernel_faulted(c)) return found.taken;
-    if (cudaStreamIsCapturing(cuda_stream(c), &recording) != cudaSuccess || recording != cudaStreamCaptureStatusNone)
-        return false; /* the check waits for the device; until it has been made the bits are mma's in any case */
-    if (!CUDA_TRY(c, cudaStreamSynchronize(cuda_stream(c)))) return false; /* what broke before is not the check's */
+    /* the check waits for the device; before it has run, mma is used in any case */
+    if (cudaStreamIsCapturing(cuda_stream(c), &recording) != cudaSuccess || recording != cudaStreamCaptureStatusNone) return false;
+    /* an earlier failure is not the check's */
+    if (!CUDA_TRY(c, cudaStreamSynchronize(cuda_stream(c)))) return false;
     found.asked = true;
-    check(c, &found);
+    check_cases(c, &found);
     return found.taken;
 }
 
@@ -251,12 +266,12 @@ int cuda_about(const struct kctx *c, char *text, int64_t size)
              found.broken ? "cannot be computed"
              : taken      ? "go by wgmma"
                           : "go by mma",
-             found.asked ? found.text : "the check could not be made yet");
+             found.asked ? found.text : "the check has not run yet");
     return taken || !found.wanted;
 }
 
 #ifdef TARE_CUDA_SHIM
-/* For tests: as in a process that has not asked yet. */
+/* For tests: forget the check, as in a new process. */
 extern "C" void cuda_about_again(void)
 {
     found = wgmma_found{};

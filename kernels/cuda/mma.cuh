@@ -1,20 +1,24 @@
-/* Tensor-core products and asynchronous copies of one warp: thin names for the PTX instructions, and the same on the host for the shim.
+/* Tensor-core products and asynchronous copies of one warp: thin wrappers for PTX instructions, and
+ * host versions for the shim.
  *
- * mma_bf16: D[16,8] += A[16,16] B[16,8], bf16 factors, fp32 sums (mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32, PTX ISA "Matrix
- * Fragments for mma.m16n8k16"). With g = lane / 4 and t = lane % 4 a lane holds
- *   a[0]: A[g][2t, 2t+1]      a[1]: A[g+8][2t, 2t+1]      a[2]: A[g][2t+8, 2t+9]      a[3]: A[g+8][2t+8, 2t+9]      (low half first)
+ * mma_bf16: D[16,8] += A[16,16] B[16,8], bf16 factors, fp32 sums
+ * (mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32, PTX ISA "Matrix Fragments for
+ * mma.m16n8k16"). With g = lane / 4 and t = lane % 4, a lane holds
+ *   a[0]: A[g][2t, 2t+1]      a[1]: A[g+8][2t, 2t+1]     (first element in the low half)
+ *   a[2]: A[g][2t+8, 2t+9]    a[3]: A[g+8][2t+8, 2t+9]
  *   b[0]: B[2t, 2t+1][g]      b[1]: B[2t+8, 2t+9][g]
  *   d[0], d[1]: D[g][2t, 2t+1]                            d[2], d[3]: D[g+8][2t, 2t+1]
  *
- * ldmatrix: four 8x8 matrices of 16-bit elements; lane l gives the address of row l % 8 of matrix l / 8 and receives in r[i] the elements
- * [g][2t, 2t+1] of matrix i, with trans [2t, 2t+1][g].
+ * ldmatrix: four 8x8 matrices of 16-bit elements. Lane l gives the address of row l % 8 of matrix l
+ * / 8 and receives in r[i] the elements [g][2t, 2t+1] of matrix i, or with trans [2t, 2t+1][g].
  *
- * A 16x16 tile of A or B from shared memory is one ldmatrix; the lane's row and column (elements) in the tile as stored are
+ * A 16x16 tile of A or B from shared memory is one ldmatrix. The lane's row and column (in
+ * elements) in the stored tile are
  *   A stored [m][k]: tile_row(lane), tile_col(lane)            -> a[0..3]
  *   A stored [k][m]: trans, tile_row_b(lane), tile_col_b(lane) -> a[0..3]
- *   B stored [n][k]: tile_row_b(lane), tile_col_b(lane)        -> r[0], r[1] = b of columns 0-7;  r[2], r[3] = b of columns 8-15
- *   B stored [k][n]: trans, tile_row(lane), tile_col(lane)     -> the same
- */
+ *   B stored [n][k]: tile_row_b(lane), tile_col_b(lane)        -> r[0], r[1] = b of columns 0-7,
+ *                                                                 r[2], r[3] = b of columns 8-15
+ *   B stored [k][n]: trans, tile_row(lane), tile_col(lane)     -> the same */
 #ifndef TARE_KERNELS_CUDA_MMA_CUH
 #define TARE_KERNELS_CUDA_MMA_CUH
 
@@ -39,7 +43,8 @@ __device__ inline int tile_col_b(int lane)
     return lane / 8 % 2 * 8;
 }
 
-/* More than 48 KB of dynamic shared memory are allowed kernel by kernel, once for the most that was asked. */
+/* More than 48 KB of dynamic shared memory must be allowed for each kernel, once, for the largest
+ * request. */
 #ifdef TARE_CUDA_SHIM
 #define CUDA_SHARED_LIMIT(C, KERNEL, BYTES) cuda_try((C), shim_limit(), "cudaFuncSetAttribute")
 #else
@@ -83,7 +88,8 @@ __device__ inline void ldmatrix_trans(uint32_t r[4], const void *row)
                  : "memory");
 }
 
-/* 16 bytes to shared memory; zeros when not valid (nothing is read then). Arrives at cp_async_wait of its group. */
+/* Copy 16 bytes to shared memory; zeros if not valid (then nothing is read). Complete at the
+ * cp_async_wait of its group. */
 __device__ inline void cp_async16(void *to, const void *from, bool valid)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(valid ? 16 : 0)
@@ -95,13 +101,13 @@ __device__ inline void cp_async_commit()
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-/* Until all but the newest N groups of this thread have arrived. */
+/* Wait until all but the newest N groups of this thread are complete. */
 template <int N> __device__ inline void cp_async_wait()
 {
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 
-/* Two floats to bf16 (nearest even), the first in the low half. */
+/* Convert two floats to bf16 (nearest even), the first in the low half. */
 __device__ inline uint32_t bf16_pair(float low, float high)
 {
     uint32_t r;
@@ -109,7 +115,7 @@ __device__ inline uint32_t bf16_pair(float low, float high)
     return r;
 }
 
-/* 2^x, 0 for -inf. */
+/* 2^x; 0 for -inf. */
 __device__ inline float exp2_fast(float x)
 {
     float y;

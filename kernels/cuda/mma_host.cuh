@@ -1,11 +1,14 @@
-/* The instructions of mma.cuh on the host, lane by lane as the PTX ISA describes them (shim/mma.cc). A copy of cp.async may be made at any time between
- * its issue and the wait for its group: mma_host_eager decides which of the two, so that tests see a missing wait and a place that is still read. */
+/* The instructions of mma.cuh on the host, lane by lane as the PTX ISA describes them
+ * (shim/mma.cc). A cp.async copy may happen at any time between its issue and the wait for its
+ * group. mma_host_eager selects either end, so that tests find a missing wait, or memory that is
+ * still being read. */
 #ifndef TARE_KERNELS_CUDA_MMA_HOST_CUH
 #define TARE_KERNELS_CUDA_MMA_HOST_CUH
 
-extern "C" int mma_host_eager; /* 1: copies are made at once; 0: as late as allowed */
-/* 1: sums as a published model of Hopper's units has them (arXiv 2511.10909): 16 products and the sum in one addition, each cut 25 bits below the largest
- * exponent; 0: one product after the other, which every order of k but the right one changes. */
+extern "C" int mma_host_eager; /* 1: copies happen at once; 0: as late as allowed */
+/* 1: sums as in a published model of Hopper's units (arXiv 2511.10909): 16 products and the sum in
+ * one addition, each truncated 25 bits below the largest exponent; 0: one product after another,
+ * which detects every wrong order of k. */
 extern "C" int mma_host_cuts;
 enum { MMA_HOST_BITS = 25 };
 

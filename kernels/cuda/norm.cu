@@ -1,14 +1,16 @@
-/* RMSNorm and its gradient (definitions: ref/norm.c). Row (t, h) of width C at t*ld + h*C.
+/* RMSNorm and its gradient (definitions: ref/norm.c). Row (t, h) of width C is at t*ld + h*C.
  *
  *   rms = 1/sqrt(sum_c x_c^2 / C + eps)          y_c = (x_c rms) w_c
- *   dx_c (+)= rms (w_c dy_c) - x_c rms^3/C sum_i (w_i dy_i x_i)          dw_c += sum_rows (dy_c x_c) rms
+ *   dx_c (+)= rms (w_c dy_c) - x_c rms^3/C sum_i (w_i dy_i x_i)
+ *   dw_c += sum_rows (dy_c x_c) rms
  *
- * Narrow rows (the q and k norms) take a warp each, wide ones a block. The gradient of w is summed in parts of whole rows, then over the parts. */
+ * Narrow rows (the q and k norms) take a warp each, wide ones a block. The gradient of w is summed
+ * in parts of whole rows, then over the parts. */
 #include "norm.cuh"
 
 enum { WARPS = 8, SUM_COLUMNS = 32, SUM_LANES = 8, SUM_ROWS = 64, SUM_PARTS = 256 };
 
-struct norm_rows { /* where a row lies, in x, y and their gradients alike */
+struct norm_rows { /* position of a row, the same in x, y and their gradients */
     int64_t rows, heads, width, ld;
 };
 
@@ -17,8 +19,10 @@ static __device__ int64_t norm_at(const norm_rows r, int64_t row)
     return row / r.heads * r.ld + row % r.heads * r.width;
 }
 
-/* THREADS threads a row; blockDim.y rows a block. Y: what o.y is of. w, here and x below: the operation's, apart, since they are only read. x may be y (and dx
- * dy), and a `__restrict__` in the body would have nvcc 13 take all that is read for constant. */
+/* THREADS threads per row, blockDim.y rows per block. Y is the element type of o.y. w, here and x
+ * below, are the operation's; they are separate arguments because they are only read. x may be y
+ * (and dx dy), and a `__restrict__` in the body would let nvcc 13 treat everything read as
+ * constant. */
 template <int THREADS, typename Y>
 static __global__ void rmsnorm_kernel(const struct op_rmsnorm o, const float *__restrict__ w, norm_rows r)
 {
@@ -53,7 +57,8 @@ static __global__ void rmsnorm_dx_kernel(const struct op_rmsnorm_grad o, const f
     }
 }
 
-/* parts[p, c] = sum over the rows of part p of (dy_c x_c) rms: SUM_LANES lanes of rows, lane l taking rows l, l + SUM_LANES, ..., added in order. */
+/* parts[p, c] = sum over the rows of part p of (dy_c x_c) rms: SUM_LANES lanes of rows, lane l
+ * taking rows l, l + SUM_LANES, ..., added in order. */
 static __global__ void rmsnorm_dw_kernel(float *__restrict__ parts, const float *__restrict__ dy, const float *__restrict__ x,
                                          const float *__restrict__ rms, norm_rows r, int64_t rows_a_part)
 {
@@ -99,7 +104,7 @@ void cuda_rmsnorm(const struct kctx *c, const struct op_rmsnorm *o)
         rmsnorm_to<float>(c, o, r);
 }
 
-/* dw; 0: no memory. */
+/* Compute dw; returns 0 if out of memory. */
 static int weight_grad(const struct kctx *c, const struct op_rmsnorm_grad *o, norm_rows r)
 {
     int64_t parts = (r.rows + SUM_ROWS - 1) / SUM_ROWS;
@@ -119,7 +124,7 @@ void cuda_rmsnorm_grad(const struct kctx *c, const struct op_rmsnorm_grad *o)
     CUDA_OP(c, "rmsnorm_grad", "t heads width", o->t, o->heads, o->width);
     const norm_rows r = {o->t * o->heads, o->heads, o->width, o->ld};
     if (r.rows <= 0 || o->width <= 0) return;
-    if (o->dw && !weight_grad(c, o, r)) return; /* before dx, which may be dy */
+    if (o->dw && !weight_grad(c, o, r)) return; /* runs before dx is written, which may be dy */
     if (o->width <= NORM_WARP_WIDTH)
         CUDA_LAUNCH(c, rmsnorm_dx_kernel<32>, cuda_blocks(r.rows, WARPS), dim3(32, WARPS), 0, *o, o->x, o->w, r);
     else

@@ -1,15 +1,17 @@
-/* AdamW (Loshchilov and Hutter 2019) on a flat buffer or a piece of one, and the sum of squares for the gradient norm (definitions:
- * ref/optimizer.c).
+/* AdamW (Loshchilov and Hutter 2019) on a flat buffer or a slice of one, and the sum of squares for
+ * the gradient norm (definitions: ref/optimizer.c). Bit-identical to the reference.
  *
- *   g' = g scale;  p -= lr decay p;  m = b1 m + (1-b1) g';  v = b2 v + (1-b2) g'^2;  p -= lr (m/c1) / (sqrt(v/c2) + eps)
+ *   g' = g scale;  p -= lr decay p;  m = b1 m + (1-b1) g';  v = b2 v + (1-b2) g'^2
+ *   p -= lr (m/c1) / (sqrt(v/c2) + eps)
  *
- * Sum of squares: per block of 4096 elements in double, 8 lanes (lane i%8) added in the tree 4+4, 2+2, 1+1; the blocks' sums are added in order.
- * The bits are the reference's. */
+ * Sum of squares: per block of 4096 elements in double, 8 lanes (lane i%8) added in the tree 4+4,
+ * 2+2, 1+1; the blocks' sums are added in order. */
 #include "cuda.h"
 
 enum { SQUARES_BLOCK = 4096, SQUARES_LANES = 8, SQUARES_THREADS = 256, ADAMW_THREADS = 256 };
 
-/* Sum s is of the part-th 4096 elements of a block: `parts` to a block, the last one short. */
+/* Sum s is over the part-th 4096 elements of a block; a block has `parts` of them, the last one
+ * shorter. */
 static __global__ void squares_kernel(double *__restrict__ sums, const float *__restrict__ x, int64_t n, int64_t block,
                                       int64_t parts, int64_t n_sums)
 {
@@ -43,7 +45,7 @@ static __global__ void adamw_kernel(float *__restrict__ p, const float *__restri
     p[i] = w - a.lr * (m1 * a.r1) / (sqrtf(v1 * a.r2) + a.eps);
 }
 
-/* The parts of a block, in order. */
+/* Add the parts of a block in order. */
 static __global__ void squares_add_kernel(double *__restrict__ out, const double *__restrict__ sums, int64_t blocks, int64_t parts)
 {
     const int64_t b = (int64_t)blockIdx.x * SQUARES_THREADS + threadIdx.x;
@@ -53,20 +55,20 @@ static __global__ void squares_add_kernel(double *__restrict__ out, const double
     out[b] = sum;
 }
 
-static void squares(const struct kctx *c, const struct op_sum_squares *o)
+static void launch_squares(const struct kctx *c, const struct op_sum_squares *o)
 {
     const int64_t blocks = (o->n + o->block - 1) / o->block, parts = (o->block + SQUARES_BLOCK - 1) / SQUARES_BLOCK;
     double *sums = (double *)cuda_scratch(c, blocks * parts * (int64_t)sizeof *sums);
     if (!sums) return;
-    CUDA_LAUNCH(c, squares_kernel, cuda_blocks(blocks * parts * SQUARES_LANES, SQUARES_THREADS), SQUARES_THREADS, 0, sums, o->x, o->n,
-                o->block, parts, blocks * parts);
+    CUDA_LAUNCH(c, squares_kernel, cuda_blocks(blocks * parts * SQUARES_LANES, SQUARES_THREADS), SQUARES_THREADS, 0, sums, o->x,
+                o->n, o->block, parts, blocks * parts);
     CUDA_LAUNCH(c, squares_add_kernel, cuda_blocks(blocks, SQUARES_THREADS), SQUARES_THREADS, 0, o->out, sums, blocks, parts);
 }
 
 void cuda_sum_squares(const struct kctx *c, const struct op_sum_squares *o)
 {
     CUDA_OP(c, "sum_squares", "n block", o->n, o->block);
-    if (o->n > 0 && o->block > 0) squares(c, o);
+    if (o->n > 0 && o->block > 0) launch_squares(c, o);
 }
 
 void cuda_adamw(const struct kctx *c, const struct op_adamw *o)

@@ -1,5 +1,6 @@
-/* Reductions over the threads of a warp and of a block, in one fixed tree. Every thread gets the result, with the same bits: the exchange is
- * symmetric. THREADS: those that reduce together, 32 or all of a one-dimensional block of up to 1024. */
+/* Reductions over the threads of a warp and of a block, in one fixed tree. Every thread gets the
+ * bit-identical result, because the exchange is symmetric. THREADS: the threads that reduce
+ * together, 32 or all of a one-dimensional block of up to 1024. */
 #ifndef TARE_KERNELS_CUDA_REDUCE_CUH
 #define TARE_KERNELS_CUDA_REDUCE_CUH
 
@@ -11,7 +12,7 @@ struct add_op {
     template <class T> static __device__ T of(T a, T b) { return a + b; }
 };
 
-struct max_op { /* NaN loses */
+struct max_op { /* ignores NaN */
     template <class T> static __device__ T of(T a, T b) { return b > a ? b : a; }
 };
 
@@ -21,7 +22,8 @@ template <class OP, class T> static __device__ T warp_reduce(T x)
     return x;
 }
 
-/* part: shared, a value a warp. Begins and ends with a barrier, so that part can be used again at once. */
+/* part: shared memory, one value per warp. Begins and ends with a barrier, so that part can be
+ * reused at once. */
 template <class OP, int THREADS, class T> static __device__ T block_reduce(T x, T *part)
 {
     x = warp_reduce<OP>(x);

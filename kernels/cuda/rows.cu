@@ -1,9 +1,11 @@
-/* Rows in and out (definitions: ref/elementwise.c).
+/* Gathering, scattering and adding rows (definitions: ref/elementwise.c).
  *
- *   x[t,:] = table[ids[t],:]    y[i,:] = x[rows[i],:]    y += x    dtable[ids[t],:] += dx[t,:]    y[rows[i],:] += x[i,:]
+ *   x[t,:] = table[ids[t],:]         y[i,:] = x[rows[i],:]         y += x
+ *   dtable[ids[t],:] += dx[t,:]      y[rows[i],:] += x[i,:]
  *
- * The sums into rows run over t (or i) in order, without atomics: each row that occurs is linked to its next occurrence, and the block of a first
- * occurrence walks the chain with the sum in a register. So they have the reference's bits. */
+ * Sums into rows run over t (or i) in order, without atomics: each row that occurs is linked to its
+ * next occurrence, and the block of a first occurrence follows the chain with the sum in a
+ * register. So they are bit-identical to the reference. */
 #include "cuda.h"
 
 enum { ROW_THREADS = 256, CHAIN_END = -1 };
@@ -18,7 +20,8 @@ static __global__ void gather_kernel(float *__restrict__ y, const float *__restr
     }
 }
 
-/* next[i]: the next i with the same row, or CHAIN_END; first[i]: 1 when there is none before. n^2/2 comparisons at most, of words in the cache. */
+/* next[i]: the next i with the same row, or CHAIN_END; first[i]: 1 for the first occurrence. At
+ * most n^2/2 comparisons of cached words. */
 template <class I>
 static __global__ void chain_kernel(int32_t *__restrict__ next, int32_t *__restrict__ first, const I *__restrict__ rows, int64_t n)
 {
@@ -37,7 +40,7 @@ template <class I> struct scatter_rows { /* y[rows[i], :] += x[i, :] */
     float *y;                            /* [any, width] */
     const float *x;                      /* [n, width] */
     const I *rows;                       /* [n] */
-    const int32_t *next, *first;         /* [n], of chain_kernel */
+    const int32_t *next, *first;         /* [n], from chain_kernel */
     int64_t n, width;
 };
 
@@ -75,12 +78,14 @@ static __global__ void add_columns_kernel(struct op_add_columns o)
     }
 }
 
-template <class I> static void gather(const struct kctx *c, float *y, const float *x, const I *rows, int64_t n, int64_t width)
+template <class I>
+static void launch_gather(const struct kctx *c, float *y, const float *x, const I *rows, int64_t n, int64_t width)
 {
     if (n > 0 && width > 0) CUDA_LAUNCH(c, gather_kernel<I>, cuda_blocks(n, 1), ROW_THREADS, 0, y, x, rows, n, width);
 }
 
-template <class I> static void scatter(const struct kctx *c, float *y, const float *x, const I *rows, int64_t n, int64_t width)
+template <class I>
+static void launch_scatter(const struct kctx *c, float *y, const float *x, const I *rows, int64_t n, int64_t width)
 {
     if (n <= 0 || width <= 0) return;
     int32_t *next = (int32_t *)cuda_scratch(c, 2 * n * (int64_t)sizeof *next);
@@ -92,25 +97,25 @@ template <class I> static void scatter(const struct kctx *c, float *y, const flo
 void cuda_embed(const struct kctx *c, const struct op_embed *o)
 {
     CUDA_OP(c, "embed", "t width", o->t, o->width);
-    gather(c, o->x, o->table, o->ids, o->t, o->width);
+    launch_gather(c, o->x, o->table, o->ids, o->t, o->width);
 }
 
 void cuda_embed_grad(const struct kctx *c, const struct op_embed_grad *o)
 {
     CUDA_OP(c, "embed_grad", "t width", o->t, o->width);
-    scatter(c, o->dtable, o->dx, o->ids, o->t, o->width);
+    launch_scatter(c, o->dtable, o->dx, o->ids, o->t, o->width);
 }
 
 void cuda_gather_rows(const struct kctx *c, const struct op_gather_rows *o)
 {
     CUDA_OP(c, "gather_rows", "n width", o->n, o->width);
-    gather(c, o->y, o->x, o->rows, o->n, o->width);
+    launch_gather(c, o->y, o->x, o->rows, o->n, o->width);
 }
 
 void cuda_scatter_add_rows(const struct kctx *c, const struct op_scatter_add_rows *o)
 {
     CUDA_OP(c, "scatter_add_rows", "n width", o->n, o->width);
-    scatter(c, o->y, o->x, o->rows, o->n, o->width);
+    launch_scatter(c, o->y, o->x, o->rows, o->n, o->width);
 }
 
 void cuda_add(const struct kctx *c, const struct op_add *o)

@@ -1,13 +1,19 @@
-/* Drawing a token from a row of logits z[V]: the definition of ref/sample.c, with the same choice for the same logits.
+/* Samples a token from a row of logits z[V]: the definition of ref/sample.c, with the same choice
+ * for the same logits.
  *
- * e_v = exp(d_v) in [0, 1]; its mass is a multiple of 2^-44 held in 64 bits, so sums are exact in any order. What is kept is a leading part of the
- * ranking by e (equal ones by id): a cut of all e above `bits` and the first `ties` tokens with exactly that value.
- *   top-k: the first k.   top-p: the shortest leading part with mass >= top_p of theirs.   min-p: e >= min_p.
- * The draw: target = floor(u mass), u of Philox(key, position); the lowest id with (kept mass of ids up to it) > target.
+ * e_v = exp(d_v) is in [0, 1]; its mass is a multiple of 2^-44 held in 64 bits, so sums are exact
+ * in any order. Truncation keeps a leading part of the ranking by e (equal ones by id): a cut of
+ * all e above `bits` and the first `ties` tokens with exactly that value.
+ *   top-k: the first k tokens.
+ *   top-p: the shortest leading part with mass >= top_p times their total mass.
+ *   min-p: e >= min_p.
+ * The draw: target = floor(u mass), u from Philox(key, position); the token is the lowest id with
+ * (kept mass of ids up to it) > target.
  *
- * A block a row. The cut is found digit by digit (10 bits at a time) in a histogram of counts (top-k) or of masses (top-p): integer atomics, whose order
- * cannot change a sum, of 32 bits, which shared memory adds by itself; those of 64 bits would be loops that try until no other thread was faster. The draw
- * sums the kept mass of tiles of 1024 ids, picks the tile, and then the id in it. */
+ * One block per row. The cut is found digit by digit (10 bits at a time) in a histogram of counts
+ * (top-k) or of masses (top-p), with integer atomics, whose order cannot change a sum. They have 32
+ * bits, which shared memory supports natively; 64-bit atomics would be compare-and-swap loops. The
+ * draw sums the kept mass of tiles of 1024 ids, selects the tile, and then the id in it. */
 #include "softmax.cuh"
 
 enum { SAMPLE_THREADS = 512, TILE = 1024, DIGIT = 10, BINS = 1 << DIGIT, LEVELS = 3, TILES_MOST = 1024 };
@@ -17,18 +23,19 @@ struct sample_cut {
     int64_t ties;
 };
 
-struct
-    sample_found { /* the largest b whose part of the ranking, all with e >= b, reaches what is wanted; of that what lies above b */
+/* the largest b whose part of the ranking, all with e >= b, reaches the target; above: the amount
+ * in it above b */
+struct sample_found {
     uint32_t bits;
     uint64_t above;
 };
 
 struct sample_shared {
     union {
-        struct { /* sums of 64 bits in two words */
+        struct { /* 64-bit sums in two words */
             uint32_t low[BINS], high[BINS];
         } bin;
-        struct { /* of the tiles: mass of what is above the cut, and how many ties there are */
+        struct { /* per tile: mass above the cut, and number of ties */
             unsigned long long mass[TILES_MOST];
             int32_t ties[TILES_MOST];
         } tile;
@@ -37,7 +44,7 @@ struct sample_shared {
     unsigned long long sums[SAMPLE_THREADS / 32];
     int64_t index[SAMPLE_THREADS / 32];
     struct sample_found found;
-    uint64_t target, below; /* mass wanted, mass of the tiles before the one that holds it */
+    uint64_t target, below; /* target mass, and mass of the tiles before the one that contains it */
     int64_t tile, ties;     /* the tile; ties that may still be kept in it; -1: nothing has mass */
 };
 
@@ -52,14 +59,14 @@ static __device__ float sample_weight(const sample_logits &x, int64_t i)
     return exact_exp(softmax_shifted(x.z[i], x.scale, x.m));
 }
 
-/* 0 for NaN, which has no rank. */
+/* False for NaN, which has no rank. */
 static __device__ bool sample_ranked(float e)
 {
     return e >= 0;
 }
 
 static __device__ void philox(const uint32_t key[2], uint64_t counter,
-                              uint32_t out[2]) /* the first two words of base/rng.c's block */
+                              uint32_t out[2]) /* the first two words of a block of base/rng.c */
 {
     uint32_t c0 = (uint32_t)counter, c1 = (uint32_t)(counter >> 32), c2 = 0, c3 = 0, k0 = key[0], k1 = key[1];
     for (int round = 0; round < 10; round++) {
@@ -75,7 +82,8 @@ static __device__ void philox(const uint32_t key[2], uint64_t counter,
     out[0] = c0, out[1] = c1;
 }
 
-static __device__ uint64_t sample_target(const struct sample_row *row, uint64_t total) /* floor(u total), u of 53 bits */
+/* floor(u total), u of 53 bits */
+static __device__ uint64_t sample_target(const struct sample_row *row, uint64_t total)
 {
     uint32_t w[2];
     philox(row->key, row->position, w);
@@ -83,7 +91,8 @@ static __device__ uint64_t sample_target(const struct sample_row *row, uint64_t 
     return __umul64hi(u, total) << 11 | u * total >> 53;
 }
 
-/* The first index of the largest logit, as a plain walk finds it: a NaN in front wins, elsewhere it is passed over. */
+/* First index of the largest logit, as a sequential loop finds it: a NaN at the front wins,
+ * elsewhere NaN is skipped. */
 static __device__ int64_t sample_greedy(struct sample_shared *s, const sample_logits &x)
 {
     const float *z = x.z;
@@ -116,7 +125,7 @@ static __device__ unsigned long long lanes_up(unsigned long long x)
     return x;
 }
 
-/* What the low word overflows goes to the high one, so that the sum of both is exact in any order. */
+/* Overflow of the low word goes to the high word, so that the sum of both is exact in any order. */
 static __device__ void bin_add(struct sample_shared *s, uint32_t bin, uint64_t x)
 {
     const uint32_t low = (uint32_t)x, before = atomicAdd(&s->u.bin.low[bin], low);
@@ -129,8 +138,9 @@ static __device__ uint64_t bin_sum(const struct sample_shared *s, int bin)
     return (uint64_t)s->u.bin.high[bin] << 32 | s->u.bin.low[bin];
 }
 
-/* A warp, of the 32 bins from `top` down: the first with which `above`, what lies above them, reaches `wanted`. last: the lowest one does in any case.
- * false: none; above is then what lies above the next 32. */
+/* Executed by a warp on the 32 bins from `top` down: find the first bin at which the sum, starting
+ * from `above`, reaches `wanted`. last: the lowest bin qualifies in any case. Returns false if no
+ * bin does; above then includes the 32 bins. */
 static __device__ bool sample_bin(const struct sample_shared *s, int top, bool last, uint64_t wanted, struct sample_found *found)
 {
     const unsigned long long own = bin_sum(s, top - (int)(threadIdx.x % 32)), sum = lanes_up(own);
@@ -142,7 +152,8 @@ static __device__ bool sample_bin(const struct sample_shared *s, int top, bool l
     return reached != 0;
 }
 
-/* The digit that the bins give, to s->found: warps add up an equal share of the bins each, then one of them looks into the share that reaches `wanted`. */
+/* Store the digit given by the bins to s->found: each warp sums an equal share of the bins, then
+ * one of them searches the share that reaches `wanted`. */
 static __device__ void sample_digit(struct sample_shared *s, uint32_t prefix, uint64_t above, uint64_t wanted)
 {
     enum { SHARES = SAMPLE_THREADS / 32, SHARE = BINS / SHARES };
@@ -161,8 +172,8 @@ static __device__ void sample_digit(struct sample_shared *s, uint32_t prefix, ui
     if (lane == 0) s->found = found;
 }
 
-/* Descends the digits of the bits of e; e <= 1 has 30. Zeros are never needed: 0 is what is found when nothing else does. wanted: of the mass, or of the
- * number of tokens. */
+/* Search the digits of e's bits from the top; e <= 1 has 30 bits. Zeros are never counted: 0
+ * is the result if nothing else qualifies. wanted: a mass, or a number of tokens. */
 template <bool MASS> static __device__ void sample_search(struct sample_shared *s, const sample_logits &x, uint64_t wanted)
 {
     uint32_t prefix = 0;
@@ -190,7 +201,7 @@ template <bool MASS> static __device__ void sample_search(struct sample_shared *
     }
 }
 
-/* Of those above the cut, and of the ties that it keeps. */
+/* Mass of the tokens above the cut and of the ties that it keeps. */
 static __device__ uint64_t sample_mass(struct sample_shared *s, const sample_logits &x, sample_cut cut)
 {
     unsigned long long sum = 0;
@@ -226,7 +237,8 @@ static __device__ sample_cut sample_truncate(struct sample_shared *s, const samp
     return cut;
 }
 
-/* mass and ties of each tile of ids: a warp a tile. Tiles beyond TILES_MOST share the last places evenly: tile_ids ids a tile. */
+/* Compute mass and ties of each tile of ids, one warp per tile. For more than TILES_MOST tiles,
+ * tiles grow: tile_ids ids per tile. */
 static __device__ void sample_tiles(struct sample_shared *s, const sample_logits &x, sample_cut cut, int64_t tile_ids)
 {
     for (int64_t tile = threadIdx.x / 32; tile * tile_ids < x.v; tile += SAMPLE_THREADS / 32) {
@@ -244,19 +256,20 @@ static __device__ void sample_tiles(struct sample_shared *s, const sample_logits
     }
 }
 
-static __device__ int64_t least(int64_t a, int64_t b)
+static __device__ int64_t smaller_of(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-/* One thread: the tile that holds the target, the mass before it, and the ties left for it. */
+/* One thread finds the tile that contains the target, the mass before it, and the ties remaining
+ * for it. */
 static __device__ void sample_pick_tile(struct sample_shared *s, const struct sample_row *row, sample_cut cut, int64_t n_tiles)
 {
     const uint64_t unit = mass_of(f32_from_bits(cut.bits));
     uint64_t total = 0;
     int64_t ties = cut.ties;
     for (int64_t i = 0; i < n_tiles; i++) {
-        const int64_t kept = least(ties, s->u.tile.ties[i]);
+        const int64_t kept = smaller_of(ties, s->u.tile.ties[i]);
         total += s->u.tile.mass[i] + (uint64_t)kept * unit;
         ties -= kept;
     }
@@ -266,7 +279,7 @@ static __device__ void sample_pick_tile(struct sample_shared *s, const struct sa
     uint64_t below = 0;
     ties = cut.ties;
     for (int64_t i = 0; i < n_tiles; i++) {
-        const int64_t kept = least(ties, s->u.tile.ties[i]);
+        const int64_t kept = smaller_of(ties, s->u.tile.ties[i]);
         const uint64_t mass = s->u.tile.mass[i] + (uint64_t)kept * unit;
         if (below + mass > s->target) {
             s->tile = i;
@@ -279,7 +292,8 @@ static __device__ void sample_pick_tile(struct sample_shared *s, const struct sa
     }
 }
 
-/* One warp: the lowest id of the tile with (kept mass of ids up to it) > target. 32 ids at a time, in order. */
+/* One warp finds the lowest id of the tile with (kept mass of ids up to it) > target, 32 ids at a
+ * time, in order. */
 static __device__ int64_t sample_pick_id(const struct sample_shared *s, const sample_logits &x, sample_cut cut, int64_t tile_ids)
 {
     const int lane = (int)(threadIdx.x % 32);
@@ -296,9 +310,9 @@ static __device__ int64_t sample_pick_id(const struct sample_shared *s, const sa
         const uint32_t over = __ballot_sync(ALL_LANES, below + sum > s->target);
         if (over) return base + __ffs((int)over) - 1;
         below += __shfl_sync(ALL_LANES, sum, 31);
-        ties -= least(ties, __popc(tied));
+        ties -= smaller_of(ties, __popc(tied));
     }
-    return 0; /* not reached: the tile holds the target */
+    return 0; /* not reached: the tile contains the target */
 }
 
 static __device__ int64_t sample_draw(struct sample_shared *s, const sample_logits &x, const struct sample_row *row)
@@ -320,7 +334,7 @@ static __device__ int64_t sample_draw(struct sample_shared *s, const sample_logi
     return s->index[0];
 }
 
-struct sample_out { /* of all rows */
+struct sample_out { /* for all rows */
     int32_t *token;
     float *logprob, *entropy; /* entropy or NULL */
 };

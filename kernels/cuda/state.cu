@@ -1,4 +1,5 @@
-/* The process's device: stream, working memory, what an operation failed with; and memory for the engine. */
+/* The process's device: stream, scratch memory, failures of operations, and memory for the
+ * engine. */
 #include "cuda.h"
 
 #include "region.h"
@@ -11,25 +12,27 @@
 
 enum { OP_SHAPES = 8, RING_BYTES = 32 << 20, SCRATCH_UNIT = 16 << 20, ALIGN = 256 };
 
-/* One process, one device. */
+/* One process has one device. */
 static struct cuda_state {
     bool open;
     int processors, capability;
-    bool early = true;  /* it has programmatic dependent launches, and TARE_CUDA_CHAIN is not 0 (open_device) */
-    bool chain, behind; /* a token is being issued; what was issued last is a kernel of its */
+    /* the device has programmatic dependent launches, and TARE_CUDA_CHAIN is not 0 (open_device) */
+    bool early = true;
+    /* chain: a token is being issued; behind: the last issued work is a kernel of that token */
+    bool chain, behind;
     cudaStream_t stream;
     /* the operation that is being issued */
     const char *op, *names;
     uint64_t number;
     int n_shapes;
     int64_t shapes[OP_SHAPES];
-    /* working memory, given back when the next operation begins */
+    /* scratch memory, released when the next operation begins */
     unsigned char *scratch;
     int64_t scratch_bytes, scratch_used;
     /* arguments on their way to the device: host bytes go through pinned memory */
     unsigned char *ring_host, *ring_device;
     int64_t ring_used;
-    /* memory: the region that was reserved, what was taken beside it */
+    /* memory: the reserved region, and allocations outside it */
     struct region region;
     unsigned char *region_base;
     std::map<void *, int64_t> *beyond;
@@ -51,7 +54,7 @@ int cuda_processors(void)
 }
 int cuda_capability(void)
 {
-    return 90; /* whose instructions it has */
+    return 90; /* the capability whose instructions the shim has */
 }
 #else
 int cuda_processors(void)
@@ -89,8 +92,8 @@ cudaStream_t cuda_stream(const struct kctx *c)
 
 /* ---- failures */
 
-/* "matmul (t 4096, n 1536, k 1536)" */
-static void describe(char *text, size_t size)
+/* Format "matmul (t 4096, n 1536, k 1536)". */
+static void describe_operation(char *text, size_t size)
 {
     size_t used = (size_t)snprintf(text, size, "%s (", state.op ? state.op : "CUDA");
     const char *name = state.names ? state.names : "";
@@ -105,11 +108,12 @@ static void describe(char *text, size_t size)
 void cuda_failed(const struct kctx *c, tare_status code, const char *what, const char *why)
 {
     char op[300];
-    describe(op, sizeof op);
+    describe_operation(op, sizeof op);
     kernel_fail(c, code, "%s: %s%s%s", op, what ? what : "", what ? ": " : "", why);
 }
 
-/* An error of the device arrives at some later call: what failed may be an earlier operation. */
+/* An error of the device is reported by some later call, so an earlier operation may have
+ * failed. */
 static bool arrives_late(cudaError_t status)
 {
     return status == cudaErrorIllegalAddress || status == cudaErrorLaunchFailure || status == cudaErrorMisalignedAddress ||
@@ -124,7 +128,7 @@ bool cuda_try(const struct kctx *c, cudaError_t status, const char *what)
     const size_t n = strcspn(what, "(");
     snprintf(call, sizeof call, "%.*s", (int)(n < sizeof call - 1 ? n : sizeof call - 1), what);
     snprintf(why, sizeof why, "%s (%s)%s", cudaGetErrorString(status), cudaGetErrorName(status),
-             arrives_late(status) ? "; it may come from an earlier operation, CUDA_LAUNCH_BLOCKING=1 names the one" : "");
+             arrives_late(status) ? "; an earlier operation may have caused it, CUDA_LAUNCH_BLOCKING=1 shows which" : "");
     cuda_failed(c, status == cudaErrorMemoryAllocation ? TARE_E_NOMEM : TARE_E_DEVICE, call, why);
     return false;
 }
@@ -146,14 +150,14 @@ bool cuda_begin(const struct kctx *c, const char *op, const char *names, int n, 
     return true;
 }
 
-/* ---- the device's memory: pieces of the region, and beside it what does not fit there */
+/* ---- the device's memory: blocks of the region, and outside it those that do not fit */
 
-static void *take_beside(const struct kctx *c, int64_t bytes)
+static void *take_outside(const struct kctx *c, int64_t bytes)
 {
     void *p = NULL;
     if (!state.beyond) state.beyond = new std::map<void *, int64_t>;
     if (cudaMalloc(&p, (size_t)bytes) != cudaSuccess) {
-        cudaGetLastError(); /* nothing is broken */
+        cudaGetLastError(); /* clears the error */
         return NULL;
     }
     (*state.beyond)[p] = bytes;
@@ -165,30 +169,30 @@ static void *take_beside(const struct kctx *c, int64_t bytes)
     return p;
 }
 
-static void *take(const struct kctx *c, int64_t bytes)
+static void *take_memory(const struct kctx *c, int64_t bytes)
 {
     const int64_t at = state.region.size ? region_take(&state.region, bytes) : -1;
-    return at < 0 ? take_beside(c, bytes > 0 ? bytes : 1) : state.region_base + at;
+    return at < 0 ? take_outside(c, bytes > 0 ? bytes : 1) : state.region_base + at;
 }
 
 void *cuda_take(const struct kctx *c, int64_t bytes, const char *what)
 {
     if (kernel_faulted(c)) return NULL;
-    void *p = take(c, bytes);
+    void *p = take_memory(c, bytes);
     if (p) return p;
     struct kernel_memory m;
     char why[200];
     cuda_memory_use(c, &m);
-    int n = snprintf(why, sizeof why, "%.1f MiB asked, the device has %.1f MiB left", (double)bytes / (1 << 20),
+    int n = snprintf(why, sizeof why, "%.1f MiB requested, the device has %.1f MiB free", (double)bytes / (1 << 20),
                      (double)m.device / (1 << 20));
     if (m.region)
-        snprintf(why + n, sizeof why - (size_t)n, ", the region that was planned %.1f MiB (%.1f MiB in one piece)",
+        snprintf(why + n, sizeof why - (size_t)n, ", the planned region %.1f MiB (largest block %.1f MiB)",
                  (double)(m.region - m.held) / (1 << 20), (double)m.largest / (1 << 20));
     cuda_failed(c, TARE_E_NOMEM, what, why);
     return NULL;
 }
 
-/* A piece of the region may be handed out again at once: what still uses it was issued before what will. */
+/* A block of the region may be reused at once: work that still uses it was issued earlier. */
 void cuda_give(void *p)
 {
     unsigned char *at = (unsigned char *)p;
@@ -199,13 +203,13 @@ void cuda_give(void *p)
         return;
     }
     if (state.beyond) {
-        const auto piece = state.beyond->find(p);
-        if (piece != state.beyond->end()) {
-            state.beyond_bytes -= piece->second;
-            state.beyond->erase(piece);
+        const auto block = state.beyond->find(p);
+        if (block != state.beyond->end()) {
+            state.beyond_bytes -= block->second;
+            state.beyond->erase(block);
         }
     }
-    cudaFree(p); /* waits for what uses it */
+    cudaFree(p); /* waits for work that uses it */
 }
 
 int cuda_reserve(const struct kctx *c, int64_t bytes)
@@ -250,7 +254,7 @@ void *cuda_own_stream(const struct kctx *c)
     return (void *)cuda_stream(c);
 }
 
-/* ---- working memory of operations */
+/* ---- scratch memory of operations */
 
 bool cuda_scratch_reserve(const struct kctx *c, int64_t bytes)
 {
@@ -258,14 +262,15 @@ bool cuda_scratch_reserve(const struct kctx *c, int64_t bytes)
     if (bytes <= state.scratch_bytes) return true;
     const int64_t wanted = (bytes + bytes / 16 + SCRATCH_UNIT - 1) / SCRATCH_UNIT * SCRATCH_UNIT;
     void *p;
-    if (!CUDA_TRY(c, cudaStreamSynchronize(cuda_stream(c)))) return false; /* what was issued may use the old one */
+    /* issued work may use the old block */
+    if (!CUDA_TRY(c, cudaStreamSynchronize(cuda_stream(c)))) return false;
     cuda_give(state.scratch);
     state.scratch = NULL;
     state.scratch_bytes = 0;
     if (!(p = cuda_take(c, wanted, "working memory"))) return false;
     state.scratch = (unsigned char *)p;
     state.scratch_bytes = wanted;
-    state.number++; /* what an operation left there is gone */
+    state.number++; /* invalidates data that an operation left there */
     return true;
 }
 
@@ -273,8 +278,11 @@ void *cuda_scratch(const struct kctx *c, int64_t bytes)
 {
     const int64_t need = (bytes + ALIGN - 1) / ALIGN * ALIGN, at = state.scratch_used;
     if (at + need > state.scratch_bytes) {
-        if (at) { /* an operation's earlier pieces must stay: it asks for everything at once, or the space was reserved */
-            cuda_failed(c, TARE_E_NOMEM, "working memory", "two pieces do not fit; the operation has to reserve their sum first");
+        /* the operation's earlier allocations must stay valid: it requests everything at once, or
+         * the space was reserved */
+        if (at) {
+            cuda_failed(c, TARE_E_NOMEM, "working memory",
+                        "two allocations do not fit; the operation must reserve their total first");
             return NULL;
         }
         if (!cuda_scratch_reserve(c, need)) return NULL;
@@ -283,13 +291,14 @@ void *cuda_scratch(const struct kctx *c, int64_t bytes)
     return state.scratch + at;
 }
 
-/* A piece of the pinned ring; its place in ring_device is the same. Nothing that was issued uses it any more. */
+/* Allocate from the pinned ring; the offset in ring_device is the same. No issued work uses this
+ * part any more. */
 static unsigned char *ring_take(const struct kctx *c, int64_t bytes)
 {
     const int64_t need = (bytes + ALIGN - 1) / ALIGN * ALIGN;
     if (kernel_faulted(c)) return NULL;
     if (need > RING_BYTES) {
-        cuda_failed(c, TARE_E_NOMEM, "arguments", "more than 32 MiB in one piece");
+        cuda_failed(c, TARE_E_NOMEM, "arguments", "more than 32 MiB in one call");
         return NULL;
     }
     if (!state.ring_host) {
@@ -320,7 +329,7 @@ void *cuda_upload_args(const struct kctx *c, const void *host, int64_t bytes)
 void *cuda_alloc(const struct kctx *c, int64_t bytes)
 {
     CUDA_OP_OR(c, NULL, "alloc", "bytes", bytes);
-    void *p = take(c, bytes); /* NULL: the caller says who asked (kernels_no_memory) */
+    void *p = take_memory(c, bytes); /* NULL: the caller adds the purpose (kernels_no_memory) */
     if (p && CUDA_TRY(c, cudaMemsetAsync(p, 0, (size_t)(bytes > 0 ? bytes : 1), cuda_stream(c)))) return p;
     cuda_give(p);
     return NULL;
@@ -336,7 +345,7 @@ void cuda_upload(const struct kctx *c, void *dst, const void *host, int64_t byte
 {
     CUDA_OP(c, "upload", "bytes", bytes);
     if (bytes <= 0) return;
-    if (bytes <= RING_BYTES / 16) { /* index arrays and the like: no reason to wait */
+    if (bytes <= RING_BYTES / 16) { /* small arrays such as indices: no reason to wait */
         unsigned char *pinned = ring_take(c, bytes);
         if (!pinned) return;
         memcpy(pinned, host, (size_t)bytes);
@@ -382,7 +391,7 @@ void cuda_finish(const struct kctx *c)
 /* ---- the entry point */
 
 #ifndef TARE_CUDA_SHIM
-static bool refuse(char *text, int64_t size, const char *what, cudaError_t status)
+static bool refuse_device(char *text, int64_t size, const char *what, cudaError_t status)
 {
     snprintf(text, (size_t)size, "%s: %s", what, cudaGetErrorString(status));
     return false;
@@ -397,19 +406,20 @@ static bool open_device(int local, char *text, int64_t size)
         cudaDriverGetVersion(&driver);
         cudaRuntimeGetVersion(&runtime);
         if (!driver)
-            snprintf(text, (size_t)size, "there is no NVIDIA driver on this machine; use run.device = cpu");
+            snprintf(text, (size_t)size, "no NVIDIA driver on this machine; use run.device = cpu");
         else
-            snprintf(text, (size_t)size, "the NVIDIA driver knows CUDA %d.%d, this backend needs %d.%d; install a newer driver",
-                     driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+            snprintf(text, (size_t)size,
+                     "the NVIDIA driver supports CUDA %d.%d, this backend requires %d.%d; install a newer driver", driver / 1000,
+                     driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
         return false;
     }
     if (status == cudaErrorNoDevice || (status == cudaSuccess && !n)) {
-        snprintf(text, (size_t)size, "there is no NVIDIA GPU (or CUDA_VISIBLE_DEVICES hides it); use run.device = cpu");
+        snprintf(text, (size_t)size, "no NVIDIA GPU found (or CUDA_VISIBLE_DEVICES hides it); use run.device = cpu");
         return false;
     }
-    if (status != cudaSuccess) return refuse(text, size, "no GPU can be used", status);
+    if (status != cudaSuccess) return refuse_device(text, size, "no GPU can be used", status);
     device = (local < 0 ? 0 : local) % n;
-    if ((status = cudaSetDevice(device)) != cudaSuccess) return refuse(text, size, "the GPU cannot be taken", status);
+    if ((status = cudaSetDevice(device)) != cudaSuccess) return refuse_device(text, size, "the GPU cannot be taken", status);
     cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
     cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
     state.capability = 10 * major + minor;
@@ -421,7 +431,7 @@ static bool open_device(int local, char *text, int64_t size)
     }
     if ((status = cudaDeviceGetAttribute(&state.processors, cudaDevAttrMultiProcessorCount, device)) != cudaSuccess ||
         (status = cudaStreamCreateWithFlags(&state.stream, cudaStreamNonBlocking)) != cudaSuccess)
-        return refuse(text, size, "the GPU cannot be used", status);
+        return refuse_device(text, size, "the GPU cannot be used", status);
     return true;
 }
 

@@ -1,4 +1,4 @@
-/* The table of operations; see kernels.h. */
+/* Fills the table of operations (kernels.h). */
 #include "cuda.h"
 
 static const struct backend *cuda_backend(void)

@@ -1,17 +1,25 @@
-/* Hopper's asynchronous instructions, thin names for PTX, and the same on the host for the shim (wgmma_host.cuh): barriers in shared memory that count
- * bytes, copies of tiles by tensor maps (TMA), and products of a warpgroup (four warps in a row) whose factors lie in shared memory.
+/* Hopper's asynchronous instructions: thin wrappers for PTX, and host versions for the shim
+ * (wgmma_host.cuh). They are barriers in shared memory that count bytes, copies of tiles by tensor
+ * maps (TMA), and products of a warpgroup (four consecutive warps) whose factors are in shared
+ * memory.
  *
- * A tile is rows of 64 bf16, 128 bytes each, at a multiple of 1,024 bytes. Its copy arrives swizzled: the 16-byte piece c of row r lies where piece
- * c ^ r % 8 would. wgmma_tile is the descriptor by which the product finds it there ("matrix descriptor" in the PTX ISA): address and distances in units of
- * 16 bytes; 64 of them, 1,024 bytes, from eight rows to the next eight; the way of swizzling in the two highest bits. 16 k further on are 32 bytes: 2 more
- * in the address, since hardware swizzles addresses and not indices.
+ * A tile has rows of 64 bf16, 128 bytes each, and is aligned to 1,024 bytes. Its copy arrives
+ * swizzled: the 16-byte chunk c of row r is at the place of chunk c ^ r % 8. wgmma_tile is the
+ * descriptor by which the product finds it ("matrix descriptor" in the PTX ISA): address and
+ * distances in units of 16 bytes; 64 of them, 1,024 bytes, from eight rows to the next eight; the
+ * swizzle mode in the two highest bits. 16 k further are 32 bytes: 2 more in the address, since the
+ * hardware swizzles addresses and not indices.
  *
- * wgmma<N>: D[64,N] += A[64,16] B[N,16]^T, bf16 factors, fp32 sums. With g = lane / 4 and t = lane % 4 a thread of warp w of the four holds
- *   d[4 j], d[4 j + 1]: D[16 w + g][8 j + 2 t, + 1]          d[4 j + 2], d[4 j + 3]: D[16 w + g + 8][8 j + 2 t, + 1]
- * It is under way until wgmma_wait: d may be neither read nor written before, nor may its tiles be written. Products into the same d come in order. Before the
- * first one after d was touched comes wgmma_fence.
+ * wgmma<N>: D[64,N] += A[64,16] B[N,16]^T, bf16 factors, fp32 sums. With g = lane / 4 and t = lane
+ * % 4, a thread of warp w of the four holds
+ *   d[4 j], d[4 j + 1]: D[16 w + g][8 j + 2 t, + 1]
+ *   d[4 j + 2], d[4 j + 3]: D[16 w + g + 8][8 j + 2 t, + 1]
+ * It is in progress until wgmma_wait: before that, d must not be read or written, and its tiles
+ * must not be written. Products into the same d complete in order. wgmma_fence must precede the
+ * first product after d was accessed.
  *
- * Machine code for it exists for sm_90a alone (CUDA_WGMMA); nothing else is compiled elsewhere. */
+ * Machine code for it exists only for sm_90a (CUDA_WGMMA); it is not compiled for other
+ * architectures. */
 #ifndef TARE_KERNELS_CUDA_WGMMA_CUH
 #define TARE_KERNELS_CUDA_WGMMA_CUH
 
@@ -30,14 +38,15 @@ enum { TILE_K = 64, TILE_ROW = 128 }; /* of a tile in shared memory: k of a row,
 
 typedef CUtensorMap tensor_map;
 
-/* ---- barriers: a phase ends when `count` threads have arrived and all bytes that were announced are there */
+/* ---- barriers: a phase ends when `count` threads have arrived and all announced bytes are
+ * there */
 
 __device__ inline void barrier_init(uint64_t *b, int count)
 {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(b)), "r"(count) : "memory");
 }
 
-/* What this thread has initialised is there for asynchronous copies too. */
+/* Make this thread's initialisation visible to asynchronous copies. */
 __device__ inline void barriers_announce()
 {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
@@ -49,7 +58,7 @@ __device__ inline void barrier_arrive(uint64_t *b)
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(b)) : "memory");
 }
 
-/* Arrives, and announces bytes that this phase waits for too. */
+/* Arrive, and announce bytes for which this phase also waits. */
 __device__ inline void barrier_expect(uint64_t *b, int bytes)
 {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(b)), "r"(bytes) : "memory");
@@ -65,7 +74,8 @@ __device__ inline bool barrier_try(uint64_t *b, uint32_t parity)
     return done;
 }
 
-/* Until the phase of that parity has ended. What never ends is an error of the launch after 2^36 clocks, about 40 seconds, and no run that hangs. */
+/* Wait until the phase of that parity has ended. A phase that never ends makes the launch fail
+ * after 2^36 clocks, about 40 seconds, instead of hanging the run. */
 __device__ inline void barrier_wait(uint64_t *b, uint32_t parity)
 {
     if (barrier_try(b, parity)) return;
@@ -74,7 +84,8 @@ __device__ inline void barrier_wait(uint64_t *b, uint32_t parity)
         if (clock64() - begin > 1ll << 36) __trap();
 }
 
-/* ---- copies: the map's box, rows from `row` and k from `k` on, zeros beyond the tensor; its bytes count at b */
+/* ---- copies: the map's box, rows from `row` and k from `k` on, zeros beyond the tensor; its bytes
+ * count at b */
 
 __device__ inline void tile_load(void *to, const tensor_map *map, int k, int row, uint64_t *b)
 {
@@ -92,7 +103,8 @@ __device__ inline void tile_map_soon(const tensor_map *map)
 
 /* ---- products */
 
-/* The registers that a thread of this warpgroup may use from here on; all of its warps come here. */
+/* Set the number of registers that a thread of this warpgroup may use from here on; all of its
+ * warps must execute it. */
 template <int N> __device__ inline void registers_fewer()
 {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
@@ -110,13 +122,13 @@ __device__ inline void wgmma_commit()
 {
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-/* Until all but the newest N groups are done. */
+/* Wait until all but the newest N groups are done. */
 template <int N> __device__ inline void wgmma_wait()
 {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
 }
 
-/* The compiler moves no use of these sums across this place. */
+/* The compiler moves no use of these sums across this point. */
 template <int N> __device__ inline void sums_here(float (&d)[N])
 {
 #pragma unroll
@@ -137,7 +149,8 @@ template <int N> __device__ inline void sums_here(float (&d)[N])
     NAMES_96 ","                                                                                                                   \
              "%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,"                                        \
              "%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
-/* The predicate says that d is added to. Factors as they are (1, 1), both with k running fastest (0, 0). */
+/* The predicate selects whether the product is added to d. Factors are unchanged (1, 1), both with
+ * k contiguous (0, 0). */
 #define WGMMA(N, NAMES, A, B, ADDS)                                                                                                \
     "{\n .reg .pred p;\n setp.ne.b32 p, " ADDS ", 0;\n wgmma.mma_async.sync.aligned.m64n" N "k16.f32.bf16.bf16 {" NAMES "}, " A    \
     ", " B ", p, 1, 1, 0, 0;\n}"
@@ -160,15 +173,17 @@ template <> __device__ inline void wgmma<256>(float (&d)[128], uint64_t a, uint6
 #undef SUMS_8
 #endif
 
-/* The descriptor of a tile's first 16 k; the distance in the other direction is not used with 128 bytes a row. */
+/* Descriptor of a tile's first 16 k; with 128 bytes per row, the distance in the other direction is
+ * not used. */
 __device__ inline uint64_t wgmma_tile(const void *tile)
 {
     const uint64_t address = (shared_address(tile) & 0x3ffff) >> 4, eight_rows = 8 * TILE_ROW >> 4, swizzle_128 = 1;
     return address | (uint64_t)1 << 16 | eight_rows << 32 | swizzle_128 << 62;
 }
 
-/* Host. Rows of k bf16, one after the other, in boxes of box_rows rows and 64 k. False: k is no multiple of 8, the tensor does not begin at a multiple of 16
- * bytes, or the driver has no tensor maps. */
+/* On the host: make a map of consecutive rows of k bf16, in boxes of box_rows rows and 64 k.
+ * Returns false if k is not a multiple of 8, the tensor is not aligned to 16 bytes, or the driver
+ * has no tensor maps. */
 bool tile_map(tensor_map *map, const void *base, int64_t rows, int64_t k, int box_rows);
 
 #endif

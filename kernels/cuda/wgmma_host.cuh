@@ -1,9 +1,12 @@
-/* The instructions of wgmma.cuh on the host (shim/wgmma.cc). What is asynchronous there is so here:
- *   - a tile arrives as soon as it is asked for (mma_host_eager), or as late as can be: when no thread can go on without it, the newest first. Before that its
- *     place holds what it held;
- *   - products are computed when they are waited for, from what their tiles hold then; tiles that changed since the product was asked for are a finding. Sums
- *     are NaN meanwhile, and writing them is a finding. So is a product without a wgmma_fence after its sums were touched;
- *   - operands are found by their descriptors alone, bit by bit as the PTX ISA has it. */
+/* The instructions of wgmma.cuh on the host (shim/wgmma.cc), with their asynchronous behaviour:
+ *   - a tile arrives as soon as it is requested (mma_host_eager), or as late as possible: when no
+ *     thread can continue without it, the newest first. Until then its memory keeps the old
+ *     contents;
+ *   - products are computed when they are waited for, from the contents of their tiles at that
+ *     time; tiles that changed since the product was issued are reported. Sums are NaN meanwhile,
+ *     and writing them is reported. So is a product without a wgmma_fence after its sums were
+ *     accessed;
+ *   - operands are located by their descriptors alone, bit by bit as the PTX ISA specifies. */
 #ifndef TARE_KERNELS_CUDA_WGMMA_HOST_CUH
 #define TARE_KERNELS_CUDA_WGMMA_HOST_CUH
 

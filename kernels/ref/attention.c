@@ -1,13 +1,15 @@
-/* Attention over the blocked cache, and its gradient. Query head h reads key/value head h J/H. Rows of qkv: H query, J key, J value heads.
+/* Attention over the blocked cache, and its gradient. Query head h reads key/value head h J/H. A
+ * row of qkv has H query, J key and J value heads. Keys j are those visible to the query: up to its
+ * own position and, with a window, above position - window.
  *
- *   s_j = scale (chain over d of q_d k_jd)      m = max_j s_j      p_j = exp(s_j - m)      l = sum_j p_j in 16 lanes (lane j % 16)
- *   over the keys j that the query sees: up to its own position and, with a window, above position - window
- *   out_d = (chain over j of p_j v_jd) / l
+ *   s_j = scale (chain over d of q_d k_jd)      m = max_j s_j      p_j = exp(s_j - m)
+ *   l = sum_j p_j in 16 lanes (lane j % 16)     out_d = (chain over j of p_j v_jd) / l
  *
- * A cache in bf16 (kv_words): of q, k and v rounded to bf16. DTYPE_BF16: of out rounded.
+ * With a cache in bf16 (kv_words), q, k and v are first rounded to bf16. With DTYPE_BF16, out is
+ * rounded to bf16.
  *
- *   a_j = p_j / l      dv_j += a_j dout      ds_j = a_j (dout . v_j - dout . out)      dq = scale sum_j ds_j k_j      dk_j += scale ds_j q
- */
+ *   a_j = p_j / l      dv_j += a_j dout      ds_j = a_j (dout . v_j - dout . out)
+ *   dq = scale sum_j ds_j k_j                dk_j += scale ds_j q */
 static float *kv_key(struct kv_layer kv, const struct attn_shape *s, int64_t block, int64_t j, int64_t lane, int64_t d)
 {
     return kv.k + ((block * s->kv_heads + j) * s->head_dim + d) * KV_BLOCK + lane;
@@ -18,7 +20,7 @@ static float *kv_value(struct kv_layer kv, const struct attn_shape *s, int64_t b
     return kv.v + ((block * s->kv_heads + j) * KV_BLOCK + lane) * s->head_dim + d;
 }
 
-static void kv_write(const struct kctx *c, const struct op_kv_write *o)
+static void ref_kv_write(const struct kctx *c, const struct op_kv_write *o)
 {
     (void)c;
     const struct attn_shape *s = &o->shape;
@@ -38,7 +40,7 @@ static void kv_write(const struct kctx *c, const struct op_kv_write *o)
     }
 }
 
-static void kv_copy(const struct kctx *c, const struct op_kv_copy *o)
+static void ref_kv_copy(const struct kctx *c, const struct op_kv_copy *o)
 {
     (void)c;
     const int64_t size = cpu_kv_bytes(o->shape, 1);
@@ -48,14 +50,14 @@ static void kv_copy(const struct kctx *c, const struct op_kv_copy *o)
     }
 }
 
-/* The first key that the query at a position sees. */
+/* First key that the query at a position sees. */
 static int64_t attention_first(struct attn_shape s, int64_t position)
 {
     return s.window && position >= s.window ? position + 1 - s.window : 0;
 }
 
-/* One query and head against keys first .. n-1. */
-struct attention_keys { /* what one head of a sequence's query sees: keys up to n - 1 */
+/* Attention of one query and head over keys first .. n-1. */
+struct attention_keys { /* keys of one sequence visible to a query, for one head: up to n - 1 */
     struct kv_layer kv;
     const int32_t *blocks;
     int64_t head, n;
@@ -90,7 +92,7 @@ static void attention_row(float *out, float stats[2], const float *q, const stru
         const float score = attention_score(q, a, s, j);
         m = score > m ? score : m;
     }
-    m += 0.0f; /* a maximum of 0 has one sign */
+    m += 0.0f; /* turns -0 into +0 */
     memset(out, 0, (size_t)s->head_dim * sizeof *out);
     for (int64_t j = first; j < a->n; j++) {
         const float p = exact_exp(attention_score(q, a, s, j) - m);
@@ -102,7 +104,7 @@ static void attention_row(float *out, float stats[2], const float *q, const stru
     for (int64_t d = 0; d < s->head_dim; d++) out[d] /= stats[1];
 }
 
-static void attention(const struct kctx *c, const struct op_attention *o)
+static void ref_attention(const struct kctx *c, const struct op_attention *o)
 {
     (void)c;
     for (int64_t i = 0; i < o->n_seqs; i++)
@@ -117,7 +119,7 @@ static void attention(const struct kctx *c, const struct op_attention *o)
             }
 }
 
-/* Rounded as the cache is where `words` says so. */
+/* Round to bf16 if the cache has bf16 words. */
 static float attention_in(float x, int words)
 {
     return words ? bf16_round(x) : x;
@@ -152,7 +154,7 @@ static void attention_grad_key(float *dkey, float *dvalue, const float *key, con
     attention_axpy(dkey, ds, p->q, n, words);
 }
 
-static void attention_grad(const struct kctx *c, const struct op_attention_grad *o)
+static void ref_attention_grad(const struct kctx *c, const struct op_attention_grad *o)
 {
     (void)c;
     const int64_t dim = o->shape.head_dim;

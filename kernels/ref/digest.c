@@ -1,4 +1,4 @@
-static void digest(const struct kctx *c, const struct op_digest *o)
+static void ref_digest(const struct kctx *c, const struct op_digest *o)
 {
     (void)c;
     const int64_t n = (o->bytes + 3) / 4;

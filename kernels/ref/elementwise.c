@@ -1,26 +1,31 @@
-/* Rows in and out:  x[t,:] = table[ids[t],:]    dtable[ids[t],:] += dx[t,:]    y += x    y[i,:] = x[rows[i],:]    y[rows[i],:] += x[i,:]
- * Sums run over t (or i) in order.   Columns:  y[t,j] = scale x[t,j], or fma(scale, x[t,j], y[t,j]) to accumulate */
-static void embed(const struct kctx *c, const struct op_embed *o)
+/* Rows and columns:
+ *
+ *   x[t,:] = table[ids[t],:]    dtable[ids[t],:] += dx[t,:]    y += x
+ *   y[i,:] = x[rows[i],:]       y[rows[i],:] += x[i,:]
+ *   y[t,j] = scale x[t,j], or fma(scale, x[t,j], y[t,j]) to accumulate
+ *
+ * Sums run over t (or i) in order. */
+static void ref_embed(const struct kctx *c, const struct op_embed *o)
 {
     (void)c;
     for (int64_t i = 0; i < o->t; i++)
         memcpy(o->x + i * o->width, o->table + o->ids[i] * o->width, (size_t)o->width * sizeof *o->x);
 }
 
-static void embed_grad(const struct kctx *c, const struct op_embed_grad *o)
+static void ref_embed_grad(const struct kctx *c, const struct op_embed_grad *o)
 {
     (void)c;
     for (int64_t i = 0; i < o->t; i++)
         for (int64_t j = 0; j < o->width; j++) o->dtable[o->ids[i] * o->width + j] += o->dx[i * o->width + j];
 }
 
-static void add(const struct kctx *c, const struct op_add *o)
+static void ref_add(const struct kctx *c, const struct op_add *o)
 {
     (void)c;
     for (int64_t i = 0; i < o->n; i++) o->y[i] += o->x[i];
 }
 
-static void add_columns(const struct kctx *c, const struct op_add_columns *o)
+static void ref_add_columns(const struct kctx *c, const struct op_add_columns *o)
 {
     (void)c;
     for (int64_t i = 0; i < o->t; i++)
@@ -31,20 +36,20 @@ static void add_columns(const struct kctx *c, const struct op_add_columns *o)
         }
 }
 
-static void to_bf16(const struct kctx *c, const struct op_to_bf16 *o)
+static void ref_to_bf16(const struct kctx *c, const struct op_to_bf16 *o)
 {
     uint16_t *y = o->y;
     (void)c;
     for (int64_t i = 0; i < o->n; i++) y[i] = bf16_from_f32(o->x[i]);
 }
 
-static void gather_rows(const struct kctx *c, const struct op_gather_rows *o)
+static void ref_gather_rows(const struct kctx *c, const struct op_gather_rows *o)
 {
     (void)c;
     for (int64_t i = 0; i < o->n; i++) memcpy(o->y + i * o->width, o->x + o->rows[i] * o->width, (size_t)o->width * sizeof *o->y);
 }
 
-static void scatter_add_rows(const struct kctx *c, const struct op_scatter_add_rows *o)
+static void ref_scatter_add_rows(const struct kctx *c, const struct op_scatter_add_rows *o)
 {
     (void)c;
     for (int64_t i = 0; i < o->n; i++)

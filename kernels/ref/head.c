@@ -1,16 +1,16 @@
-/* Softmax statistics of a row of logits z[V] at temperature T, and the gradient of a loss through them.
+/* Softmax statistics of a row of logits z[V] at temperature T, and the gradient of a loss through
+ * them.
  *
  *   d_v = max(z_v (1/T) - m, -200),  m = max z_v (1/T);   l = sum e^d and w = sum e^d d in 16 lanes
  *   log p_v = d_v - log l        H = log l - w/l        lse = (m, log l)
  *   KL = sum p (log p - log q)
  *   dL/dz_v = (1/T) [ p_v (-a - b (log p_v + H) + c (log p_v - log q_v - KL)) + a [v = target] ]
- *             for dL = a dlogp[target] + b dH + c dKL
- */
+ *             for dL = a dlogp[target] + b dH + c dKL */
 static float head_max(const float *z, float scale, int64_t v)
 {
     float m = -INFINITY;
     for (int64_t i = 0; i < v; i++) m = z[i] * scale > m ? z[i] * scale : m;
-    return m + 0.0f; /* a maximum of 0 has one sign */
+    return m + 0.0f; /* turns -0 into +0 */
 }
 
 static float head_shifted(float z, float scale, float m)
@@ -19,7 +19,7 @@ static float head_shifted(float z, float scale, float m)
     return SOFTMAX_FLOOR > d ? SOFTMAX_FLOOR : d;
 }
 
-/* lse[0..1] = m, log l; returns the entropy. */
+/* Store lse[0..1] = m, log l; return the entropy. */
 static float head_row(float *lse, const float *z, float scale, int64_t v)
 {
     const float m = head_max(z, scale, v);
@@ -35,7 +35,7 @@ static float head_row(float *lse, const float *z, float scale, int64_t v)
     return lse[1] - lanes_sum(w) / sum;
 }
 
-static void head_stats(const struct kctx *c, const struct op_head_stats *o)
+static void ref_head_stats(const struct kctx *c, const struct op_head_stats *o)
 {
     (void)c;
     const float scale = 1.0f / o->temperature;
@@ -47,7 +47,7 @@ static void head_stats(const struct kctx *c, const struct op_head_stats *o)
     }
 }
 
-static void head_kl(const struct kctx *c, const struct op_head_kl *o)
+static void ref_head_kl(const struct kctx *c, const struct op_head_kl *o)
 {
     (void)c;
     const float scale = 1.0f / o->temperature;
@@ -62,7 +62,7 @@ static void head_kl(const struct kctx *c, const struct op_head_kl *o)
     }
 }
 
-static void head_grad(const struct kctx *c, const struct op_head_grad *o)
+static void ref_head_grad(const struct kctx *c, const struct op_head_grad *o)
 {
     (void)c;
     const float scale = 1.0f / o->temperature;

@@ -1,13 +1,18 @@
-/* Products. W [N,K] as in a checkpoint; packed here is W itself, in the precision of the computation.
+/* Matrix products. W [N,K] is as in a checkpoint; here packed is W itself, in the precision of the
+ * computation.
  *
- *   y[t,n]  = sum_k x[t,k] W[n,k]  (+ bias[n]) (+ residual[t,n])      acc = fma(x, w, acc) for k = 0, 1, ... from 0
- *   dx[t,k] = sum_n dy[t,n] W[n,k]                                     the chain starts at 0, or at dx to accumulate
- *   dW[n,k] += sum_t dy[t,n] x[t,k];   dbias[n] += sum_t dy[t,n]       the chain starts at dW
+ *   y[t,n]  = sum_k x[t,k] W[n,k]  (+ bias[n]) (+ residual[t,n])
+ *             acc = fma(x, w, acc) for k = 0, 1, ... from 0
+ *   dx[t,k] = sum_n dy[t,n] W[n,k]
+ *             the chain starts at 0, or at dx to accumulate
+ *   dW[n,k] += sum_t dy[t,n] x[t,k];   dbias[n] += sum_t dy[t,n]
+ *             the chain starts at dW
  *
- * DTYPE_BF16 rounds both factors to bf16 (nearest even); products of two are exact in fp32, sums are fp32. Its chains run over pairs of the inner index,
- * the odd one first (bf16_place): the order of vdpbf16ps, so that CPUs with and without that instruction give the same bits. The instruction takes denormals
- * for zero, which sums of ordinary size do not show.
- */
+ * DTYPE_BF16 rounds both factors to bf16 (nearest even). Products of two bf16 numbers are exact in
+ * fp32, and sums are fp32. Its chains run over pairs of the inner index, the odd one first
+ * (bf16_place): the order of vdpbf16ps, so that CPUs with and without that instruction give
+ * bit-identical results. The instruction treats denormals as zero, which does not affect sums of
+ * ordinary magnitude. */
 static int64_t matmul_packed_bytes(int64_t n, int64_t k, enum dtype dtype)
 {
     switch (dtype) {
@@ -16,11 +21,12 @@ static int64_t matmul_packed_bytes(int64_t n, int64_t k, enum dtype dtype)
     case DTYPE_BF16:
         return n * k * 2;
     default:
-        return 0; /* no such precision here */
+        return 0; /* this precision is not supported */
     }
 }
 
-/* In int8 a row of W is blocks of a scale and its numbers; the last one is as long as the others. */
+/* A row of int8 weights is a sequence of blocks, each a scale and its numbers; all blocks have the
+ * same length. */
 struct int8_block {
     uint16_t scale;
     int8_t q[INT8_BLOCK];
@@ -48,7 +54,7 @@ static void pack_int8(const struct op_pack *o)
         }
 }
 
-/* Number q of row j of packed weights, rows of k. */
+/* Number q of row j of packed weights whose rows have k numbers. */
 static float packed_weight(const void *packed, int int8, enum dtype dtype, int64_t k, int64_t j, int64_t q)
 {
     if (int8) {
@@ -58,7 +64,7 @@ static float packed_weight(const void *packed, int int8, enum dtype dtype, int64
     return dtype == DTYPE_BF16 ? bf16_to_f32(((const uint16_t *)packed)[j * k + q]) : ((const float *)packed)[j * k + q];
 }
 
-static void pack(const struct kctx *c, const struct op_pack *o)
+static void ref_pack(const struct kctx *c, const struct op_pack *o)
 {
     (void)c;
     if (o->int8) {
@@ -78,7 +84,7 @@ static float matmul_value(float x, enum dtype dtype)
     return dtype == DTYPE_BF16 ? bf16_round(x) : x;
 }
 
-/* A chain, term by term. With REF_TILES products in bf16 have the order of tiles/tiles.h. */
+/* A chain, term by term. With REF_TILES, products in bf16 have the order of tiles/tiles.h. */
 enum order { IN_ORDER, PAIRS, TILES };
 struct chain {
     float sum, part[2];
@@ -94,13 +100,13 @@ static enum order matmul_order(enum dtype dtype)
 #endif
 }
 
-/* The i-th term of a chain over n. */
+/* Index of the i-th term of a chain over n. */
 static int64_t matmul_place(int64_t i, int64_t n, enum order order)
 {
     return order == PAIRS ? bf16_place(i, n) : i;
 }
 
-/* Adds x w, the i-th of n terms. */
+/* Add x w as the i-th of n terms. */
 static void chain_add(struct chain *c, float x, float w, int64_t i, int64_t n, enum order order)
 {
     enum { BLOCK = 32 };
@@ -114,7 +120,7 @@ static void chain_add(struct chain *c, float x, float w, int64_t i, int64_t n, e
     c->part[0] = c->part[1] = 0;
 }
 
-static void matmul(const struct kctx *c, const struct op_matmul *o)
+static void ref_matmul(const struct kctx *c, const struct op_matmul *o)
 {
     (void)c;
     const float *x = o->x;
@@ -149,13 +155,13 @@ static void matmul_dx_row(const struct op_matmul_dx *o, int64_t i)
     }
 }
 
-static void matmul_dx(const struct kctx *c, const struct op_matmul_dx *o)
+static void ref_matmul_dx(const struct kctx *c, const struct op_matmul_dx *o)
 {
     (void)c;
     for (int64_t i = 0; i < o->t; i++) matmul_dx_row(o, i);
 }
 
-/* Term by term of dw[j,q], from `start` on. */
+/* Sum for dw[j,q], term by term, starting at `start`. */
 static float matmul_dw_sum(const struct op_matmul_dw *o, int64_t j, int64_t q, float start)
 {
     const float *dy = o->dy, *x = o->x;
@@ -175,7 +181,7 @@ static void matmul_dbias(const struct op_matmul_dw *o)
         for (int64_t j = 0; j < o->n; j++) o->dbias[j] += dy[i * o->n + j];
 }
 
-static void matmul_dw(const struct kctx *c, const struct op_matmul_dw *o)
+static void ref_matmul_dw(const struct kctx *c, const struct op_matmul_dw *o)
 {
     (void)c;
     matmul_dbias(o);
@@ -183,7 +189,7 @@ static void matmul_dw(const struct kctx *c, const struct op_matmul_dw *o)
         for (int64_t q = 0; q < o->k; q++) o->dw[j * o->k + q] = matmul_dw_sum(o, j, q, o->dw[j * o->k + q]);
 }
 
-static void matmul_dw_apart(const struct kctx *c, const struct op_matmul_dw *o)
+static void ref_matmul_dw_apart(const struct kctx *c, const struct op_matmul_dw *o)
 {
     (void)c;
     matmul_dbias(o);

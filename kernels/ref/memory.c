@@ -1,4 +1,4 @@
-/* Host memory: zeroed, 64-byte aligned, on huge pages where large. */
+/* Host memory: zeroed, 64-byte aligned, on huge pages for large blocks. */
 #include "base/arena.h"
 
 #include <unistd.h>

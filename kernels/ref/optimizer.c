@@ -1,9 +1,11 @@
-/* AdamW (Loshchilov and Hutter 2019) on one flat buffer, and the sum of squares for the gradient norm.
+/* AdamW (Loshchilov and Hutter 2019) on one flat buffer, and the sum of squares for the gradient
+ * norm.
  *
- *   g' = g scale;  p -= lr decay p;  m = b1 m + (1-b1) g';  v = b2 v + (1-b2) g'^2;  p -= lr (m/c1) / (sqrt(v/c2) + eps)
+ *   g' = g scale;  p -= lr decay p;  m = b1 m + (1-b1) g';  v = b2 v + (1-b2) g'^2
+ *   p -= lr (m/c1) / (sqrt(v/c2) + eps)
  *
- * Sum of squares: per block of 4096 elements in double, 8 lanes (lane i%8) added in the tree 4+4, 2+2, 1+1; blocks in order.
- */
+ * Sum of squares: per block of 4096 elements in double, 8 lanes (lane i%8) added in the tree 4+4,
+ * 2+2, 1+1; blocks in order. */
 enum { SQUARES_BLOCK = 4096 };
 
 static double squares_block(const float *x, int64_t n)
@@ -14,7 +16,7 @@ static double squares_block(const float *x, int64_t n)
     return (lane[0] + lane[2]) + (lane[1] + lane[3]);
 }
 
-static void sum_squares(const struct kctx *c, const struct op_sum_squares *o)
+static void ref_sum_squares(const struct kctx *c, const struct op_sum_squares *o)
 {
     (void)c;
     for (int64_t at = 0, i = 0; at < o->n; at += o->block, i++) {
@@ -26,7 +28,7 @@ static void sum_squares(const struct kctx *c, const struct op_sum_squares *o)
     }
 }
 
-static void adamw(const struct kctx *c, const struct op_adamw *o)
+static void ref_adamw(const struct kctx *c, const struct op_adamw *o)
 {
     (void)c;
     const float shrink = o->lr * o->decay, r1 = (float)(1 / o->correct1), r2 = (float)(1 / o->correct2);

@@ -1,5 +1,5 @@
-/* The reference backend: every operation in plain C as its equation reads. Built once for any CPU and once with FMA, which only makes it faster:
- * fmaf gives the same bits either way. */
+/* The reference backend: every operation in plain C, following its equation. It is built once for
+ * any CPU and once with FMA, which only makes it faster: fmaf gives the same bits either way. */
 #include "exact.h"
 #include "kernels.h"
 #include "kernels_cpu.h"
@@ -17,7 +17,7 @@
 #include "sample.c"
 #include "swiglu.c"
 
-#define ENTRY(NAME) .NAME = NAME,
+#define ENTRY(NAME) .NAME = ref_##NAME,
 const struct kernels REF_TABLE = {
     .name = REF_NAME,
     .backend = &host_backend,
@@ -25,5 +25,5 @@ const struct kernels REF_TABLE = {
     .packed_bytes = matmul_packed_bytes,
     .int8_bytes = matmul_int8_bytes,
     .kv_bytes = cpu_kv_bytes,
-    KERNEL_OPERATIONS(ENTRY).matmul_dw_apart = matmul_dw_apart,
+    KERNEL_OPERATIONS(ENTRY).matmul_dw_apart = ref_matmul_dw_apart,
 };

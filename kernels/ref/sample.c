@@ -1,17 +1,19 @@
-/* Drawing a token from a row of logits z[V].
+/* Sample a token from a row of logits z[V].
  *
- * e_v = exp(d_v) as in head.c, in [0, 1]; its mass is a multiple of 2^-44 (exact.h), so sums are exact and the draw does not depend on any order.
- * Tokens are ranked by e, equal ones by id. What is kept is always a leading part of that ranking, written as a cut: all e above `bits` (as the
- * bits of a float, which order like the number) and the first `ties` tokens with exactly that value.
- *   top-k: the first k.   top-p: the shortest leading part of those with mass >= top_p of theirs.   min-p: e >= min_p (the largest e is 1).
- * The draw: u = 53 bits of Philox(key, position), target = floor(u mass); the lowest id with (kept mass of ids up to it) > target.
- */
+ * e_v = exp(d_v) as in head.c, in [0, 1]. Its mass is a multiple of 2^-44 (exact.h), so sums are
+ * exact and the draw does not depend on any order. Tokens are ranked by e, equal ones by id.
+ * Truncation keeps a leading part of that ranking, stored as a cut: all e above `bits` (a float's bits, which are ordered like the number) and the first `ties` tokens with exactly that value.
+ *   top-k: the first k tokens.
+ *   top-p: the shortest leading part of those with mass >= top_p times their total mass.
+ *   min-p: e >= min_p (the largest e is 1).
+ * The draw: u = 53 bits of Philox(key, position), target = floor(u mass); the token is the lowest
+ * id with (kept mass of ids up to it) > target. */
 struct sample_cut {
     uint32_t bits;
     int64_t ties;
 };
 
-struct sample_part { /* of the ranking: all with e bits >= a bound */
+struct sample_part { /* leading part of the ranking: all tokens whose e has bits >= a bound */
     int64_t count;
     uint64_t mass;
 };
@@ -34,7 +36,7 @@ static struct sample_part sample_above(const float *z, float scale, float m, int
     return part;
 }
 
-/* The largest bits b with count(e >= b) >= count and mass(e >= b) >= mass. */
+/* Largest bits b with count(e >= b) >= count and mass(e >= b) >= mass. */
 static uint32_t sample_search(const float *z, float scale, float m, int64_t v, int64_t count, uint64_t mass)
 {
     uint32_t bits = 0;
@@ -97,10 +99,10 @@ static int32_t sample_draw(const float *z, const struct sample_row *row, float s
         below += sample_kept_mass(sample_weight(z, i, scale, m), cut, &ties);
         if (below > target) return (int32_t)i;
     }
-    return sample_greedy(z, v); /* nothing has mass: logits are not finite */
+    return sample_greedy(z, v); /* no token has mass: logits are not finite */
 }
 
-static void sample(const struct kctx *c, const struct op_sample *o)
+static void ref_sample(const struct kctx *c, const struct op_sample *o)
 {
     (void)c;
     for (int64_t i = 0; i < o->r; i++) {

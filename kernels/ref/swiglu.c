@@ -1,11 +1,11 @@
-/* Gated MLP.  gu[t] = gate | up, F each;  silu(g) = g s(g), s(g) = 1/(1 + e^-g), written with e^-|g| so that nothing overflows.
+/* Gated MLP. gu[t] = gate | up, F numbers each; silu(g) = g s(g), s(g) = 1/(1 + e^-g), computed
+ * from e^-|g| so that nothing overflows.
  *
  *   act = silu(gate) up
  *   dup = dact silu(gate)      dgate = dact up s (1 + gate (1 - s))
  *
- * DTYPE_BF16: of gate and up rounded to bf16.
- * gelu: s(h) in the place of s(g), h = g (c + c3 g^2), and gate h' in the place of gate in dgate, h' = c + 3 c3 g^2.
- */
+ * With DTYPE_BF16, gate and up are first rounded to bf16. For GELU, s(h) replaces s(g), where h = g
+ * (c + c3 g^2); in dgate, gate h' replaces gate, where h' = c + 3 c3 g^2. */
 #define GELU_C 1.5957691216057308f /* 2 sqrt(2/pi) */
 #define GELU_C3 (GELU_C * 0.044715f)
 
@@ -30,7 +30,7 @@ static float swiglu_in(float x, enum dtype dtype)
     return dtype == DTYPE_BF16 ? bf16_round(x) : x;
 }
 
-static void swiglu(const struct kctx *c, const struct op_swiglu *o)
+static void ref_swiglu(const struct kctx *c, const struct op_swiglu *o)
 {
     const float *gu = o->gu;
     float *act = o->act;
@@ -42,7 +42,7 @@ static void swiglu(const struct kctx *c, const struct op_swiglu *o)
         }
 }
 
-static void swiglu_grad(const struct kctx *c, const struct op_swiglu_grad *o)
+static void ref_swiglu_grad(const struct kctx *c, const struct op_swiglu_grad *o)
 {
     const float *gu = o->gu;
     float *dgu = o->dgu;

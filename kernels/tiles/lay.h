@@ -1,4 +1,4 @@
-/* Where the numbers of a product lie, and how they come into blocks. */
+/* The layout of a product's operands, and copying them into blocks. */
 #ifndef TARE_KERNELS_TILES_LAY_H
 #define TARE_KERNELS_TILES_LAY_H
 
@@ -8,15 +8,16 @@
 struct product {
     int64_t m, n, k;
     const float *a;
-    int64_t a_row, a_col; /* one of them 1 */
-    const float *packed;  /* B in panels of 32 columns, [ceil(n/32)][ceil(k/32)] blocks; or */
-    const float *turned;  /* packed weights of which B is the transpose; or */
-    const float *b;       /* B(k,j) = b[k b_row + j] */
+    int64_t a_row, a_col;    /* one of them is 1 */
+    const float *packed;     /* B in panels of 32 columns, [ceil(n/32)][ceil(k/32)] blocks; or */
+    const float *transposed; /* packed weights, the transpose of B; or */
+    const float *b;          /* B(k,j) = b[k b_row + j] */
     int64_t b_row;
     float *c;
     int64_t c_row;
-    int continues;                /* the chain starts at C instead of 0 */
-    const float *bias, *residual; /* added to the complete chain; residual has C's stride and may be C */
+    int continues; /* the chain starts at C instead of 0 */
+    /* added to the complete chain; residual has C's stride and may be C */
+    const float *bias, *residual;
 };
 
 static int64_t blocks_of(int64_t n)
@@ -24,7 +25,8 @@ static int64_t blocks_of(int64_t n)
     return (n + SIDE - 1) / SIDE;
 }
 
-/* Rows [row, row + rows) of A, blocks [from, from + blocks), into `to`: [tiles of 32 rows][blocks] blocks; rows that are not there are 0. */
+/* Copy rows [row, row + rows) of A, blocks [from, from + blocks), into `to`: [tiles of 32
+ * rows][blocks] blocks; missing rows are 0. */
 static void lay_rows(const struct product *p, float *to, int64_t row, int64_t rows, int64_t from, int64_t blocks)
 {
     for (int64_t r = 0; r < blocks_of(rows) * SIDE; r++) {
@@ -40,7 +42,7 @@ static void lay_rows(const struct product *p, float *to, int64_t row, int64_t ro
     }
 }
 
-/* The same where A's columns are contiguous. */
+/* Like lay_rows, for an A with contiguous columns. */
 static void lay_columns(const struct product *p, float *to, int64_t row, int64_t rows, int64_t from, int64_t blocks)
 {
     for (int64_t i = 0; i < blocks; i++)
@@ -59,7 +61,7 @@ static void lay_columns(const struct product *p, float *to, int64_t row, int64_t
         }
 }
 
-/* A block of panel j of a B that is made: block k of the inner index, from rows of B. */
+/* Make a block of panel j of B from rows of B: block k of the inner index. */
 static void lay_b(const struct product *p, float *to, int64_t j, int64_t k)
 {
     const int64_t left = p->n - j * SIDE;
@@ -72,10 +74,11 @@ static void lay_b(const struct product *p, float *to, int64_t j, int64_t k)
         }
 }
 
-/* The same from packed weights W: the inner index is W's rows, 32 of which are a panel, and columns j are its words. */
-static void lay_turned(const struct product *p, float *to, int64_t j, int64_t k)
+/* Make such a block from packed weights W: the inner index is W's rows, 32 of which are a panel,
+ * and columns j are its words. */
+static void lay_transposed(const struct product *p, float *to, int64_t j, int64_t k)
 {
-    const float *from = p->turned + (k * blocks_of(p->n) + j) * BLOCK;
+    const float *from = p->transposed + (k * blocks_of(p->n) + j) * BLOCK;
     for (int64_t half = 0; half < SIDE; half += LANES) {
         vf x[LANES];
         for (int w = 0; w < TILE; w++) x[w] = v_load(from + w * SIDE + half);
@@ -88,7 +91,7 @@ static void lay_turned(const struct product *p, float *to, int64_t j, int64_t k)
     }
 }
 
-/* Weights W [n, k] as a product takes them, a panel a task. */
+/* Pack weights W [n, k] for products; one panel per task. */
 static void lay_weights(void *arg, int64_t panel, int thread)
 {
     (void)thread;

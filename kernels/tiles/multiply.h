@@ -1,14 +1,17 @@
-/* Up to 32 x 32 sums over whole blocks of the inner index: by AMX, or in its order by vectors.
+/* Up to 32 x 32 sums over whole blocks of the inner index, by AMX or by vectors in AMX's order.
  *
- * A block of A: [32 rows][16 words], a word two numbers, k even low. A block of B: [16 words][32 columns]. */
+ * A block of A is [32 rows][16 words]; a word holds two numbers, k even in the low half. A block of
+ * B is [16 words][32 columns]. */
 #ifndef TARE_KERNELS_TILES_MULTIPLY_H
 #define TARE_KERNELS_TILES_MULTIPLY_H
 
-#include "cpu/pieces.h"
+#include "cpu/vectors.h"
 
-enum { TILE = 16, SIDE = 2 * TILE /* rows and columns at a time, and numbers in a block */, BLOCK = TILE * SIDE /* words */ };
+/* Rows and columns at a time; also the numbers in a block. BLOCK is in words. */
+enum { TILE = 16, SIDE = 2 * TILE, BLOCK = TILE * SIDE };
 
-/* What is multiplied: `rows` rows, at most SIDE, against 32 columns over n blocks; the sums go on from what is there (continues) or from 0. */
+/* One multiplication: `rows` rows, at most SIDE, against 32 columns over n blocks. The sums
+ * continue from the existing ones (continues) or start at 0. */
 struct blocks {
     int rows, continues;
     int64_t n;
@@ -16,12 +19,12 @@ struct blocks {
 };
 
 #ifdef TILES_AMX
-/* Rows of A's two tiles as the calling thread has configured them; 0: it has not. */
+/* Rows of A's two tiles as configured by the calling thread; 0: not configured. */
 struct shapes {
     int first, second;
 };
 
-static void configure(struct shapes *now, int rows)
+static void configure_tiles(struct shapes *now, int rows)
 {
     const int first = rows < TILE ? rows : TILE, second = rows > TILE ? rows - TILE : TILE;
     if (now->first == first && (now->second == second || rows <= TILE)) return;
@@ -51,7 +54,7 @@ static void multiply_end(struct shapes *now)
 #define TILE_ZERO(T) __asm__ volatile("tilezero %%tmm" #T::)
 #define TILE_DOT(C, A, B) __asm__ volatile("tdpbf16ps %%tmm" #B ", %%tmm" #A ", %%tmm" #C::)
 
-/* c[r c_row + j] for r < rows, j < 32. */
+/* Store the sums c[r c_row + j] for r < rows, j < 32. */
 static void multiply(struct shapes *now, const struct blocks *of, float *c, int64_t c_row)
 {
     enum { AHEAD = 8 /* blocks of B */, LINE = 16 };
@@ -59,7 +62,7 @@ static void multiply(struct shapes *now, const struct blocks *of, float *c, int6
     const int two = of->rows > TILE;
     const float *a = of->a, *b = of->b;
     float *const below = c + TILE * c_row;
-    configure(now, of->rows);
+    configure_tiles(now, of->rows);
     if (of->continues) {
         TILE_LOAD(0, c, row);
         TILE_LOAD(1, c + TILE, row);
@@ -98,7 +101,8 @@ static void multiply_end(struct shapes *now)
     now->first = 0;
 }
 
-enum { AT_ONCE = sizeof(vf) > sizeof(__m256) && MR > 8 ? 6 : 2 /* rows whose sums the registers hold */ };
+/* rows whose sums the registers hold */
+enum { AT_ONCE = sizeof(vf) > sizeof(__m256) && MR > 8 ? 6 : 2 };
 
 /* One block: `rows` rows against sixteen columns. */
 INLINE void multiply_block(const int rows, const float *a, const float *b, float *c, int64_t c_row)

@@ -1,8 +1,11 @@
-/* Products in bf16 by tiles (tiles.h), built once per way to multiply them: TILES_TABLE names the build.
+/* Products in bf16 by tiles (tiles.h), built once per multiplication method; TILES_TABLE names the
+ * build.
  *
- * A task is a block of rows against a group of B's panels. It lays its rows into blocks, a third of the second cache at most, of which a tile of 32 rows
- * is multiplied by all panels before the next. B of weights lies in panels; B of a backward product is made into panels for all tasks, some blocks of the
- * inner index at a time, and the sums so far are taken up again, so no cut changes a bit. */
+ * A task is a block of rows against a group of B's panels. It copies its rows into blocks, at most
+ * a third of the second cache, of which a tile of 32 rows is multiplied by all panels before the
+ * next tile. B of weights is stored in panels. B of a backward product is made into panels for all
+ * tasks, some blocks of the inner index at a time; partial sums resume, so splitting changes no
+ * bit. */
 #include "tiles.h"
 #include "caches.h"
 #include "cpu/scratch.h"
@@ -15,16 +18,17 @@ enum { MADE = 2 << 20 /* words of B made at a time: 8 MiB */ };
 struct part {
     const struct product *p;
     const float *b;        /* panels of `blocks` blocks, the inner index from block `from` on */
-    int64_t panel, panels; /* words of a panel; how many there are */
+    int64_t panel, panels; /* words of a panel; number of panels */
     int64_t from, blocks;
-    int first, last;          /* of the inner index */
-    int64_t cuts, groups;     /* tasks down and across */
-    float *sums;              /* between parts: [m, n] with C's stride; C itself where nothing is added to the chain */
+    int first, last;      /* flags: first and last part of the inner index */
+    int64_t cuts, groups; /* tasks down and across */
+    /* sums between parts: [m, n] with C's stride; C itself if nothing is added to the chain */
+    float *sums;
     float *own;               /* [threads, own_words]: a task's rows in blocks */
-    int64_t own_words, *held; /* [threads] which rows lie there; -1: none */
+    int64_t own_words, *held; /* held: [threads] rows that are laid out there; -1: none */
 };
 
-/* Rows of a task begin at a whole tile. */
+/* First row of a task, a multiple of the tile. */
 static int64_t cut_row(const struct part *s, int64_t i)
 {
     const int64_t row = blocks_of(s->p->m) * i / s->cuts * SIDE;
@@ -43,8 +47,9 @@ static void add_and_store(const struct product *p, const float sums[SIDE * SIDE]
         }
 }
 
-/* 32 columns of a tile of rows. Sums go straight to memory where all are there and nothing is added. */
-static void one(const struct part *s, struct shapes *shapes, const float *a, int64_t row, int64_t rows, int64_t j)
+/* Compute 32 columns of a tile of rows. Sums go directly to memory if all of them exist and nothing
+ * is added. */
+static void multiply_columns(const struct part *s, struct shapes *shapes, const float *a, int64_t row, int64_t rows, int64_t j)
 {
     const struct product *p = s->p;
     const int64_t column = j * SIDE, at = row * p->c_row + column, left = p->n - column;
@@ -68,7 +73,7 @@ static void one(const struct part *s, struct shapes *shapes, const float *a, int
         for (int64_t v = 0; v < SIDE; v += LANES) gemm_store(to + at + r * p->c_row + v, v_load(sums + r * SIDE + v), left - v);
 }
 
-static void task(void *arg, int64_t n, int thread)
+static void run_task(void *arg, int64_t n, int thread)
 {
     const struct part *s = arg;
     const int64_t cut = n / s->groups, group = n % s->groups, row = cut_row(s, cut), end = cut_row(s, cut + 1);
@@ -78,12 +83,13 @@ static void task(void *arg, int64_t n, int thread)
     s->held[thread] = cut;
     for (int64_t r = row; r < end; r += SIDE)
         for (int64_t j = group * s->panels / s->groups; j < (group + 1) * s->panels / s->groups; j++)
-            one(s, &shapes, a + (r - row) / SIDE * s->blocks * BLOCK, r, end - r < SIDE ? end - r : SIDE, j);
+            multiply_columns(s, &shapes, a + (r - row) / SIDE * s->blocks * BLOCK, r, end - r < SIDE ? end - r : SIDE, j);
     multiply_end(&shapes);
 }
 
-/* How many tasks: rows of one in a third of the second cache, and enough of them for all threads. */
-static void cut(struct part *s, int threads)
+/* Choose the number of tasks: rows of one in a third of the second cache, and enough for all
+ * threads. */
+static void choose_tasks(struct part *s, int threads)
 {
     enum { EACH = 8 };
     const int64_t tiles = blocks_of(s->p->m), fit = caches_of_this_machine().second / 3 / (4 * BLOCK * s->blocks + 1),
@@ -104,10 +110,10 @@ static void make_panel(void *arg, int64_t j, int thread)
     (void)thread;
     const struct make *m = arg;
     for (int64_t i = 0; i < m->s->blocks; i++)
-        (m->s->p->turned ? lay_turned : lay_b)(m->s->p, m->to + j * m->s->panel + i * BLOCK, j, m->s->from + i);
+        (m->s->p->transposed ? lay_transposed : lay_b)(m->s->p, m->to + j * m->s->panel + i * BLOCK, j, m->s->from + i);
 }
 
-static void product(const struct kctx *c, const struct product *p)
+static void run_product(const struct kctx *c, const struct product *p)
 {
     const int threads = pool_threads(c->pool);
     const int64_t blocks = blocks_of(p->k), panels = blocks_of(p->n), most = MADE / (panels * BLOCK),
@@ -116,7 +122,7 @@ static void product(const struct kctx *c, const struct product *p)
                                                           : most;
     struct pool *const pool = p->m * p->n * p->k < 32768 ? NULL : c->pool;
     struct part s = {.p = p, .panels = panels, .blocks = at_a_time, .sums = p->c};
-    cut(&s, threads);
+    choose_tasks(&s, threads);
     float *made = p->packed ? NULL : scratch(c, panels * at_a_time * BLOCK + 1);
     s.own = scratch(c, threads * s.own_words + 1);
     s.held = scratch(c, 2 * threads);
@@ -130,7 +136,7 @@ static void product(const struct kctx *c, const struct product *p)
         s.b = p->packed ? p->packed : made;
         if (made) pool_run(pool, panels, make_panel, &(struct make){&s, made});
         for (int i = 0; i < threads; i++) s.held[i] = -1;
-        pool_run(pool, s.cuts * s.groups, task, &s);
+        pool_run(pool, s.cuts * s.groups, run_task, &s);
         s.from += s.blocks;
     } while (s.from < blocks);
 }
@@ -143,7 +149,7 @@ static int64_t packed_bytes(int64_t n, int64_t k, enum dtype dtype)
     return dtype == DTYPE_BF16 ? blocks_of(n) * blocks_of(k) * BLOCK * 4 : base->packed_bytes(n, k, dtype);
 }
 
-static void pack(const struct kctx *c, const struct op_pack *o)
+static void tiles_pack(const struct kctx *c, const struct op_pack *o)
 {
     struct op_pack s = *o;
     if (o->dtype != DTYPE_BF16)
@@ -152,84 +158,85 @@ static void pack(const struct kctx *c, const struct op_pack *o)
         pool_run(c->pool, blocks_of(o->n), lay_weights, &s);
 }
 
-static void matmul(const struct kctx *c, const struct op_matmul *o)
+static void tiles_matmul(const struct kctx *c, const struct op_matmul *o)
 {
     if (o->dtype != DTYPE_BF16) {
         base->matmul(c, o);
         return;
     }
     if (o->t <= 0 || o->n <= 0) return;
-    product(c, &(struct product){.m = o->t,
-                                 .n = o->n,
-                                 .k = o->k,
-                                 .a = o->x,
-                                 .a_row = o->k,
-                                 .a_col = 1,
-                                 .packed = o->packed,
-                                 .c = o->y,
-                                 .c_row = o->n,
-                                 .bias = o->bias,
-                                 .residual = o->residual});
+    run_product(c, &(struct product){.m = o->t,
+                                     .n = o->n,
+                                     .k = o->k,
+                                     .a = o->x,
+                                     .a_row = o->k,
+                                     .a_col = 1,
+                                     .packed = o->packed,
+                                     .c = o->y,
+                                     .c_row = o->n,
+                                     .bias = o->bias,
+                                     .residual = o->residual});
     arena_reset(c->scratch);
 }
 
 /* dx[t,k] = sum_n dy[t,n] W[n,k]: the inner index is n. */
-static void matmul_dx(const struct kctx *c, const struct op_matmul_dx *o)
+static void tiles_matmul_dx(const struct kctx *c, const struct op_matmul_dx *o)
 {
     if (o->dtype != DTYPE_BF16) {
         base->matmul_dx(c, o);
         return;
     }
     if (o->t <= 0 || o->k <= 0) return;
-    product(c, &(struct product){.m = o->t,
-                                 .n = o->k,
-                                 .k = o->n,
-                                 .a = o->dy,
-                                 .a_row = o->n,
-                                 .a_col = 1,
-                                 .turned = o->packed,
-                                 .c = o->dx,
-                                 .c_row = o->k});
+    run_product(c, &(struct product){.m = o->t,
+                                     .n = o->k,
+                                     .k = o->n,
+                                     .a = o->dy,
+                                     .a_row = o->n,
+                                     .a_col = 1,
+                                     .transposed = o->packed,
+                                     .c = o->dx,
+                                     .c_row = o->k});
     arena_reset(c->scratch);
 }
 
-/* dW[n,k] += sum_t dy[t,n] x[t,k]: the inner index is t, A is dy transposed. apart: the sum is added to dw when it is complete. */
-static void dw(const struct kctx *c, const struct op_matmul_dw *o, int apart)
+/* dW[n,k] += sum_t dy[t,n] x[t,k]: the inner index is t, and A is dy transposed. apart: each
+ * complete sum is added to dw. */
+static void product_dw(const struct kctx *c, const struct op_matmul_dw *o, int apart)
 {
     struct op_matmul_dw bias_alone = *o;
     if (o->t <= 0) return;
     if (o->n > 0 && o->k > 0)
-        product(c, &(struct product){.m = o->n,
-                                     .n = o->k,
-                                     .k = o->t,
-                                     .a = o->dy,
-                                     .a_row = 1,
-                                     .a_col = o->n,
-                                     .b = o->x,
-                                     .b_row = o->k,
-                                     .c = o->dw,
-                                     .c_row = o->k,
-                                     .continues = !apart,
-                                     .residual = apart ? o->dw : NULL});
+        run_product(c, &(struct product){.m = o->n,
+                                         .n = o->k,
+                                         .k = o->t,
+                                         .a = o->dy,
+                                         .a_row = 1,
+                                         .a_col = o->n,
+                                         .b = o->x,
+                                         .b_row = o->k,
+                                         .c = o->dw,
+                                         .c_row = o->k,
+                                         .continues = !apart,
+                                         .residual = apart ? o->dw : NULL});
     arena_reset(c->scratch);
     bias_alone.k = 0;
     if (o->dbias) base->matmul_dw(c, &bias_alone);
 }
 
-static void matmul_dw(const struct kctx *c, const struct op_matmul_dw *o)
+static void tiles_matmul_dw(const struct kctx *c, const struct op_matmul_dw *o)
 {
     if (o->dtype != DTYPE_BF16)
         base->matmul_dw(c, o);
     else
-        dw(c, o, 0);
+        product_dw(c, o, 0);
 }
 
-static void matmul_dw_apart(const struct kctx *c, const struct op_matmul_dw *o)
+static void tiles_matmul_dw_apart(const struct kctx *c, const struct op_matmul_dw *o)
 {
     if (o->dtype != DTYPE_BF16)
         base->matmul_dw_apart(c, o);
     else
-        dw(c, o, 1);
+        product_dw(c, o, 1);
 }
 
 void TILES_TABLE(const struct kernels *others, struct kernels *out)
@@ -239,13 +246,13 @@ void TILES_TABLE(const struct kernels *others, struct kernels *out)
     out->name = TILES_NAME;
     out->bf16_rows = 0;
     out->packed_bytes = packed_bytes;
-    out->int8_bytes = NULL; /* their words would be made for every product */
-    out->pack = pack;
-    out->matmul = matmul;
-    out->matmul_dx = matmul_dx;
-    out->matmul_dw = matmul_dw;
-    out->matmul_dw_apart = matmul_dw_apart;
-    out->matmul_low_rank = NULL; /* the caller makes them of those above */
+    out->int8_bytes = NULL; /* not supported: the words would be made again for every product */
+    out->pack = tiles_pack;
+    out->matmul = tiles_matmul;
+    out->matmul_dx = tiles_matmul_dx;
+    out->matmul_dw = tiles_matmul_dw;
+    out->matmul_dw_apart = tiles_matmul_dw_apart;
+    out->matmul_low_rank = NULL; /* the caller composes them from the operations above */
     out->matmul_dx_low_rank = NULL;
     out->low_rank_dw = NULL;
 }
@@ -255,22 +262,24 @@ void TILES_TABLE(const struct kernels *others, struct kernels *out)
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The system saves the tiles of a process that has asked for them; threads and children have them, too. */
+/* Request AMX. The system saves the tiles only of a process that requested them; threads and
+ * children inherit the permission. */
 static int amx_allowed(void)
 {
     enum { ARCH_REQ_XCOMP_PERM = 0x1023, XTILEDATA = 18 };
     return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XTILEDATA) == 0;
 }
 
-/* Numbers of up to 2^16 times different size, so that another order or rounding shows in many of the sums. */
-static uint32_t draw(uint32_t *state)
+/* Numbers that differ in magnitude by up to 2^16, so that a different order or rounding changes
+ * many of the sums. */
+static uint32_t random_bits(uint32_t *state)
 {
     *state = *state * 1664525u + 1013904223u;
     const uint32_t u = *state;
     return (u & 0x80000000u) | (0x3f800000u - ((u >> 27 & 15u) << 23)) | (u >> 4 & 0x7fffffu);
 }
 
-static float defined(const float *a, const float *b, float acc)
+static float sums_as_defined(const float *a, const float *b, float acc)
 {
     float even = 0, odd = 0;
     for (int i = 0; i < TILE; i++) {
@@ -290,14 +299,14 @@ int kernels_tiles_amx_check(void)
     uint32_t state = 1;
     if (!amx_allowed()) return 0;
     for (int i = 0; i < BLOCK; i++) {
-        a[i] = f32_from_bits((draw(&state) & 0xffff0000u) | draw(&state) >> 16);
-        b[i] = f32_from_bits((draw(&state) & 0xffff0000u) | draw(&state) >> 16);
+        a[i] = f32_from_bits((random_bits(&state) & 0xffff0000u) | random_bits(&state) >> 16);
+        b[i] = f32_from_bits((random_bits(&state) & 0xffff0000u) | random_bits(&state) >> 16);
     }
     for (int i = 0; i < SIDE * SIDE; i++) c[i] = (float)i / 7;
     multiply(&shapes, &(struct blocks){SIDE, 1, 1, a, b}, c, SIDE);
     multiply_end(&shapes);
     for (int i = 0; i < SIDE * SIDE; i++)
-        if (defined(a + i / SIDE * TILE, b + i % SIDE, (float)i / 7) != c[i]) return 0;
+        if (sums_as_defined(a + i / SIDE * TILE, b + i % SIDE, (float)i / 7) != c[i]) return 0;
     return 1;
 }
 #endif

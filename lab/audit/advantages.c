@@ -1,4 +1,5 @@
-/* A step's advantages, the weights of its rollouts, and the factor that each token has in the loss. */
+/* Checks the advantages of a step, the weights of its rollouts, and the factor of each token in the
+ * loss. */
 #include "lab/audit/internal.h"
 #include "plugin/plugin.h"
 #include "update/token_weights.h"
@@ -6,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Members of our own dumps that some estimators need, and their names in a group. */
+/* Members of tare's dumps that some estimators need, and their names in a group. */
 static const char *const FACTS[][2] = {{"components", "components"},
                                        {"completion", "completions"},
                                        {"verdict", "verdicts"},
@@ -14,22 +15,23 @@ static const char *const FACTS[][2] = {{"components", "components"},
                                        {"component_verdicts", "component_verdicts"},
                                        {"fate", "fate"}};
 
-static int append(json_t *group, const char *key, json_t *value)
+static int append_value(json_t *group, const char *key, json_t *value)
 {
     if (!json_object_get(group, key) && json_object_set_new(group, key, json_array())) return -1;
     return json_array_append_new(json_object_get(group, key), value);
 }
 
-/* A rollout without a reward was not judged: estimators do not see it, and its advantage is 0. */
+/* Adds a rollout to a group. One without a reward was not verified: estimators do not see it, and
+ * its advantage is 0. */
 static int add_rollout(json_t *group, const struct audit_row *r, bool own, bool lengths, bool unjudged)
 {
-    int bad = append(group, "rewards", json_real(isnan(r->reward) ? 0 : r->reward));
-    if (lengths) bad |= append(group, "lengths", json_integer(r->length));
+    int bad = append_value(group, "rewards", json_real(isnan(r->reward) ? 0 : r->reward));
+    if (lengths) bad |= append_value(group, "lengths", json_integer(r->length));
     for (size_t f = 0; own && f < sizeof FACTS / sizeof *FACTS; f++)
         if (json_object_get(r->object, FACTS[f][0]))
-            bad |= append(group, FACTS[f][1], json_incref(json_object_get(r->object, FACTS[f][0])));
+            bad |= append_value(group, FACTS[f][1], json_incref(json_object_get(r->object, FACTS[f][0])));
     if (unjudged && !own)
-        bad |= append(group, "verdicts", json_string(isnan(r->reward) ? "timeout" : r->reward > 0 ? "correct" : "wrong"));
+        bad |= append_value(group, "verdicts", json_string(isnan(r->reward) ? "timeout" : r->reward > 0 ? "correct" : "wrong"));
     return bad;
 }
 
@@ -61,33 +63,35 @@ static json_t *groups_json(const struct audit *a, const struct audit_step *s)
 
 /* ---------------------------------------------------------------- the estimator */
 
-/* A replay ends before the policy step, so tare.logprob/1 is offered, and never asked. */
+/* A replay ends before the policy step, so tare.logprob/1 is offered but never called. */
 static tare_status no_policy_step(void *ctx, int64_t rollout, float *out, tare_error *error)
 {
     (void)ctx, (void)rollout, (void)out, (void)error;
     return TARE_E_STATE;
 }
 
-static const void *extension(void *ctx, const char *id)
+static const void *audit_extension(void *ctx, const char *id)
 {
     static const tare_logprob_v1 LOGPROB = {.struct_size = sizeof LOGPROB, .logprob = no_policy_step};
     (void)ctx;
     return strcmp(id, "tare.logprob/1") ? NULL : &LOGPROB;
 }
 
-/* An estimator that nobody chose cannot compute them. */
+/* Explains the failure of a default estimator: the dump does not record its estimator. */
 static void explain_choice(const struct audit *a, const struct audit_step *s, struct err *e)
 {
-    const bool trainers = a->map.name && strcmp(a->map.name, "tare"); /* whose columns these are */
+    /* the columns are a trainer's */
+    const bool trainers = a->map.name && strcmp(a->map.name, "tare");
     const struct err why = *e;
     err_set(
         e, why.code, __FILE__, __LINE__,
-        "%s: its rows have advantages, and nothing says how they were computed; give as=%s for the conventions of the trainer that wrote them (verl, trl, openrlhf, slime or nemo%s%s), or estimator.plugin=NAME (%s was tried: %s)",
-        s->file, trainers ? a->map.name : "NAME", trainers ? "; the columns are those of " : "", trainers ? a->map.name : "",
+        "%s: the rows have advantages of an unknown estimator; set as=%s for the conventions of the trainer that wrote them (verl, trl, openrlhf, slime or nemo%s%s), or estimator.plugin=NAME (%s was tried: %s)",
+        s->file, trainers ? a->map.name : "NAME", trainers ? "; the columns match " : "", trainers ? a->map.name : "",
         a->o->config->estimator.plugin, why.message);
 }
 
-/* With the state that a run kept from before the step; else one estimator for all steps. */
+/* Opens the estimator with the state that a run recorded before the step; other dumps have one
+ * estimator for all steps. */
 static tare_status open_estimator(struct audit *a, const struct audit_step *s, struct err *e)
 {
     const struct config *c = a->o->config;
@@ -105,7 +109,7 @@ static tare_status open_estimator(struct audit *a, const struct audit_step *s, s
                                        .search = &search,
                                        .settings = c->params,
                                        .n_clusters = clusters,
-                                       .env = {.seed = (uint64_t)c->run.seed, .extension = extension}};
+                                       .env = {.seed = (uint64_t)c->run.seed, .extension = audit_extension}};
     const tare_status status = estimate_open(&o, &a->estimator, e);
     if (status && !a->own && c->run.as == AS_NONE) explain_choice(a, s, e);
     TRY(status);
@@ -127,20 +131,20 @@ static tare_status estimate_step(struct audit *a, struct audit_step *s, struct b
 
 /* ---------------------------------------------------------------- comparing */
 
-static tare_status compare(struct audit *a, const struct audit_step *s, int64_t i, const double x[2], struct finding f,
-                           struct err *e)
+static tare_status check_value(struct audit *a, const struct audit_step *s, int64_t i, const double x[2], struct finding f,
+                               struct err *e)
 {
     char says[32], expected[32];
     if (isnan(x[0])) return TARE_OK;
     a->checked[f.column]++;
-    const bool scale = f.column == AUDIT_LOSS_SCALE; /* far below 1: relative */
-    if (scale ? fabs(x[0] - x[1]) <= fmax(a->o->tolerance, 1e-5) * fabs(x[1]) : agree(a, x[0], x[1])) return TARE_OK;
-    TRY(say(a, &f.says, e, "%s", str_from_double(says, x[0])));
-    TRY(say(a, &f.expected, e, "%s", str_from_double(expected, x[1])));
-    return tell(a, s, i, f, e);
+    const bool scale = f.column == AUDIT_LOSS_SCALE; /* far below 1, so compared relatively */
+    if (scale ? fabs(x[0] - x[1]) <= fmax(a->o->tolerance, 1e-5) * fabs(x[1]) : audit_agrees(a, x[0], x[1])) return TARE_OK;
+    TRY(audit_format(a, &f.says, e, "%s", str_from_double(says, x[0])));
+    TRY(audit_format(a, &f.expected, e, "%s", str_from_double(expected, x[1])));
+    return audit_add_finding(a, s, i, f, e);
 }
 
-/* The whole step as one minibatch. */
+/* Computes the loss scales of a step as a single minibatch. */
 static tare_status loss_scales(struct audit *a, const struct audit_step *s, const struct batch *b, double **out, struct err *e)
 {
     int64_t *groups;
@@ -165,7 +169,7 @@ static bool has_lengths(const struct audit_step *s)
     return true;
 }
 
-/* Also where the dump has no advantages: the estimator's state goes on. */
+/* Runs the estimator even if the dump has no advantages, because its state advances. */
 tare_status audit_check_advantages(struct audit *a, struct audit_step *s, struct err *e)
 {
     struct batch b;
@@ -180,12 +184,12 @@ tare_status audit_check_advantages(struct audit *a, struct audit_step *s, struct
             const struct {
                 double x[2];
                 struct finding f;
-            } all[] = {
-                {{r->advantage, b.advantage[k]}, {.column = AUDIT_ADVANTAGE, .text = "not what the rewards of its group give"}},
-                {{r->weight, b.rollout_weight[k]}, {.column = AUDIT_WEIGHT, .text = "not what the estimator gives"}},
-                {{scale ? r->loss_scale : (double)NAN, scale ? scale[b.token_begin[k]] : 0},
-                 {.column = AUDIT_LOSS_SCALE, .text = "not what the aggregation gives a token of it"}}};
-            for (size_t n = 0; n < sizeof all / sizeof *all; n++) TRY(compare(a, s, i, all[n].x, all[n].f, e));
+            } all[] = {{{r->advantage, b.advantage[k]},
+                        {.column = AUDIT_ADVANTAGE, .text = "differs from the advantage of its group's rewards"}},
+                       {{r->weight, b.rollout_weight[k]}, {.column = AUDIT_WEIGHT, .text = "differs from the estimator's"}},
+                       {{scale ? r->loss_scale : (double)NAN, scale ? scale[b.token_begin[k]] : 0},
+                        {.column = AUDIT_LOSS_SCALE, .text = "differs from the aggregation's factor for its tokens"}}};
+            for (size_t n = 0; n < sizeof all / sizeof *all; n++) TRY(check_value(a, s, i, all[n].x, all[n].f, e));
         }
     return TARE_OK;
 }

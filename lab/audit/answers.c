@@ -1,4 +1,5 @@
-/* The rows of data.train by their question. A trainer's prompt may be the question inside of a chat template. */
+/* Finds rows of data.train by their question. A trainer's prompt may be the question inside a chat
+ * template. */
 #include "lab/audit/internal.h"
 
 #include <stdlib.h>
@@ -32,12 +33,12 @@ void answers_close(struct answers *a)
     *a = (struct answers){0};
 }
 
-static bool same(tare_text a, tare_text b)
+static bool equal_texts(tare_text a, tare_text b)
 {
     return a.size == b.size && (!a.size || !memcmp(a.data, b.data, (size_t)a.size));
 }
 
-static const struct row *exactly(const struct answers *a, tare_text prompt)
+static const struct row *find_equal(const struct answers *a, tare_text prompt)
 {
     const uint64_t hash = fs_hash(prompt.data, prompt.size, 0);
     int64_t low = 0, high = a->data.n;
@@ -49,11 +50,11 @@ static const struct row *exactly(const struct answers *a, tare_text prompt)
             high = middle;
     }
     for (; low < a->data.n && a->by_hash[low].hash == hash; low++)
-        if (same(a->data.rows[a->by_hash[low].row].question, prompt)) return &a->data.rows[a->by_hash[low].row];
+        if (equal_texts(a->data.rows[a->by_hash[low].row].question, prompt)) return &a->data.rows[a->by_hash[low].row];
     return NULL;
 }
 
-static bool holds(tare_text text, tare_text part)
+static bool contains_text(tare_text text, tare_text part)
 {
     for (int64_t at = 0; at + part.size <= text.size; at++) {
         const char *found = memchr(text.data + at, part.data[0], (size_t)(text.size - part.size - at + 1));
@@ -68,14 +69,14 @@ const struct row *answers_find(const struct answers *a, tare_text prompt)
 {
     const struct row *best = NULL;
     if (!a->open || !prompt.data) return NULL;
-    best = exactly(a, prompt);
+    best = find_equal(a, prompt);
     for (int64_t i = 0; !best && i < a->data.n; i++) {
         const struct row *r = &a->data.rows[i];
-        if (r->question.size >= prompt.size || !holds(prompt, r->question)) continue;
+        if (r->question.size >= prompt.size || !contains_text(prompt, r->question)) continue;
         best = r;
         for (int64_t k = i + 1; k < a->data.n; k++)
             if (a->data.rows[k].question.size > best->question.size && a->data.rows[k].question.size < prompt.size &&
-                holds(prompt, a->data.rows[k].question))
+                contains_text(prompt, a->data.rows[k].question))
                 best = &a->data.rows[k];
     }
     return best;

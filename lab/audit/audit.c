@@ -3,26 +3,26 @@
 #include <math.h>
 #include <string.h>
 
-/* Why a field of no row was checked, where the dump has what the check needs. */
-static const char *why_of_rows(const struct audit *a, enum audit_column c)
+/* Explains why no row of a field was checked although the dump has the columns. */
+static const char *explain_rows(const struct audit *a, enum audit_column c)
 {
     switch (c) {
     case AUDIT_STEP:
-        return "no file's name has the number of a step, as completions_00012.jsonl";
+        return "no file name has the number of a step, as completions_00012.jsonl does";
     case AUDIT_REWARD:
-        return a->unjudged ? "the verifier could judge no row" : "no row has both a reward and an answer";
+        return a->unjudged ? "the verifier could not verify any row" : "no row has both a reward and an answer";
     case AUDIT_ADVANTAGE:
     case AUDIT_WEIGHT:
-        return "no row that has one is in a whole group";
+        return "no row with one is in a complete group";
     case AUDIT_LOSS_SCALE:
-        return a->had[c] ? "no row that has one is in a whole group of rows with lengths" : "the dump has none";
+        return a->had[c] ? "no row with one is in a complete group of rows with lengths" : "the dump has none";
     default:
         return "the dump has none";
     }
 }
 
-/* What the check of a field needs and no row has. */
-static enum audit_column lacking(const struct audit *a, enum audit_column c)
+/* Returns the column that the check of a field needs and no row has. */
+static enum audit_column missing_column(const struct audit *a, enum audit_column c)
 {
     const enum audit_column needed = c == AUDIT_LOSS_SCALE ? AUDIT_LENGTH : c == AUDIT_REWARD ? AUDIT_ANSWER : c;
     const bool can_lack = c == AUDIT_STEP || c == AUDIT_ANSWER || c == AUDIT_REWARD || c == AUDIT_ADVANTAGE || c == AUDIT_WEIGHT ||
@@ -31,19 +31,20 @@ static enum audit_column lacking(const struct audit *a, enum audit_column c)
     return needed;
 }
 
-/* Why a field of no row was checked, and which option names its column. Weights and lengths few trainers write: no option is proposed. */
-static void why_not(const struct audit *a, enum audit_column c, char *out, size_t room)
+/* Explains why no row of a field was checked, and names the option for its column. Few trainers
+ * write weights and lengths, so no option is proposed for them. */
+static void explain_unchecked(const struct audit *a, enum audit_column c, char *out, size_t capacity)
 {
-    const enum audit_column needed = lacking(a, c);
+    const enum audit_column needed = missing_column(a, c);
     if (needed == AUDIT_N) {
-        snprintf(out, room, "%s", why_of_rows(a, c));
+        snprintf(out, capacity, "%s", explain_rows(a, c));
         return;
     }
     const char *name = audit_column_name(needed);
-    const int n = snprintf(out, room, "the dump has no %ss", name);
+    const int n = snprintf(out, capacity, "the dump has no %ss", name);
     if (a->own || needed == AUDIT_WEIGHT || needed == AUDIT_LENGTH || n < 0) return;
-    snprintf(out + n, room - (size_t)n, "; give %s--field %s=COLUMN%s%s", needed == AUDIT_ANSWER ? "data.train=FILE or " : "", name,
-             *a->unused ? "; columns not used: " : "", a->unused);
+    snprintf(out + n, capacity - (size_t)n, "; set %s--field %s=COLUMN%s%s", needed == AUDIT_ANSWER ? "data.train=FILE or " : "",
+             name, *a->unused ? "; unused columns: " : "", a->unused);
 }
 
 static tare_status pack_fields(const struct audit *a, json_t *fields, struct err *e)
@@ -51,7 +52,7 @@ static tare_status pack_fields(const struct audit *a, json_t *fields, struct err
     for (int c = 0; c < AUDIT_N; c++) {
         char why[600];
         if (c == AUDIT_LENGTH) continue;
-        why_not(a, (enum audit_column)c, why, sizeof why);
+        explain_unchecked(a, (enum audit_column)c, why, sizeof why);
         json_t *o = json_pack("{s:I, s:I, s:o}", "checked", (json_int_t)a->checked[c], "disagree", (json_int_t)a->disagree[c],
                               "why", a->checked[c] ? json_null() : json_string(why));
         if (!o || json_object_set_new(fields, audit_column_name((enum audit_column)c), o))
@@ -60,7 +61,7 @@ static tare_status pack_fields(const struct audit *a, json_t *fields, struct err
     return TARE_OK;
 }
 
-static tare_status pack(const struct audit *a, json_t **out, struct err *e)
+static tare_status pack_result(const struct audit *a, json_t **out, struct err *e)
 {
     const struct config *c = a->o->config;
     const json_t *first = json_array_get(a->list, 0);
@@ -97,9 +98,9 @@ tare_status audit(const struct audit_options *o, json_t **out, struct err *e)
     arena_init(&a.run, "audit");
     tare_status status = open_parts(&a, e);
     if (!status) status = dump_read(&a, e);
-    written_tell(&a.written);
-    if (!status && !a.rows) status = err_set(e, TARE_E_INVALID, __FILE__, __LINE__, "%s: no row is in it", o->dumps[0]);
-    if (!status) status = pack(&a, out, e);
+    written_report(&a.written);
+    if (!status && !a.rows) status = err_set(e, TARE_E_INVALID, __FILE__, __LINE__, "%s: must have at least one row", o->dumps[0]);
+    if (!status) status = pack_result(&a, out, e);
     if (status) {
         json_decref(*out);
         *out = NULL;

@@ -1,4 +1,4 @@
-/* The checks of one step, but for its advantages. */
+/* Checks a step, except for its advantages. */
 #include "batch/verdict.h"
 #include "lab/audit/internal.h"
 
@@ -10,7 +10,7 @@ enum { EXTRACT = 512 };
 
 /* ---------------------------------------------------------------- findings */
 
-tare_status say(struct audit *a, const char **out, struct err *e, const char *format, ...)
+tare_status audit_format(struct audit *a, const char **out, struct err *e, const char *format, ...)
 {
     char text[2000], *copy;
     va_list args;
@@ -19,21 +19,21 @@ tare_status say(struct audit *a, const char **out, struct err *e, const char *fo
     va_end(args);
     int64_t size = n < (int)sizeof text ? n : (int64_t)sizeof text - 1;
     const int64_t bad = str_utf8_error(text, size);
-    if (bad) size = bad - 1; /* cut inside of a character */
+    if (bad) size = bad - 1; /* the limit cut a character */
     TRY(arena_strdup(&a->step, text, size, &copy, e));
     *out = copy;
     return TARE_OK;
 }
 
-bool agree(const struct audit *a, double x, double y)
+bool audit_agrees(const struct audit *a, double x, double y)
 {
     return fabs(x - y) <= a->o->tolerance * fmax(1, fabs(y));
 }
 
-tare_status tell(struct audit *a, const struct audit_step *s, int64_t i, struct finding f, struct err *e)
+tare_status audit_add_finding(struct audit *a, const struct audit_step *s, int64_t i, struct finding f, struct err *e)
 {
     const struct audit_row *r = &s->row[i];
-    TRY(mem_grow((void **)&a->findings, &a->room, a->n_findings + 1, sizeof *a->findings, e));
+    TRY(mem_grow((void **)&a->findings, &a->capacity, a->n_findings + 1, sizeof *a->findings, e));
     f.row_line = r->line;
     f.step = s->number;
     f.group = r->group;
@@ -44,16 +44,16 @@ tare_status tell(struct audit *a, const struct audit_step *s, int64_t i, struct 
     return TARE_OK;
 }
 
-static tare_status tell_numbers(struct audit *a, const struct audit_step *s, int64_t i, struct finding f, const double x[2],
-                                struct err *e)
+static tare_status add_number_finding(struct audit *a, const struct audit_step *s, int64_t i, struct finding f, const double x[2],
+                                      struct err *e)
 {
     char says[32], expected[32];
-    TRY(say(a, &f.says, e, "%s", str_from_double(says, x[0])));
-    TRY(say(a, &f.expected, e, "%s", str_from_double(expected, x[1])));
-    return tell(a, s, i, f, e);
+    TRY(audit_format(a, &f.says, e, "%s", str_from_double(says, x[0])));
+    TRY(audit_format(a, &f.expected, e, "%s", str_from_double(expected, x[1])));
+    return audit_add_finding(a, s, i, f, e);
 }
 
-/* ---------------------------------------------------------------- what a row has to have */
+/* ---------------------------------------------------------------- required columns */
 
 static tare_status check_present(struct audit *a, struct audit_step *s, int64_t i, struct err *e)
 {
@@ -65,11 +65,11 @@ static tare_status check_present(struct audit *a, struct audit_step *s, int64_t 
                                    [AUDIT_ADVANTAGE] = a->had[AUDIT_ADVANTAGE] && isnan(r->advantage),
                                    [AUDIT_LOSS_SCALE] = a->had[AUDIT_LOSS_SCALE] && isnan(r->loss_scale)};
     a->checked[AUDIT_COMPLETION]++;
-    if (r->no_reward) s->whole[r->group] = false; /* its advantages cannot be computed again */
+    if (r->no_reward) s->whole[r->group] = false; /* its advantages cannot be recomputed */
     for (int c = 0; c < AUDIT_N; c++)
         if (missing[c] || r->odd[c])
-            TRY(tell(a, s, i, (struct finding){.column = (enum audit_column)c, .text = "missing in this row, or of another type"},
-                     e));
+            TRY(audit_add_finding(
+                a, s, i, (struct finding){.column = (enum audit_column)c, .text = "missing in this row or of another type"}, e));
     return TARE_OK;
 }
 
@@ -79,24 +79,26 @@ static tare_status check_number(struct audit *a, const struct audit_step *s, int
     a->checked[AUDIT_STEP]++;
     if (s->row[i].step == s->in_name) return TARE_OK;
     const double x[2] = {(double)s->row[i].step, (double)s->in_name};
-    return tell_numbers(a, s, i, (struct finding){.column = AUDIT_STEP, .text = "the file's name says another step"}, x, e);
+    return add_number_finding(a, s, i, (struct finding){.column = AUDIT_STEP, .text = "differs from the step in the file's name"},
+                              x, e);
 }
 
-static bool same(tare_text a, tare_text b)
+static bool equal_texts(tare_text a, tare_text b)
 {
     return a.size == b.size && (!a.size || !memcmp(a.data, b.data, (size_t)a.size));
 }
 
-static tare_status tell_texts(struct audit *a, const struct audit_step *s, int64_t i, struct finding f, const tare_text x[2],
-                              struct err *e)
+static tare_status add_text_finding(struct audit *a, const struct audit_step *s, int64_t i, struct finding f, const tare_text x[2],
+                                    struct err *e)
 {
-    TRY(say(a, &f.says, e, "%.*s", (int)(x[0].size < 400 ? x[0].size : 400), x[0].data ? x[0].data : ""));
-    TRY(say(a, &f.expected, e, "%.*s", (int)(x[1].size < 400 ? x[1].size : 400), x[1].data ? x[1].data : ""));
-    return tell(a, s, i, f, e);
+    TRY(audit_format(a, &f.says, e, "%.*s", (int)(x[0].size < 400 ? x[0].size : 400), x[0].data ? x[0].data : ""));
+    TRY(audit_format(a, &f.expected, e, "%.*s", (int)(x[1].size < 400 ? x[1].size : 400), x[1].data ? x[1].data : ""));
+    return audit_add_finding(a, s, i, f, e);
 }
 
-/* Against the text that the most rollouts of the group have; of several the first. */
-static tare_status check_alike(struct audit *a, const struct audit_step *s, int64_t m, enum audit_column c, struct err *e)
+/* Compares prompts or answers of a group with the text that most of its rollouts have (the first of
+ * equally frequent ones). */
+static tare_status check_equal(struct audit *a, const struct audit_step *s, int64_t m, enum audit_column c, struct err *e)
 {
     const int64_t first = s->begin[m], end = s->begin[m + 1];
     int64_t best = first, most = 0;
@@ -105,7 +107,7 @@ static tare_status check_alike(struct audit *a, const struct audit_step *s, int6
         int64_t n = 0;
         for (int64_t j = first; j < end; j++) {
             const struct audit_row *y = &s->row[s->order[j]];
-            n += c == AUDIT_PROMPT ? same(x->prompt, y->prompt) : same(x->answer, y->answer);
+            n += c == AUDIT_PROMPT ? equal_texts(x->prompt, y->prompt) : equal_texts(x->answer, y->answer);
         }
         if (n > most) {
             most = n;
@@ -118,8 +120,9 @@ static tare_status check_alike(struct audit *a, const struct audit_step *s, int6
         const tare_text x[2] = {c == AUDIT_PROMPT ? r->prompt : r->answer, c == AUDIT_PROMPT ? right->prompt : right->answer};
         if (!x[0].data || !x[1].data) continue;
         a->checked[c]++;
-        if (!same(x[0], x[1]))
-            TRY(tell_texts(a, s, s->order[k], (struct finding){.column = c, .text = "the others of its group have another"}, x, e));
+        if (!equal_texts(x[0], x[1]))
+            TRY(add_text_finding(a, s, s->order[k], (struct finding){.column = c, .text = "differs from the rest of its group"}, x,
+                                 e));
     }
     return TARE_OK;
 }
@@ -130,21 +133,23 @@ static tare_status check_answer(struct audit *a, const struct audit_step *s, int
 {
     const tare_text x[2] = {s->row[i].answer, row ? row->answer : (tare_text){0}};
     if (!row) {
-        return tell(a, s, i, (struct finding){.column = AUDIT_PROMPT, .text = "data.train has no question that is in this prompt"},
-                    e);
+        return audit_add_finding(
+            a, s, i, (struct finding){.column = AUDIT_PROMPT, .text = "no question of data.train is in this prompt"}, e);
     }
-    if (!x[0].data || !x[1].data || same(x[0], x[1])) return TARE_OK;
-    return tell_texts(a, s, i, (struct finding){.column = AUDIT_ANSWER, .text = "data.train has another answer"}, x, e);
+    if (!x[0].data || !x[1].data || equal_texts(x[0], x[1])) return TARE_OK;
+    return add_text_finding(a, s, i, (struct finding){.column = AUDIT_ANSWER, .text = "differs from the answer in data.train"}, x,
+                            e);
 }
 
-/* What the verifier gets of a row; its row is that of data.train, else the dump's. */
+/* Prepares the verifier's input. Its row is the one of data.train if found, otherwise the dump's.
+ */
 static tare_status make_item(struct audit *a, const struct audit_step *s, int64_t i, const struct row *row,
                              struct verify_item *item, struct err *e)
 {
     const struct audit_row *r = &s->row[i];
     OWNED(str_free) struct str json = {0};
     char *name, *copy = NULL, *extracted;
-    TRY(say(a, (const char **)(uintptr_t)&name, e, "%s:%lld", s->file, (long long)r->line));
+    TRY(audit_format(a, (const char **)(uintptr_t)&name, e, "%s:%lld", s->file, (long long)r->line));
     TRY(arena_new(&a->step, &extracted, EXTRACT, e));
     if (!row) {
         TRY(json_print(r->object, &json, e));
@@ -162,7 +167,7 @@ static tare_status make_item(struct audit *a, const struct audit_step *s, int64_
                                  .group = r->group,
                                  .sample = i,
                                  .tokens = r->length < 0 ? 0 : r->length,
-                                 .finish = finish ? finish_code(finish) : -1,
+                                 .finish = finish ? batch_finish_code(finish) : -1,
                                  .extracted = extracted,
                                  .capacity = EXTRACT};
     return TARE_OK;
@@ -179,13 +184,13 @@ static tare_status compare_reward(struct audit *a, const struct audit_step *s, i
     }
     a->checked[AUDIT_REWARD]++;
     a->judged++;
-    if (agree(a, x[0], x[1])) return TARE_OK;
+    if (audit_agrees(a, x[0], x[1])) return TARE_OK;
     a->disputed++;
-    TRY(say(a, &text, e, "the verifier reads \"%.*s\" and the answer is \"%.*s\": %s%s%s",
-            (int)(item->extracted_size < 200 ? item->extracted_size : 200), item->extracted,
-            (int)(item->answer.size < 200 ? item->answer.size : 200), item->answer.data, verdict_name(item->verdict),
-            item->reason ? ", " : "", item->reason ? item->reason : ""));
-    return tell_numbers(a, s, i, (struct finding){.column = AUDIT_REWARD, .text = text}, x, e);
+    TRY(audit_format(a, &text, e, "the verifier reads \"%.*s\" and the answer is \"%.*s\": %s%s%s",
+                     (int)(item->extracted_size < 200 ? item->extracted_size : 200), item->extracted,
+                     (int)(item->answer.size < 200 ? item->answer.size : 200), item->answer.data, verdict_name(item->verdict),
+                     item->reason ? ", " : "", item->reason ? item->reason : ""));
+    return add_number_finding(a, s, i, (struct finding){.column = AUDIT_REWARD, .text = text}, x, e);
 }
 
 static bool can_judge(const struct audit_row *r, const struct row *row)
@@ -193,7 +198,7 @@ static bool can_judge(const struct audit_row *r, const struct row *row)
     return r->completion.data && !isnan(r->reward) && (r->answer.data || (row && row->answer.data));
 }
 
-/* Rows whose answer is not known, and those that the dump gives no reward, are left out. */
+/* Verifies the rows again, except those without a known answer or without a reward in the dump. */
 static tare_status check_rewards(struct audit *a, struct audit_step *s, const struct row *const *row, struct err *e)
 {
     struct verify_item *items;
@@ -222,11 +227,12 @@ tare_status check_step(struct audit *a, struct audit_step *s, struct err *e)
         TRY(check_number(a, s, i, e));
     }
     for (int64_t m = 0; m < s->n_groups; m++) {
-        TRY(check_alike(a, s, m, AUDIT_PROMPT, e));
-        TRY(check_alike(a, s, m, AUDIT_ANSWER, e));
+        TRY(check_equal(a, s, m, AUDIT_PROMPT, e));
+        TRY(check_equal(a, s, m, AUDIT_ANSWER, e));
     }
     for (int64_t i = 0; i < s->n && a->answers.open; i++) {
-        row[i] = i && same(s->row[i].prompt, s->row[i - 1].prompt) ? row[i - 1] : answers_find(&a->answers, s->row[i].prompt);
+        row[i] =
+            i && equal_texts(s->row[i].prompt, s->row[i - 1].prompt) ? row[i - 1] : answers_find(&a->answers, s->row[i].prompt);
         TRY(check_answer(a, s, i, row[i], e));
     }
     TRY(check_rewards(a, s, row, e));

@@ -1,4 +1,4 @@
-/* The files of a dump, and their rows cut into steps. */
+/* Reads the files of a dump and divides their rows into steps. */
 #include "lab/audit/internal.h"
 
 #include <errno.h>
@@ -8,16 +8,16 @@
 
 enum { LISTED = 1000 };
 
-/* ---------------------------------------------------------------- one file */
+/* ---------------------------------------------------------------- a file */
 
 struct reading {
     struct audit *a;
     const char *path;
     struct audit_row *rows;
-    int64_t n, room;
+    int64_t n, capacity;
 };
 
-/* The number after the last colon of "file:12". */
+/* Returns the number after the last colon of "file:12". */
 static int64_t line_of(const char *where)
 {
     const char *colon = strrchr(where, ':');
@@ -25,7 +25,7 @@ static int64_t line_of(const char *where)
     return colon && !str_to_int(colon + 1, &line, NULL) ? line : 0;
 }
 
-static tare_status take_row(void *ctx, const json_t *object, const char *where, struct err *e)
+static tare_status read_row(void *ctx, const json_t *object, const char *where, struct err *e)
 {
     struct reading *r = ctx;
     struct audit *a = r->a;
@@ -35,11 +35,11 @@ static tare_status take_row(void *ctx, const json_t *object, const char *where, 
         a->mapped = true;
         fields_unused(&a->map, object, a->unused, sizeof a->unused);
     }
-    TRY(mem_grow((void **)&r->rows, &r->room, r->n + 1, sizeof *r->rows, e));
+    TRY(mem_grow((void **)&r->rows, &r->capacity, r->n + 1, sizeof *r->rows, e));
     struct audit_row *row = &r->rows[r->n];
     TRY(fields_read(&a->map, object, &a->step, row, e));
     if (!a->rows && !r->n && row->no_reward)
-        FAIL(e, TARE_E_CONFIG, "%s: %s is no number there, and it is to be the reward; --field reward=COLUMN names another", where,
+        FAIL(e, TARE_E_CONFIG, "%s: %s, the column of the reward, must be a number; name another with --field reward=COLUMN", where,
              a->map.column[AUDIT_REWARD]);
     row->line = line_of(where);
     json_incref(row->object);
@@ -53,7 +53,8 @@ static tare_status take_row(void *ctx, const json_t *object, const char *where, 
     return TARE_OK;
 }
 
-/* The step in the names that trainers give: 12.jsonl, completions_00012.jsonl, step-000012.jsonl. -1: another name. */
+/* Returns the step in file names of trainers (12.jsonl, completions_00012.jsonl,
+ * step-000012.jsonl), or -1. */
 static int64_t number_in_name(const char *path)
 {
     static const char *const BEFORE[] = {"completions_", "step-", ""};
@@ -65,8 +66,8 @@ static int64_t number_in_name(const char *path)
     return -1;
 }
 
-/* RUN/rollouts/step-N.jsonl has the estimator's state beside it, in RUN/estimator/step-N.state. */
-static tare_status state_beside(const struct audit *a, const char *path, int64_t number, char *out, bool *there, struct err *e)
+/* Finds the estimator's state for RUN/rollouts/step-N.jsonl: RUN/estimator/step-N.state. */
+static tare_status find_state(const struct audit *a, const char *path, int64_t number, char *out, bool *there, struct err *e)
 {
     char folder[FS_PATH], name[80];
     *there = false;
@@ -100,13 +101,14 @@ static tare_status list_findings(struct audit *a, const char *path, struct err *
                               (json_int_t)f->step, "group", (json_int_t)f->group, "rollout", (json_int_t)f->rollout, "field",
                               audit_column_name(f->column), "says", text_or_null(f->says), "expected", text_or_null(f->expected),
                               "text", f->text);
-        if (!o || json_array_append_new(a->list, o)) FAIL(e, TARE_E_NOMEM, "%s: no memory for what disagrees", path);
+        if (!o || json_array_append_new(a->list, o)) FAIL(e, TARE_E_NOMEM, "%s: no memory for the findings", path);
     }
     a->n_findings = 0;
     return TARE_OK;
 }
 
-/* A file whose name gives a step is one; in others a step is the rows that stand together with one number. */
+/* Checks the steps of a file. A file with a step in its name is one step; in other files
+ * consecutive rows with the same number are a step. */
 static tare_status check_steps(struct audit *a, const struct reading *r, struct err *e)
 {
     char state[FS_PATH];
@@ -116,7 +118,7 @@ static tare_status check_steps(struct audit *a, const struct reading *r, struct 
         struct audit_step s = {.row = r->rows + at, .file = r->path, .in_name = in_name};
         while (at + s.n < r->n && (in_name >= 0 || r->rows[at + s.n].step == r->rows[at].step)) s.n++;
         s.number = in_name >= 0 ? in_name : r->rows[at].step;
-        TRY(state_beside(a, r->path, s.number, state, &there, e));
+        TRY(find_state(a, r->path, s.number, state, &there, e));
         s.state = there ? state : NULL;
         TRY(check_step(a, &s, e));
         a->steps++;
@@ -127,8 +129,8 @@ static tare_status check_steps(struct audit *a, const struct reading *r, struct 
     return list_findings(a, r->path, e);
 }
 
-/* A dump of a run of ours, RUN/rollouts/step-N.jsonl: whether it is what the run wrote. Others have no sums. */
-static tare_status look_at_sum(struct audit *a, const char *path, struct err *e)
+/* Checks a dump of a run, RUN/rollouts/step-N.jsonl, against the run's checksums. */
+static tare_status check_written(struct audit *a, const char *path, struct err *e)
 {
     char folder[FS_PATH], run[FS_PATH], name[64];
     const int64_t number = number_in_name(path);
@@ -136,7 +138,7 @@ static tare_status look_at_sum(struct audit *a, const char *path, struct err *e)
     fs_dirname(folder, path);
     fs_dirname(run, folder);
     if (strcmp(a->written.run, run)) { /* several runs may be named */
-        written_tell(&a->written);
+        written_report(&a->written);
         written_close(&a->written);
         TRY(written_open(run, &a->written, e));
     }
@@ -149,13 +151,13 @@ static tare_status read_file(struct audit *a, const char *path, struct err *e)
     struct reading r = {.a = a, .path = path};
     const char *end = strrchr(path, '.');
     if (end && (!strcmp(end, ".parquet") || !strcmp(end, ".pt")))
-        FAIL(e, TARE_E_INVALID, "%s: only JSON lines are read here; tools/to_jsonl.py %s --rows -o %.*s.jsonl makes them", path,
-             path, (int)(end - path), path);
+        FAIL(e, TARE_E_INVALID, "%s: must be JSON lines; convert it with tools/to_jsonl.py %s --rows -o %.*s.jsonl", path, path,
+             (int)(end - path), path);
     FILE *f = fopen(path, "rb");
     if (!f) FAIL(e, errno == ENOENT ? TARE_E_NOT_FOUND : TARE_E_IO, "%s: %s", path, strerror(errno));
-    tare_status status = json_each_line(f, path, take_row, &r, e);
+    tare_status status = json_each_line(f, path, read_row, &r, e);
     fclose(f);
-    if (!status) status = look_at_sum(a, path, e);
+    if (!status) status = check_written(a, path, e);
     if (!status) status = check_steps(a, &r, e);
     for (int64_t i = 0; i < r.n; i++) json_decref(r.rows[i].object);
     mem_free(r.rows);
@@ -172,7 +174,7 @@ struct names {
         char *path;
         int64_t number;
     } * at;
-    int64_t n, room;
+    int64_t n, capacity;
 };
 
 static tare_status take_name(void *ctx, const char *folder, const char *name, struct err *e)
@@ -182,8 +184,8 @@ static tare_status take_name(void *ctx, const char *folder, const char *name, st
     const size_t n = strlen(name);
     if (n < 7 || strcmp(name + n - 6, ".jsonl") != 0) return TARE_OK;
     TRY(fs_join(path, folder, name, e));
-    if (fs_check_regular(path, false, e)) return err_prefix(e, "%s has what is no file with rows", folder);
-    TRY(mem_grow((void **)&l->at, &l->room, l->n + 1, sizeof *l->at, e));
+    if (fs_check_regular(path, false, e)) return err_prefix(e, "%s: invalid file of rows", folder);
+    TRY(mem_grow((void **)&l->at, &l->capacity, l->n + 1, sizeof *l->at, e));
     TRY(arena_strdup(&l->arena, path, -1, &l->at[l->n].path, e));
     l->at[l->n++].number = number_in_name(path);
     return TARE_OK;
@@ -205,7 +207,7 @@ static tare_status read_folder(struct audit *a, const char *path, struct err *e)
     tare_status status = fs_each(folder, take_name, &l, e);
     if (!status && !l.n)
         status = err_set(e, TARE_E_NOT_FOUND, __FILE__, __LINE__,
-                         "%s: no file there ends in .jsonl; of Parquet files tools/to_jsonl.py --rows makes such", folder);
+                         "%s: no .jsonl file in it; convert Parquet files with tools/to_jsonl.py --rows", folder);
     if (!status) qsort(l.at, (size_t)l.n, sizeof *l.at, by_number);
     for (int64_t i = 0; !status && i < l.n; i++) status = read_file(a, l.at[i].path, e);
     mem_free(l.at);

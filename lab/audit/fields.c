@@ -1,4 +1,4 @@
-/* Which column of a dump holds what. A trainer is a line of MAPS. */
+/* Maps the columns of a dump to their meaning. Each trainer is a line of MAPS. */
 #include "lab/audit/internal.h"
 
 #include <math.h>
@@ -8,8 +8,9 @@
 static const char *const NAMES[AUDIT_N] = {AUDIT_COLUMNS(AUDIT_COLUMN)};
 #undef AUDIT_COLUMN
 
-/* The column that tells a trainer's rows from others' stands in `known`. TRL: a column for each reward function, under its name. OpenRLHF: what its
- * batch inference writes; slime: the samples of --save-debug-rollout-data, as tools/to_jsonl.py --rows writes them. */
+/* `known` is the column that identifies a trainer's rows. TRL has a column for each reward
+ * function, under its name. OpenRLHF: the output of its batch inference. slime: the samples of
+ * --save-debug-rollout-data, as tools/to_jsonl.py --rows writes them. */
 static const struct {
     struct field_map map;
     const char *known;
@@ -64,8 +65,8 @@ const char *audit_column_name(enum audit_column c)
 
 /* ---------------------------------------------------------------- the map */
 
-/* Whether a part of the sum is this column, or a path into it. */
-static bool takes(const char *sum, const char *key)
+/* True if a term of the sum is this column, or a path into it. */
+static bool uses_column(const char *sum, const char *key)
 {
     const size_t n = strlen(key);
     if (!strcmp(sum, key)) return true;
@@ -81,12 +82,12 @@ static bool takes(const char *sum, const char *key)
 static bool takes_column(const struct field_map *m, const char *key)
 {
     for (int c = 0; c < AUDIT_N; c++)
-        if (m->column[c] && takes(m->column[c], key)) return true;
+        if (m->column[c] && uses_column(m->column[c], key)) return true;
     return false;
 }
 
-/* Those that the map does not take; m NULL: all. Names that do not fit are left out whole. */
-static void list_columns(const json_t *row, const struct field_map *m, char *out, size_t room)
+/* Lists the columns that the map does not use; m NULL: all. Omits names that do not fit. */
+static void list_columns(const json_t *row, const struct field_map *m, char *out, size_t capacity)
 {
     static const char MORE[] = ", ...";
     const char *key;
@@ -96,17 +97,17 @@ static void list_columns(const json_t *row, const struct field_map *m, char *out
     json_object_foreach((json_t *)(uintptr_t)row, key, value)
     {
         if (m && takes_column(m, key)) continue;
-        if (at + 2 + strlen(key) + sizeof MORE > room) {
-            snprintf(out + at, room - at, "%s", at ? MORE : MORE + 2);
+        if (at + 2 + strlen(key) + sizeof MORE > capacity) {
+            snprintf(out + at, capacity - at, "%s", at ? MORE : MORE + 2);
             return;
         }
-        at += (size_t)snprintf(out + at, room - at, "%s%s", at ? ", " : "", key);
+        at += (size_t)snprintf(out + at, capacity - at, "%s%s", at ? ", " : "", key);
     }
 }
 
-void fields_unused(const struct field_map *m, const json_t *row, char *out, size_t room)
+void fields_unused(const struct field_map *m, const json_t *row, char *out, size_t capacity)
 {
-    list_columns(row, m, out, room);
+    list_columns(row, m, out, capacity);
 }
 
 static tare_status start_map(const struct audit_options *o, const json_t *row, const char *where, struct field_map *out,
@@ -119,16 +120,14 @@ static tare_status start_map(const struct audit_options *o, const json_t *row, c
         *out = MAPS[k].map;
         return TARE_OK;
     }
-    if (o->format)
-        FAIL(e, TARE_E_CONFIG, "--format %s: there is no such field map; there are tare, verl, slime, openrlhf and trl", o->format);
+    if (o->format) FAIL(e, TARE_E_CONFIG, "--format %s: unknown; use tare, verl, slime, openrlhf or trl", o->format);
     if (o->n_fields) {
         *out = (struct field_map){.name = "own", .grouping = GROUPS_IN_ORDER};
         return TARE_OK;
     }
     list_columns(row, NULL, columns, sizeof columns);
-    FAIL(e, TARE_E_CONFIG,
-         "%s: no field map fits its columns (%s); say which is which: --field prompt=COLUMN --field completion=COLUMN ...", where,
-         columns);
+    FAIL(e, TARE_E_CONFIG, "%s: no field map fits the columns (%s); name them: --field prompt=COLUMN --field completion=COLUMN ...",
+         where, columns);
 }
 
 static tare_status take_field(const char *text, struct arena *a, struct field_map *m, struct err *e)
@@ -138,8 +137,7 @@ static tare_status take_field(const char *text, struct arena *a, struct field_ma
     char *copy;
     if (equals && n == 6 && !memcmp(text, "groups", 6)) {
         const bool order = !strcmp(equals + 1, "order");
-        if (!order && strcmp(equals + 1, "prompt") != 0)
-            FAIL(e, TARE_E_CONFIG, "--field %s: groups are found by order or by prompt", text);
+        if (!order && strcmp(equals + 1, "prompt") != 0) FAIL(e, TARE_E_CONFIG, "--field %s: groups must be order or prompt", text);
         m->grouping = order ? GROUPS_IN_ORDER : GROUPS_BY_PROMPT;
         return TARE_OK;
     }
@@ -151,11 +149,12 @@ static tare_status take_field(const char *text, struct arena *a, struct field_ma
     }
     FAIL(
         e, TARE_E_CONFIG,
-        "--field %s: NAME=COLUMN, where NAME is step, group, prompt, completion, answer, reward, advantage, weight, length, loss_scale or groups",
+        "--field %s: must be NAME=COLUMN, where NAME is step, group, prompt, completion, answer, reward, advantage, weight, length, loss_scale or groups",
         text);
 }
 
-/* TRL's rewards stand under the names of their functions: the only number column that is nothing else. */
+/* Finds the reward column of TRL, which has the name of the reward function: the only number column
+ * without another meaning. */
 static tare_status find_reward(const json_t *row, const char *where, struct arena *a, struct field_map *m, struct err *e)
 {
     const char *key, *only = NULL;
@@ -173,10 +172,10 @@ static tare_status find_reward(const json_t *row, const char *where, struct aren
         only = key;
     }
     if (n != 1)
-        FAIL(e, TARE_E_CONFIG,
-             "%s: %s; say which is the reward: --field reward=COLUMN, or a sum with weights: --field reward=a+0.5*b", where,
+        FAIL(e, TARE_E_CONFIG, "%s: %s; name the reward with --field reward=COLUMN, or a weighted sum with --field reward=a+0.5*b",
+             where,
              n       ? columns
-             : empty ? "no column is a number in this row, and some are null"
+             : empty ? "no column of this row is a number, and some are null"
                      : "no column is a reward");
     TRY(arena_strdup(a, only, -1, &copy, e));
     m->column[AUDIT_REWARD] = copy;
@@ -190,15 +189,16 @@ tare_status fields_choose(const struct audit_options *o, const json_t *row, cons
     for (int64_t i = 0; i < o->n_fields; i++) TRY(take_field(o->fields[i], a, out, e));
     if (!out->column[AUDIT_REWARD]) TRY(find_reward(row, where, a, out, e));
     if (!out->column[AUDIT_PROMPT] || !out->column[AUDIT_COMPLETION])
-        FAIL(e, TARE_E_CONFIG, "%s: no column is the %s; name it: --field %s=COLUMN", where,
+        FAIL(e, TARE_E_CONFIG, "%s: missing column for the %s; name it with --field %s=COLUMN", where,
              out->column[AUDIT_PROMPT] ? "completion" : "prompt", out->column[AUDIT_PROMPT] ? "completion" : "prompt");
     return TARE_OK;
 }
 
 /* ---------------------------------------------------------------- a row */
 
-/* A column, or a path: names of objects, places in arrays, from the end when negative. */
-static const json_t *look_up(const json_t *row, const char *path)
+/* Finds a column by name or path: names of members, and indices of arrays, from the end if
+ * negative. */
+static const json_t *find_value(const json_t *row, const char *path)
 {
     const json_t *value = json_object_get(row, path);
     char part[128];
@@ -219,14 +219,15 @@ static const json_t *look_up(const json_t *row, const char *path)
     return value;
 }
 
-static const json_t *column(const json_t *row, const char *path)
+static const json_t *find_column(const json_t *row, const char *path)
 {
     const json_t *plain = path ? json_object_get(row, path) : NULL;
-    return !path ? NULL : plain ? plain : look_up(row, path);
+    return !path ? NULL : plain ? plain : find_value(row, path);
 }
 
-/* A text; of a chat's messages the content of the last; of a number its text, of anything else its JSON. data NULL: it is not there. */
-static tare_status take_text(const json_t *value, struct arena *a, tare_text *out, struct err *e)
+/* Returns a value as text: for chat messages the content of the last one, for a number its text,
+ * for other values their JSON. data NULL: missing. */
+static tare_status read_text(const json_t *value, struct arena *a, tare_text *out, struct err *e)
 {
     *out = (tare_text){0};
     if (json_is_array(value) && json_array_size(value)) {
@@ -252,8 +253,8 @@ static double number_of(const json_t *value)
     return json_is_number(value) ? json_number_value(value) : (double)NAN;
 }
 
-/* "a+0.5*b". A part that is null says nothing, as in TRL; NAN when all are. */
-static tare_status take_reward(const json_t *row, const char *sum, struct audit_row *out, struct err *e)
+/* Computes a reward "a+0.5*b". A null term is skipped, as in TRL; NAN if all are null. */
+static tare_status read_reward(const json_t *row, const char *sum, struct audit_row *out, struct err *e)
 {
     double total = 0;
     int n = 0;
@@ -268,9 +269,9 @@ static tare_status take_reward(const json_t *row, const char *sum, struct audit_
             *star = 0;
             name = star + 1;
             if (str_to_double(term, &weight, NULL))
-                FAIL(e, TARE_E_CONFIG, "--field reward: '%s*%s' is not WEIGHT*COLUMN", term, name);
+                FAIL(e, TARE_E_CONFIG, "--field reward: '%s*%s' must be WEIGHT*COLUMN", term, name);
         }
-        const json_t *value = column(row, name);
+        const json_t *value = find_column(row, name);
         out->no_reward = out->no_reward || !value || !(json_is_number(value) || json_is_boolean(value) || json_is_null(value));
         const double x = number_of(value);
         if (isnan(x)) continue;
@@ -286,10 +287,11 @@ static bool is_there(const json_t *value)
     return value && !json_is_null(value);
 }
 
-/* Whole and not negative; 12.0 is, as tables write a column that has gaps. -1: it is not there, or something else, which `odd` tells. */
-static int64_t whole_of(const json_t *row, const struct field_map *m, enum audit_column c, struct audit_row *out)
+/* Returns a non-negative integer; 12.0 counts, as tables write a column with gaps. -1: missing, or
+ * another value, which sets `odd`. */
+static int64_t read_integer(const json_t *row, const struct field_map *m, enum audit_column c, struct audit_row *out)
 {
-    const json_t *value = column(row, m->column[c]);
+    const json_t *value = find_column(row, m->column[c]);
     const double x = json_is_number(value) ? json_number_value(value) : -1;
     if (x >= 0 && x < 9e15 && x == floor(x)) return (int64_t)x;
     out->odd[c] = is_there(value);
@@ -298,7 +300,7 @@ static int64_t whole_of(const json_t *row, const struct field_map *m, enum audit
 
 static double real_of(const json_t *row, const struct field_map *m, enum audit_column c, struct audit_row *out)
 {
-    const json_t *value = column(row, m->column[c]);
+    const json_t *value = find_column(row, m->column[c]);
     const double x = number_of(value);
     out->odd[c] = isnan(x) && is_there(value);
     return x;
@@ -309,14 +311,14 @@ tare_status fields_read(const struct field_map *m, const json_t *object, struct 
     const char *const *c = m->column;
     tare_text key;
     *out = (struct audit_row){.object = (json_t *)(uintptr_t)object};
-    out->step = whole_of(object, m, AUDIT_STEP, out);
-    out->length = whole_of(object, m, AUDIT_LENGTH, out);
-    TRY(take_text(column(object, c[AUDIT_GROUP]), a, &key, e));
+    out->step = read_integer(object, m, AUDIT_STEP, out);
+    out->length = read_integer(object, m, AUDIT_LENGTH, out);
+    TRY(read_text(find_column(object, c[AUDIT_GROUP]), a, &key, e));
     out->group_key = key.data;
-    TRY(take_text(column(object, c[AUDIT_PROMPT]), a, &out->prompt, e));
-    TRY(take_text(column(object, c[AUDIT_COMPLETION]), a, &out->completion, e));
-    TRY(take_text(column(object, c[AUDIT_ANSWER]), a, &out->answer, e));
-    TRY(take_reward(object, c[AUDIT_REWARD], out, e));
+    TRY(read_text(find_column(object, c[AUDIT_PROMPT]), a, &out->prompt, e));
+    TRY(read_text(find_column(object, c[AUDIT_COMPLETION]), a, &out->completion, e));
+    TRY(read_text(find_column(object, c[AUDIT_ANSWER]), a, &out->answer, e));
+    TRY(read_reward(object, c[AUDIT_REWARD], out, e));
     out->advantage = real_of(object, m, AUDIT_ADVANTAGE, out);
     out->weight = real_of(object, m, AUDIT_WEIGHT, out);
     out->loss_scale = real_of(object, m, AUDIT_LOSS_SCALE, out);

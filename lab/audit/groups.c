@@ -1,4 +1,4 @@
-/* Which rollouts of a step belong to one prompt. */
+/* Finds the groups of a step: the rollouts of each prompt. */
 #include "lab/audit/internal.h"
 
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static void key_rows(const struct audit *a, const struct audit_step *s, struct k
     }
 }
 
-/* Rows with one key side by side, in the order of each key's first row. */
+/* Orders rows so that equal keys are adjacent, by the first row of each key. */
 static void order_rows(struct keyed *k, int64_t n)
 {
     qsort(k, (size_t)n, sizeof *k, by_key);
@@ -55,7 +55,7 @@ static int64_t length_of(const struct keyed *k, int64_t n, int64_t at)
     return size;
 }
 
-/* The number of rollouts that the most prompts have; of several the least. */
+/* Returns the number of rollouts that most prompts have, the smallest of equally frequent ones. */
 static tare_status most_common(const struct keyed *k, int64_t n, struct arena *arena, int64_t *out, struct err *e)
 {
     int64_t *count, best = 0;
@@ -82,7 +82,8 @@ static tare_status settle_size(struct audit *a, const struct keyed *k, int64_t n
     return most_common(k, n, &a->step, &a->group_size, e);
 }
 
-/* A curriculum may give prompts different numbers of rollouts; only a run's own configuration says so. */
+/* True if a curriculum may give prompts different numbers of rollouts, which only a run's
+ * configuration shows. */
 static bool sizes_vary(const struct audit *a)
 {
     return a->own && strcmp(a->o->config->curriculum.plugin, "shuffle") != 0;
@@ -92,21 +93,22 @@ static tare_status tell_size(struct audit *a, struct audit_step *s, int64_t m, s
 {
     const int64_t i = s->order[s->begin[m]], n = s->begin[m + 1] - s->begin[m];
     const char *says, *expected;
-    TRY(say(a, &says, e, "%lld rollout%s of this prompt", (long long)n, n == 1 ? "" : "s"));
-    TRY(say(a, &expected, e, "%lld", (long long)a->group_size));
+    TRY(audit_format(a, &says, e, "%lld rollout%s of this prompt", (long long)n, n == 1 ? "" : "s"));
+    TRY(audit_format(a, &expected, e, "%lld", (long long)a->group_size));
     for (int64_t k = s->begin[m]; k < s->begin[m + 1]; k++)
-        TRY(tell(a, s, s->order[k],
-                 (struct finding){.column = AUDIT_GROUP,
-                                  .says = says,
-                                  .expected = expected,
-                                  .text = a->map.grouping == GROUPS_IN_ORDER && !s->row[i].group_key
-                                              ? "a group is not whole: rows of one prompt have to stand together"
-                                              : "a group is not whole"},
-                 e));
+        TRY(audit_add_finding(a, s, s->order[k],
+                              (struct finding){.column = AUDIT_GROUP,
+                                               .says = says,
+                                               .expected = expected,
+                                               .text = a->map.grouping == GROUPS_IN_ORDER && !s->row[i].group_key
+                                                           ? "incomplete group: the rows of a prompt must be consecutive"
+                                                           : "incomplete group"},
+                              e));
     return TARE_OK;
 }
 
-/* A prompt that a step has twice has twice the rollouts; in their order they are two groups. */
+/* A prompt that occurs twice in a step has twice the rollouts, which form two groups in their
+ * order. */
 tare_status groups_find(struct audit *a, struct audit_step *s, struct err *e)
 {
     struct keyed *k;

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---------------------------------------------------------------- what is found */
+/* ---------------------------------------------------------------- differences */
 
-bool found(const struct finder *f, const char *what)
+bool compare_found(const struct finder *f, const char *what)
 {
     size_t i;
     json_t *d;
@@ -25,7 +25,7 @@ tare_status compare_add_difference(struct finder *f, const struct difference *d,
 {
     json_t *a = d->a ? d->a : json_null(), *b = d->b ? d->b : json_null(), *by = json_null();
     if (json_is_number(a) && json_is_number(b)) by = json_real(json_number_value(b) - json_number_value(a));
-    if (found(f, d->what)) {
+    if (compare_found(f, d->what)) {
         json_decref(a);
         json_decref(b);
         json_decref(by);
@@ -64,11 +64,12 @@ static tare_status read_manifest(struct finder *f, int k, struct err *e)
     TRY(fs_join(path, f->o->run[k], "manifest.json", e));
     tare_status status = json_read_file(path, &f->manifest[k], &why);
     if (!status && !json_is_object(f->manifest[k]))
-        status = err_set(&why, TARE_E_CORRUPT, __FILE__, __LINE__, "%s: is no JSON object", path);
+        status = err_set(&why, TARE_E_CORRUPT, __FILE__, __LINE__, "%s: must be a JSON object", path);
     return status ? compare_add_text(f, "damaged", why.message, e) : TARE_OK;
 }
 
-/* "train_xxh3" or "eval_xxh3": the hash of the rows that the run read last, or NULL where manifest.json has none. */
+/* Returns the hash of the rows that the run read last, or NULL if manifest.json has none. name:
+ * "train_xxh3" or "eval_xxh3". */
 static const char *rows_hash(const json_t *manifest, const char *name)
 {
     const json_t *later = json_object_get(manifest, "resumed");
@@ -78,7 +79,8 @@ static const char *rows_hash(const json_t *manifest, const char *name)
     return hash && *hash ? hash : NULL;
 }
 
-/* "same", "other", or "unknown": a file's name says nothing about its rows, so their hashes count. */
+/* Returns "same", "other" or "unknown", by the hashes of the rows: the name of a file does not
+ * identify its rows. */
 static const char *other_rows(const struct finder *f, const char *name)
 {
     const char *a = rows_hash(f->manifest[0], name), *b = rows_hash(f->manifest[1], name);
@@ -98,12 +100,12 @@ static tare_status take_key(void *ctx, const struct config_difference *d, struct
     json_t *o = json_pack("{s:s, s:s, s:s, s:b, s:s*}", "key", key, "a", d->before, "b", d->after, "changes_training", changes,
                           "rows", rows);
     if (!o || json_array_append_new(json_object_get(f->result, "configuration"), o))
-        FAIL(e, TARE_E_INVALID, "%s: its value is not valid UTF-8", key);
+        FAIL(e, TARE_E_INVALID, "%s: the value is not valid UTF-8", key);
     return TARE_OK;
 }
 
-/* The same path in both runs, and yet other rows: the file was changed between them. */
-static tare_status take_rows(struct finder *f, const char *key, const char *const path[2], struct err *e)
+/* Adds a file with the same path in both runs but other rows: it was changed between them. */
+static tare_status add_changed_rows(struct finder *f, const char *key, const char *const path[2], struct err *e)
 {
     const bool train = !strcmp(key, "data.train");
     if (!path[0] || !path[1] || strcmp(path[0], path[1])) return TARE_OK;
@@ -111,7 +113,7 @@ static tare_status take_rows(struct finder *f, const char *key, const char *cons
     json_t *o =
         json_pack("{s:s, s:s, s:s, s:b, s:s}", "key", key, "a", path[0], "b", path[1], "changes_training", train, "rows", "other");
     if (!o || json_array_append_new(json_object_get(f->result, "configuration"), o))
-        FAIL(e, TARE_E_INVALID, "%s: its value is not valid UTF-8", key);
+        FAIL(e, TARE_E_INVALID, "%s: the value is not valid UTF-8", key);
     return TARE_OK;
 }
 
@@ -123,33 +125,34 @@ static tare_status compare_configurations(struct finder *f, struct err *e)
     for (int k = 0; k < 2; k++) TRY(read_manifest(f, k, e));
     while (n < 2 && !config_load(&c[n], f->o->run[n], NULL, 0, &why)) n++;
     tare_status status = n < 2 ? compare_add_text(f, "damaged", why.message, e) : config_compare(&c[0], &c[1], take_key, f, e);
-    if (!status && n == 2) status = take_rows(f, "data.train", (const char *const[]){c[0].data.train, c[1].data.train}, e);
-    if (!status && n == 2) status = take_rows(f, "data.eval", (const char *const[]){c[0].data.eval, c[1].data.eval}, e);
+    if (!status && n == 2) status = add_changed_rows(f, "data.train", (const char *const[]){c[0].data.train, c[1].data.train}, e);
+    if (!status && n == 2) status = add_changed_rows(f, "data.eval", (const char *const[]){c[0].data.eval, c[1].data.eval}, e);
     while (n > 0) config_free(&c[--n]);
     return status;
 }
 
 /* ---------------------------------------------------------------- metrics */
 
-static tare_status take_row(struct records *r, const json_t *row, const char *where, struct err *e)
+static tare_status add_record(struct records *r, const json_t *row, const char *where, struct err *e)
 {
     int64_t step;
     TRY(json_get_int(row, "step", where, &step, e));
     if (r->n && step <= r->at[r->n - 1].step)
-        FAIL(e, TARE_E_CORRUPT, "%s: step %lld after step %lld; steps must grow", where, (long long)step,
+        FAIL(e, TARE_E_CORRUPT, "%s: step %lld follows step %lld; steps must increase", where, (long long)step,
              (long long)r->at[r->n - 1].step);
-    if (r->n == r->room) {
-        const int64_t room = r->room ? 2 * r->room : 256;
-        struct record *larger = realloc(r->at, (size_t)room * sizeof *larger);
+    if (r->n == r->capacity) {
+        const int64_t capacity = r->capacity ? 2 * r->capacity : 256;
+        struct record *larger = realloc(r->at, (size_t)capacity * sizeof *larger);
         if (!larger) FAIL(e, TARE_E_NOMEM, "%s: no memory", where);
         r->at = larger;
-        r->room = room;
+        r->capacity = capacity;
     }
     r->at[r->n++] = (struct record){json_incref((json_t *)(uintptr_t)row), step};
     return TARE_OK;
 }
 
-/* What is half written at the end is left out: the run is going on, or was killed. */
+/* Reads metrics.jsonl without an incomplete line at its end: the run is in progress or was killed.
+ */
 static tare_status read_records(const char *run, struct records *r, struct err *e)
 {
     char path[FS_PATH];
@@ -166,7 +169,7 @@ static tare_status read_records(const char *run, struct records *r, struct err *
         if (!newline) break;
         snprintf(where, sizeof where, "%s:%lld", path, (long long)number);
         TRY(json_parse(at, newline - at, where, &row, e));
-        TRY(take_row(r, row, where, e));
+        TRY(add_record(r, row, where, e));
     }
     return TARE_OK;
 }
@@ -177,7 +180,8 @@ static bool is_the_machines(const char *name)
            !strcmp(name, "step");
 }
 
-/* 0.5 and 1 are a real and an integer of JSON; -0.0 and 0.0 are not the same bits. */
+/* Compares numbers by their bits: -0.0 differs from 0.0. JSON has 0.5 as a real and 1 as an
+ * integer. */
 static bool same_value(const json_t *a, const json_t *b)
 {
     if (!json_is_number(a) || !json_is_number(b)) return a && b && json_equal(a, b);
@@ -188,17 +192,17 @@ static bool same_value(const json_t *a, const json_t *b)
 static tare_status compare_rows(struct finder *f, const json_t *a, const json_t *b, int64_t step, struct err *e)
 {
     struct difference d = {.what = "metric", .step = step};
-    for (int turn = 0; turn < 2; turn++) { /* the metrics of a, then those that only b has */
+    for (int side = 0; side < 2; side++) { /* the metrics of a, then those of b alone */
         const char *name;
         json_t *value;
-        json_object_foreach((json_t *)(uintptr_t)(turn ? b : a), name, value)
+        json_object_foreach((json_t *)(uintptr_t)(side ? b : a), name, value)
         {
-            json_t *other = json_object_get(turn ? a : b, name);
-            if (is_the_machines(name) || (turn ? other != NULL : same_value(value, other))) continue;
+            json_t *other = json_object_get(side ? a : b, name);
+            if (is_the_machines(name) || (side ? other != NULL : same_value(value, other))) continue;
             if (!d.count++) {
                 d.where = name;
-                d.a = json_incref(turn ? NULL : value);
-                d.b = json_incref(turn ? value : other);
+                d.a = json_incref(side ? NULL : value);
+                d.b = json_incref(side ? value : other);
             }
         }
     }
@@ -219,7 +223,7 @@ static tare_status compare_metrics(struct finder *f, struct err *e)
         }
         if (step >= f->o->first && step <= f->o->last) {
             TRY(compare_count(f, "steps", e));
-            if (!found(f, "metric")) TRY(compare_rows(f, a->at[i].row, b->at[j].row, step, e));
+            if (!compare_found(f, "metric")) TRY(compare_rows(f, a->at[i].row, b->at[j].row, step, e));
         }
         i++;
         j++;
@@ -234,15 +238,16 @@ static tare_status compare_lengths(struct finder *f, struct err *e)
     if (last[0] == last[1]) return TARE_OK;
     const struct difference d = {.what = "length",
                                  .step = 1 + (last[0] < last[1] ? last[0] : last[1]),
-                                 .where = "the last step on record",
+                                 .where = "the last recorded step",
                                  .a = json_integer(last[0]),
                                  .b = json_integer(last[1])};
     return compare_add_difference(f, &d, e);
 }
 
-/* ---------------------------------------------------------------- all of it */
+/* ---------------------------------------------------------------- the comparison */
 
-/* Any folder of the first run that has a tokenizer: names tokens in what differs. Without one, characters are named. */
+/* Finds a tokenizer in the first run, to name tokens in differences; without one, bytes are named.
+ */
 static void find_tokenizer(struct finder *f)
 {
     char folder[FS_PATH];
@@ -255,7 +260,7 @@ static void find_tokenizer(struct finder *f)
     config_free(&c);
 }
 
-/* A folder of files that may not be entered would look like one without any. */
+/* Refuses a folder that cannot be read, which would otherwise look empty. */
 static tare_status check_folders(struct finder *f, struct err *e)
 {
     static const char *const FOLDERS[] = {"checkpoints/.", "rollouts/.", "estimator/."};
@@ -287,7 +292,7 @@ static tare_status compare_files(struct finder *f, struct err *e)
     return TARE_OK;
 }
 
-/* By step; within a step in the order in which they were found. */
+/* Sorts differences by step, and within a step in the order in which they were found. */
 static tare_status sort_differences(struct finder *f, struct err *e)
 {
     json_t *from = json_object_get(f->result, "differences"), *to = json_array();

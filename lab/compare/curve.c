@@ -4,12 +4,13 @@
 #include <math.h>
 #include <string.h>
 
-enum { ROWS = 20 }; /* of the table as text */
+enum { ROWS = 20 }; /* of the printed table */
 
 /* ---------------------------------------------------------------- paired differences */
 
-/* Neighbouring steps are alike, so single steps are not n independent values: the bootstrap draws means of blocks of about n^(1/3) steps. */
-static tare_status interval(const double *d, int64_t n, struct moments *out, struct err *e)
+/* Computes a bootstrap interval of the mean from blocks of about n^(1/3) steps, because
+ * neighbouring steps are correlated. */
+static tare_status bootstrap_interval(const double *d, int64_t n, struct moments *out, struct err *e)
 {
     const int64_t length = (int64_t)fmax(1, round(cbrt((double)n))), blocks = n / length;
     OWNED(mem_free_at) double *mean = NULL;
@@ -20,10 +21,10 @@ static tare_status interval(const double *d, int64_t n, struct moments *out, str
         for (int64_t i = begin; i < end; i++) sum += d[i];
         mean[k] = sum / (double)(end - begin);
     }
-    return stats_moments(mean, blocks, out, e);
+    return statistics_moments(mean, blocks, out, e);
 }
 
-static json_t *real_or_null(double x)
+static json_t *json_finite(double x)
 {
     return isfinite(x) ? json_real(x) : json_null();
 }
@@ -65,12 +66,12 @@ tare_status compare_curve(struct finder *f, struct err *e)
     struct moments m = {NAN, NAN, NAN, NAN};
     TRY(mem_new((f->records[0].n + 1) * (int64_t)sizeof *d, (void **)&d, e));
     TRY(take_pairs(f, rows, d, &n, e));
-    if (n) TRY(interval(d, n, &m, e));
+    if (n) TRY(bootstrap_interval(d, n, &m, e));
     for (int64_t i = 0; i < n; i++) sum += d[i];
     json_object_set_new(f->result, "curve",
                         json_pack("{s:s, s:O, s:I, s:o, s:o, s:o}", "metric", f->o->metric, "rows", rows, "n", (json_int_t)n,
-                                  "mean", real_or_null(n ? sum / (double)n : NAN), "low", real_or_null(m.low), "high",
-                                  real_or_null(m.high)));
+                                  "mean", json_finite(n ? sum / (double)n : NAN), "low", json_finite(m.low), "high",
+                                  json_finite(m.high)));
     return TARE_OK;
 }
 
@@ -111,14 +112,14 @@ static tare_status print_list(const json_t *result, const char *name, const char
     return TARE_OK;
 }
 
-/* What a key's other value means. Of a file with rows: whether its rows are others. */
-static const char *meaning(const json_t *key)
+/* Describes the effect of a changed key: for a file of rows, if the rows differ. */
+static const char *describe_effect(const json_t *key)
 {
     const char *rows = json_text_or(key, "rows", "");
     const bool changes = json_bool_or(key, "changes_training", 1);
-    if (!strcmp(rows, "other")) return changes ? "   (the data differ)" : "   (the data differ; changes no training)";
-    if (!strcmp(rows, "unknown") && changes) return "   (whether the data differ is not on record)";
-    return changes ? "" : "   (changes no training)";
+    if (!strcmp(rows, "other")) return changes ? "   (the data differ)" : "   (the data differ; does not change training)";
+    if (!strcmp(rows, "unknown") && changes) return "   (no record of the data)";
+    return changes ? "" : "   (does not change training)";
 }
 
 static tare_status print_keys(const json_t *result, struct str *out, struct err *e)
@@ -131,9 +132,9 @@ static tare_status print_keys(const json_t *result, struct str *out, struct err 
     {
         const char *key = json_text_or(k, "key", ""), *a = json_text_or(k, "a", ""), *b = json_text_or(k, "b", "");
         if (strcmp(a, b))
-            TRY(str_addf(out, e, "  %s: %s -> %s%s\n", key, a, b, meaning(k)));
+            TRY(str_addf(out, e, "  %s: %s -> %s%s\n", key, a, b, describe_effect(k)));
         else
-            TRY(str_addf(out, e, "  %s: %s in both%s\n", key, a, meaning(k)));
+            TRY(str_addf(out, e, "  %s: %s in both%s\n", key, a, describe_effect(k)));
     }
     return TARE_OK;
 }
@@ -145,20 +146,20 @@ tare_status compare_print_differences(const json_t *result, struct str *out, str
     const json_t *all = json_object_get(result, "differences"), *n = json_object_get(result, "compared");
     const json_t *first = json_object_get(result, "first_step");
     if (json_is_integer(first))
-        TRY(str_addf(out, e, "first difference at step %lld; the first of each kind\n", (long long)json_integer_value(first)));
+        TRY(str_addf(out, e, "first difference at step %lld; the first of each kind:\n", (long long)json_integer_value(first)));
     json_array_foreach(all, i, d) TRY(print_difference(d, out, e));
-    if (!json_array_size(all)) TRY(str_add(out, "no difference: the same bits\n", -1, e));
+    if (!json_array_size(all)) TRY(str_add(out, "no difference: bit-identical\n", -1, e));
     return str_addf(out, e, "compared: %lld steps of metrics, %lld of rollouts, %lld states of the estimator, %lld checkpoints\n",
                     (long long)json_int_or(n, "steps", 0), (long long)json_int_or(n, "rollouts", 0),
                     (long long)json_int_or(n, "estimator_states", 0), (long long)json_int_or(n, "checkpoints", 0));
 }
 
-/* At most ROWS rows, in equal distances, the last one among them. */
+/* Prints at most ROWS equidistant rows, including the last one. */
 static tare_status print_curve(const json_t *curve, struct str *out, struct err *e)
 {
     const json_t *rows = json_object_get(curve, "rows"), *low = json_object_get(curve, "low");
     const int64_t n = (int64_t)json_array_size(rows), every = (n + ROWS - 1) / ROWS;
-    if (!n) return str_addf(out, e, "no step has %s in both runs\n", json_text_or(curve, "metric", ""));
+    if (!n) return str_addf(out, e, "no common step has %s\n", json_text_or(curve, "metric", ""));
     TRY(str_addf(out, e, "\n%s\n%8s %12s %12s %12s\n", json_text_or(curve, "metric", ""), "step", "a", "b", "b - a"));
     for (int64_t i = (n - 1) % every; i < n; i += every) {
         const json_t *r = json_array_get(rows, (size_t)i);

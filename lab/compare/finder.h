@@ -1,4 +1,4 @@
-/* What the parts of a comparison share. Internal to lab/compare. */
+/* State shared by the parts of a comparison. Internal to lab/compare. */
 #ifndef TARE_LAB_COMPARE_FINDER_H
 #define TARE_LAB_COMPARE_FINDER_H
 
@@ -6,7 +6,8 @@
 #include "data/tokenizer.h"
 #include "lab/compare/compare.h"
 
-struct record { /* metrics.jsonl */
+/* A line of metrics.jsonl. */
+struct record {
     json_t *row;
     int64_t step;
 };
@@ -15,34 +16,34 @@ struct finder {
     const struct compare_options *o;
     json_t *result;
     struct records {
-        struct record *at; /* steps growing */
-        int64_t n, room;
+        struct record *at; /* increasing steps */
+        int64_t n, capacity;
     } records[2];
-    json_t *manifest[2];         /* NULL: it is missing or damaged, and listed as that */
-    struct tokenizer *tokenizer; /* of the first run; NULL: none could be read */
+    json_t *manifest[2];         /* NULL: missing or damaged, and listed as such */
+    struct tokenizer *tokenizer; /* of the first run that has one; may be NULL */
 };
 
 struct difference {
     const char *what;
     int64_t step;
     const char *where;
-    json_t *a, *b; /* taken over */
+    json_t *a, *b; /* ownership is transferred */
     int64_t count; /* 0: not counted */
 };
 
-/* Whether a difference of this kind has been found. */
-bool found(const struct finder *f, const char *what);
-/* The first of its kind is kept. */
+/* True if a difference of this kind has been found. */
+bool compare_found(const struct finder *f, const char *what);
+/* Keeps the first difference of each kind. */
 tare_status compare_add_difference(struct finder *f, const struct difference *d, struct err *e);
-/* list: damaged or notes */
+/* list: "damaged" or "notes". */
 tare_status compare_add_text(struct finder *f, const char *list, const char *text, struct err *e);
 tare_status compare_count(struct finder *f, const char *what, struct err *e);
 
-/* rollouts.c: the dumps and the estimator's states of a step. */
+/* Compares the dumps and the estimator's states of a step (rollouts.c). */
 tare_status compare_step_files(struct finder *f, int64_t step, struct err *e);
-/* tensors.c: the checkpoints of a step that both runs have. */
+/* Compares the checkpoints of a step that both runs have (tensors.c). */
 tare_status compare_checkpoints(struct finder *f, int64_t step, struct err *e);
-/* curve.c */
+/* Adds the curve of the metric (curve.c). */
 tare_status compare_curve(struct finder *f, struct err *e);
 
 #endif

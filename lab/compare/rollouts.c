@@ -1,10 +1,11 @@
-/* The files that a step leaves: its rollouts, and the state that the estimator had before it. */
+/* Compares the files of a step: its rollouts, and the estimator's state before it. */
 #include "observe/rollouts.h"
 #include "lab/compare/finder.h"
 
 #include <string.h>
 
-/* What a member of a rollout's line belongs to, in the order in which a step makes them; other members are the kind "rollout". */
+/* Kinds of the members of a rollout's line, in the order of a step's stages; other members have the
+ * kind "rollout". */
 static const struct {
     const char *member, *what;
 } KINDS[] = {{"completion", "token"},
@@ -52,15 +53,16 @@ static struct text text_of(const json_t *j)
     return (struct text){json_is_string(j) ? json_string_value(j) : "", (int64_t)json_string_length(j)};
 }
 
-/* The first id that differs, as "token N" with its text in both; false: there is no tokenizer for it. */
-static bool name_token(const struct finder *f, struct text a, struct text b, char *where, size_t room, struct str *out)
+/* Names the first id that differs as "token N" with its text in both runs. Returns false without a
+ * tokenizer. */
+static bool name_token(const struct finder *f, struct text a, struct text b, char *where, size_t capacity, struct str *out)
 {
     struct token_ids ids[2] = {0};
     bool named = f->tokenizer && !tokenizer_encode(f->tokenizer, a.data, a.n, &ids[0], NULL) &&
                  !tokenizer_encode(f->tokenizer, b.data, b.n, &ids[1], NULL);
     int64_t at = 0;
     while (named && at < ids[0].n && at < ids[1].n && ids[0].data[at] == ids[1].data[at]) at++;
-    snprintf(where, room, "token %lld of the completion", (long long)at + 1);
+    snprintf(where, capacity, "token %lld of the completion", (long long)at + 1);
     for (int k = 0; k < 2 && named; k++)
         if (at < ids[k].n) named = !tokenizer_decode(f->tokenizer, ids[k].data + at, 1, false, &out[k], NULL);
     token_ids_free(&ids[0]);
@@ -103,7 +105,7 @@ static tare_status compare_member(struct finder *f, struct difference d, const c
 {
     char where[200];
     d.what = kind_of(member);
-    if (same_member(value[0], value[1]) || found(f, d.what)) return TARE_OK;
+    if (same_member(value[0], value[1]) || compare_found(f, d.what)) return TARE_OK;
     if (!strcmp(member, "completion")) return add_token(f, &d, value[0], value[1], e);
     snprintf(where, sizeof where, "%s, %s", d.where, member);
     d.where = where;
@@ -130,7 +132,7 @@ static tare_status compare_rollout(struct finder *f, int64_t step, json_t *const
     return TARE_OK;
 }
 
-/* The next line as an object; NULL at the end. */
+/* Reads the next line as an object; NULL at the end. */
 static tare_status next_line(const struct fs_map *m, int64_t *at, const char *path, int64_t line, json_t **out, struct err *e)
 {
     char where[FS_PATH + 32];
@@ -138,7 +140,7 @@ static tare_status next_line(const struct fs_map *m, int64_t *at, const char *pa
     if (*at >= m->size) return TARE_OK;
     const char *begin = (const char *)m->data + *at, *newline = memchr(begin, '\n', (size_t)(m->size - *at));
     snprintf(where, sizeof where, "%s:%lld", path, (long long)line);
-    if (!newline) FAIL(e, TARE_E_CORRUPT, "%s: the line has no end", where);
+    if (!newline) FAIL(e, TARE_E_CORRUPT, "%s: incomplete line", where);
     *at += newline + 1 - begin;
     return json_parse(begin, newline - begin, where, out, e);
 }
@@ -161,7 +163,7 @@ static tare_status compare_lines(struct finder *f, int64_t step, const char (*pa
             more = false;
             const struct difference d = {.what = "rollout",
                                          .step = step,
-                                         .where = "the number of rollouts",
+                                         .where = "number of rollouts",
                                          .a = json_string(row[0] ? "more" : "fewer"),
                                          .b = json_string(row[1] ? "more" : "fewer")};
             if (row[0] || row[1])
@@ -195,8 +197,8 @@ static tare_status compare_dumps(struct finder *f, int64_t step, const char (*pa
     return compare_lines(f, step, path, m, e);
 }
 
-/* Maps the file of both runs; it is compared only where both have it. */
-static tare_status both(struct finder *f, int64_t step, const char *name, bool dump, struct err *e)
+/* Maps the file of both runs and compares it if both have it. */
+static tare_status compare_pair(struct finder *f, int64_t step, const char *name, bool dump, struct err *e)
 {
     char path[2][FS_PATH];
     struct fs_map m[2] = {0};
@@ -216,7 +218,7 @@ tare_status compare_step_files(struct finder *f, int64_t step, struct err *e)
 {
     char name[100];
     snprintf(name, sizeof name, "rollouts/step-%06lld.jsonl", (long long)step);
-    TRY(both(f, step, name, true, e));
+    TRY(compare_pair(f, step, name, true, e));
     snprintf(name, sizeof name, "estimator/step-%06lld.state", (long long)step);
-    return both(f, step, name, false, e);
+    return compare_pair(f, step, name, false, e);
 }

@@ -1,4 +1,4 @@
-/* The checkpoints of two runs, tensor by tensor and section by section. */
+/* Compares the checkpoints of two runs, tensor by tensor and section by section. */
 #include "base/arena.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/optimizer.h"
@@ -13,8 +13,8 @@
 /* ---------------------------------------------------------------- numbers */
 
 struct floats {
-    int64_t first, count; /* the first that differs, -1: none; how many do */
-    double a, b, largest; /* its values; the largest difference of any */
+    int64_t first, count; /* first element that differs (-1: none); number that differ */
+    double a, b, largest; /* values of the first; the largest difference */
 };
 
 static struct floats compare_floats(const float *a, const float *b, int64_t n)
@@ -32,7 +32,7 @@ static struct floats compare_floats(const float *a, const float *b, int64_t n)
     return r;
 }
 
-static json_t *number(double x)
+static json_t *json_number(double x)
 {
     return isfinite(x) ? json_real(x) : json_string(isnan(x) ? "NaN" : x > 0 ? "infinity" : "-infinity");
 }
@@ -40,11 +40,11 @@ static json_t *number(double x)
 static tare_status add_floats(struct finder *f, struct difference d, const char *name, struct floats r, struct err *e)
 {
     char where[700];
-    snprintf(where, sizeof where, "%.300s, element %lld (%lld differ, the largest by %.9g)", name, (long long)r.first,
+    snprintf(where, sizeof where, "%.300s, element %lld (%lld differ, by at most %.9g)", name, (long long)r.first,
              (long long)r.count, r.largest);
     d.where = where;
-    d.a = number(r.a);
-    d.b = number(r.b);
+    d.a = json_number(r.a);
+    d.b = json_number(r.b);
     return compare_add_difference(f, &d, e);
 }
 
@@ -60,22 +60,22 @@ static bool same_shape(const struct st_tensor *a, const struct st_tensor *b)
 static tare_status add_tensor(struct finder *f, struct difference d, const struct safetensors s[2],
                               const struct st_tensor *const t[2], struct err *e)
 {
-    OWNED(arena_free) struct arena room = {0};
+    OWNED(arena_free) struct arena arena = {0};
     float *x[2];
     if (!t[1] || !same_shape(t[0], t[1])) {
         char where[400];
         snprintf(where, sizeof where, "%.300s", t[0]->name);
         d.where = where;
         d.a = json_string(t[0]->dtype);
-        d.b = json_string(t[1] ? "another type or shape" : "not there");
+        d.b = json_string(t[1] ? "different type or shape" : "not there");
         return compare_add_difference(f, &d, e);
     }
-    arena_init(&room, "tensors");
+    arena_init(&arena, "tensors");
     for (int k = 0; k < 2; k++) {
-        TRY(arena_new_raw(&room, &x[k], st_count(t[k]), e));
-        TRY(st_read_f32(&s[k], t[k], x[k], e));
+        TRY(arena_new_raw(&arena, &x[k], safetensors_count(t[k]), e));
+        TRY(safetensors_read_f32(&s[k], t[k], x[k], e));
     }
-    return add_floats(f, d, t[0]->name, compare_floats(x[0], x[1], st_count(t[0])), e);
+    return add_floats(f, d, t[0]->name, compare_floats(x[0], x[1], safetensors_count(t[0])), e);
 }
 
 static tare_status compare_tensors(struct finder *f, int64_t step, const struct safetensors s[2], struct err *e)
@@ -125,14 +125,15 @@ static tare_status compare_section(struct finder *f, struct difference d, struct
 
 static tare_status compare_sections(struct finder *f, struct difference d, struct state_reader *const r[2], struct err *e)
 {
-    for (int64_t i = 0; i < state_count(r[0]) && !found(f, d.what); i++)
+    for (int64_t i = 0; i < state_count(r[0]) && !compare_found(f, d.what); i++)
         if (strcmp(state_name(r[0], i), "ranks")) TRY(compare_section(f, d, r, state_name(r[0], i), e));
-    for (int64_t i = 0; i < state_count(r[1]) && !found(f, d.what); i++)
+    for (int64_t i = 0; i < state_count(r[1]) && !compare_found(f, d.what); i++)
         if (!state_has(r[0], state_name(r[1], i))) TRY(compare_section(f, d, r, state_name(r[1], i), e));
     return TARE_OK;
 }
 
-/* A state file of both checkpoints; ranks: how many wrote the optimizer, as training.state says. */
+/* Compares a state file of both checkpoints. ranks: number of ranks that wrote the optimizer, from
+ * training.state. */
 static tare_status compare_state_file(struct finder *f, int64_t step, const char (*folder)[FS_PATH], const char *file,
                                       int64_t ranks[2], struct err *e)
 {
@@ -155,7 +156,7 @@ static tare_status compare_optimizer(struct finder *f, int64_t step, const char 
 {
     char name[64], text[200];
     if (ranks[0] != ranks[1]) {
-        snprintf(text, sizeof text, "step %lld: the optimizer was written by %lld and by %lld ranks, so it is not compared",
+        snprintf(text, sizeof text, "step %lld: the optimizer states are not compared, because %lld and %lld ranks wrote them",
                  (long long)step, (long long)ranks[0], (long long)ranks[1]);
         return compare_add_text(f, "notes", text, e);
     }

@@ -1,5 +1,6 @@
-/* A run that branches off: its beginning is another run's, to the bit, and the random numbers from there on are the same ones. It is put together in
- * TO.part, and gets its name when everything is in it; a process that is killed before leaves that folder, which the next fork makes anew. */
+/* `tare fork`: makes a run whose first steps are those of another run, bit by bit, and which uses
+ * the same random numbers after them. It is assembled in TO.part and renamed when it is complete. A
+ * killed process leaves that folder, and the next fork makes it again. */
 #include "base/json.h"
 #include "base/log.h"
 #include "data/files.h"
@@ -14,7 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the beginning of the run hangs on: another value would be another beginning, or other random numbers. "section." stands for a section. */
+/* Keys that the first steps or the random numbers depend on. "section." stands for a whole section.
+ */
 static const char *const FIXED[] = {"run.seed",     "rollout.prompts",      "rollout.group_size", "data.train", "data.limit",
                                     "data.shuffle", "data.permute_choices", "data.permute_seed",  "model.",     "lora."};
 static const char *const LOOSE[] = {"model.save_dtype", "model.warm_start", "model.reference"};
@@ -30,15 +32,15 @@ static bool is_in(const char *const *list, size_t n, const char *section, const 
     return false;
 }
 
-/* ---------------------------------------------------------------- what is asked for */
+/* ---------------------------------------------------------------- the request */
 
 struct changes {
     struct fork *f;
     struct str refused;
-    bool estimator, objective, curriculum, cluster; /* begin anew */
+    bool estimator, objective, curriculum, cluster; /* their states are dropped */
 };
 
-/* A parameter that a saved state hangs on. */
+/* out: true if a saved state depends on the parameter. */
 static tare_status is_locked(const struct config *c, int32_t kind, const char *key, bool *out, struct err *e)
 {
     const struct plugin *p;
@@ -50,7 +52,8 @@ static tare_status is_locked(const struct config *c, int32_t kind, const char *k
     return TARE_OK;
 }
 
-/* Whether data.train names the same files as before, which may have other shares or none: the same rows in the same order. */
+/* True if data.train names the same files as before with other shares or none: the same rows in the
+ * same order. */
 static bool other_shares(const struct config_difference *d)
 {
     struct arena a;
@@ -64,10 +67,10 @@ static bool other_shares(const struct config_difference *d)
     return same;
 }
 
-static tare_status take(void *ctx, const struct config_difference *d, struct err *e)
+static tare_status add_change(void *ctx, const struct config_difference *d, struct err *e)
 {
     struct changes *c = ctx;
-    bool locked = false, other = false; /* a parameter of the estimator, of the curriculum */
+    bool locked = false, other = false; /* a locked parameter of the estimator, of the curriculum */
     if (!strcmp(d->section, "run") && !strcmp(d->key, "dir")) return TARE_OK;
     const bool shares = other_shares(d);
     if (!shares && is_in(FIXED, sizeof FIXED / sizeof *FIXED, d->section, d->key) &&
@@ -85,24 +88,24 @@ static tare_status take(void *ctx, const struct config_difference *d, struct err
     return TARE_OK;
 }
 
-static tare_status compare(struct fork *f, struct err *e)
+static tare_status check_changes(struct fork *f, struct err *e)
 {
     struct changes c = {.f = f};
     int n = 0;
-    tare_status status = config_compare(&f->before, &f->after, take, &c, e);
+    tare_status status = config_compare(&f->before, &f->after, add_change, &c, e);
     if (!status && c.refused.size)
         status = err_set(
             e, TARE_E_CONFIG, __FILE__, __LINE__,
-            "a fork cannot change %.1000s: the steps it begins with, and the random numbers that both runs have in common, hang on it; start another run with tare train",
+            "a fork cannot change %.1000s: its first steps and the random numbers that both runs share depend on it; start another run with tare train",
             c.refused.data);
     str_free(&c.refused);
     TRY(status);
-    if (c.estimator) f->anew[n++] = "estimator";
-    if (c.objective) f->anew[n++] = "objective";
-    if (c.curriculum) f->anew[n++] = "curriculum";
-    if (c.cluster) f->anew[n++] = "cluster";
-    for (n = 0; f->anew[n]; n++)
-        log_info("the state of the %s does not fit this configuration: it begins empty at step %lld", f->anew[n],
+    if (c.estimator) f->dropped[n++] = "estimator";
+    if (c.objective) f->dropped[n++] = "objective";
+    if (c.curriculum) f->dropped[n++] = "curriculum";
+    if (c.cluster) f->dropped[n++] = "cluster";
+    for (n = 0; f->dropped[n]; n++)
+        log_info("the state of the %s does not fit this configuration: it is empty after step %lld", f->dropped[n],
                  (long long)f->step);
     return TARE_OK;
 }
@@ -112,38 +115,39 @@ static void cut_slashes(char *path)
     for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--) path[n - 1] = 0;
 }
 
-/* "RUN@STEP"; a folder's name may hold an @. */
-static tare_status parse(struct fork *f, const char *text, struct err *e)
+/* Reads "RUN@STEP"; a folder's name may contain @. */
+static tare_status read_target(struct fork *f, const char *text, struct err *e)
 {
     const char *at = strrchr(text, '@');
     if (!at || at == text || str_to_int(at + 1, &f->step, NULL) || f->step < 0)
-        FAIL(e, TARE_E_INVALID, "'%s': a run's folder and a step are wanted, as in runs/a@100", text);
-    if (at - text >= FS_PATH) FAIL(e, TARE_E_INVALID, "'%.100s...': path too long", text);
+        FAIL(e, TARE_E_INVALID, "'%s': must be the folder of a run and a step, as in runs/a@100", text);
+    if (at - text >= FS_PATH) FAIL(e, TARE_E_INVALID, "'%.100s...': the path is too long", text);
     snprintf(f->run, sizeof f->run, "%.*s", (int)(at - text), text);
     cut_slashes(f->run);
     return TARE_OK;
 }
 
-/* Where steps are made before the states that do not fit are left out of them. */
+/* Names the folder in which steps are computed before states that do not fit are dropped. */
 static tare_status whole_name(const char *part, char out[FS_PATH], struct err *e)
 {
-    if (snprintf(out, FS_PATH, "%s.state", part) >= FS_PATH) FAIL(e, TARE_E_INVALID, "%s: path too long", part);
+    if (snprintf(out, FS_PATH, "%s.state", part) >= FS_PATH) FAIL(e, TARE_E_INVALID, "%s: the path is too long", part);
     return TARE_OK;
 }
 
-/* An empty folder is as good as none. The new one is put together beside it and renamed, so it needs a name of its own. */
+/* Checks that TO is missing or empty. The fork is assembled in a folder next to it and renamed. */
 static tare_status check_target(const struct fork *f, struct err *e)
 {
     char part[FS_PATH], whole[FS_PATH];
     const char *slash = strrchr(f->to, '/'), *name = slash ? slash + 1 : f->to;
     if (!*name || !strcmp(name, ".") || !strcmp(name, ".."))
-        FAIL(e, TARE_E_INVALID, "--run-dir '%s': the name of a new folder is wanted, as in runs/b", f->to);
+        FAIL(e, TARE_E_INVALID, "--run-dir '%s': must name a new folder, as in runs/b", f->to);
     TRY(run_lock_check(f->to, false, e));
     TRY(fs_each(f->to, part_no_file, NULL, e));
-    if (snprintf(part, sizeof part, "%s.part", f->to) >= FS_PATH) FAIL(e, TARE_E_INVALID, "%s: path too long", f->to);
+    if (snprintf(part, sizeof part, "%s.part", f->to) >= FS_PATH) FAIL(e, TARE_E_INVALID, "%s: the path is too long", f->to);
     TRY(whole_name(part, whole, e));
-    if (run_lock_is_held(part) || run_lock_is_held(whole)) /* by the process that makes steps for it, whose parent may be gone */
-        FAIL(e, TARE_E_STATE, "%s: another process makes this fork; wait for it, or name another folder with --run-dir", part);
+    /* by a process that computes its steps; its parent may have ended */
+    if (run_lock_is_held(part) || run_lock_is_held(whole))
+        FAIL(e, TARE_E_STATE, "%s: another process is making this fork; wait for it, or name another folder with --run-dir", part);
     TRY(part_check(part, e));
     return part_check(whole, e);
 }
@@ -152,7 +156,7 @@ static tare_status read_configurations(struct fork *f, const char *const *overri
 {
     const char *all[257];
     char dir[FS_PATH + 16];
-    if (n > 255) FAIL(e, TARE_E_INVALID, "more than 255 keys");
+    if (n > 255) FAIL(e, TARE_E_INVALID, "too many keys: at most 255");
     for (int64_t i = 0; i < n; i++) all[i] = overrides[i];
     snprintf(dir, sizeof dir, "run.dir=%s", f->to);
     all[n] = dir;
@@ -164,8 +168,8 @@ static tare_status read_configurations(struct fork *f, const char *const *overri
         FAIL(e, TARE_E_CONFIG, "%s ends after step %lld, so it has no step %lld", f->run, (long long)f->before.train.steps,
              (long long)f->step);
     if (f->step > c->train.steps)
-        FAIL(e, TARE_E_CONFIG, "%s: train.steps = %lld, and the fork begins after step %lld", config_where(c, "train", "steps"),
-             (long long)c->train.steps, (long long)f->step);
+        FAIL(e, TARE_E_CONFIG, "%s: train.steps = %lld: must be at least the step of the fork, %lld",
+             config_where(c, "train", "steps"), (long long)c->train.steps, (long long)f->step);
     return TARE_OK;
 }
 
@@ -173,16 +177,16 @@ tare_status fork_open(struct fork *f, const char *run_at_step, const char *to, c
                       struct err *e)
 {
     *f = (struct fork){0};
-    TRY(parse(f, run_at_step, e));
+    TRY(read_target(f, run_at_step, e));
     const int length = to ? snprintf(f->to, sizeof f->to, "%s", to)
                           : snprintf(f->to, sizeof f->to, "%.4000s-fork-%lld", f->run, (long long)f->step);
-    if (length >= FS_PATH) FAIL(e, TARE_E_INVALID, "%.100s...: path too long", f->to);
+    if (length >= FS_PATH) FAIL(e, TARE_E_INVALID, "%.100s...: the path is too long", f->to);
     cut_slashes(f->to);
     TRY(prefix_find(f->run, f->step, &f->from, e));
     TRY(check_target(f, e));
     TRY(err_as_config(read_configurations(f, overrides, n, e), e));
     log_info("%s branches off %s after step %lld", f->to, f->run, (long long)f->step);
-    return err_as_config(compare(f, e), e);
+    return err_as_config(check_changes(f, e), e);
 }
 
 void fork_close(struct fork *f)
@@ -202,11 +206,11 @@ static tare_status add_key(void *ctx, const struct config_difference *d, struct 
         return TARE_OK;
     }
     snprintf(name, sizeof name, "%s.%s", d->section, d->key);
-    if (!pair || json_object_set_new(keys, name, pair)) FAIL(e, TARE_E_INVALID, "%s: its value is not valid UTF-8", name);
+    if (!pair || json_object_set_new(keys, name, pair)) FAIL(e, TARE_E_INVALID, "%s: the value is not valid UTF-8", name);
     return TARE_OK;
 }
 
-/* complete.json lists the hash of every file of the checkpoint, so its hash stands for them. */
+/* Hashes complete.json, which lists the hashes of all files of the checkpoint. */
 static tare_status hash_text(const struct fork *f, char out[17], struct err *e)
 {
     char path[FS_PATH];
@@ -219,7 +223,7 @@ static tare_status hash_text(const struct fork *f, char out[17], struct err *e)
     return TARE_OK;
 }
 
-/* A model that the fork names itself is another one than the run's, whose sums say nothing of it. */
+/* Removes the recorded checksums of models that the fork's keys replace. */
 static void forget_models(json_t *root, const json_t *keys)
 {
     json_t *process;
@@ -233,21 +237,22 @@ static void forget_models(json_t *root, const json_t *keys)
     }
 }
 
-/* Where the run comes from, in its manifest: "origin". That of the run it branches off stays in it. */
+/* Records the run that the fork comes from in its manifest, as "origin". The run's own origin is
+ * nested in it. */
 static tare_status write_origin(const struct fork *f, const char *part, struct err *e)
 {
     char path[FS_PATH], run[PATH_MAX], hash[17];
-    OWNED(json_decrefp) json_t *root = NULL, *keys = json_object(), *anew = json_array();
+    OWNED(json_decrefp) json_t *root = NULL, *keys = json_object(), *dropped = json_array();
     OWNED(str_free) struct str text = {0};
     TRY(hash_text(f, hash, e));
     TRY(fs_join(path, part, "manifest.json", e));
     if (!realpath(f->run, run)) FAIL(e, TARE_E_IO, "%s: %s", f->run, strerror(errno));
-    for (int i = 0; f->anew[i]; i++) json_array_append_new(anew, json_string(f->anew[i]));
+    for (int i = 0; f->dropped[i]; i++) json_array_append_new(dropped, json_string(f->dropped[i]));
     TRY(json_read_file(path, &root, e));
     TRY(config_compare(&f->before, &f->after, add_key, keys, e));
     forget_models(root, keys);
     json_t *origin = json_pack("{s:s, s:I, s:I, s:s, s:O, s:O}", "run", run, "step", (json_int_t)f->step, "checkpoint",
-                               (json_int_t)f->from.step, "complete_xxh3", hash, "keys", keys, "begins_anew", anew);
+                               (json_int_t)f->from.step, "complete_xxh3", hash, "keys", keys, "begins_anew", dropped);
     json_t *before = json_object_get(root, "origin");
     if (before) json_object_set(origin, "origin", before);
     if (!origin || json_object_set_new(root, "origin", origin))
@@ -258,7 +263,7 @@ static tare_status write_origin(const struct fork *f, const char *part, struct e
     return fs_write_atomic(path, text.data, text.size, e);
 }
 
-/* The fork's own configuration in the place of the one that the steps before were made with, which stays in it as comments. */
+/* Replaces the run's configuration by the fork's, which keeps the previous values as comments. */
 static tare_status write_config(const struct fork *f, const char *part, struct err *e)
 {
     char before[FS_PATH], path[FS_PATH];
@@ -267,19 +272,19 @@ static tare_status write_config(const struct fork *f, const char *part, struct e
     return observe_config(path, &f->after, before, f->step, e);
 }
 
-/* The steps between the run's checkpoint and the fork are made with the run's own configuration. */
+/* Computes the steps between the run's checkpoint and the fork with the run's configuration. */
 static tare_status make_steps(const struct fork *f, const char *folder, struct err *e)
 {
     static const struct prefix_parts PARTS = {.rollouts = true};
-    log_info("%s has no checkpoint of step %lld: going there from step %lld", f->run, (long long)f->step, (long long)f->from.step);
+    log_info("%s has no checkpoint of step %lld: continuing from step %lld", f->run, (long long)f->step, (long long)f->from.step);
     TRY(prefix_copy(&f->from, &PARTS, folder, e));
     return replay_train(folder, f->step, &(struct replay_options){0}, e);
 }
 
-/* The same where states do not fit the fork's configuration, which are left out then. */
+/* make_steps for a fork whose configuration does not fit all states: drops those afterwards. */
 static tare_status make_steps_without(const struct fork *f, const char *whole, const char *part, struct err *e)
 {
-    const struct prefix_parts parts = {.rollouts = true, .dropped = f->anew};
+    const struct prefix_parts parts = {.rollouts = true, .dropped = f->dropped};
     struct prefix p;
     TRY(part_begin(whole, e));
     TRY(make_steps(f, whole, e));
@@ -289,16 +294,16 @@ static tare_status make_steps_without(const struct fork *f, const char *whole, c
 
 static tare_status copy_steps(const struct fork *f, const char *part, struct err *e)
 {
-    const struct prefix_parts parts = {.rollouts = true, .dropped = f->anew};
+    const struct prefix_parts parts = {.rollouts = true, .dropped = f->dropped};
     char whole[FS_PATH];
     if (f->from.step == f->step) return prefix_copy(&f->from, &parts, part, e);
-    if (!f->anew[0]) return make_steps(f, part, e);
+    if (!f->dropped[0]) return make_steps(f, part, e);
     TRY(whole_name(part, whole, e));
     const tare_status status = make_steps_without(f, whole, part, e), removed = fs_remove_tree(whole, status ? NULL : e);
     return status ? status : removed;
 }
 
-/* What was written here belongs to the chain, though no process has trained with it yet. */
+/* Adds the files written here to the chain. */
 static tare_status add_link(const struct fork *f, const char *part, struct err *e)
 {
     struct chain *c;
@@ -325,9 +330,10 @@ tare_status fork_make(const struct fork *f, struct err *e)
     snprintf(p.path, sizeof p.path, "%.4080s.part", f->to);
     fs_dirname(parent, f->to);
     TRY(part_take(&p, e));
-    TRY(check_target(f, e)); /* again: another process may have been here since the first look */
+    TRY(check_target(f, e)); /* again, because another process may have changed it */
     TRY(make_part(f, p.path, e));
-    /* The name first: without it and without the mark the folder would be a stranger's. A crash may leave the mark in the fork, where it says nothing. */
+    /* Rename before removing the mark: without both the folder could not be recognised. A crash may
+     * leave the mark in the finished fork, where it is ignored. */
     if (rename(p.path, f->to)) FAIL(e, TARE_E_IO, "%s: cannot be renamed to %s: %s", p.path, f->to, strerror(errno));
     tare_status status = fs_sync_dir(parent, e);
     if (!status) status = part_named(&p, f->to, e);

@@ -9,17 +9,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { TRIES = 1000 }; /* each one that fails is another process's beginning or end */
+enum { TRIES = 1000 }; /* a failed try means that another process began or ended a fork */
 
-static const char HALF[] = PART_MARK ".tmp"; /* what a crash may leave of a mark */
+static const char HALF[] = PART_MARK ".tmp"; /* a crash may leave this while the mark is written */
 
 tare_status part_no_file(void *ctx, const char *folder, const char *name, struct err *e)
 {
     (void)ctx;
-    FAIL(e, TARE_E_STATE, "%s: holds files already (%s); move them, or name another folder", folder, name);
+    FAIL(e, TARE_E_STATE, "%s: already has files (%s); move them, or name another folder", folder, name);
 }
 
-static tare_status take_no_other(void *ctx, const char *folder, const char *name, struct err *e)
+static tare_status check_half_mark(void *ctx, const char *folder, const char *name, struct err *e)
 {
     return strcmp(name, HALF) ? part_no_file(ctx, folder, name, e) : TARE_OK;
 }
@@ -31,8 +31,8 @@ tare_status part_check(const char *folder, struct err *e)
     bool ours;
     TRY(fs_join(path, folder, PART_MARK, e));
     TRY(fs_there(path, &ours, e));
-    if (ours || !fs_each(folder, take_no_other, NULL, &why)) return TARE_OK;
-    TRY(fs_there(path, &ours, e)); /* another process may have begun, or ended, in between */
+    if (ours || !fs_each(folder, check_half_mark, NULL, &why)) return TARE_OK;
+    TRY(fs_there(path, &ours, e)); /* another process may have begun or ended a fork meanwhile */
     if (!ours && fs_exists(folder)) FAIL(e, why.code, "%s", why.message);
     return TARE_OK;
 }
@@ -55,8 +55,8 @@ static tare_status remove_other(void *ctx, const char *folder, const char *name,
     return fs_remove_tree(path, e);
 }
 
-/* One try. Not held, and no error: another process removed or renamed the folder meanwhile. */
-static tare_status try_once(struct part *p, const char *mark, struct err *e)
+/* Tries once. Without lock and error, another process removed or renamed the folder meanwhile. */
+static tare_status try_lock(struct part *p, const char *mark, struct err *e)
 {
     if (mkdir(p->path, 0777) && errno != EEXIST) FAIL(e, TARE_E_IO, "%s: %s", p->path, strerror(errno));
     TRY(part_check(p->path, e));
@@ -68,7 +68,8 @@ static tare_status try_once(struct part *p, const char *mark, struct err *e)
     close(p->lock);
     p->lock = -1;
     if (why == EWOULDBLOCK)
-        FAIL(e, TARE_E_STATE, "%s: another process makes this fork; wait for it, or name another folder with --run-dir", p->path);
+        FAIL(e, TARE_E_STATE, "%s: another process is making this fork; wait for it, or name another folder with --run-dir",
+             p->path);
     if (why) FAIL(e, TARE_E_IO, "%s: cannot be locked: %s", mark, strerror(why));
     return TARE_OK;
 }
@@ -81,14 +82,14 @@ tare_status part_take(struct part *p, struct err *e)
     fs_dirname(parent, p->path);
     TRY(fs_mkdirs(parent, e));
     TRY(fault_point(0, "locking", 1, e));
-    for (int i = 0; i < TRIES && p->lock < 0; i++) TRY(try_once(p, mark, e));
-    if (p->lock < 0) FAIL(e, TARE_E_STATE, "%s: is made and removed again by other processes; try again", p->path);
+    for (int i = 0; i < TRIES && p->lock < 0; i++) TRY(try_lock(p, mark, e));
+    if (p->lock < 0) FAIL(e, TARE_E_STATE, "%s: other processes keep creating and removing it; try again", p->path);
     TRY(fs_sync_dir(parent, e));
-    TRY(fs_sync_dir(p->path, e)); /* before anything else is in it: without the mark it would be a stranger's */
+    TRY(fs_sync_dir(p->path, e)); /* the mark must be on disk before other files */
     return fs_each(p->path, remove_other, NULL, e);
 }
 
-static void unlock(struct part *p)
+static void unlock_part(struct part *p)
 {
     close(p->lock);
     p->lock = -1;
@@ -99,11 +100,12 @@ tare_status part_named(struct part *p, const char *to, struct err *e)
     char mark[FS_PATH];
     TRY(fs_join(mark, to, PART_MARK, e));
     TRY(fs_remove_tree(mark, e));
-    unlock(p);
+    unlock_part(p);
     return fs_sync_dir(to, e);
 }
 
-/* The mark last but for the folder: whoever makes a new one there from then on has the folder, and it stays. */
+/* Removes the mark last. If another process creates a new mark after that, the folder is its own
+ * and rmdir fails. */
 void part_let_go(struct part *p)
 {
     char mark[FS_PATH];
@@ -111,5 +113,5 @@ void part_let_go(struct part *p)
     if (!fs_join(mark, p->path, PART_MARK, NULL) && !fs_check_open(p->lock, mark, NULL) &&
         !fs_each(p->path, remove_other, NULL, NULL) && !unlink(mark))
         rmdir(p->path);
-    unlock(p);
+    unlock_part(p);
 }

@@ -16,7 +16,8 @@
 
 /* ---------------------------------------------------------------- finding */
 
-/* config.ini keeps what a resumed run changed as "# after step N (TIME): SECTION.KEY: BEFORE -> AFTER". */
+/* Refuses a change of the training after the checkpoint. config.ini records the changes of a
+ * resumed run as "# after step N (TIME): SECTION.KEY: BEFORE -> AFTER". */
 static tare_status check_history(const char *run, const char *line, int64_t from, struct err *e)
 {
     static const char HEAD[] = "# after step ";
@@ -33,7 +34,7 @@ static tare_status check_history(const char *run, const char *line, int64_t from
     if (key && !config_changes_training(name, key)) return TARE_OK;
     FAIL(
         e, TARE_E_CONFIG,
-        "%s: went on with another configuration after step %lld (%.300s), so what came after it cannot be made again from the newest checkpoint before it, that of step %lld; name a step after one of %s/checkpoints from step %lld on",
+        "%s: changed its configuration after step %lld (%.300s), so later steps cannot be recomputed from the newest checkpoint before it, that of step %lld; name a step after one of %s/checkpoints from step %lld on",
         run, (long long)step, begin, (long long)from, run, (long long)step);
 }
 
@@ -60,18 +61,19 @@ tare_status prefix_find(const char *run, int64_t step, struct prefix *out, struc
 
 /* ---------------------------------------------------------------- copying */
 
-static const char HEAD[] = "{\"step\":"; /* of a line of metrics.jsonl and chain.jsonl */
+static const char HEAD[] = "{\"step\":"; /* of the lines of metrics.jsonl and chain.jsonl */
 
-static tare_status check_line(const char *from, int64_t number, const char *line, int64_t n, struct err *e)
+static tare_status check_step_line(const char *from, int64_t number, const char *line, int64_t n, struct err *e)
 {
     char where[FS_PATH + 32];
     OWNED(json_decrefp) json_t *row = NULL;
     snprintf(where, sizeof where, "%s:%lld", from, (long long)number);
-    if (strncmp(line, HEAD, strlen(HEAD))) FAIL(e, TARE_E_CORRUPT, "%s: is not a line of a step", where);
+    if (strncmp(line, HEAD, strlen(HEAD))) FAIL(e, TARE_E_CORRUPT, "%s: must be the line of a step", where);
     return json_parse(line, n, where, &row, e);
 }
 
-/* The lines of a record up to a step; what is half written at its end is left out. A damaged line is named here, in the run that has it. */
+/* Copies the lines of a record up to a step, without an incomplete line at its end. An error names
+ * a damaged line in the run itself. */
 static tare_status copy_lines(const char *from, const char *to, int64_t last, int64_t *found, struct err *e)
 {
     OWNED(str_free) struct str text = {0};
@@ -83,7 +85,7 @@ static tare_status copy_lines(const char *from, const char *to, int64_t last, in
         if (!newline) break;
         const int64_t step = strncmp(at, HEAD, strlen(HEAD)) ? -1 : strtoll(at + strlen(HEAD), NULL, 10);
         if (step > last) break;
-        TRY(check_line(from, number, at, newline - at, e));
+        TRY(check_step_line(from, number, at, newline - at, e));
         *found = step;
     }
     return fs_write_atomic(to, text.data, end, e);
@@ -94,7 +96,7 @@ struct step_files {
     int64_t last;
 };
 
-/* Not synced one by one: prefix_copy syncs them together. */
+/* Copies a file without syncing it; prefix_copy syncs all files together. */
 static tare_status copy_plain(const char *from, const char *to, struct err *e)
 {
     struct fs_map map;
@@ -129,7 +131,8 @@ static tare_status copy_step_files(const struct prefix *p, const char *folder, c
     return fs_each(from, copy_step_file, &(struct step_files){to, p->step}, e);
 }
 
-/* A rollout file or state that the chain names and that is not there, or is another: the copy would lack it or have it, and nobody would be told. */
+/* Checks that rollout files and states which the chain names exist unchanged, so that the copy does
+ * not silently lack or contain another one. */
 struct present {
     const char *run;
     int64_t last;
@@ -141,8 +144,8 @@ static tare_status check_record(const struct present *p, const char *path, const
     TRY(fs_map(path, &m, e));
     if (written_same(p->written, name, m.data, m.size)) return TARE_OK;
     FAIL(e, TARE_E_CORRUPT,
-         "%s: is not what the run wrote (its sum in chain.jsonl is another); put the file back, or fork at a step before %lld",
-         path, (long long)step);
+         "%s: was changed (its checksum differs from chain.jsonl); restore the file, or fork at a step before %lld", path,
+         (long long)step);
 }
 
 static tare_status check_present(void *ctx, const struct chain_link *l, struct err *e)
@@ -159,14 +162,14 @@ static tare_status check_present(void *ctx, const struct chain_link *l, struct e
         TRY(fs_join(path, p->run, name, e));
         if (!fs_exists(path))
             FAIL(e, TARE_E_CORRUPT,
-                 "%s: is missing, and the run wrote it (chain.jsonl:%lld); put it back, or fork at a step before %lld", path,
-                 (long long)l->line, (long long)l->step);
+                 "%s: is missing, although the run wrote it (chain.jsonl:%lld); restore the file, or fork at a step before %lld",
+                 path, (long long)l->line, (long long)l->step);
         TRY(check_record(p, path, name, l->step, e));
     }
     return TARE_OK;
 }
 
-/* Without chain.jsonl nothing is compared. */
+/* A run without a chain has nothing to check. */
 static tare_status check_step_files(const struct prefix *p, struct err *e)
 {
     int64_t half;
@@ -176,9 +179,9 @@ static tare_status check_step_files(const struct prefix *p, struct err *e)
     if (!fs_exists(path)) return TARE_OK;
     TRY(written_read(p->run, &w, e));
     TRY(chain_each(p->run, check_present, &(struct present){p->run, p->step, &w}, &half, e));
-    w.changed = 0; /* of the chain itself: prefix_copy has looked at what is copied of it */
+    w.changed = 0; /* of the chain itself, whose copied part prefix_copy has checked */
     TRY(written_metrics(&w, p->step, e));
-    if (w.changed) FAIL(e, TARE_E_CORRUPT, "%s; put the file back, or fork at a step before that line's", w.first);
+    if (w.changed) FAIL(e, TARE_E_CORRUPT, "%s; restore the file, or fork at a step before that line's", w.first);
     return TARE_OK;
 }
 
@@ -232,7 +235,7 @@ static tare_status copy_checkpoint_file(const struct prefix *p, const char *name
     return copy_plain(from, to, e);
 }
 
-/* The files that complete.json lists, which checkpoint_before has compared with their hashes. */
+/* Copies the files that complete.json lists; checkpoint_before has checked their hashes. */
 static tare_status copy_checkpoint(const struct prefix *p, const struct prefix_parts *parts, const char *run, struct err *e)
 {
     char path[FS_PATH];
@@ -267,7 +270,7 @@ static tare_status copy_file(const struct prefix *p, const char *name, const cha
     return fs_copy(from, path, e);
 }
 
-/* Copies chain.jsonl if the run has one. */
+/* Copies the chain, if the run has one. */
 static tare_status copy_chain(const struct prefix *p, const char *to, struct err *e)
 {
     char from[FS_PATH], path[FS_PATH];
@@ -285,7 +288,7 @@ static tare_status copy_metrics(const struct prefix *p, const char *to, struct e
     TRY(fs_join(path, to, "metrics.jsonl", e));
     TRY(copy_lines(from, path, p->step, &found, e));
     if (found != p->step)
-        FAIL(e, TARE_E_CORRUPT, "%s: has no line of step %lld, of which there is a checkpoint", from, (long long)p->step);
+        FAIL(e, TARE_E_CORRUPT, "%s: missing line of step %lld, which has a checkpoint", from, (long long)p->step);
     return TARE_OK;
 }
 

@@ -16,8 +16,8 @@ extern char **environ;
 
 static const char PROGRAM[] = "/proc/self/exe";
 
-/* The words in front of the verb: messages as this process shows them. */
-static int begin(const char **argv, bool quiet)
+/* Writes the program's name, the options for this process's log level and the verb. */
+static int add_program(const char **argv, bool quiet)
 {
     int n = 0;
     argv[n++] = "tare";
@@ -27,8 +27,9 @@ static int begin(const char **argv, bool quiet)
     return n;
 }
 
-/* Without the table that it prints after its last step: these steps are not the user's run. 0, or why not. */
-static int spawn(const char **argv, pid_t *pid)
+/* Starts the program without the table that it prints after its last step. Returns 0 or an errno.
+ */
+static int spawn_train(const char **argv, pid_t *pid)
 {
     posix_spawn_file_actions_t actions;
     int why = posix_spawn_file_actions_init(&actions);
@@ -39,14 +40,15 @@ static int spawn(const char **argv, pid_t *pid)
     return why;
 }
 
-/* A Ctrl-C reaches the process by itself; a signal to this one alone is handed on. */
+/* Waits for the process. Ctrl-C reaches it directly; a signal to this process alone is forwarded.
+ */
 static tare_status wait_for(pid_t pid, int *exit_status, struct err *e)
 {
-    bool told = false;
+    bool sent = false;
     while (waitpid(pid, exit_status, 0) < 0) {
-        if (errno != EINTR) FAIL(e, TARE_E_IO, "waiting for tare train: %s", strerror(errno));
-        if (*signals_flag() && !told) kill(pid, SIGUSR1);
-        told = *signals_flag();
+        if (errno != EINTR) FAIL(e, TARE_E_IO, "cannot wait for tare train: %s", strerror(errno));
+        if (*signals_flag() && !sent) kill(pid, SIGUSR1);
+        sent = *signals_flag();
     }
     return TARE_OK;
 }
@@ -61,29 +63,29 @@ tare_status replay_train(const char *dir, int64_t step, const struct replay_opti
     const char *const rest[] = {
         dir, "--resume", "--until", until, "log.database=false", "log.tensorboard=false", "log.progress=none", "model.warm_start="};
     const int n_rest = o->checks ? 8 : 6;
-    int n = begin(argv, true); /* it would name a folder and keys that the user has not */
+    int n = add_program(argv, true); /* quiet: its messages name a temporary folder */
     for (int i = 0; i < n_rest; i++) argv[n++] = rest[i];
-    if (o->n_keys > 200) FAIL(e, TARE_E_INVALID, "more than 200 keys");
+    if (o->n_keys > 200) FAIL(e, TARE_E_INVALID, "too many keys: at most 200");
     for (int64_t i = 0; i < o->n_keys; i++) argv[n++] = o->keys[i];
     argv[n] = NULL;
-    const int why = spawn(argv, &pid);
+    const int why = spawn_train(argv, &pid);
     if (why) FAIL(e, TARE_E_IO, "tare train cannot be started: %s", strerror(why));
     TRY(wait_for(pid, &exit_status, e));
     if (WIFEXITED(exit_status) && !WEXITSTATUS(exit_status)) return TARE_OK;
     if (*signals_flag() || (WIFEXITED(exit_status) && WEXITSTATUS(exit_status) == 130))
-        FAIL(e, TARE_E_CANCELLED, "interrupted while the steps up to %lld were made again", (long long)step);
-    FAIL(e, TARE_E_STATE, "the steps up to %lld could not be made again: tare train %s (its message is above)", (long long)step,
+        FAIL(e, TARE_E_CANCELLED, "interrupted while recomputing the steps up to %lld", (long long)step);
+    FAIL(e, TARE_E_STATE, "cannot recompute the steps up to %lld: tare train %s (its message is above)", (long long)step,
          WIFSIGNALED(exit_status) ? strsignal(WTERMSIG(exit_status)) : "failed");
 }
 
-tare_status replay_go_on(const char *dir, struct err *e)
+tare_status replay_continue(const char *dir, struct err *e)
 {
     const char *argv[8];
-    int n = begin(argv, false);
+    int n = add_program(argv, false);
     argv[n++] = dir;
     argv[n++] = "--resume";
     argv[n] = NULL;
-    if (setenv("TARE_FORKED", dir, 1)) FAIL(e, TARE_E_NOMEM, "%s: no memory to go on", dir);
+    if (setenv("TARE_FORKED", dir, 1)) FAIL(e, TARE_E_NOMEM, "%s: no memory to continue", dir);
     execv(PROGRAM, (char *const *)(uintptr_t)argv);
     FAIL(e, TARE_E_IO, "tare train cannot be started: %s; continue with: tare train %s --resume", strerror(errno), dir);
 }

@@ -8,7 +8,7 @@
 
 enum { ROUNDS = 2000 };
 
-static int by_value(const void *a, const void *b)
+static int compare_scores(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
@@ -19,15 +19,15 @@ static int by_value(const void *a, const void *b)
 double aggregate_iqm(double *x, int64_t n)
 {
     if (n < 1) return NAN;
-    qsort(x, (size_t)n, sizeof *x, by_value);
+    qsort(x, (size_t)n, sizeof *x, compare_scores);
     const double cut = (double)n / 4;
     double sum = 0;
-    for (int64_t i = 0; i < n; i++) /* run i stands for the stretch from i to i + 1 of n */
+    for (int64_t i = 0; i < n; i++) /* run i covers the interval from i to i + 1 of n */
         sum += x[i] * fmax(0, fmin((double)(i + 1), (double)n - cut) - fmax((double)i, cut));
     return sum / ((double)n - 2 * cut);
 }
 
-static double quantile(const double *x, int64_t n, double q)
+static double sorted_quantile(const double *x, int64_t n, double q)
 {
     const double at = q * (double)(n - 1);
     const int64_t i = (int64_t)floor(at);
@@ -37,13 +37,13 @@ static double quantile(const double *x, int64_t n, double q)
 tare_status aggregate_iqm_interval(const struct scores *s, struct interval *out, struct err *e)
 {
     const int64_t n = s->begin[s->n_tasks];
-    double *room;
+    double *scratch;
     bool enough = n > 0;
     *out = (struct interval){NAN, NAN, NAN};
     for (int64_t k = 0; k < s->n_tasks; k++) enough = enough && s->begin[k + 1] - s->begin[k] >= 3;
     if (n < 1) return TARE_OK;
-    TRY(mem_new((n + ROUNDS) * (int64_t)sizeof *room, (void **)&room, e));
-    double *drawn = room, *value = room + n;
+    TRY(mem_new((n + ROUNDS) * (int64_t)sizeof *scratch, (void **)&scratch, e));
+    double *drawn = scratch, *value = scratch + n;
     memcpy(drawn, s->x, (size_t)n * sizeof *drawn);
     out->value = aggregate_iqm(drawn, n);
     for (int64_t b = 0; enough && b < ROUNDS; b++) {
@@ -54,11 +54,11 @@ tare_status aggregate_iqm_interval(const struct scores *s, struct interval *out,
         value[b] = aggregate_iqm(drawn, n);
     }
     if (enough) {
-        qsort(value, ROUNDS, sizeof *value, by_value);
-        out->low = quantile(value, ROUNDS, 0.025);
-        out->high = quantile(value, ROUNDS, 0.975);
+        qsort(value, ROUNDS, sizeof *value, compare_scores);
+        out->low = sorted_quantile(value, ROUNDS, 0.025);
+        out->high = sorted_quantile(value, ROUNDS, 0.975);
     }
-    mem_free(room);
+    mem_free(scratch);
     return TARE_OK;
 }
 
@@ -76,7 +76,7 @@ double aggregate_above(const struct scores *s, double score)
 
 double aggregate_tau(const double *x, const double *y, int64_t n)
 {
-    double agree = 0, a = 0, b = 0; /* a, b: pairs that are no tie in x, in y */
+    double agree = 0, a = 0, b = 0; /* a, b: pairs without a tie in x, in y */
     for (int64_t i = 0; i < n; i++)
         for (int64_t k = i + 1; k < n; k++) {
             const int p = (x[i] > x[k]) - (x[i] < x[k]), q = (y[i] > y[k]) - (y[i] < y[k]);

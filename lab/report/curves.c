@@ -19,8 +19,9 @@ static int by_x(const void *a, const void *b)
 
 /* ---------------------------------------------------------------- lines */
 
-/* Points of equal x become their mean and, with several runs, mean -/+ the standard deviation. */
-static tare_status aggregate(struct page *p, struct point *points, int64_t n, bool band, struct svg_line *out, struct err *e)
+/* Replace points of equal x by their mean and, for several runs, mean -/+ the standard
+ * deviation. */
+static tare_status average_points(struct page *p, struct point *points, int64_t n, bool band, struct svg_line *out, struct err *e)
 {
     double *x, *y, *low, *high;
     TRY(arena_new(&p->arena, &x, n, e));
@@ -66,7 +67,7 @@ tare_status curves_line(struct page *p, const struct curves *g, const char *metr
             for (int64_t i = 0; i < s->n; i++) points[n++] = (struct point){s->step[i], s->value[i]};
     }
     qsort(points, (size_t)n, sizeof *points, by_x);
-    return aggregate(p, points, n, runs > 1, out, e);
+    return average_points(p, points, n, runs > 1, out, e);
 }
 
 tare_status curves_chart(struct page *p, const struct chart_spec *spec, struct str *out, struct err *e)
@@ -87,12 +88,12 @@ tare_status curves_chart(struct page *p, const struct chart_spec *spec, struct s
                            out, e);
 }
 
-static tare_status add_key(const char *const *labels, int64_t n, struct str *out, struct err *e)
+static tare_status add_line_key(const char *const *labels, int64_t n, struct str *out, struct err *e)
 {
     TRY(str_add(out, "<p class=\"key\">", -1, e));
     for (int64_t i = 0; i < n; i++) {
         TRY(str_addf(out, e, "<span><i class=\"c%lld d%lld\"></i>", (long long)(i % SVG_COLOURS), (long long)(i / SVG_COLOURS)));
-        TRY(html_text(out, labels[i], -1, e));
+        TRY(svg_text(out, labels[i], -1, e));
         TRY(str_add(out, "</span> ", -1, e));
     }
     return str_add(out, "</p>\n", -1, e);
@@ -103,7 +104,7 @@ tare_status curves_key(const struct page *p, struct str *out, struct err *e)
     const char *labels[GROUPS_MOST];
     if (p->n_groups < 2) return TARE_OK;
     for (int64_t g = 0; g < p->n_groups; g++) labels[g] = p->groups[g].label;
-    TRY(add_key(labels, p->n_groups, out, e));
+    TRY(add_line_key(labels, p->n_groups, out, e));
     if (!p->left_out) return TARE_OK;
     return str_addf(out, e, "<p class=\"dim\">%lld more are in the table, not in the curves.</p>\n", (long long)p->left_out);
 }
@@ -111,12 +112,12 @@ tare_status curves_key(const struct page *p, struct str *out, struct err *e)
 /* ---------------------------------------------------------------- metrics with a common prefix */
 
 struct parts {    /* metrics that differ in one part of their names */
-    int64_t most; /* looked for, at most PARTS */
+    int64_t most; /* capacity, at most PARTS */
     int64_t n;
-    const char *metric[PARTS], *label[PARTS]; /* label: that part */
+    const char *metric[PARTS], *label[PARTS]; /* label: the part that differs */
 };
 
-/* By label, so that a subject and its cluster have the same colour. */
+/* Sort by label, so that a subject and its cluster have the same colour. */
 static void sort_parts(struct parts *s)
 {
     for (int64_t i = 1; i < s->n; i++)
@@ -129,7 +130,8 @@ static void sort_parts(struct parts *s)
         }
 }
 
-/* The group's metrics under prefix (with, where given, that suffix), in the order of their labels, the parts between. */
+/* Find the group's metrics that begin with prefix and end with suffix (may be empty), sorted by the
+ * part between. */
 static tare_status find_parts(struct page *p, const struct curves *g, const char *prefix, const char *suffix, struct parts *s,
                               struct err *e)
 {
@@ -150,7 +152,8 @@ static tare_status find_parts(struct page *p, const struct curves *g, const char
     return TARE_OK;
 }
 
-/* A table for several groups: the mean over runs of each part's value, taken as `how` says (see run_data_value). */
+/* Print a table for several groups: for each part the mean over runs, reduced as `how` says (see
+ * run_data_value). */
 static tare_status parts_table(struct page *p, const struct parts *s, const char *title, const char *how, struct str *out,
                                struct err *e)
 {
@@ -216,10 +219,10 @@ tare_status curves_subjects(struct page *p, struct str *out, struct err *e)
     TRY(str_add(out, "<div class=\"charts\">", -1, e));
     TRY(parts_chart(p, &p->groups[0], &s, &(struct chart_spec){.title = "Held-out reward by subject", .share = true}, out, e));
     TRY(str_add(out, "</div>", -1, e));
-    return add_key(s.label, s.n, out, e);
+    return add_line_key(s.label, s.n, out, e);
 }
 
-/* Stacked areas of one group's parts, each a mean over its runs. */
+/* Print stacked areas of one group's parts, each a mean over its runs. */
 static tare_status parts_areas(struct page *p, const struct parts *s, const struct chart_spec *spec, struct str *out, struct err *e)
 {
     const double *y[PARTS];
@@ -228,7 +231,8 @@ static tare_status parts_areas(struct page *p, const struct parts *s, const stru
         .title = spec->title, .note = spec->note, .labels = s->label, .y = y, .n_parts = s->n, .n = -1, .share = spec->share};
     for (int64_t k = 0; k < s->n; k++) {
         TRY(curves_line(p, &p->groups[0], s->metric[k], &line, e));
-        if (a.n >= 0 && line.n != a.n) return TARE_OK; /* not all parts at all steps: no honest stack */
+        /* a stack would be wrong: some parts lack steps */
+        if (a.n >= 0 && line.n != a.n) return TARE_OK;
         a.n = line.n;
         a.x = line.x;
         y[k] = line.y;
@@ -242,7 +246,7 @@ static void keep_part(struct parts *s, int64_t from, int64_t *kept)
     s->label[(*kept)++] = s->label[from];
 }
 
-/* Parts that are not 0 all the time. */
+/* Drop parts that are always 0. */
 static void drop_zero(const struct curves *g, struct parts *s)
 {
     int64_t kept = 0;
@@ -269,7 +273,7 @@ tare_status curves_verdicts(struct page *p, struct str *out, struct err *e)
     return parts_areas(p, &s, &(struct chart_spec){.title = "Verdicts", .note = "share of rollouts", .share = true}, out, e);
 }
 
-/* Whether a stage takes long enough in some group to be seen in a chart. */
+/* Set *shows if the stage takes a visible share of the step in some group. */
 static tare_status stage_shows(const struct page *p, const char *metric, bool *shows, struct err *e)
 {
     *shows = false;
@@ -304,7 +308,8 @@ tare_status curves_stages(struct page *p, struct str *out, struct err *e)
 
 /* ---------------------------------------------------------------- clusters */
 
-/* sigma = sqrt(max(0, m2 - m1^2)), where the estimator keeps moments and not the variance itself. */
+/* Chart sigma = sqrt(max(0, m2 - m1^2)), where the estimator keeps moments instead of the
+ * variance. */
 static tare_status sigma_chart(struct page *p, const struct curves *g, const struct parts *s, struct str *out, struct err *e)
 {
     struct svg_line lines[CLUSTER_LINES];
@@ -347,7 +352,7 @@ static tare_status cluster_group(struct page *p, const struct curves *g, struct 
         if (!found) {
             if (p->n_groups > 1) {
                 TRY(str_add(out, "<details><summary>", -1, e));
-                TRY(html_text(out, g->label, -1, e));
+                TRY(svg_text(out, g->label, -1, e));
                 TRY(str_add(out, "</summary>", -1, e));
             }
             TRY(str_add(out, "<div class=\"charts\">", -1, e));
@@ -359,7 +364,7 @@ static tare_status cluster_group(struct page *p, const struct curves *g, struct 
     }
     if (!found) return TARE_OK;
     TRY(str_add(out, "</div>", -1, e));
-    TRY(add_key(first.label, first.n, out, e));
+    TRY(add_line_key(first.label, first.n, out, e));
     return p->n_groups > 1 ? str_add(out, "</details>\n", -1, e) : TARE_OK;
 }
 

@@ -1,4 +1,4 @@
-/* The figure by difficulty: panels accuracy and length for each subset of the questions. */
+/* The figure by difficulty: panels of accuracy and length for each subset of the questions. */
 #include "lab/report/page.h"
 
 #include <math.h>
@@ -6,12 +6,12 @@
 
 enum { LINES_MOST = 48, NAMES_MOST = 16 };
 
-struct names { /* distinct texts in the order of their first use */
+struct names { /* distinct texts in order of first use */
     const char *list[NAMES_MOST];
     int n;
 };
 
-/* -1: no room. */
+/* Return the index of a name, adding it if new; -1 if the list is full. */
 static int name_index(struct names *s, const char *name)
 {
     int i = 0;
@@ -33,7 +33,7 @@ static bool same_line(const struct difficulty_point *a, const struct difficulty_
     return !strcmp(a->run, b->run) && !strcmp(a->subset, b->subset) && !strcmp(a->bucket, b->bucket);
 }
 
-/* A line for each run and bucket of one subset. */
+/* Make a line for each run and bucket of one subset. */
 static tare_status make_lines(struct figure *f, const char *subset, bool length, struct svg_line *lines, int64_t *n, struct err *e)
 {
     *n = 0;
@@ -83,18 +83,18 @@ static tare_status add_panels(struct figure *f, bool length, struct str *out, st
     return TARE_OK;
 }
 
-static tare_status add_key(const struct figure *f, struct str *out, struct err *e)
+static tare_status add_figure_key(const struct figure *f, struct str *out, struct err *e)
 {
     static const char *const DASHES[] = {"", "d1", "d2"};
     TRY(str_add(out, "<p class=\"key\">", -1, e));
     for (int b = 0; b < f->buckets.n; b++) {
         TRY(str_addf(out, e, "<span><i class=\"c%d\"></i>", b % SVG_COLOURS));
-        TRY(html_text(out, f->buckets.list[b], -1, e));
+        TRY(svg_text(out, f->buckets.list[b], -1, e));
         TRY(str_add(out, "</span> ", -1, e));
     }
     for (int r = 0; r < f->runs.n && f->runs.n > 1; r++) {
         TRY(str_addf(out, e, "<span><i class=\"c7 %s\"></i>", DASHES[r < 2 ? r : 2]));
-        TRY(html_text(out, f->runs.list[r], -1, e));
+        TRY(svg_text(out, f->runs.list[r], -1, e));
         TRY(str_add(out, "</span> ", -1, e));
     }
     return str_add(out, "</p>\n", -1, e);
@@ -109,11 +109,11 @@ static tare_status add_rows(const struct figure *f, struct str *out, struct err 
     for (int64_t i = 0; i < f->n; i++) {
         const struct difficulty_point *p = &f->points[i];
         TRY(str_add(out, "<tr><td>", -1, e));
-        TRY(html_text(out, p->run, -1, e));
+        TRY(svg_text(out, p->run, -1, e));
         TRY(str_add(out, "</td><td>", -1, e));
-        TRY(html_text(out, p->subset, -1, e));
+        TRY(svg_text(out, p->subset, -1, e));
         if (*p->subset) TRY(str_add(out, " ", 1, e));
-        TRY(html_text(out, p->bucket, -1, e));
+        TRY(svg_text(out, p->bucket, -1, e));
         TRY(str_addf(out, e, "</td><td>%lld</td><td>%lld</td><td>%.3f</td><td>", (long long)p->step, (long long)p->questions,
                      p->accuracy));
         TRY(isfinite(p->low) ? str_addf(out, e, "%.3f to %.3f", p->low, p->high) : str_add(out, "-", 1, e));
@@ -125,7 +125,7 @@ static tare_status add_rows(const struct figure *f, struct str *out, struct err 
 static tare_status print_figure(struct figure *f, const char *title, struct str *out, struct err *e)
 {
     TRY(page_head(title, out, e));
-    TRY(add_key(f, out, e));
+    TRY(add_figure_key(f, out, e));
     TRY(str_add(out, "<div class=\"charts two\">", -1, e));
     TRY(add_panels(f, false, out, e));
     TRY(add_panels(f, true, out, e));
@@ -140,7 +140,7 @@ tare_status report_difficulty(const char *title, const struct difficulty_point *
     for (int64_t i = 0; i < n; i++)
         if (name_index(&f.runs, points[i].run) < 0 || name_index(&f.subsets, points[i].subset) < 0 ||
             name_index(&f.buckets, points[i].bucket) < 0)
-            FAIL(e, TARE_E_RANGE, "more than %d runs, subsets or buckets in one figure", NAMES_MOST);
+            FAIL(e, TARE_E_RANGE, "one figure can have at most %d runs, subsets or buckets", NAMES_MOST);
     arena_init(&f.arena, "figure");
     const tare_status status = print_figure(&f, title, out, e);
     arena_free(&f.arena);

@@ -1,4 +1,5 @@
-/* What `tare eval` left: RUN/eval/.../results.json. Difficulty buckets over the checkpoints. */
+/* Results of `tare eval`, RUN/eval/.../results.json, and difficulty buckets over the
+ * checkpoints. */
 #include "base/fs.h"
 #include "lab/report/page.h"
 
@@ -9,7 +10,7 @@
 enum { RESULTS = 200, BUCKETS = 12, DEPTH = 4 };
 
 struct result {
-    int64_t step; /* of the checkpoint; -1: not said */
+    int64_t step; /* of the checkpoint; -1: unknown */
     json_t *json;
 };
 
@@ -18,7 +19,7 @@ struct results {
     int64_t n;
 };
 
-/* The number after the last "step-". */
+/* Return the number after the last "step-". */
 static int64_t step_in(const char *text)
 {
     int64_t step = -1;
@@ -32,7 +33,7 @@ static tare_status take_result(struct results *r, const char *path, struct err *
     if (r->n == RESULTS) return TARE_OK;
     TRY(json_read_file(path, &j, e));
     int64_t step = step_in(path);
-    if (step < 0) { /* the folder does not say: the model's path in the settings does */
+    if (step < 0) { /* the folder's name has no step: use the model's path in the settings */
         char *settings = json_dumps(json_object_get(j, "settings"), JSON_COMPACT);
         if (settings) step = step_in(settings);
         free(settings);
@@ -43,7 +44,7 @@ static tare_status take_result(struct results *r, const char *path, struct err *
 
 struct scan {
     struct results *results;
-    int depth; /* of folders still to go into */
+    int depth; /* remaining levels of folders */
 };
 
 static tare_status scan_entry(void *ctx, const char *folder, const char *name, struct err *e)
@@ -74,7 +75,7 @@ static tare_status add_table(const struct results *r, struct str *out, struct er
     for (int64_t i = 0; i < r->n; i++) {
         const json_t *j = r->list[i].json, *pass = json_array_get(json_object_get(j, "pass"), 0);
         TRY(str_add(out, "<tr><td>", -1, e));
-        TRY(html_text(out, json_text_or(j, "task", "?"), -1, e));
+        TRY(svg_text(out, json_text_or(j, "task", "?"), -1, e));
         TRY(r->list[i].step < 0 ? str_add(out, "</td><td>-</td>", -1, e)
                                 : str_addf(out, e, "</td><td>step %lld</td>", (long long)r->list[i].step));
         TRY(str_addf(out, e, "<td>%lld</td><td>%lld</td><td>%.3f</td><td>%.3f to %.3f</td><td>%.1f</td></tr>\n",
@@ -96,7 +97,7 @@ static const json_t *difficulty_rows(const json_t *result)
     return NULL;
 }
 
-/* One chart of one task: a line for each bucket over the checkpoints. */
+/* Print one chart for one task: a line for each bucket over the checkpoints. */
 static tare_status add_buckets(struct page *p, const struct results *r, const char *task, bool accuracy, struct str *out,
                                struct err *e)
 {
@@ -133,7 +134,7 @@ static tare_status add_buckets(struct page *p, const struct results *r, const ch
     TRY(str_add(out, "<p class=\"key\">", -1, e));
     for (int64_t b = 0; b < n; b++) {
         TRY(str_addf(out, e, "<span><i class=\"c%lld\"></i>", (long long)(b % SVG_COLOURS)));
-        TRY(html_text(out, lines[b].label, -1, e));
+        TRY(svg_text(out, lines[b].label, -1, e));
         TRY(str_add(out, "</span> ", -1, e));
     }
     return str_add(out, "</p>", -1, e);
@@ -167,7 +168,7 @@ tare_status page_evals_section(struct page *p, const struct run_data *run, struc
         qsort(r->list, (size_t)r->n, sizeof *r->list, by_step);
         status = str_add(out, "<h2>Evaluations of checkpoints", -1, e);
         if (!status && p->n_groups > 1) status = str_add(out, " <small>", -1, e);
-        if (!status && p->n_groups > 1) status = html_text(out, run->name, -1, e);
+        if (!status && p->n_groups > 1) status = svg_text(out, run->name, -1, e);
         if (!status && p->n_groups > 1) status = str_add(out, "</small>", -1, e);
         if (!status) status = str_add(out, "</h2>\n", -1, e);
         if (!status) status = add_all(p, r, out, e);

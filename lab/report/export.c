@@ -1,5 +1,6 @@
-/* Charts and tables of a report as files for a paper. A chart is cut out of the page and gets what the page's style sheet gave it: colours
- * by value (programs that draw SVG know no CSS variables), a white ground, its title, and a key of its lines. */
+/* Write the charts and tables of a report as files for a paper. Each chart is cut out of the page
+ * and completed with parts of the page's style sheet: literal colours (programs that draw SVG do
+ * not know CSS variables), a white background, its title, and a key of its lines. */
 #include "base/fs.h"
 #include "lab/report/page.h"
 
@@ -11,7 +12,7 @@
 
 enum { HEAD = 26, ROW = 17, MARGIN = 8, KEYS = 32, NAME = 80 };
 
-/* Those of the page's light scheme. */
+/* The colours of the page's light scheme. */
 static const char *const COLOURS[SVG_COLOURS] = {"#2b6cb0", "#c8581a", "#23804f", "#a8327a",
                                                  "#6a4fb8", "#8a6d0b", "#0f8294", "#6b7280"};
 static const char STYLE[] =
@@ -32,8 +33,8 @@ struct figure {
     int n_keys;
 };
 
-/* The text between `open` and `close` after *at, which moves on. */
-static bool between(const char **at, const char *open, const char *close, struct text *out)
+/* Find the text between `open` and `close` after *at, and advance *at behind it. */
+static bool text_between(const char **at, const char *open, const char *close, struct text *out)
 {
     const char *from = strstr(*at, open), *to = from ? strstr(from + strlen(open), close) : NULL;
     if (!to) return false;
@@ -42,7 +43,7 @@ static bool between(const char **at, const char *open, const char *close, struct
     return true;
 }
 
-/* Lines and areas that have a name, in their order. */
+/* Collect the named lines and areas in their order. */
 static void find_keys(struct figure *f)
 {
     const char *const end = f->body.at + f->body.n;
@@ -54,7 +55,7 @@ static void find_keys(struct figure *f)
         if (!k.area && sscanf(p, "<path class=\"line c%d d%d", &k.colour, &k.dashes) != 2) continue;
         const char *named = strstr(p, k.area ? "<title>" : "data-n=\"");
         if (!named || named > end || (next && named > next) || (k.area && !close)) continue;
-        if (between(&at, k.area ? "<title>" : "data-n=\"", k.area ? "</title>" : "\"", &k.label)) f->keys[f->n_keys++] = k;
+        if (text_between(&at, k.area ? "<title>" : "data-n=\"", k.area ? "</title>" : "\"", &k.label)) f->keys[f->n_keys++] = k;
     }
 }
 
@@ -62,10 +63,10 @@ static bool next_figure(const char **at, struct figure *f)
 {
     struct text inside;
     *f = (struct figure){0};
-    while (between(at, "<figure", "</figure>", &inside)) {
+    while (text_between(at, "<figure", "</figure>", &inside)) {
         const char *p = inside.at, *const end = inside.at + inside.n;
         const char *svg = strstr(p, "<svg ");
-        if (!svg || svg > end || !between(&p, "<figcaption>", "</figcaption>", &f->title)) continue;
+        if (!svg || svg > end || !text_between(&p, "<figcaption>", "</figcaption>", &f->title)) continue;
         p = strchr(svg, '>') + 1;
         f->body = (struct text){p, strstr(p, "</svg>") - p};
         const char *note = strstr(f->title.at, " <small>");
@@ -100,8 +101,9 @@ static tare_status print_figure(const struct figure *f, struct str *out, struct 
     return str_add(out, "</svg>\n", -1, e);
 }
 
-/* "Training reward" -> training-reward; letters and digits of ASCII only, "a group's" as groups. */
-static void file_name(const char *text, int64_t n, char out[NAME])
+/* Make a file name of ASCII letters and digits: "Training reward" -> training-reward, "a group's"
+ * -> a-groups. */
+static void chart_file_name(const char *text, int64_t n, char out[NAME])
 {
     static const struct {
         const char *sign, *as;
@@ -119,24 +121,25 @@ static void file_name(const char *text, int64_t n, char out[NAME])
     snprintf(out + k, (size_t)(NAME - k), "%s", k ? "" : "figure");
 }
 
-/* Files that appear in a folder together: until all are written they are in a folder of their own there. */
+/* Files that must appear in a folder together. They are written to a temporary folder inside it and
+ * moved when all are complete. */
 struct set {
     const char *dir;
     char part[FS_PATH];
     struct str names;
 };
 
-static tare_status set_open(struct set *s, const char *dir, struct err *e)
+static tare_status open_set(struct set *s, const char *dir, struct err *e)
 {
     s->dir = dir;
     TRY(fs_mkdirs(dir, e));
     TRY(fs_join(s->part, dir, ".report-XXXXXX", e));
     if (mkdtemp(s->part)) return TARE_OK;
     s->part[0] = 0;
-    FAIL(e, TARE_E_IO, "%s: no file can be made there: %s", dir, strerror(errno));
+    FAIL(e, TARE_E_IO, "cannot create files in %s: %s", dir, strerror(errno));
 }
 
-static void set_free(struct set *s)
+static void free_set(struct set *s)
 {
     if (s->part[0]) fs_remove_tree(s->part, NULL);
     str_free(&s->names);
@@ -144,10 +147,10 @@ static void set_free(struct set *s)
 
 static int is_file(const struct dirent *d)
 {
-    return d->d_name[0] != '.'; /* file_name gives no such name */
+    return d->d_name[0] != '.'; /* chart_file_name never begins with a dot */
 }
 
-static tare_status set_publish(struct set *s, struct err *e)
+static tare_status publish_set(struct set *s, struct err *e)
 {
     OWNED(fs_list_free) struct fs_list l = {0};
     char from[FS_PATH], to[FS_PATH];
@@ -160,8 +163,8 @@ static tare_status set_publish(struct set *s, struct err *e)
     return fs_sync_dir(s->dir, e);
 }
 
-/* NAME.EXT, or with -2, -3, ... where the set has one of that name. */
-static tare_status set_add(struct set *s, const char *name, const char *extension, const struct str *text, struct err *e)
+/* Add NAME.EXT, or NAME-2.EXT, NAME-3.EXT, ... if the set has a file of that name. */
+static tare_status add_to_set(struct set *s, const char *name, const char *extension, const struct str *text, struct err *e)
 {
     char path[FS_PATH], file[NAME + 32], entry[NAME + 40];
     for (int k = 1;; k++) {
@@ -180,17 +183,17 @@ static tare_status set_add(struct set *s, const char *name, const char *extensio
 tare_status report_figures(const char *page, const char *dir, struct err *e)
 {
     OWNED(str_free) struct str one = {0};
-    OWNED(set_free) struct set set = {0};
+    OWNED(free_set) struct set set = {0};
     struct figure f;
-    TRY(set_open(&set, dir, e));
+    TRY(open_set(&set, dir, e));
     for (const char *at = page; next_figure(&at, &f);) {
         char name[NAME];
         str_clear(&one);
-        file_name(f.title.at, f.title.n, name);
+        chart_file_name(f.title.at, f.title.n, name);
         TRY(print_figure(&f, &one, e));
-        TRY(set_add(&set, name, "svg", &one, e));
+        TRY(add_to_set(&set, name, "svg", &one, e));
     }
-    return set_publish(&set, e);
+    return publish_set(&set, e);
 }
 
 tare_status report_charts(const char *const *paths, int64_t n, const char *dir, struct err *e)
@@ -204,16 +207,16 @@ tare_status report_latex(const char *const *paths, int64_t n, const char *dir, s
 {
     OWNED(page_close_at) struct page *p = NULL;
     OWNED(str_free) struct str one = {0};
-    OWNED(set_free) struct set set = {0};
+    OWNED(free_set) struct set set = {0};
     TRY(page_open(paths, n, &p, e));
-    if (!p->n_plans) FAIL(e, TARE_E_INVALID, "%s: no sweep among the folders, so there is no table for --latex", paths[0]);
-    TRY(set_open(&set, dir, e));
+    if (!p->n_plans) FAIL(e, TARE_E_INVALID, "%s: --latex needs a sweep; name the folder of one", paths[0]);
+    TRY(open_set(&set, dir, e));
     for (int64_t i = 0; i < p->n_plans; i++) {
         char name[NAME];
         str_clear(&one);
-        file_name(p->plans[i].name, (int64_t)strlen(p->plans[i].name), name);
+        chart_file_name(p->plans[i].name, (int64_t)strlen(p->plans[i].name), name);
         TRY(sweep_table_latex(&p->tables[i], &one, e));
-        TRY(set_add(&set, name, "tex", &one, e));
+        TRY(add_to_set(&set, name, "tex", &one, e));
     }
-    return set_publish(&set, e);
+    return publish_set(&set, e);
 }

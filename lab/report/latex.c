@@ -1,10 +1,10 @@
-/* The table of a sweep for a paper: a tabular with the rules of booktabs. */
+/* Print the table of a sweep for a paper: a tabular with the rules of booktabs. */
 #include "lab/report/page.h"
 
 #include <ctype.h>
 #include <string.h>
 
-static tare_status escaped(const char *text, struct str *out, struct err *e)
+static tare_status add_escaped(const char *text, struct str *out, struct err *e)
 {
     for (; *text; text++) {
         const char *as = NULL;
@@ -24,12 +24,12 @@ static bool is_number(const char *text)
     return isdigit((unsigned char)text[*text == '-' || *text == '+']);
 }
 
-/* Numbers in math mode, for their signs: "-0.1 to 0.2" is $-0.1$ to $0.2$. */
-static tare_status add_cell(const char *text, struct str *out, struct err *e)
+/* Print numbers in math mode for their signs: "-0.1 to 0.2" becomes $-0.1$ to $0.2$. */
+static tare_status add_latex_cell(const char *text, struct str *out, struct err *e)
 {
     const char *to = strstr(text, " to ");
     TRY(str_add(out, " & ", -1, e));
-    if (!is_number(text) || strstr(text, " of ")) return escaped(text, out, e);
+    if (!is_number(text) || strstr(text, " of ")) return add_escaped(text, out, e);
     if (!to) return str_addf(out, e, "$%s$", text);
     return str_addf(out, e, "$%.*s$ to $%s$", (int)(to - text), text, to + 4);
 }
@@ -40,7 +40,7 @@ tare_status sweep_table_latex(const struct sweep_table *t, struct str *out, stru
     TRY(str_addf(out, e, "%% %s: %s. \\usepackage{booktabs}\n", t->plan->name, t->metric));
     TRY(sweep_table_note(t, "% ", out, e));
     TRY(str_add(out, "\\begingroup\\footnotesize\\setlength{\\tabcolsep}{2pt}%\n", -1,
-                e)); /* so that it fits a page of one column */
+                e)); /* small enough for a page of one column */
     TRY(str_addf(out, e, "\\begin{tabular}{lrrrr%s}\n\\toprule\nvariant & seeds & mean & s.d. & 95\\,\\%% interval",
                  compared ? "rrrrr" : ""));
     if (compared) TRY(str_add(out, " & difference & 95\\,\\% interval & pairs & $p$ & $p$ (Holm)", -1, e));
@@ -48,8 +48,8 @@ tare_status sweep_table_latex(const struct sweep_table *t, struct str *out, stru
     for (int64_t i = 0; i < t->n_rows; i++) {
         char cells[SWEEP_CELLS][SWEEP_CELL];
         const int n = sweep_table_cells(t, i, cells);
-        TRY(escaped(t->rows[i].label, out, e));
-        for (int k = 0; k < n; k++) TRY(add_cell(cells[k], out, e));
+        TRY(add_escaped(t->rows[i].label, out, e));
+        for (int k = 0; k < n; k++) TRY(add_latex_cell(cells[k], out, e));
         TRY(str_add(out, " \\\\\n", -1, e));
     }
     return str_add(out, "\\bottomrule\n\\end{tabular}%\n\\endgroup\n", -1, e);

@@ -1,4 +1,4 @@
-/* The page: what runs and sweeps are given, in which order they are shown. */
+/* The HTML page: reads the given runs and sweeps and prints their sections in order. */
 #include "lab/report/page.h"
 #include "base/fs.h"
 #include "observe/written.h"
@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+/* metric, title, note, share, zero, may_log (see struct chart_spec) */
 static const struct chart_spec SIGNALS[] = {
     {"response_length/mean", "Response length", "tokens", false, false, false},
     {"policy/entropy", "Policy entropy", "nats a token", false, true, false},
@@ -33,7 +34,7 @@ static const struct chart_spec SPEED[] = {{"tokens_per_second", "Tokens a second
                                           {"time/step", "Seconds a step", NULL, false, true, false},
                                           {0}};
 
-/* ---------------------------------------------------------------- what is shown */
+/* ---------------------------------------------------------------- reading runs and sweeps */
 
 static tare_status add_run(struct page *p, const char *dir, struct err *e)
 {
@@ -46,7 +47,7 @@ static tare_status add_run(struct page *p, const char *dir, struct err *e)
     TRY(arena_new(&p->arena, &run, 1, e));
     TRY(arena_new(&p->arena, &list, 1, e));
     TRY(run_data_read(dir, &p->arena, run, e));
-    TRY(written_tell_metrics(dir, e));
+    TRY(written_report_metrics(dir, e));
     list[0] = run;
     p->groups[p->n_groups++] = (struct curves){run->name, list, 1};
     return TARE_OK;
@@ -54,7 +55,7 @@ static tare_status add_run(struct page *p, const char *dir, struct err *e)
 
 static tare_status add_sweep(struct page *p, const char *dir, bool alone, struct err *e)
 {
-    if (p->n_plans == PLANS_MOST) FAIL(e, TARE_E_RANGE, "%s: at most %d sweeps in a report", dir, PLANS_MOST);
+    if (p->n_plans == PLANS_MOST) FAIL(e, TARE_E_RANGE, "%s: a report can have at most %d sweeps", dir, PLANS_MOST);
     struct sweep_plan *plan = &p->plans[p->n_plans];
     struct sweep_table *t = &p->tables[p->n_plans++];
     TRY(sweep_plan_read(dir, &p->arena, plan, e));
@@ -86,9 +87,9 @@ static tare_status add_sweep(struct page *p, const char *dir, bool alone, struct
 static tare_status add_tile(struct str *out, const char *what, const char *value, struct err *e)
 {
     TRY(str_add(out, "<div><b>", -1, e));
-    TRY(html_text(out, value, -1, e));
+    TRY(svg_text(out, value, -1, e));
     TRY(str_add(out, "</b><span>", -1, e));
-    TRY(html_text(out, what, -1, e));
+    TRY(svg_text(out, what, -1, e));
     return str_add(out, "</span></div>", -1, e);
 }
 
@@ -126,7 +127,7 @@ static tare_status add_tiles(const struct run_data *r, struct str *out, struct e
     return str_add(out, "</div>\n", -1, e);
 }
 
-static tare_status add_file(const char *dir, const char *name, const char *title, struct str *out, struct err *e)
+static tare_status add_text_file(const char *dir, const char *name, const char *title, struct str *out, struct err *e)
 {
     char path[FS_PATH];
     OWNED(str_free) struct str text = {0};
@@ -134,12 +135,13 @@ static tare_status add_file(const char *dir, const char *name, const char *title
     if (!fs_exists(path)) return TARE_OK;
     TRY(fs_read_all(path, &text, e));
     TRY(str_addf(out, e, "<details><summary>%s</summary><pre>", title));
-    TRY(html_text(out, text.data, text.size, e));
+    TRY(svg_text(out, text.data, text.size, e));
     return str_add(out, "</pre></details>\n", -1, e);
 }
 
-/* A page shows what a model and a dataset wrote. All of it is escaped; should one place ever forget to, the policy keeps the browser from running or
- * loading anything but the one script and the one style sheet that style.c holds, by their hashes. */
+/* The page shows text from a model and a data set, all of it escaped. If one place ever forgot to
+ * escape, the policy would still keep the browser from running or loading anything except the
+ * script and the style sheet in style.c, which it names by their hashes. */
 tare_status page_head(const char *title, struct str *out, struct err *e)
 {
     TRY(str_addf(
@@ -148,11 +150,11 @@ tare_status page_head(const char *title, struct str *out, struct err *e)
         "default-src 'none'; style-src 'sha256-%s'; script-src 'sha256-%s'; base-uri 'none'; form-action 'none'\">"
         "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><title>",
         REPORT_STYLE_SHA256, REPORT_SCRIPT_SHA256));
-    TRY(html_text(out, title, -1, e));
+    TRY(svg_text(out, title, -1, e));
     TRY(str_add(out, "</title>\n<style>", -1, e));
     TRY(str_add(out, REPORT_STYLE, -1, e));
     TRY(str_add(out, "</style></head><body>\n<h1>", -1, e));
-    TRY(html_text(out, title, -1, e));
+    TRY(svg_text(out, title, -1, e));
     return str_add(out, "</h1>\n", -1, e);
 }
 
@@ -212,8 +214,8 @@ tare_status page_print(struct page *p, struct str *out, struct err *e)
     if (!p->n_plans)
         for (int64_t g = 0; g < p->n_groups; g++) TRY(page_evals_section(p, p->groups[g].runs[0], out, e));
     if (single) TRY(rollouts_section(p, single->dir, out, e));
-    if (single) TRY(add_file(single->dir, "config.ini", "config.ini", out, e));
-    if (single) TRY(add_file(single->dir, "manifest.json", "manifest.json", out, e));
+    if (single) TRY(add_text_file(single->dir, "config.ini", "config.ini", out, e));
+    if (single) TRY(add_text_file(single->dir, "manifest.json", "manifest.json", out, e));
     return page_foot(out, e);
 }
 

@@ -7,7 +7,7 @@
 
 enum { GROUPS_MOST = 24, PLANS_MOST = 16 };
 
-struct curves { /* what is drawn as one line: a run, or the runs of a sweep's row (all seeds) */
+struct curves { /* drawn as one line: a run, or all seeds of a sweep's row */
     const char *label;
     const struct run_data **runs; /* [n] */
     int64_t n;
@@ -23,29 +23,23 @@ struct page {
     const char *title;
 };
 
-/* The runs and sweeps of the paths; close frees it. */
+/* Reads the runs and sweeps in the paths; page_close frees the page. */
 tare_status page_open(const char *const *paths, int64_t n, struct page **out, struct err *e);
 void page_close(struct page *p);
 void page_close_at(struct page **p);
 tare_status page_print(struct page *p, struct str *out, struct err *e);
-
-/* ---- table.c: the cells of a row after its label: seeds, mean, deviation, interval; with a baseline difference, interval, pairs, p, p (Holm).
- * Returns how many. "-": none. */
-enum { SWEEP_CELLS = 9, SWEEP_CELL = 80 };
-int sweep_table_cells(const struct sweep_table *t, int64_t i, char cells[SWEEP_CELLS][SWEEP_CELL]);
-/* What the columns mean, in one line. */
-tare_status sweep_table_note(const struct sweep_table *t, const char *before, struct str *out, struct err *e);
 
 /* ---- curves.c */
 struct chart_spec {
     const char *metric, *title, *note;
     bool share, zero, may_log;
 };
-/* The mean of a group at each step, and the standard deviation around it as a band (none for one run). *n = 0: no such metric. */
+/* Makes the line of a group's mean at each step, with a band of one standard deviation (no band for
+ * a single run). *n = 0 if no run has the metric. */
 tare_status curves_line(struct page *p, const struct curves *g, const char *metric, struct svg_line *out, struct err *e);
-/* One chart, a line for each group. */
+/* Prints one chart with a line for each group. */
 tare_status curves_chart(struct page *p, const struct chart_spec *spec, struct str *out, struct err *e);
-/* Colours and labels of the groups; nothing for one group. */
+/* Prints colours and labels of the groups; nothing for one group. */
 tare_status curves_key(const struct page *p, struct str *out, struct err *e);
 /* Evaluation by subject, verdicts, time by stage: charts for one group, tables for several. */
 tare_status curves_subjects(struct page *p, struct str *out, struct err *e);
@@ -54,19 +48,23 @@ tare_status curves_stages(struct page *p, struct str *out, struct err *e);
 /* The history of each cluster: cluster/NAME/... */
 tare_status curves_clusters(struct page *p, struct str *out, struct err *e);
 
-/* ---- rollouts.c: sample completions, and baseline and scale against the group's own, from RUN/rollouts */
+/* ---- rollouts.c */
+/* Prints sample completions, and baseline and scale against the group's own, from RUN/rollouts. */
 tare_status rollouts_section(struct page *p, const char *run_dir, struct str *out, struct err *e);
-/* ---- evaluations.c: what `tare eval` left under RUN/eval: results, difficulty buckets by checkpoint */
+/* ---- evaluations.c */
+/* Prints the results of `tare eval` in RUN/eval, with difficulty buckets by checkpoint. */
 tare_status page_evals_section(struct page *p, const struct run_data *run, struct str *out, struct err *e);
-/* ---- sweep.c: the table and the heat maps of a sweep */
+/* ---- sweep.c */
+/* Prints the table and the heat maps of a sweep. */
 tare_status sweep_section(struct page *p, const struct sweep_table *t, struct str *out, struct err *e);
 
-/* ---- studies.c: several sweeps side by side and together; nothing for one */
+/* ---- studies.c */
+/* Prints several sweeps side by side and together; nothing for a single one. */
 tare_status studies_section(struct page *p, struct str *out, struct err *e);
 
 /* ---- style.c */
 extern const char REPORT_STYLE[], REPORT_SCRIPT[], REPORT_SCRIPT_SHA256[], REPORT_STYLE_SHA256[];
-/* A page up to its heading, which is its title; and its end. */
+/* A page's beginning, with its title as heading, and its end. */
 tare_status page_head(const char *title, struct str *out, struct err *e);
 tare_status page_foot(struct str *out, struct err *e);
 

@@ -2,53 +2,54 @@
 
 #include <math.h>
 
-enum { PIECES = 1000 };
-static const double EFFECT = 1; /* g */
+enum { SLICES = 1000 };
+static const double EFFECT = 1; /* g, see planning.h */
 
 static double normal_cdf(double x)
 {
     return 0.5 * erfc(-x / sqrt(2));
 }
 
-/* Density of u = sqrt(chi^2_k / k). */
-static double density(double u, double k)
+/* Return the density of u = sqrt(chi^2_k / k). */
+static double chi_density(double u, double k)
 {
     if (u <= 0) return k > 1 ? 0 : exp(log(2) + k / 2 * log(k / 2) - lgamma(k / 2));
     return exp(log(2) + k / 2 * log(k / 2) - lgamma(k / 2) + (k - 1) * log(u) - k * u * u / 2);
 }
 
-/* E[f(u)] over u up to `end`, by Simpson's rule on an interval that holds all but 1e-14 of u. */
-static double expectation(double (*f)(double u, const double *x), const double *x, double k, double end)
+/* Return E[f(u)] over u up to `end`, by Simpson's rule on an interval with all but 1e-14 of the
+ * probability. */
+static double expected_value(double (*f)(double u, const double *x), const double *x, double k, double end)
 {
     const double width = 8 / sqrt(2 * k), most = fmin(end, 1 + width + 8 / k), least = fmax(0, 1 - width),
-                 step = (most - least) / PIECES;
+                 step = (most - least) / SLICES;
     double sum = 0;
     if (!(most > least)) return 0;
-    for (int i = 0; i <= PIECES; i++) {
-        const double u = least + step * i, weight = i == 0 || i == PIECES ? 1 : i % 2 ? 4 : 2;
-        sum += weight * density(u, k) * f(u, x);
+    for (int i = 0; i <= SLICES; i++) {
+        const double u = least + step * i, weight = i == 0 || i == SLICES ? 1 : i % 2 ? 4 : 2;
+        sum += weight * chi_density(u, k) * f(u, x);
     }
     return sum * step / 3;
 }
 
-static double rejected(double u, const double *x) /* x: ncp, t_c */
+static double rejection_probability(double u, const double *x) /* x: ncp, t_c */
 {
     return normal_cdf(x[0] - x[1] * u) + normal_cdf(-x[0] - x[1] * u);
 }
 
-static double always(double u, const double *x)
+static double constant_one(double u, const double *x)
 {
     (void)u, (void)x;
     return 1;
 }
 
-/* t with P(|T| > t) = alpha, k degrees of freedom. */
-static double critical(double alpha, double k)
+/* Return t with P(|T| > t) = alpha for k degrees of freedom. */
+static double critical_t(double alpha, double k)
 {
     double low = 0, high = 1e6;
     for (int i = 0; i < 100; i++) {
         const double middle = i < 20 ? sqrt((low + 1e-9) * high) : (low + high) / 2, x[2] = {0, middle};
-        if (expectation(rejected, x, k, INFINITY) > alpha)
+        if (expected_value(rejection_probability, x, k, INFINITY) > alpha)
             low = middle;
         else
             high = middle;
@@ -59,8 +60,8 @@ static double critical(double alpha, double k)
 double planning_power(double d, double s, int64_t n, double alpha)
 {
     if (n < 2 || !(s > 0)) return n < 2 ? 0 : 1;
-    const double k = (double)(n - 1), x[2] = {fabs(d) * sqrt((double)n) / s, critical(alpha, k)};
-    return fmin(1, expectation(rejected, x, k, INFINITY));
+    const double k = (double)(n - 1), x[2] = {fabs(d) * sqrt((double)n) / s, critical_t(alpha, k)};
+    return fmin(1, expected_value(rejection_probability, x, k, INFINITY));
 }
 
 int64_t planning_seeds(double d, double s, double alpha, double power)
@@ -88,7 +89,7 @@ double planning_deviation_bound(double s, int64_t m)
     double low = 0, high = 4;
     for (int i = 0; i < 100; i++) {
         const double middle = (low + high) / 2;
-        if (expectation(always, NULL, (double)(m - 1), middle) < 0.2)
+        if (expected_value(constant_one, NULL, (double)(m - 1), middle) < 0.2)
             low = middle;
         else
             high = middle;

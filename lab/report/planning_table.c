@@ -1,32 +1,32 @@
-/* A study's plan as a table. */
+/* Print a study's plan as a table. */
 #include "lab/report/planning.h"
 
 #include <math.h>
 
-static bool compared(const struct sweep_table *t, int64_t i)
+static bool is_compared(const struct sweep_table *t, int64_t i)
 {
     return t->rows[i].baseline >= 0 && t->rows[i].baseline != i;
 }
 
-static int64_t n_compared(const struct sweep_table *t)
+static int64_t count_compared(const struct sweep_table *t)
 {
     int64_t n = 0;
-    for (int64_t i = 0; i < t->n_rows; i++) n += compared(t, i);
+    for (int64_t i = 0; i < t->n_rows; i++) n += is_compared(t, i);
     return n;
 }
 
-/* Half the width of a row's interval at any time. */
+/* Return half the width of a row's anytime interval. */
 static double half_width(const struct sweep_table *t, int64_t i, double alpha)
 {
     const struct sweep_row *r = &t->rows[i];
-    return r->pairs < 2 ? (double)INFINITY : planning_anytime(r->diff.sd, r->pairs, alpha / (double)n_compared(t));
+    return r->pairs < 2 ? (double)INFINITY : planning_anytime(r->diff.sd, r->pairs, alpha / (double)count_compared(t));
 }
 
 bool planning_decided(const struct sweep_table *t, double alpha)
 {
     for (int64_t i = 0; i < t->n_rows; i++)
-        if (compared(t, i) && !(fabs(t->rows[i].diff.mean) > half_width(t, i, alpha))) return false;
-    return n_compared(t) > 0;
+        if (is_compared(t, i) && !(fabs(t->rows[i].diff.mean) > half_width(t, i, alpha))) return false;
+    return count_compared(t) > 0;
 }
 
 static tare_status add_seeds(int64_t n, struct str *out, struct err *e)
@@ -62,26 +62,25 @@ static tare_status add_note(const struct sweep_table *t, const struct study_plan
 {
     TRY(str_addf(
         out, e,
-        "\nDifferences to %s, paired by seed. The interval holds at every look at once, and for all rows together, with probability %g (arXiv 2310.03722, normal differences): the study may stop as soon as it leaves 0.\n",
+        "\nDifferences to %s, paired by seed. The intervals are valid at every look and for all rows together with probability %g (arXiv 2310.03722, normal differences): the study may stop as soon as one excludes 0.\n",
         t->baseline, 1 - p->alpha));
     if (isnan(p->difference)) return TARE_OK;
     return str_addf(
         out, e,
-        "Seeds: with so many the two-sided paired t-test at %g finds a mean difference of %g with probability %g, when the differences have the deviation of those so far; in the last column its 80 %% upper bound, as few seeds know it badly. The table's permutation test needs 6 pairs at least for p < 0.05.\n",
+        "Seeds: the number with which the two-sided paired t-test at %g detects a mean difference of %g with probability %g, if the differences keep their deviation so far. The last column assumes its 80 %% upper bound, because few seeds estimate it poorly. The table's permutation test needs at least 6 pairs for p < 0.05.\n",
         p->alpha, p->difference, p->power);
 }
 
 tare_status planning_markdown(const struct sweep_table *t, const struct study_plan *p, struct str *out, struct err *e)
 {
     const bool seeds = !isnan(p->difference);
-    if (!t->baseline[0])
-        FAIL(e, TARE_E_CONFIG, "--plan compares variants with a baseline; name one: --baseline key=value, or baseline in [sweep]");
-    if (!n_compared(t)) FAIL(e, TARE_E_CONFIG, "--plan: the baseline %s is compared with no other row", t->baseline);
+    if (!t->baseline[0]) FAIL(e, TARE_E_CONFIG, "--plan: missing baseline; name one: --baseline key=value, or baseline in [sweep]");
+    if (!count_compared(t)) FAIL(e, TARE_E_CONFIG, "--plan: no other row is comparable with the baseline %s", t->baseline);
     TRY(str_addf(out, e, "### %s: %s\n\n| variant | pairs | difference | s.d. | interval at any time | so far |", t->plan->name,
                  t->metric));
     if (seeds) TRY(str_addf(out, e, " seeds for %g | at most |", p->difference));
     TRY(str_addf(out, e, "\n|---|---:|---:|---:|---:|---|%s\n", seeds ? "---:|---:|" : ""));
     for (int64_t i = 0; i < t->n_rows; i++)
-        if (compared(t, i)) TRY(add_row(t, i, p, out, e));
+        if (is_compared(t, i)) TRY(add_row(t, i, p, out, e));
     return add_note(t, p, out, e);
 }

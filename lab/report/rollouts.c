@@ -1,4 +1,5 @@
-/* Sample completions that changed most, and b, s against the group's own mean and deviation, from some of the first and last dumps. */
+/* Sample completions that changed most, and baseline b and scale s against the group's own mean and
+ * deviation, from some of the first and last rollout dumps. */
 #include "observe/rollouts.h"
 
 #include "base/fs.h"
@@ -11,9 +12,11 @@
 #include <string.h>
 
 enum { DUMPS = 12, SHOWN = 9, TEXT_MOST = 1600 };
-static const int64_t BYTES_MOST = 96 << 20; /* of dumps read on each side: a run of long completions has gigabytes */
+/* limit of dumps read on each side: long completions take gigabytes */
+static const int64_t BYTES_MOST = 96 << 20;
 
-struct group {                                                    /* a prompt's rollouts in one step */
+/* a prompt's rollouts in one step */
+struct group {
     const char *id, *question, *completion, *verdict, *extracted; /* of the first rollout */
     int64_t step, n, cluster;
     double sum, squares, baseline, scale;
@@ -29,17 +32,19 @@ struct dumps {
     struct arena *a;
     struct group *groups;
     struct written *written;
-    int64_t n, capacity, step, index; /* index: "group" of the line before, -1 at a file's start */
+    /* index: "group" of the previous line, -1 at the start of a file */
+    int64_t n, capacity, step, index;
     bool late;
 };
 
 /* ---------------------------------------------------------------- reading */
 
-static tare_status keep_text(struct dumps *d, const json_t *row, const char *key, int64_t most, const char **out, struct err *e)
+static tare_status copy_text(struct dumps *d, const json_t *row, const char *key, int64_t most, const char **out, struct err *e)
 {
     const json_t *text = json_object_get(row, key);
     int64_t n = json_is_string(text) ? (int64_t)json_string_length(text) : 0;
-    while (n > most && (json_string_value(text)[most] & 0xC0) == 0x80) most--; /* not inside a character */
+    /* do not cut inside a character */
+    while (n > most && (json_string_value(text)[most] & 0xC0) == 0x80) most--;
     char *copy;
     TRY(arena_strdup(d->a, n ? json_string_value(text) : "", n < most ? n : most, &copy, e));
     *out = copy;
@@ -60,14 +65,14 @@ static tare_status new_group(struct dumps *d, const json_t *row, struct err *e)
     *g = (struct group){.step = d->step, .late = d->late, .cluster = json_int_or(row, "cluster", -1)};
     g->baseline = json_double_or(row, "baseline", NAN);
     g->scale = json_double_or(row, "scale", NAN);
-    TRY(keep_text(d, row, "id", 300, &g->id, e));
-    TRY(keep_text(d, row, json_object_get(row, "question") ? "question" : "prompt", TEXT_MOST, &g->question, e));
-    TRY(keep_text(d, row, "completion", TEXT_MOST, &g->completion, e));
-    TRY(keep_text(d, row, "verdict", 40, &g->verdict, e));
-    return keep_text(d, row, "extracted", 200, &g->extracted, e);
+    TRY(copy_text(d, row, "id", 300, &g->id, e));
+    TRY(copy_text(d, row, json_object_get(row, "question") ? "question" : "prompt", TEXT_MOST, &g->question, e));
+    TRY(copy_text(d, row, "completion", TEXT_MOST, &g->completion, e));
+    TRY(copy_text(d, row, "verdict", 40, &g->verdict, e));
+    return copy_text(d, row, "extracted", 200, &g->extracted, e);
 }
 
-static tare_status take_rollout(void *ctx, const json_t *row, const char *where, struct err *e)
+static tare_status add_rollout(void *ctx, const json_t *row, const char *where, struct err *e)
 {
     struct dumps *d = ctx;
     (void)where;
@@ -92,7 +97,7 @@ struct numbers {
     int64_t *list, n, capacity;
 };
 
-static tare_status take_dump(void *ctx, const char *folder, const char *name, struct err *e)
+static tare_status add_dump_step(void *ctx, const char *folder, const char *name, struct err *e)
 {
     struct numbers *all = ctx;
     long long step;
@@ -108,7 +113,7 @@ static tare_status list_dumps(const char *run_dir, struct arena *a, int64_t **st
     char path[FS_PATH];
     struct numbers all = {0};
     TRY(fs_join(path, run_dir, "rollouts", e));
-    tare_status status = fs_each(path, take_dump, &all, e);
+    tare_status status = fs_each(path, add_dump_step, &all, e);
     if (!status) status = arena_new(a, steps, all.n + 1, e);
     if (!status && all.n) {
         qsort(all.list, (size_t)all.n, sizeof *all.list, by_number);
@@ -126,12 +131,13 @@ static tare_status read_dump(struct dumps *d, const char *run_dir, int64_t step,
     snprintf(name, sizeof name, "rollouts/step-%06lld.jsonl", (long long)step);
     TRY(written_file(d->written, name, e));
     OWNED(fs_close_at) FILE *f = fopen(path, "r");
-    if (!f && errno == ENOENT) return TARE_OK; /* cut by a run that went back to a checkpoint just now */
+    /* removed by a run that has just gone back to a checkpoint */
+    if (!f && errno == ENOENT) return TARE_OK;
     if (!f) FAIL(e, TARE_E_IO, "%s: %s", path, strerror(errno));
     d->step = step;
     d->late = late;
     d->index = -1;
-    TRY(json_each_line(f, path, take_rollout, d, e));
+    TRY(json_each_line(f, path, add_rollout, d, e));
     *bytes += ftell(f);
     return TARE_OK;
 }
@@ -147,7 +153,7 @@ static tare_status read_dumps(struct dumps *d, const char *run_dir, struct err *
     return TARE_OK;
 }
 
-/* ---------------------------------------------------------------- which changed most */
+/* ---------------------------------------------------------------- largest changes */
 
 static double mean_of(const struct group *g)
 {
@@ -183,7 +189,7 @@ static int64_t find_pairs(const struct dumps *d, bool by_cluster, struct pair *p
 static tare_status add_pre(const char *text, struct str *out, struct err *e)
 {
     TRY(str_add(out, "<pre>", -1, e));
-    TRY(html_text(out, text, -1, e));
+    TRY(svg_text(out, text, -1, e));
     return str_addf(out, e, "%s</pre>", strlen(text) >= TEXT_MOST - 4 ? " \xE2\x80\xA6" : "");
 }
 
@@ -191,11 +197,11 @@ static tare_status add_side(const struct group *g, bool with_prompt, struct str 
 {
     const bool correct = !strcmp(g->verdict, "correct");
     TRY(str_addf(out, e, "<div><span class=\"verdict c%d\">", correct ? 2 : 1));
-    TRY(html_text(out, g->verdict, -1, e));
+    TRY(svg_text(out, g->verdict, -1, e));
     TRY(str_addf(out, e, "</span> <small>step %lld, group's mean reward %.3g", (long long)g->step, mean_of(g)));
     if (*g->extracted) {
         TRY(str_add(out, ", answer read: ", -1, e));
-        TRY(html_text(out, g->extracted, -1, e));
+        TRY(svg_text(out, g->extracted, -1, e));
     }
     TRY(str_add(out, "</small>", -1, e));
     if (with_prompt) TRY(add_pre(g->question, out, e));
@@ -212,14 +218,14 @@ static tare_status add_samples(struct page *p, const struct dumps *d, struct str
     if (by_cluster) n = find_pairs(d, true, pairs, d->n);
     if (!n) return TARE_OK;
     TRY(str_addf(out, e, "<h2>Completions that changed most <small>%s; the first rollout of each group</small></h2>\n",
-                 by_cluster ? "no prompt came twice in the first and last dumps: two prompts of the same cluster"
+                 by_cluster ? "no prompt is in both the first and the last dumps: two prompts of the same cluster"
                             : "the same prompt in the first and the last steps"));
     for (int64_t i = 0; i < n && i < SHOWN; i++) {
         TRY(str_add(out, "<figure class=\"sample\"><figcaption>", -1, e));
         if (by_cluster)
             TRY(str_addf(out, e, "cluster %lld", (long long)pairs[i].early->cluster));
         else
-            TRY(html_text(out, pairs[i].early->id, -1, e));
+            TRY(svg_text(out, pairs[i].early->id, -1, e));
         TRY(str_addf(out, e, " <small>mean reward %+.3g</small></figcaption>", pairs[i].change));
         if (!by_cluster) TRY(add_pre(pairs[i].early->question, out, e));
         TRY(str_add(out, "<div class=\"pair\">", -1, e));
@@ -230,9 +236,9 @@ static tare_status add_samples(struct page *p, const struct dumps *d, struct str
     return TARE_OK;
 }
 
-/* ---------------------------------------------------------------- b and s against the group's own */
+/* ---------------------------------------------------------------- b and s of groups */
 
-/* sigma_G with n - 1, as the estimators' default ddof. */
+/* Return sigma_G with n - 1, as the estimators' default ddof. */
 static double deviation_of(const struct group *g)
 {
     const double m = mean_of(g), squares = g->squares - (double)g->n * m * m;
@@ -273,9 +279,9 @@ tare_status rollouts_section(struct page *p, const char *run_dir, struct str *ou
     struct dumps d = {.a = &p->arena, .written = &w};
     OWNED(str_free) struct str charts = {0};
     TRY(written_open(run_dir, &w, e));
-    w.changed = 0; /* of the chain itself: it was told with the metrics */
+    w.changed = 0; /* a change of the chain itself was reported with the metrics */
     TRY(read_dumps(&d, run_dir, e));
-    written_tell(&w);
+    written_report(&w);
     if (!d.n) return TARE_OK;
     TRY(add_scatter(p, &d, false, &charts, e));
     TRY(add_scatter(p, &d, true, &charts, e));

@@ -1,4 +1,4 @@
-/* Statistics over seeds. Small n: the interval is the bootstrap's, the test is exact. */
+/* Statistics over seeds. For small n the interval is a bootstrap and the test is exact. */
 #include "base/rng.h"
 #include "lab/report/report.h"
 
@@ -6,23 +6,23 @@
 #include <stdlib.h>
 
 enum { ROUNDS = 10000, DRAWS = 100000, EXACT = 16 };
-static const double SLACK = 1e-12; /* sums that are equal but for rounding count as equal */
+static const double SLACK = 1e-12; /* sums that differ only by rounding count as equal */
 
-static int by_value(const void *a, const void *b)
+static int compare_values(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-/* Linear between order statistics. */
-static double quantile(const double *x, int64_t n, double q)
+/* Interpolate linearly between order statistics. */
+static double percentile(const double *x, int64_t n, double q)
 {
     const double at = q * (double)(n - 1);
     const int64_t i = (int64_t)floor(at);
     return i + 1 < n ? x[i] + (at - (double)i) * (x[i + 1] - x[i]) : x[n - 1];
 }
 
-static tare_status bootstrap(const double *x, int64_t n, double *low, double *high, struct err *e)
+static tare_status bootstrap_interval(const double *x, int64_t n, double *low, double *high, struct err *e)
 {
     const struct rng_key key = rng_key(1, RNG_DATA);
     double *mean;
@@ -33,14 +33,14 @@ static tare_status bootstrap(const double *x, int64_t n, double *low, double *hi
         for (int64_t i = 0; i < n; i++) sum += x[rng_below(round, (uint64_t)i, (uint64_t)n)];
         mean[b] = sum / (double)n;
     }
-    qsort(mean, ROUNDS, sizeof *mean, by_value);
-    *low = quantile(mean, ROUNDS, 0.025);
-    *high = quantile(mean, ROUNDS, 0.975);
+    qsort(mean, ROUNDS, sizeof *mean, compare_values);
+    *low = percentile(mean, ROUNDS, 0.025);
+    *high = percentile(mean, ROUNDS, 0.975);
     mem_free(mean);
     return TARE_OK;
 }
 
-tare_status stats_moments(const double *x, int64_t n, struct moments *out, struct err *e)
+tare_status statistics_moments(const double *x, int64_t n, struct moments *out, struct err *e)
 {
     double sum = 0, squares = 0;
     *out = (struct moments){NAN, NAN, NAN, NAN};
@@ -50,10 +50,10 @@ tare_status stats_moments(const double *x, int64_t n, struct moments *out, struc
     if (n < 2) return TARE_OK;
     for (int64_t i = 0; i < n; i++) squares += (x[i] - out->mean) * (x[i] - out->mean);
     out->sd = sqrt(squares / (double)(n - 1));
-    return n < STATS_SEEDS ? TARE_OK : bootstrap(x, n, &out->low, &out->high, e);
+    return n < STATS_SEEDS ? TARE_OK : bootstrap_interval(x, n, &out->low, &out->high, e);
 }
 
-double stats_permutation(const double *d, int64_t n)
+double statistics_permutation(const double *d, int64_t n)
 {
     double seen = 0, size = 0;
     if (n < 1) return NAN;
@@ -93,7 +93,7 @@ static int by_p(const void *a, const void *b)
     return x->p != y->p ? (x->p > y->p) - (x->p < y->p) : (x->at > y->at) - (x->at < y->at);
 }
 
-tare_status stats_holm(double *p, int64_t n, struct err *e)
+tare_status statistics_holm(double *p, int64_t n, struct err *e)
 {
     struct ranked *order;
     int64_t m = 0;

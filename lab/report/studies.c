@@ -1,4 +1,4 @@
-/* Studies side by side: the same variants in several sweeps, and what all of them say together. */
+/* Several sweeps side by side: the same variants in each, and their results together. */
 #include "lab/report/aggregate.h"
 #include "lab/report/page.h"
 
@@ -9,17 +9,18 @@ enum { VARIANTS = GROUPS_MOST, PROFILE = 101 };
 
 struct together {
     const char *label[VARIANTS];
-    const struct sweep_row *row[VARIANTS][PLANS_MOST]; /* NULL: the study has no such variant */
+    const struct sweep_row *row[VARIANTS][PLANS_MOST]; /* NULL: the study lacks this variant */
     int64_t n;
 };
 
-/* A study of one variant has its own name as label: it stands for "all runs". */
+/* Return a row's label. The only variant of a study would have the study's name, so it is called
+ * "all runs". */
 static const char *label_of(const struct sweep_table *t, int64_t i)
 {
     return t->n_rows == 1 ? "all runs" : t->rows[i].label;
 }
 
-static void collect(const struct page *p, struct together *s)
+static void collect_variants(const struct page *p, struct together *s)
 {
     for (int64_t k = 0; k < p->n_plans; k++)
         for (int64_t i = 0; i < p->tables[k].n_rows; i++) {
@@ -34,7 +35,7 @@ static void collect(const struct page *p, struct together *s)
 
 /* ---------------------------------------------------------------- the table */
 
-static tare_status add_cell(const struct sweep_row *r, struct str *out, struct err *e)
+static tare_status add_mean_cell(const struct sweep_row *r, struct str *out, struct err *e)
 {
     if (!r || !isfinite(r->m.mean)) return str_add(out, "<td class=\"none\">-</td>", -1, e);
     TRY(str_addf(out, e, "<td>%.4f", r->m.mean));
@@ -47,7 +48,7 @@ static tare_status add_head(const struct page *p, struct str *out, struct err *e
     TRY(str_add(out, "<div class=\"scroll\"><table><tr><th>variant</th>", -1, e));
     for (int64_t k = 0; k < p->n_plans; k++) {
         TRY(str_add(out, "<th>", -1, e));
-        TRY(html_text(out, p->plans[k].name, -1, e));
+        TRY(svg_text(out, p->plans[k].name, -1, e));
         TRY(str_add(out, "</th>", -1, e));
     }
     return str_addf(out, e, "%s</tr>\n", p->n_plans == 2 ? "<th>second less first</th>" : "");
@@ -58,9 +59,9 @@ static tare_status add_table(const struct page *p, const struct together *s, str
     TRY(add_head(p, out, e));
     for (int64_t v = 0; v < s->n; v++) {
         TRY(str_add(out, "<tr><td>", -1, e));
-        TRY(html_text(out, s->label[v], -1, e));
+        TRY(svg_text(out, s->label[v], -1, e));
         TRY(str_add(out, "</td>", -1, e));
-        for (int64_t k = 0; k < p->n_plans; k++) TRY(add_cell(s->row[v][k], out, e));
+        for (int64_t k = 0; k < p->n_plans; k++) TRY(add_mean_cell(s->row[v][k], out, e));
         const struct sweep_row *a = s->row[v][0], *b = s->row[v][1];
         const bool both = a && b && isfinite(a->m.mean) && isfinite(b->m.mean);
         if (p->n_plans == 2 && both) TRY(str_addf(out, e, "<td>%+.4f</td>", b->m.mean - a->m.mean));
@@ -69,9 +70,9 @@ static tare_status add_table(const struct page *p, const struct together *s, str
     }
     TRY(str_add(out, "</table></div><p class=\"dim\">", -1, e));
     for (int64_t k = 0; k < p->n_plans; k++) {
-        TRY(html_text(out, p->plans[k].name, -1, e));
+        TRY(svg_text(out, p->plans[k].name, -1, e));
         TRY(str_add(out, ": ", 2, e));
-        TRY(html_text(out, p->tables[k].metric, -1, e));
+        TRY(svg_text(out, p->tables[k].metric, -1, e));
         TRY(str_add(out, ". ", 2, e));
     }
     return str_add(out, "Means over seeds, with the 95 % interval of a bootstrap and the number of seeds.</p>\n", -1, e);
@@ -79,17 +80,17 @@ static tare_status add_table(const struct page *p, const struct together *s, str
 
 /* ---------------------------------------------------------------- together */
 
-/* The runs of a variant in all studies; false: one of them has none. */
+/* Collect a variant's runs in all studies; *all = false if a study lacks them. */
 static tare_status scores_of(struct page *p, const struct together *s, int64_t v, struct scores *out, bool *all, struct err *e)
 {
     double *x;
-    int64_t *begin, room = 0, n = 0;
+    int64_t *begin, capacity = 0, n = 0;
     *all = true;
     for (int64_t k = 0; k < p->n_plans; k++) {
         *all = *all && s->row[v][k] && s->row[v][k]->n > 0;
-        room += s->row[v][k] ? s->row[v][k]->n_cells : 0;
+        capacity += s->row[v][k] ? s->row[v][k]->n_cells : 0;
     }
-    TRY(arena_new(&p->arena, &x, room + 1, e));
+    TRY(arena_new(&p->arena, &x, capacity + 1, e));
     TRY(arena_new(&p->arena, &begin, p->n_plans + 1, e));
     for (int64_t k = 0; k < p->n_plans; k++) {
         const struct sweep_row *r = s->row[v][k];
@@ -110,7 +111,7 @@ static tare_status add_iqm(const struct together *s, const struct scores *scores
         if (!all[v]) continue;
         TRY(aggregate_iqm_interval(&scores[v], &i, e));
         TRY(str_add(out, "<tr><td>", -1, e));
-        TRY(html_text(out, s->label[v], -1, e));
+        TRY(svg_text(out, s->label[v], -1, e));
         TRY(str_addf(out, e, "</td><td>%.4f</td>", i.value));
         if (isfinite(i.low))
             TRY(str_addf(out, e, "<td>%.4f to %.4f</td></tr>\n", i.low, i.high));
@@ -156,7 +157,7 @@ static tare_status add_profile(struct page *p, const struct together *s, const s
     return str_add(out, "</div>\n", -1, e);
 }
 
-/* Kendall's tau of each pair of studies over the variants that all have. */
+/* Print Kendall's tau of each pair of studies over the variants that all of them have. */
 static tare_status add_ranks(const struct page *p, const struct together *s, const bool *all, struct str *out, struct err *e)
 {
     TRY(str_add(out, "<p class=\"dim\">Rank correlation of the variants (Kendall's tau-b of their means): ", -1, e));
@@ -171,11 +172,11 @@ static tare_status add_ranks(const struct page *p, const struct together *s, con
             }
             const double tau = aggregate_tau(x, y, n);
             TRY(str_add(out, k || j > 1 ? "; " : "", -1, e));
-            TRY(html_text(out, p->plans[k].name, -1, e));
+            TRY(svg_text(out, p->plans[k].name, -1, e));
             TRY(str_add(out, " and ", -1, e));
-            TRY(html_text(out, p->plans[j].name, -1, e));
+            TRY(svg_text(out, p->plans[j].name, -1, e));
             if (isnan(tau))
-                TRY(str_add(out, " none, all alike", -1, e));
+                TRY(str_add(out, " none, all equal", -1, e));
             else
                 TRY(str_addf(out, e, " %.2f", tau));
         }
@@ -189,7 +190,7 @@ tare_status studies_section(struct page *p, struct str *out, struct err *e)
     bool all[VARIANTS];
     int64_t common = 0;
     if (p->n_plans < 2) return TARE_OK;
-    collect(p, &s);
+    collect_variants(p, &s);
     for (int64_t v = 0; v < s.n; v++) {
         TRY(scores_of(p, &s, v, &scores[v], &all[v], e));
         common += all[v];

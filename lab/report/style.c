@@ -1,7 +1,8 @@
-/* The style sheet and the script of a report. No network, no fonts but the system's. */
+/* The style sheet and the script of a report. They use no network and only system fonts. */
 #include "lab/report/page.h"
 
-/* The strengths of a heat map's cells (svg_heat_print), as classes: the page's policy allows no style of an element's own. */
+/* Cell strengths of a heat map (svg_heat_print) as classes, because the page's policy forbids
+ * inline styles. */
 #define HEAT(N) ".h" #N "{--t:" #N "%}"
 #define HEATS(A, B, C, D, E) HEAT(A) HEAT(B) HEAT(C) HEAT(D) HEAT(E)
 
@@ -27,7 +28,8 @@ const char REPORT_STYLE[] =
                 "@media(max-width:500px){body{padding:14px 10px 40px}th,td{padding:4px 6px}.tiles div{min-width:40%}.stack,.stack tbody{display:block}.stack tr{display:block;padding:6px 0;border-bottom:1px solid var(--rule)}.stack tr:first-child,.stack td:empty{display:none}.stack td{display:flex;justify-content:space-between;border:0;padding:1px 0}.stack td:first-child{font-weight:600}.stack td[data-h]::before{content:attr(data-h);color:var(--dim)}}\n"
                 "@media print{body{max-width:none}figure{break-inside:avoid}}\n";
 
-/* The pointer on a chart: the values of its lines there, read back from the coordinates. Names reach the page as text, never as HTML. */
+/* Shows the values of a chart's lines under the pointer, computed back from the coordinates. Names
+ * reach the page as text, never as HTML. */
 const char REPORT_SCRIPT[] =
 
     "const tip=document.body.appendChild(document.createElement('div'));tip.id='tip';\n"
@@ -43,7 +45,7 @@ const char REPORT_SCRIPT[] =
     "tip.style.left=Math.max(4,Math.min(m.clientX+14,innerWidth-tip.offsetWidth-8))+'px';tip.style.top=Math.max(4,Math.min(m.clientY+14,innerHeight-tip.offsetHeight-8))+'px'};\n"
     "s.onpointerleave=()=>tip.style.display='none'});\n";
 
-/* SHA-256 of REPORT_SCRIPT and REPORT_STYLE in base64, as the page's policy names them. Another text has another sum: e2e/report_hostile compares, and says
- * which it has. */
+/* SHA-256 of REPORT_SCRIPT and REPORT_STYLE in base64, as named by the page's policy. When a text
+ * changes, e2e/report_hostile prints the new digest. */
 const char REPORT_SCRIPT_SHA256[] = "brMEKbkZyFVWoJdxWCbtG4djwL8k5GKUbvZLCUVlRKg=";
 const char REPORT_STYLE_SHA256[] = "u5qZwcbWYmgks2V/8Pkl5ikld8hXnylP07LujY3fc1U=";

@@ -6,19 +6,19 @@
 
 enum { LEFT = 46, RIGHT = 10, TOP = 8, BOTTOM = 30, TICKS = 24, SMOOTH_FROM = 60 };
 
-struct scale {        /* value -> coordinate */
-    double low, high; /* of the values; logarithms when log */
+struct scale {        /* maps a value to a coordinate */
+    double low, high; /* range of the values; of their logarithms if log */
     double from, to;
     bool log;
 };
 
-struct canvas { /* where a chart is drawn */
+struct canvas { /* the drawing area of a chart */
     struct scale x, y;
     struct str *out;
     struct err *e;
 };
 
-static double at(const struct scale *s, double x)
+static double map_value(const struct scale *s, double x)
 {
     const double v = s->log ? log10(x) : x;
     const double t = s->high > s->low ? (v - s->low) / (s->high - s->low) : 0.5;
@@ -27,7 +27,7 @@ static double at(const struct scale *s, double x)
 
 /* ---------------------------------------------------------------- texts */
 
-tare_status html_text(struct str *out, const char *text, int64_t n, struct err *e)
+tare_status svg_text(struct str *out, const char *text, int64_t n, struct err *e)
 {
     if (n < 0) n = (int64_t)strlen(text);
     for (int64_t i = 0; i < n;) {
@@ -48,7 +48,7 @@ tare_status html_text(struct str *out, const char *text, int64_t n, struct err *
     return TARE_OK;
 }
 
-const char *html_number(char buffer[32], double x)
+const char *svg_number(char buffer[32], double x)
 {
     const double size = fabs(x);
     if (!isfinite(x))
@@ -68,14 +68,15 @@ const char *html_number(char buffer[32], double x)
 
 /* ---------------------------------------------------------------- axes */
 
-/* 1, 2 or 5 times a power of ten, so that about `wanted` steps fill the span. */
+/* Return 1, 2 or 5 times a power of ten, so that about `wanted` steps fill the span. */
 static double nice_step(double span, int wanted)
 {
     const double raw = span / wanted, power = pow(10, floor(log10(raw))), m = raw / power;
     return power * (m < 1.5 ? 1 : m < 3.5 ? 2 : m < 7.5 ? 5 : 10);
 }
 
-/* Powers of ten; within less than two decades 1, 2, 5 of each, or round steps where even these are too few. */
+/* Use powers of ten. Below two decades use 1, 2, 5 of each, or round steps if even these are too
+ * few. */
 static int make_log_ticks(const struct scale *s, int wanted, double ticks[TICKS])
 {
     static const double parts[] = {1, 2, 5};
@@ -114,7 +115,7 @@ static const char *tick_text(char buffer[32], double x, bool share)
         snprintf(buffer, 32, "%.3g%%", 100 * x);
         return buffer;
     }
-    return html_number(buffer, x);
+    return svg_number(buffer, x);
 }
 
 static tare_status add_axes(const struct canvas *c, const char *x_label, bool share)
@@ -124,33 +125,33 @@ static tare_status add_axes(const struct canvas *c, const char *x_label, bool sh
     struct str *out = c->out;
     int n = make_ticks(&c->y, 4, ticks);
     for (int i = 0; i < n; i++) {
-        const double v = at(&c->y, ticks[i]);
+        const double v = map_value(&c->y, ticks[i]);
         TRY(str_addf(out, c->e, "<path class=\"grid\" d=\"M%d %.1fH%d\"/><text class=\"y\" x=\"%d\" y=\"%.1f\">%s</text>", LEFT, v,
                      SVG_WIDTH - RIGHT, LEFT - 5, v + 4, tick_text(text, ticks[i], share)));
     }
     n = make_ticks(&c->x, 5, ticks);
     for (int i = 0; i < n; i++)
-        TRY(str_addf(out, c->e, "<text class=\"x\" x=\"%.1f\" y=\"%d\">%s</text>", at(&c->x, ticks[i]), SVG_HEIGHT - BOTTOM + 15,
-                     html_number(text, ticks[i])));
+        TRY(str_addf(out, c->e, "<text class=\"x\" x=\"%.1f\" y=\"%d\">%s</text>", map_value(&c->x, ticks[i]),
+                     SVG_HEIGHT - BOTTOM + 15, svg_number(text, ticks[i])));
     TRY(str_addf(out, c->e, "<path class=\"axis\" d=\"M%d %dH%d\"/>", LEFT, SVG_HEIGHT - BOTTOM, SVG_WIDTH - RIGHT));
     TRY(str_addf(out, c->e, "<text class=\"x\" x=\"%d\" y=\"%d\">", (LEFT + SVG_WIDTH - RIGHT) / 2, SVG_HEIGHT - 2));
-    TRY(html_text(out, x_label, -1, c->e));
+    TRY(svg_text(out, x_label, -1, c->e));
     return str_add(out, "</text>", -1, c->e);
 }
 
 static tare_status open_figure(const char *title, const char *note, struct str *out, struct err *e)
 {
     TRY(str_add(out, "<figure><figcaption>", -1, e));
-    TRY(html_text(out, title, -1, e));
+    TRY(svg_text(out, title, -1, e));
     if (note) {
         TRY(str_add(out, " <small>", -1, e));
-        TRY(html_text(out, note, -1, e));
+        TRY(svg_text(out, note, -1, e));
         TRY(str_add(out, "</small>", -1, e));
     }
     return str_add(out, "</figcaption>", -1, e);
 }
 
-/* The values at the coordinates, for the pointer. */
+/* Record the value ranges for the script that shows values under the pointer. */
 static tare_status open_svg(const struct canvas *c, const char *title)
 {
     const struct scale *x = &c->x, *y = &c->y;
@@ -158,13 +159,13 @@ static tare_status open_svg(const struct canvas *c, const char *title)
         c->out, c->e,
         "<svg viewBox=\"0 0 %d %d\" role=\"img\" data-x=\"%.6g %.6g %.6g %.6g\" data-y=\"%.6g %.6g %.6g %.6g %d\" aria-label=\"",
         SVG_WIDTH, SVG_HEIGHT, x->from, x->to, x->low, x->high, y->from, y->to, y->low, y->high, y->log));
-    TRY(html_text(c->out, title, -1, c->e));
+    TRY(svg_text(c->out, title, -1, c->e));
     return str_add(c->out, "\">", -1, c->e);
 }
 
 /* ---------------------------------------------------------------- ranges */
 
-static void widen(struct scale *s, double v)
+static void widen_scale(struct scale *s, double v)
 {
     if (!isfinite(v)) return;
     if (!(v >= s->low)) s->low = v;
@@ -173,16 +174,16 @@ static void widen(struct scale *s, double v)
 
 static void find_ranges(const struct svg_chart *c, struct scale *x, struct scale *y)
 {
-    double least = INFINITY; /* above 0 */
+    double least = INFINITY; /* the least value above 0 */
     bool positive = true, positive_values = true;
     x->low = x->high = y->low = y->high = NAN;
     for (int64_t i = 0; i < c->n; i++)
         for (int64_t k = 0; k < c->lines[i].n; k++) {
             const struct svg_line *l = &c->lines[i];
-            widen(x, l->x[k]);
-            widen(y, l->y[k]);
-            if (l->low) widen(y, l->low[k]);
-            if (l->high) widen(y, l->high[k]);
+            widen_scale(x, l->x[k]);
+            widen_scale(y, l->y[k]);
+            if (l->low) widen_scale(y, l->low[k]);
+            if (l->high) widen_scale(y, l->high[k]);
             positive &= l->y[k] >= 0 && (!l->low || l->low[k] > 0);
             positive_values &= l->y[k] >= 0;
             if (l->y[k] > 0) least = fmin(least, l->y[k]);
@@ -191,25 +192,26 @@ static void find_ranges(const struct svg_chart *c, struct scale *x, struct scale
         y->log = true;
         y->low = log10(least);
         y->high = log10(y->high);
-        if (c->log) { /* some room, and for a constant a factor of two */
-            const double room = y->high > y->low ? 0.05 * (y->high - y->low) : 0.15;
-            y->low -= room;
-            y->high += room;
+        if (c->log) { /* a margin; for a constant a factor of two */
+            const double margin = y->high > y->low ? 0.05 * (y->high - y->low) : 0.15;
+            y->low -= margin;
+            y->high += margin;
         }
     }
-    if (c->zero && !y->log && positive_values) y->low = 0; /* a band may reach below what the values can be */
+    /* a band may extend below the possible values */
+    if (c->zero && !y->log && positive_values) y->low = 0;
     if (c->share && !y->log) {
         y->low = 0;
         if (y->high > 0.5) y->high = 1;
     }
     if (!(y->high > y->low)) { /* a constant */
-        const double room = y->high != 0 ? fabs(y->high) * 0.1 : 1;
-        y->high += room;
-        if (!c->zero || y->low != 0) y->low -= room;
+        const double margin = y->high != 0 ? fabs(y->high) * 0.1 : 1;
+        y->high += margin;
+        if (!c->zero || y->low != 0) y->low -= margin;
     } else if (!y->log) {
-        const double room = 0.04 * (y->high - y->low);
-        if (!(c->share && y->high == 1)) y->high += room;
-        if (y->low != 0) y->low -= room;
+        const double margin = 0.04 * (y->high - y->low);
+        if (!(c->share && y->high == 1)) y->high += margin;
+        if (y->low != 0) y->low -= margin;
     }
     if (c->diagonal) {
         y->low = x->low = fmin(x->low, y->low);
@@ -219,8 +221,9 @@ static void find_ranges(const struct svg_chart *c, struct scale *x, struct scale
 
 /* ---------------------------------------------------------------- lines */
 
-/* Indices to draw: all, or the least and the greatest of each stretch. keep [SVG_POINTS + 2] */
-static int64_t reduce(const double *y, int64_t n, int64_t *keep)
+/* Choose the indices to draw: all, or the least and the greatest of each stretch. keep [SVG_POINTS
+ * + 2] */
+static int64_t reduce_points(const double *y, int64_t n, int64_t *keep)
 {
     int64_t m = 0;
     if (n <= SVG_POINTS) {
@@ -247,8 +250,8 @@ static tare_status add_polyline(const struct canvas *c, const double *vx, const 
     const struct scale *x = &c->x, *y = &c->y;
     for (int64_t i = 0; i < n; i++) {
         const double v = vy[keep[i]];
-        TRY(str_addf(c->out, c->e, "%s%.1f %.1f", i ? " " : "M", at(x, vx[keep[i]]),
-                     at(y, y->log && v <= 0 ? pow(10, y->low) : v)));
+        TRY(str_addf(c->out, c->e, "%s%.1f %.1f", i ? " " : "M", map_value(x, vx[keep[i]]),
+                     map_value(y, y->log && v <= 0 ? pow(10, y->low) : v)));
     }
     return TARE_OK;
 }
@@ -272,15 +275,15 @@ static tare_status add_line(const struct canvas *c, const struct svg_line *l, co
 {
     int64_t keep[SVG_POINTS + 2];
     struct str *out = c->out;
-    const int64_t n = reduce(vy, l->n, keep);
+    const int64_t n = reduce_points(vy, l->n, keep);
     if (l->low && l->high && named) TRY(add_band(c, l, keep, n));
     if (n == 1)
         return str_addf(out, c->e, "<circle class=\"dot c%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"3\"/>", l->colour % SVG_COLOURS,
-                        at(&c->x, l->x[0]), at(&c->y, vy[0]));
+                        map_value(&c->x, l->x[0]), map_value(&c->y, vy[0]));
     TRY(str_addf(out, c->e, "<path class=\"line c%d d%d%s\"", l->colour % SVG_COLOURS, l->colour / SVG_COLOURS, extra));
     if (named) {
         TRY(str_add(out, " data-n=\"", -1, c->e));
-        TRY(html_text(out, l->label, -1, c->e));
+        TRY(svg_text(out, l->label, -1, c->e));
         TRY(str_add(out, "\"", 1, c->e));
     }
     TRY(str_add(out, " d=\"", -1, c->e));
@@ -288,8 +291,8 @@ static tare_status add_line(const struct canvas *c, const struct svg_line *l, co
     return str_add(out, "\"/>", -1, c->e);
 }
 
-/* Centred moving average over a tenth of the line (at most 25 values on each side). */
-static void smooth(const double *y, int64_t n, double *out)
+/* Compute the centred moving average over a tenth of the line (at most 25 values on each side). */
+static void moving_average(const double *y, int64_t n, double *out)
 {
     const int64_t reach = n / 20 < 25 ? n / 20 : 25;
     for (int64_t i = 0; i < n; i++) {
@@ -312,7 +315,7 @@ static tare_status add_lines(const struct svg_chart *chart, const struct canvas 
         double *mean;
         TRY(add_line(c, l, l->y, " faint", true));
         TRY(mem_new(l->n * (int64_t)sizeof *mean, (void **)&mean, c->e));
-        smooth(l->y, l->n, mean);
+        moving_average(l->y, l->n, mean);
         const tare_status status = add_line(c, l, mean, "", false);
         mem_free(mean);
         TRY(status);
@@ -324,13 +327,13 @@ static tare_status add_points(const struct svg_chart *chart, const struct canvas
 {
     const struct scale *x = &c->x, *y = &c->y;
     if (chart->diagonal)
-        TRY(str_addf(c->out, c->e, "<path class=\"axis\" stroke-dasharray=\"4 4\" d=\"M%.1f %.1fL%.1f %.1f\"/>", at(x, x->low),
-                     at(y, x->low), at(x, x->high), at(y, x->high)));
+        TRY(str_addf(c->out, c->e, "<path class=\"axis\" stroke-dasharray=\"4 4\" d=\"M%.1f %.1fL%.1f %.1f\"/>",
+                     map_value(x, x->low), map_value(y, x->low), map_value(x, x->high), map_value(y, x->high)));
     for (int64_t i = 0; i < chart->n; i++) {
         const struct svg_line *l = &chart->lines[i];
         for (int64_t k = 0; k < l->n; k++)
             TRY(str_addf(c->out, c->e, "<circle class=\"dot faint c%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\"/>",
-                         l->colour % SVG_COLOURS, at(x, l->x[k]), at(y, l->y[k])));
+                         l->colour % SVG_COLOURS, map_value(x, l->x[k]), map_value(y, l->y[k])));
     }
     return TARE_OK;
 }
@@ -357,7 +360,7 @@ tare_status svg_chart_print(const struct svg_chart *chart, struct str *out, stru
 
 /* ---------------------------------------------------------------- stacked areas */
 
-/* Means over stretches, so that areas stay exact shares. */
+/* Average over stretches, so that areas stay exact shares. */
 static int64_t stretch_means(const double *y, int64_t n, int64_t most, double *out)
 {
     const int64_t m = n < most ? n : most;
@@ -377,7 +380,8 @@ struct band { /* one part of the stack, reduced to n points */
     double x[AREA_POINTS], from[AREA_POINTS], to[AREA_POINTS];
 };
 
-/* The colour of a part: green is right and orange is wrong, whatever place they have; the others by their place. */
+/* Return the colour of a part. Green is right and orange is wrong in every order; other parts are
+ * coloured by their place. */
 static int64_t part_colour(const char *label, int64_t place)
 {
     static const struct {
@@ -393,25 +397,27 @@ static tare_status add_area(const struct canvas *c, const struct band *b, const 
 {
     struct str *out = c->out;
     TRY(str_addf(out, c->e, "<path class=\"area c%lld\" d=\"M", (long long)part_colour(label, place)));
-    for (int64_t i = 0; i < b->n; i++) TRY(str_addf(out, c->e, "%.1f %.1f ", at(&c->x, b->x[i]), at(&c->y, b->to[i])));
-    for (int64_t i = b->n - 1; i >= 0; i--) TRY(str_addf(out, c->e, "%.1f %.1f ", at(&c->x, b->x[i]), at(&c->y, b->from[i])));
+    for (int64_t i = 0; i < b->n; i++)
+        TRY(str_addf(out, c->e, "%.1f %.1f ", map_value(&c->x, b->x[i]), map_value(&c->y, b->to[i])));
+    for (int64_t i = b->n - 1; i >= 0; i--)
+        TRY(str_addf(out, c->e, "%.1f %.1f ", map_value(&c->x, b->x[i]), map_value(&c->y, b->from[i])));
     TRY(str_add(out, "Z\"><title>", -1, c->e));
-    TRY(html_text(out, label, -1, c->e));
+    TRY(svg_text(out, label, -1, c->e));
     return str_add(out, "</title></path>", -1, c->e);
 }
 
-static tare_status add_key(const char *const *labels, int64_t n, struct str *out, struct err *e)
+static tare_status add_area_key(const char *const *labels, int64_t n, struct str *out, struct err *e)
 {
     TRY(str_add(out, "<p class=\"key\">", -1, e));
     for (int64_t i = n - 1; i >= 0; i--) {
         TRY(str_addf(out, e, "<span><i class=\"c%lld\"></i>", (long long)part_colour(labels[i], i)));
-        TRY(html_text(out, labels[i], -1, e));
+        TRY(svg_text(out, labels[i], -1, e));
         TRY(str_add(out, "</span> ", -1, e));
     }
     return str_add(out, "</p>", -1, e);
 }
 
-/* The next part on top of what is there. */
+/* Put the next part on top of the stack. */
 static void stack_part(struct band *b, const double *y, int64_t n)
 {
     double part[AREA_POINTS];
@@ -436,7 +442,7 @@ tare_status svg_areas_print(const struct svg_areas *a, struct str *out, struct e
     memset(b.to, 0, sizeof b.to);
     TRY(open_figure(a->title, a->note, out, e));
     TRY(str_addf(out, e, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"", SVG_WIDTH, SVG_HEIGHT));
-    TRY(html_text(out, a->title, -1, e));
+    TRY(svg_text(out, a->title, -1, e));
     TRY(str_add(out, "\">", -1, e));
     TRY(add_axes(&c, "step", a->share));
     for (int64_t p = 0; p < a->n_parts; p++) {
@@ -444,7 +450,7 @@ tare_status svg_areas_print(const struct svg_areas *a, struct str *out, struct e
         TRY(add_area(&c, &b, a->labels[p], p));
     }
     TRY(str_add(out, "</svg>", -1, e));
-    TRY(add_key(a->labels, a->n_parts, out, e));
+    TRY(add_area_key(a->labels, a->n_parts, out, e));
     return str_add(out, "</figure>\n", -1, e);
 }
 
@@ -453,22 +459,23 @@ tare_status svg_areas_print(const struct svg_areas *a, struct str *out, struct e
 static tare_status heat_head(const struct svg_heat *h, struct str *out, struct err *e)
 {
     TRY(str_add(out, "<div class=\"scroll\"><table class=\"heat\"><tr><th>", -1, e));
-    TRY(html_text(out, h->row_label, -1, e));
+    TRY(svg_text(out, h->row_label, -1, e));
     if (*h->column_label) {
         TRY(str_add(out, " \xE2\x86\x93 &nbsp; ", -1, e));
-        TRY(html_text(out, h->column_label, -1, e));
+        TRY(svg_text(out, h->column_label, -1, e));
         TRY(str_add(out, " \xE2\x86\x92", -1, e));
     }
     TRY(str_add(out, "</th>", -1, e));
     for (int64_t c = 0; c < h->n_columns; c++) {
         TRY(str_add(out, "<th>", -1, e));
-        TRY(html_text(out, h->columns[c], -1, e));
+        TRY(svg_text(out, h->columns[c], -1, e));
         TRY(str_add(out, "</th>", -1, e));
     }
     return TARE_OK;
 }
 
-/* A table, so that it reads with any font size: the colour's strength is the place between the least and the greatest value. */
+/* A heat map is a table, so that it is readable with any font size. The strength of the colour is
+ * the position between the least and the greatest value. */
 tare_status svg_heat_print(const struct svg_heat *h, struct str *out, struct err *e)
 {
     double low = INFINITY, high = -INFINITY;
@@ -482,7 +489,7 @@ tare_status svg_heat_print(const struct svg_heat *h, struct str *out, struct err
     TRY(heat_head(h, out, e));
     for (int64_t r = 0; r < h->n_rows; r++) {
         TRY(str_add(out, "</tr><tr><th>", -1, e));
-        TRY(html_text(out, h->rows[r], -1, e));
+        TRY(svg_text(out, h->rows[r], -1, e));
         TRY(str_add(out, "</th>", -1, e));
         for (int64_t c = 0; c < h->n_columns; c++) {
             const double v = h->value[r * h->n_columns + c];

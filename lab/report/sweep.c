@@ -9,13 +9,14 @@ enum { HEAT_MAPS = 6 };
 static const char *const COLUMNS[SWEEP_CELLS] = {"seeds", "mean", "s.d.",    "95 % interval", "difference", "its 95 % interval",
                                                  "pairs", "p",    "p (Holm)"};
 
-/* Each cell knows its column, for screens too narrow for a table (style.c, .stack). */
+/* Each cell carries the name of its column, for screens too narrow for a table (style.c,
+ * .stack). */
 static tare_status add_row(const struct sweep_table *t, int64_t i, bool best, struct str *out, struct err *e)
 {
     char cells[SWEEP_CELLS][SWEEP_CELL];
     const int n = sweep_table_cells(t, i, cells);
     TRY(str_addf(out, e, "<tr%s><td>", best ? " class=\"best\"" : ""));
-    TRY(html_text(out, t->rows[i].label, -1, e));
+    TRY(svg_text(out, t->rows[i].label, -1, e));
     TRY(str_add(out, "</td>", -1, e));
     for (int k = 0; k < n; k++)
         TRY(str_addf(out, e, "<td data-h=\"%s\"%s>%s</td>", COLUMNS[k], strpbrk(cells[k], "0123456789") ? "" : " class=\"none\"",
@@ -28,23 +29,23 @@ static tare_status add_table(const struct sweep_table *t, struct str *out, struc
     int64_t best = -1;
     for (int64_t i = 0; i < t->n_rows; i++)
         if (isfinite(t->rows[i].m.mean) && (best < 0 || t->rows[i].m.mean > t->rows[best].m.mean)) best = i;
-    if (best >= 0 && t->rows[best].n < STATS_SEEDS) best = -1; /* too few seeds for a winner */
+    if (best >= 0 && t->rows[best].n < STATS_SEEDS) best = -1; /* too few seeds to mark a winner */
     TRY(str_add(out, "<div class=\"scroll\"><table class=\"stack\"><tr><th>variant</th>", -1, e));
     for (int k = 0; k < (t->baseline[0] ? SWEEP_CELLS : 4); k++) TRY(str_addf(out, e, "<th>%s</th>", COLUMNS[k]));
     TRY(str_add(out, "</tr>\n", -1, e));
     for (int64_t i = 0; i < t->n_rows; i++) TRY(add_row(t, i, i == best, out, e));
     TRY(str_add(out, "</table></div><p class=\"dim\">", -1, e));
-    TRY(html_text(out, t->metric, -1, e));
+    TRY(svg_text(out, t->metric, -1, e));
     TRY(str_add(out, ". Intervals: bootstrap over seeds, no interval below 5 seeds. ", -1, e));
     if (t->baseline[0]) {
         TRY(str_add(out, "Difference to ", -1, e));
-        TRY(html_text(out, t->baseline, -1, e));
+        TRY(svg_text(out, t->baseline, -1, e));
         TRY(str_add(out, ", paired by seed; p: two-sided sign-flip permutation test; Holm over the rows. ", -1, e));
     }
-    return str_add(out, "Bold: the highest mean of at least 5 seeds, which says nothing by itself.</p>\n", -1, e);
+    return str_add(out, "Bold: the highest mean of at least 5 seeds, which alone proves nothing.</p>\n", -1, e);
 }
 
-/* The mean over all rows that have this pair of values: other axes are averaged over. */
+/* Return the mean over all rows with this pair of values, averaged over the other axes. */
 static double mean_at(const struct sweep_table *t, int64_t a, const char *x, int64_t b, const char *y)
 {
     double sum = 0, n = 0;
@@ -77,7 +78,7 @@ static tare_status add_heat(struct page *p, const struct sweep_table *t, int64_t
         }
         rows += there > 1;
     }
-    if (rows < 2) return TARE_OK; /* paired lists, or an axis that only some plugins have */
+    if (rows < 2) return TARE_OK; /* paired lists, or an axis that only some plugins use */
     return svg_heat_print(&(struct svg_heat){.title = t->metric,
                                              .note = "mean over seeds and all other axes",
                                              .rows = x->values,
@@ -95,7 +96,7 @@ tare_status sweep_section(struct page *p, const struct sweep_table *t, struct st
     const struct sweep_plan *plan = t->plan;
     int64_t axes[64], n = 0, maps = 0;
     TRY(str_add(out, "<h2>Sweep ", -1, e));
-    TRY(html_text(out, plan->name, -1, e));
+    TRY(svg_text(out, plan->name, -1, e));
     TRY(str_addf(out, e, " <small>%lld cells</small></h2>\n", (long long)plan->n_cells));
     TRY(add_table(t, out, e));
     for (int64_t i = 0; i < plan->n_axes && n < 64; i++)

@@ -1,4 +1,5 @@
-/* The table of a sweep: one row for each combination of everything but the seed; differences to a baseline are paired by seed. */
+/* The table of a sweep: one row for each combination of all keys except the seed. Differences to a
+ * baseline are paired by seed. */
 #include "base/fs.h"
 #include "lab/report/page.h"
 #include "observe/written.h"
@@ -8,13 +9,13 @@
 
 enum { CONSTRAINTS = 16 };
 
-struct baseline { /* axis = value, all of them */
+struct baseline { /* conditions axis = value; all must hold */
     int64_t axis[CONSTRAINTS];
     const char *value[CONSTRAINTS];
     int n;
 };
 
-static bool same(const char *a, const char *b)
+static bool same_text(const char *a, const char *b)
 {
     return a == b || (a && b && !strcmp(a, b));
 }
@@ -24,7 +25,7 @@ static bool same(const char *a, const char *b)
 static bool same_row(const struct sweep_plan *p, int64_t seed, const char **a, const char **b)
 {
     for (int64_t i = 0; i < p->n_axes; i++)
-        if (i != seed && !same(a[i], b[i])) return false;
+        if (i != seed && !same_text(a[i], b[i])) return false;
     return true;
 }
 
@@ -57,7 +58,7 @@ static tare_status make_rows(struct sweep_table *t, int64_t seed, struct arena *
     return TARE_OK;
 }
 
-/* The shortest end of a key that no other axis has. */
+/* Return the shortest suffix of a key that no other axis has. */
 static const char *short_key(const struct sweep_plan *p, int64_t axis)
 {
     const char *key = p->axes[axis].key, *at = strrchr(key, '.');
@@ -74,7 +75,7 @@ static const char *short_key(const struct sweep_plan *p, int64_t axis)
     return key;
 }
 
-static bool varies(const struct sweep_table *t, int64_t axis)
+static bool axis_varies(const struct sweep_table *t, int64_t axis)
 {
     const char *first = NULL;
     for (int64_t i = 0; i < t->n_rows; i++) {
@@ -86,7 +87,7 @@ static bool varies(const struct sweep_table *t, int64_t axis)
     return false;
 }
 
-/* Of a plugin's file the last part of its path: mine.so. */
+/* Return the file name of a plugin's path: mine.so. */
 static const char *file_name(const char *plugin)
 {
     const char *slash = strstr(plugin, ".so") ? strrchr(plugin, '/') : NULL;
@@ -99,7 +100,7 @@ static tare_status label_row(const struct sweep_table *t, struct sweep_row *r, s
     for (int64_t i = 0; i < t->plan->n_axes; i++) {
         const char *key = t->plan->axes[i].key;
         const bool plugin = str_ends_with(key, ".plugin");
-        if (!r->value[i] || !varies(t, i)) continue;
+        if (!r->value[i] || !axis_varies(t, i)) continue;
         TRY(plugin ? str_addf(&text, e, "%s%s", text.size ? ", " : "", file_name(r->value[i]))
                    : str_addf(&text, e, "%s%s %s", text.size ? ", " : "", short_key(t->plan, i), r->value[i]));
     }
@@ -123,21 +124,23 @@ static tare_status parse_baseline(const struct sweep_table *t, struct baseline *
         b->value[b->n] = equals + 1;
         b->axis[b->n] = sweep_plan_axis(t->plan, part);
         if (b->axis[b->n] < 0)
-            FAIL(e, TARE_E_INVALID, "baseline '%s': the sweep has no axis %s; give a key of [sweep]", t->baseline, part);
+            FAIL(e, TARE_E_INVALID, "baseline '%s': the sweep has no axis %s; use a key of [sweep]", t->baseline, part);
         b->n++;
     }
     return TARE_OK;
 }
 
-static bool satisfies(const struct sweep_row *r, const struct baseline *b)
+static bool has_values(const struct sweep_row *r, const struct baseline *b)
 {
     for (int i = 0; i < b->n; i++)
-        if (!same(r->value[b->axis[i]], b->value[i])) return false;
+        if (!same_text(r->value[b->axis[i]], b->value[i])) return false;
     return b->n > 0;
 }
 
-/* Equal in every axis that both use, save those that the baseline names. */
-static bool comparable(const struct sweep_plan *p, const struct baseline *b, const struct sweep_row *x, const struct sweep_row *y)
+/* Return true if both rows agree on every axis that both use, except the axes that the baseline
+ * names. */
+static bool is_comparable(const struct sweep_plan *p, const struct baseline *b, const struct sweep_row *x,
+                          const struct sweep_row *y)
 {
     for (int64_t i = 0; i < p->n_axes; i++) {
         bool named = false;
@@ -147,7 +150,8 @@ static bool comparable(const struct sweep_plan *p, const struct baseline *b, con
     return true;
 }
 
-static tare_status compare(struct sweep_table *t, int64_t seed, struct sweep_row *r, const struct sweep_row *base, struct err *e)
+static tare_status compare_to_base(struct sweep_table *t, int64_t seed, struct sweep_row *r, const struct sweep_row *base,
+                                   struct err *e)
 {
     OWNED(mem_free_at) double *d = NULL;
     r->p = NAN;
@@ -155,12 +159,12 @@ static tare_status compare(struct sweep_table *t, int64_t seed, struct sweep_row
     for (int64_t i = 0; i < r->n_cells; i++)
         for (int64_t j = 0; j < base->n_cells; j++) {
             const struct sweep_cell *x = &t->plan->cells[r->cells[i]], *y = &t->plan->cells[base->cells[j]];
-            if ((seed >= 0 && !same(x->value[seed], y->value[seed])) || isnan(r->x[i]) || isnan(base->x[j])) continue;
+            if ((seed >= 0 && !same_text(x->value[seed], y->value[seed])) || isnan(r->x[i]) || isnan(base->x[j])) continue;
             d[r->pairs++] = r->x[i] - base->x[j];
             break;
         }
-    TRY(stats_moments(d, r->pairs, &r->diff, e));
-    if (r->pairs > 1) r->p = stats_permutation(d, r->pairs);
+    TRY(statistics_moments(d, r->pairs, &r->diff, e));
+    if (r->pairs > 1) r->p = statistics_permutation(d, r->pairs);
     return TARE_OK;
 }
 
@@ -172,31 +176,31 @@ static tare_status make_differences(struct sweep_table *t, int64_t seed, struct 
     if (!t->baseline[0]) return TARE_OK;
     TRY(parse_baseline(t, &b, a, e));
     TRY(arena_new(a, &p, t->n_rows, e));
-    for (int64_t i = 0; i < t->n_rows; i++) found += satisfies(&t->rows[i], &b);
+    for (int64_t i = 0; i < t->n_rows; i++) found += has_values(&t->rows[i], &b);
     if (!found) FAIL(e, TARE_E_INVALID, "baseline '%s': no row of the sweep has these values", t->baseline);
     for (int64_t i = 0; i < t->n_rows; i++) {
         struct sweep_row *r = &t->rows[i];
         int64_t candidates = 0;
         p[i] = r->p = r->p_holm = NAN;
         for (int64_t j = 0; j < t->n_rows; j++) {
-            if (!satisfies(&t->rows[j], &b) || !comparable(t->plan, &b, r, &t->rows[j])) continue;
+            if (!has_values(&t->rows[j], &b) || !is_comparable(t->plan, &b, r, &t->rows[j])) continue;
             r->baseline = j;
             candidates++;
         }
-        if (satisfies(r, &b)) {
+        if (has_values(r, &b)) {
             r->baseline = i;
             continue;
         }
-        if (candidates != 1) r->baseline = -1; /* none, or no telling which */
-        if (r->baseline >= 0) TRY(compare(t, seed, r, &t->rows[r->baseline], e));
+        if (candidates != 1) r->baseline = -1; /* none, or ambiguous */
+        if (r->baseline >= 0) TRY(compare_to_base(t, seed, r, &t->rows[r->baseline], e));
         p[i] = r->p;
     }
-    TRY(stats_holm(p, t->n_rows, e));
+    TRY(statistics_holm(p, t->n_rows, e));
     for (int64_t i = 0; i < t->n_rows; i++) t->rows[i].p_holm = p[i];
     return TARE_OK;
 }
 
-/* A metric that none of the runs recorded: there is nothing to tabulate, and the name is likely misspelt. */
+/* Fail if no run recorded the metric: its name is probably misspelt. */
 static tare_status check_metric(const struct sweep_table *t, struct err *e)
 {
     const struct run_data *first = NULL;
@@ -210,7 +214,7 @@ static tare_status check_metric(const struct sweep_table *t, struct err *e)
     }
     if (!first) return TARE_OK;
     for (int64_t i = 0; i < first->n_series; i++) TRY(str_addf(&names, e, "%s%s", i ? ", " : "", first->series[i].name));
-    FAIL(e, TARE_E_CONFIG, "no run of the sweep has the metric %s; %s has: %s", t->metric, first->name, names.data);
+    FAIL(e, TARE_E_CONFIG, "unknown metric %s; %s has: %s", t->metric, first->name, names.data);
 }
 
 static tare_status read_runs(struct sweep_table *t, struct arena *a, struct err *e)
@@ -222,7 +226,7 @@ static tare_status read_runs(struct sweep_table *t, struct arena *a, struct err 
         TRY(fs_join(dir, p->dir, p->cells[c].name, e));
         if (!run_data_is_run(dir)) continue;
         TRY(run_data_read(dir, a, &t->runs[c], e));
-        TRY(written_tell_metrics(dir, e));
+        TRY(written_report_metrics(dir, e));
     }
     return TARE_OK;
 }
@@ -244,14 +248,14 @@ tare_status sweep_table_make(const struct sweep_plan *p, const char *metric, con
         for (int64_t c = 0; c < r->n_cells; c++)
             if (!isnan(r->x[c])) x[n++] = r->x[c];
         TRY(label_row(out, r, a, e));
-        TRY(stats_moments(x, n, &r->m, e));
+        TRY(statistics_moments(x, n, &r->m, e));
     }
     return make_differences(out, seed, a, e);
 }
 
 /* ---------------------------------------------------------------- printing */
 
-static void put_number(char *cell, const char *format, double x)
+static void print_number(char *cell, const char *format, double x)
 {
     if (isfinite(x))
         snprintf(cell, SWEEP_CELL, format, x);
@@ -259,9 +263,9 @@ static void put_number(char *cell, const char *format, double x)
         strcpy(cell, "-");
 }
 
-static void put_interval(char *cell, const char *format, double low, double high)
+static void print_interval(char *cell, const char *format, double low, double high)
 {
-    if (!isfinite(low)) return put_number(cell, format, low);
+    if (!isfinite(low)) return print_number(cell, format, low);
     snprintf(cell, SWEEP_CELL, format, low);
     const size_t n = strlen(cell);
     const size_t more = (size_t)snprintf(cell + n, SWEEP_CELL - n, " to ");
@@ -276,18 +280,18 @@ int sweep_table_cells(const struct sweep_table *t, int64_t i, char cells[SWEEP_C
         snprintf(cells[0], SWEEP_CELL, "%lld", (long long)r->n);
     else
         snprintf(cells[0], SWEEP_CELL, "%lld of %lld", (long long)r->n, (long long)r->n_cells);
-    put_number(cells[1], "%.4f", r->m.mean);
-    put_number(cells[2], "%.4f", r->m.sd);
-    put_interval(cells[3], "%.4f", r->m.low, r->m.high);
+    print_number(cells[1], "%.4f", r->m.mean);
+    print_number(cells[2], "%.4f", r->m.sd);
+    print_interval(cells[3], "%.4f", r->m.low, r->m.high);
     if (!t->baseline[0]) return 4;
     for (int k = 4; k < SWEEP_CELLS; k++) strcpy(cells[k], baseline ? "" : "-");
     if (baseline) strcpy(cells[4], "baseline");
     if (!compared) return SWEEP_CELLS;
-    put_number(cells[4], "%+.4f", r->diff.mean);
-    put_interval(cells[5], "%+.4f", r->diff.low, r->diff.high);
+    print_number(cells[4], "%+.4f", r->diff.mean);
+    print_interval(cells[5], "%+.4f", r->diff.low, r->diff.high);
     snprintf(cells[6], SWEEP_CELL, "%lld", (long long)r->pairs);
-    put_number(cells[7], "%.3g", r->p);
-    put_number(cells[8], "%.3g", r->p_holm);
+    print_number(cells[7], "%.3g", r->p);
+    print_number(cells[8], "%.3g", r->p_holm);
     return SWEEP_CELLS;
 }
 
@@ -300,7 +304,7 @@ tare_status sweep_table_note(const struct sweep_table *t, const char *before, st
     if (t->baseline[0])
         TRY(str_addf(
             out, e,
-            " Difference: to %s, paired by seed; p: two-sided, signs of the paired differences flipped (all patterns up to 16 pairs, else 100,000 drawn); Holm over the rows of this table. With n pairs p cannot be below 2^(1-n).",
+            " Difference: to %s, paired by seed; p: two-sided, signs of the paired differences flipped (all patterns up to 16 pairs, else 100,000 random ones); Holm over the rows of this table. With n pairs p cannot be below 2^(1-n).",
             t->baseline));
     return str_add(out, "\n", 1, e);
 }

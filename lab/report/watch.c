@@ -1,4 +1,4 @@
-/* The signals of a run as lines of text. */
+/* Print the signals of a run as lines of text. */
 #include "lab/report/page.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ struct screen {
     struct err *e;
 };
 
-/* Value of column i of n: the mean over its stretch; NAN between points. */
+/* Return the value of column i of n, the mean over its stretch; NAN between points. */
 static double column_value(const struct series *s, int64_t i, int64_t n)
 {
     const int64_t begin = i * s->n / n, end = (i + 1) * s->n / n;
@@ -23,7 +23,8 @@ static double column_value(const struct series *s, int64_t i, int64_t n)
     return sum / (double)(end - begin);
 }
 
-/* A braille character holds 2 columns of 4 dots: bits of the left column from the top, then of the right one. */
+/* A braille character has 2 columns of 4 dots: bits of the left column from the top, then of the
+ * right one. */
 static tare_status braille_row(struct screen *w, const double *level, int64_t n, int row, int height)
 {
     static const unsigned char DOTS[2][4] = {{0x01, 0x02, 0x04, 0x40}, {0x08, 0x10, 0x20, 0x80}};
@@ -50,7 +51,7 @@ static tare_status ascii_row(struct screen *w, const double *level, int64_t n)
     return TARE_OK;
 }
 
-static tare_status sparkline(struct screen *w, const char *label, const struct series *s, int height)
+static tare_status print_sparkline(struct screen *w, const char *label, const struct series *s, int height)
 {
     double level[2 * WIDEST], low = INFINITY, high = -INFINITY;
     char last[32], least[32], most[32];
@@ -68,15 +69,15 @@ static tare_status sparkline(struct screen *w, const char *label, const struct s
     for (int64_t i = 0; i < n; i++) level[i] = high > low ? (level[i] - low) / (high - low) : level[i] * 0 + 0.5;
     for (int row = 0; row < height && w->used < w->rows; row++, w->used++) {
         TRY(str_addf(w->out, w->e, "%-*.*s %*s  ", LABEL, LABEL, row ? "" : label, NUMBER,
-                     row ? "" : html_number(last, s->value[s->n - 1])));
+                     row ? "" : svg_number(last, s->value[s->n - 1])));
         TRY(w->unicode ? braille_row(w, level, n, row, height) : ascii_row(w, level, n));
-        if (row == 0) TRY(str_addf(w->out, w->e, "  %s to %s", html_number(least, low), html_number(most, high)));
+        if (row == 0) TRY(str_addf(w->out, w->e, "  %s to %s", svg_number(least, low), svg_number(most, high)));
         TRY(str_add(w->out, "\n", 1, w->e));
     }
     return TARE_OK;
 }
 
-static tare_status header(struct screen *w, const struct run_data *r)
+static tare_status print_header(struct screen *w, const struct run_data *r)
 {
     const struct series *time = run_data_find(r, "time/step");
     double seconds = 0;
@@ -114,12 +115,12 @@ tare_status watch_print(const char *dir, int columns, int rows, bool unicode, st
     struct screen w = {.columns = columns, .rows = rows, .unicode = unicode, .out = out, .e = e};
     arena_init(&a, "watch");
     TRY(run_data_read(dir, &a, &r, e));
-    TRY(header(&w, &r));
+    TRY(print_header(&w, &r));
     for (int i = 0; i < 12; i++) {
         const struct series *s = run_data_find(&r, METRICS[i]);
         if (!s || !s->n || w.used >= rows) continue;
         const int height = i < 5 ? (rows >= 32 ? 3 : rows >= 22 ? 2 : 1) : 1;
-        TRY(sparkline(&w, LABELS[i], s, height));
+        TRY(print_sparkline(&w, LABELS[i], s, height));
     }
     return TARE_OK;
 }

@@ -21,25 +21,26 @@ static tare_status read_optimizer(struct engine *g, const char *folder, struct e
     TRY(fs_join(path, folder, "training.state", e));
     if (!fs_exists(path))
         FAIL(e, TARE_E_CONFIG,
-             "--metric adam: %s is no checkpoint of a run, so it has no moments; name a run, or RUN@STEP, with --from", folder);
+             "--metric adam: %s is not a checkpoint of a run and has no moments; name a run, or RUN@STEP, with --from", folder);
     TRY(training_saved_read(folder, &t, &state, e));
-    if (g->trainer->optimizer_steps < 1) FAIL(e, TARE_E_CONFIG, "--metric adam: %s has made no optimizer step", folder);
+    if (g->trainer->optimizer_steps < 1)
+        FAIL(e, TARE_E_CONFIG, "--metric adam: %s has no optimizer steps yet; use a later checkpoint", folder);
     return TARE_OK;
 }
 
-/* Moments and gradients of one process lie alike: unit by unit. */
+/* One process keeps moments and gradients in the same order, unit by unit. */
 tare_status adam_factors(struct engine *g, const char *folder, float **out, struct err *e)
 {
     const struct model *m = g->model;
     const int64_t bytes = m->n_own * (int64_t)sizeof(float);
-    OWNED(mem_free_at) void *room = NULL;
+    OWNED(mem_free_at) void *host = NULL;
     *out = NULL;
     TRY(read_optimizer(g, folder, e));
     const struct train_config *c = g->trainer->train;
     const double correct = 1 - pow(c->beta2, (double)g->trainer->optimizer_steps);
-    TRY(model_host_alloc(m, bytes, &room, e));
+    TRY(model_host_alloc(m, bytes, &host, e));
     TRY(mem_new(bytes, (void **)out, e));
-    const float *v = model_from_backend(m, room, g->trainer->moment2, bytes);
+    const float *v = model_from_backend(m, host, g->trainer->moment2, bytes);
     TRY(model_finish(m, e));
     for (int64_t j = 0; j < m->n_own; j++) (*out)[j] = (float)(1 / sqrt(sqrt((double)v[j] / correct) + c->eps));
     return TARE_OK;

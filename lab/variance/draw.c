@@ -24,11 +24,12 @@ struct drawing {
     struct sketch sketch;
     struct collector collector;
     struct arena arena;
-    float *room;             /* of a device's gradient on the host */
-    float *factors, *scaled; /* of the metric; a gradient in it. NULL: the plain one */
+    float *host;             /* host copy of a device's gradient */
+    float *factors, *scaled; /* factors of the metric; a scaled gradient. NULL: the plain metric */
     int64_t *rows;
-    int64_t done, repeated; /* rollouts; of these as many with a completion that their prompt had before */
-    double began, told;
+    /* finished rollouts; those with a completion that their prompt had before */
+    int64_t done, repeated;
+    double began, logged;
 };
 
 static int32_t on_cancelled(void *ctx)
@@ -52,8 +53,8 @@ static tare_status open_parts(struct drawing *d, struct err *e)
     g->env = (struct plugin_env){.seed = (uint64_t)c->run.seed, .ctx = d, .cancelled = on_cancelled, .extension = on_extension};
     TRY(engine_open(g, ENGINE_TRAIN | ENGINE_ANSWERS | ENGINE_VERIFIER, e));
     if (g->train.n < d->options->prompts)
-        FAIL(e, TARE_E_CONFIG, "--prompts %lld: data.train = %s has %lld rows", (long long)d->options->prompts, c->data.train,
-             (long long)g->train.n);
+        FAIL(e, TARE_E_CONFIG, "--prompts %lld: must be at most the rows of data.train = %s, which has %lld",
+             (long long)d->options->prompts, c->data.train, (long long)g->train.n);
     TRY(engine_open(g, ENGINE_MODEL | ENGINE_TRAINS | ENGINE_PROMPTS | ENGINE_SAMPLING, e));
     TRY(engine_check_prompts(g, &g->train, true, NULL, e));
     TRY(embed_service_new(g->model, g->tokenizer, &d->embed, e));
@@ -77,12 +78,12 @@ static tare_status open_pool(struct drawing *d, struct err *e)
     p->sketched = o->width;
     p->aggregation = c->loss.aggregation;
     p->length = (double)(c->loss.aggregation_length ? c->loss.aggregation_length : c->rollout.max_new_tokens);
-    TRY(model_host_alloc(d->engine.model, d->sketch.n * (int64_t)sizeof(float), (void **)&d->room, e));
+    TRY(model_host_alloc(d->engine.model, d->sketch.n * (int64_t)sizeof(float), (void **)&d->host, e));
     TRY(mem_new(n * (int64_t)sizeof *p->square, (void **)&p->square, e));
     return mem_new(n * p->width * (int64_t)sizeof *p->vector, (void **)&p->vector, e);
 }
 
-/* P rows of the data, drawn without replacement. */
+/* Choose P rows of the data without replacement. */
 static tare_status choose_rows(struct drawing *d, struct err *e)
 {
     const int64_t n = d->engine.train.n;
@@ -92,7 +93,7 @@ static tare_status choose_rows(struct drawing *d, struct err *e)
     return TARE_OK;
 }
 
-/* ---------------------------------------------------------------- a piece of the prompts */
+/* ---------------------------------------------------------------- a chunk of the prompts */
 
 static void open_collector(struct drawing *d)
 {
@@ -104,7 +105,7 @@ static void open_collector(struct drawing *d)
     d->collector.columns = COLLECT_VERSION;
 }
 
-static tare_status sample(struct drawing *d, int64_t first, int64_t n, struct batch *b, struct err *e)
+static tare_status sample_chunk(struct drawing *d, int64_t first, int64_t n, struct batch *b, struct err *e)
 {
     const struct rng_key key = rng_derive(rng_key((uint64_t)d->config->run.seed, RNG_VARIANCE), 5);
     const struct chosen_rows chosen = {.data = &d->engine.train, .rows = d->rows + first, .n = n};
@@ -113,8 +114,9 @@ static tare_status sample(struct drawing *d, int64_t first, int64_t n, struct ba
     return cluster_assign(&d->cluster, b, &d->pool->arena, e);
 }
 
-/* An earlier rollout of the group with the same tokens, which has the same score function; -1: none. */
-static int64_t same_as(const struct batch *b, int64_t group, int64_t i)
+/* Return an earlier rollout of the group with the same tokens, which has the same score function;
+ * -1 if none. */
+static int64_t find_repeat(const struct batch *b, int64_t group, int64_t i)
 {
     const int64_t n = b->token_begin[i + 1] - b->token_begin[i];
     for (int64_t j = b->group_begin[group]; j < i; j++)
@@ -124,25 +126,25 @@ static int64_t same_as(const struct batch *b, int64_t group, int64_t i)
     return -1;
 }
 
-static void progress(struct drawing *d)
+static void log_progress(struct drawing *d)
 {
     const int64_t all = d->options->prompts * d->options->rollouts;
     const double now = clock_seconds(), took = now - d->began;
-    if (now - d->told < 10 || d->done == all) return;
-    d->told = now;
-    log_info("%lld of %lld rollouts, about %.0f s left for them", (long long)d->done, (long long)all,
+    if (now - d->logged < 10 || d->done == all) return;
+    d->logged = now;
+    log_info("%lld of %lld rollouts, about %.0f s remaining", (long long)d->done, (long long)all,
              took * (double)(all - d->done) / (double)d->done);
 }
 
-/* first: of the pool's rollouts */
-static tare_status gradients(struct drawing *d, const struct batch *b, int64_t first, struct err *e)
+/* first: index of the batch's first rollout in the pool */
+static tare_status compute_scores(struct drawing *d, const struct batch *b, int64_t first, struct err *e)
 {
     struct variance_pool *p = d->pool;
     struct trainer *t = d->engine.trainer;
     for (int64_t m = 0; m < b->n_groups; m++)
         for (int64_t i = b->group_begin[m]; i < b->group_begin[m + 1]; i++) {
             float *out = p->vector + (first + i) * p->width;
-            const int64_t same = same_as(b, m, i), bytes = d->sketch.n * (int64_t)sizeof(float);
+            const int64_t same = find_repeat(b, m, i), bytes = d->sketch.n * (int64_t)sizeof(float);
             d->done++;
             if (same >= 0) {
                 d->repeated++;
@@ -152,16 +154,16 @@ static tare_status gradients(struct drawing *d, const struct batch *b, int64_t f
             }
             if (*signals_flag()) FAIL(e, TARE_E_CANCELLED, "interrupted; nothing was written");
             TRY(update_score(t, b, m, i, pool_weight(p, b->token_begin[i + 1] - b->token_begin[i]), e));
-            const float *x = model_from_backend(d->engine.model, d->room, t->grads.sum, bytes);
+            const float *x = model_from_backend(d->engine.model, d->host, t->grads.sum, bytes);
             TRY(model_finish(d->engine.model, e));
             for (int64_t j = 0; d->factors && j < d->sketch.n; j++) d->scaled[j] = d->factors[j] * x[j];
             sketch_of(&d->sketch, d->engine.pool, d->factors ? d->scaled : x, out, &p->square[first + i]);
-            progress(d);
+            log_progress(d);
         }
     return TARE_OK;
 }
 
-/* ---------------------------------------------------------------- all of it */
+/* ---------------------------------------------------------------- the whole pool */
 
 enum { SAMPLED_AT_ONCE = 256 };
 
@@ -170,17 +172,17 @@ static tare_status draw_all(struct drawing *d, struct batch *parts, int64_t *n_p
     const int64_t prompts = d->options->prompts, n = d->options->rollouts;
     const int64_t chunk = n >= SAMPLED_AT_ONCE ? 1 : SAMPLED_AT_ONCE / n;
     open_collector(d);
-    d->began = d->told = clock_seconds();
+    d->began = d->logged = clock_seconds();
     for (int64_t first = 0; first < prompts; first += chunk) {
         const int64_t k = prompts - first < chunk ? prompts - first : chunk;
         struct batch *b = &parts[(*n_parts)++];
-        TRY(sample(d, first, k, b, e));
-        TRY(gradients(d, b, first * n, e));
+        TRY(sample_chunk(d, first, k, b, e));
+        TRY(compute_scores(d, b, first * n, e));
     }
     return TARE_OK;
 }
 
-/* The clusters' names outlive the data set. */
+/* Copy the clusters' names, which must outlive the data set. */
 static tare_status name_clusters(struct drawing *d, struct err *e)
 {
     const int64_t n = d->cluster.n_clusters < VARIANCE_CLUSTERS ? d->cluster.n_clusters : VARIANCE_CLUSTERS;
@@ -197,8 +199,8 @@ static tare_status name_clusters(struct drawing *d, struct err *e)
     return TARE_OK;
 }
 
-/* Rows are shared with the data set, which is closed. */
-static tare_status keep_rows(struct variance_pool *p, struct err *e)
+/* Copy the rows, which belong to the data set that is closed next. */
+static tare_status copy_rows(struct variance_pool *p, struct err *e)
 {
     for (int64_t m = 0; m < p->batch.n_groups; m++) {
         char *copy;
@@ -206,7 +208,7 @@ static tare_status keep_rows(struct variance_pool *p, struct err *e)
         p->batch.row_json[m].data = copy;
     }
     p->batch.row = NULL;
-    p->batch.reason = NULL; /* of the verifier, which is closed */
+    p->batch.reason = NULL; /* belongs to the verifier, which is closed next */
     return TARE_OK;
 }
 
@@ -220,10 +222,10 @@ static tare_status draw_into(struct drawing *d, struct err *e)
     TRY(arena_new(&d->arena, &parts, d->options->prompts, e));
     TRY(draw_all(d, parts, &n, e));
     TRY(batch_concat((struct batch_parts){parts, n}, BATCH_ALL, &d->pool->arena, &d->pool->batch, e));
-    TRY(keep_rows(d->pool, e));
+    TRY(copy_rows(d->pool, e));
     TRY(name_clusters(d, e));
-    log_info("%lld rollouts in %.1f s; %lld had a completion that their prompt had before, and with it its gradient",
-             (long long)d->done, clock_seconds() - d->began, (long long)d->repeated);
+    log_info("%lld rollouts in %.1f s; %lld repeated a completion of their prompt and reused its gradient", (long long)d->done,
+             clock_seconds() - d->began, (long long)d->repeated);
     return pool_finish(d->pool, (uint64_t)d->config->run.seed, e);
 }
 
@@ -236,7 +238,7 @@ tare_status variance_draw(const struct config *c, const struct variance_options 
     arena_init(&d.arena, "drawing");
     engine_init(&d.engine, c, NULL);
     const tare_status status = draw_into(&d, e);
-    mem_free(d.room);
+    mem_free(d.host);
     mem_free(d.factors);
     mem_free(d.scaled);
     sketch_free(&d.sketch);

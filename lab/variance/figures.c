@@ -1,4 +1,4 @@
-/* Charts: a line for each estimator and state. */
+/* Charts with a line for each estimator and state. */
 #include "lab/report/svg.h"
 #include "lab/variance/print.h"
 
@@ -9,12 +9,13 @@ enum { LINES = 24 };
 
 struct measure_of {
     const char *title, *note;
-    size_t at; /* of a struct figure in struct result */
+    size_t at; /* offset of a struct figure in struct result */
     bool log, over_target;
 };
 static const struct measure_of MEASURES[] = {
     {"Direction", "cosine of the update and the gradient of the expected reward", offsetof(struct result, direction), false, false},
-    {"Direction of the mean", "what is left below 1 no larger batch mends", offsetof(struct result, mean_direction), false, false},
+    {"Direction of the mean", "a larger batch cannot reduce its distance to 1", offsetof(struct result, mean_direction), false,
+     false},
     {"Bias", "|E ghat - g*|^2 / |g*|^2", offsetof(struct result, bias), true, true},
     {"Variance", "E |ghat - E ghat|^2 / |g*|^2", offsetof(struct result, variance), true, true},
 };
@@ -23,12 +24,12 @@ struct charting {
     const struct report_of *r;
     int64_t n;
     const struct measure_of *measure;
-    bool steps; /* over the steps, at the largest G; else over G at checkpoint `at` */
+    bool steps; /* over the steps, at the largest G; false: over G at checkpoint `at` */
     int64_t at;
     struct arena *arena;
 };
 
-static const struct result *find(const struct report_of *r, const struct result *like, int64_t size)
+static const struct result *find_result(const struct report_of *r, const struct result *like, int64_t size)
 {
     for (int64_t i = 0; i < r->n; i++)
         if (r->result[i].method->label == like->method->label && r->result[i].state == like->state && r->result[i].size == size)
@@ -51,7 +52,7 @@ static tare_status line_of(const struct charting *c, const struct result *like, 
     *out = (struct svg_line){.label = label, .x = x, .y = y};
     for (int64_t k = 0; k < most; k++) {
         const struct report_of *r = &c->r[c->steps ? k : c->at];
-        const struct result *found = find(r, like, o->sizes[c->steps ? o->n_sizes - 1 : k]);
+        const struct result *found = find_result(r, like, o->sizes[c->steps ? o->n_sizes - 1 : k]);
         if (!found || *found->why) continue;
         const double value = ((const struct figure *)(const void *)((const char *)found + c->measure->at))->value /
                              (c->measure->over_target ? found->target.value : 1);
@@ -62,7 +63,7 @@ static tare_status line_of(const struct charting *c, const struct result *like, 
     return TARE_OK;
 }
 
-static tare_status chart(const struct charting *c, struct str *page, struct err *e)
+static tare_status print_chart(const struct charting *c, struct str *page, struct err *e)
 {
     const struct report_of *r = &c->r[c->at];
     struct svg_line lines[LINES];
@@ -92,10 +93,10 @@ tare_status variance_write_figures(const struct report_of *r, int64_t n, const c
     arena_init(&a, "figures");
     for (size_t k = 0; k < sizeof MEASURES / sizeof *MEASURES; k++) {
         struct charting c = {.r = r, .n = n, .measure = &MEASURES[k], .arena = &a};
-        for (c.at = 0; c.at < n; c.at++) TRY(chart(&c, &page, e));
+        for (c.at = 0; c.at < n; c.at++) TRY(print_chart(&c, &page, e));
         c.at = 0;
         c.steps = true;
-        if (n > 1) TRY(chart(&c, &page, e));
+        if (n > 1) TRY(print_chart(&c, &page, e));
     }
     return report_figures(page.data ? page.data : "", dir, e);
 }

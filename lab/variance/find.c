@@ -1,4 +1,4 @@
-/* Which checkpoint is meant, and what measuring at it takes. */
+/* Find the checkpoint to measure, and the memory that measuring needs. */
 #include "lab/variance/draw.h"
 
 #include "checkpoint/checkpoint.h"
@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* RUN@STEP, where RUN is a run's folder. */
+/* Parse RUN@STEP, where RUN is a run's folder. */
 static tare_status at_step(const char *given, char *folder, bool *found, struct err *e)
 {
     char run[FS_PATH];
@@ -21,8 +21,7 @@ static tare_status at_step(const char *given, char *folder, bool *found, struct 
     *found = false;
     if (!sign || fs_is_dir(given) || sign - given >= FS_PATH) return TARE_OK;
     snprintf(run, sizeof run, "%.*s", (int)(sign - given), given);
-    if (str_to_int(sign + 1, &step, NULL) || step < 0)
-        FAIL(e, TARE_E_CONFIG, "--from %s: what stands after the @ is not a step", given);
+    if (str_to_int(sign + 1, &step, NULL) || step < 0) FAIL(e, TARE_E_CONFIG, "--from %s: invalid step after the @", given);
     TRY(run_folder_check(run, e));
     TRY(checkpoint_path(run, step, folder, e));
     if (!fs_is_dir(folder))
@@ -58,7 +57,7 @@ tare_status variance_find_checkpoint(const char *given, struct checkpoint_at *ou
     if (fs_exists(path)) TRY(checkpoint_verify(out->folder, &step, e));
     TRY(fs_join(path, out->folder, "config.json", e));
     if (!fs_exists(path))
-        FAIL(e, TARE_E_NOT_FOUND, "%s: no model is there (%s); name a folder of a model, a run, or RUN@STEP", given, path);
+        FAIL(e, TARE_E_NOT_FOUND, "%s: missing model (%s); name the folder of a model, a run, or RUN@STEP", given, path);
     TRY(fs_join(path, out->folder, "training.state", e));
     return fs_exists(path) ? read_state(out, path, e) : TARE_OK;
 }
@@ -68,7 +67,8 @@ void variance_close_checkpoint(struct checkpoint_at *c)
     str_free(&c->estimator);
 }
 
-/* Sums by prompt, products of prompts, and the batch of each thread that measures. */
+/* Return the bytes of sums by prompt, products of prompts, and the batch of each measuring
+ * thread. */
 static int64_t work_bytes(const struct variance_options *o, int64_t width, int64_t threads)
 {
     const int64_t prompts = o->prompts, number = (int64_t)sizeof(double);
@@ -82,7 +82,7 @@ tare_status variance_need(const struct config *c, const struct variance_options 
     struct plan p;
     struct machine here;
     *out = (struct variance_need){.rollouts = o->prompts * o->rollouts};
-    TRY(objective_look(c, &in.objective_needs, e));
+    TRY(objective_read_needs(c, &in.objective_needs, e));
     TRY(plan_shape(c, 0, &in.shape, e));
     TRY(plan_make(&in, &p, e));
     manifest_machine(&here);
@@ -91,7 +91,8 @@ tare_status variance_need(const struct config *c, const struct variance_options 
     out->memory = here.memory;
     for (int k = 0; k < PLAN_CLASSES; k++)
         if (k != PLAN_REFERENCE) out->model += p.first.bytes[k];
-    if (o->adam) out->model += 2 * p.trained * (int64_t)sizeof(float); /* the factors, and a gradient times them */
+    /* the factors, and a scaled gradient */
+    if (o->adam) out->model += 2 * p.trained * (int64_t)sizeof(float);
     out->vectors = out->rollouts * width * (int64_t)sizeof(float);
     out->table = sketch_bytes(p.trained, o->width);
     out->work = work_bytes(o, width, c->run.threads ? c->run.threads : here.usable_cores);

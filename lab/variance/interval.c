@@ -1,14 +1,15 @@
-/* Figures from the sums by prompt, and how they would be with other prompts.
+/* Figures from the sums by prompt, and their intervals under resampled prompts.
  *
  * With u_p = E v given prompt p, w_p = 1/P, and A, B the halves of the pool:
  *
  *   U = sum w_p w_q <u_p of A, u_q of B>        |E ghat|^2
- *   C = the same with g*_q of the other half    <E ghat, g*>
- *   T = the same of g*, g*                      |g*|^2
+ *   C = as U, with g*_q of the other half       <E ghat, g*>
+ *   T = as U, with g*, g*                       |g*|^2
  *   S = 1/M sum w_p E |v|^2 + (1 - 1/M) U + r   E |ghat|^2
  *
- * r is what the batches' own mean of |ghat|^2 has beyond that of independent groups: estimators that look at the whole batch tie its groups together. As
- * a batch has no prompt twice, the products of different prompts alone stand in it. In a resample w changes, and r stays. */
+ * r is the excess of the batches' own mean of |ghat|^2 over that of independent groups: estimators
+ * that use the whole batch make its groups dependent. A batch never repeats a prompt, so only
+ * products of different prompts enter r. In a resample w changes and r does not. */
 #include "lab/variance/measure.h"
 
 #include "base/rng.h"
@@ -35,7 +36,7 @@ tare_status variance_resamples_new(int64_t n, int64_t prompts, uint64_t seed, st
     return TARE_OK;
 }
 
-/* The products of all pairs of prompts. */
+/* Inner products of all pairs of prompts. */
 struct grams {
     int64_t prompts;
     double *u, *c;   /* [P, P] */
@@ -48,7 +49,7 @@ struct values {
     double target, bias, variance, second, direction, mean_direction;
 };
 
-static double quadratic(const double *k, const double *w, int64_t n)
+static double quadratic_form(const double *k, const double *w, int64_t n)
 {
     double sum = 0;
     for (int64_t i = 0; i < n; i++)
@@ -56,22 +57,24 @@ static double quadratic(const double *k, const double *w, int64_t n)
     return sum;
 }
 
-/* NAN where a length cannot be told from noise. */
-static double cosine(double product, double x, double y)
+/* Return the cosine; NAN if a squared length is not positive, so that it cannot be distinguished
+ * from noise. */
+static double cosine_of(double product, double x, double y)
 {
     return x > 0 && y > 0 ? product / sqrt(x * y) : (double)NAN;
 }
 
 static struct values values_of(const struct grams *g, const double *w)
 {
-    const double u = quadratic(g->u, w, g->prompts), c = quadratic(g->c, w, g->prompts), t = quadratic(g->t, w, g->prompts);
+    const double u = quadratic_form(g->u, w, g->prompts), c = quadratic_form(g->c, w, g->prompts),
+                 t = quadratic_form(g->t, w, g->prompts);
     const double second = variance_dot(g->q, w, g->prompts) / g->batch + (1 - 1 / g->batch) * u + g->r;
     return (struct values){.target = t,
                            .bias = u - 2 * c + t,
                            .variance = second - u,
                            .second = second,
-                           .direction = cosine(c, second, t),
-                           .mean_direction = cosine(c, u, t)};
+                           .direction = cosine_of(c, second, t),
+                           .mean_direction = cosine_of(c, u, t)};
 }
 
 static tare_status grams_of(const struct variance_case *c, const struct sums *s, struct arena *a, struct grams *g, struct err *e)
@@ -99,14 +102,15 @@ static tare_status grams_of(const struct variance_case *c, const struct sums *s,
 
 /* ---------------------------------------------------------------- intervals */
 
-static int by_value(const void *a, const void *b)
+static int compare_doubles(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-/* The 2.5 and 97.5 per cent of the resamples, moved so that their mean is the value: squares of means are larger in a resample, which has some prompts
- * twice. x is sorted; fewer than nine in ten that are finite: no interval. */
+/* Return the value with the 2.5 and 97.5 per cent quantiles of the resamples, shifted so that their
+ * mean is the value: a resample repeats some prompts, which makes squares of means larger. Sorts x.
+ * No interval if fewer than nine in ten are finite. */
 static struct figure figure_of(double value, double *x, int64_t n)
 {
     double sum = 0;
@@ -114,14 +118,15 @@ static struct figure figure_of(double value, double *x, int64_t n)
     for (int64_t k = 0; k < n; k++)
         if (isfinite(x[k])) sum += x[m++] = x[k];
     if (!isfinite(value) || m < 20 || m * 10 < n * 9) return (struct figure){value, NAN, NAN};
-    qsort(x, (size_t)m, sizeof *x, by_value);
+    qsort(x, (size_t)m, sizeof *x, compare_doubles);
     const double shift = value - sum / (double)m;
     return (struct figure){value, x[(int64_t)(0.025 * (double)(m - 1))] + shift, x[(int64_t)ceil(0.975 * (double)(m - 1))] + shift};
 }
 
 enum { N_VALUES = 6 };
 
-static tare_status intervals(const struct grams *g, const struct resamples *r, struct arena *a, struct result *out, struct err *e)
+static tare_status make_intervals(const struct grams *g, const struct resamples *r, struct arena *a, struct result *out,
+                                  struct err *e)
 {
     double *w, *x[N_VALUES];
     TRY(arena_new(a, &w, g->prompts, e));
@@ -161,13 +166,13 @@ static int bin_of(double pass)
     return pass <= 0 ? 0 : pass >= 1 ? 5 : pass <= 0.25 ? 1 : pass <= 0.5 ? 2 : pass <= 0.75 ? 3 : 4;
 }
 
-/* Of prompt i: its share of <E ghat, g*> and of the sum of E |v|^2; own: |E v|^2. */
+/* Add prompt i with its share of <E ghat, g*> and of the sum of E |v|^2. own: |E v|^2. */
 static void add_part(struct part *part, double signal, double square, double own)
 {
     part->prompts++;
     part->signal += signal;
     part->square += square;
-    part->snr += own; /* becomes the ratio at the end */
+    part->snr += own; /* becomes the ratio in end_part */
 }
 
 static void end_part(struct part *part, double signal, double square)
@@ -178,7 +183,7 @@ static void end_part(struct part *part, double signal, double square)
     part->square = square > 0 ? part->square / square : (double)NAN;
 }
 
-static void split(const struct variance_case *c, const struct grams *g, struct result *out)
+static void split_prompts(const struct variance_case *c, const struct grams *g, struct result *out)
 {
     const struct variance_pool *p = c->pool;
     const int64_t n = g->prompts;
@@ -218,9 +223,9 @@ tare_status variance_figures_of(const struct variance_case *c, const struct sums
 {
     struct grams g;
     TRY(grams_of(c, s, a, &g, e));
-    TRY(intervals(&g, r, a, out, e));
+    TRY(make_intervals(&g, r, a, out, e));
     out->effective = s->effective / (double)(c->batch * c->size);
-    split(c, &g, out);
+    split_prompts(c, &g, out);
     split_kinds(s, out);
     return TARE_OK;
 }

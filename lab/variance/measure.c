@@ -44,8 +44,9 @@ static tare_status make_batch(struct measuring *x, int half, bool warm, int64_t 
     return x->estimator ? estimate_run(x->estimator, &x->batch, &x->arena, e) : oracle_advantages(x, half, e);
 }
 
-/* a_i, so that the minibatch's gradient is 1/M sum_i a_i s_i: what token_weights of update/loss.c gives each rollout, over the factor that is in s_i.
- * Groups without any weight count in no mean. */
+/* Compute a_i such that the minibatch's gradient is 1/M sum_i a_i s_i: the weight that
+ * token_weights (core/update) gives each rollout, divided by the factor that s_i contains. Groups
+ * without any weight count in no mean. */
 static void rollout_weights(struct measuring *x)
 {
     const struct variance_case *c = x->c;
@@ -130,7 +131,7 @@ static void add_batch(struct measuring *x, int half, double batches, struct sums
 
 /* ---------------------------------------------------------------- a case */
 
-static tare_status room(struct measuring *x, struct arena *a, struct sums *s, struct err *e)
+static tare_status allocate_sums(struct measuring *x, struct arena *a, struct sums *s, struct err *e)
 {
     const struct variance_case *c = x->c;
     const int64_t prompts = c->pool->batch.n_groups, width = c->pool->width;
@@ -152,7 +153,7 @@ static tare_status warm_up(struct measuring *x, struct err *e)
     return TARE_OK;
 }
 
-static tare_status run(struct measuring *x, struct sums *s, struct err *e)
+static tare_status measure_batches(struct measuring *x, struct sums *s, struct err *e)
 {
     const struct variance_case *c = x->c;
     const int64_t batches = c->rounds * (c->pool->batch.n_groups / c->batch);
@@ -171,15 +172,15 @@ tare_status measure(const struct variance_case *c, struct arena *a, struct sums 
     struct measuring x = {.c = c};
     const int64_t prompts = c->pool->batch.n_groups;
     if (c->batch < 1 || prompts % c->batch)
-        FAIL(e, TARE_E_INVALID, "batches of %lld prompts: it has to divide the %lld prompts of the pool", (long long)c->batch,
+        FAIL(e, TARE_E_INVALID, "batches of %lld prompts: must divide the %lld prompts of the pool", (long long)c->batch,
              (long long)prompts);
     if (c->size < 1 || c->size > c->pool->smallest)
-        FAIL(e, TARE_E_INVALID, "groups of %lld: a half of the pool has %lld rollouts of a prompt", (long long)c->size,
-             (long long)c->pool->smallest);
+        FAIL(e, TARE_E_INVALID, "groups of %lld: must be at most the rollouts of a prompt in half of the pool, %lld",
+             (long long)c->size, (long long)c->pool->smallest);
     arena_init(&x.arena, "resampled batch");
-    tare_status status = room(&x, a, out, e);
+    tare_status status = allocate_sums(&x, a, out, e);
     if (!status) status = method_open(c->method, c->place, c->state, &x.estimator, e);
-    if (!status) status = run(&x, out, e);
+    if (!status) status = measure_batches(&x, out, e);
     estimate_free(x.estimator);
     arena_free(&x.arena);
     return status;

@@ -4,42 +4,44 @@
 
 const char *const STATE_NAMES[STATES] = {"-", "cold", "saved", "warmed"};
 
-/* NULL: it can be measured. */
-static const char *hindrance(const struct plugin *p)
+/* Return the reason why the estimator cannot be measured, or NULL. */
+static const char *why_unmeasurable(const struct plugin *p)
 {
     const uint32_t needs = p->desc.needs;
     if (needs & TARE_GIVES_TOKENS) return "its advantages are per token";
-    if (needs & (TARE_NEED_LOGPROB | TARE_NEED_ENTROPY | TARE_NEED_REF_LOGPROB)) return "it works from the tokens' probabilities";
-    if (needs & TARE_NEED_OFF_POLICY) return "it works from rows' own completions";
+    if (needs & (TARE_NEED_LOGPROB | TARE_NEED_ENTROPY | TARE_NEED_REF_LOGPROB)) return "it uses the tokens' probabilities";
+    if (needs & TARE_NEED_OFF_POLICY) return "it uses the rows' own completions";
     return NULL;
 }
 
-/* "NAME key=value ...": spec is cut into words. */
-static tare_status take(const struct config *c, char *spec, struct arena *a, struct method *m, struct err *e)
+/* Parse "NAME key=value ..."; cuts spec into words. */
+static tare_status parse_method(const struct config *c, char *spec, struct arena *a, struct method *m, struct err *e)
 {
     const struct plugin_search search = {.folder = c->run.plugins};
     const char *words[64];
     char *rest = spec;
     int64_t n = 0;
     for (char *word; n < 64 && (word = strtok_r(rest, " ", &rest));) words[n++] = word;
-    if (!n || n == 64) FAIL(e, TARE_E_CONFIG, "--estimator '%s': a name, and after it key=value with spaces between", m->label);
+    if (!n || n == 64)
+        FAIL(e, TARE_E_CONFIG, "--estimator '%s': must be a name, followed by key=value separated by spaces", m->label);
     TRY(plugin_open(words[0], TARE_ESTIMATOR, &search, &m->plugin, e));
     m->has_state = m->plugin->estimator->save != NULL;
     m->settings = c->params;
     return n > 1 ? plugin_settings(m->plugin, (struct plugin_words){words + 1, n - 1}, c->params, a, &m->settings, e) : TARE_OK;
 }
 
-static tare_status add(const struct config *c, const char *spec, bool named, struct arena *a, struct methods *out, struct err *e)
+static tare_status add_method(const struct config *c, const char *spec, bool named, struct arena *a, struct methods *out,
+                              struct err *e)
 {
     struct method m = {0};
     char *label, *copy;
     if (out->n == VARIANCE_METHODS || out->n_left_out == VARIANCE_METHODS)
-        FAIL(e, TARE_E_CONFIG, "more than %d estimators", VARIANCE_METHODS);
+        FAIL(e, TARE_E_CONFIG, "--estimator: at most %d estimators", VARIANCE_METHODS);
     TRY(arena_strdup(a, spec, -1, &label, e));
     TRY(arena_strdup(a, spec, -1, &copy, e));
     m.label = label;
-    TRY(take(c, copy, a, &m, e));
-    const char *why = hindrance(m.plugin);
+    TRY(parse_method(c, copy, a, &m, e));
+    const char *why = why_unmeasurable(m.plugin);
     if (why && named) FAIL(e, TARE_E_CONFIG, "estimator %s cannot be measured: %s", spec, why);
     if (why) {
         struct left_out *l = &out->left_out[out->n_left_out++];
@@ -55,9 +57,9 @@ tare_status variance_methods_find(const struct config *c, const struct variance_
                                   struct err *e)
 {
     *out = (struct methods){0};
-    for (int64_t i = 0; i < o->n_estimators; i++) TRY(add(c, o->estimators[i], true, a, out, e));
+    for (int64_t i = 0; i < o->n_estimators; i++) TRY(add_method(c, o->estimators[i], true, a, out, e));
     for (const struct plugin_builtin *b = PLUGIN_BUILTINS; !o->n_estimators && b->name; b++)
-        if (b->built && !strcmp(b->folder, "estimators")) TRY(add(c, b->name, false, a, out, e));
+        if (b->built && !strcmp(b->folder, "estimators")) TRY(add_method(c, b->name, false, a, out, e));
     out->method[out->n++] = (struct method){.label = "(mean reward)", .oracle = ORACLE_MEAN};
     out->method[out->n++] = (struct method){.label = "(best constant)", .oracle = ORACLE_BEST};
     return TARE_OK;

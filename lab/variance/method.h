@@ -1,4 +1,4 @@
-/* What is measured: estimators, and two baselines that know the pool. */
+/* The measured methods: estimators, and two baselines that know the pool. */
 #ifndef TARE_LAB_VARIANCE_METHOD_H
 #define TARE_LAB_VARIANCE_METHOD_H
 
@@ -6,14 +6,14 @@
 #include "estimate/estimate.h"
 #include "lab/variance/pool.h"
 
-/* Whose baseline is the pool's: the prompt's expected reward, and the constant that makes E |(R-b) s|^2 least, E R|s|^2 / E |s|^2. Each half of the pool
- * takes them from the other half. */
+/* Baselines computed from the pool: the prompt's expected reward, and the constant that minimises E
+ * |(R-b) s|^2, which is E R|s|^2 / E |s|^2. Each half of the pool uses those of the other half. */
 enum oracle { ORACLE_NONE, ORACLE_MEAN, ORACLE_BEST };
 enum state { STATE_NONE, STATE_COLD, STATE_SAVED, STATE_WARMED, STATES };
 extern const char *const STATE_NAMES[STATES];
 
 struct method {
-    const char *label; /* as it was asked for */
+    const char *label; /* as the user named it */
     enum oracle oracle;
     const struct plugin *plugin; /* of an estimator */
     const struct config_param *settings;
@@ -29,12 +29,13 @@ struct methods {
     int64_t n, n_left_out;
 };
 
-/* The estimators of the options, else all built-in ones; then the two baselines. Those that cannot be measured are left out with a reason; one that was
- * asked for by name is TARE_E_CONFIG. Texts are in the arena. */
+/* Finds the estimators of the options, or all built-in ones, and adds the two baselines. Estimators
+ * that cannot be measured go to left_out with a reason; if they were named explicitly,
+ * TARE_E_CONFIG. Texts are in the arena. */
 tare_status variance_methods_find(const struct config *c, const struct variance_options *o, struct arena *a, struct methods *out,
                                   struct err *e);
 
-/* Where estimators are opened. */
+/* Everything needed to open an estimator. */
 struct method_place {
     const struct config *config;
     int64_t n_clusters;
@@ -42,9 +43,9 @@ struct method_place {
     int64_t n_saved;
     const char *where; /* the checkpoint, for messages */
 };
-/* Whether the state of the checkpoint is this method's. */
+/* Returns true if the checkpoint's state belongs to this method. */
 bool method_is_saved(const struct method *m, const struct method_place *place);
-/* With its saved state loaded when `state` says so. */
+/* Opens the estimator, and loads its saved state if `state` is STATE_SAVED. */
 tare_status method_open(const struct method *m, const struct method_place *place, enum state state, struct estimator **out,
                         struct err *e);
 

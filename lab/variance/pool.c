@@ -19,8 +19,8 @@ double pool_weight(const struct variance_pool *p, int64_t tokens)
     return p->aggregation == AGGREGATE_SEQUENCE ? 1 / (double)tokens : p->aggregation == AGGREGATE_CONSTANT ? 1 / p->length : 1;
 }
 
-/* What no verifier judged has no reward. */
-static bool judged(const struct batch *b, int64_t i)
+/* Return true if the verifier finished with this rollout; otherwise it has no reward. */
+static bool was_verified(const struct batch *b, int64_t i)
 {
     const int32_t *code = b->component_verdict ? b->component_verdict + i * b->n_components : b->verdict + i;
     const int64_t n = b->component_verdict ? b->n_components : 1;
@@ -29,18 +29,18 @@ static bool judged(const struct batch *b, int64_t i)
     return b->verdict[i] != TARE_TIMED_OUT && b->verdict[i] != TARE_CRASHED;
 }
 
-/* Dealt in turn after a shuffle by (seed, prompt): independent of the other prompts. */
+/* Deal a prompt's rollouts to the halves in turn, after a shuffle keyed by (seed, prompt), so that
+ * prompts are independent. */
 static tare_status deal_prompt(struct variance_pool *p, int64_t m, struct rng_key key, int64_t *order, struct err *e)
 {
     const struct batch *b = &p->batch;
     int64_t n = 0, at[2] = {p->half_begin[0][m], p->half_begin[1][m]}, right = 0;
     for (int64_t i = b->group_begin[m]; i < b->group_begin[m + 1]; i++)
-        if (judged(b, i)) order[n++] = i;
+        if (was_verified(b, i)) order[n++] = i;
     if (n < 4)
-        FAIL(
-            e, TARE_E_INVALID,
-            "prompt %lld: %lld of its %lld rollouts were judged by the verifier, and at least 4 are needed; raise --rollouts or verifier.timeout",
-            (long long)m, (long long)n, (long long)(b->group_begin[m + 1] - b->group_begin[m]));
+        FAIL(e, TARE_E_INVALID,
+             "prompt %lld: %lld of its %lld rollouts were verified, must be at least 4; raise --rollouts or verifier.timeout",
+             (long long)m, (long long)n, (long long)(b->group_begin[m + 1] - b->group_begin[m]));
     rng_shuffle(rng_derive(key, (uint64_t)m), order, n);
     for (int64_t k = 0; k < n; k++) {
         p->half[k % 2][at[k % 2]++] = order[k];
@@ -55,7 +55,8 @@ static tare_status deal_prompt(struct variance_pool *p, int64_t m, struct rng_ke
     return TARE_OK;
 }
 
-/* g*_p = 1/n sum_i (R_i - mean of the other R) s_i = 1/(n-1) sum_i (R_i - mean) s_i, unbiased for the covariance of R and s. */
+/* Compute g*_p = 1/n sum_i (R_i - mean of the other R) s_i = 1/(n-1) sum_i (R_i - mean) s_i, which
+ * is unbiased for the covariance of R and s. */
 static void target_of(struct variance_pool *p, int h, int64_t m)
 {
     const int64_t begin = p->half_begin[h][m], n = p->half_begin[h][m + 1] - begin;
@@ -77,7 +78,8 @@ static void target_of(struct variance_pool *p, int h, int64_t m)
     for (int64_t d = 0; d < p->width; d++) p->mean_target[h][d] += g[d] / (double)p->batch.n_groups;
 }
 
-/* Aggregation `token` divides by the tokens of the batch: here by their mean, so that all vectors are of one size. */
+/* Aggregation `token` divides by the tokens of the batch. Divide by their mean here, so that all
+ * vectors have the same scale. */
 static void scale_vectors(struct variance_pool *p)
 {
     const int64_t n = p->batch.n_rollouts;
@@ -87,7 +89,7 @@ static void scale_vectors(struct variance_pool *p)
     for (int64_t i = 0; i < n; i++) p->square[i] /= p->mean_length * p->mean_length;
 }
 
-static tare_status room(struct variance_pool *p, struct err *e)
+static tare_status allocate_pool(struct variance_pool *p, struct err *e)
 {
     const int64_t prompts = p->batch.n_groups;
     TRY(arena_new(&p->arena, &p->pass, prompts, e));
@@ -108,7 +110,7 @@ tare_status pool_finish(struct variance_pool *p, uint64_t seed, struct err *e)
     const struct rng_key key = rng_derive(rng_key(seed, RNG_VARIANCE), 1);
     const int64_t prompts = p->batch.n_groups;
     int64_t *order;
-    TRY(room(p, e));
+    TRY(allocate_pool(p, e));
     TRY(arena_new(&p->arena, &order, p->batch.n_rollouts, e));
     scale_vectors(p);
     p->smallest = p->batch.n_rollouts;

@@ -23,8 +23,8 @@ tare_status print_need(const struct variance_need *n, const struct variance_opti
 
 /* ---------------------------------------------------------------- tables */
 
-/* Over the unit, with the interval. */
-static tare_status cell(struct figure f, double unit, struct str *out, struct err *e)
+/* Add a figure in multiples of unit, with its interval. */
+static tare_status add_figure(struct figure f, double unit, struct str *out, struct err *e)
 {
     if (!isfinite(f.value) || !(unit > 0)) return str_add(out, " - |", -1, e);
     TRY(str_addf(out, e, " %.4g", f.value / unit));
@@ -32,7 +32,7 @@ static tare_status cell(struct figure f, double unit, struct str *out, struct er
     return str_add(out, " |", -1, e);
 }
 
-static tare_status share(double x, struct str *out, struct err *e)
+static tare_status add_share(double x, struct str *out, struct err *e)
 {
     return isfinite(x) ? str_addf(out, e, " %.1f %% |", 100 * x) : str_add(out, " - |", -1, e);
 }
@@ -42,14 +42,14 @@ static tare_status print_row(const struct result *x, struct str *out, struct err
     const double unit = x->target.value;
     TRY(str_addf(out, e, "| %s | %s |", x->method->label, STATE_NAMES[x->state]));
     if (*x->why) return str_addf(out, e, " not measured: %s | | | | | | | |\n", x->why);
-    TRY(cell(x->direction, 1, out, e));
-    TRY(cell(x->ahead, 1, out, e));
-    TRY(cell(x->mean_direction, 1, out, e));
-    TRY(cell(x->bias, unit, out, e));
-    TRY(cell(x->variance, unit, out, e));
-    TRY(share(x->effective, out, e));
-    TRY(share(x->kind[KIND_WRONG].square, out, e));
-    TRY(share(x->kind[KIND_WRONG].signal, out, e));
+    TRY(add_figure(x->direction, 1, out, e));
+    TRY(add_figure(x->ahead, 1, out, e));
+    TRY(add_figure(x->mean_direction, 1, out, e));
+    TRY(add_figure(x->bias, unit, out, e));
+    TRY(add_figure(x->variance, unit, out, e));
+    TRY(add_share(x->effective, out, e));
+    TRY(add_share(x->kind[KIND_WRONG].square, out, e));
+    TRY(add_share(x->kind[KIND_WRONG].signal, out, e));
     return str_add(out, "\n", 1, e);
 }
 
@@ -61,13 +61,13 @@ static tare_status print_head(const struct report_of *r, struct str *out, struct
     for (int64_t m = 0; m < p->batch.n_groups; m++) pass += p->pass[m] / (double)p->batch.n_groups;
     TRY(str_addf(out, e, "## %s", r->at->given));
     if (r->at->step) TRY(str_addf(out, e, ", step %lld", (long long)r->at->step));
-    TRY(str_addf(out, e, "\n\n%lld prompts x %lld rollouts, %.1f %% of them right; batches of %lld prompts; |g*|^2 = %.4g",
+    TRY(str_addf(out, e, "\n\n%lld prompts x %lld rollouts, %.1f %% of them correct; batches of %lld prompts; |g*|^2 = %.4g",
                  (long long)p->batch.n_groups, (long long)r->options->rollouts, 100 * pass, (long long)r->batch, t.value));
     if (isfinite(t.low)) TRY(str_addf(out, e, " [%.3g, %.3g]", t.low, t.high));
-    if (!(t.value > 0)) TRY(str_add(out, ": not told from noise, take more rollouts", -1, e));
+    if (!(t.value > 0)) TRY(str_add(out, ": not distinguishable from noise, use more rollouts", -1, e));
     TRY(str_add(out, "\n", 1, e));
     if (r->options->adam)
-        TRY(str_add(out, "lengths and directions are those of Adam's step: each coordinate over sqrt(v) + eps\n", -1, e));
+        TRY(str_add(out, "lengths and directions are those of Adam's step: each coordinate divided by sqrt(v) + eps\n", -1, e));
     if (p->sketched)
         TRY(str_addf(out, e, "sketches of %lld cells: a squared length is off by %.1f %% (one standard deviation)\n",
                      (long long)p->sketched, 100 * sqrt(2 / (double)p->sketched)));
@@ -87,7 +87,7 @@ tare_status print_table(const struct report_of *r, struct str *out, struct err *
             if (r->result[i].size == size && !*r->result[i].why) any = &r->result[i];
         TRY(str_addf(out, e, "\n### G = %lld", (long long)size));
         if (any)
-            TRY(str_addf(out, e, ": %.1f %% of the groups all wrong, %.1f %% mixed, %.1f %% all right", 100 * any->kind[0].groups,
+            TRY(str_addf(out, e, ": %.1f %% of the groups all wrong, %.1f %% mixed, %.1f %% all correct", 100 * any->kind[0].groups,
                          100 * any->kind[1].groups, 100 * any->kind[2].groups));
         TRY(str_addf(
             out, e,
@@ -174,7 +174,7 @@ static json_t *pool_json(const struct report_of *r)
 
 static tare_status print_line(json_t *o, struct str *out, struct err *e)
 {
-    if (!o) FAIL(e, TARE_E_INVALID, "the figures cannot be written as JSON; are the paths valid UTF-8?");
+    if (!o) FAIL(e, TARE_E_INVALID, "cannot write the figures as JSON; check that the paths are valid UTF-8");
     tare_status status = json_print(o, out, e);
     if (!status) status = str_add(out, "\n", 1, e);
     json_decref(o);

@@ -18,7 +18,7 @@ const struct variance_options VARIANCE_DEFAULTS = {.prompts = 64,
                                                    .sizes = {2, 4, 8, 16, 32, 64},
                                                    .n_sizes = 6};
 
-struct job { /* a result to be */
+struct job { /* measures one result */
     struct variance_case c;
     const struct resamples *resamples;
     struct result *result;
@@ -42,12 +42,12 @@ struct variance {
     struct arena arena;
     struct methods methods;
     struct checkpoint_run run[VARIANCE_FROM];
-    int64_t n_runs, reference; /* of the methods */
+    int64_t n_runs, reference; /* reference: index in methods */
     struct resamples resamples;
     struct str csv, lines, table;
 };
 
-/* ---------------------------------------------------------------- what is asked for */
+/* ---------------------------------------------------------------- options */
 
 static tare_status check_sizes(struct variance_options *o, bool given, struct err *e)
 {
@@ -58,18 +58,18 @@ static tare_status check_sizes(struct variance_options *o, bool given, struct er
             o->sizes[n++] = o->sizes[k];
         else if (given)
             FAIL(e, TARE_E_CONFIG,
-                 "--group-sizes: %lld is above %lld, half of --rollouts %lld: groups are drawn from halves of the pool",
+                 "--group-sizes: %lld must be at most %lld, half of --rollouts %lld: groups are drawn from halves of the pool",
                  (long long)o->sizes[k], (long long)most, (long long)o->rollouts);
     }
     o->n_sizes = n;
     return TARE_OK;
 }
 
-/* The default is the largest number up to rollout.prompts that divides P. */
+/* Set the default batch: the largest number up to rollout.prompts that divides P. */
 static tare_status settle_batch(const struct config *c, struct variance_options *o, struct err *e)
 {
     if (o->batch && o->prompts % o->batch)
-        FAIL(e, TARE_E_CONFIG, "--batch %lld: it has to divide --prompts %lld", (long long)o->batch, (long long)o->prompts);
+        FAIL(e, TARE_E_CONFIG, "--batch %lld: must divide --prompts %lld", (long long)o->batch, (long long)o->prompts);
     for (o->batch = o->batch ? o->batch : c->rollout.prompts; o->batch > o->prompts || o->prompts % o->batch; o->batch--) continue;
     return TARE_OK;
 }
@@ -82,13 +82,13 @@ static tare_status check_options(struct variance *v, struct err *e)
     const bool given = memcmp(o->sizes, VARIANCE_DEFAULTS.sizes, sizeof o->sizes) != 0;
     if (!o->n_from) {
         if (!*v->config->model.path)
-            FAIL(e, TARE_E_CONFIG, "model.path is not set; name a checkpoint with --from, or model.path=FOLDER");
+            FAIL(e, TARE_E_CONFIG, "missing model.path; name a checkpoint with --from, or model.path=FOLDER");
         o->from[o->n_from++] = v->config->model.path;
-        log_info("without --from the model of the configuration is measured: model.path = %s", v->config->model.path);
+        log_info("no --from: measuring the configuration's model, model.path = %s", v->config->model.path);
     }
     TRY(check_sizes(o, given, e));
     TRY(settle_batch(v->config, o, e));
-    /* a misspelt one is no method either */
+    /* refuse a misspelt estimator here */
     TRY(err_as_config(plugin_open(v->config->estimator.plugin, TARE_ESTIMATOR, &search, &named, e), e));
     TRY(variance_methods_find(v->config, o, &v->arena, &v->methods, e));
     for (int64_t i = v->methods.n; i-- > 0;)
@@ -96,7 +96,7 @@ static tare_status check_options(struct variance *v, struct err *e)
     return TARE_OK;
 }
 
-static tare_status say_need(struct variance *v, struct str *out, struct err *e)
+static tare_status check_need(struct variance *v, struct str *out, struct err *e)
 {
     struct variance_need n;
     char a[32], b[32];
@@ -125,14 +125,14 @@ static void measure_job(void *arg, int64_t task, int thread)
     arena_free(&a);
 }
 
-/* In which states a method is measured. */
+/* Return true if a method is measured in this state. */
 static bool has_state(const struct variance *v, const struct checkpoint_run *r, const struct method *m, enum state s)
 {
     if (!m->has_state) return s == STATE_NONE;
     return s == STATE_COLD || (s == STATE_SAVED && method_is_saved(m, &r->place)) || (s == STATE_WARMED && v->o.warm);
 }
 
-static tare_status plan_jobs(struct variance *v, struct checkpoint_run *r, struct err *e)
+static tare_status list_jobs(struct variance *v, struct checkpoint_run *r, struct err *e)
 {
     const int64_t most = v->o.n_sizes * v->methods.n * STATES;
     TRY(arena_new(&v->arena, &r->result, most, e));
@@ -160,8 +160,9 @@ static tare_status plan_jobs(struct variance *v, struct checkpoint_run *r, struc
     return TARE_OK;
 }
 
-/* An estimator of the default list that cannot work here (a parameter that does not fit the group size) says so in its row. */
-static tare_status take_jobs(const struct variance *v, struct checkpoint_run *r, struct err *e)
+/* Note in its row why an estimator of the default list failed (a parameter that does not suit the
+ * group size), then compare with the reference. Estimators that the user named fail the command. */
+static tare_status collect_results(const struct variance *v, struct checkpoint_run *r, struct err *e)
 {
     for (int64_t i = 0; i < r->n; i++) {
         struct job *j = &r->job[i];
@@ -189,16 +190,16 @@ static bool may_run_together(const struct methods *m)
     return true;
 }
 
-static tare_status measure_all(struct variance *v, struct checkpoint_run *r, struct err *e)
+static tare_status run_jobs(struct variance *v, struct checkpoint_run *r, struct err *e)
 {
     struct pool *pool = NULL;
     const double began = clock_seconds();
-    TRY(plan_jobs(v, r, e));
+    TRY(list_jobs(v, r, e));
     if (may_run_together(&v->methods)) TRY(pool_new((int)r->config.run.threads, &pool, e));
     pool_run(pool, r->n, measure_job, r->job);
     pool_free(pool);
     log_info("%s: %lld results in %.1f s", r->at.given, (long long)r->n, clock_seconds() - began);
-    return take_jobs(v, r, e);
+    return collect_results(v, r, e);
 }
 
 static struct report_of report_of(const struct variance *v, const struct checkpoint_run *r)
@@ -213,7 +214,7 @@ static struct report_of report_of(const struct variance *v, const struct checkpo
                               .reference = v->methods.method[v->reference].label};
 }
 
-static tare_status run_one(struct variance *v, struct checkpoint_run *r, struct err *e)
+static tare_status measure_checkpoint(struct variance *v, struct checkpoint_run *r, struct err *e)
 {
     const clock_t began = clock();
     TRY(variance_draw(&r->config, &v->o, r->at.step, &r->pool, e));
@@ -222,20 +223,20 @@ static tare_status run_one(struct variance *v, struct checkpoint_run *r, struct 
                                      .saved = r->at.estimator.data,
                                      .n_saved = r->at.estimator.size,
                                      .where = r->at.folder};
-    TRY(measure_all(v, r, e));
+    TRY(run_jobs(v, r, e));
     const struct report_of report = report_of(v, r);
     TRY(print_table(&report, &v->table, e));
     TRY(print_lines(&report, &v->lines, e));
     TRY(print_csv(&report, &v->csv, e));
-    /* the figures need the results of all checkpoints, and nothing else of the pool */
+    /* the figures need the results of all checkpoints, but not the pool */
     pool_close(&r->pool);
     log_info("%s: %.1f s of processor time", r->at.given, (double)(clock() - began) / CLOCKS_PER_SEC);
     return TARE_OK;
 }
 
-/* ---------------------------------------------------------------- all of them */
+/* ---------------------------------------------------------------- all checkpoints */
 
-static tare_status write_file(const char *dir, const char *name, const struct str *text, struct err *e)
+static tare_status write_result(const char *dir, const char *name, const struct str *text, struct err *e)
 {
     char path[FS_PATH];
     TRY(fs_join(path, dir, name, e));
@@ -247,14 +248,14 @@ static tare_status write_files(struct variance *v, struct err *e)
     struct report_of reports[VARIANCE_FROM];
     if (!v->o.out) return TARE_OK;
     for (int64_t i = 0; i < v->n_runs; i++) reports[i] = report_of(v, &v->run[i]);
-    TRY(write_file(v->o.out, "variance.md", &v->table, e));
-    TRY(write_file(v->o.out, "variance.jsonl", &v->lines, e));
-    TRY(write_file(v->o.out, "variance.csv", &v->csv, e));
+    TRY(write_result(v->o.out, "variance.md", &v->table, e));
+    TRY(write_result(v->o.out, "variance.jsonl", &v->lines, e));
+    TRY(write_result(v->o.out, "variance.csv", &v->csv, e));
     return variance_write_figures(reports, v->n_runs, v->o.out, e);
 }
 
-/* Everything that can be refused is, before hours of work. */
-static tare_status find_all(struct variance *v, struct err *e)
+/* Find all checkpoints first, so that errors come before hours of work. */
+static tare_status find_checkpoints(struct variance *v, struct err *e)
 {
     for (int64_t i = 0; i < v->o.n_from; i++) {
         struct checkpoint_run *r = &v->run[v->n_runs++];
@@ -265,17 +266,17 @@ static tare_status find_all(struct variance *v, struct err *e)
     return TARE_OK;
 }
 
-static tare_status run_all(struct variance *v, struct str *out, struct err *e)
+static tare_status measure_checkpoints(struct variance *v, struct str *out, struct err *e)
 {
     OWNED(str_free) struct str need = {0};
     TRY(check_options(v, e));
-    TRY(find_all(v, e));
-    TRY(say_need(v, &need, e));
+    TRY(find_checkpoints(v, e));
+    TRY(check_need(v, &need, e));
     if (v->o.plan) return str_add(out, need.data, need.size, e);
     log_info("%.*s", (int)(need.size - 1), need.data);
     if (v->o.out) TRY(fs_mkdirs(v->o.out, e));
     TRY(variance_resamples_new(v->o.bootstrap, v->o.prompts, (uint64_t)v->config->run.seed, &v->arena, &v->resamples, e));
-    for (int64_t i = 0; i < v->n_runs; i++) TRY(run_one(v, &v->run[i], e));
+    for (int64_t i = 0; i < v->n_runs; i++) TRY(measure_checkpoint(v, &v->run[i], e));
     TRY(write_files(v, e));
     const struct str *text = v->o.json ? &v->lines : &v->table;
     return str_add(out, text->data, text->size, e);
@@ -289,7 +290,7 @@ tare_status variance_run(const struct config *c, const struct variance_options *
     v->o = *o;
     arena_init(&v->arena, "variance");
     signals_catch();
-    const tare_status status = run_all(v, out, e);
+    const tare_status status = measure_checkpoints(v, out, e);
     for (int64_t i = 0; i < v->n_runs; i++) {
         if (v->run[i].pool.arena.name) pool_close(&v->run[i].pool);
         variance_close_checkpoint(&v->run[i].at);

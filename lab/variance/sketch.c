@@ -6,7 +6,8 @@
 
 static const uint16_t SIGN = 0x8000;
 
-/* A block of Philox gives four words, and each of them two cells. */
+/* Choose a cell and a sign for each coordinate. A block of Philox gives four words, and each word
+ * two cells. */
 static void draw_cells(struct sketch *s, uint64_t seed)
 {
     const struct rng_key key = rng_derive(rng_key(seed, RNG_VARIANCE), 0);
@@ -28,7 +29,7 @@ tare_status sketch_new(int64_t n, int64_t width, uint64_t seed, struct sketch *o
 {
     *out = (struct sketch){.n = n, .width = width ? width : n};
     if (width && (width < SKETCH_LEAST || width > SKETCH_MOST || (width & (width - 1))))
-        FAIL(e, TARE_E_INVALID, "a sketch of %lld cells: a power of two from %d to %d, or 0 to keep gradients whole",
+        FAIL(e, TARE_E_INVALID, "a sketch of %lld cells: must be a power of two from %d to %d, or 0 to keep gradients whole",
              (long long)width, SKETCH_LEAST, SKETCH_MOST);
     const int64_t cells = width ? width : 0;
     TRY(mem_new(SKETCH_SEGMENTS * (cells + 1) * (int64_t)sizeof *out->part, (void **)&out->part, e));
@@ -50,7 +51,7 @@ struct job {
     const float *x;
 };
 
-/* The cells of one segment, and after them its sum of squares. */
+/* Add up the cells of one segment, and after them its sum of squares. */
 static void sketch_segment(void *arg, int64_t segment, int thread)
 {
     const struct job *job = arg;

@@ -1,16 +1,18 @@
 /* hashed: hashed character n-grams with TF-IDF. A prompt encoder that needs no model file.
  *
- * The text is read as characters c_1 .. c_n: ASCII letters in lower case (if asked), runs of white space as one blank, a blank before and
- * after. Every run of ngram_min .. ngram_max characters is an n-gram; its hash names one of F features. With tf(f) the count of feature f in
- * the text, df(f) the number of texts of the corpus that hold it, and n the size of the corpus,
+ * The text is read as characters c_1 .. c_n: ASCII letters in lower case (if asked), runs of white
+ * space as one blank, a blank before and after. Every run of ngram_min .. ngram_max characters is
+ * an n-gram; its hash names one of F features. With tf(f) the count of feature f in the text, df(f)
+ * the number of texts of the corpus that hold it, and n the size of the corpus,
  *
- *   x(f) = (1 + ln tf(f)) * idf(f),     idf(f) = 1 + ln((1 + n) / (1 + df(f)));     idf = 1 before fit
+ *   x(f) = (1 + ln tf(f)) * idf(f),     idf(f) = 1 + ln((1 + n) / (1 + df(f)));
+ *          idf = 1 before fit
  *   e(d) = sum over f with b(f) = d of s(f) x(f),     E = e / ||e||_2
  *
- * b(f) in [0, D) and s(f) in {-1, +1} are hashes: a count sketch, under which inner products are kept in expectation
- * (Weinberger et al. 2009, "Feature Hashing for Large Scale Multitask Learning"). A text without n-grams gives the zero vector.
- * Sums run in double in the order in which the text shows its features, so an embedding depends on nothing but its text.
- */
+ * b(f) in [0, D) and s(f) in {-1, +1} are hashes: a count sketch, which preserves inner products in
+ * expectation (Weinberger et al. 2009, "Feature Hashing for Large Scale Multitask Learning"). A
+ * text without n-grams gives the zero vector. Sums run in double in the order of the features in
+ * the text, so an embedding depends on its text alone. */
 #include "../common/built_in.h"
 #include "common/fail.h"
 
@@ -44,19 +46,19 @@ static const tare_param PARAMS[N_PARAMS] = {
      .flags = TARE_SWEEPABLE | TARE_LOCKED_ON_RESUME},
     {.key = "features",
      .fallback = "65536",
-     .doc = "number F of hashed features that document frequencies are kept for",
+     .doc = "number F of hashed features with document frequencies",
      .min = 64,
      .max = 16777216,
      .type = TARE_INT,
      .flags = TARE_LOCKED_ON_RESUME},
     {.key = "lowercase",
      .fallback = "true",
-     .doc = "ASCII letters are read in lower case",
+     .doc = "convert ASCII letters to lower case",
      .type = TARE_BOOL,
      .flags = TARE_LOCKED_ON_RESUME},
     {.key = "sublinear",
      .fallback = "true",
-     .doc = "term frequency counts as 1 + ln tf; false: as tf",
+     .doc = "use 1 + ln tf as the term frequency; false: tf",
      .type = TARE_BOOL,
      .flags = TARE_LOCKED_ON_RESUME},
 };
@@ -68,10 +70,10 @@ struct hashed {
     uint32_t *frequency; /* [F] df */
 };
 
-/* Working memory of one call. */
+/* Scratch memory of one call. */
 struct scratch {
     uint32_t *count;   /* [F] tf; zero between texts */
-    uint32_t *touched; /* [F] features in the order the text shows them */
+    uint32_t *touched; /* [F] features in the order of the text */
     int64_t n_touched;
     double *sum; /* [D] */
 };
@@ -87,8 +89,8 @@ static tare_status create(const tare_host *host, const tare_value *values, void 
 {
     (void)host;
     if (values[P_NGRAM_MAX].i < values[P_NGRAM_MIN].i)
-        return fail(error, TARE_E_RANGE, "ngram_max is %lld and ngram_min %lld; ngram_max has to be at least ngram_min",
-                    (long long)values[P_NGRAM_MAX].i, (long long)values[P_NGRAM_MIN].i);
+        return fail(error, TARE_E_RANGE, "ngram_max = %lld: must be at least ngram_min = %lld", (long long)values[P_NGRAM_MAX].i,
+                    (long long)values[P_NGRAM_MIN].i);
     struct hashed *h = calloc(1, sizeof *h);
     if (!h) return fail(error, TARE_E_NOMEM, "no memory");
     h->dim = values[P_DIM].i;
@@ -124,14 +126,15 @@ static tare_status scratch_new(const struct hashed *h, struct scratch *s, tare_e
     return fail(error, TARE_E_NOMEM, "no memory for %lld features; lower features", (long long)h->features);
 }
 
-static uint64_t mix(uint64_t x) /* splitmix64's finaliser */
+static uint64_t mix(uint64_t x) /* The finaliser of splitmix64. */
 {
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
     x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
     return x ^ (x >> 31);
 }
 
-/* Length of the UTF-8 character at p; a byte that starts none counts as a character of its own. */
+/* Returns the length of the UTF-8 character at p; a byte that cannot begin one counts as a separate
+ * character. */
 static int64_t char_size(const unsigned char *p, const unsigned char *end)
 {
     const int64_t n = *p < 0x80 ? 1 : *p >= 0xF0 && *p < 0xF5 ? 4 : *p >= 0xE0 ? 3 : *p >= 0xC2 ? 2 : 1;
@@ -146,7 +149,8 @@ static int is_blank(unsigned char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Reads the next character as a number; blanks run together. Returns where reading continues. */
+/* Reads the next character as a number; consecutive blanks count as one. Returns the position after
+ * it. */
 static const unsigned char *next_char(const struct hashed *h, const unsigned char *p, const unsigned char *end, uint32_t *out)
 {
     if (is_blank(*p)) {
@@ -167,7 +171,7 @@ static void count_feature(struct scratch *s, uint32_t feature)
     if (!s->count[feature]++) s->touched[s->n_touched++] = feature;
 }
 
-/* Counts the n-grams of a text, a window of the last ngram_max characters wide. */
+/* Counts the n-grams of a text, with a window of the last ngram_max characters. */
 static void count_text(const struct hashed *h, tare_text text, struct scratch *s)
 {
     const unsigned char *p = (const unsigned char *)text.data, *end = p + text.size;
@@ -179,7 +183,7 @@ static void count_text(const struct hashed *h, tare_text text, struct scratch *s
     for (int last = 0; !last;) {
         uint32_t c = ' ';
         if (p < end) p = next_char(h, p, end, &c);
-        last = p >= end && c == ' '; /* the blank after the text, its own or ours */
+        last = p >= end && c == ' '; /* the blank after the text, from the text or added */
         if (filled == h->ngram_max) {
             memmove(window, window + 1, (size_t)(filled - 1) * sizeof *window);
             filled--;
@@ -253,7 +257,8 @@ static tare_status fit(void *self, const tare_text *texts, int64_t n, tare_error
     return TARE_OK;
 }
 
-/* State: n, F, then df as F words; n = 0 when there was no fit. Little-endian, as every machine this runs on. */
+/* State: n, F, then df as F words; n = 0 when there was no fit. Little-endian, like every supported
+ * machine. */
 static tare_status save(const void *self, const tare_stream *out, tare_error *error)
 {
     const struct hashed *h = self;
@@ -270,7 +275,7 @@ static tare_status load(void *self, const tare_stream *in, tare_error *error)
     tare_status status = in->read(in->ctx, head, sizeof head);
     if (status) return fail(error, status, "the document frequencies are cut short");
     if (head[1] != (uint64_t)h->features)
-        return fail(error, TARE_E_CORRUPT, "the document frequencies are for %llu features, the parameter says %lld",
+        return fail(error, TARE_E_CORRUPT, "the document frequencies are for %llu features, but the parameter features is %lld",
                     (unsigned long long)head[1], (long long)h->features);
     uint32_t *frequency = NULL;
     if (head[0]) {

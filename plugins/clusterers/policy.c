@@ -1,5 +1,5 @@
-/* policy: mean-pooled last hidden states of the frozen initial policy, from the host's service tare.embed/1. No second model to install.
- * With normalize, E = e / ||e||_2. */
+/* policy: mean-pooled last hidden states of the frozen initial policy, from the host's service
+ * tare.embed/1. Needs no second model. With normalize, E = e / ||e||_2. */
 #include "../common/built_in.h"
 #include "common/fail.h"
 
@@ -28,9 +28,9 @@ static tare_status create(const tare_host *host, const tare_value *values, void 
     if (!service || !TARE_HAS(service, dim) || !TARE_HAS(service, identity) || !TARE_HAS(service, embed))
         return fail(
             error, TARE_E_UNSUPPORTED,
-            "the encoder policy needs the service tare.embed/1 (hidden states of a loaded policy), which is not offered here; use it in a training run or with a model given, or choose another encoder");
+            "the encoder policy needs the service tare.embed/1 (hidden states of a loaded policy), which is not available here; use it in a training run or with a model, or choose another encoder");
     const int64_t dim = service->dim(service->ctx);
-    if (dim <= 0) return fail(error, TARE_E_SHAPE, "tare.embed/1 says its embeddings have width %lld", (long long)dim);
+    if (dim <= 0) return fail(error, TARE_E_SHAPE, "invalid width %lld of the embeddings of tare.embed/1", (long long)dim);
     struct policy *p = calloc(1, sizeof *p);
     if (!p) return fail(error, TARE_E_NOMEM, "no memory");
     *p = (struct policy){service, dim, values[P_NORMALIZE].i};

@@ -1,7 +1,9 @@
-/* prompt: every prompt is a cluster of its own. With it BV-Blend keeps moments for each prompt, not for clusters of them.
+/* prompt: every prompt is a separate cluster. With it BV-Blend keeps moments for each prompt, not
+ * for clusters of prompts.
  *
- * A row is known by a 128-bit hash of its JSON text. Clusters are numbered in the order in which fit meets rows for the first time; equal
- * rows share one. A row that fit has not met is in no cluster (-1).
+ * A row is identified by a 128-bit hash of its JSON text. Clusters are numbered in the order in
+ * which rows first occur in fit; equal rows share one. A row that did not occur in fit is in no
+ * cluster (-1).
  */
 #include "../common/built_in.h"
 #include "common/fail.h"
@@ -106,7 +108,7 @@ static tare_status assign(const void *self, const float *embedding, const tare_t
 {
     const struct prompt *p = self;
     (void)embedding;
-    if (!rows) return fail(error, TARE_E_INVALID, "this codebook looks at rows of a data set and was given none");
+    if (!rows) return fail(error, TARE_E_INVALID, "missing rows: this codebook reads rows of a data set");
     for (int64_t i = 0; i < n; i++) {
         const struct row_key key = key_of(rows[i]);
         const struct row_key *found = p->n ? bsearch(&key, p->keys, (size_t)p->n, sizeof key, by_key) : NULL;
@@ -124,7 +126,8 @@ static tare_status save(const void *self, const tare_stream *out, tare_error *er
     return status ? fail(error, status, "the rows' hashes cannot be written") : TARE_OK;
 }
 
-/* Memory grows with what is read, so a damaged number of rows asks for none that the state does not have. */
+/* Memory grows with the bytes read, so a damaged number of rows does not allocate more than the
+ * state has. */
 static tare_status read_keys(const tare_stream *in, int64_t n, struct row_key **keys, tare_error *error)
 {
     for (int64_t have = 0, next; have < n; have = next) {
@@ -173,4 +176,4 @@ static const tare_codebook FUNCTIONS = {
     .load = load,
 };
 
-BUILT_IN("prompt", .kind = TARE_CODEBOOK, .summary = "every prompt is a cluster of its own", .threading = TARE_REENTRANT)
+BUILT_IN("prompt", .kind = TARE_CODEBOOK, .summary = "every prompt is a separate cluster", .threading = TARE_REENTRANT)

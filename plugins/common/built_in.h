@@ -1,5 +1,6 @@
-/* The end of a file with one built-in plugin, whose function table is FUNCTIONS. What follows the name are the members of tare_descriptor that are its
- * own: kind, summary, source, parameters, needs, threading. */
+/* The end of a file with one built-in plugin, whose function table is FUNCTIONS. The arguments
+ * after the name are its other members of tare_descriptor: kind, summary, source, parameters,
+ * needs, threading. */
 #ifndef BUILT_IN_H
 #define BUILT_IN_H
 

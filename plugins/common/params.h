@@ -4,7 +4,7 @@
 
 #include <tare/sdk.h>
 
-/* DEFAULT is text, as it would be in the INI file. */
+/* DEFAULT is a text, as in the INI file. */
 #define PARAM_FLOAT(KEY, DEFAULT, DOC, MIN, MAX, FLAGS)                                                                            \
     {                                                                                                                              \
         KEY, DEFAULT, DOC, NULL, NULL, MIN, MAX, TARE_FLOAT, FLAGS                                                                 \

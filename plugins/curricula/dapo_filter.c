@@ -1,13 +1,17 @@
-/* dapo_filter: groups of middling pass rate; the others are replaced.
+/* dapo_filter: groups of medium pass rate; the others are replaced.
  *
- *   a group is kept when    low < p < high,   p = correct / judged rollouts                  (low 0, high 1: neither none nor all)
+ *   a group is kept when   low < p < high,   p = correct / verified rollouts
+ *   (low 0, high 1: neither none nor all)
  *
- * As many groups as were left out are sampled in addition, at most rollout.refill_rounds times a step. What is left over then is a smaller
- * step. The order of the rows is the plain one.
+ * As many groups as were dropped are sampled in addition, at most rollout.refill_rounds times a
+ * step. If groups are still missing then, the step is smaller. The order of the rows is the plain
+ * one.
  *
- * Yu et al. 2025, "DAPO" (arXiv 2503.14476), section 3.2, equation 11: 0 < |{o_i : is_equivalent(a, o_i)}| < G. They sample until the batch is
- * full; the number of rounds is bounded here. With low = 0.2, high = 0.8, say, it is the balanced filter of Bae et al. 2025 (arXiv
- * 2504.03380). estimator.plugin = dapo filters too, by the spread of the rewards unless filter = correct; this one goes with every estimator.
+ * Yu et al. 2025, "DAPO" (arXiv 2503.14476), section 3.2, equation 11: 0 < |{o_i : is_equivalent(a,
+ * o_i)}| < G. They sample until the batch is full; here the number of rounds is bounded. With low =
+ * 0.2, high = 0.8, for example, it is the balanced filter of Bae et al. 2025 (arXiv 2504.03380).
+ * estimator.plugin = dapo filters too, by the spread of the rewards unless filter = correct; this
+ * curriculum works with every estimator.
  */
 #include "common/curriculum.h"
 #include "common/rows.h"
@@ -16,10 +20,10 @@ enum { P_LOW, P_HIGH, P_REPLACE, P_COUNT };
 
 static const tare_param PARAMS[P_COUNT] = {
     [P_LOW] =
-        PARAM_FLOAT("low", "0", "a group with this pass rate or a lower one is left out", 0, 1, TARE_BELOW_MAX | TARE_SWEEPABLE),
+        PARAM_FLOAT("low", "0", "groups with this pass rate or a lower one are dropped", 0, 1, TARE_BELOW_MAX | TARE_SWEEPABLE),
     [P_HIGH] =
-        PARAM_FLOAT("high", "1", "a group with this pass rate or a higher one is left out", 0, 1, TARE_ABOVE_MIN | TARE_SWEEPABLE),
-    [P_REPLACE] = PARAM_BOOL("replace", "true", "sample another group in the place of each that is left out"),
+        PARAM_FLOAT("high", "1", "groups with this pass rate or a higher one are dropped", 0, 1, TARE_ABOVE_MIN | TARE_SWEEPABLE),
+    [P_REPLACE] = PARAM_BOOL("replace", "true", "replace each dropped group with another one"),
 };
 
 static tare_status keep(const void *self, const tare_groups *groups, uint8_t *fate, int64_t *replace, tare_error *error)
@@ -28,10 +32,10 @@ static tare_status keep(const void *self, const tare_groups *groups, uint8_t *fa
     int64_t out = 0;
     (void)error;
     for (int64_t m = 0; m < groups->n_groups; m++) {
-        int64_t right, judged;
-        group_passes(groups, m, &right, &judged);
-        const double p = judged ? (double)right / (double)judged : 0;
-        if (judged && p > s->v[P_LOW].f && p < s->v[P_HIGH].f) continue;
+        int64_t right, verified;
+        group_passes(groups, m, &right, &verified);
+        const double p = verified ? (double)right / (double)verified : 0;
+        if (verified && p > s->v[P_LOW].f && p < s->v[P_HIGH].f) continue;
         for (int64_t i = groups->group_begin[m]; i < groups->group_begin[m + 1]; i++) fate[i] = TARE_ROLLOUT_LEFT_OUT;
         out++;
     }
@@ -39,5 +43,5 @@ static tare_status keep(const void *self, const tare_groups *groups, uint8_t *fa
     return TARE_OK;
 }
 
-CURRICULUM_STATELESS("dapo_filter", "groups of middling pass rate; others are replaced (dynamic sampling)",
+CURRICULUM_STATELESS("dapo_filter", "groups of medium pass rate; others are replaced (dynamic sampling)",
                      "arXiv 2503.14476, equation 11", .keep = keep)

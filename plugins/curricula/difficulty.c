@@ -1,28 +1,31 @@
 /* difficulty: rows whose questions the policy can almost answer, by their running pass rates.
  *
- *   S(x) <- rho S(x) + correct rollouts,  N(x) <- rho N(x) + judged rollouts           after each step, for the rows of the step
+ *   S(x) <- rho S(x) + correct rollouts,  N(x) <- rho N(x) + verified rollouts
+ *           after each step, for the rows of the step
  *   p(x) = S(x) / N(x)
  *
- *   weight of x = 1         low <= p(x) <= high: the zone of proximal development, and of rows that were not met yet
- *                 outside   else: met again now and then, since p(x) is of an older policy
+ *   weight of x = 1         low <= p(x) <= high (the zone of proximal development), and rows that
+ *                           did not occur yet
+ *                 outside   otherwise; such rows occur rarely, since p(x) is from an older policy
  *
- * A step's rows are drawn by weight, none twice.
+ * A step's rows are drawn by weight without replacement.
  *
- * Bae et al. 2025, "Online Difficulty Filtering for Reasoning Oriented Reinforcement Learning" (arXiv 2504.03380): the improvement that a
- * question can bring is bounded from below by p (1 - p), so questions of middling pass rate are kept, symmetrically around 1/2. They sample
- * every question and drop those outside (here: dapo_filter with low and high); this chooses before sampling, by what was seen last, and so
- * spends no rollouts on the others but for the share of `outside`.
- */
+ * Bae et al. 2025, "Online Difficulty Filtering for Reasoning Oriented Reinforcement Learning"
+ * (arXiv 2504.03380): the improvement from a question is bounded from below by p (1 - p), so
+ * questions of medium pass rate are kept, symmetrically around 1/2. They sample every question and
+ * drop those outside (here: dapo_filter with low and high). This plugin chooses before sampling, by
+ * the last observed rates, and so spends no rollouts on the other questions except for the share of
+ * `outside`. */
 #include "common/by_pass_rate.h"
 
 enum { P_LOW, P_HIGH, P_OUTSIDE, P_RHO, P_COUNT };
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_LOW] = PARAM_FLOAT("low", "0.2", "the least pass rate of the zone", 0, 1, TARE_SWEEPABLE),
+    [P_LOW] = PARAM_FLOAT("low", "0.2", "the smallest pass rate of the zone", 0, 1, TARE_SWEEPABLE),
     [P_HIGH] = PARAM_FLOAT("high", "0.8", "the largest pass rate of the zone", 0, 1, TARE_SWEEPABLE),
-    [P_OUTSIDE] =
-        PARAM_FLOAT("outside", "0.05", "weight of a row outside of the zone; in it: 1", 0, 1, TARE_ABOVE_MIN | TARE_SWEEPABLE),
-    [P_RHO] = PARAM_FLOAT("rho", "0.5", "rho, what is kept of a row's counts when it is met again", 0, 1, TARE_SWEEPABLE),
+    [P_OUTSIDE] = PARAM_FLOAT("outside", "0.05", "weight of a row outside of the zone; inside, the weight is 1", 0, 1,
+                              TARE_ABOVE_MIN | TARE_SWEEPABLE),
+    [P_RHO] = PARAM_FLOAT("rho", "0.5", "rho, the share of a row's counts that is kept when it occurs again", 0, 1, TARE_SWEEPABLE),
 };
 
 static double weight_of(const tare_value *v, double right, double total)
@@ -53,5 +56,5 @@ static tare_status apply(void *self, const tare_groups *groups, tare_error *erro
     return TARE_OK;
 }
 
-CURRICULUM("difficulty", "rows of middling pass rate (the zone of proximal development)", "arXiv 2504.03380", 0, .create = create,
+CURRICULUM("difficulty", "rows of medium pass rate (the zone of proximal development)", "arXiv 2504.03380", 0, .create = create,
            .destroy = destroy, .save = save, .load = load, .next = next, .apply = apply)

@@ -1,21 +1,23 @@
-/* gfpo: of each group the shortest rollouts, or those with the most reward for a token.
+/* gfpo: the shortest rollouts of each group, or those with the highest reward per token.
  *
- *   S = the k judged rollouts with the least length                    by = length
- *       the k judged rollouts with the largest R_i / length            by = efficiency
+ *   S = the k verified rollouts with the least length                    by = length
+ *       the k verified rollouts with the largest R_i / length            by = efficiency
  *
  *   k = keep
- *       with adaptive = true: keep, 3/4 keep or 1/2 keep (rounded up), for a group whose mean reward is at most the median of the groups
- *       of earlier steps, at most their upper quartile, or above it. In the first step: keep
+ *       with adaptive = true: keep, 3/4 keep or 1/2 keep (rounded up), for a group whose mean
+ *       reward is at most the median of the groups of earlier steps, at most their upper quartile,
+ *       or above it. In the first step: keep
  *
- * Of equal ones the earlier is taken. The estimator sees S alone, so its means and deviations are those of S, and the others get no
- * advantage. Right or wrong makes no difference for `length`: a group of which only long answers are right keeps the wrong
- * ones. Take a large rollout.group_size.
+ * Among equal rollouts the earlier one is chosen. The estimator sees S alone, so its means and
+ * deviations are those of S, and the other rollouts get no advantage. `length` ignores correctness:
+ * a group in which only long answers are correct keeps wrong ones. Use a large rollout.group_size.
  *
- * Shrivastava et al. 2025, "Sample More to Think Less: Group Filtered Policy Optimization for Concise Reasoning" (arXiv 2508.09726). Their
- * adaptive variant learns from more rollouts of harder questions: 8 of 16 for a very hard and a hard one, 6 for a medium one, 4 for an easy
- * one, which is keep = 8 here. Where this differs: they follow the means of all groups so far with a t-digest, which approximates their
- * quartiles; here the quartiles are exact, of the last `memory` groups, so that they follow the policy and a resumed run has the same bits.
- */
+ * Shrivastava et al. 2025, "Sample More to Think Less: Group Filtered Policy Optimization for
+ * Concise Reasoning" (arXiv 2508.09726). Their adaptive variant learns from more rollouts of harder
+ * questions: 8 of 16 for a very hard and a hard one, 6 for a medium one, 4 for an easy one, which
+ * is keep = 8 here. Difference: they track the means of all groups so far with a t-digest, which
+ * approximates their quartiles; here the quartiles are exact over the last `memory` groups, so that
+ * they follow the policy and a resumed run is bit-identical. */
 #include "common/curriculum.h"
 #include "common/subset.h"
 
@@ -26,12 +28,12 @@ enum { LENGTH, EFFICIENCY };
 static const char *const BY[] = {"length", "efficiency", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_KEEP] = PARAM_INT("keep", "4", "k, how many rollouts of a group are kept; all of a smaller one", 1, 1e6),
-    [P_BY] = PARAM_CHOICE("by", "length", "length: the shortest; efficiency: the most reward for a token", BY),
+    [P_KEEP] = PARAM_INT("keep", "4", "k, the number of rollouts of a group that are kept; a smaller group is kept whole", 1, 1e6),
+    [P_BY] = PARAM_CHOICE("by", "length", "length: the shortest; efficiency: the highest reward per token", BY),
     [P_ADAPTIVE] = {"adaptive", "false",
                     "keep fewer rollouts of easier questions: 3/4 of `keep`, and 1/2 of it for the easiest quarter", NULL, NULL, 0,
                     0, TARE_BOOL, TARE_LOCKED_ON_RESUME},
-    [P_MEMORY] = PARAM_INT("memory", "1024", "how many groups of earlier steps say what is easy", 4, 65536),
+    [P_MEMORY] = PARAM_INT("memory", "1024", "number of groups of earlier steps that define easy questions", 4, 65536),
 };
 
 /* mean: [n] mean rewards of the last groups, the oldest first. */
@@ -64,7 +66,7 @@ static tare_status create(const tare_host *host, const tare_value *values, const
     return TARE_OK;
 }
 
-/* False: nobody judged a rollout of it. */
+/* Returns false if no rollout of the group has a verdict. */
 static int mean_reward(const tare_groups *groups, int64_t m, double *mean)
 {
     double sum = 0;
@@ -84,8 +86,8 @@ static int smaller_first(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Median and upper quartile of the remembered means; no mean is above them where there are none. */
-static tare_status quartiles(const struct gfpo *x, double cut[2], tare_error *error)
+/* Computes median and upper quartile of the remembered means. Without any, they are infinite. */
+static tare_status mean_quartiles(const struct gfpo *x, double cut[2], tare_error *error)
 {
     cut[0] = cut[1] = INFINITY;
     if (!x->v[P_ADAPTIVE].i || !x->n) return TARE_OK;
@@ -99,7 +101,7 @@ static tare_status quartiles(const struct gfpo *x, double cut[2], tare_error *er
     return TARE_OK;
 }
 
-static int64_t how_many(const struct gfpo *x, const tare_groups *groups, int64_t m, const double cut[2])
+static int64_t kept_rollouts(const struct gfpo *x, const tare_groups *groups, int64_t m, const double cut[2])
 {
     const int64_t keep = x->v[P_KEEP].i;
     double mean;
@@ -113,7 +115,7 @@ static tare_status keep(const void *self, const tare_groups *groups, uint8_t *fa
     struct subset x;
     double cut[2];
     (void)replace;
-    tare_status status = quartiles(g, cut, error);
+    tare_status status = mean_quartiles(g, cut, error);
     if (!status) status = subset_new(g->host, groups, &x, error);
     if (status) return status;
     for (int64_t i = 0; i < groups->n_rollouts; i++) {
@@ -122,7 +124,7 @@ static tare_status keep(const void *self, const tare_groups *groups, uint8_t *fa
     }
     for (int64_t m = 0; m < groups->n_groups; m++) {
         const int64_t n = subset_rank(groups, m, x.value, x.rank);
-        for (int64_t j = how_many(g, groups, m, cut); j < n; j++) fate[x.rank[j].rollout] = TARE_ROLLOUT_LEFT_OUT;
+        for (int64_t j = kept_rollouts(g, groups, m, cut); j < n; j++) fate[x.rank[j].rollout] = TARE_ROLLOUT_LEFT_OUT;
     }
     subset_free(&x);
     return TARE_OK;
@@ -141,7 +143,7 @@ static tare_status apply(void *self, const tare_groups *groups, tare_error *erro
     return TARE_OK;
 }
 
-/* Nothing where it is not adaptive, so that states from before it could be go on. */
+/* Writes nothing when it is not adaptive, so that older states can be loaded. */
 static tare_status save(const void *self, const tare_stream *out, tare_error *error)
 {
     const struct gfpo *x = self;
@@ -151,10 +153,10 @@ static tare_status save(const void *self, const tare_stream *out, tare_error *er
     return status ? status : out->write(out->ctx, x->mean, x->n * (int64_t)sizeof *x->mean);
 }
 
-/* With a shorter memory the last ones of the state: mean has room for them. */
+/* With a shorter memory, the last means of the state are kept. */
 static tare_status load_into(const struct gfpo *x, const tare_stream *in, double *mean, int64_t *kept, tare_error *error)
 {
-    const int64_t room = x->v[P_MEMORY].i;
+    const int64_t memory = x->v[P_MEMORY].i;
     int64_t n;
     if (in->read(in->ctx, &n, sizeof n)) return tare_fail(error, TARE_E_CORRUPT, "the state is cut short");
     if (n < 0 || n > 65536) return tare_fail(error, TARE_E_CORRUPT, "the state is of %lld groups", (long long)n);
@@ -162,12 +164,12 @@ static tare_status load_into(const struct gfpo *x, const tare_stream *in, double
         double one;
         if (in->read(in->ctx, &one, sizeof one)) return tare_fail(error, TARE_E_CORRUPT, "the state is cut short");
         if (!isfinite(one)) return tare_fail(error, TARE_E_CORRUPT, "the mean reward of group %lld is %g", (long long)k, one);
-        if (k >= n - room) mean[(*kept)++] = one;
+        if (k >= n - memory) mean[(*kept)++] = one;
     }
     return TARE_OK;
 }
 
-/* A state that is refused leaves the old one. */
+/* A state that is refused does not change the old one. */
 static tare_status load(void *self, const tare_stream *in, tare_error *error)
 {
     struct gfpo *x = self;
@@ -184,5 +186,5 @@ static tare_status load(void *self, const tare_stream *in, tare_error *error)
     return TARE_OK;
 }
 
-CURRICULUM("gfpo", "the shortest rollouts of a group, or those with the most reward for a token", "arXiv 2508.09726", 0,
+CURRICULUM("gfpo", "the shortest rollouts of a group, or those with the highest reward per token", "arXiv 2508.09726", 0,
            .create = create, .destroy = destroy, .save = save, .load = load, .keep = keep, .apply = apply)

@@ -1,19 +1,22 @@
 /* mix: several files in fixed shares.
  *
- *   data.train = a.jsonl:0.7 b.jsonl:0.3                    w_s, divided by their sum; without weights every file has the same
+ *   data.train = a.jsonl:0.7 b.jsonl:0.3
+ *                w_s, divided by their sum; without weights every file has the same
  *
- * After k prompts of which T_s came from file s, the next one comes from the file that is furthest behind its share:
+ * After k prompts, T_s of them from file s, the next prompt comes from the file that is furthest
+ * behind its share:
  *
- *   s = argmax_s  w_s (k + 1) - T_s                          draw = quota: T_s is never more than one from w_s k for two files, and
- *                                                            the shares of every step are as even as they can be
- *   s ~ w                                                    draw = random
+ *   s = argmax_s  w_s (k + 1) - T_s
+ *       draw = quota: T_s is never more than one from w_s k for two files, and
+ *                                     the shares of every step are as even as they can be
+ *   s ~ w                             draw = random
  *
- * Inside of a file rows come epoch after epoch, in a new order each time, by its own T_s: a small file with a large weight goes through more
- * epochs than the others. Groups that are replaced in a step count. The state is T, and w, which is fixed for a run.
+ * Within a file rows come epoch after epoch, in a new order each time, by the file's own T_s: a
+ * small file with a large weight has more epochs than the others. Groups that are replaced in a
+ * step count. The state is T, and w, which is fixed for a run.
  *
- * Fixed shares of several sources are what trainers' samplers do; there is no paper to follow. The rule is the largest remainder, prompt by
- * prompt.
- */
+ * Trainers' samplers use fixed shares of several sources as well; the plugin implements no paper.
+ * The rule is the largest remainder, prompt by prompt. */
 #include "common/curriculum.h"
 #include "common/rows.h"
 
@@ -22,7 +25,8 @@ enum { QUOTA, RANDOM };
 static const char *const DRAWS[] = {"quota", "random", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_DRAW] = PARAM_CHOICE("draw", "quota", "quota: shares as even as they can be; random: each prompt's file is drawn", DRAWS),
+    [P_DRAW] = PARAM_CHOICE(
+        "draw", "quota", "quota: the numbers follow the shares as closely as possible; random: each prompt's file is drawn", DRAWS),
     [P_SHUFFLE] = PARAM_BOOL("shuffle", "true", "a new order of a file's rows in every epoch; false: the file's order"),
 };
 
@@ -31,7 +35,7 @@ struct mix {
     const tare_value *v;
     const tare_rows *rows;
     int64_t *size, *taken; /* [S] rows; n_s and T_s */
-    int64_t *first;        /* [S+1] rows of file s are first[s] .. first[s+1]-1, as they stand in the data set */
+    int64_t *first;        /* [S+1] rows of file s are first[s] .. first[s+1]-1 in the data set */
     double *share;         /* [S] w_s */
 };
 
@@ -46,7 +50,7 @@ static void destroy(void *self)
     h->release(h->ctx, x);
 }
 
-static tare_status fill(struct mix *x, tare_error *error)
+static tare_status fill_rows(struct mix *x, tare_error *error)
 {
     const tare_rows *r = x->rows;
     double sum = 0;
@@ -54,13 +58,12 @@ static tare_status fill(struct mix *x, tare_error *error)
     for (int64_t i = 0; i < r->n; i++) x->size[r->source[i]]++;
     for (int64_t s = 0; s < r->n_sources; s++) {
         if (!x->size[s])
-            return tare_fail(error, TARE_E_CONFIG, "file %lld of data.train has no rows; does data.limit cut it off?",
-                             (long long)s + 1);
+            return tare_fail(error, TARE_E_CONFIG, "file %lld of data.train has no rows; check data.limit", (long long)s + 1);
         x->share[s] = r->weight[s] / sum;
         x->first[s + 1] = x->first[s] + x->size[s];
     }
     for (int64_t i = 1; i < r->n; i++)
-        if (r->source[i] < r->source[i - 1]) return tare_fail(error, TARE_E_STATE, "the rows of a file do not stand together");
+        if (r->source[i] < r->source[i - 1]) return tare_fail(error, TARE_E_STATE, "the rows of a file are not contiguous");
     return TARE_OK;
 }
 
@@ -75,7 +78,7 @@ static tare_status create(const tare_host *host, const tare_value *values, const
     x->first = host->alloc(host->ctx, bytes, 0);
     x->share = host->alloc(host->ctx, bytes, 0);
     tare_status status = x->size && x->taken && x->first && x->share ? TARE_OK : tare_fail(error, TARE_E_NOMEM, "no memory");
-    if (!status) status = fill(x, error);
+    if (!status) status = fill_rows(x, error);
     if (status)
         destroy(x);
     else
@@ -110,14 +113,14 @@ static tare_status drawn_source(const struct mix *x, int64_t prompt, int64_t *ou
     return TARE_OK;
 }
 
-/* What next works on. */
+/* The scratch memory of next. */
 struct choice {
-    int64_t *taken; /* [S] T, which moves on */
+    int64_t *taken; /* [S] T, advanced prompt by prompt */
     int64_t *place; /* [n] the T_s of each prompt */
     int64_t *order; /* [R] of one epoch of one file */
 };
 
-/* The file of each prompt, as row[i], and its place there. */
+/* Chooses the file of each prompt, as row[i], and the position in that file. */
 static tare_status choose_files(const struct mix *x, const tare_draw *draw, struct choice *c, int64_t *row, tare_error *error)
 {
     tare_status status = TARE_OK;
@@ -130,7 +133,8 @@ static tare_status choose_files(const struct mix *x, const tare_draw *draw, stru
     return status;
 }
 
-/* The rows of the prompts of file s, whose places ascend: one order for each epoch. Prompts that have their row get place -1. */
+/* Chooses the rows of the prompts of file s, whose positions ascend: one order for each epoch.
+ * Prompts that have their row get position -1. */
 static tare_status place_rows(const struct mix *x, int64_t s, int64_t n, struct choice *c, int64_t *row, tare_error *error)
 {
     struct epoch epoch = {.which = s, .number = -1, .n = x->size[s], .shuffle = (int)x->v[P_SHUFFLE].i};
@@ -180,7 +184,7 @@ static tare_status save(const void *self, const tare_stream *out, tare_error *er
     return status ? status : out->write(out->ctx, x->share, S * (int64_t)sizeof *x->share);
 }
 
-/* The counts mean something beside the shares that they were made with. */
+/* The counts are valid only with the shares that they were made with. */
 static tare_status load_into(const struct mix *x, const tare_stream *in, int64_t *taken, double *share, tare_error *error)
 {
     const int64_t S = x->rows->n_sources;

@@ -1,28 +1,30 @@
-/* replay: a share of each step goes to rows that were solved once and are not mastered.
+/* replay: a share of each step is used for rows that were solved but are not mastered.
  *
  *   a row is waiting when     0 < p(x) <= most,    p(x): the pass rate of its last group
- *   floor(share n) of n rows  are the waiting ones that were met longest ago; where fewer wait, those
- *   the others                are of the plain order. Rows of it whose places are taken come in a later epoch
+ *   floor(share n) of n rows  are the waiting rows that occurred longest ago, or all if fewer wait
+ *   the others                are of the plain order; displaced rows occur in a later epoch
  *
- * A row that comes again is sampled anew with the present policy; afterwards it waits again or not, by its new pass rate. So hard rows whose
- * first success is easily lost are seen more often than once an epoch.
+ * A row that occurs again is sampled with the current policy; afterwards it waits again or not, by
+ * its new pass rate. So hard rows whose first success is easily lost occur more than once an epoch.
  *
- * Replaying what was solved, not always, is from ExGRPO (Zhan et al. 2025, arXiv 2510.02245), which keeps the old rollouts and trains on them
- * off-policy, with importance weights, questions of middling pass rate first. This one does not: it brings back the row, and the rollouts that
- * solved it are gone. A curriculum sees neither tokens nor logprobs, and a step of this engine learns only from rollouts of its own policy and
- * from the rows' own completions; old groups would have to lie in every checkpoint with both.
- */
+ * The idea to replay questions that are sometimes solved is from ExGRPO (Zhan et al. 2025, arXiv
+ * 2510.02245), which keeps the old rollouts and trains on them off-policy, with importance weights,
+ * questions of medium pass rate first. This plugin repeats the row and not the rollouts that solved
+ * it. A curriculum sees neither tokens nor logprobs, and a step of this engine learns only from the
+ * current policy's rollouts and from the rows' own completions; old groups would have to be stored
+ * in every checkpoint with both. */
 #include "common/curriculum.h"
 #include "common/rows.h"
 
 enum { P_SHARE, P_MOST, P_COUNT };
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_SHARE] = PARAM_FLOAT("share", "0.25", "how much of a step is for waiting rows", 0, 1, TARE_SWEEPABLE),
-    [P_MOST] = PARAM_FLOAT("most", "0.5", "the largest pass rate with which a row waits", 0, 1, TARE_ABOVE_MIN | TARE_SWEEPABLE),
+    [P_SHARE] = PARAM_FLOAT("share", "0.25", "share of a step that is used for waiting rows", 0, 1, TARE_SWEEPABLE),
+    [P_MOST] = PARAM_FLOAT("most", "0.5", "the largest pass rate of a waiting row", 0, 1, TARE_ABOVE_MIN | TARE_SWEEPABLE),
 };
 
-/* met: [R] when the row was last met if it waits, a number that grows with each group; else 0. */
+/* met: [R] for a waiting row, when it last occurred, as a number that grows with each group;
+ * otherwise 0. */
 struct replay {
     const tare_host *host;
     const tare_value *v;
@@ -50,8 +52,8 @@ static tare_status create(const tare_host *host, const tare_value *values, const
     return TARE_OK;
 }
 
-/* The waiting row that was met longest ago, of those that are not taken; -1: there is none. */
-static int64_t oldest(const struct replay *x, const uint8_t *taken)
+/* Returns the waiting row that occurred longest ago, of those that are not taken, or -1. */
+static int64_t oldest_waiting(const struct replay *x, const uint8_t *taken)
 {
     int64_t best = -1;
     for (int64_t i = 0; i < x->n; i++)
@@ -70,7 +72,7 @@ static tare_status next(const void *self, const tare_draw *draw, int64_t *row, i
     const int64_t most = (int64_t)floor(x->v[P_SHARE].f * (double)draw->n);
     int64_t count = 0;
     for (; count < most; count++) {
-        const int64_t i = oldest(x, taken);
+        const int64_t i = oldest_waiting(x, taken);
         if (i < 0) break;
         taken[i] = 1;
         row[count] = i;
@@ -88,10 +90,10 @@ static tare_status apply(void *self, const tare_groups *groups, tare_error *erro
     for (int64_t i = 0; i < x->n; i++)
         if (x->met[i] > last) last = x->met[i];
     for (int64_t m = 0; m < groups->n_groups; m++) {
-        int64_t right, judged;
-        group_passes(groups, m, &right, &judged);
-        if (!judged) continue;
-        const int waits = right > 0 && (double)right <= x->v[P_MOST].f * (double)judged;
+        int64_t right, verified;
+        group_passes(groups, m, &right, &verified);
+        if (!verified) continue;
+        const int waits = right > 0 && (double)right <= x->v[P_MOST].f * (double)verified;
         x->met[groups->row[m]] = waits ? ++last : 0;
     }
     for (int64_t i = 0; i < x->n; i++) waiting += x->met[i] > 0;
@@ -112,5 +114,5 @@ static tare_status load(void *self, const tare_stream *in, tare_error *error)
     return counts_load(x->host, in, x->n, "rows", x->met, error);
 }
 
-CURRICULUM("replay", "rows that were solved once and are not mastered come again", "after arXiv 2510.02245", 0, .create = create,
+CURRICULUM("replay", "rows that were solved but are not mastered occur again", "after arXiv 2510.02245", 0, .create = create,
            .destroy = destroy, .save = save, .load = load, .next = next, .apply = apply)

@@ -1,16 +1,19 @@
-/* spo_priority: rows by how uncertain their outcome is.
+/* spo_priority: rows by the uncertainty of their outcome.
  *
- *   v(x) = (S(x) + mass value) / (N(x) + mass)                        the tracked success rate of row x
- *   S(x) <- rho S(x) + correct rollouts,  N(x) <- rho N(x) + judged rollouts      after each step, for the rows of the step
+ *   v(x) = (S(x) + mass value) / (N(x) + mass)
+ *          the tracked success rate of row x
+ *   S(x) <- rho S(x) + correct rollouts,  N(x) <- rho N(x) + verified rollouts
+ *           after each step, for the rows of the step
  *
  *   weight of x = sqrt(v(x) (1 - v(x))) + epsilon                     equation 11
  *
- * A step's rows are drawn by weight, none twice.
+ * A step's rows are drawn by weight without replacement.
  *
- * Xu and Ding 2025, "Single-stream Policy Optimization" (arXiv 2509.13232), section 4.3. Their tracker forgets by the policy's movement and
- * is the estimator's; this one is the curriculum's own and forgets by a constant, as estimator spo does with decay = fixed. Their prior fades
- * with rho like everything else, here it stays, so that a row that is met rarely is never certain. For the whole method take
- * estimator.plugin = spo and rollout.group_size = 1 as well.
+ * Xu and Ding 2025, "Single-stream Policy Optimization" (arXiv 2509.13232), section 4.3. Their
+ * tracker forgets by the policy's movement and belongs to the estimator; this one belongs to the
+ * curriculum and forgets by a constant, as estimator spo does with decay = fixed. Their prior fades
+ * with rho like the counts; here it stays, so that a row that rarely occurs is never certain. For
+ * the whole method, also set estimator.plugin = spo and rollout.group_size = 1.
  */
 #include "common/by_pass_rate.h"
 
@@ -19,9 +22,9 @@ enum { P_EPSILON, P_RHO, P_VALUE, P_MASS, P_COUNT };
 static const tare_param PARAMS[P_COUNT] = {
     [P_EPSILON] = PARAM_FLOAT("epsilon", "0.05", "epsilon, so that every row can be drawn (equation 11)", 0, 1,
                               TARE_ABOVE_MIN | TARE_SWEEPABLE),
-    [P_RHO] = PARAM_FLOAT("rho", "0.9", "rho, what is kept of a row's counts when it is met again", 0, 1, TARE_SWEEPABLE),
-    [P_VALUE] = PARAM_FLOAT("value", "0.5", "v of a row before it is met", 0, 1, 0),
-    [P_MASS] = PARAM_FLOAT("mass", "1", "how many rollouts that value counts for", 0, 1e300, TARE_ABOVE_MIN | TARE_LOG_SCALE),
+    [P_RHO] = PARAM_FLOAT("rho", "0.9", "rho, the share of a row's counts that is kept when it occurs again", 0, 1, TARE_SWEEPABLE),
+    [P_VALUE] = PARAM_FLOAT("value", "0.5", "v of a row before it occurs", 0, 1, 0),
+    [P_MASS] = PARAM_FLOAT("mass", "1", "number of rollouts that this value counts as", 0, 1e300, TARE_ABOVE_MIN | TARE_LOG_SCALE),
 };
 
 static double weight_of(const tare_value *v, double right, double total)

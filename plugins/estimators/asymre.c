@@ -1,15 +1,17 @@
-/* asymre: rewards minus their group's mean and a constant: right rollouts weigh more than wrong ones.
+/* asymre: rewards minus their group's mean and a constant: correct rollouts have more weight than
+ * wrong ones.
  *
- *   A[i] = R[i] - (mu + delta_v)                                   R: rewards of one group, n rollouts; mu: their mean
+ *   A[i] = R[i] - (mu + delta_v)                R: rewards of one group, n rollouts; mu: their mean
  *
- * Arnal et al. 2025, "Asymmetric REINFORCE for off-Policy Reinforcement Learning: Balancing positive and negative rewards"
- * (arXiv 2506.20520): the objective J_AsymRE = E[(r - (V + delta V)) log pi], with V the mean of the prompt's rewards; delta_v is about
- * -0.1 in its experiments with language models, and 0 collapses.
+ * Arnal et al. 2025, "Asymmetric REINFORCE for off-Policy Reinforcement Learning: Balancing
+ * positive and negative rewards" (arXiv 2506.20520): the objective J_AsymRE = E[(r - (V + delta V))
+ * log pi], with V the mean of the prompt's rewards; delta_v is about -0.1 in its experiments with
+ * language models, and 0 collapses.
  *
- * The sum of a group's advantages is -n delta_v, not 0: with delta_v below 0 the group's rollouts as a whole become likelier. So a group of
- * one, and one whose rewards are all equal, have A = -delta_v. There is no scale. The paper's loss has no ratio and no clip; with the objective
- * ppo the two agree as long as the policy is the one that sampled.
- */
+ * The sum of a group's advantages is -n delta_v, not 0: with delta_v below 0 the group's rollouts
+ * together become more likely. A group of one rollout and a group of equal rewards therefore have A
+ * = -delta_v. It has no scale. The paper's loss has no ratio and no clip; the objective ppo
+ * agrees with it as long as the current policy sampled the rollouts. */
 #include "common/group.h"
 #include "common/stateless.h"
 

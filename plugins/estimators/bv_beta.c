@@ -1,23 +1,30 @@
-/* bv_beta: BV-Blend with a Beta posterior in place of the moving moments. A departure from the paper, beside bv_blend.
+/* bv_beta: BV-Blend with a Beta posterior instead of the moving moments. A variant that is not in
+ * the paper.
  *
- * The history of cluster k is a Beta distribution of its success rate: prior a_0, b_0, and decayed counts S (successes), F (failures).
+ * The history of cluster k is a Beta distribution of its success rate: prior a_0, b_0, and decayed
+ * counts S (successes), F (failures).
  *
  *   a = a_0 + S,  b = b_0 + F,  mu_hist = a / (a + b)
- *   v_hist     = mu_hist (1 - mu_hist)                     variance of one reward; never 0, for the prior keeps mu_hist inside (0, 1)
- *   SEM        = sqrt(v_hist / (a + b + 1))                deviation of the posterior of the rate; falls as history grows
+ *   v_hist     = mu_hist (1 - mu_hist)
+ *                variance of one reward; never 0, for the prior keeps mu_hist inside (0, 1)
+ *   SEM        = sqrt(v_hist / (a + b + 1))
+ *                deviation of the posterior of the rate; falls as history grows
  *   w          = exp(-SEM / T),  0 for a prompt without a cluster
- *   b          = w mu_hist + (1-w) mu_G,   s = sqrt(w v_hist + (1-w) sigma_G^2),   A[i] = (R[i] - b) / (s + delta)      as bv_blend
- *   afterwards   S = rho S + sum R,  F = rho F + sum (1 - R)        over the cluster's rollouts, for every cluster that was met
+ *   b          = w mu_hist + (1-w) mu_G,   s = sqrt(w v_hist + (1-w) sigma_G^2)
+ *   A[i]       = (R[i] - b) / (s + delta)      as bv_blend
+ *   afterwards   S = rho S + sum R,  F = rho F + sum (1 - R)
+ *                    over the cluster's rollouts, for every cluster that occurred
  *
- * What it changes: a cluster whose last batches were all wrong keeps v_hist above a_0 b_0 / (a + b)^2 or so, so a rare success gets an
- * advantage of about sqrt((a + b) / a_0), not thousands; and N_eff of the paper, an average of batch sizes that never grows, becomes a + b,
- * a count of what was seen.
+ * Effect: a cluster whose last batches were all wrong keeps v_hist above about a_0 b_0 / (a + b)^2,
+ * so a rare success gets an advantage of about sqrt((a + b) / a_0), not thousands. The paper's
+ * N_eff, an average of batch sizes that never grows, becomes a + b, a count of all observations.
  *
- * Where it is weak: rewards have to be success rates. One below 0 counts as 0 and one above 1 as 1 in the history, but not in A: with rewards of
- * -1 and 1, a cluster that is always wrong has mu_hist near 0, and each wrong rollout ends at A = -12 (batches of 8, rho 0.9). A cluster that
- * was never met has the prior's w = exp(-sqrt(0.25/2)/0.1) = 0.029, not 0. The rollouts of a prompt are counted as if they were prompts of their
- * own, so SEM is too small where prompts differ; counts fade only when the cluster is met. eb_blend has neither.
- */
+ * Limits: rewards must be success rates. A reward below 0 counts as 0 and one above 1 as 1 in the
+ * history, but not in A: with rewards of -1 and 1, a cluster that is always wrong has mu_hist near
+ * 0, and each wrong rollout gets A = -12 (batches of 8, rho 0.9). A cluster without history has the
+ * prior's w = exp(-sqrt(0.25/2)/0.1) = 0.029, not 0. The rollouts of a prompt count as if they were
+ * separate prompts, so SEM is too small where prompts differ; counts fade only when the cluster
+ * occurs. eb_blend has neither limit. */
 #include "common/blend.h"
 #include "common/state.h"
 #include "common/stateless.h"
@@ -28,12 +35,12 @@
 enum { P_CLUSTERS, P_DDOF, P_DELTA, P_RHO, P_PRIOR_A, P_PRIOR_B, P_TEMPERATURE, P_COUNT };
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_CLUSTERS] = {"clusters", "0", "K, how many clusters have a history; 0: as many as the codebook has", NULL, NULL, 0, 1e7,
+    [P_CLUSTERS] = {"clusters", "0", "number of clusters K with a history; 0: the number in the codebook", NULL, NULL, 0, 1e7,
                     TARE_INT, TARE_LOCKED_ON_RESUME},
     [P_DDOF] = BLEND_DDOF,
     [P_DELTA] = BLEND_DELTA,
     [P_RHO] =
-        PARAM_FLOAT("rho", "0.9", "share of the counts that is kept from batch to batch; 1 forgets nothing", 0, 1, TARE_SWEEPABLE),
+        PARAM_FLOAT("rho", "0.9", "share of the counts that is kept from one batch to the next; 1 keeps all", 0, 1, TARE_SWEEPABLE),
     [P_PRIOR_A] = {"prior_a", "0.5", "a_0, successes of the prior", "rollouts", NULL, 0, 1e300, TARE_FLOAT,
                    TARE_ABOVE_MIN | TARE_LOG_SCALE | TARE_SWEEPABLE},
     [P_PRIOR_B] = {"prior_b", "0.5", "b_0, failures of the prior", "rollouts", NULL, 0, 1e300, TARE_FLOAT,
@@ -95,7 +102,7 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
                             out, error);
 }
 
-/* ---------------------------------------------------------------- counts; sums: [K, 2] of min(max(R, 0), 1) and 1 */
+/* ---------------------------------------- counts; sums: [K, 2] of min(max(R, 0), 1) and 1 */
 
 static int64_t collect_size(const void *self)
 {
@@ -128,7 +135,7 @@ static tare_status apply(void *self, int64_t step, const double *collected, tare
     return TARE_OK;
 }
 
-/* ---------------------------------------------------------------- state: K, then S, F of each cluster */
+/* ---------------------------------------- state: K, then S, F of each cluster */
 
 static tare_status save(const void *self, const tare_stream *out, tare_error *error)
 {
@@ -162,7 +169,6 @@ static tare_status describe(const void *self, const tare_stream *out, tare_error
     return status ? status : tare_print(out, "}");
 }
 
-TARE_STATEFUL("bv_beta", "BV-Blend with a Beta posterior in place of the moving moments",
-              "a variant of BV-Blend, equations 7 to 11", TARE_NEED_CLUSTER, .create = create, .destroy = destroy, .save = save,
-              .load = load, .collect_size = collect_size, .compute = compute, .collect = collect, .apply = apply,
-              .describe = describe)
+TARE_STATEFUL("bv_beta", "BV-Blend with a Beta posterior instead of the moving moments", "a variant of BV-Blend, equations 7 to 11",
+              TARE_NEED_CLUSTER, .create = create, .destroy = destroy, .save = save, .load = load, .collect_size = collect_size,
+              .compute = compute, .collect = collect, .apply = apply, .describe = describe)

@@ -1,15 +1,18 @@
 /* bv_blend: prompt-local statistics blended with the history of the prompt's cluster.
  *
- *   A[i] = (R[i] - b) / (s + delta),   b = w mu_hist + (1-w) mu_G,   s^2 = w v_hist + (1-w) sigma_G^2,   w = exp(-SEM_hist / T)
+ *   A[i] = (R[i] - b) / (s + delta)
+ *   b = w mu_hist + (1-w) mu_G,   s^2 = w v_hist + (1-w) sigma_G^2,   w = exp(-SEM_hist / T)
  *
- * Chang, Wu, Chang: "BV-Blend: Uncertainty-Weighted Historical Baselines for Stable Critic-Free RL with Verifiable Rewards" (arXiv
- * 2606.28707), equations 6 to 11. The equations and the code, line by line, are in common/blend.c; the ablations of the paper's table 2 and of its appendix are
- * the parameters weighting and mapping here, and plugins of their own (naive, n_eff, sigma_hist).
+ * Chang, Wu, Chang: "BV-Blend: Uncertainty-Weighted Historical Baselines for Stable Critic-Free RL
+ * with Verifiable Rewards" (arXiv 2606.28707), equations 6 to 11. The equations and the code, line
+ * by line, are in common/blend.c. The ablations of the paper's table 2 and of its appendix are the
+ * parameters weighting and mapping here, and the separate plugins naive, n_eff and sigma_hist.
  *
- * The paper gives gamma 0.9 and delta 1e-8. It does not give T, N_0, V_prior, delta_N or the degrees of freedom of sigma_G: the defaults
- * here are for rewards in [0, 1] and groups of eight (V_prior is the largest variance such a reward has, N_0 one group).
- * With gamma 0.9 a cluster whose last batches were all equal has v_hist near 0 and w near 1: one rare success then gets an advantage in
- * the thousands. v_floor and advantage_clip bound it; both are off, which is the paper's form.
+ * The paper gives gamma 0.9 and delta 1e-8. It does not give T, N_0, V_prior, delta_N or the
+ * degrees of freedom of sigma_G: the defaults here are for rewards in [0, 1] and groups of eight
+ * (V_prior is the largest variance of such a reward, N_0 one group). With gamma 0.9 a cluster whose
+ * last batches were all equal has v_hist near 0 and w near 1: a rare success then gets an advantage
+ * in the thousands. v_floor and advantage_clip bound it; both are off by default, as in the paper.
  */
 #include "common/blend.h"
 
@@ -38,10 +41,9 @@ static const tare_param PARAMS[P_COUNT] = {
     BLEND_FIRST_PARAMS,
     [P_DELTA_N] = BLEND_DELTA_N,
     [P_TEMPERATURE] = BLEND_TEMPERATURE,
-    [P_WEIGHTING] =
-        {"weighting", "sem",
-         "what the confidence is made of: the standard error (eq. 8), its count alone, its deviation alone, or a constant", NULL,
-         WEIGHTINGS, 0, 0, TARE_CHOICE, TARE_SWEEPABLE},
+    [P_WEIGHTING] = {"weighting", "sem",
+                     "source of the confidence: the standard error (eq. 8), its count alone, its deviation alone, or a constant",
+                     NULL, WEIGHTINGS, 0, 0, TARE_CHOICE, TARE_SWEEPABLE},
     [P_MAPPING] = BLEND_MAPPING,
     [P_W] = BLEND_W,
     [P_SIGMA_REF] = BLEND_SIGMA_REF,

@@ -1,15 +1,19 @@
-/* dapo: rewards standardised within their group; groups without a signal are dropped, and as many asked for again.
+/* dapo: rewards standardised within their group; groups without a signal are dropped, and as many
+ * groups are sampled in addition.
  *
- *   A[i] = (R[i] - mu) / (sigma + delta)          row weight 0 and one group more to sample where there is no signal
+ *   A[i] = (R[i] - mu) / (sigma + delta)    rollout weight 0 and one more group to sample
+ *                                           without a signal
  *
- * Yu et al. 2025, "DAPO: An Open-Source LLM Reinforcement Learning System at Scale" (arXiv 2503.14476): dynamic
- * sampling, equation 11. Its other parts are not an estimator's: loss.clip_high (clip higher), loss.aggregation = token, verifier.overlong =
- * linear.
+ * Yu et al. 2025, "DAPO: An Open-Source LLM Reinforcement Learning System at Scale" (arXiv
+ * 2503.14476): dynamic sampling, equation 11. Its other parts are not part of an estimator:
+ * loss.clip_high (clip higher), loss.aggregation = token, verifier.overlong = linear.
  *
- * filter = correct: dropped are groups in which all verdicts are "correct" or none is, as in the paper. filter = reward (default): those whose
- * rewards, all parts added, are all equal. The two differ where a reward has other parts than the answer's: with verifier.overlong = linear a group
- * of wrong answers of several lengths passes filter = reward. A verdict is the first verifier's; rewards without verdicts know filter = reward only.
- * refill = false: dropped and not replaced.
+ * filter = correct drops groups in which all verdicts are "correct" or none is, as in the paper.
+ * filter = reward (default) drops groups whose total rewards are all equal. The two differ where a
+ * reward has other components than the answer's: with verifier.overlong = linear a group of wrong
+ * answers of several lengths passes filter = reward. A verdict is the first verifier's; rewards
+ * without verdicts work with filter = reward only. refill = false: groups are dropped but not
+ * replaced.
  */
 #include "common/group.h"
 #include "common/stateless.h"
@@ -24,10 +28,10 @@ static const char *const FILTERS[] = {"reward", "correct", NULL};
 static const tare_param PARAMS[P_COUNT] = {
     [P_DELTA] = PARAM_FLOAT("delta", "1e-8", "delta, added to sigma", 0, 1e300, TARE_ABOVE_MIN | TARE_LOG_SCALE),
     [P_DDOF] = PARAM_INT("ddof", "1", "degrees of freedom of sigma: 1 divides by n-1 (sample), 0 by n (population)", 0, 1),
-    [P_REFILL] = PARAM_BOOL("refill", "true", "ask for as many groups as were dropped"),
+    [P_REFILL] = PARAM_BOOL("refill", "true", "sample as many groups in addition as were dropped"),
     [P_FILTER] = PARAM_CHOICE(
         "filter", "reward",
-        "which groups have no signal: all rewards equal (reward), all or no verdict correct (correct, the paper's)", FILTERS),
+        "groups without a signal: all rewards equal (reward), or all or no verdicts correct (correct, as in the paper)", FILTERS),
 };
 
 static bool has_signal(const tare_value *v, const tare_batch *batch, int64_t first, int64_t n, double sigma)

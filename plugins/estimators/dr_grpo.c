@@ -1,13 +1,13 @@
 /* dr_grpo: rewards minus their group's mean, not divided by a deviation.
  *
- *   A[i] = R[i] - mu                                        R: rewards of one group, n rollouts; mu: their mean
+ *   A[i] = R[i] - mu                            R: rewards of one group, n rollouts; mu: their mean
  *
- * Liu et al. 2025, "Understanding R1-Zero-Like Training: A Critical Perspective", section 3.2 (arXiv 2503.20783). Its other half, a loss
- * that is summed over tokens and divided by a constant, is loss.aggregation = constant.
+ * Liu et al. 2025, "Understanding R1-Zero-Like Training: A Critical Perspective", section 3.2
+ * (arXiv 2503.20783). Its other half, a loss that is summed over tokens and divided by a constant,
+ * is loss.aggregation = constant.
  *
- * A group of one, and a group whose rewards are all equal, have A exactly 0. There is no scale.
- * convention verl (SkyRL): a group of one has its reward.
- */
+ * A group of one rollout and a group of equal rewards have A exactly 0. It has no scale.
+ * convention verl (SkyRL): a group of one has its reward. */
 #include "common/group.h"
 #include "common/stateless.h"
 
@@ -18,9 +18,11 @@ enum { PAPER, VERL };
 static const char *const CONVENTIONS[] = {"paper", "verl", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_DELTA] = PARAM_FLOAT("delta", "1e-8", "accepted so that a configuration can be swapped in one line; nothing is divided by",
-                            0, 1e300, TARE_ABOVE_MIN),
-    [P_CONVENTION] = PARAM_CHOICE("convention", "paper", "what a group of one gets: 0 (paper), or its reward (verl)", CONVENTIONS),
+    [P_DELTA] =
+        PARAM_FLOAT("delta", "1e-8", "accepted so that a configuration can change its estimator in one line; it has no effect", 0,
+                    1e300, TARE_ABOVE_MIN),
+    [P_CONVENTION] =
+        PARAM_CHOICE("convention", "paper", "advantage in a group of one: 0 (paper), or its reward (verl)", CONVENTIONS),
 };
 
 static tare_status compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,

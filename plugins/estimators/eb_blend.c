@@ -1,28 +1,40 @@
-/* eb_blend: a prompt's own mean, shrunk towards its cluster's history by as much as the spread between the cluster's prompts justifies
- * (empirical Bayes). Derived, with its limits, in docs/mathematics.md; this project's own.
+/* eb_blend: a prompt's mean, shrunk towards its cluster's history by an amount that depends on the
+ * spread between the cluster's prompts (empirical Bayes). A method of this project;
+ * docs/mathematics.md has the derivation and its limits.
  *
- * Model: a prompt of cluster k has a mean reward of its own; these means have mean mu and variance tau^2 in the cluster, and a reward varies
- * around its prompt's mean with variance sigma^2. For rewards of 0 and 1 and success rates from Beta(a, b), sigma^2 / tau^2 is a + b.
+ * Model: each prompt of cluster k has a mean reward; these means have mean mu and variance tau^2 in
+ * the cluster, and a reward varies around its prompt's mean with variance sigma^2. For rewards of 0
+ * and 1 and success rates from Beta(a, b), sigma^2 / tau^2 is a + b.
  *
- * The state of a cluster is sums over earlier steps, each step counted rho times less than the next:
- *   over rollouts                        N = sum 1, S1 = sum R, S2 = sum R^2
- *   over prompts with n > 1 rollouts     P = sum 1, X1 = sum x, X2 = sum x^2, V1 = sum v, V2 = sum v/n       x, v: mean, sample variance
+ * The state of a cluster is sums over earlier steps, each step counted rho times less than the
+ * next:
+ *   over rollouts                      N = sum 1, S1 = sum R, S2 = sum R^2
+ *   over prompts with n > 1 rollouts   P = sum 1, X1 = sum x, X2 = sum x^2, V1 = sum v,
+ *                                      V2 = sum v/n                  x, v: mean, sample variance
  *
- *   mu      = (n0 m0 + S1) / (n0 + N)                                     n0 rollouts of mean m0 and variance v0 come before all others
- *   V       = (n0 (v0 + m0^2) + S2) / (n0 + N) - mu^2                     variance of a reward of the cluster; mu (1 - mu) for 0 and 1
- *   sigma^2 = V1/P,   tau^2 = max(0, X2/P - (X1/P)^2 - V2/P)              the spread of the prompts' means, less what chance makes of it
- *   1/s     = tau^2/sigma^2 + 1/(n0 + N)                                  s: how many rollouts of the prompt the history is worth
+ *   mu      = (n0 m0 + S1) / (n0 + N)
+ *             n0 rollouts of mean m0 and variance v0 come before all others
+ *   V       = (n0 (v0 + m0^2) + S2) / (n0 + N) - mu^2
+ *             variance of a reward of the cluster; mu (1 - mu) for 0 and 1
+ *   sigma^2 = V1/P,   tau^2 = max(0, X2/P - (X1/P)^2 - V2/P)
+ *             the variance of the prompts' means without the part from sampling
+ *   1/s     = tau^2/sigma^2 + 1/(n0 + N)
+ *             s: number of rollouts of the prompt that the history is worth
  *   w       = s / (s + n - 1)
- *   b[i]    = w mu + (1 - w) mean of R[j], j != i                         the posterior mean of the prompt, given the other rollouts
+ *   b[i]    = w mu + (1 - w) mean of R[j], j != i
+ *             the posterior mean of the prompt, given the other rollouts
  *   A[i]    = (R[i] - b[i]) / max(scale, floor)
  *
- *   scale none: 1.   cluster: sqrt(V).   prompt: deviation of a reward given the group's n rollouts: p = w' mu + (1 - w') mean R,
- *   q = w' (V + mu^2) + (1 - w') mean R^2,  w' = s / (s + n),  sqrt(q - p^2); it depends on R[i], the other two do not.
+ *   scale none: 1.   cluster: sqrt(V).
+ *   prompt: deviation of a reward given the group's n rollouts: p = w' mu + (1 - w') mean R,
+ *   q = w' (V + mu^2) + (1 - w') mean R^2,  w' = s / (s + n),  sqrt(q - p^2). It depends on R[i],
+ *   unlike the other two.
  *
- * After the step every cluster, met or not, has its sums multiplied by rho and the step's added: the policy moved for all of them. tau^2 = 0 or
- * P = 0: s = n0 + N. sigma^2 = 0 < tau^2 (every prompt all right or all wrong): s = 0. n = 1: w = 1. A prompt without a cluster, and a
- * cluster that was never met, have the prior's n0, m0, v0 alone. The confidence that is reported is w, the baseline the mean of b.
- */
+ * After the step the sums of every cluster, whether it occurred or not, are multiplied by rho and
+ * the step's sums are added, since the policy changed for all of them. tau^2 = 0 or P = 0: s = n0 +
+ * N. sigma^2 = 0 < tau^2 (every prompt all correct or all wrong): s = 0. n = 1: w = 1. A prompt
+ * without a cluster, and a cluster without history, have the prior's n0, m0, v0 alone. The reported
+ * confidence is w, the baseline the mean of b. */
 #include "common/group.h"
 #include "common/state.h"
 #include "common/stateless.h"
@@ -35,17 +47,17 @@ enum { NONE, CLUSTER, PROMPT };
 static const char *const SCALES[] = {"none", "cluster", "prompt", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_RHO] = PARAM_FLOAT("rho", "0.9", "rho, share of the history that is kept from step to step; 1 forgets nothing", 0, 1,
+    [P_RHO] = PARAM_FLOAT("rho", "0.9", "rho, the share of the history that is kept from one step to the next; 1 keeps all", 0, 1,
                           TARE_SWEEPABLE),
     [P_PRIOR] = {"prior", "1", "n0, weight of the prior", "rollouts", NULL, 0, 1e9, TARE_FLOAT,
                  TARE_ABOVE_MIN | TARE_LOG_SCALE | TARE_SWEEPABLE},
     [P_PRIOR_MEAN] = {"prior_mean", "0.5", "m0, mean reward of the prior", "reward", NULL, -1e6, 1e6, TARE_FLOAT, 0},
     [P_PRIOR_VAR] = {"prior_var", "0.25", "v0, variance of a reward of the prior", "reward^2", NULL, 0, 1e12, TARE_FLOAT,
                      TARE_SWEEPABLE},
-    [P_SCALE] = {"scale", "cluster", "what the advantages are divided by: nothing, the cluster's deviation, the prompt's", NULL,
+    [P_SCALE] = {"scale", "cluster", "divisor of the advantages: none, the cluster's deviation, or the prompt's deviation", NULL,
                  SCALES, 0, 0, TARE_CHOICE, TARE_SWEEPABLE},
-    [P_FLOOR] = {"floor", "0.05", "least scale: an advantage is at most the largest difference of rewards / floor", "reward", NULL,
-                 0, 1e300, TARE_FLOAT, TARE_ABOVE_MIN | TARE_LOG_SCALE | TARE_SWEEPABLE},
+    [P_FLOOR] = {"floor", "0.05", "smallest scale; an advantage is at most the largest difference of rewards / floor", "reward",
+                 NULL, 0, 1e300, TARE_FLOAT, TARE_ABOVE_MIN | TARE_LOG_SCALE | TARE_SWEEPABLE},
 };
 
 enum { N, S1, S2, P, X1, X2, V1, V2, SUMS };
@@ -66,8 +78,7 @@ static void destroy(void *self)
 
 static tare_status create(const tare_host *host, const tare_value *values, int64_t n_clusters, void **self, tare_error *error)
 {
-    if (n_clusters <= 0)
-        return tare_fail(error, TARE_E_CONFIG, "there are no clusters to keep a history of; set clusterer.codebook");
+    if (n_clusters <= 0) return tare_fail(error, TARE_E_CONFIG, "no clusters for the history; set clusterer.codebook");
     struct eb *s = host->alloc(host->ctx, sizeof *s, 0);
     if (!s) return tare_fail(error, TARE_E_NOMEM, "no memory for the estimator");
     *s = (struct eb){.host = host, .v = values, .K = n_clusters};
@@ -86,8 +97,8 @@ struct prior {
     double mu, V, s;
 };
 
-/* s, from 1/s = tau^2/sigma^2 + 1/seen. */
-static double strength(const double *h, double seen)
+/* Computes s from 1/s = tau^2/sigma^2 + 1/seen. */
+static double history_strength(const double *h, double seen)
 {
     if (!(h[P] > 0)) return seen;
     const double mean = h[X1] / h[P], square = h[X2] / h[P], within = h[V1] / h[P];
@@ -98,14 +109,14 @@ static double strength(const double *h, double seen)
     return within / (between + within / seen);
 }
 
-static struct prior history(const struct eb *s, int32_t cluster)
+static struct prior history_number(const struct eb *s, int32_t cluster)
 {
     static const double NOTHING[SUMS];
     const double *h = cluster >= 0 ? s->sum + SUMS * (int64_t)cluster : NOTHING;
     const double n0 = s->v[P_PRIOR].f, m0 = s->v[P_PRIOR_MEAN].f, seen = n0 + h[N];
     const double mu = (n0 * m0 + h[S1]) / seen;
     const double V = (n0 * (s->v[P_PRIOR_VAR].f + m0 * m0) + h[S2]) / seen - mu * mu;
-    return (struct prior){mu, fmax(V, 0), strength(h, seen)};
+    return (struct prior){mu, fmax(V, 0), history_strength(h, seen)};
 }
 
 static double scale_of(const struct eb *s, struct prior h, const double *R, int64_t n, double mean)
@@ -127,7 +138,7 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
         if (batch->cluster[m] >= s->K)
             return tare_fail(error, TARE_E_RANGE, "group %lld: cluster %d, but there are %lld", (long long)m, batch->cluster[m],
                              (long long)s->K);
-        const struct prior h = history(s, batch->cluster[m]);
+        const struct prior h = history_number(s, batch->cluster[m]);
         const double w = n > 1 ? h.s / (h.s + (double)(n - 1)) : 1;
         const double scale = s->v[P_SCALE].i == NONE ? 1 : fmax(scale_of(s, h, R, n, mean), s->v[P_FLOOR].f);
         for (int64_t i = 0; i < n; i++) {
@@ -160,7 +171,7 @@ static tare_status collect(const void *self, const tare_batch *batch, int64_t gr
         h[S1] += R[i];
         h[S2] += R[i] * R[i];
     }
-    if (n < 2) return TARE_OK; /* one rollout does not tell chance from the prompt */
+    if (n < 2) return TARE_OK; /* one rollout does not separate chance from the prompt */
     h[P] += 1;
     h[X1] += x;
     h[X2] += x * x;
@@ -176,12 +187,13 @@ static tare_status apply(void *self, int64_t step, const double *collected, tare
     for (int64_t k = 0; k < s->K; k++) {
         double *h = s->sum + SUMS * k;
         for (int j = 0; j < SUMS; j++) h[j] = s->v[P_RHO].f * h[j] + collected[SUMS * k + j];
-        if (h[N] < 1e-9) memset(h, 0, SUMS * sizeof *h); /* forgotten, before the numbers get too small to divide */
+        /* set to 0 before the numbers get too small to divide */
+        if (h[N] < 1e-9) memset(h, 0, SUMS * sizeof *h);
     }
     return TARE_OK;
 }
 
-/* ---------------------------------------------------------------- state: K, then the sums of each cluster */
+/* ---------------------------------------- state: K, then the sums of each cluster */
 
 static tare_status save(const void *self, const tare_stream *out, tare_error *error)
 {
@@ -206,12 +218,12 @@ static tare_status load(void *self, const tare_stream *in, tare_error *error)
     return state_load(s->host, in, &of, s->sum, error);
 }
 
-/* One number of every cluster's history: member 0 mu, 1 V, 2 s. */
+/* Writes one number of every cluster's history: member 0 is mu, 1 is V, 2 is s. */
 static tare_status print_one(const struct eb *s, const tare_stream *out, const char *name, int member)
 {
     tare_status status = tare_print(out, "\"%s\":[", name);
     for (int64_t k = 0; k < s->K && !status; k++) {
-        const struct prior h = history(s, (int32_t)k);
+        const struct prior h = history_number(s, (int32_t)k);
         status = tare_print(out, "%s%.17g", k ? "," : "", member == 0 ? h.mu : member == 1 ? h.V : h.s);
     }
     return status ? status : tare_print(out, "],");

@@ -1,14 +1,18 @@
 /* entropy_top: grpo on the tokens of highest entropy only.
  *
- *   A[i,t] = (R[i] - mu) / (sigma + delta)   where H[i,t] >= tau, 0 elsewhere        H: entropy of the policy at a token, nats
+ *   A[i,t] = (R[i] - mu) / (sigma + delta)   where H[i,t] >= tau, 0 elsewhere
+ *            H: entropy of the policy at a token, nats
  *   tau:     the share `share` of the batch's tokens has H >= tau
  *
- * Wang et al. 2025, "Beyond the 80/20 Rule: High-Entropy Minority Tokens Drive Effective Reinforcement Learning for LLM Reasoning"
- * (arXiv 2506.01939), with 20 % of the tokens; TRL's top_entropy_quantile. As there, tokens that are left out still count in the loss's mean.
+ * Wang et al. 2025, "Beyond the 80/20 Rule: High-Entropy Minority Tokens Drive Effective
+ * Reinforcement Learning for LLM Reasoning" (arXiv 2506.01939), with 20 % of the tokens; TRL's
+ * top_entropy_quantile. As in both, the other tokens still count in the loss's mean.
  *
- * tau is found from counts that the host adds over all groups: tokens by entropy on a grid of 256 steps to a factor of two, from 2^-20 to 32
- * nats. It is the highest point of the grid with enough tokens above, so the share is met or passed by the tokens of one step of the grid
- * (0.4 % of tau), and equal entropies are kept or left out together. The advantage of a rollout that is reported is that of its kept tokens.
+ * tau is found from counts that the host adds over all groups: tokens by entropy, on a grid of 256
+ * steps per factor of two, from 2^-20 to 32 nats. tau is the highest point of the grid with enough
+ * tokens above it. The share is therefore exceeded by at most the tokens of one step of the grid
+ * (0.4 % of tau), and tokens of equal entropy are all kept or all left out. The reported advantage
+ * of a rollout is that of its kept tokens.
  */
 #include "common/group.h"
 #include "common/stateless.h"
@@ -24,10 +28,11 @@ static const tare_param PARAMS[P_COUNT] = {
     [P_DELTA] = PARAM_FLOAT("delta", "1e-6", "delta, added to sigma", 0, 1e300, TARE_ABOVE_MIN | TARE_LOG_SCALE),
 };
 
-/* The leading bits of a float that is not negative are its place on a grid of equal ratios: 8 bits of exponent, then 8 of the fraction. */
+/* The leading bits of a non-negative float are its position on a grid of equal ratios: 8 bits of
+ * exponent, then 8 of the fraction. */
 enum { FIRST = (127 - 20) << 8, STEPS = 25 << 8 };
 
-static int64_t step_of(float entropy)
+static int64_t entropy_step(float entropy)
 {
     uint32_t bits;
     if (!(entropy > 0)) return 0;
@@ -46,12 +51,12 @@ static tare_status prepare(const void *self, const tare_batch *batch, int64_t gr
 {
     const int64_t first = batch->group_begin[group], last = batch->group_begin[group + 1];
     (void)self, (void)error;
-    for (int64_t t = batch->token_begin[first]; t < batch->token_begin[last]; t++) sum[step_of(batch->token_entropy[t])] += 1;
+    for (int64_t t = batch->token_begin[first]; t < batch->token_begin[last]; t++) sum[entropy_step(batch->token_entropy[t])] += 1;
     return TARE_OK;
 }
 
-/* The highest step of the grid that enough tokens reach. */
-static int64_t threshold(const double *count, double share)
+/* Returns the highest step of the grid that enough tokens reach. */
+static int64_t find_threshold(const double *count, double share)
 {
     double all = 0, above = 0;
     int64_t step = STEPS;
@@ -64,7 +69,7 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
                            tare_error *error)
 {
     const tare_value *v = self;
-    const int64_t tau = threshold(prepared, v[P_SHARE].f);
+    const int64_t tau = find_threshold(prepared, v[P_SHARE].f);
     (void)error;
     for (int64_t m = 0; m < batch->n_groups; m++) {
         const int64_t first = batch->group_begin[m], n = batch->group_begin[m + 1] - first;
@@ -73,7 +78,7 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
         for (int64_t i = first; i < first + n; i++) {
             const double A = (batch->reward[i] - mu) / (sigma + v[P_DELTA].f);
             for (int64_t t = batch->token_begin[i]; t < batch->token_begin[i + 1]; t++)
-                out->token_advantage[t] = step_of(batch->token_entropy[t]) >= tau ? (float)A : 0;
+                out->token_advantage[t] = entropy_step(batch->token_entropy[t]) >= tau ? (float)A : 0;
             out->advantage[i] = A;
         }
         out->baseline[m] = mu;

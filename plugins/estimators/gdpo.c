@@ -1,18 +1,23 @@
-/* gdpo: every component of the reward is standardised within its group by itself; their weighted sum is whitened over the batch.
+/* gdpo: every component of the reward is standardised separately within its group; the weighted sum
+ * of the components is whitened over the batch.
  *
- *   x[i] = sum_c weight[c] (R[i,c] - mu[c]) / (sigma[c] + delta)       mu, sigma: of component c over the group (sample deviation)
- *   A[i] = (x[i] - mean) / (deviation + delta)                          over the batch
+ *   x[i] = sum_c weight[c] (R[i,c] - mu[c]) / (sigma[c] + delta)
+ *          mu, sigma: of component c over the group (sample deviation)
+ *   A[i] = (x[i] - mean) / (deviation + delta)                      over the batch
  *
- * Liu et al. 2026, "GDPO: Group reward-Decoupled Normalization Policy Optimization for Multi-reward RL Optimization" (arXiv 2601.05242).
+ * Liu et al. 2026, "GDPO: Group reward-Decoupled Normalization Policy Optimization for Multi-reward
+ * RL Optimization" (arXiv 2601.05242).
  *
- * The trainers differ: trl whitens over rollouts with their sample deviation (delta 1e-4 in both places), nemo over rollouts with delta 0
- * (and 1e-6 in the group), verl over tokens as in common/whiten.h (1e-6), where a group of one has its rewards / (1 + delta). nemo is NeMo-RL
+ * The trainers differ: trl whitens over rollouts with their sample deviation (delta 1e-4 in both
+ * places), nemo over rollouts with delta 0 (and 1e-6 in the group), verl over tokens as in
+ * common/whiten.h (1e-6), where a group of one has its rewards / (1 + delta). nemo is NeMo-RL
  * without its leave-one-out baseline, which is on by default there.
  *
- * weights: one number for each component, separated by commas; empty: all 1. The components arrive with the weights of verifier.plugins, which
- * standardising cancels again: "math:1 format:0.1" counts both alike unless weights = 1,0.1 (only delta notices them; a negative weight turns the
- * sign). verifier.overlong adds a component, the last one, which counts like the others: weights = 1,1,0 leaves it out.
- */
+ * weights: one number for each component, separated by commas; empty: all 1. The components arrive
+ * with the weights of verifier.plugins, which standardising cancels again: "math:1 format:0.1"
+ * counts both equally unless weights = 1,0.1 (only delta depends on them, and a negative weight
+ * turns the sign). verifier.overlong adds a component, the last one, which counts like the others:
+ * weights = 1,1,0 leaves it out. */
 #include "common/group.h"
 #include "common/stateless.h"
 #include "common/whiten.h"
@@ -28,7 +33,7 @@ static const char *const CONVENTIONS[] = {"trl", "nemo", "verl", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
     [P_WEIGHTS] = {"weights", "", "weight of each component, separated by commas; empty: all 1", NULL, NULL, 0, 0, TARE_STRING, 0},
-    [P_CONVENTION] = PARAM_CHOICE("convention", "trl", "how deviations are taken", CONVENTIONS),
+    [P_CONVENTION] = PARAM_CHOICE("convention", "trl", "the trainer whose deviations are computed", CONVENTIONS),
 };
 
 enum { MAX_COMPONENTS = 64 };
@@ -76,8 +81,8 @@ static tare_status check_components(const struct gdpo *s, const tare_batch *batc
     return TARE_OK;
 }
 
-/* x of rollout i of a group. */
-static double decoupled(const struct gdpo *s, const tare_batch *batch, int64_t first, int64_t n, int64_t i)
+/* Computes x of rollout i of a group. */
+static double decoupled_sum(const struct gdpo *s, const tare_batch *batch, int64_t first, int64_t n, int64_t i)
 {
     const int64_t C = batch->n_components;
     double x = 0;
@@ -107,7 +112,7 @@ static tare_status prepare(const void *self, const tare_batch *batch, int64_t gr
     const tare_status status = check_components(s, batch, error);
     for (int64_t i = 0; i < n && !status; i++) {
         const double L = s->convention == VERL ? (double)(batch->token_begin[first + i + 1] - batch->token_begin[first + i]) : 1;
-        const double x = decoupled(s, batch, first, n, i);
+        const double x = decoupled_sum(s, batch, first, n, i);
         sum[WHITEN_N] += L;
         sum[WHITEN_S1] += L * x;
         sum[WHITEN_S2] += L * x * x;
@@ -136,7 +141,7 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
     for (int64_t m = 0; m < batch->n_groups; m++) {
         const int64_t first = batch->group_begin[m], n = batch->group_begin[m + 1] - first;
         const double *R = batch->reward + first;
-        for (int64_t i = 0; i < n; i++) out->advantage[first + i] = (decoupled(s, batch, first, n, i) - w.mean) * w.rate;
+        for (int64_t i = 0; i < n; i++) out->advantage[first + i] = (decoupled_sum(s, batch, first, n, i) - w.mean) * w.rate;
         out->baseline[m] = group_mean(R, n);
         out->scale[m] = NAN;
         out->confidence[m] = 0;
@@ -144,6 +149,6 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
     return TARE_OK;
 }
 
-TARE_STATEFUL("gdpo", "components of the reward standardised by themselves, their sum whitened", "arXiv 2601.05242",
+TARE_STATEFUL("gdpo", "components of the reward standardised separately, their weighted sum whitened", "arXiv 2601.05242",
               TARE_NEED_COMPONENTS, .create = create, .destroy = destroy, .prepare_size = prepare_size, .prepare = prepare,
               .compute = compute)

@@ -1,16 +1,20 @@
-/* gpg: rewards minus their group's mean, scaled up by how many rollouts of the batch have a signal.
+/* gpg: rewards minus their group's mean, divided by the share of the batch's rollouts that have a
+ * signal.
  *
- *   A[i] = alpha (R[i] - mu) / F,   alpha = N / (N - M)                  N rollouts of the whole batch; mu: the group's mean; F: f_norm
+ *   A[i] = alpha (R[i] - mu) / F,   alpha = N / (N - M)
+ *          N rollouts of the whole batch; mu: the group's mean; F: f_norm
  *
- *   convention paper:   M = rollouts in groups whose rewards are all equal; a group of one is such a group and has A = 0
- *   convention verl:    M = rollouts whose reward is 0, whatever their group; a group of one has A = alpha R / F
+ *   convention paper:   M = rollouts in groups of equal rewards; a group of one is such a group and
+ *                       has A = 0
+ *   convention verl:    M = rollouts with reward 0 in any group; a group of one has
+ *                       A = alpha R / F
  *
- * Chu et al. 2025, "GPG: A Simple and Strong Reinforcement Learning Baseline for Model Reasoning", equation 7 (arXiv 2504.02546), and verl's
- * compute_gpg_outcome_advantage. alpha is 1 where M = N. With verl's count rewards of -1 and 1 have alpha 1 always. The paper also samples
- * again when too few groups have a signal; that is not done here.
+ * Chu et al. 2025, "GPG: A Simple and Strong Reinforcement Learning Baseline for Model Reasoning",
+ * equation 7 (arXiv 2504.02546), and verl's compute_gpg_outcome_advantage. alpha is 1 where M = N.
+ * With verl's count, rewards of -1 and 1 always have alpha 1. The paper also samples again when too
+ * few groups have a signal; this plugin does not.
  *
- * The two counts are sums over the batch of all ranks: prepare.
- */
+ * The two counts are sums over the batch of all ranks, from prepare. */
 #include "common/group.h"
 #include "common/stateless.h"
 
@@ -24,9 +28,9 @@ static const char *const CONVENTIONS[] = {"paper", "verl", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
     [P_F_NORM] = PARAM_FLOAT("f_norm", "1", "F, divides the advantages", 0, 1e300, TARE_ABOVE_MIN | TARE_LOG_SCALE),
-    [P_CONVENTION] = PARAM_CHOICE(
-        "convention", "paper", "which rollouts have no signal: those of groups with equal rewards (paper), or with reward 0 (verl)",
-        CONVENTIONS),
+    [P_CONVENTION] =
+        PARAM_CHOICE("convention", "paper",
+                     "rollouts without a signal: those of groups with equal rewards (paper), or with reward 0 (verl)", CONVENTIONS),
 };
 
 enum { ALL, SIGNAL, SUMS };

@@ -1,12 +1,14 @@
 /* grpo: rewards standardised within their group.
  *
- *   A[i] = (R[i] - mu) / (sigma + delta)                    R: rewards of one group, n rollouts; mu, sigma: their mean and deviation
+ *   A[i] = (R[i] - mu) / (sigma + delta)
+ *          R: rewards of one group, n rollouts; mu, sigma: their mean and deviation
  *
  * Shao et al. 2024, "DeepSeekMath", section 4.1.2 (arXiv 2402.03300); BV-Blend, equation 3.
  *
- * A group of one has sigma 0 and A = 0. A group whose rewards are all equal has A exactly 0.
+ * A group of one rollout has sigma 0 and A = 0. A group of equal rewards has A exactly 0.
  *
- * The trainers differ in the divisor (n-1: ddof 1, n: ddof 0), in delta, and in what a group of one gets:
+ * The trainers differ in the divisor (n-1: ddof 1, n: ddof 0), in delta, and in the advantage in a
+ * group of one:
  *
  *   convention      ddof   delta   group of one
  *   paper           1      1e-8    0
@@ -15,10 +17,11 @@
  *   openrlhf        1      1e-9    0
  *   oat             1      1e-8    0
  *   open-instruct   0      1e-8    0
- *   nemo            1      1e-6    0; mean and deviation of the others of the group, and not divided where that deviation is 0
+ *   nemo            1      1e-6
+ *   0; mean and deviation of the others of the group, and not divided where that deviation is 0
  *
- * ddof and delta, when given, go before the convention's. scale = batch: sigma is the deviation of all rewards of the batch (TRL's
- * scale_rewards = batch).
+ * ddof and delta, when given, override the convention's. scale = batch: sigma is the deviation of
+ * all rewards of the batch (TRL's scale_rewards = batch).
  */
 #include "common/group.h"
 #include "common/stateless.h"
@@ -36,12 +39,13 @@ static const double DELTA[] = {1e-8, 1e-6, 1e-6, 1e-4, 1e-9, 1e-8, 1e-8, 1e-6};
 static const char *const SCALES[] = {"group", "batch", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_CONVENTION] = PARAM_CHOICE("convention", "paper", "whose numbers: ddof, delta and what a group of one gets", CONVENTIONS),
+    [P_CONVENTION] =
+        PARAM_CHOICE("convention", "paper", "the trainer whose ddof, delta and advantage in a group of one are used", CONVENTIONS),
     [P_DDOF] = PARAM_INT(
         "ddof", "-1",
-        "degrees of freedom of sigma: 1 divides by n-1 (sample), 0 by n (population), -1 as the convention (paper: 1)", -1, 1),
+        "degrees of freedom of sigma: 1 divides by n-1 (sample), 0 by n (population), -1 as in the convention (paper: 1)", -1, 1),
     [P_DELTA] =
-        PARAM_FLOAT("delta", "0", "delta, added to sigma (eq. 3); 0: as the convention (paper: 1e-8)", 0, 1e300, TARE_LOG_SCALE),
+        PARAM_FLOAT("delta", "0", "delta, added to sigma (eq. 3); 0: as in the convention (paper: 1e-8)", 0, 1e300, TARE_LOG_SCALE),
     [P_SCALE] = PARAM_CHOICE("scale", "group", "sigma of the group, or of all rewards of the batch", SCALES),
 };
 
@@ -55,11 +59,12 @@ static double delta_of(const tare_value *v)
     return v[P_DELTA].f > 0 ? v[P_DELTA].f : DELTA[v[P_CONVENTION].i];
 }
 
-/* convention nemo: rollout i against the n-1 others. */
+/* For convention nemo: compares rollout i with the n-1 others. */
 static double against_others(const double *R, int64_t n, int64_t i, int64_t ddof, double delta)
 {
     if (n < 2) return 0;
-    const double origin = R[i ? 0 : 1]; /* an other; sums around it are exact when the others are equal */
+    /* one of the others; sums relative to it are exact when the others are equal */
+    const double origin = R[i ? 0 : 1];
     double shift = 0, spread = 0;
     for (int64_t j = 0; j < n; j++) shift += j == i ? 0 : R[j] - origin;
     const double mu = origin + shift / (double)(n - 1);
@@ -68,7 +73,7 @@ static double against_others(const double *R, int64_t n, int64_t i, int64_t ddof
     return sigma > 0 ? (R[i] - mu) / (sigma + delta) : R[i] - mu;
 }
 
-/* Sums over the batch, for scale = batch only: n, S1, S2 of the rewards. */
+/* Writes the sums over the batch, for scale = batch only: n, S1, S2 of the rewards. */
 static int64_t prepare_size(const void *self)
 {
     const tare_value *v = self;

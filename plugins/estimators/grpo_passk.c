@@ -1,11 +1,11 @@
-/* grpo_passk: only the best rollout of a group is rewarded, by its lead over the second best.
+/* grpo_passk: only the best rollout of a group is rewarded, by its difference to the second best.
  *
- *   A[i] = (R[i] - R_second) / (sigma + delta)  for the best rollout,  0 for the others          sigma: sample deviation of the group
+ *   A[i] = (R[i] - R_second) / (sigma + delta)  for the best rollout,  0 for the others
+ *          sigma: sample deviation of the group
  *
- * Tang et al. 2025, "Optimizing Language Models for Inference Time Objectives using Reinforcement Learning" (arXiv 2503.19595), in the form
- * of verl. A tie for the best gives 0 to all, and
- * so does a group of one. normalise = false: not divided.
- */
+ * Tang et al. 2025, "Optimizing Language Models for Inference Time Objectives using Reinforcement
+ * Learning" (arXiv 2503.19595), in the form of verl. A tie for the best gives 0 to all, and so does
+ * a group of one. normalise = false: not divided. */
 #include "common/group.h"
 #include "common/stateless.h"
 

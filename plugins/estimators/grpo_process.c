@@ -1,14 +1,16 @@
 /* grpo_process: rewards of the steps of a completion, standardised within their group.
  *
- *   A[i,t] = sum over the steps k of rollout i that end at t or after it of (r[i,k] - mu) / (sigma + delta)
+ *   A[i,t] = sum over the steps k of rollout i that end at t or after it of
+ *            (r[i,k] - mu) / (sigma + delta)
  *   mu, sigma: mean and deviation (n-1) of all r[i,k] of the group
  *
- * Shao et al. 2024, "DeepSeekMath", section 4.1.3, process supervision (arXiv 2402.03300). The steps are the segments of a verifier with
- * process rewards. A rollout without any has one step, its whole completion, with its reward; so without segments this is grpo.
+ * Shao et al. 2024, "DeepSeekMath", section 4.1.3, process supervision (arXiv 2402.03300). The
+ * steps are the segments of a verifier with process rewards. A rollout without segments has one
+ * step, its whole completion, with its reward; without any segments this is grpo.
  *
- * Segments that end in the same token are one step, of their sum. Tokens after the last step have A = 0. The advantage of a rollout that is
- * reported is that of its first token, the sum over all of its steps. Where all steps of a group are worth the same A is exactly 0.
- */
+ * Segments that end in the same token are one step, of their sum. Tokens after the last step have A
+ * = 0. The advantage of a rollout that is reported is that of its first token, the sum over all of
+ * its steps. Where all steps of a group are worth the same A is exactly 0. */
 #include "common/group.h"
 #include "common/stateless.h"
 
@@ -20,7 +22,7 @@ static const tare_param PARAMS[P_COUNT] = {
     [P_DELTA] = PARAM_FLOAT("delta", "1e-8", "delta, added to sigma", 0, 1e300, TARE_ABOVE_MIN | TARE_LOG_SCALE),
 };
 
-/* Whether a step of rollout i ends at token t: its last token with that number. */
+/* True if a step of rollout i ends at token t: its last token with that number. */
 static int ends_step(const tare_batch *b, int64_t i, int64_t t)
 {
     const int32_t step = b->segment[t];
@@ -34,13 +36,13 @@ static int has_steps(const tare_batch *b, int64_t i)
     return 0;
 }
 
-/* Numbers of the group's steps, around the first so that equal rewards have no spread. */
+/* Sums over the group's steps, relative to the first so that equal rewards have no variance. */
 struct steps {
     double origin, shift, squares;
     int64_t n;
 };
 
-static void count(struct steps *s, double reward)
+static void count_steps(struct steps *s, double reward)
 {
     if (!s->n++) s->origin = reward;
     const double d = reward - s->origin;
@@ -52,9 +54,9 @@ static struct steps steps_of(const tare_batch *b, int64_t group)
 {
     struct steps s = {0};
     for (int64_t i = b->group_begin[group]; i < b->group_begin[group + 1]; i++) {
-        if (!has_steps(b, i)) count(&s, b->reward[i]);
+        if (!has_steps(b, i)) count_steps(&s, b->reward[i]);
         for (int64_t t = b->token_begin[i]; t < b->token_begin[i + 1]; t++)
-            if (ends_step(b, i, t)) count(&s, b->segment_reward[t]);
+            if (ends_step(b, i, t)) count_steps(&s, b->segment_reward[t]);
     }
     return s;
 }

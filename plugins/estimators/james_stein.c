@@ -1,21 +1,24 @@
-/* james_stein: a group's mean, shrunk towards the mean of the batch's other prompts, as the baseline.
+/* james_stein: a group's mean, shrunk towards the mean of the batch's other prompts, as the
+ * baseline.
  *
- * n prompts; group i has m rewards R, mean mu[i] and sample variance var[i]. Without prompt i, and where it says so without rollout j:
+ * n prompts; group i has m rewards R, mean mu[i] and sample variance var[i]. The sums are without
+ * prompt i, and without rollout j where the equation excludes it:
  *
- *   local   = mean of R[i,k], k != j                                                                          (10)
- *   target  = mean of mu[k], k != i                                                                           (10)
- *   v       = mean of var[k]/m, k != i              what chance makes of a group's mean                       (13)
- *   s       = mean of (mu[k] - target)^2, k != i    how far the prompts' means lie apart                      (14)
- *   lambda  = (n-1)/n  v / (v + s)                                                                            (15)
- *   A[i,j]  = R[i,j] - (1 - lambda) local - lambda target                                                     (16)
+ *   local   = mean of R[i,k], k != j                                                           (10)
+ *   target  = mean of mu[k], k != i                                                            (10)
+ *   v       = mean of var[k]/m, k != i              sampling variance of a group's mean      (13)
+ *   s       = mean of (mu[k] - target)^2, k != i    variance of the prompts' means           (14)
+ *   lambda  = (n-1)/n  v / (v + s)                                                             (15)
+ *   A[i,j]  = R[i,j] - (1 - lambda) local - lambda target                                      (16)
  *
- * Zeng, Zhou, Arora and Zanette 2025, "Shrinking the Variance: Shrinkage Baselines for Reinforcement Learning with Verifiable Rewards",
- * section 3.3 (arXiv 2511.03710v1). No baseline depends on the reward that it is subtracted from.
+ * Zeng, Zhou, Arora and Zanette 2025, "Shrinking the Variance: Shrinkage Baselines for
+ * Reinforcement Learning with Verifiable Rewards", section 3.3 (arXiv 2511.03710v1). No baseline
+ * depends on the reward that it is subtracted from.
  *
- * What the paper leaves open: where v + s is 0, and for a single prompt, lambda is 0 (rloo); a group of one has no local mean, its baseline
- * is the target (A = 0 when it is the only prompt), and it tells nothing of v. correction = false leaves (n-1)/n out. The confidence that
- * is reported is lambda.
- */
+ * Cases that the paper leaves open: where v + s is 0, and for a single prompt, lambda is 0 (rloo);
+ * a group of one has no local mean, its baseline is the target (A = 0 when it is the only prompt),
+ * and it does not contribute to v. correction = false leaves (n-1)/n out. The reported confidence
+ * is lambda. */
 #include "common/group.h"
 #include "common/stateless.h"
 
@@ -36,7 +39,7 @@ static int64_t prepare_size(const void *self)
     return SUMS;
 }
 
-/* What chance makes of the mean of a group of two or more. */
+/* Returns the variance of the mean of a group of two or more. */
 static double noise_of(const double *R, int64_t n, double mu)
 {
     return n > 1 ? group_variance(R, n, mu, 1) / (double)n : 0;
@@ -59,8 +62,9 @@ struct shrinkage {
     double target, lambda;
 };
 
-/* Equations 10 to 15 for a group, from the sums of all groups and its own share of them. */
-static struct shrinkage shrink(const double *sum, double mu, double noise, bool alone, bool correction)
+/* Computes equations 10 to 15 for a group, from the sums of all groups and the group's own share of
+ * them. */
+static struct shrinkage shrink_mean(const double *sum, double mu, double noise, bool alone, bool correction)
 {
     const double others = sum[PROMPTS] - 1, noisy = sum[NOISY] - !alone;
     if (others < 1) return (struct shrinkage){mu, 0};
@@ -81,7 +85,7 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
     for (int64_t m = 0; m < batch->n_groups; m++) {
         const int64_t first = batch->group_begin[m], n = batch->group_begin[m + 1] - first;
         const double *R = batch->reward + first, mu = group_mean(R, n);
-        const struct shrinkage s = shrink(prepared, mu, noise_of(R, n, mu), n < 2, v[P_CORRECTION].i);
+        const struct shrinkage s = shrink_mean(prepared, mu, noise_of(R, n, mu), n < 2, v[P_CORRECTION].i);
         for (int64_t i = 0; i < n; i++) {
             const double local = n > 1 ? mu - (R[i] - mu) / (double)(n - 1) : mu;
             out->advantage[first + i] = R[i] - (1 - s.lambda) * local - s.lambda * s.target;

@@ -1,19 +1,24 @@
-/* krpo: a Kalman filter's estimate of the mean reward as the baseline, its uncertainty as the scale.
+/* krpo: a Kalman filter's estimate of the mean reward as the baseline, its uncertainty as the
+ * scale.
  *
  *   predict:  P- = P + Q
- *   update:   K = P- / (P- + V),   x = x + K (z - x),   P = (1 - K) P-               Q: process_var, V: meas_var, z: an observed reward
+ *   update:   K = P- / (P- + V),   x = x + K (z - x),   P = (1 - K) P-
+ *                 Q: process_var, V: meas_var, z: an observed reward
  *   A[i] = (R[i] - x) / (sqrt(P) + delta)
  *
- * Wang et al. 2025, "Kalman Filter Enhanced GRPO for Reinforcement Learning-Based Language Model Reasoning" (arXiv 2505.07527).
+ * Wang et al. 2025, "Kalman Filter Enhanced GRPO for Reinforcement Learning-Based Language Model
+ * Reasoning" (arXiv 2505.07527).
  *
- * order = released: the paper's algorithm, as the released code does it. The filter starts anew in every group and runs over its rollouts in their
- * order; each rollout is scored by the filter that has just seen it. So A depends on the order of the rollouts, and an all-right group has
- * positive advantages. No state.
- * order = time (default): not the paper's. One filter for each cluster (one for all prompts without a codebook) runs over the training steps. A is
- * taken from the state before the step; z is the mean reward of the cluster's rollouts of the step, of however many, with the same V. The order of
- * rollouts does not matter. With the defaults P settles at 3.1e-4, so that A tends to 57 (R - x): use it with train.max_grad_norm. A prompt
- * without a cluster in a run that has clusters is scored by the filter as it was before all observations, and moves none.
- */
+ * order = released: the paper's algorithm, as in the released code. The filter starts again in
+ * every group and runs over its rollouts in their order; the advantage of a rollout uses the filter
+ * that has just observed it. So A depends on the order of the rollouts, and an all-correct group
+ * has positive advantages. No state. order = time (default): not the paper's. One filter for each
+ * cluster (without a codebook, one for all prompts) runs over the training steps. A uses the state
+ * before the step; z is the mean reward of the cluster's rollouts of the step, regardless of their
+ * number, with the same V. The order of rollouts does not matter. With the defaults P converges to
+ * 3.1e-4, so that A tends to 57 (R - x): use it with train.max_grad_norm. A prompt without a
+ * cluster, in a run that has clusters, uses the filter before all observations, and does not update
+ * any filter. */
 #include "common/state.h"
 #include "common/stateless.h"
 
@@ -28,9 +33,9 @@ static const char *const ORDERS[] = {"time", "released", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
     [P_ORDER] = PARAM_CHOICE(
-        "order", "time", "time: the filter runs over training steps; released: over the rollouts of a group, as the released code",
-        ORDERS),
-    [P_PROCESS_VAR] = PARAM_FLOAT("process_var", "1e-5", "Q, how much the mean may move between two observations", 0, 1e300,
+        "order", "time",
+        "time: the filter runs over training steps; released: over the rollouts of a group, as in the released code", ORDERS),
+    [P_PROCESS_VAR] = PARAM_FLOAT("process_var", "1e-5", "Q, the variance of the mean's change between two observations", 0, 1e300,
                                   TARE_LOG_SCALE | TARE_SWEEPABLE),
     [P_MEAS_VAR] = PARAM_FLOAT("meas_var", "0.01", "V, variance of an observation", 0, 1e300,
                                TARE_ABOVE_MIN | TARE_LOG_SCALE | TARE_SWEEPABLE),
@@ -45,12 +50,12 @@ struct filter {
 struct krpo {
     const tare_host *host;
     const tare_value *v;
-    bool clusters;       /* the run has some */
+    bool clusters;       /* number of filters in the run */
     int64_t K;           /* filters */
     struct filter *each; /* [K] */
 };
 
-static struct filter observe(const tare_value *v, struct filter f, double z)
+static struct filter observe_reward(const tare_value *v, struct filter f, double z)
 {
     const double P = f.P + v[P_PROCESS_VAR].f, gain = P / (P + v[P_MEAS_VAR].f);
     return (struct filter){f.x + gain * (z - f.x), (1 - gain) * P};
@@ -81,14 +86,14 @@ static tare_status create(const tare_host *host, const tare_value *values, int64
     return TARE_OK;
 }
 
-/* The filter of a group: its cluster's, the only one of a run without clusters, or -1. */
+/* Returns the filter of a group: its cluster's, the only one in a run without clusters, or -1. */
 static int64_t filter_of(const struct krpo *s, const tare_batch *batch, int64_t group)
 {
     const int32_t k = batch->cluster[group];
     return !s->clusters ? 0 : k >= 0 && k < s->K ? k : -1;
 }
 
-static void score(const tare_value *v, struct filter f, double R, double *A)
+static void score_group(const tare_value *v, struct filter f, double R, double *A)
 {
     *A = (R - f.x) / (sqrt(f.P) + v[P_DELTA].f);
 }
@@ -104,8 +109,8 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
         const int64_t k = s->v[P_ORDER].i == RELEASED ? -1 : filter_of(s, batch, m);
         struct filter f = k < 0 ? (struct filter){s->v[P_INIT_MEAN].f, s->v[P_INIT_VAR].f} : s->each[k];
         for (int64_t i = 0; i < n; i++) {
-            if (s->v[P_ORDER].i == RELEASED) f = observe(s->v, f, R[i]);
-            score(s->v, f, R[i], &out->advantage[first + i]);
+            if (s->v[P_ORDER].i == RELEASED) f = observe_reward(s->v, f, R[i]);
+            score_group(s->v, f, R[i], &out->advantage[first + i]);
         }
         out->baseline[m] = f.x;
         out->scale[m] = sqrt(f.P);
@@ -114,7 +119,7 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
     return TARE_OK;
 }
 
-/* ---------------------------------------------------------------- the filters over time; sums: [K, 2] of R and 1 */
+/* ---------------------------------------- the filters over time; sums: [K, 2] of R and 1 */
 
 static int64_t collect_size(const void *self)
 {
@@ -140,7 +145,7 @@ static tare_status apply(void *self, int64_t step, const double *collected, tare
     (void)step, (void)error;
     if (s->v[P_ORDER].i == RELEASED) return TARE_OK;
     for (int64_t k = 0; k < s->K; k++)
-        if (collected[2 * k + 1] > 0) s->each[k] = observe(s->v, s->each[k], collected[2 * k] / collected[2 * k + 1]);
+        if (collected[2 * k + 1] > 0) s->each[k] = observe_reward(s->v, s->each[k], collected[2 * k] / collected[2 * k + 1]);
     return TARE_OK;
 }
 

@@ -1,12 +1,15 @@
-/* maxrl: rewards relative to their group's mean: the gradient of the log of the success probability, to first order.
+/* maxrl: rewards relative to their group's mean: the gradient of the log of the success
+ * probability, to first order.
  *
- *   A[i] = (R[i] - mu) / mu          0 for the whole group where mu <= 0            R: rewards of one group; mu: their mean
+ *   A[i] = (R[i] - mu) / mu   0 for the whole group where mu <= 0
+ *          R: rewards of one group; mu: their mean
  *
- * Tajwar et al. 2026, "Maximum Likelihood Reinforcement Learning" (MaxRL, arXiv 2602.02710), as in prime-rl.
+ * Tajwar et al. 2026, "Maximum Likelihood Reinforcement Learning" (MaxRL, arXiv 2602.02710), as in
+ * prime-rl.
  *
- * convention paper (prime-rl): as above. convention skyrl: (R[i] - mu) / (mu + 1e-6) whatever the sign of mu, and a group of one gets
- * its reward; a negative mean turns the sign of the advantages round. Made for rewards that are not negative.
- */
+ * convention paper (prime-rl): as above. convention skyrl: (R[i] - mu) / (mu + 1e-6) regardless of
+ * the sign of mu, and a group of one gets its reward; a negative mean turns the sign of the
+ * advantages. For rewards that are not negative. */
 #include "common/group.h"
 #include "common/stateless.h"
 

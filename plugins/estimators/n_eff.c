@@ -1,9 +1,12 @@
-/* n_eff: BV-Blend with a confidence from the effective count alone; an ablation of the paper (table 2).
+/* n_eff: BV-Blend with a confidence from the effective count alone; an ablation of the paper (table
+ * 2).
  *
- *   A[i] = (R[i] - b) / (s + delta),   b = w mu_hist + (1-w) mu_G,   s^2 = w v_hist + (1-w) sigma_G^2,   w = g(sigma_ref / sqrt(N_eff + delta_N) / T)
+ *   A[i] = (R[i] - b) / (s + delta)
+ *   b = w mu_hist + (1-w) mu_G,   s^2 = w v_hist + (1-w) sigma_G^2
+ *   w = g(sigma_ref / sqrt(N_eff + delta_N) / T)
  *
- * The same code as bv_blend with weighting = n_eff, and the same bits: see common/blend.c.
- */
+ * Shares the code of bv_blend with weighting = n_eff, with bit-identical results: see
+ * common/blend.c. */
 #include "common/blend.h"
 
 enum {

@@ -1,9 +1,10 @@
 /* naive: BV-Blend with a constant confidence; an ablation of the paper (table 2).
  *
- *   A[i] = (R[i] - b) / (s + delta),   b = w mu_hist + (1-w) mu_G,   s^2 = w v_hist + (1-w) sigma_G^2,   w a constant
+ *   A[i] = (R[i] - b) / (s + delta)
+ *   b = w mu_hist + (1-w) mu_G,   s^2 = w v_hist + (1-w) sigma_G^2,   w a constant
  *
- * The same code as bv_blend with weighting = fixed, and the same bits: see common/blend.c.
- */
+ * Shares the code of bv_blend with weighting = fixed, with bit-identical results: see
+ * common/blend.c. */
 #include "common/blend.h"
 
 enum { P_CLUSTERS, P_DDOF, P_DELTA, P_GAMMA, P_N0, P_V_PRIOR, P_W, P_V_FLOOR, P_ADVANTAGE_CLIP, P_COUNT };

@@ -1,15 +1,17 @@
-/* opd: on-policy distillation: the advantage of a token is how much likelier a teacher finds it than the policy does.
+/* opd: on-policy distillation: the advantage of a token is the teacher's log-probability of it
+ * minus the policy's.
  *
- *   A[i,t] = coef (log q(y[t]) - log pi(y[t]))          y: completion i, sampled by the policy pi; q: the teacher
+ *   A[i,t] = coef (log q(y[t]) - log pi(y[t]))
+ *            y: completion i, sampled by the policy pi; q: the teacher
  *
- * Its mean over samples is -coef KL(pi || q), token by token: the reverse KL, as in "On-Policy Distillation" (Thinking Machines Lab 2025,
- * thinkingmachines.ai/blog/on-policy-distillation) and, over the whole vocabulary, in GKD (Agarwal et al. 2023, arXiv 2306.13649). Rewards
- * are not used.
+ * Its mean over samples is -coef KL(pi || q), token by token: the reverse KL, as in "On-Policy
+ * Distillation" (Thinking Machines Lab 2025, thinkingmachines.ai/blog/on-policy-distillation) and,
+ * over the whole vocabulary, in GKD (Agarwal et al. 2023, arXiv 2306.13649). Rewards are not used.
  *
- * The teacher is the reference policy: model.reference = FOLDER, a model of any shape and size with the policy's tokenizer. A completion
- * that the policy did not sample (rollout.off_policy) has logprobs of 0 and gets A = 0. The advantage of a rollout that is reported is the
- * mean over its tokens.
- */
+ * The teacher is the reference policy: model.reference = FOLDER, a model of any shape and size with
+ * the policy's tokenizer. A completion that the policy did not sample (rollout.off_policy) has
+ * logprobs of 0 and gets A = 0. The advantage of a rollout that is reported is the mean over its
+ * tokens. */
 #include "common/stateless.h"
 
 #include <math.h>

@@ -1,11 +1,13 @@
-/* opo: rewards minus their group's length-weighted mean, the baseline of least variance when a gradient's size grows with its length.
+/* opo: rewards minus their group's length-weighted mean, the baseline of least variance when a
+ * gradient's size grows with its length.
  *
- *   A[i] = R[i] - b,   b = sum_j L[j] R[j] / sum_j L[j]            R: rewards of one group, n rollouts; L: their tokens, EOS included
+ *   A[i] = R[i] - b,   b = sum_j L[j] R[j] / sum_j L[j]
+ *          R: rewards of one group, n rollouts; L: their tokens, EOS included
  *
  * Hao et al. 2025, "On-Policy RL with Optimal Reward Baseline" (arXiv 2505.23585).
  *
- * Taken around the first reward, so that a group whose rewards are all equal has A exactly 0. A group of one: 0 (convention paper), or
- * its reward (convention verl). There is no scale.
+ * Computed relative to the first reward, so that a group of equal rewards has A exactly 0. A group
+ * of one has 0 (convention paper), or its reward (convention verl). It has no scale.
  */
 #include "common/group.h"
 #include "common/stateless.h"
@@ -18,7 +20,8 @@ enum { PAPER, VERL };
 static const char *const CONVENTIONS[] = {"paper", "verl", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_CONVENTION] = PARAM_CHOICE("convention", "paper", "what a group of one gets: 0 (paper), or its reward (verl)", CONVENTIONS),
+    [P_CONVENTION] =
+        PARAM_CHOICE("convention", "paper", "advantage in a group of one: 0 (paper), or its reward (verl)", CONVENTIONS),
 };
 
 static tare_status compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,

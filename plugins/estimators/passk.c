@@ -1,14 +1,17 @@
-/* passk: advantages for pass@k: how much a rollout adds to the chance that k of the group's n hold a right one.
+/* passk: advantages for pass@k: the contribution of a rollout to the chance that k of the group's n
+ * rollouts include a correct one.
  *
- *   rho    = 1 - C(n-c, k) / C(n, k)                                     c right ones among n; mean reward of the sets of k
+ *   rho    = 1 - C(n-c, k) / C(n, k)
+ *            c right ones among n; mean reward of the sets of k
  *   sigma  = sqrt(rho (1 - rho))
  *   right: A = (1 - rho) / (sigma + delta)                               every set with it succeeds
  *   wrong: A = (1 - rho - C(n-c-1, k-1) / C(n-1, k-1)) / (sigma + delta) the sets with it that fail
  *
- * Chen et al. 2025, "Pass@k Training for Adaptively Balancing Exploration and Exploitation" (arXiv 2508.10751).
+ * Chen et al. 2025, "Pass@k Training for Adaptively Balancing Exploration and Exploitation" (arXiv
+ * 2508.10751).
  *
- * Rewards have to be 0 or 1. Where every set of k succeeds (n-c < k) the whole group has A = 0, as in the released code.
- */
+ * Rewards must be 0 or 1. Where every set of k succeeds (n-c < k) the whole group has A = 0, as in
+ * the released code. */
 #include "common/group.h"
 #include "common/stateless.h"
 
@@ -21,8 +24,8 @@ static const tare_param PARAMS[P_COUNT] = {
     [P_DELTA] = PARAM_FLOAT("delta", "1e-6", "delta, added to sigma", 0, 1e300, TARE_ABOVE_MIN | TARE_LOG_SCALE),
 };
 
-/* C(a, k) / C(b, k) for a <= b, without large numbers; 0 where a < k. */
-static double share(int64_t a, int64_t b, int64_t k)
+/* Computes C(a, k) / C(b, k) for a <= b without large numbers; 0 where a < k. */
+static double failing_share(int64_t a, int64_t b, int64_t k)
 {
     double x = 1;
     if (a < k) return 0;
@@ -42,16 +45,16 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
         int64_t c = 0;
         for (int64_t i = 0; i < n; i++) {
             if (R[i] != 0 && R[i] != 1)
-                return tare_fail(error, TARE_E_RANGE, "group %lld, rollout %lld: reward %g; passk takes rewards of 0 and 1",
-                                 (long long)m, (long long)i, R[i]);
+                return tare_fail(error, TARE_E_RANGE, "group %lld, rollout %lld: reward %g; must be 0 or 1 for passk", (long long)m,
+                                 (long long)i, R[i]);
             c += R[i] == 1;
         }
         if (n < k)
             return tare_fail(error, TARE_E_RANGE, "group %lld has %lld rollouts; k is %lld", (long long)m, (long long)n,
                              (long long)k);
-        const double rho = 1 - share(n - c, n, k), sigma = sqrt(rho * (1 - rho));
+        const double rho = 1 - failing_share(n - c, n, k), sigma = sqrt(rho * (1 - rho));
         const double right = (1 - rho) / (sigma + v[P_DELTA].f);
-        const double wrong = (1 - rho - share(n - c - 1, n - 1, k - 1)) / (sigma + v[P_DELTA].f);
+        const double wrong = (1 - rho - failing_share(n - c - 1, n - 1, k - 1)) / (sigma + v[P_DELTA].f);
         for (int64_t i = 0; i < n; i++) out->advantage[first + i] = n - c < k ? 0 : R[i] == 1 ? right : wrong;
         out->baseline[m] = rho;
         out->scale[m] = sigma;
@@ -60,4 +63,4 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
     return TARE_OK;
 }
 
-TARE_STATELESS("passk", "what a rollout adds to pass@k of its group", "arXiv 2508.10751", .compute = compute)
+TARE_STATELESS("passk", "the contribution of a rollout to pass@k of its group", "arXiv 2508.10751", .compute = compute)

@@ -1,13 +1,16 @@
-/* prime: the outcome and the rewards of single tokens, each against the other rollouts of the group, then whitened over the batch's tokens.
+/* prime: the outcome and the rewards of single tokens, each relative to the other rollouts of the
+ * group, then whitened over the batch's tokens.
  *
- *   R'[i]   = n/(n-1) R[i] - sum_j R[j] / (n-1)                       R: rewards of one group, n rollouts
- *   r'[i,t] = n/(n-1) r[i,t] - sum_j mean_t r[j,t] / (n-1)            r: rewards of tokens
+ *   R'[i]   = n/(n-1) R[i] - sum_j R[j] / (n-1)              R: rewards of one group, n rollouts
+ *   r'[i,t] = n/(n-1) r[i,t] - sum_j mean_t r[j,t] / (n-1)   r: rewards of tokens
  *   X[i,t]  = outcome R'[i] + process sum_{u >= t} r'[i,u]
- *   A[i,t]  = (X[i,t] - mean) * rate                                  over the batch's tokens: common/whiten.h
+ *   A[i,t]  = (X[i,t] - mean) * rate
+ *             over the batch's tokens: common/whiten.h
  *
- * Cui et al. 2025, "Process Reinforcement through Implicit Rewards", section 3 (arXiv 2502.01456): both sources of reward have a leave-one-out baseline of
- * their own. The rewards of tokens are those of segments: process_reward.implicit makes each token a segment. A group of one has none to compare with:
- * X = 0. The advantage of a rollout that is reported is that of its first token.
+ * Cui et al. 2025, "Process Reinforcement through Implicit Rewards", section 3 (arXiv 2502.01456):
+ * each of the two sources of reward has a leave-one-out baseline. The rewards of tokens are those
+ * of segments: process_reward.implicit makes each token a segment. A group of one has no other
+ * rollout: X = 0. The reported advantage of a rollout is that of its first token.
  */
 #include "common/group.h"
 #include "common/stateless.h"
@@ -30,7 +33,7 @@ static double mean_of_tokens(const tare_batch *b, int64_t i)
     return end > begin ? sum / (double)(end - begin) : 0;
 }
 
-/* What a group's rewards are compared with. */
+/* The baselines of a group's rewards. */
 struct others {
     double share, outcome, process; /* n/(n-1), and the two sums over n-1; 0 for a group of one */
 };
@@ -48,7 +51,7 @@ static struct others others_of(const tare_batch *b, int64_t group)
     return o;
 }
 
-/* X of token t from that of the token after it. */
+/* Computes X of token t from that of the next token. */
 static double step_back(const tare_value *v, const tare_batch *b, const struct others *o, int64_t t, double next)
 {
     return next + v[P_PROCESS].f * (o->share * b->segment_reward[t] - o->process);

@@ -1,18 +1,20 @@
-/* quantile: a quantile of the group's rewards, in the place of their mean, as the baseline (QAE).
+/* quantile: a quantile of the group's rewards, instead of their mean, as the baseline (QAE).
  *
  *   b    = min {x: share of the group's rewards that are at most x >= k}
- *   A[i] = (R[i] - b) / (sigma + delta)                            R: rewards of one group; sigma: their deviation           (3)
+ *   A[i] = (R[i] - b) / (sigma + delta)                                                    (3)
+ *          R: rewards of one group; sigma: their deviation
  *
- * Wu et al. 2025, "Quantile Advantage Estimation for Entropy-Safe Reasoning", section 4.1, equations 3 and 4 (arXiv 2509.22611); k = 0.4
- * there, 0.6 where the entropy is low.
+ * Wu et al. 2025, "Quantile Advantage Estimation for Entropy-Safe Reasoning", section 4.1,
+ * equations 3 and 4 (arXiv 2509.22611); k = 0.4 there, 0.6 where the entropy is low.
  *
- * With rewards of 0 and 1 and a share p of right ones, b is 0 where p <= 1 - k and 1 elsewhere (4): on hard prompts the right rollouts are
- * reinforced and the wrong ones left alone, on easy prompts the wrong ones are pushed down and the right ones left alone. A group whose
- * rewards are all equal, and a group of one, have A exactly 0.
+ * With rewards of 0 and 1 and a share p of correct rollouts, b is 0 where p <= 1 - k and 1
+ * elsewhere (4): on hard prompts the correct rollouts are reinforced and the wrong ones have
+ * advantage 0, on easy prompts the wrong ones are penalised and the correct ones have advantage 0.
+ * A group of equal rewards and a group of one have A exactly 0.
  *
- * convention = released: b as the authors' code takes it (torch.quantile), interpolated between the two nearest rewards. It differs where
- * k falls between two different rewards. The paper does not say how sigma is divided; theirs is a change of verl's GRPO: ddof 1, delta 1e-6.
- */
+ * convention = released: b as in the authors' code (torch.quantile), interpolated between the two
+ * nearest rewards. It differs where k is between two different rewards. The paper does not give the
+ * divisor of sigma; the authors' code changes verl's GRPO: ddof 1, delta 1e-6. */
 #include "common/group.h"
 #include "common/stateless.h"
 
@@ -23,15 +25,16 @@ enum { PAPER, RELEASED };
 static const char *const CONVENTIONS[] = {"paper", "released", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_K] = PARAM_FLOAT("k", "0.4", "K, which quantile is the baseline", 0, 1, TARE_ABOVE_MIN | TARE_BELOW_MAX | TARE_SWEEPABLE),
-    [P_CONVENTION] =
-        PARAM_CHOICE("convention", "paper", "paper: one of the rewards; released: interpolated, as the authors' code", CONVENTIONS),
+    [P_K] = PARAM_FLOAT("k", "0.4", "K, the quantile that is the baseline", 0, 1, TARE_ABOVE_MIN | TARE_BELOW_MAX | TARE_SWEEPABLE),
+    [P_CONVENTION] = PARAM_CHOICE("convention", "paper",
+                                  "paper: one of the rewards; released: interpolated, as in the authors' code", CONVENTIONS),
     [P_DDOF] = PARAM_INT("ddof", "1", "degrees of freedom of sigma: 1 divides by n-1 (sample), 0 by n (population)", 0, 1),
     [P_DELTA] = PARAM_FLOAT("delta", "1e-6", "delta, added to sigma (eq. 3)", 0, 1e300, TARE_ABOVE_MIN | TARE_LOG_SCALE),
 };
 
-/* The smallest reward that at least `rank` of the rewards do not exceed: the rank-th of them in ascending order. */
-static double ranked(const double *R, int64_t n, int64_t rank)
+/* Returns the smallest reward that at least `rank` of the rewards do not exceed: the rank-th of
+ * them in ascending order. */
+static double ranked_reward(const double *R, int64_t n, int64_t rank)
 {
     double best = INFINITY;
     for (int64_t i = 0; i < n; i++) {
@@ -47,11 +50,11 @@ static double quantile(const double *R, int64_t n, double k, int64_t convention)
     int64_t rank = 1;
     if (convention == RELEASED) {
         const double at = k * (double)(n - 1), below = floor(at);
-        const double low = ranked(R, n, (int64_t)below + 1), high = ranked(R, n, (int64_t)ceil(at) + 1);
+        const double low = ranked_reward(R, n, (int64_t)below + 1), high = ranked_reward(R, n, (int64_t)ceil(at) + 1);
         return low + (at - below) * (high - low);
     }
     while ((double)rank / (double)n < k) rank++;
-    return ranked(R, n, rank);
+    return ranked_reward(R, n, rank);
 }
 
 static tare_status compute(const void *self, const tare_batch *batch, const double *prepared, tare_advantages *out,

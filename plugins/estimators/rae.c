@@ -1,17 +1,23 @@
-/* rae: rewards minus a moving mean of their role's rewards, kept over the run. For games in which several roles are played.
+/* rae: rewards minus a moving mean of their role's rewards, kept over the run. For games with
+ * several roles.
  *
- *   convention paper:      b <- alpha b + (1 - alpha) mean,   A[i] = R[i] - b         b starts at 0                          (2)
- *   convention prime-rl:   A[i] = R[i] - b,   b <- alpha b + (1 - alpha) mean         b starts at the first mean
+ *   convention paper:      b <- alpha b + (1 - alpha) mean,   A[i] = R[i] - b   b starts at 0
+ *   (2)
+ *   convention prime-rl:   A[i] = R[i] - b,   b <- alpha b + (1 - alpha) mean
+ *   b starts at the first mean
  *
- * mean: of the role's rewards in the step. Liu et al. 2025, "SPIRAL: Self-Play on Zero-Sum Games Incentivizes Reasoning via Multi-Agent
- * Multi-Turn Reinforcement Learning", section 3, equation 2 and algorithm 1 (arXiv 2506.24119): role-conditioned advantage estimation. The
- * paper goes through trajectories one by one and takes the advantage after the baseline has moved, A = alpha (R - b); prime-rl goes through
- * groups and takes it before. Here the baseline moves once a step: exactly theirs with one trajectory, or one group, of a role a step. With
- * more the order of the rollouts matters there, and does not here.
+ * mean: of the role's rewards in the step. Liu et al. 2025, "SPIRAL: Self-Play on Zero-Sum Games
+ * Incentivizes Reasoning via Multi-Agent Multi-Turn Reinforcement Learning", section 3, equation 2
+ * and algorithm 1 (arXiv 2506.24119): role-conditioned advantage estimation. The paper processes
+ * trajectories one by one and computes the advantage after the baseline has moved, A = alpha (R -
+ * b); prime-rl processes groups and computes it before. Here the baseline moves once a step: equal
+ * to theirs with one trajectory, or one group, of a role in a step. With more, the order of the
+ * rollouts matters there but not here.
  *
- * A role is a cluster of prompts: a row says its role, and clusterer.codebook = field with clusterer.field.field = role makes clusters of them.
- * Prompts without a cluster (-1, and all where there is no codebook) have one baseline of their own; the host refuses a cluster that the codebook
- * does not have. There is no scale, and no group: rollout.group_size may be 1.
+ * A role is a cluster of prompts: a field of the row names the role, and clusterer.codebook = field
+ * with clusterer.field.field = role makes clusters of them. Prompts without a cluster (-1, and all
+ * prompts without a codebook) share one separate baseline; the host refuses a cluster that the
+ * codebook does not have. It has no scale, and no group: rollout.group_size may be 1.
  */
 #include "common/state.h"
 #include "common/stateless.h"
@@ -24,20 +30,19 @@ enum { PAPER, PRIME_RL };
 static const char *const CONVENTIONS[] = {"paper", "prime-rl", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_ALPHA] =
-        PARAM_FLOAT("alpha", "0.95", "alpha, share of the baseline that is kept from step to step (eq. 2)", 0, 1, TARE_SWEEPABLE),
-    [P_CONVENTION] = {"convention", "paper",
-                      "paper: the baseline moves, then the advantage is taken; prime-rl: the other way round", NULL, CONVENTIONS, 0,
-                      0, TARE_CHOICE, TARE_LOCKED_ON_RESUME},
+    [P_ALPHA] = PARAM_FLOAT("alpha", "0.95", "alpha, the share of the baseline that is kept from one step to the next (eq. 2)", 0,
+                            1, TARE_SWEEPABLE),
+    [P_CONVENTION] = {"convention", "paper", "paper: the baseline is updated before the advantage is computed; prime-rl: after it",
+                      NULL, CONVENTIONS, 0, 0, TARE_CHOICE, TARE_LOCKED_ON_RESUME},
 };
 
 struct role {
-    double b, met; /* met: 1 when it has had rewards */
+    double b, met; /* met: 1 when the role has had rewards */
 };
 struct rae {
     const tare_host *host;
     const tare_value *v;
-    int64_t n;         /* clusters, and one for prompts without */
+    int64_t n;         /* clusters, and one for prompts without a cluster */
     struct role *each; /* [n] */
 };
 
@@ -62,7 +67,7 @@ static tare_status create(const tare_host *host, const tare_value *values, int64
     return TARE_OK;
 }
 
-/* ---------------------------------------------------------------- sums, before and after the step: [n, 2] of R and 1 */
+/* ---------------------------------------- sums, before and after the step: [n, 2] of R and 1 */
 
 static int64_t role_of(const struct rae *s, const tare_batch *batch, int64_t group)
 {
@@ -75,7 +80,7 @@ static int64_t sums_size(const void *self)
     return 2 * ((const struct rae *)self)->n;
 }
 
-static tare_status add(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error)
+static tare_status add_rewards(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error)
 {
     double *S = sum + 2 * role_of(self, batch, group);
     (void)error;
@@ -86,8 +91,8 @@ static tare_status add(const void *self, const tare_batch *batch, int64_t group,
     return TARE_OK;
 }
 
-/* The role after a step with these sums; without rewards it stays as it was. */
-static struct role moved(const struct rae *s, int64_t k, const double *sum)
+/* Returns the role after a step with these sums; without rewards it does not change. */
+static struct role moved_role(const struct rae *s, int64_t k, const double *sum)
 {
     struct role r = s->each[k];
     if (!(sum[2 * k + 1] > 0)) return r;
@@ -103,7 +108,7 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
     (void)error;
     for (int64_t m = 0; m < batch->n_groups; m++) {
         const int64_t k = role_of(s, batch, m);
-        const double after = moved(s, k, prepared).b;
+        const double after = moved_role(s, k, prepared).b;
         const double before = s->each[k].met > 0 ? s->each[k].b : after;
         const double b = s->v[P_CONVENTION].i == PAPER ? after : before;
         for (int64_t i = batch->group_begin[m]; i < batch->group_begin[m + 1]; i++) out->advantage[i] = batch->reward[i] - b;
@@ -118,11 +123,11 @@ static tare_status apply(void *self, int64_t step, const double *collected, tare
 {
     struct rae *s = self;
     (void)step, (void)error;
-    for (int64_t k = 0; k < s->n; k++) s->each[k] = moved(s, k, collected);
+    for (int64_t k = 0; k < s->n; k++) s->each[k] = moved_role(s, k, collected);
     return TARE_OK;
 }
 
-/* ---------------------------------------------------------------- state: n, then b and met of each role */
+/* ---------------------------------------- state: n, then b and met of each role */
 
 static tare_status save(const void *self, const tare_stream *out, tare_error *error)
 {
@@ -156,5 +161,5 @@ static tare_status describe(const void *self, const tare_stream *out, tare_error
 }
 
 TARE_STATEFUL("rae", "rewards minus a moving mean of their role's rewards", "arXiv 2506.24119, equation 2", 0, .create = create,
-              .destroy = destroy, .save = save, .load = load, .prepare_size = sums_size, .collect_size = sums_size, .prepare = add,
-              .compute = compute, .collect = add, .apply = apply, .describe = describe)
+              .destroy = destroy, .save = save, .load = load, .prepare_size = sums_size, .collect_size = sums_size,
+              .prepare = add_rewards, .compute = compute, .collect = add_rewards, .apply = apply, .describe = describe)

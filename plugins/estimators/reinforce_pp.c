@@ -1,13 +1,15 @@
 /* reinforce_pp: discounted rewards, whitened over all tokens of the batch. No groups.
  *
- *   G[i,t] = gamma^(L[i]-1-t) R[i]            the return at token t of rollout i; the reward comes with its last token, L[i] tokens
- *   A[i,t] = (G[i,t] - mean) * rate           mean and variance over the batch's tokens: common/whiten.h
+ *   G[i,t] = gamma^(L[i]-1-t) R[i]
+ *            the return at token t of rollout i; the reward comes with its last token, L[i] tokens
+ *   A[i,t] = (G[i,t] - mean) * rate   mean and variance over the batch's tokens: common/whiten.h
  *
- * Hu et al. 2025, "REINFORCE++: An Efficient RLHF Algorithm with Robustness to Both Prompt and Reward Models" (arXiv 2501.03262).
+ * Hu et al. 2025, "REINFORCE++: An Efficient RLHF Algorithm with Robustness to Both Prompt and
+ * Reward Models" (arXiv 2501.03262).
  *
- * The trainers differ in how the variance is taken: convention. A KL penalty inside the reward is not part of it; use loss.kl_coef. With
- * gamma 1 all tokens of a rollout have the same advantage; the advantage of a rollout that is reported is that of its last token.
- */
+ * The trainers differ in the variance: convention. A KL penalty inside the reward is not part of
+ * it; use loss.kl_coef. With gamma 1 all tokens of a rollout have the same advantage. The reported
+ * advantage of a rollout is that of its last token. */
 #include "common/stateless.h"
 #include "common/whiten.h"
 
@@ -20,7 +22,7 @@ static const char *const CONVENTIONS[] = {"verl", "skyrl", "nemo", "openrlhf", N
 
 static const tare_param PARAMS[P_COUNT] = {
     [P_GAMMA] = PARAM_FLOAT("gamma", "1", "gamma, discount for each token between here and the end", 0, 1, TARE_ABOVE_MIN),
-    [P_CONVENTION] = PARAM_CHOICE("convention", "verl", "how mean and variance are taken", CONVENTIONS),
+    [P_CONVENTION] = PARAM_CHOICE("convention", "verl", "the trainer whose mean and variance are computed", CONVENTIONS),
 };
 
 static int64_t prepare_size(const void *self)

@@ -1,12 +1,13 @@
 /* reinforce_pp_baseline: rewards minus their group's mean, whitened over all tokens of the batch.
  *
- *   x[i] = R[i] - mu                          R: rewards of one group; mu: their mean
- *   A[i] = (x[i] - mean) * rate               mean and variance of x over the batch, a rollout counted once for each of its tokens:
- *                                             common/whiten.h
+ *   x[i] = R[i] - mu              R: rewards of one group; mu: their mean
+ *   A[i] = (x[i] - mean) * rate
+ *          mean and variance of x over the batch, a rollout counted once for each of its tokens:
+ *                                 common/whiten.h
  *
  * Hu et al. 2025, "REINFORCE++", section on the baseline variant (arXiv 2501.03262).
  *
- * A group of one: x = 0 (conventions nemo, openrlhf), or its reward (conventions verl, skyrl).
+ * A group of one has x = 0 (conventions nemo, openrlhf), or its reward (conventions verl, skyrl).
  */
 #include "common/group.h"
 #include "common/stateless.h"
@@ -21,10 +22,10 @@ static const char *const CONVENTIONS[] = {"verl", "skyrl", "nemo", "openrlhf", N
 
 static const tare_param PARAMS[P_COUNT] = {
     [P_CONVENTION] =
-        PARAM_CHOICE("convention", "verl", "how mean and variance are taken, and what a group of one has", CONVENTIONS),
+        PARAM_CHOICE("convention", "verl", "the trainer whose mean, variance and value in a group of one are used", CONVENTIONS),
 };
 
-/* What is subtracted from the rewards of a group. */
+/* Returns the value that is subtracted from the rewards of a group. */
 static double baseline_of(const tare_value *v, const double *R, int64_t n)
 {
     return n == 1 && v[P_CONVENTION].i <= SKYRL ? 0 : group_mean(R, n);

@@ -2,11 +2,14 @@
  *
  *   rewards differ:      A[i,t] =  (R[i] - mu) / (sigma + delta)
  *   all right (R > 0):   A[i,t] =  alpha H[i,t]
- *   all wrong:           A[i,t] = -alpha (max_u H[i,u] - H[i,t])             H[i,t]: entropy of the policy at token t of rollout i, nats
+ *   all wrong:           A[i,t] = -alpha (max_u H[i,u] - H[i,t])
+ *   H[i,t]: entropy of the policy at token t of rollout i, nats
  *
- * Le et al. 2025, "No Prompt Left Behind: Exploiting Zero-Variance Prompts in LLM Reinforcement Learning via Entropy-Guided Advantage
- * Shaping", equation 5 (arXiv 2509.21880). The maximum is over the rollout's own tokens. The advantage of a rollout that is reported is
- * the mean over its tokens. A group of one has no variance. The convention for rewards that differ is GRPO's: sample deviation, delta 1e-6.
+ * Le et al. 2025, "No Prompt Left Behind: Exploiting Zero-Variance Prompts in LLM Reinforcement
+ * Learning via Entropy-Guided Advantage Shaping", equation 5 (arXiv 2509.21880). The maximum is
+ * over the rollout's own tokens. The reported advantage of a rollout is the mean over its tokens. A
+ * group of one has no variance. For rewards that differ the convention is GRPO's: sample deviation,
+ * delta 1e-6.
  */
 #include "common/group.h"
 #include "common/stateless.h"

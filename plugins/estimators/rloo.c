@@ -1,15 +1,15 @@
 /* rloo: rewards minus the mean of the other rollouts of their group.
  *
- *   A[i] = R[i] - (sum_j R[j] - R[i]) / (n - 1)  =  n/(n-1) (R[i] - mu)            R: rewards of one group, n rollouts; mu: their mean
+ *   A[i] = R[i] - (sum_j R[j] - R[i]) / (n - 1)  =  n/(n-1) (R[i] - mu)
+ *          R: rewards of one group, n rollouts; mu: their mean
  *
- * Kool et al. 2019, "Buy 4 REINFORCE Samples, Get a Baseline for Free!"; Ahmadian et al. 2024, "Back to Basics"
- * (arXiv 2402.14740).
+ * Kool et al. 2019, "Buy 4 REINFORCE Samples, Get a Baseline for Free!"; Ahmadian et al. 2024,
+ * "Back to Basics" (arXiv 2402.14740).
  *
- * The second form is used: it never subtracts two nearly equal sums, so a group whose rewards are all equal has A exactly 0. A group of one
- * has none to compare with: A = 0. There is no scale; the baseline that is reported is mu.
- * convention verl (AReaL): a group of one has its reward. whiten: A -> (A - mean) / (deviation + 1e-4) over the batch (TRL's
- * normalize_advantages).
- */
+ * The second form is used: it never subtracts two nearly equal sums, so a group of equal rewards
+ * has A exactly 0. A group of one has no other rollout: A = 0. It has no scale; the reported
+ * baseline is mu. convention verl (AReaL): a group of one has its reward. whiten: A -> (A - mean) /
+ * (deviation + 1e-4) over the batch (TRL's normalize_advantages). */
 #include "common/group.h"
 #include "common/stateless.h"
 #include "common/whiten.h"
@@ -21,20 +21,22 @@ enum { PAPER, VERL };
 static const char *const CONVENTIONS[] = {"paper", "verl", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_DELTA] = PARAM_FLOAT("delta", "1e-8", "read so that a configuration can be swapped in one line; it has no effect", 0, 1e300,
-                            TARE_ABOVE_MIN),
-    [P_CONVENTION] = PARAM_CHOICE("convention", "paper", "what a group of one gets: 0 (paper), or its reward (verl)", CONVENTIONS),
+    [P_DELTA] =
+        PARAM_FLOAT("delta", "1e-8", "accepted so that a configuration can change its estimator in one line; it has no effect", 0,
+                    1e300, TARE_ABOVE_MIN),
+    [P_CONVENTION] =
+        PARAM_CHOICE("convention", "paper", "advantage in a group of one: 0 (paper), or its reward (verl)", CONVENTIONS),
     [P_WHITEN] = PARAM_BOOL("whiten", "false", "whiten the advantages over the batch"),
 };
 
-/* A before whitening, and the group's mean. */
+/* Computes A before whitening, and the group's mean. */
 static double leave_one_out(const tare_value *v, const double *R, int64_t n, int64_t i, double mu)
 {
     if (n == 1) return v[P_CONVENTION].i == VERL ? R[0] : 0;
     return (double)n / (double)(n - 1) * (R[i] - mu);
 }
 
-/* Sums over the batch, for whiten only: N, S1, S2 of A. */
+/* Writes the sums over the batch, for whiten only: N, S1, S2 of A. */
 static int64_t prepare_size(const void *self)
 {
     const tare_value *v = self;

@@ -1,9 +1,12 @@
-/* sigma_hist: BV-Blend with a confidence from the historical deviation alone; an ablation of the paper (table 2).
+/* sigma_hist: BV-Blend with a confidence from the historical deviation alone; an ablation of the
+ * paper (table 2).
  *
- *   A[i] = (R[i] - b) / (s + delta),   b = w mu_hist + (1-w) mu_G,   s^2 = w v_hist + (1-w) sigma_G^2,   w = g(sigma_hist / sqrt(n_ref) / T)
+ *   A[i] = (R[i] - b) / (s + delta)
+ *   b = w mu_hist + (1-w) mu_G,   s^2 = w v_hist + (1-w) sigma_G^2
+ *   w = g(sigma_hist / sqrt(n_ref) / T)
  *
- * The same code as bv_blend with weighting = sigma_hist, and the same bits: see common/blend.c.
- */
+ * Shares the code of bv_blend with weighting = sigma_hist, with bit-identical results: see
+ * common/blend.c. */
 #include "common/blend.h"
 
 enum {

@@ -1,24 +1,30 @@
-/* spo: a value of its own for every prompt, kept over the run, as the baseline; advantages normalised over the batch.
+/* spo: a separate value for every prompt, kept over the run, as the baseline; advantages normalised
+ * over the batch.
  *
- *   v(x)  = alpha / (alpha + beta)                        the tracked success rate of prompt x, as it was before this step
- *   D[i]  = R[i] - v(x)                                   R in [0, 1]
- *   A[i]  = (D[i] - mean D) / (std D + delta)             mean and std (n-1) over all rollouts of the batch
+ *   v(x)  = alpha / (alpha + beta)
+ *           the tracked success rate of prompt x, as it was before this step
+ *   D[i]  = R[i] - v(x)                         R in [0, 1]
+ *   A[i]  = (D[i] - mean D) / (std D + delta)   mean and std (n-1) over all rollouts of the batch
  *
  * After the policy step, for every prompt x of the batch, with S = sum R and n = rollouts of x:
  *
- *   alpha <- rho alpha + S,   beta <- rho beta + n - S                      a Beta posterior that forgets
- *   rho   =  a constant                                                     decay = fixed
- *            2^(-d(x) / d_half), cut to [rho_min, rho_max]                  decay = kl
+ *   alpha <- rho alpha + S,   beta <- rho beta + n - S                a Beta posterior that forgets
+ *   rho   =  a constant                                               decay = fixed
+ *            2^(-d(x) / d_half), cut to [rho_min, rho_max]            decay = kl
  *
- * Xu and Ding 2025, "Single-stream Policy Optimization" (arXiv 2509.13232); constants and the order of the update from the authors' code
- * (verl-recipe, spo/spo_ray_trainer.py). Theirs has one rollout a prompt (rollout.group_size = 1); with more, all count.
+ * Xu and Ding 2025, "Single-stream Policy Optimization" (arXiv 2509.13232); constants and the order
+ * of the update from the authors' code (verl-recipe, spo/spo_ray_trainer.py). They use one rollout
+ * per prompt (rollout.group_size = 1); with more, all count.
  *
- * d(x), how far the policy went since x was last met. The authors keep x's last completion and compare its logprobs then and now: mean
- * over its tokens of |log pi_now - log pi_then|. Here no completion is kept: each step adds the mean |log pi_new - log pi_old| of its own
- * tokens (tare.logprob/1) to the length of the policy's path, and d(x) is the path since x was met. On the same tokens a path is at least
- * as long as the distance between its ends, so this forgets no slower than theirs. A prompt met for the first time has d = 0.
- * A prompt starts with alpha = mass * value, beta = mass * (1 - value). The authors estimate values before the run from 8 samples with
- * mass 1 / (1 - rho_min), or start at 0.5 with mass 1. Which prompts are sampled more often is the data's business, not an estimator's.
+ * d(x) is the distance that the policy moved since x last occurred. The authors keep x's last
+ * completion and compare its logprobs then and now: mean over its tokens of |log pi_now - log
+ * pi_then|. Here no completion is kept: each step adds the mean |log pi_new - log pi_old| of the
+ * step's tokens (tare.logprob/1) to the length of the policy's path, and d(x) is the length of the
+ * path since x occurred. On the same tokens a path is at least as long as the distance between its
+ * ends, so this forgets no slower than theirs. A prompt that occurs for the first time has d = 0. A
+ * prompt starts with alpha = mass * value, beta = mass * (1 - value). The authors estimate values
+ * before the run from 8 samples with mass 1 / (1 - rho_min), or start at 0.5 with mass 1. The
+ * choice of prompts is the curriculum's, not the estimator's.
  */
 #include "../common/built_in.h"
 #include "common/state.h"
@@ -35,16 +41,16 @@ static const char *const DECAYS[] = {"fixed", "kl", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
     [P_DECAY] = {"decay", "fixed",
-                 "fixed: rho is a constant; kl: rho falls with the policy's movement since the prompt was last met", NULL, DECAYS,
+                 "fixed: rho is a constant; kl: rho falls with the policy's movement since the prompt last occurred", NULL, DECAYS,
                  0, 0, TARE_CHOICE, TARE_SWEEPABLE | TARE_LOCKED_ON_RESUME},
-    [P_RHO] = PARAM_FLOAT("rho", "0.9", "rho of decay fixed, what is kept of a prompt's history when it is met again", 0, 1,
-                          TARE_ABOVE_MIN | TARE_SWEEPABLE),
-    [P_RHO_MIN] = PARAM_FLOAT("rho_min", "0.875", "decay kl: the least rho", 0, 1, TARE_ABOVE_MIN | TARE_SWEEPABLE),
-    [P_RHO_MAX] = PARAM_FLOAT("rho_max", "0.96", "decay kl: the largest rho", 0, 1, TARE_ABOVE_MIN | TARE_SWEEPABLE),
-    [P_D_HALF] = {"d_half", "0.06", "decay kl: the movement after which half of the history is kept", "nats a token", NULL, 0,
+    [P_RHO] = PARAM_FLOAT("rho", "0.9", "rho for decay = fixed: the share of a prompt's history that is kept when it occurs again",
+                          0, 1, TARE_ABOVE_MIN | TARE_SWEEPABLE),
+    [P_RHO_MIN] = PARAM_FLOAT("rho_min", "0.875", "for decay = kl: the smallest rho", 0, 1, TARE_ABOVE_MIN | TARE_SWEEPABLE),
+    [P_RHO_MAX] = PARAM_FLOAT("rho_max", "0.96", "for decay = kl: the largest rho", 0, 1, TARE_ABOVE_MIN | TARE_SWEEPABLE),
+    [P_D_HALF] = {"d_half", "0.06", "for decay = kl: the movement after which half of the history is kept", "nats a token", NULL, 0,
                   1e300, TARE_FLOAT, TARE_ABOVE_MIN | TARE_LOG_SCALE | TARE_SWEEPABLE},
-    [P_VALUE] = {"value", "0.5", "v of a prompt before it is met", "reward", NULL, 0, 1, TARE_FLOAT, 0},
-    [P_MASS] = {"mass", "1", "alpha + beta of a prompt before it is met", "rollouts", NULL, 0, 1e300, TARE_FLOAT,
+    [P_VALUE] = {"value", "0.5", "v of a prompt before it occurs", "reward", NULL, 0, 1, TARE_FLOAT, 0},
+    [P_MASS] = {"mass", "1", "alpha + beta of a prompt before it occurs", "rollouts", NULL, 0, 1e300, TARE_FLOAT,
                 TARE_ABOVE_MIN | TARE_LOG_SCALE},
     [P_DELTA] = PARAM_FLOAT("delta", "1e-8", "delta, added to the deviation", 0, 1e300, TARE_ABOVE_MIN | TARE_LOG_SCALE),
 };
@@ -54,22 +60,23 @@ static const tare_param PARAMS[P_COUNT] = {
 struct prompt {
     uint64_t uid;
     double alpha, beta;
-    double path;    /* the policy's path when it was last met */
-    int64_t update; /* the update in which it was last met */
+    double path;    /* length of the policy's path when the prompt last occurred */
+    int64_t update; /* the update in which it last occurred */
 };
 
 struct spo {
     const tare_host *host;
     const tare_value *v;
     const tare_logprob_v1 *now; /* decay kl */
-    double path;                /* of the policy, so far */
+    double path;                /* length of the policy's path so far */
     int64_t updates;
     int64_t n, capacity;
-    struct prompt *prompt; /* [n] in the order in which they were first met */
-    int64_t *slot;         /* [4 capacity] index + 1 of a prompt, 0: empty; by hash, then the next free one */
+    struct prompt *prompt; /* [n] in the order in which they first occurred */
+    /* [4 capacity] index + 1 of a prompt, 0: empty; by hash, then the next free slot */
+    int64_t *slot;
 };
 
-/* The slot of a prompt, or the empty one where it would go. */
+/* Returns the slot of a prompt, or the empty one where it belongs. */
 static int64_t slot_of(const struct spo *s, uint64_t uid)
 {
     const uint64_t slots = 4 * (uint64_t)s->capacity;
@@ -78,13 +85,13 @@ static int64_t slot_of(const struct spo *s, uint64_t uid)
     return (int64_t)at;
 }
 
-static struct prompt *find(const struct spo *s, uint64_t uid)
+static struct prompt *find_slot(const struct spo *s, uint64_t uid)
 {
     const int64_t index = s->capacity ? s->slot[slot_of(s, uid)] : 0;
     return index ? &s->prompt[index - 1] : NULL;
 }
 
-static tare_status grow(struct spo *s, tare_error *error)
+static tare_status grow_table(struct spo *s, tare_error *error)
 {
     const int64_t capacity = s->capacity ? 2 * s->capacity : 64;
     const tare_host *h = s->host;
@@ -105,10 +112,10 @@ static tare_status grow(struct spo *s, tare_error *error)
     return TARE_OK;
 }
 
-/* A prompt that is not in the table yet. */
-static tare_status add(struct spo *s, struct prompt p, struct prompt **out, tare_error *error)
+/* Appends a prompt that is not in the table yet. */
+static tare_status add_prompt(struct spo *s, struct prompt p, struct prompt **out, tare_error *error)
 {
-    const tare_status status = s->n == s->capacity ? grow(s, error) : TARE_OK;
+    const tare_status status = s->n == s->capacity ? grow_table(s, error) : TARE_OK;
     if (status) return status;
     s->prompt[s->n] = p;
     *out = &s->prompt[s->n];
@@ -135,7 +142,7 @@ static tare_status create(const tare_host *host, const tare_value *values, int64
     if (values[P_DECAY].i == KL && !now)
         return tare_fail(
             error, TARE_E_CONFIG,
-            "decay = kl needs the tokens' logprobs after the policy step, and this host has none to give; take decay = fixed");
+            "decay = kl needs the tokens' logprobs after the policy step, which this host does not offer; use decay = fixed");
     struct spo *s = host->alloc(host->ctx, sizeof *s, 0);
     if (!s) return tare_fail(error, TARE_E_NOMEM, "no memory for the estimator");
     s->host = host;
@@ -145,11 +152,11 @@ static tare_status create(const tare_host *host, const tare_value *values, int64
     return TARE_OK;
 }
 
-/* ---------------------------------------------------------------- advantages; sums: 1, D, D^2 over the batch */
+/* ---------------------------------------- advantages; sums: 1, D, D^2 over the batch */
 
-static double value_of(const struct spo *s, uint64_t uid)
+static double prompt_value(const struct spo *s, uint64_t uid)
 {
-    const struct prompt *p = find(s, uid);
+    const struct prompt *p = find_slot(s, uid);
     return p ? p->alpha / (p->alpha + p->beta) : s->v[P_VALUE].f;
 }
 
@@ -161,11 +168,11 @@ static int64_t prepare_size(const void *self)
 
 static tare_status prepare(const void *self, const tare_batch *batch, int64_t group, double *sum, tare_error *error)
 {
-    const double v = value_of(self, batch->prompt_uid[group]);
+    const double v = prompt_value(self, batch->prompt_uid[group]);
     for (int64_t i = batch->group_begin[group]; i < batch->group_begin[group + 1]; i++) {
         const double R = batch->reward[i], D = R - v;
         if (!(R >= 0 && R <= 1))
-            return tare_fail(error, TARE_E_RANGE, "group %lld: a reward of %g; a Beta posterior takes rewards from 0 to 1",
+            return tare_fail(error, TARE_E_RANGE, "group %lld: reward %g: must be from 0 to 1 for a Beta posterior",
                              (long long)group, R);
         sum[0] += 1;
         sum[1] += D;
@@ -184,18 +191,19 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
     const double deviation = n > 1 ? sqrt(spread / (n - 1)) : 0;
     (void)error;
     for (int64_t m = 0; m < batch->n_groups; m++) {
-        const double v = value_of(s, batch->prompt_uid[m]);
+        const double v = prompt_value(s, batch->prompt_uid[m]);
         for (int64_t i = batch->group_begin[m]; i < batch->group_begin[m + 1]; i++)
             out->advantage[i] = spread > 0 ? (batch->reward[i] - v - mean) / (deviation + s->v[P_DELTA].f) : 0;
         out->baseline[m] = v;
-        out->scale[m] = NAN; /* one for the whole batch, which says nothing about a group */
+        out->scale[m] = NAN; /* one value for the whole batch, not a scale of the group */
         out->confidence[m] = 0;
     }
     return TARE_OK;
 }
 
-/* ---------------------------------------------------------------- the values; a record: n, S, tokens, sum |log pi_new - log pi_old| */
+/* ---------------------------------------------------------------- values */
 
+/* A record: n, S, tokens, sum |log pi_new - log pi_old|. */
 enum { N, S, TOKENS, MOVED, RECORD };
 
 static int64_t record_size(const void *self)
@@ -204,7 +212,8 @@ static int64_t record_size(const void *self)
     return RECORD;
 }
 
-/* How far the policy step moved the tokens of rollout i. A completion that was not sampled has logprobs of 0 and is left out. */
+/* Returns the distance that the policy step moved the tokens of rollout i. A completion that was
+ * not sampled has logprobs of 0 and is left out. */
 static tare_status add_movement(const struct spo *s, const tare_batch *batch, int64_t i, double *record, tare_error *error)
 {
     const float *before = batch->token_logprob + batch->token_begin[i];
@@ -225,7 +234,7 @@ static tare_status record(const void *self, const tare_batch *batch, int64_t gro
 {
     const struct spo *s = self;
     if (s->now && !batch->token_logprob)
-        return tare_fail(error, TARE_E_SHAPE, "decay = kl needs the tokens' logprobs, and the batch has none");
+        return tare_fail(error, TARE_E_SHAPE, "decay = kl needs the tokens' logprobs, but the batch has none");
     for (int64_t i = batch->group_begin[group]; i < batch->group_begin[group + 1]; i++) {
         record[N] += 1;
         record[S] += batch->reward[i];
@@ -235,8 +244,8 @@ static tare_status record(const void *self, const tare_batch *batch, int64_t gro
     return TARE_OK;
 }
 
-/* What is kept of the history of a prompt. */
-static double kept(const struct spo *s, const struct prompt *p)
+/* Returns the share of a prompt's history that is kept. */
+static double kept_share(const struct spo *s, const struct prompt *p)
 {
     if (s->v[P_DECAY].i == FIXED) return s->v[P_RHO].f;
     const double rho = exp2(-(s->path - p->path) / s->v[P_D_HALF].f);
@@ -258,14 +267,14 @@ static tare_status apply_records(void *self, int64_t step, const double *collect
     for (int64_t m = 0; m < n_groups; m++) {
         const double n = record[m * RECORD + N], sum = record[m * RECORD + S];
         const double mass = s->v[P_MASS].f, value = s->v[P_VALUE].f;
-        struct prompt *p = find(s, prompt_uid[m]);
+        struct prompt *p = find_slot(s, prompt_uid[m]);
         if (!p) {
             const struct prompt fresh = {prompt_uid[m], mass * value, mass * (1 - value), s->path, 0};
-            const tare_status status = add(s, fresh, &p, error);
+            const tare_status status = add_prompt(s, fresh, &p, error);
             if (status) return status;
         }
-        if (p->update != s->updates) { /* a prompt that is twice in the batch forgets once */
-            const double keep = kept(s, p);
+        if (p->update != s->updates) { /* a prompt that occurs twice in the batch forgets once */
+            const double keep = kept_share(s, p);
             p->alpha *= keep;
             p->beta *= keep;
             p->path = s->path;
@@ -291,14 +300,14 @@ static tare_status save(const void *self, const tare_stream *out, tare_error *er
     return status ? status : out->write(out->ctx, s->prompt, s->n * (int64_t)sizeof *s->prompt);
 }
 
-static bool sound(const struct spo *s, const struct prompt *p)
+static bool is_sound(const struct spo *s, const struct prompt *p)
 {
     const double mass = p->alpha + p->beta;
     return p->alpha >= 0 && p->beta >= 0 && mass > 0 && mass < 1e300 && p->path >= 0 && p->path <= s->path && p->update >= 0 &&
            p->update <= s->updates;
 }
 
-/* Into a table that is empty. */
+/* Loads into an empty table. */
 static tare_status load_into(struct spo *s, const tare_stream *in, tare_error *error)
 {
     int64_t n = 0;
@@ -313,15 +322,15 @@ static tare_status load_into(struct spo *s, const tare_stream *in, tare_error *e
         struct prompt p, *added;
         status = state_next(in, &p, sizeof p, error);
         if (status) return status;
-        if (!sound(s, &p) || find(s, p.uid))
+        if (!is_sound(s, &p) || find_slot(s, p.uid))
             return tare_fail(error, TARE_E_CORRUPT, "prompt %lld of the state makes no sense", (long long)i);
-        status = add(s, p, &added, error);
+        status = add_prompt(s, p, &added, error);
         if (status) return status;
     }
     return TARE_OK;
 }
 
-/* A state that is refused leaves the old one. */
+/* A state that is refused does not change the old one. */
 static tare_status load(void *self, const tare_stream *in, tare_error *error)
 {
     struct spo *s = self, fresh = {.host = s->host, .v = s->v, .now = s->now};

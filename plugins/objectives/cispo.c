@@ -1,10 +1,10 @@
-/* cispo: the score function weighed by a clipped ratio; no token loses its gradient.
+/* cispo: the score function weighted by a clipped ratio; no token loses its gradient.
  *
  *   v = -sg(clip(r, 1 - clip_low, 1 + clip_high)) A logp,   r = pi / old
  *
- * MiniMax 2025, "MiniMax-M1: Scaling Test-Time Compute Efficiently with Lightning Attention" (arXiv 2506.13585), equations 4 and 5. The paper has no
- * lower bound: clip_low = 1. The cap 1 + clip_high = 5 is among those that ScaleRL (arXiv 2510.13786) found to differ little.
- */
+ * MiniMax 2025, "MiniMax-M1: Scaling Test-Time Compute Efficiently with Lightning Attention" (arXiv
+ * 2506.13585), equations 4 and 5. The paper has no lower bound: clip_low = 1. The cap 1 + clip_high
+ * = 5 is among those that ScaleRL (arXiv 2510.13786) found to differ little. */
 #include "common/stateless.h"
 
 enum { P_LOW, P_HIGH, P_COUNT };
@@ -20,10 +20,10 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
     for (int64_t i = 0; i < t->n; i++) {
         const double ratio = exp(detached_log_ratio(t, i));
         const double weight = fmin(fmax(ratio, 1 - s->v[P_LOW].f), 1 + s->v[P_HIGH].f), slope = -weight * t->advantage[i];
-        put(out, i, slope * (double)t->logprob[i], slope, weight != ratio);
+        put_outcome(out, i, slope * (double)t->logprob[i], slope, weight != ratio);
     }
     return TARE_OK;
 }
 
-OBJECTIVE("cispo", "log-probabilities weighed by a clipped ratio that carries no gradient", "arXiv 2506.13585, equations 4 and 5",
-          0, any_values, .flags = TARE_OBJECTIVE_OWN_CLIP | TARE_OBJECTIVE_OWN_DUAL_CLIP, .compute = compute)
+OBJECTIVE("cispo", "log-probabilities weighted by a clipped ratio without a gradient", "arXiv 2506.13585, equations 4 and 5", 0,
+          any_values, .flags = TARE_OBJECTIVE_OWN_CLIP | TARE_OBJECTIVE_OWN_DUAL_CLIP, .compute = compute)

@@ -1,12 +1,15 @@
-/* dppo: a token counts as long as its probability has not moved too far, by a divergence in place of the ratio.
+/* dppo: a token counts while a divergence of its probability, instead of the ratio, is within a
+ * bound.
  *
  *   v = -M sg(min(r, ratio_cap)) A logp
- *   M = 0 where the policy has moved the way the advantage points, and D > high (A > 0, pi > old) or D > low (A <= 0, pi < old)
- *   D = |pi - old| (tv), or old log(old / pi) + (1 - old) log((1 - old) / (1 - pi)) (kl): of the token against all others
+ *   M = 0 where the policy has moved in the direction of the advantage, and D > high
+ *       (A > 0, pi > old) or D > low (A <= 0, pi < old)
+ *   D = |pi - old| (tv), or old log(old / pi) + (1 - old) log((1 - old) / (1 - pi)) (kl): of the
+ *       token against all others
  *
- * Qi et al. 2026, "Rethinking the Trust Region in LLM Reinforcement Learning" (arXiv 2602.04879), the binary approximations, in the
- * form that verl has. A ratio says little about rare tokens: theirs is large when the distribution has hardly changed.
- */
+ * Qi et al. 2026, "Rethinking the Trust Region in LLM Reinforcement Learning" (arXiv 2602.04879),
+ * the binary approximations, in the form that verl has. A ratio says little about rare tokens:
+ * theirs is large when the distribution has hardly changed. */
 #include "common/stateless.h"
 
 enum { P_DIVERGENCE, P_LOW, P_HIGH, P_CAP, P_COUNT };
@@ -38,7 +41,7 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
         const double A = t->advantage[i], weight = fmin(exp(detached_log_ratio(t, i)), s->v[P_CAP].f);
         const int out_of_it = leaves_region(s, (double)t->detached[i], (double)t->old_logprob[i], A);
         const double slope = out_of_it ? 0 : -weight * A;
-        put(out, i, slope * (double)t->logprob[i], slope, out_of_it);
+        put_outcome(out, i, slope * (double)t->logprob[i], slope, out_of_it);
     }
     return TARE_OK;
 }

@@ -2,8 +2,9 @@
  *
  *   v = -A logp + beta/2 (logp - old)^2
  *
- * Richemond et al. 2024, "Offline Regularised Reinforcement Learning for Large Language Models Alignment" (arXiv 2405.19107), token by
- * token, with the old policy as the anchor and the advantage in place of reward minus value, as verl and tinker have it.
+ * Richemond et al. 2024, "Offline Regularised Reinforcement Learning for Large Language Models
+ * Alignment" (arXiv 2405.19107), token by token, with the old policy as the anchor and the
+ * advantage instead of reward minus value, as in verl and tinker.
  */
 #include "common/stateless.h"
 
@@ -19,7 +20,7 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
     (void)error;
     for (int64_t i = 0; i < t->n; i++) {
         const double A = t->advantage[i], x = log_ratio(t, i);
-        put(out, i, -A * (double)t->logprob[i] + beta / 2 * x * x, -A + beta * x, 0);
+        put_outcome(out, i, -A * (double)t->logprob[i] + beta / 2 * x * x, -A + beta * x, 0);
     }
     return TARE_OK;
 }

@@ -1,9 +1,11 @@
 /* gmpo: the geometric mean of a sequence's ratios, each clipped.
  *
- *   v = -A exp(1/n sum_t x_t),   x = log r clipped at clip_high from above where A > 0, at -clip_low from below where A < 0
+ *   v = -A exp(1/n sum_t x_t),
+ *       x = log r clipped at clip_high from above where A > 0, at -clip_low from below where A < 0
  *
- * Zhao et al. 2025, "Geometric-Mean Policy Optimization" (arXiv 2507.20673). The bounds are those of log r, wider than PPO's:
- * the paper's ratio lies in (e^-0.4, e^0.4). A sequence has one advantage. loss.aggregation = sequence is the paper's mean.
+ * Zhao et al. 2025, "Geometric-Mean Policy Optimization" (arXiv 2507.20673). The bounds are those
+ * of log r, wider than PPO's: the paper's ratio is in (e^-0.4, e^0.4). A sequence has one
+ * advantage. loss.aggregation = sequence is the paper's mean.
  */
 #include "common/sequence.h"
 
@@ -15,20 +17,20 @@ static const tare_param PARAMS[P_COUNT] = {
         PARAM_FLOAT("clip_high", "0.4", "bound of log r where the advantage is positive", 0, 1e30, TARE_ABOVE_MIN | TARE_SWEEPABLE),
 };
 
-static double bounded(const struct settings *s, double x, double advantage)
+static double bounded_ratio(const struct settings *s, double x, double advantage)
 {
     return advantage > 0 ? fmin(x, s->v[P_HIGH].f) : advantage < 0 ? fmax(x, -s->v[P_LOW].f) : 0;
 }
 
-static double term(const void *ctx, const tare_tokens *t, int64_t i)
+static double log_ratio_term(const void *ctx, const tare_tokens *t, int64_t i)
 {
-    return bounded(ctx, detached_log_ratio(t, i), t->advantage[i]);
+    return bounded_ratio(ctx, detached_log_ratio(t, i), t->advantage[i]);
 }
 
 static tare_status prepare(const void *self, const tare_tokens *t, double *prepared, tare_error *error)
 {
     (void)error;
-    sequence_means(t, term, self, prepared);
+    sequence_means(t, log_ratio_term, self, prepared);
     return TARE_OK;
 }
 
@@ -38,9 +40,9 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
     (void)error;
     for (int64_t i = 0; i < t->n; i++) {
         const double A = t->advantage[i], x = detached_log_ratio(t, i);
-        const int clipped = A != 0 && bounded(s, x, A) != x;
-        const double value = -A * exp(t->prepared[i] + (clipped ? 0 : live(t, i)));
-        put(out, i, value, clipped ? 0 : value, clipped);
+        const int clipped = A != 0 && bounded_ratio(s, x, A) != x;
+        const double value = -A * exp(t->prepared[i] + (clipped ? 0 : live_ratio(t, i)));
+        put_outcome(out, i, value, clipped ? 0 : value, clipped);
     }
     return TARE_OK;
 }

@@ -1,10 +1,12 @@
 /* gspo: the surrogate with one ratio for a whole sequence.
  *
- *   s_i = exp(1/n_i sum_t (logp_t - old_t))                                        n_i tokens of sequence i
+ *   s_i = exp(1/n_i sum_t (logp_t - old_t))
+ *         n_i tokens of sequence i
  *   v   = -min(s A, clip(s, 1 - clip_low, 1 + clip_high) A),   s = sg(s_i) pi / sg(pi)
  *
- * Zheng et al. 2025, "Group Sequence Policy Optimization" (arXiv 2507.18071), equations 5 and 7, in the token form of equation 14: its value is
- * that of the sequence, its gradient too where a sequence has one advantage, and tokens may have their own. The bounds are the paper's, far
+ * Zheng et al. 2025, "Group Sequence Policy Optimization" (arXiv 2507.18071), equations 5 and 7, in
+ * the token form of equation 14. Its value is that of the sequence, and so is its gradient where a
+ * sequence has one advantage; tokens may have different advantages. The bounds are the paper's, far
  * narrower than those of a token's ratio. loss.aggregation = sequence is the paper's mean.
  */
 #include "common/sequence.h"
@@ -15,7 +17,7 @@ static const tare_param PARAMS[P_COUNT] = {
     [P_HIGH] = PARAM_FLOAT("clip_high", "4e-4", "epsilon above 1", 0, 1e30, TARE_ABOVE_MIN | TARE_SWEEPABLE),
 };
 
-static double term(const void *ctx, const tare_tokens *t, int64_t i)
+static double log_ratio_term(const void *ctx, const tare_tokens *t, int64_t i)
 {
     (void)ctx;
     return log_ratio(t, i);
@@ -24,7 +26,7 @@ static double term(const void *ctx, const tare_tokens *t, int64_t i)
 static tare_status prepare(const void *self, const tare_tokens *t, double *prepared, tare_error *error)
 {
     (void)self, (void)error;
-    sequence_means(t, term, NULL, prepared);
+    sequence_means(t, log_ratio_term, NULL, prepared);
     return TARE_OK;
 }
 
@@ -33,10 +35,10 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
     const struct settings *s = self;
     (void)error;
     for (int64_t i = 0; i < t->n; i++) {
-        const double A = t->advantage[i], ratio = exp(t->prepared[i] + live(t, i));
+        const double A = t->advantage[i], ratio = exp(t->prepared[i] + live_ratio(t, i));
         const double bounded = fmin(fmax(ratio, 1 - s->v[P_LOW].f), 1 + s->v[P_HIGH].f);
         const int clipped = bounded * A < ratio * A;
-        put(out, i, clipped ? -bounded * A : -ratio * A, clipped ? 0 : -ratio * A, clipped);
+        put_outcome(out, i, clipped ? -bounded * A : -ratio * A, clipped ? 0 : -ratio * A, clipped);
     }
     return TARE_OK;
 }

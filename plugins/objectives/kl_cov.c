@@ -3,8 +3,9 @@
  *   cov = (A - mean A)(logp - mean logp) over the minibatch
  *   v   = -r A + [token among the max(1, ratio n) largest cov] kl_coef |logp - old|
  *
- * Cui et al. 2025, "The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models" (arXiv 2505.22617), KL-Cov, with
- * |log r| as the estimate of the divergence from the old policy, as the authors' code has it. Of equal covariances the first token counts.
+ * Cui et al. 2025, "The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models"
+ * (arXiv 2505.22617), KL-Cov, with |log r| as the estimate of the divergence from the old policy,
+ * as in the authors' code. Of equal covariances the first token counts.
  */
 #include "common/covariance.h"
 
@@ -20,17 +21,17 @@ struct ranked {
     int64_t token;
 };
 
-/* A heap with the least of the chosen on top. */
-static int less(struct ranked a, struct ranked b)
+/* A heap with the smallest of the chosen values on top. */
+static int is_less(struct ranked a, struct ranked b)
 {
     return a.cov < b.cov || (a.cov == b.cov && a.token > b.token);
 }
 
-static void sink(struct ranked *heap, int64_t n, int64_t at)
+static void sink_down(struct ranked *heap, int64_t n, int64_t at)
 {
     for (int64_t child; (child = 2 * at + 1) < n; at = child) {
-        if (child + 1 < n && less(heap[child + 1], heap[child])) child++;
-        if (!less(heap[child], heap[at])) return;
+        if (child + 1 < n && is_less(heap[child + 1], heap[child])) child++;
+        if (!is_less(heap[child], heap[at])) return;
         const struct ranked swap = heap[at];
         heap[at] = heap[child];
         heap[child] = swap;
@@ -45,11 +46,11 @@ static tare_status prepare(const void *self, const tare_tokens *t, double *prepa
     if (!heap) return tare_fail(error, TARE_E_NOMEM, "no memory for %lld tokens", (long long)k);
     covariances(t, prepared);
     for (int64_t i = 0; i < k; i++) heap[i] = (struct ranked){prepared[i], i};
-    for (int64_t i = k / 2; i >= 0; i--) sink(heap, k, i);
+    for (int64_t i = k / 2; i >= 0; i--) sink_down(heap, k, i);
     for (int64_t i = k; i < t->n; i++) {
-        if (!less(heap[0], (struct ranked){prepared[i], i})) continue;
+        if (!is_less(heap[0], (struct ranked){prepared[i], i})) continue;
         heap[0] = (struct ranked){prepared[i], i};
-        sink(heap, k, 0);
+        sink_down(heap, k, 0);
     }
     for (int64_t i = 0; i < t->n; i++) prepared[i] = 0;
     for (int64_t i = 0; i < k; i++) prepared[heap[i].token] = 1;
@@ -63,7 +64,7 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
     (void)error;
     for (int64_t i = 0; i < t->n; i++) {
         const double x = log_ratio(t, i), term = -exp(x) * t->advantage[i], beta = t->prepared[i] * s->v[P_COEF].f;
-        put(out, i, term + beta * fabs(x), term + beta * ((x > 0) - (x < 0)), t->prepared[i] > 0);
+        put_outcome(out, i, term + beta * fabs(x), term + beta * ((x > 0) - (x < 0)), t->prepared[i] > 0);
     }
     return TARE_OK;
 }

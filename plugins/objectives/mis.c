@@ -1,12 +1,14 @@
-/* mis: the clipped surrogate without the tokens, or the sequences, on which sampler and update disagree.
+/* mis: the clipped surrogate without the tokens, or the sequences, on which sampler and update
+ * disagree.
  *
  *   v = M w * surrogate (ppo),   M = 1 where low <= m <= high, else 0
- *   m = old / sampled: of the token (token), its geometric mean over the sequence (geometric), its product over it (sequence)
+ *   m = old / sampled: of the token (token), its geometric mean over the sequence (geometric), its
+ *       product over it (sequence)
  *   w = 1 (none), or old / sampled of the token or of the sequence
  *
- * token with weight = token is IcePop (Ling team 2025, "Every Step Evolves", arXiv 2510.18855). sequence with weight = sequence is
- * masked importance sampling, geometric the mask by a sequence's mean (Liu et al. 2025, "When Speed Kills Stability", yingru.notion.site).
- */
+ * token with weight = token is IcePop (Ling team 2025, "Every Step Evolves", arXiv 2510.18855).
+ * sequence with weight = sequence is masked importance sampling, geometric the mask by a sequence's
+ * mean (Liu et al. 2025, "When Speed Kills Stability", yingru.notion.site). */
 #include "common/sampler.h"
 #include "common/surrogate.h"
 
@@ -16,10 +18,10 @@ enum { WEIGH_NONE, WEIGH_TOKEN, WEIGH_SEQUENCE };
 static const char *const MASKS[] = {"token", "geometric", "sequence", NULL};
 static const char *const WEIGHTS[] = {"none", "token", "sequence", NULL};
 static const tare_param PARAMS[P_COUNT] = {
-    [P_MASK] = PARAM_CHOICE("mask", "token", "whose ratio has to lie in the range", MASKS),
-    [P_LOW] = PARAM_FLOAT("low", "0.5", "alpha, least ratio that counts", 0, 1, TARE_SWEEPABLE),
-    [P_HIGH] = PARAM_FLOAT("high", "5", "beta, largest ratio that counts", 1, 1e30, TARE_SWEEPABLE),
-    [P_WEIGHT] = PARAM_CHOICE("weight", "token", "whose ratio multiplies what counts", WEIGHTS),
+    [P_MASK] = PARAM_CHOICE("mask", "token", "the ratio that must be in the range", MASKS),
+    [P_LOW] = PARAM_FLOAT("low", "0.5", "alpha, the smallest ratio of a token that counts", 0, 1, TARE_SWEEPABLE),
+    [P_HIGH] = PARAM_FLOAT("high", "5", "beta, the largest ratio of a token that counts", 1, 1e30, TARE_SWEEPABLE),
+    [P_WEIGHT] = PARAM_CHOICE("weight", "token", "the ratio that multiplies the tokens that count", WEIGHTS),
 };
 
 static tare_status prepare(const void *self, const tare_tokens *t, double *prepared, tare_error *error)
@@ -39,6 +41,6 @@ static tare_status prepare(const void *self, const tare_tokens *t, double *prepa
     return TARE_OK;
 }
 
-OBJECTIVE("mis", "the clipped surrogate without what sampler and update disagree on (IcePop, sequence masks)",
+OBJECTIVE("mis", "the clipped surrogate without tokens on which sampler and update disagree (IcePop, sequence masks)",
           "arXiv 2510.18855; yingru.notion.site", TARE_OBJECTIVE_SAMPLER, any_values, .prepare_size = one_number,
           .prepare = prepare, .compute = weighted_surrogate)

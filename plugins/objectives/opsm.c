@@ -1,18 +1,20 @@
 /* opsm: the clipped surrogate without wrong answers that the policy has already moved away from.
  *
- *   v = M * surrogate (ppo),   M = 0 where A < 0 and 1/n sum_t (old_t - logp_t) > delta over the sequence, else 1
+ *   v = M * surrogate (ppo),
+ *       M = 0 where A < 0 and 1/n sum_t (old_t - logp_t) > delta over the sequence, else 1
  *
- * DeepSeek-AI 2025, "DeepSeek-V3.2" (arXiv 2512.02556), off-policy sequence masking. The paper gives no delta; the default is slime's.
- */
+ * DeepSeek-AI 2025, "DeepSeek-V3.2" (arXiv 2512.02556), off-policy sequence masking. The paper
+ * gives no delta; the default is slime's. */
 #include "common/sequence.h"
 #include "common/surrogate.h"
 
 enum { P_DELTA, P_COUNT };
 static const tare_param PARAMS[P_COUNT] = {
-    [P_DELTA] = PARAM_FLOAT("delta", "1e-4", "how far a sequence's mean log-probability may have fallen", 0, 1e30, TARE_SWEEPABLE),
+    [P_DELTA] = PARAM_FLOAT("delta", "1e-4", "largest decrease of a sequence's mean log-probability that is accepted", 0, 1e30,
+                            TARE_SWEEPABLE),
 };
 
-static double term(const void *ctx, const tare_tokens *t, int64_t i)
+static double log_ratio_term(const void *ctx, const tare_tokens *t, int64_t i)
 {
     (void)ctx;
     return -detached_log_ratio(t, i);
@@ -22,7 +24,7 @@ static tare_status prepare(const void *self, const tare_tokens *t, double *prepa
 {
     const struct settings *s = self;
     (void)error;
-    sequence_means(t, term, NULL, prepared);
+    sequence_means(t, log_ratio_term, NULL, prepared);
     for (int64_t i = 0; i < t->n; i++) prepared[i] = t->advantage[i] < 0 && prepared[i] > s->v[P_DELTA].f ? 0 : 1;
     return TARE_OK;
 }

@@ -1,17 +1,18 @@
-/* sapo: a soft gate in place of the clip.
+/* sapo: a soft gate instead of the clip.
  *
- *   v = -f(r) A,   f(r) = 4/tau sigmoid(tau (r - 1)),   df/dr = 4 sigmoid (1 - sigmoid)          tau: tau_pos where A > 0, else tau_neg
+ *   v = -f(r) A,   f(r) = 4/tau sigmoid(tau (r - 1)),   df/dr = 4 sigmoid (1 - sigmoid)
+ *       tau: tau_pos where A > 0, else tau_neg
  *
- * Gao et al. 2025, "Soft Adaptive Policy Optimization" (arXiv 2511.20347). The gradient is that of the unclipped surrogate at r = 1
- * and fades on both sides, faster for tokens with a negative advantage. loss.aggregation = sequence is the paper's mean.
- */
+ * Gao et al. 2025, "Soft Adaptive Policy Optimization" (arXiv 2511.20347). The gradient is that of
+ * the unclipped surrogate at r = 1 and fades on both sides, faster for tokens with a negative
+ * advantage. loss.aggregation = sequence is the paper's mean. */
 #include "common/stateless.h"
 
 enum { P_POS, P_NEG, P_COUNT };
 static const tare_param PARAMS[P_COUNT] = {
     [P_POS] = PARAM_FLOAT("tau_pos", "1", "temperature of the gate where the advantage is positive", 0, 1e3,
                           TARE_ABOVE_MIN | TARE_SWEEPABLE),
-    [P_NEG] = PARAM_FLOAT("tau_neg", "1.05", "temperature elsewhere", 0, 1e3, TARE_ABOVE_MIN | TARE_SWEEPABLE),
+    [P_NEG] = PARAM_FLOAT("tau_neg", "1.05", "temperature of the gate elsewhere", 0, 1e3, TARE_ABOVE_MIN | TARE_SWEEPABLE),
 };
 
 static tare_status compute(const void *self, const tare_tokens *t, tare_token_loss *out, tare_error *error)
@@ -21,10 +22,10 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
     for (int64_t i = 0; i < t->n; i++) {
         const double A = t->advantage[i], tau = A > 0 ? s->v[P_POS].f : s->v[P_NEG].f;
         const double ratio = exp(log_ratio(t, i)), gate = 1 / (1 + exp(-tau * (ratio - 1)));
-        put(out, i, -4 / tau * gate * A, -4 * gate * (1 - gate) * ratio * A, 0);
+        put_outcome(out, i, -4 / tau * gate * A, -4 * gate * (1 - gate) * ratio * A, 0);
     }
     return TARE_OK;
 }
 
-OBJECTIVE("sapo", "a sigmoid gate of the ratio in place of the clip", "arXiv 2511.20347", 0, any_values,
+OBJECTIVE("sapo", "a sigmoid gate of the ratio instead of the clip", "arXiv 2511.20347", 0, any_values,
           .flags = TARE_OBJECTIVE_OWN_CLIP | TARE_OBJECTIVE_OWN_DUAL_CLIP, .compute = compute)

@@ -1,9 +1,12 @@
-/* topr: right answers are learnt as they are, wrong ones less and less as the policy leaves them.
+/* topr: correct answers have full weight, wrong answers less as the policy moves away from them.
  *
- *   v = -A logp where A >= 0;   v = -sg(w) A logp where A < 0,   w = min(pi / old, 1) of the whole sequence, or of the token
+ *   v = -A logp where A >= 0;   v = -sg(w) A logp where A < 0,
+ *       w = min(pi / old, 1) of the whole sequence, or of the token
  *
- * Le Roux et al. 2025, "Tapered Off-Policy REINFORCE" (arXiv 2503.14286), equation 8: no importance weight on right answers, so that they move the
- * policy however unlikely they are, a truncated one on wrong answers. The sign of the advantage tells right from wrong.
+ * Le Roux et al. 2025, "Tapered Off-Policy REINFORCE" (arXiv 2503.14286), equation 8: no importance
+ * weight on correct answers, so that they move the policy regardless of their probability, and a
+ * truncated one on wrong answers. The sign of the advantage distinguishes correct from wrong
+ * answers.
  */
 #include "common/sequence.h"
 
@@ -12,10 +15,10 @@ enum { SEQUENCE, TOKEN };
 static const char *const LEVELS[] = {"sequence", "token", NULL};
 static const tare_param PARAMS[P_COUNT] = {
     [P_LEVEL] =
-        PARAM_CHOICE("level", "sequence", "whose ratio is the weight: the sequence's (the paper), or the token's (ROLL)", LEVELS),
+        PARAM_CHOICE("level", "sequence", "the ratio that is the weight: the sequence's (paper), or the token's (ROLL)", LEVELS),
 };
 
-static double term(const void *ctx, const tare_tokens *t, int64_t i)
+static double log_ratio_term(const void *ctx, const tare_tokens *t, int64_t i)
 {
     (void)ctx;
     return detached_log_ratio(t, i);
@@ -25,7 +28,7 @@ static tare_status prepare(const void *self, const tare_tokens *t, double *prepa
 {
     const struct settings *s = self;
     (void)error;
-    for (int64_t q = 0; q < t->n_sequences; q++) fill_sequence(t, q, sequence_sum(t, q, term, NULL), prepared);
+    for (int64_t q = 0; q < t->n_sequences; q++) fill_sequence(t, q, sequence_sum(t, q, log_ratio_term, NULL), prepared);
     for (int64_t i = 0; i < t->n; i++) {
         const double x = s->v[P_LEVEL].i == TOKEN ? detached_log_ratio(t, i) : prepared[i];
         prepared[i] = t->advantage[i] < 0 ? exp(fmin(x, 0)) : 1;
@@ -38,7 +41,7 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
     (void)self, (void)error;
     for (int64_t i = 0; i < t->n; i++) {
         const double slope = -t->prepared[i] * t->advantage[i];
-        put(out, i, slope * (double)t->logprob[i], slope, 0);
+        put_outcome(out, i, slope * (double)t->logprob[i], slope, 0);
     }
     return TARE_OK;
 }

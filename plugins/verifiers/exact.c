@@ -1,9 +1,10 @@
-/* exact: the completion is the answer, letter for letter.
+/* exact: the completion equals the answer, letter for letter.
  *
  *   reward 1  if  norm(completion) = norm(answer)  else 0
  *
- * norm: cut blanks at both ends (strip), ASCII letters to lower case (ignore_case), runs of blanks inside to one (collapse).
- * Verdicts: correct; wrong; no_answer when nothing but blanks was written (and the answer is not empty itself).
+ * norm: strips blanks at both ends (strip), maps ASCII letters to lower case (ignore_case), merges
+ * runs of blanks (collapse). Verdicts: correct; wrong; no_answer if the completion is blank (and
+ * the answer is not empty).
  */
 #include "../common/built_in.h"
 #include "common/text.h"
@@ -36,8 +37,8 @@ static void destroy(void *self)
     free(self);
 }
 
-/* The next character of t at *i after normalisation, -1 at the end. */
-static int next(const struct exact *x, tare_text t, int64_t *i)
+/* Returns the next character of t at *i after normalisation, -1 at the end. */
+static int next_character(const struct exact *x, tare_text t, int64_t *i)
 {
     if (*i >= t.size) return -1;
     char c = t.data[(*i)++];
@@ -48,11 +49,11 @@ static int next(const struct exact *x, tare_text t, int64_t *i)
     return (unsigned char)(x->ignore_case ? text_lower(c) : c);
 }
 
-static bool same(const struct exact *x, tare_text a, tare_text b)
+static bool same_text(const struct exact *x, tare_text a, tare_text b)
 {
     for (int64_t i = 0, j = 0;;) {
-        const int c = next(x, a, &i);
-        if (c != next(x, b, &j)) return false;
+        const int c = next_character(x, a, &i);
+        if (c != next_character(x, b, &j)) return false;
         if (c < 0) return true;
     }
 }
@@ -65,7 +66,7 @@ static tare_status verify(void *self, const tare_answer *const *answers, tare_ve
     for (int64_t i = 0; i < n; i++) {
         const tare_text said = x->strip ? text_trim(answers[i]->completion) : answers[i]->completion;
         const tare_text gold = x->strip ? text_trim(answers[i]->answer) : answers[i]->answer;
-        if (same(x, said, gold))
+        if (same_text(x, said, gold))
             verdict_set(verdicts[i], TARE_CORRECT, 1, said, "equal text");
         else if (!text_trim(said).size)
             verdict_set(verdicts[i], TARE_NO_ANSWER, 0, text_of(""), "the completion is empty");

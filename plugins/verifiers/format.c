@@ -1,15 +1,19 @@
 /* format: the completion has the form of a thought and an answer.
  *
- *   <think> thought </think> answer              with answer_open: <think> thought </think> <answer> answer </answer>
+ * <think> thought </think> answer
+ * <think> thought </think> <answer> answer </answer>        with answer_open
  *
  * The conditions, each true or false:
- *   1  the text begins with `open` (blanks before it do not count); with opened = true the template has written it, and it may be missing
- *   2  `open` is there no second time
- *   3  `close` is there exactly once
- *   4  the thought, from `open` to `close`, has something other than blanks
- *   5  so has what follows `close`
- *   6  only with answer_open: what follows is one `answer_open`, text, one `answer_close`, and blanks around them
- * reward 1 when all hold; else 0, or with partial = true the share that holds. Verdicts: correct, wrong, partial, and no_answer for an empty text.
+ * 1  the text begins with `open`, after optional blanks; with opened = true the template has
+ *    written it, and it may be missing
+ * 2  `open` does not occur a second time
+ * 3  `close` occurs exactly once
+ * 4  the thought, from `open` to `close`, is not blank
+ * 5  the text after `close` is not blank
+ * 6  only with answer_open: that text is one `answer_open`, text, one `answer_close`, with optional
+ *    blanks around them
+ * reward 1 if all are true; else 0, or with partial = true the share of true ones. Verdicts:
+ * correct, wrong, partial, and no_answer for an empty text.
  */
 #include "common/text.h"
 #include "common/verifier.h"
@@ -75,7 +79,7 @@ static bool is_once(tare_text t, const char *tag)
     return at >= 0 && at == text_find_last(t, tag);
 }
 
-/* One pair of tags around something, and blanks around the pair. */
+/* Returns whether the text is one pair of tags around a text, with blanks outside. */
 static bool is_enclosed(const struct format *f, tare_text t)
 {
     const int64_t begin = text_of(f->answer_open).size, end = t.size - text_of(f->answer_close).size;
@@ -83,7 +87,7 @@ static bool is_enclosed(const struct format *f, tare_text t)
            text_starts(t, end, f->answer_close, false) && text_trim(text_slice(t, begin, end)).size;
 }
 
-static tare_status judge(const struct format *f, const tare_answer *a, tare_verdict *v, tare_error *error)
+static tare_status verify_answer(const struct format *f, const tare_answer *a, tare_verdict *v, tare_error *error)
 {
     (void)error;
     const tare_text t = text_trim(a->completion);
@@ -120,4 +124,4 @@ static tare_status judge(const struct format *f, const tare_answer *a, tare_verd
 }
 
 USES(0)
-VERIFIER("format", "the completion has the form of a thought between tags and an answer after it", judge)
+VERIFIER("format", "the completion has the form of a thought between tags and an answer after it", verify_answer)

@@ -1,15 +1,18 @@
-/* number: the last number of the completion against the answer, in exact rational arithmetic.
+/* number: compares the last number of the completion with the answer, in exact rational arithmetic.
  *
- *   reward 1  if  last(completion) = answer  as rationals  else 0           a/b = c/d  iff  a d = b c
+ * reward 1  if  last(completion) = answer  as rationals  else 0      a/b = c/d  iff  a d = b c
  *
- * What a number is: digits with or without thousands separators (1,234,567), a decimal point (0.5, .5, 5.), an exponent (1.85e5), a sign
- * directly in front (+, -, U+2212; "3-5" is 3 and 5), a fraction a/b or \frac{a}{b}, a mixed number "2 1/2". Digits strings of any length
- * compare exactly; nothing becomes a double. A comma followed by exactly three digits is a separator: "100,200" is 100200, "1,2" two numbers.
- * A full stop after a number ends the sentence. Currency signs and % are dropped on both sides, or % is a hundredth (percent).
- * Digits glued to letters (x2, H2O) or the exponent of a unit (m^2) are no numbers. Dates, times, versions and powers (3/4/2024, 3:45, 1.2.3,
- * 2^5) are things that hold digits and are no number: when the last one is such, the verdict is unparsable, and nothing before it is taken.
- * The answer is the text after its last "####" where it has one (GSM8K), and has to be one number.
- * Verdicts: correct; wrong; no_answer (no digits at all); unparsable (the completion's or the answer's number cannot be read).
+ * A number is: digits with or without thousands separators (1,234,567), a decimal point (0.5, .5,
+ * 5.), an exponent (1.85e5), a sign directly in front (+, -, U+2212; "3-5" is 3 and 5), a fraction
+ * a/b or \frac{a}{b}, a mixed number "2 1/2". Digit strings of any length compare exactly; nothing
+ * becomes a double. A comma followed by exactly three digits is a separator: "100,200" is 100200,
+ * "1,2" is two numbers. A full stop after a number ends the sentence. Currency signs and % are
+ * dropped on both sides, or % means a hundredth (percent). Digits attached to letters (x2, H2O) and
+ * the exponent of a unit (m^2) are not numbers. Dates, times, versions and powers (3/4/2024, 3:45,
+ * 1.2.3, 2^5) have digits but are not numbers: if one of them comes last, the verdict is
+ * unparsable, and no earlier number is used. The answer is the text after its last "####" if there
+ * is one (GSM8K), and must be a single number. Verdicts: correct; wrong; no_answer (no digits at
+ * all); unparsable (the number of the completion or the answer cannot be read).
  */
 #include "../common/built_in.h"
 #include "common/text.h"
@@ -17,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_FRACTION_DIGITS = 50000 }; /* products are quadratic: above this a fraction is refused */
+enum { MAX_FRACTION_DIGITS = 50000 }; /* products are quadratic: longer fractions are refused */
 
 static const tare_param PARAMS[] = {
     {.key = "thousands",
@@ -37,7 +40,8 @@ struct options {
     bool thousands, hundredth;
 };
 
-/* A number as written: spans of the text. den.size 0: no denominator; whole.size > 0: a mixed number. */
+/* A number as written, as spans of the text. den.size 0: no denominator; whole.size > 0: a mixed
+ * number. */
 struct written {
     tare_text all, whole, num, den;
     bool negative, percent, readable;
@@ -45,7 +49,8 @@ struct written {
 
 /* ---------------------------------------------------------------- finding numbers */
 
-/* End of an unsigned decimal that starts at i (digits, thousands, point, exponent), or i if there is none. */
+/* Returns the end of an unsigned decimal that starts at i (digits, thousands, point, exponent), or
+ * i if there is none. */
 static int64_t decimal_end(tare_text t, int64_t i, bool thousands)
 {
     int64_t p = i;
@@ -67,7 +72,8 @@ static int64_t decimal_end(tare_text t, int64_t i, bool thousands)
     return p;
 }
 
-/* Is there a minus that belongs to what starts at i? Looks back over a currency sign. */
+/* Returns whether a minus belongs to the number that starts at i. Looks back over a currency
+ * sign. */
 static bool negative_before(tare_text t, int64_t i, int64_t *begin)
 {
     if (i > 0 && t.data[i - 1] == '$')
@@ -94,7 +100,8 @@ static bool negative_before(tare_text t, int64_t i, int64_t *begin)
     return minus;
 }
 
-static int64_t skip_group(tare_text t, int64_t i) /* past the braces that open at i */
+/* returns the position after the braces that open at i */
+static int64_t skip_group(tare_text t, int64_t i)
 {
     int64_t depth = 0;
     for (; i < t.size; i++) {
@@ -104,7 +111,7 @@ static int64_t skip_group(tare_text t, int64_t i) /* past the braces that open a
     return i;
 }
 
-/* \frac{a}{b} that starts at i (at the backslash); returns its end, i if there is no such thing here. */
+/* Reads \frac{a}{b} that starts at i (at the backslash). Returns its end, or i if there is none. */
 static int64_t latex_fraction(tare_text t, int64_t i, const struct options *o, struct written *w)
 {
     const int64_t p = text_starts(t, i, "\\frac{", false)                                            ? i + 5
@@ -137,7 +144,7 @@ static int64_t plain_number(tare_text t, int64_t i, const struct options *o, str
             p = q;
         }
     }
-    /* more that is glued on makes it a date, a time, a version, a power */
+    /* attached characters make it a date, a time, a version or a power */
     if (p < t.size && t.data[p] == '^') w->readable = false;
     while (p + 1 < t.size && strchr("/:.^", t.data[p]) && t.data[p] && text_is_digit(t.data[p + 1])) {
         w->readable = false;
@@ -146,7 +153,7 @@ static int64_t plain_number(tare_text t, int64_t i, const struct options *o, str
     return p;
 }
 
-/* The last number of t as written; false: there are no digits that could be one. */
+/* Finds the last number of t as written; false: no digits that could be one. */
 static bool last_number(tare_text t, const struct options *o, struct written *last)
 {
     bool found = false;
@@ -159,11 +166,13 @@ static bool last_number(tare_text t, const struct options *o, struct written *la
         else if (text_is_digit(c) || (c == '.' && i + 1 < t.size && text_is_digit(t.data[i + 1])))
             end = plain_number(t, i, o, &w);
         if (end == i) {
-            if (text_is_letter(c)) { /* a word: digits glued to it belong to it, unless it is a LaTeX command */
+            /* a word: attached digits belong to it, unless it is a LaTeX command */
+            if (text_is_letter(c)) {
                 const bool command = i > 0 && t.data[i - 1] == '\\';
                 while (i < t.size && (text_is_letter(t.data[i]) || (!command && (text_is_digit(t.data[i]) || t.data[i] == '_'))))
                     i++;
-                if (!command && i < t.size && t.data[i] == '^') /* exponent of a unit or a variable */
+                /* exponent of a unit or a variable */
+                if (!command && i < t.size && t.data[i] == '^')
                     for (i += 1 + (i + 1 < t.size && (t.data[i + 1] == '{' || t.data[i + 1] == '-'));
                          i < t.size && text_is_digit(t.data[i]);)
                         i++;
@@ -199,7 +208,8 @@ static bool last_number(tare_text t, const struct options *o, struct written *la
 
 /* ---------------------------------------------------------------- exact values */
 
-/* d[0..n) decimal digits, most significant first, without zeros at either end, times 10^exponent; n 0: zero. d is allocated. */
+/* d[0..n) decimal digits, most significant first, without zeros at either end, times 10^exponent; n
+ * 0: zero. d is allocated. */
 struct digits {
     char *d;
     int64_t n, exponent;
@@ -223,7 +233,7 @@ static void digits_tidy(struct digits *x)
     if (!x->n) x->exponent = 0;
 }
 
-/* 1: read; 0: an exponent of more than 15 digits; -1: no memory */
+/* 1: read; 0: the exponent has more than 15 digits; -1: no memory */
 static int digits_read(tare_text t, struct digits *out)
 {
     *out = (struct digits){.d = malloc((size_t)t.size + 1)};
@@ -257,7 +267,7 @@ static uint32_t *limbs_of(const struct digits *x, int64_t *n)
     *n = x->n / LIMB + 1;
     uint32_t *limb = calloc((size_t)*n, sizeof *limb);
     if (limb)
-        for (int64_t i = 0; i < x->n; i++) { /* digit i has the weight 10^(n-1-i) */
+        for (int64_t i = 0; i < x->n; i++) { /* digit i has weight 10^(n-1-i) */
             uint32_t *l = &limb[(x->n - 1 - i) / LIMB];
             *l = *l * 10 + (uint32_t)(x->d[i] - '0');
         }
@@ -297,14 +307,14 @@ static bool digits_mul(const struct digits *a, const struct digits *b, struct di
     return ok;
 }
 
-/* *a += b, for whole numbers */
+/* *a += b, for integers */
 static bool digits_add(struct digits *a, const struct digits *b)
 {
     const struct digits *in[2] = {a, b};
     struct digits full[2] = {{0}}, sum = {0};
     uint32_t *limb[2] = {NULL, NULL};
     int64_t n[2] = {0, 0};
-    for (int k = 0; k < 2; k++) { /* write the zeros of the exponent out */
+    for (int k = 0; k < 2; k++) { /* append the zeros of the exponent */
         full[k] = (struct digits){.d = malloc((size_t)(in[k]->n + in[k]->exponent + 1)), .n = in[k]->n + in[k]->exponent};
         if (!full[k].d) continue;
         memcpy(full[k].d, in[k]->d, (size_t)in[k]->n);
@@ -382,7 +392,7 @@ static int rational_equal(const struct rational *a, const struct rational *b)
 
 /* ---------------------------------------------------------------- the plugin */
 
-static tare_status judge(const struct options *o, const tare_answer *a, tare_verdict *v, tare_error *error)
+static tare_status verify_answer(const struct options *o, const tare_answer *a, tare_verdict *v, tare_error *error)
 {
     struct written said = {0}, gold = {0};
     struct rational x = {0}, y = {0};
@@ -390,7 +400,8 @@ static tare_status judge(const struct options *o, const tare_answer *a, tare_ver
     const tare_text answer = text_trim(mark < 0 ? a->answer : text_slice(a->answer, mark + 4, a->answer.size));
     int got = 0;
     if (last_number(answer, o, &gold)) {
-        /* one number and nothing else that counts: after it only punctuation or a unit, in front of it no digits */
+        /* the text must be one number: only punctuation or a unit may follow, and no digits may
+         * precede */
         struct written before;
         const tare_text head = text_slice(answer, 0, gold.all.data - answer.data);
         got = last_number(head, o, &before) ? 0 : rational_read(&gold, o, &y);
@@ -434,7 +445,7 @@ static tare_status verify(void *self, const tare_answer *const *answers, tare_ve
                           tare_error *error)
 {
     for (int64_t i = 0; i < n; i++) {
-        const tare_status s = judge(self, answers[i], verdicts[i], error);
+        const tare_status s = verify_answer(self, answers[i], verdicts[i], error);
         if (s) return s;
     }
     return TARE_OK;

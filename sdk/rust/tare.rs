@@ -1,13 +1,17 @@
-//! The tare plugin ABI, major 1, for Rust: the structs of the C headers written out, and traits that keep unsafe code and panics in this file.
-//! Never part of the ABI; the C headers are the contract (shapes, owners, which function may change the state). Needs no crates; Rust 1.63.
+//! The tare plugin ABI, major 1, for Rust: the structs of the C headers, and traits that keep
+//! unsafe code and panics in this file. Not part of the ABI: the C headers are the contract
+//! (shapes, ownership, the functions that may change the state). Needs no crates; Rust 1.63.
 //!
 //!     mod tare;
 //!     struct Mine { scale: f64 }
 //!     impl tare::Estimator for Mine { ... }
-//!     static PARAMS: [tare::Param; 1] = [tare::Param::float(c!("scale"), c!("1"), c!("multiplies the advantages"), 0.0, 0.0, 0)];
-//!     tare_plugin!(tare::estimator::<Mine>(tare::About::new(c!("mine"), c!("0.1.0"), c!("what it does"), c!("Apache-2.0")), &PARAMS));
+//!     static PARAMS: [tare::Param; 1] =
+//!         [tare::Param::float(c!("scale"), c!("1"), c!("scales advantages"), 0.0, 0.0, 0)];
+//!     tare_plugin!(tare::estimator::<Mine>(
+//!         tare::About::new(c!("mine"), c!("0.1.0"), c!("a summary"), c!("Apache-2.0")), &PARAMS));
 //!
-//! What a function returns as Err, and a panic, reach the user as an error with the plugin's name in front.
+//! An Err that a function returns, and a panic, reach the user as an error that begins with the
+//! plugin's name.
 #![allow(dead_code)]
 
 use std::ffi::{c_void, CStr};
@@ -23,7 +27,8 @@ macro_rules! c {
     };
 }
 
-/// The entry point of a file with one plugin. since: the oldest minor version of a host that can run it (1 with RECORDS).
+/// The entry point of a file with one plugin. since: the oldest minor version of a host that can run
+/// it (1 with RECORDS).
 #[macro_export]
 macro_rules! tare_plugin {
     ($descriptor:expr) => {
@@ -91,7 +96,7 @@ pub const NEED_COMPONENTS: u32 = 8;
 pub const NEED_CLUSTER: u32 = 16;
 pub const GIVES_TOKENS: u32 = 32;
 pub const WANTS_LOGPROB: u32 = 64;
-/// Since minor 2: a plugin that asks for one of these has since = 2.
+/// Since minor 2: a plugin that needs one of these sets since = 2.
 pub const NEED_FINISH: u32 = 128;
 pub const NEED_ROW: u32 = 256;
 pub const NEED_COMPLETION: u32 = 512;
@@ -337,7 +342,8 @@ pub struct VerdictBuffer {
     n_segments: i64,
 }
 
-/// A part of a completion with a reward of its own: from the end of the one before (0 for the first) to byte `end`.
+/// A segment of a completion with a separate reward: from the end of the previous one (0 for the
+/// first) to byte `end`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Segment {
@@ -468,7 +474,7 @@ pub struct ObjectiveTable {
     apply: Option<unsafe extern "C" fn(*mut c_void, i64, *const f64, *mut ErrorBuffer) -> Status>,
 }
 
-/// The training rows: as long as the instance.
+/// The training rows. They live as long as the instance.
 #[repr(C)]
 pub struct Rows {
     struct_size: u32,
@@ -483,7 +489,7 @@ pub struct Rows {
     level: *const f64,
 }
 
-/// What is asked of next.
+/// The input of next.
 #[repr(C)]
 pub struct Draw {
     struct_size: u32,
@@ -496,7 +502,7 @@ pub struct Draw {
     n_drawn: i64,
 }
 
-/// Sampled and judged groups.
+/// Sampled groups with their verdicts.
 #[repr(C)]
 pub struct Groups {
     struct_size: u32,
@@ -511,7 +517,7 @@ pub struct Groups {
     length: *const i64,
     finish: *const u8,
     fate: *const u8,
-    /// In keep: groups of this step that were sampled before these.
+    /// In keep: number of groups sampled earlier in this step.
     pub n_before: i64,
 }
 
@@ -561,12 +567,12 @@ unsafe impl<T> Sync for Shared<T> {}
 unsafe impl Sync for Plugin {}
 unsafe impl Sync for Descriptor {}
 unsafe impl Sync for Param {}
-// The host's functions may be called from any thread (base.h); so an instance may keep them.
+// The host's functions may be called from any thread (base.h), so an instance may keep them.
 unsafe impl Sync for Host {}
 unsafe impl Sync for EmbedExtension {}
 unsafe impl Sync for LogprobExtension {}
 
-// The layout that the headers have; a slip in the structs above does not compile.
+// Checks the layout of the headers: an error in the structs above does not compile.
 const _: () = {
     assert!(std::mem::size_of::<ErrorBuffer>() == 512 && std::mem::size_of::<Text>() == 16 && std::mem::size_of::<Param>() == 64);
     assert!(std::mem::size_of::<Value>() == 8 && std::mem::size_of::<Stream>() == 40 && std::mem::size_of::<Host>() == 72);
@@ -606,7 +612,8 @@ unsafe fn report(out: *mut ErrorBuffer, e: Error) -> Status {
     e.code
 }
 
-/// A panic may not cross the border. Its message goes to the host's log as part of the error, not to stderr.
+/// A panic may not cross the boundary. Its message becomes part of the error in the host's log and
+/// is not written to stderr.
 fn quietly<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
     static HOOK: std::sync::Once = std::sync::Once::new();
     HOOK.call_once(|| std::panic::set_hook(Box::new(|_| {})));
@@ -626,7 +633,7 @@ unsafe fn guard(out: *mut ErrorBuffer, f: impl FnOnce() -> Result<()>) -> Status
     }
 }
 
-/// -1, which the host refuses, when f fails.
+/// Returns -1, which the host refuses, when f fails.
 fn number(f: impl FnOnce() -> i64) -> i64 {
     quietly(|| Ok(f())).unwrap_or(-1)
 }
@@ -651,7 +658,7 @@ impl Text {
 /// The checked parameters in the order of the table.
 pub struct Values(*const Value);
 impl Values {
-    /// bool, int, and the index of a choice
+    /// Value of a bool or an int, or the index of a choice.
     pub fn int(&self, i: usize) -> i64 {
         unsafe { (*self.0.add(i)).i }
     }
@@ -664,7 +671,7 @@ impl Values {
 }
 
 impl Host {
-    /// level: 0 debug, 1 info, 2 warning, 3 error
+    /// level: 0 debug, 1 info, 2 warning, 3 error.
     pub fn log(&self, level: i32, message: &str) {
         let text: Vec<u8> = message.bytes().filter(|b| *b != 0).chain([0]).collect();
         if let Some(log) = self.log {
@@ -674,25 +681,26 @@ impl Host {
 }
 
 impl Host {
-    /// Shown beside the step's metrics as KIND/name.
+    /// Records a value as KIND/name with the step's metrics.
     pub fn metric(&self, name: &str, value: f64) {
         let text: Vec<u8> = name.bytes().filter(|b| *b != 0).chain([0]).collect();
         if let Some(metric) = self.metric {
             unsafe { metric(self.ctx, text.as_ptr() as *const c_char, value) }
         }
     }
-    /// Random words that are the same on every rank and thread, for (run seed, plugin, stream, counter).
+    /// Random words for (run seed, plugin, stream, counter): equal on every rank and thread.
     pub fn random(&self, stream: u64, counter: u64, out: &mut [u32]) -> Result<()> {
         match self.random.map(|random| unsafe { random(self.ctx, stream, counter, out.as_mut_ptr(), out.len() as i64) }) {
             Some(OK) => Ok(()),
             _ => fail(E_UNSUPPORTED, "the host gives no random numbers"),
         }
     }
-    /// The run is being stopped.
+    /// True when the run is stopping.
     pub fn cancelled(&self) -> bool {
         self.cancelled.map_or(false, |cancelled| unsafe { cancelled(self.ctx) } != 0)
     }
-    /// "tare.embed/1": an EmbedExtension, "tare.logprob/1": a LogprobExtension; None: not offered. Lives until the instance is dropped.
+    /// "tare.embed/1": an EmbedExtension; "tare.logprob/1": a LogprobExtension; None: not offered.
+    /// It lives until the instance is dropped.
     pub fn embed(&self) -> Option<&'static EmbedExtension> {
         unsafe { (self.extension?(self.ctx, c!("tare.embed/1")) as *const EmbedExtension).as_ref() }
     }
@@ -724,7 +732,7 @@ impl EmbedExtension {
 }
 
 impl LogprobExtension {
-    /// Logprobs of this rank's rollout after the policy step. out: [tokens of the rollout]
+    /// Logprobs of this rank's rollout after the policy step. out: [tokens of the rollout].
     pub fn logprob(&self, rollout: usize, out: &mut [f32]) -> Result<()> {
         let mut e = ErrorBuffer::new();
         match self.logprob {
@@ -741,7 +749,7 @@ impl ErrorBuffer {
 }
 
 impl Stream {
-    /// The version of the plugin that wrote the state (ABI 1.2); None: not known.
+    /// The version of the plugin that wrote the state (ABI 1.2); None: unknown.
     pub fn version(&self) -> Option<&str> {
         if (self.struct_size as usize) < std::mem::size_of::<Stream>() || self.version.is_null() {
             return None;
@@ -785,12 +793,12 @@ impl Batch {
     pub fn verdict(&self) -> &[i32] {
         unsafe { slice(self.verdict, self.n_rollouts) }
     }
-    /// The completion tokens of rollout i, for the token columns.
+    /// The tokens of the completion of rollout i, as a range of the token columns.
     pub fn tokens(&self, i: usize) -> std::ops::Range<usize> {
         let begin = unsafe { slice(self.token_begin, self.n_rollouts + 1) };
         begin[i] as usize..begin[i + 1] as usize
     }
-    /// Empty unless needed; so are the next two.
+    /// Empty unless needed, like the next two.
     pub fn token_entropy(&self) -> &[f32] {
         unsafe { slice(self.token_entropy, self.n_tokens) }
     }
@@ -808,7 +816,8 @@ impl Batch {
         let c = if none { 0 } else { self.n_components as usize };
         i * c..(i + 1) * c
     }
-    /// A host of an earlier minor version does not have the columns from here on: they are empty then, and unless needed.
+    /// A host of an earlier minor version does not have the columns from here on. They are then
+    /// empty, as they are unless needed.
     unsafe fn later<T>(&self, column: *const *const T, n: i64) -> &[T] {
         let end = column as usize + std::mem::size_of::<*const T>() - self as *const Batch as usize;
         if end > self.struct_size as usize { &[] } else { slice(*column, n) }
@@ -829,22 +838,22 @@ impl Batch {
     pub fn token_id(&self) -> &[i32] {
         unsafe { self.later(std::ptr::addr_of!(self.token_id), self.n_tokens) }
     }
-    /// The verdict of each component of rollout i; 0: none gave it.
+    /// The verdict of each component of rollout i; 0: a component without a verifier.
     pub fn component_verdict(&self, i: usize) -> &[i32] {
         unsafe {
             let all = self.later(std::ptr::addr_of!(self.component_verdict), self.n_rollouts * self.n_components);
             &all[self.components_of(i, all.is_empty())]
         }
     }
-    /// [rollouts] 1: the row's own completion
+    /// [rollouts] 1: the row's own completion, not a sample
     pub fn off_policy(&self) -> &[u8] {
         unsafe { self.later(std::ptr::addr_of!(self.off_policy), self.n_rollouts) }
     }
-    /// [rollouts] policy steps before it was sampled, -1: by no policy of this run
+    /// [rollouts] policy steps before it was sampled; -1: not sampled by this run's policy
     pub fn policy_version(&self) -> &[i64] {
         unsafe { self.later(std::ptr::addr_of!(self.policy_version), self.n_rollouts) }
     }
-    /// [tokens] which of the verifier's segments the token begins in, from 1; 0: none
+    /// [tokens] index, from 1, of the verifier's segment in which the token begins; 0: none
     pub fn segment(&self) -> &[i32] {
         unsafe { self.later(std::ptr::addr_of!(self.segment), self.n_tokens) }
     }
@@ -852,7 +861,8 @@ impl Batch {
     pub fn segment_reward(&self) -> &[f64] {
         unsafe { self.later(std::ptr::addr_of!(self.segment_reward), self.n_tokens) }
     }
-    /// What COLUMNS asked for of the row of group m, in that order; NaN: the row has no such field. Empty without COLUMNS.
+    /// The fields of the row of group m that COLUMNS names, in that order; NaN: the row lacks the
+    /// field. Empty without COLUMNS.
     pub fn column(&self, m: usize) -> &[f64] {
         unsafe {
             if (self.struct_size as usize) < std::mem::size_of::<Batch>() {
@@ -872,14 +882,14 @@ impl Tokens {
     pub fn logprob(&self) -> &[f32] {
         unsafe { self.column(self.logprob) }
     }
-    /// The same numbers without a gradient.
+    /// Equal to logprob, without a gradient.
     pub fn detached(&self) -> &[f32] {
         unsafe { self.column(self.detached) }
     }
     pub fn old_logprob(&self) -> &[f32] {
         unsafe { self.column(self.old_logprob) }
     }
-    /// Empty unless needed; so are the next two.
+    /// Empty unless needed, like the next two.
     pub fn sampler_logprob(&self) -> &[f32] {
         unsafe { self.column(self.sampler_logprob) }
     }
@@ -898,15 +908,15 @@ impl Tokens {
     pub fn weight(&self) -> &[f64] {
         unsafe { self.column(self.weight) }
     }
-    /// 1: a token of a trace; empty: there are none.
+    /// 1: a token of an off-policy trace; empty: no such token.
     pub fn off_policy(&self) -> &[u8] {
         unsafe { self.column(self.off_policy) }
     }
-    /// What prepare wrote, size numbers a token.
+    /// The output of prepare, size numbers for each token.
     pub fn prepared(&self, size: usize) -> &[f64] {
         unsafe { slice(self.prepared, self.n * size as i64) }
     }
-    /// In prepare: how many sequences, and the tokens of one.
+    /// In prepare: the number of sequences, and the tokens of one.
     pub fn sequences(&self) -> usize {
         self.n_sequences as usize
     }
@@ -914,7 +924,7 @@ impl Tokens {
         let begin = unsafe { slice(self.sequence_begin, self.n_sequences + 1) };
         begin[i] as usize..begin[i + 1] as usize
     }
-    /// In prepare: how many groups, and the sequences of one.
+    /// In prepare: the number of groups, and the sequences of one.
     pub fn groups(&self) -> usize {
         self.n_groups as usize
     }
@@ -927,17 +937,17 @@ impl Tokens {
     }
 }
 
-/// The host does not change them while the instance lives.
+/// The host does not change the rows while the instance lives.
 unsafe impl Sync for Rows {}
 impl Rows {
-    /// How many rows, and of how many files.
+    /// Number of rows, and of files.
     pub fn len(&self) -> usize {
         self.n as usize
     }
     pub fn sources(&self) -> usize {
         self.n_sources as usize
     }
-    /// For each row: its prompt, its file, its level (NaN: none); for each file: its weight.
+    /// By row: its prompt, its file, its level (NaN: none). By file: its weight.
     pub fn prompt_uid(&self) -> &[u64] {
         unsafe { slice(self.prompt_uid, self.n) }
     }
@@ -953,11 +963,11 @@ impl Rows {
 }
 
 impl Draw {
-    /// How many rows to choose.
+    /// Number of rows to choose.
     pub fn len(&self) -> usize {
         self.n as usize
     }
-    /// The next ones of the plain order; those that the step has already.
+    /// The next rows of the plain order, and the rows chosen earlier in this step.
     pub fn ordered(&self) -> &[i64] {
         unsafe { slice(self.ordered, self.n) }
     }
@@ -975,11 +985,11 @@ impl Groups {
         let begin = unsafe { slice(self.group_begin, self.n_groups + 1) };
         begin[m] as usize..begin[m + 1] as usize
     }
-    /// For each group: which of the rows.
+    /// By group: index into the rows.
     pub fn row(&self) -> &[i64] {
         unsafe { slice(self.row, self.n_groups) }
     }
-    /// For each rollout. fate is empty in keep.
+    /// By rollout. fate is empty in keep.
     pub fn reward(&self) -> &[f64] {
         unsafe { slice(self.reward, self.n_rollouts) }
     }
@@ -997,7 +1007,7 @@ impl Groups {
     }
 }
 
-/// The host's buffers, one entry a token; dkl is empty without OBJECTIVE_KL.
+/// The host's output buffers, one entry for each token; dkl is empty without OBJECTIVE_KL.
 pub struct TokenLoss<'a> {
     pub value: &'a mut [f64],
     pub dlogprob: &'a mut [f64],
@@ -1018,7 +1028,8 @@ impl TokenLossBuffers {
     }
 }
 
-/// The host's buffers: [rollouts] advantage and rollout_weight, [groups] baseline, scale and confidence.
+/// The host's output buffers: [rollouts] advantage and rollout_weight, [groups] baseline, scale and
+/// confidence.
 pub struct Advantages<'a> {
     pub advantage: &'a mut [f64],
     pub rollout_weight: &'a mut [f64],
@@ -1037,7 +1048,7 @@ pub struct Answer<'a> {
     pub deadline_ns: i64,
 }
 
-/// reason: a static text that ends with NUL, made by c!, or null
+/// reason: a static text that ends with NUL, made by c!, or null.
 pub struct Verdict {
     pub code: i32,
     pub reward: f64,
@@ -1047,12 +1058,15 @@ pub struct Verdict {
 
 // ---------------------------------------------------------------- what a plugin implements
 
-/// Instances are made by one thread and called by others, so a plugin is Send; where functions take &self several threads may call one, so it is
-/// Sync as well. A type that is not (Rc, Cell, raw pointers) does not compile.
+/// Instances are created by one thread and called by others, so a plugin is Send. Where functions
+/// take &self, several threads may call one instance, so it is Sync as well. A type that is not
+/// (Rc, Cell, raw pointers) does not compile.
 ///
-/// STATEFUL: save and load are offered. PREPARES, COLLECTS: the size functions decide how many doubles a group adds to. RECORDS (with STATEFUL):
-/// a record of each group, for a state by prompt; apply_records is called in place of apply. COLUMNS (since = 2): fields of the data set's rows that
-/// it reads as numbers, `&[c!("level"), std::ptr::null()]`, null at the end.
+/// STATEFUL: save and load are offered. PREPARES, COLLECTS: the size functions give the number of
+/// doubles that a group adds to. RECORDS (with STATEFUL): a record of each group, for a state by
+/// prompt; apply_records is called instead of apply. COLUMNS (since = 2): fields of the data set's
+/// rows that the estimator reads as numbers, `&[c!("level"), std::ptr::null()]`, with null at the
+/// end.
 pub trait Estimator: Sized + Send + Sync {
     const STATEFUL: bool = false;
     const PREPARES: bool = false;
@@ -1083,7 +1097,7 @@ pub trait Estimator: Sized + Send + Sync {
     fn record(&self, _batch: &Batch, _group: usize, _record: &mut [f64]) -> Result<()> {
         Ok(())
     }
-    /// records: [prompt_uid.len(), record_size], of all groups of all ranks in global prompt order
+    /// records: [prompt_uid.len(), record_size], of all groups of all ranks in global prompt order.
     fn apply_records(&mut self, _step: i64, _collected: &[f64], _prompt_uid: &[u64], _records: &[f64]) -> Result<()> {
         Ok(())
     }
@@ -1098,8 +1112,9 @@ pub trait Estimator: Sized + Send + Sync {
     }
 }
 
-/// PREPARES: prepare is called for each minibatch. STATEFUL: collect, apply, save and load are offered. FLAGS: OBJECTIVE_OWN_CLIP and
-/// OBJECTIVE_OWN_DUAL_CLIP for values of `[loss]` that it does not read, so that somebody who sets them is told.
+/// PREPARES: prepare is called for each minibatch. STATEFUL: collect, apply, save and load are
+/// offered. FLAGS: OBJECTIVE_OWN_CLIP and OBJECTIVE_OWN_DUAL_CLIP for values of `[loss]` that the
+/// objective does not read, so that the host can warn a user who sets them.
 pub trait Objective: Sized + Send + Sync {
     const PREPARES: bool = false;
     const STATEFUL: bool = false;
@@ -1135,12 +1150,12 @@ pub trait Curriculum: Sized + Send {
     const CHOOSES: bool = false;
     const KEEPS: bool = false;
     const STATEFUL: bool = false;
-    /// rows lives as long as the instance.
+    /// rows live as long as the instance.
     fn new(host: &Host, values: &Values, rows: &'static Rows) -> Result<Self>;
     fn next(&self, _draw: &Draw, _row: &mut [i64], _rollouts: &mut [i64]) -> Result<()> {
         Ok(())
     }
-    /// Returns how many groups to sample in addition.
+    /// Returns the number of groups to sample in addition.
     fn keep(&self, _groups: &Groups, _fate: &mut [u8]) -> Result<i64> {
         Ok(0)
     }
@@ -1155,7 +1170,8 @@ pub trait Curriculum: Sized + Send {
     }
 }
 
-/// EXPLAINS: explain is offered. GIVES_SEGMENTS: segments is called after verify, where the host wants them. WAITS: submit, poll and cancel are offered.
+/// EXPLAINS: explain is offered. GIVES_SEGMENTS: segments is called after verify, where the host
+/// collects them. WAITS: submit, poll and cancel are offered.
 pub trait Verifier: Sized + Send {
     const EXPLAINS: bool = false;
     const GIVES_SEGMENTS: bool = false;
@@ -1163,11 +1179,12 @@ pub trait Verifier: Sized + Send {
     fn new(host: &Host, values: &Values) -> Result<Self>;
     fn verify(&mut self, answer: &Answer) -> Result<Verdict>;
     /// # Safety
-    /// me is an instance; for Shared ones several threads may have it.
+    /// me is an instance; for Shared instances several threads may have it.
     unsafe fn verify_at(me: *mut Self, answer: &Answer) -> Result<Verdict> {
         (*me).verify(answer)
     }
-    /// Rewards of parts of the completion, in its order; a host takes the first ones when it has no room for all.
+    /// Rewards of segments of the completion, in their order. A host takes the first ones when its
+    /// buffer is full.
     fn segments(&mut self, _answer: &Answer) -> Result<Vec<Segment>> {
         Ok(Vec::new())
     }
@@ -1176,27 +1193,29 @@ pub trait Verifier: Sized + Send {
     unsafe fn segments_at(me: *mut Self, answer: &Answer) -> Result<Vec<Segment>> {
         (*me).segments(answer)
     }
-    /// Begins to judge, without waiting for it.
+    /// Begins to verify, without waiting for the verdict.
     fn submit(&mut self, _answer: &Answer, _ticket: i64) -> Result<()> {
         Ok(())
     }
-    /// The tickets, by their place in `tickets`, that are judged; waits at most wait_ns for the first.
+    /// Indices into `tickets` of those with a verdict; waits at most wait_ns for the first.
     fn poll(&mut self, _tickets: &[i64], _wait_ns: i64) -> Result<Vec<(usize, Verdict)>> {
         Ok(Vec::new())
     }
-    /// Nobody waits for the ticket any more.
+    /// Ends the work for a ticket, whose verdict is no longer needed.
     fn cancel(&mut self, _ticket: i64) {}
-    /// What its verdicts rest on beside the completion, from the parameters alone; 0: nothing of the row has to be there.
+    /// The inputs that the verdicts depend on in addition to the completion, from the parameters
+    /// alone; 0: no field of the row is required.
     fn uses(_values: &Values) -> u32 {
         USES_ANSWER
     }
-    /// How the verdict comes about, as one JSON object.
+    /// Explains the verdict, as one JSON object.
     fn explain(&mut self, _answer: &Answer, out: &Stream) -> Result<()> {
         out.put(b"{}")
     }
 }
 
-/// A verifier whose one instance several threads call at once (REENTRANT): tare::shared_verifier::<Mine>(...).
+/// A verifier whose single instance is called by several threads at once (REENTRANT):
+/// tare::shared_verifier::<Mine>(...).
 pub trait SharedVerifier: Sized + Send + Sync {
     fn new(host: &Host, values: &Values) -> Result<Self>;
     fn verify(&self, answer: &Answer) -> Result<Verdict>;
@@ -1206,7 +1225,7 @@ pub trait SharedVerifier: Sized + Send + Sync {
     }
 }
 
-/// What shared_verifier makes of one.
+/// The verifier that shared_verifier makes.
 pub struct Concurrent<T>(T);
 impl<T: SharedVerifier> Verifier for Concurrent<T> {
     fn new(host: &Host, values: &Values) -> Result<Self> {
@@ -1223,11 +1242,12 @@ impl<T: SharedVerifier> Verifier for Concurrent<T> {
     }
 }
 
-/// FITS: fit, save and load are offered. IDENTIFIES: identity is.
+/// FITS: fit, save and load are offered. IDENTIFIES: identity is offered.
 pub trait Encoder: Sized + Send {
     const FITS: bool = false;
     const IDENTIFIES: bool = false;
-    /// What beside name, version and parameters decides the embedding (the hash of a model's weights).
+    /// The data that determine the embedding in addition to name, version and parameters (the hash
+    /// of a model's weights).
     fn identity(&self) -> Result<String> {
         Ok(String::new())
     }
@@ -1246,7 +1266,8 @@ pub trait Encoder: Sized + Send {
     }
 }
 
-/// FITS: fit, save and load are offered. ENCODER: encoder_identity is; ENCODER_STATE: encoder_state; NAMES: cluster_name.
+/// FITS: fit, save and load are offered. ENCODER: encoder_identity is offered; ENCODER_STATE:
+/// encoder_state; NAMES: cluster_name.
 pub trait Codebook: Sized + Send + Sync {
     const FITS: bool = false;
     const ENCODER: bool = false;
@@ -1256,11 +1277,11 @@ pub trait Codebook: Sized + Send + Sync {
     fn encoder_identity(&self) -> Result<String> {
         Ok(String::new())
     }
-    /// The encoder's fitted state kept in the codebook's file.
+    /// The encoder's fitted state from the codebook's file.
     fn encoder_state(&self) -> &[u8] {
         &[]
     }
-    /// Name of a cluster for people.
+    /// The name of a cluster for display.
     fn cluster_name(&self, _cluster: i64) -> &[u8] {
         &[]
     }
@@ -1295,7 +1316,7 @@ unsafe fn keep<T>(me: *mut *mut c_void, made: Result<T>) -> Result<()> {
     Ok(())
 }
 
-/// Text with a NUL after it, in the host's buffer.
+/// Writes text with a NUL after it into the host's buffer.
 unsafe fn copy_text(text: &str, out: *mut c_char, capacity: i64) -> Result<()> {
     if text.len() as i64 >= capacity {
         return fail(E_RANGE, format!("a text of {} bytes for a buffer of {}", text.len(), capacity));
@@ -1305,7 +1326,7 @@ unsafe fn copy_text(text: &str, out: *mut c_char, capacity: i64) -> Result<()> {
     Ok(())
 }
 
-/// Empty when f panics.
+/// Returns an empty text when f panics.
 unsafe fn view_of<'a>(f: impl FnOnce() -> &'a [u8]) -> Text {
     let bytes = quietly(|| Ok(f())).unwrap_or(&[]);
     Text { data: bytes.as_ptr(), size: bytes.len() as i64 }
@@ -1704,7 +1725,7 @@ impl Param {
     }
 }
 
-/// The descriptor's own members, texts made by c!.
+/// The descriptor's own members; texts are made by c!.
 pub struct About {
     pub name: *const c_char,
     pub version: *const c_char,

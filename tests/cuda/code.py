@@ -1,35 +1,45 @@
 #!/usr/bin/env python3
-"""Looks at the machine code of every CUDA kernel and compares it with the table beside this file, so that a loss nobody would see is seen.
+"""Compares the machine code of every CUDA kernel with the table in code.txt, to catch silent losses.
 
-    tests/cuda/code.py LIBTARE_CUDA.SO [--accept]      wants cuobjdump and nvdisasm (the CUDA toolkit, or PyPI's nvidia-cuda-cuobjdump and nvidia-cuda-nvdisasm)
+    tests/cuda/code.py LIBTARE_CUDA.SO [--accept]      requires cuobjdump and nvdisasm (the CUDA toolkit, or
+                                                       PyPI's nvidia-cuda-cuobjdump and nvidia-cuda-nvdisasm)
 
-A kernel that runs out of registers, keeps an array in local memory, loads four bytes where it loaded sixteen, or gets an atomic operation or a number in
-double that nobody meant to write is still right, and slow; a test of its results stays green. A load that is taken for constant where the kernel writes the
-same memory may be wrong, by chance, on a GPU alone: the cache that it goes through need not see the store. So those are counted apart. A row of the table is a kernel:
+A kernel that runs out of registers, keeps an array in local memory, loads four bytes instead of sixteen,
+or gains an unintended atomic operation or double-precision number is still correct, but slow; tests of
+its results stay green. A load that the compiler treats as constant, although the kernel writes the same
+memory, may be wrong by chance, and only on a GPU: the cache that it uses need not see the store. So
+those are counted separately. Each row of the table is a kernel:
 
-    registers        a thread's; 65,536 a multiprocessor bound how many threads run there at once
-    shared           bytes of shared memory with a size known to the compiler (what a launch asks for comes on top)
-    f64              instructions in double: the statistics' reductions, nothing else
-    atomics          kinds of atomic operation, with their number; those without a result (RED, REDG) and copies that add (UBLKRED, UTMAREDG) among them
-    global loads     by bytes, with their number; "a" marks asynchronous copies into shared memory (cp.async), "c" loads of what the compiler takes for
-                     constant while the kernel runs (ld.global.nc, from __restrict__ on a pointer to const)
+    registers        per thread; a multiprocessor's 65,536 limit how many threads run there at once
+    shared           bytes of shared memory whose size the compiler knows (a launch may request more)
+    f64              instructions in double: only for the statistics' reductions
+    atomics          kinds of atomic operation and their number, including those without a result (RED,
+                     REDG) and copies that add (UBLKRED, UTMAREDG)
+    global loads     by bytes, with their number; "a" marks asynchronous copies into shared memory
+                     (cp.async), "c" loads of memory that the compiler treats as constant while the kernel
+                     runs (ld.global.nc, from __restrict__ on a pointer to const)
     global stores    by bytes, with their number
     mma              matrix multiply-accumulate instructions
-    before the wait  accesses to global memory before the wait for the launch in front (kernels/cuda/cuda.h, launch_wait); "-": it does not wait
+    before the wait  accesses to global memory before the wait for the preceding launch
+                     (kernels/cuda/cuda.h, launch_wait); "-": the kernel does not wait
 
-Before the wait there may be asynchronous copies alone, of weights: the products' first stages. A compiler that moved a load there would be silent garbage,
-so this is a rule too.
+Rules, checked with any compiler:
+- Before the wait there may only be asynchronous copies of weights: the products' first stages. If a
+  compiler moved a load there, results would be silently wrong.
+- Products of a warpgroup (HGMMA) overlap only if the compiler can prove that their sums are not accessed;
+  otherwise it waits for each one, which it reports in a line that is not a warning. Then each has a
+  separate WARPGROUP.ARRIVE and WARPGROUP.DEPBAR. The compiler also drops a change of a warp's registers
+  (setmaxnreg) that it cannot place. Both are correct but several times slower, so the rule is: at least
+  two products per ARRIVE, fewer waits than products, and one USETMAXREG each for more and for fewer
+  registers.
+- No kernel may use local memory, that is, spill a register or index an array there.
+- The PTX in the library, which the driver of a newer GPU compiles, contains every kernel, and each
+  addition, multiplication and division names its rounding. Otherwise the driver may fuse a
+  multiplication with an addition, and results would differ there.
 
-Products of a warpgroup (HGMMA) run beside each other only where the compiler sees that nobody touches their sums; else it waits for each one, and says so in
-a line that is no warning. Then each has a WARPGROUP.ARRIVE and a WARPGROUP.DEPBAR of its own. It also leaves out a change of a warp's registers (setmaxnreg) that it
-cannot place. Both are right and slow by a factor, so two products and more to an ARRIVE, fewer waits than products, and one USETMAXREG each for more and for fewer
-registers are a rule.
-
-No kernel may use local memory, that is spill a register or index an array there; this is a rule, not a row. So are these of the PTX in the library, from
-which the driver of a newer GPU makes its machine code: every kernel is there, and each addition, multiplication and division names its rounding, since
-the driver may fuse a multiplication with an addition where none is named, and bits would be others there. The table was made by the compiler that its
-first line names. Another compiler chooses other registers: then the rule alone is checked, and it is said. A change that is meant is accepted by --accept,
-which writes the table anew; its difference belongs into the same commit.
+The first line of the table names the compiler that made it. Another compiler allocates registers
+differently: then only the rules are checked, and a message reports it. --accept writes the table again
+after an intended change; commit it together with the change.
 """
 import argparse
 import collections
@@ -42,7 +52,7 @@ import sys
 ARCHITECTURE = "sm_90a"
 TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "code.txt")
 COLUMNS = ("registers", "shared", "f64", "atomics", "global loads", "global stores", "mma", "before the wait")
-WAIT = "before the wait"  # the key of what a kernel has before its first ACQBULK, griddepcontrol.wait
+WAIT = "before the wait"  # key of the instructions before a kernel's first ACQBULK (griddepcontrol.wait)
 DOUBLE = re.compile(r"D(ADD|MUL|FMA|SETP|MNMX)$")
 
 
@@ -57,7 +67,7 @@ def compiler():
     """The version of nvcc's assembler, which chooses registers."""
     nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
     if not os.path.exists(nvcc):
-        sys.exit("tests/cuda/code.py: nvcc is not on PATH: its version says which table to compare with")
+        sys.exit("tests/cuda/code.py: nvcc is not on PATH; its version selects the table to compare with")
     return re.search(r"V(\d+\.\d+\.\d+)", run(nvcc, "--version"))[1]
 
 
@@ -92,24 +102,24 @@ def instructions(library):
 
 
 def warpgroup_faults(steps):
-    """What is wrong with a kernel whose products are of a warpgroup (wgmma.cuh)."""
+    """Faults of a kernel with products of a warpgroup (wgmma.cuh)."""
     def number(*starts):
         return sum(n for step, n in steps.items() if step.startswith(starts))
 
     products, fences, waits = number("HGMMA"), number("WARPGROUP.ARRIVE"), number("WARPGROUP.DEPBAR")
     if products and (2 * fences > products or waits >= products):
-        yield f"{products} products of a warpgroup have {fences} fences and {waits} waits: the compiler makes them one after the other"
+        yield f"{products} products of a warpgroup have {fences} fences and {waits} waits: the compiler serialises them"
     if products and not (number("USETMAXREG.TRY_ALLOC") and number("USETMAXREG.DEALLOC")):
-        yield "products of a warpgroup without more registers for who computes and fewer for who loads: the compiler left setmaxnreg out"
+        yield "products of a warpgroup without more registers for consumers and fewer for the producer: the compiler dropped setmaxnreg"
 
 
 def ptx_faults(library, kernels):
-    """What is wrong with the PTX of the library for somebody who has nothing else of it."""
+    """Faults of the library's PTX, on which newer GPUs depend."""
     text = run("cuobjdump", "-ptx", library)
     there = set(re.findall(r"\.entry\s+(\w+)", text))
-    yield from (f"{plain([k])[k]}: there is no PTX of it, so a GPU newer than the library's machine code cannot run it" for k in sorted(kernels - there))
+    yield from (f"{plain([k])[k]}: its PTX is missing, so a GPU newer than the library's machine code cannot run it" for k in sorted(kernels - there))
     loose = collections.Counter(re.findall(r"^\s*(?:@!?%\w+\s+)?((?:add|sub|mul|mad|fma|div|rcp|sqrt)(?:\.ftz|\.sat|\.approx|\.full)*\.f(?:32|64))\b", text, re.M))
-    yield from (f"{step} stands {n} times in the PTX without .rn: a driver may fuse it, or round otherwise" for step, n in sorted(loose.items()))
+    yield from (f"{step} occurs {n} times in the PTX without .rn: a driver may fuse it or round differently" for step, n in sorted(loose.items()))
 
 
 ATOMIC = ("ATOM", "ATOMG", "ATOMS", "RED", "REDG", "UBLKRED", "UTMAREDG")
@@ -117,7 +127,7 @@ ACCESS = re.compile(rf"({'|'.join(ATOMIC)}|LDG|STG|LDGSTS|LD|ST|UBLKCP|UTMALDG|U
 
 
 def width(parts):
-    """Bytes of a load or store from its modifiers; a plain one is of four."""
+    """Bytes of a load or store, from its modifiers; the default is four."""
     for part in parts:
         if part in ("128", "64"):
             return int(part) // 8
@@ -157,7 +167,7 @@ def row(usage, steps):
 
 
 def plain(names):
-    """Mangled names as the source has them, without the arguments' types."""
+    """Mangled names as written in the source, without argument types."""
     text = subprocess.run(["c++filt"], input="\n".join(names), capture_output=True, text=True, check=True).stdout.splitlines()
     return {m: re.sub(r"^void ", "", re.sub(r"\(.*", "", re.sub(r"\(anonymous namespace\)::|\((int|bool)\)", "", t))) for m, t in zip(names, text)}
 
@@ -178,7 +188,7 @@ def write(path, version, rows):
     table = [("kernel", *COLUMNS), *((name, *rows[name]) for name in sorted(rows))]
     widths = [max(len(line[i]) for line in table) for i in range(len(table[0]))]
     with open(path, "w") as f:
-        f.write(f"# {ARCHITECTURE}, nvcc {version}; made by tests/cuda/code.py --accept, which says what the columns are\n")
+        f.write(f"# {ARCHITECTURE}, nvcc {version}; made by tests/cuda/code.py --accept, which explains the columns\n")
         for line in table:
             f.write(" | ".join(c.ljust(w) for c, w in zip(line, widths)).rstrip() + "\n")
 
@@ -198,7 +208,7 @@ def differences(before, now):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("library")
-    p.add_argument("--accept", action="store_true", help="write the table anew")
+    p.add_argument("--accept", action="store_true", help="write the table again")
     p.add_argument("--table", default=TABLE)
     args = p.parse_args()
     for tool in ("cuobjdump", "nvdisasm", "c++filt"):
@@ -214,9 +224,9 @@ def main():
         rows[name], local = row(usage[mangled], steps[mangled])
         if local:
             spilt.append(name)
-    faults = [f"{name}: uses local memory (spilled registers, or an array that is indexed)" for name in spilt]
+    faults = [f"{name}: uses local memory (spilled registers, or an indexed array)" for name in spilt]
     faults += [f"{name}: {fault}" for mangled, name in names.items() for fault in warpgroup_faults(steps[mangled])]
-    faults += [f"{name}: {cells[-1]} before it waits for the launch in front" for name, cells in rows.items()
+    faults += [f"{name}: {cells[-1]} before it waits for the preceding launch" for name, cells in rows.items()
                if cells[-1] not in ("-", "0") and not all(step.startswith("LDGSTS.") for step in cells[-1].split())]
     faults += ptx_faults(args.library, usage.keys())
     version = compiler()
@@ -227,11 +237,11 @@ def main():
     for line in faults + changed:
         print(line, file=sys.stderr)
     if changed:
-        print(f"if this is meant: tests/cuda/code.py {args.library} --accept, and commit {os.path.relpath(args.table)} with the change", file=sys.stderr)
+        print(f"if this is intended: tests/cuda/code.py {args.library} --accept, and commit {os.path.relpath(args.table)} with the change", file=sys.stderr)
     if faults or changed:
         sys.exit(1)
     if wanted != version:
-        print(f"{len(rows)} kernels, none with local memory, all with PTX; the table is of nvcc {wanted} and this is {version}, so it was not compared")
+        print(f"{len(rows)} kernels, none with local memory, all with PTX; the table was made by nvcc {wanted}, not {version}, so it was not compared")
     else:
         print(f"{len(rows)} kernels as in {os.path.relpath(args.table)}, none with local memory, all with PTX")
 

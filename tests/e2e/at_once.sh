@@ -24,7 +24,7 @@ goes_on() {
     [ $status = "$1" ] && grep -qE "${2:-}" first.txt && ok || bad "the first: exit status $status, expected $1 with '${2:-}': $(cat first.txt)"
 }
 whole() { # RUN
-    cmp -s alone/checkpoints/step-000003/model.safetensors "$1/checkpoints/step-000003/model.safetensors" && quiet verify-run "$1" && ok || bad "$1 is not whole: $(cat out.txt)"
+    cmp -s alone/checkpoints/step-000003/model.safetensors "$1/checkpoints/step-000003/model.safetensors" && quiet reproduce "$1" && ok || bad "$1 is not whole: $(cat out.txt)"
 }
 unsigned='another process writes this run; wait for it'
 
@@ -78,7 +78,7 @@ for out in after again; do
 done
 first locking 0 $(sft stopped)
 killed_at update 3 $(sft stopped) checkpoint.every=1 && ok || bad "not killed"
-goes_on 1 'stopped.training: holds a training that was not finished'
+goes_on 1 'stopped.training: holds an unfinished training'
 quiet sft sft.ini sft.steps=3 sft.out=stopped --resume && diff -r made stopped > /dev/null && ok || bad "supervised, a training that another one would have begun anew: $(cat out.txt)"
 
 # an evaluation: it is continued by whoever comes, so one that comes after the other has its result
@@ -100,12 +100,12 @@ first cell 1 $sweep
 second 1 "runs/grid: another process \($pid\) writes this run" $sweep
 goes_on 0
 [ "$(cat runs/grid/*/metrics.jsonl | wc -l)" = 2 ] && ok || bad "a sweep of two cells: $(ls runs/grid)"
-for run in runs/grid/*/; do quiet verify-run "$run" && ok || bad "$run: $(cat out.txt)"; done
+for run in runs/grid/*/; do quiet reproduce "$run" && ok || bad "$run: $(cat out.txt)"; done
 
 # a fork: put together in NAME.part, which one process has
 fork() { echo "$TARE" fork alone@"$2" --run-dir "$1" log.progress=none "${@:3}"; }
 first checkpoint.files 2 $(fork branch 2)
-second 1 'branch.part: another process makes this fork; wait for it' $(fork branch 2)
+second 1 'branch.part: another process is making this fork; wait for it' $(fork branch 2)
 goes_on 0
 whole branch
 first locking 1 $(fork twig 2)
@@ -117,9 +117,9 @@ rm -r alone/checkpoints/step-000002
 for key in '' estimator.plugin=grpo; do
     rm -rf leaf
     first checkpoint.files 1 $(fork leaf 2 $key)
-    second 1 'leaf.part: another process makes this fork; wait for it' $(fork leaf 2 $key)
+    second 1 'leaf.part: another process is making this fork; wait for it' $(fork leaf 2 $key)
     goes_on 0
-    quiet verify-run leaf && ok || bad "a fork between checkpoints: $(cat out.txt)"
+    quiet reproduce leaf && ok || bad "a fork between checkpoints: $(cat out.txt)"
     [ -n "$key" ] || whole leaf
 done
 # and by luck, all at the same time
@@ -128,7 +128,7 @@ for i in 1 2 3; do
     for k in 1 2 3; do $(fork luck$i 1) > luck$k.txt 2>&1 & pids="$pids $!"; done
     won=0
     for pid in $pids; do ! wait $pid || won=$((won + 1)); done
-    [ $won = 1 ] && [ "$(cat luck?.txt | grep -cE 'another process makes this fork|holds a run already')" = 2 ] && ok || bad "$won of three forks: $(cat luck?.txt)"
+    [ $won = 1 ] && [ "$(cat luck?.txt | grep -cE 'another process is making this fork|holds a run already')" = 2 ] && ok || bad "$won of three forks: $(cat luck?.txt)"
     whole luck$i
 done
 [ -z "$(ls -d ./*.part* ./*.training 2> /dev/null)" ] && ok || bad "left: $(ls -d ./*.part* ./*.training)"

@@ -18,7 +18,7 @@ again() { rm -rf copy; cp -r "$DUMPS/$1" copy; chmod -R u+w copy; }
 # ---------------------------------------------------------------- honest
 audit 0 "$DUMPS/trl" $EXACT
 says '^trl: 2 files, 2 steps, 48 rows in 12 groups of 4$'
-last 'no row disagrees in what was checked'
+last 'no row disagrees'
 says '^reward  *0 of 48 '
 says '^advantage  *0 of 48 '
 says '^exact disputes 0 % of 48 rewards$'
@@ -28,10 +28,10 @@ says '^reward  *0 of 48 '
 says '^advantage  *0 of 48 '
 audit 0 "$DUMPS/verl" as=verl verifier.plugins=exact data.train="$DUMPS/rows.jsonl"
 says '^verl: 2 files, 2 steps, 48 rows in 12 groups of 4$'
-says '^not checked: advantage: the dump has no advantages; give --field advantage=COLUMN'
+says '^not checked: advantage: the dump has no advantages; set --field advantage=COLUMN'
 says '^answer  *0 of 48 '
 audit 2 "$DUMPS/trl2" $EXACT
-errs 'exact, digits; say which is the reward: --field reward=COLUMN'
+errs 'exact, digits; name the reward with --field reward=COLUMN'
 
 # a number is right in any form for math: the share that it disputes
 audit 1 "$DUMPS/trl" as=trl verifier.plugins=math
@@ -61,10 +61,10 @@ planted trl '6s/"advantage": [-0-9.]*/"advantage": "0.3"/' $T 6 advantage $EXACT
 planted trl '7s/"step": 1/"step": "one"/' $T 7 step $EXACT
 planted trl '7s/"step": 1/"step": 1.5/' $T 7 step $EXACT
 planted trl '10d' $T 9 group $EXACT
-says 'group: 3 rollouts of this prompt, expected 4; a group is not whole: rows of one prompt have to stand together'
+says 'group: 3 rollouts of this prompt, expected 4; incomplete group: the rows of a prompt must be consecutive'
 planted trl '9{h;d};16{G}' $T 9 group $EXACT                                                                # a row in another group's place
 planted trl '18s/"answer": "66"/"answer": "67"/' $T 18 answer $EXACT
-says "$T:18, .* answer: 67, expected 66; the others of its group have another"
+says "$T:18, .* answer: 67, expected 66; differs from the rest of its group"
 planted trl '12s/, "exact": 1.0//' $T 12 reward $EXACT
 planted trl '22s/"step": 1/"step": 2/' $T 22 step $EXACT
 planted trl '12s/"completion": "77"/"completion": "78"/' $T 12 reward $EXACT                                # the reward of another completion
@@ -74,7 +74,7 @@ planted trl2 '5s/"advantage": [-0-9.]*/"advantage": -0.49990001/; ' completions_
 V='as=verl verifier.plugins=exact'
 planted verl '2s/"score": 0.0/"score": 1.0/' 1.jsonl 2 reward $V
 planted verl '4,22s/"input": "60+9=", \(.*\), "gts": "69"/"input": "60+9=", \1, "gts": "60"/' 1.jsonl 4 answer $V data.train="$DUMPS/rows.jsonl"
-says 'answer: 60, expected 69; data.train has another answer'
+says 'answer: 60, expected 69; differs from the answer in data.train'
 planted verl '7s/"input": "47/"input": "48/' 1.jsonl 1 group $V
 planted verl '14s/"output": "8"/"output": "9"/' 1.jsonl 14 reward $V
 planted verl '20d' 1.jsonl 11 group $V
@@ -94,7 +94,7 @@ audit 0 own.jsonl $EXACT --field prompt=meta.q.-1.content --field completion=tex
     --field length=tokens --field loss_scale=factor
 says '^own: 1 file, 1 step, 24 rows in 6 groups of 4$'
 says '^loss_scale  *0 of 24 '
-says '^a rollout has between 4.17 % and 4.17 % of its step'
+says '^share of a rollout in its step'
 sed -i '6s/"factor": 0.0138/"factor": 0.0139/' own.jsonl
 audit 1 own.jsonl $EXACT --field prompt=meta.q.-1.content --field completion=text --field reward=exact --field answer=answer --field advantage=advantage \
     --field length=tokens --field loss_scale=factor
@@ -107,7 +107,7 @@ printf '%s\n' '{"input":"1+1=","output":"2","label":2,"reward":0}' > openrlhf.js
 audit 1 openrlhf.jsonl as=openrlhf
 says '^openrlhf: '
 says '^openrlhf: 1 file, 1 step, 1 row in 1 group of 1$'
-says '^computed again: rewards by math$'
+says '^recomputed: rewards by math$'
 says '^math disputes 100 % of 1 reward$'
 audit 1 openrlhf.jsonl as=openrlhf --json
 checked "the JSON" << 'PY'
@@ -132,38 +132,38 @@ says '^first disagreement: run/rollouts/step-000003.jsonl:7, step 3, group 1, ro
 
 : > run/estimator/step-000002.state
 audit 2 run
-errs 'step-000002.state: not the saved state of a plugin (0 bytes); it is damaged'
+errs 'step-000002.state: not the saved state of a plugin (0 bytes): damaged'
 again trl
 sed -i '1s/^/\xEF\xBB\xBF/' copy/$T # the byte order mark of some editors
 audit 0 copy $EXACT
 sed -i 's/"exact": 0.0/"exact": null/' copy/$T
 audit 2 copy $EXACT
-errs 'no column is a number in this row, and some are null; say which is the reward: --field reward=COLUMN'
+errs 'no column of this row is a number, and some are null; name the reward with --field reward=COLUMN'
 audit 2 "$DUMPS/trl" verifier.plugins=exact
-errs 'completions_00001.jsonl: its rows have advantages, and nothing says how they were computed; give as=trl .*the columns are those of trl.*or estimator.plugin=NAME (bv_blend was tried: .*no clusters'
+errs 'completions_00001.jsonl: the rows have advantages of an unknown estimator; set as=trl .*the columns match trl.*or estimator.plugin=NAME (bv_blend was tried: .*no clusters'
 
 # ---------------------------------------------------------------- what could not be checked
 mkdir lacks
 sed 's/"step": [0-9]*, //; s/"answer"/"solution"/; s/, "advantage": [-0-9.]*//' "$DUMPS/trl/$T" > lacks/rows.jsonl
 grep -q solution lacks/rows.jsonl && ok || bad "nothing was renamed"
 audit 2 lacks $EXACT
-says '^computed again: nothing$'
-says '^not checked: reward: the dump has no answers; give data.train=FILE or --field answer=COLUMN; columns not used: solution$'
-says '^not checked: advantage: the dump has no advantages; give --field advantage=COLUMN; columns not used: solution$'
-says '^not checked: step: the dump has no steps; give --field step=COLUMN; columns not used: solution$'
+says '^recomputed: nothing$'
+says '^not checked: reward: the dump has no answers; set data.train=FILE or --field answer=COLUMN; unused columns: solution$'
+says '^not checked: advantage: the dump has no advantages; set --field advantage=COLUMN; unused columns: solution$'
+says '^not checked: step: the dump has no steps; set --field step=COLUMN; unused columns: solution$'
 last 'nothing could be checked: neither rewards nor advantages'
 audit 2 lacks $EXACT --json
 errs 'nothing could be checked: neither rewards nor advantages'
 audit 0 lacks $EXACT --field answer=solution
-says '^computed again: rewards by exact$'
+says '^recomputed: rewards by exact$'
 says '^reward  *0 of 24 '
-last 'no row disagrees in what was checked'
+last 'no row disagrees'
 sed 's/"answer"/"solution"/' "$DUMPS/trl/$T" > lacks/rows.jsonl
 audit 0 lacks $EXACT
-says '^computed again: advantages by grpo as trl$'
+says '^recomputed: advantages by grpo as trl$'
 says '^not checked: reward: the dump has no answers'
-says "^not checked: step: no file's name has the number of a step"
-last 'no row disagrees in what was checked'
+says "^not checked: step: no file name has the number of a step"
+last 'no row disagrees'
 
 # ---------------------------------------------------------------- refused
 audit 2
@@ -171,13 +171,13 @@ audit 2 nowhere.jsonl
 errs 'nowhere.jsonl: No such file'
 : > empty.jsonl
 audit 2 empty.jsonl
-errs 'empty.jsonl: no row is in it'
+errs 'empty.jsonl: must have at least one row'
 mkdir none
 audit 2 none
-errs 'none: no file there ends in .jsonl'
+errs 'none: no .jsonl file in it'
 mkfifo none/1.jsonl
 audit 2 none
-errs 'none has what is no file with rows: none/1.jsonl is a '
+errs 'none: invalid file of rows: none/1.jsonl is a '
 cp own.jsonl bad.jsonl; printf '{"input":NaN}\n' >> bad.jsonl
 audit 2 bad.jsonl --field prompt=text --field completion=text --field reward=exact
 errs 'bad.jsonl:25: not valid JSON'
@@ -185,13 +185,13 @@ errs 'bad.jsonl:25: not valid JSON'
 audit 2 x.parquet
 errs 'tools/to_jsonl.py x.parquet --rows -o x.jsonl'
 audit 2 own.jsonl
-errs 'no field map fits its columns (step, meta, text'
+errs 'no field map fits the columns (step, meta, text'
 audit 2 "$DUMPS/trl" --format nothing
-errs 'there are tare, verl, slime, openrlhf and trl'
+errs 'use tare, verl, slime, openrlhf or trl'
 audit 2 "$DUMPS/trl" --field rewad=exact
 errs 'NAME=COLUMN, where NAME is step, group'
 audit 2 "$DUMPS/trl" --field reward=missing
-errs 'completions_00001.jsonl:1: missing is no number there, and it is to be the reward'
+errs 'completions_00001.jsonl:1: missing, the column of the reward, must be a number'
 audit 2 "$DUMPS/trl" --field reward=x*exact
 audit 2 "$DUMPS/trl" --rewards 1
 audit 2 "$DUMPS/trl" --tolerance 2

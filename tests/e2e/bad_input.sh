@@ -62,8 +62,8 @@ for verb in train eval 'config check' sweep; do
         status3 "$key: pipe is a pipe; name a regular file" $verb $file $key=pipe
         status3 "$key: folder is a folder; name a regular file" $verb $file $key=folder
         status3 "$key: /dev/zero is a device" $verb $file $key=/dev/zero
-        status3 'nul.jsonl:2: no row' $verb $file $key=nul.jsonl
-        INPUT=/dev/zero status3 "$key: /dev/stdin: a line of more than 64 MiB" $verb $file $key=/dev/stdin
+        status3 'nul.jsonl:2: not a row' $verb $file $key=nul.jsonl
+        INPUT=/dev/zero status3 "$key: /dev/stdin: a line is longer than 64 MiB" $verb $file $key=/dev/stdin
         status3 'no verifier named' $verb $file verifier.plugins=EXACT
     }
 done
@@ -73,11 +73,11 @@ printf '\xEF\xBB\xBF\n[\n  {"question":"a","answer":"b"},\n  {"question":"c","an
 printf '[{"question":"a","answer":"b"}]' > flat.json
 printf '{\n"question":"a","answer":"b"}\n' > object.json
 for file in list wide flat; do
-    status3 "^tare: $file.json is one JSON list, and a data file has one JSON object a line.*tools/to_jsonl.py" data check $file.json write=rows.jsonl
+    status3 "^tare: $file.json is a JSON list, but a data file has one JSON object per line.*tools/to_jsonl.py" data check $file.json write=rows.jsonl
     [ ! -s out.txt ] && [ ! -e rows.jsonl ] && ok || bad "$file.json: rows are told of, or written: $(cat out.txt)"
-    status3 "data.train: $file.json is one JSON list" train tiny.ini data.train=$file.json
+    status3 "data.train: $file.json is a JSON list" train tiny.ini data.train=$file.json
 done
-status3 'object.json:1: not valid JSON: .*; the line ends before its object does, and a row is one object on one line' train tiny.ini data.train=object.json
+status3 'object.json:1: not valid JSON: .*; the line ends within an object; write each row as one object on one line' train tiny.ini data.train=object.json
 for file in pipe folder /dev/zero; do status3 "$file is a [a-z ]*; name a regular file" data check $file; done
 
 # rows

@@ -35,7 +35,7 @@ reward=$(sed -n 's/.*"reward":\([0-9.e+]*\),.*/\1/p' out.txt)
 input=/dev/null
 { row question 50000000 '","answer":"72","subject":"s"'; echo '{"question":"1+1=","answer":"2","subject":"s"}'; } > rows.jsonl
 within 600000 "$TARE" data check rows.jsonl verifier=exact
-[ $status = 0 ] && grep -q '2 rows, nothing wrong found' err.txt && ok || bad "data check: exit status $status: $(cut -c 1-200 err.txt)"
+[ $status = 0 ] && grep -q '2 rows, no problems found' err.txt && ok || bad "data check: exit status $status: $(cut -c 1-200 err.txt)"
 keys="run.threads=2 data.eval= log.progress=none train.steps=1 rollout.prompts=2 train.minibatch=8"
 # shellcheck disable=SC2086
 within 8000000 "$TARE" -q train tiny.ini $keys data.train=rows.jsonl
@@ -47,5 +47,5 @@ within 800000 "$TARE" -q train tiny.ini $keys data.train=answers.jsonl
 [ $status = 0 ] && [ ! -s err.txt ] && ok || bad "train, a long answer: exit status $status: $(cut -c 1-200 err.txt)"
 row question 67200000 '","answer":"72"' > rows.jsonl
 within 600000 "$TARE" data check rows.jsonl
-[ $status = 3 ] && grep -q 'rows.jsonl: a line of more than 64 MiB' err.txt && ok || bad "a line of 67.2 MB: exit status $status: $(cut -c 1-200 err.txt)"
+[ $status = 3 ] && grep -q 'rows.jsonl: a line is longer than 64 MiB' err.txt && ok || bad "a line of 67.2 MB: exit status $status: $(cut -c 1-200 err.txt)"
 done_

@@ -24,10 +24,11 @@ expect 2 '^usage: tare' "$TARE"
 expect 0 '^tare [0-9]' "$TARE" --version
 expect 0 '^tare [0-9]' "$TARE" -V
 expect 2 "did you mean 'train'" "$TARE" trian
-expect 2 "no verb 'zzzzzz'; .tare --help. lists them" "$TARE" zzzzzz
+expect 2 "unknown verb 'zzzzzz'; .tare --help. lists the verbs" "$TARE" zzzzzz
 expect 2 '`tare codebook` is now `tare cluster train`' "$TARE" codebook hashed --clusters 2
 expect 2 '`tare embed` is now `tare cluster embed`' "$TARE" embed
-expect 2 "no option '--frobnicate'" "$TARE" --frobnicate
+expect 2 '`tare verify-run` is now `tare reproduce`' "$TARE" verify-run run
+expect 2 "unknown option '--frobnicate'" "$TARE" --frobnicate
 expect 2 usage "$TARE" config
 expect 2 usage "$TARE" config show x
 expect 0 '^usage: tare config' "$TARE" config --help
@@ -50,10 +51,10 @@ expect 3 "TRL's use_vllm has no counterpart here" "$TARE" config check good.ini 
 expect 3 'did you mean estimator.plugin' "$TARE" config check good.ini estimator=grpo
 expect 3 "has no key 'warmup'; did you mean 'warmup_ratio' or 'warmup_steps'" "$TARE" config check good.ini train.warmup=3
 expect 3 "no estimator named 'GRPO'; did you mean grpo" "$TARE" config check good.ini estimator.plugin=GRPO
-expect 3 'is not one number (.tare sweep. takes several' "$TARE" config check good.ini train.lr=1e-4,2e-4
+expect 3 'must be one number (.tare sweep. takes several' "$TARE" config check good.ini train.lr=1e-4,2e-4
 quickstart=$SOURCE/configs/quickstart.ini
 printf 'include = %s\n\n[data]\neval = nothere.jsonl\n' "$quickstart" >own.ini
-expect 0 'divided by: 1 where the estimator divides by nothing' "$TARE" estimate --help
+expect 0 'scale is the divisor of the advantages: 1 where' "$TARE" estimate --help
 expect 0 'quickstart.ini: no errors' "$TARE" config check "$quickstart"
 "$TARE" -q config check "$quickstart" >out 2>&1 && [ ! -s out ] || { echo "FAILED: -q prints: $(cat out)" && fails=$((fails + 1)); }
 expect 3 'bad.ini:2: ' "$TARE" config check bad.ini
@@ -78,7 +79,7 @@ if [ -w /dev/full ]; then
 fi
 expect 0 '^ok   kernels ' "$TARE" doctor
 expect 0 '^ok   estimator .*grpo' "$TARE" doctor good.ini
-SHARED=nowhere expect 0 '^no   references .*tests take the part of it in tests/data' "$TARE" doctor
+SHARED=nowhere expect 0 '^no   references .*tests use the part of it in tests/data' "$TARE" doctor
 [ -e /dev/nvidiactl ] || expect 1 '^bad  gpu' "$TARE" doctor run.device=cuda
 for verb in train sft eval sweep plan report; do
     "$TARE" $verb good.ini --stepz 3 >out 2>&1
@@ -87,18 +88,18 @@ done
 expect 2 "^tare: '--what'" "$TARE" doctor --what
 expect 3 '^tare: command line: data.train: nothere.jsonl: No such file' "$TARE" config check "$quickstart" data.train=nothere.jsonl
 expect 3 '^tare: own.ini:4: data.eval: nothere.jsonl: No such file' "$TARE" config check own.ini
-expect 3 'no section' "$TARE" doctor nothing.x=1
+expect 3 'unknown section' "$TARE" doctor nothing.x=1
 # a reader that has gone ends a filter quietly, as it ends others (more is written than a pipe holds)
 awk 'BEGIN { for (i = 0; i < 20000; i++) print "{\"completion\":\"1\",\"answer\":\"1\"}" }' > many.jsonl
 { "$TARE" verify exact < many.jsonl 2> err.txt || echo $? > status.txt; } | head -1 > /dev/null || true
 [ "$(cat status.txt)" = 141 ] && [ ! -s err.txt ] && fails=$fails || { echo "FAILED: verify | head: status $(cat status.txt), $(cat err.txt)" && fails=$((fails + 1)); }
-expect 0 '^  config     init | check | dump | diff | docs ...  *begin, check, print' "$TARE" --help
+expect 0 '^  config     init | check | dump | diff | docs ...  *create, check, print' "$TARE" --help
 printf '{"question":"1+1=","answer":"2"}\n' >part-1.jsonl
 printf '{"question":"1+2=","answer":"3"}\n{"question":"1+1=","answer":"2"}\n' >part-2.jsonl
-expect 0 'part-1.jsonl: 1 row, nothing wrong found; whether a verifier' "$TARE" data check part-1.jsonl
-expect 0 'part-1.jsonl: 1 row, nothing wrong found$' "$TARE" data check part-1.jsonl verifier=exact
+expect 0 'part-1.jsonl: 1 row, no problems found; the answers were not checked' "$TARE" data check part-1.jsonl
+expect 0 'part-1.jsonl: 1 row, no problems found$' "$TARE" data check part-1.jsonl verifier=exact
 for files in 'part-?.jsonl' 'part-1.jsonl,part-2.jsonl' 'part-1.jsonl part-2.jsonl'; do
-    case $files in *' '*) expect 1 '3 rows, 1 of them to mend' "$TARE" data check part-1.jsonl part-2.jsonl ;; *) expect 1 '3 rows, 1 of them' "$TARE" data check "$files" ;; esac
+    case $files in *' '*) expect 1 '3 rows, 1 of them invalid' "$TARE" data check part-1.jsonl part-2.jsonl ;; *) expect 1 '3 rows, 1 of them' "$TARE" data check "$files" ;; esac
     grep -q '"where":"part-2.jsonl:2".*duplicate question, first in part-1.jsonl:1' out || { echo "FAILED: data check $files" && fails=$((fails + 1)); }
 done
 expect 1 'part-9' "$TARE" data check 'part-9*.jsonl'

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The clusterer filters: train a codebook, assign, inspect, and what is refused.
+# tare cluster: trains a codebook, assigns, inspects, embeds; refused arguments.
 set -u
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -35,7 +35,7 @@ diff -r whole/estimator ranks/estimator > difference && ok || bad "two ranks hav
 killed_at update 4 "$TARE" train tiny.ini $common run.dir=broken && ok || bad "not killed"
 train run.dir=broken --resume || bad "not resumed: $(tail -n 2 log.txt)"
 [ "$(weights whole)" = "$(weights broken)" ] && [ "$(state whole)" = "$(state broken)" ] && ok || bad "other bits after resuming"
-"$TARE" verify-run whole > out.txt 2>&1 && ok || bad "verify-run: $(tail -n 2 out.txt)"
+"$TARE" reproduce whole > out.txt 2>&1 && ok || bad "reproduce: $(tail -n 2 out.txt)"
 "$TARE" estimate --replay whole --step 3 > out.txt 2> err.txt && ok || bad "replay: $(tail -n 1 err.txt)"
 sed -i 's/"id":"r7"/"id":"seven"/; s/"id":"r\([0-9]*\)"/"id":"s\1"/' rows.jsonl
 status=0
@@ -46,7 +46,7 @@ sed -i '7s/"level":1.25/"level":"hard"/' rows.jsonl
 for verb in "config check" train; do
     status=0
     "$TARE" $verb tiny.ini $common run.dir=none > out.txt 2> err.txt || status=$?
-    [ $status = 3 ] && grep -q 'rows.jsonl:7: "level" is a text; the estimator reads it as a number: write a number, or leave it out' err.txt && [ ! -e none ] && ok ||
+    [ $status = 3 ] && grep -q 'rows.jsonl:7: "level" is a text, but the estimator reads it as a number: write a number, or remove it' err.txt && [ ! -e none ] && ok ||
         bad "tare $verb with a text: status $status: $(tail -n 1 err.txt)"
 done
 done_

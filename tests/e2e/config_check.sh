@@ -14,16 +14,16 @@ expect() {
 }
 check() { expect "$1" "$2" "$TARE" config check tiny.ini "${@:3}"; }
 check 0 'tiny.ini: no errors'
-check 3 'model.head_dim = 7 (command line): the width of a head is even' model.init=llama model.head_dim=7
+check 3 'model.head_dim = 7 (command line): must be even' model.init=llama model.head_dim=7
 check 3 "no verifier named 'exactt'" verifier.plugins=exactt
 check 3 "no estimator named 'grpoo'; did you mean grpo" estimator.plugin=grpoo
-check 3 'out of range; allowed is 0 < gamma <= 1' estimator.bv_blend.gamma=1.5
+check 3 'out of range: must be 0 < gamma <= 1' estimator.bv_blend.gamma=1.5
 check 3 'data.train = none.jsonl\|none.jsonl: ' data.train=none.jsonl
 check 3 'none.jsonl' data.eval=none.jsonl
-check 3 'model.path = nowhere is not there' model.path=nowhere model.warm_start=
+check 3 'model.path = nowhere does not exist' model.path=nowhere model.warm_start=
 check 3 'Hugging Face hub.*hf download Qwen/Qwen2.5-0.5B' model.path=Qwen/Qwen2.5-0.5B model.warm_start=
 check 3 'none of ' clusterer.field.field=topic
-check 3 'chat_template = none.jinja is not there' data.chat_template=none.jinja
+check 3 'chat_template = none.jinja does not exist' data.chat_template=none.jinja
 check 3 'the prompt has ' rollout.max_prompt_tokens=2
 check 3 'bv_blend' clusterer.codebook=none
 check 0 'command line: verifier.python.file has no effect because plugin python is unused; choose it with verifier.plugins' verifier.python.file=mine.py
@@ -56,9 +56,9 @@ check 0 'tiny.ini: no errors' data.train=follow.jsonl $plain verifier.plugins=$a
 check 3 'follow.jsonl:1: "answer" is missing or empty, and a verifier' data.train=follow.jsonl verifier.plugins=$answerless verifier.answerless.compare=true
 check 3 'follow.jsonl:1: "answer" is missing or empty, and a verifier' data.train=follow.jsonl "verifier.plugins=$answerless as strict" verifier.strict.compare=true
 check 3 'follow.jsonl:1: "answer" is missing or empty, and a verifier' data.train=follow.jsonl verifier.plugins=$answerless:1,$FIXTURES/good_verifier.so:1
-check 3 'verifier hostile: uses returns the bits 0x100000, of which this program knows 0x7' data.train=follow.jsonl verifier.plugins=$FIXTURES/unknown_uses.so
+check 3 'verifier hostile: uses returns the bits 0x100000; this program knows only 0x7' data.train=follow.jsonl verifier.plugins=$FIXTURES/unknown_uses.so
 expect 0 '' "$TARE" train tiny.ini data.prompt=plain data.train=follow.jsonl $plain verifier.plugins=$answerless run.dir=tries/answerless train.steps=1
-expect 0 'follow.jsonl: 9 rows, nothing wrong found' "$TARE" data check follow.jsonl verifier=$answerless
+expect 0 'follow.jsonl: 9 rows, no problems found' "$TARE" data check follow.jsonl verifier=$answerless
 check 0 'rollout.max_new_tokens = 4096, but base has a context of .* tokens' rollout.max_new_tokens=4096
 check 3 'allowed: from 0 to 10$' train.lr=100
 # all errors are told, each with its place
@@ -99,7 +99,7 @@ done <<'LINES'
 many.ini:1: include = nowhere.ini: no such file
 many.ini:4: expected key = value
 many.ini:9: '${run.sed}' is not known here
-many.ini:12: no section \[trian\]; did you mean \[train\]
+many.ini:12: unknown section \[trian\]; did you mean \[train\]
 many.ini:15: train.lr = 'fast' is not a number
 many.ini:16: \[train\] has no key 'stepss'; did you mean 'steps'
 command line: \[rollout\] has no key 'group_sise'; did you mean 'group_size'
@@ -107,10 +107,10 @@ train.minibatch = 12 (many.ini:17)
 loss.clip_high = 0.1 (many.ini:28)
 many.ini:21: \[estimator.grpo\] ddoff: unknown key; did you mean ddof
 many.ini:22: \[estimator.grpo\] delta: -1 is out of range
-many.ini:10: data.chat_template = none.jinja is not there
+many.ini:10: data.chat_template = none.jinja does not exist
 many.ini:8: data.train: none.jsonl
 many.ini:24: verifier.plugins: no verifier named 'exactt'
-many.ini:6: model.path = nowhere is not there
+many.ini:6: model.path = nowhere does not exist
 many.ini:26: \[verifier.exact\] case: unknown key
 LINES
 # what has no end, what would be waited for, what is no file: nothing is read on and on
@@ -139,8 +139,8 @@ expect 3 'gamma' "$TARE" train tiny.ini model.path=base3 model.warm_start="$PWD/
 [ ! -e base3 ] && [ ! -e base3.training ] && ok || bad "a warm start was made before a configuration error"
 
 # init, and the smallest configuration
-expect 0 'tare.ini written' "$TARE" config init
-expect 1 'is there already' "$TARE" config init
+expect 0 'tare.ini is written' "$TARE" config init
+expect 1 'exists already' "$TARE" config init
 expect 0 'no errors' "$TARE" config check tare.ini model.path=base data.train=builtin:arithmetic/train?rows=40 data.prompt=plain verifier.plugins=exact
 printf '[model]\npath = base\n[data]\ntrain = builtin:arithmetic/train?rows=200\n' > least.ini
 expect 0 'done: runs/least' "$TARE" train least.ini train.steps=1 verifier.plugins=exact log.progress=none
@@ -166,7 +166,7 @@ expect 0 'chosen .*estimator.plugin = bv_blend' "$TARE" doctor runs/least
 expect 0 '^model ' "$TARE" plan runs/least
 expect 0 'pass@1' "$TARE" eval runs/least data.eval='builtin:arithmetic/heldout?rows=4' eval.samples=1 eval.out=runs/judged
 grep -q 'using its newest checkpoint' out.txt && ok || bad "eval of a run's folder takes the model that the run started from"
-mkdir -p empty && expect 3 'empty: a folder without a config.ini' "$TARE" plan empty
+mkdir -p empty && expect 3 'empty: config.ini is missing' "$TARE" plan empty
 expect 0 'model.path: .*--resume allows it' "$TARE" config diff runs/least runs/least model.path=elsewhere
 expect 0 'leave only 1 of the context.* rollout.max_prompt_tokens' "$TARE" plan runs/least rollout.max_prompt_tokens=4096
 # without an evaluation before the first step there is no reward "before"
@@ -192,13 +192,13 @@ fi
 # a tokenizer with more ids than the model; a model that is not supported, without a tokenizer
 cp -r base foreign
 sed -i 's/"vocab_size": *[0-9]*/"vocab_size": 40/' foreign/config.json
-check 3 'token [0-9]* of the prompt is [0-9]*, and the model has ids 0 to 39; are tokenizer.json and config.json' model.path=foreign
+check 3 'token [0-9]* of the prompt is [0-9]*, but the model.s ids are 0 to 39; check that tokenizer.json and config.json' model.path=foreign
 mkdir other && echo '{"model_type":"mamba"}' > other/config.json
 for verb in generate serve; do
     expect 1 'other/config.json: model_type "mamba" is not supported; supported: ' "$TARE" $verb other
 done
 # bad arguments are named
-expect 2 "'--steps': no such option.*steps is a key of .train. and .sft." "$TARE" train tiny.ini --steps 3
-expect 2 "'--train.steps=3': no such option; keys are set without dashes: train.steps=3" "$TARE" train tiny.ini --train.steps=3
-expect 2 "'train.steps': is not section.key=value" "$TARE" train tiny.ini train.steps
+expect 2 "'--steps': unknown option.*steps is a key of .train. and .sft." "$TARE" train tiny.ini --steps 3
+expect 2 "'--train.steps=3': unknown option; keys are set without dashes: train.steps=3" "$TARE" train tiny.ini --train.steps=3
+expect 2 "'train.steps': must be section.key=value" "$TARE" train tiny.ini train.steps
 done_

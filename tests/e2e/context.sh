@@ -62,7 +62,7 @@ for C in 32 33; do
         if [ $n -le $C ]; then told 0 '' score $model < ids.jsonl; else told 1 "$((n + 1)) tokens; the model's context is $C" score $model < ids.jsonl; fi
         printf '{"question":"%s","completion":"2"}\n' "$(sevens $n)" > rows.jsonl
         sft="sft both.ini model.path=$model data.train=rows.jsonl sft.out=tuned$C-$n"
-        if [ $n -le $((C - 2)) ]; then told 0 '' $sft; else told 1 "rows.jsonl:1: $((n + 2)) tokens, the model's context is $C" $sft; fi
+        if [ $n -le $((C - 2)) ]; then told 0 '' $sft; else told 1 "rows.jsonl:1: $((n + 2)) tokens, but the model's context is $C" $sft; fi
     done
     for n in $((C - 2)) $((C - 1)); do
         checked "context $C, prompt of $n: tokens that are too many or too few, or not scored as they were sampled" $C $n "$TARE" $model <<'PY'

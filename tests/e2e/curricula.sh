@@ -76,7 +76,7 @@ fork six "data.train=a.jsonl:0.6 b 1.jsonl:0.4" && ok || bad "a fork with other 
     bad "a fork with other shares: $(cat six/rollouts/step-00000[678].jsonl | grep -c '"id":"a-') of 60"
 fork plain curriculum.plugin=shuffle && bad "shuffle takes shares" || ok
 fork plain curriculum.plugin=shuffle "data.train=a.jsonl, b 1.jsonl" && ok || bad "a fork to shuffle: $(tail -n 2 err.txt)"
-"$TARE" verify-run plain > out.txt 2>&1 && ok || bad "a fork to shuffle, verify-run: $(tail -n 2 out.txt)"
+"$TARE" reproduce plain > out.txt 2>&1 && ok || bad "a fork to shuffle, reproduce: $(tail -n 2 out.txt)"
 fork other curriculum.plugin=shuffle data.train=a.jsonl && bad "a fork with other rows" || ok
 # refused before anything starts
 refuses() { # TEXT argument ...
@@ -88,11 +88,11 @@ refuses() { # TEXT argument ...
 refuses "no curriculum named 'mixx'; did you mean mix" curriculum.plugin=mixx
 refuses "did you mean draw" curriculum.plugin=mix curriculum.mix.drow=random
 refuses "low = 0.9 is above high = 0.8" curriculum.plugin=difficulty curriculum.difficulty.low=0.9
-refuses "gives the files weights, which curriculum shuffle does not read; set curriculum.plugin = mix" "data.train=a.jsonl:0.7 b 1.jsonl:0.3" data.eval=
+refuses "has weights of files, which curriculum shuffle does not read; set curriculum.plugin = mix" "data.train=a.jsonl:0.7 b 1.jsonl:0.3" data.eval=
 refuses "1 of 2 files have a weight" curriculum.plugin=mix "data.train=a.jsonl:0.7, b 1.jsonl" data.eval=
-refuses "a weight is a number from 1e-6 to 1e6" curriculum.plugin=mix "data.train=a.jsonl:0 b 1.jsonl:1" data.eval=
+refuses "invalid weight: must be in 1e-6 .. 1e6" curriculum.plugin=mix "data.train=a.jsonl:0 b 1.jsonl:1" data.eval=
 refuses "data.eval has weights" data.eval=a.jsonl:1
 status=0
 "$TARE" sft sft.ini "data.train=a.jsonl:0.7 b 1.jsonl:0.3" sft.out=none > out.txt 2> err.txt || status=$?
-[ $status = 3 ] && grep -q "supervised training takes every row once an epoch" err.txt && ok || bad "sft with weights: status $status: $(tail -n 1 err.txt)"
+[ $status = 3 ] && grep -q "supervised training takes every row once per epoch" err.txt && ok || bad "sft with weights: status $status: $(tail -n 1 err.txt)"
 done_

@@ -24,9 +24,9 @@ PY
 let_go() { echo >&7; wait $holder; }
 # one_wait RUN WHAT
 one_wait() {
-    [ $status = 0 ] && [ "$(grep -c "warning: .*$WORK/$1/runs.db: database is locked; this run continues without it" err.txt)" = 1 ] && [ "$(grep -c warning err.txt)" = 1 ] && ok || bad "$2: exit status $status: $(cat err.txt)"
+    [ $status = 0 ] && [ "$(grep -c "warning: .*$WORK/$1/runs.db: database is locked; this run continues without the database" err.txt)" = 1 ] && [ "$(grep -c warning err.txt)" = 1 ] && ok || bad "$2: exit status $status: $(cat err.txt)"
     [ "$(cat naps)" -ge 5000 ] && [ "$(cat naps)" -lt 15000 ] && ok || bad "$2: waited for $(cat naps) ms in all"
-    "$TARE" -q verify-run "$1/run" > out.txt 2>&1 && [ "$(wc -l < "$1/run/metrics.jsonl")" = 3 ] && ok || bad "$2: $(cat out.txt)"
+    "$TARE" -q reproduce "$1/run" > out.txt 2>&1 && [ "$(wc -l < "$1/run/metrics.jsonl")" = 3 ] && ok || bad "$2: $(cat out.txt)"
 }
 filled() { # RUN WHAT
     "$TARE" -q train "$1/run" --resume log.progress=none > out.txt 2> err.txt && [ ! -s err.txt ] && ok || bad "$2, resumed: $(cat err.txt)"

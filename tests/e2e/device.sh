@@ -20,13 +20,13 @@ one_line() { # WORDS COMMAND...: fails, and the one line on standard error holds
     fi
 }
 cuda="run.device=cuda log.progress=none train.steps=1"
-one_line 'run.device = cuda: libtare_cuda.so is not there (/nowhere/libtare_cuda.so)' env TARE_CUDA=/nowhere/libtare_cuda.so "$TARE" train tiny.ini run.dir=e1 $cuda
+one_line 'run.device = cuda: libtare_cuda.so: not found (/nowhere/libtare_cuda.so)' env TARE_CUDA=/nowhere/libtare_cuda.so "$TARE" train tiny.ini run.dir=e1 $cuda
 one_line 'run.device = cuda: libtare_cuda.so is not there' env TARE_CUDA=/nowhere/libtare_cuda.so "$TARE" eval tiny.ini run.dir=e2 $cuda
 echo "no object" > broken.so
 one_line 'broken.so cannot be loaded' env TARE_CUDA="$PWD/broken.so" "$TARE" train tiny.ini run.dir=e3 $cuda
 [ -n "${TARE_PLUGIN_PATH:-}" ] && plugin=$(ls "${TARE_PLUGIN_PATH%%:*}"/*.so 2> /dev/null | head -1) || plugin=
 [ -z "$plugin" ] || one_line 'it is not the CUDA backend of tare' env TARE_CUDA="$plugin" "$TARE" train tiny.ini run.dir=e4 $cuda
-one_line 'leave run.kernels = auto' "$TARE" train tiny.ini run.dir=e5 $cuda run.kernels=avx2
+one_line 'run.kernels = avx2: must be auto with run.device = cuda' "$TARE" train tiny.ini run.dir=e5 $cuda run.kernels=avx2
 if [ -e "$(dirname "$TARE")/libtare_cuda.so" ] && [ ! -e /dev/nvidiactl ]; then # built here, and no GPU
     one_line 'run.device = cuda: there is no NVIDIA' env -u TARE_CUDA "$TARE" train tiny.ini run.dir=e6 $cuda
 fi
@@ -34,7 +34,7 @@ fi
 # ---- the emulated device
 [ -e "${TARE_FAKE:-}" ] || { skip_part "the fake device is not built"; done_; exit; }
 export TARE_CUDA=$TARE_FAKE
-int8='model.weights = int8 is computed on the CPU only'
+int8='model.weights = int8: supported on the CPU only'
 one_line "$int8" "$TARE" train tiny.ini run.dir=e7 $cuda lora.rank=4 model.weights=int8
 run() { "$TARE" train tiny.ini log.progress=none log.rollouts=true train.steps=6 checkpoint.every=2 "$@" > /dev/null 2> log.txt; }
 same_run() { # DIR DIR: last checkpoint's weights and state of training, rollouts
@@ -103,7 +103,7 @@ grep -q 'rollout.kv_tokens=[0-9]* saves\|train.micro_tokens=[0-9]* saves\|on [0-
 if TARE_FAKE_MEMORY=100000 "$TARE" generate base run.device=cuda < /dev/null > out.txt 2> log.txt; then
     bad "a model that does not fit should fail"
 else
-    grep -q 'no memory for .*: [0-9.]* MiB asked, the device has [0-9.]* MiB left' log.txt && ok || { bad "no memory: what for, how much?"; cat log.txt; }
+    grep -q 'no memory for .*: [0-9.]* MiB requested, the device has [0-9.]* MiB free' log.txt && ok || { bad "no memory: what for, how much?"; cat log.txt; }
 fi
 
 # ---- no step waits for the device more often than it must. What a fourth step adds to three: STAGE -> waits, bytes that come to the host

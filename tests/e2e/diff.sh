@@ -14,11 +14,11 @@ again() { rm -rf copy; cp -r run copy; }
 "$TARE" -q train tiny.ini log.rollouts=true log.progress=none > /dev/null 2> err.txt || { bad "train: $(cat err.txt)"; done_; exit 1; }
 
 compare 0 run run
-says 'no difference: the same bits'
+says 'no difference: bit-identical'
 says 'compared: 12 steps of metrics, 12 of rollouts, 12 states of the estimator, 2 checkpoints'
 "$TARE" -q train tiny.ini log.rollouts=true log.progress=none run.dir=twice run.threads=1 > /dev/null 2> err.txt || bad "train: $(cat err.txt)"
 compare 0 run twice
-says 'run.threads: .* -> 1   (changes no training)'
+says 'run.threads: .* -> 1   (does not change training)'
 
 # a file of data by another name: its rows count, not its path
 awk 'BEGIN { for (a = 10; a < 20; a++) for (b = 0; b < 10; b++) printf "{\"id\":\"%d+%d\",\"question\":\"%d+%d=\",\"answer\":\"%d\",\"subject\":\"sum\"}\n", a, b, a, b, a + b }' > rows.jsonl
@@ -28,7 +28,7 @@ for data in rows again fewer; do
     "$TARE" -q train tiny.ini log.progress=none train.steps=2 train.schedule=constant train.warmup_steps=1 data.train=$data.jsonl run.dir=$data > /dev/null 2> err.txt || bad "train on $data: $(cat err.txt)"
 done
 compare 0 rows again
-says '^  data.train: rows.jsonl -> again.jsonl   (changes no training)$'
+says '^  data.train: rows.jsonl -> again.jsonl   (does not change training)$'
 compare 1 rows fewer
 says '^  data.train: rows.jsonl -> fewer.jsonl   (the data differ)$'
 # the file itself was changed between the runs
@@ -39,13 +39,13 @@ for name in one two; do
 done
 compare 1 one two
 says '^  data.train: same-name.jsonl in both   (the data differ)$'
-says '^  data.eval: held.jsonl in both   (the data differ; changes no training)$'
+says '^  data.eval: held.jsonl in both   (the data differ; does not change training)$'
 sed -i '/train_xxh3/d' again/manifest.json
 compare 1 rows again
-says '^  data.train: rows.jsonl -> again.jsonl   (whether the data differ is not on record)$'
+says '^  data.train: rows.jsonl -> again.jsonl   (no record of the data)$'
 # resumed with them
 got=0; "$TARE" train rows --resume train.steps=3 data.train=again.jsonl log.progress=none > /dev/null 2> err.txt || got=$?
-[ $got = 0 ] && grep 'data.train: rows.jsonl -> again.jsonl (allowed where it holds the same rows)' err.txt > /dev/null && ok || bad "the same rows by another name: $(cat err.txt)"
+[ $got = 0 ] && grep 'data.train: rows.jsonl -> again.jsonl (allowed if it holds the same rows)' err.txt > /dev/null && ok || bad "the same rows by another name: $(cat err.txt)"
 got=0; "$TARE" train rows --resume train.steps=4 data.train=fewer.jsonl log.progress=none > /dev/null 2> err.txt || got=$?
 [ $got = 3 ] && grep 'data.train = fewer.jsonl differs from the rows that .*new run.*model.path=rows/checkpoints/step-000003' err.txt > /dev/null && ok || bad "other rows: $got, $(cat err.txt)"
 
@@ -57,7 +57,7 @@ says '^  reward  *step 4: group 1, rollout 0, reward: .* -> 0.75 (by '
 again; sed -i 's/"advantage":[^,]*/"advantage":7/;9q' copy/rollouts/step-000002.jsonl
 compare 1 run copy
 says '^  advantage  *step 2: group 0, rollout 0, advantage: .* -> 7.0* (by \|^  advantage  *step 2: group 0, rollout 0, advantage: .* -> 7 (by '
-says '^  rollout  *step 2: the number of rollouts: "more" -> "fewer"'
+says '^  rollout  *step 2: number of rollouts: "more" -> "fewer"'
 again; sed -i '1,4s/"confidence":[^,]*/"confidence":0.5/' copy/rollouts/step-000009.jsonl
 compare 1 run copy
 says '^  confidence  *step 9: group 0, rollout 0, confidence: '
@@ -72,7 +72,7 @@ compare 1 run copy
 says '^  estimator_state  *step 6: byte '
 again; sed -i '11,$d' copy/metrics.jsonl
 compare 1 run copy
-says 'length  *step 11: the last step on record: 12 -> 10 (by -2)'
+says 'length  *step 11: the last recorded step: 12 -> 10 (by -2)'
 says 'compared: 10 steps of metrics, 10 of rollouts'
 
 # other training
@@ -80,7 +80,7 @@ says 'compared: 10 steps of metrics, 10 of rollouts'
 compare 1 run other
 says '^  train.lr: 0.001 -> 0.0005$'
 says '^  metric  *step 1: '
-says '^  tensor  *step 12: model.embed_tokens.weight, element [0-9]* ([0-9]* differ, the largest by '
+says '^  tensor  *step 12: model.embed_tokens.weight, element [0-9]* ([0-9]* differ, by at most '
 says '^  section  *step 12: .*moment1.0, element '
 says '^mean difference over 12 steps: .*95 % interval'
 grep -q 'rollout  *step 1:' out.txt && bad "common random numbers differ" || ok
@@ -101,7 +101,7 @@ PY
 compare 1 run other --metric grad_norm
 says '^grad_norm$'
 compare 1 run other --metric no/such
-says 'no step has no/such in both runs'
+says 'no common step has no/such'
 
 # damaged, half written, or not there
 again; printf x >> copy/checkpoints/step-000012/model.safetensors
@@ -140,7 +140,7 @@ compare 2 run copy
 says '^damaged: copy/checkpoints/.: Not a directory'
 mkdir closed; ln -s metrics.jsonl closed/metrics.jsonl
 compare 2 run closed
-grep 'closed/metrics.jsonl: ' err.txt > /dev/null && ! grep 'no run is there' err.txt > /dev/null && ok || bad "a run that may not be read: $(cat err.txt)"
+grep 'closed/metrics.jsonl: ' err.txt > /dev/null && ! grep 'no run found' err.txt > /dev/null && ok || bad "a run that may not be read: $(cat err.txt)"
 compare 2 run
 compare 2 run run run
 compare 2 run run --what

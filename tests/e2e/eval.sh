@@ -112,12 +112,12 @@ ROWS
 status=0
 printf 'no row\n' > none.jsonl
 cp clean.jsonl before.jsonl
-"$TARE" data check none.jsonl write=clean.jsonl > /dev/null 2> err.txt && bad "write= of no row is taken" || { cmp -s clean.jsonl before.jsonl && grep -q 'no row is left; it stays as it was' err.txt && ok || bad "write= of no row: $(cat err.txt)"; }
+"$TARE" data check none.jsonl write=clean.jsonl > /dev/null 2> err.txt && bad "write= of no row is taken" || { cmp -s clean.jsonl before.jsonl && grep -q 'not written, because no row is valid' err.txt && ok || bad "write= of no row: $(cat err.txt)"; }
 ln clean.jsonl linked.jsonl && ln -s ../"$(basename "$PWD")"/clean.jsonl symbolic.jsonl
 for name in clean.jsonl ./clean.jsonl linked.jsonl symbolic.jsonl; do # the source under any name
     status=0
     "$TARE" data check clean.jsonl,none.jsonl write=$name > /dev/null 2> err.txt || status=$?
-    [ $status = 3 ] && cmp -s clean.jsonl before.jsonl && grep -q "write=$name is the file that is read" err.txt && ok || bad "write= onto the source: status $status, $(cat err.txt)"
+    [ $status = 3 ] && cmp -s clean.jsonl before.jsonl && grep -q "write=$name is the input file" err.txt && ok || bad "write= onto the source: status $status, $(cat err.txt)"
 done
 rm linked.jsonl symbolic.jsonl
 mkfifo pipe

@@ -120,7 +120,7 @@ judged() { # KIND
         echo "exit status $status"
     elif [ $status = 0 ]; then
         [ "$LOOSE" = any ] || { [ -n "$LOOSE" ] && grep -q -- "$LOOSE" "$J/err.txt"; } || sums | cmp -s - "$J/want" || echo "exit status 0 and another result"
-        [ "$1" != db ] || [ ! -s "$J/database" ] || database | cmp -s - "$J/database" || grep -q 'warning: .*continues without it' "$J/err.txt" || echo "the database lacks something, and nothing was said"
+        [ "$1" != db ] || [ ! -s "$J/database" ] || database | cmp -s - "$J/database" || grep -q 'warning: .*continues without the database' "$J/err.txt" || echo "the database lacks something, and nothing was said"
     elif [[ $1 = short || $1 = eintr || ($1 = db && $status != "$DB") ]]; then
         echo "exit status $status"
     elif [[ ! " $ENDS " = *" $status "* ]]; then
@@ -134,7 +134,7 @@ judged() { # KIND
         [ "$same" = 1 ] || [ -z "$(half)" ] || echo "half written: $(half)"
     fi
     [ -z "$LEFT" ] || ! pgrep -f "$LEFT" > "$J/left" || echo "a process is left"
-    [ "$1" != db ] || fault_met || ! grep -q 'continues without it' "$J/err.txt" || echo "a database that did not fail is given up"
+    [ "$1" != db ] || fault_met || ! grep -q 'continues without the database' "$J/err.txt" || echo "a database that did not fail is given up"
 }
 # After a failure, in `why`: the command, on what that has left. Where it has left nothing this is the command without faults.
 goes_on() {
@@ -269,8 +269,8 @@ rm -rf run
 "$TARE" train tiny.ini $q train.steps=2 > /dev/null || bad 'training'
 ENDS=2 # 1: the runs differ, the run is not as it was written; neither may come of a fault
 injected diff "$TARE" diff run run
-injected verify-run "$TARE" verify-run run
-paths look injected 'verify-run, questions' "$TARE" verify-run run
+injected reproduce "$TARE" reproduce run
+paths look injected 'reproduce, questions' "$TARE" reproduce run
 ENDS='1 3'
 RESULT=(page.html)
 injected report "$TARE" report run -o page.html

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# One bit that turned in a file that is read: found by a sum, and the file named. A folder's checkpoints and a run's chain are tested in checkpoint/test_checkpoint and e2e/verify_run,
+# One bit that turned in a file that is read: found by a sum, and the file named. A folder's checkpoints and a run's chain are tested in checkpoint/test_checkpoint and e2e/reproduce,
 # what travels between ranks in e2e/ranks_flip.
 . "$(dirname "$0")/common.inc"
 tiny_config
@@ -76,7 +76,7 @@ flip $file $at # 0.0 is 1.0
 told 1 $file "$TARE" report one
 told 1 $file "$TARE" audit one
 told 1 $file "$TARE" audit $file
-refused 1 "$file: is not what the run wrote .*put the file back, or fork at a step before 2" "$TARE" fork one@4 --run-dir forked
+refused 1 "$file: was changed .*restore the file, or fork at a step before 2" "$TARE" fork one@4 --run-dir forked
 [ ! -e forked ] && ok || bad 'a refused fork left its folder'
 mv one/chain.jsonl kept.jsonl # without its chain a run has no checksums
 told 0 '' "$TARE" audit one
@@ -87,7 +87,7 @@ file=one/metrics.jsonl
 at=$(($(place '"policy/entropy":' $file) + 19)) # a digit after the point
 flip $file $at
 told 1 $file:1 "$TARE" report one
-refused 1 "$file:1: is not what the run wrote .*put the file back" "$TARE" fork one@4 --run-dir forked
+refused 1 "$file:1: is not what the run wrote .*restore the file" "$TARE" fork one@4 --run-dir forked
 flip $file $at
 taken "$TARE" fork one@4 --run-dir forked
 

@@ -29,7 +29,7 @@ status $got 0 "from a checkpoint"
 same run at9
 got=0; fork run@10 || got=$?
 status $got 0 "between checkpoints"
-says 'run has no checkpoint of step 10: going there from step 9'
+says 'run has no checkpoint of step 10: continuing from step 9'
 grep 'run-fork-10.part' err.txt > /dev/null && bad "a folder that is renamed is named: $(cat err.txt)" || ok
 same run run-fork-10
 got=0; fork run/@5 run.dir=deep/at5 || got=$?
@@ -61,14 +61,14 @@ assert o["keys"] == {"train.lr": ["0.001", "0.0005"], "estimator.bv_blend.temper
 PY
 got=0; fork run@10 --run-dir grpo estimator.plugin=grpo || got=$?
 status $got 0 "another estimator"
-says 'the state of the estimator does not fit this configuration: it begins empty at step 10'
+says 'the state of the estimator does not fit this configuration: it is empty after step 10'
 [ "$(wc -l < grpo/metrics.jsonl)" = "$(wc -l < run/metrics.jsonl)" ] && ok || bad "another estimator: $(wc -l < grpo/metrics.jsonl) lines"
 got=0; fork keys@9 --run-dir again || got=$?
 status $got 0 "a fork of a fork, where it branched off"
 same keys again
 got=0; fork keys@5 --run-dir never || got=$?
 status $got 3 "a step before the fork's keys"
-says 'keys: went on with another configuration after step 9'
+says 'keys: changed its configuration after step 9'
 
 # refused: nothing is written
 for key in run.seed=2 rollout.group_size=8 rollout.prompts=4 model.path=other data.limit=3 train.steps=8 nothing.x=1 estimator.plugin=nosuch; do
@@ -90,20 +90,20 @@ done
 says 'run: holds a run already'
 mkdir mine.part; : > mine.part/notes.txt
 got=0; fork run@9 --run-dir mine || got=$?
-[ $got != 0 ] && [ -e mine.part/notes.txt ] && says 'mine.part: holds files already (notes.txt)' || bad "a folder of the user was removed"
+[ $got != 0 ] && [ -e mine.part/notes.txt ] && says 'mine.part: already has files (notes.txt)' || bad "a folder of the user was removed"
 cp -r run torn; sed -i '5s/}$//' torn/metrics.jsonl
 got=0; fork torn@9 --run-dir never || got=$?
 [ $got != 0 ] && says '^tare: torn/metrics.jsonl:5: ' || bad "forked a run with a damaged line"
 rm -r torn; cp -r run torn; : > torn/metrics.jsonl
 got=0; fork torn@9 --run-dir never || got=$?
-[ $got != 0 ] && says 'torn/metrics.jsonl: has no line of step 9' || bad "forked a run without metrics"
+[ $got != 0 ] && says 'torn/metrics.jsonl: missing line of step 9' || bad "forked a run without metrics"
 rm -r torn; cp -r run torn; sed -i 5d torn/chain.jsonl
 got=0; fork torn@9 --run-dir never || got=$?
 [ $got != 0 ] && says 'torn/chain.jsonl:5: ' || bad "forked a run with a damaged chain"
 for file in rollouts/step-000003.jsonl estimator/step-000009.state; do
     rm -r torn; cp -r run torn; rm torn/$file
     got=0; fork torn@9 --run-dir never || got=$?
-    [ $got != 0 ] && says "torn/$file: is missing, and the run wrote it" || bad "forked a run without $file"
+    [ $got != 0 ] && says "torn/$file: is missing, although the run wrote it" || bad "forked a run without $file"
 done
 rm torn/estimator/step-000010.state; cp run/estimator/step-000009.state torn/estimator
 got=0; fork torn@9 --run-dir without10 || got=$?
@@ -118,7 +118,7 @@ mkdir early.part; : > early.part/fork.unfinished.tmp
 got=0; fork run@9 --run-dir early || got=$?
 status $got 0 "a folder with half a mark"
 : > early/fork.unfinished
-"$TARE" -q verify-run early > out.txt 2>&1 && ok || bad "a whole fork with the mark: $(cat out.txt)"
+"$TARE" -q reproduce early > out.txt 2>&1 && ok || bad "a whole fork with the mark: $(cat out.txt)"
 
 # killed while the steps before are made, and after it has its name
 killed_at update 10 "$TARE" fork run@11 --run-dir killed log.progress=none && bad "the process of the fork itself was killed" || ok

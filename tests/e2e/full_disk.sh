@@ -84,7 +84,7 @@ told() {
 printed() {
     status=0
     timeout -s KILL 300 "$@" < "$INPUT" > /dev/full 2> err.txt || status=$?
-    case $2 in diff | verify-run) [ $status = 2 ] ;; *) [ $status = 1 ] ;; esac && ok || bad "$*, on a full standard output: exit status $status: $(tail -1 err.txt)"
+    case $2 in diff | reproduce) [ $status = 2 ] ;; *) [ $status = 1 ] ;; esac && ok || bad "$*, on a full standard output: exit status $status: $(tail -1 err.txt)"
     grep "^tare: .*No space left on device" err.txt > /dev/null && ok || bad "$*, on a full standard output: $(tail -1 err.txt)"
 }
 
@@ -112,7 +112,7 @@ MAY_STAY=--retry # of its cells
 on sweep "$TARE" sweep sweep.ini $q train.steps=1 sweep.dir=place/sweep sweep.metric=reward/mean
 [ ! -e "${INTERPOSE:-}" ] || for plant in quiet 'done'; do told "$plant"; done
 
-for command in 'config dump tiny.ini' 'config docs' 'plugin list' doctor 'data show tiny.ini' 'diff run run' 'verify-run run' 'plan tiny.ini' 'estimate grpo' \
+for command in 'config dump tiny.ini' 'config docs' 'plugin list' doctor 'data show tiny.ini' 'diff run run' 'reproduce run' 'plan tiny.ini' 'estimate grpo' \
     'tokenize base' 'cluster embed hashed' 'cluster assign book.safetensors' 'generate base rollout.max_new_tokens=2' 'verify exact' 'cluster inspect book.safetensors' '--help' 'train --help'; do
     case $command in estimate*) INPUT=groups.jsonl ;; *) INPUT=rows.jsonl ;; esac
     # shellcheck disable=SC2086

@@ -36,7 +36,7 @@ cmake_install_has_all() { # cmake --install by hand: the files of make install, 
 }
 cmake_install_has_all
 if "$WORK/prefix/bin/tare" config dump builtin:none > log 2>&1; then bad builtin:none; fi
-if grep -q 'builtin:none: no such configuration; .*/share/tare/configs holds' log; then ok; else bad "builtin:none: $(cat log)"; fi
+if grep -q 'builtin:none: unknown configuration; see .*/share/tare/configs for' log; then ok; else bad "builtin:none: $(cat log)"; fi
 
 # what is written from --help and the key table
 if grep -q 'train by reinforcement learning' "$WORK/prefix/share/man/man1/tare-train.1"; then ok; else bad "tare-train.1"; fi

@@ -22,7 +22,7 @@ same() { # RUN WHAT
         [ ! -e "whole/checkpoints/step-000006/$f" ] || { cmp -s "whole/checkpoints/step-000006/$f" "$1/checkpoints/step-000006/$f" && ok || bad "$2: $f differs"; }
     done
     cmp -s <(records whole) <(records "$1") && ok || bad "$2: the metrics differ"
-    "$TARE" -q verify-run "$1" > sums.txt 2>&1 && ok || bad "$2: sums: $(tail -n 2 sums.txt)"
+    "$TARE" -q reproduce "$1" > sums.txt 2>&1 && ok || bad "$2: sums: $(tail -n 2 sums.txt)"
 }
 tried() { # WHAT COUNT STEP option...: the judge fails at that count, in the step after STEP
     local what=$1 count=$2 step=$3 status=0
@@ -51,7 +51,7 @@ grep '^tare: step 1, verify: row ' err.txt > found.txt && ! grep saved err.txt >
 # started again there, it says how; and each of the two ways is one
 rm fail
 train run.dir=run && bad "a run is overwritten"
-grep 'run: holds a run already, which has no checkpoint yet; remove the folder to begin anew, or --resume begins at the first step again' err.txt > found.txt && ok || bad "started again after a first step that failed: $(cat err.txt)"
+grep 'run: holds a run already, without a checkpoint; remove the folder to start over, or --resume starts at the first step again' err.txt > found.txt && ok || bad "started again after a first step that failed: $(cat err.txt)"
 train run.dir=run --resume && ok || bad "resumed from the first step: $(cat err.txt)"
 same run 'resumed from the first step'
 train run.dir=run && bad "a run is overwritten"

@@ -12,11 +12,11 @@ ladder() { # STATUS arguments
 says() { grep -q -- "$1" out.txt && ok || { bad "not said: $1"; cat out.txt err.txt; }; }
 
 ladder 0 bandit
-says '^bandit .* inside of the band$\|^bandit .* above the band$'
+says '^bandit .* inside the band$\|^bandit .* above the band$'
 ladder 0 bandit --seeds 1..2
-[ "$(grep -c 'the value of bands.csv, to the bit' out.txt)" = 2 ] && ok || bad "the seeds of the band: $(cat out.txt)"
+[ "$(grep -c 'equal to bands.csv, bit by bit' out.txt)" = 2 ] && ok || bad "the seeds of the band: $(cat out.txt)"
 ladder 1 bandit train.lr=1e-5
-says '^bandit .* below the band: suspect the code, not the idea$'
+says '^bandit .* below the band: suspect a defect in the code$'
 [ "$(ls -d runs/ladder/bandit-???????? | wc -l)" = 1 ] && ok || bad "other keys need a folder of their own: $(ls runs/ladder)"
 ladder 0 bandit # nothing is left to do
 says '^bandit '
@@ -38,15 +38,15 @@ for rung in $(sed 1d "$CSV" | cut -d, -f1 | uniq); do
 done
 # rungs that need files: what is missing, and where to read more; without a band nothing is judged
 ladder 3 words
-grep 'words: smollm2 is not there; give model.path=PATH. The first lines of configs/ladder/words.ini say where to get it' err.txt > /dev/null && ok || bad "no model: $(cat err.txt)"
+grep 'words: smollm2 is missing; set model.path=PATH. The first lines of configs/ladder/words.ini say where to get it' err.txt > /dev/null && ok || bad "no model: $(cat err.txt)"
 ladder 3 gsm8k model.path=runs/ladder/bandit-base
-grep 'gsm8k: gsm8k_train.jsonl is not there; give data.train=PATH' err.txt > /dev/null && ok || bad "no rows: $(cat err.txt)"
+grep 'gsm8k: gsm8k_train.jsonl is missing; set data.train=PATH' err.txt > /dev/null && ok || bad "no rows: $(cat err.txt)"
 [ -z "$(find runs/ladder -name 'words*' -o -name 'gsm8k*')" ] && ok || bad "a rung without its files left a folder"
 for i in $(seq 40); do printf '{"id":"%s","question":"%s=","answer":"8"}\n' "$i" "$((i % 10))"; done > rows.jsonl
 ladder 0 gsm8k model.path=runs/ladder/bandit-base data.train=rows.jsonl data.eval=rows.jsonl data.prompt=plain data.suffix= rollout.max_new_tokens=2 train.steps=2 train.warmup_steps=1 model.dtype=f32 --seeds 1..2
-says '^gsm8k  *no band was measured  runs [01]\.[0-9]* [01]\.[0-9]*$'
+says '^gsm8k  *no band measured  runs [01]\.[0-9]* [01]\.[0-9]*$'
 ladder 3 nosuch
-grep -q 'nosuch: there is no such rung' err.txt && ok || bad "$(cat err.txt)"
+grep -q 'nosuch: unknown rung' err.txt && ok || bad "$(cat err.txt)"
 ladder 2 --what
 ladder 3 bandit --seeds x
 done_

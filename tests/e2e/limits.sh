@@ -17,7 +17,7 @@ begin() {
     # shellcheck disable=SC2086
     ${in_place:-} timeout 300 "$TARE" -q train tiny.ini $KEYS run.dir="$run" data.date=2026-10-25 $([ ! -e "$run/manifest.json" ] || echo --resume) "$@" > /dev/null 2> err.txt
 }
-same() { cmp -s "whole/$last" "$1/$last" && "$TARE" -q verify-run "$1" > out.txt 2>&1 && ok || bad "$1: not the same, or not as written: $(cat out.txt)"; }
+same() { cmp -s "whole/$last" "$1/$last" && "$TARE" -q reproduce "$1" > out.txt 2>&1 && ok || bad "$1: not the same, or not as written: $(cat out.txt)"; }
 
 begin seed run.seed=2 || bad "another seed: $(cat err.txt)"
 planted 'another seed' same seed

@@ -54,7 +54,7 @@ exported run
 exported run
 [ "$(steps)" = 123456789101112 ] && [ "$(sort -u records.txt | wc -l)" = 1 ] && ok || bad "not every step once, in one record: $(cat sent.jsonl records.txt)"
 same run "with an exporter"
-"$TARE" verify-run run --steps 11-12 > out.txt 2>&1 && ok || bad "the run's folder: $(tail -n 5 out.txt)"
+"$TARE" reproduce run --steps 11-12 > out.txt 2>&1 && ok || bad "the run's folder: $(tail -n 5 out.txt)"
 
 # killed in the middle: what the dead process had not saved is made again, and is not sent again
 rm -f sent.jsonl records.txt
@@ -80,7 +80,7 @@ mv quiet.py wandb.py
 touch dies
 train_until_gone dead recorded 6 && ok || bad "an exporter that dies: $(cat err.txt)"
 warnings 1 "an exporter that dies"
-grep 'the exporter has ended (exit status 7).*the run goes on, and `python3 -m tare_sdk.loggers .*dead --to wandb` sends the rest' err.txt > found.txt && ok || bad "an exporter that dies: $(cat err.txt)"
+grep 'the exporter has ended (exit status 7).*the run continues, and `python3 -m tare_sdk.loggers .*dead --to wandb` sends the rest' err.txt > found.txt && ok || bad "an exporter that dies: $(cat err.txt)"
 same dead "an exporter that dies"
 rm dies sent.jsonl
 # one that ends early with exit status 0, in a run so short that it is over before that is seen: what was sent tells
@@ -93,7 +93,7 @@ touch hangs
 train run.dir="$WORK"/slow log.export=wandb && ok || bad "an exporter that hangs: $(cat err.txt)"
 rm hangs
 warnings 1 "an exporter that hangs"
-grep 'the exporter (process [0-9]*) has not sent all after 10 s; it goes on by itself' err.txt > found.txt && ok || bad "an exporter that hangs: $(cat err.txt)"
+grep 'the exporter (process [0-9]*) is still sending after 10 s; it continues in the background' err.txt > found.txt && ok || bad "an exporter that hangs: $(cat err.txt)"
 same slow "an exporter that hangs"
 exported slow # it hung and has not died: it sends the rest
 [ "$(steps)" = 123456789101112 ] && ok || bad "an exporter that hung: $(cat sent.jsonl)"
@@ -104,7 +104,7 @@ printf '#!/bin/sh\nexec %s -S "$@"\n' "$(command -v python3)" > bare/python3
 chmod +x bare/python3
 mv wandb.py away.py
 PATH=$PWD/bare:$PATH "$TARE" config check tiny.ini log.export=wandb,comet > out.txt 2> err.txt || bad "a check: $(cat err.txt)"
-grep 'log.export = wandb,comet: python3 does not find wandb (`pip install wandb`), comet_ml (`pip install comet_ml`); a run would go on and send nothing' err.txt > found.txt && ok ||
+grep 'log.export = wandb,comet: python3 does not find wandb (`pip install wandb`), comet_ml (`pip install comet_ml`); a run would continue without sending anything' err.txt > found.txt && ok ||
     bad "a client that is missing: $(cat err.txt)"
 PATH=$PWD/bare:$PATH train run.dir="$WORK"/lacks log.export=wandb && ok || bad "without a client: $(cat err.txt)"
 warnings 1 "without a client"
@@ -112,8 +112,8 @@ same lacks "without a client"
 PYTHONPATH='' PATH=$PWD/bare:$PATH "$TARE" config check tiny.ini log.export=wandb > out.txt 2> err.txt || bad "a check: $(cat err.txt)"
 grep 'does not find tare_sdk (`pip install ./sdk/python`' err.txt > found.txt && ok || bad "the package is missing: $(cat err.txt)"
 PATH=$PWD/none train run.dir="$WORK"/nothing log.export=wandb && ok || bad "without Python: $(cat err.txt)"
-grep 'python3 cannot be run; install Python' err.txt > found.txt && ok || bad "without Python: $(cat err.txt)"
+grep 'cannot run python3; install Python' err.txt > found.txt && ok || bad "without Python: $(cat err.txt)"
 status=0
 train run.dir="$WORK"/unknown log.export=wandb,nothing || status=$?
-[ $status = 3 ] && [ ! -e unknown ] && grep "'nothing' is no service; there are wandb, trackio, mlflow, swanlab, comet" err.txt > found.txt && ok || bad "no service: status $status: $(cat err.txt)"
+[ $status = 3 ] && [ ! -e unknown ] && grep "unknown service 'nothing'; allowed: wandb, trackio, mlflow, swanlab, comet" err.txt > found.txt && ok || bad "no service: status $status: $(cat err.txt)"
 done_

@@ -6,7 +6,7 @@ export PYTHONPATH=$SOURCE/sdk/python PYTHONDONTWRITEBYTECODE=1
 tiny_config
 "$TARE" train tiny.ini log.progress=none > log.txt 2>&1 || { bad "the run: $(tail -n 5 log.txt)"; done_; exit 1; }
 if python3 -W error "$SOURCE/sdk/python/tests/test_loggers.py" run > out.txt 2>&1 && grep -x 'loggers: 2 passed' out.txt > found.txt; then ok; else bad "$(tail -n 20 out.txt)"; fi
-"$TARE" verify-run run --steps 11-12 > out.txt 2>&1 && ok || bad "the run's folder: $(tail -n 5 out.txt)"
+"$TARE" reproduce run --steps 11-12 > out.txt 2>&1 && ok || bad "the run's folder: $(tail -n 5 out.txt)"
 
 # a line of the command, followed while the run is written: the service's client is a stand-in beside the configuration
 cat > wandb.py <<'PY'

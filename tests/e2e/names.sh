@@ -50,13 +50,13 @@ hint "x.ini:1: TRL's num_generations is rollout.group_size here" 'num_generation
 hint "x.ini:2: TRL's beta is loss.kl_coef here (docs/names.md); or did you mean 'beta1'?" '[train]\nbeta = 0.04\n'
 hint "x.ini:2: verl's optim.lr is train.lr here" '[actor_rollout_ref.actor.optim]\nlr = 1e-6\n'
 hint "command line: verl's optim.lr is train.lr here" '' actor_rollout_ref.actor.optim.lr=1e-6
-hint "command line: TRL's per_device_train_batch_size is train.minibatch here (the rollouts of an optimizer step" '' per_device_train_batch_size=8
+hint "command line: TRL's per_device_train_batch_size is train.minibatch here (the number of rollouts per optimizer step" '' per_device_train_batch_size=8
 hint "command line: 'lr=1' is not section.key=value; lr is a key of \[train\]" '' lr=1
 hint "x.ini:1: 'as' is before the first section, where only include = FILE is allowed; as is a key of \[run\]" 'as = trl\n'
-hint "\[estimator\] has no key 'temperature'; a plugin's own parameters go under \[estimator.NAME\] (rollout.temperature is another key)" '[estimator]\ntemperature = 1\n'
+hint "\[estimator\] has no key 'temperature'; a plugin's own parameters go in \[estimator.NAME\] (rollout.temperature is another key)" '[estimator]\ntemperature = 1\n'
 # PPO with a critic, in the words of verl, Open-Reasoner-Zero and TRL
 for key in critic.optim.lr=1e-5 critic.model.path=x algorithm.gamma=1.0 algorithm.lam=1.0 trainer.critic_warmup=0 critic_learning_rate=5e-6 lambd=1.0 vf_coef=0.1; do
-    hint "command line: ${key%%=*} needs a critic, and this engine has none: .*reinforce_pp_baseline .*configs/open-reasoner-zero.ini" '' "$key"
+    hint "command line: ${key%%=*} needs a critic, but tare trains no second network .*reinforce_pp_baseline .*configs/open-reasoner-zero.ini" '' "$key"
 done
 hint "x.ini:2: critic.lr needs a critic" '[critic]\nlr = 5e-6\n'
 for name in gae ppo; do
@@ -96,13 +96,13 @@ explained 3 "TRL's max_completion_length is rollout.max_new_tokens here" generat
 explained 3 "tare generate has no key 'beta', and no equivalent: TRL's beta is loss.kl_coef here" generate base beta=0.1
 explained 3 "tare score has no such key: TRL's beta is loss.kl_coef here" score base beta=0.1
 explained 3 "tare generate has no key 'temprature'; the nearest is 'temperature'" generate base temprature=1
-explained 3 "[estimator.grpo] num_generations is no parameter of it: TRL's num_generations is rollout.group_size here" estimate grpo num_generations=8
+explained 3 "[estimator.grpo] num_generations: unknown key: TRL's num_generations is rollout.group_size here" estimate grpo num_generations=8
 explained 3 "TRL's max_completion_length is rollout.max_new_tokens here" estimate bv_blend max_completion_length=8
 explained 2 "TRL's beta is loss.kl_coef here" estimate grpo --beta 0.1
 explained 2 "unknown option --fast" estimate grpo --fast
 explained 3 "TRL's num_generations is rollout.group_size here" config check tiny.ini estimator.bv_blend.num_generations=8
 "$TARE" eval tiny.ini --steps > out.txt 2> err.txt && bad "--steps without a value"
-grep -q 'no such option' err.txt && bad "eval's own option is called none: $(head -2 err.txt)" || ok
+grep -q 'unknown option' err.txt && bad "eval's own option is called none: $(head -2 err.txt)" || ok
 "$TARE" diff tiny.ini --num_generations 8 > out.txt 2> err.txt && bad "diff has no keys"
 grep -q 'rollout.group_size\|section.key' err.txt && bad "diff takes no settings: $(head -2 err.txt)" || ok
 done_

@@ -32,20 +32,20 @@ configure() { cmake -S "$SOURCE" -B made -DBUILD_TESTING=OFF "$@" > configured.t
 said() { tr '\n' ' ' < configured.txt | tr -s ' ' | grep -qF "$1"; }
 configure -DFLINT_LIBRARY= && said "verifier math: left out of this build" && said "apt-get install libgmp-dev libmpfr-dev libflint-dev" && said libantic-dev && ok ||
     bad "CMake without FLINT: $(tail -5 configured.txt)"
-configure -DFLINT_LIBRARY= -DTARE_COMPLETE=ON && bad "the complete build goes on without FLINT" || ok
-said "verifier math: what it needs is missing" && said "sh tools/needs.sh build" && ok || bad "no advice: $(tail -5 configured.txt)"
+configure -DFLINT_LIBRARY= -DTARE_COMPLETE=ON && bad "the complete build continues without FLINT" || ok
+said "verifier math: required packages are missing" && said "sh tools/needs.sh build" && ok || bad "no advice: $(tail -5 configured.txt)"
 rm -rf made
-configure -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON -DTARE_COMPLETE=ON && bad "the complete build goes on without MPI" || ok
+configure -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON -DTARE_COMPLETE=ON && bad "the complete build continues without MPI" || ok
 said "several ranks" && said "libopenmpi-dev openmpi-bin" && ok || bad "no advice: $(tail -5 configured.txt)"
 rm -rf made
-PATH=$PWD/bare "$(command -v cmake)" -S "$SOURCE" -B made > configured.txt 2>&1 && bad "CMake goes on without a compiler" || ok
+PATH=$PWD/bare "$(command -v cmake)" -S "$SOURCE" -B made > configured.txt 2>&1 && bad "CMake continues without a compiler" || ok
 said "gcc C compiler" && said "make the two commands" && said "sh tools/needs.sh build" && ok || bad "CMake without a compiler: $(tail -5 configured.txt)"
 rm -rf made
 for tool in "$(command -v cc)" "$(command -v make)" "$(command -v pkg-config)"; do ln -s "$tool" bare/; done
-PATH=$PWD/bare CC="cc -nostdinc" "$(command -v cmake)" -S "$SOURCE" -B made > configured.txt 2>&1 && bad "CMake goes on without the C library's headers" || ok
+PATH=$PWD/bare CC="cc -nostdinc" "$(command -v cmake)" -S "$SOURCE" -B made > configured.txt 2>&1 && bad "CMake continues without the C library's headers" || ok
 said "libc6-dev C library" && ! said "gcc C compiler" && ok || bad "CMake without the C library's headers: $(tail -5 configured.txt)"
 rm -rf made
-configure -DINIH_LIBRARY= -DINIH_INCLUDE= && bad "CMake goes on without inih" || ok
+configure -DINIH_LIBRARY= -DINIH_INCLUDE= && bad "CMake continues without inih" || ok
 said "sh tools/needs.sh build installs what is missing" && ok || bad "CMake without inih: $(tail -5 configured.txt)"
 
 # doctor: a plugin of ours that is lost is an error

@@ -43,7 +43,7 @@ refuses "no objective named 'gsop'; did you mean gspo" objective.plugin=gsop
 refuses "did you mean clip_high" objective.plugin=gspo objective.gspo.clip_hihg=1
 refuses "set loss.old_logprobs = recompute" objective.plugin=tis
 refuses "set loss.rollout_is = none" objective.plugin=mis loss.old_logprobs=recompute loss.rollout_is=tis
-refuses "low = 9 is not below high = 5" objective.plugin=clip_cov objective.clip_cov.low=9
+refuses "low = 9: must be below high = 5" objective.plugin=clip_cov objective.clip_cov.low=9
 # a bound that the objective does not read
 warns() { # TEXT argument ...: the text is among the warnings; TEXT empty: there is none of a bound
     local text=$1
@@ -59,7 +59,7 @@ warns "" objective.plugin=gspo loss.clip=0.2
 # an objective that calls exit(0) does not make a run that was done
 status=0
 "$TARE" train tiny.ini run.dir=exits objective.plugin="$FIXTURES/exits_in_objective.so" log.progress=none > out.txt 2> err.txt || status=$?
-[ $status = 1 ] && grep -q "a plugin called exit; no plugin may" err.txt && ok || bad "exit in an objective: status $status: $(tail -n 1 err.txt)"
+[ $status = 1 ] && grep -q "a plugin called exit(), which is not allowed" err.txt && ok || bad "exit in an objective: status $status: $(tail -n 1 err.txt)"
 # the forward pass before a minibatch is planned for
 more() { "$TARE" plan tiny.ini --json "$@" 2> /dev/null; }
 more objective.plugin=ppo > ppo.json

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tare plan: verdicts for the paper's recipe, exit statuses, nothing allocated, refusals; and what it says against what runs record.
+# tare plan: the paper's recipe on several devices, exit statuses, nothing allocated, refusals; and the plan against the memory that runs record.
 . "$SOURCE/tests/e2e/common.inc"
 CONFIG=$SOURCE/configs/qwen2.5-math-7b-bv-blend.ini
 SHAPES=$SOURCE/configs/models
@@ -22,34 +22,34 @@ expect 0 '7.616 billion parameters' plan plan.memory=96GB
 expect 1 '^does not fit: a device needs' plan plan.memory=40GB
 expect 1 'rollout.kv_tokens=[0-9]* saves' plan plan.memory=40GB rollout.kv_tokens=160000
 expect 1 '^even with \(this\|these\) it does not fit; it fits with \(this\|these\) and dist.ranks=[0-9]* dist.gradient_shards=[0-9]* rollout.max_new_tokens=[0-9]* ' plan device_memory=40GB
-# what it says that fits does fit: the changes, then those of the last line
+# its advice fits: the changes, then those of the last line
 expect 0 '^fits' plan device_memory=40GB $(plan device_memory=40GB 2> /dev/null | sed -n 's/^  \([a-z_.]*=[^ ]*\) saves .*/\1/p; s/.*it fits with th[eis]* and //p')
-# on CPUs the ranks it names are on hosts of their own, which it names too
+# on CPUs each rank of the advice has its own host, and the advice names the hosts
 host() { "$TARE" plan "$CONFIG" model.path="$SHAPES/Qwen2.5-Math-7B" run.device=cpu plan.memory=48GB dist.ranks=1 "$@" 2> /dev/null; }
 expect 1 'dist.ranks=[0-9]* dist.gradient_shards=[0-9]* plan.hosts=[0-9]*' host
 expect 0 '^fits' host $(host | sed -n 's/^  \([a-z_.]*=[^ ]*\) saves .*/\1/p; s/.*it fits with \(th[eis]* and \)*//p')
-# adapters are offered where they are what fits
-expect 1 '^or train adapters, not all weights: with lora.rank=16 and the changes above, on dist.ranks=1 a host needs .* and fits$' host
+# adapters are suggested where they fit
+expect 1 '^or train adapters instead of all weights: with lora.rank=16 and the changes above, on dist.ranks=1 a host needs .* and fits$' host
 expect 0 '^fits' host lora.rank=16 $(host | sed -n 's/^  \([a-z_.]*=[^ ]*\) saves .*/\1/p')
-# ranks of one host share its memory: fewer of them are offered first
+# ranks of one host share its memory: fewer ranks are suggested first
 expect 1 'lora.rank=16 and the changes above, on dist.ranks=1 a host needs' "$TARE" plan "$CONFIG" model.path="$SHAPES/Qwen2.5-Math-7B" run.device=cpu plan.memory=128GB
 expect 1 'it fits with \(this\|these\) and dist.ranks=1 ' "$TARE" plan "$CONFIG" model.path="$SHAPES/Qwen2.5-Math-7B" run.device=cpu plan.memory=256GB
-expect 0 'give plan.memory to know' plan
+expect 0 'give plan.memory to check' plan
 expect 0 '^fits' plan plan.memory=96GB dist.ranks=64 dist.gradient_shards=64
-expect 3 'dist.ranks = 64 (command line) and dist.gradient_shards = 8 .*multiple of it' plan plan.memory=96GB dist.ranks=64
+expect 3 'dist.ranks = 64 (command line) and dist.gradient_shards = 8 .*multiple of the number of ranks' plan plan.memory=96GB dist.ranks=64
 expect 1 '^does not fit' plan plan.memory=96GB dist.ranks=1
 # families of models
 FAMILIES=$SOURCE/tests/data/models/families
 expect 0 '^model    olmo2, 0.008656 million' plan model.path="$FAMILIES/olmo2" plan.memory=96GB
 expect 0 '^model    gemma3_text, ' plan model.path="$FAMILIES/gemma3" plan.memory=96GB run.device=cpu
-expect 1 '"sliding_window": 8 is not computed with run.device = cuda' plan model.path="$FAMILIES/gemma3" plan.memory=96GB run.device=cuda
-expect 3 "plan.device = tpu is not known; known: a100" plan plan.device=tpu
-expect 3 "plan.memory: '8 gigs' is not a quantity" plan "plan.memory=8 gigs"
-expect 3 'no plan.colour' plan plan.colour=red
-expect 3 'plan.hosts = 0: a whole number' plan plan.hosts=0
+expect 1 '"sliding_window": 8 is not supported with run.device = cuda' plan model.path="$FAMILIES/gemma3" plan.memory=96GB run.device=cuda
+expect 3 "plan.device = tpu: unknown device; known: a100" plan plan.device=tpu
+expect 3 "plan.memory: invalid quantity '8 gigs'" plan "plan.memory=8 gigs"
+expect 3 'unknown key plan.colour' plan plan.colour=red
+expect 3 'plan.hosts = 0: must be a whole number' plan plan.hosts=0
 expect 3 '9 hosts' plan plan.hosts=9
 expect 3 'no key' plan rollout.promts=3
-expect 3 'model.path = none is not there; name the folder of a model' "$TARE" plan "$CONFIG" model.path=none
+expect 3 'model.path = none does not exist; name the folder of a model' "$TARE" plan "$CONFIG" model.path=none
 expect 2 '^usage: tare plan' plan --measure
 expect 2 '^usage: tare plan' "$TARE" plan
 expect 2 '^usage: tare plan' "$TARE" plan --what
@@ -58,12 +58,12 @@ for name in Qwen2.5-7B-Instruct Qwen2.5-Math-1.5B Qwen2.5-1.5B Llama-3.1-8B-Inst
     expect 0 'billion parameters' "$TARE" plan "$CONFIG" model.path="$SHAPES/$name"
 done
 
-# Nothing is allocated: the plan of 7 billion parameters runs in 400 MB of address space. Sanitizers reserve terabytes; then this says nothing.
+# Nothing is allocated: the plan of 7 billion parameters runs in 400 MB of address space. Sanitizers reserve terabytes, so they skip this.
 if ! grep -q __asan_init "$TARE"; then
     (ulimit -v 400000 && plan plan.memory=96GB > /dev/null) && ok || bad "a plan takes more than 400 MB"
 fi
 
-# The same numbers as JSON: classes add up, pieces of 8 ranks.
+# The same numbers as JSON: classes add up, shards of 8 ranks.
 plan plan.memory=80GB --json > plan.json && ok || bad "plan --json"
 holds "len(o['ranks']) == 8" "not 8 ranks"
 holds "all(sum(r['bytes'].values()) == r['total'] == r['device'] + r['host'] for r in o['ranks'])" "classes do not add up"
@@ -74,7 +74,7 @@ holds "o['fits'] and o['kv_cache']['sequences'] >= 16" "80 GB do not hold a step
 (cd "$SOURCE" && "$TARE" plan configs/quickstart.ini run.seed=987 --json) > plan.json && ok || bad "the plan of a warm start"
 holds "o['parameters'] == 624640" "parameters of the quickstart are not 624640, as by hand"
 
-# What runs record (memory/...), against the plan.
+# Compare the plan with the memory that runs record (memory/...).
 tiny_config
 "$TARE" -q sft sft.ini > /dev/null
 compare() { # RANKS

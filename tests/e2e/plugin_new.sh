@@ -27,7 +27,7 @@ grep -q 'exists already' log
 for taken in "estimator grpo" "verifier exact" "codebook kmeans" "objective ppo" "curriculum mix"; do
     status=0
     tare plugin new $taken 2> log || status=$?
-    [ $status != 0 ] && [ ! -e "${taken#* }" ] && grep -q "${taken#* } is one of tare's own" log || { echo "$taken: status $status: $(cat log)"; exit 1; }
+    [ $status != 0 ] && [ ! -e "${taken#* }" ] && grep -q "${taken#* } is the name of one of tare's own" log || { echo "$taken: status $status: $(cat log)"; exit 1; }
 done
 tare plugin new verifier grpo > /dev/null # a name of another kind is free
 echo "six kinds: built with make and with CMake, checked"

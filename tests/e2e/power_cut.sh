@@ -2,7 +2,7 @@
 # The power of a disk fails while training, supervised training, an evaluation or a sweep writes on it: the file system on a loop device is shut down without
 # its journal being written out (FS_IOC_SHUTDOWN), so that what was not synced is gone as after a power cut; it is mounted again and the job goes on. It has to
 # end with what one that nobody disturbed has, from the newest checkpoint that was finished; a process that had ended well has lost nothing, and one that notices the
-# cut says so; verify-run calls nothing right that is not; the file system is whole. ext4 in its modes, and XFS where mkfs.xfs is. Training and supervised
+# cut says so; reproduce calls nothing right that is not; the file system is whole. ext4 in its modes, and XFS where mkfs.xfs is. Training and supervised
 # training on two ranks, too (evaluations by hand).
 #   POWER_CUTS=200 POWER_SEED=7   so many cuts (default: a few), moments, modes and jobs drawn by that seed
 #   POWER_JOBS="train sft"        only these; there are train, sft, eval, sweep, and on two ranks ranks (training), sft_ranks, eval_ranks
@@ -179,7 +179,7 @@ attempt() {
     case $status in
     0 | 137) ;;
     1 | 3)
-        pages+=$(sed -n 's|^tare: .*/\(.*\): a part of it cannot be read any more.*|, \1|p' err.txt) # of mapped files
+        pages+=$(sed -n 's|^tare: .*/\(.*\): part of this file can no longer be read.*|, \1|p' err.txt) # of mapped files
         grep -q '^tare: ' err.txt || broke "exit status $status without a message"
         [ -z "$at" ] && on_ranks || ended=$((ended + 1)) # where a rank was killed, the others say so
         ;;
@@ -208,9 +208,9 @@ look() {
         diff <(printf '%s\n' "${want[$job]}" | grep -v '^[^ ]* [0-9]* [0-9]*$\|^\[') got.txt > lost.txt || broke "it had ended well, and is not there: $(head -n 3 lost.txt | tr '\n' ' ')"
     fi
     trains && [ -e disk/run/chain.jsonl ] && [ -e disk/run/metrics.jsonl ] || return 0
-    "$TARE" -q verify-run disk/run > sums.txt 2>&1 || got=$?
-    [ $got -le 2 ] || broke "verify-run: exit status $got: $(tail -1 sums.txt)"
-    [ $got != 0 ] || { right=$((right + 1)); called_right 2> lost.txt || broke "verify-run calls it right: $(tail -1 lost.txt)"; }
+    "$TARE" -q reproduce disk/run > sums.txt 2>&1 || got=$?
+    [ $got -le 2 ] || broke "reproduce: exit status $got: $(tail -1 sums.txt)"
+    [ $got != 0 ] || { right=$((right + 1)); called_right 2> lost.txt || broke "reproduce calls it right: $(tail -1 lost.txt)"; }
 }
 began_at() { # the step that the run's last process began at, by its link
     python3 -c 'import json; print([x["step"] for x in map(json.loads, open("disk/run/chain.jsonl")) if x["link"] == "process"][-1])'
@@ -224,7 +224,7 @@ at_last() {
     ! grep -E 'is damaged|were written|is missing|is incomplete' err.txt > lost.txt || broke "a finished checkpoint is damaged: $(head -1 lost.txt)"
     trains || return 0
     [ "$(began_at)" -ge "$must_have" ] || broke "checkpoint $must_have was finished, and it went on from $(began_at)"
-    "$TARE" -q verify-run disk/run > sums.txt 2>&1 || broke "sums: $(grep -v '^note' sums.txt | head -n 2)"
+    "$TARE" -q reproduce disk/run > sums.txt 2>&1 || broke "sums: $(grep -v '^note' sums.txt | head -n 2)"
 }
 # One job with one cut after the other, each after what is left of the last.
 one_job() {
@@ -261,7 +261,7 @@ power_cuts "$jobs" "${POWER_CUTS:-12}"
 [ $broken = 0 ] && ok || bad "$broken promises are broken"
 printf '%d cuts in %d jobs' $cuts $jobs_done
 for job in $jobs; do printf ', %s %d' "$job" "${hits[$job]}"; done
-printf '; %d noticed the cut and said so (by a page of a mapped file%s); %d states that verify-run calls right; %d promises broken\n' $ended "${pages:-, none}" $right $broken
+printf '; %d noticed the cut and said so (by a page of a mapped file%s); %d states that reproduce calls right; %d promises broken\n' $ended "${pages:-, none}" $right $broken
 
 # A program that forgets a sync.
 found() { # JOB PLANT WHAT

@@ -69,8 +69,8 @@ refused() { # PATTERN [key=value ...]
     run run.dir=refused "$@" && bad "taken: $*" || { tail -n 1 log.txt | grep -q "$pattern" && ok || bad "$*: $(tail -1 log.txt)"; }
 }
 refused 'the estimator grpo does not read them; set estimator.plugin = prime' estimator.plugin=grpo
-refused 'not beside adapters' lora.rank=4
-refused "learns from the policy's own rollouts" rollout.off_policy=true
+refused 'without adapters' lora.rank=4
+refused "learns only from the policy's own rollouts" rollout.off_policy=true
 refused 'process_reward.model = nowhere: missing folder' process_reward.model=nowhere
 "$TARE" sft sft.ini sft.out=narrow model.hidden_size=32 sft.steps=1 2> /dev/null
 refused 'process_reward.model = narrow has another shape than model.path = base' process_reward.model=narrow

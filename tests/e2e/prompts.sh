@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What the model reads: `tare data show` prints it, as the run's rollouts record it. A chat template that reads a name which nothing defines makes all prompts
+# What the model reads: `tare data show` prints it, as the run's rollouts record it. A chat template that reads a name which is not defined makes all prompts
 # alike: config check, train and eval warn, once, with the name and those that there are.
 . "$(dirname "$0")/common.inc"
 tiny_config
@@ -22,7 +22,7 @@ for wrong in rows=0 rows=x set=all; do
     show $wrong && bad "$wrong is taken" || { grep -q "^tare: $wrong: " err.txt && ok || bad "$wrong: $(cat err.txt)"; }
 done
 show rows && bad "a word is taken" || { grep -q '^usage: tare data' err.txt && ok || bad "a word: $(cat err.txt)"; }
-show model.path=nowhere && bad "no model" || { grep -q 'model.path = nowhere is not there' err.txt && ok || bad "no model: $(cat err.txt)"; }
+show model.path=nowhere && bad "no model" || { grep -q 'model.path = nowhere does not exist' err.txt && ok || bad "no model: $(cat err.txt)"; }
 
 # as a run records it, and the run's folder in place of its configuration
 "$TARE" -q train tiny.ini $keys train.steps=1 rollout.prompts=3 train.minibatch=4 estimator.plugin=grpo data.shuffle=false verifier.plugins=number 2> err.txt || bad "train: $(cat err.txt)"
@@ -45,7 +45,7 @@ warns() { # HOW-OFTEN PATTERN COMMAND...
     [ "$(grep -c 'prompts are the same text' err.txt)" = "$times" ] && ok || bad "$*: expected the warning $times times: $(cat err.txt)"
     [ "$times" = 0 ] || { grep -qF -e "$pattern" err.txt && ok || bad "$*: expected $pattern in: $(cat err.txt)"; }
 }
-said='rows.jsonl: all 3 prompts are the same text, so the model does not see what a row asks: the chat template unknown.jinja reads mesages, question, which nothing defines; a template'"'"'s variables are messages, add_generation_prompt, bos_token, eos_token, pad_token, unk_token, tools, documents (look at prompts with `tare data show`)'
+said='rows.jsonl: all 3 prompts are the same text, so the model does not see the question: the chat template unknown.jinja reads mesages, question, which is not defined; a template'"'"'s variables are messages, add_generation_prompt, bos_token, eos_token, pad_token, unk_token, tools, documents (show prompts with `tare data show`)'
 warns 1 "$said" "$TARE" config check tiny.ini $keys data.chat_template=unknown.jinja
 warns 1 'the chat template fixed.jinja does not write them' "$TARE" config check tiny.ini $keys data.chat_template=fixed.jinja
 warns 0 '' "$TARE" config check tiny.ini $keys data.chat_template=sound.jinja

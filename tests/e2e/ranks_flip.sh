@@ -25,12 +25,12 @@ flipped_at() {
     found=$((found + 1))
     [ "$(left_behind)" = 0 ] && ok || bad "after $after: a process is left"
     [ $status = 1 ] && [ "$(messages err.txt)" = 1 ] && ok || bad "after $after: exit status $status: $(cat err.txt)"
-    grep -qE 'of step [23]: |^tare: step [23], ' err.txt && grep -qE '(gradients|weights) that rank [01] sent to rank [01] were changed on their way|unit [0-9]* of the weights arrived with digest|a packed batch was changed on its way|the weights that rank 1 samples from .* are not those of rank 0' err.txt && ok ||
+    grep -qE 'of step [23]: |^tare: step [23], ' err.txt && grep -qE '(gradients|weights) that rank [01] sent to rank [01] were changed in transit|unit [0-9]* of the weights arrived with digest|packed batch: changed in transit|the weights that rank 1 samples from .* are not those of rank 0' err.txt && ok ||
         bad "after $after: not named: $(cat err.txt)"
     [ ! -e "run/checkpoints/step-00000$STEPS" ] && ok || bad "after $after: the run went on"
     job 2 run.dir=run --resume > out.txt 2> err.txt && ok || bad "after $after: does not go on: $(tail -2 err.txt)"
     same run && ok || bad "after $after: the weights differ"
-    "$TARE" -q verify-run run > out.txt 2>&1 && ok || bad "after $after: verify-run: $(tail -2 out.txt)"
+    "$TARE" -q reproduce run > out.txt 2>&1 && ok || bad "after $after: reproduce: $(tail -2 out.txt)"
 }
 for after in 0 140000 350000 550000 850000 1000000 1150000; do flipped_at $after; done # bytes of long messages before the one that is changed; a step has twice as many as the last
 [ $found -ge 4 ] && ok || bad "only $found messages were changed"

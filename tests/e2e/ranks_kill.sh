@@ -75,7 +75,7 @@ run 2 run.dir=hang --resume > out.txt 2> err.txt && same hang && ok || bad "hang
 # An evaluation has no --resume: the same command continues it.
 status=0
 TARE_FAULT=rank=1,stage=questions,step=1,kind=kill timeout 600 $MPIRUN -n 2 "$TARE" -q eval tiny.ini eval.out=answers eval.chunk=1 > out.txt 2> err.txt || status=$?
-[ $status != 0 ] && [ $status != 124 ] && grep 'rank 1 .*; the job ends on all ranks, the same command goes on with the answers that are saved$' err.txt > found.txt && ok ||
+[ $status != 0 ] && [ $status != 124 ] && grep 'rank 1 .*; the job ends on all ranks, the same command resumes from the saved answers$' err.txt > found.txt && ok ||
     { bad "a killed evaluation: exit status $status"; cat err.txt; }
 grep -e --resume err.txt > found.txt && bad "an evaluation has no --resume: $(cat err.txt)" || ok
 

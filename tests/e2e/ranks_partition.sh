@@ -48,7 +48,7 @@ cut_once() {
         job "$n" run.dir="$name" --resume > out.txt 2> err.txt && ok || bad "$name: does not go on with $n ranks: $(tail -2 err.txt)"
     fi
     same "$name" && ok || bad "$name: the weights differ"
-    "$TARE" -q verify-run "$name" > out.txt 2>&1 && ok || bad "$name: verify-run: $(tail -2 out.txt)"
+    "$TARE" -q reproduce "$name" > out.txt 2>&1 && ok || bad "$name: reproduce: $(tail -2 out.txt)"
 }
 cut_link step "" 1 update 3 never 3
 cut_link checkpoint "" 1 checkpoint 4 never 1

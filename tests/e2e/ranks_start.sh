@@ -46,7 +46,7 @@ TMPDIR=$PWD/plain "$TARE" train tiny.ini train.steps=1 run.dir=plain-tmpdir dist
 if [ "$(id -u)" = 0 ] && unshare -m true 2> /dev/null; then
     status=0
     unshare -m --propagation private sh -c 'mount -t tmpfs none /proc && exec "$0" "$@"' "$TARE" -q train tiny.ini run.dir=no-proc dist.ranks=2 > out.txt 2> err.txt || status=$?
-    [ $status = 3 ] || [ $status = 1 ] && grep -q '/proc/self/exe, which cannot be read here; mount /proc' err.txt && ! grep -q 'build again' err.txt && ok || bad "without /proc: exit status $status: $(cat err.txt)"
+    [ $status = 3 ] || [ $status = 1 ] && grep -q '/proc/self/exe, which cannot be read; mount /proc' err.txt && ! grep -q 'build again' err.txt && ok || bad "without /proc: exit status $status: $(cat err.txt)"
 else
     skip_part "a machine without /proc needs root"
 fi
@@ -84,7 +84,7 @@ refused "another plugin" "estimator bv_blend is .*bv_blend.so with hash .* on ra
 refused "another number" "dist.ranks = 3, but the launcher (mpirun, srun) started 2" $MPIRUN -n 2 $T dist.ranks=3
 refused "a wrong key on one rank" "rank 1.*no key 'promts'" $MPIRUN -n 2 sh but_on 1 "$TARE" "$P" rollout.promts=3
 refused "a wrong key everywhere" "no key 'promts'" $MPIRUN -n 2 $T rollout.promts=3
-refused "nccl on the CPU" "dist.communicator = nccl is between GPUs" $MPIRUN -n 2 $T dist.communicator=nccl
+refused "nccl on the CPU" "dist.communicator = nccl: needs GPUs" $MPIRUN -n 2 $T dist.communicator=nccl
 
 # Rank 0's day counts for all, also where a rank's clock says another (here: where a rank finds another one in its own folder of that name); a date that one user's
 # command gives on one rank alone is refused.

@@ -101,5 +101,5 @@ grep -qE "^tare: rank [0-3] \(host tare-[ab], .*\) failed in .* of step [0-9]*: 
 [ "$(messages err.txt)" = 1 ] && ok || { bad "a cable: $(messages err.txt) messages"; cat err.txt; }
 two_hosts 4 "$TARE" -q train $config $keys run.dir=cable --resume > out.txt 2> err.txt && ok || { bad "a cable: does not go on"; cat err.txt; }
 cmp -s one/checkpoints/step-000003/model.safetensors cable/checkpoints/step-000003/model.safetensors && ok || bad "a cable: the weights differ from those of one rank"
-"$TARE" -q verify-run cable > out.txt 2>&1 && ok || bad "a cable: verify-run: $(tail -2 out.txt)"
+"$TARE" -q reproduce cable > out.txt 2>&1 && ok || bad "a cable: reproduce: $(tail -2 out.txt)"
 done_

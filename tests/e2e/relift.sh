@@ -79,7 +79,7 @@ refused() { # PATTERN [key=value ...]
     run run.dir=refused "$@" && bad "taken: $*" || { tail -n 1 log.txt | grep -q "$pattern" && ok || bad "$*: $(tail -1 log.txt)"; }
 }
 refused 'relift.rows = 12 (command line) and rollout.off_policy = true' rollout.off_policy=true
-refused 'the former divides the latter' relift.minibatch=5
+refused 'the former must divide the latter' relift.minibatch=5
 refused 'relift.rows needs rows with a "completion", but .* has none' 'data.train=builtin:arithmetic/train?rows=100'
 # config check says the same
 # shellcheck disable=SC2086

@@ -31,8 +31,9 @@ grep -q 'class="heat"' s.html && grep -q 'class="band' s.html && ok || bad "no h
 heats=$(grep -o '<td class="h[0-9]*"' s.html | grep -o 'h[0-9]*' | sort -u)
 [ "$(wc -l <<< "$heats")" -gt 1 ] && for h in $heats; do grep -q "\.$h{--t:${h#h}%}" s.html && ok || bad "no rule for a heat map's $h"; done || bad "a heat map has cells of one colour: $heats"
 # no table can be cut off by a narrow window: each scrolls by itself
+grep -q '<table' s.html && ok || bad "no table in a sweep's report"
 for page in run/report.html s.html; do
-    [ "$(grep -o '<table' $page | wc -l)" -gt 0 ] && [ "$(grep -o '<table' $page | wc -l)" = "$(grep -o '<div class="scroll"><table' $page | wc -l)" ] && ok || bad "$page: a table that does not scroll"
+    [ "$(grep -o '<table' $page | wc -l)" = "$(grep -o '<div class="scroll"><table' $page | wc -l)" ] && ok || bad "$page: a table that does not scroll"
 done
 # no interval from fewer than five runs
 grep -q 'no interval below 5 seeds' s.html && grep -q 'data-h="95 % interval"' s.html &&
@@ -64,17 +65,17 @@ tex=$(find tables -name '*.tex')
 [ "$tex" = tables/s.tex ] && grep -q '\\toprule' "$tex" && grep -q 'bv\\_blend' "$tex" && ok || bad "LaTeX: $(cat "$tex")"
 [ "$(grep '\\\\$' "$tex" | tr -cd '&\n' | sort -u | wc -l)" = 1 ] && [ "$(grep -c '\\\\$' "$tex")" = 5 ] && ok || bad "LaTeX: rows of several lengths: $(cat "$tex")"
 "$TARE" -q sweep tiny.ini --table --latex 2> err.txt | cmp - "$tex" && ok || bad "sweep --table --latex: $(cat err.txt)"
-"$TARE" -q report run --latex tables > /dev/null 2> err.txt && bad "a table of a run without a sweep" || grep -q 'no sweep' err.txt && ok || bad "report run --latex: $(cat err.txt)"
-# nothing is put into a run's folder that verify-run would call a stranger's
+"$TARE" -q report run --latex tables > /dev/null 2> err.txt && bad "a table of a run without a sweep" || grep -q -- '--latex needs a sweep' err.txt && ok || bad "report run --latex: $(cat err.txt)"
+# no output into a run's folder that reproduce would report as unknown
 mkdir -p link && ln -s "$PWD/run" link/run
 for to in '--svg run' '--svg run/' '--latex run/tables' '--png run/png' '-o run/page.html' '--svg ./run/rollouts/x' "--svg $PWD/run/new/deep" '--svg link/run/figures'; do
     got=0
     # shellcheck disable=SC2086
     "$TARE" report run $to > out.txt 2> err.txt || got=$?
-    [ $got = 1 ] && grep -q 'folder of a run.*a stranger' err.txt && ok || bad "report run $to: status $got: $(cat err.txt)"
+    [ $got = 1 ] && grep -q 'folder of a run.*unknown file' err.txt && ok || bad "report run $to: status $got: $(cat err.txt)"
 done
-(cd run && "$TARE" report . --svg figures > /dev/null 2> "$WORK/err.txt") && bad "report . --svg figures in a run's folder" || { grep -q 'a stranger' err.txt && ok || bad "$(cat err.txt)"; }
-"$TARE" -q report run --svg run/report-figures -o run/report-own.html 2> err.txt && "$TARE" -q verify-run run > out.txt 2>&1 && ok || bad "report-figures: $(cat err.txt out.txt)"
+(cd run && "$TARE" report . --svg figures > /dev/null 2> "$WORK/err.txt") && bad "report . --svg figures in a run's folder" || { grep -q 'unknown file' err.txt && ok || bad "$(cat err.txt)"; }
+"$TARE" -q report run --svg run/report-figures -o run/report-own.html 2> err.txt && "$TARE" -q reproduce run > out.txt 2>&1 && ok || bad "report-figures: $(cat err.txt out.txt)"
 "$TARE" -q report run runs/s/grpo* -o several.html && grep -q 'class="key"' several.html && ok || bad "several runs in one report"
 # a plugin that is a file has its name alone in tables and folders, not its whole path
 cp "$(find "$(dirname "$TARE")" -name rloo.so | head -1)" third.so

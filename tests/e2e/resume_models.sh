@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A run reads models that are not among its own files: the policy's start with its tokenizer, a reference, the start of the process reward model. One that changed on disk is
-# not gone on with in silence: refused by its name, or told where nothing of it is used; tare verify-run names it, too. The same of supervised training.
+# not gone on with in silence: refused by its name, or told where nothing of it is used; tare reproduce names it, too. The same of supervised training.
 . "$(dirname "$0")/common.inc"
 tiny_config
 easy_judge
@@ -12,8 +12,8 @@ says() { grep -q "$1" err.txt && ok || bad "not said: $1: $(cat err.txt)"; }
 quiet() { grep -q "$1" err.txt && bad "said: $(cat err.txt)" || ok; }
 verify() { # STATUS RUN [PATTERN]
     local got=0
-    "$TARE" verify-run "$2" > out.txt 2> err.txt || got=$?
-    [ $got = "$1" ] && grep -q "${3:-.}" out.txt && ok || bad "verify-run $2: status $got, expected $1 with '${3:-}': $(cat out.txt err.txt)"
+    "$TARE" reproduce "$2" > out.txt 2> err.txt || got=$?
+    [ $got = "$1" ] && grep -q "${3:-.}" out.txt && ok || bad "reproduce $2: status $got, expected $1 with '${3:-}': $(cat out.txt err.txt)"
 }
 refused() { # PATTERN RUN [key=value ...]
     local pattern=$1 run=$2 got=0
@@ -43,20 +43,20 @@ last=checkpoints/step-000008/model.safetensors
 
 # the reference
 flip judge/model.safetensors
-refused "model.reference = $WORK/judge: model.safetensors is not the file that the run was trained with" named
-verify 1 named "^model.reference = $WORK/judge: model.safetensors is not the file that the run was trained with"
-got=0; "$TARE" verify-run named --steps 1-2 > out.txt 2> err.txt || got=$?
+refused "model.reference = $WORK/judge: model.safetensors differs from the file that the run was trained with" named
+verify 1 named "^model.reference = $WORK/judge: model.safetensors differs from the file that the run was trained with"
+got=0; "$TARE" reproduce named --steps 1-2 > out.txt 2> err.txt || got=$?
 [ $got != 0 ] && says 'model.reference = '
 cp -r named taken
 "$TARE" train taken --resume --allow-change log.progress=none > /dev/null 2> err.txt && ok || bad "--allow-change: $(cat err.txt)"
 says 'warning: taken is resumed with another model: model.reference = '
-verify 0 taken "^note: model.reference = $WORK/judge: model.safetensors was another file, or none, for an earlier process"
+verify 0 taken "^note: model.reference = $WORK/judge: model.safetensors was different or missing for an earlier process"
 # a fork may name another reference
 "$TARE" fork named@4 --run-dir forked model.reference=base log.progress=none > /dev/null 2> err.txt && ok || bad "a fork with another reference: $(cat err.txt)"
 verify 0 forked
 # the process reward model's weights are the checkpoint's
 "$TARE" train prime --resume log.progress=none > /dev/null 2> err.txt && ok || bad "prime: $(cat err.txt)"
-says 'process_reward.model = .*judge: model.safetensors is not the file .* values are used instead'
+says 'process_reward.model = .*judge: model.safetensors differs from the file .* values are used instead'
 flip judge/model.safetensors
 "$TARE" train named --resume log.progress=none > /dev/null 2> err.txt && ok || bad "put back, not resumed: $(cat err.txt)"
 verify 0 named
@@ -65,30 +65,30 @@ verify 0 named
 mv base kept
 cp -r kept base
 flip base/model.safetensors
-refused "model.reference = $WORK/base: model.safetensors is not the file" same
+refused "model.reference = $WORK/base: model.safetensors differs from the file" same
 cp -r plain told
 "$TARE" train told --resume log.progress=none > /dev/null 2> err.txt && ok || bad "told: $(cat err.txt)"
-says "model.path = $WORK/base: model.safetensors is not the file that the run was trained with; the checkpoint's values are used instead"
+says "model.path = $WORK/base: model.safetensors differs from the file that the run was trained with; the checkpoint's values are used instead"
 cmp -s told/$last whole/$last && ok || bad "the start's weights were used"
-verify 1 plain "^model.path = $WORK/base: model.safetensors is not the file that the run was trained with"
-verify 0 told "^note: model.path = .*model.safetensors was another file, or none, for an earlier process"
+verify 1 plain "^model.path = $WORK/base: model.safetensors differs from the file that the run was trained with"
+verify 0 told "^note: model.path = .*model.safetensors was different or missing for an earlier process"
 # a run without a checkpoint begins again, from the start's weights
 killed_at update 1 "$TARE" train tiny.ini $KEYS run.dir=early model.path=kept && ok || bad "not killed"
-refused "model.path = $WORK/base: model.safetensors is not the file" early model.path=base
+refused "model.path = $WORK/base: model.safetensors differs from the file" early model.path=base
 cp -r early changed
 "$TARE" train changed --resume --allow-change model.path=base log.progress=none > /dev/null 2> err.txt && ok || bad "$(cat err.txt)"
 # its tokenizer and its template are used
 rm -r base
 cp -r kept base
 sed -i 's/}$/ }/' base/tokenizer.json
-refused "model.path = $WORK/base: tokenizer.json is not the file" plain
+refused "model.path = $WORK/base: tokenizer.json differs from the file" plain
 rm -r base
 cp -r kept base
 echo '{{ messages }}' > base/chat_template.jinja
-refused "model.path = $WORK/base: chat_template.jinja was not there when the run was trained" plain
+refused "model.path = $WORK/base: chat_template.jinja did not exist when the run was trained" plain
 verify 1 plain "^model.path = $WORK/base: chat_template.jinja was not there"
 rm -r base
-verify 0 plain "^note: model.path = $WORK/base is not there, so it is not compared"
+verify 0 plain "^note: model.path = $WORK/base is missing, so it is not checked"
 # moved, or a checkpoint in its place: the same
 for from in kept plain/checkpoints/step-000004; do
     rm -rf moved
@@ -96,13 +96,13 @@ for from in kept plain/checkpoints/step-000004; do
     "$TARE" train moved --resume model.path=$from log.progress=none > /dev/null 2> err.txt && ok || bad "model.path=$from: $(cat err.txt)"
     cmp -s moved/$last whole/$last && ok || bad "model.path=$from: other weights"
 done
-refused 'model.reference = .*step-000004: model.safetensors is not the file' same model.path=same/checkpoints/step-000004
+refused 'model.reference = .*step-000004: model.safetensors differs from the file' same model.path=same/checkpoints/step-000004
 mv kept base
 # a template of the run's own
 echo '{% for m in messages %}{{ m.content }}{% endfor %}' > own.jinja
 half written data.prompt=chat data.chat_template=own.jinja rollout.max_prompt_tokens=64
 echo '{% for m in messages %}{{ m.content }} {% endfor %}' > own.jinja
-refused "data.chat_template = $WORK/own.jinja: own.jinja is not the file" written
+refused "data.chat_template = $WORK/own.jinja: own.jinja differs from the file" written
 verify 1 written '^data.chat_template = '
 
 # supervised training
@@ -138,22 +138,22 @@ quiet 'model.path'
 flip start/model.safetensors
 cp -r tuned.training other.training
 tune_goes_on other
-says "model.path = $WORK/start: model.safetensors is not the file that the run was trained with; the checkpoint's values are used instead"
+says "model.path = $WORK/start: model.safetensors differs from the file that the run was trained with; the checkpoint's values are used instead"
 cp base/model.safetensors start
 # the tokenizer and the template are not
 sed -i 's/}$/ }/' start/tokenizer.json
-tune_refused "model.path = $WORK/start: tokenizer.json is not the file that the run was trained with.*put the files back, or add --allow-change" tuned
+tune_refused "model.path = $WORK/start: tokenizer.json differs from the file that the run was trained with.*put the files back, or add --allow-change" tuned
 cp -r tuned.training taken.training
 rm -rf taken
 tune sft.out=taken --resume --allow-change && ok || bad "supervised, --allow-change: $(cat err.txt)"
 says 'warning: taken.training is resumed with another model: model.path = .*tokenizer.json'
 cp base/tokenizer.json start
 echo '{{ messages }}' > start/chat_template.jinja
-tune_refused "chat_template.jinja was not there when the run was trained" tuned
+tune_refused "chat_template.jinja did not exist when the run was trained" tuned
 rm start/chat_template.jinja
 stopped templated data.prompt=chat data.chat_template=own.jinja
 echo '{% for m in messages %}{{ m.content }}  {% endfor %}' > own.jinja
-tune_refused "data.chat_template = $WORK/own.jinja: own.jinja is not the file" templated data.prompt=chat data.chat_template=own.jinja
+tune_refused "data.chat_template = $WORK/own.jinja: own.jinja differs from the file" templated data.prompt=chat data.chat_template=own.jinja
 # sums that cannot be read: whether the model is the one of before is not known
 for manifest in '' '{"models":' '[]' '{}' '{"models":[]}'; do
     rm -rf unread.training && cp -r tuned.training unread.training && echo "$manifest" > unread.training/manifest.json
@@ -170,7 +170,7 @@ tune_goes_on unread --allow-change
 mkdir -p noted.training theirs theirs.training/sub
 echo mine | tee noted.training/notes.txt > theirs.training/sub/notes.txt
 tune sft.out=noted && bad "a training in a folder of somebody's" || ok
-says 'noted.training: notes.txt is not of a training.*choose another sft.out'
+says 'noted.training: notes.txt does not belong to the training.*choose another sft.out'
 tune sft.out=theirs --resume && bad "a folder called a model" || ok
 says 'sft.out = theirs exists already; remove it or choose another'
 [ -e noted.training/notes.txt ] && [ -e theirs.training/sub/notes.txt ] && [ ! -e noted ] && ok || bad "files of somebody's are gone"
@@ -201,7 +201,7 @@ cp -r tuned.training warm.training
 sed 's/^out = tuned/out = warm/' tune.ini > warm.ini
 echo ' ' >> start/tokenizer_config.json
 "$TARE" train tiny.ini model.path=warm model.warm_start=warm.ini run.dir=warmed train.steps=1 log.progress=none > /dev/null 2> err.txt && bad "a warm start with another model" || ok
-says 'tokenizer_config.json is not the file .*put the files back, or remove the folder to start over'
+says 'tokenizer_config.json differs from the file .*put the files back, or remove the folder to start over'
 cp base/tokenizer_config.json start
 tune_goes_on tuned
 done_

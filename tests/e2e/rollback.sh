@@ -26,7 +26,7 @@ same_as_whole() { # RUN WHAT
     records whole > a
     records "$1" > b
     cmp -s a b && ok || bad "$2: the metrics differ: $(diff a b | head -3)"
-    "$TARE" verify-run "$1" > sums.txt 2>&1 && ok || bad "$2: verify-run: $(tail -3 sums.txt)"
+    "$TARE" reproduce "$1" > sums.txt 2>&1 && ok || bad "$2: reproduce: $(tail -3 sums.txt)"
     grep -A4 '"rollbacks"' "$1/manifest.json" | grep -q '"to": 6' && [ "$(grep -c '"to":' "$1/manifest.json")" = 1 ] && ok || bad "$2: the manifest does not say it once"
 }
 "$TARE" sft sft.ini 2> /dev/null || bad "warm start"
@@ -48,7 +48,7 @@ for at in rollback:8 sample:8 update:8 rollback:8:again apply:8 recorded:8 data:
     IFS=: read -r point step again <<< "$at"
     rm -rf broken
     killed_at "$point" "$step" train run.dir=broken || { bad "not killed at $at"; continue; }
-    "$TARE" verify-run broken > sums.txt 2>&1 && ok || bad "killed at $at: verify-run: $(tail -3 sums.txt)"
+    "$TARE" reproduce broken > sums.txt 2>&1 && ok || bad "killed at $at: reproduce: $(tail -3 sums.txt)"
     [ -z "$again" ] || killed_at "$point" "$step" train run.dir=broken --resume || bad "not killed twice at $at"
     train run.dir=broken --resume && ok || bad "killed at $at: $(tail -2 err.txt)"
     same_as_whole broken "killed at $at"
@@ -62,8 +62,8 @@ for at in step=7 step=8 step=8,count=2; do # the last: in the step that is made 
     train run.dir=broken --resume checkpoint.keep=1 && ok || bad "interrupted at $at: $(tail -2 err.txt)"
     same_as_whole broken "interrupted at $at"
 done
-"$TARE" verify-run whole --steps 11 > out.txt 2>&1 && ok || bad "a step after a rollback cannot be made again: $(tail -3 out.txt)"
-train run.dir=replay checkpoint.keep=0 && "$TARE" verify-run replay --steps 7-9 > out.txt 2>&1 && ok || bad "the steps of a rollback cannot be made again: $(tail -3 out.txt)"
+"$TARE" reproduce whole --steps 11 > out.txt 2>&1 && ok || bad "a step after a rollback cannot be made again: $(tail -3 out.txt)"
+train run.dir=replay checkpoint.keep=0 && "$TARE" reproduce replay --steps 7-9 > out.txt 2>&1 && ok || bad "the steps of a rollback cannot be made again: $(tail -3 out.txt)"
 
 # A curriculum's state goes back too: what it had learnt from the steps that are made again is learnt once, also when the run is killed there.
 of_curriculum() { train curriculum.plugin=replay "$@"; }
@@ -106,5 +106,5 @@ for keys in checkpoint.every=0 checkpoint.optimizer=false; do
     grep -q "$(echo "${keys%=*}" | sed 's/[.]/[.]/')" err.txt && [ ! -e keys ] && ok || bad "$keys: $(cat err.txt)"
 done
 "$TARE" sft sft.ini sft.out=other train.on_nonfinite=rollback 2> err.txt && bad "sft takes rollback"
-grep -q 'rollback is for' err.txt && ok || bad "sft: $(cat err.txt)"
+grep -q 'rollback works only with' err.txt && ok || bad "sft: $(cat err.txt)"
 done_

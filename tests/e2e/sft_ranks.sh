@@ -32,7 +32,7 @@ alike lora1 lora3
 # killed on three ranks, interrupted on two, ended on one
 export TARE_FAULT=rank=1,stage=update,step=7,kind=kill
 sft 3 broken checkpoint.every=4 && bad "the killed training ended well"
-grep 'rank 1 .* failed in update of step 7: its process is gone' err.txt > found.txt && [ -e broken.training/checkpoints/step-000004/complete.json ] && ok || bad "killed: $(cat err.txt)"
+grep 'rank 1 .* failed in update of step 7: its process has died' err.txt > found.txt && [ -e broken.training/checkpoints/step-000004/complete.json ] && ok || bad "killed: $(cat err.txt)"
 export TARE_FAULT=rank=1,stage=update,step=10,kind=stop
 sft 2 broken checkpoint.every=4 --resume && bad "the interrupted training ended well"
 grep 'interrupted after step 10 of 12; continue with: tare sft .*--resume' err.txt > found.txt && [ "$(messages err.txt)" = 1 ] && ok || bad "interrupted: $(cat err.txt)"

@@ -32,7 +32,7 @@ kill_and_resume bf16 model.dtype=bf16 model.save_dtype=bf16 sft.train_on_prompt=
 ended() { # WHAT [argument ...]: with exit status 0, and nothing but the model is left
     local what=$1
     shift
-    $SFT sft.out=ended --resume "$@" > /dev/null 2> err.txt && grep -q 'ended is there and whole: the training had ended' err.txt && ok || { bad "$what: $(cat err.txt)"; }
+    $SFT sft.out=ended --resume "$@" > /dev/null 2> err.txt && grep -q 'ended is complete: the training had ended' err.txt && ok || { bad "$what: $(cat err.txt)"; }
     diff -r whole-f32 ended > /dev/null && [ ! -e ended.training ] && ok || bad "$what: the model differs, or checkpoints are left"
 }
 killed_at result 0 $SFT sft.out=ended && [ ! -e ended ] && ok || bad "not killed before the model has its name"
@@ -40,7 +40,7 @@ killed_at result 1 $SFT sft.out=ended --resume && [ -e ended ] && ok || bad "not
 cp -r ended.training kept
 status=0
 "$TARE" sft sft.ini sft.out=ended sft.steps=70 --resume > /dev/null 2> err.txt || status=$?
-[ $status = 3 ] && grep -q 'sft.steps asks for 70 steps, and ended is there with 60; remove it or choose another sft.out' err.txt && ok || bad "more steps than the model has: $status, $(cat err.txt)"
+[ $status = 3 ] && grep -q 'sft.steps asks for 70 steps, but ended exists with 60; remove it or choose another sft.out' err.txt && ok || bad "more steps than the model has: $status, $(cat err.txt)"
 diff -r -x lock kept ended.training > /dev/null && ok || bad "a refused --resume touches the training"
 ended "killed after the model has its name"
 cp -r kept ended.training
@@ -53,7 +53,7 @@ cp -r kept ended.training
 $SFT sft.out=ended --resume > /dev/null 2> err.txt && bad "a model that another training made is called its own" || ok
 ln -s nowhere dangling
 $SFT sft.out=dangling > /dev/null 2> err.txt && bad "a model whose name is a link to nothing" || ok
-grep -q 'sft.out = dangling is a link to what is not there' err.txt && [ ! -e dangling.training ] && ok || bad "a link to nothing: $(cat err.txt)"
+grep -q 'sft.out = dangling is a dangling link' err.txt && [ ! -e dangling.training ] && ok || bad "a link to nothing: $(cat err.txt)"
 rm dangling
 $SFT sft.out=ended --resume > /dev/null 2> err.txt || true
 grep -q 'ended exists already' err.txt && diff -r -x lock kept ended.training > /dev/null && ok || bad "another model: $(cat err.txt)"
@@ -76,10 +76,10 @@ refused() { # WHAT PATTERN [argument ...]
     "$TARE" sft sft.ini sft.steps=60 "$@" > /dev/null 2> err.txt || status=$?
     [ $status != 0 ] && grep -q "$pattern" err.txt && ok || { bad "$what: exit status $status"; cat err.txt; }
 }
-refused "a second start" 'holds a training that was not finished; --resume' sft.out=stopped
+refused "a second start" 'holds an unfinished training; --resume' sft.out=stopped
 refused "another seed" 'run.seed differs from the value this run started with' sft.out=stopped run.seed=2 --resume
 refused "another batch" 'sft.batch differs from the value this run started with' sft.out=stopped sft.batch=16 --resume
-refused "nothing to resume" 'no training to resume is there' sft.out=nothing --resume
+refused "nothing to resume" 'no training to resume;' sft.out=nothing --resume
 [ ! -e nothing.training ] && ok || bad "a refused start leaves a folder"
 # fewer steps than are done, keys that change the training: refused with each difference, and nothing is touched; --allow-change takes them
 refused_whole() { # WHAT PATTERN [argument ...]: with exit status 3, and the folder stays as it is
@@ -125,7 +125,7 @@ mkdir own.tmp own.tokenizer && echo mine | tee own.tmp/file > own.tokenizer/file
 # nor what only begins like a training's own names
 mkdir -p alike.training/checkpoints-of-mine && echo mine > alike.training/config.ini.bak
 "$TARE" sft sft.ini sft.steps=2 sft.out=alike > /dev/null 2> err.txt && bad "a training removed what begins like its own names" || ok
-grep -q 'alike.training: .* is not of a training' err.txt && [ "$(cat alike.training/config.ini.bak)" = mine ] && ok || bad "names alike: $(cat err.txt)"
+grep -q 'alike.training: .* does not belong to the training' err.txt && [ "$(cat alike.training/config.ini.bak)" = mine ] && ok || bad "names alike: $(cat err.txt)"
 # a slash at the end, and what comes to the same
 for out in slash/ dot/. more/.//; do
     "$TARE" sft sft.ini sft.steps=2 sft.out=$out > /dev/null 2> err.txt && [ -e "${out%%/*}/config.json" ] && [ ! -e "${out%%/*}.training" ] && ok ||
@@ -135,13 +135,13 @@ done
 if mkdir -p /dev/shm/tare-sft-$$ 2> /dev/null && [ "$(stat -c %d /dev/shm)" != "$(stat -c %d .)" ]; then
     ln -s /dev/shm/tare-sft-$$ away.training
     "$TARE" sft sft.ini sft.steps=2 sft.out=away > /dev/null 2> err.txt && bad "a folder of checkpoints on another file system" || ok
-    grep -q 'away.training: lies on another file system' err.txt && [ ! -e away ] && ok || bad "another file system: $(cat err.txt)"
+    grep -q 'away.training: is on another file system' err.txt && [ ! -e away ] && ok || bad "another file system: $(cat err.txt)"
 fi
 rm -rf /dev/shm/tare-sft-$$
 # sums of models that are none; a pipe in the place of a file
 echo '{"models":{"model.path":5}}' > fewer.training/manifest.json
 $K --resume > /dev/null 2> err.txt && bad "a sum of a model that is a number" || ok
-grep -q 'fewer.training/manifest.json: models, model.path: is not what was written there' err.txt && ok || bad "a sum of a model that is a number: $(cat err.txt)"
+grep -q 'fewer.training/manifest.json: models, model.path: must be an object with "files"' err.txt && ok || bad "a sum of a model that is a number: $(cat err.txt)"
 for file in ended lock manifest.json; do
     mv fewer.training/$file was 2> /dev/null || rm -f was
     mkfifo fewer.training/$file
@@ -153,7 +153,7 @@ done
 # a link to nothing is not taken for a file that was never there
 mv fewer.training/manifest.json was && ln -s nowhere fewer.training/manifest.json
 $K --resume > /dev/null 2> err.txt && bad "a link to nothing as manifest.json" || ok
-grep -q 'fewer.training/manifest.json: is a link to a file that is not there' err.txt && ok || bad "a link to nothing: $(cat err.txt)"
+grep -q 'fewer.training/manifest.json: is a dangling link' err.txt && ok || bad "a link to nothing: $(cat err.txt)"
 rm fewer.training/manifest.json && mv was fewer.training/manifest.json
 # a lock and a full disk name both keys
 exec 8>> fewer.training/lock

@@ -25,7 +25,7 @@ for name in first second; do study $name reward/mean:tail estimator.plugin=grpo 
 for name in first second; do "$TARE" -q sweep $name.ini > $name.md 2> err.txt && ok || bad "$name: $(cat err.txt)"; done
 "$TARE" -q sweep first.ini --plan --difference 0.1 --power 0.9 --alpha 0.01 > plan.md 2> err.txt && ok || bad "--plan: $(cat err.txt)"
 grep -q 'no bound yet | open | [0-9]* | [0-9]* |' plan.md && ok || bad "the plan of three seeds: $(cat plan.md)"
-grep -q 'at 0.01 finds a mean difference of 0.1 with probability 0.9' plan.md && ok || bad "the note: $(cat plan.md)"
+grep -q 'at 0.01 detects a mean difference of 0.1 with probability 0.9' plan.md && ok || bad "the note: $(cat plan.md)"
 for wrong in '--difference 0' '--power 1' '--alpha 0' '--difference'; do
     # shellcheck disable=SC2086 # an option and its value
     "$TARE" sweep first.ini --plan $wrong > out.txt 2> err.txt && bad "$wrong was taken" || ok
@@ -34,7 +34,7 @@ sed '/^baseline/d' first.ini > none.ini
 "$TARE" sweep none.ini --plan > out.txt 2> err.txt && bad "a plan without a baseline" || ok
 grep -q 'name one: --baseline key=value' err.txt && ok || bad "no baseline: $(cat err.txt)"
 "$TARE" sweep none.ini --until-decided > out.txt 2> err.txt && bad "--until-decided without a baseline" || ok
-grep -q -- '--until-decided compares .* name one: --baseline key=value' err.txt && ok || bad "no baseline to decide by: $(cat err.txt)"
+grep -q -- '--until-decided needs a baseline; set --baseline key=value' err.txt && ok || bad "no baseline to decide by: $(cat err.txt)"
 
 "$TARE" -q report runs/first runs/second -o both.html 2> err.txt && ok || bad "report: $(cat err.txt)"
 for text in 'Studies side by side' 'second less first' '<td>+0.0000</td>' 'Studies together' 'interquartile mean' "Kendall's tau-b" 'first and second 1.00\|first and second none' \

@@ -71,10 +71,10 @@ same 'a stack of 1 MiB' other limited 'ulimit -s 1024'
 same 'no core files' other limited 'ulimit -c 0'
 # Standard descriptors that are closed: what is opened first gets their number. Progress and messages must not be written into a run's files.
 closed() { # WHICH [key=value ...]
-    (eval "exec $1" && shift && "$TARE" train tiny.ini log.progress=lines train.steps=2 checkpoint.every=2 "$@" && "$TARE" -q verify-run run > "$WORK/verified.txt")
+    (eval "exec $1" && shift && "$TARE" train tiny.ini log.progress=lines train.steps=2 checkpoint.every=2 "$@" && "$TARE" -q reproduce run > "$WORK/verified.txt")
 }
 for which in '<&-' '>&-' '2>&-' '<&- >&-' '<&- 2>&-' '>&- 2>&-' '<&- >&- 2>&-'; do same "closed: $which" other closed "$which"; done
-for command in 'config dump tiny.ini' 'verify-run plain/run' --version; do
+for command in 'config dump tiny.ini' 'reproduce plain/run' --version; do
     status=0
     # shellcheck disable=SC2086
     "$TARE" $command >&- 2> err.txt || status=$?

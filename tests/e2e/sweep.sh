@@ -54,7 +54,7 @@ for option in --dry-run ''; do
     grep -q "baseline 'estimator.plugin=gropo': no row" refused.txt || { bad "a baseline that names no cell: the message"; cat refused.txt; }
 done
 "$TARE" sweep two.ini --table --metric reward/maen > refused.txt 2>&1 && bad "a metric that no run has"
-grep -q 'has the metric reward/maen; .* has: .*reward/mean' refused.txt || { bad "a metric that no run has: the message"; cat refused.txt; }
+grep -q 'unknown metric reward/maen; .* has: .*reward/mean' refused.txt || { bad "a metric that no run has: the message"; cat refused.txt; }
 "$TARE" sweep two.ini --table --csv --metric reward/mean:tail --metric eval/reward > two.csv
 [ "$(grep -c '^variant,' two.csv)" = 2 ] && grep -q 'bv_blend,0.3,reward/mean:tail,2,2,' two.csv && ok || bad "CSV: $(cat two.csv)"
 
@@ -80,15 +80,15 @@ refused_dry 'no verifier named .mth.' 'verifier.plugins = exact | mth'
 refused "no estimator named 'GRPO'" 'estimator.plugin = bv_blend, GRPO'
 refused "no estimator named 'GRPO'" 'train.lr = 1e-3, 2e-3' estimator.plugin=GRPO
 refused 'train.lr has 1e-3 twice' 'train.lr = 1e-3, 0.001'
-refused 'train.lr=1e-4 does nothing: the axis train.lr of \[sweep\] (refused.ini:[0-9]*) decides; sweep.train.lr=1e-4' 'train.lr = 1e-3, 2e-3' train.lr=1e-4
-refused 'run.dir=x does nothing: the sweep sets run.dir' 'train.lr = 1e-3, 2e-3' run.dir=x
+refused 'train.lr=1e-4 has no effect: the axis train.lr of \[sweep\] (refused.ini:[0-9]*) decides; sweep.train.lr=1e-4' 'train.lr = 1e-3, 2e-3' train.lr=1e-4
+refused 'run.dir=x has no effect: the sweep sets run.dir' 'train.lr = 1e-3, 2e-3' run.dir=x
 refused 'sweep.metric = eval/rewrd: no run of this sweep records it; did you mean eval/reward' 'run.seed = 1, 2\nmetric = eval/rewrd'
 refused 'sweep.metric: .*:tial.*allowed after the colon' 'run.seed = 1, 2\nmetric = eval/reward:tial'
 refused '--metric = reward/maen: .*reward/mean' 'run.seed = 1, 2' --metric reward/maen
 refused_dry 'cell train-no.jsonl (data.train = no.jsonl): .*No such file' 'data.train = builtin:arithmetic/train?rows=500, no.jsonl'
 refused 'cell train-folder .*folder' 'data.train = builtin:arithmetic/train?rows=500, folder'
-refused_dry 'model.path = nosuch is not there' 'model.path = base-1, nosuch' model.warm_start=
-refused 'model.reference = nosuch is not there' 'model.reference = base-1, nosuch' loss.kl_coef=0.1
+refused_dry 'model.path = nosuch does not exist' 'model.path = base-1, nosuch' model.warm_start=
+refused 'model.reference = nosuch does not exist' 'model.reference = base-1, nosuch' loss.kl_coef=0.1
 "$TARE" -q sweep one.ini sweep.name=narrow sweep.estimator.plugin=grpo sweep.estimator.bv_blend.temperature= --dry-run > cells.txt 2>&1 && grep -q '^2 cells' cells.txt && ok || bad "an axis that is switched off: $(cat cells.txt)"
 # every metric of a run is one that a sweep takes
 for metric in $(grep -oh '"[^" ]*":' runs/one/*_seed-1/metrics.jsonl | tr -d '":' | sort -u); do
@@ -100,10 +100,10 @@ for metric in estimator/promts estimator/prompts:tail; do
     sed "s/^name = one/name = own-${metric##*/}/; s/^estimator.plugin = .*/estimator.plugin = spo/; /^estimator.bv_blend/d; s/^baseline = .*/metric = $(echo $metric | sed 's|/|\\/|')/; s/^steps = 40/steps = 3/; s/^run.seed = .*/run.seed = 1/" one.ini > own.ini
     "$TARE" sweep own.ini > out.txt 2> err.txt || true
     if [ $metric = estimator/promts ]; then
-        [ "$(grep -c 'warning: sweep.metric = estimator/promts: runs/own-promts/.* has made [123] steps\{0,1\} and not recorded it; did you mean estimator/prompts? it records .*estimator/prompts' err.txt)" = 1 ] && ok ||
+        [ "$(grep -c 'warning: sweep.metric = estimator/promts: runs/own-promts/.* has made [123] steps\{0,1\} without recording it; did you mean estimator/prompts? it records .*estimator/prompts' err.txt)" = 1 ] && ok ||
             bad "a misspelt metric of a plugin's own: $(cat err.txt)"
     else
-        grep -q 'not recorded it' err.txt && bad "a metric that is recorded: $(cat err.txt)" || ok
+        grep -q 'without recording it' err.txt && bad "a metric that is recorded: $(cat err.txt)" || ok
     fi
 done
 
@@ -115,7 +115,7 @@ sed -i 's/"0.1.0"/"0.1.1"/' mine/mine.c && make -s -C mine > plugin.txt 2>&1 || 
 for option in '' --table; do
     # shellcheck disable=SC2086 # no option is no argument
     "$TARE" sweep four.ini $option > out.txt 2> err.txt
-    [ "$(grep -c 'mine/mine.so is another build than the one that 1 run of this sweep began with (runs/four/mine_seed-1)' err.txt)" = 1 ] && ok || bad "another build is not told ($option): $(cat err.txt)"
+    [ "$(grep -c 'mine/mine.so differs from the build that 1 run of this sweep started with (runs/four/mine_seed-1)' err.txt)" = 1 ] && ok || bad "another build is not told ($option): $(cat err.txt)"
 done
 rm -r runs/four/mine_seed-1
 "$TARE" sweep four.ini > out.txt 2> err.txt && grep -q '2 cells, 1 done, 1 to run' err.txt && ! grep -q 'another build' err.txt && ok || bad "a run that was removed is not made again: $(cat err.txt)"

@@ -42,8 +42,8 @@ for name in "$WORK/precious" ../../../precious estimator/../../../../precious; d
     [ -z "$(find elsewhere -name precious)" ] && ok || bad "$name: a fork left a file outside of it"
 done
 printf '{"step":4,"link":"end","files":{"../precious":"00000000000000000000000000000000"},"chain":"00000000000000000000000000000000"}\n' >> evil/chain.jsonl
-"$TARE" verify-run evil > out.txt 2>&1 && bad "a chain with a file outside of the run is taken"
-grep -q 'names ../precious, which is not in the run' out.txt && ok || bad "verify-run: $(cat out.txt)"
+"$TARE" reproduce evil > out.txt 2>&1 && bad "a chain with a file outside of the run is taken"
+grep -q 'names ../precious, which is not in the run' out.txt && ok || bad "reproduce: $(cat out.txt)"
 
 # Folders of runs: what only reads them starts nothing that they name
 rm -rf evil
@@ -60,7 +60,7 @@ reads() { # STATUS WHAT-IT-PRINTS WORD...: it did its work, and started nothing
 reads 0 'page.html' report evil -o page.html
 reads 0 'page.html' report run evil -o page.html
 reads 1 'verifier.plugins' diff run evil
-reads 1 'config.ini' verify-run evil
+reads 1 'config.ini' reproduce evil
 reads 0 'training reward' watch evil
 reads 0 'verifier.plugins' config diff run evil
 
@@ -85,7 +85,7 @@ harmless 0 watch "$raw"
 harmless 1 diff "$raw" other
 harmless 0 config diff other "$raw"
 harmless 1 audit "audited$raw"
-harmless 0 verify-run "$raw"
+harmless 0 reproduce "$raw"
 harmless 0 eval "$raw"
 
 # Programs of the verifiers: rows are their standard input and nothing else
@@ -166,7 +166,7 @@ done
 mkdir tmp
 (umask 077 && TMPDIR=$WORK/tmp "$TARE" -q train tiny.ini log.progress=none run.dir=private train.steps=4 2> err.txt) && ok || bad "umask 077: $(cat err.txt)"
 [ -z "$(find private runs.db -newer tmp -perm /077 ! -name runs.db)" ] && ok || bad "others may read $(find private -perm /077 | head -3)"
-TMPDIR=$WORK/tmp "$TARE" -q verify-run private --steps 4 > out.txt 2>&1 && TMPDIR=$WORK/tmp "$TARE" -q plan tiny.ini > out.txt 2>&1 && ok || bad "TMPDIR: $(cat out.txt)"
+TMPDIR=$WORK/tmp "$TARE" -q reproduce private --steps 4 > out.txt 2>&1 && TMPDIR=$WORK/tmp "$TARE" -q plan tiny.ini > out.txt 2>&1 && ok || bad "TMPDIR: $(cat out.txt)"
 [ -z "$(ls -A tmp)" ] && ok || bad "left in TMPDIR: $(ls -A tmp)"
 
 # Connections: none, whatever is done on one rank
@@ -175,7 +175,7 @@ if [ -n "${INTERPOSE:-}" ] && [ -f "$INTERPOSE" ]; then
     count train tiny.ini log.progress=none run.dir=counted train.steps=2
     count eval tiny.ini run.dir=counted eval.rows=2
     count report counted -o page.html
-    count verify-run counted --steps 2
+    count reproduce counted --steps 2
     count verify exact --isolate
     echo "{\"text\":\"1+1=\"}" > rows.jsonl
     count generate base rollout.max_new_tokens=2

@@ -73,7 +73,7 @@ for action in 'rm -rf run' 'rm -rf run/rollouts run/estimator' 'mv run moved' 'r
     rm -f action
     if [ $status = 0 ]; then
         [ -e run/checkpoints/step-000008/complete.json ] && same run "$action" || bad "$action: called done, and the last checkpoint is not there"
-        "$TARE" -q verify-run run > sums.txt 2>&1 || { ! grep -v ': is missing$' sums.txt | grep -vE '^(tare|run): |^note: ' | grep -q . && ok || bad "$action: $(cat sums.txt)"; }
+        "$TARE" -q reproduce run > sums.txt 2>&1 || { ! grep -v ': is missing$' sums.txt | grep -vE '^(tare|run): |^note: ' | grep -q . && ok || bad "$action: $(cat sums.txt)"; }
     fi
     [ ! -e moved ] || { rm -rf run; mv moved run; train run --resume; [ $status = 0 ] && same run "$action, resumed" || bad "$action, resumed: $(tail -1 err.txt)"; }
 done
@@ -101,7 +101,7 @@ silent
 rm -rf run && mv exchanged run
 anew estimators/dr_grpo.so mine.so
 more
-[ $status = 1 ] && grep -q 'the state of estimator grpo, the configuration has estimator dr_grpo' err.txt && ok || bad "another estimator took the state: $(cat err.txt)"
+[ $status = 1 ] && grep -q 'the state of estimator grpo, but the configuration has estimator dr_grpo' err.txt && ok || bad "another estimator took the state: $(cat err.txt)"
 otherwise estimators/grpo.so mine.so
 more --until 7
 warns mine.so

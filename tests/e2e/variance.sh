@@ -55,7 +55,7 @@ few="--warm 0 --estimator rloo --group-sizes 2 --prompts 16 --rollouts 8 --group
 "$TARE" variance run $few > out.txt 2> err.txt && grep 'step 12' out.txt > /dev/null && grep 'using its newest checkpoint, run/checkpoints/step-000012' err.txt > /dev/null && ok || bad "a run's folder: $(cat err.txt out.txt)"
 # shellcheck disable=SC2086
 variance $few
-says 'without --from the model of the configuration is measured: model.path = '
+says "no --from: measuring the configuration's model, model.path = "
 
 # shellcheck disable=SC2086
 variance $small --from run@12 --warm 0 --estimator rloo --estimator "bv_blend temperature=0.5" --group-sizes 3 --json run.seed=2
@@ -91,19 +91,19 @@ variance --from run@12 --estimator nosuch && says nosuch
 variance --from nowhere && says nowhere
 want=3
 variance --from run@12 estimator.plugin=grpoo && says "no estimator named 'grpoo'"
-variance --from elsewhere --metric adam --prompts 24 --rollouts 32 && says 'elsewhere is no checkpoint of a run, so it has no moments'
-variance --from run@12 --metric newton && says 'there is adam'
+variance --from elsewhere --metric adam --prompts 24 --rollouts 32 && says 'elsewhere is not a checkpoint of a run and has no moments'
+variance --from run@12 --metric newton && says 'must be adam'
 want=1
 want=3
-variance --from sft.ini@x && says 'not a step'
-variance --from run@12 --group-sizes 2,200 -o no && says 'above 128, half of --rollouts 256'
-variance --from run@12 --group-sizes 4,2 && says 'growing numbers'
-variance --from run@12 --prompts 1 && says 'prompts 1: a whole number from 2'
-variance --from run@12 --prompts 501 && says 'has 500 rows'
+variance --from sft.ini@x && says 'invalid step'
+variance --from run@12 --group-sizes 2,200 -o no && says '200 must be at most 128, half of --rollouts 256'
+variance --from run@12 --group-sizes 4,2 && says 'must be increasing numbers'
+variance --from run@12 --prompts 1 && says 'prompts 1: must be a whole number from 2'
+variance --from run@12 --prompts 501 && says 'must be at most the rows of data.train = .*, which has 500'
 variance --from run@12 --batch 7 && says 'divide --prompts 64'
 variance --from run@12 --estimator entropy_top && says 'per token'
 variance --from run@12 --estimator "bv_blend temprature=1" && says 'temperature'
-variance --from run@12 --estimator "" && says 'a name'
+variance --from run@12 --estimator "" && says 'must be a name'
 variance --from run@12 train.nosuch=1 && says nosuch
 want=1
 variance --from run@12 --width 100 && says 'power of two'

@@ -45,7 +45,7 @@ expect "command: nonsense" "answered 'hello'; expected"
 printf '%s\n' '{"completion":"x","answer":"1"}' | "$TARE" verify command command='./nothing_here' > out 2>&1 && bad "command: a missing program passed"
 expect "command: not found" 'ended with status 127 (it was not found)'
 "$TARE" verify command < /dev/null > out 2>&1 && bad "command: no command passed"
-expect "command: required" 'command is missing; it has to be given'
+expect "command: required" 'command is missing and has no default'
 # a row of 1 MB goes through, and comes back; the shell reads it byte by byte, which takes long on a busy machine
 head -c 1000000 /dev/zero | tr '\0' x > long
 printf '{"completion":"%s it is 42","answer":"1"}\n' "$(cat long)" | "$TARE" verify command command="$judge" --timeout 600 > out 2>&1 || true

@@ -24,7 +24,7 @@ for i in $(seq 300); do echo "{\"id\":$i,\"completion\":\"it is $((i % 7))\",\"a
 cmp "$work/one" "$work/four" && cmp "$work/one" "$work/isolated" || fail "verdicts differ"
 
 echo '{"id":1,"completion":"it is 5"}' | "$TARE" verify number > /dev/null 2> "$work/err" && fail "a line without an answer was accepted"
-grep -q 'standard input:1: no "answer"' "$work/err" || fail "$(cat "$work/err")"
+grep -q 'standard input:1: "answer" (or "gold") is missing' "$work/err" || fail "$(cat "$work/err")"
 echo '{"completion":"1000","answer":1000}' | "$TARE" verify exact | grep -q '"reward":1,' || fail "an answer that is a number is not taken"
 "$TARE" verify number percent=half < /dev/null > /dev/null 2> "$work/err"; [ $? = 3 ] || fail "a wrong parameter is a configuration error"
 "$TARE" verify < /dev/null > /dev/null 2>&1; [ $? = 2 ] || fail "no plugin is a usage error"

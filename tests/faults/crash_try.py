@@ -6,7 +6,7 @@ crash_try.py --record LIBRARY --root FOLDER [--run NAME [--continue WORDS] [--un
 
 Of a training run (--run, its folder below FOLDER; COMMAND starts it or goes on with it): it is resumed, or started where nothing of it is left. It must end
 with the bits of the recorded one and in its database too, begin at the newest checkpoint that was finished before the crash or at a later one, and its
-sums must hold then. verify-run must not call a state right in which a file that the chain names is not one that the run wrote.
+sums must hold then. reproduce must not call a state right in which a file that the chain names is not one that the run wrote.
 --continue: what goes on with it where that is not the command with --resume (a fork's); --untouched: files that the command only reads (the run that it
 branches off). A job of several ranks (dist.ranks) goes on with one, two and three in turn; then the pieces of its optimizer differ by name and are not compared.
 Of a sweep (no --run): the same command must end with the same cells. Of anything else (--result): the same command, with --resume where the folder --resumed
@@ -129,33 +129,33 @@ class Trial:
         self.found.append(what)
 
     def called_right(self, tree):
-        """verify-run finds nothing: then what the chain names is as it was written."""
+        """reproduce finds nothing: then what the chain names is as it was written."""
         chain = tree.get(self.name + "chain.jsonl") or b""
         for line in chain.splitlines(True):
             if not line.endswith(b"\n"):
                 continue
             for file in json.loads(line).get("files", {}):
                 path = self.name + file
-                if file in ("metrics.jsonl", "lock") or tree.get(path) is None:  # verify-run notes a lock of a process without a link
+                if file in ("metrics.jsonl", "lock") or tree.get(path) is None:  # reproduce notes a lock of a process without a link
                     continue
                 if tree[path] not in self.written[path]:
-                    self.broke("verify-run calls it right, and %s is nothing that was written" % path)
+                    self.broke("reproduce calls it right, and %s is nothing that was written" % path)
         for line in (tree.get(self.name + "metrics.jsonl") or b"").splitlines(True):
             if line.endswith(b"\n") and line not in self.written[self.name + "metrics.jsonl"]:
-                self.broke("verify-run calls it right, and metrics.jsonl has a line that was not written")
+                self.broke("reproduce calls it right, and metrics.jsonl has a line that was not written")
 
     def sums(self, tree, at_end):
         folder = os.path.join(self.a.root, self.a.run)
         if not at_end and (self.name + "chain.jsonl" not in tree or self.name + "metrics.jsonl" not in tree):
             return
-        code, text = run([self.a.command[0], "verify-run", folder])
+        code, text = run([self.a.command[0], "reproduce", folder])
         if code == 0 and not at_end:
-            self.counts["states that verify-run calls right"] += 1
+            self.counts["states that reproduce calls right"] += 1
             self.called_right(tree)
         if code not in (0, 1, 2):
-            self.broke("verify-run: exit status %d: %s" % (code, text[-300:]))
+            self.broke("reproduce: exit status %d: %s" % (code, text[-300:]))
         if code and at_end:
-            self.broke("after it went on, verify-run: %s" % "; ".join(x for x in text.splitlines() if not x.startswith("note:"))[:400])
+            self.broke("after it went on, reproduce: %s" % "; ".join(x for x in text.splitlines() if not x.startswith("note:"))[:400])
 
     def began_at(self):
         """The step that the process which went on began at, by its link."""

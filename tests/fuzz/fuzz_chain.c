@@ -1,4 +1,4 @@
-/* libFuzzer target: any bytes as a run's chain.jsonl, as `tare verify-run` reads that of a stranger. Where the first byte is odd, each line gets the sum that
+/* libFuzzer target: any bytes as a run's chain.jsonl, as `tare reproduce` reads that of a stranger. Where the first byte is odd, each line gets the sum that
  * it should have, so that what follows is read as well. */
 #define _GNU_SOURCE
 #include "base/json.h"

@@ -189,7 +189,7 @@ static void check(const char *path, const struct words *w)
     const tare_status status = config_load(&c, path, w->at, w->n, &e);
     if (status && (status != e.code || !*e.message)) abort();
     struct config all;
-    const tare_status other = config_load_telling(&all, path, w->at, w->n, &faults, &e);
+    const tare_status other = config_load_collecting(&all, path, w->at, w->n, &faults, &e);
     if ((!status) != (!other && !faults.n)) abort();
     if (!other) config_free(&all);
     if (status) return;

@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (t->data < data || t->bytes < 0 || (size_t)(t->data - data) + (size_t)t->bytes > size) abort();
         if (safetensors_find(&s, t->name) != t) abort();
         float *x = malloc((size_t)t->bytes * 2 + 4); /* at least two bytes an element wherever it is read */
-        if (x && t->bytes < 1 << 20) (void)st_read_f32(&s, t, x, &e);
+        if (x && t->bytes < 1 << 20) (void)safetensors_read_f32(&s, t, x, &e);
         free(x);
     }
     safetensors_close(&s);

@@ -387,12 +387,12 @@ static void write_job(const struct job *j)
 /* A run's files have the sums that they had when they were written, however it ended. */
 static void look_at_run(void)
 {
-    struct verify_result r = {0};
+    struct reproduce_result r = {0};
     struct err e = {0};
     if (!fs_exists("run/metrics.jsonl") || !fs_exists("run/chain.jsonl")) return;
-    const tare_status status = replay_verify_sums("run", &r, &e);
+    const tare_status status = reproduce_check_files("run", &r, &e);
     if (status || r.faults) {
-        fprintf(stderr, "verify-run: %s\n%s", status ? e.message : "", r.text.data ? r.text.data : "");
+        fprintf(stderr, "reproduce: %s\n%s", status ? e.message : "", r.text.data ? r.text.data : "");
         abort();
     }
     str_free(&r.text);

@@ -19,7 +19,7 @@ def test_requests():
         for raw in ("", "{", '{"a":1,"a":2}', "\xff".encode("latin-1"), "[" * 5000, '{"model":"tiny"} x'):
             s.refused(400, "invalid_json", raw=raw)
         assert "nearest is 'temperature'" in s.refused(400, "unknown_field", prompt="x", temprature=1)
-        assert "no model 'none'" in s.refused(404, "model_not_found", model="none", prompt="x")
+        assert "unknown model 'none'" in s.refused(404, "model_not_found", model="none", prompt="x")
         s.refused(400, "invalid_value", raw='{"prompt":"x"}')
         s.refused(413, "too_large", prompt="x" * 30000)
         c = s.connect()  # of a length that is not told
@@ -97,18 +97,18 @@ def fails(wanted, words, *arguments):
 
 
 def test_arguments():
-    fails(3, "there is no key", "model", "--host", "0.0.0.0", "--port", "0")
+    fails(3, "needs a key", "model", "--host", "0.0.0.0", "--port", "0")
     open("empty", "w").close()
-    fails(3, "the key is empty", "model", "--key-file", "empty")
+    fails(3, "the key must not be empty", "model", "--key-file", "empty")
     fails(3, "two models have the name 'a'", "a=model", "a=other")
-    fails(3, "cannot be the name of a model", "a b=model")
-    fails(3, "no option --prot", "model", "--prot", "1")
+    fails(3, "invalid model name", "a b=model")
+    fails(3, "unknown option --prot", "model", "--prot", "1")
     fails(3, "from 0 to 65535", "model", "--port", "70000")
-    fails(3, "a value is missing", "model", "--port")
+    fails(3, "missing value", "model", "--port")
     fails(3, "has no key 'rollout.temperature'", "model", "rollout.temperature=1")
-    fails(3, "no model is given", "--port", "0")
+    fails(3, "missing MODEL", "--port", "0")
     for folder in ("none-there", "empty"):
-        fails(1, f"{folder}: there is no such folder; give a Hugging Face folder, an adapter's or a run's ('a={folder}' is read as NAME=MODEL; "
+        fails(1, f"{folder}: no such folder; name the folder of a Hugging Face model, an adapter or a run ('a={folder}' is read as NAME=MODEL; "
               "a key is section.key=value)", f"a={folder}")
     with Server("tiny=model") as s:
         fails(3, "cannot listen on", "model", "--port", str(s.port))

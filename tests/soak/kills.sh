@@ -114,7 +114,7 @@ one_job() {
         return
     fi
     case $job in
-    train | ranks) "$TARE" -q verify-run "$where/run" > sums.txt 2>&1 || { broke "sums: $(grep -v '^note' sums.txt | head -n 2)"; return; } ;;
+    train | ranks) "$TARE" -q reproduce "$where/run" > sums.txt 2>&1 || { broke "sums: $(grep -v '^note' sums.txt | head -n 2)"; return; } ;;
     esac
     finished=$((finished + 1))
     rm -rf "$where"

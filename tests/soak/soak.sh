@@ -88,7 +88,7 @@ sums_hold() { # of runs that have a step
     local run
     for run in "$where"/run "$where"/runs/*/*/; do
         [ -e "$run/metrics.jsonl" ] && [ -e "$run/chain.jsonl" ] || continue
-        "$TARE" -q verify-run "$run" > sums.txt 2>&1 || { echo "sums of $run: $(grep -v '^note: ' sums.txt | head -2 | tr '\n' ' ')"; return; }
+        "$TARE" -q reproduce "$run" > sums.txt 2>&1 || { echo "sums of $run: $(grep -v '^note: ' sums.txt | head -2 | tr '\n' ' ')"; return; }
     done
 }
 settled() { # nobody of the job is left: ranks notice within seconds, cells of a sweep go on alone to their end

@@ -1,6 +1,7 @@
 #!/bin/sh
-# What docs/results/which-estimator.md says of fixed weights: estimators measured at five checkpoints of GRPO's run, and the lengths of three runs' updates. From the root of
-# the tree, after run.sh, which makes the model that training begins with. About 1.2 GB of checkpoints.
+# The measurements at fixed weights for docs/results/which-estimator.md: estimators at five checkpoints
+# of GRPO's run, and the lengths of the updates of three runs. Run it from the root of the tree after
+# run.sh, which makes the initial model. Writes about 1.2 GB of checkpoints.
 set -eu
 TARE=${TARE:-build/tare}
 CONFIG=configs/studies/which/format.ini

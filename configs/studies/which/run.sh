@@ -1,8 +1,11 @@
 #!/bin/sh
-# The study of docs/results/which-estimator.md, from the root of the tree. The same command continues after an interruption.
+# The study of docs/results/which-estimator.md, run from the root of the tree. After an interruption the
+# same command continues.
 #   sh configs/studies/which/run.sh && python3 configs/studies/which/tables.py collect runs
-# SmolLM2 needs a model, so it is a command of its own: tare sweep configs/studies/which/smollm2.ini model.path=FOLDER
-# TARE: the program. The order: a smaller study is whole before more seeds begin. What is run, and how long it may still take, is told on standard error.
+# SmolLM2 needs a model, so it is a separate command:
+#   tare sweep configs/studies/which/smollm2.ini model.path=FOLDER
+# TARE: the program. Smaller studies are completed before more seeds begin. Progress and remaining time
+# are printed on standard error.
 set -eu
 TARE=${TARE:-build/tare}
 STUDY=configs/studies/which

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The tables of docs/results/which-estimator.md.
 
-    tables.py            writes the tables between the page's marks, and its figure, from the CSV files beside it
-    tables.py --check    exit status 1 when the page has other tables, or the figure is another, than the files give
+    tables.py            writes the tables between the page's marks, and its figure, from the CSV files in this folder
+    tables.py --check    exits with status 1 if the page's tables or its figure differ from the files
     tables.py collect runs       makes which-estimator.csv from the runs of configs/studies/which: the seeds that all arms of a study have finished
     tables.py norms RUN ...      makes which-estimator-norms.csv: the length of each update of runs that kept all their checkpoints
     tables.py measured FILE      makes which-estimator-variance.csv from tare variance's variance.jsonl
@@ -404,7 +404,8 @@ def tau(x, y):
 
 
 def table_predicts(rows, at_weights):
-    """What two figures at fixed weights say of the outcome: the lead in direction over the checkpoints, and at step 50 the squared gradient outside of add1."""
+    """Relates two measurements at fixed weights to the outcome: the lead in direction over the checkpoints,
+    and the squared gradient outside of add1 at step 50."""
     by, outcome = measured_rows(at_weights), compare(rows, "format", arms_of(rows, "format"))
     lead, outside, gain = {"grpo": 0.0}, {"grpo": 1 - float(by["grpo", "-"][50]["square add1"])}, {"grpo": 0.0}
     for arm, key in ARM_AT_WEIGHTS.items():

@@ -1,4 +1,4 @@
-/* Messages through MPI. The only file that includes mpi.h; it becomes libtare_mpi.so. */
+/* Messages through MPI. The only file that includes mpi.h; built as libtare_mpi.so. */
 #include "dist/transport.h"
 
 #include <mpi.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 1 << 30 }; /* bytes of one message: MPI counts in int */
+enum { MOST = 1 << 30 }; /* bytes of a message: MPI counts in int */
 
 struct slot {
     MPI_Request *requests;
@@ -16,7 +16,7 @@ struct slot {
 static struct slot slots[TRANSPORT_SLOTS];
 static MPI_Comm world;
 
-static int failed(struct transport *t, const char *what, int code)
+static int set_error(struct transport *t, const char *what, int code)
 {
     char text[MPI_MAX_ERROR_STRING] = "?";
     int n = 0;
@@ -41,15 +41,16 @@ static int mpi_start(struct transport *t)
         snprintf(t->error, sizeof t->error, "MPI was started before");
         return 1;
     }
-    setenv("OMPI_MCA_opal_signal", "", 0); /* a crash is reported by the watch, not by Open MPI's own handler */
-    /* Open MPI 5 ends a rank when the socket of another one closes. It waits for these seconds; by then the watch has named the dead one. */
+    setenv("OMPI_MCA_opal_signal", "", 0); /* the watch reports crashes, not Open MPI's handler */
+    /* Open MPI 5 ends a rank when the socket of another one closes. It waits for these seconds, so
+     * that the watch can name the dead rank first. */
     setenv("OMPI_MCA_opal_abort_delay", "5", 0);
-    if ((code = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided))) return failed(t, "MPI_Init_thread", code);
+    if ((code = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided))) return set_error(t, "MPI_Init_thread", code);
     if (provided < MPI_THREAD_SERIALIZED) {
         snprintf(t->error, sizeof t->error, "this MPI was built without support for threads");
         return 1;
     }
-    if ((code = MPI_Comm_dup(MPI_COMM_WORLD, &world))) return failed(t, "MPI_Comm_dup", code);
+    if ((code = MPI_Comm_dup(MPI_COMM_WORLD, &world))) return set_error(t, "MPI_Comm_dup", code);
     MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN);
     MPI_Comm_rank(world, &t->rank);
     MPI_Comm_size(world, &t->size);
@@ -84,7 +85,7 @@ static int mpi_post(struct transport *t, int slot, const struct transport_messag
                                  : MPI_Irecv(at, part, MPI_BYTE, m->peer, m->tag, world, request);
         if (code) {
             slots[slot].n--;
-            return failed(t, m->send ? "MPI_Isend" : "MPI_Irecv", code);
+            return set_error(t, m->send ? "MPI_Isend" : "MPI_Irecv", code);
         }
         at += part;
         n -= part;
@@ -98,7 +99,7 @@ static int mpi_poll(struct transport *t, int slot, bool *done)
     int all = 1;
     if (s->n) {
         const int code = MPI_Testall(s->n, s->requests, &all, MPI_STATUSES_IGNORE);
-        if (code) return failed(t, "MPI_Testall", code);
+        if (code) return set_error(t, "MPI_Testall", code);
     }
     if (all) s->n = 0;
     *done = all;
@@ -113,7 +114,7 @@ static int mpi_finish(struct transport *t)
         free(slots[i].requests);
         slots[i] = (struct slot){0};
     }
-    return code ? failed(t, "MPI_Finalize", code) : 0;
+    return code ? set_error(t, "MPI_Finalize", code) : 0;
 }
 
 __attribute__((visibility("default"))) struct transport tare_transport = {

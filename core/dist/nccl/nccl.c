@@ -1,4 +1,4 @@
-/* Collectives through NCCL. The only file that includes nccl.h; it becomes libtare_nccl.so. */
+/* Collectives through NCCL. The only file that includes nccl.h; built as libtare_nccl.so. */
 #include "dist/gpu_collectives.h"
 
 #include <cuda_runtime_api.h>
@@ -29,7 +29,7 @@ static int nccl_failed(struct gpu_collectives *g, const char *what, ncclResult_t
     return 1;
 }
 
-static void describe(struct gpu_collectives *g)
+static void gpu_describe(struct gpu_collectives *g)
 {
     int version = 0;
     ncclGetVersion(&version);
@@ -45,7 +45,8 @@ static int make_id(struct gpu_collectives *g, char id[GPU_ID_BYTES])
     return 0;
 }
 
-/* The compute stream's device is the one that is used here. An older runtime does not tell; it is the process's own, and the device is set already. */
+/* Selects the device of the compute stream. An older runtime does not report it; the stream is then
+ * the process's own, and the device is set already. */
 static int choose_device(struct gpu_collectives *g, cudaStream_t compute)
 {
 #if CUDART_VERSION >= 12080
@@ -76,37 +77,38 @@ static int open_nccl(struct gpu_collectives *g, int rank, int size, const char i
     return nccl_failed(g, "ncclCommInitRank", ncclCommInitRank(&state.comm, size, given, rank));
 }
 
-/* What was computed so far comes before what is sent now. */
-static int begin(struct gpu_collectives *g)
+/* Orders transfers after the computation issued so far. */
+static int gpu_begin(struct gpu_collectives *g)
 {
     if (!state.compute) return 0;
     return cuda_failed(g, "cudaEventRecord", cudaEventRecord(state.ready, state.compute)) ||
            cuda_failed(g, "cudaStreamWaitEvent", cudaStreamWaitEvent(state.stream, state.ready, 0));
 }
 
-static int end(struct gpu_collectives *g, int slot)
+static int gpu_end(struct gpu_collectives *g, int slot)
 {
     return cuda_failed(g, "cudaEventRecord", cudaEventRecord(state.ended[slot], state.stream));
 }
 
 static int all_gather(struct gpu_collectives *g, int slot, const void *in, int64_t bytes, void *out)
 {
-    return begin(g) || nccl_failed(g, "ncclAllGather", ncclAllGather(in, out, (size_t)bytes, ncclInt8, state.comm, state.stream)) ||
-           end(g, slot);
+    return gpu_begin(g) ||
+           nccl_failed(g, "ncclAllGather", ncclAllGather(in, out, (size_t)bytes, ncclInt8, state.comm, state.stream)) ||
+           gpu_end(g, slot);
 }
 
 static int all_to_all(struct gpu_collectives *g, int slot, const void *in, int64_t bytes, void *out)
 {
-    if (begin(g) || nccl_failed(g, "ncclGroupStart", ncclGroupStart())) return 1;
+    if (gpu_begin(g) || nccl_failed(g, "ncclGroupStart", ncclGroupStart())) return 1;
     for (int q = 0; q < state.size; q++)
         if (nccl_failed(g, "ncclSend",
                         ncclSend((const char *)in + q * bytes, (size_t)bytes, ncclInt8, q, state.comm, state.stream)) ||
             nccl_failed(g, "ncclRecv", ncclRecv((char *)out + q * bytes, (size_t)bytes, ncclInt8, q, state.comm, state.stream)))
             return 1;
-    return nccl_failed(g, "ncclGroupEnd", ncclGroupEnd()) || end(g, slot);
+    return nccl_failed(g, "ncclGroupEnd", ncclGroupEnd()) || gpu_end(g, slot);
 }
 
-static int done(struct gpu_collectives *g, int slot, bool *ended)
+static int gpu_done(struct gpu_collectives *g, int slot, bool *ended)
 {
     ncclResult_t code = ncclSuccess;
     if (nccl_failed(g, "ncclCommGetAsyncError", ncclCommGetAsyncError(state.comm, &code)) || nccl_failed(g, "NCCL", code)) return 1;
@@ -129,11 +131,11 @@ static int close_nccl(struct gpu_collectives *g, bool regular)
 
 __attribute__((visibility("default"))) struct gpu_collectives tare_gpu_collectives = {
     .abi = GPU_COLLECTIVES_ABI,
-    .describe = describe,
+    .describe = gpu_describe,
     .make_id = make_id,
     .open = open_nccl,
     .all_gather = all_gather,
     .all_to_all = all_to_all,
-    .done = done,
+    .done = gpu_done,
     .close = close_nccl,
 };

@@ -15,24 +15,24 @@ static const tare_text TEXTS[N] = {{"What is 6 times 7?", 18},
                                    {"\xe4\xbd\xa0\xe5\xa5\xbd", 6},
                                    {"      ", 6}};
 
-static tare_status encodes(struct check *c, struct err *e)
+static tare_status test_encode(struct check *c, struct err *e)
 {
     OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
     float *whole, *alone;
 
     TRY(check_instance(c, &i, e));
     const int64_t D = plugin_dim(i);
-    if (D < 1 || D > 1 << 20) FAIL(e, TARE_E_PLUGIN, "its embeddings have %lld numbers", (long long)D);
+    if (D < 1 || D > 1 << 20) FAIL(e, TARE_E_PLUGIN, "invalid embedding width %lld", (long long)D);
     TRY(arena_new(&c->arena, &whole, N * D, e));
     TRY(arena_new(&c->arena, &alone, D, e));
     TRY(plugin_encode(i, TEXTS, N, whole, e));
     TRY(plugin_encode(i, TEXTS, 0, alone, e));
     if (memcmp(whole, whole + 5 * D, (size_t)D * sizeof(float)))
-        FAIL(e, TARE_E_PLUGIN, "the same text twice in a call has two embeddings");
+        FAIL(e, TARE_E_PLUGIN, "the same text twice in a call has different embeddings");
     for (int64_t n = 0; n < N; n++) {
         TRY(plugin_encode(i, &TEXTS[n], 1, alone, e));
         if (memcmp(alone, whole + n * D, (size_t)D * sizeof(float)))
-            FAIL(e, TARE_E_PLUGIN, "text %lld alone has another embedding than among others", (long long)n);
+            FAIL(e, TARE_E_PLUGIN, "the embedding of text %lld depends on the other texts in the call", (long long)n);
     }
     return TARE_OK;
 }
@@ -44,8 +44,8 @@ static void some_rows(tare_text rows[N])
     for (int n = 0; n < N; n++) rows[n] = (tare_text){ROWS[n % 2], (int64_t)strlen(ROWS[n % 2])};
 }
 
-/* What an instance says of eight texts or rows, as bytes. */
-static tare_status answers(struct check *c, struct plugin_instance *i, struct str *out, struct err *e)
+/* Writes an instance's outputs for eight texts or rows, as bytes. */
+static tare_status write_answers(struct check *c, struct plugin_instance *i, struct str *out, struct err *e)
 {
     tare_text rows[N];
     int32_t cluster[N];
@@ -63,14 +63,15 @@ static tare_status answers(struct check *c, struct plugin_instance *i, struct st
     return str_add(out, (const char *)distance, sizeof distance, e);
 }
 
-/* fit, save, load into a new instance: the same answers and the same bytes; a damaged state is refused or taken, never a crash. */
-static tare_status fitted(struct check *c, struct err *e)
+/* Tests that fit, save and load into a new instance give equal answers and equal bytes, and that a
+ * damaged state is refused or accepted without a crash. */
+static tare_status test_fit(struct check *c, struct err *e)
 {
     OWNED(plugin_destroy_at) struct plugin_instance *a = NULL, *b = NULL;
     OWNED(str_free) struct str saved = {0}, again = {0}, one = {0}, two = {0};
     tare_text rows[N];
     const bool encoder = c->plugin->desc.kind == TARE_ENCODER;
-    if (!(encoder ? c->plugin->encoder->save : c->plugin->codebook->save)) return check_skip(c, e, "it has no state");
+    if (!(encoder ? c->plugin->encoder->save : c->plugin->codebook->save)) return check_skip(c, e, "the plugin has no state");
     some_rows(rows);
     TRY(check_instance(c, &a, e));
     TRY(check_instance(c, &b, e));
@@ -78,12 +79,12 @@ static tare_status fitted(struct check *c, struct err *e)
     TRY(plugin_save_raw(a, &saved, e));
     TRY(plugin_load_raw(b, saved.data, saved.size, "saved state", e));
     TRY(plugin_save_raw(b, &again, e));
-    TRY(answers(c, a, &one, e));
-    TRY(answers(c, b, &two, e));
+    TRY(write_answers(c, a, &one, e));
+    TRY(write_answers(c, b, &two, e));
     if (saved.size != again.size || memcmp(saved.data, again.data, (size_t)saved.size))
-        FAIL(e, TARE_E_PLUGIN, "after save and load the state is another one");
+        FAIL(e, TARE_E_PLUGIN, "save and load changed the state");
     if (one.size != two.size || memcmp(one.data, two.data, (size_t)one.size))
-        FAIL(e, TARE_E_PLUGIN, "after save and load its answers are others");
+        FAIL(e, TARE_E_PLUGIN, "save and load changed its answers");
     for (int round = 0; round < 100; round++) {
         struct err why = {0};
         const int64_t n = (int64_t)check_below(c, (uint64_t)(saved.size + round % 2));
@@ -97,13 +98,15 @@ static tare_status fitted(struct check *c, struct err *e)
                 if (!check_below(c, 4)) again.data[k] = (char)check_below(c, 256);
         const tare_status got = plugin_load_raw(b, again.data ? again.data : "", n, "damaged state", &why);
         if (round % 2 == 0 && !got)
-            FAIL(e, TARE_E_PLUGIN, "load takes a state that is cut short: %lld of %lld bytes", (long long)n, (long long)saved.size);
+            FAIL(e, TARE_E_PLUGIN, "load accepts a state that is cut short: %lld of %lld bytes", (long long)n,
+                 (long long)saved.size);
     }
     return TARE_OK;
 }
 
-/* Its identity is the same for two instances with the same parameters, and for one instance twice. */
-static tare_status identity(struct check *c, struct err *e)
+/* Tests that the identity is equal for two instances with the same parameters, and for one instance
+ * asked twice. */
+static tare_status test_identity(struct check *c, struct err *e)
 {
     OWNED(plugin_destroy_at) struct plugin_instance *a = NULL, *b = NULL;
     OWNED(str_free) struct str first = {0}, other = {0}, again = {0};
@@ -113,7 +116,7 @@ static tare_status identity(struct check *c, struct err *e)
     TRY(plugin_identity(b, &other, e));
     TRY(plugin_identity(a, &again, e));
     const char *differs = strcmp(first.data, other.data) ? other.data : again.data;
-    if (strcmp(first.data, differs)) FAIL(e, TARE_E_PLUGIN, "its identity is '%.200s' and then '%.200s'", first.data, differs);
+    if (strcmp(first.data, differs)) FAIL(e, TARE_E_PLUGIN, "its identity changed from '%.200s' to '%.200s'", first.data, differs);
     return TARE_OK;
 }
 
@@ -122,23 +125,23 @@ struct worker {
     struct str want;
     struct err e;
     tare_status status;
-    struct check check; /* its own arena */
+    struct check check; /* each thread has its own arena */
 };
 
-static void *work(void *arg)
+static void *thread_main(void *arg)
 {
     struct worker *w = arg;
     for (int round = 0; round < 20 && !w->status; round++) {
         struct str got = {0};
-        w->status = answers(&w->check, w->instance, &got, &w->e);
+        w->status = write_answers(&w->check, w->instance, &got, &w->e);
         if (!w->status && (got.size != w->want.size || memcmp(got.data, w->want.data, (size_t)got.size)))
-            w->status = err_set(&w->e, TARE_E_PLUGIN, __FILE__, __LINE__, "on several threads its answers are others");
+            w->status = err_set(&w->e, TARE_E_PLUGIN, __FILE__, __LINE__, "its answers differ on several threads");
         str_free(&got);
     }
     return NULL;
 }
 
-static tare_status threads(struct check *c, struct err *e)
+static tare_status test_threads(struct check *c, struct err *e)
 {
     enum { THREADS = 4 };
     struct worker w[THREADS];
@@ -147,17 +150,17 @@ static tare_status threads(struct check *c, struct err *e)
     OWNED(str_free) struct str want = {0};
     tare_text rows[N];
     int started = 0;
-    if (c->plugin->desc.threading != TARE_REENTRANT) return check_skip(c, e, "one instance is for one thread at a time");
+    if (c->plugin->desc.threading != TARE_REENTRANT) return check_skip(c, e, "an instance accepts one thread at a time");
     some_rows(rows);
     memset(w, 0, sizeof w);
     TRY(check_instance(c, &i, e));
     TRY(plugin_fit(i, c->plugin->desc.kind == TARE_ENCODER ? TEXTS : rows, N, e));
-    TRY(answers(c, i, &want, e));
-    check_watch(c, false); /* looks at the whole process */
+    TRY(write_answers(c, i, &want, e));
+    check_watch(c, false); /* the watch observes the whole process */
     for (; started < THREADS; started++) {
         w[started] = (struct worker){.instance = i, .want = want};
         arena_init(&w[started].check.arena, "check");
-        if (pthread_create(&handles[started], NULL, work, &w[started])) break;
+        if (pthread_create(&handles[started], NULL, thread_main, &w[started])) break;
     }
     for (int k = 0; k < started; k++) pthread_join(handles[k], NULL);
     check_watch(c, true);
@@ -170,7 +173,7 @@ static tare_status threads(struct check *c, struct err *e)
     return first;
 }
 
-static tare_status assigns(struct check *c, struct err *e)
+static tare_status test_assign(struct check *c, struct err *e)
 {
     OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
     float *embedding = NULL, distance[N], again[N];
@@ -186,21 +189,22 @@ static tare_status assigns(struct check *c, struct err *e)
     TRY(plugin_assign(i, &(struct plugin_assignment){D ? embedding : NULL, rows, N, cluster, distance}, e));
     for (int n = 0; n < N; n++) {
         TRY(plugin_assign(i, &(struct plugin_assignment){D ? embedding + n * D : NULL, &rows[n], 1, &one, &again[n]}, e));
-        if (one != cluster[n]) FAIL(e, TARE_E_PLUGIN, "row %d alone is in cluster %d, among others in %d", n, one, cluster[n]);
+        if (one != cluster[n])
+            FAIL(e, TARE_E_PLUGIN, "row %d is in cluster %d when alone, but in %d among others", n, one, cluster[n]);
         if (again[n] != distance[n] && !(isnan(again[n]) && isnan(distance[n])))
-            FAIL(e, TARE_E_PLUGIN, "row %d alone is at the distance %g, among others at %g", n, (double)again[n],
+            FAIL(e, TARE_E_PLUGIN, "row %d is at the distance %g when alone, but at %g among others", n, (double)again[n],
                  (double)distance[n]);
     }
     return TARE_OK;
 }
 
 const struct check_test CHECK_CLUSTERER[] = {
-    {"encode", "finite, the same alone and among others, odd texts included", TARE_ENCODER, encodes},
-    {"assign", "clusters in range, they and distances the same alone and among others", TARE_CODEBOOK, assigns},
-    {"fit", "fit, save, load: the same answers; damaged states are refused", TARE_ENCODER, fitted},
-    {"fit", "fit, save, load: the same answers; damaged states are refused", TARE_CODEBOOK, fitted},
-    {"identity", "the same for the same parameters", TARE_ENCODER, identity},
-    {"identity", "the same for the same parameters", TARE_CODEBOOK, identity},
-    {"threads", "four threads get the same answers", TARE_ENCODER, threads},
-    {"threads", "four threads get the same answers", TARE_CODEBOOK, threads},
+    {"encode", "embeddings are finite and do not depend on the other texts, odd texts included", TARE_ENCODER, test_encode},
+    {"assign", "clusters are in range; clusters and distances do not depend on the other rows", TARE_CODEBOOK, test_assign},
+    {"fit", "fit, save and load give equal answers; damaged states are refused", TARE_ENCODER, test_fit},
+    {"fit", "fit, save and load give equal answers; damaged states are refused", TARE_CODEBOOK, test_fit},
+    {"identity", "equal parameters give equal identities", TARE_ENCODER, test_identity},
+    {"identity", "equal parameters give equal identities", TARE_CODEBOOK, test_identity},
+    {"threads", "four threads get equal answers", TARE_ENCODER, test_threads},
+    {"threads", "four threads get equal answers", TARE_CODEBOOK, test_threads},
     {0}};

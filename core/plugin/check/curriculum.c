@@ -1,4 +1,5 @@
-/* Tests of curricula: choices are rows, fates are fates, next and keep leave the state alone, what is continued goes on as without a break. */
+/* Tests of curricula: choices are rows, fates are valid, next and keep do not change the state, and
+ * a resumed run continues as without a break. */
 #include "plugin/check/internal.h"
 
 #include "base/clock.h"
@@ -33,27 +34,27 @@ static const tare_rows ONE_ROW = {.struct_size = sizeof ONE_ROW,
                                   .weight = WEIGHT,
                                   .level = LEVEL};
 
-/* How a step's rewards come out. */
+/* The distribution of a step's rewards. */
 enum shape { MIXED, ALL_RIGHT, ALL_WRONG, UNJUDGED, SHAPES };
-static const char *const NAMES[SHAPES] = {"mixed rewards", "everything correct", "everything wrong", "nothing judged"};
+static const char *const NAMES[SHAPES] = {"mixed rewards", "everything correct", "everything wrong", "no verdicts"};
 
-/* One run in small: what the plugin is given is a function of the step and of what it chose. */
+/* A small run. The plugin's inputs are a function of the step and of the rows that it chose. */
 struct course {
     struct plugin_instance *i;
     const tare_rows *rows;
     enum shape shape;
     int64_t step, cursor, drawn[2 * MOST], n_drawn;
-    tare_groups all; /* of the step; the arrays are below */
+    tare_groups all; /* of the step; its arrays are below */
     int64_t row[2 * MOST], begin[2 * MOST + 1], length[2 * MOST * SIZE];
     double reward[2 * MOST * SIZE];
     int32_t verdict[2 * MOST * SIZE];
     uint8_t finish[2 * MOST * SIZE], fate[2 * MOST * SIZE];
-    uint64_t sum; /* of everything that the plugin gave back */
+    uint64_t digest; /* of all outputs of the plugin */
 };
 
-static void note(struct course *x, const void *data, int64_t n)
+static void digest_bytes(struct course *x, const void *data, int64_t n)
 {
-    x->sum = fs_hash(data, n, x->sum);
+    x->digest = fs_hash(data, n, x->digest);
 }
 
 static tare_status call_next(struct course *x, int64_t n, int64_t *row, int64_t *rollouts, struct err *e)
@@ -81,17 +82,19 @@ static tare_status call_next(struct course *x, int64_t n, int64_t *row, int64_t 
         row[k] = rows[GUARD + k];
         rollouts[k] = counts[GUARD + k];
         if (row[k] < 0 || row[k] >= x->rows->n)
-            FAIL(e, TARE_E_PLUGIN, "next, %lld of %lld rows: choice %lld is row %lld", (long long)n, (long long)x->rows->n,
-                 (long long)k, (long long)row[k]);
+            FAIL(e, TARE_E_PLUGIN, "next, %lld of %lld rows: choice %lld is the invalid row %lld", (long long)n,
+                 (long long)x->rows->n, (long long)k, (long long)row[k]);
         sum += rollouts[k];
         if (rollouts[k] < 1 || rollouts[k] > n * x->rows->group_size || sum > n * x->rows->group_size)
-            FAIL(e, TARE_E_PLUGIN, "next: choice %lld gets %lld rollouts; each gets 1 or more, %lld choices at most %lld together",
+            FAIL(e, TARE_E_PLUGIN,
+                 "next: choice %lld gets %lld rollouts: must be at least 1 each, and for %lld choices at most %lld together",
                  (long long)k, (long long)rollouts[k], (long long)n, (long long)(n * x->rows->group_size));
     }
     return TARE_OK;
 }
 
-/* Rows to groups: every rollout's outcome follows from step, row and its number. Long groups are cut, for the room here. */
+/* Makes groups from rows: every rollout's outcome follows from step, row and its index. Long groups
+ * are shortened to fit the arrays here. */
 static tare_groups make_groups(struct course *x, const int64_t *row, const int64_t *rollouts, int64_t n)
 {
     tare_groups g = {.struct_size = sizeof g, .step = x->step, .n_before = x->all.n_groups};
@@ -142,21 +145,22 @@ static tare_status call_keep(struct course *x, tare_groups *g, int64_t *replace,
             FAIL(e, TARE_E_PLUGIN, "keep wrote outside of its output buffer");
     for (int64_t i = 0; i < g->n_rollouts; i++)
         if (fate[GUARD + i] > TARE_ROLLOUT_COUNTED)
-            FAIL(e, TARE_E_PLUGIN, "keep: rollout %lld has the fate %d; there are 0, 1 and 2", (long long)i, fate[GUARD + i]);
-    if (*replace < 0) FAIL(e, TARE_E_PLUGIN, "keep asks for %lld more groups", (long long)*replace);
+            FAIL(e, TARE_E_PLUGIN, "keep: rollout %lld has the fate %d: must be 0, 1 or 2", (long long)i, fate[GUARD + i]);
+    if (*replace < 0) FAIL(e, TARE_E_PLUGIN, "keep requests %lld more groups", (long long)*replace);
     memcpy(x->fate + at, fate + GUARD, (size_t)g->n_rollouts);
     return TARE_OK;
 }
 
-/* n rows chosen, sampled and looked at. twice: each call is made again, and gives the same. */
-static tare_status collect(struct course *x, int64_t n, bool twice, int64_t *replace, struct err *e)
+/* Chooses n rows, samples them and asks what to keep. twice: makes each call again and compares the
+ * results. */
+static tare_status collect_groups(struct course *x, int64_t n, bool twice, int64_t *replace, struct err *e)
 {
     int64_t row[MOST], rollouts[MOST], again[2][MOST], more;
     TRY(call_next(x, n, row, rollouts, e));
     if (twice) {
         TRY(call_next(x, n, again[0], again[1], e));
         if (memcmp(row, again[0], (size_t)n * sizeof *row) || memcmp(rollouts, again[1], (size_t)n * sizeof *row))
-            FAIL(e, TARE_E_PLUGIN, "next gives other rows the second time");
+            FAIL(e, TARE_E_PLUGIN, "next chooses other rows when it is called again");
     }
     tare_groups g = make_groups(x, row, rollouts, n);
     TRY(call_keep(x, &g, replace, e));
@@ -164,19 +168,19 @@ static tare_status collect(struct course *x, int64_t n, bool twice, int64_t *rep
     if (twice) {
         TRY(call_keep(x, &g, &more, e));
         if (fates != fs_hash(x->fate + x->all.n_rollouts - g.n_rollouts, g.n_rollouts, 0) || more != *replace)
-            FAIL(e, TARE_E_PLUGIN, "keep decides in another way the second time");
+            FAIL(e, TARE_E_PLUGIN, "keep decides differently when it is called again");
     }
-    note(x, row, n * (int64_t)sizeof *row);
-    note(x, rollouts, n * (int64_t)sizeof *rollouts);
-    note(x, &fates, sizeof fates);
-    note(x, replace, sizeof *replace);
+    digest_bytes(x, row, n * (int64_t)sizeof *row);
+    digest_bytes(x, rollouts, n * (int64_t)sizeof *rollouts);
+    digest_bytes(x, &fates, sizeof fates);
+    digest_bytes(x, replace, sizeof *replace);
     memcpy(x->drawn + x->n_drawn, row, (size_t)n * sizeof *row);
     x->n_drawn += n;
     x->cursor += n;
     return TARE_OK;
 }
 
-static tare_status apply(struct course *x, struct err *e)
+static tare_status apply_step(struct course *x, struct err *e)
 {
     struct plugin_call call;
     const tare_curriculum *f = x->i->plugin->curriculum;
@@ -194,26 +198,27 @@ static tare_status apply(struct course *x, struct err *e)
     return plugin_leave(&call, x->i, "apply", x->step, f->apply(x->i->self, &x->all, &call.error), e);
 }
 
-/* A step with one replacement of groups. The state after keep has to be the one before next. */
-static tare_status step(struct course *x, int64_t n, bool twice, struct err *e)
+/* Runs a step with one replacement of groups. The state after keep must equal the state before
+ * next. */
+static tare_status run_step(struct course *x, int64_t n, bool twice, struct err *e)
 {
     int64_t replace;
     OWNED(str_free) struct str before = {0}, after = {0};
     x->step++;
     x->n_drawn = x->all.n_groups = x->all.n_rollouts = 0;
     TRY(plugin_save(x->i, &before, e));
-    TRY(collect(x, n, twice, &replace, e));
+    TRY(collect_groups(x, n, twice, &replace, e));
     if (replace > n) replace = n;
-    if (replace > 0) TRY(collect(x, replace, twice, &replace, e));
+    if (replace > 0) TRY(collect_groups(x, replace, twice, &replace, e));
     TRY(plugin_save(x->i, &after, e));
     if (before.size != after.size || (after.size && memcmp(before.data, after.data, (size_t)after.size)))
         FAIL(e, TARE_E_PLUGIN, "next or keep changed the state; only apply may");
-    return apply(x, e);
+    return apply_step(x, e);
 }
 
-static tare_status steps(struct course *x, int64_t count, int64_t n, bool twice, struct err *e)
+static tare_status run_steps(struct course *x, int64_t count, int64_t n, bool twice, struct err *e)
 {
-    for (int64_t k = 0; k < count; k++) TRY(step(x, n, twice, e));
+    for (int64_t k = 0; k < count; k++) TRY(run_step(x, n, twice, e));
     return TARE_OK;
 }
 
@@ -228,7 +233,7 @@ static tare_status new_course(struct check *c, const tare_rows *rows, struct cou
 
 /* ---------------------------------------------------------------- tests */
 
-static tare_status shapes(struct check *c, struct err *e)
+static tare_status test_shapes(struct check *c, struct err *e)
 {
     for (int shape = 0; shape < SHAPES; shape++) {
         const int64_t sizes[] = {PROMPTS, 1, MOST};
@@ -236,7 +241,7 @@ static tare_status shapes(struct check *c, struct err *e)
             struct course *x;
             TRY(new_course(c, k < 3 ? &CHECK_ROWS : &ONE_ROW, &x, e));
             x->shape = (enum shape)shape;
-            const tare_status status = steps(x, 5, k < 3 ? sizes[k] : PROMPTS, false, e);
+            const tare_status status = run_steps(x, 5, k < 3 ? sizes[k] : PROMPTS, false, e);
             plugin_destroy(x->i);
             if (status) return err_prefix(e, "%s", NAMES[shape]);
         }
@@ -244,17 +249,17 @@ static tare_status shapes(struct check *c, struct err *e)
     return TARE_OK;
 }
 
-static tare_status reads_only(struct check *c, struct err *e)
+static tare_status test_phases(struct check *c, struct err *e)
 {
     struct course *x;
     TRY(new_course(c, &CHECK_ROWS, &x, e));
-    const tare_status status = steps(x, 8, PROMPTS, true, e);
+    const tare_status status = run_steps(x, 8, PROMPTS, true, e);
     plugin_destroy(x->i);
     return status;
 }
 
-/* Ranks are processes of their own: what a file or a static variable remembers differs between them. */
-static tare_status ranks(struct check *c, struct err *e)
+/* Each rank is a process, so a plugin's file or static variable differs between ranks. */
+static tare_status test_ranks(struct check *c, struct err *e)
 {
     struct course *x, *y;
     OWNED(str_free) struct str a = {0}, b = {0};
@@ -262,13 +267,13 @@ static tare_status ranks(struct check *c, struct err *e)
     OWNED(plugin_destroy_at) struct plugin_instance *of_x = x->i;
     TRY(new_course(c, &CHECK_ROWS, &y, e));
     OWNED(plugin_destroy_at) struct plugin_instance *of_y = y->i;
-    TRY(steps(x, 8, PROMPTS, false, e));
-    TRY(steps(y, 8, PROMPTS, false, e));
-    if (x->sum != y->sum) FAIL(e, TARE_E_PLUGIN, "two instances with the same calls choose or keep different things");
+    TRY(run_steps(x, 8, PROMPTS, false, e));
+    TRY(run_steps(y, 8, PROMPTS, false, e));
+    if (x->digest != y->digest) FAIL(e, TARE_E_PLUGIN, "two instances with equal calls choose or keep different rows");
     TRY(plugin_save(of_x, &a, e));
     TRY(plugin_save(of_y, &b, e));
     if (a.size != b.size || (a.size && memcmp(a.data, b.data, (size_t)a.size)))
-        FAIL(e, TARE_E_PLUGIN, "two instances with the same calls have different states");
+        FAIL(e, TARE_E_PLUGIN, "two instances with equal calls have different states");
     return TARE_OK;
 }
 
@@ -279,57 +284,59 @@ static tare_status step_with(struct check *c, const tare_value *values, const ch
     c->values = values;
     tare_status status = new_course(c, &CHECK_ROWS, &x, e);
     c->values = mine;
-    if (status) return status == TARE_E_PLUGIN ? status : TARE_OK; /* the test `parameters` looks at refusals */
+    /* the test `parameters` checks refusals */
+    if (status) return status == TARE_E_PLUGIN ? status : TARE_OK;
     for (int shape = 0; shape < SHAPES && !status; shape++) {
         x->shape = (enum shape)shape;
-        status = steps(x, 2, PROMPTS, false, e);
+        status = run_steps(x, 2, PROMPTS, false, e);
     }
     plugin_destroy(x->i);
     const bool said_by_plugin = status && !strncmp(e->message, "curriculum ", 11) && !strstr(e->message, "and no message");
     return status && !said_by_plugin ? err_prefix(e, "with %s", what) : TARE_OK;
 }
 
-static tare_status extremes(struct check *c, struct err *e)
+static tare_status test_extremes(struct check *c, struct err *e)
 {
     return check_values(c, step_with, e);
 }
 
-static tare_status used(struct check *c, struct plugin_instance **out, struct err *e)
+static tare_status used_instance(struct check *c, struct plugin_instance **out, struct err *e)
 {
     struct course *x;
     TRY(new_course(c, &CHECK_ROWS, &x, e));
     *out = x->i;
     c->used = x;
-    return steps(x, 5, PROMPTS, false, e);
+    return run_steps(x, 5, PROMPTS, false, e);
 }
 
-/* A second course takes over after the fifth step; both go on. */
-static tare_status go_on(struct check *c, struct plugin_instance *a, struct plugin_instance *b, struct err *e)
+/* A second course loads the state after the fifth step; both continue. */
+static tare_status compare_pair(struct check *c, struct plugin_instance *a, struct plugin_instance *b, struct err *e)
 {
     struct course *x = c->used, *y;
     (void)a;
     TRY(arena_new(&c->arena, &y, 1, e));
     *y = *x;
     y->i = b;
-    TRY(steps(x, 6, PROMPTS, false, e));
-    TRY(steps(y, 6, PROMPTS, false, e));
-    if (x->sum != y->sum) FAIL(e, TARE_E_PLUGIN, "after save and load other rows are chosen or kept");
+    TRY(run_steps(x, 6, PROMPTS, false, e));
+    TRY(run_steps(y, 6, PROMPTS, false, e));
+    if (x->digest != y->digest) FAIL(e, TARE_E_PLUGIN, "save and load changed the rows chosen or kept");
     return TARE_OK;
 }
 
-static tare_status state(struct check *c, struct err *e)
+static tare_status test_state(struct check *c, struct err *e)
 {
-    return c->plugin->curriculum->save ? check_state(c, used, go_on, e) : check_skip(c, e, "it has no state");
+    return c->plugin->curriculum->save ? check_state(c, used_instance, compare_pair, e)
+                                       : check_skip(c, e, "the plugin has no state");
 }
 
-static tare_status cost(struct check *c, struct err *e)
+static tare_status test_next_cost(struct check *c, struct err *e)
 {
     struct course *x;
     int64_t row[MOST], rollouts[MOST];
     double best = 1e9;
-    if (!c->plugin->curriculum->next) return check_skip(c, e, "it takes the plain order");
+    if (!c->plugin->curriculum->next) return check_skip(c, e, "the plugin uses the plain order");
     TRY(new_course(c, &CHECK_ROWS, &x, e));
-    tare_status status = steps(x, 3, PROMPTS, false, e);
+    tare_status status = run_steps(x, 3, PROMPTS, false, e);
     x->step++;
     x->n_drawn = 0;
     check_watch(c, false);
@@ -345,11 +352,11 @@ static tare_status cost(struct check *c, struct err *e)
 }
 
 const struct check_test CHECK_CURRICULUM[] = {
-    {"shapes", "mixed, all correct, all wrong, unjudged; one row and many: rows, counts and fates that exist", TARE_CURRICULUM,
-     shapes},
-    {"phases", "next and keep leave the state alone, and repeat", TARE_CURRICULUM, reads_only},
-    {"ranks", "two instances with the same calls do the same", TARE_CURRICULUM, ranks},
-    {"extremes", "every parameter at its ends: rows and fates that exist there too", TARE_CURRICULUM, extremes},
-    {"state", "save, load, continue: as without a break; damaged states are refused", TARE_CURRICULUM, state},
-    {"cost", "time of next", TARE_CURRICULUM, cost},
+    {"shapes", "rows, counts and fates are valid for mixed, correct, wrong and unjudged groups, for one row and for many",
+     TARE_CURRICULUM, test_shapes},
+    {"phases", "next and keep do not change the state, and repeat their results", TARE_CURRICULUM, test_phases},
+    {"ranks", "two instances with equal calls give equal results", TARE_CURRICULUM, test_ranks},
+    {"extremes", "rows and fates are valid with every parameter at its ends", TARE_CURRICULUM, test_extremes},
+    {"state", "save and load continue as without a break; damaged states are refused", TARE_CURRICULUM, test_state},
+    {"cost", "time of next", TARE_CURRICULUM, test_next_cost},
     {0}};

@@ -1,4 +1,5 @@
-/* Tests of estimators: the phases keep the state, outputs are whole, sums add up, ranks and the order of groups do not matter. */
+/* Tests of estimators: the phases keep the state, outputs are complete, sums add up, and neither
+ * ranks nor the order of groups matters. */
 #include "plugin/check/trial.h"
 
 #include "base/clock.h"
@@ -15,13 +16,14 @@ static tare_status one_shape(struct check *c, enum trial_shape shape, bool histo
     tare_status status = history ? trial_instance(c, &i, e) : check_instance(c, &i, e);
     if (!status) status = trial_batch(c, shape, GROUPS, &t.b, e);
     if (!status) status = trial_run(c, i, &t, e);
-    if (status == TARE_E_RANGE && shape == TRIAL_SINGLES) status = TARE_OK; /* refused with a message */
+    /* refused with a message */
+    if (status == TARE_E_RANGE && shape == TRIAL_SINGLES) status = TARE_OK;
     if (!status && t.collected) status = trial_apply(i, &t, e);
     plugin_destroy(i);
     return status ? err_prefix(e, "%s", TRIAL_NAMES[shape]) : TARE_OK;
 }
 
-static tare_status shapes(struct check *c, struct err *e)
+static tare_status test_shapes(struct check *c, struct err *e)
 {
     struct plugin_instance *i;
     TRY(trial_instance(c, &i, e));
@@ -32,10 +34,11 @@ static tare_status shapes(struct check *c, struct err *e)
     c->no_logprob = true;
     const tare_status status = one_shape(c, TRIAL_MIXED, true, e);
     c->no_logprob = false;
-    return status == TARE_E_CONFIG || status == TARE_E_UNSUPPORTED ? TARE_OK : status; /* refused with a message */
+    /* refused with a message */
+    return status == TARE_E_CONFIG || status == TARE_E_UNSUPPORTED ? TARE_OK : status;
 }
 
-/* Every parameter at its ends: outputs are finite there too. */
+/* Tests that outputs are finite with every parameter at its ends. */
 static tare_status step_with(struct check *c, const tare_value *values, const char *what, struct err *e)
 {
     const tare_value *mine = c->values;
@@ -43,7 +46,8 @@ static tare_status step_with(struct check *c, const tare_value *values, const ch
     c->values = values;
     tare_status status = check_instance(c, &i, e);
     c->values = mine;
-    if (status) return status == TARE_E_PLUGIN ? status : TARE_OK; /* the test `parameters` looks at refusals */
+    /* the test `parameters` checks refusals */
+    if (status) return status == TARE_E_PLUGIN ? status : TARE_OK;
     for (int step = 0; step < 3 && !status; step++) {
         struct trial t = {0};
         status = trial_batch(c, step == 1 ? TRIAL_EQUAL : TRIAL_MIXED, GROUPS, &t.b, e);
@@ -52,11 +56,11 @@ static tare_status step_with(struct check *c, const tare_value *values, const ch
     }
     plugin_destroy(i);
     const bool said_by_plugin = status && !strncmp(e->message, "estimator ", 10) && !strstr(e->message, "and no message");
-    if (said_by_plugin) return TARE_OK; /* refused, with a message */
+    if (said_by_plugin) return TARE_OK; /* refused with a message */
     return status ? err_prefix(e, "with %s", what) : TARE_OK;
 }
 
-static tare_status extremes(struct check *c, struct err *e)
+static tare_status test_extremes(struct check *c, struct err *e)
 {
     struct plugin_instance *i;
     TRY(trial_instance(c, &i, e));
@@ -64,8 +68,8 @@ static tare_status extremes(struct check *c, struct err *e)
     return check_values(c, step_with, e);
 }
 
-/* The state's bytes before and after the phases; and the same outputs again. */
-static tare_status reads_only(struct check *c, struct err *e)
+/* Compares the state's bytes before and after the phases, and repeats the phases. */
+static tare_status test_phases(struct check *c, struct err *e)
 {
     OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
     struct trial a = {0}, b = {0};
@@ -82,7 +86,7 @@ static tare_status reads_only(struct check *c, struct err *e)
     return trial_same(&a, &b, "compute again on the same batch", e);
 }
 
-/* prepare and collect have to add to what is there, and may look at their own group only. */
+/* Tests that prepare and collect add to the sum they are given and read only their own group. */
 static tare_status adds_to(struct check *c, const struct plugin_instance *i, const struct trial *t, struct trial_phase phase,
                            struct err *e)
 {
@@ -102,13 +106,13 @@ static tare_status adds_to(struct check *c, const struct plugin_instance *i, con
             TRY(plugin_leave(&call, i, phase.name, t->b.step, phase.call(i->self, &t->b, m, one, &call.error), e));
             for (int64_t k = 0; k < phase.size; k++)
                 if (!(fabs(one[k] - 1 - zero[k]) <= 1e-9 * (1 + fabs(zero[k]))))
-                    FAIL(e, TARE_E_PLUGIN, "%s does not add: number %lld is %g on 0 and %g on 1", phase.name, (long long)k, zero[k],
-                         one[k]);
+                    FAIL(e, TARE_E_PLUGIN, "%s does not add to the sum: number %lld is %g from 0 and %g from 1", phase.name,
+                         (long long)k, zero[k], one[k]);
         }
     return TARE_OK;
 }
 
-static tare_status adds(struct check *c, struct err *e)
+static tare_status test_sums(struct check *c, struct err *e)
 {
     OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
     struct trial t = {0};
@@ -122,7 +126,7 @@ static tare_status adds(struct check *c, struct err *e)
 
 /* ---------------------------------------------------------------- ranks, order */
 
-/* The outputs of groups first, first + 1, ... */
+/* Compares the outputs of groups first, first + 1, ... with those of the whole batch. */
 static struct trial from_group(const struct trial *t, int64_t first)
 {
     struct trial part = *t;
@@ -136,11 +140,12 @@ static struct trial from_group(const struct trial *t, int64_t first)
     return part;
 }
 
-struct share { /* of a batch's groups */
+struct share { /* indices of groups in the batch */
     int64_t first, end;
 };
 
-/* One rank's groups: what they add goes into the sums, and their outputs are those of the whole batch. */
+/* Runs one rank's groups: adds their vectors to the sums, and compares their outputs with those of
+ * the whole batch. */
 static tare_status one_rank(struct check *c, const struct plugin_instance *i, const struct trial *whole, struct share share,
                             struct trial *sums, struct err *e)
 {
@@ -158,7 +163,7 @@ static tare_status one_rank(struct check *c, const struct plugin_instance *i, co
                               "records of a rank", e);
 }
 
-static tare_status ranks(struct check *c, struct err *e)
+static tare_status test_ranks(struct check *c, struct err *e)
 {
     OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
     struct trial whole = {0};
@@ -176,8 +181,8 @@ static tare_status ranks(struct check *c, struct err *e)
     return TARE_OK;
 }
 
-/* Groups in another order: the same outputs, up to the rounding of the sums. */
-static tare_status order(struct check *c, struct err *e)
+/* Tests that another order of the groups gives equal outputs, up to the rounding of the sums. */
+static tare_status test_order(struct check *c, struct err *e)
 {
     OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
     struct trial a = {0}, b = {0};
@@ -197,15 +202,15 @@ static tare_status order(struct check *c, struct err *e)
         TRY(trial_same_outputs(&was, &is, false, "groups in another order", e));
     }
     if (a.out.refill_groups != b.out.refill_groups)
-        FAIL(e, TARE_E_PLUGIN, "groups in another order: refill_groups is %lld, and was %lld", (long long)b.out.refill_groups,
+        FAIL(e, TARE_E_PLUGIN, "groups in another order: refill_groups changed to %lld from %lld", (long long)b.out.refill_groups,
              (long long)a.out.refill_groups);
     return TARE_OK;
 }
 
 /* ---------------------------------------------------------------- state */
 
-/* Two instances with the same state, on the same batches. */
-static tare_status go_on(struct check *c, struct plugin_instance *a, struct plugin_instance *b, struct err *e)
+/* Runs two instances with equal states on equal batches. */
+static tare_status compare_pair(struct check *c, struct plugin_instance *a, struct plugin_instance *b, struct err *e)
 {
     for (int step = 0; step < 3; step++) {
         struct trial p = {0}, q = {0};
@@ -220,13 +225,13 @@ static tare_status go_on(struct check *c, struct plugin_instance *a, struct plug
     return TARE_OK;
 }
 
-static tare_status state(struct check *c, struct err *e)
+static tare_status test_state(struct check *c, struct err *e)
 {
-    if (!c->plugin->estimator->save) return check_skip(c, e, "it has no state");
-    return check_state(c, trial_instance, go_on, e);
+    if (!c->plugin->estimator->save) return check_skip(c, e, "the plugin has no state");
+    return check_state(c, trial_instance, compare_pair, e);
 }
 
-static tare_status cost(struct check *c, struct err *e)
+static tare_status test_compute_cost(struct check *c, struct err *e)
 {
     OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
     struct trial t = {0};
@@ -248,13 +253,14 @@ static tare_status cost(struct check *c, struct err *e)
 }
 
 const struct check_test CHECK_ESTIMATOR[] = {
-    {"shapes", "mixed, equal, single, unclustered and no groups: whole, finite outputs inside their buffers", TARE_ESTIMATOR,
-     shapes},
-    {"extremes", "every parameter at its ends: the outputs are finite there too", TARE_ESTIMATOR, extremes},
-    {"phases", "prepare, compute, collect and record leave the state alone, and repeat", TARE_ESTIMATOR, reads_only},
-    {"sums", "prepare and collect add", TARE_ESTIMATOR, adds},
-    {"ranks", "1, 2 and 4 ranks give the same bits", TARE_ESTIMATOR, ranks},
-    {"order", "the order of groups does not matter", TARE_ESTIMATOR, order},
-    {"state", "save, load, continue: as without a break; damaged states are refused", TARE_ESTIMATOR, state},
-    {"cost", "time of compute", TARE_ESTIMATOR, cost},
+    {"shapes", "outputs are complete, finite and inside their buffers for mixed, equal, single, unclustered and no groups",
+     TARE_ESTIMATOR, test_shapes},
+    {"extremes", "outputs are finite with every parameter at its ends", TARE_ESTIMATOR, test_extremes},
+    {"phases", "prepare, compute, collect and record do not change the state, and repeat their results", TARE_ESTIMATOR,
+     test_phases},
+    {"sums", "prepare and collect add to the sum", TARE_ESTIMATOR, test_sums},
+    {"ranks", "1, 2 and 4 ranks give identical bits", TARE_ESTIMATOR, test_ranks},
+    {"order", "the order of groups does not matter", TARE_ESTIMATOR, test_order},
+    {"state", "save and load continue as without a break; damaged states are refused", TARE_ESTIMATOR, test_state},
+    {"cost", "time of compute", TARE_ESTIMATOR, test_compute_cost},
     {0}};

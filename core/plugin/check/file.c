@@ -1,4 +1,4 @@
-/* Tests of the file, and of what every kind of plugin has: loading, parameters, instances. */
+/* Tests that apply to every kind of plugin: the file, loading, parameters, instances. */
 #include "plugin/check/internal.h"
 
 #include "base/clock.h"
@@ -15,20 +15,20 @@
 static tare_status export_ok(void *ctx, const char *name, bool unique, struct err *e)
 {
     (void)ctx;
-    if (unique) FAIL(e, TARE_E_PLUGIN, "it exports the symbol %s as unique in the process; compile with -fno-gnu-unique", name);
+    if (unique) FAIL(e, TARE_E_PLUGIN, "it exports the process-wide unique symbol %s; compile with -fno-gnu-unique", name);
     if (strncmp(name, "tare_plugin_v", 13))
         FAIL(e, TARE_E_PLUGIN,
-             "it exports %s; only tare_plugin_v%d should be seen: compile with -fvisibility=hidden, or link with a version script",
+             "it exports %s; only tare_plugin_v%d may be exported: compile with -fvisibility=hidden, or link with a version script",
              name, TARE_ABI_MAJOR);
     return TARE_OK;
 }
 
-static tare_status exports(struct check *c, struct err *e)
+static tare_status test_exports(struct check *c, struct err *e)
 {
     return elf_exports(c->options->path, export_ok, NULL, e);
 }
 
-static tare_status loads(struct check *c, struct err *e)
+static tare_status test_loads(struct check *c, struct err *e)
 {
     const struct plugin_file *f;
     const double start = clock_seconds();
@@ -55,14 +55,15 @@ static tare_status leaves_the_process_alone(struct check *c, struct err *e)
     const tare_plugin *first = entry(plugin_entry_host(), &error), *second = entry(plugin_entry_host(), &error);
     const struct surroundings called = surroundings_now();
     TRY(surroundings_same(&before, &called, "tare_plugin_v1", e));
-    if (first != second) FAIL(e, TARE_E_PLUGIN, "tare_plugin_v1 gives another pointer when it is called again; return a static");
+    if (first != second)
+        FAIL(e, TARE_E_PLUGIN, "tare_plugin_v1 returns another pointer when it is called again; return a static struct");
     return TARE_OK;
 }
 
 const struct check_test CHECK_FILE[] = {
-    {"exports", "one exported symbol, none unique", 0, exports},
-    {"loads", "opened, and its descriptors make sense", 0, loads},
-    {"process", "loading leaves FP mode, locale, folder, signals, files and threads alone", 0, leaves_the_process_alone},
+    {"exports", "the file exports one symbol, which is not process-wide unique", 0, test_exports},
+    {"loads", "the file opens and its descriptors are valid", 0, test_loads},
+    {"process", "loading does not change FP mode, locale, folder, signals, files or threads", 0, leaves_the_process_alone},
     {0}};
 
 /* ---------------------------------------------------------------- parameters and instances */
@@ -75,14 +76,15 @@ static tare_status make_and_drop(struct check *c, const tare_value *values, cons
     const tare_status status =
         plugin_create(c->plugin, values, c->plugin->desc.kind == TARE_ESTIMATOR ? CHECK_CLUSTERS : 0, &env, &i, e);
     if (status && (!may_refuse || status == TARE_E_PLUGIN)) return err_prefix(e, "with %s", what);
-    if (status && strstr(e->message, "and no message")) FAIL(e, TARE_E_PLUGIN, "with %s create fails without a message", what);
+    if (status && strstr(e->message, "and no message")) FAIL(e, TARE_E_PLUGIN, "create fails without a message for %s", what);
     plugin_destroy(status ? NULL : i);
     const struct surroundings after = surroundings_now();
     return surroundings_same(&before, &after, "create and destroy", e);
 }
 
-/* Value k of parameter q at an end of its range, inside of it, or one of its choices; false: there are no more. */
-static bool value_of(struct check *c, const tare_param *q, int64_t k, tare_value *v)
+/* Gives value k of parameter q: at an end of its range, inside of it, or one of its choices.
+ * Returns false after the last value. */
+static bool param_value(struct check *c, const tare_param *q, int64_t k, tare_value *v)
 {
     const double width = q->max - q->min;
     const bool bounded = q->min != 0 || q->max != 0;
@@ -95,15 +97,15 @@ static bool value_of(struct check *c, const tare_param *q, int64_t k, tare_value
     if (k > 2) return false;
     if (!bounded) {
         x = (double[]){-1e6, 1e6, 2000 * check_uniform(c) - 1000}[k];
-    } else if (k < 2) { /* an end that is not allowed itself: just inside */
+    } else if (k < 2) { /* the end is not allowed: the value next to it */
         const double inside = q->type == TARE_INT ? 1 : fmin(width, 1) * 1e-9;
         x = k ? q->max - (q->flags & TARE_BELOW_MAX ? inside : 0) : q->min + (q->flags & TARE_ABOVE_MIN ? inside : 0);
     } else {
         x = q->min + width * check_uniform(c);
         if (!isfinite(width) || q->flags & TARE_LOG_SCALE) x = fmax(q->min, 1e-6) * exp(20 * check_uniform(c));
     }
-    if (q->type == TARE_INT)
-        v->i = (int64_t)fmax(-1e4, fmin(1e4, floor(x))); /* as good an end as a million, and soon done */
+    if (q->type == TARE_INT) /* serves as an upper end as well as a million, and takes less time */
+        v->i = (int64_t)fmax(-1e4, fmin(1e4, floor(x)));
     else
         v->f = x;
     return true;
@@ -116,7 +118,7 @@ tare_status check_values(struct check *c, check_values_function each, struct err
     TRY(arena_new(&c->arena, &v, p->desc.n_params + 1, e));
     for (uint32_t j = 0; j < p->desc.n_params; j++) {
         memcpy(v, c->values, p->desc.n_params * sizeof *v);
-        for (int64_t k = 0; value_of(c, &p->params[j], k, &v[j]); k++) {
+        for (int64_t k = 0; param_value(c, &p->params[j], k, &v[j]); k++) {
             struct str what = {0};
             tare_status status = str_addf(&what, e, "%s = ", p->params[j].key);
             if (!status) status = plugin_value_text(p, j, v[j], &what, e);
@@ -133,19 +135,21 @@ static tare_status make_with(struct check *c, const tare_value *values, const ch
     return make_and_drop(c, values, what, true, e);
 }
 
-/* Every parameter at its ends, inside and at its choices; a plugin may refuse a combination, with a message. */
-static tare_status parameters(struct check *c, struct err *e)
+/* Tests every parameter at its ends, inside its range and at its choices. A plugin may refuse a
+ * combination, with a message. */
+static tare_status test_parameters(struct check *c, struct err *e)
 {
-    /* an empty slice of Rust has an address too, in the first page, where no table can lie */
+    /* an empty slice of Rust has a non-null address too, in the first page, where no table can be
+     */
     if ((uintptr_t)c->plugin->desc.params >= 4096 && !c->plugin->desc.n_params)
         FAIL(
             e, TARE_E_PLUGIN,
-            "the descriptor has a table of parameters, and n_params is 0: set it to the number of its rows; as it is, what the plugin reads as its parameters is not there");
+            "the descriptor has a table of parameters but n_params is 0: set n_params to the number of rows; without it, the plugin reads parameters that do not exist");
     TRY(make_and_drop(c, c->values, "the defaults", false, e));
     return check_values(c, make_with, e);
 }
 
-static tare_status instances(struct check *c, struct err *e)
+static tare_status test_instances(struct check *c, struct err *e)
 {
     struct plugin_instance *two[2];
     for (int round = 0; round < 100; round++) {
@@ -157,7 +161,9 @@ static tare_status instances(struct check *c, struct err *e)
     return TARE_OK;
 }
 
-const struct check_test CHECK_ANY[] = {{"parameters", "every parameter at its ends, inside and at its choices", -1, parameters},
-                                       {"instances", "made and dropped 100 times, two at once", -1, instances},
-                                       {"memory", "an allocation that fails is reported, and nothing leaks", -1, check_memory},
-                                       {0}};
+const struct check_test CHECK_ANY[] = {
+    {"parameters", "create accepts or refuses every parameter at its ends, inside its range and at its choices", -1,
+     test_parameters},
+    {"instances", "create and destroy work 100 times, and for two instances together", -1, test_instances},
+    {"memory", "an allocation that fails is reported, and nothing leaks", -1, check_memory},
+    {0}};

@@ -1,4 +1,4 @@
-/* What the files of the check share. */
+/* Declarations shared by the files of the check. */
 #ifndef TARE_CORE_PLUGIN_CHECK_INTERNAL_H
 #define TARE_CORE_PLUGIN_CHECK_INTERNAL_H
 
@@ -6,7 +6,8 @@
 #include "plugin/check/check.h"
 #include "plugin/internal.h"
 
-/* What loading or calling a plugin may not change. printed: bytes on standard output and error, where surroundings_catch_output caught them. */
+/* State of the process that loading or calling a plugin may not change. printed: bytes on standard
+ * output and error, where surroundings_catch_output catches them. */
 struct surroundings {
     unsigned fp;
     char locale[256], directory[1024];
@@ -14,64 +15,70 @@ struct surroundings {
     int64_t files, threads, printed[2];
 };
 struct surroundings surroundings_now(void);
-/* when: "create", ...: the subject of the message */
+/* Compares the two. when: "create", ...: the subject of the message. */
 tare_status surroundings_same(const struct surroundings *before, const struct surroundings *after, const char *when, struct err *e);
 void surroundings_catch_output(void);
 
 /* One test in its process. */
 struct check {
     const struct check_options *options;
-    const struct plugin *plugin; /* the one under test; NULL in tests of the file */
+    const struct plugin *plugin; /* the plugin under test; NULL in tests of the file */
     const tare_value *values;    /* its parameters */
     struct arena arena;          /* lives as long as the test */
     struct rng_key key;
     uint64_t drawn;
-    struct str note;         /* told beside a pass */
-    const tare_batch *batch; /* what tare.logprob/1 is asked about */
-    void *used;              /* what a check_instance_function leaves for its check_pair_function */
+    struct str note;         /* printed with a pass */
+    const tare_batch *batch; /* the batch of tare.logprob/1 */
+    void *used;              /* from a check_instance_function to its check_pair_function */
     tare_logprob_v1 extension;
-    bool skipped;    /* by check_skip */
-    bool untested;   /* a parameter is missing that has to be given */
-    bool binary;     /* an estimator that takes rewards of 0 and 1 only */
-    bool no_logprob; /* a host without logprobs, for an estimator that only wants them */
-    /* around every call (check_watch) */
+    bool skipped;    /* set by check_skip */
+    bool untested;   /* a required parameter is missing */
+    bool binary;     /* the estimator accepts rewards of 0 and 1 only */
+    bool no_logprob; /* the host has no logprobs, for an estimator for which they are optional */
+    /* Runs around every call (check_watch). */
     struct plugin_watch watch;
     struct surroundings before;
-    struct err violation; /* the first */
+    struct err violation; /* the first one */
 };
 
 typedef tare_status (*check_function)(struct check *c, struct err *e);
 struct check_test {
     const char *name, *what;
-    int32_t kind; /* 0: of the file */
+    int32_t kind; /* 0: a test of the file */
     check_function run;
 };
 
-/* The test has nothing to look at in this plugin: return check_skip(c, e, "it has no state"). The only way to a SKIP. */
+/* Skips a test that does not apply to this plugin: return check_skip(c, e, "the plugin has no
+ * state"). The only way to a SKIP. */
 tare_status check_skip(struct check *c, struct err *e, const char *why);
-/* Loads a plugin's own state cut short (even rounds), or with random bytes (odd ones): refused or taken, never a crash; a short one is refused. */
+/* Loads a plugin's own state cut short (even rounds), or with random bytes (odd ones). load may
+ * refuse or accept it without a crash; a short state must be refused. */
 tare_status check_damaged(struct check *c, const struct str *raw, int round, struct err *e);
-/* Looks around every call into a plugin from now on; off where calls are made from several threads. */
+/* Watches the process around every call into a plugin from now on. Switched off where several
+ * threads make calls. */
 void check_watch(struct check *c, bool on);
-/* file.c: calls each with the values of the test, one parameter after another at its ends, inside its range and at its choices. what: "key = value" */
+/* file.c: calls each with the values of the test, one parameter after another at its ends, inside
+ * its range and at its choices. what: "key = value". */
 typedef tare_status (*check_values_function)(struct check *c, const tare_value *values, const char *what, struct err *e);
 tare_status check_values(struct check *c, check_values_function each, struct err *e);
-/* memory.c: "an allocation that fails is reported, and nothing leaks" */
+/* memory.c: the test "an allocation that fails is reported, and nothing leaks". */
 tare_status check_memory(struct check *c, struct err *e);
 
 extern const struct check_test CHECK_FILE[], CHECK_ANY[], CHECK_ESTIMATOR[], CHECK_VERIFIER[], CHECK_CLUSTERER[], CHECK_OBJECTIVE[],
-    CHECK_CURRICULUM[]; /* ended by name NULL */
+    CHECK_CURRICULUM[]; /* each ends with name NULL */
 
 uint64_t check_below(struct check *c, uint64_t n); /* the next random number in [0, n) */
 double check_uniform(struct check *c);
-/* What the checking host offers: the seed, and tare.logprob/1 for estimators. */
+/* Returns the services of the checking host: the seed, and tare.logprob/1 for estimators. */
 struct plugin_env check_env(struct check *c);
-/* A new instance with the test's parameters. */
+/* Makes a new instance with the test's parameters. */
 tare_status check_instance(struct check *c, struct plugin_instance **out, struct err *e);
-/* One that has been used; several steps on two instances, which have to do the same. */
+/* The first makes an instance with a history; the second runs several steps on two instances, which
+ * must give equal results. */
 typedef tare_status (*check_instance_function)(struct check *c, struct plugin_instance **out, struct err *e);
 typedef tare_status (*check_pair_function)(struct check *c, struct plugin_instance *a, struct plugin_instance *b, struct err *e);
-/* run.c: save, load into a new instance, go on: as without a break. Damaged states as above. */
+/* run.c: saves, loads into a new instance, and continues both as without a break. Also tests
+ * damaged states. */
 tare_status check_state(struct check *c, check_instance_function used, check_pair_function go_on, struct err *e);
 enum { CHECK_CLUSTERS = 5 };
 /* [loss] of objectives under test. */

@@ -1,4 +1,4 @@
-/* Memory: allocations that fail, and pieces that stay. */
+/* Tests of memory: failing allocations, and leaks. */
 #include "plugin/check/internal.h"
 
 #include "base/clock.h"
@@ -29,7 +29,7 @@ static void stingy_release(void *ctx, void *memory)
     s->host.release(s->host.ctx, memory);
 }
 
-/* The other services do not know struct stingy. */
+/* Forwards: the other services do not know struct stingy. */
 static void stingy_log(void *ctx, int32_t level, const char *message)
 {
     (void)ctx, (void)level, (void)message;
@@ -88,30 +88,32 @@ static void destroy_raw(const struct plugin *p, void *self)
     }
 }
 
-/* Bytes that malloc has given out, of the whole process; -1: not known. */
-static int64_t heap(void)
+/* Returns the bytes that malloc has allocated in the whole process; -1: unknown. */
+static int64_t heap_bytes(void)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    return -1; /* their own allocators, which find what is lost */
+    return -1; /* these have their own allocators, which find leaks */
 #else
     return (int64_t)mallinfo2().uordblks;
 #endif
 }
 
-/* What plugins take from malloc itself, in any language: each of many rounds leaves nothing. The first ones may fill caches. */
+/* Tests memory that plugins of any language allocate with malloc directly: each of many rounds must
+ * free all of it. The first rounds may fill caches. */
 static tare_status same_heap(struct check *c, struct err *e)
 {
-    enum { WARM = 16, ROUNDS = 256, PIECE = 32 }; /* no piece of malloc's takes less; less than that is how it cuts pieces */
+    /* the smallest block of malloc; a smaller difference comes from how it splits blocks */
+    enum { WARM = 16, ROUNDS = 256, PIECE = 32 };
     const double start = clock_seconds();
     int64_t before = 0, rounds = 0;
     for (; rounds < WARM + ROUNDS && (rounds < WARM + 8 || clock_seconds() - start < 2); rounds++) {
         struct plugin_instance *i;
-        if (rounds == WARM) before = heap();
+        if (rounds == WARM) before = heap_bytes();
         TRY(check_instance(c, &i, e));
         plugin_destroy(i);
     }
-    const int64_t left = heap() - before, each = left / (rounds - WARM);
-    if (before >= 0 && each >= PIECE) FAIL(e, TARE_E_PLUGIN, "create and destroy leave %lld bytes each time", (long long)each);
+    const int64_t left = heap_bytes() - before, each = left / (rounds - WARM);
+    if (before >= 0 && each >= PIECE) FAIL(e, TARE_E_PLUGIN, "create and destroy leak %lld bytes each time", (long long)each);
     return TARE_OK;
 }
 
@@ -132,12 +134,12 @@ static tare_status failing_allocations(struct check *c, struct err *e)
         host.extension = stingy_extension;
         const tare_status status = create_raw(c->plugin, &host, c->values, &self, &error);
         if (status && s.held)
-            FAIL(e, TARE_E_PLUGIN, "create failed at its allocation %lld, and left %lld pieces of memory", (long long)n + 1,
+            FAIL(e, TARE_E_PLUGIN, "create failed at its allocation %lld and leaked %lld blocks", (long long)n + 1,
                  (long long)s.held);
         if (status) continue;
-        if (s.left < 0) FAIL(e, TARE_E_PLUGIN, "create says it worked, though its allocation %lld failed", (long long)n + 1);
+        if (s.left < 0) FAIL(e, TARE_E_PLUGIN, "create succeeds although its allocation %lld failed", (long long)n + 1);
         destroy_raw(c->plugin, self);
-        if (s.held) FAIL(e, TARE_E_PLUGIN, "destroy left %lld pieces of memory", (long long)s.held);
+        if (s.held) FAIL(e, TARE_E_PLUGIN, "destroy leaked %lld blocks", (long long)s.held);
         return TARE_OK;
     }
     FAIL(e, TARE_E_PLUGIN, "create fails even with 64 allocations granted");

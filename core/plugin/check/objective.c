@@ -1,4 +1,5 @@
-/* Tests of objectives: outputs are whole, derivatives are those of the values, a token's outcome is its own, the phases keep the state. */
+/* Tests of objectives: outputs are complete, derivatives match the values, a token's outcome does
+ * not depend on other tokens, and the phases keep the state. */
 #include "plugin/check/tokens.h"
 
 #include "base/clock.h"
@@ -6,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-static tare_status shapes(struct check *c, struct err *e)
+static tare_status test_shapes(struct check *c, struct err *e)
 {
     for (int shape = 0; shape < TOKENS_SHAPES; shape++)
         for (int history = 0; history < 2; history++) {
@@ -27,8 +28,8 @@ static tare_status shapes(struct check *c, struct err *e)
 /* h: the columns are multiples of 1/1024, so x + h and x - h are exact in single precision. */
 static const double H = 1.0 / 8192;
 
-/* A column moved by a step, as a copy. */
-static tare_status moved(struct check *c, const float *column, int64_t n, double step, const float **out, struct err *e)
+/* A copy of a column, moved by a step. */
+static tare_status move_column(struct check *c, const float *column, int64_t n, double step, const float **out, struct err *e)
 {
     float *x;
     TRY(arena_new(&c->arena, &x, n, e));
@@ -37,7 +38,8 @@ static tare_status moved(struct check *c, const float *column, int64_t n, double
     return TARE_OK;
 }
 
-/* The derivative is the difference over 2h, or at a kink the one of either side. */
+/* Compares the derivative with the difference over 2h, or at a kink with the difference on either
+ * side. */
 static bool is_slope(double derivative, const double value[3])
 {
     const double slopes[3] = {(value[2] - value[0]) / (2 * H), (value[2] - value[1]) / H, (value[1] - value[0]) / H};
@@ -55,7 +57,7 @@ static tare_status check_slopes(struct check *c, const struct plugin_instance *i
     struct tokens_trial side[2] = {*x, *x};
     for (int s = 0; s < 2; s++) {
         const float **const column[] = {&side[s].t.logprob, &side[s].t.entropy, &side[s].t.kl};
-        TRY(moved(c, columns[which], x->t.n, s ? H : -H, column[which], e));
+        TRY(move_column(c, columns[which], x->t.n, s ? H : -H, column[which], e));
         TRY(tokens_compute(c, i, &side[s], 0, e));
     }
     for (int64_t t = 0; t < x->t.n; t++) {
@@ -63,14 +65,14 @@ static tare_status check_slopes(struct check *c, const struct plugin_instance *i
         if (is_slope(d, value)) continue;
         FAIL(
             e, TARE_E_PLUGIN,
-            "the derivative of token %lld in %s is %.9g, and the value changes by %.9g a unit (logprob %g, old %g, advantage %g; a factor without a gradient is computed from `detached`)",
+            "the derivative of token %lld in %s is %.9g, but the value changes by %.9g per unit (logprob %g, old %g, advantage %g; a factor without a gradient is computed from `detached`)",
             (long long)t, NAMES[which], d, (value[2] - value[0]) / (2 * H), (double)x->t.logprob[t], (double)x->t.old_logprob[t],
             x->t.advantage[t]);
     }
     return TARE_OK;
 }
 
-static tare_status gradient(struct check *c, struct err *e)
+static tare_status test_gradient(struct check *c, struct err *e)
 {
     OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
     TRY(tokens_instance(c, &i, e));
@@ -83,8 +85,9 @@ static tare_status gradient(struct check *c, struct err *e)
     return TARE_OK;
 }
 
-/* Where the weights are those that sampled, a token with a positive advantage may not become less likely, nor one with a negative advantage more. */
-static tare_status direction(struct check *c, struct err *e)
+/* On-policy, a token with a positive advantage may not become less likely, nor one with a negative
+ * advantage more likely. */
+static tare_status test_direction(struct check *c, struct err *e)
 {
     OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
     struct tokens_trial x;
@@ -100,13 +103,13 @@ static tare_status direction(struct check *c, struct err *e)
                 x.t.advantage[t], x.out.dlogprob[t]);
         moving += x.out.dlogprob[t] != 0;
     }
-    if (!moving) FAIL(e, TARE_E_PLUGIN, "no token has a derivative where the weights are those that sampled: nothing is learnt");
+    if (!moving) FAIL(e, TARE_E_PLUGIN, "no token has an on-policy derivative, so nothing is learned");
     return TARE_OK;
 }
 
 /* ---------------------------------------------------------------- blocks, phases */
 
-static tare_status blocks(struct check *c, struct err *e)
+static tare_status test_blocks(struct check *c, struct err *e)
 {
     OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
     struct tokens_trial whole;
@@ -119,13 +122,13 @@ static tare_status blocks(struct check *c, struct err *e)
         TRY(tokens_same(&whole, &cut, "in smaller blocks", e));
         for (int64_t k = 0; k < whole.collect_size; k++)
             if (!(fabs(whole.collected[k] - cut.collected[k]) <= 1e-9 * (1 + fabs(whole.collected[k]))))
-                FAIL(e, TARE_E_PLUGIN, "collected over smaller blocks number %lld is %g, and was %g", (long long)k,
+                FAIL(e, TARE_E_PLUGIN, "number %lld collected over smaller blocks is %g instead of %g", (long long)k,
                      cut.collected[k], whole.collected[k]);
     }
     return TARE_OK;
 }
 
-static tare_status reads_only(struct check *c, struct err *e)
+static tare_status test_phases(struct check *c, struct err *e)
 {
     OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
     struct tokens_trial a, b;
@@ -141,17 +144,17 @@ static tare_status reads_only(struct check *c, struct err *e)
     TRY(tokens_run(c, i, &b, 0, e));
     TRY(tokens_same(&a, &b, "again on the same minibatch", e));
     for (int64_t k = 0; k < a.collect_size; k++)
-        if (a.collected[k] != b.collected[k]) FAIL(e, TARE_E_PLUGIN, "collect gives another number the second time");
+        if (a.collected[k] != b.collected[k]) FAIL(e, TARE_E_PLUGIN, "collect gives another number when it is called again");
     return TARE_OK;
 }
 
-static tare_status adds(struct check *c, struct err *e)
+static tare_status test_sums(struct check *c, struct err *e)
 {
     OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
     struct tokens_trial x;
     struct plugin_call call;
     double *one;
-    if (!c->plugin->objective->collect) return check_skip(c, e, "it collects nothing");
+    if (!c->plugin->objective->collect) return check_skip(c, e, "the plugin collects nothing");
     TRY(tokens_instance(c, &i, e));
     TRY(tokens_batch(c, TOKENS_MIXED, &x, e));
     TRY(tokens_run(c, i, &x, 0, e));
@@ -165,8 +168,8 @@ static tare_status adds(struct check *c, struct err *e)
     TRY(plugin_leave(&call, i, "collect", t.step, c->plugin->objective->collect(i->self, &t, &x.out, one, &call.error), e));
     for (int64_t k = 0; k < x.collect_size; k++)
         if (!(fabs(one[k] - 1 - x.collected[k]) <= 1e-9 * (1 + fabs(x.collected[k]))))
-            FAIL(e, TARE_E_PLUGIN, "collect does not add: number %lld is %g on 0 and %g on 1", (long long)k, x.collected[k],
-                 one[k]);
+            FAIL(e, TARE_E_PLUGIN, "collect does not add to the sum: number %lld is %g from 0 and %g from 1", (long long)k,
+                 x.collected[k], one[k]);
     return TARE_OK;
 }
 
@@ -179,7 +182,8 @@ static tare_status step_with(struct check *c, const tare_value *values, const ch
     c->values = values;
     tare_status status = check_instance(c, &i, e);
     c->values = mine;
-    if (status) return status == TARE_E_PLUGIN ? status : TARE_OK; /* the test `parameters` looks at refusals */
+    /* the test `parameters` checks refusals */
+    if (status) return status == TARE_E_PLUGIN ? status : TARE_OK;
     for (int step = 0; step < 2 && !status; step++) {
         struct tokens_trial x;
         status = tokens_batch(c, step ? TOKENS_EQUAL : TOKENS_MIXED, &x, e);
@@ -191,12 +195,12 @@ static tare_status step_with(struct check *c, const tare_value *values, const ch
     return status && !said_by_plugin ? err_prefix(e, "with %s", what) : TARE_OK;
 }
 
-static tare_status extremes(struct check *c, struct err *e)
+static tare_status test_extremes(struct check *c, struct err *e)
 {
     return check_values(c, step_with, e);
 }
 
-static tare_status go_on(struct check *c, struct plugin_instance *a, struct plugin_instance *b, struct err *e)
+static tare_status compare_pair(struct check *c, struct plugin_instance *a, struct plugin_instance *b, struct err *e)
 {
     for (int step = 0; step < 3; step++) {
         struct tokens_trial p, q;
@@ -211,13 +215,13 @@ static tare_status go_on(struct check *c, struct plugin_instance *a, struct plug
     return TARE_OK;
 }
 
-static tare_status state(struct check *c, struct err *e)
+static tare_status test_state(struct check *c, struct err *e)
 {
-    if (!c->plugin->objective->save) return check_skip(c, e, "it has no state");
-    return check_state(c, tokens_instance, go_on, e);
+    if (!c->plugin->objective->save) return check_skip(c, e, "the plugin has no state");
+    return check_state(c, tokens_instance, compare_pair, e);
 }
 
-static tare_status cost(struct check *c, struct err *e)
+static tare_status test_token_cost(struct check *c, struct err *e)
 {
     OWNED(plugin_destroy_at) struct plugin_instance *i = NULL;
     struct tokens_trial x;
@@ -240,13 +244,15 @@ static tare_status cost(struct check *c, struct err *e)
 }
 
 const struct check_test CHECK_OBJECTIVE[] = {
-    {"shapes", "mixed, on-policy, zero advantages, one token: whole, finite outputs inside their buffers", TARE_OBJECTIVE, shapes},
-    {"gradient", "the derivatives are those of the values, by finite differences", TARE_OBJECTIVE, gradient},
-    {"direction", "on-policy, advantages move the policy the right way", TARE_OBJECTIVE, direction},
-    {"blocks", "the same bits in blocks of 1, 4 and 7 tokens", TARE_OBJECTIVE, blocks},
-    {"extremes", "every parameter at its ends: the outputs are finite there too", TARE_OBJECTIVE, extremes},
-    {"phases", "prepare, compute and collect leave the state alone, and repeat", TARE_OBJECTIVE, reads_only},
-    {"sums", "collect adds", TARE_OBJECTIVE, adds},
-    {"state", "save, load, continue: as without a break; damaged states are refused", TARE_OBJECTIVE, state},
-    {"cost", "time of compute", TARE_OBJECTIVE, cost},
+    {"shapes",
+     "outputs are complete, finite and inside their buffers for mixed and on-policy tokens, zero advantages and one token",
+     TARE_OBJECTIVE, test_shapes},
+    {"gradient", "the derivatives match finite differences of the values", TARE_OBJECTIVE, test_gradient},
+    {"direction", "on-policy, advantages move the policy in the right direction", TARE_OBJECTIVE, test_direction},
+    {"blocks", "blocks of 1, 4 and 7 tokens give identical bits", TARE_OBJECTIVE, test_blocks},
+    {"extremes", "outputs are finite with every parameter at its ends", TARE_OBJECTIVE, test_extremes},
+    {"phases", "prepare, compute and collect do not change the state, and repeat their results", TARE_OBJECTIVE, test_phases},
+    {"sums", "collect adds to the sum", TARE_OBJECTIVE, test_sums},
+    {"state", "save and load continue as without a break; damaged states are refused", TARE_OBJECTIVE, test_state},
+    {"cost", "time of compute", TARE_OBJECTIVE, test_token_cost},
     {0}};

@@ -1,4 +1,4 @@
-/* Running tests in children, and telling what became of them. */
+/* Runs the tests in child processes and reports their outcomes. */
 #include "plugin/check/internal.h"
 
 #include "base/clock.h"
@@ -30,7 +30,7 @@ double check_uniform(struct check *c)
     return rng_uniform(c->key, c->drawn++, 1);
 }
 
-/* "tare.logprob/1": a policy step that has made every token of the batch likelier. */
+/* "tare.logprob/1" of a policy step that made every token of the batch more likely. */
 static tare_status new_logprobs(void *ctx, int64_t rollout, float *out, tare_error *error)
 {
     const tare_batch *b = ((const struct check *)ctx)->batch;
@@ -41,7 +41,7 @@ static tare_status new_logprobs(void *ctx, int64_t rollout, float *out, tare_err
     return TARE_OK;
 }
 
-/* "tare.embed/1": a policy whose hidden states are a function of the text's bytes. */
+/* "tare.embed/1" of a policy whose hidden states are a function of the text's bytes. */
 enum { EMBED_DIM = 8 };
 
 static int64_t embed_dim(void *ctx)
@@ -57,7 +57,7 @@ static tare_status embed_identity(void *ctx, char *text, int64_t capacity)
     return TARE_OK;
 }
 
-static tare_status embed(void *ctx, const tare_text *texts, int64_t n, float *out, tare_error *error)
+static tare_status embed_texts(void *ctx, const tare_text *texts, int64_t n, float *out, tare_error *error)
 {
     (void)ctx, (void)error;
     for (int64_t i = 0; i < n; i++) {
@@ -67,11 +67,11 @@ static tare_status embed(void *ctx, const tare_text *texts, int64_t n, float *ou
     return TARE_OK;
 }
 
-static const void *extension(void *ctx, const char *id)
+static const void *find_extension(void *ctx, const char *id)
 {
     struct check *c = ctx;
     static const tare_embed_v1 POLICY = {
-        .struct_size = sizeof POLICY, .dim = embed_dim, .identity = embed_identity, .embed = embed};
+        .struct_size = sizeof POLICY, .dim = embed_dim, .identity = embed_identity, .embed = embed_texts};
     if (!strcmp(id, "tare.embed/1")) return &POLICY;
     c->extension = (tare_logprob_v1){.struct_size = sizeof c->extension, .ctx = c, .logprob = new_logprobs};
     return strcmp(id, "tare.logprob/1") || (c->plugin && c->plugin->desc.kind != TARE_ESTIMATOR) ? NULL : &c->extension;
@@ -80,7 +80,7 @@ static const void *extension(void *ctx, const char *id)
 struct plugin_env check_env(struct check *c)
 {
     return (struct plugin_env){
-        .seed = c->options->seed, .ctx = c, .extension = extension, .loss = &CHECK_LOSS, .rows = &CHECK_ROWS};
+        .seed = c->options->seed, .ctx = c, .extension = find_extension, .loss = &CHECK_LOSS, .rows = &CHECK_ROWS};
 }
 
 tare_status check_instance(struct check *c, struct plugin_instance **out, struct err *e)
@@ -89,13 +89,14 @@ tare_status check_instance(struct check *c, struct plugin_instance **out, struct
     return plugin_create(c->plugin, c->values, c->plugin->desc.kind == TARE_ESTIMATOR ? CHECK_CLUSTERS : 0, &env, out, e);
 }
 
-/* What it is then is still a whole instance. */
+/* After a refused load, the instance must still work. */
 tare_status check_damaged(struct check *c, const struct str *raw, int round, struct err *e)
 {
     OWNED(plugin_destroy_at) struct plugin_instance *x = NULL;
     struct err why = {0};
     OWNED(str_free) struct str bytes = {0};
-    if (!raw->size && round % 2 == 0) return TARE_OK; /* with these parameters it keeps nothing, and nothing can be cut */
+    /* with these parameters the state is empty, so it cannot be cut short */
+    if (!raw->size && round % 2 == 0) return TARE_OK;
     TRY(check_instance(c, &x, e));
     const int64_t n = (int64_t)check_below(c, (uint64_t)(raw->size + round % 2));
     TRY(str_add(&bytes, raw->data, n, e));
@@ -104,7 +105,7 @@ tare_status check_damaged(struct check *c, const struct str *raw, int round, str
             if (!check_below(c, 4)) bytes.data[k] = (char)check_below(c, 256);
     const tare_status got = plugin_load_raw(x, bytes.data, n, "damaged state", &why);
     if (round % 2 == 0 && !got)
-        FAIL(e, TARE_E_PLUGIN, "load takes a state that is cut short: %lld of %lld bytes", (long long)n, (long long)raw->size);
+        FAIL(e, TARE_E_PLUGIN, "load accepts a state that is cut short: %lld of %lld bytes", (long long)n, (long long)raw->size);
     return TARE_OK;
 }
 
@@ -120,7 +121,7 @@ tare_status check_state(struct check *c, check_instance_function used, check_pai
     TRY(plugin_save(a, &one, e));
     TRY(plugin_save(b, &two, e));
     if (one.size != two.size || memcmp(one.data, two.data, (size_t)one.size))
-        FAIL(e, TARE_E_PLUGIN, "after save and load the state is another one");
+        FAIL(e, TARE_E_PLUGIN, "save and load changed the state");
     TRY(plugin_save_raw(a, &raw, e));
     for (int round = 0; round < 200; round++) TRY(check_damaged(c, &raw, round, e));
     return TARE_OK;
@@ -132,10 +133,10 @@ tare_status check_skip(struct check *c, struct err *e, const char *why)
     FAIL(e, TARE_E_UNSUPPORTED, "%s", why);
 }
 
-/* What a child tells its parent. */
+/* Result that a child process sends to its parent. */
 struct report {
     int32_t outcome;
-    int32_t last; /* 1: nothing of the plugin can be tested, the other tests would say the same */
+    int32_t last; /* 1: no test of the plugin can run, so the other tests would report the same */
     char message[1000];
 };
 
@@ -153,7 +154,8 @@ static tare_status values_of(struct check *c, struct err *e)
     return plugin_params(p, settings, &c->arena, &c->values, e);
 }
 
-/* A test between two looks at the process; what a call changed is told rather than what came of it. */
+/* Runs a test between two observations of the process. A change made by a call is reported instead
+ * of its consequence. */
 static tare_status run_watched(const struct check_test *t, struct check *c, struct err *e)
 {
     const struct surroundings before = surroundings_now();
@@ -170,7 +172,7 @@ static tare_status run_watched(const struct check_test *t, struct check *c, stru
     return surroundings_same(&before, &after, "it", e);
 }
 
-/* A test on every plugin of its kind in the file. */
+/* Runs a test on every plugin of its kind in the file. */
 static tare_status run_on_each(const struct check_test *t, struct check *c, int64_t *tried, struct err *e)
 {
     const struct plugin_file *f;
@@ -181,9 +183,9 @@ static tare_status run_on_each(const struct check_test *t, struct check *c, int6
         if (t->kind > 0 && t->kind != kind) continue;
         ++*tried;
         tare_status status = values_of(c, e);
-        if (status == TARE_E_CONFIG) { /* a parameter that has to be given */
+        if (status == TARE_E_CONFIG) { /* a required parameter is missing */
             c->untested = true;
-            return err_prefix(e, "nothing was tested; give KEY=VALUE after the plugin's name");
+            return err_prefix(e, "nothing was tested; add KEY=VALUE after the plugin's name");
         }
         if (!status) status = run_watched(t, c, e);
         if (status && c->skipped && i + 1 < f->n) { /* the file's other plugins may have it */
@@ -214,8 +216,8 @@ static void run_here(const struct check_test *t, const struct check_options *o, 
     str_free(&c.note);
 }
 
-/* Waits for the child, at most limit seconds. */
-static void collect(pid_t child, int pipe_end, double limit, struct report *r)
+/* Waits at most limit seconds for the child. */
+static void collect_report(pid_t child, int pipe_end, double limit, struct report *r)
 {
     const double start = clock_seconds();
     int state = 0;
@@ -231,19 +233,19 @@ static void collect(pid_t child, int pipe_end, double limit, struct report *r)
         const struct timespec pause = {0, 2000000};
         nanosleep(&pause, NULL);
     }
-    struct report told;
-    const bool complete = read(pipe_end, &told, sizeof told) == (ssize_t)sizeof told;
+    struct report received;
+    const bool complete = read(pipe_end, &received, sizeof received) == (ssize_t)sizeof received;
     if (complete && WIFEXITED(state) && !WEXITSTATUS(state)) {
-        *r = told;
+        *r = received;
         return;
     }
     r->outcome = CHECK_FAIL;
     if (late)
-        snprintf(r->message, sizeof r->message, "it was still running after %g s, and was ended", limit);
+        snprintf(r->message, sizeof r->message, "still running after %g s; killed", limit);
     else if (WIFSIGNALED(state))
-        snprintf(r->message, sizeof r->message, "it was killed by signal %d (%s)", WTERMSIG(state), strsignal(WTERMSIG(state)));
+        snprintf(r->message, sizeof r->message, "killed by signal %d (%s)", WTERMSIG(state), strsignal(WTERMSIG(state)));
     else
-        snprintf(r->message, sizeof r->message, "it ended the process with exit status %d; a plugin may not call exit",
+        snprintf(r->message, sizeof r->message, "the plugin ended the process with exit status %d; a plugin may not call exit",
                  WEXITSTATUS(state));
 }
 
@@ -256,7 +258,7 @@ static tare_status run_in_child(const struct check_test *t, const struct check_o
     if (child < 0) {
         close(ends[0]);
         close(ends[1]);
-        FAIL(e, TARE_E_GENERIC, "no child process: %s", strerror(errno));
+        FAIL(e, TARE_E_GENERIC, "cannot start a child process: %s", strerror(errno));
     }
     if (!child) {
         struct report mine = {0};
@@ -265,11 +267,11 @@ static tare_status run_in_child(const struct check_test *t, const struct check_o
         log_set_level(LOG_NONE);
         surroundings_catch_output();
         run_here(t, o, &mine);
-        const bool told = write(ends[1], &mine, sizeof mine) == (ssize_t)sizeof mine;
-        _exit(told ? 0 : 9);
+        const bool sent = write(ends[1], &mine, sizeof mine) == (ssize_t)sizeof mine;
+        _exit(sent ? 0 : 9);
     }
     close(ends[1]);
-    collect(child, ends[0], o->limit > 0 ? o->limit : 20, r);
+    collect_report(child, ends[0], o->limit > 0 ? o->limit : 20, r);
     close(ends[0]);
     return TARE_OK;
 }
@@ -302,6 +304,6 @@ tare_status check_run(const struct check_options *o, void (*each)(void *ctx, con
             if (r.last) return TARE_OK;
         }
     }
-    if (!found) FAIL(e, TARE_E_INVALID, "there is no test named '%s'", o->only);
+    if (!found) FAIL(e, TARE_E_INVALID, "unknown test '%s'", o->only);
     return TARE_OK;
 }

@@ -1,4 +1,5 @@
-/* What a plugin may not change in the process: looked at around each call into it. */
+/* The state of the process that a plugin may not change, observed around each call into the plugin.
+ */
 #include "plugin/check/internal.h"
 
 #include <dirent.h>
@@ -13,7 +14,7 @@
 #include <xmmintrin.h>
 #endif
 
-static int64_t entries(const char *folder)
+static int64_t count_entries(const char *folder)
 {
     DIR *d = opendir(folder);
     int64_t n = 0;
@@ -22,7 +23,8 @@ static int64_t entries(const char *folder)
     return n;
 }
 
-/* Bytes in the file that standard output or error was pointed to; elsewhere 0. */
+/* Returns the bytes in the file that standard output or error was pointed to, or 0 for another
+ * file. */
 static int64_t bytes_in(int fd)
 {
     struct stat s;
@@ -31,7 +33,7 @@ static int64_t bytes_in(int fd)
 
 struct surroundings surroundings_now(void)
 {
-    struct surroundings s = {.files = entries("/proc/self/fd"), .threads = entries("/proc/self/task")};
+    struct surroundings s = {.files = count_entries("/proc/self/fd"), .threads = count_entries("/proc/self/task")};
 #if defined(__x86_64__)
     s.fp = _mm_getcsr() & ~0x3fu;
 #else
@@ -48,7 +50,7 @@ struct surroundings surroundings_now(void)
     return s;
 }
 
-/* What has to be the same after each call. */
+/* Compares the parts that must be equal after each call. */
 static tare_status same_mode(const struct surroundings *a, const struct surroundings *b, const char *when, struct err *e)
 {
     if (a->fp != b->fp)
@@ -56,7 +58,7 @@ static tare_status same_mode(const struct surroundings *a, const struct surround
              b->fp);
     if (strcmp(a->locale, b->locale)) FAIL(e, TARE_E_PLUGIN, "%s changed the locale from %s to %s", when, a->locale, b->locale);
     if (strcmp(a->directory, b->directory)) FAIL(e, TARE_E_PLUGIN, "%s changed the working directory to %s", when, b->directory);
-    if (a->signals != b->signals) FAIL(e, TARE_E_PLUGIN, "%s changed how a signal is handled", when);
+    if (a->signals != b->signals) FAIL(e, TARE_E_PLUGIN, "%s changed a signal handler", when);
     for (int i = 0; i < 2; i++)
         if (a->printed[i] != b->printed[i])
             FAIL(e, TARE_E_PLUGIN, "%s wrote %lld bytes to standard %s; messages go through host->log", when,
@@ -75,7 +77,8 @@ tare_status surroundings_same(const struct surroundings *a, const struct surroun
     return TARE_OK;
 }
 
-/* Points standard output and error to files without a name, where what a plugin prints is seen. Only in a child process. */
+/* Points standard output and error to unnamed files, where a plugin's output can be measured. Only
+ * in a child process. */
 void surroundings_catch_output(void)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -105,7 +108,8 @@ static void call_ends(void *ctx, const struct plugin_instance *i, const char *ph
     struct check *c = ctx;
     const struct surroundings now = surroundings_now();
     (void)i;
-    if (!c->violation.code) same_mode(&c->before, &now, phase, &c->violation); /* files and threads may be kept until destroy */
+    /* files and threads may be kept until destroy */
+    if (!c->violation.code) same_mode(&c->before, &now, phase, &c->violation);
 }
 
 void check_watch(struct check *c, bool on)

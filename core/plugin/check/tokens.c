@@ -9,7 +9,7 @@ enum { GROUPS = 5, SIZE = 4, LONGEST = 9, MOST = GROUPS * SIZE * LONGEST, GUARD 
 
 /* ---------------------------------------------------------------- minibatches */
 
-/* The host's arrays of a tare_tokens, to be written. */
+/* Writable versions of the host's arrays in a tare_tokens. */
 struct columns {
     float *logprob, *old, *sampled, *ref, *kl, *entropy;
     double *advantage, *weight;
@@ -28,8 +28,9 @@ static tare_status new_columns(struct check *c, struct columns *x, struct err *e
     return arena_new(&c->arena, &x->group_begin, GROUPS + 1, e);
 }
 
-/* A multiple of 1/1024 between the two, which a float and its sum with a small power of two hold exactly. */
-static float grid(struct check *c, double low, double high)
+/* A multiple of 1/1024 between the two, which is exact as a float, also with a small power of two
+ * added. */
+static float grid_value(struct check *c, double low, double high)
 {
     return (float)(floor(1024 * (low + (high - low) * check_uniform(c))) / 1024);
 }
@@ -37,17 +38,17 @@ static float grid(struct check *c, double low, double high)
 static void fill_token(struct check *c, enum tokens_shape shape, int64_t t, bool trace, struct columns *x)
 {
     const bool same = shape == TOKENS_ON_POLICY;
-    x->logprob[t] = grid(c, -3, -0.125);
-    x->old[t] = trace ? 0 : same ? x->logprob[t] : x->logprob[t] + grid(c, -0.75, 0.75);
+    x->logprob[t] = grid_value(c, -3, -0.125);
+    x->old[t] = trace ? 0 : same ? x->logprob[t] : x->logprob[t] + grid_value(c, -0.75, 0.75);
     x->old[t] = fminf(x->old[t], 0);
-    x->sampled[t] = trace ? 0 : same ? x->old[t] : fminf(x->old[t] + grid(c, -0.5, 0.5), 0);
-    x->ref[t] = grid(c, -3, -0.125);
-    x->kl[t] = grid(c, 0, 1);
-    x->entropy[t] = grid(c, 0.25, 3);
+    x->sampled[t] = trace ? 0 : same ? x->old[t] : fminf(x->old[t] + grid_value(c, -0.5, 0.5), 0);
+    x->ref[t] = grid_value(c, -3, -0.125);
+    x->kl[t] = grid_value(c, 0, 1);
+    x->entropy[t] = grid_value(c, 0.25, 3);
     x->off_policy[t] = trace;
 }
 
-static tare_tokens view(const struct check *c, const struct columns *x, int64_t sequences, int64_t groups)
+static tare_tokens show_tokens(const struct check *c, const struct columns *x, int64_t sequences, int64_t groups)
 {
     const uint32_t needs = c->plugin->desc.needs;
     return (tare_tokens){.struct_size = sizeof(tare_tokens),
@@ -92,7 +93,7 @@ tare_status tokens_batch(struct check *c, enum tokens_shape shape, struct tokens
         }
         x.group_begin[m + 1] = n;
     }
-    *out = (struct tokens_trial){.t = view(c, &x, n, groups)};
+    *out = (struct tokens_trial){.t = show_tokens(c, &x, n, groups)};
     return TARE_OK;
 }
 
@@ -107,7 +108,7 @@ static tare_status new_numbers(struct check *c, int64_t n, double fill, double *
     return TARE_OK;
 }
 
-static bool guarded(const double *p, int64_t n)
+static bool guarded_buffer(const double *p, int64_t n)
 {
     if (p)
         for (int64_t i = 1; i <= GUARD; i++)
@@ -131,7 +132,8 @@ static tare_status new_out(struct check *c, int64_t n, tare_token_loss *out, str
 
 static tare_status check_out(const tare_token_loss *o, int64_t n, struct err *e)
 {
-    bool inside = guarded(o->value, n) && guarded(o->dlogprob, n) && guarded(o->dentropy, n) && guarded(o->dkl, n);
+    bool inside = guarded_buffer(o->value, n) && guarded_buffer(o->dlogprob, n) && guarded_buffer(o->dentropy, n) &&
+                  guarded_buffer(o->dkl, n);
     for (int64_t i = 1; i <= GUARD; i++) inside = inside && o->clipped[-i] == 0xee && o->clipped[n + i - 1] == 0xee;
     if (!inside) FAIL(e, TARE_E_PLUGIN, "compute wrote outside of an output buffer");
     for (int64_t i = 0; i < n; i++) {
@@ -141,25 +143,25 @@ static tare_status check_out(const tare_token_loss *o, int64_t n, struct err *e)
             FAIL(e, TARE_E_PLUGIN, "a derivative of token %lld of %lld is %g, %g or %g", (long long)i, (long long)n, o->dlogprob[i],
                  o->dentropy[i], o->dkl ? o->dkl[i] : 0);
         if (o->clipped[i] > 1)
-            FAIL(e, TARE_E_PLUGIN, "token %lld is marked as clipped with %d; 0 or 1", (long long)i, o->clipped[i]);
+            FAIL(e, TARE_E_PLUGIN, "token %lld is marked as clipped with %d: must be 0 or 1", (long long)i, o->clipped[i]);
     }
     return TARE_OK;
 }
 
 /* ---------------------------------------------------------------- phases */
 
-static tare_status sizes(const struct plugin_instance *i, struct tokens_trial *x, struct err *e)
+static tare_status check_sizes(const struct plugin_instance *i, struct tokens_trial *x, struct err *e)
 {
     const tare_objective *f = i->plugin->objective;
     x->prepare_size = f->prepare_size ? f->prepare_size(i->self) : 0;
     x->collect_size = f->collect_size ? f->collect_size(i->self) : 0;
     if ((f->prepare && (x->prepare_size < 1 || x->prepare_size > MOST_NUMBERS)) || x->collect_size < 0 || x->collect_size > 1 << 20)
-        FAIL(e, TARE_E_PLUGIN, "prepare_size or collect_size makes no sense");
+        FAIL(e, TARE_E_PLUGIN, "invalid prepare_size or collect_size");
     return TARE_OK;
 }
 
-/* What prepare sees: logprob and entropy only with TARE_OBJECTIVE_PASS, and no kl. */
-static tare_status prepare(struct check *c, const struct plugin_instance *i, struct tokens_trial *x, struct err *e)
+/* The columns that prepare sees: logprob and entropy only with TARE_OBJECTIVE_PASS, and no kl. */
+static tare_status call_prepare(struct check *c, const struct plugin_instance *i, struct tokens_trial *x, struct err *e)
 {
     const tare_objective *f = i->plugin->objective;
     const int64_t n = x->t.n * x->prepare_size;
@@ -171,13 +173,13 @@ static tare_status prepare(struct check *c, const struct plugin_instance *i, str
     TRY(new_numbers(c, n, 0, &x->prepared, e));
     plugin_enter(&call);
     TRY(plugin_leave(&call, i, "prepare", t.step, f->prepare(i->self, &t, x->prepared, &call.error), e));
-    if (!guarded(x->prepared, n)) FAIL(e, TARE_E_PLUGIN, "prepare wrote outside of its buffer");
+    if (!guarded_buffer(x->prepared, n)) FAIL(e, TARE_E_PLUGIN, "prepare wrote outside of its buffer");
     for (int64_t k = 0; k < n; k++)
         if (!isfinite(x->prepared[k])) FAIL(e, TARE_E_PLUGIN, "prepare: number %lld is %g", (long long)k, x->prepared[k]);
     return TARE_OK;
 }
 
-/* Tokens first, ... first + n - 1 as a block. */
+/* The tokens first, ... first + n - 1 as a block. */
 static tare_tokens block_of(const struct tokens_trial *x, int64_t first, int64_t n)
 {
     tare_tokens t = x->t;
@@ -198,15 +200,15 @@ static tare_tokens block_of(const struct tokens_trial *x, int64_t first, int64_t
     return t;
 }
 
-static tare_status collect(struct check *c, const struct plugin_instance *i, struct tokens_trial *x, const tare_tokens *t,
-                           const tare_token_loss *loss, struct err *e)
+static tare_status call_collect(struct check *c, const struct plugin_instance *i, struct tokens_trial *x, const tare_tokens *t,
+                                const tare_token_loss *loss, struct err *e)
 {
     struct plugin_call call;
     double *sum;
     TRY(new_numbers(c, x->collect_size, 0, &sum, e));
     plugin_enter(&call);
     TRY(plugin_leave(&call, i, "collect", t->step, i->plugin->objective->collect(i->self, t, loss, sum, &call.error), e));
-    if (!guarded(sum, x->collect_size)) FAIL(e, TARE_E_PLUGIN, "collect wrote outside of its buffer");
+    if (!guarded_buffer(sum, x->collect_size)) FAIL(e, TARE_E_PLUGIN, "collect wrote outside of its buffer");
     for (int64_t k = 0; k < x->collect_size; k++) {
         if (!isfinite(sum[k])) FAIL(e, TARE_E_PLUGIN, "collect: number %lld is %g", (long long)k, sum[k]);
         x->collected[k] += sum[k];
@@ -224,7 +226,7 @@ static tare_status one_block(struct check *c, const struct plugin_instance *i, s
     plugin_enter(&call);
     TRY(plugin_leave(&call, i, "compute", t.step, i->plugin->objective->compute(i->self, &t, &out, &call.error), e));
     TRY(check_out(&out, n, e));
-    if (i->plugin->objective->collect) TRY(collect(c, i, x, &t, &out, e));
+    if (i->plugin->objective->collect) TRY(call_collect(c, i, x, &t, &out, e));
     memcpy(x->out.value + first, out.value, (size_t)n * sizeof(double));
     memcpy(x->out.dlogprob + first, out.dlogprob, (size_t)n * sizeof(double));
     memcpy(x->out.dentropy + first, out.dentropy, (size_t)n * sizeof(double));
@@ -245,8 +247,8 @@ tare_status tokens_compute(struct check *c, const struct plugin_instance *i, str
 
 tare_status tokens_run(struct check *c, const struct plugin_instance *i, struct tokens_trial *x, int64_t block, struct err *e)
 {
-    TRY(sizes(i, x, e));
-    TRY(prepare(c, i, x, e));
+    TRY(check_sizes(i, x, e));
+    TRY(call_prepare(c, i, x, e));
     return tokens_compute(c, i, x, block, e);
 }
 
@@ -259,7 +261,7 @@ tare_status tokens_apply(const struct plugin_instance *i, const struct tokens_tr
     TRY(plugin_leave(&call, i, "apply", x->t.step, f->apply(i->self, x->t.step, x->collected, &call.error), e));
     if ((f->prepare_size && f->prepare_size(i->self) != x->prepare_size) ||
         (f->collect_size && f->collect_size(i->self) != x->collect_size))
-        FAIL(e, TARE_E_PLUGIN, "prepare_size or collect_size is another one after a step; the host asks once, after create");
+        FAIL(e, TARE_E_PLUGIN, "prepare_size or collect_size changed in a step; the host asks once, after create");
     return TARE_OK;
 }
 
@@ -289,7 +291,7 @@ tare_status tokens_same(const struct tokens_trial *a, const struct tokens_trial 
     for (int k = 0; k < 5; k++)
         for (int64_t i = 0; i < columns[k].n; i++)
             if (memcmp(&columns[k].was[i], &columns[k].is[i], sizeof(double)))
-                FAIL(e, TARE_E_PLUGIN, "%s: %s: number %lld is %.17g, and was %.17g", what, columns[k].name, (long long)i,
+                FAIL(e, TARE_E_PLUGIN, "%s: %s: number %lld is %.17g instead of %.17g", what, columns[k].name, (long long)i,
                      columns[k].is[i], columns[k].was[i]);
     for (int64_t i = 0; i < b->t.n; i++)
         if (a->out.clipped[i] != b->out.clipped[i])

@@ -11,7 +11,7 @@ enum { MOST = 8, COMPONENTS = 3, PROMPTS = 20, GUARD = 16 };
 
 /* ---------------------------------------------------------------- batches */
 
-/* The engine's arrays of a tare_batch, to be written. */
+/* Writable versions of the engine's arrays in a tare_batch. */
 struct columns {
     int64_t *group_begin, *token_begin;
     uint64_t *uid;
@@ -54,8 +54,8 @@ static tare_status new_tokens(struct check *c, int64_t tokens, struct columns *x
     return arena_new(&c->arena, &x->ref_logprob, tokens + 1, e);
 }
 
-/* What the engine shows of the columns (core/estimate): those that the plugin declares. */
-static tare_batch view(const struct check *c, const struct columns *x, int64_t groups)
+/* Shows the columns as the engine does (core/estimate): only those that the plugin declares. */
+static tare_batch show_batch(const struct check *c, const struct columns *x, int64_t groups)
 {
     const uint32_t needs = c->plugin->desc.needs;
     const int64_t rollouts = x->group_begin[groups];
@@ -95,13 +95,14 @@ static double a_reward(struct check *c, enum trial_shape shape, double of_group)
     return (double)check_below(c, 2);
 }
 
-/* One of a few prompts, so that they meet again; the numbers themselves are any. */
+/* One of a few prompts, so that prompts recur; the numbers are arbitrary. */
 static uint64_t a_prompt(struct check *c)
 {
     return (check_below(c, PROMPTS) + 1) * 0x9e3779b97f4a7c15u;
 }
 
-/* What is told of rollout n beside its reward: among them what is rare in a run, so that a plugin meets it here. */
+/* The facts about rollout n besides its reward, including those that are rare in a run, so that a
+ * plugin meets them here. */
 static void some_facts(struct check *c, struct columns *x, int64_t n)
 {
     static const tare_text COMPLETIONS[] = {{"it is 42", 8}, {"", 0}, {"a\0b", 3}, {"cut \xc3", 5}};
@@ -113,7 +114,8 @@ static void some_facts(struct check *c, struct columns *x, int64_t n)
         x->component_verdict[n * COMPONENTS + k] = k ? (int32_t)check_below(c, TARE_PARTIAL + 1) : x->verdict[n];
 }
 
-/* Segments of one to four tokens; some rollouts have none, and in some the last tokens are in none. */
+/* Segments of one to four tokens; some rollouts have none, and in some the last tokens are in no
+ * segment. */
 static void some_segments(struct check *c, struct columns *x, int64_t n)
 {
     int64_t t = x->token_begin[n];
@@ -156,7 +158,7 @@ tare_status trial_batch(struct check *c, enum trial_shape shape, int64_t groups,
         x.ref_logprob[t] = (float)(-5 * check_uniform(c));
     }
     for (int64_t i = 0; i < n; i++) some_segments(c, &x, i);
-    *out = view(c, &x, groups);
+    *out = show_batch(c, &x, groups);
     return TARE_OK;
 }
 
@@ -165,7 +167,7 @@ static void copy_tokens(float *to, const float *from, int64_t first, int64_t n)
     if (from) memcpy(to, from + first, (size_t)n * sizeof *to);
 }
 
-/* The tokens from x->token_begin[at] on are those of rollout i. */
+/* Sets the tokens from x->token_begin[at] on as those of rollout i. */
 static void copy_facts(const tare_batch *from, int64_t i, struct columns *x, int64_t at)
 {
     const int64_t first = from->token_begin[i], tokens = from->token_begin[i + 1] - first;
@@ -210,13 +212,13 @@ tare_status trial_groups(struct check *c, const tare_batch *from, const int64_t 
         }
         x.group_begin[m + 1] = at;
     }
-    *out = view(c, &x, n);
+    *out = show_batch(c, &x, n);
     return TARE_OK;
 }
 
 /* ---------------------------------------------------------------- outputs */
 
-/* Between guards of NaN, all of them NaN but rollout_weight. */
+/* Output buffers between guards of NaN; rollout_weight is 1, all others NaN. */
 static tare_status new_out(struct check *c, const tare_batch *b, tare_advantages *out, struct err *e)
 {
     double **const wide[] = {&out->advantage, &out->rollout_weight, &out->baseline, &out->scale, &out->confidence};
@@ -237,7 +239,7 @@ static tare_status new_out(struct check *c, const tare_batch *b, tare_advantages
     return TARE_OK;
 }
 
-static bool guarded(const double *p, int64_t n)
+static bool guarded_buffer(const double *p, int64_t n)
 {
     for (int i = 1; i <= GUARD; i++)
         if (!isnan(p[-i]) || !isnan(p[n + i - 1])) return false;
@@ -252,8 +254,8 @@ static bool guarded_tokens(const float *p, int64_t n)
     return true;
 }
 
-/* " (its prompt's row lacks "level", which is nan)" of the group that rollout i belongs to, or "". */
-static const char *lacks(const tare_batch *b, int64_t i, char text[200])
+/* Returns " (its prompt's row lacks "level", which is nan)" for the group of rollout i, or "". */
+static const char *missing_field(const tare_batch *b, int64_t i, char text[200])
 {
     int64_t m = 0;
     text[0] = 0;
@@ -271,7 +273,7 @@ static tare_status check_rollouts(const tare_batch *b, const tare_advantages *o,
     for (int64_t i = 0; i < b->n_rollouts; i++) {
         if (!isfinite(o->advantage[i]))
             FAIL(e, TARE_E_PLUGIN, "the advantage of rollout %lld of %lld is %g%s", (long long)i, (long long)b->n_rollouts,
-                 o->advantage[i], isnan(o->advantage[i]) ? lacks(b, i, why) : "");
+                 o->advantage[i], isnan(o->advantage[i]) ? missing_field(b, i, why) : "");
         if (!(o->rollout_weight[i] >= 0) || isinf(o->rollout_weight[i]))
             FAIL(e, TARE_E_PLUGIN, "the weight of rollout %lld is %g", (long long)i, o->rollout_weight[i]);
     }
@@ -284,8 +286,9 @@ static tare_status check_rollouts(const tare_batch *b, const tare_advantages *o,
 
 static tare_status check_out(const tare_batch *b, const tare_advantages *o, struct err *e)
 {
-    if (!guarded(o->advantage, b->n_rollouts) || !guarded(o->rollout_weight, b->n_rollouts) || !guarded(o->baseline, b->n_groups) ||
-        !guarded(o->scale, b->n_groups) || !guarded(o->confidence, b->n_groups) || !guarded_tokens(o->token_advantage, b->n_tokens))
+    if (!guarded_buffer(o->advantage, b->n_rollouts) || !guarded_buffer(o->rollout_weight, b->n_rollouts) ||
+        !guarded_buffer(o->baseline, b->n_groups) || !guarded_buffer(o->scale, b->n_groups) ||
+        !guarded_buffer(o->confidence, b->n_groups) || !guarded_tokens(o->token_advantage, b->n_tokens))
         FAIL(e, TARE_E_PLUGIN, "compute wrote outside of an output buffer");
     TRY(check_rollouts(b, o, e));
     for (int64_t m = 0; m < b->n_groups; m++) {
@@ -312,7 +315,7 @@ static const char *const *asked_columns(const struct plugin_instance *i, int64_t
     return name;
 }
 
-/* A field of a row: any number, and now and then none. The same whenever the prompt and the name are. */
+/* A field of a row: any number, and sometimes a missing one. Equal for equal prompts and names. */
 static double a_field(const char *name, uint64_t uid)
 {
     uint64_t x = uid;
@@ -321,23 +324,24 @@ static double a_field(const char *name, uint64_t uid)
     return x % 4 ? (double)(x % 1000) / 8 - 10 : (double)NAN;
 }
 
-/* What the engine shows of rows to a plugin that asks for it. */
+/* Rows as the engine shows them to a plugin that asks for them. */
 static tare_status show_columns(const struct plugin_instance *i, struct trial *t, struct check *c, struct err *e)
 {
     tare_batch *b = &t->b;
     double *number;
     int64_t n;
     const char *const *name = asked_columns(i, &n);
-    if (n > COLUMNS_MOST) FAIL(e, TARE_E_PLUGIN, "columns gives more than %d names; is the NULL at the end missing?", COLUMNS_MOST);
+    if (n > COLUMNS_MOST)
+        FAIL(e, TARE_E_PLUGIN, "columns returns more than %d names; is the NULL at the end missing?", COLUMNS_MOST);
     b->n_columns = n;
     if (!n) return TARE_OK;
     TRY(arena_new(&c->arena, &t->columns, n, e));
     TRY(arena_new(&c->arena, &number, b->n_groups * n + 1, e));
     for (int64_t k = 0; k < n; k++) {
         char *copy;
-        if (!*name[k]) FAIL(e, TARE_E_PLUGIN, "columns: name %lld is empty", (long long)k);
+        if (!*name[k]) FAIL(e, TARE_E_PLUGIN, "columns: empty name %lld", (long long)k);
         for (int64_t j = 0; j < k; j++)
-            if (!strcmp(name[j], name[k])) FAIL(e, TARE_E_PLUGIN, "columns: \"%s\" is named twice", name[k]);
+            if (!strcmp(name[j], name[k])) FAIL(e, TARE_E_PLUGIN, "columns: duplicate name \"%s\"", name[k]);
         TRY(arena_strdup(&c->arena, name[k], -1, &copy, e));
         t->columns[k] = copy;
         for (int64_t m = 0; m < b->n_groups; m++) number[m * n + k] = a_field(name[k], b->prompt_uid[m]);
@@ -347,22 +351,22 @@ static tare_status show_columns(const struct plugin_instance *i, struct trial *t
     return TARE_OK;
 }
 
-static tare_status sizes(const struct plugin_instance *i, struct trial *t, struct check *c, struct err *e)
+static tare_status check_sizes(const struct plugin_instance *i, struct trial *t, struct check *c, struct err *e)
 {
     const tare_estimator *f = i->plugin->estimator;
     t->prepare_size = f->prepare_size ? f->prepare_size(i->self) : 0;
     t->collect_size = f->collect_size ? f->collect_size(i->self) : 0;
     t->record_size = f->record_size ? f->record_size(i->self) : 0;
     if (t->prepare_size < 0 || t->collect_size < 0 || t->prepare_size > 1 << 26 || t->collect_size > 1 << 26)
-        FAIL(e, TARE_E_PLUGIN, "prepare_size or collect_size makes no sense");
-    if (t->record_size < 0 || t->record_size > 1 << 20) FAIL(e, TARE_E_PLUGIN, "record_size makes no sense");
+        FAIL(e, TARE_E_PLUGIN, "invalid prepare_size or collect_size");
+    if (t->record_size < 0 || t->record_size > 1 << 20) FAIL(e, TARE_E_PLUGIN, "invalid record_size");
     TRY(show_columns(i, t, c, e));
     TRY(arena_new(&c->arena, &t->records, t->b.n_groups * t->record_size + 1, e));
     if (!t->prepared) TRY(arena_new(&c->arena, &t->prepared, t->prepare_size + 1, e));
     return arena_new(&c->arena, &t->collected, t->collect_size + 1, e);
 }
 
-/* One group's vector or record, between guards, from zeros. */
+/* Runs one group's vector or record, between guards, from zeros. */
 static tare_status of_group(const struct plugin_instance *i, const struct trial *t, struct trial_phase phase, int64_t group,
                             double *one, struct err *e)
 {
@@ -370,7 +374,7 @@ static tare_status of_group(const struct plugin_instance *i, const struct trial 
     for (int64_t k = 0; k < phase.size + 2 * GUARD; k++) one[k] = k >= GUARD && k < GUARD + phase.size ? 0 : (double)NAN;
     plugin_enter(&call);
     TRY(plugin_leave(&call, i, phase.name, t->b.step, phase.call(i->self, &t->b, group, one + GUARD, &call.error), e));
-    if (!guarded(one + GUARD, phase.size)) FAIL(e, TARE_E_PLUGIN, "%s wrote outside of its buffer", phase.name);
+    if (!guarded_buffer(one + GUARD, phase.size)) FAIL(e, TARE_E_PLUGIN, "%s wrote outside of its buffer", phase.name);
     for (int64_t k = 0; k < phase.size; k++)
         if (!isfinite(one[GUARD + k]))
             FAIL(e, TARE_E_PLUGIN, "%s: number %lld of group %lld is %g", phase.name, (long long)k, (long long)group,
@@ -409,7 +413,7 @@ static tare_status take_records(struct check *c, const struct plugin_instance *i
 tare_status trial_compute(struct check *c, const struct plugin_instance *i, struct trial *t, struct err *e)
 {
     struct plugin_call call;
-    TRY(sizes(i, t, c, e));
+    TRY(check_sizes(i, t, c, e));
     TRY(new_out(c, &t->b, &t->out, e));
     plugin_enter(&call);
     TRY(plugin_leave(&call, i, "compute", t->b.step,
@@ -421,7 +425,7 @@ tare_status trial_compute(struct check *c, const struct plugin_instance *i, stru
 tare_status trial_run(struct check *c, const struct plugin_instance *i, struct trial *t, struct err *e)
 {
     const tare_estimator *f = i->plugin->estimator;
-    TRY(sizes(i, t, c, e));
+    TRY(check_sizes(i, t, c, e));
     TRY(trial_add(c, i, t, (struct trial_phase){f->prepare, "prepare", t->prepare_size}, t->prepared, e));
     TRY(trial_compute(c, i, t, e));
     return trial_add(c, i, t, (struct trial_phase){f->collect, "collect", t->collect_size}, t->collected, e);
@@ -440,13 +444,13 @@ static tare_status same_sizes(const struct plugin_instance *i, const struct tria
                  {"record_size", f->record_size, t->record_size}};
     for (int k = 0; k < 3; k++)
         if (sizes[k].size && sizes[k].size(i->self) != sizes[k].was)
-            FAIL(e, TARE_E_PLUGIN, "%s was %lld before the step and is %lld after it; the host asks once, after create",
-                 sizes[k].name, (long long)sizes[k].was, (long long)sizes[k].size(i->self));
+            FAIL(e, TARE_E_PLUGIN, "%s changed from %lld to %lld in a step; the host asks once, after create", sizes[k].name,
+                 (long long)sizes[k].was, (long long)sizes[k].size(i->self));
     int64_t n;
     const char *const *name = asked_columns(i, &n);
     bool same = n == t->b.n_columns;
     for (int64_t k = 0; same && k < n; k++) same = !strcmp(name[k], t->columns[k]);
-    if (!same) FAIL(e, TARE_E_PLUGIN, "columns gives other names after the step than before it; the host asks once, after create");
+    if (!same) FAIL(e, TARE_E_PLUGIN, "columns returns other names after a step; the host asks once, after create");
     return TARE_OK;
 }
 
@@ -466,7 +470,7 @@ tare_status trial_apply(const struct plugin_instance *i, const struct trial *t, 
     return same_sizes(i, t, e);
 }
 
-/* Some estimators are made for rewards of 0 and 1, and say so. */
+/* Some estimators accept only rewards of 0 and 1, and refuse others. */
 static bool binary_only(struct check *c)
 {
     struct plugin_instance *i;
@@ -498,7 +502,7 @@ tare_status trial_same_numbers(const double *was, const double *is, int64_t n, c
 {
     for (int64_t i = 0; i < n; i++)
         if (memcmp(&was[i], &is[i], sizeof *was))
-            FAIL(e, TARE_E_PLUGIN, "%s: number %lld is %.17g, and was %.17g", what, (long long)i, is[i], was[i]);
+            FAIL(e, TARE_E_PLUGIN, "%s: number %lld is %.17g instead of %.17g", what, (long long)i, is[i], was[i]);
     return TARE_OK;
 }
 
@@ -522,13 +526,14 @@ tare_status trial_same_outputs(const struct trial *a, const struct trial *b, boo
         for (int64_t i = 0; i < columns[k].n; i++) {
             const double was = columns[k].was[i], is = columns[k].is[i];
             if (to_the_bit ? memcmp(&was, &is, sizeof was) && !(isnan(was) && isnan(is)) : !close_to(was, is))
-                FAIL(e, TARE_E_PLUGIN, "%s: %s: number %lld is %.17g, and was %.17g", what, columns[k].name, (long long)i, is, was);
+                FAIL(e, TARE_E_PLUGIN, "%s: %s: number %lld is %.17g instead of %.17g", what, columns[k].name, (long long)i, is,
+                     was);
         }
     if (b->out.token_advantage)
         for (int64_t t = 0; t < b->b.n_tokens; t++) {
             const float was = a->out.token_advantage[t], is = b->out.token_advantage[t];
             if (to_the_bit ? memcmp(&was, &is, sizeof was) != 0 : fabsf(was - is) > 1e-5f * (1 + fabsf(was)))
-                FAIL(e, TARE_E_PLUGIN, "%s: token advantages: number %lld is %.9g, and was %.9g", what, (long long)t, (double)is,
+                FAIL(e, TARE_E_PLUGIN, "%s: token advantages: number %lld is %.9g instead of %.9g", what, (long long)t, (double)is,
                      (double)was);
         }
     return TARE_OK;
@@ -538,7 +543,7 @@ tare_status trial_same(const struct trial *a, const struct trial *b, const char 
 {
     TRY(trial_same_outputs(a, b, true, what, e));
     if (a->out.refill_groups != b->out.refill_groups)
-        FAIL(e, TARE_E_PLUGIN, "%s: refill_groups is %lld, and was %lld", what, (long long)b->out.refill_groups,
+        FAIL(e, TARE_E_PLUGIN, "%s: refill_groups is %lld instead of %lld", what, (long long)b->out.refill_groups,
              (long long)a->out.refill_groups);
     TRY(trial_same_numbers(a->prepared, b->prepared, a->prepare_size, "prepared sums", e));
     TRY(trial_same_numbers(a->collected, b->collected, a->collect_size, "collected sums", e));

@@ -1,4 +1,4 @@
-/* A plugin's way to fail: code and message into the host's buffer, the code back. */
+/* Writes a code and a message into the host's buffer, and returns the code. */
 #ifndef TARE_CLUSTERERS_FAIL_H
 #define TARE_CLUSTERERS_FAIL_H
 

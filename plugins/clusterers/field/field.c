@@ -1,8 +1,10 @@
-/* field: the value of a field of the row is the cluster ("subject", say): K clusters that people have made.
+/* field: the value of a field of the row is the cluster ("subject", for example): K clusters made
+ * by people.
  *
- * The values are those given in `values`, in that order, or else the distinct values of the data set in ascending byte order, learnt by fit.
- * A string counts as it is; whole numbers, other numbers and booleans as JSON writes them. A row without the field, or with a value that is
- * none of these, is in no cluster (-1).
+ * The values are those of the parameter `values`, in that order, or else the distinct values of the
+ * data set in ascending byte order, learnt by fit. A string counts as it is; whole numbers, other
+ * numbers and booleans as JSON writes them. A row without the field, or with a value that is not in
+ * the list, is in no cluster (-1).
  */
 #include "../../common/built_in.h"
 #include "common/fail.h"
@@ -22,13 +24,13 @@ static const tare_param PARAMS[N_PARAMS] = {
      .flags = TARE_SWEEPABLE | TARE_LOCKED_ON_RESUME},
     {.key = "values",
      .fallback = "",
-     .doc = "the values that make clusters, separated by commas; empty: every value of the data set",
+     .doc = "the values that are clusters, separated by commas; empty: every value in the data set",
      .type = TARE_STRING,
      .flags = TARE_LOCKED_ON_RESUME},
 };
 
 struct value {
-    char *text; /* own memory */
+    char *text; /* allocated */
     int64_t size;
     int64_t cluster;
 };
@@ -72,7 +74,7 @@ static int by_text(const void *x, const void *y)
     return compare(a->text, a->size, b->text, b->size);
 }
 
-static const struct value *find(const struct field *f, const char *text, int64_t size)
+static const struct value *find_value(const struct field *f, const char *text, int64_t size)
 {
     int64_t low = 0, high = f->n;
     while (low < high) {
@@ -88,10 +90,11 @@ static const struct value *find(const struct field *f, const char *text, int64_t
     return NULL;
 }
 
-/* Puts a value at its place in the order, unless it is there. Its cluster is the number of values before it in time. */
-static tare_status add(struct field *f, const char *text, int64_t size, tare_error *error)
+/* Inserts a value at its position in the order, unless it exists. Its cluster is the number of
+ * values inserted before it. */
+static tare_status insert_value(struct field *f, const char *text, int64_t size, tare_error *error)
 {
-    if (find(f, text, size)) return TARE_OK;
+    if (find_value(f, text, size)) return TARE_OK;
     if (f->n == VALUE_LIMIT)
         return fail(error, TARE_E_RANGE, "field %s has more than %d values; choose another field", f->name, VALUE_LIMIT);
     if (f->n == f->capacity) {
@@ -135,9 +138,9 @@ static tare_status take_list(struct field *f, const char *list, tare_error *erro
         while (begin < end && *begin == ' ') begin++;
         while (end > begin && end[-1] == ' ') end--;
         if (begin == end) return fail(error, TARE_E_INVALID, "values has an empty entry; write them as \"algebra, geometry\"");
-        if (find(f, begin, end - begin))
+        if (find_value(f, begin, end - begin))
             return fail(error, TARE_E_INVALID, "values names \"%.*s\" twice", (int)(end - begin), begin);
-        const tare_status status = add(f, begin, end - begin, error);
+        const tare_status status = insert_value(f, begin, end - begin, error);
         if (status) return status;
     }
     f->fixed = f->n > 0;
@@ -174,8 +177,9 @@ static int64_t dim(const void *self)
     return 0;
 }
 
-/* The row's value as text (free it), or NULL when the row has none. */
-static tare_status value_of(const struct field *f, tare_text row, int64_t index, char **text, int64_t *text_size, tare_error *error)
+/* Returns the row's value as text (the caller frees it), or NULL when the row has none. */
+static tare_status field_value(const struct field *f, tare_text row, int64_t index, char **text, int64_t *text_size,
+                               tare_error *error)
 {
     json_error_t bad;
     *text = NULL;
@@ -213,13 +217,13 @@ static tare_status fit(void *self, const tare_text *rows, int64_t n, tare_error 
     for (int64_t i = 0; i < n && !status; i++) {
         char *text;
         int64_t text_size = 0;
-        status = value_of(f, rows[i], i, &text, &text_size, error);
-        if (!status && text) status = add(&learnt, text, text_size, error);
+        status = field_value(f, rows[i], i, &text, &text_size, error);
+        if (!status && text) status = insert_value(&learnt, text, text_size, error);
         free(text);
     }
     if (!status && !learnt.n)
         status =
-            fail(error, TARE_E_CONFIG, "none of %lld rows has the field %s; name one that they have, or choose another codebook",
+            fail(error, TARE_E_CONFIG, "none of the %lld rows has the field %s; choose one that they have, or another codebook",
                  (long long)n, f->name);
     if (!status) status = number_clusters(&learnt, 1, error);
     if (status) {
@@ -239,13 +243,13 @@ static tare_status assign(const void *self, const float *embedding, const tare_t
 {
     const struct field *f = self;
     (void)embedding;
-    if (!rows) return fail(error, TARE_E_INVALID, "this codebook looks at rows of a data set and was given none");
+    if (!rows) return fail(error, TARE_E_INVALID, "missing rows: this codebook reads rows of a data set");
     for (int64_t i = 0; i < n; i++) {
         char *text;
         int64_t text_size = 0;
-        const tare_status status = value_of(f, rows[i], i, &text, &text_size, error);
+        const tare_status status = field_value(f, rows[i], i, &text, &text_size, error);
         if (status) return status;
-        const struct value *found = text ? find(f, text, text_size) : NULL;
+        const struct value *found = text ? find_value(f, text, text_size) : NULL;
         free(text);
         cluster[i] = found ? (int32_t)found->cluster : -1;
         if (distance) distance[i] = 0;
@@ -278,7 +282,7 @@ static tare_status load_values(struct field *f, const tare_stream *in, tare_erro
         char *text = status ? NULL : malloc((size_t)text_size + 1);
         if (!status && !text) status = TARE_E_NOMEM;
         if (!status && text_size) status = in->read(in->ctx, text, text_size);
-        if (!status) status = find(f, text, text_size) ? TARE_E_CORRUPT : add(f, text, text_size, error);
+        if (!status) status = find_value(f, text, text_size) ? TARE_E_CORRUPT : insert_value(f, text, text_size, error);
         free(text);
     }
     if (status) return fail(error, status, "the saved values of field %s are damaged or cut short", f->name);

@@ -1,13 +1,15 @@
 /* kmeans: a codebook of K centroids, as `tare cluster train` trains it.
  *
- *   k(x) = argmin_j d(x, c_j),     d(x, c) = sum_i (x_i - c_i)^2                                          BV-Blend, Eq. (cluster)
+ *   k(x) = argmin_j d(x, c_j),     d(x, c) = sum_i (x_i - c_i)^2            BV-Blend, Eq. (cluster)
  *
- * d is summed in double, in 8 lanes (lane l takes the elements l, l+8, ...) that are added as ((0+4)+(2+6)) + ((1+5)+(3+7)): the same bits
- * on every machine and for every batch, and the same definition as in training. Ties go to the lowest index.
+ * d is summed in double, in 8 lanes (lane l takes the elements l, l+8, ...) that are added as
+ * ((0+4)+(2+6)) + ((1+5)+(3+7)): bit-identical on every machine and for every batch, and equal to
+ * the definition in training. Ties go to the lowest index.
  *
- * File: safetensors with "centroids" F32 [K, D] and "encoder_state" U8 [n] (what the encoder learnt from the corpus; absent: nothing), and
- * in __metadata__ "format" = "tare.codebook/1", "encoder" (identity of the encoder whose embeddings it takes), how it was made, and "xxh3", the
- * sum of it all (core/cluster/codebook.h). A file without a checksum (written by another program) is accepted.
+ * File: safetensors with "centroids" F32 [K, D] and "encoder_state" U8 [n] (the encoder's state from
+ * the corpus; absent: none), and in __metadata__ "format" = "tare.codebook/1", "encoder" (identity
+ * of the encoder whose embeddings it takes), how it was made, and "xxh3", the checksum of all of it
+ * (core/cluster/codebook.h). A file without a checksum (written by another program) is accepted.
  */
 #include "../../common/built_in.h"
 #include "common/fail.h"
@@ -23,7 +25,7 @@ enum { P_PATH, N_PARAMS };
 
 static const tare_param PARAMS[N_PARAMS] = {
     {.key = "path",
-     .doc = "the codebook's file (safetensors), as `tare cluster train` writes it",
+     .doc = "the codebook's file (safetensors), written by `tare cluster train`",
      .type = TARE_PATH,
      .flags = TARE_REQUIRED},
 };
@@ -32,7 +34,7 @@ struct kmeans {
     struct safetensors file;
     int64_t k, d;
     const float *centroid; /* [K, D] */
-    float *copy;           /* when the file's own are not aligned */
+    float *copy;           /* for centroids that are not aligned in the file */
     tare_text encoder, state;
 };
 
@@ -66,7 +68,8 @@ static tare_status take_centroids(struct kmeans *c, const char *path, tare_error
     return TARE_OK;
 }
 
-/* Over the header without the sum, in the order of its keys, then over each tensor's bytes, each with the sum before it as seed. */
+/* Computes the digest: over the header without the checksum, in the order of its keys, then over
+ * each tensor's bytes, each with the previous digest as seed. */
 static tare_status compare_sum(const struct kmeans *c, const char *path, tare_error *error)
 {
     char was[17], is[17];
@@ -96,7 +99,7 @@ static tare_status open_codebook(struct kmeans *c, const char *path, tare_error 
     const char *format = safetensors_metadata(&c->file, "format", NULL);
     if (!format || strcmp(format, "tare.codebook/1"))
         return fail(error, format ? TARE_E_VERSION : TARE_E_CORRUPT,
-                    "%s: is not a codebook (__metadata__ format is %s, not tare.codebook/1); make one with `tare cluster train`", path,
+                    "%s: not a codebook (__metadata__ format is %s, not tare.codebook/1); make one with `tare cluster train`", path,
                     format ? format : "absent");
     if ((status = take_centroids(c, path, error))) return status;
     c->encoder.data = safetensors_metadata(&c->file, "encoder", &c->encoder.size);
@@ -153,7 +156,7 @@ static tare_status assign(const void *self, const float *embedding, const tare_t
 {
     const struct kmeans *c = self;
     (void)rows;
-    if (!embedding) return fail(error, TARE_E_INVALID, "this codebook takes embeddings and was given none; name its encoder");
+    if (!embedding) return fail(error, TARE_E_INVALID, "missing embeddings: set the encoder of this codebook");
     for (int64_t i = 0; i < n; i++) {
         const float *x = embedding + i * c->d;
         double best = INFINITY;
@@ -176,8 +179,8 @@ static tare_status encoder_identity(const void *self, char *text, int64_t capaci
 {
     const struct kmeans *c = self;
     if (c->encoder.size >= capacity)
-        return fail(error, TARE_E_RANGE, "the encoder's identity has %lld bytes and room is for %lld", (long long)c->encoder.size,
-                    (long long)capacity);
+        return fail(error, TARE_E_RANGE, "the encoder's identity has %lld bytes, but the buffer holds %lld",
+                    (long long)c->encoder.size, (long long)capacity);
     if (c->encoder.size) memcpy(text, c->encoder.data, (size_t)c->encoder.size);
     text[c->encoder.size] = 0;
     return TARE_OK;

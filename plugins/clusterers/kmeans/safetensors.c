@@ -32,7 +32,7 @@ static tare_status map_file(struct safetensors *s, tare_error *error)
     s->size = bad ? 0 : st.st_size;
     s->map = s->size >= 8 ? mmap(NULL, (size_t)s->size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
     close(fd);
-    if (bad) return fail(error, TARE_E_IO, "%s: is not a regular file", s->path);
+    if (bad) return fail(error, TARE_E_IO, "%s: not a regular file", s->path);
     if (!s->map)
         return fail(error, TARE_E_CORRUPT, "%s: %lld bytes are too few for a safetensors file", s->path, (long long)s->size);
     if (s->map == MAP_FAILED) {
@@ -72,8 +72,8 @@ static tare_status read_tensor(struct safetensors *s, struct tensor *t, const ch
     *t = (struct tensor){.name = name, .type_name = type, .begin = json_integer_value(begin), .end = json_integer_value(end)};
     if (t->begin < 0 || t->end < t->begin || t->end > data_size)
         return fail(error, TARE_E_CORRUPT,
-                    "%s: tensor %s lies at bytes %lld to %lld, the file has %lld; it is damaged or cut short", s->path, name,
-                    (long long)t->begin, (long long)t->end, (long long)data_size);
+                    "%s: tensor %s is at bytes %lld to %lld, but the file has %lld bytes; it is damaged or cut short", s->path,
+                    name, (long long)t->begin, (long long)t->end, (long long)data_size);
     t->data = (const unsigned char *)s->map + (s->size - data_size) + t->begin;
     for (size_t i = 0; i < sizeof TYPES / sizeof *TYPES; i++) {
         if (strcmp(TYPES[i].name, type)) continue;
@@ -127,9 +127,8 @@ tare_status safetensors_open(struct safetensors *s, const char *path, tare_error
     for (int i = 7; i >= 0; i--) length = length << 8 | ((const unsigned char *)s->map)[i];
     json_error_t bad;
     if (length > HEADER_LIMIT || (int64_t)length > s->size - 8) {
-        status = fail(error, TARE_E_CORRUPT,
-                      "%s: its header of %llu bytes does not fit into the file of %lld; it is damaged or cut short", path,
-                      (unsigned long long)length, (long long)s->size);
+        status = fail(error, TARE_E_CORRUPT, "%s: invalid header size of %llu bytes in a file of %lld; it is damaged or cut short",
+                      path, (unsigned long long)length, (long long)s->size);
     } else if (!(s->header = json_loadb((const char *)s->map + 8, (size_t)length, JSON_REJECT_DUPLICATES, &bad)) ||
                !json_is_object(s->header)) {
         status =

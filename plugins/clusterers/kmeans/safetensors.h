@@ -1,7 +1,9 @@
-/* Reads a safetensors file: 8 bytes of header length (little-endian), a JSON header, then the tensors' bytes.
+/* Reads a safetensors file: 8 bytes of header length (little-endian), a JSON header, then the
+ * tensors' bytes.
  *
- * The file is mapped, not read; tensors are views that live until safetensors_close. Everything in the header is checked when it is opened:
- * lengths against the file, offsets against shapes and types, tensors that overlap or leave holes. Messages name the file and the tensor. */
+ * The file is mapped; tensors are views that live until safetensors_close. The whole header is
+ * checked on opening: lengths against the file, offsets against shapes and types, and tensors that
+ * overlap or leave gaps. Messages name the file and the tensor. */
 #ifndef TARE_CLUSTERERS_SAFETENSORS_H
 #define TARE_CLUSTERERS_SAFETENSORS_H
 
@@ -31,9 +33,9 @@ struct safetensors {
 
 tare_status safetensors_open(struct safetensors *s, const char *path, tare_error *error);
 void safetensors_close(struct safetensors *s);
-/* NULL when there is none of that name. */
+/* Returns NULL when no tensor has this name. */
 const struct tensor *safetensors_find(const struct safetensors *s, const char *name);
-/* A string of __metadata__, or NULL. size may be NULL. */
+/* Returns a string of __metadata__, or NULL. size may be NULL. */
 const char *safetensors_metadata(const struct safetensors *s, const char *key, int64_t *size);
 /* Widens f32, f16 or bf16 to out [items]; other types fail. */
 tare_status tensor_floats(const struct safetensors *s, const struct tensor *t, float *out, tare_error *error);

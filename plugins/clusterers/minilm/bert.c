@@ -6,32 +6,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOKENS = 360 }; /* of a group that goes through all layers together, so that its activations stay in the cache */
+/* tokens of a group that goes through all layers together, so that its activations stay in the
+ * cache */
+enum { TOKENS = 360 };
 
 struct scratch {
     float *h, *qkv, *mixed, *inner; /* [T, C], [T, 3C], [T, C], [T, F] */
     float *keys, *values,
-        *scores; /* of one head of one text: packed [L', D], packed [L, D], [L, L'], L' = L up to a multiple of 16 */
+        /* of one head of one text: packed [L', D], packed [L, D], [L, L'], L' = L rounded up to a
+         * multiple of 16 */
+        *scores;
     void *memory;
 };
 
-static int64_t up16(int64_t n)
+static int64_t round_up_16(int64_t n)
 {
     return (n + PANEL - 1) / PANEL * PANEL;
 }
 
 static tare_status scratch_new(const struct bert *b, int64_t tokens, int64_t longest, struct scratch *s, tare_error *error)
 {
-    const int64_t c = b->width, d = c / b->heads, l = up16(longest);
+    const int64_t c = b->width, d = c / b->heads, l = round_up_16(longest);
     const int64_t sizes[] = {tokens * c, tokens * 3 * c, tokens * c, tokens * b->inner, l * d, l * d, longest * l};
     float **const parts[] = {&s->h, &s->qkv, &s->mixed, &s->inner, &s->keys, &s->values, &s->scores};
     int64_t total = 0;
-    for (int i = 0; i < 7; i++) total += up16(sizes[i]);
+    for (int i = 0; i < 7; i++) total += round_up_16(sizes[i]);
     float *at = s->memory = aligned_alloc(64, (size_t)total * sizeof(float));
     if (!at) return fail(error, TARE_E_NOMEM, "no memory for %lld tokens", (long long)tokens);
     for (int i = 0; i < 7; i++) {
         *parts[i] = at;
-        at += up16(sizes[i]);
+        at += round_up_16(sizes[i]);
     }
     return TARE_OK;
 }
@@ -55,8 +59,7 @@ static tare_status embed(const struct bert *b, const int32_t *ids, int64_t n, fl
     const int64_t c = b->width;
     for (int64_t t = 0; t < n; t++) {
         if (ids[t] < 0 || ids[t] >= b->vocabulary)
-            return fail(error, TARE_E_RANGE, "the tokenizer gives id %d and the model has %lld words", ids[t],
-                        (long long)b->vocabulary);
+            return fail(error, TARE_E_RANGE, "invalid token id %d: the model has %lld words", ids[t], (long long)b->vocabulary);
         const float *position = b->position + t * c;
         if (b->words->type == TENSOR_F32) {
             memcpy(h + t * c, b->words->data + ids[t] * c * 4, (size_t)c * 4);
@@ -72,9 +75,9 @@ static tare_status embed(const struct bert *b, const int32_t *ids, int64_t n, fl
 }
 
 /* mixed[:, head] = softmax(Q K^T / sqrt D) V for the n tokens of one text */
-static void attend(const struct bert *b, const float *qkv, int64_t n, float *mixed, struct scratch *s)
+static void attend_heads(const struct bert *b, const float *qkv, int64_t n, float *mixed, struct scratch *s)
 {
-    const int64_t c = b->width, d = c / b->heads, l = up16(n);
+    const int64_t c = b->width, d = c / b->heads, l = round_up_16(n);
     const float scale = 1 / sqrtf((float)d);
     for (int64_t head = 0; head < b->heads; head++) {
         const float *q = qkv + head * d;
@@ -88,18 +91,19 @@ static void attend(const struct bert *b, const float *qkv, int64_t n, float *mix
     }
 }
 
-static void layer(const struct bert *b, const struct bert_layer *y, const int64_t *begin, int64_t n_texts, struct scratch *s)
+static void run_layer(const struct bert *b, const struct bert_layer *y, const int64_t *begin, int64_t n_texts, struct scratch *s)
 {
     const struct bert_kernels *k = b->kernels;
     const int64_t c = b->width, f = b->inner, t = begin[n_texts] - begin[0];
     const struct bert_product qkv = {s->qkv, 3 * c, s->h, c, y->qkv, y->qkv_bias, t, 3 * c, c};
-    const struct bert_product out = {s->qkv, c, s->mixed, c, y->out, y->out_bias, t, c, c}; /* qkv is free again */
+    /* qkv is no longer needed */
+    const struct bert_product out = {s->qkv, c, s->mixed, c, y->out, y->out_bias, t, c, c};
     const struct bert_product up = {s->inner, f, s->h, c, y->up, y->up_bias, t, f, c};
     const struct bert_product down = {s->mixed, c, s->inner, f, y->down, y->down_bias, t, c, f};
     k->product(&qkv);
     for (int64_t i = 0; i < n_texts; i++) {
         const int64_t first = begin[i] - begin[0];
-        attend(b, s->qkv + first * 3 * c, begin[i + 1] - begin[i], s->mixed + first * c, s);
+        attend_heads(b, s->qkv + first * 3 * c, begin[i + 1] - begin[i], s->mixed + first * c, s);
     }
     k->product(&out);
     k->norm(&(struct bert_norm){s->h, s->qkv, y->gain1, y->bias1, t, c, b->eps});
@@ -110,7 +114,7 @@ static void layer(const struct bert *b, const struct bert_layer *y, const int64_
 }
 
 /* out = e / ||e||, e = mean over n rows of h, or the first; sums in double, rows in order */
-static void pool(const struct bert *b, const float *h, int64_t n, float *out)
+static void pool_tokens(const struct bert *b, const float *h, int64_t n, float *out)
 {
     const int64_t c = b->width, rows = b->pool_cls ? 1 : n;
     double squares = 0;
@@ -138,8 +142,9 @@ static tare_status encode_group(const struct bert *b, struct sequences q, struct
             embed(b, q.ids + begin[i], begin[i + 1] - begin[i], s->h + (begin[i] - begin[0]) * b->width, error);
         if (status) return status;
     }
-    for (int64_t y = 0; y < b->layers; y++) layer(b, &b->layer[y], begin, q.n, s);
-    for (int64_t i = 0; i < q.n; i++) pool(b, s->h + (begin[i] - begin[0]) * b->width, begin[i + 1] - begin[i], out + i * b->width);
+    for (int64_t y = 0; y < b->layers; y++) run_layer(b, &b->layer[y], begin, q.n, s);
+    for (int64_t i = 0; i < q.n; i++)
+        pool_tokens(b, s->h + (begin[i] - begin[0]) * b->width, begin[i + 1] - begin[i], out + i * b->width);
     return TARE_OK;
 }
 

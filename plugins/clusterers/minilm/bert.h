@@ -1,11 +1,14 @@
-/* A BERT encoder read from a Hugging Face folder (config.json, model.safetensors in f16, bf16 or f32), and sentence embeddings by it.
+/* A BERT encoder read from a Hugging Face folder (config.json, model.safetensors in f16, bf16 or
+ * f32), and sentence embeddings by it.
  *
  *   h_0 = LN(word[id] + position[i] + type[0])
  *   h'  = LN(h + O softmax(Q K^T / sqrt D) V),   Q, K, V = linear maps of h, by heads
  *   h   = LN(h' + W2 gelu(W1 h' + b1) + b2)      for each layer (Devlin et al. 2019)
- *   E   = e / ||e||_2,  e = mean of the last h over all tokens of the text ([CLS] and [SEP] included), or h of [CLS]
+ *   E   = e / ||e||_2,  e = mean of the last h over all tokens of the text ([CLS] and [SEP]
+ *                       included), or h of [CLS]
  *
- * Letters: T tokens of a group of texts (packed, no padding), C width, H heads, D = C/H, F inner width, L layers. Read only after bert_open. */
+ * Letters: T tokens of a group of texts (packed, no padding), C width, H heads, D = C/H, F inner
+ * width, L layers. Read only after bert_open. */
 #ifndef TARE_CLUSTERERS_BERT_H
 #define TARE_CLUSTERERS_BERT_H
 
@@ -20,7 +23,7 @@ struct bert_layer {
 
 struct bert {
     struct safetensors file;
-    char *path; /* of file */
+    char *path; /* of the file */
     const struct bert_kernels *kernels;
     int64_t width, layers, heads, inner, vocabulary, positions, max_length;
     int pool_cls;
@@ -33,10 +36,10 @@ struct bert {
     uint64_t hash; /* of the weights */
 };
 
-/* max_length 0: as sentence_bert_config.json says, else all positions. */
+/* max_length 0: as in sentence_bert_config.json, else all positions. */
 tare_status bert_open(struct bert *b, const char *folder, int64_t max_length, tare_error *error);
 void bert_close(struct bert *b);
-/* n texts of ids, text i = ids[begin[i] .. begin[i+1]); out [n, C]. */
+/* Embeds n texts of ids, text i = ids[begin[i] .. begin[i+1]). out: [n, C]. */
 tare_status bert_encode(const struct bert *b, const int32_t *ids, const int64_t *begin, int64_t n, float *out, tare_error *error);
 
 #endif

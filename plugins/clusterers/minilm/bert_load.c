@@ -1,4 +1,4 @@
-/* Reading a BERT folder: what kind of model it is, and its weights. */
+/* Reads a BERT folder: the kind of the model, and its weights. */
 #include "../common/fail.h"
 #include "bert.h"
 #include "wordpiece.h"
@@ -34,7 +34,7 @@ static tare_status size_of(const json_t *config, const char *key, int64_t most, 
     return TARE_OK;
 }
 
-static tare_status expect(const json_t *config, const char *key, const char *wanted, tare_error *error)
+static tare_status expect_tensor(const json_t *config, const char *key, const char *wanted, tare_error *error)
 {
     const json_t *v = json_object_get(config, key);
     if (!v || !strcmp(json_is_string(v) ? json_string_value(v) : "?", wanted)) return TARE_OK;
@@ -44,9 +44,9 @@ static tare_status expect(const json_t *config, const char *key, const char *wan
 
 static tare_status read_config(struct bert *b, const json_t *c, tare_error *error)
 {
-    tare_status s = expect(c, "model_type", "bert", error);
-    if (!s) s = expect(c, "hidden_act", "gelu", error);
-    if (!s) s = expect(c, "position_embedding_type", "absolute", error);
+    tare_status s = expect_tensor(c, "model_type", "bert", error);
+    if (!s) s = expect_tensor(c, "hidden_act", "gelu", error);
+    if (!s) s = expect_tensor(c, "position_embedding_type", "absolute", error);
     if (!s) s = size_of(c, "hidden_size", 16384, &b->width, error);
     if (!s) s = size_of(c, "num_hidden_layers", 1000, &b->layers, error);
     if (!s) s = size_of(c, "num_attention_heads", 1024, &b->heads, error);
@@ -58,12 +58,13 @@ static tare_status read_config(struct bert *b, const json_t *c, tare_error *erro
     b->eps = json_is_number(eps) ? (float)json_number_value(eps) : 1e-12f;
     if (b->width % b->heads || b->width % PANEL || b->inner % PANEL || (b->width / b->heads) % PANEL)
         return fail(error, TARE_E_UNSUPPORTED,
-                    "config.json: hidden_size %lld, %lld heads and intermediate_size %lld; widths have to be multiples of %d",
+                    "config.json: hidden_size %lld, %lld heads and intermediate_size %lld; widths must be multiples of %d",
                     (long long)b->width, (long long)b->heads, (long long)b->inner, PANEL);
     return TARE_OK;
 }
 
-/* How hidden states become a sentence: modules.json and 1_Pooling of sentence-transformers. Without them: the mean. */
+/* Reads the pooling: modules.json and 1_Pooling of sentence-transformers. Without them: the mean.
+ */
 static tare_status read_modules(struct bert *b, const char *folder, tare_error *error)
 {
     static const char *const KNOWN[] = {"Transformer", "Pooling", "Normalize"};
@@ -77,8 +78,7 @@ static tare_status read_modules(struct bert *b, const char *folder, tare_error *
         const char *type = json_string_value(json_object_get(m, "type")), *dot = type ? strrchr(type, '.') : NULL;
         int known = 0;
         for (size_t j = 0; j < sizeof KNOWN / sizeof *KNOWN; j++) known = known || (dot && !strcmp(dot + 1, KNOWN[j]));
-        if (!known && !s)
-            s = fail(error, TARE_E_UNSUPPORTED, "modules.json: the module %s is not understood", type ? type : "without a type");
+        if (!known && !s) s = fail(error, TARE_E_UNSUPPORTED, "modules.json: unknown module %s", type ? type : "without a type");
     }
     json_decref(modules);
     if (!s) s = read_json(folder, "1_Pooling/config.json", 0, &pooling, error);
@@ -109,8 +109,8 @@ static tare_status read_length(struct bert *b, const char *folder, int64_t max_l
 struct loader {
     struct bert *b;
     const char *prefix; /* "" or "bert." */
-    float *at;          /* where the next floats go */
-    float *room;        /* [largest tensor] */
+    float *at;          /* position of the next floats */
+    float *scratch;     /* [largest tensor] */
     tare_error *error;
     tare_status status; /* the first failure; later calls do nothing */
 };
@@ -123,7 +123,7 @@ static const struct tensor *tensor_of(struct loader *l, int64_t rows, int64_t co
     if (!t) {
         l->status = fail(l->error, TARE_E_CORRUPT, "%s: has no tensor %s", l->b->path, full);
     } else if (t->rank != (cols ? 2 : 1) || t->shape[0] != rows || (cols && t->shape[1] != cols)) {
-        l->status = fail(l->error, TARE_E_SHAPE, "%s: tensor %s is not of the shape [%lld, %lld] that config.json asks for",
+        l->status = fail(l->error, TARE_E_SHAPE, "%s: invalid shape of tensor %s: must be [%lld, %lld] as in config.json",
                          l->b->path, full, (long long)rows, (long long)cols);
         t = NULL;
     }
@@ -141,7 +141,7 @@ static void read_floats(struct loader *l, int64_t rows, int64_t cols, const char
     l->b->hash = bytes_hash(t->data, t->end - t->begin, l->b->hash);
 }
 
-static float *vector(struct loader *l, int64_t n, const char *name)
+static float *load_vector(struct loader *l, int64_t n, const char *name)
 {
     float *to = l->at;
     l->at += n;
@@ -149,13 +149,13 @@ static float *vector(struct loader *l, int64_t n, const char *name)
     return to;
 }
 
-/* parts of n rows each, one below the other, packed. */
-static float *matrix(struct loader *l, int64_t n, int64_t k, const char *const *names, int parts)
+/* Packs parts of n rows each, one below the other. */
+static float *load_matrix(struct loader *l, int64_t n, int64_t k, const char *const *names, int parts)
 {
     float *to = l->at;
     l->at += n * parts * k;
-    for (int p = 0; p < parts; p++) read_floats(l, n, k, names[p], l->room + p * n * k);
-    if (!l->status) bert_pack(to, l->room, k, n * parts, k, 0);
+    for (int p = 0; p < parts; p++) read_floats(l, n, k, names[p], l->scratch + p * n * k);
+    if (!l->status) bert_pack(to, l->scratch, k, n * parts, k, 0);
     return to;
 }
 
@@ -175,20 +175,20 @@ static void read_layer(struct loader *l, int64_t index)
         weight[i] = names[i][0];
         bias[i] = names[i][1];
     }
-    y->qkv = matrix(l, c, c, weight, 3);
-    y->out = matrix(l, c, c, weight + 3, 1);
-    y->up = matrix(l, f, c, weight + 4, 1);
-    y->down = matrix(l, c, f, weight + 5, 1);
-    y->qkv_bias = vector(l, c, bias[0]);
-    vector(l, c, bias[1]);
-    vector(l, c, bias[2]);
-    y->out_bias = vector(l, c, bias[3]);
-    y->up_bias = vector(l, f, bias[4]);
-    y->down_bias = vector(l, c, bias[5]);
-    y->gain1 = vector(l, c, weight[6]);
-    y->bias1 = vector(l, c, bias[6]);
-    y->gain2 = vector(l, c, weight[7]);
-    y->bias2 = vector(l, c, bias[7]);
+    y->qkv = load_matrix(l, c, c, weight, 3);
+    y->out = load_matrix(l, c, c, weight + 3, 1);
+    y->up = load_matrix(l, f, c, weight + 4, 1);
+    y->down = load_matrix(l, c, f, weight + 5, 1);
+    y->qkv_bias = load_vector(l, c, bias[0]);
+    load_vector(l, c, bias[1]);
+    load_vector(l, c, bias[2]);
+    y->out_bias = load_vector(l, c, bias[3]);
+    y->up_bias = load_vector(l, f, bias[4]);
+    y->down_bias = load_vector(l, c, bias[5]);
+    y->gain1 = load_vector(l, c, weight[6]);
+    y->bias1 = load_vector(l, c, bias[6]);
+    y->gain2 = load_vector(l, c, weight[7]);
+    y->bias2 = load_vector(l, c, bias[7]);
 }
 
 static void read_embeddings(struct loader *l)
@@ -212,11 +212,11 @@ static void read_embeddings(struct loader *l)
     types = l->status ? NULL : safetensors_find(&b->file, name);
     if (types && (types->rank != 2 || types->shape[0] < 1 || types->shape[1] != c))
         l->status = fail(l->error, TARE_E_SHAPE, "%s: tensor %s does not have rows of %lld", b->path, name, (long long)c);
-    if (types && !l->status) read_floats(l, types->shape[0], c, "embeddings.token_type_embeddings.weight", l->room);
+    if (types && !l->status) read_floats(l, types->shape[0], c, "embeddings.token_type_embeddings.weight", l->scratch);
     if (types)
-        for (int64_t i = 0; !l->status && i < b->positions * c; i++) b->position[i] += l->room[i % c];
-    b->gain = vector(l, c, "embeddings.LayerNorm.weight");
-    b->bias = vector(l, c, "embeddings.LayerNorm.bias");
+        for (int64_t i = 0; !l->status && i < b->positions * c; i++) b->position[i] += l->scratch[i % c];
+    b->gain = load_vector(l, c, "embeddings.LayerNorm.weight");
+    b->bias = load_vector(l, c, "embeddings.LayerNorm.bias");
 }
 
 static tare_status read_weights(struct bert *b, tare_error *error)
@@ -224,23 +224,23 @@ static tare_status read_weights(struct bert *b, tare_error *error)
     const int64_t c = b->width, f = b->inner;
     const int64_t floats = (b->positions + 2) * c + b->layers * (4 * c * c + 2 * c * f + 9 * c + f) + 64;
     const struct tensor *types = NULL;
-    int64_t room = 3 * c * c > c * f ? 3 * c * c : c * f;
+    int64_t scratch = 3 * c * c > c * f ? 3 * c * c : c * f;
     struct loader l = {.b = b, .prefix = "", .error = error};
     if (!safetensors_find(&b->file, "embeddings.word_embeddings.weight")) l.prefix = "bert.";
     for (int64_t i = 0; i < b->file.n; i++)
         if (strstr(b->file.tensors[i].name, "token_type_embeddings")) types = &b->file.tensors[i];
-    if (types && types->items > room) room = types->items;
+    if (types && types->items > scratch) scratch = types->items;
     b->memory = aligned_alloc(64, (size_t)((floats * 4 + 63) / 64 * 64));
     b->layer = calloc((size_t)b->layers, sizeof *b->layer);
-    l.room = malloc((size_t)room * sizeof *l.room);
+    l.scratch = malloc((size_t)scratch * sizeof *l.scratch);
     l.at = b->memory;
-    if (!b->memory || !b->layer || !l.room) {
-        free(l.room);
+    if (!b->memory || !b->layer || !l.scratch) {
+        free(l.scratch);
         return fail(error, TARE_E_NOMEM, "no memory for %lld MB of weights", (long long)(floats * 4 >> 20));
     }
     for (int64_t i = 0; i < b->layers && !l.status; i++) read_layer(&l, i);
     if (!l.status) read_embeddings(&l);
-    free(l.room);
+    free(l.scratch);
     return l.status;
 }
 

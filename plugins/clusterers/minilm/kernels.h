@@ -1,13 +1,14 @@
 /* Row-major fp32 operations of the encoder, for AVX-512, AVX2 with FMA, or any CPU (chosen once).
  *
- * A product sums over its inner index in one chain acc = fma(x[k], w[k], acc) from 0 and adds the bias last; row sums run in the lanes of a
- * vector, added in one fixed tree. So a row's result never depends on the rows beside it. (Between kinds of CPU the last bits differ.) */
+ * A product sums over its inner index in one chain acc = fma(x[k], w[k], acc) from 0 and adds the
+ * bias last; row sums run in the lanes of a vector, added in one fixed tree. So a row's result
+ * never depends on the neighbouring rows. (Between kinds of CPU the last bits differ.) */
 #ifndef TARE_CLUSTERERS_MINILM_KERNELS_H
 #define TARE_CLUSTERERS_MINILM_KERNELS_H
 
 #include <stdint.h>
 
-enum { PANEL = 16 }; /* outputs side by side in packed weights */
+enum { PANEL = 16 }; /* outputs that are neighbours in packed weights */
 
 /* y[t, n] = x[t, k] w^T + bias */
 struct bert_product {
@@ -33,7 +34,8 @@ struct bert_kernels {
     void (*product)(const struct bert_product *o);
     /* x = gelu(x) = x (1 + erf(x / sqrt 2)) / 2, n a multiple of 16 */
     void (*gelu)(float *x, int64_t n);
-    /* rows of x [t, n] with stride ld: exp(scale (x - max)) / sum; the columns after n up to ld become 0 */
+    /* rows of x [t, n] with stride ld: exp(scale (x - max)) / sum; the columns after n up to ld
+     * become 0 */
     void (*softmax)(float *x, int64_t ld, int64_t t, int64_t n, float scale);
     void (*norm)(const struct bert_norm *o);
 };
@@ -42,10 +44,11 @@ extern const struct bert_kernels BERT_PLAIN;
 #if defined(__x86_64__)
 extern const struct bert_kernels BERT_AVX2, BERT_AVX512;
 #endif
-/* The fastest that runs here; TARE_CPU=ref or avx2 takes a lesser one. */
+/* Returns the fastest table that runs here; TARE_CPU=ref or avx2 chooses a slower one. */
 const struct bert_kernels *bert_kernels_best(void);
 
-/* w [n, k] -> [ceil(n/16), k, 16], zeros after n. transposed 1: w is [k, n]. ld: stride of w. */
+/* Packs w [n, k] -> [ceil(n/16), k, 16], zeros after n. transposed 1: w is [k, n]. ld: stride of w.
+ */
 void bert_pack(float *packed, const float *w, int64_t ld, int64_t n, int64_t k, int transposed);
 
 #endif

@@ -11,7 +11,8 @@
 #include <math.h>
 #include <string.h>
 
-/* A block of rows goes through all panels, K_BLOCK steps at a time, so that its part of x stays in the second cache. */
+/* A block of rows goes through all panels, K_BLOCK steps at a time, so that its part of x stays in
+ * the second-level cache. */
 enum { VECS = PANEL / WIDTH, K_BLOCK = 512, BLOCK_TILES = ROWS < 8 ? 16 : 8 };
 #define INLINE static inline __attribute__((always_inline))
 
@@ -34,19 +35,21 @@ TARGET INLINE void store(float *p, VEC v)
 
 /* ---------------------------------------------------------------- products */
 
-/* Where a tile of rows by 16 columns lies, and what is fetched meanwhile: the next panel, a share by each tile. */
+/* The position of a tile of rows by 16 columns, and the data to prefetch meanwhile: each tile
+ * fetches a share of the next panel. */
 struct tile {
     float *y;
     int64_t ldy;
     const float *x;
     int64_t ldx;
-    const float *panel, *bias; /* bias: NULL but with the last part of the inner index */
+    const float *panel, *bias; /* bias: NULL except for the last part of the inner index */
     const char *ahead;
-    int64_t ahead_step; /* bytes for each STEPS of the inner index */
-    int first;          /* the chain starts from 0, else from y */
+    int64_t ahead_step; /* bytes to prefetch for each STEPS of the inner index */
+    int first;          /* the chain starts from 0, otherwise from y */
 };
 
-enum { STEPS = 2 }; /* of the inner index in a turn of the loop; 4 are 8 % slower on Zen 3 */
+/* steps of the inner index in one iteration of the loop; 4 are 8 % slower on Zen 3 */
+enum { STEPS = 2 };
 
 TARGET INLINE void tile_step(const int R, VEC acc[ROWS][VECS], const float *x, int64_t ldx, const float *panel)
 {
@@ -60,7 +63,7 @@ TARGET INLINE void tile_step(const int R, VEC acc[ROWS][VECS], const float *x, i
     }
 }
 
-/* R rows by 16 columns over kb of the inner index */
+/* Computes R rows by 16 columns over kb of the inner index. */
 TARGET INLINE void tile(const int R, const struct tile *t, int64_t kb)
 {
     VEC acc[ROWS][VECS];
@@ -99,13 +102,13 @@ TARGET static void tile_rows(int rows, const struct tile *t, int64_t kb)
     }
 }
 
-/* tiles of rows row[0] .. row[tiles] against all panels, for kb steps of the inner index from k0 on. o by value: through a pointer
- * clang 14 keeps less of it in registers. */
+/* Multiplies tiles of rows row[0] .. row[tiles] with all panels, for kb steps of the inner index
+ * from k0 on. o is passed by value: through a pointer clang 14 keeps less of it in registers. */
 TARGET static void block_product(const struct bert_product o, int64_t k0, int64_t kb, const int64_t *row, int64_t tiles)
 {
-    const int64_t n = o.n, k = o.k, turns = kb / STEPS + 1;
+    const int64_t n = o.n, k = o.k, iterations = kb / STEPS + 1;
     const int64_t share = (kb * PANEL * (int64_t)sizeof *o.packed + tiles - 1) / tiles;
-    struct tile at = {.ldy = o.ldy, .ldx = o.ldx, .ahead_step = (share + turns - 1) / turns, .first = !k0};
+    struct tile at = {.ldy = o.ldy, .ldx = o.ldx, .ahead_step = (share + iterations - 1) / iterations, .first = !k0};
     for (int64_t n0 = 0; n0 < n; n0 += PANEL) {
         at.panel = o.packed + n0 * k + k0 * PANEL;
         at.ahead = (const char *)(n0 + PANEL < n ? at.panel + k * PANEL : at.panel);
@@ -132,11 +135,13 @@ TARGET static void product(const struct bert_product *o)
 
 /* ---------------------------------------------------------------- element-wise */
 
-/* e^x for x <= 0 (and a little above): x = n ln 2 + r, |r| <= ln 2 / 2; a polynomial of degree 6 in r; relative error below 2e-7 */
+/* e^x for x <= 0 (and a little above): x = n ln 2 + r, |r| <= ln 2 / 2; a polynomial of degree 6 in
+ * r; relative error below 2e-7 */
 TARGET INLINE VEC exp_vec(VEC x)
 {
     x = MAX(x, splat(-87));
-    const VEC shift = splat(12582912.0f), n = FMA(x, splat(1.44269504f), shift) - shift; /* rounds to whole numbers */
+    /* rounds to whole numbers */
+    const VEC shift = splat(12582912.0f), n = FMA(x, splat(1.44269504f), shift) - shift;
     const VEC r = FMA(n, splat(2.12194440e-4f), FMA(n, splat(-0.693359375f), x));
     VEC p = splat(1.9875691500e-4f);
     p = FMA(p, r, splat(1.3981999507e-3f));
@@ -191,7 +196,7 @@ TARGET INLINE float largest(VEC v)
     return lane[0];
 }
 
-/* A row's steps wait for each other: several rows take each step together. */
+/* The steps of a row depend on each other, so several rows take each step together. */
 enum { SOFTMAX_ROWS = 8 };
 
 TARGET static void softmax(float *x, int64_t ld, int64_t t, int64_t n, float scale)
@@ -203,7 +208,8 @@ TARGET static void softmax(float *x, int64_t ld, int64_t t, int64_t n, float sca
         float most[SOFTMAX_ROWS], sums[SOFTMAX_ROWS];
         for (int64_t r = 0; r < rows; r++) {
             float *p = x + r * ld;
-            for (int64_t i = n; i < padded; i++) p[i] = -INFINITY; /* e^-87 at most; set to 0 below */
+            /* e^-87 at most; set to 0 below */
+            for (int64_t i = n; i < padded; i++) p[i] = -INFINITY;
             VEC m = load(p);
             for (int64_t i = WIDTH; i < padded; i += WIDTH) m = MAX(m, load(p + i));
             most[r] = largest(m);

@@ -1,4 +1,5 @@
-/* Any CPU: vectors of four that the compiler maps to what there is; products and sums are rounded apart. */
+/* For any CPU: vectors of four, which the compiler maps to the available instructions; products and
+ * sums are rounded separately. */
 typedef float plain_vec __attribute__((vector_size(16)));
 typedef int plain_ivec __attribute__((vector_size(16)));
 

@@ -1,5 +1,6 @@
-/* minilm: sentence embeddings by a BERT encoder from a Hugging Face folder (all-MiniLM-L6-v2 and models of the same form): WordPiece, mean
- * pooling over all tokens (or [CLS], as the folder says), L2 norm. Texts are packed, not padded; texts longer than max_length tokens are cut. */
+/* minilm: sentence embeddings by a BERT encoder from a Hugging Face folder (all-MiniLM-L6-v2 and
+ * models of the same form): WordPiece, mean pooling over all tokens (or [CLS], as the folder says),
+ * L2 norm. Texts are packed, not padded; texts longer than max_length tokens are truncated. */
 #include "../../common/built_in.h"
 #include "../common/fail.h"
 #include "bert.h"
@@ -17,7 +18,7 @@ static const tare_param PARAMS[N_PARAMS] = {
      .flags = TARE_REQUIRED},
     {.key = "max_length",
      .fallback = "0",
-     .doc = "tokens of a text that are read, [CLS] and [SEP] included; 0: as sentence_bert_config.json says",
+     .doc = "largest number of tokens of a text, [CLS] and [SEP] included; 0: as in sentence_bert_config.json",
      .unit = "tokens",
      .min = 0,
      .max = 1000000,
@@ -43,7 +44,7 @@ static tare_status create(const tare_host *host, const tare_value *values, void 
 {
     (void)host;
     if (values[P_MAX_LENGTH].i == 1 || values[P_MAX_LENGTH].i == 2)
-        return fail(error, TARE_E_RANGE, "max_length is %lld; [CLS] and [SEP] alone are two tokens",
+        return fail(error, TARE_E_RANGE, "max_length = %lld: must be 0 or at least 3, since [CLS] and [SEP] are two tokens",
                     (long long)values[P_MAX_LENGTH].i);
     struct minilm *m = calloc(1, sizeof *m);
     if (!m) return fail(error, TARE_E_NOMEM, "no memory");
@@ -75,13 +76,13 @@ static int longest_first(const void *x, const void *y)
 
 struct part {
     const tare_text *texts;         /* of the whole call */
-    const struct text_order *order; /* [n] of it */
+    const struct text_order *order; /* [n] of the call */
     int64_t n;
-    int32_t *ids; /* room for PART texts, as room has for their embeddings */
-    float *room;
+    int32_t *ids; /* memory for PART texts and their embeddings */
+    float *embedding;
 };
 
-/* ids and begin of the texts in the given order. */
+/* Computes ids and begin of the texts in the given order. */
 static tare_status tokenize(const struct minilm *m, const struct part *p, int64_t *begin, tare_error *error)
 {
     begin[0] = 0;
@@ -102,13 +103,13 @@ static tare_status encode_part(const struct minilm *m, const struct part *p, flo
     int64_t begin[PART + 1];
     const int64_t d = m->bert.width;
     tare_status status = tokenize(m, p, begin, error);
-    if (!status) status = bert_encode(&m->bert, p->ids, begin, p->n, p->room, error);
+    if (!status) status = bert_encode(&m->bert, p->ids, begin, p->n, p->embedding, error);
     for (int64_t i = 0; i < p->n && !status; i++) {
         for (int64_t j = 0; j < d; j++) {
-            if (!isfinite(p->room[i * d + j]))
+            if (!isfinite(p->embedding[i * d + j]))
                 return fail(error, TARE_E_NOT_FINITE, "the embedding of text %lld is not finite; the weights are damaged",
                             (long long)p->order[i].index);
-            out[p->order[i].index * d + j] = p->room[i * d + j];
+            out[p->order[i].index * d + j] = p->embedding[i * d + j];
         }
     }
     return status;
@@ -120,17 +121,17 @@ static tare_status encode(void *self, const tare_text *texts, int64_t n, float *
     if (n <= 0) return TARE_OK;
     struct text_order *order = malloc((size_t)n * sizeof *order);
     int32_t *ids = malloc((size_t)(PART * m->bert.max_length) * sizeof *ids);
-    float *room = malloc((size_t)(PART * m->bert.width) * sizeof *room);
-    tare_status status = order && ids && room ? TARE_OK : fail(error, TARE_E_NOMEM, "no memory for %lld texts", (long long)n);
+    float *embedding = malloc((size_t)(PART * m->bert.width) * sizeof *embedding);
+    tare_status status = order && ids && embedding ? TARE_OK : fail(error, TARE_E_NOMEM, "no memory for %lld texts", (long long)n);
     for (int64_t i = 0; i < n && !status; i++) order[i] = (struct text_order){texts[i].size, i};
     if (!status) qsort(order, (size_t)n, sizeof *order, longest_first);
     for (int64_t first = 0; first < n && !status; first += PART) {
-        const struct part p = {texts, order + first, n - first < PART ? n - first : PART, ids, room};
+        const struct part p = {texts, order + first, n - first < PART ? n - first : PART, ids, embedding};
         status = encode_part(m, &p, out, error);
     }
     free(order);
     free(ids);
-    free(room);
+    free(embedding);
     return status;
 }
 
@@ -153,5 +154,5 @@ static const tare_encoder FUNCTIONS = {
 };
 
 BUILT_IN("minilm", .kind = TARE_ENCODER,
-         .summary = "sentence embeddings by a BERT encoder (all-MiniLM-L6-v2 and its like) from a Hugging Face folder",
+         .summary = "sentence embeddings by a BERT encoder (all-MiniLM-L6-v2 and similar models) from a Hugging Face folder",
          .source = "arXiv 1908.10084", .params = PARAMS, .n_params = N_PARAMS, .threading = TARE_REENTRANT)

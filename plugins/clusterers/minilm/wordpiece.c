@@ -6,7 +6,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
-/* The word that is being gathered, and where its pieces go. */
+/* The word that is being collected, and the output of its pieces. */
 struct gather {
     const struct wordpiece *w;
     char *word; /* UTF-8 */
@@ -44,13 +44,14 @@ static int is_punctuation(int32_t c)
     return k >= UTF8PROC_CATEGORY_PC && k <= UTF8PROC_CATEGORY_PO;
 }
 
-static void emit(struct gather *g, int32_t id)
+static void emit_token(struct gather *g, int32_t id)
 {
     if (g->n < g->limit) g->ids[g->n] = id;
     g->n++;
 }
 
-/* The longest piece at the start of text[0..size): its length in bytes, 0 for none. inside: with the prefix in front. */
+/* Returns the length in bytes of the longest piece at the start of text[0..size), 0 for none.
+ * inside: with the prefix. */
 static int64_t longest_piece(const struct wordpiece *w, const char *text, int64_t size, int inside, int32_t *id)
 {
     uint64_t hash = 0xCBF29CE484222325u;
@@ -59,7 +60,8 @@ static int64_t longest_piece(const struct wordpiece *w, const char *text, int64_
     int64_t found = 0;
     for (int64_t i = 0; i < size; i++) {
         hash = (hash ^ (unsigned char)text[i]) * 0x100000001B3u;
-        if (i + 1 < size && ((unsigned char)text[i + 1] & 0xC0) == 0x80) continue; /* inside a character */
+        /* inside a character */
+        if (i + 1 < size && ((unsigned char)text[i + 1] & 0xC0) == 0x80) continue;
         for (uint64_t at = hash;; at++) {
             const struct piece *p = &w->table[at & (uint64_t)(w->slots - 1)];
             if (!p->text) break;
@@ -79,17 +81,17 @@ static void end_word(struct gather *g)
     const int64_t before = g->n;
     int64_t at = 0;
     if (g->chars > g->w->max_word) {
-        emit(g, g->w->unk);
+        emit_token(g, g->w->unk);
     } else {
         while (at < g->size) {
             int32_t id = 0;
             const int64_t n = longest_piece(g->w, g->word + at, g->size - at, at > 0, &id);
-            if (!n) { /* one part that is not known makes the whole word unknown */
+            if (!n) { /* one unknown part makes the whole word unknown */
                 g->n = before;
-                emit(g, g->w->unk);
+                emit_token(g, g->w->unk);
                 break;
             }
-            emit(g, id);
+            emit_token(g, id);
             at += n;
         }
     }
@@ -112,7 +114,7 @@ static void add_char(struct gather *g, int32_t c)
     g->chars++;
 }
 
-/* A character that has been normalised: blanks end words, punctuation is a word. */
+/* Adds a normalised character: a blank ends a word, punctuation is a word. */
 static void take_normal(struct gather *g, int32_t c)
 {
     if (is_white(c)) {
@@ -127,7 +129,8 @@ static void take_normal(struct gather *g, int32_t c)
 
 static void take_lower(struct gather *g, int32_t c)
 {
-    if (g->w->lowercase && c == 0x130) { /* the only character whose lower case is two */
+    /* the only character whose lower case has two characters */
+    if (g->w->lowercase && c == 0x130) {
         take_normal(g, 'i');
         take_normal(g, 0x307);
         return;
@@ -155,7 +158,7 @@ static void take_char(struct gather *g, int32_t c)
     if (apart && g->size) end_word(g);
 }
 
-/* The longest added token that text begins with, or NULL. */
+/* Returns the longest added token at the start of text, or NULL. */
 static const struct added_token *added_at(const struct wordpiece *w, const char *text, int64_t size)
 {
     const struct added_token *best = NULL;
@@ -175,7 +178,7 @@ tare_status wordpiece_encode(const struct wordpiece *w, tare_text text, int64_t 
         const struct added_token *added = added_at(w, text.data + i, text.size - i);
         if (added) {
             if (g.size) end_word(&g);
-            emit(&g, added->id);
+            emit_token(&g, added->id);
             i += added->size;
             continue;
         }

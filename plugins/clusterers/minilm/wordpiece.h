@@ -1,10 +1,16 @@
-/* WordPiece with BERT's normalisation, from a Hugging Face folder: tokenizer.json, or vocab.txt with tokenizer_config.json.
+/* WordPiece with BERT's normalisation, from a Hugging Face folder: tokenizer.json, or vocab.txt
+ * with tokenizer_config.json.
  *
- *   text -> added tokens ("[MASK]") cut out -> normaliser: control characters out, white space to blanks, CJK characters apart, accents
- *   stripped (NFD without Mn), lower case -> split at blanks, punctuation apart -> each word by longest match from the left, further pieces
- *   with the prefix "##"; a word that cannot be cut is [UNK] -> [CLS] pieces [SEP], cut to max_length
+ *   text -> added tokens ("[MASK]") are split off
+ *        -> normaliser: removes control characters, turns white space into blanks, separates CJK
+ *           characters, strips accents (NFD without Mn), lower case
+ *        -> split at blanks, with punctuation separate
+ *        -> each word by longest match from the left, later pieces with the prefix "##"; a word
+ *           without a match is [UNK]
+ *        -> [CLS] pieces [SEP], truncated to max_length
  *
- * Source: Devlin et al. 2019 and the tokenizers library (BertNormalizer, BertPreTokenizer, WordPiece). Read only after wordpiece_open. */
+ * Source: Devlin et al. 2019 and the tokenizers library (BertNormalizer, BertPreTokenizer,
+ * WordPiece). Read only after wordpiece_open. */
 #ifndef TARE_CLUSTERERS_WORDPIECE_H
 #define TARE_CLUSTERERS_WORDPIECE_H
 
@@ -37,11 +43,12 @@ struct wordpiece {
 
 tare_status wordpiece_open(struct wordpiece *w, const char *folder, tare_error *error);
 void wordpiece_close(struct wordpiece *w);
-/* ids: room for max_length; at most that many are written, [CLS] and [SEP] included (max_length >= 2). */
+/* Writes at most max_length ids, [CLS] and [SEP] included (max_length >= 2), to ids [max_length].
+ */
 tare_status wordpiece_encode(const struct wordpiece *w, tare_text text, int64_t max_length, int32_t *ids, int64_t *n,
                              tare_error *error);
 
-/* 64 bits over bytes, eight at a time; for identities. */
+/* Hashes bytes to 64 bits, eight bytes at a time; for identities. */
 uint64_t bytes_hash(const void *data, int64_t n, uint64_t seed);
 
 #endif

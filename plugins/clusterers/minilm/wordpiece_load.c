@@ -1,4 +1,4 @@
-/* Reading the vocabulary and the settings of a WordPiece tokenizer. */
+/* Reads the vocabulary and the settings of a WordPiece tokenizer. */
 #include "../common/fail.h"
 #include "wordpiece.h"
 
@@ -33,7 +33,7 @@ static tare_status table_new(struct wordpiece *w, int64_t n, tare_error *error)
     return w->table && w->owned ? TARE_OK : fail(error, TARE_E_NOMEM, "no memory for a vocabulary of %lld pieces", (long long)n);
 }
 
-static const struct piece *find(const struct wordpiece *w, const char *text, int64_t size)
+static const struct piece *find_slot(const struct wordpiece *w, const char *text, int64_t size)
 {
     uint64_t hash = 0xCBF29CE484222325u;
     for (int64_t i = 0; i < size; i++) hash = (hash ^ (unsigned char)text[i]) * 0x100000001B3u;
@@ -44,11 +44,12 @@ static const struct piece *find(const struct wordpiece *w, const char *text, int
     }
 }
 
-static tare_status put(struct wordpiece *w, const char *text, int64_t size, int64_t id, tare_error *error)
+static tare_status put_token(struct wordpiece *w, const char *text, int64_t size, int64_t id, tare_error *error)
 {
     if (id < 0 || id > INT32_MAX || size > 4096)
         return fail(error, TARE_E_CORRUPT, "the vocabulary has an impossible entry (id %lld)", (long long)id);
-    if (find(w, text, size)) return TARE_OK; /* vocab.txt of some models repeats a line: the first counts */
+    /* vocab.txt of some models repeats a line: the first one counts */
+    if (find_slot(w, text, size)) return TARE_OK;
     char *copy = malloc((size_t)size + 1);
     if (!copy) return fail(error, TARE_E_NOMEM, "no memory for the vocabulary");
     memcpy(copy, text, (size_t)size);
@@ -65,7 +66,7 @@ static tare_status put(struct wordpiece *w, const char *text, int64_t size, int6
 
 static tare_status id_of(const struct wordpiece *w, const char *token, int32_t *id, tare_error *error)
 {
-    const struct piece *p = find(w, token, (int64_t)strlen(token));
+    const struct piece *p = find_slot(w, token, (int64_t)strlen(token));
     if (!p) return fail(error, TARE_E_CORRUPT, "the vocabulary has no %s", token);
     *id = p->id;
     return TARE_OK;
@@ -89,7 +90,7 @@ static tare_status add_token(struct wordpiece *w, const char *text, int64_t size
 
 /* ---------------------------------------------------------------- tokenizer.json */
 
-static int flag(const json_t *o, const char *key, int otherwise)
+static int read_flag(const json_t *o, const char *key, int otherwise)
 {
     const json_t *v = json_object_get(o, key);
     return json_is_boolean(v) ? json_is_true(v) : otherwise;
@@ -118,20 +119,21 @@ static tare_status read_model(struct wordpiece *w, const json_t *root, const cha
     json_object_foreach(vocab, key, value)
     {
         if (!status && !json_is_integer(value)) status = fail(error, TARE_E_CORRUPT, "%s: the id of %s is not a number", path, key);
-        if (!status) status = put(w, key, (int64_t)strlen(key), json_integer_value(value), error);
+        if (!status) status = put_token(w, key, (int64_t)strlen(key), json_integer_value(value), error);
     }
     if (status) return status;
-    w->clean = flag(n, "clean_text", 1);
-    w->chinese = flag(n, "handle_chinese_chars", 1);
-    w->lowercase = flag(n, "lowercase", 1);
-    w->strip_accents = flag(n, "strip_accents", w->lowercase);
+    w->clean = read_flag(n, "clean_text", 1);
+    w->chinese = read_flag(n, "handle_chinese_chars", 1);
+    w->lowercase = read_flag(n, "lowercase", 1);
+    w->strip_accents = read_flag(n, "strip_accents", w->lowercase);
     const json_t *longest = json_object_get(model, "max_input_chars_per_word");
     w->max_word = json_is_integer(longest) ? json_integer_value(longest) : 100;
     snprintf(w->prefix, sizeof w->prefix, "%s", text_or(model, "continuing_subword_prefix", "##"));
     return id_of(w, text_or(model, "unk_token", "[UNK]"), &w->unk, error);
 }
 
-/* The tokens before and after the text: of a TemplateProcessing {"single": [special, A, special]}, or of BertProcessing. */
+/* Reads the tokens before and after the text: of a TemplateProcessing {"single": [special, A,
+ * special]}, or of BertProcessing. */
 static tare_status read_template(struct wordpiece *w, const json_t *root, tare_error *error)
 {
     const json_t *post = json_object_get(root, "post_processor"), *single = json_object_get(post, "single");
@@ -183,7 +185,7 @@ static tare_status read_lines(struct wordpiece *w, FILE *f, tare_error *error)
         if (size < 0)
             status = fail(error, TARE_E_IO, "vocab.txt: line %lld cannot be read: %s", (long long)id + 1, strerror(errno));
         while (size > 0 && (line[size - 1] == '\n' || line[size - 1] == '\r')) size--;
-        if (size > 0) status = put(w, line, size, id, error);
+        if (size > 0) status = put_token(w, line, size, id, error);
     }
     free(line);
     return status;
@@ -195,21 +197,21 @@ static tare_status read_vocabulary(struct wordpiece *w, const char *folder, tare
     char path[PATH_SIZE];
     snprintf(path, sizeof path, "%s/vocab.txt", folder);
     FILE *f = fopen(path, "rb");
-    if (!f) return fail(error, TARE_E_NOT_FOUND, "%s: holds neither tokenizer.json nor vocab.txt", folder);
+    if (!f) return fail(error, TARE_E_NOT_FOUND, "%s: missing tokenizer.json or vocab.txt", folder);
     tare_status status = read_lines(w, f, error);
     fclose(f);
     if (status) return status;
     snprintf(path, sizeof path, "%s/tokenizer_config.json", folder);
     json_t *config = json_load_file(path, 0, NULL);
     w->clean = 1;
-    w->chinese = flag(config, "tokenize_chinese_chars", 1);
-    w->lowercase = flag(config, "do_lower_case", 1);
-    w->strip_accents = flag(config, "strip_accents", w->lowercase);
+    w->chinese = read_flag(config, "tokenize_chinese_chars", 1);
+    w->lowercase = read_flag(config, "do_lower_case", 1);
+    w->strip_accents = read_flag(config, "strip_accents", w->lowercase);
     json_decref(config);
     w->max_word = 100;
     snprintf(w->prefix, sizeof w->prefix, "##");
     for (size_t i = 0; i < sizeof SPECIAL / sizeof *SPECIAL && !status; i++) {
-        const struct piece *p = find(w, SPECIAL[i], (int64_t)strlen(SPECIAL[i]));
+        const struct piece *p = find_slot(w, SPECIAL[i], (int64_t)strlen(SPECIAL[i]));
         if (p) status = add_token(w, p->text, p->size, p->id, error);
     }
     if (!status) status = id_of(w, "[UNK]", &w->unk, error);

@@ -1,5 +1,8 @@
-/* Curricula that draw rows by a weight that depends on a row's running pass rate alone. The file says what the weight is:
+/* Curricula that draw rows by a weight that depends on the row's running pass rate alone. The
+ * including file defines the weight:
+ *
  *   static double weight_of(const tare_value *v, double right, double total);
+ *
  * and its table has a row P_RHO. */
 #ifndef CURRICULA_BY_PASS_RATE_H
 #define CURRICULA_BY_PASS_RATE_H

@@ -1,4 +1,4 @@
-/* What every curriculum writes besides its mathematics. */
+/* The parts of a curriculum's file besides its mathematics. */
 #ifndef CURRICULA_CURRICULUM_H
 #define CURRICULA_CURRICULUM_H
 
@@ -7,7 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-/* The rest of the file. PARAMS, P_COUNT and, in DESCRIPTOR, what follows (members of tare_curriculum) are the file's. */
+/* The rest of the file. PARAMS and P_COUNT are the including file's, and so are the members of
+ * tare_curriculum that DESCRIPTOR lists. */
 #define CURRICULUM(NAME, SUMMARY, SOURCE, NEEDS, ...)                                                                              \
     static const tare_curriculum FUNCTIONS = {.struct_size = sizeof FUNCTIONS, __VA_ARGS__};                                       \
     static const tare_descriptor DESCRIPTOR = {.struct_size = sizeof DESCRIPTOR,                                                   \
@@ -25,7 +26,7 @@
                                                .functions = &FUNCTIONS};                                                           \
     TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, 2)
 
-/* One that only looks at groups has no state: self is struct settings. */
+/* For a curriculum without a state, which only reads groups: self is struct settings. */
 struct settings {
     const tare_host *host;
     const tare_value *v;         /* in the order of the table */

@@ -10,7 +10,7 @@ double rows_unit(const uint32_t word[2])
     return ((double)(x >> 11) + 0.5) * 0x1p-53;
 }
 
-static void *take(const tare_host *host, int64_t n, size_t size, tare_error *error)
+static void *take_rows(const tare_host *host, int64_t n, size_t size, tare_error *error)
 {
     void *p = host->alloc(host->ctx, (n + 1) * (int64_t)size, 0);
     if (!p) tare_fail(error, TARE_E_NOMEM, "no memory for %lld rows", (long long)n);
@@ -21,10 +21,11 @@ tare_status rows_order(const tare_host *host, const struct epoch *e, int64_t *in
 {
     for (int64_t i = 0; i < e->n; i++) index[i] = i;
     if (!e->shuffle) return TARE_OK;
-    uint32_t *word = take(host, 2 * e->n, sizeof *word, error);
+    uint32_t *word = take_rows(host, 2 * e->n, sizeof *word, error);
     if (!word) return TARE_E_NOMEM;
     const tare_status status = host->random(host->ctx, (uint64_t)(STREAM_ORDER + e->which), (uint64_t)e->number, word, 2 * e->n);
-    for (int64_t i = e->n - 1; i > 0 && !status; i--) { /* Fisher and Yates; the remainder of 64 bits is as good as even */
+    /* Fisher-Yates; the bias of the remainder of 64 bits is negligible */
+    for (int64_t i = e->n - 1; i > 0 && !status; i--) {
         const uint64_t x = (uint64_t)word[2 * i] << 32 | word[2 * i + 1];
         const int64_t j = (int64_t)(x % (uint64_t)(i + 1)), swap = index[i];
         index[i] = index[j];
@@ -48,7 +49,8 @@ static int larger_first(const void *a, const void *b)
     return (x->row > y->row) - (x->row < y->row);
 }
 
-/* Keys of the rows that the step has not drawn yet, or of all where too few are left. Returns how many. */
+/* Computes the keys of the rows that the step has not drawn yet, or of all rows where too few
+ * remain. Returns their number. */
 static int64_t keys_of(const tare_draw *draw, const double *weight, int64_t n, const uint32_t *word, struct key *key)
 {
     int64_t count = 0;
@@ -67,8 +69,8 @@ static int64_t keys_of(const tare_draw *draw, const double *weight, int64_t n, c
 tare_status rows_choose(const tare_host *host, const tare_draw *draw, const double *weight, int64_t n, int64_t *row,
                         tare_error *error)
 {
-    uint32_t *word = take(host, 2 * n, sizeof *word, error);
-    struct key *key = take(host, n, sizeof *key, error);
+    uint32_t *word = take_rows(host, 2 * n, sizeof *word, error);
+    struct key *key = take_rows(host, n, sizeof *key, error);
     tare_status status = word && key ? TARE_OK : TARE_E_NOMEM;
     if (!status) status = host->random(host->ctx, STREAM_CHOICE, (uint64_t)draw->cursor, word, 2 * n);
     if (status && status != TARE_E_NOMEM) tare_fail(error, status, "the host has no random numbers");
@@ -86,8 +88,8 @@ tare_status rows_choose(const tare_host *host, const tare_draw *draw, const doub
 tare_status passes_new(const tare_host *host, int64_t n, struct passes *out, tare_error *error)
 {
     *out = (struct passes){.host = host, .n = n};
-    out->right = take(host, n, sizeof *out->right, error);
-    out->total = take(host, n, sizeof *out->total, error);
+    out->right = take_rows(host, n, sizeof *out->right, error);
+    out->total = take_rows(host, n, sizeof *out->total, error);
     if (out->right && out->total) return TARE_OK;
     passes_free(out);
     return TARE_E_NOMEM;
@@ -99,12 +101,12 @@ void passes_free(struct passes *p)
     p->host->release(p->host->ctx, p->total);
 }
 
-void group_passes(const tare_groups *groups, int64_t m, int64_t *right, int64_t *judged)
+void group_passes(const tare_groups *groups, int64_t m, int64_t *right, int64_t *verified)
 {
-    *right = *judged = 0;
+    *right = *verified = 0;
     for (int64_t i = groups->group_begin[m]; i < groups->group_begin[m + 1]; i++) {
         *right += groups->verdict[i] == TARE_CORRECT;
-        *judged += groups->verdict[i] != TARE_TIMED_OUT && groups->verdict[i] != TARE_CRASHED;
+        *verified += groups->verdict[i] != TARE_TIMED_OUT && groups->verdict[i] != TARE_CRASHED;
     }
 }
 
@@ -112,11 +114,11 @@ void passes_add(struct passes *p, const tare_groups *groups, double rho)
 {
     for (int64_t m = 0; m < groups->n_groups; m++) {
         const int64_t row = groups->row[m];
-        int64_t right, judged;
-        group_passes(groups, m, &right, &judged);
-        if (!judged) continue;
+        int64_t right, verified;
+        group_passes(groups, m, &right, &verified);
+        if (!verified) continue;
         p->right[row] = rho * p->right[row] + (double)right;
-        p->total[row] = rho * p->total[row] + (double)judged;
+        p->total[row] = rho * p->total[row] + (double)verified;
     }
 }
 
@@ -173,12 +175,12 @@ tare_status counts_load(const tare_host *host, const tare_stream *in, int64_t n,
     if (in->read(in->ctx, &saved, sizeof saved)) return tare_fail(error, TARE_E_CORRUPT, "the state is cut short");
     if (saved != n)
         return tare_fail(error, TARE_E_VERSION, "the state is of %lld %s, this run has %lld", (long long)saved, what, (long long)n);
-    int64_t *fresh = take(host, n, sizeof *fresh, error);
+    int64_t *fresh = take_rows(host, n, sizeof *fresh, error);
     if (!fresh) return TARE_E_NOMEM;
     tare_status status = TARE_OK;
     if (in->read(in->ctx, fresh, n * (int64_t)sizeof *fresh)) status = tare_fail(error, TARE_E_CORRUPT, "the state is cut short");
     for (int64_t i = 0; i < n && !status; i++)
-        if (fresh[i] < 0 || fresh[i] > INT64_MAX / 8192) /* their sum is a number, too */
+        if (fresh[i] < 0 || fresh[i] > INT64_MAX / 8192) /* their sum must be finite, too */
             status = tare_fail(error, TARE_E_CORRUPT, "number %lld of the state is %lld", (long long)i, (long long)fresh[i]);
     if (!status) memcpy(count, fresh, (size_t)n * sizeof *count);
     host->release(host->ctx, fresh);

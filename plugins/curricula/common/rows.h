@@ -1,27 +1,30 @@
-/* What curricula with a state share: orders and choices of rows by the host's random numbers, running pass rates, and their saved bytes. */
+/* Shared code of curricula with a state: orders and choices of rows by the host's random numbers,
+ * running pass rates, and their saved bytes. */
 #ifndef CURRICULA_ROWS_H
 #define CURRICULA_ROWS_H
 
 #include <tare/sdk.h>
 
-/* Streams of host->random; a choice's are numbered by the cursor after them. */
+/* Streams of host->random; those of a choice are numbered by the cursor after them. */
 enum { STREAM_ORDER = 0, STREAM_SOURCE = 1 << 20, STREAM_CHOICE = 1 << 21 };
 
-/* A number in (0, 1) from two words. */
+/* Returns a number in (0, 1) from two words. */
 double rows_unit(const uint32_t word[2]);
-/* An epoch over n rows: a permutation of 0 .. n-1 that is a function of the seed, `which` (below 2^20) and the epoch; in order where shuffle is
- * 0. index: [n] */
+/* Writes an epoch over n rows: a permutation of 0 .. n-1 that is a function of the seed, `which`
+ * (below 2^20) and the epoch; in order without shuffle. index: [n]. */
 struct epoch {
     int64_t which, number, n;
     int shuffle;
 };
 tare_status rows_order(const tare_host *host, const struct epoch *e, int64_t *index, tare_error *error);
-/* draw->n rows, each weight[i] >= 0 times as likely as weight 1, none twice and none that the step has drawn, as long as there are others:
- * those with the largest log(u_i) / weight[i] (Efraimidis and Spirakis 2006). n: rows */
+/* Draws draw->n rows, each with a probability proportional to weight[i] >= 0, without replacement
+ * and without rows that the step has drawn, as long as there are others: those with the largest
+ * log(u_i) / weight[i] (Efraimidis and Spirakis 2006). n: number of rows. */
 tare_status rows_choose(const tare_host *host, const tare_draw *draw, const double *weight, int64_t n, int64_t *row,
                         tare_error *error);
 
-/* Running pass rates: of row i right[i] of total[i] judged rollouts were correct, older ones discounted. */
+/* Running pass rates: right[i] of total[i] rollouts of row i with a verdict were correct, older
+ * ones discounted. */
 struct passes {
     const tare_host *host;
     int64_t n;
@@ -29,14 +32,15 @@ struct passes {
 };
 tare_status passes_new(const tare_host *host, int64_t n, struct passes *out, tare_error *error);
 void passes_free(struct passes *p);
-/* right <- rho right + S, total <- rho total + N for the row of each group, S of whose N judged rollouts are correct. */
+/* Updates right <- rho right + S, total <- rho total + N for the row of each group, where S of its
+ * N rollouts with a verdict are correct. */
 void passes_add(struct passes *p, const tare_groups *groups, double rho);
 tare_status passes_save(const struct passes *p, const tare_stream *out);
 tare_status passes_load(struct passes *p, const tare_stream *in, tare_error *error);
-/* Correct and judged rollouts of group m. */
-void group_passes(const tare_groups *groups, int64_t m, int64_t *right, int64_t *judged);
+/* Counts the correct rollouts of group m, and those with a verdict. */
+void group_passes(const tare_groups *groups, int64_t m, int64_t *right, int64_t *verified);
 
-/* n numbers of at least 0, after their count. */
+/* Save and load n numbers of at least 0, after their count. */
 tare_status counts_save(const int64_t *count, int64_t n, const tare_stream *out);
 tare_status counts_load(const tare_host *host, const tare_stream *in, int64_t n, const char *what, int64_t *count,
                         tare_error *error);

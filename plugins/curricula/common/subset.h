@@ -1,4 +1,4 @@
-/* Choosing some rollouts of a group: the judged ones, ranked by a number. */
+/* Chooses some rollouts of a group: those with a verdict, ranked by a number. */
 #ifndef CURRICULA_SUBSET_H
 #define CURRICULA_SUBSET_H
 
@@ -9,10 +9,10 @@ struct ranked {
     int64_t rollout;
 };
 
-/* The judged rollouts of group m, those of the largest value first and of equal ones the earlier; value: [n_rollouts]. out: room for the group.
- * Returns how many. */
+/* Ranks the rollouts of group m that have a verdict by value [n_rollouts], the largest first; of
+ * equal values the earlier is first. out: [rollouts of the group]. Returns their number. */
 int64_t subset_rank(const tare_groups *groups, int64_t m, const double *value, struct ranked *out);
-/* Room for the numbers of all rollouts and for ranks. */
+/* Allocates the numbers of all rollouts, and the ranks. */
 struct subset {
     const tare_host *host;
     double *value;

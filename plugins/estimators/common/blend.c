@@ -1,28 +1,35 @@
-/* BV-Blend: advantages from prompt-local statistics blended with the history of the prompt's cluster.
+/* BV-Blend: advantages from prompt-local statistics blended with the history of the prompt's
+ * cluster.
  *
- *   Chang, Wu, Chang: "BV-Blend: Uncertainty-Weighted Historical Baselines for Stable Critic-Free RL with Verifiable Rewards".
- *   Section 3.2, equations 6 to 11; appendix, algorithms 1 and 2.
+ *   Chang, Wu, Chang: "BV-Blend: Uncertainty-Weighted Historical Baselines for Stable Critic-Free
+ *   RL with Verifiable Rewards". Section 3.2, equations 6 to 11; appendix, algorithms 1 and 2.
  *
- * Group m has rewards R[n] and cluster k. mu_G, sigma_G: its mean and deviation (group.h; ddof decides n-1 or n).
- * The state of cluster k, as it was before this step: m1, m2 (moving mean and second raw moment), N_eff (moving mass), seen.
+ * Group m has rewards R[n] and cluster k. mu_G, sigma_G: its mean and deviation (group.h; ddof
+ * decides n-1 or n). The state of cluster k, as it was before this step: m1, m2 (moving mean and
+ * second raw moment), N_eff (moving mass), seen.
  *
- *   mu_hist    = m1                                                                                  (7)
- *   v_hist     = max(m2 - m1^2, 0),  sigma_hist = sqrt(v_hist)                                       (7)   v_floor: max(v_hist, v_floor)
- *   u          = SEM / T,  SEM = sigma_hist / sqrt(N_eff + delta_N)                                  (8)   weighting sem
- *                                sigma_ref  / sqrt(N_eff + delta_N)                                        weighting n_eff
- *                                sigma_hist / sqrt(n_ref)                                                  weighting sigma_hist
- *   w          = exp(-u)                                                                             (9)   mapping exp
- *                1/(1+u),  max(0, 1-u)                                                                     mapping reciprocal, linear
- *                a constant                                                                                weighting fixed
- *                0 where the cluster was never seen, or the prompt has none
- *   b          = w mu_hist + (1-w) mu_G                                                              (10)
- *   s          = sqrt(w v_hist + (1-w) sigma_G^2)                                                    (10)
- *   A[i]       = (R[i] - b) / (s + delta)                                                            (11)  advantage_clip: cut to [-c, c]
+ *   mu_hist   = m1                                                           (7)
+ *   v_hist    = max(m2 - m1^2, 0),  sigma_hist = sqrt(v_hist)                (7)
+ *               v_floor: max(v_hist, v_floor)
+ *   u         = SEM / T,  SEM = sigma_hist / sqrt(N_eff + delta_N)           (8)   weighting sem
+ *                               sigma_ref  / sqrt(N_eff + delta_N)                 weighting n_eff
+ *                               sigma_hist / sqrt(n_ref)                           weighting sigma_hist
+ *   w         = exp(-u)                                                      (9)   mapping exp
+ *               1/(1+u),  max(0, 1-u)                               mapping reciprocal,
+ *                                                                                  linear
+ *               a constant                                                         weighting fixed
+ *               0 where the cluster has no history, or the prompt has no cluster
+ *   b         = w mu_hist + (1-w) mu_G                                       (10)
+ *   s         = sqrt(w v_hist + (1-w) sigma_G^2)                             (10)
+ *   A[i]      = (R[i] - b) / (s + delta)                                     (11)
+ *               advantage_clip: clipped to [-c, c]
  *
- * After the policy step, with S1, S2, N = sums of R, R^2 and 1 over the whole batch, for every cluster with N > 0:
+ * After the policy step, with S1, S2, N = sums of R, R^2 and 1 over the whole batch, for every
+ * cluster with N > 0:
  *
  *   first time:   m1 = S1/N,   m2 = (S1/N)^2 + V_prior,   N_eff = N_0
- *   later:        m1 = (1-gamma) m1 + gamma S1/N,   m2 = (1-gamma) m2 + gamma S2/N,   N_eff = (1-gamma) N_eff + gamma N       (6)
+ *   later:        m1 = (1-gamma) m1 + gamma S1/N,   m2 = (1-gamma) m2 + gamma S2/N,
+ *                 N_eff = (1-gamma) N_eff + gamma N                          (6)
  */
 #include "blend.h"
 
@@ -44,7 +51,7 @@ struct blend {
 
 /* ---------------------------------------------------------------- advantages */
 
-/* Equations 7 to 9 for one cluster. */
+/* Computes equations 7 to 9 for one cluster. */
 static struct blend_history history_of(const void *self, int32_t k)
 {
     const struct blend *s = self;
@@ -108,7 +115,7 @@ tare_status blend_compute(const void *self, const tare_batch *batch, const doubl
         out, error);
 }
 
-/* ---------------------------------------------------------------- moments; sums: [K, 3] of S1, S2, N */
+/* ---------------------------------------- moments; sums: [K, 3] of S1, S2, N */
 
 int64_t blend_collect_size(const void *self)
 {
@@ -168,8 +175,7 @@ tare_status blend_create(const tare_host *host, const struct blend_settings *set
 {
     const int64_t K = settings->clusters ? settings->clusters : n_clusters;
     if (K <= 0)
-        return tare_fail(error, TARE_E_CONFIG,
-                         "there are no clusters to keep a history of; set clusterer.codebook, or the parameter clusters");
+        return tare_fail(error, TARE_E_CONFIG, "no clusters for the history; set clusterer.codebook, or the parameter clusters");
     if (K < n_clusters)
         return tare_fail(error, TARE_E_CONFIG, "clusters is %lld, but the codebook has %lld; set it to 0 to follow the codebook",
                          (long long)K, (long long)n_clusters);

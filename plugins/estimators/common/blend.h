@@ -1,5 +1,5 @@
-/* BV-Blend, shared by bv_blend and the ablations naive, n_eff and sigma_hist, so that each of them has the bits of bv_blend with that
- * weighting. The mathematics is in blend.c. */
+/* BV-Blend, shared by bv_blend and the ablations naive, n_eff and sigma_hist, so that each of them
+ * is bit-identical to bv_blend with its weighting. The mathematics is in blend.c. */
 #ifndef TARE_ESTIMATORS_BLEND_H
 #define TARE_ESTIMATORS_BLEND_H
 
@@ -11,21 +11,22 @@ enum blend_mapping { BLEND_EXP, BLEND_RECIPROCAL, BLEND_LINEAR };
 struct blend_settings {
     int64_t clusters, ddof, weighting, mapping;
     double delta, gamma, n0, v_prior, v_floor, advantage_clip;
-    double w;                                      /* fixed */
-    double temperature, delta_n, sigma_ref, n_ref; /* the others */
+    double w;                                      /* for weighting = fixed */
+    double temperature, delta_n, sigma_ref, n_ref; /* for the other weightings */
 };
 
-/* What a cluster's history says: mean, variance of one reward, confidence (0: there is no history). */
+/* The history of a cluster: mean, variance of one reward, confidence (0: no history). */
 struct blend_history {
     double mu, v, w;
 };
 
 struct blend_form {
     int64_t K, ddof;
-    double delta, advantage_clip; /* 0: not cut */
+    double delta, advantage_clip; /* 0: not clipped */
 };
 
-/* Equations 10 and 11 for every group of a batch. history(self, k) is asked once a group; k < 0 for a prompt without a cluster. */
+/* Computes equations 10 and 11 for every group of a batch. history(self, k) is called once a group;
+ * k < 0 for a prompt without a cluster. */
 tare_status blend_advantages(const void *self, struct blend_history (*history)(const void *self, int32_t cluster),
                              const struct blend_form *form, const tare_batch *batch, tare_advantages *out, tare_error *error);
 
@@ -47,7 +48,8 @@ tare_status blend_describe(const void *self, const tare_stream *out, tare_error 
                   .load = blend_load, .collect_size = blend_collect_size, .compute = blend_compute, .collect = blend_collect,      \
                   .apply = blend_apply, .describe = blend_describe)
 
-/* What all of them have: the first rows of PARAMS, its last ones, and the settings that these are, from values v. */
+/* The shared parameters: the first rows of PARAMS, its last ones, and the settings from values v.
+ */
 #define BLEND_FIRST_PARAMS                                                                                                         \
     [P_CLUSTERS] = BLEND_CLUSTERS, [P_DDOF] = BLEND_DDOF, [P_DELTA] = BLEND_DELTA, [P_GAMMA] = BLEND_GAMMA, [P_N0] = BLEND_N0,     \
     [P_V_PRIOR] = BLEND_V_PRIOR
@@ -59,7 +61,7 @@ tare_status blend_describe(const void *self, const tare_stream *out, tare_error 
 /* Rows of the parameter tables. */
 #define BLEND_CLUSTERS                                                                                                             \
     {                                                                                                                              \
-        "clusters", "0", "K, how many clusters have moments; 0: as many as the codebook has", NULL, NULL, 0, 1e7, TARE_INT,        \
+        "clusters", "0", "number of clusters K with moments; 0: the number in the codebook", NULL, NULL, 0, 1e7, TARE_INT,         \
             TARE_LOCKED_ON_RESUME                                                                                                  \
     }
 #define BLEND_DDOF                                                                                                                 \
@@ -78,12 +80,12 @@ tare_status blend_describe(const void *self, const tare_stream *out, tare_error 
     }
 #define BLEND_N0                                                                                                                   \
     {                                                                                                                              \
-        "n0", "8", "N_0, effective mass of a cluster when it is first seen", "rollouts", NULL, 0, 1e300, TARE_FLOAT,               \
+        "n0", "8", "N_0, the effective mass of a cluster when it first occurs", "rollouts", NULL, 0, 1e300, TARE_FLOAT,            \
             TARE_ABOVE_MIN | TARE_LOG_SCALE | TARE_SWEEPABLE                                                                       \
     }
 #define BLEND_V_PRIOR                                                                                                              \
     {                                                                                                                              \
-        "v_prior", "0.25", "V_prior, variance of a cluster when it is first seen", "reward^2", NULL, 0, 1e300, TARE_FLOAT,         \
+        "v_prior", "0.25", "V_prior, the variance of a cluster when it first occurs", "reward^2", NULL, 0, 1e300, TARE_FLOAT,      \
             TARE_ABOVE_MIN | TARE_SWEEPABLE                                                                                        \
     }
 #define BLEND_DELTA_N                                                                                                              \
@@ -93,8 +95,8 @@ tare_status blend_describe(const void *self, const tare_stream *out, tare_error 
     }
 #define BLEND_TEMPERATURE                                                                                                          \
     {                                                                                                                              \
-        "temperature", "0.1", "T, how much uncertainty lowers the confidence (eq. 9)", "reward", NULL, 0, 1e300, TARE_FLOAT,       \
-            TARE_ABOVE_MIN | TARE_LOG_SCALE | TARE_SWEEPABLE                                                                       \
+        "temperature", "0.1", "temperature T: a larger T lowers the confidence less for the same uncertainty (eq. 9)", "reward",   \
+            NULL, 0, 1e300, TARE_FLOAT, TARE_ABOVE_MIN | TARE_LOG_SCALE | TARE_SWEEPABLE                                           \
     }
 #define BLEND_MAPPING                                                                                                              \
     {                                                                                                                              \
@@ -103,26 +105,27 @@ tare_status blend_describe(const void *self, const tare_stream *out, tare_error 
     }
 #define BLEND_W                                                                                                                    \
     {                                                                                                                              \
-        "w", "0.5", "the constant confidence of weighting fixed", NULL, NULL, 0, 1, TARE_FLOAT, TARE_SWEEPABLE                     \
+        "w", "0.5", "the constant confidence for weighting = fixed", NULL, NULL, 0, 1, TARE_FLOAT, TARE_SWEEPABLE                  \
     }
 #define BLEND_SIGMA_REF                                                                                                            \
     {                                                                                                                              \
-        "sigma_ref", "0.5", "used in place of sigma_hist by weighting n_eff", "reward", NULL, 0, 1e300, TARE_FLOAT,                \
+        "sigma_ref", "0.5", "replaces sigma_hist for weighting = n_eff", "reward", NULL, 0, 1e300, TARE_FLOAT,                     \
             TARE_ABOVE_MIN | TARE_SWEEPABLE                                                                                        \
     }
 #define BLEND_N_REF                                                                                                                \
     {                                                                                                                              \
-        "n_ref", "16", "used in place of N_eff by weighting sigma_hist", "rollouts", NULL, 0, 1e300, TARE_FLOAT,                   \
+        "n_ref", "16", "replaces N_eff for weighting = sigma_hist", "rollouts", NULL, 0, 1e300, TARE_FLOAT,                        \
             TARE_ABOVE_MIN | TARE_SWEEPABLE                                                                                        \
     }
 #define BLEND_V_FLOOR                                                                                                              \
     {                                                                                                                              \
-        "v_floor", "0", "lower bound of v_hist; 0: none, as in the paper", "reward^2", NULL, 0, 1e300, TARE_FLOAT, TARE_SWEEPABLE  \
+        "v_floor", "0", "lower bound of v_hist; 0: no bound, as in the paper", "reward^2", NULL, 0, 1e300, TARE_FLOAT,             \
+            TARE_SWEEPABLE                                                                                                         \
     }
 #define BLEND_ADVANTAGE_CLIP                                                                                                       \
     {                                                                                                                              \
-        "advantage_clip", "0", "advantages are cut to [-c, c]; 0: not cut, as in the paper", NULL, NULL, 0, 1e300, TARE_FLOAT,     \
-            TARE_SWEEPABLE                                                                                                         \
+        "advantage_clip", "0", "advantages are clipped to [-c, c]; 0: not clipped, as in the paper", NULL, NULL, 0, 1e300,         \
+            TARE_FLOAT, TARE_SWEEPABLE                                                                                             \
     }
 
 extern const char *const BLEND_MAPPINGS[];

@@ -1,9 +1,11 @@
-/* Statistics of one group of rewards R[n], in double. Compiled into each estimator that includes it.
+/* Statistics of one group of rewards R[n], in double. Compiled into each estimator that includes
+ * it.
  *
  *   mean      mu      = R[0] + (1/n) sum_i (R[i] - R[0])
- *   variance  sigma^2 = sum_i (R[i] - mu)^2 / (n - ddof)         0 for a group of one (and for n <= ddof)
+ *   variance  sigma^2 = sum_i (R[i] - mu)^2 / (n - ddof)   0 for a group of one (and for n <= ddof)
  *
- * Taken around the first reward: a group whose rewards are all equal has exactly that reward as its mean and exactly 0 as its variance. */
+ * Computed relative to the first reward: a group of equal rewards has exactly that reward as its
+ * mean and exactly 0 as its variance. */
 #ifndef TARE_ESTIMATORS_GROUP_H
 #define TARE_ESTIMATORS_GROUP_H
 

@@ -1,5 +1,5 @@
-/* The rest of an estimator's file. PARAMS and P_COUNT are the file's; what follows NEEDS are members of tare_estimator. Columns from
- * TARE_NEED_FINISH on came with ABI 1.2. */
+/* The rest of an estimator's file. PARAMS and P_COUNT are the including file's; the arguments after
+ * NEEDS are members of tare_estimator. Columns from TARE_NEED_FINISH on need ABI 1.2. */
 #ifndef STATEFUL_H
 #define STATEFUL_H
 

@@ -1,12 +1,13 @@
 /* Whitening over a batch from sums that the host adds over all ranks: x -> (x - mean) * rate.
  *
- *   convention   mean                  variance                                       rate
- *   verl         S1/(n + 1e-8)         sum (x-mean)^2/(n + 1e-8) * n/(n-1)            1/sqrt(variance + 1e-8)
- *   skyrl        S1/n                  sum (x-mean)^2/n * n/(n-1)                     1/sqrt(variance + 1e-8)
- *   nemo         S1/n                  sum (x-mean)^2/n                               1/sqrt(max(variance, 1e-8))      (OpenRLHF too)
+ *   convention   mean            variance                              rate
+ *   verl         S1/(n + 1e-8)   sum (x-mean)^2/(n + 1e-8) * n/(n-1)   1/sqrt(variance + 1e-8)
+ *   skyrl        S1/n            sum (x-mean)^2/n * n/(n-1)            1/sqrt(variance + 1e-8)
+ *   nemo         S1/n            sum (x-mean)^2/n                      1/sqrt(max(variance, 1e-8))
+ *   (OpenRLHF too)
  *
- * with n, S1, S2 the sums of 1, x, x^2. A variance that is only the rounding of S2 - S1^2/n counts as 0, so equal values give exactly 0
- * (but in convention verl, whose mean is off by 1e-8). */
+ * with n, S1, S2 the sums of 1, x, x^2. A variance that is only the rounding of S2 - S1^2/n counts
+ * as 0, so equal values give exactly 0 (except in convention verl, whose mean is off by 1e-8). */
 #ifndef TARE_ESTIMATORS_WHITEN_H
 #define TARE_ESTIMATORS_WHITEN_H
 

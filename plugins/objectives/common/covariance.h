@@ -1,5 +1,6 @@
-/* Each token's share in the covariance of log-probability and advantage over the minibatch: what drives the entropy down
- * (Cui et al. 2025, "The Entropy Mechanism of Reinforcement Learning", arXiv 2505.22617). */
+/* Each token's share in the covariance of log-probability and advantage over the minibatch, which
+ * drives the entropy down (Cui et al. 2025, "The Entropy Mechanism of Reinforcement Learning",
+ * arXiv 2505.22617). */
 #ifndef OBJECTIVE_COVARIANCE_H
 #define OBJECTIVE_COVARIANCE_H
 

@@ -1,10 +1,10 @@
-/* Weights between the policy of the update and the one that sampled. */
+/* Weights between the policy of the update and the policy that sampled. */
 #ifndef OBJECTIVE_SAMPLER_H
 #define OBJECTIVE_SAMPLER_H
 
 #include "common/sequence.h"
 
-static const double LARGEST_LOG = 700; /* exp of it is finite */
+static const double LARGEST_LOG = 700; /* the exponential of it is finite */
 
 static inline double sampler_log_ratio(const void *ctx, const tare_tokens *t, int64_t i)
 {

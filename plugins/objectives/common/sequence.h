@@ -1,4 +1,4 @@
-/* Objectives that look at whole sequences: prepare writes one number for each token. */
+/* Objectives that use whole sequences: prepare writes one number for each token. */
 #ifndef OBJECTIVE_SEQUENCE_H
 #define OBJECTIVE_SEQUENCE_H
 
@@ -10,13 +10,15 @@ static inline int64_t one_number(const void *self)
     return 1;
 }
 
-/* logp - sg(logp): 0, with the derivative 1. Added to the logarithm of a prepared ratio, it gives each token of the sequence its gradient. */
-static inline double live(const tare_tokens *t, int64_t i)
+/* logp - sg(logp): 0, with the derivative 1. Added to the logarithm of a prepared ratio, it gives
+ * each token of the sequence its gradient. */
+static inline double live_ratio(const tare_tokens *t, int64_t i)
 {
     return (double)t->logprob[i] - (double)t->detached[i];
 }
 
-/* Each token's number becomes the sum, or the mean, of term over the tokens of its sequence. */
+/* Replaces each token's number with the sum, or the mean, of term over the tokens of its sequence.
+ */
 typedef double (*token_term)(const void *ctx, const tare_tokens *t, int64_t i);
 
 static inline double sequence_sum(const tare_tokens *t, int64_t sequence, token_term term, const void *ctx)

@@ -1,4 +1,4 @@
-/* What an objective without a state writes besides its mathematics. self is struct settings. */
+/* The parts of a stateless objective's file besides its mathematics. self is struct settings. */
 #ifndef OBJECTIVE_STATELESS_H
 #define OBJECTIVE_STATELESS_H
 
@@ -13,15 +13,15 @@ struct settings {
     tare_loss loss;      /* of [loss] */
 };
 
-/* One token's outcome: v and dv/dlogp. */
-static inline void put(tare_token_loss *out, int64_t i, double value, double dlogprob, int clipped)
+/* Writes one token's outputs: v and dv/dlogp. */
+static inline void put_outcome(tare_token_loss *out, int64_t i, double value, double dlogprob, int clipped)
 {
     out->value[i] = value;
     out->dlogprob[i] = dlogprob;
     out->clipped[i] = (uint8_t)clipped;
 }
 
-/* log(pi / old) of token i, and the same without a gradient. */
+/* Returns log(pi / old) of token i, and the same without a gradient. */
 static inline double log_ratio(const tare_tokens *t, int64_t i)
 {
     return (double)t->logprob[i] - (double)t->old_logprob[i];
@@ -32,8 +32,9 @@ static inline double detached_log_ratio(const tare_tokens *t, int64_t i)
     return (double)t->detached[i] - (double)t->old_logprob[i];
 }
 
-/* The rest of the file. PARAMS and P_COUNT are the file's; CHECK(const struct settings *, tare_error *) refuses values that do not go together;
- * what follows are members of tare_objective. */
+/* The rest of the file. PARAMS and P_COUNT are the including file's; CHECK(const struct settings *,
+ * tare_error *) refuses invalid combinations of values; the other arguments are members of
+ * tare_objective. */
 #define OBJECTIVE(NAME, SUMMARY, SOURCE, NEEDS, CHECK, ...)                                                                        \
     static tare_status create(const tare_host *host, const tare_value *values, const tare_loss *loss, void **self,                 \
                               tare_error *error)                                                                                   \
@@ -55,7 +56,7 @@ static inline double detached_log_ratio(const tare_tokens *t, int64_t i)
     BUILT_IN_SINCE(2, NAME, .kind = TARE_OBJECTIVE, .summary = SUMMARY, .source = SOURCE, .params = PARAMS, .n_params = P_COUNT,   \
                    .needs = NEEDS, .threading = TARE_REENTRANT)
 
-/* For objectives whose parameters go together in every case. */
+/* For objectives that accept every combination of parameters. */
 static inline tare_status any_values(const struct settings *s, tare_error *error)
 {
     (void)s, (void)error;

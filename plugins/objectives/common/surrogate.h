@@ -2,8 +2,9 @@
  *
  *   v = -min(r A, clip(r, 1 - clip, 1 + clip_high) A),   r = pi / old
  *
- * Schulman et al. 2017 (arXiv 1707.06347), equation 7; two bounds: DAPO (arXiv 2503.14476). dual_clip (Ye et al. 2020, arXiv 1912.09729):
- * for A < 0 the term is bounded below by dual_clip A. */
+ * Schulman et al. 2017 (arXiv 1707.06347), equation 7; two bounds: DAPO (arXiv 2503.14476).
+ * dual_clip (Ye et al. 2020, arXiv 1912.09729): for A < 0 the term is bounded below by dual_clip A.
+ */
 #ifndef OBJECTIVE_SURROGATE_H
 #define OBJECTIVE_SURROGATE_H
 
@@ -15,7 +16,7 @@
 
 struct term {
     double value, dlogp;
-    bool clipped; /* a bound decides */
+    bool clipped; /* a bound takes effect */
 };
 
 static inline struct term surrogate(const tare_loss *c, double ratio, double advantage)
@@ -26,7 +27,8 @@ static inline struct term surrogate(const tare_loss *c, double ratio, double adv
     return (struct term){-ratio * advantage, -ratio * advantage, false};
 }
 
-/* compute of an objective whose prepare gave each token a weight, 0 to leave it out: weight times the clipped surrogate. */
+/* compute for an objective whose prepare gave each token a weight, 0 to leave it out: weight times
+ * the clipped surrogate. */
 static inline tare_status weighted_surrogate(const void *self, const tare_tokens *t, tare_token_loss *out, tare_error *error)
 {
     const struct settings *s = self;
@@ -34,7 +36,7 @@ static inline tare_status weighted_surrogate(const void *self, const tare_tokens
     for (int64_t i = 0; i < t->n; i++) {
         const struct term x = surrogate(&s->loss, exp(log_ratio(t, i)), t->advantage[i]);
         const double weight = t->prepared[i];
-        put(out, i, weight * x.value, weight * x.dlogp, x.clipped || weight == 0);
+        put_outcome(out, i, weight * x.value, weight * x.dlogp, x.clipped || weight == 0);
     }
     return TARE_OK;
 }

@@ -1,18 +1,21 @@
-/* choice: did the completion choose the option that is right?
+/* choice: checks whether the completion chose the right option.
  *
- *   reward 1  if  letter(completion) = letter(answer)  else 0
+ * reward 1  if  letter(completion) = letter(answer)  else 0
  *
- * Where the letter is taken from, after the last </think>:
- *   1  the last \boxed or \fbox: it alone decides, also when it holds no option. One that is never closed names the option that is all it
- *      holds; with anything else in it, the box before it is no answer either
- *   2  the last anchored phrase that names an option: "the answer is B", "Answer: (B)", "#### B", "<answer>B</answer>", "option B is
- *      correct", "I choose B"; a phrase with "not" names none
- *   3  the whole text: "B", "(B)", "B) because", or a last line that is a letter and nothing else, or a first line that opens with an
- *      option, "B. colder", when no later line opens with another
- * A letter in running prose is no answer ("Plan B failed", "I do not know"), two letters are none ("A or C"), nor is a letter that no option
- * has. In place of a letter the text of an option (row field "choices") may be in a box or after an anchor. The options are as many as
- * the row's "choices" or "letters" (after the host has permuted them), else the parameter letters. The gold answer is a letter or an
- * option's text. Verdicts: correct; wrong; no_answer; unparsable (the gold answer names no option).
+ * The letter is read from the text after the last </think>, by the first rule that applies:
+ * 1  the last \boxed or \fbox decides alone, even if it holds no option. A box that is never closed
+ *    names the option that is its whole content; with any other content, the box before it does not
+ *    count as an answer either
+ * 2  the last anchored phrase that names an option: "the answer is B", "Answer: (B)", "#### B",
+ *    "<answer>B</answer>", "option B is correct", "I choose B"; a phrase with "not" names none
+ * 3  the whole text: "B", "(B)", "B) because", or a last line that is only a letter, or a first
+ *    line that opens with an option, "B. colder", if no later line opens with another
+ * A letter in running prose is not an answer ("Plan B failed", "I do not know"), nor are two
+ * letters ("A or C"), nor a letter without an option. A box or an anchored phrase may have the text
+ * of an option (row field "choices") instead of its letter. The number of options comes from the
+ * row's "choices" or "letters" (after the host has permuted them), else from the parameter letters.
+ * The gold answer is a letter or an option's text. Verdicts: correct; wrong; no_answer; unparsable
+ * (the gold answer names no option).
  */
 #include "choice.h"
 #include "../../common/built_in.h"
@@ -36,7 +39,8 @@ struct self {
     struct options defaults;
 };
 
-/* Option texts from a JSON array of strings; texts with escapes are left out, as they cannot be compared as they are. */
+/* Reads option texts from a JSON array of strings. Texts with escapes are skipped because they
+ * cannot be compared in place. */
 static int read_choices(tare_text array, tare_text *choices)
 {
     int n = 0;
@@ -76,7 +80,7 @@ static struct options row_options(const struct options *defaults, tare_text row)
     return o;
 }
 
-static void judge(const struct self *self, const tare_answer *a, tare_verdict *v)
+static void verify_answer(const struct self *self, const tare_answer *a, tare_verdict *v)
 {
     const struct options o = row_options(&self->defaults, a->row);
     const char gold = choice_of_gold(&o, a->answer);
@@ -118,7 +122,7 @@ static tare_status verify(void *self, const tare_answer *const *answers, tare_ve
                           tare_error *error)
 {
     (void)error;
-    for (int64_t i = 0; i < n; i++) judge(self, answers[i], verdicts[i]);
+    for (int64_t i = 0; i < n; i++) verify_answer(self, answers[i], verdicts[i]);
     return TARE_OK;
 }
 

@@ -1,4 +1,4 @@
-/* Inside the choice verifier: which option a text names. Pure functions. */
+/* Internal to the choice verifier: finds the option that a text names. Pure functions. */
 #ifndef TARE_CHOICE_H
 #define TARE_CHOICE_H
 
@@ -15,7 +15,7 @@ struct options {
 
 struct chosen {
     char letter;      /* 0: none */
-    const char *rule; /* static */
+    const char *rule; /* static text */
 };
 
 struct chosen choice_extract(const struct options *o, tare_text completion);

@@ -2,13 +2,14 @@
 
 #include <string.h>
 
-/* What is read at each phrase has a bound, so that the time grows with the length of the text alone. */
+/* Limits on the text read at each phrase, so the time is linear in the length of the text. */
 enum { MAX_DRESS = 16, MAX_BLANKS = 64, MAX_PHRASE = 200, MAX_WORDS = 8 };
 
 static bool is_word(char c)
 {
     return text_is_letter(c) || text_is_digit(c) || c == '_' ||
-           ((unsigned char)c >= 0x80 && (unsigned char)c != 0xE3); /* E3: an ideographic full stop */
+           /* E3: first byte of an ideographic full stop */
+           ((unsigned char)c >= 0x80 && (unsigned char)c != 0xE3);
 }
 
 static bool is_option(const struct options *o, char c)
@@ -18,8 +19,9 @@ static bool is_option(const struct options *o, char c)
 
 /* ---------------------------------------------------------------- one option, as it is written */
 
-/* Cuts what only dresses a letter: blanks, $, *, quotes, \text{ \textbf{ \mathrm{ and the braces, brackets. bracket: there was one. */
-static tare_text undress(tare_text t, bool *bracket)
+/* Strips decoration around a letter: blanks, $, *, quotes, \text{ \textbf{ \mathrm{ and the braces,
+ * brackets. bracket: there was one. */
+static tare_text strip_dress(tare_text t, bool *bracket)
 {
     for (bool more = true; more && t.size;) {
         t = text_trim(t);
@@ -39,7 +41,8 @@ static tare_text undress(tare_text t, bool *bracket)
         } else if (c == '(' || c == '[') {
             *bracket = true;
             t = text_slice(t, 1, t.size);
-        } else if ((unsigned char)c == 0xE2 && t.size > 2 && (unsigned char)t.data[1] == 0x80) { /* curly quotes, dashes */
+            /* curly quotes, dashes */
+        } else if ((unsigned char)c == 0xE2 && t.size > 2 && (unsigned char)t.data[1] == 0x80) {
             t = text_slice(t, 3, t.size);
         } else {
             more = false;
@@ -55,7 +58,7 @@ static tare_text skip_words(tare_text t, bool *bracket)
     bool more = true;
     for (int skipped = 0; more && skipped < MAX_WORDS; skipped++) {
         more = false;
-        t = undress(t, bracket);
+        t = strip_dress(t, bracket);
         for (const char *const *w = words; *w && !more; w++) {
             const int64_t n = (int64_t)strlen(*w);
             if (t.size && text_lower(t.data[0]) == **w && text_starts(t, 0, *w, true) && t.size > n && !is_word(t.data[n])) {
@@ -64,10 +67,10 @@ static tare_text skip_words(tare_text t, bool *bracket)
             }
         }
     }
-    return undress(t, bracket);
+    return strip_dress(t, bracket);
 }
 
-/* Is another option named right after the first? "A or C", "A, B", "A and C", "B/D" */
+/* Returns whether another option follows the first: "A or C", "A, B", "A and C", "B/D". */
 static bool names_second(const struct options *o, tare_text rest)
 {
     bool bracket = false, joint = false;
@@ -96,9 +99,10 @@ static bool names_second(const struct options *o, tare_text rest)
            !(rest.size > 2 && rest.data[1] == ' ' && text_is_letter(rest.data[2]) && rest.data[2] >= 'a');
 }
 
-enum named { NONE, ONE, OTHER }; /* OTHER: an answer, but no option: a letter out of range, or several */
+/* OTHER: an answer, but not a single valid option: a letter out of range, or several */
+enum named { NONE, ONE, OTHER };
 
-/* The option that t starts with. boxed: t is all there is. */
+/* Reads the option that t starts with. boxed: t is the whole content of a box. */
 static enum named named_option(const struct options *o, tare_text t, bool boxed, char *letter)
 {
     bool bracket = false;
@@ -112,34 +116,35 @@ static enum named named_option(const struct options *o, tare_text t, bool boxed,
         c = (char)(c - 'a' + 'A');
     }
     if ((c == 'A' || c == 'I') && !bracket && rest.size > 1 && rest.data[0] == ' ' && rest.data[1] >= 'a' && rest.data[1] <= 'z') {
-        /* the article or the pronoun, unless a reason follows */
+        /* A is an article and I a pronoun, unless a reason follows */
         static const char *const reasons[] = {"because", "since", "as ", "for ", "or ", "and ", NULL};
         bool reason = false;
         for (const char *const *w = reasons; *w && !reason; w++) reason = text_starts(rest, 1, *w, false);
         if (!reason) return NONE;
     }
-    if (rest.size && (rest.data[0] == '\'' && rest.size > 1 && text_is_letter(rest.data[1]))) return NONE; /* I'm */
+    /* I'm */
+    if (rest.size && (rest.data[0] == '\'' && rest.size > 1 && text_is_letter(rest.data[1]))) return NONE;
     if (!is_option(o, c) || names_second(o, rest)) return OTHER;
     *letter = c;
     return ONE;
 }
 
-static tare_text plain(tare_text t)
+static tare_text is_plain(tare_text t)
 {
     bool bracket = false;
-    t = undress(text_trim(t), &bracket);
+    t = strip_dress(text_trim(t), &bracket);
     while (t.size && (text_is_space(t.data[t.size - 1]) || strchr(".,;:*}$\"'", t.data[t.size - 1]))) t.size--;
     return t;
 }
 
-/* The option whose text this is; 0: none, or several. */
+/* Returns the option with this text; 0: none, or several. */
 static char option_text(const struct options *o, tare_text t)
 {
     char found = 0;
-    const tare_text want = plain(t);
+    const tare_text want = is_plain(t);
     if (want.size)
         for (int i = 0; i < o->n_choices && i < o->n; i++) {
-            if (!text_equal(plain(o->choices[i]), want, true)) continue;
+            if (!text_equal(is_plain(o->choices[i]), want, true)) continue;
             if (found) return 0;
             found = o->letters[i];
         }
@@ -148,8 +153,9 @@ static char option_text(const struct options *o, tare_text t)
 
 /* ---------------------------------------------------------------- where to look */
 
-/* The complete box that starts last, of at most MAX_BOX bytes; size -1: none. *cut: what stands in a box after it that is never closed; size
- * -1: none. One pass: the boxes that are open lie on a stack, of which a hostile text keeps the innermost STACK. */
+/* Returns the complete box that starts last, of at most MAX_BOX bytes; size -1: none. *cut: the
+ * content of a later box that is never closed; size -1: none. One pass: open boxes are on a stack,
+ * which keeps the innermost STACK of a hostile text. */
 static tare_text last_box(tare_text t, tare_text *cut)
 {
     enum { MAX_BOX = 4096, STACK = 64 };
@@ -196,7 +202,8 @@ static bool word_at(tare_text t, int64_t i, const char *w)
            (!i || !text_is_letter(t.data[i - 1]));
 }
 
-/* After "answer", "choice", "option": is it "is", ":", "-", "should be"...? The position of what is named, or -1. not: it is denied. */
+/* Returns the position after the link that follows "answer", "choice" or "option" ("is", ":", "-",
+ * "should be"...), or -1. not: the link is negated. */
 static int64_t behind_anchor(tare_text t, int64_t i, bool answer, bool *denied)
 {
     const int64_t start = i, far = i + MAX_BLANKS;
@@ -223,7 +230,8 @@ static int64_t behind_anchor(tare_text t, int64_t i, bool answer, bool *denied)
     return i;
 }
 
-/* "Option B is correct", "(B) is the right answer": is what follows the letter at i such a judgement? */
+/* Returns whether the letter at i is called right: "Option B is correct", "(B) is the right
+ * answer". */
 static bool called_right(tare_text t, int64_t i)
 {
     for (const int64_t far = i + MAX_DRESS; i < t.size && i < far && strchr(")]* $}\"", t.data[i]);) i++;
@@ -241,13 +249,14 @@ static bool starts_line(tare_text t, int64_t i)
     return !i || t.data[i - 1] == '\n';
 }
 
-/* "The best one is option C": "is" in front of i, and no "there is" */
+/* Returns whether "is" precedes i, but not "there is": "The best one is option C". */
 static bool behind_is(tare_text t, int64_t i)
 {
     return i > 3 && word_at(t, i - 3, "is") && t.data[i - 1] == ' ' && !(i >= 9 && text_starts(t, i - 9, "there ", true));
 }
 
-/* The rest of the line after an anchor, up to a tag; empty when it is longer than any option with its dress. */
+/* Returns the rest of the line after an anchor, up to a tag; empty if it is longer than any
+ * decorated option. */
 static tare_text rest_of_line(const struct options *o, tare_text t, int64_t at)
 {
     int64_t longest = 0;
@@ -259,13 +268,13 @@ static tare_text rest_of_line(const struct options *o, tare_text t, int64_t at)
     return text_slice(t, at, end < far ? end : at);
 }
 
-/* What the phrase at i names, when a phrase starts there. NONE: no phrase, or one without an option. */
-static enum named phrase(const struct options *o, tare_text t, int64_t i, char *letter)
+/* Reads the phrase that starts at i, if any. NONE: no phrase, or one without an option. */
+static enum named read_phrase(const struct options *o, tare_text t, int64_t i, char *letter)
 {
     bool denied = false;
     int64_t at = -1;
     if (t.data[i] == '(')
-        ; /* only (B) is correct, below */
+        ; /* only (B) is correct, handled below */
     else if (word_at(t, i, "answer"))
         at = behind_anchor(t, i + 6, true, &denied);
     else if (word_at(t, i, "choice") || word_at(t, i, "option"))
@@ -278,7 +287,8 @@ static enum named phrase(const struct options *o, tare_text t, int64_t i, char *
         at = i + 4;
     else if (text_starts(t, i, "<answer>", true))
         at = i + 8;
-    else if (text_starts(t, i, "\xE7\xAD\x94\xE6\xA1\x88", false)) { /* "answer" in Chinese, with "is" or a colon */
+    /* "answer" in Chinese, with "is" or a colon */
+    else if (text_starts(t, i, "\xE7\xAD\x94\xE6\xA1\x88", false)) {
         at = i + 6;
         if (text_starts(t, at, "\xE6\x98\xAF", false) || text_starts(t, at, "\xEF\xBC\x9A", false) ||
             text_starts(t, at, "\xE4\xB8\xBA", false))
@@ -298,7 +308,8 @@ static enum named phrase(const struct options *o, tare_text t, int64_t i, char *
         ;
     else if (t.data[i] == '"')
         k = i + 1;
-    else if (t.data[i] != '(' || (i + 1 < t.size && t.data[i + 1] == '(')) /* the inner bracket has been looked at */
+    /* the inner bracket was checked before */
+    else if (t.data[i] != '(' || (i + 1 < t.size && t.data[i + 1] == '('))
         return NONE;
     for (const int64_t far = k + MAX_DRESS; k < t.size && k < far && strchr("(*$ ", t.data[k]);) k++;
     if (k + 1 < t.size && is_option(o, t.data[k]) && !is_word(t.data[k + 1]) &&
@@ -307,11 +318,11 @@ static enum named phrase(const struct options *o, tare_text t, int64_t i, char *
     return NONE;
 }
 
-/* A line that is one letter and its dress; with_text: something may follow "B)" or "B." */
+/* Returns whether a line is one decorated letter. with_text: text may follow "B)" or "B.". */
 static bool letter_line(const struct options *o, tare_text line, bool with_text, char *letter)
 {
     bool bracket = false;
-    tare_text t = undress(line, &bracket);
+    tare_text t = strip_dress(line, &bracket);
     if (!t.size || !is_option(o, t.data[0]) || (t.size > 1 && is_word(t.data[1]))) return false;
     tare_text rest = text_slice(t, 1, t.size);
     if (with_text && rest.size && (rest.data[0] == ')' || rest.data[0] == '.' || rest.data[0] == ':'))
@@ -322,14 +333,15 @@ static bool letter_line(const struct options *o, tare_text line, bool with_text,
     return true;
 }
 
-/* The option that the first line opens with, "B. colder than" or "(B) colder", when no later line opens with another one. */
+/* Returns the option that the first line opens with, "B. colder than" or "(B) colder", if no later
+ * line opens with another one. */
 static char only_option_line(const struct options *o, tare_text t)
 {
     char first = 0;
     for (int64_t i = 0; i < t.size; i = line_end(t, i) + 1) {
         const int64_t end = i + MAX_DRESS + 2 < t.size ? i + MAX_DRESS + 2 : t.size;
         bool bracket = false;
-        const tare_text line = undress(text_slice(t, i, end), &bracket);
+        const tare_text line = strip_dress(text_slice(t, i, end), &bracket);
         const bool opens = line.size > 1 && is_option(o, line.data[0]) && (line.data[1] == '.' || line.data[1] == ')');
         if (!opens && !i) return 0;
         if (opens && i && line.data[0] != first) return 0;
@@ -370,7 +382,7 @@ struct chosen choice_extract(const struct options *o, tare_text completion)
         const char k = text_lower(t.data[i]);
         if (k == 'a' || k == 'o' || k == 'c' || k == 'i' || k == '#' || k == '<' || k == '(' || k == '"' ||
             (unsigned char)k == 0xE7 || starts_line(t, i))
-            got = phrase(o, t, i, &c.letter);
+            got = read_phrase(o, t, i, &c.letter);
     }
     if (got == ONE) return c.rule = "the last phrase that names an option", c;
     c.letter = 0;

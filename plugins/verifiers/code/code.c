@@ -1,13 +1,16 @@
-/* code: a Python program passes its tests, in a sandbox (sandbox.h).
+/* code: runs a Python program against its tests in a sandbox (sandbox.h).
  *
  *   reward 1  if  all tests pass  else 0;  with partial = true: passed / all
  *
- * The program is the last block between ``` lines in what follows the last </think>, else all of that text. The row's tests are input and expected output,
- * or Python that runs after the program in the same process and raises where it is wrong (assert). The first kind is compared outside, where the program
- * cannot reach. The second shares a process with it: that all of it was run is known by a number that is printed at the very end, so sys.exit(0) passes
- * nothing, but a program that is written to deceive its tests can.
- * Each test has a process of its own. What ends it is CPU time, memory, output and files, which are counted; the wall clock is for programs that wait.
- * PYTHONHASHSEED is 0. Verdicts: correct; wrong; partial; timeout (of the first test that failed); no_answer (no program).
+ * The program is the last block between ``` lines after the last </think>, else the whole text
+ * after it. The row's tests are either input and expected output, or Python code that runs after
+ * the program in the same process and raises on failure (assert). Outputs are compared outside,
+ * beyond the program's reach. Test code shares a process with the program: a random number printed
+ * at the very end proves that it ran to the end, so sys.exit(0) passes nothing, but a program
+ * written to deceive its tests can. Each test runs in a separate process. Limits on CPU time,
+ * memory, output and files are counted; the wall clock stops programs that wait. PYTHONHASHSEED is
+ * 0. Verdicts: correct; wrong; partial; timeout (of the first failing test); no_answer (no
+ * program).
  */
 #include "common/text.h"
 #include "common/verifier.h"
@@ -20,7 +23,8 @@
 #include <sys/random.h>
 
 enum { P_FIELD, P_PARTIAL, P_WORDS, P_CPU, P_WALL, P_MEMORY, P_OUTPUT, P_FILES, P_SANDBOX, P_PYTHON, N_PARAMS };
-enum { PROGRAM_MAX = 120000, MARK = 32 }; /* a program is handed over as an argument, of which Linux allows 128 KB */
+/* a program is passed as an argument, which Linux limits to 128 KB */
+enum { PROGRAM_MAX = 120000, MARK = 32 };
 static const char *const SANDBOXES[] = {"full", "limits", NULL};
 
 #define MEGABYTES(KEY, DEFAULT, MIN, DOC)                                                                                          \
@@ -50,7 +54,7 @@ static const tare_param PARAMS[N_PARAMS] = {
              "time of one test by the clock, for programs that wait; verifier.timeout holds for all tests of a completion together"},
     [P_MEMORY] = MEGABYTES("memory", "512", 32, "memory of a program (address space)"),
     [P_OUTPUT] = MEGABYTES("output", "1", 1, "what it may write to standard output"),
-    [P_FILES] = MEGABYTES("files", "16", 1, "what it may write into files, which lie in memory"),
+    [P_FILES] = MEGABYTES("files", "16", 1, "what it may write into files, which are in memory"),
     [P_SANDBOX] =
         {.key = "sandbox",
          .type = TARE_CHOICE,
@@ -74,7 +78,8 @@ static void destroy(void *self)
     free(self);
 }
 
-/* A program of one line: what cannot be had here is known before a run begins. */
+/* Runs a program of one line, so that a sandbox that cannot be set up is reported before the
+ * run. */
 static tare_status try_it(const struct sandbox *s, tare_error *error)
 {
     struct sandbox_result r;
@@ -140,7 +145,7 @@ static tare_status by_output(const struct code *c, tare_text program, const json
     return s;
 }
 
-/* The program, the test, and a number that nobody knows before, printed last. */
+/* Runs the program followed by the test and a secret number, which is printed last. */
 static tare_status by_program(const struct code *c, tare_text program, const json_t *test, int64_t deadline, struct told *out,
                               tare_error *error)
 {
@@ -170,7 +175,7 @@ static tare_status by_program(const struct code *c, tare_text program, const jso
     return s;
 }
 
-static void decide(const struct code *c, tare_text program, int64_t passed, int64_t all, struct told first, tare_verdict *v)
+static void decide_verdict(const struct code *c, tare_text program, int64_t passed, int64_t all, struct told first, tare_verdict *v)
 {
     if (passed == all)
         verdict_set(v, TARE_CORRECT, 1, program, "all tests pass");
@@ -194,11 +199,11 @@ static tare_status run_tests(const struct code *c, const struct tests *t, tare_t
         passed += one.outcome == PASSED;
         if (one.outcome && !first.outcome) first = one;
     }
-    decide(c, program, passed, all, first, v);
+    decide_verdict(c, program, passed, all, first, v);
     return TARE_OK;
 }
 
-static tare_status judge(const struct code *c, const tare_answer *a, tare_verdict *v, tare_error *error)
+static tare_status verify_answer(const struct code *c, const tare_answer *a, tare_verdict *v, tare_error *error)
 {
     const tare_text program = text_last_block(text_trim(text_after_thought(a->completion)));
     struct tests t;
@@ -216,4 +221,4 @@ static tare_status judge(const struct code *c, const tare_answer *a, tare_verdic
 }
 
 USES(0)
-VERIFIER("code", "a Python program passes its tests, in a sandbox", judge)
+VERIFIER("code", "a Python program passes its tests, in a sandbox", verify_answer)

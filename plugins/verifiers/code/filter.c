@@ -1,4 +1,5 @@
-/* seccomp: what is not on the list fails with EPERM, so that a program sees an error and not its end. */
+/* seccomp filter: calls that are not listed fail with EPERM, so the program sees an error and is
+ * not killed. */
 #include "inside.h"
 
 #include <errno.h>
@@ -108,7 +109,7 @@ static const int ALLOWED[] = {
 #ifdef __NR_rseq
     CALL(rseq),
 #endif
-#ifdef __x86_64__ /* the names that newer machines do not have */
+#ifdef __x86_64__ /* call numbers that newer architectures lack */
     CALL(stat),
     CALL(lstat),
     CALL(access),
@@ -129,8 +130,9 @@ static const int ALLOWED[] = {
     CALL(eventfd),
 #endif
 };
-/* Where the program has processes and files of its own, signals reach nobody else, and what is changed is in memory; else these are closed, and files are opened
- * for reading alone. */
+/* Calls allowed only if the program has separate processes and files: its signals then reach no
+ * other process, and its changes are in memory. Otherwise they are denied and files can only be
+ * opened for reading. */
 static const int ALLOWED_INSIDE[] = {
     CALL(kill),    CALL(tkill),    CALL(tgkill), CALL(ftruncate), CALL(truncate),  CALL(renameat), CALL(renameat2),
     CALL(mkdirat), CALL(unlinkat), CALL(fchmod), CALL(fchmodat),  CALL(utimensat), CALL(openat),
@@ -144,7 +146,7 @@ enum { LIST = (int)(sizeof ALLOWED / sizeof *ALLOWED), FEW = (int)(sizeof ALLOWE
 #define STEP(CODE, K) ((struct sock_filter){CODE, 0, 0, (K)})
 #define JUMP(TEST, K, YES, NO) ((struct sock_filter){BPF_JMP | (TEST) | BPF_K, (YES), (NO), (K)})
 
-/* Opening a file is allowed where the flags, argument number `at`, ask for reading. */
+/* Allows opening a file if the flags, argument number `at`, ask for reading. */
 static unsigned short open_to_read(struct sock_filter *code, unsigned short n, unsigned call, size_t at)
 {
     code[n++] = JUMP(BPF_JEQ, call, 0, 4);
@@ -167,7 +169,8 @@ bool inside_filter(bool full)
     code[n++] = JUMP(BPF_JEQ, ARCH, 1, 0);
     code[n++] = STEP(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
     code[n++] = STEP(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
-    /* a thread, but no process; clone3 has its flags in memory, where no filter sees them: libc takes clone in its place */
+    /* allow threads but no processes; clone3 keeps its flags in memory, which a filter cannot read;
+     * libc falls back to clone */
     code[n++] = JUMP(BPF_JEQ, __NR_clone3, 0, 1);
     code[n++] = STEP(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS);
     code[n++] = JUMP(BPF_JEQ, __NR_clone, 0, 4);

@@ -18,16 +18,16 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LOOK = 100 }; /* milliseconds between two looks at whether the run is being stopped */
+enum { LOOK = 100 }; /* milliseconds between two checks for cancellation */
 enum { SPACES = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP };
 
-/* What the parent holds while the program runs. -1: not open */
+/* The parent's state while the program runs. -1: not open */
 struct outside {
     int input, output[2], failure[2], process;
     pid_t pid;
 };
 
-static int64_t now(void)
+static int64_t clock_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -74,7 +74,7 @@ static void close_all(struct outside *o)
         close_one(&o->process);
 }
 
-/* The input lies in memory: a program that never reads it holds nobody up. */
+/* Puts the input into a memory file, so a program that never reads it blocks nothing. */
 static bool open_input(struct outside *o, tare_text input)
 {
     int64_t at = 0;
@@ -87,7 +87,7 @@ static bool open_input(struct outside *o, tare_text input)
     return o->input >= 0 && !lseek(o->input, 0, SEEK_SET);
 }
 
-static tare_status start(struct outside *o, const struct sandbox *s, const char *program, tare_text input, tare_error *error)
+static tare_status start_child(struct outside *o, const struct sandbox *s, const char *program, tare_text input, tare_error *error)
 {
     if (!open_input(o, input) || pipe2(o->output, O_CLOEXEC) || pipe2(o->failure, O_CLOEXEC))
         return text_fail(error, TARE_E_IO, "the sandbox's files cannot be opened: %s", strerror(errno));
@@ -100,7 +100,7 @@ static tare_status start(struct outside *o, const struct sandbox *s, const char 
                               .gid = getgid()};
     sigset_t all, before;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* none of the host's handlers runs in the child */
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* no handler of the host runs in the child */
     const long pid = syscall(SYS_clone, (s->mode == SANDBOX_FULL ? (unsigned long)SPACES : 0UL) | SIGCHLD, NULL, NULL, NULL, NULL);
     if (!pid) inside_run(&in);
     const int why = errno;
@@ -121,8 +121,8 @@ static tare_status start(struct outside *o, const struct sandbox *s, const char 
     return TARE_OK;
 }
 
-/* Empty when the program has begun. */
-static tare_status told(struct outside *o, tare_error *error)
+/* Reads the child's failure report; empty once the program has started. */
+static tare_status read_failure(struct outside *o, tare_error *error)
 {
     struct inside_failure f;
     ssize_t n;
@@ -148,15 +148,16 @@ static bool take_output(const struct sandbox *s, struct outside *o, struct sandb
     return out->size <= s->output;
 }
 
-static enum sandbox_end watch(const struct sandbox *s, struct outside *o, int64_t deadline, struct sandbox_result *out)
+static enum sandbox_end watch_child(const struct sandbox *s, struct outside *o, int64_t deadline, struct sandbox_result *out)
 {
     for (;;) {
         struct pollfd files[] = {{.fd = o->process, .events = POLLIN}, {.fd = o->output[0], .events = POLLIN}};
-        const int64_t left = (deadline - now() + 999999) / 1000000;
+        const int64_t left = (deadline - clock_now() + 999999) / 1000000;
         if (left <= 0) return SANDBOX_LATE;
         if (s->host->cancelled(s->host->ctx)) return SANDBOX_FAILED;
         if (poll(files, 2, (int)(left < LOOK ? left : LOOK)) <= 0) continue;
-        if (files[1].revents) { /* before its end is looked at: what it wrote is taken to the last byte */
+        /* read before checking for the exit, to get the last byte of output */
+        if (files[1].revents) {
             if (!take_output(s, o, out)) return SANDBOX_TOO_MUCH;
             continue;
         }
@@ -164,7 +165,7 @@ static enum sandbox_end watch(const struct sandbox *s, struct outside *o, int64_
     }
 }
 
-static void finish(struct outside *o, struct sandbox_result *out)
+static void finish_result(struct outside *o, struct sandbox_result *out)
 {
     int status = 0;
     if (out->end != SANDBOX_EXITED) kill(o->pid, SIGKILL);
@@ -180,17 +181,17 @@ tare_status sandbox_run(const struct sandbox *s, tare_text program, tare_text in
                         struct sandbox_result *out, tare_error *error)
 {
     struct outside o = {-1, {-1, -1}, {-1, -1}, -1, 0};
-    const int64_t own = now() + (int64_t)(s->wall * 1e9), deadline = deadline_ns && deadline_ns < own ? deadline_ns : own;
+    const int64_t own = clock_now() + (int64_t)(s->wall * 1e9), deadline = deadline_ns && deadline_ns < own ? deadline_ns : own;
     char *copy = malloc((size_t)program.size + 1);
     *out = (struct sandbox_result){.end = SANDBOX_FAILED};
     if (!copy) return text_fail(error, TARE_E_NOMEM, "no memory");
     memcpy(copy, program.data, (size_t)program.size);
     copy[program.size] = 0;
-    tare_status status = start(&o, s, copy, input, error);
-    if (!status) status = told(&o, error);
-    if (!status) out->end = watch(s, &o, deadline, out);
+    tare_status status = start_child(&o, s, copy, input, error);
+    if (!status) status = read_failure(&o, error);
+    if (!status) out->end = watch_child(s, &o, deadline, out);
     if (!status && out->end == SANDBOX_FAILED) status = text_fail(error, TARE_E_CANCELLED, "interrupted while a program ran");
-    if (o.pid) finish(&o, out);
+    if (o.pid) finish_result(&o, out);
     close_all(&o);
     free(copy);
     return status;

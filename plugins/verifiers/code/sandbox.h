@@ -1,8 +1,10 @@
-/* Runs a Python program that nobody trusts, and collects what it writes.
+/* Runs an untrusted Python program and collects its output.
  *
- * With namespaces (SANDBOX_FULL) the program has a file system of its own (libraries and Python read-only, 1 writable folder in memory), no network, no
- * other process to see, and no user's rights; it is process 1 of its namespace, so when it is killed nothing of it is left. In both modes: a list of
- * system calls outside of which all fail (no new process, no socket), limits on CPU time, memory, files and output, a wall clock.
+ * With namespaces (SANDBOX_FULL) the program has a private file system (libraries and Python
+ * read-only, one writable folder in memory), no network, no other visible process and no user
+ * rights. It is process 1 of its namespace, so killing it ends everything it started. In both
+ * modes: a list of allowed system calls (no new process, no socket); limits on CPU time, memory,
+ * files and output; a wall clock.
  */
 #ifndef TARE_VERIFIERS_CODE_SANDBOX_H
 #define TARE_VERIFIERS_CODE_SANDBOX_H
@@ -13,7 +15,7 @@
 enum { SANDBOX_FULL, SANDBOX_LIMITS };
 
 struct sandbox {
-    const tare_host *host; /* asked whether the run is being stopped */
+    const tare_host *host; /* polled for cancellation */
     int mode;
     double cpu, wall;              /* seconds */
     int64_t memory, output, files; /* bytes: address space, standard output, files */
@@ -24,14 +26,16 @@ enum sandbox_end { SANDBOX_EXITED, SANDBOX_LATE, SANDBOX_TOO_MUCH, SANDBOX_KILLE
 
 struct sandbox_result {
     enum sandbox_end end;
-    int status;   /* the exit status of SANDBOX_EXITED */
-    char *output; /* [size], the caller frees it */
+    int status;   /* the exit status if SANDBOX_EXITED */
+    char *output; /* [size], freed by the caller */
     int64_t size;
 };
 
-/* Finds out what `python` is, by running it. */
+/* Locates and identifies `python` by running it. */
 tare_status sandbox_find(struct sandbox *s, const char *python, tare_error *error);
-/* SANDBOX_FAILED, and a status: the sandbox itself could not be made; the program has not run, or was ended since the run is being stopped (TARE_E_CANCELLED). deadline_ns: CLOCK_MONOTONIC; 0: none. */
+/* Runs the program. SANDBOX_FAILED and an error status: the sandbox could not be set up and the
+ * program did not run, or it was killed because the run is being cancelled (TARE_E_CANCELLED).
+ * deadline_ns: CLOCK_MONOTONIC; 0: none. */
 tare_status sandbox_run(const struct sandbox *s, tare_text program, tare_text input, int64_t deadline_ns,
                         struct sandbox_result *out, tare_error *error);
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static json_t *parsed(json_t *j)
+static json_t *parse_text(json_t *j)
 {
     const char *t = json_string_value(j);
     if (t) t += strspn(t, " \t\r\n");
@@ -12,8 +12,8 @@ static json_t *parsed(json_t *j)
     return inner ? inner : json_incref(j);
 }
 
-/* {"inputs": [...], "outputs": [...]}, as in APPS and TACO */
-static json_t *paired(const json_t *j)
+/* Converts {"inputs": [...], "outputs": [...]}, as in APPS and TACO. */
+static json_t *pair_lists(const json_t *j)
 {
     const json_t *in = json_object_get(j, "inputs"), *out = json_object_get(j, "outputs");
     json_t *list = json_array();
@@ -28,13 +28,13 @@ static bool is_one(const json_t *test, bool programs)
                     : json_is_string(json_object_get(test, "input")) && json_is_string(json_object_get(test, "output"));
 }
 
-static tare_status take(json_t *j, const char *field, struct tests *out, tare_error *error)
+static tare_status take_tests(json_t *j, const char *field, struct tests *out, tare_error *error)
 {
     if (json_object_get(j, "fn_name"))
         return text_fail(error, TARE_E_UNSUPPORTED,
                          "the row's \"%s\" has \"fn_name\": tests that call a function are given as Python, with assert", field);
     if (json_is_object(j) && json_array_size(json_object_get(j, "inputs")) == json_array_size(json_object_get(j, "outputs")))
-        out->list = paired(j);
+        out->list = pair_lists(j);
     else if (json_is_array(j))
         out->list = json_incref(j);
     else if (json_is_string(j))
@@ -52,8 +52,8 @@ static tare_status take(json_t *j, const char *field, struct tests *out, tare_er
 tare_status tests_read(tare_text row, const char *field, struct tests *out, tare_error *error)
 {
     *out = (struct tests){.row = row.size ? json_loadb(row.data, (size_t)row.size, JSON_ALLOW_NUL, NULL) : NULL};
-    json_t *j = parsed(json_object_get(out->row, field));
-    const tare_status s = take(j, field, out, error);
+    json_t *j = parse_text(json_object_get(out->row, field));
+    const tare_status s = take_tests(j, field, out, error);
     json_decref(j);
     return s;
 }
@@ -64,7 +64,7 @@ void tests_free(struct tests *t)
     json_decref(t->row);
 }
 
-/* The next line, blanks at its end cut; false: there is none that is not empty up to the end. */
+/* Returns the next line, without blanks at its end; false if only empty lines remain. */
 static bool next_line(tare_text t, int64_t *at, tare_text *line)
 {
     if (!text_trim(text_slice(t, *at, t.size)).size) return false;

@@ -1,13 +1,16 @@
-/* command: a program of the user's judges, in any language.
+/* command: a user's program in any language computes the reward.
  *
- * It reads one JSON object a line and writes one line for each, in the same order, flushed:
- *   {"prompt","completion","answer","row":{...}}  ->  {"reward": x}      with "verdict" and "extracted" if it likes; or the number alone
+ * It reads one JSON object per line and writes one line for each, in the same order, flushed:
+ *   {"prompt","completion","answer","row":{...}}  ->  {"reward": x}
+ * The reply may also have "verdict" and "extracted", or be the number alone.
  *
- * Without "verdict" the reward decides: correct at `correct_at` or more, wrong at 0 or less, partial between. A program that is late is
- * killed and the verdict is timeout; one that dies is started again and asked once more. Who dies twice over one row stops the run, or
- * is overruled by on_death. What it writes to standard error is shown as it is.
+ * Without "verdict" the reward decides: correct at `correct_at` or more, wrong at 0 or less,
+ * partial between. A program that is late is killed, with the verdict timeout. A program that dies
+ * is restarted and asked once more; if it dies twice on one row, the run stops unless on_death says
+ * otherwise. Its standard error is passed through.
  *
- * A host that does other work meanwhile has several questions open (submit, poll): each has a program of its own, which stays for later ones.
+ * A host that works meanwhile keeps several requests open (submit, poll). Each has a separate
+ * program, which is kept for later requests.
  */
 #define _GNU_SOURCE
 #include "common/program/program.h"
@@ -43,13 +46,13 @@ static const tare_param PARAMS[P_COUNT] = {
                     .doc = "when it dies twice over one row: stop the run, or count the row as unparsable with reward 0"},
 };
 
-/* A program and the question that it works on. */
+/* A program and the request it is working on. */
 struct seat {
     struct program *program;
     char *question;
     size_t size, capacity;
     int64_t ticket;
-    bool open; /* it works for `ticket` */
+    bool open; /* it is working for `ticket` */
 };
 
 struct command {
@@ -58,7 +61,7 @@ struct command {
     char *argv[4];
     struct seat *seats;
     struct program **working; /* [n_seats] */
-    size_t n_seats;           /* the first is there from the start */
+    size_t n_seats;           /* the first is created at the start */
 };
 
 static tare_status write_question(void *ctx, const void *data, int64_t n)
@@ -70,7 +73,7 @@ static tare_status write_question(void *ctx, const void *data, int64_t n)
         c->question = more;
         c->capacity = (c->size + (size_t)n) * 2;
     }
-    for (int64_t i = 0; i < n; i++) { /* one line; outside of strings a newline of JSON is a blank */
+    for (int64_t i = 0; i < n; i++) { /* one line; a newline outside of JSON strings is a blank */
         const char x = ((const char *)data)[i];
         c->question[c->size++] = x == '\n' ? ' ' : x;
     }
@@ -166,7 +169,7 @@ static tare_status read_reply(const struct command *c, tare_text reply, tare_ver
         if (!code)
             s = text_fail(
                 error, TARE_E_PLUGIN,
-                "the program gave a verdict that is none of correct, wrong, no_answer, unparsable, timeout, partial: '%.*s'",
+                "the program returned an unknown verdict '%.*s': must be correct, wrong, no_answer, unparsable, timeout or partial",
                 (int)(reply.size < 200 ? reply.size : 200), reply.data);
         else
             verdict_set(v, (enum tare_verdict_code)code, x, text, "the program's verdict");
@@ -175,8 +178,9 @@ static tare_status read_reply(const struct command *c, tare_text reply, tare_ver
     return s;
 }
 
-/* What a look or a wait gave, as a verdict or an error. */
-static tare_status conclude(const struct command *c, enum program_result r, tare_text reply, tare_verdict *v, tare_error *error)
+/* Turns the result of a poll or a wait into a verdict or an error. */
+static tare_status conclude_verdict(const struct command *c, enum program_result r, tare_text reply, tare_verdict *v,
+                                    tare_error *error)
 {
     const tare_text none = {0};
     switch (r) {
@@ -194,21 +198,21 @@ static tare_status conclude(const struct command *c, enum program_result r, tare
     }
 }
 
-static tare_status judge(struct command *c, const tare_answer *a, tare_verdict *v, tare_error *error)
+static tare_status judge_one(struct command *c, const tare_answer *a, tare_verdict *v, tare_error *error)
 {
     struct seat *s = c->seats;
     const int64_t deadline = program_deadline(c->values[P_TIMEOUT].f, &a, 1);
     tare_text reply = {0};
     if (write_row(s, a)) return text_fail(error, TARE_E_NOMEM, "no memory for a row");
     const enum program_result r = program_ask(s->program, (tare_text){s->question, (int64_t)s->size}, deadline, &reply, error);
-    return conclude(c, r, reply, v, error);
+    return conclude_verdict(c, r, reply, v, error);
 }
 
 static tare_status verify(void *self, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,
                           tare_error *error)
 {
     for (int64_t i = 0; i < n; i++) {
-        const tare_status s = judge(self, answers[i], verdicts[i], error);
+        const tare_status s = judge_one(self, answers[i], verdicts[i], error);
         if (s) return s;
     }
     return TARE_OK;
@@ -224,7 +228,7 @@ static tare_status submit(void *self, const tare_answer *answer, int64_t ticket,
         if (status) return status;
     }
     struct seat *s = &c->seats[k];
-    /* A program that says when it is ready is waited for, once, and its row has the whole of its time. */
+    /* Waits once for a program that reports when it is ready; its row then has its full time. */
     const int64_t begun = program_now();
     if (c->values[P_READY].i && program_start(s->program, error)) return error->code;
     int64_t deadline = program_deadline(c->values[P_TIMEOUT].f, &answer, 1);
@@ -244,8 +248,8 @@ static struct seat *seat_of(const struct command *c, int64_t ticket)
     return NULL;
 }
 
-/* One look at every ticket. any: whether one is not open any more. */
-static tare_status look(struct command *c, const tare_waiting *w, bool *any, tare_error *error)
+/* Polls every ticket once. any: a ticket is no longer open. */
+static tare_status poll_once(struct command *c, const tare_waiting *w, bool *any, tare_error *error)
 {
     for (int64_t i = 0; i < w->n; i++) {
         struct seat *s = seat_of(c, w->ticket[i]);
@@ -256,7 +260,7 @@ static tare_status look(struct command *c, const tare_waiting *w, bool *any, tar
         if (r == PROGRAM_WORKS) continue;
         *any = true;
         s->open = false;
-        const tare_status status = conclude(c, r, reply, w->verdict[i], error);
+        const tare_status status = conclude_verdict(c, r, reply, w->verdict[i], error);
         w->done[i] = status ? TARE_TICKET_FAILED : TARE_TICKET_JUDGED;
         if (status) return status;
     }
@@ -268,14 +272,14 @@ static tare_status poll_tickets(void *self, const tare_waiting *w, tare_error *e
     struct command *c = self;
     bool any = false;
     int64_t n = 0;
-    tare_status status = look(c, w, &any, error);
+    tare_status status = poll_once(c, w, &any, error);
     if (status || any || !w->wait_ns) return status;
     for (int64_t i = 0; i < w->n; i++) {
         const struct seat *s = seat_of(c, w->ticket[i]);
         if (s) c->working[n++] = s->program;
     }
     program_wait(c->working, n, w->wait_ns);
-    return look(c, w, &any, error);
+    return poll_once(c, w, &any, error);
 }
 
 static void cancel(void *self, int64_t ticket)

@@ -102,7 +102,7 @@ tare_text text_last_block(tare_text t)
 void verdict_set(tare_verdict *v, enum tare_verdict_code code, double reward, tare_text extracted, const char *reason)
 {
     int64_t n = extracted.size < v->capacity ? extracted.size : v->capacity;
-    if (n < extracted.size) /* not in the middle of a character: a continuation byte is 10xxxxxx */
+    if (n < extracted.size) /* do not cut within a character: a continuation byte is 10xxxxxx */
         while (n > 0 && ((unsigned char)extracted.data[n] & 0xC0) == 0x80) n--;
     if (v->extracted && n > 0) memcpy(v->extracted, extracted.data, (size_t)n);
     v->size = v->extracted ? n : 0;
@@ -123,7 +123,7 @@ tare_status text_fail(tare_error *error, tare_status code, const char *format, .
     return code;
 }
 
-/* Length of the valid UTF-8 character at p, 0 if there is none. */
+/* Returns the length of the valid UTF-8 character at p; 0 if there is none. */
 static int64_t utf8_length(const unsigned char *p, int64_t left)
 {
     static const unsigned least[5] = {0, 0, 0x80, 0x800, 0x10000};
@@ -172,7 +172,8 @@ static int64_t skip_string(tare_text t, int64_t i) /* i at the opening quote */
     return i < t.size ? i + 1 : t.size;
 }
 
-/* The value of a key of the outermost object; size 0: not there. Only flat values and arrays are of interest. */
+/* Returns the value of a key of the outermost object; size 0: absent. Only flat values and arrays
+ * matter. */
 tare_text text_row_field(tare_text t, const char *key)
 {
     int depth = 0;

@@ -1,5 +1,6 @@
-/* What every verifier needs beside its rule: views of text, and filling in a verdict. Nothing here allocates.
- * Texts are counted in bytes and may hold NUL and invalid UTF-8. All functions are pure; any thread may call them. */
+/* Helpers of every verifier: views of text, and filling in a verdict. Nothing here allocates. Texts
+ * are counted in bytes and may contain NUL and invalid UTF-8. All functions are pure; any thread
+ * may call them. */
 #ifndef TARE_VERIFIERS_TEXT_H
 #define TARE_VERIFIERS_TEXT_H
 
@@ -10,29 +11,33 @@
 bool text_is_space(char c); /* blank, tab, newline, carriage return, form feed, vertical tab */
 bool text_is_digit(char c);
 bool text_is_letter(char c); /* ASCII */
-char text_lower(char c);     /* ASCII only: the result never depends on the locale */
+char text_lower(char c);     /* ASCII only, so independent of the locale */
 tare_text text_of(const char *s);
 tare_text text_slice(tare_text t, int64_t begin, int64_t end);
 tare_text text_trim(tare_text t);
 bool text_equal(tare_text a, tare_text b, bool ignore_case);
 bool text_starts(tare_text t, int64_t at, const char *word, bool ignore_case);
-int64_t text_find(tare_text t, const char *word);      /* the first; -1: not there */
-int64_t text_find_last(tare_text t, const char *word); /* -1: not there */
-/* What follows the last </think>; the whole text without one; nothing when a <think> is still open. */
+int64_t text_find(tare_text t, const char *word);      /* first occurrence; -1: none */
+int64_t text_find_last(tare_text t, const char *word); /* last occurrence; -1: none */
+/* Returns the text after the last </think>; the whole text if there is none; empty if a <think> is
+ * still open. */
 tare_text text_after_thought(tare_text t);
-/* The last block between lines that begin with ```, without them; else the whole text. A block that is never closed goes to the end. */
+/* Returns the last block between lines that begin with ```, without them; else the whole text. An
+ * unclosed block extends to the end. */
 tare_text text_last_block(tare_text t);
 
-/* The JSON text of a member of the row's outermost object, found without building a tree; size 0: not there. Strings keep their quotes and
- * escapes, arrays their brackets. */
+/* Returns the JSON text of a member of the row's outermost object, found without building a tree;
+ * size 0: absent. Strings keep their quotes and escapes, arrays their brackets. */
 tare_text text_row_field(tare_text row, const char *key);
 
-/* Fills in v; extracted is cut at a UTF-8 boundary when it does not fit. reason: static text. */
+/* Fills in v; extracted is truncated at a UTF-8 boundary if it does not fit. reason: static
+ * text. */
 void verdict_set(tare_verdict *v, enum tare_verdict_code code, double reward, tare_text extracted, const char *reason);
-/* Sets code and message of the caller's error and returns code. */
+/* Sets code and message of the caller's error and returns the code. */
 tare_status text_fail(tare_error *error, tare_status code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Explanations: {"key":"value","key":...}. Bytes that are not UTF-8 are written as U+FFFD. first: true for the first member. */
+/* Write explanations: {"key":"value","key":...}. Invalid UTF-8 is written as U+FFFD. first: true
+ * for the first member. */
 tare_status explain_text(const tare_stream *out, bool first, const char *key, tare_text value);
 tare_status explain_raw(const tare_stream *out, const char *text);
 

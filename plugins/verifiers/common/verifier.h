@@ -1,10 +1,11 @@
-/* The end of a verifier's file: its descriptor and entry, from PARAMS, N_PARAMS, create, destroy, uses and a function that judges one answer. */
+/* Ends a verifier's file: defines its descriptor and entry point from PARAMS, N_PARAMS, create,
+ * destroy, uses and a function that judges one answer. */
 #ifndef TARE_VERIFIERS_VERIFIER_H
 #define TARE_VERIFIERS_VERIFIER_H
 
 #include "../../common/built_in.h"
 
-/* What it uses of a row, whatever its parameters are. */
+/* Declares the row fields it uses, for any parameters. */
 #define USES(BITS)                                                                                                                 \
     static uint32_t uses(const tare_value *values)                                                                                 \
     {                                                                                                                              \
@@ -12,7 +13,7 @@
         return BITS;                                                                                                               \
     }
 
-/* JUDGE(self, answer, verdict, error) is called for one answer after the other, from any thread. */
+/* JUDGE(self, answer, verdict, error) is called for one answer at a time, from any thread. */
 #define VERIFIER(NAME, SUMMARY, JUDGE)                                                                                             \
     static tare_status verify(void *self, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,             \
                               tare_error *error)                                                                                   \
@@ -23,7 +24,7 @@
     }                                                                                                                              \
     VERIFIER_OF(NAME, SUMMARY, 0)
 
-/* The same with a function `verify` of the file's own, and flags. */
+/* Like VERIFIER, with a function `verify` defined by the file, and flags. */
 #define VERIFIER_OF(NAME, SUMMARY, FLAGS)                                                                                          \
     static const tare_verifier FUNCTIONS = {                                                                                       \
         .struct_size = sizeof FUNCTIONS, .flags = FLAGS, .create = create, .destroy = destroy, .verify = verify, .uses = uses};    \

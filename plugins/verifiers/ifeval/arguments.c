@@ -7,7 +7,7 @@
 
 enum { MATCH_LIMIT = 1000000, HEAP_KIB = 65536 };
 
-static tare_status lacks(const struct ifeval_case *c, const char *key, const char *what, tare_error *error)
+static tare_status missing_argument(const struct ifeval_case *c, const char *key, const char *what, tare_error *error)
 {
     return text_fail(error, TARE_E_CONFIG, "the row's kwargs for %s need \"%s\", %s", c->id, key, what);
 }
@@ -17,7 +17,8 @@ tare_status arg_whole(const struct ifeval_case *c, const char *key, int64_t *out
 {
     const json_t *v = json_object_get(c->args, key);
     const double x = json_number_value(v);
-    if (!json_is_number(v) || x < 0 || x > 1e9 || x > floor(x)) return lacks(c, key, "a whole number of 0 or more", error);
+    if (!json_is_number(v) || x < 0 || x > 1e9 || x > floor(x))
+        return missing_argument(c, key, "a whole number of 0 or more", error);
     *out = (int64_t)x;
     return TARE_OK;
 }
@@ -25,7 +26,7 @@ tare_status arg_whole(const struct ifeval_case *c, const char *key, int64_t *out
 tare_status arg_text(const struct ifeval_case *c, const char *key, tare_text *out, tare_error *error)
 {
     const json_t *v = json_object_get(c->args, key);
-    if (!json_is_string(v) || !json_string_length(v)) return lacks(c, key, "a text", error);
+    if (!json_is_string(v) || !json_string_length(v)) return missing_argument(c, key, "a text", error);
     *out = (tare_text){json_string_value(v), (int64_t)json_string_length(v)};
     return TARE_OK;
 }
@@ -37,7 +38,7 @@ tare_status arg_compare(const struct ifeval_case *c, int64_t n, const char *key,
     const tare_status s = arg_whole(c, key, &bound, error);
     if (s) return s;
     if (!r || (strcmp(r, "less than") != 0 && strcmp(r, "at least") != 0))
-        return lacks(c, relation, "either \"less than\" or \"at least\"", error);
+        return missing_argument(c, relation, "either \"less than\" or \"at least\"", error);
     *out = *r == 'l' ? n < bound : n >= bound;
     return TARE_OK;
 }
@@ -55,7 +56,7 @@ static void count_in(const pcre2_code *code, tare_text t, int64_t most, int64_t 
                 break;
             const size_t *span = pcre2_get_ovector_pointer(match);
             at = span[1];
-            if (span[1] == span[0]) /* nothing: go on after the next character */
+            if (span[1] == span[0]) /* empty match: continue after the next character */
                 for (at++; at < (size_t)t.size && ((unsigned char)t.data[at] & 0xC0) == 0x80;) at++;
         }
     }
@@ -63,7 +64,8 @@ static void count_in(const pcre2_code *code, tare_text t, int64_t most, int64_t 
     pcre2_match_context_free(limits);
 }
 
-/* Without the search for the first letter: for each match PCRE2 10.42 looks for it in both cases, to the end of the text where one is absent. */
+/* Disables the search for the first letter: for each match PCRE2 10.42 searches it in both cases,
+ * to the end of the text if one is absent. */
 tare_status arg_count(const struct ifeval_case *c, const char *pattern, int64_t most, int64_t *n, tare_error *error)
 {
     int code;

@@ -1,26 +1,28 @@
-/* The layout of a response: paragraphs, bullets, sections, titles, quotation marks, JSON. Each is linear in its text. */
+/* Checks the layout of a response: paragraphs, bullets, sections, titles, quotation marks, JSON.
+ * Each check is linear in its text. */
 #include "ifeval.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static int64_t find(tare_text t, int64_t from, const char *what)
+static int64_t find_text(tare_text t, int64_t from, const char *what)
 {
     const int64_t at = text_find(text_slice(t, from, t.size), what);
     return at < 0 ? t.size : from + at;
 }
 
-static bool blank(tare_text t)
+static bool is_blank(tare_text t)
 {
     return !uni_trim(t).size;
 }
 
-/* Pieces between dividers; blank ones may stand at the ends alone. n: pieces that are not blank, -1: a blank one in the middle. */
-static int64_t pieces(tare_text t, const char *divider, tare_text *first, tare_text *second)
+/* Counts the parts between dividers; blank parts are allowed only at the ends. Returns the number
+ * of parts that are not blank; -1: a blank part in the middle. */
+static int64_t count_parts(tare_text t, const char *divider, tare_text *first, tare_text *second)
 {
     int64_t n = 0;
     for (int64_t at = 0, end; at <= t.size; at = end + (int64_t)strlen(divider)) {
-        end = find(t, at, divider);
+        end = find_text(t, at, divider);
         const tare_text piece = uni_trim(text_slice(t, at, end));
         if (piece.size) {
             if (n == 0) *first = piece;
@@ -38,7 +40,7 @@ tare_status check_paragraphs(const struct ifeval_case *c, bool *followed, tare_e
     tare_text first, second;
     int64_t wanted;
     const tare_status s = arg_whole(c, "num_paragraphs", &wanted, error);
-    if (!s) *followed = pieces(c->text, "***", &first, &second) == wanted;
+    if (!s) *followed = count_parts(c->text, "***", &first, &second) == wanted;
     return s;
 }
 
@@ -46,11 +48,12 @@ tare_status check_two_responses(const struct ifeval_case *c, bool *followed, tar
 {
     tare_text first = {0}, second = {0};
     (void)error;
-    *followed = pieces(c->text, "******", &first, &second) == 2 && !text_equal(first, second, false);
+    *followed = count_parts(c->text, "******", &first, &second) == 2 && !text_equal(first, second, false);
     return TARE_OK;
 }
 
-/* The first word of a paragraph: quotation marks in front cut, up to the first mark of punctuation. */
+/* Returns the first word of a paragraph: without leading quotation marks, up to the first
+ * punctuation mark. */
 static tare_text first_word(tare_text paragraph)
 {
     int64_t end = 0, begin = 0;
@@ -85,10 +88,10 @@ tare_status check_first_word(const struct ifeval_case *c, bool *followed, tare_e
                          "the row's kwargs for %s: nth_paragraph = %lld lies outside of num_paragraphs = %lld", c->id,
                          (long long)nth, (long long)wanted);
     for (int64_t at = 0, end; at <= c->text.size; at = end + 2) {
-        end = find(c->text, at, "\n\n");
+        end = find_text(c->text, at, "\n\n");
         const tare_text piece = uni_trim(text_slice(c->text, at, end));
         n += piece.size > 0;
-        if (++number == nth) paragraph = piece; /* blank ones count here, and not in n */
+        if (++number == nth) paragraph = piece; /* blank paragraphs count here, but not in n */
     }
     *followed = n == wanted && nth <= n && paragraph.size && equal_lower(first_word(paragraph), word);
     return TARE_OK;
@@ -99,8 +102,8 @@ tare_status check_placeholders(const struct ifeval_case *c, bool *followed, tare
     const tare_text t = c->text;
     int64_t n = 0, least;
     const tare_status s = arg_whole(c, "num_placeholders", &least, error);
-    for (int64_t at = 0; at < t.size && !s;) { /* "[", then "]" in the same line */
-        const int64_t open = find(t, at, "[");
+    for (int64_t at = 0; at < t.size && !s;) { /* "[", then "]" on the same line */
+        const int64_t open = find_text(t, at, "[");
         int64_t end = open;
         while (end < t.size && t.data[end] != ']' && t.data[end] != '\n') end++;
         n += end < t.size && t.data[end] == ']';
@@ -110,7 +113,8 @@ tare_status check_placeholders(const struct ifeval_case *c, bool *followed, tare
     return s;
 }
 
-/* Lines that begin with "-", or with "*" and something other than "*", which may be the line's end: then the next line belongs to it. */
+/* Counts bullets: lines that begin with "-", or with "*" and a character other than "*". That
+ * character may be the line's end; the next line then belongs to the bullet. */
 tare_status check_bullets(const struct ifeval_case *c, bool *followed, tare_error *error)
 {
     const tare_text t = c->text;
@@ -118,14 +122,14 @@ tare_status check_bullets(const struct ifeval_case *c, bool *followed, tare_erro
     const tare_status s = arg_whole(c, "num_bullets", &wanted, error);
     if (s) return s;
     for (int64_t at = 0; at < t.size;) {
-        const int64_t end = find(t, at, "\n"), line = at;
+        const int64_t end = find_text(t, at, "\n"), line = at;
         int64_t first = at, next = at;
         while (next < end && char_is_space(char_next(t, &next))) first = next;
         const char mark = first < end ? t.data[first] : 0;
         n += mark == '-';
         if (mark == '*' && line >= stars_from && first + 1 < t.size && t.data[first + 1] != '*') {
             n++;
-            if (first + 1 == end) stars_from = find(t, end + 1, "\n") + 1;
+            if (first + 1 == end) stars_from = find_text(t, end + 1, "\n") + 1;
         }
         at = end + 1;
     }
@@ -133,16 +137,16 @@ tare_status check_bullets(const struct ifeval_case *c, bool *followed, tare_erro
     return TARE_OK;
 }
 
-/* Pieces between marks (one or two stars) in a line that are not blank. */
-static int64_t marked(tare_text t, int64_t stars)
+/* Counts the non-blank parts between marks (one or two stars) in a line. */
+static int64_t count_marked(tare_text t, int64_t stars)
 {
     int64_t n = 0;
     for (int64_t at = 0; at < t.size;) {
-        const int64_t open = find(t, at, stars == 1 ? "*" : "**");
+        const int64_t open = find_text(t, at, stars == 1 ? "*" : "**");
         int64_t end = open + stars;
         while (end < t.size && t.data[end] != '*' && t.data[end] != '\n') end++;
         const bool closed = end + stars <= t.size && !memcmp(t.data + end, "**", (size_t)stars);
-        if (closed) n += !blank(text_slice(t, open + stars, end));
+        if (closed) n += !is_blank(text_slice(t, open + stars, end));
         at = closed ? end + stars : open + 1;
     }
     return n;
@@ -152,7 +156,7 @@ tare_status check_highlights(const struct ifeval_case *c, bool *followed, tare_e
 {
     int64_t least;
     const tare_status s = arg_whole(c, "num_highlights", &least, error);
-    if (!s) *followed = marked(c->text, 1) + marked(c->text, 2) >= least;
+    if (!s) *followed = count_marked(c->text, 1) + count_marked(c->text, 2) >= least;
     return s;
 }
 
@@ -172,20 +176,21 @@ tare_status check_sections(const struct ifeval_case *c, bool *followed, tare_err
     return s;
 }
 
-/* In a line, from the first "<<" to the last ">>" after at least one character; something between them is neither of these nor blank. */
+/* Finds a title: in a line, from the first "<<" to the last ">>" after at least one character, with
+ * text between that is not blank. */
 tare_status check_title(const struct ifeval_case *c, bool *followed, tare_error *error)
 {
     const tare_text t = c->text;
     (void)error;
     *followed = false;
     for (int64_t at = 0, end; at < t.size && !*followed; at = end + 1) {
-        end = find(t, at, "\n");
+        end = find_text(t, at, "\n");
         const tare_text line = text_slice(t, at, end);
         int64_t begin = text_find(line, "<<"), last = text_find_last(line, ">>");
         if (begin < 0 || last < begin + 3) continue;
         while (begin < last && line.data[begin] == '<') begin++;
         while (last > begin && line.data[last - 1] == '>') last--;
-        *followed = !blank(text_slice(line, begin, last));
+        *followed = !is_blank(text_slice(line, begin, last));
     }
     return TARE_OK;
 }

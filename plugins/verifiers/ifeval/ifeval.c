@@ -1,12 +1,15 @@
-/* ifeval: a response follows the instructions of its row, of the 25 kinds of IFEval (Zhou et al. 2023, arXiv 2311.07911).
+/* ifeval: a response follows the instructions of its row, of the 25 kinds of IFEval (Zhou et al.
+ * 2023, arXiv 2311.07911).
  *
  *   reward 1  if  all instructions are followed  else 0;  with partial = true: followed / all
  *
- * The row has instruction_id_list and kwargs as in the data set google/IFEval: a list of names, and a list of as many objects with their arguments (null
- * where an argument is not of that instruction). Each check does what the published program does; where that one asks a trained model (sentences,
- * languages) or draws a number that the row lacks, docs/verifiers.md says what is done here.
- * mode = loose is the paper's: an instruction counts when it is followed by the response, or by the response without its stars, its first line, its last
- * line, or several of these. The text is what follows the last </think>, unless `thought` is on. Verdicts: correct; partial; wrong; no_answer (blank).
+ * The row has instruction_id_list and kwargs as in the data set google/IFEval: a list of names, and
+ * a list of as many objects with their arguments (null for arguments of other instructions). Each
+ * check does the same as the published program. Where that program uses a trained model (sentences,
+ * languages) or draws a number that the row lacks, docs/verifiers.md describes the replacement. mode
+ * = loose is the paper's: an instruction also counts if it is followed by the response without its
+ * stars, its first line, its last line, or several of these. The text is what follows the last
+ * </think>, unless `thought` is on. Verdicts: correct; partial; wrong; no_answer (blank).
  */
 #include "ifeval.h"
 #include "common/verifier.h"
@@ -35,7 +38,7 @@ static const tare_param PARAMS[N_PARAMS] = {
          .fallback = "own",
          .choices = LANGUAGES,
          .doc =
-             "language:response_language. own: for languages with a script of their own, others are refused; script: all, by their script alone; skip: left out"},
+             "language:response_language. own: for languages with a unique script, others are refused; script: all, by their script alone; skip: left out"},
     [P_THOUGHT] = {.key = "thought", .type = TARE_BOOL, .fallback = "false", .doc = "look at the thought as well"},
 };
 
@@ -51,10 +54,10 @@ static void destroy(void *self)
     (void)self;
 }
 
-/* The response, and with mode = loose what may be left of it; data of some is in memory of its own. */
+/* The response, and with mode = loose its shortened forms; the data of some is allocated. */
 struct variants {
     tare_text text[VARIANTS];
-    char *bare; /* without stars: of the whole and of its parts */
+    char *bare; /* without stars: of the whole and its parts */
     int n;
 };
 
@@ -71,7 +74,8 @@ static bool variants_make(tare_text t, bool loose, struct variants *v)
     *v = (struct variants){.text = {t}, .n = 1};
     if (!loose) return true;
     if (!(v->bare = malloc(4 * (size_t)t.size + 1))) return false;
-    const int64_t first = text_find(t, "\n") + 1, last = text_find_last(t, "\n"); /* 0 and -1: one line */
+    /* 0 and -1: a single line */
+    const int64_t first = text_find(t, "\n") + 1, last = text_find_last(t, "\n");
     v->text[1] = uni_trim(text_slice(t, first ? first : t.size, t.size));
     v->text[2] = uni_trim(text_slice(t, 0, last < 0 ? 0 : last));
     v->text[3] = uni_trim(text_slice(t, first ? first : t.size, last < 0 ? 0 : last));
@@ -90,7 +94,8 @@ static tare_status judge_one(const tare_value *p, const struct variants *v, cons
 {
     const ifeval_check check = ifeval_find(id);
     bool followed = false;
-    if (!check) return text_fail(error, TARE_E_CONFIG, "the row names the instruction '%.100s', which is none of IFEval's 25", id);
+    if (!check)
+        return text_fail(error, TARE_E_CONFIG, "the row names the unknown instruction '%.100s': must be one of IFEval's 25", id);
     if (check == check_language && p[P_LANGUAGE].i == LANGUAGE_SKIP) return TARE_OK;
     for (int i = 0; i < v->n && !followed; i++) {
         const struct ifeval_case c = {v->text[i], args, id, (enum ifeval_language)p[P_LANGUAGE].i};
@@ -115,14 +120,15 @@ static tare_status judge_row(const tare_value *p, const json_t *row, const struc
     {
         const json_t *args = json_array_get(kwargs, i);
         if (!json_is_string(id) || !json_is_object(args))
-            return text_fail(error, TARE_E_CONFIG, "the row's instruction %zu is no name with an object in kwargs", i + 1);
+            return text_fail(error, TARE_E_CONFIG, "the row's instruction %zu is invalid: must be a name with an object in kwargs",
+                             i + 1);
         const tare_status s = judge_one(p, v, json_string_value(id), args, n, error);
         if (s) return s;
     }
     return TARE_OK;
 }
 
-static void decide(const tare_value *p, const struct tally *n, bool blank, tare_verdict *v)
+static void decide_verdict(const tare_value *p, const struct tally *n, bool blank, tare_verdict *v)
 {
     const tare_text missed = text_of(n->missed ? n->missed : "");
     const double share = n->all ? (double)n->followed / (double)n->all : 1;
@@ -136,7 +142,7 @@ static void decide(const tare_value *p, const struct tally *n, bool blank, tare_
         verdict_set(v, TARE_WRONG, 0, missed, "an instruction is not followed");
 }
 
-static tare_status judge(const tare_value *p, const tare_answer *a, tare_verdict *v, tare_error *error)
+static tare_status verify_answer(const tare_value *p, const tare_answer *a, tare_verdict *v, tare_error *error)
 {
     const tare_text t = uni_valid(p[P_THOUGHT].i ? a->completion : text_after_thought(a->completion));
     struct variants variants = {0};
@@ -144,7 +150,7 @@ static tare_status judge(const tare_value *p, const tare_answer *a, tare_verdict
     json_t *row = a->row.size ? json_loadb(a->row.data, (size_t)a->row.size, JSON_ALLOW_NUL, NULL) : NULL;
     tare_status s = t.data && variants_make(t, p[P_MODE].i == 1, &variants) ? TARE_OK : text_fail(error, TARE_E_NOMEM, "no memory");
     if (!s) s = judge_row(p, row, &variants, &n, error);
-    if (!s) decide(p, &n, !uni_trim(t).size, v);
+    if (!s) decide_verdict(p, &n, !uni_trim(t).size, v);
     free(variants.bare);
     free((void *)(uintptr_t)t.data);
     json_decref(row);
@@ -152,4 +158,4 @@ static tare_status judge(const tare_value *p, const tare_answer *a, tare_verdict
 }
 
 USES(TARE_REFUSES_ROWS)
-VERIFIER("ifeval", "a response follows the instructions of its row (IFEval)", judge)
+VERIFIER("ifeval", "a response follows the instructions of its row (IFEval)", verify_answer)

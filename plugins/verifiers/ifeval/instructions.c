@@ -1,4 +1,5 @@
-/* The table of instructions, and those about words, letters and what a response begins and ends with. */
+/* The table of instructions, and the checks of words, letters, and the beginning and end of a
+ * response. */
 #include "sentences.h"
 
 #include <stdio.h>
@@ -12,7 +13,7 @@ static tare_status no_memory(tare_error *error)
 
 /* ---------------------------------------------------------------- keywords */
 
-/* wanted: each of the words is found; else none, as a whole word */
+/* wanted: every word occurs; else none occurs as a whole word */
 static tare_status check_words(const struct ifeval_case *c, const char *key, bool wanted, bool *followed, tare_error *error)
 {
     const json_t *list = json_object_get(c->args, key), *word;
@@ -25,7 +26,7 @@ static tare_status check_words(const struct ifeval_case *c, const char *key, boo
         char pattern[600];
         int64_t n;
         if (!json_is_string(word) || json_string_length(word) > 500)
-            return text_fail(error, TARE_E_CONFIG, "%s: \"%s\" holds something that is no word of up to 500 bytes", c->id, key);
+            return text_fail(error, TARE_E_CONFIG, "%s: \"%s\" has an invalid item: must be words of up to 500 bytes", c->id, key);
         snprintf(pattern, sizeof pattern, wanted ? "%s" : "\\b%s\\b", json_string_value(word));
         const tare_status s = arg_count(c, pattern, 1, &n, error);
         if (s) return s;
@@ -96,7 +97,8 @@ static tare_status check_capital_words(const struct ifeval_case *c, bool *follow
     return arg_compare(c, count_capital_words(c->text), "capital_frequency", "capital_relation", followed, error);
 }
 
-/* ---------------------------------------------------------------- the whole text, its beginning, its end */
+/* ---------------------------------------------------------------- the whole text, its beginning,
+ * its end */
 
 static tare_status check_capital(const struct ifeval_case *c, bool *followed, tare_error *error)
 {
@@ -146,7 +148,7 @@ static tare_status check_postscript(const struct ifeval_case *c, bool *followed,
     return s;
 }
 
-/* Whether the text begins (or ends) with the words at `key`, letters in either case. */
+/* Checks whether the text begins (or ends) with the words at `key`, ignoring case. */
 static tare_status check_edge(const struct ifeval_case *c, tare_text text, const char *key, bool *followed, tare_error *error)
 {
     tare_text words;

@@ -1,4 +1,5 @@
-/* Whether a text is JSON as Python's json.loads has it: NaN and Infinity are numbers, whole numbers have at most 4300 digits. */
+/* Checks whether Python's json.loads accepts a text: NaN and Infinity are numbers, integers have at
+ * most 4300 digits. */
 #include "ifeval.h"
 
 #include <stdlib.h>
@@ -11,106 +12,106 @@ struct reader {
     int64_t at;
 };
 
-static void spaces(struct reader *r)
+static void skip_spaces(struct reader *r)
 {
     while (r->at < r->t.size && r->t.data[r->at] && strchr(" \t\r\n", r->t.data[r->at])) r->at++;
 }
 
-static char here(const struct reader *r)
+static char current_char(const struct reader *r)
 {
     return r->at < r->t.size ? r->t.data[r->at] : 0;
 }
 
-static bool take(struct reader *r, const char *word)
+static bool take_word(struct reader *r, const char *word)
 {
     if (!text_starts(r->t, r->at, word, false)) return false;
     r->at += (int64_t)strlen(word);
     return true;
 }
 
-static bool string(struct reader *r)
+static bool read_string(struct reader *r)
 {
-    if (!take(r, "\"")) return false;
+    if (!take_word(r, "\"")) return false;
     for (; r->at < r->t.size; r->at++) {
-        const char c = here(r);
-        if (c == '"') return take(r, "\"");
+        const char c = current_char(r);
+        if (c == '"') return take_word(r, "\"");
         if ((unsigned char)c < 0x20) return false;
         if (c != '\\') continue;
         r->at++;
-        if (!here(r) || !strchr("\"\\/bfnrtu", here(r))) return false;
-        if (here(r) != 'u') continue;
+        if (!current_char(r) || !strchr("\"\\/bfnrtu", current_char(r))) return false;
+        if (current_char(r) != 'u') continue;
         for (int i = 0; i < 4; i++) {
             r->at++;
-            if (!here(r) || !strchr("0123456789abcdefABCDEF", here(r))) return false;
+            if (!current_char(r) || !strchr("0123456789abcdefABCDEF", current_char(r))) return false;
         }
     }
     return false;
 }
 
-static int64_t digits(struct reader *r)
+static int64_t read_digits(struct reader *r)
 {
     const int64_t begin = r->at;
-    while (text_is_digit(here(r))) r->at++;
+    while (text_is_digit(current_char(r))) r->at++;
     return r->at - begin;
 }
 
-static bool number(struct reader *r)
+static bool read_number(struct reader *r)
 {
-    take(r, "-");
+    take_word(r, "-");
     int64_t whole = 1;
-    if (!take(r, "0") && !(whole = digits(r))) return false;
+    if (!take_word(r, "0") && !(whole = read_digits(r))) return false;
     struct reader fraction = *r, power;
-    const bool has_fraction = take(&fraction, ".") && digits(&fraction);
+    const bool has_fraction = take_word(&fraction, ".") && read_digits(&fraction);
     if (has_fraction) *r = fraction;
     power = *r;
-    const bool has_power =
-        (take(&power, "e") || take(&power, "E")) && (take(&power, "-") || take(&power, "+") || true) && digits(&power);
+    const bool has_power = (take_word(&power, "e") || take_word(&power, "E")) &&
+                           (take_word(&power, "-") || take_word(&power, "+") || true) && read_digits(&power);
     if (has_power) *r = power;
     return has_fraction || has_power || whole <= MOST_DIGITS;
 }
 
-static bool scalar(struct reader *r)
+static bool read_scalar(struct reader *r)
 {
     static const char *const WORDS[] = {"true", "false", "null", "NaN", "Infinity", "-Infinity"};
-    if (here(r) == '"') return string(r);
+    if (current_char(r) == '"') return read_string(r);
     for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
-        if (take(r, WORDS[i])) return true;
-    return number(r);
+        if (take_word(r, WORDS[i])) return true;
+    return read_number(r);
 }
 
-static bool key(struct reader *r)
+static bool read_key(struct reader *r)
 {
-    spaces(r);
-    if (!string(r)) return false;
-    spaces(r);
-    return take(r, ":");
+    skip_spaces(r);
+    if (!read_string(r)) return false;
+    skip_spaces(r);
+    return take_word(r, ":");
 }
 
-/* open: [size] what is open, as bytes; no recursion, so any depth. */
-static bool value(struct reader *r, char *open)
+/* Reads a value. open: [size] stack of open brackets as bytes; without recursion, so any depth. */
+static bool read_value(struct reader *r, char *open)
 {
     int64_t depth = 0;
     for (;;) {
-        spaces(r);
-        const char c = here(r);
+        skip_spaces(r);
+        const char c = current_char(r);
         if (c == '[' || c == '{') {
             r->at++;
-            spaces(r);
-            if (!take(r, c == '[' ? "]" : "}")) {
+            skip_spaces(r);
+            if (!take_word(r, c == '[' ? "]" : "}")) {
                 open[depth++] = c;
-                if (c == '{' && !key(r)) return false;
+                if (c == '{' && !read_key(r)) return false;
                 continue;
             }
-        } else if (!scalar(r)) {
+        } else if (!read_scalar(r)) {
             return false;
         }
-        for (spaces(r); depth; spaces(r)) { /* after a value */
+        for (skip_spaces(r); depth; skip_spaces(r)) { /* after a value */
             const bool list = open[depth - 1] == '[';
-            if (take(r, ",")) {
-                if (!list && !key(r)) return false;
+            if (take_word(r, ",")) {
+                if (!list && !read_key(r)) return false;
                 break;
             }
-            if (!take(r, list ? "]" : "}")) return false;
+            if (!take_word(r, list ? "]" : "}")) return false;
             depth--;
         }
         if (!depth) return r->at == r->t.size;
@@ -121,13 +122,14 @@ tare_status check_json(const struct ifeval_case *c, bool *followed, tare_error *
 {
     static const char *const PREFIXES[] = {"```json", "```Json", "```JSON", "```"};
     struct reader r = {.t = uni_trim(c->text)};
-    for (size_t i = 0; i < sizeof PREFIXES / sizeof *PREFIXES; i++) /* one after the other, as the reference takes them off */
+    /* removed in sequence, as in the reference */
+    for (size_t i = 0; i < sizeof PREFIXES / sizeof *PREFIXES; i++)
         if (text_starts(r.t, 0, PREFIXES[i], false)) r.t = text_slice(r.t, (int64_t)strlen(PREFIXES[i]), r.t.size);
     if (r.t.size >= 3 && text_starts(r.t, r.t.size - 3, "```", false)) r.t.size -= 3;
     r.t = uni_trim(r.t);
     char *open = malloc((size_t)r.t.size + 1);
     if (!open) return text_fail(error, TARE_E_NOMEM, "no memory");
-    *followed = value(&r, open);
+    *followed = read_value(&r, open);
     free(open);
     return TARE_OK;
 }

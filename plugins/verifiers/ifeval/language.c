@@ -1,5 +1,6 @@
-/* Which language a response is in, as far as its letters say. The reference asks langdetect, whose statistics of letter groups are not here: languages that have a
- * script of their own are told from all others, and those that share one are refused or judged by the script alone. */
+/* Guesses the language of a response from its letters. The reference uses langdetect, whose letter
+ * statistics are not available here: languages with a unique script are distinguished from all
+ * others; those that share a script are refused or judged by the script alone. */
 #include "ifeval.h"
 
 #include <string.h>
@@ -40,7 +41,7 @@ static const struct {
 static const struct {
     const char *code;
     enum script script;
-    bool own; /* no other of langdetect's languages has it */
+    bool own; /* no other langdetect language uses it */
 } LANGUAGES[] = {
     {"en", LATIN, false},    {"es", LATIN, false},      {"pt", LATIN, false},      {"fr", LATIN, false},      {"de", LATIN, false},
     {"it", LATIN, false},    {"pl", LATIN, false},      {"vi", LATIN, false},      {"sw", LATIN, false},      {"fi", LATIN, false},
@@ -57,8 +58,9 @@ static enum script script_of(int32_t c)
     return OTHER;
 }
 
-/* Whether more than half of the letters are of a script; Japanese is written with Chinese characters, of which some have to be kana. */
-static bool mostly(tare_text t, enum script script)
+/* Returns whether more than half of the letters are in a script. Japanese also uses Chinese
+ * characters, so some letters must be kana. */
+static bool is_mostly(tare_text t, enum script script)
 {
     int64_t letters = 0, of[OTHER + 1] = {0};
     for (int64_t at = 0; at < t.size;) {
@@ -73,7 +75,7 @@ static bool mostly(tare_text t, enum script script)
 
 bool looks_english(tare_text t)
 {
-    return mostly(t, LATIN);
+    return is_mostly(t, LATIN);
 }
 
 tare_status check_language(const struct ifeval_case *c, bool *followed, tare_error *error)
@@ -88,9 +90,9 @@ tare_status check_language(const struct ifeval_case *c, bool *followed, tare_err
                 error, TARE_E_CONFIG,
                 "%s: \"%s\" shares its letters with other languages, and what tells them apart (langdetect's statistics) is not here; set language = script to judge by the letters alone, or language = skip to leave such instructions out",
                 c->id, LANGUAGES[i].code);
-        *followed = mostly(c->text, LANGUAGES[i].script);
+        *followed = is_mostly(c->text, LANGUAGES[i].script);
         return TARE_OK;
     }
-    return text_fail(error, TARE_E_CONFIG, "%s: language = \"%.*s\" is none of the data set's 30", c->id,
+    return text_fail(error, TARE_E_CONFIG, "%s: language = \"%.*s\": must be one of the data set's 30", c->id,
                      (int)(code.size < 40 ? code.size : 40), code.data);
 }

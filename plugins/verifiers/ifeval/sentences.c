@@ -1,14 +1,15 @@
-/* Sentences and words in capitals. */
+/* Counts sentences and words in capitals. */
 #include "sentences.h"
 
 #include <string.h>
 
-static bool closes(int32_t c)
+static bool is_closing(int32_t c)
 {
     return c == '"' || c == '\'' || c == ')' || c == ']' || c == '*' || c == 0x201D || c == 0x2019;
 }
 
-/* The word before a full stop at `end` is no end of a sentence: a title, an initial, or letters with stops inside. */
+/* Returns whether the word before a full stop at `end` does not end a sentence: a title, an
+ * initial, or letters with inner full stops. */
 static bool is_abbreviation(tare_text t, int64_t end)
 {
     static const char *const WORDS[] = {"mr",  "mrs", "ms", "dr", "prof", "st",  "vs",  "etc", "jr", "sr",
@@ -26,7 +27,7 @@ static bool is_abbreviation(tare_text t, int64_t end)
 int64_t count_sentences(tare_text t)
 {
     int64_t n = 0, at = 0;
-    bool inside = false; /* something since the last end */
+    bool inside = false; /* text since the last sentence end */
     while (at < t.size) {
         const int64_t before = at;
         const int32_t c = char_next(t, &at);
@@ -36,8 +37,8 @@ int64_t count_sentences(tare_text t)
         }
         int64_t next = at;
         while (at < t.size && strchr(".!?", t.data[at]) && t.data[at]) at++;
-        const bool dots = at > next; /* more than one mark */
-        for (next = at; next < t.size && closes(char_next(t, &next));) at = next;
+        const bool dots = at > next; /* several marks */
+        for (next = at; next < t.size && is_closing(char_next(t, &next));) at = next;
         next = at;
         const int32_t follows = at < t.size ? char_next(t, &next) : ' ';
         inside = true;
@@ -50,14 +51,15 @@ int64_t count_sentences(tare_text t)
             break;
         }
         int64_t look = next;
-        if (c == '.' && next < t.size && char_case(char_next(t, &look)) < 0) continue; /* a small letter goes on */
+        /* a lower-case letter continues the sentence */
+        if (c == '.' && next < t.size && char_case(char_next(t, &look)) < 0) continue;
         n++;
         inside = false;
     }
     return n + inside;
 }
 
-static bool splits(int32_t c)
+static bool is_split(int32_t c)
 {
     return c < 0x80 ? c > 0 && strchr(",;:@#$%&?!()[]{}<>\"`*", c)
                     : c == 0x2018 || c == 0x2019 || c == 0x201C || c == 0x201D || c == 0xAB || c == 0xBB;
@@ -68,12 +70,14 @@ static bool ends_with(tare_text t, const char *word)
     return text_starts(t, t.size - (int64_t)strlen(word), word, true) && t.size > (int64_t)strlen(word);
 }
 
-/* Tokens in capitals of a piece without blanks and marks: the Treebank's rules cut 'S, 'LL and N'T off, and each part counts. */
-static int64_t capitals(tare_text piece)
+/* Counts tokens in capitals in a part without blanks and punctuation. The Treebank rules split off
+ * 'S, 'LL and N'T, and each part counts. */
+static int64_t count_capitals(tare_text piece)
 {
     static const char *const ENDS[] = {"'s", "'m", "'d", "'ll", "'re", "'ve", "n't"};
     int64_t n = 0;
-    if (piece.size > 1 && piece.data[piece.size - 1] == '.') piece.size--; /* the end of a sentence is a token */
+    /* the final full stop is a token */
+    if (piece.size > 1 && piece.data[piece.size - 1] == '.') piece.size--;
     for (size_t i = 0; i < sizeof ENDS / sizeof *ENDS; i++) {
         if (!ends_with(piece, ENDS[i])) continue;
         const int64_t cut = piece.size - (int64_t)strlen(ENDS[i]);
@@ -115,8 +119,8 @@ int64_t count_capital_words(tare_text t)
         const int32_t c = end ? ' ' : char_next(t, &at);
         const bool dashes = c == '-' && at < t.size && t.data[at] == '-', dots = c == '.' && text_starts(t, before, "..", false);
         const bool digits = (c == ',' || c == ':') && at < t.size && text_is_digit(t.data[at]);
-        if (end || char_is_space(c) || dashes || dots || (splits(c) && !digits)) {
-            n += capitals(text_slice(t, begin, before));
+        if (end || char_is_space(c) || dashes || dots || (is_split(c) && !digits)) {
+            n += count_capitals(text_slice(t, begin, before));
             begin = at;
         }
         if (end) break;

@@ -1,15 +1,17 @@
-/* Sentences and words in capitals. */
+/* Counts sentences and words in capitals. */
 #ifndef TARE_VERIFIERS_IFEVAL_SENTENCES_H
 #define TARE_VERIFIERS_IFEVAL_SENTENCES_H
 
 #include "ifeval.h"
 
-/* Ends are ". ! ?" before a blank, but for titles, initials, abbreviations with stops inside, and a full stop before a small letter. The reference asks
- * nltk's trained splitter, which differs on abbreviations that it has learnt. */
+/* A sentence ends at ". ! ?" before a blank, except after titles, initials, abbreviations with
+ * inner full stops, and before a lower-case letter. The reference uses nltk's trained splitter,
+ * which differs on learnt abbreviations. */
 int64_t count_sentences(tare_text t);
-/* Tokens of the Penn Treebank's rules that are all capitals. */
+/* Counts tokens of the Penn Treebank rules that are all capitals. */
 int64_t count_capital_words(tare_text t);
-/* As Python's str.isupper and str.islower: some letters with case, none of the other. */
+/* As Python's str.isupper and str.islower: at least one cased letter, and none of the other
+ * case. */
 bool is_upper(tare_text t);
 bool is_lower(tare_text t);
 

@@ -67,7 +67,7 @@ tare_text uni_valid(tare_text t)
 
 tare_text uni_lower(tare_text t)
 {
-    char *out = malloc(3 * (size_t)t.size + 4); /* a character of n bytes has at most n + 2 in lower case */
+    char *out = malloc(3 * (size_t)t.size + 4); /* n bytes become at most n + 2 in lower case */
     int64_t n = 0;
     for (int64_t at = 0; out && at < t.size;) {
         const int32_t c = char_next(t, &at);

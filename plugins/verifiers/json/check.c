@@ -3,21 +3,21 @@
 #include <math.h>
 #include <string.h>
 
-enum { DEPTH = 1000 }; /* far below what a thread has of stack */
+enum { DEPTH = 1000 }; /* far below a thread's stack size */
 
 struct check {
     const struct schema *s;
-    const char *why; /* the first keyword that is not fulfilled, of the branch looked at last */
+    const char *why; /* the first violated keyword of the branch checked last */
     int64_t left;
-    bool over; /* a limit was reached: the answer means nothing */
+    bool over; /* a limit was reached: the result is undefined */
 };
 
-static bool valid(struct check *c, const json_t *schema, const json_t *value, int depth);
+static bool is_valid(struct check *c, const json_t *schema, const json_t *value, int depth);
 
 /* ---- values */
 
-/* -1, 0, 1 without the rounding of a whole number to double */
-static int compare(const json_t *a, const json_t *b)
+/* -1, 0 or 1; compares integers without rounding to double */
+static int compare_numbers(const json_t *a, const json_t *b)
 {
     if (json_is_integer(a) && json_is_integer(b)) {
         const json_int_t x = json_integer_value(a), y = json_integer_value(b);
@@ -27,7 +27,7 @@ static int compare(const json_t *a, const json_t *b)
         const double x = json_real_value(a), y = json_real_value(b);
         return (x > y) - (x < y);
     }
-    if (json_is_real(a)) return -compare(b, a);
+    if (json_is_real(a)) return -compare_numbers(b, a);
     const double y = json_real_value(b);
     if (y >= 0x1p63) return -1;
     if (y < -0x1p63) return 1;
@@ -47,7 +47,7 @@ bool json_same(const json_t *a, const json_t *b, int64_t *left)
     json_t *one;
     size_t i, n;
     if (*left <= 0 || !(*left)--) return false;
-    if (json_is_number(a) && json_is_number(b)) return !compare(a, b);
+    if (json_is_number(a) && json_is_number(b)) return !compare_numbers(a, b);
     if (json_typeof(a) != json_typeof(b)) return false;
     if (json_is_string(a)) return same_text(a, b);
     if (json_is_array(a)) {
@@ -65,7 +65,7 @@ bool json_same(const json_t *a, const json_t *b, int64_t *left)
     return true;
 }
 
-static bool equal(struct check *c, const json_t *a, const json_t *b)
+static bool equal_values(struct check *c, const json_t *a, const json_t *b)
 {
     const bool same = json_same(a, b, &c->left);
     c->over |= c->left <= 0;
@@ -88,14 +88,14 @@ static bool is_of(const json_t *v, const char *kind)
     return json_is_string(v);
 }
 
-static bool multiple(const json_t *v, const json_t *of)
+static bool is_multiple(const json_t *v, const json_t *of)
 {
     if (json_is_integer(v) && json_is_integer(of)) return json_integer_value(v) % json_integer_value(of) == 0;
     const double x = json_number_value(v), m = json_number_value(of), q = x / m;
     return isfinite(q) ? q == floor(q) : fmod(x, m) == 0; /* 0.0075 is 75 times 0.0001 */
 }
 
-static int64_t characters(const json_t *text)
+static int64_t count_characters(const json_t *text)
 {
     const char *t = json_string_value(text);
     int64_t n = 0;
@@ -103,7 +103,7 @@ static int64_t characters(const json_t *text)
     return n;
 }
 
-static bool matches(struct check *c, const char *pattern, const char *text, size_t n)
+static bool matches_pattern(struct check *c, const char *pattern, const char *text, size_t n)
 {
     const pcre2_code *code = schema_pattern(c->s, pattern);
     pcre2_match_data *match = pcre2_match_data_create_from_pattern(code, NULL);
@@ -114,113 +114,115 @@ static bool matches(struct check *c, const char *pattern, const char *text, size
     return got >= 0;
 }
 
-/* ---- keywords; a keyword that is not there is fulfilled */
+/* ---- keywords; an absent keyword is satisfied */
 
-static bool fails(struct check *c, const char *why)
+static bool violates(struct check *c, const char *why)
 {
     c->why = why;
     return false;
 }
 
-static const json_t *get(const json_t *schema, const char *key)
+static const json_t *get_keyword(const json_t *schema, const char *key)
 {
     return json_object_get(schema, key);
 }
 
-static bool below(const json_t *schema, const char *key, int64_t n)
+static bool is_below(const json_t *schema, const char *key, int64_t n)
 {
-    const json_t *least = get(schema, key);
+    const json_t *least = get_keyword(schema, key);
     return least && (double)n < json_number_value(least);
 }
 
-static bool above(const json_t *schema, const char *key, int64_t n)
+static bool is_above(const json_t *schema, const char *key, int64_t n)
 {
-    const json_t *most = get(schema, key);
+    const json_t *most = get_keyword(schema, key);
     return most && (double)n > json_number_value(most);
 }
 
 static bool valid_any(struct check *c, const json_t *schema, const json_t *v)
 {
-    const json_t *type = get(schema, "type"), *list = get(schema, "enum"), *constant = get(schema, "const");
+    const json_t *type = get_keyword(schema, "type"), *list = get_keyword(schema, "enum"), *constant = get_keyword(schema, "const");
     bool found = !type || (json_is_string(type) && is_of(v, json_string_value(type)));
     for (size_t i = 0; !found && i < json_array_size(type); i++) found = is_of(v, json_string_value(json_array_get(type, i)));
-    if (!found) return fails(c, "not valid: type");
+    if (!found) return violates(c, "not valid: type");
     found = !list;
-    for (size_t i = 0; !found && i < json_array_size(list); i++) found = equal(c, v, json_array_get(list, i));
-    if (!found) return fails(c, "not valid: enum");
-    return !constant || equal(c, v, constant) || fails(c, "not valid: const");
+    for (size_t i = 0; !found && i < json_array_size(list); i++) found = equal_values(c, v, json_array_get(list, i));
+    if (!found) return violates(c, "not valid: enum");
+    return !constant || equal_values(c, v, constant) || violates(c, "not valid: const");
 }
 
 static bool valid_number(struct check *c, const json_t *schema, const json_t *v)
 {
-    const json_t *least = get(schema, "minimum"), *most = get(schema, "maximum"), *more = get(schema, "exclusiveMinimum"),
-                 *less = get(schema, "exclusiveMaximum"), *of = get(schema, "multipleOf");
-    if (least && compare(v, least) < 0) return fails(c, "not valid: minimum");
-    if (most && compare(v, most) > 0) return fails(c, "not valid: maximum");
-    if (more && compare(v, more) <= 0) return fails(c, "not valid: exclusiveMinimum");
-    if (less && compare(v, less) >= 0) return fails(c, "not valid: exclusiveMaximum");
-    return !of || multiple(v, of) || fails(c, "not valid: multipleOf");
+    const json_t *least = get_keyword(schema, "minimum"), *most = get_keyword(schema, "maximum"),
+                 *more = get_keyword(schema, "exclusiveMinimum"), *less = get_keyword(schema, "exclusiveMaximum"),
+                 *of = get_keyword(schema, "multipleOf");
+    if (least && compare_numbers(v, least) < 0) return violates(c, "not valid: minimum");
+    if (most && compare_numbers(v, most) > 0) return violates(c, "not valid: maximum");
+    if (more && compare_numbers(v, more) <= 0) return violates(c, "not valid: exclusiveMinimum");
+    if (less && compare_numbers(v, less) >= 0) return violates(c, "not valid: exclusiveMaximum");
+    return !of || is_multiple(v, of) || violates(c, "not valid: multipleOf");
 }
 
 static bool valid_text(struct check *c, const json_t *schema, const json_t *v)
 {
-    const json_t *pattern = get(schema, "pattern");
-    const int64_t n = characters(v);
-    if (below(schema, "minLength", n)) return fails(c, "not valid: minLength");
-    if (above(schema, "maxLength", n)) return fails(c, "not valid: maxLength");
-    return !pattern || matches(c, json_string_value(pattern), json_string_value(v), json_string_length(v)) ||
-           fails(c, "not valid: pattern");
+    const json_t *pattern = get_keyword(schema, "pattern");
+    const int64_t n = count_characters(v);
+    if (is_below(schema, "minLength", n)) return violates(c, "not valid: minLength");
+    if (is_above(schema, "maxLength", n)) return violates(c, "not valid: maxLength");
+    return !pattern || matches_pattern(c, json_string_value(pattern), json_string_value(v), json_string_length(v)) ||
+           violates(c, "not valid: pattern");
 }
 
 static bool valid_contains(struct check *c, const json_t *schema, const json_t *v, int depth)
 {
-    const json_t *contains = get(schema, "contains");
+    const json_t *contains = get_keyword(schema, "contains");
     int64_t found = 0;
     if (!contains) return true;
-    for (size_t i = 0; i < json_array_size(v); i++) found += valid(c, contains, json_array_get(v, i), depth);
-    if (get(schema, "minContains") ? below(schema, "minContains", found) : !found) return fails(c, "not valid: contains");
-    return !above(schema, "maxContains", found) || fails(c, "not valid: maxContains");
+    for (size_t i = 0; i < json_array_size(v); i++) found += is_valid(c, contains, json_array_get(v, i), depth);
+    if (get_keyword(schema, "minContains") ? is_below(schema, "minContains", found) : !found)
+        return violates(c, "not valid: contains");
+    return !is_above(schema, "maxContains", found) || violates(c, "not valid: maxContains");
 }
 
 static bool valid_array(struct check *c, const json_t *schema, const json_t *v, int depth)
 {
-    const json_t *prefix = get(schema, "prefixItems"), *items = get(schema, "items");
+    const json_t *prefix = get_keyword(schema, "prefixItems"), *items = get_keyword(schema, "items");
     const size_t n = json_array_size(v), first = json_array_size(prefix);
-    if (below(schema, "minItems", (int64_t)n)) return fails(c, "not valid: minItems");
-    if (above(schema, "maxItems", (int64_t)n)) return fails(c, "not valid: maxItems");
+    if (is_below(schema, "minItems", (int64_t)n)) return violates(c, "not valid: minItems");
+    if (is_above(schema, "maxItems", (int64_t)n)) return violates(c, "not valid: maxItems");
     for (size_t i = 0; i < n; i++) {
         const json_t *one = i < first ? json_array_get(prefix, i) : items;
-        if (one && !valid(c, one, json_array_get(v, i), depth)) return false;
+        if (one && !is_valid(c, one, json_array_get(v, i), depth)) return false;
     }
-    if (json_is_true(get(schema, "uniqueItems")))
+    if (json_is_true(get_keyword(schema, "uniqueItems")))
         for (size_t i = 0; i < n && !c->over; i++)
             for (size_t k = 0; k < i; k++)
-                if (equal(c, json_array_get(v, i), json_array_get(v, k))) return fails(c, "not valid: uniqueItems");
+                if (equal_values(c, json_array_get(v, i), json_array_get(v, k))) return violates(c, "not valid: uniqueItems");
     return valid_contains(c, schema, v, depth);
 }
 
-/* properties, patternProperties, additionalProperties and propertyNames for one member */
+/* Checks properties, patternProperties, additionalProperties and propertyNames for one member. */
 static bool valid_member(struct check *c, const json_t *schema, const char *key, size_t n, const json_t *v, int depth)
 {
-    const json_t *own = json_object_getn(get(schema, "properties"), key, n), *others = get(schema, "additionalProperties"),
-                 *names = get(schema, "propertyNames");
+    const json_t *own = json_object_getn(get_keyword(schema, "properties"), key, n),
+                 *others = get_keyword(schema, "additionalProperties"), *names = get_keyword(schema, "propertyNames");
     bool known = own != NULL;
     const char *pattern;
     json_t *one;
-    if (own && !valid(c, own, v, depth)) return false;
-    json_object_foreach((json_t *)get(schema, "patternProperties"), pattern, one)
+    if (own && !is_valid(c, own, v, depth)) return false;
+    json_object_foreach((json_t *)get_keyword(schema, "patternProperties"), pattern, one)
     {
-        if (!matches(c, pattern, key, n)) continue;
+        if (!matches_pattern(c, pattern, key, n)) continue;
         known = true;
-        if (!valid(c, one, v, depth)) return false;
+        if (!is_valid(c, one, v, depth)) return false;
     }
-    if (!known && others && !valid(c, others, v, depth))
-        return json_is_false(others) ? fails(c, "not valid: additionalProperties") : false;
+    if (!known && others && !is_valid(c, others, v, depth))
+        return json_is_false(others) ? violates(c, "not valid: additionalProperties") : false;
     if (!names) return true;
     json_t *name = json_stringn(key, n);
-    const bool fits = name && valid(c, names, name, depth);
+    const bool fits = name && is_valid(c, names, name, depth);
     json_decref(name);
-    return fits || fails(c, "not valid: propertyNames");
+    return fits || violates(c, "not valid: propertyNames");
 }
 
 static bool has_all(const json_t *names, const json_t *v)
@@ -238,16 +240,16 @@ static bool valid_object(struct check *c, const json_t *schema, const json_t *v,
     const char *key;
     json_t *one;
     size_t n;
-    if (below(schema, "minProperties", size)) return fails(c, "not valid: minProperties");
-    if (above(schema, "maxProperties", size)) return fails(c, "not valid: maxProperties");
-    if (!has_all(get(schema, "required"), v)) return fails(c, "not valid: required");
-    json_object_keylen_foreach((json_t *)get(schema, "dependentRequired"), key, n, one)
+    if (is_below(schema, "minProperties", size)) return violates(c, "not valid: minProperties");
+    if (is_above(schema, "maxProperties", size)) return violates(c, "not valid: maxProperties");
+    if (!has_all(get_keyword(schema, "required"), v)) return violates(c, "not valid: required");
+    json_object_keylen_foreach((json_t *)get_keyword(schema, "dependentRequired"), key, n, one)
     {
-        if (json_object_getn(v, key, n) && !has_all(one, v)) return fails(c, "not valid: dependentRequired");
+        if (json_object_getn(v, key, n) && !has_all(one, v)) return violates(c, "not valid: dependentRequired");
     }
-    json_object_keylen_foreach((json_t *)get(schema, "dependentSchemas"), key, n, one)
+    json_object_keylen_foreach((json_t *)get_keyword(schema, "dependentSchemas"), key, n, one)
     {
-        if (json_object_getn(v, key, n) && !valid(c, one, v, depth)) return false;
+        if (json_object_getn(v, key, n) && !is_valid(c, one, v, depth)) return false;
     }
     json_object_keylen_foreach((json_t *)v, key, n, one)
     {
@@ -259,32 +261,32 @@ static bool valid_object(struct check *c, const json_t *schema, const json_t *v,
 static int64_t how_many(struct check *c, const json_t *schemas, const json_t *v, int depth)
 {
     int64_t n = 0;
-    for (size_t i = 0; i < json_array_size(schemas); i++) n += valid(c, json_array_get(schemas, i), v, depth);
+    for (size_t i = 0; i < json_array_size(schemas); i++) n += is_valid(c, json_array_get(schemas, i), v, depth);
     return n;
 }
 
 static bool valid_combined(struct check *c, const json_t *schema, const json_t *v, int depth)
 {
-    const json_t *all = get(schema, "allOf"), *any = get(schema, "anyOf"), *one = get(schema, "oneOf"), *no = get(schema, "not"),
-                 *condition = get(schema, "if"), *ref = get(schema, "$ref");
-    if (ref && !valid(c, schema_target(c->s->root, json_string_value(ref)), v, depth)) return false;
+    const json_t *all = get_keyword(schema, "allOf"), *any = get_keyword(schema, "anyOf"), *one = get_keyword(schema, "oneOf"),
+                 *no = get_keyword(schema, "not"), *condition = get_keyword(schema, "if"), *ref = get_keyword(schema, "$ref");
+    if (ref && !is_valid(c, schema_target(c->s->root, json_string_value(ref)), v, depth)) return false;
     for (size_t i = 0; i < json_array_size(all); i++)
-        if (!valid(c, json_array_get(all, i), v, depth)) return false;
-    if (any && !how_many(c, any, v, depth)) return fails(c, "not valid: anyOf");
-    if (one && how_many(c, one, v, depth) != 1) return fails(c, "not valid: oneOf");
-    if (no && valid(c, no, v, depth)) return fails(c, "not valid: not");
+        if (!is_valid(c, json_array_get(all, i), v, depth)) return false;
+    if (any && !how_many(c, any, v, depth)) return violates(c, "not valid: anyOf");
+    if (one && how_many(c, one, v, depth) != 1) return violates(c, "not valid: oneOf");
+    if (no && is_valid(c, no, v, depth)) return violates(c, "not valid: not");
     if (!condition) return true;
-    const json_t *next = get(schema, valid(c, condition, v, depth) ? "then" : "else");
-    return !next || valid(c, next, v, depth);
+    const json_t *next = get_keyword(schema, is_valid(c, condition, v, depth) ? "then" : "else");
+    return !next || is_valid(c, next, v, depth);
 }
 
-static bool valid(struct check *c, const json_t *schema, const json_t *v, int depth)
+static bool is_valid(struct check *c, const json_t *schema, const json_t *v, int depth)
 {
     if (c->over || depth >= DEPTH || c->left-- <= 0) {
         c->over = true;
         return false;
     }
-    if (json_is_boolean(schema)) return json_is_true(schema) || fails(c, "not valid: false");
+    if (json_is_boolean(schema)) return json_is_true(schema) || violates(c, "not valid: false");
     return valid_any(c, schema, v) && (!json_is_number(v) || valid_number(c, schema, v)) &&
            (!json_is_string(v) || valid_text(c, schema, v)) && (!json_is_array(v) || valid_array(c, schema, v, depth + 1)) &&
            (!json_is_object(v) || valid_object(c, schema, v, depth + 1)) && valid_combined(c, schema, v, depth + 1);
@@ -293,7 +295,7 @@ static bool valid(struct check *c, const json_t *schema, const json_t *v, int de
 enum schema_result schema_check(const struct schema *s, const json_t *value, int64_t limit, const char **why)
 {
     struct check c = {.s = s, .left = limit};
-    const bool fits = valid(&c, s->root, value, 0);
+    const bool fits = is_valid(&c, s->root, value, 0);
     *why = c.why;
     return c.over ? SCHEMA_LIMIT : fits ? SCHEMA_VALID : SCHEMA_INVALID;
 }

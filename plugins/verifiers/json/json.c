@@ -1,16 +1,19 @@
-/* json: the completion is JSON, of a schema, or equal to the answer.
+/* json: the completion is valid JSON, conforms to a schema, or equals the answer.
  *
- *   compare = schema   reward 1 if the value is valid under the schema (a file, or the row's own)
- *             answer   reward 1 if the value equals the row's answer as JSON: 1 is 1.0, and members may come in any order
- *             both     both
- *             none     reward 1 if it is JSON
+ * compare = schema   reward 1 if the value is valid under the schema (a file, or the row's)
+ *           answer   reward 1 if the value equals the row's answer as JSON: 1 equals 1.0, and
+ *                    members may be in any order
+ *           both     both
+ *           none     reward 1 if it is JSON
  *
- * The value is the last block between ``` lines in what follows the last </think>, else all of that text. JSON is that of RFC 8259; a name that occurs twice
- * in an object, or a number beyond a double's range, is refused (unparsable).
- * The schema is JSON Schema 2020-12 without: $dynamicRef, $dynamicAnchor, $vocabulary, unevaluatedItems, unevaluatedProperties, an $id below the
- * top, and a $ref out of the schema; these are refused by name. `format` and the content keywords say nothing about validity, as the standard has it. Patterns are
- * PCRE2's with the settings of ECMAScript.
- * Verdicts: correct; wrong (valid JSON, not as asked); unparsable; no_answer; timeout (more than `limit` steps, counted, not timed).
+ * The value is the last block between ``` lines after the last </think>, else the whole text after
+ * it. JSON is that of RFC 8259; a duplicate name in an object, or a number beyond a double's range,
+ * is refused (unparsable). The schema is JSON Schema 2020-12 without $dynamicRef, $dynamicAnchor,
+ * $vocabulary, unevaluatedItems, unevaluatedProperties, an $id below the top, and a $ref out of the
+ * schema; these are refused by name. `format` and the content keywords do not affect validity, as
+ * in the standard. Patterns are PCRE2's with the settings of ECMAScript. Verdicts: correct; wrong
+ * (valid JSON, but not as required); unparsable; no_answer; timeout (more than `limit` steps,
+ * counted, not timed).
  */
 #include "common/text.h"
 #include "common/verifier.h"
@@ -43,7 +46,7 @@ static const tare_param PARAMS[N_PARAMS] = {
 
 struct verifier {
     const tare_value *values;
-    struct schema *schema; /* of the file; NULL: the rows have theirs */
+    struct schema *schema; /* read from the file; NULL: each row has one */
 };
 
 static void destroy(void *self)
@@ -86,12 +89,13 @@ static tare_status create(const tare_host *host, const tare_value *values, void 
 
 /* ---- the value */
 
-static json_t *parse(tare_text t)
+static json_t *parse_value(tare_text t)
 {
     const size_t flags = JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES;
     json_t *j = t.size ? json_loadb(t.data, (size_t)t.size, flags, NULL) : NULL;
     return j || !t.size ? j
-                        : json_loadb(t.data, (size_t)t.size, flags | JSON_DECODE_INT_AS_REAL, NULL); /* whole numbers above 2^63 */
+                        /* integers above 2^63 */
+                        : json_loadb(t.data, (size_t)t.size, flags | JSON_DECODE_INT_AS_REAL, NULL);
 }
 
 /* ---- the schema */
@@ -103,7 +107,7 @@ static tare_status row_schema(const struct verifier *j, tare_text row, struct sc
     json_t *root = json_object_get(object, key);
     tare_status s = TARE_OK;
     if (json_is_string(root)) {
-        root = text = parse((tare_text){json_string_value(root), (int64_t)json_string_length(root)});
+        root = text = parse_value((tare_text){json_string_value(root), (int64_t)json_string_length(root)});
         if (!root) s = text_fail(error, TARE_E_CONFIG, "the text in the row's field \"%s\" is not JSON", key);
     } else if (!root) {
         s = text_fail(error, TARE_E_CONFIG,
@@ -116,8 +120,8 @@ static tare_status row_schema(const struct verifier *j, tare_text row, struct sc
     return s;
 }
 
-static void decide(const struct verifier *j, const struct schema *schema, const json_t *value, const json_t *answer, tare_text t,
-                   tare_verdict *v)
+static void decide_verdict(const struct verifier *j, const struct schema *schema, const json_t *value, const json_t *answer,
+                           tare_text t, tare_verdict *v)
 {
     const char *why = NULL;
     int64_t left = j->values[P_LIMIT].i;
@@ -133,19 +137,19 @@ static void decide(const struct verifier *j, const struct schema *schema, const 
         verdict_set(v, TARE_CORRECT, 1, t, schema ? "valid" : answer ? "the answer" : "JSON");
 }
 
-static tare_status judge(const struct verifier *j, const tare_answer *a, tare_verdict *v, tare_error *error)
+static tare_status verify_answer(const struct verifier *j, const tare_answer *a, tare_verdict *v, tare_error *error)
 {
     const bool needs_schema = by_schema(j), needs_answer = by_answer(j->values);
     const tare_text t = text_last_block(text_trim(text_after_thought(a->completion)));
     struct schema *own = NULL;
     tare_status s = needs_schema && !j->schema ? row_schema(j, a->row, &own, error) : TARE_OK;
-    json_t *answer = !s && needs_answer ? parse(text_trim(a->answer)) : NULL, *value = NULL;
+    json_t *answer = !s && needs_answer ? parse_value(text_trim(a->answer)) : NULL, *value = NULL;
     if (!s && needs_answer && !answer) s = text_fail(error, TARE_E_CONFIG, "the row's answer is not JSON");
-    if (!s) value = parse(t);
+    if (!s) value = parse_value(t);
     if (!s && !value)
         verdict_set(v, t.size ? TARE_UNPARSABLE : TARE_NO_ANSWER, 0, t, t.size ? "not JSON" : "the completion is empty");
     else if (!s)
-        decide(j, needs_schema ? own ? own : j->schema : NULL, value, answer, t, v);
+        decide_verdict(j, needs_schema ? own ? own : j->schema : NULL, value, answer, t, v);
     json_decref(answer);
     json_decref(value);
     schema_free(own);
@@ -157,4 +161,4 @@ static uint32_t uses(const tare_value *values)
     return TARE_REFUSES_ROWS | (by_answer(values) ? TARE_USES_ANSWER : 0u);
 }
 
-VERIFIER("json", "the completion is JSON: valid under a schema, or equal to the answer", judge)
+VERIFIER("json", "the completion is JSON: valid under a schema, or equal to the answer", verify_answer)

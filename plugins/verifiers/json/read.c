@@ -1,4 +1,5 @@
-/* Looks at every subschema that can be reached, refuses what is not supported by its name, and compiles the patterns. */
+/* Checks every reachable subschema, refuses unsupported features by name, and compiles the
+ * patterns. */
 #include "common/text.h"
 #include "schema.h"
 
@@ -70,9 +71,9 @@ static const struct keyword {
                 {"unevaluatedItems", REFUSED},
                 {"unevaluatedProperties", REFUSED}};
 
-static tare_status look(struct schema *s, const json_t *schema, tare_error *error);
+static tare_status check_schema(struct schema *s, const json_t *schema, tare_error *error);
 
-static tare_status bad(const char *keyword, const char *expected, tare_error *error)
+static tare_status refuse_keyword(const char *keyword, const char *expected, tare_error *error)
 {
     return text_fail(error, TARE_E_CONFIG, "the schema's \"%s\" is not %s", keyword, expected);
 }
@@ -102,8 +103,9 @@ static bool is_texts(const json_t *j)
     return all_are(j, is_text);
 }
 
-/* Patterns are ECMAScript's: \d and \w are ASCII, $ is the end of the text alone, \u escapes are read. */
-static tare_status compile(struct schema *s, const char *text, tare_error *error)
+/* Compiles an ECMAScript pattern: \d and \w are ASCII, $ matches only at the end of the text, \u
+ * escapes are supported. */
+static tare_status compile_pattern(struct schema *s, const char *text, tare_error *error)
 {
     int code;
     size_t at;
@@ -133,11 +135,11 @@ static tare_status look_all(struct schema *s, const char *keyword, const json_t 
     json_t *one;
     size_t i;
     tare_status status = TARE_OK;
-    json_array_foreach(j, i, one) status = status ? status : look(s, one, error);
+    json_array_foreach(j, i, one) status = status ? status : check_schema(s, one, error);
     json_object_foreach((json_t *)j, key, one)
     {
-        if (!status && !strcmp(keyword, "patternProperties")) status = compile(s, key, error);
-        if (!status) status = look(s, one, error);
+        if (!status && !strcmp(keyword, "patternProperties")) status = compile_pattern(s, key, error);
+        if (!status) status = check_schema(s, one, error);
     }
     return status;
 }
@@ -145,13 +147,13 @@ static tare_status look_all(struct schema *s, const char *keyword, const json_t 
 static tare_status look_reference(struct schema *s, const json_t *j, tare_error *error)
 {
     const char *ref = json_string_value(j);
-    if (!ref) return bad("$ref", "a text", error);
+    if (!ref) return refuse_keyword("$ref", "a text", error);
     if (*ref != '#')
         return text_fail(error, TARE_E_UNSUPPORTED,
                          "the schema's \"$ref\" = \"%.200s\" leads out of it; only \"#...\" is supported", ref);
     const json_t *target = schema_target(s->root, ref);
     if (!target) return text_fail(error, TARE_E_CONFIG, "the schema's \"$ref\" = \"%.200s\" leads to nothing", ref);
-    return look(s, target, error);
+    return check_schema(s, target, error);
 }
 
 static tare_status look_keyword(struct schema *s, const struct keyword *k, const json_t *j, tare_error *error)
@@ -159,38 +161,40 @@ static tare_status look_keyword(struct schema *s, const struct keyword *k, const
     const bool counts = json_is_number(j) && json_number_value(j) >= 0 && json_number_value(j) < 9e15;
     switch (k->form) {
     case ONE:
-        return look(s, j, error);
+        return check_schema(s, j, error);
     case LIST:
-        return json_array_size(j) ? look_all(s, k->name, j, error) : bad(k->name, "a list of schemas", error);
+        return json_array_size(j) ? look_all(s, k->name, j, error) : refuse_keyword(k->name, "a list of schemas", error);
     case MAP:
     case PATTERN_MAP:
-        return json_is_object(j) ? look_all(s, k->name, j, error) : bad(k->name, "an object of schemas", error);
+        return json_is_object(j) ? look_all(s, k->name, j, error) : refuse_keyword(k->name, "an object of schemas", error);
     case NUMBER:
-        return json_is_number(j) ? TARE_OK : bad(k->name, "a number", error);
+        return json_is_number(j) ? TARE_OK : refuse_keyword(k->name, "a number", error);
     case STEP:
-        return json_is_number(j) && json_number_value(j) > 0 ? TARE_OK : bad(k->name, "a number above 0", error);
+        return json_is_number(j) && json_number_value(j) > 0 ? TARE_OK : refuse_keyword(k->name, "a number above 0", error);
     case COUNT:
         return counts && json_number_value(j) == (double)(int64_t)json_number_value(j)
                    ? TARE_OK
-                   : bad(k->name, "a whole number of 0 or more", error);
+                   : refuse_keyword(k->name, "a whole number of 0 or more", error);
     case BOOLEAN:
-        return json_is_boolean(j) ? TARE_OK : bad(k->name, "true or false", error);
+        return json_is_boolean(j) ? TARE_OK : refuse_keyword(k->name, "true or false", error);
     case NAMES:
-        return is_texts(j) ? TARE_OK : bad(k->name, "a list of texts", error);
+        return is_texts(j) ? TARE_OK : refuse_keyword(k->name, "a list of texts", error);
     case NAME_LISTS: {
         const char *key;
         json_t *one;
-        if (!json_is_object(j)) return bad(k->name, "an object of lists of texts", error);
-        json_object_foreach((json_t *)j, key, one) if (!is_texts(one)) return bad(k->name, "an object of lists of texts", error);
+        if (!json_is_object(j)) return refuse_keyword(k->name, "an object of lists of texts", error);
+        json_object_foreach((json_t *)j, key, one) if (!is_texts(one)) return refuse_keyword(k->name, "an object of lists of texts",
+                                                                                             error);
         return TARE_OK;
     }
     case ANY_LIST:
-        return json_is_array(j) ? TARE_OK : bad(k->name, "a list", error);
+        return json_is_array(j) ? TARE_OK : refuse_keyword(k->name, "a list", error);
     case KIND:
-        return is_kind(j) || all_are(j, is_kind) ? TARE_OK
-                                                 : bad(k->name, "null, boolean, object, array, number, integer or string", error);
+        return is_kind(j) || all_are(j, is_kind)
+                   ? TARE_OK
+                   : refuse_keyword(k->name, "null, boolean, object, array, number, integer or string", error);
     case PATTERN:
-        return json_is_string(j) ? compile(s, json_string_value(j), error) : bad(k->name, "a text", error);
+        return json_is_string(j) ? compile_pattern(s, json_string_value(j), error) : refuse_keyword(k->name, "a text", error);
     case REFERENCE:
         return look_reference(s, j, error);
     default:
@@ -198,7 +202,7 @@ static tare_status look_keyword(struct schema *s, const struct keyword *k, const
     }
 }
 
-static tare_status remember(struct schema *s, const json_t *schema, tare_error *error)
+static tare_status remember_schema(struct schema *s, const json_t *schema, tare_error *error)
 {
     const json_t **more = realloc(s->seen, (s->n_seen + 1) * sizeof *more);
     if (!more) return text_fail(error, TARE_E_NOMEM, "no memory");
@@ -207,7 +211,7 @@ static tare_status remember(struct schema *s, const json_t *schema, tare_error *
     return TARE_OK;
 }
 
-static tare_status look(struct schema *s, const json_t *schema, tare_error *error)
+static tare_status check_schema(struct schema *s, const json_t *schema, tare_error *error)
 {
     static const char VERSION[] = "https://json-schema.org/draft/2020-12/schema";
     const json_t *version = json_object_get(schema, "$schema");
@@ -215,7 +219,7 @@ static tare_status look(struct schema *s, const json_t *schema, tare_error *erro
     if (!json_is_object(schema)) return text_fail(error, TARE_E_CONFIG, "a schema has to be an object, true or false");
     for (size_t i = 0; i < s->n_seen; i++)
         if (s->seen[i] == schema) return TARE_OK;
-    tare_status status = remember(s, schema, error);
+    tare_status status = remember_schema(s, schema, error);
     if (!status && schema != s->root && json_object_get(schema, "$id"))
         status = text_fail(error, TARE_E_UNSUPPORTED, "the schema uses \"$id\" below its top, which is not supported");
     if (!status && version && (!json_is_string(version) || strncmp(json_string_value(version), VERSION, sizeof VERSION - 1) != 0))
@@ -230,8 +234,8 @@ static tare_status look(struct schema *s, const json_t *schema, tare_error *erro
 
 /* ---- references */
 
-/* One step of a pointer, with %41, ~0 and ~1 read. */
-static bool unescape(const char *from, size_t n, char *to, size_t room)
+/* Decodes one step of a pointer, with %41, ~0 and ~1. */
+static bool unescape_step(const char *from, size_t n, char *to, size_t room)
 {
     size_t k = 0;
     for (size_t i = 0; i < n; i++) {
@@ -270,7 +274,7 @@ const json_t *schema_target(const json_t *root, const char *ref)
     if (*ref != '/') return find_anchor(root, ref);
     while (j && *ref == '/') {
         const size_t n = strcspn(++ref, "/");
-        if (!unescape(ref, n, step, sizeof step)) return NULL;
+        if (!unescape_step(ref, n, step, sizeof step)) return NULL;
         j = json_is_array(j) ? json_array_get(j, (size_t)strtoul(step, NULL, 10)) : json_object_get(j, step);
         ref += n;
     }
@@ -306,7 +310,7 @@ tare_status schema_new(json_t *root, struct schema **out, tare_error *error)
         pcre2_set_match_limit(s->limits, PATTERN_STEPS);
         pcre2_set_heap_limit(s->limits, HEAP_KIB);
     }
-    tare_status status = s->limits ? look(s, root, error) : text_fail(error, TARE_E_NOMEM, "no memory");
+    tare_status status = s->limits ? check_schema(s, root, error) : text_fail(error, TARE_E_NOMEM, "no memory");
     if (status)
         schema_free(s);
     else

@@ -1,13 +1,17 @@
-/* length: a reward for the length l of a completion, to be added to that of a verifier (verifier.plugins = math:1 length:0.2).
+/* length: a reward for the length l of a completion, to be added to that of a verifier
+ * (verifier.plugins = math:1 length:0.2).
  *
- *   most     1 up to `length`, then down in a line to 0 at length + width              shorter is as good
- *   target   max(0, 1 - |l - length| / width)                                          a length that was asked for
- *   group    0.5 - (l - least) / (largest - least) over the rollouts of the prompt     Kimi k1.5, arXiv 2501.12599, section 2.3.3;
- *            0 when all are as long                                                    its rule for wrong answers is not applied, see below
+ * most     1 up to `length`, then linear down to 0 at length + width; shorter is as good
+ * target   max(0, 1 - |l - length| / width); a requested length
+ * group    0.5 - (l - least) / (largest - least) over the rollouts of the prompt, 0 if all have the
+ *          same length; Kimi k1.5, arXiv 2501.12599, section 2.3.3, without its rule for wrong
+ *          answers (see below)
  *
- * l counts tokens (with the stop token), words or characters. Each row may have its own length, in `field`. A component does not see what other
- * verifiers say: a reward for short answers also rewards short wrong ones, so keep its weight small, or use an estimator that handles components
- * (gdpo). Verdicts: correct at the best reward that is possible, wrong at the least, partial between.
+ * l counts tokens (with the stop token), words or characters. Each row may have a separate length,
+ * in `field`. A component does not see the verdicts of other verifiers: a reward for short answers
+ * also rewards short wrong ones, so keep its weight small, or use an estimator that handles
+ * components (gdpo). Verdicts: correct at the best possible reward, wrong at the least, partial
+ * between.
  */
 #include "common/text.h"
 #include "common/verifier.h"
@@ -68,7 +72,7 @@ static tare_status length_of(const tare_value *p, const tare_answer *a, double *
                      "how many tokens a completion has is not known here; set unit = words or unit = characters");
 }
 
-static tare_status wanted(const tare_value *p, const tare_answer *a, double *out, tare_error *error)
+static tare_status wanted_length(const tare_value *p, const tare_answer *a, double *out, tare_error *error)
 {
     *out = p[P_LENGTH].f;
     if (!*p[P_FIELD].s) return TARE_OK;
@@ -77,7 +81,7 @@ static tare_status wanted(const tare_value *p, const tare_answer *a, double *out
     return text_fail(error, TARE_E_CONFIG, "the row has no length, a number of 0 to 1e9, in its field \"%s\"", p[P_FIELD].s);
 }
 
-static void give(tare_verdict *v, double reward, double least, double best, const char *reason)
+static void set_verdict(tare_verdict *v, double reward, double least, double best, const char *reason)
 {
     const enum tare_verdict_code code = reward >= best ? TARE_CORRECT : reward <= least ? TARE_WRONG : TARE_PARTIAL;
     verdict_set(v, code, reward, (tare_text){"", 0}, reason);
@@ -87,15 +91,16 @@ static tare_status judge_alone(const tare_value *p, const tare_answer *a, tare_v
 {
     double l, length;
     tare_status s = length_of(p, a, &l, error);
-    if (!s) s = wanted(p, a, &length, error);
+    if (!s) s = wanted_length(p, a, &length, error);
     if (s) return s;
     const double over = p[P_MODE].i == MODE_MOST ? fmax(0, l - length) : fabs(l - length);
-    give(v, fmax(0, 1 - over / p[P_WIDTH].f), 0, 1,
-         p[P_MODE].i == MODE_MOST ? "length against the most that is allowed" : "length against the target");
+    set_verdict(v, fmax(0, 1 - over / p[P_WIDTH].f), 0, 1,
+                p[P_MODE].i == MODE_MOST ? "length against the most that is allowed" : "length against the target");
     return TARE_OK;
 }
 
-/* The n rollouts of one prompt. Lengths are kept in the verdicts until the extremes are known. */
+/* Judges the n rollouts of one prompt. Stores lengths in the verdicts until the extremes are
+ * known. */
 static tare_status judge_group(const tare_value *p, const tare_answer *const *a, tare_verdict *const *v, int64_t n,
                                tare_error *error)
 {
@@ -107,8 +112,8 @@ static tare_status judge_group(const tare_value *p, const tare_answer *const *a,
         largest = fmax(largest, v[i]->reward);
     }
     for (int64_t i = 0; i < n; i++)
-        give(v[i], largest > least ? 0.5 - (v[i]->reward - least) / (largest - least) : 0, -0.5, 0.5,
-             "length against the prompt's other rollouts");
+        set_verdict(v[i], largest > least ? 0.5 - (v[i]->reward - least) / (largest - least) : 0, -0.5, 0.5,
+                    "length against the prompt's other rollouts");
     return TARE_OK;
 }
 

@@ -1,16 +1,18 @@
-/* Equality that arithmetic with balls cannot prove: algebraic numbers (qqbar: minimal polynomials), then elementary ones (ca). Neither
- * library can be interrupted, so what is handed to them is small: degrees, heights, and how many radicals and functions there are. */
+/* Proves equalities that ball arithmetic cannot prove: of algebraic numbers (qqbar: minimal
+ * polynomials), then of elementary numbers (ca). Neither library can be interrupted, so its input
+ * is limited: degrees, heights, and the number of radicals and functions. */
 #include "flint.h"
 
-enum { MAX_DEGREE = 64, MAX_PRODUCT = 4096 /* of degrees */, MAX_HEIGHT = 4000, MAX_RADICALS = 6, MAX_PARTS = 60 };
+/* MAX_PRODUCT: of degrees */
+enum { MAX_DEGREE = 64, MAX_PRODUCT = 4096, MAX_HEIGHT = 4000, MAX_RADICALS = 6, MAX_PARTS = 60 };
 
 struct size {
     int nodes, radicals, functions, pis;
     int64_t degree;
 };
 
-/* Adds up what x is made of; false: something that is not algebraic or elementary, or too much of it. */
-static bool measure(struct math *m, int x, struct size *s)
+/* Adds up the parts of x; false: a part is not algebraic or elementary, or there are too many. */
+static bool measure_size(struct math *m, int x, struct size *s)
 {
     const struct node *a = at(m, x);
     const fmpq *q;
@@ -34,7 +36,7 @@ static bool measure(struct math *m, int x, struct size *s)
             if (a->op == OP_POW && fmpz_cmpabs(fmpq_numref(q), (fmpz[]){128}) > 0) return false;
             if (!fmpz_is_one(part)) s->radicals++, s->degree *= fmpz_get_si(part);
             if (s->degree > MAX_PRODUCT) return false;
-            return measure(m, kid(m, x, 0), s);
+            return measure_size(m, kid(m, x, 0), s);
         }
         break;
     }
@@ -51,13 +53,13 @@ static bool measure(struct math *m, int x, struct size *s)
         return false;
     }
     for (int i = 0; i < a->n; i++)
-        if (!measure(m, kid(m, x, i), s)) return false;
+        if (!measure_size(m, kid(m, x, i), s)) return false;
     return s->radicals <= MAX_RADICALS && s->functions <= MAX_RADICALS;
 }
 
 /* ---------------------------------------------------------------- algebraic numbers */
 
-/* x = q pi, or q pi i, with a rational q of small denominator? */
+/* Returns whether x = q pi, or q pi i, with a rational q of small denominator. */
 static bool pi_multiple(struct math *m, int x, bool times_i, slong *p, ulong *q)
 {
     const struct node *a = at(m, x);
@@ -81,7 +83,7 @@ static bool pi_multiple(struct math *m, int x, bool times_i, slong *p, ulong *q)
     return ok;
 }
 
-static bool algebraic(struct math *m, int x, qqbar_t out);
+static bool algebraic_value(struct math *m, int x, qqbar_t out);
 
 static bool algebraic_function(struct math *m, int x, qqbar_t out)
 {
@@ -89,7 +91,7 @@ static bool algebraic_function(struct math *m, int x, qqbar_t out)
     slong p;
     ulong q;
     if (a->aux == F_ABS) {
-        if (!algebraic(m, kid(m, x, 0), out) || qqbar_degree(out) > 8) return false;
+        if (!algebraic_value(m, kid(m, x, 0), out) || qqbar_degree(out) > 8) return false;
         return qqbar_abs(out, out), true;
     }
     if (!pi_multiple(m, kid(m, x, 0), false, &p, &q)) return false;
@@ -114,9 +116,9 @@ static bool algebraic_many(struct math *m, int x, qqbar_t out)
     const struct node *a = at(m, x);
     qqbar_t y;
     qqbar_init(y);
-    bool ok = algebraic(m, kid(m, x, 0), out);
+    bool ok = algebraic_value(m, kid(m, x, 0), out);
     for (int i = 1; i < a->n && ok; i++) {
-        ok = algebraic(m, kid(m, x, i), y) && qqbar_binop_within_limits(out, y, MAX_DEGREE, MAX_HEIGHT);
+        ok = algebraic_value(m, kid(m, x, i), y) && qqbar_binop_within_limits(out, y, MAX_DEGREE, MAX_HEIGHT);
         if (ok && a->op == OP_ADD)
             qqbar_add(out, out, y);
         else if (ok)
@@ -130,7 +132,7 @@ static bool algebraic_many(struct math *m, int x, qqbar_t out)
 static bool algebraic_root(struct math *m, int x, qqbar_t out)
 {
     const fmpq *index;
-    if (rational_value(m, kid(m, x, 1), &index) || !algebraic(m, kid(m, x, 0), out)) return false;
+    if (rational_value(m, kid(m, x, 1), &index) || !algebraic_value(m, kid(m, x, 0), out)) return false;
     const ulong n = fmpz_get_ui(fmpq_numref(index));
     if (qqbar_degree(out) * (slong)n > MAX_DEGREE) return false;
     const bool negative = qqbar_is_real(out) && qqbar_sgn_re(out) < 0;
@@ -151,7 +153,7 @@ static bool algebraic_power(struct math *m, int x, qqbar_t out)
         qqbar_exp_pi_i(out, turns, half);
         return true;
     }
-    if (rational_value(m, kid(m, x, 1), &q) || !algebraic(m, kid(m, x, 0), out)) return false;
+    if (rational_value(m, kid(m, x, 1), &q) || !algebraic_value(m, kid(m, x, 0), out)) return false;
     if (qqbar_is_zero(out) && fmpq_sgn(q) <= 0) return false;
     if (fmpz_bits(fmpq_numref(q)) > 8 || fmpz_bits(fmpq_denref(q)) > 7) return false;
     const slong n = fmpz_get_si(fmpq_numref(q)), d = fmpz_get_si(fmpq_denref(q));
@@ -164,7 +166,7 @@ static bool algebraic_power(struct math *m, int x, qqbar_t out)
     return true;
 }
 
-static bool algebraic(struct math *m, int x, qqbar_t out)
+static bool algebraic_value(struct math *m, int x, qqbar_t out)
 {
     const struct node *a = at(m, x);
     const fmpq *q;
@@ -179,7 +181,7 @@ static bool algebraic(struct math *m, int x, qqbar_t out)
         qqbar_i(out);
         return true;
     case OP_DEG:
-        return algebraic(m, kid(m, x, 0), out);
+        return algebraic_value(m, kid(m, x, 0), out);
     case OP_ADD:
     case OP_MUL:
         return algebraic_many(m, x, out);
@@ -199,20 +201,20 @@ static enum truth algebraic_test(struct math *m, int a, int b)
     qqbar_t x, y;
     qqbar_init(x), qqbar_init(y);
     enum truth got = UNKNOWN;
-    if (algebraic(m, a, x) && algebraic(m, b, y)) got = qqbar_equal(x, y) ? YES : NO;
+    if (algebraic_value(m, a, x) && algebraic_value(m, b, y)) got = qqbar_equal(x, y) ? YES : NO;
     qqbar_clear(x), qqbar_clear(y);
     return got;
 }
 
 /* ---------------------------------------------------------------- elementary numbers */
 
-static bool elementary(struct math *m, int x, ca_t out, ca_ctx_t ctx);
+static bool elementary_value(struct math *m, int x, ca_t out, ca_ctx_t ctx);
 
 static bool elementary_function(struct math *m, int x, ca_t out, ca_ctx_t ctx)
 {
     const struct node *a = at(m, x);
     ca_t y;
-    if (!elementary(m, kid(m, x, 0), out, ctx)) return false;
+    if (!elementary_value(m, kid(m, x, 0), out, ctx)) return false;
     switch (a->aux) {
     case F_SIN:
         ca_sin(out, out, ctx);
@@ -246,7 +248,7 @@ static bool elementary_function(struct math *m, int x, ca_t out, ca_ctx_t ctx)
         return true;
     case F_LOG:
         ca_init(y, ctx);
-        bool ok = elementary(m, kid(m, x, 1), y, ctx);
+        bool ok = elementary_value(m, kid(m, x, 1), y, ctx);
         if (ok) ca_log(out, out, ctx), ca_log(y, y, ctx), ca_div(out, out, y, ctx);
         ca_clear(y, ctx);
         return ok;
@@ -255,7 +257,7 @@ static bool elementary_function(struct math *m, int x, ca_t out, ca_ctx_t ctx)
     }
 }
 
-static bool elementary(struct math *m, int x, ca_t out, ca_ctx_t ctx)
+static bool elementary_value(struct math *m, int x, ca_t out, ca_ctx_t ctx)
 {
     const struct node *a = at(m, x);
     const fmpq *q;
@@ -273,15 +275,15 @@ static bool elementary(struct math *m, int x, ca_t out, ca_ctx_t ctx)
             return false;
         return true;
     case OP_DEG:
-        return elementary(m, kid(m, x, 0), out, ctx);
+        return elementary_value(m, kid(m, x, 0), out, ctx);
     case OP_ADD:
     case OP_MUL:
     case OP_POW: {
         ca_t y;
         ca_init(y, ctx);
-        bool ok = elementary(m, kid(m, x, 0), out, ctx);
+        bool ok = elementary_value(m, kid(m, x, 0), out, ctx);
         for (int i = 1; i < a->n && ok; i++) {
-            ok = elementary(m, kid(m, x, i), y, ctx);
+            ok = elementary_value(m, kid(m, x, i), y, ctx);
             if (!ok) break;
             if (a->op == OP_ADD)
                 ca_add(out, out, y, ctx);
@@ -314,7 +316,7 @@ static enum truth elementary_test(struct math *m, int a, int b)
     ctx->options[CA_OPT_GROEBNER_POLY_LENGTH_LIMIT] = 50;
     ca_init(x, ctx), ca_init(y, ctx);
     enum truth got = UNKNOWN;
-    if (elementary(m, a, x, ctx) && elementary(m, b, y, ctx)) {
+    if (elementary_value(m, a, x, ctx) && elementary_value(m, b, y, ctx)) {
         const truth_t t = ca_check_equal(x, y, ctx);
         got = t == T_TRUE ? YES : t == T_FALSE ? NO : UNKNOWN;
     }
@@ -326,10 +328,10 @@ static enum truth elementary_test(struct math *m, int a, int b)
 enum truth algebraic_equal(struct math *m, int a, int b)
 {
     struct size s = {.degree = 1};
-    if (!measure(m, a, &s)) return UNKNOWN;
+    if (!measure_size(m, a, &s)) return UNKNOWN;
     const int64_t degree = s.degree;
     s.degree = 1;
-    if (!measure(m, b, &s)) return UNKNOWN;
+    if (!measure_size(m, b, &s)) return UNKNOWN;
     enum truth got = UNKNOWN;
     if (degree <= MAX_DEGREE && s.degree <= MAX_DEGREE) {
         got = algebraic_test(m, a, b);

@@ -1,5 +1,6 @@
-/* Functions that are only named: f(x), g(f(2)), f^{-1}(x). What f is is not known, so each of its values is a letter of its own: f(g(x)) is not
- * g(f(x)), and f^{-1}(x) not 1 / f(x). Other letters in front of brackets are factors, as in x(x + 1) or h(a + b) / 2. */
+/* Functions that are only named: f(x), g(f(2)), f^{-1}(x). The function is unknown, so each of its
+ * values is a separate letter: f(g(x)) is not g(f(x)), and f^{-1}(x) is not 1 / f(x). Other letters
+ * before brackets are factors, as in x(x + 1) or h(a + b) / 2. */
 #include "parser.h"
 
 #include <string.h>
@@ -12,7 +13,8 @@ static bool is_function_letter(const struct parser *p, const struct token *t)
            (t->n_text == 1 || strchr("'_", p->m->pool[t->text + 1]));
 }
 
-/* The exponent after the cursor's letter, a sign and a numeral: where it ends, by the cursor. 0: it is none */
+/* Returns where the exponent after the cursor's letter ends, a sign and a numeral, relative to the
+ * cursor; 0: none. */
 static int exponent_end(const struct parser *p)
 {
     int k = 2;
@@ -24,7 +26,7 @@ static int exponent_end(const struct parser *p)
     return k + 1 + brace;
 }
 
-/* One letter or numeral, or a function's value */
+/* Returns whether the tokens are one letter or numeral, or a function's value. */
 static bool is_argument(const struct parser *p, int k)
 {
     const int kind = ahead(p, k)->kind;
@@ -32,7 +34,7 @@ static bool is_argument(const struct parser *p, int k)
     return ahead(p, k + 1)->kind == T_RPAREN || (is_function_letter(p, ahead(p, k)) && ahead(p, k + 1)->kind == T_LPAREN);
 }
 
-/* x as it is printed between front and after, as one letter. */
+/* Makes a letter named by x as printed between front and after. */
 int named_value(struct parser *p, const char *front, int x, const char *after)
 {
     char name[NAME];
@@ -46,7 +48,7 @@ int named_value(struct parser *p, const char *front, int x, const char *after)
     return mk_sym(p->m, name, size + more);
 }
 
-/* f^{-1} alone, which is no quotient */
+/* f^{-1} alone, which is not a quotient */
 static int inverse_alone(struct parser *p, int end)
 {
     const int sign = 2 + (ahead(p, 2)->kind == T_LBRACE);
@@ -67,12 +69,13 @@ int parse_application(struct parser *p)
     if (!is_function_letter(p, &t) || t.n_text > 60) return -2;
     if (end && ahead(p, end)->kind != T_LPAREN) return t.n_text == 1 ? inverse_alone(p, end) : -2;
     int open = end ? end : 1;
-    const bool braces = ahead(p, open)->kind == T_LBRACE && ahead(p, open + 1)->kind == T_LPAREN; /* f{\left(x \right)} */
+    /* f{\left(x \right)} */
+    const bool braces = ahead(p, open)->kind == T_LBRACE && ahead(p, open + 1)->kind == T_LPAREN;
     open += braces;
     const bool surely = m->pool[t.text] == 'f' && (t.n_text == 1 || m->pool[t.text + 1] == '\'');
     if (ahead(p, open)->kind != T_LPAREN || !(surely || is_argument(p, open + 1))) return -2;
     memcpy(name, m->pool + t.text, (size_t)t.n_text), n = t.n_text;
-    for (int k = 1; k < end; k++) { /* its exponent */
+    for (int k = 1; k < end; k++) { /* the exponent */
         const struct token *u = ahead(p, k);
         if (u->kind == T_CARET || u->kind == T_MINUS) name[n++] = u->kind == T_CARET ? '^' : '-';
         if (u->kind == T_NUM && u->n_text < 20) memcpy(name + n, m->pool + u->text, (size_t)u->n_text), n += u->n_text;

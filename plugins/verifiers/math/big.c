@@ -1,9 +1,9 @@
-/* Sums, products and integrals. */
+/* Parses sums, products, integrals and limits. */
 #include "parser.h"
 
 #include <string.h>
 
-/* The bound letter in the index of a name: a_k, a_{k+1} */
+/* Renames the bound letter in the index of a name: a_k, a_{k+1}. */
 static bool rename_index(struct parser *p, struct token *t, struct token bound, char to)
 {
     char *pool = p->m->pool;
@@ -18,12 +18,12 @@ static bool rename_index(struct parser *p, struct token *t, struct token bound, 
         if (pool[t->text + i] == letter && !inside) pool[text + i] = (char)(to - '1' + 'A');
     }
     if (memcmp(pool + text, pool + t->text, (size_t)t->n_text))
-        pool[text + (under - (pool + t->text))] = '~'; /* no letter's own index */
+        pool[text + (under - (pool + t->text))] = '~'; /* not in a letter's own index */
     t->text = text;
     return true;
 }
 
-/* \sum_{k=a}^{b} body; the bound name becomes "#1", so that the name does not matter. */
+/* Parses \sum_{k=a}^{b} body. The bound name becomes "#1", so the name does not matter. */
 int parse_big(struct parser *p)
 {
     struct math *m = p->m;
@@ -52,7 +52,7 @@ int parse_big(struct parser *p)
     if (from < 0 || to < 0) return parse_fail(p, "a sum without limits");
     char name[8] = "#1";
     name[1] = (char)('1' + p->bound % 9);
-    for (int i = p->t; i < m->n_tokens; i++) { /* rename in what follows */
+    for (int i = p->t; i < m->n_tokens; i++) { /* rename in the tokens that follow */
         struct token *t = &m->tokens[i];
         if (!rename_index(p, t, bound, name[1])) return parse_fail(p, "too long to parse");
         if (t->kind != bound.kind || t->aux != bound.aux) continue;
@@ -80,11 +80,11 @@ int parse_big(struct parser *p)
     return mk(m, product ? OP_PROD : OP_SUM, 0, kids, 4);
 }
 
-static bool contains(const struct math *m, int x, int part)
+static bool contains_symbol(const struct math *m, int x, int part)
 {
     if (x == part) return true;
     for (int i = 0; i < at(m, x)->n; i++)
-        if (contains(m, kid(m, x, i), part)) return true;
+        if (contains_symbol(m, kid(m, x, i), part)) return true;
     return false;
 }
 
@@ -93,11 +93,12 @@ static bool is_symbol(const struct parser *p, const struct token *t, const char 
     return t->kind == T_SYM && t->n_text == 1 && p->m->pool[t->text] == name[0];
 }
 
-/* The variable of a definite integral does not matter either. */
+/* Renames the variable of a definite integral, whose name does not matter either. */
 static void rename_bound(struct parser *p, int from, int to, struct token bound)
 {
     struct math *m = p->m;
-    const int text = pool_add(m, &"@~?:;!%&|"[p->bound % 9], 1); /* not one of those around it */
+    /* different from the enclosing ones */
+    const int text = pool_add(m, &"@~?:;!%&|"[p->bound % 9], 1);
     for (int i = from; i < to && text >= 0; i++) {
         struct token *t = &m->tokens[i];
         if (t->kind == T_SYM && t->n_text == bound.n_text && !memcmp(m->pool + t->text, m->pool + bound.text, (size_t)t->n_text))
@@ -105,7 +106,7 @@ static void rename_bound(struct parser *p, int from, int to, struct token bound)
     }
 }
 
-/* The x of the dx that stands in a fraction, as in \frac{dx}{1 + x^2}; -1: there is none */
+/* Returns the x of a dx inside a fraction, as in \frac{dx}{1 + x^2}; -1: none. */
 static int inner_variable(const struct parser *p, int start)
 {
     for (int i = start; i + 1 < p->t && i < start + 40; i++) {
@@ -115,7 +116,7 @@ static int inner_variable(const struct parser *p, int start)
     return -1;
 }
 
-/* The product x without one factor a and one factor b; -1: it does not have them */
+/* Returns the product x without one factor a and one factor b; -1: it does not have them. */
 static int without_factors(struct math *m, int x, int a, int b)
 {
     int rest = mk_int(m, 1), left[2] = {a, b};
@@ -131,7 +132,8 @@ static int without_factors(struct math *m, int x, int a, int b)
     return left[0] < 0 && left[1] < 0 ? rest : -1;
 }
 
-/* \int_a^b f dx, an opaque structure: equal when the limits and f dx are. Without a differential it is over x. */
+/* Parses \int_a^b f dx as an opaque structure: equal when the limits and f dx are. Without a
+ * differential the variable is x. */
 int parse_integral(struct parser *p)
 {
     struct math *m = p->m;
@@ -150,7 +152,8 @@ int parse_integral(struct parser *p)
         p->limits = false;
         if ((kids[kind == T_CARET] = limit) < 0) return -1;
     }
-    for (int i = p->t; i < m->n_tokens && depth >= 0; i++) { /* the last "d x" outside of brackets */
+    /* the last "d x" outside of brackets */
+    for (int i = p->t; i < m->n_tokens && depth >= 0; i++) {
         const int kind = m->tokens[i].kind;
         depth += kind == T_LBRACE || kind == T_LPAREN || kind == T_LBRACK || kind == T_LSET;
         depth -= kind == T_RBRACE || kind == T_RPAREN || kind == T_RBRACK || kind == T_RSET;
@@ -170,13 +173,13 @@ int parse_integral(struct parser *p)
     if (body < 0 || (last >= 0 && p->t != last)) return parse_fail(p, "an integral");
     const int d = mk_sym(m, "d", 1);
     if (last < 0 && (kids[4] = inner_variable(p, start)) >= 0) kids[3] = without_factors(m, body, d, kids[4]);
-    bool known = last < 0 && kids[4] >= 0 && kids[3] >= 0; /* what is integrated, and by what */
+    bool known = last < 0 && kids[4] >= 0 && kids[3] >= 0; /* the integrand and its variable */
     if (last >= 0) {
         const struct token *t = &m->tokens[last + 1];
         kids[3] = body, kids[4] = mk_sym(m, m->pool + t->text, t->n_text), known = true;
         body = mk_mul(m, body, mk_mul(m, d, kids[4]));
         p->t = last + 2;
-    } else if (!contains(m, body, d)) {
+    } else if (!contains_symbol(m, body, d)) {
         body = mk_mul(m, body, mk_mul(m, d, mk_sym(m, "x", 1)));
     }
     const bool limits = kids[0] >= 0 && kids[1] >= 0;
@@ -185,7 +188,7 @@ int parse_integral(struct parser *p)
     return mk(m, OP_INT, limits, limits ? kids : kids + 2, !limits ? 1 : known ? 5 : 3);
 }
 
-/* Where the limit at the cursor ends: at a comma or relation outside of its brackets. */
+/* Returns where the limit at the cursor ends: at a comma or relation outside of its brackets. */
 static int limit_end(const struct parser *p)
 {
     int i = p->t, depth = 0;
@@ -198,8 +201,9 @@ static int limit_end(const struct parser *p)
     return i;
 }
 
-/* \lim_{x \to a} f. Nothing is computed: it becomes a symbol that is named after its parts, so that two limits are the same when their parts
- * are, and sums and products of limits are read as such. The parts are nodes, and nodes are unique. */
+/* Parses \lim_{x \to a} f. Nothing is computed: the limit becomes a symbol named after its parts,
+ * so two limits are equal when their parts are, and sums and products of limits are parsed as such.
+ * The parts are nodes, and nodes are unique. */
 int parse_limit(struct parser *p)
 {
     struct math *m = p->m;

@@ -1,5 +1,6 @@
-/* Derivatives, and the values of definite integrals and limits where a table and l'Hopital's rule give them exactly. Anything else stays
- * what it is: a structure that is equal to its like only. Every step spends of the pair's budget. */
+/* Derivatives, and the values of definite integrals and limits if a table and l'Hopital's rule give
+ * them exactly. All others remain opaque structures, equal only to identical ones. Every step
+ * counts against the pair's budget. */
 #include "flint.h"
 
 #include <stdlib.h>
@@ -7,17 +8,18 @@
 
 enum { MAX_RULES = 4, DEEP = 24, MAX_GROWTH = 2000 };
 
-static bool depends(const struct math *m, int x, int s)
+static bool depends_on(const struct math *m, int x, int s)
 {
     const struct node *a = at(m, x);
     if (!(a->flags & NODE_VAR)) return false;
     if (a->op == OP_SYM) return a->aux == s;
     for (int i = 0; i < a->n; i++)
-        if (depends(m, kid(m, x, i), s)) return true;
+        if (depends_on(m, kid(m, x, i), s)) return true;
     return false;
 }
 
-/* Letters that are constants, or the variable itself: a function of it may be called y or u. */
+/* Letters that are constants, or the variable itself; a function of the variable may be called y or
+ * u. */
 bool only_constants(const struct math *m, int x, int s)
 {
     const struct node *a = at(m, x);
@@ -28,18 +30,19 @@ bool only_constants(const struct math *m, int x, int s)
     return true;
 }
 
-static int reciprocal(struct math *m, int x)
+static int reciprocal_node(struct math *m, int x)
 {
     return mk_pow(m, x, mk_int(m, -1));
 }
 
-static int less(struct math *m, int a, int b)
+static int minus_node(struct math *m, int a, int b)
 {
     return mk_add(m, a, mk_neg(m, b));
 }
 
-/* Sums, products and powers as short as whole numbers make them: the rules below would else leave 0 x^{2-1-1} where a constant is. */
-static int plus(struct math *m, int a, int b)
+/* Sums, products and powers simplified with integers: otherwise the rules below would leave 0
+ * x^{2-1-1} for a constant. */
+static int plus_node(struct math *m, int a, int b)
 {
     int64_t x, y;
     if (a < 0 || b < 0) return -1;
@@ -49,7 +52,7 @@ static int plus(struct math *m, int a, int b)
     return mk_add(m, a, b);
 }
 
-static int product(struct math *m, int a, int b)
+static int product_node(struct math *m, int a, int b)
 {
     int64_t x, y;
     if (a < 0 || b < 0) return -1;
@@ -58,90 +61,94 @@ static int product(struct math *m, int a, int b)
     return mk_mul(m, a, b);
 }
 
-static int power(struct math *m, int a, int b)
+static int power_node(struct math *m, int a, int b)
 {
     return a >= 0 && b >= 0 && num_is(m, b, 0) ? mk_int(m, 1) : mk_pow(m, a, b);
 }
 
-static int quotient(struct math *m, int a, int b)
+static int quotient_node(struct math *m, int a, int b)
 {
-    return product(m, a, power(m, b, mk_int(m, -1)));
+    return product_node(m, a, power_node(m, b, mk_int(m, -1)));
 }
 
-/* f'(u) of the function f */
-static int outer(struct math *m, int f, int u)
+/* Returns f'(u) of the function f. */
+static int outer_derivative(struct math *m, int f, int u)
 {
-    const int one = mk_int(m, 1), two = mk_int(m, 2), square = power(m, u, two);
+    const int one = mk_int(m, 1), two = mk_int(m, 2), square = power_node(m, u, two);
     switch (f) {
     case F_SIN:
         return mk_func(m, F_COS, u);
     case F_COS:
         return mk_neg(m, mk_func(m, F_SIN, u));
     case F_TAN:
-        return power(m, mk_func(m, F_COS, u), mk_int(m, -2));
+        return power_node(m, mk_func(m, F_COS, u), mk_int(m, -2));
     case F_COT:
-        return mk_neg(m, power(m, mk_func(m, F_SIN, u), mk_int(m, -2)));
+        return mk_neg(m, power_node(m, mk_func(m, F_SIN, u), mk_int(m, -2)));
     case F_ASIN:
-        return reciprocal(m, mk_root(m, less(m, one, square), 2));
+        return reciprocal_node(m, mk_root(m, minus_node(m, one, square), 2));
     case F_ACOS:
-        return mk_neg(m, reciprocal(m, mk_root(m, less(m, one, square), 2)));
+        return mk_neg(m, reciprocal_node(m, mk_root(m, minus_node(m, one, square), 2)));
     case F_ATAN:
-        return reciprocal(m, plus(m, one, square));
+        return reciprocal_node(m, plus_node(m, one, square));
     case F_SINH:
         return mk_func(m, F_COSH, u);
     case F_COSH:
         return mk_func(m, F_SINH, u);
     case F_TANH:
-        return power(m, mk_func(m, F_COSH, u), mk_int(m, -2));
+        return power_node(m, mk_func(m, F_COSH, u), mk_int(m, -2));
     case F_LN:
-        return reciprocal(m, u);
+        return reciprocal_node(m, u);
     default:
         return -1;
     }
 }
 
-static int derive(struct math *m, int x, int s, int depth);
+static int derive_node(struct math *m, int x, int s, int depth);
 
 static int derive_power(struct math *m, int x, int s, int depth)
 {
-    const int base = kid(m, x, 0), exponent = kid(m, x, 1), b = derive(m, base, s, depth), e = derive(m, exponent, s, depth);
-    if (!depends(m, exponent, s)) return product(m, product(m, exponent, power(m, base, plus(m, exponent, mk_int(m, -1)))), b);
+    const int base = kid(m, x, 0), exponent = kid(m, x, 1), b = derive_node(m, base, s, depth),
+              e = derive_node(m, exponent, s, depth);
+    if (!depends_on(m, exponent, s))
+        return product_node(m, product_node(m, exponent, power_node(m, base, plus_node(m, exponent, mk_int(m, -1)))), b);
     const bool natural = at(m, base)->op == OP_CONST && at(m, base)->aux == C_E;
-    const int by_exponent = natural ? e : product(m, e, mk_func(m, F_LN, base));
-    if (!depends(m, base, s)) return product(m, x, by_exponent);
-    return product(m, x, plus(m, by_exponent, product(m, exponent, quotient(m, b, base))));
+    const int by_exponent = natural ? e : product_node(m, e, mk_func(m, F_LN, base));
+    if (!depends_on(m, base, s)) return product_node(m, x, by_exponent);
+    return product_node(m, x, plus_node(m, by_exponent, product_node(m, exponent, quotient_node(m, b, base))));
 }
 
-static int derive(struct math *m, int x, int s, int depth)
+static int derive_node(struct math *m, int x, int s, int depth)
 {
     if (x < 0 || depth > DEEP || !spend(m, 1)) return -1;
     const struct node a = *at(m, x);
-    if (!depends(m, x, s)) return mk_int(m, 0);
+    if (!depends_on(m, x, s)) return mk_int(m, 0);
     int sum = mk_int(m, 0);
     switch (a.op) {
     case OP_SYM:
         return mk_int(m, 1);
     case OP_ADD:
-        for (int i = 0; i < a.n; i++) sum = plus(m, sum, derive(m, kid(m, x, i), s, depth + 1));
+        for (int i = 0; i < a.n; i++) sum = plus_node(m, sum, derive_node(m, kid(m, x, i), s, depth + 1));
         return sum;
     case OP_MUL:
         for (int i = 0; i < a.n; i++) {
-            int term = derive(m, kid(m, x, i), s, depth + 1);
+            int term = derive_node(m, kid(m, x, i), s, depth + 1);
             for (int k = 0; k < a.n; k++)
-                if (k != i) term = product(m, term, kid(m, x, k));
-            sum = plus(m, sum, term);
+                if (k != i) term = product_node(m, term, kid(m, x, k));
+            sum = plus_node(m, sum, term);
         }
         return sum;
     case OP_POW:
         return derive_power(m, x, s, depth + 1);
     case OP_ROOT: {
-        const int under = derive(m, kid(m, x, 0), s, depth + 1);
-        return quotient(m, product(m, x, under), product(m, kid(m, x, 0), kid(m, x, 1)));
+        const int under = derive_node(m, kid(m, x, 0), s, depth + 1);
+        return quotient_node(m, product_node(m, x, under), product_node(m, kid(m, x, 0), kid(m, x, 1)));
     }
     case OP_FUNC:
-        if (a.n == 2 && a.aux == F_LOG && !depends(m, kid(m, x, 1), s))
-            return quotient(m, derive(m, kid(m, x, 0), s, depth + 1), product(m, kid(m, x, 0), mk_func(m, F_LN, kid(m, x, 1))));
-        return a.n == 1 ? product(m, outer(m, a.aux, kid(m, x, 0)), derive(m, kid(m, x, 0), s, depth + 1)) : -1;
+        if (a.n == 2 && a.aux == F_LOG && !depends_on(m, kid(m, x, 1), s))
+            return quotient_node(m, derive_node(m, kid(m, x, 0), s, depth + 1),
+                                 product_node(m, kid(m, x, 0), mk_func(m, F_LN, kid(m, x, 1))));
+        return a.n == 1 ? product_node(m, outer_derivative(m, a.aux, kid(m, x, 0)), derive_node(m, kid(m, x, 0), s, depth + 1))
+                        : -1;
     default:
         return -1;
     }
@@ -149,68 +156,70 @@ static int derive(struct math *m, int x, int s, int depth)
 
 int derivative(struct math *m, int x, int s)
 {
-    return m->n_nodes > MAX_GROWTH ? -1 : derive(m, x, s, 0); /* each one may be several times as long as what it is of */
+    /* each derivative may be several times as long as its function */
+    return m->n_nodes > MAX_GROWTH ? -1 : derive_node(m, x, s, 0);
 }
 
 /* ---------------------------------------------------------------- integrals */
 
-/* The derivative of a linear function of the letter; -1: it is none */
-static int slope(struct math *m, int x, int s)
+/* Returns the derivative of a linear function of the letter; -1: not linear. */
+static int linear_slope(struct math *m, int x, int s)
 {
     const int d = derivative(m, x, s);
-    return d < 0 || depends(m, d, s) || num_is(m, d, 0) ? -1 : d;
+    return d < 0 || depends_on(m, d, s) || num_is(m, d, 0) ? -1 : d;
 }
 
-static bool vanishes(struct math *m, int x)
+static bool vanishes_at(struct math *m, int x)
 {
     if (x < 0) return false;
     return num_is(m, x, 0) || (!(at(m, x)->flags & (NODE_SHAPE | NODE_INF)) && decide(m, x, mk_int(m, 0)));
 }
 
-/* c = a b for polynomials of na and nb coefficients. Returns how many c has; 0: too many */
-static int convolve(struct math *m, const int *a, int na, const int *b, int nb, int *c)
+/* Computes c = a b for polynomials of na and nb coefficients. Returns the number of coefficients of
+ * c; 0: too many. */
+static int convolve_polynomials(struct math *m, const int *a, int na, const int *b, int nb, int *c)
 {
     if (na + nb - 1 > MAX_TAYLOR + 1) return 0;
     int out[MAX_TAYLOR + 1];
     for (int k = 0; k < na + nb - 1; k++) out[k] = mk_int(m, 0);
     for (int i = 0; i < na; i++)
-        for (int k = 0; k < nb; k++) out[i + k] = plus(m, out[i + k], product(m, a[i], b[k]));
+        for (int k = 0; k < nb; k++) out[i + k] = plus_node(m, out[i + k], product_node(m, a[i], b[k]));
     memcpy(c, out, sizeof out);
     return na + nb - 1;
 }
 
-static int expand(struct math *m, int x, int s, int *out, int depth);
+static int expand_polynomial(struct math *m, int x, int s, int *out, int depth);
 
 static int expand_power(struct math *m, int x, int s, int *out, int depth)
 {
     int part[MAX_TAYLOR + 1], n = 1;
     int64_t exponent;
     if (!small_int(m, kid(m, x, 1), &exponent) || exponent < 1 || exponent > MAX_TAYLOR) return 0;
-    const int k = expand(m, kid(m, x, 0), s, part, depth + 1);
+    const int k = expand_polynomial(m, kid(m, x, 0), s, part, depth + 1);
     out[0] = mk_int(m, 1);
-    for (int i = 0; i < exponent && k && n; i++) n = convolve(m, out, n, part, k, out);
+    for (int i = 0; i < exponent && k && n; i++) n = convolve_polynomials(m, out, n, part, k, out);
     return k ? n : 0;
 }
 
-/* The coefficients of x as it is written; 0: no polynomial of small degree */
-static int expand(struct math *m, int x, int s, int *out, int depth)
+/* Returns the number of coefficients of x as written; 0: not a polynomial of small degree. */
+static int expand_polynomial(struct math *m, int x, int s, int *out, int depth)
 {
     const struct node a = *at(m, x);
     int part[MAX_TAYLOR + 1], n = 1;
     if (depth > DEEP || !spend(m, 20)) return 0;
-    if (!depends(m, x, s)) return out[0] = x, 1;
+    if (!depends_on(m, x, s)) return out[0] = x, 1;
     if (a.op == OP_SYM) return out[0] = mk_int(m, 0), out[1] = mk_int(m, 1), 2;
     if (a.op == OP_POW) return expand_power(m, x, s, out, depth);
     if (a.op != OP_ADD && a.op != OP_MUL) return 0;
     out[0] = mk_int(m, a.op == OP_MUL);
     for (int i = 0; i < a.n && n; i++) {
-        const int k = expand(m, kid(m, x, i), s, part, depth + 1);
+        const int k = expand_polynomial(m, kid(m, x, i), s, part, depth + 1);
         if (!k) return 0;
         if (a.op == OP_MUL) {
-            n = convolve(m, out, n, part, k, out);
+            n = convolve_polynomials(m, out, n, part, k, out);
             continue;
         }
-        for (int l = 0; l < k; l++) out[l] = l < n ? plus(m, out[l], part[l]) : part[l];
+        for (int l = 0; l < k; l++) out[l] = l < n ? plus_node(m, out[l], part[l]) : part[l];
         n = k > n ? k : n;
     }
     return n;
@@ -218,10 +227,10 @@ static int expand(struct math *m, int x, int s, int *out, int depth)
 
 int coefficients(struct math *m, int f, int s, int *out)
 {
-    int n = f < 0 ? 0 : expand(m, f, s, out, 0);
+    int n = f < 0 ? 0 : expand_polynomial(m, f, s, out, 0);
     for (int i = 0; i < n; i++)
         if (out[i] < 0) return 0;
-    while (n > 1 && vanishes(m, out[n - 1])) n--;
+    while (n > 1 && vanishes_at(m, out[n - 1])) n--;
     return n;
 }
 
@@ -233,47 +242,49 @@ static int of_polynomial(struct math *m, int f, int s, int v)
     return n ? sum : -1;
 }
 
-/* A function whose derivative is base^exponent */
+/* Returns a function whose derivative is base^exponent. */
 static int of_power(struct math *m, int base, int exponent, int s)
 {
-    if (!depends(m, base, s)) { /* c^{a v + b} */
-        const int a = slope(m, exponent, s);
+    if (!depends_on(m, base, s)) { /* c^{a v + b} */
+        const int a = linear_slope(m, exponent, s);
         return a < 0 ? -1 : mk_div(m, mk_pow(m, base, exponent), mk_mul(m, a, mk_func(m, F_LN, base)));
     }
-    const int a = slope(m, base, s), more = mk_add(m, exponent, mk_int(m, 1));
-    if (depends(m, exponent, s)) return -1;
+    const int a = linear_slope(m, base, s), more = mk_add(m, exponent, mk_int(m, 1));
+    if (depends_on(m, exponent, s)) return -1;
     if (a >= 0 && num_is(m, exponent, -1)) return mk_div(m, mk_func(m, F_LN, mk_func(m, F_ABS, base)), a);
     if (a >= 0) return mk_div(m, mk_pow(m, base, more), mk_mul(m, a, more));
     const struct node f = *at(m, base);
     if (f.op == OP_FUNC && num_is(m, exponent, -2) && (f.aux == F_COS || f.aux == F_SIN)) {
-        const int inner = slope(m, kid(m, base, 0), s);
+        const int inner = linear_slope(m, kid(m, base, 0), s);
         if (inner < 0) return -1;
         return f.aux == F_COS ? mk_div(m, mk_func(m, F_TAN, kid(m, base, 0)), inner)
                               : mk_neg(m, mk_div(m, mk_func(m, F_COT, kid(m, base, 0)), inner));
     }
     int c[MAX_TAYLOR + 1];
-    if (!num_is(m, exponent, -1) || coefficients(m, base, s, c) != 3 || !vanishes(m, c[1])) return -1;
-    const int product = mk_mul(m, c[2], c[0]), root = mk_root(m, product, 2); /* 1 / (c2 v^2 + c0) */
+    if (!num_is(m, exponent, -1) || coefficients(m, base, s, c) != 3 || !vanishes_at(m, c[1])) return -1;
+    /* 1 / (c2 v^2 + c0) */
+    const int product = mk_mul(m, c[2], c[0]), root = mk_root(m, product, 2);
     if (product < 0 || numeric_less(m, mk_int(m, 0), product) != YES) return -1;
     const int v = mk_div(m, derivative(m, base, s), mk_int(m, 2));
     return mk_div(m, mk_func(m, F_ATAN, mk_div(m, v, root)), root);
 }
 
-/* Could the integrand have a pole between the limits? The bases of its negative powers are linear, with their root outside, or have none. */
+/* Returns whether the integrand may have a pole between the limits. It has none if the base of each
+ * negative power is linear with its root outside, or never 0. */
 static bool has_pole(struct math *m, int f, int s, int from, int to)
 {
     const struct node a = *at(m, f);
-    if (!depends(m, f, s)) return false;
+    if (!depends_on(m, f, s)) return false;
     if (a.op == OP_FUNC && (a.aux == F_TAN || a.aux == F_COT || a.aux == F_COTH)) return true;
     int sign;
     if (a.op == OP_POW && (exact_sign(m, kid(m, f, 1), &sign) || sign < 0)) {
-        const int base = kid(m, f, 0), by = slope(m, base, s);
+        const int base = kid(m, f, 0), by = linear_slope(m, base, s);
         const bool whole = !exact_sign(m, kid(m, f, 1), &sign);
-        if (!whole && !depends(m, base, s)) return has_pole(m, kid(m, f, 1), s, from, to);
+        if (!whole && !depends_on(m, base, s)) return has_pole(m, kid(m, f, 1), s, from, to);
         int c[MAX_TAYLOR + 1];
         if (by < 0) {
             const int n = coefficients(m, base, s, c);
-            return n != 3 || !vanishes(m, c[1]) || numeric_less(m, mk_int(m, 0), mk_mul(m, c[0], c[2])) != YES;
+            return n != 3 || !vanishes_at(m, c[1]) || numeric_less(m, mk_int(m, 0), mk_mul(m, c[0], c[2])) != YES;
         }
         const int root = mk_neg(m, mk_div(m, substitute(m, base, s, mk_int(m, 0)), by));
         return root < 0 || at(m, root)->flags & NODE_VAR ||
@@ -284,42 +295,42 @@ static bool has_pole(struct math *m, int f, int s, int from, int to)
     return false;
 }
 
-static int antiderivative(struct math *m, int f, int s, int v, int depth)
+static int antiderivative_of(struct math *m, int f, int s, int v, int depth)
 {
     if (f < 0 || depth > DEEP || !spend(m, 10)) return -1;
     const struct node a = *at(m, f);
-    if (!depends(m, f, s)) return mk_mul(m, f, v);
+    if (!depends_on(m, f, s)) return mk_mul(m, f, v);
     const int polynomial = of_polynomial(m, f, s, v);
     if (polynomial >= 0) return polynomial;
     if (a.op == OP_ADD) {
         int sum = mk_int(m, 0);
-        for (int i = 0; i < a.n; i++) sum = mk_add(m, sum, antiderivative(m, kid(m, f, i), s, v, depth + 1));
+        for (int i = 0; i < a.n; i++) sum = mk_add(m, sum, antiderivative_of(m, kid(m, f, i), s, v, depth + 1));
         return sum;
     }
-    if (a.op == OP_MUL) { /* one factor that depends on the letter */
+    if (a.op == OP_MUL) { /* one factor depends on the letter */
         int constant = mk_int(m, 1), rest = -1;
         for (int i = 0; i < a.n; i++) {
             const int k = kid(m, f, i);
-            if (!depends(m, k, s))
+            if (!depends_on(m, k, s))
                 constant = mk_mul(m, constant, k);
             else if (rest >= 0)
                 return -1;
             else
                 rest = k;
         }
-        return mk_mul(m, constant, antiderivative(m, rest, s, v, depth + 1));
+        return mk_mul(m, constant, antiderivative_of(m, rest, s, v, depth + 1));
     }
     if (a.op == OP_POW) return of_power(m, kid(m, f, 0), kid(m, f, 1), s);
-    if (a.op == OP_ROOT) return of_power(m, kid(m, f, 0), reciprocal(m, kid(m, f, 1)), s);
+    if (a.op == OP_ROOT) return of_power(m, kid(m, f, 0), reciprocal_node(m, kid(m, f, 1)), s);
     if (a.op != OP_FUNC || a.n != 1) return -1;
-    const int u = kid(m, f, 0), by = slope(m, u, s);
+    const int u = kid(m, f, 0), by = linear_slope(m, u, s);
     if (by < 0) return -1;
     int g = -1;
     if (a.aux == F_SIN) g = mk_neg(m, mk_func(m, F_COS, u));
     if (a.aux == F_COS) g = mk_func(m, F_SIN, u);
     if (a.aux == F_SINH) g = mk_func(m, F_COSH, u);
     if (a.aux == F_COSH) g = mk_func(m, F_SINH, u);
-    if (a.aux == F_LN) g = less(m, mk_mul(m, u, f), u);
+    if (a.aux == F_LN) g = minus_node(m, mk_mul(m, u, f), u);
     return mk_div(m, g, by);
 }
 
@@ -328,7 +339,8 @@ static bool is_finite(struct math *m, int x)
     return x >= 0 && !(at(m, x)->flags & (NODE_INF | NODE_SHAPE)) && (at(m, x)->flags & NODE_VAR || !numeric_is_undefined(m, x));
 }
 
-/* The value of a definite integral whose integrand is finite between its limits; -1: it is not found */
+/* Returns the value of a definite integral whose integrand is finite between its limits; -1: not
+ * found. */
 static int integral_value(struct math *m, int x)
 {
     const struct node a = *at(m, x);
@@ -340,14 +352,14 @@ static int integral_value(struct math *m, int x)
     for (int i = 0; i < 3; i++)
         if (!is_finite(m, substitute(m, f, s, points[i]))) return -1;
     if (!coefficients(m, f, s, c) && at(m, f)->flags & NODE_VAR && has_pole(m, f, s, from, to)) return -1;
-    const int F = antiderivative(m, f, s, v, 0);
-    return F < 0 ? -1 : less(m, substitute(m, F, s, to), substitute(m, F, s, from));
+    const int F = antiderivative_of(m, f, s, v, 0);
+    return F < 0 ? -1 : minus_node(m, substitute(m, F, s, to), substitute(m, F, s, from));
 }
 
 /* ---------------------------------------------------------------- limits */
 
-/* x as n / d: its factors with negative powers below */
-static void split(struct math *m, int x, int *n, int *d)
+/* Splits x into n / d: factors with negative powers go below. */
+static void split_fraction(struct math *m, int x, int *n, int *d)
 {
     const struct node a = *at(m, x);
     *n = *d = mk_int(m, 1);
@@ -361,7 +373,8 @@ static void split(struct math *m, int x, int *n, int *d)
     }
 }
 
-/* Of a rational function at infinity: the quotient of the leading coefficients, or 0 */
+/* Returns the limit of a rational function at infinity: the quotient of the leading coefficients,
+ * or 0. */
 static int limit_at_infinity(struct math *m, int n, int d, int s)
 {
     int a[MAX_TAYLOR + 1], b[MAX_TAYLOR + 1];
@@ -375,19 +388,19 @@ static int limit_value(struct math *m, const struct limit *l)
     const struct node r = *at(m, l->under);
     if (r.op != OP_REL || r.n != 2 || at(m, kid(m, l->under, 0))->op != OP_SYM) return -1;
     const int s = at(m, kid(m, l->under, 0))->aux, to = kid(m, l->under, 1);
-    if (!only_constants(m, l->body, s)) return -1; /* of f(x), for what f is is not known */
-    if (!depends(m, l->body, s)) return l->body;
-    if (at(m, l->body)->flags & NODE_DISCRETE) return -1; /* a floor may jump there */
+    if (!only_constants(m, l->body, s)) return -1; /* f(x) of an unknown f */
+    if (!depends_on(m, l->body, s)) return l->body;
+    if (at(m, l->body)->flags & NODE_DISCRETE) return -1; /* a floor may be discontinuous there */
     int n, d;
-    split(m, l->body, &n, &d);
+    split_fraction(m, l->body, &n, &d);
     if (n < 0 || d < 0) return -1;
     if (at(m, to)->flags & NODE_INF) return limit_at_infinity(m, n, d, s);
     if (!is_finite(m, to)) return -1;
     for (int k = 0; k < MAX_RULES && n >= 0 && d >= 0; k++) {
         const int above = substitute(m, n, s, to), below = substitute(m, d, s, to);
         if (!is_finite(m, above) || !is_finite(m, below)) return -1;
-        if (!vanishes(m, below)) return mk_div(m, above, below);
-        if (!vanishes(m, above)) return -1;
+        if (!vanishes_at(m, below)) return mk_div(m, above, below);
+        if (!vanishes_at(m, above)) return -1;
         n = derivative(m, n, s), d = derivative(m, d, s);
     }
     return -1;
@@ -395,8 +408,8 @@ static int limit_value(struct math *m, const struct limit *l)
 
 /* ---------------------------------------------------------------- in answers */
 
-/* x with every integral and limit that has a value replaced by it; x itself: there is none */
-static int evaluated(struct math *m, int x, int depth)
+/* Replaces every integral and limit in x that has a value by it; x itself: there are none. */
+static int evaluate_all(struct math *m, int x, int depth)
 {
     const struct node a = *at(m, x);
     int out[64] = {0}, value = -1;
@@ -407,7 +420,7 @@ static int evaluated(struct math *m, int x, int depth)
     if (value >= 0) return value;
     if (a.op != OP_ADD && a.op != OP_MUL && a.op != OP_POW) return x;
     bool changed = false;
-    for (int i = 0; i < a.n; i++) changed |= (out[i] = evaluated(m, kid(m, x, i), depth + 1)) != kid(m, x, i);
+    for (int i = 0; i < a.n; i++) changed |= (out[i] = evaluate_all(m, kid(m, x, i), depth + 1)) != kid(m, x, i);
     if (!changed) return x;
     if (a.op == OP_POW) return mk_pow(m, out[0], out[1]);
     int r = out[0];
@@ -415,7 +428,7 @@ static int evaluated(struct math *m, int x, int depth)
     return r;
 }
 
-/* x + C: x, and the constant's symbol; -1: no constant is added */
+/* Splits x + C into x and the constant's symbol; -1: no constant is added. */
 static int without_constant(struct math *m, int x, bool gold, int *constant)
 {
     const char *letters = gold ? "C" : "CcKkD";
@@ -425,7 +438,7 @@ static int without_constant(struct math *m, int x, bool gold, int *constant)
         if (k->op != OP_SYM || m->symbol[k->aux].n_name != 1 || !strchr(letters, m->pool[m->symbol[k->aux].name])) continue;
         *constant = k->aux;
         const int rest = substitute(m, x, k->aux, mk_int(m, 0));
-        return rest >= 0 && !depends(m, rest, k->aux) && at(m, rest)->flags & NODE_VAR ? rest : -1;
+        return rest >= 0 && !depends_on(m, rest, k->aux) && at(m, rest)->flags & NODE_VAR ? rest : -1;
     }
     return -1;
 }
@@ -434,22 +447,22 @@ bool same_antiderivatives(struct math *m, int gold, int pred)
 {
     int c, k;
     const int x = without_constant(m, gold, true, &c), y = x < 0 ? -1 : without_constant(m, pred, false, &k);
-    if (y < 0 || depends(m, x, k) || depends(m, y, c)) return false;
+    if (y < 0 || depends_on(m, x, k) || depends_on(m, y, c)) return false;
     if (decide(m, x, y)) return true;
     for (int s = 0; s < m->n_symbols; s++) { /* sin^2 x and -cos^2 x */
-        if (!depends(m, x, s) || !depends(m, y, s)) continue;
+        if (!depends_on(m, x, s) || !depends_on(m, y, s)) continue;
         const int a = derivative(m, x, s), b = derivative(m, y, s);
         if (a < 0 || b < 0 || !decide(m, a, b)) return false;
     }
     for (int s = 0; s < m->n_symbols; s++)
-        if (depends(m, x, s) != depends(m, y, s)) return false;
+        if (depends_on(m, x, s) != depends_on(m, y, s)) return false;
     return true;
 }
 
 bool calculus_values(struct math *m, int *gold, int *pred)
 {
     if (!m->n_limits && !m->integrals) return false;
-    const int x = evaluated(m, *gold, 0), y = evaluated(m, *pred, 0);
+    const int x = evaluate_all(m, *gold, 0), y = evaluate_all(m, *pred, 0);
     if (x < 0 || y < 0 || (x == *gold && y == *pred)) return false;
     return *gold = x, *pred = y, true;
 }

@@ -1,6 +1,8 @@
-/* Does the sentence around a value say that the value is the answer? "The claimed answer 60 fails", "8 is too large to be the answer", "if the answer
- * were 5", "the answer divides 6" speak of one and do not. Such a sentence is read whole: what is not known to leave the value as it is
- * makes it no answer. Nor does a number count that only names something (step 4, Theorem 2), or what a foreign "not" denies. */
+/* Decides whether the sentence around a value says that the value is the answer. "The claimed
+ * answer 60 fails", "8 is too large to be the answer", "if the answer were 5", "the answer divides
+ * 6" mention an answer but do not. The whole sentence is read: any word that is not known to leave
+ * the value unchanged disqualifies it. A number that only names something (step 4, Theorem 2), or
+ * that a foreign "not" denies, does not count either. */
 #include "prose.h"
 #include "units.h"
 
@@ -8,7 +10,8 @@
 
 enum { TOKENS = 40, FAR = 320 };
 
-/* A word; or a mark or formula, of which only the first byte counts: '#' stands for digits and formulas */
+/* A word, or a mark or formula, of which only the first byte matters: '#' represents digits and
+ * formulas. */
 struct piece {
     tare_text t;
     bool word;
@@ -33,40 +36,40 @@ static enum role role_of(tare_text w)
     return phrase_role(&w, 1, &used, &tex);
 }
 
-/* Letters of other alphabets too */
+/* Includes letters of other alphabets. */
 static bool is_word_byte(char c)
 {
     return text_is_letter(c) || (unsigned char)c >= 0x80 || c == '\'';
 }
 
-static void add(struct line *r, tare_text t, bool word)
+static void add_piece(struct line *r, tare_text t, bool word)
 {
-    if (r->n == TOKENS) { /* the last ones count */
+    if (r->n == TOKENS) { /* keep only the last ones */
         memmove(r->token, r->token + 1, (TOKENS - 1) * sizeof *r->token);
         r->n--;
     }
     r->token[r->n++] = (struct piece){t, word};
 }
 
-static void cut(struct line *r, tare_text t)
+static void cut_pieces(struct line *r, tare_text t)
 {
     r->n = 0;
     for (int64_t i = 0; i < t.size;) {
         const char c = t.data[i];
         int64_t k = i;
-        if (c == '\\') { /* a command is no word */
+        if (c == '\\') { /* a command is not a word */
             for (k++; k < t.size && text_is_letter(t.data[k]);) k++;
             i = k > i + 1 ? k : k + 1;
             continue;
         }
         while (k < t.size && is_word_byte(t.data[k])) k++;
         if (k > i) {
-            add(r, text_slice(t, i, k), true);
+            add_piece(r, text_slice(t, i, k), true);
         } else if (text_is_digit(c) || strchr("$+", c)) {
             while (k < t.size && (text_is_digit(t.data[k]) || strchr("$+-*/^.=", t.data[k]))) k++;
-            add(r, (tare_text){"#", 1}, false);
+            add_piece(r, (tare_text){"#", 1}, false);
         } else {
-            if (strchr(",;:=()?", c)) add(r, text_slice(t, i, i + 1), false);
+            if (strchr(",;:=()?", c)) add_piece(r, text_slice(t, i, i + 1), false);
             k = i + 1;
         }
         i = k;
@@ -92,7 +95,7 @@ static int64_t line_end(tare_text t, int64_t i)
     return i;
 }
 
-/* Where the noun "answer" stands; -1: nowhere. "To answer the question" has the verb. */
+/* Returns the position of the noun "answer"; -1: none. In "to answer the question" it is a verb. */
 static int find_noun(const struct line *r, bool last)
 {
     static const char *const nouns[] = {"answer", "answers", NULL};
@@ -106,8 +109,8 @@ static int find_noun(const struct line *r, bool last)
     return found;
 }
 
-/* What may stand beside the noun and leave it the answer */
-static bool describes(tare_text w)
+/* Returns whether a word may qualify the noun without changing its meaning. */
+static bool describes_noun(tare_text w)
 {
     static const char *const words[] = {"final",     "correct", "right",   "numerical",   "numeric", "exact",   "simplified",
                                         "required",  "desired", "true",    "best",        "full",    "actual",  "complete",
@@ -116,8 +119,8 @@ static bool describes(tare_text w)
     return one_of(w, words) || role_of(w) == ROLE_DROP || is_answer_noun(w);
 }
 
-/* Words of a clause that leads to "the answer is": it states what follows */
-static bool leads(tare_text w)
+/* Returns whether a clause with this word leads to "the answer is", so that the answer follows. */
+static bool leads_to_answer(tare_text w)
 {
     static const char *const words[] = {
         "i",         "me",      "us",     "here",    "now",     "once",       "again",   "see",     "know",      "conclude",
@@ -134,7 +137,8 @@ static bool leads(tare_text w)
     return role == ROLE_DROP || role == ROLE_IS || role == ROLE_RATIO || role == ROLE_REASON || role == ROLE_THEN;
 }
 
-/* The first word of a premise: all of its clause says why. "Adding these up the answer is 5" */
+/* Returns whether w starts a premise: the whole clause gives a reason. "Adding these up the answer
+ * is 5" */
 static bool opens_premise(tare_text w)
 {
     static const char *const words[] = {"by",      "from",  "with",  "for", "in",   "on", "after", "since", "as",
@@ -153,11 +157,11 @@ static bool is_doubtful(tare_text w)
     return one_of(w, words) || role == ROLE_NOT || role == ROLE_FALSE || role == ROLE_REFUSED || role == ROLE_EXCEPT;
 }
 
-/* The words of the clause in front of the noun at i */
+/* Checks the words of the clause before the noun at i. */
 static bool is_stated(const struct line *r, int i)
 {
     int k = i;
-    while (k > 0 && r->token[k - 1].word && describes(r->token[k - 1].t)) k--;
+    while (k > 0 && r->token[k - 1].word && describes_noun(r->token[k - 1].t)) k--;
     int begin = k;
     while (begin > 0 && !is_mark(r, begin - 1, ",;:=()#?")) {
         const tare_text w = r->token[begin - 1].t;
@@ -167,12 +171,12 @@ static bool is_stated(const struct line *r, int i)
     bool premise = begin < k && opens_premise(r->token[begin].t);
     for (; begin < k; begin++) {
         const tare_text w = r->token[begin].t;
-        if (is_doubtful(w) || !(premise || leads(w))) return false;
+        if (is_doubtful(w) || !(premise || leads_to_answer(w))) return false;
     }
     return true;
 }
 
-/* The words from the noun at i to the value: "to the question is", ":", nothing */
+/* Checks the words from the noun at i to the value: "to the question is", ":", nothing. */
 static bool is_equated(const struct line *r, int i)
 {
     int is = -1;
@@ -180,7 +184,8 @@ static bool is_equated(const struct line *r, int i)
     for (int k = i + 1; k < r->n; k++) {
         doubt |= r->token[k].word && is_doubtful(r->token[k].t);
         if (!is_mark(r, k, ":=") && !(r->token[k].word && role_of(r->token[k].t) == ROLE_IS)) continue;
-        if (is_mark(r, i + 1, ":")) doubt = false; /* "Answer: the number that could be there is 5" */
+        /* "Answer: the number that could be there is 5" */
+        if (is_mark(r, i + 1, ":")) doubt = false;
         is = k;
     }
     if (doubt) return false;
@@ -188,13 +193,14 @@ static bool is_equated(const struct line *r, int i)
     const struct piece first = r->token[i + 1];
     if (is < 0) { /* "the answer simplifies to 5", "the answer 5" */
         if (!first.word) return is_mark(r, i + 1, "(#");
-        const bool of = text_equal(first.t, text_of("of"), true) && i + 2 == r->n; /* "gives an answer of 5" */
+        /* "gives an answer of 5" */
+        const bool of = text_equal(first.t, text_of("of"), true) && i + 2 == r->n;
         return of || may_precede(first.t, text_of("to"));
     }
     if (is > i + 1 && first.word) {
         const enum role role = role_of(first.t);
         if (role != ROLE_RATIO && role != ROLE_DROP && role != ROLE_WHERE && role != ROLE_IS && role != ROLE_THEN &&
-            role != ROLE_RELATE && !leads(first.t))
+            role != ROLE_RELATE && !leads_to_answer(first.t))
             return false;
     }
     if (is + 1 == r->n || !r->token[r->n - 1].word) return true;
@@ -203,16 +209,17 @@ static bool is_equated(const struct line *r, int i)
     const enum role role = role_of(last);
     if (role == ROLE_RATIO || role == ROLE_OPEN)
         return may_precede(governor, last) ||
-               (role == ROLE_OPEN && (leads(last) || unit_is_money(find_unit(last.data, last.size, true))));
+               (role == ROLE_OPEN && (leads_to_answer(last) || unit_is_money(find_unit(last.data, last.size, true))));
     return role != ROLE_BETWEEN && role != ROLE_BASE;
 }
 
-/* The words from the value to the noun at i: "is the", "apples, which is our final", "as the" */
+/* Checks the words from the value to the noun at i: "is the", "apples, which is our final", "as
+ * the". */
 static bool is_subject(const struct line *r, int i)
 {
     static const char *const links[] = {"which", "that", "this", "as", "and", "so", NULL};
     int k = i, open = 0;
-    while (k > 0 && r->token[k - 1].word && describes(r->token[k - 1].t)) k--;
+    while (k > 0 && r->token[k - 1].word && describes_noun(r->token[k - 1].t)) k--;
     if (!k || !r->token[k - 1].word) return false;
     if (role_of(r->token[k - 1].t) != ROLE_IS && !text_equal(r->token[k - 1].t, text_of("as"), true)) return false;
     for (int j = 0; j < k - 1; j++) {
@@ -223,7 +230,7 @@ static bool is_subject(const struct line *r, int i)
     return open < 4;
 }
 
-/* Step 4, Theorem 2, AIME 2024: the number says which one */
+/* Returns whether the number is a label: Step 4, Theorem 2, AIME 2024. */
 static bool names_one(const struct line *front)
 {
     static const char *const labels[] = {"step",     "theorem", "lemma",    "corollary", "problem", "question", "exercise",
@@ -237,7 +244,8 @@ static bool names_one(const struct line *front)
     return capitals || one_of(w, labels);
 }
 
-/* "no es 5", "ist nicht 12", "n'est pas 7"; "la mitad de 5" */
+/* Returns whether a foreign word denies or changes the value: "no es 5", "ist nicht 12", "n'est pas
+ * 7"; "la mitad de 5". */
 static bool is_denied_abroad(const struct line *front)
 {
     static const char *const words[] = {"nicht", "kein", "keine", "pas", "jamais", "non", "n\xC3\xA3o",       "niet",
@@ -245,7 +253,8 @@ static bool is_denied_abroad(const struct line *front)
     static const char *const chinese[] = {"\xE4\xB8\x8D\xE6\x98\xAF", "\xE4\xB8\x8D\xE4\xB8\xBA", "\xE5\xB9\xB6\xE9\x9D\x9E",
                                           "\xE4\xB8\x8D\xE7\xAD\x89", NULL};
     static const char *const parts[] = {"met\xC3\xA0", "mitad", "moiti\xC3\xA9", "metade", "h\xC3\xA4lfte", "doppio", "doble",
-                                        "doppelte",    "dobro", "dubbele",       NULL}; /* half of it, twice it */
+                                        /* words for half of it, twice it */
+                                        "doppelte", "dobro", "dubbele", NULL};
     for (int i = front->n - 1; i >= 0 && !is_mark(front, i, ",;"); i--) {
         const tare_text w = front->token[i].t;
         if (!front->token[i].word) continue;
@@ -259,7 +268,8 @@ static bool is_denied_abroad(const struct line *front)
     return false;
 }
 
-/* "or possibly 3", "only when n is even", "if n is odd": another value, or a case, comes after the value. */
+/* Returns whether another value or a case follows: "or possibly 3", "only when n is even", "if n is
+ * odd". */
 static bool is_hedged(const struct line *tail)
 {
     static const char *const anywhere[] = {"possibly", "maybe", "perhaps", "otherwise", "unless", NULL}, *const cases[] = {
@@ -276,14 +286,16 @@ static bool is_hedged(const struct line *tail)
         const enum role role = role_of(w);
         const bool participle = i + 1 < tail->n && tail->token[i + 1].t.size > 4 &&
                                 text_starts(tail->token[i + 1].t, tail->token[i + 1].t.size - 2, "ed", true);
-        if (one_of(w, anywhere) || (first && one_of(w, cases) && !participle)) return true; /* not "when rounded" */
+        /* not "when rounded" */
+        if (one_of(w, anywhere) || (first && one_of(w, cases) && !participle)) return true;
         if (role == ROLE_REASON || role == ROLE_THEN) return false;
         first &= role == ROLE_DROP;
     }
     return false;
 }
 
-/* '"The answer is 4," says Tom. But ...': the value and words before it stand in quotation marks, and the sentence goes on to say whose words they are. */
+/* Returns whether the value and words before it are quoted and the sentence goes on to attribute
+ * them: '"The answer is 4," says Tom. But ...'. */
 static bool is_quoted(tare_text t, int64_t from, int64_t begin, int64_t end)
 {
     int64_t open = -1;
@@ -296,7 +308,7 @@ static bool is_quoted(tare_text t, int64_t from, int64_t begin, int64_t end)
     return end < t.size && text_is_letter(t.data[end]);
 }
 
-/* "Nobody should believe that the total is 50." */
+/* Returns whether the subject denies it: "Nobody should believe that the total is 50." */
 static bool is_denied_by_subject(const struct line *front)
 {
     if (front->n < 2 || !front->token[0].word || !front->token[1].word) return false;
@@ -308,11 +320,12 @@ bool is_claimed(tare_text t, tare_text part, bool guess)
     struct line front, tail;
     const int64_t begin = part.data - t.data, end = begin + part.size;
     const int64_t from = line_begin(t, begin);
-    cut(&front, text_slice(t, from, begin));
+    cut_pieces(&front, text_slice(t, from, begin));
     int64_t after = end;
     while (after < t.size && strchr("$*_) ", t.data[after])) after++;
-    cut(&tail, text_slice(t, after, line_end(t, after)));
-    while (front.n && is_mark(&front, front.n - 1, "#(")) front.n--; /* the $ or sign of the value itself */
+    cut_pieces(&tail, text_slice(t, after, line_end(t, after)));
+    /* the value's own $ or currency sign */
+    while (front.n && is_mark(&front, front.n - 1, "#(")) front.n--;
     if (is_denied_abroad(&front) || is_quoted(t, from, begin, end)) return false;
     if (guess && (names_one(&front) || is_denied_by_subject(&front))) return false;
     int noun = find_noun(&front, true);
@@ -328,7 +341,7 @@ bool is_claimed(tare_text t, tare_text part, bool guess)
     return true;
 }
 
-/* "No wait, that's wrong": does the next sentence take the answer back? */
+/* Returns whether the next sentence takes the answer back: "No wait, that's wrong". */
 bool is_retracted(tare_text t, tare_text part)
 {
     static const char *const words[] = {"wait", "oops", "scratch", "correction", NULL}, *const subjects[] = {"that",  "this",
@@ -339,7 +352,7 @@ bool is_retracted(tare_text t, tare_text part)
         i++;
     struct line next;
     const int64_t end = line_end(t, i);
-    cut(&next, text_slice(t, i, end < i + FAR ? end : i + FAR));
+    cut_pieces(&next, text_slice(t, i, end < i + FAR ? end : i + FAR));
     if (!next.n || !next.token[0].word) return false;
     const tare_text first = next.token[0].t;
     if (one_of(first, words)) return true;
@@ -350,7 +363,8 @@ bool is_retracted(tare_text t, tare_text part)
         at += 1 + !next.token[at + 1].word;
     }
     if (at >= next.n || !next.token[at].word || !one_of(next.token[at].t, subjects)) return false;
-    if (at && (at + 1 == next.n || !next.token[at + 1].word)) return false; /* "Note that $x = 1$ is wrong" */
+    /* "Note that $x = 1$ is wrong" */
+    if (at && (at + 1 == next.n || !next.token[at + 1].word)) return false;
     for (int k = at + 1; k < next.n && k < at + 5; k++) {
         const enum role role = next.token[k].word ? role_of(next.token[k].t) : ROLE_IS;
         if (role == ROLE_FALSE) return true;
@@ -359,7 +373,8 @@ bool is_retracted(tare_text t, tare_text part)
     return false;
 }
 
-/* "A", "It is an ellipse.", not "I do not know." */
+/* Returns whether a text without a value is an answer: "A", "It is an ellipse.", not "I do not
+ * know." */
 bool states_words(tare_text t)
 {
     enum { SHORT = 80 };
@@ -368,7 +383,7 @@ bool states_words(tare_text t)
     if (!t.size || t.size > SHORT || memchr(t.data, '\\', (size_t)t.size) || memchr(t.data, '\n', (size_t)t.size) ||
         t.data[t.size - 1] == '?')
         return false;
-    cut(&line, t);
+    cut_pieces(&line, t);
     for (int i = 0; i < line.n; i++) {
         if (line.token[i].word ? is_doubtful(line.token[i].t) && line.n > 1 : !is_mark(&line, i, "()")) return false;
         is |= i && line.token[i].word && role_of(line.token[i].t) == ROLE_IS;

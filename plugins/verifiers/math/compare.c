@@ -1,12 +1,13 @@
-/* Equality by type. A list is a set; a tuple is ordered, and may be an open interval; a unit on one side only is dropped (unit_missing);
- * n% is n or n/100; x = v is v, a chain of equalities its last member. */
+/* Equality by type. A list is a set; a tuple is ordered, and may be an open interval; a unit on
+ * only one side is dropped (unit_missing); n% is n or n/100; x = v is v, and a chain of equalities
+ * is its last member. */
 #include "units.h"
 
 #include <string.h>
 
 enum { MAX_MATCHES = 4000, CONNECTED = 48 /* of a tuple: statements joined by "and" or "or" */ };
 
-static bool said(struct math *m, bool verdict, const char *reason)
+static bool set_reason(struct math *m, bool verdict, const char *reason)
 {
     m->reason = reason;
     return verdict;
@@ -17,7 +18,7 @@ static bool is_list(const struct math *m, int x)
     return at(m, x)->op == OP_LIST || at(m, x)->op == OP_SET;
 }
 
-/* The members of a list or set, a +- b as two; a scalar is a list of itself. */
+/* Collects the members of a list or set, a +- b as two; a scalar is a list of one. */
 static int items_of(struct math *m, int x, int *items, int max)
 {
     int n = 0;
@@ -41,7 +42,7 @@ static bool contains_all(struct math *m, const int *a, int na, const int *b, int
     for (int i = 0; i < na; i++) {
         bool found = false;
         for (int k = 0; k < nb && !found; k++) {
-            const int j = (i + k) % nb; /* most lists come in the same order */
+            const int j = (i + k) % nb; /* most lists have the same order */
             found = swapped ? compare(m, b[j], a[i]) : compare(m, a[i], b[j]);
         }
         if (!found) return false;
@@ -49,8 +50,9 @@ static bool contains_all(struct math *m, const int *a, int na, const int *b, int
     return true;
 }
 
-/* {{1},{2}} against 1, 2: the braces of members that are all sets only group, when the other side has no sets. */
-static void ungroup(const struct math *m, int *a, int na, const int *b, int nb)
+/* {{1},{2}} against 1, 2: if all members are sets and the other side has no sets, their braces only
+ * group. */
+static void ungroup_sets(const struct math *m, int *a, int na, const int *b, int nb)
 {
     for (int i = 0; i < na; i++)
         if (at(m, a[i])->op != OP_SET) return;
@@ -63,19 +65,20 @@ static void ungroup(const struct math *m, int *a, int na, const int *b, int nb)
 static bool compare_members(struct math *m, int gold, int pred, int *a, int *b, int max)
 {
     const int na = items_of(m, gold, a, max), nb = items_of(m, pred, b, max);
-    if (na < 0 || nb < 0) return said(m, false, "a list that is too long");
+    if (na < 0 || nb < 0) return set_reason(m, false, "a list that is too long");
     bool equal;
-    ungroup(m, a, na, b, nb), ungroup(m, b, nb, a, na);
-    if ((int64_t)na * nb > MAX_MATCHES) { /* too many to look for: only in the same order */
+    ungroup_sets(m, a, na, b, nb), ungroup_sets(m, b, nb, a, na);
+    if ((int64_t)na * nb > MAX_MATCHES) { /* too many to search: compare in order only */
         equal = na == nb;
         for (int i = 0; i < na && equal; i++) equal = compare(m, a[i], b[i]);
     } else {
         equal = contains_all(m, a, na, b, nb, false) && contains_all(m, b, nb, a, na, true);
     }
-    return said(m, equal, equal ? "the same members" : "different members");
+    return set_reason(m, equal, equal ? "the same members" : "different members");
 }
 
-/* Which of the letters A to H are the factors of a product or the members of a list; 0: something else is */
+/* Returns which of the letters A to H are the factors of a product or the members of a list; 0:
+ * anything else is. */
 static unsigned options_of(const struct math *m, int x)
 {
     const struct node *a = at(m, x);
@@ -90,7 +93,7 @@ static unsigned options_of(const struct math *m, int x)
     return letters;
 }
 
-/* blue, as it was written without \text */
+/* blue, written without \text */
 static bool is_word(const struct math *m, int x)
 {
     const struct node *a = at(m, x);
@@ -100,7 +103,8 @@ static bool is_word(const struct math *m, int x)
     return true;
 }
 
-/* Words, options and equations in several letters: what "and" joins is not what "or" joins. Values are members of a set by either. */
+/* Returns whether "and" and "or" matter: for words, options and equations in several letters.
+ * Values are members of a set with either. */
 static bool joins_statements(const struct math *m, int x)
 {
     int letter = -1;
@@ -114,7 +118,8 @@ static bool joins_statements(const struct math *m, int x)
     return false;
 }
 
-/* The letters that a list gives values to: 0, another list; 1, one letter; 2, several without an index */
+/* Counts the letters that a list gives values to: 0, another list; 1, one letter; 2, several
+ * without an index. */
 static int letters_of(const struct math *m, int x)
 {
     int first = -1, n = 0;
@@ -128,11 +133,13 @@ static int letters_of(const struct math *m, int x)
     return n;
 }
 
-/* x = 1 or y = 2 against {1, 2}, x = 1 or x = 2 against (1, 2): values of several letters are no set, those of one letter no pair. */
+/* x = 1 or y = 2 against {1, 2}, x = 1 or x = 2 against (1, 2): values of several letters are not a
+ * set, those of one letter not a pair. */
 static bool other_roles(const struct math *m, int equations, int other)
 {
     const int letters = letters_of(m, equations);
-    if (at(m, other)->op == OP_REL && letters == 1) other = kid(m, other, at(m, other)->n - 1); /* x in (1, 2) */
+    /* x in (1, 2) */
+    if (at(m, other)->op == OP_REL && letters == 1) other = kid(m, other, at(m, other)->n - 1);
     if (letters == 1) return at(m, other)->op == OP_TUPLE;
     if (letters != 2 || (is_list(m, other) && at(m, other)->n && at(m, kid(m, other, 0))->op == OP_REL)) return false;
     return at(m, other)->op == OP_SET || at(m, equations)->aux & JOINT_OR;
@@ -146,7 +153,7 @@ static bool other_joint(const struct math *m, int gold, int pred)
     return a && b && a != b && joins_statements(m, gold) && joins_statements(m, pred);
 }
 
-/* \{x\}, the fractional part perhaps, against x */
+/* \{x\}, possibly the fractional part, against x */
 static bool set_of_letters(const struct math *m, int x, int other)
 {
     return at(m, x)->op == OP_SET && at(m, x)->n == 1 && at(m, kid(m, x, 0))->op <= OP_DEG &&
@@ -156,9 +163,9 @@ static bool set_of_letters(const struct math *m, int x, int other)
 static bool compare_sets(struct math *m, int gold, int pred)
 {
     int a[64], b[64];
-    if (other_joint(m, gold, pred)) return said(m, false, "\"and\" against \"or\"");
-    if (set_of_letters(m, gold, pred) || set_of_letters(m, pred, gold)) return said(m, false, "braces on one side only");
-    if (m->nesting > 3) return said(m, false, "lists nested too deeply");
+    if (other_joint(m, gold, pred)) return set_reason(m, false, "\"and\" against \"or\"");
+    if (set_of_letters(m, gold, pred) || set_of_letters(m, pred, gold)) return set_reason(m, false, "braces on one side only");
+    if (m->nesting > 3) return set_reason(m, false, "lists nested too deeply");
     m->nesting++;
     const bool equal = compare_members(m, gold, pred, m->nesting > 1 ? a : m->items[0], m->nesting > 1 ? b : m->items[1],
                                        m->nesting > 1 ? 64 : 2 * MAX_ITEMS + 2);
@@ -166,13 +173,13 @@ static bool compare_sets(struct math *m, int gold, int pred)
     return equal;
 }
 
-static bool elementwise(struct math *m, int gold, int pred, const char *yes, const char *no)
+static bool compare_elements(struct math *m, int gold, int pred, const char *yes, const char *no)
 {
     const int n = at(m, gold)->n;
-    if (n != at(m, pred)->n) return said(m, false, no);
+    if (n != at(m, pred)->n) return set_reason(m, false, no);
     for (int i = 0; i < n; i++)
-        if (!compare(m, kid(m, gold, i), kid(m, pred, i))) return said(m, false, no);
-    return said(m, true, yes);
+        if (!compare(m, kid(m, gold, i), kid(m, pred, i))) return set_reason(m, false, no);
+    return set_reason(m, true, yes);
 }
 
 /* p \land q and q \land p */
@@ -180,11 +187,11 @@ static bool same_statements(struct math *m, int gold, int pred)
 {
     int members[2][16];
     const int sides[2] = {gold, pred}, n = at(m, gold)->n;
-    if (n != at(m, pred)->n || n > 16) return said(m, false, "different statements");
+    if (n != at(m, pred)->n || n > 16) return set_reason(m, false, "different statements");
     for (int k = 0; k < 2; k++)
         for (int i = 0; i < n; i++) members[k][i] = kid(m, sides[k], i);
     const bool equal = contains_all(m, members[0], n, members[1], n, false) && contains_all(m, members[1], n, members[0], n, true);
-    return said(m, equal, equal ? "the same statements" : "different statements");
+    return set_reason(m, equal, equal ? "the same statements" : "different statements");
 }
 
 static bool is_otherwise(const struct math *m, int x)
@@ -193,7 +200,8 @@ static bool is_otherwise(const struct math *m, int x)
     return a->op == OP_TEXT && text_equal((tare_text){m->pool + a->digits, a->n_digits}, text_of("otherwise"), false);
 }
 
-/* A value and its condition, a row of cases; "otherwise" is any condition: the other rows have to be the same */
+/* Returns whether x is a row of cases: a value and its condition. "otherwise" matches any
+ * condition, because the other rows must be equal. */
 static bool is_piece(const struct math *m, int x)
 {
     return at(m, x)->op == OP_TUPLE && at(m, x)->aux == 8 && at(m, x)->n == 2 && !at(m, x)->n_digits;
@@ -204,13 +212,13 @@ static bool compare_tuples(struct math *m, int gold, int pred)
     if (is_piece(m, gold) && is_piece(m, pred) && is_otherwise(m, kid(m, gold, 1)) != is_otherwise(m, kid(m, pred, 1)))
         return compare(m, kid(m, gold, 0), kid(m, pred, 0));
     const struct node *a = at(m, gold), *b = at(m, pred);
-    if ((a->aux | b->aux) & 8 && a->aux != b->aux) return said(m, false, "a set's condition against something else");
-    if (a->n == 2 && b->n == 2 && a->aux != b->aux) return said(m, false, "other ends of the interval");
+    if ((a->aux | b->aux) & 8 && a->aux != b->aux) return set_reason(m, false, "a set's condition against something else");
+    if (a->n == 2 && b->n == 2 && a->aux != b->aux) return set_reason(m, false, "other ends of the interval");
     if (a->aux & CONNECTED && a->aux == b->aux) return same_statements(m, gold, pred);
-    return elementwise(m, gold, pred, "equal members in order", "different members in order");
+    return compare_elements(m, gold, pred, "equal members in order", "different members in order");
 }
 
-/* Hours, and minutes of two digits */
+/* Returns whether x looks like hours, and minutes of two digits. */
 static bool like_time(const struct math *m, int x)
 {
     int64_t hours, minutes;
@@ -223,29 +231,31 @@ static bool compare_ratios(struct math *m, int gold, int pred)
     if (at(m, gold)->op != OP_RATIO || at(m, pred)->op != OP_RATIO) {
         const bool first = at(m, gold)->op == OP_RATIO;
         const int ratio = first ? gold : pred, other = first ? pred : gold;
-        if (at(m, ratio)->n != 2 || at(m, other)->op > OP_DEG) return said(m, false, "a ratio against something else");
+        if (at(m, ratio)->n != 2 || at(m, other)->op > OP_DEG) return set_reason(m, false, "a ratio against something else");
         int64_t a, b;
         if (at(m, other)->op == OP_NUM && small_int(m, kid(m, ratio, 0), &a) && small_int(m, kid(m, ratio, 1), &b) && b > 1 &&
             a % b == 0)
-            return said(m, false, "a ratio that is not in lowest terms against a number"); /* ten to five is not 2 */
+            /* ten to five is not 2 */
+            return set_reason(m, false, "a ratio that is not in lowest terms against a number");
         const int q = mk_div(m, kid(m, ratio, 0), kid(m, ratio, 1));
         return q >= 0 && decide(m, first ? q : other, first ? other : q);
     }
     const int n = at(m, gold)->n;
-    if (n != at(m, pred)->n) return said(m, false, "ratios of different lengths");
+    if (n != at(m, pred)->n) return set_reason(m, false, "ratios of different lengths");
     bool zero = false;
     for (int i = 0; i < n; i++) {
         if (at(m, kid(m, gold, i))->op > OP_DEG || at(m, kid(m, pred, i))->op > OP_DEG)
-            return elementwise(m, gold, pred, "equal ratios", "different ratios");
+            return compare_elements(m, gold, pred, "equal ratios", "different ratios");
         zero |= num_is(m, kid(m, gold, i), 0) || num_is(m, kid(m, pred, i), 0);
     }
-    if (zero || (like_time(m, gold) && like_time(m, pred))) /* 12:00 is a time, not a ratio; so may be 2:40 and 1:20 */
-        return elementwise(m, gold, pred, "equal ratios", "different ratios");
+    /* 12:00 is a time, not a ratio; 2:40 and 1:20 may be times too */
+    if (zero || (like_time(m, gold) && like_time(m, pred)))
+        return compare_elements(m, gold, pred, "equal ratios", "different ratios");
     for (int i = 1; i < n; i++) {
         const int x = mk_mul(m, kid(m, gold, i), kid(m, pred, 0)), y = mk_mul(m, kid(m, pred, i), kid(m, gold, 0));
-        if (x < 0 || y < 0 || !decide(m, x, y)) return said(m, false, "different ratios");
+        if (x < 0 || y < 0 || !decide(m, x, y)) return set_reason(m, false, "different ratios");
     }
-    return said(m, true, "equal ratios");
+    return set_reason(m, true, "equal ratios");
 }
 
 static bool name_is(const struct math *m, int x, const char *s, int n)
@@ -262,7 +272,7 @@ static bool compare_texts(struct math *m, int gold, int pred)
     const bool first = at(m, gold)->op == OP_TEXT;
     const struct node *t = at(m, first ? gold : pred);
     const bool same = gold == pred || name_is(m, first ? pred : gold, m->pool + t->digits, t->n_digits);
-    return said(m, same, same ? "the same words" : "different words");
+    return set_reason(m, same, same ? "the same words" : "different words");
 }
 
 static bool is_inequality(const struct math *m, int x)
@@ -289,20 +299,20 @@ static bool compare_with_relation(struct math *m, int gold, int pred)
         const int set = relation_to_set(m, relation);
         if (set >= 0) {
             const enum truth t = compare_intervals(m, a ? set : other, a ? other : set);
-            return said(m, t == YES, t == YES ? "the inequality's solutions" : "not the inequality's solutions");
+            return set_reason(m, t == YES, t == YES ? "the inequality's solutions" : "not the inequality's solutions");
         }
     }
-    return said(m, false, "a relation against something else");
+    return set_reason(m, false, "a relation against something else");
 }
 
-/* Intervals and sets as sets of numbers; gold and pred may be lists of one. */
+/* Compares intervals and sets as sets of numbers; gold and pred may be lists of one. */
 static bool wants_interval(const struct math *m, int x)
 {
     const struct node *a = at(m, x);
     return a->op == OP_UNION || a->op == OP_INTER || a->op == OP_DIFF || (a->op == OP_CONST && a->aux >= C_EMPTY);
 }
 
-/* Several inequalities in one symbol against a set of numbers or other inequalities. */
+/* Compares several inequalities in one symbol with a set of numbers or other inequalities. */
 static enum truth compare_conditions(struct math *m, int gold, int pred)
 {
     const bool a = is_list(m, gold) && at(m, gold)->n > 1, b = is_list(m, pred) && at(m, pred)->n > 1;
@@ -314,7 +324,8 @@ static enum truth compare_conditions(struct math *m, int gold, int pred)
         int lhs, other = s >= 0 ? pred : gold;
         const int symbol = s >= 0 ? s : t;
         if (s < 0 && !m->o.allow_set_relation) return UNKNOWN;
-        if (relation_value(m, other, &lhs, &other) && lhs >= 0 && lhs != symbol) return UNKNOWN; /* x in S */
+        /* x in S */
+        if (relation_value(m, other, &lhs, &other) && lhs >= 0 && lhs != symbol) return UNKNOWN;
         if (!is_real_set(m, other)) return UNKNOWN;
         return compare_intervals(m, s >= 0 ? gold : other, s >= 0 ? other : pred);
     }
@@ -329,7 +340,7 @@ static bool holds_pi(const struct math *m, int x)
     return false;
 }
 
-/* (B) or (D): the words after the label are another label. */
+/* (B) or (D): the text after the label is another label. */
 static bool offers_another(const struct math *m, int value)
 {
     const struct node *a = at(m, value);
@@ -338,21 +349,22 @@ static bool offers_another(const struct math *m, int value)
     return text_starts(t, 0, "or(", true) || text_starts(t, 0, "and(", true);
 }
 
-/* (B) 12 is 12, and is B. */
+/* (B) 12 equals 12, and equals B. */
 static bool compare_options(struct math *m, int gold, int pred)
 {
     const struct node a = *at(m, gold), b = *at(m, pred);
     if (a.op == OP_OPTION && b.op == OP_OPTION)
-        return a.aux == b.aux ? compare(m, kid(m, gold, 0), kid(m, pred, 0)) : said(m, false, "different options");
+        return a.aux == b.aux ? compare(m, kid(m, gold, 0), kid(m, pred, 0)) : set_reason(m, false, "different options");
     const bool first = a.op == OP_OPTION;
     const char letter[1] = {text_lower((char)(first ? a.aux : b.aux))};
-    if (offers_another(m, kid(m, first ? gold : pred, 0))) return said(m, false, "a choice between options");
-    if (name_is(m, first ? pred : gold, letter, 1)) return said(m, true, "the letter of the option");
-    if (options_of(m, first ? pred : gold)) return said(m, false, "different options"); /* (A) D is not D */
+    if (offers_another(m, kid(m, first ? gold : pred, 0))) return set_reason(m, false, "a choice between options");
+    if (name_is(m, first ? pred : gold, letter, 1)) return set_reason(m, true, "the letter of the option");
+    /* (A) D is not D */
+    if (options_of(m, first ? pred : gold)) return set_reason(m, false, "different options");
     return first ? compare(m, kid(m, gold, 0), pred) : compare(m, gold, kid(m, pred, 0));
 }
 
-/* AC and A, C: several options */
+/* AC equals A, C: several options */
 static bool same_options(const struct math *m, int gold, int pred)
 {
     const unsigned letters = options_of(m, gold);
@@ -368,7 +380,7 @@ static bool same_integral(struct math *m, int gold, int pred)
     return true;
 }
 
-/* 3 and 1/7 as one number; -1: two */
+/* Reads 3 and 1/7 as one number; -1: two. */
 static int mixed_in_words(struct math *m, int x)
 {
     const struct node a = *at(m, x);
@@ -380,41 +392,44 @@ static int mixed_in_words(struct math *m, int x)
     return mk_add(m, kid(m, x, 0), part);
 }
 
-/* What is no list, no relation and no measure: matrices, integrals, scalars. */
+/* Compares values other than lists, relations and measures: matrices, integrals, scalars. */
 static bool compare_values(struct math *m, int gold, int pred)
 {
     const struct node *a = at(m, gold), *b = at(m, pred);
     if (a->op == OP_MATRIX && b->op == OP_MATRIX) {
-        if (a->aux != b->aux) return said(m, false, "matrices of different shapes");
-        return elementwise(m, gold, pred, "equal matrices", "different matrices");
+        if (a->aux != b->aux) return set_reason(m, false, "matrices of different shapes");
+        return compare_elements(m, gold, pred, "equal matrices", "different matrices");
     }
-    if (a->op == OP_INT && b->op == OP_INT && same_integral(m, gold, pred)) return said(m, true, "the same integral");
+    if (a->op == OP_INT && b->op == OP_INT && same_integral(m, gold, pred)) return set_reason(m, true, "the same integral");
     if (gold != pred && calculus_values(m, &gold, &pred)) return compare(m, gold, pred);
-    if (a->op > OP_DEG || b->op > OP_DEG) return said(m, false, "answers of different kinds");
-    if (gold != pred && same_segment(m, gold, pred)) return said(m, true, "the same segment");
-    if (((a->flags ^ b->flags) & NODE_DEG) && holds_pi(m, a->flags & NODE_DEG ? pred : gold)) { /* 30 degrees and pi / 6 */
+    if (a->op > OP_DEG || b->op > OP_DEG) return set_reason(m, false, "answers of different kinds");
+    if (gold != pred && same_segment(m, gold, pred)) return set_reason(m, true, "the same segment");
+    /* 30 degrees and pi / 6 */
+    if (((a->flags ^ b->flags) & NODE_DEG) && holds_pi(m, a->flags & NODE_DEG ? pred : gold)) {
         const int x = in_radians(m, gold), y = in_radians(m, pred);
         return x >= 0 && y >= 0 && decide(m, x, y);
     }
     if (decide(m, gold, pred)) return true;
     const char *reason = m->reason;
-    return same_antiderivatives(m, gold, pred) ? said(m, true, "the same but for the constant of integration")
-                                               : said(m, false, reason);
+    return same_antiderivatives(m, gold, pred) ? set_reason(m, true, "the same but for the constant of integration")
+                                               : set_reason(m, false, reason);
 }
 
 bool compare(struct math *m, int gold, int pred)
 {
-    if (gold < 0 || pred < 0) return said(m, false, "too large");
+    if (gold < 0 || pred < 0) return set_reason(m, false, "too large");
     const struct node *a = at(m, gold), *b = at(m, pred);
     if (gold == pred && (a->op > OP_DEG || a->flags & NODE_SHAPE) && !(a->op >= OP_PCT && a->op <= OP_BASE))
-        return said(m, true, "the same structure");
+        return set_reason(m, true, "the same structure");
     if (a->op == OP_OPTION || b->op == OP_OPTION) return compare_options(m, gold, pred);
-    if (other_roles(m, gold, pred) || other_roles(m, pred, gold)) return said(m, false, "equations against another kind of answer");
+    if (other_roles(m, gold, pred) || other_roles(m, pred, gold))
+        return set_reason(m, false, "equations against another kind of answer");
     if (a->op == OP_SAID || b->op == OP_SAID) return compare_said(m, gold, pred);
     if (compare_families(m, gold, pred) == YES) return true;
     if (a->op == OP_WHERE || b->op == OP_WHERE) return compare_where(m, gold, pred);
     const enum truth conditions = compare_conditions(m, gold, pred);
-    if (conditions != UNKNOWN) return said(m, conditions == YES, conditions == YES ? "the same solutions" : "different solutions");
+    if (conditions != UNKNOWN)
+        return set_reason(m, conditions == YES, conditions == YES ? "the same solutions" : "different solutions");
     if (a->op == OP_REL || b->op == OP_REL) {
         if (!is_list(m, gold) && !is_list(m, pred)) return compare_with_relation(m, gold, pred);
         int lhs, value; /* k = {1,2,3} against 1,2,3 */
@@ -432,8 +447,8 @@ bool compare(struct math *m, int gold, int pred)
     }
     if (wants_interval(m, gold) || wants_interval(m, pred)) {
         const enum truth t = compare_intervals(m, gold, pred);
-        if (t != UNKNOWN) return said(m, t == YES, t == YES ? "the same set of numbers" : "different sets of numbers");
-        return said(m, false, "sets that cannot be compared");
+        if (t != UNKNOWN) return set_reason(m, t == YES, t == YES ? "the same set of numbers" : "different sets of numbers");
+        return set_reason(m, false, "sets that cannot be compared");
     }
     const enum truth composite = compare_composites(m, gold, pred);
     if (composite != UNKNOWN) return composite == YES;
@@ -441,12 +456,12 @@ bool compare(struct math *m, int gold, int pred)
     a = at(m, gold), b = at(m, pred);
     if (a->op == OP_TUPLE && (b->op == OP_TUPLE || (is_list(m, pred) && !(a->aux & 11)))) {
         if (b->op == OP_TUPLE) return compare_tuples(m, gold, pred);
-        if (b->n > 1) return elementwise(m, gold, pred, "equal members in order", "different members in order");
+        if (b->n > 1) return compare_elements(m, gold, pred, "equal members in order", "different members in order");
     }
     if (b->op == OP_TUPLE && is_list(m, gold) && !(b->aux & 11) && a->n > 1 && at(m, kid(m, gold, 0))->op != OP_TUPLE)
-        return elementwise(m, gold, pred, "equal members in order", "different members in order");
-    if (m->nesting && (a->op == OP_SET) != (b->op == OP_SET)) return said(m, false, "a set against a member of a set");
-    if (is_list(m, gold) != is_list(m, pred) && same_options(m, gold, pred)) return said(m, true, "the same options");
+        return compare_elements(m, gold, pred, "equal members in order", "different members in order");
+    if (m->nesting && (a->op == OP_SET) != (b->op == OP_SET)) return set_reason(m, false, "a set against a member of a set");
+    if (is_list(m, gold) != is_list(m, pred) && same_options(m, gold, pred)) return set_reason(m, true, "the same options");
     const int mixed = is_list(m, gold) ? -1 : mixed_in_words(m, pred);
     if (mixed >= 0 && at(m, gold)->op <= OP_DEG) return compare(m, gold, mixed);
     if (is_list(m, gold) || is_list(m, pred) || (a->flags | b->flags) & NODE_PM) return compare_sets(m, gold, pred);

@@ -1,4 +1,5 @@
-/* Units of one quantity: 5 km is 5000 m, 90 min is 1.5 h, 5 h 30 min is 330 min. Exact factors only; currencies do not convert. */
+/* Converts between units of one quantity: 5 km is 5000 m, 90 min is 1.5 h, 5 h 30 min is 330 min.
+ * Exact factors only; currencies do not convert. */
 #include "units.h"
 
 #include <string.h>
@@ -9,7 +10,7 @@ static int in_kelvin(struct math *m, int x, bool celsius)
     return mk_mul(m, mk_add(m, x, mk_num(m, false, "45967", 5, -2)), mk_div(m, mk_int(m, 5), mk_int(m, 9)));
 }
 
-/* x times the unit's factor; its base units times *base */
+/* Multiplies x by the unit's factor, and *base by its base units. */
 static int convert_part(struct math *m, int x, struct unit_name name, int power, struct unit *base)
 {
     int64_t by, over;
@@ -29,7 +30,7 @@ static int convert_part(struct math *m, int x, struct unit_name name, int power,
     return mk_mul(m, x, mk_pow(m, factor, mk_int(m, power)));
 }
 
-/* The value x of the unit that is written in text, in base units. */
+/* Returns the value x, whose unit is written in text, in base units. */
 static int unit_convert(struct math *m, int x, tare_text text, bool sterling, struct unit *base)
 {
     struct unit u;
@@ -73,7 +74,7 @@ int measure_in_base(struct math *m, int x, bool sterling, char *out, int *size)
         if (value < 0 || at(m, value)->op > OP_DEG) return -1;
         if (composite && i && name.size == 1 && name.data[0] == 'm' && first[0] == 'h' && !first[1])
             name = (tare_text){"min", 3}; /* 2h 15m */
-        for (int k = 0; k < i; k++)       /* 2 h and 3 h are two times */
+        for (int k = 0; k < i; k++)       /* 2 h and 3 h are separate times */
             if (composite &&
                 text_equal(name, (tare_text){m->pool + at(m, kid(m, x, k))->digits, at(m, kid(m, x, k))->n_digits}, false))
                 return -1;

@@ -24,7 +24,7 @@ void math_release(struct math *m)
 void math_reset(struct math *m)
 {
     values_reset(m);
-    for (int i = 0; i < m->n_nodes; i++) { /* only the slots in use: most answers have a handful of nodes */
+    for (int i = 0; i < m->n_nodes; i++) { /* only the slots in use: most answers have few nodes */
         uint32_t slot = m->nodes[i].hash % TABLE;
         while (m->table[slot]) {
             m->table[slot] = 0;
@@ -45,7 +45,7 @@ int pool_add(struct math *m, const char *s, int64_t n)
     return m->n_pool - (int32_t)n;
 }
 
-static uint32_t mix(uint32_t h, uint32_t x)
+static uint32_t mix_hash(uint32_t h, uint32_t x)
 {
     h = (h ^ x) * 0x9E3779B1U;
     return h ^ h >> 15;
@@ -76,11 +76,11 @@ static uint16_t own_flags(int op, int aux)
     }
 }
 
-static int intern(struct math *m, const struct node *key, const int *kids, const char *text)
+static int intern_node(struct math *m, const struct node *key, const int *kids, const char *text)
 {
-    uint32_t h = mix(mix((uint32_t)key->op, (uint32_t)key->aux), (uint32_t)key->exp ^ (uint32_t)(key->exp >> 32));
-    for (int i = 0; i < key->n; i++) h = mix(h, (uint32_t)kids[i]);
-    for (int i = 0; i < key->n_digits; i++) h = mix(h, (unsigned char)text[i]);
+    uint32_t h = mix_hash(mix_hash((uint32_t)key->op, (uint32_t)key->aux), (uint32_t)key->exp ^ (uint32_t)(key->exp >> 32));
+    for (int i = 0; i < key->n; i++) h = mix_hash(h, (uint32_t)kids[i]);
+    for (int i = 0; i < key->n_digits; i++) h = mix_hash(h, (unsigned char)text[i]);
     uint32_t slot = h % TABLE;
     for (; m->table[slot]; slot = (slot + 1) % TABLE) {
         const int i = m->table[slot] - 1;
@@ -102,11 +102,11 @@ static int intern(struct math *m, const struct node *key, const int *kids, const
         x.flags |= m->nodes[kids[i]].flags;
     }
     if (x.op > OP_DEG) x.flags |= NODE_SHAPE;
-    if ((x.op == OP_SUM || x.op == OP_PROD) && x.flags & NODE_INF) /* in a limit: no infinite value */
-        x.flags = (uint16_t)((x.flags & ~NODE_INF) | NODE_OPAQUE);
+    /* in a limit: infinite values are not allowed */
+    if ((x.op == OP_SUM || x.op == OP_PROD) && x.flags & NODE_INF) x.flags = (uint16_t)((x.flags & ~NODE_INF) | NODE_OPAQUE);
     if (x.op == OP_SYM && m->pool[m->symbol[x.aux].name] == '#') x.flags = NODE_BOUND;
     if ((x.op == OP_SUM || x.op == OP_PROD) && m->pool[m->symbol[at(m, kids[0])->aux].name + 1] == '1')
-        x.flags &= (uint16_t)~NODE_BOUND; /* the outermost */
+        x.flags &= (uint16_t)~NODE_BOUND; /* the outermost sum */
     m->nodes[m->n_nodes] = x;
     m->table[slot] = m->n_nodes + 1;
     return m->n_nodes++;
@@ -117,7 +117,7 @@ int mk_text(struct math *m, enum op op, int aux, const int *kids, int n, tare_te
     for (int i = 0; i < n; i++)
         if (kids[i] < 0) return -1;
     const struct node key = {.op = (uint8_t)op, .aux = aux, .n = n, .n_digits = (int32_t)text.size};
-    return intern(m, &key, kids, text.data);
+    return intern_node(m, &key, kids, text.data);
 }
 
 int mk(struct math *m, enum op op, int aux, const int *kids, int n)
@@ -155,7 +155,7 @@ int mk_num(struct math *m, bool negative, const char *digits, int64_t n, int64_t
     while (n && digits[n - 1] == '0') n--, exp++;
     if (!n) exp = 0, negative = false;
     const struct node key = {.op = OP_NUM, .aux = negative, .n_digits = (int32_t)n, .exp = exp};
-    return intern(m, &key, NULL, digits);
+    return intern_node(m, &key, NULL, digits);
 }
 
 int mk_int(struct math *m, int64_t x)
@@ -203,7 +203,8 @@ bool num_is(const struct math *m, int x, int64_t value)
     return x >= 0 && small_int(m, x, &v) && v == value;
 }
 
-/* ---------------------------------------------------------------- sums and products: flat, in one order */
+/* ---------------------------------------------------------------- sums and products: flat, in one
+ * order */
 
 static int matrix_map(struct math *m, int a, int b, bool add)
 {
@@ -214,7 +215,7 @@ static int matrix_map(struct math *m, int a, int b, bool add)
     return mk(m, OP_MATRIX, x.aux, out, x.n);
 }
 
-static int flat(struct math *m, enum op op, int a, int b)
+static int flatten_kids(struct math *m, enum op op, int a, int b)
 {
     int small[64];
     const int na = at(m, a)->op == op ? at(m, a)->n : 1, nb = at(m, b)->op == op ? at(m, b)->n : 1, n = na + nb;
@@ -222,7 +223,7 @@ static int flat(struct math *m, enum op op, int a, int b)
     if (!all) return -1;
     for (int i = 0; i < na; i++) all[i] = at(m, a)->op == op ? kid(m, a, i) : a;
     for (int i = 0; i < nb; i++) all[na + i] = at(m, b)->op == op ? kid(m, b, i) : b;
-    for (int i = na > 1 && nb == 1 ? na : 1; i < n; i++) { /* kids that come flat are sorted already */
+    for (int i = na > 1 && nb == 1 ? na : 1; i < n; i++) { /* nested kids are already sorted */
         const int x = all[i];
         int k = i;
         while (k > 0 && all[k - 1] > x) all[k] = all[k - 1], k--;
@@ -240,7 +241,7 @@ int mk_add(struct math *m, int a, int b)
     if (x->op == OP_MATRIX && y->op == OP_MATRIX) return x->n == y->n && x->aux == y->aux ? matrix_map(m, a, b, true) : -1;
     if (x->op == OP_NUM && !x->n_digits) return b;
     if (y->op == OP_NUM && !y->n_digits) return a;
-    return flat(m, OP_ADD, a, b);
+    return flatten_kids(m, OP_ADD, a, b);
 }
 
 int mk_mul(struct math *m, int a, int b)
@@ -252,7 +253,7 @@ int mk_mul(struct math *m, int a, int b)
     if (num_is(m, a, 1)) return b;
     if (num_is(m, b, 1)) return a;
     if (num_is(m, a, -1) && at(m, b)->op == OP_NUM) return mk_neg(m, b);
-    return flat(m, OP_MUL, a, b);
+    return flatten_kids(m, OP_MUL, a, b);
 }
 
 int mk_neg(struct math *m, int a)
@@ -261,7 +262,7 @@ int mk_neg(struct math *m, int a)
     const struct node x = *at(m, a);
     if (x.op == OP_NUM) {
         const struct node key = {.op = OP_NUM, .aux = x.n_digits && !x.aux, .n_digits = x.n_digits, .exp = x.exp};
-        return intern(m, &key, NULL, m->pool + x.digits);
+        return intern_node(m, &key, NULL, m->pool + x.digits);
     }
     return mk_mul(m, mk_int(m, -1), a);
 }

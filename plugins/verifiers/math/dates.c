@@ -1,21 +1,22 @@
-/* Dates in words: March 14, the 14th of March 2024, Wednesday. Both sides have to be dates, and what the gold answer says has to be there. */
+/* Dates in words: March 14, the 14th of March 2024, Wednesday. Both sides must be dates, and the
+ * answer must have every part that the gold answer has. */
 #include "prose.h"
 
 #include <string.h>
 
 struct date {
-    int weekday, month, day, year; /* 0: not said */
+    int weekday, month, day, year; /* 0: not given */
 };
 
-/* The place of w in the list, of which three letters are enough, by 1; 0: it is not there */
-static int place(tare_text w, const char *const *list)
+/* Returns the index of w in the list, from 1; three letters are enough; 0: not found. */
+static int list_index(tare_text w, const char *const *list)
 {
     for (int i = 0; list[i]; i++)
         if (text_equal(w, text_of(list[i]), true) || (w.size == 3 && text_equal(w, (tare_text){list[i], 3}, true))) return i + 1;
     return 0;
 }
 
-/* What says nothing about the date */
+/* Returns whether a word adds nothing to the date. */
 static bool is_filler(tare_text w)
 {
     int used;
@@ -32,22 +33,22 @@ static bool is_filler(tare_text w)
 static const char *const months[] = {"January", "February",  "March",   "April",    "May",      "June", "July",
                                      "August",  "September", "October", "November", "December", NULL};
 
-/* With its capital: 5 may be marched to */
+/* With a capital: in "5 may", may is a verb. */
 bool is_month(tare_text w)
 {
-    return w.size && w.data[0] >= 'A' && w.data[0] <= 'Z' && place(w, months);
+    return w.size && w.data[0] >= 'A' && w.data[0] <= 'Z' && list_index(w, months);
 }
 
 static bool take_word(struct date *d, tare_text w)
 {
     static const char *const days[] = {"Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday", NULL};
     if (is_filler(w)) return true;
-    int *field = &d->month, k = place(w, months);
+    int *field = &d->month, k = list_index(w, months);
     if (!k &&
         (text_equal(w, text_of("Sept"), true) || text_equal(w, text_of("Tues"), true) || text_equal(w, text_of("Thurs"), true)))
         w.size = 3;
-    if (!k) k = place(w, months);
-    if (!k) k = place(w, days), field = &d->weekday;
+    if (!k) k = list_index(w, months);
+    if (!k) k = list_index(w, days), field = &d->weekday;
     if (!k || *field) return false;
     return *field = k, true;
 }
@@ -66,7 +67,7 @@ static bool has_role(tare_text w, enum role role)
     return phrase_role(&w, 1, &used, &tex) == role;
 }
 
-/* The words and numbers of t, whose commands are passed over. false: something else is there, too */
+/* Reads the words and numbers of t, skipping commands. false: there is other text. */
 static bool read_date(tare_text t, struct date *d)
 {
     *d = (struct date){0};
@@ -74,12 +75,14 @@ static bool read_date(tare_text t, struct date *d)
     for (int64_t i = 0; i < t.size;) {
         int64_t k = i + (t.data[i] == '\\');
         while (k < t.size && text_is_letter(t.data[k])) k++;
-        if (t.data[i] == '\\') { /* \text{, \, and the like */
+        if (t.data[i] == '\\') { /* \text{, \, and similar */
             i = k > i + 1 ? k : k + 1;
         } else if (k > i) {
             const tare_text w = text_slice(t, i, k);
-            if (d->day && has_role(w, ROLE_REASON)) break;                   /* no more of the date comes */
-            if ((d->day || d->year) && has_role(w, ROLE_THEN)) return false; /* "14*7 + 2, so": a premise */
+            /* the date is complete */
+            if (d->day && has_role(w, ROLE_REASON)) break;
+            /* "14*7 + 2, so": a premise */
+            if ((d->day || d->year) && has_role(w, ROLE_THEN)) return false;
             if (!take_word(d, w)) return false;
             i = k;
         } else if (text_is_digit(t.data[i])) {
@@ -96,7 +99,8 @@ static bool read_date(tare_text t, struct date *d)
     return d->month || d->weekday;
 }
 
-/* May the date at i stand after what comes before it and be what is meant? "the day before", "except" make another day of it. */
+/* Returns whether the text before the date at i leaves it unchanged; "the day before" and "except"
+ * do not. */
 static bool leads_to_date(tare_text sentence, int64_t at)
 {
     static const char *const first[] = {"is ", "was ", "on ", "in ", "falls ", "will ", NULL};
@@ -113,7 +117,7 @@ static bool leads_to_date(tare_text sentence, int64_t at)
     return is_filler(w) || role == ROLE_RATIO || role == ROLE_JOINT || (role == ROLE_OPEN && may_precede((tare_text){"", 0}, w));
 }
 
-/* The end of a sentence that is a date: "The event is on March 14th." */
+/* Reads a date at the end of a sentence: "The event is on March 14th." */
 static bool read_last_date(tare_text sentence, struct date *d)
 {
     for (int64_t i = 0; i < sentence.size; i++) {

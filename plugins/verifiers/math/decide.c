@@ -1,16 +1,17 @@
-/* Are two scalars equal? The cheapest decision first; each either proves something or passes on. */
+/* Decides whether two scalars are equal. The cheapest decision comes first; each one either proves
+ * something or passes on. */
 #include "math.h"
 
 #include <string.h>
 
-static bool said(struct math *m, bool verdict, const char *reason)
+static bool set_reason(struct math *m, bool verdict, const char *reason)
 {
     m->reason = reason;
     return verdict;
 }
 
-/* +1, -1: plus or minus infinity; 0: finite; 2: neither (inf - inf, 0 inf, 1 / 0) */
-static int infinite(struct math *m, int x)
+/* +1, -1: plus or minus infinity; 0: finite; 2: undefined (inf - inf, 0 inf, 1 / 0) */
+static int infinite_sign(struct math *m, int x)
 {
     const struct node *a = at(m, x);
     if (!(a->flags & NODE_INF)) return 0;
@@ -18,7 +19,7 @@ static int infinite(struct math *m, int x)
     if (a->op != OP_MUL && a->op != OP_ADD) return 2;
     int sum = 0, product = 1;
     for (int i = 0; i < a->n; i++) {
-        const int k = infinite(m, kid(m, x, i));
+        const int k = infinite_sign(m, kid(m, x, i));
         int sign = 0;
         if (k == 2) return 2;
         if (k) {
@@ -34,13 +35,15 @@ static int infinite(struct math *m, int x)
 
 static bool same_letters(const struct math *m, int s, int t)
 {
-    if (memchr(m->pool + m->symbol[s].name, '(', (size_t)m->symbol[s].n_name)) return false; /* f(x), F(x) */
+    /* f(x), F(x) */
+    if (memchr(m->pool + m->symbol[s].name, '(', (size_t)m->symbol[s].n_name)) return false;
     for (int i = 0; i < m->symbol[s].n_name; i++)
         if (text_lower(m->pool[m->symbol[s].name + i]) != text_lower(m->pool[m->symbol[t].name + i])) return false;
     return true;
 }
 
-/* Letters that occur in one case on the one side and in the other case on the other side, and nowhere in both: T for t. */
+/* Finds letters in one case on one side and in the other case on the other side, and in both cases
+ * on neither: T for t. */
 static void find_aliases(struct math *m, int a, int b)
 {
     bool in_a[MAX_SYMBOLS] = {false}, in_b[MAX_SYMBOLS] = {false};
@@ -65,7 +68,7 @@ static void find_aliases(struct math *m, int a, int b)
     }
 }
 
-/* strict = false: symbols are renamed in the order of their first appearance */
+/* strict = false: renames symbols in the order of their first appearance. */
 static void rename_all(struct math *m, int a, int b)
 {
     int order[2][MAX_SYMBOLS], n[2] = {0, 0}, stack[256];
@@ -97,8 +100,8 @@ void math_alias(struct math *m, int a, int b)
         find_aliases(m, a, b);
 }
 
-/* The greatest or least of the arguments; -1: not known */
-static int extreme(struct math *m, int x)
+/* Returns the greatest or least argument; -1: unknown. */
+static int extreme_argument(struct math *m, int x)
 {
     int best = kid(m, x, 0);
     for (int i = 1; i < at(m, x)->n; i++) {
@@ -109,70 +112,74 @@ static int extreme(struct math *m, int x)
     return best;
 }
 
-/* x without letters, every maximum, minimum and remainder in it replaced by what it is: max(3, pi) by pi, 10 mod pi by 10 - 3 pi. */
-static int settled(struct math *m, int x)
+/* Replaces every maximum, minimum and remainder in x, which has no letters, by its value: max(3,
+ * pi) by pi, 10 mod pi by 10 - 3 pi. */
+static int settle_functions(struct math *m, int x)
 {
     const struct node a = *at(m, x);
     int out[64] = {0};
     if (!(a.flags & NODE_DISCRETE) || a.n > 64) return x;
-    for (int i = 0; i < a.n; i++) out[i] = settled(m, kid(m, x, i));
+    for (int i = 0; i < a.n; i++) out[i] = settle_functions(m, kid(m, x, i));
     int r = a.op == OP_MOD ? mk_add(m, out[0], mk_neg(m, mk_mul(m, out[1], mk_func(m, F_FLOOR, mk_div(m, out[0], out[1])))))
                            : mk_again(m, &a, out);
-    if (r >= 0 && a.op == OP_FUNC && (a.aux == F_MAX || a.aux == F_MIN)) r = extreme(m, r);
+    if (r >= 0 && a.op == OP_FUNC && (a.aux == F_MAX || a.aux == F_MIN)) r = extreme_argument(m, r);
     return r < 0 ? x : r;
 }
 
-static bool closed(struct math *m, int a, int b)
+static bool decide_closed(struct math *m, int a, int b)
 {
     bool undefined;
     const enum truth exact = exact_equal(m, a, b);
-    if (exact != UNKNOWN) return said(m, exact == YES, exact == YES ? "equal rational numbers" : "different rational numbers");
-    if (numeric_refutes(m, a, b, &undefined) == NO) return said(m, false, "different numbers (disjoint balls)");
-    if (undefined) return said(m, false, "a value that is undefined or beyond the limits");
+    if (exact != UNKNOWN)
+        return set_reason(m, exact == YES, exact == YES ? "equal rational numbers" : "different rational numbers");
+    if (numeric_refutes(m, a, b, &undefined) == NO) return set_reason(m, false, "different numbers (disjoint balls)");
+    if (undefined) return set_reason(m, false, "a value that is undefined or beyond the limits");
     if ((at(m, a)->flags | at(m, b)->flags) & NODE_DISCRETE) {
-        a = settled(m, a), b = settled(m, b);
-        if (a == b) return said(m, true, "the same expression");
+        a = settle_functions(m, a), b = settle_functions(m, b);
+        if (a == b) return set_reason(m, true, "the same expression");
     }
     const enum truth proved = algebraic_equal(m, a, b);
     if (proved != UNKNOWN) return m->precision = 0, proved == YES;
     const enum truth numeric = numeric_equal(m, a, b);
-    if (numeric == YES) return said(m, true, "equal to 1,000 digits");
-    return said(m, false, numeric == NO ? "different numbers (disjoint balls)" : "equality could not be shown within the limits");
+    if (numeric == YES) return set_reason(m, true, "equal to 1,000 digits");
+    return set_reason(m, false,
+                      numeric == NO ? "different numbers (disjoint balls)" : "equality could not be shown within the limits");
 }
 
 bool decide(struct math *m, int a, int b)
 {
     const int flags = at(m, a)->flags | at(m, b)->flags;
-    if (flags & NODE_SHAPE) return said(m, false, "not comparable");
+    if (flags & NODE_SHAPE) return set_reason(m, false, "not comparable");
     if (flags & NODE_INF) {
-        const int x = infinite(m, a), y = infinite(m, b);
-        return said(m, x == y && x && x != 2, x == y && x && x != 2 ? "the same infinity" : "not the same infinity");
+        const int x = infinite_sign(m, a), y = infinite_sign(m, b);
+        return set_reason(m, x == y && x && x != 2, x == y && x && x != 2 ? "the same infinity" : "not the same infinity");
     }
     if (!(flags & NODE_VAR)) {
         if (a == b) {
             const int op = at(m, a)->op;
-            if (op == OP_NUM || op == OP_CONST) return said(m, at(m, a)->aux != C_UNDEFINED || op == OP_NUM, "the same number");
+            if (op == OP_NUM || op == OP_CONST)
+                return set_reason(m, at(m, a)->aux != C_UNDEFINED || op == OP_NUM, "the same number");
             int sign;
             const enum value v = exact_sign(m, a, &sign);
-            if (v == V_OK) return said(m, true, "the same number");
-            if (v == V_UNDEFINED) return said(m, false, "an undefined value");
+            if (v == V_OK) return set_reason(m, true, "the same number");
+            if (v == V_UNDEFINED) return set_reason(m, false, "an undefined value");
             if (v == V_NOT_RATIONAL && !(flags & NODE_OPAQUE) && numeric_is_undefined(m, a))
-                return said(m, false, "a value that is undefined or beyond the limits");
-            return said(m, true, "the same expression");
+                return set_reason(m, false, "a value that is undefined or beyond the limits");
+            return set_reason(m, true, "the same expression");
         }
         if (at(m, a)->op == OP_NUM && at(m, b)->op == OP_NUM && !((flags & NODE_DECIMAL) && m->o.rounding >= 0))
-            return said(m, false, "different numbers as written"); /* nodes are unique */
-        if (closed(m, a, b)) return true;
+            return set_reason(m, false, "different numbers as written"); /* nodes are unique */
+        if (decide_closed(m, a, b)) return true;
         if (m->o.rounding >= 0 && flags & NODE_DECIMAL && numeric_rounded(m, a, b, m->o.rounding) == YES)
-            return said(m, true, "equal when rounded (policy)");
+            return set_reason(m, true, "equal when rounded (policy)");
         return false;
     }
-    if (a == b) return said(m, true, "the same expression");
+    if (a == b) return set_reason(m, true, "the same expression");
     math_alias(m, a, b);
     const enum truth same = identity_equal(m, a, b);
     math_alias(m, -1, -1);
-    return said(m, same == YES,
-                same == YES  ? "equal as expressions in their letters"
-                : same == NO ? "different expressions"
-                             : "equality could not be shown within the limits");
+    return set_reason(m, same == YES,
+                      same == YES  ? "equal as expressions in their letters"
+                      : same == NO ? "different expressions"
+                                   : "equality could not be shown within the limits");
 }

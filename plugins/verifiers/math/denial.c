@@ -1,5 +1,6 @@
-/* Does a text deny what was taken from it as its answer? "It cannot be 5", "anything but 5", "5, which is wrong". Only words that govern the answer
- * count: in "the number of primes not above 10 is 4" the "not" does not. */
+/* Decides whether a text denies the answer taken from it: "It cannot be 5", "anything but 5", "5,
+ * which is wrong". Only words that govern the answer count: in "the number of primes not above 10
+ * is 4" the "not" does not. */
 #include "prose.h"
 
 #include <string.h>
@@ -17,7 +18,8 @@ static bool takes_out(enum role role)
     return role == ROLE_NOT || role == ROLE_FALSE || role == ROLE_EXCEPT;
 }
 
-/* The words of t, at most WORDS of them, the first or the last ones, up to a mark that ends a clause or a digit. Returns how many. */
+/* Reads the words of t, at most WORDS of them, the first or the last ones, up to a mark that ends a
+ * clause or a digit. Returns their number. */
 static int words_after(tare_text t, int64_t i, tare_text *words, bool *comma)
 {
     const int64_t far = i + FAR < t.size ? i + FAR : t.size;
@@ -51,7 +53,8 @@ static int words_before(tare_text t, int64_t i, tare_text *words)
     return n;
 }
 
-/* "x \neq \boxed{5}": is the sign right before the value, over its marks, the denial of a relation? */
+/* "x
+ * eq \boxed{5}": returns whether a negated relation precedes the value, ignoring its marks. */
 static bool differs_before(tare_text t, int64_t i)
 {
     static const char *const signs[] = {"\\ne", "\\neq", "\\not=", "!=", "\xE2\x89\xA0", NULL};
@@ -78,7 +81,8 @@ static bool denied_before(tare_text t, int64_t begin)
         const char *tex;
         const enum role role = phrase_role(words + k, WORDS - k, &used, &tex), alone = phrase_role(words + k, 1, &used, &tex);
         if (takes_out(role)) return true;
-        if (k > WORDS - n && takes_out(phrase_role(words + k - 1, 2, &used, &tex)) && used == 2) return true; /* anything but */
+        /* anything but */
+        if (k > WORDS - n && takes_out(phrase_role(words + k - 1, 2, &used, &tex)) && used == 2) return true;
         if (k == WORDS - 1 && n > 1 && text_equal(words[k], text_of("if"), true) &&
             !text_equal(words[k - 1], text_of("only"), true))
             return true; /* "if $n$ is odd": a condition */

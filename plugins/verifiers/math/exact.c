@@ -1,4 +1,5 @@
-/* Rational values. Every power, factorial and binomial is refused before it is computed when its size would pass MAX_BITS. */
+/* Rational values. Powers, factorials and binomials are refused before they are computed if their
+ * size would exceed MAX_BITS. */
 #include "flint.h"
 
 #include <stdlib.h>
@@ -61,7 +62,7 @@ static slong bits_of(const fmpq *q)
     return a > b ? a : b;
 }
 
-/* Spends what an operation on numbers of these bits costs. */
+/* Charges the cost of an operation on numbers of these bits. */
 static bool afford(struct math *m, slong bits)
 {
     return bits <= MAX_BITS && spend(m, bits < 4096 ? 1 : bits < 65536 ? 1 + bits / 2048 : bits / 128);
@@ -97,7 +98,7 @@ static enum value digits_value(struct math *m, const struct node *a, fmpq *out)
     return V_OK;
 }
 
-/* q-th root of b >= 0 when it is rational */
+/* Computes the q-th root of b >= 0 if it is rational. */
 static bool perfect_root(fmpq *out, const fmpq *b, slong q)
 {
     fmpz_t power;
@@ -132,7 +133,7 @@ static enum value integer_power(struct math *m, const fmpq *b, const fmpz *e, fm
     return V_OK;
 }
 
-static enum value power(struct math *m, const fmpq *b, const fmpq *e, bool real_root, fmpq *out)
+static enum value evaluate_power(struct math *m, const fmpq *b, const fmpq *e, bool real_root, fmpq *out)
 {
     if (fmpz_is_one(fmpq_denref(e))) return integer_power(m, b, fmpq_numref(e), out);
     if (fmpz_cmp_ui(fmpq_denref(e), 1000) > 0) return V_NOT_RATIONAL;
@@ -152,7 +153,7 @@ static enum value power(struct math *m, const fmpq *b, const fmpq *e, bool real_
     return got;
 }
 
-/* log_b a when it is a whole number */
+/* Computes log_b a if it is an integer. */
 static enum value logarithm(struct math *m, const fmpq *a, const fmpq *b, fmpq *out)
 {
     if (fmpq_sgn(a) <= 0 || fmpq_sgn(b) <= 0 || fmpq_is_one(b))
@@ -175,7 +176,7 @@ static enum value logarithm(struct math *m, const fmpq *a, const fmpq *b, fmpq *
     return got;
 }
 
-/* The least positive rational number that is a whole multiple of both. */
+/* Computes the least positive rational number that is an integer multiple of both. */
 static void common_multiple(fmpq *out, const fmpq *a, const fmpq *b)
 {
     fmpq_t g;
@@ -187,7 +188,7 @@ static void common_multiple(fmpq *out, const fmpq *a, const fmpq *b)
     fmpq_clear(g);
 }
 
-/* max, min, gcd and lcm of any number of arguments */
+/* Computes max, min, gcd or lcm of any number of arguments. */
 static enum value of_many(struct math *m, int x, fmpq *out)
 {
     const struct node *a = at(m, x);
@@ -208,7 +209,7 @@ static enum value of_many(struct math *m, int x, fmpq *out)
     return V_OK;
 }
 
-/* f(0) of a function that has a rational value at no other rational number; -1: f is none of them */
+/* Returns f(0) of a function that is rational at no other rational number; -1: another function. */
 static int at_zero(int f)
 {
     switch (f) {
@@ -229,7 +230,7 @@ static int at_zero(int f)
     }
 }
 
-static enum value function(struct math *m, int x, fmpq *out)
+static enum value evaluate_function(struct math *m, int x, fmpq *out)
 {
     const struct node *a = at(m, x);
     const fmpq *q[2] = {NULL, NULL};
@@ -287,7 +288,7 @@ static enum value function(struct math *m, int x, fmpq *out)
     }
 }
 
-/* p - q floor(p / q) */
+/* Computes p - q floor(p / q). */
 static enum value remainder_of(const fmpq *p, const fmpq *q, fmpq *out)
 {
     if (fmpq_is_zero(q)) return V_UNDEFINED;
@@ -299,7 +300,7 @@ static enum value remainder_of(const fmpq *p, const fmpq *q, fmpq *out)
     return V_OK;
 }
 
-static enum value discrete(struct math *m, int x, fmpq *out)
+static enum value evaluate_discrete(struct math *m, int x, fmpq *out)
 {
     const struct node *a = at(m, x);
     const fmpq *p, *q = NULL;
@@ -322,8 +323,8 @@ static enum value discrete(struct math *m, int x, fmpq *out)
     return V_OK;
 }
 
-/* A sum or product of few terms; the index is bound to whole numbers one after the other. */
-static enum value big(struct math *m, int x, fmpq *out)
+/* Evaluates a sum or product of few terms, with the index bound to each integer in turn. */
+static enum value evaluate_big(struct math *m, int x, fmpq *out)
 {
     struct values *v = m->values;
     const fmpq *from, *to, *term;
@@ -365,7 +366,7 @@ static enum value sum_or_product(struct math *m, int x, fmpq *out)
         const enum value s = rational_value(m, kid(m, x, i), &q);
         if (s == V_UNDEFINED) return s;
         if (s > worst) worst = s;
-        if (worst) continue; /* something undefined may follow */
+        if (worst) continue; /* a later term may be undefined */
         if (!afford(m, bits_of(out) + bits_of(q))) return V_TOO_BIG;
         if (a->op == OP_ADD)
             fmpq_add(out, out, q);
@@ -381,16 +382,16 @@ static enum value power_or_root(struct math *m, int x, fmpq *out)
     const enum value s = rational_value(m, kid(m, x, 0), &q), t = rational_value(m, kid(m, x, 1), &r);
     if (s == V_UNDEFINED || t == V_UNDEFINED) return V_UNDEFINED;
     if (s || t) return s > t ? s : t;
-    if (at(m, x)->op == OP_POW) return power(m, q, r, false, out);
+    if (at(m, x)->op == OP_POW) return evaluate_power(m, q, r, false, out);
     fmpq_t e;
     fmpq_init(e);
     fmpq_inv(e, r);
-    const enum value root = power(m, q, e, true, out);
+    const enum value root = evaluate_power(m, q, e, true, out);
     fmpq_clear(e);
     return root;
 }
 
-static enum value evaluate(struct math *m, int x, fmpq *out)
+static enum value evaluate_node(struct math *m, int x, fmpq *out)
 {
     const struct node *a = at(m, x);
     const fmpq *q;
@@ -411,14 +412,14 @@ static enum value evaluate(struct math *m, int x, fmpq *out)
     case OP_ROOT:
         return power_or_root(m, x, out);
     case OP_FUNC:
-        return function(m, x, out);
+        return evaluate_function(m, x, out);
     case OP_FACT:
     case OP_BINOM:
     case OP_MOD:
-        return discrete(m, x, out);
+        return evaluate_discrete(m, x, out);
     case OP_SUM:
     case OP_PROD:
-        return big(m, x, out);
+        return evaluate_big(m, x, out);
     case OP_DEG:
     case OP_BASE:
     case OP_UNIT:
@@ -440,7 +441,7 @@ enum value rational_value(struct math *m, int x, const fmpq **out)
     if (!v->state[x]) fmpq_init(&v->rational[x]), v->state[x] = 1 + V_NOT_RATIONAL;
     fmpq_t q;
     fmpq_init(q);
-    const enum value s = evaluate(m, x, q);
+    const enum value s = evaluate_node(m, x, q);
     fmpq_swap(&v->rational[x], q);
     fmpq_clear(q);
     v->state[x] = (uint8_t)(1 + s);

@@ -1,13 +1,14 @@
-/* The text of the answer in a completion, in time linear in its length and without recursion.
- *
- * After the last </think>; nothing when a <think> is still open, or nothing follows. Then, highest first:
- *   boxed_priority 0    last box (or a later "final answer is X. I hope it is correct") > "final answer" > "answer" > last environment or number
- *   boxed_priority 50   the last of box and "final answer" (the one that ends last) > "answer" > ...
+/* Extracts the text of the answer from a completion, in linear time and without recursion.
+ * Only the text after the last </think> counts; none if a <think> is still open. By priority:
+ *   boxed_priority 0    last box (or a later "final answer is X. I hope it is correct") >
+ *                       "final answer" > "answer" > last environment or number
+ *   boxed_priority 50   the last of box and "final answer" (by its end) > "answer" > ...
  *   boxed_priority 100  "final answer" > the last of box and "answer" > ...
- * Boxes side by side (a comma, "and", "or", or only blanks between them) make one list; so do environments. "final answer" is also "####"
- * and <answer>; "answer" is "answer:", "answer is", "answer $..$"; the last one of a kind counts. What was found is not searched further:
- * an answer that cannot be parsed does not give way to some number inside it. A box that is never closed, after all of these, was cut off:
- * there is no answer, as its end is not known.
+ * Adjacent boxes (only a comma, "and", "or", or blanks between them) form one list; so do
+ * environments. "final answer" also stands for "####" and <answer>; "answer" means "answer:",
+ * "answer is", "answer $..$"; the last one of a kind counts. The result is not searched further: an
+ * unparsable answer is not replaced by a number inside it. A later box that is never closed was
+ * truncated: there is no answer.
  */
 #include "joint.h"
 #include "numerals.h"
@@ -19,7 +20,7 @@
 enum { KEPT = 64, MAX_JOINED = 6, STACK = 512 };
 
 struct span {
-    int64_t begin, end; /* with its marks */
+    int64_t begin, end; /* with its delimiters */
     int64_t inner, inner_end;
 };
 
@@ -28,9 +29,9 @@ struct scan {
     struct span box[2 * KEPT], env[2 * KEPT]; /* the last ones, oldest first */
     int boxes, envs;
     int64_t final_at, answer_at; /* after the last anchor; -1: none */
-    int64_t open_box;            /* where the last box begins that is never closed; -1: none */
-    bool hope;                   /* the final answer is followed by "I hope it is correct" */
-    int64_t comments_end; /* of the last HTML comment; before it every <!-- is closed, so that all are passed over in linear time */
+    int64_t open_box;            /* start of the last box that is never closed; -1: none */
+    bool hope;                   /* "I hope it is correct" follows the final answer */
+    int64_t comments_end;        /* end of the last HTML comment; each <!-- before it is closed */
 };
 
 static bool at_text(tare_text t, int64_t i, const char *s)
@@ -38,7 +39,7 @@ static bool at_text(tare_text t, int64_t i, const char *s)
     return text_starts(t, i, s, false);
 }
 
-/* The end of the HTML comment that starts at i, which no reader sees; i: none does. */
+/* Returns the end of the HTML comment that starts at i, which is invisible to a reader; i: none. */
 static int64_t after_comment(const struct scan *s, int64_t i)
 {
     if (s->t.data[i] != '<' || i >= s->comments_end || !at_text(s->t, i, "<!--")) return i;
@@ -47,10 +48,10 @@ static int64_t after_comment(const struct scan *s, int64_t i)
     return k < s->comments_end ? k + 3 : i;
 }
 
-static void keep(struct span *list, int *n, struct span s)
+static void keep_span(struct span *list, int *n, struct span s)
 {
-    while (*n && list[*n - 1].begin >= s.begin) --*n; /* what lies inside it */
-    if (*n == 2 * KEPT) {                             /* forget the older half: a move of one span for each that comes */
+    while (*n && list[*n - 1].begin >= s.begin) --*n; /* drop the spans inside it */
+    if (*n == 2 * KEPT) {                             /* drop the older half */
         memcpy(list, list + KEPT, KEPT * sizeof *list);
         *n = KEPT;
     }
@@ -59,7 +60,7 @@ static void keep(struct span *list, int *n, struct span s)
 
 /* ---------------------------------------------------------------- boxes */
 
-/* Looks at the first 64 bytes: blanks before an answer are few. */
+/* Checks the first 64 bytes: few blanks precede an answer. */
 static bool is_blank(tare_text t)
 {
     int64_t i = 0;
@@ -79,7 +80,7 @@ static void find_boxes(struct scan *s)
         const char c = t.data[i];
         if (c == '\\') {
             const int64_t name = at_text(t, i, "\\boxed") ? 6 : at_text(t, i, "\\fbox") ? 5 : 0;
-            if (!name) { /* \{ and \} are no braces; \\ is no start of a command */
+            if (!name) { /* \{ and \} are not braces; \\ does not start a command */
                 if (i + 1 < t.size && !text_is_letter(t.data[i + 1])) i++;
                 continue;
             }
@@ -98,8 +99,9 @@ static void find_boxes(struct scan *s)
             if (depth > 0) depth--;
             if (n && stack[n - 1].depth == depth) {
                 n--;
-                if (is_blank(text_slice(t, stack[n].inner, i))) continue; /* "put it within \\boxed{}" */
-                keep(s->box, &s->boxes, (struct span){stack[n].begin, i + 1, stack[n].inner, i});
+                /* "put it within \\boxed{}" */
+                if (is_blank(text_slice(t, stack[n].inner, i))) continue;
+                keep_span(s->box, &s->boxes, (struct span){stack[n].begin, i + 1, stack[n].inner, i});
             }
         }
     }
@@ -112,7 +114,8 @@ static void take_joined(const struct scan *s, const struct span *list, int n, in
     while (first > 0 && n - first < most && is_joint(text_slice(s->t, list[first - 1].end, list[first].begin), words)) first--;
     out->n = 0, out->joints = 0;
     for (int i = first; i < n; i++) {
-        const int64_t name = first < n - 1 ? named_from(s->t, list[i].begin) : list[i].begin; /* several: which is which */
+        /* several: which is which */
+        const int64_t name = first < n - 1 ? named_from(s->t, list[i].begin) : list[i].begin;
         if (i > first) out->joints |= joint_in(text_slice(s->t, list[i - 1].end, list[i].begin));
         const tare_text inner = unboxed(text_slice(s->t, list[i].inner, list[i].inner_end));
         out->text[out->n++] = name < list[i].begin ? text_slice(s->t, name, list[i].end) : inner;
@@ -143,7 +146,8 @@ static void find_environments(struct scan *s)
             if (d == '(' || d == '[')
                 bracket = i, square = d == '[';
             else if ((d == ')' || d == ']') && bracket >= 0 && square == (d == ']')) {
-                if (!is_blank(text_slice(t, bracket + 2, i))) keep(s->env, &s->envs, (struct span){bracket, i + 2, bracket + 2, i});
+                if (!is_blank(text_slice(t, bracket + 2, i)))
+                    keep_span(s->env, &s->envs, (struct span){bracket, i + 2, bracket + 2, i});
                 bracket = -1;
             }
             i++;
@@ -153,12 +157,12 @@ static void find_environments(struct scan *s)
                 open = i, doubled = two, i += two;
             } else if (doubled) {
                 if (!two) continue;
-                if (!is_blank(text_slice(t, open + 2, i))) keep(s->env, &s->envs, (struct span){open, i + 2, open + 2, i});
+                if (!is_blank(text_slice(t, open + 2, i))) keep_span(s->env, &s->envs, (struct span){open, i + 2, open + 2, i});
                 open = -1, i++;
             } else if (i == open + 1 || opens_currency(t, open, i)) {
                 open = i;
             } else {
-                keep(s->env, &s->envs, (struct span){open, i + 1, open + 1, i});
+                keep_span(s->env, &s->envs, (struct span){open, i + 1, open + 1, i});
                 open = -1;
             }
         } else if (c == '\n' && open >= 0 && !doubled) {
@@ -184,7 +188,7 @@ static int64_t skip_filler(tare_text t, int64_t i)
     }
 }
 
-/* "... is X. I hope it is correct.": the form few-shot prompts of Minerva teach */
+/* "... is X. I hope it is correct.": the form in Minerva's few-shot prompts. */
 static bool followed_by_hope(tare_text t, int64_t i)
 {
     const int64_t last = i + 400 < t.size ? i + 400 : t.size;
@@ -193,7 +197,7 @@ static bool followed_by_hope(tare_text t, int64_t i)
     return false;
 }
 
-/* Does something follow the anchor, other than a mark of another one? Looks at 64 bytes. */
+/* Returns whether text follows the anchor, not the mark of another one. Checks 64 bytes. */
 static bool names_something(tare_text t, int64_t i)
 {
     const int64_t far = i + 64 < t.size ? i + 64 : t.size;
@@ -201,7 +205,7 @@ static bool names_something(tare_text t, int64_t i)
     return i < t.size && t.data[i] != '#' && t.data[i] != 0;
 }
 
-/* "The answer is correct": a judgement, and no answer where one was given before. */
+/* "The answer is correct": a judgement, not an answer, if one was given before. */
 static bool is_judgement(tare_text t, int64_t i)
 {
     static const char *const words[] = {"correct", "right", "incorrect", "wrong", NULL};
@@ -220,7 +224,8 @@ static void find_anchors(struct scan *s)
     for (int64_t i = 0, env = 0; (i = i < t.size ? after_comment(s, i) : i) + 4 < t.size; i++) {
         const char c = t.data[i];
         while (env < s->envs && s->env[env].end <= i) env++;
-        if (env < s->envs && s->env[env].begin < i) { /* \[ \text{Answer: } 12 \]: the formula is read whole */
+        /* \[ \text{Answer: } 12 \]: read the whole formula */
+        if (env < s->envs && s->env[env].begin < i) {
             i = s->env[env].end - 1;
             continue;
         }
@@ -248,7 +253,7 @@ static void find_anchors(struct scan *s)
     s->hope = s->final_at >= 0 && followed_by_hope(t, s->final_at);
 }
 
-/* ---------------------------------------------------------------- plain text after an anchor, and the last number */
+/* ---------------------------------------------------------------- plain text: anchors, numbers */
 
 static int64_t sentence_end(tare_text t, int64_t i)
 {
@@ -269,7 +274,7 @@ static bool known_word(const char *s, int64_t n)
            (n == 2 && (!memcmp(s, "or", 2) || !memcmp(s, "to", 2))) || (n == 3 && !memcmp(s, "and", 3));
 }
 
-/* The mathematical front of a line that starts with a number: "42 apples" gives 42. */
+/* Returns the mathematical start of a line with a leading number: "42 apples" gives 42. */
 static tare_text numeric_front(tare_text t)
 {
     int64_t i = 0;
@@ -285,7 +290,7 @@ static tare_text numeric_front(tare_text t)
         int64_t n = i;
         while (n < t.size && text_is_letter(t.data[n])) n++;
         if (!known_word(t.data + i, n - i)) break;
-        /* a unit glued to the number, with its power: 1,000.99m2 */
+        /* a unit attached to the number, with its power: 1,000.99m2 */
         const bool raised = n < t.size && ((unsigned char)t.data[n] == 0xC2 || t.data[n] == '^');
         if (raised && i > 0 && text_is_digit(t.data[i - 1]) && find_unit(t.data + i, n - i, true).kind) break;
         i = n;
@@ -295,7 +300,7 @@ static tare_text numeric_front(tare_text t)
     return t;
 }
 
-/* Up to the end of what is in bold: "204** minutes", but not 2**3. */
+/* Cuts at the end of bold text: "204** minutes", but not 2**3. */
 static tare_text to_bold_end(tare_text t)
 {
     for (int64_t i = 1; i + 1 < t.size; i++)
@@ -320,14 +325,14 @@ static bool starts_number(tare_text t)
     return text_is_digit(c) || c == '-' || c == '+' || c == '.' || c == '(' || c == '[' || c == '\\' || (unsigned char)c >= 0x80;
 }
 
-/* What follows an anchor at i. false: nothing that could be an answer. */
+/* Takes the text after an anchor at i. false: it cannot be an answer. */
 static bool take_anchored(const struct scan *s, int64_t i, const struct options *o, struct found *out)
 {
     const tare_text t = s->t;
     i = skip_filler(t, i);
     int64_t end = sentence_end(t, i);
     if (i < t.size && t.data[i] == '$' && o->use_latex &&
-        !at_text(t, i, "$$")) { /* earlier $ of currency may have upset the pairs */
+        !at_text(t, i, "$$")) { /* earlier $ signs of currency may have shifted the pairs */
         const char *close = memchr(t.data + i + 1, '$', (size_t)(t.size - i - 1)),
                    *line_end = memchr(t.data + i, '\n', (size_t)(t.size - i));
         bool known = false;
@@ -371,7 +376,7 @@ static bool take_anchored(const struct scan *s, int64_t i, const struct options 
     return true;
 }
 
-/* The brackets around the last number, which ends at i, where they hold several: (3, 5). */
+/* Extends the last number, which ends at i, to brackets that hold several: (3, 5). */
 static bool last_tuple(tare_text t, int64_t i, tare_text *out)
 {
     enum { FAR = 96 };
@@ -381,11 +386,12 @@ static bool last_tuple(tare_text t, int64_t i, tare_text *out)
     while (k > 0 && i - k < FAR && (text_is_digit(t.data[k - 1]) || strchr(".,;+-/ ", t.data[k - 1])))
         comma |= strchr(",;", t.data[--k]) != NULL;
     if (!comma || !k || (t.data[k - 1] != '(' && t.data[k - 1] != '[')) return false;
-    if (k > 1 && !text_is_space(t.data[k - 2]) && !strchr("=:*", t.data[k - 2])) return false; /* f(3, 5) */
+    /* f(3, 5) */
+    if (k > 1 && !text_is_space(t.data[k - 2]) && !strchr("=:*", t.data[k - 2])) return false;
     return *out = text_slice(t, k - 1, i + 1), true;
 }
 
-/* The last word that holds a digit, cut to the number in it; its end in *end. */
+/* Finds the last word with a digit, cut to its number; *end is its end. */
 static bool last_number(tare_text t, tare_text *out, int64_t *end)
 {
     int64_t i = t.size;
@@ -410,7 +416,7 @@ static bool last_number(tare_text t, tare_text *out, int64_t *end)
         from++;
     w = text_slice(w, from, w.size);
     if (!w.size || w.data[0] != '\\') w = numeric_front(w);
-    int64_t braces = 0, parens = 0; /* keep what is balanced */
+    int64_t braces = 0, parens = 0; /* keep the balanced part */
     for (int64_t q = 0; q < w.size; q++) {
         braces += w.data[q] == '{' ? 1 : w.data[q] == '}' ? -1 : 0;
         parens += w.data[q] == '(' ? 1 : w.data[q] == ')' ? -1 : 0;
@@ -424,7 +430,7 @@ static bool last_number(tare_text t, tare_text *out, int64_t *end)
     return w.size > 0;
 }
 
-/* A number in bold on the last line: "She pays **$64** for 16 glasses." Not "**2.** Add", the number of a step. */
+/* A number in bold on the last line, "She pays **$64** for 16 glasses.", not of a step. */
 static bool bold_number(tare_text t, tare_text *out, int64_t *begin)
 {
     int64_t last = t.size;
@@ -444,7 +450,7 @@ static bool bold_number(tare_text t, tare_text *out, int64_t *begin)
     return false;
 }
 
-/* "The day is **Monday**.": what is in bold at the end of the text. */
+/* Takes bold text at the end of the text: "The day is **Monday**." */
 static bool bold_end(tare_text t, tare_text *out, int64_t *begin)
 {
     enum { LONGEST = 80 };
@@ -457,7 +463,7 @@ static bool bold_end(tare_text t, tare_text *out, int64_t *begin)
     return *begin = i - 1, out->size > 0 && text_is_space(t.data[i - 2]);
 }
 
-/* The sentence around the part of t, on its line. */
+/* Returns the sentence around the part of t, on its line. */
 static tare_text sentence_of(tare_text t, tare_text part)
 {
     const int64_t at = part.data - t.data, end = sentence_end(t, at + part.size);
@@ -468,7 +474,7 @@ static tare_text sentence_of(tare_text t, tare_text part)
     return strip_marks(text_slice(t, begin, end));
 }
 
-/* "The total is seven.": the last sentence of a text without digits, when it holds a number in words. */
+/* Takes the last sentence of a text without digits if it has a number: "The total is seven." */
 static bool take_last_sentence(tare_text t, const struct options *o, struct found *out)
 {
     enum { FAR = 200 };
@@ -517,7 +523,7 @@ static bool take_last(const struct scan *s, const struct options *o, struct foun
     return true;
 }
 
-/* From the part, with a sign of currency in front of it, to the end of its sentence. The units and words there may make another measure of it. */
+/* Returns the text from the part, with its currency sign, to the end of its sentence. */
 static tare_text onward_from(tare_text t, tare_text part)
 {
     enum { FAR = 120 };
@@ -525,7 +531,7 @@ static tare_text onward_from(tare_text t, tare_text part)
     const int64_t stop = sentence_end(t, begin + part.size), far = begin + part.size + FAR, after = begin + part.size;
     const int64_t end = stop < far ? stop : far;
     while (begin > 0 && begin < t.size && ((unsigned char)t.data[begin - 1] & 0xC0) == 0x80)
-        begin--; /* of the bytes of \xE2\x82\xAC */
+        begin--; /* the bytes of \xE2\x82\xAC */
     if (begin > 0 && (unsigned char)t.data[begin - 1] >= 0xC0) begin--;
     bool more = begin < part.data - t.data;
     for (int64_t i = after; i < end && !more; i++) more = text_is_letter(t.data[i]) || text_is_digit(t.data[i]) || t.data[i] == '%';
@@ -580,8 +586,7 @@ void extract_answer(const struct options *o, tare_text completion, struct found 
 {
     find_answer(o, completion, out);
     if (!out->n) return;
-    const tare_text last = out->text[out->n - 1],
-                    all = {out->text[0].data, last.data + last.size - out->text[0].data}; /* the parts come in their order */
+    const tare_text last = out->text[out->n - 1], all = {out->text[0].data, last.data + last.size - out->text[0].data};
     const bool box = out->rule && !strcmp(out->rule, "box"), guess = out->rule && !strncmp(out->rule, "last", 4);
     const tare_text t = text_after_thought(completion);
     if (is_denied(t, all) || (out->whole.size && is_corrected(t, all)) || is_retracted(t, all) ||

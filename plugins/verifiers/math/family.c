@@ -1,6 +1,7 @@
-/* Arithmetic progressions a + b k over all whole k: solutions of trigonometric equations, residues. x = pi/3 + k pi (k in Z), x = 3k + 1 and
- * x = 1 (mod 3), {3k + 1 : k in Z} are unions of them, and are compared as sets: the letter is a dummy, the sign of b and whole multiples of
- * b in a do not matter, and a + b k is the union of a + 2b k and a + b + 2b k. */
+/* Arithmetic progressions a + b k over all integers k: solutions of trigonometric equations,
+ * residues. x = pi/3 + k pi (k in Z), x = 3k + 1 and x = 1 (mod 3), {3k + 1 : k in Z} are unions of
+ * them and are compared as sets: the letter is a dummy, the sign of b and integer multiples of b in
+ * a do not matter, and a + b k is the union of a + 2b k and a + b + 2b k. */
 #include "flint.h"
 
 #include <string.h>
@@ -8,13 +9,13 @@
 enum { MOST = 16, EXPANDED = 48, SPLIT = 12 };
 
 struct family {
-    int start, step; /* step: a node, 0 where it is a single value */
+    int start, step; /* nodes; step 0: a single value */
 };
 
 struct families {
     struct family f[EXPANDED];
     int n;
-    bool declared; /* it is said that the letter is whole */
+    bool declared; /* the text says that the letter is an integer */
 };
 
 static bool is_builder(const struct math *m, int x, const char *word)
@@ -23,7 +24,7 @@ static bool is_builder(const struct math *m, int x, const char *word)
     return a->op == OP_TUPLE && text_equal((tare_text){m->pool + a->digits, a->n_digits}, text_of(word), false);
 }
 
-/* k \in Z: the letter; -1: another condition */
+/* k \in Z: returns the letter; -1: another condition. */
 static int whole_letter(const struct math *m, int x)
 {
     if (at(m, x)->op == OP_LIST && at(m, x)->n == 1) x = kid(m, x, 0);
@@ -32,14 +33,15 @@ static int whole_letter(const struct math *m, int x)
     return at(m, kid(m, x, 1))->op == OP_CONST && set == C_INTEGERS && at(m, letter)->op == OP_SYM ? letter : -1;
 }
 
-/* What x = value says; x itself when it is no such relation */
+/* Returns the value of x = value; x itself if it is not such a relation. */
 static int value_of(struct math *m, int x)
 {
     int lhs, value;
     return at(m, x)->op == OP_REL && relation_value(m, x, &lhs, &value) && lhs >= 0 ? value : x;
 }
 
-/* The letter of the values in x that usually counts: k, n, m ...; -1: none, -2: several */
+/* Returns the letter in x that usually stands for an integer: k, n, m ...; -1: none, -2:
+ * several. */
 static int counting_letter(struct math *m, int x)
 {
     const int y = value_of(m, x);
@@ -54,37 +56,38 @@ static int counting_letter(struct math *m, int x)
     return found;
 }
 
-static bool add(struct families *s, int start, int step)
+static bool add_family(struct families *s, int start, int step)
 {
     if (start < 0 || step < 0 || s->n == MOST) return false;
     s->f[s->n++] = (struct family){start, step};
     return true;
 }
 
-/* The values of x, which are linear in the letter. false: they are not */
-static bool collect(struct math *m, int x, int letter, struct families *s, int depth)
+/* Collects the values of x, which must be linear in the letter. false: they are not. */
+static bool collect_families(struct math *m, int x, int letter, struct families *s, int depth)
 {
     x = value_of(m, x);
     const struct node a = *at(m, x);
     if (depth > 4) return false;
     if (a.op == OP_LIST || a.op == OP_SET) {
         bool ok = true;
-        for (int i = 0; i < a.n && ok; i++) ok = collect(m, kid(m, x, i), letter, s, depth + 1);
+        for (int i = 0; i < a.n && ok; i++) ok = collect_families(m, kid(m, x, i), letter, s, depth + 1);
         return ok;
     }
     if (a.flags & NODE_PM) {
         const int plus = pm_expand(m, x, 0), minus = pm_expand(m, x, 1);
-        return plus >= 0 && minus >= 0 && collect(m, plus, letter, s, depth + 1) && collect(m, minus, letter, s, depth + 1);
+        return plus >= 0 && minus >= 0 && collect_families(m, plus, letter, s, depth + 1) &&
+               collect_families(m, minus, letter, s, depth + 1);
     }
     if (a.op > OP_DEG || a.flags & (NODE_SHAPE | NODE_INF)) return false;
     const int symbol = at(m, letter)->aux, start = substitute(m, x, symbol, mk_int(m, 0)),
               step = mk_add(m, substitute(m, x, symbol, mk_int(m, 1)), mk_neg(m, start));
     const int line = mk_add(m, start, mk_mul(m, step, letter));
     if (line < 0 || (line != x && identity_equal(m, x, line) != YES)) return false;
-    return add(s, in_radians(m, start), in_radians(m, step));
+    return add_family(s, in_radians(m, start), in_radians(m, step));
 }
 
-/* false: x is no union of progressions */
+/* false: x is not a union of progressions */
 static bool families_of(struct math *m, int x, struct families *s)
 {
     int lhs, value;
@@ -95,12 +98,12 @@ static bool families_of(struct math *m, int x, struct families *s)
         const int residue = kid(m, x, 0), relation = at(m, residue)->op == OP_REL;
         s->declared = true;
         if (relation && !is_name(m, kid(m, residue, 0))) return false;
-        return add(s, relation ? kid(m, residue, 1) : residue, kid(m, kid(m, x, 1), 0));
+        return add_family(s, relation ? kid(m, residue, 1) : residue, kid(m, kid(m, x, 1), 0));
     }
     const bool where = a.op == OP_WHERE && a.n == 2, builder = is_builder(m, x, "builder");
     s->declared = where || builder;
     const int letter = s->declared ? whole_letter(m, kid(m, x, 1)) : counting_letter(m, x);
-    return letter >= 0 && collect(m, s->declared ? kid(m, x, 0) : x, letter, s, 0);
+    return letter >= 0 && collect_families(m, s->declared ? kid(m, x, 0) : x, letter, s, 0);
 }
 
 static bool is_step(const struct math *m, const struct family *f)
@@ -108,8 +111,8 @@ static bool is_step(const struct math *m, const struct family *f)
     return !num_is(m, f->step, 0);
 }
 
-/* Is a - b a whole multiple of the step? */
-static bool congruent(struct math *m, int a, int b, int step)
+/* Returns whether a - b is an integer multiple of the step. */
+static bool is_congruent(struct math *m, int a, int b, int step)
 {
     if (a == b) return true;
     if (num_is(m, step, 0)) return decide(m, a, b);
@@ -118,7 +121,7 @@ static bool congruent(struct math *m, int a, int b, int step)
     if (at(m, ratio)->flags & NODE_VAR) return decide(m, a, b);
     const int near = mk_add(m, ratio, mk_div(m, mk_int(m, 1), mk_int(m, 2))), whole = mk_func(m, F_FLOOR, near);
     if (whole >= 0 && decide(m, ratio, whole)) return true;
-    fmpz_t n; /* pi / 3 and 7 pi / 3: their difference over 2 pi is no rational number as it is written */
+    fmpz_t n; /* pi / 3 and 7 pi / 3: their difference over 2 pi is not rational as written */
     fmpz_init(n);
     const bool found = near >= 0 && ball_floor(m, near, false, n) && fmpz_bits(n) < 40;
     const int64_t multiple = found ? fmpz_get_si(n) : 0;
@@ -126,8 +129,8 @@ static bool congruent(struct math *m, int a, int b, int step)
     return found && decide(m, a, mk_add(m, b, mk_mul(m, mk_int(m, multiple), step)));
 }
 
-/* How often the step goes into the large one: 1 to SPLIT; 0: it does not */
-static int times(struct math *m, int step, int large)
+/* Returns how often the step divides the large one: 1 to SPLIT; 0: it does not. */
+static int step_quotient(struct math *m, int step, int large)
 {
     for (int k = 1; k <= SPLIT; k++) {
         const int multiple = mk_mul(m, step, mk_int(m, k));
@@ -136,12 +139,12 @@ static int times(struct math *m, int step, int large)
     return 0;
 }
 
-/* Every progression with the step `large`: as many as it takes. */
-static bool expand(struct math *m, struct families *s, int large)
+/* Rewrites every progression with the step `large`: as several ones if needed. */
+static bool expand_step(struct math *m, struct families *s, int large)
 {
     struct families out = {.declared = s->declared};
     for (int i = 0; i < s->n; i++) {
-        const int k = is_step(m, &s->f[i]) ? times(m, s->f[i].step, large) : 0;
+        const int k = is_step(m, &s->f[i]) ? step_quotient(m, s->f[i].step, large) : 0;
         if (!k || out.n + k > EXPANDED) return false;
         for (int j = 0; j < k; j++) {
             const int start = mk_add(m, s->f[i].start, mk_mul(m, s->f[i].step, mk_int(m, j)));
@@ -153,17 +156,17 @@ static bool expand(struct math *m, struct families *s, int large)
     return true;
 }
 
-static bool covers(struct math *m, const struct families *a, const struct families *b)
+static bool covers_family(struct math *m, const struct families *a, const struct families *b)
 {
     for (int i = 0; i < b->n; i++) {
         bool found = false;
-        for (int k = 0; k < a->n && !found; k++) found = congruent(m, a->f[k].start, b->f[i].start, b->f[i].step);
+        for (int k = 0; k < a->n && !found; k++) found = is_congruent(m, a->f[k].start, b->f[i].start, b->f[i].step);
         if (!found) return false;
     }
     return true;
 }
 
-/* The longest step of both; -1: some cannot be compared */
+/* Returns the longest step of both; -1: some cannot be compared. */
 static int longest_step(struct math *m, const struct families *a, const struct families *b)
 {
     int best = -1;
@@ -175,7 +178,7 @@ static int longest_step(struct math *m, const struct families *a, const struct f
     return best;
 }
 
-/* Neither side says what its letter is: only another name for it is allowed, x = 3k + 1 for x = 3n + 1. */
+/* Neither side declares its letter: only a renamed letter is allowed, x = 3k + 1 for x = 3n + 1. */
 static bool renamed_only(struct math *m, const struct families *a, const struct families *b)
 {
     if (a->n != b->n) return false;
@@ -195,8 +198,8 @@ enum truth compare_families(struct math *m, int gold, int pred)
     if (!families_of(m, gold, &a) || !families_of(m, pred, &b) || !a.n || !b.n) return UNKNOWN;
     if (!a.declared && !b.declared) return ops[0] == OP_REL && renamed_only(m, &a, &b) ? YES : UNKNOWN;
     const int large = longest_step(m, &a, &b);
-    if (large < 0 || !expand(m, &a, large) || !expand(m, &b, large)) return UNKNOWN;
-    const bool same = covers(m, &a, &b) && covers(m, &b, &a);
+    if (large < 0 || !expand_step(m, &a, large) || !expand_step(m, &b, large)) return UNKNOWN;
+    const bool same = covers_family(m, &a, &b) && covers_family(m, &b, &a);
     if (same) m->reason = "the same arithmetic progressions";
     return same ? YES : UNKNOWN;
 }

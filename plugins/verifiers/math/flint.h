@@ -1,4 +1,4 @@
-/* FLINT, Arb, Antic and Calcium in one place: Debian 12 has them as four libraries, FLINT 3 as one. */
+/* Includes FLINT, Arb, Antic and Calcium: Debian 12 has them as four libraries, FLINT 3 as one. */
 #ifndef TARE_MATH_FLINT_H
 #define TARE_MATH_FLINT_H
 
@@ -29,21 +29,22 @@ struct values {
     fmpq *rational;    /* [MAX_NODES] */
     uint8_t *state;    /* [MAX_NODES] 1 + enum value; 0: not evaluated */
     acb_ptr ball;      /* [MAX_NODES] */
-    uint32_t *stamp;   /* [MAX_NODES] of ball: which evaluation it belongs to */
+    uint32_t *stamp;   /* [MAX_NODES] evaluation to which the ball belongs */
     uint64_t *residue; /* [MAX_NODES] */
     uint32_t *residue_stamp;
     uint32_t epoch;
-    bool large;     /* some ball holds a long mantissa */
+    bool large;     /* some ball has a long mantissa */
     acb_ptr symbol; /* [MAX_SYMBOLS] values at a sample point */
     uint64_t symbol_residue[MAX_SYMBOLS];
-    bool bound[MAX_SYMBOLS]; /* has a whole value: in bound_value */
+    bool bound[MAX_SYMBOLS]; /* bound to an integer, in bound_value */
     int64_t bound_value[MAX_SYMBOLS];
 };
 
 enum value rational_value(struct math *m, int x, const fmpq **out);
-/* Evaluates x at prec; false: not finite, undefined, or over the budget. The ball lives until the next evaluation. */
+/* Evaluates x at prec; false: not finite, undefined, or over the budget. The ball is valid until
+ * the next evaluation. */
 bool ball_value(struct math *m, int x, slong prec, acb_srcptr *out);
-void balls_forget(struct math *m); /* the symbols' values have changed */
+void balls_forget(struct math *m); /* call after the symbols' values change */
 bool spend(struct math *m, int64_t steps);
 /* floor or ceiling of a closed real value that is not rational */
 bool ball_floor(struct math *m, int x, bool ceiling, fmpz_t out);

@@ -1,4 +1,4 @@
-/* Characters beyond ASCII, and the names HTML has for some, as their TeX spelling. */
+/* Maps non-ASCII characters, and some HTML entities, to their TeX spelling. */
 #include "math.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@ struct character {
     const char *tex;
 };
 
-/* In the order of their codes. */
+/* sorted by code */
 static const struct character FOLD[] = {
     {0xA0, " "},
     {0xA2, "\\cents "},
@@ -234,7 +234,7 @@ static const struct character FOLD[] = {
     {0x1D6D1, "\\pi "},
 };
 
-/* &name; as HTML writes it; the number is the character's. */
+/* HTML's &name; the number is the character's code. */
 static const struct {
     const char *name;
     uint32_t code;
@@ -247,7 +247,7 @@ static const struct {
     {"isin", 0x2208},  {"empty", 0x2205}, {"euro", 0x20AC}, {"pound", 0xA3},   {"sum", 0x2211},
 };
 
-static int64_t decode(const unsigned char *p, int64_t left, uint32_t *code)
+static int64_t decode_character(const unsigned char *p, int64_t left, uint32_t *code)
 {
     const int n = p[0] < 0xC2 ? 0 : p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : p[0] < 0xF5 ? 4 : 0;
     if (!n || n > left) return 0;
@@ -266,12 +266,13 @@ static int by_code(const void *key, const void *element)
     return (a > b) - (a < b);
 }
 
-static const char *folded(uint32_t c, char small[16])
+static const char *fold_character(uint32_t c, char small[16])
 {
     if ((c >= 0x200B && c <= 0x200F) || (c >= 0x202A && c <= 0x202E) || (c >= 0x2060 && c <= 0x2069 && c != 0x2063) ||
         (c >= 0xFE00 && c <= 0xFE0F) || c == 0xFEFF || c == 0xAD)
-        return "";                   /* of no width: joiners, directions, variants */
-    if (c >= 0x1D6A8 && c < 0x1D7CC) /* mathematical Greek, alphabets of 58: the letters of the plain one */
+        return ""; /* zero width: joiners, directions, variants */
+    /* mathematical Greek, alphabets of 58: maps to the plain alphabet */
+    if (c >= 0x1D6A8 && c < 0x1D7CC)
         c = (c - 0x1D6A8) % 58 < 25   ? 0x391 + (c - 0x1D6A8) % 58
             : (c - 0x1D6A8) % 58 < 26 ? 0x2207
                                       : 0x3B1 + (c - 0x1D6A8) % 58 - 26;
@@ -283,18 +284,20 @@ static const char *folded(uint32_t c, char small[16])
         small[0] = ascii, small[1] = 0;
         return small;
     }
-    if (c >= 0x2070 && c <= 0x2089 && (c & 0xF) <= 9 && c != 0x2071) { /* runs of these are joined by the caller */
+    /* the caller joins runs of these */
+    if (c >= 0x2070 && c <= 0x2089 && (c & 0xF) <= 9 && c != 0x2071) {
         memcpy(small, c < 0x2080 ? "^{?}" : "_{?}", 5);
         small[2] = (char)('0' + (c & 0xF));
         return small;
     }
     const struct character *found = bsearch(&c, FOLD, sizeof FOLD / sizeof *FOLD, sizeof *FOLD, by_code);
-    if (!found && ((c >= 0x1F000 && c <= 0x1FAFF) || (c >= 0x2600 && c <= 0x27BF))) return " "; /* pictures */
+    /* pictures */
+    if (!found && ((c >= 0x1F000 && c <= 0x1FAFF) || (c >= 0x2600 && c <= 0x27BF))) return " ";
     return found ? found->tex : NULL;
 }
 
-/* The character that &name; or &#123; stands for at the start of s, and its length; 0: no such thing. */
-static int64_t entity(const char *s, int64_t n, uint32_t *code)
+/* Returns the character for &name; or &#123; at the start of s, and its length; 0: none. */
+static int64_t read_entity(const char *s, int64_t n, uint32_t *code)
 {
     int64_t k = 1;
     uint32_t value = 0;
@@ -324,10 +327,10 @@ int64_t fold_tex(struct math *m, tare_text t, char *out, int64_t capacity)
         const unsigned char c = (unsigned char)t.data[i];
         char small[16];
         uint32_t code = 0;
-        int64_t used = c == '&'   ? entity(t.data + i, t.size - i, &code)
+        int64_t used = c == '&'   ? read_entity(t.data + i, t.size - i, &code)
                        : c < 0x80 ? 0
-                                  : decode((const unsigned char *)t.data + i, t.size - i, &code);
-        const char *s = used ? folded(code, small) : NULL;
+                                  : decode_character((const unsigned char *)t.data + i, t.size - i, &code);
+        const char *s = used ? fold_character(code, small) : NULL;
         if (used && !s && code < 0x80) small[0] = (char)code, small[1] = 0, s = small;
         if (!s) { /* ASCII, or a character without a meaning here: kept, and refused by the lexer */
             if (!used) used = 1;
@@ -337,7 +340,7 @@ int64_t fold_tex(struct math *m, tare_text t, char *out, int64_t capacity)
         } else {
             const int64_t size = (int64_t)strlen(s);
             if (n + size > capacity) return -1;
-            /* x^{1}^{2} from two raised digits is x^{12} */
+            /* x^{1}^{2} from two raised digits becomes x^{12} */
             const bool join = size == 4 && (s[0] == '^' || s[0] == '_') && n > 3 && out[n - 1] == '}' &&
                               (text_is_digit(out[n - 2]) || out[n - 2] == '-') && i > 1 && (unsigned char)t.data[i - 1] >= 0x80;
             if (join)

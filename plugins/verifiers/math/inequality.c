@@ -1,4 +1,5 @@
-/* Inequalities in one symbol as sets of numbers: a < x <= b, 2x - 1 > 5, -x <= 3, |x - 2| < 5, x != 1, and lists of them. */
+/* Inequalities in one symbol as sets of numbers: a < x <= b, 2x - 1 > 5, -x <= 3, |x - 2| < 5, x !=
+ * 1, and lists of them. */
 #include "math.h"
 
 static bool is_inequality(const struct math *m, int x)
@@ -10,7 +11,7 @@ static bool is_inequality(const struct math *m, int x)
     return true;
 }
 
-/* The one symbol of x; -1: none, -2: several. */
+/* Returns the only symbol of x; -1: none, -2: several. */
 static int only_symbol(const struct math *m, int x)
 {
     const struct node *a = at(m, x);
@@ -43,8 +44,8 @@ static bool is_constant(const struct math *m, int x)
     return !(at(m, x)->flags & (NODE_VAR | NODE_SHAPE | NODE_PM));
 }
 
-/* x = slope * s + offset with rational numbers; *sign: of the slope. false: not linear. */
-static bool linear(struct math *m, int x, int s, int *slope, int *offset, int *sign)
+/* Writes x as slope * s + offset with rational numbers; *sign: of the slope. false: not linear. */
+static bool split_linear(struct math *m, int x, int s, int *slope, int *offset, int *sign)
 {
     if (x == s) return *slope = mk_int(m, 1), *offset = mk_int(m, 0), *sign = 1, true;
     if (at(m, x)->op > OP_DEG || at(m, x)->flags & (NODE_SHAPE | NODE_PM | NODE_INF)) return false;
@@ -56,8 +57,9 @@ static bool linear(struct math *m, int x, int s, int *slope, int *offset, int *s
     return line >= 0 && !exact_sign(m, *slope, sign) && *sign && identity_equal(m, x, line) == YES;
 }
 
-/* Where slope * s + offset reaches v; an infinity stays one, with its sign turned when the slope is negative. */
-static int reached(struct math *m, int v, int slope, int offset, int sign)
+/* Returns where slope * s + offset equals v. An infinity remains one, with its sign flipped if the
+ * slope is negative. */
+static int solve_linear(struct math *m, int v, int slope, int offset, int sign)
 {
     if (v < 0) return -1;
     if (at(m, v)->flags & NODE_INF) return sign < 0 ? mk_neg(m, v) : v;
@@ -65,19 +67,21 @@ static int reached(struct math *m, int v, int slope, int offset, int sign)
     return mk_div(m, mk_add(m, v, mk_neg(m, offset)), slope);
 }
 
-/* low (<, <=) middle (<, <=) high with a middle that is linear in s; closed: bit 0 at low, bit 1 at high */
-static int between(struct math *m, int low, int middle, int high, int s, int closed)
+/* Solves low (<, <=) middle (<, <=) high with a middle that is linear in s; closed: bit 0 at low,
+ * bit 1 at high. */
+static int solve_between(struct math *m, int low, int middle, int high, int s, int closed)
 {
     int slope, offset, sign;
-    if (!linear(m, middle, s, &slope, &offset, &sign)) return -1;
-    const int a = reached(m, low, slope, offset, sign), b = reached(m, high, slope, offset, sign);
+    if (!split_linear(m, middle, s, &slope, &offset, &sign)) return -1;
+    const int a = solve_linear(m, low, slope, offset, sign), b = solve_linear(m, high, slope, offset, sign);
     if (a < 0 || b < 0) return -1;
     if (sign > 0) return mk(m, OP_TUPLE, closed, (int[]){a, b}, 2);
     return mk(m, OP_TUPLE, closed >> 1 | (closed & 1) << 1, (int[]){b, a}, 2);
 }
 
-/* f > 0 or f >= 0 for a quadratic f of the symbol s: between its roots, or outside of them; -1: no quadratic that is known */
-static int quadratic(struct math *m, int f, bool closed, int s)
+/* Solves f > 0 or f >= 0 for a quadratic f of the symbol s: between its roots, or outside of them;
+ * -1: not a supported quadratic. */
+static int solve_quadratic(struct math *m, int f, bool closed, int s)
 {
     int c[MAX_TAYLOR + 1], sign;
     const int inf = mk_const(m, C_INF), zero = mk_int(m, 0), two = mk_int(m, 2);
@@ -99,25 +103,25 @@ static int quadratic(struct math *m, int f, bool closed, int s)
     return below < 0 || above < 0 ? -1 : mk(m, OP_UNION, 0, (int[]){below, above}, 2);
 }
 
-/* low (<, <=) high, the symbol on either side */
-static int single(struct math *m, int low, int high, bool closed, int s)
+/* Solves low (<, <=) high, with the symbol on either side. */
+static int solve_single(struct math *m, int low, int high, bool closed, int s)
 {
     const int inf = mk_const(m, C_INF), minus_inf = mk_neg(m, inf);
     const bool left = at(m, low)->flags & NODE_VAR, right = at(m, high)->flags & NODE_VAR;
     const int bars = left && !right ? low : right && !left ? high : -1;
     if (bars >= 0 && at(m, bars)->op == OP_FUNC && at(m, bars)->aux == F_ABS && is_constant(m, left ? high : low)) {
         const int inside = kid(m, bars, 0), bound = left ? high : low, minus = mk_neg(m, bound);
-        if (left) return between(m, minus, inside, bound, s, closed ? 3 : 0);
-        const int below = between(m, minus_inf, inside, minus, s, closed ? 2 : 0),
-                  above = between(m, bound, inside, inf, s, closed ? 1 : 0);
+        if (left) return solve_between(m, minus, inside, bound, s, closed ? 3 : 0);
+        const int below = solve_between(m, minus_inf, inside, minus, s, closed ? 2 : 0),
+                  above = solve_between(m, bound, inside, inf, s, closed ? 1 : 0);
         return below < 0 || above < 0 ? -1 : mk(m, OP_UNION, 0, (int[]){below, above}, 2);
     }
-    const int curve = left || right ? quadratic(m, mk_add(m, high, mk_neg(m, low)), closed, s) : -1;
+    const int curve = left || right ? solve_quadratic(m, mk_add(m, high, mk_neg(m, low)), closed, s) : -1;
     if (curve >= 0) return curve;
-    if (left && !right && is_constant(m, high)) return between(m, minus_inf, low, high, s, closed << 1);
-    if (right && !left && is_constant(m, low)) return between(m, low, high, inf, s, closed);
+    if (left && !right && is_constant(m, high)) return solve_between(m, minus_inf, low, high, s, closed << 1);
+    if (right && !left && is_constant(m, low)) return solve_between(m, low, high, inf, s, closed);
     if (!left || !right) return -1;
-    return between(m, mk_int(m, 0), mk_add(m, high, mk_neg(m, low)), inf, s, closed);
+    return solve_between(m, mk_int(m, 0), mk_add(m, high, mk_neg(m, low)), inf, s, closed);
 }
 
 int relation_to_set(struct math *m, int x)
@@ -133,7 +137,7 @@ int relation_to_set(struct math *m, int x)
         return set < 0 ? -1 : mk(m, OP_DIFF, 0, (int[]){mk_const(m, C_REALS), set}, 2);
     }
     if (n > 3 || !relation_ascending(m, x, a, ops)) return -1;
-    if (n == 2) return single(m, a[0], a[1], ops[0], s);
+    if (n == 2) return solve_single(m, a[0], a[1], ops[0], s);
     if (!is_constant(m, a[0]) || !is_constant(m, a[2])) return -1;
-    return between(m, a[0], a[1], a[2], s, ops[0] | ops[1] << 1);
+    return solve_between(m, a[0], a[1], a[2], s, ops[0] | ops[1] << 1);
 }

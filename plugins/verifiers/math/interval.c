@@ -1,4 +1,4 @@
-/* Sets of real numbers as sorted, disjoint pieces with open or closed ends. */
+/* Sets of real numbers as sorted, disjoint parts with open or closed ends. */
 #include "tokens.h"
 
 enum { MAX_PIECES = 64 };
@@ -23,7 +23,7 @@ static int infinity_sign(const struct math *m, int x)
 }
 
 /* -1, 0, 1; 2: cannot be ordered */
-static int order(struct math *m, int a, int b)
+static int order_ends(struct math *m, int a, int b)
 {
     if (a == b) return 0;
     const int x = infinity_sign(m, a), y = infinity_sign(m, b);
@@ -43,7 +43,7 @@ bool is_real_set(const struct math *m, int x)
 
 static void add_piece(struct math *m, struct pieces *s, struct piece p)
 {
-    const int o = order(m, p.low, p.high);
+    const int o = order_ends(m, p.low, p.high);
     if (o == 2 || s->n == MAX_PIECES) {
         s->failed = true;
         return;
@@ -54,14 +54,14 @@ static void add_piece(struct math *m, struct pieces *s, struct piece p)
     s->p[s->n++] = p;
 }
 
-/* Sorts by the lower end and joins what touches. */
-static void tidy(struct math *m, struct pieces *s)
+/* Sorts by the lower end and merges adjacent parts. */
+static void merge_parts(struct math *m, struct pieces *s)
 {
     for (int i = 1; i < s->n && !s->failed; i++) {
         const struct piece p = s->p[i];
         int k = i;
         for (; k > 0; k--) {
-            const int o = order(m, s->p[k - 1].low, p.low);
+            const int o = order_ends(m, s->p[k - 1].low, p.low);
             if (o == 2) s->failed = true;
             if (!(o > 0 || (o == 0 && !s->p[k - 1].low_closed && p.low_closed))) break;
             s->p[k] = s->p[k - 1];
@@ -71,10 +71,10 @@ static void tidy(struct math *m, struct pieces *s)
     int n = 0;
     for (int i = 0; i < s->n && !s->failed; i++) {
         struct piece *last = n ? &s->p[n - 1] : NULL;
-        const int o = last ? order(m, last->high, s->p[i].low) : -1;
+        const int o = last ? order_ends(m, last->high, s->p[i].low) : -1;
         if (o == 2) s->failed = true;
         if (last && (o > 0 || (o == 0 && (last->high_closed || s->p[i].low_closed)))) {
-            const int end = order(m, last->high, s->p[i].high);
+            const int end = order_ends(m, last->high, s->p[i].high);
             if (end == 2) s->failed = true;
             if (end < 0)
                 last->high = s->p[i].high, last->high_closed = s->p[i].high_closed;
@@ -87,7 +87,7 @@ static void tidy(struct math *m, struct pieces *s)
     s->n = n;
 }
 
-static void complement(struct math *m, struct pieces *s)
+static void complement_set(struct math *m, struct pieces *s)
 {
     struct pieces out = {.failed = s->failed};
     const int inf = mk_const(m, C_INF);
@@ -104,9 +104,10 @@ static void complement(struct math *m, struct pieces *s)
     *s = out;
 }
 
-static void collect(struct math *m, int x, struct pieces *s, int depth);
+static void collect_parts(struct math *m, int x, struct pieces *s, int depth);
 
-/* Inequalities joined by "or" hold here or there; by "and" or commas all at once, unless then nothing is left: x < 1, x > 5. */
+/* Inequalities joined by "or" give a union; those joined by "and" or commas an intersection, unless
+ * that is empty: x < 1, x > 5. */
 static void collect_conditions(struct math *m, int x, struct pieces *s, int depth)
 {
     const int n = at(m, x)->n, joints = at(m, x)->aux;
@@ -114,40 +115,41 @@ static void collect_conditions(struct math *m, int x, struct pieces *s, int dept
     if (!(joints & JOINT_OR)) { /* not (not A or not B) */
         for (int i = 0; i < n && !all.failed; i++) {
             struct pieces one = {0};
-            collect(m, kid(m, x, i), &one, depth + 1), tidy(m, &one), complement(m, &one);
+            collect_parts(m, kid(m, x, i), &one, depth + 1), merge_parts(m, &one), complement_set(m, &one);
             all.failed |= one.failed || all.n + one.n > MAX_PIECES;
             for (int k = 0; k < one.n && !all.failed; k++) all.p[all.n++] = one.p[k];
         }
-        tidy(m, &all), complement(m, &all);
+        merge_parts(m, &all), complement_set(m, &all);
         s->failed |= all.failed;
         for (int i = 0; i < all.n && !s->failed; i++) add_piece(m, s, all.p[i]);
         if (all.n || joints & JOINT_AND) return;
     }
-    for (int i = 0; i < n && !s->failed; i++) collect(m, kid(m, x, i), &each, depth + 1);
+    for (int i = 0; i < n && !s->failed; i++) collect_parts(m, kid(m, x, i), &each, depth + 1);
     s->failed |= each.failed;
     for (int i = 0; i < each.n && !s->failed; i++) add_piece(m, s, each.p[i]);
 }
 
-static void collect(struct math *m, int x, struct pieces *s, int depth)
+static void collect_parts(struct math *m, int x, struct pieces *s, int depth)
 {
     const struct node a = *at(m, x);
     if (depth > 40) s->failed = true;
     if (s->failed) return;
     if (a.op == OP_UNION) {
-        collect(m, kid(m, x, 0), s, depth + 1);
-        collect(m, kid(m, x, 1), s, depth + 1);
+        collect_parts(m, kid(m, x, 0), s, depth + 1);
+        collect_parts(m, kid(m, x, 1), s, depth + 1);
     } else if (a.op == OP_INTER || a.op == OP_DIFF) { /* A n B = not (not A u not B) */
         struct pieces u = {0}, v = {0};
-        collect(m, kid(m, x, 0), &u, depth + 1), tidy(m, &u), complement(m, &u);
-        collect(m, kid(m, x, 1), &v, depth + 1), tidy(m, &v);
-        if (a.op == OP_INTER) complement(m, &v);
+        collect_parts(m, kid(m, x, 0), &u, depth + 1), merge_parts(m, &u), complement_set(m, &u);
+        collect_parts(m, kid(m, x, 1), &v, depth + 1), merge_parts(m, &v);
+        if (a.op == OP_INTER) complement_set(m, &v);
         for (int i = 0; i < v.n && u.n < MAX_PIECES; i++) u.p[u.n++] = v.p[i];
         u.failed |= v.failed;
-        tidy(m, &u), complement(m, &u);
+        merge_parts(m, &u), complement_set(m, &u);
         s->failed |= u.failed;
         for (int i = 0; i < u.n; i++) add_piece(m, s, u.p[i]);
     } else if (a.op == OP_TUPLE && a.n == 2 && !(a.aux & 8)) {
-        const int o = order(m, kid(m, x, 0), kid(m, x, 1)); /* (15, -29) is a pair, and no empty interval */
+        /* (15, -29) is a pair, not an empty interval */
+        const int o = order_ends(m, kid(m, x, 0), kid(m, x, 1));
         if (o > 0 || (o == 0 && (a.aux & 3) != 3)) s->failed = true;
         add_piece(m, s, (struct piece){kid(m, x, 0), kid(m, x, 1), a.aux & 1, a.aux & 2});
     } else if (a.op == OP_LIST && inequality_symbol(m, x) >= 0) {
@@ -156,7 +158,7 @@ static void collect(struct math *m, int x, struct pieces *s, int depth)
         for (int i = 0; i < a.n && !s->failed; i++) {
             const int k = kid(m, x, i);
             if (at(m, k)->op == OP_REL && a.aux & JOINT_OR) /* x in A or x in B */
-                collect(m, k, s, depth + 1);
+                collect_parts(m, k, s, depth + 1);
             else if (at(m, k)->flags & (NODE_SHAPE | NODE_PM | NODE_VAR))
                 s->failed = true;
             else
@@ -174,16 +176,18 @@ static void collect(struct math *m, int x, struct pieces *s, int depth)
         if (set < 0)
             s->failed = true;
         else
-            collect(m, set, s, depth + 1);
+            collect_parts(m, set, s, depth + 1);
     } else if (depth && a.op <= OP_DEG &&
-               !(a.flags & (NODE_SHAPE | NODE_PM | NODE_VAR | NODE_INF))) { /* {0.5} without its backslashes */
+               /* {0.5} without its backslashes */
+               !(a.flags & (NODE_SHAPE | NODE_PM | NODE_VAR | NODE_INF))) {
         add_piece(m, s, (struct piece){x, x, true, true});
     } else if (!(a.op == OP_CONST && a.aux == C_EMPTY)) {
         s->failed = true;
     }
 }
 
-/* Sets that cannot be ordered (letters in them, other sets): the same members of a union, in any order. */
+/* Compares sets that cannot be ordered (with letters or other sets): the same members of a union,
+ * in any order. */
 static enum truth compare_unions(struct math *m, int a, int b)
 {
     int x[16], y[16], n[2] = {0, 0};
@@ -206,13 +210,13 @@ enum truth compare_intervals(struct math *m, int a, int b)
 {
     struct pieces x = {0}, y = {0};
     if (a == b) return YES;
-    collect(m, a, &x, 0), tidy(m, &x);
-    collect(m, b, &y, 0), tidy(m, &y);
+    collect_parts(m, a, &x, 0), merge_parts(m, &x);
+    collect_parts(m, b, &y, 0), merge_parts(m, &y);
     if (x.failed || y.failed) return compare_unions(m, a, b);
     if (x.n != y.n) return NO;
     for (int i = 0; i < x.n; i++) {
         if (x.p[i].low_closed != y.p[i].low_closed || x.p[i].high_closed != y.p[i].high_closed) return NO;
-        const int low = order(m, x.p[i].low, y.p[i].low), high = order(m, x.p[i].high, y.p[i].high);
+        const int low = order_ends(m, x.p[i].low, y.p[i].low), high = order_ends(m, x.p[i].high, y.p[i].high);
         if (low == 2 || high == 2) return UNKNOWN;
         if (low || high) return NO;
     }

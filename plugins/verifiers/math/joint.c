@@ -1,4 +1,5 @@
-/* Boxes side by side: what may stand between two that make one list, the names in front of them, a box in a box. */
+/* Adjacent boxes: the text allowed between two boxes of one list, the names before them, nested
+ * boxes. */
 #include "joint.h"
 
 #include "tokens.h"
@@ -7,7 +8,7 @@
 
 enum { MAX_GAP = 70, NEAR = 10 };
 
-/* Where the "x =" in front of i starts; i: there is none. */
+/* Returns where the "x =" before i starts; i: none. */
 int64_t named_from(tare_text t, int64_t i)
 {
     enum { LONGEST = 16 };
@@ -21,7 +22,8 @@ int64_t named_from(tare_text t, int64_t i)
     return k && !strchr(" $,;([{\n", t.data[k - 1]) ? i : k;
 }
 
-/* Is the text between two boxes only a joint? The name of the second one may stand there: "and $y =$". */
+/* Returns whether the text between two boxes only joins them. The name of the second one may be
+ * there: "and $y =$". */
 bool is_joint(tare_text gap, bool words)
 {
     bool connective = false, other = false, stop = false;
@@ -36,7 +38,7 @@ bool is_joint(tare_text gap, bool words)
             if (text_equal(w, text_of("and"), true) || text_equal(w, text_of("or"), true))
                 connective = true;
             else if (!(i > 0 && gap.data[i - 1] == '\\'))
-                other = true; /* \quad, \text, \textbf are no words */
+                other = true; /* \quad, \text, \textbf are not words */
             i = n;
             continue;
         }
@@ -90,7 +92,8 @@ tare_text unboxed(tare_text t)
     return t;
 }
 
-/* "$\frac13$, or approximately 33.3%": is what follows a formula only its approximation? */
+/* Returns whether the text after a formula is only its approximation: "$\frac13$, or approximately
+ * 33.3%". */
 bool approximates(tare_text gap)
 {
     static const char *const words[] = {"approximately ", "about ", "roughly ", "around ", "\xE2\x89\x88", NULL};

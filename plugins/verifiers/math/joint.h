@@ -1,16 +1,19 @@
-/* joint.c: boxes side by side, and inside each other. */
+/* joint.c: adjacent and nested boxes. */
 #ifndef TARE_MATH_JOINT_H
 #define TARE_MATH_JOINT_H
 
 #include "math.h"
 
-/* Where the "x =" in front of i starts; i: there is none. */
+/* Returns where the "x =" before i starts; i: none. */
 int64_t named_from(tare_text t, int64_t i);
-/* Is the text between two boxes only a joint? The name of the second one may stand there: "and $y =$". words: other words, too, beside an "and". */
+/* Returns whether the text between two boxes only joins them. The name of the second one may be
+ * there: "and $y =$". words: also allows other words besides "and". */
 bool is_joint(tare_text gap, bool words);
-int joint_in(tare_text gap); /* enum joint: the word in it; 0: none */
+int joint_in(tare_text gap); /* Returns the enum joint of the word in it; 0: none. */
 /* \boxed{\boxed{x}}: x */
 tare_text unboxed(tare_text t);
-bool approximates(tare_text gap); /* "$\frac13$, or approximately 33.3%": does it lead to an approximation of what it follows? */
+/* Returns whether the text leads to an approximation of the formula before it: "$\frac13$, or
+ * approximately 33.3%". */
+bool approximates(tare_text gap);
 
 #endif

@@ -1,27 +1,28 @@
-/* Names in front of an equals sign that are no expressions: P(X = 3), f(13), \angle ABC, \text{Area}, \# S, E[X]. "Name = value" means the
- * value; without this they would be read as products. */
+/* Names before an equals sign that are not expressions: P(X = 3), f(13), \angle ABC, \text{Area},
+ * \# S, E[X]. "Name = value" means the value; otherwise they would be parsed as products. */
 #include "parser.h"
 
 #include <string.h>
 
-static bool opens(int kind)
+static bool opens_bracket(int kind)
 {
     return kind == T_LPAREN || kind == T_LBRACK || kind == T_LBRACE || kind == T_LSET;
 }
 
-static bool closes(int kind)
+static bool closes_bracket(int kind)
 {
     return kind == T_RPAREN || kind == T_RBRACK || kind == T_RBRACE || kind == T_RSET;
 }
 
-/* Where the name at the cursor would end: at "=" when it is in front of one, else at the end of the chain; -1: at neither. */
+/* Returns where the name at the cursor would end: at "=" if it precedes one, else at the end of the
+ * chain; -1: neither. */
 static int name_end(const struct parser *p, bool front)
 {
     int depth = 0;
     for (int i = p->t; i < p->m->n_tokens && i < p->t + 64; i++) {
         const struct token *t = &p->m->tokens[i];
-        depth += opens(t->kind);
-        depth -= closes(t->kind);
+        depth += opens_bracket(t->kind);
+        depth -= closes_bracket(t->kind);
         if (depth < 0 || t->kind == T_ROW || t->kind == T_AMP) return -1;
         if (depth) continue;
         if (t->kind == T_REL) return front && t->aux == R_EQ ? i : -1;
@@ -31,8 +32,9 @@ static int name_end(const struct parser *p, bool front)
     return -1;
 }
 
-/* Is f(...) up to the token `end` an application? Its argument is a number, holds what no product has, or f is a function's usual name. A
- * product like x(x + 1) or a(b + c) is not. */
+/* Returns whether f(...) up to the token `end` is an application: its argument is a number or
+ * cannot be a product, or f is a usual function name. A product like x(x + 1) or a(b + c) is
+ * not. */
 static bool is_application(const struct parser *p, int end)
 {
     const struct token *t = p->m->tokens;
@@ -49,8 +51,8 @@ static bool is_application(const struct parser *p, int end)
     if (open >= end || (t[open].kind != T_LPAREN && t[open].kind != T_LBRACK)) return false;
     int k = open;
     for (; k < end; k++) {
-        depth += opens(t[k].kind);
-        depth -= closes(t[k].kind);
+        depth += opens_bracket(t[k].kind);
+        depth -= closes_bracket(t[k].kind);
         if (!depth) break;
     }
     if (k != end - 1 || k == open + 1) return false;
@@ -74,9 +76,12 @@ static bool is_label(const struct parser *p, int end, bool front)
     bool words = false;
     for (int i = p->t; i < end; i++) words |= p->m->tokens[i].kind == T_TEXT || p->m->tokens[i].kind == T_MARK;
     if (words) return front;
-    if (t[0].kind == T_LPAREN) return front && end - p->t > 5 && t[2].kind == T_DEGREE; /* (f \circ g)(x) */
-    if (t[0].kind == T_FUNC) return front && end == p->t + 1;                           /* \max = 4 */
-    if (t[0].kind == T_BAR || t[0].kind == T_LBAR) {                                    /* |A \cup B|, how many */
+    /* (f \circ g)(x) */
+    if (t[0].kind == T_LPAREN) return front && end - p->t > 5 && t[2].kind == T_DEGREE;
+    /* \max = 4 */
+    if (t[0].kind == T_FUNC) return front && end == p->t + 1;
+    /* |A \cup B|, a number of elements */
+    if (t[0].kind == T_BAR || t[0].kind == T_LBAR) {
         bool sets = false;
         for (int i = p->t; i < end; i++) sets |= p->m->tokens[i].kind == T_CUP || p->m->tokens[i].kind == T_CAP;
         return front && sets;
@@ -125,8 +130,8 @@ static bool is_name_of(const struct parser *p, int k, const char *name)
     return t->kind == T_SYM && t->n_text == (int32_t)strlen(name) && !memcmp(p->m->pool + t->text, name, (size_t)t->n_text);
 }
 
-/* d, d^2, d^{2} at ahead(k): its order, and *k after it; 0: none */
-static int differential(const struct parser *p, int *k, const char *d)
+/* d, d^2, d^{2} at ahead(k): returns its order and moves *k behind it; 0: none. */
+static int read_differential(const struct parser *p, int *k, const char *d)
 {
     int64_t order = 1;
     if (d && !is_name_of(p, *k, d)) return 0;
@@ -140,8 +145,9 @@ static int differential(const struct parser *p, int *k, const char *d)
     return (int)order;
 }
 
-/* The derivative of the factors at the cursor, after \frac{d}{dx}; -2, and nothing taken: of what is no function of x */
-static int derived(struct parser *p, const struct token *by, int order)
+/* Parses the derivative of the factors at the cursor, after \frac{d}{dx}; -2, with nothing
+ * consumed: they are not a function of x. */
+static int parse_derived(struct parser *p, const struct token *by, int order)
 {
     struct math *m = p->m;
     const int saved = p->t, v = mk_sym(m, m->pool + by->text, by->n_text);
@@ -160,14 +166,15 @@ static int derived(struct parser *p, const struct token *by, int order)
     return p->t = saved, m->parse_error = error, -2;
 }
 
-/* \frac{dy}{dx} is no quotient in which d cancels; nor is \frac{d}{dx}. By x it is y', by another letter a name of its own. */
+/* Parses \frac{dy}{dx} and \frac{d}{dx}, which are not quotients in which d cancels. By x it is y',
+ * by another letter a separate name. */
 int parse_derivative(struct parser *p)
 {
     char name[100];
     int k = 1, n = 0;
     if (peek(p)->kind != T_LBRACE) return -2;
     const char *d = is_name_of(p, 1, "partial") ? "partial" : "d";
-    int order = differential(p, &k, d);
+    int order = read_differential(p, &k, d);
     const struct token *f = ahead(p, k);
     if (!order || order > 4 || (f->kind != T_RBRACE && f->kind != T_SYM) || f->n_text > 60) return -2;
     if (f->kind == T_SYM) k++;
@@ -175,7 +182,7 @@ int parse_derivative(struct parser *p)
     k += 2;
     if (!is_name_of(p, k, d) || ahead(p, k + 1)->kind != T_SYM) return -2;
     const struct token *by = ahead(p, ++k);
-    if (by->n_text > 20 || differential(p, &k, NULL) != order || ahead(p, k)->kind != T_RBRACE) return -2;
+    if (by->n_text > 20 || read_differential(p, &k, NULL) != order || ahead(p, k)->kind != T_RBRACE) return -2;
     if (f->kind == T_SYM)
         memcpy(name, p->m->pool + f->text, (size_t)f->n_text), n = f->n_text;
     else
@@ -187,7 +194,7 @@ int parse_derivative(struct parser *p)
     }
     p->t += k + 1;
     if (f->kind != T_SYM && starts_factor(p)) {
-        const int x = derived(p, by, order);
+        const int x = parse_derived(p, by, order);
         if (x != -2) return x;
     }
     return mk_sym(p->m, name, n);

@@ -8,7 +8,8 @@ bool lex_fail(struct lexer *x, const char *why)
     return false;
 }
 
-/* \not in front of a relation */
+/* 
+ * ot before a relation */
 static int lex_negated(int rel)
 {
     static const uint8_t negation[] = {
@@ -41,7 +42,8 @@ bool lex_after_operand(const struct lexer *x)
            k == T_SCALE || k == T_UNIT;
 }
 
-/* End of the group that opens at i (after its closing brace), or of the one character or command there. */
+/* Returns the end of the group that opens at i (after its closing brace), or of the character or
+ * command there. */
 int64_t lex_group_end(const struct lexer *x, int64_t i)
 {
     if (i >= x->n) return i;
@@ -85,7 +87,7 @@ int64_t lex_digits_end(const struct lexer *x, int64_t i)
 
 /* ---------------------------------------------------------------- names */
 
-/* The index after ^\prime, ^{\prime} or ^{'} at i; 0: no such thing. */
+/* Returns the index after ^\prime, ^{\prime} or ^{'} at i; 0: none. */
 static int64_t prime_end(const struct lexer *x, int64_t i)
 {
     if (i >= x->n || x->s[i] != '^') return 0;
@@ -103,7 +105,7 @@ static int64_t prime_end(const struct lexer *x, int64_t i)
     return i < x->n && x->s[i] == '}' ? i + 1 : 0;
 }
 
-/* Takes primes and a subscript that follow a symbol into its name; also after an exponent, x^2_1. */
+/* Adds primes and a subscript that follow a symbol to its name; also after an exponent, x^2_1. */
 bool lex_push_symbol(struct lexer *x, const char *name, int64_t n)
 {
     char full[160];
@@ -122,7 +124,8 @@ bool lex_push_symbol(struct lexer *x, const char *name, int64_t n)
     }
     const struct math *m = x->m;
     const int before = m->n_tokens > 1 ? m->tokens[m->n_tokens - 2].kind : T_END;
-    const bool limit = lex_last_kind(x) == T_CARET && (before == T_SUM || before == T_PROD || before == T_INT); /* \sum^n_{k=1} */
+    /* \sum^n_{k=1} */
+    const bool limit = lex_last_kind(x) == T_CARET && (before == T_SUM || before == T_PROD || before == T_INT);
     int64_t sub = i;
     if (i < x->n && x->s[i] == '^' && !limit) {
         const int64_t power = lex_skip_spaces(x, i + 1);
@@ -135,7 +138,8 @@ bool lex_push_symbol(struct lexer *x, const char *name, int64_t n)
     if (sub < x->n && x->s[sub] == '_' && !limit) {
         const struct lexer near = lex_near(x, sub + 1);
         const int64_t from = lex_skip_spaces(&near, sub + 1), one = lex_group_end(&near, from),
-                      to = from < near.n && text_is_digit(x->s[from]) ? lex_digits_end(&near, from) : one; /* a_10 */
+                      /* a_10 */
+            to = from < near.n && text_is_digit(x->s[from]) ? lex_digits_end(&near, from) : one;
         if (to - from > 60 || to == from) return lex_fail(x, "a very long subscript");
         const bool braced = x->s[from] == '{';
         full[n++] = '_';
@@ -194,7 +198,7 @@ bool lex_push_unit(struct lexer *x, const struct unit *u)
     return n ? lex_push(x, T_UNIT, 0, text, n) : (x->space = true, true);
 }
 
-/* After "degrees", *used bytes: Celsius and Fahrenheit make a temperature. */
+/* After "degrees", *used bytes: Celsius and Fahrenheit make it a temperature. */
 static bool lex_push_degrees(struct lexer *x, const char *s, int64_t n, int64_t *used)
 {
     int64_t from = *used, to;
@@ -205,7 +209,8 @@ static bool lex_push_degrees(struct lexer *x, const char *s, int64_t n, int64_t 
     return *used = to, lex_push(x, T_UNIT, 0, celsius ? "degc" : "degf", 4);
 }
 
-/* Words that follow a value, at s: units, percent, degrees, million. *used: how many bytes; 0: it was none. */
+/* Lexes words after a value, at s: units, percent, degrees, million. *used: number of bytes; 0:
+ * none. */
 bool lex_push_measure(struct lexer *x, const char *s, int64_t n, bool in_text, int64_t *used)
 {
     int power;
@@ -225,7 +230,8 @@ bool lex_push_measure(struct lexer *x, const char *s, int64_t n, bool in_text, i
     return true;
 }
 
-/* Letters without \text after a number that can only be a unit: 5 cm; in plain text also 5 m/s, when nothing comes after it. */
+/* Lexes letters without \text after a number that can only be a unit: 5 cm; in plain text also 5
+ * m/s if nothing follows. */
 static bool lex_bare_unit(struct lexer *x, const char *s, bool *done)
 {
     struct unit u;
@@ -241,7 +247,8 @@ static bool lex_bare_unit(struct lexer *x, const char *s, bool *done)
     return true;
 }
 
-/* After a numeral, at am or p.m.: 7:00 PM, 5 am. Letters without a blank between are factors, but for a time in hours and minutes. */
+/* After a numeral, at am or p.m.: 7:00 PM, 5 am. Letters without a blank between are factors,
+ * except after a time in hours and minutes. */
 static int64_t half_day_here(const struct lexer *x)
 {
     const struct token *t = x->m->tokens + x->m->n_tokens;
@@ -310,13 +317,15 @@ int lex_base_of(const char *s, int64_t n)
     return base >= 2 && base <= 36 ? base : 0;
 }
 
-/* After _: the base of the numeral before it, as _8, _{8}, _{(8)}, _{\text{base } 8}, _{\text{eight}}; else an index. */
+/* After _: the base of the preceding numeral, as _8, _{8}, _{(8)}, _{\text{base } 8},
+ * _{\text{eight}}; else an index. */
 static bool lex_base_or_index(struct lexer *x)
 {
     const struct token *t = x->m->tokens + x->m->n_tokens;
     const bool numeral = x->m->n_tokens && (t[-1].kind == T_NUM || t[-1].kind == T_RPAREN);
     const bool limit = x->m->n_tokens > 2 && t[-2].kind == T_CARET &&
-                       (t[-3].kind == T_INT || t[-3].kind == T_SUM || t[-3].kind == T_PROD); /* \int^3_1 */
+                       /* \int^3_1 */
+                       (t[-3].kind == T_INT || t[-3].kind == T_SUM || t[-3].kind == T_PROD);
     const struct lexer near = lex_near(x, x->i);
     const int64_t from = lex_skip_spaces(&near, x->i), to = lex_group_end(&near, from);
     char text[64];
@@ -333,14 +342,14 @@ static bool lex_base_or_index(struct lexer *x)
     return lex_push(x, T_UNDER, 0, NULL, 0);
 }
 
-/* [2, 3[: after the bracket nothing that it could open. */
+/* [2, 3[: returns whether the bracket cannot open anything. */
 static bool closes_open_end(const struct lexer *x)
 {
     const int64_t i = lex_skip_spaces(x, x->i);
     return i >= x->n || strchr("$,;.", x->s[i]) || lex_starts(x, i, "\\cup") || lex_starts(x, i, "\\cap");
 }
 
-/* [ and ]; turned outwards they are open ends: ]2, 3[ is (2, 3). */
+/* Lexes [ and ]; reversed ones are open ends: ]2, 3[ is (2, 3). */
 static bool lex_square_bracket(struct lexer *x, bool left)
 {
     const bool closes = left ? x->depth && lex_after_operand(x) && closes_open_end(x) : x->depth || lex_after_operand(x);
@@ -348,7 +357,7 @@ static bool lex_square_bracket(struct lexer *x, bool left)
     return lex_push(x, left ? closes ? T_RPAREN : T_LBRACK : closes ? T_RBRACK : T_LPAREN, 0, NULL, 0);
 }
 
-/* 17^{\text{th}} after the ^: *end after it; false: another exponent */
+/* 17^{\text{th}} after the ^: *end after it; false: another exponent. */
 static bool ordinal_end(const struct lexer *x, int64_t *end)
 {
     char text[NEAR_BYTES];
@@ -360,7 +369,7 @@ static bool ordinal_end(const struct lexer *x, int64_t *end)
     return lex_is_ordinal(text + (n > 2 && *text == '{'), n > 2 && *text == '{' ? n - 2 : n) && (*end = to, true);
 }
 
-/* After a ^: an ordinal, a degree that is written as a letter, 45^{o}, or an exponent. */
+/* After a ^: an ordinal, a degree sign written as a letter, 45^{o}, or an exponent. */
 static bool lex_caret(struct lexer *x)
 {
     const bool braced = lex_starts(x, x->i, "{o}"), letter = lex_starts(x, x->i, "o");
@@ -369,7 +378,7 @@ static bool lex_caret(struct lexer *x)
     return ordinal_end(x, &x->i) || lex_push(x, T_CARET, 0, NULL, 0);
 }
 
-/* <1, 2, 3>: nothing is in front, and a > ends the item */
+/* <1, 2, 3>: nothing precedes it, and a > ends the item */
 static bool opens_angle(const struct lexer *x)
 {
     const struct lexer near = lex_near(x, x->i);
@@ -382,7 +391,7 @@ static bool opens_angle(const struct lexer *x)
     return false;
 }
 
-/* = < >, alone or with the sign d after it */
+/* Lexes = < >, alone or followed by the sign d. */
 static bool lex_relation_sign(struct lexer *x, char c, char d)
 {
     int rel = c == '=' ? R_EQ : c == '<' ? R_LT : R_GT;
@@ -397,7 +406,7 @@ static bool lex_relation_sign(struct lexer *x, char c, char d)
     return lex_push(x, T_REL, rel, NULL, 0);
 }
 
-/* +, +- and +/- */
+/* Lexes +, +- and +/-. */
 static bool lex_plus(struct lexer *x, char d)
 {
     const int sign = d == '-' ? 1 : lex_starts(x, x->i, "/-") ? 2 : 0;
@@ -405,7 +414,7 @@ static bool lex_plus(struct lexer *x, char d)
     return lex_push(x, sign ? T_PM : T_PLUS, 0, NULL, 0);
 }
 
-/* (2|5), as German schools write a point: whole numbers on both sides, and brackets around them */
+/* (2|5), as written in German schools: integers on both sides, in brackets */
 static bool lex_bar_of_pair(const struct lexer *x)
 {
     const struct token *t = x->m->tokens + x->m->n_tokens;
@@ -417,21 +426,22 @@ static bool lex_bar_of_pair(const struct lexer *x)
     return k == T_LPAREN || (k == T_MINUS && x->m->n_tokens > 2 && t[-3].kind == T_LPAREN);
 }
 
-/* between_digits: if a numeral comes before it, or nothing */
+/* between_digits: a numeral, or nothing, precedes it */
 static bool lex_comma(struct lexer *x, bool between_digits)
 {
     x->m->commas_between |= between_digits && (!lex_last_kind(x) || lex_last_kind(x) == T_NUM);
     return lex_push(x, T_COMMA, 0, NULL, 0);
 }
 
-/* A bar: of an absolute value, or between the coordinates of (2|5) */
+/* Lexes a bar: of an absolute value, or between the coordinates of (2|5). */
 static bool lex_bar(struct lexer *x)
 {
     if (lex_bar_of_pair(x)) return lex_push(x, T_SEMI, 0, NULL, 0);
     return lex_push(x, x->after_left ? T_LBAR : T_BAR, 0, NULL, 0);
 }
 
-/* ! is the factorial, !! the double one; more of them are factorials of factorials. After the first one. */
+/* Lexes the signs after the first !: ! is the factorial, !! the double factorial; more are
+ * factorials of factorials. */
 static bool lex_factorials(struct lexer *x)
 {
     int64_t end = x->i;
@@ -441,7 +451,7 @@ static bool lex_factorials(struct lexer *x)
     return lex_push(x, T_FACT, 0, NULL, 0);
 }
 
-/* A full stop that ends a sentence, or a line */
+/* Skips a full stop that ends a sentence or a line. */
 static bool lex_full_stop(struct lexer *x)
 {
     const int64_t next = lex_skip_spaces(x, x->i);
@@ -450,7 +460,7 @@ static bool lex_full_stop(struct lexer *x)
     return end || lex_fail(x, "a full stop inside");
 }
 
-/* The signs that mean the same wherever they stand */
+/* signs that mean the same everywhere */
 static const uint8_t PLAIN_SIGNS[] = {
     ['-'] = T_MINUS, ['/'] = T_DIV, [';'] = T_SEMI, ['%'] = T_PERCENT, ['{'] = T_LBRACE, ['}'] = T_RBRACE};
 

@@ -1,9 +1,9 @@
-/* Commands of LaTeX: a backslash and what follows. */
+/* Commands of LaTeX: a backslash and its name. */
 #include "lexer.h"
 
 #include <string.h>
 
-/* \frac{\text{m}}{\text{s}} after a value; *done: it was such a unit */
+/* Lexes \frac{\text{m}}{\text{s}} after a value; *done: it was such a unit. */
 static bool lex_unit_fraction(struct lexer *x, bool *done)
 {
     struct unit u[2];
@@ -35,7 +35,7 @@ static bool is_matrix_name(const char *name, int64_t n)
     return ends_in(name, n, "matrix") || ends_in(name, n, "matrix*");
 }
 
-/* After the mark that closes near here; where x is: there is none. */
+/* Returns the position after the mark that closes near here; the current one if there is none. */
 static int64_t skip_to(const struct lexer *x, char mark)
 {
     const struct lexer near = lex_near(x, x->i);
@@ -71,7 +71,7 @@ static bool lex_environment(struct lexer *x, bool close)
     return x->matrices++, lex_push(x, T_BEGIN, kind, NULL, 0);
 }
 
-/* \pmatrix{1 & 2 \cr 3 & 4}, as plain TeX has it */
+/* Lexes \pmatrix{1 & 2 \cr 3 & 4}, as in plain TeX. */
 static bool lex_plain_matrix(struct lexer *x, bool det)
 {
     const int64_t open = lex_skip_spaces(x, x->i), end = lex_group_end(x, open);
@@ -102,7 +102,7 @@ static bool lex_accent(struct lexer *x, const char *name, int64_t n)
     return lex_push_symbol(x, full, size);
 }
 
-/* \\: a row of a matrix, a line that continues, or the end of one of several lines. */
+/* Lexes \\: a row of a matrix, a continued line, or the end of one of several lines. */
 static bool lex_line_end(struct lexer *x)
 {
     if (x->i < x->n && x->s[x->i] == '[') { /* \\[4pt] */
@@ -120,14 +120,14 @@ static bool lex_line_end(struct lexer *x)
     return lex_push(x, T_COMMA, 0, NULL, 0);
 }
 
-/* Lines of a system, and no matrix that is the member of a set? */
+/* Returns whether the lines are a system, not a matrix that is the member of a set. */
 static bool opens_system(const struct lexer *x)
 {
     const int64_t i = lex_skip_spaces(x, x->i);
     return i + 8 <= x->n && !memcmp(x->s + i, "\\begin{", 7) && !memchr("pbvBV", x->s[i + 7], 5);
 }
 
-/* A backslash and a character that is no letter, which is c (0: none). */
+/* Lexes a backslash followed by c, which is not a letter (0: none). */
 static bool lex_escape(struct lexer *x, const char *name, char c)
 {
     x->i += 2;
@@ -135,7 +135,8 @@ static bool lex_escape(struct lexer *x, const char *name, char c)
     case '\\': {
         int64_t k = 1;
         while (x->i - 1 + k < x->n && text_is_letter(name[k])) k++;
-        if (k > 2 && find_command(name + 1, k - 1)) return x->i--, lex_command(x); /* \\frac: escaped twice */
+        /* \\frac: escaped twice */
+        if (k > 2 && find_command(name + 1, k - 1)) return x->i--, lex_command(x);
         return lex_line_end(x);
     }
     case '{':
@@ -147,7 +148,7 @@ static bool lex_escape(struct lexer *x, const char *name, char c)
         return lex_push(x, T_BAR, 0, NULL, 0);
     case '%':
         return lex_push(x, T_PERCENT, 0, NULL, 0);
-    case 0:   /* a last backslash */
+    case 0:   /* a trailing backslash */
     case '(': /* maths delimiters */
     case ')':
     case '[':
@@ -172,7 +173,8 @@ static bool lex_escape(struct lexer *x, const char *name, char c)
     }
 }
 
-/* A command that is not in the vocabulary, by how LaTeX makes its names: fonts begin with math or text, sizes end in size, boxes in box. */
+/* Classifies an unknown command by LaTeX's naming patterns: fonts begin with math or text, sizes
+ * end in size, boxes in box. */
 static const struct word *by_pattern(const char *name, int64_t n)
 {
     static const struct word font = {"mathfont", T_STYLE, 0, NULL}, words = {"textfont", T_WORDS, 0, NULL},
@@ -185,7 +187,7 @@ static const struct word *by_pattern(const char *name, int64_t n)
     return ends_in(name, n, "box") ? &box : NULL;
 }
 
-/* [5px] after \bbox: how it is drawn */
+/* Skips [5px] after \bbox, which is only layout. */
 static void skip_optional(struct lexer *x)
 {
     const int64_t i = lex_skip_spaces(x, x->i);
@@ -198,7 +200,8 @@ static void skip_optional(struct lexer *x)
         }
 }
 
-/* The command of the n letters, or of their beginning where letters stick to it: \quadx, \vertx. Shortens *n to its name. */
+/* Finds the command of the n letters, or of their beginning if letters are attached: \quadx,
+ * \vertx. Shortens *n to its name. */
 static const struct word *command_of(const char *name, int64_t *n)
 {
     const struct word *w = find_command(name, *n);
@@ -212,8 +215,8 @@ static const struct word *command_of(const char *name, int64_t *n)
     return w ? w : by_pattern(name, *n);
 }
 
-/* y = at i, as after the \quad of x = 2 \quad y = 5 */
-static bool assigns(const struct lexer *x, int64_t i)
+/* Returns whether y = is at i, as after the \quad of x = 2 \quad y = 5. */
+static bool assigns_at(const struct lexer *x, int64_t i)
 {
     i = lex_skip_spaces(x, i);
     if (i >= x->n || !text_is_letter(x->s[i])) return false;
@@ -231,15 +234,15 @@ static bool lex_quantifier(struct lexer *x)
     return lex_push(x, T_WHERE, 0, NULL, 0);
 }
 
-/* A command that says nothing, but for a \quad between two assignments */
+/* Skips a command without meaning, except a \quad between two assignments. */
 static bool lex_skip(struct lexer *x, const char *name, int64_t n)
 {
-    if (ends_in(name, n, "quad") && lex_after_operand(x) && !x->depth && !x->matrices && assigns(x, x->i))
+    if (ends_in(name, n, "quad") && lex_after_operand(x) && !x->depth && !x->matrices && assigns_at(x, x->i))
         return lex_push(x, T_COMMA, 0, NULL, 0);
     return x->space = true, true;
 }
 
-/* After \right: its | closes, its . is nothing. */
+/* After \right: its | closes, its . is ignored. */
 static bool lex_right(struct lexer *x)
 {
     const int64_t k = lex_skip_spaces(x, x->i);
@@ -266,7 +269,8 @@ static bool lex_blackboard(struct lexer *x)
     return text_is_letter(name[2]) ? lex_push_symbol(x, name, 3) : lex_fail(x, "an unknown blackboard letter");
 }
 
-/* \vec u, \mathbf{A}: the letter, marked; \vec{AB}: a name of its own. Other arguments, and the constants e and i, are as without the style. */
+/* \vec u, \mathbf{A}: the letter, marked; \vec{AB}: a separate name. For other arguments, and the
+ * constants e and i, the style is ignored. */
 static bool lex_styled(struct lexer *x, int style, bool *done)
 {
     int64_t from = lex_skip_spaces(x, x->i);
@@ -292,7 +296,7 @@ static bool lex_styled(struct lexer *x, int style, bool *done)
     return true;
 }
 
-/* 1.2\ \mu\text{F}, 5 \micro m: a unit; 5\mu m is a product. *done: it was a unit */
+/* Lexes 1.2\ \mu\text{F}, 5 \micro m as a unit; 5\mu m is a product. *done: it was a unit. */
 static bool lex_micro(struct lexer *x, const char *s, bool *done)
 {
     struct unit u;
@@ -305,8 +309,9 @@ static bool lex_micro(struct lexer *x, const char *s, bool *done)
     return lex_push_unit(x, &u);
 }
 
-/* f \circ g, a composition: no power comes before it, and an operand is on both sides. 25\circ C is a temperature. */
-static bool composes(const struct lexer *x, const char *name, int64_t n)
+/* f \circ g, a composition: no power precedes it, and an operand is on both sides. 25\circ C is a
+ * temperature. */
+static bool is_composition(const struct lexer *x, const char *name, int64_t n)
 {
     const int last = lex_last_kind(x);
     const int64_t i = lex_skip_spaces(x, x->i);
@@ -314,7 +319,8 @@ static bool composes(const struct lexer *x, const char *name, int64_t n)
     return text_is_letter(x->s[i]) || x->s[i] == '(' || (x->s[i] == '\\' && i + 1 < x->n && text_is_letter(x->s[i + 1]));
 }
 
-/* Commands that mean something else after a value: 8\Omega, 2\angle 60^\circ, 30\deg, f \circ g. *done: it was one. */
+/* Lexes commands with another meaning after a value: 8\Omega, 2\angle 60^\circ, 30\deg, f \circ g.
+ * *done: it was one. */
 static bool lex_behind_value(struct lexer *x, const char *name, int64_t n, bool *done)
 {
     const bool number = lex_last_kind(x) == T_NUM;
@@ -323,7 +329,7 @@ static bool lex_behind_value(struct lexer *x, const char *name, int64_t n, bool 
     if (number && (lex_word_is(name, n, "mu") || lex_word_is(name, n, "micro"))) return lex_micro(x, name - 1, done);
     if (number && lex_word_is(name, n, "angle")) return lex_push(x, T_FUNC, F_CIS, NULL, 0);
     if (lex_after_operand(x) && lex_word_is(name, n, "deg")) return lex_push(x, T_DEGREE, 0, NULL, 0);
-    if (composes(x, name, n)) return lex_push(x, T_DEGREE, 1, NULL, 0);
+    if (is_composition(x, name, n)) return lex_push(x, T_DEGREE, 1, NULL, 0);
     return *done = false, true;
 }
 
@@ -333,7 +339,8 @@ static void count_bracket(struct lexer *x, int kind)
     if (kind == T_RSET || kind == T_RPAREN || kind == T_RBRACK) x->depth -= x->depth > 0;
 }
 
-/* A command that is not known: a name where it is a whole member of a chain, a = \unknown = b; it may be an operator anywhere else. */
+/* Lexes an unknown command: a name if it is a whole member of a chain, a = \unknown = b; elsewhere
+ * it may be an operator. */
 static bool lex_unknown(struct lexer *x, const char *name, int64_t n)
 {
     if (lex_last_kind(x) != T_REL || !lex_starts(x, lex_skip_spaces(x, x->i), "=")) return lex_fail(x, "an unknown command");

@@ -1,4 +1,5 @@
-/* Notations that have to be seen before they are cut into tokens: {}_n C_r and {}_n P_r, measures in words, degrees Celsius, conjugates. */
+/* Notations that must be recognised before they are split into tokens: {}_n C_r and {}_n P_r,
+ * measures in words, degrees Celsius, conjugates. */
 #include "lexer.h"
 
 #include <string.h>
@@ -17,8 +18,9 @@ int64_t half_of_day(tare_text t, int64_t i)
     return k + (stop && k < n && t.data[k] == '.') - i;
 }
 
-/* The range inside the braces at i, or the one character or command there; what comes after it. */
-static int64_t script(const struct lexer *x, int64_t i, int64_t *from, int64_t *to)
+/* Returns the range inside the braces at i, or the character or command there, and the position
+ * after it. */
+static int64_t script_range(const struct lexer *x, int64_t i, int64_t *from, int64_t *to)
 {
     i = lex_skip_spaces(x, i);
     const struct lexer near = lex_near(x, i);
@@ -28,7 +30,7 @@ static int64_t script(const struct lexer *x, int64_t i, int64_t *from, int64_t *
     return lex_skip_spaces(x, end);
 }
 
-/* A command of two arguments, the ranges a and b. */
+/* Pushes a command of two arguments, the ranges a and b. */
 static bool push_pair(struct lexer *x, int kind, int aux, const int64_t *a, const int64_t *b)
 {
     return lex_push(x, kind, aux, NULL, 0) && lex_push(x, T_LBRACE, 0, NULL, 0) && lex_range(x, a[0], a[1]) &&
@@ -36,7 +38,7 @@ static bool push_pair(struct lexer *x, int kind, int aux, const int64_t *a, cons
            lex_push(x, T_RBRACE, 0, NULL, 0);
 }
 
-/* {}_n C_r, ^n C_r, {}_n\mathrm{P}_r as \binom{n}{r} or n!/(n - r)!. *done: it was one. */
+/* Lexes {}_n C_r, ^n C_r, {}_n\mathrm{P}_r as \binom{n}{r} or n!/(n - r)!. *done: it was one. */
 bool lex_prescript(struct lexer *x, bool *done)
 {
     int64_t i = x->i, n[2], r[2];
@@ -50,12 +52,12 @@ bool lex_prescript(struct lexer *x, bool *done)
     }
     if (i >= x->n || (x->s[i] != '_' && x->s[i] != '^')) return true;
     const bool raised = x->s[i] == '^';
-    i = script(x, i + 1, &n[0], &n[1]);
+    i = script_range(x, i + 1, &n[0], &n[1]);
     if (raised && n[0] < n[1]) { /* ^3/_8 */
         int64_t k = i;
         while (lex_starts(x, k, "\\!") || lex_starts(x, k, "\\,")) k = lex_skip_spaces(x, k + 2);
         if (lex_starts(x, k, "/_")) {
-            const int64_t end = script(x, k + 2, &r[0], &r[1]);
+            const int64_t end = script_range(x, k + 2, &r[0], &r[1]);
             return *done = true, x->i = end, push_pair(x, T_FRAC, 0, n, r);
         }
     }
@@ -66,14 +68,15 @@ bool lex_prescript(struct lexer *x, bool *done)
     if (end <= at || squash(x->s + at, end - at, letter, false) != 1 || (*letter != 'C' && *letter != 'P')) return true;
     i = lex_skip_spaces(x, end);
     if (i >= x->n || x->s[i] != '_') return true;
-    i = script(x, i + 1, &r[0], &r[1]);
+    i = script_range(x, i + 1, &r[0], &r[1]);
     if (n[0] >= n[1] || r[0] >= r[1]) return true;
     *done = true;
     x->i = i;
     return push_pair(x, T_BINOM, *letter == 'P', n, r);
 }
 
-/* C(7, 3) and P(7, 3) of whole numbers, the first not the smaller: combinations, permutations. *done: it was one. */
+/* Lexes C(7, 3) and P(7, 3) of integers, the first not the smaller: combinations, permutations.
+ * *done: it was one. */
 bool lex_counted(struct lexer *x, char letter, bool *done)
 {
     int64_t from[2], to[2], i = x->i, value[2] = {0, 0};
@@ -97,7 +100,7 @@ bool lex_combinations(struct lexer *x, char letter, bool *done)
     for (int k = 0; k < 2; k++) {
         const int up = i < x->n && x->s[i] == '^';
         if (i >= x->n || (!up && x->s[i] != '_') || to[up]) return true;
-        i = script(x, i + 1, &from[up], &to[up]);
+        i = script_range(x, i + 1, &from[up], &to[up]);
         from[up] = lex_skip_spaces(x, from[up]);
         const char first = from[up] < to[up] ? x->s[from[up]] : 0;
         if (!text_is_digit(first) && !(letter == 'C' && first >= 'a' && first <= 'z' && first != 'c'))
@@ -109,7 +112,7 @@ bool lex_combinations(struct lexer *x, char letter, bool *done)
     return push_pair(x, T_BINOM, letter != 'C', (int64_t[]){from[0], to[0]}, (int64_t[]){from[1], to[1]});
 }
 
-/* {=}, {:} and {} at a brace: the sign alone, or nothing. *done: it was one of these. */
+/* Lexes {=}, {:} and {} at a brace: the sign alone, or nothing. *done: it was one of these. */
 bool lex_braced_sign(struct lexer *x, bool *done)
 {
     const int last = lex_last_kind(x);
@@ -124,14 +127,14 @@ bool lex_braced_sign(struct lexer *x, bool *done)
     return lex_range(x, i, i + 1) ? (x->i = end, true) : false;
 }
 
-/* ^\circ or ^{\circ} was the last */
+/* ^\circ or ^{\circ} came last */
 bool lex_after_degree(const struct lexer *x)
 {
     const struct token *t = x->m->tokens + x->m->n_tokens;
     return lex_last_kind(x) == T_DEGREE || (x->m->n_tokens > 1 && t[-1].kind == T_RBRACE && t[-2].kind == T_DEGREE);
 }
 
-/* How many primes stand at i: ', '', ", ^\prime, ^{\prime\prime}; *end after them */
+/* Counts the primes at i: ', '', ", ^\prime, ^{\prime\prime}; *end is after them. */
 static int primes_at(const struct lexer *x, int64_t i, int64_t *end)
 {
     int primes = 0, braces = 0;
@@ -157,7 +160,7 @@ static int primes_at(const struct lexer *x, int64_t i, int64_t *end)
     return braces ? 0 : primes;
 }
 
-/* Does a number of feet end here, with one of inches after it? 5'8" */
+/* Returns whether a number of feet ends here, followed by inches: 5'8". */
 static bool inches_follow(const struct lexer *x, int64_t i)
 {
     int64_t end = lex_skip_spaces(x, i);
@@ -189,7 +192,7 @@ const char *lex_temperature(const struct lexer *x, const char *s, int64_t n)
     return lex_word_is(s, n, "F") || lex_word_is(s, n, "Fahrenheit") ? "degf" : NULL;
 }
 
-/* Does the text hold numbers and connectives only: 6 and 8? */
+/* Returns whether the text has only numbers and connectives: 6 and 8. */
 static bool only_numbers(const char *s, int64_t n)
 {
     for (int64_t i = 0; i < n;) {
@@ -202,7 +205,8 @@ static bool only_numbers(const char *s, int64_t n)
     return true;
 }
 
-/* The numeral at the start of a text, followed by a blank and what it counts or measures: 3 hours. 0: the text is none of these. */
+/* Finds the numeral at the start of a text, followed by a blank and what it counts or measures: 3
+ * hours. 0: none. */
 int64_t lex_measure_in_text(const char *s, int64_t n)
 {
     int64_t i = n > 1 && s[0] == '-';
@@ -217,9 +221,9 @@ int64_t lex_measure_in_text(const char *s, int64_t n)
     return i;
 }
 
-/* The word at s and what separates it from the next one: a comma, "and", "or", ", and". *joint: enum joint, 0 at the end. Returns where the
- * next one starts; -1: something else. */
-static int64_t enumerated(const char *s, int64_t n, int64_t *word, int *joint)
+/* Reads the word at s and the separator before the next one: a comma, "and", "or", ", and". *joint:
+ * enum joint, 0 at the end. Returns where the next one starts; -1: other text. */
+static int64_t read_enumerated(const char *s, int64_t n, int64_t *word, int *joint)
 {
     int64_t i = 0;
     while (i < n && (text_is_letter(s[i]) || (i && s[i] == '-'))) i++;
@@ -239,7 +243,7 @@ bool lex_is_enumeration(const char *s, int64_t n)
     int64_t word, next;
     int joint, words = 0;
     for (int64_t i = 0; i < n; i += next, words++)
-        if ((next = enumerated(s + i, n - i, &word, &joint)) < 0 || (joint && i + next == n)) return false;
+        if ((next = read_enumerated(s + i, n - i, &word, &joint)) < 0 || (joint && i + next == n)) return false;
     return words > 1;
 }
 
@@ -249,7 +253,7 @@ bool lex_enumeration(struct lexer *x, const char *s, int64_t n)
     int joint;
     for (int64_t i = 0; i < n; i += next) {
         char text[256];
-        next = enumerated(s + i, n - i, &word, &joint);
+        next = read_enumerated(s + i, n - i, &word, &joint);
         if (word > (int64_t)sizeof text) return lex_fail(x, "a very long word");
         const int64_t size = squash(s + i, word, text, word > 1);
         if (!lex_push(x, word > 1 ? T_TEXT : T_SYM, 0, text, size)) return false;
@@ -258,7 +262,8 @@ bool lex_enumeration(struct lexer *x, const char *s, int64_t n)
     return true;
 }
 
-/* Under a bar: a complex number in digits and i, whose conjugate is meant? */
+/* Returns whether the text under a bar is a complex number in digits and i, so that its conjugate
+ * is meant. */
 bool lex_is_complex(const char *s, int64_t n)
 {
     bool sign = false, unit = false;
@@ -323,6 +328,7 @@ bool lex_option(struct lexer *x)
         return x->i = x->n, lex_push(x, T_SYM, 0, x->s + start, 1);
     if (!label || end >= x->n || !(text_is_space(x->s[end]) || x->s[end] == '~' || x->s[end] == '\\')) return true;
     const int64_t next = lex_skip_spaces(x, end);
-    if (x->s[start] == '(' && next < x->n && text_is_letter(x->s[next])) return true; /* (A) x is a product */
+    /* (A) x is a product */
+    if (x->s[start] == '(' && next < x->n && text_is_letter(x->s[next])) return true;
     return !lex_option_follows(x, end) || (x->i = end, lex_push_option(x, x->s + start));
 }

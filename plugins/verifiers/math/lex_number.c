@@ -8,7 +8,8 @@ static bool three_digits(const struct lexer *x, int64_t i)
     return lex_digits_end(x, i) == i + 3;
 }
 
-/* A mark between groups of three digits that can be nothing else: {,} ,\! \, \! \; blank. The index after it, or 0. */
+/* Matches an unambiguous mark between groups of three digits: {,} ,\! \, \! \; blank. Returns the
+ * index after it, or 0. */
 static int64_t group_mark(const struct lexer *x, int64_t i)
 {
     static const char *const marks[] = {"{,}", ",\\!", "\\,", "\\!", "\\;", "\\ ", " ", "~", "'", "\\_", "_", NULL};
@@ -22,7 +23,8 @@ static int64_t group_mark(const struct lexer *x, int64_t i)
     return 0;
 }
 
-/* Is the whole run of digits and commas at i of the form d{1,3}(,ddd)+ ? Otherwise its commas separate a list. */
+/* Returns whether the whole run of digits and commas at i has the form d{1,3}(,ddd)+. Otherwise its
+ * commas separate a list. */
 static bool comma_groups(struct lexer *x, int64_t i, int64_t *end)
 {
     if (i < x->no_group) return false;
@@ -36,7 +38,8 @@ static bool comma_groups(struct lexer *x, int64_t i, int64_t *end)
     return ok;
 }
 
-/* Points between groups of three where a comma is the decimal mark: 1.234.567 or 1.234,56. The end of the groups, or 0. */
+/* Matches points between groups of three if a comma is the decimal mark: 1.234.567 or 1.234,56.
+ * Returns the end of the groups, or 0. */
 static int64_t point_groups(const struct lexer *x, int64_t i)
 {
     int64_t p = lex_digits_end(x, i), n = 0;
@@ -46,8 +49,8 @@ static int64_t point_groups(const struct lexer *x, int64_t i)
     return n > 1 || (n && (comma || x->commas == COMMA_DECIMALS || lex_starts(x, p, "{,}"))) ? p : 0;
 }
 
-/* The length of the mark between the whole part and the decimals at p, 0: none. A comma is one in plain text, when it does not separate a
- * list; {,} is one when no group of three follows, as those have been taken. */
+/* Returns the length of the decimal mark at p, 0: none. A comma is one in plain text if it does not
+ * separate a list; {,} is one if no group of three follows, as groups were matched before. */
 static int64_t decimal_mark(const struct lexer *x, int64_t p, int64_t begin, int aux)
 {
     if (p + 1 >= x->n) return 0;
@@ -57,10 +60,11 @@ static int64_t decimal_mark(const struct lexer *x, int64_t p, int64_t begin, int
     if (lex_starts(x, p, "{.}") && p + 3 < x->n && text_is_digit(x->s[p + 3])) return 3;
     const int64_t end = lex_digits_end(x, p + 1);
     if (x->commas == COMMA_DECIMALS && x->s[p] == ',') return end > p + 1;
-    const bool cents = aux & NUM_GROUPED && x->commas == COMMA_GROUPS && end == p + 3; /* 1\,234,56 */
+    /* 1\,234,56 */
+    const bool cents = aux & NUM_GROUPED && x->commas == COMMA_GROUPS && end == p + 3;
     const bool comma = (x->plain || cents) && x->s[p] == ',' && end > p + 1 && !(end < x->n && x->s[end] == ',');
-    for (int64_t i = begin; i < p; i++)
-        if (x->s[i] == ',' && x->s[i - 1] != '\\') return 0; /* not that of the group mark \, */
+    for (int64_t i = begin; i < p; i++) /* not the comma of the group mark \, */
+        if (x->s[i] == ',' && x->s[i - 1] != '\\') return 0;
     return comma && (!(aux & NUM_GROUPED) || end != p + 4);
 }
 
@@ -71,11 +75,12 @@ static bool is_hexadecimal(const struct lexer *x)
     return text_is_digit(x->s[i + 2]) || strchr("abcdefABCDEF", x->s[i + 2]);
 }
 
-/* The period of a repeating decimal at p, between dots or in brackets: \dot{1}4\dot{2}, (3) right after the mark. Its end, or 0. */
+/* Matches the period of a repeating decimal at p, between dots or in brackets: \dot{1}4\dot{2}, (3)
+ * right after the mark. Returns its end, or 0. */
 static int64_t dotted_period(const struct lexer *x, int64_t p)
 {
     int64_t dots = 0, i = p;
-    if (i < x->n && x->s[i] == '(') { /* 0.(3); 0.1(6) where nothing follows that makes it a product */
+    if (i < x->n && x->s[i] == '(') { /* 0.(3); 0.1(6) unless the next token makes it a product */
         const bool first = !text_is_digit(x->s[i - 1]);
         i = lex_digits_end(x, p + 1);
         if (i == p + 1 || i >= x->n || x->s[i] != ')') return 0;
@@ -93,13 +98,13 @@ static int64_t dotted_period(const struct lexer *x, int64_t p)
 }
 
 struct numeral {
-    int64_t p, exp; /* p: after what has been read */
+    int64_t p, exp; /* p: after the text read so far */
     int32_t rep;
     int aux;
 };
 
-/* 0.333... and 0.1212\\ldots: how many of the last digits before q repeat; *end after the dots. 0: none, or no dots. Three times one digit,
- * twice a longer period. */
+/* 0.333... and 0.1212\\ldots: returns how many of the last digits before q repeat; *end is after
+ * the dots. 0: none, or no dots. One digit must appear three times, a longer period twice. */
 static int64_t period_shown(const struct lexer *x, int64_t first, int64_t q, int64_t *end)
 {
     enum { LONGEST = 6 };
@@ -124,7 +129,7 @@ static bool take_digits(struct lexer *x, int64_t from, int64_t to)
     return true;
 }
 
-/* The whole part, with its groups of three. */
+/* Reads the integer part, with its groups of three. */
 static bool whole_part(struct lexer *x, struct numeral *v)
 {
     const int64_t begin = x->i;
@@ -144,7 +149,7 @@ static bool whole_part(struct lexer *x, struct numeral *v)
     return v->p = p, true;
 }
 
-/* \overline{ or \bar{ at q, or \bar and one digit: its length; 0: none */
+/* Returns the length of \overline{ or \bar{ at q, or of \bar and one digit; 0: none. */
 static int64_t bar_at(const struct lexer *x, int64_t q)
 {
     static const char *const bars[] = {"\\overline", "\\bar", NULL};
@@ -158,15 +163,15 @@ static int64_t bar_at(const struct lexer *x, int64_t q)
     return 0;
 }
 
-/* The decimals after the mark, and their period under a bar, between dots or in brackets. */
-static bool decimals(struct lexer *x, struct numeral *v, int64_t mark)
+/* Reads the decimals after the mark, and their period under a bar, between dots or in brackets. */
+static bool read_decimals(struct lexer *x, struct numeral *v, int64_t mark)
 {
     const int64_t first = v->p + mark, q = lex_digits_end(x, first), dots = dotted_period(x, q);
     const int64_t bar = bar_at(x, q);
     const bool braced = bar && x->s[q + bar - 1] == '{';
     if (q == first && !bar && !dots) return true;
     int64_t end_of_dots, shown = bar || dots ? 0 : period_shown(x, first, q, &end_of_dots);
-    if (shown) { /* the digits, of which the last ones go on */
+    if (shown) { /* digits of which the last ones repeat */
         v->aux |= NUM_DECIMAL;
         v->exp = first - (q - shown);
         v->rep = (int32_t)shown;
@@ -187,7 +192,7 @@ static bool decimals(struct lexer *x, struct numeral *v, int64_t mark)
     return v->rep = x->m->n_pool - before, true;
 }
 
-/* e5, E-5 right after the digits */
+/* Reads e5, E-5 right after the digits. */
 static void power_of_ten(const struct lexer *x, struct numeral *v)
 {
     const int64_t p = v->p;
@@ -215,7 +220,7 @@ bool lex_number(struct lexer *x)
     if (is_hexadecimal(x)) return lex_fail(x, "a hexadecimal numeral");
     if (!whole_part(x, &v)) return false;
     const int64_t mark = decimal_mark(x, v.p, x->i, v.aux);
-    if (mark && !decimals(x, &v, mark)) return false;
+    if (mark && !read_decimals(x, &v, mark)) return false;
     if (v.p + 1 < x->n && x->s[v.p] == '.' && strchr("/+-*^)]}", x->s[v.p + 1])) v.p++; /* 3./2 */
     power_of_ten(x, &v);
     const int32_t n_text = m->n_pool - text;

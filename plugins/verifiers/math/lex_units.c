@@ -27,7 +27,8 @@ bool lex_e_notation(struct lexer *x, const char *s, int64_t n, bool *done)
 {
     *done = false;
     if (n < 1 || (*s != 'e' && *s != 'E') || lex_last_kind(x) != T_NUM) return true;
-    int64_t from = s - x->s + 1, to = from + n - 1; /* the exponent: with the e, or after it */
+    /* the exponent: in the same group as the e, or after it */
+    int64_t from = s - x->s + 1, to = from + n - 1;
     const bool inside = n > 1;
     if (!inside) {
         from = lex_skip_spaces(x, x->i);
@@ -51,7 +52,7 @@ bool lex_e_notation(struct lexer *x, const char *s, int64_t n, bool *done)
            lex_push(x, T_LBRACE, 0, NULL, 0) && lex_range(x, from, to) && lex_push(x, T_RBRACE, 0, NULL, 0);
 }
 
-/* \meter\per\second as words: backslashes are blanks, but not after a prefix. */
+/* Reads \meter\per\second as words: backslashes are blanks, except after a prefix. */
 static int64_t unit_words(const char *s, int64_t n, char *out)
 {
     static const char *const prefixes[] = {"kilo", "milli", "centi", "micro", "nano", "mega", NULL};

@@ -1,4 +1,5 @@
-/* Answers that are one notation from end to end, and would be cut wrongly piece by piece: numerals in a base above ten, chemical formulas. */
+/* Answers in a single notation that would be split wrongly: numerals in a base above ten, chemical
+ * formulas. */
 #include "lexer.h"
 
 #include <ctype.h>
@@ -6,7 +7,7 @@
 
 enum { LONGEST = 80 };
 
-/* The digits of s in a base above ten, a letter among them; their value in *value. */
+/* Reads the digits of s in a base above ten, with at least one letter, into *value. */
 static bool read_digits(const char *s, int64_t n, int base, int64_t *value)
 {
     bool letter = false, small = false;
@@ -63,8 +64,9 @@ static bool is_element(const char *s, int64_t n)
     return false;
 }
 
-/* Symbols of elements with their counts, arrows as >; blanks, fonts and braces are left out. 0: no formula */
-static int64_t formula(const struct found *f, char *out)
+/* Copies the symbols of elements with their counts, arrows as >; skips blanks, fonts and braces. 0:
+ * not a formula. */
+static int64_t read_formula(const struct found *f, char *out)
 {
     char text[2 * LONGEST];
     int64_t size = 0;
@@ -103,6 +105,6 @@ static int64_t formula(const struct found *f, char *out)
 bool same_formula(const struct found *gold, const struct found *pred)
 {
     char a[2 * LONGEST], b[2 * LONGEST];
-    const int64_t n = formula(gold, a);
-    return n && n == formula(pred, b) && !memcmp(a, b, (size_t)n);
+    const int64_t n = read_formula(gold, a);
+    return n && n == read_formula(pred, b) && !memcmp(a, b, (size_t)n);
 }

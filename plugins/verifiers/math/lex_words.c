@@ -1,4 +1,5 @@
-/* Words in a formula, \text{...} and its kin: units, joints, conditions, options, labels, remarks, or text. */
+/* Words in a formula, \text{...} and similar: units, joints, conditions, options, labels, remarks,
+ * or text. */
 #include "lexer.h"
 
 #include "numerals.h"
@@ -6,7 +7,7 @@
 
 #include <string.h>
 
-/* so, hence ...: what comes before is not the answer */
+/* so, hence ...: the text before is not the answer */
 static bool is_consequence(const char *s, int64_t n)
 {
     static const char *const words[] = {"so",      "thus",        "hence",           "therefore", "then", "and so",
@@ -17,7 +18,8 @@ static bool is_consequence(const char *s, int64_t n)
     return false;
 }
 
-/* "is an integer", "are arbitrary real constants": what kind of number a letter is; 0: other words */
+/* "is an integer", "are arbitrary real constants": returns the kind of number of a letter; 0: other
+ * words. */
 static int kind_in_words(const char *s, int64_t n)
 {
     static const struct {
@@ -56,7 +58,8 @@ static int kind_in_words(const char *s, int64_t n)
     return set;
 }
 
-/* "where", "for all", "for any integer": a condition follows. *set: the kind of number they name, or 0 */
+/* "where", "for all", "for any integer": a condition follows. *set: the kind of number they name,
+ * or 0. */
 static bool is_condition(const char *s, int64_t n, int *set)
 {
     static const char *const words[] = {"where",   "for",       "with",           "if",      "when",          "such that",
@@ -89,7 +92,7 @@ static int set_in_words(const char *s, int64_t n)
 static bool has_words(const char *s, int64_t n)
 {
     for (int64_t k = 0, run = 0; k < n; k++) {
-        if (s[k] == '\\') { /* a command is no word */
+        if (s[k] == '\\') { /* a command is not a word */
             while (k + 1 < n && text_is_letter(s[k + 1])) k++;
             run = 0;
             continue;
@@ -100,7 +103,7 @@ static bool has_words(const char *s, int64_t n)
     return false;
 }
 
-/* "(or 8)", "(not 8)": a remark that the value does not stand without */
+/* "(or 8)", "(not 8)": a remark without which the value does not hold */
 static bool names_another(const char *s, int64_t n)
 {
     for (int64_t i = 1; i + 3 < n; i++)
@@ -108,14 +111,15 @@ static bool names_another(const char *s, int64_t n)
     return false;
 }
 
-/* Do the words only say what is counted? Names, articles, prepositions do; a verb, "times 3", "or more", "squared" say more. */
+/* Returns whether the words only name what is counted. Names, articles and prepositions do; a verb,
+ * "times 3", "or more" and "squared" change the value. */
 static bool counts_only(const char *s, int64_t n)
 {
     tare_text words[2];
     int64_t k = 0;
     const char *tex;
     int used, held = 0;
-    for (;;) { /* a window of two words: the phrases that matter here are no longer */
+    for (;;) { /* a window of two words: the relevant phrases are not longer */
         while (k < n && !text_is_letter(s[k])) k++;
         if (k < n && held < 2) {
             const int64_t from = k;
@@ -134,7 +138,8 @@ static bool counts_only(const char *s, int64_t n)
     }
 }
 
-/* The words of s but articles, prepositions and the like, after a question mark, as a unit that is none. */
+/* Pushes the words of s, without articles, prepositions and similar, after a question mark, as an
+ * unknown unit. */
 static bool push_counted(struct lexer *x, const char *s, int64_t n)
 {
     char text[4 + 256] = "?"; /* n is at most 256 */
@@ -152,7 +157,7 @@ static bool push_counted(struct lexer *x, const char *s, int64_t n)
     return size > 1 ? lex_push(x, T_UNIT, 0, text, size) : (x->space = true, true);
 }
 
-/* (1 d.p.), (3 s.f.), correct to 2 decimal places: how far the value is rounded */
+/* (1 d.p.), (3 s.f.), correct to 2 decimal places: the rounding of the value */
 static bool is_rounding_mark(const char *s, int64_t n)
 {
     static const char *const marks[] = {"d.p",     "dp",          "s.f",           "sf",      "sig. fig",
@@ -177,7 +182,8 @@ static bool ends_in_per(const char *s, int64_t n)
     return false;
 }
 
-/* Words after a value: its unit, a base, a remark in brackets, or what it counts. *done: they were one of these. */
+/* Lexes words after a value: its unit, a base, a remark in brackets, or what it counts. *done: they
+ * were one of these. */
 static bool lex_words_behind(struct lexer *x, const char *s, int64_t n, bool *done)
 {
     char text[256];
@@ -204,7 +210,7 @@ static bool lex_words_behind(struct lexer *x, const char *s, int64_t n, bool *do
     if (!has_words(s, n)) return *done = false, true;
     if (lex_word_is(s, n, "BC") || lex_word_is(s, n, "BCE")) return lex_fail(x, "a year before the first");
     if (!counts_only(s + used, n - used)) return lex_fail(x, "words after a value that change it");
-    for (int64_t k = used; k < n && !used;) { /* the first word that is a unit, and the others */
+    for (int64_t k = used; k < n && !used;) { /* the first word that is a unit, and the rest */
         struct unit u;
         const int64_t unit = text_is_letter(s[k]) ? unit_read(s + k, n - k, true, &u) : 0;
         if (unit && ends_in_per(s, k)) break; /* pages per day */
@@ -215,7 +221,8 @@ static bool lex_words_behind(struct lexer *x, const char *s, int64_t n, bool *do
     return push_counted(x, s + used, n - used);
 }
 
-/* Words that join or qualify: and, so, where, is an integer. *done: they were one of these. */
+/* Lexes words that join or qualify: and, so, where, is an integer. *done: they were one of
+ * these. */
 static bool lex_joint(struct lexer *x, const char *s, int64_t n, bool *done)
 {
     int set = 0;
@@ -228,7 +235,8 @@ static bool lex_joint(struct lexer *x, const char *s, int64_t n, bool *done)
         return x->space = true, true;
     if (lex_word_is(s, n, "mod")) return lex_push(x, T_MOD, 0, NULL, 0);
     if (is_consequence(s, n)) return lex_push(x, T_IMPLIES, 0, NULL, 0);
-    const bool comma = lex_last_kind(x) == T_COMMA && x->m->n_tokens > 1 && !x->depth; /* 2k\pi, where k is an integer */
+    /* 2k\pi, where k is an integer */
+    const bool comma = lex_last_kind(x) == T_COMMA && x->m->n_tokens > 1 && !x->depth;
     if (!x->matrices && (comma || lex_after_operand(x)) && is_condition(s, n, &set)) {
         x->m->n_tokens -= comma;
         return lex_push(x, T_WHERE, set, NULL, 0);
@@ -238,7 +246,8 @@ static bool lex_joint(struct lexer *x, const char *s, int64_t n, bool *done)
     return *done = false, true;
 }
 
-/* Upright letters: \mathrm{C}_n^k, \mathrm{min} as a unit, \operatorname{lcm}. *done: they were one of these. */
+/* Lexes upright letters: \mathrm{C}_n^k, \mathrm{min} as a unit, \operatorname{lcm}. *done: they
+ * were one of these. */
 static bool lex_upright(struct lexer *x, const char *s, int64_t n, bool *done)
 {
     *done = false;
@@ -252,7 +261,7 @@ static bool lex_upright(struct lexer *x, const char *s, int64_t n, bool *done)
     return *done = true, lex_push_word(x, w);
 }
 
-/* Text that is no unit and no joint: mathematics after all, a list of words, a measure, or words. */
+/* Lexes other text: mathematics, a list of words, a measure, or words. */
 static bool lex_prose(struct lexer *x, const char *s, int64_t n)
 {
     char text[1000];
@@ -271,8 +280,8 @@ static bool lex_prose(struct lexer *x, const char *s, int64_t n)
     return known ? lex_push(x, T_CONST, known, NULL, 0) : lex_push(x, T_TEXT, 0, text, size);
 }
 
-/* "The area is": what follows is the answer */
-static bool introduces(const char *s, int64_t n)
+/* "The area is": the answer follows */
+static bool is_introduction(const char *s, int64_t n)
 {
     static const char *const last[] = {" is", " are", " equals", " equal to", " be", NULL};
     for (const char *const *w = last; *w; w++) {
@@ -286,7 +295,8 @@ bool lex_words(struct lexer *x, bool math_font)
 {
     const int64_t open = lex_skip_spaces(x, x->i);
     int64_t end = lex_group_end(x, open);
-    if (math_font && open < x->n && text_is_digit(x->s[open])) return x->space = true, true; /* {\rm 12} */
+    /* {\rm 12} */
+    if (math_font && open < x->n && text_is_digit(x->s[open])) return x->space = true, true;
     if (math_font && open < x->n && text_is_letter(x->s[open]))
         for (end = open; end < x->n && text_is_letter(x->s[end]);) end++; /* 5 \rm cm */
     int64_t from = open, to = end;
@@ -298,7 +308,7 @@ bool lex_words(struct lexer *x, bool math_font)
     const tare_text all = {x->s + from, to > from ? to - from : 0};
     if (!x->m->n_tokens && all.size > 7 && (text_starts(all, 0, "option ", true) || text_starts(all, 0, "choice ", true)))
         from += 7;
-    int64_t last = to; /* of the text without its full stop */
+    int64_t last = to; /* end of the text without its full stop */
     while (last > from && (text_is_space(x->s[last - 1]) || strchr("~,.:", x->s[last - 1]))) last--;
     const int64_t label = x->m->n_tokens ? 0 : lex_option_label(x->s + from, to - from);
     if (label && (from + label < last || lex_option_follows(x, end))) {
@@ -309,7 +319,8 @@ bool lex_words(struct lexer *x, bool math_font)
     bool colon = false, done = false;
     while (to > from && (text_is_space(x->s[to - 1]) || strchr("~,.:", x->s[to - 1]))) colon |= x->s[--to] == ':';
     const char *s = x->s + from;
-    if (to - from > 5 && text_equal((tare_text){x->s + to - 5, 5}, text_of(" only"), true)) to -= 5; /* I and III only */
+    /* I and III only */
+    if (to - from > 5 && text_equal((tare_text){x->s + to - 5, 5}, text_of(" only"), true)) to -= 5;
     const int64_t n = to - from;
     if (n <= 0) return x->space = true, true;
     if (!lex_e_notation(x, s, n, &done)) return false;
@@ -327,7 +338,7 @@ bool lex_words(struct lexer *x, bool math_font)
     const bool words = has_words(s, n);
     if (colon && words && !x->m->n_tokens && lex_skip_spaces(x, end) < x->n && only_introduces((tare_text){s, n}))
         return x->space = true, true; /* \text{Area: } 5 */
-    if (words && !x->m->n_tokens && introduces(s, n) && lex_skip_spaces(x, end) < x->n) return x->space = true, true;
+    if (words && !x->m->n_tokens && is_introduction(s, n) && lex_skip_spaces(x, end) < x->n) return x->space = true, true;
     if (lex_unit_follows(x) && (words || word || s[0] == '\\' || s[0] == '(') && !lex_words_behind(x, s, n, &done)) return false;
     if (done) return true;
     if (word == n && (to < end - 1 || lex_skip_spaces(x, end) < x->n) &&

@@ -1,4 +1,5 @@
-/* What the lexer's files share. Functions that return false have said why (lex_fail). */
+/* Declarations shared by the lexer's files. Functions that return false have reported why
+ * (lex_fail). */
 #ifndef TARE_MATH_LEXER_H
 #define TARE_MATH_LEXER_H
 
@@ -7,10 +8,11 @@
 struct lexer {
     struct math *m;
     const char *s;
-    int64_t n, i, skip_from, skip_to, no_group; /* no_group: a run of digits and commas up to here is a list */
+    /* no_group: a run of digits and commas up to here is a list */
+    int64_t n, i, skip_from, skip_to, no_group;
     int depth, matrices, nesting, angles;
     enum commas commas;
-    bool plain, space, after_left, negated; /* negated: a \not came before */
+    bool plain, space, after_left, negated; /* negated: a \not precedes */
 };
 
 bool lex_fail(struct lexer *x, const char *why);
@@ -18,16 +20,20 @@ bool lex_push(struct lexer *x, int kind, int aux, const char *text, int64_t n_te
 bool lex_push_word(struct lexer *x, const struct word *w);
 /* With the primes and the subscript that follow it. */
 bool lex_push_symbol(struct lexer *x, const char *name, int64_t n);
-/* Words that follow a value, at s: units, percent, degrees, million. *used: how many bytes; 0: it was none. */
+/* Lexes words after a value, at s: units, percent, degrees, million. *used: number of bytes; 0:
+ * none. */
 bool lex_push_measure(struct lexer *x, const char *s, int64_t n, bool in_text, int64_t *used);
 bool lex_push_unit(struct lexer *x, const struct unit *u);
-bool lex_unit_follows(const struct lexer *x); /* could a unit stand here? */
-int lex_base_of(const char *s, int64_t n);    /* "8", "(base8)", "eight", squashed: 8; 0: no base */
+bool lex_unit_follows(const struct lexer *x); /* returns whether a unit may appear here */
+/* "8", "(base8)", "eight", squashed: 8; 0: not a base */
+int lex_base_of(const char *s, int64_t n);
 int lex_last_kind(const struct lexer *x);
 bool lex_after_operand(const struct lexer *x);
-/* End of the group that opens at i (after its closing brace), or of the one character or command there. */
+/* Returns the end of the group that opens at i (after its closing brace), or of the character or
+ * command there. */
 int64_t lex_group_end(const struct lexer *x, int64_t i);
-/* x with its end near i: for groups that are short, or not what is looked for. Nested ones would cost the square of their depth. */
+/* A copy of x that ends near i, for groups that are short or irrelevant: nested ones would cost the
+ * square of their depth. */
 enum { NEAR_BYTES = 96 };
 struct lexer lex_near(const struct lexer *x, int64_t i);
 bool lex_starts(const struct lexer *x, int64_t i, const char *word);
@@ -35,39 +41,47 @@ int64_t lex_digits_end(const struct lexer *x, int64_t i);
 int64_t lex_skip_spaces(const struct lexer *x, int64_t i);
 bool lex_word_is(const char *s, int64_t n, const char *w);
 
-/* The characters from .. to - 1, then on from where it was. */
+/* Lexes the characters from .. to - 1, then continues at the previous position. */
 bool lex_range(struct lexer *x, int64_t from, int64_t to);
-bool lex_large_base(struct lexer *x, bool *done); /* lex_whole.c; *done: the answer is a numeral in a base above ten */
+/* lex_whole.c; *done: the answer is a numeral in a base above ten */
+bool lex_large_base(struct lexer *x, bool *done);
 /* lex_number.c */
 bool lex_number(struct lexer *x);
-bool lex_decimal_comma(const struct lexer *x); /* at a comma: does it begin ,75? */
+bool lex_decimal_comma(const struct lexer *x); /* at a comma: returns whether ,75 begins there */
 /* lex_notation.c */
 bool lex_prescript(struct lexer *x, bool *done); /* {}_n C_r; *done: it was one */
 bool lex_counted(struct lexer *x, char letter, bool *done);
-bool lex_combinations(struct lexer *x, char letter, bool *done); /* _n^k after C, A or P; *done: it was one */
+/* _n^k after C, A or P; *done: it was one */
+bool lex_combinations(struct lexer *x, char letter, bool *done);
 bool lex_braced_sign(struct lexer *x, bool *done);
 bool lex_after_degree(const struct lexer *x);
-bool lex_arc(struct lexer *x, bool *done); /* primes after a number: minutes of arc, feet; *done: they were that */
+/* primes after a number: minutes of arc, feet; *done: it was one */
+bool lex_arc(struct lexer *x, bool *done);
 const char *lex_temperature(const struct lexer *x, const char *s, int64_t n);
-int64_t lex_measure_in_text(const char *s, int64_t n); /* the numeral of "3 hours", all of "6 and 8"; 0: neither */
-/* Under a hat, squashed: i, j or k, also without their dots; 0: another name */
+/* the numeral of "3 hours", all of "6 and 8"; 0: neither */
+int64_t lex_measure_in_text(const char *s, int64_t n);
+/* Under a hat, squashed: i, j or k, also without their dots; 0: another name. */
 char lex_unit_vector(const char *s, int64_t n);
-bool lex_other_unit_vector(const struct lexer *x, char letter); /* is there another one in braces? */
+/* returns whether another one follows in braces */
+bool lex_other_unit_vector(const struct lexer *x, char letter);
 bool lex_push_unit_vector(struct lexer *x, char letter);
-/* 3\text{e}5 after its numeral: *done: it was that */
+/* 3\text{e}5 after its numeral; *done: it was one */
 bool lex_e_notation(struct lexer *x, const char *s, int64_t n, bool *done);
 /* \SI{5}{m/s}, \qty, \num, \ang, \unit of siunitx; *done: it was one */
 bool lex_siunitx(struct lexer *x, const char *name, int64_t n, bool *done);
 bool lex_is_complex(const char *s, int64_t n);
-bool lex_is_enumeration(const char *s, int64_t n); /* single words between commas and connectives: A, C, and F */
+/* single words between commas and connectives: A, C, and F */
+bool lex_is_enumeration(const char *s, int64_t n);
 bool lex_enumeration(struct lexer *x, const char *s, int64_t n);
 bool lex_is_ordinal(const char *s, int64_t n); /* th, as in 17th */
-/* "(B)", "B)" or "B." in front of an option's text: its length, or 0 */
+/* "(B)", "B)" or "B." before an option's text: its length, or 0 */
 int64_t lex_option_label(const char *s, int64_t n);
-bool lex_option_follows(const struct lexer *x, int64_t i); /* is there a value at i, after a label? */
+/* returns whether a value is at i, after a label */
+bool lex_option_follows(const struct lexer *x, int64_t i);
 bool lex_push_option(struct lexer *x, const char *label);
-bool lex_option(struct lexer *x); /* takes a label at the start of the answer */
-/* lex_words.c: the words of \text and its kin; math_font: of \mathrm, which also makes symbols upright */
+bool lex_option(struct lexer *x); /* lexes a label at the start of the answer */
+/* lex_words.c: the words of \text and similar; math_font: of \mathrm, which also makes symbols
+ * upright */
 bool lex_words(struct lexer *x, bool math_font);
 /* lex_command.c: at a backslash */
 bool lex_command(struct lexer *x);

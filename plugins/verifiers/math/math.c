@@ -1,13 +1,17 @@
-/* math: is the mathematical answer of the completion the gold answer? Decided in exact arithmetic.
+/* math: compares the mathematical answer of the completion with the gold answer, in exact
+ * arithmetic.
  *
  *   reward 1  if  answer(completion) = gold  else 0
  *
- * The answer is extracted (extract.c), both sides are parsed (lex.c, parse.c, top.c), and compared by type (compare.c); two scalars are
- * decided by the cheapest proof that applies (decide.c): the same expression, rational arithmetic, complex balls, algebraic and elementary
- * numbers, identities modulo a prime or at sample points. What cannot be shown to be equal is wrong: a false "correct" teaches the wrong
- * thing. Verdicts: correct; wrong; no_answer (nothing to extract); unparsable (extracted, and neither readable nor equal as text).
- * Row fields that override the parameters for one row: gold_is_latex, extract, boxed_priority, float_rounding, strict,
- * allow_set_relation_comp (the names of Math-Verify's configuration). The limits are in math.h.
+ * The answer is extracted (extract.c), both sides are parsed (lex.c, parse.c, top.c) and compared
+ * by type (compare.c). Two scalars are decided by the cheapest applicable proof (decide.c): the
+ * same expression, rational arithmetic, complex balls, algebraic and elementary numbers, identities
+ * modulo a prime or at sample points. An answer that cannot be shown to be equal is wrong, because
+ * a false "correct" teaches a wrong answer. Verdicts: correct; wrong; no_answer (nothing to
+ * extract); unparsable (extracted, but neither readable nor equal as text). Row fields that
+ * override the parameters for one row: gold_is_latex, extract, boxed_priority, float_rounding,
+ * strict, allow_set_relation_comp (names from Math-Verify's configuration). The limits are in
+ * math.h.
  */
 #include "../../common/built_in.h"
 #include "prose.h"
@@ -62,7 +66,7 @@ enum { P_GOLD, P_BOX, P_PLAIN, P_ROUNDING, P_UNIT, P_LETTERS, P_SET, P_STRICT, P
 
 /* ---------------------------------------------------------------- one pair */
 
-static int64_t join(const struct found *f, char *out, int64_t capacity)
+static int64_t join_parts(const struct found *f, char *out, int64_t capacity)
 {
     int64_t n = 0;
     for (int i = 0; i < f->n; i++) {
@@ -75,7 +79,7 @@ static int64_t join(const struct found *f, char *out, int64_t capacity)
     return n;
 }
 
-/* A node, or -1 with m->parse_error. */
+/* Returns a node, or -1 with m->parse_error. */
 static int read_answer(struct math *m, const struct found *f, enum commas commas)
 {
     int parts[256], n = 0;
@@ -84,7 +88,8 @@ static int read_answer(struct math *m, const struct found *f, enum commas commas
         const int64_t size = fold_tex(m, f->text[i], m->buffer, 4 * MAX_ANSWER);
         if (size < 0) return m->parse_error = "the answer is longer than 16 KB", -1;
         if (!lex(m, m->buffer, size, commas, f->plain) || (parts[n] = parse_answer(m)) < 0) return -1;
-        if (f->n > 1 && at(m, parts[n])->op == OP_LIST && n + at(m, parts[n])->n <= 190) { /* $1, 2$ or $3$ */
+        /* $1, 2$ or $3$ */
+        if (f->n > 1 && at(m, parts[n])->op == OP_LIST && n + at(m, parts[n])->n <= 190) {
             const int list = parts[n], k = at(m, list)->n;
             for (int j = 0; j < k; j++) parts[n + j] = kid(m, list, j);
             n += k - 1;
@@ -97,11 +102,12 @@ static int read_answer(struct math *m, const struct found *f, enum commas commas
     return x;
 }
 
-/* Both answers for comparing as text, in m->scratch and its second half; false: one is too long. */
+/* Copies both answers for comparison as text into m->scratch and its second half; false: one is too
+ * long. */
 static bool squash_both(struct math *m, const struct found *gold, const struct found *pred, bool fold_case, int64_t size[2])
 {
     for (int k = 0; k < 2; k++) {
-        const int64_t n = join(k ? pred : gold, m->buffer, 2 * MAX_ANSWER);
+        const int64_t n = join_parts(k ? pred : gold, m->buffer, 2 * MAX_ANSWER);
         if (n < 0) return false;
         size[k] = squash(m->buffer, n, m->scratch + k * 4 * MAX_ANSWER, fold_case);
     }
@@ -115,7 +121,8 @@ static bool same_text(struct math *m, const struct found *gold, const struct fou
     return n[0] && n[0] == n[1] && !memcmp(m->scratch, m->scratch + 4 * MAX_ANSWER, (size_t)n[0]);
 }
 
-/* Answers that look like arithmetic and are none: a date or a telephone number on either side, or names in capitals (IV, AB) on both. */
+/* Returns whether the answers only look like arithmetic: a date or a telephone number on either
+ * side, or names in capitals (IV, AB) on both. */
 static bool is_verbatim(struct math *m, const struct found *gold, const struct found *pred)
 {
     const char *a = m->scratch, *b = m->scratch + 4 * MAX_ANSWER;
@@ -124,7 +131,7 @@ static bool is_verbatim(struct math *m, const struct found *gold, const struct f
     return is_date_or_phone(a, n[0]) || is_date_or_phone(b, n[1]) || (is_capitals(a, n[0]) && is_capitals(b, n[1]));
 }
 
-/* Answers beyond the cap: only as text, digits without their leading zeros. */
+/* Compares answers beyond the limit as text only, with digits without leading zeros. */
 static bool same_long_text(const struct found *gold, const struct found *pred)
 {
     if (gold->n != 1 || pred->n != 1) return false;
@@ -134,12 +141,12 @@ static bool same_long_text(const struct found *gold, const struct found *pred)
     return t[0].size && text_equal(t[0], t[1], false);
 }
 
-/* The answer with its words read as in prose.h; -1: it has none, or cannot be read. */
+/* Parses the answer with its words read as in prose.h; -1: no words, or they cannot be read. */
 static int read_in_words(struct math *m, const struct found *f, struct prose *prose)
 {
     const bool sentence = f->whole.size > 0 && f->whole.size <= PROSE_BYTES;
     if (sentence) memcpy(m->scratch, f->whole.data, (size_t)f->whole.size);
-    const int64_t n = sentence ? f->whole.size : join(f, m->scratch, 2 * MAX_ANSWER);
+    const int64_t n = sentence ? f->whole.size : join_parts(f, m->scratch, 2 * MAX_ANSWER);
     const int64_t size = n < 0 ? -1 : fold_tex(m, (tare_text){m->scratch, n}, m->buffer, 4 * MAX_ANSWER);
     prose->n_names = 0, prose->bare_name = false;
     if (size < 0) return -1;
@@ -152,7 +159,7 @@ static int read_in_words(struct math *m, const struct found *f, struct prose *pr
     return lex(m, m->buffer, prose->size, COMMA_GROUPS, f->plain) ? parse_answer(m) : -1;
 }
 
-/* The inside of \text{...} around or at the start of an answer, without a full stop. */
+/* Returns the content of \text{...} around or at the start of an answer, without a full stop. */
 static tare_text words_of(tare_text t)
 {
     t = text_trim(t);
@@ -165,8 +172,8 @@ static tare_text words_of(tare_text t)
     return t;
 }
 
-/* Does what the words were read as hold an operator? */
-static bool computes(const struct prose *p)
+/* Returns whether the text read from the words has an operator. */
+static bool has_operator(const struct prose *p)
 {
     if (p->no_words) return false;
     for (int64_t i = 1; i < p->size; i++) {
@@ -177,8 +184,8 @@ static bool computes(const struct prose *p)
     return false;
 }
 
-/* A second reading, of answers with words that did not compare equal as they were written. A name in front of the value on one side only
- * is ignored; two different ones differ. */
+/* Compares again, with their words read, answers that differed as written. A name before the value
+ * on one side only is ignored; two different names differ. */
 static bool equal_in_words(struct math *m, const struct found *gold, const struct found *pred, int *x, int *y)
 {
     struct prose a, b;
@@ -190,11 +197,13 @@ static bool equal_in_words(struct math *m, const struct found *gold, const struc
     if (a.bare_name && a.n_names && !b.n_names) return false; /* the gold answer is April 5 */
     if (a.n_names && b.n_names && (a.n_names != b.n_names || memcmp(a.names, b.names, (size_t)a.n_names) != 0)) return false;
     if (!compare(m, *x, *y)) return false;
-    if (!pred->operated || computes(&b) || text_find_last(gold->text[0], "\\text") >= 0) return true;
-    return alone >= 0 && at(m, alone)->op == OP_NUM && !compare(m, alone, *y); /* 12 dozen, but not 12 by 5 */
+    if (!pred->operated || has_operator(&b) || text_find_last(gold->text[0], "\\text") >= 0) return true;
+    /* 12 dozen, but not 12 by 5 */
+    return alone >= 0 && at(m, alone)->op == OP_NUM && !compare(m, alone, *y);
 }
 
-/* "Yes, it is possible" for Yes: the word, and what explains it after a comma or a full stop. */
+/* "Yes, it is possible" for Yes: compares the word, followed by an explanation after a comma or a
+ * full stop. */
 static bool same_verdict_word(const struct found *gold, const struct found *pred)
 {
     static const char *const words[] = {"yes", "no", "true", "false", NULL};
@@ -216,7 +225,8 @@ static bool is_measured(const struct math *m, int x)
     return a->op == OP_UNIT || a->op == OP_SAID || a->op == OP_PCT || (a->op <= OP_DEG && a->flags & NODE_DEG);
 }
 
-/* "It takes 2 minutes" for 2 hours: is the value, with the units and words that follow it in its sentence, another measure than the gold one? */
+/* "It takes 2 minutes" for 2 hours: returns whether the value, with the units and words that follow
+ * it in its sentence, is another measure than the gold answer. */
 static bool other_measure(struct math *m, int gold, const struct found *pred)
 {
     struct prose prose;
@@ -233,11 +243,11 @@ static bool other_measure(struct math *m, int gold, const struct found *pred)
 struct outcome {
     enum tare_verdict_code code;
     const char *reason;
-    int gold, pred; /* nodes; -1: not read */
+    int gold, pred; /* nodes; -1: not parsed */
     const char *gold_error, *pred_error;
 };
 
-static bool several(const struct math *m, int x)
+static bool is_several(const struct math *m, int x)
 {
     return at(m, x)->op == OP_LIST || at(m, x)->op == OP_SET;
 }
@@ -248,7 +258,7 @@ static bool is_whole(const struct math *m, int x)
     return a->op == OP_NUM ? a->exp >= 0 : a->op == OP_UNIT && is_whole(m, kid(m, x, 0));
 }
 
-/* The 000 of 1,000: no number of a list is written so. */
+/* The 000 of 1,000 is not a separate number of a list. */
 static bool is_padded(const struct found *f)
 {
     for (int i = 0; i < f->n; i++)
@@ -265,30 +275,30 @@ static int64_t n_digits(const struct found *f)
     return n;
 }
 
-/* Commas that may be something else: 1,234 two numbers where both sides are several, 1250,5 one where the gold answer, x, is one and the other,
- * as it was first read, no pair in brackets. */
+/* Compares with other readings of commas: 1,234 as two numbers if both sides are several; 1250,5 as
+ * one if the gold answer is one and the first reading of the other is not a pair in brackets. */
 static bool equal_by_commas(struct math *m, const struct found *gold, const struct found *pred, int x, int first)
 {
     const char *reason = m->reason;
     bool equal = false;
     if (m->commas_ambiguous && !(is_padded(gold) && n_digits(gold) != n_digits(pred))) {
         const int a = read_answer(m, gold, COMMA_LISTS), b = a < 0 ? -1 : read_answer(m, pred, COMMA_LISTS);
-        equal = b >= 0 && several(m, a) && several(m, b) && compare(m, a, b);
-    } else if (m->commas_between && !several(m, x) && at(m, x)->op != OP_TUPLE && !is_whole(m, x) && at(m, first)->op != OP_TUPLE &&
-               at(m, first)->op != OP_SET) { /* -3,0 may be two */
+        equal = b >= 0 && is_several(m, a) && is_several(m, b) && compare(m, a, b);
+    } else if (m->commas_between && !is_several(m, x) && at(m, x)->op != OP_TUPLE && !is_whole(m, x) &&
+               at(m, first)->op != OP_TUPLE && at(m, first)->op != OP_SET) { /* -3,0 may be two */
         const int y = read_answer(m, pred, COMMA_DECIMALS);
-        equal = y >= 0 && !several(m, y) && at(m, y)->op != OP_TUPLE && compare(m, x, y);
+        equal = y >= 0 && !is_several(m, y) && at(m, y)->op != OP_TUPLE && compare(m, x, y);
     }
     if (!equal && at(m, x)->op == OP_LIST && at(m, first)->op == OP_NUM && pred->n == 1 &&
         text_find_last(pred->text[0], "{,}") > 0) {
         const int y = read_answer(m, gold, COMMA_DECIMALS); /* 3{,}5 for 3,5 */
-        equal = y >= 0 && !several(m, y) && compare(m, y, first);
+        equal = y >= 0 && !is_several(m, y) && compare(m, y, first);
     }
     if (!equal) m->reason = reason;
     return equal;
 }
 
-static struct outcome judge(struct math *m, const struct found *gold, const struct found *pred)
+static struct outcome verify_answer(struct math *m, const struct found *gold, const struct found *pred)
 {
     struct outcome r = {.gold = -1, .pred = -1};
     math_reset(m);
@@ -320,7 +330,7 @@ static struct outcome judge(struct math *m, const struct found *gold, const stru
         r.reason = r.code == TARE_CORRECT ? "the same text" : "different dates, telephone numbers or names";
         return r;
     }
-    const bool bare = !pred->operated; /* else the words after the number count with it */
+    const bool bare = !pred->operated; /* otherwise the words after the number count too */
     bool equal = bare && compare(m, r.gold, r.pred);
     const bool other = equal && other_measure(m, r.gold, pred);
     if (other || !bare)
@@ -353,8 +363,8 @@ static void take_gold(const struct options *o, tare_text answer, struct found *o
     if (!out->n && text_trim(answer).size) *out = (struct found){.text = {answer}, .n = 1, .rule = "the whole answer"};
 }
 
-/* A gold text without a box, an anchor or an environment may be the bare answer: "26 and -6". Only when it cannot be read whole is its last
- * number taken. */
+/* A gold text without a box, an anchor or an environment may be the bare answer: "26 and -6". Its
+ * last number is used only if the whole text cannot be parsed. */
 static void widen_gold(struct math *m, tare_text answer, struct found *gold)
 {
     const tare_text t = text_trim(answer);
@@ -365,14 +375,14 @@ static void widen_gold(struct math *m, tare_text answer, struct found *gold)
     if (x >= 0 && at(m, x)->op != OP_TEXT && at(m, x)->op != OP_UNIT) *gold = whole;
 }
 
-static struct outcome run(struct math *m, const tare_answer *a, struct found *gold, struct found *pred)
+static struct outcome run_pair(struct math *m, const tare_answer *a, struct found *gold, struct found *pred)
 {
     m->o = m->defaults;
     row_options(&m->o, a->row);
     take_gold(&m->o, a->answer, gold);
     widen_gold(m, a->answer, gold);
     extract_answer(&m->o, a->completion, pred);
-    return judge(m, gold, pred);
+    return verify_answer(m, gold, pred);
 }
 
 /* ---------------------------------------------------------------- the plugin */
@@ -383,7 +393,7 @@ static void alloc_values(void *arg)
     if (!values_alloc(m)) values_release(m);
 }
 
-/* FLINT's part of m: at the start, and again after a computation that was abandoned. */
+/* Allocates FLINT's part of m: at the start, and again after an abandoned computation. */
 static bool with_values(struct math *m)
 {
     if (!m->values && !guarded(alloc_values, m)) m->values = NULL;
@@ -438,14 +448,14 @@ static void verify_all(void *arg)
     struct math *m = c->m;
     struct found gold, pred;
     for (int64_t i = 0; i < c->n; i++) {
-        const struct outcome r = run(m, c->answers[i], &gold, &pred);
-        const int64_t size = pred.n == 1 ? 0 : join(&pred, m->buffer, 4 * MAX_ANSWER);
+        const struct outcome r = run_pair(m, c->answers[i], &gold, &pred);
+        const int64_t size = pred.n == 1 ? 0 : join_parts(&pred, m->buffer, 4 * MAX_ANSWER);
         const tare_text extracted = pred.n == 1 ? text_trim(pred.text[0]) : (tare_text){m->buffer, size > 0 ? size : 0};
         verdict_set(c->verdicts[i], r.code, r.code == TARE_CORRECT, extracted, r.reason);
     }
 }
 
-/* verify_all or explain_all, with FLINT's failures as errors */
+/* Calls verify_all or explain_all and turns FLINT's failures into errors. */
 static tare_status call_guarded(void (*f)(void *), struct call *c, tare_error *error)
 {
     if (!with_values(c->m)) return text_fail(error, TARE_E_NOMEM, "no memory for the values of a pair");
@@ -467,7 +477,7 @@ static tare_status explain_side(struct math *m, const tare_stream *out, const ch
 {
     char key[64];
     tare_status s = TARE_OK;
-    const int64_t size = join(f, m->scratch, 4 * MAX_ANSWER);
+    const int64_t size = join_parts(f, m->scratch, 4 * MAX_ANSWER);
 #define PUT(SUFFIX, TEXT)                                                                                                          \
     do {                                                                                                                           \
         const size_t n_ = strlen(name);                                                                                            \
@@ -490,7 +500,7 @@ static void explain_all(void *arg)
     struct call *c = arg;
     struct math *m = c->m;
     struct found gold, pred;
-    const struct outcome r = run(m, c->answers[0], &gold, &pred);
+    const struct outcome r = run_pair(m, c->answers[0], &gold, &pred);
     char precision[32] = "exact";
     tare_status s = explain_text(c->out, true, "rule", text_of(r.reason ? r.reason : ""));
     if (m->precision) snprintf(precision, sizeof precision, "%lld bits", (long long)m->precision);

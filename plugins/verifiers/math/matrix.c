@@ -1,4 +1,5 @@
-/* Arithmetic of matrices of expressions, done while they are read: sums, products, powers, transposes, inverses, determinants. */
+/* Arithmetic of matrices of expressions while parsing: sums, products, powers, transposes,
+ * inverses, determinants. */
 #include "parser.h"
 
 enum { MAX_ENTRIES = 256, MAX_INVERSE = 4 };
@@ -8,16 +9,16 @@ static bool is_matrix(const struct math *m, int x)
     return x >= 0 && at(m, x)->op == OP_MATRIX;
 }
 
-static int rows(const struct math *m, int x)
+static int row_count(const struct math *m, int x)
 {
     return at(m, x)->n / at(m, x)->aux;
 }
 
-static int product(struct math *m, int a, int b)
+static int multiply_matrices(struct math *m, int a, int b)
 {
-    const int n = rows(m, a), k = at(m, a)->aux, c = at(m, b)->aux;
+    const int n = row_count(m, a), k = at(m, a)->aux, c = at(m, b)->aux;
     int out[MAX_ENTRIES];
-    if (k != rows(m, b) || n * c > MAX_ENTRIES) return -1;
+    if (k != row_count(m, b) || n * c > MAX_ENTRIES) return -1;
     for (int i = 0; i < n; i++)
         for (int j = 0; j < c; j++) {
             int sum = mk_int(m, 0);
@@ -27,9 +28,9 @@ static int product(struct math *m, int a, int b)
     return n * c == 1 ? out[0] : mk(m, OP_MATRIX, c, out, n * c);
 }
 
-static int transpose(struct math *m, int a)
+static int transpose_matrix(struct math *m, int a)
 {
-    const int n = rows(m, a), c = at(m, a)->aux;
+    const int n = row_count(m, a), c = at(m, a)->aux;
     int out[MAX_ENTRIES];
     if (n * c > MAX_ENTRIES) return -1;
     for (int i = 0; i < n; i++)
@@ -56,13 +57,13 @@ int matrix_determinant(struct math *m, const int *a, int n)
 int matrix_det(struct math *m, int a)
 {
     int entries[MAX_INVERSE * MAX_INVERSE];
-    if (!is_matrix(m, a) || at(m, a)->n > MAX_INVERSE * MAX_INVERSE || at(m, a)->aux != rows(m, a)) return -1;
+    if (!is_matrix(m, a) || at(m, a)->n > MAX_INVERSE * MAX_INVERSE || at(m, a)->aux != row_count(m, a)) return -1;
     for (int i = 0; i < at(m, a)->n; i++) entries[i] = kid(m, a, i);
     return matrix_determinant(m, entries, at(m, a)->aux);
 }
 
-/* The adjugate over the determinant. */
-static int inverse(struct math *m, int a)
+/* Computes the adjugate over the determinant. */
+static int inverse_matrix(struct math *m, int a)
 {
     const int n = at(m, a)->aux, det = matrix_det(m, a);
     int out[MAX_INVERSE * MAX_INVERSE], minor[MAX_INVERSE * MAX_INVERSE];
@@ -81,7 +82,7 @@ static int inverse(struct math *m, int a)
 
 int matrix_product(struct math *m, int a, int b)
 {
-    return is_matrix(m, a) && is_matrix(m, b) ? product(m, a, b) : -1;
+    return is_matrix(m, a) && is_matrix(m, b) ? multiply_matrices(m, a, b) : -1;
 }
 
 bool is_transpose(const struct math *m, int exponent)
@@ -94,7 +95,7 @@ bool is_transpose(const struct math *m, int exponent)
 }
 
 /* (1, 2)^T */
-static int column(struct math *m, int a)
+static int column_of(struct math *m, int a)
 {
     int out[MAX_ENTRIES];
     const int n = at(m, a)->n;
@@ -106,11 +107,12 @@ static int column(struct math *m, int a)
 int matrix_power(struct math *m, int a, int exponent)
 {
     int64_t k;
-    if (is_transpose(m, exponent)) return at(m, a)->op == OP_TUPLE ? column(m, a) : is_matrix(m, a) ? transpose(m, a) : -1;
+    if (is_transpose(m, exponent))
+        return at(m, a)->op == OP_TUPLE ? column_of(m, a) : is_matrix(m, a) ? transpose_matrix(m, a) : -1;
     if (!is_matrix(m, a)) return -1;
-    if (!small_int(m, exponent, &k) || at(m, a)->aux != rows(m, a) || k < -8 || k > 16 || !k) return -1;
-    const int base = k < 0 ? inverse(m, a) : a;
+    if (!small_int(m, exponent, &k) || at(m, a)->aux != row_count(m, a) || k < -8 || k > 16 || !k) return -1;
+    const int base = k < 0 ? inverse_matrix(m, a) : a;
     int x = base;
-    for (int64_t i = 1; i < (k < 0 ? -k : k) && x >= 0; i++) x = product(m, x, base);
+    for (int64_t i = 1; i < (k < 0 ? -k : k) && x >= 0; i++) x = multiply_matrices(m, x, base);
     return x;
 }

@@ -1,9 +1,10 @@
-/* Values with their units against each other: one unit, several (5 ft 8 in), times of day, percent, numerals in a base. */
+/* Compares values with their units: one unit, several (5 ft 8 in), times of day, percent, numerals
+ * in a base. */
 #include "units.h"
 
 #include <string.h>
 
-static bool said(struct math *m, bool verdict, const char *reason)
+static bool set_reason(struct math *m, bool verdict, const char *reason)
 {
     m->reason = reason;
     return verdict;
@@ -15,7 +16,8 @@ static int word_end(const char *s, int i, int n)
     return i;
 }
 
-/* Are the words of a among those of b, in their order, a plural s apart? What is counted may be described: tickets, children tickets. */
+/* Returns whether the words of a are among those of b, in order, ignoring a plural s. The counted
+ * thing may be described: tickets, children tickets. */
 static bool words_among(const char *a, int na, const char *b, int nb)
 {
     int k = 0;
@@ -37,7 +39,8 @@ static bool same_words(const char *a, int na, const char *b, int nb)
     return words_among(a + 1, na - 1, b + 1, nb - 1) || words_among(b + 1, nb - 1, a + 1, na - 1);
 }
 
-/* The same, or the same but for powers that b, the answer, leaves out: cm where cm^2 is meant. */
+/* Returns whether the units are equal, or equal except for powers that b, the answer, omits: cm for
+ * cm^2. */
 static bool same_units(const char *a, int na, const char *b, int nb)
 {
     if (na == nb && !memcmp(a, b, (size_t)na)) return true;
@@ -66,10 +69,10 @@ static bool compare_converted(struct math *m, int gold, int pred)
     const int x = measure_in_base(m, gold, sterling, unit[0], &size[0]),
               y = x < 0 ? -1 : measure_in_base(m, pred, sterling, unit[1], &size[1]);
     if (y < 0 || size[0] != size[1] || memcmp(unit[0], unit[1], (size_t)size[0]) != 0) return false;
-    return decide(m, x, y) && said(m, true, "the same measure in other units");
+    return decide(m, x, y) && set_reason(m, true, "the same measure in other units");
 }
 
-/* One bit for a unit, one for percent, one for degrees; 0: a bare number */
+/* One bit each for a unit, for percent and for degrees; 0: a bare number. */
 static int measured_in(const struct math *m, int x)
 {
     const struct node *a = at(m, x);
@@ -83,7 +86,7 @@ static int without_radians(const struct math *m, int x)
     return a->op == OP_UNIT && a->n_digits == 3 && !memcmp(m->pool + a->digits, "rad", 3) ? kid(m, x, 0) : x;
 }
 
-/* 20 m^2 where the unit is not marked: pred is the value times letters that are called like the unit. */
+/* 20 m^2 where the unit is not marked: pred is the value times letters named like the unit. */
 static bool equal_in_letters(struct math *m, int gold, int pred)
 {
     const struct node a = *at(m, gold);
@@ -94,7 +97,7 @@ static bool equal_in_letters(struct math *m, int gold, int pred)
     for (int i = 0; i < u.n && product >= 0; i++) {
         const char *prefix, *symbol;
         const int n = unit_spell(u.part[i].name, &prefix, &symbol);
-        if (n != 1 || *prefix) return said(m, false, "different units");
+        if (n != 1 || *prefix) return set_reason(m, false, "different units");
         product = mk_mul(m, product, mk_pow(m, mk_sym(m, symbol, 1), mk_int(m, u.part[i].power)));
     }
     return product >= 0 && at(m, product)->op <= OP_DEG && decide(m, product, pred);
@@ -105,7 +108,7 @@ bool compare_said(struct math *m, int gold, int pred)
     const struct node a = *at(m, gold), b = *at(m, pred);
     const bool both = a.op == OP_SAID && b.op == OP_SAID;
     if (both && !same_words(m->pool + a.digits, a.n_digits, m->pool + b.digits, b.n_digits))
-        return said(m, false, "different words after the value"); /* north and south */
+        return set_reason(m, false, "different words after the value"); /* north and south */
     return compare(m, a.op == OP_SAID ? kid(m, gold, 0) : gold, b.op == OP_SAID ? kid(m, pred, 0) : pred);
 }
 
@@ -115,7 +118,7 @@ bool compare_measures(struct math *m, int gold, int pred)
     if (a.op == OP_UNIT && b.op == OP_UNIT) {
         if (same_units(m->pool + a.digits, a.n_digits, m->pool + b.digits, b.n_digits))
             return compare(m, kid(m, gold, 0), kid(m, pred, 0));
-        return compare_converted(m, gold, pred) || said(m, false, "different units");
+        return compare_converted(m, gold, pred) || set_reason(m, false, "different units");
     }
     if (a.op == OP_UNIT && b.op <= OP_DEG && b.flags & NODE_VAR) return equal_in_letters(m, gold, pred);
     const int g = without_radians(m, gold), q = without_radians(m, pred);
@@ -124,26 +127,27 @@ bool compare_measures(struct math *m, int gold, int pred)
         return u >= 0 && v >= 0 && decide(m, u, v);
     }
     const int kinds = measured_in(m, gold) | measured_in(m, pred);
-    if (kinds & (kinds - 1)) return said(m, false, "different units");
+    if (kinds & (kinds - 1)) return set_reason(m, false, "different units");
     if (a.op == OP_UNIT || b.op == OP_UNIT) {
         const int ratios = (at(m, a.op == OP_UNIT ? kid(m, gold, 0) : gold)->op == OP_RATIO) +
                            (at(m, b.op == OP_UNIT ? kid(m, pred, 0) : pred)->op == OP_RATIO);
-        if (ratios == 1) return said(m, false, "a ratio against a measure"); /* 1:2 is not $0.50 */
-        if (!m->o.unit_missing) return said(m, false, "a unit on one side only (policy)");
+        if (ratios == 1) return set_reason(m, false, "a ratio against a measure"); /* 1:2 is not $0.50 */
+        if (!m->o.unit_missing) return set_reason(m, false, "a unit on one side only (policy)");
         return compare(m, a.op == OP_UNIT ? kid(m, gold, 0) : gold, b.op == OP_UNIT ? kid(m, pred, 0) : pred);
     }
     if (a.op == OP_BASE || b.op == OP_BASE)
         return compare(m, a.op == OP_BASE ? kid(m, gold, 0) : gold, b.op == OP_BASE ? kid(m, pred, 0) : pred);
     if (a.op == OP_PCT && b.op == OP_PCT) return compare(m, kid(m, gold, 0), kid(m, pred, 0));
     const int x = a.op == OP_PCT ? kid(m, gold, 0) : gold, y = b.op == OP_PCT ? kid(m, pred, 0) : pred;
-    if (compare(m, x, y)) return said(m, true, "equal but for the percent sign");
+    if (compare(m, x, y)) return set_reason(m, true, "equal but for the percent sign");
     const int hundred = mk_int(m, 100);
     if (at(m, x)->op > OP_DEG || at(m, y)->op > OP_DEG) return false;
     const int u = a.op == OP_PCT ? mk_div(m, x, hundred) : x, v = b.op == OP_PCT ? mk_div(m, y, hundred) : y;
     return u >= 0 && v >= 0 && decide(m, u, v);
 }
 
-/* ---------------------------------------------------------------- several units, and times of day */
+/* ---------------------------------------------------------------- several units, and times of
+ * day */
 
 enum { NO_HALF, BEFORE_NOON, AFTER_NOON };
 
@@ -153,7 +157,8 @@ static bool unit_text_is(const struct math *m, int x, const char *s)
     return a->op == OP_UNIT && text_equal((tare_text){m->pool + a->digits, a->n_digits}, text_of(s), false);
 }
 
-/* x as minutes after midnight, of 12 hours where the half of the day is said: 7:30, 19:30, 7:30 pm, 7 pm; -1: no time of day */
+/* Returns x in minutes after midnight, of 12 hours if am or pm is given: 7:30, 19:30, 7:30 pm, 7
+ * pm; -1: not a time of day. */
 static int minutes_of_day(const struct math *m, int x, int *half)
 {
     int64_t part[2] = {0, 0};
@@ -174,11 +179,11 @@ static enum truth compare_times(struct math *m, int gold, int pred)
     if (x < 0 || y < 0) return half[0] && half[1] && x != y ? NO : UNKNOWN;
     const bool afternoon = half[0] == AFTER_NOON || half[1] == AFTER_NOON;
     bool same = half[0] == half[1] && x == y;
-    if (!half[0] != !half[1]) { /* 19:30 is 7:30 pm; so is 7:30 where nothing is said */
+    if (!half[0] != !half[1]) { /* 19:30 equals 7:30 pm, and 7:30 without am or pm */
         const int said_half = half[0] ? x : y, bare = half[0] ? y : x;
         same = bare == said_half + (afternoon ? 720 : 0) || (m->o.unit_missing && bare >= 60 && bare < 720 && bare == said_half);
     }
-    return said(m, same, same ? "the same time of day" : "different times of day") ? YES : NO;
+    return set_reason(m, same, same ? "the same time of day" : "different times of day") ? YES : NO;
 }
 
 /* 2:15 for 2 hours 15 minutes */

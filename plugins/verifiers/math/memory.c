@@ -3,15 +3,17 @@
 #include <setjmp.h>
 #include <stdlib.h>
 
-/* FLINT and GMP end the process when they get no memory, FLINT also at a fault of its arithmetic. They take their memory here, and come
- * back to the verifier's call that is under way. What the abandoned computation held is lost: some kilobytes. */
+/* FLINT and GMP abort the process if an allocation fails, FLINT also at an arithmetic error. They
+ * allocate through these functions, which return to the current verifier call instead. The memory
+ * of the abandoned computation is leaked: some kilobytes. */
 static _Thread_local jmp_buf *way_back
-    __attribute__((tls_model("initial-exec"))); /* the leak sanitizer crashes on a closed plugin's other kind */
+    /* the leak sanitizer crashes on other TLS models in a closed plugin */
+    __attribute__((tls_model("initial-exec")));
 
 __attribute__((noreturn)) static void come_back(void)
 {
     if (way_back) longjmp(*way_back, 1);
-    abort(); /* outside of guarded(): nothing that is called there asks for memory */
+    abort(); /* outside of guarded() nothing allocates */
 }
 
 static void *or_come_back(void *p)
@@ -20,7 +22,7 @@ static void *or_come_back(void *p)
     return p;
 }
 
-static void *take(size_t n)
+static void *take_memory(size_t n)
 {
     return or_come_back(malloc(n ? n : 1));
 }
@@ -30,7 +32,7 @@ static void *take_zeros(size_t n, size_t size)
     return or_come_back(calloc(n ? n : 1, size ? size : 1));
 }
 
-static void *resize(void *p, size_t n)
+static void *resize_memory(void *p, size_t n)
 {
     return or_come_back(realloc(p, n ? n : 1));
 }
@@ -38,7 +40,7 @@ static void *resize(void *p, size_t n)
 static void *gmp_resize(void *p, size_t was, size_t n)
 {
     (void)was;
-    return resize(p, n);
+    return resize_memory(p, n);
 }
 
 static void gmp_give(void *p, size_t n)
@@ -49,9 +51,9 @@ static void gmp_give(void *p, size_t n)
 
 void memory_begin(void)
 {
-    __flint_set_memory_functions(take, take_zeros, resize, free);
+    __flint_set_memory_functions(take_memory, take_zeros, resize_memory, free);
     flint_set_abort(come_back);
-    mp_set_memory_functions(take, gmp_resize, gmp_give);
+    mp_set_memory_functions(take_memory, gmp_resize, gmp_give);
 }
 
 bool guarded(void (*call)(void *arg), void *arg)

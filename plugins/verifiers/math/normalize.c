@@ -2,9 +2,10 @@
 
 #include <string.h>
 
-/* ---------------------------------------------------------------- text for comparing what is not mathematics, or could not be read */
+/* ---------------------------------------------------------------- text for comparing answers that
+ * are not mathematics or could not be parsed */
 
-static bool listed(const char *const *list, const char *s, int64_t n)
+static bool is_listed(const char *const *list, const char *s, int64_t n)
 {
     for (; *list; list++)
         if ((int64_t)strlen(*list) == n && !memcmp(*list, s, (size_t)n)) return true;
@@ -20,7 +21,7 @@ static const char *const WRAPPERS[] = {"text",       "textbf", "textit", "textrm
 int64_t squash(const char *s, int64_t n, char *out, bool fold_case)
 {
     enum { DEPTH = 64 };
-    bool drop[DEPTH] = {false}; /* a } without its { goes by the group before it, or is kept */
+    bool drop[DEPTH] = {false}; /* a } without its { is dropped like the previous group, or kept */
     int depth = 0;
     bool drop_next = false;
     int64_t size = 0;
@@ -28,7 +29,8 @@ int64_t squash(const char *s, int64_t n, char *out, bool fold_case)
         const char c = s[i];
         if (text_is_space(c) || c == '$' || c == '~') {
             for (i++; i < n && text_is_space(s[i]);) i++;
-            if (size && i < n && text_is_digit(out[size - 1]) && text_is_digit(s[i])) out[size++] = ' '; /* 1 2 is not 12 */
+            /* 1 2 is not 12 */
+            if (size && i < n && text_is_digit(out[size - 1]) && text_is_digit(s[i])) out[size++] = ' ';
         } else if (c == '\\') {
             int64_t k = i + 1;
             while (k < n && text_is_letter(s[k])) k++;
@@ -41,8 +43,8 @@ int64_t squash(const char *s, int64_t n, char *out, bool fold_case)
                 continue;
             }
             i = k;
-            if (listed(DROPPED, name, len)) continue;
-            if (listed(WRAPPERS, name, len)) {
+            if (is_listed(DROPPED, name, len)) continue;
+            if (is_listed(WRAPPERS, name, len)) {
                 drop_next = true;
                 continue;
             }
@@ -67,11 +69,13 @@ int64_t squash(const char *s, int64_t n, char *out, bool fold_case)
             i++;
         }
     }
-    while (size && (out[size - 1] == ',' || (out[size - 1] == '.' && !(size > 1 && out[size - 2] == '.')))) size--; /* not 5... */
+    /* not 5... */
+    while (size && (out[size - 1] == ',' || (out[size - 1] == '.' && !(size > 1 && out[size - 2] == '.')))) size--;
     return size;
 }
 
-/* Does s have the shape of the pattern: 9 one digit, 8 one digit or none, other characters themselves? */
+/* Returns whether s has the shape of the pattern: 9 one digit, 8 one digit or none, other
+ * characters themselves. */
 static bool has_shape(const char *s, int64_t n, const char *pattern)
 {
     int64_t i = 0;

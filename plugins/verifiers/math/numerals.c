@@ -7,7 +7,7 @@ enum kind { NONE, UNIT_DIGIT, TEEN, TENS, HUNDRED, SCALE, PART, ORDINAL, HALF, P
 struct numeral {
     enum kind kind;
     int64_t value;
-    bool plural; /* of a part: thirds */
+    bool plural; /* of a fraction: thirds */
 };
 
 static const char *const SMALL[] = {"zero",     "one",     "two",     "three",     "four",     "five",    "six",
@@ -25,19 +25,19 @@ static const struct {
     int64_t value;
 } SCALES[] = {{"thousand", 1000}, {"million", 1000000}, {"billion", 1000000000}, {"trillion", 1000000000000}};
 
-static bool is(tare_text w, const char *s)
+static bool is_kind(tare_text w, const char *s)
 {
     return text_equal(w, text_of(s), true);
 }
 
-static int find(tare_text w, const char *const *list, int n)
+static int find_numeral(tare_text w, const char *const *list, int n)
 {
     for (int i = 0; i < n; i++)
-        if (*list[i] && is(w, list[i])) return i;
+        if (*list[i] && is_kind(w, list[i])) return i;
     return -1;
 }
 
-static struct numeral part(int64_t value, bool plural)
+static struct numeral fraction_part(int64_t value, bool plural)
 {
     return (struct numeral){PART, value, plural};
 }
@@ -46,24 +46,24 @@ static struct numeral numeral_of(tare_text w)
 {
     enum { N_SMALL = sizeof SMALL / sizeof *SMALL, N_DECADES = sizeof DECADES / sizeof *DECADES };
     if (w.size > 14) return (struct numeral){NONE, 0, false};
-    int i = find(w, SMALL, N_SMALL);
+    int i = find_numeral(w, SMALL, N_SMALL);
     if (i >= 0) return (struct numeral){i < 10 ? UNIT_DIGIT : TEEN, i, false};
-    if ((i = find(w, DECADES, N_DECADES)) >= 0) return (struct numeral){TENS, 10 * i, false};
-    if (is(w, "hundred")) return (struct numeral){HUNDRED, 100, false};
-    if (is(w, "dozen")) return (struct numeral){SCALE, 12, false};
+    if ((i = find_numeral(w, DECADES, N_DECADES)) >= 0) return (struct numeral){TENS, 10 * i, false};
+    if (is_kind(w, "hundred")) return (struct numeral){HUNDRED, 100, false};
+    if (is_kind(w, "dozen")) return (struct numeral){SCALE, 12, false};
     for (size_t k = 0; k < sizeof SCALES / sizeof *SCALES; k++)
-        if (is(w, SCALES[k].name)) return (struct numeral){SCALE, SCALES[k].value, false};
-    if (is(w, "half") || is(w, "halves")) return (struct numeral){HALF, 2, w.size > 4};
-    if (is(w, "quarter") || is(w, "quarters")) return part(4, w.size > 7);
-    if (is(w, "hundredth") || is(w, "hundredths")) return part(100, w.size > 9);
-    if (is(w, "thousandth") || is(w, "thousandths")) return part(1000, w.size > 10);
-    if (is(w, "point")) return (struct numeral){POINT, 0, false};
-    if (is(w, "a") || is(w, "an")) return (struct numeral){ARTICLE, 1, false};
-    if (is(w, "and")) return (struct numeral){AND, 0, false};
+        if (is_kind(w, SCALES[k].name)) return (struct numeral){SCALE, SCALES[k].value, false};
+    if (is_kind(w, "half") || is_kind(w, "halves")) return (struct numeral){HALF, 2, w.size > 4};
+    if (is_kind(w, "quarter") || is_kind(w, "quarters")) return fraction_part(4, w.size > 7);
+    if (is_kind(w, "hundredth") || is_kind(w, "hundredths")) return fraction_part(100, w.size > 9);
+    if (is_kind(w, "thousandth") || is_kind(w, "thousandths")) return fraction_part(1000, w.size > 10);
+    if (is_kind(w, "point")) return (struct numeral){POINT, 0, false};
+    if (is_kind(w, "a") || is_kind(w, "an")) return (struct numeral){ARTICLE, 1, false};
+    if (is_kind(w, "and")) return (struct numeral){AND, 0, false};
     const bool plural = w.size > 3 && text_lower(w.data[w.size - 1]) == 's';
     const tare_text single = text_slice(w, 0, w.size - plural);
-    if ((i = find(single, ORDINALS, N_SMALL)) > 0) return (struct numeral){ORDINAL, i, plural};
-    if ((i = find(single, DECADE_ORDINALS, N_DECADES)) > 0) return (struct numeral){ORDINAL, 10 * i, plural};
+    if ((i = find_numeral(single, ORDINALS, N_SMALL)) > 0) return (struct numeral){ORDINAL, i, plural};
+    if ((i = find_numeral(single, DECADE_ORDINALS, N_DECADES)) > 0) return (struct numeral){ORDINAL, 10 * i, plural};
     return (struct numeral){NONE, 0, false};
 }
 
@@ -73,10 +73,11 @@ bool is_numeral_word(tare_text w)
     return k != NONE && k != AND && k != ARTICLE && k != POINT;
 }
 
-/* A whole number: three hundred and twelve thousand and five. Returns the words used. */
+/* Reads an integer: three hundred and twelve thousand and five. Returns the number of words
+ * used. */
 static int read_whole(const tare_text *words, int n, int64_t *out)
 {
-    int64_t total = 0, group = 0; /* group: below the next scale */
+    int64_t total = 0, group = 0; /* group: value below the next scale */
     int used = 0;
     bool units = false, tens = false;
     for (int i = 0; i < n; i++) {
@@ -109,22 +110,22 @@ static int read_whole(const tare_text *words, int n, int64_t *out)
     return used;
 }
 
-/* "thirds" after a number, "third" after one: the denominator; 0: no fraction. */
-static int64_t denominator(tare_text w, int64_t numerator)
+/* Returns the denominator of "thirds" after a number or "third" after one; 0: not a fraction. */
+static int64_t read_denominator(tare_text w, int64_t numerator)
 {
     const struct numeral k = numeral_of(w);
     if (k.kind == HALF || k.kind == PART) return k.plural || numerator == 1 ? k.value : 0;
     return k.kind == ORDINAL && k.value > 2 && (k.plural || numerator == 1) ? k.value : 0;
 }
 
-/* "three quarters", "a half", "half". Returns the words used. */
+/* Reads "three quarters", "a half", "half". Returns the number of words used. */
 static int read_fraction(const tare_text *words, int n, int64_t *a, int64_t *b)
 {
     const bool article = n > 1 && numeral_of(words[0]).kind == ARTICLE;
     if (numeral_of(words[0]).kind == HALF && !numeral_of(words[0]).plural) return *a = 1, *b = 2, 1;
     int used = article ? 1 : read_whole(words, n, a);
     if (article) *a = 1;
-    if (!used || used >= n || !(*b = denominator(words[used], *a))) return 0;
+    if (!used || used >= n || !(*b = read_denominator(words[used], *a))) return 0;
     return used + 1;
 }
 
@@ -137,7 +138,8 @@ int read_numeral(const tare_text *words, int n, bool last, char out[NUMERAL_TEXT
     int used = read_whole(words, n, &whole);
     const struct numeral next = numeral_of(used < n ? words[used] : (tare_text){"", 0});
     if (next.kind == ORDINAL && !next.plural && last && used + 1 == n && (!used || (whole % 10 == 0 && next.value < 10)))
-        return snprintf(out, NUMERAL_TEXT, "%lld", (long long)((used ? whole : 0) + next.value)), n; /* twenty first */
+        /* twenty first */
+        return snprintf(out, NUMERAL_TEXT, "%lld", (long long)((used ? whole : 0) + next.value)), n;
     if (!used) return 0;
     if (next.kind == POINT) { /* three point one four */
         int size = snprintf(out, NUMERAL_TEXT, "%lld.", (long long)whole), k = used + 1;

@@ -1,4 +1,5 @@
-/* Complex balls (Arb): a ball contains the value, so two disjoint balls prove inequality. Precision is raised step by step. */
+/* Complex balls (Arb): a ball contains the value, so two disjoint balls prove inequality. The
+ * precision is increased in steps. */
 #include "flint.h"
 
 #include <stdlib.h>
@@ -11,7 +12,7 @@ static bool real_ball(acb_srcptr x)
     return arb_is_zero(acb_imagref(x));
 }
 
-/* What Arb computes itself; the others are f(1/x) and 1/f(x). */
+/* Functions that Arb provides; the others are f(1/x) and 1/f(x). */
 static const struct {
     void (*f)(acb_t, const acb_t, slong);
     bool of_inverse, inverted;
@@ -39,7 +40,7 @@ static const struct {
     [F_LN] = {.f = acb_log},
 };
 
-static void elementary(acb_ptr out, acb_srcptr x, int f, slong prec)
+static void ball_elementary(acb_ptr out, acb_srcptr x, int f, slong prec)
 {
     if (f >= F_LOG || !ELEMENTARY[f].f) {
         acb_indeterminate(out);
@@ -50,7 +51,7 @@ static void elementary(acb_ptr out, acb_srcptr x, int f, slong prec)
     if (ELEMENTARY[f].inverted) acb_inv(out, out, prec);
 }
 
-static bool function(struct math *m, int x, slong prec, acb_ptr out)
+static bool ball_function(struct math *m, int x, slong prec, acb_ptr out)
 {
     const struct node *a = at(m, x);
     const int f = a->aux;
@@ -102,12 +103,12 @@ static bool function(struct math *m, int x, slong prec, acb_ptr out)
         acb_sgn(out, p, prec);
         return true;
     default:
-        elementary(out, p, f, prec);
+        ball_elementary(out, p, f, prec);
         return true;
     }
 }
 
-static bool power(struct math *m, int x, slong prec, acb_ptr out)
+static bool ball_power(struct math *m, int x, slong prec, acb_ptr out)
 {
     acb_srcptr b, e;
     int64_t n;
@@ -132,7 +133,7 @@ static bool power(struct math *m, int x, slong prec, acb_ptr out)
     return true;
 }
 
-static bool big(struct math *m, int x, slong prec, acb_ptr out)
+static bool ball_big(struct math *m, int x, slong prec, acb_ptr out)
 {
     struct values *v = m->values;
     const fmpq *from, *to;
@@ -166,7 +167,7 @@ static bool big(struct math *m, int x, slong prec, acb_ptr out)
     return ok;
 }
 
-static bool factorial(struct math *m, int x, slong prec, acb_ptr out)
+static bool ball_factorial(struct math *m, int x, slong prec, acb_ptr out)
 {
     const struct node *a = at(m, x);
     acb_srcptr p, q;
@@ -197,7 +198,7 @@ static bool factorial(struct math *m, int x, slong prec, acb_ptr out)
 }
 
 /* x - y floor(x / y) */
-static bool modulo(struct math *m, int x, slong prec, acb_ptr out)
+static bool ball_modulo(struct math *m, int x, slong prec, acb_ptr out)
 {
     const fmpq *q;
     acb_srcptr a, b;
@@ -211,13 +212,13 @@ static bool modulo(struct math *m, int x, slong prec, acb_ptr out)
     return true;
 }
 
-static bool number(struct math *m, int x, slong prec, acb_ptr out)
+static bool ball_number(struct math *m, int x, slong prec, acb_ptr out)
 {
     const struct node *a = at(m, x);
     const fmpq *q;
     arb_zero(acb_imagref(out));
     if (!rational_value(m, x, &q)) return arb_set_fmpq(acb_realref(out), q, prec), true;
-    char small[64]; /* a power of ten that is not written out */
+    char small[64]; /* a power of ten that is not expanded */
     if (a->n_digits > 40) return false;
     memcpy(small, m->pool + a->digits, (size_t)a->n_digits);
     small[a->n_digits] = 0;
@@ -253,13 +254,13 @@ static bool sum_or_product(struct math *m, int x, slong prec, acb_ptr out)
     return ok;
 }
 
-static bool evaluate(struct math *m, int x, slong prec, acb_ptr out)
+static bool ball_node(struct math *m, int x, slong prec, acb_ptr out)
 {
     const struct node *a = at(m, x);
     acb_srcptr p;
     switch (a->op) {
     case OP_NUM:
-        return number(m, x, prec, out);
+        return ball_number(m, x, prec, out);
     case OP_SYM:
         acb_set(out, m->values->symbol + a->aux);
         return true;
@@ -277,7 +278,7 @@ static bool evaluate(struct math *m, int x, slong prec, acb_ptr out)
     case OP_MUL:
         return sum_or_product(m, x, prec, out);
     case OP_POW:
-        return power(m, x, prec, out);
+        return ball_power(m, x, prec, out);
     case OP_ROOT: {
         int64_t n;
         if (!ball_value(m, kid(m, x, 0), prec, &p) || !small_int(m, kid(m, x, 1), &n) || !spend(m, 5)) return false;
@@ -289,18 +290,18 @@ static bool evaluate(struct math *m, int x, slong prec, acb_ptr out)
         return true;
     }
     case OP_FUNC:
-        return function(m, x, prec, out);
+        return ball_function(m, x, prec, out);
     case OP_MOD:
-        return modulo(m, x, prec, out);
+        return ball_modulo(m, x, prec, out);
     case OP_FACT:
     case OP_BINOM: {
-        const fmpq *q; /* whole values exactly: under a binding, or closed */
+        const fmpq *q; /* integers exactly: under a binding, or closed */
         if (!rational_value(m, x, &q)) return arb_set_fmpq(acb_realref(out), q, prec), arb_zero(acb_imagref(out)), true;
-        return factorial(m, x, prec, out);
+        return ball_factorial(m, x, prec, out);
     }
     case OP_SUM:
     case OP_PROD:
-        return big(m, x, prec, out);
+        return ball_big(m, x, prec, out);
     case OP_DEG:
     case OP_UNIT:
     case OP_BASE:
@@ -321,7 +322,7 @@ bool ball_value(struct math *m, int x, slong prec, acb_srcptr *out)
     if (prec > 512) v->large = true;
     acb_t r;
     acb_init(r);
-    const bool ok = evaluate(m, x, prec, r) && acb_is_finite(r);
+    const bool ok = ball_node(m, x, prec, r) && acb_is_finite(r);
     if (ok) {
         acb_swap(v->ball + x, r);
         v->stamp[x] = v->epoch;
@@ -379,8 +380,9 @@ bool numeric_is_undefined(struct math *m, int a)
     return !ball_value(m, a, 512, &x);
 }
 
-/* Is every intermediate value of ordinary size, so that 3,333 bits would show a difference? */
-static bool ordinary(struct math *m, int x)
+/* Returns whether all intermediate values are of ordinary size, so that 3,333 bits would reveal a
+ * difference. */
+static bool is_ordinary(struct math *m, int x)
 {
     const struct node *a = at(m, x);
     const struct values *v = m->values;
@@ -395,7 +397,7 @@ static bool ordinary(struct math *m, int x)
         if (!ok) return false;
     }
     for (int i = 0; i < a->n; i++)
-        if (!ordinary(m, kid(m, x, i))) return false;
+        if (!is_ordinary(m, kid(m, x, i))) return false;
     return true;
 }
 
@@ -413,7 +415,7 @@ enum truth numeric_equal(struct math *m, int a, int b)
             if (!arb_contains_zero(acb_realref(x)) || !acb_contains_zero(x)) return UNKNOWN;
         }
     }
-    return ordinary(m, a) && ordinary(m, b) ? YES : UNKNOWN;
+    return is_ordinary(m, a) && is_ordinary(m, b) ? YES : UNKNOWN;
 }
 
 enum truth numeric_less(struct math *m, int a, int b)

@@ -1,5 +1,6 @@
-/* Does a text do something with the number that was taken from it as its answer? "12 minus 5", "12 more than 5", "12 dozen", "the 12th", "12, no, 13".
- * Such a number is no answer by itself: what counts is the value of all the words, where they can be read, and nothing where they cannot. */
+/* Decides whether a text operates on the number taken from it as its answer: "12 minus 5", "12 more
+ * than 5", "12 dozen", "the 12th", "12, no, 13". Such a number is not an answer: the value of all
+ * the words counts if they can be read, otherwise nothing. */
 #include "numerals.h"
 #include "prose.h"
 
@@ -7,11 +8,11 @@
 
 enum { WORDS = 6 };
 
-/* The words after a place in a text. */
+/* The words after a position in a text. */
 struct tail {
     tare_text word[WORDS];
     int n;
-    bool number; /* a number follows them */
+    bool number; /* followed by a number */
 };
 
 static bool one_of(tare_text w, const char *const *list)
@@ -21,7 +22,7 @@ static bool one_of(tare_text w, const char *const *list)
     return false;
 }
 
-/* Words from i, up to a digit or a mark that ends a clause; with commas: over marks, too. */
+/* Reads words from i, up to a digit or a mark that ends a clause; with commas: also past marks. */
 static struct tail read_tail(tare_text t, int64_t i, bool marks)
 {
     struct tail r = {.n = 0};
@@ -40,7 +41,7 @@ static struct tail read_tail(tare_text t, int64_t i, bool marks)
     return r;
 }
 
-/* "12. Actually, 13.", "7, no, 8": another number takes its place. */
+/* "12. Actually, 13.", "7, no, 8": another number replaces it. */
 bool is_corrected(tare_text t, tare_text part)
 {
     static const char *const words[] = {"actually", "no", "correction", "wait", "sorry", "oops", "rather", "make", "scratch", NULL};
@@ -66,7 +67,7 @@ bool is_multiple(tare_text w)
     return one_of(w, multiples);
 }
 
-/* Operators, comparisons, multiples and parts that stand right after a number. */
+/* Matches operators, comparisons, multiples and fractions right after a number. */
 static bool is_operation(const struct tail *r, int k)
 {
     static const char *const steps[] = {"raised", "into", "by",     "percent", "to",  "over",
@@ -86,7 +87,8 @@ static bool is_operation(const struct tail *r, int k)
     return !k && (text_equal(w, text_of("below"), true) || text_equal(w, text_of("under"), true));
 }
 
-/* "3 for every 4", "20% off 50", "7% of x": another number or a letter comes in the same clause, so that the number is not all of it. */
+/* "3 for every 4", "20% off 50", "7% of x": another number or a letter follows in the same clause,
+ * so the number is only part of it. */
 static bool is_continued(const struct tail *r)
 {
     for (int k = 0; k < r->n; k++) {
@@ -109,7 +111,7 @@ static bool is_ordinal_end(tare_text t, int64_t i)
     return one_of(text_slice(t, i, k), ends);
 }
 
-/* Does the sentence hold a number in front of i? "2026 is the year after 2025" names both. */
+/* Returns whether the sentence has a number before i: "2026 is the year after 2025" has both. */
 static bool has_number(tare_text t, int64_t i)
 {
     enum { FAR = 320 };
@@ -119,7 +121,8 @@ static bool has_number(tare_text t, int64_t i)
     return false;
 }
 
-/* "slightly less than 12", "next after 12", "ten to 12", "April 12": words right before the number that make another value of it, or a name. */
+/* "slightly less than 12", "next after 12", "ten to 12", "April 12": words right before the number
+ * that change its value or make it a name. */
 static bool is_shifted(tare_text t, int64_t i)
 {
     enum { LAST = 3 };
@@ -147,7 +150,8 @@ bool is_operated(tare_text t, tare_text part)
 {
     int64_t i = part.data - t.data;
     if (is_shifted(t, i)) return true;
-    const bool words = part.size && text_is_letter(t.data[i]); /* they are read whole, but for the 12th prime */
+    /* they are read as a whole, except for the 12th prime */
+    const bool words = part.size && text_is_letter(t.data[i]);
     while (i < part.data - t.data + part.size && (text_is_letter(t.data[i]) || strchr("$+-( ", t.data[i]))) i++;
     if (i >= t.size || !(text_is_digit(t.data[i]) || t.data[i] == '.')) return false;
     while (i < t.size && (text_is_digit(t.data[i]) || (strchr(".,", t.data[i]) && i + 1 < t.size && text_is_digit(t.data[i + 1]))))
@@ -160,7 +164,8 @@ bool is_operated(tare_text t, tare_text part)
         if (is_operation(&r, k)) return true;
     i = part.data - t.data + part.size;
     while (i < t.size && strchr("% -", t.data[i])) i++;
-    if (i >= t.size || !text_is_letter(t.data[i])) return false; /* in bold, or a remark in brackets follows */
+    /* in bold, or followed by a remark in brackets */
+    if (i >= t.size || !text_is_letter(t.data[i])) return false;
     const struct tail rest = read_tail(t, i, false);
     return is_continued(&rest);
 }

@@ -19,7 +19,8 @@ int number_of(struct parser *p, const struct token *t)
 {
     struct math *m = p->m;
     if (!t->rep) return mk_num(m, false, m->pool + t->text, t->n_text, t->exp);
-    /* a.b(c) with |c| digits repeating: (abc - ab) / (10^|b| (10^|c| - 1)) = ab 10^-|b| + c / (10^|b| (10^|c| - 1)) */
+    /* a.b(c) with |c| repeating digits: (abc - ab) / (10^|b| (10^|c| - 1)) = ab 10^-|b| + c /
+     * (10^|b| (10^|c| - 1)) */
     char nines[64];
     const int n = t->n_text - t->rep;
     if (t->rep > 60) return parse_fail(p, "a long period");
@@ -34,7 +35,7 @@ static bool plain_integer(const struct token *t)
     return t->kind == T_NUM && !(t->aux & (NUM_DECIMAL | NUM_ENOTATION));
 }
 
-/* One digit of a number as an argument of \frac or \sqrt without braces: \frac12. */
+/* Parses one digit of a number as an argument of \frac or \sqrt without braces: \frac12. */
 static int digit_argument(struct parser *p)
 {
     struct token *t = &p->m->tokens[p->t];
@@ -47,7 +48,7 @@ static int digit_argument(struct parser *p)
     return x;
 }
 
-static int group(struct parser *p) /* { sum } */
+static int parse_group(struct parser *p) /* { sum } */
 {
     if (!enter(p)) return -1;
     p->t++;
@@ -58,7 +59,7 @@ static int group(struct parser *p) /* { sum } */
 
 int parse_argument(struct parser *p)
 {
-    if (peek(p)->kind == T_LBRACE) return group(p);
+    if (peek(p)->kind == T_LBRACE) return parse_group(p);
     if (peek(p)->kind == T_NUM) return digit_argument(p);
     if (!enter(p)) return -1;
     const int x = parse_atom(p);
@@ -68,7 +69,7 @@ int parse_argument(struct parser *p)
 
 int parse_exponent(struct parser *p)
 {
-    if (peek(p)->kind == T_LBRACE) return group(p);
+    if (peek(p)->kind == T_LBRACE) return parse_group(p);
     if (accept(p, T_MINUS)) {
         if (!enter(p)) return -1;
         const int x = mk_neg(p->m, parse_exponent(p));
@@ -88,7 +89,7 @@ int parse_exponent(struct parser *p)
 
 /* ---------------------------------------------------------------- functions */
 
-/* ||x||y||: inside a bar that is itself open, after an inner pair, with enough bars left to close both */
+/* ||x||y||: inside an open bar, after an inner pair, with enough bars left to close both */
 static bool opens_inner(const struct parser *p)
 {
     int left = 0;
@@ -137,7 +138,8 @@ static bool is_function(int kind)
     return kind == T_FUNC || kind == T_LOG || kind == T_LG || kind == T_SUM || kind == T_PROD;
 }
 
-/* What a function without brackets is applied to: factors side by side, up to the next function. sin 2x, log xy */
+/* Parses the argument of a function without brackets: adjacent factors, up to the next function.
+ * sin 2x, log xy */
 static int bare_argument(struct parser *p)
 {
     if (!enter(p)) return -1;
@@ -152,7 +154,7 @@ static int bare_argument(struct parser *p)
     return minus ? mk_neg(p->m, x) : x;
 }
 
-/* \log_10 x: TeX takes one digit, but 1 is no base. */
+/* \log_10 x: TeX uses one digit, but 1 is not a base. */
 static int log_base(struct parser *p)
 {
     const struct token *t = peek(p);
@@ -191,7 +193,7 @@ static int parse_function(struct parser *p)
         if (inside && !accept(p, T_RBRACE)) { /* sin{(a) b} */
             p->t = saved;
             n = 1;
-            args[0] = group(p);
+            args[0] = parse_group(p);
         }
     } else {
         args[n++] = bare_argument(p);
@@ -204,7 +206,7 @@ static int parse_function(struct parser *p)
 
 /* ---------------------------------------------------------------- atoms, powers, products, sums */
 
-static int between(struct parser *p, int close, enum func f)
+static int parse_between(struct parser *p, int close, enum func f)
 {
     if (!enter(p)) return -1;
     p->t++;
@@ -270,14 +272,15 @@ static int parse_root(struct parser *p)
     return symbolic >= 0 ? mk_pow(p->m, x, mk_pow(p->m, symbolic, mk_int(p->m, -1))) : mk_root(p->m, x, index);
 }
 
-/* The token k after the cursor, past braces; *k: its place. */
+/* Returns the token k after the cursor, skipping braces; *k: its position. */
 static const struct token *past_braces(const struct parser *p, int *k, int brace)
 {
     while (ahead(p, *k)->kind == brace) ++*k;
     return ahead(p, *k);
 }
 
-/* 137 \frac{1}{2}: a whole number beside a proper fraction of whole numbers, either in braces; 137 1/2 as well. -2: none. */
+/* 137 \frac{1}{2}: an integer next to a proper fraction of integers, either in braces; also 137
+ * 1/2. -2: none. */
 static int mixed_number(struct parser *p, const struct token *t, int first)
 {
     struct math *m = p->m;
@@ -315,12 +318,13 @@ static int mixed_number(struct parser *p, const struct token *t, int first)
     return mk_add(m, whole, mk_div(m, a, b));
 }
 
-/* The numeral t in base b, its digits being what was written in decimal. */
-static int based(struct parser *p, const struct token *t, int b)
+/* Parses the numeral t in base b, whose digits were read as decimal. */
+static int in_base(struct parser *p, const struct token *t, int b)
 {
     struct math *m = p->m;
     if ((t->aux & ~NUM_GROUPED) || t->n_text > 200) return parse_fail(p, "a numeral's base");
-    const bool small = t->n_text <= 11; /* 36^11 < 2^63; a longer numeral becomes sums and products of nodes */
+    /* 36^11 < 2^63; longer numerals become sums and products of nodes */
+    const bool small = t->n_text <= 11;
     const int radix = mk_int(m, b);
     int x = mk_int(m, 0);
     int64_t v = 0;
@@ -346,7 +350,7 @@ static int parse_number(struct parser *p)
     p->t++;
     int x = number_of(p, &t);
     if (t.aux & NUM_DECIMAL && x >= 0 && !t.rep) p->m->nodes[x].flags |= NODE_DECIMAL;
-    if (peek(p)->kind == T_BASE) return p->t++, based(p, &t, ahead(p, -1)->aux);
+    if (peek(p)->kind == T_BASE) return p->t++, in_base(p, &t, ahead(p, -1)->aux);
     if (peek(p)->kind == T_SCALE) {
         x = mk_mul(p->m, x, mk_num(p->m, false, "1", 1, peek(p)->aux));
         p->t++;
@@ -361,7 +365,7 @@ static int parse_determinant(struct parser *p)
     return x < 0 ? parse_fail(p, "a determinant of no small square matrix") : x;
 }
 
-/* A letter, or a function of something; \Gamma(x) is (x - 1)!. */
+/* Parses a letter, or a function value; \Gamma(x) is (x - 1)!. */
 static int parse_symbol(struct parser *p)
 {
     struct math *m = p->m;
@@ -380,7 +384,7 @@ static int parse_parenthesis(struct parser *p)
 {
     if (ahead(p, 1)->kind != T_NUM || ahead(p, 2)->kind != T_RPAREN || ahead(p, 3)->kind != T_BASE) return parse_brackets(p);
     p->t += 4;
-    return based(p, ahead(p, -3), ahead(p, -1)->aux);
+    return in_base(p, ahead(p, -3), ahead(p, -1)->aux);
 }
 
 /* A group, or {2}\frac{1}{3} */
@@ -402,7 +406,7 @@ static int parse_currency(struct parser *p)
     return parse_atom(p);
 }
 
-/* What begins with a token of each kind */
+/* parsers by the kind of the first token */
 static int (*const ATOMS[])(struct parser *) = {
     [T_NUM] = parse_number,        [T_SYM] = parse_symbol,         [T_FUNC] = parse_function,
     [T_LOG] = parse_function,      [T_LG] = parse_function,        [T_SUM] = parse_big,
@@ -426,13 +430,13 @@ int parse_atom(struct parser *p)
     case T_BINOM:
         return parse_fraction(p, true);
     case T_BAR:
-        return between(p, T_BAR, F_ABS);
+        return parse_between(p, T_BAR, F_ABS);
     case T_LBAR:
-        return between(p, T_RBAR, F_ABS);
+        return parse_between(p, T_RBAR, F_ABS);
     case T_LFLOOR:
-        return between(p, T_RFLOOR, F_FLOOR);
+        return parse_between(p, T_RFLOOR, F_FLOOR);
     case T_LCEIL:
-        return between(p, T_RCEIL, F_CEIL);
+        return parse_between(p, T_RCEIL, F_CEIL);
     case T_END:
         return parse_fail(p, "it ends where a value should be");
     default:
@@ -448,13 +452,13 @@ static int signed_factor(struct parser *p)
     return minus ? mk_neg(p->m, x) : x;
 }
 
-/* \{a\}\{b\}: braces that group */
+/* \{a\}\{b\}: braces that only group */
 int parse_unset(const struct math *m, int x)
 {
     return x >= 0 && at(m, x)->op == OP_SET && at(m, x)->n == 1 ? kid(m, x, 0) : x;
 }
 
-/* Inside an expression a percent is a hundredth. */
+/* Inside an expression a percent sign means a hundredth. */
 static bool at_hundredth(const struct parser *p)
 {
     static const int after[] = {T_END, T_COMMA, T_AND, T_RBRACE, T_RPAREN, T_SEMI, T_REL, T_UNIT};
@@ -463,7 +467,7 @@ static bool at_hundredth(const struct parser *p)
     return peek(p)->kind == T_PERCENT;
 }
 
-/* P(2, 5): a point with its name in front */
+/* P(2, 5): a point with its name */
 static bool is_point(const struct parser *p, int name, int x)
 {
     if (x < 0 || at(p->m, x)->op != OP_TUPLE || at(p->m, x)->aux || at(p->m, name)->op != OP_SYM) return false;
@@ -477,7 +481,7 @@ static int parse_product(struct parser *p)
     struct math *m = p->m;
     if (!enter(p)) return -1;
     const int start = p->t;
-    bool number = peek(p)->kind == T_NUM; /* x so far is a numeral and nothing else */
+    bool number = peek(p)->kind == T_NUM; /* x so far is only a numeral */
     int x = parse_power(p);
     number &= p->t == start + 1;
     while (x >= 0) {
@@ -512,7 +516,7 @@ int parse_sum(struct parser *p)
     if (!enter(p)) return -1;
     int x = -1;
     bool minus = false, first = true;
-    int pm = 0; /* T_PM or T_MP in front of the term */
+    int pm = 0; /* T_PM or T_MP before the term */
     for (;;) {
         while (peek(p)->kind == T_MINUS || peek(p)->kind == T_PLUS) minus ^= peek(p)->kind == T_MINUS, p->t++;
         if (first && (peek(p)->kind == T_PM || peek(p)->kind == T_MP)) pm = peek(p)->kind, p->t++, x = mk_int(m, 0), first = false;

@@ -1,4 +1,4 @@
-/* The closed classes of English as far as they turn up around answers. Every other word is a name. */
+/* The function words of English that occur around answers. Every other word is a name. */
 #include "prose.h"
 
 #include <string.h>
@@ -229,7 +229,8 @@ static const char *const DROPPED[] = {
 static const char *const AUXILIARIES[] = {"has", "have",  "had", "will",  "would", "should", "must", "shall",
                                           "can", "could", "may", "might", "do",    "does",   "did"};
 
-/* Nouns and verbs that name or take a value. Prepositions are not among them, nor words for operations: square, half, reciprocal. */
+/* Nouns and verbs that name a value or have it as object. Prepositions are not among them, nor are
+ * words for operations: square, half, reciprocal. */
 static const char *const NAMING[] = {
     "vertex",    "vertices",    "center",     "centre",        "focus",        "midpoint",   "centroid",    "point",
     "points",    "pair",        "pairs",      "triple",        "vector",       "matrix",     "interval",    "set",
@@ -270,12 +271,12 @@ static const char *const ANSWER_NOUNS[] = {"option",      "choice",     "answer"
                                            "proposition", "inequality", "value",     "values",    "correct", "total",
                                            "number",      "amount",     "get"};
 
-/* What kind of thing it is, when another word says which: an isosceles triangle. */
+/* Nouns for a kind of thing that another word specifies: an isosceles triangle. */
 static const char *const KINDS[] = {"triangle", "function", "series", "sequence", "matrix", "vector",  "vectors", "system",
                                     "equation", "line",     "lines",  "curve",    "graph",  "number",  "set",     "angle",
                                     "integral", "polygon",  "shape",  "figure",   "events", "relation"};
 
-static bool listed(tare_text w, const char *const *list, size_t n)
+static bool is_listed(tare_text w, const char *const *list, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (text_equal(w, text_of(list[i]), true)) return true;
@@ -284,31 +285,32 @@ static bool listed(tare_text w, const char *const *list, size_t n)
 
 bool is_answer_noun(tare_text w)
 {
-    return listed(w, ANSWER_NOUNS, sizeof ANSWER_NOUNS / sizeof *ANSWER_NOUNS);
+    return is_listed(w, ANSWER_NOUNS, sizeof ANSWER_NOUNS / sizeof *ANSWER_NOUNS);
 }
 
 bool is_auxiliary(tare_text w)
 {
-    return listed(w, AUXILIARIES, sizeof AUXILIARIES / sizeof *AUXILIARIES);
+    return is_listed(w, AUXILIARIES, sizeof AUXILIARIES / sizeof *AUXILIARIES);
 }
 
 bool may_precede(tare_text governor, tare_text w)
 {
-    const bool naming = listed(governor, NAMING, sizeof NAMING / sizeof *NAMING) || is_answer_noun(governor);
+    const bool naming = is_listed(governor, NAMING, sizeof NAMING / sizeof *NAMING) || is_answer_noun(governor);
     if (text_equal(w, text_of("of"), true)) return !governor.size || naming;
-    if (text_equal(w, text_of("to"), true)) return listed(governor, REACHING, sizeof REACHING / sizeof *REACHING);
+    if (text_equal(w, text_of("to"), true)) return is_listed(governor, REACHING, sizeof REACHING / sizeof *REACHING);
     int used;
     const char *tex;
-    return listed(w, NAMING, sizeof NAMING / sizeof *NAMING) || is_answer_noun(w) || phrase_role(&w, 1, &used, &tex) != ROLE_OPEN;
+    return is_listed(w, NAMING, sizeof NAMING / sizeof *NAMING) || is_answer_noun(w) ||
+           phrase_role(&w, 1, &used, &tex) != ROLE_OPEN;
 }
 
 bool is_kind_noun(tare_text w)
 {
-    return listed(w, KINDS, sizeof KINDS / sizeof *KINDS);
+    return is_listed(w, KINDS, sizeof KINDS / sizeof *KINDS);
 }
 
-/* How many words the phrase has, when the words start with it; else 0. */
-static int matches(const char *phrase, const tare_text *words, int n)
+/* Returns the length of the phrase in words if the words start with it; else 0. */
+static int match_phrase(const char *phrase, const tare_text *words, int n)
 {
     int k = 0;
     for (const char *p = phrase; *p; k++) {
@@ -340,13 +342,13 @@ enum role phrase_role(const tare_text *words, int n, int *used, const char **tex
     *tex = NULL;
     if (n < 1) return role;
     for (size_t i = 0; i < sizeof PHRASES / sizeof *PHRASES; i++) {
-        const int k = text_lower(words[0].data[0]) == PHRASES[i].words[0] ? matches(PHRASES[i].words, words, n) : 0;
+        const int k = text_lower(words[0].data[0]) == PHRASES[i].words[0] ? match_phrase(PHRASES[i].words, words, n) : 0;
         if (k > *used) *used = k, *tex = PHRASES[i].tex, role = PHRASES[i].role;
     }
     if (*used) return role;
     *used = 1;
     if (is_contracted_not(words[0])) return ROLE_NOT;
-    return is_auxiliary(words[0]) || listed(words[0], DROPPED, sizeof DROPPED / sizeof *DROPPED) ? ROLE_DROP : ROLE_OPEN;
+    return is_auxiliary(words[0]) || is_listed(words[0], DROPPED, sizeof DROPPED / sizeof *DROPPED) ? ROLE_DROP : ROLE_OPEN;
 }
 
 bool only_introduces(tare_text t)

@@ -1,7 +1,8 @@
-/* What follows a value: powers, factorials, degrees with minutes and seconds, the limits of a difference. */
+/* Parses operators after a value: powers, factorials, degrees with minutes and seconds, the limits
+ * of a difference. */
 #include "parser.h"
 
-/* The one letter in x; -1: none or several */
+/* Returns the only letter in x; -1: none or several. */
 static int only_letter(const struct math *m, int x)
 {
     const struct node *a = at(m, x);
@@ -15,7 +16,7 @@ static int only_letter(const struct math *m, int x)
     return found;
 }
 
-/* After a value: _{x=2} is what it is there, _0^1 the difference of what it is at both. */
+/* After a value: _{x=2} substitutes, _0^1 is the difference between both. */
 int between_limits(struct parser *p, int x)
 {
     struct math *m = p->m;
@@ -39,7 +40,7 @@ int between_limits(struct parser *p, int x)
     return high < 0 ? at_low : mk_add(m, substitute(m, x, s, high), mk_neg(m, at_low));
 }
 
-/* 3^{+}, 0^-: a limit from one side; T_PLUS or T_MINUS, taken, or 0 */
+/* 3^{+}, 0^-: a one-sided limit; consumes and returns T_PLUS or T_MINUS, or 0. */
 static int one_sided(struct parser *p)
 {
     const bool brace = peek(p)->kind == T_LBRACE;
@@ -49,8 +50,8 @@ static int one_sided(struct parser *p)
     return sign;
 }
 
-/* x degrees, and the minutes and seconds of arc that follow: 37^\circ 15' 20'' */
-static int degrees(struct parser *p, int x)
+/* Parses x degrees and the minutes and seconds of arc that follow: 37^\circ 15' 20''. */
+static int parse_degrees(struct parser *p, int x)
 {
     struct math *m = p->m;
     static const char *const units[] = {"min", "s"};
@@ -64,7 +65,7 @@ static int degrees(struct parser *p, int x)
     return mk(m, OP_DEG, 0, &x, 1);
 }
 
-/* 7!! = 7 5 3 1; of an expression a name of its own */
+/* 7!! = 7 5 3 1; of an expression it becomes a separate name. */
 static int double_factorial(struct parser *p, int x)
 {
     enum { MOST = 100 };
@@ -91,15 +92,15 @@ int parse_power(struct parser *p)
             if (side)
                 x = mk_add(m, x, mk_sym(m, side == T_PLUS ? "^+" : "^-", 2)); /* 0^+ is not 0 */
             else if (accept(p, T_DEGREE))
-                x = degrees(p, x);
+                x = parse_degrees(p, x);
             else if (peek(p)->kind == T_LBRACE && ahead(p, 1)->kind == T_DEGREE && ahead(p, 2)->kind == T_RBRACE)
-                p->t += 3, x = degrees(p, x);
+                p->t += 3, x = parse_degrees(p, x);
             else
                 x = ordered_pow(p, parse_unset(m, x), parse_unset(m, parse_exponent(p)));
         } else if (peek(p)->kind == T_DEGREE && peek(p)->aux) {
             x = parse_fail(p, "a composition of functions");
         } else if (accept(p, T_DEGREE)) {
-            x = degrees(p, x);
+            x = parse_degrees(p, x);
         } else if (ahead(p, -1)->kind == T_RBRACK && peek(p)->kind == T_UNDER) { /* [x^2]_0^1 */
             x = between_limits(p, x);
         } else if (accept(p, T_FACT)) {

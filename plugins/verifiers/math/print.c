@@ -24,36 +24,36 @@ struct printer {
     int depth;
 };
 
-static void put(struct printer *p, const char *s, int64_t n)
+static void put_text(struct printer *p, const char *s, int64_t n)
 {
     for (int64_t i = 0; i < n && p->n < p->capacity; i++) p->out[p->n++] = s[i];
 }
 
 static void puts_(struct printer *p, const char *s)
 {
-    put(p, s, (int64_t)strlen(s));
+    put_text(p, s, (int64_t)strlen(s));
 }
 
-static void print(struct printer *p, int x)
+static void print_tree(struct printer *p, int x)
 {
     const struct math *m = p->m;
     const struct node *a = at(m, x);
     if (p->n >= p->capacity) return;
     if (a->op == OP_NUM) {
         if (a->aux) puts_(p, "-");
-        put(p, a->n_digits ? m->pool + a->digits : "0", a->n_digits ? a->n_digits : 1);
+        put_text(p, a->n_digits ? m->pool + a->digits : "0", a->n_digits ? a->n_digits : 1);
         if (a->exp) {
             char e[24];
             int k = 24;
             for (int64_t v = a->exp < 0 ? -a->exp : a->exp; v; v /= 10) e[--k] = (char)('0' + v % 10);
             if (a->exp < 0) e[--k] = '-';
             puts_(p, "e");
-            put(p, e + k, 24 - k);
+            put_text(p, e + k, 24 - k);
         }
         return;
     }
     if (a->op == OP_SYM) {
-        put(p, m->pool + m->symbol[a->aux].name, m->symbol[a->aux].n_name);
+        put_text(p, m->pool + m->symbol[a->aux].name, m->symbol[a->aux].n_name);
         return;
     }
     if (a->op == OP_CONST) {
@@ -63,10 +63,10 @@ static void print(struct printer *p, int x)
     puts_(p, "(");
     puts_(p, a->op == OP_FUNC ? FUNCS[a->aux] : OPS[a->op]);
     if (a->op == OP_TUPLE) puts_(p, a->aux & 1 ? " closed" : ""), puts_(p, a->aux & 2 ? " to-closed" : "");
-    if (a->op == OP_UNIT || a->op == OP_TEXT) puts_(p, " '"), put(p, m->pool + a->digits, a->n_digits), puts_(p, "'");
+    if (a->op == OP_UNIT || a->op == OP_TEXT) puts_(p, " '"), put_text(p, m->pool + a->digits, a->n_digits), puts_(p, "'");
     for (int i = 0; i < a->n; i++) {
         puts_(p, " ");
-        print(p, kid(m, x, i));
+        print_tree(p, kid(m, x, i));
         if (a->op == OP_REL && i < a->n - 1) puts_(p, " "), puts_(p, RELS[(int)m->pool[a->digits + i]]);
     }
     puts_(p, ")");
@@ -75,6 +75,6 @@ static void print(struct printer *p, int x)
 int64_t print_node(const struct math *m, int x, char *out, int64_t capacity)
 {
     struct printer p = {.m = m, .out = out, .capacity = capacity};
-    if (x >= 0) print(&p, x);
+    if (x >= 0) print_tree(&p, x);
     return p.n;
 }

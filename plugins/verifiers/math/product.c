@@ -1,6 +1,7 @@
-/* Products of vectors and matrices that are only named keep their order: \vec u \times \vec v, \mathbf{A}\mathbf{B}, and the capitals of an
- * answer that transposes or inverts some of them. A product of such letters is a word; it becomes one symbol that is named after its
- * factors, so that the same word is the same symbol on both sides. Everything else commutes with it. Sums are multiplied out, and
+/* Products of vectors and matrices that are only named keep their order: \vec u \times \vec v,
+ * \mathbf{A}\mathbf{B}, and the capitals of an answer that transposes or inverts some of them. A
+ * product of such letters is a word, represented by one symbol named after its factors, so the same
+ * word is the same symbol on both sides. Everything else commutes with it. Sums are expanded, and
  *   (AB)^T = B^T A^T,   (AB)^{-1} = B^{-1} A^{-1},   u . v = v . u,   u x v = -(v x u).
  */
 #include "parser.h"
@@ -19,8 +20,8 @@ static bool is_letter(const struct token *t, const struct math *m, bool capital)
     return t->kind == T_SYM && t->n_text == 1 && (!capital || (m->pool[t->text] >= 'A' && m->pool[t->text] <= 'Z'));
 }
 
-/* After a ^ at i: T or \top; -1; else 0. *end: after it */
-static char superscript(const struct math *m, int i, int *end)
+/* Matches a ^ at i with T or \top, or -1; returns 0 for others. *end: the position after it. */
+static char read_superscript(const struct math *m, int i, int *end)
 {
     const struct token *t = m->tokens + i + 1;
     const int brace = t->kind == T_LBRACE, minus = t[brace].kind == T_MINUS;
@@ -33,7 +34,7 @@ static char superscript(const struct math *m, int i, int *end)
     return (last->n_text == 1 && *s == 'T') || (last->n_text == 3 && !memcmp(s, "top", 3)) ? 'T' : 0;
 }
 
-static bool mark(struct parser *p, const struct token *t, bool matrix)
+static bool mark_ordered(struct parser *p, const struct token *t, bool matrix)
 {
     const int x = mk_sym(p->m, p->m->pool + t->text, t->n_text);
     if (x < 0) return false;
@@ -43,8 +44,9 @@ static bool mark(struct parser *p, const struct token *t, bool matrix)
     return true;
 }
 
-/* Which letters keep their order: those in bold or with an arrow; where something is transposed, that and all capitals; where there are
- * no letters but capitals, two or more, and something is inverted, these. */
+/* Finds the letters that keep their order: bold letters and those with an arrow; if anything is
+ * transposed, these and all capitals; if all letters are capitals, at least two, and anything is
+ * inverted, all of them. */
 void find_ordered(struct parser *p)
 {
     const struct math *m = p->m;
@@ -52,9 +54,9 @@ void find_ordered(struct parser *p)
     int first = -1, second = -1, end = 0;
     for (int i = 0; i < m->n_tokens; i++) {
         const struct token *t = &m->tokens[i];
-        if (t->kind == T_SYM && t->aux == SYM_ORDERED && !mark(p, t, false)) return;
+        if (t->kind == T_SYM && t->aux == SYM_ORDERED && !mark_ordered(p, t, false)) return;
         if (t->kind == T_CARET && i) {
-            const char power = superscript(m, i, &end);
+            const char power = read_superscript(m, i, &end);
             const bool base = is_letter(t - 1, m, false) || t[-1].kind == T_RPAREN;
             transposed |= base && power == 'T', inverted |= base && power == '-';
             if (power) i = end - 1;
@@ -71,10 +73,10 @@ void find_ordered(struct parser *p)
     if (!(transposed && first >= 0) && !(inverted && capitals && second >= 0)) return;
     for (int i = 0; i < m->n_tokens; i++) {
         const struct token *t = &m->tokens[i];
-        const char power = t->kind == T_CARET ? superscript(m, i, &end) : 0;
+        const char power = t->kind == T_CARET ? read_superscript(m, i, &end) : 0;
         const struct token *letter = power == 'T' && i && is_letter(t - 1, m, false) ? t - 1 : is_letter(t, m, true) ? t : NULL;
         if (power) i = end - 1;
-        if (letter && !mark(p, letter, true)) return;
+        if (letter && !mark_ordered(p, letter, true)) return;
     }
 }
 
@@ -95,8 +97,8 @@ static bool is_ordered(const struct parser *p, int x)
     return p->ordered.letters && x >= 0 && has_letters(p, x, &visits);
 }
 
-/* x = coefficient * word; false: of another form */
-static bool split(const struct parser *p, int x, int *coefficient, struct word_of_letters *w)
+/* Splits x into coefficient * word; false: another form. */
+static bool split_word(const struct parser *p, int x, int *coefficient, struct word_of_letters *w)
 {
     struct math *m = p->m;
     const struct node a = *at(m, x);
@@ -112,7 +114,7 @@ static bool split(const struct parser *p, int x, int *coefficient, struct word_o
             else
                 inner = k;
         }
-        if (inner < 0 || at(m, inner)->op == OP_MUL || !split(p, inner, coefficient, w)) return false;
+        if (inner < 0 || at(m, inner)->op == OP_MUL || !split_word(p, inner, coefficient, w)) return false;
         *coefficient = mk_mul(m, c, *coefficient);
         return *coefficient >= 0;
     }
@@ -127,8 +129,8 @@ static bool split(const struct parser *p, int x, int *coefficient, struct word_o
     return true;
 }
 
-/* A A is A^2, and A A^{-1} nothing. */
-static bool append(struct word_of_letters *w, struct factor f)
+/* Appends a factor: A A is A^2, and A A^{-1} cancels. */
+static bool append_factor(struct word_of_letters *w, struct factor f)
 {
     struct factor *last = w->n ? &w->f[w->n - 1] : NULL;
     if (last && last->symbol == f.symbol && last->transposed == f.transposed) {
@@ -148,8 +150,8 @@ static int too_long(struct parser *p)
     return parse_fail(p, "a product of vectors or matrices that cannot be read");
 }
 
-/* The node of a word. */
-static int spell(struct parser *p, struct word_of_letters *w)
+/* Returns the node of a word. */
+static int word_node(struct parser *p, struct word_of_letters *w)
 {
     struct math *m = p->m;
     char name[200];
@@ -179,7 +181,7 @@ static int spell(struct parser *p, struct word_of_letters *w)
     return x;
 }
 
-/* u . v, a number; u x v, a vector whose sign says which came first */
+/* Returns u . v, a number, or u x v, a vector whose sign records the order. */
 static int vector_product(struct parser *p, int u, int v, char sign)
 {
     struct math *m = p->m;
@@ -206,13 +208,13 @@ static int multiply_words(struct parser *p, int a, int b, char sign)
     struct math *m = p->m;
     struct word_of_letters u, v;
     int c, d;
-    if (!split(p, a, &c, &u) || !split(p, b, &d, &v)) return too_long(p);
+    if (!split_word(p, a, &c, &u) || !split_word(p, b, &d, &v)) return too_long(p);
     const bool letters = u.n == 1 && v.n == 1 && u.f[0].power == 1 && v.f[0].power == 1 && !u.f[0].transposed && !v.f[0].transposed;
     const bool matrix = letters && p->ordered.matrices >> u.f[0].symbol & p->ordered.matrices >> v.f[0].symbol & 1;
     if (sign != ' ' && letters && !matrix) return mk_mul(m, mk_mul(m, c, d), vector_product(p, u.f[0].symbol, v.f[0].symbol, sign));
     for (int i = 0; i < v.n; i++)
-        if (!append(&u, v.f[i])) return too_long(p);
-    return mk_mul(m, mk_mul(m, c, d), spell(p, &u));
+        if (!append_factor(&u, v.f[i])) return too_long(p);
+    return mk_mul(m, mk_mul(m, c, d), word_node(p, &u));
 }
 
 int ordered_mul(struct parser *p, int a, int b, char sign)
@@ -233,7 +235,7 @@ int ordered_mul(struct parser *p, int a, int b, char sign)
     return x;
 }
 
-static int transposed(struct parser *p, int x)
+static int transpose_word(struct parser *p, int x)
 {
     struct math *m = p->m;
     struct word_of_letters w, r = {.n = 0};
@@ -242,13 +244,13 @@ static int transposed(struct parser *p, int x)
     if (at(m, x)->op == OP_ADD) {
         int sum = mk_int(m, 0);
         if (!enter(p)) return -1;
-        for (int i = 0; i < at(m, x)->n && sum >= 0; i++) sum = mk_add(m, sum, transposed(p, kid(m, x, i)));
+        for (int i = 0; i < at(m, x)->n && sum >= 0; i++) sum = mk_add(m, sum, transpose_word(p, kid(m, x, i)));
         p->depth--;
         return sum;
     }
-    if (!split(p, x, &c, &w)) return too_long(p);
+    if (!split_word(p, x, &c, &w)) return too_long(p);
     for (int i = w.n - 1; i >= 0; i--) r.f[r.n] = w.f[i], r.f[r.n++].transposed = !w.f[i].transposed;
-    return mk_mul(m, c, spell(p, &r));
+    return mk_mul(m, c, word_node(p, &r));
 }
 
 int ordered_pow(struct parser *p, int x, int exponent)
@@ -259,18 +261,18 @@ int ordered_pow(struct parser *p, int x, int exponent)
     int c;
     if (x < 0 || exponent < 0) return -1;
     if (!is_ordered(p, x)) return mk_pow(m, x, exponent);
-    if (is_transpose(m, exponent)) return transposed(p, x);
+    if (is_transpose(m, exponent)) return transpose_word(p, x);
     if (!small_int(m, exponent, &k) || !k || k > MOST_POWER || k < -MOST_POWER) return mk_pow(m, x, exponent);
     if (at(m, x)->op == OP_ADD && k > 0 && k <= MOST_SUM_POWER) {
         int product = x;
         for (int64_t i = 1; i < k; i++) product = ordered_mul(p, product, x, ' ');
         return product;
     }
-    if (!split(p, x, &c, &w)) return mk_pow(m, x, exponent);
+    if (!split_word(p, x, &c, &w)) return mk_pow(m, x, exponent);
     one = w;
     for (int i = 0; i < w.n && k < 0; i++) one.f[i] = w.f[w.n - 1 - i], one.f[i].power = (int8_t)-one.f[i].power;
     for (int64_t i = 0; i < (k < 0 ? -k : k); i++)
         for (int j = 0; j < one.n; j++)
-            if (!append(&r, one.f[j])) return too_long(p);
-    return mk_mul(m, mk_pow(m, c, exponent), spell(p, &r));
+            if (!append_factor(&r, one.f[j])) return too_long(p);
+    return mk_mul(m, mk_pow(m, c, exponent), word_node(p, &r));
 }

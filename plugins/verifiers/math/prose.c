@@ -1,5 +1,7 @@
-/* The text has been cut into words and what stands between them (prose_cut.c). The words are read by their roles (phrases.c), numbers in words become numerals (numerals.c), and the rest is written as TeX: names in front of a
- * value are kept apart, words after one stay as what it counts, reasons are left out. What cannot be read is refused, never dropped. */
+/* Reads an answer with words, which prose_cut.c has cut into words and the text between them. Words
+ * are classified by their roles (phrases.c), numbers in words become numerals (numerals.c), and the
+ * result is TeX: names before a value are stored separately, words after a value remain as what it
+ * counts, reasons are dropped. Text that cannot be read is refused, never dropped. */
 #include "prose.h"
 
 #include "numerals.h"
@@ -11,24 +13,25 @@
 struct reader {
     struct prose_item *items;
     int n;
-    bool refused, numbers; /* numbers: those in words are read */
+    bool refused, numbers; /* numbers: read those in words */
     struct prose *out;
-    bool value;         /* since the last sign of relation or joint */
-    bool in_words;      /* a \text{ is open in out */
-    int closing;        /* braces to close at the end */
-    int64_t between;    /* where in out the ( of "between" stands, + 1; 0: none */
-    bool halves;        /* its "and" has come */
-    tare_text word;     /* the last one in front of a value, since a verb of being, a sign or a joint; size 0: none */
-    tare_text governor; /* the name before word, where that is a preposition */
-    bool doubt;         /* it may change the value that came after it */
+    bool value;      /* seen since the last relation sign or joint */
+    bool in_words;   /* a \text{ is open in out */
+    int closing;     /* braces to close at the end */
+    int64_t between; /* position + 1 in out of the ( of "between"; 0: none */
+    bool halves;     /* its "and" was read */
+    /* the last word before a value, since a verb of being, a sign or a joint; size 0: none */
+    tare_text word;
+    tare_text governor; /* the name before word, if that is a preposition */
+    bool doubt;         /* it may change the preceding value */
     bool complement;    /* after "12 is": words that need not mean 12 */
-    bool dangling;      /* after "and", "or": no value yet */
+    bool dangling;      /* after "and", "or": value missing */
     bool condition;     /* after "if", "when" */
 };
 
 /* ---------------------------------------------------------------- writing */
 
-static void put(struct reader *r, const char *s, int64_t n)
+static void put_bytes(struct reader *r, const char *s, int64_t n)
 {
     struct prose *o = r->out;
     if (o->size + n + 2 > (int64_t)sizeof o->tex) {
@@ -41,7 +44,7 @@ static void put(struct reader *r, const char *s, int64_t n)
 
 static void put_text(struct reader *r, const char *s)
 {
-    put(r, s, (int64_t)strlen(s));
+    put_bytes(r, s, (int64_t)strlen(s));
 }
 
 static void end_words(struct reader *r)
@@ -53,7 +56,7 @@ static void end_words(struct reader *r)
 static void put_word(struct reader *r, tare_text w)
 {
     put_text(r, r->in_words ? " " : "\\text{ ");
-    put(r, w.data, w.size);
+    put_bytes(r, w.data, w.size);
     r->in_words = true;
 }
 
@@ -64,7 +67,7 @@ static void put_name(struct reader *r, tare_text w)
     if (is_answer_noun(w)) return;
     if (!is_kind_noun(w) &&
         (find_function(w.data, w.size) || (known && (known->kind == T_DET || known->kind == T_LIM || known->kind == T_MARK)))) {
-        r->refused = true; /* \text{floor} 3.5: no name, it changes the value */
+        r->refused = true; /* \text{floor} 3.5: not a name, it changes the value */
         return;
     }
     o->bare_name = true;
@@ -76,7 +79,7 @@ static void put_name(struct reader *r, tare_text w)
     o->names[o->n_names++] = ' ';
 }
 
-/* A value comes: may it stand after the words in front of it? */
+/* Checks whether a value may follow the words before it. */
 static void meet_value(struct reader *r)
 {
     const bool money = unit_is_money(find_unit(r->word.data, r->word.size, true)); /* USD 5 */
@@ -85,7 +88,7 @@ static void meet_value(struct reader *r)
     r->complement = r->dangling = false;
 }
 
-/* Does it hold a digit, a letter or a command that stands for something? */
+/* Returns whether it has a digit, a letter or a command with a meaning. */
 static bool holds_value(tare_text t)
 {
     for (int64_t i = 0; i < t.size; i++) {
@@ -112,11 +115,11 @@ static void put_mathematics(struct reader *r, tare_text t)
     }
     if (!t.size) return;
     end_words(r);
-    if (strchr(":=", text_trim(t).size ? text_trim(t).data[0] : 'x'))
-        r->word.size = 0, r->doubt = false; /* a name in front of a sign */
+    /* a name before a sign */
+    if (strchr(":=", text_trim(t).size ? text_trim(t).data[0] : 'x')) r->word.size = 0, r->doubt = false;
     if (holds_value(t)) r->value = true, meet_value(r);
     r->out->value |= r->value;
-    put(r, t.data, t.size);
+    put_bytes(r, t.data, t.size);
     if (strchr("<>=", text_trim(t).size ? text_trim(t).data[text_trim(t).size - 1] : 'x')) r->value = false;
 }
 
@@ -154,7 +157,7 @@ static void put_numeral(struct reader *r, const char *numeral, int next)
 
 /* ---------------------------------------------------------------- reading */
 
-/* "not 13" after a value and a comma, "and no pears": all that follows is about something else. */
+/* "not 13" after a value and a comma, "and no pears": the rest is about something else. */
 static bool excludes_another(const struct reader *r)
 {
     const tare_text t = last_written(r);
@@ -173,7 +176,7 @@ static void read_is(struct reader *r)
     }
 }
 
-/* Roles that write something between values. false: the role is another one. */
+/* Writes roles that become a sign between values. false: another role. */
 static bool write_sign(struct reader *r, enum role role, const char *tex)
 {
     switch (role) {
@@ -182,7 +185,8 @@ static bool write_sign(struct reader *r, enum role role, const char *tex)
     case ROLE_TEX:
         end_words(r);
         put_text(r, tex);
-        if (strchr("\\", *tex) && strchr("ip", tex[1])) r->value = r->out->value = true; /* \infty, \pi */
+        /* \infty, \pi */
+        if (strchr("\\", *tex) && strchr("ip", tex[1])) r->value = r->out->value = true;
         return true;
     case ROLE_RELATE:
         end_words(r);
@@ -227,14 +231,14 @@ static bool write_sign(struct reader *r, enum role role, const char *tex)
     }
 }
 
-/* The letter after "all real": that of the variable. */
+/* Skips the letter after "all real": that of the variable. */
 static int skip_variable(const struct reader *r, int i)
 {
     const tare_text t = i < r->n && !r->items[i].word ? text_trim(r->items[i].t) : (tare_text){"", 0};
     return t.size == 1 && text_is_letter(t.data[0]) ? i + 1 : i;
 }
 
-/* Between two whole numbers the sign of a ratio: 1 in 4, 3 to 4. */
+/* Writes the sign of a ratio between two integers: 1 in 4, 3 to 4. */
 static void write_ratio(struct reader *r, tare_text word, const char *tex, int next)
 {
     if (r->value && !r->in_words && ends_in_digit(r) && starts_with_digit(r, next))
@@ -266,7 +270,7 @@ static void write_base(struct reader *r, int next)
     r->items[next].t = text_trim(r->items[next].t);
 }
 
-/* A word of the open classes: what is counted, the variable, or a name in front of a value */
+/* Reads a word of the open classes: what is counted, the variable, or a name before a value. */
 static void read_name(struct reader *r, tare_text w)
 {
     if (r->value) {
@@ -275,13 +279,14 @@ static void read_name(struct reader *r, tare_text w)
     } else if (w.size == 1) { /* x is at least 3 */
         put_mathematics(r, w);
     } else {
-        r->complement |= r->out->value && !r->word.size && !may_precede((tare_text){"", 0}, w); /* 5 is unlikely */
+        /* 5 is unlikely */
+        r->complement |= r->out->value && !r->word.size && !may_precede((tare_text){"", 0}, w);
         r->word = w;
         put_name(r, w);
     }
 }
 
-/* The words at i by their role. Returns the item after them; r->n: the rest says nothing. */
+/* Reads the words at i by their role. Returns the item after them; r->n: ignore the rest. */
 static int read_role(struct reader *r, int i, const tare_text *words, int n)
 {
     int used;
@@ -328,8 +333,8 @@ static int read_role(struct reader *r, int i, const tare_text *words, int n)
     }
 }
 
-/* 2 and a half: the fraction after the joint at i; *used: items */
-static bool mixed(const struct reader *r, int i, const tare_text *words, int n, char *numeral, int *used)
+/* 2 and a half: returns whether a fraction follows the joint at i; *used: items. */
+static bool is_mixed(const struct reader *r, int i, const tare_text *words, int n, char *numeral, int *used)
 {
     if (n < 3 || !r->numbers || !text_equal(words[0], text_of("and"), true) || !ends_in_digit(r)) return false;
     *used = 1 + read_numeral(words + 1, n - 1, i + n == r->n, numeral);
@@ -352,12 +357,12 @@ static void read_items(struct reader *r)
             put_mathematics(r, t);
             continue;
         }
-        while (n < 12 && i + n < r->n) { /* blanks between words are no mathematics */
+        while (n < 12 && i + n < r->n) { /* blanks between words are not mathematics */
             if (!r->items[i + n].word) break;
             words[n] = r->items[i + n].t;
             n++;
         }
-        if (mixed(r, i, words, n, numeral, &used)) {
+        if (is_mixed(r, i, words, n, numeral, &used)) {
             put_numeral(r, numeral, i += used);
         } else if (!r->value && r->numbers && (used = read_numeral(words, n, i + n == r->n, numeral))) {
             put_numeral(r, numeral, i += used);
@@ -367,7 +372,7 @@ static void read_items(struct reader *r)
     }
 }
 
-/* Items that are blanks only go: words side by side are phrases. */
+/* Removes blank items, so that adjacent words form phrases. */
 static void drop_blanks(struct reader *r)
 {
     int n = 0;
@@ -384,8 +389,9 @@ static bool names_one(tare_text w)
     return role != ROLE_DROP && role != ROLE_IS && role != ROLE_RATIO && !is_answer_noun(w);
 }
 
-/* The item after the last "is" that has something before and after it, and no negation before it; 0: there is none */
-static int predicate(const struct reader *r)
+/* Returns the item after the last "is" that has text on both sides and no negation before it; 0:
+ * none. */
+static int find_predicate(const struct reader *r)
 {
     int found = 0, used;
     const char *tex;
@@ -401,8 +407,8 @@ static int predicate(const struct reader *r)
     return found;
 }
 
-/* No value: the words that are names or negations are the answer; the subject of "is" and nouns that say only what kind of thing it is are
- * names in front of it. */
+/* Without a value: the words that are names or negations are the answer; the subject of "is", and
+ * nouns that only give the kind of thing, are names before it. */
 static void write_words(struct reader *r)
 {
     int used;
@@ -410,8 +416,8 @@ static void write_words(struct reader *r)
     r->out->size = r->out->n_names = 0;
     r->refused = r->in_words = false;
     r->out->bare_name = false;
-    const int is = predicate(r);
-    bool other = false; /* another word than a kind of thing */
+    const int is = find_predicate(r);
+    bool other = false; /* a word other than a kind of thing */
     for (int i = is; i < r->n; i++) other |= r->items[i].word && names_one(r->items[i].t) && !is_kind_noun(r->items[i].t);
     for (int i = 0; i < r->n; i++) {
         const tare_text w = r->items[i].t;
@@ -450,7 +456,8 @@ bool read_prose(const char *s, int64_t n, bool numbers, struct prose *out)
         }
         r.refused |= r.doubt || r.dangling;
         end_words(&r);
-        if (r.between) put_text(&r, out->tex[r.between - 1] == '[' ? "] \\cap \\mathbb{R}" : ") \\cap \\mathbb{R}"); /* no pair */
+        /* not a pair */
+        if (r.between) put_text(&r, out->tex[r.between - 1] == '[' ? "] \\cap \\mathbb{R}" : ") \\cap \\mathbb{R}");
         r.refused |= r.between && !r.halves;
         for (; r.closing; r.closing--) put_text(&r, "\\}");
         return !r.refused;

@@ -1,11 +1,12 @@
-/* An answer with words, cut into the words and what stands between them (mathematics), whether the words are in \text{} or not. */
+/* Cuts an answer with words into the words and the mathematics between them, with or without
+ * \text{}. */
 #include "numerals.h"
 #include "prose.h"
 #include "units.h"
 
 #include <string.h>
 
-static void add(struct prose_cut *r, tare_text t, bool word, bool text)
+static void add_word(struct prose_cut *r, tare_text t, bool word, bool text)
 {
     if (!t.size) return;
     if (r->n == PROSE_ITEMS) {
@@ -21,7 +22,7 @@ static bool is_wrapper(const char *s, int64_t n)
     return w && w->kind == T_WORDS;
 }
 
-/* Where the group that opens at i ends, after its brace. */
+/* Returns the end of the group that opens at i, after its brace. */
 static int64_t group_end(tare_text t, int64_t i)
 {
     int depth = 0;
@@ -37,7 +38,8 @@ static int64_t group_end(tare_text t, int64_t i)
     return t.size;
 }
 
-/* Letters in a formula that are a word: not a function, a product of letters or what stands in front of brackets. */
+/* Returns whether letters in a formula are a word: not a function, a product of letters, or a name
+ * before brackets. */
 static bool is_plain_word(tare_text t, int64_t from, int64_t to)
 {
     const tare_text w = text_slice(t, from, to);
@@ -67,7 +69,7 @@ static bool is_plain_word(tare_text t, int64_t from, int64_t to)
     return vowel && small;
 }
 
-/* The A of "Answer: A", "option C"; not that of "A fair coin" */
+/* The A of "Answer: A", "option C"; not that of "A fair coin". */
 static bool is_single_capital(tare_text t, int64_t from, int64_t to)
 {
     int used;
@@ -81,7 +83,7 @@ static bool is_single_capital(tare_text t, int64_t from, int64_t to)
     return role != ROLE_OPEN && role != ROLE_DROP;
 }
 
-/* The remark in brackets at i that is words only: where it ends; 0: there is none. */
+/* Returns the end of a remark in brackets at i that is only words; 0: none. */
 static int64_t remark_end(tare_text t, int64_t i)
 {
     int64_t k = i + 1;
@@ -95,7 +97,8 @@ static int64_t remark_end(tare_text t, int64_t i)
     return words && k < t.size ? k + 1 : 0;
 }
 
-/* Are the words of a remark at i .. end - 1 such that the value stands without them? "(exactly)", "(five)" after 5. */
+/* Returns whether the value is unchanged without the words of a remark at i .. end - 1:
+ * "(exactly)", "(five)" after 5. */
 static bool is_idle(tare_text t, int64_t i, int64_t end, tare_text before)
 {
     tare_text words[8];
@@ -132,7 +135,7 @@ static bool ends_sentence(tare_text t, int64_t i)
            !(i && (t.data[i - 1] == '.' || t.data[i - 1] == '\\'));
 }
 
-/* After the \end that closes the \begin at i; the end of the text when there is none. */
+/* Returns the position after the \end for the \begin at i; the end of the text if there is none. */
 static int64_t environment_end(tare_text t, int64_t i)
 {
     int depth = 0;
@@ -145,25 +148,26 @@ static int64_t environment_end(tare_text t, int64_t i)
     return t.size;
 }
 
-/* ** beside a word; 2**3 is a power */
+/* ** next to a word; 2**3 is a power */
 static bool marks_bold(tare_text t, int64_t i)
 {
     return i + 1 < t.size && t.data[i + 1] == '*' &&
            ((i && text_is_letter(t.data[i - 1])) || (i + 2 < t.size && text_is_letter(t.data[i + 2])));
 }
 
-static void cut(struct prose_cut *r, tare_text t, bool text);
+static void cut_text(struct prose_cut *r, tare_text t, bool text);
 
-/* "(base 8)": cut without its brackets. Where it ends; 0: other brackets. */
+/* "(base 8)": cuts it without its brackets. Returns its end; 0: other brackets. */
 static int64_t cut_base(struct prose_cut *r, tare_text t, int64_t i, bool text)
 {
     const char *close = memchr(t.data + i, ')', (size_t)(t.size - i));
     if (!close || !text_starts(t, i + 1, "base ", true)) return 0;
-    cut(r, text_slice(t, i + 1, close - t.data), text);
+    cut_text(r, text_slice(t, i + 1, close - t.data), text);
     return close - t.data + 1;
 }
 
-/* The command at i: \text{words} is cut as words, others stay as they are with their arguments. Where it ends. */
+/* Cuts the command at i: \text{words} into its words; others are kept with their arguments. Returns
+ * its end. */
 static int64_t cut_command(struct prose_cut *r, tare_text t, int64_t i, int64_t *begin)
 {
     int64_t k = i + 1;
@@ -173,8 +177,8 @@ static int64_t cut_command(struct prose_cut *r, tare_text t, int64_t i, int64_t 
     const struct word *w = find_command(t.data + i + 1, k - i - 1);
     if (w && w->kind == T_GROUP && k < t.size && t.data[k] == '{') { /* \boxed{words} */
         const int64_t end = group_end(t, k);
-        add(r, text_slice(t, *begin, i), false, false);
-        if (++r->nested < 8) cut(r, text_slice(t, k + 1, end - (t.data[end - 1] == '}')), false);
+        add_word(r, text_slice(t, *begin, i), false, false);
+        if (++r->nested < 8) cut_text(r, text_slice(t, k + 1, end - (t.data[end - 1] == '}')), false);
         r->nested--;
         return *begin = end;
     }
@@ -183,19 +187,20 @@ static int64_t cut_command(struct prose_cut *r, tare_text t, int64_t i, int64_t 
     const tare_text inside = text_trim(text_slice(t, k + 1, end - 1));
     const bool one_word = !memchr(inside.data, ' ', (size_t)inside.size),
                letter = inside.size == 1 && text_is_letter(inside.data[0]);
-    if (letter || (w && w->aux == 1 && one_word)) return end; /* \text{m}; \mathrm{i}, \operatorname{arctan}: symbols */
+    /* \text{m}; \mathrm{i}, \operatorname{arctan}: symbols */
+    if (letter || (w && w->aux == 1 && one_word)) return end;
     const bool tight = end - 2 > k && text_is_letter(t.data[end - 2]);
     if (tight && (text_starts(t, end, "(", false) || text_starts(t, end, "\\left(", false)) && !remark_end(t, end))
         r->refused = true; /* \text{rank}(2) */
-    add(r, text_slice(t, *begin, i), false, false);
-    cut(r, text_slice(t, k + 1, end - (t.data[end - 1] == '}')), true);
+    add_word(r, text_slice(t, *begin, i), false, false);
+    cut_text(r, text_slice(t, k + 1, end - (t.data[end - 1] == '}')), true);
     *begin = end;
     return end;
 }
 
-static void cut(struct prose_cut *r, tare_text t, bool text)
+static void cut_text(struct prose_cut *r, tare_text t, bool text)
 {
-    int64_t begin = 0, size; /* begin: of what is no word */
+    int64_t begin = 0, size; /* begin: start of text that is not a word */
     for (int64_t i = 0; i < t.size && !r->refused;) {
         const char c = t.data[i];
         if (c == '\\' && !text) {
@@ -204,33 +209,33 @@ static void cut(struct prose_cut *r, tare_text t, bool text)
         } else if (c == '{' && !text) {
             i = group_end(t, i);
         } else if (c == '$' || (c == '*' && marks_bold(t, i))) {
-            add(r, text_slice(t, begin, i), false, false);
+            add_word(r, text_slice(t, begin, i), false, false);
             i += c == '$' ? 1 : 2;
             begin = i;
         } else if (c == '(' && remark_end(t, i)) {
             const int64_t end = remark_end(t, i);
             const bool first = !text_trim(text_slice(t, begin, i)).size && r->n;
             if (!is_idle(t, i, end, first ? r->items[r->n - 1].t : text_slice(t, begin, i))) r->refused = true;
-            add(r, text_slice(t, begin, i), false, false);
+            add_word(r, text_slice(t, begin, i), false, false);
             begin = i = end;
         } else if (c == '(' && text_starts(t, i + 1, "base ", true) && memchr(t.data + i, ')', (size_t)(t.size - i))) {
-            add(r, text_slice(t, begin, i), false, false);
+            add_word(r, text_slice(t, begin, i), false, false);
             begin = i = cut_base(r, t, i, text);
         } else if (ends_sentence(t, i)) {
-            add(r, text_slice(t, begin, i), false, false);
-            add(r, text_slice(t, i, i + 1), false, text);
+            add_word(r, text_slice(t, begin, i), false, false);
+            add_word(r, text_slice(t, i, i + 1), false, text);
             if (r->n) r->items[r->n - 1].stop = true;
             begin = ++i;
         } else if ((size = half_of_day(t, i)) > 2) { /* p.m. */
-            add(r, text_slice(t, begin, i), false, false);
-            add(r, text_of(text_lower(c) == 'p' ? "pm" : "am"), true, true);
+            add_word(r, text_slice(t, begin, i), false, false);
+            add_word(r, text_of(text_lower(c) == 'p' ? "pm" : "am"), true, true);
             begin = i += size;
         } else if (text_is_letter(c)) {
             int64_t k = i;
             while (k < t.size && (text_is_letter(t.data[k]) || (t.data[k] == '\'' && (text || contracts_not(t, k))))) k++;
             if (text ? !is_single_capital(t, i, k) : is_plain_word(t, i, k)) {
-                add(r, text_slice(t, begin, i), false, false);
-                add(r, text_slice(t, i, k), true, text);
+                add_word(r, text_slice(t, begin, i), false, false);
+                add_word(r, text_slice(t, i, k), true, text);
                 begin = k;
                 if (begin < t.size && t.data[begin] == '-' && begin + 1 < t.size && text_is_letter(t.data[begin + 1])) begin++;
             }
@@ -239,10 +244,10 @@ static void cut(struct prose_cut *r, tare_text t, bool text)
             i++;
         }
     }
-    if (begin < t.size) add(r, text_slice(t, begin, t.size), false, false);
+    if (begin < t.size) add_word(r, text_slice(t, begin, t.size), false, false);
 }
 
 void cut_prose(struct prose_cut *out, tare_text t)
 {
-    cut(out, t, false);
+    cut_text(out, t, false);
 }

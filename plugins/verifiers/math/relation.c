@@ -1,5 +1,6 @@
-/* Equations and inequalities. Two equations are the same when their differences of sides are proportional; an inequality also needs the
- * sign of the factor. Chains compare member by member, read in either direction. */
+/* Equations and inequalities. Two equations are equal if their differences of sides are
+ * proportional; for an inequality the sign of the factor matters too. Chains are compared member by
+ * member, in either direction. */
 #include "math.h"
 
 #include <string.h>
@@ -10,7 +11,8 @@ static bool symbol_is(const struct math *m, int x, const char *name)
     return m->symbol[s].n_name == n && !memcmp(m->pool + m->symbol[s].name, name, (size_t)n);
 }
 
-/* The name of f(x), of one letter in brackets, as what stands before the brackets and the letter; false: another name */
+/* Splits the name f(x), with one letter in brackets, into the part before the brackets and the
+ * letter; false: another name. */
 static bool is_application(const struct math *m, int x, tare_text *name, tare_text *letter)
 {
     enum { BRACKET = 4 }; /* a blank, and three bytes for a bracket: parse_label */
@@ -34,7 +36,8 @@ static bool is_indexed(const struct math *m, int x, tare_text *name, tare_text *
     return *name = (tare_text){text, 1}, *letter = (tare_text){text + 2, 1}, true;
 }
 
-/* pred with its letter called as in gold, where they are f(x) = ... and f(t) = ...; else pred. */
+/* Returns pred with its letter renamed as in gold if they are f(x) = ... and f(t) = ...; else
+ * pred. */
 static int same_argument(struct math *m, int gold, int pred)
 {
     tare_text f, g, x, t;
@@ -47,7 +50,8 @@ static int same_argument(struct math *m, int gold, int pred)
     const int to = mk_sym(m, x.data, 1), from = mk_sym(m, t.data, 1);
     if (to < 0 || from < 0 || to == from) return pred;
     const int body = kid(m, pred, 1), value = substitute(m, body, at(m, from)->aux, to);
-    if (substitute(m, body, at(m, to)->aux, mk_int(m, 0)) != body || value == body) return pred; /* f(t) = t + x; P(A) = 1 */
+    /* f(t) = t + x; P(A) = 1 */
+    if (substitute(m, body, at(m, to)->aux, mk_int(m, 0)) != body || value == body) return pred;
     return value < 0 ? pred : mk_rel(m, kid(m, gold, 0), R_EQ, value);
 }
 
@@ -67,12 +71,14 @@ bool is_name(const struct math *m, int x)
     case OP_INT:
         return true;
     case OP_SUM:
-    case OP_PROD: /* what can be computed is compared */
+    case OP_PROD: /* computable expressions are compared */
         return a->flags & (NODE_VAR | NODE_OPAQUE);
-    case OP_POW:                                                                                                /* \sigma^2 */
-        if (at(m, kid(m, x, 0))->op == OP_FUNC) return num_is(m, kid(m, x, 1), -1) && is_name(m, kid(m, x, 0)); /* \sec x */
+    /* \sigma^2 */
+    case OP_POW:
+        /* \sec x */
+        if (at(m, kid(m, x, 0))->op == OP_FUNC) return num_is(m, kid(m, x, 1), -1) && is_name(m, kid(m, x, 0));
         return num_is(m, kid(m, x, 1), 2) && at(m, kid(m, x, 0))->op == OP_SYM && symbol_is(m, kid(m, x, 0), "sigma");
-    case OP_ADD: /* m + n: what was asked for */
+    case OP_ADD: /* m + n: the requested quantity */
         for (int i = 0; i < a->n; i++)
             if (at(m, kid(m, x, i))->op != OP_SYM) return false;
         return a->n <= 8;
@@ -100,7 +106,8 @@ int relation_op(const struct math *m, int x, int i)
     return m->pool[at(m, x)->digits + i];
 }
 
-/* x^2 - 4 = (x - 2)(x + 2): members 0 .. last that are equal for all values of their letters */
+/* x^2 - 4 = (x - 2)(x + 2): returns whether members 0 .. last are equal for all values of their
+ * letters. */
 static bool same_values(struct math *m, int x, int last)
 {
     for (int i = 0; i <= last; i++)
@@ -110,8 +117,9 @@ static bool same_values(struct math *m, int x, int last)
     return true;
 }
 
-/* 2 + 2 = 5: two neighbours among the members first .. last are numbers and differ. 2/3 = 0.667 is taken for a rounding. */
-static bool refuted(struct math *m, int x, int first, int last)
+/* 2 + 2 = 5: returns whether two neighbours among the members first .. last are different numbers.
+ * 2/3 = 0.667 counts as rounding. */
+static bool is_refuted(struct math *m, int x, int first, int last)
 {
     for (int i = first; i < last; i++) {
         const int a = kid(m, x, i), b = kid(m, x, i + 1);
@@ -136,7 +144,8 @@ static bool is_numeral(const struct math *m, int x)
     return a->op == OP_NUM || a->op == OP_MUL;
 }
 
-/* The last member of a chain of equalities; of x = 2 + 2 = 5, too, as Math-Verify has it: a slip in the working. x = 4 = 5 names two values. */
+/* Returns the last member of a chain of equalities; also of x = 2 + 2 = 5, as in Math-Verify: an
+ * error in the working. x = 4 = 5 has two values. */
 bool relation_value(struct math *m, int x, int *lhs, int *value)
 {
     const struct node *a = at(m, x);
@@ -153,9 +162,11 @@ bool relation_value(struct math *m, int x, int *lhs, int *value)
         return *lhs >= 0 && (at(m, first)->op == OP_SYM || at(m, first)->op == OP_TUPLE) && at(m, *value)->op != OP_SYM;
     }
     if (a->n == 2 && relation_op(m, x, 0) == R_IN) return *value = kid(m, x, 1), *lhs >= 0;
-    if (!last && a->n == 2 && at(m, first)->op == OP_SYM && !(at(m, kid(m, x, 1))->flags & NODE_VAR)) /* x \approx 14.3 */
+    /* x \approx 14.3 */
+    if (!last && a->n == 2 && at(m, first)->op == OP_SYM && !(at(m, kid(m, x, 1))->flags & NODE_VAR))
         return *lhs = first, *value = kid(m, x, 1), true;
-    if (!last) { /* only approximations: the exact value in front, when what follows does approximate it */
+    /* only approximations: use the exact value before them if they do approximate it */
+    if (!last) {
         *value = first;
         *lhs = -1;
         for (int i = 1; i < a->n; i++)
@@ -164,9 +175,10 @@ bool relation_value(struct math *m, int x, int *lhs, int *value)
                 return false;
         return true;
     }
-    if (*lhs < 0 ? refuted(m, x, 0, last) : is_numeral(m, kid(m, x, 1)) && refuted(m, x, 1, last)) return false;
+    if (*lhs < 0 ? is_refuted(m, x, 0, last) : is_numeral(m, kid(m, x, 1)) && is_refuted(m, x, 1, last)) return false;
     *value = kid(m, x, last);
-    if (last == 1 && at(m, *value)->op == OP_TEXT && at(m, *value)->aux && at(m, first)->op != OP_TEXT) { /* 2x = f(x) */
+    /* 2x = f(x) */
+    if (last == 1 && at(m, *value)->op == OP_TEXT && at(m, *value)->aux && at(m, first)->op != OP_TEXT) {
         *lhs = *value, *value = first;
         return true;
     }
@@ -180,7 +192,7 @@ bool relation_value(struct math *m, int x, int *lhs, int *value)
     return last == a->n - 1 && same_values(m, x, last);
 }
 
-static int scalar(struct math *m, int x)
+static int is_scalar(struct math *m, int x)
 {
     if (x < 0) return -1;
     if (at(m, x)->op == OP_RATIO && at(m, x)->n == 2) return mk_div(m, kid(m, x, 0), kid(m, x, 1));
@@ -188,13 +200,14 @@ static int scalar(struct math *m, int x)
     return at(m, x)->op > OP_DEG || at(m, x)->flags & (NODE_SHAPE | NODE_PM | NODE_INF) ? -1 : x;
 }
 
-static enum truth said(struct math *m, enum truth t, const char *yes, const char *no)
+static enum truth set_truth_reason(struct math *m, enum truth t, const char *yes, const char *no)
 {
     m->reason = t == YES ? yes : no;
     return t;
 }
 
-/* x, a difference of sides, times the powers of letters in the denominators of its terms: y - 1/x is x y - 1. */
+/* Multiplies x, a difference of sides, by the powers of letters in the denominators of its terms: y
+ * - 1/x becomes x y - 1. */
 static int without_denominators(struct math *m, int x)
 {
     const struct node a = *at(m, x);
@@ -219,12 +232,12 @@ static int without_denominators(struct math *m, int x)
     return x;
 }
 
-/* a op b of one relation each: the differences of the sides. */
+/* Compares a op b of one relation each by the differences of their sides. */
 static enum truth compare_single(struct math *m, int gold, int pred)
 {
     const int g = relation_op(m, gold, 0), p = relation_op(m, pred, 0);
-    const int a = scalar(m, kid(m, gold, 0)), b = scalar(m, kid(m, gold, 1)), c = scalar(m, kid(m, pred, 0)),
-              d = scalar(m, kid(m, pred, 1));
+    const int a = is_scalar(m, kid(m, gold, 0)), b = is_scalar(m, kid(m, gold, 1)), c = is_scalar(m, kid(m, pred, 0)),
+              d = is_scalar(m, kid(m, pred, 1));
     const bool ordered = g >= R_LT && g <= R_GE;
     if (a < 0 || b < 0 || c < 0 || d < 0) return UNKNOWN;
     if (ordered != (p >= R_LT && p <= R_GE) || (!ordered && g != p)) return NO;
@@ -245,7 +258,7 @@ static enum truth compare_single(struct math *m, int gold, int pred)
     return t == YES && ordered ? (sign > 0 ? YES : NO) : t;
 }
 
-/* Members from the least to the greatest; false: mixed directions or other relations. */
+/* Orders members from the least to the greatest; false: mixed directions or other relations. */
 bool relation_ascending(const struct math *m, int x, int *members, int *ops)
 {
     const int n = at(m, x)->n;
@@ -280,7 +293,7 @@ static enum truth compare_chains(struct math *m, int gold, int pred)
     return x >= 0 && y >= 0 ? compare_intervals(m, x, y) : NO;
 }
 
-/* x_1 and x: one of several solutions, where the other side does not number them */
+/* x_1 and x: one of several solutions, if the other side does not number them */
 static bool same_unknown(const struct math *m, int a, int b)
 {
     if (at(m, a)->op != OP_SYM || at(m, b)->op != OP_SYM || a == b) return false;
@@ -298,7 +311,7 @@ static bool same_unknown(const struct math *m, int a, int b)
     return base[0] == base[1] && (base[0] == size[0]) != (base[1] == size[1]) && !memcmp(name[0], name[1], (size_t)base[0]);
 }
 
-/* The capitals of AB or \overline{AB}, in the order of the alphabet, into out; 0: another name. */
+/* Writes the capitals of AB or \overline{AB} in alphabetical order to out; 0: another name. */
 static int segment_letters(const struct math *m, int x, char out[4])
 {
     static const char bar[] = "\\overline{";
@@ -326,7 +339,7 @@ static int segment_letters(const struct math *m, int x, char out[4])
     return n;
 }
 
-/* P and P(A), f and f(2): a name alone, and what it is applied to. */
+/* P and P(A), f and f(2): a name alone, and its application. */
 static bool applied_name(const struct math *m, int name, int application)
 {
     const struct node *a = at(m, name), *b = at(m, application);
@@ -343,8 +356,8 @@ bool same_segment(const struct math *m, int a, int b)
     return n == 2 && segment_letters(m, b, y) == n && !memcmp(x, y, (size_t)n);
 }
 
-/* y and f(x): a curve's equation, and its function */
-static bool curve(const struct math *m, int y, int application)
+/* y and f(x): the equation of a curve, and its function */
+static bool is_curve(const struct math *m, int y, int application)
 {
     const struct node *a = at(m, y), *b = at(m, application);
     if (a->op != OP_SYM || m->symbol[a->aux].n_name != 1 || m->pool[m->symbol[a->aux].name] != 'y') return false;
@@ -360,7 +373,7 @@ static bool same_name(const struct math *m, int a, int b)
     char x[4], y[4];
     const int n = segment_letters(m, a, x);
     if (n && n == segment_letters(m, b, y) && !memcmp(x, y, (size_t)n)) return true;
-    if (curve(m, a, b) || curve(m, b, a)) return true;
+    if (is_curve(m, a, b) || is_curve(m, b, a)) return true;
     return applied_name(m, a, b) || applied_name(m, b, a);
 }
 
@@ -372,13 +385,13 @@ enum truth compare_relations(struct math *m, int gold, int pred)
     const bool a = relation_value(m, gold, &la, &va), b = relation_value(m, pred, &lb, &vb);
     if (a && b) {
         if (la < 0 || lb < 0 || same_unknown(m, la, lb) || same_name(m, la, lb))
-            return said(m, compare(m, va, vb) ? YES : NO, "equal values", "different values");
+            return set_truth_reason(m, compare(m, va, vb) ? YES : NO, "equal values", "different values");
         if (la == lb || (at(m, la)->op <= OP_DEG && at(m, lb)->op <= OP_DEG && decide(m, la, lb)) ||
             (at(m, la)->op > OP_DEG && at(m, la)->op == at(m, lb)->op && compare(m, la, lb)))
-            return said(m, compare(m, va, vb) ? YES : NO, "the same assignment", "different values assigned");
+            return set_truth_reason(m, compare(m, va, vb) ? YES : NO, "the same assignment", "different values assigned");
     }
     enum truth t = UNKNOWN;
     if (at(m, gold)->n == 2 && at(m, pred)->n == 2) t = compare_single(m, gold, pred);
     if (t == UNKNOWN) t = compare_chains(m, gold, pred);
-    return said(m, t, "equivalent relations", "relations that are not equivalent");
+    return set_truth_reason(m, t, "equivalent relations", "relations that are not equivalent");
 }

@@ -1,10 +1,10 @@
-/* The row's fields that change how one pair is judged, read from its JSON text without building a tree. A value that no parameter could
- * have is as good as none. */
+/* The row's fields that change how a pair is judged, read from its JSON text without building a
+ * tree. A value that is invalid for the parameter is ignored. */
 #include "math.h"
 
 #include <string.h>
 
-static bool flag(tare_text row, const char *key, bool *out)
+static bool read_flag(tare_text row, const char *key, bool *out)
 {
     const tare_text v = text_row_field(row, key);
     if (text_equal(v, text_of("true"), false)) return *out = true, true;
@@ -12,7 +12,7 @@ static bool flag(tare_text row, const char *key, bool *out)
     return false;
 }
 
-static bool number(tare_text row, const char *key, int64_t most, int64_t *out)
+static bool read_number(tare_text row, const char *key, int64_t most, int64_t *out)
 {
     const tare_text v = text_row_field(row, key);
     int64_t x = 0;
@@ -25,7 +25,7 @@ static bool number(tare_text row, const char *key, int64_t most, int64_t *out)
     return *out = x, true;
 }
 
-static bool holds(tare_text list, const char *word)
+static bool field_holds(tare_text list, const char *word)
 {
     for (int64_t i = 0; i < list.size; i++)
         if (text_starts(list, i, word, false)) return true;
@@ -35,14 +35,14 @@ static bool holds(tare_text list, const char *word)
 void row_options(struct options *o, tare_text row)
 {
     if (!row.size) return;
-    if (flag(row, "gold_is_latex", &o->gold_latex)) o->gold_auto = false;
-    flag(row, "strict", &o->strict);
-    flag(row, "allow_set_relation_comp", &o->allow_set_relation);
-    number(row, "boxed_priority", 100, &o->boxed_priority);
-    number(row, "float_rounding", MAX_ROUNDING, &o->rounding);
+    if (read_flag(row, "gold_is_latex", &o->gold_latex)) o->gold_auto = false;
+    read_flag(row, "strict", &o->strict);
+    read_flag(row, "allow_set_relation_comp", &o->allow_set_relation);
+    read_number(row, "boxed_priority", 100, &o->boxed_priority);
+    read_number(row, "float_rounding", MAX_ROUNDING, &o->rounding);
     const tare_text extract = text_row_field(row, "extract");
     if (extract.size && extract.data[0] == '[') {
-        o->use_latex = holds(extract, "\"latex\"");
-        o->use_expr = holds(extract, "\"expr\"");
+        o->use_latex = field_holds(extract, "\"latex\"");
+        o->use_expr = field_holds(extract, "\"expr\"");
     }
 }

@@ -1,9 +1,10 @@
-/* One vector or matrix in several notations: rows in brackets, a column and a tuple, unit vectors i, j, k. */
+/* One vector or matrix in several notations: rows in brackets, a column and a tuple, unit vectors
+ * i, j, k. */
 #include "math.h"
 
 enum { MAX_ENTRIES = 256 };
 
-/* [[1, 2], [3, 4]] and [1, 2; 3, 4] as a matrix; -1: no such list of rows. */
+/* Returns [[1, 2], [3, 4]] or [1, 2; 3, 4] as a matrix; -1: not such a list of rows. */
 static int rows_in_brackets(struct math *m, int x)
 {
     const struct node *a = at(m, x);
@@ -18,8 +19,8 @@ static int rows_in_brackets(struct math *m, int x)
     return mk(m, OP_MATRIX, columns, entries, n);
 }
 
-/* x as a matrix of one column, when it is a tuple that is no half-open interval. */
-static int column(struct math *m, int x)
+/* Returns x as a matrix of one column if it is a tuple and not a half-open interval. */
+static int as_column(struct math *m, int x)
 {
     const struct node *a = at(m, x);
     int entries[MAX_ENTRIES];
@@ -28,7 +29,8 @@ static int column(struct math *m, int x)
     return mk(m, OP_MATRIX, 1, entries, a->n);
 }
 
-/* i + 2j as (1, 2) of n entries, from the unit vectors' symbols; -1: it has none, or is no sum of multiples of them. */
+/* Returns i + 2j as (1, 2) with n entries, from the unit vectors' symbols; -1: it has none, or is
+ * not a sum of their multiples. */
 static int in_entries(struct math *m, int x, int n)
 {
     static const char *const names[] = {"\\hat{i}", "\\hat{j}", "\\hat{k}"};
@@ -67,11 +69,12 @@ static int identity_matrix(struct math *m, int n)
     return mk(m, OP_MATRIX, n, entries, n * n);
 }
 
-/* gold or pred in the notation of the other; false: nothing was to be done. */
+/* Rewrites gold or pred in the notation of the other; false: no change. */
 bool same_notation(struct math *m, int *gold, int *pred)
 {
     int *sides[2] = {gold, pred};
-    if (at(m, *gold)->op == OP_TUPLE && at(m, *pred)->op == OP_TUPLE) { /* [[1, 2], [3, 4]] and [1, 2; 3, 4] */
+    /* [[1, 2], [3, 4]] and [1, 2; 3, 4] */
+    if (at(m, *gold)->op == OP_TUPLE && at(m, *pred)->op == OP_TUPLE) {
         const int x = rows_in_brackets(m, *gold), y = x < 0 ? -1 : rows_in_brackets(m, *pred);
         return y >= 0 && (*gold = x, *pred = y, true);
     }
@@ -83,10 +86,10 @@ bool same_notation(struct math *m, int *gold, int *pred)
         else if (a.op == OP_MATRIX && b.op == OP_SYM && is_identity_name(m, *sides[!k], a.aux))
             x = identity_matrix(m, a.aux);
         else if (a.op == OP_MATRIX && b.op == OP_TUPLE)
-            x = a.aux == 1 && a.n > 1 ? column(m, *sides[!k]) : rows_in_brackets(m, *sides[!k]);
+            x = a.aux == 1 && a.n > 1 ? as_column(m, *sides[!k]) : rows_in_brackets(m, *sides[!k]);
         else if ((a.op == OP_TUPLE || (a.op == OP_MATRIX && a.aux == 1)) && b.op <= OP_DEG)
             x = in_entries(m, *sides[!k], a.n);
-        if (x >= 0 && a.op == OP_MATRIX && at(m, x)->op == OP_TUPLE) x = column(m, x);
+        if (x >= 0 && a.op == OP_MATRIX && at(m, x)->op == OP_TUPLE) x = as_column(m, x);
         if (x >= 0) return *sides[!k] = x, true;
     }
     return false;

@@ -1,4 +1,4 @@
-/* Tokens, and the vocabulary that turns command and word names into them. */
+/* Tokens, and the vocabulary that maps command and word names to them. */
 #ifndef TARE_MATH_TOKENS_H
 #define TARE_MATH_TOKENS_H
 
@@ -63,13 +63,13 @@ enum tok {
     T_SETMINUS,
     T_TEXT,     /* text: folded words */
     T_UNIT,     /* text: canonical unit */
-    T_CURRENCY, /* text: the same, in front of its value */
+    T_CURRENCY, /* text: as T_UNIT, before its value */
     T_BASE,     /* after a numeral; aux: its base */
-    T_IMPLIES,  /* what comes before it is not the answer */
-    T_OPTION,   /* text: the letter in front of an option's text */
+    T_IMPLIES,  /* the text before it is not the answer */
+    T_OPTION,   /* text: the letter before an option's text */
     T_LIM,      /* text: its name */
     T_DET,
-    T_MARK, /* \angle, \triangle, \#: text; makes a name of what follows */
+    T_MARK, /* \angle, \triangle, \#: text; makes a name of the next tokens */
     T_PERCENT,
     T_DEGREE, /* aux 1: a composition of functions */
     T_ARC,    /* aux 1: minutes of arc, 2: seconds */
@@ -78,9 +78,9 @@ enum tok {
     T_OVERLINE,
     T_GROUP, /* a command that only groups: \boxed */
     T_PMOD,  /* \pmod: its argument is a modulus */
-    T_WHERE, /* what follows are conditions; aux: the set that its words name, or 0 */
+    T_WHERE, /* conditions follow; aux: the set that its words name, or 0 */
     T_NOT,   /* \not: negates the relation after it */
-    T_ASIDE, /* a command whose argument is no part of the answer: \color{red} */
+    T_ASIDE, /* a command whose argument is not part of the answer: \color{red} */
     T_SKIP,
     T_STYLE,
     T_WORDS,
@@ -92,19 +92,21 @@ enum tok {
 };
 enum num_flags { NUM_DECIMAL = 1, NUM_GROUPED = 2, NUM_ENOTATION = 4 };
 enum style { STYLE_ARROW = 1, STYLE_BOLD = 2 };
-enum { TIMES_CROSS = 1, SYM_ORDERED = 1 }; /* aux of a T_TIMES; of a T_SYM: a vector or matrix, whose products keep their order */
+/* aux of a T_TIMES; of a T_SYM: a vector or matrix, whose products keep their order */
+enum { TIMES_CROSS = 1, SYM_ORDERED = 1 };
 enum environment { ENV_MATRIX, ENV_DET, ENV_CASES, ENV_LINES, ENV_OTHER };
 enum joint { JOINT_COMMA = 1, JOINT_AND = 2, JOINT_OR = 4, JOINT_SIGN = 8 };
-/* what separates the members of a list; JOINT_SIGN: \land or \lor, not a word */
+/* separators of the members of a list; JOINT_SIGN: \land or \lor, not a word */
 
 struct word {
     const char *name;
     int16_t kind, aux;
-    const char *text; /* of a symbol or unit, where it is not the name */
+    const char *text; /* of a symbol or unit, if it differs from the name */
 };
 
-const struct word *find_command(const char *s, int64_t n);  /* after a backslash */
-const struct word *find_function(const char *s, int64_t n); /* sin, sqrt, pi, inf ... without one */
+const struct word *find_command(const char *s, int64_t n); /* names after a backslash */
+/* names without one: sin, sqrt, pi, inf ... */
+const struct word *find_function(const char *s, int64_t n);
 bool find_scale(const char *s, int64_t n, int *power);
 bool is_percent_word(const char *s, int64_t n);
 bool is_degree_word(const char *s, int64_t n);

@@ -1,4 +1,5 @@
-/* What is made of scalars: lists, relation chains, ratios, brackets, sets, matrices, texts, values with units. */
+/* Parses compounds of scalars: lists, relation chains, ratios, brackets, sets, matrices, texts,
+ * values with units. */
 #include "parser.h"
 #include "units.h"
 
@@ -11,7 +12,7 @@ static bool is_shape(const struct parser *p, int x)
     return at(p->m, x)->op > OP_DEG || (at(p->m, x)->op == OP_CONST && at(p->m, x)->aux > C_UNDEFINED);
 }
 
-/* \{ x \in Z | -2 <= x < 2 \} as its members; -1: another set, or a large one */
+/* Returns the members of \{ x \in Z | -2 <= x < 2 \}; -1: another set, or a large one. */
 static int whole_numbers(struct math *m, int element, int condition)
 {
     enum { MOST = 60 };
@@ -32,7 +33,8 @@ static int whole_numbers(struct math *m, int element, int condition)
     return n ? mk(m, OP_SET, 0, members, n) : mk_const(m, C_EMPTY);
 }
 
-/* \{ x | condition \}: the condition, when it is one relation; else a structure that equals only its like. */
+/* Parses \{ x | condition \}: the condition if it is one relation; else a structure that equals
+ * only itself. */
 static int set_builder(struct parser *p, const int *items, int n)
 {
     int conditions[16];
@@ -59,7 +61,7 @@ static int set_builder(struct parser *p, const int *items, int n)
     return kids[1] < 0 ? -1 : mk_named(p->m, "builder", kids, 2);
 }
 
-/* Opening and closing ends of an interval: (a, b] and the like, also with \rbrack. */
+/* Handles opening and closing ends of an interval: (a, b] and similar, also with \rbrack. */
 int parse_brackets(struct parser *p)
 {
     struct math *m = p->m;
@@ -100,7 +102,7 @@ int parse_brackets(struct parser *p)
     return x;
 }
 
-/* Rows of one column of equations, or of a value and its condition: a list. */
+/* Rows of one column of equations, or of values with conditions: a list. */
 static int lines_of(struct parser *p, int *items, int n, int columns)
 {
     int k = 0;
@@ -164,7 +166,8 @@ int parse_set_expr(struct parser *p)
     return x;
 }
 
-/* The units at the cursor as one: \text{m}^2 / \text{s}, kg \cdot m. Returns the length of its text, -1. */
+/* Parses the units at the cursor as one: \text{m}^2 / \text{s}, kg \cdot m. Returns the length of
+ * its text, or -1. */
 static int parse_unit(struct parser *p, char *text)
 {
     const struct math *m = p->m;
@@ -195,7 +198,8 @@ static int parse_unit(struct parser *p, char *text)
     return n;
 }
 
-/* x with the words at the cursor, which follow its unit, percent or degree sign: 5 km north */
+/* Parses x with the words at the cursor, which follow its unit, percent or degree sign: 5 km
+ * north. */
 static int parse_said(struct parser *p, int x)
 {
     for (; x >= 0 && peek(p)->kind == T_UNIT && p->m->pool[peek(p)->text] == '?'; p->t++)
@@ -203,7 +207,7 @@ static int parse_said(struct parser *p, int x)
     return x;
 }
 
-/* A value, and the percent sign, unit or text after it. */
+/* Parses a value and the percent sign, unit or text after it. */
 static int parse_measure(struct parser *p)
 {
     struct math *m = p->m;
@@ -235,7 +239,7 @@ static int parse_measure(struct parser *p)
     return p->n_currency ? mk_unit(m, x, (tare_text){m->pool + p->currency, p->n_currency}) : x;
 }
 
-/* 5 hours 30 minutes: several measures one after the other, each with its unit */
+/* Parses 5 hours 30 minutes: several adjacent measures, each with its unit. */
 static int parse_value(struct parser *p)
 {
     int parts[4], n = 0;
@@ -245,8 +249,8 @@ static int parse_value(struct parser *p)
     return n == 1 ? parts[0] : mk_named(p->m, "measures", parts, n);
 }
 
-/* The side that is left out of "\ge 5": a letter that nothing else is called. */
-static int nobody(struct math *m)
+/* Returns the omitted side of "\ge 5": a letter that occurs nowhere else. */
+static int unused_letter(struct math *m)
 {
     return mk_sym(m, "\\nobody", 7);
 }
@@ -267,7 +271,7 @@ static int one_sided_set(struct parser *p, const int *kids, enum rel sign)
     return set < 0 ? parse_fail(p, "a relation with one side") : set;
 }
 
-/* E: x^2/9 + y^2/4 = 1, where a ratio has no sum or power of letters */
+/* E: x^2/9 + y^2/4 = 1, where a ratio would not have a sum or power of letters */
 static bool names_equation(const struct parser *p, const int *items)
 {
     const struct node *a = at(p->m, items[0]), *b = at(p->m, items[1]);
@@ -275,7 +279,7 @@ static bool names_equation(const struct parser *p, const int *items)
     return a->op == OP_SYM && (b->op == OP_REL || (peek(p)->kind == T_REL && peek(p)->aux == R_EQ && b->flags & NODE_VAR && sum));
 }
 
-/* k \in Z: the set, though its letter is not in blackboard bold */
+/* k \in Z: the set, although its letter is not in blackboard bold */
 static int named_set(struct math *m, int x)
 {
     static const struct {
@@ -288,7 +292,7 @@ static int named_set(struct math *m, int x)
     return x;
 }
 
-/* a : b : c; the unit of the last member is that of all: 7:30 pm */
+/* a : b : c; the unit of the last member applies to all: 7:30 pm */
 static int parse_ratio(struct parser *p, int *items, int n)
 {
     struct math *m = p->m;
@@ -310,7 +314,7 @@ int parse_element(struct parser *p)
     const bool unnamed = sign == R_EQ || sign == R_APPROX || sign == R_SIM; /* "= 5" */
     p->t += unnamed;
     if (is_ordering(sign)) { /* \ge 5 */
-        kids[n++] = nobody(m), ops[0] = (char)sign;
+        kids[n++] = unused_letter(m), ops[0] = (char)sign;
         p->t++;
     }
     for (;;) {
@@ -328,21 +332,23 @@ int parse_element(struct parser *p)
         ops[n - 1] = (char)peek(p)->aux;
         p->t++;
         if (n == 1 && is_ordering(ops[0]) && ends_element(peek(p)->kind)) { /* 5 or more: 5 \le */
-            kids[n++] = nobody(m);
+            kids[n++] = unused_letter(m);
             break;
         }
     }
     p->depth--;
-    if (n == 2 && (kids[0] == nobody(m) || kids[1] == nobody(m))) return one_sided_set(p, kids, (enum rel)ops[0]);
+    if (n == 2 && (kids[0] == unused_letter(m) || kids[1] == unused_letter(m))) return one_sided_set(p, kids, (enum rel)ops[0]);
     if (n == 2 && ops[0] == R_SUPSET) return mk_rel(m, kids[1], R_SUBSET, kids[0]);
-    if (unnamed && n > 1 && ops[0] == R_EQ && ops[n - 2] == R_EQ) return kids[n - 1]; /* = a b = 6 */
+    /* = a b = 6 */
+    if (unnamed && n > 1 && ops[0] == R_EQ && ops[n - 2] == R_EQ) return kids[n - 1];
     if (n == 1) return kids[0];
     const int relation = mk_text(m, OP_REL, 0, kids, n, (tare_text){ops, n - 1});
     return relation < 0 ? -1 : parse_congruence(p, relation);
 }
 
-/* p \land q: one statement, unlike x > 1 \land x < 4, whose members are conditions on numbers. Returns how many items are left. */
-static int connected(struct parser *p, int *items, int n, int joints)
+/* Joins p \land q into one statement, unlike x > 1 \land x < 4, whose members are conditions on
+ * numbers. Returns the number of remaining items. */
+static int join_connected(struct parser *p, int *items, int n, int joints)
 {
     enum { BOTH = 16, EITHER = 32 };
     for (int i = 0; i < n; i++)
@@ -356,8 +362,9 @@ static int connected(struct parser *p, int *items, int n, int joints)
     return items[0] < 0 ? -1 : 1;
 }
 
-/* x = 1, y = 2 or x = 2, y = 1: as many assignments of the same names before each "or". Returns how many items are left. */
-static int alternatives(struct parser *p, int *items, int n, uint64_t ors)
+/* x = 1, y = 2 or x = 2, y = 1: groups assignments of the same names before each "or". Returns the
+ * number of remaining items. */
+static int group_alternatives(struct parser *p, int *items, int n, uint64_t ors)
 {
     struct math *m = p->m;
     int size = 1, out = 0;
@@ -376,13 +383,14 @@ static int alternatives(struct parser *p, int *items, int n, uint64_t ors)
     return out;
 }
 
-/* Elements between commas (or semicolons, or and/or) up to a closing token, which is taken. -2: a bar or colon instead (set builder). */
+/* Parses elements between commas (or semicolons, or and/or) up to a closing token, which is
+ * consumed. -2: a bar or colon instead (set builder). */
 int parse_list(struct parser *p, int stop1, int stop2, int *items, int max, bool *semicolons)
 {
     int n = 0, group = 0; /* group: first item since the last semicolon */
     bool commas = false;
     int joints = 0;
-    uint64_t ors = 0; /* bit i: "or" stands in front of item i */
+    uint64_t ors = 0; /* bit i: "or" precedes item i */
     *semicolons = false;
     for (;;) {
         if (n == max) return parse_fail(p, "a long list");
@@ -412,7 +420,8 @@ int parse_list(struct parser *p, int stop1, int stop2, int *items, int max, bool
         p->t++;
         if (kind == T_SEMI) group = n;
         if (kind == T_AND && ahead(p, -1)->aux == JOINT_OR && n < 64) ors |= 1ULL << n;
-        while (peek(p)->kind == T_AND || peek(p)->kind == T_COMMA || (peek(p)->kind == T_SEMI && kind != T_SEMI)) { /* ", and" */
+        /* ", and" */
+        while (peek(p)->kind == T_AND || peek(p)->kind == T_COMMA || (peek(p)->kind == T_SEMI && kind != T_SEMI)) {
             joints |= peek(p)->kind == T_AND ? peek(p)->aux : JOINT_COMMA;
             if (peek(p)->kind == T_AND && peek(p)->aux == JOINT_OR && n < 64) ors |= 1ULL << n;
             p->t++;
@@ -428,12 +437,13 @@ int parse_list(struct parser *p, int stop1, int stop2, int *items, int max, bool
     }
     for (int i = 0; i < n; i++)
         if (items[i] < 0) return -1;
-    if (joints == (JOINT_COMMA | JOINT_OR) || joints == (JOINT_AND | JOINT_OR)) n = alternatives(p, items, n, ors);
+    if (joints == (JOINT_COMMA | JOINT_OR) || joints == (JOINT_AND | JOINT_OR)) n = group_alternatives(p, items, n, ors);
     p->joints = joints & ~JOINT_SIGN;
-    return joints & JOINT_SIGN ? connected(p, items, n, joints) : n;
+    return joints & JOINT_SIGN ? join_connected(p, items, n, joints) : n;
 }
 
-/* p \implies q, p \iff \neg q: letters and connectives only, so that the sign is part of the statement */
+/* p \implies q, p \iff
+ * eg q: only letters and connectives, so the sign is part of the statement */
 static bool is_statement(const struct parser *p)
 {
     bool sign = false;
@@ -448,7 +458,7 @@ static bool is_statement(const struct parser *p)
     return sign;
 }
 
-/* What follows the last sign of consequence outside of brackets. */
+/* Skips to the text after the last sign of consequence outside of brackets. */
 static void skip_premises(struct parser *p)
 {
     int depth = 0, start = 0;
@@ -480,7 +490,8 @@ int parse_answer(struct math *m)
     const int option = accept(&p, T_OPTION) ? ahead(&p, -1)->aux : 0;
     const int n = parse_list(&p, T_END, T_END, items, MAX_ITEMS, &semicolons);
     if (n < 1) return parse_fail(&p, "nothing is there");
-    if (n == 1 && is_named(m, items[0])) return parse_fail(&p, "words in front of a value"); /* read in words */
+    /* read in words */
+    if (n == 1 && is_named(m, items[0])) return parse_fail(&p, "words in front of a value");
     int x = lift_memberships(&p, items, n, p.joints);
     if (x >= 0 && p.t < m->n_tokens && peek(&p)->kind == T_WHERE) x = parse_conditions(&p, x);
     if (x >= 0 && option) x = mk(m, OP_OPTION, option, &x, 1);

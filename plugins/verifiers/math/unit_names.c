@@ -1,12 +1,14 @@
-/* The units of measure: how each is written, alone and after a prefix, and what it is in base units. */
+/* The units of measure: their spellings, alone and after a prefix, and their value in base
+ * units. */
 #include "units.h"
 
 #include <string.h>
 
-/* Lengths, masses, times and what is made of them take the prefixes that are named; sums of money and what is counted take none. The factors
- * are exact: by / over * 10^ten of the base, which is a product of units that have none themselves. */
+/* Lengths, masses, times and derived units take the listed prefixes; currencies and counted things
+ * take none. The factors are exact: by / over * 10^ten of the base, which is a product of base
+ * units. */
 static const struct unit_kind {
-    const char *symbols, *words; /* with blanks between; words also with an s at the end, or as they are */
+    const char *symbols, *words; /* separated by blanks; words also with an s at the end */
     const char *prefixes;
     const char *base;
     int64_t by, over;
@@ -103,12 +105,13 @@ static const struct prefix {
 };
 enum { N_PREFIXES = sizeof PREFIXES / sizeof *PREFIXES };
 
-/* Symbols that are units right after a number, where other letters are factors: 5cm, but not 5m, 3pV */
+/* Symbols that are units right after a number, where other letters are factors: 5cm, but not 5m,
+ * 3pV. */
 static const char BARE[] =
     "cm mm km dm nm kg mg ft yd lb lbs oz ms hr hrs yr mins mL ml mph kph Hz kHz MHz GHz kJ kW kV mV mA Pa kPa mol eV keV MeV Wb atm amu AU pc kpc Mpc kcal usd USD eur EUR Euro GBP rad ohm erg day week month year gal cup unit yuan yen won acre quart pint cent dollar euro rupee people student way time point book kN";
 
-/* Is s one of the words of the list, plural: or one with an s after it? */
-static bool spelled(const char *list, const char *s, int64_t n, bool plural)
+/* Returns whether s is one of the words of the list; plural: also with an s after it. */
+static bool is_spelled(const char *list, const char *s, int64_t n, bool plural)
 {
     for (const char *w = list; w && *w;) {
         const int64_t size = (int64_t)strcspn(w, " ");
@@ -120,17 +123,18 @@ static bool spelled(const char *list, const char *s, int64_t n, bool plural)
     return false;
 }
 
-static bool takes(const struct unit_kind *kind, int prefix)
+static bool takes_prefix(const struct unit_kind *kind, int prefix)
 {
     const char letter = PREFIXES[prefix].symbol[0];
     return !prefix || strchr(kind->prefixes, letter) != NULL;
 }
 
-/* The kind that the n bytes at s are a symbol of, or a word; 0: none */
+/* Returns the kind for which the n bytes at s are a symbol or a word; 0: none. */
 static int kind_of(const char *s, int64_t n, int prefix, bool word)
 {
     for (int k = 1; k < N_KINDS && n > 0; k++)
-        if (takes(&KINDS[k], prefix) && (word ? spelled(KINDS[k].words, s, n, true) : spelled(KINDS[k].symbols, s, n, false)))
+        if (takes_prefix(&KINDS[k], prefix) &&
+            (word ? is_spelled(KINDS[k].words, s, n, true) : is_spelled(KINDS[k].symbols, s, n, false)))
             return k;
     return 0;
 }
@@ -143,20 +147,20 @@ struct unit_name find_unit(const char *s, int64_t n, bool in_text)
             const int64_t size = (int64_t)strlen(front);
             if (size >= n || memcmp(front, s, (size_t)size) != 0) continue;
             const int k = kind_of(s + size, n - size, p, word);
-            if (k && (word || in_text || spelled(BARE, s, n, false))) return (struct unit_name){(uint8_t)k, (int8_t)p};
+            if (k && (word || in_text || is_spelled(BARE, s, n, false))) return (struct unit_name){(uint8_t)k, (int8_t)p};
         }
     return (struct unit_name){0, 0};
 }
 
 bool unit_is(struct unit_name u, const char *symbol)
 {
-    return u.kind && !u.prefix && spelled(KINDS[u.kind].symbols, symbol, (int64_t)strlen(symbol), false);
+    return u.kind && !u.prefix && is_spelled(KINDS[u.kind].symbols, symbol, (int64_t)strlen(symbol), false);
 }
 
 bool unit_is_money(struct unit_name u)
 {
     static const char money[] = "dollar cent euro sterling pence pound yuan yen won rupee";
-    return u.kind && spelled(money, KINDS[u.kind].symbols, (int64_t)strcspn(KINDS[u.kind].symbols, " "), false);
+    return u.kind && is_spelled(money, KINDS[u.kind].symbols, (int64_t)strcspn(KINDS[u.kind].symbols, " "), false);
 }
 
 int unit_spell(struct unit_name u, const char **prefix, const char **symbol)

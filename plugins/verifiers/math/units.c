@@ -1,4 +1,5 @@
-/* Units of measure as products of powers: m/s, kg \cdot m^2, meters per second, square feet, \frac{m}{s^2}. */
+/* Units of measure as products of powers: m/s, kg \cdot m^2, meters per second, square feet,
+ * \frac{m}{s^2}. */
 #include "units.h"
 
 #include <stdio.h>
@@ -50,7 +51,7 @@ bool unit_multiply(struct unit *u, struct unit_name name, int power)
     return true;
 }
 
-/* ^2, ^{-1}, squared, cubed; 1 when there is none */
+/* Reads ^2, ^{-1}, squared, cubed; 1 if there is none. */
 static int read_power(struct reader *r)
 {
     const int64_t start = r->i;
@@ -68,7 +69,7 @@ static int read_power(struct reader *r)
     return minus ? -power : power;
 }
 
-/* kgm^{2}, Jkg^{-1}: two units side by side; the power is the second one's. */
+/* kgm^{2}, Jkg^{-1}: two adjacent units; the power belongs to the second. */
 static bool read_glued(struct reader *r, struct unit *u, int64_t end, int sign)
 {
     if (!r->in_text || end >= r->n || r->s[end] != '^') return false;
@@ -97,7 +98,8 @@ static bool omega_at(const struct reader *r, int64_t i)
     return i + 6 <= r->n && !memcmp(r->s + i, "\\Omega", 6) && !(i + 6 < r->n && text_is_letter(r->s[i + 6]));
 }
 
-/* The letters at the cursor, after a prefix that is a command: \mu m, \micro\text{F}. kind 0: no unit */
+/* Reads the letters at the cursor, after a prefix that is a command: \mu m, \micro\text{F}. kind 0:
+ * not a unit. */
 static struct unit_name read_name(struct reader *r, int64_t *end)
 {
     char text[24] = "\\mu";
@@ -116,7 +118,7 @@ static struct unit_name read_name(struct reader *r, int64_t *end)
     return find_unit(text, n + 3, true);
 }
 
-/* One name with its power: cm^2, square feet. */
+/* Reads one name with its power: cm^2, square feet. */
 static bool read_factor(struct reader *r, struct unit *u, int sign)
 {
     int power = 1;
@@ -129,11 +131,12 @@ static bool read_factor(struct reader *r, struct unit *u, int sign)
     if (!name.kind) return read_glued(r, u, end, sign);
     const bool ms = end - r->i == 2 && !memcmp(r->s + r->i, "ms", 2);
     r->i = end;
-    if (r->i < r->n && r->s[r->i] == '.' && (r->i + 1 >= r->n || r->s[r->i + 1] == ' ')) r->i++; /* ft. */
+    /* ft. */
+    if (r->i < r->n && r->s[r->i] == '.' && (r->i + 1 >= r->n || r->s[r->i + 1] == ' ')) r->i++;
     power *= read_power(r) * sign;
     if (ms && power * sign < 0 && r->in_text) /* ms^{-1} */
         return unit_multiply(u, find_unit("m", 1, true), sign) && unit_multiply(u, find_unit("s", 1, true), power);
-    if (unit_is(name, "unit")) power = sign; /* of whatever dimension */
+    if (unit_is(name, "unit")) power = sign; /* of any dimension */
     return unit_multiply(u, name, power);
 }
 

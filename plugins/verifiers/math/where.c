@@ -1,5 +1,6 @@
-/* Side conditions of an answer: 2k\pi (k \in Z), \sqrt{x} for x > 0, x \in R, x != 3. They are OP_WHERE: the value, then its conditions. That a
- * letter is a whole, real, ... number may be left out; a condition that restricts more has to be there on both sides. */
+/* Side conditions of an answer: 2k\pi (k \in Z), \sqrt{x} for x > 0, x \in R, x != 3. They are
+ * OP_WHERE: the value, then its conditions. A condition that a letter is an integer, real, ... may
+ * be omitted; a more restrictive one must be on both sides. */
 #include "parser.h"
 
 enum { MAX_CONDITIONS = 8, TOP_LEVEL = 4 /* depth of a product outside of all brackets */ };
@@ -9,8 +10,8 @@ static bool ends_item(int kind)
     return kind == T_END || kind == T_COMMA || kind == T_SEMI || kind == T_AND || kind == T_WHERE || kind == T_LPAREN;
 }
 
-/* Brackets after a value that hold a relation, and end the item: no factor of a product. Looks only outside of other brackets, so that no
- * token is looked at twice. */
+/* Returns whether brackets after a value hold a relation and end the item, so they are not a
+ * factor. Looks only outside of other brackets, so each token is checked once. */
 bool at_condition(const struct parser *p)
 {
     if (peek(p)->kind == T_PMOD) return true;
@@ -32,11 +33,12 @@ static bool is_membership(const struct math *m, int x)
 {
     const struct node *a = at(m, x);
     if (a->op != OP_REL || a->n != 2 || relation_op(m, x, 0) != R_IN) return false;
-    const int set = at(m, kid(m, x, 1))->op == OP_POW ? kid(m, kid(m, x, 1), 0) : kid(m, x, 1); /* Z^+ */
+    /* Z^+ */
+    const int set = at(m, kid(m, x, 1))->op == OP_POW ? kid(m, kid(m, x, 1), 0) : kid(m, x, 1);
     return at(m, set)->op == OP_CONST && at(m, set)->aux >= C_REALS;
 }
 
-/* n >= 1 for a_n: where the index starts */
+/* n >= 1 for a_n: the start of the index */
 static bool starts_index(struct math *m, int x, int condition)
 {
     int64_t first;
@@ -60,7 +62,7 @@ static int with_conditions(struct parser *p, int x, const int *conditions, int n
     return mk(p->m, OP_WHERE, memberships, kids, 1 + n);
 }
 
-/* A residue modulo a whole number n, as the least one that is not negative: 10 (mod 7) is 3 (mod 7). */
+/* Returns the least non-negative residue modulo an integer n: 10 (mod 7) is 3 (mod 7). */
 static int least_residue(struct math *m, int x, int n)
 {
     int64_t value, modulus;
@@ -68,8 +70,8 @@ static int least_residue(struct math *m, int x, int n)
     return mk_int(m, (value % modulus + modulus) % modulus);
 }
 
-/* The value or relation x modulo n. */
-static int congruence(struct parser *p, int x, int n)
+/* Returns the value or relation x modulo n. */
+static int reduce_congruence(struct parser *p, int x, int n)
 {
     struct math *m = p->m;
     const struct node a = *at(m, x);
@@ -82,13 +84,13 @@ static int congruence(struct parser *p, int x, int n)
 }
 
 /* x (mod n), \pmod{n} */
-static int modulus(struct parser *p, int x)
+static int parse_modulus(struct parser *p, int x)
 {
     const bool brackets = accept(p, T_LPAREN);
     p->t++;
     const int n = brackets ? parse_sum(p) : parse_argument(p);
     if (n < 0 || (brackets && !accept(p, T_RPAREN))) return parse_fail(p, "a modulus");
-    return congruence(p, x, n);
+    return reduce_congruence(p, x, n);
 }
 
 /* x \equiv 3 \bmod 7: the modulus belongs to the relation */
@@ -97,13 +99,14 @@ int parse_congruence(struct parser *p, int x)
     struct math *m = p->m;
     const struct node a = *at(m, x);
     const int last = a.op == OP_REL ? kid(m, x, a.n - 1) : -1;
-    if (a.op == OP_REL && a.n == 2 && relation_op(m, x, 0) == R_EQ && at(m, kid(m, x, 0))->op == OP_MOD) { /* n mod 7 = 2 */
+    /* n mod 7 = 2 */
+    if (a.op == OP_REL && a.n == 2 && relation_op(m, x, 0) == R_EQ && at(m, kid(m, x, 0))->op == OP_MOD) {
         const int left = kid(m, x, 0), same = mk_rel(m, kid(m, left, 0), R_EQUIV, last);
-        if (at(m, kid(m, left, 0))->op == OP_SYM) return same < 0 ? -1 : congruence(p, same, kid(m, left, 1));
+        if (at(m, kid(m, left, 0))->op == OP_SYM) return same < 0 ? -1 : reduce_congruence(p, same, kid(m, left, 1));
     }
     if (last < 0 || at(m, last)->op != OP_MOD || a.n != 2 || relation_op(m, x, 0) != R_EQUIV) return x;
     const int n = kid(m, last, 1), relation = mk_rel(m, kid(m, x, 0), R_EQUIV, kid(m, last, 0));
-    return relation < 0 ? -1 : congruence(p, relation, n);
+    return relation < 0 ? -1 : reduce_congruence(p, relation, n);
 }
 
 static bool accept_sign(struct parser *p, int sign)
@@ -111,13 +114,14 @@ static bool accept_sign(struct parser *p, int sign)
     return peek(p)->kind == T_REL && peek(p)->aux == sign && (p->t++, true);
 }
 
-/* What follows the value x: (k \in Z) or "where k \in Z". "For any integer k" has only the letters. */
+/* Parses the conditions after the value x: (k \in Z) or "where k \in Z". "For any integer k" has
+ * only the letters. */
 int parse_conditions(struct parser *p, int x)
 {
     int items[MAX_CONDITIONS];
     bool semicolons;
     const struct token t = *peek(p);
-    if (t.kind == T_PMOD || ahead(p, 1)->kind == T_MOD) return modulus(p, x);
+    if (t.kind == T_PMOD || ahead(p, 1)->kind == T_MOD) return parse_modulus(p, x);
     p->t++;
     if (t.kind == T_LPAREN && accept_sign(p, R_APPROX)) { /* 7/12 (\approx 0.583) */
         const int y = parse_sum(p);
@@ -129,7 +133,7 @@ int parse_conditions(struct parser *p, int x)
     const int n = parse_list(p, stop, stop, items, MAX_CONDITIONS, &semicolons);
     p->depth--;
     if (n < 1) return parse_fail(p, "a condition");
-    if (stop == T_END) p->t--; /* the end is the list's, too */
+    if (stop == T_END) p->t--; /* the end also ends the list */
     for (int i = 0; i < n; i++) {
         if (at(p->m, items[i])->op == OP_SYM) /* for all x, for any integer k */
             items[i] = mk_rel(p->m, items[i], R_IN, mk_const(p->m, t.aux ? (enum constant)t.aux : C_REALS));
@@ -138,7 +142,7 @@ int parse_conditions(struct parser *p, int x)
     return with_conditions(p, x, items, n);
 }
 
-/* x != 1, -1: the values that follow belong to the relation */
+/* x != 1, -1: the following values belong to the relation */
 static void spread_not_equal(struct parser *p, int *items, int n)
 {
     struct math *m = p->m;
@@ -152,25 +156,26 @@ static void spread_not_equal(struct parser *p, int *items, int n)
     }
 }
 
-static bool contains(const struct math *m, int x, int part)
+static bool contains_node(const struct math *m, int x, int part)
 {
     if (x == part) return true;
     for (int i = 0; i < at(m, x)->n; i++)
-        if (contains(m, kid(m, x, i), part)) return true;
+        if (contains_node(m, kid(m, x, i), part)) return true;
     return false;
 }
 
-/* sqrt(x), x > 0: an expression, and an inequality in letters that it has */
+/* sqrt(x), x > 0: an expression, and an inequality in some of its letters */
 static bool is_restriction(struct math *m, int x, int condition)
 {
     const struct node *a = at(m, x);
     int lhs, value;
     if (a->op == OP_REL && relation_value(m, x, &lhs, &value) && lhs >= 0) x = value, a = at(m, x);
     const int s = inequality_symbol(m, condition);
-    return s >= 0 && a->op <= OP_DEG && a->op != OP_SYM && at(m, condition)->op == OP_REL && contains(m, x, s);
+    return s >= 0 && a->op <= OP_DEG && a->op != OP_SYM && at(m, condition)->op == OP_REL && contains_node(m, x, s);
 }
 
-/* Items of a list that only say what kind of number a letter is become conditions of the others. */
+/* Turns items of a list that only give the kind of number of a letter into conditions of the
+ * others. */
 int lift_memberships(struct parser *p, int *items, int n, int joints)
 {
     int conditions[MAX_CONDITIONS], k = 0, rest = 0;
@@ -190,7 +195,7 @@ int lift_memberships(struct parser *p, int *items, int n, int joints)
     return x < 0 ? -1 : with_conditions(p, x, conditions, k);
 }
 
-/* The letter of the only condition, k \in Z; -1: another one */
+/* Returns the letter of the only condition, k \in Z; -1: another one. */
 static int whole_letter(const struct math *m, int x)
 {
     const struct node *a = at(m, x);
@@ -199,17 +204,19 @@ static int whole_letter(const struct math *m, int x)
     return at(m, letter)->op == OP_SYM && at(m, set)->op == OP_CONST && at(m, set)->aux == C_INTEGERS ? letter : -1;
 }
 
-/* 2k\pi, k \in Z is 2n\pi, n \in Z, and 2n\pi: the value y with its letter called as in x. */
-static int renamed(struct math *m, int gold, int pred, int y)
+/* 2k\pi, k \in Z equals 2n\pi, n \in Z, and 2n\pi: returns the value y with its letter renamed as
+ * in x. */
+static int renamed_value(struct math *m, int gold, int pred, int y)
 {
     static const char letters[] = "knmljt";
     const int from = whole_letter(m, pred), to = whole_letter(m, gold);
-    if (to < 0 || from == to || contains(m, y, to)) return y;
+    if (to < 0 || from == to || contains_node(m, y, to)) return y;
     if (from >= 0) return substitute(m, y, at(m, from)->aux, to);
     if (at(m, pred)->op == OP_WHERE) return y;
     for (const char *c = letters; *c; c++) {
         const int other = mk_sym(m, c, 1);
-        if (other >= 0 && contains(m, y, other) && !contains(m, gold, other)) return substitute(m, y, at(m, other)->aux, to);
+        if (other >= 0 && contains_node(m, y, other) && !contains_node(m, gold, other))
+            return substitute(m, y, at(m, other)->aux, to);
     }
     return y;
 }
@@ -223,7 +230,7 @@ bool compare_where(struct math *m, int gold, int pred)
 {
     const bool a = at(m, gold)->op == OP_WHERE, b = at(m, pred)->op == OP_WHERE;
     int x = a ? kid(m, gold, 0) : gold, y = b ? kid(m, pred, 0) : pred;
-    const int same_y = renamed(m, gold, pred, y), same_x = renamed(m, pred, gold, x);
+    const int same_y = renamed_value(m, gold, pred, y), same_x = renamed_value(m, pred, gold, x);
     if (same_y >= 0 && same_y != y) return compare(m, x, same_y);
     if (same_x >= 0 && same_x != x) return compare(m, same_x, y);
     if (a && b) {
@@ -239,6 +246,7 @@ bool compare_where(struct math *m, int gold, int pred)
         return m->reason = "a condition on one side only", false;
     }
     const bool left = is_congruence(m, x), right = is_congruence(m, y);
-    if (left != right) return compare(m, left ? kid(m, x, 1) : x, right ? kid(m, y, 1) : y); /* 3 (mod 7) */
+    /* 3 (mod 7) */
+    if (left != right) return compare(m, left ? kid(m, x, 1) : x, right ? kid(m, y, 1) : y);
     return compare(m, x, y);
 }

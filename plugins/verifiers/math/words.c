@@ -361,7 +361,7 @@ static const struct word FUNCTIONS[] = {
     {"NaN", T_CONST, C_UNDEFINED, NULL}, {"frac", T_FRAC, 0, NULL},     {"binom", T_BINOM, 0, NULL},
 };
 
-static const struct word *find(const struct word *table, size_t n, const char *s, int64_t size)
+static const struct word *find_word(const struct word *table, size_t n, const char *s, int64_t size)
 {
     for (size_t i = 0; i < n; i++)
         if (table[i].name[0] == s[0] && (int64_t)strlen(table[i].name) == size && !memcmp(table[i].name, s, (size_t)size))
@@ -371,19 +371,19 @@ static const struct word *find(const struct word *table, size_t n, const char *s
 
 const struct word *find_command(const char *s, int64_t n)
 {
-    return n ? find(COMMANDS, sizeof COMMANDS / sizeof *COMMANDS, s, n) : NULL;
+    return n ? find_word(COMMANDS, sizeof COMMANDS / sizeof *COMMANDS, s, n) : NULL;
 }
 
 const struct word *find_function(const char *s, int64_t n)
 {
     if (n < 2) return NULL;
-    const struct word *w = find(FUNCTIONS, sizeof FUNCTIONS / sizeof *FUNCTIONS, s, n);
+    const struct word *w = find_word(FUNCTIONS, sizeof FUNCTIONS / sizeof *FUNCTIONS, s, n);
     if (w) return w;
     w = find_command(s, n);
     return w && (w->kind == T_FUNC || w->kind == T_LOG || w->kind == T_LG || (w->kind == T_MOD && s[0] == 'm')) ? w : NULL;
 }
 
-static bool equal(const char *name, const char *s, int64_t n)
+static bool equal_names(const char *name, const char *s, int64_t n)
 {
     return (int64_t)strlen(name) == n && !memcmp(name, s, (size_t)n);
 }
@@ -396,16 +396,17 @@ bool find_scale(const char *s, int64_t n, int *power)
     } scales[] = {{"hundred", 2}, {"thousand", 3}, {"million", 6}, {"billion", 9}, {"trillion", 12},
                   {"lakh", 5},    {"lakhs", 5},    {"crore", 7},   {"crores", 7}};
     for (size_t i = 0; i < sizeof scales / sizeof *scales; i++)
-        if (equal(scales[i].name, s, n)) return *power = scales[i].power, true;
+        if (equal_names(scales[i].name, s, n)) return *power = scales[i].power, true;
     return false;
 }
 
 bool is_percent_word(const char *s, int64_t n)
 {
-    return equal("percent", s, n) || equal("percentage", s, n) || equal("pct", s, n) || equal("Percent", s, n);
+    return equal_names("percent", s, n) || equal_names("percentage", s, n) || equal_names("pct", s, n) ||
+           equal_names("Percent", s, n);
 }
 
 bool is_degree_word(const char *s, int64_t n)
 {
-    return equal("degree", s, n) || equal("degrees", s, n) || equal("deg", s, n) || equal("Degrees", s, n);
+    return equal_names("degree", s, n) || equal_names("degrees", s, n) || equal_names("deg", s, n) || equal_names("Degrees", s, n);
 }

@@ -1,12 +1,15 @@
-/* python: the reward is that of a Python function of the user's, with the signature of TRL's reward functions:
+/* python: the reward is computed by a user's Python function, with the signature of TRL's reward
+ * functions:
  *
- *   def reward(prompts, completions, answers, **row) -> list[float]        one list for each field of the rows
+ * def reward(prompts, completions, answers, **row) -> list[float]    one list per field of the rows
  *
- * One call has all completions of a step, in their order (on several ranks: those of the rank). The function runs in a python of its own
- * (driver.py, over a pipe), so neither libpython nor its lock is in this process. correct at `correct_at` or more, wrong at 0 or less,
- * partial between. None, "this function does not apply", is refused unless `none` = zero: then it adds 0 to the sum of the verifiers, as in TRL, where
- * a completion that no function judges is left out of its group, which this engine cannot do. A call that is late is ended, and all its verdicts are timeout. An exception stops the
- * run with its message and line.
+ * One call receives all completions of a step, in order (with several ranks: those of the rank).
+ * The function runs in a separate python process (driver.py, over a pipe), so neither libpython nor
+ * its lock is in this process. Verdicts: correct at `correct_at` or more, wrong at 0 or less,
+ * partial between. None, "this function does not apply", is refused unless `none` = zero: it then
+ * adds 0 to the verifiers' sum, as in TRL. TRL also leaves a completion that no function judged out
+ * of its group, which this engine does not support. A late call is ended, and all its verdicts are
+ * timeout. An exception stops the run with its message and line.
  */
 #include "common/program/program.h"
 #include "common/text.h"
@@ -60,8 +63,8 @@ static void destroy(void *self)
     free(p);
 }
 
-/* The driver says why it cannot start as {"error":"..."}. */
-static tare_status plain(tare_error *error)
+/* The driver reports why it cannot start as {"error":"..."}. */
+static tare_status plain_error(tare_error *error)
 {
     json_t *j = error->message[0] == '{' ? json_loads(error->message, 0, NULL) : NULL;
     const json_t *why = json_object_get(j, "error");
@@ -83,7 +86,8 @@ static tare_status create(const tare_host *host, const tare_value *values, void 
     const struct program_options options = {
         .host = host, .argv = p->argv, .name = values[P_PYTHON].s, .says_ready = true, .start = values[P_START].f};
     if (!s) s = program_new(&options, &p->program, error);
-    if (!s && program_start(p->program, error)) s = plain(error); /* a file that is not there is said before the run */
+    /* report a missing file before the run */
+    if (!s && program_start(p->program, error)) s = plain_error(error);
     if (s)
         destroy(p);
     else
@@ -91,7 +95,7 @@ static tare_status create(const tare_host *host, const tare_value *values, void 
     return s;
 }
 
-/* Bytes that are not UTF-8 have been replaced by the host's tokenizer in most cases; the others are replaced here. */
+/* The host's tokenizer has replaced most invalid UTF-8; this replaces the rest. */
 static json_t *text_json(tare_text t)
 {
     json_t *j = json_stringn(t.size ? t.data : "", (size_t)t.size);
@@ -104,7 +108,7 @@ static json_t *text_json(tare_text t)
     return j;
 }
 
-static char *question(const tare_answer *const *answers, int64_t n)
+static char *write_question(const tare_answer *const *answers, int64_t n)
 {
     json_t *prompts = json_array(), *completions = json_array(), *golds = json_array(), *rows = json_array();
     for (int64_t i = 0; i < n; i++) {
@@ -154,13 +158,13 @@ static tare_status verify(void *self, const tare_answer *const *answers, tare_ve
 {
     struct python *p = self;
     const int64_t deadline = program_deadline(p->values[P_TIMEOUT].f, answers, n);
-    char *line = question(answers, n);
+    char *line = write_question(answers, n);
     tare_text reply;
     if (!line) return text_fail(error, TARE_E_NOMEM, "no memory for a row");
     const enum program_result r = program_ask(p->program, (tare_text){line, (int64_t)strlen(line)}, deadline, &reply, error);
     free(line);
     if (r == PROGRAM_ANSWERED) return read_reply(p, reply, verdicts, n, error);
-    if (r != PROGRAM_LATE) return plain(error);
+    if (r != PROGRAM_LATE) return plain_error(error);
     for (int64_t i = 0; i < n; i++) verdict_set(verdicts[i], TARE_TIMED_OUT, 0, (tare_text){0}, "the function took too long");
     return TARE_OK;
 }

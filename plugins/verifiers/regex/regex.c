@@ -1,11 +1,14 @@
-/* regex: a pattern is found in the completion.
+/* regex: the completion matches a pattern.
  *
- *   reward 1  if  the pattern matches (with `group`: and that group's text equals the answer)  else 0; `absent` turns it round
+ * reward 1  if  the pattern matches (with `group`: and that group's text equals the answer) else 0;
+ * `absent` inverts it
  *
- * Patterns are those of PCRE2 with UTF-8; (?i), (?m) and (?s) in front of one ignore case, let ^ and $ match at lines, let . match newlines.
- * The text is what follows the last </think>, unless `thought` is on. It may hold bytes that are no UTF-8: they match nothing. The search is
- * ended by counted steps and not by a clock, without PCRE2's compiler to machine code, so a verdict is the same on every machine; who
- * reaches the limit gets the verdict timeout. Verdicts: correct; wrong; no_answer (the text is empty); timeout.
+ * Patterns are those of PCRE2 with UTF-8; a leading (?i), (?m) or (?s) ignores case, lets ^ and $
+ * match at lines, or lets . match newlines. The text is what follows the last </think>, unless
+ * `thought` is on. Invalid UTF-8 in it matches nothing. The search is limited by counted steps and
+ * not by a clock, without PCRE2's JIT compiler, so a verdict is the same on every machine; a search
+ * that reaches the limit gets the verdict timeout. Verdicts: correct; wrong; no_answer (the text is
+ * empty); timeout.
  */
 #include "common/text.h"
 #include "common/verifier.h"
@@ -47,11 +50,11 @@ static const tare_param PARAMS[N_PARAMS] = {
 
 struct regex {
     const tare_value *values;
-    pcre2_code *code; /* of `pattern`; NULL: the rows have theirs */
+    pcre2_code *code; /* of `pattern`; NULL: each row has one */
     pcre2_match_context *limits;
 };
 
-static pcre2_code *compile(const struct regex *r, tare_text pattern, tare_error *error)
+static pcre2_code *compile_pattern(const struct regex *r, tare_text pattern, tare_error *error)
 {
     int code;
     size_t at;
@@ -66,7 +69,7 @@ static pcre2_code *compile(const struct regex *r, tare_text pattern, tare_error 
     return NULL;
 }
 
-/* The group's number, -1: the pattern has no such group. */
+/* Returns the group's number; -1: the pattern has no such group. */
 static int group_of(const struct regex *r, const pcre2_code *code)
 {
     const char *name = r->values[P_GROUP].s;
@@ -110,7 +113,7 @@ static tare_status create(const tare_host *host, const tare_value *values, void 
         pcre2_set_match_limit(r->limits, (uint32_t)values[P_LIMIT].i);
         pcre2_set_heap_limit(r->limits, HEAP_KIB);
     }
-    if (!s && *values[P_PATTERN].s && !(r->code = compile(r, text_of(values[P_PATTERN].s), error))) s = error->code;
+    if (!s && *values[P_PATTERN].s && !(r->code = compile_pattern(r, text_of(values[P_PATTERN].s), error))) s = error->code;
     if (!s && r->code) s = check_group(r, r->code, error);
     if (s)
         destroy(r);
@@ -128,7 +131,7 @@ static tare_status row_code(const struct regex *r, tare_text row, pcre2_code **o
     if (!json_is_string(pattern))
         s = text_fail(error, TARE_E_CONFIG,
                       "the row has no text in its field \"%s\"; set pattern, or field to where the rows have theirs", key);
-    else if (!(*out = compile(r, (tare_text){json_string_value(pattern), (int64_t)json_string_length(pattern)}, error)))
+    else if (!(*out = compile_pattern(r, (tare_text){json_string_value(pattern), (int64_t)json_string_length(pattern)}, error)))
         s = error->code;
     else
         s = check_group(r, *out, error);
@@ -136,7 +139,7 @@ static tare_status row_code(const struct regex *r, tare_text row, pcre2_code **o
     return s;
 }
 
-static void decide(const struct regex *r, tare_text found, tare_text answer, tare_verdict *v)
+static void decide_verdict(const struct regex *r, tare_text found, tare_text answer, tare_verdict *v)
 {
     const bool compared = *r->values[P_GROUP].s;
     if (compared && !text_equal(found, text_trim(answer), false))
@@ -147,7 +150,8 @@ static void decide(const struct regex *r, tare_text found, tare_text answer, tar
         verdict_set(v, TARE_CORRECT, 1, found, compared ? "the group's text is the answer" : "the pattern is found");
 }
 
-static tare_status search(const struct regex *r, const pcre2_code *code, const tare_answer *a, tare_verdict *v, tare_error *error)
+static tare_status search_text(const struct regex *r, const pcre2_code *code, const tare_answer *a, tare_verdict *v,
+                               tare_error *error)
 {
     const tare_text t = text_trim(r->values[P_THOUGHT].i ? a->completion : text_after_thought(a->completion)), none = {"", 0};
     pcre2_match_data *match = pcre2_match_data_create_from_pattern(code, NULL);
@@ -157,7 +161,7 @@ static tare_status search(const struct regex *r, const pcre2_code *code, const t
         const size_t *span = pcre2_get_ovector_pointer(match);
         const int g = group_of(r, code);
         const bool set = span[2 * g] != PCRE2_UNSET;
-        decide(r, set ? text_trim(text_slice(t, (int64_t)span[2 * g], (int64_t)span[2 * g + 1])) : none, a->answer, v);
+        decide_verdict(r, set ? text_trim(text_slice(t, (int64_t)span[2 * g], (int64_t)span[2 * g + 1])) : none, a->answer, v);
     } else if (got != PCRE2_ERROR_NOMATCH) {
         verdict_set(v, TARE_TIMED_OUT, 0, none, "the search reached its limit");
     } else if (r->values[P_ABSENT].i) {
@@ -169,11 +173,11 @@ static tare_status search(const struct regex *r, const pcre2_code *code, const t
     return TARE_OK;
 }
 
-static tare_status judge(const struct regex *r, const tare_answer *a, tare_verdict *v, tare_error *error)
+static tare_status verify_answer(const struct regex *r, const tare_answer *a, tare_verdict *v, tare_error *error)
 {
     pcre2_code *own = NULL;
     tare_status s = r->code ? TARE_OK : row_code(r, a->row, &own, error);
-    if (!s) s = search(r, r->code ? r->code : own, a, v, error);
+    if (!s) s = search_text(r, r->code ? r->code : own, a, v, error);
     pcre2_code_free(own);
     return s;
 }
@@ -183,4 +187,4 @@ static uint32_t uses(const tare_value *values)
     return TARE_REFUSES_ROWS | (*values[P_GROUP].s ? TARE_USES_ANSWER : 0u);
 }
 
-VERIFIER("regex", "a pattern is found in the completion, or a group of it is the answer", judge)
+VERIFIER("regex", "a pattern is found in the completion, or a group of it is the answer", verify_answer)

@@ -1,9 +1,12 @@
-/* repetition: a penalty for saying the same again, to be added to the reward of a verifier (verifier.plugins = math:1 repetition:0.5).
+/* repetition: a penalty for repeated text, to be added to the reward of a verifier
+ * (verifier.plugins = math:1 repetition:0.5).
  *
- *   reward = - penalty (1 - distinct / all)              over the completion's runs of n words (n-grams), which overlap
+ * reward = - penalty (1 - distinct / all)     over the completion's overlapping n-grams of words
  *
- * (Demystifying Long Chain-of-Thought, arXiv 2502.03373; open-r1's repetition_penalty.) A word is what stands between blanks, in lower case. 0 for a
- * completion of fewer than n words. Verdicts: correct at 0, partial below it; an endless repetition comes near -penalty and never reaches it.
+ * (Demystifying Long Chain-of-Thought, arXiv 2502.03373; open-r1's repetition_penalty.) Words are
+ * separated by blanks and compared in lower case. 0 for a completion of fewer than n words.
+ * Verdicts: correct at 0, partial below it; an endless repetition approaches -penalty and never
+ * reaches it.
  */
 #define _GNU_SOURCE /* qsort_r */
 #include "common/text.h"
@@ -26,7 +29,7 @@ static const tare_param PARAMS[N_PARAMS] = {
 
 struct grams {
     const tare_text *word;
-    int64_t *number, *order; /* [words] each; number: the same for equal words */
+    int64_t *number, *order; /* [words] each; number: equal for equal words */
     int64_t words, n;
 };
 
@@ -59,28 +62,28 @@ static int by_gram(const void *a, const void *b, void *ctx)
     return 0;
 }
 
-static void sort(struct grams *g, int64_t n, int (*compare)(const void *, const void *, void *))
+static void sort_grams(struct grams *g, int64_t n, int (*compare)(const void *, const void *, void *))
 {
     for (int64_t i = 0; i < n; i++) g->order[i] = i;
     qsort_r(g->order, (size_t)n, sizeof *g->order, compare, g);
 }
 
-/* The share of runs that are there already. */
-static double repeated(struct grams *g)
+/* Returns the share of n-grams that occurred before. */
+static double repeated_share(struct grams *g)
 {
     const int64_t all = g->words - g->n + 1;
     int64_t number = 0, distinct = 1;
-    sort(g, g->words, by_word);
+    sort_grams(g, g->words, by_word);
     for (int64_t i = 0; i < g->words; i++) {
         if (i && by_word(&g->order[i - 1], &g->order[i], g)) number++;
         g->number[g->order[i]] = number;
     }
-    sort(g, all, by_gram);
+    sort_grams(g, all, by_gram);
     for (int64_t i = 1; i < all; i++) distinct += by_gram(&g->order[i - 1], &g->order[i], g) != 0;
     return 1 - (double)distinct / (double)all;
 }
 
-static tare_status judge(const tare_value *p, const tare_answer *a, tare_verdict *v, tare_error *error)
+static tare_status verify_answer(const tare_value *p, const tare_answer *a, tare_verdict *v, tare_error *error)
 {
     const tare_text t = words_lower(a->completion);
     struct grams g = {.words = words_count(t), .n = p[P_N].i};
@@ -92,7 +95,7 @@ static tare_status judge(const tare_value *p, const tare_answer *a, tare_verdict
         int64_t at = 0;
         for (int64_t i = 0; i < g.words; i++) word[i] = words_next(t, &at);
         g.word = word;
-        const double share = g.words >= g.n ? repeated(&g) : 0;
+        const double share = g.words >= g.n ? repeated_share(&g) : 0;
         verdict_set(v, share > 0 ? TARE_PARTIAL : TARE_CORRECT, share > 0 ? -p[P_PENALTY].f * share : 0, (tare_text){"", 0},
                     share > 0 ? "runs of words repeat" : "no run of words repeats");
     }
@@ -104,4 +107,4 @@ static tare_status judge(const tare_value *p, const tare_answer *a, tare_verdict
 }
 
 USES(0)
-VERIFIER("repetition", "a penalty for runs of words that are repeated", judge)
+VERIFIER("repetition", "a penalty for runs of words that are repeated", verify_answer)

@@ -1,10 +1,12 @@
-/* baseline: rewards minus a moving average of all rewards before this step (REINFORCE with a baseline).
+/* baseline: rewards minus a moving average of all rewards before this step (REINFORCE with a
+ * baseline).
  *
- *   A[i] = R[i] - b,   b <- (1 - rate) b + rate mean(R)   after the policy step                 the first step: b = start
+ *   A[i] = R[i] - b,   b <- (1 - rate) b + rate mean(R) after the policy step
+ *                      b = start in the first step
  *
- * The mean is over the rollouts of every rank: collect gives the host each group's sum and count, which it adds in the order of the prompts.
- * A reward beyond `limit` stops the run, by an exception.
- */
+ * The mean is over the rollouts of every rank: collect gives the host each group's sum and count,
+ * which it adds in the order of the prompts. A reward beyond `limit` stops the run with an
+ * exception. */
 #include <cmath>
 #include <stdexcept>
 #include <string>
@@ -16,18 +18,20 @@ namespace
 enum { P_RATE, P_START, P_LIMIT, P_COUNT };
 
 constexpr tare_param PARAMS[P_COUNT] = {
-    {"rate", "0.1", "weight of the newest batch in the average", nullptr, nullptr, 0, 1, TARE_FLOAT, TARE_ABOVE_MIN | TARE_SWEEPABLE},
+    {"rate", "0.1", "weight of the newest batch in the average", nullptr, nullptr, 0, 1, TARE_FLOAT,
+     TARE_ABOVE_MIN | TARE_SWEEPABLE},
     {"start", "0", "the average before the first step", nullptr, nullptr, 0, 0, TARE_FLOAT, 0},
-    {"limit", "1e6", "largest reward that is taken for one", nullptr, nullptr, 0, 1e300, TARE_FLOAT, TARE_ABOVE_MIN},
+    {"limit", "1e6", "largest valid reward", nullptr, nullptr, 0, 1e300, TARE_FLOAT, TARE_ABOVE_MIN},
 };
 
 class baseline
 {
-public:
+  public:
     baseline(const tare_host *, const tare_value *values, int64_t)
         : rate_(values[P_RATE].f), limit_(values[P_LIMIT].f), b_(values[P_START].f)
     {
-        if (std::fabs(b_) > limit_) throw tare::error(TARE_E_CONFIG, "start = %g is beyond limit = %g; lower one or raise the other", b_, limit_);
+        if (std::fabs(b_) > limit_)
+            throw tare::error(TARE_E_CONFIG, "start = %g is beyond limit = %g; lower one or raise the other", b_, limit_);
     }
 
     void compute(const tare_batch &batch, const double *, tare_advantages &out) const
@@ -40,15 +44,12 @@ public:
         }
         for (int64_t m = 0; m < batch.n_groups; m++) {
             out.baseline[m] = b_;
-            out.scale[m] = NAN; // nothing is divided by
+            out.scale[m] = NAN; // no scale
             out.confidence[m] = 0;
         }
     }
 
-    int64_t collect_size() const
-    {
-        return 2;
-    }
+    int64_t collect_size() const { return 2; }
 
     void collect(const tare_batch &batch, int64_t group, double *sum) const
     {
@@ -63,10 +64,7 @@ public:
         if (collected[1] > 0) b_ += rate_ * (collected[0] / collected[1] - b_);
     }
 
-    void save(const tare_stream &out) const
-    {
-        tare::put(out, b_);
-    }
+    void save(const tare_stream &out) const { tare::put(out, b_); }
 
     void load(const tare_stream &in)
     {
@@ -80,7 +78,7 @@ public:
         if (tare_print(&out, "{\"baseline\":%.17g}", b_)) throw tare::error(TARE_E_IO, "the state cannot be described");
     }
 
-private:
+  private:
     double rate_, limit_, b_;
 };
 

@@ -1,6 +1,6 @@
-//! closeness: how near the last number of the completion is to the answer.
+//! closeness: the distance between the last number of the completion and the answer.
 //!
-//!     reward = exp(-|x - y| / scale)          x: the completion's last number, y: the answer; 1 when equal
+//!     reward = exp(-|x - y| / scale)    x: the completion's last number, y: the answer; 1 when equal
 #[macro_use]
 mod tare;
 use tare::{Answer, Host, Param, Values, Verdict};
@@ -12,7 +12,7 @@ struct Closeness {
     scale: f64,
 }
 
-/// The last run of digits with sign and point, and its place.
+/// Returns the last run of digits with sign and point, and its position.
 fn last_number(text: &[u8]) -> Option<&[u8]> {
     let end = text.iter().rposition(u8::is_ascii_digit)? + 1;
     let mut begin = end;

@@ -1,7 +1,8 @@
-/* median: rewards minus the median of their group, which an outlier among the rewards does not move.
+/* median: rewards minus the median of their group, which is robust to an outlier among the rewards.
  *
- *   A[i] = R[i] - med,   med = the middle of R, or the mean of the two in the middle          R: rewards of one group of n rollouts
- *   with divide: A[i] / (MAD + delta),  MAD = median |R[i] - med|                              a group of equal rewards: A = 0
+ *   A[i] = R[i] - med                  R: rewards of one group of n rollouts; med = the middle of R,
+ *                                      or the mean of the two in the middle
+ *   with divide: A[i] / (MAD + delta)  MAD = median |R[i] - med|; A = 0 in a group of equal rewards
  */
 #include <math.h>
 #include <stdlib.h>
@@ -27,16 +28,16 @@ static void destroy(void *self)
     (void)self;
 }
 
-static int ascending(const void *a, const void *b)
+static int compare_doubles(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-/* Sorts x. n > 0 */
+/* Sorts x. n > 0. */
 static double median(double *x, int64_t n)
 {
-    qsort(x, (size_t)n, sizeof *x, ascending);
+    qsort(x, (size_t)n, sizeof *x, compare_doubles);
     return n % 2 ? x[n / 2] : x[n / 2 - 1] + (x[n / 2] - x[n / 2 - 1]) / 2;
 }
 

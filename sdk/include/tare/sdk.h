@@ -1,13 +1,14 @@
-/* Helpers for plugins in C: header-only, not part of the ABI. Everything here can be written by hand. */
+/* Helpers for plugins in C: header-only, and not part of the ABI. A plugin may do without them. */
 #ifndef TARE_SDK_H
 #define TARE_SDK_H
 
 #include "plugin.h"
 #include "text.h"
 
-/* In both, %g and its like write a point in every locale.
- *
- * Sets the caller's error and returns code:  return tare_fail(error, TARE_E_RANGE, "group %lld: no rollouts", (long long)m); */
+/* Sets the caller's error and returns code:
+ *     return tare_fail(error, TARE_E_RANGE, "group %lld: no rollouts", (long long)m);
+ * In tare_fail and tare_print, %g and the other floating-point conversions write a point in every
+ * locale. */
 __attribute__((format(printf, 3, 4), unused)) static tare_status tare_fail(tare_error *error, tare_status code, const char *format,
                                                                            ...)
 {
@@ -20,8 +21,8 @@ __attribute__((format(printf, 3, 4), unused)) static tare_status tare_fail(tare_
     return code;
 }
 
-/* Writes formatted text, at most 511 bytes, to a stream (JSON or state). TARE_E_RANGE when it is longer; otherwise the stream's
- * status. */
+/* Writes formatted text, at most 511 bytes, to a stream (JSON or state). Returns the stream's
+ * status, or TARE_E_RANGE when the text is longer. */
 __attribute__((format(printf, 2, 3), unused)) static tare_status tare_print(const tare_stream *out, const char *format, ...)
 {
     char text[512];
@@ -34,8 +35,8 @@ __attribute__((format(printf, 2, 3), unused)) static tare_status tare_print(cons
     return out->write(out->ctx, text, n);
 }
 
-/* The entry point of a file with one plugin; DESCRIPTOR is a static tare_descriptor, MINOR the oldest minor version of a host that
- * can run it. */
+/* The entry point of a file with one plugin. DESCRIPTOR is a static tare_descriptor; MINOR is the
+ * oldest minor version of a host that can run it. */
 #define TARE_PLUGIN_ENTRY(DESCRIPTOR) TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, 0)
 #define TARE_PLUGIN_ENTRY_SINCE(DESCRIPTOR, MINOR)                                                                                 \
     const tare_plugin *tare_plugin_v1(const tare_host *host, tare_error *error)                                                    \

@@ -1,19 +1,22 @@
-/* Helpers for plugins in C++17: a class becomes a plugin, and no exception leaves it. Header-only, not part of the ABI.
+/* Helpers for plugins in C++17: a class becomes a plugin, and no exception leaves it. Header-only,
+ * and not part of the ABI.
  *
  *   class mine {
  *   public:
- *       mine(const tare_host *host, const tare_value *values, int64_t n_clusters);   // may throw: create fails with the message
+ *       // may throw: create then fails with the exception's message
+ *       mine(const tare_host *host, const tare_value *values, int64_t n_clusters);
  *       void compute(const tare_batch &batch, const double *prepared, tare_advantages &out) const;
  *   };
- *   static constexpr tare_descriptor DESCRIPTOR = tare::estimator<mine>({"mine", "0.1.0", "what it does", "Apache-2.0"}, PARAMS);
+ *   static constexpr tare_descriptor DESCRIPTOR =
+ *       tare::estimator<mine>({"mine", "0.1.0", "what it does", "Apache-2.0"}, PARAMS);
  *   TARE_PLUGIN_ENTRY(DESCRIPTOR)
  *
- * Each member function of the class becomes the table's function of the same name; those that the class lacks are NULL there (with
- * `class mine : public tare::estimator_base` and `override` a misspelt one does not compile). They
- * take the C function's arguments without self and error, structs by reference, and report errors by throwing: tare::error with its
- * own status, std::bad_alloc as TARE_E_NOMEM, anything else as TARE_E_PLUGIN with what(). All other rules (shapes, ownership, which
- * function may change the state) are those of the C headers.
- */
+ * Each member function of the class becomes the table's function of the same name; functions that
+ * the class lacks are NULL in the table (with `class mine : public tare::estimator_base` and
+ * `override` a misspelt one does not compile). They take the C function's arguments without self
+ * and error, structs by reference, and report errors by throwing: tare::error with its own status,
+ * std::bad_alloc as TARE_E_NOMEM, any other exception as TARE_E_PLUGIN with what(). All other rules
+ * (shapes, ownership, the functions that may change the state) are those of the C headers. */
 #ifndef TARE_SDK_HPP
 #define TARE_SDK_HPP
 
@@ -27,7 +30,7 @@
 namespace tare
 {
 
-/* throw tare::error(TARE_E_RANGE, "group %lld: no rollouts", m); */
+/* Throws an error: throw tare::error(TARE_E_RANGE, "group %lld: no rollouts", m); */
 class error : public std::exception
 {
   public:
@@ -46,7 +49,7 @@ class error : public std::exception
     char message_[500];
 };
 
-/* Runs f; an exception becomes a status and a message. Also for functions written by hand. */
+/* Runs f and turns an exception into a status and a message. Also for functions written by hand. */
 template <class F> tare_status guard(tare_error *out, F f) noexcept
 {
     try {
@@ -59,11 +62,11 @@ template <class F> tare_status guard(tare_error *out, F f) noexcept
     } catch (const std::exception &e) {
         return tare_fail(out, TARE_E_PLUGIN, "%s", e.what());
     } catch (...) {
-        return tare_fail(out, TARE_E_PLUGIN, "it threw something that is no std::exception");
+        return tare_fail(out, TARE_E_PLUGIN, "it threw an object that is not a std::exception");
     }
 }
 
-/* Saved state, number by number. */
+/* Reads and writes saved state, number by number. */
 inline void put(const tare_stream &out, const void *data, int64_t size)
 {
     if (const tare_status s = out.write(out.ctx, data, size)) throw error(s, "the state cannot be written");
@@ -94,14 +97,16 @@ inline void extract(tare_verdict &v, const char *data, int64_t size)
     v.size = n;
 }
 
-/* Adds a segment to the verdict of a verifier whose table has TARE_GIVES_SEGMENTS. false: the host wants none, or has no more room. */
+/* Appends a segment to the verdict of a verifier whose table has TARE_GIVES_SEGMENTS. Returns false
+ * if the host does not collect segments or the buffer is full. */
 inline bool add_segment(tare_verdict &v, int64_t end, double reward)
 {
     return tare_add_segment(&v, end, reward) != 0;
 }
 
-/* A plugin may inherit from the base of its kind and mark its functions `override`: one that is misspelt, or takes something else,
- * does not compile then. What is not overridden is NULL in the table, as without the base. */
+/* A plugin may inherit from the base of its kind and mark its functions `override`: a misspelt
+ * function, or one with other parameters, then does not compile. Functions that are not overridden
+ * are NULL in the table, as without the base. */
 class estimator_base
 {
   public:
@@ -144,8 +149,9 @@ template <class M>
 inline constexpr bool of_base =
     std::is_same<typename owner<M>::type, estimator_base>::value || std::is_same<typename owner<M>::type, verifier_base>::value;
 
-/* has_NAME: the plugin has the function. A member of that name that cannot be called, because it is private or there are several of
- * it, does not compile: the name is ambiguous in a class that inherits it twice, whoever may use it. */
+/* has_NAME: true if the plugin has the function. A member of that name that cannot be called,
+ * because it is private or overloaded, does not compile: the name is ambiguous in a class that
+ * inherits it twice, regardless of access. */
 #define TARE_HAS_MEMBER(NAME)                                                                                                      \
     struct other_##NAME {                                                                                                          \
         int NAME;                                                                                                                  \
@@ -186,14 +192,14 @@ TARE_HAS_MEMBER(cluster_name)
 TARE_HAS_MEMBER(next)
 TARE_HAS_MEMBER(keep)
 #undef TARE_HAS_MEMBER
-/* A static function, since it is asked before there is an instance. */
+/* uses is a static function, since it is called before there is an instance. */
 template <class T, class = void> struct has_uses : std::false_type {
 };
 template <class T> struct has_uses<T, std::void_t<decltype(&T::uses)>> : std::true_type {
 };
 
-/* What the tables of several kinds share. After an exception a function that returns a number returns -1, which the host
- * refuses. */
+/* Members that the tables of several kinds share. After an exception, a function that returns a
+ * number returns -1, which the host refuses. */
 template <class T> struct common {
     static T &of(void *self) { return *static_cast<T *>(self); }
     static const T &of(const void *self) { return *static_cast<const T *>(self); }
@@ -435,7 +441,8 @@ template <class T> struct codebook_functions : common<T> {
 };
 template <class T> inline constexpr tare_codebook CODEBOOK = codebook_functions<T>::table();
 
-/* Flags of an objective's table: static constexpr uint32_t flags of its class, where it has that. */
+/* Flags of an objective's table: static constexpr uint32_t flags of its class, if it has that
+ * member. */
 template <class T, class = void> struct objective_flags {
     static constexpr uint32_t value = 0;
 };

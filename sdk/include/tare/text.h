@@ -1,5 +1,6 @@
-/* Numbers in text that do not depend on the locale of the program that loaded the plugin: header-only, not part of the ABI. In a German or
- * French program printf writes 0,5 and strtod stops at the point of 0.5. */
+/* Numbers in text that do not depend on the locale of the program that loads the plugin:
+ * header-only, and not part of the ABI. In a German or French program, printf writes 0,5 and strtod
+ * stops at the point of 0.5. */
 #ifndef TARE_TEXT_H
 #define TARE_TEXT_H
 
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The decimal point of the calling thread's locale. Returns its length in bytes. */
+/* Writes the decimal point of the calling thread's locale. Returns its length in bytes. */
 __attribute__((unused)) static size_t tare_point(char point[16])
 {
     char probe[16];
@@ -21,13 +22,13 @@ __attribute__((unused)) static size_t tare_point(char point[16])
     return length;
 }
 
-/* What is between a format's % and the letter of its conversion, with the numbers that * stands for. */
+/* One conversion of a format, from its % to its letter, with the numbers that replace each *. */
 struct tare_conversion {
     char spec[48];          /* with % and the letter */
-    int letter, longs, big; /* longs: how many l; big: L, j, z, t or 0 */
+    int letter, longs, big; /* longs: number of l; big: L, j, z, t or 0 */
 };
 
-/* Reads the conversion at format, which points to its %; returns what is after it. */
+/* Reads the conversion at format, which points to its %; returns the format after it. */
 __attribute__((unused)) static const char *tare_read_conversion(const char *format, va_list *args, struct tare_conversion *c)
 {
     size_t n = 0;
@@ -42,7 +43,7 @@ __attribute__((unused)) static const char *tare_read_conversion(const char *form
         }
         const int given = va_arg(*args, int);
         if (given < 0 && c->spec[n - 1] == '.')
-            n--; /* a negative precision is none */
+            n--; /* a negative precision means no precision */
         else
             n += (size_t)snprintf(c->spec + n, 16, "%d", given);
     }
@@ -51,8 +52,8 @@ __attribute__((unused)) static const char *tare_read_conversion(const char *form
     return *format ? format + 1 : format;
 }
 
-/* A floating number, its point made a point. */
-__attribute__((unused)) static int tare_put_number(char *to, size_t room, const struct tare_conversion *c, va_list *args)
+/* Writes a floating-point number with a point as its decimal point. */
+__attribute__((unused)) static int tare_put_number(char *to, size_t capacity, const struct tare_conversion *c, va_list *args)
 {
     char text[400], point[16];
     const size_t length = tare_point(point);
@@ -63,47 +64,47 @@ __attribute__((unused)) static int tare_put_number(char *to, size_t room, const 
         *at = '.';
         memmove(at + 1, at + length, strlen(at + length) + 1);
     }
-    return snprintf(to, room, "%s", text);
+    return snprintf(to, capacity, "%s", text);
 }
 
-__attribute__((unused)) static int tare_put_whole(char *to, size_t room, const struct tare_conversion *c, va_list *args)
+__attribute__((unused)) static int tare_put_whole(char *to, size_t capacity, const struct tare_conversion *c, va_list *args)
 {
-    if (c->big == 'j') return snprintf(to, room, c->spec, va_arg(*args, intmax_t));
-    if (c->big == 'z') return snprintf(to, room, c->spec, va_arg(*args, size_t));
-    if (c->big == 't') return snprintf(to, room, c->spec, va_arg(*args, ptrdiff_t));
-    if (c->longs > 1) return snprintf(to, room, c->spec, va_arg(*args, long long));
-    if (c->longs) return snprintf(to, room, c->spec, va_arg(*args, long));
-    return snprintf(to, room, c->spec, va_arg(*args, int));
+    if (c->big == 'j') return snprintf(to, capacity, c->spec, va_arg(*args, intmax_t));
+    if (c->big == 'z') return snprintf(to, capacity, c->spec, va_arg(*args, size_t));
+    if (c->big == 't') return snprintf(to, capacity, c->spec, va_arg(*args, ptrdiff_t));
+    if (c->longs > 1) return snprintf(to, capacity, c->spec, va_arg(*args, long long));
+    if (c->longs) return snprintf(to, capacity, c->spec, va_arg(*args, long));
+    return snprintf(to, capacity, c->spec, va_arg(*args, int));
 }
 
-/* vsnprintf with a point in every number. */
-__attribute__((unused)) static int tare_format(char *text, size_t room, const char *format, va_list given)
+/* Like vsnprintf, with a point in every number. */
+__attribute__((unused)) static int tare_format(char *text, size_t capacity, const char *format, va_list given)
 {
     char point[16];
-    if (tare_point(point) == 1 && point[0] == '.') return vsnprintf(text, room, format, given);
+    if (tare_point(point) == 1 && point[0] == '.') return vsnprintf(text, capacity, format, given);
     va_list args;
     size_t used = 0;
     va_copy(args, given);
     while (*format) {
         struct tare_conversion c;
-        char *to = used < room ? text + used : NULL;
-        const size_t left = used < room ? room - used : 0, plain = strcspn(format, "%");
+        char *to = used < capacity ? text + used : NULL;
+        const size_t remaining = used < capacity ? capacity - used : 0, plain = strcspn(format, "%");
         int n = (int)plain;
         if (plain) {
-            snprintf(to, left, "%.*s", n, format);
+            snprintf(to, remaining, "%.*s", n, format);
             format += plain;
         } else {
             format = tare_read_conversion(format, &args, &c);
             if (!c.letter || c.letter == '%')
-                n = snprintf(to, left, "%s", c.letter ? "%" : "");
+                n = snprintf(to, remaining, "%s", c.letter ? "%" : "");
             else if (strchr("eEfFgGaA", c.letter))
-                n = tare_put_number(to, left, &c, &args);
+                n = tare_put_number(to, remaining, &c, &args);
             else if (c.letter == 's')
-                n = snprintf(to, left, c.spec, va_arg(args, const char *));
+                n = snprintf(to, remaining, c.spec, va_arg(args, const char *));
             else if (c.letter == 'p')
-                n = snprintf(to, left, c.spec, va_arg(args, void *));
+                n = snprintf(to, remaining, c.spec, va_arg(args, void *));
             else
-                n = tare_put_whole(to, left, &c, &args);
+                n = tare_put_whole(to, remaining, &c, &args);
         }
         if (n > 0) used += (size_t)n;
     }
@@ -111,7 +112,8 @@ __attribute__((unused)) static int tare_format(char *text, size_t room, const ch
     return (int)used;
 }
 
-/* The decimal number that all of text[size] is: digits, a sign, a point, an exponent. 0: it is none. */
+/* Reads text[size] as one decimal number: digits, a sign, a point, an exponent. Returns 0 when the
+ * text is anything else. */
 __attribute__((unused)) static int tare_read_number(const char *text, int64_t size, double *out)
 {
     char copy[128], point[16], *end;

@@ -1,4 +1,4 @@
-"""Memory of the engine as arrays: NumPy's where it is there, else memoryviews."""
+"""Shows memory of the engine as arrays: NumPy arrays where NumPy is installed, else memoryviews."""
 
 import ctypes as c
 
@@ -21,7 +21,7 @@ def string(bytes_):
 
 
 def texts(address, n):
-    """n tare_text as str; None where there is none."""
+    """Reads n tare_text as a list of str; None where there is no text."""
     found = (Text * n).from_address(address) if n else ()
     return [string(c.string_at(t.data, t.size)) if t.data else None for t in found]
 
@@ -31,19 +31,21 @@ def strings(address, n):
 
 
 def view(address, type_, n, width, owner):
-    """n entries of `width` numbers, not to be written; the array keeps `owner`, which has the memory, alive."""
+    """Makes a read-only array of n entries of `width` numbers; it keeps `owner`, which has the
+    memory, alive.
+    """
     block = (type_ * (n * width)).from_address(address)
     block.owner = owner
     memory = memoryview(block).cast("B").toreadonly()
     if numpy is None:
         return memory.cast(type_._type_)
-    # of memory that is not to be written NumPy makes an array that cannot be made writeable
+    # NumPy arrays of read-only memory cannot be made writable
     array = numpy.frombuffer(memory, type_) if n * width else numpy.frombuffer(b"", type_)
     return array.reshape(n, width) if width != 1 else array
 
 
 def copied(address, type_, n, width=1):
-    """The same numbers in memory of their own."""
+    """Copies an array."""
     block = (type_ * (n * width)).from_buffer_copy(c.string_at(address, c.sizeof(type_) * n * width)) if n * width else (type_ * 0)()
     if numpy is None:
         return list(block) if width == 1 else [list(block[i * width: (i + 1) * width]) for i in range(n)]
@@ -52,7 +54,9 @@ def copied(address, type_, n, width=1):
 
 
 def numbers(values, type_, name):
-    """A flat C array of what the caller gave, and how many: of a list, a NumPy array, a pandas column."""
+    """Makes a flat C array of the caller's numbers (a list, a NumPy array, a pandas column), and
+    returns it with its length.
+    """
     if numpy is not None:
         try:
             array = numpy.ascontiguousarray(values, dtype=type_)
@@ -73,8 +77,8 @@ def numbers(values, type_, name):
     return block, c.addressof(block), len(values)
 
 
-def room(type_, n, width=1):
-    """An array to be written, and its address."""
+def buffer(type_, n, width=1):
+    """Makes a writable array, and returns it with its address."""
     if numpy is not None:
         array = numpy.empty((n, width) if width != 1 else n, dtype=type_)
         return array, array.ctypes.data

@@ -1,4 +1,4 @@
-"""Rewards and advantages by functions of the caller's."""
+"""Rewards and advantages by functions of the caller."""
 
 import ctypes as c
 import json
@@ -19,7 +19,7 @@ def _string(text):
 
 
 class _Views(c.Structure):
-    """tare_answer with texts as addresses: they may hold NUL."""
+    """A tare_answer with texts as addresses, since they may contain NUL."""
 
 
 class _Text(c.Structure):
@@ -30,7 +30,7 @@ _Views._fields_ = [(name, _Text if type_ is abi.Text else type_) for name, type_
 
 
 def _answers(pointers, n):
-    """What a reward function is called with."""
+    """The arguments of a reward function."""
     found = [_Views.from_address(c.addressof(pointers[i].contents)) for i in range(n)]
     rows = {}  # rollouts of a prompt share their row
     for a in found:
@@ -41,10 +41,13 @@ def _answers(pointers, n):
 
 
 class Batch:
-    """What an advantage function is shown of a step: copies, which may be kept. M groups, N rollouts, T completion tokens.
+    """A step as an advantage function sees it: copies, which the function may keep. M groups, N
+    rollouts, T completion tokens.
 
-    step; rewards [N]; groups [N], the number of each rollout's group; components [N, C] or None; lengths [N]; completions [N]; rows [M]; finish [N],
-    0 stop, 1 length; group_begin [M+1]; token_begin [N+1]; ids, entropy, logprob [T]."""
+    step; rewards [N]; groups [N], the number of each rollout's group; components [N, C] or None;
+    lengths [N]; completions [N]; rows [M]; finish [N], 0 stop, 1 length; group_begin [M+1];
+    token_begin [N+1]; ids, entropy, logprob [T].
+    """
 
     def __init__(self, raw):
         self.step, m, n, t = raw.step, raw.n_groups, raw.n_rollouts, raw.n_tokens
@@ -82,7 +85,9 @@ def _name(function):
 
 
 class Callbacks:
-    """The two functions as C calls them. What one of them raises is kept in `failure`; the step then ends."""
+    """The two functions as C calls them. An exception of one of them is kept in `failure`; the step
+    then ends.
+    """
 
     def __init__(self, reward, advantage, messages):
         self._reward, self._advantage, self._messages, self.failure = reward, advantage, messages, None

@@ -1,4 +1,4 @@
-"""What Model and Run share: one owner at a time, and an end."""
+"""The common part of Model and Run: one owner at a time, and closing."""
 
 import os
 import threading
@@ -8,15 +8,16 @@ from tare_sdk import TareError
 
 
 class Pinned:
-    """Holds memory of the engine by its address, so it is neither copied nor pickled."""
+    """Holds memory of the engine by its address, so it can be neither copied nor pickled."""
 
     def __reduce_ex__(self, _protocol):
         raise TypeError("a %s cannot be copied or pickled: it holds the engine's memory; copy the arrays, or what you need of them" % type(self).__name__)
 
 
 class Held:
-    """The library's handle of an open object, or None, and the lock of who uses it. The end of the program takes the lock too: a thread that is still at
-    work finishes its call first."""
+    """The library's handle of an open object, or None, and the lock of its current user. The end of
+    the program takes the lock too, so a thread that is still at work finishes its call first.
+    """
 
     def __init__(self):
         self.handle, self.pid, self.lock = None, os.getpid(), threading.Lock()
@@ -31,7 +32,9 @@ class Held:
 
 
 class Handle(Pinned):
-    """An open object of the library. A call from a second thread while one is under way, from a child of fork, or after close() is refused."""
+    """An open object of the library. A call is refused from a second thread while one is in
+    progress, from a forked child, and after close().
+    """
 
     _what = "handle"
 

@@ -1,4 +1,6 @@
-"""libtare.so (core/api/api.h) by ctypes: where it lies, its functions, and their errors as exceptions."""
+"""Loads libtare.so (core/api/api.h) by ctypes: its location, its functions, and its errors as
+exceptions.
+"""
 
 import ctypes as c
 import logging
@@ -79,7 +81,9 @@ PLAIN = {"version": (i32, ()), "release": (c.c_char_p, ()), "log_level": (None, 
 
 
 def _candidates():
-    """(libtare.so, the program): of TARE_LIBRARY, of this wheel, beside the `tare` on the PATH (a build folder or an installation)."""
+    """Returns (libtare.so, the program): from TARE_LIBRARY, from this wheel, or next to the `tare`
+    on the PATH (a build folder or an installation).
+    """
     tare = os.environ.get("TARE") or shutil.which("tare")
     given = os.environ.get("TARE_LIBRARY")
     if given:
@@ -115,17 +119,17 @@ def _open():
 
 
 def _with_arguments(message):
-    """The engine names options of the program; here they are arguments."""
+    """The engine's messages name options of the program; here they are arguments."""
     names = [argument for option, argument in (("--resume", "resume=True"), ("--allow-change", "allow_change=True")) if option in message]
     return "%s (in Python: tare.Run(..., %s))" % (message, ", ".join(names)) if names else message
 
 
 def call(name, *arguments):
-    """A function that can fail; its error becomes a TareError with the ABI's code."""
-    told = Error()
-    status = getattr(LIBRARY, "tare_api_" + name)(*arguments, c.byref(told))
+    """Calls a function that can fail; its error becomes a TareError with the ABI's code."""
+    failure = Error()
+    status = getattr(LIBRARY, "tare_api_" + name)(*arguments, c.byref(failure))
     if status:
-        raise TareError(_with_arguments(told.message.decode(errors="replace")), status)
+        raise TareError(_with_arguments(failure.message.decode(errors="replace")), status)
 
 
 def plain(name):
@@ -138,7 +142,9 @@ def _say(_ctx, level, message):
 
 
 def log_level(level):
-    """What the engine tells through the logger "tare": debug, info, warning (the default), error or none."""
+    """Sets the level of the engine's messages to the logger "tare": debug, info, warning (the
+    default), error or none.
+    """
     levels = {"debug": 0, "info": 1, "warning": 2, "error": 3, "none": 4}
     if level not in levels:
         raise ValueError("%r; one of %s" % (level, ", ".join(levels)))
@@ -150,7 +156,7 @@ def log_level(level):
 
 
 def setting(key, value):
-    """A keyword and its value as the text that the engine reads."""
+    """Formats a keyword and its value as the text that the engine reads."""
     if value is True or value is False:
         value = "true" if value else "false"
     if not isinstance(value, (str, int, float, os.PathLike)):
@@ -159,7 +165,7 @@ def setting(key, value):
 
 
 def settings(given):
-    """C's array of them, and their number."""
+    """Makes a C array of them, and returns it with its length."""
     made = [setting(key, value) for key, value in given.items()]
     for one in made:
         if b"\0" in one:

@@ -1,4 +1,4 @@
-"""Models that are asked: completions, logprobs, embeddings."""
+"""Models for inference: completions, logprobs, embeddings."""
 
 import ctypes as c
 import json
@@ -7,7 +7,7 @@ import weakref
 from tare_sdk import abi
 
 from . import library
-from .arrays import numbers, numpy, room
+from .arrays import numbers, numpy, buffer
 from .handle import Handle
 
 
@@ -51,8 +51,10 @@ class Model(Handle):
         return [json.loads(line) for line in made.take().decode().split("\n") if line]
 
     def score(self, lines, temperature=1.0):
-        """[(logprobs, entropies)], arrays of one number for each token but the first: under the softmax at the temperature, in nats. A line is a list
-        of token ids, or a text, which is encoded."""
+        """Returns [(logprobs, entropies)], arrays of one number for each token except the first:
+        under the softmax at the temperature, in nats. A line is a list of token ids, or a text,
+        which is encoded.
+        """
         if isinstance(lines, str):
             raise TypeError("lines: a list of lines is expected, not one text")
         ids, begin = [], [0]
@@ -60,27 +62,29 @@ class Model(Handle):
             ids += self.encode(line) if isinstance(line, str) else [int(x) for x in numbers(line, c.c_int32, "line %d" % i)[0][: len(line)]]
             begin.append(len(ids))
         n = len(begin) - 1
-        (logprob, at), (entropy, beside) = room(c.c_float, len(ids)), room(c.c_float, len(ids))
+        (logprob, at), (entropy, entropy_at) = buffer(c.c_float, len(ids)), buffer(c.c_float, len(ids))
         flat, ids_at, _ = numbers(ids, c.c_int32, "ids")
         marks, marks_at, _ = numbers(begin, c.c_int64, "begin")
         with self._use() as handle:
-            library.call("score", handle, c.byref(library.Lines(ids_at, marks_at, n, float(temperature))), at, beside)
+            library.call("score", handle, c.byref(library.Lines(ids_at, marks_at, n, float(temperature))), at, entropy_at)
         del flat, marks
         cut = [(b - i, e - i - 1) for i, (b, e) in enumerate(zip(begin, begin[1:]))]
         return [(logprob[b:e], entropy[b:e]) for b, e in cut]
 
     def embed(self, texts):
-        """Mean-pooled last hidden states, an array [len(texts), hidden]: those by which the encoder `policy` clusters prompts."""
+        """Returns mean-pooled last hidden states, an array [len(texts), hidden]: the embeddings by
+        which the encoder `policy` clusters prompts.
+        """
         if isinstance(texts, str):
             raise TypeError("texts: a list of texts is expected, not one text")
         given = [_text(t, "text %d" % i) for i, t in enumerate(texts)]
-        array, at = room(c.c_float, len(given), self.hidden)
+        array, at = buffer(c.c_float, len(given), self.hidden)
         with self._use() as handle:
             library.call("embed", handle, (abi.Text * max(len(given), 1))(*given), len(given), at)
         return array if numpy is not None else [list(array[i * self.hidden: (i + 1) * self.hidden]) for i in range(len(given))]
 
     def encode(self, text):
-        """The token ids of a text."""
+        """Encodes a text as token ids."""
         made, n = c.c_void_p(), c.c_int64()
         with self._use() as handle:
             library.call("encode", handle, _text(text, "text"), c.byref(made), c.byref(n))
@@ -88,7 +92,7 @@ class Model(Handle):
         return list((c.c_int32 * n.value).from_buffer_copy(data)) if n.value else []
 
     def decode(self, ids):
-        """The text of token ids; bytes that are no UTF-8 become U+FFFD."""
+        """Decodes token ids; bytes that are not valid UTF-8 become U+FFFD."""
         array, at, n = numbers(ids, c.c_int32, "ids")
         made = library.Given()
         with self._use() as handle:

@@ -1,4 +1,6 @@
-"""Estimators and verifiers alone, in one call: the plugins, run by tare_sdk (sdk/python/README.md), which has the engine's bits."""
+"""Single calls of estimators and verifiers: tare_sdk (sdk/python/README.md) runs the plugins, with
+bit-identical results.
+"""
 
 import ctypes as c
 from numbers import Integral
@@ -28,7 +30,7 @@ def _plain(block, n):
 
 
 def _sizes(groups, n):
-    """The number of rollouts in each group."""
+    """Returns the number of rollouts in each group."""
     if isinstance(groups, Integral):
         groups = int(groups)
         if groups < 1 or n % groups:

@@ -17,7 +17,7 @@ FUNCTION = "python_function"
 
 
 class _Memory(Pinned):
-    """A step's batch. Every view keeps it; it is freed with the last one."""
+    """A step's batch. Every view keeps it alive; it is freed with the last one."""
 
     def __init__(self, handle):
         self.handle = handle
@@ -25,16 +25,18 @@ class _Memory(Pinned):
         end.atexit = False
 
     def columns(self):
-        room = (library.Column * 64)()
-        n = library.plain("batch_columns")(self.handle, room, len(room))
-        return {x.name.decode(): (x.data, x.n, x.width, x.type) for x in room[:n]}
+        columns = (library.Column * 64)()
+        n = library.plain("batch_columns")(self.handle, columns, len(columns))
+        return {x.name.decode(): (x.data, x.n, x.width, x.type) for x in columns[:n]}
 
 
 class Step(Pinned):
-    """A step that was made. Columns of its batch are attributes: numbers as arrays that look into the engine's memory, without a copy and not to be
-    written; texts as lists of str. A view stays whole for as long as it is kept, when the run has gone on or is closed too: it keeps the memory of its
-    step. number; metrics, a dict; columns, their names. M groups, N rollouts, T tokens: group_begin [M+1] says which rollouts are of a group,
-    token_begin [N+1] which tokens of a rollout."""
+    """A finished step. The columns of its batch are attributes: numbers as read-only arrays over
+    the engine's memory, without a copy; texts as lists of str. A view stays valid as long as it
+    is kept, also when the run has continued or is closed, since it keeps the memory of its step.
+    number; metrics, a dict; columns, their names. M groups, N rollouts, T tokens: group_begin
+    [M+1] has the first rollout of each group, token_begin [N+1] the first token of each rollout.
+    """
 
     def __init__(self, handle):
         self._memory = _Memory(handle)
@@ -74,20 +76,29 @@ def _close(handle):
 
 
 def _named(key, value, what):
-    """A function is used where the configuration names it; another plugin in its place would leave it out in silence."""
+    """Refuses a configuration that chooses another plugin, which would silently ignore the
+    function.
+    """
     if FUNCTION not in str(value):
         raise ValueError("%s=%r leaves out the function given as %s; leave the key out, or name %s in it" % (key, value, what, FUNCTION))
 
 
 class Run(Handle):
-    """A training run: `for step in tare.Run("config.ini", **{"train.steps": 20}):` makes its steps one after the other, with the bits of `tare train`.
+    """A training run: `for step in tare.Run("config.ini", **{"train.steps": 20}):` runs its steps
+    one after the other, bit-identical to `tare train`.
 
-    config: a file, builtin:NAME, or with resume=True the folder of a run. Keys of the configuration by keyword, the section joined by a dot or two
-    underscores: train__steps=20; of a dictionary with **. reward: a function with the signature of TRL's reward functions, in place of verifier.plugins. advantage: a function of
-    a Batch to one number for each rollout, in place of estimator.plugin. messages: the reward function gets chat messages.
+    config: a file, builtin:NAME, or with resume=True the folder of a run. Keys of the
+    configuration are keywords, with the section joined by a dot or two underscores:
+    train__steps=20; with a dictionary, use **. reward: a function with the signature of TRL's
+    reward functions, which replaces verifier.plugins. advantage: a function from a Batch to one
+    number for each rollout, which replaces estimator.plugin. messages: the reward function gets
+    chat messages.
 
-    An exception in one of them ends the step with a TareError, and nothing of the step is kept: next(run) makes it again. Ctrl-C saves a checkpoint and
-    raises KeyboardInterrupt; the run is still open, and next(run) hands over the step that was made meanwhile. close(), the end of a `with` and the end of the program save where steps are left."""
+    An exception in one of them ends the step with a TareError, and nothing of the step is kept:
+    next(run) repeats it. Ctrl-C saves a checkpoint and raises KeyboardInterrupt; the run is
+    still open, and next(run) returns the step that was finished meanwhile. close(), the end of a
+    `with` and the end of the program save a checkpoint if steps remain.
+    """
 
     _what = "run"
 
@@ -138,7 +149,7 @@ class Run(Handle):
 
     @property
     def number(self):
-        """Steps that are done."""
+        """Number of finished steps."""
         with self._use():
             return self._place().step
 
@@ -163,12 +174,14 @@ class Run(Handle):
         return Step(made.value)
 
     def save(self):
-        """A checkpoint of the last step, which `tare train RUN --resume` or Run(dir, resume=True) continue from."""
+        """Saves a checkpoint of the last step, from which `tare train RUN --resume` or Run(dir,
+        resume=True) continue.
+        """
         with self._use() as handle:
             library.call("run_save", handle)
 
     def close(self):
-        """Ends the run: where steps are left it is saved, as `tare train` does on Ctrl-C."""
+        """Closes the run. If steps remain it is saved, as `tare train` does on Ctrl-C."""
         if not self._held.handle or self._held.pid != os.getpid():
             return
         with self._use() as handle:
@@ -178,8 +191,9 @@ class Run(Handle):
 
     @property
     def metrics(self):
-        """The metrics of all steps so far, those before a resumption too: a pandas DataFrame with the step as its index, or without pandas a list of
-        dicts."""
+        """Returns the metrics of all steps so far, including those before a resumption: a pandas
+        DataFrame with the step as its index, or without pandas a list of dicts.
+        """
         lines = []
         with open(os.path.join(self.dir, "metrics.jsonl"), encoding="utf-8") as file:
             for line in file:

@@ -1,4 +1,4 @@
-"""Runs tare's plugins from Python. See README.md beside this package."""
+"""Runs tare's plugins from Python. See README.md in the folder above."""
 
 from .estimator import Estimator, Step, advantages
 from .plugin import TareError

@@ -1,4 +1,6 @@
-"""Columns of a step, flat: one array for all groups. Made from lists, or from NumPy arrays without a loop in Python where NumPy is there."""
+"""Columns of a step, flat: one array for all groups. Made from lists, or from NumPy arrays without
+a loop in Python where NumPy is installed.
+"""
 
 import ctypes as c
 import json
@@ -15,7 +17,8 @@ except ImportError:
 
 GROUP, ROLLOUT, TOKEN = "group", "rollout", "token"
 
-# keyword of step(): member of tare_batch, its type, what it has an entry for, the need that asks for it (0: always shown), how it is called
+# keyword of step(): (member of tare_batch, type, unit of an entry, need (0: always shown), name in
+# messages)
 COLUMNS = {
     "cluster": ("cluster", abi.i32, GROUP, 0, "the clusters of the prompts"),
     "uid": ("prompt_uid", abi.u64, GROUP, 0, "the prompts' uids"),
@@ -39,13 +42,13 @@ CODES = {name: code for code, name in abi.VERDICTS.items()} | {"crashed": 6, Non
 
 
 def shown(name, needs):
-    """Whether an estimator with these needs sees the column."""
+    """True if an estimator with these needs sees the column."""
     need = COLUMNS[name][3]
     return not need or bool(needs & need) or (name == "logprob" and bool(needs & abi.WANTS_LOGPROB))
 
 
 def fresh(type_, n, fill=0):
-    """An array to be written, and its pointer."""
+    """Makes a writable array, and returns it with its pointer."""
     if numpy:
         array = numpy.full(n, fill, dtype=type_)
         return array, c.cast(array.ctypes.data, c.POINTER(type_))
@@ -54,7 +57,7 @@ def fresh(type_, n, fill=0):
 
 
 def plain(array, n):
-    """What fresh() made, as NumPy's array or as a list."""
+    """Converts a result of fresh() to a NumPy array or a list."""
     return array if numpy else array[:n]
 
 
@@ -82,7 +85,9 @@ def _texts(values):
 
 
 def _numbers(who, fields, rows):
-    """The fields of rows that an estimator asks for as numbers, row by row. A row: a dictionary, or the text of a JSON object."""
+    """Reads the fields of rows that an estimator requests as numbers, row by row. A row: a
+    dictionary, or the text of a JSON object.
+    """
     numbers = []
     for m, row in enumerate(rows):
         row = json.loads(row) if isinstance(row, (str, bytes)) else row or {}
@@ -95,7 +100,7 @@ def _numbers(who, fields, rows):
 
 
 def _coded(name, values):
-    """Names of verdicts and ends as their codes."""
+    """Converts names of verdicts and finish reasons to their codes."""
     table = CODES if name in ("verdicts", "component_verdicts") else abi.FINISH if name == "finish" else None
     if table is None or (numpy and isinstance(values, numpy.ndarray) and values.dtype.kind != "O"):
         return values
@@ -106,8 +111,10 @@ UNJUDGED = 5, 6  # timeout, crashed
 
 
 def judged(reward, sizes, lengths, columns):
-    """Without the rollouts that some verifier did not judge, whose reward says nothing, as the engine does it: None where there are none, else
-    (reward, sizes, lengths, columns, places of the rollouts, of the groups, of the tokens) of those that stay."""
+    """Removes the rollouts without a verdict, whose reward means nothing, as the engine does.
+    Returns None where there are none, else (reward, sizes, lengths, columns, indices of the
+    rollouts, of the groups, of the tokens) of the remaining ones.
+    """
     n = len(reward)
     keep = [True] * n
     for name in ("verdicts", "component_verdicts"):
@@ -135,9 +142,11 @@ def judged(reward, sizes, lengths, columns):
 
 
 class Columns:
-    """A tare_batch, with what its pointers point to. reward: [N]; sizes: rollouts of each group, or one number for all; lengths: tokens of each
-    rollout, 1 without it; the others by the names of COLUMNS, flat. fields: names that the estimator reads of the rows. What the estimator needs and is
-    not given is refused by name."""
+    """Makes a tare_batch that keeps its arrays alive. reward: [N]; sizes: rollouts of each group,
+    or one number for all; lengths: tokens of each rollout, 1 without it; the others by the names
+    of COLUMNS, flat. fields: names that the estimator reads of the rows. A needed column that is
+    missing is an error with its name.
+    """
 
     def __init__(self, who, needs, n_clusters, step, reward, sizes, lengths=None, fields=(), **given):
         self.who, self._keep = who, []
@@ -149,7 +158,7 @@ class Columns:
         self.lengths = None if lengths is None else [int(x) for x in lengths]
         self.batch = abi.Batch(struct_size=c.sizeof(abi.Batch), step=step, n_groups=len(self.sizes), n_rollouts=n, n_clusters=n_clusters)
         if not finite(plain(reward, n)) or (self.sizes and min(self.sizes) < 1):
-            raise TareError("%s: every group needs rollouts, and every reward has to be finite" % who, 61)
+            raise TareError("%s: every group needs rollouts, and every reward must be finite" % who, 61)
         self._keep.append(reward)
         self.batch.reward = pointer
         self._begin("group_begin", self.sizes)
@@ -241,4 +250,4 @@ class Columns:
 
     def _clusters(self, n_clusters):
         if any(not -1 <= self.batch.cluster[m] < max(n_clusters, 0) for m in range(self.batch.n_groups)):
-            raise TareError("%s: clusters are in [0, %d), or -1 for none" % (self.who, n_clusters), 13)
+            raise TareError("%s: clusters must be in [0, %d), or -1 for none" % (self.who, n_clusters), 13)

@@ -1,4 +1,4 @@
-"""Estimators: rewards to advantages, phase by phase (tare/estimator.h)."""
+"""Estimators turn rewards into advantages, phase by phase (tare/estimator.h)."""
 
 import ctypes as c
 import json
@@ -15,7 +15,9 @@ from .plugin import Opened, TareError
 
 @dataclass
 class Step:
-    """What compute gave: advantage and rollout_weight one list a group, the others one number a group."""
+    """The outputs of compute: advantage and rollout_weight as one list for each group, the others
+    as one number for each group.
+    """
 
     advantage: List[List[float]]
     rollout_weight: List[List[float]]
@@ -28,7 +30,9 @@ class Step:
 
 @dataclass
 class FlatStep:
-    """The same as arrays over all groups: advantage and rollout_weight [N], token_advantage [T] or None, the others [M]. NumPy's where it is there."""
+    """The outputs of compute as arrays over all groups: advantage and rollout_weight [N],
+    token_advantage [T] or None, the others [M]. NumPy arrays where NumPy is installed.
+    """
 
     advantage: Any
     rollout_weight: Any
@@ -63,7 +67,7 @@ class Estimator(Opened):
     def __init__(self, name, n_clusters=0, run_seed=0, **parameters):
         super().__init__(name, run_seed=run_seed, **parameters)
         if self.needs & ~abi.KNOWN_NEEDS:
-            raise TareError("%s: needs columns that this host does not know (needs 0x%x); update tare_sdk" % (self.name, self.needs), 40)
+            raise TareError("%s: needs unknown columns (needs 0x%x); update tare_sdk" % (self.name, self.needs), 40)
         self.n_clusters, self.steps, self._collected, self._records = n_clusters, 0, None, None
         self._call("create", self._table.create, c.byref(self._host), self._values, n_clusters, c.byref(self._self))
         self._made = True
@@ -91,11 +95,13 @@ class Estimator(Opened):
 
     @property
     def by_prompt(self):
-        """Its state is kept by prompt: every step has to say which prompts it has (uid)."""
+        """True if the state is kept by prompt: every step must then identify its prompts (uid)."""
         return bool(self._table.record)
 
     def _sum(self, phase, function, batch, size):
-        """Each group's vector from zeros, added in the order of the groups: the engine's bits."""
+        """Adds each group's vector, from zeros, in the order of the groups: bit-identical to the
+        engine.
+        """
         total = (abi.f64 * max(size, 1))()
         for m in range(batch.n_groups if function and size else 0):
             part = (abi.f64 * size)()
@@ -107,7 +113,7 @@ class Estimator(Opened):
         return total
 
     def _take_records(self, batch):
-        """A record of each group: (prompts, records, groups) as apply_records takes them."""
+        """Makes a record of each group: (prompts, records, groups) as apply_records takes them."""
         if not self._table.record:
             return None
         n, size = batch.n_groups, self._record_size
@@ -121,7 +127,7 @@ class Estimator(Opened):
         return uids, records, n
 
     def _check_outputs(self, out):
-        """What the engine checks of outputs: written, finite, in range."""
+        """Checks outputs like the engine: written, finite, in range."""
         scale, confidence = list(out.scale), list(out.confidence)
         for what, values in (("advantage", out.advantage), ("weight of a rollout", out.rollout_weight), ("baseline", out.baseline),
                              ("token's advantage", out.token_advantage)):
@@ -130,7 +136,7 @@ class Estimator(Opened):
         if len(out.rollout_weight) and min(out.rollout_weight) < 0:
             raise TareError("%s: compute: a weight of a rollout is below 0" % self.name, 61)
         if any(math.isinf(s) or s < 0 for s in scale):
-            raise TareError("%s: compute: a scale is infinite or below 0; NaN: none" % self.name, 61)
+            raise TareError("%s: compute: a scale must be finite and at least 0, or NaN for none" % self.name, 61)
         if not all(0 <= w <= 1 for w in confidence):
             raise TareError("%s: compute: a confidence was not written, or is not in [0, 1]" % self.name, 61)
         if out.refill_groups < 0:
@@ -152,7 +158,7 @@ class Estimator(Opened):
 
     @staticmethod
     def _spread(out, places, full):
-        """What the plugin gave for a part of the rollouts, for all of them."""
+        """Spreads the outputs for a part of the rollouts to all of them."""
         def whole(values, axis, fill, type_=abi.f64):
             if values is None:
                 return None
@@ -181,8 +187,9 @@ class Estimator(Opened):
         return out
 
     def step(self, rewards, lengths=None, **columns):
-        """The same on lists by group: rewards [groups][rollouts]; columns of rollouts alike, of tokens [groups][rollouts][tokens], of groups
-        [groups]. Returns a Step."""
+        """Like step_flat on lists by group: rewards [groups][rollouts]; columns of rollouts in the
+        same shape, of tokens [groups][rollouts][tokens], of groups [groups]. Returns a Step.
+        """
         rewards = [[float(r) for r in group] for group in rewards]
         sizes = [len(group) for group in rewards]
         lengths = None if lengths is None else [int(x) for x in _flat(lengths)]
@@ -204,7 +211,9 @@ class Estimator(Opened):
                 raise TareError("%s: %s has %d entries for rollout %d, whose length is %d" % (self.name, name, len(row), i, length), 13)
 
     def apply(self):
-        """Once after the policy step: the state takes in what the last step() collected."""
+        """Applies, once after the policy step, the sums that the last step() collected to the
+        state.
+        """
         if self._collected is None:
             raise TareError("%s: apply without a step before it" % self.name, 60)
         if self._table.apply_records:
@@ -216,11 +225,11 @@ class Estimator(Opened):
 
     @property
     def pending(self):
-        """A step was computed, and not yet applied."""
+        """True if a step was computed but not applied yet."""
         return self._collected is not None
 
     def state(self):
-        """The state as the plugin describes it, for people."""
+        """Returns the state as the plugin describes it, for display."""
         if not self._table.describe:
             return {}
         stream, got = self._stream()
@@ -228,7 +237,9 @@ class Estimator(Opened):
         return json.loads(got["out"].decode())
 
     def _locked(self):
-        """Lines "key=value" of the parameters that a resumed run must not change, as the engine writes them."""
+        """Returns lines "key=value" of the parameters that a resumed run must not change, as the
+        engine writes them.
+        """
         return "".join("%s=%s\n" % (key, frame.value_text(param, self.parameters[key]))
                        for key, param in ((p.key.decode(), p) for p in self.table) if param.flags & abi.LOCKED_ON_RESUME)
 
@@ -237,15 +248,19 @@ class Estimator(Opened):
         return {key: frame.value_text(param, self._set(abi.Value(), param, key, param.fallback.decode())) for key, param in locked.items()}
 
     def save(self):
-        """The state as bytes: the same frame, bit for bit, as the engine writes into its checkpoints. How many steps were applied is not in
-        it: keep `steps` beside it where that matters to you."""
+        """Returns the state as bytes: the frame that the engine writes into its checkpoints, bit
+        for bit. It does not contain the number of applied steps: store `steps` separately if you
+        need it.
+        """
         stream, got = self._stream()
         if self._table.save:
             self._call("save", self._table.save, self._self, c.byref(stream))
         return frame.write(self.kind, self.name, self.version, self._locked(), self.n_clusters, bytes(got["out"]))
 
     def load(self, data, steps=0):
-        """Continues from what save() gave, here or in the engine; refuses what is damaged or of another plugin, version, K or locked parameter."""
+        """Continues from the result of save(), here or in the engine. Refuses damaged bytes, and
+        states of another plugin, version, K or locked parameter.
+        """
         raw, version = frame.read(data, self.kind, self.name, self.version, self._locked(), self._locked_defaults(), self.n_clusters)
         if raw and not self._table.load:
             raise TareError("%s: %d bytes of state for a plugin without any" % (self.name, len(raw)), abi.E_CORRUPT)
@@ -259,6 +274,8 @@ class Estimator(Opened):
 
 
 def advantages(name, rewards, cluster=None, n_clusters=0, **parameters):
-    """One call on lists or arrays: the advantages of a fresh instance, one list a group."""
+    """Computes the advantages of a fresh instance in one call on lists or arrays; returns one list
+    for each group.
+    """
     with Estimator(name, n_clusters=n_clusters, **parameters) as estimator:
         return estimator.step(rewards, cluster=cluster).advantage

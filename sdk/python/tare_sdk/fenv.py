@@ -1,5 +1,7 @@
-"""The floating-point environment, put back after what a plugin does to it. An object that was linked with -ffast-math may switch on
-flush-to-zero for the thread that loads it; numbers of the trainer around it would change."""
+"""Restores the floating-point environment after a plugin changed it. An object that was linked with
+-ffast-math may switch on flush-to-zero for the thread that loads it, which would change the
+numbers of the surrounding trainer.
+"""
 
 import contextlib
 import ctypes as c
@@ -21,7 +23,9 @@ def _control(env):
 
 @contextlib.contextmanager
 def kept(path=None):
-    """What happens inside leaves rounding and flush-to-zero as they were. path: of the file that is loaded inside, to warn of a change."""
+    """Restores rounding and flush-to-zero after the block. path: the file that is loaded in the
+    block, for a warning about a change.
+    """
     if not _get:
         yield
         return

@@ -15,7 +15,9 @@ MAGIC, VERSION = b"tarestat", 1
 
 
 def value_text(param, value):
-    """A parameter as it would be in an INI file: the shortest decimal that reads back as the same number, as printf %g writes it."""
+    """Formats a parameter as in an INI file: the shortest decimal that reads back as the same
+    number, as printf %g writes it.
+    """
     if param.type == abi.BOOL:
         return "true" if value else "false"
     if param.type != abi.FLOAT:
@@ -34,21 +36,25 @@ def _pairs(locked):
 
 
 def _check_locked(name, saved, locked, defaults):
-    """Locked parameters have the values that the state was saved with; one that the state does not name is newer, and has to have its default."""
+    """Checks that locked parameters have the values that the state was saved with. A parameter that
+    the state does not name is newer, and must have its default.
+    """
     saved, now = _pairs(saved), _pairs(locked)
     for key, value in now.items():
         if key in saved and saved[key] != value:
-            raise TareError("%s: saved with %s=%s, this has %s=%s; this parameter is fixed for a run" % (name, key, saved[key], key, value), 12)
+            raise TareError("%s: saved with %s=%s, but this has %s=%s; this parameter is fixed for a run" % (name, key, saved[key], key, value), 12)
         if key not in saved and defaults.get(key) != value:
-            raise TareError("%s: saved before the parameter %s existed, which is fixed for a run; the state continues with its default %s only, "
-                            "this has %s" % (name, key, defaults.get(key), value), 12)
+            raise TareError("%s: saved before the parameter %s existed, which is fixed for a run; the state can continue only with the default %s, "
+                            "but this has %s" % (name, key, defaults.get(key), value), 12)
     for key in saved:
         if key not in now:
-            raise TareError("%s: saved with %s=%s, a fixed parameter that this version does not have" % (name, key, saved[key]), 12)
+            raise TareError("%s: saved with %s=%s, a fixed parameter that is unknown to this version" % (name, key, saved[key]), 12)
 
 
 def read(data, kind, name, version, locked, defaults, clusters):
-    """The plugin's own bytes, and the version that wrote them; raises what is wrong. defaults: {key: text} of the locked parameters."""
+    """Returns the plugin's own bytes, and the version that wrote them; raises an error for a state
+    that does not fit. defaults: {key: text} of the locked parameters.
+    """
     if len(data) < HEAD.size or not data.startswith(MAGIC):
         raise TareError("%s: %d bytes that are not the saved state of a plugin" % (name, len(data)), abi.E_CORRUPT)
     _, frame, saved_kind, n_name, n_version, n_locked, saved_clusters, n_body, hashed = HEAD.unpack_from(data)
@@ -59,7 +65,7 @@ def read(data, kind, name, version, locked, defaults, clusters):
         raise TareError("%s: the saved state has %d bytes where %d were written" % (name, len(rest), n_name + n_version + n_locked + n_body),
                         abi.E_CORRUPT)
     if xxh3(rest) != hashed:
-        raise TareError("%s: the saved state is damaged: its checksum does not fit its bytes" % name, abi.E_CORRUPT)
+        raise TareError("%s: the saved state is damaged: the checksum does not match" % name, abi.E_CORRUPT)
     saved_name, rest = rest[:n_name].decode(errors="replace"), rest[n_name:]
     saved_version, rest = rest[:n_version].decode(errors="replace"), rest[n_version:]
     saved_locked, body = rest[:n_locked].decode(errors="replace"), rest[n_locked:]

@@ -1,12 +1,17 @@
-"""Follows a run's metrics.jsonl into the services where people look: Weights & Biases, trackio, MLflow, SwanLab, Comet.
+"""Sends a run's metrics.jsonl to experiment trackers: Weights & Biases, trackio, MLflow, SwanLab,
+Comet.
 
   python -m tare_sdk.loggers RUN --to wandb,trackio [--follow] [--project NAME]
 
-RUN is a run's folder, finished or still being written. Each service is served by its own client, which has to be installed (pip install wandb); where it sends to
-is set as always (WANDB_MODE=offline, MLFLOW_TRACKING_URI, ...). Every step is sent once: RUN/export/NAME.json says how far a service has come and which
-record is its own, so that the command may be given again, after a resume or a crash too, and goes on with the same record. Nothing else of the run is touched.
-With --follow it goes on until the run's process lets go of its folder. A service that fails is reported and left out; the others go on. One process at a time
-sends a run to a service: another one waits for it. (log.export = wandb,trackio in a configuration starts this command with the run.)
+RUN is a run's folder, finished or still being written. Each service is reached through its own
+client, which must be installed (pip install wandb) and is configured as usual
+(WANDB_MODE=offline, MLFLOW_TRACKING_URI, ...). Every step is sent once: RUN/export/NAME.json
+stores the last step sent to a service and the id of the record there, so the command may be
+repeated, also after a resume or a crash, and continues the same record. Nothing else of the run
+is changed. With --follow it continues until the run's process releases its folder. A service
+that fails is reported and skipped; the others continue. One process at a time sends a run to a
+service; another one waits. (log.export = wandb,trackio in a configuration starts this command
+with the run.)
 """
 import argparse
 import contextlib
@@ -72,7 +77,9 @@ class Mlflow:
 
 
 class Swanlab:
-    """Offline (SWANLAB_MODE=offline) its client begins a folder each time; `swanlab sync` joins those of one id to one record."""
+    """Offline (SWANLAB_MODE=offline) its client begins a new folder each time; `swanlab sync` joins
+    those with one id into one record.
+    """
 
     def __init__(self, run, project, record):
         import swanlab
@@ -111,7 +118,7 @@ SERVICES = {"wandb": Wandb, "trackio": Trackio, "mlflow": Mlflow, "swanlab": Swa
 
 
 class Damaged(Exception):
-    """A file of the run cannot be read as what it is; the message says which, where, and what to do."""
+    """A file of the run cannot be read; the message says which one, where, and the remedy."""
 
 
 class Run:
@@ -140,7 +147,9 @@ class Run:
         return values
 
     def rows(self, after, place=None):
-        """(step, {name: number}, place) of the whole lines with a step above `after`, in their order; place: where the next line begins, from which a later call reads on"""
+        """Returns (step, {name: number}, offset) of the complete lines with a step above `after`,
+        in their order. offset: the start of the next line, where a later call continues.
+        """
         lines = self._lines(place) if place else None
         if lines is None:
             lines, place = self._lines(None), None
@@ -150,14 +159,16 @@ class Run:
                 if place:  # the file is another than it was: it is read from its beginning
                     yield from self.rows(after)
                     return
-                raise Damaged("%s:%d: is no object with a step, so the run's records end here; `tare verify-run` says what has changed" %
+                raise Damaged("%s:%d: is no object with a step, so the run's records end here; `tare reproduce` says what has changed" %
                               (self.metrics, number))
             if row["step"] > after:
                 after = row["step"]
                 yield after, {k: v for k, v in row.items() if k != "step" and is_number(v)}, end
 
     def _lines(self, place):
-        """[(whole line, place after it)] from a place on; None: the file is not there, or is not the one that the place is in"""
+        """Returns [(complete line, offset after it)] from an offset on; None: the file is missing,
+        or is not the one that the offset belongs to.
+        """
         try:
             with open(self.metrics, "rb") as f:
                 stat, start = os.fstat(f.fileno()), 0
@@ -176,7 +187,9 @@ class Run:
         return lines
 
     def is_running(self):
-        """Whether a process holds the folder's lock. Looked up and not tried, because a lock that is tried would stand in the way of a run that begins."""
+        """True if a process holds the folder's lock. The lock is only inspected, because acquiring
+        it would block a run that begins.
+        """
         try:
             mark = ":%d" % os.stat(os.path.join(self.folder, "lock")).st_ino
             with open("/proc/locks", encoding="ascii") as f:
@@ -186,7 +199,7 @@ class Run:
 
 
 def as_object(text):
-    """The JSON object that text is; None: it is none."""
+    """Parses text as a JSON object; None: it is not one."""
     try:
         value = json.loads(text)
     except ValueError:
@@ -203,7 +216,7 @@ def is_number(value):
 
 
 class Export:
-    """One service, as far as it has come."""
+    """One service and its progress."""
 
     def __init__(self, run, name, project):
         self.path, self.run, self.name, self.place = os.path.join(run.export, name + ".json"), run, name, None
@@ -218,7 +231,7 @@ class Export:
             raise
 
     def _record(self):
-        """The service's record of this run, as far as there is one."""
+        """The service's record of this run, up to its progress."""
         record = None
         if os.path.exists(self.path):
             with open(self.path, "rb") as f:
@@ -262,7 +275,7 @@ def attempt(name, call, failed):
 
 
 def export(folder, services, project="tare", follow=False, every=0.5):
-    """Sends what the services do not have. Returns the names of those that failed."""
+    """Sends the steps that the services lack. Returns the names of those that failed."""
     run, failed = Run(folder), []
     if not follow and not os.path.exists(run.metrics):
         raise FileNotFoundError("%s is not there, so there is nothing to send; --follow waits for a run that is being written" % run.metrics)

@@ -26,7 +26,7 @@ def _block(key, counter, high):
 
 
 def words(seed, kind, name, stream, counter, n):
-    """n 32-bit words."""
+    """Returns n 32-bit words."""
     key = _mix(_mix(seed & MASK) ^ PLUGIN)
     for word in (kind, *name.encode(), stream):
         key = _derive(key, word)

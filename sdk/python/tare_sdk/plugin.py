@@ -15,7 +15,7 @@ log = logging.getLogger("tare")
 
 
 class TareError(Exception):
-    """What a plugin or its loading says is wrong; code is the ABI's status."""
+    """An error of a plugin or of loading it; code is the ABI's status."""
 
     def __init__(self, message, code=1):
         super().__init__(message)
@@ -23,7 +23,9 @@ class TareError(Exception):
 
 
 def find(name, kind):
-    """A file, or a name on TARE_PLUGIN_PATH, in this wheel, and in PREFIX/lib/tare of the tare on the PATH."""
+    """Finds a file, or a name on TARE_PLUGIN_PATH, in this wheel, and in PREFIX/lib/tare of the
+    tare on the PATH.
+    """
     if os.sep in name or name.endswith(".so"):
         return name
     folders = [f for f in os.environ.get("TARE_PLUGIN_PATH", "").split(":") if f]
@@ -46,7 +48,9 @@ def find(name, kind):
 
 
 def table_copy(type_, address):
-    """The plugin's table in this build's layout: members that its build did not have stay NULL."""
+    """Copies the plugin's table in this build's layout: members that its build did not have stay
+    NULL.
+    """
     size = c.c_uint32.from_address(address).value
     table = type_()
     c.memmove(c.addressof(table), address, min(size, c.sizeof(type_)))
@@ -76,7 +80,7 @@ class Memory:
 
 
 class Opened:
-    """One descriptor of a file, with an instance of it. Base of Estimator and Verifier."""
+    """One descriptor of a file, with an instance of it. Base class of Estimator and Verifier."""
 
     kind = None
     table_type = None
@@ -120,16 +124,16 @@ class Opened:
                     self.path, d.struct_size, d.param_size, c.sizeof(abi.Descriptor), c.sizeof(abi.Param)), 80)
         of_kind = [d for d in every if d.kind == self.kind]
         if not of_kind:
-            raise TareError("%s: holds no %s" % (self.path, abi.KINDS[self.kind]))
+            raise TareError("%s: contains no %s" % (self.path, abi.KINDS[self.kind]))
         stem = os.path.splitext(os.path.basename(self.path))[0]
         named = [d for d in of_kind if d.name.decode() == stem]
         if not named and len(of_kind) > 1:
-            raise TareError("%s: holds several of its kind" % self.path)
+            raise TareError("%s: contains several of its kind" % self.path)
         self._descriptor = d = (named or of_kind)[0]
         self.name, self.version, self.needs = d.name.decode(), d.version.decode(), d.needs
         self._table = table_copy(self.table_type, d.functions)
         if self._table.flags & ~self.known_flags:
-            raise TareError("%s: %s %s: its function table has the flags 0x%x, of which this host knows 0x%x"
+            raise TareError("%s: %s %s: unknown flags 0x%x in its function table (this host knows 0x%x)"
                             % (self.path, abi.KINDS[self.kind], self.name, self._table.flags, self.known_flags), 80)
         for function in self.required:
             if not getattr(self._table, function):
@@ -167,7 +171,7 @@ class Opened:
         for i, (key, param) in enumerate(zip(keys, self.table)):
             value = given.get(key, param.fallback.decode() if param.fallback is not None else None)
             if value is None:
-                raise TareError("%s: %s has to be given: %s" % (self.name, key, param.doc.decode()), 12)
+                raise TareError("%s: %s is missing and has no default: %s" % (self.name, key, param.doc.decode()), 12)
             plain[key] = self._set(values[i], param, key, value)
         return values, plain
 
@@ -176,7 +180,7 @@ class Opened:
         if param.type == abi.BOOL:
             words = {"true": 1, "yes": 1, "on": 1, "1": 1, "false": 0, "no": 0, "off": 0, "0": 0}
             if str(value).lower() not in words:
-                raise TareError("%s: '%s' is neither true nor false" % (where, value), 12)
+                raise TareError("%s: '%s' must be true or false" % (where, value), 12)
             slot.i = words[str(value).lower()]
             return bool(slot.i)
         if param.type == abi.CHOICE:
@@ -200,7 +204,7 @@ class Opened:
         low = number <= param.min if param.flags & abi.ABOVE_MIN else number < param.min
         high = number >= param.max if param.flags & abi.BELOW_MAX else number > param.max
         if bounded and (low or high):
-            raise TareError("%s: %s is out of range; allowed is %g %s %s %s %g" % (
+            raise TareError("%s: %s is out of range: must be %g %s %s %s %g" % (
                 where, value, param.min, "<" if param.flags & abi.ABOVE_MIN else "<=", key,
                 "<" if param.flags & abi.BELOW_MAX else "<=", param.max), 12)
         if param.type == abi.INT:

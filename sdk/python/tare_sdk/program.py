@@ -1,4 +1,4 @@
-"""The program that the wheel carries: the console script `tare`, and `python -m tare_sdk`."""
+"""The program in the wheel: the console script `tare`, and `python -m tare_sdk`."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ LIBRARIES = os.path.join(ENGINE, "lib", "tare")
 
 
 def path():
-    """The file of the program, or None in a package without it (pip install ./sdk/python)."""
+    """Returns the program's file, or None in a package without it (pip install ./sdk/python)."""
     file = os.path.join(ENGINE, "bin", "tare")
     return file if os.path.exists(file) else None
 

@@ -1,8 +1,11 @@
-"""How a user's reward function is called: as TRL calls its own. For `import tare` and, in front of its driver, for the verifier plugin python.
+"""Calls a user's reward function as TRL calls its own. Used by `import tare` and, in front of its
+driver, by the verifier plugin python.
 
-batch: {"prompts": [...], "completions": [...], "answers": [...], "rows": [{...}]}. The function is called with prompts, completions and one list for
-each field of the rows by keyword, and answers beside them; what it does not take, and does not collect in **kwargs, is left out. A reward of None
-means that it does not judge the row. Values arrive as JSON has them: the answer 42 of a row is an int, "42" is a str.
+batch: {"prompts": [...], "completions": [...], "answers": [...], "rows": [{...}]}. The function
+is called with prompts, completions, answers, and one list for each field of the rows by keyword.
+Arguments that it neither takes nor collects in **kwargs are left out. A reward of None means
+that it gives no verdict for the row. Values arrive as JSON has them: the answer 42 of a row is
+an int, "42" is a str.
 """
 import inspect
 import math
@@ -60,8 +63,10 @@ def _code(function):
 
 
 def last_line(error, function=None, own=()):
-    """The error and where it comes from: the last line of the function's own file; outside of it, the last line that was run. What is refused after the
-    function has returned (in this file, or one of `own`) comes from the function, so the line where it begins is named."""
+    """Returns the error and its location: the last line of the function's own file, or outside of
+    it the last line that was run. An error found after the function has returned (in this file,
+    or one of `own`) comes from its result, so the first line of the function is named.
+    """
     own = {last_line.__code__.co_filename, *own}
     code = _code(function) if function is not None else None
     where = [(f.filename, f.lineno) for f in traceback.extract_tb(error.__traceback__)]

@@ -4,10 +4,11 @@
     --custom-advantage-function-path tare_sdk.slime.advantages
     TARE_SLIME="bv_blend?n_clusters=8&gamma=0.5"     in the environment of every process
 
-slime's advantage function is called by each rank with that rank's samples, where a group may be cut apart; the function after the rewards is called once,
-in the rollout manager, with all samples. So the plugin runs there: each sample's reward becomes its advantage, and `advantages` on the ranks gives it to
-its tokens and does nothing else. The state lives in the rollout manager; it is written to SAVE/tare after every rollout, and a run that continues from
-rollout S reads the one from before it.
+Each rank calls slime's advantage function with that rank's samples, which may split a group; the
+function after the rewards is called once, in the rollout manager, with all samples. So the
+plugin runs there: each sample's reward becomes its advantage, and `advantages` on the ranks only
+copies it to the sample's tokens. The state is in the rollout manager; it is written to SAVE/tare
+after every rollout, and a run that continues from rollout S reads the state from before it.
 """
 
 import logging
@@ -26,7 +27,9 @@ LACKS = ("components", "entropy", "ref_logprob", "component_verdicts", "policy_v
 
 
 class RewardPostProcess:
-    """Called as slime calls --custom-reward-post-process-path: (args, samples) -> (raw rewards, rewards). cluster: Sample -> cluster."""
+    """Called as slime calls --custom-reward-post-process-path: (args, samples) -> (raw rewards,
+    rewards). cluster: Sample -> cluster.
+    """
 
     def __init__(self, estimator, cluster=None):
         self.estimator, self.cluster, self._started = estimator, cluster, False
@@ -60,7 +63,7 @@ class RewardPostProcess:
         return raw, rewards
 
     def _columns(self, rollouts, heads):
-        """What the samples say of themselves, where the plugin asks for it."""
+        """Reads the facts about the samples that the plugin needs."""
         needs = self.estimator.needs
         cluster = self.cluster or (lambda sample: (sample.metadata or {}).get("cluster", -1))
         last = lambda sample: list(sample.tokens)[len(sample.tokens) - sample.response_length:]
@@ -92,7 +95,7 @@ class RewardPostProcess:
             return
         path = self._file(args, first)
         if not path or not os.path.exists(path):
-            raise TareError("slime continues from rollout %d, and there is no state of %s from before it (%s)" % (first, self.estimator.name, path), 41)
+            raise TareError("slime continues from rollout %d, but the state of %s from before it is missing (%s)" % (first, self.estimator.name, path), 41)
         with open(path, "rb") as file:
             self.estimator.load(file.read(), steps=first)
 
@@ -110,7 +113,7 @@ _from_environment = []
 
 
 def reward_post_process(args, samples):
-    """The one that TARE_SLIME describes: PLUGIN?key=value&key=value."""
+    """Makes the estimator that TARE_SLIME describes: PLUGIN?key=value&key=value."""
     if not _from_environment:
         plugin, _, query = os.environ.get("TARE_SLIME", "").partition("?")
         if not plugin:
@@ -121,7 +124,9 @@ def reward_post_process(args, samples):
 
 
 def advantages(args, rollout_data):
-    """Each sample's reward, which is its advantage already, for each of its tokens. slime has computed "kl" with one entry a token of this rank."""
+    """Returns each sample's reward, which is already its advantage, for each of its tokens. slime
+    has computed "kl" with one entry for each token of this rank.
+    """
     if not getattr(args, "custom_reward_post_process_path", None):
         raise TareError("slime: tare_sdk.slime.advantages spreads what --custom-reward-post-process-path tare_sdk.slime.reward_post_process made; set both", 12)
     values = [kl.new_full(kl.shape, float(reward)) for kl, reward in zip(rollout_data["kl"], rollout_data["rewards"])]

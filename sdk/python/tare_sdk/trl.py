@@ -1,12 +1,14 @@
 """TRL: a verifier as a reward function, and a GRPOTrainer whose advantages come from a plugin.
 
-The trainer lets TRL sample and score; then the plugin gets each prompt's rewards, with whatever else it declares it needs, and its advantages take the
-place of TRL's. With several processes every process hands the plugin the groups of all of them, gathered in TRL's order, so that a group that lies on two
-processes is one group and the state has the same bits everywhere.
+TRL samples and computes rewards. The plugin then gets each prompt's rewards, with the columns
+that it declares it needs, and its advantages replace TRL's. With several processes, every
+process gives the plugin the groups of all of them, gathered in TRL's order, so that a group on
+two processes is one group and the state is bit-identical everywhere.
 
-The state changes once the generated batch has been trained on, which is when the next one is generated, or when training ends or saves. A checkpoint in
-the middle of a generated batch (steps_per_generation or num_iterations above what one optimizer step takes) keeps the state from before that batch, and
-TRL samples the batch anew when it resumes.
+The state changes after training on the generated batch: when the next one is generated, or when
+training ends or saves. A checkpoint in the middle of a generated batch (steps_per_generation or
+num_iterations above one optimizer step) stores the state from before that batch, and TRL samples
+the batch again when it resumes.
 """
 
 import json
@@ -21,7 +23,7 @@ from .prompts import prompt_uid
 from .verifier import Verifier
 
 log = logging.getLogger("tare")
-# what TRL has no counterpart of
+# settings without a counterpart in TRL
 LACKS = {"entropy": abi.NEED_ENTROPY, "component_verdicts": abi.NEED_VERDICTS, "segments": abi.NEED_SEGMENTS}
 
 
@@ -30,7 +32,9 @@ def _last_text(value):
 
 
 def _is_column(value, n):
-    """A column of the data set that JSON can hold; TRL passes other things as well (trainer_state, functions)."""
+    """True for a column of the data set that JSON can represent; TRL passes other values as well
+    (trainer_state, functions).
+    """
     try:
         return isinstance(value, list) and len(value) == n and json.dumps(value) is not None
     except (TypeError, ValueError):
@@ -38,9 +42,11 @@ def _is_column(value, n):
 
 
 def reward_function(plugin, answer="answer", timeout=10, **parameters):
-    """A function with TRL's signature that gives the verifier's rewards; answer: the column of the data set, which may be missing where the verifier uses
-    no answer. The verifier gets the other columns as the row. A completion that the verifier did not judge, as it ran out of time or died, has no
-    reward (None), and not the reward 0."""
+    """Makes a function with TRL's signature that returns the verifier's rewards. answer: the column
+    of the data set, which may be missing where the verifier uses no answer. The verifier gets
+    the other columns as the row. A completion without a verdict (the verifier ran out of time or
+    crashed) has no reward (None), and not the reward 0.
+    """
     verifier = Verifier(plugin, **parameters)
 
     def reward(prompts, completions, **columns):
@@ -57,8 +63,10 @@ def reward_function(plugin, answer="answer", timeout=10, **parameters):
 
 
 class AdvantageMixin:
-    """In front of GRPOTrainer. estimator: an Estimator; cluster: a row of the data set -> cluster, or None; uid: a row -> a whole number that is the
-    same for its prompt in every step; without it a hash of the prompt."""
+    """Wraps GRPOTrainer. estimator: an Estimator; cluster: a function from a row of the data set to
+    a cluster, or None; uid: a function from a row to a whole number that identifies its prompt
+    in every step; without it, a hash of the prompt.
+    """
 
     STATE, STEPS = "tare_estimator.state", "tare_estimator.json"
 
@@ -95,7 +103,7 @@ class AdvantageMixin:
 
         facts = self._tare_gather(output)
         weighted = self._tare_rewards.double() * self.reward_weights.to(self._tare_rewards.device).double()
-        # as TRL does: a completion that no reward function scored is in no mean, and moves nothing
+        # as in TRL: a completion without a reward enters no mean and has no effect
         scored = [i for i, none in enumerate(torch.isnan(self._tare_rewards).all(dim=1).tolist()) if not none]
         components = torch.nan_to_num(weighted, nan=0.0)
         totals, components = components.sum(dim=1).tolist(), components.tolist()
@@ -116,7 +124,7 @@ class AdvantageMixin:
         self._tare_write(output, out, scored, lengths, len(totals))
 
     def _tare_gather(self, output):
-        """Columns of all processes, in TRL's order."""
+        """Gathers columns of all processes, in TRL's order."""
         from accelerate.utils import gather_object
 
         rows, mask, needs = self._tare_inputs, output["completion_mask"].bool(), self.tare_estimator.needs
@@ -143,7 +151,9 @@ class AdvantageMixin:
         return {name: [entry[name] for entry in every] for name in wanted}
 
     def _tare_write(self, output, out, scored, lengths, n):
-        """Advantages of this process's rollouts; a weight of 0 takes a rollout's tokens out of the loss, as TRL's mask_truncated_completions does."""
+        """Sets the advantages of this process's rollouts; a weight of 0 removes a rollout's tokens
+        from the loss, as TRL's mask_truncated_completions does.
+        """
         import torch
 
         was, mask = output["advantages"], output["completion_mask"]
@@ -194,7 +204,8 @@ class AdvantageMixin:
         return result
 
     def _save_checkpoint(self, model, trial, *args, **kwargs):
-        # a checkpoint lies after an optimizer step; the generated batch is done when all the steps are that TRL makes with it
+        # a checkpoint comes after an optimizer step; the generated batch is done when TRL has made
+        # all its steps with it
         every = getattr(self.args, "steps_per_generation", None) or getattr(self.args, "gradient_accumulation_steps", 1)
         if self._step % (every * getattr(self.args, "num_iterations", 1)) == 0:
             self._tare_settle()
@@ -208,7 +219,9 @@ class AdvantageMixin:
 
 
 def __getattr__(name):
-    """GRPOTrainer is made when it is asked for, so that reward_function works where the installed TRL has another trainer."""
+    """Imports GRPOTrainer on first use, so that reward_function works where the installed TRL has
+    another trainer.
+    """
     if name != "GRPOTrainer":
         raise AttributeError(name)
     import trl

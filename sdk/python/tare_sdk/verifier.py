@@ -1,4 +1,4 @@
-"""Verifiers: completions to verdicts (tare/verifier.h)."""
+"""Verifiers turn completions into verdicts (tare/verifier.h)."""
 
 import ctypes as c
 import json
@@ -25,7 +25,7 @@ class Verdict:
 
     @property
     def judged(self):
-        """Whether the reward says anything: not where the verifier ran out of time or died."""
+        """True if there is a verdict: false when the verifier ran out of time or crashed."""
         return self.verdict not in ("timeout", "crashed")
 
 
@@ -35,20 +35,22 @@ def _text(value):
 
 
 class _Asked:
-    """An answer and the room for its verdict."""
+    """An answer and the buffers for its verdict."""
 
     def __init__(self, verifier, completion, answer, prompt, row, timeout):
         self.deadline = time.monotonic_ns() + int(timeout * 1e9) if timeout else 0
         self.given = abi.Answer(c.sizeof(abi.Answer), 0, _text(prompt), _text(completion), _text(answer),
                                 _text(json.dumps(row)) if row is not None else abi.Text(), self.deadline, finish=-1)
-        self.room = c.create_string_buffer(4096)
+        self.buffer = c.create_string_buffer(4096)
         self.parts = (abi.Segment * SEGMENTS)() if verifier._table.flags & abi.GIVES_SEGMENTS else None
-        self.out = abi.Verdict(c.sizeof(abi.Verdict), 0, math.nan, c.addressof(self.room), len(self.room), 0, None, self.parts,
+        self.out = abi.Verdict(c.sizeof(abi.Verdict), 0, math.nan, c.addressof(self.buffer), len(self.buffer), 0, None, self.parts,
                                SEGMENTS if self.parts else 0, 0)
 
 
 class Verifier(Opened):
-    """An instance; calls from one thread at a time. Parameters by keyword, checked against the plugin's table."""
+    """An instance; calls from one thread at a time. Parameters are keywords, checked against the
+    plugin's table.
+    """
 
     kind = abi.VERIFIER
     table_type = abi.VerifierTable
@@ -59,23 +61,26 @@ class Verifier(Opened):
         super().__init__(name, **parameters)
         self._uses = self._table.uses(self._values) if self._table.uses else abi.USES_ANSWER
         if self._uses & ~(abi.USES_ANSWER | abi.MAY_USE_ANSWER | abi.REFUSES_ROWS):
-            raise TareError("verifier %s: uses returns the bits 0x%x, of which this host knows 0x7" % (self.name, self._uses), 80)
+            raise TareError("verifier %s: uses returns the bits 0x%x; this host knows only 0x7" % (self.name, self._uses), 80)
         self._call("create", self._table.create, c.byref(self._host), self._values, c.byref(self._self))
         self._made, self._tickets = True, 0
 
     @property
     def uses_answer(self):
-        """Whether it compares with the row's answer, with these parameters. None: a program of the user's decides (python, command)."""
+        """True if it compares with the row's answer, with these parameters. None: a program of the
+        user decides (python, command).
+        """
         return True if self._uses & abi.USES_ANSWER else None if self._uses & abi.MAY_USE_ANSWER else False
 
     def _answer(self, answer):
         if answer is None and self.uses_answer:
-            raise TareError("verifier %s compares with the answer, and there is none" % self.name, 10)
+            raise TareError("verifier %s compares with the answer, which is missing" % self.name, 10)
         return "" if answer is None else answer
 
     def verify(self, completion, answer=None, prompt="", row=None, timeout=0):
-        """answer: may be left out where the verifier uses none; row: the data set's row, a dict; timeout: seconds, handed to the plugin as its
-        deadline; 0: none."""
+        """Verifies one completion. answer: may be left out where the verifier uses none; row: the
+        data set's row, a dict; timeout: seconds, passed to the plugin as its deadline; 0: none.
+        """
         answer = self._answer(answer)
         asked = _Asked(self, completion, answer, prompt, row, timeout)
         answers, verdicts = (c.POINTER(abi.Answer) * 1)(c.pointer(asked.given)), (c.POINTER(abi.Verdict) * 1)(c.pointer(asked.out))
@@ -84,12 +89,14 @@ class Verifier(Opened):
 
     @property
     def waits(self):
-        """Whether it judges several answers at a time, as it waits for something else."""
+        """True if it verifies several answers at a time, because it waits for an external service."""
         return bool(self._table.submit and self._table.poll and self._table.cancel)
 
     def verify_all(self, completions, answers=None, prompts=None, rows=None, timeout=0, at_once=16):
-        """The verdicts of several completions, in their order. A verifier that waits for something else has up to at_once of them under way; what is
-        late is given up, with the verdict timeout. answers, prompts, rows: one for each, or None."""
+        """Returns the verdicts of several completions, in their order. A verifier that waits for an
+        external service has up to at_once of them in progress; those that pass the timeout get
+        the verdict timeout. answers, prompts, rows: one for each, or None.
+        """
         n = len(completions)
         answers = [self._answer(a) for a in ([None] * n if answers is None else answers)]
         prompts, rows = [""] * n if prompts is None else prompts, [None] * n if rows is None else rows
@@ -121,7 +128,7 @@ class Verifier(Opened):
         return verdicts
 
     def _look(self, under_way):
-        """Waits for the first of them; the tickets that are judged."""
+        """Waits for the first of them; returns the tickets with a verdict."""
         n, now = len(under_way), time.monotonic_ns()
         wait = min([LOOK_NS] + [a.deadline + GRACE_NS - now for _, a in under_way.values() if a.deadline])
         tickets, done = (c.c_int64 * n)(*under_way), (c.c_uint8 * n)()
@@ -142,7 +149,7 @@ class Verifier(Opened):
         out = asked.out
         if out.code not in abi.VERDICTS or not math.isfinite(out.reward) or not 0 <= out.size <= out.capacity:
             raise TareError("verifier %s: verify: code %d, reward %r, %d bytes extracted" % (self.name, out.code, out.reward, out.size), 80)
-        return Verdict(abi.VERDICTS[out.code], out.reward, asked.room.raw[: out.size].decode(errors="replace"),
+        return Verdict(abi.VERDICTS[out.code], out.reward, asked.buffer.raw[: out.size].decode(errors="replace"),
                        out.reason.decode(errors="replace") if out.reason else None, self._segments(out, asked.given.completion.size))
 
     def _segments(self, out, size):

@@ -1,11 +1,15 @@
-"""verl: a plugin as an advantage estimator (verl's register_adv_est; algorithm.adv_estimator=NAME), a verifier as its reward function.
+"""verl: a plugin as an advantage estimator (verl's register_adv_est; algorithm.adv_estimator=NAME),
+and a verifier as its reward function.
 
-verl calls an advantage function with tensors: token_level_rewards [N, T], response_mask [N, T], index [N] (a new name for each prompt of the step). A
-row's reward is the sum of its token rewards; every token of its response gets its advantage. What else a plugin needs (logprobs, components, which prompt
-it is) is in the batch that verl's compute_advantage has and does not hand on; register() puts itself in front of that function to see it.
+verl calls an advantage function with tensors: token_level_rewards [N, T], response_mask [N, T],
+index [N] (a new name for each prompt of the step). A row's reward is the sum of its token
+rewards; every token of its response gets its advantage. Other columns that a plugin needs
+(logprobs, components, the identity of the prompt) are in the batch of verl's compute_advantage,
+which does not pass them on; register() wraps that function to read them.
 
-The state changes at the end of a call: verl has no hook after the policy step, and an estimator cannot see that step but through an extension that this
-host does not offer. register() also puts the state into verl's checkpoints, in their global_step_N folder.
+The state changes at the end of a call: verl has no hook after the policy step, and an estimator
+can observe that step only through an extension that this host does not offer. register() also
+stores the state in verl's checkpoints, in their global_step_N folder.
 """
 
 import functools
@@ -36,8 +40,10 @@ def _rows_by_prompt(index, n):
 
 
 class AdvantageFunction:
-    """cluster: index of a prompt -> cluster, or None. uid: index -> a whole number that is the same for its prompt in every step, or None: a hash of the
-    prompt's tokens. components: the names that the reward function returns beside "score", for estimators that need them."""
+    """cluster: index of a prompt -> cluster, or None. uid: index -> a whole number that identifies
+    its prompt in every step, or None: a hash of the prompt's tokens. components: the names that
+    the reward function returns in addition to "score", for estimators that need them.
+    """
 
     def __init__(self, estimator, cluster=None, uid=None, components=None):
         self.estimator, self.cluster, self.uid, self.components = estimator, cluster, uid, components
@@ -85,14 +91,16 @@ class AdvantageFunction:
         return columns
 
     def _unjudged(self, data, order):
-        """What compute_score said of each rollout, where it could not judge one of them: that one is left out, and its reward is not taken for 0."""
+        """Reads the verdicts of compute_score. A rollout without a verdict is left out, and its
+        reward does not count as 0.
+        """
         said = None if data is None else data.non_tensor_batch.get("verdict")
         if said is None or not any(said[i] in ("timeout", "crashed") for i in order):
             return {}
         return {"verdicts": [str(said[i]) for i in order]}
 
     def _prompt(self, data, row):
-        """The tokens of a row's prompt, without padding."""
+        """Returns the tokens of a row's prompt, without padding."""
         if data is None or "prompts" not in data.batch.keys():
             raise TareError("%s: keeps its state by prompt, and verl's batch does not say which prompts it has; give uid=, a function from a prompt's index "
                             "to a number that is the same in every step" % self.estimator.name, 13)
@@ -102,7 +110,9 @@ class AdvantageFunction:
         return prompt.tolist()
 
     def _spread(self, out, order, lengths, rewards, response_mask):
-        """Advantages of tokens, in verl's rows. A rollout of weight 0 leaves the loss: its response_mask becomes 0 in verl's own batch."""
+        """Returns advantages of tokens, in verl's rows. A rollout of weight 0 leaves the loss: its
+        response_mask becomes 0 in verl's own batch.
+        """
         import torch
 
         advantages, at = torch.zeros_like(rewards), 0
@@ -116,7 +126,7 @@ class AdvantageFunction:
             if weight == 0:
                 response_mask[i] = 0
         if out.refill_groups:
-            log.warning("%s: asks for %d more groups; verl's filter_groups is not told, the dropped ones are left out", self.estimator.name, out.refill_groups)
+            log.warning("%s: requests %d more groups, which verl cannot sample; the dropped groups are left out", self.estimator.name, out.refill_groups)
         return advantages
 
     # ---------------------------------------------------------------- the state in a checkpoint
@@ -140,7 +150,9 @@ class AdvantageFunction:
 
 
 def _watch():
-    """compute_advantage of every module of verl that is loaded, now and later, leaves its batch where AdvantageFunction finds it."""
+    """Makes compute_advantage of every module of verl, loaded now or later, leave its batch where
+    AdvantageFunction finds it.
+    """
     trainer = importlib.import_module("verl.trainer.ppo.ray_trainer")
     original = trainer.compute_advantage
     if hasattr(original, "tare"):
@@ -161,12 +173,14 @@ def _watch():
 
 
 def keep_state(trainer_class, function):
-    """The checkpoints of this class of trainers have the state of function, an AdvantageFunction, and loading one restores it."""
+    """Adds the state of function, an AdvantageFunction, to the checkpoints of this class of
+    trainers; loading one restores it.
+    """
     save, load = trainer_class._save_checkpoint, trainer_class._load_checkpoint
 
     @functools.wraps(save)
     def saved(self, *args, **kwargs):
-        # before verl's own part, whose last act is to say that the checkpoint is whole
+        # before verl's own part, whose last action marks the checkpoint as complete
         function.save(os.path.join(self.config.trainer.default_local_dir, "global_step_%d" % self.global_steps))
         return save(self, *args, **kwargs)
 
@@ -182,7 +196,9 @@ def keep_state(trainer_class, function):
 
 
 def register(plugin, name=None, n_clusters=0, cluster=None, uid=None, components=None, **parameters):
-    """Makes a plugin known to verl, and its state part of verl's checkpoints; returns its AdvantageFunction."""
+    """Registers a plugin with verl, and its state with verl's checkpoints; returns its
+    AdvantageFunction.
+    """
     from verl.trainer.ppo.core_algos import register_adv_est
 
     function = AdvantageFunction(Estimator(plugin, n_clusters=n_clusters, **parameters), cluster, uid, components)
@@ -225,8 +241,10 @@ def _verifier(plugin, parameters):
 
 
 def compute_score(data_source, solution_str, ground_truth, extra_info=None, plugin=None, timeout=10, **parameters):
-    """verl's reward function: custom_reward_function.path=pkg://tare_sdk.verl, .name=compute_score, and .reward_kwargs.plugin=math with the verifier's
-    parameters beside it. Also returns the verdict, which verl logs."""
+    """verl's reward function: custom_reward_function.path=pkg://tare_sdk.verl, .name=compute_score,
+    and .reward_kwargs.plugin=math with the verifier's parameters next to it. Also returns the
+    verdict, which verl logs.
+    """
     if not plugin:
         raise TareError("compute_score: name the verifier: custom_reward_function.reward_kwargs.plugin=math", 12)
     row = dict(extra_info) if isinstance(extra_info, dict) else None

@@ -94,6 +94,6 @@ def _long(data, n):
 
 
 def xxh3(data):
-    """The hash of bytes, as a number below 2^64."""
+    """Returns the hash of bytes, as a number below 2^64."""
     n = len(data)
     return _short(data, n) if n <= 16 else _middle(data, n) if n <= 240 else _long(data, n)

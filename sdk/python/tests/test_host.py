@@ -108,7 +108,7 @@ class Bits(unittest.TestCase):
             steps.append(groups)
         return steps
 
-    # a parameter set beside the defaults, for estimators that do something else with it
+    # a parameter set in addition to the defaults, for estimators that behave differently with it
     ALSO = {"grpo": [{"convention": "trl"}], "reinforce_pp": [{"gamma": 0.9}], "gpg": [{"convention": "paper"}], "spo": [{"rho": 0.9}],
             "bv_blend": [{"gamma": 0.5}], "rloo": [], "james_stein": [{"correction": False}], "quantile": [{"convention": "released"}],
             "rae": [{"convention": "prime-rl"}], "eb_blend": [{"scale": "prompt"}, {"scale": "none", "rho": 0.5}], "dapo": [{"filter": "correct"}]}
@@ -232,7 +232,7 @@ class State(unittest.TestCase):
                 out.write(data)
             with self.assertRaisesRegex(AssertionError, "the state of estimator spo"):
                 engine("grpo", {}, 3, [], "--load", file)
-            with self.assertRaisesRegex(AssertionError, "codebook has 3 clusters, this one's has 2"):
+            with self.assertRaisesRegex(AssertionError, "codebook of 3 clusters, but this run's has 2"):
                 engine("spo", {}, 2, [], "--load", file)
             with self.assertRaisesRegex(TareError, "the state of estimator spo"):
                 Estimator("grpo", n_clusters=3).load(data)
@@ -281,13 +281,13 @@ class Host(unittest.TestCase):
     def test_refusals(self):
         with self.assertRaisesRegex(TareError, "no estimator named"):
             Estimator("nothing_here")
-        with self.assertRaisesRegex(TareError, "holds no verifier"):
+        with self.assertRaisesRegex(TareError, "contains no verifier"):
             Verifier(Estimator("grpo").path)
         with self.assertRaisesRegex(TareError, "not a plugin"):
             Estimator(os.path.abspath(__file__) + "/../../pyproject.toml")
         with self.assertRaisesRegex(TareError, "finite"):
             Estimator("grpo").step([[1, math.nan]])
-        with self.assertRaisesRegex(TareError, "clusters are in"):
+        with self.assertRaisesRegex(TareError, "clusters must be in"):
             Estimator("bv_blend", n_clusters=2).step([[1, 0]], cluster=[2])
 
     def test_a_name_is_found_beside_the_program_on_the_path(self):
@@ -365,8 +365,8 @@ class Host(unittest.TestCase):
 
     def test_outputs_are_checked(self):
         for name, part in (("nan_advantage", "advantage"), ("unwritten", "advantage"), ("bad_confidence", "confidence"), ("infinite_scale", "scale"),
-                           ("negative_weight", "weight"), ("nan_sums", "sums"), ("unknown_needs", "does not know"), ("null_member", "compute is missing"),
-                           ("unknown_flags", "flags 0x4, of which this host knows 0x0")):
+                           ("negative_weight", "weight"), ("nan_sums", "sums"), ("unknown_needs", "unknown columns"), ("null_member", "compute is missing"),
+                           ("unknown_flags", "unknown flags 0x4 in its function table .this host knows 0x0")):
             with self.subTest(name), self.assertRaisesRegex(TareError, part):
                 Estimator(FIXTURE(name)).step([[1, 0.5], [0.25, 0.75]])
 
@@ -392,7 +392,7 @@ class Host(unittest.TestCase):
         self.assertEqual((wrong.verdict, wrong.reward), ("wrong", 0.0))
         with Verifier("command", command="while read -r line; do echo 0.5; done") as v:
             self.assertEqual(v.verify("x", "y").verdict, "partial")
-        with self.assertRaisesRegex(TareError, "has to be given"):
+        with self.assertRaisesRegex(TareError, "is missing and has no default"):
             Verifier("command")
 
     def test_what_a_verifier_uses_of_a_row(self):
@@ -405,7 +405,7 @@ class Host(unittest.TestCase):
             self.assertEqual([x.reward for x in v.verify_all(["long", "no"])], [1, 0])
         with Verifier(FIXTURE("answerless"), compare=True) as v:
             self.assertIs(v.uses_answer, True)
-            with self.assertRaisesRegex(TareError, "verifier answerless compares with the answer, and there is none"):
+            with self.assertRaisesRegex(TareError, "verifier answerless compares with the answer, which is missing"):
                 v.verify("long")
         with Verifier("number") as v:  # says nothing
             self.assertIs(v.uses_answer, True)
@@ -473,7 +473,8 @@ class Slime(unittest.TestCase):
             return self.reward
 
     def samples(self, step):
-        # two rollouts of each group, and then again two of each: groups are told apart by group_index, not by where they stand
+        # two rollouts of each group, then two more of each: groups are distinguished by
+        # group_index, not by position
         return [self.Sample(g, 4 * g + k, float((g * k + step) % 3 == 0), 1 + k, k == 3) for half in (0, 2) for g in range(3) for k in (half, half + 1)]
 
     def test_advantages_and_state(self):
@@ -490,12 +491,12 @@ class Slime(unittest.TestCase):
                 other.apply()
                 self.assertEqual([[rewards[i] for i in g] for g in groups], out.advantage)
                 self.assertEqual(raw, [s.reward for s in samples])
-            # a run that goes on after rollout 2 has the state from before it
+            # a run that continues after rollout 2 has the state from before it
             again = RewardPostProcess(Estimator("bv_blend", n_clusters=2))
             args.start_rollout_id = 2
             self.assertEqual(again(args, self.samples(2)), (raw, rewards))
             args.start_rollout_id = 9
-            with self.assertRaisesRegex(TareError, "no state of bv_blend from before it"):
+            with self.assertRaisesRegex(TareError, "the state of bv_blend from before it is missing"):
                 RewardPostProcess(Estimator("bv_blend", n_clusters=2))(args, self.samples(2))
 
     def test_dropped_and_refused(self):

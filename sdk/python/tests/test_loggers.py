@@ -40,21 +40,21 @@ def numbers(line):
     return {k: v for k, v in json.loads(line).items() if k != "step" and loggers.is_number(v)}
 
 
-def stand_in(told, fails_at=None):
-    """A module that keeps what it is told; it raises at step fails_at."""
+def stand_in(calls, fails_at=None):
+    """A module that records its calls; it raises at step fails_at."""
     module = types.ModuleType("wandb")
 
     class Run:
         def log(self, values, step):
             if step == fails_at:
                 raise ConnectionError("no way to the service")
-            told.append((step, values))
+            calls.append((step, values))
 
         def finish(self):
-            told.append("finished")
+            calls.append("finished")
 
     def init(**what):
-        told.append(what["id"])
+        calls.append(what["id"])
         assert what["resume"] == "allow" and what["config"]["run.seed"] == "1", what
         return Run()
 
@@ -63,27 +63,27 @@ def stand_in(told, fails_at=None):
 
 
 def once_in_order_and_resumed():
-    told = []
-    sys.modules["wandb"] = stand_in(told)
+    calls = []
+    sys.modules["wandb"] = stand_in(calls)
     with tempfile.TemporaryDirectory() as folder:
         copy(folder, 3)
         assert loggers.export(folder, ["wandb"]) == []
         cut(folder, 2, lines()[2][:20])  # a run that was resumed from step 2 writes step 3 again, and has not finished the line
         assert loggers.export(folder, ["wandb"]) == []
         cut(folder, len(lines()))
-        assert loggers.export(folder, ["wandb"], follow=True) == []  # nobody holds the folder: it ends
+        assert loggers.export(folder, ["wandb"], follow=True) == []  # the folder has no lock, so it ends
         assert loggers.export(folder, ["wandb"]) == []
         others = sorted(set(os.listdir(folder)) - set(os.listdir(RUN)))
         assert others == ["export"], others
-    points = [x for x in told if isinstance(x, tuple)]
+    points = [x for x in calls if isinstance(x, tuple)]
     assert points == [(json.loads(line)["step"], numbers(line)) for line in lines()] and len(points) > 5
-    assert len({x for x in told if isinstance(x, str) and x != "finished"}) == 1
+    assert len({x for x in calls if isinstance(x, str) and x != "finished"}) == 1
 
 
 def one_that_fails_stands_in_nobodys_way():
-    told, other = [], []
+    calls, other = [], []
     steps = [json.loads(line)["step"] for line in lines()]
-    sys.modules["wandb"] = stand_in(told, fails_at=steps[2])
+    sys.modules["wandb"] = stand_in(calls, fails_at=steps[2])
     sys.modules["trackio"] = types.ModuleType("trackio")
     sys.modules["trackio"].init = lambda **what: None
     sys.modules["trackio"].log = lambda values, step: other.append(step)
@@ -92,10 +92,10 @@ def one_that_fails_stands_in_nobodys_way():
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()) as err:
         copy(folder, len(lines()))
         assert loggers.export(folder, ["wandb", "trackio", "mlflow"]) == ["mlflow", "wandb"]
-        assert other == steps and [x[0] for x in told if isinstance(x, tuple)] == steps[:2]
-        sys.modules["wandb"] = stand_in(told)
+        assert other == steps and [x[0] for x in calls if isinstance(x, tuple)] == steps[:2]
+        sys.modules["wandb"] = stand_in(calls)
         assert loggers.export(folder, ["wandb"]) == []  # goes on where it failed
-    assert [x[0] for x in told if isinstance(x, tuple)] == steps
+    assert [x[0] for x in calls if isinstance(x, tuple)] == steps
     assert "wandb: ConnectionError: no way to the service" in err.getvalue() and "mlflow: " in err.getvalue(), err.getvalue()
 
 

@@ -43,7 +43,7 @@ def weights(folder):
 
 
 def digest(run, step=4):
-    """Of the weights at a step."""
+    """Digest of the weights at a step."""
     return weights("%s/checkpoints/step-%06d" % (run, step))
 
 
@@ -83,7 +83,7 @@ class Training(unittest.TestCase):
         self.assertEqual(seen, [1, 2, 3, 4])
         self.assertEqual(digest("same"), whole())
         self.assertNotEqual(digest("same"), weights("base"))  # something was learnt
-        done = subprocess.run([PROGRAM, "verify-run", "same"], capture_output=True, text=True)  # the program makes the steps again
+        done = subprocess.run([PROGRAM, "reproduce", "same"], capture_output=True, text=True)  # the program makes the steps again
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_resumed_by_either(self):

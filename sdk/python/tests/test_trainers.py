@@ -32,7 +32,7 @@ def built_ins():
 @unittest.skipUnless(there("trl", "torch", "transformers", "datasets"), "TRL is not installed")
 class Trl(unittest.TestCase):
     def replay(self, estimator, seen):
-        """What the trainer used is what the plugin gives for the same step, from the same states."""
+        """Checks that the trainer used the plugin's outputs for the same step, from equal states."""
         for step in seen:
             out = estimator.step_flat(step["reward"], step["sizes"], step["lengths"], **step["columns"])
             self.assertEqual([float(a) for a in out.advantage], step["advantage"])

@@ -42,7 +42,9 @@ def make(adv_estimator, steps):
     from verl.trainer.ppo import ray_trainer
 
     class Workers:
-        """The rollout manager, the checkpoint manager and the worker group, as far as fit asks them."""
+        """The parts of the rollout manager, the checkpoint manager and the worker group that fit
+        calls.
+        """
 
         def __init__(self, trainer):
             self.trainer = trainer

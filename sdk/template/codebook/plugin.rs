@@ -1,7 +1,8 @@
 //! @NAME@: a row's cluster is a hash of its text, modulo K.
 //!
-//! Replace this by your assignment. A codebook that takes embeddings returns their width from dim; one that takes rows returns 0. A row's
-//! cluster may not depend on the others in the call (see tare/clusterer.h).
+//! Replace this with your assignment. A codebook that takes embeddings returns their width from
+//! dim; one that takes rows returns 0. The cluster of a row may not depend on the other rows in the
+//! call (see tare/clusterer.h).
 #[macro_use]
 mod tare;
 use tare::{Host, Param, Text, Values};

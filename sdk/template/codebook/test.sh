@@ -1,3 +1,3 @@
-# The parameters are seen.
+# The parameters are listed.
 set -eu
 "${TARE:-tare}" plugin info ./@NAME@.so --ini | grep -q '^clusters = 8$' && echo "ok"

@@ -1,4 +1,4 @@
-# @NAME@: a tare plugin. Needs a C++17 compiler and the SDK's headers, nothing else.
+# @NAME@: a tare plugin. Needs only a C++17 compiler and the SDK's headers.
 TARE ?= tare
 TARE_INCLUDE ?= @INCLUDE@
 CXXFLAGS ?= -O2 -Wall -Wextra

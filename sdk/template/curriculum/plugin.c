@@ -1,18 +1,18 @@
-/* @NAME@: the plain order, without groups from which nothing can be learnt.
+/* @NAME@: the plain order, without groups that give no learning signal.
  *
- *   a group is left out when max R - min R <= spread        and another one is sampled in its place
+ *   a group is left out when max R - min R <= spread    and another one is sampled
  *
- * Replace this by your rule and its paper. keep says which rollouts are learnt from. A curriculum that chooses the rows itself adds next,
- * and one that remembers things over steps adds apply, save and load (see tare/curriculum.h for the order of the phases). Every rank calls
- * it with the same arguments and has to come to the same result: chance comes from host->random.
- */
+ * Replace this with your rule and its paper. keep chooses the rollouts that enter the loss. A
+ * curriculum that chooses the rows itself adds next, and one with a state adds apply, save and load
+ * (see tare/curriculum.h for the order of the phases). Every rank calls it with equal arguments,
+ * and the results must be equal: random choices use host->random. */
 #include <math.h>
 #include <tare/sdk.h>
 
 enum { P_SPREAD, P_COUNT };
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_SPREAD] = {"spread", "0", "the largest spread of rewards from which nothing is learnt", NULL, NULL, 0, 1e9, TARE_FLOAT,
+    [P_SPREAD] = {"spread", "0", "the largest spread of rewards that gives no learning signal", NULL, NULL, 0, 1e9, TARE_FLOAT,
                   TARE_SWEEPABLE},
 };
 
@@ -53,7 +53,7 @@ static const tare_descriptor DESCRIPTOR = {
     .kind = TARE_CURRICULUM,
     .name = "@NAME@",
     .version = "0.1.0",
-    .summary = "the plain order, without groups from which nothing can be learnt",
+    .summary = "the plain order, without groups that give no learning signal",
     .license = "Apache-2.0",
     .params = PARAMS,
     .n_params = P_COUNT,

@@ -1,13 +1,14 @@
-/* @NAME@: the plain order, without groups from which nothing can be learnt.
+/* @NAME@: the plain order, without groups that give no learning signal.
  *
- *   a group is left out when max R - min R <= spread        and another one is sampled in its place
+ *   a group is left out when max R - min R <= spread    and another one is sampled
  *
- * Replace this by your rule and its paper. keep says which rollouts are learnt from. A curriculum that chooses the rows itself adds
+ * Replace this with your rule and its paper. keep chooses the rollouts that enter the loss. A
+ * curriculum that chooses the rows itself adds
  *   void next(const tare_draw &draw, int64_t *row, int64_t *rollouts) const;
- * and one that remembers things over steps adds apply(const tare_groups &), save and load (see tare/curriculum.h for the order of the
- * phases). Every rank calls it with the same arguments and has to come to the same result: chance comes from host->random. What is thrown
- * reaches the user as an error with this plugin's name in front.
- */
+ * and one with a state adds apply(const tare_groups &), save and load (see tare/curriculum.h for
+ * the order of the phases). Every rank calls it with equal arguments, and the results must be
+ * equal: random choices use host->random. An exception reaches the user as an error that begins
+ * with this plugin's name. */
 #include <algorithm>
 #include <tare/sdk.hpp>
 
@@ -17,7 +18,7 @@ namespace
 enum { P_SPREAD, P_COUNT };
 
 constexpr tare_param PARAMS[P_COUNT] = {
-    {"spread", "0", "the largest spread of rewards from which nothing is learnt", nullptr, nullptr, 0, 1e9, TARE_FLOAT, TARE_SWEEPABLE},
+    {"spread", "0", "the largest spread of rewards that gives no learning signal", nullptr, nullptr, 0, 1e9, TARE_FLOAT, TARE_SWEEPABLE},
 };
 
 class curriculum
@@ -44,7 +45,7 @@ private:
 };
 
 constexpr tare_descriptor DESCRIPTOR = tare::curriculum<curriculum>(
-    {"@NAME@", "0.1.0", "the plain order, without groups from which nothing can be learnt", "Apache-2.0"}, PARAMS);
+    {"@NAME@", "0.1.0", "the plain order, without groups that give no learning signal", "Apache-2.0"}, PARAMS);
 
 } // namespace
 

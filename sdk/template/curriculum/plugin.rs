@@ -1,11 +1,13 @@
-//! @NAME@: the plain order, without groups from which nothing can be learnt.
+//! @NAME@: the plain order, without groups that give no learning signal.
 //!
-//!     a group is left out when max R - min R <= spread        and another one is sampled in its place
+//!     a group is left out when max R - min R <= spread    and another one is sampled
 //!
-//! Replace this by your rule and its paper. keep says which rollouts are learnt from (KEEPS). A curriculum that chooses the rows itself
-//! sets CHOOSES and adds next; one that remembers things over steps sets STATEFUL and adds apply, save and load (see tare/curriculum.h for
-//! the order of the phases). Every rank calls it with the same arguments and has to come to the same result: chance comes from
-//! host.random. What returns Err, or panics, reaches the user as an error with this plugin's name in front.
+//! Replace this with your rule and its paper. keep chooses the rollouts that enter the loss
+//! (KEEPS). A curriculum that chooses the rows itself sets CHOOSES and adds next; one with a state
+//! sets STATEFUL and adds apply, save and load (see tare/curriculum.h for the order of the phases).
+//! Every rank calls it with equal arguments, and the results must be equal: random choices use
+//! host.random. An Err, or a panic, reaches the user as an error that begins with this plugin's
+//! name.
 #[macro_use]
 mod tare;
 use tare::{Groups, Host, Param, Rows, Values};
@@ -13,7 +15,7 @@ use tare::{Groups, Host, Param, Rows, Values};
 static PARAMS: [Param; 1] = [Param::float(
     c!("spread"),
     c!("0"),
-    c!("the largest spread of rewards from which nothing is learnt"),
+    c!("the largest spread of rewards that gives no learning signal"),
     0.0,
     1e9,
     tare::SWEEPABLE,
@@ -51,7 +53,7 @@ tare_plugin!(
         tare::About::new(
             c!("@NAME@"),
             c!("0.1.0"),
-            c!("the plain order, without groups from which nothing can be learnt"),
+            c!("the plain order, without groups that give no learning signal"),
             c!("Apache-2.0")
         ),
         &PARAMS

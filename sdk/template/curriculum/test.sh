@@ -1,4 +1,4 @@
-# What is kept follows from the groups alone, and is the same the second time.
+# keep depends on the groups alone, and repeats its result.
 set -eu
 got=$(${TARE:-tare} plugin check ./@NAME@.so --only phases)
 case $got in

@@ -1,17 +1,17 @@
 /* @NAME@: counts of bytes, hashed into D buckets, scaled to length one.
  *
- *   e[d] = #{bytes b of the text: b mod D = d},   E(q) = e / |e|                        the empty text has the zero vector
+ *   e[d] = #{bytes b of the text: b mod D = d},   E(q) = e / |e|    zero for the empty text
  *
- * Replace this by your encoder. A text's embedding may not depend on the others in the call. An encoder that learns from a corpus adds
- * fit, save and load; one whose weights come from a file adds identity (see tare/clusterer.h).
- */
+ * Replace this with your encoder. A text's embedding may not depend on the other texts in the call.
+ * An encoder that learns from a corpus adds fit, save and load; one whose weights come from a file
+ * adds identity (see tare/clusterer.h). */
 #include <math.h>
 #include <tare/sdk.h>
 
 enum { P_DIM, P_COUNT };
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_DIM] = {"dim", "32", "D, how many buckets", NULL, NULL, 1, 4096, TARE_INT, 0},
+    [P_DIM] = {"dim", "32", "number of buckets D", NULL, NULL, 1, 4096, TARE_INT, 0},
 };
 
 static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)

@@ -1,10 +1,10 @@
 /* @NAME@: counts of bytes, hashed into D buckets, scaled to length one.
  *
- *   e[d] = #{bytes b of the text: b mod D = d},   E(q) = e / |e|                        the empty text has the zero vector
+ *   e[d] = #{bytes b of the text: b mod D = d},   E(q) = e / |e|    zero for the empty text
  *
- * Replace this by your encoder. A text's embedding may not depend on the others in the call. An encoder that learns from a corpus adds
- * fit, save and load; one whose weights come from a file adds identity (see tare/clusterer.h).
- */
+ * Replace this with your encoder. A text's embedding may not depend on the other texts in the call.
+ * An encoder that learns from a corpus adds fit, save and load; one whose weights come from a file
+ * adds identity (see tare/clusterer.h). */
 #include <cmath>
 #include <tare/sdk.hpp>
 
@@ -14,7 +14,7 @@ namespace
 enum { P_DIM, P_COUNT };
 
 constexpr tare_param PARAMS[P_COUNT] = {
-    {"dim", "32", "D, how many buckets", nullptr, nullptr, 1, 4096, TARE_INT, 0},
+    {"dim", "32", "number of buckets D", nullptr, nullptr, 1, 4096, TARE_INT, 0},
 };
 
 class encoder

@@ -1,14 +1,15 @@
 //! @NAME@: counts of bytes, hashed into D buckets, scaled to length one.
 //!
-//!     e[d] = #{bytes b of the text: b mod D = d},   E(q) = e / |e|                    the empty text has the zero vector
+//!     e[d] = #{bytes b of the text: b mod D = d},   E(q) = e / |e|    zero for the empty text
 //!
-//! Replace this by your encoder. A text's embedding may not depend on the others in the call. An encoder that learns from a corpus sets
-//! FITS and adds fit, save and load (see tare/clusterer.h).
+//! Replace this with your encoder. A text's embedding may not depend on the other texts in the
+//! call. An encoder that learns from a corpus sets FITS and adds fit, save and load (see
+//! tare/clusterer.h).
 #[macro_use]
 mod tare;
 use tare::{Host, Param, Text, Values};
 
-static PARAMS: [Param; 1] = [Param::int(c!("dim"), c!("32"), c!("D, how many buckets"), 1.0, 4096.0, 0)];
+static PARAMS: [Param; 1] = [Param::int(c!("dim"), c!("32"), c!("number of buckets D"), 1.0, 4096.0, 0)];
 
 struct Mine {
     dim: usize,

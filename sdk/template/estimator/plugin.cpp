@@ -1,11 +1,11 @@
 /* @NAME@: rewards minus the mean of their group.
  *
- *   A[i] = scale (R[i] - mu)                                R: rewards of one group, n rollouts; mu: their mean
+ *   A[i] = scale (R[i] - mu)    R: rewards of one group, n rollouts; mu: their mean
  *
- * Replace this by your formula, its paper and its conventions: what a group of one gets, what a group of equal rewards gets. An estimator
- * that remembers things over steps adds save, load, collect_size, collect and apply (see tare/estimator.h for the order of the phases).
- * What is thrown reaches the user as an error with this plugin's name in front.
- */
+ * Replace this with your formula, its paper and its conventions: the advantage in a group of one
+ * rollout, and in a group of equal rewards. An estimator with a state adds save, load,
+ * collect_size, collect and apply (see tare/estimator.h for the order of the phases). An exception
+ * reaches the user as an error that begins with this plugin's name. */
 #include <cmath>
 #include <tare/sdk.hpp>
 
@@ -30,12 +30,12 @@ public:
         for (int64_t m = 0; m < batch.n_groups; m++) {
             const int64_t first = batch.group_begin[m], n = batch.group_begin[m + 1] - first;
             const double *R = batch.reward + first;
-            double shift = 0; // around the first reward, so that equal rewards give exactly 0
+            double shift = 0; // relative to the first reward, so that equal rewards give exactly 0
             for (int64_t i = 0; i < n; i++) shift += R[i] - R[0];
             const double mu = R[0] + shift / double(n);
             for (int64_t i = 0; i < n; i++) out.advantage[first + i] = scale_ * (R[i] - mu);
             out.baseline[m] = mu;
-            out.scale[m] = NAN; // nothing is divided by
+            out.scale[m] = NAN; // no scale
             out.confidence[m] = 0;
         }
     }

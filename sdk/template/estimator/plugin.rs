@@ -1,10 +1,11 @@
 //! @NAME@: rewards minus the mean of their group.
 //!
-//!     A[i] = scale (R[i] - mu)                            R: rewards of one group, n rollouts; mu: their mean
+//!     A[i] = scale (R[i] - mu)    R: rewards of one group, n rollouts; mu: their mean
 //!
-//! Replace this by your formula, its paper and its conventions: what a group of one gets, what a group of equal rewards gets. An estimator
-//! that remembers things over steps sets STATEFUL and COLLECTS and adds collect_size, collect, apply, save and load (see tare/estimator.h
-//! for the order of the phases). What returns Err, or panics, reaches the user as an error with this plugin's name in front.
+//! Replace this with your formula, its paper and its conventions: the advantage in a group of one
+//! rollout, and in a group of equal rewards. An estimator with a state sets STATEFUL and COLLECTS
+//! and adds collect_size, collect, apply, save and load (see tare/estimator.h for the order of the
+//! phases). An Err, or a panic, reaches the user as an error that begins with this plugin's name.
 #[macro_use]
 mod tare;
 use tare::{Advantages, Batch, Host, Param, Values};
@@ -25,14 +26,14 @@ impl tare::Estimator for Mine {
         for m in 0..batch.groups() {
             let rollouts = batch.group(m);
             let rewards = &batch.reward()[rollouts.clone()];
-            // around the first reward, so that equal rewards give exactly 0
+            // relative to the first reward, so that equal rewards give exactly 0
             let shift: f64 = rewards.iter().map(|r| r - rewards[0]).sum();
             let mu = rewards[0] + shift / rewards.len() as f64;
             for i in rollouts {
                 out.advantage[i] = self.scale * (batch.reward()[i] - mu);
             }
             out.baseline[m] = mu;
-            out.scale[m] = f64::NAN; // nothing is divided by
+            out.scale[m] = f64::NAN; // no scale
             out.confidence[m] = 0.0;
         }
         Ok(())

@@ -1,4 +1,4 @@
-# The advantages of one group, worked out by hand.
+# The advantages of one group, computed by hand.
 set -eu
 got=$(echo '{"groups":[{"rewards":[1,0,0,0]}]}' | "${TARE:-tare}" estimate ./@NAME@.so)
 case $got in

@@ -1,19 +1,19 @@
-/* @NAME@: the clipped surrogate with a bound of its own.
+/* @NAME@: the clipped surrogate with its own bound.
  *
- *   v = -min(r A, clip(r, 1 - bound, 1 + bound) A)          r = pi / old, A: the token's advantage
+ *   v = -min(r A, clip(r, 1 - bound, 1 + bound) A)    r = pi / old, A: the token's advantage
  *
- * Replace this by your formula and its paper. compute gives v and its derivatives for each token; the host weighs and adds them up, adds KL
- * penalty and entropy bonus, and computes the gradient of the model. What depends on a whole sequence or group comes from prepare; an
- * objective that remembers things over steps adds collect, apply, save and load (see tare/objective.h for the order of the phases).
- * A factor through which no gradient shall flow is computed from tokens->detached.
- */
+ * Replace this with your formula and its paper. compute writes v and its derivatives for each
+ * token; the host weighs and adds them, adds the KL penalty and the entropy bonus, and computes the
+ * gradient of the model. Numbers that depend on a whole sequence or group come from prepare. An
+ * objective with a state adds collect, apply, save and load (see tare/objective.h for the order of
+ * the phases). A factor without a gradient is computed from tokens->detached. */
 #include <math.h>
 #include <tare/sdk.h>
 
 enum { P_BOUND, P_COUNT };
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_BOUND] = {"bound", "0.2", "how far the ratio may be from 1", NULL, NULL, 0, 1, TARE_FLOAT, TARE_ABOVE_MIN | TARE_SWEEPABLE},
+    [P_BOUND] = {"bound", "0.2", "largest distance of the ratio from 1", NULL, NULL, 0, 1, TARE_FLOAT, TARE_ABOVE_MIN | TARE_SWEEPABLE},
 };
 
 static tare_status create(const tare_host *host, const tare_value *values, const tare_loss *loss, void **self, tare_error *error)
@@ -50,7 +50,7 @@ static const tare_descriptor DESCRIPTOR = {
     .kind = TARE_OBJECTIVE,
     .name = "@NAME@",
     .version = "0.1.0",
-    .summary = "the clipped surrogate with a bound of its own",
+    .summary = "the clipped surrogate with its own bound",
     .license = "Apache-2.0",
     .params = PARAMS,
     .n_params = P_COUNT,

@@ -1,13 +1,13 @@
-/* @NAME@: the clipped surrogate with a bound of its own.
+/* @NAME@: the clipped surrogate with its own bound.
  *
- *   v = -min(r A, clip(r, 1 - bound, 1 + bound) A)          r = pi / old, A: the token's advantage
+ *   v = -min(r A, clip(r, 1 - bound, 1 + bound) A)    r = pi / old, A: the token's advantage
  *
- * Replace this by your formula and its paper. compute gives v and its derivatives for each token; the host weighs and adds them up, adds KL
- * penalty and entropy bonus, and computes the gradient of the model. What depends on a whole sequence or group comes from prepare; an
- * objective that remembers things over steps adds collect_size, collect, apply, save and load (see tare/objective.h for the order of the
- * phases). A factor through which no gradient shall flow is computed from tokens.detached. What is thrown reaches the user as an error with
- * this plugin's name in front.
- */
+ * Replace this with your formula and its paper. compute writes v and its derivatives for each
+ * token; the host weighs and adds them, adds the KL penalty and the entropy bonus, and computes the
+ * gradient of the model. Numbers that depend on a whole sequence or group come from prepare. An
+ * objective with a state adds collect_size, collect, apply, save and load (see tare/objective.h for
+ * the order of the phases). A factor without a gradient is computed from tokens.detached. An
+ * exception reaches the user as an error that begins with this plugin's name. */
 #include <algorithm>
 #include <cmath>
 #include <tare/sdk.hpp>
@@ -18,7 +18,7 @@ namespace
 enum { P_BOUND, P_COUNT };
 
 constexpr tare_param PARAMS[P_COUNT] = {
-    {"bound", "0.2", "how far the ratio may be from 1", nullptr, nullptr, 0, 1, TARE_FLOAT, TARE_ABOVE_MIN | TARE_SWEEPABLE},
+    {"bound", "0.2", "largest distance of the ratio from 1", nullptr, nullptr, 0, 1, TARE_FLOAT, TARE_ABOVE_MIN | TARE_SWEEPABLE},
 };
 
 class objective
@@ -45,7 +45,7 @@ private:
 };
 
 constexpr tare_descriptor DESCRIPTOR =
-    tare::objective<objective>({"@NAME@", "0.1.0", "the clipped surrogate with a bound of its own", "Apache-2.0"}, PARAMS);
+    tare::objective<objective>({"@NAME@", "0.1.0", "the clipped surrogate with its own bound", "Apache-2.0"}, PARAMS);
 
 } // namespace
 

@@ -1,12 +1,14 @@
-//! @NAME@: the clipped surrogate with a bound of its own.
+//! @NAME@: the clipped surrogate with its own bound.
 //!
-//!     v = -min(r A, clip(r, 1 - bound, 1 + bound) A)      r = pi / old, A: the token's advantage
+//!     v = -min(r A, clip(r, 1 - bound, 1 + bound) A)    r = pi / old, A: the token's advantage
 //!
-//! Replace this by your formula and its paper. compute gives v and its derivatives for each token; the host weighs and adds them up, adds KL
-//! penalty and entropy bonus, and computes the gradient of the model. What depends on a whole sequence or group comes from prepare (set
-//! PREPARES); an objective that remembers things over steps sets STATEFUL and adds collect_size, collect, apply, save and load (see
-//! tare/objective.h for the order of the phases). A factor through which no gradient shall flow is computed from tokens.detached(). What
-//! returns Err, or panics, reaches the user as an error with this plugin's name in front.
+//! Replace this with your formula and its paper. compute writes v and its derivatives for each
+//! token; the host weighs and adds them, adds the KL penalty and the entropy bonus, and computes
+//! the gradient of the model. Numbers that depend on a whole sequence or group come from prepare
+//! (set PREPARES). An objective with a state sets STATEFUL and adds collect_size, collect, apply,
+//! save and load (see tare/objective.h for the order of the phases). A factor without a gradient is
+//! computed from tokens.detached(). An Err, or a panic, reaches the user as an error that begins
+//! with this plugin's name.
 #[macro_use]
 mod tare;
 use tare::{Host, Loss, Param, TokenLoss, Tokens, Values};
@@ -14,7 +16,7 @@ use tare::{Host, Loss, Param, TokenLoss, Tokens, Values};
 static PARAMS: [Param; 1] = [Param::float(
     c!("bound"),
     c!("0.2"),
-    c!("how far the ratio may be from 1"),
+    c!("largest distance of the ratio from 1"),
     0.0,
     1.0,
     tare::ABOVE_MIN | tare::SWEEPABLE,
@@ -45,7 +47,7 @@ impl tare::Objective for Mine {
 
 tare_plugin!(
     tare::objective::<Mine>(
-        tare::About::new(c!("@NAME@"), c!("0.1.0"), c!("the clipped surrogate with a bound of its own"), c!("Apache-2.0")),
+        tare::About::new(c!("@NAME@"), c!("0.1.0"), c!("the clipped surrogate with its own bound"), c!("Apache-2.0")),
         &PARAMS
     ),
     since = 2

@@ -1,4 +1,4 @@
-# The derivatives that compute gives are those of its values.
+# The derivatives from compute match its values.
 set -eu
 got=$(${TARE:-tare} plugin check ./@NAME@.so --only gradient)
 case $got in

@@ -1,8 +1,8 @@
-/* @NAME@: right when the completion contains the answer.
+/* @NAME@: correct when the completion contains the answer.
  *
- * Replace this by your rule. A verdict is not a status: verify fails only when the call could not be served at all. Look at deadline_ns in
- * long loops. What is taken as the answer goes into `extracted`, cut to its capacity at a UTF-8 boundary.
- */
+ * Replace this with your rule. A verdict is not a status: verify fails only when the call could not
+ * be served at all. Check deadline_ns in long loops. The text taken as the answer goes into
+ * `extracted`, cut to its capacity at a UTF-8 boundary. */
 #include <string.h>
 #include <tare/sdk.h>
 
@@ -24,7 +24,7 @@ static void destroy(void *self)
     (void)self;
 }
 
-/* Where b first stands in a, or -1. */
+/* Returns the position of b's first occurrence in a, or -1. */
 static int64_t find(tare_text a, tare_text b)
 {
     for (int64_t at = 0; at + b.size <= a.size; at++)
@@ -32,7 +32,7 @@ static int64_t find(tare_text a, tare_text b)
     return -1;
 }
 
-/* Copies text, at most capacity bytes, not ending inside a character. */
+/* Copies text, at most capacity bytes, without ending inside a character. */
 static void extract(tare_text text, tare_verdict *v)
 {
     int64_t n = text.size < v->capacity ? text.size : v->capacity;
@@ -51,7 +51,7 @@ static tare_status verify(void *self, const tare_answer *const *answers, tare_ve
         const int64_t at = answer.size ? find(answers[i]->completion, answer) : -1;
         v->code = at >= 0 ? TARE_CORRECT : TARE_WRONG;
         v->reward = at >= 0 ? values[P_REWARD].f : 0;
-        v->reason = at >= 0 ? "the answer stands in the completion" : "the answer does not stand in the completion";
+        v->reason = at >= 0 ? "the completion contains the answer" : "the completion does not contain the answer";
         extract(at >= 0 ? answer : (tare_text){"", 0}, v);
     }
     return TARE_OK;

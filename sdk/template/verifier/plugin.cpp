@@ -1,8 +1,8 @@
-/* @NAME@: right when the completion contains the answer.
+/* @NAME@: correct when the completion contains the answer.
  *
- * Replace this by your rule. A verdict is not a status: throw only when the call could not be served at all. Look at deadline_ns in long
- * loops. What is taken as the answer goes into `extracted` (tare::extract cuts it where it has to).
- */
+ * Replace this with your rule. A verdict is not a status: throw only when the call could not be
+ * served at all. Check deadline_ns in long loops. The text taken as the answer goes into
+ * `extracted` (tare::extract cuts it to the buffer). */
 #include <string_view>
 #include <tare/sdk.hpp>
 
@@ -33,7 +33,7 @@ public:
         const bool right = !answer.empty() && view(a.completion).find(answer) != std::string_view::npos;
         v.code = right ? TARE_CORRECT : TARE_WRONG;
         v.reward = right ? reward_ : 0;
-        v.reason = right ? "the answer stands in the completion" : "the answer does not stand in the completion";
+        v.reason = right ? "the completion contains the answer" : "the completion does not contain the answer";
         if (right) tare::extract(v, answer.data(), int64_t(answer.size()));
     }
 

@@ -1,7 +1,8 @@
-//! @NAME@: right when the completion contains the answer.
+//! @NAME@: correct when the completion contains the answer.
 //!
-//! Replace this by your rule. A verdict is not a status: return Err only when the call could not be served at all. Look at deadline_ns in
-//! long loops. What is taken as the answer goes into `extracted`; the host gets as much of it as it has room for.
+//! Replace this with your rule. A verdict is not a status: return Err only when the call could not
+//! be served at all. Check deadline_ns in long loops. The text taken as the answer goes into
+//! `extracted`; the host copies as much of it as its buffer holds.
 #[macro_use]
 mod tare;
 use tare::{Answer, Host, Param, Values, Verdict};
@@ -24,14 +25,14 @@ impl tare::Verifier for Mine {
                 code: tare::CORRECT,
                 reward: self.reward,
                 extracted: a.answer.to_vec(),
-                reason: c!("the answer stands in the completion"),
+                reason: c!("the completion contains the answer"),
             }
         } else {
             Verdict {
                 code: tare::WRONG,
                 reward: 0.0,
                 extracted: Vec::new(),
-                reason: c!("the answer does not stand in the completion"),
+                reason: c!("the completion does not contain the answer"),
             }
         })
     }

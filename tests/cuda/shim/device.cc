@@ -1,4 +1,5 @@
-/* The runtime library of the shim: device memory is host memory that kernels alone may touch, between unwritten zones. */
+/* The shim's runtime library. Device memory is host memory that only kernels may access, between
+ * guard zones that must stay unwritten. */
 #include "internal.h"
 
 #include "cuda.h"
@@ -7,9 +8,10 @@
 
 enum { ZONE = 4096, KEPT = 64 };
 
-/* ---- errors, where a test wants one */
+/* ---- errors, simulated for a test */
 int shim_fails_in, shim_fails_with, shim_failed;
-static cudaError_t unasked, broken; /* of a call, until somebody asks; of the context, for ever */
+/* unasked: of a call, until it is read; broken: of the context, permanent */
+static cudaError_t unasked, broken;
 
 void shim_mend(void)
 {
@@ -54,7 +56,7 @@ void shim_poison(void *p, size_t bytes)
     memset(p, 0xff, bytes); /* NaN */
 }
 
-/* Zeros that take no memory until they are touched. */
+/* Map zeros that take no memory until they are accessed. */
 static cudaError_t map_sparse(void **p, size_t bytes)
 {
     void *base = mmap(NULL, bytes + 2 * ZONE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -75,7 +77,7 @@ cudaError_t shim_malloc(void **p, size_t bytes)
     unsigned char *base = (unsigned char *)aligned_alloc(256, n + 2 * ZONE + 256);
     if (!base) return cudaErrorMemoryAllocation;
     memcpy(base, &bytes, sizeof bytes);
-    memset(base + ZONE, 0xff, n); /* what is not written is NaN */
+    memset(base + ZONE, 0xff, n); /* unwritten memory is NaN */
     watch_add(base + ZONE, bytes);
     *p = base + ZONE;
     return cudaSuccess;
@@ -83,7 +85,8 @@ cudaError_t shim_malloc(void **p, size_t bytes)
 
 cudaError_t cudaFree(void *p)
 {
-    /* The last ones that were freed stay poisoned: a launch that still has their address finds no memory there, and not another tensor. */
+    /* The most recently freed allocations stay poisoned: a launch that still has such an address
+     * finds no memory there, rather than another tensor. */
     static void *kept[KEPT];
     static int next;
     size_t bytes;

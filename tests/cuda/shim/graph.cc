@@ -1,4 +1,4 @@
-/* Graphs of the shim: a list of launches, copies and fills with their arguments as they stood when they were kept. */
+/* Graphs of the shim: a list of launches, copies and fills with their arguments as recorded. */
 #include "internal.h"
 
 #include "fault.h"

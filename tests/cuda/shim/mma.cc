@@ -34,7 +34,7 @@ float shim_mma_sum(float sum, const float *x, const float *w, int bits)
         return sum;
     }
     const double unit = ldexp(1, most - bits);
-    double all = trunc(sum / unit); /* of at most 17 * 2^(bits + 2): exact */
+    double all = trunc(sum / unit); /* at most 17 * 2^(bits + 2), so exact */
     for (int k = 0; k < 16; k++) all += trunc((double)x[k] * w[k] / unit);
     return mma_host_rounds ? (float)(all * unit) : toward_zero(all * unit);
 }
@@ -77,7 +77,7 @@ void ldmatrix_host(uint32_t r[4], const void *row, bool trans)
             x[j] = trans ? ((const uint16_t *)all[i * 8 + 2 * t + j])[g] : ((const uint16_t *)all[i * 8 + g])[2 * t + j];
         r[i] = (uint32_t)x[0] | (uint32_t)x[1] << 16;
     }
-    shim_warp_sync(); /* nobody writes before all have read: the instruction is one */
+    shim_warp_sync(); /* no lane writes before all have read, since it is a single instruction */
 }
 
 /* ---- copies */
@@ -85,7 +85,7 @@ struct copy {
     void *to;
     const void *from; /* NULL: zeros */
 };
-struct copies { /* of one thread of the block that runs */
+struct copies { /* of one thread of the running block */
     int64_t block = -1;
     std::vector<copy> open;
     std::deque<std::vector<copy>> groups;

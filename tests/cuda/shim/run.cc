@@ -1,4 +1,5 @@
-/* Runs a launch: blocks one after the other, a block's threads as fibers. A fiber runs until it waits at a barrier or a warp operation, or ends. */
+/* Runs a launch: blocks one after another, a block's threads as fibers. A fiber runs until it waits
+ * at a barrier or a warp operation, or ends. */
 #include "internal.h"
 
 #include "fault.h"
@@ -23,8 +24,8 @@ struct fiber {
     enum fiber_state state;
     struct uint3 index;
     uint32_t exchanges;
-    bool early;       /* has not waited for the launch in front */
-    const char *file; /* of the barrier it waits at */
+    bool early;       /* has not yet waited for the preceding launch */
+    const char *file; /* of the barrier at which it waits */
     int line;
     const void *sleeps_on;
 };
@@ -39,12 +40,12 @@ struct warp {
 struct shim_launch_state shim_now;
 int shim_corners;
 bool shim_follows;
-static bool follows; /* this launch */
+static bool follows; /* this launch may begin early */
 struct shim_block_view shim_view;
 int64_t shim_found, shim_blocks;
 char shim_first[400];
 static char first_of_launch[sizeof shim_first];
-static int64_t found_before; /* this launch */
+static int64_t found_before; /* findings before this launch */
 
 static struct fiber fibers[THREADS_MOST], *self, scheduler;
 static struct warp warps[THREADS_MOST / WARP];
@@ -91,7 +92,7 @@ void shim_schedule(uint32_t seed)
 
 #if defined(__x86_64__)
 extern "C" void shim_switch(void **save, void *load);
-/* The registers that a function keeps are saved on the stack it leaves. */
+/* Callee-saved registers are stored on the stack that is left. */
 __asm__(".text\n"
         ".globl shim_switch\n"
         ".type shim_switch, @function\n"
@@ -104,7 +105,7 @@ __asm__(".text\n"
         ".size shim_switch, .-shim_switch\n");
 #endif
 
-static void leave(void) /* to the scheduler */
+static void leave(void) /* switches to the scheduler */
 {
     struct fiber *me = self;
     shim_view.running = false;
@@ -138,7 +139,7 @@ static void release_warp(struct warp *w);
 static void fiber_main(void)
 {
     thread_function(thread_args);
-    if (self->early) shim_report("thread %d ends and has not waited for the launch in front", (int)(self - fibers));
+    if (self->early) shim_report("thread %d ends and has not waited for the preceding launch", (int)(self - fibers));
     self->state = ENDED;
     struct warp *w = &warps[(self - fibers) / WARP];
     live--;
@@ -160,8 +161,8 @@ static bool fiber_start(struct fiber *f)
     f->early = follows;
 #if defined(__x86_64__)
     void **top = (void **)(void *)(f->stack + STACK - 64);
-    *--top = NULL;               /* fiber_main's return address: it does not return */
-    *--top = (void *)fiber_main; /* where the switch goes */
+    *--top = NULL;               /* return address of fiber_main, which does not return */
+    *--top = (void *)fiber_main; /* destination of the switch */
     top -= 6;
     memset(top, 0, 6 * sizeof *top);
     f->sp = top;
@@ -250,8 +251,8 @@ void *shim_dynamic_shared(void)
     return dynamic_shared;
 }
 
-/* All lanes that live come here; two sets of slots in turn, as the next exchange cannot end before all have read this one. Returns the lanes
- * that took part. */
+/* All live lanes call this. Two sets of slots alternate, since the next exchange cannot end before
+ * all lanes have read this one. Returns the lanes that took part. */
 static uint32_t exchange(const void *mine, int bytes, const unsigned char **slots)
 {
     struct fiber *me = self;
@@ -301,7 +302,7 @@ void shim_warp_sync(void)
     struct warp *w = &warps[shim_view.thread / WARP];
     const uint32_t before = w->syncs;
     exchange(&nothing, 1, &slots);
-    if (w->syncs == before) w->syncs++; /* the first lane that goes on */
+    if (w->syncs == before) w->syncs++; /* only the first lane that continues */
     shim_view.warp_syncs = w->syncs;
 }
 
@@ -322,7 +323,8 @@ static void order_of(int *order)
 extern "C" void __asan_unpoison_memory_region(const volatile void *p, size_t bytes);
 #endif
 
-/* A thread that never goes on again: the address sanitizer still has its frames, and the stack is another thread's next. */
+/* For a thread that never continues: the address sanitizer still has its frames, and another thread
+ * will use the stack next. */
 static void forget_frames(const struct fiber *f)
 {
 #if defined(__SANITIZE_ADDRESS__)
@@ -363,19 +365,20 @@ static void run_block(void)
             progress = true;
         }
         if (progress || shim_async_step()) continue;
-        int waits[ENDED + 1] = {0}; /* left where they are: nothing of theirs is freed */
+        int waits[ENDED + 1] = {0}; /* abandoned in place: nothing of theirs is freed */
         for (int i = 0; i < n_fibers; i++) {
             waits[fibers[i].state]++;
             forget_frames(&fibers[i]);
         }
-        shim_report("%d threads wait at a barrier, %d in a warp operation and %d for the end of a phase, for each other for ever",
+        shim_report("%d threads wait at a barrier, %d in a warp operation and %d for the end of a phase, for each other forever",
                     waits[AT_BARRIER], waits[IN_WARP], waits[ASLEEP]);
         return;
     }
     shim_async_end();
 }
 
-/* All of them; for corners the first, the middle and the last one. */
+/* Return the next block: all of them, or with shim_corners the first, the middle and the last
+ * one. */
 static unsigned next_block(unsigned at, unsigned n)
 {
     if (!shim_corners || n < 4) return at + 1;

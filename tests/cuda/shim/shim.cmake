@@ -1,4 +1,5 @@
-# tare_cuda_shim: the CUDA backend's sources for the host (shim.h), linked into the kernels' tests. Needs a C++ compiler; without one these tests are left out.
+# tare_cuda_shim: the CUDA backend's sources compiled for the host (shim.h), linked into the kernels'
+# tests. Requires a C++ compiler; without one these tests are skipped.
 include(CheckLanguage)
 check_language(CXX)
 if(CMAKE_CXX_COMPILER AND NOT TARE_SANITIZE MATCHES thread)

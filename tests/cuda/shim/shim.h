@@ -1,16 +1,23 @@
-/* CUDA C on the host, for tests: a launch runs its blocks one after the other, a block's threads as fibers that give way at barriers and warp
- * operations. Built by a C++ compiler from the same .cu files (TARE_CUDA_SHIM).
+/* CUDA C on the host, for tests. A launch runs its blocks one after another, and a block's threads
+ * as fibers that yield at barriers and warp operations. A C++ compiler builds it from the same .cu
+ * files (TARE_CUDA_SHIM).
  *
  * Every memory access of a kernel is watched (watch.cc), so that a test finds
- *   - races: two threads of a block on one word between two barriers, or two blocks of a launch, one of them writing;
- *   - accesses outside of every device allocation and of the launch's dynamic shared memory, and host code that touches device memory;
- *   - threads of a block at different barriers, or waiting for each other for ever.
- * Shared memory holds NaN when a block begins. A finding becomes the context's fault at the end of the launch and counts in shim_found.
+ *   - races: two threads of a block access one word between two barriers, or two blocks of a launch
+ *     do, and one of them writes;
+ *   - accesses outside every device allocation and the launch's dynamic shared memory, and host
+ *     code that accesses device memory;
+ *   - threads of a block at different barriers, or waiting for each other forever.
  *
- * Graphs are kept with the addresses that their launches were given; memory that is freed is poisoned and not handed out again for a while, so a graph
- * that is run after one of its tensors has moved is found.
+ * Shared memory holds NaN when a block begins. A finding becomes the context's fault at the end of
+ * the launch and is counted in shim_found.
  *
- * Not here: tensor cores and tensor maps (mma_host.cuh and wgmma_host.cuh have them), partial warp masks, streams that overlap, memory order between blocks. */
+ * Graphs are recorded with the addresses that their launches were given. Freed memory is poisoned
+ * and not handed out again for a while, so a graph that runs after one of its tensors has moved is
+ * found.
+ *
+ * Not emulated here: tensor cores and tensor maps (see mma_host.cuh and wgmma_host.cuh), partial
+ * warp masks, streams that overlap, memory order between blocks. */
 #ifndef TARE_CUDA_SHIM_H
 #define TARE_CUDA_SHIM_H
 
@@ -27,23 +34,27 @@
 
 /* ---- for tests */
 extern "C" {
-extern int64_t shim_found;         /* findings so far, in all launches */
-extern int64_t shim_blocks;        /* blocks that have run, of all launches */
-extern char shim_first[400];       /* the first one since shim_forget */
-void shim_forget(void);            /* back to none */
-void shim_schedule(uint32_t seed); /* in which order a block's threads run; 0: by index */
+extern int64_t shim_found;         /* number of findings so far, in all launches */
+extern int64_t shim_blocks;        /* number of blocks that have run, in all launches */
+extern char shim_first[400];       /* the first finding since shim_forget */
+void shim_forget(void);            /* resets shim_found and shim_first */
+void shim_schedule(uint32_t seed); /* order in which a block's threads run; 0: by index */
 int shim_watches(void);            /* 0: built without watching accesses (a sanitizer's build) */
-/* 1: for the indices of shapes that are too large to be computed here. Of a launch's blocks only the first, the middle and the last of each dimension
- * run; memory that is allocated exists where it is touched, and is zero. To be set before any is. Results mean nothing; accesses outside of an allocation are found. */
+/* 1: check the indices of shapes that are too large to be computed here. Of a launch's blocks, only
+ * the first, the middle and the last of each dimension run; allocated memory exists only where it
+ * is accessed, and is zero. Set it before any allocation. Results are meaningless; accesses outside
+ * an allocation are found. */
 extern int shim_corners;
-/* Errors: launches, and settings of a kernel, fail from the shim_fails_in-th on (0: none does) with shim_fails_with; they count in shim_failed. An error of the
- * device (cudaErrorIllegalAddress, ...) breaks the context: every call fails from then on. With cudaSuccess nothing is run, and nothing says so. */
+/* Simulated errors: launches, and settings of a kernel, fail from the shim_fails_in-th on (0:
+ * never) with shim_fails_with, and are counted in shim_failed. An error of the device
+ * (cudaErrorIllegalAddress, ...) breaks the context: every later call fails. With cudaSuccess,
+ * nothing is run and no error is reported. */
 extern int shim_fails_in, shim_fails_with, shim_failed;
-void shim_mend(void); /* back to none */
+void shim_mend(void); /* resets them */
 const struct kernels *kernels_shim(void);
 }
 
-/* ---- what a thread is */
+/* ---- identity of a thread */
 struct uint3 {
     unsigned x, y, z;
 };
@@ -78,24 +89,25 @@ void shim_barrier(const char *file, int line);
 void shim_warp_sync(void);
 int shim_lane(void);
 int shim_thread(void);            /* linear index in the block */
-int64_t shim_block_serial(void);  /* another one for every block that runs */
-void shim_fail(const char *what); /* a finding of a kernel's own */
-/* Every lane of the warp gives `bytes` (at most 64) and gets those of all 32 lanes, 32 * bytes. A lane that has ended gives what its last exchange
- * left. */
+int64_t shim_block_serial(void);  /* different for every block that runs */
+void shim_fail(const char *what); /* reports a finding from a kernel */
+/* Every lane of the warp gives `bytes` (at most 64) and gets those of all 32 lanes, 32 * bytes. For
+ * a lane that has ended, the bytes of its last exchange remain. */
 void shim_warp_exchange(const void *mine, int bytes, void *all);
 void *shim_dynamic_shared(void);
 void shim_atomic_begin(void *p, int bytes);
-/* For instructions that are emulated with state of their own: accesses are not watched between quiet(1) and quiet(0), but for those that shim_touch
- * names. */
+/* For emulated instructions with their own state: accesses are not watched between quiet(1) and
+ * quiet(0), except those reported to shim_touch. */
 void shim_quiet(int on);
 void shim_touch(const void *p, int bytes, int write);
-/* A copy is asked for that may be made at once: whether it may be before the launch in front has ended. */
+/* A copy is requested that may be made at once: check that it may be before the preceding launch
+ * has ended. */
 void shim_asked(const void *p, int bytes);
 
 #define __syncthreads() shim_barrier(__FILE__, __LINE__)
 static inline void shim_mask(unsigned mask)
 {
-    if (mask != 0xffffffffu) shim_fail("a warp operation with a partial mask, which the shim does not have");
+    if (mask != 0xffffffffu) shim_fail("a warp operation with a partial mask, which the shim does not support");
 }
 static inline void __syncwarp(unsigned mask = 0xffffffffu)
 {
@@ -243,7 +255,7 @@ static inline int4 make_int4(int x, int y, int z, int w)
     return int4{x, y, z, w};
 }
 
-/* ---- bf16, as cuda_bf16.h has it */
+/* ---- bf16, as in cuda_bf16.h */
 struct __nv_bfloat16 {
     uint16_t x;
 };
@@ -265,7 +277,7 @@ static inline __nv_bfloat162 __floats2bfloat162_rn(float x, float y)
     return __nv_bfloat162{__float2bfloat16_rn(x), __float2bfloat16_rn(y)};
 }
 
-/* ---- the runtime library, as much as the backend calls */
+/* ---- the part of the runtime library that the backend uses */
 typedef int cudaError_t;
 typedef struct shim_stream *cudaStream_t;
 typedef struct shim_event *cudaEvent_t;
@@ -299,8 +311,9 @@ cudaError_t cudaStreamSynchronize(cudaStream_t s);
 const char *cudaGetErrorString(cudaError_t status);
 const char *cudaGetErrorName(cudaError_t status);
 cudaError_t shim_malloc_host(void **p, size_t bytes);
-/* Graphs (graph.cc): between Begin and End launches, copies and fills are not run but kept with their arguments; a graph runs what was kept. What a
- * device refuses in a capture (to wait, to take and to give memory) is a finding. */
+/* Graphs (graph.cc): between Begin and End, launches, copies and fills are not run but recorded
+ * with their arguments; a graph runs the recording. Calls that a device refuses during a capture
+ * (waiting, allocating and freeing memory) are reported. */
 cudaError_t cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCaptureMode mode);
 cudaError_t cudaStreamIsCapturing(cudaStream_t s, enum cudaStreamCaptureStatus *status);
 cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *graph);
@@ -308,7 +321,8 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *run, cudaGraph_t graph, unsign
 cudaError_t cudaGraphLaunch(cudaGraphExec_t run, cudaStream_t s);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t run);
-/* Memory of the backend's own region that it has given back: what reads it before it is written again gets NaN. */
+/* Memory of the backend's own region that was released: reading it before it is written again gives
+ * NaN. */
 void shim_poison(void *p, size_t bytes);
 template <class T> static inline cudaError_t cudaMalloc(T **p, size_t bytes)
 {
@@ -320,10 +334,10 @@ template <class T> static inline cudaError_t cudaMallocHost(T **p, size_t bytes)
 }
 
 /* ---- launching */
-bool shim_runs(void);         /* whether the next launch does */
-cudaError_t shim_limit(void); /* of a setting of a kernel */
+bool shim_runs(void);         /* true if the next launch runs */
+cudaError_t shim_limit(void); /* for a setting of a kernel */
 bool cuda_follows(void);
-extern bool shim_follows; /* the next launch may begin before the one in front has ended */
+extern bool shim_follows; /* the next launch may begin before the preceding one has ended */
 void shim_wait(void);
 static inline void launch_wait(void)
 {
@@ -354,8 +368,9 @@ static void shim_launch(const struct kctx *c, const char *name, struct dim3 grid
         cuda_launched((C), #KERNEL);                                                                                               \
         cuda_follows();                                                                                                            \
     } while (0)
-/* cuda.h. In the shim a launch always begins when the one in front has ended; that it need not is what watch.cc looks at: in a launch that follows, what a
- * thread touches before launch_wait, and whether it comes there. */
+/* See cuda.h. In the shim, a launch always begins when the preceding one has ended. For a launch
+ * that may begin early, watch.cc checks the accesses of each thread before launch_wait, and that it
+ * calls launch_wait. */
 #define CUDA_LAUNCH_AFTER(C, KERNEL, GRID, BLOCK, SHARED, ...)                                                                     \
     do {                                                                                                                           \
         if (kernel_faulted(C)) break;                                                                                              \

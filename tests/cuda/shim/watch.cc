@@ -1,14 +1,18 @@
-/* Watches what a kernel's threads read and write. The kernels are compiled with gcc's or clang's instrumentation for ThreadSanitizer, which calls a
- * function before every access to memory that another thread could see; these functions are here, and ThreadSanitizer itself is not linked.
+/* Watches the reads and writes of a kernel's threads. The kernels are compiled with gcc's or
+ * clang's instrumentation for ThreadSanitizer, which calls a function before every access to memory
+ * that another thread could see. Those functions are here; ThreadSanitizer itself is not linked.
  *
- * Shared memory that a block has not written reads as NaN. Every 2 bytes of shared memory and of device allocations have a cell: who wrote last and who read last, and when. Time is a counter that
- * moves at the beginning of a launch, of a block, and at each barrier; so two accesses race when
- *   their times are the same and the threads are not (unless a __syncwarp of their warp lies between), or
- *   they are of the same launch and of different blocks,
+ * Shared memory that a block has not written reads as NaN. Every 2 bytes of shared memory and of
+ * device allocations have a cell with the last writer, the last reader and their times. Time is a
+ * counter that advances at the beginning of a launch, of a block, and at each barrier. Two accesses
+ * race if
+ *   their times are equal and their threads differ (unless a __syncwarp of their warp is
+ *   between), or they belong to the same launch and to different blocks,
  * and one of them writes and not both are atomic.
  *
- * A launch may follow the one in front before that has ended (cuda.h, CUDA_LAUNCH_AFTER). Until one of its threads has waited it must write nothing, and
- * read nothing that a launch has written since the last one that began when all before it had ended. */
+ * A launch may begin before the preceding one has ended (cuda.h, CUDA_LAUNCH_AFTER). Until one of
+ * its threads has waited, it must write nothing, and must not read memory written by a launch since
+ * the last one that began after all earlier launches had ended. */
 #include "internal.h"
 
 #include <stdio.h>
@@ -18,23 +22,24 @@ enum { GRANULE = 2, ALLOCATIONS_MOST = 4096, MANY = 0xffff };
 
 struct cell { /* time 0: never */
     uint32_t write_time, read_time, write_sync, read_sync;
-    uint16_t writer, reader; /* thread; MANY */
+    uint16_t writer, reader; /* thread; or MANY */
     uint16_t write_atomic, read_atomic;
 };
 
 struct region {
     uintptr_t begin, end;
-    struct cell *cells; /* made at the first access by a kernel */
+    struct cell *cells; /* created at the first access by a kernel */
 };
 
 static struct region regions[ALLOCATIONS_MOST]; /* sorted by address */
 static int n_regions;
 static struct region shared_static, shared_dynamic;
-static uint32_t now = 1, launch_begin, block_begin, chain_begin; /* chain: of the last launch that began when all before it had ended */
+/* chain: begin of the last launch that began after all earlier ones had ended */
+static uint32_t now = 1, launch_begin, block_begin, chain_begin;
 static bool atomic_now, quiet;
 
-/* A kernel's __shared__ variables are static ones of this program; kernels have no other variables, so they may have all of its data. What the
- * program's image holds below is constant. */
+/* A kernel's __shared__ variables are static variables of this program. Kernels have no other
+ * variables, so they may access all of its data. The program's image below that is constant. */
 extern "C" char __executable_start[], __data_start[], _end[];
 
 void watch_launch(bool follows)
@@ -46,7 +51,7 @@ void watch_launch(bool follows)
 void watch_block(void)
 {
     block_begin = ++now;
-    /* shared memory is another one in every block */
+    /* shared memory is new in every block */
     shared_static.begin = (uintptr_t)__data_start, shared_static.end = (uintptr_t)_end;
     shared_dynamic.begin = shim_view.shared_begin, shared_dynamic.end = shim_view.shared_end;
 }
@@ -56,7 +61,7 @@ void watch_barrier(void)
     now++;
 }
 
-/* The last region that begins at or below a. */
+/* Index of the last region that begins at or below a. */
 static int region_below(uintptr_t a)
 {
     int low = 0, high = n_regions;
@@ -96,7 +101,7 @@ void watch_remove(void *p)
 {
     const int at = region_below((uintptr_t)p);
     if (at < 0 || regions[at].begin != (uintptr_t)p) {
-        shim_report("memory is freed that was not allocated");
+        shim_report("freed memory was not allocated");
         return;
     }
     cells_free(&regions[at]);
@@ -105,8 +110,8 @@ void watch_remove(void *p)
 
 /* ---- races */
 
-static bool apart(uint32_t time, uint32_t sync, uint16_t other,
-                  int thread) /* true: ordered, or the same thread, or another launch */
+/* True: ordered, or the same thread, or another launch. */
+static bool apart(uint32_t time, uint32_t sync, uint16_t other, int thread)
 {
     if (time == now) {
         if (other == thread) return true;
@@ -135,14 +140,14 @@ static void touch(struct region *r, uintptr_t a, bool write)
     const int thread = shim_view.thread;
     const bool shared = r == &shared_static || r == &shared_dynamic;
     if (shim_view.early && !shared && (write || c->write_time >= chain_begin))
-        shim_report("thread %d %s byte %zu of device memory before it has waited for the launches in front%s", thread,
+        shim_report("thread %d %s byte %zu of device memory before it has waited for the preceding launches%s", thread,
                     write ? "writes" : "reads", (size_t)(a - r->begin), write ? "" : ", which write it");
-    /* a shared word of an earlier block is not this one */
+    /* a shared word of an earlier block does not count */
     if (c->write_time && !(shared && c->write_time < block_begin) && !(atomic_now && c->write_atomic) &&
         !apart(c->write_time, c->write_sync, c->writer, thread))
         race(r, a, "wrote", write ? "writes" : "reads", c->write_time, c->writer);
     if (shared && !write && c->write_time < block_begin)
-        memset((void *)(a / GRANULE * GRANULE), 0xff, GRANULE); /* left by nobody: NaN */
+        memset((void *)(a / GRANULE * GRANULE), 0xff, GRANULE); /* never written: NaN */
     if (write && c->read_time && !(shared && c->read_time < block_begin) && !(atomic_now && c->read_atomic) &&
         !apart(c->read_time, c->read_sync, c->reader, thread))
         race(r, a, "read", "writes", c->read_time, c->reader);
@@ -165,10 +170,10 @@ static void outside(uintptr_t a, int bytes, bool write)
         shim_report("thread %d %s %d bytes, %zu bytes after the beginning of an allocation of %zu", shim_view.thread, what, bytes,
                     (size_t)(a - regions[at].begin), (size_t)(regions[at].end - regions[at].begin));
     else if (at + 1 < n_regions && a + 4096 > regions[at + 1].begin)
-        shim_report("thread %d %s %d bytes, %zu bytes in front of an allocation of %zu", shim_view.thread, what, bytes,
+        shim_report("thread %d %s %d bytes, %zu bytes before an allocation of %zu", shim_view.thread, what, bytes,
                     (size_t)(regions[at + 1].begin - a), (size_t)(regions[at + 1].end - regions[at + 1].begin));
     else
-        shim_report("thread %d %s %d bytes at %p, which is no memory of the device", shim_view.thread, what, bytes, (void *)a);
+        shim_report("thread %d %s %d bytes at %p, which is not device memory", shim_view.thread, what, bytes, (void *)a);
 }
 
 static bool within(const struct region *r, uintptr_t a, int bytes)
@@ -178,8 +183,8 @@ static bool within(const struct region *r, uintptr_t a, int bytes)
 
 static struct region *region_of(uintptr_t a, int bytes)
 {
-    if (a >= shim_view.shared_all_begin &&
-        a < shim_view.shared_all_end) { /* dynamic shared memory: as much as the launch asked for */
+    /* dynamic shared memory: only as much as the launch requested */
+    if (a >= shim_view.shared_all_begin && a < shim_view.shared_all_end) {
         if (!within(&shared_dynamic, a, bytes)) return NULL;
         if (!shared_dynamic.cells && !cells_new(&shared_dynamic, 256 << 10)) return NULL;
         return &shared_dynamic;
@@ -200,13 +205,13 @@ static void access(const void *p, int bytes, bool write)
     if (quiet) return;
     if (!shim_view.running) {
         const int at = region_below(a);
-        if (at >= 0 && a < regions[at].end) shim_report("host code touches device memory");
+        if (at >= 0 && a < regions[at].end) shim_report("host code accesses device memory");
         return;
     }
     if (a >= shim_view.stack_begin && a < shim_view.stack_end) return;
     if (a >= shim_view.args_begin && a < shim_view.args_end) return;
     if (a % (uintptr_t)bytes && bytes <= 16)
-        shim_report("thread %d is at an address that is no multiple of %d", shim_view.thread, bytes);
+        shim_report("thread %d is at an address that is not a multiple of %d", shim_view.thread, bytes);
     if (a >= (uintptr_t)&shim_now && a < (uintptr_t)(&shim_now + 1) && !write) return;
     if (a >= (uintptr_t)__executable_start && a < (uintptr_t)__data_start && !write) return;
     struct region *r = region_of(a, bytes);
@@ -333,7 +338,8 @@ void *__tsan_memmove(void *to, const void *from, size_t n)
     __tsan_write_range(to, n);
     return memmove(to, from, n);
 }
-/* -fsanitize=bounds: an index beyond an array of known size (a kernel's __shared__ and local arrays) */
+/* -fsanitize=bounds: an index beyond an array of known size (a kernel's __shared__ and local
+ * arrays) */
 void __ubsan_handle_out_of_bounds(void *, uintptr_t index)
 {
     if (shim_view.running) shim_report("thread %d: index %zu is beyond its array", shim_view.thread, (size_t)index);

@@ -1,5 +1,6 @@
-/* The asynchronous instructions of Hopper (wgmma_host.cuh). What they read and write in shared memory is not watched as other accesses are: a tile is right
- * because of the barriers here, which the watching does not know. Tiles in the tensor are, when they are asked for. */
+/* The asynchronous instructions of Hopper (wgmma_host.cuh). Their accesses to shared memory are not
+ * watched like other accesses: a tile is correct because of the barriers here, which watch.cc does
+ * not know. Reads of tiles in the tensor are watched when the tiles are requested. */
 #include "cuda.h"
 
 #include "internal.h"
@@ -28,7 +29,7 @@ struct tile_copy {
     uint64_t *barrier;
 };
 
-static struct under_way { /* of the block that runs */
+static struct under_way { /* of the running block */
     int64_t block = -1;
     std::vector<barrier> barriers;
     std::vector<tile_copy> copies;
@@ -107,7 +108,7 @@ void barrier_wait(uint64_t *at, uint32_t parity)
 
 /* ---- copies */
 
-/* Hardware moves the 16-byte pieces of 128 bytes by the bits of the address above them. */
+/* Hardware permutes the 16-byte chunks of 128 bytes by the address bits above them. */
 static uint32_t swizzled(uint32_t address)
 {
     return address ^ (address >> 7 & 7) << 4;
@@ -151,7 +152,7 @@ void tile_load(void *to, const tensor_map *map, int k, int row, uint64_t *at)
     if (!b) return;
     if (!b->announced) shim_fail("a copy counts at a barrier that was not announced");
     if (begin % TILE_ROW || begin < shim_view.shared_begin || end > shim_view.shared_end) {
-        shim_fail("a tile outside of the launch's shared memory, or not at a multiple of 128 bytes");
+        shim_fail("a tile outside the launch's shared memory, or not at a multiple of 128 bytes");
         return;
     }
     for (int r = 0; r < map->box_rows; r++)
@@ -175,7 +176,7 @@ bool shim_async_step(void)
 
 void shim_async_end(void)
 {
-    if (!of_block().copies.empty()) shim_report("the block ends and a copy into its shared memory is under way");
+    if (!of_block().copies.empty()) shim_report("the block ends and a copy into its shared memory is in progress");
     for (const barrier &b : of_block().barriers)
         if (b.left != b.count || b.bytes) {
             shim_report("the block ends within a phase of a barrier: %d of %d threads have arrived, %lld bytes are missing",
@@ -196,10 +197,12 @@ struct operand {
     uint32_t start, eight_rows;
 };
 
-/* One with k running fastest, 128-byte swizzle, at the beginning of its pattern, within the launch's shared memory. */
+/* Decode an operand with contiguous k and 128-byte swizzle, at the beginning of its pattern, within
+ * the launch's shared memory. */
 static bool operand_of(uint64_t descriptor, int rows, struct operand *out)
 {
-    const uint64_t d = wgmma_host_fault == WGMMA_STRIDE ? descriptor ^ (uint64_t)0x60 << 32 : descriptor; /* 64 becomes 32 */
+    /* 64 becomes 32 */
+    const uint64_t d = wgmma_host_fault == WGMMA_STRIDE ? descriptor ^ (uint64_t)0x60 << 32 : descriptor;
     const unsigned mode = (unsigned)(d >> 62), base_offset = (unsigned)(d >> 49 & 7);
     *out = {(uint32_t)(d & 0x3fff) << 4, (uint32_t)(d >> 32 & 0x3fff) << 4};
     const uintptr_t end = out->start + (uintptr_t)(rows / 8 - 1) * out->eight_rows + 8 * TILE_ROW;
@@ -212,7 +215,7 @@ static const unsigned char *row_of(const struct operand &o, int row, int chunk)
     return (const unsigned char *)shim_dynamic_shared() + swizzled(at);
 }
 
-/* What a thread's sums are of: two rows of A, two of eight rows each of B. */
+/* Factors of a thread's sums: two rows of A, two of eight rows each of B. */
 struct factors {
     float a[2][16], b[64][16];
 };
@@ -232,7 +235,7 @@ static void read_row(float *to, const struct operand &o, int row, uint64_t *dige
 
 struct asked {
     struct operand a, b;
-    uint64_t digest; /* of the factors when it was asked for */
+    uint64_t digest; /* of the factors when the product was issued */
 };
 
 static uint64_t read_factors(struct factors *f, const asked &p, int n)
@@ -244,9 +247,9 @@ static uint64_t read_factors(struct factors *f, const asked &p, int n)
     return digest;
 }
 
-struct unit { /* as a thread sees it */
+struct unit { /* as seen by a thread */
     int64_t block = -1;
-    float *d; /* under way; NULL: nothing is */
+    float *d; /* in progress; NULL: none */
     int n;
     bool fenced;
     float sums[128];
@@ -267,7 +270,7 @@ static unit &mine(void)
     return u;
 }
 
-/* Whether they are as they were left: NaN. */
+/* True if the sums are unchanged: NaN. */
 static bool untouched(const unit &u)
 {
     for (int i = 0; i < u.n / 2; i++)
@@ -277,7 +280,7 @@ static bool untouched(const unit &u)
 
 static void begin(unit &u, float *d, int n)
 {
-    if (!u.fenced) shim_fail("a product without wgmma_fence after its sums were touched");
+    if (!u.fenced) shim_fail("a product without wgmma_fence after its sums were accessed");
     u.d = d, u.n = n;
     memcpy(u.sums, d, (size_t)n * 2);
     memset(d, 0xff, (size_t)n * 2);
@@ -285,7 +288,7 @@ static void begin(unit &u, float *d, int n)
 
 static void end(unit &u)
 {
-    if (!untouched(u)) shim_fail("sums are written while a product into them is under way");
+    if (!untouched(u)) shim_fail("sums are written while a product into them is in progress");
     memcpy(u.d, u.sums, (size_t)u.n * 2);
     u.d = NULL, u.fenced = false;
 }
@@ -313,7 +316,7 @@ void wgmma_host(float *d, int n, uint64_t a, uint64_t b)
     if (!u.d)
         begin(u, d, n);
     else if (u.d != d || u.n != n)
-        shim_fail("products into two places are under way, which the shim does not have");
+        shim_fail("products into two places are in progress, which the shim does not support");
     if (!shim_corners) p.digest = read_factors(&f, p, n);
     u.open.push_back(p);
 }
@@ -332,7 +335,7 @@ static bool all_negative(const float *x, const float *w)
     return true;
 }
 
-/* By a unit with a fault, or without one. */
+/* Sum of a unit with the selected fault, or without one. */
 static float sum_of(float sum, const float *x, const float *w)
 {
     const int fault = wgmma_host_fault, bits = MMA_HOST_BITS + (fault == WGMMA_WIDE) - (fault == WGMMA_NARROW);
@@ -356,7 +359,7 @@ static void compute(unit &u, const asked &p)
 {
     struct factors f;
     if (shim_corners) return;
-    if (read_factors(&f, p, u.n) != p.digest) shim_fail("a tile changed while a product of it was under way");
+    if (read_factors(&f, p, u.n) != p.digest) shim_fail("a tile changed while a product of it was in progress");
     for (int i = 0; i < u.n / 2; i++) {
         const float *x = f.a[i / 2 % 2], *w = f.b[i / 4 * 2 + i % 2];
         u.sums[i] = mma_host_cuts ? sum_of(u.sums[i], x, w) : shim_mma_sum(u.sums[i], x, w, 0);
@@ -372,5 +375,6 @@ void wgmma_wait_host(int newest)
     for (; u.groups.size() > left; u.groups.pop_front())
         for (const asked &p : u.groups.front()) compute(u, p);
     if (u.d && u.groups.empty() && u.open.empty()) end(u);
-    shim_warp_exchange(&newest, (int)sizeof newest, lanes); /* nobody goes on before all have read */
+    /* no lane continues before all have read */
+    shim_warp_exchange(&newest, (int)sizeof newest, lanes);
 }

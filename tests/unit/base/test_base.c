@@ -57,7 +57,8 @@ static void errors_keep_code_message_and_frames(void **state)
     assert_int_equal(strlen(e.message), sizeof e.message - 1);
     err_set(&e, TARE_E_IO, "f", 1, "%s: the reason", big);
     assert_int_equal(strlen(e.message), sizeof e.message - 1);
-    assert_string_equal(strrchr(e.message, ':'), ": the reason"); /* a long path does not push it out */
+    /* a long path must not displace the reason */
+    assert_string_equal(strrchr(e.message, ':'), ": the reason");
     for (int i = 0; i < 500; i++) err_frame(&e, e.code, "file.c", i);
     assert_int_equal(inner(NULL), TARE_E_RANGE);
     assert_int_equal(err_exit_code(TARE_OK), 0);
@@ -84,8 +85,8 @@ static void numbers_from_text(void **state)
     assert_int_equal(str_to_double("1e999", &x, NULL), TARE_E_RANGE);
     static const char *const BAD[] = {"", " ", " 1", "1 ", "\t1", "\n1", "1x", "--1", "1,5", "one"};
     for (int k = 0; k < 10; k++) {
-        if (!str_to_int(BAD[k], &i, NULL)) fail_msg("'%s' taken for a whole number", BAD[k]);
-        if (!str_to_double(BAD[k], &x, NULL)) fail_msg("'%s' taken for a number", BAD[k]);
+        if (!str_to_int(BAD[k], &i, NULL)) fail_msg("'%s' accepted as a whole number", BAD[k]);
+        if (!str_to_double(BAD[k], &x, NULL)) fail_msg("'%s' accepted as a number", BAD[k]);
     }
     assert_int_not_equal(str_to_int("1.0", &i, NULL), TARE_OK);
     assert_int_equal(str_to_double("nan", &x, NULL), TARE_E_RANGE);
@@ -129,7 +130,8 @@ static void strings_grow(void **state)
     str_free(&s);
 }
 
-/* Against the definition: every sequence of up to three bytes from the interesting ones, decoded by the book. */
+/* Test against the definition: every sequence of up to three of the interesting bytes, decoded
+ * literally by the standard. */
 static int64_t utf8_by_the_book(const unsigned char *p, int64_t n)
 {
     for (int64_t i = 0; i < n;) {
@@ -148,7 +150,7 @@ static int64_t utf8_by_the_book(const unsigned char *p, int64_t n)
     return 0;
 }
 
-static void utf8_is_told_from_other_bytes(void **state)
+static void utf8_is_recognised(void **state)
 {
     (void)state;
     static const unsigned char BYTES[] = {0x00, 0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2,
@@ -177,7 +179,7 @@ static void edits_are_counted(void **state)
     assert_int_equal(str_distance("", "abc"), 3);
     assert_int_equal(str_distance("abc", ""), 3);
     assert_int_equal(str_distance("abc", "abc"), 0);
-    assert_int_equal(str_distance("gpro", "grpo"), 1); /* a swap of neighbours */
+    assert_int_equal(str_distance("gpro", "grpo"), 1); /* a swap of adjacent characters */
     assert_int_equal(str_distance("gsop", "gspo"), 1);
     assert_int_equal(str_distance("ab", "ba"), 1);
     assert_int_equal(str_distance("abc", "cba"), 2);
@@ -257,7 +259,8 @@ static void a_shuffle_is_a_permutation(void **state)
         rng_shuffle(rng_key(seed, RNG_DATA), three, 3);
         first[three[0] * 2 + (three[1] > three[2])]++;
     }
-    for (int k = 0; k < 6; k++) assert_true(first[k] > 55 && first[k] < 155); /* 100 each, five deviations */
+    /* 100 each, five deviations */
+    for (int k = 0; k < 6; k++) assert_true(first[k] > 55 && first[k] < 155);
 }
 
 /* ---------------------------------------------------------------- arena */
@@ -268,7 +271,8 @@ static void *far_take(const void *ctx, int64_t bytes)
 {
     far_bytes += bytes;
     assert_ptr_equal(ctx, &far_bytes);
-    return far_bytes > 16 << 20 ? NULL : (void *)(uintptr_t)(0x10000000 + far_bytes - bytes); /* not to be touched */
+    /* a fake address that must not be accessed */
+    return far_bytes > 16 << 20 ? NULL : (void *)(uintptr_t)(0x10000000 + far_bytes - bytes);
 }
 
 static void far_give(const void *ctx, void *p)
@@ -290,7 +294,8 @@ static void far_zero(const void *ctx, void *p, int64_t bytes)
     far_zeroed += bytes;
 }
 
-/* Tensors of an arena with a source come from there, and nothing of them is touched; the rest is on the host. */
+/* Tensors of an arena with a source come from the source, and their bytes are not accessed; all
+ * other memory is on the host. */
 static void arenas_of_two_memories(void **state)
 {
     (void)state;
@@ -306,7 +311,8 @@ static void arenas_of_two_memories(void **state)
     assert_true(far_zeroed == 100 && far_bytes == 6 << 20 && a.grown == 3);
     assert_true((uintptr_t)first >= 0x10000000 && (uintptr_t)second >= 0x10000000 && (uintptr_t)second % 64 == 0);
     arena_reset(&a);
-    assert_true(far_given == 2 && far_bytes == (6 << 20) + (5 << 20) + 128 && a.grown == 4); /* one block for both pieces */
+    /* one block for both tensors */
+    assert_true(far_given == 2 && far_bytes == (6 << 20) + (5 << 20) + 128 && a.grown == 4);
     assert_ok(tensor_new(&a, &first, 100, &e), &e);
     assert_ok(tensor_new_raw(&a, &second, 5 << 20, &e), &e);
     assert_ptr_equal(second, first + 128);
@@ -324,25 +330,25 @@ static void arenas_of_two_memories(void **state)
     arena_free(&a);
 }
 
-static void arenas_hand_out_and_take_back(void **state)
+static void arenas_allocate_and_reset(void **state)
 {
     (void)state;
     struct err e = {0};
     struct arena a;
-    char *pieces[200];
+    char *blocks[200];
     arena_init(&a, "test");
     for (int round = 0; round < 4; round++) {
         const int64_t grown = a.grown;
         for (int i = 0; i < 200; i++) {
             const int64_t n = i * 331 % 70001;
-            assert_ok(arena_push(&a, n, (void **)&pieces[i], &e), &e);
-            assert_int_equal((uintptr_t)pieces[i] % 64, 0);
-            for (int64_t k = 0; k < n; k++) assert_int_equal(pieces[i][k], 0);
-            memset(pieces[i], i + 1, (size_t)n);
+            assert_ok(arena_push(&a, n, (void **)&blocks[i], &e), &e);
+            assert_int_equal((uintptr_t)blocks[i] % 64, 0);
+            for (int64_t k = 0; k < n; k++) assert_int_equal(blocks[i][k], 0);
+            memset(blocks[i], i + 1, (size_t)n);
         }
         for (int i = 0; i < 200; i++)
-            for (int64_t k = 0; k < i * 331 % 70001; k++) assert_int_equal(pieces[i][k], (char)(i + 1));
-        if (round) assert_int_equal(a.grown, grown); /* nothing new once the shapes repeat */
+            for (int64_t k = 0; k < i * 331 % 70001; k++) assert_int_equal(blocks[i][k], (char)(i + 1));
+        if (round) assert_int_equal(a.grown, grown); /* no new blocks once the shapes repeat */
         assert_true(a.used <= a.high_water);
         arena_reset(&a);
         assert_int_equal(a.used, 0);
@@ -350,7 +356,7 @@ static void arenas_hand_out_and_take_back(void **state)
     void *p;
     assert_int_equal(arena_push(&a, -1, &p, &e), TARE_E_NOMEM);
     assert_int_equal(arena_push(&a, INT64_MAX, &p, &e), TARE_E_NOMEM);
-#ifndef __SANITIZE_ADDRESS__ /* which ends the program instead */
+#ifndef __SANITIZE_ADDRESS__ /* the address sanitizer ends the program instead */
     assert_int_equal(arena_push(&a, (int64_t)1 << 60, &p, &e), TARE_E_NOMEM);
 #endif
     assert_null(p);
@@ -415,7 +421,8 @@ static void json_errors_say_where(void **state)
     json_decref(o);
 }
 
-/* The linker puts this in the place of realloc (tests.cmake): the call that `grows` counts down to fails. */
+/* The linker substitutes this for realloc (tests.cmake): the call at which the countdown `grows`
+ * reaches zero fails. */
 void *__real_realloc(void *p, size_t n); /* NOLINT */
 void *__wrap_realloc(void *p, size_t n); /* NOLINT */
 static int grows;
@@ -424,7 +431,7 @@ void *__wrap_realloc(void *p, size_t n) /* NOLINT */
     return grows > 0 && !--grows ? NULL : __real_realloc(p, n);
 }
 
-/* Jansson itself goes on when a key could not be written. */
+/* Jansson itself continues when a key could not be written. */
 static void json_without_memory_is_an_error(void **state)
 {
     (void)state;
@@ -491,13 +498,13 @@ int main(void)
         cmocka_unit_test(numbers_from_text),
         cmocka_unit_test(doubles_to_text_and_back),
         cmocka_unit_test(strings_grow),
-        cmocka_unit_test(utf8_is_told_from_other_bytes),
+        cmocka_unit_test(utf8_is_recognised),
         cmocka_unit_test(edits_are_counted),
         cmocka_unit_test(philox_gives_its_known_answers),
         cmocka_unit_test(draws_have_their_moments),
         cmocka_unit_test(keys_differ),
         cmocka_unit_test(a_shuffle_is_a_permutation),
-        cmocka_unit_test(arenas_hand_out_and_take_back),
+        cmocka_unit_test(arenas_allocate_and_reset),
         cmocka_unit_test(arenas_of_two_memories),
         cmocka_unit_test(memory_grows),
         cmocka_unit_test(json_errors_say_where),

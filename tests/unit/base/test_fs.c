@@ -29,8 +29,9 @@ static const char *in_folder(const char *name)
     return path;
 }
 
-/* A line of the longest length is read, one byte more is refused, wherever the buffers end. */
-static void lines_have_a_longest_length(void **state)
+/* A line of the maximum length is read, and a line one byte longer is refused, wherever buffers
+ * end. */
+static void lines_have_a_maximum_length(void **state)
 {
     (void)state;
     struct err e = {0};
@@ -46,7 +47,7 @@ static void lines_have_a_longest_length(void **state)
         free(text);
         if (more) {
             assert_int_equal(fs_read_lines(path, &s, &e), TARE_E_CONFIG);
-            assert_non_null(strstr(e.message, "a line of more than 64 MiB"));
+            assert_non_null(strstr(e.message, "a line is longer than 64 MiB"));
         } else {
             assert_ok(fs_read_lines(path, &s, &e), &e);
             assert_int_equal(s.size, n);
@@ -59,7 +60,7 @@ static void lines_have_a_longest_length(void **state)
     str_free(&s);
 }
 
-/* A file of 2^42 bytes, none of them on the disk. */
+/* A sparse file of 2^42 bytes. */
 static void a_file_larger_than_memory_is_refused(void **state)
 {
     (void)state;
@@ -85,23 +86,23 @@ static void atomic_writes_replace_or_leave(void **state)
     assert_ok(fs_write_atomic(path, "second", 6, &e), &e);
     assert_ok(fs_read_all(path, &s, &e), &e);
     assert_string_equal(s.data, "second");
-    char beside[310];
-    snprintf(beside, sizeof beside, "%s.tmp", path);
-    assert_false(fs_exists(beside));
-    assert_int_equal(symlink("/dev/full", beside), 0); /* a disk that is full */
+    char temporary[310];
+    snprintf(temporary, sizeof temporary, "%s.tmp", path);
+    assert_false(fs_exists(temporary));
+    assert_int_equal(symlink("/dev/full", temporary), 0); /* a full disk */
     char *big = calloc(1, 1 << 16);
     assert_int_equal(fs_write_atomic(path, big, 1 << 16, &e), TARE_E_IO);
     free(big);
     assert_non_null(strstr(e.message, "a.txt: cannot be written: No space left"));
     assert_ok(fs_read_all(path, &s, &e), &e);
     assert_string_equal(s.data, "second");
-    assert_false(fs_exists(beside));
+    assert_false(fs_exists(temporary));
     assert_int_equal(fs_read_all(in_folder("none"), &s, &e), TARE_E_NOT_FOUND);
     assert_int_equal(fs_write_atomic(in_folder("none/x"), "a", 1, &e), TARE_E_IO);
     assert_int_equal(fs_write_atomic(folder, "a", 1, &e), TARE_E_IO);
     assert_non_null(strstr(e.message, "is a folder"));
 
-    /* what is no regular file is not replaced: a pipe, a link */
+    /* a target that is not a regular file is not replaced: a pipe, a link */
     char link[400], text[8] = {0};
     snprintf(link, sizeof link, "%s", in_folder("link"));
     assert_ok(fs_write_atomic(in_folder("target"), "old", 3, &e), &e);
@@ -120,7 +121,7 @@ static void atomic_writes_replace_or_leave(void **state)
     str_free(&s);
 }
 
-/* TMPDIR where it is a folder that can be written, else /tmp */
+/* TMPDIR if it is a writable folder, otherwise /tmp */
 static void temporary_files_have_a_folder(void **state)
 {
     (void)state;
@@ -158,7 +159,7 @@ static void folders_and_paths(void **state)
     assert_int_equal(fs_mkdirs(in_folder("x/file/y"), &e), TARE_E_IO);
     assert_int_equal(fs_mkdirs(in_folder("x/file"), &e), TARE_E_IO);
     assert_int_equal(symlink("/", in_folder("x/link")), 0);
-    assert_ok(fs_remove_tree(in_folder("x"), &e), &e); /* the link, not what it points at */
+    assert_ok(fs_remove_tree(in_folder("x"), &e), &e); /* removes the link, not its target */
     assert_false(fs_exists(in_folder("x")));
     assert_ok(fs_remove_tree(in_folder("x"), &e), &e);
     assert_ok(fs_join(out, "a/b", "c", &e), &e);
@@ -191,7 +192,8 @@ static void maps_and_hashes(void **state)
     fs_unmap(&m);
     assert_ok(fs_hash_file(in_folder("m"), &a, &e), &e);
     assert_true(a == fs_hash("hello", 5, 0));
-    assert_true(fs_hash("", 0, 0) == 0x2D06800538D394C2u); /* XXH3-64 of nothing, from its specification */
+    /* XXH3-64 of empty input, from its specification */
+    assert_true(fs_hash("", 0, 0) == 0x2D06800538D394C2u);
     char copy[310];
     snprintf(copy, sizeof copy, "%s/copy", folder);
     assert_ok(fs_copy(in_folder("m"), copy, &e), &e);
@@ -219,7 +221,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_larger_than_memory_is_refused),
         cmocka_unit_test(atomic_writes_replace_or_leave),
-        cmocka_unit_test(lines_have_a_longest_length),
+        cmocka_unit_test(lines_have_a_maximum_length),
         cmocka_unit_test(temporary_files_have_a_folder),
         cmocka_unit_test(folders_and_paths),
         cmocka_unit_test(names_that_leave_their_folder),

@@ -1,4 +1,5 @@
-/* A mapped file that is cut short under a process: exit status 1 and a message that names it; other causes of SIGBUS are left alone. */
+/* A mapped file that is truncated under a process: exit status 1 and a message that names it; other
+ * causes of SIGBUS keep their default action. */
 #include "check.h"
 
 #include "base/lost_page.h"
@@ -20,8 +21,8 @@ static int status_of(void (*child)(const char *), const char *path, char *said, 
     assert_true(pid >= 0);
     if (!pid) {
         dup2(ends[1], STDERR_FILENO);
-        signal(SIGBUS, SIG_DFL); /* cmocka and the sanitizers have handlers */
-        lost_page_tell();
+        signal(SIGBUS, SIG_DFL); /* cmocka and the sanitizers install handlers */
+        lost_page_report();
         child(path);
         _exit(0);
     }
@@ -44,7 +45,7 @@ static void cut_short(const char *path)
     _exit(map[40000] ? 92 : 93);
 }
 
-static void sent(const char *path)
+static void send_sigbus(const char *path)
 {
     (void)path;
     raise(SIGBUS);
@@ -62,7 +63,7 @@ static void names_the_file(void **state)
         assert_true(WIFEXITED(status));
         assert_int_equal(WEXITSTATUS(status), 1);
         snprintf(expected, sizeof expected,
-                 "tare: %s/%s: a part of it cannot be read any more: it was cut short by another program, or its disk has failed\n",
+                 "tare: %s/%s: part of this file can no longer be read: another program has truncated it or its disk has failed\n",
                  folder, shown[i]);
         assert_string_equal(said, expected);
         unlink(path);
@@ -74,7 +75,7 @@ static void leaves_others_alone(void **state)
 {
     (void)state;
     char said[5000];
-    const int status = status_of(sent, "", said, sizeof said);
+    const int status = status_of(send_sigbus, "", said, sizeof said);
     assert_true(WIFSIGNALED(status));
     assert_int_equal(WTERMSIG(status), SIGBUS);
     assert_string_equal(said, "");

@@ -10,11 +10,11 @@ enum { MOST = 20000 };
 struct job {
     int times[MOST];
     double value[MOST];
-    int threads; /* of the pool: thread numbers are below it */
+    int threads; /* of the pool; thread numbers are below it */
     int wrong;
 };
 
-static void work(void *arg, int64_t task, int thread)
+static void run_task(void *arg, int64_t task, int thread)
 {
     struct job *j = arg;
     j->times[task]++;
@@ -24,14 +24,15 @@ static void work(void *arg, int64_t task, int thread)
     j->value[task] = x;
 }
 
-/* Every task once, whatever the number of threads, with the same results; run by run, large and small. */
+/* Every task runs once for any number of threads, with the same results; large and small
+ * regions. */
 static void every_task_once(void **state)
 {
     (void)state;
     struct err e = {0};
     static struct job j, one;
     one.threads = 1;
-    pool_run(NULL, MOST, work, &one);
+    pool_run(NULL, MOST, run_task, &one);
     assert_int_equal(pool_threads(NULL), 1);
     for (int threads = 1; threads <= 5; threads++) {
         struct pool *p;
@@ -41,14 +42,14 @@ static void every_task_once(void **state)
         for (int s = 0; s < 6; s++) {
             memset(&j, 0, sizeof j);
             j.threads = threads;
-            pool_run(p, SIZES[s], work, &j);
+            pool_run(p, SIZES[s], run_task, &j);
             for (int64_t i = 0; i < MOST; i++) assert_int_equal(j.times[i], i < SIZES[s]);
             assert_false(j.wrong);
             assert_memory_equal(j.value, one.value, (size_t)SIZES[s] * sizeof(double));
         }
-        for (int round = 0; round < 2000; round++) { /* one region after the other, as in decoding */
+        for (int round = 0; round < 2000; round++) { /* consecutive regions, as in decoding */
             j.times[0] = j.times[1] = j.times[2] = 0;
-            pool_run(p, 3, work, &j);
+            pool_run(p, 3, run_task, &j);
             assert_true(j.times[0] == 1 && j.times[1] == 1 && j.times[2] == 1);
         }
         pool_free(p);
@@ -56,28 +57,28 @@ static void every_task_once(void **state)
     struct pool *p;
     assert_ok(pool_new(0, &p, &e), &e);
     assert_true(pool_threads(p) >= 1);
-    usleep(20000); /* past the spinning: workers sleep */
+    usleep(20000); /* longer than workers spin, so they sleep */
     memset(&j, 0, sizeof j);
     j.threads = pool_threads(p);
-    pool_run(p, MOST, work, &j);
+    pool_run(p, MOST, run_task, &j);
     assert_memory_equal(j.value, one.value, sizeof j.value);
     pool_free(p);
     pool_free(NULL);
 }
 
-static void pools_come_and_go(void **state)
+static void pools_open_and_close(void **state)
 {
     (void)state;
     struct err e = {0};
     for (int i = 0; i < 100; i++) {
         struct pool *p;
         assert_ok(pool_new(4, &p, &e), &e);
-        pool_free(p); /* without a run */
+        pool_free(p); /* freed without a run */
     }
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_task_once), cmocka_unit_test(pools_come_and_go)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_task_once), cmocka_unit_test(pools_open_and_close)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

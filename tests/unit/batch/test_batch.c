@@ -1,5 +1,5 @@
-/* Every column of the table, whatever it is: filled, chosen from, put together, packed and unpacked, with columns missing and bytes damaged. What is
- * expected of a group is looked up by hand on each axis. */
+/* Every column of the table is filled, selected, joined, packed and unpacked, with columns missing
+ * and bytes damaged. The expected values of a group are looked up by hand on each axis. */
 #include "check.h"
 
 #include "base/fs.h"
@@ -31,7 +31,7 @@ static void fill_column(struct batch *b, int c)
         char *text;
         if (t->kind == KIND_BEGIN) {
             int64_t *begin = batch_array(b, c);
-            begin[i + 1] = begin[i] + draw(MOST); /* some have none */
+            begin[i + 1] = begin[i] + draw(MOST); /* may be 0 */
         } else if (t->kind == KIND_TEXT || t->kind == KIND_STRING) {
             const int64_t size = draw(MOST) - 1; /* -1: no text */
             if (size < 0) continue;
@@ -46,7 +46,8 @@ static void fill_column(struct batch *b, int c)
         for (int64_t i = 0; i < n * batch_width(b, c) * (int64_t)t->size; i++) bytes[i] = (unsigned char)draw(256);
 }
 
-/* All columns of m groups. BEGIN columns come before those that count by them, as in the table. */
+/* Makes all columns of m groups. BEGIN columns come before those that they count, as in the
+ * table. */
 static struct batch full(int64_t m)
 {
     struct batch b = {.step = 9, .n_groups = m, .n_components = C, .n_clusters = 4};
@@ -57,7 +58,7 @@ static struct batch full(int64_t m)
     return b;
 }
 
-/* Where the entries of group m begin. */
+/* Returns the first entry of group m. */
 static int64_t first_of(const struct batch *b, enum batch_axis axis, int64_t m)
 {
     switch (axis) {
@@ -88,7 +89,7 @@ static void same_text(const struct batch *x, const struct batch *y, int c, int64
     if (s) assert_string_equal(s, t);
 }
 
-/* Group m of x is group g of y, in column c. */
+/* Compares group m of x with group g of y in column c. */
 static void same_group(const struct batch *x, int64_t m, const struct batch *y, int64_t g, int c)
 {
     const struct batch_column *t = &BATCH_TABLE[c];
@@ -108,14 +109,15 @@ static void same_group(const struct batch *x, int64_t m, const struct batch *y, 
         }
 }
 
-static bool hangs_on(int c, int without) /* whether column c has no entries where `without` is missing */
+static bool hangs_on(int c, int without) /* returns whether column c has no entries if `without` is missing */
 {
     for (enum batch_axis axis = BATCH_TABLE[c].axis; axis != AXIS_GROUP; axis = batch_parent(axis))
         if (batch_begin_column(axis) == without) return true;
     return false;
 }
 
-/* groups[k] of x are the groups of y; without: a column that both lack, -1: none. local: whether y has LOCAL columns */
+/* Compares groups[k] of x with the groups of y. without: a column that both lack, -1: none. local:
+ * whether y has LOCAL columns */
 static void same(const struct batch *x, const int64_t *groups, int64_t n, const struct batch *y, int without, bool local)
 {
     assert_int_equal(y->n_groups, n);
@@ -189,7 +191,7 @@ static void parts_make_the_whole(void **state)
             const struct batch less = without_column(&b, c);
             struct batch part[3], out;
             assert_ok(batch_select(&less, (struct batch_indices){ORDER, cut}, BATCH_ALL, &arena, &part[0], &e), &e);
-            part[1] = (struct batch){0}; /* one without groups lacks every column */
+            part[1] = (struct batch){0}; /* a part without groups lacks every column */
             assert_ok(batch_select(&less, (struct batch_indices){ORDER + cut, M - cut}, BATCH_ALL, &arena, &part[2], &e), &e);
             assert_ok(batch_concat((struct batch_parts){part, 3}, BATCH_ALL, &arena, &out, &e), &e);
             same(&b, NULL, M, &out, c, true);
@@ -232,7 +234,7 @@ static void bytes_hold_every_column(void **state)
         same(&b, NULL, M, &out, c, false);
         assert_ok(batch_unpack((char *)bytes + first, text.size - first, &arena, &out, &e), &e);
         assert_int_equal(out.n_groups, M);
-        assert_int_equal(out.n_rollouts, 0); /* nothing says whose they are */
+        assert_int_equal(out.n_rollouts, 0); /* no column assigns them to groups */
         str_free(&text);
     }
 }
@@ -243,7 +245,8 @@ static void mend(char *bytes, int64_t n)
     memcpy(bytes, &hash, sizeof hash);
 }
 
-/* Cut short, or changed in a byte; then with a hash that says the damage is meant: it may be a batch, and then one that can be copied. */
+/* Bytes are truncated or changed; then the hash is made to match: the result may be a valid batch,
+ * which must be copyable. */
 static void damaged_bytes_are_refused(void **state)
 {
     (void)state;
@@ -255,7 +258,8 @@ static void damaged_bytes_are_refused(void **state)
     arena_init(&work, "damage");
     assert_ok(batch_pack(&b, BATCH_ALL, &text, &e), &e);
     for (int64_t n = 0; n < text.size; n++) {
-        char *bytes = malloc((size_t)n + 1); /* exactly as long, so that reading after it is seen */
+        /* The exact size, so that a read beyond it is detected. */
+        char *bytes = malloc((size_t)n + 1);
         memcpy(bytes, text.data, (size_t)n);
         if (n >= 24) memcpy(bytes + 16, &n, sizeof n); /* the header's length */
         assert_int_equal(batch_unpack(bytes, n, &work, &out, &e), TARE_E_CORRUPT);
@@ -317,7 +321,8 @@ static void replaced_rollouts(void **state)
     struct batch with = full(3), out;
     const int64_t n = b.n_rollouts, at[] = {0, 1, n - 1};
     assert_true(n > 3);
-    for (int64_t k = 0; k <= 3; k++) with.group_begin[k] = k; /* one rollout each */
+    /* One rollout each. */
+    for (int64_t k = 0; k <= 3; k++) with.group_begin[k] = k;
     with.n_rollouts = 3;
     assert_ok(batch_replace(&b, (struct batch_indices){at, 3}, &with, &arena, &out, &e), &e);
     assert_memory_equal(out.group_begin, b.group_begin, (M + 1) * sizeof *b.group_begin);
@@ -344,7 +349,7 @@ static void room_has_every_column_of_a_stage(void **state)
     assert_int_equal(batch_count(&b, AXIS_PROMPT), 8);
     assert_int_equal(batch_count(&b, AXIS_ROLLOUT), 6);
     assert_int_equal(batch_count(&b, AXIS_TOKEN), 30);
-    assert_ok(batch_room(&b, BATCH_ALL & ~BATCH_ROLLOUT, &arena, &e), &e);
+    assert_ok(batch_alloc(&b, BATCH_ALL & ~BATCH_ROLLOUT, &arena, &e), &e);
     for (int c = 0; c < BATCH_N_COLUMNS; c++) {
         const struct batch_column *t = &BATCH_TABLE[c];
         const bool there = t->kind != KIND_OPTIONAL && t->stage != BATCH_ROLLOUT;

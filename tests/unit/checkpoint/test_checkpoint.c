@@ -34,7 +34,7 @@ static const char *run_dir(const char *name)
     return path;
 }
 
-/* Three files, one in a folder of its own, whose contents follow from the step. */
+/* Writes three files, one in a subfolder, whose contents follow from the step. */
 static tare_status fill(const struct checkpoint *k, struct err *e)
 {
     char path[FS_PATH], text[100];
@@ -91,7 +91,7 @@ static int64_t latest(const char *run, char *path)
     return step;
 }
 
-/* Names in checkpoints/ that are not step-NNNNNN. */
+/* Counts the names in checkpoints/ that are not step-NNNNNN. */
 static int n_leftovers(const char *run)
 {
     char path[FS_PATH];
@@ -116,7 +116,7 @@ static void saved_is_found(void **state)
     snprintf(expected, sizeof expected, "%s/checkpoints/step-000010", run);
     assert_string_equal(path, expected);
     assert_int_equal(n_leftovers(run), 0);
-    assert_ok(save(run, 10, &e), &e); /* again, over the one that is there */
+    assert_ok(save(run, 10, &e), &e); /* again, over the existing one */
     assert_int_equal(latest(run, path), 10);
     assert_int_equal(n_leftovers(run), 0);
 }
@@ -137,7 +137,7 @@ static void damage(const char *run, int64_t step, const char *file, int what)
     str_free(&text);
 }
 
-static void damaged_is_passed_over(void **state)
+static void damaged_is_skipped(void **state)
 {
     (void)state;
     static const char *const FILES[] = {"config.json", "sub/train.state", "sub/empty", "complete.json"};
@@ -150,8 +150,9 @@ static void damaged_is_passed_over(void **state)
             assert_ok(save(run, 7, &e), &e);
             assert_int_equal(latest(run, path), 7);
             damage(run, 7, FILES[f], what);
-            if (f == 3 && what == 2) continue; /* only its newline is gone */
-            if (f == 3 && what == 1) {         /* a changed list is no JSON, or names another size, hash or file */
+            if (f == 3 && what == 2) continue; /* only the newline is missing */
+            if (f == 3 && what == 1) {
+                /* a changed list is invalid JSON, or names another size, hash or file */
                 assert_int_equal(latest(run, path), 5);
                 continue;
             }
@@ -182,7 +183,8 @@ static void prune_keeps_the_newest(void **state)
         assert_ok(checkpoint_path(run, s, path, &e), &e);
         assert_true(fs_exists(path));
     }
-    damage(run, 4, "complete.json", 0); /* not counted, and older than the newest: goes */
+    /* not counted, and older than the newest, so it is removed */
+    damage(run, 4, "complete.json", 0);
     assert_ok(checkpoint_prune(run, 2, -1, &e), &e);
     for (int64_t s = 1; s <= 5; s++) {
         assert_ok(checkpoint_path(run, s, path, &e), &e);
@@ -191,8 +193,9 @@ static void prune_keeps_the_newest(void **state)
     assert_int_equal(n_leftovers(run), 0);
 }
 
-/* A child saves, prunes and saves without end; it is killed some time after it has reported a commit. What is found is always whole, and never
- * older than what it had reported. */
+/* A child saves, prunes and saves in a loop, and is killed some time after it has reported a
+ * commit. The checkpoint found afterwards is always complete, and never older than the reported
+ * one. */
 static void killed_at_any_moment(void **state)
 {
     (void)state;
@@ -217,7 +220,7 @@ static void killed_at_any_moment(void **state)
         kill(child, SIGKILL);
         int how;
         waitpid(child, &how, 0);
-        assert_true(WIFSIGNALED(how)); /* not an error of its own */
+        assert_true(WIFSIGNALED(how)); /* the child reported no error */
         while (read(pipes[0], &s, sizeof s) == sizeof s) reported = s;
         close(pipes[0]);
         char path[FS_PATH];
@@ -231,7 +234,7 @@ static void killed_at_any_moment(void **state)
     assert_true(before >= 14);
 }
 
-/* Files cannot grow beyond `most` bytes, at first or from the commit on. */
+/* Saves while files cannot grow beyond `most` bytes, from the start or from the commit on. */
 static void save_with_limit(const char *run, rlim_t most, bool late)
 {
     const pid_t child = fork();
@@ -255,7 +258,7 @@ static void save_with_limit(const char *run, rlim_t most, bool late)
     assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
 }
 
-static void no_room(void **state)
+static void without_space(void **state)
 {
     (void)state;
     struct err e = {0};
@@ -296,12 +299,8 @@ static void full_disk(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(saved_is_found),
-        cmocka_unit_test(damaged_is_passed_over),
-        cmocka_unit_test(prune_keeps_the_newest),
-        cmocka_unit_test(killed_at_any_moment),
-        cmocka_unit_test(no_room),
-        cmocka_unit_test(full_disk),
+        cmocka_unit_test(saved_is_found),       cmocka_unit_test(damaged_is_skipped), cmocka_unit_test(prune_keeps_the_newest),
+        cmocka_unit_test(killed_at_any_moment), cmocka_unit_test(without_space),      cmocka_unit_test(full_disk),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

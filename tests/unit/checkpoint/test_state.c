@@ -38,7 +38,7 @@ static void write_file(void)
     assert_ok(state_finish(w, &e), &e);
 }
 
-/* Opens and reads everything: 0 when all is as it was written. */
+/* Opens and reads everything; returns 0 if all of it is as written. */
 static tare_status read_file(struct err *e)
 {
     struct state_reader *r;
@@ -90,7 +90,7 @@ static void every_truncation_is_refused(void **state)
     str_free(&whole);
 }
 
-/* A changed byte is an error, or lies in the padding. */
+/* A changed byte is an error, unless it is in the padding. */
 static void every_changed_byte_is_found(void **state)
 {
     (void)state;
@@ -125,7 +125,7 @@ static void discarded_leaves_nothing(void **state)
     assert_false(fs_exists(other));
     snprintf(other, sizeof other, "%s/none/b.state", folder);
     assert_int_equal(state_create(other, &w, &e), TARE_E_IO);
-    if (access("/dev/full", W_OK) == 0) { /* a disk that is full */
+    if (access("/dev/full", W_OK) == 0) { /* a full disk */
         char *big = calloc(1, 1 << 20);
         snprintf(other, sizeof other, "%s/full", folder);
         assert_int_equal(symlink("/dev/full", other), 0);

@@ -1,4 +1,4 @@
-/* The cluster stage as the loop uses it. */
+/* Tests the cluster stage as the training loop uses it. */
 #include "check.h"
 #include "folder.h"
 
@@ -105,10 +105,12 @@ static void trains_caches_and_assigns(void **state)
     assert_false(r.cluster.cached);
     assert_int_equal(r.cluster.n_clusters, 3);
     for (int64_t i = 3; i < r.data.n; i++)
-        assert_int_equal(r.cluster.of_row[i], r.cluster.of_row[i % 3]); /* the three kinds of question */
+        /* the three kinds of question */
+        assert_int_equal(r.cluster.of_row[i], r.cluster.of_row[i % 3]);
     assert_true(r.cluster.of_row[0] != r.cluster.of_row[1] && r.cluster.of_row[1] != r.cluster.of_row[2] &&
                 r.cluster.of_row[0] != r.cluster.of_row[2]);
-    const struct row outside = r.data.rows[5]; /* the same question, not a row of the data set */
+    /* an equal question that is not a row of the data set */
+    const struct row outside = r.data.rows[5];
     const struct row *rows[3] = {&r.data.rows[3], &outside, &r.data.rows[7]};
     struct batch b = {.n_groups = 3, .row = rows};
     assert_ok(cluster_assign(&r.cluster, &b, &a, &e), &e);
@@ -118,7 +120,8 @@ static void trains_caches_and_assigns(void **state)
     assert_int_equal(b.cluster[2], r.cluster.of_row[7]);
     for (int64_t k = 0; k < 3; k++) assert_int_equal(r.cluster.used[k], 1);
     assert_ok(cluster_save(&r.cluster, &saved, &e), &e);
-    /* a second start: the codebook is there, the embeddings come from the cache, and the state fits */
+    /* a second start: the codebook exists, the embeddings come from the cache, and the state fits
+     */
     OPEN(&again, "clusterer.codebook=kmeans", "clusterer.clusters=3", "clusterer.hashed.dim=64");
     assert_false(again.cluster.trained);
     assert_true(again.cluster.cached);
@@ -191,7 +194,8 @@ static void silhouette_of_two_lumps(void **state)
     int64_t sampled;
     assert_ok(inspect_silhouette(&rows, &(struct inspect_options){.sample = 100}, &value, &sampled, &e), &e);
     assert_int_equal(sampled, 4);
-    assert_true(fabs(value - ((9.0 / 11 + 7.0 / 9) / 2)) < 1e-12); /* a = 2; b = 11 for the outer two, 9 for the inner */
+    /* a = 2; b = 11 for the outer two, 9 for the inner */
+    assert_true(fabs(value - ((9.0 / 11 + 7.0 / 9) / 2)) < 1e-12);
 }
 
 int main(void)

@@ -1,4 +1,5 @@
-/* The clusterer plugins through the loader: hashed, field, prompt, and k-means with good and damaged files. */
+/* Tests the clusterer plugins through the loader: hashed, field, prompt, and k-means with valid and
+ * damaged files. */
 #include "check.h"
 #include "folder.h"
 
@@ -57,15 +58,16 @@ static void hashed_embeds(void **state)
     float all[6 * 256], one[256], fitted[256];
     assert_ok(plugin_encode(h, texts, 6, all, &e), &e);
     for (int i = 0; i < 6; i++) {
-        assert_true(fabs(dot(all + i * d, all + i * d, d) - (i != 3)) < 1e-5); /* unit length; nothing in an empty text */
+        /* unit length, zero for an empty text */
+        assert_true(fabs(dot(all + i * d, all + i * d, d) - (i != 3)) < 1e-5);
         assert_ok(plugin_encode(h, &texts[i], 1, one, &e), &e);
-        assert_memory_equal(one, all + i * d, sizeof one); /* alone or in company */
+        assert_memory_equal(one, all + i * d, sizeof one); /* independent of the batch */
     }
     assert_true(dot(all, all + d, d) > dot(all, all + 2 * d, d) + 0.3);
     const tare_text spaced = text("  A TRAIN travels\t60 miles in 2 hours. What is its speed?");
     assert_ok(plugin_encode(h, &spaced, 1, one, &e), &e);
     assert_memory_equal(one, all, sizeof one);
-    /* fit changes the weights, and its state travels */
+    /* fit changes the weights, and its state can be loaded elsewhere */
     assert_ok(plugin_fit(h, texts, 5, &e), &e);
     assert_ok(plugin_encode(h, texts, 1, fitted, &e), &e);
     assert_memory_not_equal(fitted, all, sizeof fitted);
@@ -255,7 +257,7 @@ static void codebook_file_holds_everything(void **state)
     assert_non_null(json_object_get(m, "iterations"));
     assert_non_null(json_object_get(m, "corpus_hash"));
     json_decref(m);
-    /* another encoder is refused with both identities */
+    /* another encoder is refused with both identities in the message */
     struct plugin_instance *h = open_plugin("hashed", TARE_ENCODER, (const char *const[]){"dim=8"}, 1);
     assert_int_equal(match_encoder(c, h, CODEBOOK, &e), TARE_E_CONFIG);
     assert_non_null(strstr(e.message, "toy/1.0.0 dim=3"));
@@ -265,7 +267,7 @@ static void codebook_file_holds_everything(void **state)
     plugin_destroy(c);
 }
 
-/* Writes the good file with one change and expects a refusal that says why. */
+/* Writes the valid file with one change and expects a refusal with a reason. */
 static void refuse(const char *from, const char *to, int64_t cut, const char *reason)
 {
     struct err e = {0};
@@ -282,7 +284,7 @@ static void refuse(const char *from, const char *to, int64_t cut, const char *re
     assert_null(from);
     assert_ok(fs_write_atomic(path, file.data, file.size - cut, &e), &e);
     assert_int_not_equal(open_codebook(path, &c, &e), TARE_OK);
-    if (!strstr(e.message, reason)) fail_msg("\"%s\" does not say \"%s\"", e.message, reason);
+    if (!strstr(e.message, reason)) fail_msg("\"%s\" lacks \"%s\"", e.message, reason);
     assert_non_null(strstr(e.message, path));
     str_free(&file);
 }
@@ -292,7 +294,7 @@ static void damaged_files_are_refused(void **state)
     (void)state;
     refuse(NULL, NULL, 1, "cut short");
     refuse(NULL, NULL, 50, "cut short");
-    refuse("tare.codebook/1", "tare.codebook/2", 0, "is not a codebook");
+    refuse("tare.codebook/1", "tare.codebook/2", 0, "not a codebook");
     refuse("\"data_offsets\":[48,51]", "\"data_offsets\":[45,48]", 0, "overlap");
     refuse("\"data_offsets\":[0,48]", "\"data_offsets\":[0,44]", 0, "need 48");
     refuse("\"shape\":[4,3]", "\"shape\":[4,4]", 0, "need 64");
@@ -332,7 +334,8 @@ static void write_plainly(const char *path, const char *data, int64_t n)
     assert_int_equal(fclose(f), 0);
 }
 
-/* One bit anywhere: refused with the file's name, or it took the sum's key away, and then all else is as it was. */
+/* Flips each bit: the file is refused by name, unless the bit removed the checksum's key and all
+ * else is unchanged. */
 static void every_changed_bit_is_found(void **state)
 {
     (void)state;
@@ -360,14 +363,16 @@ static void every_changed_bit_is_found(void **state)
         }
         plugin_destroy(c);
         taken++;
-        if (bit / 8 < key || bit / 8 >= end) fail_msg("bit %lld of byte %lld was taken", (long long)bit % 8, (long long)bit / 8);
+        if (bit / 8 < key || bit / 8 >= end) fail_msg("bit %lld of byte %lld was accepted", (long long)bit % 8, (long long)bit / 8);
     }
     close(fd);
-    assert_true(taken > 0); /* a codebook without a checksum, as other programs write it, is accepted */
+    /* a codebook without a checksum, as other programs write it, is accepted */
+    assert_true(taken > 0);
 }
 
-/* The sum is of what the header means, not of how it is written: another program may write the file again. */
-static void the_header_may_be_written_anew(void **state)
+/* The checksum covers the content of the header and not its formatting: another program may rewrite
+ * the file. */
+static void the_header_may_be_rewritten(void **state)
 {
     (void)state;
     struct err e = {0};
@@ -404,7 +409,7 @@ int main(void)
         cmocka_unit_test(damaged_files_are_refused),
         cmocka_unit_test(every_cut_is_refused),
         cmocka_unit_test(every_changed_bit_is_found),
-        cmocka_unit_test(the_header_may_be_written_anew),
+        cmocka_unit_test(the_header_may_be_rewritten),
     };
     return cmocka_run_group_tests(tests, make_codebook, remove_codebook);
 }

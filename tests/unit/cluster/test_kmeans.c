@@ -1,4 +1,5 @@
-/* The nearest centroid against the definition, and k-means: fixed points, bounds that change nothing, threads that change nothing. */
+/* Tests the nearest centroid against its definition, and k-means: fixed points, and results that do
+ * not depend on bounds or threads. */
 #include "check.h"
 
 #include "base/arena.h"
@@ -25,7 +26,7 @@ static double plain_distance(const float *x, const float *c, int64_t d)
     return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
 }
 
-/* cluster, distance and both bounds of every row, against a loop over all centroids. */
+/* Compares cluster, distance and both bounds of every row with a loop over all centroids. */
 static void check_nearest(const float *x, int64_t n, const float *c, int64_t k, int64_t d)
 {
     struct err e = {0};
@@ -77,17 +78,21 @@ static void nearest_is_the_definition(void **state)
     }
 }
 
-/* Offsets that swallow the differences in fp32, magnitudes that overflow it, centroids that are equal or nearly so. */
+/* Offsets that hide the differences in fp32, magnitudes that overflow it, equal and nearly equal
+ * centroids. */
 static void nearest_of_hard_rows(void **state)
 {
     (void)state;
     const int64_t n = 120, k = 40, d = 24;
     float *x = random_rows(n, d, 1, 1, 1000), *c = random_rows(k, d, 2, 1, 1000);
     check_nearest(x, n, c, k, d);
-    for (int64_t j = 16; j < 32; j++) memcpy(c + j * d, c + (j - 16) * d, (size_t)d * sizeof *c); /* ties in the same lane */
-    memcpy(c + 39 * d, c, (size_t)d * sizeof *c);                                                 /* and in another */
+    /* ties in the same lane */
+    for (int64_t j = 16; j < 32; j++) memcpy(c + j * d, c + (j - 16) * d, (size_t)d * sizeof *c);
+    /* and in different lanes */
+    memcpy(c + 39 * d, c, (size_t)d * sizeof *c);
     check_nearest(x, n, c, k, d);
-    for (int64_t i = 0; i < n; i++) memcpy(x + i * d, c + i % k * d, (size_t)d * sizeof *c); /* rows on centroids */
+    /* rows on centroids */
+    for (int64_t i = 0; i < n; i++) memcpy(x + i * d, c + i % k * d, (size_t)d * sizeof *c);
     check_nearest(x, n, c, k, d);
     free(x), free(c);
     x = random_rows(n, d, 3, 1e19f, 0), c = random_rows(k, d, 4, 1e19f, 0);
@@ -121,7 +126,7 @@ static void bounds_and_threads_change_nothing(void **state)
     (void)state;
     const int64_t n = 3001, d = 130;
     float *x = random_rows(n, d, 5, 1, 0);
-    for (int64_t i = 0; i < n; i++) x[i * d] += (float)(i % 7) * 3; /* some structure */
+    for (int64_t i = 0; i < n; i++) x[i * d] += (float)(i % 7) * 3; /* some clusters */
     for (int64_t k = 7; k <= 70; k *= 10) {
         const struct kmeans_options o = {.k = k, .restarts = 2, .iterations = 60, .swaps = 3, .seed = 9};
         struct kmeans_options plain = o;
@@ -129,14 +134,15 @@ static void bounds_and_threads_change_nothing(void **state)
         struct kmeans_result a = train(x, n, d, o, 1), b = train(x, n, d, plain, 1), c = train(x, n, d, o, 3);
         assert_same(&a, &b, n, d);
         assert_same(&a, &c, n, d);
-        assert_true(a.rows_computed < b.rows_computed); /* the bounds do skip rows */
+        assert_true(a.rows_computed < b.rows_computed); /* the bounds skip rows */
         assert_int_equal(b.rows_skipped, 0);
         kmeans_result_free(&a), kmeans_result_free(&b), kmeans_result_free(&c);
     }
     free(x);
 }
 
-/* Every row in its nearest cluster, every centroid the mean of its rows, no cluster empty. Small whole numbers make many ties and empty clusters. */
+/* Every row is in its nearest cluster, every centroid is the mean of its rows, and no cluster is
+ * empty. Small integers cause many ties and empty clusters. */
 static void small_sets_end_in_fixed_points(void **state)
 {
     (void)state;
@@ -194,7 +200,7 @@ static void bad_input_is_refused(void **state)
     float x[] = {1, 1, 1, 2, 2, 2};
     struct kmeans_options o = {.k = 4, .restarts = 1, .iterations = 10};
     assert_int_equal(kmeans_train((struct kmeans_rows){x, 3, 2}, &o, &r, &e), TARE_E_RANGE);
-    assert_non_null(strstr(e.message, "4 clusters from 3 rows"));
+    assert_non_null(strstr(e.message, "clusters = 4: must be at most the number of rows, 3"));
     o.k = 3;
     assert_int_equal(kmeans_train((struct kmeans_rows){x, 6, 1}, &o, &r, &e), TARE_E_RANGE);
     assert_non_null(strstr(e.message, "only 2 of 6 rows are distinct"));
@@ -206,7 +212,7 @@ static void bad_input_is_refused(void **state)
     assert_int_equal(kmeans_train((struct kmeans_rows){x, 3, 2}, &o, &r, &e), TARE_E_RANGE);
 }
 
-/* scikit-learn's best of ten single runs on the same rows. */
+/* Compares with scikit-learn's best of ten single runs on the same rows. */
 static void reaches_the_reference_inertia(void **state)
 {
     (void)state;
@@ -215,14 +221,15 @@ static void reaches_the_reference_inertia(void **state)
     struct safetensors file;
     char kmeans[4096];
     snprintf(kmeans, sizeof kmeans, "%s", shared_or_skip("data/encoder/kmeans.json"));
-    const double within = shared_is_whole(kmeans) ? 1.003 : 1.01; /* of few points the starts end further apart */
+    /* with few points the runs differ more */
+    const double within = shared_is_whole(kmeans) ? 1.003 : 1.01;
     assert_ok(json_read_file(kmeans, &reference, &e), &e);
     assert_ok(safetensors_open(shared_or_skip("data/encoder/gsm8k_train_emb_f16.safetensors"), &file, &e), &e);
     const struct st_tensor *t = safetensors_find(&file, "embeddings");
     assert_non_null(t);
     const int64_t n = t->shape[0], d = t->shape[1];
     float *x = malloc((size_t)(n * d) * sizeof *x);
-    assert_ok(st_read_f32(&file, t, x, &e), &e);
+    assert_ok(safetensors_read_f32(&file, t, x, &e), &e);
     size_t i;
     json_t *one;
     json_array_foreach(reference, i, one)

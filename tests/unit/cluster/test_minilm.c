@@ -1,6 +1,7 @@
-/* The sentence encoder: token ids and embeddings against PyTorch's, and WordPiece rules on a small vocabulary. */
-/* The tokenizer is inside the plugin and not reachable through the ABI; the test compiles it in (before cmocka, which has
- * a macro named fail). */
+/* Tests the sentence encoder: token ids and embeddings against PyTorch's, and WordPiece rules on a
+ * small vocabulary. */
+/* The tokenizer is inside the plugin and cannot be called through the ABI, so the test compiles it
+ * (before cmocka, which has a macro named fail). */
 #include "../../../plugins/clusterers/minilm/wordpiece.c"
 #include "../../../plugins/clusterers/minilm/wordpiece_load.c"
 
@@ -26,16 +27,20 @@ static void pieces_of_a_small_vocabulary(void **state)
     } cases[] = {
         {"unaffable", {2, 5, 6, 7, 3}, 5},
         {"UNAFFABLE,  Hello", {2, 5, 6, 7, 8, 9, 3}, 7},
-        {"h\xc3\xa9llo h\xc3\x89LLO", {2, 9, 9, 3}, 4}, /* accents go */
+        {"h\xc3\xa9llo h\xc3\x89LLO", {2, 9, 9, 3}, 4}, /* accents are removed */
         {"hello\xe4\xb8\xad\xe4\xb8\xad"
          "hellos",
          {2, 9, 10, 10, 9, 11, 3},
-         7},                                               /* CJK characters stand alone */
-        {"unhello", {2, 1, 3}, 3},                         /* an unknown part makes the word unknown */
-        {"hello[MASK]hello [SEP]", {2, 9, 4, 9, 3, 3}, 6}, /* added tokens are found inside the text */
+         7},                                               /* CJK characters are separate words */
+        /* an unknown part makes the whole word unknown */
+        {"unhello", {2, 1, 3}, 3},
+        /* added tokens are found inside the text */
+        {"hello[MASK]hello [SEP]", {2, 9, 4, 9, 3, 3}, 6},
         {"", {2, 3}, 2},
-        {"he\xe2\x80\x8bllo\x01 \xc2\xa0\thello\xff", {2, 9, 9, 3}, 4}, /* format and control characters, bad bytes */
-        {"hello hello hello hello hello hello hello hello", {2, 9, 9, 9, 9, 9, 9, 3}, 8}, /* cut to 8 */
+        /* format and control characters, invalid bytes */
+        {"he\xe2\x80\x8bllo\x01 \xc2\xa0\thello\xff", {2, 9, 9, 3}, 4},
+        /* cut to 8 */
+        {"hello hello hello hello hello hello hello hello", {2, 9, 9, 9, 9, 9, 9, 3}, 8},
         {"\xc4\xb0i", {2, 12, 13, 3}, 4},
     };
     struct err e = {0};
@@ -54,7 +59,7 @@ static void pieces_of_a_small_vocabulary(void **state)
         const tare_text text = {cases[i].text, (int64_t)strlen(cases[i].text)};
         assert_int_equal(wordpiece_encode(&w, text, 8, ids, &n, &te), TARE_OK);
         if (n != cases[i].n || memcmp(ids, cases[i].ids, (size_t)n * sizeof *ids))
-            fail_msg("case %zu: other ids for %s", i, cases[i].text);
+            fail_msg("case %zu: different ids for %s", i, cases[i].text);
     }
     char long_word[202];
     memset(long_word, 'i', 201);
@@ -130,7 +135,7 @@ static void ids_and_embeddings_of_minilm(void **state)
     for (int64_t i = 0; i < g.n * g.width; i++) worst = fmax(worst, fabs((double)out[i] - (double)g.expected[i]));
     printf("largest difference %.2g over %lld texts\n", worst, (long long)g.n);
     assert_true(worst < 1e-4);
-    for (int64_t i = 0; i < 5; i++) { /* alone or in company */
+    for (int64_t i = 0; i < 5; i++) { /* independent of the batch */
         assert_ok(plugin_encode(g.encoder, &g.texts[i], 1, one, &e), &e);
         assert_memory_equal(one, out + i * g.width, (size_t)g.width * sizeof *one);
     }

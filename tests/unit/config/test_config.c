@@ -39,7 +39,8 @@ static void loads(struct config *c, const char *text, const char *override)
     assert_ok(config_load(c, file, &override, override != NULL, &e), &e);
 }
 
-/* The text must be refused as a configuration error, at the given line of a.ini (0: the command line), naming `what`. */
+/* Expects a configuration error at the given line of a.ini (0: the command line) that contains
+ * `what`. */
 static void refused(const char *text, const char *override, int line, const char *what)
 {
     struct config c;
@@ -141,7 +142,7 @@ static tare_status see(void *ctx, const struct config_difference *d, struct err 
     return TARE_OK;
 }
 
-static void differences_are_told(void **state)
+static void differences_are_reported(void **state)
 {
     (void)state;
     struct config a, b;
@@ -159,7 +160,8 @@ static void differences_are_told(void **state)
     config_free(&b);
 }
 
-/* Every key of the starter's comments is one of the table, and the file loads once its two keys are set. */
+/* Every key in the starter's comments is in the table, and the file loads once its two keys are
+ * set. */
 static void the_starter_loads(void **state)
 {
     (void)state;
@@ -205,9 +207,9 @@ static void wrong_input_is_refused(void **state)
     refused("[data]\nprompt = plain\nsystem = Be good.\n", NULL, -1, "a plain prompt has no system message");
     refused("[train]\nstep = 1\n", NULL, 2, "did you mean 'steps'?");
     refused("[rollout]\nlr = 1\n", NULL, 2, "did you mean 'train.lr'?");
-    refused("[estimator]\ngamma = 1\n", NULL, 2, "go under [estimator.NAME]");
+    refused("[estimator]\ngamma = 1\n", NULL, 2, "go in [estimator.NAME]");
     refused("[trian]\nlr = 1\n", NULL, 2, "did you mean [train]?");
-    refused("[train.x]\nlr = 1\n", NULL, 2, "no section [train.x]");
+    refused("[train.x]\nlr = 1\n", NULL, 2, "unknown section [train.x]");
     refused("[train]\nsteps = 1.5\n", NULL, 2, "is not a whole number");
     refused("[train]\nsteps =\n", NULL, 2, "is not a whole number");
     refused("[train]\nsteps = 99999999999999999999\n", NULL, 2, "does not fit");
@@ -221,23 +223,23 @@ static void wrong_input_is_refused(void **state)
     refused(NULL, "train.lr=x", 0, "train.lr = 'x' is not a number");
     refused(NULL, "trainlr", 0, "is not section.key=value");
     refused(NULL, "data.system=\xff", 0, "not valid UTF-8");
-    refused("[run]\ndir = runs/${run.sed}\n", NULL, 2, "'${run.sed}' is not known here");
-    refused("[run]\nname = ${run.name}\n", NULL, 2, "'${run.name}' is not known here");
+    refused("[run]\ndir = runs/${run.sed}\n", NULL, 2, "unknown reference '${run.sed}'");
+    refused("[run]\nname = ${run.name}\n", NULL, 2, "unknown reference '${run.name}'");
 }
 
-/* What libinih alone would cut, join or pass over. */
-static void lines_are_never_bent(void **state)
+/* Lines that libinih alone would cut, join or skip. */
+static void lines_are_read_as_written(void **state)
 {
     (void)state;
     struct config c;
-    refused("[train]\nlr = 1\nlr = 2\n", NULL, 3, "is in this file twice, first in line 2");
-    refused("[train]\nlr = 1\n[run]\n[train]\nlr = 2\n", NULL, 5, "is in this file twice");
+    refused("[train]\nlr = 1\nlr = 2\n", NULL, 3, "appears twice in this file, first in line 2");
+    refused("[train]\nlr = 1\n[run]\n[train]\nlr = 2\n", NULL, 5, "appears twice in this file");
     refused("[train\nlr = 1\n", NULL, 1, "closing bracket");
     refused("[train] lr = 1\n", NULL, 1, "after the section's bracket");
     refused("[estimator.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa]\n", NULL, 1, "at most 48");
     refused("[train]\nnonsense\n", NULL, 2, "expected key = value");
     refused("[train]\nlr: 1\n", NULL, 2, "expected key = value");
-    refused("[train]\n= 1\n", NULL, 2, "a value without a key");
+    refused("[train]\n= 1\n", NULL, 2, "the key before the value is missing");
     refused("lr = 1\n", NULL, 1, "before the first section");
     refused("[data]\nsystem = \"a\n", NULL, 2, "closing quote");
     refused("[data]\nsystem = \"a\" b\n", NULL, 2, "after the closing quote");
@@ -297,7 +299,8 @@ static void substitution(void **state)
     config_free(&c);
 }
 
-/* Every key away from its default, dumped, loaded, dumped: the same text; and the same values in the struct. */
+/* With every key away from its default, dump, load and dump give the same text, and the struct the
+ * same values. */
 static void dump_loads_back(void **state)
 {
     (void)state;
@@ -329,7 +332,8 @@ static void dump_loads_back(void **state)
     config_free(&b);
 }
 
-/* Blanks at the ends of a value, of every kind that the command line can give and a file's reader takes away. */
+/* Blanks at both ends of a value, of every kind that the command line allows and a file's reader
+ * strips. */
 static void blanks_at_the_ends_stay(void **state)
 {
     (void)state;
@@ -356,7 +360,8 @@ static const char *param(const struct config *c, const char *section, const char
     return "";
 }
 
-/* run.as sets the keys of a trainer's recipe, but for those that the same file or the same command line sets. */
+/* run.as sets the keys of a trainer's recipe, except those set in the same file or on the same
+ * command line. */
 static void as_another_trainer(void **state)
 {
     (void)state;
@@ -370,7 +375,7 @@ static void as_another_trainer(void **state)
     assert_string_equal(config_where(&c, "loss", "clip"), "run.as = verl, command line");
     assert_ok(config_dump(&c, &first, &e), &e);
     assert_non_null(strstr(first.data, "\nclip = 0.2 ; run.as = verl\n"));
-    loads(&again, first.data, NULL); /* what it set is in the file, and stays */
+    loads(&again, first.data, NULL); /* values that it set are in the file, and stay */
     assert_ok(config_dump(&again, &second, &e), &e);
     assert_true(again.run.as == AS_VERL && again.loss.dual_clip == 3 && again.loss.clip == 0.2);
     assert_null(strstr(second.data, "; run.as"));
@@ -406,7 +411,7 @@ static void every_key_is_sound(void **state)
     }
 }
 
-/* docs/configuration.md is what `tare config docs --md` prints. */
+/* docs/configuration.md equals the output of `tare config docs --md`. */
 static void documentation_is_current(void **state)
 {
     (void)state;
@@ -425,7 +430,7 @@ static void documentation_is_current(void **state)
     str_free(&now);
 }
 
-/* Whatever a file holds: an error or a configuration, never a crash. */
+/* Any content of a file gives an error or a configuration, never a crash. */
 static void damaged_files(void **state)
 {
     (void)state;
@@ -462,11 +467,11 @@ int main(void)
         cmocka_unit_test(file_then_command_line),
         cmocka_unit_test(plugin_parameters_from_the_command_line),
         cmocka_unit_test(encoders_and_codebooks_share_a_section),
-        cmocka_unit_test(differences_are_told),
+        cmocka_unit_test(differences_are_reported),
         cmocka_unit_test(the_starter_loads),
         cmocka_unit_test(includes),
         cmocka_unit_test(wrong_input_is_refused),
-        cmocka_unit_test(lines_are_never_bent),
+        cmocka_unit_test(lines_are_read_as_written),
         cmocka_unit_test(relations_name_both_keys),
         cmocka_unit_test(substitution),
         cmocka_unit_test(dump_loads_back),

@@ -1,4 +1,4 @@
-/* The table of plugin kinds, and the lists that are made from it. */
+/* The table of plugin kinds, and the lists generated from it. */
 #include "check.h"
 
 #include "config/kinds.h"

@@ -1,4 +1,4 @@
-/* The built-in curricula on cases worked out by hand, through the engine's own way to a plugin. */
+/* The built-in curricula on cases computed by hand, through core/curriculum. */
 #include "check.h"
 
 #include "curriculum/curriculum.h"
@@ -10,7 +10,7 @@ enum { ROWS = 20, MOST = 64 };
 
 static struct err e;
 
-/* A data set of two files, 15 rows and 5, without a word in it; a curriculum; a step's arena. */
+/* A data set of two files, 15 rows and 5, without texts; a curriculum; a step's arena. */
 struct rig {
     struct row rows[ROWS];
     double weight[2];
@@ -66,12 +66,13 @@ static void next(struct rig *g, int64_t n, int64_t *row)
     g->cursor += n;
 }
 
-/* Groups of four as letters: 1 and 0 right and wrong, h half a reward, t out of time; a space between groups. length: of rollout i, or NULL. */
-static struct batch judge(struct rig *g, const int64_t *row, const char *outcomes, const int64_t *length)
+/* Groups of four as letters: 1 and 0 correct and wrong, h half a reward, t out of time; a space
+ * between groups. length: of rollout i, or NULL. */
+static struct batch verify_groups(struct rig *g, const int64_t *row, const char *outcomes, const int64_t *length)
 {
     struct batch b = {.step = g->step, .n_groups = (int64_t)(strlen(outcomes) + 1) / 5, .n_components = 0};
     assert_ok(batch_regular(&b, 4, 1, 1, &g->arena, &e), &e);
-    assert_ok(batch_room(&b, BATCH_DATA | BATCH_VERIFY, &g->arena, &e), &e);
+    assert_ok(batch_alloc(&b, BATCH_DATA | BATCH_VERIFY, &g->arena, &e), &e);
     assert_ok(arena_new(&g->arena, &b.finish, b.n_rollouts, &e), &e);
     for (int64_t i = 0; i < b.n_rollouts; i++) {
         const char what = outcomes[i + i / 4];
@@ -86,7 +87,7 @@ static struct batch judge(struct rig *g, const int64_t *row, const char *outcome
 
 /* ---------------------------------------------------------------- what is kept */
 
-/* fates: k, o (left out) and c (counted) for each rollout, or empty where all is kept. */
+/* fates: k (kept), o (left out) and c (counted) for each rollout, or empty where all is kept. */
 static const struct {
     const char *plugin, *settings, *outcomes, *fates;
     int64_t replaces;
@@ -98,16 +99,18 @@ static const struct {
     {"dapo_filter", "", "1t1t tttt 10tt", "oooo oooo kkkk", 2},
     {"dapo_filter", "low=0.25;high=0.75", "1000 1100 1110", "oooo kkkk oooo", 2},
     {"dapo_filter", "replace=false", "1111", "oooo", 0},
-    /* two of four: one right, one wrong, the earliest of each ... and the last of the equal ones at the other end */
+    /* two of four: one right, one wrong, the earliest of each ... and the last of the equal ones at
+     * the other end */
     {"pods", "keep=2", "1100", "kook", 0},
     {"pods", "keep=2", "0001", "ookk", 0},
     {"pods", "keep=2", "0000", "kook", 0},
     /* of h 1 0 0: the variance of {1, 0} is .25, of {1, h} and {h, 0} .0625 */
     {"pods", "keep=2", "h100", "okok", 0},
-    /* three: {1, 1, 0} and {1, 0, 0} have the same variance; k = 1 is nearest to 3/2, with k = 2, and comes first */
+    /* three: {1, 1, 0} and {1, 0, 0} have the same variance; k = 1 is nearest to 3/2, with k = 2,
+     * and comes first */
     {"pods", "keep=3", "1100", "kokk", 0},
     {"pods", "keep=4", "1100", "", 0},
-    {"pods", "keep=2", "1t00", "kkok", 0}, /* t has no reward to spread, and the estimator is not shown it */
+    {"pods", "keep=2", "1t00", "kkok", 0}, /* t has no reward, and the estimator is not shown it */
     {"gfpo", "keep=2", "1001", "okko", 0}, /* lengths 4 2 1 3 */
     {"gfpo", "keep=2;by=efficiency", "1001", "kook", 0},
     {"gfpo", "keep=2;by=efficiency", "1111", "okko", 0},
@@ -118,9 +121,11 @@ static const struct {
     {"cppo", "pruning=0.75", "0100", "ckcc", 0},
     {"cppo", "pruning=0.99", "0000", "kccc", 0},
     {"cppo", "pruning=0", "0100", "", 0},
-    {"cppo", "fill=true", "1000 1100 1000 0001", "kkcc kkcc kkcc kcck", 4}, /* 4 / (1 - 1/2) = 8 groups in all */
+    /* 4 / (1 - 1/2) = 8 groups in all */
+    {"cppo", "fill=true", "1000 1100 1000 0001", "kkcc kkcc kkcc kcck", 4},
     {"cppo", "fill=true;pruning=0.75", "1000 1000 1000 1000", "kccc kccc kccc kccc", 12},
-    {"cppo", "fill=true;pruning=0.4", "1000 1000 1000 1000", "kkcc kkcc kkcc kkcc", 2}, /* floor(6.67); floor(2.4) of four */
+    /* floor(6.67); floor(2.4) of four */
+    {"cppo", "fill=true;pruning=0.4", "1000 1000 1000 1000", "kkcc kkcc kkcc kkcc", 2},
     {"cppo", "fill=true;pruning=0", "1000 1000 1000 1000", "", 0},
 };
 
@@ -134,7 +139,7 @@ static void what_is_kept(void **state)
         size_t at = 0;
         rig_new(&g, KEPT[k].plugin, KEPT[k].settings, false);
         begin(&g);
-        const struct batch b = judge(&g, row, KEPT[k].outcomes, length);
+        const struct batch b = verify_groups(&g, row, KEPT[k].outcomes, length);
         for (int64_t i = 0; b.fate && i < b.n_rollouts; i++) {
             if (i && i % 4 == 0) got[at++] = ' ';
             got[at++] = "koc"[b.fate[i]];
@@ -146,7 +151,7 @@ static void what_is_kept(void **state)
     }
 }
 
-/* A group's fates as letters. */
+/* Writes a group's fates as letters. */
 static void assert_fates(const struct batch *b, const char *want)
 {
     char got[2 * MOST] = "";
@@ -167,18 +172,19 @@ static void freed_places_are_filled(void **state)
     rig_new(&g, "cppo", "fill=true", false);
     for (int step = 0; step < 2; step++) {
         begin(&g);
-        judge(&g, row, "1000 1000 1000 1000", NULL);
+        verify_groups(&g, row, "1000 1000 1000 1000", NULL);
         assert_int_equal(curriculum_replaces(g.c), 4);
-        judge(&g, row, "1000 1000 1000", NULL);
+        verify_groups(&g, row, "1000 1000 1000", NULL);
         assert_int_equal(curriculum_replaces(g.c), 1);
-        judge(&g, row, "1000", NULL);
+        verify_groups(&g, row, "1000", NULL);
         assert_int_equal(curriculum_replaces(g.c), 0);
         assert_ok(curriculum_apply(g.c, &e), &e);
     }
     rig_free(&g);
 }
 
-/* Mean rewards of the first step 0 1/4 1/2 3/4: median 1/4, upper quartile 1/2. keep = 4: 4, then 3, then 2; lengths 4 2 1 3. */
+/* Mean rewards of the first step 0 1/4 1/2 3/4: median 1/4, upper quartile 1/2. keep = 4: 4, then
+ * 3, then 2; lengths 4 2 1 3. */
 static void fewer_are_kept_of_what_is_easy(void **state)
 {
     static const int64_t row[] = {0, 1, 2, 3}, length[16] = {4, 2, 1, 3, 4, 2, 1, 3, 4, 2, 1, 3, 4, 2, 1, 3};
@@ -187,32 +193,32 @@ static void fewer_are_kept_of_what_is_easy(void **state)
     (void)state;
     rig_new(&g, "gfpo", "keep=4;adaptive=true", false);
     begin(&g);
-    struct batch b = judge(&g, row, "0000 1000 1100 1110", length);
-    assert_fates(&b, "kkkk kkkk kkkk kkkk"); /* nothing is known yet */
+    struct batch b = verify_groups(&g, row, "0000 1000 1100 1110", length);
+    assert_fates(&b, "kkkk kkkk kkkk kkkk"); /* no history yet */
     assert_ok(curriculum_apply(g.c, &e), &e);
     begin(&g);
-    b = judge(&g, row, "1000 1t00 1001 1111", length); /* 1t00: 1/3 of three */
+    b = verify_groups(&g, row, "1000 1t00 1001 1111", length); /* 1t00: 1/3 of three */
     assert_fates(&b, "kkkk kkkk okkk okko");
     assert_ok(curriculum_save(g.c, &saved, &e), &e);
     rig_new(&again, "gfpo", "keep=4;adaptive=true", false);
     assert_ok(curriculum_load(again.c, saved.data, saved.size, "test", &e), &e);
     again.step = 1;
     begin(&again);
-    b = judge(&again, row, "0000 tttt 1001 1111", length);
+    b = verify_groups(&again, row, "0000 tttt 1001 1111", length);
     assert_fates(&b, "kkkk kkkk okkk okko");
     assert_int_equal(curriculum_load(again.c, saved.data, saved.size - 1, "test", &e), TARE_E_CORRUPT);
     rig_free(&again);
-    /* a memory of four has the last four: 1 1 1 1 of a further step, above which nothing is */
+    /* a memory of four has the last four: 1 1 1 1 of a further step, and no mean is above them */
     rig_new(&again, "gfpo", "keep=4;adaptive=true;memory=4", false);
     assert_ok(curriculum_load(again.c, saved.data, saved.size, "test", &e), &e);
     begin(&again);
-    judge(&again, row, "1111 1111 1111 1111", length);
+    verify_groups(&again, row, "1111 1111 1111 1111", length);
     assert_ok(curriculum_apply(again.c, &e), &e);
     begin(&again);
-    b = judge(&again, row, "1111 0000 1000 1111", length);
+    b = verify_groups(&again, row, "1111 0000 1000 1111", length);
     assert_fates(&b, "kkkk kkkk kkkk kkkk");
     rig_free(&again);
-    /* one that was not adaptive has no state, and does not become adaptive */
+    /* a curriculum that was not adaptive has no state, and does not become adaptive */
     rig_new(&again, "gfpo", "keep=4", false);
     assert_ok(curriculum_save(again.c, &other, &e), &e);
     assert_int_not_equal(curriculum_load(g.c, other.data, other.size, "test", &e), TARE_OK);
@@ -232,13 +238,14 @@ static void the_plain_order(void **state)
         rig_new(&g, names[k], "", false);
         begin(&g);
         next(&g, 4, row);
-        next(&g, 2, row + 4); /* in place of replaced ones */
+        next(&g, 2, row + 4); /* instead of replaced ones */
         for (int i = 0; i < 6; i++) assert_int_equal(row[i], i);
         rig_free(&g);
     }
 }
 
-/* Weights 3 : 1. Behind by .75 or .25, then by 1.5 - 1 = .5 or .5 (the first of equals), then 1.25 - 2 = .25 or .75, then 3 - 2 = 1 or 0. */
+/* Weights 3 : 1. Behind by .75 or .25, then by 1.5 - 1 = .5 or .5 (the first of equals), then 1.25
+ * - 2 = .25 or .75, then 3 - 2 = 1 or 0. */
 static void shares_of_files(void **state)
 {
     struct rig g;
@@ -249,18 +256,19 @@ static void shares_of_files(void **state)
         static const int file[4] = {0, 0, 1, 0};
         begin(&g);
         next(&g, 3, row);
-        next(&g, 1, row + 3); /* one that was replaced goes on where the step was */
+        next(&g, 1, row + 3); /* a replaced file continues where the step was */
         for (int i = 0; i < 4; i++) {
             assert_int_equal(g.rows[row[i]].source, file[i]);
             seen[row[i]]++;
         }
-        judge(&g, row, "1000 1000 1000", NULL);
-        judge(&g, row + 3, "1000", NULL);
+        verify_groups(&g, row, "1000 1000 1000", NULL);
+        verify_groups(&g, row + 3, "1000", NULL);
         assert_ok(curriculum_apply(g.c, &e), &e);
     }
     for (int i = 0; i < ROWS; i++) assert_int_equal(seen[i], 1); /* 15 and 5: an epoch of each */
     rig_free(&g);
-    rig_new(&g, "mix", "shuffle=false", false); /* the same share of each: the second file begins again after ten */
+    /* the same share of each: the second file begins again after ten */
+    rig_new(&g, "mix", "shuffle=false", false);
     begin(&g);
     next(&g, 12, row);
     for (int i = 0; i < 12; i++) assert_int_equal(row[i], i % 2 ? 15 + i / 2 % 5 : i / 2);
@@ -271,19 +279,21 @@ static void shares_of_files(void **state)
         begin(&g);
         next(&g, 4, row);
         for (int i = 0; i < 4; i++) first += g.rows[row[i]].source == 0;
-        judge(&g, row, "1000 1000 1000 1000", NULL);
+        verify_groups(&g, row, "1000 1000 1000 1000", NULL);
         assert_ok(curriculum_apply(g.c, &e), &e);
     }
-    assert_true(first > 1400 && first < 1600); /* 1500 of 2000 are expected, with a deviation of 19 */
+    /* 1500 of 2000 are expected, with a deviation of 19 */
+    assert_true(first > 1400 && first < 1600);
     rig_free(&g);
 }
 
-/* Rows 0 .. 3 have been always right, always wrong, half right, and not judged; what is drawn of the rest was not met. */
+/* Rows 0 .. 3 have been always correct, always wrong, half correct, and without a verdict; the
+ * other rows did not occur. */
 static void teach(struct rig *g)
 {
     static const int64_t row[] = {0, 1, 2, 3};
     begin(g);
-    judge(g, row, "1111 0000 1100 tttt", NULL);
+    verify_groups(g, row, "1111 0000 1100 tttt", NULL);
     assert_ok(curriculum_apply(g->c, &e), &e);
 }
 
@@ -308,11 +318,13 @@ static void by_pass_rate(void **state)
     (void)state;
     rig_new(&g, "difficulty", "outside=0.01", false);
     teach(&g);
-    how_often(&g, 500, count); /* 2000 draws: rows 0 and 1 nearly never, the 18 others about 111 times each */
+    /* 2000 draws: rows 0 and 1 nearly never, the 18 others about 111 times each */
+    how_often(&g, 500, count);
     assert_true(count[0] < 12 && count[1] < 12);
     for (int i = 2; i < ROWS; i++) assert_true(count[i] > 70 && count[i] < 150);
     rig_free(&g);
-    /* v: 4.5/5 for row 0, .5/5 for row 1: weights .3 + .05; 2.5/5 for row 2 and .5 for the others: .5 + .05 */
+    /* v: 4.5/5 for row 0, .5/5 for row 1: weights .3 + .05; 2.5/5 for row 2 and .5 for the others:
+     * .5 + .05 */
     rig_new(&g, "spo_priority", "", false);
     teach(&g);
     how_often(&g, 500, count); /* .35 to .55 are near 7 to 11 */
@@ -329,16 +341,16 @@ static void rows_that_come_again(void **state)
     (void)state;
     rig_new(&g, "replay", "share=0.5", false);
     begin(&g);
-    judge(&g, first, "1000 1110 1100 0000", NULL); /* 7 and 11 wait: solved, by no more than half */
+    verify_groups(&g, first, "1000 1110 1100 0000", NULL); /* 7 and 11 wait: solved, by no more than half */
     assert_ok(curriculum_apply(g.c, &e), &e);
     begin(&g);
     next(&g, 4, row);
     const int64_t want[] = {7, 11, 0, 1};
     assert_memory_equal(row, want, sizeof want);
-    next(&g, 2, row + 4); /* the waiting ones are drawn */
+    next(&g, 2, row + 4); /* the waiting rows are drawn */
     assert_int_equal(row[4], 4);
     assert_int_equal(row[5], 5);
-    judge(&g, row, "1110 1000 1000 0000", NULL); /* 7 is mastered; 11 waits again, 0 too */
+    verify_groups(&g, row, "1110 1000 1000 0000", NULL); /* 7 is mastered; 11 waits again, 0 too */
     assert_ok(curriculum_apply(g.c, &e), &e);
     begin(&g);
     g.cursor = 12; /* the plain order has 12 13 14 15 */

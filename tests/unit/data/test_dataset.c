@@ -103,9 +103,9 @@ static void test_bad_rows(void **state)
         {"{\"question\":\"q\xFF\",\"answer\":\"1\"}", "bad.jsonl:1: invalid UTF-8 at byte 15"},
         {"{\"question\":\"q\",\"answer\":\"1\"", "bad.jsonl:1: not valid JSON"},
         {"1", "bad.jsonl:1: not a JSON object"},
-        {"[1]", "bad.jsonl is one JSON list"},
-        {"question,answer\n1+1,2\n", "bad.jsonl:1: no row: a data file has one JSON object a line"},
-        {"[\n{\"question\":\"q\"}]\n", "tools/to_jsonl.py makes it of a list"},
+        {"[1]", "bad.jsonl is a JSON list"},
+        {"question,answer\n1+1,2\n", "bad.jsonl:1: not a row: a data file has one JSON object per line"},
+        {"[\n{\"question\":\"q\"}]\n", "tools/to_jsonl.py converts a list"},
         {"PAR1\xFF\xFE", "bad.jsonl:1: no row: "},
         {"{\"id\":\"x\",\"question\":\"q\",\"answer\":\"1\"}\n{\"id\":\"x\",\"question\":\"r\",\"answer\":\"1\"}",
          "bad.jsonl:1 too"},
@@ -163,7 +163,7 @@ static void test_check(void **state)
     assert_int_equal(c.bad, 6);
     assert_non_null(strstr(r.text, ":2 [a] duplicate id, first in line 1\n"));
     assert_non_null(strstr(r.text, ":3 [b] duplicate question, first in line 1\n"));
-    assert_non_null(strstr(r.text, ":4 [] no row: a data file has one JSON object a line"));
+    assert_non_null(strstr(r.text, ":4 [] not a row: a data file has one JSON object per line"));
     assert_non_null(strstr(r.text, ":5 [c] seven\n"));
     assert_non_null(strstr(r.text, ":6 [d] the answer is not the letter"));
     assert_non_null(strstr(r.text, ":7 [] invalid UTF-8"));
@@ -489,10 +489,10 @@ static void test_prompts_for_questions(void **state)
     dataset_free(&d);
     path = write_file("none.jsonl", "{\"messages\":[{\"role\":\"system\",\"content\":\"s\"}],\"answer\":\"6\"}\n");
     assert_int_equal(dataset_load(path, 0, &d, &e), TARE_E_INVALID);
-    assert_non_null(strstr(e.message, "no user turn"));
+    assert_non_null(strstr(e.message, "no user message"));
     path = write_file("nothing.jsonl", "{\"messages\":[{\"role\":\"user\",\"content\":\"\"}],\"answer\":\"6\"}\n");
     assert_int_equal(dataset_load(path, 0, &d, &e), TARE_E_INVALID);
-    assert_non_null(strstr(e.message, "the last user turn of its messages is empty"));
+    assert_non_null(strstr(e.message, "the last user message is empty"));
 }
 
 /* Several files: a list, a pattern, both; the rows keep their files' names, an id is unique over all of them. */

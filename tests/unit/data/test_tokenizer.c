@@ -250,7 +250,7 @@ static void test_growth_is_refused(void **state)
     assert_ok(str_addf(&json, &e, "]}%s", plain + strlen("{\"type\":\"NFC\"}")), &e);
     struct tokenizer *t = parse(json.data);
     assert_int_equal(tokenizer_encode(t, "0", 1, &ids, &e), TARE_E_INVALID);
-    assert_non_null(strstr(e.message, "its normalizer makes 27000000 bytes of a text of 1 (step 3)"));
+    assert_non_null(strstr(e.message, "its normalizer expands a text to 27000000 bytes from 1 (step 3)"));
     tokenizer_free(t);
     token_ids_free(&ids);
     str_free(&json);
@@ -428,16 +428,16 @@ static void test_refusals_of_characters(void **state)
         {"{\"type\":\"Fuse\"},", "", "decoder[2]: \"Strip\" is not supported here"},
         {"\"stop\":0", "\"stop\":1", "stop 0"},
         {"\"start\":1", "\"start\":-1", "a start of 0 or more"},
-        {"\"<unk>\",", "\"<none>\",", "model.unk_token is no token"},
+        {"\"<unk>\",", "\"<none>\",", "model.unk_token is not in model.vocab"},
         {"\"rstrip\"", "\"single_word\"", "single_word"},
         {"\"decoder\"", "\"post_processor\"", "there is no decoder"},
     };
     static const struct refusal unigram[] = {
-        {"\"unk_id\":0", "\"unk_id\":8", "model.unk_id is no place"},
+        {"\"unk_id\":0", "\"unk_id\":8", "model.unk_id is outside model.vocab"},
         {"[\"a\",-3]", "[\"a\"]", "model.vocab[2] is not"},
         {"[\"a\",-3]", "[\"b\",-3]", "has the ids 2 and 3"},
         {"\"always\"", "\"often\"", "prepend_scheme \"often\""},
-        {"\u2581\",\"prepend", "--\",\"prepend", "it has to be one character"},
+        {"\u2581\",\"prepend", "--\",\"prepend", "must be one character"},
         {"\"prepend_scheme\":\"always\"", "\"prepend_scheme\":\"first\",\"add_prefix_space\":false", "add_prefix_space is false"},
         {"\"type\":\"Metaspace\"", "\"type\":\"ByteLevel\",\"add_prefix_space\":false", "is not supported"},
     };
@@ -453,7 +453,7 @@ static void test_refusals(void **state)
         {"\"NFC\"", "\"Lowercase\"", "normalizer[0]: type \"Lowercase\""},
         {"\"ByteLevel\",\"add", "\"Punctuation\",\"add", "pre_tokenizer[0]: type \"Punctuation\""},
         {"_space\":false", "_space\":true", "add_prefix_space"},
-        {"{\"type\":\"ByteLevel\"}", "null", "the decoder has to be one ByteLevel"},
+        {"{\"type\":\"ByteLevel\"}", "null", "the decoder must be a single ByteLevel"},
         {"\"b c\"", "\"b q\"", "model.merges[0]"},
         {"\"b c\"", "7", "model.merges[0]"},
         {"\"a\":0", "\"a\":1", "belongs to"},

@@ -1,4 +1,5 @@
-/* Every collective of a communicator against its definition; for tests of all communicators. */
+/* Checks every collective of a communicator against its definition; used by the tests of all
+ * communicators. */
 #ifndef TARE_TESTS_COLLECTIVES_H
 #define TARE_TESTS_COLLECTIVES_H
 
@@ -26,7 +27,7 @@ static inline tare_status use_gather(struct comm *c, struct err *e)
 {
     char mine[64], out[64 * 64];
     int64_t sizes[64];
-    const int64_t n = (c->rank * 7) % 5 + (c->rank > 0); /* rank 0 gives nothing */
+    const int64_t n = (c->rank * 7) % 5 + (c->rank > 0); /* rank 0 contributes no bytes */
     for (int64_t i = 0; i < n; i++) mine[i] = (char)(c->rank * 10 + i);
     TRY(comm_gather_sizes(c, n, sizes, e));
     TRY(c->gather(c, mine, n, out, sizes, e));
@@ -49,7 +50,7 @@ static inline tare_status use_broadcast(struct comm *c, struct err *e)
     return c->barrier(c, e);
 }
 
-/* n floats a piece, out of place, in place and in two halves */
+/* Gathers n floats per rank out of place, in place and in two halves. */
 static inline tare_status use_all_gather(struct comm *c, int64_t n, struct err *e)
 {
     OWNED(mem_free_at) float *out = NULL, *two = NULL;
@@ -82,7 +83,8 @@ static inline tare_status use_all_to_all(struct comm *c, int64_t n, struct err *
     return TARE_OK;
 }
 
-/* Exchanges in two halves, COMM_EXCHANGES at a time, with a gather on its way and a barrier between. */
+/* Runs exchanges in two halves, COMM_EXCHANGES at a time, with a gather in progress and a barrier
+ * in between. */
 static inline tare_status use_exchanges(struct comm *c, int64_t n, struct err *e)
 {
     enum { K = COMM_EXCHANGES };
@@ -113,7 +115,8 @@ static inline tare_status use_agree(struct comm *c, struct err *e)
 {
     struct err mine = {0};
     CHECK(comm_agree(c, TARE_OK, &mine) == TARE_OK);
-    const int bad = c->size / 2; /* and the ranks after it; rank 0 was only interrupted */
+    /* This rank and the ranks after it fail; rank 0 was only interrupted. */
+    const int bad = c->size / 2;
     tare_status s = TARE_OK;
     if (c->rank == 0) s = err_set(&mine, TARE_E_CANCELLED, __FILE__, __LINE__, "interrupted");
     if (c->rank >= bad && c->size > 1) s = err_set(&mine, TARE_E_SHAPE, __FILE__, __LINE__, "bad shape on %d", c->rank);

@@ -1,7 +1,9 @@
-/* A deterministic scheduler for a file of threads that is included after this header (core/dist/thread.c): its locks, conditions and copies are the
- * points at which another thread may go on, and one thread runs at a time. So a schedule is a list of choices: all of them are gone through
- * (schedule_next), or some are drawn by seed. A wait with a time-out ends by it only where nothing else could go on; where there is no such wait, that is
- * a deadlock. The interleavings of whole statements between two points are one: what races inside is the thread sanitizer's business. */
+/* A deterministic scheduler for a file of threads that is included after this header
+ * (core/dist/thread.c). Its locks, conditions and copies are the points at which another thread may
+ * continue, and one thread runs at a time. So a schedule is a list of choices: all of them are
+ * enumerated (schedule_next), or some are drawn by seed. A wait with a timeout times out only if no
+ * other thread can continue; without such a wait, that is a deadlock. Statements between two points
+ * are not interleaved: races inside them are left to the thread sanitizer. */
 #ifndef TARE_TESTS_SCHEDULE_H
 #define TARE_TESTS_SCHEDULE_H
 
@@ -18,18 +20,18 @@ enum schedule_state { ABSENT, READY, LOCKED_OUT, WAITING, WAITING_TIMED, ENDED }
 static struct schedule {
     pthread_mutex_t lock; /* of all below */
     pthread_cond_t turn;
-    int n, running, left; /* threads, whose turn it is (-1: nobody's), not ended yet */
+    int n, running, left; /* number of threads; the one that runs (-1: none); the number not ended yet */
     struct {
         enum schedule_state state;
-        const void *on; /* the mutex or condition that is waited for */
+        const void *on; /* the mutex or condition it waits for */
         bool timed_out;
         void *(*body)(void *);
         void *arg;
     } thread[SCHEDULE_THREADS];
-    const void *held; /* the mutex that a thread holds: the file has one */
+    const void *held; /* the mutex that a thread holds: the file has only one */
     int at, length, chosen[SCHEDULE_POINTS], options[SCHEDULE_POINTS];
-    uint64_t random; /* 0: the list decides, and the first after its end */
-    bool wake_one;   /* planted: a broadcast wakes one */
+    uint64_t random; /* 0: follow the list, and choose the first option after its end */
+    bool wake_one;   /* planted fault: a broadcast wakes one thread */
     bool deadlock;
 } schedule = {.lock = PTHREAD_MUTEX_INITIALIZER, .turn = PTHREAD_COND_INITIALIZER};
 static _Thread_local int schedule_me = -1;
@@ -49,7 +51,7 @@ static int schedule_draw(int n)
     return pick;
 }
 
-/* Whose turn it is now. Under the lock. */
+/* Picks the thread that runs next. Called under the lock. */
 static void schedule_pick(void)
 {
     int can[SCHEDULE_THREADS], n = 0;
@@ -60,7 +62,8 @@ static void schedule_pick(void)
                 can[n++] = t;
         }
     schedule.running = n ? can[n > 1 ? schedule_draw(n) : 0] : -1;
-    if (!n && schedule.left) { /* nobody can go on: every wait ends as if by its time, or the test would hang */
+    /* No thread can continue: every wait times out, or the test would hang. */
+    if (!n && schedule.left) {
         schedule.deadlock = true;
         for (int t = 0; t < schedule.n; t++)
             if (schedule.thread[t].state == WAITING) schedule.thread[t].state = WAITING_TIMED;
@@ -70,7 +73,7 @@ static void schedule_pick(void)
     pthread_cond_broadcast(&schedule.turn);
 }
 
-/* The calling thread goes to this state; returns when it is its turn again. */
+/* Puts the calling thread into this state; returns when it is picked again. */
 static void schedule_switch(enum schedule_state state, const void *on)
 {
     pthread_mutex_lock(&schedule.lock);
@@ -85,7 +88,7 @@ static void schedule_switch(enum schedule_state state, const void *on)
     pthread_mutex_unlock(&schedule.lock);
 }
 
-/* A point of the test's own, between what it reads or writes of another rank's. */
+/* A scheduling point of the test, between accesses to another rank's data. */
 static void schedule_point(void)
 {
     if (schedule_me >= 0) schedule_switch(READY, NULL);
@@ -93,7 +96,8 @@ static void schedule_point(void)
 
 static int schedule_lock(pthread_mutex_t *m)
 {
-    if (schedule_me < 0) return pthread_mutex_lock(m); /* the thread that starts them and waits for them */
+    /* the thread that starts the others and waits for them */
+    if (schedule_me < 0) return pthread_mutex_lock(m);
     schedule_switch(LOCKED_OUT, m);
     pthread_mutex_lock(&schedule.lock);
     schedule.held = m;
@@ -133,7 +137,7 @@ static int schedule_broadcast(pthread_cond_t *c)
     return 0;
 }
 
-/* In two halves: between them another thread may go on. */
+/* Copies in two halves, between which another thread may continue. */
 static void schedule_copy(void *to, const void *from, size_t n)
 {
     schedule_point();
@@ -156,7 +160,7 @@ static void *schedule_main(void *arg)
     return NULL;
 }
 
-/* None of the threads runs before the last one is there. */
+/* Starts a thread; none of them runs before the last one is started. */
 static int schedule_create(pthread_t *thread, void *(*body)(void *), void *arg, int all)
 {
     pthread_mutex_lock(&schedule.lock);
@@ -174,7 +178,7 @@ static int schedule_create(pthread_t *thread, void *(*body)(void *), void *arg, 
     return got;
 }
 
-/* Before each execution. seed: 0: the list of choices. */
+/* Called before each execution. seed 0: follow the list of choices. */
 static void schedule_begin(uint64_t seed)
 {
     schedule.n = schedule.left = schedule.at = 0;
@@ -185,7 +189,7 @@ static void schedule_begin(uint64_t seed)
     if (seed) schedule.length = 0;
 }
 
-/* The next list of choices, by depth first. False: all were gone through. */
+/* Advances to the next list of choices, depth first. Returns false after the last one. */
 static bool schedule_next(void)
 {
     int n = schedule.at < SCHEDULE_POINTS ? schedule.at : SCHEDULE_POINTS;

@@ -1,4 +1,5 @@
-/* The collectives of the self and thread communicators, against the definition on one rank. */
+/* Checks the collectives of the self and thread communicators against the definition on one
+ * rank. */
 #include "base/arena.h"
 #include "check.h"
 #include "dist/threads.h"
@@ -44,7 +45,7 @@ static void a_failing_rank_ends_the_others(void **state)
     assert_string_equal(e.message, "rank 2: the disk is full");
 }
 
-/* Rank 1 comes when the others have given up. */
+/* Rank 1 comes after the others have given up. */
 static tare_status late_on_one(struct comm *c, void *given_up, struct err *e)
 {
     tare_status status = c->barrier(c, e);
@@ -57,7 +58,7 @@ static tare_status late_on_one(struct comm *c, void *given_up, struct err *e)
     return status;
 }
 
-/* A machine so busy that others are late as well gets more time. */
+/* The test allows more time on a busy machine, where other ranks are late as well. */
 static void a_hanging_rank_is_named(void **state)
 {
     static const double SECONDS[] = {0.2, 2, 20, 200};
@@ -114,7 +115,7 @@ static void faults_happen_where_they_are_put(void **state)
     (void)state;
     struct err e = {0};
     assert_int_equal(stages_with_fault("rank=1,stage=update,step=2,kind=fail", &e), TARE_E_GENERIC);
-    assert_non_null(strstr(e.message, "rank 1: this rank was told to fail"));
+    assert_non_null(strstr(e.message, "rank 1: simulated failure"));
     assert_ok(stages_with_fault("rank=1,stage=update,step=9,kind=fail", &e), &e);
     assert_ok(stages_with_fault("rank=1,stage=verify,kind=fail", &e), &e);
     assert_ok(stages_with_fault("rank=3,kind=fail", &e), &e);

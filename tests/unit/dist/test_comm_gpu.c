@@ -1,5 +1,6 @@
-/* Collectives in a GPU's memory. Through host copies: with a backend that only pretends to have memory of its own, so that a pointer handed to the wrong
- * side is found. Through NCCL: where there is a GPU, one rank; else SKIP. */
+/* Collectives in a GPU's memory. Through host copies: with a backend that only simulates separate
+ * memory, so that a pointer passed to the wrong side is detected. Through NCCL: one rank if there
+ * is a GPU, otherwise SKIP. */
 #include "base/arena.h"
 #include "check.h"
 #include "dist/device.h"
@@ -8,7 +9,8 @@
 
 #include <string.h>
 
-/* ---- a device whose pointers are off by 1 GiB: using one as host memory crashes, using a host pointer as the device's is counted */
+/* ---- a device whose pointers are off by 1 GiB: using one as host memory crashes, and uses of host
+ * pointers as device pointers are counted */
 
 enum { FAR = 1 << 30 };
 
@@ -46,7 +48,7 @@ static const struct backend FAKE_MEMORY = {
     .device = 1, .alloc = fake_alloc, .release = fake_release, .upload = fake_upload, .download = fake_download};
 static const struct kernels FAKE = {.name = "fake", .backend = &FAKE_MEMORY};
 
-/* Every collective in k's memory against its definition. */
+/* Checks every collective in k's memory against its definition. */
 static tare_status use_device(struct comm *c, const struct kernels *k, const struct kctx *x, int64_t n, struct err *e)
 {
     const int64_t piece = n * 4, whole = c->size * piece;
@@ -100,9 +102,9 @@ static tare_status staged(struct comm *c, void *ctx, struct err *e)
     const struct kctx x = {0};
     struct comm copy = *c;
     (void)ctx;
-    TRY(comm_device(&copy, &FAKE, &x, COMMUNICATOR_MPI, e));
+    TRY(device_collectives(&copy, &FAKE, &x, COMMUNICATOR_MPI, e));
     for (int64_t n = 1; n < 5000; n = 7 * n + 1) TRY(use_device(&copy, &FAKE, &x, n, e));
-    TRY(use_gather(&copy, e)); /* host memory as before */
+    TRY(use_gather(&copy, e)); /* host memory still works */
     TRY(use_broadcast(&copy, e));
     TRY(use_agree(&copy, e));
     copy.free(&copy);
@@ -126,9 +128,9 @@ static void host_memory_stays_as_it_is(void **state)
     const struct kctx x = {0};
     assert_ok(comm_self(&c, &e), &e);
     before = c;
-    assert_ok(comm_device(&c, &host, &x, COMMUNICATOR_AUTO, &e), &e);
+    assert_ok(device_collectives(&c, &host, &x, COMMUNICATOR_AUTO, &e), &e);
     assert_memory_equal(&before, &c, sizeof c);
-    assert_int_equal(comm_device(&c, &host, &x, COMMUNICATOR_NCCL, &e), TARE_E_CONFIG);
+    assert_int_equal(device_collectives(&c, &host, &x, COMMUNICATOR_NCCL, &e), TARE_E_CONFIG);
     assert_non_null(strstr(e.message, "run.device = cuda"));
 }
 
@@ -141,11 +143,11 @@ static void nccl_with_one_rank(void **state)
     const struct kernels *k;
     struct kernel_fault fault = {0};
     const struct kctx x = {.fault = &fault};
-    if (comm_nccl_about(about, sizeof about, &e) || kernels_open(true, NULL, 0, &k, &e)) {
+    if (device_nccl_about(about, sizeof about, &e) || kernels_open(true, NULL, 0, &k, &e)) {
         SKIP("%s", e.message);
     }
     assert_ok(comm_self(&c, &e), &e);
-    assert_ok(comm_device(&c, k, &x, COMMUNICATOR_NCCL, &e), &e);
+    assert_ok(device_collectives(&c, k, &x, COMMUNICATOR_NCCL, &e), &e);
     assert_string_equal(c.kind, "nccl");
     assert_ok(use_device(&c, k, &x, 1, &e), &e);
     assert_ok(use_device(&c, k, &x, 5000001, &e), &e);

@@ -1,4 +1,5 @@
-/* Dealing and joining a batch's groups over ranks (threads): the joined batch is, field by field, what one rank would have made; dealing is balanced. */
+/* Deals and joins a batch's groups over ranks (threads): every field of the joined batch equals
+ * that of a batch made by one rank; the deal is balanced. */
 #include "check.h"
 
 #include "dist/balance.h"
@@ -10,7 +11,7 @@
 enum { M = 7, C = 2 };
 static const int64_t PROMPT[M] = {5, 1, 9, 3, 2, 9, 4}, ROLLOUTS[M] = {3, 1, 2, 4, 3, 2, 1};
 
-/* The value of everything is a function of prompt and rollout, as a sampler's is. */
+/* Every value is a function of prompt and rollout, as a sampler's is. */
 static int64_t length_of(uint64_t uid, int64_t i)
 {
     return 1 + (int64_t)((uid * 7 + (uint64_t)i * 3) % 6);
@@ -20,7 +21,7 @@ static tare_status make_prompts(struct batch *b, struct arena *a, struct err *e)
 {
     *b = (struct batch){.step = 4, .n_groups = M};
     for (int64_t m = 0; m < M; m++) b->n_prompt_tokens += PROMPT[m];
-    TRY(batch_room(b, BATCH_DATA, a, e));
+    TRY(batch_alloc(b, BATCH_DATA, a, e));
     for (int64_t m = 0; m < M; m++) b->prompt_begin[m + 1] = b->prompt_begin[m] + PROMPT[m];
     for (int64_t m = 0; m < M; m++) {
         b->prompt_uid[m] = (uint64_t)(10 + m);
@@ -38,13 +39,13 @@ static tare_status text_of(struct arena *a, const char *format, uint64_t uid, in
     return TARE_OK;
 }
 
-/* Rollouts and verdicts of a rank's own groups. */
+/* Fills rollouts and verdicts of a rank's own groups. */
 static tare_status fill(struct batch *b, struct arena *a, struct err *e)
 {
     int64_t n = 0;
     for (int64_t m = 0; m < b->n_groups; m++) n += ROLLOUTS[b->prompt_uid[m] - 10];
     b->n_rollouts = n, b->n_components = C, b->n_tokens = 6 * n;
-    TRY(batch_room(b, BATCH_ROLLOUT | BATCH_VERIFY, a, e));
+    TRY(batch_alloc(b, BATCH_ROLLOUT | BATCH_VERIFY, a, e));
     TRY(arena_new(a, &b->off_policy, n, e));
     for (int64_t m = 0; m < b->n_groups; m++) b->group_begin[m + 1] = b->group_begin[m] + ROLLOUTS[b->prompt_uid[m] - 10];
     for (int64_t m = 0; m < b->n_groups; m++)
@@ -126,7 +127,8 @@ static void joined_is_what_one_rank_makes(void **state)
     arena_init(&a, "whole");
     assert_ok(make_prompts(&whole, &a, &e), &e);
     assert_ok(fill(&whole, &a, &e), &e);
-    static const int RANKS[] = {1, 2, 3, 4, 8, 11}; /* more ranks than groups: some have none */
+    /* More ranks than groups: some have none. */
+    static const int RANKS[] = {1, 2, 3, 4, 8, 11};
     for (int i = 0; i < 6; i++) assert_ok(comm_threads(RANKS[i], 30, join_rank, NULL, &e), &e);
     arena_free(&a);
 }

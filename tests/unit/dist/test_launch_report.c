@@ -1,4 +1,5 @@
-/* What mpirun says about ranks that ended is taken out of the text, whatever the pieces it comes in; all else is passed on, and at once. */
+/* mpirun's reports on ended ranks are removed from its output, however it is split; other text is
+ * passed on immediately. */
 #include "check.h"
 
 #include "dist/launch_report.h"
@@ -14,7 +15,7 @@ struct outcome {
     char passed[2000], ends[1000];
 };
 
-/* The text in pieces of `size` bytes. */
+/* Feeds the text in chunks of `size` bytes. */
 static struct outcome fed(const char *text, int64_t size)
 {
     struct outcome o = {{0}, {0}};

@@ -1,5 +1,6 @@
-/* Ranks as processes, under mpirun: this program is also what mpirun starts (argv[1] is "rank", argv[2] what to do). The collectives against their
- * definitions, and every way a rank can fail: the job ends everywhere in time, with one message, and leaves no process. */
+/* Ranks as processes under mpirun: mpirun starts this program too (argv[1] is "rank", argv[2] the
+ * job). Checks the collectives against their definitions, and every way a rank can fail: the job
+ * ends on all ranks in time, with one message, and leaves no process. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/signals.h"
@@ -82,7 +83,8 @@ static void measure(struct comm *c, const char *what, double bytes, double began
                bytes / 1e9 / (clock_seconds() - began));
 }
 
-/* 64 MB a unit, as a large model's layer; and the latency of the smallest. By hand: mpirun -n 2 test_ranks rank speed */
+/* Measures 64 MB a unit, as in a large model's layer, and the latency of the smallest message. By
+ * hand: mpirun -n 2 test_ranks rank speed */
 static tare_status speed(struct comm *c, struct err *e)
 {
     const int64_t n = (16 << 20) / c->size;
@@ -118,7 +120,9 @@ static int run_rank(int argc, char **argv)
     bool done = false;
     tare_status status = TARE_OK;
     if (argc < 3) return 2;
-    signals_catch(); /* as tare does: when a rank has died, mpirun sends SIGTERM to the others, of which one has to say so first */
+    /* As tare does: when a rank has died, mpirun sends SIGTERM to the others, and one of them must
+     * report it first. */
+    signals_catch();
     status = ranks_start(&(struct ranks_options){.ranks = ranks ? atoi(ranks) : 0,
                                                  .where = "test",
                                                  .timeout_s = patience ? atof(patience) : 600,
@@ -139,10 +143,10 @@ struct outcome {
     int status;
     double seconds;
     char text[20000];
-    int messages; /* lines of ours */
+    int messages; /* lines printed by tare */
 };
 
-/* Runs a command line of the shell; MARK in the environment lets left_behind find what it started. */
+/* Runs a shell command; MARK in the environment lets left_behind find its processes. */
 static void run(struct outcome *o, const char *format, ...)
 {
     char line[8000], command[9000];
@@ -163,7 +167,8 @@ static void run(struct outcome *o, const char *format, ...)
     for (const char *p = o->text; (p = strstr(p, "tare: ")); p++) o->messages++;
 }
 
-/* Processes that carry our mark, looked for until there are none or twenty seconds have passed: the machine may be busy. */
+/* Counts processes with our mark; waits up to twenty seconds for them to end, because the machine
+ * may be busy. */
 static int left_behind(void)
 {
     char command[300], text[100] = "0";
@@ -229,7 +234,8 @@ static void refuses_another_number(void **state)
     assert_int_equal(o.status, 3);
 }
 
-/* What the one message must say. It comes long before the timeout would end the job (600 s, unless PATIENCE says other). */
+/* Checks that the one message contains these parts. It must come long before the timeout would end
+ * the job (600 s, unless PATIENCE sets another one). */
 static void fails(const char *environment, int ranks, const char *job, const char *const *parts)
 {
     static struct outcome o;
@@ -249,9 +255,9 @@ static void a_killed_rank_ends_the_job(void **state)
 {
     NEED_MPI;
     fails("TARE_FAULT=rank=1,stage=update,step=2,kind=kill", 4, "steps",
-          SAYS("rank 1 (host ", ") failed in update of step 2: its process is gone", "--resume"));
+          SAYS("rank 1 (host ", ") failed in update of step 2: its process has died", "--resume"));
     fails("TARE_FAULT=rank=0,stage=rollout,step=3,kind=kill", 4, "steps",
-          SAYS("rank 0 (host ", ") failed in rollout of step 3: its process is gone"));
+          SAYS("rank 0 (host ", ") failed in rollout of step 3: its process has died"));
     fails("TARE_FAULT=rank=3,stage=update,step=2,kind=kill,after=0.05", 4, "steps", SAYS("rank 3 (host ", "update of step 2"));
     fails("TARE_FAULT=rank=1,stage=rollout,step=1,kind=exit", 2, "steps", SAYS("rank 1 (host ", "rollout of step 1"));
 }
@@ -269,9 +275,9 @@ static void an_error_of_one_rank_is_the_error_of_all(void **state)
 {
     NEED_MPI;
     fails("TARE_FAULT=rank=2,stage=update,step=1,kind=fail", 4, "steps",
-          SAYS("rank 2 (host ", "failed in update of step 1: this rank was told to fail"));
+          SAYS("rank 2 (host ", "failed in update of step 1: simulated failure"));
     fails("TARE_FAULT=rank=0,stage=update,step=1,kind=fail", 2, "steps",
-          SAYS("rank 0 (host ", "failed in update of step 1: this rank was told to fail"));
+          SAYS("rank 0 (host ", "failed in update of step 1: simulated failure"));
 }
 
 static void a_crash_is_named(void **state)
@@ -280,8 +286,7 @@ static void a_crash_is_named(void **state)
     fails("A=b", 3, "crash", SAYS("rank 2 (host ", "failed in update of step 7: it crashed with Segmentation fault"));
 }
 
-/* mpirun itself is killed: nobody is left to end the ranks but they themselves (and what they
- * print is lost with it). */
+/* mpirun itself is killed, so the ranks must end themselves (their output is lost with mpirun). */
 static void no_orphan_outlives_mpirun(void **state)
 {
     NEED_MPI;
@@ -293,7 +298,7 @@ static void no_orphan_outlives_mpirun(void **state)
     assert_int_equal(left_behind(), 0);
 }
 
-/* Without MPI beside the program the error says what to install. */
+/* Without MPI in the program's folder the error names the package to install. */
 static void says_what_to_install(void **state)
 {
     (void)state;
@@ -301,8 +306,9 @@ static void says_what_to_install(void **state)
     const char *folder = make_test_folder("tare-ranks");
     assert_non_null(folder);
     run(&o, "sh -c 'cp %s %s/program && RANKS=2 %s/program rank steps'; rm -r %s", exe, folder, folder, folder);
-    if (!strstr(o.text, "there is no MPI for several ranks (libtare_mpi.so is not beside the program); install it (apt-get install "
-                        "libopenmpi-dev"))
+    if (!strstr(o.text,
+                "there is no MPI for several ranks (libtare_mpi.so is not in the program's folder); install it (apt-get install "
+                "libopenmpi-dev"))
         fail_msg("%s", o.text);
 }
 
@@ -313,7 +319,8 @@ int main(int argc, char **argv)
     if (n <= 0) return 1;
     exe[n] = 0;
 #if defined(__SANITIZE_ADDRESS__)
-    setenv("ASAN_OPTIONS", "detect_leaks=0:allocator_may_return_null=1", 1); /* MPI's own */
+    /* For leaks in MPI itself. */
+    setenv("ASAN_OPTIONS", "detect_leaks=0:allocator_may_return_null=1", 1);
 #endif
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(collectives_between_processes),

@@ -1,5 +1,7 @@
-/* The thread communicator under schedules that are chosen: all interleavings of the small cases, many by seed of the larger ones (schedule.h). In each one
- * every rank has what the definition says, nobody waits for ever, and a failure reaches all. Planted: a collective that leaves early, a lost wake-up. */
+/* Runs the thread communicator under controlled schedules: all interleavings of the small cases,
+ * many by seed of the larger ones (schedule.h). In each one every rank gets the results of the
+ * definition, no rank waits forever, and a failure reaches all. Planted faults: a collective that
+ * leaves early, a lost wake-up. */
 #include "check.h"
 #include "unit/dist/schedule.h"
 
@@ -29,7 +31,8 @@ static int32_t value(int rank, int k)
     return 1000 * rank + k;
 }
 
-/* ---- collectives: each makes its input, calls, compares, and spoils its input at once, as a program may that goes on */
+/* ---- collectives: each fills its input, calls, compares, and overwrites its input immediately, as
+ * a program may */
 #define WRONG(c, what) FAIL(e, TARE_E_GENERIC, "rank %d: " what " has another result", (c)->rank)
 
 static tare_status barrier_once(struct comm *c, struct err *e)
@@ -52,10 +55,12 @@ static tare_status gather_by(struct comm *c,
                              tare_status (*gather)(struct comm *, const void *, int64_t, void *, const int64_t *, struct err *),
                              struct err *e)
 {
-    static int32_t room[MOST][MOST]; /* not on the stack of a thread that may have ended when the planted one copies */
+    /* Not on the stack of a thread that may have ended when the planted fault copies. */
+    static int32_t room[MOST][MOST];
     int32_t *in = room[c->rank], out[MOST * MOST];
     int64_t bytes[MOST];
-    for (int r = 0; r < c->size; r++) bytes[r] = (r + 1) * (int64_t)sizeof *out; /* rank r gives r + 1 numbers */
+    /* Rank r contributes r + 1 numbers. */
+    for (int r = 0; r < c->size; r++) bytes[r] = (r + 1) * (int64_t)sizeof *out;
     for (int k = 0; k <= c->rank; k++) in[k] = value(c->rank, k);
     TRY(gather(c, in, bytes[c->rank], out, bytes, e));
     for (int k = 0; k <= c->rank; k++) in[k] = -1;
@@ -120,7 +125,7 @@ static tare_status last_does_another(struct comm *c, struct err *e)
     return c->rank == c->size - 1 ? c->broadcast(c, &x, sizeof x, 0, e) : c->barrier(c, e);
 }
 
-/* ---- planted: nobody waits until all have copied */
+/* ---- planted fault: no rank waits until all have copied */
 static tare_status early_gather(struct comm *c, const void *in, int64_t n, void *out, const int64_t *out_bytes, struct err *e)
 {
     const struct job *j = ((struct member *)c->self)->job;
@@ -164,7 +169,8 @@ static bool right(const struct one *o)
     return is;
 }
 
-/* A barrier of three has hundreds of thousands of interleavings: its first half alone, where all meet once. */
+/* A barrier of three has hundreds of thousands of interleavings: this is only its first half, where
+ * all meet once. */
 static tare_status meet_once(struct comm *c, struct err *e)
 {
     TRY(meet(c, &(struct call){"barrier", NULL, 0, 0}, e));
@@ -173,7 +179,8 @@ static tare_status meet_once(struct comm *c, struct err *e)
     return TARE_OK;
 }
 
-/* How many schedules were gone through, all of them or at most `most`; *wrong: in how many the result was another. */
+/* Returns the number of schedules run, all of them or at most `most`; *wrong: the number with
+ * another result. */
 static int64_t all_schedules(const struct one *o, int64_t most, int64_t *wrong)
 {
     int64_t n = 0;

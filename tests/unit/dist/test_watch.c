@@ -1,4 +1,5 @@
-/* The watch alone, between processes that this test forks: no MPI. What a rank does wrong, and the message and exit status that come of it. */
+/* The watch alone, between processes that this test forks, without MPI: each fault of a rank, with
+ * the message and exit status that follow. */
 #include "base/fs.h"
 #include "base/signals.h"
 #include "check.h"
@@ -12,11 +13,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Every job that these ranks end has ended within 10 s: a death, an error or a crash within 3 s, a rank that hangs 1 s after its timeout, a rank that
- * falls silent after WATCH_SILENCE. What they do meanwhile lasts 240 ticks. */
+/* Every job must end within 10 s: a death, an error or a crash within 3 s, a hanging rank 1 s after
+ * its timeout, a silent rank after WATCH_SILENCE. Meanwhile the ranks are busy for 240 ticks. */
 enum { RANKS = 3, MOST_TICKS = 40 };
 
-static struct shared { /* between the processes */
+static struct shared { /* between processes */
     char address[WATCH_ADDRESS];
     volatile int listens, arrived, left, done, ticks;
 } * shared;
@@ -38,7 +39,7 @@ static void run_rank(int rank, job what, double timeout_s)
     struct err e = {0};
     struct watch *w = NULL;
     tare_status status;
-    const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL}; /* cmocka has them here */
+    const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL}; /* cmocka handles them in this process */
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) signal(signals[i], SIG_DFL);
     if (rank == 0) {
         status = watch_listen(RANKS, shared->address, &w, &e);
@@ -62,8 +63,9 @@ static void run_rank(int rank, job what, double timeout_s)
     _exit(0);
 }
 
-/* Counts naps of a quarter of a second, as the watching threads take, from the moment when all ranks are watched. What makes them slow, a busy machine or a
- * debugger's speed, makes this slow: a bound in these ticks holds where one in seconds would not. */
+/* Counts naps of a quarter of a second, like those of the watching threads, from the moment when
+ * all ranks are watched. A busy machine or a debugger slows these ticks as much as the watch, so a
+ * limit in ticks holds where one in seconds would not. */
 static void count_ticks(void)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* it ends with this program */
@@ -81,7 +83,7 @@ static struct outcome {
     int messages;
 } got;
 
-static void (*meanwhile)(const pid_t *pids); /* what this process does to the ranks */
+static void (*meanwhile)(const pid_t *pids); /* run by this process on the ranks */
 
 static void play(job what, double timeout_s)
 {
@@ -133,7 +135,7 @@ static void expect_message(const char *const *parts, int status)
 
 #define SAYS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-/* ---- the ways to end */
+/* ---- ways to end */
 
 static void well(struct watch *w, int rank)
 {
@@ -186,16 +188,17 @@ static void a_death(void **state)
 {
     (void)state;
     play(rank_1_dies, 0);
-    expect_message(SAYS("rank 1 (host ", "failed in update of step 7: its process is gone", "--resume"), 1);
+    expect_message(SAYS("rank 1 (host ", "failed in update of step 7: its process has died", "--resume"), 1);
     assert_int_equal(got.status[1], 128 + SIGKILL);
     play(rank_0_dies, 0);
-    expect_message(SAYS("rank 0 (host ", "failed in update of step 7: its process is gone"), 1);
+    expect_message(SAYS("rank 0 (host ", "failed in update of step 7: its process has died"), 1);
     play(rank_0_dies_at_once, 0);
-    expect_message(SAYS("rank 0 (host ", "failed in the start: its process is gone"), 1);
+    expect_message(SAYS("rank 0 (host ", "failed in the start: its process has died"), 1);
     assert_null(strstr(got.text, "process 0)"));
 }
 
-/* As mpirun does when a rank has died: the others are asked to end, and killed when they do not. Rank 0 sees both at once. */
+/* Simulates mpirun after a rank has died: the others are asked to end, and killed if they do not.
+ * Rank 0 sees both at once. */
 static void rank_1_is_asked_to_end(struct watch *w, int rank)
 {
     signals_catch();
@@ -243,10 +246,10 @@ static void a_death_is_not_its_consequence(void **state)
     (void)state;
     meanwhile = kill_2_then_1;
     play(rank_1_is_asked_to_end, 0);
-    expect_message(SAYS("rank 2 (host ", "failed in update of step 7: its process is gone"), 1);
-    meanwhile = kill_1; /* nobody else has died */
+    expect_message(SAYS("rank 2 (host ", "failed in update of step 7: its process has died"), 1);
+    meanwhile = kill_1; /* no other rank has died */
     play(rank_1_is_asked_to_end, 0);
-    expect_message(SAYS("rank 1 (host ", "failed in update of step 7: its process is gone"), 1);
+    expect_message(SAYS("rank 1 (host ", "failed in update of step 7: its process has died"), 1);
     meanwhile = NULL;
 }
 
@@ -270,12 +273,12 @@ static void all_fail_alike(struct watch *w, int rank)
     watch_fail(w, &e);
 }
 
-/* Rank 1 only notices that rank 2 has a reason of its own. */
+/* Rank 1 only notices that rank 2 has failed for its own reason. */
 static void one_error_is_an_echo(struct watch *w, int rank)
 {
     struct err e = {0};
     watch_stage(w, "update", 3);
-    if (rank == 1) err_set(&e, TARE_E_COMM, __FILE__, __LINE__, "the other side is gone");
+    if (rank == 1) err_set(&e, TARE_E_COMM, __FILE__, __LINE__, "the other side has closed");
     if (rank == 2) err_set(&e, TARE_E_NOMEM, __FILE__, __LINE__, "no memory for gradients");
     if (rank == 2) nap(0.1);
     if (rank) watch_fail(w, &e);
@@ -327,7 +330,7 @@ static void hangs(void **state)
     expect_message(SAYS("gather has taken ", "although all ranks are in it", "is the network up?"), 1);
 }
 
-/* A host that vanishes closes no connection: neither does a process that is stopped. */
+/* A host that vanishes closes no connection, and neither does a stopped process. */
 static void goes_on(struct watch *w, int rank)
 {
     (void)rank;
@@ -336,13 +339,13 @@ static void goes_on(struct watch *w, int rank)
     nap(60);
 }
 
-static int stopped, told_by; /* ranks */
+static int stopped, reported_by; /* ranks: the stopped one, and the one that reports */
 
 static void stop_one(const pid_t *pids)
 {
     wait_for(&shared->left, RANKS);
     kill(pids[stopped], SIGSTOP);
-    wait_for_state(pids[told_by], 'Z');
+    wait_for_state(pids[reported_by], 'Z');
     kill(pids[stopped], SIGKILL);
 }
 
@@ -351,18 +354,19 @@ static void silence(void **state)
     (void)state;
     meanwhile = stop_one;
     stopped = 2;
-    told_by = 0;
+    reported_by = 0;
     play(goes_on, 0);
     expect_message(SAYS("rank 2 (host ", "failed in rollout of step 5: nothing has been heard from it for 7 s"), 1);
     stopped = 0;
-    told_by = 1;
+    reported_by = 1;
     play(goes_on, 0);
     expect_message(SAYS("rank 0 (host ", "nothing has been heard from it for 7 s (is its host up? was it stopped?)"), 1);
     meanwhile = NULL;
 }
 
-/* Slow is not hanging: before the first stage a rank may be busy alone for longer than timeout_s, and when it comes at last, all are in the collective. (That
- * all are in it for timeout_s is a hang: what a busy machine adds to 0.4 s has to stay below that.) */
+/* A slow rank does not hang: before the first stage a rank may be busy alone for longer than
+ * timeout_s, and when it finally comes, all are in the collective. (If all are in it for timeout_s,
+ * that is a hang: the delay of a busy machine plus 0.4 s must stay below that.) */
 static void slow(struct watch *w, int rank)
 {
     if (rank == 0) nap(5.5);
@@ -386,7 +390,9 @@ static void slow_is_not_hanging(void **state)
 static void rank_2_crashes(struct watch *w, int rank)
 {
     watch_stage(w, "apply", 9);
-    nap(rank == 2 ? 0.6 : 60); /* 0.6 s: the watching thread has written this rank's state since, which the handler must not read */
+    /* 0.6 s: meanwhile the watching thread has written this rank's state, which the handler must
+     * not read. */
+    nap(rank == 2 ? 0.6 : 60);
     raise(SIGBUS);
 }
 

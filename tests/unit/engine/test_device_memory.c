@@ -282,12 +282,12 @@ static void test_exhausted(void **state)
     struct model *m = make_model(k, "qwen2", "f32");
     assert_false(k->backend->reserve(&c, 32 << 20)); /* blocks are in use */
     assert_int_equal(kv_cache_new(m, 2, INT64_C(1) << 22, &cache, &e), TARE_E_NOMEM);
-    assert_says(&e, "no memory for a key/value cache of 67108864 tokens in 2 layers (rollout.kv_tokens): 24576.0 MiB asked; "
-                    "the region of 64.0 MiB that was planned has 6");
+    assert_says(&e, "no memory for a key/value cache of 67108864 tokens in 2 layers (rollout.kv_tokens): 24576.0 MiB requested; "
+                    "the planned region of 64.0 MiB has 6");
     model_arena_init(m, &a, "activations");
     assert_int_equal(tensor_new(&a, &p, INT64_C(5) << 30, &e), TARE_E_NOMEM);
-    assert_says(&e, "no memory for activations: 5120.0 MiB asked; the region of 64.0 MiB");
-    assert_says(&e, "the device beside it 4032.0 MiB");
+    assert_says(&e, "no memory for activations: 5120.0 MiB requested; the planned region of 64.0 MiB");
+    assert_says(&e, "the device 4032.0 MiB outside it");
     assert_ok(tensor_new(&a, &p, 1 << 20, &e), &e);
     arena_free(&a);
     assert_true(memory_in_use(k).beyond == 0);

@@ -1,4 +1,4 @@
-/* Estimators on cases that were computed by hand: what a case is, and what looks at it. */
+/* Estimators on cases that were computed by hand: the cases, and the code that runs them. */
 #ifndef TARE_TESTS_HAND_H
 #define TARE_TESTS_HAND_H
 
@@ -13,7 +13,8 @@ static struct err e;
 
 enum { MOST = 6 };
 
-/* Steps, one after the other with the state carried on, and what the last of them gives. NULL: not looked at. */
+/* Steps, one after the other with the state kept between them, and the expected outputs of the last
+ * one. NULL: not compared. */
 struct hand {
     const char *name, *plugin, *parameters[MOST];
     int64_t clusters;
@@ -39,7 +40,7 @@ static inline struct estimator *open_case(const struct hand *h)
     return est;
 }
 
-/* The numbers of a text, "nan" among them. */
+/* Reads the numbers of a text, "nan" among them. */
 static inline void compare(const struct hand *h, const char *what, const char *want, const double *got, int64_t n)
 {
     if (!want) return;

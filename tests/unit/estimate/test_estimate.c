@@ -1,4 +1,4 @@
-/* The phases: what a plugin may not do, and metrics. */
+/* The phases: contract violations of plugins, and metrics. */
 #include "check.h"
 
 #include "estimate/estimate.h"
@@ -36,8 +36,7 @@ static void run__names_what_a_plugin_did_wrong(void **state)
         const char *part;
     } cases[] = {
         {"nan_advantage", TARE_E_NOT_FINITE, "estimator hostile: compute, step 12: the advantage of group 0, rollout 0 is "},
-        {"unwritten", TARE_E_NOT_FINITE,
-         "the advantage of group 1, rollout 1 is nan (reward 0.25); each has to be written and finite"},
+        {"unwritten", TARE_E_NOT_FINITE, "the advantage of group 1, rollout 1 is nan (reward 0.25): must be written and finite"},
         {"bad_confidence", TARE_E_NOT_FINITE, "the confidence of group 0 is 1.5"},
         {"infinite_scale", TARE_E_NOT_FINITE, "the scale of group 0 is inf"},
         {"negative_weight", TARE_E_NOT_FINITE, "the weight of group 0, rollout 0 is -1"},
@@ -53,7 +52,8 @@ static void run__names_what_a_plugin_did_wrong(void **state)
         b.step = 12;
         const tare_status status = estimate_run(est, &b, &arena, &e);
         if (status != cases[i].code || !strstr(e.message, cases[i].part)) fail_msg("%s: %d %s", cases[i].name, status, e.message);
-        assert_int_equal(estimate_apply(est, 12, &e), TARE_E_STATE); /* nothing half-done is applied */
+        /* a failed step is not applied */
+        assert_int_equal(estimate_apply(est, 12, &e), TARE_E_STATE);
         estimate_free(est);
     }
 }
@@ -64,7 +64,7 @@ static void open__refuses(void **state)
     struct estimator *est;
     struct estimate_options o = {.plugin = fixture("unknown_needs")};
     assert_int_equal(estimate_open(&o, &est, &e), TARE_E_UNSUPPORTED);
-    assert_non_null(strstr(e.message, "needs columns that this program does not know"));
+    assert_non_null(strstr(e.message, "unknown needs 0x"));
     o.plugin = fixture("negative_size");
     assert_int_equal(estimate_open(&o, &est, &e), TARE_E_PLUGIN);
     assert_null(est);
@@ -81,7 +81,7 @@ static void run__keeps_the_floating_point_mode(void **state)
     parse(STEP, &b);
     assert_ok(estimate_run(est, &b, &arena, &e), &e);
     assert_int_equal(fegetround(), FE_TONEAREST);
-    assert_true(tiny * 0.1f > 0); /* not flushed to zero */
+    assert_true(tiny * 0.1f > 0); /* denormal numbers are not flushed to zero */
     estimate_free(est);
 }
 
@@ -128,7 +128,7 @@ static void metrics__are_given(void **state)
                         "estimator/advantage_max=1\n");
     estimate_free(est);
     sink.text[0] = 0;
-    o.plugin = "dr_grpo"; /* no scale: the advantages decide */
+    o.plugin = "dr_grpo"; /* without a scale, the advantages are used */
     assert_ok(estimate_open(&o, &est, &e), &e);
     assert_ok(estimate_run(est, &b, &arena, &e), &e);
     assert_non_null(strstr(sink.text, "effective_signal_ratio=0.5\n"));
@@ -151,16 +151,16 @@ static void parse__refuses(void **state)
     (void)state;
     static const char *const cases[][2] = {
         {"{}", "\"groups\" is missing"},
-        {"{\"groups\":[{\"rewards\":[]}]}", "group 0 has no \"rewards\""},
-        {"{\"groups\":[{\"rewards\":[1]},{}]}", "group 1 has no \"rewards\""},
+        {"{\"groups\":[{\"rewards\":[]}]}", "group 0: missing \"rewards\""},
+        {"{\"groups\":[{\"rewards\":[1]},{}]}", "group 1: missing \"rewards\""},
         {"{\"groups\":[{\"rewards\":[1,null]}]}", "group 0, rollout 1: a reward is not a number"},
-        {"{\"groups\":[{\"cluster\":-2,\"rewards\":[1]}]}", "\"cluster\" has to be a whole number"},
-        {"{\"groups\":[{\"cluster\":1.5,\"rewards\":[1]}]}", "\"cluster\" has to be a whole number"},
-        {"{\"groups\":[{\"uid\":\"12g\",\"rewards\":[1]}]}", "\"uid\" has to be a whole number, or hexadecimal digits"},
-        {"{\"groups\":[{\"rewards\":[1,2],\"lengths\":[1]}]}", "\"lengths\" has to be an array of 2"},
-        {"{\"groups\":[{\"rewards\":[1],\"lengths\":[0]}]}", "a length of 0 tokens"},
-        {"{\"groups\":[{\"rewards\":[1],\"entropy\":[[1,2]]}]}", "\"entropy\" has to be an array of 1"},
-        {"{\"groups\":[{\"rewards\":[1,1],\"components\":[[1],[1,2]]}]}", "2 components where the others have 1"},
+        {"{\"groups\":[{\"cluster\":-2,\"rewards\":[1]}]}", "\"cluster\" must be a whole number"},
+        {"{\"groups\":[{\"cluster\":1.5,\"rewards\":[1]}]}", "\"cluster\" must be a whole number"},
+        {"{\"groups\":[{\"uid\":\"12g\",\"rewards\":[1]}]}", "\"uid\" must be a whole number or hexadecimal digits"},
+        {"{\"groups\":[{\"rewards\":[1,2],\"lengths\":[1]}]}", "\"lengths\" must be an array of 2"},
+        {"{\"groups\":[{\"rewards\":[1],\"lengths\":[0]}]}", "invalid length of 0 tokens"},
+        {"{\"groups\":[{\"rewards\":[1],\"entropy\":[[1,2]]}]}", "\"entropy\" must be an array of 1"},
+        {"{\"groups\":[{\"rewards\":[1,1],\"components\":[[1],[1,2]]}]}", "2 components, but other rollouts have 1"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         json_t *object;
@@ -181,7 +181,8 @@ static void parse__reads_uids(void **state)
     assert_true(b.prompt_uid[0] == 7 && b.prompt_uid[1] == 0xfedcba9876543210u && b.prompt_uid[2] == 2);
 }
 
-/* A cluster that the codebook does not have is no prompt without a cluster, whatever the estimator would make of it. */
+/* A cluster that the codebook does not have is an error for every estimator; it does not count as
+ * no cluster. */
 static void clusters__outside_of_the_codebook_are_refused(void **state)
 {
     (void)state;
@@ -194,7 +195,7 @@ static void clusters__outside_of_the_codebook_are_refused(void **state)
         assert_ok(estimate_run(est, &b, &arena, &e), &e);
         parse("{\"groups\":[{\"cluster\":1,\"rewards\":[1,0]},{\"cluster\":2,\"rewards\":[1,0]}]}", &b);
         assert_int_equal(estimate_run(est, &b, &arena, &e), TARE_E_RANGE);
-        assert_non_null(strstr(e.message, "group 1 is of cluster 2; the codebook has the clusters 0 to 1, and -1 is none"));
+        assert_non_null(strstr(e.message, "group 1 has the cluster 2: must be 0 to 1, or -1 for none"));
         estimate_free(est);
     }
 }
@@ -216,7 +217,8 @@ static void facts__reach_an_estimator_that_asks(void **state)
     assert_ok(estimate_open(&o, &est, &e), &e);
     parse(FACTS, &b);
     assert_ok(estimate_run(est, &b, &arena, &e), &e);
-    /* plugin/facts.c: finish + 10 off + 100 (version + 2) + 1e3 texts + 1e6 ids + 1e8 verdicts of the components */
+    /* plugin/facts.c: finish + 10 off + 100 (version + 2) + 1e3 texts + 1e6 ids + 1e8 verdicts of
+     * the components */
     assert_true(b.advantage[0] == 0 + 0 + 600 + 1e3 * (11 + 7) + 1e6 * 15 + 1e8 * 1);
     assert_true(b.advantage[1] == 1 + 10 + 100 + 1e3 * 11 + 1e6 * 9 + 1e8 * (4 + 2));
     uint8_t *off = b.off_policy;
@@ -231,12 +233,12 @@ static void facts__reach_an_estimator_that_asks(void **state)
 static void facts__that_are_missing_are_named(void **state)
 {
     (void)state;
-    static const char *const cases[][2] = {{"\"finish\"", "needs how the completions ended (finish), and the batch has none"},
-                                           {"\"row\"", "needs the data set's rows, and the batch has none"},
-                                           {"\"completions\"", "needs the completions' texts, and"},
-                                           {"\"ids\"", "needs the completions' token ids, and"},
-                                           {"\"component_verdicts\"", "needs each verifier's verdicts, and"},
-                                           {"\"policy_version\"", "needs the policy's version, and"}};
+    static const char *const cases[][2] = {{"\"finish\"", "needs how the completions ended (finish), but the batch has none"},
+                                           {"\"row\"", "needs the data set's rows, but the batch has none"},
+                                           {"\"completions\"", "needs the completions' texts, but"},
+                                           {"\"ids\"", "needs the completions' token ids, but"},
+                                           {"\"component_verdicts\"", "needs each verifier's verdicts, but"},
+                                           {"\"policy_version\"", "needs the policy's version, but"}};
     const struct estimate_options o = {.plugin = fixture("facts")};
     struct estimator *est;
     assert_ok(estimate_open(&o, &est, &e), &e);
@@ -244,7 +246,8 @@ static void facts__that_are_missing_are_named(void **state)
         char text[sizeof FACTS];
         struct batch b;
         memcpy(text, FACTS, sizeof FACTS);
-        for (char *at = strstr(text, cases[i][0]) + 1; *at != '"'; at++) *at = 'x'; /* another name, near to none */
+        /* a name that is similar to no key */
+        for (char *at = strstr(text, cases[i][0]) + 1; *at != '"'; at++) *at = 'x';
         parse(text, &b);
         assert_int_equal(estimate_run(est, &b, &arena, &e), TARE_E_SHAPE);
         if (!strstr(e.message, cases[i][1])) fail_msg("%s: %s", cases[i][0], e.message);
@@ -257,7 +260,7 @@ static void facts__that_are_missing_are_named(void **state)
 static const char ROWS[] = "{\"groups\":[{\"rewards\":[1,2],\"row\":{\"level\":3,\"weight\":0.5}},"
                            "{\"rewards\":[1],\"row\":{\"weight\":true,\"level\":null}},{\"rewards\":[1],\"row\":{\"id\":\"x\"}}]}";
 
-/* plugin/columns.c: R (1 + 10 level + 1000 weight), 7 for a field that is not there */
+/* plugin/columns.c: R (1 + 10 level + 1000 weight), 7 for a missing field */
 static void fields__reach_an_estimator_that_asks(void **state)
 {
     (void)state;
@@ -274,13 +277,14 @@ static void fields__reach_an_estimator_that_asks(void **state)
         parse(ROWS, &b);
         assert_ok(estimate_run(est, &b, &arena, &e), &e);
         for (int i = 0; i < 4; i++) assert_true(b.advantage[i] == want[k][i]);
-        b.verdict[0] = b.verdict[1] = TARE_TIMED_OUT; /* the group leaves, and its row with it */
+        /* the group is dropped, and its row with it */
+        b.verdict[0] = b.verdict[1] = TARE_TIMED_OUT;
         assert_ok(estimate_run(est, &b, &arena, &e), &e);
         for (int i = 0; i < 4; i++) assert_true(b.advantage[i] == (i < 2 ? 0 : want[k][i]));
         b.row_json = NULL;
         assert_int_equal(estimate_run(est, &b, &arena, &e), TARE_E_SHAPE);
         assert_non_null(
-            strstr(e.message, k ? "reads \"weight\" of the data set's rows, and the batch has no rows; give each group its row: "
+            strstr(e.message, k ? "reads \"weight\" of the data set's rows, but the batch has no rows; give each group its row: "
                                   "\"row\":{\"weight\":1}"
                                 : "reads \"level\""));
         estimate_free(est);
@@ -291,7 +295,7 @@ static void fields__that_are_no_numbers_are_refused(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
-        {"{\"level\":\"hard\"}", "rows.jsonl:7: \"level\" is a text; the estimator reads it as a number"},
+        {"{\"level\":\"hard\"}", "rows.jsonl:7: \"level\" is a text, but the estimator reads it as a number"},
         {"{\"weight\":[1]}", "rows.jsonl:7: \"weight\" is a list"},
         {"{\"weight\":{}}", "rows.jsonl:7: \"weight\" is an object"}};
     const struct estimate_options o = {.plugin = fixture("columns")};
@@ -320,18 +324,18 @@ static void facts__are_checked(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
-        {"\"finish\":[\"stop\"]", "\"finish\" has to be an array of 2"},
-        {"\"finish\":[\"stop\",\"end\"]", "rollout 1: \"finish\" has to be \"stop\" or \"length\""},
-        {"\"completions\":[\"a\",1]", "rollout 1: \"completions\" has to be a text"},
-        {"\"ids\":[[1],[1,2]]", "rollout 1: \"ids\" has to be an array of token ids"},
-        {"\"ids\":[[1],[-1]]", "rollout 1: \"ids\" has to be"},
-        {"\"verdicts\":[\"correct\",\"fine\"]", "rollout 1: \"verdicts\" has to be a verdict"},
-        {"\"component_verdicts\":[[\"wrong\"],[]]", "rollout 0: \"component_verdicts\" has to be an array"},
-        {"\"off_policy\":[0,1]", "rollout 0: \"off_policy\" has to be true or false"},
-        {"\"policy_version\":[0,-2]", "rollout 1: \"policy_version\" has to be"},
-        {"\"segments\":[[1],[2]]", "rollout 1: \"segments\" has to be an array"},
-        {"\"segment_rewards\":[[1],[\"a\"]]", "rollout 1: \"segment_rewards\" has to be an array of numbers"},
-        {"\"row\":[]", "\"row\" has to be an object"},
+        {"\"finish\":[\"stop\"]", "\"finish\" must be an array of 2"},
+        {"\"finish\":[\"stop\",\"end\"]", "rollout 1: \"finish\" must be \"stop\" or \"length\""},
+        {"\"completions\":[\"a\",1]", "rollout 1: \"completions\" must be a text"},
+        {"\"ids\":[[1],[1,2]]", "rollout 1: \"ids\" must be an array of token ids"},
+        {"\"ids\":[[1],[-1]]", "rollout 1: \"ids\" must be"},
+        {"\"verdicts\":[\"correct\",\"fine\"]", "rollout 1: \"verdicts\" must be a verdict"},
+        {"\"component_verdicts\":[[\"wrong\"],[]]", "rollout 0: \"component_verdicts\" must be an array"},
+        {"\"off_policy\":[0,1]", "rollout 0: \"off_policy\" must be true or false"},
+        {"\"policy_version\":[0,-2]", "rollout 1: \"policy_version\" must be"},
+        {"\"segments\":[[1],[2]]", "rollout 1: \"segments\" must be an array"},
+        {"\"segment_rewards\":[[1],[\"a\"]]", "rollout 1: \"segment_rewards\" must be an array of numbers"},
+        {"\"row\":[]", "\"row\" must be an object"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[400];
@@ -348,7 +352,7 @@ static void facts__are_checked(void **state)
     static const char SOME[] = "{\"groups\":[{\"rewards\":[1],\"finish\":[\"stop\"]},{\"rewards\":[1]}]}";
     assert_ok(json_parse(SOME, (int64_t)strlen(SOME), "x", &object, &e), &e);
     assert_int_equal(estimate_parse(object, "x", &arena, &b, &e), TARE_E_SHAPE);
-    assert_non_null(strstr(e.message, "group 1: \"finish\" has to be an array of 1, one for each reward; other groups have it"));
+    assert_non_null(strstr(e.message, "group 1: \"finish\" must be an array of 1, one for each reward; other groups have it"));
     json_decref(object);
 }
 

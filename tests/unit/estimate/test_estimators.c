@@ -1,4 +1,5 @@
-/* The estimators as shared objects, through the ABI: reference cases, exact zeros, conventions, state. */
+/* The estimators as shared objects, through the ABI: reference cases, exact zeros, conventions,
+ * state. */
 #include "check.h"
 
 #include "base/fs.h"
@@ -9,7 +10,7 @@
 
 static struct err e;
 
-/* An estimator with parameters from "key=value" strings. */
+/* Makes an estimator with parameters from "key=value" strings. */
 static struct estimator *open_with(const char *name, const char *const *assignments, int64_t n, int64_t clusters)
 {
     const struct plugin *p;
@@ -46,7 +47,7 @@ static struct estimator *open_case(const char *name, const json_t *params, int64
 
 struct tally {
     int64_t cases, numbers;
-    double worst; /* error as a share of what is allowed */
+    double worst; /* error relative to the tolerance */
 };
 
 static void compare(double got, const json_t *want, double tolerance, const char *what, struct tally *t)
@@ -76,7 +77,7 @@ static void check_step(struct estimator *est, const json_t *step, const char *wh
         }
         snprintf(what, sizeof what, "%s: baseline, scale, weight of group %zu", where, m);
         compare(b.baseline[m], json_array_get(json_object_get(step, "baseline"), m), tolerance, what, t);
-        /* the reference has 1 for estimators that divide by nothing, the ABI NaN */
+        /* estimators without a scale have 1 in the reference and NaN in the ABI */
         compare(isnan(b.scale[m]) ? 1 : b.scale[m], json_array_get(json_object_get(step, "scale"), m), tolerance, what, t);
         compare(b.confidence[m], json_array_get(json_object_get(step, "weight"), m), tolerance, what, t);
     }
@@ -225,7 +226,7 @@ static void ablations__have_the_bits_of_bv_blend(void **state)
     }
 }
 
-/* Before any history, and for prompts without a cluster, bv_blend is grpo. */
+/* Without history, and for prompts without a cluster, bv_blend equals grpo. */
 static void bv_blend__starts_as_grpo(void **state)
 {
     (void)state;
@@ -240,7 +241,8 @@ static void bv_blend__starts_as_grpo(void **state)
         assert_memory_equal(x.scale, y.scale, (size_t)x.n_groups * sizeof(double));
     }
     estimate_apply(blend, 0, &e);
-    for (int s = 0; s < N_STEPS; s++) { /* clusters 1 and 2 were seen by now; a prompt without one stays local */
+    /* clusters 1 and 2 have a history now; a prompt without a cluster stays local */
+    for (int s = 0; s < N_STEPS; s++) {
         run(blend, STEPS[s], &a, &x);
         run(grpo, STEPS[s], &a, &y);
         for (int64_t m = 0; m < x.n_groups; m++) {
@@ -277,7 +279,7 @@ static void equal_rewards__give_exactly_zero(void **state)
 static void bv_blend__clip_and_floor(void **state)
 {
     (void)state;
-    /* a cluster of nothing but failures, then one success: v_hist decays to nearly 0 and w to nearly 1 */
+    /* a cluster of failures only, then one success: v_hist decays to nearly 0 and w to nearly 1 */
     const char *const cases[][1] = {{"advantage_clip=0"}, {"advantage_clip=5"}, {"v_floor=0.04"}};
     double largest[3];
     for (int j = 0; j < 3; j++) {
@@ -329,7 +331,7 @@ static void bv_blend__refuses_what_cannot_work(void **state)
     struct estimate_options o = {.plugin = "bv_blend"};
     struct estimator *est;
     assert_int_equal(estimate_open(&o, &est, &e), TARE_E_CONFIG);
-    assert_non_null(strstr(e.message, "there are no clusters to keep a history of; set clusterer.codebook"));
+    assert_non_null(strstr(e.message, "no clusters for the history; set clusterer.codebook"));
     const char *const two[] = {"clusters=2"};
     est = open_with("bv_blend", two, 1, 0);
     struct arena a;

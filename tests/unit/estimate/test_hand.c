@@ -1,4 +1,4 @@
-/* Estimators on cases that were computed by hand, with the arithmetic beside them. */
+/* Estimators on cases that were computed by hand, with the arithmetic in comments. */
 #include "hand.h"
 
 /* ---------------------------------------------------------------- one step, one group at a time */
@@ -6,10 +6,10 @@
 static void james_stein__by_hand(void **state)
 {
     (void)state;
-    /* three prompts with means 1/2, 1, 0; what chance makes of the first one's mean: (1/2)/2 = 1/4, of the others' 0.
-     * first:  target (1+0)/2, v = 0, lambda = 0: the mean of the other rollout
-     * second: target (1/2+0)/2 = 1/4, v = 1/8, s = 1/16, lambda = 2/3 (1/8)/(3/16) = 4/9, b = 5/9 + 4/9 1/4 = 2/3
-     * third:  target 3/4, the same lambda, b = 4/9 3/4 = 1/3 */
+    /* three prompts with means 1/2, 1, 0; what chance makes of the first one's mean: (1/2)/2 = 1/4,
+     * of the others' 0. first:  target (1+0)/2, v = 0, lambda = 0: the mean of the other rollout
+     * second: target (1/2+0)/2 = 1/4, v = 1/8, s = 1/16, lambda = 2/3 (1/8)/(3/16) = 4/9, b = 5/9 +
+     * 4/9 1/4 = 2/3 third:  target 3/4, the same lambda, b = 4/9 3/4 = 1/3 */
     static const char *const STEP = "{\"groups\":[{\"rewards\":[1,0]},{\"rewards\":[1,1]},{\"rewards\":[0,0]}]}";
     const struct hand cases[] = {
         {.name = "three prompts",
@@ -179,7 +179,8 @@ static void eb_blend__starts_with_the_prior(void **state)
 {
     (void)state;
     static const char *const STEP = "{\"groups\":[{\"cluster\":0,\"rewards\":[1,0,0,0]},{\"rewards\":[1]}]}";
-    /* s = 1; four rollouts: w = 1/4, b = 1/8 + 3/4 mean of the others: 1/8 for the right one, 3/8 for the others; one: w = 1, b = 1/2 */
+    /* s = 1; four rollouts: w = 1/4, b = 1/8 + 3/4 mean of the others: 1/8 for the right one, 3/8
+     * for the others; one: w = 1, b = 1/2 */
     const struct hand cases[] = {
         {.name = "scale cluster: sqrt(1/4)",
          .plugin = "eb_blend",
@@ -215,8 +216,9 @@ static void eb_blend__starts_with_the_prior(void **state)
 static void eb_blend__fits_the_spread(void **state)
 {
     (void)state;
-    /* After [1,1,0,0] and [0,0,0,0]: N = 8, mu = (1/2 + 2)/9 = 5/18, V = mu (1 - mu); means 1/2 and 0, variances 1/3 and 0:
-     * sigma^2 = 1/6, tau^2 = 1/8 - 1/16 - 1/24 = 1/48, 1/s = 1/8 + 1/9, s = 72/17, and for four rollouts w = 24/41. */
+    /* After [1,1,0,0] and [0,0,0,0]: N = 8, mu = (1/2 + 2)/9 = 5/18, V = mu (1 - mu); means 1/2 and
+     * 0, variances 1/3 and 0: sigma^2 = 1/6, tau^2 = 1/8 - 1/16 - 1/24 = 1/48, 1/s = 1/8 + 1/9, s =
+     * 72/17, and for four rollouts w = 24/41. */
     static const char *const TWO = "{\"groups\":[{\"cluster\":0,\"rewards\":[1,1,0,0]},{\"cluster\":0,\"rewards\":[0,0,0,0]}]}";
     const struct hand cases[] = {
         {.name = "b = 24/41 5/18 + 17/41 mean of the others; a cluster never met and a prompt without one have the prior's 1/4",
@@ -303,7 +305,7 @@ static void eb_blend__limits(void **state)
     CHECK_ALL(cases);
 }
 
-/* ---------------------------------------------------------------- where the code and the papers part */
+/* ---------------------------------------- where the code and the papers part */
 
 static void gpg__by_hand(void **state)
 {
@@ -334,7 +336,8 @@ static void gpg__by_hand(void **state)
 static void dapo__by_hand(void **state)
 {
     (void)state;
-    /* wrong answers of two lengths, and overlong = linear: rewards differ, verdicts do not; sigma = sqrt(0.02) of the first group */
+    /* wrong answers of two lengths, and overlong = linear: rewards differ, verdicts do not; sigma =
+     * sqrt(0.02) of the first group */
     static const char *const STEP = "{\"groups\":[{\"rewards\":[0,-0.2],\"verdicts\":[\"wrong\",\"wrong\"]},"
                                     "{\"rewards\":[1,0],\"verdicts\":[\"correct\",\"wrong\"]}]}";
     const struct hand cases[] = {
@@ -352,13 +355,15 @@ static void dapo__by_hand(void **state)
 static void gdpo__by_hand(void **state)
 {
     (void)state;
-    /* The second component is a tenth of the first, as with "math:1 format:0.1". Standardised both are 1 and -1 times sqrt(1/2), so that x is
-     * (0, sqrt 2, 0, -sqrt 2) where math and format disagree in the first group; the weights 1,0.1 bring the order of the verifiers back. */
+    /* The second component is a tenth of the first, as with "math:1 format:0.1". Standardised both
+     * are 1 and -1 times sqrt(1/2), so that x is (0, sqrt 2, 0, -sqrt 2) where math and format
+     * disagree in the first group; the weights 1,0.1 bring the order of the verifiers back. */
     static const char *const STEP = "{\"groups\":[{\"rewards\":[1,0.1],\"components\":[[1,0],[0,0.1]]},"
                                     "{\"rewards\":[1.1,0],\"components\":[[1,0.1],[0,0]]}]}";
     const struct hand cases[] = {
         {.name =
-             "weights of verifier.plugins cancel: the first group has no signal", /* x = +-0.7070, +-0.70610: delta 1e-4 is what is left */
+             /* x = +-0.7070, +-0.70610: the difference comes from delta 1e-4 */
+         "weights of verifier.plugins cancel: the first group has no signal",
          .plugin = "gdpo",
          .parameters = {"convention=nemo"},
          .steps = {STEP},
@@ -375,8 +380,9 @@ static void gdpo__by_hand(void **state)
 static void krpo__by_hand(void **state)
 {
     (void)state;
-    /* V = 1, Q = 0. released: before anything P = 1; after R = 1 K = 1/2, x = 1/2, P = 1/2: A = (1/2)/sqrt(1/2); after R = 0 K = 1/3, x = 1/3,
-     * P = 1/3: A = (-1/3)/sqrt(1/3). time: the step's mean 1/2 gives K = 1/2, x = 1/4, P = 1/2. */
+    /* V = 1, Q = 0. released: before anything P = 1; after R = 1 K = 1/2, x = 1/2, P = 1/2: A =
+     * (1/2)/sqrt(1/2); after R = 0 K = 1/3, x = 1/3, P = 1/3: A = (-1/3)/sqrt(1/3). time: the
+     * step's mean 1/2 gives K = 1/2, x = 1/4, P = 1/2. */
     static const char *const STEP = "{\"groups\":[{\"cluster\":0,\"rewards\":[1,0]}]}";
     const struct hand cases[] = {
         {.name = "released: in the order of the rollouts",
@@ -404,8 +410,9 @@ static void krpo__by_hand(void **state)
 static void bv_beta__by_hand(void **state)
 {
     (void)state;
-    /* A cluster never met: mu_hist = 1/2, SEM = sqrt(1/8), w = exp(-10 sqrt(1/8)) = 0.02914319311; sigma_G of four with ddof 1: sqrt(1/4).
-     * Rewards of -1 count as 0: after one step of four a = 1/2, b = 9/2, mu = 1/10, v = 9/100, w = exp(-10 sqrt(0.09/6)). */
+    /* A cluster never met: mu_hist = 1/2, SEM = sqrt(1/8), w = exp(-10 sqrt(1/8)) = 0.02914319311;
+     * sigma_G of four with ddof 1: sqrt(1/4). Rewards of -1 count as 0: after one step of four a =
+     * 1/2, b = 9/2, mu = 1/10, v = 9/100, w = exp(-10 sqrt(0.09/6)). */
     const struct hand cases[] = {
         {.name = "never met: w is 0.029 and not 0",
          .plugin = "bv_beta",

@@ -1,4 +1,4 @@
-/* Advantages as other trainers' own code gives them, for the conventions that are theirs. */
+/* Advantages computed by other trainers' code, for the conventions named after them. */
 #include "check.h"
 
 #include "estimate/estimate.h"
@@ -8,7 +8,7 @@
 
 static struct err e;
 
-/* Which plugin and parameters stand for a case; NULL: none, with the reason. */
+/* The plugin and parameters of a case; NULL: no plugin, with the reason. */
 struct match {
     const char *plugin, *parameters, *why_not;
 };
@@ -21,13 +21,13 @@ static bool has_flag(const json_t *c, const char *flag)
     return false;
 }
 
-/* A parameter of the peer's call as text ("" when it is not there). */
+/* Reads a parameter of the peer's call as text ("" when it is missing). */
 static const char *param(const json_t *c, const char *key)
 {
     static char text[4][32];
-    static int turn;
+    static int slot;
     const json_t *v = json_object_get(json_object_get(c, "params"), key);
-    char *out = text[turn++ % 4];
+    char *out = text[slot++ % 4];
     if (json_is_string(v)) return json_string_value(v);
     if (json_is_boolean(v)) return json_is_true(v) ? "true" : "false";
     if (!json_is_number(v)) return "";
@@ -132,7 +132,7 @@ static const char *cannot(const json_t *c)
     return NULL;
 }
 
-/* Component k of the rewards, an array over rollouts. */
+/* Reads component k of the rewards, an array over rollouts. */
 static const json_t *column(const json_t *components, const json_t *keys, size_t k)
 {
     if (json_is_array(components)) return json_array_get(components, k);
@@ -142,7 +142,7 @@ static const json_t *column(const json_t *components, const json_t *keys, size_t
     return json_object_iter_value(at);
 }
 
-/* [[C] of each rollout], and rewards as their sum where the case has none. */
+/* Writes components [[C] of each rollout], and rewards as their sum where the case has none. */
 static void add_components(json_t *g, const json_t *group, const json_t *keys)
 {
     const json_t *components = json_object_get(group, "reward_components");
@@ -167,7 +167,7 @@ static void add_components(json_t *g, const json_t *group, const json_t *keys)
     json_decref(rewards);
 }
 
-/* The case's groups as estimate_parse takes them. */
+/* Writes the case's groups as estimate_parse reads them. */
 static json_t *step_of(const json_t *c)
 {
     json_t *groups = json_array(), *group;
@@ -192,13 +192,13 @@ struct tally {
 
 static void compare(double got, const json_t *want, double tolerance, const char *what, struct tally *t)
 {
-    if (json_is_null(want)) return; /* the peer gave NaN */
+    if (json_is_null(want)) return; /* the peer returned NaN */
     const double w = json_number_value(want);
     if (!(fabs(got - w) <= tolerance * fmax(1, fabs(w)))) fail_msg("%s: %.17g, the peer gives %.17g", what, got, w);
     t->numbers++;
 }
 
-/* Zero rewards of a token mean that the return is not what the reward at the end gives. */
+/* Zero token rewards mean that the return differs from the reward at the end. */
 static bool reward_at_end_only(const json_t *c)
 {
     const json_t *rewards = json_object_get(c, "token_rewards");
@@ -232,7 +232,8 @@ static void check_case(const json_t *c, const struct match *match, struct tally 
     assert_ok(estimate_parse(step, id, &a, &b, &e), &e);
     assert_ok(estimate_run(est, &b, &a, &e), &e);
     double tolerance = strstr(dtype, "float32") || json_object_get(c, "token_advantages") ? 1e-5 : 1e-9;
-    if (strstr(match->parameters, "convention=nemo")) tolerance = fmax(tolerance, 1e-6); /* its n/(n-1) is a float32 */
+    /* its n/(n-1) is a float32 */
+    if (strstr(match->parameters, "convention=nemo")) tolerance = fmax(tolerance, 1e-6);
     const json_t *want = json_object_get(c, "advantages"), *tokens = json_object_get(c, "token_advantages");
     for (int64_t m = 0; m < b.n_groups; m++) {
         for (int64_t i = b.group_begin[m]; i < b.group_begin[m + 1]; i++) {
@@ -284,7 +285,7 @@ static void peers(const char *name, int64_t at_least)
     assert_non_null(f);
     assert_ok(json_each_line(f, "estimators.jsonl", each, &p, &e), &e);
     fclose(f);
-    printf("%s: %lld cases, %lld numbers; %lld cases are nobody's convention here\n", name, (long long)p.t.passed,
+    printf("%s: %lld cases, %lld numbers; %lld cases have no convention here\n", name, (long long)p.t.passed,
            (long long)p.t.numbers, (long long)p.t.skipped);
     assert_true(p.t.passed >= least);
 }

@@ -1,4 +1,5 @@
-/* tare estimate: the filter carries the state over lines; --replay gives a run's advantages again and notices every other bit. */
+/* tare estimate: the filter keeps the state between lines; --replay reproduces a run's advantages
+ * and finds every changed bit. */
 #include "check.h"
 #include "folder.h"
 
@@ -75,7 +76,7 @@ static void filter__exit_status(void **state)
         const char *part;
     } cases[] = {
         {"estimate < /dev/null", 2, "PLUGIN is missing"},
-        {"estimate --replay x < /dev/null", 2, "--replay takes RUN and --step N"},
+        {"estimate --replay x < /dev/null", 2, "--replay accepts only RUN and --step N"},
         {"estimate grpo --fast < /dev/null", 2, "unknown option --fast"},
         {"estimate grpo gamma=1 < /dev/null", 3, "[estimator.grpo] gamma: unknown key"},
         {"estimate bv_blend < /dev/null", 3, "set clusterer.codebook"},
@@ -97,7 +98,8 @@ static void filter__exit_status(void **state)
     str_free(&out);
 }
 
-/* Writes what a run leaves of step 1: the state before it, and its rollouts. flip: change one bit of one advantage. */
+/* Writes a run's files of step 1: the state before it, and its rollouts. flip: change one bit of
+ * one advantage. */
 static void write_run(bool flip)
 {
     struct estimate_options o = {.plugin = "bv_blend", .n_clusters = 2};
@@ -151,14 +153,14 @@ static void replay__gives_the_same_bits(void **state)
     write_run(false);
     snprintf(arguments, sizeof arguments, "estimate --replay %s --step 1", dir);
     const int status = tare(arguments, &out);
-    if (status || !strstr(out.data, "6 advantages, the same bits as the run's") || !strstr(out.data, "{\"advantages\":[["))
+    if (status || !strstr(out.data, "6 advantages, bit-identical to the run's") || !strstr(out.data, "{\"advantages\":[["))
         fail_msg("%d: %s", status, out.data);
     write_run(true);
     assert_int_equal(tare(arguments, &out), 1);
     assert_non_null(strstr(out.data, "group 1, rollout 1: the advantage is"));
     snprintf(arguments, sizeof arguments, "estimate --replay %s --step 2", dir);
     assert_int_equal(tare(arguments, &out), 1);
-    assert_non_null(strstr(out.data, "no rollouts of that step"));
+    assert_non_null(strstr(out.data, "missing: a run records the rollouts"));
     str_free(&out);
 }
 

@@ -1,5 +1,6 @@
-/* spo against the formulas of its paper, written out here a second time with dense arrays and two passes over the batch; decay kl with
- * logprobs that a policy step is said to have changed; its state over a break. */
+/* spo compared with the formulas of its paper, which are implemented here with dense arrays and two
+ * passes over the batch; decay kl with logprobs that a simulated policy step changed; its state
+ * over saves, dropped groups and unverified rollouts. */
 #include "check.h"
 
 #include "estimate/estimate.h"
@@ -105,7 +106,8 @@ static void learn(struct reference *r, const struct step *s)
 
 /* ---------------------------------------------------------------- the plugin */
 
-/* The engine's tare.logprob/1: what the policy gives after its step. It may not be asked before. */
+/* The engine's tare.logprob/1: the policy's logprobs after its step. It may not be called before.
+ */
 struct service {
     tare_logprob_v1 extension;
     const struct step *step;
@@ -185,7 +187,7 @@ static void compare(const char *const *set, int64_t n, bool kl)
         least = fmin(least, r.alpha[x] / (r.alpha[x] + r.beta[x]));
         most = fmax(most, r.alpha[x] / (r.alpha[x] + r.beta[x]));
     }
-    assert_true(spread > 1 && most - least > 0.2); /* the cases say something */
+    assert_true(spread > 1 && most - least > 0.2); /* the cases differ from each other */
     assert_true(kl ? service.calls > STEPS : service.calls == 0);
     estimate_free(est);
     arena_free(&a);
@@ -204,7 +206,7 @@ static void spo__kl_decay(void **state)
     compare(set, 1, true);
 }
 
-/* The same step without its crashed rollouts. */
+/* Makes the same step without its crashed rollouts. */
 static void without_crashed(const struct step *s, struct step *out)
 {
     int64_t M = 0, N = 0, T = 0;
@@ -228,7 +230,8 @@ static void without_crashed(const struct step *s, struct step *out)
     out->b.cluster = out->cluster, out->b.reward = out->reward, out->b.verdict = out->verdict, out->b.logprob = out->before;
 }
 
-/* A rollout that nobody judged is as if it had not been sampled, also for the logprobs after the step, which are asked for by number. */
+/* A rollout without a verdict counts as not sampled, also for the logprobs after the step, which
+ * are requested by index. */
 static void spo__is_not_shown_crashed_rollouts(void **state)
 {
     (void)state;
@@ -281,7 +284,8 @@ static void spo__kl_needs_a_policy(void **state)
     arena_free(&a);
 }
 
-/* Without a break, and saved and loaded in the middle: the same bits, in the advantages and in the state. */
+/* Runs without a break, and with save and load in the middle: bit-identical advantages and state.
+ */
 static void spo__survives_a_break(void **state)
 {
     (void)state;
@@ -317,7 +321,7 @@ static void spo__survives_a_break(void **state)
     arena_free(&a);
 }
 
-/* More prompts than the table starts with, met in an order that has nothing to do with their ids. */
+/* More prompts than the table starts with, in an order unrelated to their ids. */
 static void spo__keeps_every_prompt(void **state)
 {
     (void)state;
@@ -343,7 +347,7 @@ static void spo__keeps_every_prompt(void **state)
     for (const char *at = text.data; (at = strstr(at, "\"uid\"")); at++) prompts++;
     assert_int_equal(prompts, MANY);
     int missing = 0;
-    for (uint64_t x = 0; x <= MANY; x++) { /* each has seen its own rewards */
+    for (uint64_t x = 0; x <= MANY; x++) { /* each has its own rewards */
         char want[100];
         const double n = (double)s.b.n_rollouts, right = (double)(x % 2) * n;
         snprintf(want, sizeof want, "\"uid\":\"%016llx\",\"alpha\":%.17g,\"beta\":%.17g}", (unsigned long long)(x << 40),
@@ -367,8 +371,8 @@ static void spo__takes_rewards_of_a_posterior(void **state)
     make(&s, 1, 9);
     s.reward[0] = 1.5;
     assert_int_equal(estimate_run(est, &s.b, &a, &e), TARE_E_RANGE);
-    assert_non_null(strstr(e.message, "a reward of 1.5; a Beta posterior takes rewards from 0 to 1"));
-    /* all as expected: no signal, exactly */
+    assert_non_null(strstr(e.message, "reward 1.5: must be from 0 to 1 for a Beta posterior"));
+    /* all rewards as expected: the advantages are exactly 0 */
     make(&s, 1, 9);
     for (int64_t i = 0; i < s.b.n_rollouts; i++) s.reward[i] = 1;
     assert_ok(estimate_run(est, &s.b, &a, &e), &e);

@@ -12,7 +12,7 @@ static void grpo_process__by_hand(void **state)
                    "\"segment_rewards\":[[0,1,3,0],[0,2]]}]}"},
          .tokens = "0 0 1 0  0 0",
          .advantages = "0 0"},
-        {.name = "a rollout without steps is one step: 3 beside 1 and 2",
+        {.name = "a rollout without steps is one step: 3 next to 1 and 2",
          .plugin = "grpo_process",
          .parameters = {"delta=1e-300"},
          .steps = {"{\"groups\":[{\"rewards\":[3,0],\"lengths\":[1,2],\"segments\":[[0],[1,2]],\"segment_rewards\":[[0],[1,2]]}]}"},

@@ -1,14 +1,16 @@
-/* Checks of backends whose memory the host does not touch: the CUDA kernels as fibers on the host ("shim", tests/cuda/shim/shim.h) and on a GPU
- * ("cuda", skipped with the reason where there is none). Inputs lie on the host, a copy between guard zones on the device; results are brought
+/* Checks of backends whose memory the host does not access: the CUDA kernels as fibers on the host
+ * ("shim", tests/cuda/shim/shim.h) and on a GPU ("cuda", skipped with the reason if there is no
+ * GPU). Inputs are on the host, with a copy between guard zones on the device; results are copied
  * back and compared with ref.
  *
  *   static void add(const struct kernels *k, const struct kctx *c)
  *   {
- *       float *y = randoms(n, 0, 1), *x = randoms(n, 0, 1), *dy = on_device(k, c, y, n * 4), *dx = on_device(k, c, x, n * 4);
+ *       float *y = randoms(n, 0, 1), *x = randoms(n, 0, 1);
+ *       float *dy = on_device(k, c, y, n * 4), *dx = on_device(k, c, x, n * 4);
  *       KERNEL(k, c, add, .y = dy, .x = dx, .n = n);
  *       KERNEL(ref, &contexts[0], add, .y = y, .x = x, .n = n);
  *       assert_bits("add", from_device(k, c, dy, n * 4), y, n);
- *       device_end(k, c);                                                the guards, the fault, everything freed
+ *       device_end(k, c);     checks guards and the fault, frees everything
  *   }
  *   DEVICE_TEST(add)     ... device_test(add) in main's list */
 #ifndef DEVICE_CHECK_H
@@ -27,12 +29,12 @@ const struct kernels *kernels_shim(void);
 #endif
 
 enum { DEVICE_GUARD = 256 };
-struct device_piece {
+struct device_block {
     char *base;
     int64_t bytes;
 };
-static struct device_piece pieces[MOST_BUFFERS];
-static int n_pieces;
+static struct device_block device_blocks[MOST_BUFFERS];
+static int n_device_blocks;
 static struct kernel_fault device_fault;
 static struct kctx device_context = {.fault = &device_fault};
 
@@ -45,23 +47,24 @@ static inline void assert_no_fault(const struct kernels *k, const struct kctx *c
     }
 }
 
-/* bytes of memory of the backend, host NULL: full of a pattern that is NaN. */
+/* Allocate bytes in the backend's memory and copy host to it; host NULL: fill it with a pattern
+ * that is NaN. */
 static inline void *on_device(const struct kernels *k, const struct kctx *c, const void *host, int64_t bytes)
 {
     const int64_t all = bytes + 2 * DEVICE_GUARD;
     char *staging = malloc((size_t)all), *base = k->backend->alloc(c, all);
     assert_non_null(staging);
     if (!base) fail_msg("%s: no memory for %lld bytes", k->name, (long long)all);
-    assert_true(n_pieces < MOST_BUFFERS);
+    assert_true(n_device_blocks < MOST_BUFFERS);
     memset(staging, 0xff, (size_t)all);
     if (host && bytes) memcpy(staging + DEVICE_GUARD, host, (size_t)bytes);
     k->backend->upload(c, base, staging, all);
-    pieces[n_pieces++] = (struct device_piece){base, bytes};
+    device_blocks[n_device_blocks++] = (struct device_block){base, bytes};
     free(staging);
     return base + DEVICE_GUARD;
 }
 
-/* Into a buffer of kernel_check.h, freed by device_end. */
+/* Copies to a buffer of kernel_check.h, which device_end frees. */
 static inline float *from_device(const struct kernels *k, const struct kctx *c, const void *device, int64_t bytes)
 {
     float *host = floats((bytes + 3) / 4, 0);
@@ -73,18 +76,18 @@ static inline float *from_device(const struct kernels *k, const struct kctx *c, 
 static inline void device_end(const struct kernels *k, const struct kctx *c)
 {
     assert_no_fault(k, c);
-    for (int i = 0; i < n_pieces; i++) {
-        const struct device_piece *p = &pieces[i];
+    for (int i = 0; i < n_device_blocks; i++) {
+        const struct device_block *p = &device_blocks[i];
         unsigned char guard[2][DEVICE_GUARD];
         k->backend->download(c, guard[0], p->base, DEVICE_GUARD);
         k->backend->download(c, guard[1], p->base + DEVICE_GUARD + p->bytes, DEVICE_GUARD);
         for (int j = 0; j < 2 * DEVICE_GUARD; j++)
             if (guard[j / DEVICE_GUARD][j % DEVICE_GUARD] != 0xff)
-                fail_msg("%s: a byte %s a piece of %lld bytes was written", k->name, j < DEVICE_GUARD ? "in front of" : "behind",
+                fail_msg("%s: a byte %s a block of %lld bytes was written", k->name, j < DEVICE_GUARD ? "before" : "after",
                          (long long)p->bytes);
         k->backend->release(c, p->base);
     }
-    n_pieces = 0;
+    n_device_blocks = 0;
     assert_no_fault(k, c);
     buffers_end();
 }
@@ -95,7 +98,7 @@ static inline void device_run_shim(device_test_body body)
 {
 #ifdef TARE_CUDA_SHIM
     device_fault = (struct kernel_fault){.layer = -1};
-    n_pieces = 0;
+    n_device_blocks = 0;
     shim_forget();
     body(kernels_shim(), &device_context);
     if (shim_found) fail_msg("%lld findings, the first: %s", (long long)shim_found, shim_first);
@@ -113,7 +116,7 @@ static inline void device_run_cuda(device_test_body body)
         SKIP("%s", e.message);
     }
     device_fault = (struct kernel_fault){.layer = -1};
-    n_pieces = 0;
+    n_device_blocks = 0;
     body(k, &device_context);
 }
 

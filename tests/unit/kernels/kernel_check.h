@@ -1,4 +1,5 @@
-/* What the kernel checks share: random buffers between guard zones, and every backend of this machine at 1, 2 and 3 threads against ref. */
+/* Shared by the kernel checks: random buffers between guard zones, and every backend of this
+ * machine at 1, 2 and 3 threads compared with ref. */
 #ifndef KERNEL_CHECK_H
 #define KERNEL_CHECK_H
 
@@ -13,8 +14,8 @@
 
 enum { GUARD = 64, POOLS = 3, MOST_BUFFERS = 256 };
 
-/* Floats with 64 bytes of a pattern on both sides, starting `shift` floats off a 64-byte line. Freed together by buffers_end, which checks
- * the guards. */
+/* Floats with 64 bytes of a pattern on both sides, starting `shift` floats after a 64-byte line.
+ * All are freed by buffers_end, which checks the guards. */
 struct buffer {
     char *base;
     int64_t n, shift;
@@ -55,9 +56,9 @@ static inline void buffers_end(void)
         const struct buffer *b = &buffers[i];
         const unsigned char *at = (const unsigned char *)b->base, *end = at + GUARD + 4 * (b->shift + b->n);
         for (int64_t j = 0; j < GUARD + 4 * b->shift; j++)
-            if (at[j] != 0xA5) fail_msg("a byte in front of a buffer of %lld floats was written", (long long)b->n);
+            if (at[j] != 0xA5) fail_msg("a byte before a buffer of %lld floats was written", (long long)b->n);
         for (int j = 0; j < GUARD; j++)
-            if (end[j] != 0xA5) fail_msg("byte %d behind a buffer of %lld floats was written", j, (long long)b->n);
+            if (end[j] != 0xA5) fail_msg("byte %d after a buffer of %lld floats was written", j, (long long)b->n);
         free(b->base);
     }
     n_buffers = 0;
@@ -71,7 +72,7 @@ static inline void assert_bits(const char *what, const float *got, const float *
                      (double)expected[i]);
 }
 
-/* |got - expected| <= tolerance * scale, scale the size of what was added up. */
+/* got - expected| <= tolerance * scale, where scale is the magnitude of the summed terms. */
 static inline void assert_near(const char *what, const float *got, const float *expected, int64_t n, double tolerance)
 {
     double scale = 1e-30;
@@ -83,7 +84,7 @@ static inline void assert_near(const char *what, const float *got, const float *
 }
 
 /* ---- backends */
-/* AMX's order of sums has a reference of its own; ref is the one of the backend that is checked. */
+/* AMX's order of sums has a separate reference; ref is the one for the backend being checked. */
 static const struct kernels *ref, *ref_in_order, *ref_amx;
 static struct arena arenas[POOLS];
 static struct kctx contexts[POOLS];
@@ -114,7 +115,7 @@ static inline int kernel_teardown(void **state)
 
 typedef void (*kernel_test)(const struct kernels *k, const struct kctx *c, const char *where);
 
-/* Runs the test for every backend beside ref and every pool; says which ones this machine lacks. */
+/* Run the test for every backend except ref and every pool; print those that this machine lacks. */
 static inline void each_backend(kernel_test test)
 {
     static const char *const names[] = {"avx2",       "emu512",   "emu512bf16", "avx512",

@@ -1,9 +1,11 @@
-/* Kernels with one mistake each, for the test that the shim finds it, and sound ones that it must not complain about. */
+/* Kernels with one mistake each, which the shim must find, and correct ones that it must not
+ * report. */
 #include "cuda.h"
 
 enum { THREADS = 64 };
 
-/* y[0] = sum of x[0 .. 63]; `barrier` 0: the second half is read while the first is still being written */
+/* y[0] = sum of x[0 .. 63]; `barrier` 0: the second half is read while the first is still being
+ * written */
 static __global__ void tree_kernel(float *y, const float *x, int barrier)
 {
     __shared__ float part[THREADS];
@@ -16,7 +18,7 @@ static __global__ void tree_kernel(float *y, const float *x, int barrier)
     if (threadIdx.x == 0) y[0] = part[0];
 }
 
-/* Both warps write the word that all read. */
+/* Both warps write the word that all threads read. */
 static __global__ void broadcast_kernel(float *y, const float *x, int sound)
 {
     __shared__ float word;
@@ -25,7 +27,7 @@ static __global__ void broadcast_kernel(float *y, const float *x, int sound)
     y[threadIdx.x] = word;
 }
 
-/* Blocks pass a word on through device memory. */
+/* Blocks pass a word through device memory. */
 static __global__ void relay_kernel(float *y)
 {
     if (threadIdx.x == 0) y[0] = y[0] + 1;
@@ -36,7 +38,7 @@ static __global__ void count_kernel(unsigned *y)
     atomicAdd(y, 1u);
 }
 
-/* `beyond`: one element too many */
+/* `beyond`: copies one element too many */
 static __global__ void copy_kernel(float *y, const float *x, int n, int beyond)
 {
     const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
@@ -75,7 +77,7 @@ static __global__ void dynamic_kernel(float *y, int n)
     y[threadIdx.x] = part[threadIdx.x];
 }
 
-/* Half of the block waits where the other half does not come by. */
+/* Half of the block waits at a barrier that the other half does not reach. */
 static __global__ void apart_kernel(float *y)
 {
     if (threadIdx.x < 32) {
@@ -87,7 +89,7 @@ static __global__ void apart_kernel(float *y)
     }
 }
 
-/* Lanes that skip a warp operation for which the others wait. */
+/* Lanes skip a warp operation for which the others wait. */
 static __global__ void hang_kernel(float *y)
 {
     float x = (float)threadIdx.x;
@@ -96,7 +98,7 @@ static __global__ void hang_kernel(float *y)
     y[threadIdx.x] = x;
 }
 
-/* Lanes of a warp hand values over in shared memory, with and without __syncwarp. */
+/* Lanes of a warp exchange values in shared memory, with and without __syncwarp. */
 static __global__ void warp_kernel(float *y, const float *x, int sound)
 {
     __shared__ float part[THREADS];
@@ -105,7 +107,7 @@ static __global__ void warp_kernel(float *y, const float *x, int sound)
     y[threadIdx.x] = part[threadIdx.x ^ 1];
 }
 
-/* Shared memory is not zero at first. */
+/* Shared memory is not zero initially. */
 static __global__ void fresh_kernel(float *y)
 {
     __shared__ float part[THREADS];
@@ -114,8 +116,9 @@ static __global__ void fresh_kernel(float *y)
     y[threadIdx.x] = part[threadIdx.x];
 }
 
-/* Launched behind a kernel that writes y: adds x to it. early: 'x' reads x before it has waited, which nothing of the chain writes; 'y' reads y, 'w' writes it,
- * 'n' ends without having waited. */
+/* Launched after a kernel that writes y: adds x to it. early: 'x' reads x, which no launch of the
+ * chain writes, before it has waited; 'y' reads y, 'w' writes it, and 'n' ends without having
+ * waited. */
 static __global__ void follow_kernel(float *y, const float *x, int n, char early)
 {
     const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
@@ -134,13 +137,15 @@ static void run_chain(const struct kctx *c, float *y, const float *x, int n, cha
     cuda_chain(false);
 }
 
-/* For the tests of operations: what is issued between is as in a token of a decode session. */
+/* For tests of operations: operations issued in between behave as in a token of a decode
+ * session. */
 extern "C" void planted_chain(int on)
 {
     cuda_chain(on);
 }
 
-/* A copy as a graph, run after one of its tensors was given back or not; waiting while it is recorded is a mistake. */
+/* A copy as a graph, run after one of its tensors was released or not; waiting during the capture
+ * is a mistake. */
 static void run_graph(const struct kctx *c, float *y, int64_t n, bool freed, bool waits)
 {
     cudaGraph_t graph = nullptr;

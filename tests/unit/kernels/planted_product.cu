@@ -12,7 +12,7 @@ static chain_cut cut_of(const planted_product *o)
     return chain_cut{(int)((o->k + CHAIN_STEP - 1) / CHAIN_STEP), o->slice};
 }
 
-/* Where slices are to be added afterwards: room for their sums, NaN. */
+/* Memory for the sums of slices that are added afterwards, filled with NaN; NULL otherwise. */
 static float *parts_of(const struct kctx *c, const planted_product *o)
 {
     const int64_t bytes = chain_slices(cut_of(o)) * o->t * o->n * (int64_t)sizeof(float);

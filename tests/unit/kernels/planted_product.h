@@ -1,4 +1,5 @@
-/* A product by one of the two kernels that batch_invariant has for many rows, for the test that they have the same bits (planted_product.cu). */
+/* A product by one of the two kernels that batch_invariant has for many rows, for the test that
+ * they are bit-identical (planted_product.cu). */
 #ifndef PLANTED_PRODUCT_H
 #define PLANTED_PRODUCT_H
 
@@ -13,7 +14,7 @@ struct planted_product {
     const float *bias, *residual;
     int64_t t, n, k;
     int slice; /* steps of 32 k */
-    int apart; /* slices are added afterwards */
+    int apart; /* 1: slices are added afterwards */
 };
 void planted_by_mma(const struct kctx *c, const struct planted_product *o);
 void planted_by_wgmma(const struct kctx *c, const struct planted_product *o);

@@ -1,5 +1,7 @@
-/* Attention on a device: plain kernels near ref's results, those for tensor cores near ref's on factors rounded to bf16. On the host every instruction
- * that works on a warp's fragments is emulated (tests/cuda/shim/mma.cc), with asynchronous copies as early and as late as allowed. */
+/* Attention on a device: plain kernels must be near ref's results, and tensor-core kernels near
+ * ref's on factors rounded to bf16. On the host, every instruction that works on a warp's fragments
+ * is emulated (tests/cuda/shim/mma.cc), with asynchronous copies as early and as late as
+ * allowed. */
 #include "device_check.h"
 
 static const struct kernels *dev;
@@ -34,7 +36,7 @@ enum { SEQS = 6, BLOCKS = 40 };
 
 struct scene {
     struct attn_shape s;
-    float *qkv;         /* host, factors rounded to bf16 where the shape asks for it */
+    float *qkv;         /* host; factors are rounded to bf16 if the shape asks for it */
     struct kv_layer kv; /* of ref */
     struct kv_layer device;
     float *qkv_device;
@@ -49,7 +51,7 @@ static void scene_make(struct scene *s, const int64_t shape[4], enum dtype dtype
     const int64_t heads = shape[0], kv_heads = shape[1], dim = shape[2], shared = shape[3];
     s->s = (struct attn_shape){heads, kv_heads, dim, (heads + 2 * kv_heads) * dim, 1.0f / sqrtf((float)dim), dtype, 0};
     s->rows = 0;
-    int32_t next = 1; /* block 0 belongs to nobody */
+    int32_t next = 1; /* block 0 is unused */
     for (int i = 0; i < SEQS; i++) {
         s->begin[i] = s->rows;
         s->keys[i] = shared * KV_BLOCK + LENGTHS[i];
@@ -66,7 +68,8 @@ static void scene_make(struct scene *s, const int64_t shape[4], enum dtype dtype
     s->kv = (struct kv_layer){floats(size, 0), floats(size, 0)};
     s->qkv_device = to_device(s->qkv, n * 4);
     const int64_t bytes = dev->kv_bytes(s->s, next);
-    s->device = (struct kv_layer){device_nan(bytes), device_nan(bytes)}; /* what was never written must not be read into a result */
+    /* unwritten memory must not be read into a result */
+    s->device = (struct kv_layer){device_nan(bytes), device_nan(bytes)};
     int64_t rows[400], slots[400];
     for (int i = 0; i < SEQS; i++) {
         for (int64_t j = 0; j < s->keys[i]; j++)
@@ -107,7 +110,7 @@ static void forward_shape(const int64_t shape[4], enum dtype dtype, double toler
     KERNEL(dev, ctx, attention, .out = out, .stats = stats, .qkv = s.qkv_device, .kv = s.device, .shape = s.s, .seqs = seqs,
            .n_seqs = SEQS);
     compare("whole sequences", &s, (struct attended){out, stats}, (struct attended){out0, stats0}, tolerance);
-    /* pieces, and the same bits as whole */
+    /* split queries must give the same bits as whole ones */
     float *cut = device_nan(n * 4);
     for (int j = 0; j < SEQS; j++)
         for (int64_t at = 0, step = 3; at < s.keys[j]; at += step, step = step * 2 + 1) {
@@ -117,12 +120,12 @@ static void forward_shape(const int64_t shape[4], enum dtype dtype, double toler
         }
     if (s.keys[0] == 1) return;
     float *a = back(out, n * 4), *b = back(cut, n * 4);
-    for (int j = 0; j < SEQS; j++) /* single queries go another way */
-        assert_bits("in pieces", b + (s.begin[j] + 0) * s.s.heads * s.s.head_dim, a + s.begin[j] * s.s.heads * s.s.head_dim,
+    for (int j = 0; j < SEQS; j++) /* single queries take another path */
+        assert_bits("in parts", b + (s.begin[j] + 0) * s.s.heads * s.s.head_dim, a + s.begin[j] * s.s.heads * s.s.head_dim,
                     3 * s.s.heads * s.s.head_dim);
 }
 
-/* One query a sequence, in rows 0, 1, ...: split over keys, shared blocks taken together. */
+/* One query per sequence, in rows 0, 1, ...: split over keys, with shared blocks taken together. */
 static void decode_shape(const int64_t shape[4], enum dtype dtype, double tolerance)
 {
     struct scene s;
@@ -170,14 +173,16 @@ static void forward_mma(const struct kernels *k, const struct kctx *c)
     for (size_t i = 0; i < sizeof MMA / sizeof *MMA; i++)
         for (int early = 0; early < (i < 2 ? 2 : 1); early++) {
             eager(early);
-            forward_shape(MMA[i], DTYPE_BF16, 0x1p-7); /* weights are rounded to 8 bits: 2^-9 each, sums of them less */
+            /* weights are rounded to 8 bits: 2^-9 each, less for their sums */
+            forward_shape(MMA[i], DTYPE_BF16, 0x1p-7);
             device_end(dev, ctx);
             decode_shape(MMA[i], DTYPE_BF16, 0x1p-7);
             device_end(dev, ctx);
         }
 }
 
-/* Two prompts with their rollouts, one segment alone, one empty; rows between them that belong to nobody. */
+/* Two prompts with their rollouts, a separate segment, an empty one, and rows outside all
+ * segments. */
 static const struct attn_seg SEGS[] = {{0, 21, 0, 0},     {21, 40, 0, 21},   {61, 1, 0, 21},     {62, 65, 0, 21}, {130, 16, 0, 0},
                                        {146, 7, 130, 16}, {153, 0, 130, 16}, {153, 33, 130, 16}, {186, 100, 0, 0}};
 enum { N_SEGS = sizeof SEGS / sizeof *SEGS, GRAD_T = 290 };

@@ -1,6 +1,7 @@
-/* Indices at the shapes of large models: 65,536 rows (16,384 for attention) of a model with the widths of Qwen2.5-7B, where products of sizes pass 2^31. The
- * first, the middle and the last block of every launch run on the shim, in memory that exists where it is touched (shim_corners); an address outside of
- * its tensor is found. Results are not looked at. */
+/* Indices at the shapes of large models: 65,536 rows (16,384 for attention) of a model with the
+ * widths of Qwen2.5-7B, where products of sizes exceed 2^31. The first, the middle and the last
+ * block of every launch run on the shim, in memory that exists only where it is accessed
+ * (shim_corners). An address outside its tensor is found. Results are not checked. */
 #include "device_check.h"
 
 #ifdef TARE_CUDA_SHIM
@@ -34,14 +35,15 @@ static float *tensor(int64_t n)
     return memory(n * 4);
 }
 
-/* n numbers of `bytes` bytes, the last ones the largest: index i is most - (n - 1 - i), not below 0. */
+/* n numbers of `bytes` bytes, the last ones the largest: index i is most - (n - 1 - i), at least
+ * 0. */
 static void *indices(int64_t n, int64_t most, int64_t bytes)
 {
     char *host = malloc((size_t)(n * bytes));
     assert_non_null(host);
     for (int64_t i = 0; i < n; i++) {
         const int64_t x = most - (n - 1 - i) > 0 ? most - (n - 1 - i) : 0;
-        memcpy(host + i * bytes, &x, (size_t)bytes); /* little end first */
+        memcpy(host + i * bytes, &x, (size_t)bytes); /* little-endian */
     }
     void *p = memory(n * bytes);
     k->backend->upload(&ctx, p, host, n * bytes);
@@ -70,7 +72,8 @@ static void nothing_found(const char *what)
         nothing_found(#NAME);                                                                                                      \
     } while (0)
 
-/* One that counts its elements in 32 bits is found, and the same that does not is not. */
+/* A kernel that counts its elements in 32 bits is found; the same kernel with 64 bits is not
+ * reported. */
 static void test_planted(void **state)
 {
     (void)state;
@@ -121,7 +124,7 @@ static void test_head(void **state)
     end();
 }
 
-/* The weights of a whole model in one piece. */
+/* The weights of a whole model in one tensor. */
 static void test_weights(void **state)
 {
     (void)state;
@@ -175,7 +178,8 @@ static void test_cache(void **state)
     end();
 }
 
-/* A prompt of 16 tokens with a completion of all the rest, and the same tokens as a decoding batch of 1,024 sequences. */
+/* A prompt of 16 tokens with a completion of all the rest, and the same tokens as a decoding batch
+ * of 1,024 sequences. */
 static void test_attention(void **state)
 {
     (void)state;

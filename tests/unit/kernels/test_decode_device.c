@@ -1,11 +1,13 @@
-/* Attention in a decode session (kernels/cuda/decode.cu): near ref's for sequences of every length and at every boundary, the same bits for a sequence alone as
- * in any batch, graphs that are run again with longer sequences, and blocks that follow the sum of the lengths. */
+/* Attention in a decode session (kernels/cuda/decode.cu): near ref's for sequences of every length
+ * and at every boundary, the same bits for a sequence alone and in any batch, graphs that run again
+ * with longer sequences, and a number of blocks that follows the total length. */
 #include "device_check.h"
 
 static const struct kernels *dev;
 static const struct kctx *ctx;
 
-/* A sequence: the position of its newest token, the keys that it may share, and whose they are (itself: nobody's). */
+/* A sequence: the position of its newest token, the number of keys that it may share, and their
+ * owner (itself: they are not shared). */
 struct one {
     int64_t pos, shared;
     int like;
@@ -25,11 +27,11 @@ struct scene {
     int64_t replayed;
 };
 
-/* Keys and values of all sequences, TOKENS beyond what they have. */
+/* Fill keys and values of all sequences, TOKENS more than they have. */
 static void fill(struct scene *s)
 {
     const int64_t J = s->s.kv_heads, D = s->s.head_dim;
-    int64_t next = 1, *rows, *slots; /* block 0 belongs to nobody */
+    int64_t next = 1, *rows, *slots; /* block 0 is unused */
     for (int i = 0; i < s->n; i++)
         for (int64_t b = 0; b * KV_BLOCK < s->seqs[i].pos + 8 * TOKENS; b++)
             s->blocks[i][b] =
@@ -70,7 +72,8 @@ static void close_scene(struct scene *s)
     device_end(dev, ctx);
 }
 
-/* `tokens` tokens of the sequences first .. first+n-1, all of them `later` positions further; results: [tokens, n, H, D]. Each is held to ref's. */
+/* Decode `tokens` tokens of the sequences first .. first+n-1, all of them `later` positions
+ * further; results: [tokens, n, H, D]. Each is compared with ref's. */
 static float *decode(struct scene *s, int first, int n, int64_t later, int64_t tokens)
 {
     const int64_t width = s->s.heads * s->s.head_dim;
@@ -110,8 +113,8 @@ static float *decode(struct scene *s, int first, int n, int64_t later, int64_t t
     return all;
 }
 
-/* One key; groups of two; keys that pass a boundary of a piece while they are decoded, of their own keys and behind shared ones; the longest and the shortest
- * side by side. */
+/* One key; groups of two; keys that cross a chunk boundary while they are decoded, in their own
+ * keys and after shared ones; the longest and the shortest next to each other. */
 static const struct one UNEQUAL[] = {{0, 0, 0},     {40, 32, 1},   {45, 32, 1}, {268, 16, 3},
                                      {525, 272, 4}, {600, 272, 4}, {253, 0, 6}, {33, 32, 7}};
 enum { N_UNEQUAL = sizeof UNEQUAL / sizeof *UNEQUAL };
@@ -141,7 +144,8 @@ static void lengths(const struct kernels *k, const struct kctx *c)
     lengths_of(mma, DTYPE_BF16);
 }
 
-/* A graph that was recorded for short sequences is what runs for longer ones, with more tiles of the same bucket too, and again when others ran between. */
+/* A graph recorded for short sequences also runs for longer ones, with more tiles of the same
+ * bucket, and again after others have run. */
 static void replayed(const struct kernels *k, const struct kctx *c)
 {
     static const struct one seqs[] = {{230, 16, 0}, {240, 16, 0}, {300, 0, 2}, {9, 0, 3}, {500, 0, 4}};
@@ -149,7 +153,7 @@ static void replayed(const struct kernels *k, const struct kctx *c)
     struct scene s;
     dev = k, ctx = c;
     open_scene(&s, shape, DTYPE_F32, seqs, 5);
-    decode(&s, 0, 5, 0, TOKENS); /* 8 tiles: one that two share, and their own 1, 1, 2, 1, 2 */
+    decode(&s, 0, 5, 0, TOKENS); /* 8 tiles: one shared by two, and their own 1, 1, 2, 1, 2 */
     assert_in_range(s.replayed, 1, TOKENS - 2);
     decode(&s, 0, 5, 3, TOKENS);
     assert_int_equal(s.replayed, TOKENS);
@@ -163,7 +167,8 @@ static void replayed(const struct kernels *k, const struct kctx *c)
     close_scene(&s);
 }
 
-/* One long sequence among short ones, and a group with its prompt: blocks for the keys that there are, shared ones once, and not for the longest of all a row. */
+/* One long sequence among short ones, and a group with its prompt: the number of blocks follows the
+ * existing keys, shared ones counted once, and is not that of the longest for each row. */
 static void count(const struct one *seqs, int n, int64_t tiles)
 {
     static const int64_t shape[3] = {2, 1, 8};
@@ -174,7 +179,8 @@ static void count(const struct one *seqs, int n, int64_t tiles)
     if (dev == kernels_shim()) {
         const int64_t before = shim_blocks;
         decode(&s, 0, n, 0, 1);
-        assert_int_equal(s.replayed, 1); /* decode_advance twice, attention's tiles, their combination */
+        /* decode_advance twice, attention's tiles, their combination */
+        assert_int_equal(s.replayed, 1);
         assert_in_range(shim_blocks - before - 4 * n, tiles, tiles + tiles / 2);
     }
 #endif
@@ -193,8 +199,10 @@ static void counted(const struct kernels *k, const struct kctx *c)
     count(group, GROUP, PROMPT / 256 + GROUP);
 }
 
-/* A load with fewer tiles than the one before, in the same bucket: what is left of those that were must not run. Twelve sequences of a tile each have the
- * partial results 0 to 11; of a group of eight, with two pieces of their prompt and one of their own each, ten tiles, 10 and 11 are two rows' of the prompt. */
+/* A load with fewer tiles than the one before, in the same bucket: the old tiles must not run.
+ * Twelve sequences of one tile each have the partial results 0 to 11. A group of eight, with two
+ * chunks of their prompt and one separate chunk each, has ten tiles; 10 and 11 are two rows of the
+ * prompt. */
 static void emptied(const struct kernels *k, const struct kctx *c)
 {
     enum { APART = 12, GROUP = 8, PROMPT = 512 };
@@ -205,7 +213,7 @@ static void emptied(const struct kernels *k, const struct kctx *c)
     for (int i = 0; i < APART; i++) seqs[i] = (struct one){40 + i, 0, i};
     for (int i = 0; i < GROUP; i++) seqs[APART + i] = (struct one){PROMPT + 3 + i, PROMPT, APART};
     open_scene(&s, shape, DTYPE_F32, seqs, APART + GROUP);
-    decode(&s, APART, GROUP, 0, TOKENS); /* the session's memory has its size */
+    decode(&s, APART, GROUP, 0, TOKENS); /* gives the session's memory its size */
     decode(&s, 0, APART, 0, TOKENS);
     decode(&s, APART, GROUP, 0, TOKENS);
     close_scene(&s);

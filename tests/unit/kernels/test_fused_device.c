@@ -1,4 +1,4 @@
-/* Operations of a device that do two in one launch: the bits of the two. */
+/* Operations of a device that do two in one launch are bit-identical to the two. */
 #include "device_check.h"
 
 enum { HEADS = 3, KV = 2, ROWS = 7, BLOCKS = 5 };
@@ -23,7 +23,7 @@ static void assert_same_bytes(const char *what, const struct kernels *k, const s
     if (memcmp(from_device(k, c, got, bytes), from_device(k, c, want, bytes), (size_t)bytes)) fail_msg("%s", what);
 }
 
-/* Heads turned whole and in part, rows that go nowhere; what lies in the cache besides stays. */
+/* Heads rotated whole and in part, and rows with no slot; the rest of the cache must not change. */
 static void rotated(const struct kernels *k, const struct kctx *c)
 {
     static const int64_t dims[] = {2, 30, 64, 80, 128, 256};
@@ -105,7 +105,8 @@ static void check_gated(const struct kernels *k, const struct kctx *c, const str
     device_end(k, c);
 }
 
-/* Few rows and many, gates that fill no tile of 16, inner sizes that every warp has some of, that leave warps without any, and that no kernel for few rows takes. */
+/* Few rows and many; gates that do not fill a tile of 16; inner sizes of which every warp has a
+ * part, that leave warps without any, and that no kernel for few rows accepts. */
 static void gated(const struct kernels *k, const struct kctx *c)
 {
     static const int64_t rows[] = {1, 8, 9, 16, 17, 32, 33}, gates[] = {16, 40, 17}, inner[] = {64, 192, 72, 5};
@@ -145,7 +146,8 @@ static void *bf16_rows(const struct kernels *k, const struct kctx *c, const floa
     return on_device(k, c, rows, 2 * n);
 }
 
-/* The stream, its norm and the norm's factors are those of the two operations; and the stream is near ref's. */
+/* The sum, its norm and the norm's factors are those of the two operations; the sum is near
+ * ref's. */
 static void check_normed(const struct kernels *k, const struct kctx *c, const struct normed *g)
 {
     const int64_t results = g->t * g->n * (g->y == DTYPE_BF16 ? 2 : 4), stream = 4 * g->t * g->n;
@@ -191,11 +193,12 @@ static void check_normed(const struct kernels *k, const struct kctx *c, const st
     KERNEL(ref, &contexts[0], pack, .packed = packed_ref, .w = w, .n = g->n, .k = g->k, .dtype = g->dtype);
     KERNEL(ref, &contexts[0], matmul, .y = near, .x = x, .packed = packed_ref, .bias = g->biased ? bias : NULL, .residual = before,
            .t = g->t, .n = g->n, .k = g->k, .dtype = g->dtype);
-    assert_near("the stream beside ref's", from_device(k, c, there[1], stream), near, g->t * g->n, (double)(g->k + 4) * 0x1p-23);
+    assert_near("the stream near ref's", from_device(k, c, there[1], stream), near, g->t * g->n, (double)(g->k + 4) * 0x1p-23);
     device_end(k, c);
 }
 
-/* Inner sizes that are cut into slices and that are not, rows wide enough for a block each and not, or too wide for a thread's registers; many rows. */
+/* Inner sizes that are split into slices and that are not; rows wide enough for a block each,
+ * narrower, or too wide for a thread's registers; many rows. */
 static void normed(const struct kernels *k, const struct kctx *c)
 {
     static const struct normed cases[] = {
@@ -216,7 +219,7 @@ static void normed(const struct kernels *k, const struct kctx *c)
         if (cases[i].n < 4000) check_normed(k, c, &cases[i]);
         check_normed(k, &fixed, &cases[i]);
     }
-    /* slices and 64 rows of W a block */
+    /* slices, and 64 rows of W a block */
     check_normed(k, c, &(struct normed){.t = 3, .n = 2112, .k = 2048, .dtype = DTYPE_BF16, .x = DTYPE_BF16, .y = DTYPE_BF16});
 }
 DEVICE_TEST(normed)
@@ -231,8 +234,9 @@ static void chain(int on)
 #endif
 }
 
-/* As in a token of a decode session: x is written by the launch in front, and every launch may begin before that has ended. The bits of the same
- * operations outside of one; on the shim nothing is read too early, whether copies are made at once or late. */
+/* As in a token of a decode session: x is written by the preceding launch, and every launch may
+ * begin before that has ended. Bit-identical to the same operations outside a token; on the shim
+ * nothing is read too early, whether copies are made at once or late. */
 static void in_a_chain(const struct kernels *k, const struct kctx *c)
 {
     enum { T = 9, C = 300, INNER = 1088, GATE = 48 };

@@ -1,12 +1,13 @@
-/* Attention over a cache with shared leading blocks: ref's bits, and the same bits however a sequence is split. Its gradient: near ref's,
- * and the same bits for every thread count and every size of the caches. */
+/* Attention over a cache with shared leading blocks: bit-identical to ref, however a sequence is
+ * split. Its gradient: near ref's, and the same bits for every thread count and all cache sizes. */
 #include "caches.h"
 #include "exact.h"
 #include "kernel_check.h"
 
 enum { SEQS = 5, BLOCKS = 40, MOST_ROWS = 400 };
 
-struct scene { /* SEQS sequences whose first `shared` keys are the same blocks; prompt and rollouts */
+/* SEQS sequences whose first `shared` keys are in the same blocks: a prompt and its rollouts */
+struct scene {
     struct attn_shape s;
     struct kv_layer kv;
     int32_t blocks[SEQS][BLOCKS];
@@ -52,8 +53,8 @@ static void scene_make(struct scene *s, const int64_t heads[5], enum dtype dtype
         memcpy(s->qkv + s->begin[i] * s->s.stride, s->qkv, (size_t)(shared * KV_BLOCK * s->s.stride) * sizeof(float));
     s->bytes = ref->kv_bytes(s->s, next);
     s->kv = (struct kv_layer){floats(s->bytes / 4, 0), floats(s->bytes / 4, 0)};
-    memset(s->kv.k, 0xff,
-           (size_t)s->bytes); /* not a number, in either precision: what was never written must not be read into a result */
+    /* NaN in either precision: unwritten memory must not be read into a result. */
+    memset(s->kv.k, 0xff, (size_t)s->bytes);
     memset(s->kv.v, 0xff, (size_t)s->bytes);
 }
 
@@ -83,7 +84,7 @@ static void forward(const struct kernels *k, const struct kctx *c, const char *w
         KERNEL(k, c, attention, .out = out, .stats = stats, .qkv = s.qkv, .kv = s.kv, .shape = s.s, .seqs = whole, .n_seqs = SEQS);
         assert_bits(where, out, out0, n);
         assert_bits(where, stats, stats0, s.rows * heads * 2);
-        /* decoding: the last rows of all sequences together, then uneven pieces of each */
+        /* decoding: the last rows of all sequences together, then uneven parts of each */
         memset(out, 0, (size_t)n * sizeof *out);
         for (int64_t left = 0; left < 90; left++) {
             struct attn_seq one[SEQS];
@@ -115,7 +116,8 @@ static void cache(const struct kernels *k, const struct kctx *c, const char *whe
         scene_write(&s, ref, &contexts[0]);
         assert_bits(where, key, s.kv.k, size);
         assert_bits(where, value, s.kv.v, size);
-        const int32_t to[] = {0, 7}, from[] = {3, 0}; /* the second reads what the first wrote */
+        /* the second reads a block that the first wrote */
+        const int32_t to[] = {0, 7}, from[] = {3, 0};
         KERNEL(k, c, kv_copy, .kv = (struct kv_layer){key, value}, .shape = s.s, .to = to, .from = from, .n = 2);
         KERNEL(ref, &contexts[0], kv_copy, .kv = s.kv, .shape = s.s, .to = to, .from = from, .n = 2);
         assert_bits(where, key, s.kv.k, size);
@@ -124,7 +126,8 @@ static void cache(const struct kernels *k, const struct kctx *c, const char *whe
     }
 }
 
-/* Two prompts with their rollouts, one segment alone, one empty; rows between them that belong to nobody. */
+/* Two prompts with their rollouts, a separate segment, an empty one, and rows outside all
+ * segments. */
 static const struct attn_seg SEGS[] = {{0, 21, 0, 0},     {21, 40, 0, 21},   {61, 1, 0, 21},     {62, 65, 0, 21}, {130, 16, 0, 0},
                                        {146, 7, 130, 16}, {153, 0, 130, 16}, {153, 33, 130, 16}, {186, 100, 0, 0}};
 enum { N_SEGS = sizeof SEGS / sizeof *SEGS, GRAD_T = 290 };
@@ -134,7 +137,7 @@ struct grad_scene {
     float *qkv, *dout, *out, *stats;
 };
 
-/* out and stats of SEGS by ref's attention on a cache of one key a row. */
+/* Compute out and stats of SEGS by ref's attention on a cache of one key per row. */
 static void grad_scene_make(struct grad_scene *g, const int64_t shape[5], enum dtype dtype)
 {
     g->s = shape_of(shape, dtype);
@@ -173,25 +176,27 @@ static void backward(const struct kernels *k, const struct kctx *c, const char *
         KERNEL(ref, &contexts[0], attention_grad, .dqkv = d0, .dout = g.dout, .out = g.out, .stats = g.stats, .qkv = g.qkv,
                .shape = g.s, .segs = SEGS, .n_segs = N_SEGS, .t = GRAD_T);
         assert_bits(where, d, one, n);
-        const struct caches large = {1 << 15, 1 << 28}; /* everything at once; a window at a time before */
+        /* everything at once; before, a window at a time */
+        const struct caches large = {1 << 15, 1 << 28};
         caches_pretend(&large);
         KERNEL(k, c, attention_grad, .dqkv = d, .dout = g.dout, .out = g.out, .stats = g.stats, .qkv = g.qkv, .shape = g.s,
                .segs = SEGS, .n_segs = N_SEGS, .t = GRAD_T);
         caches_pretend(NULL);
         assert_bits(where, d, one, n);
-        /* sums of at most 290*H/J terms, each of a few roundings, in another order */
+        /* sums of at most 290*H/J terms, each with a few roundings, in another order */
         assert_near(where, d, d0, n, 400 * 0x1p-24);
         buffers_end();
     }
 }
 
-/* Before anything reads them. */
+/* Called before any of it is read. */
 static void round_all(float *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) x[i] = bf16_round(x[i]);
 }
 
-/* A cache in bf16 is one in fp32 of numbers that were rounded before: the same bits of the result and of its gradient. */
+/* A cache in bf16 equals a cache in fp32 of rounded numbers: the same bits of the result and of its
+ * gradient. */
 static void words(const struct kernels *k, const struct kctx *c, const char *where)
 {
     for (int i = 0; i < N_HEADS; i++) {

@@ -1,5 +1,5 @@
-/* The CUDA kernels that need no tensor core against ref. Element-wise operations and sums over rows in order have ref's bits; reductions along a
- * row have an order of their own. */
+/* The CUDA kernels without tensor cores against ref. Element-wise operations and sums over rows in
+ * order are bit-identical to ref; reductions along a row have their own order. */
 #include "device_check.h"
 
 static const int64_t WIDTHS[] = {1, 2, 31, 33, 64, 128, 255, 257, 576, 1030};
@@ -32,19 +32,21 @@ static void norm(const struct kernels *k, const struct kctx *c)
                 assert_near("dx", from_device(k, c, gy, 4 * n), y, n, ROW_TOLERANCE);
                 assert_near("dw", from_device(k, c, gdw, 4 * width), dw, width, 1e-5);
             }
+            /* Frozen weights: no dw. */
             KERNEL(k, c, rmsnorm_grad, .dx = gy, .ld = ld, .dy = gdy, .x = gx, .w = gw, .rms = grms, .t = t, .heads = heads,
-                   .width = width); /* frozen weights: no dw */
+                   .width = width);
             KERNEL(ref, &contexts[0], rmsnorm_grad, .dx = y, .ld = ld, .dy = dy, .x = x, .w = w, .rms = rms, .t = t, .heads = heads,
                    .width = width);
             assert_near("dx alone", from_device(k, c, gy, 4 * n), y, n, ROW_TOLERANCE);
+            /* dx is dy. */
             KERNEL(k, c, rmsnorm_grad, .dx = gdy, .ld = ld, .dw = gdw, .dy = gdy, .x = gx, .w = gw, .rms = grms, .t = t,
-                   .heads = heads, .width = width, .accumulate = 0); /* dx is dy */
+                   .heads = heads, .width = width, .accumulate = 0);
             KERNEL(ref, &contexts[0], rmsnorm_grad, .dx = dy, .ld = ld, .dw = dw, .dy = dy, .x = x, .w = w, .rms = rms, .t = t,
                    .heads = heads, .width = width, .accumulate = 0);
             assert_near("dx in place", from_device(k, c, gdy, 4 * n), dy, n, ROW_TOLERANCE);
-            assert_near("dw beside it", from_device(k, c, gdw, 4 * width), dw, width, 1e-5);
-            KERNEL(k, c, rmsnorm, .y = gx, .ld = ld, .x = gx, .w = gw, .t = t, .heads = heads, .width = width,
-                   .eps = 1e-5f); /* in place, no rms */
+            assert_near("dw next to it", from_device(k, c, gdw, 4 * width), dw, width, 1e-5);
+            /* In place, no rms. */
+            KERNEL(k, c, rmsnorm, .y = gx, .ld = ld, .x = gx, .w = gw, .t = t, .heads = heads, .width = width, .eps = 1e-5f);
             KERNEL(ref, &contexts[0], rmsnorm, .y = x, .ld = ld, .x = x, .w = w, .t = t, .heads = heads, .width = width,
                    .eps = 1e-5f);
             assert_near("in place", from_device(k, c, gx, 4 * n), x, n, ROW_TOLERANCE);
@@ -53,7 +55,7 @@ static void norm(const struct kernels *k, const struct kctx *c)
 }
 DEVICE_TEST(norm)
 
-/* A row's result does not depend on how many rows there are. */
+/* A row's result does not depend on the number of rows. */
 static void norm_alone(const struct kernels *k, const struct kctx *c)
 {
     enum { T = 9, C = 300 };
@@ -152,7 +154,7 @@ static void head(const struct kernels *k, const struct kctx *c)
             KERNEL(ref, &contexts[0], head_kl, .kl = kl, .logits = z, .lse = lse, .ref_logits = q, .ref_lse = rl,
                    .temperature = temperature, .r = r, .v = v);
             assert_near("kl", from_device(k, c, gkl, 4 * r), kl, r, 1e-5);
-            /* given the same statistics, the gradient has ref's bits */
+            /* given the same statistics, the gradient is bit-identical to ref's */
             k->backend->upload(c, glse, lse, 8 * r);
             k->backend->upload(c, grl, rl, 8 * r);
             k->backend->upload(c, gh, h, 4 * r);
@@ -198,7 +200,8 @@ static void rows(const struct kernels *k, const struct kctx *c)
             KERNEL(k, c, add, .y = gx, .x = gy, .n = n);
             KERNEL(ref, &contexts[0], add, .y = x, .x = x, .n = n);
             assert_bits("add", from_device(k, c, gx, 4 * n), x, n);
-            for (int accumulate = 0; accumulate < 2; accumulate++) { /* the second half of each row into the first */
+            /* the second half of each row into the first */
+            for (int accumulate = 0; accumulate < 2; accumulate++) {
                 KERNEL(k, c, add_columns, .y = gx, .ldy = width, .x = gy + width / 2, .ldx = width, .t = t, .n = width / 2,
                        .scale = 0.7f, .accumulate = accumulate);
                 KERNEL(ref, &contexts[0], add_columns, .y = x, .ldy = width, .x = from_device(k, c, gy, 4 * n) + width / 2,
@@ -246,7 +249,8 @@ static void optimizer(const struct kernels *k, const struct kctx *c)
 }
 DEVICE_TEST(optimizer)
 
-/* Arrays of odd sizes, in pieces, with a last word that is cut; the sum is added to what is there. */
+/* Arrays of odd sizes, in slices, with an incomplete last word; the digest is added to the old
+ * value. */
 static void digests(const struct kernels *k, const struct kctx *c)
 {
     static const int64_t sizes[] = {0, 1, 3, 4, 5, 1023, 4096, 300001, 1100002};
@@ -267,7 +271,8 @@ static void digests(const struct kernels *k, const struct kctx *c)
 }
 DEVICE_TEST(digests)
 
-/* Keys and values to slots of [n_blocks, J, 16, D], rows with a slot below 0 nowhere; then copies of blocks. */
+/* Keys and values to slots of [n_blocks, J, 16, D], rows with a slot below 0 skipped; then copies
+ * of blocks. */
 static void cache(const struct kernels *k, const struct kctx *c)
 {
     enum { H = 3, J = 2, D = 10, T = 7, BLOCKS = 5, STRIDE = (H + 2 * J) * D, BLOCK = J * KV_BLOCK * D };
@@ -311,8 +316,9 @@ DEVICE_TEST(cache)
 
 enum { ROWS = 24 };
 
-/* Four fifths of the row are ties whose mass, held in two words of 32 bits, carries at nearly every addition; top-p ends among the last of them, and 0.3 %
- * less of their mass would take it to the others. */
+/* Four fifths of the row are ties whose mass, held in two words of 32 bits, carries at nearly every
+ * addition. top-p ends among the last of them, and with 0.3 % less mass it would reach the
+ * others. */
 static void many_carries(float *z, int64_t v, struct sample_row *row)
 {
     for (int64_t i = 0; i < v; i++) z[i] = 5 * i < 4 * v ? -3 : -9;
@@ -320,7 +326,8 @@ static void many_carries(float *z, int64_t v, struct sample_row *row)
     *row = (struct sample_row){{11, 22}, (uint64_t)v, 1, 0.997f, 0, 0};
 }
 
-/* The choice is ref's for equal logits: truncated or not, with ties, with what is not finite. */
+/* The choice equals ref's for equal logits: truncated or not, with ties, with logits that are not
+ * finite. */
 static void sample(const struct kernels *k, const struct kctx *c)
 {
     static const int64_t sizes[] = {1, 2, 31, 33, 1023, 1025, 2048, 5000};
@@ -330,7 +337,7 @@ static void sample(const struct kernels *k, const struct kctx *c)
         struct sample_row rows[ROWS];
         int32_t token[ROWS];
         for (int64_t j = 0; j < n; j += 5) z[j] = floorf(z[j]); /* ties */
-        for (int64_t j = 0; j < v; j++) z[22 * ld + j] = 1;     /* nothing but ties */
+        for (int64_t j = 0; j < v; j++) z[22 * ld + j] = 1;     /* only ties */
         if (v > 100) {
             z[1] = NAN, z[ld + 2] = -INFINITY, z[5 * ld] = NAN;
             for (int64_t j = 0; j < v; j++) z[23 * ld + j] = j == 7 ? NAN : -INFINITY;
@@ -365,8 +372,8 @@ static void sample(const struct kernels *k, const struct kctx *c)
                 fail_msg("vocabulary %lld, row %d: logprob %g, not %g; entropy %g, not %g", (long long)v, j, (double)glp_host[j],
                          (double)lp[j], (double)gh_host[j], (double)h[j]);
         }
-        KERNEL(k, c, sample, .token = gtoken, .logprob = glp, .logits = gz + 3 * ld, .ld = 0, .rows = grows, .r = 5,
-               .v = v); /* several draws from one row of logits */
+        /* Several draws from one row of logits. */
+        KERNEL(k, c, sample, .token = gtoken, .logprob = glp, .logits = gz + 3 * ld, .ld = 0, .rows = grows, .r = 5, .v = v);
         KERNEL(ref, &contexts[0], sample, .token = token, .logprob = lp, .logits = z + 3 * ld, .ld = 0, .rows = rows, .r = 5,
                .v = v);
         assert_memory_equal(from_device(k, c, gtoken, 20), token, 20);

@@ -32,7 +32,7 @@ static void test_log(void **state)
     double worst = 0;
     for (float x = 1e-37f; x < 1e38f; x *= 1.00007f) worst = fmax(worst, ulps(exact_log(x), log((double)x)));
     for (int64_t i = 0; i < 1000000; i++) {
-        const float x = 1 + (float)i * 0.2f; /* sums of exponentials are here */
+        const float x = 1 + (float)i * 0.2f; /* the range of sums of exponentials */
         worst = fmax(worst, ulps(exact_log(x), log((double)x)));
     }
     printf("log: at most %.3f ulp\n", worst);
@@ -43,14 +43,15 @@ static void test_log(void **state)
 static void test_bf16(void **state)
 {
     (void)state;
-    assert_true(bf16_round(1.00390625f) == 1.0f);      /* a tie goes to the even neighbour: down */
+    assert_true(bf16_round(1.00390625f) == 1.0f);      /* a tie rounds to the even neighbour: down */
     assert_true(bf16_round(1.01171875f) == 1.015625f); /* up */
     assert_true(bf16_round(1.0040f) == 1.0078125f && isinf(bf16_round(3.4e38f)) && isnan(bf16_round(NAN)) &&
                 f32_bits(bf16_round(-0.0f)) == 0x80000000u);
 }
 
 #ifdef TARE_CPU_EMU512
-/* What the table avx512bf16 asks of the instruction, asked of the instruction written out. */
+/* The properties that the table avx512bf16 requires of the instruction, checked on its
+ * emulation. */
 static void test_dot(void **state)
 {
     (void)state;
@@ -97,18 +98,19 @@ static void test_choice(void **state)
             assert_null(k);
         }
     }
-    setenv("TARE_CPU", "amx", 1); /* by AMX or what else there is */
+    setenv("TARE_CPU", "amx", 1); /* with AMX or its fallback */
     if (runs[1]) assert_ok(kernels_cpu(NULL, &k, &e), &e);
     if (runs[1]) assert_true(!strncmp(k->name, "amx", 3));
     unsetenv("TARE_CPU");
     assert_ok(kernels_cpu(NULL, &k, &e), &e);
-    /* what a table may leave out, all CPU tables leave out */
+    /* entries that a table may leave NULL are NULL in all CPU tables */
     const struct kernels *plain;
     assert_ok(kernels_cpu("ref", &plain, &e), &e);
     assert_non_null(plain->matmul_dw);
     assert_non_null(plain->adamw);
     assert_true(!k->backend->device && !k->backend->finish && !k->backend->reserve && !plain->backend->device);
-    assert_true(k->matmul_low_rank && !plain->matmul_low_rank); /* but these, which ref computes one after the other */
+    /* except these, which ref computes one after another */
+    assert_true(k->matmul_low_rank && !plain->matmul_low_rank);
     struct kernels with = *plain;
     with.matmul_low_rank = k->matmul_low_rank;
     with.matmul_dx_low_rank = k->matmul_dx_low_rank;

@@ -1,5 +1,6 @@
-/* ref's backward operations against finite differences of ref's forward ones. The loss is sum r y with fixed random r, in double over fp32
- * outputs; a central difference of step h carries about 2^-24 |L| / h of rounding and h^2 of the third derivative. */
+/* ref's backward operations against finite differences of ref's forward ones. The loss is sum r y
+ * with fixed random r, in double over fp32 outputs. A central difference of step h carries about
+ * 2^-24 |L| / h of rounding and h^2 of the third derivative. */
 #include "kernel_check.h"
 
 #define C (&contexts[0])
@@ -43,8 +44,8 @@ struct product {
 static double product_loss(void *arg)
 {
     struct product *p = arg;
-    KERNEL(ref, C, matmul, .y = p->y, .x = p->x, .packed = p->w, .bias = p->bias, .t = T, .n = N, .k = K,
-           .dtype = DTYPE_F32); /* ref packs nothing */
+    /* ref does not repack. */
+    KERNEL(ref, C, matmul, .y = p->y, .x = p->x, .packed = p->w, .bias = p->bias, .t = T, .n = N, .k = K, .dtype = DTYPE_F32);
     return dot(p->y, p->r, T * N);
 }
 

@@ -1,4 +1,5 @@
-/* Weights in int8: what a block is rounded to, and that every backend multiplies the numbers that the definition says (exact.h), in any number of rows. */
+/* Weights in int8: the rounding of a block, and that every backend multiplies exactly the numbers
+ * of the definition (exact.h), for any number of rows. */
 #include "caches.h"
 #include "kernel_check.h"
 
@@ -19,7 +20,8 @@ static void numbers_are_rounded_to_even(void **state)
     const uint16_t scale = int8_scale(w, 9);
     assert_true(bf16_to_f32(scale) == 1.0f);
     for (int i = 0; i < 9; i++) assert_int_equal(int8_from_f32(w[i], scale), q[i]);
-    const float v[] = {-1.0f, 0.25f}; /* 1/127 = 0.00787401..., of which bf16 keeps 0.007873535; 1 / that = 127.008 */
+    /* 1/127 = 0.00787401..., which bf16 rounds to 0.007873535; 1 / that = 127.008 */
+    const float v[] = {-1.0f, 0.25f};
     assert_true(bf16_to_f32(int8_scale(v, 2)) == 0x1.02p-7f);
     assert_int_equal(int8_from_f32(v[0], int8_scale(v, 2)), -127);
     assert_true(int8_to_f32(-127, int8_scale(v, 2), 0) == -127 * 0x1.02p-7f);
@@ -42,7 +44,7 @@ static void zeros_and_limits(void **state)
     assert_int_equal(int8_from_f32(NAN, scale), 0); /* the model's loader refuses these by name */
     assert_int_equal(int8_from_f32(INFINITY, scale), 127);
     assert_int_equal(int8_from_f32(-INFINITY, scale), -127);
-    for (int i = 1; i < 200; i++) { /* half of a scale at most, whatever the largest is */
+    for (int i = 1; i < 200; i++) { /* at most half of a scale, for any maximum */
         const float w[2] = {(float)i * 0.37f, (float)i * 0.1234f}, s = bf16_to_f32(int8_scale(w, 2));
         for (int j = 0; j < 2; j++)
             assert_true(fabsf(int8_to_f32(int8_from_f32(w[j], int8_scale(w, 2)), int8_scale(w, 2), 0) - w[j]) <= 0.75f * s);
@@ -51,7 +53,7 @@ static void zeros_and_limits(void **state)
 
 /* ---- products */
 
-/* W as every product sees it. */
+/* W as seen by every product. */
 static float *rounded(const float *w, int64_t n, int64_t k, enum dtype dtype)
 {
     float *out = floats(n * k + 1, 0);
@@ -64,7 +66,8 @@ static float *rounded(const float *w, int64_t n, int64_t k, enum dtype dtype)
     return out;
 }
 
-/* Weights of many sizes: a block of zeros, numbers below and above one, one row of denormals. */
+/* Weights of many magnitudes: a block of zeros, numbers below and above one, one row of
+ * denormals. */
 static float *weights(int64_t n, int64_t k)
 {
     float *w = randoms(n * k + 1, 3, 1);
@@ -128,7 +131,8 @@ static float *identity(int64_t n)
     return x;
 }
 
-/* Scales of every exponent, and largest weights up to the largest float: a product with the identity is the weights, so each of their bits is seen. */
+/* Scales of every exponent, and largest weights up to the largest float: a product with the
+ * identity is the weights, so each of their bits is checked. */
 static void scales(const struct kernels *k, const struct kctx *c, const char *where)
 {
     if (!k->int8_bytes) return; /* amx */
@@ -163,7 +167,8 @@ static void scales_of_every_size(void **state)
     each_backend(scales);
 }
 
-/* Caches of another size: other blocks and chunks of the inner index, which begin in the middle of a block of weights. */
+/* Other cache sizes: other blocks and chunks of the inner index, which begin in the middle of a
+ * block of weights. */
 static void blocks(const struct kernels *k, const struct kctx *c, const char *where)
 {
     if (!k->int8_bytes) return; /* amx */
@@ -203,7 +208,7 @@ static void invariance(const struct kernels *k, const struct kctx *c, const char
     }
 }
 
-static void rows_do_not_depend_on_how_many_there_are(void **state)
+static void rows_do_not_depend_on_their_number(void **state)
 {
     (void)state;
     each_backend(invariance);
@@ -216,6 +221,6 @@ int main(void)
                                        cmocka_unit_test(every_backend_multiplies_the_rounded_weights),
                                        cmocka_unit_test(scales_of_every_size),
                                        cmocka_unit_test(blocking_changes_no_bit),
-                                       cmocka_unit_test(rows_do_not_depend_on_how_many_there_are)};
+                                       cmocka_unit_test(rows_do_not_depend_on_their_number)};
     return cmocka_run_group_tests(tests, kernel_setup, kernel_teardown);
 }

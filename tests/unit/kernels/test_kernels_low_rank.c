@@ -1,4 +1,5 @@
-/* Products of a low rank beside a product have the bits of each of them alone, by the definition, and then their sum. */
+/* Fused low-rank products are bit-identical, by the definition, to each product alone followed by
+ * their sum. */
 #include "caches.h"
 #include "kernel_check.h"
 
@@ -6,7 +7,8 @@ struct shape {
     int64_t t, k, rank, parts, begin[3], n[3], columns; /* of y */
 };
 
-/* Parts that begin at panels of every build, with gaps or not; that do not; ranks that are odd or more than a panel has columns. */
+/* Column ranges that begin at panels of every build, with gaps or without; ranges that do not;
+ * ranks that are odd or larger than a panel. */
 static const struct shape SHAPES[] = {
     {1, 65, 4, 3, {0, 64, 96}, {64, 32, 32}, 128},
     {5, 64, 3, 1, {0}, {70}, 70},
@@ -71,7 +73,7 @@ static void *packed(const struct kernels *k, const struct kctx *c, const float *
     return p;
 }
 
-/* ---- the definition: one after the other, a part's columns in rows of their own */
+/* ---- the definition: one product after another, with a range's columns in separate rows */
 
 static void forward_by_parts(const struct numbers *n, struct results *r)
 {
@@ -224,13 +226,13 @@ static void all_shapes(const struct kernels *k, const struct kctx *c, const char
         for (int kind = 0; kind < 4; kind++) check(k, c, where, &SHAPES[i], kind % 2 ? DTYPE_BF16 : DTYPE_F32, kind / 2);
 }
 
-static void the_bits_are_those_of_one_after_the_other(void **state)
+static void fused_equals_one_after_another(void **state)
 {
     (void)state;
     each_backend(all_shapes);
 }
 
-/* Caches of another size: chunks of the inner index, groups of columns that have U each for themselves. */
+/* Other cache sizes: chunks of the inner index, and groups of columns with a separate U each. */
 static void blocks(const struct kernels *k, const struct kctx *c, const char *where)
 {
     if (!k->matmul_low_rank) return; /* amx */
@@ -251,7 +253,8 @@ static void blocking_changes_no_bit(void **state)
     each_backend(blocks);
 }
 
-/* In the backward pass weights are made into panels part by part; D goes on from one to the next. */
+/* In the backward pass weights are made into panels part by part; D continues from one to the
+ * next. */
 static void parts(const struct kernels *k, const struct kctx *c, const char *where)
 {
     if (!k->matmul_low_rank) return; /* amx */
@@ -267,8 +270,9 @@ static void parts_of_the_inner_index_change_no_bit(void **state)
     each_backend(parts);
 }
 
-/* Where the last part of the inner index is shorter, its blocks may be others, and more. Scratch is one piece, as an earlier larger operation leaves it: what
- * would be written beyond an array of it lies in the next. */
+/* If the last part of the inner index is shorter, it may have other blocks, and more. Scratch is
+ * one block, as an earlier larger operation leaves it, so a write beyond an array reaches the next
+ * one. */
 static void shorter(const struct kernels *k, const struct kctx *c, const char *where)
 {
     static const struct shape s = {1344, 512, 8, 1, {0}, {1200}, 1200};
@@ -289,13 +293,14 @@ static void shorter(const struct kernels *k, const struct kctx *c, const char *w
     }
 }
 
-static void a_shorter_part_has_room_for_its_blocks(void **state)
+static void a_shorter_part_fits_its_blocks(void **state)
 {
     (void)state;
     each_backend(shorter);
 }
 
-/* d of a part reads the part's own columns of dy: what is infinite in another's does not reach it, not even times 0. */
+/* d of a range reads only the range's own columns of dy: an infinity in another range does not
+ * reach it, not even times 0. */
 static void infinite(const struct kernels *k, const struct kctx *c, const char *where)
 {
     if (!k->matmul_low_rank) return; /* amx */
@@ -319,7 +324,8 @@ static void a_part_reads_its_own_columns(void **state)
     each_backend(infinite);
 }
 
-/* A row has the same bits whatever rows are with it: sampling and update take other numbers of rows. */
+/* A row has the same bits for any other rows in the batch: sampling and update use different
+ * numbers of rows. */
 static void rows_alone(const struct kernels *k, const struct kctx *c, const char *where)
 {
     if (!k->matmul_low_rank) return; /* amx */
@@ -360,8 +366,8 @@ static void rows_do_not_depend_on_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_bits_are_those_of_one_after_the_other), cmocka_unit_test(blocking_changes_no_bit),
-        cmocka_unit_test(parts_of_the_inner_index_change_no_bit),    cmocka_unit_test(a_part_reads_its_own_columns),
-        cmocka_unit_test(a_shorter_part_has_room_for_its_blocks),    cmocka_unit_test(rows_do_not_depend_on_others)};
+        cmocka_unit_test(fused_equals_one_after_another),         cmocka_unit_test(blocking_changes_no_bit),
+        cmocka_unit_test(parts_of_the_inner_index_change_no_bit), cmocka_unit_test(a_part_reads_its_own_columns),
+        cmocka_unit_test(a_shorter_part_fits_its_blocks),         cmocka_unit_test(rows_do_not_depend_on_others)};
     return cmocka_run_group_tests(tests, kernel_setup, kernel_teardown);
 }

@@ -1,11 +1,14 @@
-/* Products: every backend has ref's bits, forward and backward; rows do not depend on how many there are. */
+/* Products: every backend is bit-identical to ref, forward and backward; rows do not depend on
+ * their number. */
 #include "caches.h"
 #include "kernel_check.h"
 
-static const int64_t SHAPES[][3] = {
-    {1, 17, 33},  {2, 48, 64},   {3, 100, 30},  {4, 16, 257},  {5, 31, 256},    {6, 33, 255},   {7, 33, 300},
-    {8, 64, 576}, {15, 15, 15},  {29, 70, 700}, {57, 130, 65}, {128, 200, 600}, {200, 33, 520}, {33, 1, 1},
-    {1, 1, 1},    {400, 47, 31}, {1, 129, 0},   {60, 5, 0},    {3, 70001, 64} /* more than is made into panels at a time */};
+/* The last shape is more than is made into panels at a time. */
+static const int64_t SHAPES[][3] = {{1, 17, 33},   {2, 48, 64},     {3, 100, 30},   {4, 16, 257}, {5, 31, 256},
+                                    {6, 33, 255},  {7, 33, 300},    {8, 64, 576},   {15, 15, 15}, {29, 70, 700},
+                                    {57, 130, 65}, {128, 200, 600}, {200, 33, 520}, {33, 1, 1},
+
+                                    {1, 1, 1},     {400, 47, 31},   {1, 129, 0},    {60, 5, 0},   {3, 70001, 64}};
 enum { N_SHAPES = sizeof SHAPES / sizeof *SHAPES };
 
 static void *packed(const struct kernels *k, const struct kctx *c, const float *w, int64_t n, int64_t inner, enum dtype dtype)
@@ -47,7 +50,7 @@ static void *packed_of(const struct kernels *k, const struct kctx *c, const floa
     return packed;
 }
 
-/* dx by this backend and by the definition, each from weights as it packs them. */
+/* dx by this backend and by the definition, each from weights in its own packing. */
 static void dx_is(const struct kernels *k, const struct kctx *c, const char *where, struct op_matmul_dx o, const float *w)
 {
     float *expected = floats(o.t * o.k, 0);
@@ -109,7 +112,7 @@ static void test_products(void **state)
     each_backend(products);
 }
 
-/* Caches of another size: other blocks, chunks of the inner index, groups of columns and passes. */
+/* Other cache sizes: other blocks, chunks of the inner index, groups of columns and passes. */
 static void blocks(const struct kernels *k, const struct kctx *c, const char *where)
 {
     static const struct caches sizes[] = {{1 << 10, 4 << 10}, {6 << 10, 24 << 10}, {16 << 10, 1 << 20}, {1 << 20, 64 << 20}};
@@ -163,7 +166,7 @@ static void test_invariance(void **state)
     each_backend(invariance);
 }
 
-/* dx of weights that are made into panels part by part, while the next part is fetched. */
+/* dx of weights that are made into panels part by part, while the next part is prefetched. */
 static void parts(const struct kernels *k, const struct kctx *c, const char *where)
 {
     if (c == &contexts[0] || !strncmp(k->name, "emu", 3)) return;
@@ -181,7 +184,7 @@ static void test_parts(void **state)
     each_backend(parts);
 }
 
-/* Large enough for several chunks of laid out rows and of the inner index. */
+/* Large enough for several chunks of rows and of the inner index. */
 static void large(const struct kernels *k, const struct kctx *c, const char *where)
 {
     if (c == &contexts[0] || !strncmp(k->name, "emu", 3)) return;

@@ -1,4 +1,4 @@
-/* Norm, rope, gated MLP, head, embedding, optimizer: every backend has ref's bits. */
+/* Norm, rope, gated MLP, head, embedding, optimizer: every backend is bit-identical to ref. */
 #include "kernel_check.h"
 
 static const int64_t WIDTHS[] = {1, 2, 8, 15, 16, 17, 31, 32, 33, 64, 128, 576, 1001};
@@ -26,13 +26,14 @@ static void norm(const struct kernels *k, const struct kctx *c, const char *wher
                 assert_bits(where, y, y0, n);
                 assert_bits(where, dw, dw0, width);
             }
+            /* Frozen weights: no dw. */
             KERNEL(k, c, rmsnorm_grad, .dx = y, .ld = ld, .dy = dy, .x = x, .w = w, .rms = rms, .t = t, .heads = heads,
-                   .width = width); /* frozen weights: no dw */
+                   .width = width);
             KERNEL(ref, &contexts[0], rmsnorm_grad, .dx = y0, .ld = ld, .dy = dy, .x = x, .w = w, .rms = rms0, .t = t,
                    .heads = heads, .width = width);
             assert_bits(where, y, y0, n);
-            KERNEL(k, c, rmsnorm, .y = x, .ld = ld, .x = x, .w = w, .t = t, .heads = heads, .width = width,
-                   .eps = 1e-5f); /* in place, no rms */
+            /* In place, no rms. */
+            KERNEL(k, c, rmsnorm, .y = x, .ld = ld, .x = x, .w = w, .t = t, .heads = heads, .width = width, .eps = 1e-5f);
             buffers_end();
         }
 }
@@ -120,7 +121,8 @@ static void head(const struct kernels *k, const struct kctx *c, const char *wher
         }
 }
 
-/* Some columns of wider rows, into columns of others: written, added to, and what is beside them stays. */
+/* Some columns of wider rows, into columns of others: written, added to, and the other columns
+ * unchanged. */
 static void columns(const struct kernels *k, const struct kctx *c, const char *where, int64_t t, int64_t n)
 {
     const int64_t ldx = n + 3, ldy = 2 * n + 1;
@@ -183,7 +185,8 @@ static void optimizer(const struct kernels *k, const struct kctx *c, const char 
     }
 }
 
-/* Pieces of an array add up to the digest of the whole; the last word may be cut. */
+/* Digests of slices of an array add up to the digest of the whole; the last word may be
+ * incomplete. */
 static void digests(const struct kernels *k, const struct kctx *c, const char *where)
 {
     static const int64_t sizes[] = {0, 1, 3, 4, 5, 63, 4096, 400003, 1000004};
@@ -191,11 +194,11 @@ static void digests(const struct kernels *k, const struct kctx *c, const char *w
     for (int i = 0; i < 9; i++) {
         const int64_t bytes = sizes[i], half = bytes / 12 * 4, first = i * INT64_C(3000000000);
         const char *x = (const char *)randoms(bytes / 4 + 1, 1, 1);
-        uint64_t pieces = 5, whole = 5;
-        KERNEL(k, c, digest, .out = &pieces, .data = x, .bytes = half, .first = first);
-        KERNEL(k, c, digest, .out = &pieces, .data = x + half, .bytes = bytes - half, .first = first + half / 4);
+        uint64_t slices = 5, whole = 5;
+        KERNEL(k, c, digest, .out = &slices, .data = x, .bytes = half, .first = first);
+        KERNEL(k, c, digest, .out = &slices, .data = x + half, .bytes = bytes - half, .first = first + half / 4);
         KERNEL(ref, &contexts[0], digest, .out = &whole, .data = x, .bytes = bytes, .first = first);
-        assert_true(pieces == whole);
+        assert_true(slices == whole);
         buffers_end();
     }
 }
@@ -214,7 +217,8 @@ TEST(rows)
 TEST(optimizer)
 TEST(digests)
 
-/* splitmix64 with seed 0 gives these numbers (Vigna's reference code); every bit of every word counts, and so does a word's place. */
+/* splitmix64 with seed 0 gives these numbers (Vigna's reference code). Every bit of every word
+ * matters, and so does a word's index. */
 static void test_digest_is_right(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Sampling: the right distribution and truncation in ref, the same tokens in every backend and batch. */
+/* Sampling: correct distribution and truncation in ref, the same tokens in every backend and
+ * batch. */
 #include "kernel_check.h"
 
 static struct sample_row row(uint64_t position, float temperature, int32_t top_k, float top_p, float min_p)
@@ -6,7 +7,8 @@ static struct sample_row row(uint64_t position, float temperature, int32_t top_k
     return (struct sample_row){{11, 22}, position, temperature, top_p, min_p, top_k};
 }
 
-/* Draws n tokens from one row of logits; counts[v]. Statistics must be those of a double computation, whatever the truncation. */
+/* Draw n tokens from one row of logits and count them in counts[v]. Statistics must match a
+ * computation in double, for every truncation. */
 static void tally(int64_t *counts, const float *z, int64_t v, int64_t n, struct sample_row like)
 {
     double sum = 0, h = 0, scale = like.temperature > 0 ? (double)like.temperature : 1;
@@ -25,7 +27,7 @@ static void tally(int64_t *counts, const float *z, int64_t v, int64_t n, struct 
     }
 }
 
-/* Chi-square of counts against the softmax renormalised over kept ids; ids not kept must not occur. */
+/* Chi-square of counts against the softmax renormalised over kept ids; other ids must not occur. */
 static void assert_drawn(const int64_t *counts, const float *z, const int *kept, int64_t v, int64_t n, double temperature)
 {
     double sum = 0, chi = 0;
@@ -40,7 +42,8 @@ static void assert_drawn(const int64_t *counts, const float *z, const int *kept,
         chi += ((double)counts[i] - expected) * ((double)counts[i] - expected) / expected;
         df++;
     }
-    /* Wilson and Hilferty's approximation: P(chi2 > bound) about 1e-5; the draws are fixed, so this is no lottery */
+    /* Wilson and Hilferty's approximation: P(chi2 > bound) is about 1e-5. The draws are fixed, so
+     * the result is not random */
     const double a = 2.0 / (9 * (df ? df : 1)), bound = df ? df * pow(1 - a + 4.265 * sqrt(a), 3) : 1e-9;
     if (chi > bound) fail_msg("chi-square %.1f of %d degrees of freedom, allowed %.1f", chi, df, bound);
 }
@@ -80,13 +83,15 @@ static void test_edges(void **state)
     enum { V = 6 };
     const float ties[V] = {1, 2, 2, 2, 0, 2};
     int64_t counts[V];
-    tally(counts, ties, V, 50, row(0, 0, 0, 1, 0)); /* greedy: ties to the lowest id */
+    tally(counts, ties, V, 50, row(0, 0, 0, 1, 0)); /* greedy: ties go to the lowest id */
     assert_int_equal(counts[1], 50);
-    tally(counts, ties, V, 2000, row(0, 1, 2, 1, 0)); /* top-2 of four equal ones: the lowest two ids */
+    /* top-2 of four equal ones: the lowest two ids */
+    tally(counts, ties, V, 2000, row(0, 1, 2, 1, 0));
     assert_true(counts[1] > 800 && counts[2] > 800 && counts[1] + counts[2] == 2000);
     tally(counts, ties, V, 200, row(0, 1, 0, 1e-6f, 0)); /* a tiny top-p keeps one */
     assert_int_equal(counts[1], 200);
-    tally(counts, ties, V, 2000, row(0, 1, 3, 0.5f, 0)); /* top-p is of what top-k left: half of three equal ones is two */
+    /* top-p applies after top-k: half of three equal ones is two */
+    tally(counts, ties, V, 2000, row(0, 1, 3, 0.5f, 0));
     assert_true(counts[1] > 800 && counts[2] > 800 && counts[1] + counts[2] == 2000);
     tally(counts, ties, V, 2000, row(0, 1, 0, 1, 1)); /* min-p 1: all that equal the largest */
     assert_true(counts[1] > 400 && counts[2] > 400 && counts[3] > 400 && counts[5] > 400 && counts[0] + counts[4] == 0);
@@ -120,7 +125,7 @@ static void same(const struct kernels *k, const struct kctx *c, const char *wher
         KERNEL(ref, &contexts[0], sample, .token = token0, .logprob = lp0, .entropy = h0, .logits = z, .ld = ld, .rows = rows,
                .r = ROWS, .v = v);
         assert_memory_equal(token, token0, sizeof token);
-        for (int j = v > 100; j < ROWS; j++) { /* NaN has many bits: row 0 then */
+        for (int j = v > 100; j < ROWS; j++) { /* NaN has many bit patterns, so only row 0 then */
             assert_bits(where, lp + j, lp0 + j, 1);
             assert_bits(where, h + j, h0 + j, 1);
             KERNEL(k, c, sample, .token = &alone, .logprob = &alone_lp, .logits = z + j * ld, .ld = ld, .rows = rows + j, .r = 1,
@@ -138,7 +143,7 @@ static void test_same(void **state)
     each_backend(same);
 }
 
-/* The logprob that sampling records and the one that the update computes are one number. */
+/* The logprob recorded by sampling equals the one computed by the update. */
 static void agrees(const struct kernels *k, const struct kctx *c, const char *where)
 {
     enum { R = 7, V = 777 };
@@ -160,7 +165,8 @@ static void test_agrees(void **state)
     each_backend(agrees);
 }
 
-/* No memory for an operation's own use is the context's fault, not the end of the process. */
+/* A lack of memory for an operation's scratch is the context's fault and does not end the
+ * process. */
 static void test_no_memory(void **state)
 {
     (void)state;

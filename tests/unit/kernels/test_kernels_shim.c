@@ -1,4 +1,5 @@
-/* The shim itself: mistakes that are planted in kernels (planted.cu) are found, sound kernels are not accused. */
+/* The shim itself: it finds mistakes planted in kernels (planted.cu) and does not report correct
+ * ones. */
 #include "device_check.h"
 
 #ifdef TARE_CUDA_SHIM
@@ -10,7 +11,7 @@ struct ran {
     struct kernel_fault fault;
 };
 
-/* Runs it on y[n], x[n] (x[i] = i); the threads of a block in another order for every seed. */
+/* Run it on y[n], x[n] (x[i] = i); every seed gives another order of the threads of a block. */
 static struct ran planted(const char *what, int64_t n, uint32_t seed)
 {
     const struct kernels *k = kernels_shim();
@@ -26,7 +27,7 @@ static struct ran planted(const char *what, int64_t n, uint32_t seed)
     planted_run(&c, what, gy, gx, n);
     shim_schedule(0);
     const struct kernel_fault fault = r.fault;
-    r.fault.code = TARE_OK; /* so that memory can be had again */
+    r.fault.code = TARE_OK; /* allows allocating memory again */
     k->backend->download(&c, r.y, gy, 4 * n);
     k->backend->release(&c, gx);
     k->backend->release(&c, gy);
@@ -42,7 +43,7 @@ static void sound(const char *what, int64_t n)
     }
 }
 
-/* words: what its message has to say */
+/* words: text that its message must contain */
 static void found(const char *what, int64_t n, const char *words)
 {
     if (!shim_watches()) {
@@ -83,23 +84,23 @@ static void test_accesses_outside_are_found(void **state)
 {
     (void)state;
     found("copy too much", N + 1, "writes 4 bytes, 260 bytes after the beginning of an allocation of 260");
-    found("read in front", N, "in front of an allocation of 256");
+    found("read in front", N, "before an allocation of 256");
     found("index too large", N, "index 64 is beyond its array");
     found("dynamic too much", N, "writes 4 bytes");
-    found("host touches", N, "host code touches device memory");
+    found("host touches", N, "host code accesses device memory");
 }
 
 static void test_graphs(void **state)
 {
     (void)state;
     sound("graph", N);
-    found("graph of freed memory", N, "which is no memory of the device");
+    found("graph of freed memory", N, "which is not device memory");
     shim_forget();
     planted("graph that waits", N, 0);
     assert_non_null(strstr(shim_first, "cudaStreamSynchronize during a capture"));
 }
 
-/* A launch that may begin before the one in front has ended. */
+/* A launch that may begin before the preceding one has ended. */
 static void test_launches_that_follow(void **state)
 {
     (void)state;
@@ -108,10 +109,10 @@ static void test_launches_that_follow(void **state)
     sound("behind, x before it", N);
     found("behind, y before it", N, "reads byte");
     found("behind, w before it", N, "writes byte");
-    found("behind, n", N, "has not waited for the launch in front");
+    found("behind, n", N, "has not waited for the preceding launch");
 }
 
-/* Zones around an allocation: what an uninstrumented build finds too. */
+/* Zones around an allocation, which also an uninstrumented build checks. */
 static void test_guard_zones(void **state)
 {
     (void)state;
@@ -121,12 +122,12 @@ static void test_guard_zones(void **state)
     const float ones[N + 2] = {0};
     float *gx = on_device(k, &c, ones, 4 * N), *gy = on_device(k, &c, ones, 4 * N);
     unsigned char behind[DEVICE_GUARD];
-    planted_run(&c, "copy too much", gy, gx, N); /* inside of the allocation: its guards are */
+    planted_run(&c, "copy too much", gy, gx, N); /* guards inside the allocation */
     fault.code = TARE_OK;
     k->backend->download(&c, behind, gy + N, sizeof behind);
     assert_true(behind[0] != 0xff || behind[1] != 0xff || behind[2] != 0xff || behind[3] != 0xff);
-    for (int i = 0; i < n_pieces; i++) k->backend->release(&c, pieces[i].base);
-    n_pieces = 0;
+    for (int i = 0; i < n_device_blocks; i++) k->backend->release(&c, device_blocks[i].base);
+    n_device_blocks = 0;
 }
 
 static void test_waiting_is_found(void **state)
@@ -134,7 +135,7 @@ static void test_waiting_is_found(void **state)
     (void)state;
     const struct ran r = planted("hang", N, 0);
     assert_int_equal(r.fault.code, TARE_E_DEVICE);
-    assert_non_null(strstr(shim_first, "for each other for ever"));
+    assert_non_null(strstr(shim_first, "for each other forever"));
     planted("different barriers", N, 0);
     assert_non_null(strstr(shim_first, "different barriers"));
 }
@@ -147,7 +148,7 @@ static void test_shared_memory_is_not_zero(void **state)
     assert_true(r.y[0] == 1 && isnan(r.y[40]));
 }
 
-/* The first failure stays, with the operation and its shapes; nothing runs after it. */
+/* The first failure is kept, with the operation and its shapes; no operation runs after it. */
 static void test_the_first_fault_stays(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* Products on a device. In fp32 the kernels without tensor cores give ref's bits; in bf16 products of two factors are exact in fp32 and only the
- * order of the sum differs, so results are near. batch_invariant: the same bits for any number of rows. */
+/* Products on a device. In fp32, the kernels without tensor cores are bit-identical to ref. In
+ * bf16, products of two factors are exact in fp32 and only the order of the sum differs, so results
+ * are near. batch_invariant: the same bits for any number of rows. */
 #include "device_check.h"
 
 struct shape {
@@ -44,8 +45,9 @@ static void products(const struct kernels *k, const struct kctx *c, enum dtype d
         const struct shape s = SHAPES[i];
         struct host h;
         make(&h, k, c, s, dtype);
+        /* The residual is y itself. */
         KERNEL(k, c, matmul, .y = h.gy, .x = h.gx, .packed = h.gpacked, .bias = h.gbias, .residual = h.gy, .t = s.t, .n = s.n,
-               .k = s.k, .dtype = dtype); /* residual: y itself */
+               .k = s.k, .dtype = dtype);
         KERNEL(ref, &contexts[0], matmul, .y = h.y, .x = h.x, .packed = h.packed, .bias = h.bias, .residual = h.y, .t = s.t,
                .n = s.n, .k = s.k, .dtype = dtype);
         close_to("y", same, from_device(k, c, h.gy, 4 * s.t * s.n), h.y, s.t * s.n, s.k);
@@ -76,7 +78,7 @@ static void fp32(const struct kernels *k, const struct kctx *c)
 {
     struct kctx fixed = *c;
     fixed.batch_invariant = 1;
-    const int shim = !strcmp(k->name, "shim"); /* no library there: both are the same */
+    const int shim = !strcmp(k->name, "shim"); /* the shim has no library, so both are the same */
     if (!shim) products(k, c, DTYPE_F32, 0);
     products(k, &fixed, DTYPE_F32, shim);
 }
@@ -126,15 +128,18 @@ static void invariant(const struct kernels *k, const struct kctx *c)
     fixed.batch_invariant = 1;
     for (enum dtype dtype = DTYPE_F32; dtype <= DTYPE_BF16; dtype++)
         alone_and_among(k, &fixed, (struct shape){150, 72, 192}, dtype);
-    alone_and_among(k, &fixed, (struct shape){44, 40, 1048}, DTYPE_BF16); /* five slices of K, the last one short */
-    if (strcmp(k->name, "shim")) { /* many tiles for a block, in slices and with one of them; too many products for the host */
+    /* five slices of K, the last one short */
+    alone_and_among(k, &fixed, (struct shape){44, 40, 1048}, DTYPE_BF16);
+    /* many tiles for a block, in slices and with one slice; too many products for the host */
+    if (strcmp(k->name, "shim")) {
         alone_and_among(k, &fixed, (struct shape){3000, 1992, 4104}, DTYPE_BF16);
         alone_and_among(k, &fixed, (struct shape){1500, 35000, 264}, DTYPE_BF16);
     }
 }
 DEVICE_TEST(invariant)
 
-/* A row has the same bits among 1 to 32 rows where every weight is read once, whatever of W is on its way; with a residual K is cut into slices. */
+/* A row has the same bits among 1 to 32 rows where every weight is read once, however much of W is
+ * in flight; with a residual, K is split into slices. */
 static void few_rows_of(const struct kernels *k, const struct kctx *c, int64_t inner, bool residual)
 {
     enum { T = 32, N = 40 };

@@ -1,10 +1,11 @@
-/* The accounting of a region: pieces never overlap and lie inside, given-back pieces join until the whole is one piece again, what does not fit is refused. */
+/* The accounting of a region: blocks never overlap and are inside it, released blocks join until
+ * the whole is one block again, and requests that do not fit are refused. */
 #include "check.h"
 #include "region.h"
 
 enum { SIZE = 64 * REGION_ALIGN, PIECES = 64 };
 
-static void pieces_in_random_order(void **state)
+static void blocks_in_random_order(void **state)
 {
     (void)state;
     struct region r;
@@ -19,7 +20,7 @@ static void pieces_in_random_order(void **state)
         const int i = (int)(x >> 26) % PIECES;
         if (used[i]) {
             assert_int_equal(region_give(&r, at[i]), size[i]);
-            assert_int_equal(region_give(&r, at[i]), 0); /* once */
+            assert_int_equal(region_give(&r, at[i]), 0); /* only once */
             for (int64_t u = at[i] / REGION_ALIGN; u < (at[i] + size[i]) / REGION_ALIGN; u++) {
                 assert_int_equal(owner[u], i + 1);
                 owner[u] = 0;
@@ -31,7 +32,7 @@ static void pieces_in_random_order(void **state)
         const int64_t bytes = (int64_t)(x >> 8) % (12 * REGION_ALIGN);
         size[i] = region_round(bytes);
         at[i] = region_take(&r, bytes);
-        int64_t run = 0, longest = 0; /* what a walk over the map says */
+        int64_t run = 0, longest = 0; /* the result of a walk over the map */
         for (int u = 0; u < SIZE / REGION_ALIGN; u++) {
             run = owner[u] ? 0 : run + REGION_ALIGN;
             if (run > longest) longest = run;
@@ -64,7 +65,7 @@ static void sizes_at_the_border(void **state)
     assert_int_equal(region_take(&r, SIZE + 1), -1);
     assert_int_equal(region_take(&r, INT64_MAX), -1);
     assert_int_equal(region_take(&r, SIZE), 0);
-    assert_int_equal(region_take(&r, 0), -1); /* a piece of no bytes is a piece too */
+    assert_int_equal(region_take(&r, 0), -1); /* a block of no bytes is also refused */
     assert_int_equal(region_give(&r, REGION_ALIGN), 0);
     assert_int_equal(region_give(&r, -1), 0);
     assert_int_equal(region_give(&r, 0), SIZE);
@@ -74,7 +75,7 @@ static void sizes_at_the_border(void **state)
     assert_int_equal(region_take(&r, 1), -1);
 }
 
-/* The smallest hole that is large enough is used, so large holes stay. */
+/* The smallest hole that is large enough is used, so large holes remain. */
 static void the_best_hole(void **state)
 {
     (void)state;
@@ -92,7 +93,7 @@ static void the_best_hole(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(pieces_in_random_order), cmocka_unit_test(sizes_at_the_border),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(blocks_in_random_order), cmocka_unit_test(sizes_at_the_border),
                                        cmocka_unit_test(the_best_hole)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

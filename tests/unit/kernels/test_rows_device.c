@@ -1,8 +1,9 @@
-/* Rows in bf16 on a device and on the processor (kernels.h, bf16_rows): what an operation writes is its fp32 result rounded, and what a product reads gives
- * the bits that it gives when it rounds. */
+/* Rows in bf16 on a device and on the CPU (kernels.h, bf16_rows): an operation writes its fp32
+ * result rounded, and a product that reads bf16 rows gives the same bits as one that rounds fp32
+ * rows. */
 #include "device_check.h"
 
-/* Bits of a row of bf16, rounded here from fp32 results of the same kernel. */
+/* Bits of a row of bf16, compared with fp32 results of the same kernel, rounded here. */
 static void assert_rounded(const char *what, const uint16_t *got, const float *exact, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
@@ -44,7 +45,8 @@ static void written(const struct kernels *k, const struct kctx *c)
 }
 DEVICE_TEST(written)
 
-/* Gate and up that are kept in bf16, or rounded as they are read: the same bits of act and of the gradient. */
+/* Gate and up stored in bf16, or rounded as they are read: the same bits of act and of the
+ * gradient. */
 static void gated(const struct kernels *k, const struct kctx *c)
 {
     static const int64_t widths[] = {1, 33, 256, 1030};
@@ -110,7 +112,8 @@ static void attended(const struct kernels *k, const struct kctx *c)
 }
 DEVICE_TEST(attended)
 
-/* qkv and attention's output in both precisions: the same bits of the gradient. A prompt that two share, one alone, a row that nobody asks. */
+/* qkv and attention's output in both precisions: the same bits of the gradient. A prompt shared by
+ * two, a separate one, and a row outside all segments. */
 static void differentiated(const struct kernels *k, const struct kctx *c)
 {
     enum { HEADS = 4, KV = 2, ROWS = 90 };
@@ -183,7 +186,8 @@ static void product(const struct kernels *k, const struct kctx *c, const int64_t
 
 static void multiplied(const struct kernels *k, const struct kctx *c)
 {
-    /* inner no multiple of 8; few rows, of which W is read once (fp32 x up to 16 rows and 4,096 inner, else a copy); many rows */
+    /* inner sizes that are not a multiple of 8; few rows, for which W is read once (fp32 x up to 16
+     * rows and 4,096 inner, otherwise a copy); many rows */
     static const int64_t shapes[][3] = {{3, 17, 5},   {7, 40, 64},   {16, 48, 128}, {20, 130, 192}, {9, 19, 4160},
                                         {33, 70, 96}, {130, 33, 72}, {61, 35, 33},  {300, 40, 160}};
     struct kctx fixed = *c;
@@ -195,7 +199,7 @@ static void multiplied(const struct kernels *k, const struct kctx *c)
 }
 DEVICE_TEST(multiplied)
 
-/* The same with adapters beside the product, which read x too; dy is fp32 there. */
+/* The same with adapters added to the product, which also read x; dy is fp32 there. */
 static void adapted(const struct kernels *k, const struct kctx *c, const int64_t shape[3])
 {
     enum { RANK = 6 };
@@ -211,7 +215,7 @@ static void adapted(const struct kernels *k, const struct kctx *c, const int64_t
     KERNEL(k, c, pack, .packed = packed[0], .w = w, .n = n, .k = inner, .dtype = DTYPE_BF16);
     KERNEL(k, c, pack, .packed = packed[1], .w = a, .n = RANK, .k = inner, .dtype = DTYPE_BF16);
     KERNEL(k, c, pack, .packed = packed[2], .w = b, .n = n, .k = RANK, .dtype = DTYPE_BF16);
-    const struct low_rank beside = {.a = packed[1], .b = {packed[2]}, .n = {n}, .parts = 1, .rank = RANK, .scale = 0.5f};
+    const struct low_rank adapter = {.a = packed[1], .b = {packed[2]}, .n = {n}, .parts = 1, .rank = RANK, .scale = 0.5f};
     for (int i = 0; i < 2; i++) {
         const struct op_matmul product = {.y = result[i][0] = floats(t * n, 0),
                                           .x = i ? (const void *)x16 : x,
@@ -227,7 +231,7 @@ static void adapted(const struct kernels *k, const struct kctx *c, const int64_t
                                     .dy = dy,
                                     .x = product.x,
                                     .x_dtype = product.x_dtype,
-                                    .adapter = beside,
+                                    .adapter = adapter,
                                     .t = t,
                                     .n = n,
                                     .k = inner,
@@ -235,7 +239,7 @@ static void adapted(const struct kernels *k, const struct kctx *c, const int64_t
         dw.db[0] = result[i][3] = floats(n * RANK, 0);
         memset(dw.da, 0, (size_t)(RANK * inner) * sizeof *dw.da);
         memset(dw.db[0], 0, (size_t)(n * RANK) * sizeof *dw.da);
-        KERNEL(k, c, matmul_low_rank, .product = product, .adapter = beside, .u = result[i][1]);
+        KERNEL(k, c, matmul_low_rank, .product = product, .adapter = adapter, .u = result[i][1]);
         k->low_rank_dw(c, &dw);
     }
     assert_bits("y with adapters", result[1][0], result[0][0], t * n);

@@ -1,5 +1,6 @@
-/* The product of many rows by wgmma on the shim: the bits of the one by mma at the edges of tiles, stages and slices; mistakes in it are found; and the check
- * that decides which of the two a process takes. */
+/* The product of many rows by wgmma on the shim: bit-identical to the one by mma at the edges of
+ * tiles, stages and slices; mistakes in it are found; and the check that selects one of the two for
+ * a process. */
 #include "device_check.h"
 
 #ifdef TARE_CUDA_SHIM
@@ -26,7 +27,7 @@ static void begin(void)
 {
     k = kernels_shim();
     fault = (struct kernel_fault){.layer = -1};
-    n_pieces = 0;
+    n_device_blocks = 0;
     shim_forget();
     shim_processors = mma_host_eager = mma_host_cuts = wgmma_host_fault = 0;
     shim_mend();
@@ -35,8 +36,8 @@ static void begin(void)
 static void end(void)
 {
     shim_mend();
-    for (int i = 0; i < n_pieces; i++) k->backend->release(&ctx, pieces[i].base);
-    n_pieces = 0;
+    for (int i = 0; i < n_device_blocks; i++) k->backend->release(&ctx, device_blocks[i].base);
+    n_device_blocks = 0;
     buffers_end();
     shim_processors = mma_host_eager = mma_host_cuts = wgmma_host_fault = 0;
 }
@@ -53,7 +54,7 @@ static uint16_t *bf16s(int64_t n)
     return out;
 }
 
-/* bias and residual: where `ends` */
+/* bias and residual, if `ends` */
 static struct tensors make(struct shape s, bool ends)
 {
     struct tensors a = {.x = bf16s(s.t * s.k), .w = bf16s(s.n * s.k), .y = floats(s.t * s.n, 0)};
@@ -90,7 +91,7 @@ static float value(uint16_t x)
     return f;
 }
 
-/* By the definition: slices of `slice` steps of 32 k, backwards: the last one first. */
+/* By the definition: slices of `slice` steps of 32 k; backwards: the last one first. */
 static float expected(const struct tensors *a, int64_t row, int64_t column, int64_t slice, bool backwards)
 {
     const int64_t K = a->o.k, n = (K + 32 * slice - 1) / (32 * slice);
@@ -123,8 +124,9 @@ static void same(struct shape s, bool ends, int slice)
     assert_bits(what, by_wgmma + s.t * s.n - 1, &corner, 1);
 }
 
-/* One slice (tiles of 256 rows of W), two, three and more (192), K that ends within a step and a stage. */
-static void test_the_bits_of_mma(void **state)
+/* One slice (tiles of 256 rows of W), two, three and more (192), and K that ends within a step and
+ * a stage. */
+static void test_equals_mma(void **state)
 {
     static const struct shape shapes[] = {{33, 2, 64},     {64, 200, 200}, {65, 192, 264},  {127, 70, 648},
                                           {128, 194, 256}, {129, 258, 72}, {200, 200, 520}, {33, 384, 776},
@@ -132,7 +134,7 @@ static void test_the_bits_of_mma(void **state)
     (void)state;
     for (int i = 0; i < (int)(sizeof shapes / sizeof *shapes); i++) {
         begin();
-        mma_host_eager = i / 2 % 2; /* tiles arrive at once, or as late as can be */
+        mma_host_eager = i / 2 % 2; /* tiles arrive at once, or as late as possible */
         shim_processors = i % 3;    /* 0: a block for each tile; one or two for all of them */
         same(shapes[i], i % 2, SLICE);
         end();
@@ -142,8 +144,9 @@ static void test_the_bits_of_mma(void **state)
     end();
 }
 
-/* The same with sums as a model of the hardware has them: other bits than those of the chain in fp32, and the same of both. */
-static void test_the_bits_of_mma_by_a_model(void **state)
+/* The same with sums by a model of the hardware: they differ from those of the chain in fp32, and
+ * are equal for both kernels. */
+static void test_equals_mma_in_a_model(void **state)
 {
     const struct shape s = {65, 40, 264};
     (void)state;
@@ -176,7 +179,7 @@ static void test_orders_of_threads(void **state)
     }
 }
 
-/* What these sums tell apart: slices in another order, and slices that end elsewhere. */
+/* Differences that these sums detect: slices in another order, and slices that end elsewhere. */
 static void test_the_order_of_slices(void **state)
 {
     const struct shape s = {34, 20, 648};
@@ -196,7 +199,8 @@ static void test_the_order_of_slices(void **state)
     end();
 }
 
-/* The kernel with one thing wrong: a finding of the shim, or other bits, with tiles that arrive at once or with those that arrive late. */
+/* The kernel with one fault: the shim reports it, or bits differ, with tiles that arrive at once or
+ * with those that arrive late. */
 static void fault_is_found(enum wgmma_host_fault what, bool eager, const char *words)
 {
     const struct shape s = {200, 200, 1288}; /* more stages than the ring has */
@@ -226,11 +230,11 @@ static void test_faults_are_found(void **state)
         fault_is_found(WGMMA_NO_FULL, eager, NULL);
         fault_is_found(WGMMA_NO_EMPTY, eager, NULL);
         fault_is_found(WGMMA_NO_ANNOUNCE, eager, "not announced");
-        fault_is_found(WGMMA_BYTES, eager, "for each other for ever");
+        fault_is_found(WGMMA_BYTES, eager, "for each other forever");
         fault_is_found(WGMMA_WHOLE, eager, NULL);
     }
     fault_is_found(WGMMA_LATER, false, NULL);
-    fault_is_found(WGMMA_EARLY, true, "a tile changed while a product of it was under way");
+    fault_is_found(WGMMA_EARLY, true, "a tile changed while a product of it was in progress");
 }
 
 static int about(char text[400])
@@ -254,8 +258,9 @@ static void test_the_check(void **state)
         assert_non_null(strstr(text, "go by mma: "));
         assert_non_null(strstr(text, " differ on this GPU"));
     }
-    for (int i = 0; i < 3;
-         i++) { /* the last two are wrong in a block's later tiles alone, or where a slice has an odd number of steps */
+    /* The last two faults affect only a block's later tiles, or a slice with an odd number of
+     * steps. */
+    for (int i = 0; i < 3; i++) {
         wgmma_host_fault = (const int[]){WGMMA_NOT_SWIZZLED, WGMMA_LATER, WGMMA_WHOLE}[i];
         if (about(text)) fail_msg("a kernel with a mistake, %d, is not found", wgmma_host_fault);
     }
@@ -264,7 +269,7 @@ static void test_the_check(void **state)
     assert_true(about(text));
     assert_non_null(strstr(text, "TARE_CUDA_WGMMA is 0"));
     unsetenv("TARE_CUDA_WGMMA");
-    assert_int_equal(fault.code, TARE_OK); /* none of it is an error of the run */
+    assert_int_equal(fault.code, TARE_OK); /* none of this is an error of the run */
     end();
     cuda_about_again();
 }
@@ -277,7 +282,8 @@ static void launch_something(void)
     KERNEL(k, &ctx, add, .y = y, .x = x, .n = 8);
 }
 
-/* The n-th launch or setting of the check, and what follows there, fails. False: it has fewer, and passes. */
+/* The n-th launch or setting of the check, and all after it, fail. False: it has fewer, and
+ * passes. */
 static bool check_fails_at(int n, int with)
 {
     char text[400];
@@ -289,12 +295,12 @@ static bool check_fails_at(int n, int with)
         fail_msg("call %d fails, and the check says \"%s\"", n, text);
     if (!taken && with == REFUSED) {
         shim_fails_in = 0;
-        launch_something(); /* which is not blamed for it */
+        launch_something(); /* which must not be blamed for it */
         assert_non_null(strstr(text, "go by mma"));
         if (fault.code) fail_msg("call %d was refused, and a later launch ends the run: %s", n, fault.message);
     }
     if (!taken && with == BREAKS && (fault.code != TARE_E_DEVICE || !strstr(fault.message, "TARE_CUDA_WGMMA=0")))
-        fail_msg("call %d breaks the context, and the run goes on or ends with \"%s\"", n, fault.message);
+        fail_msg("call %d breaks the context, and the run continues or ends with \"%s\"", n, fault.message);
     fault.code = TARE_OK;
     end();
     return !taken;
@@ -311,8 +317,8 @@ static void test_a_check_that_fails(void **state)
     cuda_about_again();
 }
 
-/* Nothing is launched, and nothing says so: two results that nobody wrote are not the same. */
-static void test_a_check_of_nothing(void **state)
+/* Nothing is launched and no error is reported: two unwritten results must not compare equal. */
+static void test_check_without_launches(void **state)
 {
     char text[400];
     (void)state;
@@ -324,15 +330,15 @@ static void test_a_check_of_nothing(void **state)
     cuda_about_again();
 }
 
-/* A context that was broken before ends the run, and not by the check's name. */
-static void test_what_broke_before(void **state)
+/* A context that was broken before ends the run, without blaming the check. */
+static void test_earlier_failure_is_not_blamed(void **state)
 {
     char text[400];
     (void)state;
     begin();
     shim_fails_in = 1, shim_fails_with = BREAKS;
     launch_something();
-    fault.code = TARE_OK; /* as on a device, where it is not known yet */
+    fault.code = TARE_OK; /* as on a device, where the error is not known yet */
     about(text);
     assert_int_equal(fault.code, TARE_E_DEVICE);
     assert_null(strstr(fault.message, "TARE_CUDA_WGMMA"));
@@ -341,7 +347,7 @@ static void test_what_broke_before(void **state)
     cuda_about_again();
 }
 
-/* Where the check finds a difference, a product has the right bits all the same. */
+/* If the check finds a difference, products still have the correct bits. */
 static void test_a_difference_changes_no_results(void **state)
 {
     enum { T = 40, N = 20, K = 264 };
@@ -364,12 +370,16 @@ static void test_a_difference_changes_no_results(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_bits_of_mma),    cmocka_unit_test(test_the_bits_of_mma_by_a_model),
-        cmocka_unit_test(test_orders_of_threads),  cmocka_unit_test(test_the_order_of_slices),
-        cmocka_unit_test(test_faults_are_found),   cmocka_unit_test(test_the_check),
-        cmocka_unit_test(test_a_check_that_fails), cmocka_unit_test(test_a_check_of_nothing),
-        cmocka_unit_test(test_what_broke_before),  cmocka_unit_test(test_a_difference_changes_no_results)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_equals_mma),
+                                       cmocka_unit_test(test_equals_mma_in_a_model),
+                                       cmocka_unit_test(test_orders_of_threads),
+                                       cmocka_unit_test(test_the_order_of_slices),
+                                       cmocka_unit_test(test_faults_are_found),
+                                       cmocka_unit_test(test_the_check),
+                                       cmocka_unit_test(test_a_check_that_fails),
+                                       cmocka_unit_test(test_check_without_launches),
+                                       cmocka_unit_test(test_earlier_failure_is_not_blamed),
+                                       cmocka_unit_test(test_a_difference_changes_no_results)};
     return cmocka_run_group_tests(tests, kernel_setup, kernel_teardown);
 }
 #else

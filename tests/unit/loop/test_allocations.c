@@ -101,7 +101,7 @@ static void make_step(struct rig *r, int64_t i)
               &e);
     assert_ok(batch_regular(&b, SIZE, PROMPT, 0, &r->arena, &e), &e);
     rollout_columns(&b, &o);
-    assert_ok(batch_room(&b, BATCH_ESTIMATE, &r->arena, &e), &e);
+    assert_ok(batch_alloc(&b, BATCH_ESTIMATE, &r->arena, &e), &e);
     for (int k = 0; k < GROUPS * SIZE; k++) b.advantage[k] = k % 2 ? 1 : -1, b.rollout_weight[k] = 1;
     assert_ok(update_run(r->trainer, &b, &report, &e), &e);
     assert_true(report.mismatch == 0);

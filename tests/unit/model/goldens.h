@@ -1,4 +1,5 @@
-/* The reference values of one folder: its README says what each tensor is. B sequences, padded on the right to T tokens. */
+/* The reference values of one folder; its README describes each tensor. B sequences, padded on the
+ * right to T tokens. */
 #ifndef TARE_TESTS_GOLDENS_H
 #define TARE_TESTS_GOLDENS_H
 
@@ -46,13 +47,14 @@ static inline const struct st_tensor *golden(const struct goldens *g, const char
     return t;
 }
 
-/* Whether the goldens hold it: the small ones of tests/data leave some out; all others have everything. */
+/* Returns whether the goldens contain a value: the small ones of tests/data omit some, all others
+ * are complete. */
 static inline bool golden_is_there(const struct goldens *g, const char *name)
 {
     return shared_is_whole(g->folder) || safetensors_find(&g->file, name);
 }
 
-/* Neighbouring sequences with the same prompt are one group. */
+/* Makes groups of consecutive sequences with the same prompt. */
 static inline void goldens_group(struct goldens *g)
 {
     for (int64_t b = 0; b < g->B; b++) {
@@ -106,7 +108,8 @@ static inline double goldens_number(const struct goldens *g, const char *a, cons
     return json_number_value(v);
 }
 
-/* Folders below $TARE_GOLDENS (default $SHARED/models/tiny) that hold goldens; skips when there are none. */
+/* Lists the folders below $TARE_GOLDENS (default $SHARED/models/tiny) that contain goldens; skips
+ * if there are no such folders. */
 static inline int64_t golden_folders(char folders[64][FS_PATH])
 {
     const char *root = getenv("TARE_GOLDENS");

@@ -1,4 +1,5 @@
-/* Small random models of each architecture, for tests that need no files. The weights are large enough for attention to have a shape. */
+/* Small random models of each architecture, for tests that need no files. The weights are large
+ * enough that attention is not uniform. */
 #ifndef TARE_TESTS_SMALL_H
 #define TARE_TESTS_SMALL_H
 

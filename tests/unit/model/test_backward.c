@@ -1,4 +1,5 @@
-/* The gradient of every tensor against central differences of the loss, on models that need no files. */
+/* Compares the gradient of every tensor with central differences of the loss, on models that need
+ * no files. */
 #include "small.h"
 
 #include "model/grads.h"
@@ -71,7 +72,7 @@ static double loss(struct problem *q, struct grads *grads)
     return sum;
 }
 
-/* dL/ds of w + s g/|g| for one tensor, by the five-point rule */
+/* Computes dL/ds of w + s g/|g| for one tensor, by the five-point rule. */
 static double slope(struct problem *q, const struct tensor *t, const float *g, double norm, double step)
 {
     static const double at[] = {-2, -1, 1, 2}, weight[] = {1, -8, 8, -1};
@@ -108,8 +109,9 @@ static void gradients_match_differences(void **state)
             for (int64_t j = 0; j < t->rows * t->cols; j++) norm += (double)g[j] * (double)g[j];
             norm = sqrt(norm);
             assert_true(norm > 0 || strstr(t->name, "k_proj.bias"));
-            if (norm < 1e-2)
-                continue; /* the differences would be rounding: a key's bias shifts all scores of a query alike but for the turning */
+            /* The differences would be rounding errors: a key's bias shifts all attention scores of
+             * a query equally, except for the rotation. */
+            if (norm < 1e-2) continue;
             const double d = fabs(slope(&q, t, g, norm, 4e-3) / norm - 1);
             if (d > worst) worst = d;
             if (!(d < 5e-3))

@@ -1,5 +1,6 @@
-/* The families of models: what each config.json becomes, what is refused and how it is said, and that a folder goes out as it came in.
- * What they compute is held against transformers by test_parity on tests/data/models/families, and on ranks by update/test_shards. */
+/* The families of models: the shape of each config.json, refusals with their messages, and folders
+ * written back unchanged. test_parity compares the computation with transformers on
+ * tests/data/models/families, and update/test_shards on ranks. */
 #include "check.h"
 #include "folder.h"
 #include "load.h"
@@ -53,20 +54,21 @@ static void features(void **state)
 {
     (void)state;
     struct model_shape s = shape(OF("mistral", ""));
-    assert_true(s.window == 4096 && layer_in(&s.sliding, 0) && layer_in(&s.sliding, 5)); /* MistralConfig's default */
+    /* The default of MistralConfig. */
+    assert_true(s.window == 4096 && layer_in(&s.sliding, 0) && layer_in(&s.sliding, 5));
     s = shape(OF("mistral", ",\"sliding_window\":null"));
     assert_true(!s.window && !layer_in(&s.sliding, 0) && !s.tied && s.head_dim == 16);
     s = shape(OF("phi3", ",\"partial_rotary_factor\":0.75,\"sliding_window\":2047"));
-    assert_true(s.fused && s.turned == 12 && s.window == 2047);
+    assert_true(s.fused && s.rotary_dim == 12 && s.window == 2047);
     s = shape(OF("phi3", ",\"rope_scaling\":null"));
-    assert_true(s.fused && !s.turned && !s.window);
+    assert_true(s.fused && !s.rotary_dim && !s.window);
     s = shape(
         OF("granite",
            ",\"embedding_multiplier\":12,\"residual_multiplier\":0.22,\"attention_multiplier\":0.0078125,\"logits_scaling\":1"));
     assert_true(close_to(s.embed_scale, 12) && close_to(s.residual_scale, 0.22) && close_to(s.attention_scale, 0.0078125));
-    assert_true(close_to(s.logits_divisor, 0)); /* 1: nothing is divided */
+    assert_true(close_to(s.logits_divisor, 0)); /* 1: no division */
     s = shape(OF("granite", ""));
-    assert_true(close_to(s.attention_scale, 1)); /* and not 1/sqrt(head_dim) */
+    assert_true(close_to(s.attention_scale, 1)); /* not 1/sqrt(head_dim) */
     s = shape(OF("smollm3", ""));
     assert_true(s.tied && close_to(s.rope_theta, 2e6) && !layer_in(&s.no_rope, 2) && layer_in(&s.no_rope, 3));
     s = shape(OF("smollm3", ",\"no_rope_layers\":[0,1,1,1,1,0]"));
@@ -112,23 +114,22 @@ static void refusals(void **state)
             "gemma3_text");
     refused(OF("phi3", ",\"rope_scaling\":{\"type\":\"longrope\",\"short_factor\":[1],\"long_factor\":[1]}"),
             "rope scaling \"longrope\" is not supported; supported: default, linear, llama3");
-    refused(OF("phi3", ",\"partial_rotary_factor\":0.7"), "\"partial_rotary_factor\" 0.7 turns 11 of the 16");
+    refused(OF("phi3", ",\"partial_rotary_factor\":0.7"), "\"partial_rotary_factor\" 0.7 rotates 11 of the 16");
     refused(OF("phi3", ",\"partial_rotary_factor\":1e300"), "\"partial_rotary_factor\" is 1e+300");
     refused(OF("phi3", ",\"partial_rotary_factor\":1.5"), "\"partial_rotary_factor\" 1.5");
     refused(OF("llama", ",\"partial_rotary_factor\":0.5"),
             "\"partial_rotary_factor\": 0.5 is not supported with model_type \"llama\"");
-    refused(OF("granite", ",\"logits_scaling\":0"), "\"logits_scaling\" is 0; it has to be above 0");
+    refused(OF("granite", ",\"logits_scaling\":0"), "\"logits_scaling\" is 0: must be from 1e-12 to 1e12");
     refused(OF("granite", ",\"residual_multiplier\":\"x\""), "residual_multiplier");
     refused(OF("granite", ",\"attention_bias\":true"), "\"attention_bias\": true is not supported; supported: false");
-    refused(OF("smollm3", ",\"no_rope_layers\":[1,1]"),
-            "\"no_rope_layers\" has to be a list with an entry for each of the 6 layers");
-    refused(OF("smollm3", ",\"no_rope_layers\":[1,1,1,2,1,1]"), "the entry of layer 3 is neither 1");
+    refused(OF("smollm3", ",\"no_rope_layers\":[1,1]"), "\"no_rope_layers\" must be a list with an entry for each of the 6 layers");
+    refused(OF("smollm3", ",\"no_rope_layers\":[1,1,1,2,1,1]"), "the entry of layer 3 must be 1");
     refused(OF("smollm3", ",\"no_rope_layer_interval\":0"), "no_rope_layer_interval");
     refused(OF("smollm3", ",\"use_sliding_window\":true"), "use_sliding_window");
     refused(OF("mistral", ",\"sliding_window\":0"), "\"sliding_window\" is 0");
     refused(OF("mistral", ",\"layer_types\":[\"sliding_attention\"]"),
             "\"sliding_attention\" is not supported with model_type \"mistral\"");
-    refused(OF("gemma3_text", ",\"layer_types\":[\"sliding_attention\"]"), "\"layer_types\" has to be a list");
+    refused(OF("gemma3_text", ",\"layer_types\":[\"sliding_attention\"]"), "\"layer_types\" must be a list");
     refused(OF("gemma3_text", ",\"layer_types\":[\"x\",\"x\",\"x\",\"x\",\"x\",\"x\"]"),
             "supported: full_attention, sliding_attention");
     refused(OF("gemma3_text", ",\"sliding_window\":null"), "\"sliding_window\" is null");
@@ -146,7 +147,7 @@ static void refusals(void **state)
     refused(OF("llama", ",\"quantization_config\":{\"quant_method\":\"fp8\"}"), "quant_method \"fp8\"");
 }
 
-/* Layers that differ are a set of at most LAYER_SET. */
+/* At most LAYER_SET layers can differ. */
 static void too_many_layers(void **state)
 {
     (void)state;
@@ -189,7 +190,8 @@ static json_t *config_of(const char *folder)
     return j;
 }
 
-/* transformers wrote these folders: what tare writes has its names, fused tensors, bytes and keys. */
+/* transformers wrote these folders: tare must write the same names, fused tensors, bytes and
+ * keys. */
 static void a_folder_goes_out_as_it_came_in(void **state)
 {
     (void)state;
@@ -215,7 +217,7 @@ static void a_folder_goes_out_as_it_came_in(void **state)
     fs_remove_tree(out, NULL);
 }
 
-/* A layer, a bias or a norm that config.json does not tell of would be lost without a word. */
+/* A layer, a bias or a norm that is missing in config.json would be lost silently. */
 static void more_tensors_than_the_model_has_are_refused(void **state)
 {
     (void)state;
@@ -235,11 +237,11 @@ static void more_tensors_than_the_model_has_are_refused(void **state)
     assert_int_equal(json_dump_file(config, path, 0), 0);
     json_decref(config);
     assert_int_equal(model_load(out, NULL, cpu(), NULL, &m, &e), TARE_E_UNSUPPORTED);
-    assert_non_null(strstr(e.message, "has the tensor model.layers."));
+    assert_non_null(strstr(e.message, "unknown tensor model.layers."));
     fs_remove_tree(out, NULL);
 }
 
-/* A run or an adapter of another model that has the same tensors is not taken for one of this. */
+/* A run or an adapter of another model with the same tensors is detected. */
 static void other_values_are_found(void **state)
 {
     (void)state;
@@ -259,7 +261,7 @@ static void other_values_are_found(void **state)
     model_free(m);
 }
 
-/* Kernels without windows take a model with windows as far as no position is beyond one. */
+/* Kernels without windows accept a model with windows only if all positions fit into one. */
 static void windows_need_kernels_that_have_them(void **state)
 {
     (void)state;
@@ -269,7 +271,7 @@ static void windows_need_kernels_that_have_them(void **state)
     const struct model_config fits = {.max_position_embeddings = 8}, more = {.max_position_embeddings = 9};
     without.windows = 0;
     assert_int_equal(model_load(family("mistral-window"), NULL, &without, NULL, &m, &e), TARE_E_UNSUPPORTED);
-    assert_non_null(strstr(e.message, "\"sliding_window\": 8 is not computed with run.device = cuda"));
+    assert_non_null(strstr(e.message, "\"sliding_window\": 8 is not supported with run.device = cuda"));
     assert_int_equal(model_load(family("gemma3"), &more, &without, NULL, &m, &e), TARE_E_UNSUPPORTED);
     assert_ok(model_load(family("gemma3"), &fits, &without, NULL, &m, &e), &e);
     model_free(m);
@@ -277,7 +279,7 @@ static void windows_need_kernels_that_have_them(void **state)
     model_free(m);
 }
 
-/* ---- weights that are none */
+/* ---- tensors that are not weights */
 static void quantized_tensors_are_refused(void **state)
 {
     (void)state;
@@ -322,7 +324,7 @@ static void targets_are_those_of_the_checkpoint(void **state)
     assert_int_equal(lora_targets(&fused, 1 << LORA_Q_PROJ | 1 << LORA_O_PROJ, "lora.targets", &out, &e), TARE_E_CONFIG);
     assert_string_equal(e.message,
                         "lora.targets: the model (model_type \"phi3\") has no q_proj; its linear layers are o_proj, down_proj, "
-                        "qkv_proj, gate_up_proj, and all-linear takes all of them");
+                        "qkv_proj, gate_up_proj; all-linear selects all of them");
     assert_int_equal(lora_targets(&apart, 1 << LORA_QKV_PROJ, "lora.targets", &out, &e), TARE_E_CONFIG);
     assert_non_null(strstr(e.message, "has no qkv_proj"));
 }

@@ -1,4 +1,4 @@
-/* config.json in its spellings, what is refused in it, and a folder written and read back. */
+/* config.json in its spellings, its refusals, and a folder written and read back. */
 #include "folder.h"
 #include "load.h"
 #include "small.h"
@@ -60,7 +60,8 @@ static void spellings(void **state)
                     "max_position_embeddings\":64}}");
     assert_true(s.scaling.factor == 32);
     s = shape(QWEN3 ",\"attention_bias\":false}");
-    assert_true(s.arch == ARCH_QWEN3 && s.qk_norm && !s.qkv_bias && s.head_dim == 128); /* the architecture's default */
+    /* The default of the architecture. */
+    assert_true(s.arch == ARCH_QWEN3 && s.qk_norm && !s.qkv_bias && s.head_dim == 128);
 }
 
 static void refused(const char *text, const char *why)
@@ -85,9 +86,9 @@ static void unsupported(void **state)
     refused(QWEN2 ",\"hidden_act\":\"gelu\"}", "gelu");
     refused(LLAMA ",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4}}", "yarn");
     refused(LLAMA ",\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8}}", "low_freq_factor");
-    refused(LLAMA ",\"rope_scaling\":3}", "not an object");
+    refused(LLAMA ",\"rope_scaling\":3}", "must be an object");
     refused(LLAMA ",\"quantization_config\":{}}", "quantized");
-    refused(LLAMA ",\"head_dim\":15}", "odd");
+    refused(LLAMA ",\"head_dim\":15}", "even");
     refused(LLAMA ",\"head_dim\":0}", "head_dim");
     refused(LLAMA ",\"rope_theta\":0}", "rope_theta");
     refused("{\"model_type\":\"llama\"}", "vocab_size");
@@ -96,7 +97,7 @@ static void unsupported(void **state)
     refused("{\"model_type\":\"llama\",\"hidden_size\":64,\"intermediate_size\":1,\"max_position_embeddings\":1,\"num_attention_"
             "heads\":6,\"num_hidden_layers\":1,"
             "\"vocab_size\":9,\"rms_norm_eps\":1e-6}",
-            "no multiple of num_attention_heads 6");
+            "must be a multiple of num_attention_heads 6");
     refused("{\"model_type\":\"llama\",\"hidden_size\":64,\"intermediate_size\":1,\"max_position_embeddings\":1,\"num_attention_"
             "heads\":4,\"num_hidden_layers\":1,"
             "\"num_key_value_heads\":3,\"vocab_size\":9,\"rms_norm_eps\":1e-6}",
@@ -164,7 +165,7 @@ static void round_trip(void **state)
         assert_ok(model_load(folder, NULL, m->k, NULL, &coarse, &e), &e);
         assert_int_equal(coarse->file_dtype, DTYPE_BF16);
         for (int64_t i = 0; i < m->n_params; i++) {
-            const uint32_t bits = (uint32_t)st_bf16(m->weights[i]) << 16;
+            const uint32_t bits = (uint32_t)safetensors_to_bf16(m->weights[i]) << 16;
             assert_memory_equal(&coarse->weights[i], &bits, 4);
         }
         assert_true(hash_of(coarse) != hash_of(m));
@@ -218,7 +219,7 @@ static void keys_are_kept(void **state)
     model_free(m);
 }
 
-/* A folder whose weights do not fit its config.json. */
+/* The weights of a folder do not fit its config.json. */
 static void wrong_weights(void **state)
 {
     (void)state;
@@ -231,7 +232,7 @@ static void wrong_weights(void **state)
     assert_ok(model_save(m, folder, DTYPE_F32, NULL, &e), &e);
     assert_ok(fs_join(path, folder, "model.safetensors", &e), &e);
 
-    /* the head and the embedding of the file have 97 rows */
+    /* The head and the embedding of the file have 97 rows. */
     json_t *j = get(folder, "config.json");
     json_object_set_new(j, "vocab_size", json_integer(98));
     char *text = json_dumps(j, 0);
@@ -286,7 +287,8 @@ static void new_models(void **state)
     model_free(m);
 }
 
-/* llama3 scaling and the plain table against the formula in long double at a few places. */
+/* Compares llama3 scaling and the plain table with the formula in long double at a few
+ * positions. */
 static void positions(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* The bits of a row's logits do not depend on the batch it is in, on threads, on how the prompt is cut, or on where its keys lie. */
+/* The logits of a row are bit-identical for every batch, number of threads, cut of the prompt and
+ * placement of the keys. */
 #include "small.h"
 
 #include "model/pack.h"
@@ -6,8 +7,8 @@
 enum { SEQS = 32, GROUP = 8, PREFIX = 37, LENGTH = 70, VOCAB = 97, BLOCKS = (LENGTH + KV_BLOCK - 1) / KV_BLOCK };
 
 struct plan {
-    int64_t n, chunk; /* sequences together; tokens of one taken at a time */
-    bool share;       /* a group's prefix is computed by its first sequence only */
+    int64_t n, chunk; /* sequences together; tokens of one computed at a time */
+    bool share;       /* only the first sequence of a group computes its prefix */
     int32_t spread;   /* block numbers are multiplied by this, modulo their count, to which it is coprime */
 };
 
@@ -44,7 +45,7 @@ static void place_blocks(struct state *s, const struct plan *p)
         }
 }
 
-/* Followers whose leader has the prefix get its partly filled block. */
+/* Copies the partly filled block of the prefix from the leader to its followers. */
 static void start_followers(struct model *m, struct kv_cache *cache, struct state *s, int64_t first, int64_t n)
 {
     const struct model_shape *h = &m->shape;
@@ -73,7 +74,8 @@ struct walk {
     struct arena arena;
 };
 
-/* One forward pass over up to chunk tokens of each of sequences first .. first+n-1; their logits land in out. Returns the rows. */
+/* Runs one forward pass over up to chunk tokens of each of sequences first .. first+n-1, and writes
+ * their logits to out. Returns the rows. */
 static int64_t advance(struct walk *w, struct state *s, int64_t first, float (*out)[LENGTH][VOCAB])
 {
     const struct texts *t = w->texts;
@@ -159,7 +161,7 @@ static void inference_is_invariant(void **state)
     pool_free(pool);
 }
 
-/* The training pass, prompts shared and repeated, gives the logits of the inference pass. */
+/* The training pass, with prompts shared and repeated, gives the logits of the inference pass. */
 static void training_has_the_same_bits(void **state)
 {
     (void)state;
@@ -171,7 +173,7 @@ static void training_has_the_same_bits(void **state)
     struct pack_group groups[SEQS / GROUP];
     make_texts(&t);
     for (int i = 0; i < SEQS; i++) completion[i] = t.ids[i] + PREFIX, len[i] = t.len[i] - PREFIX;
-    len[3] = 0, len[4] = 1; /* nothing; one token, which has no row of its own */
+    len[3] = 0, len[4] = 1; /* no target; one token, which has no row */
     for (int i = 0; i < SEQS / GROUP; i++)
         groups[i] = (struct pack_group){t.ids[i * GROUP], PREFIX, GROUP, completion + i * GROUP, len + i * GROUP};
     for (int arch = 0; arch < 3; arch++) {

@@ -1,4 +1,5 @@
-/* Adapters: against peft (tests/data/lora), against themselves by other ways of computing, and their folders. */
+/* Adapters: compared with peft (tests/data/lora) and with other ways to compute the same; and their
+ * folders. */
 #include "folder.h"
 #include "goldens.h"
 #include "small.h"
@@ -45,7 +46,7 @@ static struct model *adapter_of(const char *name)
     return opened(&(struct model_source){.folder = data("lora", name, folder), .config = &c});
 }
 
-/* A tiny model with new adapters of which B is not zero. */
+/* Makes a tiny model with new adapters and a nonzero B. */
 static struct model *trained(const char *name, struct model_config *c, uint64_t seed)
 {
     char folder[FS_PATH];
@@ -61,7 +62,7 @@ static struct model *trained(const char *name, struct model_config *c, uint64_t 
     return m;
 }
 
-/* ---- a pass over two sequences of which every token after the first is predicted */
+/* ---- a pass over two sequences; every token after the first is predicted */
 enum { SEQS = 2, LENGTH = 13, TARGETS = SEQS * (LENGTH - 1) };
 
 struct pass {
@@ -98,7 +99,7 @@ static void pass_close(struct pass *x, const struct model *m)
     arena_free(&x->acts);
 }
 
-/* The gradient of -mean log p in g. */
+/* Computes the gradient of -mean log p in g. */
 static void pass_backward(struct pass *x, struct model *m, struct grads *g)
 {
     struct err e = {0};
@@ -131,7 +132,7 @@ static void read_case(const char *name, struct safetensors *file, int32_t ids[SE
     assert_ok(safetensors_open(path, file, &e), &e);
     const struct st_tensor *t = safetensors_find(file, "ids");
     assert_non_null(t);
-    assert_int_equal(st_count(t), SEQS * LENGTH);
+    assert_int_equal(safetensors_count(t), SEQS * LENGTH);
     for (int i = 0; i < SEQS * LENGTH; i++) ids[i / LENGTH][i % LENGTH] = st_i32(t, i);
 }
 
@@ -157,7 +158,7 @@ static void check_gradients(const char *name, const struct model *m, const struc
         snprintf(key, sizeof key, "grad.%s", t->name);
         const struct st_tensor *want = safetensors_find(file, key);
         assert_non_null(want);
-        assert_int_equal(st_count(want), t->rows * t->cols);
+        assert_int_equal(safetensors_count(want), t->rows * t->cols);
         for (int64_t j = 0; j < t->rows * t->cols; j++) {
             const double a = (double)st_f32(want, j), b = (double)g->sum[t->offset + j];
             d += (a - b) * (a - b), s += a * a;
@@ -191,7 +192,8 @@ static void adapters_of_peft_give_its_logits_and_gradients(void **state)
         }
 }
 
-/* ---- sampling: a prefill, then a token at a time, has the logits of the update to the bit */
+/* ---- sampling (a prefill, then one token at a time) gives the logits of the update,
+ * bit-identical */
 static void sampling_and_update_have_the_same_bits(void **state)
 {
     (void)state;
@@ -227,7 +229,7 @@ static void sampling_and_update_have_the_same_bits(void **state)
     }
 }
 
-/* New adapters change nothing, and the view of the base has them off. */
+/* New adapters change nothing, and the base view has them off. */
 static void the_base_is_what_it_was(void **state)
 {
     (void)state;
@@ -268,7 +270,7 @@ static void the_base_is_what_it_was(void **state)
 
 /* ---- a base in int8 */
 
-/* The folder of a base with the numbers that products see of an int8 base. */
+/* Writes the folder of a base with the weights that products read from an int8 base. */
 static void write_dequantized(const char *name, enum dtype dtype, const char *out)
 {
     char folder[FS_PATH];
@@ -289,7 +291,8 @@ static void write_dequantized(const char *name, enum dtype dtype, const char *ou
     model_free(m);
 }
 
-/* Logits and gradients of adapters on an int8 base are to the bit those on a base of the rounded numbers. */
+/* Logits and gradients of adapters on an int8 base are bit-identical to those on a base of the
+ * rounded weights. */
 static void an_int8_base_is_the_base_of_its_rounded_weights(void **state)
 {
     (void)state;
@@ -322,7 +325,8 @@ static void an_int8_base_is_the_base_of_its_rounded_weights(void **state)
     }
 }
 
-/* A model that is not trained may be int8 without adapters: the logits of the base with its adapters off. */
+/* A model that is not trained may be int8 without adapters: its logits are those of the base with
+ * its adapters off. */
 static void a_frozen_model_may_be_int8_alone(void **state)
 {
     (void)state;
@@ -391,7 +395,7 @@ static void a_saved_adapter_is_read_to_the_bit(void **state)
     assert_ok(fs_remove_tree(out, &e), &e);
 }
 
-/* The merged model computes what base and adapter do. */
+/* The merged model gives the logits of base and adapter. */
 static void a_merged_model_has_the_same_logits(void **state)
 {
     (void)state;
@@ -456,8 +460,8 @@ static void settings_that_are_not_computed_are_refused_by_name(void **state)
         {"\"init_lora_weights\": \"pissa\"", "init_lora_weights = \"pissa\"", TARE_E_UNSUPPORTED},
         {"\"target_modules\": [\"q_proj\", \"lm_head\"]", "\"lm_head\"", TARE_E_CONFIG},
         {"\"target_modules\": []", "target_modules is empty", TARE_E_INVALID},
-        {"\"use_rslora\": \"yes\"", "use_rslora is neither true nor false", TARE_E_INVALID},
-        {"\"use_rslora\": 1", "use_rslora is neither true nor false", TARE_E_INVALID},
+        {"\"use_rslora\": \"yes\"", "use_rslora must be true or false", TARE_E_INVALID},
+        {"\"use_rslora\": 1", "use_rslora must be true or false", TARE_E_INVALID},
         {"\"r\": 0", "r = 0", TARE_E_RANGE},
         {"\"base_model_name_or_path\": \"nowhere/at/all\"", "model.base=FOLDER", TARE_E_NOT_FOUND},
     };
@@ -470,7 +474,7 @@ static void settings_that_are_not_computed_are_refused_by_name(void **state)
                  "{\"peft_type\": \"LORA\", \"base_model_name_or_path\": \"%s/tests/data/models/tiny/qwen3\", \"r\": 4, "
                  "\"lora_alpha\": 8, \"target_modules\": [\"q_proj\"], %s}",
                  getenv("SOURCE"), BAD[i].json);
-        /* the later of two equal keys would be refused as JSON: the default one is taken out */
+        /* JSON with two equal keys would be refused, so the default one is removed. */
         char key[64];
         snprintf(key, sizeof key, "%.*s", (int)(strchr(BAD[i].json + 1, '"') + 1 - BAD[i].json), BAD[i].json);
         char *first = strstr(text, key), *again = strstr(first + 1, key);
@@ -516,7 +520,7 @@ static void int8_is_refused_where_weights_are_trained(void **state)
            "set lora.rank");
 }
 
-/* By every way that a model is opened: whole, in bf16, in int8, as the base of new adapters. */
+/* Tests every way to open a model: whole, in bf16, in int8, as the base of new adapters. */
 static void weights_that_are_not_finite_are_refused(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* The model against the reference values of every folder in TARE_GOLDENS: logprobs, entropies, losses, gradients, AdamW, greedy texts.
- * Prints the worst difference for each model, and "N passed, N failed". */
+/* Compares the model with the reference values of every folder in TARE_GOLDENS: logprobs,
+ * entropies, losses, gradients, AdamW, greedy texts. Prints the largest difference for each model,
+ * and "N passed, N failed". */
 #include "goldens.h"
 #include "load.h"
 
@@ -20,7 +21,7 @@ static double worse(double a, double b)
     return b > a || isnan(b) ? b : a;
 }
 
-/* ---- logprobs and entropies by the inference path, one sequence at a time, every token of it */
+/* ---- logprobs and entropies on the inference path, one sequence at a time */
 static void forward_all(struct model *m, const struct goldens *g, int64_t b, struct arena *a, float **logits)
 {
     struct err e = {0};
@@ -96,7 +97,8 @@ static void head_new(struct arena *a, int64_t n, int64_t v, struct head *h)
     assert_ok(arena_new(a, &h->coef, n, &e), &e);
 }
 
-/* Loss and the coefficients of its gradient. The targets of a packed batch are the completion tokens, sequence by sequence. */
+/* Returns the loss and computes the coefficients of its gradient. The targets of a packed batch are
+ * the completion tokens, sequence by sequence. */
 static double loss_of(const struct goldens *g, char which, struct head *h)
 {
     const struct st_tensor *old = golden(g, "old_logprobs"), *ref = golden(g, "ref_logprobs"), *advantage = golden(g, "advantages");
@@ -153,7 +155,7 @@ static void run_free(struct run *r)
     arena_free(&r->acts);
 }
 
-/* Loss; its gradient is added to grads (NULL: forward only). */
+/* Returns the loss; its gradient is added to grads (NULL: forward only). */
 static double run_loss(struct run *r, char which, float *grads)
 {
     struct err e = {0};
@@ -216,7 +218,7 @@ static void check_gradients(const struct goldens *g, const struct model *m, cons
         if (!golden_is_there(g, name)) return;
         const struct st_tensor *want = golden(g, name);
         double d = 0, s = 0;
-        assert_int_equal(st_count(want), t->rows * t->cols);
+        assert_int_equal(safetensors_count(want), t->rows * t->cols);
         for (int64_t j = 0; j < t->rows * t->cols; j++) {
             const double x = (double)st_f32(want, j), y = (double)grads[t->offset + j];
             d += (x - y) * (x - y), s += x * x;
@@ -268,7 +270,8 @@ static void check_losses(const struct goldens *g, struct model *m, struct model 
     run_new(&plain, g, m, ref, false, RECOMPUTE_NONE);
     for (int j = 0; j < 3; j++) run_new(&again[j], g, m, ref, true, (enum recompute)(RECOMPUTE_NORMS + j));
     for (int i = 0; i < (ref ? 3 : 2);
-         i++) { /* loss C has the KL to the reference policy, which the tree keeps for one model only */
+         /* Loss C has the KL to the reference policy, which the tree keeps for one model only. */
+         i++) {
         char what[64];
         memset(x, 0, bytes);
         memset(y, 0, bytes);
@@ -341,7 +344,7 @@ static void check_adamw(const struct goldens *g, struct model *m)
     free(m2);
 }
 
-/* ---- greedy texts: the prompt in one go, then token by token on the cache */
+/* ---- greedy texts: the whole prompt, then token by token on the cache */
 static bool greedy_matches(struct model *m, const json_t *prompt, const json_t *tokens)
 {
     struct err e = {0};

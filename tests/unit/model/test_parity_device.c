@@ -1,5 +1,7 @@
-/* The engine on a device against the engine on the CPU (which test_parity holds against the goldens): logprobs, entropies and every tensor's gradient of
- * small models of each architecture, in fp32 and bf16, prompts shared. The CUDA kernels as fibers on the host, and on a GPU where there is one. */
+/* Compares the engine on a device with the engine on the CPU (which test_parity compares with the
+ * goldens): logprobs, entropies and every tensor's gradient of small models of each architecture,
+ * in fp32 and bf16, with shared prompts. The CUDA kernels run as fibers on the host, and on a GPU
+ * if there is one. */
 #include "devices.h"
 #include "engine.h"
 #include "folder.h"
@@ -40,7 +42,7 @@ static struct model *model_of(const struct kernels *k, const char *arch, const c
     return m;
 }
 
-/* The same as a frozen base with adapters on all its layers, of which B is not zero. */
+/* Makes the same model as a frozen base with adapters on all its layers and a nonzero B. */
 static struct model *adapters_of(const struct kernels *k, const char *arch, const char *dtype, int64_t width)
 {
     struct err e = {0};
@@ -69,7 +71,7 @@ static struct model *adapters_of(const struct kernels *k, const char *arch, cons
     return m;
 }
 
-/* Device memory with these bytes, in a; on the CPU the same. */
+/* Copies these bytes to device memory in a; on the CPU to host memory. */
 static void *there(const struct model *m, struct arena *a, const void *host, int64_t bytes)
 {
     struct err e = {0};
@@ -79,7 +81,7 @@ static void *there(const struct model *m, struct arena *a, const void *host, int
     return room;
 }
 
-/* L = sum_i a_i logp_i + b_i H_i and its gradient. */
+/* Computes L = sum_i a_i logp_i + b_i H_i and its gradient. */
 static void run_so(struct model *m, enum recompute recompute, struct result *r)
 {
     static const int32_t ids[] = {3,  14, 15, 92, 65, 35, 89, 79, 32, 38, 46, 26, 43, 38, 32,
@@ -136,7 +138,9 @@ static void run(struct model *m, struct result *r)
     run_so(m, RECOMPUTE_LAYER, r);
 }
 
-struct distance { /* largest of a token's logprob and entropy; of a tensor's gradient, as a share of its norm */
+/* The largest difference of a token's logprob and entropy; of a tensor's gradient, relative to its
+ * norm. */
+struct distance {
     double values, gradients;
 };
 
@@ -156,7 +160,8 @@ static struct distance between(const struct model *m, const struct result *got, 
             const double a = (double)got->grads[x->offset + j], b = (double)expected->grads[x->offset + j];
             d += (a - b) * (a - b), s += b * b;
         }
-        /* a key's bias shifts all scores of a query alike but for the turning: nothing but rounding is left of its gradient */
+        /* A key's bias shifts all attention scores of a query equally, except for the rotation: its
+         * gradient consists of rounding errors. */
         if (s < 1e-6 || strstr(x->name, "k_proj.bias")) continue;
         if (!(sqrt(d / s) <= far.gradients) && !isnan(far.gradients)) far.gradients = sqrt(d / s);
     }
@@ -168,8 +173,9 @@ static void result_free(struct result *r)
     free(r->grads);
 }
 
-/* fp32: the CPU's values up to rounding. bf16: as far from the CPU's fp32 values as the CPU's own bf16 is, or a little more, since a device rounds keys,
- * values and weights of attention too. */
+/* fp32: equals the CPU's values up to rounding. bf16: as far from the CPU's fp32 values as the
+ * CPU's own bf16 is, or slightly farther, since a device also rounds keys, values and weights of
+ * attention. */
 static void check_case(struct model *(*make)(const struct kernels *k, const char *arch, const char *dtype, int64_t width),
                        const struct kernels *k, const char *arch, const char *dtype, int64_t width)
 {
@@ -206,7 +212,8 @@ static void assert_same(const char *what, const struct model *m, const struct re
     if (memcmp(got->grads, want->grads, (size_t)m->n_params * 4)) fail_msg("%s: other gradients", what);
 }
 
-/* Rows that products alone read are in bf16 where the kernels round them, in fp32 where products do: the same bits, whatever is computed again. */
+/* Rows that only products read are bf16 where the kernels round them, and fp32 where the products
+ * do: bit-identical, whatever is recomputed. */
 static void check_rows(struct model *(*make)(const struct kernels *k, const char *arch, const char *dtype, int64_t width),
                        const struct kernels *k, const char *arch, int64_t width, enum recompute recompute)
 {

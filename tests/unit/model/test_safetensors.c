@@ -1,4 +1,5 @@
-/* Damaged files are refused with the file, the tensor and what is wrong; what is written reads back; conversions. */
+/* Damaged files are refused with a message that names the file, the tensor and the fault; written
+ * files can be read back; conversions. */
 #include "check.h"
 #include "folder.h"
 
@@ -29,12 +30,14 @@ static int tear_down(void **state)
     return fs_remove_tree(dir, &e) ? -1 : 0;
 }
 
-/* A file of this header and n bytes of data, given length as the header's (0: the true one); the status of reading it. */
+/* Parses a file of this header and n bytes of data, with the given header length (0: the true one).
+ * Returns the status. */
 static tare_status parse(const char *header, int64_t n, uint64_t length, struct err *e)
 {
     struct safetensors s;
     const size_t h = strlen(header);
-    unsigned char *bytes = calloc(1, 8 + h + (size_t)n); /* exactly as long: a read beyond is seen by the sanitizer */
+    /* The exact size, so that the sanitizer detects a read beyond it. */
+    unsigned char *bytes = calloc(1, 8 + h + (size_t)n);
     const uint64_t claimed = length ? length : h;
     for (int i = 0; i < 8; i++) bytes[i] = (unsigned char)(claimed >> (8 * i));
     memcpy(bytes + 8, header, h);
@@ -119,7 +122,7 @@ static void check_read(const struct safetensors *s, enum dtype dtype)
         assert_ok(safetensors_read(s, t->name, (struct st_extent){t->rank, t->shape[0], t->shape[1]}, got, &e), &e);
         for (int64_t j = 0; j < n; j++) {
             float want = t->data[j];
-            const uint32_t bits = (uint32_t)st_bf16(want) << 16;
+            const uint32_t bits = (uint32_t)safetensors_to_bf16(want) << 16;
             if (dtype == DTYPE_BF16) memcpy(&want, &bits, 4);
             assert_memory_equal(&want, &got[j], 4);
         }
@@ -140,7 +143,8 @@ static void written_reads_back(void **state)
     }
     assert_int_equal(safetensors_write(in_dir("w.safetensors"), SOURCES, 3, DTYPE_F16, &e), TARE_E_UNSUPPORTED);
     assert_int_equal(safetensors_write(in_dir("no/such/w.safetensors"), SOURCES, 3, DTYPE_F32, &e), TARE_E_IO);
-    if (!access("/dev/full", W_OK)) { /* a full disk: the write is beside and then renamed, so through a link */
+    /* A full disk. Files are written to a temporary name and renamed, so the test uses a link. */
+    if (!access("/dev/full", W_OK)) {
         assert_int_equal(symlink("/dev/full", in_dir("full.tmp")), 0);
         assert_int_equal(safetensors_write(in_dir("full"), SOURCES, 3, DTYPE_F32, &e), TARE_E_IO);
         assert_false(fs_exists(in_dir("full")));
@@ -191,7 +195,8 @@ static void wrong_tensors(void **state)
                                  "\"shape\":[7],\"data_offsets\":[8,12]}}";
     unsigned char bytes[8 + sizeof header - 1 + 12] = {sizeof header - 1};
     memcpy(bytes + 8, header, sizeof header - 1);
-    assert_ok(safetensors_parse(bytes, sizeof bytes, "f", &s, &e), &e); /* types that nobody asks for are no error */
+    /* Unused types are accepted. */
+    assert_ok(safetensors_parse(bytes, sizeof bytes, "f", &s, &e), &e);
     assert_int_equal(safetensors_read(&s, "i", (struct st_extent){1, 2, 0}, x, &e), TARE_E_UNSUPPORTED);
     assert_non_null(strstr(e.message, "I32"));
     assert_int_equal(safetensors_read(&s, "q", (struct st_extent){1, 7, 0}, x, &e), TARE_E_UNSUPPORTED);
@@ -220,13 +225,13 @@ static void conversions(void **state)
     for (size_t i = 0; i < sizeof round / sizeof *round; i++) {
         float x;
         memcpy(&x, &round[i].bits, 4);
-        assert_int_equal(st_bf16(x), round[i].bf16);
+        assert_int_equal(safetensors_to_bf16(x), round[i].bf16);
     }
-    assert_int_equal(st_bf16(NAN) & 0x7f80, 0x7f80);
-    assert_true((st_bf16(NAN) & 0x7f) != 0);
-    for (size_t i = 0; i < sizeof half / sizeof *half; i++) assert_true(st_from_f16(half[i].half) == half[i].value);
-    assert_true(isnan(st_from_f16(0x7e00)));
-    assert_true(signbit(st_from_f16(0x8000)));
+    assert_int_equal(safetensors_to_bf16(NAN) & 0x7f80, 0x7f80);
+    assert_true((safetensors_to_bf16(NAN) & 0x7f) != 0);
+    for (size_t i = 0; i < sizeof half / sizeof *half; i++) assert_true(safetensors_from_f16(half[i].half) == half[i].value);
+    assert_true(isnan(safetensors_from_f16(0x7e00)));
+    assert_true(signbit(safetensors_from_f16(0x8000)));
 }
 
 int main(void)

@@ -30,7 +30,7 @@ static int teardown(void **state)
     return (int)fs_remove_tree(folder, NULL);
 }
 
-/* Each test has a folder of runs with its own database. */
+/* Each test has a folder of runs with a separate database. */
 static const char *run_dir(const char *name)
 {
     static char path[300];
@@ -189,7 +189,7 @@ static void expect_lines(const char *run, int64_t first, int64_t last)
         assert_ok(json_parse(p, newline - p, "line", &o, &e), &e);
         assert_int_equal(json_int_or(o, "step", -1), step);
         assert_ok(json_get_double(o, "reward/mean", "line", &x, &e), &e);
-        assert_true(x == value_of(step, 0)); /* the same bits */
+        assert_true(x == value_of(step, 0)); /* bit-identical */
         assert_true(json_is_null(json_object_get(o, "broken")) == (step % 3 == 0));
         assert_true((json_object_get(o, "odd") != NULL) == (step % 2 == 1));
         json_decref(o);
@@ -253,8 +253,9 @@ static void sql(const char *run, const char *text)
     sqlite3_close(db);
 }
 
-/* It cannot be opened, or is damaged under way: the other sinks have every step, and the next opening makes it whole. */
-static void a_run_goes_on_without_its_database(void **state)
+/* If the database cannot be opened, or is damaged during the run, the other sinks have every step,
+ * and the next opening rebuilds it. */
+static void a_run_continues_without_its_database(void **state)
 {
     (void)state;
     struct err e = {0};
@@ -262,7 +263,7 @@ static void a_run_goes_on_without_its_database(void **state)
     const char *run = run_dir("lost");
     char path[400];
     snprintf(path, sizeof path, "%s/../runs.db", run);
-    assert_ok(fs_mkdirs(path, &e), &e); /* a folder where the file should be */
+    assert_ok(fs_mkdirs(path, &e), &e); /* a folder at the path of the file */
     assert_ok(open_at(run, -1, &m, &e), &e);
     for (int64_t s = 0; s <= 2; s++) assert_ok(record(m, s, &e), &e);
     assert_ok(metrics_close(m, "done", &e), &e);
@@ -283,7 +284,7 @@ static void a_run_goes_on_without_its_database(void **state)
     expect(run, 0, 6);
 }
 
-static void three_sinks_say_the_same(void **state)
+static void three_sinks_agree(void **state)
 {
     (void)state;
     struct err e = {0};
@@ -330,7 +331,7 @@ static void cut(const char *run, const char *file, int64_t drop)
     str_free(&s);
 }
 
-/* Half-written ends in every file, by any number of bytes; and files that are gone. */
+/* Partial ends of any length in every file, and missing files. */
 static void half_written_ends(void **state)
 {
     (void)state;
@@ -347,7 +348,9 @@ static void half_written_ends(void **state)
         snprintf(path, sizeof path, "%s/../runs.db", run);
         if (drop % 2) assert_int_equal(unlink(path), 0);
         assert_ok(open_at(run, 4, &m, &e),
-                  &e); /* at most one step (of less than 130 bytes) was lost, and 5 is the second to last */
+                  /* at most one step (of less than 130 bytes) was lost, and 5 is the second to
+                   * last */
+                  &e);
         expect(run, 1, 4);
         for (int64_t s = 5; s <= 7; s++) assert_ok(record(m, s, &e), &e);
         assert_ok(metrics_close(m, "done", &e), &e);
@@ -372,8 +375,9 @@ static void damage_in_the_middle_is_refused(void **state)
     }
 }
 
-/* Pages of the file that a crash of the machine took, after the lines that a checkpoint needs: those are made again. */
-static void what_is_torn_after_the_kept_steps_is_cut(void **state)
+/* Pages of the file lost in a crash of the machine, after the lines that a checkpoint needs, are
+ * written again. */
+static void torn_pages_after_the_kept_steps_are_cut(void **state)
 {
     (void)state;
     struct err e = {0};
@@ -399,8 +403,9 @@ static void what_is_torn_after_the_kept_steps_is_cut(void **state)
     assert_int_equal(step, 2);
 }
 
-/* A child records steps without end, tells of every tenth, and is killed anywhere: in the middle of a step, of a sync, of opening. Then it goes
- * on from a step that a checkpoint could have. In the end every step is there once. */
+/* A child records steps in a loop, reports every tenth, and is killed at any point: during a step,
+ * a sync or an opening. It then continues from a step that a checkpoint could have. At the end
+ * every step is recorded once. */
 static void killed_at_any_moment(void **state)
 {
     (void)state;
@@ -419,7 +424,7 @@ static void killed_at_any_moment(void **state)
             if (open_at(run, from, &m, &why)) _exit(1);
             for (int64_t s = from + 1;; s++) {
                 if (record(m, s, &why)) _exit(1);
-                /* the checkpoint of a tenth step: visible only after the sync */
+                /* The checkpoint of every tenth step becomes visible only after the sync. */
                 if (s % 10 == 0 && (metrics_sync(m, &why) || write(pipes[1], &s, sizeof s) != sizeof s)) _exit(1);
             }
         }
@@ -432,7 +437,7 @@ static void killed_at_any_moment(void **state)
         kill(child, SIGKILL);
         int how;
         waitpid(child, &how, 0);
-        assert_true(WIFSIGNALED(how)); /* not an error of its own */
+        assert_true(WIFSIGNALED(how)); /* the child reported no error */
         while (read(pipes[0], &s, sizeof s) == sizeof s) from = s;
         close(pipes[0]);
     }
@@ -471,12 +476,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(crc32c_has_its_known_values),
-        cmocka_unit_test(a_run_goes_on_without_its_database),
-        cmocka_unit_test(three_sinks_say_the_same),
+        cmocka_unit_test(a_run_continues_without_its_database),
+        cmocka_unit_test(three_sinks_agree),
         cmocka_unit_test(a_resumed_run_forgets_later_steps),
         cmocka_unit_test(half_written_ends),
         cmocka_unit_test(damage_in_the_middle_is_refused),
-        cmocka_unit_test(what_is_torn_after_the_kept_steps_is_cut),
+        cmocka_unit_test(torn_pages_after_the_kept_steps_are_cut),
         cmocka_unit_test(killed_at_any_moment),
         cmocka_unit_test(set_from_any_thread),
     };

@@ -38,7 +38,7 @@ static const char *run_dir(const char *name)
 
 /* ---------------------------------------------------------------- rollouts */
 
-/* Two groups of two and one rollouts. */
+/* Makes two groups of two and one rollouts. */
 static struct batch small_batch(void)
 {
     static struct row rows[2] = {{.id = "q1", .question = {"What is 2+2?", 12}}, {.id = "q\"2", .question = {"\xC3\xA9?", 3}}};
@@ -87,7 +87,7 @@ static json_t *line_of(const struct str *text, int number)
     return o;
 }
 
-static void rollouts_hold_what_the_step_had(void **state)
+static void rollouts_hold_the_step(void **state)
 {
     (void)state;
     struct err e = {0};
@@ -97,7 +97,8 @@ static void rollouts_hold_what_the_step_had(void **state)
     json_t *o = line_of(&text, 0);
     assert_string_equal(json_text_or(o, "id", ""), "q1");
     assert_string_equal(json_text_or(o, "question", ""), "What is 2+2?");
-    assert_string_equal(json_text_or(o, "prompt", ""), "<user>What is 2+2?<assistant>"); /* what the model read */
+    /* the text that the model read */
+    assert_string_equal(json_text_or(o, "prompt", ""), "<user>What is 2+2?<assistant>");
     assert_string_equal(json_text_or(o, "prompt_uid", ""), "8000000000000001");
     assert_string_equal(json_text_or(o, "verdict", ""), "correct");
     assert_string_equal(json_text_or(o, "reason", ""), "last number");
@@ -109,7 +110,7 @@ static void rollouts_hold_what_the_step_had(void **state)
     o = line_of(&text, 1);
     assert_int_equal(json_int_or(o, "group", -1), 0);
     assert_int_equal(json_int_or(o, "sample", -1), 1);
-    assert_null(json_object_get(o, "prompt")); /* in the group's first line */
+    assert_null(json_object_get(o, "prompt")); /* only in the group's first line */
     assert_string_equal(json_text_or(o, "completion", ""), "cut \xEF\xBF\xBD\xEF\xBF\xBD");
     assert_true(json_double_or(o, "advantage", 0) == b.advantage[1]);
     assert_string_equal(json_text_or(o, "finish", ""), "length");
@@ -177,7 +178,7 @@ static void one_process_a_run(void **state)
     snprintf(pid, sizeof pid, "this process writes this run already");
     assert_non_null(strstr(e.message, pid));
     run_lock_release(fd);
-    /* a lock is held against another process, and dies with its holder, also when that is killed */
+    /* A lock excludes another process, and is released when its holder ends or is killed. */
     int ready[2], how;
     char byte;
     assert_int_equal(pipe(ready), 0);
@@ -219,7 +220,7 @@ static void a_run_from_start_to_resume(void **state)
     assert_ok(observe_sync(o, &e), &e);
     assert_ok(observe_close(o, "interrupted", &e), &e);
     assert_int_equal(open_run(run, false, -1, &o, &e), TARE_E_STATE);
-    assert_non_null(strstr(e.message, "has no checkpoint yet"));
+    assert_non_null(strstr(e.message, "without a checkpoint"));
     assert_ok(fs_join(path, run, "checkpoints", &e), &e);
     assert_ok(fs_mkdirs(path, &e), &e);
     assert_int_equal(open_run(run, false, -1, &o, &e), TARE_E_STATE);
@@ -250,8 +251,9 @@ static void a_run_from_start_to_resume(void **state)
     config_free(&c);
 }
 
-/* A file that cannot grow stands for a full disk: the step's error names the file, and the run goes on from what was whole. */
-static void no_room(void **state)
+/* A file that cannot grow stands for a full disk: the error of the step names the file, and the run
+ * continues from the last complete state. */
+static void without_space(void **state)
 {
     (void)state;
     const char *run = run_dir("d");
@@ -286,7 +288,7 @@ static void no_room(void **state)
     assert_ok(observe_close(o, "done", &e), &e);
 }
 
-static void progress_says_it_in_one_line(void **state)
+static void progress_fits_one_line(void **state)
 {
     (void)state;
     struct err e = {0};
@@ -314,12 +316,9 @@ static void progress_says_it_in_one_line(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rollouts_hold_what_the_step_had),
-        cmocka_unit_test(rollouts_are_cut_on_resume),
-        cmocka_unit_test(one_process_a_run),
-        cmocka_unit_test(a_run_from_start_to_resume),
-        cmocka_unit_test(no_room),
-        cmocka_unit_test(progress_says_it_in_one_line),
+        cmocka_unit_test(rollouts_hold_the_step), cmocka_unit_test(rollouts_are_cut_on_resume),
+        cmocka_unit_test(one_process_a_run),      cmocka_unit_test(a_run_from_start_to_resume),
+        cmocka_unit_test(without_space),          cmocka_unit_test(progress_fits_one_line),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

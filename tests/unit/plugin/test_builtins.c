@@ -1,4 +1,5 @@
-/* tare plugin check on every plugin that this build made: none fails, and none skips a test for want of a parameter. */
+/* Runs tare plugin check on every plugin of this build: no test fails, and none is skipped because
+ * a parameter is missing. */
 #include "check.h"
 #include "folder.h"
 
@@ -33,7 +34,7 @@ static void write_file(const char *path, const char *text)
     assert_int_equal(fclose(f), 0);
 }
 
-/* With the program itself: two clusters of two questions. */
+/* For the program itself: two clusters of two questions. */
 static void make_codebook(const char *where)
 {
     char line[FS_PATH + 400];
@@ -44,8 +45,9 @@ static void make_codebook(const char *where)
     assert_int_equal(system(line), 0);
 }
 
-/* What some plugins need: %s is the folder of the files made below, or that of the reference data; the tests left out start hundreds of interpreters or
- * read a model hundreds of times. Those that need what a machine may lack have a case of their own. */
+/* Requirements of some plugins. %s is the folder of the files made below, or that of the reference
+ * data; the tests left out start hundreds of interpreters or read a model hundreds of times.
+ * Plugins that need something a machine may lack have a separate case. */
 static const struct need {
     const char *name, *first, *second, *only[8];
     bool alone;
@@ -58,8 +60,10 @@ static const struct need {
      .alone = true},
     {.name = "regex", .first = "pattern=a|b"},
     {.name = "json", .first = "compare=none"},
-    {.name = "ifeval", .only = {"exports", "loads", "process"}}, /* its verdicts: verify/test_verify_ifeval */
-    {.name = "code", .only = {"exports", "loads", "process"}},   /* its verdicts: e2e/verifier_code */
+    /* verify/test_verify_ifeval tests its verdicts */
+    {.name = "ifeval", .only = {"exports", "loads", "process"}},
+    /* e2e/verifier_code tests its verdicts */
+    {.name = "code", .only = {"exports", "loads", "process"}},
     {.name = "kmeans", .first = "path=%s/codebook.safetensors"},
     {.name = "minilm", .first = "model=%s", .only = {"exports", "loads", "process", "encode"}, .alone = true},
 };

@@ -1,4 +1,5 @@
-/* Parameters, instances, host services and saved state, on the well-behaved fixture and on some that are not. */
+/* Parameters, instances, host services and saved state, on the well-behaved fixture and on some
+ * faulty ones. */
 #include "check.h"
 
 #include "base/fs.h"
@@ -48,7 +49,8 @@ static void params__defaults_and_values(void **state)
     assert_string_equal(v[2].s, "x y");
     static const char *const given[] = {"factor=2", "choice=a", "factor=0.25", "text= a=b ", "flag=on", "count=9"};
     v = values_of(p, given, 6);
-    assert_true(v[0].f == 0.25 && v[1].i == 0 && v[3].i == 1 && v[4].i == 9); /* the last assignment wins */
+    /* the last assignment wins */
+    assert_true(v[0].f == 0.25 && v[1].i == 0 && v[3].i == 1 && v[4].i == 9);
     assert_string_equal(v[2].s, " a=b ");
 }
 
@@ -57,20 +59,20 @@ static void params__messages(void **state)
     (void)state;
     static const char *const cases[][3] = {
         {"factr", "1", "x.ini:7: [estimator.hostile] factr: unknown key; did you mean factor?"},
-        {"zzzzzzzz", "1", "zzzzzzzz: unknown key; there are factor, choice, text, flag, count"},
-        {"factor", "5.5", "x.ini:7: [estimator.hostile] factor: 5.5 is out of range; allowed is 0 <= factor <= 5"},
-        {"factor", "nan", "factor: 'nan' is not a finite number"},
-        {"factor", "1e999", "factor: '1e999' is not a finite number"},
-        {"factor", "", "factor: '' is not a finite number"},
-        {"factor", "0x1p3z", "is not a finite number"},
-        {"factor", "1,5", "factor: '1,5' is not a finite number"},
-        {"choice", "c", "choice: 'c' is not one of a, b"},
-        {"choice", "A", "choice: 'A' is not one of a, b"},
-        {"flag", "maybe", "flag: 'maybe' is neither true nor false"},
-        {"count", "2.5", "count: '2.5' is not a whole number"},
-        {"count", "10", "count: 10 is out of range; allowed is 1 <= count < 10"},
+        {"zzzzzzzz", "1", "zzzzzzzz: unknown key; the plugin has factor, choice, text, flag, count"},
+        {"factor", "5.5", "x.ini:7: [estimator.hostile] factor: 5.5 is out of range: must be 0 <= factor <= 5"},
+        {"factor", "nan", "factor: 'nan' must be a finite number"},
+        {"factor", "1e999", "factor: '1e999' must be a finite number"},
+        {"factor", "", "factor: '' must be a finite number"},
+        {"factor", "0x1p3z", "must be a finite number"},
+        {"factor", "1,5", "factor: '1,5' must be a finite number"},
+        {"choice", "c", "choice: 'c' must be one of a, b"},
+        {"choice", "A", "choice: 'A' must be one of a, b"},
+        {"flag", "maybe", "flag: 'maybe' must be true or false"},
+        {"count", "2.5", "count: '2.5' must be a whole number"},
+        {"count", "10", "count: 10 is out of range: must be 1 <= count < 10"},
         {"count", "0", "count: 0 is out of range"},
-        {"count", "99999999999999999999", "count: '99999999999999999999' is not a whole number"},
+        {"count", "99999999999999999999", "count: '99999999999999999999' must be a whole number"},
     };
     const struct plugin *p = fixture("good", TARE_ESTIMATOR);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -155,7 +157,7 @@ static void host__services(void **state)
     struct plugin_instance *i = make("good", NULL, &env), *other = make("good", NULL, NULL);
     const tare_host *h = &i->host;
     const int64_t before = i->allocated;
-    assert_true(before > 0); /* its self */
+    assert_true(before > 0); /* the instance's self */
     char *memory = h->alloc(h->ctx, 1000, 256);
     assert_true(memory && !((uintptr_t)memory % 256) && i->allocated == before + 1000);
     for (int j = 0; j < 1000; j++) assert_int_equal(memory[j], 0);
@@ -170,7 +172,7 @@ static void host__services(void **state)
     assert_int_equal(h->random(h->ctx, 1, 2, b, 7), TARE_OK);
     assert_int_equal(h->random(h->ctx, 1, 2, c, 3), TARE_OK);
     assert_memory_equal(a, b, sizeof a);
-    assert_memory_equal(a, c, sizeof c); /* a shorter request is the beginning of a longer one */
+    assert_memory_equal(a, c, sizeof c); /* a shorter request is a prefix of a longer one */
     h->random(h->ctx, 1, 3, b, 7);
     assert_true(memcmp(a, b, sizeof a) != 0);
     h->random(h->ctx, 2, 2, b, 7);
@@ -180,7 +182,7 @@ static void host__services(void **state)
     h->metric(h->ctx, "answer", 42);
     assert_string_equal(sink.name, "estimator/answer");
     assert_true(sink.value == 42);
-    other->host.metric(other->host.ctx, "answer", 1); /* nobody listens */
+    other->host.metric(other->host.ctx, "answer", 1); /* without a metric function */
     assert_ptr_equal(h->extension(h->ctx, "test/1"), &sink);
     assert_null(h->extension(h->ctx, "test/2"));
     assert_null(other->host.extension(other->host.ctx, "test/1"));
@@ -212,19 +214,19 @@ static void verify__checks_verdicts(void **state)
         const char *part;
     } cases[] = {{"ok", TARE_OK, ""},
                  {"fail", TARE_E_IO, "verifier verdicts: verify: answer 1: the judge is out"},
-                 {"nothing", TARE_E_PLUGIN, "answer 1: the verdict code is 0"},
-                 {"code", TARE_E_PLUGIN, "answer 1: the verdict code is 99"},
-                 {"crashed", TARE_E_PLUGIN, "answer 1: the verdict code is 6"},
+                 {"nothing", TARE_E_PLUGIN, "answer 1: the verdict code 0 is invalid"},
+                 {"code", TARE_E_PLUGIN, "answer 1: the verdict code 99 is invalid"},
+                 {"crashed", TARE_E_PLUGIN, "answer 1: the verdict code 6 is invalid"},
                  {"nan", TARE_E_NOT_FINITE, "answer 1: the reward is"},
                  {"long", TARE_E_PLUGIN, "answer 1: 17 bytes extracted into a buffer of 16"}};
     struct plugin_instance *i;
     const struct plugin *p = fixture("verdicts", TARE_VERIFIER);
     assert_ok(plugin_create(p, values_of(p, NULL, 0), 0, NULL, &i, &e), &e);
     for (size_t j = 0; j < sizeof cases / sizeof *cases; j++) {
-        char room[2][16];
+        char buffer[2][16];
         tare_answer a[2] = {{.struct_size = sizeof *a, .completion = {"ok", 2}}, {.struct_size = sizeof *a}};
-        tare_verdict v[2] = {{.struct_size = sizeof *v, .extracted = room[0], .capacity = 16},
-                             {.struct_size = sizeof *v, .extracted = room[1], .capacity = 16}};
+        tare_verdict v[2] = {{.struct_size = sizeof *v, .extracted = buffer[0], .capacity = 16},
+                             {.struct_size = sizeof *v, .extracted = buffer[1], .capacity = 16}};
         a[1].completion = (tare_text){cases[j].completion, (int64_t)strlen(cases[j].completion)};
         const tare_answer *answers[] = {&a[0], &a[1]};
         tare_verdict *verdicts[] = {&v[0], &v[1]};
@@ -276,7 +278,7 @@ static void state__goes_there_and_back(void **state)
     e = (struct err){0};
     const int64_t one = text.size;
     add(a, 1);
-    assert_ok(plugin_save(a, &text, &e), &e); /* two in a row: each tells its length */
+    assert_ok(plugin_save(a, &text, &e), &e); /* two states in a row: each frame has its length */
     assert_ok(plugin_load(b, text.data, text.size, &used, "x.state", &e), &e);
     assert_int_equal(used, one);
     assert_ok(plugin_load(b, text.data + used, text.size - used, NULL, "x.state", &e), &e);
@@ -305,14 +307,14 @@ static void state__refuses_what_does_not_match(void **state)
     assert_ok(str_add(&text, "!", 1, &e), &e);
     no_load(i, text.data, text.size, TARE_E_CORRUPT, "1 bytes after the state");
     text.size--;
-    for (int64_t at = 0; at < text.size; at++) { /* one flipped byte anywhere is noticed */
+    for (int64_t at = 0; at < text.size; at++) { /* every flipped byte is found */
         text.data[at] = (char)(text.data[at] ^ 0x40);
         assert_true(plugin_load(i, text.data, text.size, NULL, "x.state", &e) != TARE_OK);
         text.data[at] = (char)(text.data[at] ^ 0x40);
     }
     no_load(i, "nothing that was ever saved by anyone, at least not with a frame", 64, TARE_E_CORRUPT,
             "not the saved state of a plugin");
-    no_load(other, text.data, text.size, TARE_E_CONFIG, "saved with factor=1, the configuration says factor=2");
+    no_load(other, text.data, text.size, TARE_E_CONFIG, "saved with factor=1, but the configuration has factor=2");
     str_clear(&text);
     assert_ok(plugin_save(more, &text, &e), &e);
     no_load(more, text.data, text.size, TARE_E_CORRUPT, "read 8 of 12 bytes of its state");
@@ -320,12 +322,13 @@ static void state__refuses_what_does_not_match(void **state)
     assert_ok(plugin_save(reads, &text, &e), &e);
     no_load(reads, text.data, text.size, TARE_E_CORRUPT, "estimator hostile: load: the state is cut short");
     assert_ok(plugin_new(&(struct plugin_wanted){"grpo", TARE_ESTIMATOR, NULL, NULL, 4, NULL}, &grpo, &e), &e);
-    no_load(grpo, text.data, text.size, TARE_E_VERSION, "the state of estimator hostile, the configuration has estimator grpo");
+    no_load(grpo, text.data, text.size, TARE_E_VERSION, "the state of estimator hostile, but the configuration has estimator grpo");
     str_clear(&text);
     assert_ok(plugin_save(grpo, &text, &e), &e);
-    assert_ok(plugin_load(grpo, text.data, text.size, NULL, "x.state", &e), &e); /* no state: an empty body */
+    /* without a state the body is empty */
+    assert_ok(plugin_load(grpo, text.data, text.size, NULL, "x.state", &e), &e);
     assert_ok(plugin_new(&(struct plugin_wanted){"grpo", TARE_ESTIMATOR, NULL, NULL, 5, NULL}, &wider, &e), &e);
-    no_load(wider, text.data, text.size, TARE_E_CONFIG, "a run whose codebook has 4 clusters, this one's has 5");
+    no_load(wider, text.data, text.size, TARE_E_CONFIG, "saved with a codebook of 4 clusters, but this run's has 5");
     plugin_destroy(wider);
     plugin_destroy(grpo);
     plugin_destroy(i);
@@ -335,7 +338,7 @@ static void state__refuses_what_does_not_match(void **state)
     str_free(&text);
 }
 
-/* A locked parameter that is newer than the state: its default is what the state was written with. */
+/* A locked parameter that is newer than the state: the state was written with its default. */
 static void state__takes_a_new_locked_parameter_at_its_default(void **state)
 {
     (void)state;
@@ -346,12 +349,12 @@ static void state__takes_a_new_locked_parameter_at_its_default(void **state)
     assert_ok(plugin_load(to, old.data, old.size, NULL, "x.state", &e), &e);
     no_load(
         other, old.data, old.size, TARE_E_CONFIG,
-        "saved before estimator hostile had the parameter text, which is fixed for a run; the state continues with its default x "
-        "y only");
+        "saved before estimator hostile had the parameter text, which is fixed for a run; the state can continue only with the default x "
+        "y, but");
     assert_ok(plugin_save(to, &newer, &e), &e);
-    no_load(other, newer.data, newer.size, TARE_E_CONFIG, "saved with text=x y, the configuration says text=another");
+    no_load(other, newer.data, newer.size, TARE_E_CONFIG, "saved with text=x y, but the configuration has text=another");
     no_load(from, newer.data, newer.size, TARE_E_CONFIG,
-            "saved with text=x y, a fixed parameter that this version of estimator hostile");
+            "saved with text=x y, a fixed parameter that is unknown to this version of estimator hostile");
     str_free(&old);
     str_free(&newer);
     plugin_destroy(from);

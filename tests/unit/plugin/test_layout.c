@@ -1,6 +1,7 @@
-/* The layout gate: sizes and offsets of every public struct, compared with sdk/abi/v1.layout. Within a major version a line may only be
- * appended to a struct (its size grows, its other lines stay); anything else breaks plugins that were built before.
- * After an append: list the member in tests/abi/members.def, and run this program with WRITE_LAYOUT=FILE. */
+/* The layout gate: sizes and offsets of every public struct, compared with sdk/abi/v1.layout.
+ * Within a major version a line may only be appended to a struct (its size grows, its other lines
+ * stay); anything else breaks plugins that were built before. After an append: list the member in
+ * tests/abi/members.def, and run this program with WRITE_LAYOUT=FILE. */
 #include "check.h"
 
 #include "base/fs.h"
@@ -41,7 +42,7 @@ static void layout__is_the_released_one(void **state)
     str_free(&released);
 }
 
-/* Every member of the structs is listed: their sizes leave no room for one that is not. */
+/* Every member of the structs is listed: their sizes leave no gap for another one. */
 static void layout__leaves_no_holes(void **state)
 {
     (void)state;

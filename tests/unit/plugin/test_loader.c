@@ -1,4 +1,5 @@
-/* The loader on files that are no plugins, and on plugins that break the contract: each has its own clear message. */
+/* The loader on files that are not plugins, and on plugins that break the contract: each gets a
+ * separate, clear message. */
 #include "check.h"
 #include "folder.h"
 
@@ -59,48 +60,48 @@ static void loader__names_what_is_wrong_with_a_plugin(void **state)
         tare_status code;
         const char *part;
     } cases[] = {
-        {"wrong_major", TARE_E_VERSION, "built for plugin ABI 2, this program speaks 1"},
+        {"wrong_major", TARE_E_VERSION, "built for plugin ABI 2, but this program has 1"},
         {"no_entry", TARE_E_PLUGIN, "exports no function tare_plugin_v1"},
         {"undefined_symbol", TARE_E_PLUGIN, "this_symbol_is_nowhere"},
-        {"refuses", TARE_E_UNSUPPORTED, "refuses to be used: no quantum computer was found"},
+        {"refuses", TARE_E_UNSUPPORTED, "the plugin refuses this host: no quantum computer was found"},
         {"refuses_silently", TARE_E_PLUGIN, "no reason given"},
-        {"newer_minor", TARE_E_VERSION, "needs plugin ABI 1.4, this program has 1.3"},
-        {"short_plugin", TARE_E_PLUGIN, "its tare_plugin says it has 8 bytes"},
-        {"no_descriptors", TARE_E_PLUGIN, "holds 0 descriptors"},
+        {"newer_minor", TARE_E_VERSION, "needs plugin ABI 1.4, but this program has 1.3"},
+        {"short_plugin", TARE_E_PLUGIN, "invalid size 8 of its tare_plugin"},
+        {"no_descriptors", TARE_E_PLUGIN, "contains 0 descriptors"},
         {"null_descriptor", TARE_E_PLUGIN, "descriptor 1 is NULL"},
         {"short_descriptor", TARE_E_PLUGIN, "descriptor 1: struct_size is 24"},
-        {"bad_kind", TARE_E_PLUGIN, "unknown kind 9"},
-        {"bad_name", TARE_E_PLUGIN, "its name is 'Bad Name'"},
-        {"bad_version", TARE_E_PLUGIN, "its version is 'one'"},
+        {"bad_kind", TARE_E_PLUGIN, "unknown kinds (9)"},
+        {"bad_name", TARE_E_PLUGIN, "invalid name 'Bad Name'"},
+        {"bad_version", TARE_E_PLUGIN, "invalid version 'one'"},
         {"no_summary", TARE_E_PLUGIN, "no summary"},
-        {"no_table", TARE_E_PLUGIN, "no function table"},
+        {"no_table", TARE_E_PLUGIN, "missing function table"},
         {"short_table", TARE_E_PLUGIN, "its function table ends before destroy (struct_size 16"},
-        {"huge_table", TARE_E_PLUGIN, "its function table says it has 1073741824 bytes"},
+        {"huge_table", TARE_E_PLUGIN, "invalid size 1073741824 of its function table"},
         {"null_member", TARE_E_PLUGIN, "the function compute is missing"},
-        {"unknown_flags", TARE_E_PLUGIN, "its function table has the flags 0x4, of which this program knows 0x0"},
-        {"half_state", TARE_E_PLUGIN, "it has the function save but not load"},
-        {"collect_without_apply", TARE_E_PLUGIN, "it has the function collect but not apply"},
-        {"duplicate_names", TARE_E_PLUGIN, "estimator hostile: there are two of that name"},
-        {"two_estimators", TARE_E_CONFIG, "holds several: estimator hostile, estimator second"},
+        {"unknown_flags", TARE_E_PLUGIN, "unknown flags 0x4 in its function table (this program knows 0x0)"},
+        {"half_state", TARE_E_PLUGIN, "it has the function save but is missing load"},
+        {"collect_without_apply", TARE_E_PLUGIN, "it has the function collect but is missing apply"},
+        {"duplicate_names", TARE_E_PLUGIN, "estimator hostile: the file has two plugins of that name"},
+        {"two_estimators", TARE_E_CONFIG, "contains several: estimator hostile, estimator second"},
         {"param_stride", TARE_E_PLUGIN, "param_size is 8"},
         {"duplicate_params", TARE_E_PLUGIN, "two parameters are named factor"},
-        {"bad_default", TARE_E_PLUGIN, "the default of parameter factor: 7 is out of range; allowed is 0 <= factor <= 5"},
+        {"bad_default", TARE_E_PLUGIN, "the default of parameter factor: 7 is out of range: must be 0 <= factor <= 5"},
         {"bad_type", TARE_E_PLUGIN, "parameter factor has the unknown type 77"},
         {"bad_range", TARE_E_PLUGIN, "parameter factor has the range 9 to 5"},
         {"no_choices", TARE_E_PLUGIN, "parameter choice is a choice without choices"},
         {"no_default", TARE_E_PLUGIN, "parameter text has no default and is not marked TARE_REQUIRED"},
         {"no_doc", TARE_E_PLUGIN, "parameter choice has no documentation"},
-        {"needless_records", TARE_E_PLUGIN,
-         "estimator hostile: it has records, which came with plugin ABI 1.1, and says that it needs 1.0"},
+        {"needless_records", TARE_E_PLUGIN, "estimator hostile: it has records, which need plugin ABI 1.1, but it declares 1.0"},
         {"columns_of_before", TARE_E_PLUGIN,
-         "estimator hostile: it has the function columns, which came with plugin ABI 1.2, and says that it needs 1.0"},
+         "estimator hostile: it has the function columns, which needs plugin ABI 1.2, but it declares 1.0"},
         {"facts_of_before", TARE_E_PLUGIN,
-         "estimator facts: it needs columns that came with plugin ABI 1.2 (needs 0x3f80), and says that it needs 1.1"},
-        {"verdicts", TARE_E_CONFIG, "holds no estimator, but verifier verdicts"},
+         "estimator facts: it needs columns of plugin ABI 1.2 (needs 0x3f80), but it declares 1.1"},
+        {"verdicts", TARE_E_CONFIG, "contains no estimator; it contains verifier verdicts"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         refused(fixture(cases[i].name), cases[i].code, cases[i].part);
-        refused(fixture(cases[i].name), cases[i].code, cases[i].part); /* a refusal is not remembered as a success */
+        /* a failed file is not remembered as opened */
+        refused(fixture(cases[i].name), cases[i].code, cases[i].part);
     }
 }
 
@@ -112,7 +113,8 @@ static void loader__looks_at_the_file_first(void **state)
     refused(temporary("text.so", "just text\n", 10), TARE_E_CORRUPT, "not a shared object (no ELF header)");
     refused(temporary("windows.so", "MZ\x90", 4), TARE_E_CORRUPT, "this is a Windows file");
     refused(temporary("empty.so", "", 0), TARE_E_CORRUPT, "");
-    refused("/proc/self/exe", TARE_E_PLUGIN, "exports no function tare_plugin_v1"); /* a program is position independent here */
+    /* programs are position independent here */
+    refused("/proc/self/exe", TARE_E_PLUGIN, "exports no function tare_plugin_v1");
     assert_ok(fs_read_all(fixture("good"), &good, &e), &e);
     refused(temporary("cut.so", good.data, 40), TARE_E_CORRUPT, "cut short");
     refused(temporary("cut-later.so", good.data, good.size / 3), TARE_E_CORRUPT, "cut short");
@@ -129,7 +131,8 @@ static void loader__looks_at_the_file_first(void **state)
     str_free(&good);
 }
 
-/* Every prefix and many single-byte changes of a plugin's headers: refused or not, never a crash. Only the look at the file runs. */
+/* Every prefix and many single-byte changes of a plugin's headers: accepted or refused without a
+ * crash. Only the ELF check runs. */
 static void loader__survives_damaged_headers(void **state)
 {
     (void)state;
@@ -166,10 +169,10 @@ static void loader__opens_a_file_once(void **state)
     assert_ok(plugin_open(other, TARE_ESTIMATOR, NULL, &c, &e), &e);
     assert_string_equal(c->desc.name, "second");
     snprintf(other, sizeof other, "%s:third", fixture("two_estimators"));
-    refused(other, TARE_E_CONFIG, "holds no estimator named 'third'");
+    refused(other, TARE_E_CONFIG, "contains no estimator named 'third'");
 }
 
-/* What a later minor version may bring: another kind beside a known one, and a longer descriptor. */
+/* A later minor version may add a kind, next to a known one, and members of a descriptor. */
 static void loader__reads_what_it_knows_of_a_newer_plugin(void **state)
 {
     (void)state;
@@ -181,7 +184,7 @@ static void loader__reads_what_it_knows_of_a_newer_plugin(void **state)
     assert_true(p->desc.struct_size > sizeof p->desc && p->desc.n_params == 5);
 }
 
-/* The host that the entry point is given lives as long as the plugin may use it. */
+/* The host that the entry point gets lives as long as the plugin may use it. */
 static void loader__keeps_the_entry_host(void **state)
 {
     (void)state;
@@ -197,7 +200,7 @@ static void loader__searches_folders_in_order(void **state)
     struct plugin_search search = {0};
     char path[8192], *old = strdup(getenv("TARE_PLUGIN_PATH"));
     refused("grpoo", TARE_E_NOT_FOUND, "no estimator named 'grpoo'; did you mean grpo? `tare plugin list`");
-    refused("", TARE_E_CONFIG, "no estimator is named");
+    refused("", TARE_E_CONFIG, "missing name of the estimator");
     snprintf(path, sizeof path, "/nowhere::%s", getenv("FIXTURES"));
     setenv("TARE_PLUGIN_PATH", path, 1);
     assert_ok(plugin_open("good", TARE_ESTIMATOR, NULL, &p, &e), &e);
@@ -229,7 +232,8 @@ static void loader__puts_the_locale_back(void **state)
     assert_string_equal(setlocale(LC_ALL, NULL), before);
 }
 
-/* An object that an older gcc linked with -ffast-math flushes denormal numbers to zero in the thread that loads it. */
+/* An object that an older gcc linked with -ffast-math flushes denormal numbers to zero in the
+ * thread that loads it. */
 static void loader__puts_the_floating_point_mode_back(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* Numbers in a plugin's texts (tare/text.h) in a locale with a decimal comma. The machine may have no such locale, so the C library's functions are
- * played: they write and read a comma where they would write and read the point of the C locale. */
+/* Numbers in a plugin's texts (tare/text.h) in a locale with a decimal comma. The machine may have
+ * no such locale, so the C library's functions are played: they write and read a comma where they
+ * would write and read the point of the C locale. */
 #include "check.h"
 
 #include <math.h>
@@ -11,7 +12,7 @@
 static const char *comma = ","; /* the locale's decimal point */
 
 /* snprintf of that locale, for one conversion at a time. */
-__attribute__((format(printf, 3, 4))) static int foreign_snprintf(char *to, size_t room, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static int foreign_snprintf(char *to, size_t capacity, const char *format, ...)
 {
     char text[600];
     va_list args;
@@ -23,7 +24,7 @@ __attribute__((format(printf, 3, 4))) static int foreign_snprintf(char *to, size
         memmove(point + strlen(comma), point + 1, strlen(point + 1) + 1);
         memcpy(point, comma, strlen(comma));
     }
-    if (room) snprintf(to, room, "%s", text);
+    if (capacity) snprintf(to, capacity, "%s", text);
     return n + (point ? (int)strlen(comma) - 1 : 0);
 }
 
@@ -110,7 +111,7 @@ static void numbers__are_read_in_every_locale(void **state)
     static const char *const POINTS[] = {".", ",", "\xd9\xab"};
     static const struct {
         const char *text;
-        double value; /* NAN: none */
+        double value; /* NAN: not a number */
     } CASES[] = {{"0.5", 0.5},     {"-1", -1},    {"1e-3", 1e-3},
                  {"+2.25E2", 225}, {".5", 0.5},   {"0.1", 0.1},
                  {"", NAN},        {"0,5", NAN},  {"1.2.3", NAN},

@@ -1,4 +1,5 @@
-/* Planning: power against tables and simulation, intervals that hold at every look; several tasks together. */
+/* Planning: power against tables and simulation, intervals that are valid at every look; statistics
+ * over several tasks. */
 #include "check.h"
 
 #include "base/rng.h"
@@ -7,7 +8,7 @@
 
 #include <math.h>
 
-static double normal(struct rng_key key, uint64_t at)
+static double normal_draw(struct rng_key key, uint64_t at)
 {
     const double u = rng_uniform(key, at, 1), v = rng_uniform(key, at, 2);
     return sqrt(-2 * log(1 - u)) * cos(2 * acos(-1) * v);
@@ -19,7 +20,7 @@ static void draw_moments(uint64_t study, int64_t n, double mu, double *mean, dou
     const struct rng_key key = rng_derive(rng_key(41, RNG_DATA), study);
     double sum = 0, squares = 0;
     for (int64_t i = 0; i < n; i++) {
-        const double x = mu + normal(key, (uint64_t)i);
+        const double x = mu + normal_draw(key, (uint64_t)i);
         sum += x;
         squares += x * x;
     }
@@ -38,12 +39,14 @@ static void seeds_of_the_tables(void **state)
     assert_int_equal(planning_seeds(0, 1, 0.05, 0.8), PLANNING_MOST + 1);
     assert_int_equal(planning_seeds(1e-6, 1, 0.05, 0.8), PLANNING_MOST + 1);
     assert_true(planning_power(1, 1, 1, 0.05) == 0);
-    assert_true(fabs(planning_power(0, 1, 7, 0.05) - 0.05) < 1e-6); /* without a difference the level */
+    /* without a difference, the level */
+    assert_true(fabs(planning_power(0, 1, 7, 0.05) - 0.05) < 1e-6);
     assert_true(fabs(planning_deviation_bound(1, 5) - sqrt(4 / 1.648777)) < 1e-3);
     assert_true(isinf(planning_deviation_bound(1, 1)));
 }
 
-/* The share of 4,000 studies in which the t-test rejects; t_c of 9 degrees of freedom is 2.262157. */
+/* The share of 4,000 studies in which the t-test rejects; t_c of 9 degrees of freedom is
+ * 2.262157. */
 static void power_by_simulation(void **state)
 {
     (void)state;
@@ -57,7 +60,8 @@ static void power_by_simulation(void **state)
     assert_true(fabs(share - expected) < 4 * sqrt(expected * (1 - expected) / 4000));
 }
 
-/* Of 2,000 studies that are looked at after each of 200 seeds at most 5 % ever leave the true mean out; the t-interval does in far more. */
+/* Of 2,000 studies that are checked after each of 200 seeds, at most 5 % ever exclude the true
+ * mean. The t-interval does so in far more. */
 static void intervals_hold_at_every_look(void **state)
 {
     int64_t left = 0, naive = 0;
@@ -67,7 +71,7 @@ static void intervals_hold_at_every_look(void **state)
         double sum = 0, squares = 0;
         bool out = false, out_naive = false;
         for (int64_t n = 1; n <= 200; n++) {
-            const double x = 0.3 + normal(key, (uint64_t)n);
+            const double x = 0.3 + normal_draw(key, (uint64_t)n);
             sum += x;
             squares += x * x;
             if (n < 3) continue;
@@ -105,8 +109,8 @@ static void middle_half(void **state)
     assert_true(isnan(aggregate_iqm(one, 0)));
 }
 
-/* Drawn within each task: two tasks that are constant in themselves have an interval without width. */
-static void strata(void **state)
+/* Runs are resampled within each task: two constant tasks have an interval of width 0. */
+static void strata_are_kept(void **state)
 {
     const double constant[] = {1, 1, 1, 5, 5, 5}, spread[] = {0, 1, 2, 4, 5, 6};
     const int64_t begin[] = {0, 3, 6}, few[] = {0, 2, 6};
@@ -123,7 +127,7 @@ static void strata(void **state)
     assert_true(aggregate_above(&(struct scores){spread, begin, 2}, 1.5) == (1.0 / 3 + 1) / 2);
 }
 
-static void ranks(void **state)
+static void rank_correlation(void **state)
 {
     const double x[] = {1, 2, 3, 4}, up[] = {2, 3, 5, 9}, down[] = {4, 3, 2, 1}, one[] = {1, 2, 4, 3}, ties[] = {1, 1, 1, 1};
     (void)state;
@@ -139,7 +143,7 @@ int main(void)
                                        cmocka_unit_test(intervals_hold_at_every_look),
                                        cmocka_unit_test(an_interval_grows_narrow),
                                        cmocka_unit_test(middle_half),
-                                       cmocka_unit_test(strata),
-                                       cmocka_unit_test(ranks)};
+                                       cmocka_unit_test(strata_are_kept),
+                                       cmocka_unit_test(rank_correlation)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

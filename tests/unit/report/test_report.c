@@ -34,22 +34,25 @@ static void permutation_by_hand(void **state)
 {
     (void)state;
     const double three[] = {1, 2, 3}, mixed[] = {1, -1, 4}, zero[] = {0, 0}, same[] = {0.1, 0.1, 0.1, 0.1};
-    assert_true(fabs(stats_permutation(three, 3) - 2.0 / 8) < 1e-15); /* only +++ and --- reach |6| */
-    assert_true(fabs(stats_permutation(mixed, 3) - 6.0 / 8) < 1e-15); /* |sum| of 6,4,4,2 x 2 against 4 */
-    assert_true(stats_permutation(zero, 2) == 1);
-    assert_true(fabs(stats_permutation(same, 4) - 2.0 / 16) < 1e-15);
-    assert_true(isnan(stats_permutation(three, 0)));
+    /* only +++ and --- reach |6| */
+    assert_true(fabs(statistics_permutation(three, 3) - 2.0 / 8) < 1e-15);
+    /* |sum| of 6,4,4,2 x 2 against 4 */
+    assert_true(fabs(statistics_permutation(mixed, 3) - 6.0 / 8) < 1e-15);
+    assert_true(statistics_permutation(zero, 2) == 1);
+    assert_true(fabs(statistics_permutation(same, 4) - 2.0 / 16) < 1e-15);
+    assert_true(isnan(statistics_permutation(three, 0)));
 }
 
-/* Drawn patterns agree with the exact share: 18 equal differences of which one is negative; |sum| >= 16 has 2 (1 + 18) patterns. */
+/* The sampled patterns agree with the exact share: 18 equal differences of which one is negative;
+ * |sum| >= 16 has 2 (1 + 18) patterns. */
 static void drawn_permutation_is_close(void **state)
 {
     double d[18];
     (void)state;
     for (int i = 0; i < 18; i++) d[i] = i ? 1 : -1;
-    const double exact = 2.0 * 19 / 262144, got = stats_permutation(d, 18);
+    const double exact = 2.0 * 19 / 262144, got = statistics_permutation(d, 18);
     assert_true(fabs(got - exact) < 5 * sqrt(exact / 1e5) + 1e-5);
-    assert_true(got == stats_permutation(d, 18));
+    assert_true(got == statistics_permutation(d, 18));
 }
 
 static void moments_and_interval(void **state)
@@ -58,16 +61,16 @@ static void moments_and_interval(void **state)
     struct moments m, again;
     struct err e = {0};
     (void)state;
-    assert_ok(stats_moments(x, 4, &m, &e), &e);
+    assert_ok(statistics_moments(x, 4, &m, &e), &e);
     assert_true(m.mean == 2.5 && fabs(m.sd - sqrt(5.0 / 3)) < 1e-15 && isnan(m.low) && isnan(m.high));
-    assert_ok(stats_moments(x, 5, &m, &e), &e);
+    assert_ok(statistics_moments(x, 5, &m, &e), &e);
     assert_true(m.mean == 2.5 && fabs(m.sd - sqrt(5.0 / 4)) < 1e-15);
     assert_true(m.low >= 1 && m.low < 2.2 && m.high > 2.8 && m.high <= 4);
-    assert_ok(stats_moments(x, 5, &again, &e), &e);
+    assert_ok(statistics_moments(x, 5, &again, &e), &e);
     assert_memory_equal(&m, &again, sizeof m);
-    assert_ok(stats_moments(x, 1, &m, &e), &e);
+    assert_ok(statistics_moments(x, 1, &m, &e), &e);
     assert_true(m.mean == 1 && isnan(m.sd) && isnan(m.low));
-    assert_ok(stats_moments(x, 0, &m, &e), &e);
+    assert_ok(statistics_moments(x, 0, &m, &e), &e);
     assert_true(isnan(m.mean));
 }
 
@@ -76,7 +79,7 @@ static void holm_by_hand(void **state)
     double p[] = {0.01, NAN, 0.04, 0.03};
     struct err e = {0};
     (void)state;
-    assert_ok(stats_holm(p, 4, &e), &e);
+    assert_ok(statistics_holm(p, 4, &e), &e);
     assert_true(fabs(p[0] - 0.03) < 1e-15 && isnan(p[1]) && fabs(p[2] - 0.06) < 1e-15 && fabs(p[3] - 0.06) < 1e-15);
 }
 
@@ -135,7 +138,8 @@ static void reduces_a_series(void **state)
 
 /* ---------------------------------------------------------------- the table */
 
-/* Two estimators, one of them at two temperatures, three seeds; grpo s -> s/10, b at T -> + 0.1 (T = 1) or - 0.1 (T = 2); a cell is missing. */
+/* Two estimators, one of them at two temperatures, with three seeds: grpo s -> s/10, b at T -> +
+ * 0.1 (T = 1) or - 0.1 (T = 2). One cell is missing. */
 static void make_sweep(void)
 {
     struct str plan = {0};
@@ -196,7 +200,7 @@ static void table_pairs_by_seed(void **state)
     str_clear(&text);
     assert_ok(sweep_table_csv(&t, &text, &e), &e);
     assert_non_null(strstr(text.data, "\n\"b, t 1\",b,1,eval/reward,3,3,"));
-    /* the same with another baseline; and two that cannot be */
+    /* other baselines: a valid one, and two invalid ones */
     assert_ok(sweep_table_make(&p, NULL, "t=2", &a, &t, &e), &e);
     assert_int_equal(t.rows[1].baseline, 2);
     assert_true(fabs(t.rows[1].diff.mean - 0.2) < 1e-12);
@@ -208,7 +212,7 @@ static void table_pairs_by_seed(void **state)
 
 /* ---------------------------------------------------------------- the page */
 
-static int count(const char *text, const char *what)
+static int count_text(const char *text, const char *what)
 {
     int n = 0;
     for (const char *at = strstr(text, what); at; at = strstr(at + 1, what)) n++;
@@ -272,8 +276,8 @@ static void page_of_a_long_run_is_small_and_self_contained(void **state)
     const double began = clock_seconds();
     assert_ok(report_html(paths, 1, &html, &e), &e);
     assert_true(html.size < 3000000 && clock_seconds() - began < 20);
-    assert_null(strstr(html.data, "://"));           /* nothing from a network */
-    assert_null(strstr(html.data, "<script>alert")); /* texts are texts */
+    assert_null(strstr(html.data, "://"));           /* no network access */
+    assert_null(strstr(html.data, "<script>alert")); /* markup in texts is escaped */
     assert_non_null(strstr(html.data, "&lt;script&gt;alert(1)"));
     assert_non_null(strstr(html.data, "a &amp; b"));
     static const char *const TITLES[] = {"Response length",        "Policy entropy",    "Training reward",
@@ -282,10 +286,10 @@ static void page_of_a_long_run_is_small_and_self_contained(void **state)
                                          "Tokens a second",        "Baseline b against"};
     for (int i = 0; i < 11; i++)
         if (!strstr(html.data, TITLES[i])) fail_msg("no chart '%s'", TITLES[i]);
-    assert_int_equal(count(html.data, "&lt;k7&gt;\" d="), 4); /* m1, sigma, n_eff, w */
-    assert_int_equal(count(html.data, "<figure"), count(html.data, "</figure>"));
-    assert_int_equal(count(html.data, "<svg"), count(html.data, "</svg>"));
-    assert_int_equal(count(html.data, "<div"), count(html.data, "</div>"));
+    assert_int_equal(count_text(html.data, "&lt;k7&gt;\" d="), 4); /* m1, sigma, n_eff, w */
+    assert_int_equal(count_text(html.data, "<figure"), count_text(html.data, "</figure>"));
+    assert_int_equal(count_text(html.data, "<svg"), count_text(html.data, "</svg>"));
+    assert_int_equal(count_text(html.data, "<div"), count_text(html.data, "</div>"));
     assert_null(strstr(html.data, "nan"));
     assert_null(strstr(html.data, "inf "));
     str_free(&html);
@@ -321,7 +325,8 @@ static void page_of_a_run_without_steps(void **state)
     str_free(&html);
 }
 
-/* A spike of one step is still in the chart of 20,000 steps: no value is averaged away. */
+/* A spike of one step is visible in the chart of 20,000 steps: reduction does not average it
+ * away. */
 static void reduction_keeps_spikes(void **state)
 {
     enum { N = 20000 };
@@ -361,7 +366,7 @@ static void watch_fits_the_screen(void **state)
         for (int rows = 3; rows < 50; rows += 9) {
             str_clear(&text);
             assert_ok(watch_print(dir, 80, rows, unicode, &text, &e), &e);
-            assert_true(count(text.data, "\n") <= rows);
+            assert_true(count_text(text.data, "\n") <= rows);
             if (!unicode)
                 for (int64_t i = 0; i < text.size; i++) assert_true((unsigned char)text.data[i] < 128);
             assert_int_equal(str_utf8_error(text.data, text.size), 0);
@@ -370,7 +375,8 @@ static void watch_fits_the_screen(void **state)
     str_free(&text);
 }
 
-/* Lengths from 100 to 400: equal ratios are equally far apart, and the axis is labelled although no power of ten but 100 lies within. */
+/* Lengths from 100 to 400 on a log axis, which has labels although 100 is the only power of ten in
+ * the range. */
 static void log_axis(void **state)
 {
     (void)state;
@@ -395,7 +401,8 @@ static void log_axis(void **state)
     assert_null(strstr(out.data, "nan"));
     assert_non_null(strstr(out.data, "class=\"y\""));
     str_clear(&out);
-    const struct svg_line with_zero = {.label = "l", .x = x, .y = zero, .n = 3}; /* 0 has no place on such an axis: a plain one */
+    /* a log axis cannot show 0: the axis is linear */
+    const struct svg_line with_zero = {.label = "l", .x = x, .y = zero, .n = 3};
     chart.lines = &with_zero;
     assert_ok(svg_chart_print(&chart, &out, &e), &e);
     assert_null(strstr(out.data, "inf"));
@@ -424,11 +431,11 @@ static void difficulty_page(void **state)
                                                        .high = step ? 0.6 : NAN,
                                                        .length = 50 + 10 * step};
     assert_ok(report_difficulty("task & more", p, n, &out, &e), &e);
-    assert_int_equal(count(out.data, "<figure"), 4); /* accuracy and length, standard and complex */
-    assert_int_equal(count(out.data, "<figcaption>Mean tokens, log scale"), 2);
-    assert_int_equal(count(out.data, "<tr><td>"), 16);
-    assert_int_equal(count(out.data, "0.400 to 0.600"), 8);
-    assert_int_equal(count(out.data, "<svg"), count(out.data, "</svg>"));
+    assert_int_equal(count_text(out.data, "<figure"), 4); /* accuracy and length, standard and complex */
+    assert_int_equal(count_text(out.data, "<figcaption>Mean tokens, log scale"), 2);
+    assert_int_equal(count_text(out.data, "<tr><td>"), 16);
+    assert_int_equal(count_text(out.data, "0.400 to 0.600"), 8);
+    assert_int_equal(count_text(out.data, "<svg"), count_text(out.data, "</svg>"));
     assert_null(strstr(out.data, "<b>"));
     assert_non_null(strstr(out.data, "task &amp; more"));
     str_clear(&out);

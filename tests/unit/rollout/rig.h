@@ -1,4 +1,5 @@
-/* What the sampler's tests share: small random models, requests, and the score of what was sampled. */
+/* Shared by the sampler's tests: small random models, requests, and the logprobs of sampled
+ * tokens. */
 #ifndef TARE_TESTS_RIG_H
 #define TARE_TESTS_RIG_H
 
@@ -25,7 +26,8 @@ static inline const struct kernels *rig_kernels(void)
     return k;
 }
 
-/* V = 250 of which ten ids end a completion, so that texts of a flat distribution end after some 25 tokens. Weights times `gain`. */
+/* V = 250, of which ten ids end a completion, so that completions from a flat distribution end
+ * after about 25 tokens. Weights are multiplied by `gain`. */
 static inline void rig_new(struct rig *r, const char *arch, const char *dtype, int threads, float gain)
 {
     const struct model_config c = small_shape(arch, dtype);
@@ -58,7 +60,7 @@ static inline void rig_free(struct rig *r)
     arena_free(&r->arena);
 }
 
-/* Six prompts around the block borders, 16 completions. */
+/* Six prompts with lengths around the block boundaries, 16 completions. */
 enum { N_REQUESTS = 6, N_SAMPLES = 16 };
 static inline const struct sample_request *rig_requests(int64_t vocab)
 {
@@ -78,15 +80,15 @@ static inline struct sample_params rig_params(double temperature, int64_t max_ne
     return (struct sample_params){.temperature = temperature, .top_p = 1, .max_new_tokens = max_new};
 }
 
-struct rig_scores {
+struct rig_logprobs {
     float *logprob, *entropy;
 };
 
-/* Logprobs and entropies of the sampled ids, all in one packed pass. */
-static inline struct rig_scores rig_score(struct rig *r, const struct sample_request *q, int64_t n, const struct sample_output *o,
-                                          float temperature, bool share)
+/* Computes logprobs and entropies of the sampled ids in one packed pass. */
+static inline struct rig_logprobs rig_compute_logprobs(struct rig *r, const struct sample_request *q, int64_t n,
+                                                       const struct sample_output *o, float temperature, bool share)
 {
-    struct rig_scores scores;
+    struct rig_logprobs scores;
     struct err e = {0};
     struct pack_group *groups;
     const int32_t **ids;

@@ -1,4 +1,5 @@
-/* What is drawn against the softmax it is drawn from: chi-square at fixed seeds, whole and truncated. */
+/* Compares drawn tokens with the softmax they are drawn from: chi-square at fixed seeds,
+ * untruncated and truncated. */
 #include "rig.h"
 
 #include <stdlib.h>
@@ -13,7 +14,7 @@ static int descending(const void *a, const void *b)
     return p > q ? -1 : p < q ? 1 : *(const int *)a - *(const int *)b;
 }
 
-/* One token after one prompt, DRAWS times; counts and the softmax itself. */
+/* Draws one token after one prompt DRAWS times; returns the counts and the softmax. */
 static void draw_many(struct rig *r, const struct sample_params *p, int64_t *count, double *prob)
 {
     struct err e = {0};
@@ -27,14 +28,14 @@ static void draw_many(struct rig *r, const struct sample_params *p, int64_t *cou
     assert_int_equal(sampler_stats(s).decode_steps, 0);
     memset(count, 0, (size_t)V * sizeof *count);
     for (int64_t i = 0; i < out.n_tokens; i++) count[out.ids[i]]++;
-    /* every id as a completion of its own, scored */
+    /* Every id is a completion of one token, with its logprob. */
     int32_t ids[MAX_VOCAB];
     int64_t begin[MAX_VOCAB + 1];
     for (int32_t v = 0; v < V; v++) ids[v] = v, begin[v] = v;
     begin[V] = V;
     every = (struct sample_output){.n = V, .n_tokens = V, .token_begin = begin, .ids = ids};
     q.n_samples = V;
-    const float *logprob = rig_score(r, &q, 1, &every, (float)p->temperature, true).logprob;
+    const float *logprob = rig_compute_logprobs(r, &q, 1, &every, (float)p->temperature, true).logprob;
     for (int64_t v = 0; v < V; v++) prob[v] = exp((double)logprob[v]);
     for (int64_t i = 0; i < out.n_tokens; i++)
         assert_memory_equal(&out.logprob[i], &logprob[out.ids[i]], sizeof *logprob); /* before truncation */
@@ -53,7 +54,8 @@ static void check_draws(struct rig *r, struct sample_params p, const char *what)
     const int k = p.top_k ? (int)p.top_k : V;
     double of_k = 0;
     for (int i = 0; i < k; i++) of_k += prob[rank[i]];
-    while (n < k && sum < p.top_p * of_k) sum += prob[rank[n++]]; /* the shortest leading part with that mass */
+    /* The shortest prefix with that mass. */
+    while (n < k && sum < p.top_p * of_k) sum += prob[rank[n++]];
     while (n > 1 && prob[rank[n - 1]] < p.min_p * prob[rank[0]]) n--;
     for (int i = 0; i < n; i++) kept += prob[rank[i]];
     double rest_expected = 0, rest_seen = 0;
@@ -67,7 +69,8 @@ static void check_draws(struct rig *r, struct sample_params p, const char *what)
             chi += pow((double)count[rank[i]] - expected, 2) / expected, cells++;
     }
     if (rest_expected >= 5) chi += pow(rest_seen - rest_expected, 2) / rest_expected, cells++;
-    /* a chi-square of f degrees has mean f and variance 2 f: five deviations and a bit */
+    /* A chi-square of f degrees has mean f and variance 2 f: allow slightly more than five
+     * deviations. */
     const double f = cells - 1, bound = f + 5 * sqrt(2 * f) + 5;
     printf("%-28s %3d of %d tokens kept, chi-square %.1f of %.0f degrees\n", what, n, V, chi, f);
     if (chi > bound) fail_msg("%s: chi-square %.1f with %.0f degrees", what, chi, f);

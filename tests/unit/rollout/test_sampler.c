@@ -1,4 +1,5 @@
-/* Rollouts: the same bits in every batch, the bits of the scoring pass, the texts of the reference, stops and errors. */
+/* Rollouts: bit-identical in every batch and to the logprobs of a packed pass, reference texts,
+ * stop tokens and errors. */
 #include "rig.h"
 
 #include "base/json.h"
@@ -35,20 +36,21 @@ static void assert_same(const struct sample_output *a, const struct sample_outpu
     assert_memory_equal(a->finish, b->finish, (size_t)a->n);
 }
 
-/* A packed pass over what was sampled, prompts shared and repeated, gives the bits that the sampler gave. */
-static void assert_scored(struct rig *r, const struct sample_output *o)
+/* A packed pass over the sampled tokens, with prompts shared and repeated, is bit-identical to the
+ * sampler's values. */
+static void assert_logprobs(struct rig *r, const struct sample_output *o)
 {
     for (int share = 0; share < 2; share++) {
-        const struct rig_scores scores = rig_score(r, rig_requests(r->m->shape.vocab), N_REQUESTS, o, 1, share);
+        const struct rig_logprobs scores = rig_compute_logprobs(r, rig_requests(r->m->shape.vocab), N_REQUESTS, o, 1, share);
         assert_memory_equal(scores.logprob, o->logprob, (size_t)o->n_tokens * sizeof *scores.logprob);
         assert_memory_equal(scores.entropy, o->entropy, (size_t)o->n_tokens * sizeof *scores.entropy);
     }
 }
 
-/* make: a rig with that many threads. */
+/* make: a rig with that many threads */
 static void check_layouts(void (*make)(struct rig *, const char *, const char *, int), const char *what, const char *dtype)
 {
-    /* 96 + 8 keys are 7 blocks: what the longest prompt alone needs at 64 new tokens */
+    /* 96 + 8 keys are 7 blocks, which the longest prompt alone needs with 64 new tokens. */
     const struct setting settings[] = {{7, 0, 0, 1},   {32, 0, 0, 1},   {32, 0, 0, 2},   {32, 0, 0, 3},
                                        {7, 0, 5, 2},   {32, 0, 1, 1},   {32, 112, 0, 2}, {7, 112, 9, 1},
                                        {3, 160, 0, 1}, {32, 240, 7, 3}, {0, 0, 0, 2}};
@@ -72,7 +74,7 @@ static void check_layouts(void (*make)(struct rig *, const char *, const char *,
         rig_free(&other);
     }
     assert_true(preempted > 0);
-    assert_scored(&r, &base);
+    assert_logprobs(&r, &base);
     rig_free(&r);
 }
 
@@ -93,7 +95,7 @@ static const char *const TINY[] = {"qwen2-tied", "qwen2-untied-bf16",   "llama-r
                                    "qwen3",      "llama-sharded-newcfg"};
 enum { N_TINY = sizeof TINY / sizeof *TINY };
 
-/* The folder of a tiny model; NULL: tests/data has another of its architecture. */
+/* Returns the folder of a tiny model; NULL: tests/data has another of its architecture. */
 static const char *tiny(int i)
 {
     static char path[4200];
@@ -110,7 +112,7 @@ static void test_layouts_of_tiny_models(void **state)
         if (tiny(i)) check_layouts(rig_load, tiny(i), i % 2 ? "bf16" : "f32");
 }
 
-/* Families whose layers differ from Llama's. */
+/* Tests families whose layers differ from Llama's. */
 static void test_layouts_of_families(void **state)
 {
     static const char *const NAMES[] = {"gemma3", "mistral-window", "phi3-part", "granite", "smollm3", "olmo2"};
@@ -122,7 +124,8 @@ static void test_layouts_of_families(void **state)
     }
 }
 
-/* A real model: long sums, a vocabulary of many tasks. There is this case where SMOLLM2 names its folder. */
+/* Tests a real model, with long sums and a large vocabulary. The case runs if SMOLLM2 names its
+ * folder. */
 static void test_layouts_of_smollm2(void **state)
 {
     const struct setting settings[] = {{7, 0, 0, 2}, {32, 0, 0, 1}, {32, 0, 20, 2}};
@@ -140,7 +143,7 @@ static void test_layouts_of_smollm2(void **state)
             assert_same(&base, &out);
             rig_free(&other);
         }
-        assert_scored(&r, &base);
+        assert_logprobs(&r, &base);
         rig_free(&r);
     }
 }
@@ -198,7 +201,8 @@ static void test_greedy_texts(void **state)
     assert_int_equal(right, 8 * models);
 }
 
-/* As many prompts of one completion each as the batch has room for: all of them take part in every forward pass from the first on. */
+/* As many prompts of one completion each as the batch can hold: all of them take part in every
+ * forward pass from the first on. */
 static void test_batch_is_full_from_the_start(void **state)
 {
     enum { N = 32, LIMIT = 6 };
@@ -217,12 +221,13 @@ static void test_batch_is_full_from_the_start(void **state)
     assert_ok(sampler_new(r.m, N, 0, &s, &e), &e);
     assert_ok(sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), q, N, NULL}, &r.arena, &out, &e), &e);
     assert_int_equal(out.n_tokens, N * LIMIT);
-    assert_int_equal(sampler_stats(s).decode_steps, LIMIT - 1); /* the first token comes from the prompt's pass */
+    /* The first token comes from the prompt's pass. */
+    assert_int_equal(sampler_stats(s).decode_steps, LIMIT - 1);
     sampler_free(s);
     rig_free(&r);
 }
 
-/* A completion is its own: not of the requests it came with. */
+/* A completion does not depend on the requests it is sampled with. */
 static void test_alone_and_in_company(void **state)
 {
     struct err e = {0};
@@ -240,7 +245,8 @@ static void test_alone_and_in_company(void **state)
     assert_ok(sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), &q, 1, NULL}, &r.arena, &one, &e), &e);
     assert_int_equal(one.n_tokens, all.token_begin[6] - all.token_begin[4]);
     assert_memory_equal(one.ids, all.ids + all.token_begin[4], (size_t)one.n_tokens * sizeof *one.ids);
-    for (int change = 0; change < 3; change++) { /* another occurrence, prompt uid, run seed: another text */
+    /* Another occurrence, prompt uid, or run seed gives another text. */
+    for (int change = 0; change < 3; change++) {
         struct sample_output other;
         struct sample_request altered = q;
         if (change == 0) altered.occurrence = 1;
@@ -271,7 +277,8 @@ static void test_stops(void **state)
     (void)state;
     rig_new(&r, "llama", "f32", 1, 4);
     assert_ok(sampler_new(r.m, 0, 0, &s, &e), &e);
-    for (int kind = 0; kind < 3; kind++) { /* EOS; a stop list beside EOS; the list alone */
+    /* EOS; a stop list in addition to EOS; the list alone. */
+    for (int kind = 0; kind < 3; kind++) {
         const int32_t extra[40] = {20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39,
                                    40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59};
         struct sample_params p = rig_params(1, 24);
@@ -333,7 +340,8 @@ static void test_context_end(void **state)
     assert_int_equal(sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), &q, 1, NULL}, &r.arena, &out, &e),
                      TARE_E_RANGE);
     sampler_free(s);
-    assert_ok(sampler_new(r.m, 0, 100, &s, &e), &e); /* 112 keys where 103 + 9 = 112 + 1 are needed */
+    /* 112 keys, where 103 + 9 = 112 + 1 are needed. */
+    assert_ok(sampler_new(r.m, 0, 100, &s, &e), &e);
     p = rig_params(1, 10), q.prompt_len = 104;
     assert_int_equal(sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), &q, 1, NULL}, &r.arena, &out, &e),
                      TARE_E_CONFIG);
@@ -381,7 +389,7 @@ static tare_status told_of_end(void *ctx, const struct sample_ended *x, struct e
     (void)e;
     for (int64_t i = 0; i < x->request; i++) at += t->requests[i].n_samples;
     assert_int_equal(at, x->at);
-    assert_int_equal(t->n[at], 0); /* once */
+    assert_int_equal(t->n[at], 0); /* reported once */
     assert_true(x->n > 0 && x->n <= 64);
     memcpy(t->ids[at], x->ids, (size_t)x->n * sizeof *x->ids);
     t->n[at] = x->n;
@@ -406,7 +414,8 @@ static tare_status refuses(void *ctx, struct err *e)
     FAIL(e, TARE_E_IO, "enough");
 }
 
-/* Each completion is told of once, as it ends and as it is; also where sequences are put back for want of blocks. */
+/* Each completion is reported once, when it ends and with its final tokens, also if sequences are
+ * preempted for lack of blocks. */
 static void test_watched(void **state)
 {
     (void)state;
@@ -428,7 +437,7 @@ static void test_watched(void **state)
             assert_memory_equal(t.ids[i], o.ids + o.token_begin[i], (size_t)t.n[i] * sizeof *o.ids);
             assert_int_equal(t.finish[i], o.finish[i]);
         }
-        assert_true(t.early > 0); /* while others went on */
+        assert_true(t.early > 0); /* while others were still sampled */
         sampler_watch(s, &(struct sample_watch){NULL, refuses, NULL});
         assert_int_equal(
             sampler_run(s, &(struct sample_job){&p, rng_key(5, RNG_TRAIN), t.requests, N_REQUESTS, NULL}, &r.arena, &o, &e),
@@ -508,7 +517,7 @@ static void test_rollouts_of_a_batch(void **state)
     for (int64_t m = 0; m <= 3; m++) assert_int_equal(b.group_begin[m], 4 * m);
     assert_int_equal(b.n_tokens, b.token_begin[12]);
     assert_true(b.n_tokens > 12);
-    /* the prompt that comes a second time in the step draws anew */
+    /* The prompt that occurs a second time in the step draws different tokens. */
     const int64_t n = b.token_begin[4] < b.n_tokens - b.token_begin[8] ? b.token_begin[4] : b.n_tokens - b.token_begin[8];
     assert_true(memcmp(b.ids, b.ids + b.token_begin[8], (size_t)n * sizeof *b.ids) != 0);
     sampler_free(s);
@@ -531,7 +540,8 @@ int main(void)
         cmocka_unit_test(test_not_finite),
         cmocka_unit_test(test_takes_no_memory_after_the_second_call),
         cmocka_unit_test(test_rollouts_of_a_batch),
-        cmocka_unit_test(test_layouts_of_smollm2), /* the last: not where SMOLLM2 is not set */
+        /* Last, because it is omitted if SMOLLM2 is not set. */
+        cmocka_unit_test(test_layouts_of_smollm2),
     };
     const char *folder = getenv("SMOLLM2");
     return run_cases("tests", tests, sizeof tests / sizeof *tests - !(folder && *folder), NULL, NULL);

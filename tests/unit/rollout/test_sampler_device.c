@@ -1,5 +1,6 @@
-/* Sampling on a device whose decode sessions run many tokens without the host: the CUDA kernels as fibers on the host, and on a GPU where there is
- * one. fp32: the CPU's tokens. batch_invariant: a sample's bits do not depend on the batch, and the update's pass over the same tokens has them too. */
+/* Sampling on a device whose decode sessions produce many tokens without the host: the CUDA kernels
+ * as fibers on the host, and on a GPU if there is one. fp32: the CPU's tokens. batch_invariant: a
+ * sample is bit-identical in every batch, and to the update's pass over the same tokens. */
 #include "devices.h"
 #include "rig.h"
 
@@ -62,7 +63,7 @@ static void check_cpu_tokens(const struct kernels *k)
     run(&cpu, 0, 0, &p, &a);
     run(&device, 0, 0, &p, &b);
     same_tokens(&b, &a, 1e-4);
-    run(&device, 5, 400, &p, &b); /* a small cache: sequences are put back and begin again */
+    run(&device, 5, 400, &p, &b); /* a small cache: sequences are preempted and restarted */
     same_tokens(&b, &a, 1e-4);
     rig_free(&cpu);
     rig_free(&device);
@@ -81,7 +82,8 @@ static void check_invariant(const struct kernels *k, const char *dtype, int64_t 
     rig_free(&r);
 }
 
-/* bf16 as it is trained: the kernels for few rows, in launches that begin before those in front have ended. The same twice, and no fault. */
+/* bf16 as in training: the kernels for few rows, in launches that begin before the previous ones
+ * have ended. Results repeat, without a fault. */
 static void check_chain(const struct kernels *k)
 {
     struct rig r;
@@ -94,13 +96,15 @@ static void check_chain(const struct kernels *k)
     rig_free(&r);
 }
 
-/* A session's graphs hold addresses. One sampler draws twice; between, what moved is the table of positions (an update over longer sequences asks for
- * more of them), the cache (completions may be longer), or both. The second time it draws what a new sampler draws. */
+/* A session's graphs contain addresses. One sampler draws twice; in between, the table of positions
+ * moves (an update over longer sequences needs more of them), the cache (completions may be
+ * longer), or both. The second run draws the tokens of a new sampler. */
 enum moved { POSITIONS = 1, CACHE = 2 };
 
 static void check_moved(const struct kernels *k, int moved)
 {
-    enum { PROMPT = 5, SHORT = 8, LONG = 24 }; /* LONG: one more block of the cache, and no larger table of blocks in the session */
+    /* LONG: one more block of the cache, and no larger table of blocks in the session. */
+    enum { PROMPT = 5, SHORT = 8, LONG = 24 };
     static const int32_t prompt[PROMPT] = {100, 17, 230, 44, 61};
     const struct sample_request q = {prompt, PROMPT, 1, 1000, 0, NULL};
     struct rig r;
@@ -131,8 +135,8 @@ static void on_backend(const struct kernels *k)
     check_cpu_tokens(k);
     check_invariant(k, "f32", 12, 1);
     check_invariant(k, "bf16", 64, 1);
-    if (!strcmp(k->name, "shim"))
-        check_invariant(k, "f32", 12, 0); /* attention's sums never see the batch; a library's products may */
+    if (!strcmp(k->name, "shim")) /* The sums of attention never depend on the batch; a library's products may. */
+        check_invariant(k, "f32", 12, 0);
     check_chain(k);
 }
 

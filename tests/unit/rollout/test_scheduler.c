@@ -1,4 +1,5 @@
-/* The scheduler without a model: a cache that stores which key lies in each slot, and is read back in full before every token. */
+/* Tests the scheduler without a model: a cache that stores which key is in each slot is read back
+ * completely before every token. */
 #include "check.h"
 
 #include "rollout/scheduler.h"
@@ -10,12 +11,12 @@ enum { MAX_KEYS = 256 * KV_BLOCK };
 struct world {
     struct scheduler s;
     struct arena arena;
-    int64_t slot[MAX_KEYS]; /* the key that lies there */
-    int64_t length[64];     /* at which each sequence ends */
-    int64_t turns;
+    int64_t slot[MAX_KEYS]; /* the key stored there */
+    int64_t length[64];     /* length at which each sequence ends */
+    int64_t iterations;
 };
 
-/* A key is known by its owner: the prompt for its tokens, the sequence for its own. */
+/* Keys are derived from their owner: the prompt for its tokens, the sequence for its own. */
 static int64_t prompt_key(int64_t group, int64_t j)
 {
     return 1 + group * 100000 + j;
@@ -54,7 +55,8 @@ static void run_prefill(struct world *w)
         for (int64_t k = 0; k < g->request->n_samples; k++) add_token(w, g->first + k);
         g->drawn = true;
     }
-    for (int64_t i = s->n_copies - 1; i >= 0; i--) /* in no order: none reads what another writes */
+    /* in any order: none reads a block that another one writes */
+    for (int64_t i = s->n_copies - 1; i >= 0; i--)
         memcpy(w->slot + (int64_t)s->copy_to[i] * KV_BLOCK, w->slot + (int64_t)s->copy_from[i] * KV_BLOCK,
                KV_BLOCK * sizeof *w->slot);
     for (int64_t i = s->admitted; i < s->n_running; i++) {
@@ -78,7 +80,8 @@ static void run_decode(struct world *w)
         q->cached++;
         assert_int_equal(q->cached, s->groups[q->group].request->prompt_len + q->n);
     }
-    for (int64_t i = 0; i < n; i++) check_keys(w, s->running[i]); /* nobody wrote over anybody's keys */
+    /* no sequence has overwritten keys of another */
+    for (int64_t i = 0; i < n; i++) check_keys(w, s->running[i]);
     for (int64_t i = 0; i < n; i++) add_token(w, s->running[i]);
     scheduler_compact(s);
 }
@@ -87,21 +90,21 @@ static void run_world(struct world *w, const struct sample_request *r, int64_t n
 {
     struct err e = {0};
     struct scheduler *s = &w->s;
-    assert_ok(scheduler_plan(s, &(struct scheduler_work){r, n, limit, 1 << 20, rng_key(1, RNG_TRAIN)}, &w->arena, &e), &e);
+    assert_ok(scheduler_enqueue(s, &(struct scheduler_work){r, n, limit, 1 << 20, rng_key(1, RNG_TRAIN)}, &w->arena, &e), &e);
     assert_true(s->n_seqs <= 64 && blocks <= MAX_KEYS / KV_BLOCK);
     for (int64_t i = 0; i < s->n_seqs; i++)
         w->length[i] = 1 + (int64_t)rng_below(rng_key(7, RNG_DATA), (uint64_t)(i + blocks), (uint64_t)limit);
     assert_ok(kv_blocks_init(&s->pool, blocks, &e), &e);
     assert_ok(scheduler_start(s, batch, &w->arena, &e), &e);
-    for (w->turns = 0; s->left; w->turns++) {
-        assert_true(w->turns < 100000);
+    for (w->iterations = 0; s->remaining; w->iterations++) {
+        assert_true(w->iterations < 100000);
         scheduler_admit(s);
         assert_true(s->n_running > 0 && s->n_running <= batch);
         run_prefill(w);
         scheduler_grow(s, 1);
         run_decode(w);
     }
-    assert_int_equal(s->pool.n_free, s->pool.n); /* nothing is held when all is done */
+    assert_int_equal(s->pool.n_free, s->pool.n); /* nothing is held at the end */
     assert_int_equal(s->n_tables, batch);
     for (int64_t i = 0; i < s->n_seqs; i++) assert_int_equal(s->seqs[i].n, w->length[i]);
 }
@@ -157,7 +160,7 @@ static void test_batch_need_is_enough(void **state)
             r[i] = (struct sample_request){.prompt_len = 1 + (int64_t)rng_below(key, (uint64_t)i, 50),
                                            .n_samples = 1 + (int64_t)rng_below(key, (uint64_t)(9 + i), 6)};
         const int64_t batch = 1 + (int64_t)rng_below(key, 20, 30);
-        assert_ok(scheduler_plan(&w->s, &(struct scheduler_work){r, 5, 40, 1000, key}, &w->arena, &e), &e);
+        assert_ok(scheduler_enqueue(&w->s, &(struct scheduler_work){r, 5, 40, 1000, key}, &w->arena, &e), &e);
         run_world(w, r, 5, 40, batch, scheduler_batch_need(&w->s, batch));
         assert_int_equal(w->s.preemptions, 0);
         world_free(w);
@@ -170,12 +173,12 @@ static void test_prefix_is_held_once(void **state)
     struct world *w = world_new();
     struct err e = {0};
     const struct sample_request r = {.prompt_len = 100, .n_samples = 8};
-    assert_ok(scheduler_plan(&w->s, &(struct scheduler_work){&r, 1, 10, 1000, rng_key(1, RNG_TRAIN)}, &w->arena, &e), &e);
+    assert_ok(scheduler_enqueue(&w->s, &(struct scheduler_work){&r, 1, 10, 1000, rng_key(1, RNG_TRAIN)}, &w->arena, &e), &e);
     assert_ok(kv_blocks_init(&w->s.pool, 100, &e), &e);
     assert_ok(scheduler_start(&w->s, 8, &w->arena, &e), &e);
     scheduler_admit(&w->s);
     assert_int_equal(w->s.n_running, 8);
-    assert_int_equal(w->s.n_copies, 7);                      /* the last one takes the template */
+    assert_int_equal(w->s.n_copies, 7);                      /* the last sequence takes the partial block */
     assert_int_equal(w->s.pool.n - w->s.pool.n_free, 6 + 8); /* 96 keys once, the last 4 for each */
     assert_int_equal(w->s.pool.refs[w->s.groups[0].blocks[0]], 9);
     world_free(w);
@@ -187,13 +190,14 @@ static void test_what_cannot_fit(void **state)
     struct world *w = world_new();
     struct err e = {0};
     const struct sample_request r = {.prompt_len = 100, .n_samples = 1, .where = "rows.jsonl:3"};
-    assert_ok(scheduler_plan(&w->s, &(struct scheduler_work){&r, 1, 61, 1000, rng_key(1, RNG_TRAIN)}, &w->arena, &e), &e);
+    assert_ok(scheduler_enqueue(&w->s, &(struct scheduler_work){&r, 1, 61, 1000, rng_key(1, RNG_TRAIN)}, &w->arena, &e), &e);
     assert_ok(kv_blocks_init(&w->s.pool, 9, &e), &e);
     assert_int_equal(scheduler_start(&w->s, 8, &w->arena, &e), TARE_E_CONFIG);
     assert_non_null(strstr(e.message, "rows.jsonl:3"));
     assert_non_null(strstr(e.message, "144"));
     assert_non_null(strstr(e.message, "160"));
-    assert_ok(kv_blocks_init(&w->s.pool, 10, &e), &e); /* 100 + 61 - 1 keys: the last token is never an input */
+    /* 100 + 61 - 1 keys: the last token is never an input. */
+    assert_ok(kv_blocks_init(&w->s.pool, 10, &e), &e);
     assert_ok(scheduler_start(&w->s, 8, &w->arena, &e), &e);
     world_free(w);
 }

@@ -1,4 +1,5 @@
-/* Sessions: a request that joins, among others that come, end and are dropped, has the bits of sampler_run; so have the logprobs of its prompt. */
+/* Sessions: a request that joins while others come, end and are dropped is bit-identical to
+ * sampler_run, and so are the logprobs of its prompt. */
 #include "rig.h"
 
 #include "rollout/sampler.h"
@@ -9,7 +10,7 @@ enum { NEW = 64 };
 struct heard { /* of one request */
     int32_t ids[8][NEW];
     float logprob[8][NEW], prompt[64];
-    int64_t n[8], n_prompt, least; /* least: a sample ends there; 0: by itself */
+    int64_t n[8], n_prompt, least; /* least: a sample is ended there; 0: it ends by its stop tokens or limit */
     bool ended[8];
     enum finish finish[8];
 };
@@ -76,7 +77,7 @@ static void join(struct world *w, int64_t i)
     assert_ok(session_add(w->s, &q, &e), &e);
 }
 
-/* What sampler_run draws for request i alone. */
+/* Compares with the tokens that sampler_run draws for request i alone. */
 static void assert_as_run(struct world *w, int64_t i)
 {
     struct err e = {0};
@@ -101,10 +102,11 @@ static void assert_as_run(struct world *w, int64_t i)
 static void turns(struct world *w, int64_t n)
 {
     struct err e = {0};
-    for (int64_t i = 0; i < n && session_left(w->s); i++) assert_ok(session_turn(w->s, &e), &e);
+    for (int64_t i = 0; i < n && session_remaining(w->s); i++) assert_ok(session_iterate(w->s, &e), &e);
 }
 
-/* Requests come one after the other, some turns apart, and a second time once the first are gone. */
+/* Requests come one after the other, some iterations apart, and a second time after the first ones
+ * have ended. */
 static void check_joins(int64_t batch, int64_t kv_tokens, bool put_back)
 {
     static struct world w;
@@ -116,7 +118,7 @@ static void check_joins(int64_t batch, int64_t kv_tokens, bool put_back)
             turns(&w, 2 * round + i);
         }
         turns(&w, 10000);
-        assert_int_equal(session_left(w.s), 0);
+        assert_int_equal(session_remaining(w.s), 0);
         for (int64_t i = 0; i < N_REQUESTS; i++) assert_as_run(&w, i);
         assert_int_equal(session_state(w.s).blocks_used, 0);
     }
@@ -140,7 +142,7 @@ static void test_prompt_logprobs(void **state)
     float *scored;
     (void)state;
     world_open(&w, 4, 0);
-    w.s->prefill_rows = 7; /* prompts in pieces */
+    w.s->prefill_rows = 7; /* prompts are cut */
     for (int64_t i = 0; i < N_REQUESTS; i += 3) {
         const struct sample_request *q = &rig_requests(250)[i];
         join(&w, i);
@@ -168,7 +170,7 @@ static void test_prompt_logprobs(void **state)
     world_close(&w);
 }
 
-/* Requests that are dropped, running or waiting, leave nothing, and the others have their bits. */
+/* Dropped requests, running or waiting, leave nothing behind, and the others stay bit-identical. */
 static void test_drops(void **state)
 {
     static struct world w;
@@ -182,12 +184,12 @@ static void test_drops(void **state)
         turns(&w, 10000);
         for (int64_t i = 0; i < N_REQUESTS; i++)
             if (i % 4) assert_as_run(&w, i);
-        assert_int_equal(session_state(w.s).left, 0);
+        assert_int_equal(session_state(w.s).remaining, 0);
         assert_int_equal(session_state(w.s).blocks_used, 0);
     }
     for (int64_t i = 0; i < N_REQUESTS; i++) join(&w, i);
     turns(&w, 2);
-    world_close(&w); /* with requests in it */
+    world_close(&w); /* while requests are active */
 }
 
 static void test_many(void **state)
@@ -195,7 +197,8 @@ static void test_many(void **state)
     static struct world w;
     (void)state;
     world_open(&w, 4, 0);
-    for (int64_t i = 0; i < 300; i++) { /* one of the first stays while the others come and go: numbers are given anew */
+    /* One of the first requests stays while the others come and go: sequences are renumbered. */
+    for (int64_t i = 0; i < 300; i++) {
         if (i % 100 == 0) join(&w, 3);
         join(&w, 1);
         w.heard[1].least = 1;
@@ -203,7 +206,7 @@ static void test_many(void **state)
         if (i % 100 == 99) assert_as_run(&w, 3);
     }
     turns(&w, 10000);
-    assert_int_equal(session_left(w.s), 0);
+    assert_int_equal(session_remaining(w.s), 0);
     world_close(&w);
 }
 
@@ -228,7 +231,7 @@ static void test_refusals(void **state)
     q.sample.prompt_len = 5;
     w.params[0].top_p = 0;
     assert_int_equal(session_add(w.s, &q, &e), TARE_E_RANGE);
-    assert_int_equal(session_left(w.s), 0);
+    assert_int_equal(session_remaining(w.s), 0);
     session_close(w.s);
     w.params[0].top_p = 1;
     assert_int_equal(session_add(w.s, &q, &e), TARE_E_STATE);

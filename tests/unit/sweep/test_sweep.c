@@ -1,4 +1,4 @@
-/* [sweep] as axes and cells, and the lines that --suggest offers. */
+/* Axes and cells of [sweep], and the lines that --suggest prints. */
 #include "check.h"
 #include "folder.h"
 
@@ -53,7 +53,7 @@ static void lists_and_ranges(void **state)
     (void)state;
     expect_values("grpo, bv_blend", "grpo;bv_blend");
     expect_values("1..3", "1;2;3");
-    expect_values("8..12", "8;9;10;11;12"); /* whole numbers stay readable as such */
+    expect_values("8..12", "8;9;10;11;12"); /* whole numbers stay readable */
     expect_values("0, 5..6, x", "0;5;6;x");
     expect_values("100..300 step 100", "100;200;300");
     expect_values("0..1 step 0.25", "0;0.25;0.5;0.75;1");
@@ -61,7 +61,7 @@ static void lists_and_ranges(void **state)
     expect_values("log 0.01..1 x 3", "0.01;0.1;1");
     expect_values("log 1..100 x 5", "1;3.16228;10;31.6228;100");
     expect_values("math | math, length", "math;math, length");
-    expect_values("../a, ../b", "../a;../b"); /* a path is no range */
+    expect_values("../a, ../b", "../a;../b"); /* a path is not a range */
     expect_values(" one ", "one");
 }
 
@@ -100,7 +100,7 @@ static void a_plugins_parameter_counts_in_its_cells_only(void **state)
     grid("[sweep]\nname = s\nestimator.plugin = grpo, bv_blend\nestimator.bv_blend.gamma = 0.1, 0.9\nrun.seed = 1..2\n", &a, &p);
     static const char *const NAMES[] = {"grpo_seed-1", "bv_blend_gamma-0.1_seed-1", "bv_blend_gamma-0.9_seed-1",
                                         "grpo_seed-2", "bv_blend_gamma-0.1_seed-2", "bv_blend_gamma-0.9_seed-2"};
-    assert_int_equal(p.n_cells, 6); /* not 8: gamma is nothing to grpo; seeds advance slowest */
+    assert_int_equal(p.n_cells, 6); /* not 8: gamma has no effect on grpo; seeds advance slowest */
     for (int i = 0; i < 6; i++) assert_string_equal(p.cells[i].name, NAMES[i]);
     assert_null(p.cells[0].value[sweep_plan_axis(&p, "gamma")]);
     assert_string_equal(p.dir, "runs/s");
@@ -108,7 +108,8 @@ static void a_plugins_parameter_counts_in_its_cells_only(void **state)
     arena_free(&a);
 }
 
-/* Two runs at a time, of 20 s: what has been done of them counts, and the last one has a place of its own. */
+/* Two runs at a time, of 20 s each: the time already spent counts, and the last run has a place
+ * alone. */
 static void time_left_counts_what_is_done(void **state)
 {
     (void)state;
@@ -173,7 +174,7 @@ static void bad_sections_are_refused(void **state)
     expect_refused("[sweep]\npair = a, b\nrun.seed = 1..2\n", "no axis a");
     expect_refused("[sweep]\npair = run.seed, loss.clip\nrun.seed = 1..2\nloss.clip = 0.1\n", "equal lengths");
     expect_refused("[sweep]\nrun.dir = a, b\n", "run.dir");
-    expect_refused("[sweep]\nname = a/b\nrun.seed = 1\n", "without '/'");
+    expect_refused("[sweep]\nname = a/b\nrun.seed = 1\n", "cannot contain '/'");
     expect_refused("[sweep]\nestimator.plugin = grpo, bv_blend\nestimator.bv_blnd.gamma = 0.1, 0.9\n",
                    "estimator.bv_blnd.gamma changes nothing");
     expect_refused("[sweep]\nestimator.bv_blend.gamma = 0.1, 0.9\n[estimator]\nplugin = grpo\n",
@@ -185,7 +186,7 @@ static void bad_sections_are_refused(void **state)
     expect_refused("[sweep]\nrun.seed = 1..300\nloss.clip = log 0.01..1 x 300\n", "20000 cells");
 }
 
-/* A plugin may be named by its file, or under another name. */
+/* A plugin may be named by its file, or by another name. */
 static void parameters_of_a_plugins_file_count(void **state)
 {
     static const char *const PLUGINS[] = {"grpo | mine/mine.so", "grpo | two.so:mine", "grpo | math:2 exact as mine:0.5",
@@ -202,7 +203,7 @@ static void parameters_of_a_plugins_file_count(void **state)
     }
 }
 
-/* Lists that advance together may repeat values; what differs in nothing is one cell. */
+/* Lists that advance together may repeat values; equal combinations are one cell. */
 static void paired_lists_may_repeat_values(void **state)
 {
     struct arena a;
@@ -281,7 +282,8 @@ static void expect_records(struct sweep_db *d)
     arena_free(&a);
 }
 
-/* Every byte of the rows, one bit each: told by the cell's name or by SQLite, or what is read is what was written. */
+/* Flips one bit in every byte of the rows: it is reported with the cell's name or by SQLite, or the
+ * values read are those written. */
 static void changed_rows_are_found(void **state)
 {
     (void)state;
@@ -327,8 +329,9 @@ static void changed_rows_are_found(void **state)
     assert_ok(fs_remove_tree(path, &e), &e);
 }
 
-/* A state that turned: refused with the cell's name; with --retry told, and then the row counts as none. */
-static void a_changed_state_is_no_state(void **state)
+/* A changed state is refused with the cell's name; with --retry it is reported, and then the row
+ * counts as missing. */
+static void a_changed_state_is_refused(void **state)
 {
     (void)state;
     struct err e = {0};
@@ -346,7 +349,8 @@ static void a_changed_state_is_no_state(void **state)
     assert_ok(sweep_db_check(d, true, &e), &e);
     assert_ok(sweep_db_get(d, "cell-b", &a, &r, &e), &e);
     assert_string_equal(r.status, "");
-    assert_ok(sweep_db_set(d, "cell-b", &RECORDS[1], &e), &e); /* what runs again is written again */
+    /* a repeated run writes its row again */
+    assert_ok(sweep_db_set(d, "cell-b", &RECORDS[1], &e), &e);
     assert_ok(sweep_db_check(d, false, &e), &e);
     sweep_db_close(d);
     arena_free(&a);
@@ -369,7 +373,7 @@ int main(void)
         cmocka_unit_test(parameters_of_a_plugins_file_count),
         cmocka_unit_test(paired_lists_may_repeat_values),
         cmocka_unit_test(changed_rows_are_found),
-        cmocka_unit_test(a_changed_state_is_no_state),
+        cmocka_unit_test(a_changed_state_is_refused),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -1,4 +1,5 @@
-/* A gradient or a loss that is not finite: an error that names it, or a step that is skipped; the weights and the moments never take part of it. */
+/* A gradient or a loss that is not finite is an error that names it, or skips the step; weights and
+ * moments stay unaffected. */
 #include "engine.h"
 #include "objective.h"
 
@@ -17,7 +18,7 @@ struct rig {
     struct batch b;
     struct loss_config loss;
     struct train_config train;
-    float *weights; /* as they began */
+    float *weights; /* initial values */
 };
 
 static void rig_new(struct rig *r, enum on_nonfinite what)
@@ -61,7 +62,8 @@ static bool untouched(const struct rig *r)
     return zero && !memcmp(r->weights, r->m->weights, (size_t)r->m->n_params * sizeof(float));
 }
 
-/* The update of a batch that the caller has spoilt stops with these words, or is skipped; the next one is as on a trainer that never met it. */
+/* The update of a batch that `spoil` has damaged fails with these words, or is skipped; the next
+ * update equals that of a trainer without the damaged one. */
 static void meets(void (*spoil)(struct rig *r), const char *words)
 {
     struct err e = {0};
@@ -106,7 +108,8 @@ static void a_gradient_that_overflows(void **state)
     meets(huge_advantage, "gradient's norm is");
 }
 
-/* Finite, and its square is not in single precision: a second moment that is infinite would hold its weight for good. */
+/* The norm is finite, but its square overflows single precision: an infinite second moment would
+ * freeze its weight. */
 static void large_advantage(struct rig *r)
 {
     r->b.advantage[0] = 1e24;

@@ -1,5 +1,7 @@
-/* Objectives against the values and gradients that other trainers' own code gives (tests/data/objectives, make.py says how they were made), through
- * the engine's own way to a plugin: columns of a batch, prepare, compute in small blocks. And what no trainer has, by hand. */
+/* Compares objectives with values and gradients from the code of other trainers
+ * (tests/data/objectives; make.py describes how they were made), through the engine's path to a
+ * plugin: columns of a batch, prepare, compute in small blocks. Cases that no trainer covers are
+ * computed by hand. */
 #include "objective.h"
 
 #include "base/json.h"
@@ -12,7 +14,7 @@ enum { BLOCK = 7, MOST_TOKENS = 4096, MOST_SEQUENCES = 64 };
 
 static struct err e;
 
-/* A batch of one group, and what the engine knows of its tokens beside it. */
+/* A batch of one group, with the columns that the engine adds. */
 struct material {
     struct arena arena;
     struct batch b;
@@ -21,12 +23,12 @@ struct material {
     int64_t *owner;
 };
 
-static void room(struct material *m, int64_t sequences, int64_t tokens)
+static void material_alloc(struct material *m, int64_t sequences, int64_t tokens)
 {
     struct batch *b = &m->b;
     *b = (struct batch){.step = 3, .n_groups = 1, .n_rollouts = sequences, .n_tokens = tokens};
     arena_init(&m->arena, "material");
-    assert_ok(batch_room(b, BATCH_ROLLOUT | BATCH_ESTIMATE, &m->arena, &e), &e);
+    assert_ok(batch_alloc(b, BATCH_ROLLOUT | BATCH_ESTIMATE, &m->arena, &e), &e);
     assert_ok(arena_new(&m->arena, &b->off_policy, sequences, &e), &e);
     assert_ok(arena_new(&m->arena, &b->token_advantage, tokens, &e), &e);
     assert_ok(arena_new(&m->arena, &m->now, tokens, &e), &e);
@@ -69,7 +71,7 @@ static void read_case(struct material *m, const json_t *c)
     const int64_t n = (int64_t)json_array_size(sequences);
     int64_t tokens = 0;
     for (int64_t i = 0; i < n; i++) tokens += (int64_t)json_array_size(json_array_get(grad, (size_t)i));
-    room(m, n, tokens);
+    material_alloc(m, n, tokens);
     for (int64_t i = 0; i < n; i++) read_sequence(m, json_array_get(sequences, (size_t)i), json_array_get(grad, (size_t)i), i);
     m->value = json_number_value(json_object_get(c, "value"));
 }
@@ -103,7 +105,7 @@ static struct objective *open_objective(const char *name, const json_t *params, 
     return o;
 }
 
-/* sum of weight * v; slope [T]: its derivative in each logprob. */
+/* Returns the sum of weight * v; slope [T] receives its derivative in each logprob. */
 static double run_objective(struct objective *o, const struct material *m, double *slope)
 {
     const struct objective_columns columns = {m->old, m->b.logprob, m->weight, m->owner};
@@ -131,7 +133,8 @@ struct count {
     int cases, wrong;
 };
 
-/* Of what a token of weight 1 gives. Recorded inputs have four decimals, which single precision rounds; those made here are exact in it. */
+/* Tolerance for the value of a token with weight 1. Recorded inputs have four decimals, which
+ * single precision rounds; generated ones are exact. */
 static double tolerance(const json_t *c)
 {
     const char *peer = json_string_value(json_object_get(c, "peer"));
@@ -171,7 +174,7 @@ static tare_status compare(void *ctx, const json_t *c, const char *where, struct
     return TARE_OK;
 }
 
-/* Every objective of the folder has cases, and agrees with each. */
+/* Every objective of the folder has cases, and matches each. */
 static void objectives__agree_with_other_trainers(void **state)
 {
     (void)state;
@@ -203,10 +206,10 @@ static void objectives__agree_with_other_trainers(void **state)
 
 /* ---------------------------------------------------------------- by hand */
 
-/* Two sequences of two tokens and one; logprobs of now and old in the arguments. */
+/* Makes two sequences of two tokens and one, with these new and old logprobs. */
 static void small(struct material *m, const float now[3], const float old[3], const float advantage[3])
 {
-    room(m, 2, 3);
+    material_alloc(m, 2, 3);
     m->b.token_begin[1] = 2, m->b.token_begin[2] = 3;
     m->b.rollout_weight[0] = m->b.rollout_weight[1] = 1;
     for (int t = 0; t < 3; t++) {
@@ -218,7 +221,8 @@ static void small(struct material *m, const float now[3], const float old[3], co
     }
 }
 
-/* topr, by the sequence: a wrong answer whose probability has halved twice weighs a quarter, one that has grown weighs 1, a right one always 1. */
+/* topr weighs by the sequence: a wrong answer whose probability has halved twice weighs a quarter,
+ * one that has become more likely 1, a right one always 1. */
 static void topr__weighs_wrong_answers_by_the_sequence(void **state)
 {
     (void)state;
@@ -239,7 +243,7 @@ static void topr__weighs_wrong_answers_by_the_sequence(void **state)
     objective_free(o);
 }
 
-/* clip_cov draws exactly as many tokens as asked for, the same ones each time. */
+/* clip_cov draws exactly the requested number of tokens, the same ones each time. */
 static void clip_cov__draws_a_share(void **state)
 {
     (void)state;
@@ -250,7 +254,7 @@ static void clip_cov__draws_a_share(void **state)
                         ratio = {"objective.clip_cov", "ratio", "0.1", "test", &low};
     const struct loss_config loss = {.clip = 0.2};
     struct objective *o;
-    room(&m, 1, N);
+    material_alloc(&m, 1, N);
     m.b.token_begin[1] = N;
     m.b.rollout_weight[0] = 1;
     for (int t = 0; t < N; t++) {
@@ -269,7 +273,7 @@ static void clip_cov__draws_a_share(void **state)
     arena_free(&m.arena);
 }
 
-/* What cannot work is refused when the objective is opened, by name, with what to do. */
+/* Impossible settings are refused by name when the objective is opened, with a remedy. */
 static void objectives__refuse_what_cannot_work(void **state)
 {
     (void)state;
@@ -287,7 +291,7 @@ static void objectives__refuse_what_cannot_work(void **state)
     struct config_param low = {"objective.clip_cov", "low", "9", "x.ini:4", NULL};
     const struct objective_options crossed = {.plugin = "clip_cov", .settings = &low, .loss = &loss};
     assert_int_equal(objective_open(&crossed, &o, &e), TARE_E_CONFIG);
-    assert_non_null(strstr(e.message, "low = 9 is not below high = 5"));
+    assert_non_null(strstr(e.message, "low = 9: must be below high = 5"));
 }
 
 int main(void)

@@ -1,4 +1,5 @@
-/* Off-policy tokens: the value of the shaped term from the logprobs, its gradient by differences, and sampled tokens unchanged beside them. */
+/* Off-policy tokens: the value of the shaped term from the logprobs, its gradient by differences,
+ * and sampled tokens in the same batch unchanged. */
 #include "engine.h"
 #include "objective.h"
 
@@ -33,7 +34,7 @@ static struct trainer *trainer_of(struct model *m)
 {
     struct err e = {0};
     struct trainer *t;
-    static struct train_config train; /* the trainer reads them as long as it lives */
+    static struct train_config train; /* must outlive the trainer */
     static struct loss_config loss;
     train = plain_train(N, 1000);
     loss = plain_loss(AGGREGATE_SEQUENCE);
@@ -69,7 +70,8 @@ static void test_shaped(void **state)
     assert_ok(update_logprobs(t, m, &b, logp, NULL, &e), &e);
     free_trainer(t);
     memcpy(old, logp, sizeof old);
-    for (int i = token_begin[2] > 0 ? (int)token_begin[2] : 0; i < TOKENS; i++) old[i] = 0; /* as a trace comes */
+    /* A trace has no old logprobs. */
+    for (int i = token_begin[2] > 0 ? (int)token_begin[2] : 0; i < TOKENS; i++) old[i] = 0;
     double want = 0;
     for (int i = 0; i < N; i++)
         for (int64_t k = token_begin[i]; k < token_begin[i + 1]; k++) {
@@ -78,7 +80,8 @@ static void test_shaped(void **state)
         }
     assert_true(fabs(loss_of(m, &b, NULL) - want) < 1e-6);
 
-    /* the gradient (the first moment of one AdamW step, over 1 - beta1) against the loss along it */
+    /* Compares the gradient (the first moment of one AdamW step, over 1 - beta1) with the loss
+     * along it. */
     b = batch_of(all_off);
     loss_of(m, &b, &t);
     double norm = 0;

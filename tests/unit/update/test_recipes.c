@@ -1,5 +1,7 @@
-/* run.as against the trainers that it names: the loss and the gradient of a tiny model on the same rollouts, from rewards on, by the estimator and
- * the update of the engine. tests/data/recipes/make.py says how the others' numbers were made. And the KL in the reward, by hand. */
+/* Compares run.as with the trainers that it names: the loss and the gradient of a tiny model on the
+ * same rollouts, from the rewards on, by the engine's estimator and update.
+ * tests/data/recipes/make.py describes how the reference values were made. The KL in the reward is
+ * checked by hand. */
 #include "engine.h"
 #include "load.h"
 #include "objective.h"
@@ -31,7 +33,7 @@ static double number(const json_t *array, int64_t i)
     return json_number_value(json_array_get(array, (size_t)i));
 }
 
-/* Completion i of a group. */
+/* Reads completion i of a group. */
 static void read_rollout(struct batch *b, const json_t *group, int64_t i, int64_t at)
 {
     const json_t *ids = json_array_get(json_object_get(group, "completions"), (size_t)i);
@@ -51,7 +53,7 @@ static void read_rollout(struct batch *b, const json_t *group, int64_t i, int64_
 static void read_batch(const json_t *groups, struct arena *a, struct batch *b)
 {
     *b = (struct batch){.n_groups = (int64_t)json_array_size(groups), .n_rollouts = 64, .n_prompt_tokens = 256, .n_tokens = 1024};
-    assert_ok(batch_room(b, BATCH_DATA | BATCH_ROLLOUT | BATCH_VERIFY | BATCH_ESTIMATE, a, &e), &e);
+    assert_ok(batch_alloc(b, BATCH_DATA | BATCH_ROLLOUT | BATCH_VERIFY | BATCH_ESTIMATE, a, &e), &e);
     assert_ok(arena_new(a, &b->ref_logprob, b->n_tokens, &e), &e);
     assert_ok(arena_new(a, &b->off_policy, b->n_rollouts, &e), &e);
     int64_t rollouts = 0, prompts = 0;
@@ -66,7 +68,8 @@ static void read_batch(const json_t *groups, struct arena *a, struct batch *b)
     b->n_rollouts = rollouts, b->n_prompt_tokens = prompts, b->n_tokens = b->token_begin[rollouts];
 }
 
-/* The last rollout of each group is another policy's, whose probabilities are taken as 1. */
+/* Marks the last rollout of each group as a trace of another policy, whose probabilities count as
+ * 1. */
 static void mark_traces(struct batch *b)
 {
     for (int64_t m = 0; m < b->n_groups; m++) {
@@ -85,7 +88,8 @@ struct step {
     struct train_config train;
 };
 
-/* beta1 = 0 and no bound on the norm: after one step the first moment is the gradient. The old policy is that of the case. */
+/* beta1 = 0 and no limit on the norm: after one step the first moment is the gradient. The old
+ * policy is that of the case. */
 static void step_open(struct step *s, const char *as, const json_t *keys, int64_t rollouts)
 {
     const struct kernels *k;
@@ -121,7 +125,7 @@ static void step_close(struct step *s)
     config_free(&s->config);
 }
 
-/* Largest difference of the kept numbers of the gradient. */
+/* Returns the largest difference between recorded and computed values of the gradient. */
 static double gradient_off(const struct step *s, const json_t *gradient, int64_t stride, int64_t *numbers)
 {
     double most = 0;
@@ -177,7 +181,7 @@ static void recipes__have_the_loss_and_gradient_of_the_trainers(void **state)
     json_decref(all);
 }
 
-/* Largest difference of the numbers of the rollouts' tokens. */
+/* Returns the largest difference between recorded and computed values of the rollouts' tokens. */
 static double tokens_off(const struct batch *b, const json_t *rollouts, const float *got, double factor)
 {
     double most = 0;
@@ -193,7 +197,8 @@ static double tokens_off(const struct batch *b, const json_t *rollouts, const fl
     return most;
 }
 
-/* The reference's logprobs are those of the case, so the rewards are made here; from them on all is the engine's. */
+/* The reference's logprobs are those of the case, so the rewards are computed here; the engine
+ * computes everything after them. */
 static void process_columns(struct step *s, struct batch *b, double beta, struct arena *a)
 {
     assert_ok(arena_new(a, &b->process_reward, b->n_tokens, &e), &e);
@@ -208,7 +213,8 @@ static void process_columns(struct step *s, struct batch *b, double beta, struct
     process_reward_normed(b, &s->config.process_reward, b->segment_reward);
 }
 
-/* PRIME: rewards of tokens, advantages, and the loss and gradient of the process reward model (tests/data/systems/make.py). */
+/* Checks PRIME: token rewards, advantages, and the loss and gradient of the process reward model
+ * (tests/data/systems/make.py). */
 static void prime__has_the_numbers_of_the_released_code(void **state)
 {
     (void)state;
@@ -252,7 +258,8 @@ static void prime__has_the_numbers_of_the_released_code(void **state)
     json_decref(all);
 }
 
-/* log phi equals log ref: all scores are 0, and the loss is log 2 whatever the outcomes; a rollout without weight is not learnt from. */
+/* If log phi equals log ref, all returns are 0 and the loss is log 2 for all outcomes; a rollout
+ * without weight is not trained on. */
 static void prime__begins_at_log_2(void **state)
 {
     (void)state;
@@ -274,7 +281,7 @@ static void prime__begins_at_log_2(void **state)
     assert_ok(process_reward_compute(s.t, &b, 0.05, b.process_reward, b.process_ref, &e), &e);
     for (int64_t t = 0; t < b.n_tokens; t++) assert_true(b.process_reward[t] == 0);
     assert_ok(process_reward_update(s.t, &b, &s.config.process_reward, &r, &e), &e);
-    assert_int_equal(r.optimizer_steps, 4); /* a group each */
+    assert_int_equal(r.optimizer_steps, 4); /* one for each group */
     assert_int_equal(r.rollouts, b.n_rollouts - 1);
     assert_true(fabs(r.loss - log(2)) < 1e-12);
     s.t->reference = NULL;

@@ -1,5 +1,5 @@
-/* The update on ranks (threads): weights, moments and figures have the same bits on 1, 2, 3, 4 and 8 ranks, whatever a rank holds; memory falls as 1/R;
- * a damaged refresh is noticed. */
+/* The update on ranks (threads): weights, moments and metrics are bit-identical on 1, 2, 3, 4 and 8
+ * ranks for every dist.shard; memory falls as 1/R; a damaged refresh is detected. */
 #include "engine.h"
 #include "folder.h"
 #include "objective.h"
@@ -45,7 +45,8 @@ static void make_batch(struct arena *a)
             const int64_t length = 1 + (int64_t)(rng_uniform(key, n++, 0) * LONGEST);
             b->token_begin[i + 1] = b->token_begin[i] + length;
             b->advantage[i] = rng_normal(key, n++);
-            b->rollout_weight[i] = m == 4 ? 0 : i % 7 != 2; /* a group and some rollouts are out */
+            /* One group and some other rollouts are dropped. */
+            b->rollout_weight[i] = m == 4 ? 0 : i % 7 != 2;
             for (int64_t t = b->token_begin[i]; t < b->token_begin[i + 1]; t++) {
                 b->ids[t] = (int32_t)(rng_uniform(key, n++, 0) * 97);
                 b->logprob[t] = (float)(-3 + 0.1 * rng_normal(key, n++));
@@ -55,8 +56,9 @@ static void make_batch(struct arena *a)
     b->n_tokens = b->token_begin[M * G];
 }
 
-/* ---- a communicator whose transfers run while the rank computes, as between GPUs: what is begun is carried as late as can be, in the wait. Until then its
- * target holds no numbers, and its source must not change. */
+/* ---- a communicator whose transfers run while the rank computes, as between GPUs: a transfer is
+ * carried out as late as possible, in the wait. Until then its target holds no valid numbers, and
+ * its source must not change. */
 enum { TRACE = 4096 };
 struct call {
     char what;
@@ -66,7 +68,7 @@ struct late { /* of a rank */
     struct comm *inner;
     const void *in;
     void *out;
-    int64_t bytes, exchanges; /* of this one; so many were begun */
+    int64_t bytes, exchanges; /* of this transfer; number begun */
     uint64_t hash;
     bool pending;
     struct call trace[TRACE];
@@ -98,13 +100,14 @@ static tare_status late_exchange_wait(struct comm *c, struct err *e)
     note('w', late->bytes);
     late->pending = false;
     if (fs_hash(late->in, c->size * late->bytes, 0) != late->hash)
-        FAIL(e, TARE_E_STATE, "a window was written while it was on its way");
+        FAIL(e, TARE_E_STATE, "a window was written while it was in transfer");
     return c->all_to_all(c, late->in, late->bytes, late->out, e);
 }
 
 static tare_status late_gather_begin(struct comm *c, const void *in, int64_t bytes, void *out, struct err *e)
 {
-    assert_false(late->pending); /* weights are gathered when the compute copy is made, not in a backward pass */
+    /* Weights are gathered when the compute copy is made, not in a backward pass. */
+    assert_false(late->pending);
     note('g', bytes);
     return late->inner->gather_begin(c, in, bytes, out, e);
 }
@@ -130,7 +133,7 @@ static tare_status open_sharded(const struct job *j, struct comm *c, enum shard 
                       out, e);
 }
 
-/* The first moment without the padding, hashed unit by unit: with pieces gathered on every rank. */
+/* Hashes the first moment without the padding unit by unit, with slices gathered on every rank. */
 static tare_status hash_moments(const struct trainer *t, uint64_t *out, struct err *e)
 {
     const struct model *m = t->m;
@@ -209,8 +212,8 @@ static struct job run_ranks(int ranks, enum shard shard, int64_t shards)
     return j;
 }
 
-/* The same with transfers beside the computation: every rank begins and waits in the same order, and one transfer is on its way while the next layer is
- * computed. */
+/* The same with overlapping transfers: every rank begins and waits in the same order, and one
+ * transfer is in progress while the next layer is computed. */
 static void run_late(int ranks, enum shard shard, const struct result *want)
 {
     static struct job j;
@@ -245,7 +248,7 @@ static void same_bits_on_every_number_of_ranks(void **state)
     for (int arch = 0; arch < 3; arch++) {
         save_model(SMALL_ARCHS[arch], arch != 1);
         const struct job one = run_ranks(1, SHARD_ZERO3, 8);
-        assert_true(one.result[0].report[0].grad_norm > 0.5); /* so that clipping takes part */
+        assert_true(one.result[0].report[0].grad_norm > 0.5); /* so that clipping takes effect */
         for (int i = 1; i < 5; i++)
             for (int s = 0; s < 3; s++) {
                 if (RANKS[i] != 4 && s && arch) continue;
@@ -258,7 +261,8 @@ static void same_bits_on_every_number_of_ranks(void **state)
         const struct job again = run_ranks(2, SHARD_ZERO3, 8);
         same_result(&one.result[0], &again.result[0]);
         train.recompute = RECOMPUTE_NONE;
-        const struct job other = run_ranks(2, SHARD_ZERO3, 2); /* another number of shards: another order of sums */
+        /* Another number of shards means another order of sums. */
+        const struct job other = run_ranks(2, SHARD_ZERO3, 2);
         assert_true(other.result[0].weights != one.result[0].weights);
         assert_true(fabs(other.result[0].report[2].loss - one.result[0].report[2].loss) < 1e-4);
         fs_remove_tree(folder, NULL);
@@ -284,7 +288,8 @@ static void families_on_every_number_of_ranks(void **state)
     }
 }
 
-/* An objective of whole sequences, whose numbers come from all ranks; and one with a state, whose sums do. */
+/* Tests an objective over whole sequences, whose numbers come from all ranks, and one whose state
+ * is updated with sums from all ranks. */
 static void objectives_on_every_number_of_ranks(void **state)
 {
     (void)state;
@@ -329,7 +334,8 @@ static void memory_falls_with_ranks(void **state)
     fs_remove_tree(folder, NULL);
 }
 
-/* What rank 1 has of unit 2, and what it samples from, is changed by so much. */
+/* Changes rank 1's copy of unit 2 and its sampling weights by these amounts, and returns the status
+ * of the proof. */
 static tare_status proof(struct model *m, float unit_change, uint32_t copy_change, struct err *e)
 {
     struct refresh_proof p;
@@ -378,8 +384,9 @@ static void a_damaged_refresh_is_an_error(void **state)
     fs_remove_tree(folder, NULL);
 }
 
-/* What two ranks send each other, with one float of what rank 1 got from rank 0 changed by so little; then pieces that are one for all. */
-static tare_status sent(struct model *m, struct moved_sums *x, float change, bool to_all, struct err *e)
+/* Sends slices between two ranks, with one float that rank 1 received from rank 0 changed by this
+ * amount; then slices that are the same for all. */
+static tare_status sent(struct model *m, struct moved_digests *x, float change, bool to_all, struct err *e)
 {
     enum { N = 40 };
     float mine[2 * N], got[2 * N];
@@ -387,7 +394,7 @@ static tare_status sent(struct model *m, struct moved_sums *x, float change, boo
     const int64_t at = to_all ? moved_send_all(m, x, mine, N) : moved_send(m, x, mine, N);
     TRY((to_all ? m->comm->all_gather : m->comm->all_to_all)(m->comm, mine, N * (int64_t)sizeof(float), got, e));
     if (m->rank == 1) got[7] += change;
-    moved_got(m, x, got, N, at);
+    moved_received(m, x, got, N, at);
     return moved_check(m, x, "gradients", e);
 }
 
@@ -395,15 +402,16 @@ static tare_status damaged_pieces(struct comm *c, void *ctx, struct err *e)
 {
     const struct job *j = ctx;
     struct model *m = NULL;
-    struct moved_sums x;
+    struct moved_digests x;
     struct err why = {0};
     TRY(open_sharded(j, c, SHARD_ZERO3, &m, e));
     TRY(moved_new(m, &x, e));
     for (int all = 0; all < 2; all++) {
         assert_ok(sent(m, &x, 0, all, &why), &why);
-        assert_int_equal(sent(m, &x, 1e-5f, all, &why), TARE_E_CORRUPT); /* on both ranks alike */
-        assert_non_null(strstr(why.message, "gradients that rank 0 sent to rank 1 were changed on their way"));
-        assert_ok(sent(m, &x, 0, all, &why), &why); /* the sums begin anew */
+        /* Both ranks return it. */
+        assert_int_equal(sent(m, &x, 1e-5f, all, &why), TARE_E_CORRUPT);
+        assert_non_null(strstr(why.message, "gradients that rank 0 sent to rank 1 were changed in transit"));
+        assert_ok(sent(m, &x, 0, all, &why), &why); /* the digests start from zero */
     }
     assert_ok(moved_check(m, &x, "gradients", &why), &why); /* nothing was sent */
     moved_free(m, &x);
@@ -427,7 +435,8 @@ int main(void)
     struct arena a;
     arena_init(&a, "batch");
     make_batch(&a);
-    train = plain_train(6 * G, 30); /* shards are cut in several micro-batches */
+    /* Shards are cut into several micro-batches. */
+    train = plain_train(6 * G, 30);
     train.epochs = 2, train.lr = 1e-2, train.max_grad_norm = 0.5;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_bits_on_every_number_of_ranks),  cmocka_unit_test(families_on_every_number_of_ranks),

@@ -1,5 +1,6 @@
-/* A supervised update between policy updates against ReLIFT's own code: loss, entropy and gradient of a tiny model on the same demonstrations
- * (tests/data/systems/make.py). And that its optimizer leaves the policy's alone. */
+/* Compares a supervised update between policy updates with ReLIFT's code: loss, entropy and
+ * gradient of a tiny model on the same demonstrations (tests/data/systems/make.py). Its optimizer
+ * must not change the policy's. */
 #include "engine.h"
 #include "load.h"
 #include "objective.h"
@@ -29,11 +30,11 @@ static int64_t length(const json_t *array)
     return (int64_t)json_array_size(array);
 }
 
-/* The first completion of each group as its demonstration. */
+/* Reads the first completion of each group as its demonstration. */
 static void read_demonstrations(const json_t *groups, struct arena *a, struct batch *b)
 {
     *b = (struct batch){.n_groups = length(groups), .n_rollouts = length(groups), .n_prompt_tokens = 256, .n_tokens = 1024};
-    assert_ok(batch_room(b, BATCH_DATA | BATCH_ROLLOUT, a, &e), &e);
+    assert_ok(batch_alloc(b, BATCH_DATA | BATCH_ROLLOUT, a, &e), &e);
     int64_t prompts = 0, tokens = 0;
     for (int64_t m = 0; m < b->n_groups; m++) {
         const json_t *group = json_array_get(groups, (size_t)m), *prompt = json_object_get(group, "prompt");
@@ -58,7 +59,7 @@ struct rig {
     json_t *all;
 };
 
-/* beta1 = 0 and no bound on the norm: after one step the first moment is the gradient. */
+/* beta1 = 0 and no limit on the norm: after one step the first moment is the gradient. */
 static void open_rig(struct rig *r)
 {
     const struct kernels *k;
@@ -87,7 +88,7 @@ static void close_rig(struct rig *r)
     json_decref(r->all);
 }
 
-/* Largest difference of the kept numbers of the gradient. */
+/* Returns the largest difference between recorded and computed values of the gradient. */
 static double gradient_off(const struct rig *r, const json_t *gradient, const float *got)
 {
     const int64_t stride = json_integer_value(json_object_get(r->all, "stride"));
@@ -104,7 +105,7 @@ static double gradient_off(const struct rig *r, const json_t *gradient, const fl
     return most;
 }
 
-/* The trainer's temperature, the rollouts', is another than that of supervised steps. */
+/* The trainer's temperature, that of the rollouts, differs from that of supervised steps. */
 static void relift__has_the_loss_and_gradient_of_the_released_code(void **state)
 {
     (void)state;

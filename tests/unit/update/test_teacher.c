@@ -1,5 +1,6 @@
-/* A reference of another shape than the policy (a teacher): its logprobs are those that it gives as a policy of its own, whatever passes of the policy
- * lie between; and the exact KL takes one with as many logits. */
+/* A reference of another shape than the policy (a teacher): its logprobs equal those it gives as a
+ * policy, whatever passes of the policy come in between; the exact KL accepts one with equally many
+ * logits. */
 #include "engine.h"
 #include "objective.h"
 
@@ -99,7 +100,8 @@ static void test_logprobs(void **state)
     arena_free(&r.arena);
 }
 
-/* Against itself the exact KL is 0; against the teacher it is not, and the policy's update is another one. */
+/* The exact KL of a model to itself is 0; to the teacher it is not, and it changes the policy's
+ * update. */
 static void test_exact_kl(void **state)
 {
     (void)state;

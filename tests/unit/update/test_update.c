@@ -1,5 +1,6 @@
-/* The update against the goldens of the tiny models: losses A, B, C, gradient norms, three AdamW steps; prompt sharing and micro-batches change
- * rounding only; the schedule; weights of tokens. TARE_GOLDENS (default: models/tiny of the shared data): a folder of such folders. */
+/* Compares the update with the goldens of the tiny models: losses A, B, C, gradient norms, three
+ * AdamW steps. Prompt sharing and micro-batches change rounding only; the schedule; token weights.
+ * TARE_GOLDENS (default: models/tiny of the shared data): a folder of such folders. */
 #include "engine.h"
 #include "load.h"
 #include "objective.h"
@@ -28,7 +29,7 @@ static void read_floats(const struct golden *g, const char *name, int64_t n, flo
     struct err e = {0};
     const struct st_tensor *t = safetensors_find(&g->file, name);
     assert_non_null(t);
-    assert_int_equal(st_count(t), n);
+    assert_int_equal(safetensors_count(t), n);
     if (!strcmp(t->dtype, "I32")) {
         for (int64_t i = 0; i < n; i++) {
             int32_t v;
@@ -36,11 +37,11 @@ static void read_floats(const struct golden *g, const char *name, int64_t n, flo
             out[i] = (float)v;
         }
     } else {
-        assert_ok(st_read_f32(&g->file, t, out, &e), &e);
+        assert_ok(safetensors_read_f32(&g->file, t, out, &e), &e);
     }
 }
 
-/* Two prompts with three rollouts each, from the padded arrays. */
+/* Makes two prompts with three rollouts each from the padded arrays. */
 static void golden_batch(struct golden *g)
 {
     struct err e = {0};
@@ -125,7 +126,8 @@ static const struct loss_config LOSS_C = {.aggregation = AGGREGATE_SEQUENCE,
                                           .rollout_is = ROLLOUT_IS_NONE};
 static const struct model_config MODEL = {.dtype = PRECISION_F32, .save_dtype = SAVE_AUTO};
 
-/* Updates of a fresh copy of the model, and what the last one reports. The rest goes where out, which may be NULL, has room for it. */
+/* Updates a fresh copy of the model; out, which may be NULL, receives the last report and the other
+ * results. */
 struct updated {
     struct model **after;
     double *losses, *norms; /* of each step */
@@ -233,12 +235,13 @@ static const float *weights_of(const struct model *m, const struct tensor *t, fl
     return model_from_backend(m, room, m->weights + t->offset, t->rows * t->cols * 4);
 }
 
-/* Decay takes lr times decay times the weight from every parameter, those of norms and biases too. */
+/* Decay subtracts lr times decay times the weight from every parameter, including norms and
+ * biases. */
 static void check_decay(const char *folder, const struct golden *g)
 {
     struct err e = {0};
     struct train_config plain = plain_train(6, 4096), decayed = plain;
-    struct model *m[3]; /* before, without decay, with it */
+    struct model *m[3]; /* before, without decay, with decay */
     int64_t vectors = 0, wrong = 0, most = 0;
     float *room[3];
     plain.weight_decay = 0;
@@ -292,7 +295,7 @@ static void check_folder(const char *folder, const struct golden *g)
     expect(folder, "loss without prompt sharing", r.loss, base.loss, 0);
     expect(folder, "gradient norm without prompt sharing", r.grad_norm / base.grad_norm, 1, 1e-5);
     other = train;
-    other.micro_tokens = 50; /* groups are cut in pieces */
+    other.micro_tokens = 50; /* groups are cut into parts */
     r = some_updates(folder, g, &LOSS_A, &other, 1, NULL);
     expect(folder, "gradient norm in small micro-batches", r.grad_norm / base.grad_norm, 1, 1e-5);
     other = train;

@@ -1,4 +1,5 @@
-/* Pools of rollouts made up for tests: prompts with rewards of 0 and 1, and score functions that go with the reward. */
+/* Made-up pools of rollouts for tests: prompts with rewards of 0 and 1, and score functions that
+ * depend on the reward. */
 #ifndef TARE_TESTS_POOLS_H
 #define TARE_TESTS_POOLS_H
 
@@ -14,11 +15,12 @@ struct made {
     int64_t prompts, rollouts, width;
     double low, high; /* probability of a reward of 1, over the prompts */
     double noise;     /* of the score functions */
-    double loud;      /* |s| of a right rollout over that of a wrong one */
-    uint64_t seed;    /* of the draws; directions are the same for all */
+    double loud;      /* |s| of a correct rollout over that of a wrong one */
+    uint64_t seed;    /* of the random draws; directions are the same for all seeds */
 };
 
-/* s = +/- (1 - p or p) times a direction of the prompt, plus noise: E s = 0, and E R s = p (1 - p) times the direction. */
+/* s = +/- (1 - p or p) times a direction of the prompt, plus noise: E s = 0, and E R s = p (1 - p)
+ * times the direction. */
 static inline void make_rollout(const struct made *x, struct variance_pool *p, int64_t m, int64_t i)
 {
     const struct rng_key way = rng_derive(rng_key(7, RNG_DATA), (uint64_t)m);
@@ -45,7 +47,7 @@ static inline struct variance_pool made_pool(struct made x)
     p.batch = update_batch(&p.arena, x.prompts, n, x.prompts, n);
     p.batch.n_tokens = n;
     p.batch.n_components = 1;
-    assert_ok(batch_room(&p.batch, BATCH_VERIFY | BATCH_CLUSTER, &p.arena, &e), &e);
+    assert_ok(batch_alloc(&p.batch, BATCH_VERIFY | BATCH_CLUSTER, &p.arena, &e), &e);
     assert_ok(mem_new(n * (int64_t)sizeof *p.square, (void **)&p.square, &e), &e);
     assert_ok(mem_new(n * x.width * (int64_t)sizeof *p.vector, (void **)&p.vector, &e), &e);
     for (int64_t m = 0; m < x.prompts; m++) {
@@ -72,9 +74,9 @@ static inline struct method made_method(const char *name)
     return m;
 }
 
-/* The figures of one case. */
-static inline struct result figures(const struct variance_pool *p, const char *name, int64_t size, int64_t batch, int64_t rounds,
-                                    uint64_t seed)
+/* Return the figures of one case. */
+static inline struct result case_figures(const struct variance_pool *p, const char *name, int64_t size, int64_t batch,
+                                         int64_t rounds, uint64_t seed)
 {
     struct err e = {0};
     static struct config config;

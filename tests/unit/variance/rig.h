@@ -1,4 +1,5 @@
-/* A small model with a trainer, and the score functions of a batch's rollouts as `tare variance` has them. */
+/* A small model with a trainer, and the score functions of a batch's rollouts as `tare variance`
+ * computes them. */
 #ifndef TARE_TESTS_VARIANCE_RIG_H
 #define TARE_TESTS_VARIANCE_RIG_H
 
@@ -20,7 +21,7 @@ struct rig {
     struct batch b;
 };
 
-/* longest: of a completion. The batch is the caller's to fill. */
+/* longest: length of the longest completion. The caller fills the batch. */
 static inline struct rig rig_open(enum aggregation aggregation, int64_t longest, bool tied)
 {
     struct rig r = {.train = plain_train(1000, 400), .loss = plain_loss(aggregation)};
@@ -31,11 +32,15 @@ static inline struct rig rig_open(enum aggregation aggregation, int64_t longest,
     return r;
 }
 
-/* The loss and train settings are borrowed, so the trainer is made where the rig lies. */
+/* The trainer borrows the loss and train settings, so it is made inside the rig. */
 static inline void rig_train(struct rig *r)
 {
     struct err e = {0};
-    assert_ok(trainer_new(r->m, &(struct trainer_options){NULL, &r->train, &r->loss, 1, 1, 100}, &r->t, &e), &e);
+    assert_ok(trainer_new(
+                  r->m,
+                  &(struct trainer_options){.train = &r->train, .loss = &r->loss, .temperature = 1, .seed = 1, .total_steps = 100},
+                  &r->t, &e),
+              &e);
     set_objective(r->t, "ppo", NULL);
     assert_ok(update_logprobs(r->t, r->m, &r->b, r->b.logprob, NULL, &e), &e);
 }
@@ -47,7 +52,7 @@ static inline void rig_close(struct rig *r)
     arena_free(&r->a);
 }
 
-/* An earlier rollout of the group that is the same single token; -1: none. */
+/* Return an earlier rollout of the group with the same single token; -1 if none. */
 static inline int64_t rig_same(const struct batch *b, int64_t group, int64_t i)
 {
     const int64_t at = b->token_begin[i];
@@ -56,7 +61,8 @@ static inline int64_t rig_same(const struct batch *b, int64_t group, int64_t i)
     return -1;
 }
 
-/* The rollouts of b with their score functions. width 0: gradients whole */
+/* Make a pool of the rollouts of b with their score functions. width 0: gradients are kept
+ * whole. */
 static inline struct variance_pool rig_pool(struct rig *r, const struct batch *b, int64_t width)
 {
     struct err e = {0};

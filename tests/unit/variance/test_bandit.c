@@ -1,6 +1,8 @@
-/* A bandit with a model as its policy: the gradient of the expected reward is known. With one token, pi the policy of a context, R(a) the reward of token a and
- * J = sum pi(a) R(a):  dJ/dz_a = pi(a) (R(a) - J) in the logits z, so the row of token a in the output matrix has the gradient pi(a) (R(a) - J) h, h: the hidden
- * state; and in all weights it is sum pi(a) R(a) grad log pi(a), a sum over the vocabulary in the place of rollouts. */
+/* A bandit with a model as its policy: the gradient of the expected reward is known. With one
+ * token, pi the policy of a context, R(a) the reward of token a and J = sum pi(a) R(a): dJ/dz_a =
+ * pi(a) (R(a) - J) in the logits z, so the row of token a in the output matrix has the gradient
+ * pi(a) (R(a) - J) h, with h the hidden state. In all weights the gradient is sum pi(a) R(a) grad
+ * log pi(a), a sum over the vocabulary instead of rollouts. */
 #include "pools.h"
 #include "rig.h"
 #include "update/score.h"
@@ -13,18 +15,18 @@ struct bandit {
     double *exact[CONTEXTS]; /* [n_params] gradient of J[k] */
 };
 
-static int reward(int64_t context, int64_t token)
+static int token_reward(int64_t context, int64_t token)
 {
     return token % CONTEXTS == context;
 }
 
-/* Context k asks with the tokens 90, k; rollout i of it answers with token[k * each + i]. */
+/* Context k has the tokens 90, k. Its rollout i answers with token[k * each + i]. */
 static struct batch one_token_batch(struct arena *a, int64_t each, const int32_t *token)
 {
     struct err e = {0};
     struct batch b = update_batch(a, CONTEXTS, CONTEXTS * each, 2 * CONTEXTS, CONTEXTS * each);
     b.n_components = 1;
-    assert_ok(batch_room(&b, BATCH_VERIFY | BATCH_CLUSTER, a, &e), &e);
+    assert_ok(batch_alloc(&b, BATCH_VERIFY | BATCH_CLUSTER, a, &e), &e);
     for (int64_t k = 0; k < CONTEXTS; k++) {
         b.prompt_uid[k] = (uint64_t)k + 1;
         b.prompt_begin[k + 1] = 2 * (k + 1);
@@ -33,8 +35,8 @@ static struct batch one_token_batch(struct arena *a, int64_t each, const int32_t
         for (int64_t i = k * each; i < (k + 1) * each; i++) {
             b.token_begin[i + 1] = i + 1;
             b.ids[i] = token[i];
-            b.reward[i] = reward(k, token[i]);
-            b.verdict[i] = b.component_verdict[i] = reward(k, token[i]) ? TARE_CORRECT : TARE_WRONG;
+            b.reward[i] = token_reward(k, token[i]);
+            b.verdict[i] = b.component_verdict[i] = token_reward(k, token[i]) ? TARE_CORRECT : TARE_WRONG;
         }
     }
     b.n_tokens = CONTEXTS * each;
@@ -54,16 +56,16 @@ static void bandit_open(struct bandit *x)
         assert_ok(arena_new(&x->r.a, &x->exact[k], x->r.m->n_params, &e), &e);
         for (int64_t a = 0; a < TOKENS; a++) {
             x->pi[k][a] = exp((double)x->r.b.logprob[k * TOKENS + a]);
-            x->J[k] += x->pi[k][a] * reward(k, a);
-            if (!reward(k, a)) continue;
+            x->J[k] += x->pi[k][a] * token_reward(k, a);
+            if (!token_reward(k, a)) continue;
             assert_ok(update_score(x->r.t, &x->r.b, k, k * TOKENS + a, 1, &e), &e);
             for (int64_t j = 0; j < x->r.m->n_params; j++) x->exact[k][j] += x->pi[k][a] * (double)x->r.t->grads.sum[j];
         }
     }
 }
 
-/* Rollouts of the policy, by the inverse of its distribution function. */
-static struct variance_pool sampled(struct bandit *x)
+/* Sample rollouts of the policy by the inverse of its distribution function. */
+static struct variance_pool sampled_pool(struct bandit *x)
 {
     static int32_t token[CONTEXTS * ROLLOUTS];
     for (int64_t k = 0; k < CONTEXTS; k++)
@@ -77,7 +79,8 @@ static struct variance_pool sampled(struct bandit *x)
     return rig_pool(&x->r, &b, WIDTH);
 }
 
-/* The output matrix has the closed form in the logits. h is what one more logit adds to the score: the row of token 0 in the score of 0, less that of 1. */
+/* The output matrix has the closed form in the logits. h is the change of the score from one more
+ * logit: the row of token 0 in the score of 0, minus that in the score of 1. */
 static void enumeration__is_the_closed_form(void **state)
 {
     struct bandit x = {0};
@@ -96,7 +99,7 @@ static void enumeration__is_the_closed_form(void **state)
         }
         for (int64_t a = 0; a < TOKENS; a++)
             for (int64_t c = 0; c < C; c++) {
-                const double closed = x.pi[k][a] * (reward(k, a) - x.J[k]) * h[c], made = x.exact[k][head + a * C + c];
+                const double closed = x.pi[k][a] * (token_reward(k, a) - x.J[k]) * h[c], made = x.exact[k][head + a * C + c];
                 off += (closed - made) * (closed - made), all += closed * closed;
             }
         assert_true(all > 0 && sqrt(off / all) < 1e-4);
@@ -104,7 +107,8 @@ static void enumeration__is_the_closed_form(void **state)
     rig_close(&x.r);
 }
 
-/* |x - exact|^2 over its expected value, when x is the mean of two independent halves: E |A - B|^2 / 4. */
+/* |x - exact|^2 over its expected value, when x is the mean of two independent halves: E |A - B|^2
+ * / 4. */
 static double in_stated_errors(const double *A, const double *B, const float *exact)
 {
     double off = 0, stated = 0;
@@ -115,7 +119,7 @@ static double in_stated_errors(const double *A, const double *B, const float *ex
     return off / stated;
 }
 
-/* The same for an estimator's mean gradient over thousands of groups of four. */
+/* As above, for an estimator's mean gradient over thousands of groups of four. */
 static double mean_in_stated_errors(const struct variance_pool *p, const char *name, const float *exact)
 {
     struct err e = {0};
@@ -154,12 +158,12 @@ static void rollouts__agree_with_the_closed_form(void **state)
         for (int64_t k = 0; k < CONTEXTS; k++) mean += x.exact[k][j] / CONTEXTS;
         sum[j] = (float)mean;
     }
-    struct variance_pool p = sampled(&x);
+    struct variance_pool p = sampled_pool(&x);
     assert_ok(sketch_new(x.r.m->n_params, WIDTH, 1, &s, &e), &e);
     sketch_of(&s, NULL, sum, exact, &square);
     sketch_free(&s);
     for (int64_t d = 0; d < WIDTH; d++) length += (double)exact[d] * (double)exact[d];
-    const struct result rloo = figures(&p, "rloo", 4, CONTEXTS, 200, 1);
+    const struct result rloo = case_figures(&p, "rloo", 4, CONTEXTS, 200, 1);
     const double target = in_stated_errors(p.mean_target[0], p.mean_target[1], exact);
     const double unbiased = mean_in_stated_errors(&p, "rloo", exact), biased = mean_in_stated_errors(&p, "grpo", exact);
     printf("squared distance to the closed form in stated errors: g* %.2f, rloo %.2f, grpo %.2f; |g*|^2 %.4g [%.4g, %.4g], exactly "

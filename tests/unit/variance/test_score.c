@@ -1,5 +1,6 @@
-/* Score functions of a small model against the real update: the gradient that update_run makes of a resampled batch is that of measure's sums, for every
- * aggregation, with rollouts and groups that have no weight. Sketches of the same agree within their error. */
+/* Score functions of a small model against the real update: the gradient of update_run for a
+ * resampled batch equals that of measure's sums, for every aggregation, with rollouts and groups of
+ * zero weight. Sketches of both agree within their error. */
 #include "rig.h"
 
 #include "base/rng.h"
@@ -18,7 +19,7 @@ static void fill_batch(struct rig *r)
     uint64_t n = 0;
     *b = update_batch(&r->a, P, P * N, P * LONGEST, P * N * LONGEST);
     b->n_components = 1;
-    assert_ok(batch_room(b, BATCH_VERIFY | BATCH_CLUSTER, &r->a, &e), &e);
+    assert_ok(batch_alloc(b, BATCH_VERIFY | BATCH_CLUSTER, &r->a, &e), &e);
     for (int64_t m = 0; m < P; m++) {
         b->prompt_uid[m] = (uint64_t)m + 1;
         b->group_begin[m + 1] = (m + 1) * N;
@@ -34,20 +35,22 @@ static void fill_batch(struct rig *r)
     b->n_tokens = b->token_begin[P * N];
 }
 
-static struct rig opened(enum aggregation aggregation)
+static struct rig open_rig(enum aggregation aggregation)
 {
     struct rig r = rig_open(aggregation, LONGEST, true);
     fill_batch(&r);
     return r;
 }
 
-/* The gradient of the real update, which with beta1 is (1 - beta1) times minus it in the first moment. Added to mean times share; its square is returned. */
+/* Add mean times share of the real update's gradient: with beta1 the first moment is (1 - beta1)
+ * times minus the gradient. Return its square. */
 static double real_gradient(struct rig *r, struct batch *b, double *mean, double share)
 {
     struct err e = {0};
     struct update_report report;
     double square = 0;
-    r->m->k->backend->zero(&r->m->ctx, r->t->grads.sum, r->t->grads.sum_bytes); /* what update_score left */
+    /* the gradient computed by update_score */
+    r->m->k->backend->zero(&r->m->ctx, r->t->grads.sum, r->t->grads.sum_bytes);
     memset(r->t->moment1, 0, (size_t)r->m->n_params * sizeof(float));
     assert_ok(update_run(r->t, b, &report, &e), &e);
     for (int64_t j = 0; j < r->m->n_params; j++) {
@@ -62,7 +65,7 @@ static void against_updates(enum aggregation aggregation, const char *name)
 {
     struct err e = {0};
     struct config config = {.run.plugins = ""};
-    struct rig r = opened(aggregation);
+    struct rig r = open_rig(aggregation);
     rig_train(&r);
     struct variance_pool p = rig_pool(&r, &r.b, 0);
     struct method method = {.label = name};
@@ -110,7 +113,7 @@ static void sums__are_the_gradients_of_updates(void **state)
     const enum aggregation all[] = {AGGREGATE_SEQUENCE, AGGREGATE_TOKEN, AGGREGATE_CONSTANT};
     for (int k = 0; k < 3; k++) {
         against_updates(all[k], "grpo");
-        against_updates(all[k], "dapo"); /* leaves out groups without a difference */
+        against_updates(all[k], "dapo"); /* drops groups whose rewards are equal */
         against_updates(all[k], "opo");
     }
 }
@@ -118,7 +121,7 @@ static void sums__are_the_gradients_of_updates(void **state)
 static void sketches__agree_with_whole_gradients(void **state)
 {
     (void)state;
-    struct rig r = opened(AGGREGATE_SEQUENCE);
+    struct rig r = open_rig(AGGREGATE_SEQUENCE);
     rig_train(&r);
     struct variance_pool whole = rig_pool(&r, &r.b, 0), sketched = rig_pool(&r, &r.b, 4096);
     double off = 0, pairs = 0;

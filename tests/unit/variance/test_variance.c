@@ -1,5 +1,6 @@
-/* Measuring on made-up pools, where the truth is known: RLOO is unbiased for every G and GRPO is not, groups as large as the pool give g*, the best
- * constant baseline beats the mean, intervals hold the truth, seeds decide every bit, sketches are as exact as they say. */
+/* Measurements on made-up pools with known results: RLOO is unbiased for every G and GRPO is not,
+ * groups as large as the pool give g*, the best constant baseline beats the mean, intervals contain
+ * the truth, a seed determines every bit, sketches have their stated error. */
 #include "pools.h"
 
 #include "lab/variance/sketch.h"
@@ -7,7 +8,7 @@
 static const struct made PLAIN = {
     .prompts = 24, .rollouts = 64, .width = 16, .low = 0.05, .high = 0.7, .noise = 0.5, .loud = 1, .seed = 1};
 
-static struct variance_pool finished(struct made x)
+static struct variance_pool finish_pool(struct made x)
 {
     struct err e = {0};
     struct variance_pool p = made_pool(x);
@@ -15,7 +16,7 @@ static struct variance_pool finished(struct made x)
     return p;
 }
 
-/* E ghat = 1/P sum p (1 - p) direction: the length of g* that the made-up model has. */
+/* E ghat = 1/P sum p (1 - p) direction: the length of g* in the made-up model. */
 static double true_target(struct made x)
 {
     double g[64] = {0}, sum = 0;
@@ -32,10 +33,11 @@ static double true_target(struct made x)
 static void rloo__is_unbiased_for_every_group_size(void **state)
 {
     (void)state;
-    struct variance_pool p = finished(PLAIN);
+    struct variance_pool p = finish_pool(PLAIN);
     const int64_t sizes[] = {2, 3, 4, 8, 16, 31};
     for (int k = 0; k < 6; k++) {
-        const struct result rloo = figures(&p, "rloo", sizes[k], 8, 200, 1), grpo = figures(&p, "grpo", sizes[k], 8, 200, 1);
+        const struct result rloo = case_figures(&p, "rloo", sizes[k], 8, 200, 1),
+                            grpo = case_figures(&p, "grpo", sizes[k], 8, 200, 1);
         printf("G = %d: rloo %g [%g, %g], grpo %g [%g, %g] of |g*|^2 = %g\n", (int)sizes[k], rloo.bias.value, rloo.bias.low,
                rloo.bias.high, grpo.bias.value, grpo.bias.low, grpo.bias.high, rloo.target.value);
         assert_true(rloo.bias.low <= 0 && rloo.bias.high >= 0);
@@ -50,14 +52,15 @@ static void rloo__is_unbiased_for_every_group_size(void **state)
 static void rloo__over_the_whole_half_is_the_target(void **state)
 {
     (void)state;
-    struct variance_pool p = finished(PLAIN);
-    const struct result x = figures(&p, "rloo", p.smallest, 24, 3, 1);
+    struct variance_pool p = finish_pool(PLAIN);
+    const struct result x = case_figures(&p, "rloo", p.smallest, 24, 3, 1);
     assert_true(fabs(x.bias.value) < 1e-12);
     assert_true(fabs(x.mean_direction.value - 1) < 1e-9);
     pool_close(&p);
 }
 
-/* With M = 1 and one prompt, all subsets of two of a half, by hand: E ghat and E |ghat|^2 of GRPO. */
+/* With M = 1 and one prompt: all subsets of two of a half, by hand: E ghat and E |ghat|^2 of
+ * GRPO. */
 static void sums__are_those_of_all_subsets(void **state)
 {
     (void)state;
@@ -65,7 +68,7 @@ static void sums__are_those_of_all_subsets(void **state)
     struct arena a;
     struct sums s;
     struct config config = {.run.plugins = ""};
-    struct variance_pool p = finished(
+    struct variance_pool p = finish_pool(
         (struct made){.prompts = 2, .rollouts = 12, .width = 4, .low = 0.4, .high = 0.6, .noise = 1, .loud = 1, .seed = 5});
     const struct method method = made_method("grpo");
     const struct method_place place = {.config = &config, .where = "made"};
@@ -105,20 +108,21 @@ static void target__is_what_the_model_has(void **state)
     (void)state;
     struct made x = PLAIN;
     x.rollouts = 2000;
-    struct variance_pool p = finished(x);
-    const struct result r = figures(&p, "rloo", 2, 8, 2, 1);
+    struct variance_pool p = finish_pool(x);
+    const struct result r = case_figures(&p, "rloo", 2, 8, 2, 1);
     assert_true(fabs(r.target.value / true_target(x) - 1) < 0.05);
     pool_close(&p);
 }
 
-/* Right rollouts with long score functions: the constant that makes E |(R - b) s|^2 least lies above the mean. */
+/* Correct rollouts with long score functions: the constant that minimises E |(R - b) s|^2 is above
+ * the mean. */
 static void best_constant__beats_the_mean(void **state)
 {
     (void)state;
     struct made x = PLAIN;
     x.loud = 4, x.low = x.high = 0.2, x.rollouts = 400;
-    struct variance_pool p = finished(x);
-    const struct result mean = figures(&p, "mean", 4, 8, 200, 1), best = figures(&p, "best", 4, 8, 200, 1);
+    struct variance_pool p = finish_pool(x);
+    const struct result mean = case_figures(&p, "mean", 4, 8, 200, 1), best = case_figures(&p, "best", 4, 8, 200, 1);
     for (int64_t m = 0; m < x.prompts; m++) assert_true(p.best[0][m] > p.baseline[0][m] + 0.2);
     printf("E |ghat|^2: mean %g, best constant %g\n", mean.second.value, best.second.value);
     assert_true(best.second.high < mean.second.low);
@@ -133,17 +137,18 @@ static void best_constant__beats_the_mean(void **state)
     pool_close(&p);
 }
 
-static bool holds(struct figure f, double truth)
+static bool holds_truth(struct figure f, double truth)
 {
     return f.low <= truth && truth <= f.high;
 }
 
-static bool meet(struct figure a, struct figure b)
+static bool intervals_meet(struct figure a, struct figure b)
 {
     return a.low <= b.high && b.low <= a.high;
 }
 
-/* The prompts' own pass rates stand for the data, so what varies from pool to pool is the rollouts; the interval allows for other prompts as well. */
+/* The prompts' own pass rates represent the data, so only the rollouts vary between pools; the
+ * interval also covers other prompts. */
 static void intervals__hold_the_truth_and_meet(void **state)
 {
     (void)state;
@@ -154,22 +159,22 @@ static void intervals__hold_the_truth_and_meet(void **state)
     for (int k = 0; k < POOLS; k++) {
         struct made x = PLAIN;
         x.seed = 100 + (uint64_t)k;
-        struct variance_pool p = finished(x);
-        r[k] = figures(&p, "rloo", 4, 8, 20, x.seed);
+        struct variance_pool p = finish_pool(x);
+        r[k] = case_figures(&p, "rloo", 4, 8, 20, x.seed);
         direction += r[k].direction.value / POOLS, variance += r[k].variance.value / POOLS;
         pool_close(&p);
     }
     for (int k = 0; k < POOLS; k++) {
-        held[0] += holds(r[k].direction, direction);
-        held[1] += holds(r[k].variance, variance);
-        met += k && meet(r[k].direction, r[k - 1].direction) && meet(r[k].variance, r[k - 1].variance);
+        held[0] += holds_truth(r[k].direction, direction);
+        held[1] += holds_truth(r[k].variance, variance);
+        met += k && intervals_meet(r[k].direction, r[k - 1].direction) && intervals_meet(r[k].variance, r[k - 1].variance);
     }
     printf("of %d pools %d intervals hold the direction, %d the variance; %d of %d neighbours meet\n", POOLS, held[0], held[1], met,
            POOLS - 1);
     assert_true(held[0] >= 36 && held[1] >= 36 && met >= 38);
 }
 
-/* The order of rollouts within a prompt: another deal of the halves, and the same answer. */
+/* Another order of the rollouts within a prompt deals other halves and gives the same answer. */
 static void order__of_rollouts_changes_nothing(void **state)
 {
     (void)state;
@@ -190,17 +195,18 @@ static void order__of_rollouts_changes_nothing(void **state)
         assert_true(p.pass[m] == q.pass[m]);
         assert_true(fabs((p.baseline[0][m] + p.baseline[1][m]) - (q.baseline[0][m] + q.baseline[1][m])) < 1e-12);
     }
-    const struct result x = figures(&p, "grpo", 8, 8, 50, 1), y = figures(&q, "grpo", 8, 8, 50, 1);
-    assert_true(holds(x.direction, y.direction.value) && holds(x.variance, y.variance.value) && holds(x.bias, y.bias.value));
+    const struct result x = case_figures(&p, "grpo", 8, 8, 50, 1), y = case_figures(&q, "grpo", 8, 8, 50, 1);
+    assert_true(holds_truth(x.direction, y.direction.value) && holds_truth(x.variance, y.variance.value) &&
+                holds_truth(x.bias, y.bias.value));
     pool_close(&p), pool_close(&q);
 }
 
 static void seed__decides_every_bit(void **state)
 {
     (void)state;
-    struct variance_pool p = finished(PLAIN), q = finished(PLAIN);
-    const struct result x = figures(&p, "bv_blend", 4, 8, 10, 1), y = figures(&q, "bv_blend", 4, 8, 10, 1),
-                        z = figures(&p, "bv_blend", 4, 8, 10, 2);
+    struct variance_pool p = finish_pool(PLAIN), q = finish_pool(PLAIN);
+    const struct result x = case_figures(&p, "bv_blend", 4, 8, 10, 1), y = case_figures(&q, "bv_blend", 4, 8, 10, 1),
+                        z = case_figures(&p, "bv_blend", 4, 8, 10, 2);
     assert_memory_equal(&x.direction, &y.direction, sizeof x.direction);
     assert_memory_equal(&x.bias, &y.bias, sizeof x.bias);
     assert_memory_equal(&x.variance, &y.variance, sizeof x.variance);
@@ -212,8 +218,8 @@ static void seed__decides_every_bit(void **state)
 static void parts__are_shares_of_the_whole(void **state)
 {
     (void)state;
-    struct variance_pool p = finished(PLAIN);
-    const struct result x = figures(&p, "mean", 4, 8, 50, 1);
+    struct variance_pool p = finish_pool(PLAIN);
+    const struct result x = case_figures(&p, "mean", 4, 8, 50, 1);
     double groups = 0, signal = 0, square = 0, bins = 0, bin_signal = 0, bin_square = 0;
     for (int k = 0; k < VARIANCE_KINDS; k++) groups += x.kind[k].groups, signal += x.kind[k].signal, square += x.kind[k].square;
     for (int b = 0; b < VARIANCE_BINS; b++) {
@@ -222,7 +228,8 @@ static void parts__are_shares_of_the_whole(void **state)
     }
     assert_true(fabs(groups - 1) < 1e-12 && fabs(signal - 1) < 1e-9 && fabs(square - 1) < 1e-9);
     assert_true(bins == 24 && fabs(bin_signal - 1) < 1e-9 && fabs(bin_square - 1) < 1e-9);
-    const struct result grpo = figures(&p, "grpo", 4, 8, 50, 1); /* groups without a difference have no advantage */
+    /* groups with equal rewards have no advantage */
+    const struct result grpo = case_figures(&p, "grpo", 4, 8, 50, 1);
     assert_true(grpo.kind[KIND_WRONG].square == 0 && grpo.kind[KIND_WRONG].groups > 0);
     pool_close(&p);
 }
@@ -232,8 +239,8 @@ static void nothing_right__is_no_direction(void **state)
     (void)state;
     struct made x = PLAIN;
     x.low = x.high = -1;
-    struct variance_pool p = finished(x);
-    const struct result r = figures(&p, "grpo", 4, 8, 10, 1);
+    struct variance_pool p = finish_pool(x);
+    const struct result r = case_figures(&p, "grpo", 4, 8, 10, 1);
     assert_true(r.target.value == 0 && r.variance.value == 0 && r.bias.value == 0 && isnan(r.direction.value));
     assert_true(r.kind[KIND_WRONG].groups == 1 && isnan(r.kind[KIND_WRONG].signal) && r.effective == 0);
     pool_close(&p);
@@ -247,7 +254,7 @@ static void bad_input__is_refused(void **state)
     struct arena a;
     struct sums sums;
     struct config config = {.run.plugins = ""};
-    struct variance_pool p = finished(PLAIN), few;
+    struct variance_pool p = finish_pool(PLAIN), few;
     const struct method method = made_method("rloo");
     const struct method_place place = {.config = &config, .where = "made"};
     struct variance_case c = {.pool = &p, .method = &method, .place = &place, .size = 33, .batch = 8, .rounds = 1};
@@ -266,7 +273,7 @@ static void bad_input__is_refused(void **state)
     pool_close(&few);
 }
 
-/* Squared lengths and inner products over many seeds: right in the mean, and off by what is printed. */
+/* Squared lengths and inner products over many seeds: unbiased, with the printed error. */
 static void sketch__is_as_exact_as_it_says(void **state)
 {
     (void)state;
@@ -292,7 +299,8 @@ static void sketch__is_as_exact_as_it_says(void **state)
         products += (product - xy) / sqrt(xx * yy) / SEEDS;
         sketch_free(&s);
     }
-    const double expected = sqrt(2.0 / WIDTH); /* of a squared length, relative: sketch.h */
+    /* relative error of a squared length, see sketch.h */
+    const double expected = sqrt(2.0 / WIDTH);
     printf("squared lengths off by %.4f on average, %.4f deviation; %.4f was said\n", off, sqrt(squares), expected);
     assert_true(fabs(off) < 4 * expected / sqrt(SEEDS) && fabs(products) < 4 / sqrt((double)WIDTH * SEEDS));
     assert_true(sqrt(squares) > 0.8 * expected && sqrt(squares) < 1.2 * expected);

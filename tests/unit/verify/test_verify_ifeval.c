@@ -101,7 +101,7 @@ static void rows_that_lack_something(void **state)
         {"{}", "needs instruction_id_list and kwargs"},
         {"{\"instruction_id_list\":[\"startend:quotation\"],\"kwargs\":[]}", "two lists of the same length"},
         {"{\"instruction_id_list\":[\"startend:quotation\"],\"kwargs\":[1]}", "instruction 1 is no name"},
-        {TWO("startend:none", "{}"), "names the instruction 'startend:none', which is none of IFEval's 25"},
+        {TWO("startend:none", "{}"), "names the unknown instruction 'startend:none': must be one of IFEval's 25"},
         {TWO("length_constraints:number_words", "{\"relation\":\"at least\"}"), "need \"num_words\", a whole number"},
         {TWO("length_constraints:number_words", "{\"num_words\":1.5,\"relation\":\"at least\"}"),
          "need \"num_words\", a whole number"},
@@ -110,7 +110,7 @@ static void rows_that_lack_something(void **state)
         {TWO("keywords:existence", "{\"keywords\":[\"(\"]}"), "the pattern '(' cannot be read"},
         {TWO("startend:end_checker", "{}"), "need \"end_phrase\", a text"},
         {LANGUAGE("de"), "\"de\" shares its letters with other languages"},
-        {LANGUAGE("xx"), "language = \"xx\" is none of the data set's 30"},
+        {LANGUAGE("xx"), "language = \"xx\": must be one of the data set's 30"},
     };
     struct harness h = {0};
     assert_int_equal(harness_open(&h, "ifeval", NULL), 0);

@@ -191,7 +191,7 @@ static void test_errors(void **state)
     expect_config_error("number as overlong", "the name overlong is reserved");
     expect_config_error("number as strict:much", "weight");
     expect_config_error("number:much", "weight");
-    expect_config_error(",", "no verifier");
+    expect_config_error(",", "verifier.plugins is empty");
     expect_config_error("nosuchverifier", "nosuchverifier");
 
     /* two finite rewards whose weighted sum is not: the row and the sample are named, and nothing is returned */
@@ -510,8 +510,8 @@ static void test_segments_that_are_wrong(void **state)
     (void)state;
     static const struct {
         const char *said, *message;
-    } CASES[] = {{"!back", "segment 1 ends at byte 2; it has to end after 2, and the completion has 5 bytes"},
-                 {"!far", "segment 0 ends at byte 5; it has to end after 0, and the completion has 4 bytes"},
+    } CASES[] = {{"!back", "segment 1 ends at byte 2; it must end after 2, and the completion has 5 bytes"},
+                 {"!far", "segment 0 ends at byte 5; it must end after 0, and the completion has 4 bytes"},
                  {"!nan", "the reward of segment 0 is nan"},
                  {"!many", "257 segments in a buffer of 256"}};
     for (int processes = 0; processes < 2; processes++) {

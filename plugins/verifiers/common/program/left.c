@@ -9,14 +9,14 @@
 #include <string.h>
 #include <time.h>
 
-static bool carries(long pid, const char *mark)
+static bool carries_mark(long pid, const char *mark)
 {
     char path[64], *entry = NULL;
     size_t room = 0;
     bool found = false;
     snprintf(path, sizeof path, "/proc/%ld/environ", pid);
     FILE *f = fopen(path, "re");
-    if (!f) return false; /* another user's, or gone */
+    if (!f) return false; /* another user's, or ended */
     while (!found && getdelim(&entry, &room, 0, f) > 0) found = !strcmp(entry, mark);
     free(entry);
     fclose(f);
@@ -30,7 +30,7 @@ static int end_those_now(const char *mark)
     if (!all) return 0;
     for (const struct dirent *d; (d = readdir(all));) {
         const long pid = strtol(d->d_name, NULL, 10);
-        if (pid <= 1 || !carries(pid, mark)) continue;
+        if (pid <= 1 || !carries_mark(pid, mark)) continue;
         kill((pid_t)pid, SIGKILL);
         n++;
     }
@@ -41,5 +41,6 @@ static int end_those_now(const char *mark)
 void left_end(const char *mark)
 {
     const struct timespec wait = {0, 1000000};
-    for (int tries = 0; tries < 1000 && end_those_now(mark); tries++) nanosleep(&wait, NULL); /* until they are gone */
+    /* until all have ended */
+    for (int tries = 0; tries < 1000 && end_those_now(mark); tries++) nanosleep(&wait, NULL);
 }

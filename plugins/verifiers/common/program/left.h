@@ -1,9 +1,11 @@
-/* Processes that a program has started and that left its process group (setsid), also where their parent has ended: known by an entry of the
- * environment that they have from the program. One that was started with an environment of its own is not found. */
+/* Finds processes started by a program that left its process group (setsid), even if their parent
+ * has ended, by an environment variable inherited from the program. A process started with a
+ * cleared environment is not found. */
 #ifndef TARE_VERIFIERS_LEFT_H
 #define TARE_VERIFIERS_LEFT_H
 
-/* Kills every process with the entry `mark` (NAME=VALUE) in its environment, those that these start meanwhile too. */
+/* Kills every process with the entry `mark` (NAME=VALUE) in its environment, including processes
+ * that they start meanwhile. */
 void left_end(const char *mark);
 
 #endif

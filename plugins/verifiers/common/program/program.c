@@ -24,18 +24,18 @@ enum { ANSWER_MAX = 1 << 24, LOOK_NS = 100000000 };
 struct program {
     struct program_options options;
     pid_t pid;     /* 0: not running */
-    pid_t watcher; /* leads the process group; 0: none */
+    pid_t watcher; /* leader of the process group; 0: none */
     int fd;        /* its standard input and output */
-    int life;      /* open as long as this process lives: the watcher ends the group when it closes */
-    char mark[64]; /* in the environment of all that it starts */
+    int life;      /* open while this process lives: the watcher ends the group when it closes */
+    char mark[64]; /* environment entry inherited by everything it starts */
     char *answer;
     int64_t size, capacity;
-    bool ready;             /* it has said so, or need not */
-    struct {                /* the line that is waited for */
-        tare_text question; /* data NULL: none is sent */
+    bool ready;             /* it has reported ready, or need not */
+    struct {                /* the line being read */
+        tare_text question; /* data NULL: nothing to send */
         int64_t sent, searched, deadline_ns;
     } line;
-    struct { /* the question under way */
+    struct { /* the current question */
         tare_text text;
         int64_t deadline_ns;
         int deaths;
@@ -59,38 +59,39 @@ tare_status program_new(const struct program_options *options, struct program **
     return TARE_OK;
 }
 
-static int reap(pid_t pid)
+static int reap_child(pid_t pid)
 {
     int status = 0;
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
     return status;
 }
 
-/* Ends the group, whoever watches it, and what has left it. */
+/* Ends the group, its watcher, and processes that left the group. */
 static void end_group(struct program *p)
 {
     if (!p->watcher) return;
     kill(-p->watcher, SIGKILL);
-    reap(p->watcher);
+    reap_child(p->watcher);
     close(p->life);
     p->watcher = 0;
     left_end(p->mark);
 }
 
-/* Ends it with all it has started. Returns its exit status as waitpid gives it. */
-static int end(struct program *p)
+/* Ends the program and everything it started. Returns its exit status as waitpid does. */
+static int end_program(struct program *p)
 {
     int status = 0;
     bool ended = false;
     if (!p->pid) return 0;
     close(p->fd);
-    for (int tries = 0; p->watcher && tries < 50 && !ended; tries++) { /* who reads to the end of the input may end in order */
+    /* a program that reads to the end of its input may exit normally */
+    for (int tries = 0; p->watcher && tries < 50 && !ended; tries++) {
         ended = waitpid(p->pid, &status, WNOHANG) == p->pid;
         const struct timespec wait = {0, 1000000};
         if (!ended) nanosleep(&wait, NULL);
     }
     end_group(p);
-    if (!ended) status = reap(p->pid);
+    if (!ended) status = reap_child(p->pid);
     p->pid = 0;
     return status;
 }
@@ -98,13 +99,13 @@ static int end(struct program *p)
 static void end_now(struct program *p)
 {
     if (p->pid) end_group(p);
-    end(p);
+    end_program(p);
 }
 
 void program_free(struct program *p)
 {
     if (!p) return;
-    end(p);
+    end_program(p);
     free(p->answer);
     free(p);
 }
@@ -114,7 +115,7 @@ struct start {
     char *const *environment;
 };
 
-/* One process of the group (0: it leads a new one), with this standard input and output. */
+/* Starts a process of the group (0: as leader of a new one) with this standard input and output. */
 static int spawn_in(pid_t group, const struct start *start, int in, int out, pid_t *pid)
 {
     posix_spawn_file_actions_t actions;
@@ -122,7 +123,7 @@ static int spawn_in(pid_t group, const struct start *start, int in, int out, pid
     sigset_t none, pipe;
     sigemptyset(&none);
     sigemptyset(&pipe);
-    sigaddset(&pipe, SIGPIPE); /* the host ignores it; a program expects it */
+    sigaddset(&pipe, SIGPIPE); /* the host ignores it; a program expects the default */
     int got = posix_spawn_file_actions_init(&actions);
     if (got) return got;
     if (!(got = posix_spawnattr_init(&attributes))) {
@@ -140,8 +141,9 @@ static int spawn_in(pid_t group, const struct start *start, int in, int out, pid
     return got;
 }
 
-/* A signal at the parent's death (prctl) would come when the thread that started the program ends, and to that process alone. */
-static int watch(struct program *p)
+/* Starts the watcher. A death signal (prctl) would arrive when the thread that started the program
+ * ends, and only at that process. */
+static int start_watcher(struct program *p)
 {
     static char SH[] = "/bin/sh", FLAG[] = "-c";
     static char WATCH[] = "trap 'kill -KILL 0' EXIT\n"
@@ -172,9 +174,9 @@ static int spawn_marked(struct program *p, int fd)
     return got;
 }
 
-static int spawn(struct program *p, int fd)
+static int spawn_program(struct program *p, int fd)
 {
-    int got = watch(p);
+    int got = start_watcher(p);
     if (!got) got = spawn_marked(p, fd);
     if (got) end_group(p);
     return got;
@@ -195,7 +197,7 @@ static int64_t to_send(const struct program *p)
     return p->line.question.data ? p->line.question.size + 1 - p->line.sent : 0;
 }
 
-/* What the socket takes now. false: it is closed. */
+/* Sends as much as the socket accepts. Returns false if it is closed. */
 static bool send_some(struct program *p)
 {
     while (to_send(p)) {
@@ -212,7 +214,7 @@ static bool send_some(struct program *p)
 static bool make_room(struct program *p)
 {
     if (p->capacity - p->size >= 4097) return true;
-    if (p->capacity >= ANSWER_MAX) return false; /* no line in 16 MB is no answer */
+    if (p->capacity >= ANSWER_MAX) return false; /* 16 MB without a newline is not an answer */
     char *more = realloc(p->answer, (size_t)(p->capacity * 2 + 8192));
     if (!more) return false;
     p->answer = more;
@@ -220,7 +222,7 @@ static bool make_room(struct program *p)
     return true;
 }
 
-/* What the program has written by now: a line, a part of one, or its end. */
+/* Receives the program's output so far: a line, a part of one, or its end. */
 static enum program_result receive_some(struct program *p)
 {
     for (;;) {
@@ -240,7 +242,7 @@ static enum program_result receive_some(struct program *p)
     }
 }
 
-static enum program_result exchange(struct program *p)
+static enum program_result exchange_lines(struct program *p)
 {
     if (!send_some(p)) return PROGRAM_DIED;
     const enum program_result r = receive_some(p);
@@ -251,7 +253,7 @@ void program_wait(struct program *const *programs, int64_t n, int64_t wait_ns)
 {
     struct pollfd some[64];
     int64_t until = program_now() + wait_ns;
-    const int64_t watched = n < 64 ? n : 64; /* the others are looked at every 10 ms */
+    const int64_t watched = n < 64 ? n : 64; /* the others are checked every 10 ms */
     if (n > watched && wait_ns > 10000000) until = program_now() + 10000000;
     for (int64_t i = 0; i < n; i++) {
         const struct program *p = programs[i];
@@ -264,7 +266,7 @@ void program_wait(struct program *const *programs, int64_t n, int64_t wait_ns)
 
 /* ---------------------------------------------------------------- its life */
 
-static void how(const char *name, int status, char text[200])
+static void describe_exit(const char *name, int status, char text[200])
 {
     if (WIFSIGNALED(status))
         snprintf(text, 200, "%.100s was killed by signal %d", name, WTERMSIG(status));
@@ -280,7 +282,7 @@ static enum program_result not_ready(struct program *p, enum program_result r, t
         end_now(p);
         text_fail(error, TARE_E_TIMEOUT, "%s was not ready after start = %g seconds", p->options.name, p->options.start);
     } else if (r == PROGRAM_DIED) {
-        how(p->options.name, end(p), text);
+        describe_exit(p->options.name, end_program(p), text);
         text_fail(error, TARE_E_PLUGIN, "%s before it was ready; its own messages are above", text);
     } else {
         end_now(p);
@@ -289,8 +291,8 @@ static enum program_result not_ready(struct program *p, enum program_result r, t
     return PROGRAM_FAILED;
 }
 
-/* Starts it unless it runs. PROGRAM_WORKS: it runs, and may not be ready yet. */
-static enum program_result launch(struct program *p, tare_error *error)
+/* Starts the program unless it runs. PROGRAM_WORKS: it runs but may not be ready yet. */
+static enum program_result launch_program(struct program *p, tare_error *error)
 {
     int fd[2];
     if (p->pid) return PROGRAM_WORKS;
@@ -298,7 +300,7 @@ static enum program_result launch(struct program *p, tare_error *error)
         text_fail(error, TARE_E_IO, "%s cannot be started: %s", p->options.name, strerror(errno));
         return PROGRAM_FAILED;
     }
-    const int got = spawn(p, fd[1]);
+    const int got = spawn_program(p, fd[1]);
     close(fd[1]);
     p->fd = fd[0];
     if (got) {
@@ -311,18 +313,18 @@ static enum program_result launch(struct program *p, tare_error *error)
     return PROGRAM_WORKS;
 }
 
-/* PROGRAM_ANSWERED: it is ready. */
+/* Waits until the program is ready. PROGRAM_ANSWERED: it is. */
 static enum program_result become_ready(struct program *p, tare_error *error)
 {
     if (p->ready) return PROGRAM_ANSWERED;
-    const enum program_result r = exchange(p);
+    const enum program_result r = exchange_lines(p);
     if (r == PROGRAM_WORKS) return r;
     if (r || !strstr(p->answer, "\"ready\"")) return not_ready(p, r, error);
     p->ready = true;
     return PROGRAM_ANSWERED;
 }
 
-/* Waits a while. A program that works for a run that is being stopped is ended. */
+/* Waits for a while. Ends the program if the run is being cancelled. */
 static enum program_result wait_on(struct program *p, tare_error *error)
 {
     const tare_host *host = p->options.host;
@@ -337,7 +339,7 @@ static enum program_result wait_on(struct program *p, tare_error *error)
 
 enum program_result program_start(struct program *p, tare_error *error)
 {
-    enum program_result r = launch(p, error);
+    enum program_result r = launch_program(p, error);
     while (r == PROGRAM_WORKS) {
         r = become_ready(p, error);
         if (r == PROGRAM_WORKS) r = wait_on(p, error);
@@ -352,9 +354,9 @@ void program_stop(struct program *p)
 
 /* ---------------------------------------------------------------- a question */
 
-static enum program_result pose(struct program *p, tare_error *error)
+static enum program_result pose_question(struct program *p, tare_error *error)
 {
-    const enum program_result r = launch(p, error);
+    const enum program_result r = launch_program(p, error);
     if (r == PROGRAM_WORKS && p->ready) expect_line(p, p->asked.text, p->asked.deadline_ns);
     return r;
 }
@@ -364,7 +366,7 @@ enum program_result program_begin(struct program *p, tare_text question, int64_t
     p->asked.text = question;
     p->asked.deadline_ns = deadline_ns;
     p->asked.deaths = 0;
-    return pose(p, error);
+    return pose_question(p, error);
 }
 
 enum program_result program_look(struct program *p, tare_text *answer, tare_error *error)
@@ -375,13 +377,14 @@ enum program_result program_look(struct program *p, tare_text *answer, tare_erro
         enum program_result r = become_ready(p, error);
         if (r) return r;
         if (!ready) expect_line(p, p->asked.text, p->asked.deadline_ns);
-        r = exchange(p);
+        r = exchange_lines(p);
         *answer = (tare_text){p->answer, p->size};
         if (r == PROGRAM_LATE) end_now(p);
         if (r != PROGRAM_DIED) return r;
-        how(p->options.name, end(p), text);
-        if (++p->asked.deaths == 2) break; /* the first time it may have died of the question before */
-        r = pose(p, error);
+        describe_exit(p->options.name, end_program(p), text);
+        /* the first time it may have died of the previous question */
+        if (++p->asked.deaths == 2) break;
+        r = pose_question(p, error);
         if (r != PROGRAM_WORKS) return r;
     }
     text_fail(error, TARE_E_PLUGIN, "%s, twice, over the same row", text);

@@ -1,8 +1,10 @@
-/* A program of the user's that answers lines with lines: one JSON object in, one JSON value out. It is started when it is first needed, stays
- * for the next question, is killed when it is late, and started again after that or after its death. One question at a time: program_ask
- * waits for its answer; program_begin and program_look do not. It and all that it starts are one process group, which ends with this process
- * however that ends; so does what has left the group (left.h).
- * Beside it what the verifiers that ask such a program have alike: parameters, the deadline, a verdict from a reward.
+/* A user's program that answers lines with lines: one JSON object in, one JSON value out. It is
+ * started when first needed, kept for the next question, killed if it is late, and restarted after
+ * that or after it died. One question at a time: program_ask waits for the answer; program_begin
+ * and program_look do not. The program and everything it starts form a process group, which ends
+ * when this process ends in any way, as do processes that left the group (left.h). Also has the
+ * common parts of the verifiers that use such a program: parameters, the deadline, and the verdict
+ * for a reward.
  */
 #ifndef TARE_VERIFIERS_PROGRAM_H
 #define TARE_VERIFIERS_PROGRAM_H
@@ -14,45 +16,51 @@
 struct program;
 
 struct program_options {
-    const tare_host *host; /* asked whether the run is being stopped */
-    char *const *argv;     /* ended by NULL; argv[0] is looked up in PATH; lives as long as the program */
-    const char *name;      /* for messages; lives as long */
-    bool says_ready;       /* it writes a line before the first question; that line is {"ready":true} or {"error":"..."} */
-    double start;          /* seconds it may take to say so */
+    const tare_host *host; /* polled for cancellation */
+    /* ends with NULL; argv[0] is searched in PATH; must outlive the program */
+    char *const *argv;
+    const char *name; /* for messages; must outlive the program */
+    /* it writes a line before the first question: {"ready":true} or {"error":"..."} */
+    bool says_ready;
+    double start; /* time limit for that line in seconds */
 };
 
 enum program_result {
     PROGRAM_ANSWERED,
-    PROGRAM_LATE,   /* killed; the next question starts another */
-    PROGRAM_DIED,   /* twice over this question; how is in the error */
-    PROGRAM_FAILED, /* it cannot be started, is not ready in time, or the run is being stopped; why is in the error */
-    PROGRAM_WORKS   /* no answer yet */
+    PROGRAM_LATE, /* killed; the next question restarts it */
+    PROGRAM_DIED, /* died twice on this question; the error describes how */
+    /* cannot be started, is not ready in time, or the run is being cancelled; see the error */
+    PROGRAM_FAILED,
+    PROGRAM_WORKS /* no answer yet */
 };
 
 tare_status program_new(const struct program_options *options, struct program **out, tare_error *error);
-void program_free(struct program *p); /* ends it; NULL: nothing */
-/* Starts it unless it runs. */
+void program_free(struct program *p); /* Ends the program; no-op for NULL. */
+/* Starts the program unless it runs. */
 enum program_result program_start(struct program *p, tare_error *error);
-/* question: one line without its newline. The answer is a view without the newline, NUL-ended, that lives until the next call.
- * deadline_ns: CLOCK_MONOTONIC; 0: none. */
+/* Asks a question and waits for the answer. question: one line without its newline. The answer is a
+ * NUL-terminated view without the newline, valid until the next call. deadline_ns: CLOCK_MONOTONIC;
+ * 0: none. */
 enum program_result program_ask(struct program *p, tare_text question, int64_t deadline_ns, tare_text *answer, tare_error *error);
 
-/* The same without waiting. begin gives PROGRAM_WORKS or PROGRAM_FAILED; the question lives until look gives something else than PROGRAM_WORKS,
- * or stop. */
+/* Asks without waiting. program_begin returns PROGRAM_WORKS or PROGRAM_FAILED. The question must
+ * live until program_look returns something other than PROGRAM_WORKS, or until program_stop. */
 enum program_result program_begin(struct program *p, tare_text question, int64_t deadline_ns, tare_error *error);
 enum program_result program_look(struct program *p, tare_text *answer, tare_error *error);
-/* Waits until one of n programs has something to say or is late, at most wait_ns. */
+/* Waits until one of n programs has output or is late, at most wait_ns. */
 void program_wait(struct program *const *programs, int64_t n, int64_t wait_ns);
-/* Ends it; the next question starts another. */
+/* Ends the program; the next question restarts it. */
 void program_stop(struct program *p);
 
 int64_t program_now(void); /* CLOCK_MONOTONIC in nanoseconds */
-/* When n rows must be answered, for program_ask: the earliest of the host's deadlines and `timeout` seconds from now (0: the host's alone). */
+/* Returns the deadline of n rows for program_ask: the earliest of the host's deadlines and
+ * `timeout` seconds from now (0: only the host's). */
 int64_t program_deadline(double timeout, const tare_answer *const *answers, int64_t n);
-/* What a reward without a verdict says: correct at correct_at or more, wrong at 0 or less, partial between. */
+/* Returns the verdict for a reward: correct at correct_at or more, wrong at 0 or less, partial
+ * between. */
 enum tare_verdict_code program_verdict(double reward, double correct_at);
 
-/* Rows of the parameter tables. */
+/* Rows of parameter tables. */
 #define PROGRAM_TIMEOUT(WHAT)                                                                                                      \
     {                                                                                                                              \
         .key = "timeout", .fallback = "0", .type = TARE_FLOAT, .max = 86400, .unit = "s",                                          \

@@ -5,8 +5,9 @@
 #include <string.h>
 #include <utf8proc.h>
 
-/* The character at i and its length; a byte that is no UTF-8 is a character of its own, without a code point (-1). */
-static int64_t step(tare_text t, int64_t i, utf8proc_int32_t *c)
+/* Decodes the character at i and returns its length; an invalid byte is one character without a
+ * code point (-1). */
+static int64_t decode_at(tare_text t, int64_t i, utf8proc_int32_t *c)
 {
     const utf8proc_ssize_t n = utf8proc_iterate((const utf8proc_uint8_t *)t.data + i, (utf8proc_ssize_t)(t.size - i), c);
     if (n > 0) return n;
@@ -24,9 +25,9 @@ tare_text words_next(tare_text t, int64_t *at)
 {
     utf8proc_int32_t c;
     int64_t i = *at, n;
-    while (i < t.size && (n = step(t, i, &c), is_blank(c))) i += n;
+    while (i < t.size && (n = decode_at(t, i, &c), is_blank(c))) i += n;
     const int64_t begin = i;
-    while (i < t.size && (n = step(t, i, &c), !is_blank(c))) i += n;
+    while (i < t.size && (n = decode_at(t, i, &c), !is_blank(c))) i += n;
     *at = i;
     return (tare_text){t.data + begin, i - begin};
 }
@@ -42,7 +43,7 @@ int64_t words_characters(tare_text t)
 {
     utf8proc_int32_t c;
     int64_t n = 0;
-    for (int64_t i = 0; i < t.size; n++) i += step(t, i, &c);
+    for (int64_t i = 0; i < t.size; n++) i += decode_at(t, i, &c);
     return n;
 }
 
@@ -52,7 +53,7 @@ tare_text words_lower(tare_text t)
     char *to = (char *)out.data;
     utf8proc_int32_t c;
     for (int64_t i = 0, n; to && i < t.size; i += n) {
-        n = step(t, i, &c);
+        n = decode_at(t, i, &c);
         if (c < 0)
             to[out.size++] = t.data[i];
         else

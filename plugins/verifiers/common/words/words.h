@@ -1,14 +1,16 @@
-/* The words of a text: what stands between blanks, Unicode's too, as Python's str.split() counts. Bytes that are no UTF-8 belong to a word. */
+/* Splits a text into words at white space, including Unicode's, as Python's str.split(). Invalid
+ * UTF-8 belongs to a word. */
 #ifndef TARE_VERIFIERS_WORDS_H
 #define TARE_VERIFIERS_WORDS_H
 
 #include <tare/plugin.h>
 
-/* The next word from *at on; size 0: there is none. *at is then after it. */
+/* Returns the next word from *at on and moves *at behind it; size 0: none. */
 tare_text words_next(tare_text t, int64_t *at);
 int64_t words_count(tare_text t);
-int64_t words_characters(tare_text t); /* code points; a byte that is no UTF-8 is one */
-/* The text in lower case, letter by letter (utf8proc), in memory of its own; data NULL: no memory. */
+int64_t words_characters(tare_text t); /* Counts code points; an invalid byte counts as one. */
+/* Returns the text in lower case, letter by letter (utf8proc), in memory the caller frees; data
+ * NULL: no memory. */
 tare_text words_lower(tare_text t);
 
 #endif

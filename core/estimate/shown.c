@@ -1,4 +1,4 @@
-#include "estimate/judged.h"
+#include "estimate/shown.h"
 
 #include "batch/select.h"
 
@@ -8,7 +8,7 @@
 #include <tare/curriculum.h>
 #include <tare/verifier.h>
 
-static bool unjudged(int32_t code)
+static bool is_unjudged(int32_t code)
 {
     return code == TARE_TIMED_OUT || code == TARE_CRASHED;
 }
@@ -16,15 +16,15 @@ static bool unjudged(int32_t code)
 static bool is_shown(const struct batch *b, int64_t i)
 {
     if (b->fate && b->fate[i] == TARE_ROLLOUT_LEFT_OUT) return false;
-    if (b->verdict && unjudged(b->verdict[i])) return false;
+    if (b->verdict && is_unjudged(b->verdict[i])) return false;
     if (b->component_verdict)
         for (int64_t c = 0; c < b->n_components; c++)
-            if (unjudged(b->component_verdict[i * b->n_components + c])) return false;
+            if (is_unjudged(b->component_verdict[i * b->n_components + c])) return false;
     return true;
 }
 
-/* Where the rollouts and groups that stay were. */
-static tare_status remember(const struct batch *whole, const uint8_t *keep, struct arena *a, struct judged *j, struct err *e)
+/* Maps the remaining rollouts and groups to their indices in the whole batch. */
+static tare_status remember_indices(const struct batch *whole, const uint8_t *keep, struct arena *a, struct shown *j, struct err *e)
 {
     int64_t *rollout, *group, n = 0, m = 0;
     TRY(arena_new(a, &rollout, whole->n_rollouts + 1, e));
@@ -40,41 +40,41 @@ static tare_status remember(const struct batch *whole, const uint8_t *keep, stru
     return TARE_OK;
 }
 
-tare_status judged_of(const struct batch *whole, struct arena *a, struct judged *out, struct err *e)
+tare_status shown_of(const struct batch *whole, struct arena *a, struct shown *out, struct err *e)
 {
     bool all = true;
     for (int64_t i = 0; i < whole->n_rollouts && all; i++) all = is_shown(whole, i);
-    *out = (struct judged){.batch = *whole};
+    *out = (struct shown){.batch = *whole};
     if (all) return TARE_OK;
     uint8_t *keep;
     TRY(arena_new(a, &keep, whole->n_rollouts, e));
     for (int64_t i = 0; i < whole->n_rollouts; i++) keep[i] = is_shown(whole, i);
     TRY(batch_keep(whole, keep, a, &out->batch, e));
-    return remember(whole, keep, a, out, e);
+    return remember_indices(whole, keep, a, out, e);
 }
 
-static void place(const double *from, const int64_t *at, int64_t n, double *to)
+static void index_of(const double *from, const int64_t *at, int64_t n, double *to)
 {
     for (int64_t i = 0; i < n; i++) to[at[i]] = from[i];
 }
 
-/* Those that count in the statistics of their group, and not in the loss. */
+/* Sets the weight of rollouts that count in the statistics of their group but not in the loss. */
 static void weigh_counted(struct batch *whole)
 {
     for (int64_t i = 0; whole->fate && i < whole->n_rollouts; i++)
         if (whole->fate[i] == TARE_ROLLOUT_COUNTED) whole->rollout_weight[i] = 0;
 }
 
-static tare_status spread(const struct judged *j, struct batch *whole, struct arena *a, struct err *e)
+static tare_status spread_column(const struct shown *j, struct batch *whole, struct arena *a, struct err *e)
 {
     const struct batch *b = &j->batch;
-    TRY(batch_room(whole, BATCH_ESTIMATE, a, e));
+    TRY(batch_alloc(whole, BATCH_ESTIMATE, a, e));
     for (int64_t m = 0; m < whole->n_groups; m++) whole->scale[m] = (double)NAN;
-    place(b->advantage, j->rollout, b->n_rollouts, whole->advantage);
-    place(b->rollout_weight, j->rollout, b->n_rollouts, whole->rollout_weight);
-    place(b->baseline, j->group, b->n_groups, whole->baseline);
-    place(b->scale, j->group, b->n_groups, whole->scale);
-    place(b->confidence, j->group, b->n_groups, whole->confidence);
+    index_of(b->advantage, j->rollout, b->n_rollouts, whole->advantage);
+    index_of(b->rollout_weight, j->rollout, b->n_rollouts, whole->rollout_weight);
+    index_of(b->baseline, j->group, b->n_groups, whole->baseline);
+    index_of(b->scale, j->group, b->n_groups, whole->scale);
+    index_of(b->confidence, j->group, b->n_groups, whole->confidence);
     whole->token_advantage = NULL;
     if (!b->token_advantage) return TARE_OK;
     TRY(arena_new(a, &whole->token_advantage, whole->n_tokens, e));
@@ -84,10 +84,10 @@ static tare_status spread(const struct judged *j, struct batch *whole, struct ar
     return TARE_OK;
 }
 
-tare_status judged_spread(const struct judged *j, struct batch *whole, struct arena *a, struct err *e)
+tare_status shown_spread(const struct shown *j, struct batch *whole, struct arena *a, struct err *e)
 {
     if (j->rollout)
-        TRY(spread(j, whole, a, e));
+        TRY(spread_column(j, whole, a, e));
     else
         batch_adopt(whole, &j->batch, BATCH_ESTIMATE);
     weigh_counted(whole);

@@ -1,6 +1,7 @@
-/* Vectors at the edges of a matrix, rows turned into columns, and sums in their registers: what all products share. */
-#ifndef TARE_KERNELS_CPU_PIECES_H
-#define TARE_KERNELS_CPU_PIECES_H
+/* Helpers shared by all products: vectors at the edges of a matrix, transposing rows to columns,
+ * and sums kept in registers. */
+#ifndef TARE_KERNELS_CPU_VECTORS_H
+#define TARE_KERNELS_CPU_VECTORS_H
 
 #include "kernels.h"
 #include "simd.h"
@@ -21,7 +22,7 @@ INLINE void gemm_store(float *p, vf x, int64_t columns)
         v_store_n(p, x, columns);
 }
 
-/* Rows of numbers in fp32 or in bf16 (kernels.h, x_dtype, ...): from number i on. */
+/* Address of number i of rows in fp32 or in bf16 (kernels_ops.h, x_dtype, ...). */
 INLINE const void *rows_from(const void *rows, enum dtype dtype, int64_t i)
 {
     return (const char *)rows + i * dtype_bytes(dtype);
@@ -50,14 +51,15 @@ INLINE void rows_store(void *rows, enum dtype dtype, int64_t i, vf x, int64_t co
     }
 }
 
-/* x[j]: number j of up to sixteen rows, `stride` apart; 0 beyond `rows` and `columns`. */
+/* Load x[j]: number j of up to sixteen rows, `stride` apart; 0 beyond `rows` and `columns`. */
 INLINE void gemm_columns(vf x[LANES], const void *from, enum dtype dtype, int64_t stride, int64_t rows, int64_t columns)
 {
     UNROLL for (int r = 0; r < LANES; r++) x[r] = r < rows ? rows_load(from, dtype, r * stride, columns) : v_zero();
     v_transpose(x);
 }
 
-/* Of two rows of 32 bf16 numbers the first or the last 16 as words: x's number low, y's high. */
+/* Interleave the first or the last 16 numbers of two rows of 32 bf16 numbers as words: x's number
+ * in the low half, y's in the high half. */
 #ifdef __AVX512F__
 INLINE vf v_zip(vf x, vf y, const int half)
 {
@@ -66,7 +68,8 @@ INLINE vf v_zip(vf x, vf y, const int half)
                   place = _mm512_or_si512(from, _mm512_slli_epi32(_mm512_add_epi32(from, _mm512_set1_epi32(32)), 16));
     return _mm512_castsi512_ps(_mm512_permutex2var_epi16(_mm512_castps_si512(x), place, _mm512_castps_si512(y)));
 }
-INLINE vf v_load_half(const void *p) /* the first sixteen of 32 numbers; the others are anything */
+/* loads the first sixteen of 32 numbers; the others are unspecified */
+INLINE vf v_load_half(const void *p)
 {
     return _mm512_castsi512_ps(_mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)p)));
 }
@@ -83,13 +86,13 @@ INLINE vf v_load_half(const void *p)
     return (vf){_mm256_loadu_ps(p), _mm256_setzero_ps()};
 }
 #endif
-INLINE vf v_wide(vf words, const int half) /* of 32 bf16 numbers the first or the last 16 as fp32 */
+INLINE vf v_wide(vf words, const int half) /* the first or the last 16 of 32 bf16 numbers as fp32 */
 {
     return v_zip(v_zero(), words, half);
 }
 
-/* sum += x y where it is. A compiler that may choose the form of the instruction moves sums between registers until it has none left, and puts some on the
- * stack (tests/tile_code.py). */
+/* sum += x y in place. A compiler that may choose the form of the instruction moves sums between
+ * registers until none is free, and spills some to the stack (tests/tile_code.py). */
 #ifdef __AVX512F__
 INLINE void v_fma_to(vf *sum, vf x, vf y)
 {

@@ -1,4 +1,5 @@
-/* Groups that leave a step (dynamic sampling) are in the sums and records of the estimator's state as if they had stayed. */
+/* Groups that are dropped from a step (dynamic sampling) count in the sums and records of the
+ * estimator's state like the others. */
 #include "check.h"
 
 #include "estimate/estimate.h"
@@ -12,20 +13,21 @@ static struct arena arena;
 #define SECOND "{\"uid\":\"6\",\"cluster\":1,\"rewards\":[1,1]}"
 #define THIRD "{\"uid\":\"7\",\"cluster\":0,\"rewards\":[0,0]}"
 
-/* The state after two steps on the groups of `stay`, from which those of `leave` have left (NULL: none). */
+/* The state after two steps on the groups of `stay`, from which those of `leave` were dropped
+ * (NULL: none). */
 static void state_of(const char *plugin, const char *stay, const char *const leave[2], struct str *out)
 {
     const struct estimate_options o = {.plugin = plugin, .n_clusters = 2};
     struct estimator *est;
     assert_ok(estimate_open(&o, &est, &e), &e);
     for (int step = 1; step < 3; step++) {
-        struct batch b, left;
+        struct batch b, dropped;
         json_t *object;
         estimate_begin(est);
         for (int k = 0; k < 2 && leave[k]; k++) {
             assert_ok(json_parse(leave[k], (int64_t)strlen(leave[k]), "test", &object, &e), &e);
-            assert_ok(estimate_parse(object, "test", &arena, &left, &e), &e);
-            assert_ok(estimate_left(est, &left, &arena, &e), &e);
+            assert_ok(estimate_parse(object, "test", &arena, &dropped, &e), &e);
+            assert_ok(estimate_drop(est, &dropped, &arena, &e), &e);
             json_decref(object);
         }
         assert_ok(json_parse(stay, (int64_t)strlen(stay), "test", &object, &e), &e);
@@ -39,7 +41,7 @@ static void state_of(const char *plugin, const char *stay, const char *const lea
     estimate_free(est);
 }
 
-static void left__groups_reach_collect_and_record(void **state)
+static void dropped__groups_reach_collect_and_record(void **state)
 {
     (void)state;
     static const char *const PLUGINS[] = {"bv_blend", "eb_blend", "spo"};
@@ -53,14 +55,14 @@ static void left__groups_reach_collect_and_record(void **state)
         if (whole.size != parts.size || memcmp(whole.data, parts.data, (size_t)whole.size))
             fail_msg("%s: the state is not the one of a step that all groups stay in", PLUGINS[i]);
         if (whole.size == without.size && !memcmp(whole.data, without.data, (size_t)whole.size))
-            fail_msg("%s: the groups that left change nothing, so this test shows nothing", PLUGINS[i]);
+            fail_msg("%s: the dropped groups change nothing, so this test shows nothing", PLUGINS[i]);
         str_free(&whole);
         str_free(&parts);
         str_free(&without);
     }
 }
 
-/* A step that is begun again, after a rollback, has forgotten what left it. */
+/* A step that begins again, after a rollback, has forgotten the groups it dropped. */
 static void begin__forgets(void **state)
 {
     (void)state;
@@ -69,15 +71,15 @@ static void begin__forgets(void **state)
     struct str states[2] = {{0}, {0}};
     for (int again = 0; again < 2; again++) {
         struct estimator *est;
-        struct batch b, left;
+        struct batch b, dropped;
         json_t *stay, *gone;
         assert_ok(json_parse(STAYS, sizeof STAYS - 1, "test", &stay, &e), &e);
         assert_ok(json_parse(LEAVES, sizeof LEAVES - 1, "test", &gone, &e), &e);
         assert_ok(estimate_parse(stay, "test", &arena, &b, &e), &e);
-        assert_ok(estimate_parse(gone, "test", &arena, &left, &e), &e);
+        assert_ok(estimate_parse(gone, "test", &arena, &dropped, &e), &e);
         assert_ok(estimate_open(&o, &est, &e), &e);
         estimate_begin(est);
-        if (again) assert_ok(estimate_left(est, &left, &arena, &e), &e);
+        if (again) assert_ok(estimate_drop(est, &dropped, &arena, &e), &e);
         estimate_begin(est);
         assert_ok(estimate_run(est, &b, &arena, &e), &e);
         assert_ok(estimate_apply(est, 1, &e), &e);
@@ -108,6 +110,7 @@ static int start(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(left__groups_reach_collect_and_record), cmocka_unit_test(begin__forgets)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(dropped__groups_reach_collect_and_record),
+                                       cmocka_unit_test(begin__forgets)};
     return cmocka_run_group_tests(tests, start, end);
 }
