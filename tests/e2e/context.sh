@@ -50,7 +50,7 @@ for C in 32 33; do
     told 0 '' sft both.ini model.context=$C sft.out=$model
     for n in $((C - 2)) $((C - 1)) $C $((C + 1)); do
         printf '{"question":"%s","answer":"2"}\n' "$(sevens $n)" > rows.jsonl
-        refused="the prompt has $n tokens, (1 to )?$((C - 1)) are allowed \(context $C" status=0
+        refused="the prompt has $n tokens(, |: must be 1 to )$((C - 1))( are allowed)? \(context $C" status=0
         [ $n -lt $C ] && refused='' || status=1
         told $status "${refused:+standard input:1: $refused}" generate $model data.prompt=plain rollout.group_size=2 < rows.jsonl
         cp out.txt made$n.jsonl
