@@ -27,13 +27,13 @@ check 3 'chat_template = none.jinja does not exist' data.chat_template=none.jinj
 check 3 'the prompt has ' rollout.max_prompt_tokens=2
 check 3 'bv_blend' clusterer.codebook=none
 check 0 'command line: verifier.python.file has no effect because plugin python is unused; choose it with verifier.plugins' verifier.python.file=mine.py
-check 0 '\[estimator.bv_blnd\] is not used.*did you mean bv_blend' estimator.bv_blnd.gamma=0.5
-check 0 '\[estimator.grpo\] ddoff: unknown key.*not used' estimator.grpo.ddoff=1
+check 0 '\[estimator.bv_blnd\] is unused.*did you mean bv_blend' estimator.bv_blnd.gamma=0.5
+check 0 '\[estimator.grpo\] ddoff: unknown key.*unused' estimator.grpo.ddoff=1
 check 0 'train.max_grad_norm = 0: advantages are unbounded' train.max_grad_norm=0
 check 0 'checkpoints of about [1-9][0-9.]* [KM]B each do not fit' checkpoint.every=1 checkpoint.keep=0 train.steps=100000000
 "$TARE" config check tiny.ini train.max_grad_norm=0 estimator.bv_blend.gamma=0.1 2>&1 | grep -q 'no bound' && bad "a bounded blend warns" || ok
 check 3 "no objective named 'gsop'; did you mean gspo" objective.plugin=gsop
-check 0 '\[objective.gspo\] clip_hgih: unknown key; did you mean clip_high.*not used' objective.gspo.clip_hgih=1
+check 0 '\[objective.gspo\] clip_hgih: unknown key; did you mean clip_high.*unused' objective.gspo.clip_hgih=1
 check 3 '\[objective.gspo\] clip_hgih: unknown key; did you mean clip_high' objective.plugin=gspo objective.gspo.clip_hgih=1
 check 3 "no estimator named 'gpro'; did you mean grpo" estimator.plugin=gpro
 expect 1 "^bad  chosen .*no objective named 'gsop'; did you mean gspo" "$TARE" doctor tiny.ini objective.plugin=gsop
@@ -98,7 +98,7 @@ while read -r line; do
 done <<'LINES'
 many.ini:1: include = nowhere.ini: no such file
 many.ini:4: expected key = value
-many.ini:9: '${run.sed}' is not known here
+many.ini:9: unknown reference '${run.sed}'
 many.ini:12: unknown section \[trian\]; did you mean \[train\]
 many.ini:15: train.lr = 'fast' is not a number
 many.ini:16: \[train\] has no key 'stepss'; did you mean 'steps'

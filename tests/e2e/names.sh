@@ -60,7 +60,7 @@ for key in critic.optim.lr=1e-5 critic.model.path=x algorithm.gamma=1.0 algorith
 done
 hint "x.ini:2: critic.lr needs a critic" '[critic]\nlr = 5e-6\n'
 for name in gae ppo; do
-    echo '{"groups":[{"rewards":[1,0]}]}' | "$TARE" estimate $name > /dev/null 2> err.txt && bad "estimator $name was taken" || { grep -q "$name needs a critic, and this engine has none" err.txt && ok || bad "$name: $(cat err.txt)"; }
+    echo '{"groups":[{"rewards":[1,0]}]}' | "$TARE" estimate $name > /dev/null 2> err.txt && bad "estimator $name was taken" || { grep -q "$name needs a critic, but tare trains no second network" err.txt && ok || bad "$name: $(cat err.txt)"; }
 done
 "$TARE" config check "$SOURCE/configs/open-reasoner-zero.ini" estimator.plugin=gae > err.txt 2>&1 && bad "gae was taken"
 grep -q "estimator.plugin.*gae needs a critic" err.txt && ok || bad "estimator.plugin = gae was not refused with its reason: $(cat err.txt)"
@@ -68,7 +68,7 @@ grep -q "estimator.plugin.*gae needs a critic" err.txt && ok || bad "estimator.p
     bad "the recipe of Open-Reasoner-Zero does not load: $(cat err.txt)"
 # ; begins a comment after a value, # does not: where it looks like one, it is told
 printf '[data]\nsuffix = think # of it\nsystem = "a # b"\n[train]\nsteps = 3 ; few\n' > x.ini
-"$TARE" config dump x.ini > dump.txt 2> err.txt && grep -q '^suffix = "think # of it"' dump.txt && grep -q "x.ini:2: '# of it' is part of the value: a comment after a value begins with ;" err.txt &&
+"$TARE" config dump x.ini > dump.txt 2> err.txt && grep -q '^suffix = "think # of it"' dump.txt && grep -q "x.ini:2: '# of it' is part of the value: a comment after a value starts with ;" err.txt &&
     [ "$(wc -l < err.txt)" = 1 ] && ok || bad "a # in a value: $(cat err.txt)"
 cp dump.txt again.ini && "$TARE" config dump again.ini > dump2.txt 2> err.txt && [ ! -s err.txt ] && grep -q '^suffix = "think # of it"' dump2.txt && ok || bad "a dump does not come back as it was: $(cat err.txt)"
 hint "'3 # few' is not a whole number" '[train]\nsteps = 3 # few\n'
