@@ -72,7 +72,7 @@ status $got 130 "interrupted sft"
 for folder in other.training/checkpoints/step-*; do echo >> "$folder/tokenizer_config.json"; done
 got=0; "$TARE" sft sft2.ini --resume > out.txt 2> err.txt || got=$?
 status $got 1 "sft with damaged checkpoints"
-says 'checkpoints can be used.*nothing was touched'
+says 'checkpoints is usable.*nothing was changed'
 ls other.training/checkpoints/step-* > /dev/null && ok || bad "the checkpoints are gone"
 # two runs that need the same model: the second waits while the first makes it, which goes on once the second has said so
 sed 's/^out = .*/out = slow/; s/^steps = .*/steps = 20/' sft.ini > sft3.ini
