@@ -263,7 +263,8 @@ static tare_status open_part(struct engine *g, unsigned part, unsigned all, stru
     case ENGINE_TOKENIZER:
         return g->tokenizer ? TARE_OK : open_tokenizer(g, e);
     case ENGINE_REGION:
-        return device_memory_reserve(c, g->kernels, g->comm, tokenizer_size(g->tokenizer), e);
+        return device_memory_reserve(c, g->kernels, g->comm, tokenizer_size(g->tokenizer), g->opened & ENGINE_EVAL ? g->eval.n : -1,
+                                     e);
     case ENGINE_MODEL:
         return g->model ? TARE_OK : load_model(g, c->model.path, all, &g->model, e);
     case ENGINE_PROMPTS:
