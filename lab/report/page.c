@@ -108,6 +108,7 @@ static tare_status add_tiles(const struct run_data *r, struct str *out, struct e
         const char *metric, *what, *format;
     } TILES[] = {{"reward/mean:tail", "training reward, last fifth", "%.3f"},
                  {"estimator/effective_signal_ratio:mean", "effective-signal ratio, mean", "%.2f"},
+                 {"estimator/nonzero_advantage_ratio:mean", "groups with an advantage, mean", "%.2f"},
                  {"policy/entropy:last", "policy entropy at the end", "%.3f"},
                  {"tokens_per_second:mean", "tokens a second", "%.0f"}};
     char text[80];
@@ -117,7 +118,7 @@ static tare_status add_tiles(const struct run_data *r, struct str *out, struct e
     TRY(run_data_value(r, "eval/reward:last", &last, e));
     snprintf(text, sizeof text, "%.3f \xE2\x86\x92 %.3f", first, last);
     if (isfinite(first)) TRY(add_tile(out, "held-out reward, first and last", text, e));
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         TRY(run_data_value(r, TILES[i].metric, &x, e));
         snprintf(text, sizeof text, TILES[i].format, x);
         if (isfinite(x)) TRY(add_tile(out, TILES[i].what, text, e));
