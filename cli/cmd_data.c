@@ -58,9 +58,14 @@ struct checker {
     struct reasons reasons;
 };
 
-static void count_reason(struct reasons *r, const char *text)
+/* Counts duplicates together, wherever the first of them is. */
+static void count_reason(struct reasons *r, const char *reason)
 {
+    char text[sizeof r->at->text];
     int i = 0;
+    snprintf(text, sizeof text, "%s", reason);
+    char *first = !strncmp(text, "duplicate ", 10) ? strstr(text, ", first in ") : NULL;
+    if (first) *first = 0;
     while (i < r->n && strncmp(r->at[i].text, text, sizeof r->at[i].text - 1) != 0) i++;
     if (i == REASONS) {
         r->others++;

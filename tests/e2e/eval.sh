@@ -97,6 +97,11 @@ echo '{"id":"t","question":"Say: this is in the evaluation file","answer":"7"}' 
 [ "$(wc -l < report.jsonl)" = 4 ] && ok || { bad "not the 4 rows that are bad"; cat report.jsonl; }
 for i in 1 2 3; do printf '{"id":"%s","question":"What is %s?","answer":"none"}\n' $i $i; done > none.jsonl
 "$TARE" data check none.jsonl verifier=number > /dev/null 2> err.txt && bad "bad rows, exit status 0" || ok
+for n in 1 2 3 4; do echo '{"question":"1+1=","answer":"2"}'; done > again.jsonl
+echo '{"question":"1+2=","answer":"3"}' >> again.jsonl
+"$TARE" data check again.jsonl again.jsonl > again.txt 2> again.err || true
+grep '^tare: 8 rows: duplicate question$' again.err > found.txt && ok || bad "duplicates are not counted together: $(cat again.err)"
+grep '"duplicate question, first in line 1"' again.txt > found.txt && ok || bad "a duplicate's line has no place: $(cat again.txt)"
 grep -q '^tare: 3 rows: the verifier number cannot read the answer' err.txt && ok || bad "reasons are not counted: $(cat err.txt)"
 for id in b c d e; do grep -q "\"id\":\"$id\"" report.jsonl && ok || bad "row $id was not dropped"; done
 "$TARE" data check train.jsonl verifier=number model=base max_tokens=20 against=test.jsonl write=clean.jsonl > /dev/null 2>> log.txt && ok || bad "write= failed"
