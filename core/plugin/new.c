@@ -34,6 +34,9 @@ static tare_status find_sdk(struct sdk *out, struct err *e)
     if (program_path(folder, PROGRAM_DATA) && !fs_join(templates, folder, "sdk/template", NULL) &&
         program_path(include, PROGRAM_HEADERS) && sdk_at(templates, include, out))
         return TARE_OK;
+    /* a clone, which may have been moved since it was built: build/tare and sdk/ */
+    if (program_path(templates, "../sdk/template") && program_path(include, "../sdk/include") && sdk_at(templates, include, out))
+        return TARE_OK;
     if (sdk_at(TARE_SDK_SOURCE "/template", TARE_SDK_SOURCE "/include", out)) return TARE_OK;
     FAIL(e, TARE_E_NOT_FOUND, "the SDK is missing: searched %s; install it, or set TARE_SDK to its folder", templates);
 }

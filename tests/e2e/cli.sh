@@ -107,5 +107,9 @@ expect 1 'part-9' "$TARE" data check 'part-9*.jsonl'
 echo '{"groups":[{"clusterr":1,"rewards":[1,0]}]}' >group.json
 "$TARE" estimate grpo <group.json >out 2>&1 && echo "FAILED: clusterr" && fails=$((fails + 1))
 grep -q 'unknown key "clusterr"; did you mean "cluster"' out || { echo "FAILED: clusterr: $(cat out)" && fails=$((fails + 1)); }
+# a clone that was moved after its build has its own SDK, not the one of the old place
+mkdir -p moved/build && cp "$TARE" moved/build/tare && cp -r "$SOURCE/sdk" moved/sdk
+expect 0 'mv1' moved/build/tare plugin new estimator mv1
+grep "TARE_INCLUDE.*$PWD/moved/sdk/include" mv1/Makefile >found.txt || { echo "FAILED: a moved clone: $(cat out; grep TARE_INCLUDE mv1/Makefile)" && fails=$((fails + 1)); }
 [ $fails -eq 0 ] && echo "all as expected"
 exit $((fails > 0))
