@@ -234,6 +234,27 @@ static tare_status unknown_name(const struct foreign_name *f, const char *where,
          f->note ? " (" : "", f->note ? f->note : "", f->note ? ")" : "", otherwise);
 }
 
+/* Finds the name of another trainer that the key is a misspelling of; NULL: none. Underscores do not
+ * count: learningrate is learning_rate. */
+static const struct foreign_name *misspelt_foreign(const char *key)
+{
+    const struct foreign_name *best = NULL;
+    int64_t least = 1 + (int64_t)strlen(key) / 6;
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
+        const char *dot = strrchr(NAMES[i].name, '.'), *name = dot ? dot + 1 : NAMES[i].name;
+        char plain[128];
+        size_t n = 0;
+        for (; *name && n + 1 < sizeof plain; name++)
+            if (*name != '_' || strchr(key, '_')) plain[n++] = *name;
+        plain[n] = 0;
+        const int64_t d = str_distance(key, plain);
+        if (!NAMES[i].ours || d > least || (best && d == least)) continue;
+        best = &NAMES[i];
+        least = d;
+    }
+    return best;
+}
+
 tare_status names_unknown_key(const char *section, const char *key, const char *where, struct err *e)
 {
     char full[256];
@@ -253,6 +274,10 @@ tare_status names_unknown_key(const char *section, const char *key, const char *
         FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; did you mean %s?", where, section, key, likely);
     if (config_is_plugin_section(section)) return unknown_of_plugin(section, key, where, elsewhere, e);
     if (elsewhere) FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; did you mean '%s.%s'?", where, section, key, elsewhere, key);
+    const struct foreign_name *near = misspelt_foreign(key);
+    if (near)
+        FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; did you mean %s, which is %s's %s?", where, section, key, near->ours,
+             near->trainer, near->name);
     FAIL(e, TARE_E_CONFIG, "%s: [%s] has no key '%s'; `tare config docs` lists them", where, section, key);
 }
 

@@ -115,6 +115,20 @@ static const struct plugin_builtin *left_out(const char *name)
     return NULL;
 }
 
+/* Returns the kind of another plugin with this name in the folders of that kind, or 0. */
+static int32_t kind_of_name(const char *name, int32_t kind, const struct plugin_search *search)
+{
+    char path[FS_PATH];
+    for (int32_t k = PLUGIN_FIRST_KIND; k <= PLUGIN_LAST_KIND; k++) {
+        struct hunt h = {.name = name, .path = path};
+        if (!strcmp(CONFIG_KINDS[k].folder, CONFIG_KINDS[kind].folder)) continue;
+        plugin_folders(search, k, look_for_file, &h);
+        str_free(&h.looked);
+        if (h.found) return k;
+    }
+    return 0;
+}
+
 tare_status plugin_find(const char *name, int32_t kind, const struct plugin_search *search, char *path, struct err *e)
 {
     struct hunt h = {.name = name, .path = path, .distance = 3 + (int64_t)strlen(name) / 6};
@@ -143,7 +157,13 @@ tare_status plugin_find(const char *name, int32_t kind, const struct plugin_sear
     } else if (!h.found && kind == TARE_ESTIMATOR && critic_has_estimator(name)) {
         status = err_set(e, TARE_E_NOT_FOUND, __FILE__, __LINE__, "estimator %s %s", name, CRITIC_MISSING);
     } else if (!h.found) {
-        if (h.near[0])
+        const int32_t other = kind ? kind_of_name(name, kind, search) : 0;
+        const struct config_kind *k = &CONFIG_KINDS[other];
+        if (other)
+            status =
+                err_set(e, TARE_E_NOT_FOUND, __FILE__, __LINE__, "no %s named '%s'; %s is %s %s: %s.%s=%s", plugin_kind_name(kind),
+                        name, name, strchr("aeio", k->name[0]) ? "an" : "a", k->name, k->section, k->key, name);
+        else if (h.near[0])
             status =
                 err_set(e, TARE_E_NOT_FOUND, __FILE__, __LINE__, "no %s named '%s'; did you mean %s? `tare plugin list` lists all",
                         plugin_kind_name(kind), name, h.near);
