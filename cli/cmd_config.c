@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "config/config.h"
+#include "kernels.h"
 #include "observe/export.h"
 #include "preflight/preflight.h"
 #include "settle/settle.h"
@@ -30,6 +31,15 @@ static tare_status check_sweep(const char *file, const char *const *overrides, i
     return sweep_check_cells(&s, 0, s.plan.n_cells, preflight_cell, e);
 }
 
+/* Warns if this machine cannot train on a GPU: the machine that does may be another one. */
+static void warn_device(const struct config *c)
+{
+    const struct kernels *k;
+    struct err e = {0};
+    if (c->run.device == RUN_CUDA && kernels_cuda(0, &k, &e))
+        log_warn("%s: %s; on this machine the run would be refused", config_where(c, "run", "device"), e.message);
+}
+
 static tare_status check_config(const char *file, const char *const *overrides, int n, struct err *e)
 {
     OWNED(config_free) struct config c = {0};
@@ -38,6 +48,7 @@ static tare_status check_config(const char *file, const char *const *overrides, 
     TRY(config_load_collecting(&c, file, overrides, n, &f, e));
     TRY(settle(&c, true, &f, e));
     preflight_warn(&c);
+    warn_device(&c);
     if (exporter_lacks(c.log.export, why, sizeof why))
         log_warn("%s: log.export = %s: %s; a run would continue without sending anything", config_where(&c, "log", "export"),
                  c.log.export, why);

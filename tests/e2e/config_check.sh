@@ -26,6 +26,14 @@ check 3 'none of ' clusterer.field.field=topic
 check 3 'chat_template = none.jinja does not exist' data.chat_template=none.jinja
 check 3 'the prompt has ' rollout.max_prompt_tokens=2
 check 3 'bv_blend' clusterer.codebook=none
+check 3 'no estimator named .gspo.; gspo is an objective: objective.plugin=gspo' estimator.plugin=gspo
+check 3 'no objective named .bv_blend.; bv_blend is an estimator: estimator.plugin=bv_blend' objective.plugin=bv_blend
+check 3 "\[train\] has no key 'leaningrate'; did you mean train.lr, which is TRL's learning_rate?" train.leaningrate=1e-4
+check 3 "\[train\] has no key 'xyzzy'; .tare config docs. lists them" train.xyzzy=1
+TARE_CUDA=$WORK/nothing.so check 0 'warning: command line: run.device = cuda: .*not found .*on this machine the run would be refused' run.device=cuda
+check 0 'warning: command line: data.eval = builtin:arithmetic/train?rows=500 is also data.train' eval.before=true 'data.eval=builtin:arithmetic/train?rows=500'
+check 0 'warning: .*has 3 rows, fewer than rollout.prompts = 8' 'data.train=builtin:arithmetic/train?rows=3'
+"$TARE" config check tiny.ini > out.txt 2>&1 && ! grep 'fewer than\|is also data.train\|cuda' out.txt > found.txt && ok || bad "a warning without a reason: $(cat out.txt)"
 if has_python; then
     # the parameters of a Python reward are checked against the rows' fields, before a model is loaded
     printf '{"question":"1+1=","answer":"2","subject":"s","hint":"a"}\n{"question":"1+2=","answer":"3"}\n{"question":"2+2=","answer":"4"}\n{"question":"2+3=","answer":"5"}\n' > hints.jsonl
