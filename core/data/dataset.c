@@ -2,6 +2,7 @@
 
 #include "base/fs.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "data/builtin.h"
 #include "data/files.h"
 #include "data/hash_set.h"
@@ -428,6 +429,14 @@ tare_status dataset_of(const struct config *c, const char *key, struct dataset *
     }
     if (status == TARE_E_NOT_FOUND || status == TARE_E_CONFIG) err_prefix(e, "%s: data.%s", config_where(c, "data", key), key);
     return err_as_config(status, e);
+}
+
+void dataset_warn_few(const struct config *c, int64_t rows)
+{
+    if (rows >= c->rollout.prompts) return;
+    log_warn(
+        "%s: data.train = %s has %lld row%s, fewer than rollout.prompts = %lld: a step samples questions several times; add rows, or lower rollout.prompts",
+        config_where(c, "data", "train"), c->data.train, (long long)rows, rows == 1 ? "" : "s", (long long)c->rollout.prompts);
 }
 
 void dataset_free(struct dataset *d)

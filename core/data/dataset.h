@@ -51,6 +51,8 @@ tare_status dataset_load(const char *source, int64_t limit, struct dataset *out,
 /* Loads data.train ("train") or data.eval ("eval") of a configuration. The error for a missing file
  * names the configuration line. */
 tare_status dataset_of(const struct config *c, const char *key, struct dataset *out, struct err *e);
+/* Warns if data.train has fewer rows than a step has prompts. */
+void dataset_warn_few(const struct config *c, int64_t rows);
 void dataset_free(struct dataset *d);
 
 /* Parses one row from the text of a JSON object (for filters that read rows from standard input);

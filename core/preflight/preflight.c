@@ -277,6 +277,7 @@ static tare_status check_all(const struct config *c, struct dataset data[2], str
     TRY(check_model_files(c, f, e));
     TRY(check_rows(c, "train", &data[0], &train, f, e));
     if (train) TRY(err_note_fault(f, check_completions(c, &data[0], e), e));
+    if (train && f) dataset_warn_few(c, data[0].n); /* train itself does where nothing is collected */
     if (c->data.eval[0]) TRY(check_rows(c, "eval", &data[1], &eval, f, e));
     const struct dataset *const rows[2] = {train ? &data[0] : NULL, eval ? &data[1] : NULL};
     TRY(check_plugins(c, rows, f, e));
@@ -500,8 +501,17 @@ static void warn_workers(const struct config *c)
     config_free(&plain);
 }
 
+/* Rewards on questions that the run trains on are not held out. */
+static void warn_evaluation(const struct config *c)
+{
+    if (config_evaluates(c) && !strcmp(c->data.eval, c->data.train))
+        log_warn("%s: data.eval = %s is also data.train: the held-out reward would be that of trained questions; name other rows",
+                 config_where(c, "data", "eval"), c->data.eval);
+}
+
 void preflight_warn(const struct config *c)
 {
+    warn_evaluation(c);
     warn_workers(c);
     if (!c->relift.rows) warn_idle(c, "relift", "rows");
     if (!c->process_reward.implicit) warn_idle(c, "process_reward", "implicit");
