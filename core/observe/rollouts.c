@@ -53,6 +53,7 @@ static void put_prompt(json_t *o, bool *bad, const struct batch *b, int64_t m, b
     const struct row *row = b->row ? b->row[m] : NULL;
     char uid[17];
     if (row) json_put(o, bad, "question", text_json(row->question));
+    if (row) json_put(o, bad, "answer", text_json(row->answer));
     if (first && b->prompt_text) json_put(o, bad, "prompt", text_json(b->prompt_text[m]));
     if (b->prompt_uid) {
         snprintf(uid, sizeof uid, "%016" PRIx64, b->prompt_uid[m]);

@@ -81,9 +81,9 @@ struct answers {
 };
 tare_status answers_open(const struct config *c, struct answers *out, struct err *e);
 void answers_close(struct answers *a);
-/* Returns the row whose question is the prompt, else the one with the longest question inside it,
- * or NULL. */
-const struct row *answers_find(const struct answers *a, tare_text prompt);
+/* Returns the row whose question is the prompt (of several, one with this answer if there is any),
+ * else the one with the longest question inside it, or NULL. */
+const struct row *answers_find(const struct answers *a, tare_text prompt, tare_text answer);
 
 struct audit {
     const struct audit_options *o;

@@ -126,6 +126,18 @@ says '^tare: 4 files, 4 steps, 128 rows in 32 groups of 4$'
 says '^advantage  *0 of 128 '
 says '^reward  *0 of 128 '
 says '^weight  *0 of 128 '
+says '^answer  *0 of 128 '
+cp run/rollouts/step-000002.jsonl kept.jsonl
+sed -i '5s/"answer":"/"answer":"9/' run/rollouts/step-000002.jsonl
+audit 1 run
+says '^first disagreement: run/rollouts/step-000002.jsonl:5, step 2, group 1, rollout 0: answer: 9'
+cp kept.jsonl run/rollouts/step-000002.jsonl
+# records of a build that did not write answers
+cp -r run older
+sed -i 's/"answer":"[^"]*",//' older/rollouts/*.jsonl
+audit 0 older
+says '^not checked: answer: the dump has no answers$'
+"$TARE" diff run older > out.txt 2> err.txt && ok || bad "diff: records without answers: $(cat out.txt err.txt)"
 sed -i '7s/"advantage":[^,]*/"advantage":9/' run/rollouts/step-000003.jsonl
 audit 1 run
 says '^first disagreement: run/rollouts/step-000003.jsonl:7, step 3, group 1, rollout 2: advantage: 9, expected '
