@@ -39,6 +39,7 @@ struct run {
     /* on rank 0; NULL elsewhere, where observe_set and the like do nothing */
     struct observe *observe;
     json_t *models; /* on rank 0: checksums of the model files (observe/model_sums.h) */
+    json_t *files;  /* on rank 0: checksums of the plugins' files (observe/named_files.h) */
 
     /* State of the run. */
     int64_t step;                 /* finished steps */

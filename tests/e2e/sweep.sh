@@ -110,15 +110,15 @@ done
 # a plugin that was built again: the table would hold what the former build made, so that is told, before the runs and with the table
 "$TARE" -q plugin new estimator mine > plugin.txt 2>&1 && make -s -C mine > plugin.txt 2>&1 || bad "a plugin of one's own: $(cat plugin.txt)"
 sed 's/^name = one/name = four/; s/^estimator.plugin = .*/estimator.plugin = grpo, mine\/mine.so/; /^estimator.bv_blend/d; s/^steps = 40/steps = 2/; s/^run.seed = .*/run.seed = 1/' one.ini > four.ini
-"$TARE" sweep four.ini > out.txt 2> err.txt && ! grep -q 'another build' err.txt && ok || bad "a sweep with a plugin of one's own: $(cat err.txt)"
+"$TARE" sweep four.ini > out.txt 2> err.txt && ! grep -q 'of this sweep started with' err.txt && ok || bad "a sweep with a plugin of one's own: $(cat err.txt)"
 sed -i 's/"0.1.0"/"0.1.1"/' mine/mine.c && make -s -C mine > plugin.txt 2>&1 || bad "built again: $(cat plugin.txt)"
 for option in '' --table; do
     # shellcheck disable=SC2086 # no option is no argument
     "$TARE" sweep four.ini $option > out.txt 2> err.txt
-    [ "$(grep -c 'mine/mine.so differs from the build that 1 run of this sweep started with (runs/four/mine_seed-1)' err.txt)" = 1 ] && ok || bad "another build is not told ($option): $(cat err.txt)"
+    [ "$(grep -c 'mine/mine.so differs from the file that 1 run of this sweep started with (runs/four/mine_seed-1)' err.txt)" = 1 ] && ok || bad "another build is not told ($option): $(cat err.txt)"
 done
 rm -r runs/four/mine_seed-1
-"$TARE" sweep four.ini > out.txt 2> err.txt && grep -q '2 cells, 1 done, 1 to run' err.txt && ! grep -q 'another build' err.txt && ok || bad "a run that was removed is not made again: $(cat err.txt)"
+"$TARE" sweep four.ini > out.txt 2> err.txt && grep -q '2 cells, 1 done, 1 to run' err.txt && ! grep -q 'of this sweep started with' err.txt && ok || bad "a run that was removed is not made again: $(cat err.txt)"
 
 # another configuration in the same folders is refused, with the key
 "$TARE" sweep two.ini train.lr=1e-4 > out.txt 2> err.txt && bad "another configuration was accepted" || ok
