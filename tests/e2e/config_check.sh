@@ -158,7 +158,7 @@ expect 0 'train.steps: 1 -> 7$' "$TARE" config diff runs/least runs/least train.
 # the folder of a run stands for its configuration, wherever one is read
 expect 0 'data.prompt = chat, and chat_template' sh -c "echo '{\"question\":\"1+1=\"}' | '$TARE' generate runs/least max_new_tokens=2"
 expect 0 '"completion"' sh -c "echo '{\"prompt\":\"1+1=\"}' | '$TARE' generate runs/least max_new_tokens=2"
-expect 0 'rollout.max_new_tokens = 500, but .* has a context of 128 tokens' sh -c "echo '{\"prompt\":\"1+1=\"}' | '$TARE' generate runs/least max_new_tokens=500 group_size=1"
+expect 0 'rollout.max_new_tokens = 500, but the context of .* has 128 tokens' sh -c "echo '{\"prompt\":\"1+1=\"}' | '$TARE' generate runs/least max_new_tokens=500 group_size=1"
 cp -r runs/least runs/own && echo '{% for m in messages %}<{{ m.content }}>{% endfor %}' > own.jinja
 sed -i "s|^chat_template = .*|chat_template = $PWD/own.jinja|" runs/own/config.ini
 expect 0 '"text":"<1+1=>"' sh -c "echo '{\"messages\":[{\"role\":\"user\",\"content\":\"1+1=\"}]}' | '$TARE' chat runs/own"

@@ -4,8 +4,8 @@
 #define _GNU_SOURCE
 #include "base/log.h"
 #include "bytes.h"
-#include "verify/internal.h"
 #include "call/wire.h"
+#include "verify/internal.h"
 
 #include <fcntl.h>
 #include <math.h>

@@ -108,7 +108,7 @@ static void test_bad_rows(void **state)
         {"[\n{\"question\":\"q\"}]\n", "tools/to_jsonl.py converts a list"},
         {"PAR1\xFF\xFE", "bad.jsonl:1: not a row: "},
         {"{\"id\":\"x\",\"question\":\"q\",\"answer\":\"1\"}\n{\"id\":\"x\",\"question\":\"r\",\"answer\":\"1\"}",
-         "bad.jsonl:1 too"},
+         "bad.jsonl:1; every row needs a different id"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct dataset d;
