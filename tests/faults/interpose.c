@@ -1,45 +1,32 @@
 /* Preloaded into tare (LD_PRELOAD): makes chosen calls of the C library fail, to test what the
- * program does then.
+ * program does then. The variables below begin with TARE_INTERPOSE.
  *
- *   TARE_INTERPOSE   the calls that fail. KIND=N: the N-th call of that kind in each process named
- *                    tare; KIND=N+: that call and all later ones. Kinds:
- *                    alloc  malloc and similar functions return NULL
- *                    io     open, read, write, fsync, rename, flock, fclose, ... give the error
- *                           TARE_INTERPOSE_ERRNO, a number (default EIO)
- *                    db     the same, and locks, but only for SQLite's files: runs.db*
- *                    short  a write or read of more than one byte transfers half
- *                    eintr  a write or read is interrupted before it transfers anything
- *                    look   queries about files (stat, access, readlink, realpath, statvfs, ...)
- *                           give that error
- *                    spawn  posix_spawn, fork, pthread_create, pipe, socketpair, memfd_create: a
- *                           process may make a limited number of these
- *                    KIND=@PATH.N[+] counts only the calls of one path: the return addresses up
- *                    the stack, as one number. Threads change the order of all calls, but not
- *                    the paths
- *   TARE_INTERPOSE_PATHS     a file to which each process appends at its end, for each path of
- *                            calls: "KIND PATH CALLS"
- *   TARE_INTERPOSE_UNSYNCED  a text: fsync and fdatasync do nothing for files and folders whose
- *                            path contains it, as if the program had forgotten them
- *   TARE_INTERPOSE_PROCESS   first: calls fail, and are counted, only in the first process named
- *                            tare, not in those that it starts; later: only in these; rank1: only
- *                            in rank 1 of those that mpirun started
- *   TARE_INTERPOSE_OWN       set: only the program's own calls, not its libraries' (MPI's
- *                            libraries do not all survive a failed call)
- *   TARE_INTERPOSE_PLANT     acts as a faulty program, to test the tests: hide (a failed file
- *                            operation reports success), crash (SIGSEGV, as when NULL is used),
- *                            quiet (an end with exit status 1 and no message), done (with 0 and
- *                            no result), wait (for ever)
- *   TARE_INTERPOSE_TRAP      set: SIGTRAP at the fault, so that a debugger shows the place
- *   TARE_INTERPOSE_COUNT     a file to which each process appends a line at its end:
- *                            "alloc N io N ... failed N net N"; failed: calls that were made to
- *                            fail; net: internet sockets
+ *   (no suffix)  KIND=N fails the N-th call of that kind in each process named tare, KIND=N+ that
+ *                call and all later ones. KIND=@PATH.N[+] counts only the calls of one path (the
+ *                return addresses up the stack, as one number), whose order threads do not change
+ *       alloc    malloc and similar functions return NULL
+ *       io       open, read, write, fsync, rename, flock, fclose, ... give the error _ERRNO
+ *       db       the same, and locks, but only for SQLite's files: runs.db*
+ *       short    a write or read of more than one byte transfers half
+ *       eintr    a write or read is interrupted before it transfers anything
+ *       look     queries about files (stat, access, readlink, realpath, statvfs, ...) give _ERRNO
+ *       spawn    posix_spawn, fork, pthread_create, pipe, socketpair, memfd_create fail
+ *   _ERRNO       the number of the error (default EIO)
+ *   _PATHS       a file; each process appends at its end, for each path, "KIND PATH CALLS"
+ *   _UNSYNCED    a text: fsync and fdatasync do nothing for paths that contain it
+ *   _PROCESS     first: only in the first process named tare, not in those that it starts; later:
+ *                only in these; rank1: only in rank 1 of those that mpirun started
+ *   _OWN         set: only the program's own calls (MPI's libraries do not survive every failure)
+ *   _PLANT       acts as a faulty program, to test the tests: hide (a failed file operation reports
+ *                success), crash (SIGSEGV), quiet (exit status 1 without a message), done (0 without
+ *                a result), wait (for ever)
+ *   _TRAP        set: SIGTRAP at the fault, so that a debugger shows the place
+ *   _COUNT       a file; each process appends at its end "alloc N io N ... failed N net N"; failed:
+ *                calls that were made to fail; net: internet sockets
  *
- * Calls before main, of other programs, and on the standard streams' descriptors 1 and 2 always
- * succeed and are not counted.
- *
- * With TARE_WRAPPED this file is a part of tare instead, for sanitizers with their own allocator:
- * the linker redirects tare's calls of malloc and similar functions to this file (--wrap), and no
- * other call can be made to fail. */
+ * Calls before main, of other programs, and on the descriptors 1 and 2 always succeed and are not
+ * counted. With TARE_WRAPPED this file is a part of tare instead, for sanitizers with their own
+ * allocator: the linker redirects tare's allocations to this file (--wrap); no other call fails. */
 #define _GNU_SOURCE
 #ifndef TARE_WRAPPED
 #include "next.h"
@@ -102,11 +89,10 @@ static struct place {
     atomic_long calls;
 } places[KINDS][PLACES];
 static int by_path; /* calls are counted per path */
-/* The unwinder's own allocations are not counted. The TLS model: a thread's variable needs no
- * memory at its first use. */
+/* The unwinder's own allocations are not counted. This TLS model needs no memory at first use. */
 static _Thread_local int inside __attribute__((tls_model("initial-exec")));
 
-/* Returns the start of the module of an address; 0: no module. (dladdr() is far slower.). */
+/* Returns the start of the module of an address; 0: no module. (dladdr() is far slower.) */
 static unsigned long module_of(void *address)
 {
     struct dl_find_object module;
@@ -163,8 +149,7 @@ static int planted(void)
     return 1;
 }
 
-/* Inlined, so that the return address is that of the interposed function, which the program
- * called. */
+/* Inlined, so that the return address is that of the function here that the program called. */
 #define INLINE static inline __attribute__((always_inline))
 
 INLINE int fails(enum kind k)
@@ -190,8 +175,7 @@ static void chosen(enum kind k, const char *point)
     kinds[k].onward = *end == '+';
 }
 
-/* Returns true if this process is one whose calls fail. Processes that it starts have its
- * environment. */
+/* Returns true if this process's calls fail. Processes that it starts have its environment. */
 static int is_meant(void)
 {
     const char *which = getenv("TARE_INTERPOSE_PROCESS"), *first = getenv("TARE_INTERPOSE_FIRST");
@@ -335,8 +319,7 @@ INLINE int file_fails(int fd)
     return io_fails(is_of_database(fd));
 }
 
-/* Returns the result of a failed call: its error, or, if that is to be hidden, the result of a
- * successful one. */
+/* Returns the error of a failed call, or, to hide it, the result of a successful one. */
 static long outcome(long done)
 {
     return strcmp(plant, "hide") ? -1 : done;
@@ -416,8 +399,7 @@ FILE *fopen(const char *path, const char *mode)
 DECLARE(close);
 int close(int fd)
 {
-    /* The number may be another file's soon. */
-    if (fd >= 0 && fd < FILES) atomic_store(&of_database[fd], 0);
+    if (fd >= 0 && fd < FILES) atomic_store(&of_database[fd], 0); /* the number may be reused soon */
     return NEXT(close)(fd);
 }
 
@@ -459,8 +441,7 @@ size_t fread(void *data, size_t size, size_t n, FILE *f)
     return 0;
 }
 
-/* The stream is closed all the same. A stream that was only read has nothing that closing could
- * lose. */
+/* The stream is closed all the same. Closing one that was only read cannot lose anything. */
 DECLARE(fclose);
 int fclose(FILE *f)
 {
