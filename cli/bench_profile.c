@@ -114,11 +114,11 @@ static void zero(const struct kctx *c, void *p, int64_t bytes)
     count(ZERO, start, (struct kernel_cost){0, (double)bytes});
 }
 
-static void rope_kv_write(const struct kctx *c, const struct op_rope *turn, const struct op_kv_write *write)
+static void rope_kv_write(const struct kctx *c, const struct op_rope *rotation, const struct op_kv_write *write)
 {
-    const struct kernel_cost a = cost_rope(turn), b = cost_kv_write(write);
+    const struct kernel_cost a = cost_rope(rotation), b = cost_kv_write(write);
     const double start = bench_clock(profiled.pool);
-    profiled.k->rope_kv_write(c, turn, write);
+    profiled.k->rope_kv_write(c, rotation, write);
     count(KV_WRITE, start, (struct kernel_cost){a.flops + b.flops, a.bytes + b.bytes});
 }
 

@@ -308,7 +308,7 @@ static void print_report(struct stage *s)
     printf("# in these rounds the innermost loop of a product ran at %.1f GFLOP/s in the first-level cache: %.0f %% of that peak\n",
            bench_profile_tile(), 100 * bench_profile_tile() / s->peak);
     printf(
-        "# ready after %.2f s, round %.4f s (%.4f to %.4f of %lld), peak memory %.1f MiB, memory taken in the last round: %lld times\n",
+        "# ready after %.2f s, round %.4f s (%.4f to %.4f of %lld), peak memory %.1f MiB, allocations in the last round: %lld times\n",
         s->ready, r->seconds, s->round[1].seconds, s->round[s->rounds].seconds, (long long)s->rounds, (double)peak_kib() / 1024,
         (long long)grown);
     for (int i = 0; i < PHASES && r->phase[i].name; i++) print_phase(s, &r->phase[i], r->seconds);

@@ -107,7 +107,7 @@ static tare_status flush_lines(struct filter *f, struct err *e)
     return s;
 }
 
-static tare_status read_line(void *ctx, const json_t *object, const char *where, struct err *e)
+static tare_status read_filter_line(void *ctx, const json_t *object, const char *where, struct err *e)
 {
     struct filter *f = ctx;
     if (f->encoder.open)
@@ -150,7 +150,7 @@ static tare_status run_filter(struct filter *f, struct err *e)
         f->d = plugin_dim(f->encoder.instance);
         TRY(mem_new(f->capacity * f->d * (int64_t)sizeof *f->x, (void **)&f->x, e));
     }
-    const tare_status read = json_each_line(stdin, "standard input", read_line, f, e);
+    const tare_status read = json_each_line(stdin, "standard input", read_filter_line, f, e);
     struct err late;
     const tare_status last = flush_lines(f, read ? &late : e);
     return read ? read : last;

@@ -63,7 +63,7 @@ static bool take_option(struct audit_arguments *a, const char *option, const cha
     return false;
 }
 
-static bool read_arguments(int argc, char **argv, struct audit_arguments *a)
+static bool read_audit_arguments(int argc, char **argv, struct audit_arguments *a)
 {
     for (int i = 1; i < argc; i++) {
         a->bad = argv[i];
@@ -120,7 +120,7 @@ int cmd_audit(int argc, char **argv)
     int code = 2;
     struct audit_arguments a = {.o = {.tolerance = 1e-5, .right = 1}};
     json_end_with(2);
-    if (!read_arguments(argc, argv, &a)) return cli_unexpected(a.bad, audit_usage);
+    if (!read_audit_arguments(argc, argv, &a)) return cli_unexpected(a.bad, audit_usage);
     if (!a.o.n_dumps) return cli_usage(audit_usage);
     if (run_audit(&a, &code, &e)) {
         log_error(&e);

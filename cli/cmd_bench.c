@@ -120,7 +120,7 @@ static int run_cases(struct bench *s)
 }
 
 /* Returns 0 to continue, otherwise the exit status plus one. */
-static int read_arguments(struct bench *s, int argc, char **argv)
+static int read_bench_arguments(struct bench *s, int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--isa") && i + 1 < argc) {
@@ -149,7 +149,7 @@ int cmd_bench(int argc, char **argv)
         return bench_stage(argc, argv);
     struct bench s = {0};
     struct err e;
-    const int stop = read_arguments(&s, argc, argv);
+    const int stop = read_bench_arguments(&s, argc, argv);
     if (stop) return stop - 1;
     if (pool_new(s.threads, &s.c.pool, &e)) {
         log_error(&e);

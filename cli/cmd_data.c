@@ -196,7 +196,7 @@ static bool read_option(const char *argument, const char *key, const char **valu
 }
 
 /* Returns false without an error in e if the arguments are invalid. */
-static bool read_arguments(int argc, char **argv, struct arguments *a, struct err *e)
+static bool read_data_arguments(int argc, char **argv, struct arguments *a, struct err *e)
 {
     *a = (struct arguments){0};
     for (int i = 2; i < argc; i++) {
@@ -295,11 +295,11 @@ static void arguments_free(struct arguments *a)
     str_free(&a->files);
 }
 
-static int check_files(int argc, char **argv)
+static int check_data_files(int argc, char **argv)
 {
     OWNED(arguments_free) struct arguments a = {0};
     struct err e = {0};
-    if (!read_arguments(argc, argv, &a, &e)) return e.code ? cli_end(e.code, &e) : cli_usage(data_usage);
+    if (!read_data_arguments(argc, argv, &a, &e)) return e.code ? cli_end(e.code, &e) : cli_usage(data_usage);
     OWNED(arena_free) struct arena arena = {0};
     OWNED(close_checker) struct checker k = {0};
     arena_init(&arena, "checker");
@@ -327,7 +327,7 @@ static int show_rows(int argc, char **argv)
 
 int cmd_data(int argc, char **argv)
 {
-    if (argc >= 3 && !strcmp(argv[1], "check")) return check_files(argc, argv);
+    if (argc >= 3 && !strcmp(argv[1], "check")) return check_data_files(argc, argv);
     if (argc >= 3 && !strcmp(argv[1], "show")) return show_rows(argc, argv);
     return cli_usage(data_usage);
 }

@@ -41,7 +41,7 @@ struct arguments {
 };
 
 /* Sets an option to the value in the next argument. */
-static tare_status set_option(struct arguments *a, const char *name, const char *value, struct err *e)
+static tare_status set_eval_option(struct arguments *a, const char *name, const char *value, struct err *e)
 {
     if (!strcmp(name, "--checkpoints")) {
         if (a->steps.n_runs == EVAL_RUNS) FAIL(e, TARE_E_CONFIG, "--checkpoints: too many runs: at most %d", EVAL_RUNS);
@@ -64,7 +64,7 @@ static bool is_option(const char *arg)
 }
 
 /* Returns 0 to continue, otherwise the exit status plus one. */
-static int read_arguments(struct arguments *a, int argc, char **argv)
+static int read_eval_arguments(struct arguments *a, int argc, char **argv)
 {
     struct err e = {0};
     *a = (struct arguments){.steps = {.estimate_samples = 16}};
@@ -73,7 +73,7 @@ static int read_arguments(struct arguments *a, int argc, char **argv)
 #endif
     for (int i = 1; i < argc; i++) {
         if (is_option(argv[i]) && i + 1 < argc) {
-            const tare_status s = set_option(a, argv[i], argv[i + 1], &e);
+            const tare_status s = set_eval_option(a, argv[i], argv[i + 1], &e);
             if (s) return log_error(&e), err_exit_code(s) + 1;
             i++;
         } else if (!a->file && argv[i][0] != '-' && !strchr(argv[i], '=')) {
@@ -124,7 +124,7 @@ int cmd_eval(int argc, char **argv)
     OWNED(config_free) struct config c = {0};
     struct arguments a;
     bool done;
-    const int stop = read_arguments(&a, argc, argv);
+    const int stop = read_eval_arguments(&a, argc, argv);
     if (stop) return stop - 1;
     evaluate_run(&a);
     signals_catch();

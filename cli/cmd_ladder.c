@@ -114,16 +114,16 @@ static tare_status print_verdict(struct ladder *l, const struct rung *r, const s
     if (!n) FAIL(e, TARE_E_STATE, "%s: missing: no run has a held-out reward", r->name);
     qsort(sorted, (size_t)n, sizeof *sorted, by_reward);
     const double median = (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
-    const char *said = median < r->low    ? "below the band: suspect a defect in the code"
-                       : median > r->high ? "above the band"
-                                          : "inside the band";
+    const char *verdict = median < r->low    ? "below the band: suspect a defect in the code"
+                          : median > r->high ? "above the band"
+                                             : "inside the band";
     l->below = l->below || (r->n && median < r->low);
     if (r->n)
         TRY(str_addf(out, e, "%-11s start %.3f  band %.3f to %.3f  runs", r->name, r->before, r->low, r->high));
     else
         TRY(str_addf(out, e, "%-11s no band measured  runs", r->name));
     for (int64_t i = 0; i < n; i++) TRY(str_addf(out, e, " %.3f", sorted[i]));
-    return str_addf(out, e, "%s%s\n", r->n ? "  " : "", r->n ? said : "");
+    return str_addf(out, e, "%s%s\n", r->n ? "  " : "", r->n ? verdict : "");
 }
 
 /* Compares a run whose seed is one of the band's: it is the same computation. */
@@ -160,7 +160,7 @@ static tare_status makes_its_model(const char *rung, bool *makes, struct err *e)
 }
 
 /* Checks that the files of a rung exist; its first lines say where to get them. */
-static tare_status check_files(const struct config *c, const char *rung, struct err *e)
+static tare_status check_rung_files(const struct config *c, const char *rung, struct err *e)
 {
     const struct {
         const char *key, *path;
@@ -184,7 +184,7 @@ static tare_status make_start(struct ladder *l, const char *rung, const char **o
     TRY(config_load(&c, file, overrides, n + 1, e));
     const bool makes = c.model.warm_start && *c.model.warm_start;
     l->bf16 = c.model.dtype == PRECISION_BF16;
-    return makes ? warm_start(&c, e) : check_files(&c, rung, e);
+    return makes ? warm_start(&c, e) : check_rung_files(&c, rung, e);
 }
 
 /* Runs a rung. Runs with other keys go to a separate folder. */
@@ -268,7 +268,7 @@ static tare_status run_ladder(struct ladder *l, struct err *e)
     return out.size ? cli_show(&out, e) : TARE_OK;
 }
 
-static bool read_arguments(int argc, char **argv, struct ladder *l, const char **bad)
+static bool read_ladder_arguments(int argc, char **argv, struct ladder *l, const char **bad)
 {
     for (int i = 1; i < argc; i++) {
         *bad = argv[i];
@@ -298,7 +298,7 @@ int cmd_ladder(int argc, char **argv)
         log_error(&e);
         return 1;
     }
-    if (!read_arguments(argc, argv, l, &bad)) {
+    if (!read_ladder_arguments(argc, argv, l, &bad)) {
         mem_free(l);
         return cli_unexpected(bad, ladder_usage);
     }

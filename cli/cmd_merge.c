@@ -49,17 +49,17 @@ static tare_status set_option(struct merge *g, const char *argument, struct err 
 /* Writes to a temporary folder and renames it, so that OUT is either complete or absent. */
 static tare_status write_folder(struct merge *g, const char *adapter, const char *out, struct err *e)
 {
-    char beside[FS_PATH], tokenizer[FS_PATH], parent[FS_PATH];
-    if (snprintf(beside, sizeof beside, "%s.tmp-%ld", out, (long)getpid()) >= FS_PATH)
+    char temporary[FS_PATH], tokenizer[FS_PATH], parent[FS_PATH];
+    if (snprintf(temporary, sizeof temporary, "%s.tmp-%ld", out, (long)getpid()) >= FS_PATH)
         FAIL(e, TARE_E_INVALID, "%s: the path is too long", out);
     TRY(adapter_tokenizer(adapter, &g->config.model, tokenizer, e));
-    if (fs_exists(beside)) FAIL(e, TARE_E_CONFIG, "%s: exists already; remove it", beside);
-    tare_status status = fs_mkdirs(beside, e);
-    if (!status) status = model_merge(g->engine.model, beside, g->dtype, tokenizer, e);
-    if (!status) status = checkpoint_write_sums(beside, e);
-    if (!status && rename(beside, out))
-        status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: cannot be renamed to %s: %s", beside, out, strerror(errno));
-    if (status) fs_remove_tree(beside, NULL);
+    if (fs_exists(temporary)) FAIL(e, TARE_E_CONFIG, "%s: exists already; remove it", temporary);
+    tare_status status = fs_mkdirs(temporary, e);
+    if (!status) status = model_merge(g->engine.model, temporary, g->dtype, tokenizer, e);
+    if (!status) status = checkpoint_write_sums(temporary, e);
+    if (!status && rename(temporary, out))
+        status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: cannot be renamed to %s: %s", temporary, out, strerror(errno));
+    if (status) fs_remove_tree(temporary, NULL);
     TRY(status);
     fs_dirname(parent, out);
     return fs_sync_dir(parent, e);

@@ -204,7 +204,7 @@ static int check_plugin(int argc, char **argv)
             return check_usage(a);
         }
     }
-    if (!name) return check_usage("missing PLUGIN");
+    if (!name) return check_usage("PLUGIN is missing");
     o.assignments = assignments;
     o.seed = (uint64_t)seed;
     tare_status status = resolve_file(name, found, &o.path, &e);

@@ -25,7 +25,7 @@ static bool read_steps(const char *text, struct reproduce_request *q)
     return *text >= '0' && *text <= '9' && !*end && q->first > 0 && q->last >= q->first;
 }
 
-static bool read_arguments(int argc, char **argv, struct reproduce_request *q, const char **keys)
+static bool read_reproduce_arguments(int argc, char **argv, struct reproduce_request *q, const char **keys)
 {
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--steps") && i + 1 < argc && read_steps(argv[i + 1], q))
@@ -73,7 +73,7 @@ int cmd_reproduce(int argc, char **argv)
     struct reproduce_request q = {0};
     struct reproduce_result r = {0};
     const char *keys[200];
-    if (!read_arguments(argc, argv, &q, keys)) return 2;
+    if (!read_reproduce_arguments(argc, argv, &q, keys)) return 2;
     json_end_with(2);
     signals_catch();
     tare_status status = reproduce_check_files(q.run, &r, &e);

@@ -111,7 +111,7 @@ static tare_status read_ids(struct score *s, const json_t *ids, const char *wher
     return TARE_OK;
 }
 
-static tare_status read_line(void *ctx, const json_t *object, const char *where, struct err *e)
+static tare_status read_score_line(void *ctx, const json_t *object, const char *where, struct err *e)
 {
     struct score *s = ctx;
     const json_t *ids = json_object_get(object, "ids");
@@ -204,7 +204,7 @@ static tare_status run_score(const struct options *o, struct score *s, struct er
     TRY(mem_new(s->batch * (int64_t)sizeof *s->id, (void **)&s->id, e));
     TRY(mem_new((s->batch + 1) * (int64_t)sizeof *s->begin, (void **)&s->begin, e));
     /* the lines before an invalid one are still answered */
-    const tare_status status = json_each_line(stdin, "standard input", read_line, s, e);
+    const tare_status status = json_each_line(stdin, "standard input", read_score_line, s, e);
     struct err later = {0};
     const tare_status last = flush_lines(s, status ? &later : e);
     return status ? status : last;

@@ -147,7 +147,7 @@ static tare_status add_model(struct serving *s, const char *argument, int argc, 
     return config_set(&m->config, "model", "path", folder, "command line", e);
 }
 
-static tare_status read_arguments(struct serving *s, int argc, char **argv, struct err *e)
+static tare_status read_serve_arguments(struct serving *s, int argc, char **argv, struct err *e)
 {
     TRY(mem_new(MODELS * (int64_t)sizeof *s->models, (void **)&s->models, e));
     for (int i = 1; i < argc; i++) {
@@ -169,9 +169,9 @@ int cmd_serve(int argc, char **argv)
     struct serving s = {.options = {.host = "127.0.0.1", SERVE_OPTIONS(OPTION_DEFAULT)}};
     struct err e = {0};
     if (argc < 2) return cli_usage(serve_usage);
-    tare_status status = read_arguments(&s, argc, argv, &e);
+    tare_status status = read_serve_arguments(&s, argc, argv, &e);
     if (!status && !s.n) {
-        log_message(LOG_ERROR, "missing MODEL");
+        log_message(LOG_ERROR, "MODEL is missing");
         status = TARE_E_CONFIG;
         cli_usage(serve_usage);
     } else {

@@ -54,7 +54,7 @@ static bool take_value(struct arguments *a, const char *arg, const char *value, 
     return !strcmp(arg, "--cell") && !str_to_int(value, &a->cell, e) && a->cell >= 0;
 }
 
-static bool read_arguments(int argc, char **argv, struct arguments *a, struct err *e)
+static bool read_sweep_arguments(int argc, char **argv, struct arguments *a, struct err *e)
 {
     const struct {
         const char *name;
@@ -179,7 +179,7 @@ int cmd_sweep(int argc, char **argv)
     struct err e = {0};
     struct arguments a = {.cell = -1, .study = {.difference = NAN, .power = 0.8, .alpha = 0.05}};
     OWNED(str_free) struct str out = {0};
-    if (!read_arguments(argc, argv, &a, &e))
+    if (!read_sweep_arguments(argc, argv, &a, &e))
         return a.unexpected ? cli_unexpected(a.unexpected, sweep_usage) : cli_usage(sweep_usage);
     tare_status status = run_sweep(&a, &out, &e);
     if (!status) status = cli_show(&out, &e);

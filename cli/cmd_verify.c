@@ -240,7 +240,7 @@ int cmd_verify(int argc, char **argv)
         else
             plugin = a;
     }
-    if (!code && !plugin) code = usage_error("missing PLUGIN", "");
+    if (!code && !plugin) code = usage_error("PLUGIN is missing", "");
     if (!code && asked && !o.processes) code = usage_error("--network and --confine need worker processes; add", "--isolate");
     if (!code && explain && o.processes) code = usage_error("--explain works without worker processes only; remove", "--isolate");
     if (!code && run_verify(plugin, settings, n, &o, explain, &e)) {

@@ -124,16 +124,16 @@ static void end_job(struct server *s, struct job *job)
     else
         s->last = job->before;
     job->r.model->pending -= job->r.n_prompts * job->r.n;
-    if (job->r.stream && !job->gone && end_stream(job, &e)) log_error(&e);
+    if (job->r.stream && !job->cancelled && end_stream(job, &e)) log_error(&e);
     if (job->first_token > 0) metrics_seconds(&s->metrics.first_token, job->first_token - job->arrived);
-    if (!job->failure.http && !job->gone) metrics_seconds(&s->metrics.whole, now - job->arrived);
+    if (!job->failure.http && !job->cancelled) metrics_seconds(&s->metrics.whole, now - job->arrived);
     job->ended = true;
     job_wake(job);
     job_release(job);
 }
 
 /* True if the client has closed a suspended connection, which libmicrohttpd does not read. */
-static bool has_left(const struct job *job)
+static bool has_disconnected(const struct job *job)
 {
     char byte;
     if (!job->waits) return false;
@@ -147,8 +147,8 @@ static bool has_left(const struct job *job)
 static bool is_over(struct server *s, struct job *job)
 {
     struct err e;
-    if (!job->gone && has_left(job)) job->gone = true;
-    if (job->gone) {
+    if (!job->cancelled && has_disconnected(job)) job->cancelled = true;
+    if (job->cancelled) {
         s->metrics.cancelled++;
         return true;
     }

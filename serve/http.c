@@ -339,7 +339,7 @@ void http_completed(void *server, struct MHD_Connection *connection, void **exch
     pthread_mutex_lock(&s->lock);
     if (x->job) {
         x->job->waits = NULL;
-        x->job->gone = !x->job->ended;
+        x->job->cancelled = !x->job->ended;
         job_release(x->job);
     }
     s->n_exchanges--;

@@ -32,11 +32,11 @@ struct job {
     double first_token;     /* time of the first token; 0: none yet */
     struct refusal failure; /* http 0: none */
     /* under the server's lock from here on */
-    bool joined, ended, gone;     /* in its session; computed or failed; client has left */
-    struct str out;               /* a stream's events */
-    int64_t sent;                 /* bytes of out that the connection has read */
-    bool streams;                 /* the answer has begun */
-    struct MHD_Connection *waits; /* suspended until there is something to send */
+    bool joined, ended, cancelled; /* in its session; computed or failed; client has left */
+    struct str out;                /* a stream's events */
+    int64_t sent;                  /* bytes of out that the connection has read */
+    bool streams;                  /* the answer has begun */
+    struct MHD_Connection *waits;  /* suspended until there is something to send */
     int owners;
     struct job *before, *after; /* the batcher's list, in order of arrival */
 };

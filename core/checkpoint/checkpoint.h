@@ -40,8 +40,8 @@ tare_status checkpoint_check_sums(const char *folder, struct err *e);
  * template. */
 tare_status checkpoint_check_texts(const char *folder, struct err *e);
 /* Finds the newest complete checkpoint that passes checkpoint_verify. Damaged newer ones are
- * skipped with a warning. folder: FS_PATH bytes. *step = -1 and an empty folder if there is
- * none. */
+ * skipped with a warning. folder: FS_PATH bytes. *step = -1 and an empty folder if no checkpoint
+ * passes. */
 tare_status checkpoint_latest(const char *run_dir, char *folder, int64_t *step, struct err *e);
 /* Like checkpoint_latest, among the checkpoints up to step `last`. */
 tare_status checkpoint_before(const char *run_dir, int64_t last, char *folder, int64_t *step, struct err *e);

@@ -3,9 +3,9 @@
  * assigns to a row. E reads the row's question, never the rendered chat.
  *
  * At the start the whole data set is encoded once (cached in run.dir/cache under a hash of encoder
- * and texts) and assigned; a step only looks clusters up. Codebook "none": every cluster is -1 and
- * K is 0. A missing codebook file is trained from the data set if clusterer.clusters > 0;
- * with clusterer.clusters = 0 it is an error. A codebook of another encoder
+ * and texts) and assigned; a step only reads the table. Codebook "none": every cluster is -1 and
+ * K is 0. A missing codebook file is trained from the data set if clusterer.clusters > 0; with
+ * clusterer.clusters = 0 it is an error. A codebook of another encoder
  * is refused with both identities and hashes.
  *
  * Parameters of plugins come from [clusterer.NAME]. An unset parameter `path` of a codebook

@@ -112,7 +112,7 @@ tare_status codebook_train_texts(const char *path, const struct encoding *texts,
     const int64_t n = texts->n, d = plugin_dim(encoder);
     OWNED(str_free) struct str identity = {0}, state = {0};
     OWNED(mem_free_at) float *x = NULL;
-    TRY(kmeans_check(o, n, e)); /* before the encoding, which takes long */
+    TRY(kmeans_check(o, n, e)); /* before the expensive encoding */
     TRY(plugin_fit(encoder, texts->texts, n, e));
     TRY(plugin_identity(encoder, &identity, e));
     if (encoder->plugin->encoder->save) TRY(plugin_save_raw(encoder, &state, e));

@@ -47,10 +47,10 @@ static tare_status encode_batch(struct job *job, int64_t first, int64_t count, s
 static void encode_task(void *arg, int64_t task, int thread)
 {
     struct job *job = arg;
-    const int64_t first = task * BATCH, left = job->n - first;
+    const int64_t first = task * BATCH, remaining = job->n - first;
     struct err e = {0};
     (void)thread;
-    if (!encode_batch(job, first, left < BATCH ? left : BATCH, &e)) return;
+    if (!encode_batch(job, first, remaining < BATCH ? remaining : BATCH, &e)) return;
     pthread_mutex_lock(&job->lock);
     if (job->failed < 0 || task < job->failed) {
         job->failed = task;

@@ -26,27 +26,27 @@ tare_status match_identity(struct plugin_instance *codebook, char *text, int64_t
     return TARE_OK;
 }
 
-static tare_status same_identity(const char *wanted, const struct str *got, const char *name, struct err *e)
+static tare_status same_identity(const char *expected, const struct str *got, const char *name, struct err *e)
 {
-    if (!wanted[0] || !strcmp(wanted, got->data)) return TARE_OK;
+    if (!expected[0] || !strcmp(expected, got->data)) return TARE_OK;
     FAIL(
         e, TARE_E_CONFIG,
         "%s: the codebook needs the encoder `%s` (hash %016llx), but the encoder is `%s` (hash %016llx); name that encoder with its parameters, or train another codebook (tare cluster train)",
-        name, wanted, (unsigned long long)fs_hash(wanted, (int64_t)strlen(wanted), 0), got->data,
+        name, expected, (unsigned long long)fs_hash(expected, (int64_t)strlen(expected), 0), got->data,
         (unsigned long long)fs_hash(got->data, got->size, 0));
 }
 
 tare_status match_encoder(struct plugin_instance *codebook, struct plugin_instance *encoder, const char *name, struct err *e)
 {
-    char wanted[IDENTITY];
+    char expected[IDENTITY];
     if (!plugin_dim(codebook)) return TARE_OK;
-    TRY(match_identity(codebook, wanted, IDENTITY, e));
+    TRY(match_identity(codebook, expected, IDENTITY, e));
     if (!encoder)
-        FAIL(e, TARE_E_CONFIG, "%s: the codebook needs embeddings%s%s%s; name its encoder", name, wanted[0] ? " of `" : "", wanted,
-             wanted[0] ? "`" : "");
+        FAIL(e, TARE_E_CONFIG, "%s: the codebook needs embeddings%s%s%s; name its encoder", name, expected[0] ? " of `" : "",
+             expected, expected[0] ? "`" : "");
     OWNED(str_free) struct str got = {0};
     TRY(plugin_identity(encoder, &got, e));
-    TRY(same_identity(wanted, &got, name, e));
+    TRY(same_identity(expected, &got, name, e));
     if (plugin_dim(encoder) != plugin_dim(codebook))
         FAIL(e, TARE_E_SHAPE, "%s: the codebook needs embeddings of width %lld, but encoder %s has width %lld", name,
              (long long)plugin_dim(codebook), encoder->plugin->desc.name, (long long)plugin_dim(encoder));

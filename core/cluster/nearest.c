@@ -181,9 +181,9 @@ struct assign_job {
 static void assign_task(void *arg, int64_t task, int thread)
 {
     const struct assign_job *job = arg;
-    const int64_t first = task * NEAREST_BLOCK, left = job->n_rows - first;
+    const int64_t first = task * NEAREST_BLOCK, remaining = job->n_rows - first;
     (void)thread;
-    nearest_block(job->n, job->x + first * job->n->d, NULL, NULL, left < NEAREST_BLOCK ? left : NEAREST_BLOCK,
+    nearest_block(job->n, job->x + first * job->n->d, NULL, NULL, remaining < NEAREST_BLOCK ? remaining : NEAREST_BLOCK,
                   (struct nearest_out){job->cluster + first, job->distance ? job->distance + first : NULL, NULL, NULL});
 }
 

@@ -14,8 +14,8 @@ struct changes {
     struct str refused, fixed, changed;
 };
 
-/* Keys that supervised training does not read, in addition to those of plugins. A word without a dot
- * stands for the sections that start with it. */
+/* Keys that supervised training does not read, in addition to those of plugins. A word without a
+ * dot stands for the sections that start with it. */
 static const char *const NOT_SUPERVISED[] = {"relift",       "process_reward",      "train.steps",         "train.minibatch",
                                              "train.epochs", "train.max_rollbacks", "dist.gradient_shards"};
 

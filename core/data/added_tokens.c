@@ -37,7 +37,7 @@ static int64_t longest_at(const struct added *a, const unsigned char *p, const u
     return size;
 }
 
-/* Finds the first token at or after `from`. Returns its size, or 0 if there is none. */
+/* Finds the first token at or after `from`. Returns its size; 0: none found. */
 static int64_t find_token(const struct added *a, const struct added_walk *w, int64_t *at, int32_t *place)
 {
     if (!a->n) return 0;

@@ -26,7 +26,7 @@ struct row {
     int64_t n_choices;
     double level;   /* NAN: none; levels written as text ("Level 5") are only in json */
     tare_text json; /* the whole row as the file has it */
-    /* hash of the id, or of the question if there is no id: equal in every run, split and order */
+    /* hash of the id, or of the question if the id is missing: equal in every run, split and order */
     uint64_t uid;
     const char *where; /* file:line */
     int32_t source;    /* index of its source in the data set */

@@ -76,7 +76,7 @@ static const unsigned char *run_of(int class, const unsigned char *p, const unsi
 
 /* ---------------------------------------------------------------- the three expressions */
 
-/* Matches 's 't 'm 'd 're 've 'll after the apostrophe at p; returns p if there is no match. fold:
+/* Matches 's 't 'm 'd 're 've 'll after the apostrophe at p; returns p if nothing matches. fold:
  * ignores case, and U+017F counts as s. */
 static const unsigned char *match_contraction(const unsigned char *p, const unsigned char *end, bool fold)
 {

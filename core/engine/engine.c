@@ -314,7 +314,12 @@ tare_status engine_open_trainer(struct engine *g, double temperature, int64_t st
 {
     const struct config *c = g->config;
     TRY(trainer_new(g->model,
-                    &(struct trainer_options){g->reference, &c->train, &c->loss, temperature, (uint64_t)c->run.seed, steps},
+                    &(struct trainer_options){.reference = g->reference,
+                                              .train = &c->train,
+                                              .loss = &c->loss,
+                                              .temperature = temperature,
+                                              .seed = (uint64_t)c->run.seed,
+                                              .total_steps = steps},
                     &g->trainer, e));
     g->trainer->objective = g->objective;
     return TARE_OK;
@@ -347,7 +352,12 @@ tare_status engine_open_reward_model(struct engine *g, struct err *e)
     TRY(check_process(g, e));
     g->reward_train = process_reward_train_config(c);
     TRY(trainer_new(g->reward_model,
-                    &(struct trainer_options){g->reference, &g->reward_train, &c->loss, 1, (uint64_t)c->run.seed, 1},
+                    &(struct trainer_options){.reference = g->reference,
+                                              .train = &g->reward_train,
+                                              .loss = &c->loss,
+                                              .temperature = 1,
+                                              .seed = (uint64_t)c->run.seed,
+                                              .total_steps = 1},
                     &g->reward_trainer, e));
     g->reward_trainer->gradient_shards = c->dist.gradient_shards;
     return TARE_OK;

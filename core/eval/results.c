@@ -29,8 +29,8 @@ static int64_t n_correct(const struct eval_report *r, int64_t q)
 /* 0x626F6F747374 is "bootst" in ASCII. */
 static struct eval_resampling resampling_of(const struct eval_report *r)
 {
-    return (struct eval_resampling){r->config->eval.bootstrap,
-                                    rng_derive(rng_key((uint64_t)r->config->run.seed, RNG_DATA), 0x626F6F747374u)};
+    return (struct eval_resampling){.rounds = r->config->eval.bootstrap,
+                                    .key = rng_derive(rng_key((uint64_t)r->config->run.seed, RNG_DATA), 0x626F6F747374u)};
 }
 
 /* ---------------------------------------------------------------- all questions */
@@ -54,7 +54,7 @@ static tare_status pass_json(const struct eval_report *r, json_t **out, struct e
     TRY(mem_new(n * m * (int64_t)sizeof *x, (void **)&x, e));
     for (int64_t q = 0; q < n; q++)
         for (int j = 0; j < m; j++) x[q * m + j] = eval_pass_at(r->k, n_correct(r, q), size[j]);
-    tare_status s = eval_bootstrap(&(struct eval_values){x, n, m}, resampling_of(r), low, high, e);
+    tare_status s = eval_bootstrap(&(struct eval_values){.x = x, .n = n, .m = m}, resampling_of(r), low, high, e);
     json_t *list = *out = json_array();
     bool bad = !list;
     for (int j = 0; !s && j < m; j++) {
@@ -155,7 +155,7 @@ static tare_status group_json(const struct eval_report *r, const struct place *p
             cut += s[j].cut;
         }
     }
-    TRY(eval_bootstrap(&(struct eval_values){x, n, 1}, resampling_of(r), &low, &high, e));
+    TRY(eval_bootstrap(&(struct eval_values){.x = x, .n = n, .m = 1}, resampling_of(r), &low, &high, e));
     bool bad = !(*out = json_object());
     json_put(*out, &bad, "label", json_string(places->label));
     json_put(*out, &bad, "questions", json_integer(n));

@@ -64,7 +64,8 @@ static tare_status compute_scores(struct scorer *s, const struct score_lines *x,
         const int32_t *ids = x->ids + x->begin[i];
         rest[i] = ids + 1;
         rest_len[i] = x->begin[i + 1] - x->begin[i] - 1;
-        groups[i] = (struct pack_group){ids, 1, 1, rest + i, rest_len + i};
+        groups[i] =
+            (struct pack_group){.prompt = ids, .prompt_len = 1, .n = 1, .completion = rest + i, .completion_len = rest_len + i};
     }
     TRY(pack_groups(groups, x->n, false, &s->work, &p, e));
     TRY(grow_cache(s, p.n_blocks, e));

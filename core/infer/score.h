@@ -9,10 +9,9 @@
 struct scorer;
 struct score_lines {
     const int32_t *ids; /* of all lines, each below the vocabulary size */
-    const int64_t
-        /* [n+1] line i has ids begin[i] .. begin[i+1]-1: at least 1, at most one more than the
-         * model's context. */
-        *begin;
+    /* [n+1] line i has ids begin[i] .. begin[i+1]-1: at least 1, at most one more than the
+     * model's context. */
+    const int64_t *begin;
     int64_t n;
     double temperature;
 };

@@ -42,7 +42,8 @@ static tare_status restore_target(struct run *r, int64_t to, const char *why, st
     char folder[FS_PATH];
     const int64_t step = r->step, cursor = r->cursor, rollbacks = r->rollbacks;
     TRY(comm_agree(&r->comm, find_target(r, to, folder, e), e));
-    TRY(comm_agree(&r->comm, observe_rollback(r->observe, &(struct manifest_rollback){step + 1, to, why}, e), e));
+    TRY(comm_agree(&r->comm, observe_rollback(r->observe, &(struct manifest_rollback){.step = step + 1, .to = to, .why = why}, e),
+                   e));
     TRY(fault_point(r->comm.rank, "rollback", step + 1, e));
     TRY(run_restore(r, folder, e));
     r->step = step;

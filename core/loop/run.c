@@ -105,7 +105,7 @@ static tare_status open_parts(struct run *r, struct err *e)
     TRY(engine_check_prompts(g, &g->train, true, NULL, e));
     TRY(engine_check_prompts(g, &g->eval, true, NULL, e));
     TRY(embed_service_new(g->model, g->tokenizer, &r->embed, e));
-    TRY(cluster_open(c, &g->train, &(struct cluster_options){&g->env, &r->comm, g->pool}, &r->cluster, e));
+    TRY(cluster_open(c, &g->train, &(struct cluster_options){.env = &g->env, .comm = &r->comm, .pool = g->pool}, &r->cluster, e));
     TRY(estimate_open(&(struct estimate_options){.plugin = c->estimator.plugin,
                                                  .search = &search,
                                                  .settings = c->params,
@@ -128,8 +128,8 @@ static tare_status open_parts(struct run *r, struct err *e)
 static void add_plugin(struct manifest *m, struct manifest_plugin *list, const struct plugin *p)
 {
     if (!p) return;
-    list[m->n_plugins++] =
-        (struct manifest_plugin){plugin_kind_name(p->desc.kind), p->desc.name, p->desc.version, p->path, p->hash};
+    list[m->n_plugins++] = (struct manifest_plugin){
+        .kind = plugin_kind_name(p->desc.kind), .name = p->desc.name, .version = p->desc.version, .path = p->path, .hash = p->hash};
 }
 
 /* Like a changed model (core/engine/models.c), but never an error: a rebuilt plugin is another

@@ -26,7 +26,8 @@ static tare_status choose_rows(struct run *r, int64_t n, int64_t *rows, int64_t 
     int64_t *ordered;
     TRY(arena_new(&r->arena, &ordered, n, e));
     TRY(order_next(&r->engine.order, &r->cursor, n, ordered, NULL, e));
-    return curriculum_next(r->curriculum, &(struct curriculum_draw){n, cursor, ordered}, rows, samples, e);
+    return curriculum_next(r->curriculum, &(struct curriculum_draw){.n = n, .cursor = cursor, .ordered = ordered}, rows, samples,
+                           e);
 }
 
 tare_status stage_data(struct run *r, int64_t n, struct collect_request *request, struct err *e)

@@ -108,7 +108,7 @@ struct row_grads { /* of one layer, reused for all */
     float *branch;        /* [T, C] of the output of attention or the MLP; NULL if that is dx itself */
 };
 
-static int64_t larger_of(int64_t a, int64_t b)
+static int64_t larger_size(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
@@ -129,9 +129,9 @@ static tare_status row_grads_new(const struct model *m, int64_t t, struct arena 
     TRY(tensor_new_raw(a, &g->norm, t * s->hidden, e));
     if (has_branch(s)) TRY(tensor_new_raw(a, &g->branch, t * s->hidden, e));
     g->dgu_dtype = m->lora ? DTYPE_F32 : layer_rows_dtype(m);
-    TRY(arena_push_tensor_raw(a, t * larger_of(2 * s->intermediate * dtype_bytes(g->dgu_dtype), stride * dtype_bytes(DTYPE_F32)),
+    TRY(arena_push_tensor_raw(a, t * larger_size(2 * s->intermediate * dtype_bytes(g->dgu_dtype), stride * dtype_bytes(DTYPE_F32)),
                               &g->wide, e));
-    return tensor_new_raw(a, &g->narrow, t * larger_of(s->intermediate, s->qk_norm != QK_NORM_NONE ? stride : q), e);
+    return tensor_new_raw(a, &g->narrow, t * larger_size(s->intermediate, s->qk_norm != QK_NORM_NONE ? stride : q), e);
 }
 
 /* dx[T, k] = dy[T, n] W[n, k] */

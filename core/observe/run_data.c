@@ -95,7 +95,7 @@ static tare_status series_of(struct reading *r, const char *name, struct series 
     return arena_new_raw(r->a, &(*out)->value, r->lines, r->e);
 }
 
-static tare_status read_line(struct reading *r, const json_t *row, const char *where)
+static tare_status read_values(struct reading *r, const json_t *row, const char *where)
 {
     const char *name;
     json_t *value;
@@ -126,7 +126,7 @@ static tare_status read_lines(struct reading *r, const struct str *text, const c
         json_t *row = NULL;
         snprintf(where, sizeof where, "%s:%lld", path, (long long)line);
         tare_status status = json_parse(at, newline - at, where, &row, r->e);
-        if (!status) status = read_line(r, row, where);
+        if (!status) status = read_values(r, row, where);
         json_decref(row);
         if (status) return status;
         at = newline + 1;

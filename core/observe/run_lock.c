@@ -55,7 +55,7 @@ tare_status run_lock_text(struct str *out, struct err *e)
 
 /* Requires regular files at the fixed names: opening a pipe would block, and a device has no
  * end. */
-static tare_status check_files(const char *run_dir, struct err *e)
+static tare_status check_regular(const char *run_dir, struct err *e)
 {
     static const char *const FILES[] = {"lock", "config.ini", "manifest.json", "metrics.jsonl", "chain.jsonl", "ended"};
     char path[FS_PATH];
@@ -106,7 +106,7 @@ static tare_status hold_once(const char *run_dir, int *fd, struct err *e)
     char path[FS_PATH];
     *fd = -1;
     TRY(fs_mkdirs(run_dir, e));
-    TRY(check_files(run_dir, e));
+    TRY(check_regular(run_dir, e));
     TRY(fs_join(path, run_dir, "lock", e));
     const int f = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (f < 0) FAIL(e, TARE_E_IO, "%s: %s", path, strerror(errno));

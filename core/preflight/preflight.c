@@ -28,7 +28,7 @@ static tare_status check_file(const struct config *c, const char *section, const
     FAIL(e, TARE_E_CONFIG, "%s: %s.%s = %s does not exist", config_where(c, section, key), section, key, path);
 }
 
-static tare_status check_files(const struct config *c, struct faults *f, struct err *e)
+static tare_status check_model_files(const struct config *c, struct faults *f, struct err *e)
 {
     TRY(err_note_fault(f, check_file(c, "data", "chat_template", c->data.chat_template, e), e));
     TRY(err_note_fault(f, check_file(c, "eval", "difficulty", c->eval.difficulty, e), e));
@@ -193,7 +193,7 @@ static tare_status check_plugins(const struct config *c, const struct dataset *t
 /* ---------------------------------------------------------------- the model, and its prompts */
 
 /* data: the data sets that could be read, NULL for others */
-static tare_status check_model(const struct config *c, const struct dataset *const data[2], struct faults *f, struct err *e)
+static tare_status check_policy(const struct config *c, const struct dataset *const data[2], struct faults *f, struct err *e)
 {
     struct model_shape shape;
     struct tokenizer *t = NULL;
@@ -266,7 +266,7 @@ static tare_status check_completions(const struct config *c, const struct datase
 static tare_status check_all(const struct config *c, struct dataset data[2], struct faults *f, struct err *e)
 {
     bool train, eval = false;
-    TRY(check_files(c, f, e));
+    TRY(check_model_files(c, f, e));
     TRY(check_rows(c, "train", &data[0], &train, f, e));
     if (train) TRY(err_note_fault(f, check_completions(c, &data[0], e), e));
     if (c->data.eval[0]) TRY(check_rows(c, "eval", &data[1], &eval, f, e));
@@ -274,7 +274,7 @@ static tare_status check_all(const struct config *c, struct dataset data[2], str
     TRY(check_plugins(c, rows[0], f, e));
     /* already reported by settle, which looks at the model */
     if (f && (!*c->model.path || !c->rollout.max_new_tokens)) return TARE_OK;
-    if (fs_is_dir(c->model.path)) return err_note_fault(f, check_model(c, rows, f, e), e);
+    if (fs_is_dir(c->model.path)) return err_note_fault(f, check_policy(c, rows, f, e), e);
     if (*c->model.warm_start) return err_note_fault(f, check_warm_start(c, 0, e), e);
     return err_note_fault(f, config_no_model(c, "give a Hugging Face folder, or model.warm_start to make one", e), e);
 }
@@ -294,7 +294,7 @@ static tare_status check_paths(const struct config *c, struct dataset data[2], s
     const struct plugin_env env = {
         .seed = (uint64_t)c->run.seed, .ctx = &logprob, .cancelled = is_cancelled, .extension = file_extension};
     struct segments s = {0};
-    TRY(check_files(c, NULL, e));
+    TRY(check_model_files(c, NULL, e));
     TRY(dataset_of(c, "train", &data[0], e));
     if (c->data.eval[0]) TRY(dataset_of(c, "eval", &data[1], e));
     TRY(check_verifier(c, &env, &s, e));

@@ -3,7 +3,7 @@
  *   model.path, model.reference  a run folder becomes its newest checkpoint
  *   clusterer.codebook = auto    kmeans if the estimator works by cluster, otherwise none
  *   rollout.max_new_tokens = 0   half of the model's context, at most 512
- *   data.date                    the run's own if it is resumed, otherwise today's in UTC (rank 0) */
+ *   data.date                    the run's own if it is resumed, otherwise today's in UTC */
 #ifndef TARE_CORE_SETTLE_SETTLE_H
 #define TARE_CORE_SETTLE_SETTLE_H
 

@@ -110,8 +110,8 @@ static tare_status new_model(struct sft *s, struct err *e)
     return TARE_OK;
 }
 
-/* On rank 0, before anything is opened: locks the folder, counts its checkpoints, and makes a missing
- * model by its warm start. */
+/* On rank 0, before anything is opened: locks the folder, counts its checkpoints, and makes a
+ * missing model by its warm start. */
 static tare_status prepare_start(struct sft *s, enum sft_start start, struct err *e)
 {
     if (s->comm.rank) return TARE_OK;

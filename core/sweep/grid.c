@@ -116,7 +116,7 @@ static tare_status read_pairs(struct grid *g)
     return TARE_OK;
 }
 
-/* ---------------------------------------------------------------- values without effect, and repeats */
+/* ---------------------------------------------------------------- unused and repeated values */
 
 static const char *where_of(const struct grid *g, const char *key)
 {
@@ -194,7 +194,7 @@ tare_status sweep_check_overrides(const struct sweep_plan *plan, const struct co
     return TARE_OK;
 }
 
-/* Lists the keys that choose plugins of this kind's section: "plugin", or "encoder or .codebook". */
+/* Lists the keys that choose plugins of this kind: "plugin", or "encoder or .codebook". */
 static void list_kind_keys(int32_t kind, char *out, size_t size)
 {
     size_t n = 0;

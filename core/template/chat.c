@@ -141,6 +141,6 @@ tare_status chat_blame(const struct chat *c, struct str *out, struct err *e)
 {
     OWNED(str_free) struct str unknown = {0};
     TRY(template_unknown(c->template, CHAT_VARIABLES, &unknown, e));
-    if (unknown.size) return str_addf(out, e, "%s reads %s, which is not defined", c->template->where, unknown.data);
+    if (unknown.size) return str_addf(out, e, "%s reads %s (not defined)", c->template->where, unknown.data);
     return str_addf(out, e, "%s does not write them", c->template->where);
 }

@@ -13,12 +13,12 @@ struct lengths {
     int64_t prompt, completion, one_more; /* the first `one_more` completions have a token more */
 };
 
-static int64_t larger_of(int64_t a, int64_t b)
+static int64_t larger_count(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
 
-static int64_t smaller_of(int64_t a, int64_t b)
+static int64_t smaller_count(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -27,11 +27,11 @@ static int64_t smaller_of(int64_t a, int64_t b)
 static struct lengths lengths_of(const struct train_config *train, const struct update_largest *l)
 {
     const int64_t rollouts = l->groups * l->rollouts, prompts = train->prompt_sharing ? l->groups : rollouts;
-    const int64_t most = larger_of(train->micro_tokens, prompts), of_completions = rollouts * (l->completion - 1);
+    const int64_t most = larger_count(train->micro_tokens, prompts), of_completions = rollouts * (l->completion - 1);
     if (prompts * l->prompt + of_completions <= most) return (struct lengths){l->prompt, l->completion, 0};
     const int64_t wanted = (most - of_completions + prompts - 1) / prompts;
-    struct lengths x = {.prompt = larger_of(1, smaller_of(wanted, l->prompt))};
-    const int64_t remaining = smaller_of(larger_of(most - prompts * x.prompt, 0), of_completions);
+    struct lengths x = {.prompt = larger_count(1, smaller_count(wanted, l->prompt))};
+    const int64_t remaining = smaller_count(larger_count(most - prompts * x.prompt, 0), of_completions);
     x.completion = remaining / rollouts + 1;
     x.one_more = remaining % rollouts;
     return x;
@@ -63,7 +63,7 @@ static tare_status count_memory(struct trainer *t, const struct update_largest *
     struct pack_group *parts;
     arena_reset(&t->work);
     arena_reset(&t->pack);
-    TRY(arena_new(&t->work, &ids, larger_of(x.prompt, x.completion + 1), e));
+    TRY(arena_new(&t->work, &ids, larger_count(x.prompt, x.completion + 1), e));
     TRY(arena_new(&t->work, &completion, rollouts, e));
     TRY(arena_new(&t->work, &length, rollouts, e));
     TRY(arena_new(&t->work, &parts, l->groups, e));
@@ -80,8 +80,8 @@ static tare_status count_memory(struct trainer *t, const struct update_largest *
                                        .completion_len = length + g * l->rollouts};
         rows += pack_group_rows(&parts[g], t->train->prompt_sharing);
     }
-    out->rows = larger_of(out->rows, rows);
-    out->targets = larger_of(out->targets, targets);
+    out->rows = larger_count(out->rows, rows);
+    out->targets = larger_count(out->targets, targets);
     return run_passes(t, l, parts, l->groups, e);
 }
 

@@ -260,7 +260,7 @@ static void find_tokenizer(struct finder *f)
     config_free(&c);
 }
 
-/* Refuses a folder that cannot be read, which would otherwise look empty. */
+/* Refuses a folder that cannot be read, which would otherwise seem empty. */
 static tare_status check_folders(struct finder *f, struct err *e)
 {
     static const char *const FOLDERS[] = {"checkpoints/.", "rollouts/.", "estimator/."};

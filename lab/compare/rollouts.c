@@ -122,11 +122,11 @@ static tare_status compare_rollout(struct finder *f, int64_t step, json_t *const
     snprintf(where, sizeof where, "group %lld, rollout %lld", (long long)json_int_or(row[0], "group", -1),
              (long long)json_int_or(row[0], "sample", -1));
     const struct difference d = {.step = step, .where = where};
-    for (int turn = 0; turn < 2; turn++) {
-        json_object_foreach(row[turn], member, value)
+    for (int side = 0; side < 2; side++) {
+        json_object_foreach(row[side], member, value)
         {
             json_t *const pair[2] = {json_object_get(row[0], member), json_object_get(row[1], member)};
-            if (!turn || !pair[0]) TRY(compare_member(f, d, member, pair, e));
+            if (!side || !pair[0]) TRY(compare_member(f, d, member, pair, e));
         }
     }
     return TARE_OK;

@@ -197,7 +197,7 @@ void fork_close(struct fork *f)
 
 /* ---------------------------------------------------------------- the new folder */
 
-static tare_status add_key(void *ctx, const struct config_difference *d, struct err *e)
+static tare_status add_changed_key(void *ctx, const struct config_difference *d, struct err *e)
 {
     json_t *keys = ctx, *pair = json_pack("[s, s]", d->before, d->after);
     char name[600];
@@ -249,7 +249,7 @@ static tare_status write_origin(const struct fork *f, const char *part, struct e
     if (!realpath(f->run, run)) FAIL(e, TARE_E_IO, "%s: %s", f->run, strerror(errno));
     for (int i = 0; f->dropped[i]; i++) json_array_append_new(dropped, json_string(f->dropped[i]));
     TRY(json_read_file(path, &root, e));
-    TRY(config_compare(&f->before, &f->after, add_key, keys, e));
+    TRY(config_compare(&f->before, &f->after, add_changed_key, keys, e));
     forget_models(root, keys);
     json_t *origin = json_pack("{s:s, s:I, s:I, s:s, s:O, s:O}", "run", run, "step", (json_int_t)f->step, "checkpoint",
                                (json_int_t)f->from.step, "complete_xxh3", hash, "keys", keys, "begins_anew", dropped);

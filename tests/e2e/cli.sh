@@ -22,6 +22,7 @@ expect() {
 
 expect 0 '^usage: tare' "$TARE" --help
 expect 2 '^usage: tare' "$TARE"
+[ "$("$TARE" --help | awk 'length > 132' | wc -l)" = 0 ] || { echo "FAILED: --help has lines of more than 132 columns" && fails=$((fails + 1)); }
 expect 0 '^tare [0-9]' "$TARE" --version
 expect 0 '^tare [0-9]' "$TARE" -V
 expect 2 "did you mean 'train'" "$TARE" trian

@@ -28,13 +28,13 @@ check 3 'chat_template = none.jinja does not exist' data.chat_template=none.jinj
 check 3 'the prompt has ' rollout.max_prompt_tokens=2
 check 3 'bv_blend' clusterer.codebook=none
 check 0 'command line: verifier.python.file has no effect because plugin python is unused; choose it with verifier.plugins' verifier.python.file=mine.py
-check 0 '\[estimator.bv_blnd\] is not used.*did you mean bv_blend' estimator.bv_blnd.gamma=0.5
-check 0 '\[estimator.grpo\] ddoff: unknown key.*not used' estimator.grpo.ddoff=1
+check 0 '\[estimator.bv_blnd\] is unused.*did you mean bv_blend' estimator.bv_blnd.gamma=0.5
+check 0 '\[estimator.grpo\] ddoff: unknown key.*unused' estimator.grpo.ddoff=1
 check 0 'train.max_grad_norm = 0: advantages are unbounded' train.max_grad_norm=0
 check 0 'checkpoints of about [1-9][0-9.]* [KM]B each do not fit' checkpoint.every=1 checkpoint.keep=0 train.steps=100000000
 "$TARE" config check tiny.ini train.max_grad_norm=0 estimator.bv_blend.gamma=0.1 2>&1 | grep -q 'no bound' && bad "a bounded blend gives a warning" || ok
 check 3 "no objective named 'gsop'; did you mean gspo" objective.plugin=gsop
-check 0 '\[objective.gspo\] clip_hgih: unknown key; did you mean clip_high.*not used' objective.gspo.clip_hgih=1
+check 0 '\[objective.gspo\] clip_hgih: unknown key; did you mean clip_high.*unused' objective.gspo.clip_hgih=1
 check 3 '\[objective.gspo\] clip_hgih: unknown key; did you mean clip_high' objective.plugin=gspo objective.gspo.clip_hgih=1
 check 3 "no estimator named 'gpro'; did you mean grpo" estimator.plugin=gpro
 expect 1 "^bad  chosen .*no objective named 'gsop'; did you mean gspo" "$TARE" doctor tiny.ini objective.plugin=gsop
@@ -100,7 +100,7 @@ while read -r line; do
 done <<'LINES'
 many.ini:1: include = nowhere.ini: no such file
 many.ini:4: expected key = value
-many.ini:9: '${run.sed}' is not known here
+many.ini:9: unknown reference '${run.sed}'
 many.ini:12: unknown section \[trian\]; did you mean \[train\]
 many.ini:15: train.lr = 'fast' is not a number
 many.ini:16: \[train\] has no key 'stepss'; did you mean 'steps'
@@ -160,7 +160,7 @@ expect 0 'train.steps: 1 -> 7$' "$TARE" config diff runs/least runs/least train.
 # A run's folder can replace its configuration wherever one is read.
 expect 0 'data.prompt = chat, and chat_template' sh -c "echo '{\"question\":\"1+1=\"}' | '$TARE' generate runs/least max_new_tokens=2"
 expect 0 '"completion"' sh -c "echo '{\"prompt\":\"1+1=\"}' | '$TARE' generate runs/least max_new_tokens=2"
-expect 0 'rollout.max_new_tokens = 500, but .* has a context of 128 tokens' sh -c "echo '{\"prompt\":\"1+1=\"}' | '$TARE' generate runs/least max_new_tokens=500 group_size=1"
+expect 0 'rollout.max_new_tokens = 500, but the context of .* has 128 tokens' sh -c "echo '{\"prompt\":\"1+1=\"}' | '$TARE' generate runs/least max_new_tokens=500 group_size=1"
 cp -r runs/least runs/own && echo '{% for m in messages %}<{{ m.content }}>{% endfor %}' > own.jinja
 sed -i "s|^chat_template = .*|chat_template = $PWD/own.jinja|" runs/own/config.ini
 expect 0 '"text":"<1+1=>"' sh -c "echo '{\"messages\":[{\"role\":\"user\",\"content\":\"1+1=\"}]}' | '$TARE' chat runs/own"

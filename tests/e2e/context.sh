@@ -52,7 +52,7 @@ for C in 32 33; do
     told 0 '' sft both.ini model.context=$C sft.out=$model
     for n in $((C - 2)) $((C - 1)) $C $((C + 1)); do
         printf '{"question":"%s","answer":"2"}\n' "$(sevens $n)" > rows.jsonl
-        refused="the prompt has $n tokens, (1 to )?$((C - 1)) are allowed \(context $C" status=0
+        refused="the prompt has $n tokens(, but at most |: must be 1 to )$((C - 1))( are allowed)? \(context $C" status=0
         [ $n -lt $C ] && refused='' || status=1
         told $status "${refused:+standard input:1: $refused}" generate $model data.prompt=plain rollout.group_size=2 < rows.jsonl
         cp out.txt made$n.jsonl
@@ -62,7 +62,7 @@ for C in 32 33; do
         # A full context can be scored with one more token, which is not an input, and trained on: a
         # completion of one byte and the end of the sequence fit.
         printf '{"ids":[%s55]}\n' "$(printf '55,%.0s' $(seq $n))" > ids.jsonl # one more than n
-        if [ $n -le $C ]; then told 0 '' score $model < ids.jsonl; else told 1 "$((n + 1)) tokens; the model's context is $C" score $model < ids.jsonl; fi
+        if [ $n -le $C ]; then told 0 '' score $model < ids.jsonl; else told 1 "$((n + 1)) tokens exceed the model's context of $C" score $model < ids.jsonl; fi
         printf '{"question":"%s","completion":"2"}\n' "$(sevens $n)" > rows.jsonl
         sft="sft both.ini model.path=$model data.train=rows.jsonl sft.out=tuned$C-$n"
         if [ $n -le $((C - 2)) ]; then told 0 '' $sft; else told 1 "rows.jsonl:1: $((n + 2)) tokens, but the model's context is $C" $sft; fi
@@ -91,6 +91,6 @@ done
 for n in 10 11; do
     printf '{"question":"%s","answer":"2"}\n' "$(sevens $n)" > rows.jsonl
     train="train both.ini model.path=$model data.train=rows.jsonl run.dir=most$n rollout.max_prompt_tokens=10"
-    if [ $n = 10 ]; then told 0 '' $train; else told 3 'rows.jsonl:1: the prompt has 11 tokens, 10 are allowed .context 33, rollout.max_prompt_tokens 10' $train; fi
+    if [ $n = 10 ]; then told 0 '' $train; else told 3 'rows.jsonl:1: the prompt has 11 tokens, but at most 10 are allowed .context 33, rollout.max_prompt_tokens 10' $train; fi
 done
 done_

@@ -104,7 +104,7 @@ refused 'standard input:1.*ids\[1\].*258' '{"ids":[3,999]}' base
 refused 'standard input:1.*question' '{"id":1}' base
 refused 'standard input:1.*(200|201) tokens.*128' "{\"text\":\"$(printf 'x%.0s' $(seq 200))\"}" base
 refused 'standard input:1.*kv_tokens' '{"text":"abc"}' base kv_tokens=16 max_new_tokens=100
-refused '1 to 2 are allowed' '{"text":"abc"}' base max_prompt_tokens=2
+refused 'must be 1 to 2 ' '{"text":"abc"}' base max_prompt_tokens=2
 refused 'tokenizer.json' '{"text":"abc"}' bare
 refused 'not valid JSON' '{"text":' base
 refused 'nearest is .temperature' '{"text":"a"}' base temperatur=1

@@ -62,7 +62,7 @@ for key in critic.optim.lr=1e-5 critic.model.path=x algorithm.gamma=1.0 algorith
 done
 hint "x.ini:2: critic.lr needs a critic" '[critic]\nlr = 5e-6\n'
 for name in gae ppo; do
-    echo '{"groups":[{"rewards":[1,0]}]}' | "$TARE" estimate $name > /dev/null 2> err.txt && bad "estimator $name was accepted" || { grep -q "$name needs a critic, and this engine has none" err.txt && ok || bad "$name: $(cat err.txt)"; }
+    echo '{"groups":[{"rewards":[1,0]}]}' | "$TARE" estimate $name > /dev/null 2> err.txt && bad "estimator $name was accepted" || { grep -q "$name needs a critic, but tare trains no second network" err.txt && ok || bad "$name: $(cat err.txt)"; }
 done
 "$TARE" config check "$SOURCE/configs/open-reasoner-zero.ini" estimator.plugin=gae > err.txt 2>&1 && bad "gae was accepted"
 grep -q "estimator.plugin.*gae needs a critic" err.txt && ok || bad "estimator.plugin = gae was not refused with its reason: $(cat err.txt)"
@@ -71,7 +71,7 @@ grep -q "estimator.plugin.*gae needs a critic" err.txt && ok || bad "estimator.p
 # ; begins a comment after a value, # does not: a value that seems to have a comment gives a
 # warning.
 printf '[data]\nsuffix = think # of it\nsystem = "a # b"\n[train]\nsteps = 3 ; few\n' > x.ini
-"$TARE" config dump x.ini > dump.txt 2> err.txt && grep -q '^suffix = "think # of it"' dump.txt && grep -q "x.ini:2: '# of it' is part of the value: a comment after a value begins with ;" err.txt &&
+"$TARE" config dump x.ini > dump.txt 2> err.txt && grep -q '^suffix = "think # of it"' dump.txt && grep -q "x.ini:2: '# of it' is part of the value: a comment after a value starts with ;" err.txt &&
     [ "$(wc -l < err.txt)" = 1 ] && ok || bad "a # in a value: $(cat err.txt)"
 cp dump.txt again.ini && "$TARE" config dump again.ini > dump2.txt 2> err.txt && [ ! -s err.txt ] && grep -q '^suffix = "think # of it"' dump2.txt && ok || bad "a dump changes the value: $(cat err.txt)"
 hint "'3 # few' is not a whole number" '[train]\nsteps = 3 # few\n'

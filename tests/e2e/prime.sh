@@ -74,7 +74,7 @@ refused() { # PATTERN [key=value ...]
 refused 'the estimator grpo does not read them; set estimator.plugin = prime' estimator.plugin=grpo
 refused 'without adapters' lora.rank=4
 refused "learns only from the policy's own rollouts" rollout.off_policy=true
-refused 'process_reward.model = nowhere: there is no such folder' process_reward.model=nowhere
+refused 'process_reward.model = nowhere: missing folder' process_reward.model=nowhere
 "$TARE" sft sft.ini sft.out=narrow model.hidden_size=32 sft.steps=1 2> /dev/null
 refused 'process_reward.model = narrow has another shape than model.path = base' process_reward.model=narrow
 # No source of token rewards: refused before the first step, by the check, and by a fork, which
@@ -83,7 +83,7 @@ for plugin in prime grpo_process; do
     refused "estimator.plugin = $plugin needs rewards of tokens or steps: set process_reward.implicit = true" process_reward.implicit=false estimator.plugin=$plugin
     [ ! -e refused ] && ok || bad "a refused run left its folder"
     # shellcheck disable=SC2086
-    "$TARE" config check tiny.ini $KEYS process_reward.implicit=false estimator.plugin=$plugin > out.txt 2>&1 && bad "config check accepts $plugin alone" || { grep -q "$plugin reads rewards of tokens or steps" out.txt && ok || bad "$(cat out.txt)"; }
+    "$TARE" config check tiny.ini $KEYS process_reward.implicit=false estimator.plugin=$plugin > out.txt 2>&1 && bad "config check accepts $plugin alone" || { grep -q "$plugin needs rewards of tokens or steps" out.txt && ok || bad "$(cat out.txt)"; }
 done
 for keys in process_reward.implicit=false process_reward.model=narrow "data.train=builtin:arithmetic/phase1?rows=100 process_reward.model=narrow"; do
     got=0

@@ -46,7 +46,7 @@ warns() { # HOW-OFTEN PATTERN COMMAND...
     [ "$(grep -c 'prompts are the same text' err.txt)" = "$times" ] && ok || bad "$*: expected the warning $times times: $(cat err.txt)"
     [ "$times" = 0 ] || { grep -qF -e "$pattern" err.txt && ok || bad "$*: expected $pattern in: $(cat err.txt)"; }
 }
-said='rows.jsonl: all 3 prompts are the same text, so the model does not see the question: the chat template unknown.jinja reads mesages, question, which is not defined; a template'"'"'s variables are messages, add_generation_prompt, bos_token, eos_token, pad_token, unk_token, tools, documents (show prompts with `tare data show`)'
+said='rows.jsonl: all 3 prompts are the same text, so the model does not see the question: the chat template unknown.jinja reads mesages, question (not defined); a template'"'"'s variables are messages, add_generation_prompt, bos_token, eos_token, pad_token, unk_token, tools, documents (show prompts with `tare data show`)'
 warns 1 "$said" "$TARE" config check tiny.ini $keys data.chat_template=unknown.jinja
 warns 1 'the chat template fixed.jinja does not write them' "$TARE" config check tiny.ini $keys data.chat_template=fixed.jinja
 warns 0 '' "$TARE" config check tiny.ini $keys data.chat_template=sound.jinja

@@ -33,7 +33,7 @@ says 'train.lr (0.0002 -> 1)'
 grep -q 'goes on\|continues' err.txt && bad "the message says that a refused run continues: $(cat err.txt)" || ok
 got=0; train runs/k4 --resume train.steps=1 --allow-change || got=$?
 status $got 3 "fewer steps than were done"
-says "train.steps = 1, and runs/k4 has done $step already"
+says "train.steps = 1: runs/k4 has already finished $step steps"
 diff -r before runs/k4 > /dev/null && ok || { bad "a refused resume changed the run"; diff -rq before runs/k4; }
 got=0; train runs/k4 --resume train.steps=60 || got=$?
 status $got 3 "more steps under a falling schedule"
@@ -76,7 +76,7 @@ status $got 130 "interrupted sft"
 for folder in other.training/checkpoints/step-*; do echo >> "$folder/tokenizer_config.json"; done
 got=0; "$TARE" sft sft2.ini --resume > out.txt 2> err.txt || got=$?
 status $got 1 "sft with damaged checkpoints"
-says 'checkpoints can be used.*nothing was changed'
+says 'checkpoints is usable.*nothing was changed'
 ls other.training/checkpoints/step-* > /dev/null && ok || bad "the checkpoints were removed"
 # Two runs need the same model: the second one waits while the first one makes it. The first one
 # continues once the second one has reported that it waits.

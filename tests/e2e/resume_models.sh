@@ -88,7 +88,7 @@ rm -r base
 cp -r kept base
 echo '{{ messages }}' > base/chat_template.jinja
 refused "model.path = $WORK/base: chat_template.jinja did not exist when the run was trained" plain
-verify 1 plain "^model.path = $WORK/base: chat_template.jinja was not there"
+verify 1 plain "^model.path = $WORK/base: chat_template.jinja did not exist"
 rm -r base
 verify 0 plain "^note: model.path = $WORK/base is missing, so it is not checked"
 # The model was moved, or a checkpoint is in its place: the same.

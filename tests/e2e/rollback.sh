@@ -85,7 +85,7 @@ done
 # A spike is finite: it is reported at its step only, and not before twenty steps.
 rows one.jsonl 10 23
 sed -i s/huge/high/ one.jsonl
-train run.dir=spike train.lr=1e-5 train.steps=24 && [ "$(grep -c 'a spike' err.txt)" = 1 ] &&
+train run.dir=spike train.lr=1e-5 train.steps=24 && [ "$(grep -c 'gradient norm spiked' err.txt)" = 1 ] &&
     grep -qE 'step 23: the gradient norm spiked to [0-9.e+-]+, (more than 10000|[0-9]{2,5}) times the median of the 20 steps before' err.txt && ok || bad "a spike: $(cat err.txt)"
 rows one.jsonl 8
 

@@ -182,6 +182,6 @@ timeout 60 "$TARE" sft one.ini > /dev/null 2> err.txt || status=$?
 # A warm start that starts from its own result would wait for itself.
 sed -e 's/^path = .*/path = itself\nwarm_start = itself.ini/' -e 's/^out = .*/out = itself/' sft.ini > itself.ini
 timeout 60 "$TARE" sft itself.ini > /dev/null 2> err.txt && bad "a warm start of itself" || ok
-grep -q 'sft.out = itself is model.path too: model.warm_start would make the model that this training makes' err.txt && ok || bad "a warm start of itself: $(cat err.txt)"
+grep -q 'sft.out = itself is also model.path, so model.warm_start would make the model that this training makes' err.txt && ok || bad "a warm start of itself: $(cat err.txt)"
 
 done_

@@ -106,7 +106,7 @@ def test_arguments():
     fails(3, "from 0 to 65535", "model", "--port", "70000")
     fails(3, "missing value", "model", "--port")
     fails(3, "has no key 'rollout.temperature'", "model", "rollout.temperature=1")
-    fails(3, "missing MODEL", "--port", "0")
+    fails(3, "MODEL is missing", "--port", "0")
     for folder in ("none-there", "empty"):
         fails(1, f"{folder}: no such folder; name the folder of a Hugging Face model, an adapter or a run ('a={folder}' is read as NAME=MODEL; "
               "a key is section.key=value)", f"a={folder}")

@@ -534,7 +534,7 @@ def value_of(python):
 
 
 class Tree(Kind):
-    """Arithmetic on small whole numbers: each spelling of a value is a text of its own."""
+    """Arithmetic on small whole numbers: each spelling of a value is a separate text."""
     weight = 2
 
     def value(self, r):

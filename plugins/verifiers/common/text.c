@@ -123,7 +123,7 @@ tare_status text_fail(tare_error *error, tare_status code, const char *format, .
     return code;
 }
 
-/* Returns the length of the valid UTF-8 character at p; 0 if there is none. */
+/* Returns the length of the valid UTF-8 character at p; 0: invalid. */
 static int64_t utf8_length(const unsigned char *p, int64_t left)
 {
     static const unsigned least[5] = {0, 0, 0x80, 0x800, 0x10000};

@@ -35,7 +35,7 @@ static bool is_matrix_name(const char *name, int64_t n)
     return ends_in(name, n, "matrix") || ends_in(name, n, "matrix*");
 }
 
-/* Returns the position after the mark that closes near here; the current one if there is none. */
+/* Returns the position after the mark that closes near here; the current one if not found. */
 static int64_t skip_to(const struct lexer *x, char mark)
 {
     const struct lexer near = lex_near(x, x->i);

@@ -51,7 +51,7 @@ bool unit_multiply(struct unit *u, struct unit_name name, int power)
     return true;
 }
 
-/* Reads ^2, ^{-1}, squared, cubed; 1 if there is none. */
+/* Reads ^2, ^{-1}, squared, cubed; 1 by default. */
 static int read_power(struct reader *r)
 {
     const int64_t start = r->i;

@@ -21,7 +21,7 @@ def string(bytes_):
 
 
 def texts(address, n):
-    """Reads n tare_text as a list of str; None where there is no text."""
+    """Reads n tare_text as a list of str, with None for a missing text."""
     found = (Text * n).from_address(address) if n else ()
     return [string(c.string_at(t.data, t.size)) if t.data else None for t in found]
 

@@ -203,8 +203,10 @@ class Verl(unittest.TestCase):
         return DataProto.from_dict(tensors=tensors, non_tensors=other)
 
     def expected(self, other, cluster, data):
-        """What the plugin says of a step, from the engine's side: {row: its tokens' advantages}, and the rows that it drops. data: uid, mask, prompts (tokens of
-        each row without padding), rewards, parts, logprob, ref_logprob, all by row."""
+        """Computes a step with the plugin on the engine's side: {row: its tokens' advantages}, and
+        the rows that it drops. data: uid, mask, prompts (tokens of each row without padding),
+        rewards, parts, logprob, ref_logprob, all by row.
+        """
         groups = {}
         for i, key in enumerate(data["uid"]):
             groups.setdefault(key, []).append(i)

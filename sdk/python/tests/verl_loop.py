@@ -21,7 +21,9 @@ def config_of(adv_estimator, steps):
 
 
 def numbers_of(step):
-    """What sampling, the reward function and the models would say in a step: rows of a prompt stand together, as fit repeats them."""
+    """Simulated results of sampling, the reward function and the models in a step: the rows of a
+    prompt are contiguous, as fit repeats them.
+    """
     import torch
 
     torch.manual_seed(step)

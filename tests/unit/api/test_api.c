@@ -19,7 +19,7 @@ struct caller {
     int rewards, advantages, fail_at; /* calls; fail_at: of the reward function */
 };
 
-static tare_status reward(void *ctx, const tare_answer *const *answers, int64_t n, double *out, tare_error *error)
+static tare_status count_reward(void *ctx, const tare_answer *const *answers, int64_t n, double *out, tare_error *error)
 {
     struct caller *c = ctx;
     if (++c->rewards == c->fail_at) {
@@ -30,7 +30,7 @@ static tare_status reward(void *ctx, const tare_answer *const *answers, int64_t 
     return TARE_OK;
 }
 
-static tare_status advantage(void *ctx, const tare_batch *b, double *out, tare_error *error)
+static tare_status mean_advantage(void *ctx, const tare_batch *b, double *out, tare_error *error)
 {
     struct caller *c = ctx;
     (void)error;
@@ -39,23 +39,23 @@ static tare_status advantage(void *ctx, const tare_batch *b, double *out, tare_e
     return TARE_OK;
 }
 
-static void quiet(void *ctx, int32_t level, const char *text)
+static void drop_message(void *ctx, int32_t level, const char *text)
 {
     (void)ctx, (void)level, (void)text;
 }
 
-static int setup(void **state)
+static int open_library(void **state)
 {
     const char *folder = make_test_folder("api");
     struct err e = {0};
     (void)state;
     if (!folder || chdir(folder)) return 1;
     return fs_write_atomic("sft.ini", SFT, (int64_t)strlen(SFT), &e) ||
-           fs_write_atomic("train.ini", TRAIN, (int64_t)strlen(TRAIN), &e) || tare_api_begin(NULL, quiet, NULL, NULL) ||
-           tare_api_begin(NULL, quiet, NULL, NULL);
+           fs_write_atomic("train.ini", TRAIN, (int64_t)strlen(TRAIN), &e) || tare_api_begin(NULL, drop_message, NULL, NULL) ||
+           tare_api_begin(NULL, drop_message, NULL, NULL);
 }
 
-static int teardown(void **state)
+static int remove_files(void **state)
 {
     char folder[FS_PATH];
     (void)state;
@@ -71,13 +71,13 @@ static tare_api_run *open_run(struct caller *c, const char *setting)
                                     .settings = &setting,
                                     .n = 1,
                                     .ctx = c,
-                                    .reward = reward,
-                                    .advantage = advantage};
+                                    .reward = count_reward,
+                                    .advantage = mean_advantage};
     if (tare_api_run_open(&o, &run, &e)) fail_msg("%s", e.message);
     return run;
 }
 
-static tare_api_batch *next(tare_api_run *run)
+static tare_api_batch *next_batch(tare_api_run *run)
 {
     tare_api_error e;
     tare_api_batch *b;
@@ -85,7 +85,7 @@ static tare_api_batch *next(tare_api_run *run)
     return b;
 }
 
-static tare_api_column column(const tare_api_batch *b, const char *name)
+static tare_api_column find_column(const tare_api_batch *b, const char *name)
 {
     tare_api_column all[64];
     const int64_t n = tare_api_batch_columns(b, all, 64);
@@ -97,9 +97,9 @@ static tare_api_column column(const tare_api_batch *b, const char *name)
 
 static void check_batch(const tare_api_batch *b)
 {
-    const tare_api_column r = column(b, "reward"), a = column(b, "advantage"), text = column(b, "completion"),
-                          ids = column(b, "ids"), begin = column(b, "token_begin"), prompt = column(b, "prompt_ids"),
-                          row = column(b, "row_json");
+    const tare_api_column r = find_column(b, "reward"), a = find_column(b, "advantage"), text = find_column(b, "completion"),
+                          ids = find_column(b, "ids"), begin = find_column(b, "token_begin"), prompt = find_column(b, "prompt_ids"),
+                          row = find_column(b, "row_json");
     assert_int_equal(r.n, 6);
     assert_int_equal(r.type, TARE_API_F64);
     assert_int_equal(text.type, TARE_API_TEXT);
@@ -121,9 +121,9 @@ static void steps_and_batches(void **state)
     (void)state;
     tare_api_run *run = open_run(&c, "run.dir=whole");
     tare_api_batch *kept[3];
-    for (int i = 0; i < 3; i++) kept[i] = next(run);
-    assert_null(next(run));
-    assert_null(next(run));
+    for (int i = 0; i < 3; i++) kept[i] = next_batch(run);
+    assert_null(next_batch(run));
+    assert_null(next_batch(run));
     assert_int_equal(tare_api_run_place(run, &place, NULL), 0);
     assert_int_equal(place.step, 3);
     assert_int_equal(place.steps, 3);
@@ -144,12 +144,12 @@ static void a_function_that_fails(void **state)
     tare_api_batch *b;
     (void)state;
     tare_api_run *run = open_run(&c, "run.dir=fails");
-    tare_api_batch_free(next(run));
+    tare_api_batch_free(next_batch(run));
     assert_int_equal(tare_api_run_step(run, &b, &e), TARE_E_GENERIC);
     assert_null(b);
     assert_non_null(strstr(e.message, "step 2, verify"));
     assert_non_null(strstr(e.message, "the caller fails"));
-    b = next(run); /* the step is repeated */
+    b = next_batch(run); /* the step is repeated */
     assert_non_null(strstr(tare_api_batch_metrics(b), "{\"step\":2,"));
     check_batch(b);
     tare_api_batch_free(b);
@@ -161,7 +161,8 @@ static void wrong_options(void **state)
 {
     static const char *const wrong[] = {"train.stepss=3", "train.steps", "verifier.plugins=nosuch", "estimator.plugin=nosuch",
                                         "dist.ranks=2"};
-    tare_api_run_options o = {.struct_size = sizeof o, .config = "train.ini", .n = 1, .reward = reward, .advantage = advantage};
+    tare_api_run_options o = {
+        .struct_size = sizeof o, .config = "train.ini", .n = 1, .reward = count_reward, .advantage = mean_advantage};
     tare_api_error e;
     tare_api_run *run;
     (void)state;
@@ -231,5 +232,5 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(steps_and_batches), cmocka_unit_test(a_function_that_fails),
                                        cmocka_unit_test(wrong_options), cmocka_unit_test(a_model_is_asked)};
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, open_library, remove_files);
 }

@@ -1,6 +1,7 @@
-/* The filter of worker processes, run here by hand: what the kernel would answer to a call, by its number, its processor and its arguments. */
-#include "check.h"
+/* Interprets the filter of worker processes: the kernel's answer to a call, by its number, its
+ * processor and its arguments. */
 #include "call/confine.h"
+#include "check.h"
 
 #include <errno.h>
 #include <linux/audit.h>
@@ -20,7 +21,7 @@ enum { NATIVE = (int)AUDIT_ARCH_AARCH64, OTHER = (int)AUDIT_ARCH_ARM, LIKE_OURS 
 enum { NATIVE = 0, OTHER = 1, LIKE_OURS = 2 };
 #endif
 
-static bool tells; /* whether who asks for a connection waits for an answer */
+static bool tells; /* connection attempts wait for the listener's answer */
 
 static unsigned answer(const struct confine *c, struct seccomp_data d)
 {
@@ -89,7 +90,7 @@ static void test_calls(void **state)
     }
 }
 
-/* Of an argument the kernel reads the lower half; what stands above it changes nothing. */
+/* The kernel reads the lower half of an argument; the upper half changes nothing. */
 static void test_arguments(void **state)
 {
     const unsigned long long above = 0x7700000000ULL;
@@ -125,7 +126,7 @@ static void test_arguments(void **state)
     }
 }
 
-/* A number says nothing without its processor: i386's 26 is ptrace, x86-64's is msync. */
+/* A call number depends on the processor: 26 is ptrace on i386 and msync on x86-64. */
 static void test_processors(void **state)
 {
     const struct confine c = {0};

@@ -63,7 +63,7 @@ static void test_rows(void **state)
     assert_true(is(d.rows[0].question, "q1") && is(d.rows[0].answer, "72") && is(d.rows[0].subject, "S"));
     assert_true(d.rows[0].level == 3 && isnan(d.rows[1].level) && isnan(d.rows[2].level));
     assert_non_null(strstr(d.rows[0].json.data, "\"other\":{\"x\":1}"));
-    assert_true(is(d.rows[1].answer, "0.10")); /* as it is written */
+    assert_true(is(d.rows[1].answer, "0.10")); /* as written */
     assert_string_equal(d.rows[1].id, "line-3");
     assert_false(d.rows[1].has_id);
     assert_int_equal(d.rows[1].n_choices, 2);
@@ -99,16 +99,16 @@ static void test_bad_rows(void **state)
         {"{\"question\":\"q\",\"answer\":\"1\",\"choices\":[1]}", "\"choices\"[0] is not a string"},
         {"{\"question\":\"q\",\"answer\":\"1\",\"choices\":[]}", "\"choices\" is not a list"},
         {"{\"question\":\"q\",\"answer\":\"1\",\"messages\":[{\"role\":\"user\"}]}", "\"messages\"[0]"},
-        {"{\"question\":\"q\",\"answer\":\"1\",\"level\":[1]}", "\"level\" is neither"},
+        {"{\"question\":\"q\",\"answer\":\"1\",\"level\":[1]}", "\"level\" must be a number or a text"},
         {"{\"question\":\"q\xFF\",\"answer\":\"1\"}", "bad.jsonl:1: invalid UTF-8 at byte 15"},
         {"{\"question\":\"q\",\"answer\":\"1\"", "bad.jsonl:1: not valid JSON"},
         {"1", "bad.jsonl:1: not a JSON object"},
         {"[1]", "bad.jsonl is a JSON list"},
         {"question,answer\n1+1,2\n", "bad.jsonl:1: not a row: a data file has one JSON object per line"},
         {"[\n{\"question\":\"q\"}]\n", "tools/to_jsonl.py converts a list"},
-        {"PAR1\xFF\xFE", "bad.jsonl:1: no row: "},
+        {"PAR1\xFF\xFE", "bad.jsonl:1: not a row: "},
         {"{\"id\":\"x\",\"question\":\"q\",\"answer\":\"1\"}\n{\"id\":\"x\",\"question\":\"r\",\"answer\":\"1\"}",
-         "bad.jsonl:1 too"},
+         "bad.jsonl:1; every row needs a different id"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct dataset d;
@@ -167,7 +167,7 @@ static void test_check(void **state)
     assert_non_null(strstr(r.text, ":5 [c] seven\n"));
     assert_non_null(strstr(r.text, ":6 [d] the answer is not the letter"));
     assert_non_null(strstr(r.text, ":7 [] invalid UTF-8"));
-    assert_null(strstr(r.text, ":8 ")); /* no answer: a matter of the verifier */
+    assert_null(strstr(r.text, ":8 ")); /* a missing answer is the verifier's concern */
 }
 
 static void test_reference_tasks(void **state)
@@ -191,7 +191,7 @@ static void test_reference_tasks(void **state)
 
 /* ---------------------------------------------------------------- builtin:arithmetic */
 
-/* The answer worked out from the text of the question. */
+/* Computes the answer from the text of the question. */
 static void solve(const char *q, char *out, size_t size)
 {
     int a, b, c;
@@ -390,14 +390,14 @@ static void test_order(void **state)
     assert_ok(order_init(&o, N, true, 7, &e), &e);
     assert_ok(order_next(&o, &cursor, M, rows, occurrence, &e), &e);
     assert_int_equal(cursor, M);
-    for (int epoch = 0; epoch < 2; epoch++) { /* every row once an epoch */
+    for (int epoch = 0; epoch < 2; epoch++) { /* every row once per epoch */
         int seen[N] = {0};
         for (int i = 0; i < N; i++) seen[rows[epoch * N + i]]++;
         for (int i = 0; i < N; i++) assert_int_equal(seen[i], 1);
     }
     for (int i = 0; i < M; i++) assert_int_equal(occurrence[i], i / N);
     assert_memory_not_equal(rows, rows + N, N * sizeof *rows);
-    assert_ok(order_init(&p, N, true, 7, &e), &e); /* from any cursor, the same */
+    assert_ok(order_init(&p, N, true, 7, &e), &e); /* the same from any cursor */
     assert_ok(order_next(&p, &other, M - 4, again, NULL, &e), &e);
     assert_memory_equal(again, rows + 4, (M - 4) * sizeof *rows);
     order_free(&p);
@@ -413,7 +413,8 @@ static void test_order(void **state)
     assert_int_equal(order_init(&o, 0, true, 0, &e), TARE_E_INVALID);
 }
 
-/* ---------------------------------------------------------------- prompts and the byte-level tokenizer */
+/* ---------------------------------------------------------------- prompts and the byte-level
+ * tokenizer */
 
 static void expect_text(const struct data_config *config, const struct tokenizer *t, const struct row *row, const char *want)
 {
@@ -495,7 +496,8 @@ static void test_prompts_for_questions(void **state)
     assert_non_null(strstr(e.message, "the last user message is empty"));
 }
 
-/* Several files: a list, a pattern, both; the rows keep their files' names, an id is unique over all of them. */
+/* Several files: a list, a pattern, both; rows keep their files' names, ids are unique over all
+ * files. */
 static void test_several_files(void **state)
 {
     (void)state;
@@ -518,7 +520,7 @@ static void test_several_files(void **state)
     dataset_free(&d);
     snprintf(source, sizeof source, "%s/part-?.jsonl,%s/part-1.jsonl", folder, folder);
     assert_int_equal(dataset_load(source, 0, &d, &e), TARE_E_INVALID);
-    assert_non_null(strstr(e.message, "the id \"a\" is that of"));
+    assert_non_null(strstr(e.message, "the id \"a\" is also used by"));
     snprintf(source, sizeof source, "%s/x-*.jsonl", folder);
     assert_int_equal(dataset_load(source, 0, &d, &e), TARE_E_NOT_FOUND);
     snprintf(source, sizeof source, "%s/part-1.jsonl,%s/none.json", folder, folder);

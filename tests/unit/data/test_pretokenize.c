@@ -1,4 +1,5 @@
-/* The hand-written matchers against PCRE2 with the same expressions, on random Unicode strings; Digits, PCRE2 steps, NFC's short cut. */
+/* Compares the hand-written matchers with PCRE2 and the same expressions on random Unicode strings;
+ * Digits, PCRE2 steps, NFC's short cut. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "check.h"
 
@@ -11,7 +12,8 @@
 #include <string.h>
 #include <utf8proc.h>
 
-/* PCRE2 and utf8proc follow Unicode versions of their own; a character on which they differ is left out. */
+/* PCRE2 and utf8proc follow different Unicode versions; characters on which they differ are
+ * skipped. */
 static bool same_class(pcre2_code *const codes[3], pcre2_match_data *m, int32_t c)
 {
     char text[4];
@@ -27,7 +29,8 @@ static pcre2_code *compile(const char *pattern)
     int code;
     PCRE2_SIZE at;
     char text[1000] = "";
-    for (const char *p = pattern; *p; p++) { /* \s is White_Space, not PCRE2's, which has U+180E too */
+    /* \s is White_Space, not PCRE2's, which includes U+180E */
+    for (const char *p = pattern; *p; p++) {
         const size_t n = strlen(text);
         if (p[0] == '\\' && (p[1] == 's' || p[1] == 'S'))
             snprintf(text + n, sizeof text - n, "\\%c{White_Space}", *++p == 's' ? 'p' : 'P');
@@ -130,7 +133,8 @@ static void test_steps(void **state)
     expect_pieces(steps, 1, "ab12c", "ab|12|c|");
     assert_ok(pretokenize_regex("[aeiou]+|(?=x)", 14, false, "test", &steps[2], &e), &e);
     assert_int_equal(steps[2].kind, SPLIT_REGEX);
-    expect_pieces(steps + 2, 1, "bcaaxd\xC3\xA9ozz", "bc|aa|xd\xC3\xA9|o|zz|"); /* empty matches cut nothing */
+    /* empty matches split nothing */
+    expect_pieces(steps + 2, 1, "bcaaxd\xC3\xA9ozz", "bc|aa|xd\xC3\xA9|o|zz|");
     pretokenize_free(&steps[2]);
     assert_ok(pretokenize_regex("a.", 2, true, "test", &steps[2], &e), &e);
     expect_pieces(steps + 2, 1, "aba.b", "ab|a.|b|");

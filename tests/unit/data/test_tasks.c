@@ -1,4 +1,5 @@
-/* The tasks of the ladder: every answer solves its question, its pattern holds just the right ones, and rows are the same everywhere. */
+/* The tasks of the ladder: every answer solves its question, its pattern lists exactly the right
+ * answers, and rows are equal on every machine. */
 #include "check.h"
 
 #include "base/fs.h"
@@ -21,7 +22,7 @@ static void text_of(tare_text t, char out[64])
     snprintf(out, 64, "%.*s", (int)t.size, t.data ? t.data : "");
 }
 
-/* "3+7-2" of the digits "2,3,7": each once. -999: not of that form. */
+/* Evaluates "3+7-2" with each of the digits "2,3,7" used once. -999: not of that form. */
 static int value_of(const char *text, const char *digits)
 {
     char left[8] = {0};
@@ -95,7 +96,7 @@ static void words_are_in_order(void **state)
     dataset_free(&d);
 }
 
-/* All pairs of digits with the sum and no other; the arms whose code is the context modulo 8. */
+/* All pairs of digits with the sum and no others; the arms whose code is the context modulo 8. */
 static void patterns_hold_the_right_ones(void **state)
 {
     struct dataset d;
@@ -127,7 +128,7 @@ static void patterns_hold_the_right_ones(void **state)
     dataset_free(&d);
 }
 
-/* The numbers of a question, in their order. */
+/* Extracts the numbers of a question in order. */
 static int numbers_of(const char *text, int out[8])
 {
     int n = 0;
@@ -144,7 +145,8 @@ static int numbers_of(const char *text, int out[8])
     return n;
 }
 
-/* Every kind is there; the answers are those that the numbers of the questions give, in the worked turns too, which ask nothing else. */
+/* Every kind occurs; the answers follow from the numbers of the questions, also in the worked
+ * examples, which repeat no question. */
 static void questions_in_words_are_solved(void **state)
 {
     static const char *const KINDS[] = {"after", "before", "larger", "largest", "plus10", "gain", "loss"};
@@ -181,7 +183,7 @@ static void questions_in_words_are_solved(void **state)
     dataset_free(&d);
 }
 
-/* What the bands were made with: a row that changed would make them those of another task. */
+/* The bands were made with these rows; a changed row would be another task. */
 static void rows_are_the_same_everywhere(void **state)
 {
     static const struct {
@@ -217,7 +219,7 @@ static void wrong_names_are_refused(void **state)
     struct err e = {0};
     (void)state;
     assert_int_equal(dataset_load("builtin:rewrite/nothing", 0, &d, &e), TARE_E_NOT_FOUND);
-    assert_non_null(strstr(e.message, "builtin:rewrite/train, .../heldout and .../warm"));
+    assert_non_null(strstr(e.message, "builtin:rewrite/train, .../heldout or .../warm"));
     assert_true(dataset_load("builtin:bandit/train?rows=0", 0, &d, &e) != TARE_OK);
     assert_int_equal(dataset_load("builtin:rewrites/train", 0, &d, &e), TARE_E_NOT_FOUND);
 }

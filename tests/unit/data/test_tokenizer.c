@@ -1,4 +1,5 @@
-/* The ids and texts of the reference strings, of real vocabularies and of small ones of every kind; what is refused; streams; threads. */
+/* The ids and texts of the reference strings, for real vocabularies and for small ones of every
+ * kind; refusals; streams; threads. */
 #include "check.h"
 
 #include "base/clock.h"
@@ -27,11 +28,11 @@ static struct tokenizer *load(const char *name)
 struct goldens {
     const struct tokenizer *t;
     int64_t rows, wrong, wrong_back, wrong_stream, wrong_text;
-    bool drops;   /* the vocabulary lacks bytes, so decoding back may lose some */
-    bool one_way; /* spaces are added and dropped: the text that comes back may have other ids */
+    bool drops;   /* the vocabulary lacks bytes, so decoding may lose some */
+    bool one_way; /* spaces are added and dropped: the decoded text may have other ids */
 };
 
-/* Decodes piece by piece; each piece has to be valid UTF-8 by itself. */
+/* Decodes id by id; each output must be valid UTF-8. */
 static void stream_back(const struct tokenizer *t, const struct token_ids *ids, struct str *out)
 {
     struct token_stream s;
@@ -67,7 +68,7 @@ static tare_status golden(void *ctx, const json_t *row, const char *where, struc
     bool same = (size_t)ids.n == json_array_size(want);
     for (int64_t i = 0; same && i < ids.n; i++) same = ids.data[i] == json_integer_value(json_array_get(want, (size_t)i));
     if (!same && g->wrong++ < 5) printf("%s: other ids (%s)\n", where, json_text_or(row, "cat", ""));
-    /* what ids stand for is NFC of the text; encoding that again has to give the same ids */
+    /* the ids decode to the NFC of the text; encoding that again must give the same ids */
     struct str back = {0}, streamed = {0};
     TRY(tokenizer_decode(g->t, ids.data, ids.n, false, &back, e));
     stream_back(g->t, &ids, &streamed);
@@ -80,7 +81,7 @@ static tare_status golden(void *ctx, const json_t *row, const char *where, struc
     if (!g->one_way && !equal && !stable && !lacks_byte(g, json_string_value(text), json_string_length(text)) &&
         g->wrong_back++ < 5)
         printf("%s: not decoded back\n", where);
-    const char *decoded = json_text_or(row, "decoded", NULL); /* where what HF decodes is known */
+    const char *decoded = json_text_or(row, "decoded", NULL); /* if HF's decoded text is known */
     if (decoded && strcmp(decoded, back.data) != 0 && g->wrong_text++ < 5) printf("%s: decoded to \"%s\"\n", where, back.data);
     g->rows++;
     token_ids_free(&ids);
@@ -121,7 +122,7 @@ static void test_qwen(void **state)
     check_goldens("qwen2.5", "data/tokenizer/qwen2.5.jsonl");
 }
 
-/* `tokenizers` normalizes by Unicode 9.0: characters that are younger neither move, compose nor decompose. */
+/* `tokenizers` normalizes by Unicode 9.0: newer characters neither move, compose nor decompose. */
 static void young_characters_stay(void **state)
 {
     (void)state;
@@ -151,7 +152,7 @@ static void test_llama(void **state)
     check_goldens("llama-3", "data/tokenizer/llama-3.jsonl");
 }
 
-/* Made of SentencePiece models: bench/tokenizer_differential.py --write has made these. */
+/* Converted SentencePiece models, made by bench/tokenizer_differential.py --write. */
 static void check_small_kind(const char *name)
 {
     struct err e = {0};
@@ -183,7 +184,8 @@ static void test_roles(void **state)
 {
     (void)state;
     const bool whole = shared_is_whole(shared_or_skip("models/tokenizers/llama-3/tokenizer.json"));
-    const int32_t llama = whole ? 128000 : 600, qwen = whole ? 151643 : 600; /* the first of the special tokens */
+    /* the first of the special tokens */
+    const int32_t llama = whole ? 128000 : 600, qwen = whole ? 151643 : 600;
     struct tokenizer *t = load("llama-3");
     assert_int_equal(tokenizer_role_id(t, TOKEN_BOS), llama);
     assert_int_equal(tokenizer_role_id(t, TOKEN_EOS), llama + 9);
@@ -233,7 +235,7 @@ static void expect_ids(const struct tokenizer *t, const char *text, int64_t n, c
     token_ids_free(&ids);
 }
 
-/* Three steps of a text of 300 for one: 27 million of a single letter. */
+/* Three steps that turn one character into 300: 27 million from a single letter. */
 static void test_growth_is_refused(void **state)
 {
     (void)state;
@@ -263,9 +265,10 @@ static void test_small(void **state)
     expect_ids(t, "", 0, NULL);
     expect_ids(t, "abc", 1, (int32_t[]){4});
     expect_ids(t, "abab abc", 4, (int32_t[]){2, 2, 5, 4});
-    expect_ids(t, "zaqb", 1, (int32_t[]){2});                   /* bytes without a token vanish before merging */
-    expect_ids(t, "a<x>ya<x>", 4, (int32_t[]){0, 271, 0, 270}); /* the longest that begins there */
-    expect_ids(t, "e\xCC\x81", 2, (int32_t[]){7, 8});           /* NFC: U+00E9 is C3 A9 */
+    expect_ids(t, "zaqb", 1, (int32_t[]){2}); /* bytes without a token vanish before merging */
+    /* the longest token that begins there */
+    expect_ids(t, "a<x>ya<x>", 4, (int32_t[]){0, 271, 0, 270});
+    expect_ids(t, "e\xCC\x81", 2, (int32_t[]){7, 8}); /* NFC: U+00E9 is C3 A9 */
     tokenizer_free(t);
 }
 
@@ -311,7 +314,8 @@ static void test_broken_bytes(void **state)
     struct tokenizer *t = small();
     struct err e = {0};
     struct str out = {0};
-    /* C3, then a: the C3 is U+FFFD; A9 alone is one too; C3 A9 is whole; ids without a token have no text */
+    /* C3, then a: the C3 is U+FFFD; A9 alone is one too; C3 A9 is whole; ids without a token have
+     * no text */
     assert_ok(tokenizer_decode(t, (int32_t[]){7, 0, 8, 7, 8, 9999, -5, 270, 7}, 9, true, &out, &e), &e);
     assert_string_equal(out.data, "\xEF\xBF\xBD"
                                   "a"
@@ -322,7 +326,7 @@ static void test_broken_bytes(void **state)
     tokenizer_free(t);
 }
 
-struct refusal { /* what replaces what in a tokenizer.json, and a part of the message */
+struct refusal { /* a replacement in tokenizer.json, and a part of the message */
     const char *from, *to, *message;
 };
 
@@ -342,7 +346,8 @@ static void expect_refusal(const char *json, const struct refusal *r)
     str_free(&text);
 }
 
-/* Characters with byte fallback, in the manner of Llama 2: bytes 41, E2, 98 and 83 are tokens, the bytes of U+00E9 are not. */
+/* Characters with byte fallback, as in Llama 2: bytes 41, E2, 98 and 83 are tokens, the bytes of
+ * U+00E9 are not. */
 static const char *const bpe_json =
     "{\"added_tokens\":[{\"id\":1,\"content\":\"<s>\",\"special\":true,\"normalized\":false,\"rstrip\":true},"
     "{\"id\":12,\"content\":\"<l>\",\"normalized\":false,\"lstrip\":true}],"
@@ -379,13 +384,15 @@ static void test_byte_fallback(void **state)
     expect_ids(t,
                "\xC3\xA9\xC3\xA9"
                "c",
-               3, (int32_t[]){2, 0, 11}); /* unknown characters in a row are one */
+               3, (int32_t[]){2, 0, 11}); /* consecutive unknown characters become one token */
     expect_ids(t,
                "\xC3\xA9"
                "A\xC3\xA9"
                "c",
-               4, (int32_t[]){2, 7, 0, 11});                          /* and wait for the next known one */
-    expect_ids(t, "c<s>  ab", 4, (int32_t[]){2, 11, 1, 6});           /* rstrip: the spaces are the token's */
+               /* and precede the next known one */
+               4, (int32_t[]){2, 7, 0, 11});
+    /* rstrip: the spaces belong to the token */
+    expect_ids(t, "c<s>  ab", 4, (int32_t[]){2, 11, 1, 6});
     expect_ids(t, "c \n <l> c", 6, (int32_t[]){2, 11, 12, 2, 2, 11}); /* lstrip */
     expect_text(t, (int32_t[]){1, 6, 2, 6}, 4, true, "ab  ab");
     expect_text(t, (int32_t[]){8, 9, 10, 3}, 4, false,
@@ -395,7 +402,8 @@ static void test_byte_fallback(void **state)
                 "\xEF\xBF\xBD\xEF\xBF\xBD"
                 "a"); /* U+FFFD for each byte of the run */
     expect_text(t, (int32_t[]){7, 8, 9}, 3, false, "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
-    expect_text(t, (int32_t[]){2, 2, 3}, 3, false, " a"); /* one space is taken from the front of the text */
+    /* one space is removed from the front of the text */
+    expect_text(t, (int32_t[]){2, 2, 3}, 3, false, " a");
     expect_text(t, (int32_t[]){3, 2, 2}, 3, false, "a  ");
     tokenizer_free(t);
 }
@@ -410,12 +418,15 @@ static void test_unigram(void **state)
 {
     (void)state;
     struct tokenizer *t = parse(unigram_json);
-    expect_ids(t, "a", 1, (int32_t[]){5});     /* -4, not -2 - 3 */
-    expect_ids(t, "ab", 2, (int32_t[]){1, 4}); /* -2 - 5; as _a, b it is as much: the one that begins first stays */
+    expect_ids(t, "a", 1, (int32_t[]){5}); /* -4, not -2 - 3 */
+    /* -2 - 5; _a, b has the same score: the one that begins first wins */
+    expect_ids(t, "ab", 2, (int32_t[]){1, 4});
     expect_ids(t, "abc", 2, (int32_t[]){5, 6});
     expect_ids(t, "ac", 2, (int32_t[]){5, 7});
-    expect_ids(t, "axyc b", 5, (int32_t[]){5, 0, 7, 1, 3});     /* a run of unknown characters is one token */
-    expect_text(t, (int32_t[]){5, 6, 1, 3}, 4, false, "abc b"); /* the first token's marks are no spaces */
+    /* a run of unknown characters is one token */
+    expect_ids(t, "axyc b", 5, (int32_t[]){5, 0, 7, 1, 3});
+    /* the marks of the first token are not spaces */
+    expect_text(t, (int32_t[]){5, 6, 1, 3}, 4, false, "abc b");
     tokenizer_free(t);
 }
 
@@ -430,7 +441,7 @@ static void test_refusals_of_characters(void **state)
         {"\"start\":1", "\"start\":-1", "a start of 0 or more"},
         {"\"<unk>\",", "\"<none>\",", "model.unk_token is not in model.vocab"},
         {"\"rstrip\"", "\"single_word\"", "single_word"},
-        {"\"decoder\"", "\"post_processor\"", "there is no decoder"},
+        {"\"decoder\"", "\"post_processor\"", "missing decoder"},
     };
     static const struct refusal unigram[] = {
         {"\"unk_id\":0", "\"unk_id\":8", "model.unk_id is outside model.vocab"},
@@ -467,12 +478,12 @@ static void test_refusals(void **state)
         {"\"type\":\"BPE\"", "\"type\":\"BPE\",\"unk_token\":\"a\"", "model.unk_token"},
         {"{\"added", "{\"extra\":1,\"added", "\"extra\" is not supported"},
         {"{\"added", "[{\"added", "not valid JSON"},
-        {"\"model\"", "\"version\"", "\"model\" is missing"},
+        {"\"model\"", "\"version\"", "missing \"model\""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) expect_refusal(small_json, &cases[i]);
 }
 
-/* transformers writes "no limit" as a whole number that has no place in 64 bits. */
+/* transformers writes "no limit" as an integer that does not fit into 64 bits. */
 static void test_no_limit(void **state)
 {
     (void)state;
@@ -495,7 +506,7 @@ static void test_no_limit(void **state)
     assert_int_equal(json_parse_wide("\"\\", 2, "config", &root, &e), TARE_E_CORRUPT);
 }
 
-/* What to do is in the message where there is a SentencePiece model and no tokenizer.json. */
+/* The message has the remedy for a folder with a SentencePiece model and no tokenizer.json. */
 static void test_folder_without(void **state)
 {
     (void)state;

@@ -42,7 +42,7 @@ static const struct loss_config LOSS = {.aggregation = AGGREGATE_SEQUENCE,
                                         .rollout_is = ROLLOUT_IS_TIS,
                                         .rollout_is_cap = 2};
 
-static const struct kernels *backend(const char *device)
+static const struct kernels *open_backend(const char *device)
 {
     struct err e = {0};
     const struct kernels *k;
@@ -56,7 +56,7 @@ static const struct kernels *backend(const char *device)
     return k;
 }
 
-static struct model *model(const struct kernels *k, const char *arch, const char *dtype)
+static struct model *make_model(const struct kernels *k, const char *arch, const char *dtype)
 {
     struct err e = {0};
     struct model *m;
@@ -68,21 +68,22 @@ static struct model *model(const struct kernels *k, const char *arch, const char
     return m;
 }
 
-static const struct sample_request *requests(void)
+static const struct sample_request *all_requests(void)
 {
     static const int64_t lens[GROUPS] = {1, 16, 37};
     static int32_t ids[GROUPS][64];
     static struct sample_request r[GROUPS];
     for (int64_t i = 0; i < GROUPS; i++) {
         for (int64_t j = 0; j < lens[i]; j++) ids[i][j] = (int32_t)((i * 31 + j * j * 7 + 5) % VOCAB);
-        r[i] = (struct sample_request){ids[i], lens[i], SAMPLES, 1000 + (uint64_t)i, 0, NULL};
+        r[i] = (struct sample_request){
+            .prompt = ids[i], .prompt_len = lens[i], .n_samples = SAMPLES, .prompt_uid = 1000 + (uint64_t)i};
     }
     return r;
 }
 
 static struct batch batch_of(struct outcome *o)
 {
-    const struct sample_request *r = requests();
+    const struct sample_request *r = all_requests();
     struct batch b = update_batch(&o->arena, GROUPS, o->sampled.n, 200, o->sampled.n_tokens);
     for (int64_t g = 0; g < GROUPS; g++) {
         b.group_begin[g + 1] = b.group_begin[g] + r[g].n_samples;
@@ -105,7 +106,7 @@ static uint64_t hash_of(const struct model *m)
 static void run_all(const struct kernels *k, const char *arch, const char *dtype, struct outcome *o)
 {
     struct err e = {0};
-    struct model *m = model(k, arch, dtype), *reference = model(k, arch, dtype);
+    struct model *m = make_model(k, arch, dtype), *reference = make_model(k, arch, dtype);
     struct sampler *s;
     struct trainer *t;
     const struct train_config train = train_of();
@@ -115,11 +116,18 @@ static void run_all(const struct kernels *k, const char *arch, const char *dtype
     o->before = hash_of(m);
     o->clone = hash_of(reference);
     assert_ok(sampler_new(m, 5, 0, &s, &e), &e);
-    assert_ok(sampler_run(s, &(struct sample_job){&p, rng_key(3, RNG_TRAIN), requests(), GROUPS, NULL}, &o->arena, &o->sampled, &e),
+    assert_ok(sampler_run(s,
+                          &(struct sample_job){.params = &p, .key = rng_key(3, RNG_TRAIN), .requests = all_requests(), .n = GROUPS},
+                          &o->arena, &o->sampled, &e),
               &e);
     sampler_free(s);
     struct batch b = batch_of(o);
-    assert_ok(trainer_new(m, &(struct trainer_options){reference, &train, &LOSS, 0.9, 5, 10}, &t, &e), &e);
+    assert_ok(
+        trainer_new(m,
+                    &(struct trainer_options){
+                        .reference = reference, .train = &train, .loss = &LOSS, .temperature = 0.9, .seed = 5, .total_steps = 10},
+                    &t, &e),
+        &e);
     set_objective(t, "ppo", NULL);
     assert_ok(arena_new(&o->arena, &o->logprob, b.n_tokens, &e), &e);
     assert_ok(arena_new(&o->arena, &o->entropy, b.n_tokens, &e), &e);
@@ -157,8 +165,8 @@ static void assert_same_file(const struct outcome *a, const struct outcome *b, c
 static void same_bits(const char *arch, const char *dtype)
 {
     struct outcome cpu, fake;
-    run_all(backend("cpu"), arch, dtype, &cpu);
-    run_all(backend("cuda"), arch, dtype, &fake);
+    run_all(open_backend("cpu"), arch, dtype, &cpu);
+    run_all(open_backend("cuda"), arch, dtype, &fake);
     const int64_t n = cpu.sampled.n_tokens;
     assert_int_equal(fake.sampled.n_tokens, n);
     assert_true(n > GROUPS * SAMPLES);
@@ -194,7 +202,7 @@ static void test_qwen3(void **state)
     same_bits("qwen3", "f32");
 }
 
-static struct kernel_memory use(const struct kernels *k)
+static struct kernel_memory memory_in_use(const struct kernels *k)
 {
     const struct kctx c = {0};
     struct kernel_memory m;
@@ -203,7 +211,7 @@ static struct kernel_memory use(const struct kernels *k)
 }
 
 /* Captures the output of device_memory_watch on standard error. */
-static int64_t watched(const struct kernels *k, char *text, size_t room)
+static int64_t watch_memory(const struct kernels *k, char *text, size_t room)
 {
     FILE *f = tmpfile();
     const int before = dup(2);
@@ -223,37 +231,37 @@ static int64_t watched(const struct kernels *k, char *text, size_t room)
 static void test_region(void **state)
 {
     (void)state;
-    const struct kernels *k = backend("cuda");
+    const struct kernels *k = open_backend("cuda");
     const struct kctx c = {0};
     struct outcome whole, split;
     const int64_t before = k->backend->memory(&c);
     assert_true(k->backend->reserve(&c, 64 << 20));
     assert_int_equal(k->backend->memory(&c), before); /* the available memory is unchanged */
     run_all(k, "qwen2", "f32", &whole);
-    struct kernel_memory m = use(k);
+    struct kernel_memory m = memory_in_use(k);
     assert_true(m.region == 64 << 20 && m.taken == 1 && m.beyond_most == 0 && !m.beyond_stage);
     /* everything was freed into one block again */
     assert_true(m.held == 0 && m.largest == m.region && m.most > 1 << 20);
     char warning[500];
-    assert_int_equal(watched(k, warning, sizeof warning), 0);
+    assert_int_equal(watch_memory(k, warning, sizeof warning), 0);
     const int64_t needed = m.most;
     assert_true(k->backend->reserve(&c, needed / 2));
     run_all(k, "qwen2", "f32", &split);
-    m = use(k);
+    m = memory_in_use(k);
     assert_true(m.taken > 1 && m.beyond_most >= needed / 2 && m.most <= needed / 2 && m.beyond == 0);
     /* weights and compute copy are in the first half */
     assert_string_equal(m.beyond_stage, "forward pass");
     assert_true(split.after == whole.after);
-    assert_true(watched(k, warning, sizeof warning) > 0);
+    assert_true(watch_memory(k, warning, sizeof warning) > 0);
     assert_non_null(strstr(warning, "MB were allocated outside of it, first in: forward pass"));
-    assert_int_equal(watched(k, warning, sizeof warning), 0); /* once */
+    assert_int_equal(watch_memory(k, warning, sizeof warning), 0); /* once */
     outcome_free(&whole);
     outcome_free(&split);
     assert_true(k->backend->reserve(&c, 0));
     assert_int_equal(k->backend->memory(&c), before);
 }
 
-static void says(const struct err *e, const char *words)
+static void assert_says(const struct err *e, const char *words)
 {
     if (!strstr(e->message, words)) fail_msg("'%s' does not say '%s'", e->message, words);
 }
@@ -263,7 +271,7 @@ static void says(const struct err *e, const char *words)
 static void test_exhausted(void **state)
 {
     (void)state;
-    const struct kernels *k = backend("cuda");
+    const struct kernels *k = open_backend("cuda");
     const struct kctx c = {0};
     struct err e = {0};
     struct kv_cache cache;
@@ -271,20 +279,20 @@ static void test_exhausted(void **state)
     void *p;
     assert_false(k->backend->reserve(&c, INT64_C(1) << 40));
     assert_true(k->backend->reserve(&c, 64 << 20));
-    struct model *m = model(k, "qwen2", "f32");
+    struct model *m = make_model(k, "qwen2", "f32");
     assert_false(k->backend->reserve(&c, 32 << 20)); /* blocks are in use */
     assert_int_equal(kv_cache_new(m, 2, INT64_C(1) << 22, &cache, &e), TARE_E_NOMEM);
-    says(&e, "no memory for a key/value cache of 67108864 tokens in 2 layers (rollout.kv_tokens): 24576.0 MiB requested; "
-             "the planned region of 64.0 MiB has 6");
+    assert_says(&e, "no memory for a key/value cache of 67108864 tokens in 2 layers (rollout.kv_tokens): 24576.0 MiB requested; "
+                    "the planned region of 64.0 MiB has 6");
     model_arena_init(m, &a, "activations");
     assert_int_equal(tensor_new(&a, &p, INT64_C(5) << 30, &e), TARE_E_NOMEM);
-    says(&e, "no memory for activations: 5120.0 MiB requested; the planned region of 64.0 MiB");
-    says(&e, "the device 4032.0 MiB outside it");
+    assert_says(&e, "no memory for activations: 5120.0 MiB requested; the planned region of 64.0 MiB");
+    assert_says(&e, "the device 4032.0 MiB outside it");
     assert_ok(tensor_new(&a, &p, 1 << 20, &e), &e);
     arena_free(&a);
-    assert_true(use(k).beyond == 0);
+    assert_true(memory_in_use(k).beyond == 0);
     model_free(m);
-    assert_true(use(k).held == 0);
+    assert_true(memory_in_use(k).held == 0);
     assert_true(k->backend->reserve(&c, 0));
 }
 

@@ -27,7 +27,7 @@ static void give_back(void *p)
     free(p);
 }
 
-static void *some(size_t n)
+static void *allocate_or_fail(size_t n)
 {
     if (!memory.off && memory.until >= 0 && memory.until-- == 0) return NULL;
     memory.live++;
@@ -50,15 +50,15 @@ json_t *__wrap_json_loadb(const char *text, size_t n, size_t flags, json_error_t
 static const char *folder;
 static struct pool *pool;
 
-static int begin(void **state)
+static int open_folder(void **state)
 {
     struct err e = {0};
     (void)state;
-    json_set_alloc_funcs(some, give_back);
+    json_set_alloc_funcs(allocate_or_fail, give_back);
     return !(folder = make_test_folder("tare-json-memory")) || pool_new(1, &pool, &e);
 }
 
-static int end(void **state)
+static int remove_folder(void **state)
 {
     (void)state;
     pool_free(pool);
@@ -208,7 +208,7 @@ static void a_manifest(void **state)
 static struct chat *chat;
 static json_t *messages;
 
-static tare_status render(struct str *out, struct err *e)
+static tare_status render_text(struct str *out, struct err *e)
 {
     return chat_render(chat, messages, true, NULL, out, e);
 }
@@ -227,7 +227,7 @@ static void a_chat(void **state)
     assert_ok(fs_write_atomic(config, CONFIG, sizeof CONFIG - 1, &e), &e);
     assert_ok(chat_load(folder, NULL, &chat, &e), &e);
     messages = json_pack("[{s:s, s:s}]", "role", "user", "content", "hello");
-    every_call(render, 5);
+    every_call(render_text, 5);
     json_decref(messages);
     chat_free(chat);
 }
@@ -237,5 +237,5 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(config_of_a_model), cmocka_unit_test(configs_of_an_adapter),
                                        cmocka_unit_test(tokenizer_of_bytes), cmocka_unit_test(a_manifest),
                                        cmocka_unit_test(a_chat)};
-    return cmocka_run_group_tests(tests, begin, end);
+    return cmocka_run_group_tests(tests, open_folder, remove_folder);
 }

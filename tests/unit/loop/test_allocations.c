@@ -71,12 +71,16 @@ static void rig_new(struct rig *r, const char *dtype, int threads)
     assert_ok(model_new(&(struct model_source){.config = &c, .kernels = k, .pool = r->pool, .seed = 11}, VOCAB, NULL, 0, &r->m, &e),
               &e);
     assert_ok(sampler_new(r->m, 7, 0, &r->sampler, &e), &e);
-    assert_ok(trainer_new(r->m, &(struct trainer_options){NULL, &r->train, &r->loss, 1, 3, 30}, &r->trainer, &e), &e);
+    assert_ok(
+        trainer_new(r->m,
+                    &(struct trainer_options){.train = &r->train, .loss = &r->loss, .temperature = 1, .seed = 3, .total_steps = 30},
+                    &r->trainer, &e),
+        &e);
     set_objective(r->trainer, "ppo", NULL);
     r->trainer->gradient_shards = 2;
 }
 
-static void step(struct rig *r, int64_t i)
+static void make_step(struct rig *r, int64_t i)
 {
     static int32_t prompt[GROUPS * PROMPT];
     const struct sample_params p = {.temperature = 1, .top_p = 1, .max_new_tokens = NEW, .ignore_eos = true};
@@ -91,8 +95,10 @@ static void step(struct rig *r, int64_t i)
             .prompt = prompt + g * PROMPT, .prompt_len = PROMPT, .n_samples = SIZE, .prompt_uid = (uint64_t)g};
     }
     arena_reset(&r->arena);
-    assert_ok(
-        sampler_run(r->sampler, &(struct sample_job){&p, rng_key((uint64_t)i, RNG_TRAIN), q, GROUPS, NULL}, &r->arena, &o, &e), &e);
+    assert_ok(sampler_run(r->sampler,
+                          &(struct sample_job){.params = &p, .key = rng_key((uint64_t)i, RNG_TRAIN), .requests = q, .n = GROUPS},
+                          &r->arena, &o, &e),
+              &e);
     assert_ok(batch_regular(&b, SIZE, PROMPT, 0, &r->arena, &e), &e);
     rollout_columns(&b, &o);
     assert_ok(batch_alloc(&b, BATCH_ESTIMATE, &r->arena, &e), &e);
@@ -113,7 +119,7 @@ static void test_nothing_is_taken_after_the_second_step(void **state)
         rig_new(&r, kind & 1 ? "bf16" : "f32", kind & 2 ? 2 : 1);
         for (int i = 0; i < 6; i++) {
             before[i] = calls;
-            step(&r, i);
+            make_step(&r, i);
         }
         assert_true(before[1] > before[0]); /* the first step is counted */
         assert_int_equal(calls - before[2], 0);

@@ -171,7 +171,7 @@ static void bad_sections_are_refused(void **state)
     (void)state;
     expect_refused("[sweep]\nname = x\n", "no axis");
     expect_refused("[sweep]\nconcurent = 2\nrun.seed = 1..2\n", "concurrent");
-    expect_refused("[sweep]\npair = a, b\nrun.seed = 1..2\n", "no axis a");
+    expect_refused("[sweep]\npair = a, b\nrun.seed = 1..2\n", "axis a is not in");
     expect_refused("[sweep]\npair = run.seed, loss.clip\nrun.seed = 1..2\nloss.clip = 0.1\n", "equal lengths");
     expect_refused("[sweep]\nrun.dir = a, b\n", "run.dir");
     expect_refused("[sweep]\nname = a/b\nrun.seed = 1\n", "cannot contain '/'");

@@ -1,4 +1,5 @@
-/* Chat renderings of the reference file byte for byte, cases rendered by jinja2, refusals with their line, and bounds. */
+/* Chat renderings of the reference file byte for byte, cases rendered by jinja2, refusals with
+ * their line, and bounds. */
 #include "check.h"
 #include "folder.h"
 
@@ -63,7 +64,8 @@ static void test_references(void **state)
     check_goldens("smollm2", "smollm2", NULL);
 }
 
-/* ---------------------------------------------------------------- cases rendered by jinja2 (template_cases.jsonl) */
+/* ---------------------------------------------------------------- cases rendered by jinja2
+ * (template_cases.jsonl) */
 
 static tare_status render(const char *source, int64_t n, const json_t *variables, struct str *out, struct err *e)
 {
@@ -76,7 +78,7 @@ static tare_status render(const char *source, int64_t n, const json_t *variables
 
 static int64_t n_cases, n_wrong;
 
-/* {"template", "variables", "text"}, or without "text" when jinja2 fails */
+/* {"template", "variables", "text"}, or without "text" if jinja2 fails */
 static tare_status jinja_case(void *ctx, const json_t *row, const char *where, struct err *e)
 {
     (void)ctx;
@@ -128,7 +130,7 @@ static void test_refusals(void **state)
         {"{{ 1\n is notest }}", "case:2: the test 'notest' is not supported"},
         {"{{ x.format(1) }}", "the method format() is not supported"},
         {"{{ cycler(1) }}", "the function cycler() is not supported"},
-        {"{{ x.strip(foo=1) }}", "strip has no argument 'foo'"},
+        {"{{ x.strip(foo=1) }}", "strip does not support the argument 'foo'"},
         {"{{ 2 ** 3 }}", "** is not supported"},
         {"{% for x in y recursive %}{% endfor %}", "recursive loops"},
         {"{% if x %}\nabc", "case:2: the template ends before elif"},
@@ -153,7 +155,7 @@ static void test_refusals(void **state)
     }
 }
 
-/* A method that is written without its call: Python prints where it lies in memory, which no model has learnt. */
+/* A method without its call: Python prints its address, which no model has learnt. */
 static void test_methods_without_a_call(void **state)
 {
     static const char *const sources[] = {
@@ -171,7 +173,7 @@ static void test_methods_without_a_call(void **state)
     }
 }
 
-/* What would run for ever (the test's time limit would end it), or eat all memory, or the stack. */
+/* Templates that would run for ever, or exhaust memory or the stack. */
 static void test_bounds(void **state)
 {
     (void)state;
@@ -213,7 +215,8 @@ static void test_bounds(void **state)
     json_decref(none);
 }
 
-/* strftime_now tells the date that was set, in UTC wherever the machine is; what is no date is refused. */
+/* strftime_now returns the date that was set, in UTC in every time zone; invalid dates are
+ * refused. */
 static void the_date_is_set(void **state)
 {
     (void)state;

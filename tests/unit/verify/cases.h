@@ -1,4 +1,5 @@
-/* Reads the labelled cases of shared/data/verify and judges them with a plugin loaded by harness.h. */
+/* Reads the labelled cases of shared/data/verify and judges them with a plugin loaded by
+ * harness.h. */
 #ifndef TARE_TESTS_VERIFY_CASES_H
 #define TARE_TESTS_VERIFY_CASES_H
 
@@ -14,7 +15,7 @@ struct one_case {
     char *row_text, *built; /* owned */
     bool truth, policy, math_verify;
     const char *id, *kind;
-    const char *extracted; /* NULL: not given */
+    const char *extracted; /* NULL: absent */
     bool has_extracted;
     int verdict;
     double us;
@@ -75,7 +76,7 @@ static inline int cases_read(const char *path, struct case_file *f)
         const json_t *extracted = json_object_get(o, "extracted");
         c->has_extracted = extracted != NULL;
         c->extracted = json_string_value(extracted);
-        json_t *row = json_copy(o); /* what a verifier may see: not the labels */
+        json_t *row = json_copy(o); /* without the labels, which a verifier must not see */
         static const char *const hidden[] = {"gold",      "pred", "pred_parts",  "expected",       "truth",
                                              "policy",    "note", "math_verify", "math_verify_ms", "math_verify_string_only",
                                              "extracted", "kind", "style",       "source",         "licence"};

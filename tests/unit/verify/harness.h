@@ -1,5 +1,5 @@
-/* Loads a verifier plugin straight from its file, without the engine: its parameters from their defaults and "key=value" strings.
- * For tests, benches and fuzzing of the rule itself. */
+/* Loads a verifier plugin directly from its file, without the engine: its parameters from their
+ * defaults and "key=value" strings. For tests, benches and fuzzing of the rule alone. */
 #ifndef TARE_TESTS_VERIFY_HARNESS_H
 #define TARE_TESTS_VERIFY_HARNESS_H
 
@@ -31,7 +31,8 @@ static inline tare_value harness_value(const tare_param *p, const char *text)
     return v;
 }
 
-/* settings: "key=value" strings ended by NULL, or NULL. Returns 0, or prints why not and returns 1. */
+/* settings: "key=value" strings ending with NULL, or NULL. Returns 0, or prints the reason and
+ * returns 1. */
 static inline int harness_open(struct harness *h, const char *name, const char *const *settings)
 {
     char path[4096];

@@ -1,4 +1,5 @@
-/* Pairs of a gold answer and a boxed one that have to be equal, or different, for the math verifier. */
+/* Pairs of a gold answer and a boxed answer that must be equal, or different, for the math
+ * verifier. */
 #ifndef TESTS_VERIFY_PAIRS_H
 #define TESTS_VERIFY_PAIRS_H
 

@@ -1,4 +1,5 @@
-/* The choice verifier against the labelled cases, and rules that the cases do not have: permuted options, option texts. */
+/* The choice verifier against the labelled cases, and rules without cases: permuted options, option
+ * texts. */
 #include "cases.h"
 #include "check.h"
 
@@ -9,7 +10,7 @@ static void test_cases(void **state)
     struct case_file f;
     assert_int_equal(harness_open(&h, "choice", NULL), 0);
     assert_int_equal(cases_read(shared_or_skip("data/verify/choice.jsonl"), &f), 0);
-    for (int64_t i = 0; i < f.n; i++) { /* the letters are the row's to give */
+    for (int64_t i = 0; i < f.n; i++) { /* the row defines the letters */
         char *old = f.c[i].row_text;
         f.c[i].row_text = malloc(64);
         snprintf(f.c[i].row_text, 64, "{\"letters\":\"%s\"}", json_string_value(json_object_get(f.c[i].object, "letters")));

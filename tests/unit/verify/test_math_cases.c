@@ -1,12 +1,14 @@
-/* The math verifier against the labelled cases: error rates, false positives beside Math-Verify's, and time. Cases marked "policy" are
- * left out of the rates. CASES_VERBOSE=1 prints every error. */
+/* The math verifier against the labelled cases: error rates, false positives compared with
+ * Math-Verify's, and time. Cases marked "policy" do not count. CASES_VERBOSE=1 prints every
+ * error. */
 #include "cases.h"
 #include "check.h"
 
 #include <math.h>
 
-/* What no bound of the verifier's holds takes seconds, so the bounds are far from what is measured (bench/verify_math.py): a core whose other half is busy
- * takes half as long again, and sanitizers make everything slower. */
+/* A computation that escapes the verifier's limits takes seconds, so the bounds are far above the
+ * measured times (bench/verify_math.py): a core with a busy sibling takes half as long again, and
+ * sanitizers slow everything down. */
 #if defined(__SANITIZE_THREAD__)
 enum { SLOWER = 40 };
 #elif defined(__SANITIZE_ADDRESS__)
@@ -18,7 +20,7 @@ enum { SLOWER = 4 };
 struct target {
     const char *file;
     double most_wrong;      /* share */
-    int64_t most_wrong_abs; /* where the target is a count; -1: a share */
+    int64_t most_wrong_abs; /* if the target is a count; -1: a share */
 };
 
 static int by_time(const void *a, const void *b)
@@ -27,7 +29,7 @@ static int by_time(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Prints the rates of a file; returns how many targets it misses. */
+/* Prints the rates of a file; returns the number of missed targets. */
 static int judge_file(struct harness *h, const struct target *t)
 {
     struct case_file f;
@@ -62,9 +64,10 @@ static int judge_file(struct harness *h, const struct target *t)
     int missed = t->most_wrong_abs >= 0 ? fp + fn > t->most_wrong_abs
                                         : (double)(fp + fn) > fmax(whole ? 0 : 1, t->most_wrong * (double)rows);
     missed += 4 * fp > theirs_fp;
-    missed += us[f.n - 1] > 20000.0 * SLOWER; /* no pair takes longer than 20 ms on a quiet machine */
-    if (whole && !strcmp(t->file, "realistic"))
-        missed += mean > 50.0 * SLOWER || us[f.n * 99 / 100] > 1000.0 * SLOWER; /* 20,000 pairs a second there */
+    /* no pair takes longer than 20 ms on a quiet machine */
+    missed += us[f.n - 1] > 20000.0 * SLOWER;
+    if (whole && !strcmp(t->file, "realistic")) /* 20,000 pairs a second there */
+        missed += mean > 50.0 * SLOWER || us[f.n * 99 / 100] > 1000.0 * SLOWER;
     free(us);
     cases_free(&f);
     return missed;
@@ -76,7 +79,7 @@ static void test_rates(void **state)
     static const struct target targets[] = {
         {"realistic", 0.003, -1}, {"graders", 0.01, -1}, {"mathverify", 0, 0}, {"adversarial", 0, 0}};
     struct harness h = {0};
-    /* two of the graders' tests want no number in words to count: their policy */
+    /* two of the graders' tests require, as a policy, that numbers in words do not count */
     if (harness_open(&h, "math", (const char *const[]){"number_words=false", NULL})) {
         SKIP("the plugin math is not built (FLINT is missing)");
     }

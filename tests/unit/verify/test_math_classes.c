@@ -1,5 +1,6 @@
-/* Classes of notation that a grammar has to cover in full: numerals by locale, composite measures, progressions, bounds in words, values of
- * integrals, limits and derivatives, dates. Each with what looks like it and is something else. */
+/* Classes of notation that the grammar must cover completely: numerals by locale, composite
+ * measures, progressions, bounds in words, values of integrals, limits and derivatives, dates. Each
+ * with similar notations of different meaning. */
 #include "pairs.h"
 
 static const struct pair EQUAL[] = {
@@ -78,7 +79,7 @@ static const struct pair DIFFERENT[] = {
     {"15", "1,5"},
     {"3.5", "(3,5)"},
     {"3.5", "\\{3,5\\}"},
-    {"10", "a_{11}"}, /* no numeral */
+    {"10", "a_{11}"}, /* not a numeral */
     {"45\\text{ kJ}", "45\\text{ J}"},
     {"5\\text{ h}", "2\\text{ h and }3\\text{ h}"},
     {"2\\text{ hours }15\\text{ minutes}", "2.15\\text{ hours}"},

@@ -1,5 +1,6 @@
-/* End to end: gold answers of real data sets against themselves (always right), and against a neighbour's (right only when truly equal).
- * GSM8K rows come with their solutions, which end in the answer: those are completions as a model would write them. */
+/* End to end: gold answers of real data sets against themselves (always right), and against a
+ * neighbour's (right only if truly equal). GSM8K rows have solutions that end in the answer: these
+ * are completions as a model would write them. */
 #include "check.h"
 #include "harness.h"
 
@@ -64,7 +65,7 @@ static void test_gold(void **state)
         SKIP("the plugin math is not built (FLINT is missing)");
     }
     static const char *const files[] = {"gsm8k_test", "gsm8k_train", "math500", "math_train", "math_test_rest"};
-    /* neighbours that are equal: 120 and 120 degrees, K = 8 and 8, ... each was read by a person */
+    /* neighbours that are equal: 120 and 120 degrees, K = 8 and 8, ... each was checked by hand */
     static const int equal[] = {0, 0, 1, 6, 3};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         run_file(&h, files[i], &t);

@@ -1,5 +1,6 @@
-/* Answers that mean the same in other words, and others that only look so: products of letters that keep their order, labels of options,
- * ordinals, names in front of values, combinations, conditions, lists in words; and where the answer is in a text. */
+/* Answers with the same meaning in other words, and others that only look so: products of letters
+ * that keep their order, labels of options, ordinals, names before values, combinations,
+ * conditions, lists in words; and the position of the answer in a text. */
 #include "pairs.h"
 
 static const struct pair EQUAL[] = {

@@ -1,12 +1,13 @@
-/* Near misses, made by meaning: a value in a text that denies it or does something to it, times of the other half of the day, opposite directions,
- * jumps, functions in the other order, negated relations, operators that differ. Each kind comes with texts that do mean the value. */
+/* Near misses by meaning: a value in a text that denies it or operates on it, times of the other
+ * half of the day, opposite directions, jumps, functions in the other order, negated relations,
+ * different operators. Each kind has texts that do mean the value. */
 #include "pairs.h"
 
 enum { TEXT = 400 };
 
 static int missed;
 
-/* completion against gold */
+/* compares completion and gold */
 static void judge(struct harness *h, const char *gold, const char *completion, bool equal)
 {
     struct harness_verdict v;
@@ -24,7 +25,7 @@ static void boxed(struct harness *h, const char *gold, const char *answer, bool 
     judge(h, gold, s, equal);
 }
 
-/* front and back of a value */
+/* text before and after a value */
 struct frame {
     const char *front, *back;
 };
@@ -80,7 +81,7 @@ static void test_denials(void **state)
     end(&h);
 }
 
-/* In plain sentences the unit after the number, or the sign in front of it, is part of the answer. */
+/* In plain sentences the unit after the number, or the sign before it, is part of the answer. */
 static void test_units_in_sentences(void **state)
 {
     (void)state;
@@ -124,7 +125,7 @@ static void test_units_in_sentences(void **state)
     end(&h);
 }
 
-/* Words in front of a value that make another one of it */
+/* Words before a value that change it */
 static void test_governed(void **state)
 {
     (void)state;
@@ -168,7 +169,8 @@ static void test_governed(void **state)
     end(&h);
 }
 
-/* Words after a number that compute with it, compare it or correct it: it is not the answer alone. */
+/* Words after a number that compute with it, compare it or correct it: it is not the answer
+ * alone. */
 static void test_operated(void **state)
 {
     (void)state;
@@ -352,7 +354,8 @@ static void test_functions_and_signs(void **state)
     end(&h);
 }
 
-/* Sentences that speak of the answer are read whole; numbers that name something, and foreign denials, do not count. */
+/* Sentences that mention the answer are read as a whole; numbers that name something, and foreign
+ * denials, do not count. */
 static void test_no_claims(void **state)
 {
     (void)state;
@@ -452,7 +455,8 @@ static void test_claims(void **state)
     end(&h);
 }
 
-/* Values of several letters are no set, those of one letter no pair; what depends on a case is no value. */
+/* Values of several letters are not a set, those of one letter not a pair; a value that depends on
+ * a case does not count. */
 static void test_roles(void **state)
 {
     (void)state;

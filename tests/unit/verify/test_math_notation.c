@@ -1,4 +1,5 @@
-/* Notations of LaTeX that say more than their letters: combinations, transposes, derivatives, limits, conditions, temperatures, names. */
+/* Notations of LaTeX with more meaning than their letters: combinations, transposes, derivatives,
+ * limits, conditions, temperatures, names. */
 #include "pairs.h"
 
 static const struct pair EQUAL[] = {
@@ -48,7 +49,7 @@ static const struct pair EQUAL[] = {
     {"[0, \\infty)", "\\{x \\mid x \\ge 0\\}"},
     {"(-3, 3)", "\\{x : -3 < x < 3\\}"},
     {"25\\pi", "= \\pi r^2 = 25\\pi"},
-    /* residues, intervals with turned brackets, fractions of TeX */
+    /* residues, intervals with reversed brackets, fractions of TeX */
     {"x \\equiv 3 \\pmod 7", "x \\equiv 3 \\ (\\text{mod } 7)"},
     {"(2, 3]", "\\left]2, 3\\right]"},
     {"[2, 3) \\cup (4, 5)", "[2; 3[ \\cup ]4; 5["},
@@ -86,7 +87,7 @@ static const struct pair DIFFERENT[] = {
     {"2k\\pi, k\\in\\mathbb{Z}", "2k\\pi, k\\in\\mathbb{N}"},
     {"x^2 \\ (x > 0)", "x^2 \\ (x < 0)"},
     {"x^2 \\ (x > 0)", "x^2"},
-    {"x^2 \\text{ where } x > 0", "x x"}, /* after its end lie the tokens of the other answer */
+    {"x^2 \\text{ where } x > 0", "x x"}, /* the tokens of the other answer follow its end */
     {"x^2", "x^2 \\text{ for } x > 5"},
     {"3", "\\text{3 out of 4}"},
     {"\\text{3 hours}", "\\text{3 days}"},

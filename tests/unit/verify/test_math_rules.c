@@ -1,4 +1,5 @@
-/* The math verifier, rule by rule: pairs on both sides of every rule, properties that hold for all answers, and threads. */
+/* The math verifier, rule by rule: pairs on both sides of every rule, properties that hold for all
+ * answers, and threads. */
 #include "pairs.h"
 
 #include <pthread.h>
@@ -62,9 +63,11 @@ static const struct pair EQUAL[] = {
     {"101_2", "5"},
     {"2A", "2A"},
     {"12_{10}", "12"},
-    {"\\frac{3^{56}-1}{2}", "11111111111111111111111111111111111111111111111111111111_3"}, /* beyond 64 bits */
+    /* beyond 64 bits */
+    {"\\frac{3^{56}-1}{2}", "11111111111111111111111111111111111111111111111111111111_3"},
     {"\\sqrt[64]{2}\\sqrt[64]{3}", "\\sqrt[64]{2}\\sqrt[64]{3}i i i i i i i i i i i i i i i i i i i i i i i i i i i i i i i i i i "
-                                   "i i i i i i i i i i i i i i i i i i"}, /* a product of degrees, too */
+                                   /* also a product of degrees */
+                                   "i i i i i i i i i i i i i i i i i i"},
     /* exact values */
     {"\\sqrt{12}", "2\\sqrt3"},
     {"\\sqrt{3+2\\sqrt2}", "1+\\sqrt2"},
@@ -189,7 +192,7 @@ static const struct pair DIFFERENT[] = {
     {"0.1", "0.10000000000000001"},
     {"x + 10^{-40}", "x"},
     {"(1+\\sqrt2)^{30}", "304278004998"},
-    /* reading */
+    /* parsing */
     {"12", "1 2"},
     {"7", "4 3"},
     {"2x", "2, x"},
@@ -272,7 +275,7 @@ static const struct pair DIFFERENT[] = {
     {"p \\land q", "p, q"},
     {"(p \\land q) \\lor r", "(p \\lor q) \\land r"},
     {"p \\land q \\lor r", "p \\lor q \\land r"},
-    /* what no arithmetic is */
+    /* not arithmetic */
     {"IV", "VI"},
     {"AB", "BA"},
     {"2", "2\\text{ dozen}"},
@@ -386,7 +389,8 @@ static void test_policies(void **state)
     harness_close(&h);
 }
 
-/* ---------------------------------------------------------------- properties over the gold answers of the cases */
+/* ---------------------------------------------------------------- properties over the gold answers
+ * of the cases */
 
 static char *replaced(const char *s, const char *from, const char *to)
 {
@@ -439,7 +443,8 @@ static void test_properties(void **state)
         next:
             free(variants[k]);
         }
-        if (*last && strlen(last) < 1000) { /* symmetry, but for an inequality against a gold interval */
+        /* symmetry, except for an inequality against a gold interval */
+        if (*last && strlen(last) < 1000) {
             const int ab = boxed_code(&h, gold, last, &reason), ba = boxed_code(&h, last, gold, &reason);
             if ((ab == TARE_CORRECT) != (ba == TARE_CORRECT) && !strchr(gold, '[') && !strchr(last, '[') && !strchr(gold, '(') &&
                 !strchr(last, '(')) {

@@ -1,4 +1,4 @@
-/* English in and around an answer, and notations that say the same in other signs. */
+/* English in and around an answer, and equivalent notations with other signs. */
 #include "pairs.h"
 
 static const struct pair EQUAL[] = {

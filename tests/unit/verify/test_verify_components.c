@@ -106,9 +106,9 @@ static void knows_the_form_of_a_thought(void **state)
     static const struct rule opened[] = {
         {"a</think>b", "", TARE_CORRECT, 1}, {"<think>a</think>b", "", TARE_CORRECT, 1}, {"a b", "", TARE_WRONG, 0}};
     TRY_ALL("format", SETTINGS("opened=true"), opened);
-    static const struct rule partial[] = {{"<think>a", "", TARE_PARTIAL, 0.4}, /* begins, and no second time */
-                                          {"<think>a</think>", "", TARE_PARTIAL, 0.8},
-                                          {"hello", "", TARE_PARTIAL, 0.2}};
+    /* begins with it, and does not repeat it */
+    static const struct rule partial[] = {
+        {"<think>a", "", TARE_PARTIAL, 0.4}, {"<think>a</think>", "", TARE_PARTIAL, 0.8}, {"hello", "", TARE_PARTIAL, 0.2}};
     TRY_ALL("format", SETTINGS("partial=true"), partial);
     static const struct rule enclosed[] = {{"<think>a</think>\n<answer>b</answer>\n", "", TARE_CORRECT, 1},
                                            {"<think>a</think><answer> </answer>", "", TARE_WRONG, 0},
@@ -148,7 +148,7 @@ static void rewards_a_length(void **state)
     assert_int_equal(harness_run(&h, (tare_text){"a b", 3}, (tare_text){0}, (tare_text){"{\"words\":\"3\"}", 13}, &v),
                      TARE_E_CONFIG);
     harness_close(&h);
-    assert_int_equal(harness_open(&h, "length", NULL), 0); /* the harness does not know tokens */
+    assert_int_equal(harness_open(&h, "length", NULL), 0); /* the harness has no tokens */
     assert_int_equal(harness_run(&h, (tare_text){"a b", 3}, (tare_text){0}, (tare_text){0}, &v), TARE_E_CONFIG);
     harness_close(&h);
 }

@@ -1,4 +1,5 @@
-/* The time of a verdict grows no faster than the completion: 68 shapes of text from 1 KB to 4 MB, the slope of log time over log size. */
+/* The time of a verdict is at most linear in the completion: 68 shapes of text from 1 KB to 4 MB,
+ * the slope of log time over log size. */
 #include "check.h"
 #include "harness.h"
 
@@ -6,7 +7,8 @@
 #include <stdbool.h>
 #include <time.h>
 
-/* The thread sanitizer books every byte that a search inside PCRE2 might read, to the end of the text: times say nothing there. */
+/* The thread sanitizer tracks every byte that a search inside PCRE2 might read, to the end of the
+ * text: times are meaningless there. */
 #ifdef __SANITIZE_THREAD__
 enum { TIMES_OF_PCRE2 = 0 };
 #else
@@ -15,7 +17,7 @@ enum { TIMES_OF_PCRE2 = 1 };
 
 enum { SIZES = 4, LARGEST = 4 << 20, QUICK = 256 << 10 };
 
-/* head, then unit again and again, then tail, to the size. */
+/* head, then repetitions of unit, then tail, up to the size */
 static const struct shape {
     const char *head, *unit, *tail;
 } SHAPES[] = {
@@ -89,7 +91,7 @@ static const struct shape {
     {"", "A or ", "B"},
 };
 
-/* Whole units only, so that every size ends in the same way; *size becomes what that makes. */
+/* Uses whole units only, so that every size ends in the same way; *size becomes the actual size. */
 static char *fill(const struct shape *s, int64_t *size)
 {
     const int64_t head = (int64_t)strlen(s->head), unit = (int64_t)strlen(s->unit), tail = (int64_t)strlen(s->tail),
@@ -125,8 +127,8 @@ static double slope_of(const double t[SIZES])
     return log(fmax(t[SIZES - 1], 1e-3) / fmax(t[SIZES - 2], 1e-3)) / log(16);
 }
 
-/* From what a text of 64 times the size costs: t = c n^s. Times below a millisecond are noise, and 20 ms is the bound on what is done
- * with an answer of at most 16 KB once it is found. */
+/* Estimates the slope from a text of 64 times the size: t = c n^s. Times below a millisecond are
+ * noise, and 20 ms is the limit for work on an answer of at most 16 KB once it is found. */
 static int grow(const char *name, const char *answer, const char *row)
 {
     struct harness h = {0};
@@ -143,7 +145,8 @@ static int grow(const char *name, const char *answer, const char *row)
             t[i] = seconds_of(&h, (tare_text){text, size}, answer, row, size > QUICK / 16 ? 1 : 3);
             free(text);
         }
-        double slope = slope_of(t); /* measured again where it is steep: a neighbour may have slowed the one measurement */
+        /* measure again if it is steep: another process may have slowed the measurement */
+        double slope = slope_of(t);
         for (int again = 0; again < 5 && slope > 1.3 && t[SIZES - 1] > 0.02; again++) {
             int64_t size = largest;
             char *text = fill(&SHAPES[k], &size);

@@ -1,5 +1,6 @@
-/* The verifier ifeval: responses with the verdicts of the published program (tests/data/ifeval, written by bench/verify_ifeval.py --golden), and what has none there:
- * rewards of several instructions, languages, what a row lacks. */
+/* The verifier ifeval: responses with the verdicts of the published program (tests/data/ifeval,
+ * written by bench/verify_ifeval.py --golden), and cases beyond it: rewards of several
+ * instructions, languages, missing fields of a row. */
 #include "check.h"
 #include "harness.h"
 
@@ -85,7 +86,8 @@ static void several_instructions(void **state)
 static void languages(void **state)
 {
     (void)state;
-    judge(NULL, "\xEC\x95\x88\xEB\x85\x95 ok", LANGUAGE("ko"), TARE_WRONG, 0); /* two letters of four */
+    /* two of four letters */
+    judge(NULL, "\xEC\x95\x88\xEB\x85\x95 ok", LANGUAGE("ko"), TARE_WRONG, 0);
     judge(NULL, "\xEC\x95\x88\xEB\x85\x95\xED\x95\x98 ok", LANGUAGE("ko"), TARE_CORRECT, 1);
     judge(SETTINGS("language=script"), "Guten Tag", LANGUAGE("de"), TARE_CORRECT, 1);
     judge(SETTINGS("language=script"), "Guten Tag", LANGUAGE("ru"), TARE_WRONG, 0);
@@ -100,7 +102,7 @@ static void rows_that_lack_something(void **state)
     } rows[] = {
         {"{}", "needs instruction_id_list and kwargs"},
         {"{\"instruction_id_list\":[\"startend:quotation\"],\"kwargs\":[]}", "two lists of the same length"},
-        {"{\"instruction_id_list\":[\"startend:quotation\"],\"kwargs\":[1]}", "instruction 1 is no name"},
+        {"{\"instruction_id_list\":[\"startend:quotation\"],\"kwargs\":[1]}", "instruction 1 is invalid"},
         {TWO("startend:none", "{}"), "names the unknown instruction 'startend:none': must be one of IFEval's 25"},
         {TWO("length_constraints:number_words", "{\"relation\":\"at least\"}"), "need \"num_words\", a whole number"},
         {TWO("length_constraints:number_words", "{\"num_words\":1.5,\"relation\":\"at least\"}"),

@@ -1,4 +1,5 @@
-/* The verifier json: every keyword with a value on both sides of it, what is refused, where the value is found, and limits. */
+/* The verifier json: every keyword with a value on both sides of it, refusals, the position of the
+ * value, and limits. */
 #include "check.h"
 #include "harness.h"
 
@@ -18,7 +19,7 @@ static tare_status judge(struct harness *h, const char *schema, const char *comp
 }
 
 static const struct rule {
-    const char *schema, *valid, *invalid; /* NULL: no value is */
+    const char *schema, *valid, *invalid; /* NULL: every value is valid, or none */
 } RULES[] = {
     {"true", "1", NULL},
     {"false", NULL, "1"},
@@ -66,7 +67,7 @@ static const struct rule {
     {"{\"properties\":{\"next\":{\"$ref\":\"#\"}},\"additionalProperties\":false}", "{\"next\":{\"next\":{}}}",
      "{\"next\":{\"x\":{}}}"},
     {"{\"format\":\"date\",\"unknown\":1}", "\"no date\"", NULL},
-    {"\"{\\\"type\\\":\\\"null\\\"}\"", "null", "1"}, /* a schema that is a text */
+    {"\"{\\\"type\\\":\\\"null\\\"}\"", "null", "1"}, /* a schema given as a text */
 };
 
 static void every_keyword(void **state)
@@ -117,7 +118,7 @@ static void what_is_no_schema_is_refused(void **state)
     struct harness_verdict v;
     assert_int_equal(harness_open(&h, "json", NULL), 0);
     for (int i = 0; refused[i]; i++)
-        if (!judge(&h, refused[i], "1", "", &v)) fail_msg("%s was taken for a schema", refused[i]);
+        if (!judge(&h, refused[i], "1", "", &v)) fail_msg("%s was accepted as a schema", refused[i]);
     assert_int_not_equal(judge(&h, NULL, "1", "", &v), 0);
     harness_close(&h);
 }
@@ -146,7 +147,8 @@ static void finds_the_value(void **state)
         assert_int_equal(judge(&h, NULL, cases[i].completion, "[1,2]", &v), 0);
         if (v.v.code != cases[i].code) fail_msg("%s: %s (%s)", cases[i].completion, harness_code(v.v.code), v.v.reason);
     }
-    assert_int_not_equal(judge(&h, NULL, "1", "one", &v), 0); /* an answer that is no JSON is the row's mistake */
+    /* an answer that is not JSON is an error of the row */
+    assert_int_not_equal(judge(&h, NULL, "1", "one", &v), 0);
     harness_close(&h);
     assert_int_equal(harness_open(&h, "json", SETTINGS("compare=both")), 0);
     assert_int_equal(judge(&h, "{\"type\":\"string\"}", "1", "1", &v), 0);
@@ -154,7 +156,8 @@ static void finds_the_value(void **state)
     harness_close(&h);
 }
 
-/* A schema without an end, one that grows exponentially, a pattern that would take forever, a list that is compared with itself. */
+/* An infinite schema, one that grows exponentially, a pattern that would take forever, a list
+ * compared with itself. */
 static void comparisons_have_a_limit(void **state)
 {
     (void)state;

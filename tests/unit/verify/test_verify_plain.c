@@ -116,7 +116,7 @@ static void test_number(void **state)
     TRY_ALL("number", ((const char *const[]){"thousands=false", NULL}), plain);
 }
 
-/* Digit strings far beyond any machine word, and a fraction that is too long to multiply. */
+/* Digit strings far beyond any machine word, and a fraction too long to multiply. */
 static void test_long(void **state)
 {
     (void)state;
@@ -141,7 +141,7 @@ static void test_long(void **state)
     harness_close(&h);
 }
 
-/* A cut extract ends at a character, never inside one. */
+/* A truncated extract ends at a character, never inside one. */
 static void test_extract_is_cut_at_a_character(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* core/verify: weights, components, overlong, verdict counts, threads, and errors that name row and sample. */
+/* core/verify: weights, components, overlong, verdict counts, threads, and errors that name row and
+ * sample. */
 #include "check.h"
 
 #include "data/dataset.h"
@@ -26,8 +27,8 @@ static tare_text text(const char *s)
     return (tare_text){s, (int64_t)strlen(s)};
 }
 
-/* Row m has the answer m. Of its four completions one is right, one wrong, one without a number, one unreadable. Completion i has
- * PER * (i % EACH + 1) tokens, and the longest is cut. */
+/* Row m has the answer m. Of its four completions one is right, one wrong, one without a number,
+ * one unreadable. Completion i has PER * (i % EACH + 1) tokens, and the longest is truncated. */
 static void fill(struct fixture *f, const char *const *settings, int64_t n)
 {
     static const char *const answers[GROUPS] = {"0", "1", "2"}, *const ids[GROUPS] = {"r0", "r1", "r2"};
@@ -86,7 +87,8 @@ static void test_weights_and_verdicts(void **state)
     for (int i = 0; i < N; i++) {
         assert_int_equal(f.b.verdict[i], codes[i % EACH]);
         assert_true(f.b.component[2 * i] == (i % EACH == 0 ? 2.0 : 0.0));
-        assert_true(f.b.component[2 * i + 1] == (i == 0 ? 0.25 : 0.0)); /* only "0" is equal as text */
+        /* only "0" is equal as text */
+        assert_true(f.b.component[2 * i + 1] == (i == 0 ? 0.25 : 0.0));
         assert_true(f.b.reward[i] == f.b.component[2 * i] + f.b.component[2 * i + 1]);
         assert_non_null(f.b.reason[i]);
     }
@@ -101,7 +103,7 @@ static void test_weights_and_verdicts(void **state)
     drop(&f);
 }
 
-/* One plugin under two names, each with its own parameters, in this process and in workers. */
+/* One plugin under two names, each with separate parameters, in this process and in workers. */
 static void test_two_names(void **state)
 {
     (void)state;
@@ -135,7 +137,7 @@ static void test_overlong(void **state)
     struct err e = {0};
     struct fixture f;
     fill(&f, (const char *const[]){"verifier.plugins=number:3", "verifier.isolate=thread", "verifier.overlong=zero"}, 3);
-    f.finish[0] = FINISH_LENGTH; /* right, and cut */
+    f.finish[0] = FINISH_LENGTH; /* right, and truncated */
     struct verify *v = opened(&f);
     assert_ok(verify_run(v, &f.b, &f.arena, &e), &e);
     assert_int_equal(f.b.n_components, 2);
@@ -160,7 +162,7 @@ static void test_overlong(void **state)
 
     struct config c;
     fill(&f, (const char *const[]){"verifier.plugins=number", "verifier.isolate=thread"}, 2);
-    c = f.config; /* as a caller that did not go through the checks of the file could have it */
+    c = f.config; /* as a caller could have it that skipped the checks of the file */
     c.verifier.overlong = OVERLONG_LINEAR;
     assert_int_equal(verify_open(&c, NULL, NULL, &v, &e), TARE_E_CONFIG);
     assert_non_null(strstr(e.message, "overlong_buffer"));
@@ -194,7 +196,8 @@ static void test_errors(void **state)
     expect_config_error(",", "verifier.plugins is empty");
     expect_config_error("nosuchverifier", "nosuchverifier");
 
-    /* two finite rewards whose weighted sum is not: the row and the sample are named, and nothing is returned */
+    /* two finite rewards whose weighted sum is not finite: the error names row and sample, and
+     * nothing is returned */
     struct fixture f;
     fill(&f, (const char *const[]){"verifier.plugins=number:1.7e308 exact:1.7e308", "verifier.isolate=thread"}, 2);
     struct verify *v = opened(&f);
@@ -205,7 +208,7 @@ static void test_errors(void **state)
     drop(&f);
 }
 
-/* Many items over 1 and 8 workers: the same results, in the same places. */
+/* Many items on 1 and 8 workers: the same results in the same order. */
 static void test_workers_do_not_matter(void **state)
 {
     (void)state;
@@ -260,7 +263,7 @@ static struct verify *isolated(double max_crash_share, double timeout)
 
 enum { MANY_PROCESSES = 40 };
 
-/* How many are judged as late. */
+/* Counts the items judged as late. */
 static int judge_within(struct verify_item *items, double seconds)
 {
     struct verify *v = isolated(1, seconds);
@@ -278,7 +281,8 @@ static int judge_within(struct verify_item *items, double seconds)
     return late;
 }
 
-/* A plugin that dies or never ends costs its own verdict, and nothing else. A machine so busy that others are late as well gets more time. */
+/* A plugin that dies or never returns affects only its own verdict. If other items are late because
+ * the machine is busy, the test allows more time. */
 static void test_processes(void **state)
 {
     (void)state;
@@ -293,7 +297,7 @@ static void test_processes(void **state)
         if (expected != TARE_CORRECT) assert_non_null(items[i].reason);
     }
 
-    struct verify *v = isolated(0.05, 600); /* 4 of 40 are above this share */
+    struct verify *v = isolated(0.05, 600); /* 4 of 40 exceed this share */
     items[17].completion = text("fine");
     assert_int_equal(verify_items(v, items, MANY, (struct verify_parts){0}, &e), TARE_E_PLUGIN);
     assert_non_null(strstr(e.message, "4 of 40"));
@@ -301,7 +305,8 @@ static void test_processes(void **state)
     verify_close(v);
 }
 
-/* An error of the plugin and a reward that is no number stay errors, with row and sample, through a worker too. */
+/* An error of the plugin and a reward that is not finite remain errors, with row and sample, in a
+ * worker too. */
 static void test_process_errors(void **state)
 {
     (void)state;
@@ -350,7 +355,8 @@ static void test_processes_change_nothing(void **state)
         if (k)
             for (int i = 0; i < MANY; i++) {
                 assert_string_equal(items[0][i].reason,
-                                    items[1][i].reason); /* static text of the plugin, which is never unloaded */
+                                    /* static text of the plugin, which is never unloaded */
+                                    items[1][i].reason);
                 assert_int_equal(items[0][i].extracted_size, items[1][i].extracted_size);
                 assert_memory_equal(extracted[0][i], extracted[1][i], (size_t)items[0][i].extracted_size);
             }
@@ -376,7 +382,8 @@ static void on_metric(void *ctx, const char *name, double value)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* A verifier that compares completions is told which are of one prompt, and what it reports arrives from workers too. */
+/* A verifier that compares completions knows which ones share a prompt; its metrics also arrive
+ * from workers. */
 static void test_groups(void **state)
 {
     (void)state;
@@ -397,7 +404,7 @@ static void test_groups(void **state)
         uint64_t uid[GROUPS] = {7, 8, 9};
         fill(&f, NULL, 0);
         f.b.prompt_uid = uid;
-        f.completion[5] = f.completion[4]; /* two of the second group say the same */
+        f.completion[5] = f.completion[4]; /* two completions of the second group are equal */
         assert_ok(verify_new(&o, &v, &e), &e);
         assert_ok(verify_add(v, &(struct verify_use){.plugin = "number", .weight = 1}, NULL, NULL, NULL, &e), &e);
         assert_ok(verify_add(v, &(struct verify_use){.plugin = fixture, .weight = 1}, NULL, NULL, &env, &e), &e);
@@ -422,7 +429,10 @@ static void test_groups(void **state)
 
 /* ---------------------------------------------------------------- process rewards */
 
-/* Tokens "a", "ab\nb", "a" and a stop token of the text "aab\nba", whose steps are "aab\n" and "ba"; and what the engine makes of them. */
+/* Tokens "a", "ab
+ * b", "a" and a stop token of the text "aab
+ * ba", whose steps are "aab
+ * " and "ba"; and the engine's columns for them. */
 static void segment_batch(struct fixture *f, int64_t *ends)
 {
     static const int64_t TEXT_ENDS[] = {1, 5, 6, 6};
@@ -454,7 +464,8 @@ static struct verify *with_steps(bool processes)
     return v;
 }
 
-/* A segment's reward goes to the token in which it ends, times the verifier's weight; a token is in the segment in which it begins. */
+/* A segment's reward goes to the token in which it ends, times the verifier's weight; a token is in
+ * the segment in which it begins. */
 static void test_segments(void **state)
 {
     (void)state;
@@ -475,7 +486,7 @@ static void test_segments(void **state)
             assert_int_equal(f.b.segment[f.token_begin[1] + k], SEGMENT[k]);
             assert_true(f.b.segment_reward[f.token_begin[1] + k] == REWARD[k]);
         }
-        f.b.token_end = NULL; /* a caller that has no use for them */
+        f.b.token_end = NULL; /* a caller without use for them */
         f.b.segment = NULL;
         assert_ok(verify_run(v, &f.b, &f.arena, &e), &e);
         assert_null(f.b.segment);
@@ -484,7 +495,8 @@ static void test_segments(void **state)
     }
 }
 
-/* Two steps that end in one token: their rewards add up; a token that begins where a step ends is in the next one. */
+/* Two steps that end in one token: their rewards are added; a token that begins where a step ends
+ * belongs to the next one. */
 static void test_segments_in_one_token(void **state)
 {
     (void)state;

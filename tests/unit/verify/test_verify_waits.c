@@ -1,5 +1,5 @@
-/* Verifiers with submit and poll (core/verify/waiting.c): verdicts stand where their answers do, whatever is submitted ahead and whatever is
- * judged first; what is late, broken or given up. */
+/* Verifiers with submit and poll (core/verify/waiting.c): verdicts are at the index of their
+ * answers, in any order of submission and arrival; late, broken and cancelled ones. */
 #include "check.h"
 
 #include "verify/verify.h"
@@ -13,7 +13,7 @@ struct bench {
     struct verify *v;
     struct verify_item item[N];
     char extracted[N][512];
-    double most, early; /* of the fixture */
+    double most, early; /* parameters of the fixture */
 };
 
 static tare_text text(const char *s)
@@ -27,7 +27,7 @@ static void on_metric(void *ctx, const char *name, double value)
     *(strstr(name, "/open") ? &b->most : &b->early) = value;
 }
 
-/* Of 12 answers every third is right. */
+/* Every third of 12 answers is right. */
 static void set_up(struct bench *b, double timeout)
 {
     static const char *const NAMES[N] = {"r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11"};
@@ -67,7 +67,8 @@ static tare_status judge(struct bench *b, struct err *e)
     return verify_items(b->v, b->item, N, (struct verify_parts){0}, e);
 }
 
-/* Submitted from the last to the first with looks between, half of them ahead, or none: the same verdicts. */
+/* Submitted from the last to the first with polls between, half of them early, or none: the same
+ * verdicts. */
 static void test_ahead(void **state)
 {
     (void)state;
@@ -84,13 +85,14 @@ static void test_ahead(void **state)
         judged(&b, ahead ? "ahead" : "at the end");
         assert_true(b.most == WORKERS);
         assert_true(ahead ? b.early >= ahead - 1 : b.early == 0);
-        assert_ok(judge(&b, &e), &e); /* a second time: nothing of the first is left */
+        assert_ok(judge(&b, &e), &e); /* a second time: nothing of the first remains */
         judged(&b, "again");
         verify_close(b.v);
     }
 }
 
-/* An answer that is another one than what was submitted in its place is judged itself: judged already, open, or queued. */
+/* An answer that differs from the one submitted in its place is judged itself: judged before, open,
+ * or queued. */
 static void test_replaced(void **state)
 {
     (void)state;
@@ -113,7 +115,8 @@ static void test_late(void **state)
     (void)state;
     struct bench b;
     int late = 0;
-    for (double seconds = 0.2; seconds < 300; seconds *= 10) { /* more where a machine is so busy that others are late as well */
+    /* more time if other items are late because the machine is busy */
+    for (double seconds = 0.2; seconds < 300; seconds *= 10) {
         struct err e = {0};
         set_up(&b, seconds);
         b.item[4].completion = text("never");
@@ -144,7 +147,7 @@ static void test_broken(void **state)
     b.item[7].completion = text("no");
     assert_ok(judge(&b, &e), &e);
     judged(&b, "after an error");
-    /* and while others are still sampled */
+    /* and while others are still being sampled */
     e = (struct err){0};
     b.item[0].completion = text("broken");
     assert_ok(verify_begin(b.v, N, &e), &e);
@@ -154,7 +157,7 @@ static void test_broken(void **state)
     verify_close(b.v);
 }
 
-/* What was begun for a step that is given up is forgotten by the next one, and by the end. */
+/* The next step, or closing, drops the submissions of a step that was given up. */
 static void test_given_up(void **state)
 {
     (void)state;
