@@ -7,7 +7,7 @@
 tiny_config
 "$TARE" -q sft sft.ini 2> /dev/null
 most=$(((N + 1) / 2))
-anew() {
+empty_folder() {
     rm -rf "$1"
     mkdir "$1"
 }
@@ -19,26 +19,26 @@ run="log.progress=none log.rollouts=true eval.before=false eval.after=false trai
 back=("$TARE" -q train tiny.ini $run run.dir=back/run data.train=rows.jsonl data.shuffle=false data.eval= verifier.plugins="${FIXTURES:?}/overflows.so"
     estimator.plugin=dr_grpo train.on_nonfinite=rollback)
 branch() { # a run in forks, from which to branch off
-    anew forks
+    empty_folder forks
     "$TARE" -q train tiny.ini $run run.dir=forks/run checkpoint.keep=2 2> /dev/null || bad "the run to branch off from was not made"
 }
 fork=("$TARE" -q fork forks/run@3 run.dir=forks/fork log.progress=none)
 forks=(--root forks --run fork --continue "-q train forks/fork --resume log.progress=none" --untouched '^run/')
 for rules in strict ext4; do
-    anew taught
+    empty_folder taught
     tried "sft, $rules" --rules $rules --most $most --root taught --result '^model/' --resumed model.training -- "${sft[@]}"
-    anew judged
+    empty_folder judged
     tried "eval, $rules" --rules $rules --most $most --root judged --result '^it/(samples|questions|results)' -- "${eval[@]}"
-    anew back
+    empty_folder back
     tried "rollback, $rules" --rules $rules --most $most --root back --run run -- "${back[@]}"
     branch
     tried "fork, $rules" --rules $rules --most $most "${forks[@]}" -- "${fork[@]}"
 done
 
 # A program that forgets a sync. (An evaluation repeats whatever is missing, so it needs none.)
-anew taught
+empty_folder taught
 found "a supervised training's model is not synced" --plant '^model(/|$)|/model\.tmp(/|$)' --root taught --result '^model/' --resumed model.training -- "${sft[@]}"
-anew back
+empty_folder back
 found "the checkpoint that a run goes back to is not synced" --plant 'step-0+2.*/model\.safetensors' --root back --run run -- "${back[@]}"
 branch
 found "a fork's checkpoint is not synced" --plant '^fork.*/model\.safetensors' "${forks[@]}" -- "${fork[@]}"

@@ -14,5 +14,5 @@ for rules in strict ext4; do
 done
 rm -rf fresh
 mkdir fresh
-found "a rank does not sync its piece of the optimizer" --plant 'step-0+4.*/optimizer-00001' --root fresh --run run -- "${train[@]}"
+found "a rank does not sync its slice of the optimizer" --plant 'step-0+4.*/optimizer-00001' --root fresh --run run -- "${train[@]}"
 done_

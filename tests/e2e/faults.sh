@@ -32,7 +32,7 @@ fi
 POINTS=${FAULT_POINTS:-12} SEED=${FAULT_SEED:-1}
 PART=${FAULT_PART:-1/1}
 MODEL=$SOURCE/tests/data/models/tiny/qwen3
-tried=0 unmet=0 told=0 again=0
+tried=0 unmet=0 reported=0 again=0
 J=$WORK # needed by the checks
 mkdir place kept temporary
 export TMPDIR=$WORK/temporary
@@ -133,7 +133,7 @@ points() {
 # Prints the problem with the last try, if there is one. Two exceptions: the system's loader ends a
 # process when it cannot serve a library or a thread, with its own message and status 127; the
 # others are next to the command that they concern.
-judged() { # KIND
+try_problem() { # KIND
     if [ $status = 127 ] && grep -qE 'out of memory|^cannot allocate memory' "$J/err.txt"; then
         :
     elif [ $status = 99 ]; then
@@ -189,7 +189,7 @@ try() {
     rm -f "$J/met"
     TARE_INTERPOSE=$kind=$point TARE_INTERPOSE_COUNT=$J/met once "$@" || status=$?
     [ $status = 0 ] || ! state | cmp -s - "$J/before" || same=1
-    why=$(judged "$kind")
+    why=$(try_problem "$kind")
     [ ! -e "$J/met" ] || fault_met || unmet=$((unmet + 1))
     if [ -n "$why" ]; then
         bad "$name, $kind=$point (errno $TARE_INTERPOSE_ERRNO): $why: $(said)"
@@ -197,7 +197,7 @@ try() {
         ok
     fi
     [ $status != 0 ] || return 0
-    told=$((told + 1))
+    reported=$((reported + 1))
     goes_on "$@"
     [ $same = 1 ] || rm -rf "$WORK"/place/*.tmp* "$WORK"/temporary/*
     [ -z "$why" ] || bad "$name, $kind=$point (errno $TARE_INTERPOSE_ERRNO): $why"
@@ -246,15 +246,15 @@ planted() {
     [[ planted =~ ${FAULT_ONLY:-.} ]] && [[ " $KINDS " = *" $kind "* ]] || return 0
     known planted "$@" || return 0
     export TARE_INTERPOSE_PLANT=$plant
-    : > "$J/told"
+    : > "$J/reported"
     for point in "${points[@]}"; do
         # From the end.
         [ "${point%+}" -gt 0 ] || point=$(($(awk -v k="$kind" '{ for (i = 1; i < NF; i += 2) if ($i == k) n = $(i + 1) } END { print n + 0 }' "$J/count") + ${point%+}))+
-        try planted "$kind" "$point" "$@" >> "$J/told"
+        try planted "$kind" "$point" "$@" >> "$J/reported"
     done
     unset TARE_INTERPOSE_PLANT
     failed=$before tried=$tried_before
-    grep -q -- "$pattern" "$J/told" && ok || bad "planted ($plant, $kind): the faulty program was not reported: $(cat "$J/told")"
+    grep -q -- "$pattern" "$J/reported" && ok || bad "planted ($plant, $kind): the faulty program was not reported: $(cat "$J/reported")"
 }
 # paths KINDS COMMAND...: tries each call path of these kinds alone.
 paths() {
@@ -433,5 +433,5 @@ RESULT=(run)
 planted hide db '-32 -35' 'database lacks something' "$TARE" train tiny.ini $q train.steps=1
 RESULT=()
 # The order of the threads moves a point a little.
-printf '%d points tried, %d of them not reached; %d ended with an error, after %d of these something lay there with which the next one went on\n' "$tried" "$unmet" "$told" "$again"
+printf '%d points tried, %d of them not reached; %d ended with an error, %d of which left files from which the next command continued\n' "$tried" "$unmet" "$reported" "$again"
 done_

@@ -65,31 +65,31 @@ taken "$TARE" cluster assign book.safetensors
 taken "$TARE" train tiny.ini $quick train.steps=4 checkpoint.every=2 run.dir=one log.rollouts=true
 # PATTERN FILE: prints where it begins in the file.
 place() { grep -abo -m 1 "$1" "$2" | tail -1 | cut -d: -f1; }
-told() { # COUNT PATTERN command...: checks the number of warnings with the pattern
+warned() { # COUNT PATTERN command...: checks the number of warnings with the pattern
     local count=$1 pattern=$2
     shift 2
     "$@" > out.txt 2> err.txt || true
     [ "$(grep -c "warning: $pattern.*is not what the run wrote" err.txt)" = "$count" ] && ok || bad "$*: expected $count of '$pattern': $(cat err.txt)"
 }
-told 0 '' "$TARE" report one
-told 0 '' "$TARE" audit one
+warned 0 '' "$TARE" report one
+warned 0 '' "$TARE" audit one
 file=one/rollouts/step-000002.jsonl
 at=$(($(place '"reward":' $file) + 9))
 flip $file $at # 0.0 is 1.0
-told 1 $file "$TARE" report one
-told 1 $file "$TARE" audit one
-told 1 $file "$TARE" audit $file
+warned 1 $file "$TARE" report one
+warned 1 $file "$TARE" audit one
+warned 1 $file "$TARE" audit $file
 refused 1 "$file: was changed .*restore the file, or fork at a step before 2" "$TARE" fork one@4 --run-dir forked
 [ ! -e forked ] && ok || bad 'a refused fork left its folder'
 mv one/chain.jsonl kept.jsonl # a run without its chain has no checksums
-told 0 '' "$TARE" audit one
+warned 0 '' "$TARE" audit one
 mv kept.jsonl one/chain.jsonl
 flip $file $at
-told 0 '' "$TARE" report one
+warned 0 '' "$TARE" report one
 file=one/metrics.jsonl
 at=$(($(place '"policy/entropy":' $file) + 19)) # a digit after the point
 flip $file $at
-told 1 $file:1 "$TARE" report one
+warned 1 $file:1 "$TARE" report one
 refused 1 "$file:1: is not what the run wrote .*restore the file" "$TARE" fork one@4 --run-dir forked
 flip $file $at
 taken "$TARE" fork one@4 --run-dir forked

@@ -59,7 +59,7 @@ on() {
         mount -t tmpfs -o "size=${size}k" none place
         [ "$size" != 16 ] || head -c 64k /dev/zero > place/filler 2> /dev/null || true
         one "$@"
-        failed_well "$name, $([ "$size" = 16 ] && echo full || echo "room for half")" 'No space left on device'
+        failed_well "$name, $([ "$size" = 16 ] && echo full || echo "space for half")" 'No space left on device'
         rm -f place/filler
         mount -o remount,size=64m place
         one "$@"
@@ -73,9 +73,9 @@ on() {
     failed_well "$name, read-only" 'Read-only file system'
     umount place
 }
-# told PLANT: checks that a faulty program, which ends on a full disk without a message or with exit
+# check_planted PLANT: checks that a faulty program, which ends on a full disk without a message or with exit
 # status 0, is reported (tests/faults/interpose.c).
-told() {
+check_planted() {
     local before=$failed
     mount -t tmpfs -o size=16k none place
     head -c 64k /dev/zero > place/filler 2> /dev/null || true
@@ -114,7 +114,7 @@ on eval "$TARE" eval tiny.ini $q run.dir=place/evaluation eval.out=place/eval
 MAY_STAY=--retry # of its cells
 # shellcheck disable=SC2086
 on sweep "$TARE" sweep sweep.ini $q train.steps=1 sweep.dir=place/sweep sweep.metric=reward/mean
-[ ! -e "${INTERPOSE:-}" ] || for plant in quiet 'done'; do told "$plant"; done
+[ ! -e "${INTERPOSE:-}" ] || for plant in quiet 'done'; do check_planted "$plant"; done
 
 for command in 'config dump tiny.ini' 'config docs' 'plugin list' doctor 'data show tiny.ini' 'diff run run' 'reproduce run' 'plan tiny.ini' 'estimate grpo' \
     'tokenize base' 'cluster embed hashed' 'cluster assign book.safetensors' 'generate base rollout.max_new_tokens=2' 'verify exact' 'cluster inspect book.safetensors' '--help' 'train --help'; do

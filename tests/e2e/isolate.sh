@@ -8,13 +8,13 @@ bad_one=${FIXTURES:?}/verdicts.so
 for what in fine abort fine segfault exit hang print fine; do
     printf '{"id":"%s","completion":"%s","answer":"x"}\n' $what $what
 done > rows
-judged() { # a call that hangs times out, and no other does
+verdicts_right() { # a call that hangs times out, and no other does
     timeout 900 "$TARE" verify "$bad_one" --isolate --timeout $LIMIT < rows > out 2> err || return 1
     timeout 900 "$TARE" verify "$bad_one" --isolate --threads 3 --timeout $LIMIT < rows > out3 2> /dev/null || return 1
     got=$(grep -o '"verdict":"[a-z_]*"' out | cut -d '"' -f 4 | tr '\n' ' ')
     [ "$got" = "correct crashed correct crashed crashed timeout correct correct " ] && cmp -s out out3
 }
-if patient judged; then ok; else bad "verdicts, by one worker and by three: $(cat out out3), $(tail -n 3 err)"; fi
+if patient verdicts_right; then ok; else bad "verdicts, by one worker and by three: $(cat out out3), $(tail -n 3 err)"; fi
 if [ "$(grep -c '"reward":0,' out)" = 4 ] && grep -q printed err && ! grep -q '"printed"' out; then ok; else bad "wrong rewards, or printed text in them: $(cat out)"; fi
 if grep -q abort rows && ! "$TARE" verify "$bad_one" < rows > /dev/null 2>&1; then ok; else bad "in process it should have crashed"; fi
 
@@ -46,7 +46,7 @@ refused=(load inet inet6 packet netlink ptrace engine mount pivot unshare clone 
 open=(unix works memory)
 [ "$(uname -m)" != x86_64 ] || refused+=(x32)
 ask() { for what in "$@"; do printf '{"id":"%s","completion":"%s","answer":""}\n' "$what" "$what"; done > rows; }
-told='asked for a connection and was refused; set verifier.network = yes'
+refusal='asked for a connection and was refused; set verifier.network = yes'
 (ulimit -c unlimited) 2> /dev/null && ulimit -c unlimited
 ask "${refused[@]}" "${open[@]}" huge_signal abort inet
 "$TARE" verify "$reaches" --isolate < rows > out 2> err || bad "a hostile plugin ended the run: $(cat err)"
@@ -56,7 +56,7 @@ for what in "${open[@]}"; do [ "$(ask_of "$what")" = 'wrong open' ] && ok || bad
 [ "$(ask_of huge_signal) $(ask_of abort)" = "crashed the verifier's process died crashed the verifier's process died" ] && ok || bad "a signal: $(tail -n 3 out)"
 [ -z "$(find . -name 'core*')" ] && ok || bad "a core dump: $(ls)"
 [ "$(wc -l < out)" = "$(wc -l < rows)" ] && [ "$(tail -n 1 out | cut -d , -f 1-3)" = '{"id":"inet","reward":1,"verdict":"correct"' ] && ok || bad "the run does not continue: $(tail -n 3 out)"
-[ "$(grep -c "tare-verifier.*$told" err)" = 1 ] && ok || bad "connections: not reported once: $(cat err)"
+[ "$(grep -c "tare-verifier.*$refusal" err)" = 1 ] && ok || bad "connections: not reported once: $(cat err)"
 ask inet inet6 netlink packet
 for words in '--isolate --confine bogus' '--isolate --confine' '--confine off' --network; do
     status=0
@@ -74,7 +74,7 @@ reward() { # REWARD ATTEMPT KEY...
         bad "$*: not $1: $(tail -n 3 log)"
 }
 reward 1 inet
-grep -q "$told" log && ok || bad "connections: not reported in a run: $(cat log)"
+grep -q "$refusal" log && ok || bad "connections: not reported in a run: $(cat log)"
 reward 0 inet verifier.network=yes
 reward 0 ptrace verifier.confine=off
 reward 0 huge verifier.file_size=0
@@ -111,7 +111,7 @@ if has_python; then
         for reward in 0 1; do
             eval "set -- $program"
             [ $reward = 0 ] || set -- "$@" --network
-            "$TARE" verify "$@" --isolate < rows > out 2> err && [ "$(grep -c "\"reward\":$reward," out)" = 2 ] && [ "$(grep -c "python3.*$told" err)" = $((1 - reward)) ] && ok || bad "$*: $(cat out err)"
+            "$TARE" verify "$@" --isolate < rows > out 2> err && [ "$(grep -c "\"reward\":$reward," out)" = 2 ] && [ "$(grep -c "python3.*$refusal" err)" = $((1 - reward)) ] && ok || bad "$*: $(cat out err)"
         done
     done
     # A kernel without filters: one warning for all workers, or an error when the filter is

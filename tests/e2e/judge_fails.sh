@@ -60,7 +60,7 @@ same run 'resumed from the first step'
 train run.dir=run && bad "a run was overwritten"
 grep 'run: holds a run already; --resume continues it' err.txt > found.txt && ok || bad "started again although there are checkpoints: $(cat err.txt)"
 rm -r run && train run.dir=run && ok || bad "started from the beginning: $(cat err.txt)"
-same run 'begun anew'
+same run 'started from the beginning'
 # Dropped groups are replaced: the error comes in a round after the first, when the groups of the
 # first round are counted in their clusters.
 rm -rf whole fail count

@@ -78,7 +78,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv > /dev/null && [ -z "$(ps -o pid= -U
     [ $refused -ge 3 ] && ok || bad "only $refused limits were too small"
     (few() { echo 'no word of tare' > err.txt; false; } && planted 'an end without a message' few_at 1 && exit $failed) && ok || bad "an end without a message was not found"
 else
-    skip_part "ulimit -u: needs root, setpriv, a program that nobody may run, and nobody without processes"
+    skip_part "ulimit -u: needs root, setpriv, a program that the user nobody may run, and no process of that user"
 fi
 
 # Addresses: from the least limit, in powers of two, under which the program can be loaded, in

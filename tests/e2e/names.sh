@@ -45,7 +45,7 @@ PY
 ok
 hint() { # PATTERN FILE-TEXT [override]
     printf '%b' "$2" > x.ini
-    "$TARE" config dump x.ini ${3:+"$3"} > /dev/null 2> err.txt && bad "taken: $2 ${3:-}" || { grep -q -e "$1" err.txt && ok || bad "$2 ${3:-}: $(cat err.txt)"; }
+    "$TARE" config dump x.ini ${3:+"$3"} > /dev/null 2> err.txt && bad "accepted: $2 ${3:-}" || { grep -q -e "$1" err.txt && ok || bad "$2 ${3:-}: $(cat err.txt)"; }
 }
 hint "x.ini:2: TRL's learning_rate is train.lr here" '[train]\nlearning_rate = 1e-5\n'
 hint "x.ini:1: TRL's num_generations is rollout.group_size here" 'num_generations = 8\n'

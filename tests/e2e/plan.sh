@@ -59,7 +59,8 @@ for name in Qwen2.5-7B-Instruct Qwen2.5-Math-1.5B Qwen2.5-1.5B Llama-3.1-8B-Inst
     expect 0 'billion parameters' "$TARE" plan "$CONFIG" model.path="$SHAPES/$name"
 done
 
-# Nothing is allocated: the plan of 7 billion parameters runs in 400 MB of address space. Sanitizers reserve terabytes, so they skip this.
+# Nothing is allocated: the plan of 7 billion parameters runs in 400 MB of address space. Sanitizers
+# reserve terabytes, so they skip this.
 if ! grep -q __asan_init "$TARE"; then
     (ulimit -v 400000 && plan plan.memory=96GB > /dev/null) && ok || bad "a plan uses more than 400 MB"
 fi

@@ -238,7 +238,7 @@ at_last() {
     ! grep -E 'is damaged|were written|is missing|is incomplete' err.txt > lost.txt || broke "a finished checkpoint is damaged: $(head -1 lost.txt)"
     trains || return 0
     [ "$(began_at)" -ge "$must_have" ] || broke "checkpoint $must_have was finished, but the job continued from $(began_at)"
-    "$TARE" -q reproduce disk/run > sums.txt 2>&1 || broke "sums: $(grep -v '^note' sums.txt | head -n 2)"
+    "$TARE" -q reproduce disk/run > sums.txt 2>&1 || broke "checksums: $(grep -v '^note' sums.txt | head -n 2)"
 }
 # One job with one cut after another, each on the files that the previous one left.
 one_job() {
@@ -275,7 +275,7 @@ power_cuts "$jobs" "${POWER_CUTS:-12}"
 [ $broken = 0 ] && ok || bad "$broken promises are broken"
 printf '%d cuts in %d jobs' $cuts $jobs_done
 for job in $jobs; do printf ', %s %d' "$job" "${hits[$job]}"; done
-printf '; %d noticed the cut and said so (by a page of a mapped file%s); %d states that reproduce calls right; %d promises broken\n' $ended "${pages:-, none}" $right $broken
+printf '; %d noticed and reported the cut (by a page of a mapped file%s); %d states in which reproduce reports nothing; %d promises broken\n' $ended "${pages:-, none}" $right $broken
 
 # A program that forgets a sync.
 found() { # JOB PLANT WHAT
@@ -289,6 +289,6 @@ if [ -n "${INTERPOSE:-}" ] && [ -f "$INTERPOSE" ] && [ -z "$PLANT" ]; then
     MODES=(ext4:rw) # where unsynced data is not written along with synced data
     found train model.safetensors "the weights of a checkpoint are not synced"
     found train /checkpoints "nothing of a checkpoint is synced"
-    found ranks optimizer-00001 "rank 1's piece of the optimizer is not synced"
+    found ranks optimizer-00001 "rank 1's slice of the optimizer is not synced"
 fi
 done_

@@ -69,7 +69,7 @@ PY
 refused() { # PATTERN [key=value ...]
     local pattern=$1
     shift
-    run run.dir=refused "$@" && bad "taken: $*" || { tail -n 1 log.txt | grep -q "$pattern" && ok || bad "$*: $(tail -1 log.txt)"; }
+    run run.dir=refused "$@" && bad "accepted: $*" || { tail -n 1 log.txt | grep -q "$pattern" && ok || bad "$*: $(tail -1 log.txt)"; }
 }
 refused 'the estimator grpo does not read them; set estimator.plugin = prime' estimator.plugin=grpo
 refused 'without adapters' lora.rank=4

@@ -39,6 +39,6 @@ for after in 0 140000 350000 550000 850000 1000000 1150000; do flipped_at $after
 [ $found -ge 4 ] && ok || bad "only $found messages were changed"
 # The checks find a bit that is flipped without being noticed: the proxy reports a flip and does not
 # make it.
-planted 'a change that nobody sees' flipped_at 0 left
+planted 'an unnoticed change' flipped_at 0 left
 grep -q '^FAILED: after 0: exit status 0' planted.txt && grep -q '^FAILED: after 0: the run went on' planted.txt && ok || bad "planted: $(grep FAILED planted.txt)"
 done_

@@ -78,7 +78,7 @@ cmp -s one/checkpoints/step-000010/model.safetensors two/checkpoints/step-000010
 refused() { # PATTERN [key=value ...]
     local pattern=$1
     shift
-    run run.dir=refused "$@" && bad "taken: $*" || { tail -n 1 log.txt | grep -q "$pattern" && ok || bad "$*: $(tail -1 log.txt)"; }
+    run run.dir=refused "$@" && bad "accepted: $*" || { tail -n 1 log.txt | grep -q "$pattern" && ok || bad "$*: $(tail -1 log.txt)"; }
 }
 refused 'relift.rows = 12 (command line) and rollout.off_policy = true' rollout.off_policy=true
 refused 'the former must divide the latter' relift.minibatch=5

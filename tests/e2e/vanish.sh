@@ -28,9 +28,9 @@ by_itself() { # WHAT: checks that the change was made, and how the run ended
 same() { # RUN WHAT
     cmp -s whole/checkpoints/step-000008/model.safetensors "$1/checkpoints/step-000008/model.safetensors" && ok || bad "$2: not bit-identical"
 }
-# told PLANT WHAT: checks that a faulty program, which ends by a signal, prints nothing, or counts
+# check_planted PLANT WHAT: checks that a faulty program, which ends by a signal, prints nothing, or counts
 # as done without its results, is reported (tests/faults/interpose.c).
-told() {
+check_planted() {
     local before=$failed
     touch acted # this check has no action
     LD_PRELOAD=$INTERPOSE TARE_INTERPOSE=alloc=200 TARE_INTERPOSE_PLANT=$1 train planted
@@ -43,7 +43,7 @@ cp -r base kept
 cp rows.jsonl kept.jsonl
 train whole
 [ $status = 0 ] && ok || { bad "the undisturbed run: $(cat err.txt)"; done_; }
-[ ! -e "${INTERPOSE:-}" ] || for plant in crash quiet 'done'; do told "$plant"; done
+[ ! -e "${INTERPOSE:-}" ] || for plant in crash quiet 'done'; do check_planted "$plant"; done
 
 # The run's inputs are read when it begins: they may vanish, shrink and change.
 for action in 'rm rows.jsonl' ': > rows.jsonl' 'tr 0-9 7 < kept.jsonl > rows.jsonl' 'rm base/model.safetensors' ': > base/model.safetensors' 'head -c 5000 kept/model.safetensors > base/model.safetensors'; do
@@ -156,6 +156,6 @@ cp "$FIXTURES/verdicts.so" crash.so
 : > asked
 echo "cp crash.so new.so; mv new.so crash.so; touch acted" > action
 crashing
-by_itself "a worker's plugin that is built anew"
+by_itself "a worker's plugin that is built again"
 [ $status = 0 ] && ok || bad "a worker's plugin was built again: $(cat err.txt)"
 done_

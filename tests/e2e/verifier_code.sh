@@ -31,7 +31,7 @@ cat > rows <<'END'
 {"id":"empty","completion":"<think>print(1)","answer":"","tests":[{"input":"","output":"1"}]}
 {"id":"modules","completion":"import json, math, collections, itertools, heapq, bisect, re, decimal, fractions, random, datetime, functools, string, threading\nthreading.Thread(target=print, args=(1,)).start()","answer":"","tests":[{"input":"","output":"1"}]}
 {"id":"order","completion":"print(hash('a') == hash('a'), list({'x', 'y', 'z'}) == list({'z', 'y', 'x'}))","answer":"","tests":[{"input":"","output":"True True"}]}
-{"id":"unread","completion":"print(1)","answer":"","tests":[{"input":"a line that nobody reads\n","output":"1"}]}
+{"id":"unread","completion":"print(1)","answer":"","tests":[{"input":"a line that is never read\n","output":"1"}]}
 END
 "$TARE" verify code sandbox=$mode partial=true < rows > out 2> err || bad "verification: $(cat err)"
 python3 - <<'PY' > want

@@ -155,7 +155,7 @@ class Trial:
             return
         code, text = run([self.a.command[0], "reproduce", folder])
         if code == 0 and not at_end:
-            self.counts["states that reproduce calls right"] += 1
+            self.counts["states in which reproduce reports nothing"] += 1
             self.called_right(tree)
         if code not in (0, 1, 2):
             self.broke("reproduce: exit status %d: %s" % (code, text[-300:]))

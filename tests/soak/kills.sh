@@ -125,7 +125,7 @@ one_job() {
         return
     fi
     case $job in
-    train | ranks) "$TARE" -q reproduce "$where/run" > sums.txt 2>&1 || { broke "sums: $(grep -v '^note' sums.txt | head -n 2)"; return; } ;;
+    train | ranks) "$TARE" -q reproduce "$where/run" > sums.txt 2>&1 || { broke "checksums: $(grep -v '^note' sums.txt | head -n 2)"; return; } ;;
     esac
     finished=$((finished + 1))
     rm -rf "$where"
@@ -140,6 +140,6 @@ until [ $kills -ge "$wanted" ] || [ $runs -ge "${KILLS_RUNS:-1000000000}" ] || [
 done
 printf '%d jobs (%d ended as the undisturbed ones), %d processes, %d kills' $runs $finished $processes $kills
 for job in $jobs; do printf ', %s %d' "$job" "${hits[$job]}"; done
-printf '; %d stopped and gone on, %d with a clock that jumps; %d promises broken\n' $stopped $jumped $broken
+printf '; %d stopped and continued, %d with a clock that jumps; %d promises broken\n' $stopped $jumped $broken
 [ $broken = 0 ] || exit 1
 cd / && rm -rf "$WORK"

@@ -99,7 +99,7 @@ sums_hold() { # of runs with a step
     local run
     for run in "$where"/run "$where"/runs/*/*/; do
         [ -e "$run/metrics.jsonl" ] && [ -e "$run/chain.jsonl" ] || continue
-        "$TARE" -q reproduce "$run" > sums.txt 2>&1 || { echo "sums of $run: $(grep -v '^note: ' sums.txt | head -2 | tr '\n' ' ')"; return; }
+        "$TARE" -q reproduce "$run" > sums.txt 2>&1 || { echo "checksums of $run: $(grep -v '^note: ' sums.txt | head -2 | tr '\n' ' ')"; return; }
     done
 }
 # settled: no process of the job remains: ranks notice within seconds, cells of a sweep continue

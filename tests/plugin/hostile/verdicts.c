@@ -48,7 +48,7 @@ static tare_status verify(void *self, const tare_answer *const *answers, tare_ve
             fflush(stdout);
             /* It must not read the engine's requests. */
             if (read(STDIN_FILENO, line, sizeof line) > 0) abort();
-            if (write(STDIN_FILENO, "nonsense", 8) > 0) fputs("printed, but never read\n", stderr);
+            if (write(STDIN_FILENO, "nonsense", 8) > 0) fputs("this is never read\n", stderr);
         }
         for (volatile int turns = 0; asks(answers[i], "hang");) turns = 1 - turns;
         v->code = asks(answers[i], "crashed") ? TARE_CRASHED : asks(answers[i], "code") ? 99 : TARE_CORRECT;
