@@ -68,8 +68,7 @@ static tare_status train_missing(const struct config *config, const char *path, 
     const char *name = c->data->name;
     if (!o->clusters)
         FAIL(e, TARE_E_NOT_FOUND,
-             "%s: missing codebook; make one with `tare cluster train`, or set clusterer.clusters to train it here",
-             path);
+             "%s: missing codebook; make one with `tare cluster train`, or set clusterer.clusters to train it here", path);
     TRY(collect_questions(c->data, &c->arena, &texts, e));
     const struct kmeans_options options = {.k = o->clusters,
                                            .restarts = o->restarts,

@@ -19,8 +19,7 @@ static tare_status read_template(struct tokenizer *t, const json_t *p, const cha
         if (json_object_get(item, "Sequence")) text = true;
         if (!special) continue;
         if (text || i)
-            FAIL(e, TARE_E_UNSUPPORTED, "%s: post_processor prepends more than one token, which is not supported",
-                 where);
+            FAIL(e, TARE_E_UNSUPPORTED, "%s: post_processor prepends more than one token, which is not supported", where);
         const char *id = json_text_or(special, "id", "");
         t->role_id[TOKEN_BOS] = vocab_find(&t->model.vocab, id, (int64_t)strlen(id));
         if (t->role_id[TOKEN_BOS] < 0) FAIL(e, TARE_E_CORRUPT, "%s: post_processor names the unknown token \"%.60s\"", where, id);

@@ -138,8 +138,8 @@ static tare_status read_pre_tokenizer(struct tokenizer *t, const json_t *pre, co
 static tare_status set_mark(struct spelling *s, tare_text mark, tare_text in_place, const char *where, struct err *e)
 {
     if (!mark.size || mark.size > (int64_t)sizeof s->mark || in_place.size > (int64_t)sizeof s->in_place)
-        FAIL(e, TARE_E_UNSUPPORTED, "%s: Replace of \"%.60s\" by \"%.60s\" is not supported; use 1 to %d bytes", where,
-             mark.data, in_place.data, (int)sizeof s->mark);
+        FAIL(e, TARE_E_UNSUPPORTED, "%s: Replace of \"%.60s\" by \"%.60s\" is not supported; use 1 to %d bytes", where, mark.data,
+             in_place.data, (int)sizeof s->mark);
     memcpy(s->mark, mark.data, (size_t)mark.size);
     memcpy(s->in_place, in_place.data, (size_t)in_place.size);
     s->mark_size = (int)mark.size;
@@ -217,8 +217,7 @@ static tare_status read_decoder(struct tokenizer *t, const json_t *decoder, cons
         fused = k == 3;
         done = k + 1;
     }
-    if (!done)
-        FAIL(e, TARE_E_UNSUPPORTED, "%s: missing decoder; decoding tokens with spaces between them is not supported", where);
+    if (!done) FAIL(e, TARE_E_UNSUPPORTED, "%s: missing decoder; decoding tokens with spaces between them is not supported", where);
     return TARE_OK;
 }
 

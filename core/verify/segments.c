@@ -23,11 +23,10 @@ static tare_status check_size(const struct verify_item *item, double weight, str
     const double most = 1e100;
     for (int64_t k = 0; k < item->n_segments; k++)
         if (!(fabs(weight * item->segment[k].reward) <= most))
-            FAIL(
-                e, TARE_E_NOT_FINITE,
-                "row %s, sample %lld: the reward of segment %lld is %g, weighted by verifier.plugins %g: must be in -%g .. %g",
-                item->name ? item->name : "", (long long)item->sample, (long long)k + 1, item->segment[k].reward,
-                weight * item->segment[k].reward, most, most);
+            FAIL(e, TARE_E_NOT_FINITE,
+                 "row %s, sample %lld: the reward of segment %lld is %g, weighted by verifier.plugins %g: must be in -%g .. %g",
+                 item->name ? item->name : "", (long long)item->sample, (long long)k + 1, item->segment[k].reward,
+                 weight * item->segment[k].reward, most, most);
     return TARE_OK;
 }
 

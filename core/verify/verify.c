@@ -58,8 +58,7 @@ static tare_status take_name(struct verify *v, struct verifier *f, const char *a
     const char *name = as ? as : f->plugin->desc.name;
     if (name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")] || strspn(name, "0123456789_") || !*name || strlen(name) > 63)
         FAIL(e, TARE_E_CONFIG,
-             "verifier.plugins: invalid verifier name '%s': use lowercase letters, digits and '_', starting with a letter",
-             name);
+             "verifier.plugins: invalid verifier name '%s': use lowercase letters, digits and '_', starting with a letter", name);
     if (!strcmp(name, "overlong"))
         FAIL(e, TARE_E_CONFIG, "verifier.plugins: the name overlong is reserved for verifier.overlong; choose another");
     for (int64_t c = 0; c < v->n_verifiers; c++)
@@ -88,8 +87,7 @@ static bool makes_sandboxes(const struct plugin *p)
 tare_status verify_add(struct verify *v, const struct verify_use *use, const struct plugin_search *search,
                        const struct config_param *settings, const struct plugin_env *env, struct err *e)
 {
-    if (v->n_verifiers == VERIFY_MAX)
-        FAIL(e, TARE_E_CONFIG, "verifier.plugins: more than %d verifiers; remove some", VERIFY_MAX);
+    if (v->n_verifiers == VERIFY_MAX) FAIL(e, TARE_E_CONFIG, "verifier.plugins: more than %d verifiers; remove some", VERIFY_MAX);
     struct verifier *f = &v->verifiers[v->n_verifiers];
     *f = (struct verifier){.weight = use->weight};
     TRY(plugin_open(use->plugin, TARE_VERIFIER, search, &f->plugin, e));
@@ -211,7 +209,8 @@ tare_status verify_open(const struct config *c, const struct plugin_search *sear
         .overlong_penalty = k->overlong_penalty,
     };
     if (o.overlong == OVERLONG_LINEAR && (o.overlong_buffer < 1 || o.overlong_buffer > o.max_new_tokens))
-        FAIL(e, TARE_E_CONFIG, "%s: verifier.overlong_buffer = %lld: must be in 1 .. rollout.max_new_tokens (%lld) for overlong = linear",
+        FAIL(e, TARE_E_CONFIG,
+             "%s: verifier.overlong_buffer = %lld: must be in 1 .. rollout.max_new_tokens (%lld) for overlong = linear",
              config_where(c, "verifier", "overlong_buffer"), (long long)o.overlong_buffer, (long long)o.max_new_tokens);
     if (o.processes) TRY(worker_program(&o.worker, e));
     char *list = NULL;

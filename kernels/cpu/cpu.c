@@ -4,9 +4,9 @@
 #include "caches.h"
 #include "kernels.h"
 #include "kernels_cpu.h"
-#include "vectors.h"
 #include "scratch.h"
 #include "spans.h"
+#include "vectors.h"
 
 #include <sched.h>
 #include <stdatomic.h>

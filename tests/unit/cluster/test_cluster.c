@@ -104,8 +104,7 @@ static void trains_caches_and_assigns(void **state)
     assert_true(r.cluster.trained);
     assert_false(r.cluster.cached);
     assert_int_equal(r.cluster.n_clusters, 3);
-    for (int64_t i = 3; i < r.data.n; i++)
-        /* the three kinds of question */
+    for (int64_t i = 3; i < r.data.n; i++) /* the three kinds of question */
         assert_int_equal(r.cluster.of_row[i], r.cluster.of_row[i % 3]);
     assert_true(r.cluster.of_row[0] != r.cluster.of_row[1] && r.cluster.of_row[1] != r.cluster.of_row[2] &&
                 r.cluster.of_row[0] != r.cluster.of_row[2]);

@@ -31,7 +31,7 @@ static void pieces_of_a_small_vocabulary(void **state)
         {"hello\xe4\xb8\xad\xe4\xb8\xad"
          "hellos",
          {2, 9, 10, 10, 9, 11, 3},
-         7},                                               /* CJK characters are separate words */
+         7}, /* CJK characters are separate words */
         /* an unknown part makes the whole word unknown */
         {"unhello", {2, 1, 3}, 3},
         /* added tokens are found inside the text */

@@ -37,10 +37,10 @@ static void region_blocks(const struct kernels *k, const struct kctx *c)
         for (int j = 0; j < 2900; j++) assert_int_equal(host[j], i == 1 ? 0 : i + 1);
     }
     const int64_t outside = use(k, c).beyond;
-    char *outside = k->backend->alloc(c, 2 << 20);
-    assert_non_null(outside);
+    char *beyond = k->backend->alloc(c, 2 << 20);
+    assert_non_null(beyond);
     assert_true(use(k, c).beyond == outside + (2 << 20) && use(k, c).taken == 2 && use(k, c).beyond_stage);
-    k->backend->release(c, outside);
+    k->backend->release(c, beyond);
     for (int i = 0; i < 3; i++) k->backend->release(c, p[i]);
     assert_true(use(k, c).beyond_most == outside + (2 << 20) && use(k, c).beyond == outside);
     assert_true(use(k, c).held == 0 && use(k, c).largest == 1 << 20);
