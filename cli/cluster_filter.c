@@ -99,7 +99,7 @@ static tare_status process_lines(struct filter *f, struct err *e)
     return write_lines(f, e);
 }
 
-static tare_status flush_lines(struct filter *f, struct err *e)
+static tare_status flush_answers(struct filter *f, struct err *e)
 {
     const tare_status s = process_lines(f, e);
     for (int64_t i = 0; i < f->n; i++) json_decref(f->lines[i]);
@@ -119,7 +119,7 @@ static tare_status read_filter_line(void *ctx, const json_t *object, const char 
         f->rows[f->n] = (tare_text){json->data, json->size};
     }
     f->lines[f->n++] = json_incref((json_t *)(uintptr_t)object);
-    return f->n == f->capacity ? flush_lines(f, e) : TARE_OK;
+    return f->n == f->capacity ? flush_answers(f, e) : TARE_OK;
 }
 
 static void filter_free_at(struct filter **at)
@@ -152,7 +152,7 @@ static tare_status run_filter(struct filter *f, struct err *e)
     }
     const tare_status read = json_each_line(stdin, "standard input", read_filter_line, f, e);
     struct err late;
-    const tare_status last = flush_lines(f, read ? &late : e);
+    const tare_status last = flush_answers(f, read ? &late : e);
     return read ? read : last;
 }
 

@@ -48,7 +48,8 @@ static bool has_param(const struct plugin *p, const char *assignment)
     return false;
 }
 
-/* Opens the encoder with identity "name/version key=value ... rest", which is split in place. Skips words that do not name a parameter of the plugin. */
+/* Opens the encoder with identity "name/version key=value ... rest", which is split in place. Skips
+ * words that do not name a parameter of the plugin. */
 static tare_status open_by_identity(char *identity, const char *const *settings, int64_t n, struct cli_plugin *out, struct err *e)
 {
     const struct plugin *p;

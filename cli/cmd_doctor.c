@@ -216,7 +216,8 @@ static void check_plugins(const struct config *c)
             "no plugin found; set TARE_PLUGIN_PATH to the folder that contains estimators/ and the folders of the other kinds");
 }
 
-/* Opens the plugin that the configuration chooses from a kind, and checks the parameters given for it. */
+/* Opens the plugin that the configuration chooses from a kind, and checks the parameters given for
+ * it. */
 static void check_choice(const struct config *c, int32_t kind)
 {
     const char *section = CONFIG_KINDS[kind].section, *name = config_kind_choice(c, kind);

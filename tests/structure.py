@@ -243,6 +243,8 @@ def check_metrics(source):
     return wrong if met > 20 else wrong + [f"only {met} calls of observe_set were found; update this rule to their new form"]
 
 
+# prefixes of a module besides its own name: the type or verb that it is about
+SUBJECTS = {"api": {"tare_api"}, "base": {"mem"}, "cli": {"cmd", "cli", "bench"}, "loop": {"run", "stage", "figure"}, "replay": {"reproduce"}}
 HEAD = re.compile(r"(\w+)\(.*\)[^()]*$")
 CODE = ("core", "lab", "serve", "cli", "kernels")
 
@@ -280,7 +282,7 @@ def check_names(source):
             header, structs = headers[function]
             stems = [module, path.stem, header, *structs]
             prefixes = set(stems) | {s.split("_")[0] for s in (module, path.stem, header)} | {s.rstrip("s") for s in stems}
-            prefixes |= {"tare_api"} if module == "api" else {"cmd", "cli", "bench"} if module == "cli" else {"stage"} if module == "loop" else set()
+            prefixes |= SUBJECTS.get(module, set())
             if not any(function == x or function.startswith(x + "_") for x in prefixes):
                 wrong.append(f"{name}: {function}: other files call it; begin its name with {module}_, {path.stem}_ or the name of its type")
     for function, files in sorted(static.items()):

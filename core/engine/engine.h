@@ -72,8 +72,8 @@ struct engine {
     struct kctx comm_ctx; /* of collectives in the backend's memory */
     struct kernel_fault comm_fault;
     struct arena arena; /* lives as long as the engine */
-    /* A resumed training, whose models are compared with its manifest (models.h) instead of their
-     * own checksums. Set before they are opened. */
+    /* A resumed training: its models are compared with its manifest (models.h), not with the
+     * checksums in their folders. Set before they are opened. */
     bool resumed;
     char verified_folder[FS_PATH]; /* the folder whose checksums were verified last */
     unsigned opened;               /* enum engine_part */

@@ -3,7 +3,7 @@
  *   estimator, objective, curriculum, cluster,
  *   ranks: the number of ranks that wrote parts of the optimizer (optimizer.c),
  *   data, seed, prompts, group_size: a run can only be resumed with the values it was started with.
- * Every random draw is keyed by step and prompt, so there is no generator state. A resumed run is
+ * Every random draw is keyed by step and prompt, so no generator state is saved. A resumed run is
  * bit-identical on any number of ranks. */
 #include "loop/resume.h"
 

@@ -181,7 +181,7 @@ static tare_status check_ranks(const struct run *r, struct err *e)
     return TARE_OK;
 }
 
-/* Finds the last complete checkpoint on rank 0; *step = -1 if there is none. folder: FS_PATH
+/* Finds the last complete checkpoint on rank 0; *step = -1 without one. folder: FS_PATH
  * bytes. */
 static tare_status find_checkpoint(struct run *r, char *folder, int64_t *step, struct err *e)
 {

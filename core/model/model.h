@@ -82,7 +82,8 @@ struct tensor {
  * ([2F, C]). Units start at multiples of 64 floats; on R ranks each is padded to R equal slices
  * (shards.h). */
 
-/* The matrix products of a layer in the order of the layout; the head is the last product of a model. */
+/* The matrix products of a layer in the order of the layout; the head is the last product of a
+ * model. */
 enum product_role { PRODUCT_QKV, PRODUCT_OUT, PRODUCT_GATE_UP, PRODUCT_DOWN, PRODUCT_HEAD, LAYER_PRODUCTS = PRODUCT_HEAD };
 
 /* A matrix product of the forward pass, y[T, n] = x[T, k] W[n, k]^T. */
@@ -269,8 +270,8 @@ void kv_cache_free(const struct model *m, struct kv_cache *c);
 struct forward_batch {
     int64_t t;
     const int32_t *ids, *pos; /* [T] */
-    /* [n_writes] key and value of row write_row[i] go to slot write_slot[i] (block*16 + lane); a row
-     * may be listed more than once. */
+    /* [n_writes] key and value of row write_row[i] go to slot write_slot[i] (block*16 + lane); a
+     * row may be listed more than once. */
     const int64_t *write_row, *write_slot;
     int64_t n_writes;
     bool row_by_row;             /* every row has one slot: n_writes is T and write_row[i] is i */

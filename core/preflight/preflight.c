@@ -141,8 +141,9 @@ static bool first_of_section(const struct config *c, const struct config_param *
     return true;
 }
 
-/* Checks the parameters of the plugins that the configuration chooses from a kind. *sound: no fault was found, so that
- * they can be opened. A file may hold a plugin of any name: its parameters are checked when it is opened. */
+/* Checks the parameters of the plugins that the configuration chooses from a kind. *sound: no fault
+ * was found, so that they can be opened. A file may hold a plugin of any name: its parameters are
+ * checked when it is opened. */
 static tare_status check_tables(const struct config *c, int32_t kind, bool *sound, struct faults *f, struct err *e)
 {
     const char *chosen = config_kind_choice(c, kind);

@@ -95,7 +95,8 @@ INLINE struct int8_scales int8_scales(const uint8_t *block, int v, const int pai
             s.bias[half] = v_mul(s.scale[half], v_set(-0x1p15f - INT8_BIAS));
         }
 #ifdef __AVX512F__
-        /* GCC 14 would keep constants on the stack and read them in every step; values of unknown origin stay in registers. */
+        /* GCC 14 would keep constants on the stack and read them in every step; values of unknown
+         * origin stay in registers. */
         s.byte = _mm512_set1_epi32(0xff00);
         s.exponent = _mm512_set1_epi32(0x47000000);
         __asm__("" : "+v"(s.byte), "+v"(s.exponent));

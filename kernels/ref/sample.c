@@ -2,7 +2,8 @@
  *
  * e_v = exp(d_v) as in head.c, in [0, 1]. Its mass is a multiple of 2^-44 (exact.h), so sums are
  * exact and the draw does not depend on any order. Tokens are ranked by e, equal ones by id.
- * Truncation keeps a leading part of that ranking, stored as a cut: all e above `bits` (a float's bits, which are ordered like the number) and the first `ties` tokens with exactly that value.
+ * Truncation keeps a leading part of that ranking, stored as a cut: all e above `bits` (a float's
+ * bits, which are ordered like the number) and the first `ties` tokens with exactly that value.
  *   top-k: the first k tokens.
  *   top-p: the shortest leading part of those with mass >= top_p times their total mass.
  *   min-p: e >= min_p (the largest e is 1).

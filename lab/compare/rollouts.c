@@ -198,7 +198,7 @@ static tare_status compare_dumps(struct finder *f, int64_t step, const char (*pa
 }
 
 /* Maps the file of both runs and compares it if both have it. */
-static tare_status compare_pair(struct finder *f, int64_t step, const char *name, bool dump, struct err *e)
+static tare_status compare_rollout_pair(struct finder *f, int64_t step, const char *name, bool dump, struct err *e)
 {
     char path[2][FS_PATH];
     struct fs_map m[2] = {0};
@@ -218,7 +218,7 @@ tare_status compare_step_files(struct finder *f, int64_t step, struct err *e)
 {
     char name[100];
     snprintf(name, sizeof name, "rollouts/step-%06lld.jsonl", (long long)step);
-    TRY(compare_pair(f, step, name, true, e));
+    TRY(compare_rollout_pair(f, step, name, true, e));
     snprintf(name, sizeof name, "estimator/step-%06lld.state", (long long)step);
-    return compare_pair(f, step, name, false, e);
+    return compare_rollout_pair(f, step, name, false, e);
 }

@@ -271,7 +271,8 @@ static tare_status add_band(const struct canvas *c, const struct svg_line *l, co
     return str_add(c->out, "Z\"/>", -1, c->e);
 }
 
-static tare_status add_line(const struct canvas *c, const struct svg_line *l, const double *vy, const char *extra, bool named)
+static tare_status add_line_element(const struct canvas *c, const struct svg_line *l, const double *vy, const char *extra,
+                                    bool named)
 {
     int64_t keep[SVG_POINTS + 2];
     struct str *out = c->out;
@@ -309,14 +310,14 @@ static tare_status add_lines(const struct svg_chart *chart, const struct canvas 
         const struct svg_line *l = &chart->lines[i];
         if (!l->n) continue;
         if (l->n < SMOOTH_FROM || l->low || chart->n > 1) {
-            TRY(add_line(c, l, l->y, "", true));
+            TRY(add_line_element(c, l, l->y, "", true));
             continue;
         }
         double *mean;
-        TRY(add_line(c, l, l->y, " faint", true));
+        TRY(add_line_element(c, l, l->y, " faint", true));
         TRY(mem_new(l->n * (int64_t)sizeof *mean, (void **)&mean, c->e));
         moving_average(l->y, l->n, mean);
-        const tare_status status = add_line(c, l, mean, "", false);
+        const tare_status status = add_line_element(c, l, mean, "", false);
         mem_free(mean);
         TRY(status);
     }

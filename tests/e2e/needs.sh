@@ -41,7 +41,7 @@ configure -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON -DTARE_COMPLETE=ON && bad "the com
 said "several ranks" && said "libopenmpi-dev openmpi-bin" && ok || bad "no advice: $(tail -5 configured.txt)"
 rm -rf made
 PATH=$PWD/bare "$(command -v cmake)" -S "$SOURCE" -B made > configured.txt 2>&1 && bad "CMake continues without a compiler" || ok
-said "gcc C compiler" && said "make the two commands" && said "sh tools/needs.sh build" && ok || bad "CMake without a compiler: $(tail -5 configured.txt)"
+said "gcc C compiler" && said "make runs the build" && said "sh tools/needs.sh build" && ok || bad "CMake without a compiler: $(tail -5 configured.txt)"
 rm -rf made
 for tool in "$(command -v cc)" "$(command -v make)" "$(command -v pkg-config)"; do ln -s "$tool" bare/; done
 PATH=$PWD/bare CC="cc -nostdinc" "$(command -v cmake)" -S "$SOURCE" -B made > configured.txt 2>&1 && bad "CMake continues without the C library's headers" || ok

@@ -6,11 +6,11 @@
  * ((0+4)+(2+6)) + ((1+5)+(3+7)): bit-identical on every machine and for every batch, and equal to
  * the definition in training. Ties go to the lowest index.
  *
- * File: safetensors with "centroids" F32 [K, D] and "encoder_state" U8 [n] (the encoder's state from
- * the corpus; absent: none), and in __metadata__ "format" = "tare.codebook/1", "encoder" (identity
- * of the encoder whose embeddings it takes), how it was made, and "xxh3", the checksum of all of it
- * (core/cluster/codebook.h). A file without a checksum (written by another program) is accepted.
- */
+ * File: safetensors with "centroids" F32 [K, D] and "encoder_state" U8 [n] (the encoder's state
+ * from the corpus; absent: none), and in __metadata__ "format" = "tare.codebook/1", "encoder"
+ * (identity of the encoder whose embeddings it takes), how it was made, and "xxh3", the checksum of
+ * all of it (core/cluster/codebook.h). A file without a checksum (written by another program) is
+ * accepted. */
 #include "../../common/built_in.h"
 #include "common/fail.h"
 #include "safetensors.h"

@@ -6,11 +6,10 @@
  * The row has instruction_id_list and kwargs as in the data set google/IFEval: a list of names, and
  * a list of as many objects with their arguments (null for arguments of other instructions). Each
  * check does the same as the published program. Where that program uses a trained model (sentences,
- * languages) or draws a number that the row lacks, docs/verifiers.md describes the replacement. mode
- * = loose is the paper's: an instruction also counts if it is followed by the response without its
- * stars, its first line, its last line, or several of these. The text is what follows the last
- * </think>, unless `thought` is on. Verdicts: correct; partial; wrong; no_answer (blank).
- */
+ * languages) or draws a number that the row lacks, docs/verifiers.md describes the replacement.
+ * mode = loose is the paper's: an instruction also counts if it is followed by the response without
+ * its stars, its first line, its last line, or several of these. The text is what follows the last
+ * </think>, unless `thought` is on. Verdicts: correct; partial; wrong; no_answer (blank). */
 #include "ifeval.h"
 #include "common/verifier.h"
 

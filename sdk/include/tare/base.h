@@ -117,7 +117,8 @@ enum {
     TARE_LOG_SCALE = 8, /* sweeps use equal ratios instead of equal steps */
     TARE_SWEEPABLE = 16,
     /* A resumed run must have the same value. For a state from before the parameter existed, the
-     * value is the default: choose a default that keeps the plugin's behaviour without the parameter. */
+     * value is the default: choose a default that keeps the plugin's behaviour without the
+     * parameter. */
     TARE_LOCKED_ON_RESUME = 32
 };
 

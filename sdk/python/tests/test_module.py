@@ -233,7 +233,7 @@ class Functions(unittest.TestCase):
             self.assertEqual([json.loads(x) for x in step.row_json], batch.rows)
             self.assertEqual([int(x) for x in batch.lengths], [b - a for a, b in zip(step.token_begin, list(step.token_begin)[1:])])
             self.assertEqual([int(g) for g in batch.groups], [g for g in range(8) for _ in range(4)])
-        with self.assertRaisesRegex(AssertionError, "hands over"):
+        with self.assertRaisesRegex(AssertionError, "is a function of a Python program"):
             program("train", "functions", "--resume", "train.steps=5", "--allow-change")
 
     def test_names_are_set_by_themselves(self):
