@@ -21,7 +21,7 @@ tiny_config
 # shellcheck disable=SC2086
 "$TARE" -q train tiny.ini $q train.steps=1 lora.rank=2 run.dir=lora checkpoint.every=1 > /dev/null || bad 'training of an adapter'
 for i in $(seq 40); do echo "{\"id\":$i,\"question\":\"$i+1=\",\"text\":\"$i and one\",\"completion\":\"$((i + 1))\",\"answer\":\"$((i + 1))\"}"; done > rows.jsonl
-"$TARE" -q codebook hashed dim=64 --clusters 4 -o book.safetensors < rows.jsonl > /dev/null || bad codebook
+"$TARE" -q cluster train hashed dim=64 --clusters 4 -o book.safetensors < rows.jsonl > /dev/null || bad "the codebook was not made"
 for i in $(seq 8); do echo '{"groups":[{"cluster":0,"rewards":[1,0,0,1]},{"cluster":1,"rewards":[0,0,1,1]}]}'; done > groups.jsonl
 cat tiny.ini - > sweep.ini <<'INI'
 [sweep]
