@@ -36,7 +36,7 @@ refused 1 'standard input:2: ids\[1\]' '{"ids":[1,2]}
 ' "$MODEL"
 [ "$(wc -l <"$DIR/out")" = 1 ] || fail "the line before the bad one is not answered"
 refused 1 'at least one' '{"ids":[]}' "$MODEL"
-refused 1 'not there\|no such' '' /no/such/model
+refused 1 'not found\|no such' '' /no/such/model
 refused 3 'unknown key' '' "$MODEL" batches=2
 refused 3 'temperature' '' "$MODEL" temperature=0
 refused 2 'usage' ''
