@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# The files that a configuration names for its plugins have checksums in manifest.json: a Python reward with the files that it imports, the program of `command`, a schema.
-# One that changed is named by --resume, which continues with it, and by tare reproduce; the run then records the new one.
+# The files that a configuration names for its plugins have checksums in manifest.json: a Python
+# reward with the files that it imports, the program of `command`, a schema. Checks that --resume
+# names a changed file and continues with it, that tare reproduce reports it, and that the run then
+# records the new checksum.
 . "$(dirname "$0")/common.inc"
 tiny_config
 easy_judge
