@@ -146,6 +146,16 @@ sed -i 's/"answer":"[^"]*",//' older/rollouts/*.jsonl
 audit 0 older
 says '^not checked: answer: the dump has no answers$'
 "$TARE" diff run older > out.txt 2> err.txt && ok || bad "diff: records without answers: $(cat out.txt err.txt)"
+# rows with the same question and other answers, and options in another order
+for i in 1 2 3 4; do
+    echo "{\"id\":\"$i\",\"subject\":\"s\",\"question\":\"Which?\",\"answer\":\"B\",\"choices\":[\"one\",\"two\",\"three\",\"$i\"]}"
+    echo "{\"id\":\"n$i\",\"subject\":\"s\",\"question\":\"1+$((i % 2))=\",\"answer\":\"$i\"}"
+done > options.jsonl
+"$TARE" -q train tiny.ini run.dir=options data.train=options.jsonl data.eval= data.permute_choices=true log.progress=none train.steps=2 > /dev/null 2> err.txt ||
+    bad "train: $(cat err.txt)"
+[ "$(grep -o '"question":"Which?","answer":"."' options/rollouts/step-000001.jsonl | sort -u | wc -l)" -gt 1 ] && ok || bad "the options are in one order"
+audit 0 options
+says '^answer  *0 of 64 '
 sed -i '7s/"advantage":[^,]*/"advantage":9/' run/rollouts/step-000003.jsonl
 audit 1 run
 says '^first disagreement: run/rollouts/step-000003.jsonl:7, step 3, group 1, rollout 2: advantage: 9, expected '
