@@ -2,7 +2,7 @@
  * groups (rollout_weight 0 for all their rollouts) and ask for replacements. Dropped groups leave
  * the batch, though the estimator's sums and records still count them; as many new prompts as
  * requested are sampled and verified, and the estimator computes again on all groups. This repeats
- * at most rollout.refill_rounds times a step. `compute` does not change the estimator's state, so
+ * at most rollout.refill_rounds times per step. `compute` does not change the estimator's state, so
  * it may be called again. */
 #include "loop/refill.h"
 

@@ -429,14 +429,14 @@ static void warn_disk(const struct config *c)
             (long long)c->checkpoint.every);
 }
 
-/* Prompt and completion share the context, so longer completions would be cut there silently. */
+/* Prompt and completion share the context, so longer completions would be truncated silently. */
 static void warn_context(const struct config *c)
 {
     struct model_shape shape;
     struct err e = {0};
     if (c->rollout.max_new_tokens <= 0 || plan_shape(c, 0, &shape, &e) || c->rollout.max_new_tokens < shape.max_position) return;
     log_warn(
-        "rollout.max_new_tokens = %lld, but %s has a context of %lld tokens for prompt and completion together, where completions are cut; set a smaller rollout.max_new_tokens",
+        "rollout.max_new_tokens = %lld, but %s has a context of %lld tokens for prompt and completion together, and completions are truncated there; set a smaller rollout.max_new_tokens",
         (long long)c->rollout.max_new_tokens, c->model.path, (long long)shape.max_position);
 }
 

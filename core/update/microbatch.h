@@ -1,4 +1,5 @@
-/* Forward and backward over groups of a batch, cut into micro-batches and dealt to the ranks. */
+/* Forward and backward over groups of a batch, split into micro-batches that are distributed to the
+ * ranks. */
 #ifndef TARE_CORE_UPDATE_MICROBATCH_H
 #define TARE_CORE_UPDATE_MICROBATCH_H
 
@@ -15,8 +16,8 @@ struct tally {
  * set. */
 typedef tare_status (*token_loss)(void *ctx, const struct token_block *s, struct head_grad_row *coef, struct tally *tally,
                                   struct err *e);
-/* Runs forward and backward over the given groups of b, cut into micro-batches; gradients are added
- * to t->grads. loss NULL: forward only. exact_kl also runs the frozen reference. */
+/* Runs forward and backward over the given groups of b, split into micro-batches; gradients are
+ * added to t->grads. loss NULL: forward only. exact_kl also runs the frozen reference. */
 struct microbatch_job {
     const struct batch *b;
     const int64_t *groups; /* [n_groups] */

@@ -145,7 +145,7 @@ static void gemm_take_rows(const struct gemm_block *s, const struct gemm_share *
 struct gemm_rows {
     const void *at;
     enum dtype dtype;
-    int64_t row, end; /* row k, below `end`, begins at number k row */
+    int64_t row, end; /* row k, k < end, starts at element k * row */
 };
 
 /* Load LANES numbers of row k from a column on, as many as exist. */

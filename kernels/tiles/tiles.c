@@ -25,10 +25,10 @@ struct part {
     /* sums between parts: [m, n] with C's stride; C itself if nothing is added to the chain */
     float *sums;
     float *own;               /* [threads, own_words]: a task's rows in blocks */
-    int64_t own_words, *held; /* held: [threads] rows that are laid out there; -1: none */
+    int64_t own_words, *held; /* held: [threads] first row of the task whose rows are in `own`; -1: none */
 };
 
-/* First row of a task, a multiple of the tile. */
+/* Return the first row of task i, a multiple of the tile. */
 static int64_t cut_row(const struct part *s, int64_t i)
 {
     const int64_t row = blocks_of(s->p->m) * i / s->cuts * SIDE;

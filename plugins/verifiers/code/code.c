@@ -53,8 +53,8 @@ static const tare_param PARAMS[N_PARAMS] = {
          .doc =
              "time of one test by the clock, for programs that wait; verifier.timeout holds for all tests of a completion together"},
     [P_MEMORY] = MEGABYTES("memory", "512", 32, "memory of a program (address space)"),
-    [P_OUTPUT] = MEGABYTES("output", "1", 1, "what it may write to standard output"),
-    [P_FILES] = MEGABYTES("files", "16", 1, "what it may write into files, which are in memory"),
+    [P_OUTPUT] = MEGABYTES("output", "1", 1, "standard output of a program"),
+    [P_FILES] = MEGABYTES("files", "16", 1, "files of a program, which are in memory"),
     [P_SANDBOX] =
         {.key = "sandbox",
          .type = TARE_CHOICE,

@@ -31,7 +31,7 @@ static const tare_param PARAMS[N_PARAMS] = {
                    .type = TARE_CHOICE,
                    .fallback = "schema",
                    .choices = COMPARES,
-                   .doc = "what the value has to be: of the schema, equal to the row's answer, both, or any JSON"},
+                   .doc = "the value must match the schema, equal the row's answer, both, or be any JSON (none)"},
     [P_SCHEMA] = {.key = "schema",
                   .type = TARE_PATH,
                   .fallback = "",

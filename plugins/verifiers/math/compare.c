@@ -218,7 +218,7 @@ static bool compare_tuples(struct math *m, int gold, int pred)
     return compare_elements(m, gold, pred, "equal members in order", "different members in order");
 }
 
-/* Returns whether x looks like hours, and minutes of two digits. */
+/* Returns true if x looks like a time: hours up to 24 and two-digit minutes. */
 static bool like_time(const struct math *m, int x)
 {
     int64_t hours, minutes;

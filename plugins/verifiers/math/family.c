@@ -24,7 +24,7 @@ static bool is_builder(const struct math *m, int x, const char *word)
     return a->op == OP_TUPLE && text_equal((tare_text){m->pool + a->digits, a->n_digits}, text_of(word), false);
 }
 
-/* k \in Z: returns the letter; -1: another condition. */
+/* Returns the letter k of a condition k \in Z; -1: another condition. */
 static int whole_letter(const struct math *m, int x)
 {
     if (at(m, x)->op == OP_LIST && at(m, x)->n == 1) x = kid(m, x, 0);

@@ -8,8 +8,7 @@ bool lex_fail(struct lexer *x, const char *why)
     return false;
 }
 
-/* 
- * ot before a relation */
+/* Returns the relation after \not. */
 static int lex_negated(int rel)
 {
     static const uint8_t negation[] = {
@@ -342,7 +341,8 @@ static bool lex_base_or_index(struct lexer *x)
     return lex_push(x, T_UNDER, 0, NULL, 0);
 }
 
-/* [2, 3[: returns whether the bracket cannot open anything. */
+/* Returns true if the bracket closes an open interval, as in [2, 3[, because it cannot open
+ * anything. */
 static bool closes_open_end(const struct lexer *x)
 {
     const int64_t i = lex_skip_spaces(x, x->i);

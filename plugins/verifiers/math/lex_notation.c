@@ -184,7 +184,7 @@ bool lex_arc(struct lexer *x, bool *done)
     return degrees ? lex_push(x, T_ARC, primes, NULL, 0) : lex_push(x, T_UNIT, 0, feet ? "ft" : "in", 2);
 }
 
-/* C, F, Celsius, Fahrenheit after a degree sign; NULL: another word */
+/* Returns the unit of C, F, Celsius or Fahrenheit after a degree sign; NULL: another word. */
 const char *lex_temperature(const struct lexer *x, const char *s, int64_t n)
 {
     if (!lex_after_degree(x)) return NULL;

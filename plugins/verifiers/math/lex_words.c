@@ -18,8 +18,8 @@ static bool is_consequence(const char *s, int64_t n)
     return false;
 }
 
-/* "is an integer", "are arbitrary real constants": returns the kind of number of a letter; 0: other
- * words. */
+/* Returns the kind of number that words give a letter, such as "is an integer" or "are arbitrary
+ * real constants"; 0: other words. */
 static int kind_in_words(const char *s, int64_t n)
 {
     static const struct {

@@ -18,7 +18,7 @@ struct lexer {
 bool lex_fail(struct lexer *x, const char *why);
 bool lex_push(struct lexer *x, int kind, int aux, const char *text, int64_t n_text);
 bool lex_push_word(struct lexer *x, const struct word *w);
-/* With the primes and the subscript that follow it. */
+/* Pushes a symbol with the primes and the subscript that follow it. */
 bool lex_push_symbol(struct lexer *x, const char *name, int64_t n);
 /* Lexes words after a value, at s: units, percent, degrees, million. *used: number of bytes; 0:
  * none. */
@@ -47,7 +47,7 @@ bool lex_range(struct lexer *x, int64_t from, int64_t to);
 bool lex_large_base(struct lexer *x, bool *done);
 /* lex_number.c */
 bool lex_number(struct lexer *x);
-bool lex_decimal_comma(const struct lexer *x); /* at a comma: returns whether ,75 begins there */
+bool lex_decimal_comma(const struct lexer *x); /* at a comma: true if decimals (,75) start there */
 /* lex_notation.c */
 bool lex_prescript(struct lexer *x, bool *done); /* {}_n C_r; *done: it was one */
 bool lex_counted(struct lexer *x, char letter, bool *done);
@@ -62,7 +62,7 @@ const char *lex_temperature(const struct lexer *x, const char *s, int64_t n);
 int64_t lex_measure_in_text(const char *s, int64_t n);
 /* Under a hat, squashed: i, j or k, also without their dots; 0: another name. */
 char lex_unit_vector(const char *s, int64_t n);
-/* returns whether another one follows in braces */
+/* returns true if another unit vector follows in braces */
 bool lex_other_unit_vector(const struct lexer *x, char letter);
 bool lex_push_unit_vector(struct lexer *x, char letter);
 /* 3\text{e}5 after its numeral; *done: it was one */

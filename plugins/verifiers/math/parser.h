@@ -90,7 +90,7 @@ int parse_application(struct parser *p);
 /* x as printed between both, as one letter */
 int named_value(struct parser *p, const char *front, int x, const char *after);
 
-/* functions.c: f of n arguments; base: of a logarithm, or -1 */
+/* functions.c: f of n arguments; base: the base of a logarithm, or -1 */
 int parse_function_value(struct parser *p, int f, int base, int *args, int n);
 int function_inverse(int f); /* sin: arcsin; 0: none */
 /* label.c: {dy}{dx}, the arguments of a \frac at the cursor, as the symbol y', consumed; -2:

@@ -1,7 +1,7 @@
-/* Reads an answer with words, which prose_cut.c has cut into words and the text between them. Words
- * are classified by their roles (phrases.c), numbers in words become numerals (numerals.c), and the
- * result is TeX: names before a value are stored separately, words after a value remain as what it
- * counts, reasons are dropped. Text that cannot be read is refused, never dropped. */
+/* Reads an answer with words, which prose_cut.c has split into words and the text between them.
+ * Words are classified by their roles (phrases.c), numbers in words become numerals (numerals.c),
+ * and the result is TeX: names before a value are stored separately, words after a value remain as
+ * what it counts, reasons are dropped. Text that cannot be read is refused, never dropped. */
 #include "prose.h"
 
 #include "numerals.h"
@@ -19,7 +19,7 @@ struct reader {
     bool in_words;   /* a \text{ is open in out */
     int closing;     /* braces to close at the end */
     int64_t between; /* position + 1 in out of the ( of "between"; 0: none */
-    bool halves;     /* its "and" was read */
+    bool halves;     /* the "and" after "between" was read */
     /* the last word before a value, since a verb of being, a sign or a joint; size 0: none */
     tare_text word;
     tare_text governor; /* the name before word, if that is a preposition */
@@ -333,7 +333,8 @@ static int read_role(struct reader *r, int i, const tare_text *words, int n)
     }
 }
 
-/* 2 and a half: returns whether a fraction follows the joint at i; *used: items. */
+/* Returns true if a fraction follows the joint at i, as in "2 and a half". *used: items
+ * read. */
 static bool is_mixed(const struct reader *r, int i, const tare_text *words, int n, char *numeral, int *used)
 {
     if (n < 3 || !r->numbers || !text_equal(words[0], text_of("and"), true) || !ends_in_digit(r)) return false;

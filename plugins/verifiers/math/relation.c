@@ -106,8 +106,8 @@ int relation_op(const struct math *m, int x, int i)
     return m->pool[at(m, x)->digits + i];
 }
 
-/* x^2 - 4 = (x - 2)(x + 2): returns whether members 0 .. last are equal for all values of their
- * letters. */
+/* Returns true if members 0 .. last are equal for all values of their letters, as in x^2 - 4 = (x -
+ * 2)(x + 2). */
 static bool same_values(struct math *m, int x, int last)
 {
     for (int i = 0; i <= last; i++)
@@ -117,8 +117,8 @@ static bool same_values(struct math *m, int x, int last)
     return true;
 }
 
-/* 2 + 2 = 5: returns whether two neighbours among the members first .. last are different numbers.
- * 2/3 = 0.667 counts as rounding. */
+/* Returns true if two neighbours among the members first .. last are different numbers, as in 2 + 2
+ * = 5. 2/3 = 0.667 counts as rounding. */
 static bool is_refuted(struct math *m, int x, int first, int last)
 {
     for (int i = first; i < last; i++) {

@@ -204,8 +204,8 @@ static int whole_letter(const struct math *m, int x)
     return at(m, letter)->op == OP_SYM && at(m, set)->op == OP_CONST && at(m, set)->aux == C_INTEGERS ? letter : -1;
 }
 
-/* 2k\pi, k \in Z equals 2n\pi, n \in Z, and 2n\pi: returns the value y with its letter renamed as
- * in x. */
+/* Returns the value y with its letter renamed as in x, so that 2k\pi, k \in Z equals 2n\pi, n \in
+ * Z, and 2n\pi. */
 static int renamed_value(struct math *m, int gold, int pred, int y)
 {
     static const char letters[] = "knmljt";
