@@ -178,7 +178,8 @@ static int longest_step(struct math *m, const struct families *a, const struct f
     return best;
 }
 
-/* Neither side declares its letter: only a renamed letter is allowed, x = 3k + 1 for x = 3n + 1. */
+/* Compares families when neither side declares its letter: only a renamed letter is allowed, as in
+ * x = 3k + 1 for x = 3n + 1. */
 static bool renamed_only(struct math *m, const struct families *a, const struct families *b)
 {
     if (a->n != b->n) return false;

@@ -127,7 +127,7 @@ bool lex_braced_sign(struct lexer *x, bool *done)
     return lex_range(x, i, i + 1) ? (x->i = end, true) : false;
 }
 
-/* ^\circ or ^{\circ} came last */
+/* Returns true if the last tokens are ^\circ or ^{\circ}. */
 bool lex_after_degree(const struct lexer *x)
 {
     const struct token *t = x->m->tokens + x->m->n_tokens;

@@ -258,7 +258,8 @@ static bool is_whole(const struct math *m, int x)
     return a->op == OP_NUM ? a->exp >= 0 : a->op == OP_UNIT && is_whole(m, kid(m, x, 0));
 }
 
-/* The 000 of 1,000 is not a separate number of a list. */
+/* Returns true for a number with leading zeros: the 000 of 1,000 is not a separate number of a
+ * list. */
 static bool is_padded(const struct found *f)
 {
     for (int i = 0; i < f->n; i++)

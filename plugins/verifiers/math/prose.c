@@ -157,7 +157,8 @@ static void put_numeral(struct reader *r, const char *numeral, int next)
 
 /* ---------------------------------------------------------------- reading */
 
-/* "not 13" after a value and a comma, "and no pears": the rest is about something else. */
+/* Returns true if the rest is about something else: "not 13" after a value and a comma, "and no
+ * pears". */
 static bool excludes_another(const struct reader *r)
 {
     const tare_text t = last_written(r);
@@ -408,8 +409,8 @@ static int find_predicate(const struct reader *r)
     return found;
 }
 
-/* Without a value: the words that are names or negations are the answer; the subject of "is", and
- * nouns that only give the kind of thing, are names before it. */
+/* Writes the answer of a text without a value. Names and negations are the answer; the subject of
+ * "is", and nouns that only give the kind of thing, are names before it. */
 static void write_words(struct reader *r)
 {
     int used;
@@ -418,7 +419,7 @@ static void write_words(struct reader *r)
     r->refused = r->in_words = false;
     r->out->bare_name = false;
     const int is = find_predicate(r);
-    bool other = false; /* a word other than a kind of thing */
+    bool other = false; /* there is a word that is not a kind noun */
     for (int i = is; i < r->n; i++) other |= r->items[i].word && names_one(r->items[i].t) && !is_kind_noun(r->items[i].t);
     for (int i = 0; i < r->n; i++) {
         const tare_text w = r->items[i].t;
