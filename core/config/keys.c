@@ -123,7 +123,7 @@ const struct config_key CONFIG_KEYS[] = {
     INT(data, limit, "0", 0, MANY, "Use only the first rows. 0: all."),
 
     TEXT(curriculum, plugin, "shuffle",
-         "Curriculum plugin: a name (`tare plugin list`) or a file. shuffle: epochs over all rows (data.shuffle), keeping everything."),
+         "Curriculum plugin: a name (`tare plugin list`) or a file. shuffle: epochs over all rows (data.shuffle); every rollout is kept."),
 
     INT(rollout, prompts, "16", 1, MANY, "Prompts M per step (the paper's 16)."),
     INT(rollout, group_size, "8", 1, MANY,

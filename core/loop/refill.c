@@ -10,7 +10,7 @@
 #include "batch/select.h"
 #include "loop/step.h"
 
-/* all columns except the estimator's, which computes again */
+/* all columns except those that the estimator computes again */
 enum { KEPT = BATCH_ALL & ~BATCH_ESTIMATE };
 
 static bool is_dropped(const struct batch *b, int64_t m)

@@ -48,7 +48,7 @@ struct lora_part {
 struct lora_group {  /* the adapters of one product */
     int n;           /* 0: none */
     int64_t rows, k; /* A's: n * r, in */
-    int64_t columns; /* of the product */
+    int64_t columns; /* columns of the product */
     int64_t a;       /* offset of the A's in the unit */
     void *packed;
     struct lora_part part[LORA_PARTS];

@@ -1,4 +1,5 @@
-/* Memory by class and rank, the cache, and whether it fits. counted.c counts the buffers. */
+/* Computes memory by class and rank, the cache's capacity, and whether the run fits. counted.c
+ * counts the buffers. */
 #include "batch/batch.h"
 #include "plan/plan.h"
 #include "rollout/kv_blocks.h"
@@ -7,7 +8,7 @@
 
 /* bytes that a GPU's libraries allocate; an estimate */
 enum { WORKSPACE = 128000000 };
-/* of a GPU's region: bytes, and 1/32 of its content */
+/* margin of a GPU's region: these bytes plus 1/32 of its content */
 enum { MARGIN = 64 << 20, MARGIN_PART = 32 };
 /* The constants of kernels/cuda/matmul_chain.cu. */
 enum { CHAIN_ROWS = 32, CHAIN_TILE = 128, CHAIN_STEP = 32, CHAIN_BLOCKS = 264, CHAIN_LEAST = 8 };

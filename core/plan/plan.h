@@ -103,7 +103,7 @@ struct plan {
 };
 
 /* Reads config.json of model.path, or follows model.warm_start and model.init if the folder does
- * not exist. vocab: of a new model; 0: as the engine's byte tokenizer. */
+ * not exist. vocab: vocabulary size of a new model; 0: that of the engine's byte tokenizer. */
 tare_status plan_shape(const struct config *c, int64_t vocab, struct model_shape *out, struct err *e);
 tare_status plan_make(const struct plan_input *in, struct plan *out, struct err *e);
 

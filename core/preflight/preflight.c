@@ -202,14 +202,14 @@ static tare_status check_policy(const struct config *c, const struct dataset *co
     TRY(plan_shape(c, 0, &shape, e));
     TRY(tokenizer_load(c->model.path, &t, e));
     const int64_t most = c->rollout.max_prompt_tokens, context = shape.max_position - 1;
-    const struct prompt_room room = {.tokens = most && most < context ? most : context,
-                                     .context = shape.max_position,
-                                     .most = most,
-                                     .vocab = shape.vocab,
-                                     .warns = true};
+    const struct prompt_limits limits = {.tokens = most && most < context ? most : context,
+                                         .context = shape.max_position,
+                                         .most = most,
+                                         .vocab = shape.vocab,
+                                         .warns = true};
     tare_status status = prompts_new(&c->data, c->model.path, t, &p, e);
     for (int i = 0; i < 2 && !status; i++)
-        if (data[i]) status = err_note_fault(f, prompts_check(p, data[i], &room, NULL, e), e);
+        if (data[i]) status = err_note_fault(f, prompts_check(p, data[i], &limits, NULL, e), e);
     prompts_free(p);
     tokenizer_free(t);
     return status;

@@ -41,7 +41,7 @@ static int64_t rows_of(const struct batch *b, int64_t rollout)
  * it every sum of gradients, does not depend on the number of ranks. Consecutive micro-batches are
  * about equally long, and micro-batch i goes to rank i mod R. */
 struct micro {
-    int64_t begin, end; /* of cut.rollout */
+    int64_t begin, end; /* range of cut.rollout */
     int64_t round;      /* index of the micro-batch in its shard */
 };
 

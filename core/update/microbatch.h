@@ -1,5 +1,5 @@
-/* Forward and backward over groups of a batch, split into micro-batches that are distributed to the
- * ranks. */
+/* Forward and backward passes over groups of a batch. The groups are split into micro-batches,
+ * which are distributed to the ranks. */
 #ifndef TARE_CORE_UPDATE_MICROBATCH_H
 #define TARE_CORE_UPDATE_MICROBATCH_H
 
@@ -27,8 +27,8 @@ struct microbatch_job {
     bool exact_kl;
     token_loss loss;
     void *ctx;
-    struct tally *tally;      /* with a loss: added to */
-    int64_t n_sums;           /* of tally->sums */
+    struct tally *tally;      /* sums are added to it if there is a loss */
+    int64_t n_sums;           /* number of tally->sums */
     float *logprob, *entropy; /* [T] outputs; may be NULL */
 };
 tare_status microbatch_run(struct trainer *t, const struct microbatch_job *job, struct err *e);

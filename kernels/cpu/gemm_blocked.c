@@ -342,7 +342,7 @@ static int64_t gemm_words_at_once(int64_t all, int64_t fit, int64_t chunk)
 }
 
 /* Number of B's panels that a task makes at a time where it uses them; 0: none. For transposed
- * weights it is one, if A is small enough to share the second cache, since the weights are then
+ * weights it is one, if A is small enough to share the L2 cache, since the weights are then
  * read only once in any case. For rows of B it is several, if so few tiles use a panel that writing
  * it for all threads costs as much as using it: the part read of a row is then long enough for the
  * hardware prefetcher to recognise. */

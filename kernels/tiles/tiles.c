@@ -2,7 +2,7 @@
  * build.
  *
  * A task is a block of rows against a group of B's panels. It copies its rows into blocks, at most
- * a third of the second cache, of which a tile of 32 rows is multiplied by all panels before the
+ * a third of the L2 cache, of which a tile of 32 rows is multiplied by all panels before the
  * next tile. B of weights is stored in panels. B of a backward product is made into panels for all
  * tasks, some blocks of the inner index at a time; partial sums resume, so splitting changes no
  * bit. */
@@ -87,8 +87,8 @@ static void run_task(void *arg, int64_t n, int thread)
     multiply_end(&shapes);
 }
 
-/* Choose the number of tasks: rows of one in a third of the second cache, and enough for all
- * threads. */
+/* Choose the number of tasks: the rows of a task fill a third of the L2 cache, and there are enough
+ * for all threads. */
 static void choose_tasks(struct part *s, int threads)
 {
     enum { EACH = 8 };

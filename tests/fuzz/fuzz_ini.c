@@ -183,7 +183,7 @@ static void check(const char *path, const struct words *w)
 {
     struct config c, again;
     struct err e = {0};
-    struct faults faults = {.tell = told};
+    struct faults faults = {.report = told};
     struct str text = {0}, second = {0};
     char dump[FS_PATH];
     const tare_status status = config_load(&c, path, w->at, w->n, &e);

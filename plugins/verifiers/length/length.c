@@ -129,7 +129,7 @@ static tare_status verify(void *self, const tare_answer *const *answers, tare_ve
             continue;
         }
         if (!TARE_HAS_NUMBER(answers[i], prompt_uid))
-            return text_fail(error, TARE_E_CONFIG, "mode = group: this host does not say which rollouts are of one prompt");
+            return text_fail(error, TARE_E_CONFIG, "mode = group: this host does not report which rollouts share a prompt");
         while (end < n && answers[end]->group == answers[i]->group) end++;
         s = judge_group(p, answers + i, verdicts + i, end - i, error);
     }

@@ -149,7 +149,7 @@ class Estimator(Opened):
         before apply(). prepare, collect and record, where the plugin has them, are called once per group. Rollouts whose verdict is timeout or
         crashed are not shown to the plugin; their advantage and weight are 0."""
         if self.by_prompt and columns.get("uid") is None:
-            raise TareError("%s: keeps its state by prompt; say which prompts these are (uid)" % self.name, 13)
+            raise TareError("%s: keeps its state by prompt; pass the identifiers of the prompts (uid)" % self.name, 13)
         part = judged(reward, sizes, lengths, columns)
         if part is None:
             return self._step(reward, sizes, lengths, columns)

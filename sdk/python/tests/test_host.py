@@ -1,4 +1,4 @@
-"""The Python host against the engine: python3 -m unittest, with TARE (the program), TARE_PLUGIN_PATH, and SHARED (reference data, may be absent)."""
+"""Compares the Python host with the engine: python3 -m unittest, with TARE (the program), TARE_PLUGIN_PATH, and SHARED (reference data, may be absent)."""
 
 import contextlib
 import glob
@@ -44,7 +44,7 @@ def printed(scale):
 
 class Bits(unittest.TestCase):
     def same_tokens(self, out, line, step):
-        """The engine prints a token's advantage with 9 digits, which say which float it is."""
+        """The engine prints a token's advantage with 9 digits, which identify the float."""
         self.assertEqual(out.token_advantage is None, "token_advantages" not in line)
         if out.token_advantage is None:
             return
