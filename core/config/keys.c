@@ -267,7 +267,7 @@ const struct config_key CONFIG_KEYS[] = {
     TEXT(process_reward, model, "",
          "Hugging Face folder of this model's initial weights, with the policy's shape and tokenizer. Empty: model.path."),
     REAL(process_reward, beta, "0.05", 0, BIG, KEY_ABOVE_MIN,
-         "Factor of the rewards, both as used and in the model's loss."),
+         "Factor of the rewards, both those that the estimator reads and those in this model's loss."),
     CHOICE(process_reward, norm, "largest", CHOICES_PROCESS_NORM,
            "largest: rewards are divided by the largest sum of rewards from a token to the end, over the whole step; none: unchanged."),
     INT(process_reward, minibatch, "0", 0, MANY,

@@ -110,8 +110,8 @@ tare_status lora_rows_new(const struct model *m, int64_t t, bool training, struc
 /* Allocates u for a layer's products, from role `first` on. */
 tare_status lora_kept_new(const struct model *m, int64_t t, enum product_role first, struct arena *a, struct lora_rows *out,
                           struct err *e);
-/* o.y[t, n] = o.x[t, k] W^T plus what the adapters of p add. The caller sets y, x, bias, residual
- * and t of o. */
+/* Computes o.y[t, n] = o.x[t, k] W^T plus the contribution of p's adapters. The caller sets y, x,
+ * bias, residual and t of o. */
 void lora_product(const struct model *m, const struct model_product *p, struct op_matmul o, const struct lora_rows *r);
 /* A product of a layer in the backward pass: y[t, n] = x[t, k] W^T. */
 struct layer_product {

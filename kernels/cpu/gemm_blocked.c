@@ -142,8 +142,8 @@ static void gemm_part_made(const struct gemm_block *s, const struct gemm_share *
     out->panel = o->wide;
 }
 
-/* Make TRANSPOSED panels from p on: of words [word, word + words), those that begin and end at
- * blocks of W's rows; words before them were made with the previous chunk. */
+/* Make TRANSPOSED panels from p on: the words of [word, word + words), rounded to blocks of W's
+ * rows. Words before them were made with the previous chunk. */
 static void gemm_make_chunk(const struct gemm_block *s, float *b, int64_t p, int64_t word, int64_t words)
 {
     const int64_t panels = (s->g->n + NR - 1) / NR, first = (word + PACK_WORDS - 1) / PACK_WORDS * PACK_WORDS,

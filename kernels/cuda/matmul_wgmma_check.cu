@@ -93,7 +93,7 @@ static uint16_t test_number(uint32_t *state, int64_t row, int64_t k)
 
 struct wgmma_tensors {
     void *x, *w;
-    float *y[RUNS], *add, *parts; /* add: residual, whose first row is the bias; parts: of slices */
+    float *y[RUNS], *add, *parts; /* add: residual, whose first row is the bias; parts: sums of slices */
 };
 
 static float test_addend(int64_t i)

@@ -87,7 +87,7 @@ static tare_status try_it(const struct sandbox *s, tare_error *error)
     if (!status && (r.end != SANDBOX_EXITED || r.size != 3 || memcmp(r.output, "42\n", 3) != 0))
         status = text_fail(
             error, TARE_E_CONFIG,
-            "a first program, print(6 * 7), did not run in the sandbox (%s%d); has python = %s enough with memory = %lld MB?",
+            "a first program, print(6 * 7), did not run in the sandbox (%s%d); python = %s may need more than memory = %lld MB",
             r.end == SANDBOX_EXITED ? "exit status " : "end ", r.end == SANDBOX_EXITED ? r.status : (int)r.end, s->python,
             (long long)(s->memory >> 20));
     free(r.output);

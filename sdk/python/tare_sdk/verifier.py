@@ -48,7 +48,7 @@ class _Asked:
 
 
 class Verifier(Opened):
-    """An instance; calls from one thread at a time. Parameters are keywords, checked against the
+    """A verifier instance; call it from one thread at a time. Parameters are keywords, checked against the
     plugin's table.
     """
 

@@ -38,7 +38,7 @@ def engine(estimator, parameters, clusters, steps, *options):
 
 
 def printed(scale):
-    """tare estimate prints 1 where nothing is divided by."""
+    """Returns the scale as tare estimate prints it: 1 without a divisor."""
     return 1 if math.isnan(scale) else scale
 
 
