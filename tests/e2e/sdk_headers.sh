@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Every SDK header alone, as C11, C17 and C++17, with every compiler that is there, without a warning.
+# Compiles every SDK header alone, as C11, C17 and C++17, with every installed compiler, without a
+# warning.
 set -eu
 root=${SOURCE:-$(dirname "$0")/../..}
 work=$(mktemp -d)
@@ -29,9 +30,12 @@ for cxx in g++ clang++; do
         compiled=$((compiled + 1))
     done
 done
-# plugins in C++: a function that the host would never find does not compile, and the compiler says why
+# Plugins in C++: a function that the host would never find does not compile, and the compiler
+# prints the reason.
 tried=0
-plugin() { # MESSAGE BASE BODY: a class with this body compiles (MESSAGE empty), or not and with the message
+# plugin MESSAGE BASE BODY: compiles a class with this body; it fails with MESSAGE, or compiles when
+# MESSAGE is empty
+plugin() {
     cat > "$work/plugin.cpp" <<CPP
 #include <tare/sdk.hpp>
 class mine $2
