@@ -35,7 +35,7 @@ class RewardPostProcess:
         self.estimator, self.cluster, self._started = estimator, cluster, False
         for name in LACKS:
             if estimator.needs & COLUMNS[name][3]:
-                raise TareError("%s: needs %s (%s), which slime does not hand on" % (estimator.name, COLUMNS[name][4], name), 40)
+                raise TareError("%s: needs %s (%s), which slime does not pass on" % (estimator.name, COLUMNS[name][4], name), 40)
         if estimator.needs & abi.GIVES_TOKENS:
             raise TareError("%s: gives every token an advantage of its own, and slime hands one number a sample on" % estimator.name, 40)
 
