@@ -208,7 +208,7 @@ static tare_status open_folder(struct run *r, bool resume, int64_t step, struct 
     return checkpoint_prune(r->config->run.dir, r->config->checkpoint.keep, -1, e);
 }
 
-/* step: of the checkpoint that the run resumes from; -1 without one. */
+/* step: the checkpoint's step from which the run resumes; -1 without one. */
 static tare_status check_steps(const struct config *c, int64_t step, int64_t until, struct err *e)
 {
     if (step > c->train.steps)

@@ -2,7 +2,7 @@
  *
  *   run_open (with start->resume: run_restore) -> step_run until train.steps -> run_close
  *
- * Not thread-safe; one run a process (signals are caught for it). */
+ * Not thread-safe. At most one run per process, because the run installs signal handlers. */
 #ifndef TARE_CORE_LOOP_RUN_H
 #define TARE_CORE_LOOP_RUN_H
 

@@ -70,7 +70,7 @@ static bool other_shares(const struct config_difference *d)
 static tare_status add_change(void *ctx, const struct config_difference *d, struct err *e)
 {
     struct changes *c = ctx;
-    bool locked = false, other = false; /* a locked parameter of the estimator, of the curriculum */
+    bool locked = false, other = false; /* true for a locked parameter of the estimator; of the curriculum */
     if (!strcmp(d->section, "run") && !strcmp(d->key, "dir")) return TARE_OK;
     const bool shares = other_shares(d);
     if (!shares && is_in(FIXED, sizeof FIXED / sizeof *FIXED, d->section, d->key) &&

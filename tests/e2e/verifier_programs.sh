@@ -110,7 +110,7 @@ expect "python: TRL's signature and messages" '"reward":4,"verdict":"partial"'
 py function=trl messages=false
 expect "python: messages that are not handed over" 'set verifier.python.messages = true'
 py function=none
-expect "python: None" 'row r, sample 0: verifier python: verify: none returned None for completion 1 of 1, so nothing judges it'
+expect "python: None" 'row r, sample 0: verifier python: verify: none returned None for completion 1 of 1, so it has no reward'
 py function=none none=zero
 expect "python: None as zero" '"reward":0,"verdict":"no_answer"'
 py function=needs_ids

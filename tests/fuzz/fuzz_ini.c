@@ -185,7 +185,7 @@ static void check(const char *path, const struct words *w)
 {
     struct config c, again;
     struct err e = {0};
-    struct faults faults = {.tell = report_fault};
+    struct faults faults = {.report = report_fault};
     struct str text = {0}, second = {0};
     char dump[FS_PATH];
     const tare_status status = config_load(&c, path, w->at, w->n, &e);

@@ -72,7 +72,7 @@ if wanted kernels; then
     about=$(grep -o 'products of many rows with batch_invariant.*' "$OUT/doctor.txt")
     case $about in
         '') ;;
-        *'go by wgmma'*) pass "wgmma: $about" ;;
+        *'use wgmma'*) pass "wgmma: $about" ;;
         *'compute capability is'*) skip "wgmma: $about" ;;
         *) fail "wgmma: $about" ;;
     esac
