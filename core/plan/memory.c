@@ -137,7 +137,7 @@ static void copy_counts(struct plan *p, const struct plan_counted *x)
     p->trained = x->trained;
     p->kv_token_bytes = x->kv_token;
     p->kv_wanted = (x->eval.blocks ? x->eval : x->train).blocks * KV_BLOCK;
-    p->kv_for_eval = x->eval.blocks > 0;
+    p->kv_eval_rows = x->eval.blocks ? config_eval_rows(p->in.config, p->in.eval_rows) : 0;
     p->kv_tokens = x->kv_blocks * KV_BLOCK;
     p->kv_sequences = x->kv_blocks / group * G + (rest > prefix ? (rest - prefix) / own : 0);
     p->micro_rows = x->rows;

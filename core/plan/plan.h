@@ -58,6 +58,9 @@ struct plan_input {
     /* number of shards that share the groups of a minibatch; each is split into micro-batches */
     int64_t gradient_shards;
     uint32_t objective_needs; /* TARE_OBJECTIVE_..., of the objective plugin */
+    /* rows of data.eval; -1: unknown, then evaluation is planned for the most that eval.rows
+     * allows */
+    int64_t eval_rows;
     struct plan_machine machine;
     /* the backend whose buffer sizes count; NULL: a GPU's if machine.gpu, else this machine's
      * CPU */
@@ -84,8 +87,9 @@ struct plan {
     /* capacity; needed for all sequences at once; full-length sequences that fit; bytes per
      * token */
     int64_t kv_tokens, kv_wanted, kv_sequences, kv_token_bytes;
-    /* evaluation inside training determines the size of the cache */
-    bool kv_for_eval;
+    /* questions of the evaluation inside training that determines the size of the cache; 0: the
+     * step does */
+    int64_t kv_eval_rows;
     int64_t kv_free;                   /* tokens that the cache could have in the free memory */
     int64_t micro_rows, micro_targets; /* of the largest micro-batch */
     double budget, need;               /* of a device, or of a host with all its ranks */

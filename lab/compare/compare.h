@@ -16,7 +16,9 @@
  *                   by: b - a if both are numbers; count: differences of this kind in that step
  *   compared        {steps, rollouts, estimator_states, checkpoints}: number that both runs have
  *   damaged, notes  [text]
- *   curve           {metric, rows: [[step, a, b, b - a]], n, mean, low, high}
+ *   curve           {metric, fork, rows: [[step, a, b, b - a]], n, mean, low, high}
+ *                   fork: the last step that one run copied from the other, or both from a third;
+ *                   the curve begins after it. 0: none
  *
  * Times, memory and tokens_per_second are not compared, because they depend on the machine. */
 #ifndef TARE_LAB_COMPARE_COMPARE_H

@@ -39,6 +39,9 @@ tare_status compare_add_difference(struct finder *f, const struct difference *d,
 tare_status compare_add_text(struct finder *f, const char *list, const char *text, struct err *e);
 tare_status compare_count(struct finder *f, const char *what, struct err *e);
 
+/* Returns the first common step whose metrics differ, or INT64_MAX. */
+int64_t compare_different_step(const struct finder *f);
+
 /* Compares the dumps and the estimator's states of a step (rollouts.c). */
 tare_status compare_step_files(struct finder *f, int64_t step, struct err *e);
 /* Compares the checkpoints of a step that both runs have (tensors.c). */

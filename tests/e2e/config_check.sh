@@ -27,6 +27,23 @@ check 3 'none of ' clusterer.field.field=topic
 check 3 'chat_template = none.jinja does not exist' data.chat_template=none.jinja
 check 3 'the prompt has ' rollout.max_prompt_tokens=2
 check 3 'bv_blend' clusterer.codebook=none
+if has_python; then
+    # the parameters of a Python reward are checked against the rows' fields, before a model is loaded
+    printf '{"question":"1+1=","answer":"2","subject":"s","hint":"a"}\n{"question":"1+2=","answer":"3"}\n{"question":"2+2=","answer":"4"}\n{"question":"2+3=","answer":"5"}\n' > hints.jsonl
+    cat > rewards.py << 'PY'
+def gold(completions, solution, **row): return [0.0] * len(completions)
+def hinted(completions, hint, answer, prompts): return [0.0] * len(completions)
+def chosen(completions, solution=None): return [0.0] * len(completions)
+PY
+    python() { check "$1" "$2" verifier.plugins=python verifier.python.file=rewards.py verifier.python.function="$3" data.train=hints.jsonl "${@:4}"; }
+    python 3 "gold in rewards.py: TypeError: it takes 'solution', and the rows of data.train have no such field; there are answer, answers, completions, hint, " gold
+    python 0 'no errors' chosen
+    python 0 'no errors' hinted data.eval=hints.jsonl
+    python 3 "hinted in rewards.py: TypeError: it takes 'hint', and the rows of data.eval have no such field" hinted
+    python 3 "it takes 'solution', and the rows of data.train" gold verifier.plugins='python as a python as b' verifier.a.file=rewards.py verifier.a.function=gold verifier.b.file=rewards.py verifier.b.function=chosen
+    expect 3 "it takes 'solution', and the rows of data.train" "$TARE" train tiny.ini verifier.plugins=python verifier.python.file=rewards.py verifier.python.function=gold data.train=hints.jsonl run.dir=early
+    [ ! -e early/metrics.jsonl ] && ! grep 'evaluation reward' out.txt > found.txt && ok || bad "a missing field is found after the start: $(cat out.txt)"
+fi
 check 0 'command line: verifier.python.file has no effect because plugin python is unused; choose it with verifier.plugins' verifier.python.file=mine.py
 check 0 '\[estimator.bv_blnd\] is unused.*did you mean bv_blend' estimator.bv_blnd.gamma=0.5
 check 0 '\[estimator.grpo\] ddoff: unknown key.*unused' estimator.grpo.ddoff=1

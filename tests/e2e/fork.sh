@@ -61,6 +61,35 @@ o = json.load(open("keys/manifest.json"))["origin"]
 assert o["run"] == sys.argv[1] + "/run" and o["step"] == 9 and o["checkpoint"] == 9 and len(o["complete_xxh3"]) == 16, o
 assert o["keys"] == {"train.lr": ["0.001", "0.0005"], "estimator.bv_blend.temperature": ["(not set)", "0.3"]}, o
 PY
+# differences begin after the fork: the copied steps are not in the mean, its interval or the curve
+diff_says() { # TEXT RUNS and options
+    local want=$1
+    shift
+    "$TARE" diff "$@" > out.txt 2> err.txt || true
+    grep -- "$want" out.txt > found.txt && ok || { bad "diff $*: not said: $want"; cat out.txt err.txt; }
+}
+diff_says '^mean difference over 3 steps after the fork at step 9: ' run keys
+diff_says '^mean difference over 3 steps after the fork at step 9: ' keys run
+got=0; fork keys@10 --run-dir deeper train.lr=1e-4 || got=$?
+status $got 0 "a fork of a fork"
+diff_says '^mean difference over 2 steps after the fork at step 10: ' keys deeper
+diff_says '^mean difference over 3 steps after the fork at step 9: ' run deeper
+diff_says '^mean difference over 12 steps: ' run run
+mkdir moved; cp -r run keys moved
+diff_says '^mean difference over 3 steps after the fork at step 9: ' moved/run moved/keys
+diff_says '^no common step after the fork at step 9 has nothing$' run keys --metric nothing
+"$TARE" diff run keys --json > out.txt 2> err.txt || true
+checked "the curve after a fork" << 'PY'
+import json
+c = json.load(open("out.txt"))["curve"]
+assert c["fork"] == 9 and c["n"] == 3 and [r[0] for r in c["rows"]] == [10, 11, 12], c
+assert abs(c["mean"] - sum(r[3] for r in c["rows"]) / 3) < 1e-12, c
+PY
+"$TARE" -q report run keys -o forks.html --svg charts 2> err.txt || bad "report: $(cat err.txt)"
+grep -o '<title>fork at step [0-9]*</title>' forks.html | sort | uniq -c > found.txt
+[ "$(wc -l < found.txt)" = 1 ] && grep 'fork at step 9<' found.txt > one.txt && ok || bad "marks of the fork: $(cat found.txt)"
+grep 'fork at step 9<' charts/training-reward.svg > found.txt && ok || bad "no mark in a chart's file"
+"$TARE" -q report run -o plain.html 2> err.txt && ! grep 'fork at step' plain.html > found.txt && ok || bad "a mark without a fork"
 got=0; fork run@10 --run-dir grpo estimator.plugin=grpo || got=$?
 status $got 0 "another estimator"
 says 'the state of the estimator does not fit this configuration: it is empty after step 10'

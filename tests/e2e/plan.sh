@@ -78,6 +78,15 @@ holds "o['parameters'] == 624640" "parameters of the quickstart are not 624640, 
 
 # Compare the plan with the memory that runs record (memory/...).
 tiny_config
+# an evaluation in training determines the cache, by the rows that data.eval has
+for n in $(seq 40); do echo "{\"question\":\"$n+1=\",\"answer\":\"$((n + 1))\"}"; done > rows.jsonl
+evaluates() { "$TARE" plan tiny.ini data.eval=rows.jsonl eval.before=true eval.samples=2 "$@"; }
+expect 0 'an evaluation of 40 questions needs' evaluates
+expect 0 'an evaluation of 20 questions needs' evaluates eval.rows=20
+expect 0 'an evaluation of 256 questions needs' evaluates data.eval=nothere.jsonl
+expect 0 '; a step needs' evaluates eval.before=false eval.after=false
+evaluates --json > plan.json
+holds "o['kv_cache']['evaluation_rows'] == 40" "the JSON names another number of questions"
 "$TARE" -q sft sft.ini > /dev/null
 compare() { # RANKS
     "$TARE" plan tiny.ini dist.ranks="$1" --json > plan.json

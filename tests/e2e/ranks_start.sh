@@ -17,6 +17,7 @@ cmp -s r1/rollouts/step-000001.jsonl self/rollouts/step-000001.jsonl && ok || ba
 # One progress output, one summary.
 "$TARE" train tiny.ini train.steps=2 eval.after=true log.progress=lines run.dir=print dist.ranks=3 > out.txt 2> err.txt && ok || { bad "three ranks that print"; cat err.txt; }
 [ "$(grep -c 'effective-signal ratio' out.txt)" = 1 ] && ok || bad "the summary is printed $(grep -c 'effective-signal' out.txt) times"
+[ "$(grep -cE '^groups with an advantage +[01]\.[0-9][0-9]$' out.txt)" = 1 ] && ok || bad "the summary has no share of groups with an advantage: $(cat out.txt)"
 [ "$(grep -c 'step 2/2' err.txt)" = 1 ] && ok || { bad "progress is not printed exactly once"; cat err.txt; }
 
 # The note that ranks use to record that they have reported is not a file on disk: a killed launcher

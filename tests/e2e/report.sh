@@ -9,6 +9,8 @@ for what in 'Response length' 'Policy entropy' 'Training reward' 'Effective-sign
     grep -q "$what" run/report.html && ok || bad "the report lacks '$what'"
 done
 grep -q 'https\?://' run/report.html && bad "the report needs a network" || ok
+grep '<span>groups with an advantage, mean</span>' run/report.html > found.txt && ok || bad "the report's head has no share of groups with an advantage"
+"$TARE" watch run > watch.txt && grep 'groups with an advantage' watch.txt > found.txt && ok || bad "watch has no groups with an advantage: $(cat watch.txt)"
 "$TARE" watch run > watch.txt && grep -q 'training reward' watch.txt && ok || bad "watch: $(cat watch.txt)"
 LC_ALL=C "$TARE" watch run | LC_ALL=C grep -q '[^ -~]' && bad "watch prints more than ASCII in the C locale" || ok
 "$TARE" watch nowhere > /dev/null 2> err.txt && bad "watch of a folder without a run was accepted" || grep -q nowhere err.txt && ok || bad "watch: $(cat err.txt)"

@@ -77,15 +77,17 @@ static tare_status create(const tare_host *host, const tare_value *values, void 
     struct python *p = calloc(1, sizeof *p);
     if (!p) return text_fail(error, TARE_E_NOMEM, "no memory");
     p->values = values;
+    const char *const fields = host->extension ? host->extension(host->ctx, "tare.row_fields/1") : NULL;
     const char *const words[] = {
-        values[P_PYTHON].s, "-c", DRIVER, values[P_FILE].s, values[P_FUNCTION].s, values[P_MESSAGES].i ? "true" : "false"};
+        values[P_PYTHON].s,    "-c", DRIVER, values[P_FILE].s, values[P_FUNCTION].s, values[P_MESSAGES].i ? "true" : "false",
+        fields ? fields : "{}"};
     tare_status s = TARE_OK;
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < 7; i++)
         if (!(p->argv[i] = strdup(words[i]))) s = text_fail(error, TARE_E_NOMEM, "no memory");
     const struct program_options options = {
         .host = host, .argv = p->argv, .name = values[P_PYTHON].s, .says_ready = true, .start = values[P_START].f};
     if (!s) s = program_new(&options, &p->program, error);
-    /* report a missing file before the run */
+    /* report a missing file, or a field that the function takes and no row has, before the run */
     if (!s && program_start(p->program, error)) s = plain_error(error);
     if (s)
         destroy(p);

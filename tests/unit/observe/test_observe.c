@@ -298,11 +298,12 @@ static void progress_fits_one_line(void **state)
     struct err e = {0};
     char text[300];
     const struct progress_values v = {
-        .reward = 0.3125, .length = 120.25, .entropy = 0.5, .signal = 0.875, .tokens_per_second = 12345.6};
-    const struct progress_values none = {NAN, NAN, NAN, NAN, NAN};
+        .reward = 0.3125, .length = 120.25, .entropy = 0.5, .signal = 0.875, .advantage = 0.5, .tokens_per_second = 12345.6};
+    const struct progress_values none = {NAN, NAN, NAN, NAN, NAN, NAN};
     const struct progress_place late = {"step", 12, 500, 3725};
     progress_print(text, sizeof text, late, &v);
-    assert_string_equal(text, "step 12/500  reward 0.312  length 120.2  entropy 0.500  signal 0.88  tok/s 12346  left 1:02:05");
+    assert_string_equal(text,
+                        "step 12/500  reward 0.312  length 120.2  entropy 0.500  signal 0.88/0.50  tok/s 12346  left 1:02:05");
     progress_print(text, sizeof text, (struct progress_place){"step", 1, 2, NAN}, &none);
     assert_string_equal(text, "step 1/2");
     for (int64_t n = 10; n < 100; n++) { /* never past the end */
