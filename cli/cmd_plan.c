@@ -15,8 +15,8 @@
 
 const char plan_usage[] =
     "usage: tare plan CONFIG [--json] [plan.key=value ...] [section.key=value ...]\n"
-    "Memory by class and rank, capacity of the key/value cache, and whether the run fits. Allocates nothing; reads the model's config.json\n"
-    "and, to count them, the rows of data.eval. The exit status is 1 when the run does not fit. docs/plan.md has the formulas.\n"
+    "Prints memory by class and rank, the capacity of the key/value cache, and whether the run fits. Allocates nothing; reads the\n"
+    "model's config.json and counts the rows of data.eval. The exit status is 1 when the run does not fit. docs/plan.md has the formulas.\n"
     "  --json                  print one JSON object instead of the table\n"
     "  dist.ranks=8            any number of ranks\n"
     "  plan.device=NAME        a device of known memory: a100-40 a100 h100 h20 gh200 h200 b200 l40s rtx-pro-6000 rtx4090\n"

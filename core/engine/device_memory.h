@@ -11,7 +11,7 @@
  * included. If the device has less memory left, prints the plan's table on standard error, with
  * remedies, and fails with TARE_E_NOMEM. 1/64 of the remaining memory stays outside of the region,
  * for code of kernels and libraries and for graphs. Does nothing for backends in host memory.
- * vocab: of a model that is yet to be made; eval_rows: of data.eval, -1 if not loaded. */
+ * vocab: vocabulary size of a model that does not exist yet; eval_rows: rows of data.eval, -1 if not loaded. */
 tare_status device_memory_reserve(const struct config *c, const struct kernels *k, const struct comm *comm, int64_t vocab,
                                   int64_t eval_rows, struct err *e);
 /* Warns once in a process if the region was too small and memory was allocated outside of it, which

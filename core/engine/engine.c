@@ -210,11 +210,11 @@ int64_t engine_prompt_limit(const struct engine *g, bool training)
 
 tare_status engine_check_prompts(struct engine *g, const struct dataset *d, bool training, uint64_t *hash, struct err *e)
 {
-    const struct prompt_room limits = {.tokens = engine_prompt_limit(g, training),
-                                       .context = g->model->shape.max_position,
-                                       .most = g->config->rollout.max_prompt_tokens,
-                                       .vocab = g->model->shape.vocab,
-                                       .warns = !g->comm || !g->comm->rank};
+    const struct prompt_limits limits = {.tokens = engine_prompt_limit(g, training),
+                                         .context = g->model->shape.max_position,
+                                         .most = g->config->rollout.max_prompt_tokens,
+                                         .vocab = g->model->shape.vocab,
+                                         .warns = !g->comm || !g->comm->rank};
     return prompts_check(g->prompts, d, &limits, hash, e);
 }
 

@@ -209,14 +209,14 @@ static tare_status check_policy(const struct config *c, const struct dataset *co
     TRY(plan_shape(c, 0, &shape, e));
     TRY(tokenizer_load(c->model.path, &t, e));
     const int64_t most = c->rollout.max_prompt_tokens, context = shape.max_position - 1;
-    const struct prompt_room room = {.tokens = most && most < context ? most : context,
-                                     .context = shape.max_position,
-                                     .most = most,
-                                     .vocab = shape.vocab,
-                                     .warns = true};
+    const struct prompt_limits limits = {.tokens = most && most < context ? most : context,
+                                         .context = shape.max_position,
+                                         .most = most,
+                                         .vocab = shape.vocab,
+                                         .warns = true};
     tare_status status = prompts_new(&c->data, c->model.path, t, &p, e);
     for (int i = 0; i < 2 && !status; i++)
-        if (data[i]) status = err_note_fault(f, prompts_check(p, data[i], &room, NULL, e), e);
+        if (data[i]) status = err_note_fault(f, prompts_check(p, data[i], &limits, NULL, e), e);
     prompts_free(p);
     tokenizer_free(t);
     return status;
@@ -438,14 +438,14 @@ static void warn_disk(const struct config *c)
             (long long)c->checkpoint.every);
 }
 
-/* Prompt and completion share the context, so longer completions would be cut there silently. */
+/* Prompt and completion share the context, so longer completions would be truncated silently. */
 static void warn_context(const struct config *c)
 {
     struct model_shape shape;
     struct err e = {0};
     if (c->rollout.max_new_tokens <= 0 || plan_shape(c, 0, &shape, &e) || c->rollout.max_new_tokens < shape.max_position) return;
     log_warn(
-        "rollout.max_new_tokens = %lld, but %s has a context of %lld tokens for prompt and completion together, where completions are cut; set a smaller rollout.max_new_tokens",
+        "rollout.max_new_tokens = %lld, but %s has a context of %lld tokens for prompt and completion together, and completions are truncated there; set a smaller rollout.max_new_tokens",
         (long long)c->rollout.max_new_tokens, c->model.path, (long long)shape.max_position);
 }
 

@@ -7,10 +7,9 @@
  * The function runs in a separate python process (driver.py, over a pipe), so neither libpython nor
  * its lock is in this process. Verdicts: correct at `correct_at` or more, wrong at 0 or less,
  * partial between. None, "this function does not apply", is refused unless `none` = zero: it then
- * adds 0 to the verifiers' sum, as in TRL. TRL also leaves a completion that no function judged out
- * of its group, which this engine does not support. A late call is ended, and all its verdicts are
- * timeout. An exception stops the run with its message and line.
- */
+ * adds 0 to the verifiers' sum, as in TRL. TRL also leaves a completion that no function rewarded
+ * out of its group, which this engine does not support. A late call is ended, and all its verdicts
+ * are timeout. An exception stops the run with its message and line. */
 #include "common/program/program.h"
 #include "common/text.h"
 
@@ -41,7 +40,7 @@ static const tare_param PARAMS[P_COUNT] = {
          .choices = NONES,
          .type = TARE_CHOICE,
          .doc =
-             "a reward of None: refuse stops the run; zero adds nothing to the sum of the verifiers (for rows that another verifier judges)"},
+             "a reward of None: refuse stops the run; zero adds nothing to the sum of the verifiers (for rows that another verifier rewards)"},
 };
 
 static const char DRIVER[] =
@@ -143,13 +142,13 @@ static tare_status read_reply(const struct python *p, tare_text reply, tare_verd
         if (!json_is_number(reward) && p->values[P_NONE].i == NONE_REFUSE) {
             s = text_fail(
                 error, TARE_E_PLUGIN,
-                "%s returned None for completion %lld of %lld, so nothing judges it; return a number, or set [verifier.python] none = zero if another verifier judges that row",
+                "%s returned None for completion %lld of %lld, so it has no reward; return a number, or set [verifier.python] none = zero if another verifier judges that row",
                 p->values[P_FUNCTION].s, (long long)i + 1, (long long)n);
             break;
         }
         const enum tare_verdict_code code = json_is_number(reward) ? program_verdict(x, p->values[P_CORRECT_AT].f) : TARE_NO_ANSWER;
         verdict_set(verdicts[i], code, x, (tare_text){0},
-                    code == TARE_NO_ANSWER ? "the function does not judge it" : "the function's reward");
+                    code == TARE_NO_ANSWER ? "the function returned no reward" : "the function's reward");
     }
     json_decref(j);
     return s;
