@@ -3,7 +3,7 @@
 argv: the file, the function, whether texts go as chat messages ("true"), the fields of the rows ({"data.train": ["id", ...]}; {} where
 they are not known), which have to cover the function's parameters. In: {"prompts": [...], "completions": [...], "answers": [...],
 "rows": [{...}]}. Out: {"ready": true} first, then {"rewards": [number or null]} for each line; or {"error": "..."}.
-The functions of sdk/python/tare_sdk/reward_call.py stand in front of this text (plugin.cmake): rewards() calls the function.
+The functions of sdk/python/tare_sdk/reward_call.py precede this text (plugin.cmake): rewards() calls the function.
 """
 import importlib.util
 import inspect
