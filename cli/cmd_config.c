@@ -33,7 +33,7 @@ static tare_status check_sweep(const char *file, const char *const *overrides, i
 static tare_status check_config(const char *file, const char *const *overrides, int n, struct err *e)
 {
     OWNED(config_free) struct config c = {0};
-    struct faults f = {.tell = log_error};
+    struct faults f = {.report = log_error};
     char why[700];
     TRY(config_load_collecting(&c, file, overrides, n, &f, e));
     TRY(settle(&c, true, &f, e));

@@ -11,7 +11,7 @@ const char fork_usage[] =
     "Makes a new run with the first STEP steps of RUN, bit by bit, and continues it with other keys. Both use the same random\n"
     "numbers after STEP, so all differences come from the keys (`tare diff RUN NEW`). Without keys NEW repeats RUN.\n"
     "  --run-dir NEW   folder of the new run (default: RUN-fork-STEP)\n"
-    "If RUN has no checkpoint of STEP, the steps after the newest one before it are recomputed. RUN is only read. Seed, data,\n"
+    "If RUN has no checkpoint of STEP, the steps after its newest earlier checkpoint are recomputed. RUN is not changed. Seed, data,\n"
     "model, rollout.prompts and rollout.group_size cannot change. NEW is an ordinary run: tare train NEW --resume continues it.\n";
 
 struct request {

@@ -31,7 +31,7 @@ enum { RUNGS = 32, SEEDS = 64, OVERRIDES = 64, NAME = 48 };
 struct rung {
     char name[NAME];
     int64_t seed[SEEDS], n;
-    double before, after[SEEDS], low, high; /* before: of the start model, mean over seeds */
+    double before, after[SEEDS], low, high; /* before: the start model's, mean over seeds */
 };
 
 struct ladder {

@@ -2,6 +2,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "data/dataset.h"
 #include "model/adapter.h"
 #include "observe/manifest.h"
 #include "plan/plan.h"
@@ -14,8 +15,8 @@
 
 const char plan_usage[] =
     "usage: tare plan CONFIG [--json] [plan.key=value ...] [section.key=value ...]\n"
-    "Memory by class and rank, capacity of the key/value cache, and whether the run fits. Allocates nothing and reads only the model's\n"
-    "config.json. The exit status is 1 when the run does not fit. docs/plan.md has the formulas.\n"
+    "Prints memory by class and rank, the capacity of the key/value cache, and whether the run fits. Allocates nothing; reads the\n"
+    "model's config.json and counts the rows of data.eval. The exit status is 1 when the run does not fit. docs/plan.md has the formulas.\n"
     "  --json                  print one JSON object instead of the table\n"
     "  dist.ranks=8            any number of ranks\n"
     "  plan.device=NAME        a device of known memory: a100-40 a100 h100 h20 gh200 h200 b200 l40s rtx-pro-6000 rtx4090\n"
@@ -92,12 +93,24 @@ static int64_t whole_or(double x, int64_t otherwise)
     return isnan(x) ? otherwise : (int64_t)x;
 }
 
+/* Returns the number of rows of data.eval, or -1 if they cannot be read: a plan needs no data. */
+static int64_t count_eval_rows(const struct config *c)
+{
+    struct dataset d;
+    struct err unread = {0};
+    if (!config_evaluates(c) || dataset_of(c, "eval", &d, &unread)) return -1;
+    const int64_t n = d.n;
+    dataset_free(&d);
+    return n;
+}
+
 static tare_status print_answer(const struct request *r, const struct config *c, struct str *out, int *fits, struct err *e)
 {
     struct plan_input in = {.config = c,
                             .ranks = c->dist.ranks ? c->dist.ranks : 1,
                             .hosts = whole_or(r->hosts, 1),
-                            .gradient_shards = c->dist.gradient_shards};
+                            .gradient_shards = c->dist.gradient_shards,
+                            .eval_rows = count_eval_rows(c)};
     struct plan p;
     in.shard = c->dist.shard;
     TRY(objective_read_needs(c, &in.objective_needs, e));

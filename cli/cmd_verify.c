@@ -97,8 +97,8 @@ static tare_text text_member(const json_t *o, const char *key, const char *other
     return json_is_string(j) ? (tare_text){json_string_value(j), (int64_t)json_string_length(j)} : (tare_text){0};
 }
 
-/* Returns the text of a number, such as "answer": 1000 in a row of training data; a fraction with
- * the fewest digits that read back as the same value. */
+/* Returns the text of a number, such as "answer": 1000 in a row of training data. A fraction gets
+ * the fewest digits that parse to the same value. */
 static tare_text number_member(const json_t *o, char number[32])
 {
     const json_t *j = json_object_get(o, "answer");

@@ -119,7 +119,7 @@ static void counting_matmul_rmsnorm(const struct kctx *c, const struct op_matmul
 /* ---- decoding: nothing is issued, and every sequence gets token 0 */
 
 struct decode {
-    int64_t tokens; /* of all rows of the last load */
+    int64_t tokens; /* tokens of all rows of the last load */
 };
 
 static struct decode *counting_decode_open(const struct kctx *c)

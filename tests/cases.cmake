@@ -1,5 +1,6 @@
-# The cases of a test program, as tests of ctest in a file OUT: run when the program has been built (tare_cases in tests.cmake). The time-out is for
-# what hangs; with twenty jobs a core the longest case took ten minutes.
+# Writes the cases of a test program, as tests of ctest, to the file OUT. It runs after the program
+# is built (tare_cases in tests.cmake). The time-out only ends a hanging case: with twenty jobs per
+# core the longest case took ten minutes.
 set(ENV{TARE_TEST_LIST} 1)
 execute_process(COMMAND ${PROGRAM} OUTPUT_VARIABLE TEXT RESULT_VARIABLE STATUS)
 string(REGEX MATCHALL "CASE [A-Za-z0-9_]+" CASES "${TEXT}")

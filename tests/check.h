@@ -1,7 +1,8 @@
-/* What every test program shares: cmocka's includes in their order, its cases one by one for ctest, skipping with a reason, reference data.
+/* Shared by all test programs: cmocka's includes in their order, the cases one by one for ctest,
+ * skipping with a reason, and reference data.
  *
- * ctest runs a program once for each of its cases (tests/cases.cmake): TARE_TEST_CASE names the case, and the exit status is 77 when it skipped.
- * Without it the program runs all of them. */
+ * ctest runs a program once for each of its cases (tests/cases.cmake): TARE_TEST_CASE names the
+ * case, and the exit status is 77 when it was skipped. Without it the program runs all cases. */
 #ifndef TARE_TESTS_CHECK_H
 #define TARE_TESTS_CHECK_H
 
@@ -21,7 +22,7 @@
 
 static int check_skipped;
 
-/* Skips the running case; every skip has a reason, which the end of `make test` prints. */
+/* Skips the running case. Every skip has a reason, which is printed at the end of `make test`. */
 #undef skip
 #define SKIP(...)                                                                                                                  \
     do {                                                                                                                           \
@@ -31,7 +32,8 @@ static int check_skipped;
         _skip(__FILE__, __LINE__);                                                                                                 \
     } while (0)
 
-/* All cases of a program, or what ctest asks for: their names (TARE_TEST_LIST), one of them (TARE_TEST_CASE). The exit status. */
+/* Runs all cases of a program, or serves ctest: prints their names (TARE_TEST_LIST), or runs one
+ * of them (TARE_TEST_CASE). Returns the exit status. */
 static inline int run_cases(const char *group, const struct CMUnitTest *tests, size_t n, CMFixtureFunction setup,
                             CMFixtureFunction teardown)
 {
@@ -53,20 +55,23 @@ static inline int run_cases(const char *group, const struct CMUnitTest *tests, s
 #undef cmocka_run_group_tests
 #define cmocka_run_group_tests(TESTS, SETUP, TEARDOWN) run_cases(#TESTS, TESTS, sizeof(TESTS) / sizeof *(TESTS), SETUP, TEARDOWN)
 
-/* Path of a file of the reference data, in a static buffer: where ../shared is that of SHARED, else the small part of it in tests/data. Skips the
- * running case where neither has it. */
+/* Returns the path of a file of the reference data, in a static buffer: in SHARED if ../shared
+ * is there, else in the small part of it in tests/data. Skips the running case if neither has
+ * the file. */
 static inline const char *shared_or_skip(const char *file)
 {
     static char path[4096];
     const char *root = getenv("SHARED"), *source = getenv("SOURCE");
     snprintf(path, sizeof path, "%s/%s", root ? root : "../shared", file);
-    if (!getenv("TARE_NO_SHARED") && !access(path, R_OK)) return path; /* TARE_NO_SHARED: as in a clone that has none */
+    /* TARE_NO_SHARED: as in a clone without the data. */
+    if (!getenv("TARE_NO_SHARED") && !access(path, R_OK)) return path;
     snprintf(path, sizeof path, "%s/tests/data/%s", source ? source : ".", file);
     if (access(path, R_OK)) SKIP("reference data: %s is neither in ../shared nor in tests/data", file);
     return path;
 }
 
-/* Whether a path of shared_or_skip is in the whole reference data, not in the part of it that the tree has: a few rows, and less of the goldens. */
+/* Returns true if a path of shared_or_skip is in the complete reference data, not in the part of
+ * it in the tree, which has fewer rows and goldens. */
 static inline bool shared_is_whole(const char *path)
 {
     return !strstr(path, "/tests/data/");

@@ -1,4 +1,5 @@
-/* Tests that a device's kernels are given: the CUDA kernels as fibers on the host, and on a GPU where there is one. */
+/* Runs tests with the kernels of a device: the CUDA kernels as fibers on the host, and on a GPU
+ * if there is one. */
 #ifndef TESTS_DEVICES_H
 #define TESTS_DEVICES_H
 
@@ -36,7 +37,7 @@ static inline void on_cuda(void (*test)(const struct kernels *k))
     test(k);
 }
 
-/* The program: TEST on each. */
+/* The program runs TEST on each. */
 #define ON_DEVICES(TEST)                                                                                                           \
     static void test_shim(void **state)                                                                                            \
     {                                                                                                                              \

@@ -1,5 +1,5 @@
-/* What tests that sample and train share: the shape of a small model, the settings of an update, and room for a batch. A test changes what
- * it is about. */
+/* Shared by tests that sample and train: the shape of a small model, the settings of an update,
+ * and memory for a batch. A test changes the values that it is about. */
 #ifndef TARE_TESTS_ENGINE_H
 #define TARE_TESTS_ENGINE_H
 
@@ -10,7 +10,7 @@
 #include "batch/batch.h"
 #include "config/config.h"
 
-/* The constants of what tests name in tables and in their messages. */
+/* The constants that tests name in tables and in their messages. */
 static inline enum model_init arch_named(const char *name)
 {
     return !strcmp(name, "qwen2") ? INIT_QWEN2 : !strcmp(name, "llama") ? INIT_LLAMA : INIT_QWEN3;
@@ -21,7 +21,8 @@ static inline enum precision precision_named(const char *name)
     return strcmp(name, "bf16") ? PRECISION_F32 : PRECISION_BF16;
 }
 
-/* Grouped queries, a head width that is no power of two, and hidden sizes that are no multiple of a tile. */
+/* Grouped queries, a head width that is not a power of two, and hidden sizes that are not
+ * multiples of a tile. */
 static inline struct model_config small_shape(const char *arch, const char *dtype)
 {
     return (struct model_config){.init = arch_named(arch),
@@ -60,7 +61,8 @@ static inline struct loss_config plain_loss(enum aggregation aggregation)
         .aggregation = aggregation, .clip = 0.2, .kl = KL_K3, .old_logprobs = OLD_SAMPLER, .rollout_is = ROLLOUT_IS_NONE};
 }
 
-/* What an update reads, zero: at most so many prompt ids and tokens; n_tokens is left to the test. */
+/* The inputs of an update, set to zero: at most this many prompt ids and tokens; the test sets
+ * n_tokens. */
 static inline struct batch update_batch(struct arena *a, int64_t n_groups, int64_t n_rollouts, int64_t prompt_ids, int64_t tokens)
 {
     struct err e = {0};

@@ -1,4 +1,4 @@
-/* A folder for what a test program writes. Remove it with fs_remove_tree. */
+/* A folder for the files that a test program writes. Remove it with fs_remove_tree. */
 #ifndef TARE_TESTS_FOLDER_H
 #define TARE_TESTS_FOLDER_H
 
@@ -6,8 +6,8 @@
 
 #include <stdlib.h>
 
-/* A new folder NAME-XXXXXX in TMPDIR where that can be written, else in /tmp. NULL: it cannot be made. The text stays until the
- * fourth call after. */
+/* Returns a new folder NAME-XXXXXX in TMPDIR if that is writable, else in /tmp; NULL if it
+ * cannot be made. The text is valid until the fourth later call. */
 static inline const char *make_test_folder(const char *name)
 {
     static char made[4][FS_PATH];

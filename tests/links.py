@@ -1,5 +1,5 @@
-"""Links between the documents: every relative link and image of a tracked Markdown file leads to a file of the tree, and every #anchor to a heading.
-usage: links.py (in the tree). Exit status 1 and a line for each link that leads nowhere."""
+"""Checks the links between the documents: every relative link and image of a tracked Markdown file leads to a file of the tree, and every #anchor to a heading.
+usage: links.py (in the tree). Exit status 1 and a line for each broken link."""
 import pathlib
 import re
 import subprocess
@@ -21,7 +21,7 @@ def text_of(path):
 
 
 def anchors(path):
-    """Of the headings, as GitHub makes them."""
+    """The anchors of the headings, as GitHub makes them."""
     found, fence = {}, False
     names = set()
     for line in path.read_text(encoding="utf-8").splitlines():
@@ -45,7 +45,7 @@ def main():
         for number, line in enumerate(text_of(path), 1):
             for target in LINK.findall(line):
                 if re.match(r"[a-z]+:", target):
-                    continue  # of the web: not looked at, a test needs no network
+                    continue # links to the web are not checked: a test needs no network
                 checked += 1
                 where, _, anchor = target.partition("#")
                 to = (path.parent / where) if where else path

@@ -1,4 +1,4 @@
-/* A model on one rank. */
+/* Loads a model on one rank. */
 #ifndef TARE_TESTS_LOAD_H
 #define TARE_TESTS_LOAD_H
 

@@ -1,8 +1,8 @@
-"""Runs the code of notebooks (.ipynb) and the ```python blocks of pages (.md), each file in a process and an order of its own.
+"""Runs the code of notebooks (.ipynb) and the ```python blocks of pages (.md), each file in order in a separate process.
 
-usage: notebook.py FILE [OLD=>NEW ...]   the smaller form: OLD is replaced by NEW before a file is run; each has to occur in it
+usage: notebook.py FILE [OLD=>NEW ...]   the smaller form: OLD is replaced by NEW before a file is run; each OLD must occur in it
 
-A notebook is kept without outputs: they are checked to be empty. The working folder is the one it runs in."""
+A notebook is kept without outputs, which is checked. The working folder is the one it runs in."""
 import json
 import re
 import sys
@@ -16,7 +16,7 @@ def cells(path):
     book = json.loads(text)
     code = [cell for cell in book["cells"] if cell["cell_type"] == "code"]
     if any(cell["outputs"] or cell["execution_count"] is not None for cell in code):
-        sys.exit(path + ": has outputs; keep it without (jupyter nbconvert --clear-output --inplace FILE)")
+        sys.exit(path + ": has outputs; remove them (jupyter nbconvert --clear-output --inplace FILE)")
     return ["".join(cell["source"]) for cell in code]
 
 

@@ -6,7 +6,7 @@
 
 #include "update/trainer.h"
 
-/* Gives the trainer an objective by name, with the trainer's loss; replaces the one that it has. */
+/* Gives the trainer an objective by name, with the trainer's loss, and replaces its present one. */
 static inline void set_objective(struct trainer *t, const char *name, const struct config_param *settings)
 {
     struct err e = {0};

@@ -1,21 +1,19 @@
-"""The house rules that a compiler does not check. usage: structure.py SOURCE edges|sizes|picture|choices|idioms|metrics|names
+"""Checks rules of the source that a compiler does not check. usage: structure.py SOURCE edges|sizes|picture|choices|idioms|metrics|names
 
-edges   A room (a folder of core/ or lab/, or serve/) includes only from the rooms that its line `tare_module(NAME ...)` in CMakeLists.txt
-        names, it names only those that it includes from, and those come earlier in the file. core/ includes nothing of lab/, serve/ and cli/.
-        The rooms of one verb (ROOMS) do not use each other.
-sizes   No file above 600 lines, no function above 60, none with more than 6 parameters but those
-        that the SDK's headers give a plugin. What is above today stands in structure.allow, one
-        "KIND FILE NAME SIZE" a line: the list may only shrink, and so may its numbers.
-choices No text of a setting is compared outside of core/config: not a field of struct config that is a choice, not a choice's text as a
-        literal. NOT_SETTINGS names what only looks like one.
-idioms  A statement a line: none after a comma, no assignment through a conditional (*(a ? &b : &c) = d). No goto: what a function opens is
-        declared OWNED (core/base/err.h).
-metrics What a run records (observe_set) stands in the list by which `tare sweep` knows a misspelt metric: core/sweep/metric.c.
-
-names   A function that other files call carries the name of its module, its file, its header or a struct of that header as prefix.
-        No static function's name is defined in more than SAME_NAME files.
-
-picture The picture in docs/dev/architecture.md is what `structure.py SOURCE draw` makes of the tree, and every room has its paragraph there.
+edges   A module (a folder of core/ or lab/, or serve/) includes only from the modules that its line `tare_module(NAME ...)` in
+        CMakeLists.txt names. It names only those that it includes from, and those come earlier in the file. core/ includes nothing
+        of lab/, serve/ and cli/. The modules of single verbs (VERB_MODULES) do not use each other.
+sizes   No file has more than 600 lines, no function more than 60 lines or 6 parameters, except functions whose parameters the SDK's
+        headers define. Larger ones are listed in structure.allow, one "KIND FILE NAME SIZE" per line: the list and its numbers may
+        only shrink.
+picture The picture in docs/dev/architecture.md equals the output of `structure.py SOURCE draw`, and every module has a paragraph there.
+choices No code outside of core/config compares the text of a setting: neither a field of struct config that is a choice, nor a
+        literal with the text of a choice. NOT_SETTINGS lists literals that only look like one.
+idioms  One statement per line: none after a comma, and no assignment through a conditional (*(a ? &b : &c) = d). No goto: resources
+        that a function opens are declared OWNED (core/base/err.h).
+metrics Metrics recorded by a run (observe_set) are in the list by which `tare sweep` finds a misspelt one: core/sweep/metric.c.
+names   A function called from other files has the name of its module, its file, its header or a struct of that header as prefix.
+        No name of a static function is defined in more than SAME_NAME files.
 
 Exit status 1 and a line for each breach."""
 import pathlib
@@ -25,13 +23,13 @@ import sys
 NOT_SETTINGS = {("core/model/adapter.c", "none"), ("core/base/fault.c", "stop"), ("cli/bench_peak.c", "avx512"), ("cli/cmd_score.c", "dtype"), ("cli/cmd_plugin.c", "info"), ("core/cluster/nearest_kernel.c", "ref"),
                 ("core/cluster/nearest_kernel.c", "avx2"), ("core/eval/groups.c", "true"), ("core/eval/groups.c", "false"), ("core/eval/samples.c", "stop"),
                 ("serve/request.c", "none"), ("core/settle/settle.c", "auto"), ("core/sweep/grid.c", "auto")}
-ROOMS = {"sft", "eval", "sweep", "plan", "report", "lab"}
+VERB_MODULES = {"sft", "eval", "sweep", "plan", "report", "lab"}
 FILE_LINES, FUNCTION_LINES, PARAMETERS, SAME_NAME = 600, 60, 6, 3
-OF_THE_ABI = {"assign", "apply_records"}  # functions of a plugin's table: the SDK's headers say what they take
+OF_THE_ABI = {"assign", "apply_records"}  # functions of a plugin's table, whose parameters the SDK's headers define
 
 
 def modules(source):
-    """{folder: [folders that its CMake line names]} in the order of CMakeLists.txt"""
+    """Returns {module: [modules that its CMake line names]} in the order of CMakeLists.txt."""
     text = re.sub(r"#.*", "", (source / "CMakeLists.txt").read_text())
     found = {}
     for name, links in re.findall(r"^\s*tare_module\((\w+)([^)]*)\)", text, re.M):
@@ -39,13 +37,13 @@ def modules(source):
     return found
 
 
-def place(source, room):
-    """the folder of a room, relative to the source"""
-    return next((f for f in (f"core/{room}", f"lab/{room}") if (source / f).is_dir()), room)
+def place(source, module):
+    """Returns the folder of a module, relative to the source."""
+    return next((f for f in (f"core/{module}", f"lab/{module}") if (source / f).is_dir()), module)
 
 
 def includes(source, folder):
-    """{folder or 'kernels': 'FILE:LINE' of the first include from it}"""
+    """Returns {module or 'kernels': 'FILE:LINE' of the first include from it}."""
     headers = {p.name for p in (source / "kernels").glob("*.h")}
     found = {}
     for path in sorted((source / place(source, folder)).rglob("*.[ch]")):
@@ -53,9 +51,9 @@ def includes(source, folder):
             m = re.match(r'#include "([^"]+)"', line)
             if not m or m[1].startswith("tare/"):
                 continue
-            room = "kernels" if m[1] in headers else m[1].removeprefix("lab/").split("/")[0] if "/" in m[1] else folder
-            if room != folder:
-                found.setdefault(room, f"{path.relative_to(source)}:{number}")
+            module = "kernels" if m[1] in headers else m[1].removeprefix("lab/").split("/")[0] if "/" in m[1] else folder
+            if module != folder:
+                found.setdefault(module, f"{path.relative_to(source)}:{number}")
     return found
 
 
@@ -68,25 +66,25 @@ def check_edges(source):
         wrong.append(f"{place(source, folder)} has no line tare_module({folder} ...) in CMakeLists.txt")
     for folder in (f for f in order if f in on_disk):
         used, here = includes(source, folder), place(source, folder)
-        for room, where in used.items():
-            if room not in order:
-                wrong.append(f"{where}: {here} includes from {room}/, which is not a room")
-            elif here.startswith("core/") and room != "kernels" and not place(source, room).startswith("core/"):
-                wrong.append(f"{where}: {here} includes from {place(source, room)}; core/ must build without lab/ and serve/")
-            elif order.index(room) > order.index(folder):
-                wrong.append(f"{where}: {here} includes from {place(source, room)}, which comes after it")
-            elif folder in ROOMS and room in ROOMS:
-                wrong.append(f"{where}: {here} includes from {place(source, room)}; neither may use the other")
-            elif room not in links[folder]:
-                wrong.append(f"{where}: {here} includes from {room}/; name tare_{room} in tare_module({folder} ...), or remove the include")
-        for room in links[folder]:
-            if room not in used and room != "base":
-                wrong.append(f"CMakeLists.txt: tare_module({folder} ...) names tare_{room}, and no file of {here} includes from it")
+        for module, where in used.items():
+            if module not in order:
+                wrong.append(f"{where}: {here} includes from {module}/, which is not a module")
+            elif here.startswith("core/") and module != "kernels" and not place(source, module).startswith("core/"):
+                wrong.append(f"{where}: {here} includes from {place(source, module)}; core/ must build without lab/ and serve/")
+            elif order.index(module) > order.index(folder):
+                wrong.append(f"{where}: {here} includes from {place(source, module)}, which comes after it")
+            elif folder in VERB_MODULES and module in VERB_MODULES:
+                wrong.append(f"{where}: {here} includes from {place(source, module)}; neither may use the other")
+            elif module not in links[folder]:
+                wrong.append(f"{where}: {here} includes from {module}/; name tare_{module} in tare_module({folder} ...), or remove the include")
+        for module in links[folder]:
+            if module not in used and module != "base":
+                wrong.append(f"CMakeLists.txt: tare_module({folder} ...) names tare_{module}, and no file of {here} includes from it")
     return wrong
 
 
 def functions(text):
-    """(name, lines, parameters) of each function definition, by the shape that clang-format gives it"""
+    """Yields (name, lines, parameters) of each function definition, recognised by the layout of clang-format."""
     lines = text.splitlines()
     for at, line in enumerate(lines):
         if line != "{":
@@ -135,33 +133,33 @@ def check_sizes(source):
         kind, name, function = key
         most = allowed.get(key, FILE_LINES if function == "-" else FUNCTION_LINES if kind == "lines" else PARAMETERS)
         if size > most:
-            wrong.append(f"{name}: {'' if function == '-' else function + ': '}{size} {kind}, {most} are allowed; make parts of it")
+            wrong.append(f"{name}: {'' if function == '-' else function + ': '}{size} {kind}, but {most} are allowed; split it")
     for key, size in allowed.items():
         if found.get(key, 0) < size:
-            print(f"note: tests/structure.allow can sink: {' '.join(key)} {size}, there is {found.get(key, 'nothing above the limit')}")
+            print(f"note: lower tests/structure.allow: {' '.join(key)} {size} is now {found.get(key, 'below the limit')}")
     return wrong
 
 
 def draw(source):
-    """A line for each floor of core/: rooms that use only the floors below it; then for each room what it includes from, base left out."""
+    """Returns a line for each floor of core/, whose modules use only the floors below it; then for each module those that it includes from, except base."""
     links = modules(source)
-    rooms = ["base", "kernels"] + [r for r in links if r != "base"]
-    uses = {r: [u for u in rooms if u in (includes(source, r) if r != "kernels" else {"base": ""}) and u != "base"] for r in rooms}
+    names = ["base", "kernels"] + [r for r in links if r != "base"]
+    uses = {r: [u for u in names if u in (includes(source, r) if r != "kernels" else {"base": ""}) and u != "base"] for r in names}
     floor = {}
-    for r in rooms:
+    for r in names:
         floor[r] = 0 if r == "base" else 1 + max((floor[u] for u in uses[r]), default=0)
-    core = [r for r in rooms if r == "kernels" or place(source, r).startswith("core/")]
-    lines = ["cli        the verbs of `tare`, above all rooms", "serve      above core",
-             "lab        " + "  ".join(r for r in rooms if place(source, r).startswith("lab/")) + "   above core", "core"]
+    core = [r for r in names if r == "kernels" or place(source, r).startswith("core/")]
+    lines = ["cli        the verbs of `tare`, above all modules", "serve      above core",
+             "lab        " + "  ".join(r for r in names if place(source, r).startswith("lab/")) + "   above core", "core"]
     lines += [f"floor {n:2}   " + "  ".join(r for r in core if floor[r] == n) for n in range(max(floor[r] for r in core), -1, -1)]
-    return "\n".join(lines + [""] + [f"{r:11}{' '.join(uses[r])}".rstrip() for r in rooms]) + "\n"
+    return "\n".join(lines + [""] + [f"{r:11}{' '.join(uses[r])}".rstrip() for r in names]) + "\n"
 
 
 def check_picture(source):
     text = (source / "docs" / "dev" / "architecture.md").read_text()
     wrong = [f"docs/dev/architecture.md has no paragraph on {place(source, r)}" for r in modules(source) if f"**`{r}/`**" not in text and f"**`{place(source, r)}/`**" not in text]
     if f"```text\n{draw(source)}```" not in text:
-        wrong.append("docs/dev/architecture.md: the picture is not that of the tree; put in its place what `python3 tests/structure.py . draw` prints")
+        wrong.append("docs/dev/architecture.md: the picture does not match the tree; replace it by the output of `python3 tests/structure.py . draw`")
     return wrong
 
 
@@ -188,11 +186,11 @@ def check_choices(source):
 
 CONTROL = re.compile(r"(?:else )?(?:if|for|while) \(|else ")
 DECLARES = re.compile(r"OWNED\(|(?:return|const|static|struct|case|goto)\b|\w+ \*?\w+(?: =|\[|,|;)|\(void\)|[.\"\[#/]|\*[ /]")
-UNREAD = "plugins/verifiers/math/"  # its statements after commas are being taken apart
+UNREAD = "plugins/verifiers/math/"  # its statements after commas are not split yet
 
 
 def parts(text, ends=""):
-    """Splits at commas outside of brackets and literals; with ends: how far the first bracket reaches."""
+    """Splits at commas outside of brackets and literals. With ends, returns the end of the first bracket."""
     depth, begin, found = 0, 0, []
     for at, c in enumerate(text):
         depth += (c in "([{") - (c in ")]}")
@@ -204,7 +202,7 @@ def parts(text, ends=""):
 
 
 def statement(line):
-    """What a line does, without the if, for or while before it; empty: it does nothing, or goes on in the next."""
+    """Returns the statement of a line, without the if, for or while before it; empty if there is none or it continues on the next line."""
     line = re.sub(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'', '""', re.sub(r"/\*.*?\*/", "", line)).strip()
     while m := CONTROL.match(line):
         end = parts(line, ")") if m[0].endswith("(") else len(m[0])
@@ -225,9 +223,9 @@ def check_idioms(source):
                 before = line
                 open_brackets = max(0, open_brackets + line.count("(") - line.count(")"))
                 if len(parts(text)) > 1 and not name.startswith(UNREAD):
-                    wrong.append(f"{name}:{number}: a statement after a comma; give it a line of its own")
+                    wrong.append(f"{name}:{number}: a statement after a comma; write it on a separate line")
                 if top in ("core", "lab", "serve", "cli") and text.startswith("goto "):
-                    wrong.append(f"{name}:{number}: goto; declare what is to be closed OWNED, and TRY each step")
+                    wrong.append(f"{name}:{number}: goto; declare resources OWNED, and TRY each step")
                 if re.match(r"\*\(.*\?.*:.*\) ?[-+*/|&]?=[^=]", text):
                     wrong.append(f"{name}:{number}: an assignment through a conditional; write if and else")
     return wrong
@@ -242,7 +240,7 @@ def check_metrics(source):
             met += 1
             if call[1] not in known:
                 wrong.append(f"{path.relative_to(source)}:{text[:call.start()].count(chr(10)) + 1}: {call[1]} is not in NAMES of core/sweep/metric.c")
-    return wrong if met > 20 else wrong + [f"only {met} calls of observe_set were found; this rule reads nothing any more"]
+    return wrong if met > 20 else wrong + [f"only {met} calls of observe_set were found; update this rule to their new form"]
 
 
 # prefixes of a module besides its own name: the type or verb that it is about
@@ -252,7 +250,7 @@ CODE = ("core", "lab", "serve", "cli", "kernels")
 
 
 def definitions(path):
-    """(name, is static) of each function that a C file defines"""
+    """Yields (name, is static) of each function that a C file defines."""
     lines = path.read_text().splitlines()
     for at, line in enumerate(lines):
         if line != "{":
@@ -279,23 +277,23 @@ def check_names(source):
             if is_static:
                 static.setdefault(function, set()).add(name)
                 continue
-            if parts[0] == "kernels" or function not in headers:  # the table of kernels.h, and main
+            if parts[0] == "kernels" or function not in headers:  # functions of the table of kernels.h, and main
                 continue
             header, structs = headers[function]
             stems = [module, path.stem, header, *structs]
             prefixes = set(stems) | {s.split("_")[0] for s in (module, path.stem, header)} | {s.rstrip("s") for s in stems}
             prefixes |= SUBJECTS.get(module, set())
             if not any(function == x or function.startswith(x + "_") for x in prefixes):
-                wrong.append(f"{name}: {function}: other files call it; begin its name with {module}_, {path.stem}_ or the type it serves")
+                wrong.append(f"{name}: {function}: other files call it; begin its name with {module}_, {path.stem}_ or the name of its type")
     for function, files in sorted(static.items()):
         if len(files) > SAME_NAME:
-            wrong.append(f"{function}: static in {len(files)} files ({', '.join(sorted(files)[:4])}, ...); say what each one does")
+            wrong.append(f"{function}: static in {len(files)} files ({', '.join(sorted(files)[:4])}, ...); give each a name that says what it does")
     return wrong
 
 
 if __name__ == "__main__":
     source = pathlib.Path(sys.argv[1])
-    if sys.argv[2:] == ["allow"]:  # prints what the list would be
+    if sys.argv[2:] == ["allow"]:  # prints the present list
         print("\n".join(f"{' '.join(k)} {v}" for k, v in sorted(breaches(source).items())))
         sys.exit()
     if sys.argv[2:] == ["draw"]:

@@ -1,17 +1,19 @@
-# tests/unit/MODULE/test_*.c: cmocka programs, one a file, linked with that module of core/ (and what it stands on).
-# tests/unit/kernels/ goes with kernels/. tests/e2e/*.sh run the tare program; they get TARE, TARE_PLUGIN_PATH and SHARED.
+# Builds tests/unit/MODULE/test_*.c: each file is a cmocka program, linked with that module of core/
+# (and the modules that it uses). tests/unit/kernels/ belongs to kernels/. tests/e2e/*.sh run the
+# tare program; they get TARE, TARE_PLUGIN_PATH and SHARED.
 find_library(CMOCKA cmocka)
 find_path(CMOCKA_INCLUDE cmocka.h)
 tare_required(tests CMOCKA CMOCKA_INCLUDE)
 tare_tests_required()
-# The project's reference data beside the checkout; where it is not, tests read the small part of it in tests/data.
+# The project's reference data next to the checkout. Without it, tests read the small part of it in
+# tests/data.
 get_filename_component(SHARED ${CMAKE_SOURCE_DIR}/../shared ABSOLUTE)
 include(${CMAKE_SOURCE_DIR}/tests/plugin/fixtures.cmake)
 include(${CMAKE_SOURCE_DIR}/tests/cuda/shim/shim.cmake)
-# A device that is none, for tests of the engine on memory that it cannot touch.
+# An emulated device, for tests of the engine on memory that the host cannot access.
 add_library(tare_fake MODULE tests/device/fake.c)
 target_link_libraries(tare_fake PRIVATE tare_kernels)
-# Faults for the program's allocations and files; a sanitizer's build has an allocator of its own.
+# Faults for the program's allocations and files. A sanitizer's build has its own allocator.
 if(NOT TARE_SANITIZE)
     add_library(tare_interpose MODULE tests/faults/interpose.c)
     target_link_libraries(tare_interpose PRIVATE ${CMAKE_DL_LIBS})
@@ -26,7 +28,8 @@ if(NOT TARE_SANITIZE)
     target_link_libraries(tare_clock PRIVATE ${CMAKE_DL_LIBS})
     set(CLOCK $<TARGET_FILE:tare_clock>)
 elseif(TARE_SANITIZE MATCHES address)
-    # There tare's own calls for memory are made to fail, and what it leaks or reads then is found.
+    # With the address sanitizer only tare's own allocations are made to fail, and leaks and invalid
+    # reads after them are found.
     target_sources(tare PRIVATE tests/faults/interpose.c)
     set_source_files_properties(tests/faults/interpose.c PROPERTIES COMPILE_DEFINITIONS TARE_WRAPPED)
     foreach(NAME malloc calloc realloc aligned_alloc posix_memalign)
@@ -39,15 +42,15 @@ set(TEST_ENV "INTERPOSE=${INTERPOSE};WRAPPED=${WRAPPED};RECORD=${RECORD};PROXY=$
 add_library(tare_thread_ranks STATIC tests/dist/threads.c)
 target_include_directories(tare_thread_ranks PRIVATE tests)
 target_link_libraries(tare_thread_ranks PRIVATE tare_dist)
-# What a test uses beside its module and what that stands on.
+# Libraries that a test uses in addition to its module and that module's own.
 foreach(TEST test_comm test_comm_gpu test_deal test_shards)
     set(TEST_USES_${TEST} tare_thread_ranks)
 endforeach()
 set(TEST_USES_test_kmeans tare_model)
 set(TEST_USES_test_plan tare_update tare_thread_ranks)
 set(TEST_USES_test_recipes tare_estimate)
-# One test of ctest for each case of a cmocka program: PREFIX.CASE. The program is asked for their names when it has been built.
-# RUN_SERIAL where a case starts many processes or waits for deadlines.
+# Adds one test of ctest for each case of a cmocka program: PREFIX.CASE. After the build the program
+# lists their names. RUN_SERIAL if a case starts many processes or waits for deadlines.
 set(TEST_ALONE test_ranks test_watch test_comm test_pool test_verify_run test_check test_checkpoint)
 function(tare_cases PROGRAM PREFIX ENVIRONMENT)
     string(REPLACE "/" "." FILE ${PREFIX})
@@ -60,7 +63,7 @@ function(tare_cases PROGRAM PREFIX ENVIRONMENT)
         COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:${PROGRAM}> -DPREFIX=${PREFIX} "-DENVIRONMENT=${ENVIRONMENT}" -DALONE=${ALONE} -DOUT=${FILE}
             -P ${CMAKE_SOURCE_DIR}/tests/cases.cmake)
     set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${FILE}.include)
-    # before the first build, and for a program that was not built, ctest has one test that fails
+    # before the first build, and for a program that was not built, ctest has one failing test
     file(WRITE ${FILE}.include "if(EXISTS \"${FILE}\")\n    include(\"${FILE}\")\nelse()\n    add_test(${PREFIX}.not_built false)\nendif()\n")
 endfunction()
 file(GLOB MODULES RELATIVE ${CMAKE_SOURCE_DIR}/tests/unit CONFIGURE_DEPENDS tests/unit/*)
@@ -80,7 +83,7 @@ foreach(MODULE ${MODULES})
 endforeach()
 target_link_options(test_base PRIVATE -Wl,--wrap=realloc)
 target_link_options(test_json_memory PRIVATE -Wl,--wrap=json_loadb)
-# The machine code of the products' tiles, by gcc and clang, for every instruction set.
+# The machine code of the tiles of matrix products, by gcc and clang, for every instruction set.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND NOT TARE_SANITIZE)
     string(JOIN " " TILE_AVX2 ${KERNELS_AVX2})
     string(JOIN " " TILE_AVX512 ${KERNELS_AVX512})
@@ -92,14 +95,15 @@ endif()
 # The families of models, against transformers.
 tare_cases(test_parity model/test_parity_of_families "${TEST_ENV};TARE_GOLDENS=${CMAKE_SOURCE_DIR}/tests/data/models/families")
 tare_cases(test_update update/test_update_of_families "${TEST_ENV};TARE_GOLDENS=${CMAKE_SOURCE_DIR}/tests/data/models/families")
-# The tiny models' goldens, on the device that is none.
+# The tiny models' goldens, on the emulated device.
 tare_cases(test_update update/test_update_on_fake_device "${TEST_ENV};TARE_TEST_DEVICE=cuda;TARE_CUDA=$<TARGET_FILE:tare_fake>")
-# House rules that the compiler does not check.
+# Rules of the source that the compiler does not check.
 foreach(RULE edges sizes picture choices idioms metrics names)
     add_test(NAME structure/${RULE} COMMAND bash ${CMAKE_SOURCE_DIR}/tests/by_python.sh ${CMAKE_SOURCE_DIR}/tests/structure.py ${CMAKE_SOURCE_DIR} ${RULE})
     set_tests_properties(structure/${RULE} PROPERTIES ENVIRONMENT "${TEST_ENV}" SKIP_RETURN_CODE 77)
 endforeach()
-# Scripts that tests/quick.list does not name are labelled deep, and turn0 to turn4: CI runs one fifth of them in each turn.
+# Scripts outside of tests/quick.list have the labels deep and turn0 to turn4: CI runs one fifth of
+# them each time.
 file(STRINGS tests/quick.list QUICK REGEX "^[a-z]")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS tests/quick.list)
 file(GLOB SCRIPTS CONFIGURE_DEPENDS tests/e2e/*.sh)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Looks at the machine code of the tiles that products of many rows run in (kernels/cpu/gemm.c).
+"""Checks the machine code of the tiles that matrix products of many rows run in (kernels/cpu/gemm.c).
 
-    tests/tile_code.py SOURCE NAME=FLAGS ...        for every instruction set, with every compiler of gcc and clang that is there
+    tests/tile_code.py SOURCE NAME=FLAGS ...        for every instruction set, with every installed compiler of gcc and clang
 
-A tile keeps its sums in registers. A compiler that runs out of them, or that leaves them in an array, gives a loop that is right and slow; nothing else
-would show it. So: the largest tile is one loop with all its multiply-adds, and no loop around multiply-adds reads the stack or stores a vector.
+A tile keeps its sums in registers. If a compiler runs out of them, or keeps the sums in an array, the loop is correct but slow, which no other
+test would notice. So the largest tile must be one loop with all its multiply-adds, and no loop around multiply-adds may read the stack or store a vector.
 """
 import re
 import shutil
@@ -68,12 +68,12 @@ def inner_loops(body):
 
 
 def stores_vector(op, args):
-    """AT&T order: the last operand is where the result goes."""
+    """AT&T order: the last operand is the destination."""
     return op.startswith("vmov") and re.match(r"%[xyz]mm\d+,.*\)$", args)
 
 
 def looked_at(path, name):
-    """What is wrong, and the number of loops."""
+    """Returns the faults, and the number of loops."""
     wrong, loops, full = [], 0, []
     for function, body in functions(path):
         frame = r"\(%r[sb]p" if any(op == "mov" and args == "%rsp,%rbp" for _, op, args in body) else r"\(%rsp"

@@ -120,6 +120,6 @@ tare_status err_note_fault(struct faults *f, tare_status status, struct err *e)
 {
     if (!status || !f || status == TARE_E_NOMEM || status == TARE_E_CANCELLED) return status;
     f->n++;
-    f->tell(e);
+    f->report(e);
     return TARE_OK;
 }

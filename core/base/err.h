@@ -39,19 +39,19 @@ tare_status err_as_config(tare_status status, struct err *e);
  * continues. */
 struct faults {
     int64_t n;
-    void (*tell)(const struct err *e);
+    void (*report)(const struct err *e);
 };
 /* Report and count the error in e, and return TARE_OK. Without faults (NULL), and for errors that
  * say nothing about the checked item (out of memory, an interrupt), return status. */
 tare_status err_note_fault(struct faults *f, tare_status status, struct err *e);
 
-/* Declare what a function opens, and does not hand on, together with the function that closes it.
- * It is closed on every return path, in reverse order of declaration, and every step is a TRY. This
- * is the only way to clean up after an error.
+/* Declares an object together with the function that closes it, for objects that a function opens
+ * and does not give to its caller. They are closed on every return path, in reverse order of
+ * declaration, so that every step can be a TRY. This is the only way to clean up after an error.
  *     OWNED(str_free) struct str text = {0};
  *     OWNED(mem_free_at) float *x = NULL;       frees a pointer: NAME_at takes its address
  * The object starts empty, and closing an object that failed to open is allowed. An object that is
- * handed on is emptied first: text = (struct str){0}. */
+ * given to the caller is emptied first: text = (struct str){0}. */
 #define OWNED(CLOSE) __attribute__((cleanup(CLOSE)))
 
 #define FAIL(E, CODE, ...) return err_set((E), (CODE), __FILE__, __LINE__, __VA_ARGS__)

@@ -9,10 +9,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Call once per program: jansson would crash without memory; with this, the process ends with a
- * message and exit status 1. */
+/* Makes the process end with a message and exit status 1 when jansson runs out of memory, where it
+ * would crash. Call once per program. */
 void json_begin(void);
-/* Set a different exit status for that case. */
+/* Sets a different exit status for that case. */
 void json_end_with(int status);
 /* Set a function that is called after that message, for a process that must not leave child
  * processes running; NULL: none. The function must not use JSON. */

@@ -10,7 +10,7 @@ enum { PAD = 8, WHOLE = 64 };
 static const int64_t MOST = (int64_t)1 << 40; /* entries of an axis that no column counts */
 
 struct header {
-    uint64_t hash, columns; /* of all bytes after the first 8; of the table */
+    uint64_t hash, columns; /* checksums of all bytes after the first 8, and of the column table */
     int64_t bytes, step, n_components, n_clusters, count[BATCH_N_AXES];
 };
 

@@ -19,7 +19,7 @@ struct batch_column {
     enum batch_stage stage;
     enum batch_axis axis;
     enum batch_kind kind;
-    size_t offset, size; /* of the pointer in struct batch; of a number */
+    size_t offset, size; /* offset of the pointer in struct batch; size of a number */
 };
 
 extern const struct batch_column BATCH_TABLE[BATCH_N_COLUMNS];

@@ -23,9 +23,9 @@
 #endif
 
 #define CALL(NAME) __NR_##NAME
-/* System calls that neither a verifier nor a program it starts needs: memory and calls of other
- * processes, the kernel and its clock, keys, files by handle, and io_uring, whose requests bypass
- * the filter. */
+/* System calls that neither a verifier nor its child programs need: access to the memory and system
+ * calls of other processes, changes to the kernel and its clock, key rings, opening files by
+ * handle, and io_uring, whose requests bypass the filter. */
 static const int DENIED[] = {
     CALL(ptrace),
     CALL(process_vm_readv),

@@ -4,10 +4,9 @@
  * faulty plugin. It does not stop a malicious plugin, because the engine loads the plugin too.
  *
  * The verifier `code` has a separate filter (plugins/verifiers/code/filter.c). That filter lists
- * the calls that a judged program may make; this one lists the calls that are always denied. They
- * share no code: plugins include only sdk/include, and the few common macros would become part of
- * the ABI.
- */
+ * the calls that a program under test may make; this one lists the calls that are always denied.
+ * They share no code: plugins include only sdk/include, and the few common macros would become part
+ * of the ABI. */
 #ifndef TARE_CORE_CALL_CONFINE_H
 #define TARE_CORE_CALL_CONFINE_H
 

@@ -28,7 +28,7 @@ void state_close_at(struct state_reader **r);
 int64_t state_count(const struct state_reader *r);               /* number of sections */
 const char *state_name(const struct state_reader *r, int64_t i); /* in file order */
 int state_has(const struct state_reader *r, const char *name);
-/* bytes of a section; -1: it does not exist */
+/* returns the bytes of a section; -1: it does not exist */
 int64_t state_size(const struct state_reader *r, const char *name);
 /* Returns a view of the section, valid until state_close. TARE_E_NOT_FOUND: no such section;
  * TARE_E_CORRUPT: it is damaged. */

@@ -42,10 +42,10 @@ struct kmeans_result {
     int64_t *sizes;                      /* [K] */
     double inertia;                      /* J */
     double *restart_inertia;             /* [restarts] J of each */
-    int64_t k, best_restart, iterations; /* iterations: of the best run, with swaps */
+    int64_t k, best_restart, iterations; /* iterations: those of the best run, with swaps */
     int64_t swaps_kept;
     bool converged;                      /* no row moved in the last iteration */
-    int64_t rows_computed, rows_skipped; /* by the bounds, in total */
+    int64_t rows_computed, rows_skipped; /* rows computed, and rows that the bounds skipped, in total */
 };
 
 /* TARE_E_RANGE: K > n or too few distinct rows; TARE_E_NOT_FINITE names the row. */

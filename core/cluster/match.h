@@ -6,7 +6,7 @@
 
 /* Refuses an encoder that the codebook was not made for, with both identities and hashes. Loads the
  * encoder's state fitted to the codebook's corpus. encoder NULL is refused if the codebook needs
- * embeddings. name: of the codebook, for messages. */
+ * embeddings. name: the codebook's name, for messages. */
 tare_status match_encoder(struct plugin_instance *codebook, struct plugin_instance *encoder, const char *name, struct err *e);
 /* Writes the identity of the encoder that a codebook needs; empty: any. */
 tare_status match_identity(struct plugin_instance *codebook, char *text, int64_t capacity, struct err *e);

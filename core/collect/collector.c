@@ -63,7 +63,7 @@ static tare_status watch_completions(struct collector *c, struct err *e)
 
 /* ---------------------------------------------------------------- sampling */
 
-/* policy_version [N]: the optimizer has made the steps before that of the batch. */
+/* Sets policy_version [N] to the number of completed steps: all steps before the batch's. */
 static tare_status set_policy_version(const struct collector *c, struct batch *own, struct err *e)
 {
     TRY(arena_new_raw(c->arena, &own->policy_version, own->n_rollouts, e));

@@ -346,6 +346,17 @@ void config_use_log_level(const struct config *c)
     log_set_default_level(of[c->log.level]);
 }
 
+bool config_evaluates(const struct config *c)
+{
+    return *c->data.eval && (c->eval.every || c->eval.before || c->eval.after);
+}
+
+int64_t config_eval_rows(const struct config *c, int64_t rows)
+{
+    const int64_t most = c->eval.rows && c->eval.rows < EVAL_ROWS_AT_ONCE ? c->eval.rows : EVAL_ROWS_AT_ONCE;
+    return rows >= 0 && rows < most ? rows : most;
+}
+
 const char *config_kernels(const struct config *c)
 {
     static const char *const tiles[] = {[KERNELS_AUTO] = "amx",

@@ -157,7 +157,8 @@ struct dist_config {
     int64_t gradient_shards;
 };
 
-enum { EVAL_ROWS_AT_ONCE = 256 }; /* questions sampled together by an evaluation during training */
+/* Most questions sampled together by an evaluation during training; see config_eval_rows. */
+enum { EVAL_ROWS_AT_ONCE = 256 };
 struct eval_config {
     int64_t every, samples, rows, max_new_tokens; /* every 0: only with `tare eval` */
     double temperature, top_p, min_p;
@@ -231,6 +232,12 @@ const char *config_where(const struct config *c, const char *section, const char
 const char *config_chosen(const struct config *c, const char *section, const char *key);
 /* Returns run.kernels and model.bf16_sums in the form for kernels_cpu: NULL for auto and pairs. */
 const char *config_kernels(const struct config *c);
+/* Returns true if a training with this configuration evaluates. */
+bool config_evaluates(const struct config *c);
+/* Returns the number of questions that an evaluation during training samples together when `rows`
+ * of them remain; rows < 0: unknown, then the most that eval.rows allows. The plan of the memory
+ * and the evaluation itself both use it. */
+int64_t config_eval_rows(const struct config *c, int64_t rows);
 /* Parses lora.targets ("q_proj, v_proj", or all-linear). Bit i of out is layer i of
  * CHOICES_LORA_TARGET. where: for messages. */
 tare_status config_lora_targets(const char *names, const char *where, unsigned *out, struct err *e);

@@ -123,7 +123,7 @@ const struct config_key CONFIG_KEYS[] = {
     INT(data, limit, "0", 0, MANY, "Use only the first rows. 0: all."),
 
     TEXT(curriculum, plugin, "shuffle",
-         "Curriculum plugin: a name (`tare plugin list`) or a file. shuffle: epochs over all rows (data.shuffle), keeping everything."),
+         "Curriculum plugin: a name (`tare plugin list`) or a file. shuffle: epochs over all rows (data.shuffle); every rollout is kept."),
 
     INT(rollout, prompts, "16", 1, MANY, "Prompts M per step (the paper's 16)."),
     INT(rollout, group_size, "8", 1, MANY,
@@ -268,7 +268,7 @@ const struct config_key CONFIG_KEYS[] = {
     TEXT(process_reward, model, "",
          "Hugging Face folder of this model's initial weights, with the policy's shape and tokenizer. Empty: model.path."),
     REAL(process_reward, beta, "0.05", 0, BIG, KEY_ABOVE_MIN,
-         "Factor of the rewards, both as used and in the model's loss."),
+         "Factor of the rewards, both those that the estimator reads and those in this model's loss."),
     CHOICE(process_reward, norm, "largest", CHOICES_PROCESS_NORM,
            "largest: rewards are divided by the largest sum of rewards from a token to the end, over the whole step; none: unchanged."),
     INT(process_reward, minibatch, "0", 0, MANY,

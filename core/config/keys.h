@@ -18,7 +18,7 @@ enum {
 struct config_key {
     const char *section, *key;
     enum key_type type;
-    size_t offset;        /* in struct config; of a bool, int64_t, double, const char * or enum */
+    size_t offset;        /* offset in struct config of a bool, int64_t, double, const char * or enum */
     const char *fallback; /* default, as written in a file */
     double min, max;      /* for KEY_INT and KEY_FLOAT, inclusive */
     unsigned flags;

@@ -225,7 +225,8 @@ static tare_status unknown_of_plugin(const char *section, const char *key, const
 static tare_status unknown_name(const struct foreign_name *f, const char *where, const char *best, struct err *e)
 {
     char otherwise[200] = "";
-    /* one of our keys one letter away is just as likely; a more distant one is a coincidence */
+    /* a key of tare that differs by one letter is just as likely; a more distant one is a
+     * coincidence */
     if (best && str_distance(strrchr(f->name, '.') ? strrchr(f->name, '.') + 1 : f->name, best) <= 1)
         snprintf(otherwise, sizeof otherwise, "; or did you mean '%s'?", best);
     if (!f->ours)

@@ -35,7 +35,7 @@ struct row {
 struct dataset {
     struct row *rows;
     int64_t n;
-    /* of the content: ids, questions, answers, completions, messages and choices, in order */
+    /* hash of the content: ids, questions, answers, completions, messages and choices, in order */
     uint64_t hash;
     const char *name;
     int64_t n_sources; /* number of listed files or patterns */

@@ -128,21 +128,21 @@ static bool same_text(tare_text a, tare_text b)
 
 /* Detects prompts that have the same ids although the rows ask different questions: the model then
  * never sees the question. */
-struct likeness {
+struct prompt_comparison {
     uint64_t first; /* hash of the first prompt */
-    bool alike, rows_differ;
+    bool equal, rows_differ;
 };
 
-static void compare_prompts(struct likeness *k, const struct dataset *d, int64_t i, const struct token_ids *ids)
+static void compare_prompts(struct prompt_comparison *k, const struct dataset *d, int64_t i, const struct token_ids *ids)
 {
     const struct row *a = &d->rows[0], *b = &d->rows[i];
     const uint64_t hash = fs_hash(ids->data, ids->n * (int64_t)sizeof *ids->data, 0);
-    if (!i) *k = (struct likeness){.first = hash, .alike = true};
-    k->alike = k->alike && hash == k->first;
+    if (!i) *k = (struct prompt_comparison){.first = hash, .equal = true};
+    k->equal = k->equal && hash == k->first;
     k->rows_differ = k->rows_differ || !same_text(a->question, b->question) || !same_text(a->messages, b->messages);
 }
 
-static tare_status warn_alike(const struct prompts *p, const struct dataset *d, struct err *e)
+static tare_status warn_equal_prompts(const struct prompts *p, const struct dataset *d, struct err *e)
 {
     OWNED(str_free) struct str why = {0}, names = {0};
     TRY(chat_blame(p->chat, &why, e));
@@ -165,24 +165,24 @@ static tare_status check_ids(const struct row *row, const struct token_ids *ids,
     return TARE_OK;
 }
 
-tare_status prompts_check(const struct prompts *p, const struct dataset *d, const struct prompt_room *room, uint64_t *hash,
+tare_status prompts_check(const struct prompts *p, const struct dataset *d, const struct prompt_limits *limits, uint64_t *hash,
                           struct err *e)
 {
     OWNED(token_ids_free) struct token_ids ids = {0};
-    struct likeness k = {0};
+    struct prompt_comparison k = {0};
     for (int64_t i = 0; i < d->n; i++) {
         const struct row *row = &d->rows[i];
         ids.n = 0;
         TRY(prompts_encode(p, row, &ids, e));
-        if (ids.n > room->tokens)
+        if (ids.n > limits->tokens)
             FAIL(
                 e, TARE_E_RANGE,
                 "%s: the prompt has %lld tokens, but at most %lld are allowed (context %lld, rollout.max_prompt_tokens %lld); shorten or drop the row",
-                row->where, (long long)ids.n, (long long)room->tokens, (long long)room->context, (long long)room->most);
-        TRY(check_ids(row, &ids, room->vocab, e));
+                row->where, (long long)ids.n, (long long)limits->tokens, (long long)limits->context, (long long)limits->most);
+        TRY(check_ids(row, &ids, limits->vocab, e));
         compare_prompts(&k, d, i, &ids);
         if (hash) *hash = fs_hash(ids.data, ids.n * (int64_t)sizeof *ids.data, *hash);
         if (hash) *hash = fs_hash(row->answer.data, row->answer.size, *hash);
     }
-    return room->warns && p->chat && k.alike && k.rows_differ ? warn_alike(p, d, e) : TARE_OK;
+    return limits->warns && p->chat && k.equal && k.rows_differ ? warn_equal_prompts(p, d, e) : TARE_OK;
 }

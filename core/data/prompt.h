@@ -26,7 +26,7 @@ tare_status prompts_text(const struct prompts *p, const struct row *row, struct 
 /* Appends the ids. */
 tare_status prompts_encode(const struct prompts *p, const struct row *row, struct token_ids *out, struct err *e);
 
-struct prompt_room {
+struct prompt_limits {
     /* tokens: longest allowed prompt; context and rollout.max_prompt_tokens are for the message */
     int64_t tokens, context, most;
     /* a prompt's ids must be below the model's vocabulary size; 0: any */
@@ -35,7 +35,7 @@ struct prompt_room {
 };
 /* Fails with TARE_E_RANGE unless every prompt of d fits. hash (may be NULL): updated with all ids
  * and answers. */
-tare_status prompts_check(const struct prompts *p, const struct dataset *d, const struct prompt_room *room, uint64_t *hash,
+tare_status prompts_check(const struct prompts *p, const struct dataset *d, const struct prompt_limits *limits, uint64_t *hash,
                           struct err *e);
 
 #endif

@@ -151,9 +151,9 @@ static tare_text put_member(char *json, int *at, const char *key, const char *va
 static tare_status push_row(struct dataset *d, const struct task *task, const char *split, const struct task_row *r, struct err *e)
 {
     char *json, *id, *where;
-    const int room = r->messages[0] ? LONG_ROW : ROW;
+    const int capacity = r->messages[0] ? LONG_ROW : ROW;
     int at = 1;
-    TRY(arena_push(&d->arena, room, (void **)&json, e));
+    TRY(arena_push(&d->arena, capacity, (void **)&json, e));
     TRY(arena_push(&d->arena, 64, (void **)&id, e));
     TRY(arena_push(&d->arena, 64, (void **)&where, e));
     snprintf(id, 64, "%s-%s-%06lld", task->name, split, (long long)d->n);
@@ -168,11 +168,11 @@ static tare_status push_row(struct dataset *d, const struct task *task, const ch
     if (r->completion[0]) row->completion = put_member(json, &at, "completion", r->completion);
     if (r->pattern[0]) put_member(json, &at, "regex", r->pattern);
     if (r->messages[0]) {
-        at += snprintf(json + at, (size_t)(room - at), ",\"messages\":");
+        at += snprintf(json + at, (size_t)(capacity - at), ",\"messages\":");
         row->messages = (tare_text){json + at, (int64_t)strlen(r->messages)};
-        at += snprintf(json + at, (size_t)(room - at), "%s", r->messages);
+        at += snprintf(json + at, (size_t)(capacity - at), "%s", r->messages);
     }
-    at += snprintf(json + at, (size_t)(room - at), "}");
+    at += snprintf(json + at, (size_t)(capacity - at), "}");
     row->json = (tare_text){json, at};
     return TARE_OK;
 }

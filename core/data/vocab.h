@@ -8,7 +8,7 @@
 
 struct vocab_token {
     int64_t content, bytes;           /* offsets into text */
-    int32_t content_size, bytes_size; /* as the file has it; as it decodes */
+    int32_t content_size, bytes_size; /* bytes as in the file; bytes after decoding */
     bool present, special;
     bool added; /* only in added_tokens: the model does not know the token */
     bool byte;  /* written as <0x0A>, decodes to that byte */

@@ -80,7 +80,7 @@ static void device_free(struct comm *c)
     host.free(&host);
 }
 
-/* Waits for all computation; a fault of the backend is an error here. */
+/* Waits for all computation, and reports a fault of the backend as an error. */
 static tare_status finish_backend(const struct device *d, struct err *e)
 {
     if (d->k->backend->finish) d->k->backend->finish(d->ctx);

@@ -39,8 +39,8 @@ struct watch {
 /* Ends the job if a rank has failed, waits too long or is silent. farewell: a regular end has
  * begun. */
 void watch_decide(struct watch *w, bool farewell);
-/* On another rank: returns whether rank 0 has been silent for too long, and composes the sentence
- * for rank 0, in case it still receives. */
+/* watch_misses_hub, on a rank other than 0, returns true if rank 0 has been silent for too long.
+ * watch_hub_is_missing composes the message for rank 0, in case it still receives. */
 bool watch_misses_hub(const struct watch *w);
 void watch_hub_is_missing(char *text, size_t capacity);
 /* Reports that rank r's process has gone without a message; on a rank other than 0, that of rank

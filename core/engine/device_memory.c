@@ -21,7 +21,7 @@ static tare_status refuse_plan(const struct plan *p, const char *device, struct 
 }
 
 tare_status device_memory_reserve(const struct config *c, const struct kernels *k, const struct comm *comm, int64_t vocab,
-                                  struct err *e)
+                                  int64_t eval_rows, struct err *e)
 {
     const struct kctx ctx = {0};
     struct kernel_memory m;
@@ -35,6 +35,7 @@ tare_status device_memory_reserve(const struct config *c, const struct kernels *
                             .kernels = k,
                             .ranks = comm->size,
                             .hosts = 1,
+                            .eval_rows = eval_rows,
                             .gradient_shards = c->dist.gradient_shards > 0 ? c->dist.gradient_shards : 1,
                             .machine = {.gpu = true, .memory = (double)k->backend->memory(&ctx)}};
     if (!(in.machine.memory > 0))

@@ -11,9 +11,9 @@
  * included. If the device has less memory left, prints the plan's table on standard error, with
  * remedies, and fails with TARE_E_NOMEM. 1/64 of the remaining memory stays outside of the region,
  * for code of kernels and libraries and for graphs. Does nothing for backends in host memory.
- * vocab: of a model that is yet to be made. */
+ * vocab: vocabulary size of a model that does not exist yet; eval_rows: rows of data.eval, -1 if not loaded. */
 tare_status device_memory_reserve(const struct config *c, const struct kernels *k, const struct comm *comm, int64_t vocab,
-                                  struct err *e);
+                                  int64_t eval_rows, struct err *e);
 /* Warns once in a process if the region was too small and memory was allocated outside of it, which
  * means that the plan was wrong. Called between steps. */
 void device_memory_watch(const struct kernels *k);

@@ -211,11 +211,11 @@ int64_t engine_prompt_limit(const struct engine *g, bool training)
 
 tare_status engine_check_prompts(struct engine *g, const struct dataset *d, bool training, uint64_t *hash, struct err *e)
 {
-    const struct prompt_room limits = {.tokens = engine_prompt_limit(g, training),
-                                       .context = g->model->shape.max_position,
-                                       .most = g->config->rollout.max_prompt_tokens,
-                                       .vocab = g->model->shape.vocab,
-                                       .warns = !g->comm || !g->comm->rank};
+    const struct prompt_limits limits = {.tokens = engine_prompt_limit(g, training),
+                                         .context = g->model->shape.max_position,
+                                         .most = g->config->rollout.max_prompt_tokens,
+                                         .vocab = g->model->shape.vocab,
+                                         .warns = !g->comm || !g->comm->rank};
     return prompts_check(g->prompts, d, &limits, hash, e);
 }
 
@@ -245,18 +245,27 @@ static tare_status open_tokenizer(struct engine *g, struct err *e)
     return tokenizer_load(folder, &g->tokenizer, e);
 }
 
+/* Opens the verifiers after the rows, whose fields a user's program may need. */
+static tare_status open_verifier(struct engine *g, struct err *e)
+{
+    const struct plugin_search search = {.folder = g->config->run.plugins};
+    const struct dataset *const data[2] = {g->opened & ENGINE_TRAIN ? &g->train : NULL, g->opened & ENGINE_EVAL ? &g->eval : NULL};
+    struct plugin_env env = g->env;
+    TRY(verify_row_fields(g->config, data, &g->arena, &env.row_fields, e));
+    return err_as_config(verify_open(g->config, &search, &env, &g->verify, e), e);
+}
+
 /* all: the parts that are opened together */
 static tare_status open_part(struct engine *g, unsigned part, unsigned all, struct err *e)
 {
     const struct config *c = g->config;
-    const struct plugin_search search = {.folder = c->run.plugins};
     switch (part) {
     case ENGINE_TRAIN:
         return open_train(g, all & ENGINE_ANSWERS, e);
     case ENGINE_EVAL:
         return load_rows(g, "eval", all & ENGINE_ANSWERS, &g->eval, e);
     case ENGINE_VERIFIER:
-        return err_as_config(verify_open(c, &search, &g->env, &g->verify, e), e);
+        return open_verifier(g, e);
     case ENGINE_POOL:
         return g->pool ? TARE_OK : open_pool(g, e);
     case ENGINE_KERNELS:
@@ -264,7 +273,8 @@ static tare_status open_part(struct engine *g, unsigned part, unsigned all, stru
     case ENGINE_TOKENIZER:
         return g->tokenizer ? TARE_OK : open_tokenizer(g, e);
     case ENGINE_REGION:
-        return device_memory_reserve(c, g->kernels, g->comm, tokenizer_size(g->tokenizer), e);
+        return device_memory_reserve(c, g->kernels, g->comm, tokenizer_size(g->tokenizer), g->opened & ENGINE_EVAL ? g->eval.n : -1,
+                                     e);
     case ENGINE_MODEL:
         return g->model ? TARE_OK : load_model(g, c->model.path, all, &g->model, e);
     case ENGINE_PROMPTS:

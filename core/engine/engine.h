@@ -89,7 +89,7 @@ tare_status engine_open_reference(struct engine *g, struct err *e);
  * engine_open_trainer, which read its needs. */
 tare_status engine_open_objective(struct engine *g, struct err *e);
 /* Opens the trainer of the model (and the reference), with its gradients in one shard. temperature:
- * of pi and pi_old; steps: optimizer steps of the whole run. */
+ * the temperature of pi and pi_old; steps: optimizer steps of the whole run. */
 tare_status engine_open_trainer(struct engine *g, double temperature, int64_t steps, struct err *e);
 /* Opens the process reward model of [process_reward] and its trainer; the reference is open
  * already. */

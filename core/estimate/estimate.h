@@ -19,9 +19,8 @@
  * in the sums and records, after the remaining groups and in the order in which they were dropped:
  * the statistics of a prompt do not depend on whether the policy learns from it.
  *
- * A plugin that uses the extension tare.logprob/1 collects in estimate_apply: for it the batch's
- * arrays must live until then. It is not shown the dropped groups, whose new logprobs are not
- * computed. */
+ * A plugin that uses the extension tare.logprob/1 collects in estimate_apply, so the batch's arrays
+ * must live until then. It is not shown the dropped groups, whose new logprobs are not computed. */
 #ifndef TARE_CORE_ESTIMATE_ESTIMATE_H
 #define TARE_CORE_ESTIMATE_ESTIMATE_H
 

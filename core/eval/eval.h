@@ -95,8 +95,8 @@ enum { EVAL_GROUPINGS = 3 };
 /* Finds the groupings that the rows and the configuration define, in the arena. */
 tare_status eval_groupings(const struct config *c, const struct dataset *d, struct arena *a,
                            struct eval_grouping out[EVAL_GROUPINGS], int *n, struct err *e);
-/* Applies rules, one "FIELD OP VALUE" a line, that mark complex rows: out [d->n]. text: of a file
- * called name. */
+/* Applies rules, one "FIELD OP VALUE" a line, that mark complex rows: out [d->n]. text: the content
+ * of a file called name. */
 tare_status eval_rules(const char *text, const char *name, const struct dataset *d, bool *out, struct err *e);
 
 /* ---- results.c */

@@ -24,7 +24,7 @@ struct evaluation_run {
     make_model make;
     char task[256], out[FS_PATH], record[FS_PATH];
     struct engine engine;
-    struct arena arena, chunk_arena; /* of the run; of a chunk of questions */
+    struct arena arena, chunk_arena; /* memory of the run, and of a chunk of questions */
     struct collector collector;
     uint64_t prompts_hash;
     json_t *identity;

@@ -50,8 +50,10 @@ static tare_status evaluate_rows(struct run *r, int64_t begin, int64_t n, struct
 static tare_status evaluate_all(struct run *r, struct evaluation *v, struct err *e)
 {
     const int64_t all = r->engine.eval.n;
-    for (int64_t at = 0; at < all; at += EVAL_ROWS_AT_ONCE)
-        TRY(evaluate_rows(r, at, all - at < EVAL_ROWS_AT_ONCE ? all - at : EVAL_ROWS_AT_ONCE, v, e));
+    for (int64_t at = 0, n; at < all; at += n) {
+        n = config_eval_rows(r->config, all - at);
+        TRY(evaluate_rows(r, at, n, v, e));
+    }
     return TARE_OK;
 }
 

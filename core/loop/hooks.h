@@ -36,7 +36,7 @@ struct hook_stage {
 struct learner_hook {
     const char *name;
     int64_t state_size;
-    /* The run opens the reference policy. */
+    /* If true, the run opens the reference policy. */
     bool reads_reference;
     /* If false, only load and free are called. */
     bool (*is_on)(const struct config *c);

@@ -2,7 +2,7 @@
  * groups (rollout_weight 0 for all their rollouts) and ask for replacements. Dropped groups leave
  * the batch, though the estimator's sums and records still count them; as many new prompts as
  * requested are sampled and verified, and the estimator computes again on all groups. This repeats
- * at most rollout.refill_rounds times a step. `compute` does not change the estimator's state, so
+ * at most rollout.refill_rounds times per step. `compute` does not change the estimator's state, so
  * it may be called again. */
 #include "loop/refill.h"
 
@@ -10,7 +10,7 @@
 #include "batch/select.h"
 #include "loop/step.h"
 
-/* all columns except the estimator's, which computes again */
+/* all columns except those that the estimator computes again */
 enum { KEPT = BATCH_ALL & ~BATCH_ESTIMATE };
 
 static bool is_dropped(const struct batch *b, int64_t m)

@@ -33,7 +33,7 @@ static tare_status find_target(const struct run *r, int64_t to, char *folder, st
     if (r->comm.rank) return TARE_OK;
     if (!to || !fs_is_dir(folder))
         FAIL(e, TARE_E_NOT_FOUND, "train.on_nonfinite = rollback: missing checkpoint of step %lld%s", (long long)to,
-             to ? "" : "; before the first one a run can only stop or skip: lower checkpoint.every");
+             to ? "" : "; before its first checkpoint a run can only stop or skip; lower checkpoint.every");
     return checkpoint_verify(folder, &step, e);
 }
 

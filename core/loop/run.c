@@ -9,6 +9,7 @@
 #include "engine/same_ranks.h"
 #include "loop/resume.h"
 #include "loop/resume_check.h"
+#include "loop/run_files.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -157,6 +158,7 @@ static tare_status open_observe(struct run *r, bool resume, int64_t step, struct
                          .eval_hash = r->engine.eval.hash,
                          .rollbacks = r->rollbacks,
                          .models = r->models,
+                         .files = r->files,
                          .data_rows = r->engine.train.n,
                          .eval_rows = r->engine.eval.n};
     add_plugin(&m, plugins, estimate_plugin(r->learner.estimator));
@@ -196,6 +198,8 @@ static tare_status find_checkpoint(struct run *r, char *folder, int64_t *step, s
 static tare_status open_folder(struct run *r, bool resume, int64_t step, struct err *e)
 {
     if (r->comm.rank) return TARE_OK;
+    TRY(run_files_take(r, &r->files, e));
+    if (resume) TRY(run_files_warn(r, r->files, e));
     TRY(open_observe(r, resume, step, e));
     TRY(checkpoint_clean(r->config->run.dir, step, e));
     /* A process that was killed after its last checkpoint was named did not prune. With rollback,
@@ -204,7 +208,7 @@ static tare_status open_folder(struct run *r, bool resume, int64_t step, struct 
     return checkpoint_prune(r->config->run.dir, r->config->checkpoint.keep, -1, e);
 }
 
-/* step: of the checkpoint that the run resumes from; -1 without one. */
+/* step: the checkpoint's step from which the run resumes; -1 without one. */
 static tare_status check_steps(const struct config *c, int64_t step, int64_t until, struct err *e)
 {
     if (step > c->train.steps)
@@ -312,6 +316,7 @@ void run_close(struct run *r)
     embed_service_free(r->embed);
     engine_close(&r->engine);
     json_decref(r->models);
+    json_decref(r->files);
     collector_free(&r->collector);
     collector_free(&r->eval_collector);
     arena_free(&r->arena);

@@ -2,7 +2,7 @@
  *
  *   run_open (with start->resume: run_restore) -> step_run until train.steps -> run_close
  *
- * Not thread-safe; one run a process (signals are caught for it). */
+ * Not thread-safe. At most one run per process, because the run installs signal handlers. */
 #ifndef TARE_CORE_LOOP_RUN_H
 #define TARE_CORE_LOOP_RUN_H
 
@@ -39,6 +39,7 @@ struct run {
     /* on rank 0; NULL elsewhere, where observe_set and the like do nothing */
     struct observe *observe;
     json_t *models; /* on rank 0: checksums of the model files (observe/model_sums.h) */
+    json_t *files;  /* on rank 0: checksums of the plugins' files (observe/named_files.h) */
 
     /* State of the run. */
     int64_t step;                 /* finished steps */

@@ -20,8 +20,8 @@ enum { SPIKE_WINDOW = 20, SPIKE = 10 };
 
 struct summary {
     /* Sums over the steps of this process. */
-    double signal, tokens, seconds;
-    int64_t last; /* the step to stop after */
+    double signal, advantage, tokens, seconds; /* shares of groups: with a scale, with an advantage */
+    int64_t last;                              /* the step to stop after */
     /* silent: consecutive steps without any signal, up to the latest. */
     int64_t steps, silent;
     bool silent_warned, timeouts_warned; /* warnings that have been logged: no signal, timeouts */
@@ -154,11 +154,13 @@ static void count_step(struct train *t, double seconds)
 {
     struct summary *s = &t->summary;
     struct run *r = &t->run;
-    const double signal = estimate_metrics(r->learner.estimator)->effective_signal_ratio;
+    const struct estimate_metrics *m = estimate_metrics(r->learner.estimator);
+    const double signal = m->effective_signal_ratio;
     s->steps++;
     s->seconds += seconds;
     s->tokens += (double)r->batch.n_tokens;
     s->signal += signal;
+    s->advantage += m->nonzero_advantage_ratio;
     watch_spikes(r, s);
     watch_timeouts(r, s);
     watch_signal(r, s, signal);
@@ -227,6 +229,7 @@ static void print_summary(const struct run *r, const struct summary *s)
     putchar('\n');
     printf("%-28s %s\n", "estimator", estimate_plugin(r->learner.estimator)->desc.name);
     printf("%-28s %10.2f\n", "effective-signal ratio", s->signal / (double)s->steps);
+    printf("%-28s %10.2f\n", "groups with an advantage", s->advantage / (double)s->steps);
     printf("%-28s %10.0f\n", "sampled tokens/s", s->tokens / s->seconds);
     printf("%-28s %s\n\n", "run", r->config->run.dir);
 }

@@ -177,7 +177,7 @@ static float *norm_grad(const struct model *m, const struct unit_grads *dw, int6
 
 /* A norm over rows of C, as the backward pass needs it. */
 struct row_norm {
-    int64_t offset; /* of its weights in the unit */
+    int64_t offset; /* offset of its weights in the unit */
     const float *x, *w, *rms;
 };
 

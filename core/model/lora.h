@@ -48,7 +48,7 @@ struct lora_part {
 struct lora_group {  /* the adapters of one product */
     int n;           /* 0: none */
     int64_t rows, k; /* A's: n * r, in */
-    int64_t columns; /* of the product */
+    int64_t columns; /* columns of the product */
     int64_t a;       /* offset of the A's in the unit */
     void *packed;
     struct lora_part part[LORA_PARTS];
@@ -110,8 +110,8 @@ tare_status lora_rows_new(const struct model *m, int64_t t, bool training, struc
 /* Allocates u for a layer's products, from role `first` on. */
 tare_status lora_kept_new(const struct model *m, int64_t t, enum product_role first, struct arena *a, struct lora_rows *out,
                           struct err *e);
-/* o.y[t, n] = o.x[t, k] W^T plus what the adapters of p add. The caller sets y, x, bias, residual
- * and t of o. */
+/* Computes o.y[t, n] = o.x[t, k] W^T plus the contribution of p's adapters. The caller sets y, x,
+ * bias, residual and t of o. */
 void lora_product(const struct model *m, const struct model_product *p, struct op_matmul o, const struct lora_rows *r);
 /* A product of a layer in the backward pass: y[t, n] = x[t, k] W^T. */
 struct layer_product {

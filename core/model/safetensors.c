@@ -258,7 +258,8 @@ static tare_status open_shards(struct safetensors *s, const char *folder, const 
         const char *file = json_string_value(shard);
         char path[FS_PATH];
         if (!file || !*file || strchr(file, '/') || !strcmp(file, "..") || !strcmp(file, "."))
-            FAIL(e, TARE_E_CORRUPT, "%s: tensor \"%.200s\" is in no plain file of the folder", index, name);
+            FAIL(e, TARE_E_CORRUPT, "%s: tensor \"%.200s\": invalid file name; it must name a file in the index's folder", index,
+                 name);
         TRY(fs_join(path, folder, file, e));
         if (file_index(s, path) < 0) TRY(map_file(s, path, e));
     }

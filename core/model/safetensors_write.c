@@ -87,25 +87,26 @@ static tare_status write_tensors(const struct shard_writer *w, const struct str 
 static tare_status write_shard(const char *path, const struct shard_writer *w, int64_t first, int64_t end, struct err *e)
 {
     struct shard_writer to = *w;
-    char beside[FS_PATH], dir[FS_PATH];
+    char temporary[FS_PATH], dir[FS_PATH];
     OWNED(str_free) struct str header = {0};
     OWNED(mem_free_at) uint16_t *buffer = NULL;
     if (w->dtype == DTYPE_F16) FAIL(e, TARE_E_UNSUPPORTED, "%s: weights are written as f32 or bf16, not f16", path);
-    if (snprintf(beside, sizeof beside, "%s.tmp", path) >= (int)sizeof beside) FAIL(e, TARE_E_INVALID, "%s: path too long", path);
+    if (snprintf(temporary, sizeof temporary, "%s.tmp", path) >= (int)sizeof temporary)
+        FAIL(e, TARE_E_INVALID, "%s: path too long", path);
     TRY(mem_new(CHUNK * 2, (void **)&buffer, e));
     TRY(make_header(w->tensors + first, end - first, w->dtype, &header, e));
     to.buffer = buffer;
     to.path = path;
-    to.file = fopen(beside, "wb");
-    if (!to.file) FAIL(e, TARE_E_IO, "%s: %s", beside, strerror(errno));
+    to.file = fopen(temporary, "wb");
+    if (!to.file) FAIL(e, TARE_E_IO, "%s: %s", temporary, strerror(errno));
     tare_status written = write_tensors(&to, &header, first, end, e);
     if (written)
         fclose(to.file);
     else
         written = fs_close_synced(to.file, path, e);
-    if (!written && rename(beside, path)) written = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: %s", path, strerror(errno));
+    if (!written && rename(temporary, path)) written = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: %s", path, strerror(errno));
     if (written) {
-        unlink(beside);
+        unlink(temporary);
         return written;
     }
     fs_dirname(dir, path);

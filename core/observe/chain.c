@@ -231,7 +231,8 @@ tare_status chain_check(const char *run_dir, int64_t step, struct err *e)
     return status == TARE_E_CANCELLED ? TARE_OK : status;
 }
 
-/* Computes the bytes of the links up to the step, and stores the last checksum in c->last. */
+/* Computes the size in bytes of the links up to the step, and stores the last checksum in
+ * c->last. */
 static tare_status kept_bytes(struct chain *c, const struct str *text, int64_t step, int64_t *end, struct err *e)
 {
     struct cut k = {.c = c, .step = step};

@@ -143,6 +143,7 @@ tare_status manifest_print(const struct manifest *m, const char *previous, int64
     OWNED(json_decrefp) json_t *now = process_json(m, program), *root = NULL;
     if (!now) FAIL(e, TARE_E_INVALID, "cannot print the manifest: out of memory, or a path or a plugin's name is not valid UTF-8");
     if (m->models) json_put(now, &bad, "models", json_incref((json_t *)(uintptr_t)m->models));
+    if (m->files) json_put(now, &bad, "files", json_incref((json_t *)(uintptr_t)m->files));
     if (previous && json_parse(previous, (int64_t)strlen(previous), "manifest.json", &root, e) == TARE_E_NOMEM) return e->code;
     if (json_is_object(root)) {
         json_t *list = json_object_get(root, "resumed");

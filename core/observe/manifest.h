@@ -21,6 +21,7 @@ struct manifest {
     int64_t n_plugins;
     const char *model;             /* path */
     const void *models;            /* json_t from model_sums.h, or NULL */
+    const void *files;             /* json_t from named_files.h, or NULL */
     uint64_t data_hash, eval_hash; /* hashes of the rows; 0: none */
     int64_t data_rows, eval_rows;
     /* number of rollbacks up to the step resumed from; later ones are removed from the manifest */

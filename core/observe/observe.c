@@ -189,6 +189,7 @@ tare_status observe_step(struct observe *o, int64_t step, const struct batch *b,
                                       .length = metrics_get(o->metrics, "response_length/mean"),
                                       .entropy = metrics_get(o->metrics, "policy/entropy"),
                                       .signal = metrics_get(o->metrics, "estimator/effective_signal_ratio"),
+                                      .advantage = metrics_get(o->metrics, "estimator/nonzero_advantage_ratio"),
                                       .tokens_per_second = metrics_get(o->metrics, "tokens_per_second")};
     if (b && o->rollouts) TRY(rollouts_write(o->dir, step, b, o->chain, e));
     TRY(metrics_step(o->metrics, step, e));

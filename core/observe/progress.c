@@ -11,7 +11,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { LINE_EVERY = 10 /* seconds */, WIDTH = 24 };
+enum { LINE_EVERY = 10 /* seconds */, WIDTH = 24, SIGNAL = 3 /* part of the line */ };
 
 struct progress {
     enum { NONE, LINES, BAR } mode;
@@ -58,9 +58,12 @@ void progress_print(char *text, int64_t n, struct progress_place place, const st
                  {"entropy", v->entropy, 3},
                  {"signal", v->signal, 2},
                  {"tok/s", v->tokens_per_second, 0}};
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 5; i++) {
         if (isfinite(parts[i].value) && at < n)
             at += snprintf(text + at, (size_t)(n - at), "  %s %.*f", parts[i].name, parts[i].digits, parts[i].value);
+        if (i == SIGNAL && isfinite(v->signal) && isfinite(v->advantage) && at < n)
+            at += snprintf(text + at, (size_t)(n - at), "/%.*f", parts[i].digits, v->advantage);
+    }
     if (isfinite(place.left) && at < n - 8) {
         at += snprintf(text + at, (size_t)(n - at), "  left ");
         if (at < n) print_time(text + at, n - at, place.left);

@@ -8,7 +8,9 @@
 
 struct progress;
 struct progress_values { /* NaN: not shown */
-    double reward, length, entropy, signal, tokens_per_second;
+    double reward, length, entropy, tokens_per_second;
+    /* effective-signal ratio, and the share of groups with an advantage, shown as "signal A/B" */
+    double signal, advantage;
 };
 
 /* form: log.progress. done: steps done of total. what: "train", shown first. */

@@ -53,6 +53,7 @@ static void put_prompt(json_t *o, bool *bad, const struct batch *b, int64_t m, b
     const struct row *row = b->row ? b->row[m] : NULL;
     char uid[17];
     if (row) json_put(o, bad, "question", text_json(row->question));
+    if (row) json_put(o, bad, "answer", text_json(row->answer));
     if (first && b->prompt_text) json_put(o, bad, "prompt", text_json(b->prompt_text[m]));
     if (b->prompt_uid) {
         snprintf(uid, sizeof uid, "%016" PRIx64, b->prompt_uid[m]);
@@ -136,15 +137,15 @@ tare_status rollouts_path(const char *run_dir, int64_t step, char *path, struct 
 
 static tare_status write_beside(const char *path, const struct str *text, struct err *e)
 {
-    char beside[FS_PATH];
-    if (snprintf(beside, sizeof beside, "%s.tmp", path) >= FS_PATH) FAIL(e, TARE_E_INVALID, "%s: path too long", path);
-    const int fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0) FAIL(e, TARE_E_IO, "%s: %s", beside, strerror(errno));
+    char temporary[FS_PATH];
+    if (snprintf(temporary, sizeof temporary, "%s.tmp", path) >= FS_PATH) FAIL(e, TARE_E_INVALID, "%s: path too long", path);
+    const int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0) FAIL(e, TARE_E_IO, "%s: %s", temporary, strerror(errno));
     tare_status status = events_append_all(fd, path, text->data, text->size, e);
     if (close(fd) && !status)
         status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: cannot be written: %s", path, strerror(errno));
-    if (!status && rename(beside, path)) status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: %s", path, strerror(errno));
-    if (status) unlink(beside);
+    if (!status && rename(temporary, path)) status = err_set(e, TARE_E_IO, __FILE__, __LINE__, "%s: %s", path, strerror(errno));
+    if (status) unlink(temporary);
     return status;
 }
 

@@ -1,10 +1,11 @@
 /* RUN/rollouts/step-NNNNNN.jsonl: one line for each rollout of a step.
  *
  * Fields: id, group (index of the prompt in the step), sample (index in the group), prompt_uid
- * (hex), occurrence, question (of the row), prompt (in the first line of a group: the text that the
- * model read, including the chat template), completion, reward, components, verdict, extracted,
- * reason, cluster, baseline, scale, confidence, advantage, rollout_weight, fate (the curriculum's
- * decision, if it does not keep everything), length (tokens, including the end), finish.
+ * (hex), occurrence, question and answer (of the row; answer "" if it has none), prompt (in the first
+ * line of a group: the text that the model read, including the chat template), completion, reward,
+ * components, verdict, extracted, reason, cluster, baseline, scale, confidence, advantage,
+ * rollout_weight, fate (the curriculum's decision, if it does not keep everything), length (tokens,
+ * including the end), finish.
  * Numbers have 17 digits, so advantages can be recomputed from them bit for bit. Bytes that are not
  * UTF-8, as in a completion cut inside a character, become U+FFFD. Stages that did not run omit
  * their fields. */

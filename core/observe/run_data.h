@@ -18,7 +18,7 @@ struct series { /* finite values of one metric, by increasing step */
 };
 
 struct run_data {
-    const char *dir, *name; /* name: of the folder */
+    const char *dir, *name; /* name: the folder's name */
     struct series *series;
     int64_t n_series, last_step; /* last_step -1: nothing recorded yet */
 };

@@ -15,8 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A folder holds a run if it was opened once. (The chain's link alone, written before the manifest,
- * holds nothing that could be lost.) */
+/* Returns true if a run was ever opened in the folder. (The chain's link alone, written before the
+ * manifest, holds nothing that could be lost.) */
 static bool holds_run(const char *run_dir)
 {
     static const char *const MARKS[] = {"manifest.json", "metrics.jsonl", "checkpoints"};

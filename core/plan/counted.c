@@ -289,8 +289,8 @@ static tare_status count_sampling(struct counted *x, int64_t groups, struct err 
         TRY(sampler_run(x->sampler,
                         &(struct sample_job){.params = &two, .key = rng_key(0, RNG_TRAIN), .requests = requests, .n = groups},
                         &x->arena, &sampled, e));
-    if (c->eval.every || c->eval.before || c->eval.after) {
-        const int64_t rows = c->eval.rows && c->eval.rows < EVAL_ROWS_AT_ONCE ? c->eval.rows : EVAL_ROWS_AT_ONCE;
+    const int64_t rows = config_eval_rows(c, x->in->eval_rows);
+    if (config_evaluates(c) && rows) {
         const int64_t longest = c->eval.max_new_tokens ? c->eval.max_new_tokens : c->rollout.max_new_tokens;
         const int64_t own = (rows + x->in->ranks - 1) / x->in->ranks;
         TRY(make_requests(x, own, c->eval.samples, x->plan->prompt_tokens, &requests, e));

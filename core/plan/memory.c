@@ -1,4 +1,5 @@
-/* Memory by class and rank, the cache, and whether it fits. counted.c counts the buffers. */
+/* Computes memory by class and rank, the cache's capacity, and whether the run fits. counted.c
+ * counts the buffers. */
 #include "batch/batch.h"
 #include "plan/plan.h"
 #include "rollout/kv_blocks.h"
@@ -7,7 +8,7 @@
 
 /* bytes that a GPU's libraries allocate; an estimate */
 enum { WORKSPACE = 128000000 };
-/* of a GPU's region: bytes, and 1/32 of its content */
+/* margin of a GPU's region: these bytes plus 1/32 of its content */
 enum { MARGIN = 64 << 20, MARGIN_PART = 32 };
 /* The constants of kernels/cuda/matmul_chain.cu. */
 enum { CHAIN_ROWS = 32, CHAIN_TILE = 128, CHAIN_STEP = 32, CHAIN_BLOCKS = 264, CHAIN_LEAST = 8 };
@@ -29,7 +30,7 @@ static int64_t prompts_of(const struct plan_input *in, int64_t rank)
     return M / in->ranks + (rank < M % in->ranks);
 }
 
-/* In batch_invariant mode K of a bf16 product is cut into slices (cut_of and apart in
+/* In batch_invariant mode K of a bf16 product is split into slices (cut_of and apart in
  * kernels/cuda/matmul_chain.cu). */
 struct chain {
     int64_t slices, steps; /* steps of each slice */
@@ -55,7 +56,7 @@ static bool chain_apart(int64_t t, int64_t n, int64_t k)
  * of rows. */
 static int64_t chain_bytes(int64_t n, int64_t k)
 {
-    int64_t t = CHAIN_PROCESSORS * CHAIN_TILE; /* with more rows K is not cut */
+    int64_t t = CHAIN_PROCESSORS * CHAIN_TILE; /* with more rows K is not split */
     while (t > CHAIN_ROWS && !chain_apart(t, n, k)) t = t > CHAIN_TILE ? (t - 1) / CHAIN_TILE * CHAIN_TILE : CHAIN_ROWS;
     return chain_apart(t, n, k) ? chain_of(n, k).slices * t * n * (int64_t)sizeof(float) : 0;
 }
@@ -136,7 +137,7 @@ static void copy_counts(struct plan *p, const struct plan_counted *x)
     p->trained = x->trained;
     p->kv_token_bytes = x->kv_token;
     p->kv_wanted = (x->eval.blocks ? x->eval : x->train).blocks * KV_BLOCK;
-    p->kv_for_eval = x->eval.blocks > 0;
+    p->kv_eval_rows = x->eval.blocks ? config_eval_rows(p->in.config, p->in.eval_rows) : 0;
     p->kv_tokens = x->kv_blocks * KV_BLOCK;
     p->kv_sequences = x->kv_blocks / group * G + (rest > prefix ? (rest - prefix) / own : 0);
     p->micro_rows = x->rows;

@@ -31,9 +31,9 @@ enum plan_class {
     PLAN_KV,        /* the sampler's key/value cache */
     /* of one micro-batch, forward and backward, with its one-layer key/value cache */
     PLAN_ACTIVATIONS,
-    PLAN_LOGITS,  /* a chunk of head rows of the update */
+    PLAN_LOGITS,  /* logits of one chunk of head rows in the update */
     PLAN_PREFILL, /* the sampler's passes, with their logits */
-    PLAN_WORKING, /* a GPU's products: rounded copies, workspace */
+    PLAN_WORKING, /* a GPU's matrix products: rounded copies, workspace */
     /* reserve of a GPU's region for fragmentation and for buffers that grow while the old one still
      * exists */
     PLAN_MARGIN,
@@ -55,9 +55,12 @@ struct plan_input {
     /* hosts: number of machines that the ranks are spread over (CPU) */
     int64_t ranks, hosts;
     enum shard shard;
-    /* the groups of a minibatch are dealt to this many shards, each cut into micro-batches */
+    /* number of shards that share the groups of a minibatch; each is split into micro-batches */
     int64_t gradient_shards;
     uint32_t objective_needs; /* TARE_OBJECTIVE_..., of the objective plugin */
+    /* rows of data.eval; -1: unknown, then evaluation is planned for the most that eval.rows
+     * allows */
+    int64_t eval_rows;
     struct plan_machine machine;
     /* the backend whose buffer sizes count; NULL: a GPU's if machine.gpu, else this machine's
      * CPU */
@@ -84,8 +87,9 @@ struct plan {
     /* capacity; needed for all sequences at once; full-length sequences that fit; bytes per
      * token */
     int64_t kv_tokens, kv_wanted, kv_sequences, kv_token_bytes;
-    /* evaluation inside training determines the size of the cache */
-    bool kv_for_eval;
+    /* questions of the evaluation inside training that determines the size of the cache; 0: the
+     * step does */
+    int64_t kv_eval_rows;
     int64_t kv_free;                   /* tokens that the cache could have in the free memory */
     int64_t micro_rows, micro_targets; /* of the largest micro-batch */
     double budget, need;               /* of a device, or of a host with all its ranks */
@@ -103,7 +107,7 @@ struct plan {
 };
 
 /* Reads config.json of model.path, or follows model.warm_start and model.init if the folder does
- * not exist. vocab: of a new model; 0: as the engine's byte tokenizer. */
+ * not exist. vocab: vocabulary size of a new model; 0: that of the engine's byte tokenizer. */
 tare_status plan_shape(const struct config *c, int64_t vocab, struct model_shape *out, struct err *e);
 tare_status plan_make(const struct plan_input *in, struct plan *out, struct err *e);
 

@@ -9,13 +9,13 @@ const char *const PLAN_CLASS_NAMES[PLAN_CLASSES] = {"weights",   "gradients", "m
 
 static const char *const CLASS_TEXT[PLAN_CLASSES] = {"fp32 masters",
                                                      "fp32",
-                                                     "AdamW's two, fp32",
-                                                     "the compute copy: all products; positions",
-                                                     "units of weights and gradients gathered at one time",
+                                                     "both AdamW moments, fp32",
+                                                     "the compute copy of all products, the table of positions",
+                                                     "units of weights and gradients that are gathered together",
                                                      "the frozen policy of the KL term",
                                                      "",
                                                      "",
-                                                     "a chunk of the update's head rows",
+                                                     "logits of one chunk of head rows in the update",
                                                      "the sampler's passes, with their logits",
                                                      "rounded copies, the libraries' workspace",
                                                      "fragmentation, and buffers that grow while the old one exists",
@@ -56,6 +56,14 @@ static tare_status print_head(const struct plan *p, struct str *out, struct err 
     return str_add(out, "\n", 1, e);
 }
 
+static tare_status print_cache(const struct plan *p, struct str *out, struct err *e)
+{
+    char reader[64] = "a step";
+    if (p->kv_eval_rows) snprintf(reader, sizeof reader, "an evaluation of %lld questions", LL(p->kv_eval_rows));
+    return str_addf(out, e, "%lld tokens of %lld bytes; %lld full-length completions at once; %s needs %lld tokens",
+                    LL(p->kv_tokens), LL(p->kv_token_bytes), LL(p->kv_sequences), reader, LL(p->kv_wanted));
+}
+
 static tare_status print_memory(const struct plan *p, struct str *out, struct err *e)
 {
     const bool differ = p->first.total != p->last.total;
@@ -66,10 +74,7 @@ static tare_status print_memory(const struct plan *p, struct str *out, struct er
         TRY(str_addf(out, e, "  %-12s %12s", PLAN_CLASS_NAMES[i], str_amount(a, (double)p->first.bytes[i], "B")));
         if (differ) TRY(str_addf(out, e, " %12s", str_amount(b, (double)p->last.bytes[i], "B")));
         TRY(str_addf(out, e, "   %s", CLASS_TEXT[i]));
-        if (i == PLAN_KV)
-            TRY(str_addf(out, e, "%lld tokens of %lld bytes; %lld full-length completions at once; %s needs %lld tokens",
-                         LL(p->kv_tokens), LL(p->kv_token_bytes), LL(p->kv_sequences), p->kv_for_eval ? "evaluation" : "a step",
-                         LL(p->kv_wanted)));
+        if (i == PLAN_KV) TRY(print_cache(p, out, e));
         if (i == PLAN_ACTIVATIONS)
             TRY(str_addf(out, e, "micro-batch of %lld tokens, %lld targets, recompute %s", LL(p->micro_rows), LL(p->micro_targets),
                          config_chosen(p->in.config, "train", "recompute")));
@@ -184,9 +189,10 @@ tare_status plan_json(const struct plan *p, json_t **out, struct err *e)
     json_object_set_new(o, "machine", machine_json(&in->machine));
     json_object_set_new(o, "ranks", ranks);
     json_object_set_new(o, "kv_cache",
-                        json_pack("{s:I, s:I, s:I, s:I, s:I}", "tokens", (json_int_t)p->kv_tokens, "wanted",
-                                  (json_int_t)p->kv_wanted, "sequences", (json_int_t)p->kv_sequences, "token_bytes",
-                                  (json_int_t)p->kv_token_bytes, "available", (json_int_t)p->kv_free));
+                        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "tokens", (json_int_t)p->kv_tokens, "wanted",
+                                  (json_int_t)p->kv_wanted, "evaluation_rows", (json_int_t)p->kv_eval_rows, "sequences",
+                                  (json_int_t)p->kv_sequences, "token_bytes", (json_int_t)p->kv_token_bytes, "available",
+                                  (json_int_t)p->kv_free));
     json_object_set_new(o, "micro_batch",
                         json_pack("{s:I, s:I}", "rows", (json_int_t)p->micro_rows, "targets", (json_int_t)p->micro_targets));
     json_object_set_new(o, "need", json_real(p->need));

@@ -134,6 +134,8 @@ struct plugin_env {
     const tare_loss *loss;
     /* for a curriculum, until destroy returns; NULL: eight rows of one file */
     const tare_rows *rows;
+    /* The extension "tare.row_fields/1" (tare/base.h), until destroy returns; NULL: not offered. */
+    const char *row_fields;
 };
 
 struct plugin_instance {

@@ -86,7 +86,7 @@ static bool look_for_file(void *ctx, const char *folder)
     return false;
 }
 
-/* Keeps the most similar name in the folders if it is within a typing error. */
+/* Keeps the most similar plugin name in the folder, if it is close enough to be a typing error. */
 static bool look_similar(void *ctx, const char *folder)
 {
     struct hunt *h = ctx;

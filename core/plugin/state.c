@@ -96,7 +96,7 @@ tare_status plugin_save_raw(const struct plugin_instance *i, struct str *out, st
     return status;
 }
 
-/* version: of the plugin that wrote the bytes; NULL: unknown */
+/* version: version of the plugin that wrote the bytes; NULL: unknown */
 static tare_status load_bytes(struct plugin_instance *i, const void *data, int64_t n, const char *version, const char *where,
                               struct err *e)
 {

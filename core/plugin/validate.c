@@ -11,8 +11,8 @@
 enum { MAX_DESCRIPTORS = 64, MAX_PARAMS = 256, MAX_STRUCT = 4096 };
 
 /* The sizes that every plugin of major 1 has, as released with 1.0. Members that are added later
- * are optional: a smaller struct is copied and the rest stays zero; of a larger one, the part that
- * this program knows is read. */
+ * are optional: a smaller struct is copied and the rest stays zero; from a larger one, only the
+ * part that this program knows is read. */
 enum {
     MIN_PLUGIN = offsetof(tare_plugin, descriptors) + sizeof(void *),
     MIN_DESCRIPTOR = offsetof(tare_descriptor, functions) + sizeof(void *),

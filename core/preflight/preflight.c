@@ -87,11 +87,17 @@ struct segments {
     bool verifier, gives, estimator, reads;
 };
 
-static tare_status check_verifier(const struct config *c, const struct plugin_env *env, struct segments *s, struct err *e)
+/* data: data.train and data.eval; NULL for one that could not be read. */
+static tare_status check_verifier(const struct config *c, const struct dataset *const data[2], const struct plugin_env *env,
+                                  struct segments *s, struct err *e)
 {
     const struct plugin_search search = {.folder = c->run.plugins};
+    OWNED(arena_free) struct arena a = {0};
+    struct plugin_env with_fields = *env;
     struct verify *verify;
-    TRY(open_at_key(c, "verifier", "plugins", verify_open(c, &search, env, &verify, e), e));
+    arena_init(&a, "fields");
+    TRY(verify_row_fields(c, data, &a, &with_fields.row_fields, e));
+    TRY(open_at_key(c, "verifier", "plugins", verify_open(c, &search, &with_fields, &verify, e), e));
     s->verifier = true;
     s->gives = verify_gives_segments(verify);
     verify_close(verify);
@@ -169,8 +175,9 @@ static tare_status check_clusters(const struct config *c, const struct dataset *
     return sound && train ? err_note_fault(f, cluster_check(c, train, env, clusters, e), e) : TARE_OK;
 }
 
-static tare_status check_plugins(const struct config *c, const struct dataset *train, struct faults *f, struct err *e)
+static tare_status check_plugins(const struct config *c, const struct dataset *const data[2], struct faults *f, struct err *e)
 {
+    const struct dataset *const train = data[0];
     struct logprob_service logprob = {0};
     const struct plugin_env env = {
         .seed = (uint64_t)c->run.seed, .ctx = &logprob, .cancelled = is_cancelled, .extension = file_extension};
@@ -178,7 +185,7 @@ static tare_status check_plugins(const struct config *c, const struct dataset *t
     int64_t clusters = 0;
     bool sound;
     TRY(check_tables(c, TARE_VERIFIER, &sound, f, e));
-    if (sound) TRY(err_note_fault(f, check_verifier(c, &env, &s, e), e));
+    if (sound) TRY(err_note_fault(f, check_verifier(c, data, &env, &s, e), e));
     TRY(check_tables(c, TARE_OBJECTIVE, &sound, f, e));
     if (sound) TRY(err_note_fault(f, check_objective(c, &env, e), e));
     TRY(check_tables(c, TARE_CURRICULUM, &sound, f, e));
@@ -202,14 +209,14 @@ static tare_status check_policy(const struct config *c, const struct dataset *co
     TRY(plan_shape(c, 0, &shape, e));
     TRY(tokenizer_load(c->model.path, &t, e));
     const int64_t most = c->rollout.max_prompt_tokens, context = shape.max_position - 1;
-    const struct prompt_room room = {.tokens = most && most < context ? most : context,
-                                     .context = shape.max_position,
-                                     .most = most,
-                                     .vocab = shape.vocab,
-                                     .warns = true};
+    const struct prompt_limits limits = {.tokens = most && most < context ? most : context,
+                                         .context = shape.max_position,
+                                         .most = most,
+                                         .vocab = shape.vocab,
+                                         .warns = true};
     tare_status status = prompts_new(&c->data, c->model.path, t, &p, e);
     for (int i = 0; i < 2 && !status; i++)
-        if (data[i]) status = err_note_fault(f, prompts_check(p, data[i], &room, NULL, e), e);
+        if (data[i]) status = err_note_fault(f, prompts_check(p, data[i], &limits, NULL, e), e);
     prompts_free(p);
     tokenizer_free(t);
     return status;
@@ -272,7 +279,7 @@ static tare_status check_all(const struct config *c, struct dataset data[2], str
     if (train) TRY(err_note_fault(f, check_completions(c, &data[0], e), e));
     if (c->data.eval[0]) TRY(check_rows(c, "eval", &data[1], &eval, f, e));
     const struct dataset *const rows[2] = {train ? &data[0] : NULL, eval ? &data[1] : NULL};
-    TRY(check_plugins(c, rows[0], f, e));
+    TRY(check_plugins(c, rows, f, e));
     /* already reported by settle, which looks at the model */
     if (f && (!*c->model.path || !c->rollout.max_new_tokens)) return TARE_OK;
     if (fs_is_dir(c->model.path)) return err_note_fault(f, check_policy(c, rows, f, e), e);
@@ -298,7 +305,8 @@ static tare_status check_paths(const struct config *c, struct dataset data[2], s
     TRY(check_model_files(c, NULL, e));
     TRY(dataset_of(c, "train", &data[0], e));
     if (c->data.eval[0]) TRY(dataset_of(c, "eval", &data[1], e));
-    TRY(check_verifier(c, &env, &s, e));
+    const struct dataset *const rows[2] = {&data[0], c->data.eval[0] ? &data[1] : NULL};
+    TRY(check_verifier(c, rows, &env, &s, e));
     if (fs_is_dir(c->model.path)) return TARE_OK;
     if (*c->model.warm_start) return check_warm_start(c, 0, e);
     return config_no_model(c, "give a Hugging Face folder, or model.warm_start to make one", e);
@@ -429,14 +437,14 @@ static void warn_disk(const struct config *c)
             (long long)c->checkpoint.every);
 }
 
-/* Prompt and completion share the context, so longer completions would be cut there silently. */
+/* Prompt and completion share the context, so longer completions would be truncated silently. */
 static void warn_context(const struct config *c)
 {
     struct model_shape shape;
     struct err e = {0};
     if (c->rollout.max_new_tokens <= 0 || plan_shape(c, 0, &shape, &e) || c->rollout.max_new_tokens < shape.max_position) return;
     log_warn(
-        "rollout.max_new_tokens = %lld, but %s has a context of %lld tokens for prompt and completion together, where completions are cut; set a smaller rollout.max_new_tokens",
+        "rollout.max_new_tokens = %lld, but %s has a context of %lld tokens for prompt and completion together, and completions are truncated there; set a smaller rollout.max_new_tokens",
         (long long)c->rollout.max_new_tokens, c->model.path, (long long)shape.max_position);
 }
 

@@ -41,7 +41,7 @@ struct sampler {
     int64_t max_batch, kv_tokens, prefill_rows;
     struct kv_cache cache;
     struct scheduler sched;
-    struct arena run, scratch; /* of one sampler_run; of one forward pass */
+    struct arena run, scratch; /* memory of one sampler_run, and of one forward pass */
     struct drawn *log;
     int64_t n_log, log_capacity;
     int32_t *refill; /* ids of the sequences computed again */

@@ -97,8 +97,8 @@ tare_status scheduler_open(struct scheduler *s, int64_t max_batch, int64_t width
 /* Reserves capacity for one more group and n more sequences. Free the arrays of a session's groups
  * and sequences with mem_free. */
 tare_status scheduler_reserve(struct scheduler *s, int64_t n, struct err *e);
-/* Appends g, with request, how, limit and blocks set, to the reserved capacity. key: of the
- * request; the keys of its samples are derived from it. */
+/* Appends g, with request, how, limit and blocks set, to the reserved capacity. key: the request's,
+ * from which the keys of its samples are derived. */
 void scheduler_join(struct scheduler *s, const struct group *g, struct rng_key key);
 /* Removes finished groups; the others keep their order and are renumbered. map [n_seqs]: the new
  * number of each sequence, -1: removed */

@@ -38,7 +38,7 @@ static tare_status set_model(struct config *c, const char *key, const char *give
     return config_set(c, "model", key, folder, where, e);
 }
 
-static tare_status set_codebook(struct config *c, bool say, struct err *e)
+static tare_status set_codebook(struct config *c, bool logs, struct err *e)
 {
     const struct plugin *p;
     const struct plugin_search search = {.folder = c->run.plugins};
@@ -46,7 +46,7 @@ static tare_status set_codebook(struct config *c, bool say, struct err *e)
     if (plugin_open(c->estimator.plugin, TARE_ESTIMATOR, &search, &p, e))
         return err_prefix(e, "%s: estimator.plugin", config_where(c, "estimator", "plugin"));
     const bool by_cluster = p->desc.needs & TARE_NEED_CLUSTER;
-    if (by_cluster && say)
+    if (by_cluster && logs)
         log_info("clusterer.codebook = auto: %s works by cluster, so kmeans assigns prompts to %lld clusters (encoder %s)",
                  p->desc.name, (long long)c->clusterer.clusters, c->clusterer.encoder);
     return config_set(c, "clusterer", "codebook", by_cluster ? "kmeans" : "none", "auto", e);
@@ -58,7 +58,7 @@ static int64_t new_tokens(int64_t context)
     return half < 1 ? 1 : half < NEW_TOKENS ? half : NEW_TOKENS;
 }
 
-tare_status settle_tokens(struct config *c, bool say, struct err *e)
+tare_status settle_tokens(struct config *c, bool logs, struct err *e)
 {
     struct model_shape shape;
     char text[32];
@@ -67,7 +67,7 @@ tare_status settle_tokens(struct config *c, bool say, struct err *e)
     if (c->rollout.max_new_tokens) return TARE_OK;
     TRY(plan_shape(c, 0, &shape, e));
     snprintf(text, sizeof text, "%lld", (long long)new_tokens(shape.max_position));
-    if (say)
+    if (logs)
         log_info("rollout.max_new_tokens = 0: completions of at most %s tokens (the context has %lld)", text,
                  (long long)shape.max_position);
     return config_set(c, "rollout", "max_new_tokens", text, "auto", e);
@@ -91,18 +91,18 @@ static tare_status set_date(struct config *c, struct err *e)
     return config_set(c, "data", "date", today, "auto", e);
 }
 
-static tare_status settle_keys(struct config *c, bool say, struct faults *f, struct err *e)
+static tare_status settle_keys(struct config *c, bool logs, struct faults *f, struct err *e)
 {
     TRY(err_note_fault(f, set_date(c, e), e));
     TRY(err_note_fault(f, set_model(c, "path", c->model.path, e), e));
     TRY(err_note_fault(f, set_model(c, "reference", c->model.reference, e), e));
-    TRY(err_note_fault(f, set_codebook(c, say, e), e));
-    return err_note_fault(f, settle_tokens(c, say, e), e);
+    TRY(err_note_fault(f, set_codebook(c, logs, e), e));
+    return err_note_fault(f, settle_tokens(c, logs, e), e);
 }
 
-tare_status settle(struct config *c, bool say, struct faults *f, struct err *e)
+tare_status settle(struct config *c, bool logs, struct faults *f, struct err *e)
 {
-    return err_as_config(settle_keys(c, say, f, e), e);
+    return err_as_config(settle_keys(c, logs, f, e), e);
 }
 
 /* The clocks of ranks may show different days, at midnight or always. A rank with a date from the

@@ -11,9 +11,9 @@
 #include "config/config.h"
 #include "dist/comm.h"
 
-/* say: log one line for each choice. faults: collects errors, and a value with an error stays as it
- * was; NULL: the first error is returned. */
-tare_status settle(struct config *c, bool say, struct faults *faults, struct err *e);
+/* logs: log one line for each choice. faults: collects errors, and a value with an error is not
+ * changed; NULL: the first error is returned. */
+tare_status settle(struct config *c, bool logs, struct faults *faults, struct err *e);
 /* Collective: settles on every rank; an error on one rank fails all. */
 tare_status settle_ranks(struct config *c, struct comm *comm, struct err *e);
 /* Resolves a model folder given by the user. folder: FS_PATH bytes, receives the newest intact
@@ -21,6 +21,6 @@ tare_status settle_ranks(struct config *c, struct comm *comm, struct err *e);
  * complete checkpoint. TARE_E_CORRUPT: `given` is a checkpoint with a damaged file. */
 tare_status settle_model(const char *given, char *folder, struct err *e);
 /* Settles only rollout.max_new_tokens. */
-tare_status settle_tokens(struct config *c, bool say, struct err *e);
+tare_status settle_tokens(struct config *c, bool logs, struct err *e);
 
 #endif

@@ -95,9 +95,9 @@ static tare_status set_folders(struct sft *s, const char *folder, const char *na
 static tare_status check_file_system(const struct sft *s, struct err *e)
 {
     char parent[FS_PATH];
-    struct stat there, beside;
+    struct stat there, at_out;
     fs_dirname(parent, s->out);
-    if (stat(s->folder, &there) || stat(parent, &beside) || there.st_dev == beside.st_dev) return TARE_OK;
+    if (stat(s->folder, &there) || stat(parent, &at_out) || there.st_dev == at_out.st_dev) return TARE_OK;
     FAIL(
         e, TARE_E_CONFIG,
         "%s: is on another file system than %s, so the finished model could not be renamed to %s; move it there, or choose another sft.out",

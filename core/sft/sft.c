@@ -166,23 +166,23 @@ static void sft_close(struct sft *s)
 /* Writes the result to a temporary folder and renames it, so it is either complete or absent. */
 static tare_status save_result(struct sft *s, struct err *e)
 {
-    char beside[FS_PATH], parent[FS_PATH];
+    char temporary[FS_PATH], parent[FS_PATH];
     const bool first = !s->comm.rank;
     const struct model *m = s->engine.model;
     const char *tokenizer = m->folder[0] ? m->folder : NULL;
-    TRY(own_folder(s, "model.tmp", beside, e));
-    tare_status status = first ? fs_remove_tree(beside, e) : TARE_OK;
-    if (!status && first) status = fs_mkdirs(beside, e);
-    if (!status && first && !tokenizer) status = tokenizer_write_bytes(beside, e);
+    TRY(own_folder(s, "model.tmp", temporary, e));
+    tare_status status = first ? fs_remove_tree(temporary, e) : TARE_OK;
+    if (!status && first) status = fs_mkdirs(temporary, e);
+    if (!status && first && !tokenizer) status = tokenizer_write_bytes(temporary, e);
     status = comm_agree(&s->comm, status, e);
     if (!status)
-        status = comm_agree(&s->comm, model_save(s->engine.model, beside, training_saved_dtype(s->config, m), tokenizer, e), e);
-    if (!status && first) status = checkpoint_write_sums(beside, e);
-    if (status && first) fs_remove_tree(beside, NULL);
+        status = comm_agree(&s->comm, model_save(s->engine.model, temporary, training_saved_dtype(s->config, m), tokenizer, e), e);
+    if (!status && first) status = checkpoint_write_sums(temporary, e);
+    if (status && first) fs_remove_tree(temporary, NULL);
     if (status || !first) return status;
     TRY(sft_mark_ended(s, e));
     TRY(fault_point(0, "result", 0, e));
-    if (rename(beside, s->out)) FAIL(e, TARE_E_IO, "%s: cannot be renamed to %s: %s", beside, s->out, strerror(errno));
+    if (rename(temporary, s->out)) FAIL(e, TARE_E_IO, "%s: cannot be renamed to %s: %s", temporary, s->out, strerror(errno));
     fs_dirname(parent, s->out);
     TRY(fs_sync_dir(parent, e));
     return fault_point(0, "result", 1, e);

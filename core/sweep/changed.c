@@ -1,5 +1,5 @@
 /* Finished runs are never repeated, so a table may hold results of a plugin that has been rebuilt
- * since. This file warns about them. */
+ * since, or of a reward function that has been edited. This file warns about them. */
 #include "base/json.h"
 #include "base/log.h"
 #include "sweep/sweep.h"
@@ -7,60 +7,88 @@
 #include <stdio.h>
 #include <string.h>
 
-struct plugin_now { /* current file of a plugin */
-    struct plugin_now *next;
-    const char *path, *first; /* first: a run made with another build */
+struct file_now { /* current file of a plugin, or of those that its parameters name */
+    struct file_now *next;
+    const char *path, *first; /* first: a run that began with another file */
     char hash[24];            /* "": the file is missing, so nothing can be compared */
-    int64_t runs;             /* number of runs made with another build */
+    int64_t runs;             /* number of runs that began with another file */
 };
 
-static tare_status find_plugin(const char *path, struct plugin_now **list, struct arena *a, struct plugin_now **out, struct err *e)
+struct files_now {
+    struct file_now *list;
+    struct arena arena;
+};
+
+static tare_status find_now(const char *path, struct files_now *all, struct file_now **out, struct err *e)
 {
     uint64_t hash;
-    for (*out = *list; *out; *out = (*out)->next)
+    for (*out = all->list; *out; *out = (*out)->next)
         if (!strcmp((*out)->path, path)) return TARE_OK;
-    TRY(arena_new(a, out, 1, e));
-    TRY(arena_strdup(a, path, -1, (char **)(uintptr_t) & (*out)->path, e));
+    TRY(arena_new(&all->arena, out, 1, e));
+    TRY(arena_strdup(&all->arena, path, -1, (char **)(uintptr_t) & (*out)->path, e));
     if (!fs_hash_file(path, &hash, NULL)) snprintf((*out)->hash, sizeof(*out)->hash, "%016llx", (unsigned long long)hash);
-    (*out)->next = *list;
-    *list = *out;
+    (*out)->next = all->list;
+    all->list = *out;
     return TARE_OK;
 }
 
-static tare_status look_at_run(const char *dir, struct plugin_now **list, struct arena *a, struct err *e)
+/* Counts the run dir if the file at path does not have this checksum any more. */
+static tare_status compare_file(const char *dir, const char *path, const char *hash, struct files_now *all, struct err *e)
+{
+    struct file_now *now;
+    if (!*hash || !*path) return TARE_OK;
+    TRY(find_now(path, all, &now, e));
+    if (*now->hash && strcmp(now->hash, hash) && !now->runs++) now->first = dir;
+    return TARE_OK;
+}
+
+/* Compares the files of an entry of "files" (observe/named_files.h). */
+static tare_status compare_named(const char *dir, const json_t *entry, struct files_now *all, struct err *e)
+{
+    char folder[FS_PATH], path[FS_PATH];
+    const char *name, *whole = json_text_or(entry, "path", "");
+    json_t *hash;
+    if (strlen(whole) >= FS_PATH) return TARE_OK;
+    fs_dirname(folder, whole);
+    json_object_foreach(json_object_get(entry, "files"), name, hash)
+    {
+        TRY(fs_join(path, fs_is_dir(whole) ? whole : folder, name, e));
+        TRY(compare_file(dir, path, json_is_string(hash) ? json_string_value(hash) : "", all, e));
+    }
+    return TARE_OK;
+}
+
+static tare_status look_at_run(const char *dir, struct files_now *all, struct err *e)
 {
     char path[FS_PATH];
-    json_t *manifest = NULL;
-    const json_t *plugin;
+    OWNED(json_decrefp) json_t *manifest = NULL;
+    json_t *one;
     size_t i;
     TRY(fs_join(path, dir, "manifest.json", e));
     /* not run yet, or damaged, which is reported elsewhere */
     if (!fs_exists(path) || json_read_file(path, &manifest, NULL)) return TARE_OK;
-    tare_status status = TARE_OK;
-    json_array_foreach(json_object_get(manifest, "plugins"), i, plugin)
-    {
-        struct plugin_now *now;
-        const char *const hash = json_text_or(plugin, "xxh3", ""), *const file = json_text_or(plugin, "path", "");
-        if (!*hash || !*file) continue;
-        status = find_plugin(file, list, a, &now, e);
-        if (status) break;
-        if (!*now->hash || !strcmp(now->hash, hash)) continue;
-        if (!now->runs++) now->first = dir;
-    }
-    json_decref(manifest);
-    return status;
+    json_array_foreach(json_object_get(manifest, "plugins"), i, one)
+        TRY(compare_file(dir, json_text_or(one, "path", ""), json_text_or(one, "xxh3", ""), all, e));
+    json_array_foreach(json_object_get(manifest, "files"), i, one) TRY(compare_named(dir, one, all, e));
+    return TARE_OK;
+}
+
+static tare_status warn_changed(const struct sweep *s, struct files_now *all, struct err *e)
+{
+    for (int64_t i = 0; i < s->plan.n_cells; i++) TRY(look_at_run(s->jobs[i].dir, all, e));
+    for (const struct file_now *f = all->list; f; f = f->next)
+        if (f->runs)
+            log_warn(
+                "%s differs from the file that %lld run%s of this sweep started with (%s): finished runs are not repeated; remove their folders to repeat them, or give the sweep another name",
+                f->path, (long long)f->runs, f->runs == 1 ? "" : "s", f->first);
+    return TARE_OK;
 }
 
 tare_status sweep_warn_changed(const struct sweep *s, struct err *e)
 {
-    OWNED(arena_free) struct arena a = {0};
-    struct plugin_now *list = NULL;
-    arena_init(&a, "plugins of a sweep");
-    for (int64_t i = 0; i < s->plan.n_cells; i++) TRY(look_at_run(s->jobs[i].dir, &list, &a, e));
-    for (const struct plugin_now *p = list; p; p = p->next)
-        if (p->runs)
-            log_warn(
-                "%s differs from the build that %lld run%s of this sweep started with (%s): finished runs are not repeated; remove their folders to repeat them, or give the sweep another name",
-                p->path, (long long)p->runs, p->runs == 1 ? "" : "s", p->first);
-    return TARE_OK;
+    struct files_now all = {0};
+    arena_init(&all.arena, "files of a sweep's runs");
+    const tare_status status = warn_changed(s, &all, e);
+    arena_free(&all.arena);
+    return status;
 }

@@ -89,7 +89,7 @@ static tare_status read_pair(struct grid *g, const char *text, const char *where
     for (int64_t i = 0; i < n; i++) {
         const int64_t axis = sweep_plan_axis(g->plan, keys[i]);
         if (axis < 0) FAIL(g->e, TARE_E_CONFIG, "%s: pair: axis %s is not in [sweep]", where, keys[i]);
-        if (g->dial[axis] >= 0) FAIL(g->e, TARE_E_CONFIG, "%s: pair: %s is in it twice", where, keys[i]);
+        if (g->dial[axis] >= 0) FAIL(g->e, TARE_E_CONFIG, "%s: pair: axis %s is listed twice", where, keys[i]);
         if (size >= 0 && size != g->plan->axes[axis].n)
             FAIL(g->e, TARE_E_CONFIG, "%s: pair: %s has %lld values, %s has %lld; paired lists must have equal lengths", where,
                  keys[0], (long long)size, keys[i], (long long)g->plan->axes[axis].n);

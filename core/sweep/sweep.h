@@ -3,10 +3,10 @@
  *   [sweep]
  *   name = study                runs go to runs/NAME/CELL, their numbers to runs/NAME/runs.db;
  *                               default: the name of the file
- *   dir = runs/study            the folder, if it should be another
+ *   dir = runs/study            folder of the runs; default: runs/NAME
  *   threads = 1                 threads of each run
  *   concurrent = 0              runs at a time; 0: the usable cores divided by threads
- *   metric = eval/reward        of the table; suffix :last (default) :first :mean :max :min :tail
+ *   metric = eval/reward        shown in the table; suffix :last (default) :first :mean :max :min :tail
  *   baseline = estimator.plugin=grpo
  *   pair = a.x, a.y | b.z, c.w  lists of equal length that advance together; others are crossed
  *   slurm = --partition=cpu --time=02:00:00

@@ -292,7 +292,7 @@ tare_status value_get_slice(struct render *r, int line, struct value v, const st
     struct list *items;
     TRY(value_iterate(r, line, v, &items));
     const int64_t n = items->n, by = is_whole(bound[2]) ? bound[2].i : 1;
-    if (!by || by < -(INT64_MAX / 4) || by > INT64_MAX / 4) return render_fail(r, line, "a slice with this step is not possible");
+    if (!by || by < -(INT64_MAX / 4) || by > INT64_MAX / 4) return render_fail(r, line, "invalid slice step");
     const int64_t low = by > 0 ? 0 : -1, high = by > 0 ? n : n - 1;
     int64_t limits[2] = {by > 0 ? low : high, by > 0 ? high : low};
     for (int k = 0; k < 2; k++)

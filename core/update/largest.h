@@ -8,7 +8,7 @@
 struct update_largest {
     int64_t groups, rollouts; /* groups of a shard of a minibatch; rollouts of a group */
     int64_t prompt, completion;
-    bool exact_kl, forward; /* with the reference's logits; with a pass without loss too */
+    bool exact_kl, forward; /* exact_kl: with the reference's logits; forward: also with a pass without loss */
 };
 struct update_memory {     /* bytes of the backend's memory */
     int64_t rows, targets; /* of the largest micro-batch */

@@ -14,8 +14,8 @@ struct policy_loss {
     double *ratio;        /* [T] */
     const float *sampled; /* [T] for truncated importance sampling; NULL: none */
     bool traces;          /* the objective handles traces itself */
-    /* A ratio that is not finite is an error; otherwise it shows in the gradient's norm, on all
-     * ranks. */
+    /* If true, a ratio that is not finite is an error. If false, the gradient's norm becomes
+     * non-finite on all ranks instead. */
     bool stops;
     bool first; /* the weights are still the sampling weights: measure the mismatch */
 };

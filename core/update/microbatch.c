@@ -34,14 +34,14 @@ static int64_t rows_of(const struct batch *b, int64_t rollout)
     return b->token_begin[rollout + 1] - b->token_begin[rollout] - 1;
 }
 
-/* ---------------------------------------------------------------- cutting into micro-batches */
+/* ---------------------------------------------------------------- splitting into micro-batches */
 
-/* Groups are dealt to shards, each shard is cut into micro-batches of train.micro_tokens rows, and
- * the first micro-batches of all shards come before the second ones. The order, and with it every
- * sum of gradients, does not depend on the number of ranks. Consecutive micro-batches are about
- * equally long, and micro-batch i goes to rank i mod R. */
+/* Groups are distributed to shards, each shard is split into micro-batches of train.micro_tokens
+ * rows, and the first micro-batches of all shards come before the second ones. The order, and with
+ * it every sum of gradients, does not depend on the number of ranks. Consecutive micro-batches are
+ * about equally long, and micro-batch i goes to rank i mod R. */
 struct micro {
-    int64_t begin, end; /* of cut.rollout */
+    int64_t begin, end; /* range of cut.rollout */
     int64_t round;      /* index of the micro-batch in its shard */
 };
 
@@ -431,7 +431,7 @@ tare_status microbatch_run(struct trainer *t, const struct microbatch_job *j, st
     struct tally *tally;
     double *sums;
     TRY(reserve_positions(t, j, e));
-    /* A forward pass gives the same values however the batch is cut. */
+    /* A forward pass gives the same values however the batch is split. */
     TRY(cut_job(t, j, j->loss ? t->gradient_shards : ranks, &c, e));
     TRY(arena_new(&t->work, &tally, c.n / ranks + 1, e));
     TRY(arena_new(&t->work, &sums, (c.n / ranks + 1) * j->n_sums, e));

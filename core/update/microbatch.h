@@ -1,4 +1,5 @@
-/* Forward and backward over groups of a batch, cut into micro-batches and dealt to the ranks. */
+/* Forward and backward passes over groups of a batch. The groups are split into micro-batches,
+ * which are distributed to the ranks. */
 #ifndef TARE_CORE_UPDATE_MICROBATCH_H
 #define TARE_CORE_UPDATE_MICROBATCH_H
 
@@ -15,8 +16,8 @@ struct tally {
  * set. */
 typedef tare_status (*token_loss)(void *ctx, const struct token_block *s, struct head_grad_row *coef, struct tally *tally,
                                   struct err *e);
-/* Runs forward and backward over the given groups of b, cut into micro-batches; gradients are added
- * to t->grads. loss NULL: forward only. exact_kl also runs the frozen reference. */
+/* Runs forward and backward over the given groups of b, split into micro-batches; gradients are
+ * added to t->grads. loss NULL: forward only. exact_kl also runs the frozen reference. */
 struct microbatch_job {
     const struct batch *b;
     const int64_t *groups; /* [n_groups] */
@@ -26,8 +27,8 @@ struct microbatch_job {
     bool exact_kl;
     token_loss loss;
     void *ctx;
-    struct tally *tally;      /* with a loss: added to */
-    int64_t n_sums;           /* of tally->sums */
+    struct tally *tally;      /* sums are added to it if there is a loss */
+    int64_t n_sums;           /* number of tally->sums */
     float *logprob, *entropy; /* [T] outputs; may be NULL */
 };
 tare_status microbatch_run(struct trainer *t, const struct microbatch_job *job, struct err *e);

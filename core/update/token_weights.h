@@ -7,7 +7,7 @@
 
 struct minibatch {         /* of whole groups */
     const int64_t *groups; /* [n] */
-    int64_t n, length;     /* length: of the longest possible completion, for aggregation = constant */
+    int64_t n, length;     /* length: tokens of the longest possible completion, for aggregation = constant */
 };
 /* Writes weight[n_tokens of the batch] for the tokens of the groups. A rollout with rollout_weight
  * 0 counts in no mean, nor does a group without other rollouts. */

@@ -28,7 +28,7 @@ struct trainer {
     int64_t gradient_shards;         /* dist.gradient_shards; 1 unless set */
     struct grads grads;              /* sums of this optimizer step */
     float *moment1, *moment2;        /* [n_own]; with dist.shard = none [n_params] */
-    int64_t moment_bytes;            /* of both moments; also the size of the second optimizer's */
+    int64_t moment_bytes;            /* size of both moments together; the second optimizer's have the same size */
     struct second_optimizer *second; /* supervised.c; NULL: none */
     struct kv_cache cache;           /* one layer; grows as needed */
     /* all layers of the reference; also for a pass of the policy if one cache fits both */

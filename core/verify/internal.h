@@ -50,7 +50,7 @@ struct verify_list {
 };
 tare_status verify_list_next(struct verify_list *l, struct verify_use *use, bool *more, struct err *e);
 
-/* One plugin call: verifier c judges n items on worker `thread`. */
+/* One plugin call: verifier c verifies n items on worker `thread`. */
 struct verify_call {
     int64_t c;
     int thread;
@@ -59,7 +59,7 @@ struct verify_call {
     tare_verdict *verdicts; /* [n] */
 };
 /* Return true, or TARE_E_CANCELLED, if the run is being cancelled; the remaining items are then not
- * judged. Any thread. */
+ * verified. Any thread. */
 bool verify_cancelled(const struct verify *v);
 tare_status verify_go_on(const struct verify *v, struct err *e);
 enum { VERIFY_POLL_NS = 100000000 }; /* the longest wait between two checks for cancellation */

@@ -1,5 +1,6 @@
 #include "verify/rows.h"
 
+#include "base/json.h"
 #include "verify/internal.h"
 
 #include <string.h>
@@ -60,6 +61,65 @@ static tare_status add_readers(struct verify *v, const struct config *c, char *t
     }
     *compared = any || !found;
     return TARE_OK;
+}
+
+/* *found: a verifier of verifier.plugins runs a program of the user. */
+static tare_status find_program(struct verify *v, const struct config *c, char *text, bool *found, struct err *e)
+{
+    const struct plugin_search search = {.folder = c->run.plugins};
+    struct verify_list list = {.next = text};
+    struct verify_use use;
+    bool more;
+    *found = false;
+    TRY(verify_list_next(&list, &use, &more, e));
+    while (more) {
+        uint32_t uses;
+        TRY(uses_of(v, &use, &search, c->params, &uses, e));
+        *found |= (uses & TARE_MAY_USE_ANSWER) != 0;
+        TRY(verify_list_next(&list, &use, &more, e));
+    }
+    return TARE_OK;
+}
+
+static tare_status add_fields(json_t *all, const char *key, const struct dataset *d, struct err *e)
+{
+    OWNED(json_decrefp) json_t *seen = json_object();
+    json_t *names = json_array();
+    const char *name;
+    json_t *value;
+    for (int64_t i = 0; i < d->n; i++) {
+        OWNED(json_decrefp) json_t *row = NULL;
+        if (!d->rows[i].json.size) continue;
+        TRY(json_parse(d->rows[i].json.data, d->rows[i].json.size, d->rows[i].where, &row, e));
+        json_object_update_missing(seen, row);
+    }
+    json_object_foreach(seen, name, value) json_array_append_new(names, json_string(name));
+    if (json_object_set_new(all, key, names)) FAIL(e, TARE_E_NOMEM, "%s: no memory for the names of its fields", key);
+    return TARE_OK;
+}
+
+tare_status verify_row_fields(const struct config *c, const struct dataset *const data[2], struct arena *a, const char **out,
+                              struct err *e)
+{
+    static const char *const KEYS[] = {"data.train", "data.eval"};
+    const struct verify_options options = {.workers = 1, .max_crash_share = 1};
+    const size_t size = strlen(c->verifier.plugins) + 1;
+    struct err unused;
+    OWNED(verify_close_at) struct verify *v = NULL;
+    OWNED(mem_free_at) char *text = NULL;
+    OWNED(json_decrefp) json_t *all = json_object();
+    OWNED(str_free) struct str line = {0};
+    bool found;
+    *out = NULL;
+    TRY(mem_new((int64_t)size, (void **)&text, e));
+    memcpy(text, c->verifier.plugins, size);
+    TRY(verify_new(&options, &v, e));
+    /* verify_open reports errors in the list */
+    if (find_program(v, c, text, &found, &unused) || !found) return TARE_OK;
+    for (int i = 0; i < 2; i++)
+        if (data[i] && data[i]->n) TRY(add_fields(all, KEYS[i], data[i], e));
+    TRY(json_print(all, &line, e));
+    return arena_strdup(a, line.data, line.size, (char **)(uintptr_t)out, e);
 }
 
 static tare_status check_rows(struct verify *v, bool compared, const struct dataset *d, struct err *e)

@@ -19,9 +19,15 @@ enum row_answer verify_row_answer(const struct verify *v, int64_t c);
  * verifier's, without a place. */
 tare_status verify_try_row(struct verify *v, const struct row *row, struct err *e);
 
-/* Refuses, with file:line, the first row that a verifier of verifier.plugins cannot judge: its
+/* Refuses, with file:line, the first row that a verifier of verifier.plugins cannot verify: its
  * answer is missing although one is compared, or a field cannot be read. Call it before the
  * verifiers are opened; verify_open reports errors in verifier.plugins itself. */
 tare_status verify_check_rows(const struct config *c, const struct dataset *d, struct err *e);
+
+/* Prints the fields of the rows as the extension "tare.row_fields/1" has them (tare/base.h). data:
+ * data.train and data.eval, NULL for one that is not read. *out = NULL: no verifier of
+ * verifier.plugins runs a program of the user, which would read the fields by name. */
+tare_status verify_row_fields(const struct config *c, const struct dataset *const data[2], struct arena *a, const char **out,
+                              struct err *e);
 
 #endif

@@ -31,7 +31,7 @@ bool verify_cancelled(const struct verify *v)
 
 tare_status verify_go_on(const struct verify *v, struct err *e)
 {
-    if (verify_cancelled(v)) FAIL(e, TARE_E_CANCELLED, "interrupted before all answers were judged");
+    if (verify_cancelled(v)) FAIL(e, TARE_E_CANCELLED, "interrupted before all answers were verified");
     return TARE_OK;
 }
 

@@ -5,7 +5,7 @@
  * component [N, C] holds the summands, overlong last.
  *
  * The verifiers (verifier.plugins = "math:1 format:0.1", or "math math as strict:0.5") are plugins.
- * The first one gives the verdict, the extracted text and the reason. Each completion is judged
+ * The first one gives the verdict, the extracted text and the reason. Each completion is verified
  * separately by any free worker, so neither the number of workers nor the batch can change a
  * verdict. A plugin is called from as many threads as its descriptor's threading allows. A plugin
  * with TARE_JUDGES_TOGETHER gets all items of a call at once and in order: those of a step on this
@@ -79,7 +79,7 @@ struct plugin_instance *verify_instance(const struct verify *v,
  * batch has token_end. */
 bool verify_gives_segments(const struct verify *v);
 
-/* One completion to judge. The texts are views; extracted is the caller's buffer. */
+/* One completion to verify. The texts are views; extracted is the caller's buffer. */
 struct verify_item {
     tare_text prompt, completion, answer, row;
     const char *name;       /* the row's id, for messages */

@@ -191,7 +191,7 @@ static tare_status settle_tickets(struct waiting *w, tare_status status, struct 
     return status && failed ? name_ticket(failed, e) : status;
 }
 
-/* Polls the open tickets once. wait: until one of them is judged or late. */
+/* Polls the open tickets once. wait: until one of them has a verdict or is late. */
 static tare_status poll_tickets(struct verify *v, int64_t c, bool wait, struct err *e)
 {
     struct waiting *w = v->verifiers[c].waiting;

@@ -8,7 +8,7 @@
 enum {
     ATTN_ROWS = MR,
     ATTN_TILES = 4 /* tiles of a task */,
-    /* blocks that a task's tiles process together: their keys fit in the second cache */
+    /* blocks that a task's tiles process together: their keys fit in the L2 cache */
     ATTN_BLOCKS = 16,
     ATTN_FEW = 3 /* rows for which the few-rows path is used */
 };
@@ -24,7 +24,7 @@ struct attn_args {
     const int32_t *query; /* [queries, 2]: sequence, index in it */
     /* heads per key/value head; tasks per key/value head; floats in a row of scores */
     int64_t queries, group, chunks, keys;
-    int64_t rows, tiles; /* of a tile, at most ATTN_ROWS; of a task, at most ATTN_TILES */
+    int64_t rows, tiles; /* rows of a tile, at most ATTN_ROWS; tiles of a task, at most ATTN_TILES */
     int words;           /* 1: keys and values are words of two numbers (kv_words) */
     int64_t block;       /* floats, or words, of one head's keys or values in a block */
     float *scratch;      /* per thread: scores [rows, keys], queries and outputs [rows, D] */
@@ -188,8 +188,8 @@ struct attn_values {
     const struct attn_span *span;
     const float *p;          /* [rows, keys] weights */
     int64_t keys, dim, most; /* most: the largest number of keys of a row */
-    const float *v;          /* of this head in block 0 */
-    int64_t block_size;      /* of all heads */
+    const float *v;          /* values of this head in block 0 */
+    int64_t block_size;      /* stride between blocks: values of all heads */
     float *o;
 };
 

@@ -7,9 +7,9 @@
  * number, or two bf16 numbers, k even and k odd, of which the chain takes the odd one first, as
  * vdpbf16ps does (CPU_DOT). Without that instruction, a word of two is expanded to two steps of
  * fp32; the results are bit-identical. With many rows a task is a block of rows against a group of
- * panels, KC steps at a time: its part of A stays in the second cache, and a panel's part in the
- * first. Blocking over k stores the partial chain and resumes it, so that no blocking, tile height
- * or thread count changes a bit. */
+ * panels, KC steps at a time: its part of A stays in the L2 cache, and a panel's part in L1.
+ * Blocking over k stores the partial chain and resumes it, so that no blocking, tile height or
+ * thread count changes a bit. */
 #ifdef CPU_DOT
 enum { DOT = 1 };
 #else

@@ -142,8 +142,8 @@ static void gemm_part_made(const struct gemm_block *s, const struct gemm_share *
     out->panel = o->wide;
 }
 
-/* Make TRANSPOSED panels from p on: of words [word, word + words), those that begin and end at
- * blocks of W's rows; words before them were made with the previous chunk. */
+/* Make TRANSPOSED panels from p on: the words of [word, word + words), rounded to blocks of W's
+ * rows. Words before them were made with the previous chunk. */
 static void gemm_make_chunk(const struct gemm_block *s, float *b, int64_t p, int64_t word, int64_t words)
 {
     const int64_t panels = (s->g->n + NR - 1) / NR, first = (word + PACK_WORDS - 1) / PACK_WORDS * PACK_WORDS,
@@ -342,7 +342,7 @@ static int64_t gemm_words_at_once(int64_t all, int64_t fit, int64_t chunk)
 }
 
 /* Number of B's panels that a task makes at a time where it uses them; 0: none. For transposed
- * weights it is one, if A is small enough to share the second cache, since the weights are then
+ * weights it is one, if A is small enough to share the L2 cache, since the weights are then
  * read only once in any case. For rows of B it is several, if so few tiles use a panel that writing
  * it for all threads costs as much as using it: the part read of a row is then long enough for the
  * hardware prefetcher to recognise. */

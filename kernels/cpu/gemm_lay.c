@@ -8,13 +8,13 @@
  * The sizes follow from the caches (caches.h) by a model whose shares were measured
  * (docs/dev/performance.md):
  *   - steps of a chunk: a tile of A is read once per panel and B's panel once per tile, both
- *     sequentially; the panel may come from the second cache. So a tile of 14 rows takes up to
- *     seven eighths of the first cache; a tile of 6 rows, next to which B's stream is wider, takes
+ *     sequentially; the panel may come from the L2 cache. So a tile of 14 rows takes up to
+ *     seven eighths of the L1 cache; a tile of 6 rows, next to which B's stream is wider, takes
  *     half of that.
- *   - tiles of a block: the block of A takes a third of the second cache. The rest is left to
+ *   - tiles of a block: the block of A takes a third of the L2 cache. The rest is left to
  *     incoming panels and to C, and half of it may belong to the other logical processor.
  *   - columns of a group: all, if the chain is complete in one chunk; otherwise the block's partial
- *     sums take a quarter of the second cache. */
+ *     sums take a quarter of the L2 cache. */
 struct gemm_sizes {
     int64_t steps, tiles, columns;
 };
@@ -26,7 +26,7 @@ enum { TRANSPOSED = NR < 2 * LANES ? 2 : 1 };
 
 struct gemm_block {
     const struct gemm *g;
-    int64_t word, words;               /* of the inner index, from `word` on */
+    int64_t word, words;               /* words of the inner index, starting at `word` */
     int64_t tiles, row_blocks, groups; /* tiles of all rows; tasks down and across */
     /* maximum number of tiles in a block; number of whole blocks, the others being parts */
     int64_t block_tiles, whole;
@@ -145,7 +145,7 @@ static void gemm_take_rows(const struct gemm_block *s, const struct gemm_share *
 struct gemm_rows {
     const void *at;
     enum dtype dtype;
-    int64_t row, end; /* row k, below `end`, begins at number k row */
+    int64_t row, end; /* row k, k < end, starts at element k * row */
 };
 
 /* Load LANES numbers of row k from a column on, as many as exist. */
@@ -196,7 +196,7 @@ static void gemm_take_columns(const struct gemm_block *s, const struct gemm_shar
     }
 }
 
-/* Expand words of pairs to steps of fp32; of an odd last pair only the even half. */
+/* Expand words of pairs to steps of fp32; an odd last pair gives only its even half. */
 static void gemm_split(float *to, const float *from, int64_t steps)
 {
     for (int64_t i = 0; i + 1 < steps; i += 2, from += NR)

@@ -1,6 +1,6 @@
 /* Low-rank products added to a product of many rows (gemm.c, struct gemm_low). U of a block of rows
  * is computed when its part of A is laid into tiles, and stored next to it. Its contribution to a
- * panel's columns is added to a tile of C when that is complete and still in the first cache. */
+ * panel's columns is added to a tile of C when that is complete and still in the L1 cache. */
 /* A chunk of the chain: the locations of its part of A and of the panel. */
 struct gemm_part {
     const float *a, *panel;

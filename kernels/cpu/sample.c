@@ -112,7 +112,7 @@ struct sample_found {
  * are dropped when that halves the list. */
 static struct sample_found sample_search(struct sample_list l, uint32_t low, int64_t count, uint64_t mass)
 {
-    /* left_out: of those above, the weights that are not in the list */
+    /* left_out: the weights above that are not in the list */
     struct sample_part above = {0, 0}, left_out = {0, 0};
     uint32_t high = SAMPLE_TOP, step = 1u << 23; /* an octave */
     while (high - low > 1) {

@@ -82,9 +82,9 @@ __device__ __forceinline__ void attend_scores(float (&s)[TILE_KEYS / 8][4], cons
         }
 }
 
-/* Row r of the lane's two: s becomes exp(scale (s - m)) with the new maximum m, 0 for keys from
- * `seen` on (counted from the lane's first), and is added to l. Returns exp(scale (m - m')), by
- * which the output must be multiplied. scale2 is scale in units of log 2. */
+/* Processes row r of the lane's two: replaces s by exp(scale (s - m)) with the new maximum m, 0 for
+ * keys from `seen` on (counted from the lane's first), and adds it to l. Returns exp(scale (m -
+ * m')), by which the output must be multiplied. scale2 is scale in units of log 2. */
 __device__ __forceinline__ float attend_softmax(float (&s)[TILE_KEYS / 8][4], int r, float &m, float &l, int seen, float scale2)
 {
     float top = m;
@@ -112,7 +112,8 @@ __device__ __forceinline__ float attend_softmax(float (&s)[TILE_KEYS / 8][4], in
     return factor;
 }
 
-/* Process one block of keys for a warp's 16 rows. limit: of the lane's two rows. */
+/* Process one block of keys for a warp's 16 rows. limit: end of the visible keys for the lane's two
+ * rows. */
 template <int D>
 __device__ __forceinline__ void attend(attn_sums<D> &a, const uint32_t (&q)[D / 16][4], const attn_keys &keys,
                                        const int (&limit)[2], float scale2)

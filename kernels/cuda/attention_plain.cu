@@ -108,7 +108,7 @@ __device__ inline void plain_values(const plain_shared &s, int dim)
     }
 }
 
-/* Store the results of rows first .. of the tile; m, l: of the thread's row. */
+/* Store the results of rows first .. of the tile. m, l: the values of the thread's row. */
 __device__ inline void plain_results(const plain_shared &s, const attn_args &a, const attn_tile &t, int first, float m, float l)
 {
     const int group = a.heads / a.kv_heads, head = (int)blockIdx.y, rows = min(PLAIN_ROWS, t.n * group - first);

@@ -115,7 +115,7 @@ struct product_end {
 /* Returns true if the norm was computed. */
 static bool matmul_few(const struct kctx *c, product p, enum dtype x_dtype, product_end end)
 {
-    /* x fits in the first cache in fp32 */
+    /* x fits in the L1 cache in fp32 */
     const bool as_it_is = x_dtype == DTYPE_F32 && p.k <= 4096 && p.t <= 16;
     const rows x = {p.x, p.t * p.k, x_dtype};
     const int slices = end.gate ? 1 : stream_cut_of(p).slices;

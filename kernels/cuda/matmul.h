@@ -39,7 +39,7 @@ struct product_norm;
  * order; the last step is padded with zeros. */
 enum { CHAIN_STEP = 32 };
 struct chain_cut {
-    int steps, slice; /* in K; in a slice */
+    int steps, slice; /* steps in K; steps in a slice */
 };
 static inline int chain_slices(const struct chain_cut &cut)
 {
@@ -62,7 +62,7 @@ bool matmul_wgmma_fits(const struct product &p);
 /* parts: as above. blocks: maximum number of blocks; 0: one per multiprocessor. Returns false,
  * without a launch, if the driver could not create a tensor map. */
 bool matmul_wgmma(const struct kctx *c, const struct product &p, const struct chain_cut &cut, float *parts, int blocks);
-/* ---- matmul_wgmma_check.cu: whether this process uses wgmma, decided on first use */
+/* ---- matmul_wgmma_check.cu: returns true if this process uses wgmma; decided on first use */
 bool matmul_wgmma_taken(const struct kctx *c);
 
 /* Rows of W are f rows of a gate and then f rows of the gated values: act[T,f] replaces y, as in
@@ -107,7 +107,7 @@ struct lt_product {
     float *d;
     const void *a, *b;
     const float *bias, *residual; /* residual: same layout as d; NULL: none; d itself: accumulate */
-    int64_t rows, cols, inner;    /* of D, column-major: rows are contiguous */
+    int64_t rows, cols, inner;    /* shape of D, column-major (rows are contiguous), and of the sum */
     int64_t lda, ldb, ldd, ld_residual;
     int trans_a, trans_b;
     enum dtype dtype; /* of a and b */

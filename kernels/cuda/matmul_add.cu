@@ -3,7 +3,7 @@
 #include "matmul.h"
 #include "norm.cuh"
 
-/* of a thread at a time: the same number of reads of a slice is in flight together */
+/* columns that a thread adds at a time; as many reads of a slice are in flight together */
 enum { COLUMNS = 16 };
 
 static __global__ void product_add(const product p, const float *parts, int slices)

@@ -24,7 +24,8 @@
 enum {
     PIECE = 64,
     WARPS = 8,
-    /* at least, if there are enough rows: an H100's multiprocessors, used on every GPU */
+    /* minimum number of blocks, if there are enough rows: the multiprocessors of an H100, used on
+     * every GPU */
     BLOCKS = 132
 };
 

@@ -93,7 +93,7 @@ static uint16_t test_number(uint32_t *state, int64_t row, int64_t k)
 
 struct wgmma_tensors {
     void *x, *w;
-    float *y[RUNS], *add, *parts; /* add: residual, whose first row is the bias; parts: of slices */
+    float *y[RUNS], *add, *parts; /* add: residual, whose first row is the bias; parts: sums of slices */
 };
 
 static float test_addend(int64_t i)
@@ -193,7 +193,7 @@ static bool compare_case(const struct kctx *c, const wgmma_case &of, wgmma_found
                  kernel_faulted(c) ? c->fault->message : "the driver cannot create tensor maps");
     else if (differ)
         snprintf(found->text, sizeof found->text,
-                 "%lld of %lld sums of %lld products differ on this GPU, the first, row %lld and column %lld: %08x by mma, %08x by "
+                 "%lld of %lld sums of %lld products differ on this GPU; the first is row %lld, column %lld: %08x by mma, %08x by "
                  "wgmma%s",
                  (long long)differ, (long long)compared, (long long)of.k, (long long)(first % sums / of.n),
                  (long long)(first % of.n), all[first % sums], all[sums + first], RUN[first / sums + 1].apart ? " in parts" : "");
@@ -264,8 +264,8 @@ int cuda_about(const struct kctx *c, char *text, int64_t size)
     const bool taken = matmul_wgmma_taken(c);
     snprintf(text, (size_t)size, "products of many rows with batch_invariant %s: %s",
              found.broken ? "cannot be computed"
-             : taken      ? "go by wgmma"
-                          : "go by mma",
+             : taken      ? "use wgmma"
+                          : "use mma",
              found.asked ? found.text : "the check has not run yet");
     return taken || !found.wanted;
 }

@@ -82,7 +82,7 @@ static __device__ void philox(const uint32_t key[2], uint64_t counter,
     out[0] = c0, out[1] = c1;
 }
 
-/* floor(u total), u of 53 bits */
+/* Returns floor(u total) for a uniform u with 53 bits. */
 static __device__ uint64_t sample_target(const struct sample_row *row, uint64_t total)
 {
     uint32_t w[2];

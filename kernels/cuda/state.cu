@@ -150,7 +150,7 @@ bool cuda_begin(const struct kctx *c, const char *op, const char *names, int n, 
     return true;
 }
 
-/* ---- the device's memory: blocks of the region, and outside it those that do not fit */
+/* ---- the device's memory: blocks in the region, and blocks outside it that do not fit */
 
 static void *take_outside(const struct kctx *c, int64_t bytes)
 {

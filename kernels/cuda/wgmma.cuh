@@ -84,8 +84,8 @@ __device__ inline void barrier_wait(uint64_t *b, uint32_t parity)
         if (clock64() - begin > 1ll << 36) __trap();
 }
 
-/* ---- copies: the map's box, rows from `row` and k from `k` on, zeros beyond the tensor; its bytes
- * count at b */
+/* ---- copies: load the map's box at (`row`, `k`), with zeros beyond the tensor; the barrier b
+ * counts its bytes */
 
 __device__ inline void tile_load(void *to, const tensor_map *map, int k, int row, uint64_t *b)
 {

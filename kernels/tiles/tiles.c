@@ -2,7 +2,7 @@
  * build.
  *
  * A task is a block of rows against a group of B's panels. It copies its rows into blocks, at most
- * a third of the second cache, of which a tile of 32 rows is multiplied by all panels before the
+ * a third of the L2 cache, of which a tile of 32 rows is multiplied by all panels before the
  * next tile. B of weights is stored in panels. B of a backward product is made into panels for all
  * tasks, some blocks of the inner index at a time; partial sums resume, so splitting changes no
  * bit. */
@@ -25,10 +25,10 @@ struct part {
     /* sums between parts: [m, n] with C's stride; C itself if nothing is added to the chain */
     float *sums;
     float *own;               /* [threads, own_words]: a task's rows in blocks */
-    int64_t own_words, *held; /* held: [threads] rows that are laid out there; -1: none */
+    int64_t own_words, *held; /* held: [threads] first row of the task whose rows are in `own`; -1: none */
 };
 
-/* First row of a task, a multiple of the tile. */
+/* Return the first row of task i, a multiple of the tile. */
 static int64_t cut_row(const struct part *s, int64_t i)
 {
     const int64_t row = blocks_of(s->p->m) * i / s->cuts * SIDE;
@@ -87,8 +87,8 @@ static void run_task(void *arg, int64_t n, int thread)
     multiply_end(&shapes);
 }
 
-/* Choose the number of tasks: rows of one in a third of the second cache, and enough for all
- * threads. */
+/* Choose the number of tasks: the rows of a task fill a third of the L2 cache, and there are enough
+ * for all threads. */
 static void choose_tasks(struct part *s, int threads)
 {
     enum { EACH = 8 };

@@ -1,5 +1,6 @@
-/* Finds rows of data.train by their question. A trainer's prompt may be the question inside a chat
+/* Finds rows of data.train by their question and answer. A trainer's prompt may be the question inside a chat
  * template. */
+#include "data/choices.h"
 #include "lab/audit/internal.h"
 
 #include <stdlib.h>
@@ -17,6 +18,7 @@ tare_status answers_open(const struct config *c, struct answers *out, struct err
     if (!*c->data.train) return TARE_OK;
     TRY(dataset_of(c, "train", &out->data, e));
     out->open = true;
+    if (c->data.permute_choices) TRY(choices_permute(&out->data, (uint64_t)c->data.permute_seed, e));
     TRY(mem_new((out->data.n + 1) * (int64_t)sizeof *out->by_hash, (void **)&out->by_hash, e));
     for (int64_t i = 0; i < out->data.n; i++) {
         const tare_text q = out->data.rows[i].question;
@@ -38,8 +40,10 @@ static bool equal_texts(tare_text a, tare_text b)
     return a.size == b.size && (!a.size || !memcmp(a.data, b.data, (size_t)a.size));
 }
 
-static const struct row *find_equal(const struct answers *a, tare_text prompt)
+/* Of several rows with this question, prefers the one with this answer. */
+static const struct row *find_equal(const struct answers *a, tare_text prompt, tare_text answer)
 {
+    const struct row *first = NULL;
     const uint64_t hash = fs_hash(prompt.data, prompt.size, 0);
     int64_t low = 0, high = a->data.n;
     while (low < high) {
@@ -49,9 +53,13 @@ static const struct row *find_equal(const struct answers *a, tare_text prompt)
         else
             high = middle;
     }
-    for (; low < a->data.n && a->by_hash[low].hash == hash; low++)
-        if (equal_texts(a->data.rows[a->by_hash[low].row].question, prompt)) return &a->data.rows[a->by_hash[low].row];
-    return NULL;
+    for (; low < a->data.n && a->by_hash[low].hash == hash; low++) {
+        const struct row *r = &a->data.rows[a->by_hash[low].row];
+        if (!equal_texts(r->question, prompt)) continue;
+        if (equal_texts(r->answer, answer)) return r;
+        if (!first) first = r;
+    }
+    return first;
 }
 
 static bool contains_text(tare_text text, tare_text part)
@@ -65,11 +73,11 @@ static bool contains_text(tare_text text, tare_text part)
     return false;
 }
 
-const struct row *answers_find(const struct answers *a, tare_text prompt)
+const struct row *answers_find(const struct answers *a, tare_text prompt, tare_text answer)
 {
     const struct row *best = NULL;
     if (!a->open || !prompt.data) return NULL;
-    best = find_equal(a, prompt);
+    best = find_equal(a, prompt, answer);
     for (int64_t i = 0; !best && i < a->data.n; i++) {
         const struct row *r = &a->data.rows[i];
         if (r->question.size >= prompt.size || !contains_text(prompt, r->question)) continue;

@@ -231,8 +231,9 @@ tare_status check_step(struct audit *a, struct audit_step *s, struct err *e)
         TRY(check_equal(a, s, m, AUDIT_ANSWER, e));
     }
     for (int64_t i = 0; i < s->n && a->answers.open; i++) {
-        row[i] =
-            i && equal_texts(s->row[i].prompt, s->row[i - 1].prompt) ? row[i - 1] : answers_find(&a->answers, s->row[i].prompt);
+        const struct audit_row *r = &s->row[i];
+        const bool again = i && equal_texts(r->prompt, r[-1].prompt) && equal_texts(r->answer, r[-1].answer);
+        row[i] = again ? row[i - 1] : answers_find(&a->answers, r->prompt, r->answer);
         TRY(check_answer(a, s, i, row[i], e));
     }
     TRY(check_rewards(a, s, row, e));

@@ -19,6 +19,7 @@ static const struct {
       {[AUDIT_GROUP] = "group",
        [AUDIT_PROMPT] = "question",
        [AUDIT_COMPLETION] = "completion",
+       [AUDIT_ANSWER] = "answer",
        [AUDIT_REWARD] = "reward",
        [AUDIT_ADVANTAGE] = "advantage",
        [AUDIT_WEIGHT] = "rollout_weight",

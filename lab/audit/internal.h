@@ -50,7 +50,7 @@ struct audit_row {
     const char *group_key;                        /* text of the column `group`; NULL: none */
     tare_text prompt, completion, answer;         /* data NULL: none */
     double reward, advantage, weight, loss_scale; /* NAN: none */
-    /* not a number; step, length: not an integer >= 0 */
+    /* the value is not a number (step, length: not an integer >= 0) */
     bool odd[AUDIT_N];
 };
 /* Reads a row's columns from its object, which must outlive it. */
@@ -60,9 +60,9 @@ tare_status fields_read(const struct field_map *m, const json_t *object, struct 
  * of group m. */
 struct audit_step {
     struct audit_row *row;
-    /* number: step of the rows; in_name: of the file's name, -1: none */
+    /* number: the rows' step; in_name: the step in the file's name, -1: none */
     int64_t n, n_groups, number, in_name;
-    const char *file, *state; /* state: of the estimator before this step; NULL: none */
+    const char *file, *state; /* state: the estimator's, before this step; NULL: none */
     int64_t *order, *begin;
     bool *whole; /* [n_groups] the group has all its rollouts */
 };
@@ -81,9 +81,9 @@ struct answers {
 };
 tare_status answers_open(const struct config *c, struct answers *out, struct err *e);
 void answers_close(struct answers *a);
-/* Returns the row whose question is the prompt, else the one with the longest question inside it,
- * or NULL. */
-const struct row *answers_find(const struct answers *a, tare_text prompt);
+/* Returns the row whose question is the prompt (of several, one with this answer if there is any),
+ * else the one with the longest question inside it, or NULL. */
+const struct row *answers_find(const struct answers *a, tare_text prompt, tare_text answer);
 
 struct audit {
     const struct audit_options *o;

@@ -209,6 +209,17 @@ static tare_status compare_rows(struct finder *f, const json_t *a, const json_t 
     return d.count ? compare_add_difference(f, &d, e) : TARE_OK;
 }
 
+int64_t compare_different_step(const struct finder *f)
+{
+    size_t i;
+    json_t *d;
+    json_array_foreach(json_object_get(f->result, "differences"), i, d)
+    {
+        if (!strcmp(json_text_or(d, "what", ""), "metric")) return json_int_or(d, "step", 0);
+    }
+    return INT64_MAX;
+}
+
 static tare_status compare_metrics(struct finder *f, struct err *e)
 {
     const struct records *a = &f->records[0], *b = &f->records[1];

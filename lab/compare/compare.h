@@ -18,7 +18,9 @@
  *   only_a, only_b  the same numbers of the records that one run has and the other lacks, among the
  *                   steps that both have: log.rollouts, checkpoint.keep, or records that are gone
  *   damaged, notes  [text]; damaged includes records that chain.jsonl lists and that are gone
- *   curve           {metric, rows: [[step, a, b, b - a]], n, mean, low, high}
+ *   curve           {metric, fork, rows: [[step, a, b, b - a]], n, mean, low, high}
+ *                   fork: the last step that one run copied from the other, or both from a third;
+ *                   the curve begins after it. 0: none
  *
  * Times, memory and tokens_per_second are not compared, because they depend on the machine. */
 #ifndef TARE_LAB_COMPARE_COMPARE_H

@@ -43,11 +43,28 @@ static const json_t *value_at(const struct finder *f, int k, int64_t step)
     return low < r->n && r->at[low].step == step ? json_object_get(r->at[low].row, f->o->metric) : NULL;
 }
 
-static tare_status take_pairs(struct finder *f, json_t *rows, double *d, int64_t *n, struct err *e)
+/* Returns the last step that the runs have in common through a fork, or 0. A manifest names the step
+ * of its fork, and nested in it that of the fork's own run. The step counts if all metrics up to it
+ * are equal, so that the folders may have been moved since. */
+static int64_t fork_step(const struct finder *f)
+{
+    const int64_t different = compare_different_step(f);
+    int64_t last = 0;
+    for (int k = 0; k < 2; k++) {
+        for (const json_t *o = json_object_get(f->manifest[k], "origin"); o; o = json_object_get(o, "origin")) {
+            const int64_t step = json_int_or(o, "step", 0);
+            if (step > last && step < different) last = step;
+        }
+    }
+    return last;
+}
+
+static tare_status take_pairs(struct finder *f, int64_t fork, json_t *rows, double *d, int64_t *n, struct err *e)
 {
     for (int64_t i = 0; i < f->records[0].n; i++) {
         const int64_t step = f->records[0].at[i].step;
         const json_t *a = value_at(f, 0, step), *b = value_at(f, 1, step);
+        if (fork && step <= fork) continue;
         if (step < f->o->first || step > f->o->last || !json_is_number(a) || !json_is_number(b)) continue;
         const double x = json_number_value(a), y = json_number_value(b);
         json_t *row = json_pack("[I, f, f, f]", (json_int_t)step, x, y, y - x);
@@ -63,15 +80,16 @@ tare_status compare_curve(struct finder *f, struct err *e)
     OWNED(mem_free_at) double *d = NULL;
     double sum = 0;
     int64_t n = 0;
+    const int64_t fork = fork_step(f);
     struct moments m = {NAN, NAN, NAN, NAN};
     TRY(mem_new((f->records[0].n + 1) * (int64_t)sizeof *d, (void **)&d, e));
-    TRY(take_pairs(f, rows, d, &n, e));
+    TRY(take_pairs(f, fork, rows, d, &n, e));
     if (n) TRY(bootstrap_interval(d, n, &m, e));
     for (int64_t i = 0; i < n; i++) sum += d[i];
     json_object_set_new(f->result, "curve",
-                        json_pack("{s:s, s:O, s:I, s:o, s:o, s:o}", "metric", f->o->metric, "rows", rows, "n", (json_int_t)n,
-                                  "mean", json_finite(n ? sum / (double)n : NAN), "low", json_finite(m.low), "high",
-                                  json_finite(m.high)));
+                        json_pack("{s:s, s:I, s:O, s:I, s:o, s:o, s:o}", "metric", f->o->metric, "fork", (json_int_t)fork, "rows",
+                                  rows, "n", (json_int_t)n, "mean", json_finite(n ? sum / (double)n : NAN), "low",
+                                  json_finite(m.low), "high", json_finite(m.high)));
     return TARE_OK;
 }
 
@@ -171,7 +189,10 @@ static tare_status print_curve(const json_t *curve, struct str *out, struct err 
 {
     const json_t *rows = json_object_get(curve, "rows"), *low = json_object_get(curve, "low");
     const int64_t n = (int64_t)json_array_size(rows), every = (n + ROWS - 1) / ROWS;
-    if (!n) return str_addf(out, e, "no common step has %s\n", json_text_or(curve, "metric", ""));
+    const int64_t fork = json_int_or(curve, "fork", 0);
+    char after[64] = "";
+    if (fork) snprintf(after, sizeof after, " after the fork at step %lld", (long long)fork);
+    if (!n) return str_addf(out, e, "no common step%s has %s\n", after, json_text_or(curve, "metric", ""));
     TRY(str_addf(out, e, "\n%s\n%8s %12s %12s %12s\n", json_text_or(curve, "metric", ""), "step", "a", "b", "b - a"));
     for (int64_t i = (n - 1) % every; i < n; i += every) {
         const json_t *r = json_array_get(rows, (size_t)i);
@@ -179,7 +200,7 @@ static tare_status print_curve(const json_t *curve, struct str *out, struct err 
                      json_number_value(json_array_get(r, 1)), json_number_value(json_array_get(r, 2)),
                      json_number_value(json_array_get(r, 3))));
     }
-    TRY(str_addf(out, e, "mean difference over %lld steps: %.6g", (long long)n, json_double_or(curve, "mean", NAN)));
+    TRY(str_addf(out, e, "mean difference over %lld steps%s: %.6g", (long long)n, after, json_double_or(curve, "mean", NAN)));
     if (!json_is_number(low)) return str_add(out, " (too few steps for an interval)\n", -1, e);
     return str_addf(out, e, ", 95 %% interval %.6g to %.6g\n", json_number_value(low), json_double_or(curve, "high", NAN));
 }

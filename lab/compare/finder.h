@@ -41,6 +41,9 @@ tare_status compare_count(struct finder *f, const char *what, struct err *e);
 /* Counts a record that only this run (0 or 1) has, among the steps that both have. */
 tare_status compare_count_only(struct finder *f, int run, const char *what, struct err *e);
 
+/* Returns the first common step whose metrics differ, or INT64_MAX. */
+int64_t compare_different_step(const struct finder *f);
+
 /* Compares the dumps and the estimator's states of a step (rollouts.c). */
 tare_status compare_step_files(struct finder *f, int64_t step, struct err *e);
 /* Compares the checkpoints of a step that both runs have (tensors.c). */

@@ -6,6 +6,7 @@
 #include "observe/chain.h"
 #include "observe/metrics.h"
 #include "observe/model_sums.h"
+#include "observe/named_files.h"
 #include "observe/run_data.h"
 #include "observe/run_lock.h"
 
@@ -343,18 +344,59 @@ static tare_status check_models_of(struct checker *s, const json_t *process, jso
     return TARE_OK;
 }
 
-static tare_status check_models(struct checker *s, struct err *e)
+/* ---------------------------------------------------------------- the files of its plugins */
+
+/* Compares a file that a configuration named, and the files that it imports, with the current ones,
+ * if it exists. */
+static tare_status check_named(struct checker *s, json_t *entry, struct err *e)
+{
+    const char *key = json_text_or(entry, "key", ""), *path = json_text_or(entry, "path", "");
+    OWNED(json_decrefp) json_t *then = json_pack("[O]", entry), *now = json_array();
+    char text[FS_PATH + 200];
+    if (!then || !now) FAIL(e, TARE_E_NOMEM, "%s: no memory", s->run);
+    TRY(named_files_add(now, key, path, e));
+    snprintf(text, sizeof text, "%.200s = %.3800s is missing, so it is not checked", key, path);
+    return json_array_size(now) ? named_files_compare(then, now, add_model_fault, s, e) : add_note(s, text, e);
+}
+
+/* seen: path -> entry recorded by the newest process that read it. */
+static tare_status check_named_of(struct checker *s, const json_t *process, json_t *seen, struct err *e)
+{
+    json_t *entry;
+    size_t i;
+    json_array_foreach(json_object_get(process, "files"), i, entry)
+    {
+        const char *path = json_text_or(entry, "path", "");
+        OWNED(json_decrefp) json_t *newest = json_incref(json_object_get(seen, path));
+        if (!newest) {
+            TRY(check_named(s, entry, e));
+            if (json_object_set(seen, path, entry)) FAIL(e, TARE_E_NOMEM, "%s: no memory", s->run);
+            continue;
+        }
+        OWNED(json_decrefp) json_t *then = json_pack("[O]", entry), *later = json_pack("[O]", newest);
+        TRY(named_files_compare(then, later, note_earlier, s, e));
+    }
+    return TARE_OK;
+}
+
+static tare_status check_inputs_of(struct checker *s, const json_t *process, json_t *models, json_t *files, struct err *e)
+{
+    TRY(check_models_of(s, process, models, e));
+    return check_named_of(s, process, files, e);
+}
+
+static tare_status check_inputs(struct checker *s, struct err *e)
 {
     char path[FS_PATH];
-    OWNED(json_decrefp) json_t *root = NULL, *seen = json_object();
+    OWNED(json_decrefp) json_t *root = NULL, *models = json_object(), *files = json_object();
     TRY(fs_join(path, s->run, "manifest.json", e));
     struct err why = {0};
     if (!fs_exists(path)) return TARE_OK; /* reported by its own checksum */
     if (json_read_file(path, &root, &why))
         return why.code == TARE_E_NOMEM || (why.code == TARE_E_IO && !is_unreadable(path)) ? (*e = why).code : TARE_OK;
     const json_t *list = json_object_get(root, "resumed");
-    for (size_t i = json_array_size(list); i > 0; i--) TRY(check_models_of(s, json_array_get(list, i - 1), seen, e));
-    return check_models_of(s, root, seen, e);
+    for (size_t i = json_array_size(list); i > 0; i--) TRY(check_inputs_of(s, json_array_get(list, i - 1), models, files, e));
+    return check_inputs_of(s, root, models, files, e);
 }
 
 /* ---------------------------------------------------------------- files that no link names */
@@ -431,7 +473,7 @@ static tare_status check_all(struct checker *s, struct err *e)
     TRY(check_known(s, e));
     TRY(check_metrics(s, e));
     TRY(check_events(s, e));
-    TRY(check_models(s, e));
+    TRY(check_inputs(s, e));
     TRY(fs_each(s->run, check_top, s, e));
     return check_names(s, e);
 }

@@ -70,7 +70,7 @@ static bool other_shares(const struct config_difference *d)
 static tare_status add_change(void *ctx, const struct config_difference *d, struct err *e)
 {
     struct changes *c = ctx;
-    bool locked = false, other = false; /* a locked parameter of the estimator, of the curriculum */
+    bool locked = false, other = false; /* true for a locked parameter of the estimator; of the curriculum */
     if (!strcmp(d->section, "run") && !strcmp(d->key, "dir")) return TARE_OK;
     const bool shares = other_shares(d);
     if (!shares && is_in(FIXED, sizeof FIXED / sizeof *FIXED, d->section, d->key) &&
@@ -223,8 +223,16 @@ static tare_status hash_text(const struct fork *f, char out[17], struct err *e)
     return TARE_OK;
 }
 
-/* Removes the recorded checksums of models that the fork's keys replace. */
-static void forget_models(json_t *root, const json_t *keys)
+static void forget_key(json_t *process, const char *key)
+{
+    json_t *files = json_object_get(process, "files");
+    json_object_del(json_object_get(process, "models"), key);
+    for (size_t i = json_array_size(files); i > 0; i--)
+        if (!strcmp(json_text_or(json_array_get(files, i - 1), "key", ""), key)) json_array_remove(files, i - 1);
+}
+
+/* Removes the recorded checksums of models and files that the fork's keys replace. */
+static void forget_replaced(json_t *root, const json_t *keys)
 {
     json_t *process;
     const char *key;
@@ -232,8 +240,8 @@ static void forget_models(json_t *root, const json_t *keys)
     size_t i;
     json_object_foreach((json_t *)(uintptr_t)keys, key, value)
     {
-        json_object_del(json_object_get(root, "models"), key);
-        json_array_foreach(json_object_get(root, "resumed"), i, process) json_object_del(json_object_get(process, "models"), key);
+        forget_key(root, key);
+        json_array_foreach(json_object_get(root, "resumed"), i, process) forget_key(process, key);
     }
 }
 
@@ -250,7 +258,7 @@ static tare_status write_origin(const struct fork *f, const char *part, struct e
     for (int i = 0; f->dropped[i]; i++) json_array_append_new(dropped, json_string(f->dropped[i]));
     TRY(json_read_file(path, &root, e));
     TRY(config_compare(&f->before, &f->after, add_changed_key, keys, e));
-    forget_models(root, keys);
+    forget_replaced(root, keys);
     json_t *origin = json_pack("{s:s, s:I, s:I, s:s, s:O, s:O}", "run", run, "step", (json_int_t)f->step, "checkpoint",
                                (json_int_t)f->from.step, "complete_xxh3", hash, "keys", keys, "begins_anew", dropped);
     json_t *before = json_object_get(root, "origin");

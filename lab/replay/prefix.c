@@ -34,7 +34,7 @@ static tare_status check_history(const char *run, const char *line, int64_t from
     if (key && !config_changes_training(name, key)) return TARE_OK;
     FAIL(
         e, TARE_E_CONFIG,
-        "%s: changed its configuration after step %lld (%.300s), so later steps cannot be recomputed from the newest checkpoint before it, that of step %lld; name a step after one of %s/checkpoints from step %lld on",
+        "%s: changed its configuration after step %lld (%.300s), so later steps cannot be recomputed from the previous checkpoint, step %lld; choose a step after a checkpoint in %s/checkpoints with step >= %lld",
         run, (long long)step, begin, (long long)from, run, (long long)step);
 }
 

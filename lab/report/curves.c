@@ -52,7 +52,7 @@ tare_status curves_line(struct page *p, const struct curves *g, const char *metr
 {
     int64_t n = 0, runs = 0;
     struct point *points;
-    *out = (struct svg_line){.label = g->label};
+    *out = (struct svg_line){.label = g->label, .mark = (double)g->fork};
     for (int64_t r = 0; r < g->n; r++) {
         const struct series *s = run_data_find(g->runs[r], metric);
         n += s ? s->n : 0;

@@ -36,6 +36,15 @@ static const struct chart_spec SPEED[] = {{"tokens_per_second", "Tokens a second
 
 /* ---------------------------------------------------------------- reading runs and sweeps */
 
+/* Returns the step of the fork that RUN/manifest.json names, or 0: not a fork, or not readable. */
+static int64_t fork_step(const char *dir)
+{
+    char path[FS_PATH];
+    OWNED(json_decrefp) json_t *manifest = NULL;
+    if (fs_join(path, dir, "manifest.json", NULL) || !fs_exists(path) || json_read_file(path, &manifest, NULL)) return 0;
+    return json_int_or(json_object_get(manifest, "origin"), "step", 0);
+}
+
 static tare_status add_run(struct page *p, const char *dir, struct err *e)
 {
     struct run_data *run;
@@ -49,7 +58,7 @@ static tare_status add_run(struct page *p, const char *dir, struct err *e)
     TRY(run_data_read(dir, &p->arena, run, e));
     TRY(written_report_metrics(dir, e));
     list[0] = run;
-    p->groups[p->n_groups++] = (struct curves){run->name, list, 1};
+    p->groups[p->n_groups++] = (struct curves){.label = run->name, .runs = list, .n = 1, .fork = fork_step(dir)};
     return TARE_OK;
 }
 
@@ -99,6 +108,7 @@ static tare_status add_tiles(const struct run_data *r, struct str *out, struct e
         const char *metric, *what, *format;
     } TILES[] = {{"reward/mean:tail", "training reward, last fifth", "%.3f"},
                  {"estimator/effective_signal_ratio:mean", "effective-signal ratio, mean", "%.2f"},
+                 {"estimator/nonzero_advantage_ratio:mean", "groups with an advantage, mean", "%.2f"},
                  {"policy/entropy:last", "policy entropy at the end", "%.3f"},
                  {"tokens_per_second:mean", "tokens a second", "%.0f"}};
     char text[80];
@@ -108,7 +118,7 @@ static tare_status add_tiles(const struct run_data *r, struct str *out, struct e
     TRY(run_data_value(r, "eval/reward:last", &last, e));
     snprintf(text, sizeof text, "%.3f \xE2\x86\x92 %.3f", first, last);
     if (isfinite(first)) TRY(add_tile(out, "held-out reward, first and last", text, e));
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         TRY(run_data_value(r, TILES[i].metric, &x, e));
         snprintf(text, sizeof text, TILES[i].format, x);
         if (isfinite(x)) TRY(add_tile(out, TILES[i].what, text, e));
@@ -187,12 +197,20 @@ static bool has_bands(const struct page *p)
     return false;
 }
 
+static bool has_forks(const struct page *p)
+{
+    for (int64_t g = 0; g < p->n_groups; g++)
+        if (p->groups[g].fork) return true;
+    return false;
+}
+
 static tare_status add_sections(struct page *p, struct str *out, struct err *e)
 {
     for (int64_t i = 0; i < p->n_plans; i++) TRY(sweep_section(p, &p->tables[i], out, e));
     TRY(studies_section(p, out, e));
     TRY(add_charts(p, "The four training signals", "charts two", SIGNALS, out, e));
     if (has_bands(p)) TRY(str_add(out, "<p class=\"dim\">Lines: means over seeds. Bands: one standard deviation.</p>\n", -1, e));
+    if (has_forks(p)) TRY(str_add(out, "<p class=\"dim\">Dotted: the fork; steps up to it are copies.</p>\n", -1, e));
     TRY(add_charts(p, "Held-out questions", "charts", EVALUATION, out, e));
     TRY(curves_subjects(p, out, e));
     TRY(add_charts(p, "Optimisation", "charts", OPTIMISATION, out, e));

@@ -11,6 +11,7 @@ struct curves { /* drawn as one line: a run, or all seeds of a sweep's row */
     const char *label;
     const struct run_data **runs; /* [n] */
     int64_t n;
+    int64_t fork; /* last step copied from the run that this one is a fork of; 0: none */
 };
 
 struct page {

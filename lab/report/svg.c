@@ -304,8 +304,20 @@ static void moving_average(const double *y, int64_t n, double *out)
     }
 }
 
+/* Draws the vertical line of chart->lines[i], unless an earlier line has it at the same x. */
+static tare_status add_mark(const struct svg_chart *chart, int64_t i, const struct canvas *c)
+{
+    const struct svg_line *l = &chart->lines[i];
+    if (!l->n || l->mark <= 0 || l->mark < c->x.low || l->mark > c->x.high) return TARE_OK;
+    for (int64_t k = 0; k < i; k++)
+        if (chart->lines[k].n && chart->lines[k].mark == l->mark) return TARE_OK;
+    return str_addf(c->out, c->e, "<path class=\"line c%d d2 faint\" d=\"M%.1f %dV%d\"><title>fork at step %.0f</title></path>",
+                    l->colour % SVG_COLOURS, map_value(&c->x, l->mark), TOP, SVG_HEIGHT - BOTTOM, l->mark);
+}
+
 static tare_status add_lines(const struct svg_chart *chart, const struct canvas *c)
 {
+    for (int64_t i = 0; i < chart->n; i++) TRY(add_mark(chart, i, c));
     for (int64_t i = 0; i < chart->n; i++) {
         const struct svg_line *l = &chart->lines[i];
         if (!l->n) continue;

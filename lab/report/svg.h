@@ -12,7 +12,8 @@ struct svg_line {
     const double *x, *y;      /* [n], x ascending, y finite */
     const double *low, *high; /* [n] a band around the line; NULL: none */
     int64_t n;
-    int colour; /* number that determines colour and dashes */
+    int colour;  /* number that determines colour and dashes */
+    double mark; /* x of a dotted vertical line with the title "fork"; 0: none */
 };
 
 struct svg_chart {

@@ -99,6 +99,7 @@ tare_status watch_print(const char *dir, int columns, int rows, bool unicode, st
                                           "response_length/mean",
                                           "policy/entropy",
                                           "estimator/effective_signal_ratio",
+                                          "estimator/nonzero_advantage_ratio",
                                           "eval/reward",
                                           "policy/clip_fraction",
                                           "policy/approx_kl",
@@ -107,19 +108,29 @@ tare_status watch_print(const char *dir, int columns, int rows, bool unicode, st
                                           "estimator/confidence_mean",
                                           "reward/all_wrong_groups",
                                           "tokens_per_second"};
-    static const char *const LABELS[] = {
-        "training reward", "response length", "entropy",      "effective-signal ratio", "held-out reward", "clip fraction", "KL",
-        "gradient norm",   "largest |A|",     "confidence w", "all-wrong groups",       "tokens a second"};
+    static const char *const LABELS[] = {"training reward",
+                                         "response length",
+                                         "entropy",
+                                         "effective-signal ratio",
+                                         "groups with an advantage",
+                                         "held-out reward",
+                                         "clip fraction",
+                                         "KL",
+                                         "gradient norm",
+                                         "largest |A|",
+                                         "confidence w",
+                                         "all-wrong groups",
+                                         "tokens a second"};
     OWNED(arena_free) struct arena a = {0};
     struct run_data r;
     struct screen w = {.columns = columns, .rows = rows, .unicode = unicode, .out = out, .e = e};
     arena_init(&a, "watch");
     TRY(run_data_read(dir, &a, &r, e));
     TRY(print_header(&w, &r));
-    for (int i = 0; i < 12; i++) {
+    for (int i = 0; i < 13; i++) {
         const struct series *s = run_data_find(&r, METRICS[i]);
         if (!s || !s->n || w.used >= rows) continue;
-        const int height = i < 5 ? (rows >= 32 ? 3 : rows >= 22 ? 2 : 1) : 1;
+        const int height = i < 6 ? (rows >= 32 ? 3 : rows >= 22 ? 2 : 1) : 1;
         TRY(print_sparkline(&w, LABELS[i], s, height));
     }
     return TARE_OK;

@@ -7,8 +7,8 @@
 
 #include "engine/engine.h"
 
-/* Computes out [n_own of the model], the square roots of the factors above, to be multiplied with
- * gradients; free it with mem_free. folder: of a checkpoint; TARE_E_CONFIG if it has no
+/* Computes out [n_own of the model], the square roots of the factors above, which multiply the
+ * gradients; free it with mem_free. folder: the checkpoint's folder. TARE_E_CONFIG if it has no
  * optimizer. */
 tare_status adam_factors(struct engine *g, const char *folder, float **out, struct err *e);
 

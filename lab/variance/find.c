@@ -78,7 +78,7 @@ static int64_t work_bytes(const struct variance_options *o, int64_t width, int64
 
 tare_status variance_need(const struct config *c, const struct variance_options *o, struct variance_need *out, struct err *e)
 {
-    struct plan_input in = {.config = c, .ranks = 1, .hosts = 1, .gradient_shards = 1};
+    struct plan_input in = {.config = c, .ranks = 1, .hosts = 1, .gradient_shards = 1, .eval_rows = -1};
     struct plan p;
     struct machine here;
     *out = (struct variance_need){.rollouts = o->prompts * o->rollouts};

@@ -14,7 +14,7 @@ struct measuring {
     struct picks picks;
     struct batch batch;
     double *weight;  /* [M G] a_i */
-    double *v, *sum; /* [width] of a group; of the batch */
+    double *v, *sum; /* [width] for a group; for the batch */
 };
 
 /* ---------------------------------------------------------------- a batch and its advantages */

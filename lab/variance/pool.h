@@ -34,8 +34,8 @@ struct variance_pool {
 /* Returns the weight of a token in s_i = weight * sum_t grad log pi: 1/|o_i|, 1, or 1/L. tokens:
  * |o_i| */
 double pool_weight(const struct variance_pool *p, int64_t tokens);
-/* Computes the fields below from batch, vector and square. seed: of the halves. TARE_E_INVALID if a
- * prompt has fewer than four verified rollouts. */
+/* Computes the fields below from batch, vector and square. seed: splits the rollouts into halves.
+ * TARE_E_INVALID if a prompt has fewer than four verified rollouts. */
 tare_status pool_finish(struct variance_pool *p, uint64_t seed, struct err *e);
 void pool_close(struct variance_pool *p);
 

@@ -1,7 +1,7 @@
 /* mix: several files in fixed shares.
  *
  *   data.train = a.jsonl:0.7 b.jsonl:0.3
- *                w_s, divided by their sum; without weights every file has the same
+ *                w_s, divided by their sum; without weights all files have the same share
  *
  * After k prompts, T_s of them from file s, the next prompt comes from the file that is furthest
  * behind its share:

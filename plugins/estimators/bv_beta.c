@@ -6,7 +6,7 @@
  *
  *   a = a_0 + S,  b = b_0 + F,  mu_hist = a / (a + b)
  *   v_hist     = mu_hist (1 - mu_hist)
- *                variance of one reward; never 0, for the prior keeps mu_hist inside (0, 1)
+ *                variance of one reward; never 0, because the prior keeps mu_hist inside (0, 1)
  *   SEM        = sqrt(v_hist / (a + b + 1))
  *                deviation of the posterior of the rate; falls as history grows
  *   w          = exp(-SEM / T),  0 for a prompt without a cluster

@@ -2,7 +2,7 @@
  * of the components is whitened over the batch.
  *
  *   x[i] = sum_c weight[c] (R[i,c] - mu[c]) / (sigma[c] + delta)
- *          mu, sigma: of component c over the group (sample deviation)
+ *          mu, sigma: mean and sample deviation of component c over the group
  *   A[i] = (x[i] - mean) / (deviation + delta)                      over the batch
  *
  * Liu et al. 2026, "GDPO: Group reward-Decoupled Normalization Policy Optimization for Multi-reward

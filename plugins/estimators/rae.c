@@ -6,13 +6,13 @@
  *   convention prime-rl:   A[i] = R[i] - b,   b <- alpha b + (1 - alpha) mean
  *   b starts at the first mean
  *
- * mean: of the role's rewards in the step. Liu et al. 2025, "SPIRAL: Self-Play on Zero-Sum Games
- * Incentivizes Reasoning via Multi-Agent Multi-Turn Reinforcement Learning", section 3, equation 2
- * and algorithm 1 (arXiv 2506.24119): role-conditioned advantage estimation. The paper processes
- * trajectories one by one and computes the advantage after the baseline has moved, A = alpha (R -
- * b); prime-rl processes groups and computes it before. Here the baseline moves once a step: equal
- * to theirs with one trajectory, or one group, of a role in a step. With more, the order of the
- * rollouts matters there but not here.
+ * mean: the mean of the role's rewards in the step. Liu et al. 2025, "SPIRAL: Self-Play on Zero-Sum
+ * Games Incentivizes Reasoning via Multi-Agent Multi-Turn Reinforcement Learning", section 3,
+ * equation 2 and algorithm 1 (arXiv 2506.24119): role-conditioned advantage estimation. The paper
+ * processes trajectories one by one and computes the advantage after the baseline has moved, A =
+ * alpha (R - b); prime-rl processes groups and computes it before. Here the baseline moves once per
+ * step, which equals their result if a role has one trajectory, or one group, in the step. With
+ * more, the order of the rollouts matters there but not here.
  *
  * A role is a cluster of prompts: a field of the row names the role, and clusterer.codebook = field
  * with clusterer.field.field = role makes clusters of them. Prompts without a cluster (-1, and all

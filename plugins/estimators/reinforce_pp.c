@@ -7,9 +7,9 @@
  * Hu et al. 2025, "REINFORCE++: An Efficient RLHF Algorithm with Robustness to Both Prompt and
  * Reward Models" (arXiv 2501.03262).
  *
- * The trainers differ in the variance: convention. A KL penalty inside the reward is not part of
- * it; use loss.kl_coef. With gamma 1 all tokens of a rollout have the same advantage. The reported
- * advantage of a rollout is that of its last token. */
+ * The trainers differ in the variance, which the parameter `convention` selects. A KL penalty
+ * inside the reward is not part of it; use loss.kl_coef. With gamma 1 all tokens of a rollout have
+ * the same advantage. The reported advantage of a rollout is that of its last token. */
 #include "common/stateless.h"
 #include "common/whiten.h"
 

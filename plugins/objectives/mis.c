@@ -2,7 +2,7 @@
  * disagree.
  *
  *   v = M w * surrogate (ppo),   M = 1 where low <= m <= high, else 0
- *   m = old / sampled: of the token (token), its geometric mean over the sequence (geometric), its
+ * m = old / sampled of the token (token), its geometric mean over the sequence (geometric), or its
  *       product over it (sequence)
  *   w = 1 (none), or old / sampled of the token or of the sequence
  *

@@ -15,7 +15,7 @@ enum { SEQUENCE, TOKEN };
 static const char *const LEVELS[] = {"sequence", "token", NULL};
 static const tare_param PARAMS[P_COUNT] = {
     [P_LEVEL] =
-        PARAM_CHOICE("level", "sequence", "the ratio that is the weight: the sequence's (paper), or the token's (ROLL)", LEVELS),
+        PARAM_CHOICE("level", "sequence", "ratio used as the weight: of the sequence (paper) or of the token (ROLL)", LEVELS),
 };
 
 static double log_ratio_term(const void *ctx, const tare_tokens *t, int64_t i)

@@ -23,16 +23,16 @@
 enum { P_OPEN, P_CLOSE, P_ANSWER_OPEN, P_ANSWER_CLOSE, P_OPENED, P_PARTIAL, N_PARAMS };
 
 static const tare_param PARAMS[N_PARAMS] = {
-    [P_OPEN] = {.key = "open", .type = TARE_STRING, .fallback = "<think>", .doc = "what begins the thought"},
-    [P_CLOSE] = {.key = "close", .type = TARE_STRING, .fallback = "</think>", .doc = "what ends it"},
+    [P_OPEN] = {.key = "open", .type = TARE_STRING, .fallback = "<think>", .doc = "tag that opens the thought"},
+    [P_CLOSE] = {.key = "close", .type = TARE_STRING, .fallback = "</think>", .doc = "tag that closes the thought"},
     [P_ANSWER_OPEN] = {.key = "answer_open",
                        .type = TARE_STRING,
                        .fallback = "",
-                       .doc = "what has to begin the answer, <answer> for example; empty: any text is an answer"},
+                       .doc = "tag that must open the answer, for example <answer>; empty: any text is an answer"},
     [P_ANSWER_CLOSE] = {.key = "answer_close",
                         .type = TARE_STRING,
                         .fallback = "</answer>",
-                        .doc = "what ends it, with answer_open"},
+                        .doc = "tag that closes the answer, if answer_open is set"},
     [P_OPENED] = {.key = "opened",
                   .type = TARE_BOOL,
                   .fallback = "false",

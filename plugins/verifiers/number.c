@@ -31,7 +31,7 @@ static const tare_param PARAMS[] = {
      .type = TARE_CHOICE,
      .fallback = "drop",
      .choices = (const char *const[]){"drop", "hundredth", NULL},
-     .doc = "what 50% is: drop makes it 50, hundredth 1/2; the same on both sides"},
+     .doc = "value of 50%: 50 (drop) or 1/2 (hundredth), in the answer and in the completion"},
 };
 enum { THOUSANDS, PERCENT, N_PARAMS };
 enum { PERCENT_DROP, PERCENT_HUNDREDTH };

@@ -817,7 +817,7 @@ impl Batch {
         i * c..(i + 1) * c
     }
     /// A host of an earlier minor version does not have the columns from here on. They are then
-    /// empty, as they are unless needed.
+    /// then empty, like columns that the plugin does not need.
     unsafe fn later<T>(&self, column: *const *const T, n: i64) -> &[T] {
         let end = column as usize + std::mem::size_of::<*const T>() - self as *const Batch as usize;
         if end > self.struct_size as usize { &[] } else { slice(*column, n) }

@@ -1,9 +1,9 @@
-"""Makes this folder from the project's reference data (../shared beside the checkout): usage: make.py SHARED
+"""Makes this folder from the project's reference data (../shared next to the checkout): usage: make.py SHARED
 
-What a clone without that data tests with. The files lie where they lie in SHARED; tests read the whole ones where those are (check.h). Each
-reference file is cut to some 50 rows, spread over it; the tiny models are one of each architecture, and of their goldens only what
-is small (gradients and the parameters after AdamW are left out, which models/families has of smaller models, and logits; the third has those of
-one sequence). What cannot be cut out is made by make_models.py and make_families.py."""
+A clone without that data is tested with this folder. The files have the same paths as in SHARED; tests read the complete ones where they exist (check.h). Each
+reference file is reduced to some 50 rows, spread over it. Of the tiny models there is one per architecture, and of their goldens only the small
+ones: gradients and the parameters after AdamW are left out (models/families has them for smaller models), and so are logits, except for one sequence
+of the third model. Data that cannot be cut from SHARED is made by make_models.py and make_families.py."""
 import json
 import pathlib
 import shutil
@@ -11,7 +11,7 @@ import struct
 import sys
 
 HERE = pathlib.Path(__file__).parent
-LINES = {  # file: rows, and the longest row that is taken
+LINES = { # file: rows, and the longest row that is used
     "data/estimators/grpo.jsonl": (12, 8000), "data/estimators/dr_grpo.jsonl": (12, 6000), "data/estimators/rloo.jsonl": (12, 6000),
     "data/estimators/bv_blend.jsonl": (25, 4000), "data/verify/choice.jsonl": (50, 2000),
     "data/verify/math/realistic.jsonl": (60, 1500), "data/verify/math/graders.jsonl": (50, 1500),
@@ -40,7 +40,7 @@ def put(file, data):
 
 
 def without(data, names):
-    """A safetensors file without the tensors whose names begin with one of names; of the logits only the first sequence."""
+    """A safetensors file without the tensors whose names begin with one of names; only the first sequence of the logits."""
     size = struct.unpack("<Q", data[:8])[0]
     header, blob, out, kept = json.loads(data[8:8 + size]), data[8 + size:], b"", {}
     for name, t in header.items():

@@ -1,10 +1,10 @@
-"""Makes models/families: a tiny random model of each family, and what transformers computes with it. Usage: make_families.py [NAME ...]
+"""Makes models/families: a tiny random model of each family, and the results that transformers computes with it. Usage: make_families.py [NAME ...]
 
 Needs torch, transformers, safetensors. A folder has the files of ../tiny with the same meaning: config.json as transformers writes it and model.safetensors
-in bf16, both by save_pretrained; goldens.safetensors (inputs, log-probabilities and entropies; of most the logits of the first sequence and the gradient of loss A);
-goldens.json (losses A and B, their gradients' norms, three steps of AdamW); greedy.json. There is no second checkpoint, so there is no loss C.
+in bf16, both by save_pretrained; goldens.safetensors (inputs, log-probabilities and entropies; for most models the logits of the first sequence and the gradient
+of loss A); goldens.json (losses A and B, their gradients' norms, three steps of AdamW); greedy.json. Without a second checkpoint there is no loss C.
 
-Losses, of r = exp(logp - old) over completion tokens, n_i of sequence i:
+Losses, with r = exp(logp - old) over completion tokens, n_i of sequence i:
   A = -mean_i 1/n_i sum_t min(r A_i, clip(r, 0.8, 1.2) A_i) - 0.01 mean_i 1/n_i sum_t H_t
   B = -sum_it min(r A_i, clip(r, 0.8, 1.28) A_i) / sum_i n_i + 0.04 sum_it k3 / sum_i n_i,   k3 = exp(d) - d - 1, d = ref - logp
 Parameters and sums are in double; transformers' own norms, positions and softmax round to float."""
@@ -37,7 +37,8 @@ FAMILIES = {
                                      "rope_parameters": {"sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
                                                          "full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 1000000.0}}}),
 }
-SMALL = ("llama3.2", "mistral", "phi3")  # what is special about these is in what they read: no logits, no gradients but their norms
+# These differ only in the data that they read: no logits, of the gradients only the norms.
+SMALL = ("llama3.2", "mistral", "phi3")
 WITH_STEPS = ("olmo2",)  # parameters after the three steps
 PROMPTS, COMPLETIONS = (19, 11), ((18, 5, 11), (7, 14, 1))
 ADVANTAGES = (1.3, -0.8, 0.4, -1.1, 0.9, 0.0)
@@ -162,7 +163,7 @@ def make(name, seed):
     folder = HERE / name
     folder.mkdir(parents=True, exist_ok=True)
     model.to(torch.bfloat16).save_pretrained(folder)
-    # What was written is what is computed with.
+    # The written model is the one that is computed with.
     model = hf.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval().double()
     ids, mask, completion = batch(config.vocab_size, generator)
     with torch.no_grad():

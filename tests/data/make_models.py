@@ -1,8 +1,8 @@
-"""Makes the models of this folder that cannot be cut out of the reference data: usage: make_models.py SHARED
+"""Makes the models of this folder that cannot be cut from the reference data: usage: make_models.py SHARED
 
-Real tokenizers cut to their first tokens, a sentence encoder of random weights, and k-means on a part of real embeddings; what tare has to get
-is computed here by other people's code: ids by Hugging Face's tokenizers, embeddings by PyTorch (transformers' BertModel), the sums of squares
-by scikit-learn. Needs tokenizers, transformers, torch, safetensors, scikit-learn."""
+Real tokenizers reduced to their first tokens, a sentence encoder of random weights, and k-means on a part of real embeddings. The expected results
+are computed by other programs: ids by Hugging Face's tokenizers, embeddings by PyTorch (transformers' BertModel), the sums of squares by
+scikit-learn. Needs tokenizers, transformers, torch, safetensors, scikit-learn."""
 import json
 import pathlib
 import sys
@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 from transformers import BertConfig, BertModel
 
 HERE = pathlib.Path(__file__).parent
-TOKENS = 600  # of each vocabulary, beside the added tokens
+TOKENS = 600 # of each vocabulary, in addition to the added tokens
 ROWS, LONGEST = 60, 300  # rows of each file of strings, and the longest text in bytes
 WIDTH, LAYERS, POSITIONS = 32, 2, 64  # of the sentence encoder
 POINTS, COLUMNS, CLUSTERS = 300, 32, (8, 16)
@@ -65,13 +65,13 @@ def bpe(shared, name):
 
 
 def pieces(shared, texts):
-    """A WordPiece vocabulary of what the texts consist of."""
+    """A WordPiece vocabulary of the parts of the texts."""
     t = json.loads((shared / "models/minilm/tokenizer.json").read_text())
     t["truncation"] = t["padding"] = None
     whole = Tokenizer.from_str(json.dumps(t))
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     used = {token for text in texts for token in whole.encode(text).tokens} - set(special)
-    # every second piece of several letters is left out: its word falls apart, or is unknown
+    # every second part of several letters is left out: its word is split, or is unknown
     kept = [token for i, token in enumerate(sorted(used)) if len(token.removeprefix("##")) == 1 or i % 2]
     ids = {token: i for i, token in enumerate(special + kept)}
     t["model"]["vocab"] = ids
@@ -91,7 +91,7 @@ def encoder(shared):
     config = BertConfig(vocab_size=size, hidden_size=WIDTH, num_hidden_layers=LAYERS, num_attention_heads=2, intermediate_size=2 * WIDTH,
                         max_position_embeddings=POSITIONS, attn_implementation="eager")
     model = BertModel(config, add_pooling_layer=False).eval()
-    for name, p in model.named_parameters():  # far from the usual start, so that every weight counts
+    for name, p in model.named_parameters(): # far from the usual start, so that every weight counts
         p.data = (torch.randn_like(p) * 0.3 + (1 if "LayerNorm.weight" in name else 0)).half().float()
     out = []
     for text in texts:

@@ -1,7 +1,9 @@
-/* An emulated device: the CPU's reference operations over memory that the host cannot touch, as a libtare_cuda.so (TARE_CUDA=this file,
- * run.device = cuda). The region is mapped twice: the addresses that are handed out cannot be read or written, the operations work on the other mapping.
- * So host code that touches the device's memory dies of a signal, and an operation that is given the host's memory says so. Results have the CPU's
- * bits, and a run on this device must be the run on the CPU. */
+/* An emulated device: the CPU's reference operations over memory that the host cannot access, as
+ * a libtare_cuda.so (TARE_CUDA=this file, run.device = cuda). The region is mapped twice: the
+ * addresses given to the program cannot be read or written, and the operations use the other
+ * mapping. So host code that accesses the device's memory dies of a signal, and an operation
+ * that is given the host's memory reports it. Results are bit-identical to the CPU's, and so is
+ * a run on this device. */
 #define _GNU_SOURCE
 #include "kernels.h"
 
@@ -19,15 +21,16 @@ static const int64_t MAPPED = INT64_C(4) << 30;
 
 static struct fake {
     const struct kernels *cpu;
-    char *outside, *inside; /* the mapping that is handed out; the one that works */
-    struct region device;   /* what there is: all that is mapped, or TARE_FAKE_MEMORY bytes */
-    struct region reserved; /* a piece of it, cut in pieces again (kernels.h, reserve) */
+    char *outside, *inside; /* the mapping given to the program; the one used by operations */
+    struct region device;   /* the capacity: all that is mapped, or TARE_FAKE_MEMORY bytes */
+    struct region reserved; /* a part of it, divided again (kernels.h, reserve) */
     int64_t reserved_at, beyond, beyond_most, taken;
     const char *beyond_stage;
-    int64_t calls, fail_at, invariant; /* operations; the one that fails; those that were asked for batch_invariant */
-    struct waits {                     /* how often the host waited for the device, by the stage that it was in */
+    /* Operations; the one that fails; those that were asked for batch_invariant. */
+    int64_t calls, fail_at, invariant;
+    struct waits { /* the number of times that the host waited for the device, by stage */
         const char *stage;
-        int64_t n, bytes; /* bytes: that came to the host */
+        int64_t n, bytes; /* bytes copied to the host */
     } waits[16];
     const char *report; /* TARE_FAKE_REPORT: a file that gets a line when the process ends */
     struct arena scratch;
@@ -39,30 +42,30 @@ static void die(const char *op, const char *what)
     abort();
 }
 
-/* The working address of a device pointer; NULL stays. */
+/* Returns the working address of a device pointer; NULL stays NULL. */
 static void *translate(const char *op, const void *p)
 {
     const char *at = p;
     if (!p) return NULL;
-    if (at < fake.outside || at >= fake.outside + MAPPED) die(op, "was given a pointer that is not the device's memory");
+    if (at < fake.outside || at >= fake.outside + MAPPED) die(op, "got a pointer outside of the device's memory");
     return fake.inside + (at - fake.outside);
 }
 
 static const void *host(const char *op, const void *p)
 {
     const char *at = p;
-    if (at >= fake.outside && at < fake.outside + MAPPED) die(op, "was given the device's memory where the host's has to be");
+    if (at >= fake.outside && at < fake.outside + MAPPED) die(op, "got the device's memory instead of the host's");
     return p;
 }
 #define T(P) translate(__func__, (P))
 #define H(P) host(__func__, (P))
 
-/* The first failure stays; TARE_FAKE_FAIL=N makes operation N fail, as a device that is lost. */
+/* The first failure stays. TARE_FAKE_FAIL=N makes operation N fail, like a lost device. */
 static int runs(const struct kctx *c, const char *op)
 {
     fake.calls++;
     fake.invariant += c->batch_invariant != 0;
-    if (!c->fault) die(op, "the context has no place for a fault");
+    if (!c->fault) die(op, "the context has no error to write to");
     if (c->fault->code) return 0;
     if (!fake.fail_at || fake.calls < fake.fail_at) return 1;
     c->fault->code = TARE_E_DEVICE;
@@ -86,7 +89,7 @@ static void waited(const struct kctx *c, int64_t bytes)
     w->bytes += bytes;
 }
 
-/* From the device itself; -1: it has no more. */
+/* Allocates from the device itself; -1: it has no more memory. */
 static int64_t take_beside(const struct kctx *c, int64_t bytes)
 {
     const int64_t at = region_take(&fake.device, bytes);
@@ -207,7 +210,7 @@ static int64_t fake_packed_bytes(int64_t n, int64_t k, enum dtype dtype)
 
 #include "rows.h"
 
-/* An operation of the CPU's on the working addresses of its pointers. */
+/* Runs an operation of the CPU on the working addresses of its pointers. */
 #define OPERATION(NAME)                                                                                                            \
     RUN(c);                                                                                                                        \
     struct op_##NAME work = *o
@@ -293,7 +296,7 @@ static void fake_rmsnorm(const struct kctx *c, const struct op_rmsnorm *o)
 {
     OPERATION(rmsnorm);
     const int64_t n = o->t * o->ld;
-    if (o->y_dtype != DTYPE_F32 && o->ld != o->heads * o->width) die(__func__, "rows in bf16 lie one after another");
+    if (o->y_dtype != DTYPE_F32 && o->ld != o->heads * o->width) die(__func__, "rows in bf16 must be contiguous");
     work.y = wide_room(__func__, T(o->y), o->y_dtype, n);
     work.y_dtype = DTYPE_F32;
     work.rms = T(o->rms);
@@ -574,7 +577,7 @@ const struct kernels *tare_cuda_open(uint64_t abi, int local, char *text, int64_
         return NULL;
     }
     if (bytes <= 0 || bytes > MAPPED || !region_open(&fake.device, bytes)) {
-        snprintf(text, (size_t)size, "TARE_FAKE_MEMORY = %s: more than 0 and at most 4 GiB", memory);
+        snprintf(text, (size_t)size, "TARE_FAKE_MEMORY = %s: must be more than 0 and at most 4 GiB", memory);
         return NULL;
     }
     fake.fail_at = fail ? strtoll(fail, NULL, 10) : 0;

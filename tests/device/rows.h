@@ -1,4 +1,5 @@
-/* Part of fake.c: rows in bf16, which not all of the processor's tables know: copies in fp32 that are read, or written and then rounded. */
+/* Part of fake.c: rows in bf16, which some of the processor's tables do not support. Copies in
+ * fp32 are read, or written and then rounded. */
 #ifndef TARE_FAKE_ROWS_H
 #define TARE_FAKE_ROWS_H
 
@@ -9,7 +10,7 @@ static float *copy_new(const char *op, int64_t n)
     return p;
 }
 
-/* The rows themselves where they are fp32, else a copy that is. */
+/* Returns the rows themselves if they are fp32, else a copy that is. */
 static const void *widened(const char *op, const void *rows, enum dtype dtype, int64_t n)
 {
     const uint16_t *from = rows;
@@ -24,7 +25,7 @@ static void *wide_room(const char *op, void *rows, enum dtype dtype, int64_t n)
     return dtype == DTYPE_F32 ? rows : copy_new(op, n);
 }
 
-/* From the copy to the rows; rows NULL: they were only read. */
+/* Rounds the copy into the rows; rows NULL: they were only read. */
 static void narrowed(void *rows, const void *copy, enum dtype dtype, int64_t n)
 {
     uint16_t *to = rows;

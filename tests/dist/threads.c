@@ -1,5 +1,5 @@
-/* Ranks as threads of one process. A collective: every rank writes down what it calls with, all meet, each copies what it needs from the
- * others' memory, all meet again. */
+/* Ranks as threads of one process. In a collective every rank publishes its arguments, all meet,
+ * each one copies the data that it needs from the others' memory, and all meet again. */
 #include "dist/threads.h"
 
 #include "base/arena.h"
@@ -11,10 +11,10 @@
 #include <string.h>
 #include <time.h>
 
-struct call { /* what a rank is in */
+struct call { /* the collective that the rank is in */
     const char *what;
     const void *in;
-    int64_t n; /* the same on all ranks, but for gather */
+    int64_t n; /* equal on all ranks, except for gather */
     int root;
 };
 
@@ -41,7 +41,7 @@ static tare_status left(struct job *j, struct err *e)
     FAIL(e, TARE_E_COMM, "%s", j->error.message);
 }
 
-/* The first failure is the job's. Under the lock. */
+/* The first failure is the job's. Call with the lock held. */
 static void fail_job(struct job *j, int rank, const struct err *e)
 {
     if (j->failed) return;
@@ -63,7 +63,7 @@ static tare_status time_out(struct comm *c, struct job *j, struct err *e)
     return left(j, e);
 }
 
-/* Everybody arrives before anybody leaves. what != NULL enters a collective; NULL leaves it. */
+/* All ranks arrive before any rank leaves. what != NULL enters a collective; NULL leaves it. */
 static tare_status meet(struct comm *c, const struct call *call, struct err *e)
 {
     struct job *j = ((struct member *)c->self)->job;
@@ -168,7 +168,7 @@ static tare_status thread_all_to_all(struct comm *c, const void *in, int64_t byt
 
 static tare_status thread_wait(struct comm *c, struct err *e)
 {
-    (void)c, (void)e; /* begin has done it */
+    (void)c, (void)e; /* done by begin */
     return TARE_OK;
 }
 
@@ -182,7 +182,7 @@ static void thread_abort(struct comm *c, const struct err *e)
 
 static void thread_free(struct comm *c)
 {
-    (void)c; /* comm_threads owns it */
+    (void)c; /* owned by comm_threads */
 }
 
 static void *member_main(void *arg)

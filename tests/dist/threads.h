@@ -4,8 +4,9 @@
 
 #include "dist/comm.h"
 
-/* Runs fn(comm, ctx, e) in `ranks` threads that are the ranks of one job; returns when all have. The error is that of the first rank to
- * fail, with its rank in front; a failing rank ends the others' collectives. timeout_s: comm.h. */
+/* Runs fn(comm, ctx, e) in `ranks` threads that are the ranks of one job; returns when all have
+ * returned. The error is that of the first rank to fail, with its rank in front; a failing rank
+ * ends the others' collectives. timeout_s: comm.h. */
 tare_status comm_threads(int ranks, double timeout_s, tare_status (*fn)(struct comm *c, void *ctx, struct err *e), void *ctx,
                          struct err *e);
 

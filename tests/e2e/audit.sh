@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# tare audit: honest dumps of TRL's and verl's own writers, and of a run of ours, agree; each of the errors planted in them is the first that is named, with its
-# field and row; foreign maps, sums of rewards, conventions, and what is refused.
+# Checks tare audit: unchanged dumps of TRL's and verl's own writers and of a run of tare agree. For
+# each planted error the first disagreement has the right field and row. Also tested: field maps,
+# sums of rewards, conventions, and refused arguments.
 . "$(dirname "$0")/common.inc"
 DUMPS=$SOURCE/tests/data/dumps
 EXACT='as=trl verifier.plugins=exact'
@@ -10,12 +11,12 @@ audit() { # STATUS arguments
     "$TARE" audit "$@" > out.txt 2> err.txt || got=$?
     [ $got = "$want" ] && ok || { bad "audit $*: status $got, expected $want"; cat out.txt err.txt; }
 }
-says() { grep -q -- "$1" out.txt && ok || { bad "not said: $1"; cat out.txt; }; }
+says() { grep -q -- "$1" out.txt && ok || { bad "missing in the output: $1"; cat out.txt; }; }
 last() { [ "$(tail -n 1 out.txt)" = "$1" ] && ok || { bad "not the last line: $1"; cat out.txt; }; }
-errs() { grep -q -- "$1" err.txt && ok || { bad "not in the error: $1"; cat err.txt; }; }
+errs() { grep -q -- "$1" err.txt && ok || { bad "missing in the error: $1"; cat err.txt; }; }
 again() { rm -rf copy; cp -r "$DUMPS/$1" copy; chmod -R u+w copy; }
 
-# ---------------------------------------------------------------- honest
+# ---------------------------------------------------------------- unchanged dumps
 audit 0 "$DUMPS/trl" $EXACT
 says '^trl: 2 files, 2 steps, 48 rows in 12 groups of 4$'
 last 'no row disagrees'
@@ -33,19 +34,22 @@ says '^answer  *0 of 48 '
 audit 2 "$DUMPS/trl2" $EXACT
 errs 'exact, digits; name the reward with --field reward=COLUMN'
 
-# a number is right in any form for math: the share that it disputes
+# The verifier math accepts a number in any notation; the output has the share of rewards that
+# differ.
 audit 1 "$DUMPS/trl" as=trl verifier.plugins=math
 says '^math disputes [0-9.]* % of 48 rewards$'
 
-# ---------------------------------------------------------------- planted, one a copy
-planted() { # DUMP sed-program FILE ROW FIELD [arguments]: the first disagreement is in that row and field
+# ---------------------------------------------------------------- planted errors, one in each copy
+# planted DUMP sed-program FILE ROW FIELD [arguments]: checks that the first disagreement is in that
+# row and field
+planted() {
     local dump=$1 edit=$2 file=$3 row=$4 field=$5
     shift 5
     again "$dump"
     sed -i "$edit" "copy/$file"
-    cmp -s "copy/$file" "$DUMPS/$dump/$file" && { bad "nothing planted: $edit"; return; }
+    cmp -s "copy/$file" "$DUMPS/$dump/$file" && { bad "the sed program changed nothing: $edit"; return; }
     audit 1 copy "$@"
-    grep -q "^first disagreement: copy/$file:$row, step [0-9]*, group [0-9]*, rollout [0-9]*: $field: " out.txt && ok || { bad "$dump: $edit: not found in row $row, $field"; cat out.txt; }
+    grep -q "^first disagreement: copy/$file:$row, step [0-9]*, group [0-9]*, rollout [0-9]*: $field: " out.txt && ok || { bad "$dump: $edit: the error in row $row, $field was not found"; cat out.txt; }
 }
 T=completions_00001.jsonl
 planted trl '3s/"exact": 0.0/"exact": 1.0/' $T 1 advantage $EXACT
@@ -53,16 +57,19 @@ says "$T:3, .* reward: 1, expected 0; the verifier reads \"-83\" and the answer 
 says '^reward  *1 of 48 '
 planted trl '4s/"advantage": /"advantage": -/' $T 4 advantage $EXACT
 says '^advantage  *1 of 48 '
-planted trl '17,20s/"advantage": \(-\{0,1\}\)0.86[0-9]*/"advantage": \11.0/' $T 17 advantage $EXACT        # divided by n, not n - 1
+# Divided by n instead of n - 1
+planted trl '17,20s/"advantage": \(-\{0,1\}\)0.86[0-9]*/"advantage": \11.0/' $T 17 advantage $EXACT
 says '^advantage  *4 of 48 '
-planted trl '1,4s/"advantage": -0.49[0-9]*/"advantage": -0.25/; 4s/"advantage": 1.49[0-9]*/"advantage": 0.75/' $T 1 advantage $EXACT # not divided at all
-planted trl '5s/"advantage": 0.0/"advantage": 0.3/' $T 5 advantage $EXACT                                  # a group without any signal
+# Without the division
+planted trl '1,4s/"advantage": -0.49[0-9]*/"advantage": -0.25/; 4s/"advantage": 1.49[0-9]*/"advantage": 0.75/' $T 1 advantage $EXACT
+# A group with equal rewards
+planted trl '5s/"advantage": 0.0/"advantage": 0.3/' $T 5 advantage $EXACT
 planted trl '6s/"advantage": [-0-9.]*/"advantage": "0.3"/' $T 6 advantage $EXACT                           # a text
 planted trl '7s/"step": 1/"step": "one"/' $T 7 step $EXACT
 planted trl '7s/"step": 1/"step": 1.5/' $T 7 step $EXACT
 planted trl '10d' $T 9 group $EXACT
 says 'group: 3 rollouts of this prompt, expected 4; incomplete group: the rows of a prompt must be consecutive'
-planted trl '9{h;d};16{G}' $T 9 group $EXACT                                                                # a row in another group's place
+planted trl '9{h;d};16{G}' $T 9 group $EXACT # a row in the place of another group's
 planted trl '18s/"answer": "66"/"answer": "67"/' $T 18 answer $EXACT
 says "$T:18, .* answer: 67, expected 66; differs from the rest of its group"
 planted trl '12s/, "exact": 1.0//' $T 12 reward $EXACT
@@ -70,7 +77,7 @@ planted trl '22s/"step": 1/"step": 2/' $T 22 step $EXACT
 planted trl '12s/"completion": "77"/"completion": "78"/' $T 12 reward $EXACT                                # the reward of another completion
 planted trl '13s/, "advantage": 0.0//' $T 13 advantage $EXACT
 planted trl2 '5s/"advantage": [-0-9.]*/"advantage": -0.49990001/; ' completions_00002.jsonl 5 advantage as=trl 'verifier.plugins=exact regex as digits:0.5' \
-    'verifier.digits.pattern=[0-9]+' verifier.digits.whole=true --field reward=exact+0.5*digits            # as if the second function did not count
+    'verifier.digits.pattern=[0-9]+' verifier.digits.whole=true --field reward=exact+0.5*digits # as if the second reward function were ignored
 V='as=verl verifier.plugins=exact'
 planted verl '2s/"score": 0.0/"score": 1.0/' 1.jsonl 2 reward $V
 planted verl '4,22s/"input": "60+9=", \(.*\), "gts": "69"/"input": "60+9=", \1, "gts": "60"/' 1.jsonl 4 answer $V data.train="$DUMPS/rows.jsonl"
@@ -81,13 +88,13 @@ planted verl '20d' 1.jsonl 11 group $V
 planted verl '5s/"step": 1/"step": 7/' 1.jsonl 5 step $V
 planted verl '3s/"gts": "71"/"gts": "17"/' 1.jsonl 3 answer $V
 
-# the same rewards under another convention: its advantages are not these
+# The same rewards under another convention, which gives other advantages.
 audit 1 "$DUMPS/trl" as=verl verifier.plugins=exact
 says '^first disagreement: .*:1, .* advantage: -0.49[0-9]*, expected -0.4999990'
 audit 1 "$DUMPS/trl" as=trl verifier.plugins=exact estimator.plugin=dr_grpo
 says 'advantages by dr_grpo as trl'
 
-# ---------------------------------------------------------------- other forms
+# ---------------------------------------------------------------- other formats
 sed 's/"prompt": \("[^"]*"\), "completion": \("[^"]*"\)/"meta": {"q": [{"role": "user", "content": \1}]}, "text": \2, "tokens": 3, "factor": 0.013888888888888888/' \
     "$DUMPS/trl/$T" > own.jsonl
 audit 0 own.jsonl $EXACT --field prompt=meta.q.-1.content --field completion=text --field reward=exact --field answer=answer --field advantage=advantage \
@@ -110,14 +117,15 @@ says '^openrlhf: 1 file, 1 step, 1 row in 1 group of 1$'
 says '^recomputed: rewards by math$'
 says '^math disputes 100 % of 1 reward$'
 audit 1 openrlhf.jsonl as=openrlhf --json
-checked "the JSON" << 'PY'
+checked "invalid JSON output" << 'PY'
 import json
 r = json.load(open("out.txt"))
 assert not r["agrees"] and r["first"] == r["disagreements"][0] and r["first"]["row"] == 1 and r["first"]["field"] == "reward", r
 assert r["fields"]["reward"] == {"checked": 1, "disagree": 1, "why": None} and r["fields"]["advantage"]["why"], r["fields"]
 PY
 
-# ---------------------------------------------------------------- our own, with the estimator's states
+# ---------------------------------------------------------------- a run of tare, with the
+# estimator's states
 tiny_config
 easy_judge
 "$TARE" -q train tiny.ini log.rollouts=true log.progress=none train.steps=4 > /dev/null 2> err.txt || bad "train: $(cat err.txt)"
@@ -126,6 +134,28 @@ says '^tare: 4 files, 4 steps, 128 rows in 32 groups of 4$'
 says '^advantage  *0 of 128 '
 says '^reward  *0 of 128 '
 says '^weight  *0 of 128 '
+says '^answer  *0 of 128 '
+cp run/rollouts/step-000002.jsonl kept.jsonl
+sed -i '5s/"answer":"/"answer":"9/' run/rollouts/step-000002.jsonl
+audit 1 run
+says '^first disagreement: run/rollouts/step-000002.jsonl:5, step 2, group 1, rollout 0: answer: 9'
+cp kept.jsonl run/rollouts/step-000002.jsonl
+# records of a build that did not write answers
+cp -r run older
+sed -i 's/"answer":"[^"]*",//' older/rollouts/*.jsonl
+audit 0 older
+says '^not checked: answer: the dump has no answers$'
+"$TARE" diff run older > out.txt 2> err.txt && ok || bad "diff: records without answers: $(cat out.txt err.txt)"
+# rows with the same question and other answers, and options in another order
+for i in 1 2 3 4; do
+    echo "{\"id\":\"$i\",\"subject\":\"s\",\"question\":\"Which?\",\"answer\":\"B\",\"choices\":[\"one\",\"two\",\"three\",\"$i\"]}"
+    echo "{\"id\":\"n$i\",\"subject\":\"s\",\"question\":\"1+$((i % 2))=\",\"answer\":\"$i\"}"
+done > options.jsonl
+"$TARE" -q train tiny.ini run.dir=options data.train=options.jsonl data.eval= data.permute_choices=true log.progress=none train.steps=2 > /dev/null 2> err.txt ||
+    bad "train: $(cat err.txt)"
+[ "$(grep -o '"question":"Which?","answer":"."' options/rollouts/step-000001.jsonl | sort -u | wc -l)" -gt 1 ] && ok || bad "the options are in one order"
+audit 0 options
+says '^answer  *0 of 64 '
 sed -i '7s/"advantage":[^,]*/"advantage":9/' run/rollouts/step-000003.jsonl
 audit 1 run
 says '^first disagreement: run/rollouts/step-000003.jsonl:7, step 3, group 1, rollout 2: advantage: 9, expected '
@@ -134,7 +164,7 @@ says '^first disagreement: run/rollouts/step-000003.jsonl:7, step 3, group 1, ro
 audit 2 run
 errs 'step-000002.state: not the saved state of a plugin (0 bytes): damaged'
 again trl
-sed -i '1s/^/\xEF\xBB\xBF/' copy/$T # the byte order mark of some editors
+sed -i '1s/^/\xEF\xBB\xBF/' copy/$T # the byte order mark that some editors write
 audit 0 copy $EXACT
 sed -i 's/"exact": 0.0/"exact": null/' copy/$T
 audit 2 copy $EXACT
@@ -142,10 +172,10 @@ errs 'no column of this row is a number, and some are null; name the reward with
 audit 2 "$DUMPS/trl" verifier.plugins=exact
 errs 'completions_00001.jsonl: the rows have advantages of an unknown estimator; set as=trl .*the columns match trl.*or estimator.plugin=NAME (bv_blend was tried: .*no clusters'
 
-# ---------------------------------------------------------------- what could not be checked
+# ---------------------------------------------------------------- fields that could not be checked
 mkdir lacks
 sed 's/"step": [0-9]*, //; s/"answer"/"solution"/; s/, "advantage": [-0-9.]*//' "$DUMPS/trl/$T" > lacks/rows.jsonl
-grep -q solution lacks/rows.jsonl && ok || bad "nothing was renamed"
+grep -q solution lacks/rows.jsonl && ok || bad "no column was renamed"
 audit 2 lacks $EXACT
 says '^recomputed: nothing$'
 says '^not checked: reward: the dump has no answers; set data.train=FILE or --field answer=COLUMN; unused columns: solution$'

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Bad input: one line on standard error that names what and where, a non-zero exit, nothing written.
+# Checks that bad input gives one line on standard error with the cause and the place, and a
+# non-zero exit status, and that nothing is written.
 . "$(dirname "$0")/common.inc"
 tiny_config
 "$TARE" sft sft.ini 2> /dev/null || bad "warm start"
 
-# refused PATTERN ARGS...: the command fails, says PATTERN in one line, leaves no run behind
+# refused PATTERN ARGS...: checks that the command fails, prints one line with PATTERN and leaves no
+# run behind.
 refused() {
     pattern=$1
     shift
@@ -14,11 +16,11 @@ refused() {
         return
     fi
     if ! grep -qE "$pattern" err.txt; then
-        bad "tare $*: message is: $(head -2 err.txt)"
+        bad "tare $*: the message is: $(head -2 err.txt)"
     elif [ "$(grep -c '^tare: ' err.txt)" != 1 ]; then
         bad "tare $*: more than one line: $(head -5 err.txt)"
     elif [ -e run/metrics.jsonl ] || [ -d run/checkpoints ]; then
-        bad "tare $*: something was written"
+        bad "tare $*: files were written"
     else
         ok
     fi
@@ -37,7 +39,8 @@ refused 'nofile.jsonl' train tiny.ini $q data.train=nofile.jsonl
 refused 'gropo|not found' train tiny.ini $q estimator.plugin=gropo
 refused 'exact.*(kind|verifier)|estimator' train tiny.ini $q estimator.plugin=exact
 
-# one cause has one status in every verb: 3, what the configuration names cannot be used; and nothing is waited for or read without an end
+# Every verb gives the same status for the same cause: 3 when something named by the configuration
+# cannot be used. No verb waits for such an input or reads it without a limit.
 status3() { # PATTERN ARGS...
     local pattern=$1 status=0
     shift
@@ -49,7 +52,7 @@ mkfifo pipe && mkdir folder && printf '{"question":"a","answer":"b"}\n\0\0\n' > 
 for verb in train plan variance 'config check' 'eval clusterer.codebook=auto' sweep; do
     file=tiny.ini
     [ "$verb" != sweep ] || file=grid.ini
-    # shellcheck disable=SC2086 # a verb, and settings
+    # shellcheck disable=SC2086 # a verb and its settings
     case $verb in eval*) set -- eval $file ${verb#eval} ;; *) set -- $verb $file ;; esac
     status3 "no estimator named 'GRPO'; did you mean grpo" "$@" estimator.plugin=GRPO
 done
@@ -67,20 +70,20 @@ for verb in train eval 'config check' sweep; do
         status3 'no verifier named' $verb $file verifier.plugins=EXACT
     }
 done
-# one JSON list: its last element alone looks like a row
+# One JSON list: its last element alone looks like a row.
 printf '[{"question":"a","answer":"b"},\n {"question":"c","answer":"d"}]\n' > list.json
 printf '\xEF\xBB\xBF\n[\n  {"question":"a","answer":"b"},\n  {"question":"c","answer":"d"}\n]\n' > wide.json
 printf '[{"question":"a","answer":"b"}]' > flat.json
 printf '{\n"question":"a","answer":"b"}\n' > object.json
 for file in list wide flat; do
     status3 "^tare: $file.json is a JSON list, but a data file has one JSON object per line.*tools/to_jsonl.py" data check $file.json write=rows.jsonl
-    [ ! -s out.txt ] && [ ! -e rows.jsonl ] && ok || bad "$file.json: rows are told of, or written: $(cat out.txt)"
+    [ ! -s out.txt ] && [ ! -e rows.jsonl ] && ok || bad "$file.json: rows were counted or written: $(cat out.txt)"
     status3 "data.train: $file.json is a JSON list" train tiny.ini data.train=$file.json
 done
 status3 'object.json:1: not valid JSON: .*; the line ends within an object; write each row as one object on one line' train tiny.ini data.train=object.json
 for file in pipe folder /dev/zero; do status3 "$file is a [a-z ]*; name a regular file" data check $file; done
 
-# rows
+# Rows.
 printf '{"id":"a","question":"1+1=","answer":"2"}\n{"id":"b","question":"1+2="}\n' > rows.jsonl
 refused 'rows.jsonl:2.*answer' train tiny.ini $q data.train=rows.jsonl
 printf '{"id":"a","question":"1+\xff1=","answer":"2"}\n' > rows.jsonl
@@ -90,8 +93,10 @@ refused 'rows.jsonl:1' train tiny.ini $q data.train=rows.jsonl
 printf '{"id":"a","question":"%s1=","answer":"2","subject":"x"}\n' "$(printf '1+%.0s' $(seq 200))" > rows.jsonl
 refused 'rows.jsonl:1.*(token|context|position)' train tiny.ini $q data.train=rows.jsonl data.eval= eval.before=false eval.after=false
 
-# checkpoints
-refused_broken() { # NAME PATTERN CHANGE: a checkpoint whose bytes d the Python statements change
+# Checkpoints.
+# refused_broken NAME PATTERN CHANGE: a checkpoint whose bytes d are changed by the Python
+# statements
+refused_broken() {
     has_python || return 0
     rm -rf "$1"
     cp -r base "$1" && rm "$1/sums.json"
@@ -116,7 +121,7 @@ refused_broken overlap 'model.safetensors.*(overlap|gap)' 'head[names[1]]["data_
 refused_broken missing 'q_proj.weight' 'k = [x for x in names if "q_proj.weight" in x][0]; head["other"] = head.pop(k); d = pack(head, d[8 + n:])'
 refused_broken shape 'q_proj.weight.*' 'k = [x for x in names if "q_proj.weight" in x][0]; head[k]["shape"] = head[k]["shape"][::-1]; head[k]["shape"] = [head[k]["shape"][0] // 2, head[k]["shape"][1] * 2]; d = pack(head, d[8 + n:])'
 
-# a codebook made for another encoder
+# A codebook made for another encoder.
 for i in 1 2 3 4 5 6 7 8; do printf '{"text":"row number %d of the corpus"}\n' $i; done > corpus.jsonl
 if "$TARE" cluster train hashed --clusters 2 --seed 1 --restarts 1 -o cb.safetensors < corpus.jsonl > /dev/null 2>&1; then
     refused 'encoder' train tiny.ini $q clusterer.codebook=kmeans clusterer.encoder=hashed clusterer.kmeans.path=cb.safetensors clusterer.hashed.dim=128
@@ -124,12 +129,12 @@ else
     bad "tare cluster train hashed"
 fi
 
-# a full disk: a file size limit stands in for it
+# A full disk, imitated by a limit on the size of files.
 rm -rf run
 if (ulimit -f 40; trap '' XFSZ; "$TARE" train tiny.ini $q checkpoint.every=1 > out.txt 2> err.txt); then
-    bad "a full disk was not noticed"
+    bad "the full disk was not noticed"
 else
     grep -qE 'cannot be written|File too large|space' err.txt && ok || bad "full disk: $(head -2 err.txt)"
-    [ -z "$(ls run/checkpoints 2> /dev/null | grep -E '^step-[0-9]+$')" ] && ok || bad "full disk: a checkpoint passes for complete"
+    [ -z "$(ls run/checkpoints 2> /dev/null | grep -E '^step-[0-9]+$')" ] && ok || bad "full disk: an incomplete checkpoint counts as complete"
 fi
 done_

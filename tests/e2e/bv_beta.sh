@@ -1,5 +1,6 @@
 #!/bin/bash
-# bv_beta against its formulas written a second time, over steps that carry state; the largest advantage after a long all-wrong stretch is bounded.
+# Checks bv_beta against its formulas, written a second time in Python, over steps that carry state.
+# The largest advantage after a long run of wrong answers is bounded.
 . "$SOURCE/tests/e2e/common.inc"
 command -v python3 > /dev/null || skip "no python3"
 cat > steps.py <<'PY'
@@ -38,11 +39,11 @@ for given, got in zip(map(json.loads, open("in.jsonl")), map(json.loads, open("o
     for k, (s, n) in met.items():
         S[k], F[k] = RHO * S[k] + s, RHO * F[k] + n - s
 last = max(map(abs, got["advantages"][0]))
-assert 1 < last < 12, last  # sqrt((a + b) / a_0) = 7.7 here; bv_blend's would be in the thousands
+assert 1 < last < 12, last # sqrt((a + b) / a_0) = 7.7 here; bv_blend's would be in the thousands
 PY
 python3 steps.py write > in.jsonl
 "$TARE" -q estimate bv_beta clusters=3 rho=0.8 prior_a=0.7 prior_b=1.5 temperature=0.2 < in.jsonl > out.jsonl && python3 steps.py check && ok || bad "bv_beta differs from its formulas"
 "$TARE" -q estimate bv_beta < in.jsonl > out.jsonl 2> err.txt && bad "accepted without clusters" || ok
-grep -q codebook err.txt && ok || bad "no clusters: $(cat err.txt)"
+grep -q codebook err.txt && ok || bad "without clusters: $(cat err.txt)"
 "$TARE" plugin check bv_beta > check.txt 2>&1 && ok || bad "$(tail -5 check.txt)"
 done_

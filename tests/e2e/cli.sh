@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# The program's outer shape: verbs, options, exit statuses, and the verbs that need no model.
+# Checks the program's command line: verbs, options, exit statuses, and the verbs that need no
+# model.
 set -u
 fails=0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 
-# expect STATUS PATTERN COMMAND...: the exit status, and a pattern in what it prints
+# expect STATUS PATTERN COMMAND...: checks the exit status and a pattern in the output.
 expect() {
     local status=$1 pattern=$2 got
     shift 2
@@ -62,21 +63,21 @@ expect 3 'bad.ini:2: ' "$TARE" config check bad.ini
 expect 3 'command line: train.lr' "$TARE" config check good.ini train.lr=x
 expect 3 'config.c:' "$TARE" -v config check bad.ini
 
-# log.level, which -v and -q before the verb override: "debug" adds to an error where in the source it was made.
+# log.level; -v and -q before the verb override it. "debug" adds the source line of an error.
 for verb in train sft eval sweep; do
     "$TARE" $verb good.ini log.level=debug run.dir=/dev/null/x >out 2>&1
-    grep -q '[a-z]\.c:[0-9]' out || { echo "FAILED: $verb: log.level = debug shows no more" && fails=$((fails + 1)); }
+    grep -q '[a-z]\.c:[0-9]' out || { echo "FAILED: $verb: log.level = debug adds no source line" && fails=$((fails + 1)); }
     "$TARE" -q $verb good.ini log.level=debug run.dir=/dev/null/x >out 2>&1
-    grep -q '[a-z]\.c:[0-9]' out && echo "FAILED: $verb: log.level = debug has more weight than -q" && fails=$((fails + 1))
+    grep -q '[a-z]\.c:[0-9]' out && echo "FAILED: $verb: log.level = debug overrides -q" && fails=$((fails + 1))
 done
 expect 3 "log.level = 'loud' is unknown; allowed: debug, info, warn, error" "$TARE" train good.ini log.level=loud
 expect 0 '^lr = 0.0003' "$TARE" config dump good.ini
 "$TARE" train good.ini log.level=error >out 2>&1
-[ "$(wc -l <out)" = 1 ] || { echo "FAILED: log.level = error: not the error alone: $(cat out)" && fails=$((fails + 1)); }
+[ "$(wc -l <out)" = 1 ] || { echo "FAILED: log.level = error: more than the error: $(cat out)" && fails=$((fails + 1)); }
 "$TARE" config dump good.ini train.steps=7 run.name=good >one.ini && "$TARE" config dump one.ini >two.ini && cmp one.ini two.ini ||
     fails=$((fails + 1))
 if [ -w /dev/full ]; then
-    "$TARE" config docs >/dev/full 2>err && echo "FAILED: a full standard output goes unnoticed" && fails=$((fails + 1))
+    "$TARE" config docs >/dev/full 2>err && echo "FAILED: a full standard output is not noticed" && fails=$((fails + 1))
 fi
 expect 0 '^ok   kernels ' "$TARE" doctor
 expect 0 '^ok   estimator .*grpo' "$TARE" doctor good.ini
@@ -84,13 +85,14 @@ SHARED=nowhere expect 0 '^no   references .*tests use the part of it in tests/da
 [ -e /dev/nvidiactl ] || expect 1 '^bad  gpu' "$TARE" doctor run.device=cuda
 for verb in train sft eval sweep plan report; do
     "$TARE" $verb good.ini --stepz 3 >out 2>&1
-    [ $? = 2 ] && grep -q "^tare: '--stepz'" out || { echo "FAILED: $verb --stepz: the argument is not named: $(head -1 out)" && fails=$((fails + 1)); }
+    [ $? = 2 ] && grep -q "^tare: '--stepz'" out || { echo "FAILED: $verb --stepz: the message does not name the argument: $(head -1 out)" && fails=$((fails + 1)); }
 done
 expect 2 "^tare: '--what'" "$TARE" doctor --what
 expect 3 '^tare: command line: data.train: nothere.jsonl: No such file' "$TARE" config check "$quickstart" data.train=nothere.jsonl
 expect 3 '^tare: own.ini:4: data.eval: nothere.jsonl: No such file' "$TARE" config check own.ini
 expect 3 'unknown section' "$TARE" doctor nothing.x=1
-# a reader that has gone ends a filter quietly, as it ends others (more is written than a pipe holds)
+# A filter ends quietly, like other filters, when its reader closes the pipe. More is written than
+# the pipe's buffer holds.
 awk 'BEGIN { for (i = 0; i < 20000; i++) print "{\"completion\":\"1\",\"answer\":\"1\"}" }' > many.jsonl
 { "$TARE" verify exact < many.jsonl 2> err.txt || echo $? > status.txt; } | head -1 > /dev/null || true
 [ "$(cat status.txt)" = 141 ] && [ ! -s err.txt ] && fails=$fails || { echo "FAILED: verify | head: status $(cat status.txt), $(cat err.txt)" && fails=$((fails + 1)); }
@@ -105,7 +107,7 @@ for files in 'part-?.jsonl' 'part-1.jsonl,part-2.jsonl' 'part-1.jsonl part-2.jso
 done
 expect 1 'part-9' "$TARE" data check 'part-9*.jsonl'
 echo '{"groups":[{"clusterr":1,"rewards":[1,0]}]}' >group.json
-"$TARE" estimate grpo <group.json >out 2>&1 && echo "FAILED: clusterr" && fails=$((fails + 1))
+"$TARE" estimate grpo <group.json >out 2>&1 && echo "FAILED: clusterr was accepted" && fails=$((fails + 1))
 grep -q 'unknown key "clusterr"; did you mean "cluster"' out || { echo "FAILED: clusterr: $(cat out)" && fails=$((fails + 1)); }
-[ $fails -eq 0 ] && echo "all as expected"
+[ $fails -eq 0 ] && echo "all passed"
 exit $((fails > 0))

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# `tare config`: init writes a file that loads, check finds what training would stumble over (plugins, parameters, paths, data, the model's
-# configuration), diff tells differences. A configuration with only model.path and data.train trains; a run's folder is a model.
+# Checks `tare config`: init writes a file that loads; check finds what would stop a training
+# (plugins, parameters, paths, data, the model's configuration); diff prints differences. A
+# configuration with only model.path and data.train trains. A run's folder can be used as a model.
 . "$(dirname "$0")/common.inc"
 tiny_config
 "$TARE" -q sft sft.ini 2> err.txt || { bad "sft"; cat err.txt; }
@@ -26,12 +27,29 @@ check 3 'none of ' clusterer.field.field=topic
 check 3 'chat_template = none.jinja does not exist' data.chat_template=none.jinja
 check 3 'the prompt has ' rollout.max_prompt_tokens=2
 check 3 'bv_blend' clusterer.codebook=none
+if has_python; then
+    # the parameters of a Python reward are checked against the rows' fields, before a model is loaded
+    printf '{"question":"1+1=","answer":"2","subject":"s","hint":"a"}\n{"question":"1+2=","answer":"3"}\n{"question":"2+2=","answer":"4"}\n{"question":"2+3=","answer":"5"}\n' > hints.jsonl
+    cat > rewards.py << 'PY'
+def gold(completions, solution, **row): return [0.0] * len(completions)
+def hinted(completions, hint, answer, prompts): return [0.0] * len(completions)
+def chosen(completions, solution=None): return [0.0] * len(completions)
+PY
+    python() { check "$1" "$2" verifier.plugins=python verifier.python.file=rewards.py verifier.python.function="$3" data.train=hints.jsonl "${@:4}"; }
+    python 3 "gold in rewards.py: TypeError: it takes 'solution', and the rows of data.train have no such field; there are answer, answers, completions, hint, " gold
+    python 0 'no errors' chosen
+    python 0 'no errors' hinted data.eval=hints.jsonl
+    python 3 "hinted in rewards.py: TypeError: it takes 'hint', and the rows of data.eval have no such field" hinted
+    python 3 "it takes 'solution', and the rows of data.train" gold verifier.plugins='python as a python as b' verifier.a.file=rewards.py verifier.a.function=gold verifier.b.file=rewards.py verifier.b.function=chosen
+    expect 3 "it takes 'solution', and the rows of data.train" "$TARE" train tiny.ini verifier.plugins=python verifier.python.file=rewards.py verifier.python.function=gold data.train=hints.jsonl run.dir=early
+    [ ! -e early/metrics.jsonl ] && ! grep 'evaluation reward' out.txt > found.txt && ok || bad "a missing field is found after the start: $(cat out.txt)"
+fi
 check 0 'command line: verifier.python.file has no effect because plugin python is unused; choose it with verifier.plugins' verifier.python.file=mine.py
 check 0 '\[estimator.bv_blnd\] is unused.*did you mean bv_blend' estimator.bv_blnd.gamma=0.5
 check 0 '\[estimator.grpo\] ddoff: unknown key.*unused' estimator.grpo.ddoff=1
 check 0 'train.max_grad_norm = 0: advantages are unbounded' train.max_grad_norm=0
 check 0 'checkpoints of about [1-9][0-9.]* [KM]B each do not fit' checkpoint.every=1 checkpoint.keep=0 train.steps=100000000
-"$TARE" config check tiny.ini train.max_grad_norm=0 estimator.bv_blend.gamma=0.1 2>&1 | grep -q 'no bound' && bad "a bounded blend warns" || ok
+"$TARE" config check tiny.ini train.max_grad_norm=0 estimator.bv_blend.gamma=0.1 2>&1 | grep -q 'no bound' && bad "a bounded blend gives a warning" || ok
 check 3 "no objective named 'gsop'; did you mean gspo" objective.plugin=gsop
 check 0 '\[objective.gspo\] clip_hgih: unknown key; did you mean clip_high.*unused' objective.gspo.clip_hgih=1
 check 3 '\[objective.gspo\] clip_hgih: unknown key; did you mean clip_high' objective.plugin=gspo objective.gspo.clip_hgih=1
@@ -39,7 +57,7 @@ check 3 "no estimator named 'gpro'; did you mean grpo" estimator.plugin=gpro
 expect 1 "^bad  chosen .*no objective named 'gsop'; did you mean gspo" "$TARE" doctor tiny.ini objective.plugin=gsop
 expect 1 '^bad  chosen .*clip_hgih: unknown key' "$TARE" doctor tiny.ini objective.plugin=gspo objective.gspo.clip_hgih=1
 expect 1 '^bad  chosen .*did you mean grpo' "$TARE" doctor tiny.ini estimator.plugin=gpro
-# rows that a verifier could not judge are refused before the first step
+# Rows that a verifier cannot read are refused before the first step.
 for i in 1 2 3 4 5 6 7 8 9; do printf '{"prompt":"1+%s=","instruction_id_list":["punctuation:no_comma"],"kwargs":[{}]}\n' $i; done > follow.jsonl
 { cat follow.jsonl; echo '{"prompt":"1+2=","instruction_id_list":["keywords:frequency"],"kwargs":[{}]}'; } > unread.jsonl
 check 0 'tiny.ini: no errors' data.train=follow.jsonl data.eval= estimator.plugin=grpo clusterer.codebook=none verifier.plugins=ifeval:1,repetition:0.1
@@ -48,9 +66,10 @@ check 3 'unread.jsonl:10: verifier ifeval: verify: the row.s kwargs for keywords
 check 3 'follow.jsonl:1: verifier json: verify: the row has no field' data.train=follow.jsonl 'verifier.plugins=json as shape'
 unread='data.prompt=plain data.eval= estimator.plugin=grpo clusterer.codebook=none verifier.plugins=ifeval run.dir=tries/unread train.steps=1'
 expect 3 'unread.jsonl:10: verifier ifeval' "$TARE" train tiny.ini data.train=unread.jsonl $unread
-[ ! -s tries/unread/metrics.jsonl ] && ok || bad "a step was made before the rows were looked at"
+[ ! -s tries/unread/metrics.jsonl ] && ok || bad "a step was made before the rows were checked"
 expect 0 '' "$TARE" train tiny.ini data.train=follow.jsonl $unread run.dir=tries/follow
-# a verifier of others says itself what it uses of a row; one that does not is taken to compare with the answer
+# An external verifier declares which fields of a row it uses. Without the declaration it is assumed
+# to compare with the answer.
 answerless=$FIXTURES/answerless.so plain='data.eval= estimator.plugin=grpo clusterer.codebook=none'
 check 0 'tiny.ini: no errors' data.train=follow.jsonl $plain verifier.plugins=$answerless
 check 3 'follow.jsonl:1: "answer" is missing or empty, and a verifier' data.train=follow.jsonl verifier.plugins=$answerless verifier.answerless.compare=true
@@ -61,7 +80,7 @@ expect 0 '' "$TARE" train tiny.ini data.prompt=plain data.train=follow.jsonl $pl
 expect 0 'follow.jsonl: 9 rows, no problems found' "$TARE" data check follow.jsonl verifier=$answerless
 check 0 'rollout.max_new_tokens = 4096, but base has a context of .* tokens' rollout.max_new_tokens=4096
 check 3 'allowed: from 0 to 10$' train.lr=100
-# all errors are told, each with its place
+# All errors are reported, each with its place.
 cat > many.ini <<'INI'
 include = nowhere.ini
 [run]
@@ -94,7 +113,7 @@ clip_high = 0.1
 INI
 expect 3 'many.ini: 16 errors' "$TARE" config check many.ini rollout.group_sise=8
 while read -r line; do
-    grep -qe "$line" out.txt && ok || { bad "not told: $line"; cat out.txt; }
+    grep -qe "$line" out.txt && ok || { bad "missing in the output: $line"; cat out.txt; }
 done <<'LINES'
 many.ini:1: include = nowhere.ini: no such file
 many.ini:4: expected key = value
@@ -113,7 +132,7 @@ many.ini:24: verifier.plugins: no verifier named 'exactt'
 many.ini:6: model.path = nowhere does not exist
 many.ini:26: \[verifier.exact\] case: unknown key
 LINES
-# what has no end, what would be waited for, what is no file: nothing is read on and on
+# Endless files, pipes and files that are not regular are refused and not read.
 mkfifo pipe && truncate -s 4G large.ini && mkdir folder
 for what in /dev/zero pipe folder; do
     echo "include = $what" > reads.ini
@@ -126,28 +145,28 @@ expect 3 '/dev/zero is a device' timeout 60 "$TARE" config check /dev/zero
 expect 3 'pipe is a pipe' timeout 60 "$TARE" train pipe
 expect 3 '/dev/stdin has more than 16 MiB' sh -c "timeout 60 '$TARE' config check /dev/stdin < /dev/zero"
 expect 0 'no errors' sh -c "cat tiny.ini | '$TARE' config check /dev/stdin"
-# the warm start's own configuration, and a circle of them
+# The configuration of the warm start, and a cycle of warm starts.
 sed 's/^train = .*/train = none.jsonl/; s/^out = .*/out = base2/' sft.ini > sft2.ini
 check 3 'none.jsonl' model.path=base2 model.warm_start="$PWD/sft2.ini"
 printf '[model]\npath = a\nwarm_start = circle.ini\n[data]\ntrain = builtin:arithmetic/phase1?rows=9\n[sft]\nout = a\n' > circle.ini
 check 3 'circle' model.path=a model.warm_start="$PWD/circle.ini" rollout.max_new_tokens=4
 
-# train looks before a warm start
+# train checks the configuration before a warm start.
 expect 3 'out of range' "$TARE" train tiny.ini model.path=base3 model.warm_start="$PWD/sft3.ini" estimator.bv_blend.gamma=1.5
 sed 's/^out = .*/out = base3/' sft.ini > sft3.ini
 expect 3 'gamma' "$TARE" train tiny.ini model.path=base3 model.warm_start="$PWD/sft3.ini" estimator.bv_blend.gamma=1.5
-[ ! -e base3 ] && [ ! -e base3.training ] && ok || bad "a warm start was made before a configuration error"
+[ ! -e base3 ] && [ ! -e base3.training ] && ok || bad "a warm start was made before the configuration error"
 
-# init, and the smallest configuration
+# init, and the smallest configuration.
 expect 0 'tare.ini is written' "$TARE" config init
 expect 1 'exists already' "$TARE" config init
 expect 0 'no errors' "$TARE" config check tare.ini model.path=base data.train=builtin:arithmetic/train?rows=40 data.prompt=plain verifier.plugins=exact
 printf '[model]\npath = base\n[data]\ntrain = builtin:arithmetic/train?rows=200\n' > least.ini
 expect 0 'done: runs/least' "$TARE" train least.ini train.steps=1 verifier.plugins=exact log.progress=none
-grep -q 'bv_blend works by cluster.*kmeans' out.txt && grep -q 'at most 64 tokens (the context has 128)' out.txt && ok || { bad "what was chosen is not told"; cat out.txt; }
-grep -q '^codebook = kmeans' runs/least/config.ini && grep -q '^max_new_tokens = 64' runs/least/config.ini && ok || bad "what was chosen is not recorded"
+grep -q 'bv_blend works by cluster.*kmeans' out.txt && grep -q 'at most 64 tokens (the context has 128)' out.txt && ok || { bad "the chosen value is not reported"; cat out.txt; }
+grep -q '^codebook = kmeans' runs/least/config.ini && grep -q '^max_new_tokens = 64' runs/least/config.ini && ok || bad "the chosen value is not recorded"
 
-# a run's folder
+# A run's folder as model.path.
 expect 0 'using its newest checkpoint' sh -c "echo '{\"question\":\"1+1=\"}' | '$TARE' generate runs/least max_new_tokens=2 data.prompt=plain"
 expect 0 'using its newest checkpoint' sh -c "echo '{\"text\":\"1\"}' | '$TARE' tokenize runs/least"
 expect 0 'using its newest checkpoint' "$TARE" config check tiny.ini model.path=runs/least
@@ -155,7 +174,7 @@ expect 3 'runs/nothing: no such configuration file' "$TARE" config diff runs/lea
 expect 0 'train.lr: 1e-06 -> 0.001' "$TARE" config diff runs/least tiny.ini
 expect 0 'train.steps: 500 -> 1$' "$TARE" config diff runs/least
 expect 0 'train.steps: 1 -> 7$' "$TARE" config diff runs/least runs/least train.steps=7
-# the folder of a run stands for its configuration, wherever one is read
+# A run's folder can replace its configuration wherever one is read.
 expect 0 'data.prompt = chat, and chat_template' sh -c "echo '{\"question\":\"1+1=\"}' | '$TARE' generate runs/least max_new_tokens=2"
 expect 0 '"completion"' sh -c "echo '{\"prompt\":\"1+1=\"}' | '$TARE' generate runs/least max_new_tokens=2"
 expect 0 'rollout.max_new_tokens = 500, but the context of .* has 128 tokens' sh -c "echo '{\"prompt\":\"1+1=\"}' | '$TARE' generate runs/least max_new_tokens=500 group_size=1"
@@ -165,31 +184,32 @@ expect 0 '"text":"<1+1=>"' sh -c "echo '{\"messages\":[{\"role\":\"user\",\"cont
 expect 0 'chosen .*estimator.plugin = bv_blend' "$TARE" doctor runs/least
 expect 0 '^model ' "$TARE" plan runs/least
 expect 0 'pass@1' "$TARE" eval runs/least data.eval='builtin:arithmetic/heldout?rows=4' eval.samples=1 eval.out=runs/judged
-grep -q 'using its newest checkpoint' out.txt && ok || bad "eval of a run's folder takes the model that the run started from"
+grep -q 'using its newest checkpoint' out.txt && ok || bad "eval of a run's folder uses the model that the run started from"
 mkdir -p empty && expect 3 'empty: config.ini is missing' "$TARE" plan empty
 expect 0 'model.path: .*--resume allows it' "$TARE" config diff runs/least runs/least model.path=elsewhere
 expect 0 'leave only 1 of the context.* rollout.max_prompt_tokens' "$TARE" plan runs/least rollout.max_prompt_tokens=4096
-# without an evaluation before the first step there is no reward "before"
+# Without an evaluation before the first step the reward "before" is missing.
 expect 0 '^  all  *-  *[0-9.]*$' "$TARE" train least.ini run.dir=others/after train.steps=1 verifier.plugins=exact log.progress=none eval.before=false eval.after=true \
     eval.rows=4 eval.samples=1 data.eval=builtin:arithmetic/heldout
-# rows as TRL has them, several files
+# Rows in TRL's format, in several files.
 printf '{"prompt":"1+1=","answer":2}\n' > a1.jsonl
 printf '{"prompt":[{"role":"user","content":"2+2="}],"answer":"4"}\n' > a2.jsonl
 expect 0 'no errors' "$TARE" config check least.ini 'data.train=a?.jsonl' data.prompt=plain
 expect 3 'a9' "$TARE" config check least.ini 'data.train=a1.jsonl,a9.jsonl' data.prompt=plain
-# steps without any signal, and the entropy bonus in them; a model without an end; runs of one file are told apart
+# Steps without a training signal, and the entropy bonus in them; a model without an end-of-sequence
+# id; runs of one file have different names.
 printf '{"question":"1+1=","answer":"never"}\n' > never.jsonl
 rm base/sums.json
 grep -rl eos_token_id base/*.json | xargs sed -i 's/"eos_token_id": *[0-9]*/"eos_token_id": null/'
 expect 0 'no training signal for 5 steps' "$TARE" train least.ini data.train=never.jsonl data.prompt=plain run.dir=runs/silent train.steps=6 estimator.plugin=grpo rollout.max_new_tokens=2 \
     loss.entropy_coef=0.01 verifier.plugins=exact log.progress=none checkpoint.last=false
-grep -q 'entropy bonus alone moves the weights' out.txt && grep -q 'base has no end-of-sequence id' out.txt && ok || { bad "the bonus or the missing end is not warned about"; cat out.txt; }
-[ "$(grep -c 'no training signal' out.txt)" = 1 ] && ok || bad "said more than once"
+grep -q 'entropy bonus alone moves the weights' out.txt && grep -q 'base has no end-of-sequence id' out.txt && ok || { bad "no warning of the bonus or of the missing end-of-sequence id"; cat out.txt; }
+[ "$(grep -c 'no training signal' out.txt)" = 1 ] && ok || bad "a warning is repeated"
 if has_python; then
     names=$(python3 -c 'import sqlite3; print(*sorted(r[0] for r in sqlite3.connect("runs/runs.db").execute("select name from runs")), sep=";")')
     [ "$names" = 'least;least (silent)' ] && ok || bad "names in runs.db: $names"
 fi
-# a tokenizer with more ids than the model; a model that is not supported, without a tokenizer
+# A tokenizer with more ids than the model; an unsupported model without a tokenizer.
 cp -r base foreign
 sed -i 's/"vocab_size": *[0-9]*/"vocab_size": 40/' foreign/config.json
 check 3 'token [0-9]* of the prompt is [0-9]*, but the model.s ids are 0 to 39; check that tokenizer.json and config.json' model.path=foreign
@@ -197,7 +217,7 @@ mkdir other && echo '{"model_type":"mamba"}' > other/config.json
 for verb in generate serve; do
     expect 1 'other/config.json: model_type "mamba" is not supported; supported: ' "$TARE" $verb other
 done
-# bad arguments are named
+# Error messages name the bad argument.
 expect 2 "'--steps': unknown option.*steps is a key of .train. and .sft." "$TARE" train tiny.ini --steps 3
 expect 2 "'--train.steps=3': unknown option; keys are set without dashes: train.steps=3" "$TARE" train tiny.ini --train.steps=3
 expect 2 "'train.steps': must be section.key=value" "$TARE" train tiny.ini train.steps

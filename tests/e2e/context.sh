@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Prompts at the context's limit: one that leaves room for a token is taken and gets that token, one that leaves none is refused by its line, by train, eval and generate; what is
-# scored or learnt may fill the context. The same at rollout.max_prompt_tokens. Contexts of two whole blocks of keys, and of one key more.
+# Checks prompts at the context's limit. A prompt that leaves space for one token is accepted and
+# gets that token; one that leaves none is refused with its line by train, eval and generate. Scored
+# or trained text may fill the context. The same holds at rollout.max_prompt_tokens. Contexts of
+# exactly two KV blocks and of one key more are tested.
 . "$(dirname "$0")/common.inc"
-sevens() { printf "%$1s" '' | tr ' ' 7; } # so many tokens: new models read bytes
+sevens() { printf "%$1s" '' | tr ' ' 7; } # in tokens: new models read bytes
 printf '{"question":"1+1=","completion":"2"}\n' > short.jsonl
 cat > both.ini <<'INI'
 [model]
@@ -38,8 +40,8 @@ last = false
 progress = none
 database = false
 INI
-# told STATUS PATTERN command...: its output is in out.txt
-told() {
+# expect STATUS PATTERN command...: runs the command with its output in out.txt.
+expect() {
     local status=0 wanted=$1 pattern=$2
     shift 2
     "$TARE" -q "$@" > out.txt 2> err.txt || status=$?
@@ -47,25 +49,26 @@ told() {
 }
 for C in 32 33; do
     model=model$C n=4
-    told 0 '' sft both.ini model.context=$C sft.out=$model
+    expect 0 '' sft both.ini model.context=$C sft.out=$model
     for n in $((C - 2)) $((C - 1)) $C $((C + 1)); do
         printf '{"question":"%s","answer":"2"}\n' "$(sevens $n)" > rows.jsonl
         refused="the prompt has $n tokens(, but at most |: must be 1 to )$((C - 1))( are allowed)? \(context $C" status=0
         [ $n -lt $C ] && refused='' || status=1
-        told $status "${refused:+standard input:1: $refused}" generate $model data.prompt=plain rollout.group_size=2 < rows.jsonl
+        expect $status "${refused:+standard input:1: $refused}" generate $model data.prompt=plain rollout.group_size=2 < rows.jsonl
         cp out.txt made$n.jsonl
         [ $status = 0 ] || status=3
-        told $status "${refused:+rows.jsonl:1: $refused}" train both.ini model.path=$model data.train=rows.jsonl run.dir=run$C-$n
-        told $status "${refused:+rows.jsonl:1: $refused}" eval both.ini model.path=$model data.eval=rows.jsonl eval.out=eval$C-$n
-        # a context that is full can be scored, with one more token, which is no input, and learnt: a completion of one byte and the end of the sequence belong to it
+        expect $status "${refused:+rows.jsonl:1: $refused}" train both.ini model.path=$model data.train=rows.jsonl run.dir=run$C-$n
+        expect $status "${refused:+rows.jsonl:1: $refused}" eval both.ini model.path=$model data.eval=rows.jsonl eval.out=eval$C-$n
+        # A full context can be scored with one more token, which is not an input, and trained on: a
+        # completion of one byte and the end of the sequence fit.
         printf '{"ids":[%s55]}\n' "$(printf '55,%.0s' $(seq $n))" > ids.jsonl # one more than n
-        if [ $n -le $C ]; then told 0 '' score $model < ids.jsonl; else told 1 "$((n + 1)) tokens exceed the model's context of $C" score $model < ids.jsonl; fi
+        if [ $n -le $C ]; then expect 0 '' score $model < ids.jsonl; else expect 1 "$((n + 1)) tokens exceed the model's context of $C" score $model < ids.jsonl; fi
         printf '{"question":"%s","completion":"2"}\n' "$(sevens $n)" > rows.jsonl
         sft="sft both.ini model.path=$model data.train=rows.jsonl sft.out=tuned$C-$n"
-        if [ $n -le $((C - 2)) ]; then told 0 '' $sft; else told 1 "rows.jsonl:1: $((n + 2)) tokens, but the model's context is $C" $sft; fi
+        if [ $n -le $((C - 2)) ]; then expect 0 '' $sft; else expect 1 "rows.jsonl:1: $((n + 2)) tokens, but the model's context is $C" $sft; fi
     done
     for n in $((C - 2)) $((C - 1)); do
-        checked "context $C, prompt of $n: tokens that are too many or too few, or not scored as they were sampled" $C $n "$TARE" $model <<'PY'
+        checked "context $C, prompt of $n: wrong number of tokens, or logprobs differ from sampling" $C $n "$TARE" $model <<'PY'
 import json, subprocess, sys
 context, n = int(sys.argv[1]), int(sys.argv[2])
 made = [json.loads(line) for line in open(f"made{n}.jsonl")]
@@ -88,6 +91,6 @@ done
 for n in 10 11; do
     printf '{"question":"%s","answer":"2"}\n' "$(sevens $n)" > rows.jsonl
     train="train both.ini model.path=$model data.train=rows.jsonl run.dir=most$n rollout.max_prompt_tokens=10"
-    if [ $n = 10 ]; then told 0 '' $train; else told 3 'rows.jsonl:1: the prompt has 11 tokens, but at most 10 are allowed .context 33, rollout.max_prompt_tokens 10' $train; fi
+    if [ $n = 10 ]; then expect 0 '' $train; else expect 3 'rows.jsonl:1: the prompt has 11 tokens, but at most 10 are allowed .context 33, rollout.max_prompt_tokens 10' $train; fi
 done
 done_

@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# A crash of the machine (crash.inc) during a training run, one that is resumed, and a sweep: it goes on to the same bits.
+# Checks that a training run, a resumed run and a sweep continue after a crash of the machine
+# (crash.inc) with bit-identical results.
 . "$(dirname "$0")/common.inc"
 . "$(dirname "$0")/crash.inc"
 tiny_config
 "$TARE" -q sft sft.ini 2> /dev/null
 train() { printf '%s\n' "$TARE" -q train tiny.ini log.progress=none log.rollouts=true eval.before=false eval.after=false train.steps=4 checkpoint.every=2 checkpoint.keep=1 "run.dir=$1/run"; }
-ready() { # FOLDER: a run in it that was killed in step 4, after the checkpoint of step 2 and the records of step 3
+# ready FOLDER: a run in it that was killed in step 4, after the checkpoint of step 2 and the
+# records of step 3
+ready() {
     rm -rf "$1"
     mkdir -p "$1"
     mapfile -t command < <(train "$1")

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# A crash of the machines (crash.inc) of a run of two ranks, all at once or one rank's host alone: it goes on to the same bits, on one, two and three ranks.
+# Checks that a run of two ranks continues on one, two and three ranks, with bit-identical results,
+# after a crash (crash.inc) of all machines at once or of one rank's host alone.
 . "$(dirname "$0")/ranks.inc"
 . "$(dirname "$0")/crash.inc"
 [ "$(id -u)" = 0 ] && export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -13,5 +14,5 @@ for rules in strict ext4; do
 done
 rm -rf fresh
 mkdir fresh
-found "a rank does not sync its piece of the optimizer" --plant 'step-0+4.*/optimizer-00001' --root fresh --run run -- "${train[@]}"
+found "a rank does not sync its slice of the optimizer" --plant 'step-0+4.*/optimizer-00001' --root fresh --run run -- "${train[@]}"
 done_

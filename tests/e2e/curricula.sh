@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Curricula by one changed line: shuffle is the default; each trains in its own way, is killed and resumed to the same bits, and has the same bits on two
-# ranks; what cannot work is refused before anything starts.
+# Checks curricula set by one key: shuffle is the default; each one trains in its own way, resumes
+# bit-identically after a kill, and gives the same bits on two ranks. Invalid combinations are
+# refused before anything starts.
 . "$(dirname "$0")/common.inc"
 tiny_config
 "$TARE" sft sft.ini 2> /dev/null || { bad "the model was not made"; done_; }
-easy_judge # there is something to choose from
+easy_judge # there are rows to choose from
 common="train.steps=7 train.lr=5e-3 log.progress=none log.rollouts=false data.train=builtin:arithmetic/train?rows=60"
 train() { "$TARE" train tiny.ini $common "$@" > /dev/null 2>> log.txt; }
 weights() { cksum < "$1/checkpoints/$(ls "$1/checkpoints" | tail -1)/model.safetensors"; }
@@ -36,28 +37,30 @@ for name in $(basename -s .c "$SOURCE"/plugins/curricula/*.c) cppo-fill gfpo-ada
     train run.dir="$dir-ranks" curriculum.plugin="$plugin" $more dist.ranks=2 || { bad "$name on two ranks: $(tail -n 2 log.txt)"; continue; }
     [ "$(weights "$dir")" = "$(weights "$dir-ranks")" ] && ok || bad "$name: weights differ on two ranks"
 done
-# half of the rollouts leave the loss, and twice as many questions take their places: as many rollouts in the loss as without
+# Half of the rollouts are pruned from the loss, and twice as many questions replace them, so the
+# loss has as many rollouts as without pruning.
 train run.dir=filled train.steps=3 log.rollouts=true curriculum.plugin=cppo curriculum.cppo.fill=true || bad "cppo with fill: $(tail -n 2 log.txt)"
 for step in 1 2 3; do
     lines=$(wc -l < filled/rollouts/step-00000$step.jsonl) counted=$(grep -c '"fate":"counted"' filled/rollouts/step-00000$step.jsonl || true)
     [ "$lines $counted" = "64 32" ] && ok || bad "step $step of cppo with fill: $lines rollouts, $counted of them pruned"
 done
-# rounds that are too few are told, once, with the key; enough of them are not
+# Too few rounds are reported once, with the key; enough rounds are not reported.
 for pruning in 0.5 0.75; do
     "$TARE" train tiny.ini $common train.steps=3 run.dir=short-$pruning rollout.refill_rounds=1 curriculum.plugin=cppo curriculum.cppo.fill=true curriculum.cppo.pruning=$pruning > out.txt 2> err.txt ||
         bad "cppo with one round: $(tail -n 2 err.txt)"
     told=$(grep -c ' cppo asks for .* more groups after rollout.refill_rounds = 1 rounds of 8;.*warned once' err.txt || true)
-    [ "$pruning $told" = "0.5 0" ] || [ "$pruning $told" = "0.75 1" ] && ok || bad "pruning $pruning with one round: told $told times: $(cat err.txt)"
+    [ "$pruning $told" = "0.5 0" ] || [ "$pruning $told" = "0.75 1" ] && ok || bad "pruning $pruning with one round: reported $told times: $(cat err.txt)"
 done
 [ "$(weights cppo-fill)" != "$(weights cppo)" ] && [ "$(weights gfpo-adaptive)" != "$(weights gfpo)" ] && ok || bad "fill or adaptive makes no difference"
-train run.dir=mix curriculum.plugin=shuffle train.steps=9 --resume && bad "another curriculum goes on with the run" || ok
-train run.dir=mix curriculum.plugin=shuffle train.steps=9 --resume --allow-change && bad "the state of mix is read by shuffle" || ok
-# an estimator computes a step's advantages again from its records, with what was left out and what was only counted
+train run.dir=mix curriculum.plugin=shuffle train.steps=9 --resume && bad "another curriculum resumes the run" || ok
+train run.dir=mix curriculum.plugin=shuffle train.steps=9 --resume --allow-change && bad "shuffle reads the state of mix" || ok
+# An estimator recomputes a step's advantages from its records, with the rollouts that were left out
+# or only counted.
 "$TARE" train tiny.ini $common log.rollouts=true run.dir=recorded estimator.plugin=grpo curriculum.plugin="$own" > /dev/null 2>> log.txt || bad "recorded: $(tail -n 2 log.txt)"
 cat recorded/rollouts/*.jsonl > rollouts.jsonl
-grep -c '"fate":"left_out"' rollouts.jsonl > /dev/null && grep -c '"fate":"counted"' rollouts.jsonl > /dev/null && ok || bad "the records do not say what was left out"
-"$TARE" estimate --replay recorded --step 5 > out.txt 2> err.txt && ok || bad "replay: $(tail -n 1 err.txt)"
-# shares of several files: 70 and 30 of 100 prompts, whatever the sizes
+grep -c '"fate":"left_out"' rollouts.jsonl > /dev/null && grep -c '"fate":"counted"' rollouts.jsonl > /dev/null && ok || bad "the records do not have the rollouts that were left out"
+"$TARE" estimate --replay recorded --step 5 > out.txt 2> err.txt && ok || bad "tare replay: $(tail -n 1 err.txt)"
+# Shares of several files: 70 and 30 of 100 prompts, whatever the sizes of the files.
 row() { printf '{"id":"%s-%d","question":"%d+1=","answer":"%d","subject":"%s"}\n' "$1" "$2" "$2" $(($2 + 1)) "$1"; }
 for i in $(seq 1 9); do row a "$i" >> a.jsonl; done
 for i in $(seq 10 70); do row b "$i" >> "b 1.jsonl"; done
@@ -65,20 +68,21 @@ for i in $(seq 10 70); do row b "$i" >> "b 1.jsonl"; done
     curriculum.plugin=mix "data.train=a.jsonl:0.7 b 1.jsonl:0.3" data.eval= > /dev/null 2>> log.txt || bad "mixed: $(tail -n 2 log.txt)"
 [ "$(cat mixed/rollouts/*.jsonl | grep -c '"id":"a-')" = 140 ] && ok || bad "$(cat mixed/rollouts/*.jsonl | grep -c '"id":"a-') of 200 rollouts are of the file with 0.7"
 [ "$(grep -c '"id":"a-' mixed/rollouts/step-000003.jsonl)" = 14 ] && ok || bad "a step's share is $(grep -c '"id":"a-' mixed/rollouts/step-000003.jsonl) of 20"
-# the shares are fixed for a run
+# The shares of a run are fixed.
 status=0
 "$TARE" train mixed --resume train.steps=12 --allow-change "data.train=a.jsonl:0.6 b 1.jsonl:0.4" > out.txt 2> err.txt || status=$?
 [ $status != 0 ] && grep -q "file 1 of data.train had the share 0.7 in the run, and has 0.6 now" err.txt && ok || bad "other shares: status $status: $(tail -n 1 err.txt)"
-# but for a fork, which may have other shares, and none where its curriculum reads none; other files it may not have
+# A fork may have other shares, and none where its curriculum reads none. It may not have other
+# files.
 fork() { "$TARE" fork mixed@5 --run-dir "$@" data.eval= log.progress=none > out.txt 2> err.txt; }
 fork six "data.train=a.jsonl:0.6 b 1.jsonl:0.4" && ok || bad "a fork with other shares: $(tail -n 2 err.txt)"
 [ "$(cat six/rollouts/step-00000[678].jsonl | grep -c '"id":"a-')" = 36 ] && cmp -s six/rollouts/step-000004.jsonl mixed/rollouts/step-000004.jsonl && ok ||
     bad "a fork with other shares: $(cat six/rollouts/step-00000[678].jsonl | grep -c '"id":"a-') of 60"
-fork plain curriculum.plugin=shuffle && bad "shuffle takes shares" || ok
+fork plain curriculum.plugin=shuffle && bad "shuffle accepts shares" || ok
 fork plain curriculum.plugin=shuffle "data.train=a.jsonl, b 1.jsonl" && ok || bad "a fork to shuffle: $(tail -n 2 err.txt)"
 "$TARE" reproduce plain > out.txt 2>&1 && ok || bad "a fork to shuffle, reproduce: $(tail -n 2 out.txt)"
 fork other curriculum.plugin=shuffle data.train=a.jsonl && bad "a fork with other rows" || ok
-# refused before anything starts
+# Refused before anything starts.
 refuses() { # TEXT argument ...
     local text=$1 status=0
     shift

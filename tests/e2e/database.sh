@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# runs.db held by another process, from the first moment of a run or from its middle on: the run ends well and says so once, having waited once, and --resume fills the database.
+# Checks a run while another process locks runs.db, from the start or from the middle of the run.
+# The run ends well, waits once, and prints one warning; --resume fills the database.
 . "$(dirname "$0")/common.inc"
 [ -n "${CLOCK:-}" ] && [ -f "$CLOCK" ] || skip "the preloaded clock, for a wait of ten seconds: a sanitizer's build has an allocator of its own"
 has_python || skip "a database is locked by python3: it is not installed"
@@ -8,7 +9,7 @@ KEYS="train.steps=4 checkpoint.every=1 eval.before=false eval.after=false log.pr
 "$TARE" -q sft sft.ini sft.steps=3 2> err.txt || { bad "the model was not made: $(cat err.txt)"; done_; exit 1; }
 mkfifo go
 exec 7<> go
-# hold FOLDER: its runs.db, until let_go
+# hold FOLDER: locks its runs.db until let_go.
 hold() {
     python3 - "$1/runs.db" held <<'PY' 7>&- &
 import sqlite3, sys
@@ -30,7 +31,7 @@ one_wait() {
 }
 filled() { # RUN WHAT
     "$TARE" -q train "$1/run" --resume log.progress=none > out.txt 2> err.txt && [ ! -s err.txt ] && ok || bad "$2, resumed: $(cat err.txt)"
-    checked "$2: the database has not every step" "$1" <<'PY'
+    checked "$2: the database lacks steps" "$1" <<'PY'
 import json, sqlite3, sys
 db = sqlite3.connect(sys.argv[1] + "/runs.db")
 assert db.execute("SELECT status, step FROM runs").fetchall() == [("done", 4)], db.execute("SELECT status, step FROM runs").fetchall()

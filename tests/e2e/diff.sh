@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# tare diff: planted changes are named with step, place and size; runs of other lengths, other keys and another seed; damaged files are named, and the rest is
-# still compared. Exit status 0 the same, 1 they differ, 2 something could not be compared.
+# Checks tare diff: planted changes are reported with step, place and size; runs of different
+# lengths, keys and seeds are compared; damaged files are named, and the rest is still compared.
+# Exit status 0: equal; 1: different; 2: something could not be compared.
 . "$(dirname "$0")/common.inc"
 tiny_config
 compare() { # STATUS runs and options
@@ -9,7 +10,7 @@ compare() { # STATUS runs and options
     "$TARE" diff "$@" > out.txt 2> err.txt || got=$?
     [ $got = "$want" ] && ok || { bad "diff $*: status $got, expected $want"; cat out.txt err.txt; }
 }
-says() { grep -q -- "$1" out.txt && ok || { bad "not said: $1"; cat out.txt; }; }
+says() { grep -q -- "$1" out.txt && ok || { bad "missing in the output: $1"; cat out.txt; }; }
 again() { rm -rf copy; cp -r run copy; }
 "$TARE" -q train tiny.ini log.rollouts=true log.progress=none > /dev/null 2> err.txt || { bad "train: $(cat err.txt)"; done_; exit 1; }
 
@@ -20,7 +21,7 @@ says 'compared: 12 steps of metrics, 12 of rollouts, 12 states of the estimator,
 compare 0 run twice
 says 'run.threads: .* -> 1   (does not change training)'
 
-# a file of data by another name: its rows count, not its path
+# A data file under another name: its rows are compared, not its path.
 awk 'BEGIN { for (a = 10; a < 20; a++) for (b = 0; b < 10; b++) printf "{\"id\":\"%d+%d\",\"question\":\"%d+%d=\",\"answer\":\"%d\",\"subject\":\"sum\"}\n", a, b, a, b, a + b }' > rows.jsonl
 cp rows.jsonl again.jsonl
 sed '$d' rows.jsonl > fewer.jsonl
@@ -31,7 +32,7 @@ compare 0 rows again
 says '^  data.train: rows.jsonl -> again.jsonl   (does not change training)$'
 compare 1 rows fewer
 says '^  data.train: rows.jsonl -> fewer.jsonl   (the data differ)$'
-# the file itself was changed between the runs
+# The file itself was changed between the runs.
 for name in one two; do
     cp rows.jsonl same-name.jsonl; cp rows.jsonl held.jsonl
     [ $name = one ] || { sed -i '$d' same-name.jsonl; sed -i 1d held.jsonl; }
@@ -43,13 +44,13 @@ says '^  data.eval: held.jsonl in both   (the data differ; does not change train
 sed -i '/train_xxh3/d' again/manifest.json
 compare 1 rows again
 says '^  data.train: rows.jsonl -> again.jsonl   (no record of the data)$'
-# resumed with them
+# Resumed with them.
 got=0; "$TARE" train rows --resume train.steps=3 data.train=again.jsonl log.progress=none > /dev/null 2> err.txt || got=$?
-[ $got = 0 ] && grep 'data.train: rows.jsonl -> again.jsonl (allowed if it holds the same rows)' err.txt > /dev/null && ok || bad "the same rows by another name: $(cat err.txt)"
+[ $got = 0 ] && grep 'data.train: rows.jsonl -> again.jsonl (allowed if it holds the same rows)' err.txt > /dev/null && ok || bad "the same rows under another name: $(cat err.txt)"
 got=0; "$TARE" train rows --resume train.steps=4 data.train=fewer.jsonl log.progress=none > /dev/null 2> err.txt || got=$?
 [ $got = 3 ] && grep 'data.train = fewer.jsonl differs from the rows that .*new run.*model.path=rows/checkpoints/step-000003' err.txt > /dev/null && ok || bad "other rows: $got, $(cat err.txt)"
 
-# planted: one change a copy
+# Planted: one change in each copy.
 again; sed -i '5s/"reward":[^,]*/"reward":0.75/' copy/rollouts/step-000004.jsonl
 compare 1 run copy
 says '^first difference at step 4'
@@ -117,7 +118,7 @@ compare 0 run plain
 says '^no difference in what both runs have$'
 says "^only in a, not compared: 0 steps of metrics, 12 of rollouts, 12 states of the estimator, 0 checkpoints$"
 
-# other training
+# A different training.
 "$TARE" -q train tiny.ini log.rollouts=true log.progress=none run.dir=other train.lr=5e-4 train.steps=14 > /dev/null 2> err.txt || bad "train: $(cat err.txt)"
 compare 1 run other
 says '^  train.lr: 0.001 -> 0.0005$'
@@ -125,9 +126,9 @@ says '^  metric  *step 1: '
 says '^  tensor  *step 12: model.embed_tokens.weight, element [0-9]* ([0-9]* differ, by at most '
 says '^  section  *step 12: .*moment1.0, element '
 says '^mean difference over 12 steps: .*95 % interval'
-grep -q 'rollout  *step 1:' out.txt && bad "common random numbers differ" || ok
+grep -q 'rollout  *step 1:' out.txt && bad "the common random numbers differ" || ok
 compare 1 run other --json
-checked "the JSON" << 'PY'
+checked "invalid JSON output" << 'PY'
 import json
 r = json.load(open("out.txt"))
 assert r["a"] == "run" and r["b"] == "other" and not r["same"] and r["first_step"] == 1, r
@@ -145,18 +146,18 @@ says '^grad_norm$'
 compare 1 run other --metric no/such
 says 'no common step has no/such'
 
-# damaged, half written, or not there
+# Damaged, incomplete, or missing.
 again; printf x >> copy/checkpoints/step-000012/model.safetensors
 compare 2 run copy
 says '^damaged: copy/checkpoints/step-000012/model.safetensors: has'
 says '1 checkpoints'
 got=0; "$TARE" generate copy/checkpoints/step-000012 < /dev/null > out.txt 2> err.txt || got=$?
-[ $got = 1 ] && grep -q 'step-000012/model.safetensors: has [0-9]* bytes, [0-9]* were written; take another checkpoint' err.txt && ok || bad "a damaged checkpoint by its name: status $got, $(cat err.txt)"
+[ $got = 1 ] && grep -q 'step-000012/model.safetensors: has [0-9]* bytes, [0-9]* were written; take another checkpoint' err.txt && ok || bad "a damaged checkpoint given by its name: status $got, $(cat err.txt)"
 again; printf '{"step":13,"rew' >> copy/metrics.jsonl
 compare 0 run copy
 again; sed -i '5s/"step"/"stop"/' copy/metrics.jsonl
 compare 2 run copy
-grep -q 'copy/metrics.jsonl:5' err.txt && ok || bad "a damaged line is not named: $(cat err.txt)"
+grep -q 'copy/metrics.jsonl:5' err.txt && ok || bad "the message does not name a damaged line: $(cat err.txt)"
 again; sed -i '3s/}$//' copy/rollouts/step-000003.jsonl
 compare 2 run copy
 says '^damaged: copy/rollouts/step-000003.jsonl:3'
@@ -177,12 +178,13 @@ again; rm copy/manifest.json
 compare 2 copy run
 says '^damaged: copy/manifest.json'
 compare 2 run nowhere
-again; rm -r copy/checkpoints; : > copy/checkpoints # what may not be entered is not the same as what is not there
+# A folder without permission is not reported as missing
+again; rm -r copy/checkpoints; : > copy/checkpoints
 compare 2 run copy
 says '^damaged: copy/checkpoints/.: Not a directory'
 mkdir closed; ln -s metrics.jsonl closed/metrics.jsonl
 compare 2 run closed
-grep 'closed/metrics.jsonl: ' err.txt > /dev/null && ! grep 'no run found' err.txt > /dev/null && ok || bad "a run that may not be read: $(cat err.txt)"
+grep 'closed/metrics.jsonl: ' err.txt > /dev/null && ! grep 'no run found' err.txt > /dev/null && ok || bad "a run without read permission: $(cat err.txt)"
 compare 2 run
 compare 2 run run run
 compare 2 run run --what

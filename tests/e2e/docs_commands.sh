@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Every command of the documents, as written or in the smaller form that a comment in the document's source states (docs/dev/testing.md), in one
-# copy of the tree; and every relative link. (e2e/writing_plugins runs those of docs/writing-plugins.md.)
+# Runs every command of the documents, as written or in the smaller form given by a comment in the
+# document's source (docs/dev/testing.md), in one copy of the tree, and checks every relative link.
+# (e2e/writing_plugins runs the commands of docs/writing-plugins.md.)
 source "$(dirname "$0")/common.inc"
 for tool in make cmake cc c++ python3 git; do command -v $tool > /dev/null || skip "$tool is missing"; done
 unset TARE_PLUGIN_PATH SHARED
@@ -9,7 +10,7 @@ pages="README.md docs/install.md docs/tutorial.md docs/coming-from-trl.md docs/h
     docs/results.md docs/results/cold-start.md docs/results/which-estimator.md docs/reference.md docs/faq.md docs/mathematics.md docs/names.md docs/versioning.md docs/glossary.md
     docs/recipes.md docs/prime.md docs/relift.md docs/verifiers.md docs/results/verifiers.md docs/curricula.md docs/python.md docs/estimators.md docs/objectives.md docs/logging.md
     sdk/python/README.md docs/dev/testing.md docs/dev/performance.md docs/dev/cuda.md docs/dev/decisions.md"
-# no page with commands is forgotten
+# Every page with commands is in the list.
 for page in $(cd "$SOURCE" && grep -l '^```sh$' README.md docs/*.md docs/*/*.md sdk/python/README.md); do
     case " $(echo $pages) docs/writing-plugins.md " in *" $page "*) ;; *) bad "$page has commands and is not run" ;; esac
 done
@@ -49,7 +50,7 @@ shrink 's/^steps = .*/steps = 10/' configs/trial-base.ini
 shrink '/^eval = /s/$/?rows=8/' configs/quickstart.ini
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
-# blocks of a page: N.sh, and N.says with the comments in front of it
+# The blocks of a page: N.sh, and N.says with the comments above it.
 blocks() {
     awk -v out="$2" '
         /^<!-- docs: .* -->$/ { sub(/^<!-- docs: /, ""); sub(/ -->$/, ""); says = says $0 "\n"; next }
@@ -58,7 +59,7 @@ blocks() {
         on { print > (file ".sh"); next }
         NF { says = "" }' "$1"
 }
-changed() { # FILE.sh FILE.says: the block with its lines replaced where a comment says so
+changed() { # FILE.sh FILE.says: prints the block, with lines replaced as the comments say
     python3 - "$1" "$2" << 'PY'
 import sys
 rules = [line.split(" => ", 1) for line in open(sys.argv[2]).read().splitlines() if " => " in line]
@@ -88,7 +89,8 @@ for page in $pages; do
         blocks_run=$((blocks_run + 1))
         commands=$((commands + $(grep -cvE '^ *(#|$)' "$block.run")))
         began=$(date +%s)
-        # one shell per block: a heredoc is one command; PATH set by a page holds for its block, which the line above has done for all
+        # One shell per block, so that a heredoc is one command. A page's setting of PATH holds for
+        # its block; the line above has set it for all.
         if timeout 300 bash -euo pipefail -c "$(cat "$block.run")" > log 2>&1 < /dev/null; then ok; else bad "$page: $(cat "$block.run"): $(tail -n 8 log)"; fi
         printf '%4d s  %s %s\n' $(($(date +%s) - began)) "$page" "$(basename "$block" .sh)"
     done
@@ -96,7 +98,7 @@ done
 echo "$commands lines of commands in $blocks_run blocks"
 if [ "$commands" -ge 60 ]; then ok; else bad "only $commands commands were found"; fi
 
-# an indented or other block must not hide a command from this test
+# An indented block, or one without a language, must not hide a command from this test.
 stray=$(cd "$SOURCE" && grep -nE '^    (tare|make|mpirun|pip|python3|cmake|ctest|apt|sudo|srun) ' $pages | grep -v '^docs/dev/\|:    mpirun\|:    srun' || true)
 if [ -z "$stray" ]; then ok; else bad "commands outside of sh blocks: $stray"; fi
 done_

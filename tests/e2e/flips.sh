@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# One bit that turned in a file that is read: found by a sum, and the file named. A folder's checkpoints and a run's chain are tested in checkpoint/test_checkpoint and e2e/reproduce,
-# what travels between ranks in e2e/ranks_flip.
+# Checks that one flipped bit in a file that is read is found by a checksum, and that the message
+# names the file. Checkpoints and a run's chain are tested by checkpoint/test_checkpoint and
+# e2e/reproduce, messages between ranks by e2e/ranks_flip.
 . "$(dirname "$0")/common.inc"
 tiny_config
-refused() { # STATUS PATTERN command...: with that status, and a message with that name
+refused() { # STATUS PATTERN command...: checks the status, and a message with the pattern
     local want=$1 pattern=$2 got=0
     shift 2
     "$@" > out.txt 2> err.txt < rows.jsonl || got=$?
@@ -12,7 +13,7 @@ refused() { # STATUS PATTERN command...: with that status, and a message with th
 taken() { "$@" > out.txt 2> err.txt < rows.jsonl && ok || bad "$*: $(cat err.txt)"; }
 for i in 1 2 3 4 5 6; do echo "{\"question\": \"$i + $i\", \"text\": \"$i + $i\", \"answer\": \"$((i + i))\"}"; done > rows.jsonl
 
-# a model that tare wrote: the start of a run, and of all that reads it
+# A model written by tare: a run starts from it, and other commands read it.
 "$TARE" sft sft.ini 2> err.txt && [ -e base/sums.json ] && ok || { bad "the model was not made: $(cat err.txt)"; done_; exit 1; }
 quick='data.eval= eval.before=false eval.after=false train.steps=1 log.progress=none'
 for file in model.safetensors tokenizer.json config.json sums.json; do
@@ -36,7 +37,7 @@ taken "$TARE" train tiny.ini $quick model.path=copy model.warm_start= run.dir=fo
 rm -rf copy && cp -r base copy && flip copy/tokenizer.json 1
 refused 1 'copy/tokenizer.json: is damaged' "$TARE" tokenize copy
 
-# an adapter, its base, and both as one
+# An adapter, its base, and both merged.
 taken "$TARE" sft sft.ini model.path=base model.init= lora.rank=2 sft.steps=1 sft.out=adapter
 rm -rf copy && cp -r adapter copy && flip copy/adapter_model.safetensors
 refused 1 'copy/adapter_model.safetensors: is damaged' "$TARE" merge copy merged
@@ -47,9 +48,9 @@ taken "$TARE" merge adapter merged
 flip merged/model.safetensors
 refused 1 'merged/model.safetensors: is damaged' "$TARE" generate merged rollout.max_new_tokens=2
 
-# a codebook: in a new run, and in what reads it alone
+# A codebook: in a new run, and in the commands that only read it.
 taken "$TARE" cluster train hashed dim=16 --clusters 2 --seed 1 --restarts 1 -o book.safetensors
-at=$(($(stat -c %s book.safetensors) - 90)) # a centroid, or what the encoder learnt
+at=$(($(stat -c %s book.safetensors) - 90)) # a centroid, or the encoder's trained part
 flip book.safetensors $at 64
 refused 1 'book.safetensors: is damaged' "$TARE" cluster assign book.safetensors
 refused 1 'book.safetensors: is damaged' "$TARE" cluster inspect book.safetensors
@@ -58,40 +59,42 @@ refused 1 'book.safetensors: is damaged' "$TARE" train tiny.ini $quick run.dir=c
 flip book.safetensors $at 64
 taken "$TARE" cluster assign book.safetensors
 
-# a run's rollouts and metrics, in what reads them: told once, by the file's name; a fork, which would go on from them, refuses
+# A run's rollouts and metrics: commands that read them warn once, with the file's name; a fork,
+# which would continue from them, refuses.
 # shellcheck disable=SC2086
 taken "$TARE" train tiny.ini $quick train.steps=4 checkpoint.every=2 run.dir=one log.rollouts=true
-place() { grep -abo -m 1 "$1" "$2" | tail -1 | cut -d: -f1; } # PATTERN FILE: where it begins in the file
-told() { # COUNT PATTERN command...: with so many warnings of that kind
+# PATTERN FILE: prints where it begins in the file.
+place() { grep -abo -m 1 "$1" "$2" | tail -1 | cut -d: -f1; }
+warned() { # COUNT PATTERN command...: checks the number of warnings with the pattern
     local count=$1 pattern=$2
     shift 2
     "$@" > out.txt 2> err.txt || true
     [ "$(grep -c "warning: $pattern.*is not what the run wrote" err.txt)" = "$count" ] && ok || bad "$*: expected $count of '$pattern': $(cat err.txt)"
 }
-told 0 '' "$TARE" report one
-told 0 '' "$TARE" audit one
+warned 0 '' "$TARE" report one
+warned 0 '' "$TARE" audit one
 file=one/rollouts/step-000002.jsonl
 at=$(($(place '"reward":' $file) + 9))
 flip $file $at # 0.0 is 1.0
-told 1 $file "$TARE" report one
-told 1 $file "$TARE" audit one
-told 1 $file "$TARE" audit $file
+warned 1 $file "$TARE" report one
+warned 1 $file "$TARE" audit one
+warned 1 $file "$TARE" audit $file
 refused 1 "$file: was changed .*restore the file, or fork at a step before 2" "$TARE" fork one@4 --run-dir forked
 [ ! -e forked ] && ok || bad 'a refused fork left its folder'
-mv one/chain.jsonl kept.jsonl # without its chain a run has no checksums
-told 0 '' "$TARE" audit one
+mv one/chain.jsonl kept.jsonl # a run without its chain has no checksums
+warned 0 '' "$TARE" audit one
 mv kept.jsonl one/chain.jsonl
 flip $file $at
-told 0 '' "$TARE" report one
+warned 0 '' "$TARE" report one
 file=one/metrics.jsonl
 at=$(($(place '"policy/entropy":' $file) + 19)) # a digit after the point
 flip $file $at
-told 1 $file:1 "$TARE" report one
+warned 1 $file:1 "$TARE" report one
 refused 1 "$file:1: is not what the run wrote .*restore the file" "$TARE" fork one@4 --run-dir forked
 flip $file $at
 taken "$TARE" fork one@4 --run-dir forked
 
-# the state of a sweep's cells: a cell that failed is not run again unasked
+# The state of a sweep's cells: a failed cell is not run again without --retry.
 sed 's/^samples = 1/samples = 1\nafter = true/; s/^steps = 12/steps = 2/' tiny.ini > bad.ini
 cat >> bad.ini <<'INI'
 [sweep]
@@ -100,15 +103,16 @@ rollout.max_prompt_tokens = 2, 32
 INI
 "$TARE" sweep bad.ini log.progress=none > out.txt 2> err.txt && bad 'no cell failed' || ok
 grep -q '1 of 2 cells failed' err.txt && ok || bad "the sweep: $(cat err.txt)"
-row=max_prompt_tokens-2runs/bad/max_prompt_tokens-2 # the cell and its folder; then comes its state
-at=$(place ${row}failed runs/bad/runs.db) || bad 'the state of the cell is not found'
+row=max_prompt_tokens-2runs/bad/max_prompt_tokens-2 # the cell and its folder; its state follows
+at=$(place ${row}failed runs/bad/runs.db) || bad 'the state of the cell was not found'
 flip runs/bad/runs.db $((at + ${#row} + 3))
 refused 1 'runs/bad/runs.db: the row of cell .*max_prompt_tokens-2 in the table cells is damaged.*--retry' "$TARE" sweep bad.ini
 "$TARE" sweep bad.ini --retry log.progress=none > out.txt 2> err.txt && bad 'no cell failed again' || ok
 grep -q 'warning: runs/bad/runs.db: the row of cell .*max_prompt_tokens-2 is damaged' err.txt && grep -q '2 cells, 1 done, 1 to run' err.txt && ok || bad "--retry: $(cat err.txt)"
 "$TARE" sweep bad.ini > out.txt 2> err.txt || true
 grep -q 'damaged' err.txt && bad "the row was not written again: $(cat err.txt)" || ok
-# the row of a cell that is done, and one of a cell that is in no plan: --retry takes them away, and the sweep goes on
+# The row of a finished cell, and the row of a cell outside the plan: --retry removes them, and the
+# sweep continues.
 if has_python; then
     python3 - << 'PY'
 import sqlite3
@@ -121,9 +125,10 @@ PY
     "$TARE" sweep bad.ini --retry log.progress=none > out.txt 2> err.txt && bad 'no cell failed again' || ok
     grep -q 'cell gone is damaged.*removed' err.txt && grep -q '1 done, 1 to run' err.txt && ok || bad "--retry: $(cat err.txt)"
     "$TARE" sweep bad.ini > out.txt 2> err.txt || true
-    grep -q 'damaged' err.txt && bad "damaged rows stayed: $(cat err.txt)" || ok
+    grep -q 'damaged' err.txt && bad "damaged rows remain: $(cat err.txt)" || ok
 fi
-# a list that is damaged itself says how to go on, and a link to nothing is no folder without sums
+# The message of a damaged list of checksums has a remedy, and a dangling link does not count as a
+# folder without checksums.
 cp -r base listed
 for text in '' '{' '[]' '{"fxrmat":1,"files":[]}'; do
     printf '%s' "$text" > listed/sums.json

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Plugins built against every released header still load and work, no released member has moved or changed its type, and a member that does is
-# noticed. Plugins of ABI 1.1 and 1.2 are refused by a host of 1.0 that does not know what they need.
+# Checks that plugins built against every released header still load and work, that no released
+# member has moved or changed its type, and that a member which does is noticed. A host of 1.0
+# refuses plugins of ABI 1.1 and 1.2, because it does not know what they need.
 source "$(dirname "$0")/common.inc"
 command -v cc > /dev/null || skip "no C compiler"
 flags="-std=c11 -O1 -fPIC -fvisibility=hidden -shared -Wl,-z,defs"
-# layout INCLUDE MEMBERS: a line for each struct and member
+# layout INCLUDE MEMBERS: prints a line for each struct and member.
 layout() {
     cat > layout.c <<C
 #include <stdio.h>
@@ -18,7 +19,7 @@ int main(void) {
 C
     cc -std=c11 -I"$1" -o layout layout.c && ./layout
 }
-# types INCLUDE: compiles where every member has the type that it was released with
+# types INCLUDE: compiles when every member has the type of its release.
 types() {
     cat > types.c <<C
 #include <tare/plugin.h>
@@ -34,7 +35,7 @@ sed -n 's/^TYPE(\([a-z0-9_]*\), \([a-z0-9_]*\),.*/\1 \2/p' "$SOURCE/tests/abi/ty
 if diff listed typed > unlisted; then ok; else bad "members without a type, or types without a member: $(cat unlisted)"; fi
 for release in "$SOURCE"/tests/abi/frozen/v*; do
     layout "$release/include" "$release/members.def" > then
-    # sizes may have grown; nothing else may have changed
+    # Sizes may have grown; nothing else may have changed.
     if [ -z "$(grep -v ' size ' then | grep -vxF -f now)" ]; then ok; else bad "$release: members that moved: $(grep -v ' size ' then | grep -vxF -f now)"; fi
     for file in "$release"/frozen_*.c; do
         kind=$(basename "$file" .c)
@@ -49,25 +50,27 @@ for release in "$SOURCE"/tests/abi/frozen/v*; do
     got=$(echo '{"text":"aab"}' | "$TARE" cluster embed ./frozen_encoder.so dim=2)
     case $got in *0.447213*0.894427*) ok ;; *) bad "$release encoder: $got" ;; esac
 done
-# the gate itself: two members change places in a copy, and in another one is inserted
+# The check itself: two members are swapped in a copy, and in another one a member is inserted.
 cp -r "$SOURCE/sdk/include" swapped
 sed -i '/int64_t (\*prepare_size)/{h;d};/int64_t (\*collect_size)/{G}' swapped/tare/estimator.h
 cp -r "$SOURCE/sdk/include" inserted
 sed -i 's|^    double reward;|    double inserted;\n    double reward;|' inserted/tare/verifier.h
 for change in swapped inserted; do
     layout "$PWD/$change" "$SOURCE/tests/abi/members.def" > changed
-    if [ -n "$(grep -v ' size ' now | grep -vxF -f changed)" ]; then ok; else bad "the gate does not see members $change"; fi
+    if [ -n "$(grep -v ' size ' now | grep -vxF -f changed)" ]; then ok; else bad "the check does not see members $change"; fi
 done
-# two types that keep every size and place: a pointer to another number, a function with one argument more
+# Two types that keep every size and offset: a pointer to another number, and a function with one
+# more argument.
 cp -r "$SOURCE/sdk/include" narrower
 sed -i 's|^    const double \*reward;|    const float *reward; |' narrower/tare/estimator.h
 cp -r "$SOURCE/sdk/include" longer
 sed -i 's|void (\*destroy)(void \*self);|void (*destroy)(void *self, int now);|' longer/tare/verifier.h
 for change in narrower longer; do
     layout "$PWD/$change" "$SOURCE/tests/abi/members.def" > changed
-    if cmp -s now changed && ! types "$PWD/$change"; then ok; else bad "the gate does not see a type that is $change"; fi
+    if cmp -s now changed && ! types "$PWD/$change"; then ok; else bad "the check does not see a type that is $change"; fi
 done
-# yesterday's host: what a program of ABI 1.0 does with a plugin, written against the headers of then
+# An old host: what a program of ABI 1.0, compiled with the headers of that release, does with a
+# plugin.
 cc -std=c11 -I"$SOURCE/tests/abi/frozen/v1_0/include" -o host_1_0 "$SOURCE/tests/abi/host_1_0.c" -ldl -Wl,-z,defs || bad "host_1_0.c does not build"
 for release in v1_0:0 v1_1:1 v1_2:2; do
     cc $flags -I"$SOURCE/tests/abi/frozen/${release%:*}/include" -o yesterday.so "$SOURCE/tests/abi/frozen/${release%:*}/frozen_estimator.c" -lm

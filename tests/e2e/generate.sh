@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# tare generate: every form of prompt, the same lines whatever the batch, the logprobs of tare score, errors.
+# Checks tare generate: every form of prompt, equal lines whatever the batch, logprobs equal to
+# those of tare score, and errors.
 . "$(dirname "$0")/common.inc"
 tiny_config
 "$TARE" sft sft.ini 2> log.txt || bad "sft: $(tail -1 log.txt)"
@@ -18,7 +19,7 @@ for setting in "batch=1" "batch=7 threads=2" "batch=32 threads=1" "kv_tokens=64 
     gen group_size=3 max_new_tokens=20 seed=5 $setting < in.jsonl > other.jsonl || bad "generate $setting"
     cmp -s all.jsonl other.jsonl && ok || bad "$setting changes the output"
 done
-# every instruction set this CPU has, by TARE_CPU; the others are refused by name
+# Every instruction set of this CPU, set by TARE_CPU; the others are refused by name.
 for isa in ref avx2 avx512; do
     if TARE_CPU=$isa gen group_size=3 max_new_tokens=20 seed=5 < in.jsonl > other.jsonl 2> log.txt; then
         cmp -s all.jsonl other.jsonl && ok || bad "TARE_CPU=$isa changes the output"
@@ -28,7 +29,7 @@ for isa in ref avx2 avx512; do
 done
 gen group_size=3 max_new_tokens=20 seed=6 < in.jsonl | cmp -s all.jsonl - && bad "the seed changes nothing" || ok
 
-checked "the lines are not what was asked for" <<'PY'
+checked "the lines are not the expected ones" <<'PY'
 import json
 rows = [json.loads(l) for l in open("all.jsonl")]
 assert [r["id"] for r in rows] == [i for i in ["q", "m", 7, "line-4", "q", "long"] for _ in range(3)]
@@ -40,10 +41,10 @@ for r in rows:
     assert r["finish"] == ("stop" if ends else "length") and 258 not in r["ids"][:-1]
     assert bytes(t for t in r["ids"] if t < 256).decode("utf-8", "replace") == r["completion"]
     assert all(x <= 0 for x in r["logprobs"])
-assert [r["ids"] for r in rows[0:3]] != [r["ids"] for r in rows[12:15]]  # the same id a second time
+assert [r["ids"] for r in rows[0:3]] != [r["ids"] for r in rows[12:15]] # the same id a second time
 PY
 
-# logprobs: the bits of tare score, at another temperature too
+# Logprobs are bit-identical to those of tare score, also at another temperature.
 for t in 1 0.7; do
     has_python || break
     gen group_size=4 max_new_tokens=20 temperature=$t < in.jsonl > g.jsonl
@@ -73,7 +74,7 @@ assert all(rows[i]["ids"] == rows[i + 1]["ids"] for i in range(0, 12, 2))
 assert rows[0]["ids"] == rows[2]["ids"] == rows[8]["ids"] and rows[4]["ids"] == rows[6]["ids"]
 PY
 
-# a stop id of the user's, ids without a tokenizer
+# The user's stop id; ids without a tokenizer.
 gen stop_ids=48,49,50,51,52,53,54,55,56,57 ignored= < /dev/null 2> /dev/null && bad "unknown key" || ok
 gen stop_ids=48,49,50,51,52,53,54,55,56,57 max_new_tokens=20 < in.jsonl > stopped.jsonl
 checked stop_ids <<'PY'
@@ -116,9 +117,9 @@ for ids in '' ' ' ' 1 , 2 '; do
     echo '{"text":"a"}' | gen "stop_ids=$ids" max_new_tokens=2 > out.jsonl 2> err.txt && [ -s out.jsonl ] && ok || { bad "stop_ids='$ids'"; cat err.txt; }
 done
 refused 'model folder not found' '{"text":"a"}' nowhere
-printf '{"text":"a"}\nrubbish\n' | "$TARE" -q generate base group_size=2 max_new_tokens=3 > out.txt 2> err.txt && bad "rubbish accepted" || ok
-[ "$(wc -l < out.txt)" = 2 ] && grep -q 'standard input:2' err.txt && ok || bad "the line before a bad one is lost"
+printf '{"text":"a"}\nrubbish\n' | "$TARE" -q generate base group_size=2 max_new_tokens=3 > out.txt 2> err.txt && bad "invalid input was accepted" || ok
+[ "$(wc -l < out.txt)" = 2 ] && grep -q 'standard input:2' err.txt && ok || bad "the line before an invalid one is lost"
 if [ -w /dev/full ]; then
-    gen max_new_tokens=3 < in.jsonl > /dev/full 2> err.txt && bad "a full disk is not seen" || ok
+    gen max_new_tokens=3 < in.jsonl > /dev/full 2> err.txt && bad "the full disk was not noticed" || ok
 fi
 done_

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# A run that waits for its verifiers hears SIGTERM at once, long before their time-outs, and continues to the same bits; what the verifiers have started
-# ends with the run however that ends, with all that they have started themselves.
+# Checks that a run which waits for its verifiers reacts to SIGTERM at once, long before their
+# time-outs, and continues with bit-identical results. Processes started by the verifiers, and their
+# children, end with the run however it ends.
 . "$(dirname "$0")/common.inc"
 tiny_config
 "$TARE" -q sft sft.ini 2> /dev/null
-# until_ waits for half an hour at most; nothing below waits for a time-out of 86400 seconds
+# until_ waits for at most half an hour; nothing below waits for a time-out of 86400 seconds.
 all_gone() { for p in $(cat pids); do ! lives "$p" || return 1; done; }
-# A judge that works until the file `wait` is there; then it starts a process, and one that has a session of its own and no parent left, writes down all, and
-# hangs. Where the file `leave` is there it starts the latter, and works on.
+# The verifier works until the file `wait` exists. Then it starts a process and a second one that
+# has its own session and no living parent, writes down all ids, and hangs. When the file `leave`
+# exists it starts only the second one, and continues to work.
 cat > judge.sh << 'SH'
 far() {
     rm -f "$1/far"
@@ -61,9 +63,9 @@ for verifier in $verifiers; do
             touch wait
             "${command[@]}" verifier.plugins=$verifier verifier.isolate=$isolate run.dir=run --resume > /dev/null 2> err.txt &
             engine=$!
-            until_ '[ -e pids ]' && ok || bad "$what: the judge does not begin: $(cat err.txt)"
+            until_ '[ -e pids ]' && ok || bad "$what: the verifier does not begin: $(cat err.txt)"
             kill -$signal $engine
-            until_ "! lives $engine" && ok || bad "$what: not heard"
+            until_ "! lives $engine" && ok || bad "$what: the signal was ignored"
             status=0
             { wait $engine || status=$?; } 2> /dev/null
             rm -f wait
@@ -74,18 +76,18 @@ for verifier in $verifiers; do
             fi
             until_ all_gone && ok || { bad "$what: a process outlived the run: $(cat pids)"; kill -9 $(cat pids) 2> /dev/null; }
             train verifier.plugins=$verifier verifier.isolate=$isolate run.dir=run --resume > /dev/null 2> err.txt || bad "$what: not resumed: $(cat err.txt)"
-            cmp -s whole/checkpoints/step-000004/model.safetensors run/checkpoints/step-000004/model.safetensors && ok || bad "$what: other weights"
+            cmp -s whole/checkpoints/step-000004/model.safetensors run/checkpoints/step-000004/model.safetensors && ok || bad "$what: the weights differ"
         done
     done
 done
-# What left the group ends with a run that ends by itself, too.
+# A process that left the group ends with the run even when the run ends normally.
 rm -rf run pids
 touch leave
-train verifier.plugins=command run.dir=run > /dev/null 2> err.txt && [ "$(wc -w < pids)" = 2 ] && ok || bad "a judge that leaves a process: $(cat err.txt)"
+train verifier.plugins=command run.dir=run > /dev/null 2> err.txt && [ "$(wc -w < pids)" = 2 ] && ok || bad "a verifier that leaves a process: $(cat err.txt)"
 until_ all_gone && ok || { bad "a process outlived the run: $(cat pids)"; kill -9 $(cat pids) 2> /dev/null; }
 rm -f leave
 
-# The same of a program in the sandbox, which is known by the folder's name in its text.
+# This holds for a program in the sandbox, too, which is recognised by the folder's name in its text.
 if has_python; then
     printf '{"id":"1","completion":"import time\\ntime.sleep(86400) # %s","answer":"","tests":[{"input":"","output":""}]}\n' "$WORK" > row
     mine() { pgrep -f "time.sleep.86400. # $WORK" || true; }

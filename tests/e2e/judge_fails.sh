@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# A verifier's error ends a run, but the steps before it are kept: a checkpoint of the last whole step is saved, the error says so, and the resumed run has the bits
-# of one whose verifier never failed; in the first collection of a step and in a later one, where clusters are counted already.
+# Checks that a verifier's error ends a run but keeps the steps before it: a checkpoint of the last
+# complete step is saved, the error names it, and the resumed run is bit-identical to one whose
+# verifier never failed. The error comes in the first round of a step, and in a later round, when
+# clusters are counted already.
 . "$(dirname "$0")/common.inc"
 tiny_config
 "$TARE" -q sft sft.ini 2> /dev/null
-# A judge that counts what it was asked; while the file `fail` names a count it answers with no JSON there.
+# The verifier counts its calls. While the file `fail` names a count, it answers that call without
+# JSON.
 cat > judge.sh << 'SH'
 n=$(cat "$1/count" 2> /dev/null || echo 0)
 while read -r line; do
@@ -22,9 +25,9 @@ same() { # RUN WHAT
         [ ! -e "whole/checkpoints/step-000006/$f" ] || { cmp -s "whole/checkpoints/step-000006/$f" "$1/checkpoints/step-000006/$f" && ok || bad "$2: $f differs"; }
     done
     cmp -s <(records whole) <(records "$1") && ok || bad "$2: the metrics differ"
-    "$TARE" -q reproduce "$1" > sums.txt 2>&1 && ok || bad "$2: sums: $(tail -n 2 sums.txt)"
+    "$TARE" -q reproduce "$1" > sums.txt 2>&1 && ok || bad "$2: checksums: $(tail -n 2 sums.txt)"
 }
-tried() { # WHAT COUNT STEP option...: the judge fails at that count, in the step after STEP
+tried() { # WHAT COUNT STEP option...: the verifier fails at that count, in the step after STEP
     local what=$1 count=$2 step=$3 status=0
     shift 3
     rm -rf run count
@@ -34,43 +37,46 @@ tried() { # WHAT COUNT STEP option...: the judge fails at that count, in the ste
         bad "$what: status $status: $(cat err.txt)"
     [ -e "run/checkpoints/step-00000$step/complete.json" ] && ok || bad "$what: no checkpoint of step $step: $(ls run/checkpoints 2> /dev/null)"
     rm fail
-    train run.dir=run "$@" --resume && ok || bad "$what: it does not go on: $(cat err.txt)"
+    train run.dir=run "$@" --resume && ok || bad "$what: the run does not continue: $(cat err.txt)"
     same run "$what"
 }
 rm -f count
-train run.dir=whole && ok || { bad "a run whose judge does not fail: $(cat err.txt)"; done_; }
+train run.dir=whole && ok || { bad "a run whose verifier does not fail: $(cat err.txt)"; done_; }
 asked=$(cat count)
-[ "$asked" = 192 ] && ok || bad "the judge was asked $asked times, not 192"
+[ "$asked" = 192 ] && ok || bad "the verifier was called $asked times, expected 192"
 tried "in the fourth step" 100 3
 tried "in the second step, the last of its answers" 64 1
-# before the first step there is nothing to save
+# Before the first step there is nothing to save.
 rm -rf run count
 echo 5 > fail
-train run.dir=run && bad "the judge's error does not end the run"
+train run.dir=run && bad "the verifier's error does not end the run"
 grep '^tare: step 1, verify: row ' err.txt > found.txt && ! grep saved err.txt > found.txt && [ ! -e run/checkpoints/step-000000 ] && ok || bad "in the first step: $(cat err.txt)"
-# started again there, it says how; and each of the two ways is one
+# Started again, the run names the two remedies, and both work.
 rm fail
-train run.dir=run && bad "a run is overwritten"
+train run.dir=run && bad "a run was overwritten"
 grep 'run: holds a run already, without a checkpoint; remove the folder to start over, or --resume starts at the first step again' err.txt > found.txt && ok || bad "started again after a first step that failed: $(cat err.txt)"
 train run.dir=run --resume && ok || bad "resumed from the first step: $(cat err.txt)"
 same run 'resumed from the first step'
-train run.dir=run && bad "a run is overwritten"
-grep 'run: holds a run already; --resume continues it' err.txt > found.txt && ok || bad "started again where there are checkpoints: $(cat err.txt)"
-rm -r run && train run.dir=run && ok || bad "begun anew: $(cat err.txt)"
-same run 'begun anew'
-# groups that are dropped are replaced: the error comes in a round after the first, when the groups of the first have been counted in their clusters
+train run.dir=run && bad "a run was overwritten"
+grep 'run: holds a run already; --resume continues it' err.txt > found.txt && ok || bad "started again although there are checkpoints: $(cat err.txt)"
+rm -r run && train run.dir=run && ok || bad "started from the beginning: $(cat err.txt)"
+same run 'started from the beginning'
+# Dropped groups are replaced: the error comes in a round after the first, when the groups of the
+# first round are counted in their clusters.
 rm -rf whole fail count
 more="estimator.plugin=dapo"
-train run.dir=whole $more && ok || bad "with groups that are replaced: $(cat err.txt)"
+train run.dir=whole $more && ok || bad "with replaced groups: $(cat err.txt)"
 asked=$(cat count)
 [ "$asked" -gt 192 ] && ok || bad "no group was replaced: $asked"
 in_round=0 before=0
-for step in $(seq 6); do # as many groups as the step has sampled, four answers each; the first 32 are those of its first round
+# The groups sampled by the step, with four answers each; the first 32 answers are those of its
+# first round.
+for step in $(seq 6); do
     groups=$(sed -n "${step}p" whole/metrics.jsonl | sed -n 's/.*"rollout\/groups_sampled":\([0-9]*\).*/\1/p')
     count=$((before + 33)) before=$((before + 4 * groups))
     [ "$step" -gt 1 ] && [ "$groups" -gt 8 ] || continue
     tried "in a later round of step $step" $count $((step - 1)) $more
     in_round=$((in_round + 1))
 done
-[ $in_round -ge 1 ] && ok || bad "no step after the first has replaced a group"
+[ $in_round -ge 1 ] && ok || bad "no step after the first replaced a group"
 done_

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# What a machine takes away under way: the hour at the ends of summer time (the clock and the time zone), processes (ulimit -u), addresses (ulimit -v) and memory (a cgroup). A
-# run ends with the bits of one that met none of it, or with a message or the kernel's kill, and then --resume does.
+# Checks a run while the machine changes: the hours at the ends of summer time (clock and time
+# zone), and limits of processes (ulimit -u), addresses (ulimit -v) and memory (a cgroup). A run
+# ends bit-identical to one without limits, or ends with a message or by the kernel's kill, and then
+# --resume gives the same bits.
 . "$(dirname "$0")/common.inc"
 tiny_config
 easy_judge
@@ -10,19 +12,21 @@ KEYS="data.eval= eval.before=false eval.after=false log.progress=none log.rollou
 # shellcheck disable=SC2086
 "$TARE" -q train tiny.ini $KEYS run.dir=whole data.date=2026-10-25 > /dev/null 2> err.txt || { bad "train: $(cat err.txt)"; done_; exit 1; }
 last=checkpoints/step-000004/model.safetensors
-# begin RUN [key=value ...]: the run, or the rest of it. in_place=exec: in the place of the shell, so that a limit has nobody else to meet
+# begin RUN [key=value ...]: starts the run, or continues it. in_place=exec replaces the shell, so
+# that only tare meets a limit.
 begin() {
     local run=$1
     shift
     # shellcheck disable=SC2086
     ${in_place:-} timeout 300 "$TARE" -q train tiny.ini $KEYS run.dir="$run" data.date=2026-10-25 $([ ! -e "$run/manifest.json" ] || echo --resume) "$@" > /dev/null 2> err.txt
 }
-same() { cmp -s "whole/$last" "$1/$last" && "$TARE" -q reproduce "$1" > out.txt 2>&1 && ok || bad "$1: not the same, or not as written: $(cat out.txt)"; }
+same() { cmp -s "whole/$last" "$1/$last" && "$TARE" -q reproduce "$1" > out.txt 2>&1 && ok || bad "$1: not equal, or not as written: $(cat out.txt)"; }
 
 begin seed run.seed=2 || bad "another seed: $(cat err.txt)"
 planted 'another seed' same seed
 
-# ten seconds before an hour is skipped or comes twice, in zones of both hemispheres and of half an hour; and a clock that goes that hour back itself, again and again
+# Starts ten seconds before an hour is skipped or repeated, in zones of both hemispheres and of half
+# an hour; and with a clock that goes back by that hour again and again.
 if [ -n "${CLOCK:-}" ] && [ -f "$CLOCK" ]; then
     n=0
     for at in 1774745990:Europe/Berlin 1792889990:Europe/Berlin 1793512790:America/New_York 1775314790:Australia/Lord_Howe 1790999990:Australia/Sydney; do
@@ -34,7 +38,7 @@ if [ -n "${CLOCK:-}" ] && [ -f "$CLOCK" ]; then
         done
     done
     if has_python; then
-        checked "a time that a clock's jump changed" << 'PY'
+        checked "a clock's jump changed a time" << 'PY'
 import glob, json
 for path in glob.glob("clock*/metrics.jsonl"):
     for row in map(json.loads, open(path)):
@@ -45,7 +49,8 @@ else
     skip_part "the preloaded clock: a sanitizer's build has an allocator of its own"
 fi
 
-# processes: threads that cannot be started, programs of verifiers that cannot; as a user without a process, whom root's freedom does not reach
+# Processes: threads and programs of verifiers cannot be started. The test runs as a user without
+# processes, because root is exempt from the limit.
 nobody=65534
 if [ "$(id -u)" = 0 ] && command -v setpriv > /dev/null && [ -z "$(ps -o pid= -U $nobody 2> /dev/null)" ] && chmod -R a+rwX "$WORK" &&
     setpriv --reuid=$nobody --regid=$nobody --clear-groups bash -c 'cd "$1" && [ -x "$2" ]' x "$WORK" "$TARE"; then
@@ -70,19 +75,20 @@ if [ "$(id -u)" = 0 ] && command -v setpriv > /dev/null && [ -z "$(ps -o pid= -U
         same few
     }
     for limit in 1 2 3 4 6 8; do few_at $limit; done
-    [ $refused -ge 3 ] && ok || bad "only $refused limits were met"
-    (few() { echo 'no word of tare' > err.txt; false; } && planted 'an end without a message' few_at 1 && exit $failed) && ok || bad "an end without a message is not found"
+    [ $refused -ge 3 ] && ok || bad "only $refused limits were too small"
+    (few() { echo 'no word of tare' > err.txt; false; } && planted 'an end without a message' few_at 1 && exit $failed) && ok || bad "an end without a message was not found"
 else
-    skip_part "ulimit -u: needs root, setpriv, a program that nobody may run, and nobody without processes"
+    skip_part "ulimit -u: needs root, setpriv, a program that the user nobody may run, and no process of that user"
 fi
 
-# addresses: from the least, in powers of two, under which the program can be loaded, on in quarters of it up to the least that is enough. tight_at LIMIT: sets status
+# Addresses: from the least limit, in powers of two, under which the program can be loaded, in
+# quarters of it up to the least one that is enough. tight_at LIMIT: sets status.
 tight_at() {
     rm -rf tight
     status=0
     { (ulimit -v "$1" && in_place=exec begin tight run.threads=2) || status=$?; } 2> /dev/null
     echo "ulimit -v $1: exit status $status: $(cat err.txt)"
-    if [ $status != 0 ]; then # 127: the system's loader, of a library or a thread
+    if [ $status != 0 ]; then # 127: the system's loader, for a library or a thread
         [ $status = 1 ] && [ "$(grep -c '^tare: ' err.txt)" = 1 ] || { [ $status = 127 ] && grep -qE 'annot allocate memory|out of memory|failed to map' err.txt; } && ok || bad "ulimit -v $1: exit status $status: $(cat err.txt)"
         begin tight && ok || bad "after ulimit -v $1: $(cat err.txt)"
     fi
@@ -97,16 +103,18 @@ if [ -n "${CLOCK:-}" ]; then
         refused=$((refused + 1))
     done
     [ $status = 0 ] && [ $refused -ge 2 ] && ok || bad "ulimit -v: $refused limits were too small, and $limit ends with $status"
-    (begin() { : > err.txt; return 139; } && planted 'a signal' tight_at 1000000 && exit $failed) && ok || bad "a signal is not found"
+    (begin() { : > err.txt; return 139; } && planted 'a signal' tight_at 1000000 && exit $failed) && ok || bad "a signal was not found"
 fi
 
-# memory: a cgroup that is too small ends the process by the kernel's hand, one that is just enough makes it slow. Version 2 where memory is its affair, else version 1.
+# Memory: under a cgroup that is too small the kernel kills the process; one that is just enough
+# makes it slow. Version 2 where it controls memory, else version 1.
 group='' most='' given=''
-memory_group() { # makes it; sets group, and the name of its limit
+memory_group() { # makes the cgroup; sets group, and the name of its limit
     [ "$(id -u)" = 0 ] || return 1
     if grep -qsw memory /sys/fs/cgroup/cgroup.controllers; then
         group=/sys/fs/cgroup/tare-$$ most=memory.max
-        # children have it where their parent gives it to them; a group with processes, as a container's own, may not
+        # Children have the controller when their parent enables it for them; a group with
+        # processes, such as a container's, cannot
         grep -qw memory /sys/fs/cgroup/cgroup.subtree_control || { echo +memory > /sys/fs/cgroup/cgroup.subtree_control && given=1; } 2> /dev/null || return 1
     else
         group=/sys/fs/cgroup/memory/tare-$$ most=memory.limit_in_bytes
@@ -134,7 +142,7 @@ if memory_group; then
     killed=0
     for mib in 3 4 5 6 7 8 12; do narrow_at $mib; done
     [ $killed -ge 1 ] && ok || bad "no limit was too small"
-    (begin() { : > err.txt; return 5; } && planted 'an end without a message' narrow_at 12 && exit $failed) && ok || bad "an end without a message is not found"
+    (begin() { : > err.txt; return 5; } && planted 'an end without a message' narrow_at 12 && exit $failed) && ok || bad "an end without a message was not found"
 else
     skip_part "a cgroup of memory: cannot be made here"
 fi

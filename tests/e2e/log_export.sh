@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# log.export: the exporter follows the run, a resumed run goes on with the same record and sends no step twice; one that is missing, dies or hangs is one warning, and the run
-# is the same to the bit. The service's client is a stand-in beside the configuration.
+# Checks log.export: the exporter follows the run; a resumed run continues the same record and sends
+# no step twice. An exporter that is missing, dies or hangs gives one warning, and the run is
+# bit-identical. The service's client is a stand-in next to the configuration.
 source "$(dirname "$0")/common.inc"
 command -v python3 > /dev/null || skip "no python3"
 export PYTHONPATH=$SOURCE/sdk/python:. PYTHONDONTWRITEBYTECODE=1
@@ -25,7 +26,7 @@ def init(**what):
     return Run()
 PY
 train() { "$TARE" train tiny.ini log.progress=none checkpoint.last=true "$@" > out.txt 2> err.txt; }
-# The exporter has ended before the run looks at it: the run stops itself at that point until then.
+# The exporter has ended before the run checks it: the run stops itself at that point until then.
 train_until_gone() { # RUN STAGE STEP [key=value ...]
     local run=$1 stage=$2 step=$3
     shift 3
@@ -34,18 +35,20 @@ train_until_gone() { # RUN STAGE STEP [key=value ...]
     kill -CONT $pid
     wait $pid
 }
-exported() { # until no exporter of the run, and no writer of its log, is left: it goes on by itself on a slow machine
+# exported: until no exporter of the run and no writer of its log remains: a slow machine gets as
+# long as it needs
+exported() {
     while pgrep -f "tare_sdk.loggers $WORK/$1 |$WORK/$1/export/log.txt " > found.txt; do sleep 0.1; done
 }
 steps() { cut -d, -f1 sent.jsonl | tr -d '[\n'; }
 same() { # RUN WHAT
-    cmp -s plain/checkpoints/step-000012/model.safetensors "$1/checkpoints/step-000012/model.safetensors" && ok || bad "$2: the run is another"
+    cmp -s plain/checkpoints/step-000012/model.safetensors "$1/checkpoints/step-000012/model.safetensors" && ok || bad "$2: the run differs"
 }
 warnings() { # NUMBER WHAT
     [ "$(grep -c 'log\.export' err.txt || true)" = "$1" ] && ok || bad "$2: $(grep 'log\.export' err.txt)"
 }
 train run.dir="$WORK"/plain || bad "a run without: $(cat err.txt)"
-[ ! -e plain/export ] && [ ! -e sent.jsonl ] && ok || bad "a run without log.export sends"
+[ ! -e plain/export ] && [ ! -e sent.jsonl ] && ok || bad "a run without log.export sends data"
 
 train run.dir="$WORK"/run log.export=wandb --until 6 || bad "the first half: $(cat err.txt)"
 exported run
@@ -56,7 +59,7 @@ exported run
 same run "with an exporter"
 "$TARE" reproduce run --steps 11-12 > out.txt 2>&1 && ok || bad "the run's folder: $(tail -n 5 out.txt)"
 
-# killed in the middle: what the dead process had not saved is made again, and is not sent again
+# Killed in the middle: steps that the killed process had not saved are repeated and not sent again.
 rm -f sent.jsonl records.txt
 killed_at recorded 8 "$TARE" train tiny.ini run.dir="$WORK"/killed log.progress=none checkpoint.last=true log.export=wandb && ok || bad "not killed"
 exported killed
@@ -65,7 +68,7 @@ exported killed
 exported killed
 [ "$(steps)" = 123456789101112 ] && ok || bad "after the kill: $(cat sent.jsonl)"
 
-# one that prints without end: its log is cut, and what it does goes on
+# An exporter that prints without end: its log is cut, and its work continues.
 cp wandb.py quiet.py
 sed -i 's/^    def log.*/&\n        print(("x" * 99 + "\\n") * 4000, flush=True)/' wandb.py
 rm -f sent.jsonl
@@ -83,7 +86,8 @@ warnings 1 "an exporter that dies"
 grep 'the exporter has ended (exit status 7).*the run continues, and `python3 -m tare_sdk.loggers .*dead --to wandb` sends the rest' err.txt > found.txt && ok || bad "an exporter that dies: $(cat err.txt)"
 same dead "an exporter that dies"
 rm dies sent.jsonl
-# one that ends early with exit status 0, in a run so short that it is over before that is seen: what was sent tells
+# An exporter that ends early with exit status 0, in a run so short that it is over before that is
+# noticed: the record of sent steps shows it.
 touch leaves
 train_until_gone left checkpoint.named 2 train.steps=2 && ok || bad "an exporter that leaves: $(cat err.txt)"
 warnings 1 "an exporter that leaves"
@@ -95,17 +99,18 @@ rm hangs
 warnings 1 "an exporter that hangs"
 grep 'the exporter (process [0-9]*) is still sending after 10 s; it continues in the background' err.txt > found.txt && ok || bad "an exporter that hangs: $(cat err.txt)"
 same slow "an exporter that hangs"
-exported slow # it hung and has not died: it sends the rest
+exported slow # it hung and did not die: it sends the rest
 [ "$(steps)" = 123456789101112 ] && ok || bad "an exporter that hung: $(cat sent.jsonl)"
 
-# what is missing is told, by the check and by the run: Python without the packages that are installed for it, then none at all
+# A missing part is reported by the check and by the run: Python without the packages that it needs,
+# then no Python at all.
 mkdir bare none
 printf '#!/bin/sh\nexec %s -S "$@"\n' "$(command -v python3)" > bare/python3
 chmod +x bare/python3
 mv wandb.py away.py
 PATH=$PWD/bare:$PATH "$TARE" config check tiny.ini log.export=wandb,comet > out.txt 2> err.txt || bad "a check: $(cat err.txt)"
 grep 'log.export = wandb,comet: python3 does not find wandb (`pip install wandb`), comet_ml (`pip install comet_ml`); a run would continue without sending anything' err.txt > found.txt && ok ||
-    bad "a client that is missing: $(cat err.txt)"
+    bad "a missing client: $(cat err.txt)"
 PATH=$PWD/bare:$PATH train run.dir="$WORK"/lacks log.export=wandb && ok || bad "without a client: $(cat err.txt)"
 warnings 1 "without a client"
 same lacks "without a client"
@@ -115,5 +120,5 @@ PATH=$PWD/none train run.dir="$WORK"/nothing log.export=wandb && ok || bad "with
 grep 'cannot run python3; install Python' err.txt > found.txt && ok || bad "without Python: $(cat err.txt)"
 status=0
 train run.dir="$WORK"/unknown log.export=wandb,nothing || status=$?
-[ $status = 3 ] && [ ! -e unknown ] && grep "unknown service 'nothing'; allowed: wandb, trackio, mlflow, swanlab, comet" err.txt > found.txt && ok || bad "no service: status $status: $(cat err.txt)"
+[ $status = 3 ] && [ ! -e unknown ] && grep "unknown service 'nothing'; allowed: wandb, trackio, mlflow, swanlab, comet" err.txt > found.txt && ok || bad "unknown service: status $status: $(cat err.txt)"
 done_

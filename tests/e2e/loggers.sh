@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# tare_sdk.loggers on a run's folder, with stand-ins for the services' clients (sdk/python/tests/test_loggers.py --real is for the clients themselves).
+# Checks tare_sdk.loggers on a run's folder, with stand-ins for the services' clients
+# (sdk/python/tests/test_loggers.py --real tests the clients themselves).
 source "$(dirname "$0")/common.inc"
 command -v python3 > /dev/null || skip "no python3"
 export PYTHONPATH=$SOURCE/sdk/python PYTHONDONTWRITEBYTECODE=1
@@ -8,7 +9,8 @@ tiny_config
 if python3 -W error "$SOURCE/sdk/python/tests/test_loggers.py" run > out.txt 2>&1 && grep -x 'loggers: 2 passed' out.txt > found.txt; then ok; else bad "$(tail -n 20 out.txt)"; fi
 "$TARE" reproduce run --steps 11-12 > out.txt 2>&1 && ok || bad "the run's folder: $(tail -n 5 out.txt)"
 
-# a line of the command, followed while the run is written: the service's client is a stand-in beside the configuration
+# The command follows a run while it is written. The service's client is a stand-in next to the
+# configuration.
 cat > wandb.py <<'PY'
 import json
 class Run:
@@ -27,11 +29,11 @@ python3 -m tare_sdk.loggers run --to wandb --follow > out.txt 2>&1 && ok || bad 
 "$TARE" train run --resume > log.txt 2>&1 || bad "the second half: $(tail -n 5 log.txt)"
 python3 -m tare_sdk.loggers run --to wandb > out.txt 2>&1 && ok || bad "the second half: $(cat out.txt)"
 [ "$(cut -d, -f1 sent.jsonl | tr -d '[\n')" = 123456789101112 ] && [ -e finished ] && ok || bad "not every step once: $(cat sent.jsonl)"
-python3 -m tare_sdk.loggers run --to wandb,nothing > out.txt 2>&1 && bad "a service that is none was taken"
-grep 'unknown: nothing; there are wandb, trackio, mlflow' out.txt > found.txt && ok || bad "a service that is none: $(cat out.txt)"
-python3 -m tare_sdk.loggers . --to wandb > out.txt 2>&1 && bad "a folder that is no run was taken"
-grep 'has no config.ini, so it is no run' out.txt > found.txt && ok || bad "no run: $(cat out.txt)"
-# files that are damaged or gone: which, where, and what to do
+python3 -m tare_sdk.loggers run --to wandb,nothing > out.txt 2>&1 && bad "an unknown service was accepted"
+grep 'unknown: nothing; there are wandb, trackio, mlflow' out.txt > found.txt && ok || bad "an unknown service: $(cat out.txt)"
+python3 -m tare_sdk.loggers . --to wandb > out.txt 2>&1 && bad "a folder without a run was accepted"
+grep 'has no config.ini, so it is no run' out.txt > found.txt && ok || bad "a folder without a run: $(cat out.txt)"
+# Damaged or missing files: the message has the file and a remedy.
 says() { # WORDS
     python3 -m tare_sdk.loggers run --to wandb > out.txt 2>&1 && bad "$1: status 0"
     grep -F "$1" out.txt > found.txt && ! grep -q 'other services go on' out.txt && ok || bad "$1: $(cat out.txt)"
@@ -50,6 +52,6 @@ done
 mv run/metrics.jsonl away.jsonl
 says 'metrics.jsonl is not there, so there is nothing to send'
 rm -r run/export && ln -s nowhere/at/all run/export
-python3 -m tare_sdk.loggers run --to wandb > out.txt 2>&1 && bad "a link to nothing was taken"
-grep -q Traceback out.txt && bad "a link to nothing: $(cat out.txt)" || ok
+python3 -m tare_sdk.loggers run --to wandb > out.txt 2>&1 && bad "a dangling link was accepted"
+grep -q Traceback out.txt && bad "a dangling link: $(cat out.txt)" || ok
 done_

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# tare_sdk.loggers with the services' own clients: wandb, SwanLab and Comet offline, trackio, and MLflow with a server of its own. What they have written
-# is read back: every step once, over a run that is cut and goes on. PYTHON names the interpreter that has them.
+# Checks tare_sdk.loggers with the services' own clients: wandb, SwanLab and Comet offline, trackio,
+# and MLflow with its own server. The written records are read back: every step once, over a run
+# that is cut and resumed. PYTHON names the interpreter that has the clients.
 source "$(dirname "$0")/common.inc"
 command -v python3 > /dev/null || skip "no python3"
 python=${PYTHON:-python3}
@@ -25,7 +26,7 @@ for name in $there; do
             --workers 1 > mlflow.txt 2>&1 &
         server=$!
         set +m
-        for _ in $(seq 6000); do # ten minutes at most: it loads for long
+        for _ in $(seq 6000); do # ten minutes at most: it loads slowly
             "$python" -c "import urllib.request as u; u.urlopen('http://127.0.0.1:$port/health')" 2> /dev/null && break
             kill -0 "$server" 2> /dev/null || break
             sleep 0.1

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Objectives by one changed line: each trains, and not as ppo does; a state is resumed to the same bits; what cannot work is refused before anything starts.
+# Checks objectives set by one key: each one trains, and differs from ppo; a state resumes
+# bit-identically; invalid combinations are refused before anything starts.
 . "$(dirname "$0")/common.inc"
 tiny_config
 "$TARE" sft sft.ini 2> /dev/null || { bad "the model was not made"; done_; }
@@ -13,17 +14,17 @@ for file in "$SOURCE"/plugins/objectives/*.c; do
     name=$(basename "$file" .c)
     case $name in ppo) continue ;; tis | mis) more=loss.old_logprobs=recompute ;; *) more=log.level=info ;; esac
     train run.dir="$name" objective.plugin="$name" $more || { bad "$name: $(tail -n 2 log.txt)"; continue; }
-    # on a CPU sampler and update agree to the bit, and both are ppo
+    # On a CPU sampler and update agree to the bit, so that these two equal ppo.
     case $name in tis | mis) want=same ;; *) want=other ;; esac
     got=$([ "$(weights "$name")" = "$(weights ppo)" ] && echo same || echo other)
     [ $got = $want ] && ok || bad "$name: $got weights as with ppo"
     grep -q '"kind": *"objective"' "$name/manifest.json" && grep -q "\"$name\"" "$name/manifest.json" && ok || bad "$name is not in the manifest"
 done
-# a penalty of the objective's own on the exact KL is the host's, to the bit
+# The objective's own penalty on the exact KL is bit-identical to the host's.
 train run.dir=host_kl loss.kl_coef=0.05 loss.kl=exact || bad "kl_coef: $(tail -n 2 log.txt)"
 train run.dir=own_kl objective.plugin="$FIXTURES/own_kl.so" || bad "own_kl: $(tail -n 2 log.txt)"
 [ "$(weights own_kl)" = "$(weights host_kl)" ] && [ "$(weights own_kl)" != "$(weights ppo)" ] && ok || bad "an objective's own KL differs from the host's"
-# a state (the bound follows the share of clipped tokens): killed and resumed, and on three ranks
+# A state (the bound follows the share of clipped tokens): killed and resumed, and on three ranks.
 state="objective.plugin=$FIXTURES/good_objective.so train.steps=7"
 train run.dir=whole $state || bad "the stateful objective: $(tail -n 2 log.txt)"
 killed_at update 5 "$TARE" train tiny.ini train.epochs=2 train.lr=5e-3 log.progress=none log.rollouts=false run.dir=broken $state && ok || bad "not killed"
@@ -31,8 +32,8 @@ train run.dir=broken $state --resume || bad "not resumed: $(tail -n 2 log.txt)"
 [ "$(weights whole)" = "$(weights broken)" ] && ok || bad "weights differ after resuming a stateful objective"
 last=$(ls whole/checkpoints | tail -1)
 cmp -s "whole/checkpoints/$last/training.state" "broken/checkpoints/$last/training.state" && ok || bad "the states differ after resuming"
-train run.dir=whole objective.plugin=ppo train.steps=9 --resume && bad "another objective goes on with the run" || ok
-# refused before anything starts
+train run.dir=whole objective.plugin=ppo train.steps=9 --resume && bad "another objective resumes the run" || ok
+# Refused before anything starts.
 refuses() { # TEXT argument ...
     local text=$1 status=0
     shift
@@ -44,8 +45,10 @@ refuses "did you mean clip_high" objective.plugin=gspo objective.gspo.clip_hihg=
 refuses "set loss.old_logprobs = recompute" objective.plugin=tis
 refuses "set loss.rollout_is = none" objective.plugin=mis loss.old_logprobs=recompute loss.rollout_is=tis
 refuses "low = 9: must be below high = 5" objective.plugin=clip_cov objective.clip_cov.low=9
-# a bound that the objective does not read
-warns() { # TEXT argument ...: the text is among the warnings; TEXT empty: there is none of a bound
+# A bound that the objective does not read.
+# warns TEXT argument ...: checks that the text is among the warnings; TEXT empty: that there is no
+# warning of a bound
+warns() {
     local text=$1
     shift
     "$TARE" config check tiny.ini "$@" > out.txt 2> err.txt || bad "$*: $(tail -n 1 err.txt)"
@@ -56,15 +59,15 @@ warns "loss.dual_clip has no effect because objective aspo does not read it" obj
 warns "" objective.plugin=aspo loss.clip=0.1 loss.clip_high=0.3
 warns "" objective.plugin=clip_cov loss.clip=0.1 loss.dual_clip=3
 warns "" objective.plugin=gspo loss.clip=0.2
-# an objective that calls exit(0) does not make a run that was done
+# An objective that calls exit(0) does not turn the run into a finished one.
 status=0
 "$TARE" train tiny.ini run.dir=exits objective.plugin="$FIXTURES/exits_in_objective.so" log.progress=none > out.txt 2> err.txt || status=$?
 [ $status = 1 ] && grep -q "a plugin called exit(), which is not allowed" err.txt && ok || bad "exit in an objective: status $status: $(tail -n 1 err.txt)"
-# the forward pass before a minibatch is planned for
+# The plan has the forward pass before a minibatch.
 more() { "$TARE" plan tiny.ini --json "$@" 2> /dev/null; }
 more objective.plugin=ppo > ppo.json
 more objective.plugin=gspo > gspo.json
-checked "tare plan does not see the pass of gspo" << 'PY'
+checked "tare plan lacks the forward pass of gspo" << 'PY'
 import json
 flops = {n: json.load(open(n + ".json")) for n in ("ppo", "gspo")}
 text = {n: json.dumps(x, sort_keys=True) for n, x in flops.items()}

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# rollout.off_policy: the completion of a row is the last rollout of its group, judged like the others; refusals by name.
+# Checks rollout.off_policy: the completion of a row is the last rollout of its group and is
+# verified like the others; refusals name the key or the row.
 . "$(dirname "$0")/common.inc"
 tiny_config
 "$TARE" sft sft.ini 2> /dev/null || { bad "the model was not made"; done_; }
@@ -9,8 +10,8 @@ tiny_config
 } > train.jsonl
 run() { "$TARE" train tiny.ini data.train=train.jsonl train.steps=2 log.progress=none rollout.off_policy=true "$@" > /dev/null 2>> log.txt; }
 run || { bad "the run failed"; tail -3 log.txt; }
-grep -q '4 of 8 rows add a trace' log.txt && ok || bad "the number of traces is not said"
-checked "the traces are not where they belong" <<'PY'
+grep -q '4 of 8 rows add a trace' log.txt && ok || bad "the number of traces is not printed"
+checked "the traces are in the wrong places" <<'PY'
 import json
 rows = [json.loads(l) for s in (1, 2) for l in open(f"run/rollouts/step-{s:06d}.jsonl")]
 assert len(rows) == 64, len(rows)
@@ -21,13 +22,14 @@ for r in traces:
     assert r["completion"] == str(2 * int(r["id"][1])) and r["length"] == 2, r
 assert all(r["sample"] < 3 for r in rows if r["id"][0] == "t" and not r.get("off_policy"))
 PY
-checked "a trace is taken for a sampled rollout" <<'PY'
+checked "a trace counts as a sampled rollout" <<'PY'
 import json
 for l in open("run/metrics.jsonl"): assert json.loads(l)["policy/sampler_mismatch"] == 0
 PY
-# an estimator that asks for every column refuses those that do not fit together; its advantages have them in their digits
+# An estimator that asks for every column refuses rollouts that do not fit together; the digits of
+# its advantages encode the columns.
 run run.dir=facts estimator.plugin="$FIXTURES/facts.so" || { bad "facts.so: $(tail -n 2 log.txt)"; }
-checked "an estimator does not see how its rollouts came about" <<'PY'
+checked "the estimator does not see the origin of its rollouts" <<'PY'
 import json
 n = 0
 for step in (1, 2):
@@ -39,7 +41,7 @@ for step in (1, 2):
         n += off
 assert n == 8, n
 PY
-! run run.dir=r2 data.train='builtin:arithmetic/train?rows=100' && grep -q 'needs rows with a "completion", but .* has none' log.txt && ok || bad "no traces at all was not refused"
+! run run.dir=r2 data.train='builtin:arithmetic/train?rows=100' && grep -q 'needs rows with a "completion", but .* has none' log.txt && ok || bad "a data set without traces was accepted"
 sed 's/"completion":"2"/"completion":"2 and much more"/' train.jsonl > long.jsonl
-! run run.dir=r3 data.train=long.jsonl && grep -q 'long.jsonl:1: the completion has' log.txt && ok || bad "a long trace was not refused"
+! run run.dir=r3 data.train=long.jsonl && grep -q 'long.jsonl:1: the completion has' log.txt && ok || bad "a long trace was accepted"
 done_

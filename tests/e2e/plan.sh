@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# tare plan: the paper's recipe on several devices, exit statuses, nothing allocated, refusals; and the plan against the memory that runs record.
+# Checks tare plan: the paper's recipe on several devices, exit statuses, that nothing is allocated,
+# and refusals. Compares the plan with the memory that runs record.
 . "$SOURCE/tests/e2e/common.inc"
 CONFIG=$SOURCE/configs/qwen2.5-math-7b-bv-blend.ini
 SHAPES=$SOURCE/configs/models
-holds() { # EXPRESSION MESSAGE: a Python expression of o, the plan in plan.json
+holds() { # EXPRESSION MESSAGE: checks a Python expression of o, the plan in plan.json
     checked "$2" "$1" <<< 'import json, sys; sys.exit(not eval(sys.argv[1], {"o": json.load(open("plan.json"))}))'
 }
 expect() { # STATUS PATTERN COMMAND...
@@ -22,23 +23,23 @@ expect 0 '7.616 billion parameters' plan plan.memory=96GB
 expect 1 '^does not fit: a device needs' plan plan.memory=40GB
 expect 1 'rollout.kv_tokens=[0-9]* saves' plan plan.memory=40GB rollout.kv_tokens=160000
 expect 1 '^even with \(this\|these\) it does not fit; it fits with \(this\|these\) and dist.ranks=[0-9]* dist.gradient_shards=[0-9]* rollout.max_new_tokens=[0-9]* ' plan device_memory=40GB
-# its advice fits: the changes, then those of the last line
+# Its advice fits: the suggested changes, then those of the last line.
 expect 0 '^fits' plan device_memory=40GB $(plan device_memory=40GB 2> /dev/null | sed -n 's/^  \([a-z_.]*=[^ ]*\) saves .*/\1/p; s/.*it fits with th[eis]* and //p')
-# on CPUs each rank of the advice has its own host, and the advice names the hosts
+# On CPUs each rank of the advice has its own host, and the advice names the hosts.
 host() { "$TARE" plan "$CONFIG" model.path="$SHAPES/Qwen2.5-Math-7B" run.device=cpu plan.memory=48GB dist.ranks=1 "$@" 2> /dev/null; }
 expect 1 'dist.ranks=[0-9]* dist.gradient_shards=[0-9]* plan.hosts=[0-9]*' host
 expect 0 '^fits' host $(host | sed -n 's/^  \([a-z_.]*=[^ ]*\) saves .*/\1/p; s/.*it fits with \(th[eis]* and \)*//p')
-# adapters are suggested where they fit
+# Adapters are suggested when they fit.
 expect 1 '^or train adapters instead of all weights: with lora.rank=16 and the changes above, on dist.ranks=1 a host needs .* and fits$' host
 expect 0 '^fits' host lora.rank=16 $(host | sed -n 's/^  \([a-z_.]*=[^ ]*\) saves .*/\1/p')
-# ranks of one host share its memory: fewer ranks are suggested first
+# Ranks of one host share its memory: fewer ranks are suggested first.
 expect 1 'lora.rank=16 and the changes above, on dist.ranks=1 a host needs' "$TARE" plan "$CONFIG" model.path="$SHAPES/Qwen2.5-Math-7B" run.device=cpu plan.memory=128GB
 expect 1 'it fits with \(this\|these\) and dist.ranks=1 ' "$TARE" plan "$CONFIG" model.path="$SHAPES/Qwen2.5-Math-7B" run.device=cpu plan.memory=256GB
 expect 0 'give plan.memory to check' plan
 expect 0 '^fits' plan plan.memory=96GB dist.ranks=64 dist.gradient_shards=64
 expect 3 'dist.ranks = 64 (command line) and dist.gradient_shards = 8 .*multiple of the number of ranks' plan plan.memory=96GB dist.ranks=64
 expect 1 '^does not fit' plan plan.memory=96GB dist.ranks=1
-# families of models
+# Families of models.
 FAMILIES=$SOURCE/tests/data/models/families
 expect 0 '^model    olmo2, 0.008656 million' plan model.path="$FAMILIES/olmo2" plan.memory=96GB
 expect 0 '^model    gemma3_text, ' plan model.path="$FAMILIES/gemma3" plan.memory=96GB run.device=cpu
@@ -58,9 +59,10 @@ for name in Qwen2.5-7B-Instruct Qwen2.5-Math-1.5B Qwen2.5-1.5B Llama-3.1-8B-Inst
     expect 0 'billion parameters' "$TARE" plan "$CONFIG" model.path="$SHAPES/$name"
 done
 
-# Nothing is allocated: the plan of 7 billion parameters runs in 400 MB of address space. Sanitizers reserve terabytes, so they skip this.
+# Nothing is allocated: the plan of 7 billion parameters runs in 400 MB of address space. Sanitizers
+# reserve terabytes, so they skip this.
 if ! grep -q __asan_init "$TARE"; then
-    (ulimit -v 400000 && plan plan.memory=96GB > /dev/null) && ok || bad "a plan takes more than 400 MB"
+    (ulimit -v 400000 && plan plan.memory=96GB > /dev/null) && ok || bad "a plan uses more than 400 MB"
 fi
 
 # The same numbers as JSON: classes add up, shards of 8 ranks.
@@ -76,10 +78,19 @@ holds "o['parameters'] == 624640" "parameters of the quickstart are not 624640, 
 
 # Compare the plan with the memory that runs record (memory/...).
 tiny_config
+# an evaluation in training determines the cache, by the rows that data.eval has
+for n in $(seq 40); do echo "{\"question\":\"$n+1=\",\"answer\":\"$((n + 1))\"}"; done > rows.jsonl
+evaluates() { "$TARE" plan tiny.ini data.eval=rows.jsonl eval.before=true eval.samples=2 "$@"; }
+expect 0 'an evaluation of 40 questions needs' evaluates
+expect 0 'an evaluation of 20 questions needs' evaluates eval.rows=20
+expect 0 'an evaluation of 256 questions needs' evaluates data.eval=nothere.jsonl
+expect 0 '; a step needs' evaluates eval.before=false eval.after=false
+evaluates --json > plan.json
+holds "o['kv_cache']['evaluation_rows'] == 40" "the JSON names another number of questions"
 "$TARE" -q sft sft.ini > /dev/null
 compare() { # RANKS
     "$TARE" plan tiny.ini dist.ranks="$1" --json > plan.json
-    checked "the plan for $1 ranks is not what the run took" "$1" << 'PY'
+    checked "the plan for $1 ranks differs from the memory that the run used" "$1" << 'PY'
 import json, sys
 plan = json.load(open('plan.json'))['ranks'][0]['bytes']
 run = json.loads(open('run/metrics.jsonl').readlines()[-1])

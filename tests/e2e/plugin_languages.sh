@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# tare plugin new --lang cpp | rust, against an installed SDK with no source tree in sight: built and checked; an exception and a panic are errors.
+# Checks tare plugin new --lang cpp | rust against an installed SDK without a source tree: plugins
+# are built and checked; an exception and a panic are errors.
 set -eu
 build=${BUILD:-$(dirname "$TARE")}
 PATH=$PATH:${HOME:-}/.cargo/bin
@@ -18,12 +19,13 @@ for lang in $languages; do
     for kind in estimator verifier encoder codebook objective curriculum; do
         name=${lang}_$kind
         tare plugin new $kind $name --lang $lang > /dev/null
-        ! grep -rq '@[A-Z]*@' $name || { echo "a placeholder is left in $name"; exit 1; }
+        ! grep -rq '@[A-Z]*@' $name || { echo "a placeholder remains in $name"; exit 1; }
         make -s -C $name check > log 2>&1 || { cat log; exit 1; }
         grep -q ' 0 failed' log && tail -n 1 log | grep -q '^ok$' || { cat log; exit 1; }
     done
 done
-# fields of the data set's rows as numbers, in each language: an advantage is the reward times the row's level, 7 where it has none
+# Fields of the data set's rows as numbers, in each language: an advantage is the reward times the
+# row's level, or 7 without a level.
 case $languages in *cpp*)
     tare plugin new estimator cpp_fields --lang cpp > /dev/null
     cat > cpp_fields/cpp_fields.cpp <<'CPP'
@@ -82,12 +84,14 @@ for lang in $languages; do
     tare plugin check ./${lang}_fields/${lang}_fields.so > log && grep -q ' 0 failed' log || { cat log; exit 1; }
     got=$(echo '{"groups":[{"rewards":[1,2],"row":{"level":3}},{"rewards":[1],"row":{"weight":1}}]}' | tare estimate ./${lang}_fields/${lang}_fields.so)
     case $got in *'"advantages":[[3,6],[7]]'*) ;; *) echo "$lang: fields of rows: $got"; exit 1 ;; esac
-    if echo '{"groups":[{"rewards":[1],"row":{"level":"x"}}]}' | tare estimate ./${lang}_fields/${lang}_fields.so 2> log; then echo "$lang: a text was taken as a number"; exit 1; fi
+    if echo '{"groups":[{"rewards":[1],"row":{"level":"x"}}]}' | tare estimate ./${lang}_fields/${lang}_fields.so 2> log; then echo "$lang: a text was accepted as a number"; exit 1; fi
     grep -q '"level" is a text' log || { cat log; exit 1; }
 done
-# a verifier without more compares with the answer, and says otherwise by `uses`
-no_answer() { # LANG ENDING CHANGE: a line without an answer is refused by the template, and judged once its text has been changed
-    if echo '{"completion":"abcd"}' | tare verify $1_verifier/$1_verifier.so 2> log; then echo "$1: no answer was taken"; exit 1; fi
+# By default a verifier compares with the answer; `uses` changes that.
+# no_answer LANG ENDING CHANGE: checks that the template refuses a line without an answer, and that
+# it verifies the line after its text was changed
+no_answer() {
+    if echo '{"completion":"abcd"}' | tare verify $1_verifier/$1_verifier.so 2> log; then echo "$1: a row without an answer was accepted"; exit 1; fi
     grep -q '"answer" (or "gold") is missing' log || { cat log; exit 1; }
     sed -i "$3" $1_verifier/$1_verifier.$2
     make -s -C $1_verifier > log 2>&1 || { cat log; exit 1; }
@@ -108,7 +112,7 @@ case $languages in *rust*)
     if echo '{"completion":"abc","answer":"b"}' | tare verify rust_verifier/rust_verifier.so 2> log; then echo "a panic was not an error"; exit 1; fi
     grep -q 'verifier rust_verifier: verify: panicked: three is too few' log && [ "$(wc -l < log)" = 1 ] || { cat log; exit 1; } ;;
 esac
-if tare plugin new verifier other --lang fortran 2> log; then echo "a language that is not there was taken"; exit 1; fi
+if tare plugin new verifier other --lang fortran 2> log; then echo "an unknown language was accepted"; exit 1; fi
 grep -q 'must be c, cpp or rust' log && [ ! -e other ]
 echo "languages:$languages; four kinds each"
 [ -z "$skipped" ] || { echo "SKIP: $skipped"; exit 77; }

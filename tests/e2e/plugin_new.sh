@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# From nothing to a checked plugin, against an installed SDK with no source tree in sight: every kind, with make and with CMake.
+# Checks the way from nothing to a checked plugin, against an installed SDK without a source tree:
+# every kind, with make and with CMake.
 set -eu
 build=${BUILD:-$(dirname "$TARE")}
 command -v make > /dev/null && command -v cc > /dev/null && command -v cmake > /dev/null || { echo "SKIP: make, cc or cmake is missing"; exit 77; }
@@ -13,15 +14,15 @@ cd "$work"
 tare plugin list | grep -q '^estimator  bv_blend '
 for kind in estimator verifier encoder codebook objective curriculum; do
     tare plugin new $kind my_$kind > /dev/null
-    ! grep -rq '@[A-Z]*@' my_$kind || { echo "a placeholder is left in my_$kind"; exit 1; }
+    ! grep -rq '@[A-Z]*@' my_$kind || { echo "a placeholder remains in my_$kind"; exit 1; }
     make -s -C my_$kind check > log 2>&1 || { cat log; exit 1; }
     grep -q ' 0 failed' log && tail -n 1 log | grep -q '^ok$' || { cat log; exit 1; }
     cmake -S my_$kind -B cmake_$kind -DCMAKE_PREFIX_PATH="$work/prefix" -DTARE_INCLUDE=/nowhere > log 2>&1 && cmake --build cmake_$kind >> log 2>&1 || { cat log; exit 1; }
     tare plugin check cmake_$kind/my_$kind.so > log || { cat log; exit 1; }
 done
-# docs/writing-plugins.md shows what the template computes, in its first block of C
+# The first block of C in docs/writing-plugins.md is the code of the template.
 awk '/^```c$/ { on = 1; next } on && /^```$/ { exit } on' "$SOURCE/docs/writing-plugins.md" > page.c
-sed -n '/^static tare_status compute(/,/^}/p' my_estimator/my_estimator.c | cmp - page.c || { echo "the estimator of docs/writing-plugins.md is not the template's"; exit 1; }
+sed -n '/^static tare_status compute(/,/^}/p' my_estimator/my_estimator.c | cmp - page.c || { echo "the estimator of docs/writing-plugins.md differs from the template's"; exit 1; }
 if tare plugin new estimator my_estimator 2> log; then echo "an existing folder was overwritten"; exit 1; fi
 grep -q 'exists already' log
 for taken in "estimator grpo" "verifier exact" "codebook kmeans" "objective ppo" "curriculum mix"; do

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# docs/plugins.md is what `tare plugin list --md` prints. To write it anew: build/tare plugin list --md > docs/plugins.md
+# Checks that docs/plugins.md equals the output of `tare plugin list --md`. To update it: build/tare
+# plugin list --md > docs/plugins.md
 source "$(dirname "$0")/common.inc"
 for kind in estimators verifiers clusterers objectives curricula; do
     for source in "$SOURCE"/plugins/$kind/*; do
@@ -8,5 +9,5 @@ for kind in estimators verifiers clusterers objectives curricula; do
         [ -e "$TARE_PLUGIN_PATH/$kind/$name.so" ] || skip "$name is not part of this build"
     done
 done
-if "$TARE" plugin list --md > now.md && diff "$SOURCE/docs/plugins.md" now.md; then ok; else bad "docs/plugins.md is not what the tables say"; fi
+if "$TARE" plugin list --md > now.md && diff "$SOURCE/docs/plugins.md" now.md; then ok; else bad "docs/plugins.md differs from the tables"; fi
 done_

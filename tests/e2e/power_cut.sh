@@ -1,17 +1,24 @@
 #!/usr/bin/env bash
-# The power of a disk fails while training, supervised training, an evaluation or a sweep writes on it: the file system on a loop device is shut down without
-# its journal being written out (FS_IOC_SHUTDOWN), so that what was not synced is gone as after a power cut; it is mounted again and the job goes on. It has to
-# end with what one that nobody disturbed has, from the newest checkpoint that was finished; a process that had ended well has lost nothing, and one that notices the
-# cut says so; reproduce calls nothing right that is not; the file system is whole. ext4 in its modes, and XFS where mkfs.xfs is. Training and supervised
-# training on two ranks, too (evaluations by hand).
-#   POWER_CUTS=200 POWER_SEED=7   so many cuts (default: a few), moments, modes and jobs drawn by that seed
-#   POWER_JOBS="train sft"        only these; there are train, sft, eval, sweep, and on two ranks ranks (training), sft_ranks, eval_ranks
-#   POWER_PLANT=TEXT              what has TEXT in its path is not synced, and promises have to break (TARE_INTERPOSE_UNSYNCED)
-#   POWER_KEEP=FOLDER             the image as it was after the cut that broke a promise is kept there
-# A sync that the program forgets is found: TARE_INTERPOSE_UNSYNCED (tests/faults/interpose.c).
+# Cuts the power of a disk while training, supervised training, an evaluation or a sweep writes on
+# it: the file system on a loop device is shut down without writing its journal (FS_IOC_SHUTDOWN),
+# which loses all unsynced data as a power cut does. It is mounted again and the job continues.
+#
+# The job must end with the results of an undisturbed one, from the newest finished checkpoint. A
+# process that had ended well has lost nothing, and one that notices the cut reports it. `tare
+# reproduce` reports all damage, and the file system is intact. ext4 is tested in its modes, and XFS
+# where mkfs.xfs is installed; training and supervised training also on two ranks (evaluations on
+# two ranks by hand).
+#   POWER_CUTS=200 POWER_SEED=7   number of cuts (default: a few); the seed draws times, modes, jobs
+#   POWER_JOBS="train sft"        only these of train, sft, eval, sweep, and on two ranks: ranks
+#                                 (training), sft_ranks, eval_ranks
+#   POWER_PLANT=TEXT              files with TEXT in their path are not synced, so that promises
+#                                 must break (TARE_INTERPOSE_UNSYNCED)
+#   POWER_KEEP=FOLDER             keeps the image after the cut that broke a promise
+# A forgotten sync is found: TARE_INTERPOSE_UNSYNCED (tests/faults/interpose.c).
 if [ -z "${INSIDE:-}" ]; then
     [ "$(id -u)" = 0 ] && unshare -m true 2> /dev/null || { echo "SKIP: a power cut needs root and loop devices"; exit 77; }
-    # what is mounted in it goes with this namespace, and with the mount its loop device, however the script ends
+    # Mounts in this namespace end with it, and with the mount its loop device, however the script
+    # ends.
     INSIDE=1 exec unshare -m --propagation private bash "$0"
 fi
 . "$(dirname "$0")/common.inc"
@@ -38,7 +45,7 @@ trap end EXIT
 cut_power() { # 2: EXT4_GOING_FLAGS_NOLOGFLUSH, XFS_FSOP_GOING_FLAGS_NOLOGFLUSH
     python3 -c 'import fcntl, os, struct; fcntl.ioctl(os.open("disk", os.O_RDONLY), 0x8004587d, struct.pack("I", 2))'
 }
-new_disk() { # sets kind and options: a new file system is mounted
+new_disk() { # mounts a new file system; sets kind and options
     draw ${#MODES[@]}
     options=${MODES[drawn]}
     kind=${options%%:*} options=${options#*:}
@@ -52,12 +59,12 @@ take_off() {
     for ((i = 0; i < 3000; i++)); do umount disk 2> /dev/null && return 0; sleep 0.1; done
     broke "the disk stays in use"
 }
-# The journal is replayed by the first mount; what is there then has to be a whole file system.
+# The first mount replays the journal; the result must be a whole file system.
 come_back() {
     take_off
     [ -z "${POWER_KEEP:-}" ] || cp --sparse=always image "$POWER_KEEP/image.now"
-    mount -t $kind -o loop,$options image disk && take_off || { broke "it is not mounted again"; return; }
-    case $kind in ext4) e2fsck -fn image ;; xfs) xfs_repair -n image ;; esac > fsck.txt 2>&1 || broke "$kind is not whole: $(tail -n 2 fsck.txt)"
+    mount -t $kind -o loop,$options image disk && take_off || { broke "it cannot be mounted again"; return; }
+    case $kind in ext4) e2fsck -fn image ;; xfs) xfs_repair -n image ;; esac > fsck.txt 2>&1 || broke "$kind is damaged: $(tail -n 2 fsck.txt)"
     mount -t $kind -o loop,$options image disk
 }
 
@@ -70,13 +77,13 @@ umount disk
 
 trains() { [ "$job" = train ] || [ "$job" = ranks ]; } # makes a run
 on_ranks() { [[ $job == *ranks ]]; }
-EVERY=1 # train: a checkpoint after each so many steps
+EVERY=1 # train: a checkpoint every EVERY steps
 job_of() { # WHERE RESUME: sets command
     job_command "$job" "$1" "$2"
     case $job in train | ranks) command+=(checkpoint.every=$EVERY) ;; sft*) command+=(checkpoint.every=2) ;; esac
 }
 declare -A took want hits
-whole() { # JOB: what it makes when nobody disturbs it, and how long that takes
+whole() { # JOB: makes the result of an undisturbed job, and measures its time
     local began
     job=$1
     mkdir "whole-$job"
@@ -87,7 +94,7 @@ whole() { # JOB: what it makes when nobody disturbs it, and how long that takes
     rows_of "whole-$job"
     want[$job]=$(digest "whole-$job")
 }
-begin() { # of the jobs; what a run writes is kept whole, too
+begin() { # of the jobs; the files of a run are kept as well
     jobs_config 2> /dev/null
     for job in $1; do
         whole "$job"
@@ -101,13 +108,15 @@ broke() {
     printf 'BROKEN: %s on %s (%s), seed %d, cut %d, %s: %s\n' "$job" "$kind" "$options" "${POWER_SEED:-1}" $cuts "$moment" "$*"
     [ -z "${POWER_KEEP:-}" ] || [ ! -e "$POWER_KEEP/image.now" ] || mv "$POWER_KEEP/image.now" "$POWER_KEEP/$kind-$cuts.image"
 }
-resumes() { # as a user would: whatever is left of it goes on
+resumes() { # as a user would: continues from whatever remains
     case $job in
     train | ranks) [ ! -e disk/run/manifest.json ] && [ ! -e disk/run/metrics.jsonl ] && [ ! -e disk/run/checkpoints ] || echo --resume ;;
     sft*) [ ! -d disk/model.training ] || echo --resume ;;
     esac
 }
-point() { # sets stage and step: a point of the job at which it is killed; victim: on ranks, which of them
+# point: sets stage and step: a point of the job at which it is killed; victim: the rank, if there
+# are several
+point() {
     local list
     case $job in
     train | ranks) list=(opening recorded checkpoint checkpoint.files checkpoint.listed checkpoint.named data) ;;
@@ -118,7 +127,8 @@ point() { # sets stage and step: a point of the job at which it is killed; victi
     [ -z "$PLANT" ] || ! on_ranks || list=(checkpoint.named)
     draw ${#list[@]}
     stage=${list[drawn]}
-    case $stage in data | checkpoint | recorded | questions) draw $RANKS && victim=$drawn ;; *) victim=0 ;; esac # the others are of rank 0 alone
+    # The others belong to rank 0 alone.
+    case $stage in data | checkpoint | recorded | questions) draw $RANKS && victim=$drawn ;; *) victim=0 ;; esac
     case $stage in
     opening) draw 5 && step=$drawn ;;
     result) draw 2 && step=$drawn ;;
@@ -127,7 +137,7 @@ point() { # sets stage and step: a point of the job at which it is killed; victi
     *) if [[ $job == sft* ]]; then draw 20 && step=$((2 * drawn + 2)); else draw 12 && step=$((1 + drawn)); fi ;;
     esac
 }
-# The newest checkpoint that was finished, as the steps' records tell: the next step begins after it.
+# The newest finished checkpoint by the steps' records: the next step begins after it.
 finished() {
     local lines=0
     [ ! -e disk/run/metrics.jsonl ] || lines=$(wc -l < disk/run/metrics.jsonl)
@@ -135,7 +145,8 @@ finished() {
     [ "$stage" != checkpoint.named ] || [ $status = 0 ] || lines=$step
     echo $lines
 }
-# The process that the power is cut under: it comes to a point where it is killed, or runs on for a time. Sets status, and must_have.
+# Runs the process whose power is cut: it reaches a point where it is killed, or runs for a time.
+# Sets status and must_have.
 attempt() {
     local pid at='' wait=0
     local -a with=(KILLS_MARK="$mark")
@@ -160,7 +171,8 @@ attempt() {
     pid=$!
     if [ -n "$at" ]; then
         draw 3
-        [ $drawn != 0 ] || { sleep "$(printf '%d.%03d' $((at / 2000)) $((at / 2 % 1000)))"; sync -f disk; at=$((at / 2)); } # what other programs do
+        # Traffic of other programs.
+        [ $drawn != 0 ] || { sleep "$(printf '%d.%03d' $((at / 2000)) $((at / 2 % 1000)))"; sync -f disk; at=$((at / 2)); }
         sleep "$(printf '%d.%03d' $((at / 1000)) $((at % 1000)))"
     else
         wait $pid || status=$?
@@ -179,14 +191,16 @@ attempt() {
     case $status in
     0 | 137) ;;
     1 | 3)
-        pages+=$(sed -n 's|^tare: .*/\(.*\): part of this file can no longer be read.*|, \1|p' err.txt) # of mapped files
+        # Mapped files.
+        pages+=$(sed -n 's|^tare: .*/\(.*\): part of this file can no longer be read.*|, \1|p' err.txt)
         grep -q '^tare: ' err.txt || broke "exit status $status without a message"
-        [ -z "$at" ] && on_ranks || ended=$((ended + 1)) # where a rank was killed, the others say so
+        # When a rank was killed, the others report it.
+        [ -z "$at" ] && on_ranks || ended=$((ended + 1))
         ;;
     *) broke "exit status $status: $(tail -1 err.txt)" ;;
     esac
 }
-called_right() { # what the run's links name is as the run that nobody disturbed wrote it
+called_right() { # the run's links name files that equal those of the undisturbed run
     python3 - disk/run "all-$job/run" << 'PY'
 import json, os, sys
 run, whole = sys.argv[1:]
@@ -200,33 +214,33 @@ for line in open(run + "/chain.jsonl", "rb"):
                 sys.exit(name)
 PY
 }
-# What there is when the power is back, before anything goes on.
+# Checks the state when the power is back, before the job continues.
 look() {
     local got=0
     if [ $status = 0 ]; then
         digest disk > got.txt
-        diff <(printf '%s\n' "${want[$job]}" | grep -v '^[^ ]* [0-9]* [0-9]*$\|^\[') got.txt > lost.txt || broke "it had ended well, and is not there: $(head -n 3 lost.txt | tr '\n' ' ')"
+        diff <(printf '%s\n' "${want[$job]}" | grep -v '^[^ ]* [0-9]* [0-9]*$\|^\[') got.txt > lost.txt || broke "it had ended well, but its files are missing: $(head -n 3 lost.txt | tr '\n' ' ')"
     fi
     trains && [ -e disk/run/chain.jsonl ] && [ -e disk/run/metrics.jsonl ] || return 0
     "$TARE" -q reproduce disk/run > sums.txt 2>&1 || got=$?
     [ $got -le 2 ] || broke "reproduce: exit status $got: $(tail -1 sums.txt)"
-    [ $got != 0 ] || { right=$((right + 1)); called_right 2> lost.txt || broke "reproduce calls it right: $(tail -1 lost.txt)"; }
+    [ $got != 0 ] || { right=$((right + 1)); called_right 2> lost.txt || broke "reproduce reports no damage: $(tail -1 lost.txt)"; }
 }
-began_at() { # the step that the run's last process began at, by its link
+began_at() { # the step at which the run's last process began, by its link
     python3 -c 'import json; print([x["step"] for x in map(json.loads, open("disk/run/chain.jsonl")) if x["link"] == "process"][-1])'
 }
-# After the last cut nobody disturbs it.
+# After the last cut the job runs undisturbed.
 at_last() {
     local status=0
     job_of "$WORK/disk" "$(resumes)"
     if [[ $job == sft* ]] && [ -e disk/model ] && [ ! -e disk/model.training ]; then return; fi
-    (cd "$(in_folder disk)" && exec "${command[@]}") > out.txt 2> err.txt || { status=$?; broke "it does not go on: exit status $status: $(grep . err.txt | tail -n 2)"; return; }
+    (cd "$(in_folder disk)" && exec "${command[@]}") > out.txt 2> err.txt || { status=$?; broke "it does not continue: exit status $status: $(grep . err.txt | tail -n 2)"; return; }
     ! grep -E 'is damaged|were written|is missing|is incomplete' err.txt > lost.txt || broke "a finished checkpoint is damaged: $(head -1 lost.txt)"
     trains || return 0
-    [ "$(began_at)" -ge "$must_have" ] || broke "checkpoint $must_have was finished, and it went on from $(began_at)"
-    "$TARE" -q reproduce disk/run > sums.txt 2>&1 || broke "sums: $(grep -v '^note' sums.txt | head -n 2)"
+    [ "$(began_at)" -ge "$must_have" ] || broke "checkpoint $must_have was finished, but the job continued from $(began_at)"
+    "$TARE" -q reproduce disk/run > sums.txt 2>&1 || broke "checksums: $(grep -v '^note' sums.txt | head -n 2)"
 }
-# One job with one cut after the other, each after what is left of the last.
+# One job with one cut after another, each on the files that the previous one left.
 one_job() {
     local most
     job=$1 must_have=0
@@ -234,7 +248,7 @@ one_job() {
     most=$((1 + drawn))
     new_disk
     while [ $most -gt 0 ]; do
-        attempt 2> /dev/null # where the shell tells which signal ended it
+        attempt 2> /dev/null # where the shell prints the signal that ended it
         cuts=$((cuts + 1)) most=$((most - 1))
         come_back
         look
@@ -261,7 +275,7 @@ power_cuts "$jobs" "${POWER_CUTS:-12}"
 [ $broken = 0 ] && ok || bad "$broken promises are broken"
 printf '%d cuts in %d jobs' $cuts $jobs_done
 for job in $jobs; do printf ', %s %d' "$job" "${hits[$job]}"; done
-printf '; %d noticed the cut and said so (by a page of a mapped file%s); %d states that reproduce calls right; %d promises broken\n' $ended "${pages:-, none}" $right $broken
+printf '; %d noticed and reported the cut (by a page of a mapped file%s); %d states in which reproduce reports nothing; %d promises broken\n' $ended "${pages:-, none}" $right $broken
 
 # A program that forgets a sync.
 found() { # JOB PLANT WHAT
@@ -272,9 +286,9 @@ found() { # JOB PLANT WHAT
     grep '^BROKEN' out.planted | head -n 1
 }
 if [ -n "${INTERPOSE:-}" ] && [ -f "$INTERPOSE" ] && [ -z "$PLANT" ]; then
-    MODES=(ext4:rw) # where what was not synced is not written along with what was
+    MODES=(ext4:rw) # where unsynced data is not written along with synced data
     found train model.safetensors "the weights of a checkpoint are not synced"
     found train /checkpoints "nothing of a checkpoint is synced"
-    found ranks optimizer-00001 "rank 1's piece of the optimizer is not synced"
+    found ranks optimizer-00001 "rank 1's slice of the optimizer is not synced"
 fi
 done_

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Refusals before the ranks can talk to each other: one message is seen and the job fails, also where rank 0 is slow. mpirun ends all ranks as soon
-# as one of them ends with a status that is not 0.
+# Checks refusals before the ranks can talk to each other: one message is printed and the job fails,
+# also when rank 0 is slow. mpirun ends all ranks as soon as one of them ends with a status other
+# than 0.
 . "$(dirname "$0")/ranks.inc"
 tiny_config
-cat > late <<'SH' # rank 0 comes three seconds after the others
+cat > late <<'SH' # rank 0 starts three seconds after the others
 [ "$OMPI_COMM_WORLD_RANK" != 0 ] || sleep 3
 exec "$@"
 SH
@@ -11,15 +12,15 @@ refused() { # WHAT STATUS PATTERN command...
     local what=$1 expected=$2 pattern=$3 status=0
     shift 3
     timeout 600 $MPIRUN -n 3 "$@" > out.txt 2> err.txt || status=$?
-    [ $status = "$expected" ] && ok || bad "$what: exit status $status, not $expected"
+    [ $status = "$expected" ] && ok || bad "$what: exit status $status, expected $expected"
     grep '^tare: ' err.txt | grep "$pattern" > found.txt && [ "$(messages err.txt)" = 1 ] && ok || { bad "$what: not one message with '$pattern'"; cat err.txt; }
-    [ "$(left_behind)" = 0 ] && ok || bad "$what: a process is left"
-    [ ! -e refused ] && ok || bad "$what: a folder is left"
+    [ "$(left_behind)" = 0 ] && ok || bad "$what: a process remains"
+    [ ! -e refused ] && ok || bad "$what: a folder remains"
 }
 
 refused "a verb of one process" 2 'tare: tare sweep runs in one process' sh late "$TARE" sweep tiny.ini
 
-# srun without PMIx, as it looks to the ranks
+# srun without PMIx, as the ranks see it.
 cat > by_srun <<'SH'
 export SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=3 SLURM_PROCID=$OMPI_COMM_WORLD_RANK
 exec env -u OMPI_COMM_WORLD_SIZE -u OMPI_COMM_WORLD_RANK -u PMI_SIZE -u PMI_RANK -u PMIX_RANK "$@"

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# A rank that is slow and not gone: stopped for three seconds in a step, and then stopped and let go on again and again, it is waited for, to the same bits. One
-# that stays stopped is called gone after seven seconds of silence, as docs/ranks.md says; the job ends, and --resume has the same bits.
+# Checks a rank that is slow but not lost. Stopped for three seconds in a step, and then stopped and
+# continued again and again, it is waited for, and the result is bit-identical. A rank that stays
+# stopped counts as lost after seven seconds of silence, as docs/ranks.md states; the job ends, and
+# --resume is bit-identical.
 . "$(dirname "$0")/ranks.inc"
 export TARE_FAULT=
 tiny_config
@@ -18,16 +20,18 @@ job 2 run.dir=whole > out.txt 2> err.txt || { bad "two ranks: $(tail -2 err.txt)
 same whole || cp got.txt want.txt
 gone='^tare: rank 1 (host .*) failed in .* of step [0-9]*: nothing has been heard from it for 7 s .*; the job ends on all ranks, --resume'
 
-# begun RUN: the job in the background, as `pid`, until rank 1 has stopped itself in the second step, as `who`
+# begun RUN: starts the job in the background, as `pid`, and waits until rank 1 has stopped itself
+# in the second step, as `who`.
 begun() {
     TARE_FAULT=rank=1,stage=update,step=2,kind=freeze job 2 run.dir="$1" > out.txt 2> err.txt &
     pid=$!
     who=$(frozen)
 }
-# slowed: rank 1 is stopped for three seconds, then runs for a tenth of its time until the job has ended.
+# slowed: stops rank 1 for three seconds, then lets it run for a tenth of its time until the job has
+# ended.
 slowed() {
     rm -rf slow
-    begun slow || { bad "slow: rank 1 does not come to step 2: $(tail -2 err.txt)"; return 1; }
+    begun slow || { bad "slow: rank 1 does not reach step 2: $(tail -2 err.txt)"; return 1; }
     sleep 3
     local i
     kill -CONT "$who"
@@ -41,7 +45,8 @@ slowed() {
     { wait $pid || status=$?; } 2> /dev/null
     slept=$i
 }
-# On a machine so busy that three seconds become seven it may be called gone: then the case is made again, twice at most.
+# On a very busy machine three seconds may become seven, and the rank counts as lost: then the case
+# is repeated, twice at most.
 status=1 slept=0
 for try in 1 2 3; do
     slowed || break
@@ -50,18 +55,18 @@ for try in 1 2 3; do
 done
 [ "$status" = 0 ] && [ ! -s err.txt ] && ok || bad "slow: exit status $status: $(tail -2 err.txt)"
 [ "$slept" -ge 3 ] && ok || bad "slow: stopped $slept times"
-same slow && ok || bad "slow: other bits: $(diff want.txt got.txt | head -3)"
+same slow && ok || bad "slow: not bit-identical: $(diff want.txt got.txt | head -3)"
 
-# For good: the same, without the end of it.
+# Stopped for good: the same, but the rank is never continued.
 status=0
 if begun gone; then
     { wait $pid || status=$?; } 2> /dev/null
-    [ $status != 0 ] && [ $status != 124 ] && ok || bad "gone: exit status $status"
-    grep -q "$gone" err.txt && [ "$(messages err.txt)" = 1 ] && ok || bad "gone: not named once: $(cat err.txt)"
-    [ "$(left_behind)" = 0 ] && ok || bad "gone: a process is left"
-    job 2 run.dir=gone --resume > out.txt 2> err.txt && ok || bad "gone: does not go on: $(tail -2 err.txt)"
-    same gone && ok || bad "gone: other bits: $(diff want.txt got.txt | head -3)"
+    [ $status != 0 ] && [ $status != 124 ] && ok || bad "lost: exit status $status"
+    grep -q "$gone" err.txt && [ "$(messages err.txt)" = 1 ] && ok || bad "lost: not named once: $(cat err.txt)"
+    [ "$(left_behind)" = 0 ] && ok || bad "lost: a process remains"
+    job 2 run.dir=gone --resume > out.txt 2> err.txt && ok || bad "lost: does not continue: $(tail -2 err.txt)"
+    same gone && ok || bad "lost: not bit-identical: $(diff want.txt got.txt | head -3)"
 else
-    bad "gone: rank 1 does not come to step 2: $(tail -2 err.txt)"
+    bad "lost: rank 1 does not reach step 2: $(tail -2 err.txt)"
 fi
 done_

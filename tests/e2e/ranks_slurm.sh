@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Under Slurm, where there is one: srun starts the ranks, and dist.ranks in an allocation starts mpirun; the same bits as one rank; a kill ends the job step.
+# Under Slurm, where it is installed: srun starts the ranks, and dist.ranks in an allocation starts
+# mpirun. Both are bit-identical to one rank; a kill ends the job step.
 . "$(dirname "$0")/ranks.inc"
 command -v srun > /dev/null || skip "Slurm is not installed"
 timeout 10 sinfo -h 2> /dev/null | grep -qE 'idle|mix' || skip "Slurm has no free node here"
@@ -19,6 +20,6 @@ timeout 120 srun --mpi=none -n 2 $T run.dir=none > out.txt 2> err.txt || status=
 status=0
 TARE_FAULT=rank=1,stage=update,step=2,kind=kill timeout 120 srun --mpi=pmix -n 2 $T run.dir=killed > out.txt 2> err.txt || status=$?
 [ $status != 0 ] && [ $status != 124 ] && ok || bad "a kill: exit status $status"
-grep -q '^tare: rank 1 (host .*) failed in update of step 2: ' err.txt && ok || { bad "a kill: not named"; cat err.txt; }
-[ "$(left_behind)" = 0 ] && ok || bad "a kill: a process is left"
+grep -q '^tare: rank 1 (host .*) failed in update of step 2: ' err.txt && ok || { bad "a kill: the message does not name it"; cat err.txt; }
+[ "$(left_behind)" = 0 ] && ok || bad "a kill: a process remains"
 done_

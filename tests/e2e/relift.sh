@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# [relift]: questions that no rollout solved get supervised updates between those of the policy. Killed at the new stages and resumed, and on two ranks, a run
-# ends with the same bits; a question is counted once; refusals by name; tare plan counts the second optimizer.
+# Checks [relift]: questions that no rollout solved get supervised updates between those of the
+# policy. Killed in the new stages and resumed, and on two ranks, a run ends bit-identical. A
+# question is counted once. Refusals name the key; tare plan counts the second optimizer.
 . "$(dirname "$0")/common.inc"
 tiny_config
 "$TARE" sft sft.ini 2> /dev/null || { bad "the model was not made"; done_; }
-# rows 1 to 24 have a demonstration, the others none
+# Rows 1 to 24 have a demonstration, the others do not.
 for i in $(seq 1 32); do
     a=$((i % 9 + 1)) b=$((i % 7 + 1))
     demonstration=",\"completion\":\"$((a + b))\""
@@ -16,10 +17,11 @@ KEYS="data.train=train.jsonl data.eval= eval.before=false eval.after=false eval.
 # shellcheck disable=SC2086
 run() { "$TARE" train tiny.ini $KEYS "$@" > /dev/null 2>> log.txt; }
 run run.dir=whole || { bad "the run failed: $(tail -3 log.txt)"; done_; }
-grep -q '24 of 32 rows have a demonstration; each supervised update uses 12 of them' log.txt && ok || bad "the number of demonstrations is not said: $(head -5 log.txt)"
+grep -q '24 of 32 rows have a demonstration; each supervised update uses 12 of them' log.txt && ok || bad "the number of demonstrations is not printed: $(head -5 log.txt)"
 
-# what waits follows from the records: rows with a demonstration and no reward, the newest first; one update a step, of three optimizer steps
-checked "the updates are not those that the rollouts ask for" << 'PY'
+# The queue follows from the records: rows with a demonstration and no reward, the newest first; one
+# update per step, of three optimizer steps.
+checked "the updates do not follow from the rollouts" << 'PY'
 import json
 rows = {r["id"]: r for r in map(json.loads, open("train.jsonl"))}
 waiting = steps = updates = 0
@@ -76,21 +78,21 @@ cmp -s one/checkpoints/step-000010/model.safetensors two/checkpoints/step-000010
 refused() { # PATTERN [key=value ...]
     local pattern=$1
     shift
-    run run.dir=refused "$@" && bad "taken: $*" || { tail -n 1 log.txt | grep -q "$pattern" && ok || bad "$*: $(tail -1 log.txt)"; }
+    run run.dir=refused "$@" && bad "accepted: $*" || { tail -n 1 log.txt | grep -q "$pattern" && ok || bad "$*: $(tail -1 log.txt)"; }
 }
 refused 'relift.rows = 12 (command line) and rollout.off_policy = true' rollout.off_policy=true
 refused 'the former must divide the latter' relift.minibatch=5
 refused 'relift.rows needs rows with a "completion", but .* has none' 'data.train=builtin:arithmetic/train?rows=100'
-# config check says the same
+# config check gives the same message.
 # shellcheck disable=SC2086
-"$TARE" config check tiny.ini $KEYS 'data.train=builtin:arithmetic/train?rows=100' > out.txt 2>&1 && bad "config check takes rows without a completion" || { grep -q 'relift.rows needs rows with a "completion", but .* has none' out.txt && ok || bad "$(cat out.txt)"; }
-# switched off and on again by --allow-change: what is given up is said
+"$TARE" config check tiny.ini $KEYS 'data.train=builtin:arithmetic/train?rows=100' > out.txt 2>&1 && bad "config check accepts rows without a completion" || { grep -q 'relift.rows needs rows with a "completion", but .* has none' out.txt && ok || bad "$(cat out.txt)"; }
+# Disabled and enabled again by --allow-change: the discarded state is reported.
 cp -r whole switched
 waiting=$(tail -1 whole/metrics.jsonl | sed 's/.*"relift\/waiting":\([0-9]*\).*/\1/') steps=$(tail -1 whole/metrics.jsonl | sed 's/.*"relift\/optimizer_steps":\([0-9]*\).*/\1/')
-"$TARE" train switched --resume --allow-change log.progress=none train.steps=11 relift.rows=0 > /dev/null 2> err.txt && ok || bad "switched off: $(cat err.txt)"
-grep -q "warning: relift.rows = 0: the moments of the supervised updates ($steps optimizer steps) and the $waiting queued questions are discarded" err.txt && ok || bad "not said: $(cat err.txt)"
-"$TARE" train switched --resume --allow-change log.progress=none train.steps=12 relift.rows=12 > /dev/null 2> err.txt && ok || bad "switched on: $(cat err.txt)"
-grep -q 'relift.rows: the checkpoint was written without it; its optimizer starts with empty moments' err.txt && ok || bad "not said: $(cat err.txt)"
+"$TARE" train switched --resume --allow-change log.progress=none train.steps=11 relift.rows=0 > /dev/null 2> err.txt && ok || bad "disabled: $(cat err.txt)"
+grep -q "warning: relift.rows = 0: the moments of the supervised updates ($steps optimizer steps) and the $waiting queued questions are discarded" err.txt && ok || bad "not reported: $(cat err.txt)"
+"$TARE" train switched --resume --allow-change log.progress=none train.steps=12 relift.rows=12 > /dev/null 2> err.txt && ok || bad "enabled: $(cat err.txt)"
+grep -q 'relift.rows: the checkpoint was written without it; its optimizer starts with empty moments' err.txt && ok || bad "not reported: $(cat err.txt)"
 sed 's/"completion":"[0-9]*"/"completion":"2 and much more"/' train.jsonl > long.jsonl
 refused 'long.jsonl:1: the completion has .* tokens; rollout.max_new_tokens is 6' data.train=long.jsonl
 refused 'must be\|is not\|range\|between' relift.rows=-1

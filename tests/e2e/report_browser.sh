@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# A browser reads the reports of runs that try to make it run their text (hostile.inc): nothing of it runs, with the page's policy and without it, also where the
-# pointer is on a chart; the page's own script and style do their work. Spoilt pages show that each of the two would be seen to fail.
+# Opens reports of runs that try to make a browser run their text (hostile.inc). Checks that nothing
+# of it runs, with the page's policy and without it, also with the pointer on a chart, and that the
+# page's own script and style work. Modified pages prove that a failure of either defence would be
+# noticed.
 . "$SOURCE/tests/e2e/common.inc"
 . "$SOURCE/tests/e2e/hostile.inc"
 browser=
@@ -9,12 +11,13 @@ for name in chromium chromium-browser google-chrome; do [ -n "$browser" ] || bro
 mark="document.documentElement.setAttribute(String.name,1)" # <html string="1">
 hostile_pages "$mark"
 for page in one two; do sed 's|<meta http-equiv="Content-Security-Policy"[^>]*>||' $page.html > $page-bare.html; done
-! grep -q Content-Security-Policy one-bare.html && grep -q Content-Security-Policy one.html || bad "the policy is not where it was taken from"
+! grep -q Content-Security-Policy one-bare.html && grep -q Content-Security-Policy one.html || bad "the policy is not where it was removed"
 spoil() { awk -v p="<img src=x onerror=$mark>" '{ if (!done && sub(/<h1>/, "<h1>" p)) done = 1; print }' "$1"; }
-spoil one-bare.html > seen.html     # a payload that is not escaped, and nothing else that holds it back
-spoil one.html > held.html          # the same under the policy
-sed 's|tip.replaceChildren(.step .+Math.round(at),...parts)|tip.innerHTML=parts.map(t=>t.outerHTML\|\|t).join("")|' two-bare.html > tip.html # a tooltip that is HTML
-cmp -s two-bare.html tip.html && bad "the tooltip's script has another form, so what follows tests nothing"
+spoil one-bare.html > seen.html # a payload that is not escaped, without another defence
+spoil one.html > held.html # the same under the policy
+# A tooltip that is HTML.
+sed 's|tip.replaceChildren(.step .+Math.round(at),...parts)|tip.innerHTML=parts.map(t=>t.outerHTML\|\|t).join("")|' two-bare.html > tip.html
+cmp -s two-bare.html tip.html && bad "the tooltip's script has changed, so that the rest checks nothing"
 cat > all.html <<'HTML'
 <!doctype html><meta charset="utf-8"><body><script>
 const pages = ["one", "one-bare", "two", "two-bare", "seen", "held", "tip"], told = [];
@@ -47,7 +50,7 @@ for name in one one-bare two two-bare; do
     charts=$(page $name | sed 's/.*charts=\([0-9]*\).*/\1/') tips=$(page $name | sed 's/.*tips=\([0-9]*\).*/\1/')
     [ "${charts:-0}" -gt 5 ] && [ "$charts" = "$tips" ] && ok || bad "the page's script did not run on each chart: $(page $name)"
 done
-case "$(page two)" in *' names=true '*) ok ;; *) bad "no name of a run is in a tooltip, so this test tests nothing: $(page two)" ;; esac
-case "$(page held)" in *' ran=0 '*' width=1240px '*) ok ;; *) bad "the policy holds nothing back: $(page held)" ;; esac
-for name in seen tip; do case "$(page $name)" in *' ran=1 '*) ok ;; *) bad "a payload that runs is not seen: $(page $name)" ;; esac; done
+case "$(page two)" in *' names=true '*) ok ;; *) bad "no tooltip has the name of a run, so this test checks nothing: $(page two)" ;; esac
+case "$(page held)" in *' ran=0 '*' width=1240px '*) ok ;; *) bad "the policy blocks nothing: $(page held)" ;; esac
+for name in seen tip; do case "$(page $name)" in *' ran=1 '*) ok ;; *) bad "a payload that runs is not noticed: $(page $name)" ;; esac; done
 done_

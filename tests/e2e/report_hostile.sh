@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What a dataset, a model or a folder's name says is text in a report: no element, no attribute and no script of its own, and the page's policy lets
-# a browser run the page's one script alone. e2e/report_browser has a browser read the same pages.
+# Checks that text of a data set, a model or a folder's name stays text in a report: it makes no
+# element, attribute or script, and the page's policy lets a browser run only the page's own script.
+# e2e/report_browser opens the same pages in a browser.
 . "$SOURCE/tests/e2e/common.inc"
 . "$SOURCE/tests/e2e/hostile.inc"
 hostile_pages "alert(1)"
@@ -37,6 +38,6 @@ PY
 if has_python; then
     for f in one.html two.html; do python3 look.py $f 2> err.txt && ok || bad "$f: $(tail -1 err.txt)"; done
     sed "s|<h1>|<h1><img src=x>|" one.html > spoilt.html
-    python3 look.py spoilt.html 2> /dev/null && bad "the check does not see an element that does not belong" || ok
+    python3 look.py spoilt.html 2> /dev/null && bad "the check does not see a foreign element" || ok
 fi
 done_

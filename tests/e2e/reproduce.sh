@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# tare reproduce: a changed bit in any file of a run's folder is found and the file is named; so are lines and files that were removed, added or exchanged.
-# Runs that were killed at any point, resumed, interrupted, forked or are in progress continue the chain and are intact.
-# Recomputed steps are bit-identical; records of another training are not, although all checksums match.
+# Checks tare reproduce: a changed bit in any file of a run's folder is found and the file is named;
+# so are lines and files that were removed, added or exchanged. Runs that were killed at any point,
+# resumed, interrupted, forked or are in progress continue the chain and are intact. Recomputed
+# steps are bit-identical; records of another training are not, although all checksums match.
 . "$(dirname "$0")/common.inc"
 tiny_config
 reproduces() { # STATUS, run and options
@@ -18,7 +19,7 @@ train || { bad "train: $(cat err.txt)"; done_; exit 1; }
 reproduces 0 run
 shows '^run: 18 links, [0-9]* files and 12 lines of metrics.jsonl are intact; last step 12'
 shows '^run: intact$'
-reproduces 0 run/ # with the slash of a shell's completion
+reproduces 0 run/ # with a slash, as a shell completes it
 cp -r run before
 reproduces 0 run --steps 4-6
 shows '^steps 4 to 6: recomputed, bit-identical (3 metrics, 3 rollouts, 0 checkpoints)$'
@@ -28,7 +29,7 @@ reproduces 0 run --sample 2
 [ "$(grep -c 'recomputed, bit-identical' out.txt)" -ge 1 ] && ok || bad "no sampled steps: $(cat out.txt)"
 diff -r run before > /dev/null && ok || bad "reproduce changed the run"
 
-# one bit in every file of the folder: first, middle and last byte
+# One bit in every file of the folder: in the first, middle and last byte.
 files=0
 while IFS= read -r file; do
     size=$(stat -c %s "$file")
@@ -44,7 +45,7 @@ done < <(find run -type f | sort)
 [ $files -gt 45 ] && ok || bad "only $files files"
 reproduces 0 run
 
-# lines and files removed, added or exchanged
+# Lines and files are removed, added or exchanged.
 n=0
 while IFS= read -r change; do
     again
@@ -83,7 +84,7 @@ again; sed -i '5s/{/(/' copy/chain.jsonl
 reproduces 1 copy
 grep -q 'NOT intact: 1 finding above' out.txt && ! grep -q 'not in the chain\|no step of the chain' out.txt && ok || bad "a record after a damaged line is reported: $(cat out.txt)"
 again; rm -r copy/checkpoints/step-000009 copy/lock
-reproduces 0 copy # as after checkpoint.keep; a copy has no lock
+reproduces 0 copy # as checkpoint.keep leaves them; a copy has no lock
 shows '^note: older checkpoints removed by checkpoint.keep: 3'
 again; rm copy/chain.jsonl
 reproduces 2 copy
@@ -139,7 +140,8 @@ reproduces 2 run train.lr=1 # keys need steps
 rm -rf base && mv gone base
 for wrong in '' 'run run' 'run --steps 3-1' 'run --steps x' 'run --steps 0-2' 'run --sample 0' 'run --sample' 'run --what' 'run --steps 5-13'; do reproduces 2 $wrong; done
 
-# killed at any point and resumed, the chain continues; killed and not resumed, complete records are intact
+# Killed at any point and resumed, a run continues the chain. Killed and not resumed, its complete
+# records are intact.
 resume=
 for at in rollout:2 update:5 apply:7 recorded:8 checkpoint:9 checkpoint.files:9 checkpoint.listed:9 checkpoint.named:9 data:11 recorded:12 checkpoint.named:12; do
     killed_at "${at%%:*}" "${at##*:}" "$TARE" train tiny.ini log.rollouts=true log.progress=none run.dir=broken $resume && ok || bad "not killed at $at"
@@ -148,7 +150,8 @@ done
 train run.dir=broken --resume || bad "not resumed: $(cat err.txt)"
 reproduces 0 broken --steps 1-12
 shows '^steps 1 to 12: recomputed, bit-identical'
-# killed while a run starts, or continues from step 6 after step 8 with another configuration: its files are the old or the new ones, and no others are accepted
+# Killed while a run starts, or continues from step 6 after step 8 with another configuration: its
+# files are the old or the new ones, and no others are accepted.
 for at in 0 1 2 3 4 5; do
     rm -rf opened again
     killed_at opening $at "$TARE" train tiny.ini log.progress=none run.dir=opened && ok || bad "not killed at opening $at of a new run"
@@ -166,7 +169,7 @@ for at in 0 1 2 3 4 5; do
     reproduces 0 opened --steps 10-12
     cmp -s run/checkpoints/step-000012/model.safetensors opened/checkpoints/step-000012/model.safetensors && ok || bad "killed at opening $at: the weights differ"
 done
-# a run that had ended is continued and killed
+# A run that had ended is continued and killed.
 for at in 0 1 2; do
     rm -rf ended
     cp -r run ended
@@ -180,7 +183,8 @@ done
 got=0; TARE_FAULT=stage=update,step=5,kind=stop train run.dir=stopped || got=$?
 [ $got = 130 ] && ok || bad "not interrupted"
 reproduces 0 stopped
-# a process that resumes it and fails on a full or broken disk before its first link leaves that link incomplete
+# A process that resumes the run and fails on a full or broken disk before its first link leaves
+# that link incomplete.
 if [ -n "${INTERPOSE:-}" ] && [ -f "$INTERPOSE" ]; then
     half=0
     for ((at = 60; at < 400 && half < 1; at++)); do
@@ -201,7 +205,7 @@ got=0; TARE_FAULT=stage=update,step=5,kind=fail train run.dir=failed || got=$?
 [ $got = 1 ] && ok || bad "did not fail"
 reproduces 0 failed
 
-# forks
+# Forks.
 for fork in 9 10 0; do
     "$TARE" -q fork run@$fork --run-dir fork$fork > /dev/null 2> err.txt || bad "fork: $(cat err.txt)"
     reproduces 0 fork$fork --steps 11-12
@@ -213,21 +217,22 @@ grep -q 'changed its configuration after step 9' err.txt && ok || bad "across a 
 killed_at data 10 "$TARE" fork run@9 --run-dir unborn train.lr=5e-4 log.progress=none && ok || bad "not killed"
 reproduces 0 unborn
 
-# records of a process that trained differently, with matching checksums: recomputing the steps finds them
+# Records of a process that trained differently, with matching checksums: recomputing the steps
+# finds them.
 again; sed -i 's/^lr = .*/lr = 0.0011/' copy/config.ini; rm copy/chain.jsonl
 "$TARE" -q train copy --resume > /dev/null 2> err.txt || bad "$(cat err.txt)"
 reproduces 1 copy --steps 11-12
 shows '^steps 11 to 12: recomputed, they differ'
 shows 'metric  *step 11: '
 
-# a run in progress: its process is stopped, the lock is held
+# A run in progress: its process is stopped, and the lock is held.
 killed_at update 8 "$TARE" train tiny.ini log.rollouts=true log.progress=none run.dir=going && ok || bad "not killed"
 if command -v flock > /dev/null; then
     flock going/lock "$TARE" reproduce going > out.txt 2> err.txt && shows 'note: the run is in progress' || bad "a run in progress: $(cat out.txt err.txt)"
 else
-    skip_part "flock is missing"
+    skip_part "flock is not installed"
 fi
-# no space for the copy
+# No space for the copy.
 mkdir space
 (ulimit -f 60; got=0; TMPDIR=$PWD/space "$TARE" reproduce run --steps 11-12 > out.txt 2> err.txt || got=$?; [ $got = 2 ]) && ok || bad "a full disk: $(cat out.txt err.txt)"
 [ -z "$(ls -A space)" ] && ok || bad "a folder was left behind: $(ls -A space)"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The tables of docs/results/which-estimator.md are those that its CSV files give, and a number that was changed in either is found, as in the figure; a seed
-# counts when every arm has finished it; the study's configurations are whole.
+# Checks that the tables of docs/results/which-estimator.md follow from its CSV files, and that a
+# changed number in either, or in the figure, is found. A seed counts when every arm has finished
+# it. The study's configurations are complete.
 . "$(dirname "$0")/common.inc"
 STUDY=configs/studies/which
 mkdir -p "$STUDY" docs/results
@@ -31,7 +32,7 @@ if has_python; then
     sed -i 's/ r="4"/ r="5"/' docs/results/which-estimator.svg
     check 1 "the figure changed"
 
-    # only seeds that every arm has finished count, and only studies with five of them
+    # Only seeds that every arm has finished count, and only studies with five of them.
     for seed in 1 2 3 4 5 6; do cell toy grpo $seed 8; done
     for seed in 1 2 3 4 5; do cell toy rloo $seed 8; done
     cell toy rloo 6 7 # stopped a step early
@@ -40,11 +41,11 @@ if has_python; then
     printf '{"cells":[{"name":"grpo_seed-1"}]}' > runs/which-few/sweep.json
     python3 "$STUDY/tables.py" collect runs > out.txt 2>&1 && [ "$(cut -d, -f1,2,5 docs/results/which-estimator.csv | tr '\n' ' ')" = \
         "study,arm,seed toy,grpo,1 toy,grpo,2 toy,grpo,3 toy,grpo,4 toy,grpo,5 toy,rloo,1 toy,rloo,2 toy,rloo,3 toy,rloo,4 toy,rloo,5 " ] && ok ||
-        bad "whole seeds: $(cat out.txt docs/results/which-estimator.csv)"
+        bad "finished seeds: $(cat out.txt docs/results/which-estimator.csv)"
 fi
 for file in "$SOURCE/$STUDY"/*.ini; do
     name=$(basename "$file" .ini)
-    case $name in arms | smollm2) continue ;; esac # no task of its own; needs files
+    case $name in arms | smollm2) continue ;; esac # no separate task; needs files
     "$TARE" sweep "$file" --dry-run > out.txt 2> err.txt && [ "$(wc -l < out.txt)" -ge 20 ] && ok || bad "$name: $(tail -n 3 err.txt)"
 done
 done_

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# A run killed with SIGKILL at points of a step and of a checkpoint and resumed each time ends with the same bits as one that was never killed: weights, every
-# metric but times, in JSONL, TensorBoard and SQLite; no step twice or missing.
+# Checks that a run killed with SIGKILL at points of a step and of a checkpoint, and resumed each
+# time, ends bit-identical to one that was never killed: weights, every metric except times, in
+# JSONL, TensorBoard and SQLite. No step is missing or written twice.
 . "$(dirname "$0")/common.inc"
 tiny_config
 run() { "$TARE" train tiny.ini log.progress=none log.rollouts=true train.steps=40 "$@" > /dev/null 2>> log.txt; }
 "$TARE" sft sft.ini 2> /dev/null
 
-run run.dir=whole || { bad "the whole run failed"; cat log.txt; done_; }
+run run.dir=whole || { bad "the undisturbed run failed"; cat log.txt; done_; }
 
 resume=
 for at in rollout:2:0 verify:5:3 update:8:6 apply:11:9 recorded:14:12 checkpoint:15:12 checkpoint.files:18:15 checkpoint.listed:21:18 \
@@ -19,7 +20,7 @@ for at in rollout:2:0 verify:5:3 update:8:6 apply:11:9 recorded:14:12 checkpoint
     if [ "$found" = 0 ]; then rm -rf broken; else resume=--resume; fi
 done
 run run.dir=broken $resume || bad "the resumed run failed"
-diff <(ls whole/checkpoints) <(ls broken/checkpoints) && ok || bad "other checkpoints are left: checkpoint.keep"
+diff <(ls whole/checkpoints) <(ls broken/checkpoints) && ok || bad "other checkpoints remain: checkpoint.keep"
 
 last=$(ls whole/checkpoints | tail -1)
 cmp -s "whole/checkpoints/$last/model.safetensors" "broken/checkpoints/$last/model.safetensors" && ok || bad "weights differ after resuming"
@@ -36,7 +37,8 @@ if has_python; then
     cmp -s a b && ok || { bad "metrics.jsonl differs"; diff a b | head -5; }
     [ "$(wc -l < a)" = 40 ] && ok || bad "$(wc -l < a) lines of metrics for 40 steps"
 fi
-# The other two sinks hold what metrics.jsonl holds: every (step, name) once. A TensorBoard record is length, crc, an Event (step: field 2, summary: field 5), crc.
+# The other two sinks hold the values of metrics.jsonl: every (step, name) once. A TensorBoard
+# record is length, crc, an Event (step: field 2, summary: field 5), crc.
 if has_python; then
     if python3 - <<'PY'
 import collections, glob, json, sqlite3, struct, sys
@@ -83,20 +85,21 @@ fi
 for file in whole/rollouts/*; do cmp -s "$file" "broken/${file#whole/}" || bad "${file#whole/} differs"; done
 ok
 
-# A run knows the plugins beside the configuration that it was started with, from wherever that is.
+# A resumed run finds the plugins next to the configuration it was started with, from any folder.
 mkdir -p project/plugins/estimators
 cp "${TARE_PLUGIN_PATH%%:*}/estimators/grpo.so" project/plugins/estimators/mine.so
 cp tiny.ini project
 cp sft.ini project
 if "$TARE" -q train project/tiny.ini estimator.plugin=mine run.dir=mine train.steps=1 > out.txt 2>&1 &&
     (mkdir elsewhere && cd elsewhere && "$TARE" -q train "$WORK/mine" --resume --allow-change train.steps=2 model.path="$WORK/base" log.rollouts=false > ../out.txt 2>&1) &&
-    [ "$(wc -l < mine/metrics.jsonl)" = 2 ]; then ok; else bad "a run does not find the plugins beside its configuration: $(cat out.txt)"; fi
+    [ "$(wc -l < mine/metrics.jsonl)" = 2 ]; then ok; else bad "a run does not find the plugins next to its configuration: $(cat out.txt)"; fi
 "$TARE" config diff mine project/tiny.ini estimator.plugin=mine train.steps=2 run.dir=mine model.path="$WORK/base" log.rollouts=false > out.txt 2>&1 && ! grep -q plugins out.txt &&
-    ok || bad "the recorded folder of plugins is a difference: $(cat out.txt)"
-# With rollback, what an older checkpoint.every may still go back to stays when a process goes on.
+    ok || bad "the recorded folder of plugins counts as a difference: $(cat out.txt)"
+# With rollback, checkpoints that an older checkpoint.every may still go back to are kept when a
+# process continues.
 TARE_FAULT=stage=update,step=5,kind=stop "$TARE" train tiny.ini log.progress=none run.dir=back train.on_nonfinite=rollback checkpoint.every=3 checkpoint.keep=1 train.steps=8 \
     > /dev/null 2> err.txt || true
 killed_at rollout 6 "$TARE" train back --resume log.progress=none checkpoint.every=2 && ok || bad "not killed in step 6: $(cat err.txt)"
-[ -e back/checkpoints/step-000003 ] && [ -e back/checkpoints/step-000005 ] && ok || bad "a checkpoint to go back to is gone: $(ls back/checkpoints)"
+[ -e back/checkpoints/step-000003 ] && [ -e back/checkpoints/step-000005 ] && ok || bad "a checkpoint to go back to was removed: $(ls back/checkpoints)"
 
 done_

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# A run reads models that are not among its own files: the policy's start with its tokenizer, a reference, the start of the process reward model. One that changed on disk is
-# not gone on with in silence: refused by its name, or told where nothing of it is used; tare reproduce names it, too. The same of supervised training.
+# A run reads models that are not among its own files: the start of the policy with its tokenizer, a
+# reference, the start of the process reward model. Checks that a changed model on disk is refused
+# by its name, or reported when nothing of it is used; tare reproduce names it, too. The same for
+# supervised training.
 . "$(dirname "$0")/common.inc"
 tiny_config
 easy_judge
@@ -8,8 +10,8 @@ easy_judge
 KEYS="data.eval= eval.before=false eval.after=false train.steps=8 checkpoint.every=2 log.progress=none estimator.plugin=grpo clusterer.codebook=none"
 # shellcheck disable=SC2086
 train() { "$TARE" train tiny.ini $KEYS "$@" > /dev/null 2> err.txt; }
-says() { grep -q "$1" err.txt && ok || bad "not said: $1: $(cat err.txt)"; }
-quiet() { grep -q "$1" err.txt && bad "said: $(cat err.txt)" || ok; }
+says() { grep -q "$1" err.txt && ok || bad "missing in the output: $1: $(cat err.txt)"; }
+quiet() { grep -q "$1" err.txt && bad "printed: $(cat err.txt)" || ok; }
 verify() { # STATUS RUN [PATTERN]
     local got=0
     "$TARE" reproduce "$2" > out.txt 2> err.txt || got=$?
@@ -23,7 +25,7 @@ refused() { # PATTERN RUN [key=value ...]
     [ $got = 3 ] && grep -q "$pattern" err.txt && ok || bad "$run: status $got, expected 3 with '$pattern': $(cat err.txt)"
     find "$run" -type f -exec cksum {} + | sort | cmp -s - before.txt && ok || bad "$run: a refused --resume changed files"
 }
-half() { # RUN [key=value ...]: the first four steps
+half() { # RUN [key=value ...]: makes the first four steps
     local run=$1
     shift
     train run.dir="$run" --until 4 "$@" && ok || { bad "$run: $(cat err.txt)"; done_; exit 1; }
@@ -41,7 +43,7 @@ quiet 'model.path'
 verify 0 whole
 last=checkpoints/step-000008/model.safetensors
 
-# the reference
+# The reference.
 flip judge/model.safetensors
 refused "model.reference = $WORK/judge: model.safetensors differs from the file that the run was trained with" named
 verify 1 named "^model.reference = $WORK/judge: model.safetensors differs from the file that the run was trained with"
@@ -51,33 +53,33 @@ cp -r named taken
 "$TARE" train taken --resume --allow-change log.progress=none > /dev/null 2> err.txt && ok || bad "--allow-change: $(cat err.txt)"
 says 'warning: taken is resumed with another model: model.reference = '
 verify 0 taken "^note: model.reference = $WORK/judge: model.safetensors was different or missing for an earlier process"
-# a fork may name another reference
+# A fork may have another reference.
 "$TARE" fork named@4 --run-dir forked model.reference=base log.progress=none > /dev/null 2> err.txt && ok || bad "a fork with another reference: $(cat err.txt)"
 verify 0 forked
-# the process reward model's weights are the checkpoint's
+# The process reward model's weights come from the checkpoint.
 "$TARE" train prime --resume log.progress=none > /dev/null 2> err.txt && ok || bad "prime: $(cat err.txt)"
 says 'process_reward.model = .*judge: model.safetensors differs from the file .* values are used instead'
 flip judge/model.safetensors
-"$TARE" train named --resume log.progress=none > /dev/null 2> err.txt && ok || bad "put back, not resumed: $(cat err.txt)"
+"$TARE" train named --resume log.progress=none > /dev/null 2> err.txt && ok || bad "restored, not resumed: $(cat err.txt)"
 verify 0 named
 
-# the start: its weights are the checkpoint's, and it is the reference of `same`
+# The start: its weights come from the checkpoint, and it is the reference of `same`.
 mv base kept
 cp -r kept base
 flip base/model.safetensors
 refused "model.reference = $WORK/base: model.safetensors differs from the file" same
 cp -r plain told
-"$TARE" train told --resume log.progress=none > /dev/null 2> err.txt && ok || bad "told: $(cat err.txt)"
+"$TARE" train told --resume log.progress=none > /dev/null 2> err.txt && ok || bad "reported: $(cat err.txt)"
 says "model.path = $WORK/base: model.safetensors differs from the file that the run was trained with; the checkpoint's values are used instead"
 cmp -s told/$last whole/$last && ok || bad "the start's weights were used"
 verify 1 plain "^model.path = $WORK/base: model.safetensors differs from the file that the run was trained with"
 verify 0 told "^note: model.path = .*model.safetensors was different or missing for an earlier process"
-# a run without a checkpoint begins again, from the start's weights
+# A run without a checkpoint begins again from the start's weights.
 killed_at update 1 "$TARE" train tiny.ini $KEYS run.dir=early model.path=kept && ok || bad "not killed"
 refused "model.path = $WORK/base: model.safetensors differs from the file" early model.path=base
 cp -r early changed
 "$TARE" train changed --resume --allow-change model.path=base log.progress=none > /dev/null 2> err.txt && ok || bad "$(cat err.txt)"
-# its tokenizer and its template are used
+# Its tokenizer and its template are used.
 rm -r base
 cp -r kept base
 sed -i 's/}$/ }/' base/tokenizer.json
@@ -89,7 +91,7 @@ refused "model.path = $WORK/base: chat_template.jinja did not exist when the run
 verify 1 plain "^model.path = $WORK/base: chat_template.jinja did not exist"
 rm -r base
 verify 0 plain "^note: model.path = $WORK/base is missing, so it is not checked"
-# moved, or a checkpoint in its place: the same
+# The model was moved, or a checkpoint is in its place: the same.
 for from in kept plain/checkpoints/step-000004; do
     rm -rf moved
     cp -r plain moved
@@ -98,14 +100,14 @@ for from in kept plain/checkpoints/step-000004; do
 done
 refused 'model.reference = .*step-000004: model.safetensors differs from the file' same model.path=same/checkpoints/step-000004
 mv kept base
-# a template of the run's own
+# The run's own template.
 echo '{% for m in messages %}{{ m.content }}{% endfor %}' > own.jinja
 half written data.prompt=chat data.chat_template=own.jinja rollout.max_prompt_tokens=64
 echo '{% for m in messages %}{{ m.content }} {% endfor %}' > own.jinja
 refused "data.chat_template = $WORK/own.jinja: own.jinja differs from the file" written
 verify 1 written '^data.chat_template = '
 
-# supervised training
+# Supervised training.
 sed -e 's/^path = none/path = start/' -e '/^init/d' -e 's/^out = base/out = tuned/' -e 's/^steps = 30/steps = 8/' sft.ini > tune.ini
 printf '[checkpoint]\nevery = 2\n' >> tune.ini
 cp -r base start
@@ -117,7 +119,7 @@ stopped() { # NAME [key=value ...]: killed in step 6, after the checkpoint of st
     killed_at update 6 "$TARE" sft tune.ini sft.out="$name" "$@" && [ -e "$name.training/manifest.json" ] && ok || bad "supervised: not killed"
 }
 stopped tuned
-tune_refused() { # PATTERN NAME [argument ...]: and nothing of it is touched
+tune_refused() { # PATTERN NAME [argument ...]: checks that it is refused and that no file changes
     local pattern=$1 name=$2 got=0
     shift 2
     rm -rf before && cp -r "$name.training" before
@@ -125,7 +127,7 @@ tune_refused() { # PATTERN NAME [argument ...]: and nothing of it is touched
     [ $got = 3 ] && grep -q "$pattern" err.txt && ok || bad "supervised, $name: status $got, expected 3 with '$pattern': $(cat err.txt)"
     diff -r -x lock before "$name.training" > /dev/null && [ ! -e "$name" ] && ok || bad "supervised, $name: a refused --resume changed files"
 }
-tune_goes_on() { # NAME [argument ...]: to what the training that was not stopped has
+tune_goes_on() { # NAME [argument ...]: ends with the model of the training that was not stopped
     local name=$1
     shift
     tune sft.out="$name" --resume "$@" && ok || bad "supervised, $name: $(cat err.txt)"
@@ -134,13 +136,13 @@ tune_goes_on() { # NAME [argument ...]: to what the training that was not stoppe
 cp -r tuned.training again.training
 tune_goes_on again
 quiet 'model.path'
-# the weights are the checkpoint's
+# The weights come from the checkpoint.
 flip start/model.safetensors
 cp -r tuned.training other.training
 tune_goes_on other
 says "model.path = $WORK/start: model.safetensors differs from the file that the run was trained with; the checkpoint's values are used instead"
 cp base/model.safetensors start
-# the tokenizer and the template are not
+# The tokenizer and the template do not.
 sed -i 's/}$/ }/' start/tokenizer.json
 tune_refused "model.path = $WORK/start: tokenizer.json differs from the file that the run was trained with.*put the files back, or add --allow-change" tuned
 cp -r tuned.training taken.training
@@ -154,37 +156,37 @@ rm start/chat_template.jinja
 stopped templated data.prompt=chat data.chat_template=own.jinja
 echo '{% for m in messages %}{{ m.content }}  {% endfor %}' > own.jinja
 tune_refused "data.chat_template = $WORK/own.jinja: own.jinja differs from the file" templated data.prompt=chat data.chat_template=own.jinja
-# sums that cannot be read: whether the model is the one of before is not known
+# Unreadable checksums: it is unknown whether the model is the same.
 for manifest in '' '{"models":' '[]' '{}' '{"models":[]}'; do
     rm -rf unread.training && cp -r tuned.training unread.training && echo "$manifest" > unread.training/manifest.json
-    tune sft.out=unread --resume && bad "supervised, manifest '$manifest': gone on with" || ok
+    tune sft.out=unread --resume && bad "supervised, manifest '$manifest': resumed" || ok
     says 'cannot check that the models are unchanged; put the file back, or add --allow-change.*unread.training/manifest.json'
 done
 tune_goes_on unread --allow-change
 says 'warning: .*unread.training/manifest.json: .*cannot check that the models are unchanged'
 rm -rf unread && cp -r tuned.training unread.training && rm unread.training/manifest.json
-tune sft.out=unread --resume && bad "supervised, no manifest: gone on with" || ok
+tune sft.out=unread --resume && bad "supervised, no manifest: resumed" || ok
 says 'cannot check that the models are unchanged; put the file back, or add --allow-change.*unread.training/manifest.json'
 tune_goes_on unread --allow-change
-# what is not a training's is not removed with it
+# Files that do not belong to the training are not removed with it.
 mkdir -p noted.training theirs theirs.training/sub
 echo mine | tee noted.training/notes.txt > theirs.training/sub/notes.txt
-tune sft.out=noted && bad "a training in a folder of somebody's" || ok
+tune sft.out=noted && bad "a training in a folder with foreign files was accepted" || ok
 says 'noted.training: notes.txt does not belong to the training.*choose another sft.out'
-tune sft.out=theirs --resume && bad "a folder called a model" || ok
+tune sft.out=theirs --resume && bad "a folder counts as a model" || ok
 says 'sft.out = theirs exists already; remove it or choose another'
-[ -e noted.training/notes.txt ] && [ -e theirs.training/sub/notes.txt ] && [ ! -e noted ] && ok || bad "files of somebody's are gone"
+[ -e noted.training/notes.txt ] && [ -e theirs.training/sub/notes.txt ] && [ ! -e noted ] && ok || bad "foreign files were removed"
 killed_at result 0 "$TARE" sft tune.ini sft.out=between && mkdir between && ok || bad "not killed before the model has its name"
-tune sft.out=between --resume && bad "an empty folder called a model" || ok
-[ -e between.training/checkpoints ] && rmdir between && ok || bad "the training is gone"
+tune sft.out=between --resume && bad "an empty folder counts as a model" || ok
+[ -e between.training/checkpoints ] && rmdir between && ok || bad "the training was removed"
 tune_goes_on between
-# moved: the same model
+# Moved: the same model.
 mv start elsewhere
 cp -r tuned.training moved.training
 rm -rf moved
 tune_goes_on moved --allow-change model.path=elsewhere
 mv elsewhere start
-# a new model, and a folder in its place
+# A new model, and a folder in its place.
 new="model.path=later model.init=qwen2 model.hidden_size=64 model.layers=2 model.heads=4 model.kv_heads=2 model.intermediate_size=128"
 # shellcheck disable=SC2086
 stopped made $new
@@ -196,7 +198,7 @@ stopped lost $new
 mv later gone
 # shellcheck disable=SC2086
 tune_refused 'model.path = later: is missing, and a new model would replace it' lost $new
-# a warm start says how to go on without --allow-change
+# A warm start names the remedy other than --allow-change.
 cp -r tuned.training warm.training
 sed 's/^out = tuned/out = warm/' tune.ini > warm.ini
 echo ' ' >> start/tokenizer_config.json

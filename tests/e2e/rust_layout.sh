@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# The structs and constants of sdk/rust/tare.rs against the golden layout of the C headers: every size, offset and number.
+# Compares the structs and constants of sdk/rust/tare.rs with the golden layout of the C headers:
+# every size, offset and number.
 source "$(dirname "$0")/common.inc"
 command -v rustc > /dev/null || skip "no rustc"
 cp "$SOURCE/sdk/rust/tare.rs" .
-# a program inside the module, so that it sees private members
+# A program inside the module, so that it sees private members.
 awk '
 BEGIN {
     split("tare_error ErrorBuffer tare_text Text tare_param Param tare_value Value tare_stream Stream tare_host Host tare_embed_v1 EmbedExtension " \
@@ -27,17 +28,19 @@ $2 == "=" { name = $1; sub(/^TARE_/, "", name); printf "println!(\"%s = {}\", %s
 { field = $3 == "type" ? "kind" : $3; printf "member!(%s, %s, \"%s\");\n", s, field, $3 }
 END { print "}" }' "$SOURCE/sdk/abi/v1.layout" > main.rs
 cat tare.rs main.rs > layout.rs
-rustc -A warnings --edition 2021 -o layout layout.rs 2> rustc.log || bad "tare.rs lacks something of the headers: $(head -n 20 rustc.log)"
+rustc -A warnings --edition 2021 -o layout layout.rs 2> rustc.log || bad "tare.rs lacks a part of the headers: $(head -n 20 rustc.log)"
 if ./layout > now && diff now "$SOURCE/sdk/abi/v1.layout" > difference; then ok; else bad "tare.rs differs from the headers: $(cat difference)"; fi
 [ "$(wc -l < now)" -gt 200 ] && ok || bad "only $(wc -l < now) lines were compared"
-# and it notices: two members change places
+# The comparison notices two swapped members.
 sed -i '/^    baseline: \*mut f64,$/{N;s/\(.*\)\n\(.*\)/\2\n\1/}' tare.rs
 cat tare.rs main.rs > layout.rs
 rustc -A warnings --edition 2021 -o layout layout.rs 2> rustc.log && ./layout > changed
-if [ -s changed ] && ! diff -q changed now > /dev/null; then ok; else bad "two members that changed places were not noticed"; fi
-# a plugin that threads could break does not compile, and rustc says why
+if [ -s changed ] && ! diff -q changed now > /dev/null; then ok; else bad "two swapped members were not noticed"; fi
+# A plugin that threads could break does not compile, and rustc prints the reason.
 cp "$SOURCE/sdk/rust/tare.rs" .
-plugin() { # MESSAGE TRAIT SELF THREADING FUNCTION MEMBER: a verifier with this member; MESSAGE empty: it compiles
+# plugin MESSAGE TRAIT SELF THREADING FUNCTION MEMBER: compiles a verifier with this member; it
+# fails with MESSAGE, or compiles when MESSAGE is empty
+plugin() {
     cat > plugin.rs <<RUST
 #[macro_use]
 mod tare;

@@ -1,5 +1,6 @@
 #!/bin/bash
-# tare score: the numbers do not depend on how many lines are computed together, nor on threads; bad lines are named.
+# Checks tare score: the numbers depend neither on the number of lines that are computed together,
+# nor on threads; errors name the bad line.
 set -u
 MODEL=$SHARED/models/tiny/qwen3
 [ -d "$MODEL" ] && [ -z "${TARE_NO_SHARED:-}" ] || MODEL=$SOURCE/tests/data/models/tiny/qwen3
@@ -28,16 +29,16 @@ refused() { # status, pattern, input, arguments
     printf '%s' "$input" | "$TARE" score "$@" >"$DIR/out" 2>"$DIR/err"
     local got=$?
     [ $got = "$status" ] || fail "$*: exit status $got, not $status"
-    grep -q "$pattern" "$DIR/err" || fail "$*: \"$(cat "$DIR/err")\" does not say $pattern"
+    grep -q "$pattern" "$DIR/err" || fail "$*: \"$(cat "$DIR/err")\" does not have $pattern"
 }
 refused 1 'standard input:2: ids\[1\]' '{"ids":[1,2]}
 {"ids":[1,256]}
 ' "$MODEL"
 [ "$(wc -l <"$DIR/out")" = 1 ] || fail "the line before the bad one is not answered"
 refused 1 'at least one' '{"ids":[]}' "$MODEL"
-refused 1 'not there\|no such' '' /no/such/model
+refused 1 'not found\|no such' '' /no/such/model
 refused 3 'unknown key' '' "$MODEL" batches=2
 refused 3 'temperature' '' "$MODEL" temperature=0
 refused 2 'usage' ''
-printf '{"ids":[1,2]}\n' | "$TARE" score "$MODEL" >/dev/full 2>"$DIR/err" && fail "a full disk is no error"
+printf '{"ids":[1,2]}\n' | "$TARE" score "$MODEL" >/dev/full 2>"$DIR/err" && fail "the full disk was not noticed"
 echo PASS

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The SDK's examples in C, C++ and Rust, built against an installed SDK only, checked, and each trained with for three steps.
+# Builds the SDK's examples in C, C++ and Rust against an installed SDK only, checks them, and
+# trains three steps with each.
 source "$(dirname "$0")/common.inc"
 build=${BUILD:-$(dirname "$TARE")}
 PATH=$PATH:${HOME:-}/.cargo/bin
@@ -9,7 +10,7 @@ unset TARE_PLUGIN_PATH
 export PATH="$WORK/prefix/bin:$PATH" PKG_CONFIG_PATH="$(dirname "$(find "$WORK/prefix" -name tare-sdk.pc)")"
 cp -r "$WORK/prefix/share/tare/sdk/examples" .
 tiny_config
-train() { # NAME CONFIGURATION...: three steps of the tiny run
+train() { # NAME CONFIGURATION...: makes three steps of the tiny run
     local name=$1
     shift
     if tare train tiny.ini run.dir="run_$name" train.steps=3 checkpoint.every=3 "$@" > "log_$name" 2>&1 &&
@@ -28,7 +29,7 @@ if built median cc; then
 fi
 if built baseline c++; then
     train baseline estimator.plugin=./examples/baseline/baseline.so estimator.baseline.rate=0.5
-    # what it throws is an error: from create, and in the middle of a run
+    # A thrown exception is an error: in create, and in the middle of a run.
     if tare estimate examples/baseline/baseline.so start=2 limit=1 < /dev/null 2> log; then bad "create"; fi
     if grep -q 'estimator baseline: create: start = 2 is beyond limit = 1' log; then ok; else bad "create: $(cat log)"; fi
     if tare train tiny.ini run.dir=run_throws train.steps=3 verifier.overlong=linear verifier.overlong_buffer=6 verifier.overlong_penalty=100 \

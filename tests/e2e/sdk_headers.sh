@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Every SDK header alone, as C11, C17 and C++17, with every compiler that is there, without a warning.
+# Compiles every SDK header alone, as C11, C17 and C++17, with every installed compiler, without a
+# warning.
 set -eu
 root=${SOURCE:-$(dirname "$0")/../..}
 work=$(mktemp -d)
@@ -29,9 +30,12 @@ for cxx in g++ clang++; do
         compiled=$((compiled + 1))
     done
 done
-# plugins in C++: a function that the host would never find does not compile, and the compiler says why
+# Plugins in C++: a function that the host would never find does not compile, and the compiler
+# prints the reason.
 tried=0
-plugin() { # MESSAGE BASE BODY: a class with this body compiles (MESSAGE empty), or not and with the message
+# plugin MESSAGE BASE BODY: compiles a class with this body; it fails with MESSAGE, or compiles when
+# MESSAGE is empty
+plugin() {
     cat > "$work/plugin.cpp" <<CPP
 #include <tare/sdk.hpp>
 class mine $2
@@ -62,9 +66,9 @@ plugin "" "$base" "$compute override {} $own"
 plugin "" "final $base" "$compute override {} $own"
 plugin "override" "$base" "$compute override {} void descripe(const tare_stream &) const override {}"
 plugin "override" "$base" "$compute override {} int64_t prepare_size() override { return 1; }"
-plugin "save and load, or neither" "" "$compute {} void save(const tare_stream &) const {} void laod(const tare_stream &) {}"
-plugin "collect comes with collect_size" "" "$compute {} void collect(const tare_batch &, int64_t, double *) const {} int64_t colect_size() const { return 1; } void apply(int64_t, const double *) {}"
-plugin "collect comes with apply" "" "$compute {} int64_t collect_size() const { return 1; } void collect(const tare_batch &, int64_t, double *) const {} void aply(int64_t, const double *) {}"
+plugin "save and load require each other" "" "$compute {} void save(const tare_stream &) const {} void laod(const tare_stream &) {}"
+plugin "collect and collect_size require each other" "" "$compute {} void collect(const tare_batch &, int64_t, double *) const {} int64_t colect_size() const { return 1; } void apply(int64_t, const double *) {}"
+plugin "collect requires apply or apply_records" "" "$compute {} int64_t collect_size() const { return 1; } void collect(const tare_batch &, int64_t, double *) const {} void aply(int64_t, const double *) {}"
 plugin "describe of this plugin cannot be called" "" "$compute {} private: void describe(const tare_stream &) const {}"
 plugin "describe of this plugin cannot be called" "" "$compute {} void describe(const tare_stream &) const {} void describe(int) const {}"
 compiled=$((compiled + tried))

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# lm-evaluation-harness as users run it against tare serve; PYTHON names the interpreter that has it.
+# Runs lm-evaluation-harness, in its usual form, against tare serve. PYTHON names the interpreter
+# that has it.
 source "$(dirname "$0")/common.inc"
 source "$(dirname "$0")/serve.inc"
 python=${PYTHON:-python3}

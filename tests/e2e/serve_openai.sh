@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The openai package against tare serve: completions, chat, streams, many requests at once, errors; PYTHON names the interpreter that has it.
+# Runs the openai package against tare serve: completions, chat, streams, many requests at once,
+# errors. PYTHON names the interpreter that has it.
 source "$(dirname "$0")/common.inc"
 source "$(dirname "$0")/serve.inc"
 python=${PYTHON:-python3}

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# tare sft and tare eval on several ranks: the files that one rank writes, bit for bit; a training that is killed or interrupted goes on with other numbers of ranks,
-# and so does an evaluation; what cannot be is refused.
+# Checks tare sft and tare eval on several ranks: the files are bit-identical to those of one rank.
+# A training that is killed or interrupted continues on other numbers of ranks, and so does an
+# evaluation. Invalid combinations are refused.
 . "$(dirname "$0")/ranks.inc"
 tiny_config
 sft() { # RANKS OUT [key=value ...]
@@ -21,15 +22,15 @@ done
 alike one self
 [ ! -e self.training ] && [ ! -e self.tokenizer ] && ok || bad "dist.ranks = 2 leaves files"
 
-# refused, with one message
-sft 2 r2 && bad "a result that is there was written again"
-grep 'sft.out = r2 exists already' err.txt > found.txt && [ "$(messages err.txt)" = 1 ] && ok || bad "a result that is there: $(cat err.txt)"
+# Refused, with one message.
+sft 2 r2 && bad "an existing result was overwritten"
+grep 'sft.out = r2 exists already' err.txt > found.txt && [ "$(messages err.txt)" = 1 ] && ok || bad "an existing result: $(cat err.txt)"
 
-# adapters, from a model that is there
+# Adapters, from an existing model.
 for n in 1 3; do sft $n "lora$n" model.path=one lora.rank=4 || bad "adapters on $n ranks: $(cat err.txt)"; done
 alike lora1 lora3
 
-# killed on three ranks, interrupted on two, ended on one
+# Killed on three ranks, interrupted on two, finished on one.
 export TARE_FAULT=rank=1,stage=update,step=7,kind=kill
 sft 3 broken checkpoint.every=4 && bad "the killed training ended well"
 grep 'rank 1 .* failed in update of step 7: its process has died' err.txt > found.txt && [ -e broken.training/checkpoints/step-000004/complete.json ] && ok || bad "killed: $(cat err.txt)"
@@ -37,11 +38,11 @@ export TARE_FAULT=rank=1,stage=update,step=10,kind=stop
 sft 2 broken checkpoint.every=4 --resume && bad "the interrupted training ended well"
 grep 'interrupted after step 10 of 12; continue with: tare sft .*--resume' err.txt > found.txt && [ "$(messages err.txt)" = 1 ] && ok || bad "interrupted: $(cat err.txt)"
 export TARE_FAULT=
-sft 1 broken checkpoint.every=4 --resume || bad "one rank does not go on: $(cat err.txt)"
+sft 1 broken checkpoint.every=4 --resume || bad "one rank does not continue: $(cat err.txt)"
 alike one broken
-[ ! -e broken.training ] && ok || bad "checkpoints are left after the result"
+[ ! -e broken.training ] && ok || bad "checkpoints remain after the result"
 
-# evaluations
+# Evaluations.
 evaluate() { # RANKS OUT [key=value ...]
     local n=$1 out=$2
     shift 2
@@ -62,11 +63,11 @@ export TARE_FAULT=rank=2,stage=evaluate,step=10,kind=kill
 evaluate 3 cut && bad "the killed evaluation ended well"
 export TARE_FAULT=
 [ "$(wc -l < cut/samples.jsonl)" = 20 ] && ok || bad "the killed evaluation has $(wc -l < cut/samples.jsonl) samples, not 20"
-evaluate 2 cut || bad "the evaluation does not go on: $(cat err.txt)"
+evaluate 2 cut || bad "the evaluation does not continue: $(cat err.txt)"
 same_evaluation cut
-[ "$(left_behind)" = 0 ] && ok || bad "a process is left"
+[ "$(left_behind)" = 0 ] && ok || bad "a process remains"
 
-# over a run's checkpoints
+# Over a run's checkpoints.
 "$TARE" -q train tiny.ini model.path=one model.warm_start= log.progress=none train.steps=2 checkpoint.every=1 > out.txt 2> err.txt || bad "the run: $(cat err.txt)"
 for n in 1 2; do
     $MPIRUN -n $n "$TARE" -q eval tiny.ini run.threads=1 model.warm_start= model.path=one --checkpoints run --steps 0,2 --estimate-samples 2 eval.out=over$n > over$n.txt 2> err.txt ||

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The soak's driver (tests/soak/soak.sh), whose seeds 1 to 4 draw each kind of one process once, and a run of two ranks: no promise is broken; what it did
-# stands in its log; and it finds what is planted in each kind.
+# Checks the soak's driver (tests/soak/soak.sh). Its seeds 1 to 4 draw each kind of one process
+# once, and a run of two ranks. No promise is broken, its log records its work, and it finds a
+# planted error of each kind.
 . "$(dirname "$0")/common.inc"
 [ -n "${INTERPOSE:-}" ] && [ -f "$INTERPOSE" ] || skip "a sanitizer's build has an allocator of its own: faults are not injected"
 export TMPDIR=$WORK
@@ -14,14 +15,14 @@ if command -v mpirun > /dev/null && "$TARE" doctor 2> /dev/null | grep -q '^ok *
     [ "$(wc -l < log.tsv)" = 3 ] && ok || bad "the log after two soaks: $(cat log.tsv)"
 fi
 for kind in train sft eval sweep; do
-    SOAK_KINDS=$kind SOAK_RUNS=1 SOAK_PLANT=1 soak 2 && bad "$kind: what is planted is not found" || ok
+    SOAK_KINDS=$kind SOAK_RUNS=1 SOAK_PLANT=1 soak 2 && bad "$kind: the planted error was not found" || ok
     grep -q '^BROKEN: ' out.txt && ok || bad "$kind: $(tail -1 out.txt)"
 done
-# What is drawn depends on the seed alone.
+# Random choices depend only on the seed.
 RANDOM=7
 draw 1000000 && first=$drawn
 RANDOM=7
 draw 1000000
 [ $drawn = $first ] && ok || bad "one seed draws two numbers"
-grep -rnE '^[^#]*\$\((draw|[^(]*RANDOM)' "$SOURCE/tests/soak" "$SOURCE/tests/e2e" --include='*.sh' --include='*.inc' | grep -v 'e2e/soak.sh' && bad "drawn in \$(...), where bash begins RANDOM anew" || ok
+grep -rnE '^[^#]*\$\((draw|[^(]*RANDOM)' "$SOURCE/tests/soak" "$SOURCE/tests/e2e" --include='*.sh' --include='*.inc' | grep -v 'e2e/soak.sh' && bad "drawn in \$(...), where bash seeds RANDOM again" || ok
 done_

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# The same run in hostile surroundings: locales, time zones, modes, limits, names of folders. Same bits in each, or a clear refusal.
+# Checks the same run in unusual surroundings: locales, time zones, file modes, limits, names of
+# folders. The run is bit-identical in each, or refused with a clear message.
 . "$(dirname "$0")/common.inc"
 tiny_config
 q="log.level=warn log.progress=none train.steps=2 checkpoint.every=2"
 "$TARE" sft sft.ini log.level=warn log.progress=none > /dev/null || bad 'warm start'
-# bits FOLDER: of what a run of two steps left in it, without times
+# bits FOLDER: prints the results of a run of two steps, without times.
 bits() { (cd "$1/run" && find checkpoints rollouts -type f ! -name complete.json | sort | xargs sha256sum; sed -E 's/"(time|memory)\/[^"]*":[0-9.e+-]*,?//g; s/"tokens_per_second":[0-9.e+-]*,?//g' metrics.jsonl); }
-# same WHAT FOLDER command...: the command, in FOLDER, leaves the bits of the plain run
+# same WHAT FOLDER command...: checks that the command, in FOLDER, is bit-identical to the plain run.
 same() {
     local what=$1 folder=$2 status=0
     shift 2
@@ -25,14 +26,15 @@ mkdir plain && cp -r base sft.ini tiny.ini plain
 # shellcheck disable=SC2086
 (cd plain && "$TARE" train tiny.ini $q > /dev/null) || bad 'the plain run'
 want=$(bits plain)
-[ -n "$want" ] || bad 'the plain run left nothing'
+[ -n "$want" ] || bad 'the plain run left no results'
 
 # shellcheck disable=SC2086
 run() { env "$@" "$TARE" train tiny.ini $q; }
 # shellcheck disable=SC2086
 planted 'another seed' same 'another seed' other "$TARE" train tiny.ini $q run.seed=2
 for locale in C POSIX C.UTF-8; do same "LC_ALL=$locale" other run LC_ALL="$locale"; done
-# A plain machine has no other locale: ten are made here. All but the Turkish ones sort as POSIX does, which is made three times as fast.
+# A plain machine has no other locale, so ten are made here. All but the Turkish ones sort like
+# POSIX, which makes them three times as fast to build.
 export LOCPATH=$WORK/locales
 made() { # LOCALE.CHARSET
     local source=/usr/share/i18n/locales/${1%%.*}
@@ -43,14 +45,16 @@ if command -v localedef > /dev/null && [ -e /usr/share/i18n/locales/tr_TR ] && [
     mkdir locales
     for locale in tr_TR.UTF-8 fa_IR.UTF-8 de_DE.UTF-8 hi_IN.UTF-8 zh_CN.UTF-8 ru_RU.UTF-8 ar_EG.UTF-8 fr_FR.UTF-8 tr_TR.ISO-8859-9 de_DE.ISO-8859-1; do
         made $locale || bad "localedef makes no $locale"
-        # it is there, and taken: the decimal comma where there is one, the name of a month where there is none
+        # It exists and is in effect: the decimal comma where there is one, else the name of a
+        # month.
         case $locale in
         tr* | de* | ru* | fr*) [ "$(LC_ALL=$locale bash -c 'printf %.1f 1')" = 1,0 ] ;;
         *) name=$(LC_ALL=$locale date -d 2026-03-01 +%B) && [ -n "$name" ] && [ "$name" != March ] ;;
-        esac && ok || bad "$locale is not taken"
+        esac && ok || bad "$locale is not in effect"
         same "LC_ALL=$locale" other run LC_ALL="$locale"
     done
-    # that these could be told: a library that makes the program take the locale of its environment
+    # Proof that a difference would be noticed: a library that makes the program adopt the locale of
+    # its environment.
     echo 'char *setlocale(int, const char *); __attribute__((constructor)) static void begin(void) { setlocale(6, ""); }' > takes.c # 6: LC_ALL
     if [ -n "${INTERPOSE:-}" ] && cc -shared -fPIC -o takes.so takes.c; then
         planted 'a decimal comma' same 'a decimal comma' other run LC_ALL=de_DE.UTF-8 LD_PRELOAD="$PWD/takes.so"
@@ -69,7 +73,8 @@ same 'umask 077' other limited 'umask 077'
 same '32 open files' other limited 'ulimit -n 32'
 same 'a stack of 1 MiB' other limited 'ulimit -s 1024'
 same 'no core files' other limited 'ulimit -c 0'
-# Standard descriptors that are closed: what is opened first gets their number. Progress and messages must not be written into a run's files.
+# Closed standard descriptors: the first opened files get their numbers. Progress and messages must
+# not be written into a run's files.
 closed() { # WHICH [key=value ...]
     (eval "exec $1" && shift && "$TARE" train tiny.ini log.progress=lines train.steps=2 checkpoint.every=2 "$@" && "$TARE" -q reproduce run > "$WORK/verified.txt")
 }
@@ -83,13 +88,14 @@ done
 status=0
 "$TARE" verify exact <&- > out.txt 2> err.txt || status=$?
 [ $status = 1 ] && grep -q 'standard input: cannot be read' err.txt && ok || bad "rows of a closed standard input: exit status $status: $(cat err.txt)"
-# worker processes of a verifier, which have their requests on standard input
+# Worker processes of a verifier, which read their requests from standard input.
 same 'closed: all, workers' other closed '<&- >&- 2>&-' verifier.isolate=process verifier.workers=2
 for folder in 'with space' "quote'\"s" $'new\nline' 'a$b`c;d&e|f' '-dash' 'ünï' $'not\xffutf8' 'star*?[x]' '%s%n'; do same "the folder $(printf %q "$folder")" "./$folder" run A=b; done
 long=$(printf 'long%.0s' $(seq 60))
 deep=./$long/$long/$long/$long/$long/$long/$long/$long
 same 'a path of 2,000 bytes' "$deep" run A=b
-# near the limit of a path (4,096 bytes, with the names of a run's files in it) it is taken, or there is a message; as the working folder and as run.dir
+# Near the limit of a path (4,096 bytes, with the names of a run's files in it) it is accepted, or
+# there is a message; as the working folder and as run.dir.
 mkdir near named
 taken=0
 for bytes in 3900 3950 4000 4040 4080; do
@@ -111,9 +117,9 @@ for bytes in 3900 3950 4000 4040 4080; do
         rm -rf near/* named/*
     done
 done
-[ $taken -ge 2 ] && ok || bad "$taken of 10 long paths were taken"
-# beyond it there is a message, not a cut name
+[ $taken -ge 2 ] && ok || bad "$taken of 10 long paths were accepted"
+# Beyond the limit there is a message, and no truncated name.
 # shellcheck disable=SC2086
-(cd plain && "$TARE" train tiny.ini $q run.dir="$(printf "$long/%.0s" $(seq 20))" > /dev/null 2> err.txt) && bad 'a path of 4,800 bytes was taken'
+(cd plain && "$TARE" train tiny.ini $q run.dir="$(printf "$long/%.0s" $(seq 20))" > /dev/null 2> err.txt) && bad 'a path of 4,800 bytes was accepted'
 grep -qEi 'too long|longer than' plain/err.txt || bad "a path of 4,800 bytes: $(tail -c 200 plain/err.txt)"
 done_

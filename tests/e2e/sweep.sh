@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# tare sweep: a killed sweep repeats no finished run and gives the same table; failed cells are reported, and retried on request.
+# Checks tare sweep: a killed sweep repeats no finished run and gives the same table; failed cells
+# are reported, and retried on request.
 . "$SOURCE/tests/e2e/common.inc"
 tiny_config
 sed -i 's/^out = base/out = base-${run.seed}/' sft.ini
@@ -14,51 +15,52 @@ estimator.bv_blend.temperature = 0.1, 0.3
 INI
 sed 's/^name = one/name = two/' one.ini > two.ini
 
-# the plan
+# The plan.
 "$TARE" sweep one.ini --dry-run > cells.txt
 grep -q '^6 cells' cells.txt && ok || bad "the grid does not have 6 cells: $(tail -1 cells.txt)"
-[ ! -e runs ] && ok || bad "--dry-run wrote something"
+[ ! -e runs ] && ok || bad "--dry-run wrote files"
 
-# a sweep that nobody disturbs
+# An undisturbed sweep.
 "$TARE" -q sweep one.ini > one.md 2> one.err && ok || bad "sweep: $(cat one.err)"
 grep -q '| bv_blend, temperature 0.3 | 2 |' one.md && ok || bad "the table lacks a row: $(cat one.md)"
 [ "$(ls -d runs/one/*_seed-* | wc -l)" = 6 ] && ok || bad "not 6 runs"
-ls ./*.making > left.txt 2> /dev/null && bad "locks are left behind" || ok
+ls ./*.making > left.txt 2> /dev/null && bad "locks remain" || ok
 
-# warm starts were made once each: the second sweep finds them
+# Each warm start was made once: the second sweep finds them.
 stamp=$(stat -c %Y base-1 base-2)
-MARK=sweep-$$ # its runs carry it
+MARK=sweep-$$ # the command lines of its runs have it
 killed_at cell 2 env MARK=$MARK "$TARE" -q sweep two.ini sweep.concurrent=2 && ok || bad "not killed when two cells were done"
-# a run that it had started goes on alone, also one that has made no folder yet
+# A run that it had started continues alone, also one that has made no folder yet.
 until_ '! grep -lzx "MARK=$MARK" /proc/[0-9]*/environ > left.txt 2> /dev/null' || bad "a run does not end: $(cat left.txt)"
 for run in runs/two/*_seed-*; do
     if grep -q '"step":40' "$run/metrics.jsonl" 2> /dev/null; then cksum "$run/manifest.json"; fi
 done > finished.txt
 n=$(wc -l < finished.txt)
-[ "$n" -ge 1 ] && [ "$n" -lt 6 ] && ok || bad "$n of 6 runs had finished at the kill: this is no test of going on"
-"$TARE" -q sweep two.ini > two.md 2> two.err && ok || bad "the sweep that goes on: $(cat two.err)"
+[ "$n" -ge 1 ] && [ "$n" -lt 6 ] && ok || bad "$n of 6 runs had finished at the kill: this does not test continuing"
+"$TARE" -q sweep two.ini > two.md 2> two.err && ok || bad "the resumed sweep: $(cat two.err)"
 cksum $(awk '{print $3}' finished.txt) > again.txt
 cmp -s finished.txt again.txt && ok || bad "a finished run was run again (a resumed run changes its manifest)"
 sed 's/^### two:/### one:/' two.md > renamed.md
 cmp -s one.md renamed.md && ok || bad "the table differs after the kill: $(diff one.md renamed.md)"
 [ "$stamp" = "$(stat -c %Y base-1 base-2)" ] && ok || bad "a warm start was made again"
 
-# a third time: nothing is left to do
+# A third time: nothing is left to do.
 "$TARE" sweep two.ini > two.md 2> two.err
-grep -q '6 cells, 6 done, 0 to run' two.err && ok || bad "finished cells are not seen: $(cat two.err)"
+grep -q '6 cells, 6 done, 0 to run' two.err && ok || bad "finished cells are not recognised: $(cat two.err)"
 
-# other tables
+# Other tables.
 for option in --dry-run ''; do
-    # shellcheck disable=SC2086 # no option is no argument
-    "$TARE" sweep two.ini sweep.name=other sweep.baseline=estimator.plugin=gropo $option > refused.txt 2>&1 && bad "a baseline that names no cell"
-    grep -q "baseline 'estimator.plugin=gropo': no row" refused.txt || { bad "a baseline that names no cell: the message"; cat refused.txt; }
+    # shellcheck disable=SC2086 # an empty option is not an argument
+    "$TARE" sweep two.ini sweep.name=other sweep.baseline=estimator.plugin=gropo $option > refused.txt 2>&1 && bad "a baseline without a cell was accepted"
+    grep -q "baseline 'estimator.plugin=gropo': no row" refused.txt || { bad "a baseline without a cell: wrong message"; cat refused.txt; }
 done
-"$TARE" sweep two.ini --table --metric reward/maen > refused.txt 2>&1 && bad "a metric that no run has"
-grep -q 'unknown metric reward/maen; .* has: .*reward/mean' refused.txt || { bad "a metric that no run has: the message"; cat refused.txt; }
+"$TARE" sweep two.ini --table --metric reward/maen > refused.txt 2>&1 && bad "a metric that no run has was accepted"
+grep -q 'unknown metric reward/maen; .* has: .*reward/mean' refused.txt || { bad "a metric that no run has: wrong message"; cat refused.txt; }
 "$TARE" sweep two.ini --table --csv --metric reward/mean:tail --metric eval/reward > two.csv
 [ "$(grep -c '^variant,' two.csv)" = 2 ] && grep -q 'bv_blend,0.3,reward/mean:tail,2,2,' two.csv && ok || bad "CSV: $(cat two.csv)"
 
-# what would be dropped, run twice, or found out at the end is refused before the first run, and leaves no folder
+# Settings that would be dropped, run twice, or found invalid at the end are refused before the
+# first run, and leave no folder.
 refused() { # MESSAGE LINES [argument ...]: lines of [sweep]
     local message=$1
     { sed '/^\[sweep\]/,$d' one.ini; printf '[sweep]\nname = refused\n%b\n' "$2"; } > refused.ini
@@ -89,56 +91,58 @@ refused_dry 'cell train-no.jsonl (data.train = no.jsonl): .*No such file' 'data.
 refused 'cell train-folder .*folder' 'data.train = builtin:arithmetic/train?rows=500, folder'
 refused_dry 'model.path = nosuch does not exist' 'model.path = base-1, nosuch' model.warm_start=
 refused 'model.reference = nosuch does not exist' 'model.reference = base-1, nosuch' loss.kl_coef=0.1
-"$TARE" -q sweep one.ini sweep.name=narrow sweep.estimator.plugin=grpo sweep.estimator.bv_blend.temperature= --dry-run > cells.txt 2>&1 && grep -q '^2 cells' cells.txt && ok || bad "an axis that is switched off: $(cat cells.txt)"
-# every metric of a run is one that a sweep takes
+"$TARE" -q sweep one.ini sweep.name=narrow sweep.estimator.plugin=grpo sweep.estimator.bv_blend.temperature= --dry-run > cells.txt 2>&1 && grep -q '^2 cells' cells.txt && ok || bad "a disabled axis: $(cat cells.txt)"
+# A sweep accepts every metric of a run.
 for metric in $(grep -oh '"[^" ]*":' runs/one/*_seed-1/metrics.jsonl | tr -d '":' | sort -u); do
     [ "$metric" = step ] || "$TARE" -q sweep one.ini --dry-run "sweep.metric=$metric" > out.txt 2>&1 || bad "the metric $metric of a run is refused: $(cat out.txt)"
 done
 
-# a metric of a plugin's own is looked for as soon as a run has made a step, and told with the names that there are; one that is there is not
+# A plugin's own metric is looked for as soon as a run has made a step. A missing one is reported
+# with the existing names; an existing one is not.
 for metric in estimator/promts estimator/prompts:tail; do
     sed "s/^name = one/name = own-${metric##*/}/; s/^estimator.plugin = .*/estimator.plugin = spo/; /^estimator.bv_blend/d; s/^baseline = .*/metric = $(echo $metric | sed 's|/|\\/|')/; s/^steps = 40/steps = 3/; s/^run.seed = .*/run.seed = 1/" one.ini > own.ini
     "$TARE" sweep own.ini > out.txt 2> err.txt || true
     if [ $metric = estimator/promts ]; then
         [ "$(grep -c 'warning: sweep.metric = estimator/promts: runs/own-promts/.* has made [123] steps\{0,1\} without recording it; did you mean estimator/prompts? it records .*estimator/prompts' err.txt)" = 1 ] && ok ||
-            bad "a misspelt metric of a plugin's own: $(cat err.txt)"
+            bad "a misspelt metric of a plugin: $(cat err.txt)"
     else
         grep -q 'without recording it' err.txt && bad "a metric that is recorded: $(cat err.txt)" || ok
     fi
 done
 
-# a plugin that was built again: the table would hold what the former build made, so that is told, before the runs and with the table
-"$TARE" -q plugin new estimator mine > plugin.txt 2>&1 && make -s -C mine > plugin.txt 2>&1 || bad "a plugin of one's own: $(cat plugin.txt)"
+# A plugin that was built again: the table would mix results of two builds, which is reported before
+# the runs and with the table.
+"$TARE" -q plugin new estimator mine > plugin.txt 2>&1 && make -s -C mine > plugin.txt 2>&1 || bad "a user's plugin: $(cat plugin.txt)"
 sed 's/^name = one/name = four/; s/^estimator.plugin = .*/estimator.plugin = grpo, mine\/mine.so/; /^estimator.bv_blend/d; s/^steps = 40/steps = 2/; s/^run.seed = .*/run.seed = 1/' one.ini > four.ini
-"$TARE" sweep four.ini > out.txt 2> err.txt && ! grep -q 'another build' err.txt && ok || bad "a sweep with a plugin of one's own: $(cat err.txt)"
+"$TARE" sweep four.ini > out.txt 2> err.txt && ! grep -q 'of this sweep started with' err.txt && ok || bad "a sweep with a user's plugin: $(cat err.txt)"
 sed -i 's/"0.1.0"/"0.1.1"/' mine/mine.c && make -s -C mine > plugin.txt 2>&1 || bad "built again: $(cat plugin.txt)"
 for option in '' --table; do
-    # shellcheck disable=SC2086 # no option is no argument
+    # shellcheck disable=SC2086 # an empty option is not an argument
     "$TARE" sweep four.ini $option > out.txt 2> err.txt
-    [ "$(grep -c 'mine/mine.so differs from the build that 1 run of this sweep started with (runs/four/mine_seed-1)' err.txt)" = 1 ] && ok || bad "another build is not told ($option): $(cat err.txt)"
+    [ "$(grep -c 'mine/mine.so differs from the file that 1 run of this sweep started with (runs/four/mine_seed-1)' err.txt)" = 1 ] && ok || bad "another build is not reported ($option): $(cat err.txt)"
 done
 rm -r runs/four/mine_seed-1
-"$TARE" sweep four.ini > out.txt 2> err.txt && grep -q '2 cells, 1 done, 1 to run' err.txt && ! grep -q 'another build' err.txt && ok || bad "a run that was removed is not made again: $(cat err.txt)"
+"$TARE" sweep four.ini > out.txt 2> err.txt && grep -q '2 cells, 1 done, 1 to run' err.txt && ! grep -q 'of this sweep started with' err.txt && ok || bad "a removed run is not made again: $(cat err.txt)"
 
-# another configuration in the same folders is refused, with the key
+# Another configuration in the same folders is refused, with the key.
 "$TARE" sweep two.ini train.lr=1e-4 > out.txt 2> err.txt && bad "another configuration was accepted" || ok
 grep -q 'lr' err.txt && ok || bad "the message does not name the key: $(cat err.txt)"
 
-# cells that fail
+# Cells that fail.
 sed 's/^name = one/name = bad/; s/^run.seed.*/rollout.max_prompt_tokens = 2, 32/; s/^estimator.plugin = .*/run.seed = 1/; /^estimator.bv_blend/d; /^baseline/d' one.ini > bad.ini
-"$TARE" sweep bad.ini > out.txt 2> err.txt && bad "a failed cell is no error" || ok
-grep -q '1 of 2 cells failed' err.txt && grep -q 'tokens' err.txt && ok || bad "the reason is not shown: $(cat err.txt)"
+"$TARE" sweep bad.ini > out.txt 2> err.txt && bad "a failed cell does not fail the sweep" || ok
+grep -q '1 of 2 cells failed' err.txt && grep -q 'tokens' err.txt && ok || bad "the reason is missing: $(cat err.txt)"
 "$TARE" sweep bad.ini > out.txt 2> err.txt || true
-grep -q '0 to run, some failed before' err.txt && ok || bad "a failed cell was run again unasked: $(cat err.txt)"
+grep -q '0 to run, some failed before' err.txt && ok || bad "a failed cell was run again without --retry: $(cat err.txt)"
 "$TARE" sweep bad.ini --retry > out.txt 2> err.txt || true
 grep -q '1 to run' err.txt && ok || bad "--retry does not retry: $(cat err.txt)"
 
-# Slurm: the script, and one task of it
+# Slurm: the script, and one of its tasks.
 "$TARE" sweep two.ini --slurm --dry-run 'sweep.slurm=--partition=p' > none.txt
 grep -q '^#SBATCH --array=%' none.txt && ok || bad "finished cells are submitted again: $(cat none.txt)"
 sed 's/^name = one/name = three/' one.ini > three.ini
 "$TARE" sweep three.ini --slurm --dry-run 'sweep.slurm=--partition=p' > script.txt
 grep -q '^#SBATCH --array=0-5%' script.txt && grep -q '^#SBATCH --partition=p' script.txt && bash -n script.txt && ok || bad "script: $(cat script.txt)"
 "$TARE" -q sweep three.ini --cell 1 > out.txt 2> err.txt && ok || bad "--cell: $(cat err.txt)"
-[ "$(ls -d runs/three/*_seed-* | wc -l)" = 1 ] && ok || bad "--cell ran another number of cells than 1"
+[ "$(ls -d runs/three/*_seed-* | wc -l)" = 1 ] && ok || bad "--cell did not run exactly one cell"
 done_

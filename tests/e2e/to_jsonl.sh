@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# tools/to_jsonl.py: the shapes that public data sets come in, and that tare reads what it writes.
+# Checks tools/to_jsonl.py: the formats of public data sets, and that tare reads its output.
 . "$(dirname "$0")/common.inc"
 command -v python3 > /dev/null || skip "python3 is not installed"
 convert() { python3 "$SOURCE/tools/to_jsonl.py" "$@" 2>> log.txt; }
-same() { # NAME FILE: compared with standard input
+same() { # NAME FILE: compares it with standard input
     diff - "$2" > diff.txt && ok || { bad "$1"; cat diff.txt; }
 }
 cat > gsm.jsonl <<'ROWS'
@@ -14,7 +14,7 @@ convert gsm.jsonl -o out.jsonl --after '####' --prefix gsm- || bad "gsm"
 same "the answer after a mark" out.jsonl <<'ROWS'
 {"id": "gsm-0", "question": "How many?", "answer": "1002"}
 ROWS
-convert gsm.jsonl -o x.jsonl --after '####' --strict && bad "--strict let a row pass" || ok
+convert gsm.jsonl -o x.jsonl --after '####' --strict && bad "--strict accepted an invalid row" || ok
 cat > math.json <<'ROWS'
 [{"problem":"Half?","solution":"so \\boxed{1}, no: $\\boxed{\\frac{1}{2}}$.","level":"Level 3","type":"Algebra","uid":7}]
 ROWS
@@ -60,15 +60,16 @@ convert arc.jsonl -o out.jsonl --choices choices --answer answerKey || bad "arc"
 same "ARC's labels" out.jsonl <<'ROWS'
 {"id": "row-0", "question": "arc?", "choices": ["p", "q"], "answer": "B"}
 ROWS
-# Parquet. Debian has no pyarrow: without it the error says what to install, and a stand-in for it (the two calls that the tool makes) gives the rows.
+# Parquet. Debian has no pyarrow: without it the error names the package to install, and a stand-in
+# with the two calls that the tool makes gives the rows.
 PYTHON=${TARE_PYARROW:-python3}
 if "$PYTHON" -c 'import pyarrow' 2> /dev/null; then
     "$PYTHON" -c 'import pyarrow as pa, pyarrow.parquet as pq
 pq.write_table(pa.table({"q": ["one?", "two?"], "a": [1, 2], "m": [[{"content": "c"}], [{"content": "d"}]]}), "x.parquet")'
 else
     : > x.parquet
-    convert x.parquet -o out.jsonl && bad "Parquet without a reader" || ok
-    grep -q 'pip install pyarrow' log.txt && ok || bad "what to install is not said"
+    convert x.parquet -o out.jsonl && bad "Parquet without a reader was accepted" || ok
+    grep -q 'pip install pyarrow' log.txt && ok || bad "the message does not name the package"
     mkdir -p stand-in/pyarrow
     : > stand-in/pyarrow/__init__.py
     cat > stand-in/pyarrow/parquet.py <<'PY'
@@ -92,13 +93,14 @@ same "Parquet" out.jsonl <<'ROWS'
 {"id": "row-0", "question": "one?", "answer": "1", "completion": "c"}
 {"id": "row-1", "question": "two?", "answer": "2", "completion": "d"}
 ROWS
-# a file that was not made whole is not there, and an older one stays
+# An incomplete file does not appear, and an older file stays.
 printf 'a;b\n1;2\n' > semicolon.csv
-"$PYTHON" "$SOURCE/tools/to_jsonl.py" semicolon.csv -o none.jsonl > /dev/null 2> err.txt && bad "columns that are not there are taken" || ok
-"$PYTHON" "$SOURCE/tools/to_jsonl.py" semicolon.csv -o out.jsonl > /dev/null 2> err.txt && bad "columns that are not there are taken" || ok
-[ ! -e none.jsonl ] && [ -z "$(ls -A | grep '^\.to_jsonl')" ] && [ "$(wc -l < out.jsonl)" = 2 ] && ok || bad "left: $(ls)"
+"$PYTHON" "$SOURCE/tools/to_jsonl.py" semicolon.csv -o none.jsonl > /dev/null 2> err.txt && bad "missing columns were accepted" || ok
+"$PYTHON" "$SOURCE/tools/to_jsonl.py" semicolon.csv -o out.jsonl > /dev/null 2> err.txt && bad "missing columns were accepted" || ok
+[ ! -e none.jsonl ] && [ -z "$(ls -A | grep '^\.to_jsonl')" ] && [ "$(wc -l < out.jsonl)" = 2 ] && ok || bad "files remain: $(ls)"
 printf '{"question":"q","answer":"1"}\n' > one.jsonl
-# what is no regular file stays what it is, a link leads to its target, and a source is not written over
+# Files that are not regular stay as they are, a link leads to its target, and a source is not
+# overwritten.
 mkfifo pipe
 cat pipe > through.txt &
 "$PYTHON" "$SOURCE/tools/to_jsonl.py" one.jsonl -o pipe 2>> log.txt && wait $! && [ -p pipe ] && [ "$(wc -l < through.txt)" = 1 ] && ok || bad "a pipe"
@@ -107,7 +109,7 @@ ln -s target.jsonl link.jsonl
 "$PYTHON" "$SOURCE/tools/to_jsonl.py" one.jsonl -o link.jsonl 2>> log.txt && [ -L link.jsonl ] && [ "$(wc -l < target.jsonl)" = 1 ] && ok || bad "a link"
 for args in 'one.jsonl -o one.jsonl' 'one.jsonl -o .' 'one.jsonl -o nowhere/x.jsonl' 'missing.jsonl -o x.jsonl' 'one.jsonl -o x.jsonl --limit -1'; do
     # shellcheck disable=SC2086
-    "$PYTHON" "$SOURCE/tools/to_jsonl.py" $args > /dev/null 2> err.txt && bad "taken: $args" || { [ "$(wc -l < err.txt)" = 1 ] && grep -q '^to_jsonl: ' err.txt && ok || bad "$args: $(tail -1 err.txt)"; }
+    "$PYTHON" "$SOURCE/tools/to_jsonl.py" $args > /dev/null 2> err.txt && bad "accepted: $args" || { [ "$(wc -l < err.txt)" = 1 ] && grep -q '^to_jsonl: ' err.txt && ok || bad "$args: $(tail -1 err.txt)"; }
 done
 [ "$(cat one.jsonl)" = '{"question":"q","answer":"1"}' ] && [ ! -e x.jsonl ] && ok || bad "a source was changed"
 done_

@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
-# tare variance: at two checkpoints of a run, the table, the JSON lines, the CSV and the figures; the same bits on any threads and in any order; the run is only read; bad
-# input is named, and nothing is written then.
+# Checks tare variance at two checkpoints of a run: the table, the JSON lines, the CSV and the
+# figures; bit-identical results on any number of threads and in any order. The run is only read.
+# Errors name the bad input, and then nothing is written.
 . "$(dirname "$0")/common.inc"
 tiny_config
-sed -i -e 's/^steps = 30/steps = 1500/' -e 's/rows=2000/rows=51200/' -e 's/4e-3/3e-3/' sft.ini # long enough for some right answers
+# Long enough for some right answers.
+sed -i -e 's/^steps = 30/steps = 1500/' -e 's/rows=2000/rows=51200/' -e 's/4e-3/3e-3/' sft.ini
 "$TARE" -q train tiny.ini log.progress=none > /dev/null 2> err.txt || { bad "train: $(cat err.txt)"; done_; exit 1; }
 sums() { (cd "$1" && find . -type f -exec cksum {} + | sort); }
 sums run > before.txt
 small="--prompts 24 --rollouts 32 --groups 16 --bootstrap 200 --width 256"
 variance() { local got=0; "$TARE" variance tiny.ini "$@" > out.txt 2> err.txt || got=$?; [ $got = "$want" ] && ok || { bad "variance $*: status $got, expected $want"; cat err.txt; }; }
-says() { grep "$1" err.txt > /dev/null && ok || { bad "not said: $1"; cat err.txt; }; }
+says() { grep "$1" err.txt > /dev/null && ok || { bad "missing in the output: $1"; cat err.txt; }; }
 
 want=0
 # shellcheck disable=SC2086
@@ -17,11 +19,11 @@ variance $small --from run@9 --from run@12 --warm 4 -o lab run.threads=1
 for file in variance.md variance.jsonl variance.csv direction-at-step-9.svg direction-over-the-run.svg bias-at-step-12.svg variance-over-the-run.svg; do
     [ -s "lab/$file" ] && ok || bad "no lab/$file"
 done
-cmp -s out.txt lab/variance.md && ok || bad "what is printed is not variance.md"
-grep '24 prompts x 32 rollouts' err.txt > /dev/null && grep 'together .* GB of' err.txt > /dev/null && ok || bad "the memory is not said beforehand: $(cat err.txt)"
+cmp -s out.txt lab/variance.md && ok || bad "the output differs from variance.md"
+grep '24 prompts x 32 rollouts' err.txt > /dev/null && grep 'together .* GB of' err.txt > /dev/null && ok || bad "the memory is not printed beforehand: $(cat err.txt)"
 sums run > after.txt
 cmp -s before.txt after.txt && ok || { bad "the run was changed"; diff before.txt after.txt; }
-checked "the figures" << 'PY'
+checked "the figures are wrong" << 'PY'
 import csv, json
 lines = [json.loads(x) for x in open("lab/variance.jsonl")]
 places = [x for x in lines if x["kind"] == "checkpoint"]
@@ -44,12 +46,13 @@ for x in rows:
 table = list(csv.DictReader(open("lab/variance.csv")))
 assert len(table) == len(rows) and float(table[0]["variance"]) == rows[0]["variance"][0], table[0]
 PY
-# the same bits: other threads, and each checkpoint alone
+# Bit-identical on other threads, and with each checkpoint alone.
 # shellcheck disable=SC2086
 variance $small --from run@12 --warm 4 --json run.threads=2
 grep '"step":12' lab/variance.jsonl > one.txt
-cmp -s out.txt one.txt && ok || bad "other bits with other threads, or alone"
-# a run in the configuration's place is measured as it is now; a configuration says which model it measures
+cmp -s out.txt one.txt && ok || bad "not bit-identical on other threads, or alone"
+# A run instead of a configuration is measured in its present state; a configuration names the model
+# to measure.
 few="--warm 0 --estimator rloo --group-sizes 2 --prompts 16 --rollouts 8 --groups 8 --bootstrap 100"
 # shellcheck disable=SC2086
 "$TARE" variance run $few > out.txt 2> err.txt && grep 'step 12' out.txt > /dev/null && grep 'using its newest checkpoint, run/checkpoints/step-000012' err.txt > /dev/null && ok || bad "a run's folder: $(cat err.txt out.txt)"
@@ -59,29 +62,31 @@ says "no --from: measuring the configuration's model, model.path = "
 
 # shellcheck disable=SC2086
 variance $small --from run@12 --warm 0 --estimator rloo --estimator "bv_blend temperature=0.5" --group-sizes 3 --json run.seed=2
-[ "$(grep -c '"state":"warmed"' out.txt)" = 0 ] && grep '"bv_blend temperature=0.5"' out.txt > /dev/null && grep '"group_size":3' out.txt > /dev/null && ok || bad "what was asked for: $(cat out.txt)"
+[ "$(grep -c '"state":"warmed"' out.txt)" = 0 ] && grep '"bv_blend temperature=0.5"' out.txt > /dev/null && grep '"group_size":3' out.txt > /dev/null && ok || bad "not the requested estimators: $(cat out.txt)"
 # shellcheck disable=SC2086
-variance $small --from run --estimator rloo --width 0 --group-sizes 2 loss.aggregation=token # gradients whole, the newest checkpoint
+# Whole gradients of the newest checkpoint.
+variance $small --from run --estimator rloo --width 0 --group-sizes 2 loss.aggregation=token
 grep 'step 12' out.txt > /dev/null && ! grep sketches out.txt > /dev/null && ok || bad "whole gradients: $(cat out.txt)"
-# Adam's metric: with an epsilon that hides the moments it is the plain one; with the run's own it is another
+# Adam's metric: with an epsilon that hides the moments it equals the plain one; with the run's own
+# epsilon it differs.
 cosines() { sed -n 's/^| rloo | - | \([-0-9.]*\).*/\1/p' out.txt; }
 plain="--from run@12 --estimator rloo --group-sizes 8 --prompts 24 --rollouts 32 --groups 16 --bootstrap 200 --width 0"
 # shellcheck disable=SC2086
 variance $plain && one=$(cosines)
 # shellcheck disable=SC2086
 variance $plain --metric adam train.eps=1 && two=$(cosines)
-grep "are those of Adam's step" out.txt > /dev/null && ok || bad "the metric is not said: $(cat out.txt)"
+grep "are those of Adam's step" out.txt > /dev/null && ok || bad "the metric is not printed: $(cat out.txt)"
 # shellcheck disable=SC2086
 variance $plain --metric adam && three=$(cosines)
 [ -n "$one" ] && awk -v a="$one" -v b="$two" -v c="$three" 'BEGIN { exit !((a - b)^2 < 1e-4 && (a - c)^2 > 1e-8) }' && ok || bad "directions: plain $one, a large epsilon $two, adam $three"
 variance --from run@9 --plan
 grep 'sketches of 2048' out.txt > /dev/null && ok || bad "--plan: $(cat out.txt)"
-mv base elsewhere # without --from it is the configuration's model
+mv base elsewhere # without --from: the configuration's model
 # shellcheck disable=SC2086
 variance $small --estimator grpo --group-sizes 2 model.path=elsewhere
 grep '^## .*elsewhere' out.txt > /dev/null && ok || bad "model.path: $(cat out.txt)"
 
-# bad input
+# Bad input.
 want=1
 variance --from run@7 -o no && says 'run has no checkpoint of step 7'
 variance --from nowhere@7 && says nowhere

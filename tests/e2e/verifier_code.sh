@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The verifier code: programs are judged by their tests, in every form that data sets have; hostile programs do no harm; any number of workers judges alike. What needs
-# user namespaces runs where the machine gives them.
+# Checks the verifier code: programs are verified by their tests, in every format of data sets;
+# hostile programs do no harm; the verdicts do not depend on the number of workers. Checks that need
+# user namespaces run where the machine allows them.
 source "$(dirname "$0")/common.inc"
 command -v python3 > /dev/null || skip "python3 is not installed"
 expect() { # NAME PATTERN
@@ -14,7 +15,7 @@ if ! "$TARE" verify code < one > out 2>&1; then
     skip_part "user namespaces cannot be had here"
 fi
 
-# the forms of tests, and what a verdict says
+# The formats of tests, and the verdict's message.
 cat > rows <<'END'
 {"id":"both","completion":"<think>print(7)</think>Here:\n```python\nprint(int(input()) * 2)\n```\nIt doubles.","answer":"","tests":[{"input":"2\n","output":"4"},{"input":"5","output":"10\n\n"}]}
 {"id":"half","completion":"print(int(input()) * 2)","answer":"","tests":[{"input":"2","output":"4"},{"input":"3","output":"5"},{"input":"4","output":"8"}]}
@@ -30,9 +31,9 @@ cat > rows <<'END'
 {"id":"empty","completion":"<think>print(1)","answer":"","tests":[{"input":"","output":"1"}]}
 {"id":"modules","completion":"import json, math, collections, itertools, heapq, bisect, re, decimal, fractions, random, datetime, functools, string, threading\nthreading.Thread(target=print, args=(1,)).start()","answer":"","tests":[{"input":"","output":"1"}]}
 {"id":"order","completion":"print(hash('a') == hash('a'), list({'x', 'y', 'z'}) == list({'z', 'y', 'x'}))","answer":"","tests":[{"input":"","output":"True True"}]}
-{"id":"unread","completion":"print(1)","answer":"","tests":[{"input":"a line that nobody reads\n","output":"1"}]}
+{"id":"unread","completion":"print(1)","answer":"","tests":[{"input":"a line that is never read\n","output":"1"}]}
 END
-"$TARE" verify code sandbox=$mode partial=true < rows > out 2> err || bad "judging: $(cat err)"
+"$TARE" verify code sandbox=$mode partial=true < rows > out 2> err || bad "verification: $(cat err)"
 python3 - <<'PY' > want
 for name, verdict, reward in [("both", "correct", "1"), ("half", "partial", "0.6666666666666666"), ("pairs", "correct", "1"), ("string", "correct", "1"), ("assert", "correct", "1"), ("text", "wrong", "0"),
                               ("leaves", "wrong", "0"), ("exits", "wrong", "0"), ("quiet", "wrong", "0"), ("broken", "wrong", "0"), ("raises", "wrong", "0"), ("empty", "no_answer", "0"),
@@ -41,18 +42,19 @@ for name, verdict, reward in [("both", "correct", "1"), ("half", "partial", "0.6
 PY
 grep -o '^{"id":"[a-z]*","reward":[0-9.]*,"verdict":"[a-z_]*"' out > have || true
 diff want have > difference && ok || bad "verdicts: $(cat difference)"
-"$TARE" verify code sandbox=$mode < rows > out 2> err || bad "judging all or nothing: $(cat err)"
+"$TARE" verify code sandbox=$mode < rows > out 2> err || bad "verification without partial rewards: $(cat err)"
 expect "all or nothing" '"id":"half","reward":0,"verdict":"wrong"'
 for rows in '{"completion":"1","answer":""}' '{"completion":"1","answer":"","tests":[]}' '{"completion":"1","answer":"","tests":[{"input":1,"output":"1"}]}' \
     '{"completion":"1","answer":"","tests":{"inputs":["1"],"outputs":[]}}'; do
-    echo "$rows" | "$TARE" verify code sandbox=$mode > out 2>&1 && bad "judged without tests: $rows"
+    echo "$rows" | "$TARE" verify code sandbox=$mode > out 2>&1 && bad "verified without tests: $rows"
     expect "tests that are none" 'the row has no tests in its field "tests"; given as'
 done
-"$TARE" verify code python=./nothing < one > out 2>&1 && bad "judged without an interpreter"
+"$TARE" verify code python=./nothing < one > out 2>&1 && bad "verified without an interpreter"
 expect "no interpreter" 'python = ./nothing cannot be run'
 
-# hostile programs: each ends, is wrong or late, and the world is as before
-mark=hostile-${WORK##*/} # in every program, and so in the command lines of what would be left
+# Hostile programs: each one ends and is wrong or late, and the machine is as before.
+# A word in every program, and so in the command line of any process that remains.
+mark=hostile-${WORK##*/}
 python3 - "$WORK" "$mark" <<'PY' > hostile
 import json, sys
 work, mark = sys.argv[1:]
@@ -121,15 +123,15 @@ before=$(find "${HOME:-/tmp}" /tmp -maxdepth 1 -name written 2> /dev/null | wc -
 grep -v '"verdict":"\(wrong\|timeout\)"' out > other && bad "a hostile program passed: $(head -c 300 other)" || ok
 [ "$(cat keep)" = kept ] && [ ! -e written ] && [ ! -e gone ] && ok || bad "a hostile program changed files"
 [ "$(find "${HOME:-/tmp}" /tmp -maxdepth 1 -name written 2> /dev/null | wc -l)" = "$before" ] && ok || bad "a hostile program wrote into a home"
-if until_ '! pgrep -f "$mark" > left'; then ok; else bad "a hostile program was left: $(pgrep -fa "$mark")"; fi
+if until_ '! pgrep -f "$mark" > left'; then ok; else bad "a hostile program remains: $(pgrep -fa "$mark")"; fi
 
-# the same for any number of workers, in threads and in processes
+# Equal verdicts for any number of workers, in threads and in processes.
 "$TARE" verify code sandbox=$mode < rows > one.out 2> err || bad "one worker: $(cat err)"
 for way in "--threads 3" "--threads 3 --isolate"; do
     # shellcheck disable=SC2086
     "$TARE" verify code sandbox=$mode $way < rows > more.out 2> err && cmp -s one.out more.out && ok || bad "other verdicts with $way: $(cat err)"
 done
-# what is only so with namespaces
+# Checks that need namespaces.
 if [ $mode = full ]; then
     cat > inside <<'END'
 {"id":"own","completion":"import os\nassert os.getpid() == 1 and os.getuid() == 1000\nassert os.listdir('/tmp') == []\nopen('/tmp/a', 'w').write('x')\nassert not os.path.exists('/proc/self') and not os.path.exists('/etc/passwd')\nprint(1)","answer":"","tests":[{"input":"","output":"1"},{"input":"","output":"1"}]}

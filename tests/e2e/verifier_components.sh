@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The verifiers regex, format, length and repetition against Python: re, a rule written as one expression, str.split and sets; then in a run, as components.
+# Compares the verifiers regex, format, length and repetition with Python (re, a rule written as one
+# expression, str.split and sets), then uses them in a run, as components.
 source "$(dirname "$0")/common.inc"
 judge() { # OUT plugin...
     local out=$1
@@ -16,7 +17,8 @@ def pattern(depth):
         kind = r.randint(0, 6 if depth else 4)
         p = [r.choice("abc"), "[ab]", "[^a ]", ".", r.choice(["^", "$", r"\b", r"\d", r"\w+"]), "(" + pattern(depth - 1) + ")", "(?:" + pattern(depth - 1) + "|" + pattern(depth - 1) + ")"][kind] if depth else r.choice(["a", "b", "c", "[ab]", "."])
         if p not in ("^", "$", r"\b") and not p.endswith("+"):
-            p += r.choice(["", "", "", "?", "{2}", "{1,2}"] if p[0] == "(" else ["", "", "", "*", "+", "?", "{2}", "*?"])  # re has no limit on steps
+            # Re has no limit of steps.
+            p += r.choice(["", "", "", "?", "{2}", "{1,2}"] if p[0] == "(" else ["", "", "", "*", "+", "?", "{2}", "*?"])
         parts.append(p)
     return "".join(parts)
 words = ["a", "b", "ab", "c", "B", "\u00c4", "\u00e4\u00a0c", "1", "<think>", "</think>", "<answer>", "</answer>", "\n", "\u4e2d"]
@@ -62,14 +64,14 @@ for name, expected in want.items():
     assert 100 < sum(x != 0 for x in expected) < 2990 or name == "answer" and any(expected), (name, sum(expected))
 PY
 fi
-# as components of a run's reward
+# As components of a run's reward.
 tiny_config
 if "$TARE" train tiny.ini train.steps=2 checkpoint.every=2 'verifier.plugins=exact length:0.2 repetition:0.5 regex as digits:0.1' verifier.length.mode=group \
     verifier.digits.pattern='^\d+$' > log 2>&1 && grep '"reward/length' run/metrics.jsonl > out.txt; then ok; else bad "train: $(tail -n 5 log; head -c 1500 run/metrics.jsonl)"; fi
-echo '{"completion":"a","answer":"b"}' | "$TARE" verify regex > out.txt 2> err.txt && bad "a row without a pattern was judged"
-grep 'the row has no text in its field "regex"' err.txt > out.txt && ok || { bad "a row without a pattern: the message"; cat err.txt; }
-"$TARE" verify regex 'pattern=a(b' < /dev/null > out.txt 2> err.txt && bad "a broken pattern was taken"
-grep "the pattern 'a(b' cannot be read at byte 4" err.txt > out.txt && ok || { bad "a broken pattern: the message"; cat err.txt; }
+echo '{"completion":"a","answer":"b"}' | "$TARE" verify regex > out.txt 2> err.txt && bad "a row without a pattern was verified"
+grep 'the row has no text in its field "regex"' err.txt > out.txt && ok || { bad "a row without a pattern: wrong message"; cat err.txt; }
+"$TARE" verify regex 'pattern=a(b' < /dev/null > out.txt 2> err.txt && bad "an invalid pattern was accepted"
+grep "the pattern 'a(b' cannot be read at byte 4" err.txt > out.txt && ok || { bad "an invalid pattern: wrong message"; cat err.txt; }
 echo '{"completion":"a","answer":"b"}' | "$TARE" verify length > out.txt 2> err.txt && bad "tokens were counted without a tokenizer"
-grep 'set unit = words' err.txt > out.txt && ok || { bad "unknown tokens: the message"; cat err.txt; }
+grep 'set unit = words' err.txt > out.txt && ok || { bad "unknown tokens: wrong message"; cat err.txt; }
 done_

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The verifiers command and python: a user's program or function judges, is late, dies, prints, and is wrong about its own answers.
+# Checks the verifiers command and python: a user's program or function verifies, is late, dies,
+# prints, and gives invalid answers.
 source "$(dirname "$0")/common.inc"
 expect() { # NAME PATTERN < OUTPUT
     if grep -q -- "$2" out; then ok; else bad "$1: $(head -c 600 out)"; fi
@@ -7,7 +8,7 @@ expect() { # NAME PATTERN < OUTPUT
 rows='{"id":"a","question":"q","completion":"it is 42","answer":"42"}
 {"id":"b","question":"q","completion":"it is \"41\"\n","answer":"42","level":3}'
 
-# command, in sh alone: a number is an answer
+# command, with sh alone: a number is an answer.
 judge="sh $PWD/judge.sh"
 cat > judge.sh <<'SH'
 while IFS= read -r line; do
@@ -26,31 +27,32 @@ expect "command: correct" '"id":"a","reward":1,"verdict":"correct"'
 expect "command: wrong" '"id":"b","reward":0,"verdict":"wrong"'
 printf '%s\n' '{"completion":"a verdict","answer":"1"}' | "$TARE" verify command command="$judge" > out 2>&1 || true
 expect "command: its own verdict" '"reward":0.25,"verdict":"partial","extracted":"quarter"'
-# late: the row is a timeout, the next one is judged by another process
+# Late: the row is a timeout, and another process verifies the next one.
 late() {
     printf '%s\n' '{"completion":"sleep","answer":"1"}' '{"id":"b","completion":"it is 42","answer":"1"}' |
         timeout 900 "$TARE" verify command command="$judge" timeout=$LIMIT > out 2>&1 || return 1
     grep -q '"reward":0,"verdict":"timeout"' out && grep -q '"id":"b","reward":1' out
 }
 if patient late; then ok; else bad "command: late, and after it: $(head -c 600 out)"; fi
-# dead: an error that says how, or what on_death says
-printf '%s\n' '{"id":"x","completion":"die","answer":"1"}' | "$TARE" verify command command="$judge" > out 2>&1 && bad "command: a death passed"
+# Dead: an error with the way that it ended, or the reward of on_death.
+printf '%s\n' '{"id":"x","completion":"die","answer":"1"}' | "$TARE" verify command command="$judge" > out 2>&1 && bad "command: a dead program was accepted"
 expect "command: dead" "row x, sample 0: verifier command: poll: $judge ended with status 3, twice, over the same row"
 printf '%s\n' '{"completion":"die","answer":"1"}' '{"id":"b","completion":"it is 42","answer":"1"}' |
     "$TARE" verify command command="$judge" on_death=unparsable > out 2>&1 || true
 expect "command: on_death" '"reward":0,"verdict":"unparsable"'
 expect "command: after a death" '"id":"b","reward":1'
-printf '%s\n' '{"completion":"nonsense","answer":"1"}' | "$TARE" verify command command="$judge" > out 2>&1 && bad "command: nonsense passed"
+printf '%s\n' '{"completion":"nonsense","answer":"1"}' | "$TARE" verify command command="$judge" > out 2>&1 && bad "command: an invalid answer was accepted"
 expect "command: nonsense" "answered 'hello'; expected"
-printf '%s\n' '{"completion":"x","answer":"1"}' | "$TARE" verify command command='./nothing_here' > out 2>&1 && bad "command: a missing program passed"
+printf '%s\n' '{"completion":"x","answer":"1"}' | "$TARE" verify command command='./nothing_here' > out 2>&1 && bad "command: a missing program was accepted"
 expect "command: not found" 'ended with status 127 (it was not found)'
-"$TARE" verify command < /dev/null > out 2>&1 && bad "command: no command passed"
+"$TARE" verify command < /dev/null > out 2>&1 && bad "command: an empty command was accepted"
 expect "command: required" 'command is missing and has no default'
-# a row of 1 MB goes through, and comes back; the shell reads it byte by byte, which takes long on a busy machine
+# A row of 1 MB goes through and comes back. The shell reads it byte by byte, which takes long on a
+# busy machine.
 head -c 1000000 /dev/zero | tr '\0' x > long
 printf '{"completion":"%s it is 42","answer":"1"}\n' "$(cat long)" | "$TARE" verify command command="$judge" --timeout 600 > out 2>&1 || true
 expect "command: 1 MB" '"reward":1,"verdict":"correct"'
-if until_ '! pgrep -f "$judge" > left'; then ok; else bad "a program was left behind: $(cat left)"; fi
+if until_ '! pgrep -f "$judge" > left'; then ok; else bad "a program remains: $(cat left)"; fi
 
 command -v python3 > /dev/null || skip "no python3; command: $passed passed, $failed failed"
 cat > rewards.py <<'PY'
@@ -90,15 +92,16 @@ PY
 printf '%s\n' "$rows" | "$TARE" verify python file=rewards.py > out 2> err || true
 expect "python: correct" '"id":"a","reward":1,"verdict":"correct"'
 expect "python: partial" '"id":"b","reward":0.5,"verdict":"partial"'
-if grep -q "printed by the user" err && ! grep -q printed out; then ok; else bad "python: what is printed"; fi
+if grep -q "printed by the user" err && ! grep -q printed out; then ok; else bad "python: printed text"; fi
 one='{"id":"r","question":"q","completion":"four","answer":"42"}'
 py() { printf '%s\n' "$one" | timeout 600 "$TARE" verify python file=rewards.py "$@" > out 2>&1 || true; }
-# all completions of a step are in one call, in their order, and a reward for the first of them alone is refused
+# All completions of a step are in one call, in their order; a reward for only the first of them is
+# refused.
 printf '%s\n' "$rows" | "$TARE" verify python file=rewards.py function=together > out 2>&1 || true
 [ "$(grep -c '"reward":2,' out)" = 2 ] && ok || bad "python: not one call for all lines: $(cat out)"
 printf '%s\n' "$rows" | "$TARE" verify python file=rewards.py function=together --isolate > out 2>&1 || true
 [ "$(grep -c '"reward":2,' out)" = 2 ] && ok || bad "python: not one call for all lines with --isolate: $(cat out)"
-printf '%s\n' "$rows" | "$TARE" verify python file=rewards.py function=one > out 2>&1 && bad "python: one reward for two completions passed"
+printf '%s\n' "$rows" | "$TARE" verify python file=rewards.py function=one > out 2>&1 && bad "python: one reward for two completions was accepted"
 expect "python: one reward for two" 'row a, sample 0, and 1 more: verifier python: verify: one in rewards.py: ValueError: 1 rewards for 2 completions (rewards.py:'"$(grep -n 'def one(' rewards.py | cut -d: -f1))"
 printf '%s\n' "$rows" | timeout 600 "$TARE" verify python file=rewards.py function=slow timeout=0.3 > out 2>&1 || true
 [ "$(grep -c '"verdict":"timeout"' out)" = 2 ] && ok || bad "python: a late call is not a timeout of all its completions: $(cat out)"
@@ -107,7 +110,7 @@ expect "python: TRL's signature and messages" '"reward":4,"verdict":"partial"'
 py function=trl messages=false
 expect "python: messages that are not handed over" 'set verifier.python.messages = true'
 py function=none
-expect "python: None" 'row r, sample 0: verifier python: verify: none returned None for completion 1 of 1, so nothing judges it'
+expect "python: None" 'row r, sample 0: verifier python: verify: none returned None for completion 1 of 1, so it has no reward'
 py function=none none=zero
 expect "python: None as zero" '"reward":0,"verdict":"no_answer"'
 py function=needs_ids
@@ -138,17 +141,18 @@ py file=broken.py
 expect "python: an import that fails" "broken.py: ModuleNotFoundError: No module named 'nothing_at_all' (broken.py:1)"
 py python=./no_python
 expect "python: no interpreter" './no_python cannot be started: No such file'
-# in worker processes, and in a run
+# In worker processes, and in a run.
 printf '%s\n' "$rows" | "$TARE" verify python file="$PWD/rewards.py" --isolate > out 2> err || true
 expect "python: isolated" '"id":"b","reward":0.5'
 "$TARE" plugin check command command="$judge" --only threads > out 2>&1 || true
 expect "command: check" '1 tests, 0 failed'
-"$TARE" plugin check python file=rewards.py function=trl messages=true --only texts > out 2>&1 || true # all of it starts 200 pythons
+# All of it starts 200 python processes.
+"$TARE" plugin check python file=rewards.py function=trl messages=true --only texts > out 2>&1 || true
 expect "python: check" '1 tests, 0 failed'
 tiny_config
 if "$TARE" train tiny.ini train.steps=2 checkpoint.every=2 verifier.plugins=python verifier.python.file=rewards.py verifier.python.function=none verifier.python.none=zero > log 2>&1 &&
     [ "$(grep -c '"verifier/no_answer":\(32\|1[,}.]\)' run/metrics.jsonl)" = 2 ]; then ok; else bad "train: $(tail -n 5 log)"; fi
-for isolate in thread process; do # 8 prompts of 4 completions, whatever the workers are
+for isolate in thread process; do # 8 prompts of 4 completions, for any number of workers
     if "$TARE" train tiny.ini train.steps=2 run.dir=$isolate verifier.workers=3 verifier.isolate=$isolate verifier.plugins=python verifier.python.file=rewards.py \
         verifier.python.function=together > log 2>&1 && [ "$(grep -c '"reward/mean":32[,.]' $isolate/metrics.jsonl)" = 2 ]; then ok; else bad "train, together, isolate=$isolate: $(tail -n 5 log)"; fi
 done

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Verifiers with submit and poll: judged while others are sampled, in training too, with the verdicts and the bits of verify; `command` is one.
+# Checks verifiers with submit and poll: completions are verified while others are sampled, also in
+# training, bit-identical to verify; `command` is one of them.
 source "$(dirname "$0")/common.inc"
 waits=${FIXTURES:?}/waits.so
 [ -e "$waits" ] || skip "the fixtures are not built"
@@ -9,17 +10,18 @@ for k in 1 2 3 4 5 6 7; do printf '{"id":"r%s","completion":"%s","answer":"3"}\n
 if [ "$(grep -c '"verdict":"correct"' out)" = 1 ] && cmp -s out isolated; then ok; else bad "verdicts: $(cat out isolated)"; fi
 printf '{"id":"late","completion":"never","answer":"3"}\n' | timeout 60 "$TARE" verify "$waits" --timeout 0.2 > out 2> err || bad "late: $(tail -n 3 err)"
 if grep -q '"verdict":"timeout"' out; then ok; else bad "late: $(cat out)"; fi
-printf '{"id":"x","completion":"broken","answer":"3"}\n' | "$TARE" verify "$waits" > out 2> err && bad "an error passed"
+printf '{"id":"x","completion":"broken","answer":"3"}\n' | "$TARE" verify "$waits" > out 2> err && bad "an error was accepted"
 if grep -q 'row x, sample 0: verifier waits: poll: the judge is out' err; then ok; else bad "an error: $(cat err)"; fi
 
 tiny_config
 easy_judge
 train() { timeout 300 "$TARE" train tiny.ini train.steps=3 checkpoint.every=3 "$@" > log 2>&1; }
-# the fixture counts the answers that came after a later one of their group: none where all are handed over in their order, when all are sampled
+# The fixture counts the answers that came after a later one of their group: none when all
+# completions are passed in order after all are sampled.
 train run.dir=ahead verifier.plugins="$waits" verifier.workers=3 || bad "training: $(tail -n 3 log)"
 early=$(grep -o '"verifier/early":[0-9]*' ahead/metrics.jsonl | tail -n 1 | cut -d : -f 2)
-if [ "${early:-0}" -gt 0 ]; then ok; else bad "completions were not judged as they ended (early = $early)"; fi
-same() { # NAME NAME: weights and rollouts
+if [ "${early:-0}" -gt 0 ]; then ok; else bad "completions were not verified as they ended (early = $early)"; fi
+same() { # NAME NAME: compares weights and rollouts
     if cmp -s "$1"/checkpoints/step-000003/model.safetensors "$2"/checkpoints/step-000003/model.safetensors &&
         cmp -s "$1"/rollouts/step-000003.jsonl "$2"/rollouts/step-000003.jsonl; then ok; else bad "$1 and $2 differ"; fi
 }
@@ -30,5 +32,5 @@ train run.dir=four verifier.workers=4 || bad "command, four at a time: $(tail -n
 train run.dir=processes verifier.isolate=process || bad "command in processes: $(tail -n 3 log)"
 same one four
 same one processes
-if until_ '! pgrep -f "sh $PWD/judge.sh" > left'; then ok; else bad "a program was left behind: $(cat left)"; fi
+if until_ '! pgrep -f "sh $PWD/judge.sh" > left'; then ok; else bad "a program remains: $(cat left)"; fi
 done_

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# pip install . in a fresh environment: the program as a console script, its plugins, and the Python host; training from another folder.
-# Nothing is left in the source tree. The wheel is made from the build that is tested (TARE_PREBUILT), so nothing is compiled again.
+# Checks pip install . in a new environment: the program as a console script, its plugins, and the
+# Python host; training from another folder. Nothing is left in the source tree. The wheel is made
+# from the tested build (TARE_PREBUILT), so nothing is compiled again.
 source "$(dirname "$0")/common.inc"
 build=$(dirname "$TARE")
 python3 -m venv env > log 2>&1 || skip "python3 or python3-venv is not installed"
@@ -28,11 +29,11 @@ out = Estimator("grpo").step([[1, 0, 0, 1]])
 assert [a > 0 for a in out.advantage[0]] == [True, False, False, True], out.advantage
 assert Verifier("number").verify("it is 42", "42").reward == 1.0
 PY
-# the engine in Python, from a folder that is not the source tree, with NumPy and pandas
+# The engine in Python, from a folder other than the source tree, with NumPy and pandas.
 if ../env/bin/pip install --disable-pip-version-check -q numpy pandas > log 2>&1; then ok; else bad "pip install numpy pandas: $(tail -n 5 log)"; fi
 if env -u TARE_LIBRARY TARE="$tare" PYTHONDONTWRITEBYTECODE=1 ../env/bin/python "$SOURCE/sdk/python/tests/test_module.py" > log 2>&1; then ok; else bad "import tare: $(tail -n 40 log)"; fi
 if ../env/bin/python -m tare_sdk --version | grep -q '^tare '; then ok; else bad "python -m tare_sdk"; fi
-# the Python host alone; its folder has the same files before and after
+# The Python host alone; its folder has the same files before and after.
 cd "$WORK"
 python3 -m venv host > log 2>&1
 cp -r "$SOURCE/sdk/python" host-source

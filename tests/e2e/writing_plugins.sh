@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Every command of docs/writing-plugins.md, run as it is written there, against an installed program; the first block has at most five.
+# Runs every command of docs/writing-plugins.md as written, against an installed program; the first
+# block has at most five commands.
 source "$(dirname "$0")/common.inc"
 build=${BUILD:-$(dirname "$TARE")}
 for tool in make cmake cc; do command -v $tool > /dev/null || skip "$tool is missing"; done
@@ -21,5 +22,5 @@ for run in trial half judged python; do
     [ "${without_python:-}" = "" ] || [ -e "runs/$run" ] || continue
     if [ "$(grep -c '"reward/mean"' runs/$run/metrics.jsonl)" = 10 ]; then ok; else bad "run $run did not make its ten steps"; fi
 done
-if grep -q '"name": *"mine"' runs/trial/manifest.json; then ok; else bad "the run was not with the new estimator"; fi
+if grep -q '"name": *"mine"' runs/trial/manifest.json; then ok; else bad "the run did not use the new estimator"; fi
 done_

@@ -1,7 +1,12 @@
-/* Preloaded into tare (LD_PRELOAD): the time of day jumps. TARE_CLOCK=SEED: every 50th call that asks for the time of day, by any thread, moves it by what
- * comes next from the seed: seconds, an hour back (the end of summer time, where a machine's clock has local time), days, years, either way. TARE_CLOCK_AT=UNIX: it begins there.
- * Clocks that count from the machine's start do not jump, as on a real one. TARE_CLOCK_NAPS=FILE, in its place: nobody sleeps (usleep, nanosleep), and FILE has in the end the milliseconds
- * that were asked for, so that what gives up after ten seconds is tested in none. */
+/* Preloaded into tare (LD_PRELOAD): makes the time of day jump.
+ *
+ * TARE_CLOCK=SEED: every 50th call that asks for the time of day, in any thread, moves it by the
+ * next amount drawn by the seed: seconds, an hour back (the end of summer time, if a machine's
+ * clock has local time), days or years, forwards or backwards. TARE_CLOCK_AT=UNIX: the start
+ * time. Clocks that count from the machine's start do not jump, as on a real machine.
+ *
+ * TARE_CLOCK_NAPS=FILE, instead: usleep and nanosleep return at once, and at the end FILE has
+ * the sum of the requested milliseconds, so that a wait of ten seconds is tested in none. */
 #define _GNU_SOURCE
 #include "next.h"
 
@@ -14,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#pragma GCC visibility push(default) /* what is hidden does not take the place of the C library's */
+#pragma GCC visibility push(default) /* hidden functions do not replace those of the C library */
 enum { EVERY = 50 };
 static atomic_int on;
 static atomic_long calls, shift;
@@ -73,7 +78,7 @@ int gettimeofday(struct timeval *restrict out, void *restrict zone)
     return 0;
 }
 
-/* ---- naps */
+/* ---- sleeping */
 
 static atomic_llong napped; /* nanoseconds */
 

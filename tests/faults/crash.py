@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """Every state that a crash of the machine could leave, made from a record of system calls (record.c). crash_try.py tries them.
 
-Between two syncs a crash may leave any mixture of what was not synced yet. So the moments that count are those before each sync, and the end; a state of an
-earlier moment is one of these. What is not on the disk at such a moment, the pending units:
-  strict (POSIX)   each change of a folder's name table since that folder was synced: any subset, in any order; of each file the data since it was synced:
-                   none, all, all but torn at 4 KiB (pages that never came are zeros, whatever the file's size), as it was at an earlier moment
-  ext4 (ordered)   the changes of all name tables in their order, up to some moment after the last sync of anything; data: none, all or a beginning,
-                   never a hole: the data is written before the size
-Of m pending units: all 2^m subsets where m <= 4; else none, all, each alone, all but each, each beginning of them in their order, those of each process
-alone (a rank's host goes down, and the other hosts' data comes to the disk that they share), and 8 subsets by seed.
-States count once: by names and contents, where the content of what nobody reads (NAME.tmp, -shm, folders .tmp- and .old-) does not count.
+Between two syncs a crash may leave any mixture of the unsynced changes. So only the moments before each sync, and the end, have
+to be considered; a state of an earlier moment is one of theirs. The units that may be missing on the disk at such a moment:
+  strict (POSIX)   each change of a folder's name table since that folder was synced: any subset, in any order; of each file the
+                   data since it was synced: none, all, all but torn at 4 KiB (missing pages are zeros, whatever the file's
+                   size), or the data of an earlier moment
+  ext4 (ordered)   the changes of all name tables in order, up to some moment after the last sync of any file; data: none, all
+                   or a beginning, never a hole, because the data is written before the size
+All 2^m subsets of m pending units are made if m <= 4. Otherwise: none, all, each alone, all but each, each beginning of them in
+order, those of each process alone (one rank's host goes down, and the other hosts' data reaches their shared disk), and 8
+subsets by seed.
+Equal states count once, by names and contents. Files that are never read (NAME.tmp, -shm, folders .tmp- and .old-) do not count.
 """
 import functools
 import hashlib
@@ -23,19 +25,19 @@ PAGE = 4096
 
 
 class Node:
-    """A file or folder: what it holds by versions. A file's are bytes; a folder's, (name, node or None) changes."""
+    """A file or folder with its contents by version. A file's are bytes; a folder's, (name, node or None) changes."""
 
     def __init__(self, folder):
         self.folder = folder
-        self.versions = [(-1, {} if folder else b"")]  # (moment, content)
-        self.synced = -1  # moment: up to here it is on the disk
+        self.versions = [(-1, {} if folder else b"")] # (moment, content)
+        self.synced = -1 # moment: up to here it is on the disk
 
     def at(self, moment):
         return next(v for m, v in reversed(self.versions) if m <= moment)
 
 
 def load(folder):
-    """The tree that was there before the record begins, all of it on the disk, and its inodes."""
+    """The tree that existed before the record begins, all of it on the disk, and its inodes."""
     inodes, top = {}, Node(True)
 
     def fill(path, node):
@@ -68,13 +70,16 @@ def records(path):
 
 
 class History:
-    """The tree at every moment of the record, and when what was synced."""
+    """The tree at every moment of the record, and the times of the syncs."""
 
     def __init__(self, log, root, inodes, top, plant):
         self.top, self.syncs, self.changes = top, [], []  # changes: (moment, folder, {name: node or None})
-        self.names, self.moments, self.plant = {}, 0, re.compile(plant) if plant else None  # plant: a program that does not sync these
-        self.believed = []  # all syncs, with those that are left out by plant
-        self.hosts = {}  # the moment of a change of names, or a file -> the process that made it: ranks may be on hosts of their own
+        # With plant: a program that does not sync these.
+        self.names, self.moments, self.plant = {}, 0, re.compile(plant) if plant else None
+        self.believed = [] # all syncs, including those that plant skips
+        # The moment of a change of names, or a file -> the process that made it: ranks may be on
+        # separate hosts.
+        self.hosts = {}
         inodes[os.stat(root).st_ino] = top
         self.name_all(top, "")
         for moment, (kind, process, inode, rest, data) in enumerate(records(log)):
@@ -136,7 +141,7 @@ class History:
         node = source.versions[-1][1][name]
         old, name = self.change(moment, a, None)
         new, other = self.change(moment, b, node)
-        if old is new:  # one change: both names or neither
+        if old is new: # one change: both names or neither
             self.changes.append((moment, old, {name: None, other: node}))
         else:
             self.changes += [(moment, old, {name: None}), (moment, new, {other: node})]
@@ -196,7 +201,7 @@ class AllOf(dict):
 
 
 def torn(old, new, rng):
-    """What of the newer data may be there when pages of 4 KiB arrive alone, in any order."""
+    """The newer data that may be on the disk when pages of 4 KiB arrive separately, in any order."""
     pages = max(len(old), len(new)) // PAGE + 1
     if old == new:
         return []
@@ -213,7 +218,7 @@ def torn(old, new, rng):
 
 
 def subsets(units, rng, hosts):
-    """Sets of units that are on the disk. hosts: the process of each unit; one host may go down alone, and what the others wrote comes to the disk."""
+    """Sets of units that are on the disk. hosts: the process of each unit; one host may go down alone, and the others' data reaches the disk."""
     m = len(units)
     if m <= 4:
         return [set(c) for n in range(m + 1) for c in itertools.combinations(range(m), n)]
@@ -240,7 +245,7 @@ def nodes_of(history):
 
 
 def states(history, rules, rng):
-    """(moment, what is missing, tree) for every moment before a sync and the end; syncs before that moment are done."""
+    """(moment, description of the missing units, tree) for every moment before a sync and the end; syncs before that moment are done."""
     moments = sorted({m for m, _, _ in history.syncs} | {history.moments})
     nodes = sorted(nodes_of(history), key=lambda n: history.names.get(n, ""))
     synced = {n: -1 for n in nodes}
@@ -287,7 +292,7 @@ def strict(history, moment, synced, changes, files, rng):
             return node.at(moment if node in full or node not in files else synced[node])
 
         yield moment, "kept %d of %d" % (len(chosen), len(units)), history.tree(history.top, folders, data)
-        if len(chosen) == len(units):  # one file torn, all else there
+        if len(chosen) == len(units): # one file torn, the others complete
             for node in files:
                 versions = [v for m, v in node.versions if synced[node] < m < moment]
                 for content in torn(node.at(synced[node]), node.at(moment), rng) + versions[:-1][-3:]:
@@ -340,7 +345,7 @@ def put(tree, to):
 
 
 def read(folder):
-    """The tree as it lies there, in the form of History.tree."""
+    """The tree in the folder, in the form of History.tree."""
     out = {}
     for base, folders, files in os.walk(folder):
         for name in folders:

@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
-"""Records a command, makes every state that a crash could leave of its folder (crash.py), and in each one goes on as a user would.
+"""Records a command, makes every state of its folder that a crash could leave (crash.py), and continues in each one as a user would.
 
 crash_try.py --record LIBRARY --root FOLDER [--run NAME [--continue WORDS] [--untouched REGEX] | --result REGEX [--resumed PATH]]
              [--rules strict|ext4] [--most N] [--seed S] [--seconds S] [--plant REGEX] -- COMMAND...
 
-Of a training run (--run, its folder below FOLDER; COMMAND starts it or goes on with it): it is resumed, or started where nothing of it is left. It must end
-with the bits of the recorded one and in its database too, begin at the newest checkpoint that was finished before the crash or at a later one, and its
-sums must hold then. reproduce must not call a state right in which a file that the chain names is not one that the run wrote.
---continue: what goes on with it where that is not the command with --resume (a fork's); --untouched: files that the command only reads (the run that it
-branches off). A job of several ranks (dist.ranks) goes on with one, two and three in turn; then the pieces of its optimizer differ by name and are not compared.
-Of a sweep (no --run): the same command must end with the same cells. Of anything else (--result): the same command, with --resume where the folder --resumed
-(NAME.training) is there, must end with the same bytes in the files whose paths match; where it is gone and NAME is there, it is done. --plant: syncs of these
-paths are left out, as if the program had forgotten them.
-Exit status 1: a promise was broken; each is told with the state that it was found in.
+A training run (--run, its folder below FOLDER; COMMAND starts or resumes it) is resumed, or started if nothing of it is left. It
+must end bit-identical to the recorded run, in its database too, begin at the newest checkpoint that was finished before the crash
+or at a later one, and its checksums must match then. reproduce must report a state in which a file named by the chain is not as
+the run wrote it.
+--continue: the command that continues it, if not the command with --resume (a fork's); --untouched: files that the command only
+reads (the run that it branches off). A job of several ranks (dist.ranks) continues on one, two and three in turn; the slices of
+its optimizer then have different names and are not compared.
+A sweep (no --run): the same command must end with the same cells. Other commands (--result): the same command, with --resume if
+the folder --resumed (NAME.training) exists, must end with the same bytes in the files whose paths match; if that folder is
+missing and NAME exists, it is done. --plant: syncs of these paths are left out, as if the program had forgotten them.
+Exit status 1: a promise was broken; each one is printed with the state in which it was found.
 """
 import argparse
 import collections
@@ -40,7 +42,7 @@ PIECES = re.compile(r"/(optimizer-\d+-of-\d+\.state|training\.state|complete\.js
 
 
 def result(tree, name):
-    """What a run has made, without what holds times: {path: bytes}."""
+    """The results of a run, without those that contain times: {path: bytes}."""
     out = {}
     steps = sorted(p for p in tree if re.fullmatch(re.escape(name) + r"checkpoints/step-\d+", p))
     for path, data in tree.items():
@@ -81,16 +83,18 @@ class Trial:
             os.remove(self.log)
         inodes, top = crash.load(a.root)
         code, text = run(a.command, LD_PRELOAD=a.record, TARE_RECORD=self.log, TARE_RECORD_ROOT=a.root)
-        assert code == 0, "the command that is recorded fails: %s" % text
+        assert code == 0, "the recorded command fails: %s" % text
         self.history = crash.History(self.log, a.root, inodes, top, a.plant)
         self.after = crash.read(a.root)
         self.want, self.rows = self.results(self.after), database(a.root)
-        self.written = collections.defaultdict(set)  # path -> contents that the run gave it; of files of lines, its lines
+        # {path: contents} as written by the run; for files of lines, its lines.
+        self.written = collections.defaultdict(set)
         self.found, self.counts = [], collections.Counter()
         made = self.history.whole(self.history.moments)
-        # SQLite's -shm is written by mmap, log.txt as a standard stream: neither is recorded, and neither is read by anybody after a crash
+        # SQLite writes -shm by mmap, and log.txt is a standard stream: neither is recorded, and
+        # neither is read after a crash
         differs = sorted(p for p in made.keys() | self.after.keys() if not p.endswith(("-shm", "log.txt")) and made.get(p, 0) != self.after.get(p, 0))
-        assert not differs, "the record does not lead to what lies there: %s" % differs[:5]
+        assert not differs, "the record does not lead to the files in the folder: %s" % differs[:5]
 
     def results(self, tree):
         if self.a.result:
@@ -111,7 +115,7 @@ class Trial:
             self.written[path].update(data.splitlines(True) if path.endswith((self.name + "metrics.jsonl", "chain.jsonl")) else [data])
 
     def finished(self, moment):
-        """The newest checkpoint whose folder had its name on the disk, as the program believes."""
+        """The newest checkpoint whose folder had its final name on the disk, as the program believes."""
         h, best = self.history, -1
         for path in h.whole(-1):
             m = re.fullmatch(re.escape(self.name) + r"checkpoints/step-(\d+)", path)
@@ -129,14 +133,15 @@ class Trial:
         self.found.append(what)
 
     def called_right(self, tree):
-        """reproduce finds nothing: then what the chain names is as it was written."""
+        """If reproduce reports nothing, the files named by the chain are as written."""
         chain = tree.get(self.name + "chain.jsonl") or b""
         for line in chain.splitlines(True):
             if not line.endswith(b"\n"):
                 continue
             for file in json.loads(line).get("files", {}):
                 path = self.name + file
-                if file in ("metrics.jsonl", "lock") or tree.get(path) is None:  # reproduce notes a lock of a process without a link
+                # `tare reproduce` notes a lock of a process without a link.
+                if file in ("metrics.jsonl", "lock") or tree.get(path) is None:
                     continue
                 if tree[path] not in self.written[path]:
                     self.broke("reproduce calls it right, and %s is nothing that was written" % path)
@@ -150,7 +155,7 @@ class Trial:
             return
         code, text = run([self.a.command[0], "reproduce", folder])
         if code == 0 and not at_end:
-            self.counts["states that reproduce calls right"] += 1
+            self.counts["states in which reproduce reports nothing"] += 1
             self.called_right(tree)
         if code not in (0, 1, 2):
             self.broke("reproduce: exit status %d: %s" % (code, text[-300:]))
@@ -158,7 +163,7 @@ class Trial:
             self.broke("after it went on, reproduce: %s" % "; ".join(x for x in text.splitlines() if not x.startswith("note:"))[:400])
 
     def began_at(self):
-        """The step that the process which went on began at, by its link."""
+        """The step at which the resumed process began, by its link."""
         with open(os.path.join(self.a.root, self.name, "chain.jsonl")) as f:
             lines = [json.loads(x) for x in f]
         starts = [x["step"] for x in lines if x["link"] == "process"]

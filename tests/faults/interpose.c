@@ -1,29 +1,32 @@
-/* Preloaded into tare (LD_PRELOAD): fails chosen calls of the C library, for tests of what the program does then.
+/* Preloaded into tare (LD_PRELOAD): makes chosen calls of the C library fail, to test what the
+ * program does then. The variables below begin with TARE_INTERPOSE.
  *
- *   TARE_INTERPOSE   what fails: KIND=N fails the N-th call of that kind in each process named tare, KIND=N+ that one and all that
- *                    follow. Kinds: alloc (malloc and its kin return NULL), io (open, read, write, fsync, rename, flock, fclose, ... give the
- *                    error TARE_INTERPOSE_ERRNO, a number, EIO unless set), db (the same, and locks, of SQLite's files alone: runs.db*),
- *                    short (a write or read of more than one byte does half), eintr (a write or read is interrupted before it does anything),
- *                    look (what asks about files and changes nothing: stat, access, readlink, realpath, statvfs, ... give that error),
- *                    spawn (what a process has a limited number of: posix_spawn, fork, pthread_create, pipe, socketpair, memfd_create)
- *                    KIND=@PATH.N[+] counts the calls that come by one path alone: the return addresses up the stack, as one number, which
- *                    threads do not change as they change the order of all calls
- *   TARE_INTERPOSE_PATHS   a file to which each process adds at its end, for each path by which calls came: "KIND PATH CALLS"
- *   TARE_INTERPOSE_UNSYNCED  a text: fsync and fdatasync of files and folders whose path has it do nothing, as if the program had forgotten them
- *   TARE_INTERPOSE_PROCESS  first: calls fail, and are counted, only in the first process named tare, not in those that it starts; later: only in these;
- *                    rank1: only in rank 1 of those that mpirun started
- *   TARE_INTERPOSE_OWN     set: only calls that the program itself makes, not its libraries (MPI's do not all survive a call that fails)
- *   TARE_INTERPOSE_PLANT   what a faulty program would do, for tests of the tests: hide (a file operation that fails says that it has been done),
- *                    crash (SIGSEGV, as where NULL is used), quiet (an end with exit status 1 and no message), done (with 0 and no result),
- *                    wait (for ever)
- *   TARE_INTERPOSE_TRAP    set: SIGTRAP at the fault, so that a debugger shows where it is
- *   TARE_INTERPOSE_COUNT   a file to which each process adds a line at its end: "alloc N io N ... failed N net N"; failed: calls that were
- *                    made to fail; net: sockets of the internet
+ *   (no suffix)  KIND=N fails the N-th call of that kind in each process named tare, KIND=N+ that
+ *                call and all later ones. KIND=@PATH.N[+] counts only the calls of one path (the
+ *                return addresses up the stack, as one number), whose order threads do not change
+ *       alloc    malloc and similar functions return NULL
+ *       io       open, read, write, fsync, rename, flock, fclose, ... give the error _ERRNO
+ *       db       the same, and locks, but only for SQLite's files: runs.db*
+ *       short    a write or read of more than one byte transfers half
+ *       eintr    a write or read is interrupted before it transfers anything
+ *       look     queries about files (stat, access, readlink, realpath, statvfs, ...) give _ERRNO
+ *       spawn    posix_spawn, fork, pthread_create, pipe, socketpair, memfd_create fail
+ *   _ERRNO       the number of the error (default EIO)
+ *   _PATHS       a file; each process appends at its end, for each path, "KIND PATH CALLS"
+ *   _UNSYNCED    a text: fsync and fdatasync do nothing for paths that contain it
+ *   _PROCESS     first: only in the first process named tare, not in those that it starts; later:
+ *                only in these; rank1: only in rank 1 of those that mpirun started
+ *   _OWN         set: only the program's own calls (MPI's libraries do not survive every failure)
+ *   _PLANT       acts as a faulty program, to test the tests: hide (a failed file operation reports
+ *                success), crash (SIGSEGV), quiet (exit status 1 without a message), done (0 without
+ *                a result), wait (for ever)
+ *   _TRAP        set: SIGTRAP at the fault, so that a debugger shows the place
+ *   _COUNT       a file; each process appends at its end "alloc N io N ... failed N net N"; failed:
+ *                calls that were made to fail; net: internet sockets
  *
- * Calls before main, of other programs, and of the standard streams' descriptors 1 and 2 are let through and not counted.
- *
- * With TARE_WRAPPED it is a part of tare instead, where a sanitizer has an allocator of its own: the linker leads tare's calls of malloc and its kin here
- * (--wrap), and nothing else can be made to fail. */
+ * Calls before main, of other programs, and on the descriptors 1 and 2 always succeed and are not
+ * counted. With TARE_WRAPPED this file is a part of tare instead, for sanitizers with their own
+ * allocator: the linker redirects tare's allocations to this file (--wrap); no other call fails. */
 #define _GNU_SOURCE
 #ifndef TARE_WRAPPED
 #include "next.h"
@@ -62,22 +65,22 @@ extern void *THEIRS(malloc)(size_t n);
 extern void *THEIRS(calloc)(size_t n, size_t size);
 extern void *THEIRS(realloc)(void *p, size_t n);
 
-#pragma GCC visibility push(default) /* what is hidden does not take the place of the C library's */
+#pragma GCC visibility push(default) /* hidden functions do not replace those of the C library */
 enum kind { ALLOC, IO, DB, SHORT, INTERRUPTED, LOOK, SPAWN, KINDS };
 static const char *const NAMES[KINDS] = {"alloc", "io", "db", "short", "eintr", "look", "spawn"};
 static struct {
     atomic_long calls;
-    unsigned long path; /* 0: at counts the calls of the kind; else those by that path */
+    unsigned long path; /* 0: at counts the calls of the kind; else those of this path */
     long at;            /* 0: none fails */
-    int onward;         /* and all after it */
+    int onward;         /* and all later ones */
     atomic_int begun;
 } kinds[KINDS];
 static atomic_int on, trap;
 static atomic_long sockets, failed;
 static int error_number = EIO;
 static unsigned long own;      /* only calls of the module that begins there fail; 0: of all */
-static const char *plant = ""; /* what is done at the fault in the place of failing */
-static const char *unsynced;   /* paths with this in it are not synced; NULL: all are */
+static const char *plant = ""; /* the action at the fault, instead of a failure */
+static const char *unsynced;   /* paths that contain it are not synced; NULL: all are */
 
 /* ---- paths */
 enum { FRAMES = 32, PLACES = 1 << 15 };
@@ -85,24 +88,24 @@ static struct place {
     atomic_ulong path;
     atomic_long calls;
 } places[KINDS][PLACES];
-static int by_path; /* calls are told apart by path */
-/* What the unwinder itself asks for is not counted. The model: a variable of a thread that needs no memory at its first use. */
+static int by_path; /* calls are counted per path */
+/* The unwinder's own allocations are not counted. This TLS model needs no memory at first use. */
 static _Thread_local int inside __attribute__((tls_model("initial-exec")));
 
-/* Where the module of an address begins; 0: in none. (dladdr() is far slower.) */
+/* Returns the start of the module of an address; 0: no module. (dladdr() is far slower.) */
 static unsigned long module_of(void *address)
 {
     struct dl_find_object module;
     return _dl_find_object(address, &module) ? 0 : (unsigned long)module.dlfo_map_start;
 }
 
-/* Where a module lies differs from process to process: an address counts from its beginning. */
+/* A module's address differs between processes, so addresses count from its start. */
 static unsigned long in_module(void *address)
 {
     return (unsigned long)address - module_of(address);
 }
 
-/* The return addresses up the stack, as one number (FNV-1a). */
+/* Returns the return addresses up the stack as one number (FNV-1a). */
 static unsigned long path_here(void)
 {
     void *frames[FRAMES];
@@ -112,7 +115,7 @@ static unsigned long path_here(void)
     return hash ? hash : 1;
 }
 
-/* The table only grows, without locks: a child of fork() may come while another thread is here. */
+/* The table only grows, without locks: fork() may be called while another thread is here. */
 static struct place *place_of(enum kind k, unsigned long path)
 {
     for (unsigned long i = 0; i < PLACES; i++) {
@@ -136,7 +139,7 @@ static int path_fails(enum kind k)
     return kinds[k].onward && atomic_load(&kinds[k].begun);
 }
 
-/* A faulty program's way: 1: the call fails as in a right one. */
+/* Acts as a faulty program. Returns 1 if the call fails as in a correct one. */
 static int planted(void)
 {
     if (!strcmp(plant, "crash")) raise(SIGSEGV);
@@ -146,7 +149,7 @@ static int planted(void)
     return 1;
 }
 
-/* Inlined, so that the return address is that of the function here which the program has called. */
+/* Inlined, so that the return address is that of the function here that the program called. */
 #define INLINE static inline __attribute__((always_inline))
 
 INLINE int fails(enum kind k)
@@ -160,7 +163,7 @@ INLINE int fails(enum kind k)
     return planted();
 }
 
-/* ---- what is asked for */
+/* ---- settings */
 static void chosen(enum kind k, const char *point)
 {
     char *end = (char *)point - 1;
@@ -172,7 +175,7 @@ static void chosen(enum kind k, const char *point)
     kinds[k].onward = *end == '+';
 }
 
-/* Whether this process is one of those whose calls fail. Those that it starts have its environment. */
+/* Returns true if this process's calls fail. Processes that it starts have its environment. */
 static int is_meant(void)
 {
     const char *which = getenv("TARE_INTERPOSE_PROCESS"), *first = getenv("TARE_INTERPOSE_FIRST");
@@ -193,7 +196,7 @@ __attribute__((constructor)) static void begin(void)
         chosen((enum kind)k, what + n + 1);
     }
     if (getenv("TARE_INTERPOSE_PATHS")) by_path = 1;
-    if (by_path) path_here(); /* the first time, the unwinder is loaded */
+    if (by_path) path_here(); /* the first call loads the unwinder */
     unsynced = getenv("TARE_INTERPOSE_UNSYNCED");
     if (getenv("TARE_INTERPOSE_PLANT")) plant = getenv("TARE_INTERPOSE_PLANT");
     if (getenv("TARE_INTERPOSE_OWN")) own = module_of((void *)getauxval(AT_ENTRY));
@@ -202,7 +205,7 @@ __attribute__((constructor)) static void begin(void)
     atomic_store(&on, 1);
 }
 
-/* The file that a variable names, to add to; -1: none. */
+/* Opens the file named by a variable, to append to; -1: none. */
 static int added_to(const char *variable)
 {
     const char *path = getenv(variable);
@@ -292,7 +295,7 @@ static int is_database(const char *path)
     return !strncmp(name ? name + 1 : path, "runs.db", 7);
 }
 
-/* A call of kind k, and of SQLite's files? */
+/* Returns true for a call of kind k, and of SQLite's files. */
 INLINE int call_fails(enum kind k, int database)
 {
     const int one = fails(k);
@@ -316,13 +319,13 @@ INLINE int file_fails(int fd)
     return io_fails(is_of_database(fd));
 }
 
-/* What a call that has failed gives: its error, or where that is to be hidden, what one that was done gives. */
+/* Returns the error of a failed call, or, to hide it, the result of a successful one. */
 static long outcome(long done)
 {
     return strcmp(plant, "hide") ? -1 : done;
 }
 
-/* A read or a write: it fails, is interrupted, or does *n bytes. */
+/* A read or a write: it fails, is interrupted, or transfers *n bytes. */
 INLINE int transfer_fails(int fd, size_t *n)
 {
     if (file_fails(fd)) return 1;
@@ -339,7 +342,7 @@ static int standard(int fd)
     return fd == STDOUT_FILENO || fd == STDERR_FILENO;
 }
 
-/* PASS: a function whose failure is -1. done: what it gives when it has done all. */
+/* PASS: a function whose failure is -1. done: its result when it transfers everything. */
 #define PASS(type, name, parameters, arguments, failure, done)                                                                     \
     DECLARE(name);                                                                                                                 \
     type name parameters                                                                                                           \
@@ -366,7 +369,7 @@ static int opened(const char *path, int fd)
 OPEN(open)
 OPEN(open64)
 
-/* Locks, of SQLite alone: other commands of fcntl are not of files. */
+/* Locks, of SQLite only: other commands of fcntl do not concern files. */
 #define FCNTL(name)                                                                                                                \
     DECLARE(name);                                                                                                                 \
     int name(int fd, int command, ...)                                                                                             \
@@ -396,7 +399,7 @@ FILE *fopen(const char *path, const char *mode)
 DECLARE(close);
 int close(int fd)
 {
-    if (fd >= 0 && fd < FILES) atomic_store(&of_database[fd], 0); /* the number may be another file's soon */
+    if (fd >= 0 && fd < FILES) atomic_store(&of_database[fd], 0); /* the number may be reused soon */
     return NEXT(close)(fd);
 }
 
@@ -413,7 +416,7 @@ ssize_t write(int fd, const void *data, size_t n)
     return transfer_fails(fd, &n) ? outcome((long)n) : NEXT(write)(fd, data, n);
 }
 
-/* As the C library does when the write below it fails: ferror() sees it. */
+/* Like the C library after a failed write below it: ferror() returns true. */
 static void stream_failed(FILE *f)
 {
     f->_flags |= 0x20; /* _IO_ERR_SEEN */
@@ -438,7 +441,7 @@ size_t fread(void *data, size_t size, size_t n, FILE *f)
     return 0;
 }
 
-/* The stream is closed all the same. One that is only read has nothing that closing could lose. */
+/* The stream is closed all the same. Closing one that was only read cannot lose anything. */
 DECLARE(fclose);
 int fclose(FILE *f)
 {
@@ -461,7 +464,7 @@ int fflush(FILE *f)
 DECLARE(getline);
 ssize_t getline(char **line, size_t *capacity, FILE *f)
 {
-    if (fails(ALLOC)) { /* the line did not fit: neither the end of the file nor an error of its */
+    if (fails(ALLOC)) { /* the line did not fit: neither the end of the file nor a read error */
         errno = ENOMEM;
         return -1;
     }
@@ -496,7 +499,7 @@ PASS(ssize_t, pread, (int fd, void *data, size_t n, off_t at), (fd, data, n, at)
 PASS(ssize_t, pwrite, (int fd, const void *data, size_t n, off_t at), (fd, data, n, at), transfer_fails(fd, &n), (long)n)
 PASS(ssize_t, pread64, (int fd, void *data, size_t n, off_t at), (fd, data, n, at), transfer_fails(fd, &n), (long)n)
 PASS(ssize_t, pwrite64, (int fd, const void *data, size_t n, off_t at), (fd, data, n, at), transfer_fails(fd, &n), (long)n)
-/* Whether a sync of it is left out. */
+/* Returns true if a sync of it is skipped. */
 static int is_forgotten(int fd)
 {
     char link[40], path[4096];
@@ -540,7 +543,7 @@ char *mkdtemp(char *path)
     return io_fails(0) ? NULL : NEXT(mkdtemp)(path);
 }
 
-/* ---- questions about files */
+/* ---- queries about files */
 #define LOOKS(name, parameters, arguments, database) PASS(int, name, parameters, arguments, call_fails(LOOK, database), 0)
 LOOKS(stat, (const char *path, struct stat *out), (path, out), is_database(path))
 LOOKS(stat64, (const char *path, struct stat64 *out), (path, out), is_database(path))

@@ -1,4 +1,4 @@
-/* For libraries that are preloaded: the function of the C library that a function here takes the place of. */
+/* For preloaded libraries: the C library's function that a function of the same name replaces. */
 #ifndef TARE_TESTS_NEXT_H
 #define TARE_TESTS_NEXT_H
 

@@ -1,5 +1,7 @@
-/* Preloaded into the ranks of a job (LD_PRELOAD): each TCP connection that one opens to another goes through tests/faults/proxy.py, which listens on 127.0.0.1 at
- * the port TARE_PROXY and is told first where the connection is to end. Those to the launcher (PMIX_SERVER_URI...) are made as they are. */
+/* Preloaded into the ranks of a job (LD_PRELOAD): each TCP connection that one rank opens to
+ * another goes through tests/faults/proxy.py, which listens on 127.0.0.1 at the port TARE_PROXY
+ * and receives the destination first. Connections to the launcher (PMIX_SERVER_URI...) are not
+ * changed. */
 #define _GNU_SOURCE
 #include "next.h"
 
@@ -11,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#pragma GCC visibility push(default) /* what is hidden does not take the place of the C library's */
+#pragma GCC visibility push(default) /* hidden functions do not replace those of the C library */
 extern char **environ;
 
 static int is_launcher(int port)

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""What lies between the ranks of a job: every TCP connection between them goes through here (proxy.c).
+"""The network between the ranks of a job: every TCP connection between them goes through this program (proxy.c).
 
-proxy.py FOLDER: writes its port to FOLDER/port. While FOLDER/cut is there nothing arrives, and no end of a connection is seen, as where a cable is pulled: in
-both directions, or where the file says "up" or "down", only what comes from the side that connected or only what goes to it. Nothing is lost: TCP would send it again.
-FOLDER/flip: one bit of a long piece is turned, once; the file is renamed to `flipped`. It says after how many bytes of long pieces (none: the next one): into how
-many pieces TCP cuts them is the machine's affair. With a second word the bit stays as it is, which a test must find. It ends with its standard input.
+proxy.py FOLDER: writes its port to FOLDER/port. While FOLDER/cut exists nothing arrives, and no end of a connection is seen, as
+with a pulled cable: in both directions, or, if the file has "up" or "down", only data from the side that connected or only data to
+it. Nothing is lost, because TCP would send it again.
+FOLDER/flip: one bit of a long message is flipped, once; then the file is renamed to `flipped`. It has the number of bytes of long
+messages before the flip (none: the next message). The number of segments into which TCP cuts a message differs between machines.
+With a second word the bit is not flipped, which a test must notice. The program ends with its standard input.
 """
 import os
 import socket
@@ -13,7 +15,7 @@ import sys
 import threading
 import time
 
-LONG = 8192  # bytes: no sign of life, but what ranks compute with
+LONG = 8192 # bytes: data of the computation, not signs of life
 folder = sys.argv[1]
 
 
@@ -26,7 +28,7 @@ def is_cut(direction):
         return False
 
 
-passed = 0  # bytes of long pieces since flip is there
+passed = 0 # bytes of long messages since flip exists
 lock = threading.Lock()
 
 
@@ -47,7 +49,7 @@ def damaged(data):
         os.rename(os.path.join(folder, "flip"), os.path.join(folder, "flipped"))
     if left:
         return data
-    at = len(data) // 2 // 4 * 4 + 1  # of a float: a bit of its mantissa
+    at = len(data) // 2 // 4 * 4 + 1 # of a float: a bit of its mantissa
     return data[:at] + bytes([data[at] ^ 64]) + data[at + 1:]
 
 
@@ -62,7 +64,7 @@ def pump(source, target, direction):
             target.sendall(damaged(data))
         target.shutdown(socket.SHUT_WR)
     except OSError:
-        for s in (source, target):  # one side is gone: so is the other
+        for s in (source, target): # when one side has ended, so has the other
             try:
                 s.shutdown(socket.SHUT_RDWR)
             except OSError:

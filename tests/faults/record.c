@@ -1,12 +1,19 @@
-/* Preloaded into tare (LD_PRELOAD): writes down, in their order, all calls that change files, with their data, for tests/faults/crash.py, which makes from
- * them what a crash could leave. TARE_RECORD names the file, of which all processes share one; TARE_RECORD_ROOT the folder that is watched.
+/* Preloaded into tare (LD_PRELOAD): records in order all calls that change files, with their data.
+ * tests/faults/crash.py makes from the record the states that a crash could leave. TARE_RECORD is
+ * the file, which all processes share; TARE_RECORD_ROOT the folder that is watched.
  *
- *   C PROCESS INODE PATH          a file was made          W PROCESS INODE OFFSET SIZE   written; SIZE bytes and a newline follow
- *   D PROCESS INODE PATH          a folder was made        T PROCESS INODE SIZE          cut or grown to this size
- *   R PROCESS INODE FROM<tab>TO   renamed                  S PROCESS INODE               a file or folder is about to be synced
- *   U PROCESS 0 PATH              a name was removed       F PROCESS INODE               the whole file system is about to be synced
+ *   C PROCESS INODE PATH                 a file was created
+ *   D PROCESS INODE PATH                 a folder was created
+ *   W PROCESS INODE OFFSET SIZE          written; SIZE bytes and a newline follow
+ *   T PROCESS INODE SIZE                 truncated or extended to this size
+ *   R PROCESS INODE FROM<tab>TO          renamed
+ *   U PROCESS 0 PATH                     a name was removed
+ *   S PROCESS INODE                      a file or folder is about to be synced
+ *   F PROCESS INODE                      the whole file system is about to be synced
  *
- * PROCESS is its number: ranks of a job are told apart by it. Paths are from the root on. What stdio still holds counts as written: a program that needs it on the disk flushes and syncs it. */
+ * PROCESS is the process's number, by which the ranks of a job are distinguished. Paths begin at
+ * the root. Data in stdio's buffers counts as written: a program that needs it on the disk flushes
+ * and syncs it. */
 #define _GNU_SOURCE
 #include "next.h"
 
@@ -23,7 +30,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#pragma GCC visibility push(default) /* what is hidden does not take the place of the C library's */
+#pragma GCC visibility push(default) /* hidden functions do not replace those of the C library */
 static int out = -1;
 static char root[PATH_MAX];
 static dev_t device;
@@ -37,7 +44,7 @@ __attribute__((constructor)) static void begin(void)
     out = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 }
 
-/* One call of the system a record: those of other threads and processes stand before it or after it. */
+/* One record per system call: those of other threads and processes come before it or after it. */
 static void put(const char *head, const void *data, size_t n)
 {
     char newline = '\n';
@@ -49,7 +56,7 @@ static void put(const char *head, const void *data, size_t n)
     _exit(99);
 }
 
-/* The path from the root on, or NULL: it is elsewhere. */
+/* Returns the path from the root on, or NULL if it is elsewhere. */
 static const char *inside(const char *path, char full[PATH_MAX])
 {
     char cwd[PATH_MAX] = "";
@@ -71,7 +78,7 @@ static void named(char kind, unsigned long inode, const char *path)
     errno = why;
 }
 
-/* The file's number; 0: it is no file or folder of that device. */
+/* Returns the file's number; 0: not a file or folder of that device. */
 static unsigned long inode_of(int fd)
 {
     struct stat s;
@@ -104,7 +111,7 @@ static void written(int fd, off_t at, const void *data, size_t n)
     errno = why;
 }
 
-/* After a file was opened that might be made or cut by it. */
+/* After an open that may create or truncate the file. */
 static void opened(const char *path, int fd, int there, int cut)
 {
     char full[PATH_MAX];

@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
-# Does what Containerfile says without a container engine: each stage in a debootstrap of its own, its instructions in their order, and then what
-# docs/install.md says to run. As root. An instruction that is none of those below is an error: this script has to learn it first.
-#   tests/fresh/container.sh SUITE FOLDER      SUITE: bookworm, trixie (the image debian:12 or debian:13). FOLDER: for the stages; made anew
+# Runs the instructions of Containerfile without a container engine: each stage in a separate
+# debootstrap, its instructions in order, and then the commands of docs/install.md. As root. An
+# instruction that this script does not know is an error: add it here first.
+#   tests/fresh/container.sh SUITE FOLDER      SUITE: bookworm, trixie (the image debian:12 or
+#                                              debian:13). FOLDER: for the stages; replaced
 #   MIRROR, CA  as for machine.sh
 set -euo pipefail
 suite=${1:?usage: container.sh SUITE FOLDER} folder=$(realpath -m "${2:?}")
 here=$(cd "$(dirname "$0")" && pwd)
 source=$(cd "$here/../.." && pwd)
 [ "$(id -u)" = 0 ] || { echo "container.sh: debootstrap and chroot need root" >&2; exit 1; }
-[ ! -e "$folder" ] || [ -e "$folder/stages" ] || { echo "container.sh: $folder is there and is none of this script's" >&2; exit 1; }
+[ ! -e "$folder" ] || [ -e "$folder/stages" ] || { echo "container.sh: $folder exists and was not made by this script" >&2; exit 1; }
 rm -rf --one-file-system "$folder"
 mkdir -p "$folder"
 : > "$folder/stages"
-stage='' # the folder of the one that is made
+stage='' # the folder of the stage being made
 workdir=/
 inside() { bash "$here/enter.sh" "$stage" '' sh -c 'mkdir -p "$1" && cd "$1" && shift && exec "$@"' sh "$workdir" "$@"; }
 refuse() {
@@ -23,23 +25,23 @@ from() { # IMAGE [AS NAME]
     local name=${3:-last}
     [ "$1" = "\${DEBIAN}" ] || refuse "FROM $1: only \${DEBIAN} is known here"
     stage=$folder/$name workdir=/
-    # as the image debian:N is: the packages of minbase, and no lists of others
+    # Like the image debian:N: the packages of minbase, and no lists of others.
     debootstrap --variant=minbase "$suite" "$stage" "${MIRROR:-http://deb.debian.org/debian}" > "$stage.log" 2>&1 || { tail -n 3 "$stage.log" >&2; exit 1; }
     rm -rf "$stage"/var/lib/apt/lists/*
     if [ -n "${CA:-}" ]; then mkdir -p "$stage/etc/ssl/certs" && cp "$CA" "$stage/etc/ssl/certs/ca-certificates.crt"; fi
 }
-copy() { # [--from=STAGE] WHAT WHERE
+copy() { # [--from=STAGE] SOURCE DESTINATION
     local root=$source files=()
     case $1 in
     --from=*) root=$folder/${1#--from=} && shift ;;
     esac
-    [ $# = 2 ] || refuse "COPY $*: one source, one place"
+    [ $# = 2 ] || refuse "COPY $*: must have one source and one destination"
     mkdir -p "$stage$2"
     if [ "$1" = . ]; then
         git -C "$source" archive HEAD | tar -x -C "$stage$2"
     else
         mapfile -t files < <(compgen -G "$root$1")
-        [ ${#files[@]} -gt 0 ] || refuse "COPY: no $1 in that stage"
+        [ ${#files[@]} -gt 0 ] || refuse "COPY: $1 is missing in that stage"
         cp "${files[@]}" "$stage$2"
     fi
 }
@@ -57,7 +59,7 @@ while IFS= read -r line; do
     esac
 done < "$source/Containerfile"
 echo "-- run: ${entry[*]} train builtin:quickstart"
-inside "${entry[@]}" doctor > "$folder/doctor.txt" || { grep '^bad' "$folder/doctor.txt"; refuse "doctor finds something bad"; }
+inside "${entry[@]}" doctor > "$folder/doctor.txt" || { grep '^bad' "$folder/doctor.txt"; refuse "doctor reports an error"; }
 for part in 'ok *verifier .*math' 'ok *mpi ' 'ok *python'; do
     grep -q "^$part" "$folder/doctor.txt" || { cat "$folder/doctor.txt"; refuse "doctor does not print '$part'"; }
 done

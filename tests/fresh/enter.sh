@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Runs a command in a folder that holds a system, as root: its own /proc, /sys, /dev and process ids; mounts and processes end with the command.
-#   tests/fresh/enter.sh FOLDER SHARED COMMAND...      SHARED: a folder to see as /src/shared; '': none
+# Runs a command in a folder with a system, as root: it has separate /proc, /sys, /dev and process
+# ids, and mounts and processes end with the command.
+#   tests/fresh/enter.sh FOLDER SHARED COMMAND...      SHARED: a folder to mount as /src/shared; '':
+#                                                      none
 set -euo pipefail
 [ $# -ge 3 ] || { echo "usage: enter.sh FOLDER SHARED COMMAND..." >&2; exit 1; }
 exec unshare --mount --pid --fork --kill-child --propagation private bash -euc '

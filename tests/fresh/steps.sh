@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# What a new machine is promised, in the order of README.md and docs/install.md: run by machine.sh in the machine, as root. A line for each step; exit status 1
-# when one failed. Arguments: only these steps, as in   SHARED=... tests/fresh/machine.sh SUITE FOLDER tests/fresh/steps.sh tests counted
+# Checks the steps of README.md and docs/install.md in their order on a new machine: machine.sh runs
+# it there as root. Prints one line for each step; exit status 1 when one failed. Arguments: only
+# these steps, as in SHARED=... tests/fresh/machine.sh SUITE FOLDER tests/fresh/steps.sh tests
+# counted
 cd /src/tare || exit 1
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 failed=0
-exec 3>&1 # what is to be seen of a step that goes well
+exec 3>&1 # the output of a successful step
 only=" $* "
-step() { # NAME COMMAND...: its output goes to a file, of which the end is shown when it fails
+step() { # NAME COMMAND...: runs it with its output in a file, whose end is printed when it fails
     local name=$1 began=$SECONDS
     [ "$only" = "  " ] || [[ $only == *" $name "* ]] || return 0
     shift
@@ -29,7 +31,7 @@ tests() { # skips: only those of tests/skips.allow
     cat "/src/cases-$with.txt" >&3
     return $status
 }
-# Of the cases that run with the reference data, at least 85 % have to run without.
+# At least 85 % of the cases that run with the reference data must run without it.
 counted() {
     local alone shared
     [ -e /src/cases-alone.txt ] && [ -e /src/cases-shared.txt ] || return 0
@@ -37,18 +39,18 @@ counted() {
     echo "$alone cases ran without the reference data, $shared with it" >&3
     [ $((100 * alone)) -ge $((85 * shared)) ]
 }
-elsewhere() { # PROGRAM: trains in a folder of its own
+elsewhere() { # PROGRAM: trains in a separate folder
     rm -rf /src/elsewhere && mkdir /src/elsewhere && cd /src/elsewhere || return 1
     "$1" train builtin:quickstart train.steps=3 eval.rows=8 && [ -s runs/quickstart-1/metrics.jsonl ]
 }
-pip_install() { # what docs/install.md asks for first; the other steps may not have run
+pip_install() { # the first step of docs/install.md; the other steps may not have run
     sh tools/needs.sh build && apt-get install -y -qq python3-venv && python3 -m venv /src/env && /src/env/bin/pip install . && doctor /src/env/bin/tare && (elsewhere /src/env/bin/tare)
 }
 staged() { make install PREFIX=/usr DESTDIR=/src/stage && doctor /src/stage/usr/bin/tare && (elsewhere /src/stage/usr/bin/tare); }
 package() {
     make deb && apt-get install -y -qq ./build-deb/tare_*.deb && doctor /usr/bin/tare && (elsewhere tare)
 }
-plugins() { # the installed program and its headers alone: every kind in every language
+plugins() { # only the installed program and its headers: every kind in every language
     rm -rf /src/mine && mkdir /src/mine && cd /src/mine || return 1
     for lang in c cpp rust; do
         for kind in estimator objective verifier encoder codebook; do

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Takes one package of tools/needs.list after the other away and looks at what says so: the check that make test begins with, as a user that may not install; CMake;
-# tare doctor. Prints a table; exit status 1 when the first does not name the package.
-#   tests/fresh/machine.sh SUITE FOLDER tests/fresh/without.sh      FOLDER: a machine that steps.sh has built in
+# Removes each package of tools/needs.list in turn and checks that its absence is reported: by the
+# check at the start of `make test` as a user who may not install packages, by CMake, and by tare
+# doctor. Prints a table; exit status 1 when the first one does not name the package.
+#   tests/fresh/machine.sh SUITE FOLDER tests/fresh/without.sh      FOLDER: a machine in which
+#                                                                   steps.sh has built
 cd /src/tare || exit 1
 export DEBIAN_FRONTEND=noninteractive
 get() { apt-get install -y -qq --no-install-recommends "$@" > /dev/null 2>&1; }
@@ -11,7 +13,7 @@ apt-get update -qq
 get $packages || exit 1
 [ -x build/tare ] || make > /dev/null || exit 1
 id user > /dev/null 2>&1 || useradd user
-# Some are only the name of what they bring along.
+# Some packages only name others that they bring along.
 brings() {
     case $1 in
     python3) echo python3-minimal ;;
@@ -38,6 +40,6 @@ for package in $packages; do
     [ -n "$asked" ] || { status=1 asked="NOT NAMED: $(head -n 1 /tmp/needs.txt)"; }
     row "$package" "$asked" "$made" "$(grep -F "$package" /tmp/doctor.txt | head -n 1 | cut -c -90)"
     # shellcheck disable=SC2086
-    get $gone || { echo "$package cannot be put back"; exit 1; }
+    get $gone || { echo "$package cannot be installed again"; exit 1; }
 done
 exit $status

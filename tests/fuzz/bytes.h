@@ -1,4 +1,5 @@
-/* For targets that read their input as a program: its bytes one after the other, and zeros after the end. */
+/* For targets that read their input as a program: the bytes of the input one after another, and
+ * zeros after its end. */
 #ifndef TARE_TESTS_BYTES_H
 #define TARE_TESTS_BYTES_H
 
@@ -15,7 +16,7 @@ static inline int byte(struct bytes *b)
     return b->at < b->end ? *b->at++ : 0;
 }
 
-/* Up to n bytes of the input; *got: how many there are. */
+/* Returns up to n bytes of the input; *got: their number. */
 static inline const char *bytes_take(struct bytes *b, size_t n, size_t *got)
 {
     const uint8_t *at = b->at;
@@ -25,7 +26,7 @@ static inline const char *bytes_take(struct bytes *b, size_t n, size_t *got)
     return (const char *)at;
 }
 
-/* Fills out; what the input lacks is zero. */
+/* Fills out; bytes missing from the input are zero. */
 static inline void bytes_fill(struct bytes *b, void *out, size_t n)
 {
     size_t got;
@@ -34,7 +35,8 @@ static inline void bytes_fill(struct bytes *b, void *out, size_t n)
     if (n > got) memset((char *)out + got, 0, n - got);
 }
 
-/* A number of 64 bits: a small one, one from the table of those where things go wrong, or eight bytes of the input. */
+/* Returns a number of 64 bits: a small one, one from the table of critical numbers, or eight
+ * bytes of the input. */
 static inline int64_t bytes_number(struct bytes *b)
 {
     static const int64_t EDGES[] = {-1,

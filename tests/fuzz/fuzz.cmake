@@ -1,11 +1,14 @@
-# Fuzz targets, one a file fuzz_X.c, on the part of the engine that they feed; their inputs lie in corpus/X.
+# Fuzz targets: each file fuzz_X.c tests the part of the engine that it feeds, with the inputs of
+# corpus/X.
 #   always                        replay_X runs the corpus once, as the test fuzz/X
-#   -DTARE_FUZZ=ON with clang     fuzz_X is a libFuzzer program:   fuzz_X -max_total_time=60 tests/fuzz/corpus/X
-# tests/fuzz/run.sh builds all of them with the sanitizers and lets each run for a while.
+#   -DTARE_FUZZ=ON with clang     fuzz_X is a libFuzzer program:
+#                                 fuzz_X -max_total_time=60 tests/fuzz/corpus/X
+# tests/fuzz/run.sh builds all of them with the sanitizers and runs each for a while.
 set(FUZZ_jsonl tare_data)
 set(FUZZ_template tare_data)
 set(FUZZ_tokenizer_json tare_data)
-set(FUZZ_safetensors tare_base) # with the one file that reads it: the kernels under it take clang's sanitizers a quarter of an hour
+# With the only file that reads it: clang's sanitizers need a quarter of an hour for the kernels.
+set(FUZZ_safetensors tare_base)
 set(FUZZ_state tare_base)
 set(FUZZ_chain tare_base)
 set(FUZZ_ini tare_config)
@@ -13,11 +16,11 @@ set(FUZZ_codebook tare_base) # with the files that read one
 set(FUZZ_wire tare_verify)
 set(FUZZ_ranks tare_batch tare_base) # with the files of core/dist that need no kernels
 set(FUZZ_plugin_state tare_plugin)
-# The plugins that have a state, beside which fuzz_plugin_state.c has no others.
+# The plugins with a state; fuzz_plugin_state.c has no others.
 set(FUZZ_STATEFUL bv_beta bv_blend eb_blend krpo n_eff naive rae sigma_hist spo gfpo mix difficulty replay spo_priority field hashed prompt)
-set(FUZZ_train tare_loop tare_replay tare_preflight tare_sft) # all of the engine
+set(FUZZ_train tare_loop tare_replay tare_preflight tare_sft) # the whole engine
 if(TARGET plugin_math)
-    set(FUZZ_math ${MATH_LIBRARIES} m) # the plugin's own files: nothing of the engine
+    set(FUZZ_math ${MATH_LIBRARIES} m) # the plugin's own files, without the engine
 endif()
 
 function(tare_fuzz_target TARGET NAME)

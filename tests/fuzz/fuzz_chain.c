@@ -1,5 +1,6 @@
-/* libFuzzer target: any bytes as a run's chain.jsonl, as `tare reproduce` reads that of a stranger. Where the first byte is odd, each line gets the sum that
- * it should have, so that what follows is read as well. */
+/* libFuzzer target: any bytes as a run's chain.jsonl, which `tare reproduce` must be able to
+ * read from an untrusted run. When the first byte is odd, each line gets its correct checksum,
+ * so that the code after that check is reached. */
 #define _GNU_SOURCE
 #include "base/json.h"
 #include "observe/chain.h"
@@ -31,7 +32,7 @@ static tare_status look(void *ctx, const struct chain_link *l, struct err *e)
     return TARE_OK;
 }
 
-/* Each line of the input, and the link's end. */
+/* Sets the checksum of each line of the input, and the end of the link. */
 static void add_sums(const char *data, int64_t size, struct str *out)
 {
     char before[CHAIN_SUM] = "";

@@ -1,5 +1,6 @@
-/* libFuzzer target: any bytes as the file of a codebook, as the plugin kmeans and `tare cluster train` read it. Where the first byte is odd the rest is the
- * header up to the first newline, whose length is made right, and after it the tensors' bytes. */
+/* libFuzzer target: any bytes as the file of a codebook, as the plugin kmeans and `tare cluster
+ * train` read it. When the first byte is odd, the rest is the header up to the first newline,
+ * whose length is corrected, followed by the bytes of the tensors. */
 #include "cluster/codebook.h"
 
 #include "base/fs.h"
@@ -31,7 +32,7 @@ static void use(const tare_codebook *f, void *self)
     if (k < 1 || d < 1) abort();
     if (!f->encoder_identity(self, identity, sizeof identity, &error) && strlen(identity) >= sizeof identity) abort();
     const tare_text state = f->encoder_state(self);
-    if (state.size) (void)fs_hash(state.data, state.size, 0); /* every byte of it is there */
+    if (state.size) (void)fs_hash(state.data, state.size, 0); /* every byte of it is present */
     if (d > MOST) return;
     float *x = malloc((size_t)(ROWS * d) * sizeof *x);
     int32_t cluster[ROWS];

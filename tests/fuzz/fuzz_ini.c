@@ -1,8 +1,10 @@
-/* libFuzzer target: configurations. The first byte tells how: even: the rest is the file, of which a byte 0x1e begins the next one that it may include;
- * odd: the rest is a program that writes files with sections, keys and values that exist, and overrides of the command line.
+/* libFuzzer target: configurations. If the first byte is even, the rest is the file; a byte 0x1e
+ * begins the next file, which it may include. If it is odd, the rest is a program that writes
+ * files with existing sections, keys and values, and overrides of the command line.
  *
- * What is accepted is printed and read again, to the same text but for the notes of where a value came from (" ; run.as = trl"), since it now comes
- * from the file; whoever asks for all errors is told at least one exactly where loading fails. */
+ * An accepted configuration is printed and read again. The second print must equal the first
+ * except for the notes of a value's origin (" ; run.as = trl"), because the values now come from
+ * the file. When all errors are requested, at least one is reported exactly when loading fails. */
 #define _GNU_SOURCE
 #include "base/log.h"
 #include "bytes.h"
@@ -92,7 +94,7 @@ static void add_value(struct str *out, struct bytes *b, const struct config_key 
     }
 }
 
-/* One line, or part of one. The section that is open is that of *k. */
+/* Writes one line, or a part of one. The open section is that of *k. */
 static void add_line(struct str *out, struct bytes *b, const struct config_key **k)
 {
     switch (byte(b) % 8) {
@@ -101,7 +103,7 @@ static void add_line(struct str *out, struct bytes *b, const struct config_key *
         str_addf(out, NULL, "[%s]\n", (*k)->section);
         break;
     case 1:
-    case 2: /* a key of this section; keys of a section stand together */
+    case 2: /* a key of this section; the keys of a section are consecutive */
         for (int i = byte(b) % 16; i > 0 && (*k)[1].section && !strcmp((*k)[1].section, (*k)->section); i--) (*k)++;
         str_addf(out, NULL, "%s = ", (*k)->key);
         add_value(out, b, *k);
@@ -153,12 +155,12 @@ static void write_file(int where, const char *name, const struct str *text)
     close(fd);
 }
 
-static void told(const struct err *e)
+static void report_fault(const struct err *e)
 {
     if (!e->code || !*e->message) abort();
 }
 
-/* Takes " ; run.as = NAME" from the ends of lines. */
+/* Removes " ; run.as = NAME" from the ends of lines. */
 static void without_notes(struct str *text)
 {
     static const char NOTE[] = " ; run.as = ";
@@ -176,14 +178,14 @@ static void without_notes(struct str *text)
         if (end != line_end) *to++ = '\n';
     }
     text->size = to - text->data;
-    if (text->data) *to = 0; /* it is printed where two texts differ */
+    if (text->data) *to = 0; /* printed when two texts differ */
 }
 
 static void check(const char *path, const struct words *w)
 {
     struct config c, again;
     struct err e = {0};
-    struct faults faults = {.tell = told};
+    struct faults faults = {.report = report_fault};
     struct str text = {0}, second = {0};
     char dump[FS_PATH];
     const tare_status status = config_load(&c, path, w->at, w->n, &e);
@@ -198,7 +200,7 @@ static void check(const char *path, const struct words *w)
     FILE *f = fopen(dump, "w");
     if (!f || fwrite(text.data, 1, (size_t)text.size, f) != (size_t)text.size || fclose(f)) abort();
     if (config_load(&again, dump, NULL, 0, &e)) {
-        fprintf(stderr, "what was printed cannot be read: %s\n%s", e.message, text.data);
+        fprintf(stderr, "the printed configuration cannot be read: %s\n%s", e.message, text.data);
         abort();
     }
     if (config_dump(&again, &second, &e)) abort();

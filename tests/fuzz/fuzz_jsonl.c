@@ -1,11 +1,11 @@
-/* Data files from anybody: load, and check. */
+/* libFuzzer target: untrusted data files are loaded and checked. */
 #include "data/dataset.h"
 #include "memory_file.h"
 #include "mutate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What rows have, in the forms that are taken and in some that are refused. */
+/* Fields of rows, in accepted forms and in some that are refused. */
 static const char *const ROW_PARTS[] = {
     "{\"question\":\"1+1=\",\"answer\":\"2\"}",
     "{\"prompt\":\"p\",\"answer\":7,\"completion\":\"c\",\"reward\":1}",
@@ -67,7 +67,7 @@ static size_t change_row(uint8_t *part, size_t n, size_t room, struct chance *c)
     return mutate_json(part, n, room, &parts, c);
 }
 
-/* The line comes twice, or a new one before it. */
+/* Writes the line twice, or a new one before it. */
 static size_t add_row(uint8_t *part, size_t n, size_t room, struct chance *c)
 {
     const char *text = ROW_PARTS[chance_below(c, 8)];

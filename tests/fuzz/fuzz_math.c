@@ -1,9 +1,10 @@
-/* The math verifier on any pair: the input is the gold answer, a NUL, and the completion. Checked: no report of the sanitizers, a verdict
- * that exists, a gold answer that is never judged longer than the bound, and the same verdict when asked again.
+/* libFuzzer target: the math verifier on any pair. The input is the gold answer, a NUL, and the
+ * completion. Checked: no report of the sanitizers, a valid verdict, no time above the bound for
+ * any gold answer, and the same verdict when asked again.
  *
- *   clang -g -O1 -fsanitize=fuzzer,address,undefined -Isdk/include -Iplugins/verifiers -D_GNU_SOURCE tests/fuzz/fuzz_math.c \
- *       plugins/verifiers/common/[a-z]*.c plugins/verifiers/math/[a-z]*.c -lcalcium -lantic -lflint-arb -lflint -lmpfr -lgmp -lm
- */
+ *   clang -g -O1 -fsanitize=fuzzer,address,undefined -Isdk/include -Iplugins/verifiers \
+ *     -D_GNU_SOURCE tests/fuzz/fuzz_math.c plugins/verifiers/common/[a-z]*.c \
+ *     plugins/verifiers/math/[a-z]*.c -lcalcium -lantic -lflint-arb -lflint -lmpfr -lgmp -lm. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,7 @@ static void open_plugin(void)
     if (functions->create(NULL, values, &self, &error)) abort();
 }
 
-static int judge(tare_text gold, tare_text completion)
+static int verify_pair(tare_text gold, tare_text completion)
 {
     char extracted[256];
     const tare_answer answer = {
@@ -50,14 +51,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const tare_text gold = {(const char *)data, n}, rest = cut ? (tare_text){(const char *)cut + 1, (int64_t)size - n - 1} : gold;
     struct timespec a, b;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &a);
-    const int first = judge(gold, rest);
+    const int first = verify_pair(gold, rest);
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &b);
     const double ms = (double)(b.tv_sec - a.tv_sec) * 1e3 + (double)(b.tv_nsec - a.tv_nsec) * 1e-6;
-    const char *limit = getenv("FUZZ_MAX_MS"); /* sanitizers make everything several times slower: set where time is of interest */
+    /* Set when time matters: sanitizers make everything several times slower. */
+    const char *limit = getenv("FUZZ_MAX_MS");
     if (limit && ms > atof(limit)) {
         fprintf(stderr, "%.1f ms: %.*s | %.*s\n", ms, (int)gold.size, gold.data, (int)rest.size, rest.data);
         abort();
     }
-    if (judge(gold, rest) != first) abort();
+    if (verify_pair(gold, rest) != first) abort();
     return 0;
 }

@@ -1,9 +1,13 @@
-/* libFuzzer target: saved state of the built-in plugins that have one, given to load through the ABI, as `tare plugin check` gives damaged ones. The first byte
- * chooses the plugin, the second one a parameter that is not at its default, the third one tells how: even: the rest is the state; odd: the rest is a list of
- * changes to the state of an instance that was in use.
+/* libFuzzer target: saved states of the built-in plugins that have one, passed to load through
+ * the ABI, as `tare plugin check` passes damaged ones. The first byte chooses the plugin, the
+ * second one a parameter with a value other than its default. If the third byte is even, the
+ * rest is the state; if it is odd, the rest is a list of changes to the state of an instance in
+ * use.
  *
- * What is taken can be saved, and what was saved is taken and saved again to the same bytes; what a plugin refuses leaves the state that was there. Either way
- * the instance is a whole one: it describes itself as JSON, does what its kind does, and is destroyed without a leak. */
+ * An accepted state can be saved, and the saved state is accepted and saved again to the same
+ * bytes. When a plugin refuses a state, the instance keeps its previous state. Either way the
+ * instance stays valid: it describes itself as JSON, performs its task, and is destroyed without
+ * a leak. */
 #include "bytes.h"
 #include "plugin/check/trial.h"
 
@@ -18,13 +22,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum { PROMPTS = 6, SIZE = 4, TEXTS = 4, MOST = 64, MOST_DIM = 1 << 14 };
 #define COUNT(LIST) (sizeof(LIST) / sizeof *(LIST))
 
-/* Their numbers are those of the inputs in the corpus: new ones come at the end. */
+/* The inputs in the corpus contain these numbers, so new plugins come at the end. */
 static const char *const NAMES[] = {"bv_beta", "bv_blend",     "eb_blend", "krpo",   "n_eff", "naive",
                                     "rae",     "sigma_hist",   "spo",      "gfpo",   "mix",   "difficulty",
                                     "replay",  "spo_priority", "field",    "hashed", "prompt"};
 static const struct plugin *stateful[COUNT(NAMES)];
 
-/* ---- once */
+/* ---- set up */
 
 static bool has_state(const struct plugin *p)
 {
@@ -65,7 +69,7 @@ static void begin(void)
     if (plugin_list(NULL, take_plugin, NULL, NULL)) abort();
     for (size_t i = 0; i < COUNT(NAMES); i++) {
         if (stateful[i]) continue;
-        fprintf(stderr, "%s is in the list of fuzz_plugin_state.c, and no plugin of this build has this name and a state\n",
+        fprintf(stderr, "%s is in the list of fuzz_plugin_state.c, but no plugin of this build has this name and a state\n",
                 NAMES[i]);
         abort();
     }
@@ -73,7 +77,8 @@ static void begin(void)
 
 /* ---- parameters */
 
-/* Defaults, but for one: its ends where they are small, its choices, yes and no. */
+/* Chooses the defaults except for one parameter: the ends of its range if they are small, its
+ * choices, yes and no. */
 static void choose_values(struct check *c, int how)
 {
     struct err e = {0};
@@ -105,7 +110,7 @@ static void choose_values(struct check *c, int how)
     c->values = values;
 }
 
-/* ---- what each kind does */
+/* ---- the task of each kind */
 
 static void use_estimator(struct check *c, struct plugin_instance *i)
 {
@@ -113,7 +118,8 @@ static void use_estimator(struct check *c, struct plugin_instance *i)
     struct err e = {0};
     c->batch = &t.b;
     if (trial_batch(c, TRIAL_MIXED, PROMPTS, &t.b, &e)) abort();
-    if (!trial_run(c, i, &t, &e)) (void)trial_apply(i, &t, &e); /* a state of huge numbers may give what is refused */
+    /* A state of huge numbers may give results that are refused. */
+    if (!trial_run(c, i, &t, &e)) (void)trial_apply(i, &t, &e);
 }
 
 static void use_curriculum(struct plugin_instance *i, int64_t step)
@@ -215,7 +221,7 @@ static struct plugin_instance *instance(struct check *c)
     struct err e = {0};
     if (!check_instance(c, &i, &e)) return i;
     if (!*e.message) abort();
-    return NULL; /* this value of the parameter makes no sense with the others */
+    return NULL; /* this value of the parameter is invalid with the others */
 }
 
 static void save(const struct plugin_instance *i, struct str *out)
@@ -226,7 +232,7 @@ static void save(const struct plugin_instance *i, struct str *out)
     abort();
 }
 
-/* What an instance in use would save. */
+/* Returns the state of an instance in use. */
 static void good_state(struct check *c, int uses, struct str *out)
 {
     struct plugin_instance *i = instance(c);
@@ -267,7 +273,7 @@ static void change_state(struct str *s, struct bytes *b)
     }
 }
 
-/* Saved, loaded and saved again it is the same. */
+/* Checks that saving, loading and saving again gives the same bytes. */
 static void look_at_saved(struct check *c, const struct plugin_instance *i)
 {
     struct str one = {0}, two = {0};
@@ -280,7 +286,7 @@ static void look_at_saved(struct check *c, const struct plugin_instance *i)
     }
     save(j, &two);
     if (one.size != two.size || (one.size && memcmp(one.data, two.data, (size_t)one.size) != 0)) {
-        fprintf(stderr, "%s: saved and loaded it is another state\n", c->plugin->desc.name);
+        fprintf(stderr, "%s: saved and loaded, the state differs\n", c->plugin->desc.name);
         abort();
     }
     plugin_destroy(j);
@@ -298,10 +304,11 @@ static void load(struct check *c, const struct str *state, bool used)
     save(i, &before);
     const tare_status status = plugin_load_raw(i, state->data ? state->data : "", state->size, "a state", &e);
     if (status && (e.code != status || !*e.message)) abort();
-    if (status && !strstr(e.message, "bytes of its state")) { /* the plugin took those that are too many for the host */
+    /* The plugin accepted more than the host allows. */
+    if (status && !strstr(e.message, "bytes of its state")) {
         save(i, &after);
         if (before.size != after.size || (after.size && memcmp(before.data, after.data, (size_t)after.size) != 0)) {
-            fprintf(stderr, "%s: refused (%s), and the state is another one\n", c->plugin->desc.name, e.message);
+            fprintf(stderr, "%s: refused (%s), but the state has changed\n", c->plugin->desc.name, e.message);
             abort();
         }
     } else if (!status) {

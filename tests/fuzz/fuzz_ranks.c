@@ -1,6 +1,7 @@
-/* libFuzzer target: what one rank reads from another. The first byte tells what:
- *   0  the rest is a packed batch; 1: the same with its length, its columns' mark and its sum made right, so that what comes after them is read
- *   2  rank 0 of three agrees, compares facts and gathers sizes with ranks that answer the rest
+/* libFuzzer target: messages that one rank reads from another. The first byte chooses:
+ *   0  the rest is a packed batch; 1: the same with its length, the mark of its columns and its
+ *      checksum corrected, so that the code after these checks is reached
+ *   2  rank 0 of three agrees, compares facts and gathers sizes with ranks whose answers are the rest
  *   3  the rest comes over the connection that watches: a hello, and packets */
 #define _GNU_SOURCE
 #include "base/fs.h"
@@ -21,7 +22,7 @@ enum { RANKS = 3, HEAD = 16, MOST_FACTS = 1 << 24 };
 
 /* ---- a packed batch */
 
-/* Every byte of what was accepted. */
+/* Reads every byte of an accepted batch. */
 static void look_at(const struct batch *b)
 {
     for (int c = 0; c < BATCH_N_COLUMNS; c++) {
@@ -52,7 +53,7 @@ static void unpack(struct bytes *in, int right)
     unsigned char *bytes = aligned_alloc(64, n ? n : 64);
     if (!bytes) return;
     bytes_fill(in, bytes, n);
-    if (right && n >= 64) { /* the mark of the columns: as a pack of nothing has it */
+    if (right && n >= 64) { /* the mark of the columns, as in an empty pack */
         struct batch none = {0};
         if (batch_pack(&none, 0, &empty, &e)) abort();
         memcpy(bytes + 8, empty.data + 8, 8);
@@ -85,7 +86,7 @@ static tare_status gather(struct comm *c, const void *in, int64_t n, void *out, 
         if (sizes[r] < 0) abort();
         all += sizes[r];
     }
-    if (all > (int64_t)RANKS * MOST_FACTS) abort(); /* was asked for unseen */
+    if (all > (int64_t)RANKS * MOST_FACTS) abort(); /* requested without a check */
     if (all > 1 << 20) FAIL(e, TARE_E_COMM, "too much");
     for (int r = 0; r < c->size; to += sizes[r++]) {
         if (r == c->rank && n) memcpy(to, in, (size_t)n);

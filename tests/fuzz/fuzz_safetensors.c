@@ -1,5 +1,6 @@
-/* libFuzzer target: any bytes as a safetensors file. Whatever is accepted is read. Build with clang -fsanitize=fuzzer,address,undefined
- * together with core/model/safetensors.c and core/base; corpus: tests/fuzz/corpus/safetensors. */
+/* libFuzzer target: any bytes as a safetensors file. An accepted file is read. Build with clang
+ * -fsanitize=fuzzer,address,undefined together with core/model/safetensors.c and core/base;
+ * corpus: tests/fuzz/corpus/safetensors. */
 #include "model/safetensors.h"
 #include "mutate.h"
 
@@ -45,7 +46,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         const struct st_tensor *t = &s.tensors[i];
         if (t->data < data || t->bytes < 0 || (size_t)(t->data - data) + (size_t)t->bytes > size) abort();
         if (safetensors_find(&s, t->name) != t) abort();
-        float *x = malloc((size_t)t->bytes * 2 + 4); /* at least two bytes an element wherever it is read */
+        /* At least two bytes per element wherever it is read. */
+        float *x = malloc((size_t)t->bytes * 2 + 4);
         if (x && t->bytes < 1 << 20) (void)safetensors_read_f32(&s, t, x, &e);
         free(x);
     }
@@ -53,7 +55,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
-/* ---- what libFuzzer tries: the header as a tree, its length made right, and now and then offsets that fit types and shapes */
+/* ---- changes made by libFuzzer: the header as a tree with its length corrected, and sometimes
+ * offsets that fit types and shapes. */
 
 static int64_t bytes_of(const char *dtype)
 {
@@ -64,7 +67,7 @@ static int64_t bytes_of(const char *dtype)
     return 1;
 }
 
-/* Each tensor's bytes after those of the one before it. Returns how many all have. */
+/* Places each tensor's bytes after those of the previous one. Returns the number of all bytes. */
 static int64_t lay_out(json_t *header)
 {
     const char *name;
@@ -92,7 +95,7 @@ static size_t change_header(uint8_t *part, size_t n, size_t room, struct chance 
     return mutate_json(part, n, room, &parts, c);
 }
 
-/* After the header changed: offsets and as many bytes as they ask for. */
+/* After a change of the header: sets offsets, and as many bytes as they need. */
 static size_t fit(uint8_t *data, uint64_t n, size_t max_size)
 {
     json_t *header = NULL;

@@ -1,5 +1,7 @@
-/* libFuzzer target: any bytes as a file of sections (a checkpoint's training.state and optimizer, an estimator's state). The first byte tells how: even: the
- * rest is the file; odd: up to the first newline it is the list of sections, whose sum is made right, after it the sections' bytes. What is accepted is read. */
+/* libFuzzer target: any bytes as a file of sections (a checkpoint's training.state and
+ * optimizer, an estimator's state). If the first byte is even, the rest is the file. If it is
+ * odd, the text up to the first newline is the list of sections, whose checksum is corrected,
+ * followed by the bytes of the sections. An accepted file is read. */
 #include "base/fs.h"
 #include "checkpoint/state.h"
 #include "memory_file.h"
@@ -9,7 +11,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* head, bytes of the sections, their list, footer: where the list is, its size, its sum, tail */
+/* head, bytes of the sections, their list, footer (position of the list, its size, its
+ * checksum), tail. */
 static void put_file(const struct memory_file *f, const uint8_t *data, size_t size)
 {
     const uint8_t *newline = memchr(data, '\n', size);
@@ -31,7 +34,8 @@ static void read_all(const struct state_reader *s)
         int64_t n, x;
         if (!state_has(s, name) && *name) abort();
         if (!state_view(s, name, &view, &n, &e) && (n < 0 || n != state_size(s, name))) abort();
-        if (!state_view(s, name, &view, &n, &e) && n) (void)fs_hash(view, n, 1); /* every byte of it is there */
+        /* Every byte of it is present. */
+        if (!state_view(s, name, &view, &n, &e) && n) (void)fs_hash(view, n, 1);
         (void)state_read_int(s, name, &x, &e);
     }
 }

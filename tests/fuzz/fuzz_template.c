@@ -1,5 +1,6 @@
-/* Chat templates from anybody: parse; if that works, render. The input is the template, and after a NUL the variables as JSON; without that, or where it is
- * no object, those below. */
+/* libFuzzer target: untrusted chat templates are parsed, and rendered if that succeeds. The
+ * input is the template, and after a NUL the variables as JSON; without them, or if they are not
+ * an object, the variables below. */
 #include "mutate.h"
 #include "template/template.h"
 
@@ -11,7 +12,7 @@ static const char USUAL[] =
     "think>x\",\"tool_calls\":[{\"function\":{\"name\":\"f\",\"arguments\":{\"a\":[1,2.5,null]}}}]}],"
     "\"add_generation_prompt\":true,\"bos_token\":\"<s>\",\"n\":3,\"tools\":null}";
 
-/* What messages have, and values on which filters, tests and operators part. */
+/* Fields of messages, and values on which filters, tests and operators differ. */
 static const char *const DATA_PARTS[] = {
     "{\"role\":\"user\",\"content\":\"q\"}",
     "{\"role\":\"assistant\",\"content\":null,\"reasoning_content\":\"r\\n\"}",
@@ -86,7 +87,8 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
     struct chance c;
     chance_begin(&c, seed);
     uint8_t *nul = size ? memchr(data, 0, size) : NULL;
-    if (!nul && size + sizeof USUAL < max_size && chance_below(&c, 4) == 0) { /* it gets variables of its own */
+    /* It gets its own variables. */
+    if (!nul && size + sizeof USUAL < max_size && chance_below(&c, 4) == 0) {
         nul = data + size;
         *nul = 0;
         memcpy(nul + 1, USUAL, sizeof USUAL - 1);

@@ -1,9 +1,10 @@
-/* tokenizer.json from anybody: parse; if it loads, encode a text with it and decode that again, as a whole and token by token. The part after a NUL is the
- * text, the part after a second one tokenizer_config.json. */
+/* libFuzzer target: an untrusted tokenizer.json is parsed. If it loads, it encodes a text and
+ * decodes it again, as a whole and token by token. The part after a NUL is the text, the part
+ * after a second NUL tokenizer_config.json. */
 #include "data/tokenizer.h"
 #include "mutate.h"
 
-/* The steps and models that there are, with what each may have. */
+/* The known steps and models, with the fields that each may have. */
 static const char *const STEPS[] = {
     "{\"type\":\"ByteLevel\",\"add_prefix_space\":true,\"trim_offsets\":true,\"use_regex\":true}",
     "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false}",
@@ -63,7 +64,7 @@ static const char *const STEPS[] = {
     "-1",
 };
 
-/* Token by token it is the same text. */
+/* Checks that decoding token by token gives the same text. */
 static void stream(const struct tokenizer *t, const struct token_ids *ids, const struct str *whole)
 {
     struct token_stream s;
@@ -123,7 +124,8 @@ static size_t change_text(uint8_t *part, size_t n, size_t room, struct chance *c
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
 {
-    static const char more[] = "\0a <s>b\0{\"bos_token\":\"<s>\"}"; /* text and configuration of an input that has none */
+    /* Text and configuration for an input without them. */
+    static const char more[] = "\0a <s>b\0{\"bos_token\":\"<s>\"}";
     struct chance c;
     chance_begin(&c, seed);
     uint8_t *nul = size ? memchr(data, 0, size) : NULL;

@@ -1,6 +1,9 @@
-/* libFuzzer target: the whole of `tare train` on a tiny model, two steps, of which the second continues from the first one's checkpoint. The input is a list
- * of changes to what is otherwise a good configuration, data set and model folder. Each run ends by itself: done, with files whose sums are right, or with one
- * line that says why; without a leak, an open descriptor or a thread. Keys that start programs, write outside of the folder or ask for more work are left alone. */
+/* libFuzzer target: `tare train` as a whole on a tiny model for two steps, the second of which
+ * continues from the first one's checkpoint. The input is a list of changes to an otherwise
+ * valid configuration, data set and model folder. Each run must end without a signal:
+ * successfully, with files whose checksums match, or with a one-line reason; without a leak, an
+ * open descriptor or a thread. Keys that start programs, write outside of the folder or ask for
+ * more work are not changed. */
 #define _GNU_SOURCE
 #include "base/log.h"
 #include "bytes.h"
@@ -42,11 +45,11 @@ static const char *const ROW[ROWS] = {
     "{\"prompt\":\"9+9=\",\"answer\":\"18\",\"subject\":\"add\",\"completion\":\"18\",\"reward\":1}",
     "{\"id\":\"e\",\"messages\":[{\"role\":\"user\",\"content\":\"3+4=\"}],\"answer\":\"7\",\"subject\":\"add\"}",
     "{\"question\":\"which?\",\"choices\":[\"1\",\"2\",\"3\"],\"answer\":\"B\",\"subject\":\"pick\"}"};
-/* What the run needs to end soon and to stay in its folder. */
+/* Settings that make the run end soon and stay in its folder. */
 static const char *const FIXED[] = {"run.dir=run",     "run.plugins=",     "train.steps=2",           "checkpoint.every=1",
                                     "log.export=",     "dist.ranks=0",     "verifier.isolate=thread", "model.warm_start=",
                                     "log.level=error", "log.progress=none"};
-/* Counts of work that somebody may want: they get small values only. */
+/* Amounts of work: they get small values only. */
 static const char *const WORK[] = {"rollout.prompts",  "rollout.group_size",  "rollout.refill_rounds", "rollout.batch",
                                    "train.epochs",     "eval.samples",        "eval.bootstrap",        "run.threads",
                                    "verifier.workers", "dist.gradient_shards"};
@@ -78,7 +81,8 @@ static const char *const LINES[] = {"",
                                     "{\"question\":\"\\ud800\"}",
                                     "{\"messages\":[]}",
                                     "{\"question\":\"q\",\"question\":\"q\"}"};
-/* They start programs, read a model elsewhere, or are not built on every machine, where the same input would be another one. */
+/* Keys that start programs, read a model elsewhere, or are not built on every machine, where the
+ * same input would have another meaning. */
 static const char *const LEFT_OUT[] = {"command", "python", "code", "minilm", "math"};
 
 static char folder[FS_PATH];
@@ -93,7 +97,7 @@ static struct {
 } plugins;
 
 struct job {
-    struct str file[FILES]; /* of the model's folder; data NULL: it is not there */
+    struct str file[FILES]; /* of the model's folder; data NULL: the file does not exist */
     struct str rows;
     char text[OVERRIDES][OVERRIDE];
     const char *override[OVERRIDES];
@@ -105,14 +109,14 @@ static void add(struct str *out, const char *text, int64_t n)
     if (str_add(out, text, n, NULL)) abort();
 }
 
-/* ---- once */
+/* ---- set up */
 
 static void remove_folder(void)
 {
     if (!chdir("/")) fs_remove_tree(folder, NULL);
 }
 
-/* What users read is one line without control characters. */
+/* Checks that a user's message is one line without control characters. */
 static void look_at_message(void *ctx, enum log_level level, const char *text)
 {
     (void)ctx, (void)level;
@@ -173,7 +177,8 @@ static bool begin(void)
     if (fs_temporary(folder, "tare-fuzz", &e) || !mkdtemp(folder) || chdir(folder)) return false;
     atexit(remove_folder);
     if (plugin_list(NULL, take_plugin, NULL, &e) || !plugins.n) abort();
-    qsort(plugins.at, (size_t)plugins.n, sizeof *plugins.at, by_name); /* a folder has no order */
+    /* The order in a folder is undefined. */
+    qsort(plugins.at, (size_t)plugins.n, sizeof *plugins.at, by_name);
     base_model();
     return true;
 }
@@ -249,7 +254,7 @@ static void change_plugin(struct job *j, struct bytes *b)
     for (int i = byte(b) % 4; i > 0 && p->desc.n_params; i--) change_parameter(j, p, b);
 }
 
-/* The JSON of text with one change, as it is then written. What is no JSON stays. */
+/* Writes the JSON of text with one change. A text that is not JSON stays unchanged. */
 static void change_json(struct str *text, struct bytes *b)
 {
     json_t *root = NULL;
@@ -261,7 +266,8 @@ static void change_json(struct str *text, struct bytes *b)
     json_decref(root);
 }
 
-/* The header alone; the length before it is made right, what comes after it stays. */
+/* Changes only the header and corrects the length before it; the rest of the file stays
+ * unchanged. */
 static void change_safetensors(struct str *text, struct bytes *b)
 {
     uint64_t n;
@@ -333,7 +339,7 @@ static void change_rows(struct job *j, struct bytes *b)
 
 static void read_job(struct job *j, struct bytes *b)
 {
-    const int kept = byte(b); /* of the good rows */
+    const int kept = byte(b); /* of the valid rows */
     for (int i = 0; i < n_files; i++) add(&j->file[i], files[i].text.data, files[i].text.size);
     for (int i = 0; i < ROWS; i++) {
         if (kept >> i & 1) continue;
@@ -384,7 +390,8 @@ static void write_job(const struct job *j)
     }
 }
 
-/* A run's files have the sums that they had when they were written, however it ended. */
+/* Checks that a run's files have the checksums recorded when they were written, however it
+ * ended. */
 static void look_at_run(void)
 {
     struct reproduce_result r = {0};
@@ -436,7 +443,7 @@ static int count(const char *path)
     return n;
 }
 
-/* A thread that was joined is still listed for a moment. */
+/* A joined thread is still listed for a moment. */
 static bool threads_above(int most)
 {
     const struct timespec moment = {.tv_nsec = 1000000};
@@ -444,7 +451,7 @@ static bool threads_above(int most)
     return count("/proc/self/task") > most;
 }
 
-/* Whether both processes' worth of it were done. */
+/* Returns true if the work of both processes was done. */
 static bool one(struct bytes b)
 {
     static struct job j;
@@ -460,14 +467,15 @@ static bool one(struct bytes b)
     return done;
 }
 
-/* libFuzzer has to be told -print_funcs=0: the program that gives it the names has descriptors, too. */
+/* libFuzzer needs -print_funcs=0: the program that looks up names for it has descriptors, too. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static int descriptors, threads, where = -1; /* where: the folder that the program was started in */
+    /* where is the folder in which the program was started. */
+    static int descriptors, threads, where = -1;
     if (where < 0) {
         where = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (where < 0 || !begin()) abort();
-        if (!one((struct bytes){0})) abort(); /* without a change it is a good run */
+        if (!one((struct bytes){0})) abort(); /* without a change it is a valid run */
         descriptors = count("/proc/self/fd");
         threads = count("/proc/self/task");
     }

@@ -1,6 +1,8 @@
-/* libFuzzer target: what engine and worker process of verifier.isolate = process tell each other. The first byte tells what:
- *   even  requests to a worker, which holds `exact` and one that gives segments unless the requests open others; each has its right length
- *   odd   the answer of a worker to a call of three completions: what is taken is what a verifier may say */
+/* libFuzzer target: messages between engine and worker process with verifier.isolate = process.
+ * The first byte chooses:
+ *   even  requests to a worker, which has `exact` and a verifier with segments unless the requests open
+ *         others; each request has its correct length
+ *   odd   the answer of a worker to a call of three completions: an accepted answer is a valid verdict. */
 #define _GNU_SOURCE
 #include "base/log.h"
 #include "bytes.h"
@@ -35,7 +37,7 @@ static void put_request(struct str *m, struct bytes *in)
     wire_start(m);
     const int how = byte(in) % 8;
     size_t n;
-    if (how == 0) { /* as it comes */
+    if (how == 0) { /* unchanged */
         const char *raw = bytes_take(in, (size_t)byte(in), &n);
         if (n && str_add(m, raw, (int64_t)n, NULL)) abort();
         return;
@@ -47,7 +49,7 @@ static void put_request(struct str *m, struct bytes *in)
     if (how > 1) wire_put_int(m, how == 2 ? bytes_number(in) : items, NULL);
     for (int i = 0; i < items; i++) {
         for (int k = 0; k < (how == 1 ? 1 : 4); k++) put_text(m, in);
-        if (how == 1) wire_put_int(m, 0, NULL); /* the file's sum: not known */
+        if (how == 1) wire_put_int(m, 0, NULL); /* the file's checksum: unknown */
         for (int k = 0; k < (how == 1 ? 1 : 6); k++) wire_put_int(m, how == 1 ? byte(in) % 3 : bytes_number(in), NULL);
     }
 }
@@ -59,17 +61,18 @@ static void ask_worker(struct bytes *in)
     struct str m = {0};
     if (out < 0) out = dup(STDOUT_FILENO);
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd)) return;
-    if ((size_t)(in->end - in->at) > MOST) in->end = in->at + MOST; /* answers have to fit into the socket */
+    /* Answers must fit into the socket. */
+    if ((size_t)(in->end - in->at) > MOST) in->end = in->at + MOST;
     wire_start(&m);
     wire_put_int(&m, WIRE_OPEN, NULL);
     wire_put_int(&m, 1, NULL);
-    wire_put_int(&m, CONFINE_OFF, NULL); /* what this process may do stays */
+    wire_put_int(&m, CONFINE_OFF, NULL); /* the permissions of this process stay */
     for (int k = 0; k < 5; k++) wire_put_int(&m, 0, NULL);
     wire_put_int(&m, 2, NULL);
     for (int k = 0; k < 2; k++) {
         const char *name = k ? "length" : "exact";
         wire_put_text(&m, (tare_text){name, (int64_t)strlen(name)}, NULL);
-        wire_put_int(&m, 0, NULL); /* the file's sum: not known */
+        wire_put_int(&m, 0, NULL); /* the file's checksum: unknown */
         wire_put_int(&m, 0, NULL);
     }
     for (int i = 0; i < 8; i++) {
@@ -78,7 +81,8 @@ static void ask_worker(struct bytes *in)
         put_request(&m, in);
     }
     shutdown(fd[0], SHUT_WR);
-    verify_worker(fd[1]); /* puts /dev/null in its place, and standard error in that of standard output */
+    /* Puts /dev/null in its place, and standard error in that of standard output. */
+    verify_worker(fd[1]);
     dup2(out, STDOUT_FILENO);
     close(fd[0]);
     close(fd[1]);
@@ -141,7 +145,7 @@ static void take_answer(struct bytes *in)
                     abort();
         }
     str_free(&m);
-    if (v->n_reasons > 200) { /* each is kept for as long as v lives */
+    if (v->n_reasons > 200) { /* each is kept as long as v */
         verify_close(v);
         v = NULL;
     }

@@ -1,4 +1,5 @@
-/* One change in a tree of JSON, as the bytes of a fuzz target say: the value at some place becomes another one, goes, or comes a second time. */
+/* Makes one change in a JSON tree, chosen by the bytes of a fuzz target: a value is replaced,
+ * removed or duplicated. */
 #ifndef TARE_TESTS_JSON_CHANGE_H
 #define TARE_TESTS_JSON_CHANGE_H
 
@@ -26,7 +27,7 @@ static inline json_t *json_any(struct bytes *b)
         return json_real(REALS[(size_t)byte(b) % (sizeof REALS / sizeof *REALS)]);
     case 5:
         return json_string(TEXTS[(size_t)byte(b) % (sizeof TEXTS / sizeof *TEXTS)]);
-    case 6: { /* what is no text stays out of the tree: files that are not UTF-8 have targets of their own */
+    case 6: { /* only valid UTF-8 enters the tree: files that are not UTF-8 have separate targets */
         const char *raw = bytes_take(b, (size_t)byte(b), &n);
         out = json_stringn(raw, n);
         return out ? out : json_string("?");
@@ -62,12 +63,13 @@ static inline void json_change_object(json_t *at, const char *key, int how, stru
     if (how > 1) json_object_set_new(at, key, json_any(b));
 }
 
-/* Goes down from the root; at each level one byte chooses the child, another whether to stop there. */
+/* Descends from the root; at each level one byte chooses the child, another one whether to stop
+ * there. */
 static inline void json_change(json_t *root, struct bytes *b)
 {
     for (json_t *at = root, *child;; at = child) {
         const size_t i = (size_t)byte(b) * 256 + (size_t)byte(b);
-        const int how = byte(b) % 8; /* 4 and more: further down, where there is one */
+        const int how = byte(b) % 8; /* 4 and more: further down if possible */
         if (json_is_array(at) && json_array_size(at)) {
             const size_t k = i % json_array_size(at);
             child = json_array_get(at, k);

@@ -42,14 +42,15 @@ void memory_file_close(struct memory_file *f)
     close(f->fd);
 }
 
-/* ---- in the place of mmap and munmap */
+/* ---- replacements of mmap and munmap */
 
 void *__wrap_mmap(void *at, size_t n, int protection, int flags, int fd, off_t offset);
 void *__real_mmap(void *at, size_t n, int protection, int flags, int fd, off_t offset);
 int __wrap_munmap(void *at, size_t n);
 int __real_munmap(void *at, size_t n);
 
-/* The data end where a page ends that nobody may read, but for what keeps them aligned, which the sanitizer watches. */
+/* The data end at a page boundary before an unreadable page, except for bytes of alignment,
+ * which the sanitizer watches. */
 void *__wrap_mmap(void *at, size_t n, int protection, int flags, int fd, off_t offset)
 {
     int i = 0;

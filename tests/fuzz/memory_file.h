@@ -1,5 +1,7 @@
-/* For targets whose input is a file that is opened by its name and mapped: one in memory. A mapping of it (--wrap=mmap in fuzz.cmake) ends where a page
- * begins that nobody may read, so a read beyond the file is seen, in libraries too; after a true mapping's end come zeros up to the next page. */
+/* For targets whose input is a file that is opened by name and mapped: a file in memory. A
+ * mapping of it (--wrap=mmap in fuzz.cmake) ends at an unreadable page, so that a read beyond
+ * the file is noticed, in libraries too; a real mapping is followed by zeros up to the next
+ * page. */
 #ifndef TARE_TESTS_MEMORY_FILE_H
 #define TARE_TESTS_MEMORY_FILE_H
 

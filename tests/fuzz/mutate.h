@@ -1,17 +1,19 @@
-/* For targets whose inputs are JSON, at least in part: what libFuzzer is to try next is a tree with other values, not a text with other bytes, which is
- * hardly ever JSON. A target defines LLVMFuzzerCustomMutator by what is here. All chance comes from libFuzzer's seed. */
+/* For targets whose inputs are JSON, at least in part: libFuzzer's next input is a tree with
+ * other values. A text with other bytes is hardly ever JSON. A target defines
+ * LLVMFuzzerCustomMutator with these functions. All random numbers come from libFuzzer's seed. */
 #ifndef TARE_TESTS_MUTATE_H
 #define TARE_TESTS_MUTATE_H
 
 #include "json_change.h"
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
-/* libFuzzer's own changes of bytes, its dictionary among them. Programs that only replay a corpus do not have it. */
+/* libFuzzer's own changes of bytes, including its dictionary. Programs that only replay a corpus
+ * lack it. */
 extern size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size) __attribute__((weak));
 
 enum { MUTATE_CHANCE = 256, MUTATE_PLACES = 4096 };
 
-/* Random bytes, read as the bytes of an input are (bytes.h). */
+/* Random bytes, read like the bytes of an input (bytes.h). */
 struct chance {
     uint8_t raw[MUTATE_CHANCE];
     struct bytes b;
@@ -34,7 +36,7 @@ static inline size_t chance_below(struct chance *c, size_t n)
     return ((size_t)byte(&c->b) << 8 | (size_t)byte(&c->b)) % n;
 }
 
-/* What a kind of file is made of, as JSON texts: they come in the place of what is there, or beside it. */
+/* The parts of a kind of file, as JSON texts: they replace an existing value or are added to it. */
 struct parts {
     const char *const *at;
     size_t n;
@@ -61,7 +63,8 @@ static inline void places_add(struct places *p, json_t *in, const char *key, siz
 static inline void places_of(struct places *p, json_t *root)
 {
     places_add(p, root, NULL, 0);
-    for (size_t next = 0; next < p->n; next++) { /* the place of a value comes before those within it */
+    /* The position of a value comes before those within it. */
+    for (size_t next = 0; next < p->n; next++) {
         json_t *v = p->at[next].key ? json_object_get(p->at[next].in, p->at[next].key)
                     : next          ? json_array_get(p->at[next].in, p->at[next].i)
                                     : root;
@@ -80,7 +83,7 @@ static inline json_t *place_value(const struct place *p)
     return p->key ? json_object_get(p->in, p->key) : json_array_get(p->in, p->i);
 }
 
-/* Takes the reference. */
+/* Takes over the reference. */
 static inline void place_put(const struct place *p, json_t *value)
 {
     if (p->key)
@@ -92,13 +95,14 @@ static inline void place_put(const struct place *p, json_t *value)
 static inline json_t *part_any(const struct parts *parts, struct chance *c)
 {
     json_t *out = json_loads(parts->at[chance_below(c, parts->n)], JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
-    if (!out) abort(); /* a list of the target that is no JSON */
+    if (!out) abort(); /* a list of the target that is not JSON */
     return out;
 }
 
 /* ---- changes of a tree */
 
-/* A part of the target, or a copy of what stands elsewhere, comes to a place: instead of what is there, or beside it. */
+/* Puts a part of the target, or a copy of another value, at a position: instead of the present
+ * value, or next to it. */
 static inline void mutate_place(json_t *root, const struct parts *parts, struct chance *c)
 {
     static struct places places;
@@ -112,7 +116,7 @@ static inline void mutate_place(json_t *root, const struct parts *parts, struct 
     const size_t how = chance_below(c, 4);
     if (how == 0 && !at->key) {
         json_array_insert_new(at->in, at->i, value);
-    } else if (how == 0 && from->key) { /* under a name that means something elsewhere */
+    } else if (how == 0 && from->key) { /* under a name with another meaning elsewhere */
         snprintf(other, sizeof other, "%.79s", from->key);
         json_object_set_new(at->in, other, value);
     } else {
@@ -120,7 +124,8 @@ static inline void mutate_place(json_t *root, const struct parts *parts, struct 
     }
 }
 
-/* An object's members get those of a part of the target, so that {"type": ...} becomes another step with what it needs. */
+/* Gives an object's members those of a part of the target, so that {"type": ...} becomes another
+ * step with its fields. */
 static inline void mutate_object(json_t *root, const struct parts *parts, struct chance *c)
 {
     static struct places places;
@@ -146,7 +151,8 @@ static inline void mutate_tree(json_t *root, const struct parts *parts, struct c
     }
 }
 
-/* text, n bytes in a buffer of room bytes, with a change in its tree. Where it is no JSON, or now and then, its bytes change. The new size. */
+/* Changes the tree of text, n bytes in a buffer of `room` bytes. If it is not JSON, and
+ * sometimes otherwise, its bytes are changed. Returns the new size. */
 static inline size_t mutate_json(uint8_t *text, size_t n, size_t room, const struct parts *parts, struct chance *c)
 {
     json_t *root = NULL;
@@ -174,7 +180,7 @@ struct span {
     size_t begin, n;
 };
 typedef size_t (*mutate_function)(uint8_t *part, size_t n, size_t room, struct chance *c);
-/* They change by f, and what stands after them moves. The new size of the input. */
+/* Changes these bytes by f and moves the bytes after them. Returns the new size of the input. */
 static inline size_t mutate_span(const struct span *s, mutate_function f, struct chance *c)
 {
     const size_t after = s->size - s->begin - s->n, room = s->max_size - s->begin - after;

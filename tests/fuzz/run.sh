@@ -1,12 +1,19 @@
 #!/usr/bin/env bash
-# Lets every fuzz target run for a while, with the address and undefined-behaviour sanitizers: no crash, no leak, no hang.
-#   tests/fuzz/run.sh [SECONDS each, default 60] [TARGET ...]      new inputs every time; what was found before is kept in build-fuzz/corpus
-#   tests/fuzz/run.sh --inputs N [TARGET ...]                      the same N inputs every time, for CI: a fixed seed, from the corpus of the tree
-#   tests/fuzz/run.sh --merge [TARGET ...]                         adds to the tree's corpus those of build-fuzz/corpus that reach what it does not reach
-#   tests/fuzz/run.sh --coverage [FOLDER] [TARGET ...]             lines and regions of a target's sources that the tree's corpus reaches, or with that of FOLDER
-#   tests/fuzz/run.sh --sums [FILE]                                what build-fuzz/log.tsv (or FILE) has of each target, added up
-# FUZZ_IDLE=1: the targets (not their compilation) take only the time that nobody else wants.
-# Needs clang; --coverage also llvm-profdata, llvm-cov and python3. An input that fails lies in build-fuzz/found. Each run of a target is a line of build-fuzz/log.tsv.
+# Runs every fuzz target for a while, with the address and undefined-behaviour sanitizers. There must
+# be no crash, leak or hang.
+#   tests/fuzz/run.sh [SECONDS each, default 60] [TARGET ...]    new inputs every time; earlier
+#                                               discoveries are kept in build-fuzz/corpus
+#   tests/fuzz/run.sh --inputs N [TARGET ...]   the same N inputs every time, for CI: a fixed seed,
+#                                               from the corpus of the tree
+#   tests/fuzz/run.sh --merge [TARGET ...]      adds to the tree's corpus the inputs of
+#                                               build-fuzz/corpus that reach new code
+#   tests/fuzz/run.sh --coverage [FOLDER] [TARGET ...]    prints the lines and regions of a target's
+#                                               sources reached by the tree's corpus, or with FOLDER's
+#   tests/fuzz/run.sh --sums [FILE]             prints the totals of each target in
+#                                               build-fuzz/log.tsv (or FILE)
+# FUZZ_IDLE=1: the targets (not their compilation) use only idle processor time.
+# Needs clang; --coverage also llvm-profdata, llvm-cov and python3. A failing input is stored in
+# build-fuzz/found. Each run of a target is a line of build-fuzz/log.tsv.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 dir=${FUZZ_DIR:-build-fuzz}
@@ -34,11 +41,12 @@ case ${1:-} in
 esac
 command -v clang > /dev/null || { echo "SKIP: clang is not installed (apt-get install clang); the corpus is replayed by ctest -R fuzz/"; exit 77; }
 all='jsonl template tokenizer_json safetensors state chain ini codebook wire ranks math plugin_state'
-[ -n "$inputs" ] || all="$all train" # the whole engine: compiled for minutes; the corpus is replayed by the tests
+# The whole engine takes minutes to compile; the tests replay the corpus.
+[ -n "$inputs" ] || all="$all train"
 
 # ---- coverage, of a build without sanitizers
 
-# What a target is about: its own sources, not those that they call.
+# A target's own sources, without those that they call.
 about() {
     case $1 in
     jsonl) echo core/data/{dataset,files,tasks,choices}.c ;;
@@ -56,7 +64,7 @@ about() {
     train) echo core/{batch,checkpoint,cluster,config,curriculum,data,engine,estimate,loop,model,observe,plan,preflight,rollout,settle,template,update,verify}/*.c ;;
     esac
 }
-cover() { # TARGET: one line of the table
+cover() { # TARGET: prints one line of the table
     local name=$1 raw=$dir-coverage/raw/$1 object objects=() folders=("tests/fuzz/corpus/$1")
     [ ! -d "$beside/$1" ] || folders+=("$beside/$1")
     rm -rf "$raw"
@@ -73,7 +81,8 @@ import json, os, sys
 name, inputs, files = sys.argv[1], sys.argv[2], {os.path.abspath(f) for f in sys.argv[3:]}
 sums = {"lines": [0, 0], "regions": [0, 0]}
 for f in json.load(sys.stdin)["data"][0]["files"]:
-    if os.path.abspath(os.path.join("build", f["filename"])) in files:  # a compiler cache writes names relative to the build folder
+    # A compiler cache writes names relative to the build folder.
+    if os.path.abspath(os.path.join("build", f["filename"])) in files:
         for what, s in sums.items():
             s[0] += f["summary"][what]["covered"]
             s[1] += f["summary"][what]["count"]
@@ -88,7 +97,7 @@ if [ $mode = coverage ]; then
     echo "| target | inputs | lines | | regions | |"
     echo "|---|---|---|---|---|---|"
     for name in ${*:-$all}; do
-        grep -q "/replay_$name.dir" "$dir-coverage/CMakeFiles/TargetDirectories.txt" || { echo "| \`$name\` | SKIP: what it needs is not installed |" && continue; }
+        grep -q "/replay_$name.dir" "$dir-coverage/CMakeFiles/TargetDirectories.txt" || { echo "| \`$name\` | SKIP: a dependency is not installed |" && continue; }
         cmake --build "$dir-coverage" -j "$(nproc)" --target "replay_$name" > "$dir-coverage/build.log" 2>&1 || { tail -40 "$dir-coverage/build.log"; exit 1; }
         cover "$name"
     done
@@ -99,17 +108,18 @@ fi
 
 configure() { cmake -S . -B "$dir" -DCMAKE_C_COMPILER=clang -DTARE_FUZZ=ON -DTARE_SANITIZE=address,undefined > /dev/null; }
 configure
-grep -q '^TARE_FUZZ:[A-Z]*=ON' "$dir/CMakeCache.txt" || configure # CMake forgets the options where the compiler's path is another than before
+# CMake loses the options when the compiler's path changes.
+grep -q '^TARE_FUZZ:[A-Z]*=ON' "$dir/CMakeCache.txt" || configure
 targets=
 for name in ${*:-$all}; do
     if grep -q "/fuzz_$name.dir" "$dir/CMakeFiles/TargetDirectories.txt"; then
         targets="$targets $name"
     else
-        echo "fuzz_$name: SKIP, what it needs is not installed"
+        echo "fuzz_$name: SKIP, a dependency is not installed"
     fi
 done
 mkdir -p "$dir/found"
-found=$(cd "$dir/found" && pwd) # train works in a folder of its own
+found=$(cd "$dir/found" && pwd) # train works in a separate folder
 # shellcheck disable=SC2086 # a list
 cmake --build "$dir" -j "$(nproc)" --target $(printf 'fuzz_%s ' $targets) > "$dir/build.log" 2>&1 || { tail -40 "$dir/build.log"; exit 1; }
 
@@ -118,14 +128,15 @@ if [ $mode = merge ]; then
     for name in $targets; do
         [ -d "$dir/corpus/$name" ] || continue
         before=$(find "tests/fuzz/corpus/$name" -type f | wc -l)
-        # The fewest inputs that take every edge, however often each: a corpus of a size for a repository.
+        # The fewest inputs that take every edge, whatever the number of times: a corpus small
+        # enough for a repository.
         "$dir/fuzz_$name" -set_cover_merge=1 -use_counters=0 -print_funcs=0 -timeout=60 -rss_limit_mb=2048 -max_len=4096 \
             "tests/fuzz/corpus/$name" "$dir/corpus/$name" > "$dir/$name-merge.log" 2>&1 || { tail -20 "$dir/$name-merge.log"; exit 1; }
         echo "fuzz_$name: $before inputs and $(($(find "tests/fuzz/corpus/$name" -type f | wc -l) - before)) new ones"
     done
     bytes=$(find tests/fuzz/corpus -type f -printf '%s\n' | awk '{ n += $1 } END { print n }')
     echo "the tree's corpus has $bytes bytes"
-    [ "$bytes" -le $most ] || { echo "that is more than $most; take out what adds least" >&2; exit 1; }
+    [ "$bytes" -le $most ] || { echo "that is more than $most; remove the inputs that add least" >&2; exit 1; }
     exit
 fi
 
@@ -138,12 +149,12 @@ how=new
 idle=${FUZZ_IDLE:+chrt -i 0 nice -n 19}
 commit=$(git describe --always --dirty --abbrev=9 2> /dev/null || echo '?')
 
-# An input that took too long once and does not when it is run alone shows a busy machine, not a hang.
+# An input that was slow once but is fast alone shows a busy machine, not a hang.
 only_late() { # NAME LIMIT
     local input
     input=$(sed -n 's/.*Test unit written to \(.*-timeout-.*\)/\1/p' "$dir/$1.log" | tail -1)
     [ -n "$input" ] && "$dir/fuzz_$1" -timeout="$2" "$input" > "$dir/$1-again.log" 2>&1 || return 1
-    echo "fuzz_$1: an input was late once, and is not when it is run alone; going on"
+    echo "fuzz_$1: an input was late once, but not when run alone; continuing"
     rm -f "$input"
 }
 run_one() {
@@ -160,10 +171,13 @@ run_one() {
         until=-max_total_time=$((seconds - SECONDS + began))
         if [ -n "$inputs" ]; then
             until="-runs=$inputs -seed=1"
-            # half of wire's open plugins; ini's are loaded up to four times, from files; a plugin's state makes up to five instances
+            # Half of the inputs of wire open plugins; those of ini are loaded up to four times from
+            # files; plugin_state makes up to five instances per input.
             case $name in
             wire | ini | plugin_state) until="-runs=$((inputs / 10)) -seed=1" ;;
-            jsonl | tokenizer_json) until="-runs=$((inputs / 2)) -seed=1" ;; # whose changes of trees reach more with these than those of bytes with all
+            # For these targets, changes of trees with half of the runs reach more code than changes of
+            # bytes with all of them.
+            jsonl | tokenizer_json) until="-runs=$((inputs / 2)) -seed=1" ;;
             esac
         fi
         local status=0
@@ -175,7 +189,7 @@ run_one() {
         spent=$(awk "BEGIN { print $spent + $took }")
         [ $status != 0 ] || break
         late=$((late + 1))
-        [ $late -le 3 ] && only_late "$name" $limit || { tail -40 "$log"; echo "fuzz_$name: failed; the input lies in $dir/found"; failed=1; break; }
+        [ $late -le 3 ] && only_late "$name" $limit || { tail -40 "$log"; echo "fuzz_$name: failed; the input is in $dir/found"; failed=1; break; }
         [ -n "$inputs" ] || [ $((SECONDS - began)) -lt "$seconds" ] || break
     done
     log_line "$name" $((SECONDS - began)) "$spent" "$total" $failed

@@ -1,15 +1,17 @@
 #!/bin/bash
-# Everything that needs a GPU, one command:   tests/gpu/run.sh [OUT]        a line PASS, FAIL or SKIP with the reason for each check
-#   kernels     every device test on the GPU (kernel by kernel against ref, attention, products, sampling, decode sessions as CUDA graphs), and whether wgmma
-#               has the bits of mma there
+# Runs every check that needs a GPU:   tests/gpu/run.sh [OUT]
+# Prints a line PASS, FAIL or SKIP with the reason for each check.
+#   kernels     every device test on the GPU (each kernel against ref, attention, products, sampling,
+#               decode sessions as CUDA graphs), and whether wgmma is bit-identical to mma there
 #   parity      tiny models against the goldens, in fp32 and bf16 (SHARED, default ../shared)
 #   sanitizer   the device tests under compute-sanitizer: memcheck, racecheck, synccheck, initcheck
 #   quickstart  on CUDA and on the CPU: accuracy before and after
-#   resume      a CUDA run killed and resumed has the bits of one that was not
+#   resume      a CUDA run that is killed and resumed is bit-identical to an undisturbed one
 #   nccl        the collectives of several GPUs, with one rank
-# Exit status: 0 when nothing failed (77 without a GPU). BUILD, ARCH as in bench/gpu/run.sh; ONLY=kernels,parity,... takes some.
-# BUILT=1: nothing is built. PROGRAMS="attention ...": those device tests alone. TOOLS="memcheck ...": those of the sanitizer. STATE: a folder where what has passed is noted; it is
-# not done again.
+# Exit status: 0 when nothing failed (77 without a GPU). BUILD and ARCH as in bench/gpu/run.sh;
+# ONLY=kernels,parity,... runs these checks only. BUILT=1: nothing is built. PROGRAMS="attention ...":
+# these device tests only. TOOLS="memcheck ...": these tools of the sanitizer only. STATE: a folder
+# that records the passed checks, which are not repeated.
 cd "$(dirname "$0")/../.." || exit 1
 ROOT=$PWD
 OUT=${1:-${OUT:-tests/gpu/out}}
@@ -23,7 +25,7 @@ pass() {
     echo "PASS $*"
     [ -z "${STATE:-}" ] || echo "$*" >> "$STATE/passed"
 }
-passed() { # NAME: whether it has passed before; says so
+passed() { # NAME: succeeds, and prints it, if the check has passed before
     [ -n "${STATE:-}" ] && grep -F -- "$1: " "$STATE/passed" 2> /dev/null | tail -1 | sed 's/^/PASS (before) /' | grep .
 }
 fail() { echo "FAIL $*"; failed=$((failed + 1)); }
@@ -43,11 +45,12 @@ export SHARED SOURCE=$ROOT TARE=$BUILD/tare TARE_PLUGIN_PATH=$BUILD/plugins
 "$BUILD/tare" doctor > "$OUT/doctor.txt" 2>&1
 grep -i cuda "$OUT/doctor.txt" | head -3
 
-# A cmocka program's tests whose names end in _on_cuda (or are test_cuda). Skipped ones are told apart from passed ones.
+# Runs a cmocka program's tests whose names end in _on_cuda (or are test_cuda). Skipped tests are
+# reported separately from passed ones.
 device_tests=()
 for t in "$BUILD"/test_*_device; do [ -x "$t" ] && device_tests+=("$t"); done
 
-asked() { # PROGRAM: whether it is one of PROGRAMS
+asked() { # PROGRAM: succeeds if it is one of PROGRAMS
     local of=${1##*/test_}
     of=${of%_device}
     [[ " ${PROGRAMS:-$of} " == *" $of "* ]]
@@ -69,7 +72,7 @@ if wanted kernels; then
     about=$(grep -o 'products of many rows with batch_invariant.*' "$OUT/doctor.txt")
     case $about in
         '') ;;
-        *'go by wgmma'*) pass "wgmma: $about" ;;
+        *'use wgmma'*) pass "wgmma: $about" ;;
         *'compute capability is'*) skip "wgmma: $about" ;;
         *) fail "wgmma: $about" ;;
     esac
@@ -77,14 +80,15 @@ if wanted kernels; then
     for t in "${device_tests[@]}"; do asked "$t" && program "kernels $(basename "$t")" "$OUT/$(basename "$t").log" "$t"; done
 fi
 
-# Greedy texts of the tiny models on CUDA and on the CPU (whose logprobs test_parity holds against the goldens): the same ids, logprobs within 1e-4
-# (fp32). bf16 is compared by its logprobs as far as the texts agree.
+# Greedy texts of the tiny models on CUDA and on the CPU (whose logprobs test_parity compares with
+# the goldens): the same ids, logprobs within 1e-4 (fp32). bf16 is compared by its logprobs up to
+# the first difference of the texts.
 if wanted parity; then
     models=("$SHARED"/models/tiny/*/config.json)
     if ! command -v python3 > /dev/null; then
-        skip "parity: python3 compares the texts, and it is not there"
+        skip "parity: python3 is not installed; it compares the texts"
     elif [ ! -e "${models[0]}" ]; then
-        skip "parity: $SHARED/models/tiny is not there; set SHARED"
+        skip "parity: $SHARED/models/tiny is missing; set SHARED"
     else
         for config in "${models[@]}"; do
             model=$(dirname "$config")
@@ -108,7 +112,7 @@ for x, y in zip(sorted(a, key=lambda r: r["id"]), sorted(b, key=lambda r: r["id"
     assert not exact or x["ids"] == y["ids"], "%s: the texts differ from token %d on" % (x["id"], n)
     worst = max([worst] + [abs(p - q) for p, q in zip(x["logprobs"][:n], y["logprobs"][:n])])
 assert worst <= limit, "logprobs differ by %g" % worst
-print("%d of %d texts the same, logprobs within %.2g" % (same, len(a), worst))
+print("%d of %d texts are equal, logprobs within %.2g" % (same, len(a), worst))
 EOF
                 ); then pass "$name: $answer"; else fail "$name: $(echo "$answer" | tail -1) $(head -1 "$OUT/parity-cuda.err")"; fi
             done
@@ -118,7 +122,7 @@ fi
 
 if wanted sanitizer; then
     if ! command -v compute-sanitizer > /dev/null; then
-        skip "sanitizer: there is no compute-sanitizer on this machine"
+        skip "sanitizer: compute-sanitizer is not installed on this machine"
     else
         for tool in ${TOOLS:-memcheck racecheck synccheck initcheck}; do
             for t in "${device_tests[@]}"; do
@@ -135,10 +139,11 @@ if wanted sanitizer; then
     fi
 fi
 
-# The last evaluation in a run's metrics.
+# Prints the last evaluation in a run's metrics.
 accuracy() { grep -o '"eval/[^"]*":[0-9.eE+-]*' "$1/metrics.jsonl" | tail -1; }
 
-# train NAME device key=value ...: the quickstart in a folder of its own, so that each makes its own base model
+# train NAME device key=value ...: trains the quickstart in a separate folder, so that each run
+# makes its own base model.
 train() {
     local name=$1 device=$2
     shift 2
@@ -162,7 +167,8 @@ if wanted resume && ! passed resume; then
     short="train.steps=8 checkpoint.every=2"
     # shellcheck disable=SC2086 # a list
     if train whole cuda $short; then
-        mkdir -p "$OUT/killed" && cp -r "$OUT/whole/runs" "$OUT/killed/" # the base model, or step 5 of making it would be the one that is killed
+        # The base model first; otherwise step 5 of its training would be killed.
+        mkdir -p "$OUT/killed" && cp -r "$OUT/whole/runs" "$OUT/killed/"
         TARE_FAULT=rank=0,stage=update,step=5,kind=kill train killed cuda $short
         train killed cuda $short --resume
         if cmp -s "$OUT/whole/run/checkpoints/step-000008/model.safetensors" "$OUT/killed/run/checkpoints/step-000008/model.safetensors"; then
@@ -178,7 +184,7 @@ if wanted nccl; then
     if [ -x "$BUILD/test_comm_gpu" ]; then
         if [ -n "${DRY:-}" ]; then skip "nccl: no GPU"; else program "nccl" "$OUT/nccl.log" "$BUILD/test_comm_gpu"; fi
     else
-        skip "nccl: test_comm_gpu was not built (NCCL was not there)"
+        skip "nccl: test_comm_gpu was not built (NCCL is missing)"
     fi
 fi
 [ $failed = 0 ] && echo "nothing failed" || echo "$failed checks failed"

@@ -1,17 +1,21 @@
 #!/bin/bash
-# The checks and measurements on a GPU in stages of at most nine minutes each, the most telling first:   stages.sh STAGE [OUT]
-#   1  what is there, bandwidth and the ceiling of matrix products, every device test, memcheck of attention and products
+# The checks and measurements on a GPU in stages of at most nine minutes each, the most informative
+# ones first:   stages.sh STAGE [OUT]
+#   1  the machine, bandwidth and the peak of matrix products, every device test, memcheck of
+#      attention and products
 #   2  racecheck, initcheck, synccheck
-#   3  single operations; decoding at 1.5B and 7B shapes beside torch
-#   4  training at 1.5B and 7B shapes beside torch
+#   3  single operations; decoding at 1.5B and 7B shapes, compared with torch
+#   4  training at 1.5B and 7B shapes, compared with torch
 #   5  quickstart, resume, mismatch, NCCL with one rank
-# Works on what tools/gpu_bundle.sh made, or on a build (BUILD). Writes OUT/stage-N.txt and OUT/stage-N.json. What has passed is noted in STATE and not done
-# again, so that a stage that was cut off is continued by the same command. DRY=1: no GPU but the stand-in device, to see that nothing is missing; it has
-# 4 GB, its memory is not a GPU's, and NVIDIA's libraries need not be there, so what depends on these is left out or said with DRY in front.
+# Runs in the folder made by tools/gpu_bundle.sh, or in a build (BUILD). Writes OUT/stage-N.txt and
+# OUT/stage-N.json. Passed checks are recorded in STATE and not repeated, so that the same command
+# continues a stage that was cut off. DRY=1: runs on the fake device instead of a GPU, to find missing
+# parts. It has 4 GB, its memory is not a GPU's, and NVIDIA's libraries may be missing; checks that
+# depend on these are left out, or have DRY in front.
 cd "$(dirname "$0")/../.." || exit 1
 stage=${1:-} OUT=${2:-${OUT:-out}}
 case $stage in [1-5]) ;; *)
-    sed -n '2,10s/^# \?//p' "$0"
+    sed -n '2,14s/^# \?//p' "$0"
     exit 2
     ;;
 esac
@@ -24,7 +28,7 @@ text=$OUT/stage-$stage.txt
 deadline=$((SECONDS + SECONDS_MOST))
 left() { echo $((deadline - SECONDS > 1 ? deadline - SECONDS : 1)); }
 
-# NVIDIA's large libraries: the toolkit's, or those that came with torch.
+# NVIDIA's large libraries: the toolkit's, or those installed with torch.
 for name in libcublasLt.so.13 libcudart.so.13 libnccl.so.2; do
     for place in /usr/local/cuda/lib64 $(python3 -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])' 2> /dev/null)/nvidia/*/lib; do
         [ -e "$place/$name" ] && LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$place && break
@@ -56,10 +60,10 @@ fi
         4) PARTS=train LIMIT=$(left) bash bench/gpu/run.sh "$work/bench" ;;
         5) ONLY=quickstart,resume,nccl timeout "$(left)" bash tests/gpu/run.sh "$work" ;;
     esac
-    [ $? != 124 ] || echo "CUT the time of this stage was over: the same command continues it"
+    [ $? != 124 ] || echo "CUT the time of this stage is over: the same command continues it"
 } 2>&1 | tee "$text"
 
-{ # the lines PASS, FAIL, SKIP, CUT and what the benches printed as JSON
+{ # the lines PASS, FAIL, SKIP, CUT and the JSON that the benches printed
     printf '{"stage":%d,"commit":"%s","lines":[' "$stage" "$(cat commit 2> /dev/null)"
     grep -E '^(PASS|FAIL|SKIP|CUT|FAILED:?) ' "$text" | sed 's/[\\"]/\\&/g; s/[[:cntrl:]]/ /g; s/.*/"&"/' | paste -sd,
     printf '],"results":['

@@ -1,12 +1,13 @@
-/* A verifier of the tests that looks at a row's answer only with its parameter `compare`: the reward is 1 for a completion of at least `least` bytes. */
+/* A verifier for tests that reads a row's answer only with its parameter `compare`: the reward
+ * is 1 for a completion of at least `least` bytes. */
 #include <tare/sdk.h>
 
 #include <string.h>
 
 enum { P_COMPARE, P_LEAST, N_PARAMS };
 static const tare_param PARAMS[N_PARAMS] = {
-    [P_COMPARE] = {.key = "compare", .type = TARE_BOOL, .fallback = "false", .doc = "the completion has to equal the answer, too"},
-    [P_LEAST] = {.key = "least", .type = TARE_INT, .fallback = "1", .max = 1000, .doc = "bytes that a completion has to have"},
+    [P_COMPARE] = {.key = "compare", .type = TARE_BOOL, .fallback = "false", .doc = "the completion must equal the answer, too"},
+    [P_LEAST] = {.key = "least", .type = TARE_INT, .fallback = "1", .max = 1000, .doc = "minimum number of bytes of a completion"},
 };
 
 static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)

@@ -1,15 +1,17 @@
-/* An estimator of the tests that reads fields of the data set's rows: by = level, weight (the default) or only one of them.
+/* An estimator for tests that reads fields of the data set's rows: by = level, weight (the
+ * default) or only one of them.
  *
- *   A_i = R_i (1 + 10 level + 1000 weight),      a field that the row does not have: 7
+ *   A_i = R_i (1 + 10 level + 1000 weight),      a missing field counts as 7
  *
- * It keeps the sum of the levels it has seen as its state, so that a test sees whether a resumed run has the same. */
+ * Its state is the sum of the levels so far, so that a test sees whether a resumed run has the
+ * same. */
 #include <math.h>
 #include <string.h>
 #include <tare/sdk.h>
 
 static const char *const BOTH[] = {"level", "weight", NULL}, *const ONE[] = {"weight", NULL},
                          *const BY[] = {"both", "weight", NULL};
-static const tare_param PARAMS[] = {{"by", "both", "which fields of a row it reads", NULL, BY, 0, 0, TARE_CHOICE, 0}};
+static const tare_param PARAMS[] = {{"by", "both", "fields of a row to read", NULL, BY, 0, 0, TARE_CHOICE, 0}};
 
 struct self {
     const tare_host *host;

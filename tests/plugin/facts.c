@@ -1,5 +1,6 @@
-/* An estimator of the tests that asks for every column of ABI 1.2. An advantage is a sum in which each column has its own digits, so that a
- * test sees which one is wrong. It refuses a batch whose columns do not fit together. */
+/* An estimator for tests that asks for every column of ABI 1.2. An advantage is a sum in which
+ * each column has its own digits, so that a test sees which one is wrong. It refuses a batch
+ * whose columns do not fit together. */
 #include <tare/sdk.h>
 
 enum {
@@ -59,7 +60,7 @@ static const tare_descriptor DESCRIPTOR = {.struct_size = sizeof DESCRIPTOR,
                                            .kind = TARE_ESTIMATOR,
                                            .name = "facts",
                                            .version = "1.0.0",
-                                           .summary = "sums of what is known of a rollout",
+                                           .summary = "sums of a rollout's columns",
                                            .license = "Apache-2.0",
                                            .param_size = sizeof(tare_param),
                                            .needs = NEEDS,

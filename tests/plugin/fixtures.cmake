@@ -1,4 +1,5 @@
-# Plugins that break the contract, for the tests of the loader; and good ones beside them. They lie in BUILD/fixtures.
+# Plugins that break the contract, for the tests of the loader, and valid ones. They are built into
+# BUILD/fixtures.
 set(FIXTURES ${CMAKE_BINARY_DIR}/fixtures)
 function(tare_fixture NAME FILE)
     add_library(fixture_${NAME} MODULE ${FILE})

@@ -1,5 +1,6 @@
-/* A verifier of the tests that compares completions: the reward of a rollout is the share of its group that says something else
- * (diversity). It refuses a call whose answers do not come group by group, and reports how many came. Completion "abort": it dies. */
+/* A verifier for tests that compares completions: the reward of a rollout is the share of its
+ * group with a different text (diversity). It refuses a call whose answers are not ordered by
+ * group, and reports their number. On the completion "abort" it aborts. */
 #include <tare/sdk.h>
 
 #include <stdlib.h>
@@ -28,7 +29,7 @@ static tare_status group_of(const tare_answer *const *answers, int64_t n, int64_
     for (*end = i; *end < n && answers[*end]->group == answers[i]->group; ++*end) {
         const tare_answer *a = answers[*end];
         if (!TARE_HAS_NUMBER(a, prompt_uid) || a->prompt_uid != answers[i]->prompt_uid)
-            return tare_fail(error, TARE_E_INVALID, "answer %lld is of another prompt", (long long)*end);
+            return tare_fail(error, TARE_E_INVALID, "answer %lld belongs to another prompt", (long long)*end);
         if (a->sample != *end - i || a->n_tokens < 1 || (a->finish != TARE_FINISH_STOP && a->finish != TARE_FINISH_LENGTH))
             return tare_fail(error, TARE_E_INVALID, "answer %lld: sample %lld, %lld tokens, finish %d", (long long)*end,
                              (long long)a->sample, (long long)a->n_tokens, a->finish);
@@ -61,7 +62,7 @@ static const tare_descriptor DESCRIPTOR = {.struct_size = sizeof DESCRIPTOR,
                                            .kind = TARE_VERIFIER,
                                            .name = "groups",
                                            .version = "1.0.0",
-                                           .summary = "how much a group differs",
+                                           .summary = "differences within a group",
                                            .license = "Apache-2.0",
                                            .param_size = sizeof(tare_param),
                                            .threading = TARE_REENTRANT,

@@ -1,6 +1,7 @@
-/* A verifier of the tests with process rewards: every line is a step, worth the letters "a" in it, and the completion is worth the sum. A text
- * that begins with "!" makes it break the contract: "!back" steps that go backwards, "!far" one past the end, "!nan" a reward that is no
- * number, "!many" more steps than there is room for, "!abort" the end of the process. */
+/* A verifier for tests with process rewards: every line is a step, worth the number of letters
+ * "a" in it, and the completion is worth the sum. A text that begins with "!" makes it break the
+ * contract: "!back" gives steps in reverse order, "!far" one past the end, "!nan" a reward of
+ * NaN, "!many" more steps than fit, "!abort" the end of the process. */
 #include <tare/sdk.h>
 
 #include <math.h>
@@ -60,7 +61,7 @@ static const tare_descriptor DESCRIPTOR = {.struct_size = sizeof DESCRIPTOR,
                                            .kind = TARE_VERIFIER,
                                            .name = "steps",
                                            .version = "1.0.0",
-                                           .summary = "the letters a of each line",
+                                           .summary = "letters a in each line",
                                            .license = "Apache-2.0",
                                            .param_size = sizeof(tare_param),
                                            .threading = TARE_REENTRANT,

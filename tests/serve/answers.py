@@ -1,4 +1,4 @@
-"""What `tare serve` answers: the tokens are those of `tare generate`, alone or among others, whole or as a stream."""
+"""Checks the answers of `tare serve`: the tokens are those of `tare generate`, alone or among others, complete or as a stream."""
 import concurrent.futures
 import json
 import os
@@ -47,11 +47,12 @@ def test_chat_as_generate():
             assert all(len(t["top_logprobs"]) == 2 and t["top_logprobs"][0]["logprob"] >= t["top_logprobs"][1]["logprob"] for t in content)
             assert [bytes(t["bytes"]) for t in content if len(t["bytes"]) == 1] == [bytes([i]) for i in wanted["ids"] if i < 256]
     with Server("tiny=model", "model.max_position_embeddings=150") as s:
-        assert s.chat(messages=messages, ignore_eos=True)["usage"]["total_tokens"] == 150  # as far as the context goes
+        # Up to the end of the context.
+        assert s.chat(messages=messages, ignore_eos=True)["usage"]["total_tokens"] == 150
 
 
 def test_prompt_logprobs():
-    """echo: the logprobs of the prompt's tokens are those of `tare score`, as lm-evaluation-harness asks for them."""
+    """echo: the logprobs of the prompt's tokens equal those of `tare score`, as lm-evaluation-harness requests them."""
     for p in PROMPTS:
         ids = tare("tokenize", [{"text": p}])[0]["ids"]
         wanted = tare("score", [{"ids": ids}])[0]["logprobs"]
@@ -83,8 +84,8 @@ def requests():
 
 
 def test_batch_invariance():
-    """A request's answer has the same bits alone and among others, with room for all, and with so little that some are put back. The last
-    request alone puts some back, however late the others come: its eight completions grow together beyond the cache."""
+    """A request's answer is bit-identical alone and among others, with enough cache for all, and with so little that some are preempted. The last
+    request alone preempts some, however late the others come: its eight completions together outgrow the cache."""
     bodies = [*requests(), {"prompt": "a", "n": 8, "max_tokens": 120, "temperature": 1, "seed": 9, "ignore_eos": True, "logprobs": 1}]
     with Server("tiny=model") as s:
         alone = [s.complete(**b)["choices"] for b in bodies]
@@ -97,7 +98,7 @@ def test_batch_invariance():
 
 
 def joined(events, chat):
-    """Choices put together from the chunks of a stream."""
+    """Choices assembled from the chunks of a stream."""
     choices = {}
     for event in events:
         assert event["object"] == ("chat.completion.chunk" if chat else "text_completion")
@@ -135,7 +136,7 @@ def test_streams():
 
 
 def test_parts_of_characters():
-    """Tokens are bytes here: what streams is whole characters, and together what the ids decode to."""
+    """Tokens are bytes here: a stream has whole characters, which together equal the decoded ids."""
     with Server("tiny=model") as s:
         body = {"prompt": "漢字", "max_tokens": 400, "temperature": 1.3, "ignore_eos": True, "seed": 4}
         whole = s.complete(**body, return_token_ids=True)["choices"][0]
@@ -146,7 +147,7 @@ def test_parts_of_characters():
 
 
 def test_stop():
-    """A stop string over several tokens ends the text before it, and no stream tells a part of it."""
+    """A stop string over several tokens ends the text before it, and no part of it appears in a stream."""
     with Server("tiny=model") as s:
         body = {"prompt": "go", "max_tokens": 200, "seed": 11, "ignore_eos": True}
         plain = s.complete(**body)["choices"][0]["text"]
@@ -179,7 +180,7 @@ def test_several_models():
 
 
 def test_a_run():
-    """Of a run's configuration its chat template counts; data.system and data.suffix go into no request, and the server says so."""
+    """The chat template of a run's configuration is used; data.system and data.suffix are added to no request, and the server prints that."""
     shutil.copytree("model", "own")
     with open("own/config.ini", "w") as f:
         f.write("[data]\ntrain = builtin:arithmetic/train\nsystem = Be brief.\nsuffix = Think first.\n")

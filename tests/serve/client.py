@@ -8,14 +8,14 @@ import sys
 import time
 import traceback
 
-PATIENCE = 300  # seconds after which something hangs; nothing here is fast or slow by the clock
+PATIENCE = 300 # seconds after which something hangs; no check depends on the speed
 
 
 class Server:
     """tare serve with these arguments at a free port of this machine."""
 
     def __init__(self, *arguments, environment=None):
-        self.log, self.status = open("serve.log", "w"), 0  # the status that it is to end with
+        self.log, self.status = open("serve.log", "w"), 0 # the expected exit status
         self.process = subprocess.Popen([os.environ["TARE"], "serve", *arguments, "--port", "0"], stdout=subprocess.PIPE, stderr=self.log,
                                         text=True, env={**os.environ, **(environment or {})})
         line = self.process.stdout.readline()
@@ -57,7 +57,7 @@ class Server:
         return r.status, json.loads(text) if kind.startswith("application/json") else text, r.headers
 
     def post(self, path, **body):
-        """The JSON of an answer that is well."""
+        """The JSON of a successful answer."""
         status, answer, _ = self.ask("POST", path, body)
         assert status == 200, (status, answer)
         return answer
@@ -77,7 +77,7 @@ class Server:
         return error["message"]
 
     def begin(self, path, **body):
-        """A stream: the connection and its response, of which nothing is read yet."""
+        """A stream: the connection and its response, unread."""
         c = self.connect()
         c.request("POST", path, json.dumps({"model": "tiny", "stream": True, **body}), {"Content-Type": "application/json"})
         return c, c.getresponse()
@@ -97,7 +97,7 @@ class Server:
         raise AssertionError("no metric " + name)
 
     def until(self, name, value):
-        """Waits for a metric to be this."""
+        """Waits until a metric has this value."""
         give_up = time.monotonic() + PATIENCE
         while self.metric(name) != value:
             assert time.monotonic() < give_up, (name, self.metric(name), value)
@@ -108,7 +108,7 @@ class Server:
             return f.read()
 
     def until_said(self, words):
-        """Waits for a message of the server's."""
+        """Waits for a message of the server."""
         give_up = time.monotonic() + PATIENCE
         while words not in self.said():
             assert time.monotonic() < give_up, words
@@ -116,7 +116,7 @@ class Server:
 
 
 def tare(verb, lines, *arguments):
-    """What the program prints for these lines of JSON with the folder model/."""
+    """The program's output for these lines of JSON with the folder model/."""
     text = "".join(json.dumps(x) + "\n" for x in lines)
     out = subprocess.run([os.environ["TARE"], "-q", verb, "model", *arguments], input=text, capture_output=True, text=True, check=True)
     return [json.loads(x) for x in out.stdout.splitlines()]
@@ -135,7 +135,7 @@ def read_events(response):
 
 
 def run(cases):
-    """Runs functions; says which failed. The exit status of the script."""
+    """Runs functions and prints those that failed. Returns the exit status of the script."""
     failed = 0
     for case in cases:
         try:

@@ -1,4 +1,4 @@
-"""lm-evaluation-harness's own program against `tare serve`: its texts are those of `tare generate`, its loglikelihoods those of `tare score`."""
+"""Runs lm-evaluation-harness against `tare serve`: its texts equal those of `tare generate`, its loglikelihoods those of `tare score`."""
 import glob
 import json
 import os

@@ -1,4 +1,4 @@
-"""What `tare serve` refuses, how it is left, and how it stops."""
+"""Checks the refusals of `tare serve`, clients that leave it, and its end."""
 import json
 import os
 import signal
@@ -22,7 +22,7 @@ def test_requests():
         assert "unknown model 'none'" in s.refused(404, "model_not_found", model="none", prompt="x")
         s.refused(400, "invalid_value", raw='{"prompt":"x"}')
         s.refused(413, "too_large", prompt="x" * 30000)
-        c = s.connect()  # of a length that is not told
+        c = s.connect() # of an unknown length
         c.request("POST", "/v1/completions", iter([b"x" * 8000] * 4), {"Content-Type": "application/json"}, encode_chunked=True)
         assert c.getresponse().status == 413
         c.close()
@@ -47,7 +47,7 @@ def test_requests():
         s.refused(400, "invalid_value", path=chat, messages=user, top_logprobs=2)
         s.refused(400, "invalid_value", path=chat, messages=user, tools=[{"type": "function"}])
         s.refused(400, "unknown_field", path=chat, messages=user, prompt="x")
-        # what asks for nothing is taken
+        # requests without work are accepted
         s.complete(prompt="x", max_tokens=2, user="me", best_of=1, frequency_penalty=0, presence_penalty=0.0, logit_bias={}, suffix=None, stop=None)
         s.chat(messages=user, max_tokens=2, tools=[], tool_choice="none", response_format={"type": "text"}, chat_template_kwargs={"a": 1})
 
@@ -63,10 +63,10 @@ def test_paths():
         assert "application/json" in message
         for kind in ("Application/JSON", "APPLICATION/JSON; charset=utf-8"):  # media types have no case (RFC 9110)
             assert s.ask("POST", "/v1/completions", {"model": "tiny", "prompt": "x", "max_tokens": 1}, {"Content-Type": kind})[0] == 200
-        with socket.create_connection((s.host, s.port), PATIENCE) as c:  # no HTTP
+        with socket.create_connection((s.host, s.port), PATIENCE) as c: # not HTTP
             c.sendall(b"\x16\x03\x01nothing\r\n\r\n")
             c.recv(1000)
-        c = s.connect()  # a body in pieces, two requests on one connection
+        c = s.connect() # a chunked body, two requests on one connection
         for _ in range(2):
             c.request("POST", "/v1/completions", iter([b'{"model":"tiny",', b'"prompt":"x","max_', b'tokens":2}']),
                       {"Content-Type": "application/json"}, encode_chunked=True)
@@ -115,7 +115,7 @@ def test_arguments():
 
 
 def test_a_client_leaves():
-    """A client that has gone frees its place, whether it read a stream or waited for an answer."""
+    """A client that disconnects frees its place, whether it read a stream or waited for an answer."""
     with Server("tiny=model", "rollout.batch=1") as s:
         c, r = s.begin("/v1/completions", **LONGER)
         assert r.readline().startswith(b"data: ")
@@ -133,13 +133,13 @@ def test_a_client_leaves():
 
 
 def test_many_half_requests():
-    """More connections with half a request than may be open, and then their clients leave: the server answers again, at once and not when they
-    have been idle for too long."""
+    """More connections with half a request than may be open, and then their clients leave: the server answers again at once, not only after
+    their idle time-out."""
     with Server("tiny=model", "--max-connections", "8", "--idle", str(PATIENCE * 4)) as s:
         half = [socket.create_connection((s.host, s.port), PATIENCE) for _ in range(20)]
         for c in half:
             c.sendall(b"POST /v1/")
-        for c in half[8:]:  # they wait in the system's queue, since eight are open
+        for c in half[8:]: # they wait in the system's queue, because eight are open
             c.settimeout(0.2)
         try:
             seen = half[-1].recv(1)
@@ -169,8 +169,8 @@ def test_queue():
 
 
 def test_timeout():
-    """What runs too long is ended: an answer with 504; a stream, too, or once it has a token, with an error as its last event. How long a
-    machine takes to the first token is its own affair."""
+    """A request that takes too long is ended: an answer with 504; a stream, too, or, once it has a token, with an error as its last event. The
+    time to the first token differs between machines."""
     for seconds in (1, 4, 16):
         with Server("tiny=model", "--timeout", str(seconds), "rollout.batch=8") as s:
             s.refused(504, "timeout", **LONGER)
@@ -189,7 +189,7 @@ def test_timeout():
 
 
 def test_stop():
-    """SIGTERM: what runs is answered to its end, what comes is refused, the status is 0."""
+    """SIGTERM: running requests are answered to their end, new ones are refused, the status is 0."""
     with Server("tiny=model") as s:
         c, r = s.begin("/v1/completions", **{**LONG, "max_tokens": 4000}, return_token_ids=True)
         assert r.readline().startswith(b"data: ")
@@ -211,7 +211,7 @@ def test_stop():
 
 
 def test_stop_at_once():
-    """A second signal ends the process, once the first has been heard."""
+    """A second signal ends the process, once the first one has been handled."""
     with Server("tiny=model") as s:
         c, r = s.begin("/v1/completions", **LONGER)
         assert r.readline().startswith(b"data: ")

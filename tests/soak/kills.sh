@@ -1,14 +1,19 @@
 #!/usr/bin/env bash
-# SIGKILL at any moment: training on one and on several ranks, supervised training, evaluation, a sweep. Each is killed again and again and started again
-# until it has ended; then it has what one that nobody disturbed has: nothing lost, nothing twice.
-#   tests/soak/kills.sh BUILD KILLS [SEED]     goes on until so many kills have hit a running process; prints a line for each job and the counts
-#   KILLS_JOBS="train sft eval sweep ranks sft_ranks eval_ranks"    which jobs; those of two to four ranks only where mpirun is
-#   KILLS_SECONDS=N   ends after so long
+# SIGKILL at any time: training on one and on several ranks, supervised training, evaluation, a sweep.
+# Each is killed and started again until it has ended. Then its results must equal those of an
+# undisturbed job, with nothing lost and nothing twice.
+#   tests/soak/kills.sh BUILD KILLS [SEED]     continues until KILLS kills have hit a running process;
+#                     prints a line for each job and the counts
+#   KILLS_JOBS="train sft eval sweep ranks sft_ranks eval_ranks"    the jobs; those of two to four
+#                     ranks need mpirun
+#   KILLS_SECONDS=N   ends after that time
 #   KILLS_RUNS=N      ends after N jobs
-#   KILLS_PLANT=1     a number of what was made is changed at the end of each job, which the checks must find
-# One in four processes is stopped (SIGSTOP) for a moment and goes on; one in three has a clock that jumps (tests/faults/clock.c), over the end of summer time too.
-# Moments are drawn by seed from the time that the whole job takes here; what they hit differs from run to run, what must hold does not.
-# Exit status 1 when a promise was broken; the folder is kept and named.
+#   KILLS_PLANT=1     changes a number in the results at the end of each job, which the checks must
+#                     find
+# One in four processes is stopped (SIGSTOP) for a moment and continued; one in three has a clock that
+# jumps (tests/faults/clock.c), also over the end of summer time. The times are drawn by seed from the
+# duration of the whole job on this machine. The points that they hit differ from run to run, but the
+# checks do not. Exit status 1 when a promise was broken; the folder is kept and printed.
 set -euo pipefail
 build=$(cd "${1:?usage: kills.sh BUILD KILLS [SEED]}" && pwd) wanted=${2:?usage: kills.sh BUILD KILLS [SEED]} seed=${3:-1}
 export TARE=${TARE:-$build/tare} SOURCE=${SOURCE:-$(cd "$(dirname "$0")/../.." && pwd)}
@@ -30,7 +35,7 @@ broke() {
     broken=$((broken + 1))
     printf 'BROKEN: %s, seed %d, job %d: %s (%s)\n' "$job" "$seed" "$runs" "$*" "$WORK/$where"
 }
-whole() { # of each job once: what it makes, and how long that takes
+whole() { # of each job once: its results and its duration
     mkdir -p "whole-$1"
     local began
     began=$(ms)
@@ -40,21 +45,25 @@ whole() { # of each job once: what it makes, and how long that takes
     rows_of "whole-$1"
     want[$1]=$(digest "whole-$1")
 }
-settle_down() { # nobody of the killed job is left: ranks notice within seconds, cells of a sweep go on alone to their end
+# settle_down: no process of the killed job remains: ranks notice within seconds, cells of a sweep
+# continue alone to their end
+settle_down() {
     local i
     for ((i = 0; i < 3000; i++)); do [ -n "$(members)" ] || return 0; sleep 0.1; done
     broke "processes outlive the job by five minutes"
 }
-attempt() { # starts the job's process; kills it at a moment unless it is the last attempt. Sets status, and hit
+# attempt: starts the job's process and kills it at a random time, unless this is the last attempt;
+# sets status and hit
+attempt() {
     local last=$1 list victim pid resume
     mark=$$-$processes status=0 hit=0
     resume=$(resume_of "$job" "$where")
     job_command "$job" "$WORK/$where" "$resume"
     local -a surroundings=(KILLS_MARK="$mark")
     draw 3
-    if [ -n "$clock" ] && [ "$drawn" = 0 ]; then # each rank has a time of its own
+    if [ -n "$clock" ] && [ "$drawn" = 0 ]; then # the ranks end at different times
         draw 30000
-        # the night in which summer time ends, in a zone that has one
+        # The night in which summer time ends, in a zone that has it.
         surroundings+=(LD_PRELOAD="$clock" TARE_CLOCK=$((1 + drawn)) TZ=Europe/Berlin TARE_CLOCK_AT=1729990790)
         jumped=$((jumped + 1))
     fi
@@ -89,7 +98,8 @@ one_job() {
     where=job-$runs
     mkdir -p "$where"
     while :; do
-        if [[ $job == sft* ]] && [ -e "$where/model" ]; then # killed when the model was there, before or after its checkpoints were removed
+        # Killed when the model existed, before or after its checkpoints were removed.
+        if [[ $job == sft* ]] && [ -e "$where/model" ]; then
             rm -rf "$where/model.training"
             break
         fi
@@ -98,10 +108,11 @@ one_job() {
         if [ $hit = 1 ] && [ $status != 0 ]; then
             kills=$((kills + 1)) hits[$job]=$((hits[$job] + 1))
         elif [ $hit = 0 ] && [ $status != 0 ]; then
-            # a cell of a sweep that was killed makes it fail: it is made again
+            # A killed cell makes a sweep fail: it is run again.
             [ "$job" = sweep ] && [ $attempts -le $((most + 1)) ] || { broke "exit status $status: $(grep . err.txt | tail -n 2)"; return; }
         elif [ $hit = 1 ]; then
-            missed=$((missed + 1)) # what was killed was about to end, or a cell that the sweep began anew
+            # Killed just before the end, or a cell that the sweep started again.
+            missed=$((missed + 1))
         fi
         if [ $status = 0 ] && { [ "$job" = sweep ] || [ $hit = 0 ] || [ $attempts -gt $most ]; }; then break; fi
     done
@@ -114,7 +125,7 @@ one_job() {
         return
     fi
     case $job in
-    train | ranks) "$TARE" -q reproduce "$where/run" > sums.txt 2>&1 || { broke "sums: $(grep -v '^note' sums.txt | head -n 2)"; return; } ;;
+    train | ranks) "$TARE" -q reproduce "$where/run" > sums.txt 2>&1 || { broke "checksums: $(grep -v '^note' sums.txt | head -n 2)"; return; } ;;
     esac
     finished=$((finished + 1))
     rm -rf "$where"
@@ -129,6 +140,6 @@ until [ $kills -ge "$wanted" ] || [ $runs -ge "${KILLS_RUNS:-1000000000}" ] || [
 done
 printf '%d jobs (%d ended as the undisturbed ones), %d processes, %d kills' $runs $finished $processes $kills
 for job in $jobs; do printf ', %s %d' "$job" "${hits[$job]}"; done
-printf '; %d stopped and gone on, %d with a clock that jumps; %d promises broken\n' $stopped $jumped $broken
+printf '; %d stopped and continued, %d with a clock that jumps; %d promises broken\n' $stopped $jumped $broken
 [ $broken = 0 ] || exit 1
 cd / && rm -rf "$WORK"

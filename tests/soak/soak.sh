@@ -1,16 +1,25 @@
 #!/usr/bin/env bash
-# Soak: training, supervised training, an evaluation, a sweep and a training on two ranks, under one to five random faults each, chosen by seed, and continued
-# after each; after every process its promises are checked.
-#   tests/soak/soak.sh BUILD SECONDS [SEED]       runs for so long, from that seed on (1); prints a line a minute and the counts at the end
-#   SOAK_KINDS="train sft eval sweep ranks"    of what a run's seed draws one; ranks only where mpirun is
-#   SOAK_LOG=FILE     a line is added to this table at the end, and when the soak is ended by SIGTERM or SIGINT: what ran and what came of it, divided by tabs
+# Soak test: training, supervised training, an evaluation, a sweep and a training on two ranks, each
+# with one to five random faults chosen by seed, and continued after each fault. The promises are
+# checked after every process.
+#   tests/soak/soak.sh BUILD SECONDS [SEED]       runs for that time, from that seed on (1); prints a
+#                     line per minute and the counts at the end
+#   SOAK_KINDS="train sft eval sweep ranks"    a run's seed draws one of these; ranks needs mpirun
+#   SOAK_LOG=FILE     adds a line to this tab-separated table at the end, and when SIGTERM or SIGINT
+#                     ends the soak: the runs and their results
 #   SOAK_RUNS=N       ends after N runs (SECONDS 0: no other end)
-#   SOAK_PLANT=1      at the end of a run one of its results is changed, which the checks must find: each run has to fail
-# Faults: a process killed at a point or after a time, interrupted, out of memory, a full disk or a failing one (once, or from there on). Of ranks one is
-# killed, interrupted, or has an error: what MPI's own calls for memory would do is not tare's. In a sweep each of its processes meets the fault.
-# Checked after each: it ends by itself with status 0, 1 or 130, or by SIGKILL when it was killed; status 1 comes with a message; no process is left; no sum of
-# a training's run is wrong but those of files that a process writes as it begins. At the end, continued without a fault: weights, metrics, rollouts, samples
-# and rows of runs.db as of the one that met none, each step once, all sums right. Exit status 1 when a promise was broken; the folder is kept and named.
+#   SOAK_PLANT=1      changes one of the results at the end of a run, which the checks must find: each
+#                     run has to fail
+# Faults: a process is killed at a point or after a time, interrupted, out of memory, or has a full
+# or failing disk (once, or from there on). Of the ranks, one is killed, interrupted, or has an
+# error; MPI's own allocations never fail, because their errors are not tare's. In a sweep each
+# process has the fault.
+# Checked after each process: it ends alone with status 0, 1 or 130, or by SIGKILL when it was
+# killed; status 1 comes with a message; no process remains; the checksums of a training run match,
+# except those of files that a process writes as it begins. At the end, continued without a fault:
+# weights, metrics, rollouts, samples and rows of runs.db equal those of an undisturbed run, each
+# step occurs once, and all checksums match. Exit status 1 when a promise was broken; the folder is
+# kept and printed.
 set -euo pipefail
 build=$(cd "${1:?usage: soak.sh BUILD SECONDS [SEED]}" && pwd) seconds=${2:?usage: soak.sh BUILD SECONDS [SEED]} seed=${3:-1}
 export TARE=${TARE:-$build/tare} SOURCE=${SOURCE:-$(cd "$(dirname "$0")/../.." && pwd)}
@@ -22,7 +31,7 @@ log=${SOAK_LOG:+$(realpath "$SOAK_LOG")}
 . "$SOURCE/tests/soak/jobs.inc"
 trap - EXIT
 ended=0
-trap 'ended=1' INT TERM # the run that is under way is not counted
+trap 'ended=1' INT TERM # the current run is not counted
 jobs_config
 ranks_surroundings
 RANKS=2
@@ -32,13 +41,14 @@ declare -A want allocations files ran
 first=$seed began_at=$SECONDS
 runs=0 processes=0 killed=0 failed_ones=0 finished=0 broken=0
 commit=$(git -C "$SOURCE" rev-parse --short HEAD 2> /dev/null || echo unknown)
-git -C "$SOURCE" diff --quiet HEAD -- core kernels plugins sdk 2> /dev/null || commit=$commit+ # not what that commit is
+# Not the state of that commit.
+git -C "$SOURCE" diff --quiet HEAD -- core kernels plugins sdk 2> /dev/null || commit=$commit+
 
 broke() {
     broken=$((broken + 1)) told=1
     printf 'BROKEN: seed %d, %s, fault "%s": %s (%s)\n' "$seed" "$job" "$fault" "$*" "$PWD/$where"
 }
-# whole: what the job makes when nothing happens to it, and how many calls its busiest process makes
+# whole: makes the results of an undisturbed job, and counts the calls of its busiest process.
 whole() {
     local undisturbed=whole-$job
     mkdir -p "$undisturbed"
@@ -50,7 +60,8 @@ whole() {
     rm -f count
 }
 calls() { { cat count 2> /dev/null || true; } | awk -v k="$1" '{ for (i = 1; i < NF; i += 2) if ($i == k && $(i + 1) > n) n = $(i + 1) } END { print n + 1 }'; }
-# choose: draws `fault`, for env. A step that a point never has would be no fault: checkpoints have steps of their own.
+# choose: draws `fault`, for env. A step that a point never reaches would not be a fault:
+# checkpoints have their own steps.
 choose() {
     local -a points=(opening data rollout sample verify update apply recorded checkpoint checkpoint.files checkpoint.listed checkpoint.named)
     local step at onward steps=12 every=2 rank=''
@@ -84,14 +95,16 @@ choose() {
     error) fault="TARE_FAULT=${rank}stage=$at,step=$step,kind=fail" ;;
     esac
 }
-sums_hold() { # of runs that have a step
+sums_hold() { # of runs with a step
     local run
     for run in "$where"/run "$where"/runs/*/*/; do
         [ -e "$run/metrics.jsonl" ] && [ -e "$run/chain.jsonl" ] || continue
-        "$TARE" -q reproduce "$run" > sums.txt 2>&1 || { echo "sums of $run: $(grep -v '^note: ' sums.txt | head -2 | tr '\n' ' ')"; return; }
+        "$TARE" -q reproduce "$run" > sums.txt 2>&1 || { echo "checksums of $run: $(grep -v '^note: ' sums.txt | head -2 | tr '\n' ' ')"; return; }
     done
 }
-settled() { # nobody of the job is left: ranks notice within seconds, cells of a sweep go on alone to their end
+# settled: no process of the job remains: ranks notice within seconds, cells of a sweep continue
+# alone to their end
+settled() {
     local i
     for ((i = 0; i < 3000; i++)); do [ -n "$(members)" ] || return 0; sleep 0.1; done
     return 1
@@ -107,7 +120,7 @@ one_process() { # fault...
     settled || broke "processes outlive the job by five minutes"
     case $status in
     0) ;;
-    137) killed=$((killed + 1)); [[ "$*" == *kind=kill* ]] || broke "killed without having been told to: $(tail -1 err.txt)" ;;
+    137) killed=$((killed + 1)); [[ "$*" == *kind=kill* ]] || broke "killed without a kill fault: $(tail -1 err.txt)" ;;
     1 | 3 | 130) failed_ones=$((failed_ones + 1)); grep -q '^tare: ' err.txt || broke "exit status $status without a message" ;;
     127) grep -qE 'out of memory|cannot allocate memory' err.txt || broke "exit status 127: $(tail -1 err.txt)" ;; # the system's loader
     *) broke "exit status $status: $(tail -1 err.txt)" ;;
@@ -116,7 +129,8 @@ one_process() { # fault...
     [ -z "$found" ] || broke "$found"
     return $status
 }
-# A supervised training's model that has its name is whole; asked for again it is refused, or, with checkpoints that were not removed yet, cleaned up after.
+# A supervised model with its final name is complete. When requested again it is refused, or, if
+# checkpoints were not removed yet, they are removed.
 done_already() { [ "$job" = sft ] && [ -e "$where/model" ] && [ ! -e "$where/model.training" ]; }
 one_run() {
     local n i found
@@ -139,7 +153,8 @@ one_run() {
     done_already || one_process LC_ALL=C || { broke "it does not continue: $(tail -1 err.txt)"; return; }
     [ $ended = 0 ] || return 0
     finished=$((finished + 1)) ran[$job]=$((ran[$job] + 1))
-    # here, and not before: a run that its fault stopped before its first checkpoint starts over, and what was planted would be gone
+    # Here and not earlier: a run that its fault stopped before its first checkpoint starts over,
+    # and the planted error would be lost.
     [ -z "${SOAK_PLANT:-}" ] || find "$where" \( -name metrics.jsonl -o -name results.json -o -name model.safetensors \) -exec sh -c 'printf x >> "$1"' _ {} \;
     rows_of "$where"
     digest "$where" > got.txt

@@ -305,14 +305,14 @@ static tare_status used_instance(struct check *c, struct plugin_instance **out, 
     struct course *x;
     TRY(new_course(c, &CHECK_ROWS, &x, e));
     *out = x->i;
-    c->used = x;
+    c->kept = x;
     return run_steps(x, 5, PROMPTS, false, e);
 }
 
 /* A second course loads the state after the fifth step; both continue. */
 static tare_status compare_pair(struct check *c, struct plugin_instance *a, struct plugin_instance *b, struct err *e)
 {
-    struct course *x = c->used, *y;
+    struct course *x = c->kept, *y;
     (void)a;
     TRY(arena_new(&c->arena, &y, 1, e));
     *y = *x;

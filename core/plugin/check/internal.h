@@ -29,7 +29,7 @@ struct check {
     uint64_t drawn;
     struct str note;         /* printed with a pass */
     const tare_batch *batch; /* the batch of tare.logprob/1 */
-    void *used;              /* from a check_instance_function to its check_pair_function */
+    void *kept;              /* stored by a check_instance_function for its check_pair_function */
     tare_logprob_v1 extension;
     bool skipped;    /* set by check_skip */
     bool untested;   /* a required parameter is missing */

@@ -208,7 +208,7 @@ TARGET static void softmax(float *x, int64_t ld, int64_t t, int64_t n, float sca
         float most[SOFTMAX_ROWS], sums[SOFTMAX_ROWS];
         for (int64_t r = 0; r < rows; r++) {
             float *p = x + r * ld;
-            /* e^-87 at most; set to 0 below */
+            /* exp_vec clamps e^-inf to at most e^-87; the padding is set to 0 below */
             for (int64_t i = n; i < padded; i++) p[i] = -INFINITY;
             VEC m = load(p);
             for (int64_t i = WIDTH; i < padded; i += WIDTH) m = MAX(m, load(p + i));

@@ -132,8 +132,8 @@ static tare_status read_model(struct wordpiece *w, const json_t *root, const cha
     return id_of(w, text_or(model, "unk_token", "[UNK]"), &w->unk, error);
 }
 
-/* Reads the tokens before and after the text: of a TemplateProcessing {"single": [special, A,
- * special]}, or of BertProcessing. */
+/* Reads the tokens before and after the text from a TemplateProcessing {"single": [special, A,
+ * special]}, or from BertProcessing. */
 static tare_status read_template(struct wordpiece *w, const json_t *root, tare_error *error)
 {
     const json_t *post = json_object_get(root, "post_processor"), *single = json_object_get(post, "single");

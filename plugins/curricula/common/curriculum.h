@@ -1,4 +1,4 @@
-/* The parts of a curriculum's file besides its mathematics. */
+/* Defines every part of a curriculum except its mathematics. */
 #ifndef CURRICULA_CURRICULUM_H
 #define CURRICULA_CURRICULUM_H
 

@@ -25,8 +25,8 @@ struct blend_form {
     double delta, advantage_clip; /* 0: not clipped */
 };
 
-/* Computes equations 10 and 11 for every group of a batch. history(self, k) is called once a group;
- * k < 0 for a prompt without a cluster. */
+/* Computes equations 10 and 11 for every group of a batch. history(self, k) is called once per
+ * group; k < 0 for a prompt without a cluster. */
 tare_status blend_advantages(const void *self, struct blend_history (*history)(const void *self, int32_t cluster),
                              const struct blend_form *form, const tare_batch *batch, tare_advantages *out, tare_error *error);
 

@@ -1,4 +1,4 @@
-/* For estimators without a state: everything around compute. */
+/* Defines every part of an estimator without a state except compute. */
 #ifndef STATELESS_H
 #define STATELESS_H
 

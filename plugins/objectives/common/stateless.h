@@ -1,4 +1,4 @@
-/* The parts of a stateless objective's file besides its mathematics. self is struct settings. */
+/* Defines every part of a stateless objective except its mathematics. self is struct settings. */
 #ifndef OBJECTIVE_STATELESS_H
 #define OBJECTIVE_STATELESS_H
 

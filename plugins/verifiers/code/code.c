@@ -37,7 +37,7 @@ static const tare_param PARAMS[N_PARAMS] = {
     [P_PARTIAL] = {.key = "partial",
                    .type = TARE_BOOL,
                    .fallback = "false",
-                   .doc = "the reward is the share of tests that pass; else the first that fails ends the judging"},
+                   .doc = "the reward is the share of tests that pass; false: the first test that fails ends the verification"},
     [P_WORDS] = {.key = "words",
                  .type = TARE_BOOL,
                  .fallback = "false",
@@ -53,8 +53,8 @@ static const tare_param PARAMS[N_PARAMS] = {
          .doc =
              "time of one test by the clock, for programs that wait; verifier.timeout holds for all tests of a completion together"},
     [P_MEMORY] = MEGABYTES("memory", "512", 32, "memory of a program (address space)"),
-    [P_OUTPUT] = MEGABYTES("output", "1", 1, "what it may write to standard output"),
-    [P_FILES] = MEGABYTES("files", "16", 1, "what it may write into files, which are in memory"),
+    [P_OUTPUT] = MEGABYTES("output", "1", 1, "size of a program's standard output"),
+    [P_FILES] = MEGABYTES("files", "16", 1, "total size of a program's files, which are in memory"),
     [P_SANDBOX] =
         {.key = "sandbox",
          .type = TARE_CHOICE,
@@ -87,7 +87,7 @@ static tare_status try_it(const struct sandbox *s, tare_error *error)
     if (!status && (r.end != SANDBOX_EXITED || r.size != 3 || memcmp(r.output, "42\n", 3) != 0))
         status = text_fail(
             error, TARE_E_CONFIG,
-            "a first program, print(6 * 7), did not run in the sandbox (%s%d); has python = %s enough with memory = %lld MB?",
+            "a first program, print(6 * 7), did not run in the sandbox (%s%d); python = %s may need more than memory = %lld MB",
             r.end == SANDBOX_EXITED ? "exit status " : "end ", r.end == SANDBOX_EXITED ? r.status : (int)r.end, s->python,
             (long long)(s->memory >> 20));
     free(r.output);
@@ -116,21 +116,21 @@ static tare_status create(const tare_host *host, const tare_value *values, void 
 }
 
 enum outcome { PASSED, FAILED, LATE };
-struct told {
+struct test_outcome {
     enum outcome outcome;
     const char *why;
 };
 
-static struct told outcome_of(const struct sandbox_result *r)
+static struct test_outcome outcome_of(const struct sandbox_result *r)
 {
-    if (r->end == SANDBOX_LATE) return (struct told){LATE, "a test took too long"};
-    if (r->end == SANDBOX_TOO_MUCH) return (struct told){FAILED, "a test wrote too much"};
-    if (r->end == SANDBOX_KILLED) return (struct told){FAILED, "a test ended by a signal"};
-    return r->status ? (struct told){FAILED, "a test ended with an error"} : (struct told){PASSED, NULL};
+    if (r->end == SANDBOX_LATE) return (struct test_outcome){LATE, "a test took too long"};
+    if (r->end == SANDBOX_TOO_MUCH) return (struct test_outcome){FAILED, "a test wrote too much"};
+    if (r->end == SANDBOX_KILLED) return (struct test_outcome){FAILED, "a test ended by a signal"};
+    return r->status ? (struct test_outcome){FAILED, "a test ended with an error"} : (struct test_outcome){PASSED, NULL};
 }
 
-static tare_status by_output(const struct code *c, tare_text program, const json_t *test, int64_t deadline, struct told *out,
-                             tare_error *error)
+static tare_status by_output(const struct code *c, tare_text program, const json_t *test, int64_t deadline,
+                             struct test_outcome *out, tare_error *error)
 {
     const json_t *in = json_object_get(test, "input"), *want = json_object_get(test, "output");
     struct sandbox_result r;
@@ -140,14 +140,14 @@ static tare_status by_output(const struct code *c, tare_text program, const json
     if (!s && out->outcome == PASSED &&
         !tests_same((tare_text){r.output, r.size}, (tare_text){json_string_value(want), (int64_t)json_string_length(want)},
                     c->values[P_WORDS].i))
-        *out = (struct told){FAILED, "a test has another output"};
+        *out = (struct test_outcome){FAILED, "a test has another output"};
     free(r.output);
     return s;
 }
 
 /* Runs the program followed by the test and a secret number, which is printed last. */
-static tare_status by_program(const struct code *c, tare_text program, const json_t *test, int64_t deadline, struct told *out,
-                              tare_error *error)
+static tare_status by_program(const struct code *c, tare_text program, const json_t *test, int64_t deadline,
+                              struct test_outcome *out, tare_error *error)
 {
     static const char END[] = "\nimport sys\nsys.stdout.flush()\nsys.__stdout__.write('%s')\nsys.__stdout__.flush()\n";
     uint64_t number[2];
@@ -155,13 +155,13 @@ static tare_status by_program(const struct code *c, tare_text program, const jso
     struct sandbox_result r;
     if (getrandom(number, sizeof number, 0) != (ssize_t)sizeof number) return text_fail(error, TARE_E_IO, "no random number");
     snprintf(mark, sizeof mark, "%016llx%016llx", (unsigned long long)number[0], (unsigned long long)number[1]);
-    const size_t room = (size_t)program.size + json_string_length(test) + sizeof END + MARK + 2;
-    char *all = malloc(room);
+    const size_t capacity = (size_t)program.size + json_string_length(test) + sizeof END + MARK + 2;
+    char *all = malloc(capacity);
     if (!all) return text_fail(error, TARE_E_NOMEM, "no memory");
     memcpy(all, program.data, (size_t)program.size);
     int64_t n = program.size;
-    n += snprintf(all + n, room - (size_t)n, "\n%s", json_string_value(test));
-    n += snprintf(all + n, room - (size_t)n, END, mark);
+    n += snprintf(all + n, capacity - (size_t)n, "\n%s", json_string_value(test));
+    n += snprintf(all + n, capacity - (size_t)n, END, mark);
     const tare_status s =
         n < PROGRAM_MAX + 8000
             ? sandbox_run(&c->sandbox, (tare_text){all, n}, (tare_text){"", 0}, deadline, &r, error)
@@ -170,12 +170,13 @@ static tare_status by_program(const struct code *c, tare_text program, const jso
     if (n >= PROGRAM_MAX + 8000) return s;
     if (!s) *out = outcome_of(&r);
     if (!s && out->outcome == PASSED && (r.size < MARK || memcmp(r.output + r.size - MARK, mark, MARK) != 0))
-        *out = (struct told){FAILED, "the program ended before its tests did"};
+        *out = (struct test_outcome){FAILED, "the program ended before its tests did"};
     free(r.output);
     return s;
 }
 
-static void decide_verdict(const struct code *c, tare_text program, int64_t passed, int64_t all, struct told first, tare_verdict *v)
+static void decide_verdict(const struct code *c, tare_text program, int64_t passed, int64_t all, struct test_outcome first,
+                           tare_verdict *v)
 {
     if (passed == all)
         verdict_set(v, TARE_CORRECT, 1, program, "all tests pass");
@@ -189,10 +190,10 @@ static tare_status run_tests(const struct code *c, const struct tests *t, tare_t
                              tare_error *error)
 {
     const int64_t all = (int64_t)json_array_size(t->list);
-    struct told first = {PASSED, NULL};
+    struct test_outcome first = {PASSED, NULL};
     int64_t passed = 0;
     for (int64_t i = 0; i < all && (c->values[P_PARTIAL].i || passed == i); i++) {
-        struct told one = {PASSED, NULL};
+        struct test_outcome one = {PASSED, NULL};
         const json_t *test = json_array_get(t->list, (size_t)i);
         const tare_status s = (t->programs ? by_program : by_output)(c, program, test, deadline, &one, error);
         if (s) return s;

@@ -111,7 +111,7 @@ static tare_status start_child(struct outside *o, const struct sandbox *s, const
     if (pid < 0) {
         return text_fail(
             error, TARE_E_UNSUPPORTED,
-            "no namespaces can be had here (%s), so programs cannot be shut in; let the machine or its container allow user namespaces, or set sandbox = limits, with which programs see this user's files",
+            "cannot create namespaces (%s), so programs cannot be isolated; allow user namespaces on this machine or in its container, or set sandbox = limits, which lets programs read this user's files",
             strerror(why));
     }
     o->pid = (pid_t)pid;

@@ -27,11 +27,12 @@ enum { DEATH_STOP, DEATH_UNPARSABLE };
 static const char *const ON_DEATH[] = {"stop", "unparsable", NULL};
 
 static const tare_param PARAMS[P_COUNT] = {
-    [P_COMMAND] = {.key = "command",
-                   .type = TARE_STRING,
-                   .flags = TARE_REQUIRED,
-                   .doc =
-                       "the program and its arguments, as a line for the shell; one runs for each answer that is judged at a time"},
+    [P_COMMAND] =
+        {.key = "command",
+         .type = TARE_STRING,
+         .flags = TARE_REQUIRED,
+         .doc =
+             "the program and its arguments, as a line for the shell; one runs for each answer that is verified at the same time"},
     [P_TIMEOUT] = PROGRAM_TIMEOUT("row"),
     [P_READY] = {.key = "ready",
                  .fallback = "false",
@@ -301,5 +302,6 @@ static const tare_verifier FUNCTIONS = {.struct_size = sizeof FUNCTIONS,
                                         .cancel = cancel,
                                         .uses = uses};
 
-BUILT_IN("command", .kind = TARE_VERIFIER, .summary = "a program of the user's judges, a JSON line for a JSON line",
-         .params = PARAMS, .n_params = P_COUNT, .threading = TARE_INSTANCE_PER_THREAD)
+BUILT_IN("command", .kind = TARE_VERIFIER,
+         .summary = "a program of the user's verifies answers: one JSON line in, one JSON line out", .params = PARAMS,
+         .n_params = P_COUNT, .threading = TARE_INSTANCE_PER_THREAD)

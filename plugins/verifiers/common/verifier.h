@@ -1,5 +1,5 @@
 /* Ends a verifier's file: defines its descriptor and entry point from PARAMS, N_PARAMS, create,
- * destroy, uses and a function that judges one answer. */
+ * destroy, uses and a function that verifies one answer. */
 #ifndef TARE_VERIFIERS_VERIFIER_H
 #define TARE_VERIFIERS_VERIFIER_H
 

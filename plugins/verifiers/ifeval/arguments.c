@@ -64,8 +64,9 @@ static void count_in(const pcre2_code *code, tare_text t, int64_t most, int64_t 
     pcre2_match_context_free(limits);
 }
 
-/* Disables the search for the first letter: for each match PCRE2 10.42 searches it in both cases,
- * to the end of the text if one is absent. */
+/* Counts the matches of a pattern. Disables PCRE2's search for the first letter: for each match,
+ * version 10.42 searches for both cases of the letter, and to the end of the text if one is
+ * absent. */
 tare_status arg_count(const struct ifeval_case *c, const char *pattern, int64_t most, int64_t *n, tare_error *error)
 {
     int code;

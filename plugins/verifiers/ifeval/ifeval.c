@@ -56,7 +56,7 @@ static void destroy(void *self)
 /* The response, and with mode = loose its shortened forms; the data of some is allocated. */
 struct variants {
     tare_text text[VARIANTS];
-    char *bare; /* without stars: of the whole and its parts */
+    char *bare; /* the whole and its parts without stars */
     int n;
 };
 

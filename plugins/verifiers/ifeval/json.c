@@ -87,7 +87,7 @@ static bool read_key(struct reader *r)
     return take_word(r, ":");
 }
 
-/* Reads a value. open: [size] stack of open brackets as bytes; without recursion, so any depth. */
+/* Reads a value of any depth, without recursion. open: [size] stack of open brackets as bytes. */
 static bool read_value(struct reader *r, char *open)
 {
     int64_t depth = 0;

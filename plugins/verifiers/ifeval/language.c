@@ -1,6 +1,6 @@
 /* Guesses the language of a response from its letters. The reference uses langdetect, whose letter
  * statistics are not available here: languages with a unique script are distinguished from all
- * others; those that share a script are refused or judged by the script alone. */
+ * others; those that share a script are refused or identified by the script alone. */
 #include "ifeval.h"
 
 #include <string.h>
@@ -88,7 +88,7 @@ tare_status check_language(const struct ifeval_case *c, bool *followed, tare_err
         if (!LANGUAGES[i].own && c->language == LANGUAGE_OWN)
             return text_fail(
                 error, TARE_E_CONFIG,
-                "%s: \"%s\" shares its letters with other languages, and what tells them apart (langdetect's statistics) is not here; set language = script to judge by the letters alone, or language = skip to leave such instructions out",
+                "%s: \"%s\" shares its letters with other languages, and this program lacks the statistics that distinguish them (langdetect's); set language = script to decide by the letters alone, or language = skip to leave such instructions out",
                 c->id, LANGUAGES[i].code);
         *followed = is_mostly(c->text, LANGUAGES[i].script);
         return TARE_OK;

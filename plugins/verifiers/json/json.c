@@ -31,7 +31,7 @@ static const tare_param PARAMS[N_PARAMS] = {
                    .type = TARE_CHOICE,
                    .fallback = "schema",
                    .choices = COMPARES,
-                   .doc = "what the value has to be: of the schema, equal to the row's answer, both, or any JSON"},
+                   .doc = "the value must match the schema, equal the row's answer, both, or be any JSON (none)"},
     [P_SCHEMA] = {.key = "schema",
                   .type = TARE_PATH,
                   .fallback = "",
@@ -110,9 +110,10 @@ static tare_status row_schema(const struct verifier *j, tare_text row, struct sc
         root = text = parse_value((tare_text){json_string_value(root), (int64_t)json_string_length(root)});
         if (!root) s = text_fail(error, TARE_E_CONFIG, "the text in the row's field \"%s\" is not JSON", key);
     } else if (!root) {
-        s = text_fail(error, TARE_E_CONFIG,
-                      "the row has no field \"%s\"; set schema, field to where the rows have theirs, or compare to answer or none",
-                      key);
+        s = text_fail(
+            error, TARE_E_CONFIG,
+            "the row has no field \"%s\"; set schema = FILE, set field to the row's field with the schema, or set compare = answer or none",
+            key);
     }
     if (!s) s = schema_new(root, out, error);
     json_decref(text);

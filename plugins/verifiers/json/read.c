@@ -234,13 +234,13 @@ static tare_status check_schema(struct schema *s, const json_t *schema, tare_err
 
 /* ---- references */
 
-/* Decodes one step of a pointer, with %41, ~0 and ~1. */
-static bool unescape_step(const char *from, size_t n, char *to, size_t room)
+/* Decodes one step of a pointer, including the escapes %41, ~0 and ~1. */
+static bool unescape_step(const char *from, size_t n, char *to, size_t capacity)
 {
     size_t k = 0;
     for (size_t i = 0; i < n; i++) {
         unsigned hex;
-        if (k + 1 >= room) return false;
+        if (k + 1 >= capacity) return false;
         if (from[i] == '%' && i + 2 < n && sscanf(from + i + 1, "%2x", &hex) == 1) {
             to[k++] = (char)hex;
             i += 2;

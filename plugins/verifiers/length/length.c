@@ -34,14 +34,14 @@ static const tare_param PARAMS[N_PARAMS] = {
          .choices = MODES,
          .doc =
              "most: 1 up to length, then falling; target: 1 at length, falling on both sides; group: shorter than the other rollouts of the prompt"},
-    [P_UNIT] = {.key = "unit", .type = TARE_CHOICE, .fallback = "tokens", .choices = UNITS, .doc = "what is counted"},
+    [P_UNIT] = {.key = "unit", .type = TARE_CHOICE, .fallback = "tokens", .choices = UNITS, .doc = "unit of the length"},
     [P_LENGTH] = {.key = "length", .type = TARE_FLOAT, .fallback = "512", .max = 1e9, .doc = "the length of modes most and target"},
     [P_WIDTH] = {.key = "width",
                  .type = TARE_FLOAT,
                  .fallback = "512",
                  .max = 1e9,
                  .flags = TARE_ABOVE_MIN,
-                 .doc = "over which the reward falls from 1 to 0"},
+                 .doc = "distance over which the reward falls from 1 to 0"},
     [P_FIELD] = {.key = "field",
                  .type = TARE_STRING,
                  .fallback = "",
@@ -129,7 +129,7 @@ static tare_status verify(void *self, const tare_answer *const *answers, tare_ve
             continue;
         }
         if (!TARE_HAS_NUMBER(answers[i], prompt_uid))
-            return text_fail(error, TARE_E_CONFIG, "mode = group: this host does not say which rollouts are of one prompt");
+            return text_fail(error, TARE_E_CONFIG, "mode = group: this host does not report which rollouts share a prompt");
         while (end < n && answers[end]->group == answers[i]->group) end++;
         s = judge_group(p, answers + i, verdicts + i, end - i, error);
     }

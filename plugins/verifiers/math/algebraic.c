@@ -1,4 +1,4 @@
-/* Proves equalities that ball arithmetic cannot prove: of algebraic numbers (qqbar: minimal
+/* Proves equalities that ball arithmetic cannot prove: those of algebraic numbers (qqbar: minimal
  * polynomials), then of elementary numbers (ca). Neither library can be interrupted, so its input
  * is limited: degrees, heights, and the number of radicals and functions. */
 #include "flint.h"

@@ -38,17 +38,17 @@ static bool is_argument(const struct parser *p, int k)
 int named_value(struct parser *p, const char *front, int x, const char *after)
 {
     char name[NAME];
-    const int64_t n = (int64_t)strlen(front), more = (int64_t)strlen(after), room = NAME - more - 1;
+    const int64_t n = (int64_t)strlen(front), more = (int64_t)strlen(after), capacity = NAME - more - 1;
     if (x < 0) return -1;
-    if (n >= room) return parse_fail(p, "a long name");
+    if (n >= capacity) return parse_fail(p, "a long name");
     memcpy(name, front, (size_t)n);
-    const int64_t size = n + print_node(p->m, x, name + n, room - n);
-    if (size >= room) return parse_fail(p, "a long name");
+    const int64_t size = n + print_node(p->m, x, name + n, capacity - n);
+    if (size >= capacity) return parse_fail(p, "a long name");
     memcpy(name + size, after, (size_t)more);
     return mk_sym(p->m, name, size + more);
 }
 
-/* f^{-1} alone, which is not a quotient */
+/* Parses f^{-1} without an argument, which names the inverse and is not a quotient. */
 static int inverse_alone(struct parser *p, int end)
 {
     const int sign = 2 + (ahead(p, 2)->kind == T_LBRACE);

@@ -40,7 +40,7 @@ static int minus_node(struct math *m, int a, int b)
     return mk_add(m, a, mk_neg(m, b));
 }
 
-/* Sums, products and powers simplified with integers: otherwise the rules below would leave 0
+/* Make sums, products and powers, simplified with integers: otherwise the rules below would leave 0
  * x^{2-1-1} for a constant. */
 static int plus_node(struct math *m, int a, int b)
 {

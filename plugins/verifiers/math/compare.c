@@ -50,8 +50,8 @@ static bool contains_all(struct math *m, const int *a, int na, const int *b, int
     return true;
 }
 
-/* {{1},{2}} against 1, 2: if all members are sets and the other side has no sets, their braces only
- * group. */
+/* Removes the members' braces if all members are sets and the other side has no sets, as in
+ * {{1},{2}} against 1, 2: there the braces only group. */
 static void ungroup_sets(const struct math *m, int *a, int na, const int *b, int nb)
 {
     for (int i = 0; i < na; i++)
@@ -93,7 +93,7 @@ static unsigned options_of(const struct math *m, int x)
     return letters;
 }
 
-/* blue, written without \text */
+/* Returns true for a word written without \text, such as blue. */
 static bool is_word(const struct math *m, int x)
 {
     const struct node *a = at(m, x);
@@ -133,8 +133,8 @@ static int letters_of(const struct math *m, int x)
     return n;
 }
 
-/* x = 1 or y = 2 against {1, 2}, x = 1 or x = 2 against (1, 2): values of several letters are not a
- * set, those of one letter not a pair. */
+/* Returns true if values of several letters are compared with a set, or values of one letter with a
+ * pair: x = 1 or y = 2 against {1, 2}, x = 1 or x = 2 against (1, 2). */
 static bool other_roles(const struct math *m, int equations, int other)
 {
     const int letters = letters_of(m, equations);
@@ -153,7 +153,7 @@ static bool other_joint(const struct math *m, int gold, int pred)
     return a && b && a != b && joins_statements(m, gold) && joins_statements(m, pred);
 }
 
-/* \{x\}, possibly the fractional part, against x */
+/* Returns true for \{x\}, which may be the fractional part, against x. */
 static bool set_of_letters(const struct math *m, int x, int other)
 {
     return at(m, x)->op == OP_SET && at(m, x)->n == 1 && at(m, kid(m, x, 0))->op <= OP_DEG &&
@@ -182,7 +182,7 @@ static bool compare_elements(struct math *m, int gold, int pred, const char *yes
     return set_reason(m, true, yes);
 }
 
-/* p \land q and q \land p */
+/* Compares statements joined in any order: p \land q and q \land p. */
 static bool same_statements(struct math *m, int gold, int pred)
 {
     int members[2][16];
@@ -218,7 +218,7 @@ static bool compare_tuples(struct math *m, int gold, int pred)
     return compare_elements(m, gold, pred, "equal members in order", "different members in order");
 }
 
-/* Returns whether x looks like hours, and minutes of two digits. */
+/* Returns true if x looks like a time: hours up to 24 and two-digit minutes. */
 static bool like_time(const struct math *m, int x)
 {
     int64_t hours, minutes;
@@ -340,7 +340,7 @@ static bool holds_pi(const struct math *m, int x)
     return false;
 }
 
-/* (B) or (D): the text after the label is another label. */
+/* Returns true if the text after the label is another label, as in (B) or (D). */
 static bool offers_another(const struct math *m, int value)
 {
     const struct node *a = at(m, value);
@@ -349,7 +349,7 @@ static bool offers_another(const struct math *m, int value)
     return text_starts(t, 0, "or(", true) || text_starts(t, 0, "and(", true);
 }
 
-/* (B) 12 equals 12, and equals B. */
+/* Compares an option's text or its letter: (B) 12 equals 12 and equals B. */
 static bool compare_options(struct math *m, int gold, int pred)
 {
     const struct node a = *at(m, gold), b = *at(m, pred);
@@ -364,7 +364,7 @@ static bool compare_options(struct math *m, int gold, int pred)
     return first ? compare(m, kid(m, gold, 0), pred) : compare(m, gold, kid(m, pred, 0));
 }
 
-/* AC equals A, C: several options */
+/* Compares several options: AC equals A, C. */
 static bool same_options(const struct math *m, int gold, int pred)
 {
     const unsigned letters = options_of(m, gold);

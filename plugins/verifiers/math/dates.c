@@ -33,7 +33,7 @@ static bool is_filler(tare_text w)
 static const char *const months[] = {"January", "February",  "March",   "April",    "May",      "June", "July",
                                      "August",  "September", "October", "November", "December", NULL};
 
-/* With a capital: in "5 may", may is a verb. */
+/* Requires a capital letter: in "5 may", may is a verb. */
 bool is_month(tare_text w)
 {
     return w.size && w.data[0] >= 'A' && w.data[0] <= 'Z' && list_index(w, months);

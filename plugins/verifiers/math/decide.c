@@ -10,7 +10,8 @@ static bool set_reason(struct math *m, bool verdict, const char *reason)
     return verdict;
 }
 
-/* +1, -1: plus or minus infinity; 0: finite; 2: undefined (inf - inf, 0 inf, 1 / 0) */
+/* Returns +1 or -1 for plus or minus infinity, 0 for finite, 2 for undefined (inf - inf, 0 inf, 1 /
+ * 0). */
 static int infinite_sign(struct math *m, int x)
 {
     const struct node *a = at(m, x);

@@ -53,8 +53,8 @@ static int words_before(tare_text t, int64_t i, tare_text *words)
     return n;
 }
 
-/* "x
- * eq \boxed{5}": returns whether a negated relation precedes the value, ignoring its marks. */
+/* Returns true if a negated relation precedes the value, as in "x \neq \boxed{5}". The value's
+ * marks are ignored. */
 static bool differs_before(tare_text t, int64_t i)
 {
     static const char *const signs[] = {"\\ne", "\\neq", "\\not=", "!=", "\xE2\x89\xA0", NULL};

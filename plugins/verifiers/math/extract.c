@@ -188,7 +188,7 @@ static int64_t skip_filler(tare_text t, int64_t i)
     }
 }
 
-/* "... is X. I hope it is correct.": the form in Minerva's few-shot prompts. */
+/* Returns true for the form of Minerva's few-shot prompts: "... is X. I hope it is correct." */
 static bool followed_by_hope(tare_text t, int64_t i)
 {
     const int64_t last = i + 400 < t.size ? i + 400 : t.size;
@@ -205,7 +205,7 @@ static bool names_something(tare_text t, int64_t i)
     return i < t.size && t.data[i] != '#' && t.data[i] != 0;
 }
 
-/* "The answer is correct": a judgement, not an answer, if one was given before. */
+/* Returns true for a judgement of an earlier answer: "The answer is correct". */
 static bool is_judgement(tare_text t, int64_t i)
 {
     static const char *const words[] = {"correct", "right", "incorrect", "wrong", NULL};
@@ -430,7 +430,7 @@ static bool last_number(tare_text t, tare_text *out, int64_t *end)
     return w.size > 0;
 }
 
-/* A number in bold on the last line, "She pays **$64** for 16 glasses.", not of a step. */
+/* Finds a bold number on the last line, unless that is a step: "She pays **$64** for 16 glasses." */
 static bool bold_number(tare_text t, tare_text *out, int64_t *begin)
 {
     int64_t last = t.size;

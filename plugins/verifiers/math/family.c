@@ -24,7 +24,7 @@ static bool is_builder(const struct math *m, int x, const char *word)
     return a->op == OP_TUPLE && text_equal((tare_text){m->pool + a->digits, a->n_digits}, text_of(word), false);
 }
 
-/* k \in Z: returns the letter; -1: another condition. */
+/* Returns the letter k of a condition k \in Z; -1: another condition. */
 static int whole_letter(const struct math *m, int x)
 {
     if (at(m, x)->op == OP_LIST && at(m, x)->n == 1) x = kid(m, x, 0);
@@ -178,7 +178,8 @@ static int longest_step(struct math *m, const struct families *a, const struct f
     return best;
 }
 
-/* Neither side declares its letter: only a renamed letter is allowed, x = 3k + 1 for x = 3n + 1. */
+/* Compares families when neither side declares its letter: only a renamed letter is allowed, as in
+ * x = 3k + 1 for x = 3n + 1. */
 static bool renamed_only(struct math *m, const struct families *a, const struct families *b)
 {
     if (a->n != b->n) return false;

@@ -46,7 +46,7 @@ enum value rational_value(struct math *m, int x, const fmpq **out);
 bool ball_value(struct math *m, int x, slong prec, acb_srcptr *out);
 void balls_forget(struct math *m); /* call after the symbols' values change */
 bool spend(struct math *m, int64_t steps);
-/* floor or ceiling of a closed real value that is not rational */
+/* computes the floor or ceiling of a closed real value that is not rational */
 bool ball_floor(struct math *m, int x, bool ceiling, fmpz_t out);
 
 #endif

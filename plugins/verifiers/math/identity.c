@@ -131,7 +131,8 @@ static enum truth refute_whole(struct math *m, int a, int b)
     return UNKNOWN;
 }
 
-/* |z| is not z: samples complex z if it and w are the only letters and a modulus is taken. */
+/* Samples complex z if z and w are the only letters and a modulus is taken, because |z| is not
+ * z. */
 static enum truth refute_complex(struct math *m, int a, int b)
 {
     struct values *v = m->values;

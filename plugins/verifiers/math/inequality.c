@@ -44,7 +44,8 @@ static bool is_constant(const struct math *m, int x)
     return !(at(m, x)->flags & (NODE_VAR | NODE_SHAPE | NODE_PM));
 }
 
-/* Writes x as slope * s + offset with rational numbers; *sign: of the slope. false: not linear. */
+/* Writes x as slope * s + offset with rational numbers, and the slope's sign to *sign. false: not
+ * linear. */
 static bool split_linear(struct math *m, int x, int s, int *slope, int *offset, int *sign)
 {
     if (x == s) return *slope = mk_int(m, 1), *offset = mk_int(m, 0), *sign = 1, true;

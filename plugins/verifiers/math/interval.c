@@ -22,7 +22,7 @@ static int infinity_sign(const struct math *m, int x)
     return a->op == OP_MUL && a->n == 2 && (num_is(m, kid(m, x, 0), -1) || num_is(m, kid(m, x, 1), -1)) ? -1 : 1;
 }
 
-/* -1, 0, 1; 2: cannot be ordered */
+/* Returns -1, 0 or 1; 2: the ends cannot be ordered. */
 static int order_ends(struct math *m, int a, int b)
 {
     if (a == b) return 0;

@@ -71,7 +71,7 @@ int joint_in(tare_text gap)
     return joint;
 }
 
-/* \boxed{\boxed{x}}: x */
+/* Returns the innermost text of nested boxes: x for \boxed{\boxed{x}}. */
 tare_text unboxed(tare_text t)
 {
     tare_text inner = text_trim(t);

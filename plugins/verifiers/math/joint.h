@@ -6,13 +6,13 @@
 
 /* Returns where the "x =" before i starts; i: none. */
 int64_t named_from(tare_text t, int64_t i);
-/* Returns whether the text between two boxes only joins them. The name of the second one may be
+/* Returns true if the text between two boxes only joins them. The name of the second one may be
  * there: "and $y =$". words: also allows other words besides "and". */
 bool is_joint(tare_text gap, bool words);
-int joint_in(tare_text gap); /* Returns the enum joint of the word in it; 0: none. */
-/* \boxed{\boxed{x}}: x */
+int joint_in(tare_text gap); /* returns the enum joint of its connective; 0: none */
+/* Returns the innermost text of nested boxes: x for \boxed{\boxed{x}}. */
 tare_text unboxed(tare_text t);
-/* Returns whether the text leads to an approximation of the formula before it: "$\frac13$, or
+/* Returns true if the text leads to an approximation of the formula before it: "$\frac13$, or
  * approximately 33.3%". */
 bool approximates(tare_text gap);
 

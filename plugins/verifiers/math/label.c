@@ -130,7 +130,8 @@ static bool is_name_of(const struct parser *p, int k, const char *name)
     return t->kind == T_SYM && t->n_text == (int32_t)strlen(name) && !memcmp(p->m->pool + t->text, name, (size_t)t->n_text);
 }
 
-/* d, d^2, d^{2} at ahead(k): returns its order and moves *k behind it; 0: none. */
+/* Returns the order of the differential d, d^2 or d^{2} at ahead(k), and moves *k behind it; 0:
+ * none. */
 static int read_differential(const struct parser *p, int *k, const char *d)
 {
     int64_t order = 1;

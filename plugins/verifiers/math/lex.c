@@ -8,8 +8,7 @@ bool lex_fail(struct lexer *x, const char *why)
     return false;
 }
 
-/* 
- * ot before a relation */
+/* Returns the relation after \not. */
 static int lex_negated(int rel)
 {
     static const uint8_t negation[] = {
@@ -198,7 +197,8 @@ bool lex_push_unit(struct lexer *x, const struct unit *u)
     return n ? lex_push(x, T_UNIT, 0, text, n) : (x->space = true, true);
 }
 
-/* After "degrees", *used bytes: Celsius and Fahrenheit make it a temperature. */
+/* Lexes the words after "degrees": Celsius and Fahrenheit make it a temperature. *used: bytes
+ * read. */
 static bool lex_push_degrees(struct lexer *x, const char *s, int64_t n, int64_t *used)
 {
     int64_t from = *used, to;
@@ -247,8 +247,8 @@ static bool lex_bare_unit(struct lexer *x, const char *s, bool *done)
     return true;
 }
 
-/* After a numeral, at am or p.m.: 7:00 PM, 5 am. Letters without a blank between are factors,
- * except after a time in hours and minutes. */
+/* Returns the length of am or p.m. after a numeral: 7:00 PM, 5 am. Letters without a blank between
+ * are factors, except after a time in hours and minutes. */
 static int64_t half_day_here(const struct lexer *x)
 {
     const struct token *t = x->m->tokens + x->m->n_tokens;
@@ -257,7 +257,7 @@ static int64_t half_day_here(const struct lexer *x)
     return x->space || time || x->plain ? half_of_day((tare_text){x->s, x->n}, x->i) : 0;
 }
 
-/* 3 x 10^5: the letter is a sign */
+/* Returns true if the letter x is a multiplication sign, as in 3 x 10^5. */
 static bool times_letter(const struct lexer *x)
 {
     const int64_t next = lex_skip_spaces(x, x->i + 1);
@@ -317,8 +317,8 @@ int lex_base_of(const char *s, int64_t n)
     return base >= 2 && base <= 36 ? base : 0;
 }
 
-/* After _: the base of the preceding numeral, as _8, _{8}, _{(8)}, _{\text{base } 8},
- * _{\text{eight}}; else an index. */
+/* Lexes the text after _ as the base of the preceding numeral (_8, _{8}, _{(8)}, _{\text{base } 8},
+ * _{\text{eight}}), else as an index. */
 static bool lex_base_or_index(struct lexer *x)
 {
     const struct token *t = x->m->tokens + x->m->n_tokens;
@@ -342,7 +342,8 @@ static bool lex_base_or_index(struct lexer *x)
     return lex_push(x, T_UNDER, 0, NULL, 0);
 }
 
-/* [2, 3[: returns whether the bracket cannot open anything. */
+/* Returns true if the bracket closes an open interval, as in [2, 3[, because it cannot open
+ * anything. */
 static bool closes_open_end(const struct lexer *x)
 {
     const int64_t i = lex_skip_spaces(x, x->i);
@@ -357,7 +358,8 @@ static bool lex_square_bracket(struct lexer *x, bool left)
     return lex_push(x, left ? closes ? T_RPAREN : T_LBRACK : closes ? T_RBRACK : T_LPAREN, 0, NULL, 0);
 }
 
-/* 17^{\text{th}} after the ^: *end after it; false: another exponent. */
+/* Returns true for an ordinal's exponent, as in 17^{\text{th}}, and sets *end after it; false:
+ * another exponent. */
 static bool ordinal_end(const struct lexer *x, int64_t *end)
 {
     char text[NEAR_BYTES];
@@ -369,7 +371,8 @@ static bool ordinal_end(const struct lexer *x, int64_t *end)
     return lex_is_ordinal(text + (n > 2 && *text == '{'), n > 2 && *text == '{' ? n - 2 : n) && (*end = to, true);
 }
 
-/* After a ^: an ordinal, a degree sign written as a letter, 45^{o}, or an exponent. */
+/* Lexes the text after a ^: an ordinal, a degree sign written as a letter (45^{o}), or an
+ * exponent. */
 static bool lex_caret(struct lexer *x)
 {
     const bool braced = lex_starts(x, x->i, "{o}"), letter = lex_starts(x, x->i, "o");
@@ -378,7 +381,8 @@ static bool lex_caret(struct lexer *x)
     return ordinal_end(x, &x->i) || lex_push(x, T_CARET, 0, NULL, 0);
 }
 
-/* <1, 2, 3>: nothing precedes it, and a > ends the item */
+/* Returns true if < opens a vector such as <1, 2, 3>: nothing precedes it, and a > ends the
+ * item. */
 static bool opens_angle(const struct lexer *x)
 {
     const struct lexer near = lex_near(x, x->i);
@@ -414,7 +418,7 @@ static bool lex_plus(struct lexer *x, char d)
     return lex_push(x, sign ? T_PM : T_PLUS, 0, NULL, 0);
 }
 
-/* (2|5), as written in German schools: integers on both sides, in brackets */
+/* Lexes the | of a pair of integers in brackets, (2|5), as written in German schools. */
 static bool lex_bar_of_pair(const struct lexer *x)
 {
     const struct token *t = x->m->tokens + x->m->n_tokens;
@@ -426,14 +430,14 @@ static bool lex_bar_of_pair(const struct lexer *x)
     return k == T_LPAREN || (k == T_MINUS && x->m->n_tokens > 2 && t[-3].kind == T_LPAREN);
 }
 
-/* between_digits: a numeral, or nothing, precedes it */
+/* between_digits: a numeral, or nothing, precedes the comma. */
 static bool lex_comma(struct lexer *x, bool between_digits)
 {
     x->m->commas_between |= between_digits && (!lex_last_kind(x) || lex_last_kind(x) == T_NUM);
     return lex_push(x, T_COMMA, 0, NULL, 0);
 }
 
-/* Lexes a bar: of an absolute value, or between the coordinates of (2|5). */
+/* Lexes the bar of an absolute value, or of a pair (2|5). */
 static bool lex_bar(struct lexer *x)
 {
     if (lex_bar_of_pair(x)) return lex_push(x, T_SEMI, 0, NULL, 0);

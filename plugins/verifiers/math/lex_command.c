@@ -29,7 +29,7 @@ static bool ends_in(const char *name, int64_t n, const char *end)
     return n >= size && !memcmp(name + n - size, end, (size_t)size);
 }
 
-/* matrix, pmatrix, bmatrix*, psmallmatrix ... */
+/* Returns true for matrix, pmatrix, bmatrix*, psmallmatrix and similar names. */
 static bool is_matrix_name(const char *name, int64_t n)
 {
     return ends_in(name, n, "matrix") || ends_in(name, n, "matrix*");
@@ -226,7 +226,7 @@ static bool assigns_at(const struct lexer *x, int64_t i)
     return i < x->n && x->s[i] == '=';
 }
 
-/* \forall k \in Z: a condition after a value */
+/* Lexes \forall as the start of a condition after a value: \forall k \in Z. */
 static bool lex_quantifier(struct lexer *x)
 {
     if (!x->m->n_tokens) return x->space = true, true;
@@ -242,7 +242,7 @@ static bool lex_skip(struct lexer *x, const char *name, int64_t n)
     return x->space = true, true;
 }
 
-/* After \right: its | closes, its . is ignored. */
+/* Lexes the text after \right: a | closes, a . is ignored. */
 static bool lex_right(struct lexer *x)
 {
     const int64_t k = lex_skip_spaces(x, x->i);
@@ -269,8 +269,8 @@ static bool lex_blackboard(struct lexer *x)
     return text_is_letter(name[2]) ? lex_push_symbol(x, name, 3) : lex_fail(x, "an unknown blackboard letter");
 }
 
-/* \vec u, \mathbf{A}: the letter, marked; \vec{AB}: a separate name. For other arguments, and the
- * constants e and i, the style is ignored. */
+/* Lexes a style. The letter of \vec u or \mathbf{A} is marked, \vec{AB} is a separate name. For
+ * other arguments, and the constants e and i, the style is ignored. */
 static bool lex_styled(struct lexer *x, int style, bool *done)
 {
     int64_t from = lex_skip_spaces(x, x->i);
@@ -309,8 +309,8 @@ static bool lex_micro(struct lexer *x, const char *s, bool *done)
     return lex_push_unit(x, &u);
 }
 
-/* f \circ g, a composition: no power precedes it, and an operand is on both sides. 25\circ C is a
- * temperature. */
+/* Returns true if \circ is a composition, as in f \circ g: no power precedes it, and an operand is
+ * on both sides. 25\circ C is a temperature. */
 static bool is_composition(const struct lexer *x, const char *name, int64_t n)
 {
     const int last = lex_last_kind(x);

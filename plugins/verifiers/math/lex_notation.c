@@ -127,7 +127,7 @@ bool lex_braced_sign(struct lexer *x, bool *done)
     return lex_range(x, i, i + 1) ? (x->i = end, true) : false;
 }
 
-/* ^\circ or ^{\circ} came last */
+/* Returns true if the last tokens are ^\circ or ^{\circ}. */
 bool lex_after_degree(const struct lexer *x)
 {
     const struct token *t = x->m->tokens + x->m->n_tokens;
@@ -184,7 +184,7 @@ bool lex_arc(struct lexer *x, bool *done)
     return degrees ? lex_push(x, T_ARC, primes, NULL, 0) : lex_push(x, T_UNIT, 0, feet ? "ft" : "in", 2);
 }
 
-/* C, F, Celsius, Fahrenheit after a degree sign; NULL: another word */
+/* Returns the unit of C, F, Celsius or Fahrenheit after a degree sign; NULL: another word. */
 const char *lex_temperature(const struct lexer *x, const char *s, int64_t n)
 {
     if (!lex_after_degree(x)) return NULL;

@@ -103,8 +103,8 @@ struct numeral {
     int aux;
 };
 
-/* 0.333... and 0.1212\\ldots: returns how many of the last digits before q repeat; *end is after
- * the dots. 0: none, or no dots. One digit must appear three times, a longer period twice. */
+/* Returns how many of the last digits before q repeat, as in 0.333... and 0.1212\\ldots; *end is
+ * after the dots. 0: none, or no dots. One digit must appear three times, a longer period twice. */
 static int64_t period_shown(const struct lexer *x, int64_t first, int64_t q, int64_t *end)
 {
     enum { LONGEST = 6 };

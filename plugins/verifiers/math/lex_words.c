@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* so, hence ...: the text before is not the answer */
+/* Returns true for a consequence (so, hence): the text before it is not the answer. */
 static bool is_consequence(const char *s, int64_t n)
 {
     static const char *const words[] = {"so",      "thus",        "hence",           "therefore", "then", "and so",
@@ -18,8 +18,8 @@ static bool is_consequence(const char *s, int64_t n)
     return false;
 }
 
-/* "is an integer", "are arbitrary real constants": returns the kind of number of a letter; 0: other
- * words. */
+/* Returns the kind of number that words give a letter, such as "is an integer" or "are arbitrary
+ * real constants"; 0: other words. */
 static int kind_in_words(const char *s, int64_t n)
 {
     static const struct {
@@ -58,8 +58,8 @@ static int kind_in_words(const char *s, int64_t n)
     return set;
 }
 
-/* "where", "for all", "for any integer": a condition follows. *set: the kind of number they name,
- * or 0. */
+/* Returns true if a condition follows the words: "where", "for all", "for any integer". *set: the
+ * kind of number that they name, or 0. */
 static bool is_condition(const char *s, int64_t n, int *set)
 {
     static const char *const words[] = {"where",   "for",       "with",           "if",      "when",          "such that",
@@ -75,7 +75,8 @@ static bool is_condition(const char *s, int64_t n, int *set)
     return false;
 }
 
-/* "all real numbers", "the empty set", squashed; 0: other words */
+/* Returns the set named by squashed words, such as "all real numbers" or "the empty set"; 0: other
+ * words. */
 static int set_in_words(const char *s, int64_t n)
 {
     static const struct {
@@ -103,7 +104,7 @@ static bool has_words(const char *s, int64_t n)
     return false;
 }
 
-/* "(or 8)", "(not 8)": a remark without which the value does not hold */
+/* Returns true for a remark without which the value does not hold: "(or 8)", "(not 8)". */
 static bool names_another(const char *s, int64_t n)
 {
     for (int64_t i = 1; i + 3 < n; i++)
@@ -157,7 +158,7 @@ static bool push_counted(struct lexer *x, const char *s, int64_t n)
     return size > 1 ? lex_push(x, T_UNIT, 0, text, size) : (x->space = true, true);
 }
 
-/* (1 d.p.), (3 s.f.), correct to 2 decimal places: the rounding of the value */
+/* Returns true for the rounding of a value: (1 d.p.), (3 s.f.), correct to 2 decimal places. */
 static bool is_rounding_mark(const char *s, int64_t n)
 {
     static const char *const marks[] = {"d.p",     "dp",          "s.f",           "sf",      "sig. fig",
@@ -280,7 +281,7 @@ static bool lex_prose(struct lexer *x, const char *s, int64_t n)
     return known ? lex_push(x, T_CONST, known, NULL, 0) : lex_push(x, T_TEXT, 0, text, size);
 }
 
-/* "The area is": the answer follows */
+/* Returns true if the answer follows the words, as in "The area is". */
 static bool is_introduction(const char *s, int64_t n)
 {
     static const char *const last[] = {" is", " are", " equals", " equal to", " be", NULL};

@@ -27,13 +27,13 @@ static const tare_param PARAMS[] = {
      .fallback = "auto",
      .choices = GOLD,
      .doc =
-         "what the row's answer is: latex, a bare answer; text, a solution the answer is extracted from; auto: text when it has a box, ####, or starts with $"},
+         "form of the row's answer: latex, a bare answer; text, a solution the answer is extracted from; auto, text if it has a box, has ####, or starts with $"},
     {.key = "box",
      .type = TARE_CHOICE,
      .fallback = "first",
      .choices = BOX,
      .doc =
-         "how much \\boxed counts: first of all; level with \"final answer\" (the later one wins); below \"final answer\" and level with \"answer:\""},
+         "rank of \\boxed: first, before all other marks; level with \"final answer\" (the later one wins); below \"final answer\" and level with \"answer:\""},
     {.key = "plain", .type = TARE_BOOL, .fallback = "true", .doc = "numbers outside of boxes and environments count as answers"},
     {.key = "rounding",
      .type = TARE_INT,
@@ -202,8 +202,8 @@ static bool equal_in_words(struct math *m, const struct found *gold, const struc
     return alone >= 0 && at(m, alone)->op == OP_NUM && !compare(m, alone, *y);
 }
 
-/* "Yes, it is possible" for Yes: compares the word, followed by an explanation after a comma or a
- * full stop. */
+/* Compares verdict words. The word may be followed by an explanation after a comma or a full stop:
+ * "Yes, it is possible" equals Yes. */
 static bool same_verdict_word(const struct found *gold, const struct found *pred)
 {
     static const char *const words[] = {"yes", "no", "true", "false", NULL};
@@ -225,8 +225,8 @@ static bool is_measured(const struct math *m, int x)
     return a->op == OP_UNIT || a->op == OP_SAID || a->op == OP_PCT || (a->op <= OP_DEG && a->flags & NODE_DEG);
 }
 
-/* "It takes 2 minutes" for 2 hours: returns whether the value, with the units and words that follow
- * it in its sentence, is another measure than the gold answer. */
+/* Returns true if the value, with the units and words that follow it in its sentence, is a
+ * different measure from the gold answer: "It takes 2 minutes" for 2 hours. */
 static bool other_measure(struct math *m, int gold, const struct found *pred)
 {
     struct prose prose;
@@ -258,7 +258,8 @@ static bool is_whole(const struct math *m, int x)
     return a->op == OP_NUM ? a->exp >= 0 : a->op == OP_UNIT && is_whole(m, kid(m, x, 0));
 }
 
-/* The 000 of 1,000 is not a separate number of a list. */
+/* Returns true for a number with leading zeros: the 000 of 1,000 is not a separate number of a
+ * list. */
 static bool is_padded(const struct found *f)
 {
     for (int i = 0; i < f->n; i++)

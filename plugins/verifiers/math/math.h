@@ -320,7 +320,8 @@ enum truth numeric_rounded(struct math *m, int a, int b, int64_t decimals);
 /* qqbar, then ca; UNKNOWN: over the guards */
 enum truth algebraic_equal(struct math *m, int a, int b);
 enum truth identity_equal(struct math *m, int a, int b); /* with variables */
-/* p = c q identically, with a constant c != 0; *sign: of c if it is real and known, else 0 */
+/* p = c q identically, with a constant c != 0; *sign: the sign of c if it is real and known, else
+ * 0 */
 enum truth identity_proportional(struct math *m, int p, int q, int *sign);
 /* a rational function over Q(variables, pi) */
 bool modular_is_rational(const struct math *m, int a);

@@ -94,7 +94,7 @@ bool is_transpose(const struct math *m, int exponent)
     return (n == 1 && (*name == 'T' || *name == 't')) || (n == 3 && name[0] == 't' && name[1] == 'o');
 }
 
-/* (1, 2)^T */
+/* Returns a tuple as a column: (1, 2)^T. */
 static int column_of(struct math *m, int a)
 {
     int out[MAX_ENTRIES];

@@ -60,7 +60,7 @@ static bool same_units(const char *a, int na, const char *b, int nb)
     return k == other;
 }
 
-/* 5 km is 5000 m, 5 h 30 min is 330 min */
+/* Compares measures in different units: 5 km is 5000 m, 5 h 30 min is 330 min. */
 static bool compare_converted(struct math *m, int gold, int pred)
 {
     const bool sterling = mentions_sterling(m, gold) || mentions_sterling(m, pred);
@@ -72,21 +72,22 @@ static bool compare_converted(struct math *m, int gold, int pred)
     return decide(m, x, y) && set_reason(m, true, "the same measure in other units");
 }
 
-/* One bit each for a unit, for percent and for degrees; 0: a bare number. */
+/* Returns one bit each for a unit, for percent and for degrees; 0: a bare number. */
 static int measured_in(const struct math *m, int x)
 {
     const struct node *a = at(m, x);
     return a->op == OP_UNIT ? 1 : a->op == OP_PCT ? 2 : a->flags & NODE_DEG ? 4 : 0;
 }
 
-/* x rad: x */
+/* Returns x for x rad. */
 static int without_radians(const struct math *m, int x)
 {
     const struct node *a = at(m, x);
     return a->op == OP_UNIT && a->n_digits == 3 && !memcmp(m->pool + a->digits, "rad", 3) ? kid(m, x, 0) : x;
 }
 
-/* 20 m^2 where the unit is not marked: pred is the value times letters named like the unit. */
+/* Returns true if pred is the value times letters named like the unit: 20 m^2 where the unit is not
+ * marked. */
 static bool equal_in_letters(struct math *m, int gold, int pred)
 {
     const struct node a = *at(m, gold);
@@ -186,7 +187,7 @@ static enum truth compare_times(struct math *m, int gold, int pred)
     return set_reason(m, same, same ? "the same time of day" : "different times of day") ? YES : NO;
 }
 
-/* 2:15 for 2 hours 15 minutes */
+/* Returns a ratio as a time: 2:15 for 2 hours 15 minutes. */
 static int ratio_as_hours(struct math *m, int x)
 {
     int parts[2] = {-1, -1};

@@ -7,7 +7,7 @@
  * allocate through these functions, which return to the current verifier call instead. The memory
  * of the abandoned computation is leaked: some kilobytes. */
 static _Thread_local jmp_buf *way_back
-    /* the leak sanitizer crashes on other TLS models in a closed plugin */
+    /* with other TLS models the leak sanitizer crashes after the plugin is unloaded */
     __attribute__((tls_model("initial-exec")));
 
 __attribute__((noreturn)) static void come_back(void)

@@ -197,7 +197,7 @@ static bool ball_factorial(struct math *m, int x, slong prec, acb_ptr out)
     return ok;
 }
 
-/* x - y floor(x / y) */
+/* Computes x - y floor(x / y). */
 static bool ball_modulo(struct math *m, int x, slong prec, acb_ptr out)
 {
     const fmpq *q;

@@ -22,7 +22,7 @@ static bool one_of(tare_text w, const char *const *list)
     return false;
 }
 
-/* Reads words from i, up to a digit or a mark that ends a clause; with commas: also past marks. */
+/* Reads words from i up to a digit or a mark that ends a clause. marks: continues past marks. */
 static struct tail read_tail(tare_text t, int64_t i, bool marks)
 {
     struct tail r = {.n = 0};
@@ -41,7 +41,7 @@ static struct tail read_tail(tare_text t, int64_t i, bool marks)
     return r;
 }
 
-/* "12. Actually, 13.", "7, no, 8": another number replaces it. */
+/* Returns true if another number replaces part: "12. Actually, 13.", "7, no, 8". */
 bool is_corrected(tare_text t, tare_text part)
 {
     static const char *const words[] = {"actually", "no", "correction", "wait", "sorry", "oops", "rather", "make", "scratch", NULL};
@@ -87,8 +87,8 @@ static bool is_operation(const struct tail *r, int k)
     return !k && (text_equal(w, text_of("below"), true) || text_equal(w, text_of("under"), true));
 }
 
-/* "3 for every 4", "20% off 50", "7% of x": another number or a letter follows in the same clause,
- * so the number is only part of it. */
+/* Returns true if another number or a letter follows in the same clause, so that the number is only
+ * part of the answer: "3 for every 4", "20% off 50", "7% of x". */
 static bool is_continued(const struct tail *r)
 {
     for (int k = 0; k < r->n; k++) {
@@ -102,7 +102,7 @@ static bool is_continued(const struct tail *r)
     return r->n && r->number;
 }
 
-/* The th of 12th */
+/* Returns true for the th of 12th. */
 static bool is_ordinal_end(tare_text t, int64_t i)
 {
     static const char *const ends[] = {"st", "nd", "rd", "th", NULL};
@@ -121,8 +121,8 @@ static bool has_number(tare_text t, int64_t i)
     return false;
 }
 
-/* "slightly less than 12", "next after 12", "ten to 12", "April 12": words right before the number
- * that change its value or make it a name. */
+/* Returns true if words right before the number change its value or make it a name: "slightly less
+ * than 12", "next after 12", "ten to 12", "April 12". */
 static bool is_shifted(tare_text t, int64_t i)
 {
     enum { LAST = 3 };

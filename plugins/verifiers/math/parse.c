@@ -89,7 +89,8 @@ int parse_exponent(struct parser *p)
 
 /* ---------------------------------------------------------------- functions */
 
-/* ||x||y||: inside an open bar, after an inner pair, with enough bars left to close both */
+/* Returns true if a bar opens an inner pair, as in ||x||y||: it is inside an open bar, after an
+ * inner pair, and enough bars remain to close both. */
 static bool opens_inner(const struct parser *p)
 {
     int left = 0;
@@ -154,7 +155,7 @@ static int bare_argument(struct parser *p)
     return minus ? mk_neg(p->m, x) : x;
 }
 
-/* \log_10 x: TeX uses one digit, but 1 is not a base. */
+/* Parses the base of a logarithm. In \log_10 x TeX uses one digit, but 1 is not a base. */
 static int log_base(struct parser *p)
 {
     const struct token *t = peek(p);
@@ -279,8 +280,8 @@ static const struct token *past_braces(const struct parser *p, int *k, int brace
     return ahead(p, *k);
 }
 
-/* 137 \frac{1}{2}: an integer next to a proper fraction of integers, either in braces; also 137
- * 1/2. -2: none. */
+/* Parses a mixed number: an integer next to a proper fraction of integers, either in braces, as in
+ * 137 \frac{1}{2} or 137 1/2. -2: none. */
 static int mixed_number(struct parser *p, const struct token *t, int first)
 {
     struct math *m = p->m;
@@ -379,7 +380,7 @@ static int parse_symbol(struct parser *p)
     return less < 0 ? -1 : mk(m, OP_FACT, 0, &less, 1);
 }
 
-/* 3_8 in brackets: (3)_8 */
+/* Parses a parenthesis; (3)_8 is 3_8. */
 static int parse_parenthesis(struct parser *p)
 {
     if (ahead(p, 1)->kind != T_NUM || ahead(p, 2)->kind != T_RPAREN || ahead(p, 3)->kind != T_BASE) return parse_brackets(p);
@@ -387,7 +388,7 @@ static int parse_parenthesis(struct parser *p)
     return in_base(p, ahead(p, -3), ahead(p, -1)->aux);
 }
 
-/* A group, or {2}\frac{1}{3} */
+/* Parses a group, or the mixed number {2}\frac{1}{3}. */
 static int parse_brace(struct parser *p)
 {
     if (plain_integer(ahead(p, 1)) && ahead(p, 2)->kind == T_RBRACE && ahead(p, 3)->kind == T_FRAC) {
@@ -452,13 +453,13 @@ static int signed_factor(struct parser *p)
     return minus ? mk_neg(p->m, x) : x;
 }
 
-/* \{a\}\{b\}: braces that only group */
+/* Returns the member of a set with one member, whose braces only group: \{a\}\{b\}. */
 int parse_unset(const struct math *m, int x)
 {
     return x >= 0 && at(m, x)->op == OP_SET && at(m, x)->n == 1 ? kid(m, x, 0) : x;
 }
 
-/* Inside an expression a percent sign means a hundredth. */
+/* Returns true at a percent sign inside an expression, where it means a hundredth. */
 static bool at_hundredth(const struct parser *p)
 {
     static const int after[] = {T_END, T_COMMA, T_AND, T_RBRACE, T_RPAREN, T_SEMI, T_REL, T_UNIT};
@@ -467,7 +468,7 @@ static bool at_hundredth(const struct parser *p)
     return peek(p)->kind == T_PERCENT;
 }
 
-/* P(2, 5): a point with its name */
+/* Returns true for a point with its name: P(2, 5). */
 static bool is_point(const struct parser *p, int name, int x)
 {
     if (x < 0 || at(p->m, x)->op != OP_TUPLE || at(p->m, x)->aux || at(p->m, name)->op != OP_SYM) return false;

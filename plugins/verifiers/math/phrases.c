@@ -329,7 +329,7 @@ bool is_in_phrase(tare_text w)
     return false;
 }
 
-/* isn't, won't */
+/* Returns true for a contracted not: isn't, won't. */
 static bool is_contracted_not(tare_text w)
 {
     return w.size > 3 && text_equal(text_slice(w, w.size - 3, w.size), text_of("n't"), true);

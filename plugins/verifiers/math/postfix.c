@@ -16,7 +16,7 @@ static int only_letter(const struct math *m, int x)
     return found;
 }
 
-/* After a value: _{x=2} substitutes, _0^1 is the difference between both. */
+/* Parses limits after a value: _{x=2} substitutes, _0^1 is the difference between both. */
 int between_limits(struct parser *p, int x)
 {
     struct math *m = p->m;
@@ -40,7 +40,7 @@ int between_limits(struct parser *p, int x)
     return high < 0 ? at_low : mk_add(m, substitute(m, x, s, high), mk_neg(m, at_low));
 }
 
-/* 3^{+}, 0^-: a one-sided limit; consumes and returns T_PLUS or T_MINUS, or 0. */
+/* Consumes the sign of a one-sided limit (3^{+}, 0^-) and returns T_PLUS or T_MINUS; 0: none. */
 static int one_sided(struct parser *p)
 {
     const bool brace = peek(p)->kind == T_LBRACE;
@@ -65,7 +65,7 @@ static int parse_degrees(struct parser *p, int x)
     return mk(m, OP_DEG, 0, &x, 1);
 }
 
-/* 7!! = 7 5 3 1; of an expression it becomes a separate name. */
+/* Computes a double factorial, 7!! = 7 5 3 1; that of an expression becomes a separate name. */
 static int double_factorial(struct parser *p, int x)
 {
     enum { MOST = 100 };

@@ -1,7 +1,7 @@
-/* Reads an answer with words, which prose_cut.c has cut into words and the text between them. Words
- * are classified by their roles (phrases.c), numbers in words become numerals (numerals.c), and the
- * result is TeX: names before a value are stored separately, words after a value remain as what it
- * counts, reasons are dropped. Text that cannot be read is refused, never dropped. */
+/* Reads an answer with words, which prose_cut.c has split into words and the text between them.
+ * Words are classified by their roles (phrases.c), numbers in words become numerals (numerals.c),
+ * and the result is TeX: names before a value are stored separately, words after a value remain as
+ * what it counts, reasons are dropped. Text that cannot be read is refused, never dropped. */
 #include "prose.h"
 
 #include "numerals.h"
@@ -19,7 +19,7 @@ struct reader {
     bool in_words;   /* a \text{ is open in out */
     int closing;     /* braces to close at the end */
     int64_t between; /* position + 1 in out of the ( of "between"; 0: none */
-    bool halves;     /* its "and" was read */
+    bool halves;     /* the "and" after "between" was read */
     /* the last word before a value, since a verb of being, a sign or a joint; size 0: none */
     tare_text word;
     tare_text governor; /* the name before word, if that is a preposition */
@@ -157,7 +157,8 @@ static void put_numeral(struct reader *r, const char *numeral, int next)
 
 /* ---------------------------------------------------------------- reading */
 
-/* "not 13" after a value and a comma, "and no pears": the rest is about something else. */
+/* Returns true if the rest is about something else: "not 13" after a value and a comma, "and no
+ * pears". */
 static bool excludes_another(const struct reader *r)
 {
     const tare_text t = last_written(r);
@@ -333,7 +334,8 @@ static int read_role(struct reader *r, int i, const tare_text *words, int n)
     }
 }
 
-/* 2 and a half: returns whether a fraction follows the joint at i; *used: items. */
+/* Returns true if a fraction follows the joint at i, as in "2 and a half". *used: items
+ * read. */
 static bool is_mixed(const struct reader *r, int i, const tare_text *words, int n, char *numeral, int *used)
 {
     if (n < 3 || !r->numbers || !text_equal(words[0], text_of("and"), true) || !ends_in_digit(r)) return false;
@@ -407,8 +409,8 @@ static int find_predicate(const struct reader *r)
     return found;
 }
 
-/* Without a value: the words that are names or negations are the answer; the subject of "is", and
- * nouns that only give the kind of thing, are names before it. */
+/* Writes the answer of a text without a value. Names and negations are the answer; the subject of
+ * "is", and nouns that only give the kind of thing, are names before it. */
 static void write_words(struct reader *r)
 {
     int used;
@@ -417,7 +419,7 @@ static void write_words(struct reader *r)
     r->refused = r->in_words = false;
     r->out->bare_name = false;
     const int is = find_predicate(r);
-    bool other = false; /* a word other than a kind of thing */
+    bool other = false; /* there is a word that is not a kind noun */
     for (int i = is; i < r->n; i++) other |= r->items[i].word && names_one(r->items[i].t) && !is_kind_noun(r->items[i].t);
     for (int i = 0; i < r->n; i++) {
         const tare_text w = r->items[i].t;

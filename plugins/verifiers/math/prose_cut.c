@@ -69,7 +69,7 @@ static bool is_plain_word(tare_text t, int64_t from, int64_t to)
     return vowel && small;
 }
 
-/* The A of "Answer: A", "option C"; not that of "A fair coin". */
+/* Returns true for the capital of "Answer: A" or "option C", not for that of "A fair coin". */
 static bool is_single_capital(tare_text t, int64_t from, int64_t to)
 {
     int used;
@@ -123,7 +123,7 @@ static bool is_idle(tare_text t, int64_t i, int64_t end, tare_text before)
     return true;
 }
 
-/* The apostrophe of isn't */
+/* Returns true at the apostrophe of isn't. */
 static bool contracts_not(tare_text t, int64_t i)
 {
     return i > 1 && text_starts(t, i - 1, "n't", true) && !(i + 2 < t.size && text_is_letter(t.data[i + 2]));
@@ -148,7 +148,7 @@ static int64_t environment_end(tare_text t, int64_t i)
     return t.size;
 }
 
-/* ** next to a word; 2**3 is a power */
+/* Returns true for ** next to a word; 2**3 is a power. */
 static bool marks_bold(tare_text t, int64_t i)
 {
     return i + 1 < t.size && t.data[i + 1] == '*' &&
@@ -157,7 +157,7 @@ static bool marks_bold(tare_text t, int64_t i)
 
 static void cut_text(struct prose_cut *r, tare_text t, bool text);
 
-/* "(base 8)": cuts it without its brackets. Returns its end; 0: other brackets. */
+/* Splits off "(base 8)" without its brackets. Returns its end; 0: other brackets. */
 static int64_t cut_base(struct prose_cut *r, tare_text t, int64_t i, bool text)
 {
     const char *close = memchr(t.data + i, ')', (size_t)(t.size - i));

@@ -26,7 +26,7 @@ static bool is_application(const struct math *m, int x, tare_text *name, tare_te
     return text_is_letter(letter->data[0]);
 }
 
-/* a_n: its name and its index, as above */
+/* Returns true for a_n, and its name and its index as above. */
 static bool is_indexed(const struct math *m, int x, tare_text *name, tare_text *letter)
 {
     if (at(m, x)->op != OP_SYM) return false;
@@ -106,8 +106,8 @@ int relation_op(const struct math *m, int x, int i)
     return m->pool[at(m, x)->digits + i];
 }
 
-/* x^2 - 4 = (x - 2)(x + 2): returns whether members 0 .. last are equal for all values of their
- * letters. */
+/* Returns true if members 0 .. last are equal for all values of their letters, as in x^2 - 4 = (x -
+ * 2)(x + 2). */
 static bool same_values(struct math *m, int x, int last)
 {
     for (int i = 0; i <= last; i++)
@@ -117,8 +117,8 @@ static bool same_values(struct math *m, int x, int last)
     return true;
 }
 
-/* 2 + 2 = 5: returns whether two neighbours among the members first .. last are different numbers.
- * 2/3 = 0.667 counts as rounding. */
+/* Returns true if two neighbours among the members first .. last are different numbers, as in 2 + 2
+ * = 5. 2/3 = 0.667 counts as rounding. */
 static bool is_refuted(struct math *m, int x, int first, int last)
 {
     for (int i = first; i < last; i++) {
@@ -134,7 +134,7 @@ static bool is_refuted(struct math *m, int x, int first, int last)
     return false;
 }
 
-/* 4, -4 or 4/5 */
+/* Returns true for 4, -4 or 4/5. */
 static bool is_numeral(const struct math *m, int x)
 {
     const struct node *a = at(m, x);
@@ -293,7 +293,7 @@ static enum truth compare_chains(struct math *m, int gold, int pred)
     return x >= 0 && y >= 0 ? compare_intervals(m, x, y) : NO;
 }
 
-/* x_1 and x: one of several solutions, if the other side does not number them */
+/* Returns true for x_1 and x: one side numbers the solutions, the other does not. */
 static bool same_unknown(const struct math *m, int a, int b)
 {
     if (at(m, a)->op != OP_SYM || at(m, b)->op != OP_SYM || a == b) return false;
@@ -339,7 +339,7 @@ static int segment_letters(const struct math *m, int x, char out[4])
     return n;
 }
 
-/* P and P(A), f and f(2): a name alone, and its application. */
+/* Returns true for a name and its application: P and P(A), f and f(2). */
 static bool applied_name(const struct math *m, int name, int application)
 {
     const struct node *a = at(m, name), *b = at(m, application);
@@ -356,7 +356,7 @@ bool same_segment(const struct math *m, int a, int b)
     return n == 2 && segment_letters(m, b, y) == n && !memcmp(x, y, (size_t)n);
 }
 
-/* y and f(x): the equation of a curve, and its function */
+/* Returns true for y and f(x): the equation of a curve, and its function. */
 static bool is_curve(const struct math *m, int y, int application)
 {
     const struct node *a = at(m, y), *b = at(m, application);

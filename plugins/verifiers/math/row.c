@@ -1,4 +1,4 @@
-/* The row's fields that change how a pair is judged, read from its JSON text without building a
+/* The row's fields that change how a pair is compared, read from its JSON text without building a
  * tree. A value that is invalid for the parameter is ignored. */
 #include "math.h"
 

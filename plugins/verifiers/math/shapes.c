@@ -53,7 +53,7 @@ static int in_entries(struct math *m, int x, int n)
     return mk(m, OP_TUPLE, 0, entries, n);
 }
 
-/* I or I_n */
+/* Returns true for I or I_n. */
 static bool is_identity_name(const struct math *m, int x, int n)
 {
     const int s = at(m, x)->aux, size = m->symbol[s].n_name;

@@ -56,8 +56,8 @@ enum tok {
     T_RANGLE,
     T_AMP,
     T_ROW,
-    T_BEGIN,
-    /* aux: enum environment */ T_ENDENV,
+    T_BEGIN, /* aux: enum environment */
+    T_ENDENV,
     T_CUP,
     T_CAP,
     T_SETMINUS,
@@ -105,7 +105,7 @@ struct word {
 };
 
 const struct word *find_command(const char *s, int64_t n); /* names after a backslash */
-/* names without one: sin, sqrt, pi, inf ... */
+/* names without a backslash: sin, sqrt, pi, inf ... */
 const struct word *find_function(const char *s, int64_t n);
 bool find_scale(const char *s, int64_t n, int *power);
 bool is_percent_word(const char *s, int64_t n);

@@ -271,7 +271,8 @@ static int one_sided_set(struct parser *p, const int *kids, enum rel sign)
     return set < 0 ? parse_fail(p, "a relation with one side") : set;
 }
 
-/* E: x^2/9 + y^2/4 = 1, where a ratio would not have a sum or power of letters */
+/* Returns true if the colon names an equation, as in E: x^2/9 + y^2/4 = 1: a ratio would not have a
+ * sum or power of letters. */
 static bool names_equation(const struct parser *p, const int *items)
 {
     const struct node *a = at(p->m, items[0]), *b = at(p->m, items[1]);
@@ -279,7 +280,7 @@ static bool names_equation(const struct parser *p, const int *items)
     return a->op == OP_SYM && (b->op == OP_REL || (peek(p)->kind == T_REL && peek(p)->aux == R_EQ && b->flags & NODE_VAR && sum));
 }
 
-/* k \in Z: the set, although its letter is not in blackboard bold */
+/* Returns the set of k \in Z, although its letter is not in blackboard bold. */
 static int named_set(struct math *m, int x)
 {
     static const struct {
@@ -292,7 +293,7 @@ static int named_set(struct math *m, int x)
     return x;
 }
 
-/* a : b : c; the unit of the last member applies to all: 7:30 pm */
+/* Parses a ratio a : b : c. The unit of the last member applies to all: 7:30 pm. */
 static int parse_ratio(struct parser *p, int *items, int n)
 {
     struct math *m = p->m;
@@ -303,7 +304,7 @@ static int parse_ratio(struct parser *p, int *items, int n)
     return ratio < 0 ? -1 : mk_unit(m, ratio, (tare_text){m->pool + last.digits, last.n_digits});
 }
 
-/* values joined by relations; a : b : c */
+/* Parses values joined by relations, or a ratio a : b : c. */
 int parse_element(struct parser *p)
 {
     struct math *m = p->m;
@@ -362,8 +363,8 @@ static int join_connected(struct parser *p, int *items, int n, int joints)
     return items[0] < 0 ? -1 : 1;
 }
 
-/* x = 1, y = 2 or x = 2, y = 1: groups assignments of the same names before each "or". Returns the
- * number of remaining items. */
+/* Groups assignments of the same names before each "or", as in x = 1, y = 2 or x = 2, y = 1.
+ * Returns the number of remaining items. */
 static int group_alternatives(struct parser *p, int *items, int n, uint64_t ors)
 {
     struct math *m = p->m;
@@ -442,8 +443,8 @@ int parse_list(struct parser *p, int stop1, int stop2, int *items, int max, bool
     return joints & JOINT_SIGN ? join_connected(p, items, n, joints) : n;
 }
 
-/* p \implies q, p \iff
- * eg q: only letters and connectives, so the sign is part of the statement */
+/* Returns true for only letters and connectives, as in p \implies q and p \iff \neg q: there the
+ * sign is part of the statement. */
 static bool is_statement(const struct parser *p)
 {
     bool sign = false;

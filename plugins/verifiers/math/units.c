@@ -69,7 +69,7 @@ static int read_power(struct reader *r)
     return minus ? -power : power;
 }
 
-/* kgm^{2}, Jkg^{-1}: two adjacent units; the power belongs to the second. */
+/* Reads two adjacent units, as in kgm^{2} and Jkg^{-1}; the power belongs to the second. */
 static bool read_glued(struct reader *r, struct unit *u, int64_t end, int sign)
 {
     if (!r->in_text || end >= r->n || r->s[end] != '^') return false;

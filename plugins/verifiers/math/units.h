@@ -25,7 +25,8 @@ bool unit_is(struct unit_name u, const char *symbol);
 bool unit_is_money(struct unit_name u);
 /* Writes the prefix and its symbol; returns the length of the symbol. */
 int unit_spell(struct unit_name u, const char **prefix, const char **symbol);
-/* by / over * 10^ten of the product of base units that is returned; NULL: a base unit */
+/* Returns the unit as a product of base units, times by / over * 10^ten; NULL: it is a base
+ * unit. */
 const char *unit_base(struct unit_name u, int64_t *by, int64_t *over, int *ten);
 
 /* Reads a product of units at the start of s. Returns the bytes used; 0: none. */

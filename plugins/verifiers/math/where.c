@@ -28,7 +28,7 @@ bool at_condition(const struct parser *p)
     return false;
 }
 
-/* k \in Z */
+/* Returns true for a membership: k \in Z. */
 static bool is_membership(const struct math *m, int x)
 {
     const struct node *a = at(m, x);
@@ -38,7 +38,7 @@ static bool is_membership(const struct math *m, int x)
     return at(m, set)->op == OP_CONST && at(m, set)->aux >= C_REALS;
 }
 
-/* n >= 1 for a_n: the start of the index */
+/* Returns true if the condition starts the index: n >= 1 for a_n. */
 static bool starts_index(struct math *m, int x, int condition)
 {
     int64_t first;
@@ -83,7 +83,7 @@ static int reduce_congruence(struct parser *p, int x, int n)
     return with_conditions(p, x, (int[]){mk_named(m, "modulus", &n, 1)}, 1);
 }
 
-/* x (mod n), \pmod{n} */
+/* Parses the modulus of x (mod n) or \pmod{n}. */
 static int parse_modulus(struct parser *p, int x)
 {
     const bool brackets = accept(p, T_LPAREN);
@@ -93,7 +93,7 @@ static int parse_modulus(struct parser *p, int x)
     return reduce_congruence(p, x, n);
 }
 
-/* x \equiv 3 \bmod 7: the modulus belongs to the relation */
+/* Parses a congruence, whose modulus belongs to the relation: x \equiv 3 \bmod 7. */
 int parse_congruence(struct parser *p, int x)
 {
     struct math *m = p->m;
@@ -142,7 +142,7 @@ int parse_conditions(struct parser *p, int x)
     return with_conditions(p, x, items, n);
 }
 
-/* x != 1, -1: the following values belong to the relation */
+/* Adds the following values to the relation, as in x != 1, -1. */
 static void spread_not_equal(struct parser *p, int *items, int n)
 {
     struct math *m = p->m;
@@ -164,7 +164,7 @@ static bool contains_node(const struct math *m, int x, int part)
     return false;
 }
 
-/* sqrt(x), x > 0: an expression, and an inequality in some of its letters */
+/* Returns true for an expression and an inequality in some of its letters: sqrt(x), x > 0. */
 static bool is_restriction(struct math *m, int x, int condition)
 {
     const struct node *a = at(m, x);
@@ -204,8 +204,8 @@ static int whole_letter(const struct math *m, int x)
     return at(m, letter)->op == OP_SYM && at(m, set)->op == OP_CONST && at(m, set)->aux == C_INTEGERS ? letter : -1;
 }
 
-/* 2k\pi, k \in Z equals 2n\pi, n \in Z, and 2n\pi: returns the value y with its letter renamed as
- * in x. */
+/* Returns the value y with its letter renamed as in x, so that 2k\pi, k \in Z equals 2n\pi, n \in
+ * Z, and 2n\pi. */
 static int renamed_value(struct math *m, int gold, int pred, int y)
 {
     static const char letters[] = "knmljt";

@@ -1,6 +1,7 @@
 """Runs a user's reward function for the verifier plugin python: one JSON object a line in, one a line out.
 
-argv: the file, the function, whether texts go as chat messages ("true"). In: {"prompts": [...], "completions": [...], "answers": [...],
+argv: the file, the function, whether texts go as chat messages ("true"), the fields of the rows ({"data.train": ["id", ...]}; {} where
+they are not known), which have to cover the function's parameters. In: {"prompts": [...], "completions": [...], "answers": [...],
 "rows": [{...}]}. Out: {"ready": true} first, then {"rewards": [number or null]} for each line; or {"error": "..."}.
 The functions of sdk/python/tare_sdk/reward_call.py stand in front of this text (plugin.cmake): rewards() calls the function.
 """
@@ -29,6 +30,11 @@ def load(path, name):
     return function
 
 
+def check_fields(function, fields):
+    for rows, names in fields.items():
+        taken(function, dict.fromkeys(names + ["prompts", "completions", "answers", "answer"]), "the rows of " + rows)
+
+
 def main():
     path, name, messages = sys.argv[1], sys.argv[2], sys.argv[3] == "true"
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -39,6 +45,10 @@ def main():
         function = load(path, name)
     except BaseException as error:  # a SystemExit at import is the user's mistake as well
         return fail(out, "%s: %s" % (path, last_line(error)))
+    try:
+        check_fields(function, json.loads(sys.argv[4]))
+    except Exception as error:
+        return fail(out, "%s in %s: %s" % (name, path, last_line(error, function)))
     print('{"ready":true}', file=out, flush=True)
     for line in lines:
         try:

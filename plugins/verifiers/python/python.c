@@ -7,10 +7,9 @@
  * The function runs in a separate python process (driver.py, over a pipe), so neither libpython nor
  * its lock is in this process. Verdicts: correct at `correct_at` or more, wrong at 0 or less,
  * partial between. None, "this function does not apply", is refused unless `none` = zero: it then
- * adds 0 to the verifiers' sum, as in TRL. TRL also leaves a completion that no function judged out
- * of its group, which this engine does not support. A late call is ended, and all its verdicts are
- * timeout. An exception stops the run with its message and line.
- */
+ * adds 0 to the verifiers' sum, as in TRL. TRL also leaves a completion that no function rewarded
+ * out of its group, which this engine does not support. A late call is ended, and all its verdicts
+ * are timeout. An exception stops the run with its message and line. */
 #include "common/program/program.h"
 #include "common/text.h"
 
@@ -41,7 +40,7 @@ static const tare_param PARAMS[P_COUNT] = {
          .choices = NONES,
          .type = TARE_CHOICE,
          .doc =
-             "a reward of None: refuse stops the run; zero adds nothing to the sum of the verifiers (for rows that another verifier judges)"},
+             "a reward of None: refuse stops the run; zero adds nothing to the sum of the verifiers (for rows that another verifier rewards)"},
 };
 
 static const char DRIVER[] =
@@ -78,15 +77,17 @@ static tare_status create(const tare_host *host, const tare_value *values, void 
     struct python *p = calloc(1, sizeof *p);
     if (!p) return text_fail(error, TARE_E_NOMEM, "no memory");
     p->values = values;
+    const char *const fields = host->extension ? host->extension(host->ctx, "tare.row_fields/1") : NULL;
     const char *const words[] = {
-        values[P_PYTHON].s, "-c", DRIVER, values[P_FILE].s, values[P_FUNCTION].s, values[P_MESSAGES].i ? "true" : "false"};
+        values[P_PYTHON].s,    "-c", DRIVER, values[P_FILE].s, values[P_FUNCTION].s, values[P_MESSAGES].i ? "true" : "false",
+        fields ? fields : "{}"};
     tare_status s = TARE_OK;
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < 7; i++)
         if (!(p->argv[i] = strdup(words[i]))) s = text_fail(error, TARE_E_NOMEM, "no memory");
     const struct program_options options = {
         .host = host, .argv = p->argv, .name = values[P_PYTHON].s, .says_ready = true, .start = values[P_START].f};
     if (!s) s = program_new(&options, &p->program, error);
-    /* report a missing file before the run */
+    /* report a missing file, or a field that the function takes and no row has, before the run */
     if (!s && program_start(p->program, error)) s = plain_error(error);
     if (s)
         destroy(p);
@@ -141,13 +142,13 @@ static tare_status read_reply(const struct python *p, tare_text reply, tare_verd
         if (!json_is_number(reward) && p->values[P_NONE].i == NONE_REFUSE) {
             s = text_fail(
                 error, TARE_E_PLUGIN,
-                "%s returned None for completion %lld of %lld, so nothing judges it; return a number, or set [verifier.python] none = zero if another verifier judges that row",
+                "%s returned None for completion %lld of %lld, so it has no reward; return a number, or set [verifier.python] none = zero if another verifier judges that row",
                 p->values[P_FUNCTION].s, (long long)i + 1, (long long)n);
             break;
         }
         const enum tare_verdict_code code = json_is_number(reward) ? program_verdict(x, p->values[P_CORRECT_AT].f) : TARE_NO_ANSWER;
         verdict_set(verdicts[i], code, x, (tare_text){0},
-                    code == TARE_NO_ANSWER ? "the function does not judge it" : "the function's reward");
+                    code == TARE_NO_ANSWER ? "the function returned no reward" : "the function's reward");
     }
     json_decref(j);
     return s;

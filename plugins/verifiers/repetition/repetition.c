@@ -24,7 +24,7 @@ static const tare_param PARAMS[N_PARAMS] = {
                    .type = TARE_FLOAT,
                    .fallback = "1",
                    .max = 1e6,
-                   .doc = "what a text of nothing but repetition comes near to losing"},
+                   .doc = "upper bound of the penalty, approached by a text that only repeats itself"},
 };
 
 struct grams {

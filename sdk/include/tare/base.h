@@ -198,6 +198,10 @@ typedef struct tare_embed_v1 {
     tare_status (*embed)(void *ctx, const tare_text *texts, int64_t n, float *out, tare_error *err);
 } tare_embed_v1;
 
+/* Extension "tare.row_fields/1", a const char * and not a struct, for verifiers: the fields that the
+ * rows of each data set of the run have, as JSON: {"data.train": ["answer", "id"], "data.eval":
+ * [...]}. A field counts if any row has it. */
+
 /* Extension "tare.logprob/1": logprobs of this step's completion tokens under the current weights.
  * Callable after the policy step and before apply returns. rollout: an index into the step's batch;
  * out: [tokens of the rollout]. For estimators, which request it in create: their collect and

@@ -7,7 +7,7 @@
  *   keep   (optional) chooses the rollouts of the new groups that enter the loss, and the number
  *          of groups to sample in addition
  *   ...advantages, the policy is updated...
- *   apply  (optional) the only function that changes the state; called once a step, with all
+ *   apply  (optional) the only function that changes the state; called once per step, with all
  *          groups that it sampled, including replaced ones
  *
  * Every rank calls every function with the same arguments, and the results must be equal. Random
@@ -90,13 +90,13 @@ typedef struct tare_curriculum {
     tare_status (*save)(const void *self, const tare_stream *out, tare_error *error);
     tare_status (*load)(void *self, const tare_stream *in, tare_error *error); /* NULL: no state */
     /* [const] Chooses n rows. row: [n], -1 on entry, every entry must be written; a row may occur
-     * twice. rollouts: [n], rollout.group_size on entry; each at least 1, with a total of at most n
-     * * group_size. NULL: the plain order. */
+     * twice. rollouts: [n], rollout.group_size on entry; each at least 1, with a total of at most
+     * group_size * n. NULL: the plain order. */
     tare_status (*next)(const void *self, const tare_draw *draw, int64_t *row, int64_t *rollouts, tare_error *error);
     /* [const] Chooses the rollouts that are kept. fate: [N], TARE_ROLLOUT_KEPT on entry. *replace:
      * 0 on entry; the number of groups to sample in addition, at most rollout.prompts at a time and
-     * rollout.refill_rounds times a step. Groups without a kept rollout are dropped. NULL: all are
-     * kept. */
+     * rollout.refill_rounds times per step. Groups without a kept rollout are dropped. NULL: all
+     * are kept. */
     tare_status (*keep)(const void *self, const tare_groups *groups, uint8_t *fate, int64_t *replace, tare_error *error);
     /* The only function that changes the state. groups: all groups of the step, in the order in
      * which they were chosen. */

@@ -14,7 +14,7 @@
  *   collect  (optional) after each compute: the block's share of the vector that updates the state;
  *            the host adds the shares
  *   ...all minibatches of the step are done...
- *   apply    (optional) the only function that changes the state; called once a step, with the same
+ * apply    (optional) the only function that changes the state; called once per step, with the same
  *            bits on every rank
  *
  * A factor without a gradient (a stop-gradient, detach()) is computed from `detached`, which has

@@ -232,7 +232,7 @@ template <class T> struct common {
     template <class Table> static constexpr void fill(Table &t)
     {
         static_assert(has_save<T>::value == has_load<T>::value,
-                      "a plugin has both save and load, or neither: is one of them misspelt?");
+                      "save and load require each other: define both, or check the spelling");
         t.struct_size = sizeof t;
         t.destroy = destroy;
         if constexpr (has_save<T>::value) t.save = save;
@@ -298,13 +298,13 @@ template <class T> struct estimator_functions : common<T> {
     static constexpr tare_estimator table()
     {
         static_assert(has_prepare<T>::value == has_prepare_size<T>::value,
-                      "prepare comes with prepare_size: is one of them misspelt?");
+                      "prepare and prepare_size require each other: define both, or check the spelling");
         static_assert(has_collect<T>::value == has_collect_size<T>::value,
-                      "collect comes with collect_size: is one of them misspelt?");
+                      "collect and collect_size require each other: define both, or check the spelling");
         static_assert(!has_collect<T>::value || has_apply<T>::value || has_apply_records<T>::value,
-                      "collect comes with apply (or apply_records): is one of them misspelt?");
+                      "collect requires apply or apply_records: define one of them, or check the spelling");
         static_assert(has_record<T>::value == has_record_size<T>::value && has_record<T>::value == has_apply_records<T>::value,
-                      "record comes with record_size and apply_records: is one of them misspelt?");
+                      "record, record_size and apply_records require each other: define all three, or check the spelling");
         tare_estimator t{};
         common<T>::fill(t);
         t.create = create;
@@ -364,7 +364,7 @@ template <class T> struct verifier_functions : common<T> {
         t.destroy = common<T>::destroy;
         t.verify = verify;
         static_assert(has_submit<T>::value == has_poll<T>::value && has_submit<T>::value == has_cancel<T>::value,
-                      "submit comes with poll and cancel: is one of them misspelt?");
+                      "submit requires poll and cancel: define all three, or check the spelling");
         if constexpr (has_explain<T>::value) t.explain = explain;
         if constexpr (has_submit<T>::value) t.submit = submit;
         if constexpr (has_poll<T>::value) t.poll = poll;
@@ -524,7 +524,8 @@ template <class T> struct curriculum_functions : common<T> {
     }
     static constexpr tare_curriculum table()
     {
-        static_assert(!has_apply<T>::value || has_save<T>::value, "apply comes with save and load: is one of them misspelt?");
+        static_assert(!has_apply<T>::value || has_save<T>::value,
+                      "apply requires save and load: define all three, or check the spelling");
         tare_curriculum t{};
         common<T>::fill(t);
         t.create = create;

@@ -76,7 +76,7 @@ class Batch:
 def _said(why, function):
     try:
         return last_line(why, function, (_said.__code__.co_filename,))
-    except Exception:  # an exception whose text cannot be made
+    except Exception:  # an exception whose text cannot be formatted
         return type(why).__name__
 
 
@@ -85,7 +85,7 @@ def _name(function):
 
 
 class Callbacks:
-    """The two functions as C calls them. An exception of one of them is kept in `failure`; the step
+    """Wraps the reward and advantage functions for calls from C. An exception is stored in `failure`, and the step
     then ends.
     """
 
@@ -99,7 +99,7 @@ class Callbacks:
             try:
                 run(*arguments)
                 return 0
-            except BaseException as why:  # nothing may go on through C
+            except BaseException as why:  # no exception may propagate through C
                 self.failure = why
                 text = "%s: %s" % (_name(function), _said(why, function))
                 arguments[-1].contents.message = text.encode("utf-8", "replace")[:503]

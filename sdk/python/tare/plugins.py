@@ -1,4 +1,4 @@
-"""Single calls of estimators and verifiers: tare_sdk (sdk/python/README.md) runs the plugins, with
+"""Calls single estimators and verifiers through tare_sdk (sdk/python/README.md), with
 bit-identical results.
 """
 

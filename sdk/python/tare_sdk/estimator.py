@@ -146,10 +146,10 @@ class Estimator(Opened):
         """One step on flat arrays: reward [N]; sizes: rollouts of each group, in order, or one number for all; lengths [N]: tokens of each rollout,
         1 without it. Columns by keyword, flat: cluster, uid [M]; verdicts, finish, completions, off_policy, policy_version [N]; components,
         component_verdicts [N, C]; entropy, logprob, ref_logprob, token_ids [T]; rows [M]. Returns a FlatStep; nothing of the state changes
-        before apply(). prepare, collect and record, where the plugin has them, are called once a group. Rollouts whose verdict is timeout or
+        before apply(). prepare, collect and record, where the plugin has them, are called once per group. Rollouts whose verdict is timeout or
         crashed are not shown to the plugin; their advantage and weight are 0."""
         if self.by_prompt and columns.get("uid") is None:
-            raise TareError("%s: keeps its state by prompt; say which prompts these are (uid)" % self.name, 13)
+            raise TareError("%s: keeps its state by prompt; pass the identifiers of the prompts (uid)" % self.name, 13)
         part = judged(reward, sizes, lengths, columns)
         if part is None:
             return self._step(reward, sizes, lengths, columns)

@@ -29,14 +29,14 @@ def arguments(batch, messages):
     return given
 
 
-def taken(function, given):
+def taken(function, given, rows="the rows"):
     parameters = inspect.signature(function).parameters.values()
     for p in parameters:
         if p.name in given or p.default is not p.empty or p.kind not in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY):
             continue
         if p.name in ONLY_TRL:
             raise TypeError("it takes '%s', which TRL hands over and tare does not; give it a default (%s=None)" % (p.name, p.name))
-        raise TypeError("it takes '%s', and the rows have no such field; there are %s" % (p.name, ", ".join(sorted(given))))
+        raise TypeError("it takes '%s', and %s have no such field; there are %s" % (p.name, rows, ", ".join(sorted(given))))
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return given
     return {p.name: given[p.name] for p in parameters if p.name in given}

@@ -5,7 +5,7 @@
     TARE_SLIME="bv_blend?n_clusters=8&gamma=0.5"     in the environment of every process
 
 Each rank calls slime's advantage function with that rank's samples, which may split a group; the
-function after the rewards is called once, in the rollout manager, with all samples. So the
+reward post-processing function is called once, in the rollout manager, with all samples. So the
 plugin runs there: each sample's reward becomes its advantage, and `advantages` on the ranks only
 copies it to the sample's tokens. The state is in the rollout manager; it is written to SAVE/tare
 after every rollout, and a run that continues from rollout S reads the state from before it.
@@ -35,7 +35,7 @@ class RewardPostProcess:
         self.estimator, self.cluster, self._started = estimator, cluster, False
         for name in LACKS:
             if estimator.needs & COLUMNS[name][3]:
-                raise TareError("%s: needs %s (%s), which slime does not hand on" % (estimator.name, COLUMNS[name][4], name), 40)
+                raise TareError("%s: needs %s (%s), which slime does not pass on" % (estimator.name, COLUMNS[name][4], name), 40)
         if estimator.needs & abi.GIVES_TOKENS:
             raise TareError("%s: gives every token an advantage of its own, and slime hands one number a sample on" % estimator.name, 40)
 
@@ -128,6 +128,6 @@ def advantages(args, rollout_data):
     has computed "kl" with one entry for each token of this rank.
     """
     if not getattr(args, "custom_reward_post_process_path", None):
-        raise TareError("slime: tare_sdk.slime.advantages spreads what --custom-reward-post-process-path tare_sdk.slime.reward_post_process made; set both", 12)
+        raise TareError("slime: tare_sdk.slime.advantages needs the results of --custom-reward-post-process-path tare_sdk.slime.reward_post_process; set both", 12)
     values = [kl.new_full(kl.shape, float(reward)) for kl, reward in zip(rollout_data["kl"], rollout_data["rewards"])]
     rollout_data["advantages"], rollout_data["returns"] = values, list(values)

@@ -12,7 +12,7 @@ from .plugin import Opened, TareError
 
 
 SEGMENTS = 256  # at most, as in the engine
-GRACE_NS, LOOK_NS = 100_000_000, 1_000_000_000  # after a deadline; of one look, as in the engine
+GRACE_NS, LOOK_NS = 100_000_000, 1_000_000_000  # time after a deadline; time of one poll, as in the engine
 
 
 @dataclass
@@ -48,7 +48,7 @@ class _Asked:
 
 
 class Verifier(Opened):
-    """An instance; calls from one thread at a time. Parameters are keywords, checked against the
+    """A verifier instance; call it from one thread at a time. Parameters are keywords, checked against the
     plugin's table.
     """
 

@@ -210,7 +210,7 @@ def register(plugin, name=None, n_clusters=0, cluster=None, uid=None, components
     try:
         _watch()
     except ImportError as error:  # a part of verl without its trainers
-        log.warning("verl's trainers cannot be imported (%s): the plugin sees rewards and masks only, and its state is in no checkpoint", error)
+        log.warning("verl's trainers cannot be imported (%s): the plugin sees rewards and masks only, and checkpoints do not contain its state", error)
         return function
     for module, trainer in (("verl.trainer.ppo.ray_trainer", "RayPPOTrainer"), ("verl.trainer.ppo.v1.trainer_base", "PPOTrainer")):
         try:

@@ -1,4 +1,4 @@
-"""The Python host against the engine: python3 -m unittest, with TARE (the program), TARE_PLUGIN_PATH, and SHARED (reference data, may be absent)."""
+"""Compares the Python host with the engine: python3 -m unittest, with TARE (the program), TARE_PLUGIN_PATH, and SHARED (reference data, may be absent)."""
 
 import contextlib
 import glob
@@ -38,13 +38,13 @@ def engine(estimator, parameters, clusters, steps, *options):
 
 
 def printed(scale):
-    """tare estimate prints 1 where nothing is divided by."""
+    """Returns the scale as tare estimate prints it: 1 without a divisor."""
     return 1 if math.isnan(scale) else scale
 
 
 class Bits(unittest.TestCase):
     def same_tokens(self, out, line, step):
-        """The engine prints a token's advantage with 9 digits, which say which float it is."""
+        """The engine prints a token's advantage with 9 digits, which identify the float."""
         self.assertEqual(out.token_advantage is None, "token_advantages" not in line)
         if out.token_advantage is None:
             return

@@ -1,4 +1,4 @@
-"""tare_sdk.loggers against stand-ins for the services' clients, and with --real against the clients themselves, where they are installed.
+"""Tests tare_sdk.loggers with stand-ins for the services' clients, and with --real with the clients themselves, where they are installed.
 
   test_loggers.py RUN                        stand-ins; RUN: the folder of a finished run, which is copied
   test_loggers.py RUN --real [SERVICE ...]   the clients of the environment that runs this: wandb, SwanLab and Comet (offline), trackio, MLflow

@@ -1,4 +1,4 @@
-"""`import tare` against the program. TARE, TARE_LIBRARY and SOURCE are set; the folder holds tiny.ini and its model `base` (tests/e2e/common.inc)."""
+"""Compares `import tare` with the program. TARE, TARE_LIBRARY and SOURCE are set; the folder holds tiny.ini and its model `base` (tests/e2e/common.inc)."""
 
 import contextlib
 import copy

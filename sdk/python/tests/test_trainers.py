@@ -1,6 +1,6 @@
-"""The adapters inside the trainers' own code: TRL's GRPOTrainer trains a tiny model in one process and in two, verl's compute_advantage and its
-training loop call every built-in estimator, and its checkpoints keep the state. Skipped by name where a trainer is not installed; README.md says how to
-install them. TARE_PLUGIN_PATH as for test_host.py."""
+"""Tests the adapters inside the trainers' own code: TRL's GRPOTrainer trains a tiny model in one process and in two, verl's compute_advantage and its
+training loop call every built-in estimator, and its checkpoints keep the state. A test is skipped, by name, if its trainer is not installed; README.md describes how to
+install them. TARE_PLUGIN_PATH is set as for test_host.py."""
 
 import contextlib
 import glob

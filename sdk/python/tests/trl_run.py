@@ -1,5 +1,5 @@
-"""Tiny GRPO runs inside TRL, for test_trainers.py: in its own process, or in several under torch.distributed.run. Writes what each estimator was given
-and gave to FILE.RANK, as JSON; of one that cannot run there, why."""
+"""Tiny GRPO runs inside TRL, for test_trainers.py, in one process or in several under torch.distributed.run. Writes the inputs and outputs of each
+estimator to FILE.RANK as JSON, and for an estimator that cannot run in TRL the reason."""
 
 import json
 import os

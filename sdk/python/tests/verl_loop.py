@@ -1,5 +1,5 @@
-"""verl's own training loop, RayPPOTrainer.fit, on the CPU for test_trainers.py: the loop is verl's, from the data loader to the metrics; what it would ask of
-workers on GPUs (sampling, logprobs, the update) is answered here with numbers from a seed. Keeps what the update was given."""
+"""verl's own training loop, RayPPOTrainer.fit, on the CPU for test_trainers.py: the loop is verl's, from the data loader to the metrics; the results of its
+GPU workers (sampling, logprobs, the update) are simulated with seeded random numbers. Records the inputs of the update."""
 
 import os
 
@@ -7,7 +7,7 @@ PROMPTS, SAMPLES, ROOM = 6, 4, 5
 
 
 def config_of(adv_estimator, steps):
-    """verl's default configuration with the keys that a user would set, and those that ask for a GPU off."""
+    """Returns verl's default configuration with the keys that a user would set, and without the features that need a GPU."""
     import verl
     from hydra import compose, initialize_config_dir
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Makes the rollout dumps beside it with the writers of TRL and of verl: what `tare audit` is tested on.
+"""Makes the rollout dumps in this folder with the writers of TRL and of verl, for the tests of `tare audit`.
 
     python3 make.py MODEL FOLDER          MODEL: a small model that answers sums of two numbers now and then; FOLDER gets trl/, trl2/, verl/, rows.jsonl
 
 TRL 1.16.0: two steps of GRPOTrainer on the CPU with log_completions=True; its Parquet files are turned into JSON lines by tools/to_jsonl.py --rows. trl
 has one reward function, trl2 two with the weights 1 and 0.5. verl 0.9.1: its naive reward manager scores completions of the same model, and
 RayPPOTrainer._log_rollout_data writes them (rollout_data_dir); two steps. MODEL was runs/quickstart-base-1 of configs/quickstart.ini, which adds
-rightly and often writes the sum in another form. Needs torch, trl, verl, pandas, pyarrow, in one environment.
+correctly and often writes the sum in another form. Needs torch, trl, verl, pandas, pyarrow, in one environment.
 
-verl's writer gets groups that do not stand together, as with trainer.balance_batch, its default.
+The groups passed to verl's writer are not consecutive, as with trainer.balance_batch, its default.
 """
 import json
 import os

@@ -33,7 +33,7 @@ def make(name, settings):
     model = get_peft_model(base, LoraConfig(task_type="CAUSAL_LM", lora_dropout=0.0, **settings))
     for key, value in model.named_parameters():
         if "lora_B" in key:
-            torch.nn.init.normal_(value, std=0.1)  # zero at the start of training: then an adapter has no effect
+            torch.nn.init.normal_(value, std=0.1)  # it is zero at the start of training, when an adapter has no effect
     model.eval()
     ids = torch.randint(8, base.config.vocab_size, (2, 13))
     logits = model(ids).logits

@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Makes cases.jsonl: what other trainers' own code gives for a loss, so that objectives can be compared with it.
+"""Makes cases.jsonl: losses computed by the code of other trainers, to compare objectives with.
 
     python3 make.py LOSSES verl=FOLDER slime=FOLDER roll=FOLDER luffy=FOLDER archer=FOLDER > cases.jsonl
 
 LOSSES: recorded outcomes of loss functions of verl 1dda039b9, TRL f2cd57710, SkyRL a9564572e, OpenRLHF 3c3be6234 and slime 624b824a8 (torch 2.15 on
 the CPU, in double precision): inputs, value, gradient. The folders are checkouts: verl b178a3cd5, slime 624b824a8, ROLL 8eb27cc2, LUFFY 01f4ae0,
-Archer2.0 b08d963. Needs torch. A function is cut out of its file by name and run as it stands; no code of theirs is kept here.
+Archer2.0 b08d963. Needs torch. A function is cut out of its file by name and run unchanged; none of their code is kept here.
 
 A case: objective, params (of its section), loss (keys of [loss]), sequences (logprob, old, sampler, advantage, weight of each token, all that a mask
 leaves), value (the sum of weight * v) and grad (its derivative in each logprob). Recorded inputs have four decimals, ours are multiples of 1/1024,
 which single precision holds exactly.
 
-What had to be chosen:
+Choices that had to be made:
 - verl's and SkyRL's clamp of log r to +-20 is not ours: rows that reach it are left out.
 - dppo: clip_ratio_c is not in the record; it was 1.5 or 3, and the gradients show which.
-- rejection masks (mis): verl bounds sampled/old, we bound old/sampled, so the bounds are turned over; verl takes what is rejected out of the mean,
+- rejection masks (mis): verl bounds sampled/old, we bound old/sampled, so the bounds are inverted; verl removes rejected tokens from the mean,
   we do not, so the mask multiplies the weights here.
 """
 import ast

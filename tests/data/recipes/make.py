@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Makes cases.json: one step's loss and gradient of a tiny model as other trainers' own code gives them, each with its own defaults for GRPO.
+"""Makes cases.json: one step's loss and gradient of a tiny model, computed by the code of other trainers with their defaults for GRPO.
 
     python3 make.py MODEL verl=SITE_PACKAGES trl=SITE_PACKAGES nemo=FOLDER openrlhf=FOLDER slime=FOLDER oat=FOLDER luffy=FOLDER > cases.json
 
 MODEL: tests/data/models/tiny/qwen3. SITE_PACKAGES: where verl 0.9.1 and TRL 1.16.0 are installed (PyPI). The folders are checkouts: NeMo-RL 7ea279ab,
-OpenRLHF 3c3be623, slime 624b824a, Oat c1a074c, LUFFY 01f4ae0. Needs torch, transformers, yaml. Functions are cut out of their files by name and run as they stand, in double
-precision where they let us; defaults are read from the trainers' own tables of options. No code of theirs is kept here.
+OpenRLHF 3c3be623, slime 624b824a, Oat c1a074c, LUFFY 01f4ae0. Needs torch, transformers, yaml. Functions are cut out of their files by name and run unchanged, in double
+precision where possible; defaults are read from the trainers' own tables of options. None of their code is kept here.
 
 The rollouts are made up: four prompts, four completions each, rewards that are 0 or 1, in between, all equal, and of several sizes. The old and the
 reference policy are the model's own log-probabilities with noise, so that ratios leave every clip range, dual clip included; multiples of 1/1024.
 
-cases.json: rollouts (of every case), cases: as, keys (beside it), traces (1: the last rollout of each group is another policy's), peer, loss, norm and
+cases.json: rollouts (of every case), cases: as, keys (in addition), traces (1: the last rollout of each group comes from another policy), peer, loss, norm and
 gradient, of which every STRIDE-th number of each tensor is
 kept.
 """
@@ -72,7 +72,7 @@ class Step:
         self.mask = pad([torch.ones(n, dtype=torch.float64) for n in self.lengths])
 
 
-# ---------------------------------------------------------------- reading what is theirs
+# ---------------------------------------------------------------- reading their code
 
 def classes(path, *names, **space):
     """Classes of a file by name, in a namespace of what they use."""
@@ -132,7 +132,7 @@ def trl(at, s, **changed):
     c = Bag(**{**fields(f"{at}/trl/trainer/grpo_config.py", "GRPOConfig"), **changed})
     path = f"{at}/trl/trainer/grpo_trainer.py"
     nanstd = cut(f"{at}/trl/trainer/utils.py", "nanstd", torch=torch).nanstd
-    # the advantages are an "if" inside of a long method
+    # The advantages are computed by an "if" inside of a long method.
     (found,) = [n for n in ast.walk(ast.parse(open(path).read())) if isinstance(n, ast.If) and "multi_objective_aggregation == 'sum_then" in ast.unparse(n.test)]
     n = len(s.rewards)
     me = Bag(multi_objective_aggregation=c.multi_objective_aggregation, reward_weights=torch.ones(1), scale_rewards=c.scale_rewards, reward_funcs=[None])
@@ -168,7 +168,7 @@ def nemo(at, s):
     est.AdvEstimatorConfig.model_rebuild()
     c = loss.ClippedPGLossConfig()
     a = est.GRPOAdvantageEstimator(est.AdvEstimatorConfig(), c).compute_advantage(torch.tensor(s.group)[:, None], s.rewards, s.mask)
-    shift = lambda x: torch.cat([torch.zeros(len(x), 1, dtype=x.dtype), x], 1)  # it drops the first place of every column
+    shift = lambda x: torch.cat([torch.zeros(len(x), 1, dtype=x.dtype), x], 1)  # it drops the first position of every column
     data = {"token_mask": shift(s.mask), "sample_mask": torch.ones(len(s.rewards), dtype=torch.float64), "advantages": shift(a), "prev_logprobs": shift(s.old),
             "generation_logprobs": shift(s.old), "reference_policy_logprobs": shift(s.ref)}
     return loss.ClippedPGLossFn(c)(s.now, data, torch.tensor(float(len(s.rewards))), s.mask.sum())[0]
@@ -223,7 +223,7 @@ def oat(at, s):
     me = Bag(args=Bag(critic_type="drgrpo", num_samples=len(REWARDS[0]), beta=0, cliprange=0.2, reinforce_update=False, tis_c=None, generate_max_length=12))
     scores = s.rewards[:, None] * (s.mask.cumsum(1) == s.mask.sum(1, keepdim=True)) * s.mask
     advantages = cut(path, "compute_monte_carlo_advantages", torch=torch).compute_monte_carlo_advantages(me, scores, s.mask)[:, None]
-    # the loss is in the middle of a long method: the "if" with the ratio, as it stands
+    # The loss is in the middle of a long method: the "if" with the ratio, unchanged.
     (found,) = [n for n in ast.walk(ast.parse(open(path).read())) if isinstance(n, ast.If) and ast.unparse(n.test) == "args.reinforce_update" and "torch.clamp" in ast.unparse(n)]
     space = {"args": me.args, "self": me, "torch": torch, "mb_advantage": advantages, "new_logps": s.now, "mb_logps": s.old, "mb_actor_logps": s.old,
              "mb_response_masks": s.mask, "masked_sum": ops.masked_sum, "kl_v1_sum": 0, "kl_v2_sum": 0, "act_num_token": 0, "stats": defaultdict(list)}
@@ -232,7 +232,7 @@ def oat(at, s):
 
 
 def luffy(at, s):
-    """Its train.sh: grpo without a deviation, over sampled rollouts and traces alike; no clip; the sum divided by the width of the responses, here 1024."""
+    """Its train.sh: grpo without a deviation, over sampled rollouts and traces equally; no clip; the sum divided by the width of the responses, here 1024."""
     F = cut(f"{at}/luffy/verl/verl/utils/torch_functional.py", "masked_mean", torch=torch)
     core = cut(f"{at}/luffy/verl/verl/trainer/ppo/core_algos.py", "compute_grpo_outcome_advantage", torch=torch, np=np, defaultdict=defaultdict)
     mixed = cut(f"{at}/luffy/verl/verl/mix_src/mix_core_alg.py", "compute_token_on_off_policy_loss", torch=torch, verl_F=F)
@@ -248,7 +248,7 @@ PEERS = {"oat": (oat, "Oat c1a074c"), "luffy": (luffy, "LUFFY 01f4ae0"), "verl":
          "slime": (slime, "slime 624b824a")}
 
 
-# Beside the defaults: the KL switched on where its default is off. recipe, options there, the same keys here
+# In addition to the defaults: the KL is enabled where it is disabled by default. recipe, options there, the same keys here
 VARIANTS = [(name, {}, []) for name in PEERS if name not in ("oat", "luffy")] + [("trl", {"beta": 0.04}, ["loss.kl_coef=0.04"]),
                                                  ("slime", {"use_kl_loss": True, "kl_loss_coef": 0.02}, ["loss.kl_coef=0.02"])]
 # Trainers without a name under run.as: their keys are those of configs/oat-zero.ini and configs/luffy.ini

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Makes cases.json: what the released code of ReLIFT and PRIME makes of the rollouts of ../recipes.
+"""Makes cases.json: the results of the released code of ReLIFT and PRIME for the rollouts of ../recipes.
 
     python3 make.py MODEL relift=FOLDER prime=FOLDER > cases.json
 
 MODEL: tests/data/models/tiny/qwen3. The folders are checkouts: TheRoadQaQ/ReLIFT eb95454, PRIME-RL/PRIME 18ad596. Needs what ../recipes/make.py needs. Functions are
-cut out of their files by name and run as they stand, in double precision; no code of theirs is kept here.
+cut out of their files by name and run unchanged, in double precision; none of their code is kept here.
 
 relift: the supervised loss of their actor (compute_sft_loss, minus 0.001 times the mean entropy, in one micro-batch) on the first completion of each group.
 prime: the model is the process reward model, the rollouts' "ref" the reference's log-probabilities, a reward above 0.5 a correct answer (accuracy 1).
     Their token rewards divided by the batch's largest return (batch_norm), the advantages (compute_rloo_returns), the loss of the process reward model
-    (compute_ce_dpo_loss_rm, beta 0.05), its gradient, and how often it ranks two rollouts right (compute_dpo_accuracy).
-Of gradients every STRIDE-th number of each tensor is kept.
+    (compute_ce_dpo_loss_rm, beta 0.05), its gradient, and how often it ranks two rollouts correctly (compute_dpo_accuracy).
+Every STRIDE-th number of each tensor of the gradients is kept.
 """
 import importlib.util
 import json

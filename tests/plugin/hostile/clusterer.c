@@ -1,5 +1,6 @@
-/* Encoders and codebooks that break the contract, each in one way: compiled once for each CASE (tests/plugin/fixtures.cmake). CASE
- * good_clusterer breaks nothing: the encoder counts bytes, the codebook tells rows apart by their size. Both learn the longest text. */
+/* Encoders and codebooks that break the contract, each in one way: compiled once for each CASE
+ * (tests/plugin/fixtures.cmake). CASE good_clusterer breaks nothing: the encoder counts bytes,
+ * and the codebook distinguishes rows by their size. Both learn the longest text. */
 #include <tare/sdk.h>
 
 #include <math.h>

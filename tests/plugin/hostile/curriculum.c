@@ -1,6 +1,8 @@
-/* Curricula that break the contract, each in one way: compiled once for each CASE (tests/plugin/fixtures.cmake). CASE good_curriculum breaks nothing:
- * it goes through the rows by a stride that grows with the state, gives every other row one rollout less and the rest one more, leaves out the
- * longest rollout of a group, only counts the first one, and asks for a group in place of each that is all wrong. */
+/* Curricula that break the contract, each in one way: compiled once for each CASE
+ * (tests/plugin/fixtures.cmake). CASE good_curriculum breaks nothing: it visits the rows by a
+ * stride that grows with the state, gives every other row one rollout less and the rest one
+ * more, leaves out the longest rollout of a group, only counts the first one, and asks for a
+ * replacement of each group that is all wrong. */
 #include <tare/sdk.h>
 
 #include <string.h>
@@ -31,7 +33,7 @@ struct self {
     int64_t n, group_size, stride, instance;
 };
 
-static const tare_param PARAMS[] = {{"step", "1", "how much the stride grows", NULL, NULL, 1, 5, TARE_INT, 0}};
+static const tare_param PARAMS[] = {{"step", "1", "growth of the stride", NULL, NULL, 1, 5, TARE_INT, 0}};
 
 static tare_status create(const tare_host *host, const tare_value *values, const tare_rows *rows, void **self, tare_error *error)
 {

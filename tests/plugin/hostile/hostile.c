@@ -134,7 +134,7 @@ struct self {
 };
 void *volatile lost;
 
-static const tare_host *entry_host; /* CASE keeps_host: what the entry point was given */
+static const tare_host *entry_host; /* CASE keeps_host: the host passed to the entry point */
 
 static void *sleeps(void *arg)
 {
@@ -148,7 +148,7 @@ static double prompt_value(const struct self *s, uint64_t uid)
 }
 
 #if CASE_FLUSHES_AT_LOAD && defined(__x86_64__)
-/* What crtfastmath.o does in an object that an older gcc linked with -ffast-math. */
+/* The effect of crtfastmath.o in an object that an older gcc linked with -ffast-math. */
 __attribute__((constructor)) static void flush(void)
 {
     _mm_setcsr(_mm_getcsr() | 0x8040);
@@ -168,7 +168,7 @@ static tare_status create(const tare_host *host, const tare_value *values, int64
     if (IS(exits)) exit(0);
     if (IS(keeps_host)) {
         if (entry_host->struct_size != sizeof(tare_host) || entry_host->abi_minor != TARE_ABI_MINOR)
-            return tare_fail(error, TARE_E_PLUGIN, "the entry point's host is gone");
+            return tare_fail(error, TARE_E_PLUGIN, "the entry point's host is no longer valid");
         entry_host->log(entry_host->ctx, TARE_LOG_DEBUG, "still there");
     }
     if (IS(leaks_files) && !fopen("/dev/null", "r")) return TARE_E_IO;
@@ -195,7 +195,8 @@ static void destroy(void *self)
 static tare_status save(const void *self, const tare_stream *out, tare_error *error)
 {
     (void)error;
-    if (IS(endless_save)) out->write(out->ctx, "x", (int64_t)1 << 40); /* refused before a byte of it is read */
+    /* Refused before a byte of it is read. */
+    if (IS(endless_save)) out->write(out->ctx, "x", (int64_t)1 << 40);
     const tare_status status = out->write(out->ctx, &((const struct self *)self)->sum, 8);
     return status || !IS(leaves_bytes) ? status : out->write(out->ctx, "more", 4);
 }
@@ -217,7 +218,8 @@ static int64_t size(const void *self)
     return IS(negative_size) ? -1 : 2;
 }
 
-/* Columns that are not advantages: a fault in each that comes from the number of calls, of groups, or from where a group stands. */
+/* Columns other than advantages: each fault depends on the number of calls, of groups, or on the
+ * position of a group. */
 static void other_columns(const tare_batch *batch, tare_advantages *out, double calls)
 {
     const double groups = (double)batch->n_groups;
@@ -264,7 +266,8 @@ static tare_status compute(const void *self, const tare_batch *batch, const doub
     other_columns(batch, out, calls);
     for (int64_t m = 0; IS(ignores_nan) && m < batch->n_groups; m++)
         out->advantage[batch->group_begin[m]] = batch->column[m * batch->n_columns];
-    for (int64_t m = 0; IS(column_by_rank) && m < batch->n_groups; m++) /* of the batch's first row, for each of its groups */
+    /* The batch's first row, repeated for each of its groups. */
+    for (int64_t m = 0; IS(column_by_rank) && m < batch->n_groups; m++)
         if (!isnan(batch->column[1])) out->baseline[m] = batch->column[1];
     if (IS(reads_undeclared) && batch->n_tokens) out->advantage[0] += (double)batch->token_entropy[0];
     if (IS(infinite_at_end) && s->factor >= 5 && batch->n_rollouts) out->advantage[0] = INFINITY;
@@ -378,7 +381,7 @@ static const tare_param PARAMS[] = {
                                                                                : 0,                                                \
         .functions = IS(no_table) ? NULL : (const void *)&FUNCTIONS                                                                \
     }
-/* Of a later minor version: a member more than today's. */
+/* Built for a later minor version: one member more than today's. */
 static const struct {
     tare_descriptor now;
     const char *later;

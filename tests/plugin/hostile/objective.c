@@ -1,6 +1,8 @@
-/* Objectives that break the contract, each in one way: compiled once for each CASE (tests/plugin/fixtures.cmake). CASE good_objective breaks
- * nothing: the clipped surrogate with a bound that follows the share of clipped tokens, and a sequence's mean ratio from prepare. Nor does CASE own_kl:
- * ppo with a penalty of its own on the exact KL, which is what loss.kl_coef = 0.05 does. */
+/* Objectives that break the contract, each in one way: compiled once for each CASE
+ * (tests/plugin/fixtures.cmake). CASE good_objective breaks nothing: the clipped surrogate with
+ * a bound that follows the share of clipped tokens, and a sequence's mean ratio from prepare.
+ * CASE own_kl breaks nothing, either: ppo with its own penalty on the exact KL, equal to
+ * loss.kl_coef = 0.05. */
 #include <tare/sdk.h>
 
 #include <math.h>
@@ -122,8 +124,8 @@ static void token(const struct self *s, const tare_tokens *t, int64_t i, tare_to
     if (IS(slope_sign)) slope = -slope;
     if (IS(slope_half)) slope /= 2;
     out->value[i] = clipped ? -bounded * A : -r * A;
-    if (IS(slope_of_detached))
-        out->value[i] = -exp((double)t->detached[i] - old) * A; /* a constant, and its derivative is said to be slope */
+    /* A constant, whose derivative is reported as slope. */
+    if (IS(slope_of_detached)) out->value[i] = -exp((double)t->detached[i] - old) * A;
     if (IS(entropy_without_slope)) out->value[i] -= 0.1 * (double)t->entropy[i];
     if (IS(value_infinite)) out->value[i] = nothing();
     if (IS(infinite_at_edge) && s->steepness >= 8) out->value[i] = (double)NAN;
@@ -141,7 +143,7 @@ static tare_status compute(const void *self, const tare_tokens *t, tare_token_lo
     static _Atomic int calls; /* ranks may be threads of one process */
     (void)error;
     calls++;
-    if (IS(own_kl) && (!t->ref_logprob || !t->kl)) return tare_fail(error, TARE_E_SHAPE, "the reference is not there");
+    if (IS(own_kl) && (!t->ref_logprob || !t->kl)) return tare_fail(error, TARE_E_SHAPE, "the reference is missing");
     for (int64_t i = IS(value_unwritten); i < t->n; i++) token(self, t, i, out);
     if (IS(computes_by_call)) out->value[0] += 1e-9 * calls;
     if (IS(past_values)) out->value[t->n] = 0;

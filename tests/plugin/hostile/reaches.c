@@ -1,5 +1,7 @@
-/* A verifier that reaches for what none has any business with, as the completion says. correct: it was refused; the reason is how. Where it is not refused nothing happens to
- * the machine: what is asked for is not there (a mount onto no folder), which the kernel sees only after the filter. */
+/* A verifier that attempts forbidden actions, as the completion names them. correct means that
+ * the attempt was refused; the reason has the error. If it is not refused, the machine is not
+ * changed: the target does not exist (a mount onto a missing folder), which the kernel checks
+ * only after the filter. */
 #define _GNU_SOURCE
 #include <tare/sdk.h>
 
@@ -23,7 +25,7 @@
 #include <unistd.h>
 
 enum { X32 = 0x40000000 };
-static int at_load; /* what the constructor got */
+static int at_load; /* the result in the constructor */
 
 static int failed(long result)
 {
@@ -146,7 +148,7 @@ static int root(void)
     return failed(chroot(""));
 }
 
-/* Another way that has to stay open. */
+/* Another action that must stay allowed. */
 static void *in_thread(void *ctx)
 {
     *(int *)ctx = 1;
@@ -174,7 +176,7 @@ static int files(void)
     return got;
 }
 
-/* Beyond 4 GB, of which the disk holds one byte. */
+/* Beyond 4 GB, of which the disk stores one byte. */
 static int huge(void)
 {
     signal(SIGXFSZ, SIG_IGN);
@@ -208,7 +210,7 @@ static int aborts(void)
 
 static const struct attempt {
     const char *name;
-    int (*run)(void); /* errno; 0: it got what it wanted */
+    int (*run)(void); /* errno; 0: the attempt succeeded */
 } ATTEMPTS[] = {{"inet", inet},
                 {"inet6", inet6},
                 {"packet", packet},
@@ -241,7 +243,8 @@ static const struct attempt {
                 {"memory", memory},
                 {"abort", aborts}};
 
-static const tare_param PARAMS[] = {{"always", "", "what is tried instead of the completion", NULL, NULL, 0, 0, TARE_STRING, 0}};
+static const tare_param PARAMS[] = {
+    {"always", "", "attempt to make instead of the completion's", NULL, NULL, 0, 0, TARE_STRING, 0}};
 static const char *always = "";
 
 static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
@@ -266,7 +269,7 @@ static const char *how(int error)
                     {EMFILE, "EMFILE"}, {EFBIG, "EFBIG"},   {ENOMEM, "ENOMEM"}};
     for (size_t i = 0; i < sizeof REFUSALS / sizeof *REFUSALS; i++)
         if (error == REFUSALS[i].error) return REFUSALS[i].name;
-    return "open"; /* or what was asked for is not there */
+    return "open"; /* or the target does not exist */
 }
 
 static tare_status verify(void *self, const tare_answer *const *answers, tare_verdict *const *verdicts, int64_t n,

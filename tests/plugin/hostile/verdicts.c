@@ -1,4 +1,5 @@
-/* A verifier that breaks the contract as the completion, or the parameter `always`, tells it to. */
+/* A verifier that breaks the contract in the way that the completion, or the parameter `always`,
+ * names. */
 #include <tare/sdk.h>
 
 #include <math.h>
@@ -7,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const tare_param PARAMS[] = {{"always", "", "what every call does", NULL, NULL, 0, 0, TARE_STRING, 0}};
+static const tare_param PARAMS[] = {{"always", "", "action of every call", NULL, NULL, 0, 0, TARE_STRING, 0}};
 static const char *always = "";
 
 static tare_status create(const tare_host *host, const tare_value *values, void **self, tare_error *error)
@@ -45,8 +46,9 @@ static tare_status verify(void *self, const tare_answer *const *answers, tare_ve
             char line[8];
             puts("{\"id\":\"printed\"}");
             fflush(stdout);
-            if (read(STDIN_FILENO, line, sizeof line) > 0) abort(); /* the engine's requests are none of its business */
-            if (write(STDIN_FILENO, "nonsense", 8) > 0) fputs("nobody reads this\n", stderr);
+            /* It must not read the engine's requests. */
+            if (read(STDIN_FILENO, line, sizeof line) > 0) abort();
+            if (write(STDIN_FILENO, "nonsense", 8) > 0) fputs("this is never read\n", stderr);
         }
         for (volatile int turns = 0; asks(answers[i], "hang");) turns = 1 - turns;
         v->code = asks(answers[i], "crashed") ? TARE_CRASHED : asks(answers[i], "code") ? 99 : TARE_CORRECT;

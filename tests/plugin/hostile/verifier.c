@@ -1,5 +1,6 @@
-/* Verifiers that break the contract, each in one way: compiled once for each CASE (tests/plugin/fixtures.cmake). CASE good_verifier breaks
- * nothing: it takes what stands in \\boxed{} or the whole text, and compares. */
+/* Verifiers that break the contract, each in one way: compiled once for each CASE
+ * (tests/plugin/fixtures.cmake). CASE good_verifier breaks nothing: it compares the contents of
+ * \\boxed{}, or the whole text. */
 #include <tare/sdk.h>
 
 #include <sched.h>
@@ -49,7 +50,7 @@ static tare_text answer_in(tare_text t)
     return t;
 }
 
-/* Bytes of t that fit, without half a character at the end. */
+/* Returns the bytes of t that fit, without half a character at the end. */
 static int64_t fitting(tare_text t, int64_t room)
 {
     int64_t n = t.size < room ? t.size : room;
@@ -63,7 +64,7 @@ static void judge(const tare_answer *a, tare_verdict *v)
     static char shared[64];
     const tare_text got = answer_in(a->completion);
     int right = got.size == a->answer.size && !memcmp(got.data, a->answer.data, (size_t)got.size);
-    if (IS(shares_buffer)) { /* as an instance for several threads */
+    if (IS(shares_buffer)) { /* like an instance for several threads */
         const size_t n = (size_t)(got.size < 63 ? got.size : 63);
         memcpy(shared, got.data, n);
         shared[n] = 0;
@@ -90,8 +91,8 @@ static tare_status verify(void *self, const tare_answer *const *answers, tare_ve
     for (int64_t i = 0; i < (IS(first_verdict_only) && n > 1 ? 1 : n); i++) {
         judge(answers[i], verdicts[i]);
         if (IS(depends_on_neighbours) && i) verdicts[i]->reward = verdicts[0]->reward;
-        if (IS(ignores_deadline) && answers[i]->completion.size > 1 << 16)
-            for (volatile int64_t k = 0; k < 40000000000; k++) continue; /* longer than the checker waits, on any processor */
+        if (IS(ignores_deadline) && answers[i]->completion.size > 1 << 16) /* Longer than the checker waits, on any processor. */
+            for (volatile int64_t k = 0; k < 40000000000; k++) continue;
     }
     return TARE_OK;
 }

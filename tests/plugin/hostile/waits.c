@@ -1,7 +1,8 @@
-/* Verifiers with submit and poll: CASE waits keeps the contract, the others break it in one way each (tests/plugin/fixtures.cmake). An answer is
- * worth 1 when its completion is its answer. A ticket is judged at its third look, the newest first. In `waits` the completion "never" is not
- * judged at all, "broken" is an error. It reports how many tickets were open at most, and how often an answer came after a later one of its
- * group. */
+/* Verifiers with submit and poll: CASE waits keeps the contract, the others break it in one way
+ * each (tests/plugin/fixtures.cmake). An answer is worth 1 when its completion equals it. A
+ * ticket is answered at its third poll, the newest first. In `waits` the completion "never" is
+ * not answered at all, and "broken" is an error. It reports the largest number of open tickets,
+ * and how often an answer came after a later one of its group. */
 #include <tare/sdk.h>
 
 #include <stdlib.h>
@@ -24,7 +25,7 @@ enum { TICKETS = 256, LOOKS = 3 };
 struct ticket {
     int64_t number;
     int open, looks, right, never, broken;
-    tare_text completion, answer; /* keeps_views: not its own */
+    tare_text completion, answer; /* keeps_views: memory of the host */
 };
 
 struct waiter {
@@ -132,7 +133,8 @@ static tare_status poll_tickets(void *self, const tare_waiting *x, tare_error *e
         if (judged(w, x, i, x->verdict[to])) x->done[to] = TARE_TICKET_JUDGED;
         if (IS(judges_unasked)) x->done[i] = 7;
     }
-    if (x->wait_ns) { /* nothing of its comes from outside: a short rest keeps a host that asks again from turning in place */
+    /* No outside event ends this wait: a short sleep keeps a polling host from a busy loop. */
+    if (x->wait_ns) {
         const struct timespec time = {0, 100000};
         nanosleep(&time, NULL);
     }

@@ -249,13 +249,13 @@ static void test_the_check(void **state)
     (void)state;
     begin();
     assert_true(about(text));
-    assert_non_null(strstr(text, "go by wgmma"));
+    assert_non_null(strstr(text, "use wgmma"));
     mma_host_cuts = 1;
     assert_true(about(text));
     for (int unit = WGMMA_NARROW; unit <= WGMMA_SIGN; unit++) {
         wgmma_host_fault = unit;
         if (about(text)) fail_msg("a unit with other sums, %d, is not found", unit);
-        assert_non_null(strstr(text, "go by mma: "));
+        assert_non_null(strstr(text, "use mma: "));
         assert_non_null(strstr(text, " differ on this GPU"));
     }
     /* The last two faults affect only a block's later tiles, or a slice with an odd number of
@@ -296,7 +296,7 @@ static bool check_fails_at(int n, int with)
     if (!taken && with == REFUSED) {
         shim_fails_in = 0;
         launch_something(); /* which must not be blamed for it */
-        assert_non_null(strstr(text, "go by mma"));
+        assert_non_null(strstr(text, "use mma"));
         if (fault.code) fail_msg("call %d was refused, and a later launch ends the run: %s", n, fault.message);
     }
     if (!taken && with == BREAKS && (fault.code != TARE_E_DEVICE || !strstr(fault.message, "TARE_CUDA_WGMMA=0")))

@@ -41,7 +41,8 @@ static const char *run_dir(const char *name)
 /* Makes two groups of two and one rollouts. */
 static struct batch small_batch(void)
 {
-    static struct row rows[2] = {{.id = "q1", .question = {"What is 2+2?", 12}}, {.id = "q\"2", .question = {"\xC3\xA9?", 3}}};
+    static struct row rows[2] = {{.id = "q1", .question = {"What is 2+2?", 12}, .answer = {"4", 1}},
+                                 {.id = "q\"2", .question = {"\xC3\xA9?", 3}}};
     static const struct row *row[] = {&rows[0], &rows[1]};
     static uint64_t uid[] = {0x8000000000000001u, 2};
     static int64_t occurrence[] = {0, 1}, group_begin[] = {0, 2, 3}, token_begin[] = {0, 3, 10, 12};
@@ -97,6 +98,7 @@ static void rollouts_hold_the_step(void **state)
     json_t *o = line_of(&text, 0);
     assert_string_equal(json_text_or(o, "id", ""), "q1");
     assert_string_equal(json_text_or(o, "question", ""), "What is 2+2?");
+    assert_string_equal(json_text_or(o, "answer", ""), "4");
     /* the text that the model read */
     assert_string_equal(json_text_or(o, "prompt", ""), "<user>What is 2+2?<assistant>");
     assert_string_equal(json_text_or(o, "prompt_uid", ""), "8000000000000001");
@@ -111,12 +113,14 @@ static void rollouts_hold_the_step(void **state)
     assert_int_equal(json_int_or(o, "group", -1), 0);
     assert_int_equal(json_int_or(o, "sample", -1), 1);
     assert_null(json_object_get(o, "prompt")); /* only in the group's first line */
+    assert_string_equal(json_text_or(o, "answer", ""), "4");
     assert_string_equal(json_text_or(o, "completion", ""), "cut \xEF\xBF\xBD\xEF\xBF\xBD");
     assert_true(json_double_or(o, "advantage", 0) == b.advantage[1]);
     assert_string_equal(json_text_or(o, "finish", ""), "length");
     json_decref(o);
     o = line_of(&text, 2);
     assert_string_equal(json_text_or(o, "id", ""), "q\"2");
+    assert_string_equal(json_text_or(o, "answer", "missing"), ""); /* its row has none */
     assert_int_equal(json_string_length(json_object_get(o, "completion")), 3);
     assert_true(json_double_or(o, "reward", 0) == 1.0 / 3);
     assert_true(json_number_value(json_array_get(json_object_get(o, "components"), 0)) == 1.0 / 3);
@@ -294,11 +298,12 @@ static void progress_fits_one_line(void **state)
     struct err e = {0};
     char text[300];
     const struct progress_values v = {
-        .reward = 0.3125, .length = 120.25, .entropy = 0.5, .signal = 0.875, .tokens_per_second = 12345.6};
-    const struct progress_values none = {NAN, NAN, NAN, NAN, NAN};
+        .reward = 0.3125, .length = 120.25, .entropy = 0.5, .signal = 0.875, .advantage = 0.5, .tokens_per_second = 12345.6};
+    const struct progress_values none = {NAN, NAN, NAN, NAN, NAN, NAN};
     const struct progress_place late = {"step", 12, 500, 3725};
     progress_print(text, sizeof text, late, &v);
-    assert_string_equal(text, "step 12/500  reward 0.312  length 120.2  entropy 0.500  signal 0.88  tok/s 12346  left 1:02:05");
+    assert_string_equal(text,
+                        "step 12/500  reward 0.312  length 120.2  entropy 0.500  signal 0.88/0.50  tok/s 12346  left 1:02:05");
     progress_print(text, sizeof text, (struct progress_place){"step", 1, 2, NAN}, &none);
     assert_string_equal(text, "step 1/2");
     for (int64_t n = 10; n < 100; n++) { /* never past the end */

@@ -33,8 +33,14 @@ static struct plan make_plan(const struct config *c, const struct model_shape *s
 {
     struct err e = {0};
     struct plan p;
-    const struct plan_input in = {
-        .config = c, .shape = *s, .ranks = ranks, .hosts = 1, .shard = SHARD_ZERO3, .gradient_shards = 1, .machine = machine};
+    const struct plan_input in = {.config = c,
+                                  .shape = *s,
+                                  .ranks = ranks,
+                                  .hosts = 1,
+                                  .shard = SHARD_ZERO3,
+                                  .gradient_shards = 1,
+                                  .eval_rows = -1,
+                                  .machine = machine};
     assert_ok(plan_make(&in, &p, &e), &e);
     return p;
 }
@@ -340,6 +346,7 @@ static tare_status compare_memory(const struct held *h, const struct comm *comm,
                                   .hosts = 1,
                                   .shard = h->shard,
                                   .gradient_shards = 1,
+                                  .eval_rows = -1,
                                   .machine = {.gpu = h->overlaps},
                                   .kernels = &noted};
     struct plan p;
@@ -424,6 +431,36 @@ static void on_ranks(void **state)
         assert_ok(fs_remove_tree(folder, &e), &e);
         config_free(&c);
     }
+}
+
+/* The cache has the size of an evaluation of the rows that data.eval has: 40 prompts of 5 tokens,
+ * one completion of 7 each, 2 blocks a sequence. */
+static void evaluation_is_bounded_by_its_rows(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t rows, questions, blocks;
+    } CASES[] = {{-1, 256, 512}, {1000, 256, 512}, {40, 40, 80}, {8, 0, 24}};
+    struct config c;
+    struct err e = {0};
+    LOAD(&c, "run.dir=x", "model.path=x", "rollout.prompts=8", "rollout.group_size=2", "rollout.max_prompt_tokens=5",
+         "rollout.max_new_tokens=7", "train.minibatch=8", "data.eval=x", "eval.after=true");
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct plan p;
+        const struct plan_input in = {.config = &c,
+                                      .shape = SMALL,
+                                      .ranks = 1,
+                                      .hosts = 1,
+                                      .gradient_shards = 1,
+                                      .eval_rows = CASES[i].rows,
+                                      .machine = {.gpu = true}};
+        assert_ok(plan_make(&in, &p, &e), &e);
+        assert_int_equal(p.kv_eval_rows, CASES[i].questions);
+        assert_int_equal(p.kv_wanted, CASES[i].blocks * 16);
+        assert_int_equal(CASES[i].rows < 0 ? 256 : config_eval_rows(&c, CASES[i].rows),
+                         CASES[i].rows == 8 ? 8 : CASES[i].questions);
+    }
+    config_free(&c);
 }
 
 static void shards_of_ranks(void **state)
@@ -523,9 +560,9 @@ static void parsed_quantities(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(published_counts), cmocka_unit_test(by_hand),
-                                       cmocka_unit_test(adapters_by_hand), cmocka_unit_test(slice_sums_by_hand),
-                                       cmocka_unit_test(on_ranks),         cmocka_unit_test(shards_of_ranks),
-                                       cmocka_unit_test(fit_and_advice),   cmocka_unit_test(parsed_quantities)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(published_counts),   cmocka_unit_test(by_hand),        cmocka_unit_test(adapters_by_hand),
+        cmocka_unit_test(slice_sums_by_hand), cmocka_unit_test(on_ranks),       cmocka_unit_test(evaluation_is_bounded_by_its_rows),
+        cmocka_unit_test(shards_of_ranks),    cmocka_unit_test(fit_and_advice), cmocka_unit_test(parsed_quantities)};
     return cmocka_run_group_tests(tests, note_kernels, NULL);
 }

@@ -40,7 +40,7 @@ static void make_codebook(const char *where)
     char line[FS_PATH + 400];
     snprintf(line, sizeof line,
              "printf '{\"question\":\"one\"}\\n{\"question\":\"two and three\"}\\n' | "
-             "\"${TARE:-tare}\" codebook hashed dim=16 --clusters 2 -o '%s/codebook.safetensors' > /dev/null 2>&1",
+             "\"${TARE:-tare}\" cluster train hashed dim=16 --clusters 2 -o '%s/codebook.safetensors' > /dev/null 2>&1",
              where);
     assert_int_equal(system(line), 0);
 }

@@ -12,12 +12,12 @@
 static bool carries_mark(long pid, const char *mark)
 {
     char path[64], *entry = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     bool found = false;
     snprintf(path, sizeof path, "/proc/%ld/environ", pid);
     FILE *f = fopen(path, "re");
     if (!f) return false; /* another user's, or ended */
-    while (!found && getdelim(&entry, &room, 0, f) > 0) found = !strcmp(entry, mark);
+    while (!found && getdelim(&entry, &capacity, 0, f) > 0) found = !strcmp(entry, mark);
     free(entry);
     fclose(f);
     return found;
