@@ -129,7 +129,7 @@ static int read_words(int argc, char **argv, const struct subverb *v, struct clu
 
 static tare_status run_subverb(int bit, struct cluster_words *w, struct err *e)
 {
-    TRY(pool_new((int)w->threads, &w->options.pool, e));
+    if (pool_new((int)w->threads, &w->options.pool, e)) return err_prefix(e, "--threads %lld", (long long)w->threads);
     const tare_status s = bit == TRAIN     ? cluster_train(w, e)
                           : bit == INSPECT ? cluster_inspect(w, e)
                           : bit == EMBED   ? cluster_embed_lines(w, e)

@@ -69,7 +69,8 @@ static tare_status dump_config(const char *file, const char *const *overrides, i
     OWNED(str_free) struct str out = {0};
     TRY(config_load(&c, file, overrides, n, e));
     TRY(config_dump(&c, &out, e));
-    return cli_print(&out, e);
+    /* values are quoted; a name of a plugin's section or key may be untrusted, too */
+    return cli_show(&out, e);
 }
 
 static tare_status print_difference(void *ctx, const struct config_difference *d, struct err *e)
@@ -105,13 +106,14 @@ static tare_status print_docs(const char *what, struct err *e)
 static tare_status write_template(const char *file, struct err *e)
 {
     OWNED(str_free) struct str out = {0};
+    char word[STR_SHELL];
     if (fs_exists(file)) FAIL(e, TARE_E_STATE, "%s exists already; name another file: tare config init FILE", file);
     TRY(config_starter(&out, e));
     if (fs_write_atomic(file, out.data, out.size, e)) {
         remove(file); /* its name may not be synced; the next attempt must find no file */
         return e->code;
     }
-    log_info("%s is written; set model.path and data.train, then run `tare config check %s`", file, file);
+    log_info("%s is written; set model.path and data.train, then run `tare config check %s`", file, str_shell(word, file));
     return TARE_OK;
 }
 

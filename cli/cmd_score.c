@@ -138,8 +138,8 @@ static tare_status set_option(struct options *o, const char *key, const char *va
 {
     if (!strcmp(key, "temperature")) {
         TRY(str_to_double(value, &o->temperature, e));
-        if (!(o->temperature > 0 && o->temperature <= 100))
-            FAIL(e, TARE_E_RANGE, "temperature = %s: must be greater than 0 and at most 100", value);
+        if (!(o->temperature >= 0.01 && o->temperature <= 100))
+            FAIL(e, TARE_E_RANGE, "temperature = %s: must be from 0.01 to 100", value);
     } else if (!strcmp(key, "dtype")) {
         o->dtype = value;
     } else if (!strcmp(key, "weights")) {

@@ -22,6 +22,8 @@ const char serve_usage[] =
     "Options, with their defaults:\n"
     "  --host 127.0.0.1\n"
     "      address to listen on. Addresses that other machines can reach require a key\n"
+    "  --allow-host NAME[,NAME ...]\n"
+    "      further names by which clients reach a server without a key. Requests for any other name are refused\n"
     "  --key-file FILE\n"
     "      file whose first line is the key that requests send as Authorization: Bearer KEY; or set the environment variable\n"
     "      TARE_SERVE_KEY\n" SERVE_OPTIONS(
@@ -56,8 +58,8 @@ static tare_status set_option(struct serving *s, const char *option, const char 
 {
     const char *name = option + 2;
     int64_t value;
-    if (!strcmp(name, "host")) {
-        s->options.host = text;
+    if (!strcmp(name, "host") || !strcmp(name, "allow-host")) {
+        *(*name == 'h' ? &s->options.host : &s->options.allowed_hosts) = text;
         return TARE_OK;
     }
     if (!strcmp(name, "key-file")) return fs_join(s->key_file, ".", text, e);

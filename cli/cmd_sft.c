@@ -22,13 +22,20 @@ static tare_status run_sft(const struct config *c, const struct arguments *a, st
     return sft_run(c, !a->resume ? SFT_NEW : a->allow_change ? SFT_CHANGE : SFT_RESUME, &comm, e);
 }
 
+/* Quotes an argument for the shell; an option keeps its leading "-". */
+static const char *argument_word(char *buffer, const char *argument)
+{
+    return *argument == '-' && argument[1] == '-' ? argument : str_shell(buffer, argument);
+}
+
 /* Logs the complete command that continues the training. */
 static tare_status log_resume_command(int argc, char **argv, bool resume, struct err *e)
 {
     OWNED(str_free) struct str command = {0};
     struct err unused;
+    char word[STR_SHELL];
     tare_status status = TARE_OK;
-    for (int i = 1; i < argc && !status; i++) status = str_addf(&command, &unused, " %s", argv[i]);
+    for (int i = 1; i < argc && !status; i++) status = str_addf(&command, &unused, " %s", argument_word(word, argv[i]));
     const struct err was = *e;
     if (!status)
         err_set(e, was.code, __FILE__, __LINE__, "%.1000s; continue with: tare sft%.900s%s", was.message, command.data,

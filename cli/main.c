@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "config/config.h"
 #include "dist/ranks.h"
+#include "plugin/plugin.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -197,7 +198,10 @@ static int run_verb(int argc, char **argv)
         if (is_option(argv[i], "-h", "--help")) return fputs(v->usage, stdout), print_end();
     if (!may_run(v->name)) return ranks_refused(2);
     end_with_reader(v->name);
-    return v->run(argc, argv);
+    plugin_guard_exit(true);
+    const int exit_status = v->run(argc, argv);
+    plugin_guard_exit(false);
+    return exit_status;
 }
 
 /* Opens /dev/null for each standard descriptor that is closed. Otherwise the next file to be opened

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "serve/answer.h"
 
+#include <arpa/inet.h>
 #include <string.h>
 #include <strings.h>
 
@@ -249,6 +250,43 @@ static tare_status check_key(const struct exchange *x, struct refusal *no)
     return TARE_OK;
 }
 
+/* Returns true if the n bytes of the header Host, without a port, name this machine. The name of
+ * another site may have been made to point here; an address may not. */
+static bool is_allowed_host(const struct serve_options *o, const char *host, size_t n)
+{
+    char name[256];
+    struct in6_addr address;
+    if (n >= sizeof name) return false;
+    memcpy(name, host, n);
+    name[n] = 0;
+    const bool v6 = n > 2 && name[0] == '[' && name[n - 1] == ']';
+    if (v6) name[n - 1] = 0;
+    if (inet_pton(v6 ? AF_INET6 : AF_INET, name + v6, &address) == 1) return true;
+    if (!strcasecmp(name, "localhost") || !strcasecmp(name, o->host)) return true;
+    for (const char *at = o->allowed_hosts; at && *at;) {
+        const size_t length = strcspn(at, ",");
+        if (length == n && !strncasecmp(at, name, n)) return true;
+        at += length + (at[length] == ',');
+    }
+    return false;
+}
+
+/* Refuses a request for another host: a page of a site whose name was made to point to this machine
+ * (DNS rebinding) has this server's origin in a browser. A browser always sends Host, and a page
+ * does not know the key. */
+static tare_status check_host(const struct exchange *x, struct refusal *no)
+{
+    const struct serve_options *o = x->server->options;
+    const char *host = get_header(x, "Host");
+    if (o->key || !host) return TARE_OK;
+    const char *close = *host == '[' ? strchr(host, ']') : NULL;
+    const size_t n = close ? (size_t)(close + 1 - host) : strcspn(host, ":");
+    if (is_allowed_host(o, host, n)) return TARE_OK;
+    REFUSE(no, 421, "unknown_host", NULL, TARE_E_INVALID,
+           "the host '%.200s' does not name this server; use its address or localhost, or start it with --allow-host or a key",
+           host);
+}
+
 /* Accepts JSON only: a page in a browser can send a form to this machine without permission, but
  * not JSON. */
 static tare_status check_type(const struct exchange *x, struct refusal *no)
@@ -277,6 +315,7 @@ static tare_status check_length(const struct exchange *x, struct refusal *no)
 static tare_status check_request(struct exchange *x, const char *method, const char *url, struct refusal *no)
 {
     TRY(find_route(x, method, url, no));
+    TRY(check_host(x, no));
     TRY(check_key(x, no));
     TRY(check_type(x, no));
     return check_length(x, no);

@@ -26,6 +26,9 @@
 
 struct serve_options {
     const char *host, *key; /* key NULL: no key is required */
+    /* names separated by commas that requests may have in Host, in addition to addresses, localhost
+     * and `host`; NULL: none */
+    const char *allowed_hosts;
 #define SERVE_FIELD(NAME, OPTION, DEFAULT, LEAST, MOST, WHAT) int64_t NAME;
     SERVE_OPTIONS(SERVE_FIELD)
 #undef SERVE_FIELD

@@ -114,9 +114,8 @@ tare_status tare_api_score(tare_api_model *m, const tare_api_lines *lines, float
 {
     struct err e = {0};
     tare_status status = check_model(m, &e);
-    if (!status && !(lines->temperature > 0 && lines->temperature <= 100))
-        status =
-            err_set(&e, TARE_E_RANGE, __FILE__, __LINE__, "temperature = %g: must be above 0 and at most 100", lines->temperature);
+    if (!status && !(lines->temperature >= 0.01 && lines->temperature <= 100))
+        status = err_set(&e, TARE_E_RANGE, __FILE__, __LINE__, "temperature = %g: must be from 0.01 to 100", lines->temperature);
     if (!status && !m->scorer) status = scorer_new(m->infer.engine.model, &m->scorer, &e);
     const struct score_lines x = {lines->ids, lines->begin, lines->n, lines->temperature};
     if (!status) status = scorer_run(m->scorer, &x, logprob, entropy, &e);

@@ -321,14 +321,34 @@ tare_status fs_join(char *out, const char *a, const char *b, struct err *e)
     return TARE_OK;
 }
 
+static bool same_file(const struct stat *open, const char *path)
+{
+    struct stat there;
+    return !stat(path, &there) && open->st_dev == there.st_dev && open->st_ino == there.st_ino;
+}
+
+/* Finds the present path of an open file, FS_PATH bytes. False: it was removed. */
+static bool find_open(int fd, const struct stat *open, char *path)
+{
+    char link[64];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    const ssize_t n = readlink(link, path, FS_PATH - 1);
+    path[n > 0 ? n : 0] = 0;
+    return *path == '/' && same_file(open, path);
+}
+
 tare_status fs_check_open(int fd, const char *path, struct err *e)
 {
-    struct stat open, there;
+    struct stat open;
+    char now[FS_PATH];
     if (fstat(fd, &open)) FAIL(e, TARE_E_IO, "%s: %s", path, strerror(errno));
-    if (stat(path, &there) || open.st_dev != there.st_dev || open.st_ino != there.st_ino)
-        FAIL(e, TARE_E_IO, "%s: was removed, moved or replaced while it was being written; put its folder back and use --resume",
-             path);
-    return TARE_OK;
+    if (same_file(&open, path)) return TARE_OK;
+    if (*path != '/' && find_open(fd, &open, now))
+        FAIL(
+            e, TARE_E_IO,
+            "%.1000s: is %.1000s now, because this process has changed its working directory or the folder was moved; change back or move it back, and use --resume",
+            path, now);
+    FAIL(e, TARE_E_IO, "%s: was removed, moved or replaced while it was being written; put its folder back and use --resume", path);
 }
 
 bool fs_is_inside(const char *name)

@@ -117,7 +117,7 @@ tare_status pool_new(int threads, struct pool **out, struct err *e)
         if (!w || pthread_create(&p->handles[i], NULL, worker_main, w)) {
             free(w);
             pool_free(p);
-            FAIL(e, TARE_E_NOMEM, "cannot start thread %d of %d; lower run.threads", i + 1, threads);
+            FAIL(e, TARE_E_NOMEM, "cannot start thread %d of %d; lower the number of threads", i + 1, threads);
         }
         p->threads++;
     }

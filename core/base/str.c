@@ -140,6 +140,22 @@ bool str_ends_with(const char *s, const char *end)
     return n >= k && !strcmp(s + n - k, end);
 }
 
+const char *str_shell(char *buffer, const char *word)
+{
+    static const char SAFE[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=@%+,-";
+    const char *const front = *word == '-' ? "./" : "";
+    int n = 0;
+    if (*word && word[strspn(word, SAFE)] == 0) {
+        snprintf(buffer, STR_SHELL, "%s%s", front, word);
+        return buffer;
+    }
+    n = snprintf(buffer, STR_SHELL, "'%s", front);
+    for (; *word && n < STR_SHELL - 8; word++)
+        n += snprintf(buffer + n, (size_t)(STR_SHELL - n), *word == '\'' ? "'\\''" : "%c", *word);
+    snprintf(buffer + n, (size_t)(STR_SHELL - n), "'");
+    return buffer;
+}
+
 int64_t str_distance(const char *a, const char *b)
 {
     enum { MOST = 128 };

@@ -35,6 +35,11 @@ int64_t str_utf8_error(const char *data, int64_t n);
 /* Replace control characters by '?', because a terminal would interpret them: messages and tables
  * contain untrusted names and rows. Newlines and tabs are kept. */
 void str_disarm(char *text, int64_t n);
+/* Write a word as a POSIX shell reads it back, for the commands that messages advise: as it is if
+ * that is safe, else in single quotes; "./" goes in front of a leading "-", because words are paths.
+ * buffer has STR_SHELL bytes; a longer result is cut. */
+enum { STR_SHELL = 8192 };
+const char *str_shell(char *buffer, const char *word);
 bool str_ends_with(const char *s, const char *end);
 /* Number of single-character edits from a to b, for "did you mean". */
 int64_t str_distance(const char *a, const char *b);

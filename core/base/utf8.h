@@ -1,4 +1,4 @@
-/* Iterate over valid UTF-8. Internal to core/data. */
+/* Iterate over valid UTF-8. */
 #ifndef TARE_CORE_BASE_UTF8_H
 #define TARE_CORE_BASE_UTF8_H
 

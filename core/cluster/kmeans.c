@@ -37,7 +37,7 @@ static void run_free(struct kmeans_run *r)
 
 tare_status kmeans_check(const struct kmeans_options *o, int64_t n, struct err *e)
 {
-    if (o->k < 1 || o->k > INT32_MAX) FAIL(e, TARE_E_RANGE, "clusters = %lld: must be at least 1", (long long)o->k);
+    if (o->k < 1 || o->k > INT32_MAX) FAIL(e, TARE_E_RANGE, "clusters = %lld: must be from 1 to %d", (long long)o->k, INT32_MAX);
     if (o->k > n) FAIL(e, TARE_E_RANGE, "clusters = %lld: must be at most the number of rows, %lld", (long long)o->k, (long long)n);
     if (o->restarts < 1) FAIL(e, TARE_E_RANGE, "restarts = %lld: must be at least 1", (long long)o->restarts);
     if (o->iterations < 1) FAIL(e, TARE_E_RANGE, "iterations = %lld: must be at least 1", (long long)o->iterations);

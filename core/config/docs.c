@@ -73,7 +73,7 @@ tare_status config_dump(const struct config *c, struct str *out, struct err *e)
 static const char INTRODUCTION[] =
     "A configuration is an INI file: `[section]`, `key = value`, comments after `#` at the start of a line or ` ;` anywhere. `include = other.ini` before the\n"
     "first section reads that file first (its path is relative to the including file); the command line comes last: `section.key=value`. In a file, a value in double\n"
-    "quotes may hold `\\n`, `\\t`, `\\\"` and `\\\\`. `${run.seed}` and `${run.name}` stand for "
+    "quotes may hold `\\n`, `\\t`, `\\\"`, `\\\\` and `\\uXXXX`. `${run.seed}` and `${run.name}` stand for "
     "their values. An unknown key, a wrong type or a value out of\n"
     "range is refused before anything starts. Paths other than those of includes, run.plugins and model.warm_start are relative to the working directory.\n";
 

@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/utf8.h"
 
 #include <ini.h>
 #include <stdarg.h>
@@ -102,6 +103,23 @@ static void warn_hash(const struct ini_reader *r, const char *value)
         }
 }
 
+/* Resolves the escape \uXXXX at *from: four hexadecimal digits that name a character other than
+ * U+0000 and a surrogate. Leaves *from at its last digit. */
+static tare_status resolve_unicode(struct ini_reader *r, char **to, char **from)
+{
+    static const char HEX[] = "0123456789abcdefABCDEF";
+    int32_t c = 0;
+    for (int i = 2; i < 6; i++) {
+        const char *digit = (*from)[i] ? strchr(HEX, (*from)[i]) : NULL;
+        if (!digit) return refuse_line(r, "invalid escape '%.*s' in quotes; \\u takes four hexadecimal digits", i, *from);
+        c = 16 * c + (int32_t)(digit - HEX < 16 ? digit - HEX : digit - HEX - 6);
+    }
+    if (!c || (c >= 0xD800 && c <= 0xDFFF)) return refuse_line(r, "'%.6s' in quotes does not name a character", *from);
+    *to += utf8_put(*to, c);
+    *from += 5;
+    return TARE_OK;
+}
+
 /* Resolves quotes and escapes in the value after "=", or removes the comment. Works in place. */
 static tare_status unquote_value(struct ini_reader *r, char *value)
 {
@@ -117,10 +135,12 @@ static tare_status unquote_value(struct ini_reader *r, char *value)
     }
     char *to = value, *from = value + 1;
     for (; *from && *from != '"'; from++) {
-        if (*from == '\\') {
+        if (*from == '\\' && from[1] == 'u') {
+            TRY(resolve_unicode(r, &to, &from));
+        } else if (*from == '\\') {
             static const char *const KNOWN = "\"\\nt", *const MEANS = "\"\\\n\t";
             const char *which = from[1] ? strchr(KNOWN, from[1]) : NULL;
-            if (!which) return refuse_line(r, "unknown escape '\\%.1s' in quotes; allowed: \\\" \\\\ \\n \\t", from + 1);
+            if (!which) return refuse_line(r, "unknown escape '\\%.1s' in quotes; allowed: \\\" \\\\ \\n \\t \\uXXXX", from + 1);
             *to++ = MEANS[which - KNOWN];
             from++;
         } else {
@@ -195,18 +215,37 @@ tare_status ini_read_file(const char *path, const char *repeatable, ini_entry en
     return r.status;
 }
 
+/* Returns the control character at p, other than a newline and a tab: U+0001 to U+001F and U+007F
+ * to U+009F; 0: another character. */
+static int control_at(const char *p)
+{
+    const unsigned char *c = (const unsigned char *)p;
+    if (*c == '\n' || *c == '\t') return 0;
+    if (*c == 0xC2 && c[1] >= 0x80 && c[1] <= 0x9F) return c[1];
+    return (*c && *c < 0x20) || *c == 0x7F ? *c : 0;
+}
+
+static bool has_control(const char *value)
+{
+    while (*value && !control_at(value)) value++;
+    return *value;
+}
+
 tare_status ini_quote(struct str *out, const char *value, struct err *e)
 {
     static const char BLANKS[] = " \t\r\v\f"; /* characters that libinih strips from both ends */
     const size_t n = strlen(value);
     const bool ends = n && (strchr(BLANKS, value[0]) || strchr(BLANKS, value[n - 1]));
-    if (!ends && !strpbrk(value, ";#\"\\\n\t")) return str_add(out, value, (int64_t)n, e);
+    if (!ends && !strpbrk(value, ";#\"\\\n\t") && !has_control(value)) return str_add(out, value, (int64_t)n, e);
     TRY(str_add(out, "\"", 1, e));
     for (const char *p = value; *p; p++) {
         if (*p == '\n') {
             TRY(str_add(out, "\\n", 2, e));
         } else if (*p == '\t') {
             TRY(str_add(out, "\\t", 2, e));
+        } else if (control_at(p)) {
+            TRY(str_addf(out, e, "\\u%04x", (unsigned)control_at(p)));
+            p += control_at(p) > 0x7F;
         } else {
             if (*p == '"' || *p == '\\') TRY(str_add(out, "\\", 1, e));
             TRY(str_add(out, p, 1, e));

@@ -11,7 +11,8 @@ enum key_type { KEY_BOOL, KEY_INT, KEY_FLOAT, KEY_TEXT, KEY_CHOICE };
 enum {
     KEY_ABOVE_MIN = 1, /* min itself is not allowed */
     /* a path relative to the folder of the file that sets it; stored as an absolute path */
-    KEY_FILE_RELATIVE = 2
+    KEY_FILE_RELATIVE = 2,
+    KEY_OR_ZERO = 4 /* 0 is allowed as well */
 };
 
 struct config_key {

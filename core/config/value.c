@@ -3,7 +3,9 @@
 #include "base/fs.h"
 
 #include <errno.h>
+#include <float.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,6 +39,7 @@ tare_status value_allowed(const struct config_key *k, struct str *out, struct er
         for (int i = 0; k->choices[i]; i++) TRY(str_addf(out, e, "%s%s", i ? ", " : "", *k->choices[i] ? k->choices[i] : "empty"));
         return TARE_OK;
     }
+    if (k->flags & KEY_OR_ZERO) TRY(str_add(out, "0, or ", -1, e));
     TRY(str_addf(out, e, "%s %.9g", k->flags & KEY_ABOVE_MIN ? "above" : k->max < UNLIMITED ? "from" : "at least", k->min));
     if (k->max < UNLIMITED) TRY(str_addf(out, e, "%s %.9g", k->flags & KEY_ABOVE_MIN ? ", at most" : " to", k->max));
     return TARE_OK;
@@ -61,6 +64,7 @@ static tare_status to_bool(const char *text, bool *out)
 
 static bool in_range(const struct config_key *k, double x)
 {
+    if (k->flags & KEY_OR_ZERO && x == 0) return true;
     return (k->flags & KEY_ABOVE_MIN ? x > k->min : x >= k->min) && x <= k->max;
 }
 
@@ -121,6 +125,8 @@ tare_status value_set(struct config *c, const struct config_key *k, const char *
             return refuse_value(k, text, where,
                                 bad == TARE_E_RANGE ? "is not a finite number" : not_a_number(text, "is not a number"), e);
         if (!in_range(k, value)) return refuse_range(k, text, where, value > k->max, e);
+        if (value != 0 && fabs(value) < (double)FLT_MIN)
+            return refuse_value(k, text, where, "is too small for single precision (at least 1.17549435e-38 in magnitude)", e);
         *(double *)(void *)at = value;
         return TARE_OK;
     }

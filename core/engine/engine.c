@@ -41,7 +41,8 @@ static tare_status open_train(struct engine *g, bool answers, struct err *e)
 static tare_status open_pool(struct engine *g, struct err *e)
 {
     const int64_t threads = g->config->run.threads;
-    return pool_new(threads || !g->comm ? (int)threads : g->comm->threads, &g->pool, e);
+    const tare_status status = pool_new(threads || !g->comm ? (int)threads : g->comm->threads, &g->pool, e);
+    return status ? err_prefix(e, "run.threads = %lld", (long long)threads) : TARE_OK;
 }
 
 static tare_status open_kernels(struct engine *g, struct err *e)

@@ -12,9 +12,10 @@
 
 tare_status resume_check(const struct config *c, bool allow_change, struct err *e)
 {
-    char advice[FS_PATH + 120];
+    char advice[STR_SHELL + 120], word[STR_SHELL];
     snprintf(advice, sizeof advice,
-             "`tare train %s --resume` keeps the run's values, --allow-change applies the new ones from here on", c->run.dir);
+             "`tare train %s --resume` keeps the run's values, --allow-change applies the new ones from here on",
+             str_shell(word, c->run.dir));
     return config_check_resume(&(struct config_resume){.run = c->run.dir, .advice = advice, .allow_change = allow_change}, c, e);
 }
 

@@ -65,9 +65,10 @@ static void forget_step(struct run *r)
 static tare_status save_interrupted(struct train *t, struct err *e)
 {
     struct run *r = &t->run;
+    char word[STR_SHELL];
     TRY(train_save(t, e));
     FAIL(e, TARE_E_CANCELLED, "interrupted after step %lld; continue with: tare train %s --resume", (long long)r->step,
-         r->config->run.dir);
+         str_shell(word, r->config->run.dir));
 }
 
 /* A verifier's error ends the run on all ranks. The steps trained before it are saved, as after an
@@ -77,13 +78,14 @@ static tare_status save_before_failure(struct train *t, struct err *e)
     const struct run *r = &t->run;
     const struct err why = *e;
     struct err unsaved = {0};
+    char word[STR_SHELL];
     if (!r->step) return why.code; /* nothing was trained */
     if (train_save(t, &unsaved))
         return err_set(e, why.code, __FILE__, __LINE__, "%.1200s; and step %lld, the last complete one, cannot be saved: %.500s",
                        why.message, (long long)r->step, unsaved.message);
     return err_set(e, why.code, __FILE__, __LINE__,
                    "%.1600s; step %lld, the last complete one, is saved: tare train %.200s --resume", why.message,
-                   (long long)r->step, r->config->run.dir);
+                   (long long)r->step, str_shell(word, r->config->run.dir));
 }
 
 enum { SILENT_STEPS = 5 };
@@ -188,11 +190,12 @@ static tare_status one_step(struct train *t, struct err *e)
 tare_status train_step(struct train *t, bool *more, struct err *e)
 {
     struct run *r = &t->run;
+    char word[STR_SHELL];
     *more = false;
     if (r->state == RUN_BROKEN)
         FAIL(e, TARE_E_STATE,
              "step %lld failed after the weights had moved; resume the run from its last checkpoint (tare train %s --resume)",
-             (long long)r->step + 1, r->config->run.dir);
+             (long long)r->step + 1, str_shell(word, r->config->run.dir));
     if (r->step >= t->summary.last) return TARE_OK;
     const tare_status status = one_step(t, e);
     if (status && (r->state == RUN_UPDATING || (r->state == RUN_RECORDED && status != TARE_E_CANCELLED))) r->state = RUN_BROKEN;
@@ -269,9 +272,10 @@ static void log_result(const struct train *t)
 {
     const struct run *r = &t->run;
     const struct config *c = r->config;
+    char word[STR_SHELL];
     if (t->summary.last < c->train.steps)
         log_info("stopped after step %lld of %lld; continue with: tare train %s --resume", (long long)r->step,
-                 (long long)c->train.steps, c->run.dir);
+                 (long long)c->train.steps, str_shell(word, c->run.dir));
     else if (r->evaluated_step == r->step && t->summary.steps)
         print_summary(r, &t->summary);
     else
@@ -290,9 +294,10 @@ static tare_status prepare_folder(const struct config *c, const struct train_sta
  * line. */
 static tare_status check_model(const struct config *c, const struct train_start *start, struct err *e)
 {
+    char word[STR_SHELL];
     if (*c->model.path || !start->resume || !run_data_is_run(c->run.dir)) return TARE_OK;
     FAIL(e, TARE_E_CONFIG, "model.path is not set; the run has its own keys in %s/config.ini: tare train %s --resume", c->run.dir,
-         c->run.dir);
+         str_shell(word, c->run.dir));
 }
 
 static tare_status open_train(struct train *t, struct config *c, const struct train_start *start, struct err *e)

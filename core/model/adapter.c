@@ -8,6 +8,7 @@
 #include "model/shards.h"
 
 #include <errno.h>
+#include <float.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -98,9 +99,10 @@ static tare_status read_spec(const json_t *j, const char *path, struct lora_spec
     TRY(refuse_others(j, path, e));
     TRY(json_get_int(j, "r", path, &out->rank, e));
     TRY(json_get_double(j, "lora_alpha", path, &out->alpha, e));
-    if (out->rank < 1 || out->rank > 1 << 20 || !isfinite(out->alpha))
-        FAIL(e, TARE_E_RANGE, "%s: r = %lld, lora_alpha = %g: r must be at least 1, lora_alpha a number", path,
-             (long long)out->rank, out->alpha);
+    /* the scale is computed in single precision */
+    if (out->rank < 1 || out->rank > 1 << 20 || !(fabs(out->alpha) <= (double)FLT_MAX))
+        FAIL(e, TARE_E_RANGE, "%s: r = %lld, lora_alpha = %g: r must be from 1 to %d, lora_alpha at most %.9g in magnitude", path,
+             (long long)out->rank, out->alpha, 1 << 20, (double)FLT_MAX);
     const json_t *rslora = json_object_get(j, "use_rslora");
     if (rslora && !json_is_boolean(rslora) && !json_is_null(rslora))
         FAIL(e, TARE_E_INVALID, "%s: use_rslora must be true or false", path);

@@ -4,6 +4,7 @@
 #include "model/hf_config.h"
 #include "model/safetensors.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@ struct merge {
     const struct safetensors *base;
     const float *adapters; /* in the flat layout */
     float *whole;          /* buffer for the largest tensor */
+    enum dtype dtype;      /* of the files written */
 };
 
 /* Returns the adapter's tensor for the weight `name` of the base; NULL: it has none. */
@@ -28,6 +30,27 @@ static const struct tensor *tensor_for(const struct model *m, const char *name, 
     return NULL;
 }
 
+/* Refuses a merged weight that is NaN, or infinite in the precision of the file, as loading would.
+ * An unmerged tensor is copied, and may only not overflow by its conversion. */
+static tare_status check_merged(const struct merge *g, const struct st_tensor *t, bool merged, struct err *e)
+{
+    /* magnitudes from here on become infinite */
+    const double limit = g->dtype == DTYPE_BF16 ? 0x1.ffp127 : (double)INFINITY;
+    const int64_t n = safetensors_count(t), columns = t->rank == 2 ? t->shape[1] : n;
+    for (int64_t i = 0; i < n; i++) {
+        const double w = (double)g->whole[i];
+        if (fabs(w) < limit || (!merged && !isfinite(w))) continue;
+        if (!merged)
+            FAIL(e, TARE_E_NOT_FINITE, "%s: row %lld, column %lld is %g, which bf16 cannot hold; use dtype=f32", t->name,
+                 (long long)(i / columns), (long long)(i % columns), w);
+        FAIL(
+            e, TARE_E_NOT_FINITE,
+            "%s: row %lld, column %lld would be %s after the merge; the adapter of %s is damaged, or its training had diverged: fetch it again, or take an earlier checkpoint",
+            t->name, (long long)(i / columns), (long long)(i % columns), isnan(w) ? "NaN" : "infinite", g->m->folder);
+    }
+    return TARE_OK;
+}
+
 /* *data = W + s B A of tensor i, [n, k]; the tensor of the base if it has no adapter. */
 static tare_status fetch_merged(void *ctx, int64_t i, const float **data, struct err *e)
 {
@@ -36,7 +59,7 @@ static tare_status fetch_merged(void *ctx, int64_t i, const float **data, struct
     const struct tensor *a = tensor_for(g->m, t->name, 'A'), *b = tensor_for(g->m, t->name, 'B');
     TRY(safetensors_read_f32(g->base, t, g->whole, e));
     *data = g->whole;
-    if (!a || !b) return TARE_OK;
+    if (!a || !b) return check_merged(g, t, false, e);
     const float *A = g->adapters + a->offset, *B = g->adapters + b->offset;
     for (int64_t row = 0; row < b->rows; row++)
         for (int64_t column = 0; column < a->cols; column++) {
@@ -45,10 +68,10 @@ static tare_status fetch_merged(void *ctx, int64_t i, const float **data, struct
             float *w = g->whole + row * a->cols + column;
             *w = (float)((double)*w + (double)g->m->lora->scale * sum);
         }
-    return TARE_OK;
+    return check_merged(g, t, true, e);
 }
 
-static tare_status write_all(struct merge *g, const char *folder, enum dtype dtype, struct err *e)
+static tare_status write_all(struct merge *g, const char *folder, struct err *e)
 {
     const struct safetensors *s = g->base;
     struct st_source *sources;
@@ -66,7 +89,7 @@ static tare_status write_all(struct merge *g, const char *folder, enum dtype dty
     if (!status) status = mem_new(largest * (int64_t)sizeof(float), (void **)&g->whole, e);
     if (!status)
         status =
-            safetensors_write_folder(folder, sources, s->n_tensors, &(struct st_writer){fetch_merged, g, dtype, SHARD_BYTES}, e);
+            safetensors_write_folder(folder, sources, s->n_tensors, &(struct st_writer){fetch_merged, g, g->dtype, SHARD_BYTES}, e);
     mem_free(g->whole);
     mem_free(sources);
     return status;
@@ -82,8 +105,8 @@ tare_status model_merge(struct model *m, const char *folder, enum merge_dtype dt
     TRY(safetensors_open_folder(m->lora->base, &base, e));
     const struct st_tensor *first = safetensors_find(&base, "model.embed_tokens.weight");
     const bool bf16 = dtype == MERGE_BF16 || (dtype == MERGE_AS_BASE && first && !strcmp(first->dtype, "BF16"));
-    struct merge g = {.m = m, .base = &base, .adapters = adapters};
-    TRY(write_all(&g, folder, bf16 ? DTYPE_BF16 : DTYPE_F32, e));
+    struct merge g = {.m = m, .base = &base, .adapters = adapters, .dtype = bf16 ? DTYPE_BF16 : DTYPE_F32};
+    TRY(write_all(&g, folder, e));
     TRY(hf_config_save(m, folder, bf16 ? DTYPE_BF16 : DTYPE_F32, e));
     return model_copy_tokenizer(tokenizer_folder, folder, e);
 }

@@ -255,11 +255,11 @@ static tare_status open_base(struct model *m, const struct model_source *s, cons
 static tare_status open_adapter(struct model *m, const struct model_source *s, struct err *e)
 {
     struct lora_spec spec = {0};
-    char base[FS_PATH];
+    char base[FS_PATH], word[STR_SHELL];
     if (s->trains)
         FAIL(e, TARE_E_CONFIG,
              "%s is an adapter; training starts from a whole model. `tare merge %s OUT` writes one, base and adapter in one folder",
-             s->folder, s->folder);
+             s->folder, str_shell(word, s->folder));
     TRY(adapter_config(s->folder, s->config, &spec, base, e));
     TRY(open_base(m, s, base, &spec, e));
     return adapter_read(m, s->folder, e);

@@ -209,12 +209,13 @@ struct cut {
 static tare_status keep_link(void *ctx, const struct chain_link *l, struct err *e)
 {
     struct cut *k = ctx;
+    char word[STR_SHELL];
     if (l->step > k->step) return TARE_E_CANCELLED; /* the remaining links are removed */
     if (!l->follows)
         FAIL(
             e, TARE_E_CORRUPT,
             "%s:%lld: does not follow from the line before it, so files of this run were changed; inspect them with tare reproduce %s, or remove the file to start a new chain",
-            k->c->path, (long long)l->line, k->c->dir);
+            k->c->path, (long long)l->line, str_shell(word, k->c->dir));
     memcpy(k->c->last, l->chain, CHAIN_SUM);
     return TARE_OK;
 }

@@ -233,7 +233,7 @@ static bool all_sent(const struct exporter *x, int64_t last)
  * which must have been sent; -1: the run continues, so any end is a failure. */
 static bool has_ended(struct exporter *x, int64_t last)
 {
-    char how[64], line[300];
+    char how[64], line[300], word[STR_SHELL];
     int status;
     if (!x->pid) return true;
     const pid_t got = waitpid(x->pid, &status, WNOHANG);
@@ -248,7 +248,7 @@ static bool has_ended(struct exporter *x, int64_t last)
     last_line(x, line, sizeof line);
     log_warn(
         "log.export = %s: the exporter has ended (%s)%s%s; the run continues, and `python3 -m tare_sdk.loggers %s --to %s` sends the rest",
-        x->names, how, *line ? ": " : "", line, x->dir, x->names);
+        x->names, how, *line ? ": " : "", line, str_shell(word, x->dir), x->names);
     return true;
 }
 

@@ -140,10 +140,11 @@ tare_status written_metrics(struct written *w, int64_t last, struct err *e)
 
 void written_report(const struct written *w)
 {
-    char more[80] = "";
+    char more[80] = "", word[STR_SHELL];
     if (w->changed > 1) snprintf(more, sizeof more, ", and so are %lld others that were read", (long long)w->changed - 1);
     if (w->changed)
-        log_warn("%s%s; results computed from it may be wrong; `tare reproduce %s` checks all files", w->first, more, w->run);
+        log_warn("%s%s; results computed from it may be wrong; `tare reproduce %s` checks all files", w->first, more,
+                 str_shell(word, w->run));
 }
 
 tare_status written_report_metrics(const char *run_dir, struct err *e)

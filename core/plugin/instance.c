@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include <math.h>
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,21 +13,34 @@
 static const struct plugin_watch *WATCH;
 
 /* A call of exit() in a plugin would end a run as if it were complete. It runs this handler, in the
- * thread that called it. */
+ * thread that called it. Each call of exit() takes the next entry of the C library's list of
+ * handlers, and one that finds the list empty ends the process with the plugin's status. Several
+ * threads may call exit() at once, so the list has an entry for each thread that is in a plugin. */
 static _Thread_local int calls_of_thread;
+static atomic_int threads_inside, handlers;
+static atomic_bool guarded, reported;
 static void report_exit(void)
 {
-    if (!calls_of_thread) return;
-    fprintf(
-        stderr,
-        "tare: a plugin called exit(), which is not allowed (`tare plugin check FILE` names the function); work since the last checkpoint is lost\n");
+    if (!calls_of_thread && !atomic_load(&guarded)) return;
+    /* the thread that was first reports and ends the process */
+    while (atomic_exchange(&reported, true)) pause();
+    fprintf(stderr, "tare: %s called exit(), which is not allowed%s; work since the last checkpoint is lost\n",
+            calls_of_thread ? "a plugin" : "a thread of a plugin, or a library,",
+            calls_of_thread ? " (`tare plugin check FILE` names the function)" : "");
     fflush(NULL);
     _exit(err_exit_code(TARE_E_PLUGIN));
 }
 
 static void watch_exit(void)
 {
-    atexit(report_exit);
+    const int inside = atomic_fetch_add(&threads_inside, 1) + 1;
+    for (int n = atomic_load(&handlers); n < inside;)
+        if (atomic_compare_exchange_weak(&handlers, &n, n + 1)) n += !atexit(report_exit);
+}
+
+void plugin_guard_exit(bool on)
+{
+    atomic_store(&guarded, on);
 }
 
 void plugin_watch(const struct plugin_watch *watch)
@@ -37,9 +50,7 @@ void plugin_watch(const struct plugin_watch *watch)
 
 void plugin_enter(struct plugin_call *c)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, watch_exit);
-    calls_of_thread++;
+    if (!calls_of_thread++) watch_exit();
     if (WATCH) WATCH->enter(WATCH->ctx);
     fegetenv(&c->fenv);
     c->error.struct_size = sizeof c->error;
@@ -50,7 +61,7 @@ void plugin_enter(struct plugin_call *c)
 tare_status plugin_leave(struct plugin_call *c, const struct plugin_instance *i, const char *phase, int64_t step,
                          tare_status status, struct err *e)
 {
-    calls_of_thread--;
+    if (!--calls_of_thread) atomic_fetch_sub(&threads_inside, 1);
     if (WATCH) WATCH->leave(WATCH->ctx, i, phase);
     fesetenv(&c->fenv);
     if (!status) return TARE_OK;

@@ -9,6 +9,8 @@
 #include <math.h>
 #include <string.h>
 
+#define BOUND_HIDDEN 1e300 /* bounds from here on are not documented */
+
 /* Formats a bound of the range. Whole numbers are written without a fraction. */
 static const char *format_bound(const tare_param *p, double x, char *buffer)
 {
@@ -22,7 +24,7 @@ const char *param_range(const tare_param *p, char *buffer, size_t n)
     const bool number = p->type == TARE_INT || p->type == TARE_FLOAT;
     buffer[0] = 0;
     if (!number || (p->min == 0 && p->max == 0)) return buffer;
-    const bool has_low = p->min > -1e300, has_high = p->max < 1e300;
+    const bool has_low = p->min > -BOUND_HIDDEN, has_high = p->max < BOUND_HIDDEN;
     if (has_low && has_high)
         snprintf(buffer, n, "%s %s %s %s %s", format_bound(p, p->min, low), p->flags & TARE_ABOVE_MIN ? "<" : "<=", p->key,
                  p->flags & TARE_BELOW_MAX ? "<" : "<=", format_bound(p, p->max, high));
@@ -65,9 +67,19 @@ static tare_status parse_choice(const tare_param *p, const char *text, const cha
     FAIL(e, TARE_E_CONFIG, "%s: '%s' must be one of %s", what, text, all);
 }
 
+/* Reports a value out of range. param_range omits very large bounds; this message shows the one
+ * that is exceeded. */
+static tare_status refuse_range(const tare_param *p, const char *text, const char *what, bool above, struct err *e)
+{
+    char range[160], bound[32];
+    if (above ? p->max >= BOUND_HIDDEN : p->min <= -BOUND_HIDDEN)
+        FAIL(e, TARE_E_CONFIG, "%s: %s is out of range: must be %s %s", what, text, above ? "at most" : "at least",
+             format_bound(p, above ? p->max : p->min, bound));
+    FAIL(e, TARE_E_CONFIG, "%s: %s is out of range: must be %s", what, text, param_range(p, range, sizeof range));
+}
+
 tare_status param_parse(const tare_param *p, const char *text, const char *what, tare_value *out, struct err *e)
 {
-    char range[160];
     struct err inner = {0};
     switch (p->type) {
     case TARE_BOOL:
@@ -76,13 +88,11 @@ tare_status param_parse(const tare_param *p, const char *text, const char *what,
         return parse_choice(p, text, what, &out->i, e);
     case TARE_INT:
         if (str_to_int(text, &out->i, &inner)) FAIL(e, TARE_E_CONFIG, "%s: '%s' must be a whole number", what, text);
-        if (!in_range(p, (double)out->i))
-            FAIL(e, TARE_E_CONFIG, "%s: %s is out of range: must be %s", what, text, param_range(p, range, sizeof range));
+        if (!in_range(p, (double)out->i)) return refuse_range(p, text, what, (double)out->i > p->max, e);
         return TARE_OK;
     case TARE_FLOAT:
         if (str_to_double(text, &out->f, &inner)) FAIL(e, TARE_E_CONFIG, "%s: '%s' must be a finite number", what, text);
-        if (!in_range(p, out->f))
-            FAIL(e, TARE_E_CONFIG, "%s: %s is out of range: must be %s", what, text, param_range(p, range, sizeof range));
+        if (!in_range(p, out->f)) return refuse_range(p, text, what, out->f > p->max, e);
         return TARE_OK;
     default:
         out->s = text;

@@ -176,6 +176,9 @@ struct plugin_call {
     tare_error error;
 };
 void plugin_enter(struct plugin_call *c);
+/* While on, every call of exit() is an error, not only one in a plugin's call: a thread that a
+ * plugin started may make one. For a program that ends by returning from main. */
+void plugin_guard_exit(bool on);
 /* For `tare plugin check`, which observes the changes that a call makes to the process: enter runs
  * before each call into a plugin, leave after it, while the floating-point environment is as the
  * plugin left it. NULL: none. Set while no other thread calls plugins. */

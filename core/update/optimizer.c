@@ -97,16 +97,34 @@ static bool moment_fits(double norm)
     return norm * norm < (double)FLT_MAX;
 }
 
+/* An advantage from here on is a more likely cause of an overflow than the learning rate: usual ones
+ * are below 10. */
+static const double ADVANTAGE_SUSPECT = 1e6;
+
+static tare_status refuse_norm(const struct trainer *t, double norm, struct err *e)
+{
+    if (t->train->on_nonfinite != NONFINITE_STOP)
+        FAIL(e, TARE_E_NOT_FINITE,
+             "optimizer step %lld: the gradient's norm is %g, which is not finite or too large for the moments",
+             (long long)t->optimizer_steps, norm);
+    if (t->largest_advantage >= ADVANTAGE_SUSPECT)
+        FAIL(
+            e, TARE_E_NOT_FINITE,
+            "optimizer step %lld: the gradient's norm is %g, which is not finite or too large for the moments, and the largest advantage is %g; check the rewards and the estimator, or set train.on_nonfinite to skip or rollback",
+            (long long)t->optimizer_steps, norm, t->largest_advantage);
+    FAIL(
+        e, TARE_E_NOT_FINITE,
+        "optimizer step %lld: the gradient's norm is %g, which is not finite or too large for the moments; lower train.lr, or set train.on_nonfinite to skip or rollback",
+        (long long)t->optimizer_steps, norm);
+}
+
 static tare_status not_finite(struct trainer *t, double norm, bool *skipped, struct err *e)
 {
     const struct model *m = t->m;
     m->k->backend->zero(&m->ctx, t->grads.sum, t->grads.sum_bytes);
     if (t->train->on_nonfinite != NONFINITE_SKIP) {
         t->overflow = true;
-        FAIL(e, TARE_E_NOT_FINITE,
-             "optimizer step %lld: the gradient's norm is %g, which is not finite or too large for the moments%s",
-             (long long)t->optimizer_steps, norm,
-             t->train->on_nonfinite == NONFINITE_STOP ? "; lower train.lr, or set train.on_nonfinite to skip or rollback" : "");
+        return refuse_norm(t, norm, e);
     }
     log_warn("optimizer step %lld: the gradient's norm is %g, which is not finite or too large for the moments: step skipped",
              (long long)t->optimizer_steps, norm);

@@ -23,6 +23,7 @@ struct trainer {
     uint64_t seed;
     int64_t total_steps;             /* optimizer steps of the whole run, for the schedule */
     int64_t optimizer_steps;         /* number done; saved */
+    double largest_advantage;        /* in magnitude, of the update in progress; 0: no policy update */
     bool overflow;                   /* the last error was a gradient that is not finite, found by all ranks */
     int64_t gradient_shards;         /* dist.gradient_shards; 1 unless set */
     struct grads grads;              /* sums of this optimizer step */

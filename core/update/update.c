@@ -64,6 +64,14 @@ static bool any_weight(const struct batch *b, const int64_t *groups, int64_t n)
     return false;
 }
 
+static double largest_advantage(const struct batch *b)
+{
+    double most = 0;
+    for (int64_t i = 0; b->advantage && i < b->n_rollouts; i++) most = fmax(most, fabs(b->advantage[i]));
+    for (int64_t k = 0; b->token_advantage && k < b->n_tokens; k++) most = fmax(most, fabs((double)b->token_advantage[k]));
+    return most;
+}
+
 static int64_t longest_completion(const struct batch *b)
 {
     int64_t most = 1;
@@ -187,7 +195,10 @@ tare_status update_run(struct trainer *t, const struct batch *b, struct update_r
     }
     TRY(reward_kl(t, p.columns.old, &p.b, e));
     TRY(objective_begin(t->objective, p.b, &p.columns, e));
-    TRY(run_minibatches(t, &w, &p, &sum, r, e));
+    t->largest_advantage = largest_advantage(p.b);
+    const tare_status status = run_minibatches(t, &w, &p, &sum, r, e);
+    t->largest_advantage = 0;
+    TRY(status);
     t->collected = w.sums;
     r->entropy = sum.entropy / sum.tokens;
     r->clip_fraction = sum.clipped / sum.tokens;

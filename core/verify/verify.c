@@ -21,6 +21,7 @@ tare_status verify_new(const struct verify_options *options, struct verify **out
     arena_init(&v->arena, "verifiers");
     pthread_mutex_init(&v->lock, NULL);
     tare_status s = pool_new((int)options->workers, &v->pool, e);
+    if (s) err_prefix(e, "verifier.workers = %lld", (long long)options->workers);
     if (!s && options->processes) s = worker_group_new(pool_threads(v->pool), &v->workers, e);
     if (s) {
         verify_close(v);

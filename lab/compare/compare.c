@@ -226,10 +226,9 @@ static tare_status compare_metrics(struct finder *f, struct err *e)
     for (int64_t i = 0, j = 0; i < a->n && j < b->n;) {
         const int64_t step = a->at[i].step;
         if (step != b->at[j].step) {
-            if (step < b->at[j].step)
-                i++;
-            else
-                j++;
+            const int run = step > b->at[j].step;
+            const int64_t at = run ? b->at[j++].step : a->at[i++].step;
+            if (at >= f->o->first && at <= f->o->last) TRY(compare_count_only(f, run, "steps", e));
             continue;
         }
         if (step >= f->o->first && step <= f->o->last) {
@@ -300,7 +299,7 @@ static tare_status compare_files(struct finder *f, struct err *e)
         TRY(compare_step_files(f, step, e));
         TRY(compare_checkpoints(f, step, e));
     }
-    return TARE_OK;
+    return compare_missing(f, last, e);
 }
 
 /* Sorts differences by step, and within a step in the order in which they were found. */
@@ -343,6 +342,8 @@ static tare_status compare_all(struct finder *f, struct err *e)
     if (f->o->configuration) TRY(compare_lengths(f, e));
     TRY(compare_curve(f, e));
     TRY(sort_differences(f, e));
+    if (f->o->configuration && !f->records[0].n && !f->records[1].n)
+        TRY(compare_add_text(f, "damaged", "neither run has a recorded step, so nothing was compared", e));
     const bool same = !json_array_size(json_object_get(f->result, "differences")) && !trained_otherwise(f) &&
                       !json_array_size(json_object_get(f->result, "damaged"));
     json_object_set_new(f->result, "same", json_boolean(same));
@@ -352,8 +353,8 @@ static tare_status compare_all(struct finder *f, struct err *e)
 tare_status compare_runs(const struct compare_options *o, json_t **out, struct err *e)
 {
     struct finder f = {.o = o};
-    f.result = json_pack("{s:s, s:s, s:b, s:n, s:[], s:[], s:{}, s:[], s:[]}", "a", o->run[0], "b", o->run[1], "same", 0,
-                         "first_step", "configuration", "differences", "compared", "damaged", "notes");
+    f.result = json_pack("{s:s, s:s, s:b, s:n, s:[], s:[], s:{}, s:{}, s:{}, s:[], s:[]}", "a", o->run[0], "b", o->run[1], "same",
+                         0, "first_step", "configuration", "differences", "compared", "only_a", "only_b", "damaged", "notes");
     *out = NULL;
     if (!f.result) FAIL(e, TARE_E_INVALID, "%s, %s: not valid UTF-8", o->run[0], o->run[1]);
     const tare_status status = compare_all(&f, e);

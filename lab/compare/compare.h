@@ -15,7 +15,9 @@
  *                   rollout_weight, estimator_state, metric, tensor, section, file, length
  *                   by: b - a if both are numbers; count: differences of this kind in that step
  *   compared        {steps, rollouts, estimator_states, checkpoints}: number that both runs have
- *   damaged, notes  [text]
+ *   only_a, only_b  the same numbers of the records that one run has and the other lacks, among the
+ *                   steps that both have: log.rollouts, checkpoint.keep, or records that are gone
+ *   damaged, notes  [text]; damaged includes records that chain.jsonl lists and that are gone
  *   curve           {metric, fork, rows: [[step, a, b, b - a]], n, mean, low, high}
  *                   fork: the last step that one run copied from the other, or both from a third;
  *                   the curve begins after it. 0: none

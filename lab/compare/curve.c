@@ -157,19 +157,31 @@ static tare_status print_keys(const json_t *result, struct str *out, struct err 
     return TARE_OK;
 }
 
+static tare_status print_counts(const json_t *n, const char *title, struct str *out, struct err *e)
+{
+    return str_addf(out, e, "%s: %lld steps of metrics, %lld of rollouts, %lld states of the estimator, %lld checkpoints\n", title,
+                    (long long)json_int_or(n, "steps", 0), (long long)json_int_or(n, "rollouts", 0),
+                    (long long)json_int_or(n, "estimator_states", 0), (long long)json_int_or(n, "checkpoints", 0));
+}
+
 tare_status compare_print_differences(const json_t *result, struct str *out, struct err *e)
 {
     size_t i;
     json_t *d;
     const json_t *all = json_object_get(result, "differences"), *n = json_object_get(result, "compared");
+    const json_t *only[] = {json_object_get(result, "only_a"), json_object_get(result, "only_b")};
+    const bool whole =
+        !json_object_size(only[0]) && !json_object_size(only[1]) && !json_array_size(json_object_get(result, "damaged"));
     const json_t *first = json_object_get(result, "first_step");
     if (json_is_integer(first))
         TRY(str_addf(out, e, "first difference at step %lld; the first of each kind:\n", (long long)json_integer_value(first)));
     json_array_foreach(all, i, d) TRY(print_difference(d, out, e));
-    if (!json_array_size(all)) TRY(str_add(out, "no difference: bit-identical\n", -1, e));
-    return str_addf(out, e, "compared: %lld steps of metrics, %lld of rollouts, %lld states of the estimator, %lld checkpoints\n",
-                    (long long)json_int_or(n, "steps", 0), (long long)json_int_or(n, "rollouts", 0),
-                    (long long)json_int_or(n, "estimator_states", 0), (long long)json_int_or(n, "checkpoints", 0));
+    if (!json_array_size(all))
+        TRY(str_add(out, whole ? "no difference: bit-identical\n" : "no difference in what both runs have\n", -1, e));
+    TRY(print_counts(n, "compared", out, e));
+    if (json_object_size(only[0])) TRY(print_counts(only[0], "only in a, not compared", out, e));
+    if (json_object_size(only[1])) TRY(print_counts(only[1], "only in b, not compared", out, e));
+    return print_list(result, "damaged", "damaged", out, e);
 }
 
 /* Prints at most ROWS equidistant rows, including the last one. */
@@ -198,7 +210,6 @@ tare_status compare_print(const json_t *result, struct str *out, struct err *e)
     TRY(str_addf(out, e, "a: %s\nb: %s\n", json_text_or(result, "a", ""), json_text_or(result, "b", "")));
     TRY(print_keys(result, out, e));
     TRY(compare_print_differences(result, out, e));
-    TRY(print_list(result, "damaged", "damaged", out, e));
     TRY(print_list(result, "notes", "note", out, e));
     return print_curve(json_object_get(result, "curve"), out, e);
 }

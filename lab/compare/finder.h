@@ -38,6 +38,8 @@ tare_status compare_add_difference(struct finder *f, const struct difference *d,
 /* list: "damaged" or "notes". */
 tare_status compare_add_text(struct finder *f, const char *list, const char *text, struct err *e);
 tare_status compare_count(struct finder *f, const char *what, struct err *e);
+/* Counts a record that only this run (0 or 1) has, among the steps that both have. */
+tare_status compare_count_only(struct finder *f, int run, const char *what, struct err *e);
 
 /* Returns the first common step whose metrics differ, or INT64_MAX. */
 int64_t compare_different_step(const struct finder *f);
@@ -46,6 +48,9 @@ int64_t compare_different_step(const struct finder *f);
 tare_status compare_step_files(struct finder *f, int64_t step, struct err *e);
 /* Compares the checkpoints of a step that both runs have (tensors.c). */
 tare_status compare_checkpoints(struct finder *f, int64_t step, struct err *e);
+/* Adds to "damaged" the records up to step `last` that a run's chain.jsonl lists and that are gone
+ * (missing.c). */
+tare_status compare_missing(struct finder *f, int64_t last, struct err *e);
 /* Adds the curve of the metric (curve.c). */
 tare_status compare_curve(struct finder *f, struct err *e);
 

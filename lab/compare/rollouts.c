@@ -207,7 +207,10 @@ static tare_status compare_rollout_pair(struct finder *f, int64_t step, const ch
     struct err why = {0};
     int n = 0;
     for (int k = 0; k < 2; k++) TRY(fs_join(path[k], f->o->run[k], name, e));
-    if (!fs_exists(path[0]) || !fs_exists(path[1])) return TARE_OK;
+    const bool there[2] = {fs_exists(path[0]), fs_exists(path[1])};
+    for (int k = 0; k < 2; k++)
+        if (there[k] && !there[!k]) TRY(compare_count_only(f, k, dump ? "rollouts" : "estimator_states", e));
+    if (!there[0] || !there[1]) return TARE_OK;
     while (n < 2 && !fs_map(path[n], &m[n], &why)) n++;
     tare_status status = n < 2  ? compare_add_text(f, "damaged", why.message, e)
                          : dump ? compare_dumps(f, step, (const char(*)[FS_PATH])path, m, e)

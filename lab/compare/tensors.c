@@ -186,7 +186,10 @@ tare_status compare_checkpoints(struct finder *f, int64_t step, struct err *e)
     struct err why = {0};
     int64_t written;
     for (int k = 0; k < 2; k++) TRY(checkpoint_path(f->o->run[k], step, folder[k], e));
-    if (!fs_is_dir(folder[0]) || !fs_is_dir(folder[1])) return TARE_OK;
+    const bool there[2] = {fs_is_dir(folder[0]), fs_is_dir(folder[1])};
+    for (int k = 0; k < 2; k++)
+        if (there[k] && !there[!k]) TRY(compare_count_only(f, k, "checkpoints", e));
+    if (!there[0] || !there[1]) return TARE_OK;
     for (int k = 0; k < 2; k++)
         if (checkpoint_verify(folder[k], &written, &why)) return compare_add_text(f, "damaged", why.message, e);
     TRY(compare_count(f, "checkpoints", e));

@@ -81,11 +81,13 @@ tare_status replay_train(const char *dir, int64_t step, const struct replay_opti
 tare_status replay_continue(const char *dir, struct err *e)
 {
     const char *argv[8];
+    char word[STR_SHELL];
     int n = add_program(argv, false);
     argv[n++] = dir;
     argv[n++] = "--resume";
     argv[n] = NULL;
     if (setenv("TARE_FORKED", dir, 1)) FAIL(e, TARE_E_NOMEM, "%s: no memory to continue", dir);
     execv(PROGRAM, (char *const *)(uintptr_t)argv);
-    FAIL(e, TARE_E_IO, "tare train cannot be started: %s; continue with: tare train %s --resume", strerror(errno), dir);
+    FAIL(e, TARE_E_IO, "tare train cannot be started: %s; continue with: tare train %s --resume", strerror(errno),
+         str_shell(word, dir));
 }

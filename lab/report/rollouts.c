@@ -75,8 +75,9 @@ static tare_status new_group(struct dumps *d, const json_t *row, struct err *e)
 static tare_status add_rollout(void *ctx, const json_t *row, const char *where, struct err *e)
 {
     struct dumps *d = ctx;
-    (void)where;
-    const int64_t index = json_int_or(row, "group", -1);
+    int64_t index;
+    TRY(json_get_int(row, "group", where, &index, e));
+    if (index < 0) FAIL(e, TARE_E_CORRUPT, "%s: group = %lld: must be at least 0", where, (long long)index);
     if (index != d->index) TRY(new_group(d, row, e));
     d->index = index;
     struct group *g = &d->groups[d->n - 1];

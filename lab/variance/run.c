@@ -195,7 +195,10 @@ static tare_status run_jobs(struct variance *v, struct checkpoint_run *r, struct
     struct pool *pool = NULL;
     const double began = clock_seconds();
     TRY(list_jobs(v, r, e));
-    if (may_run_together(&v->methods)) TRY(pool_new((int)r->config.run.threads, &pool, e));
+    if (may_run_together(&v->methods)) {
+        const tare_status status = pool_new((int)r->config.run.threads, &pool, e);
+        if (status) return err_prefix(e, "run.threads = %lld", (long long)r->config.run.threads);
+    }
     pool_run(pool, r->n, measure_job, r->job);
     pool_free(pool);
     log_info("%s: %lld results in %.1f s", r->at.given, (long long)r->n, clock_seconds() - began);

@@ -76,6 +76,48 @@ compare 1 run copy
 says 'length  *step 11: the last recorded step: 12 -> 10 (by -2)'
 says 'compared: 10 steps of metrics, 10 of rollouts'
 
+# records that are gone: the chain lists them, also where both runs lack them
+again; rm -r copy/rollouts copy/estimator
+compare 2 copy run
+says '^no difference in what both runs have$'
+says '^only in b, not compared: 0 steps of metrics, 12 of rollouts, 12 states of the estimator, 0 checkpoints$'
+says '^damaged: copy: rollouts of 12 steps, the first of them step 1: missing, but listed in chain.jsonl$'
+says "^damaged: copy: the estimator's state of 12 steps, the first of them step 1: missing"
+compare 2 run copy
+says '^only in a, not compared: 0 steps of metrics, 12 of rollouts'
+compare 2 copy copy
+compare 2 run copy --json
+checked "the JSON of records that are gone" << 'PY'
+import json
+r = json.load(open("out.txt"))
+assert not r["same"] and not r["differences"] and r["only_a"] == {"rollouts": 12, "estimator_states": 12} and not r["only_b"], r
+PY
+again; rm copy/rollouts/step-000004.jsonl
+compare 2 run copy
+says '^damaged: copy: rollouts of 1 steps, the first of them step 4: missing'
+again; rm -r copy/checkpoints
+compare 2 run copy
+says '^damaged: copy/checkpoints/step-000012: missing, but listed in chain.jsonl as the newest checkpoint$'
+again; sed -i 5d copy/metrics.jsonl
+compare 2 run copy
+says '^damaged: copy: metrics.jsonl, the lines of 1 steps, the first of them step 5: missing'
+says '^only in a, not compared: 1 steps of metrics'
+again; rm copy/metrics.jsonl
+compare 2 copy copy
+says '^damaged: copy: metrics.jsonl, the lines of 12 steps'
+mkdir nothing; cp run/manifest.json run/config.ini nothing
+compare 2 nothing nothing
+says '^damaged: neither run has a recorded step'
+# what a run need not have: no damage, and not all bits were compared
+again; rm -r copy/checkpoints/step-000009
+compare 0 run copy
+says '^no difference in what both runs have$'
+says '^only in a, not compared: 0 steps of metrics, 0 of rollouts, 0 states of the estimator, 1 checkpoints$'
+"$TARE" -q train tiny.ini log.rollouts=false log.progress=none run.dir=plain > /dev/null 2> err.txt || bad "train: $(cat err.txt)"
+compare 0 run plain
+says '^no difference in what both runs have$'
+says "^only in a, not compared: 0 steps of metrics, 12 of rollouts, 12 states of the estimator, 0 checkpoints$"
+
 # A different training.
 "$TARE" -q train tiny.ini log.rollouts=true log.progress=none run.dir=other train.lr=5e-4 train.steps=14 > /dev/null 2> err.txt || bad "train: $(cat err.txt)"
 compare 1 run other

@@ -68,7 +68,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv > /dev/null && [ -z "$(ps -o pid= -U
             return
         fi
         refused=$((refused + 1))
-        [ "$(grep -c '^tare: ' err.txt)" = 1 ] && grep -q 'cannot start thread [0-9]* of [0-9]*; lower run.threads\|cannot be started: Resource temporarily unavailable' err.txt && ok || bad "ulimit -u $1: $(cat err.txt)"
+        [ "$(grep -c '^tare: ' err.txt)" = 1 ] && grep -q 'cannot start thread [0-9]* of [0-9]*; lower the number of threads\|cannot be started: Resource temporarily unavailable' err.txt && ok || bad "ulimit -u $1: $(cat err.txt)"
         [ ! -e few ] && return
         chmod -R a+rwX few
         begin few && ok || bad "after ulimit -u $1: $(cat err.txt)"

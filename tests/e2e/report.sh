@@ -9,6 +9,18 @@ for what in 'Response length' 'Policy entropy' 'Training reward' 'Effective-sign
     grep -q "$what" run/report.html && ok || bad "the report lacks '$what'"
 done
 grep -q 'https\?://' run/report.html && bad "the report needs a network" || ok
+# rows whose group is missing, negative or no number: refused with file and line, at the head of an early and of a late dump
+mkdir -p rows/rollouts
+echo '{"step":1,"reward/mean":0}' > rows/metrics.jsonl
+good='{"group":0,"reward":1}'
+for row in '{}' '{"group":-1}' '{"group":[[]]}' '{"group":"0"}'; do
+    for at in 1 2; do
+        for step in 1 2; do echo "$good" > rows/rollouts/step-00000$step.jsonl; done
+        echo "$row" > rows/rollouts/step-00000$at.jsonl
+        got=0; "$TARE" report rows -o rows.html > /dev/null 2> err.txt || got=$?
+        [ $got = 1 ] && grep -q "rollouts/step-00000$at.jsonl:1: .*group" err.txt && ok || bad "$row in dump $at: status $got, $(cat err.txt)"
+    done
+done
 grep '<span>groups with an advantage, mean</span>' run/report.html > found.txt && ok || bad "the report's head has no share of groups with an advantage"
 "$TARE" watch run > watch.txt && grep 'groups with an advantage' watch.txt > found.txt && ok || bad "watch has no groups with an advantage: $(cat watch.txt)"
 "$TARE" watch run > watch.txt && grep -q 'training reward' watch.txt && ok || bad "watch: $(cat watch.txt)"
