@@ -30,6 +30,6 @@ measured 1 step toy 0 2 2 8
 if "$bench" operations toy 0 > out.json 2> err.txt; then
     bad "0 rows were accepted"
 else
-    grep -q 'bench_gpu operations: 0 rows; at least 1' err.txt && ok || bad "0 rows: $(cat err.txt)"
+    grep -q 'bench_gpu operations: ROWS = 0: must be at least 1' err.txt && ok || bad "0 rows: $(cat err.txt)"
 fi
 done_
