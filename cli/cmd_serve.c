@@ -58,8 +58,12 @@ static tare_status set_option(struct serving *s, const char *option, const char 
 {
     const char *name = option + 2;
     int64_t value;
-    if (!strcmp(name, "host") || !strcmp(name, "allow-host")) {
-        *(*name == 'h' ? &s->options.host : &s->options.allowed_hosts) = text;
+    if (!strcmp(name, "host")) {
+        s->options.host = text;
+        return TARE_OK;
+    }
+    if (!strcmp(name, "allow-host")) {
+        s->options.allowed_hosts = text;
         return TARE_OK;
     }
     if (!strcmp(name, "key-file")) return fs_join(s->key_file, ".", text, e);

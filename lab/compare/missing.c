@@ -25,7 +25,7 @@ static bool in_range(const struct lost *l, int64_t step)
 }
 
 /* Returns the step of a record "FOLDER/step-N..."; -1: not such a name. */
-static int64_t step_of(const char *name)
+static int64_t step_of_record(const char *name)
 {
     const char *at = strstr(name, "/step-");
     return at ? strtoll(at + 6, NULL, 10) : -1;
@@ -57,7 +57,7 @@ static tare_status find_lost_files(const struct lost *l, const struct written *w
     json_t *sum;
     json_object_foreach(w->sums, name, sum)
     {
-        const int64_t step = step_of(name);
+        const int64_t step = step_of_record(name);
         if (!strncmp(name, "checkpoints/", 12) && step > newest) newest = step;
         for (int i = 0; i < N_KEPT; i++) {
             bool there = true;
