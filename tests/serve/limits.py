@@ -52,6 +52,25 @@ def test_requests():
         s.chat(messages=user, max_tokens=2, tools=[], tool_choice="none", response_format={"type": "text"}, chat_template_kwargs={"a": 1})
 
 
+def ask_as(s, host):
+    c = s.connect()
+    c.putrequest("GET", "/health", skip_host=True)
+    c.putheader("Host", host)
+    c.endheaders()
+    status = c.getresponse().status
+    c.close()
+    return status
+
+
+def test_hosts():
+    """A page whose name was made to point to this machine reaches nothing."""
+    with Server("tiny=model", "--allow-host", "models.test") as s:
+        for host in ("localhost", "localhost:80", "127.0.0.1:1", "models.test:8080", "LOCALHOST"):
+            assert ask_as(s, host) == 200, host
+        for host in ("evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80", "models.tes"):
+            assert ask_as(s, host) == 421, host
+
+
 def test_paths():
     with Server("tiny=model") as s:
         assert s.ask("GET", "/health")[:2] == (200, {"status": "ok"})
@@ -223,5 +242,5 @@ def test_stop_at_once():
         c.close()
 
 
-run([test_requests, test_paths, test_key, test_arguments, test_a_client_leaves, test_many_half_requests, test_queue, test_timeout, test_stop,
+run([test_requests, test_hosts, test_paths, test_key, test_arguments, test_a_client_leaves, test_many_half_requests, test_queue, test_timeout, test_stop,
      test_stop_at_once])
