@@ -3,7 +3,6 @@
 #include "estimate/shown.h"
 #include "estimate/view.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -297,11 +296,6 @@ static tare_status check_rollout(const struct batch *b, int64_t m, int64_t i, co
     if (!isfinite(b->advantage[i]))
         FAIL(e, TARE_E_NOT_FINITE, "%s: the advantage of group %lld, rollout %lld is %g (reward %g): must be written and finite",
              who, (long long)m, r, b->advantage[i], b->reward[i]);
-    /* the loss and its gradient are computed in single precision */
-    if (fabs(b->advantage[i]) > (double)FLT_MAX || b->rollout_weight[i] > (double)FLT_MAX)
-        FAIL(e, TARE_E_NOT_FINITE,
-             "%s: the advantage of group %lld, rollout %lld is %g and its weight %g (reward %g): must be at most %.9g in magnitude",
-             who, (long long)m, r, b->advantage[i], b->rollout_weight[i], b->reward[i], (double)FLT_MAX);
     if (!isfinite(b->rollout_weight[i]) || b->rollout_weight[i] < 0)
         FAIL(e, TARE_E_NOT_FINITE, "%s: the weight of group %lld, rollout %lld is %g: must be finite and at least 0", who,
              (long long)m, r, b->rollout_weight[i]);
