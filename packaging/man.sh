@@ -5,6 +5,7 @@ set -eu
 tare=$1
 out=$2
 version=$("$tare" --version | cut -d' ' -f2)
+rm -rf "$out/man1" "$out/man5" # pages of verbs that no longer exist
 mkdir -p "$out/man1" "$out/man5"
 
 roff() { # escapes lines, so that none is a roff command

@@ -71,7 +71,7 @@ make -s -C "$SOURCE" uninstall PREFIX="$WORK/prefix" > log 2>&1 || bad "make uni
 if [ "$(find "$WORK/prefix" -type f)" = "$WORK/prefix/share/man/man1/other.1" ]; then ok; else bad "files remain: $(find "$WORK/prefix" -type f | head -n 3)"; fi
 if [ -z "$(find "$WORK/prefix" -type d -name 'tare*')" ]; then ok; else bad "files remain: $(find "$WORK/prefix" -name 'tare*')"; fi
 if make -s -C "$SOURCE" uninstall PREFIX="$WORK/prefix" > log 2>&1; then bad "uninstall twice"; fi
-if tr -s '\n ' ' ' < log | grep -q 'installed.txt is not there'; then ok; else bad "uninstall twice: $(cat log)"; fi
+if tr -s '\n ' ' ' < log | grep -q 'installed.txt is missing'; then ok; else bad "uninstall twice: $(cat log)"; fi
 
 # DESTDIR stages, and the staged tree runs in place.
 make -s -C "$SOURCE" install BUILD="$build" PREFIX=/usr DESTDIR="$WORK/stage" > log 2>&1 || bad "DESTDIR: $(cat log)"

@@ -46,7 +46,7 @@ for name in "$WORK/precious" ../../../precious estimator/../../../../precious; d
 done
 printf '{"step":4,"link":"end","files":{"../precious":"00000000000000000000000000000000"},"chain":"00000000000000000000000000000000"}\n' >> evil/chain.jsonl
 "$TARE" reproduce evil > out.txt 2>&1 && bad "a chain with a file outside of the run was accepted"
-grep -q 'names ../precious, which is not in the run' out.txt && ok || bad "reproduce: $(cat out.txt)"
+grep -q 'invalid name ../precious: must be in the run' out.txt && ok || bad "reproduce: $(cat out.txt)"
 
 # Folders of runs: commands that only read them start none of the programs that they name.
 rm -rf evil
