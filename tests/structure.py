@@ -84,7 +84,7 @@ def check_edges(source):
 
 
 def functions(text):
-    """Yields (name, lines, parameters) of each function definition, recognised by the layout of clang-format."""
+    """Yields (name, lines, parameters, is static) of each function definition, recognised by the layout of clang-format."""
     lines = text.splitlines()
     for at, line in enumerate(lines):
         if line != "{":
@@ -101,7 +101,7 @@ def functions(text):
         for c in m[2]:
             depth += (c in "([") - (c in ")]")
             count += c == "," and depth == 0
-        yield m[1], end - begin + 1, count
+        yield m[1], end - begin + 1, count, head.startswith("static")
 
 
 def breaches(source):
@@ -114,7 +114,7 @@ def breaches(source):
             text = path.read_text()
             if text.count("\n") > FILE_LINES:
                 found["lines", name, "-"] = text.count("\n")
-            for function, lines, parameters in functions(text):
+            for function, lines, parameters, _ in functions(text):
                 if lines > FUNCTION_LINES:
                     found["lines", name, function] = lines
                 if parameters > PARAMETERS and function not in OF_THE_ABI:
@@ -245,22 +245,7 @@ def check_metrics(source):
 
 # prefixes of a module besides its own name: the type or verb that it is about
 SUBJECTS = {"api": {"tare_api"}, "base": {"mem"}, "cli": {"cmd", "cli", "bench"}, "loop": {"run", "stage", "figure"}, "replay": {"reproduce"}}
-HEAD = re.compile(r"(\w+)\(.*\)[^()]*$")
 CODE = ("core", "lab", "serve", "cli", "kernels")
-
-
-def definitions(path):
-    """Yields (name, is static) of each function that a C file defines."""
-    lines = path.read_text().splitlines()
-    for at, line in enumerate(lines):
-        if line != "{":
-            continue
-        begin = at
-        while begin and lines[begin - 1] and not lines[begin - 1].startswith(("}", "#", "/", " *", "*")) and not lines[begin - 1].endswith(("*/", ";", "\\")):
-            begin -= 1
-        head = " ".join(x.strip() for x in lines[begin:at])
-        if m := HEAD.search(head):
-            yield m[1], head.startswith("static")
 
 
 def check_names(source):
@@ -273,7 +258,7 @@ def check_names(source):
     for path in sorted(p for top in CODE for p in (source / top).rglob("*.c")):
         name, parts = str(path.relative_to(source)), path.relative_to(source).parts
         module = parts[1] if parts[0] in ("core", "lab") else parts[0]
-        for function, is_static in definitions(path):
+        for function, _, _, is_static in functions(path.read_text()):
             if is_static:
                 static.setdefault(function, set()).add(name)
                 continue

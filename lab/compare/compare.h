@@ -17,7 +17,7 @@
  *   compared        {steps, rollouts, estimator_states, checkpoints}: number that both runs have
  *   only_a, only_b  the same numbers of the records that one run has and the other lacks, among the
  *                   steps that both have: log.rollouts, checkpoint.keep, or records that are gone
- *   damaged, notes  [text]; damaged includes records that chain.jsonl lists and that are gone
+ *   damaged, notes  [text]; damaged includes records that chain.jsonl lists and that are missing
  *   curve           {metric, fork, rows: [[step, a, b, b - a]], n, mean, low, high}
  *                   fork: the last step that one run copied from the other, or both from a third;
  *                   the curve begins after it. 0: none

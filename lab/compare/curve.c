@@ -29,9 +29,8 @@ static json_t *json_finite(double x)
     return isfinite(x) ? json_real(x) : json_null();
 }
 
-static const json_t *value_at(const struct finder *f, int k, int64_t step)
+json_t *compare_row_of_step(const struct records *r, int64_t step)
 {
-    const struct records *r = &f->records[k];
     int64_t low = 0, high = r->n;
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
@@ -40,7 +39,12 @@ static const json_t *value_at(const struct finder *f, int k, int64_t step)
         else
             high = middle;
     }
-    return low < r->n && r->at[low].step == step ? json_object_get(r->at[low].row, f->o->metric) : NULL;
+    return low < r->n && r->at[low].step == step ? r->at[low].row : NULL;
+}
+
+static const json_t *value_at(const struct finder *f, int k, int64_t step)
+{
+    return json_object_get(compare_row_of_step(&f->records[k], step), f->o->metric);
 }
 
 /* Returns the last step that the runs have in common through a fork, or 0. A manifest names the step

@@ -31,6 +31,9 @@ struct difference {
     int64_t count; /* 0: not counted */
 };
 
+/* Returns the row of metrics.jsonl of a step by binary search; NULL if there is none. */
+json_t *compare_row_of_step(const struct records *r, int64_t step);
+
 /* True if a difference of this kind has been found. */
 bool compare_found(const struct finder *f, const char *what);
 /* Keeps the first difference of each kind. */
@@ -48,7 +51,7 @@ int64_t compare_different_step(const struct finder *f);
 tare_status compare_step_files(struct finder *f, int64_t step, struct err *e);
 /* Compares the checkpoints of a step that both runs have (tensors.c). */
 tare_status compare_checkpoints(struct finder *f, int64_t step, struct err *e);
-/* Adds to "damaged" the records up to step `last` that a run's chain.jsonl lists and that are gone
+/* Adds to "damaged" the records up to step `last` that a run's chain.jsonl lists and that are missing
  * (missing.c). */
 tare_status compare_missing(struct finder *f, int64_t last, struct err *e);
 /* Adds the curve of the metric (curve.c). */

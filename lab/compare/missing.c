@@ -1,5 +1,5 @@
 /* Records that only one of the runs has, and records that a run has lost: chain.jsonl lists them,
- * and they are gone. */
+ * but the files are missing. */
 #include "checkpoint/checkpoint.h"
 #include "lab/compare/finder.h"
 #include "observe/written.h"
@@ -76,19 +76,6 @@ static tare_status find_lost_files(const struct lost *l, const struct written *w
     return compare_add_text(l->f, "damaged", text, e);
 }
 
-static bool has_record(const struct records *r, int64_t step)
-{
-    int64_t low = 0, high = r->n;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (r->at[middle].step < step)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < r->n && r->at[low].step == step;
-}
-
 /* Lines of metrics.jsonl. One after the last record is a difference in length, unless all are
  * gone. */
 static tare_status find_lost_lines(const struct lost *l, const struct written *w, struct err *e)
@@ -100,7 +87,7 @@ static tare_status find_lost_lines(const struct lost *l, const struct written *w
     json_object_foreach(w->lines, name, sum)
     {
         const int64_t step = strtoll(name, NULL, 10);
-        if ((r->n && !in_range(l, step)) || has_record(r, step)) continue;
+        if ((r->n && !in_range(l, step)) || compare_row_of_step(r, step)) continue;
         if (!n++ || step < first) first = step;
     }
     return add_lost(l, "metrics.jsonl, the lines", n, first, e);
